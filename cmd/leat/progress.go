@@ -1,0 +1,147 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+	"golang.org/x/term"
+)
+
+const (
+	barEvery  = 100 * time.Millisecond
+	lineEvery = 5 * time.Second  // where stderr is no terminal: a log wants few lines
+	rateOver  = 10 * time.Second // the rate looks back this far
+)
+
+// progress shows how far work on a known number of bytes has come: a bar on a
+// terminal, else a line every few seconds, so that short work says nothing.
+// Several goroutines may use it.
+type progress struct {
+	what  string
+	total int64
+	w     io.Writer
+	now   func() time.Time
+
+	mu      sync.Mutex
+	bar     *progressbar.ProgressBar // nil where stderr is no terminal
+	shown   time.Time
+	done    int64
+	samples []progressSample // oldest first, over the last rateOver
+	closed  bool
+}
+
+type progressSample struct {
+	at   time.Time
+	done int64
+}
+
+func (a *app) progress(what string, total int64) *progress {
+	return newProgress(a.err, what, total, isTerminal(a.err), time.Now)
+}
+
+func newProgress(w io.Writer, what string, total int64, terminal bool, now func() time.Time) *progress {
+	p := &progress{what: what, total: total, w: w, now: now, shown: now()}
+	if terminal {
+		p.bar = progressbar.NewOptions64(max(total, 1),
+			progressbar.OptionSetWriter(w),
+			progressbar.OptionSetWidth(30),
+			progressbar.OptionSetElapsedTime(false),
+			progressbar.OptionSetPredictTime(false),
+			progressbar.OptionShowDescriptionAtLineEnd(),
+			progressbar.OptionUseANSICodes(true),
+		)
+	}
+	return p
+}
+
+// Set tells how many bytes are done.
+func (p *progress) Set(done int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return
+	}
+	now := p.now()
+	p.done = done
+	p.sample(now)
+	every := lineEvery
+	if p.bar != nil {
+		every = barEvery
+	}
+	if now.Sub(p.shown) >= every {
+		p.show(now)
+	}
+}
+
+// Close ends the bar's line; Set does nothing afterwards.
+func (p *progress) Close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return
+	}
+	p.closed = true
+	if p.bar != nil {
+		p.show(p.now())
+		fmt.Fprintln(p.w)
+	}
+}
+
+// show draws; a progress display that can't be written is no reason to stop the work.
+func (p *progress) show(now time.Time) {
+	p.shown = now
+	if p.bar == nil {
+		fmt.Fprintf(p.w, "leat: %s\n", p.line(now))
+		return
+	}
+	p.bar.Describe(p.line(now)) // draws too
+	_ = p.bar.Set64(min(p.done, max(p.total, 1)))
+}
+
+// line is the text beside the bar, or the whole line without one.
+func (p *progress) line(now time.Time) string {
+	text := fmt.Sprintf("%s %s of %s", p.what, formatSize(p.done), formatSize(p.total))
+	rate := p.rate(now)
+	if rate <= 0 {
+		return text
+	}
+	text += ", " + formatRate(rate)
+	if left := p.total - p.done; left > 0 {
+		eta := time.Duration(float64(left) / rate * float64(time.Second))
+		text += ", " + eta.Round(time.Second).String() + " left"
+	}
+	return text
+}
+
+// sample remembers the last rateOver, at most one sample each barEvery.
+func (p *progress) sample(now time.Time) {
+	if n := len(p.samples); n > 1 && now.Sub(p.samples[n-1].at) < barEvery {
+		return
+	}
+	for len(p.samples) > 1 && now.Sub(p.samples[0].at) > rateOver {
+		p.samples = p.samples[1:]
+	}
+	p.samples = append(p.samples, progressSample{now, p.done})
+}
+
+// rate is bytes per second since the oldest sample, so a resumed start counts nothing.
+func (p *progress) rate(now time.Time) float64 {
+	if len(p.samples) == 0 {
+		return 0
+	}
+	first := p.samples[0]
+	seconds := now.Sub(first.at).Seconds()
+	if seconds <= 0 {
+		return 0
+	}
+	return float64(p.done-first.done) / seconds
+}
+
+func isTerminal(w any) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}

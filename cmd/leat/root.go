@@ -1,0 +1,197 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"leat/cmd/leat/demo"
+)
+
+// Exit codes, as the help explains them.
+const (
+	exitOK          = 0
+	exitFailure     = 1
+	exitUsage       = 2
+	exitInterrupted = 130
+)
+
+const rootLong = `leat runs language models that are larger than the GPU's memory, on any Vulkan GPU.
+
+Wherever a command wants a MODEL, it takes a GGUF file (any shard of it), a pack made
+by "leat decompose", or the word demo for the small model inside this program.
+
+Exit status:
+  0    it worked
+  1    it failed; stderr says why
+  2    the command line is wrong
+  130  interrupted`
+
+const rootExample = `  leat run demo -p "Tell me a story about a dog and a ball." -n 120
+  leat devices`
+
+// commands makes the subcommands; each one's file appends to it.
+var commands []func(*app) *cobra.Command
+
+// app is what all commands share: the streams, and what the root's flags set.
+type app struct {
+	in       io.Reader
+	out, err io.Writer
+	log      *slog.Logger // warnings to stderr; with --verbose, everything
+	verbose  bool
+	started  bool // a command's own code has run: later errors aren't about usage
+}
+
+// run is the whole program, less the process: it returns the exit code.
+func run(ctx context.Context, args []string, in io.Reader, out, errw io.Writer) int {
+	a := &app{in: in, out: out, err: errw, log: slog.New(slog.DiscardHandler)}
+	root := newRootCmd(a)
+	root.SetArgs(args)
+	cmd, err := root.ExecuteContextC(ctx)
+	if err != nil && !a.started {
+		err = a.usage(root, cmd, args, err)
+	}
+	return a.report(ctx, err)
+}
+
+func newRootCmd(a *app) *cobra.Command {
+	root := &cobra.Command{
+		Use:               "leat",
+		Short:             "Run language models that are larger than the GPU's memory",
+		Long:              rootLong,
+		Example:           rootExample,
+		SilenceErrors:     true,
+		SilenceUsage:      true,
+		DisableAutoGenTag: true,
+	}
+	root.DisableSuggestions = true // a.usage makes them a hint of their own
+	root.SuggestionsMinimumDistance = 2
+	root.SetIn(a.in)
+	root.SetOut(a.out)
+	root.SetErr(a.err)
+	root.PersistentFlags().BoolVarP(&a.verbose, "verbose", "v", false, "log what happens, to stderr")
+	for _, make := range commands {
+		c := make(a)
+		a.wrap(c)
+		root.AddCommand(c)
+	}
+	return root
+}
+
+// wrap notes when the command's own code begins, and readies the log for it.
+func (a *app) wrap(c *cobra.Command) {
+	for _, sub := range c.Commands() {
+		a.wrap(sub)
+	}
+	runE := c.RunE
+	if runE == nil {
+		return
+	}
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		a.started = true
+		a.log = newLogger(a.err, a.verbose)
+		return runE(cmd, args)
+	}
+}
+
+func newLogger(w io.Writer, verbose bool) *slog.Logger {
+	if verbose {
+		return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	}
+	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{
+		Level: slog.LevelWarn,
+		ReplaceAttr: func(groups []string, attr slog.Attr) slog.Attr {
+			if len(groups) == 0 && attr.Key == slog.TimeKey {
+				return slog.Attr{}
+			}
+			return attr
+		},
+	}))
+}
+
+// usage turns what cobra says of a command line into a usage error with a hint.
+func (a *app) usage(root, cmd *cobra.Command, args []string, err error) error {
+	hint := fmt.Sprintf("%q explains the usage", cmd.CommandPath()+" --help")
+	text, _, _ := strings.Cut(err.Error(), "\n")
+	if _, rest, unknown := root.Find(args); unknown != nil && len(rest) > 0 {
+		text = fmt.Sprintf("unknown command %q", rest[0])
+		if near := root.SuggestionsFor(rest[0]); len(near) > 0 {
+			hint = fmt.Sprintf("did you mean %q?", "leat "+near[0])
+		}
+	}
+	return &usageError{text: text, hint: hint}
+}
+
+// usageError is about the command line; the exit code is 2.
+type usageError struct{ text, hint string }
+
+func (e *usageError) Error() string { return e.text }
+func (e *usageError) Hint() string  { return e.hint }
+
+func usageErrorf(format string, args ...any) error {
+	return &usageError{text: fmt.Sprintf(format, args...)}
+}
+
+// hintError gives an error of another package the hint that only a command can know.
+type hintError struct {
+	error
+	hint string
+}
+
+func (e *hintError) Unwrap() error { return e.error }
+func (e *hintError) Hint() string  { return e.hint }
+
+// withHint is err with a hint for the user; nil stays nil.
+func withHint(err error, format string, args ...any) error {
+	if err == nil {
+		return nil
+	}
+	return &hintError{error: err, hint: fmt.Sprintf(format, args...)}
+}
+
+// report prints err and its hint, one fact per line, and chooses the exit code.
+func (a *app) report(ctx context.Context, err error) int {
+	if err == nil {
+		return exitOK
+	}
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		fmt.Fprintln(a.err, "leat: interrupted")
+		return exitInterrupted
+	}
+	printLines(a.err, "leat: error: ", err.Error())
+	var hinted interface{ Hint() string }
+	if errors.As(err, &hinted) {
+		printLines(a.err, "leat: hint: ", hinted.Hint())
+	}
+	var usage *usageError
+	if errors.As(err, &usage) {
+		return exitUsage
+	}
+	return exitFailure
+}
+
+func printLines(w io.Writer, prefix, text string) {
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line != "" {
+			fmt.Fprintln(w, prefix+line)
+		}
+	}
+}
+
+// modelPath is the file or folder that a MODEL argument means. A folder that is really
+// named demo is reached as ./demo.
+func (a *app) modelPath(arg string) (string, error) {
+	if arg != "demo" {
+		return arg, nil
+	}
+	path, err := demo.Path("")
+	if err != nil {
+		return "", fmt.Errorf("unpack the demo model: %w", err)
+	}
+	return path, nil
+}

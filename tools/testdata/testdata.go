@@ -1,0 +1,63 @@
+package testdata
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// Dir is the folder that INDEX.md describes: models, logits, blocks, vendor.
+func Dir(t testing.TB) string {
+	t.Helper()
+	return find(t, dir(t))
+}
+
+// Demo is the folder of the small trained models.
+func Demo(t testing.TB) string {
+	t.Helper()
+	return find(t, filepath.Join(dir(t), "..", "demo"))
+}
+
+func dir(t testing.TB) string {
+	t.Helper()
+	dir := os.Getenv("LEAT_TESTDATA")
+	if filepath.IsAbs(dir) {
+		return dir
+	}
+	if dir == "" {
+		dir = filepath.Join("..", "shared", "testdata")
+	}
+	return filepath.Join(Root(t), dir)
+}
+
+func find(t testing.TB, dir string) string {
+	t.Helper()
+	info, err := os.Stat(dir)
+	if err == nil && info.IsDir() {
+		return dir
+	}
+	if os.Getenv("LEAT_REQUIRE_TESTDATA") == "1" {
+		t.Fatalf("no test data in %s, and LEAT_REQUIRE_TESTDATA=1", dir)
+	}
+	t.Skipf("no test data in %s (LEAT_TESTDATA names another folder)", dir)
+	return ""
+}
+
+// Root is the module's root: the nearest folder above the test's with a go.mod.
+func Root(t testing.TB) string {
+	t.Helper()
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir
+		}
+		up := filepath.Dir(dir)
+		if up == dir {
+			t.Fatal("no go.mod above the test's folder")
+		}
+		dir = up
+	}
+}
