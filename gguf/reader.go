@@ -1,0 +1,227 @@
+package gguf
+
+import (
+	"bufio"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"math"
+)
+
+const (
+	// maxHeader bounds what a header may make us allocate, whatever the file's size says
+	// (a sparse file claims any size for nothing). The largest in use are tens of MiB.
+	maxHeader = 512 << 20
+	maxName   = 1<<16 - 1 // bytes of a key (the format's bound) or a tensor's name
+	maxDepth  = 8         // arrays within arrays
+)
+
+// reader walks a header. The first failure sticks: later reads give zeros, and the
+// caller looks at err when it must decide.
+type reader struct {
+	br  *bufio.Reader
+	off int64
+	end int64 // a header must end here: the file's size or maxHeader
+	err error
+	buf [8]byte
+}
+
+func newReader(r io.ReaderAt, size int64) *reader {
+	end := min(size, maxHeader)
+	return &reader{br: bufio.NewReaderSize(io.NewSectionReader(r, 0, end), 1<<18), end: end}
+}
+
+func (r *reader) fail(err error) {
+	if r.err == nil {
+		r.err = err
+	}
+}
+
+// has reports whether n elements of at least each bytes can follow.
+func (r *reader) has(n uint64, each int64, what string) bool {
+	if r.err != nil {
+		return false
+	}
+	if left := r.end - r.off; n > uint64(left/each) {
+		wanted := "at most what the remaining %d bytes hold"
+		if r.end == maxHeader {
+			wanted = "a header of at most 512 MiB, of which %d bytes are left"
+		}
+		r.fail(badf(r.off, what, fmt.Sprintf("%d, each of %d bytes or more", n, each), wanted, left))
+		return false
+	}
+	return true
+}
+
+func (r *reader) bytes(p []byte, what string) bool {
+	if !r.has(uint64(len(p)), 1, what) {
+		return false
+	}
+	n, err := io.ReadFull(r.br, p)
+	if err != nil {
+		// has() said the file holds these bytes, so it shrank or the disk failed.
+		r.fail(fmt.Errorf("%s: found %d bytes at offset %d, want %d: %w", what, n, r.off, len(p), err))
+		return false
+	}
+	r.off += int64(n)
+	return true
+}
+
+func (r *reader) u8(what string) uint8 {
+	if !r.bytes(r.buf[:1], what) {
+		return 0
+	}
+	return r.buf[0]
+}
+
+func (r *reader) u16(what string) uint16 {
+	if !r.bytes(r.buf[:2], what) {
+		return 0
+	}
+	return binary.LittleEndian.Uint16(r.buf[:2])
+}
+
+func (r *reader) u32(what string) uint32 {
+	if !r.bytes(r.buf[:4], what) {
+		return 0
+	}
+	return binary.LittleEndian.Uint32(r.buf[:4])
+}
+
+func (r *reader) u64(what string) uint64 {
+	if !r.bytes(r.buf[:8], what) {
+		return 0
+	}
+	return binary.LittleEndian.Uint64(r.buf[:8])
+}
+
+func (r *reader) str(what string) string {
+	n := r.u64(what)
+	if !r.has(n, 1, what) {
+		return ""
+	}
+	// Most are short: read them from the buffer without a copy in between.
+	if int(n) <= r.br.Size() {
+		p, err := r.br.Peek(int(n))
+		if err == nil {
+			s := string(p)
+			r.br.Discard(int(n))
+			r.off += int64(n)
+			return s
+		}
+	}
+	p := make([]byte, n)
+	if !r.bytes(p, what) {
+		return ""
+	}
+	return string(p)
+}
+
+// name reads a key or a tensor's name: not empty, at most 65535 bytes.
+func (r *reader) name(what string) string {
+	off := r.off
+	s := r.str(what)
+	if r.err == nil && (len(s) == 0 || len(s) > maxName) {
+		r.fail(badf(off, what, fmt.Sprintf("%d bytes", len(s)), "1 to %d", maxName))
+	}
+	return s
+}
+
+func (r *reader) boolean(what string) bool {
+	off, b := r.off, r.u8(what)
+	if b > 1 {
+		r.fail(badf(off, what, fmt.Sprintf("a bool of %d", b), "0 or 1"))
+	}
+	return b == 1
+}
+
+// value reads one value of type t; depth counts the arrays around it.
+func (r *reader) value(t ValueType, what string, depth int) any {
+	switch t {
+	case Uint8:
+		return r.u8(what)
+	case Int8:
+		return int8(r.u8(what))
+	case Uint16:
+		return r.u16(what)
+	case Int16:
+		return int16(r.u16(what))
+	case Uint32:
+		return r.u32(what)
+	case Int32:
+		return int32(r.u32(what))
+	case Float32:
+		return math.Float32frombits(r.u32(what))
+	case Bool:
+		return r.boolean(what)
+	case String:
+		return r.str(what)
+	case Array:
+		return r.array(what, depth)
+	case Uint64:
+		return r.u64(what)
+	case Int64:
+		return int64(r.u64(what))
+	case Float64:
+		return math.Float64frombits(r.u64(what))
+	}
+	r.fail(badf(r.off-4, what, t.String(), "a value type of 0 to %d", len(valueNames)-1))
+	return nil
+}
+
+func (r *reader) array(what string, depth int) any {
+	if depth >= maxDepth {
+		r.fail(badf(r.off, what, fmt.Sprintf("arrays nested %d deep", depth+1), "at most %d", maxDepth))
+		return nil
+	}
+	off, t := r.off, ValueType(r.u32(what))
+	if !t.valid() {
+		r.fail(badf(off, what, "an array of "+t.String(), "a value type of 0 to %d", len(valueNames)-1))
+		return nil
+	}
+	n := r.u64(what)
+	if !r.has(n, minBytes[t], what) {
+		return nil
+	}
+	switch t {
+	case Uint8:
+		p := make([]uint8, n)
+		r.bytes(p, what)
+		return p
+	case Int8:
+		return list(r, n, func() int8 { return int8(r.u8(what)) })
+	case Uint16:
+		return list(r, n, func() uint16 { return r.u16(what) })
+	case Int16:
+		return list(r, n, func() int16 { return int16(r.u16(what)) })
+	case Uint32:
+		return list(r, n, func() uint32 { return r.u32(what) })
+	case Int32:
+		return list(r, n, func() int32 { return int32(r.u32(what)) })
+	case Float32:
+		return list(r, n, func() float32 { return math.Float32frombits(r.u32(what)) })
+	case Bool:
+		return list(r, n, func() bool { return r.boolean(what) })
+	case String:
+		return list(r, n, func() string { return r.str(what) })
+	case Uint64:
+		return list(r, n, func() uint64 { return r.u64(what) })
+	case Int64:
+		return list(r, n, func() int64 { return int64(r.u64(what)) })
+	case Float64:
+		return list(r, n, func() float64 { return math.Float64frombits(r.u64(what)) })
+	default: // Array
+		return list(r, n, func() any { return r.array(what, depth+1) })
+	}
+}
+
+// list reads n elements. The caller has held n against the bytes that are left.
+func list[T any](r *reader, n uint64, next func() T) []T {
+	v := make([]T, n)
+	for i := range v {
+		if v[i] = next(); r.err != nil {
+			return nil
+		}
+	}
+	return v
+}
