@@ -1,0 +1,144 @@
+package quant
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"leat/gguf"
+)
+
+// RandomBlocks fills dst with whole, valid blocks of type t: every quant and sub-block
+// scale random, the halves above them finite, of either sign, and such that values have
+// a mean near 0 and a standard deviation near scale. It is what tests and synthetic
+// models are made of.
+//
+// Scales below about 1e-5 vanish in some types, whose halves would be too small.
+func RandomBlocks(t gguf.Type, dst []byte, rng *rand.Rand, scale float32) error {
+	r, err := lookup(t)
+	if err != nil {
+		return fmt.Errorf("random blocks of %w", err)
+	}
+	size := t.BlockBytes()
+	if len(dst)%size != 0 {
+		return fmt.Errorf("random blocks of %v: found %d bytes, want a multiple of %d", t, len(dst), size)
+	}
+	if t.BlockSize() > 1 {
+		fill(dst, rng)
+	}
+	for ; len(dst) > 0; dst = dst[size:] {
+		r.random(dst[:size], rng, scale)
+	}
+	return nil
+}
+
+func fill(dst []byte, rng *rand.Rand) {
+	for ; len(dst) >= 8; dst = dst[8:] {
+		binary.LittleEndian.PutUint64(dst, rng.Uint64())
+	}
+	for i := range dst {
+		dst[i] = byte(rng.Uint32())
+	}
+}
+
+// The root mean square of a value over random quants and sub-block scales, under d = 1
+// (and the minimum that the type's row chooses).
+const (
+	rmsQ4_0   = 4.637  // -8 … 7
+	rmsQ4_1   = 4.646  // 0 … 15 less 6.5 … 8.5
+	rmsQ5_0   = 9.247  // -16 … 15
+	rmsQ5_1   = 9.305  // 0 … 31 less 13.5 … 17.5
+	rmsQ8_0   = 73.90  // int8
+	rmsQ2_K   = 13.87  // 15-level scale · 0 … 3 less 1.5 minimum
+	rmsQ3_K   = 43.34  // (-32 … 31)·(-4 … 3)
+	rmsQ4_K   = 258.3  // (0 … 63)·(0 … 15) less 7.5·(0 … 63)
+	rmsQ5_K   = 526.9  // (0 … 63)·(0 … 31) less 15.5·(0 … 63)
+	rmsQ6_K   = 1365.7 // int8·(-32 … 31)
+	rmsIQ4_NL = 67.44  // levels
+	rmsIQ4_XS = 1246.3 // (-32 … 31)·levels
+)
+
+// spread gives each block a d of its own, 0.5 to 1.5 of the mean and of either sign, so
+// that a kernel which takes a neighbour's is found out.
+func spread(rng *rand.Rand, d float32) float32 {
+	const rms = 1.0408 // of a uniform 0.5 … 1.5
+	u := rng.Uint64()
+	d *= (0.5 + float32(u>>40)*0x1p-24) / rms
+	if u&1 != 0 {
+		return -d
+	}
+	return d
+}
+
+// around is uniform in mid ± half.
+func around(rng *rand.Rand, mid, half float32) float32 {
+	return mid + half*(2*rng.Float32()-1)
+}
+
+func putHalf(b []byte, f float32) {
+	binary.LittleEndian.PutUint16(b, F32ToF16(min(max(f, -65504), 65504)))
+}
+
+func randomF32(b []byte, rng *rand.Rand, scale float32) {
+	binary.LittleEndian.PutUint32(b, math.Float32bits(scale*float32(rng.NormFloat64())))
+}
+
+func randomF16(b []byte, rng *rand.Rand, scale float32) {
+	putHalf(b, scale*float32(rng.NormFloat64()))
+}
+
+func randomBF16(b []byte, rng *rand.Rand, scale float32) {
+	bits := math.Float32bits(scale * float32(rng.NormFloat64()))
+	binary.LittleEndian.PutUint16(b, uint16(bits>>16))
+}
+
+func randomQ4_0(b []byte, rng *rand.Rand, scale float32) { putHalf(b, spread(rng, scale/rmsQ4_0)) }
+func randomQ5_0(b []byte, rng *rand.Rand, scale float32) { putHalf(b, spread(rng, scale/rmsQ5_0)) }
+func randomQ8_0(b []byte, rng *rand.Rand, scale float32) { putHalf(b, spread(rng, scale/rmsQ8_0)) }
+
+func randomQ4_1(b []byte, rng *rand.Rand, scale float32) {
+	d := spread(rng, scale/rmsQ4_1)
+	putHalf(b, d)
+	putHalf(b[2:], -d*around(rng, 7.5, 1))
+}
+
+func randomQ5_1(b []byte, rng *rand.Rand, scale float32) {
+	d := spread(rng, scale/rmsQ5_1)
+	putHalf(b, d)
+	putHalf(b[2:], -d*around(rng, 15.5, 2))
+}
+
+func randomQ2_K(b []byte, rng *rand.Rand, scale float32) {
+	d := spread(rng, scale/rmsQ2_K)
+	putHalf(b[80:], d)
+	putHalf(b[82:], 1.5*d)
+}
+
+func randomQ3_K(b []byte, rng *rand.Rand, scale float32) {
+	putHalf(b[108:], spread(rng, scale/rmsQ3_K))
+}
+
+func randomQ4_K(b []byte, rng *rand.Rand, scale float32) {
+	d := spread(rng, scale/rmsQ4_K)
+	putHalf(b, d)
+	putHalf(b[2:], 7.5*d)
+}
+
+func randomQ5_K(b []byte, rng *rand.Rand, scale float32) {
+	d := spread(rng, scale/rmsQ5_K)
+	putHalf(b, d)
+	putHalf(b[2:], 15.5*d)
+}
+
+func randomQ6_K(b []byte, rng *rand.Rand, scale float32) {
+	putHalf(b[208:], spread(rng, scale/rmsQ6_K))
+}
+
+func randomIQ4_NL(b []byte, rng *rand.Rand, scale float32) {
+	putHalf(b, spread(rng, scale/rmsIQ4_NL))
+}
+
+func randomIQ4_XS(b []byte, rng *rand.Rand, scale float32) {
+	putHalf(b, spread(rng, scale/rmsIQ4_XS))
+}
