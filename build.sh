@@ -1,0 +1,295 @@
+#!/usr/bin/env bash
+# The one door to this project: ./build.sh help
+# Every plain command is printed, after a +, before it runs.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")"
+
+# What a machine without Go gets. go.mod says which version is the oldest that will do.
+GO_VERSION=1.26.8
+
+RUN_PACKAGES=(libvulkan1 mesa-vulkan-drivers)
+DEV_PACKAGES=(ca-certificates git gcc libc6-dev libvulkan1 mesa-vulkan-drivers vulkan-validationlayers
+  libvulkan-dev glslc spirv-tools shellcheck)
+CROSS_TARGETS=(linux/arm64 windows/amd64 darwin/arm64)
+RELEASE_TARGETS=(linux/amd64 "${CROSS_TARGETS[@]}")
+# Where goroutines share state: these run under the race detector too.
+RACE_PACKAGES='^leat/(vk|engine|decompose|cmd)(/|$)'
+
+help() {
+  cat <<'TEXT'
+usage: ./build.sh VERB
+
+  build    make bin/leat
+  demo     decompose the demo model and tell a story with it, in less VRAM than it needs
+  test     everything CI runs
+  lint     gofmt, go vet, staticcheck, shellcheck
+  conform  hold every shader against its Go reference on this machine's device
+  bench    the Go benchmarks, the shaders' among them
+  fuzz     each fuzz target, 60 s (FUZZTIME=10s: shorter)
+  shaders  rebuild the committed SPIR-V (Debian 12's glslc)
+  binding  rebuild the Vulkan binding from vk.xml
+  release  archives and checksums in dist/
+  setup    install what all these need (Debian, Ubuntu)
+
+demo and test call setup for what is missing.
+Exit status: 0 it worked, 2 no such verb, anything else: the command printed last failed.
+TEXT
+}
+
+say() { printf '== %s\n' "$*"; }
+
+run() {
+  local word
+  printf '+'
+  for word in "$@"; do
+    if [[ $word =~ ^[A-Za-z0-9_./:=@%+,-]+$ ]]; then printf ' %s' "$word"; else printf ' %s' "${word@Q}"; fi
+  done
+  printf '\n'
+  "$@"
+}
+
+fail() {
+  printf 'build.sh: error: %s\n' "$1" >&2
+  shift
+  for hint in "$@"; do printf 'build.sh: hint: %s\n' "$hint" >&2; done
+  exit 1
+}
+
+# ---- what the machine must have ----
+
+as_root() {
+  if [ "$(id -u)" = 0 ]; then run "$@"; else run sudo "$@"; fi
+}
+
+missing_packages() {
+  local package
+  for package in "$@"; do
+    dpkg-query -W -f '${Status}\n' "$package" 2>/dev/null | grep -q '^install ok installed' || echo "$package"
+  done
+}
+
+# install PACKAGE…: those not there yet. Elsewhere than on Debian the user knows better.
+install() {
+  if ! command -v apt-get >/dev/null; then
+    say "no apt-get here: not installing $*"
+    return
+  fi
+  local missing
+  mapfile -t missing < <(missing_packages "$@")
+  [ ${#missing[@]} -gt 0 ] || return 0
+  as_root apt-get update -q
+  as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "${missing[@]}"
+}
+
+go_minor() { # the Y of the given go command's 1.Y, or nothing
+  GOTOOLCHAIN=local "$1" version 2>/dev/null | sed -n 's/^go version go1\.\([0-9]*\).*/\1/p'
+}
+
+# need_go puts a Go command into PATH that builds this project. A Go of 1.21 or later fetches
+# the version it needs by itself (GOTOOLCHAIN). An older one, as Debian 12's, can't, but it can
+# download modules, and Go's toolchains are published as one.
+need_go() {
+  local ours=${XDG_CACHE_HOME:-$HOME/.cache}/leat/go$GO_VERSION want minor
+  want=$(sed -n 's/^go 1\.\([0-9]*\).*/\1/p' go.mod)
+  if [ -x "$ours/bin/go" ]; then PATH=$PATH:$ours/bin; fi
+  minor=$(go_minor go || true)
+  if [ -z "$minor" ] && [ -x /usr/local/go/bin/go ]; then
+    PATH=/usr/local/go/bin:$PATH
+    minor=$(go_minor go || true)
+  fi
+  if [ -z "$minor" ]; then
+    install ca-certificates golang-go
+    minor=$(go_minor go || true)
+    [ -n "$minor" ] || fail "no go command" "install Go 1.$want or later and put it into PATH"
+  fi
+  if [ "$minor" -ge "$want" ]; then
+    return
+  elif [ "$minor" -ge 21 ]; then
+    export GOTOOLCHAIN=go$GO_VERSION
+  else
+    [ -x "$ours/bin/go" ] || fetch_toolchain "$ours"
+    PATH=$ours/bin:$PATH
+  fi
+}
+
+fetch_toolchain() { # into the folder $1, by an old go command
+  local os arch dir tmp=$1.partial
+  os=$(go env GOOS) arch=$(go env GOARCH)
+  say "the go command here is too old: fetching Go $GO_VERSION"
+  dir=$(cd / && run go mod download -json "golang.org/toolchain@v0.0.1-go$GO_VERSION.$os-$arch" |
+    tee /dev/stderr | sed -n 's/.*"Dir": "\(.*\)",*/\1/p')
+  [ -d "$dir" ] || fail "download of Go $GO_VERSION failed" "install Go $GO_VERSION or later and put it into PATH"
+  rm -rf "$tmp"
+  mkdir -p "$(dirname "$tmp")"
+  cp -r "$dir" "$tmp"
+  chmod -R u+w "$tmp"
+  # A module keeps neither x bits nor inner go.mod files; the go command mends both in the same way.
+  chmod +x "$tmp"/bin/* "$tmp"/pkg/tool/*/*
+  find "$tmp/src" -name _go.mod -execdir mv {} go.mod \;
+  mv "$tmp" "$1"
+}
+
+has_loader() { ldconfig -p 2>/dev/null | grep -q 'libvulkan\.so\.1' || /sbin/ldconfig -p 2>/dev/null | grep -q 'libvulkan\.so\.1'; }
+
+has_driver() { [ -n "$(find /usr/share/vulkan/icd.d /etc/vulkan/icd.d -name '*.json' -print -quit 2>/dev/null)" ]; }
+
+need_vulkan() { # to run: a loader and a driver, the CPU's if there is no other
+  if [ "$(uname -s)" = Linux ] && ! { has_loader && has_driver; }; then
+    install "${RUN_PACKAGES[@]}"
+  fi
+}
+
+setup() {
+  need_go
+  install "${DEV_PACKAGES[@]}"
+}
+
+# ---- verbs ----
+
+version_flags() {
+  local version commit
+  version=$(git describe --tags --match 'v*' --dirty 2>/dev/null || echo devel)
+  commit=$(git rev-parse --short=12 HEAD 2>/dev/null || true)
+  echo "-s -w -X main.version=${version#v} -X main.commit=$commit"
+}
+
+build() {
+  need_go
+  run env CGO_ENABLED=0 go build -trimpath -ldflags "$(version_flags)" -o "bin/leat$(go env GOEXE)" ./cmd/leat
+}
+
+DEMO_DIR=
+
+demo() {
+  need_vulkan
+  build
+  DEMO_DIR=$(mktemp -d)
+  trap 'rm -rf "$DEMO_DIR"' EXIT
+  local model=cmd/leat/demo/leat-demo-q4_k_m.gguf
+  run bin/leat decompose "$model" "$DEMO_DIR/pack" --verify
+  run bin/leat run "$DEMO_DIR/pack" -p "Tell me a story about a dog and a ball." -n 120 --temp 0 --vram "${DEMO_VRAM:-4MiB}"
+}
+
+lint() {
+  need_go
+  say "gofmt"
+  local unformatted
+  unformatted=$(gofmt -l .)
+  [ -z "$unformatted" ] || fail "not gofmt-ed: ${unformatted//$'\n'/ }" "gofmt -w ."
+  run go vet ./... ./tools/testdata
+  run go tool -modfile=tools/lint/go.mod staticcheck ./... ./tools/testdata
+  run shellcheck build.sh .ci/run
+}
+
+# device_packages lists the packages whose tests link the Vulkan layer.
+device_packages() {
+  go list -test -f '{{.ImportPath}} {{join .Deps " "}} ' ./... | sed -n 's/^\([^ ]*\)\.test .* leat\/vk .*/\1/p'
+}
+
+race_packages() {
+  go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./... | grep -E "$RACE_PACKAGES"
+}
+
+cross() {
+  local target
+  for target in "${CROSS_TARGETS[@]}"; do
+    run env CGO_ENABLED=0 GOOS="${target%/*}" GOARCH="${target#*/}" go build ./...
+  done
+}
+
+fresh() { # what is committed is what the generators make
+  run go run ./tools/genvk -check
+  run go run ./tools/genspv -check
+}
+
+# Device tests must run, not skip, wherever this verb is called.
+run_tests() {
+  run env LEAT_REQUIRE_DEVICE=1 LEAT_REQUIRE_TOOLS=1 "$@"
+}
+
+stage() {
+  local name=$1 start=$SECONDS
+  shift
+  say "$name"
+  "$@"
+  say "$name: $((SECONDS - start)) s"
+}
+
+test_all() {
+  setup
+  local device race
+  stage "lint" lint
+  stage "generated files are fresh" fresh
+  stage "tests" run_tests go test -count=1 -timeout 20m ./... ./tools/testdata
+  mapfile -t device < <(device_packages)
+  [ ${#device[@]} -gt 0 ] || fail "no package's tests link leat/vk: device_packages is wrong"
+  stage "device tests under the validation layers" run_tests LEAT_VALIDATE=1 go test -count=1 -timeout 20m "${device[@]}"
+  mapfile -t race < <(race_packages)
+  [ ${#race[@]} -gt 0 ] || fail "no package has tests for the race detector: race_packages is wrong"
+  stage "race detector" run_tests CGO_ENABLED=1 go test -race -short -count=1 -timeout 20m "${race[@]}"
+  stage "cross-builds" cross
+  FUZZTIME=${FUZZTIME:-5s} stage "fuzz" fuzz
+  say "all of it passed in $SECONDS s"
+}
+
+conform() {
+  need_go
+  need_vulkan
+  run env LEAT_REQUIRE_DEVICE=1 go test -count=1 -v ./shaders/conform
+}
+
+bench() {
+  need_go
+  need_vulkan
+  run go test -run '^$' -bench . -benchmem ./...
+}
+
+fuzz() {
+  need_go
+  local file line
+  while IFS= read -r line; do
+    file=${line%%:*}
+    [[ $line =~ func\ (Fuzz[A-Za-z0-9_]*) ]]
+    run go test -run '^$' -fuzz "^${BASH_REMATCH[1]}\$" -fuzztime "${FUZZTIME:-60s}" "./$(dirname "$file")"
+  done < <(git grep -E '^func Fuzz[A-Za-z0-9_]*\(f \*testing' -- '*_test.go')
+}
+
+release() {
+  need_go
+  local flags version target name
+  flags=$(version_flags)
+  version=${flags#*main.version=} version=${version%% *}
+  rm -rf dist
+  for target in "${RELEASE_TARGETS[@]}"; do
+    name=leat-$version-${target%/*}-${target#*/}
+    mkdir -p "dist/$name"
+    cp LICENSE README.md CHANGELOG.md "dist/$name"
+    run env CGO_ENABLED=0 GOOS="${target%/*}" GOARCH="${target#*/}" GOFLAGS=-buildvcs=false \
+      go build -trimpath -ldflags "$flags" -o "dist/$name/" ./cmd/leat
+    # The same commit makes the same bytes.
+    run tar -C dist --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$(git log -1 --format=%ct)" \
+      --use-compress-program='gzip -n' -cf "dist/$name.tar.gz" "$name"
+    rm -r "dist/$name"
+  done
+  cd dist
+  sha256sum -- *.tar.gz >SHA256SUMS
+  run sha256sum --check SHA256SUMS
+}
+
+case ${1:-help} in
+  build | demo | lint | conform | bench | fuzz | release | setup | help) "${1:-help}" ;;
+  test) test_all ;;
+  shaders)
+    need_go
+    run go run ./tools/genspv
+    ;;
+  binding)
+    need_go
+    run go run ./tools/genvk
+    ;;
+  -h | --help) help ;;
+  *)
+    help >&2
+    exit 2
+    ;;
+esac
