@@ -1,0 +1,138 @@
+package shaders
+
+// The argument structs are the push constants of the kernels: field order is memory
+// layout (std430: addresses first), and a test compares each with its SPIR-V.
+//
+// Addresses are byte addresses and multiples of 16. Activations are float32, row-major;
+// a stride counts floats between the starts of two rows. Shapes are outermost first.
+//
+// Workgroups says how many workgroups a dispatch needs; x*y may exceed it, so that
+// counts above the device's limit fold into y.
+
+// GetRowsArgs: Dst (Rows, Cols) = the rows of Table (any, Cols) that IDs (Rows) uint32 name.
+type GetRowsArgs struct {
+	Table, IDs, Dst uint64
+	Rows, Cols      uint32
+}
+
+// Workgroups counts the workgroups: one lane per run of 8 values.
+func (a *GetRowsArgs) Workgroups() uint64 {
+	return groups(uint64(a.Rows)*groups(uint64(a.Cols), 8), lanes)
+}
+
+// RMSNormArgs: Dst = X / sqrt(mean(X²) + Eps) * W by row; X, Dst (Rows, Cols), W (Cols). Dst may be X.
+type RMSNormArgs struct {
+	X, W, Dst                      uint64
+	Rows, Cols, XStride, DstStride uint32
+	Eps                            float32
+	_                              uint32
+}
+
+// Workgroups counts the workgroups: one per row.
+func (a *RMSNormArgs) Workgroups() uint64 { return uint64(a.Rows) }
+
+// MulMatArgs: Dst (N, M) = X (N, K) · Wᵀ, W (M, K) typed, its rows one after another.
+type MulMatArgs struct {
+	W, X, Dst             uint64
+	M, K, N               uint32
+	XStride, DstStride, _ uint32
+}
+
+// Workgroups counts the workgroups of a pipeline whose NUM_ROWS and NUM_COLS are rows and cols.
+func (a *MulMatArgs) Workgroups(rows, cols uint32) uint64 {
+	return groups(uint64(a.M), uint64(rows)) * groups(uint64(a.N), uint64(cols))
+}
+
+// Whole is what to set the constant WHOLE to: 1 lets the kernel leave the checks for a last run of
+// less than 8 values out, and read X by 16 bytes. It changes no bit.
+func (a *MulMatArgs) Whole() uint32 {
+	if a.K%8 == 0 && a.XStride%4 == 0 {
+		return 1
+	}
+	return 0
+}
+
+// RopeArgs rotates pairs of X (Rows, Heads, HeadDim) in place by CosSin (Rows, RopeDim/2, 2),
+// which the host makes in float64. Neox 0 pairs (2i, 2i+1), 1 pairs (i, i+RopeDim/2).
+type RopeArgs struct {
+	X, CosSin                                    uint64
+	Rows, Heads, HeadDim, RopeDim, XStride, Neox uint32
+}
+
+// Workgroups counts the workgroups: one lane per pair.
+func (a *RopeArgs) Workgroups() uint64 {
+	return groups(uint64(a.Rows)*uint64(a.Heads)*uint64(a.RopeDim/2), lanes)
+}
+
+// KVAppendArgs stores K (Rows, HeadsKV, KeyLen) and V (Rows, HeadsKV, ValLen) at positions
+// Pos (Rows) of sequences Seq (Rows), both uint32. Pages is as in [FlashAttnArgs].
+type KVAppendArgs struct {
+	K, V, Pages, Pos, Seq             uint64
+	Rows, HeadsKV, KeyLen, ValLen     uint32
+	MaxPages, PagePositions, LayerOff uint32
+	KStride, VStride, _               uint32
+}
+
+// Workgroups counts the workgroups: one lane per pair of values.
+func (a *KVAppendArgs) Workgroups() uint64 {
+	return groups(uint64(a.Rows)*uint64(a.HeadsKV)*(uint64(a.KeyLen)+uint64(a.ValLen))/2, lanes)
+}
+
+// FlashAttnArgs: Dst (Rows, Heads, ValLen) = softmax(Scale · Q·Kᵀ)·V, Q (Rows, Heads, KeyLen); row r
+// sees positions 0…Pos[r] of sequence Seq[r].
+//
+// Pages holds page addresses: position p of sequence s is in page Pages[s*MaxPages + p/PagePositions].
+// LayerOff bytes into a page (a multiple of 16) lie K (HeadsKV, PagePositions, KeyLen), then
+// V (HeadsKV, PagePositions, ValLen), F16 or F32.
+type FlashAttnArgs struct {
+	Q, Dst, Pages, Pos, Seq              uint64
+	Rows, Heads, HeadsKV, KeyLen, ValLen uint32
+	MaxPages, PagePositions, LayerOff    uint32
+	QStride, DstStride                   uint32
+	Scale                                float32
+	_                                    uint32
+}
+
+// Workgroups counts the workgroups: one per row and query head.
+func (a *FlashAttnArgs) Workgroups() uint64 { return uint64(a.Rows) * uint64(a.Heads) }
+
+// SoftMaxArgs: Dst = softmax(Scale · X) by row; X, Dst (Rows, Cols). Dst may be X.
+type SoftMaxArgs struct {
+	X, Dst     uint64
+	Rows, Cols uint32
+	Scale      float32
+	_          uint32
+}
+
+// Workgroups counts the workgroups: one per row.
+func (a *SoftMaxArgs) Workgroups() uint64 { return uint64(a.Rows) }
+
+// GLUArgs: Dst[i] = act(Gate[i]) * Up[i], act SiLU (swiglu) or GELU's tanh form (geglu). Dst may be Gate or Up.
+type GLUArgs struct {
+	Gate, Up, Dst uint64
+	Count, _      uint32
+}
+
+// Workgroups counts the workgroups: one lane per value.
+func (a *GLUArgs) Workgroups() uint64 { return groups(uint64(a.Count), lanes) }
+
+// AddArgs: Dst[i] = A[i] + B[i % BCols]. Dst may be A.
+type AddArgs struct {
+	A, B, Dst    uint64
+	Count, BCols uint32
+}
+
+// Workgroups counts the workgroups: one lane per value.
+func (a *AddArgs) Workgroups() uint64 { return groups(uint64(a.Count), lanes) }
+
+// ArgmaxArgs: Dst (Rows) uint32 = column of the greatest of each row of X (Rows, Cols): the lowest
+// among equals; NaN is less than everything.
+type ArgmaxArgs struct {
+	X, Dst     uint64
+	Rows, Cols uint32
+}
+
+// Workgroups counts the workgroups: one per row.
+func (a *ArgmaxArgs) Workgroups() uint64 { return uint64(a.Rows) }
+
+func groups(n, size uint64) uint64 { return (n + size - 1) / size }

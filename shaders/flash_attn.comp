@@ -1,0 +1,114 @@
+#version 460
+// flash_attn: one workgroup per row and query head; softmax(Scale·q·Kᵀ)·V over positions 0…Pos[row],
+// LANES positions at a time. In a tile a lane first owns a position (its score), then pairs of
+// value dimensions. Tiles start at multiples of LANES, so a result depends on the position alone.
+#extension GL_GOOGLE_include_directive : require
+#include "memory.glsl"
+#include "reduce.glsl"
+
+layout(push_constant, std430) uniform Args {
+    uvec2 Q, Dst, Pages, Pos, Seq;
+    uint Rows, Heads, HeadsKV, KeyLen, ValLen, MaxPages, PagePositions, LayerOff, QStride, DstStride;
+    float Scale;
+    uint pad0;
+} a;
+
+#include "kv.glsl"
+
+const uint MAX_HEAD = 512;
+const uint PAIRS = MAX_HEAD / 2 / LANES; // pairs of value dimensions a lane may own
+const float NONE = -3.0e38; // not -infinity: a driver need not honour it
+
+shared vec4 query[MAX_HEAD / 4]; // (KeyLen)
+shared float weight[LANES];      // exp(score - top) of the tile's positions
+shared uvec2 value[LANES];       // address of V of the tile's positions
+
+void load_query(uint row, uint head)
+{
+    Floats q = Floats(advance(advance(a.Q, row, a.QStride * 4), head, a.KeyLen * 4));
+    for (uint i = gl_LocalInvocationID.x; i < a.KeyLen / 4; i += LANES)
+        query[i] = vec4(q.f[4 * i], q.f[4 * i + 1], q.f[4 * i + 2], q.f[4 * i + 3]);
+}
+
+float score(uvec2 key)
+{
+    precise vec4 lo = vec4(0), hi = vec4(0);
+    for (uint i = 0; i < a.KeyLen / 8; i++) {
+#ifdef TYPE_F16
+        uvec4 w = Words4(key).w[i];
+        vec4 k0 = vec4(unpackHalf2x16(w.x), unpackHalf2x16(w.y));
+        vec4 k1 = vec4(unpackHalf2x16(w.z), unpackHalf2x16(w.w));
+#else
+        vec4 k0 = Floats4(key).f[2 * i];
+        vec4 k1 = Floats4(key).f[2 * i + 1];
+#endif
+        lo = fma(query[2 * i], k0, lo);
+        hi = fma(query[2 * i + 1], k1, hi);
+    }
+    precise vec4 s = lo + hi;
+    precise float total = ((s.x + s.y) + (s.z + s.w)) * a.Scale;
+    return total;
+}
+
+vec2 value_pair(uvec2 v, uint pair)
+{
+#ifdef TYPE_F16
+    return unpackHalf2x16(Words(v).w[pair]);
+#else
+    return uintBitsToFloat(Words2(v).w[pair]);
+#endif
+}
+
+void main()
+{
+    uint row = group() / a.Heads, head = group() % a.Heads;
+    if (row >= a.Rows)
+        return;
+    uint lane = gl_LocalInvocationID.x;
+    uint headKV = head / (a.Heads / a.HeadsKV);
+    uint seq = Words(a.Seq).w[row];
+    uint count = Words(a.Pos).w[row] + 1;
+    load_query(row, head);
+
+    precise vec2 acc[PAIRS];
+    [[unroll]] for (uint i = 0; i < PAIRS; i++)
+        acc[i] = vec2(0);
+    precise float total = 0;
+    float top = NONE;
+
+    for (uint first = 0; first < count; first += LANES) {
+        barrier(); // the query is there; the last tile's weights are used up
+        float s = NONE;
+        if (first + lane < count) {
+            Place at = kv_place(seq, first + lane);
+            value[lane] = kv_head(at.v, headKV, a.ValLen);
+            s = score(kv_head(at.k, headKV, a.KeyLen));
+        }
+        float newTop = max(top, max_lanes(s));
+        precise float fade = exp(top - newTop); // 0 in the first tile
+        precise float p = exp(s - newTop);      // 0 past the end
+        weight[lane] = p;
+        precise float tileSum = sum_lanes(p); // its barriers publish weight and value
+        total = fma(total, fade, tileSum);
+        top = newTop;
+
+        uint n = min(count - first, LANES);
+        [[unroll]] for (uint i = 0; i < PAIRS; i++) {
+            uint pair = lane + i * LANES;
+            if (2 * pair < a.ValLen) {
+                acc[i] *= fade;
+                for (uint j = 0; j < n; j++)
+                    acc[i] = fma(vec2(weight[j]), value_pair(value[j], pair), acc[i]);
+            }
+        }
+    }
+
+    Floats dst = Floats(advance(advance(a.Dst, row, a.DstStride * 4), head, a.ValLen * 4));
+    [[unroll]] for (uint i = 0; i < PAIRS; i++) {
+        uint pair = lane + i * LANES;
+        if (2 * pair < a.ValLen) {
+            dst.f[2 * pair] = acc[i].x / total;
+            dst.f[2 * pair + 1] = acc[i].y / total;
+        }
+    }
+}
