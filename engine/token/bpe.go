@@ -1,0 +1,219 @@
+package token
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"leat/gguf"
+)
+
+// bpe is byte-level BPE: a pattern cuts text into words, and in each word the pair of
+// neighbours with the lowest rank joins first, beginning with single bytes.
+type bpe struct {
+	*vocab
+	pre    *preTokenizer
+	words  map[string]ID       // raw bytes -> the normal token that spells them
+	bytes  [256]int32          // a byte's symbol
+	merges map[uint64]bpeMerge // left<<32 | right, both symbols
+}
+
+// bpeMerge: a symbol is a token's id, or a number past the vocabulary for a stretch
+// that merges name but no token spells.
+type bpeMerge struct {
+	rank uint32
+	id   int32
+}
+
+func newBPE(md *gguf.Metadata) (*bpe, error) {
+	pre, err := findPre(md)
+	if err != nil {
+		return nil, err
+	}
+	v, err := readVocab(md, defaults{bos: none, eos: none, unk: none, addBOS: pre.addBOS})
+	if err != nil {
+		return nil, err
+	}
+	m := &bpe{vocab: v, pre: pre, words: make(map[string]ID, len(v.texts))}
+	var buf []byte
+	for i, text := range v.texts {
+		if k := v.kinds[i]; k != normal && k != unused {
+			continue
+		}
+		raw, ok := appendRaw(buf[:0], text)
+		if _, double := m.words[string(raw)]; ok && len(raw) > 0 && !double {
+			m.words[string(raw)] = ID(i)
+		}
+		buf = raw
+	}
+	return m, m.readMerges(md)
+}
+
+func (m *bpe) readMerges(md *gguf.Metadata) error {
+	const key = "tokenizer.ggml.merges"
+	lines, ok := md.Strings(key)
+	if !ok {
+		return badKey(key, "none", "an array of strings")
+	}
+	symbols := &symbolTable{words: m.words, extra: map[string]int32{}, next: int32(len(m.texts))}
+	for b := range m.bytes {
+		m.bytes[b] = symbols.of([]byte{byte(b)})
+	}
+	m.merges = make(map[uint64]bpeMerge, len(lines))
+	var buf []byte
+	for i, line := range lines {
+		// A merge's left half may itself begin with a space in odd files.
+		cut := strings.IndexByte(line[min(1, len(line)):], ' ') + 1
+		if cut == 0 || cut == len(line)-1 {
+			return badKey(key, fmt.Sprintf("%q at %d", line, i), "two pieces with a space between")
+		}
+		raw, ok := appendRaw(buf[:0], line[:cut])
+		half := len(raw)
+		if ok {
+			raw, ok = appendRaw(raw, line[cut+1:])
+		}
+		buf = raw
+		if !ok {
+			continue // spells no bytes: text can't get there
+		}
+		pair := uint64(symbols.of(raw[:half]))<<32 | uint64(symbols.of(raw[half:]))
+		if _, double := m.merges[pair]; !double {
+			m.merges[pair] = bpeMerge{uint32(i), symbols.of(raw)}
+		}
+	}
+	return nil
+}
+
+// symbolTable numbers stretches of bytes: tokens by their id, others after them.
+type symbolTable struct {
+	words map[string]ID
+	extra map[string]int32
+	next  int32
+}
+
+func (t *symbolTable) of(raw []byte) int32 {
+	if id, ok := t.words[string(raw)]; ok {
+		return id
+	}
+	id, ok := t.extra[string(raw)]
+	if !ok {
+		id = t.next
+		t.extra[string(raw)] = id
+		t.next++
+	}
+	return id
+}
+
+// bpeEncoder is the scratch of one Encode.
+type bpeEncoder struct {
+	*bpe
+	merger merger
+}
+
+func (m *bpe) encoder() encoder {
+	e := &bpeEncoder{bpe: m}
+	e.merger.joiner = m
+	return e
+}
+
+func (e *bpeEncoder) encode(dst []ID, text string, _ bool) []ID {
+	e.pre.split(text, func(word string) {
+		for len(word) > maxWord {
+			dst = e.encodeWord(dst, word[:maxWord])
+			word = word[maxWord:]
+		}
+		dst = e.encodeWord(dst, word)
+	})
+	return dst
+}
+
+func (e *bpeEncoder) encodeWord(dst []ID, word string) []ID {
+	if e.pre.ignoreMerges {
+		if id, ok := e.words[word]; ok {
+			return append(dst, id)
+		}
+	}
+	m := &e.merger
+	m.reset(word)
+	for i := range len(word) {
+		m.add(1, e.bytes[word[i]])
+	}
+	m.run()
+	for i := int32(0); i >= 0; i = m.list[i].next {
+		s := &m.list[i]
+		if e.has(s.id) {
+			dst = append(dst, s.id)
+			continue
+		}
+		dst = e.emitBytes(dst, word[s.start:s.end])
+	}
+	return dst
+}
+
+// emitBytes is for a stretch that no token spells.
+func (e *bpeEncoder) emitBytes(dst []ID, text string) []ID {
+	for i := range len(text) {
+		if id := e.bytes[text[i]]; e.has(id) {
+			dst = append(dst, id)
+		} else if e.unk != none {
+			dst = append(dst, e.unk)
+		}
+	}
+	return dst
+}
+
+func (m *bpe) join(_ string, left, right *symbol) (int32, uint32, bool) {
+	merge, ok := m.merges[uint64(left.id)<<32|uint64(right.id)]
+	return merge.id, merge.rank, ok
+}
+
+func (m *bpe) appendPiece(dst []byte, id ID) []byte {
+	text := m.texts[id]
+	if m.kinds[id] == userDefined {
+		return append(dst, text...)
+	}
+	raw, ok := appendRaw(dst, text)
+	if !ok {
+		return append(dst, text...)
+	}
+	return raw
+}
+
+// byteRunes is GPT-2's alphabet: the printable characters of Latin-1 stand for
+// themselves, all other bytes for U+0100 and on, in order.
+var byteRunes, runeBytes = func() (runes [256]rune, bytes map[rune]byte) {
+	bytes = make(map[rune]byte, 256)
+	next := rune(0x100)
+	for b := range runes {
+		if r := rune(b); r > ' ' && r < 0x7f || r > 0xa0 && r != 0xad {
+			runes[b] = r
+		} else {
+			runes[b] = next
+			next++
+		}
+		bytes[runes[b]] = byte(b)
+	}
+	return runes, bytes
+}()
+
+// appendRaw appends the bytes that a spelling in GPT-2's alphabet stands for. If a rune
+// is not in it, ok is false and dst comes back as it was.
+func appendRaw(dst []byte, text string) (raw []byte, ok bool) {
+	raw = dst
+	for _, r := range text {
+		b, ok := runeByte(r)
+		if !ok {
+			return dst, false
+		}
+		raw = append(raw, b)
+	}
+	return raw, true
+}
+
+func runeByte(r rune) (byte, bool) {
+	if r < utf8.RuneSelf {
+		return byte(r), r > ' ' && r < 0x7f
+	}
+	b, ok := runeBytes[r]
+	return b, ok
+}

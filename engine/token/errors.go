@@ -1,0 +1,34 @@
+package token
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"leat/gguf"
+)
+
+// UnsupportedError names a tokenizer, or a pre-tokenizer, that this package doesn't know.
+type UnsupportedError struct {
+	Key   string   // "tokenizer.ggml.pre"
+	Name  string   // what the file says there
+	Known []string // what could stand there
+}
+
+func (e *UnsupportedError) Error() string {
+	return fmt.Sprintf("read the tokenizer: %s: found %q, which is not supported", e.Key, e.Name)
+}
+
+// Hint lists what is supported.
+func (e *UnsupportedError) Hint() string {
+	return "supported are " + strings.Join(e.Known, ", ")
+}
+
+// Unwrap makes errors.Is(err, errors.ErrUnsupported) true.
+func (e *UnsupportedError) Unwrap() error { return errors.ErrUnsupported }
+
+// badKey is a format error about one metadata key.
+func badKey(key, found, wanted string, args ...any) error {
+	return fmt.Errorf("read the tokenizer: %w",
+		&gguf.FormatError{Off: -1, What: key, Found: found, Wanted: fmt.Sprintf(wanted, args...)})
+}

@@ -1,0 +1,119 @@
+package token
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/dlclark/regexp2/v2"
+
+	"leat/gguf"
+)
+
+// preSpec is a pre-tokenizer as tokenizer.ggml.pre names it. Each pattern cuts the words
+// that the one before it left; what a pattern doesn't match is a word too.
+type preSpec struct {
+	names        []string
+	patterns     []string
+	ignoreMerges bool // a word that is a token is taken whole
+	addBOS       bool // where the file is silent
+}
+
+const (
+	contractions = `(?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])`
+	gpt2Words    = `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)`
+	// After the digits, Llama 3 and Qwen 2 agree.
+	llama3Head = contractions + `|[^\r\n\p{L}\p{N}]?\p{L}+|`
+	llama3Tail = `| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
+)
+
+// preSpecs: no pattern nests repetitions, so matching is linear in the text, up to one
+// walk back over a run of white space.
+var preSpecs = []preSpec{
+	{names: []string{"default"}, patterns: []string{`[\p{P}\$\+<=>\^~\|]+`, gpt2Words, `\p{N}+`, `[0-9][0-9][0-9]`}},
+	{names: []string{"gpt-2", "phi-2"}, patterns: []string{gpt2Words + `|\s+`}},
+	{names: []string{"llama-bpe", "llama3", "llama-v3"}, patterns: []string{llama3Head + `\p{N}{1,3}` + llama3Tail}, ignoreMerges: true, addBOS: true},
+	{names: []string{"qwen2", "deepseek-r1-qwen", "megrez"}, patterns: []string{llama3Head + `\p{N}` + llama3Tail}},
+}
+
+type preTokenizer struct {
+	preSpec
+	regexps []*regexp2.Regexp
+}
+
+// findPre reads which pre-tokenizer the file wants; without the key, as the field does,
+// the default one.
+func findPre(md *gguf.Metadata) (*preTokenizer, error) {
+	const key = "tokenizer.ggml.pre"
+	name, ok := md.String(key)
+	if _, present := md.Get(key); !present {
+		name, ok = "default", true
+	}
+	if !ok {
+		return nil, badKey(key, "no string", "the name of a pre-tokenizer")
+	}
+	var known []string
+	for _, spec := range preSpecs {
+		if slices.Contains(spec.names, name) {
+			return spec.compile()
+		}
+		known = append(known, spec.names...)
+	}
+	return nil, &UnsupportedError{Key: key, Name: name, Known: known}
+}
+
+func (s preSpec) compile() (*preTokenizer, error) {
+	p := &preTokenizer{preSpec: s}
+	for _, pattern := range s.patterns {
+		re, err := regexp2.Compile(pattern, regexp2.OptionMaxBacktrackingStackSize(-1))
+		if err != nil {
+			return nil, fmt.Errorf("compile pre-tokenizer %s: %w", strings.Join(s.names, ", "), err)
+		}
+		p.regexps = append(p.regexps, re)
+	}
+	return p, nil
+}
+
+// split yields the words of the text, which joined are the text again, byte for byte.
+// To the patterns a byte that is not UTF-8 is a symbol, as U+FFFD is.
+func (p *preTokenizer) split(text string, yield func(word string)) {
+	s := splitter{text: text, yield: yield}
+	s.cut(p.regexps, []rune(text))
+}
+
+type splitter struct {
+	text  string // not yet yielded
+	yield func(string)
+}
+
+// cut yields the runes, which are the next ones of the text, cut by all the regexps.
+func (s *splitter) cut(regexps []*regexp2.Regexp, runes []rune) {
+	if len(runes) == 0 {
+		return
+	}
+	if len(regexps) == 0 {
+		s.emit(len(runes))
+		return
+	}
+	done := 0
+	// The error can only be a limit, and none is set; what it left is cut below.
+	_ = regexps[0].FindRunesMatches(runes, 0, func(m regexp2.MatchView) bool {
+		i, n, _ := m.GroupRange(0)
+		s.cut(regexps[1:], runes[done:i])
+		s.cut(regexps[1:], runes[i:i+n])
+		done = i + n
+		return true
+	})
+	s.cut(regexps[1:], runes[done:])
+}
+
+func (s *splitter) emit(runes int) {
+	off := 0
+	for range runes {
+		_, size := utf8.DecodeRuneInString(s.text[off:])
+		off += size
+	}
+	s.yield(s.text[:off])
+	s.text = s.text[off:]
+}

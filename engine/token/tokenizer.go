@@ -1,0 +1,209 @@
+package token
+
+import (
+	"fmt"
+	"strings"
+
+	"leat/gguf"
+)
+
+// Tokenizer is a model's vocabulary, ready to use.
+type Tokenizer struct {
+	*vocab
+	model   model
+	text    *finder // tokens that plain text always means: user-defined
+	special *finder // those, and the ones that need the caller's leave
+
+	pieces    []byte   // all pieces, one after another
+	pieceEnds []uint32 // (V)
+
+	dropSpace bool // Decode takes back the space that Encode put first
+	rstrip    map[ID]bool
+}
+
+// model is one kind of vocabulary.
+type model interface {
+	encoder() encoder
+	appendPiece(dst []byte, id ID) []byte
+}
+
+// encoder is a model with the scratch for one text. fresh: nothing, or a special token,
+// stands before the text.
+type encoder interface {
+	encode(dst []ID, text string, fresh bool) []ID
+}
+
+// New reads the tokenizer.ggml.* keys. The error is an [*UnsupportedError], or wraps
+// [gguf.ErrFormat] where the keys contradict each other.
+func New(md *gguf.Metadata) (*Tokenizer, error) {
+	const key = "tokenizer.ggml.model"
+	t := &Tokenizer{}
+	switch name, ok := md.String(key); name {
+	case "llama":
+		m, err := newSPM(md)
+		if err != nil {
+			return nil, err
+		}
+		t.vocab, t.model, t.dropSpace = m.vocab, m, m.spacePrefix
+		t.rstrip = phi3Strips(md, m.vocab)
+	case "gpt2":
+		m, err := newBPE(md)
+		if err != nil {
+			return nil, err
+		}
+		t.vocab, t.model = m.vocab, m
+	default:
+		if !ok {
+			return nil, badKey(key, "none", "the name of a tokenizer")
+		}
+		return nil, &UnsupportedError{Key: key, Name: name, Known: []string{"llama", "gpt2"}}
+	}
+	return t, t.index()
+}
+
+func (t *Tokenizer) index() error {
+	t.text, t.special = newFinder(), newFinder()
+	t.pieceEnds = make([]uint32, len(t.texts))
+	for i, text := range t.texts {
+		id := ID(i)
+		switch t.kinds[id] {
+		case userDefined:
+			t.text.add(text, id)
+			t.special.add(text, id)
+			t.pieces = t.model.appendPiece(t.pieces, id)
+		case control, unknown:
+			t.special.add(text, id)
+		default:
+			t.pieces = t.model.appendPiece(t.pieces, id)
+		}
+		if len(t.pieces) > 1<<31 {
+			return badKey("tokenizer.ggml.tokens", "more than 2 GiB of text", "less")
+		}
+		t.pieceEnds[id] = uint32(len(t.pieces))
+	}
+	return nil
+}
+
+// phi3Strips are the tokens after which Phi 3 swallows white space. Its own tokenizer
+// says so; the GGUF keys can't, hence the field's rule by name.
+func phi3Strips(md *gguf.Metadata, v *vocab) map[ID]bool {
+	if md.Architecture() != "phi3" {
+		return nil
+	}
+	strips := map[ID]bool{}
+	for i, text := range v.texts {
+		switch text {
+		case "<unk>", "<s>", "<|endoftext|>":
+			continue
+		}
+		if k := v.kinds[i]; k == control || k == userDefined || k == unknown {
+			strips[ID(i)] = true
+		}
+	}
+	return strips
+}
+
+// Encode turns text into ids. addSpecial puts BOS before and EOS after, as far as the
+// file wants them; nothing else in this program does. parseSpecial lets the spelling of
+// a control token become that token: for templates, never for what a user wrote.
+func (t *Tokenizer) Encode(text string, addSpecial, parseSpecial bool) []ID {
+	ids := make([]ID, 0, len(text)/3+2)
+	if addSpecial && t.addBOS && t.bos != none {
+		ids = append(ids, t.bos)
+	}
+	find := t.text
+	if parseSpecial {
+		find = t.special
+	}
+	e := t.model.encoder()
+	for fresh := true; len(text) > 0; {
+		off, size, id := find.find(text)
+		if off > 0 {
+			ids = e.encode(ids, text[:off], fresh)
+			fresh = false
+		}
+		text = text[off+size:]
+		if id == none {
+			continue
+		}
+		ids = append(ids, id)
+		fresh = true
+		if t.rstrip[id] {
+			text = strings.TrimLeft(text, " \t\n\v\f\r")
+		}
+	}
+	if addSpecial && t.addEOS && t.eos != none {
+		ids = append(ids, t.eos)
+	}
+	return ids
+}
+
+// Piece is the bytes an id adds to the text, perhaps part of a rune: none for a control
+// or unknown token, or an id outside the vocabulary. Read only.
+func (t *Tokenizer) Piece(id ID) []byte {
+	if !t.has(id) {
+		return nil
+	}
+	start, end := uint32(0), t.pieceEnds[id]
+	if id > 0 {
+		start = t.pieceEnds[id-1]
+	}
+	if start == end {
+		return nil
+	}
+	return t.pieces[start:end:end]
+}
+
+// Decode joins the pieces, without the space that Encode put before the text. It can
+// hold bytes that are not UTF-8, as the text given to Encode can.
+func (t *Tokenizer) Decode(ids []ID) string {
+	var b strings.Builder
+	drop := t.dropSpace
+	for _, id := range ids {
+		piece := t.Piece(id)
+		if drop && len(piece) > 0 {
+			drop = false
+			if piece[0] == ' ' && t.kinds[id] != userDefined {
+				piece = piece[1:]
+			}
+		}
+		b.Write(piece)
+	}
+	return b.String()
+}
+
+// Text is the vocabulary's own spelling of an id.
+func (t *Tokenizer) Text(id ID) string {
+	if !t.has(id) {
+		return ""
+	}
+	return t.texts[id]
+}
+
+// Find is the id of a token by the vocabulary's own spelling.
+func (t *Tokenizer) Find(text string) (ID, bool) {
+	for i, s := range t.texts {
+		if s == text {
+			return ID(i), true
+		}
+	}
+	return none, false
+}
+
+// Size is the number of tokens.
+func (t *Tokenizer) Size() int { return len(t.texts) }
+
+// BOS is the token that begins a text.
+func (t *Tokenizer) BOS() (ID, bool) { return t.bos, t.bos != none }
+
+// EOS is the token that ends a text.
+func (t *Tokenizer) EOS() (ID, bool) { return t.eos, t.eos != none }
+
+// IsEOG reports whether an id ends a generation.
+func (t *Tokenizer) IsEOG(id ID) bool { return t.eog[id] }
+
+// IsControl reports whether an id steers and is no text.
+func (t *Tokenizer) IsControl(id ID) bool { return t.has(id) && t.kinds[id] == control }
+
+// String names the tokenizer for a log.
+func (t *Tokenizer) String() string { return fmt.Sprintf("%T of %d tokens", t.model, len(t.texts)) }

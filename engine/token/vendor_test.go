@@ -1,0 +1,109 @@
+package token
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"leat/gguf"
+	"leat/tools/testdata"
+)
+
+// openVocab reads one of llama.cpp's vocabulary-only files.
+func openVocab(t testing.TB, name string) (*Tokenizer, error) {
+	t.Helper()
+	path := filepath.Join(testdata.Dir(t), "vendor", "vocab", "ggml-vocab-"+name+".gguf")
+	return openTokenizer(t, path)
+}
+
+func openTokenizer(t testing.TB, path string) (*Tokenizer, error) {
+	t.Helper()
+	f, err := gguf.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	return New(f.Metadata)
+}
+
+func mustOpenVocab(t testing.TB, name string) *Tokenizer {
+	t.Helper()
+	tok, err := openVocab(t, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tok
+}
+
+// TestVendorVectors holds every text of llama.cpp's vectors against its ids. The .inp
+// ends each text with a line of its own; the newline before that line is not text.
+func TestVendorVectors(t *testing.T) {
+	for _, name := range []string{"llama-spm", "phi-3", "llama-bpe", "qwen2", "gpt-2"} {
+		t.Run(name, func(t *testing.T) {
+			tok := mustOpenVocab(t, name)
+			base := filepath.Join(testdata.Dir(t), "vendor", "vocab", "ggml-vocab-"+name+".gguf")
+			texts := strings.Split(readFile(t, base+".inp"), "\n__ggml_vocab_test__\n")
+			lines := strings.Split(readFile(t, base+".out"), "\n")
+			if len(texts) != len(lines) || len(texts) < 40 {
+				t.Fatalf("%d texts, %d lines of ids", len(texts)-1, len(lines)-1)
+			}
+			for i, text := range texts[:len(texts)-1] {
+				got, want := tok.Encode(text, false, false), parseIDs(t, lines[i])
+				if !slices.Equal(got, want) {
+					t.Errorf("text %d, %q:\ngot  %v\nwant %v", i, text, got, want)
+				}
+				if back := tok.Decode(got); back != text {
+					t.Errorf("text %d, %q: decoded %q", i, text, back)
+				}
+			}
+		})
+	}
+}
+
+// TestVendorUnsupported: a clear no, that says what would do.
+func TestVendorUnsupported(t *testing.T) {
+	for name, want := range map[string]UnsupportedError{
+		"mpt":            {Key: "tokenizer.ggml.pre", Name: "mpt"},
+		"starcoder":      {Key: "tokenizer.ggml.pre", Name: "starcoder"},
+		"refact":         {Key: "tokenizer.ggml.pre", Name: "refact"},
+		"deepseek-coder": {Key: "tokenizer.ggml.pre", Name: "deepseek-coder"},
+		"bert-bge":       {Key: "tokenizer.ggml.model", Name: "bert"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := openVocab(t, name)
+			var got *UnsupportedError
+			if !errors.As(err, &got) || got.Key != want.Key || got.Name != want.Name {
+				t.Fatalf("err = %v, want %v", err, &want)
+			}
+			if !errors.Is(err, errors.ErrUnsupported) || !strings.Contains(got.Hint(), got.Known[0]) {
+				t.Errorf("hint %q", got.Hint())
+			}
+		})
+	}
+}
+
+func readFile(t testing.TB, path string) string {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func parseIDs(t testing.TB, line string) []ID {
+	t.Helper()
+	var ids []ID
+	for _, field := range strings.Fields(line) {
+		id, err := strconv.ParseInt(field, 10, 32)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, ID(id))
+	}
+	return ids
+}

@@ -1,0 +1,215 @@
+package token
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"leat/gguf"
+)
+
+// ID is a token's number: its place in the vocabulary.
+type ID = int32
+
+// none stands where a vocabulary has no such token.
+const none ID = -1
+
+// kind is a token's type, by tokenizer.ggml.token_type's number.
+type kind uint8
+
+const (
+	undefined   kind = iota // seen in old files: taken as normal
+	normal                  // made by merging
+	unknown                 // stands for text that no other token can
+	control                 // BOS, EOS, <|im_start|> …: steers, is no text
+	userDefined             // text that is always one token, before any merging
+	unused                  // a filler; may help merging along, is not an answer
+	byteToken               // <0xNN>
+)
+
+// vocab is what the tokenizer.ggml.* keys say, checked.
+type vocab struct {
+	texts []string // (V) the file's own spelling
+	kinds []kind   // (V)
+
+	bos, eos, unk  ID // none if absent
+	addBOS, addEOS bool
+	eog            map[ID]bool
+}
+
+// eogTexts are spellings that end a reply in one model family or another; converters
+// leave some of them out of the *_token_id keys.
+var eogTexts = map[string]bool{
+	"<|eot_id|>": true, "<|eom_id|>": true, "<|end_of_text|>": true, // Llama 3
+	"<|im_end|>": true, "<|endoftext|>": true, // ChatML: Qwen and many more
+	"<|end|>": true, "<|return|>": true, "<|call|>": true, // Phi 3, gpt-oss
+	"<end_of_turn>": true, "<turn|>": true, // Gemma
+	"<EOT>": true, "_<EOT>": true, "[EOT]": true, "[EOS]": true,
+	"<｜end▁of▁sentence｜>": true, "<end_of_utterance>": true, "<|END_OF_TURN_TOKEN|>": true,
+}
+
+// defaults are what the field assumes of a kind of vocabulary where a key is missing.
+type defaults struct {
+	bos, eos, unk  ID
+	addBOS, addEOS bool
+}
+
+func readVocab(md *gguf.Metadata, d defaults) (*vocab, error) {
+	const key = "tokenizer.ggml.tokens"
+	texts, ok := md.Strings(key)
+	if !ok || len(texts) == 0 {
+		return nil, badKey(key, "no tokens", "an array of strings")
+	}
+	if len(texts) > math.MaxInt32 {
+		return nil, badKey(key, fmt.Sprintf("%d tokens", len(texts)), "fewer than 2^31")
+	}
+	v := &vocab{texts: texts}
+	if err := v.readIDs(md, d); err != nil {
+		return nil, err
+	}
+	if err := v.readKinds(md); err != nil {
+		return nil, err
+	}
+	return v, v.readEOG(md)
+}
+
+func (v *vocab) readIDs(md *gguf.Metadata, d defaults) (err error) {
+	for _, f := range []struct {
+		key      string
+		id       *ID
+		fallback ID
+	}{
+		{"tokenizer.ggml.bos_token_id", &v.bos, d.bos},
+		{"tokenizer.ggml.eos_token_id", &v.eos, d.eos},
+		{"tokenizer.ggml.unknown_token_id", &v.unk, d.unk},
+	} {
+		if *f.id, err = v.readID(md, f.key, f.fallback); err != nil {
+			return err
+		}
+	}
+	if v.addBOS, err = readBool(md, "tokenizer.ggml.add_bos_token", d.addBOS); err != nil {
+		return err
+	}
+	v.addEOS, err = readBool(md, "tokenizer.ggml.add_eos_token", d.addEOS)
+	return err
+}
+
+// readID reads a special token's id. All ones, or -1, is how some converters say "none".
+func (v *vocab) readID(md *gguf.Metadata, key string, fallback ID) (ID, error) {
+	value, present := md.Get(key)
+	if !present {
+		if int(fallback) >= len(v.texts) {
+			return none, nil
+		}
+		return fallback, nil
+	}
+	id, ok := md.Int(key)
+	switch {
+	case ok && (id == -1 || id == math.MaxUint32):
+		return none, nil
+	case !ok || id < 0 || id >= int64(len(v.texts)):
+		return none, badKey(key, fmt.Sprintf("%v", value), "an id below %d", len(v.texts))
+	}
+	return ID(id), nil
+}
+
+func readBool(md *gguf.Metadata, key string, fallback bool) (bool, error) {
+	value, present := md.Get(key)
+	if !present {
+		return fallback, nil
+	}
+	b, ok := value.(bool)
+	if !ok {
+		return false, badKey(key, fmt.Sprintf("%T", value), "a bool")
+	}
+	return b, nil
+}
+
+func (v *vocab) readKinds(md *gguf.Metadata) error {
+	const key = "tokenizer.ggml.token_type"
+	v.kinds = make([]kind, len(v.texts))
+	if _, present := md.Get(key); !present {
+		v.guessKinds()
+		return nil
+	}
+	types, ok := md.Ints(key)
+	if !ok || len(types) != len(v.texts) {
+		return badKey(key, fmt.Sprintf("%d integers", len(types)), "%d, one per token", len(v.texts))
+	}
+	for i, t := range types {
+		if t < 0 || t > int64(byteToken) {
+			return badKey(key, fmt.Sprintf("type %d at token %d", t, i), "0 to %d", byteToken)
+		}
+		if v.kinds[i] = kind(t); v.kinds[i] == undefined {
+			v.kinds[i] = normal
+		}
+	}
+	return nil
+}
+
+// guessKinds is for a file without types: at least the tokens named by id steer.
+func (v *vocab) guessKinds() {
+	for i, text := range v.texts {
+		v.kinds[i] = normal
+		if _, ok := byteText(text); ok {
+			v.kinds[i] = byteToken
+		}
+	}
+	for _, id := range []ID{v.bos, v.eos} {
+		if id != none {
+			v.kinds[id] = control
+		}
+	}
+	if v.unk != none && v.kinds[v.unk] == normal {
+		v.kinds[v.unk] = unknown
+	}
+}
+
+// readEOG gathers every id that ends a reply. A well-known spelling that a converter wrote
+// as user-defined becomes a control token, as in the field: it steers, text may not.
+func (v *vocab) readEOG(md *gguf.Metadata) error {
+	v.eog = map[ID]bool{}
+	for _, key := range []string{"tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"} {
+		id, err := v.readID(md, key, none)
+		if err != nil {
+			return err
+		}
+		if id != none {
+			v.eog[id] = true
+		}
+	}
+	if v.eos != none {
+		v.eog[v.eos] = true
+	}
+	for i, text := range v.texts {
+		if k := v.kinds[i]; (k == control || k == userDefined) && eogTexts[text] {
+			v.kinds[i] = control
+			v.eog[ID(i)] = true
+		}
+	}
+	return nil
+}
+
+func (v *vocab) has(id ID) bool { return id >= 0 && int(id) < len(v.texts) }
+
+// byteText is the byte that a spelling like <0x0A> stands for.
+func byteText(text string) (byte, bool) {
+	if len(text) != 6 || !strings.HasPrefix(text, "<0x") || text[5] != '>' {
+		return 0, false
+	}
+	hi, ok1 := hexDigit(text[3])
+	lo, ok2 := hexDigit(text[4])
+	return hi<<4 | lo, ok1 && ok2
+}
+
+func hexDigit(c byte) (byte, bool) {
+	switch {
+	case c >= '0' && c <= '9':
+		return c - '0', true
+	case c >= 'A' && c <= 'F':
+		return c - 'A' + 10, true
+	case c >= 'a' && c <= 'f':
+		return c - 'a' + 10, true
+	}
+	return 0, false
+}
