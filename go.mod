@@ -1,6 +1,6 @@
 module leat
 
-go 1.26
+go 1.26.0
 
 require (
 	github.com/dlclark/regexp2/v2 v2.13.0 // indirect
