@@ -1,0 +1,200 @@
+package vk
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"leat/vk/internal/raw"
+)
+
+// DeviceOptions tells NewDevice what to leave out. The zero value uses all there is.
+type DeviceOptions struct {
+	OneQueue bool     // Transfer is Compute even where there is a transfer family
+	Disable  []string // groups of features to do without, see Disabled
+}
+
+// Device is an opened device. Its methods are safe for use by several
+// goroutines, unless one says otherwise.
+type Device struct {
+	Physical *PhysicalDevice
+	Compute  *Queue
+	Transfer *Queue   // the same as Compute where there is no transfer family
+	Features Features // what is turned on
+
+	instance *Instance
+	handle   raw.Device
+	fn       *raw.DeviceFuncs
+	families []uint32 // the distinct families of the two queues
+
+	waits sync.Pool // of *waitBlock
+
+	mu      sync.Mutex
+	objects map[object]bool // open children
+	closed  bool
+}
+
+// object is a child of a device, which closes what was forgotten.
+type object interface {
+	destroy()
+	label() string
+}
+
+// NewDevice opens p with its queues and with every feature we can use that
+// o does not disable. The error is a *FeatureError when p cannot serve.
+func (i *Instance) NewDevice(p *PhysicalDevice, o DeviceOptions) (*Device, error) {
+	features, err := p.Features.without(o.Disable)
+	if err != nil {
+		return nil, fmt.Errorf("open device %q: %w", p.Name, err)
+	}
+	compute, transfer := p.families()
+	if err := p.serves(compute); err != nil {
+		return nil, err
+	}
+	if o.OneQueue || transfer < 0 {
+		transfer = compute
+	}
+	features.Synchronization2 = false // not used yet, so not turned on
+	d := &Device{Physical: p, Features: features, instance: i, objects: map[object]bool{}}
+	d.waits.New = func() any { return new(waitBlock) }
+	d.families = slices.Compact([]uint32{uint32(compute), uint32(transfer)})
+	if err := d.create(); err != nil {
+		return nil, fmt.Errorf("open device %q: %w", p.Name, err)
+	}
+	d.Compute = d.newQueue(compute, "compute")
+	if d.Transfer = d.Compute; transfer != compute {
+		d.Transfer = d.newQueue(transfer, "transfer")
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.opened = append(i.opened, d)
+	return d, nil
+}
+
+func (d *Device) create() error {
+	priority := []float32{1}
+	var queues []raw.DeviceQueueCreateInfo
+	for _, f := range d.families {
+		queues = append(queues, raw.DeviceQueueCreateInfo{
+			SType:            raw.StructureTypeDeviceQueueCreateInfo,
+			QueueFamilyIndex: f,
+			QueueCount:       1,
+			PQueuePriorities: &priority[0],
+		})
+	}
+	exts := d.Features.extensions(d.Physical)
+	info := &raw.DeviceCreateInfo{
+		SType:                raw.StructureTypeDeviceCreateInfo,
+		PNext:                raw.Ptr(d.Features.enable(exts).core),
+		QueueCreateInfoCount: uint32(len(queues)),
+		PQueueCreateInfos:    &queues[0],
+	}
+	info.EnabledExtensionCount, info.PpEnabledExtensionNames = cStrings(exts)
+	if err := check("vkCreateDevice", "", d.instance.fn.CreateDevice(d.Physical.handle, info, nil, &d.handle)); err != nil {
+		return err
+	}
+	var err error
+	d.fn, err = d.instance.fn.LoadDevice(d.handle)
+	return err
+}
+
+// families chooses a compute family and, or -1, one that only transfers: its
+// hardware copies while shaders run.
+func (p *PhysicalDevice) families() (compute, transfer int) {
+	compute, transfer = -1, -1
+	for n, f := range p.QueueFamilies {
+		if f.Count == 0 {
+			continue
+		}
+		// A family that does not draw shares the device better with a desktop,
+		// and drivers give it more time before they call it hung.
+		if f.Compute && (compute < 0 || !f.Graphics && p.QueueFamilies[compute].Graphics) {
+			compute = n
+		}
+		if f.Transfer && !f.Compute && !f.Graphics && !f.Video && !f.OpticalFlow && transfer < 0 {
+			transfer = n
+		}
+	}
+	return compute, transfer
+}
+
+// serves says what p lacks, nil for nothing.
+func (p *PhysicalDevice) serves(compute int) error {
+	e := &FeatureError{Device: p.Name}
+	if !p.modern() {
+		e.Lacks = append(e.Lacks, fmt.Sprintf("Vulkan 1.2 (it has %v)", p.APIVersion))
+	} else {
+		if !p.Features.BufferDeviceAddress {
+			e.Lacks = append(e.Lacks, "bufferDeviceAddress")
+		}
+		if !p.Features.TimelineSemaphore {
+			e.Lacks = append(e.Lacks, "timelineSemaphore")
+		}
+	}
+	if compute < 0 {
+		e.Lacks = append(e.Lacks, "a compute queue")
+	}
+	if len(e.Lacks) > 0 {
+		return e
+	}
+	return nil
+}
+
+// WaitIdle waits until the device has done everything submitted.
+func (d *Device) WaitIdle() error {
+	// Vulkan wants all queues untouched meanwhile.
+	d.Compute.mu.Lock()
+	defer d.Compute.mu.Unlock()
+	if d.Transfer != d.Compute {
+		d.Transfer.mu.Lock()
+		defer d.Transfer.mu.Unlock()
+	}
+	return check("vkDeviceWaitIdle", "", d.fn.DeviceWaitIdle(d.handle))
+}
+
+// Close waits for the device, closes what was left open, naming it in the
+// error, then the device. It may be called twice.
+func (d *Device) Close() error {
+	d.mu.Lock()
+	left, closed := d.objects, d.closed
+	d.objects, d.closed = nil, true
+	d.mu.Unlock()
+	if closed {
+		return nil
+	}
+	var errs []error
+	if err := d.WaitIdle(); err != nil {
+		errs = append(errs, fmt.Errorf("close device %q: %w", d.Physical.Name, err))
+	}
+	for o := range left {
+		errs = append(errs, fmt.Errorf("close device %q: %s was left open", d.Physical.Name, o.label()))
+		o.destroy()
+	}
+	d.fn.DestroyDevice(d.handle, nil)
+	i := d.instance
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.opened = slices.DeleteFunc(i.opened, func(o *Device) bool { return o == d })
+	return errors.Join(errs...)
+}
+
+// adopt makes o a child, so that Close finds it.
+func (d *Device) adopt(o object) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.objects != nil {
+		d.objects[o] = true
+	}
+}
+
+// release destroys o unless that has happened already.
+func (d *Device) release(o object) {
+	d.mu.Lock()
+	ours := d.objects[o]
+	delete(d.objects, o)
+	d.mu.Unlock()
+	if ours {
+		o.destroy()
+	}
+}

@@ -1,0 +1,159 @@
+package vk
+
+import (
+	"fmt"
+	"slices"
+
+	"leat/vk/internal/raw"
+)
+
+// Extensions we use where they are. We ask for Vulkan 1.2, so what 1.3 made
+// core is an extension to us too; drivers keep offering these.
+const (
+	extSubgroupSize   = "VK_EXT_subgroup_size_control"
+	extIntDot         = "VK_KHR_shader_integer_dot_product"
+	extSync2          = "VK_KHR_synchronization2"
+	extCoopMatrix     = "VK_KHR_cooperative_matrix"
+	extMemoryBudget   = "VK_EXT_memory_budget"
+	extMemoryPriority = "VK_EXT_memory_priority"
+	extPageable       = "VK_EXT_pageable_device_local_memory"
+	extHostImport     = "VK_EXT_external_memory_host"
+	extPortabilitySub = "VK_KHR_portability_subset"
+)
+
+// featureChain is the chain of feature structs, used both to ask what a device
+// has and to turn on what we want: Vulkan reads and writes the same structs.
+type featureChain struct {
+	core     *raw.PhysicalDeviceFeatures2
+	v11      *raw.PhysicalDeviceVulkan11Features
+	v12      *raw.PhysicalDeviceVulkan12Features
+	size     *raw.PhysicalDeviceSubgroupSizeControlFeatures
+	dot      *raw.PhysicalDeviceShaderIntegerDotProductFeatures
+	sync2    *raw.PhysicalDeviceSynchronization2Features
+	coop     *raw.PhysicalDeviceCooperativeMatrixFeaturesKHR
+	priority *raw.PhysicalDeviceMemoryPriorityFeaturesEXT
+	pageable *raw.PhysicalDevicePageableDeviceLocalMemoryFeaturesEXT
+}
+
+// newFeatureChain links the structs of the extensions for which has says yes.
+func newFeatureChain(has func(ext string) bool) *featureChain {
+	c := &featureChain{
+		core:     &raw.PhysicalDeviceFeatures2{SType: raw.StructureTypePhysicalDeviceFeatures2},
+		v11:      &raw.PhysicalDeviceVulkan11Features{SType: raw.StructureTypePhysicalDeviceVulkan11Features},
+		v12:      &raw.PhysicalDeviceVulkan12Features{SType: raw.StructureTypePhysicalDeviceVulkan12Features},
+		size:     &raw.PhysicalDeviceSubgroupSizeControlFeatures{SType: raw.StructureTypePhysicalDeviceSubgroupSizeControlFeatures},
+		dot:      &raw.PhysicalDeviceShaderIntegerDotProductFeatures{SType: raw.StructureTypePhysicalDeviceShaderIntegerDotProductFeatures},
+		sync2:    &raw.PhysicalDeviceSynchronization2Features{SType: raw.StructureTypePhysicalDeviceSynchronization2Features},
+		coop:     &raw.PhysicalDeviceCooperativeMatrixFeaturesKHR{SType: raw.StructureTypePhysicalDeviceCooperativeMatrixFeaturesKHR},
+		priority: &raw.PhysicalDeviceMemoryPriorityFeaturesEXT{SType: raw.StructureTypePhysicalDeviceMemoryPriorityFeaturesEXT},
+		pageable: &raw.PhysicalDevicePageableDeviceLocalMemoryFeaturesEXT{SType: raw.StructureTypePhysicalDevicePageableDeviceLocalMemoryFeaturesEXT},
+	}
+	c.core.PNext, c.v11.PNext = raw.Ptr(c.v11), raw.Ptr(c.v12)
+	tail := &c.v12.PNext
+	if has(extSubgroupSize) {
+		*tail, tail = raw.Ptr(c.size), &c.size.PNext
+	}
+	if has(extIntDot) {
+		*tail, tail = raw.Ptr(c.dot), &c.dot.PNext
+	}
+	if has(extSync2) {
+		*tail, tail = raw.Ptr(c.sync2), &c.sync2.PNext
+	}
+	if has(extCoopMatrix) {
+		*tail, tail = raw.Ptr(c.coop), &c.coop.PNext
+	}
+	if has(extMemoryPriority) {
+		*tail, tail = raw.Ptr(c.priority), &c.priority.PNext
+	}
+	if has(extPageable) {
+		*tail = raw.Ptr(c.pageable)
+	}
+	return c
+}
+
+func (p *PhysicalDevice) queryFeatures() {
+	if !p.modern() {
+		return
+	}
+	c := newFeatureChain(p.has)
+	p.instance.fn.GetPhysicalDeviceFeatures2(p.handle, c.core)
+	f := &p.Features
+	f.BufferDeviceAddress = c.v12.BufferDeviceAddress.Bool()
+	f.TimelineSemaphore = c.v12.TimelineSemaphore.Bool()
+	f.HostQueryReset = c.v12.HostQueryReset.Bool()
+	f.Float16, f.Int8 = c.v12.ShaderFloat16.Bool(), c.v12.ShaderInt8.Bool()
+	f.Int64 = c.core.Features.ShaderInt64.Bool()
+	f.Storage8, f.Storage16 = c.v12.StorageBuffer8BitAccess.Bool(), c.v11.StorageBuffer16BitAccess.Bool()
+	f.IntDotProduct = c.dot.ShaderIntegerDotProduct.Bool()
+	f.SubgroupSizeControl = c.size.SubgroupSizeControl.Bool() && p.Limits.SubgroupMax > 0
+	f.CooperativeMatrix = c.coop.CooperativeMatrix.Bool()
+	f.Synchronization2 = c.sync2.Synchronization2.Bool()
+	f.MemoryPriority = c.priority.MemoryPriority.Bool()
+	f.PageableDeviceLocal = c.pageable.PageableDeviceLocalMemory.Bool() && f.MemoryPriority
+	f.HostImport = p.has(extHostImport)
+	if !f.SubgroupSizeControl {
+		p.Limits.SubgroupMin, p.Limits.SubgroupMax = 0, 0
+	}
+}
+
+// Disabled names what DeviceOptions.Disable knows, for usage texts.
+func Disabled() []string { return []string{"fp16", "int8", "subgroup", "coopmat"} }
+
+// without gives f less the named groups.
+func (f Features) without(names []string) (Features, error) {
+	for _, n := range names {
+		switch n {
+		case "fp16":
+			f.Float16, f.Storage16 = false, false
+		case "int8":
+			f.Int8, f.Storage8, f.IntDotProduct = false, false, false
+		case "subgroup":
+			f.SubgroupArithmetic, f.SubgroupSizeControl = false, false
+		case "coopmat":
+			f.CooperativeMatrix = false
+		default:
+			return f, fmt.Errorf("disable %q: no such feature among %v", n, Disabled())
+		}
+	}
+	return f, nil
+}
+
+// extensions lists what must be enabled for the features of f.
+func (f Features) extensions(p *PhysicalDevice) []string {
+	var list []string
+	for _, e := range []struct {
+		on  bool
+		ext string
+	}{
+		{f.SubgroupSizeControl, extSubgroupSize},
+		{f.IntDotProduct, extIntDot},
+		{f.CooperativeMatrix, extCoopMatrix},
+		{f.MemoryBudget, extMemoryBudget},
+		{f.MemoryPriority, extMemoryPriority},
+		{f.PageableDeviceLocal, extPageable},
+		{f.HostImport, extHostImport},
+		{p.has(extPortabilitySub), extPortabilitySub}, // a device that has it demands it
+	} {
+		if e.on {
+			list = append(list, e.ext)
+		}
+	}
+	return list
+}
+
+// enable makes the chain that turns on f.
+func (f Features) enable(exts []string) *featureChain {
+	c := newFeatureChain(func(ext string) bool { return slices.Contains(exts, ext) })
+	c.core.Features.ShaderInt64 = raw.ToBool32(f.Int64)
+	c.v11.StorageBuffer16BitAccess = raw.ToBool32(f.Storage16)
+	c.v12.BufferDeviceAddress, c.v12.TimelineSemaphore = 1, 1
+	c.v12.HostQueryReset = raw.ToBool32(f.HostQueryReset)
+	c.v12.ShaderFloat16, c.v12.ShaderInt8 = raw.ToBool32(f.Float16), raw.ToBool32(f.Int8)
+	c.v12.StorageBuffer8BitAccess = raw.ToBool32(f.Storage8)
+	c.size.SubgroupSizeControl = raw.ToBool32(f.SubgroupSizeControl)
+	c.dot.ShaderIntegerDotProduct = raw.ToBool32(f.IntDotProduct)
+	c.coop.CooperativeMatrix = raw.ToBool32(f.CooperativeMatrix)
+	c.priority.MemoryPriority = raw.ToBool32(f.MemoryPriority)
+	c.pageable.PageableDeviceLocalMemory = raw.ToBool32(f.PageableDeviceLocal)
+	return c
+}

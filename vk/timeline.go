@@ -1,0 +1,104 @@
+package vk
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+
+	"leat/vk/internal/raw"
+)
+
+// Timeline is a counter that queues and the host wait for and raise. Its
+// methods are safe for use by several goroutines.
+type Timeline struct {
+	Name   string
+	dev    *Device
+	handle raw.Semaphore
+}
+
+// waitSlice is how long a wait stays in the driver before it looks at its
+// context again.
+const waitSlice = 10 * time.Millisecond
+
+// waitBlock is what the driver reads and writes during a wait; pooled, as a
+// wait happens in every step.
+type waitBlock struct {
+	info   raw.SemaphoreWaitInfo
+	handle raw.Semaphore
+	value  uint64
+}
+
+// NewTimeline makes a timeline that stands at zero.
+func (d *Device) NewTimeline(name string) (*Timeline, error) {
+	t := &Timeline{Name: name, dev: d}
+	info := &raw.SemaphoreCreateInfo{
+		SType: raw.StructureTypeSemaphoreCreateInfo,
+		PNext: raw.Ptr(&raw.SemaphoreTypeCreateInfo{
+			SType:         raw.StructureTypeSemaphoreTypeCreateInfo,
+			SemaphoreType: raw.SemaphoreTypeTimeline,
+		}),
+	}
+	if err := check("vkCreateSemaphore", "timeline "+name, d.fn.CreateSemaphore(d.handle, info, nil, &t.handle)); err != nil {
+		return nil, err
+	}
+	d.nameObject(raw.ObjectTypeSemaphore, uint64(t.handle), name)
+	d.adopt(t)
+	return t, nil
+}
+
+// Value is where the timeline stands.
+func (t *Timeline) Value() (uint64, error) {
+	b := t.dev.waits.Get().(*waitBlock)
+	defer t.dev.waits.Put(b)
+	return t.value(b)
+}
+
+func (t *Timeline) value(b *waitBlock) (uint64, error) {
+	r := t.dev.fn.GetSemaphoreCounterValue(t.dev.handle, t.handle, &b.value)
+	if r >= 0 && b.value == math.MaxUint64 { // so drivers show a lost device; no one counts that far
+		r = ErrDeviceLost
+	}
+	return b.value, check("vkGetSemaphoreCounterValue", "timeline "+t.Name, r)
+}
+
+// Wait returns when the timeline has reached v, when ctx is done, or when the
+// device is lost.
+func (t *Timeline) Wait(ctx context.Context, v uint64) error {
+	b := t.dev.waits.Get().(*waitBlock)
+	defer t.dev.waits.Put(b)
+	for {
+		// Polling is several times quicker than sleeping where the value is there already.
+		now, err := t.value(b)
+		if err != nil || now >= v {
+			return err
+		}
+		if err := ctx.Err(); err != nil {
+			return fmt.Errorf("wait for timeline %s to reach %d, at %d: %w", t.Name, v, now, err)
+		}
+		b.handle, b.value = t.handle, v
+		b.info = raw.SemaphoreWaitInfo{
+			SType:          raw.StructureTypeSemaphoreWaitInfo,
+			SemaphoreCount: 1,
+			PSemaphores:    &b.handle,
+			PValues:        &b.value,
+		}
+		r := t.dev.fn.WaitSemaphores(t.dev.handle, &b.info, uint64(waitSlice))
+		if err := check("vkWaitSemaphores", "timeline "+t.Name, r); err != nil {
+			return err
+		}
+	}
+}
+
+// Signal raises the timeline to v from the host.
+func (t *Timeline) Signal(v uint64) error {
+	info := &raw.SemaphoreSignalInfo{SType: raw.StructureTypeSemaphoreSignalInfo, Semaphore: t.handle, Value: v}
+	return check("vkSignalSemaphore", "timeline "+t.Name, t.dev.fn.SignalSemaphore(t.dev.handle, info))
+}
+
+// Close frees the timeline. No submission that names it may be running.
+func (t *Timeline) Close() { t.dev.release(t) }
+
+func (t *Timeline) label() string { return "timeline " + t.Name }
+
+func (t *Timeline) destroy() { t.dev.fn.DestroySemaphore(t.dev.handle, t.handle, nil) }
