@@ -1,0 +1,172 @@
+package raw
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+)
+
+// Loader is the opened Vulkan loader with the commands that need no instance.
+type Loader struct {
+	Library string // the name it was found under
+
+	getInstanceProc uintptr
+	fn              [gblCount]uintptr
+}
+
+// InstanceFuncs holds the commands of one instance and its physical devices.
+type InstanceFuncs struct {
+	getDeviceProc uintptr
+	fn            [insCount]uintptr
+}
+
+// DeviceFuncs holds the commands of one device, its queues and command buffers,
+// as the driver gives them, without the loader's dispatch in between.
+type DeviceFuncs struct {
+	fn [devCount]uintptr
+}
+
+// command is what a table knows of one of its commands.
+type command struct {
+	name     string
+	aliases  []string // names it had in extensions
+	required bool     // part of Vulkan 1.2
+}
+
+// LoaderError says that no Vulkan loader could be opened.
+type LoaderError struct {
+	Names  []string // tried, in order
+	Causes []error  // one for each name
+}
+
+func (e *LoaderError) Error() string {
+	var b strings.Builder
+	b.WriteString("open the Vulkan loader: no usable library")
+	for i, name := range e.Names {
+		fmt.Fprintf(&b, "; %s: %v", name, e.Causes[i])
+	}
+	return b.String()
+}
+
+// Unwrap gives the cause for each name.
+func (e *LoaderError) Unwrap() []error { return e.Causes }
+
+// Hint says what to install.
+func (e *LoaderError) Hint() string { return loaderHint }
+
+var opened struct {
+	sync.Mutex
+	loader *Loader
+}
+
+// Load opens the Vulkan loader, once; after a failure (a [*LoaderError]) it may
+// be tried again. The library stays open as long as the process lives.
+func Load() (*Loader, error) {
+	opened.Lock()
+	defer opened.Unlock()
+	if opened.loader != nil {
+		return opened.loader, nil
+	}
+	l, err := open(libraryNames)
+	if err != nil {
+		return nil, err
+	}
+	opened.loader = l
+	return l, nil
+}
+
+// open returns the first of the named libraries that is a Vulkan loader.
+func open(names []string) (*Loader, error) {
+	failed := &LoaderError{Names: names}
+	for _, name := range names {
+		l, err := openAs(name)
+		if err == nil {
+			return l, nil
+		}
+		failed.Causes = append(failed.Causes, err)
+	}
+	return nil, failed
+}
+
+func openAs(name string) (*Loader, error) {
+	lib, err := openLibrary(name)
+	if err != nil {
+		return nil, err
+	}
+	l := &Loader{Library: name}
+	if l.getInstanceProc, err = findSymbol(lib, "vkGetInstanceProcAddr"); err == nil {
+		err = lookUp(l.fn[:], globalCommands[:], l.getInstanceProc, 0)
+	}
+	if err != nil {
+		return nil, errors.Join(err, closeLibrary(lib))
+	}
+	return l, nil
+}
+
+// LoadInstance looks up the commands of i.
+func (l *Loader) LoadInstance(i Instance) (*InstanceFuncs, error) {
+	f := &InstanceFuncs{getDeviceProc: procAddr(l.getInstanceProc, uintptr(i), "vkGetDeviceProcAddr")}
+	if f.getDeviceProc == 0 {
+		return nil, errors.New("look up the commands of a Vulkan instance: vkGetDeviceProcAddr is missing")
+	}
+	if err := lookUp(f.fn[:], instanceCommands[:], l.getInstanceProc, uintptr(i)); err != nil {
+		return nil, fmt.Errorf("look up the commands of a Vulkan instance: %w", err)
+	}
+	return f, nil
+}
+
+// LoadDevice looks up the commands of d.
+func (f *InstanceFuncs) LoadDevice(d Device) (*DeviceFuncs, error) {
+	t := &DeviceFuncs{}
+	if err := lookUp(t.fn[:], deviceCommands[:], f.getDeviceProc, uintptr(d)); err != nil {
+		return nil, fmt.Errorf("look up the commands of a Vulkan device: %w", err)
+	}
+	return t, nil
+}
+
+// lookUp fills fn with the addresses of commands, by either vkGet*ProcAddr.
+func lookUp(fn []uintptr, commands []command, getProc, object uintptr) error {
+	var missing []string
+	for i, c := range commands {
+		fn[i] = procAddr(getProc, object, c.name)
+		for _, alias := range c.aliases {
+			if fn[i] == 0 {
+				fn[i] = procAddr(getProc, object, alias)
+			}
+		}
+		if fn[i] == 0 && c.required {
+			missing = append(missing, c.name)
+		}
+	}
+	if len(missing) > 0 {
+		return fmt.Errorf("missing %s, which Vulkan 1.2 has", strings.Join(missing, ", "))
+	}
+	return nil
+}
+
+// procAddr calls vkGetInstanceProcAddr or vkGetDeviceProcAddr; 0 if absent.
+func procAddr(getProc, object uintptr, name string) uintptr {
+	c := newCall()
+	c.words[0] = object
+	c.ptr(1, pointer(CString(name)))
+	return c.do(getProc, 2)
+}
+
+// Has reports whether the loader has the command, by its C name.
+func (f *Loader) Has(name string) bool { return has(f.fn[:], globalCommands[:], name) }
+
+// Has reports whether the instance has the command, by its C name.
+func (f *InstanceFuncs) Has(name string) bool { return has(f.fn[:], instanceCommands[:], name) }
+
+// Has reports whether the device has the command, by its C name.
+func (f *DeviceFuncs) Has(name string) bool { return has(f.fn[:], deviceCommands[:], name) }
+
+func has(fn []uintptr, commands []command, name string) bool {
+	for i, c := range commands {
+		if c.name == name {
+			return fn[i] != 0
+		}
+	}
+	return false
+}

@@ -1,0 +1,34 @@
+//go:build !windows
+
+package raw
+
+import (
+	"runtime"
+
+	"github.com/ebitengine/purego"
+)
+
+// libraryNames are tried in order. Only development packages ship the name
+// without a version.
+var libraryNames, loaderHint = platform(runtime.GOOS)
+
+func platform(goos string) (names []string, hint string) {
+	switch goos {
+	case "darwin":
+		// dyld does not search Homebrew's folder on arm64 by itself.
+		return []string{"libvulkan.1.dylib", "libvulkan.dylib", "/opt/homebrew/lib/libvulkan.1.dylib", "libMoltenVK.dylib", "/opt/homebrew/lib/libMoltenVK.dylib"},
+			"install the Vulkan loader and MoltenVK: brew install vulkan-loader molten-vk"
+	case "linux":
+		return []string{"libvulkan.so.1", "libvulkan.so"},
+			"install the Vulkan loader (Debian, Ubuntu: libvulkan1; Fedora: vulkan-loader; Arch: vulkan-icd-loader) and your GPU's driver (AMD, Intel, or none: mesa-vulkan-drivers)"
+	}
+	return []string{"libvulkan.so.1", "libvulkan.so"}, "install the Vulkan loader (package vulkan-loader) and your GPU's Vulkan driver"
+}
+
+func openLibrary(name string) (uintptr, error) {
+	return purego.Dlopen(name, purego.RTLD_NOW|purego.RTLD_LOCAL)
+}
+
+func findSymbol(lib uintptr, name string) (uintptr, error) { return purego.Dlsym(lib, name) }
+
+func closeLibrary(lib uintptr) error { return purego.Dlclose(lib) }

@@ -1,0 +1,18 @@
+package raw
+
+import "syscall"
+
+var libraryNames = []string{"vulkan-1.dll"}
+
+const loaderHint = "install or update your graphics driver: it brings vulkan-1.dll"
+
+func openLibrary(name string) (uintptr, error) {
+	lib, err := syscall.LoadLibrary(name)
+	return uintptr(lib), err
+}
+
+func findSymbol(lib uintptr, name string) (uintptr, error) {
+	return syscall.GetProcAddress(syscall.Handle(lib), name)
+}
+
+func closeLibrary(lib uintptr) error { return syscall.FreeLibrary(syscall.Handle(lib)) }
