@@ -4,5 +4,5 @@ package pack
 
 import "os"
 
-// dropCache does nothing: there is no such wish here that a plain file takes.
-func dropCache(*os.File) {}
+// DropCache does nothing: there is no such wish here that a plain file takes.
+func DropCache(*os.File) {}

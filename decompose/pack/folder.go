@@ -27,7 +27,7 @@ func (m *Model) openFiles(man *Manifest) error {
 	var entries []*FileEntry
 	for i := range man.Files {
 		f := &man.Files[i]
-		if f.Kind == kindMetadata {
+		if f.Kind == Metadata {
 			if err := m.openMetadata(f); err != nil {
 				return err
 			}

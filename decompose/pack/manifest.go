@@ -26,28 +26,28 @@ const (
 // Manifest is manifest.json: what the model is, and for every file its size, checksum and tensors.
 // The figures are for people and scripts; we run a model by metadata.gguf.
 type Manifest struct {
-	FormatVersion   int         `json:"format_version"`
-	Model           string      `json:"model"`
-	Architecture    string      `json:"architecture"`
-	NumLayers       int64       `json:"num_layers"`
-	HiddenDim       int64       `json:"hidden_dim"`
-	NumHeads        int64       `json:"num_heads"`    // where layers differ, the most
-	NumKVHeads      int64       `json:"num_kv_heads"` // likewise
-	HeadDim         int64       `json:"head_dim"`
-	IntermediateDim int64       `json:"intermediate_dim"` // of the dense FFN; where layers differ, the most
-	VocabSize       int64       `json:"vocab_size"`
-	MaxContext      int64       `json:"max_context"`
-	Quantization    string      `json:"quantization"`                 // the file's own name for it (Q4_K_M), or the type most bytes have
-	LayerFileSize   int64       `json:"layer_file_size"`              // bytes of the largest layer_NNN.bin
-	ExpertBytes     int64       `json:"expert_record_size,omitempty"` // bytes of the largest expert record
-	RopeTheta       float64     `json:"rope_theta,omitempty"`         // absent: the GGUF does not say
-	RMSNormEps      float64     `json:"rms_norm_eps,omitempty"`       // likewise
-	NumExperts      int64       `json:"num_experts"`                  // 0: dense
-	NumExpertsUsed  int64       `json:"num_experts_used,omitempty"`
-	TiedEmbeddings  bool        `json:"tied_embeddings"` // there is no lm_head.bin
-	TotalBytes      int64       `json:"total_bytes"`     // of all files, without this one
-	Source          []Source    `json:"source"`          // the GGUF it was made from
-	Files           []FileEntry `json:"files"`           // execution order
+	FormatVersion    int         `json:"format_version"`
+	Model            string      `json:"model"`
+	Architecture     string      `json:"architecture"`
+	NumLayers        int64       `json:"num_layers"`
+	HiddenDim        int64       `json:"hidden_dim"`
+	NumHeads         int64       `json:"num_heads"`    // where layers differ, the most
+	NumKVHeads       int64       `json:"num_kv_heads"` // likewise
+	HeadDim          int64       `json:"head_dim"`
+	IntermediateDim  int64       `json:"intermediate_dim"` // of the dense FFN; where layers differ, the most
+	VocabSize        int64       `json:"vocab_size"`
+	MaxContext       int64       `json:"max_context"`
+	Quantization     string      `json:"quantization"`                 // the file's own name for it (Q4_K_M), or the type most bytes have
+	LayerFileSize    int64       `json:"layer_file_size"`              // bytes of the largest layer_NNN.bin
+	ExpertRecordSize int64       `json:"expert_record_size,omitempty"` // bytes of the largest expert record
+	RopeTheta        float64     `json:"rope_theta,omitempty"`         // absent: the GGUF does not say
+	RMSNormEps       float64     `json:"rms_norm_eps,omitempty"`       // likewise
+	NumExperts       int64       `json:"num_experts"`                  // 0: dense
+	NumExpertsUsed   int64       `json:"num_experts_used,omitempty"`
+	TiedEmbeddings   bool        `json:"tied_embeddings"` // there is no lm_head.bin
+	TotalBytes       int64       `json:"total_bytes"`     // of all files, without this one
+	Source           []Source    `json:"source"`          // the GGUF it was made from
+	Files            []FileEntry `json:"files"`           // execution order
 }
 
 // Source is one file of the GGUF a pack was made from.
@@ -80,7 +80,7 @@ type TensorEntry struct {
 // FileName is the one name a file of this kind may have.
 func FileName(kind Kind, layer int) string {
 	switch kind {
-	case kindMetadata:
+	case Metadata:
 		return MetadataName
 	case Layer, Experts:
 		return fmt.Sprintf("%s_%03d.bin", kind, layer)
@@ -192,7 +192,7 @@ func (m *Manifest) check(path string) error {
 
 func (f *FileEntry) check() error {
 	switch f.Kind {
-	case kindMetadata, Embed, Global, Norm, Head:
+	case Metadata, Embed, Global, Norm, Head:
 		if f.Layer != -1 {
 			return fmt.Errorf("layer: found %d, wanted -1", f.Layer)
 		}
@@ -209,7 +209,7 @@ func (f *FileEntry) check() error {
 	if h, err := hex.DecodeString(f.SHA256); err != nil || len(h) != 32 {
 		return fmt.Errorf("sha256: found %q, wanted 64 hex digits", f.SHA256)
 	}
-	if f.Kind == kindMetadata {
+	if f.Kind == Metadata {
 		if len(f.Tensors) > 0 || f.Records != 0 || f.Bytes < 1 {
 			return fmt.Errorf("found %d bytes and %d tensors, wanted some and none", f.Bytes, len(f.Tensors))
 		}

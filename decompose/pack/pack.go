@@ -28,7 +28,7 @@ const (
 	Norm    Kind = "final_norm" // output_norm.*
 	Head    Kind = "lm_head"    // output.weight; absent when tied to the embedding
 
-	kindMetadata Kind = "metadata" // metadata.gguf; only in a manifest
+	Metadata Kind = "metadata" // metadata.gguf; in a manifest only, never a unit
 )
 
 // Tensor is one tensor of a unit. Of an expert's slice, Shape and Bytes are the slice's and Name is

@@ -116,7 +116,7 @@ func (f *FileEntry) damage(ctx context.Context, dir string, report func(int64)) 
 		return err.Error(), nil
 	}
 	defer r.Close()
-	dropCache(r)
+	DropCache(r)
 	h := sha256.New()
 	buf := make([]byte, 4<<20)
 	for {

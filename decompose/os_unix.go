@@ -1,0 +1,40 @@
+//go:build unix
+
+package decompose
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+const renamesOpen = true // a folder with open files in it can be renamed
+
+// lockFile locks f for this process, or says ErrBusy. The lock dies with the process.
+func lockFile(f *os.File) error {
+	for {
+		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		switch {
+		case errors.Is(err, unix.EINTR):
+			continue
+		case errors.Is(err, unix.EWOULDBLOCK):
+			return ErrBusy
+		}
+		return err
+	}
+}
+
+// syncDir makes renames in dir last. Some file systems have no such call: then there is nothing to do.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return fmt.Errorf("sync folder: %w", err)
+	}
+	defer d.Close()
+	if err := d.Sync(); err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOTSUP) {
+		return fmt.Errorf("sync folder: %w", err)
+	}
+	return nil
+}

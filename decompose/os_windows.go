@@ -1,0 +1,37 @@
+package decompose
+
+import (
+	"errors"
+	"os"
+
+	"golang.org/x/sys/windows"
+)
+
+const renamesOpen = false // a folder with open files in it can't be renamed
+
+// lockFile locks f for this process, or says ErrBusy. The lock dies with the process. It covers one
+// byte far behind the content, as Windows locks are mandatory.
+func lockFile(f *os.File) error {
+	const flags = windows.LOCKFILE_EXCLUSIVE_LOCK | windows.LOCKFILE_FAIL_IMMEDIATELY
+	err := windows.LockFileEx(windows.Handle(f.Fd()), flags, 0, 1, 0, &windows.Overlapped{OffsetHigh: 1 << 30})
+	if errors.Is(err, windows.ERROR_LOCK_VIOLATION) {
+		return ErrBusy
+	}
+	return err
+}
+
+// syncDir does nothing: NTFS journals renames by itself.
+func syncDir(string) error { return nil }
+
+// freeBytes is what this user may still write where dir is.
+func freeBytes(dir string) (int64, error) {
+	p, err := windows.UTF16PtrFromString(dir)
+	if err != nil {
+		return 0, err
+	}
+	var free uint64
+	if err := windows.GetDiskFreeSpaceEx(p, &free, nil, nil); err != nil {
+		return 0, err
+	}
+	return int64(min(free, 1<<62)), nil
+}
