@@ -1,0 +1,93 @@
+package gpu
+
+import (
+	"fmt"
+
+	"leat/gguf"
+	"leat/shaders"
+)
+
+// maxHead is MAX_HEAD of flash_attn.comp.
+const maxHead = 512
+
+// Rope rotates pairs of X (Rows, Heads, HeadDim) in place by the angles of CosSin.
+func (r *Recorder) Rope(a shaders.RopeArgs) error {
+	if a.Rows == 0 || a.Heads == 0 || a.RopeDim == 0 {
+		return nil
+	}
+	c := check{choice: choice{op: "rope"}}
+	c.address("X", a.X)
+	c.address("CosSin", a.CosSin)
+	c.multiple("RopeDim", a.RopeDim, 2)
+	if a.RopeDim > a.HeadDim {
+		c.that(false, "RopeDim", a.RopeDim, fmt.Sprintf("at most HeadDim, %d", a.HeadDim))
+	}
+	c.stride("XStride", a.XStride, a.Heads*a.HeadDim)
+	if a.Neox > 1 {
+		c.that(false, "Neox", a.Neox, "0 or 1")
+	}
+	n := float64(a.Rows) * float64(a.Heads) * float64(a.RopeDim)
+	return record(r, &c, shaders.Rope, &a, a.Workgroups(), cost{8 * n, 3 * n})
+}
+
+// KVAppend stores rows of K and V into the pages of a cache of type t, F16 or F32.
+func (r *Recorder) KVAppend(t gguf.Type, a shaders.KVAppendArgs) error {
+	if a.Rows == 0 {
+		return nil
+	}
+	c := check{choice: choice{op: "kv_append", typed: true, typ: t}}
+	c.address("K", a.K)
+	c.address("V", a.V)
+	c.heads(a.HeadsKV, a.HeadsKV, a.KeyLen, a.ValLen)
+	c.stride("KStride", a.KStride, a.HeadsKV*a.KeyLen)
+	c.stride("VStride", a.VStride, a.HeadsKV*a.ValLen)
+	c.paged(a.Pages, a.Pos, a.Seq, a.MaxPages, a.PagePositions, a.LayerOff)
+	n := float64(a.Rows) * float64(a.HeadsKV) * float64(a.KeyLen+a.ValLen)
+	co := cost{bytes: n * float64(4+t.BlockBytes())}
+	return record(r, &c, func() (*shaders.Kernel, error) { return shaders.KVAppend(t) }, &a, a.Workgroups(), co)
+}
+
+// FlashAttn lets each row of Q attend to its sequence's positions up to its own, in a cache of type t.
+func (r *Recorder) FlashAttn(t gguf.Type, a shaders.FlashAttnArgs) error {
+	if a.Rows == 0 || a.Heads == 0 {
+		return nil
+	}
+	c := check{choice: choice{op: "flash_attn", typed: true, typ: t}}
+	c.address("Q", a.Q)
+	c.address("Dst", a.Dst)
+	c.heads(a.Heads, a.HeadsKV, a.KeyLen, a.ValLen)
+	c.stride("QStride", a.QStride, a.Heads*a.KeyLen)
+	c.stride("DstStride", a.DstStride, a.Heads*a.ValLen)
+	c.paged(a.Pages, a.Pos, a.Seq, a.MaxPages, a.PagePositions, a.LayerOff)
+	positions := float64(r.Positions)
+	if positions == 0 {
+		positions = float64(a.MaxPages) * float64(a.PagePositions)
+	}
+	n := float64(a.Rows) * float64(a.Heads) * positions * float64(a.KeyLen+a.ValLen)
+	co := cost{bytes: n * float64(t.BlockBytes()), flops: 2 * n}
+	return record(r, &c, func() (*shaders.Kernel, error) { return shaders.FlashAttn(t) }, &a, a.Workgroups(), co)
+}
+
+// paged checks what the ops on a paged cache share.
+func (c *check) paged(pages, pos, seq uint64, maxPages, pagePositions, layerOff uint32) {
+	c.address("Pages", pages)
+	c.address("Pos", pos)
+	c.address("Seq", seq)
+	c.positive("MaxPages", maxPages)
+	c.positive("PagePositions", pagePositions)
+	c.multiple("LayerOff", layerOff, 16)
+}
+
+func (c *check) heads(heads, headsKV, keyLen, valLen uint32) {
+	c.positive("HeadsKV", headsKV)
+	if headsKV > 0 && heads%headsKV != 0 {
+		c.that(false, "Heads", heads, fmt.Sprintf("a multiple of HeadsKV, %d", headsKV))
+	}
+	c.positive("KeyLen", keyLen)
+	c.multiple("KeyLen", keyLen, 8)
+	c.positive("ValLen", valLen)
+	c.multiple("ValLen", valLen, 8)
+	if n := max(keyLen, valLen); n > maxHead {
+		c.that(false, "the head size", n, fmt.Sprintf("at most %d", maxHead))
+	}
+}

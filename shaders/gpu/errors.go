@@ -1,0 +1,52 @@
+package gpu
+
+import "fmt"
+
+// ArgError says which argument of an op cannot be run.
+type ArgError struct {
+	Op     string // "mul_mat q4_k"
+	What   string // "K"
+	Found  any
+	Wanted string // "a multiple of 256"
+}
+
+func (e *ArgError) Error() string {
+	return fmt.Sprintf("record %s: %s is %v, want %s", e.Op, e.What, e.Found, e.Wanted)
+}
+
+// check keeps the first wrong argument of an op.
+type check struct {
+	choice
+	err error
+}
+
+func (c *check) that(ok bool, what string, found any, wanted string) {
+	if !ok && c.err == nil {
+		c.err = &ArgError{c.String(), what, found, wanted}
+	}
+}
+
+// address demands what 16-byte loads can use.
+func (c *check) address(what string, addr uint64) {
+	if addr == 0 || addr%16 != 0 {
+		c.that(false, what, fmt.Sprintf("address %#x", addr), "a multiple of 16, not 0")
+	}
+}
+
+func (c *check) stride(what string, stride, cols uint32) {
+	if stride < cols {
+		c.that(false, what, stride, fmt.Sprintf("at least the row's %d values", cols))
+	}
+}
+
+func (c *check) multiple(what string, n, of uint32) {
+	if n%of != 0 {
+		c.that(false, what, n, fmt.Sprintf("a multiple of %d", of))
+	}
+}
+
+func (c *check) positive(what string, n uint32) {
+	if n == 0 {
+		c.that(false, what, n, "more than 0")
+	}
+}

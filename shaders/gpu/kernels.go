@@ -1,0 +1,135 @@
+package gpu
+
+import (
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"leat/gguf"
+	"leat/shaders"
+	"leat/vk"
+)
+
+// Options of [New]; the zero value is a good start.
+type Options struct {
+	Logger *slog.Logger // nil: silent
+}
+
+// Kernels are the pipelines of one device. Goroutines may share it.
+type Kernels struct {
+	dev *vk.Device
+	log *slog.Logger
+
+	mu     sync.Mutex
+	built  map[choice]*built
+	closed bool
+}
+
+// choice is what decides a pipeline: the table's row by op and type, and its constants.
+type choice struct {
+	op    string
+	typed bool
+	typ   gguf.Type
+	cols  uint32 // NUM_COLS; 0: the table's
+	whole bool   // WHOLE: rows of X can be read 8 values at a time
+}
+
+func (c choice) String() string {
+	if !c.typed {
+		return c.op
+	}
+	return c.op + " " + c.typ.String()
+}
+
+// built is a row of the table ready to run.
+type built struct {
+	row      *shaders.Kernel
+	pipeline *vk.Pipeline
+	spec     []uint32
+}
+
+// New checks that the device can run the table's kernels; each pipeline is built when first used.
+func New(dev *vk.Device, o Options) (*Kernels, error) {
+	log := o.Logger
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	limits, name := &dev.Physical.Limits, dev.Physical.Name
+	for _, row := range shaders.Kernels() {
+		if row.PushBytes > int(limits.MaxPushConstants) {
+			return nil, fmt.Errorf("kernel %s on %s: %d bytes of push constants, want %d", row.Name, name, limits.MaxPushConstants, row.PushBytes)
+		}
+		if row.LocalSize > int(limits.MaxWorkgroupInvocations) {
+			return nil, fmt.Errorf("kernel %s on %s: workgroups of at most %d, want %d", row.Name, name, limits.MaxWorkgroupInvocations, row.LocalSize)
+		}
+	}
+	return &Kernels{dev: dev, log: log, built: map[choice]*built{}}, nil
+}
+
+// Close frees every pipeline; the device must be done with them. It may be called twice.
+func (k *Kernels) Close() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.closed = true
+	for _, b := range k.built {
+		b.pipeline.Close()
+	}
+	clear(k.built)
+}
+
+// get returns the pipeline of a choice, built at its first use from the row that find returns.
+func (k *Kernels) get(c choice, find func() (*shaders.Kernel, error)) (*built, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if b, ok := k.built[c]; ok {
+		return b, nil
+	}
+	if k.closed {
+		return nil, fmt.Errorf("build kernel %s: the kernels are closed", c)
+	}
+	row, err := find()
+	if err != nil {
+		return nil, err
+	}
+	b := &built{row: row, spec: specValues(row, c)}
+	start := time.Now()
+	b.pipeline, err = k.dev.NewPipeline(vk.PipelineOptions{
+		Name: row.Name, SPIRV: row.SPIRV, PushBytes: row.PushBytes, Spec: b.spec,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("build kernel %s: %w", row.Name, err)
+	}
+	k.log.Debug("built kernel", "name", row.Name, "spec", b.spec, "took", time.Since(start))
+	k.built[c] = b
+	return b, nil
+}
+
+// specValues are the row's constants in order, with the choice's in place of the table's.
+func specValues(row *shaders.Kernel, c choice) []uint32 {
+	values := make([]uint32, len(row.Spec))
+	for i, s := range row.Spec {
+		values[i] = s.Default
+		switch {
+		case s.Name == "NUM_COLS" && c.cols != 0:
+			values[i] = c.cols
+		case s.Name == "WHOLE" && c.whole:
+			values[i] = 1
+		}
+	}
+	return values
+}
+
+// tile is the outputs of one workgroup of a mul_mat: rows of W, rows of X.
+func (b *built) tile() (rows, cols uint32) {
+	rows, cols = 1, 1
+	for i, s := range b.row.Spec {
+		switch s.Name {
+		case "NUM_ROWS":
+			rows = b.spec[i]
+		case "NUM_COLS":
+			cols = b.spec[i]
+		}
+	}
+	return rows, cols
+}

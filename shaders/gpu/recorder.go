@@ -1,0 +1,138 @@
+package gpu
+
+import (
+	"fmt"
+
+	"leat/gguf"
+	"leat/shaders"
+	"leat/vk"
+)
+
+// Recorder records ops into one command buffer; one goroutine owns it. An op without work (a zero count) records
+// nothing. It sets no barriers of its own: call [Recorder.Barrier] where an op reads what another wrote.
+type Recorder struct {
+	// Positions is the most positions a row of FlashAttn attends to, for the cost estimate; 0: all its pages hold.
+	Positions uint32
+
+	k            *Kernels
+	cb           *vk.CommandBuffer
+	bytes, flops float64
+}
+
+// Recorder returns a recorder into cb, which has begun.
+func (k *Kernels) Recorder(cb *vk.CommandBuffer) *Recorder {
+	return &Recorder{k: k, cb: cb}
+}
+
+// Barrier makes what came before visible to what follows.
+func (r *Recorder) Barrier() { r.cb.Barrier() }
+
+// Cost estimates the bytes of memory traffic and the floating-point operations recorded since [Recorder.ResetCost],
+// so that work can be split into submits of bounded time.
+func (r *Recorder) Cost() (bytes, flops float64) { return r.bytes, r.flops }
+
+// ResetCost starts a new estimate.
+func (r *Recorder) ResetCost() { r.bytes, r.flops = 0, 0 }
+
+// cost is what one op reads and writes, and computes.
+type cost struct{ bytes, flops float64 }
+
+// record checks, builds at need and dispatches an op whose table row find returns.
+func record[T any](r *Recorder, c *check, find func() (*shaders.Kernel, error), args *T, groups uint64, co cost) error {
+	if c.err != nil {
+		return c.err
+	}
+	b, err := r.k.get(c.choice, find)
+	if err != nil {
+		return err
+	}
+	return dispatch(r, c, b, args, groups, co)
+}
+
+// maxGroups bounds a grid's sides where the device has no narrower limit, so that every device folds alike.
+const maxGroups = 65535
+
+// dispatch records one run of groups workgroups with args as push constants.
+func dispatch[T any](r *Recorder, c *check, b *built, args *T, groups uint64, co cost) error {
+	limit := &r.k.dev.Physical.Limits.MaxWorkgroups
+	x, y, ok := fold(groups, min(limit[0], maxGroups), min(limit[1], maxGroups))
+	// Kernels number lanes in 32 bits.
+	if !ok || uint64(x)*uint64(y) > 1<<32/uint64(b.row.LocalSize) {
+		return &ArgError{c.String(), "the number of workgroups", groups,
+			fmt.Sprintf("at most %d x %d and 2^32 lanes", min(limit[0], maxGroups), min(limit[1], maxGroups))}
+	}
+	r.cb.Bind(b.pipeline)
+	vk.Push(r.cb, b.pipeline, args)
+	r.cb.Dispatch(x, y, 1)
+	r.bytes += co.bytes
+	r.flops += co.flops
+	return nil
+}
+
+// GetRows decodes rows of a table of type t: Dst (Rows, Cols).
+func (r *Recorder) GetRows(t gguf.Type, a shaders.GetRowsArgs) error {
+	if a.Rows == 0 || a.Cols == 0 {
+		return nil
+	}
+	c := check{choice: choice{op: "get_rows", typed: true, typ: t}}
+	c.address("Table", a.Table)
+	c.address("IDs", a.IDs)
+	c.address("Dst", a.Dst)
+	c.blocks("Cols", a.Cols)
+	co := cost{bytes: float64(a.Rows) * (rowBytes(t, a.Cols) + 4*float64(a.Cols))}
+	return record(r, &c, func() (*shaders.Kernel, error) { return shaders.GetRows(t) }, &a, a.Workgroups(), co)
+}
+
+// MulMat multiplies by weights of type t: Dst (N, M) = X (N, K) · Wᵀ. Up to 8 rows of X take mul_mat_vec, which reads
+// each weight once for all of them; more take mul_mat. Both give the same bits.
+func (r *Recorder) MulMat(t gguf.Type, a shaders.MulMatArgs) error {
+	if a.M == 0 || a.N == 0 {
+		return nil
+	}
+	c := check{choice: choice{op: "mul_mat", typed: true, typ: t, whole: a.K%8 == 0 && a.XStride%4 == 0}}
+	find := func() (*shaders.Kernel, error) { return shaders.MulMat(t) }
+	if cols := vecCols(a.N); cols > 0 {
+		c.op, c.cols = "mul_mat_vec", cols
+		find = func() (*shaders.Kernel, error) { return shaders.MulMatVec(t) }
+	}
+	c.address("W", a.W)
+	c.address("X", a.X)
+	c.address("Dst", a.Dst)
+	c.positive("K", a.K)
+	c.blocks("K", a.K)
+	c.stride("XStride", a.XStride, a.K)
+	c.stride("DstStride", a.DstStride, a.M)
+	if c.err != nil {
+		return c.err
+	}
+	b, err := r.k.get(c.choice, find)
+	if err != nil {
+		return err
+	}
+	rows, cols := b.tile()
+	m, n, k := float64(a.M), float64(a.N), float64(a.K)
+	passes := float64((a.N + cols - 1) / cols)
+	co := cost{bytes: passes*m*rowBytes(t, a.K) + 4*n*(k+m), flops: 2 * m * n * k}
+	return dispatch(r, &c, b, &a, a.Workgroups(rows, cols), co)
+}
+
+// vecCols is the NUM_COLS of mul_mat_vec for n rows of X, 0 where mul_mat does better.
+func vecCols(n uint32) uint32 {
+	for _, cols := range []uint32{1, 2, 4, 8} {
+		if n <= cols {
+			return cols
+		}
+	}
+	return 0
+}
+
+// blocks demands whole blocks of the op's type.
+func (c *check) blocks(what string, n uint32) {
+	if size := c.typ.BlockSize(); size > 0 { // an unknown type has none: the table will say so
+		c.multiple(what, n, uint32(size))
+	}
+}
+
+func rowBytes(t gguf.Type, cols uint32) float64 {
+	return float64(cols) / float64(t.BlockSize()) * float64(t.BlockBytes())
+}

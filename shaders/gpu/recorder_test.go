@@ -1,0 +1,169 @@
+package gpu
+
+import (
+	"errors"
+	"testing"
+
+	"leat/gguf"
+	"leat/shaders"
+	"leat/vk"
+	"leat/vk/vktest"
+)
+
+func TestVecCols(t *testing.T) {
+	for n, want := range []uint32{1, 1, 2, 4, 4, 8, 8, 8, 8, 0, 0} {
+		if got := vecCols(uint32(n)); got != want {
+			t.Errorf("vecCols(%d) = %d, want %d", n, got, want)
+		}
+	}
+}
+
+// Argument errors name op, argument, what was found and what is wanted.
+func TestArguments(t *testing.T) {
+	const at = 256
+	mul := shaders.MulMatArgs{W: at, X: at, Dst: at, M: 3, K: 256, N: 1, XStride: 256, DstStride: 3}
+	attn := shaders.FlashAttnArgs{Q: at, Dst: at, Pages: at, Pos: at, Seq: at, Rows: 1, Heads: 4, HeadsKV: 2, KeyLen: 64, ValLen: 64,
+		MaxPages: 1, PagePositions: 16, QStride: 256, DstStride: 256, Scale: 1}
+	rope := shaders.RopeArgs{X: at, CosSin: at, Rows: 1, Heads: 2, HeadDim: 64, RopeDim: 64, XStride: 128}
+	r := (&Kernels{}).Recorder(nil)
+	for _, c := range []struct {
+		name string
+		err  error
+		want string
+	}{
+		{"K", r.MulMat(gguf.Q4_K, with(mul, func(a *shaders.MulMatArgs) { a.K, a.XStride = 100, 100 })),
+			"record mul_mat_vec Q4_K: K is 100, want a multiple of 256"},
+		{"many rows", r.MulMat(gguf.Q4_K, with(mul, func(a *shaders.MulMatArgs) { a.N, a.K, a.XStride = 9, 32, 32 })),
+			"record mul_mat Q4_K: K is 32, want a multiple of 256"},
+		{"no K", r.MulMat(gguf.F32, with(mul, func(a *shaders.MulMatArgs) { a.K = 0 })),
+			"record mul_mat_vec F32: K is 0, want more than 0"},
+		{"address", r.MulMat(gguf.F32, with(mul, func(a *shaders.MulMatArgs) { a.X = 0x1008 })),
+			"record mul_mat_vec F32: X is address 0x1008, want a multiple of 16, not 0"},
+		{"stride", r.MulMat(gguf.F32, with(mul, func(a *shaders.MulMatArgs) { a.DstStride = 2 })),
+			"record mul_mat_vec F32: DstStride is 2, want at least the row's 3 values"},
+		{"get_rows", r.GetRows(gguf.Q8_0, shaders.GetRowsArgs{Table: at, IDs: at, Dst: at, Rows: 1, Cols: 33}),
+			"record get_rows Q8_0: Cols is 33, want a multiple of 32"},
+		{"GQA", r.FlashAttn(gguf.F16, with(attn, func(a *shaders.FlashAttnArgs) { a.HeadsKV = 3 })),
+			"record flash_attn F16: Heads is 4, want a multiple of HeadsKV, 3"},
+		{"head size", r.FlashAttn(gguf.F16, with(attn, func(a *shaders.FlashAttnArgs) { a.KeyLen = 20 })),
+			"record flash_attn F16: KeyLen is 20, want a multiple of 8"},
+		{"long head", r.FlashAttn(gguf.F16, with(attn, func(a *shaders.FlashAttnArgs) { a.KeyLen, a.QStride = 576, 4*576 })),
+			"record flash_attn F16: the head size is 576, want at most 512"},
+		{"layer", r.FlashAttn(gguf.F32, with(attn, func(a *shaders.FlashAttnArgs) { a.LayerOff = 8 })),
+			"record flash_attn F32: LayerOff is 8, want a multiple of 16"},
+		{"pages", r.KVAppend(gguf.F16, shaders.KVAppendArgs{K: at, V: at, Pages: at, Pos: at, Seq: at, Rows: 1, HeadsKV: 1, KeyLen: 8, ValLen: 8, KStride: 8, VStride: 8, PagePositions: 1}),
+			"record kv_append F16: MaxPages is 0, want more than 0"},
+		{"rope", r.Rope(with(rope, func(a *shaders.RopeArgs) { a.RopeDim = 66 })),
+			"record rope: RopeDim is 66, want at most HeadDim, 64"},
+		{"rope row", r.Rope(with(rope, func(a *shaders.RopeArgs) { a.XStride = 64 })),
+			"record rope: XStride is 64, want at least the row's 128 values"},
+		{"bias", r.Add(shaders.AddArgs{A: at, B: at, Dst: at, Count: 8, BCols: 9}),
+			"record add: BCols is 9, want 1 to Count, 8"},
+		{"argmax", r.Argmax(shaders.ArgmaxArgs{X: at, Dst: at, Rows: 1}),
+			"record argmax: Cols is 0, want more than 0"},
+		{"eps", r.RMSNorm(shaders.RMSNormArgs{X: at, W: at, Dst: at, Rows: 1, Cols: 8, XStride: 8, DstStride: 8, Eps: -1}),
+			"record rms_norm: Eps is -1, want 0 or more"},
+		{"type", r.MulMat(gguf.Q8_1, with(mul, func(*shaders.MulMatArgs) {})),
+			"find kernel mul_mat_vec for Q8_1: no such kernel in the table"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if c.err == nil || c.err.Error() != c.want {
+				t.Errorf("error is %v, want %s", c.err, c.want)
+			}
+		})
+	}
+}
+
+func with[T any](a T, change func(*T)) T {
+	change(&a)
+	return a
+}
+
+// Ops without work record nothing, whatever their other arguments.
+func TestNoWork(t *testing.T) {
+	r := (&Kernels{}).Recorder(nil)
+	for name, err := range map[string]error{
+		"get_rows":   r.GetRows(gguf.F32, shaders.GetRowsArgs{Cols: 8}),
+		"mul_mat":    r.MulMat(gguf.F32, shaders.MulMatArgs{M: 8, K: 8}),
+		"rms_norm":   r.RMSNorm(shaders.RMSNormArgs{Cols: 8}),
+		"rope":       r.Rope(shaders.RopeArgs{Rows: 1, Heads: 1}),
+		"kv_append":  r.KVAppend(gguf.F16, shaders.KVAppendArgs{}),
+		"flash_attn": r.FlashAttn(gguf.F16, shaders.FlashAttnArgs{}),
+		"soft_max":   r.SoftMax(shaders.SoftMaxArgs{}),
+		"swiglu":     r.SwiGLU(shaders.GLUArgs{}),
+		"geglu":      r.GeGLU(shaders.GLUArgs{}),
+		"add":        r.Add(shaders.AddArgs{}),
+		"argmax":     r.Argmax(shaders.ArgmaxArgs{}),
+	} {
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if b, f := r.Cost(); b != 0 || f != 0 {
+		t.Errorf("no work costs %v bytes, %v flops", b, f)
+	}
+}
+
+func TestKernels(t *testing.T) {
+	dev := vktest.Open(t)
+	k, err := New(dev, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer k.Close()
+	pool, err := dev.Compute.NewCommandPool()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	cb, err := pool.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cb.Begin(); err != nil {
+		t.Fatal(err)
+	}
+	buf, err := dev.NewBuffer("test", 1<<20, vk.DeviceLocal)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer buf.Close()
+	r := k.Recorder(cb)
+	mul := shaders.MulMatArgs{W: buf.Address, X: buf.Address + 1<<16, Dst: buf.Address + 1<<17, M: 8, K: 64, XStride: 64, DstStride: 8}
+	for _, step := range []struct {
+		n         uint32
+		pipelines int
+	}{{1, 1}, {2, 2}, {3, 3}, {4, 3}, {8, 4}, {9, 5}, {16, 5}} {
+		mul.N = step.n
+		if err := r.MulMat(gguf.F32, mul); err != nil {
+			t.Fatal(err)
+		}
+		if len(k.built) != step.pipelines {
+			t.Errorf("after N=%d: %d pipelines, want %d", step.n, len(k.built), step.pipelines)
+		}
+	}
+	r.ResetCost()
+	mul.N = 2
+	if err := r.MulMat(gguf.F32, mul); err != nil {
+		t.Fatal(err)
+	}
+	if b, f := r.Cost(); b != 8*64*4+4*2*(64+8) || f != 2*8*64*2 {
+		t.Errorf("cost is %v bytes, %v flops", b, f)
+	}
+	var arg *ArgError
+	if err := r.Add(shaders.AddArgs{A: 16, B: 16, Dst: 16, Count: 1 << 31, BCols: 1}); err != nil {
+		t.Errorf("a grid that folds: %v", err)
+	}
+	huge := mul
+	huge.M, huge.N, huge.DstStride = 1<<31, 1<<10, 1<<31
+	if err := r.MulMat(gguf.F32, huge); !errors.As(err, &arg) {
+		t.Errorf("a grid too large: %v", err)
+	}
+	if err := cb.End(); err != nil {
+		t.Fatal(err)
+	}
+	k.Close()
+	if err := r.RMSNorm(shaders.RMSNormArgs{X: 16, W: 16, Dst: 16, Rows: 1, Cols: 8, XStride: 8, DstStride: 8}); err == nil {
+		t.Error("closed kernels build a pipeline")
+	}
+}

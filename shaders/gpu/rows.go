@@ -1,0 +1,83 @@
+package gpu
+
+import (
+	"fmt"
+
+	"leat/shaders"
+)
+
+// RMSNorm normalises rows of X (Rows, Cols) into Dst, which may be X.
+func (r *Recorder) RMSNorm(a shaders.RMSNormArgs) error {
+	if a.Rows == 0 || a.Cols == 0 {
+		return nil
+	}
+	c := check{choice: choice{op: "rms_norm"}}
+	c.address("X", a.X)
+	c.address("W", a.W)
+	c.address("Dst", a.Dst)
+	c.stride("XStride", a.XStride, a.Cols)
+	c.stride("DstStride", a.DstStride, a.Cols)
+	if !(a.Eps >= 0) {
+		c.that(false, "Eps", a.Eps, "0 or more")
+	}
+	n := float64(a.Rows) * float64(a.Cols)
+	return record(r, &c, shaders.RMSNorm, &a, a.Workgroups(), cost{8 * n, 4 * n})
+}
+
+// SoftMax turns rows of Scale · X (Rows, Cols) into probabilities in Dst, which may be X.
+func (r *Recorder) SoftMax(a shaders.SoftMaxArgs) error {
+	if a.Rows == 0 || a.Cols == 0 {
+		return nil
+	}
+	c := check{choice: choice{op: "soft_max"}}
+	c.address("X", a.X)
+	c.address("Dst", a.Dst)
+	n := float64(a.Rows) * float64(a.Cols)
+	return record(r, &c, shaders.SoftMax, &a, a.Workgroups(), cost{16 * n, 8 * n})
+}
+
+// SwiGLU is Dst = silu(Gate) * Up.
+func (r *Recorder) SwiGLU(a shaders.GLUArgs) error { return r.glu("swiglu", shaders.SwiGLU, a) }
+
+// GeGLU is Dst = gelu(Gate) * Up.
+func (r *Recorder) GeGLU(a shaders.GLUArgs) error { return r.glu("geglu", shaders.GeGLU, a) }
+
+func (r *Recorder) glu(op string, find func() (*shaders.Kernel, error), a shaders.GLUArgs) error {
+	if a.Count == 0 {
+		return nil
+	}
+	c := check{choice: choice{op: op}}
+	c.address("Gate", a.Gate)
+	c.address("Up", a.Up)
+	c.address("Dst", a.Dst)
+	n := float64(a.Count)
+	return record(r, &c, find, &a, a.Workgroups(), cost{12 * n, 8 * n})
+}
+
+// Add is Dst[i] = A[i] + B[i % BCols]: a residual or, with BCols below Count, a bias. Dst may be A.
+func (r *Recorder) Add(a shaders.AddArgs) error {
+	if a.Count == 0 {
+		return nil
+	}
+	c := check{choice: choice{op: "add"}}
+	c.address("A", a.A)
+	c.address("B", a.B)
+	c.address("Dst", a.Dst)
+	if a.BCols == 0 || a.BCols > a.Count {
+		c.that(false, "BCols", a.BCols, fmt.Sprintf("1 to Count, %d", a.Count))
+	}
+	n := float64(a.Count)
+	return record(r, &c, shaders.Add, &a, a.Workgroups(), cost{12 * n, n})
+}
+
+// Argmax writes the column of each row's largest value to Dst (Rows) uint32.
+func (r *Recorder) Argmax(a shaders.ArgmaxArgs) error {
+	if a.Rows == 0 {
+		return nil
+	}
+	c := check{choice: choice{op: "argmax"}}
+	c.address("X", a.X)
+	c.address("Dst", a.Dst)
+	c.positive("Cols", a.Cols)
+	return record(r, &c, shaders.Argmax, &a, a.Workgroups(), cost{bytes: 4 * float64(a.Rows) * float64(a.Cols)})
+}
