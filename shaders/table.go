@@ -49,6 +49,9 @@ type SpecConst struct {
 // one float per lane and output in the 16 KiB of shared memory that every device has.
 const MaxTile = 64
 
+// MaxHead is the largest head size flash_attn takes, of keys and of values.
+const MaxHead = 512
+
 // weightTypes are the types get_rows, mul_mat_vec and mul_mat exist for.
 var weightTypes = []gguf.Type{
 	gguf.F32, gguf.F16, gguf.BF16,

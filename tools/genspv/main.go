@@ -137,12 +137,13 @@ func compile(o options, k shaders.Kernel) ([]byte, error) {
 	if err := cmd.Run(); err != nil {
 		return nil, fmt.Errorf("%s: %w\n%s", strings.Join(cmd.Args, " "), err, strings.TrimSpace(talk.String()))
 	}
-	return code.Bytes(), nil
+	return decorateFma(code.Bytes())
 }
 
 // arguments says all that the sources do not: sizes and defaults live in the table alone.
+// No -O: spirv-opt unrolls loops, and the copies lose NoContraction.
 func arguments(k shaders.Kernel) []string {
-	args := []string{"--target-env=vulkan1.2", "-fshader-stage=comp", "-O", "-Werror",
+	args := []string{"--target-env=vulkan1.2", "-fshader-stage=comp", "-Werror",
 		fmt.Sprintf("-DLANES=%d", k.LocalSize)}
 	for _, s := range k.Spec {
 		args = append(args, fmt.Sprintf("-DDEFAULT_%s=%d", s.Name, s.Default))
