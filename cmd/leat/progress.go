@@ -48,7 +48,7 @@ func newProgress(w io.Writer, what string, total int64, terminal bool, now func(
 	if terminal {
 		p.bar = progressbar.NewOptions64(max(total, 1),
 			progressbar.OptionSetWriter(w),
-			progressbar.OptionSetWidth(30),
+			progressbar.OptionSetWidth(barWidth(w)),
 			progressbar.OptionSetElapsedTime(false),
 			progressbar.OptionSetPredictTime(false),
 			progressbar.OptionShowDescriptionAtLineEnd(),
@@ -98,7 +98,7 @@ func (p *progress) show(now time.Time) {
 		fmt.Fprintf(p.w, "leat: %s\n", p.line(now))
 		return
 	}
-	p.bar.Describe(p.line(now)) // draws too
+	p.bar.Describe(p.line(now)) // first: at the end Set64 draws for the last time
 	_ = p.bar.Set64(min(p.done, max(p.total, 1)))
 }
 
@@ -139,6 +139,18 @@ func (p *progress) rate(now time.Time) float64 {
 		return 0
 	}
 	return float64(p.done-first.done) / seconds
+}
+
+// barWidth leaves room for the text, as a line that wraps can't be redrawn.
+func barWidth(w any) int {
+	const text, least, most = 68, 5, 30
+	columns := 80
+	if f, ok := w.(*os.File); ok {
+		if n, _, err := term.GetSize(int(f.Fd())); err == nil {
+			columns = n
+		}
+	}
+	return min(max(columns-text, least), most)
 }
 
 func isTerminal(w any) bool {

@@ -24,7 +24,7 @@ func TestProgressLines(t *testing.T) {
 		p.Set(p.done + 500e6)
 	}
 	p.Close()
-	want := "leat: decompose 6.33 GiB of 10.00 GiB, 500 MB/s, 8s left\n"
+	want := "leat: decompose 6.3 GiB of 10.0 GiB, 500 MB/s, 8s left\n"
 	if out.String() != want {
 		t.Errorf("printed %q, want %q", out.String(), want)
 	}
@@ -56,7 +56,7 @@ func TestProgressBar(t *testing.T) {
 	p.Close()
 	p.Set(5)
 	text := out.String()
-	for _, want := range []string{"decompose 512.0 MiB of 1.00 GiB, 107 MB/s, 5s left", "100%", "1.00 GiB of 1.00 GiB"} {
+	for _, want := range []string{"decompose 512.0 MiB of 1.0 GiB, 107 MB/s, 5s left", "100%", "1.0 GiB of 1.0 GiB"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the bar never shows %q: %q", want, text)
 		}

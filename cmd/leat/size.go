@@ -5,6 +5,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"leat/vk/mem"
 )
 
 // sizeFlag is a number of bytes on the command line; it is a pflag.Value.
@@ -60,21 +62,8 @@ func parseSize(text string) (int64, error) {
 	return int64(f), nil
 }
 
-// formatSize prints memory for people: 412 MiB, 6.50 GiB.
-func formatSize(n int64) string {
-	switch f := float64(n); {
-	case n < 1<<10:
-		return fmt.Sprintf("%d B", n)
-	case n < 1<<20:
-		return fmt.Sprintf("%.1f KiB", f/(1<<10))
-	case n < 1<<30:
-		return fmt.Sprintf("%.1f MiB", f/(1<<20))
-	case n < 1<<40:
-		return fmt.Sprintf("%.2f GiB", f/(1<<30))
-	default:
-		return fmt.Sprintf("%.2f TiB", f/(1<<40))
-	}
-}
+// formatSize prints memory for people: 412.0 MiB, 6.5 GiB.
+func formatSize(n int64) string { return mem.FormatBytes(n) }
 
 // formatRate prints a bandwidth, whose units are powers of ten.
 func formatRate(bytesPerSec float64) string {

@@ -39,7 +39,7 @@ func TestSizeFlag(t *testing.T) {
 	if s.String() != "" || s.Type() != "SIZE" {
 		t.Errorf("zero prints %q, type %q", s.String(), s.Type())
 	}
-	if err := s.Set("6.5GiB"); err != nil || s.String() != "6.50 GiB" {
+	if err := s.Set("6.5GiB"); err != nil || s.String() != "6.5 GiB" {
 		t.Errorf("6.5GiB prints %q, %v", s.String(), err)
 	}
 	if err := s.Set("x"); err == nil || s != 6.5*(1<<30) {
@@ -50,7 +50,7 @@ func TestSizeFlag(t *testing.T) {
 func TestFormat(t *testing.T) {
 	sizes := map[int64]string{
 		0: "0 B", 1023: "1023 B", 1536: "1.5 KiB", 412 << 20: "412.0 MiB",
-		80 << 30: "80.00 GiB", 3 << 40: "3.00 TiB",
+		80 << 30: "80.0 GiB", 3 << 40: "3072.0 GiB",
 	}
 	for n, want := range sizes {
 		if got := formatSize(n); got != want {
