@@ -108,7 +108,7 @@ func phi3Strips(md *gguf.Metadata, v *vocab) map[ID]bool {
 // a control token become that token: for templates, never for what a user wrote.
 func (t *Tokenizer) Encode(text string, addSpecial, parseSpecial bool) []ID {
 	ids := make([]ID, 0, len(text)/3+2)
-	if addSpecial && t.addBOS && t.bos != none {
+	if addSpecial && t.AddsBOS() {
 		ids = append(ids, t.bos)
 	}
 	find := t.text
@@ -132,7 +132,7 @@ func (t *Tokenizer) Encode(text string, addSpecial, parseSpecial bool) []ID {
 			text = strings.TrimLeft(text, " \t\n\v\f\r")
 		}
 	}
-	if addSpecial && t.addEOS && t.eos != none {
+	if addSpecial && t.AddsEOS() {
 		ids = append(ids, t.eos)
 	}
 	return ids
@@ -198,6 +198,12 @@ func (t *Tokenizer) BOS() (ID, bool) { return t.bos, t.bos != none }
 
 // EOS is the token that ends a text.
 func (t *Tokenizer) EOS() (ID, bool) { return t.eos, t.eos != none }
+
+// AddsBOS reports whether Encode puts BOS before a text when asked for special tokens.
+func (t *Tokenizer) AddsBOS() bool { return t.addBOS && t.bos != none }
+
+// AddsEOS reports whether Encode puts EOS after it.
+func (t *Tokenizer) AddsEOS() bool { return t.addEOS && t.eos != none }
 
 // IsEOG reports whether an id ends a generation.
 func (t *Tokenizer) IsEOG(id ID) bool { return t.eog[id] }
