@@ -1,0 +1,134 @@
+package arch
+
+import (
+	"fmt"
+
+	"leat/decompose/pack"
+	"leat/gguf"
+	"leat/gguf/quant"
+)
+
+// Layer returns layer l of a dense transformer: llama (Touvron et al. 2023), and
+// qwen2 and qwen3, which add QKV biases and Q/K norms to it.
+func (h *Hyper) Layer(l int, has func(tensor string) bool) []Op {
+	p := &program{h: h, prefix: fmt.Sprintf("blk.%d.", l), has: has}
+
+	p.norm(Norm, X, "attn_norm")
+	p.linear(Q, Norm, "attn_q")
+	p.linear(K, Norm, "attn_k")
+	p.linear(V, Norm, "attn_v")
+	if families[h.Architecture].qkNorm {
+		p.headNorm(Q, "attn_q_norm", h.HeadCount, h.KeyLength)
+		p.headNorm(K, "attn_k_norm", h.HeadCountKV, h.KeyLength)
+	}
+	p.rope(Q, h.HeadCount)
+	p.rope(K, h.HeadCountKV)
+	p.op(Op{Kind: KVAppend})
+	p.op(Op{Kind: Attention, Dst: Att})
+	p.linear(Norm, Att, "attn_output")
+	p.op(Op{Kind: Add, Dst: X, A: X, B: Norm})
+
+	p.norm(Norm, X, "ffn_norm")
+	p.linear(Gate, Norm, "ffn_gate")
+	p.linear(Up, Norm, "ffn_up")
+	p.op(Op{Kind: SwiGLU, Dst: Gate, A: Gate, B: Up})
+	p.linear(Norm, Gate, "ffn_down")
+	p.op(Op{Kind: Add, Dst: X, A: X, B: Norm})
+	return p.ops
+}
+
+// Names of the tensors outside the layers.
+const (
+	TokenEmbd  = "token_embd.weight"
+	OutputNorm = "output_norm.weight"
+	Output     = "output.weight"
+	OutputBias = "output.bias"
+	RopeFreqs  = "rope_freqs.weight"
+)
+
+// Head is the tensor that turns hidden states into logits.
+func (h *Hyper) Head() string {
+	if h.Tied {
+		return TokenEmbd
+	}
+	return Output
+}
+
+// want is one tensor a layer must have, with its shape.
+type want struct {
+	name  string
+	shape []int64
+}
+
+// wants lists the tensors that layer l's ops read.
+func (h *Hyper) wants(ops []Op) []want {
+	var ws []want
+	for _, o := range ops {
+		switch o.Kind {
+		case RMSNorm:
+			ws = append(ws, want{o.Weight, []int64{int64(o.Cols)}})
+		case MulMat:
+			ws = append(ws, want{o.Weight, []int64{int64(h.Width(o.Dst)), int64(h.Width(o.A))}})
+		case Bias:
+			ws = append(ws, want{o.Weight, []int64{int64(h.Width(o.Dst))}})
+		}
+	}
+	return ws
+}
+
+// bind checks that every tensor the model's ops name is there with the right shape
+// and a type the kernels take, and reads what the host needs of them.
+func (h *Hyper) bind(m *pack.Model) error {
+	if len(m.Units) == 0 {
+		return fmt.Errorf("bind %s: the file holds a vocabulary only, no weights", m.Path)
+	}
+	embd, _, ok := m.Tensor(TokenEmbd)
+	if !ok {
+		return fmt.Errorf("bind %s: tensor %q is missing", m.Path, TokenEmbd)
+	}
+	if len(embd.Shape) != 2 || embd.Shape[0] < 1 || embd.Shape[0] > maxDim {
+		return fmt.Errorf("bind %s: tensor %q: found shape %v, wanted (V, %d)", m.Path, TokenEmbd, embd.Shape, h.EmbeddingLength)
+	}
+	h.VocabSize = int(embd.Shape[0])
+	_, _, untied := m.Tensor(Output)
+	h.Tied = !untied
+	matrix := []int64{int64(h.VocabSize), int64(h.EmbeddingLength)}
+	ws := []want{{TokenEmbd, matrix}, {h.Head(), matrix}, {OutputNorm, []int64{int64(h.EmbeddingLength)}}}
+	has := func(name string) bool { _, _, ok := m.Tensor(name); return ok }
+	for l := range h.BlockCount {
+		if _, ok := m.Unit(pack.Layer, l); !ok {
+			return fmt.Errorf("bind %s: layer %d of %d is missing", m.Path, l, h.BlockCount)
+		}
+		ws = append(ws, h.wants(h.Layer(l, has))...)
+	}
+	for _, w := range ws {
+		if err := checkTensor(m, w); err != nil {
+			return err
+		}
+	}
+	if has(OutputBias) {
+		return &UnsupportedError{What: "tensor", Have: OutputBias, Want: "models without an output bias"}
+	}
+	return h.readFactors(m)
+}
+
+func checkTensor(m *pack.Model, w want) error {
+	t, _, ok := m.Tensor(w.name)
+	if !ok {
+		return fmt.Errorf("bind %s: tensor %q is missing", m.Path, w.name)
+	}
+	same := len(t.Shape) == len(w.shape)
+	for i := 0; same && i < len(w.shape); i++ {
+		same = t.Shape[i] == w.shape[i]
+	}
+	if !same {
+		return fmt.Errorf("bind %s: tensor %q: found shape %v, wanted %v", m.Path, w.name, t.Shape, w.shape)
+	}
+	if !quant.Supported(t.Type) {
+		return &UnsupportedError{What: "tensor " + w.name + " of type", Have: t.Type.String(), Want: fmt.Sprint(quant.Types())}
+	}
+	if len(w.shape) == 1 && t.Type != gguf.F32 {
+		return &UnsupportedError{What: "tensor " + w.name + " of type", Have: t.Type.String(), Want: "F32 for norms and biases"}
+	}
+	return nil
+}

@@ -1,0 +1,35 @@
+package arch
+
+import (
+	"fmt"
+
+	"leat/decompose/pack"
+	"leat/gguf"
+	"leat/gguf/quant"
+)
+
+// readFactors loads Llama 3's frequency factors, shape (Dr/2), if the file has them.
+func (h *Hyper) readFactors(m *pack.Model) error {
+	t, _, ok := m.Tensor(RopeFreqs)
+	if !ok {
+		return nil
+	}
+	n := h.Rope.Dim / 2
+	if t.Type != gguf.F32 || len(t.Shape) != 1 || t.Shape[0] != int64(n) {
+		return fmt.Errorf("bind %s: tensor %q: found %s %v, wanted F32 [%d]", m.Path, RopeFreqs, t.Type, t.Shape, n)
+	}
+	raw := make([]byte, t.Bytes)
+	if err := m.ReadAt(t.File, raw, t.Off); err != nil {
+		return fmt.Errorf("read %s: %w", RopeFreqs, err)
+	}
+	h.Rope.Factors = make([]float32, n)
+	if err := quant.Decode(gguf.F32, h.Rope.Factors, raw); err != nil {
+		return fmt.Errorf("read %s: %w", RopeFreqs, err)
+	}
+	for i, f := range h.Rope.Factors {
+		if !(f > 0) {
+			return fmt.Errorf("read %s: value %d: found %g, wanted a positive number", RopeFreqs, i, f)
+		}
+	}
+	return nil
+}

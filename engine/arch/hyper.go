@@ -1,0 +1,194 @@
+package arch
+
+import (
+	"fmt"
+	"sort"
+	"strings"
+
+	"leat/decompose/pack"
+	"leat/gguf"
+)
+
+// Hyper holds a model's hyperparameters under their GGUF names.
+type Hyper struct {
+	Architecture      string
+	ContextLength     int     // Tmax: tokens the model was trained to hold
+	EmbeddingLength   int     // D
+	BlockCount        int     // L
+	FeedForwardLength int     // F
+	HeadCount         int     // H
+	HeadCountKV       int     // Hkv
+	KeyLength         int     // Dk
+	ValueLength       int     // Dv
+	VocabSize         int     // V: rows of the output matrix
+	RMSEpsilon        float32 //
+	Rope              Rope
+	Tied              bool // the output matrix is token_embd
+}
+
+// UnsupportedError says what about a model we cannot run.
+type UnsupportedError struct{ What, Have, Want string }
+
+func (e *UnsupportedError) Error() string {
+	return fmt.Sprintf("%s %s is not supported", e.What, e.Have)
+}
+
+// Hint names what would be accepted.
+func (e *UnsupportedError) Hint() string {
+	if e.Want == "" {
+		return ""
+	}
+	return "supported: " + e.Want
+}
+
+// family describes how the dense architectures differ from one another.
+type family struct {
+	neox   bool // rope pairs (i, i+Dr/2) instead of (2i, 2i+1)
+	qkNorm bool // RMS norm over each query and key head before rope
+}
+
+var families = map[string]family{
+	"llama":   {},
+	"mistral": {}, // written as llama by the usual converters; some files carry the name
+	"qwen2":   {neox: true},
+	"qwen3":   {neox: true, qkNorm: true},
+}
+
+// Supported lists the architectures this build runs.
+func Supported() []string {
+	names := make([]string, 0, len(families))
+	for n := range families {
+		names = append(names, n)
+	}
+	sort.Strings(names)
+	return names
+}
+
+// keys reads one architecture's integers and floats and remembers the first fault.
+type keys struct {
+	md   *gguf.Metadata
+	arch string
+	err  error
+}
+
+const maxDim = 1 << 24 // no hyperparameter of a real model comes near; keeps products inside int64
+
+func (k *keys) int(name string, fallback int) int {
+	key := k.arch + "." + name
+	if _, ok := k.md.Get(key); !ok {
+		if fallback < 0 && k.err == nil {
+			k.err = fmt.Errorf("read hyperparameters: key %q is missing", key)
+		}
+		return fallback
+	}
+	v, ok := k.md.Int(key)
+	if !ok {
+		// Some files carry one value per layer; we run those where all agree.
+		vs, isList := k.md.Ints(key)
+		if isList && len(vs) > 0 {
+			v, ok = vs[0], true
+			for _, o := range vs {
+				ok = ok && o == v
+			}
+		}
+		if !ok {
+			k.fail("key %q: found a value that is not one integer for all layers", key)
+			return 0
+		}
+	}
+	if v < 0 || v > maxDim {
+		k.fail("key %q: found %d, wanted 0 to %d", key, v, maxDim)
+		return 0
+	}
+	return int(v)
+}
+
+func (k *keys) float(name string, fallback float64) float64 {
+	if v, ok := k.md.Float(k.arch + "." + name); ok {
+		return v
+	}
+	return fallback
+}
+
+func (k *keys) fail(format string, args ...any) {
+	if k.err == nil {
+		k.err = fmt.Errorf("read hyperparameters: "+format, args...)
+	}
+}
+
+// Read takes the hyperparameters from a model's metadata and checks them against
+// the shapes of its tensors, so that later code may trust both.
+func Read(m *pack.Model) (*Hyper, error) {
+	name := m.Architecture()
+	fam, ok := families[name]
+	if !ok {
+		return nil, &UnsupportedError{What: "architecture", Have: fmt.Sprintf("%q", name), Want: strings.Join(Supported(), ", ")}
+	}
+	k := &keys{md: m.Metadata, arch: name}
+	h := &Hyper{
+		Architecture:      name,
+		ContextLength:     k.int("context_length", -1),
+		EmbeddingLength:   k.int("embedding_length", -1),
+		BlockCount:        k.int("block_count", -1),
+		FeedForwardLength: k.int("feed_forward_length", -1),
+		HeadCount:         k.int("attention.head_count", -1),
+		RMSEpsilon:        float32(k.float("attention.layer_norm_rms_epsilon", 1e-5)),
+	}
+	h.HeadCountKV = k.int("attention.head_count_kv", h.HeadCount)
+	if n := k.int("expert_count", 0); n > 0 {
+		return nil, &UnsupportedError{What: "mixture of experts", Have: fmt.Sprintf("%q with %d experts", name, n), Want: "dense models of " + strings.Join(Supported(), ", ")}
+	}
+	if k.err != nil {
+		return nil, k.err
+	}
+	if err := h.checkCounts(); err != nil {
+		return nil, err
+	}
+	head := h.EmbeddingLength / h.HeadCount
+	h.KeyLength = k.int("attention.key_length", head)
+	h.ValueLength = k.int("attention.value_length", h.KeyLength)
+	h.Rope = readRope(k, h.KeyLength, h.ContextLength, fam.neox)
+	if k.err != nil {
+		return nil, k.err
+	}
+	if err := h.checkHeads(); err != nil {
+		return nil, err
+	}
+	return h, h.bind(m)
+}
+
+func (h *Hyper) checkCounts() error {
+	for _, c := range []struct {
+		key string
+		v   int
+	}{
+		{"context_length", h.ContextLength}, {"embedding_length", h.EmbeddingLength}, {"block_count", h.BlockCount},
+		{"feed_forward_length", h.FeedForwardLength}, {"attention.head_count", h.HeadCount}, {"attention.head_count_kv", h.HeadCountKV},
+	} {
+		if c.v < 1 {
+			return fmt.Errorf("read hyperparameters: key %q: found %d, wanted at least 1", h.Architecture+"."+c.key, c.v)
+		}
+	}
+	if h.HeadCount%h.HeadCountKV != 0 {
+		return fmt.Errorf("read hyperparameters: %d query heads are not a multiple of %d key/value heads", h.HeadCount, h.HeadCountKV)
+	}
+	if !(h.RMSEpsilon > 0) || h.RMSEpsilon > 1 {
+		return fmt.Errorf("read hyperparameters: key %q: found %g, wanted a small positive number", h.Architecture+".attention.layer_norm_rms_epsilon", h.RMSEpsilon)
+	}
+	return nil
+}
+
+// maxHead is the largest head size the attention kernels hold.
+const maxHead = 512
+
+func (h *Hyper) checkHeads() error {
+	for _, c := range []struct {
+		what string
+		v    int
+	}{{"key", h.KeyLength}, {"value", h.ValueLength}} {
+		if c.v < 8 || c.v%8 != 0 || c.v > maxHead {
+			return &UnsupportedError{What: c.what + " head size", Have: fmt.Sprint(c.v), Want: fmt.Sprintf("multiples of 8 up to %d", maxHead)}
+		}
+	}
+	return nil
+}

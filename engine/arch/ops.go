@@ -1,0 +1,92 @@
+package arch
+
+// Value names an activation of a step, shape (N, width), float32.
+type Value int
+
+// The activations a dense layer uses. Att also holds nothing between layers: only
+// X, the residual stream, is handed on.
+const (
+	X    Value = iota // (N, D) residual stream
+	Norm              // (N, D) normalised X, then the branch that is added to X
+	Q                 // (N, H*Dk)
+	K                 // (N, Hkv*Dk)
+	V                 // (N, Hkv*Dv)
+	Att               // (N, H*Dv)
+	Gate              // (N, F)
+	Up                // (N, F)
+	NumValues
+)
+
+// Kind is what an [Op] does.
+type Kind int
+
+// The operations of a layer; each is a kernel of package shaders.
+const (
+	RMSNorm   Kind = iota // Dst = A / rms(A) * Weight, over rows of Cols
+	MulMat                // Dst = A · Weightᵀ
+	Bias                  // Dst = Dst + Weight, for each row
+	RopeTurn              // Dst is turned in place, Heads heads of Cols values
+	KVAppend              // K and V are written to the cache
+	Attention             // Dst = attention of Q over the cache
+	SwiGLU                // Dst = silu(A) * B
+	Add                   // Dst = A + B
+)
+
+// Op is one operation of a layer. Ops run in order; each sees what those before it
+// wrote.
+type Op struct {
+	Kind   Kind
+	Dst    Value
+	A, B   Value
+	Weight string // tensor name, "" where the operation has none
+	Heads  int    // RopeTurn; RMSNorm over heads
+	Cols   int    // width of what the operation works on
+}
+
+// Width is the number of float32 values a row of v holds.
+func (h *Hyper) Width(v Value) int {
+	switch v {
+	case Q:
+		return h.HeadCount * h.KeyLength
+	case K:
+		return h.HeadCountKV * h.KeyLength
+	case V:
+		return h.HeadCountKV * h.ValueLength
+	case Att:
+		return h.HeadCount * h.ValueLength
+	case Gate, Up:
+		return h.FeedForwardLength
+	}
+	return h.EmbeddingLength
+}
+
+// program collects ops so that a forward pass reads top to bottom.
+type program struct {
+	h      *Hyper
+	prefix string
+	has    func(name string) bool
+	ops    []Op
+}
+
+func (p *program) norm(dst, a Value, weight string) {
+	p.ops = append(p.ops, Op{Kind: RMSNorm, Dst: dst, A: a, Weight: p.prefix + weight + ".weight", Heads: 1, Cols: p.h.Width(a)})
+}
+
+func (p *program) headNorm(v Value, weight string, heads, headDim int) {
+	p.ops = append(p.ops, Op{Kind: RMSNorm, Dst: v, A: v, Weight: p.prefix + weight + ".weight", Heads: heads, Cols: headDim})
+}
+
+// linear multiplies by a weight and adds its bias where the file has one.
+func (p *program) linear(dst, a Value, weight string) {
+	name := p.prefix + weight
+	p.ops = append(p.ops, Op{Kind: MulMat, Dst: dst, A: a, Weight: name + ".weight"})
+	if p.has(name + ".bias") {
+		p.ops = append(p.ops, Op{Kind: Bias, Dst: dst, Weight: name + ".bias"})
+	}
+}
+
+func (p *program) rope(v Value, heads int) {
+	p.ops = append(p.ops, Op{Kind: RopeTurn, Dst: v, Heads: heads, Cols: p.h.KeyLength})
+}
+
+func (p *program) op(o Op) { p.ops = append(p.ops, o) }

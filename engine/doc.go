@@ -1,0 +1,7 @@
+// Package engine runs a language model from a GGUF file or a pack on one Vulkan
+// device, also when the model is larger than the device's memory.
+//
+// A [Model] is the weights and the plan of where they live; goroutines may share
+// it. A [Session] is one conversation and its KV cache; one goroutine owns it.
+// Memory is in bytes, text in tokens, shapes are written outermost first.
+package engine

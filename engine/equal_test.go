@@ -1,0 +1,102 @@
+package engine_test
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"leat/decompose"
+	"leat/engine"
+)
+
+// TestBitEqual demands the same bits of every way to run the same tokens: from the
+// GGUF and its pack, within budgets from two units up to all, in any prefill chunk,
+// through one queue or two, with the streamed part in host memory or on disk.
+func TestBitEqual(t *testing.T) {
+	for _, g := range goldens(t) {
+		switch g.name {
+		case "leat-demo-q4_k_m", "llama-tiny-q4_0", "llama3-tiny-q4_k_m", "qwen2-tiny-q8_0", "qwen3-tiny-q6_k", "llama-tiny-bf16":
+		default:
+			continue
+		}
+		t.Run(g.name, func(t *testing.T) { testBitEqual(t, g) })
+	}
+}
+
+func testBitEqual(t *testing.T, g golden) {
+	ref := readReference(t, g.base)
+	ids := slices.Concat(ref.Tokens, ref.Greedy)[:ref.Rows]
+	pack := filepath.Join(t.TempDir(), "pack")
+	if _, err := decompose.Run(context.Background(), g.model, pack, decompose.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	base := engine.Options{KVType: "f32", ContextLength: 128, Chunk: 16}
+	whole := load(t, g.model, base)
+	want := logits(t, whole, ids)
+	all := whole.Plan().DeviceBytes
+	if whole.Plan().Slots != 0 {
+		t.Fatal("the model without a budget is not all resident")
+	}
+	least := leastBudget(t, g.model, base)
+
+	type variant struct {
+		name  string
+		model string
+		o     engine.Options
+	}
+	variants := []variant{{"pack", pack, base}}
+	for i := range 5 {
+		o := base
+		o.DeviceBytes = least + int64(i)*(all-least)/4
+		o.HostBytes = 1 // too little for a host tier: streamed from disk
+		variants = append(variants, variant{fmt.Sprintf("budget %d of 5, disk", i+1), pack, o})
+		o.HostBytes = 1 << 30
+		variants = append(variants, variant{fmt.Sprintf("budget %d of 5, host", i+1), g.model, o})
+	}
+	for _, chunk := range []int{1, 3, 8, 9, 80, 128} {
+		o := base
+		o.Chunk = chunk
+		variants = append(variants, variant{fmt.Sprintf("chunk %d", chunk), g.model, o})
+	}
+	one := base
+	one.OneQueue = true
+	variants = append(variants, variant{"one queue", g.model, one})
+	one.DeviceBytes = least
+	variants = append(variants, variant{"one queue, streamed", pack, one})
+
+	for _, v := range variants {
+		t.Run(v.name, func(t *testing.T) {
+			m := load(t, v.model, v.o)
+			got := logits(t, m, ids)
+			for i := range want {
+				if math.Float32bits(got[i]) != math.Float32bits(want[i]) {
+					t.Fatalf("logit %d of row %d: got %g, wanted the bits of %g", i%ref.Vocab, i/ref.Vocab, got[i], want[i])
+				}
+			}
+			p := m.Plan()
+			used, peak := m.Memory()
+			if used != p.DeviceBytes || peak > p.DeviceBudget {
+				t.Errorf("VRAM: %d bytes in use, at most %d; planned %d, budget %d", used, peak, p.DeviceBytes, p.DeviceBudget)
+			}
+			t.Logf("%d streamed bytes a step, %d from disk, %d bytes of VRAM", p.StreamedBytes, p.DiskBytes, used)
+		})
+	}
+}
+
+// leastBudget finds the smallest budget that the plan accepts: two units in a ring,
+// and scratch.
+func leastBudget(t *testing.T, path string, o engine.Options) int64 {
+	t.Helper()
+	o.DeviceBytes = 1
+	_, err := engine.Load(context.Background(), path, o)
+	need := budgetNeed(t, err)
+	o.DeviceBytes = need - 1
+	_, err = engine.Load(context.Background(), path, o)
+	if budgetNeed(t, err) != need {
+		t.Fatalf("the least budget is %d, but not when %d are offered", need, need-1)
+	}
+	return need
+}

@@ -1,0 +1,133 @@
+package engine_test
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"leat/engine"
+	"leat/engine/token"
+	"leat/tools/testdata"
+)
+
+// reference is a NAME.deq.json with its NAME.deq.f32: logits of the same weights in
+// float32, made by another engine.
+type reference struct {
+	Vocab  int        `json:"n_vocab"`
+	Rows   int        `json:"rows"`
+	Tokens []token.ID `json:"tokens"`
+	Greedy []token.ID `json:"greedy"`
+	Logits []float32  `json:"-"` // (Rows, Vocab)
+}
+
+func readReference(t *testing.T, base string) reference {
+	t.Helper()
+	var r reference
+	b, err := os.ReadFile(base + ".deq.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(b, &r); err != nil {
+		t.Fatal(err)
+	}
+	raw, err := os.ReadFile(base + ".deq.f32")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(raw) != 4*r.Rows*r.Vocab {
+		t.Fatalf("%s.deq.f32 has %d bytes, wanted %d", base, len(raw), 4*r.Rows*r.Vocab)
+	}
+	for i := 0; i < len(raw); i += 4 {
+		r.Logits = append(r.Logits, math.Float32frombits(binary.LittleEndian.Uint32(raw[i:])))
+	}
+	return r
+}
+
+// golden is a model with its reference's base name.
+type golden struct{ name, model, base string }
+
+// goldens lists the models in the test data that this build runs.
+func goldens(t *testing.T) []golden {
+	t.Helper()
+	dir, demo := testdata.Dir(t), testdata.Demo(t)
+	paths, err := filepath.Glob(filepath.Join(dir, "models", "*.gguf"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var gs []golden
+	for _, p := range paths {
+		name := strings.TrimSuffix(filepath.Base(p), ".gguf")
+		arch, _, _ := strings.Cut(name, "-")
+		switch arch {
+		case "llama", "llama3", "qwen2", "qwen3":
+			gs = append(gs, golden{name, p, filepath.Join(dir, "logits", name)})
+		}
+	}
+	for _, name := range []string{"leat-demo-f16", "leat-demo-q8_0", "leat-demo-q4_k_m"} {
+		gs = append(gs, golden{name, filepath.Join(demo, name+".gguf"), filepath.Join(demo, name)})
+	}
+	for _, name := range []string{"TinyStories-656K-bf16", "stories260K-f32"} {
+		base := filepath.Join(dir, "vendor", "models", name)
+		gs = append(gs, golden{name, base + ".gguf", base})
+	}
+	return gs
+}
+
+// load opens a model for a test, with validation when LEAT_VALIDATE=1 asks for it.
+// Without a driver the test is skipped, unless LEAT_REQUIRE_DEVICE=1.
+func load(t testing.TB, path string, o engine.Options) *engine.Model {
+	t.Helper()
+	o.Validate = os.Getenv("LEAT_VALIDATE") == "1"
+	m, err := engine.Load(context.Background(), path, o)
+	if errors.Is(err, engine.ErrNoDevice) && os.Getenv("LEAT_REQUIRE_DEVICE") != "1" {
+		t.Skipf("no Vulkan device: %v", err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		messages := m.ValidationMessages()
+		if err := m.Close(); err != nil {
+			t.Error(err)
+		}
+		if messages > 0 {
+			t.Errorf("%d messages of the validation layers", messages)
+		}
+	})
+	return m
+}
+
+// logits runs ids through a fresh session and returns all rows, shape (T, V).
+func logits(t testing.TB, m *engine.Model, ids []token.ID) []float32 {
+	t.Helper()
+	s, err := m.NewSession()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	var all []float32
+	for row, err := range s.Logits(context.Background(), ids) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, row...)
+	}
+	return all
+}
+
+// relativeError is ‖a−b‖/‖b‖; NaN never passes a comparison with it.
+func relativeError(a, b []float32) float64 {
+	var diff, norm float64
+	for i := range b {
+		d := float64(a[i]) - float64(b[i])
+		diff += d * d
+		norm += float64(b[i]) * float64(b[i])
+	}
+	return math.Sqrt(diff / norm)
+}

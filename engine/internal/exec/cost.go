@@ -1,0 +1,63 @@
+package exec
+
+// estimator predicts how long recorded work will run, so that no submission comes
+// near the limits after which operating systems reset a GPU (2 s on Windows and
+// recent Linux). It starts with the speeds of a weak device and learns one factor.
+type estimator struct {
+	scale float64 // measured over predicted time
+}
+
+// expected is the work of one submission.
+type expected struct{ bytes, flops float64 }
+
+const (
+	baseBandwidth = 20e9  // bytes/s of the yardstick device
+	baseRate      = 200e9 // flop/s
+	targetSeconds = 0.25  // of the half second allowed: estimates err
+)
+
+func base(bytes, flops float64) float64 { return bytes/baseBandwidth + flops/baseRate }
+
+// rows says how many more rows of work fit into the submission, up to n; 0: none.
+func (e *estimator) rows(bytes, flops, bytesPerRow, flopsPerRow float64, n uint32) uint32 {
+	left := targetSeconds/e.scale - base(bytes, flops)
+	if left <= 0 {
+		return 0
+	}
+	fit := left / base(bytesPerRow, flopsPerRow)
+	if fit >= float64(n) {
+		return n
+	}
+	return uint32(fit)
+}
+
+// learn takes a measured submission. It follows a slower device at once and a faster
+// one slowly; tiny submissions are all overhead and say nothing.
+func (e *estimator) learn(w expected, seconds float64) {
+	b := base(w.bytes, w.flops)
+	if b < 1e-5 || seconds <= 0 {
+		return
+	}
+	if ratio := seconds / b; ratio > e.scale {
+		e.scale = ratio
+	} else {
+		e.scale += (ratio - e.scale) / 16
+	}
+}
+
+// measure reads the step's timestamps once it has finished.
+func (r *run) measure() error {
+	n := min(r.used, maxStamps/2)
+	if r.e.Device.Compute.TimestampBits == 0 || n == 0 {
+		return nil
+	}
+	ticks := make([]uint64, 2*n)
+	if err := r.e.stamps.Read(0, ticks); err != nil {
+		return err
+	}
+	for i := range n {
+		delta := ticks[2*i+1] - ticks[2*i]
+		r.e.cost.learn(r.timed[i], float64(delta)*r.e.Device.Physical.Limits.TimestampPeriod*1e-9)
+	}
+	return nil
+}

@@ -1,0 +1,187 @@
+package exec
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	"leat/decompose/pack"
+	"leat/engine/arch"
+	"leat/engine/internal/kv"
+	"leat/engine/internal/weights"
+	"leat/engine/plan"
+	"leat/gguf"
+	"leat/shaders/gpu"
+	"leat/vk"
+	"leat/vk/mem"
+)
+
+// Options are what an Exec is built from; all fields are needed.
+type Options struct {
+	Device  *vk.Device
+	Kernels *gpu.Kernels
+	VRAM    *mem.Heap
+	Host    *mem.Heap
+	Model   *pack.Model
+	Hyper   *arch.Hyper
+	Plan    *plan.Plan
+	Weights *weights.Store
+	Compute *vk.Timeline // signalled by every submission, with the values 1, 2, 3 …
+	KVType  gguf.Type    // F16 or F32
+	Logger  *slog.Logger
+}
+
+// Exec runs steps on one device, one at a time. One goroutine uses it.
+type Exec struct {
+	Options
+	scratch *vk.Buffer
+	in, out *vk.Buffer // host memory: a step's inputs, its logits
+	pool    *vk.CommandPool
+	cbs     []*vk.CommandBuffer
+	stamps  *vk.QueryPool
+	value   uint64 // last value submitted on Compute
+	cost    estimator
+	freqs   []float64
+	mscale  float64
+	layers  [][]arch.Op
+	embd    *pack.Tensor
+	logits  []float32
+	ids     []int32
+}
+
+// Row is one token of a step.
+type Row struct {
+	Seq      *kv.Sequence
+	Token    int32
+	Position int
+	Logits   bool // wants its logits (or, in a greedy step, its argmax)
+}
+
+// Result is a step's output; its slices belong to the Exec until the next step.
+type Result struct {
+	Logits []float32 // (rows that asked, V); nil in a greedy step
+	IDs    []int32   // (rows that asked) argmax; only in a greedy step
+}
+
+// maxStamps bounds the submissions of a step whose time is measured.
+const maxStamps = 512
+
+// New allocates the scratch and builds what every step needs.
+func New(o Options) (*Exec, error) {
+	e := &Exec{Options: o, cost: estimator{scale: 1}}
+	e.freqs, e.mscale = o.Hyper.Rope.Freqs()
+	has := func(name string) bool { _, _, ok := o.Model.Tensor(name); return ok }
+	for l := range o.Hyper.BlockCount {
+		e.layers = append(e.layers, o.Hyper.Layer(l, has))
+	}
+	e.embd, _, _ = o.Model.Tensor(arch.TokenEmbd)
+	if err := e.allocate(); err != nil {
+		e.Close()
+		return nil, err
+	}
+	return e, nil
+}
+
+func (e *Exec) allocate() (err error) {
+	s := &e.Plan.Scratch
+	if e.scratch, err = e.VRAM.Alloc("scratch", s.Bytes, vk.DeviceLocal); err != nil {
+		return err
+	}
+	if e.in, err = e.Host.Alloc("step inputs", s.LogitIDs.Off+s.LogitIDs.Bytes, vk.Upload); err != nil {
+		return err
+	}
+	if e.out, err = e.Host.Alloc("logits", s.Logits.Bytes+s.Argmax.Bytes, vk.Readback); err != nil {
+		return err
+	}
+	if e.pool, err = e.Device.Compute.NewCommandPool(); err != nil {
+		return err
+	}
+	e.stamps, err = e.Device.NewQueryPool(maxStamps)
+	return err
+}
+
+// Close frees what New made; the device must be idle. Safe to call twice.
+func (e *Exec) Close() {
+	if e.stamps != nil {
+		e.stamps.Close()
+	}
+	if e.pool != nil {
+		e.pool.Close()
+	}
+	for _, b := range []*vk.Buffer{e.in, e.out} {
+		if b != nil {
+			e.Host.Free(b)
+		}
+	}
+	if e.scratch != nil {
+		e.VRAM.Free(e.scratch)
+	}
+	e.stamps, e.pool, e.in, e.out, e.scratch = nil, nil, nil, nil, nil
+}
+
+// Step runs rows through the model and returns what those that asked for logits
+// get; with greedy only the argmax is computed. ctx is looked at before the step: one that
+// has begun runs to its end, so that the ring of streamed units stays in step.
+func (e *Exec) Step(ctx context.Context, rows []Row, greedy bool) (Result, error) {
+	asked, err := e.check(rows)
+	if err != nil {
+		return Result{}, err
+	}
+	if err := ctx.Err(); err != nil {
+		return Result{}, err
+	}
+	r := &run{e: e, rows: rows, asked: asked, greedy: greedy}
+	if err := r.forward(); err != nil {
+		return Result{}, fmt.Errorf("step of %d rows: %w", len(rows), err)
+	}
+	if err := e.Compute.Wait(context.WithoutCancel(ctx), e.value); err != nil {
+		return Result{}, fmt.Errorf("wait for a step of %d rows: %w", len(rows), err)
+	}
+	if err := r.measure(); err != nil {
+		return Result{}, err
+	}
+	return e.read(len(asked), greedy)
+}
+
+// check validates a batch and lists the rows that want logits.
+func (e *Exec) check(rows []Row) (asked []int, err error) {
+	if len(rows) == 0 || len(rows) > e.Plan.Chunk {
+		return nil, fmt.Errorf("step: found %d rows, wanted 1 to %d", len(rows), e.Plan.Chunk)
+	}
+	for i, r := range rows {
+		if r.Token < 0 || int(r.Token) >= e.Hyper.VocabSize {
+			return nil, fmt.Errorf("step: row %d: found token %d, wanted 0 to %d", i, r.Token, e.Hyper.VocabSize-1)
+		}
+		if r.Position < 0 || r.Position >= r.Seq.Cap() {
+			return nil, fmt.Errorf("step: row %d: found position %d, wanted 0 to %d", i, r.Position, r.Seq.Cap()-1)
+		}
+		if r.Logits {
+			asked = append(asked, i)
+		}
+	}
+	if len(asked) > e.Plan.LogitRows {
+		return nil, fmt.Errorf("step: %d rows ask for logits, at most %d may", len(asked), e.Plan.LogitRows)
+	}
+	return asked, nil
+}
+
+// read copies a finished step's output out of the mapped buffer.
+func (e *Exec) read(asked int, greedy bool) (Result, error) {
+	m := e.out.Mapped()
+	if greedy {
+		e.ids = e.ids[:0]
+		for i := range asked {
+			e.ids = append(e.ids, int32(le.Uint32(m[e.Plan.Scratch.Logits.Bytes+int64(4*i):])))
+		}
+		return Result{IDs: e.ids}, nil
+	}
+	n := asked * e.Hyper.VocabSize
+	if cap(e.logits) < n {
+		e.logits = make([]float32, n)
+	}
+	e.logits = e.logits[:n]
+	for i := range e.logits {
+		e.logits[i] = float32frombits(le.Uint32(m[4*i:]))
+	}
+	return Result{Logits: e.logits}, nil
+}

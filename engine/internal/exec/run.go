@@ -1,0 +1,246 @@
+package exec
+
+import (
+	"fmt"
+	"math"
+
+	"leat/decompose/pack"
+	"leat/engine/arch"
+	"leat/engine/plan"
+	"leat/gguf"
+	"leat/shaders"
+	"leat/shaders/gpu"
+	"leat/vk"
+)
+
+// run is one step being recorded.
+type run struct {
+	e        *Exec
+	rows     []Row
+	asked    []int // rows that want logits
+	greedy   bool
+	maxPages int
+
+	cb     *vk.CommandBuffer
+	rec    *gpu.Recorder
+	waits  []vk.Point
+	used   int // command buffers submitted or open in this step
+	units  int // units recorded since the last submission
+	timed  []expected
+	hazard hazards
+}
+
+// forward records and submits the whole step, top to bottom.
+func (r *run) forward() error {
+	if err := r.begin(); err != nil {
+		return err
+	}
+	if err := r.embed(); err != nil {
+		return err
+	}
+	for i := range r.e.Plan.Units {
+		if err := r.unit(i); err != nil {
+			return fmt.Errorf("%s: %w", r.e.Plan.Units[i].Name, err)
+		}
+	}
+	if err := r.output(); err != nil {
+		return err
+	}
+	return r.submit()
+}
+
+// embed copies the inputs to the device and decodes the tokens' embeddings into X.
+func (r *run) embed() error {
+	regions, err := r.inputs()
+	if err != nil {
+		return err
+	}
+	for _, g := range regions {
+		if g.Bytes > 0 {
+			r.cb.Copy(r.e.scratch, g.Off, r.e.in, g.Off, g.Bytes)
+		}
+	}
+	r.rec.Barrier()
+	s := &r.e.Plan.Scratch
+	return r.rec.GetRows(r.e.embd.Type, shaders.GetRowsArgs{
+		Table: r.addr(s.Embd), IDs: r.addr(s.IDs), Dst: r.value(arch.X),
+		Rows: uint32(len(r.rows)), Cols: uint32(r.e.Hyper.EmbeddingLength),
+	})
+}
+
+func (r *run) addr(g plan.Region) uint64 { return r.e.scratch.Address + uint64(g.Off) }
+func (r *run) value(v arch.Value) uint64 { return r.addr(r.e.Plan.Scratch.Values[v]) }
+func (r *run) width(v arch.Value) uint32 { return uint32(r.e.Hyper.Width(v)) }
+
+// unit places one unit, waits for it, records it, and gives its memory back.
+func (r *run) unit(i int) error {
+	u := &r.e.Plan.Units[i]
+	placed, err := r.e.Weights.Acquire(i)
+	if err != nil {
+		return err
+	}
+	if placed.Ticket > 0 { // what is recorded so far need not wait for the bytes
+		if err := r.cut(); err != nil {
+			return err
+		}
+		r.waits = append(r.waits, vk.Point{Timeline: r.e.Weights.Timeline(), Value: placed.Ticket})
+	}
+	switch u.Kind {
+	case pack.Layer:
+		for _, o := range r.e.layers[u.Layer] {
+			if err := r.op(o, u, placed.Address); err != nil {
+				return fmt.Errorf("%s: %w", o.Weight, err)
+			}
+		}
+	case pack.Norm:
+		err = r.headInput(u, placed.Address)
+	case pack.Head:
+		err = r.headPiece(u, placed.Address)
+	}
+	if err != nil {
+		return err
+	}
+	if placed.Ticket > 0 {
+		if err := r.submit(); err != nil {
+			return err
+		}
+		r.e.Weights.Release(i, r.e.value)
+		return r.begin()
+	}
+	if r.units++; r.units >= unitsPerSubmit {
+		return r.cut()
+	}
+	return nil
+}
+
+// unitsPerSubmit lets the device start while the rest of a resident model is recorded.
+const unitsPerSubmit = 8
+
+// op records one operation of a layer whose unit's bytes are at base.
+func (r *run) op(o arch.Op, u *plan.Unit, base uint64) error {
+	r.order(o)
+	n, h, s := uint32(len(r.rows)), r.e.Hyper, &r.e.Plan.Scratch
+	weight := base
+	var t *pack.Tensor
+	if o.Weight != "" {
+		var ok bool
+		if t, ok = u.Tensor(o.Weight); !ok {
+			return fmt.Errorf("tensor %q is not in %s", o.Weight, u.Name)
+		}
+		weight += uint64(t.UnitOff)
+	}
+	switch o.Kind {
+	case arch.RMSNorm:
+		rows, cols := n*uint32(o.Heads), uint32(o.Cols)
+		return r.rec.RMSNorm(shaders.RMSNormArgs{X: r.value(o.A), W: weight, Dst: r.value(o.Dst), Rows: rows, Cols: cols, XStride: cols, DstStride: cols, Eps: h.RMSEpsilon})
+	case arch.MulMat:
+		return r.mulMat(t.Type, shaders.MulMatArgs{W: weight, X: r.value(o.A), Dst: r.value(o.Dst), M: r.width(o.Dst), K: r.width(o.A), N: n, XStride: r.width(o.A), DstStride: r.width(o.Dst)})
+	case arch.Bias:
+		return r.rec.Add(shaders.AddArgs{A: r.value(o.Dst), B: weight, Dst: r.value(o.Dst), Count: n * r.width(o.Dst), BCols: r.width(o.Dst)})
+	case arch.RopeTurn:
+		neox := uint32(0)
+		if h.Rope.Neox {
+			neox = 1
+		}
+		return r.rec.Rope(shaders.RopeArgs{X: r.value(o.Dst), CosSin: r.addr(s.CosSin), Rows: n, Heads: uint32(o.Heads), HeadDim: uint32(o.Cols), RopeDim: uint32(h.Rope.Dim), XStride: r.width(o.Dst), Neox: neox})
+	case arch.KVAppend:
+		return r.rec.KVAppend(r.e.KVType, shaders.KVAppendArgs{
+			K: r.value(arch.K), V: r.value(arch.V), Pages: r.addr(s.Pages), Pos: r.addr(s.Pos), Seq: r.addr(s.Seq),
+			Rows: n, HeadsKV: uint32(h.HeadCountKV), KeyLen: uint32(h.KeyLength), ValLen: uint32(h.ValueLength),
+			MaxPages: uint32(r.maxPages), PagePositions: plan.PagePositions, LayerOff: r.layerOff(u.Layer),
+			KStride: r.width(arch.K), VStride: r.width(arch.V),
+		})
+	case arch.Attention:
+		return r.attention(u.Layer)
+	case arch.SwiGLU:
+		return r.rec.SwiGLU(shaders.GLUArgs{Gate: r.value(o.A), Up: r.value(o.B), Dst: r.value(o.Dst), Count: n * r.width(o.Dst)})
+	case arch.Add:
+		return r.rec.Add(shaders.AddArgs{A: r.value(o.A), B: r.value(o.B), Dst: r.value(o.Dst), Count: n * r.width(o.Dst), BCols: n * r.width(o.Dst)})
+	}
+	return fmt.Errorf("operation %d has no kernel", o.Kind)
+}
+
+func (r *run) layerOff(l int) uint32 { return uint32(int64(l) * r.e.Plan.KV.LayerBytes) }
+
+// mulMat splits a product by rows of X where one dispatch would run too long.
+func (r *run) mulMat(t gguf.Type, a shaders.MulMatArgs) error {
+	perRow := 2 * float64(a.M) * float64(a.K)
+	return r.byRows(a.N, 0, perRow, func(from, n uint32) error {
+		b := a
+		b.N, b.X, b.Dst = n, a.X+uint64(from)*uint64(a.XStride)*4, a.Dst+uint64(from)*uint64(a.DstStride)*4
+		return r.rec.MulMat(t, b)
+	})
+}
+
+func (r *run) attention(layer int) error {
+	h, s := r.e.Hyper, &r.e.Plan.Scratch
+	longest := 0
+	for _, row := range r.rows {
+		longest = max(longest, row.Position+1)
+	}
+	perRow := 2 * float64(longest) * float64(h.HeadCount) * float64(h.KeyLength+h.ValueLength)
+	q, dst := r.width(arch.Q), r.width(arch.Att)
+	return r.byRows(uint32(len(r.rows)), 0, perRow, func(from, n uint32) error {
+		return r.rec.FlashAttn(r.e.KVType, shaders.FlashAttnArgs{
+			Q: r.value(arch.Q) + uint64(from)*uint64(q)*4, Dst: r.value(arch.Att) + uint64(from)*uint64(dst)*4,
+			Pages: r.addr(s.Pages), Pos: r.addr(s.Pos) + 4*uint64(from), Seq: r.addr(s.Seq) + 4*uint64(from),
+			Rows: n, Heads: uint32(h.HeadCount), HeadsKV: uint32(h.HeadCountKV), KeyLen: uint32(h.KeyLength), ValLen: uint32(h.ValueLength),
+			MaxPages: uint32(r.maxPages), PagePositions: plan.PagePositions, LayerOff: r.layerOff(layer),
+			QStride: q, DstStride: dst, Scale: float32(1 / math.Sqrt(float64(h.KeyLength))),
+		})
+	})
+}
+
+// headInput gathers the rows that want logits from X and normalises them.
+func (r *run) headInput(u *plan.Unit, base uint64) error {
+	if len(r.asked) == 0 {
+		return nil
+	}
+	t, ok := u.Tensor(arch.OutputNorm)
+	if !ok {
+		return fmt.Errorf("tensor %q is not in %s", arch.OutputNorm, u.Name)
+	}
+	s, d, n := &r.e.Plan.Scratch, uint32(r.e.Hyper.EmbeddingLength), uint32(len(r.asked))
+	r.barrier()
+	err := r.rec.GetRows(gguf.F32, shaders.GetRowsArgs{Table: r.value(arch.X), IDs: r.addr(s.LogitIDs), Dst: r.addr(s.Head), Rows: n, Cols: d})
+	if err != nil {
+		return err
+	}
+	r.barrier()
+	err = r.rec.RMSNorm(shaders.RMSNormArgs{X: r.addr(s.Head), W: base + uint64(t.UnitOff), Dst: r.addr(s.Head), Rows: n, Cols: d, XStride: d, DstStride: d, Eps: r.e.Hyper.RMSEpsilon})
+	r.barrier()
+	return err
+}
+
+// headPiece computes the logits of a run of the vocabulary's rows.
+func (r *run) headPiece(u *plan.Unit, base uint64) error {
+	if len(r.asked) == 0 {
+		return nil
+	}
+	t := &u.Tensors[0]
+	s, d := &r.e.Plan.Scratch, uint32(r.e.Hyper.EmbeddingLength)
+	return r.mulMat(t.Type, shaders.MulMatArgs{
+		W: base + uint64(t.UnitOff), X: r.addr(s.Head), Dst: r.addr(s.Logits) + 4*uint64(u.Row),
+		M: uint32(t.Shape[0]), K: d, N: uint32(len(r.asked)), XStride: d, DstStride: uint32(r.e.Hyper.VocabSize),
+	})
+}
+
+// output copies logits, or their argmax, to host memory.
+func (r *run) output() error {
+	if len(r.asked) == 0 {
+		return nil
+	}
+	s, n, v := &r.e.Plan.Scratch, len(r.asked), r.e.Hyper.VocabSize
+	r.barrier()
+	if r.greedy {
+		if err := r.rec.Argmax(shaders.ArgmaxArgs{X: r.addr(s.Logits), Dst: r.addr(s.Argmax), Rows: uint32(n), Cols: uint32(v)}); err != nil {
+			return err
+		}
+		r.barrier()
+		r.cb.Copy(r.e.out, s.Logits.Bytes, r.e.scratch, s.Argmax.Off, int64(4*n))
+	} else {
+		r.cb.Copy(r.e.out, 0, r.e.scratch, s.Logits.Off, int64(4*n*v))
+	}
+	r.cb.HostBarrier()
+	return nil
+}

@@ -1,0 +1,127 @@
+package exec
+
+import (
+	"leat/engine/arch"
+	"leat/vk"
+)
+
+// begin opens the step's next command buffer.
+func (r *run) begin() error {
+	e := r.e
+	if r.used == len(e.cbs) {
+		cb, err := e.pool.New()
+		if err != nil {
+			return err
+		}
+		e.cbs = append(e.cbs, cb)
+	}
+	r.cb = e.cbs[r.used]
+	if err := r.cb.Begin(); err != nil {
+		return err
+	}
+	if r.used == 0 {
+		r.cb.ResetQueries(e.stamps)
+	}
+	r.rec = e.Kernels.Recorder(r.cb)
+	r.stamp(0)
+	r.barrier() // after all that was submitted before, streamed bytes included
+	r.units = 0
+	return nil
+}
+
+func (r *run) stamp(end int) {
+	if i := 2*r.used + end; i < maxStamps {
+		r.cb.WriteTimestamp(r.e.stamps, i)
+	}
+}
+
+// submit closes the command buffer and queues it; the step goes on with begin.
+func (r *run) submit() error {
+	e := r.e
+	r.stamp(1)
+	if err := r.cb.End(); err != nil {
+		return err
+	}
+	bytes, flops := r.rec.Cost()
+	r.timed = append(r.timed, expected{bytes, flops})
+	err := e.Device.Compute.Submit(vk.Submission{
+		Commands: []*vk.CommandBuffer{r.cb}, Waits: r.waits,
+		Signals: []vk.Point{{Timeline: e.Compute, Value: e.value + 1}},
+	})
+	if err != nil {
+		return err
+	}
+	e.value++
+	r.used++
+	r.waits = r.waits[:0]
+	return nil
+}
+
+// cut submits what is recorded, if anything, and goes on in a new command buffer.
+func (r *run) cut() error {
+	if bytes, flops := r.rec.Cost(); bytes == 0 && flops == 0 && len(r.waits) == 0 && r.used > 0 {
+		return nil
+	}
+	if err := r.submit(); err != nil {
+		return err
+	}
+	return r.begin()
+}
+
+// byRows runs do over n rows in as few parts as keep each submission short.
+func (r *run) byRows(n uint32, bytesPerRow, flopsPerRow float64, do func(from, n uint32) error) error {
+	for from := uint32(0); from < n; {
+		bytes, flops := r.rec.Cost()
+		part := r.e.cost.rows(bytes, flops, bytesPerRow, flopsPerRow, n-from)
+		if part == 0 {
+			if err := r.cut(); err != nil {
+				return err
+			}
+			part = max(1, r.e.cost.rows(0, 0, bytesPerRow, flopsPerRow, n-from))
+		}
+		if err := do(from, part); err != nil {
+			return err
+		}
+		from += part
+	}
+	return nil
+}
+
+// hazards remembers which activations were touched since the last barrier, so that
+// barriers stand only where data flows.
+type hazards struct{ read, written uint64 }
+
+const cache = arch.NumValues // stands for the KV cache among the values
+
+func bit(v arch.Value) uint64 { return 1 << uint(v) }
+
+// touches lists what an op reads and writes.
+func touches(o arch.Op) (read, written uint64) {
+	switch o.Kind {
+	case arch.KVAppend:
+		return bit(arch.K) | bit(arch.V), bit(cache)
+	case arch.Attention:
+		return bit(arch.Q) | bit(cache), bit(o.Dst)
+	case arch.Bias, arch.RopeTurn:
+		return bit(o.Dst), bit(o.Dst)
+	case arch.SwiGLU, arch.Add:
+		return bit(o.A) | bit(o.B), bit(o.Dst)
+	}
+	return bit(o.A), bit(o.Dst)
+}
+
+// order puts a barrier before o if it reads what was written, or writes what was read
+// or written, since the last one.
+func (r *run) order(o arch.Op) {
+	read, written := touches(o)
+	if read&r.hazard.written != 0 || written&(r.hazard.read|r.hazard.written) != 0 {
+		r.barrier()
+	}
+	r.hazard.read |= read
+	r.hazard.written |= written
+}
+
+func (r *run) barrier() {
+	r.rec.Barrier()
+	r.hazard = hazards{}
+}

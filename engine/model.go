@@ -1,0 +1,226 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"leat/decompose/pack"
+	"leat/engine/arch"
+	"leat/engine/internal/exec"
+	"leat/engine/internal/kv"
+	"leat/engine/internal/weights"
+	"leat/engine/plan"
+	"leat/engine/token"
+	"leat/shaders/gpu"
+	"leat/vk"
+	"leat/vk/mem"
+)
+
+// Model is a loaded model on one device. Its methods may be called by several
+// goroutines; steps of several sessions run one after another.
+type Model struct {
+	o       Options
+	file    *pack.Model
+	hyper   *arch.Hyper
+	tok     *token.Tokenizer
+	plan    *plan.Plan
+	inst    *vk.Instance
+	dev     *vk.Device
+	vram    *mem.Heap
+	host    *mem.Heap
+	kernels *gpu.Kernels
+	compute *vk.Timeline
+	weights *weights.Store
+	cache   *kv.Cache
+	exec    *exec.Exec
+
+	mu   sync.Mutex // held during a step
+	dead error      // why no step can run any more
+}
+
+// Load opens the GGUF file (any shard) or the pack at path, plans residency and uploads
+// the resident part. Canceling ctx stops the upload and frees everything. The error
+// is a [*BudgetError] when the budgets cannot hold the largest streamed unit, and a
+// [*UnsupportedError] or one that wraps gguf.ErrFormat when we cannot run the file.
+func Load(ctx context.Context, path string, o Options) (*Model, error) {
+	o, err := o.validated()
+	if err != nil {
+		return nil, err
+	}
+	m := &Model{o: o}
+	for _, stage := range []func(context.Context, string) error{m.openFile, m.openDevice, m.makePlan, m.build} {
+		if err := stage(ctx, path); err != nil {
+			m.Close()
+			return nil, fmt.Errorf("load %s: %w", path, err)
+		}
+	}
+	return m, nil
+}
+
+func (m *Model) openFile(_ context.Context, path string) (err error) {
+	if m.file, err = pack.Open(path); err != nil {
+		return err
+	}
+	if m.hyper, err = arch.Read(m.file); err != nil {
+		return err
+	}
+	m.tok, err = token.New(m.file.Metadata)
+	var unsupported *token.UnsupportedError
+	if errors.As(err, &unsupported) {
+		// The weights run all the same; only text in and out is lost.
+		m.o.Logger.Warn("tokenizer not supported: token ids only", "error", err)
+		return nil
+	}
+	return err
+}
+
+func (m *Model) openDevice(context.Context, string) (err error) {
+	if m.inst, err = vk.Open(vk.InstanceOptions{Validate: m.o.Validate, Logger: m.o.Logger}); err != nil {
+		return err
+	}
+	phys, err := m.inst.Pick(m.o.Device)
+	if err != nil {
+		return err
+	}
+	m.dev, err = m.inst.NewDevice(phys, vk.DeviceOptions{OneQueue: m.o.OneQueue, Disable: m.o.Disable})
+	return err
+}
+
+func (m *Model) makePlan(context.Context, string) (err error) {
+	_, available, err := mem.RAM()
+	if err != nil {
+		m.o.Logger.Warn("host memory unknown: nothing is kept there", "error", err)
+	}
+	device, host := m.o.budgets(m.dev.Physical, available)
+	_, element := m.o.kv()
+	m.plan, err = plan.Make(m.hyper, m.file, plan.Budget{
+		DeviceBytes: device, HostBytes: host, ContextLength: m.o.ContextLength, Chunk: m.o.Chunk, KVElement: element, Sessions: m.o.Sessions,
+	})
+	if err != nil {
+		return err
+	}
+	if m.plan.ContextLength > m.hyper.ContextLength {
+		m.o.Logger.Warn("context is longer than the model was trained for", "context", m.plan.ContextLength, "trained", m.hyper.ContextLength)
+	}
+	m.vram = mem.NewHeap(m.dev, "VRAM", device)
+	m.host = mem.NewHeap(m.dev, "host", 0)
+	return nil
+}
+
+// build makes everything that lives on the device, in order of dependence.
+func (m *Model) build(ctx context.Context, _ string) (err error) {
+	if m.kernels, err = gpu.New(m.dev, gpu.Options{Logger: m.o.Logger}); err != nil {
+		return err
+	}
+	if m.compute, err = m.dev.NewTimeline("compute"); err != nil {
+		return err
+	}
+	if m.cache, err = kv.New(m.vram, m.plan.KV); err != nil {
+		return err
+	}
+	m.weights, err = weights.New(ctx, weights.Options{
+		Device: m.dev, VRAM: m.vram, Host: m.host, Model: m.file, Plan: m.plan, Compute: m.compute, Logger: m.o.Logger, Progress: m.o.Progress,
+	})
+	if err != nil {
+		return err
+	}
+	kvType, _ := m.o.kv()
+	m.exec, err = exec.New(exec.Options{
+		Device: m.dev, Kernels: m.kernels, VRAM: m.vram, Host: m.host, Model: m.file, Hyper: m.hyper, Plan: m.plan,
+		Weights: m.weights, Compute: m.compute, KVType: kvType, Logger: m.o.Logger,
+	})
+	return err
+}
+
+// Plan says where each unit lives and what everything takes.
+func (m *Model) Plan() Plan { return *m.plan }
+
+// Hyper returns the model's hyperparameters.
+func (m *Model) Hyper() arch.Hyper { return *m.hyper }
+
+// Tokenizer turns text into ids; nil when the file's tokenizer is not supported.
+func (m *Model) Tokenizer() *token.Tokenizer { return m.tok }
+
+// Encode turns text into ids; text never makes a control token. With addSpecial the
+// file's BOS/EOS rules apply.
+func (m *Model) Encode(text string, addSpecial bool) []token.ID {
+	if m.tok == nil {
+		return nil
+	}
+	return m.tok.Encode(text, addSpecial, false)
+}
+
+// DeviceName is the device the model runs on.
+func (m *Model) DeviceName() string { return m.dev.Physical.Name }
+
+// Memory returns the bytes of VRAM in use and the most that was, by our accounting.
+func (m *Model) Memory() (used, peak int64) { return m.vram.Used(), m.vram.Peak() }
+
+// ValidationMessages counts the warnings and errors of Vulkan's validation layers.
+func (m *Model) ValidationMessages() int { return m.inst.Messages() }
+
+// step runs one step; a failure on the device ends the model.
+func (m *Model) step(ctx context.Context, rows []exec.Row, greedy bool, use func(exec.Result)) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.dead != nil {
+		return fmt.Errorf("the model can run no more steps: %w", m.dead)
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	res, err := m.exec.Step(ctx, rows, greedy)
+	if err != nil {
+		m.dead = err
+		return err
+	}
+	use(res)
+	return nil
+}
+
+// Close waits for the device and frees all; safe to call twice. No session may be
+// used afterwards.
+func (m *Model) Close() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.dead == nil {
+		m.dead = errors.New("the model is closed")
+	}
+	var errs []error
+	if m.dev != nil {
+		errs = append(errs, m.dev.WaitIdle())
+	}
+	if m.weights != nil {
+		errs = append(errs, m.weights.Close())
+	}
+	if m.exec != nil {
+		m.exec.Close()
+	}
+	if m.cache != nil {
+		m.cache.Close()
+	}
+	if m.compute != nil {
+		m.compute.Close()
+	}
+	if m.kernels != nil {
+		m.kernels.Close()
+	}
+	for _, h := range []*mem.Heap{m.vram, m.host} {
+		if h != nil {
+			h.Close()
+		}
+	}
+	if m.dev != nil {
+		errs = append(errs, m.dev.Close())
+	}
+	if m.inst != nil {
+		m.inst.Close()
+	}
+	if m.file != nil {
+		errs = append(errs, m.file.Close())
+	}
+	m.weights, m.exec, m.cache, m.compute, m.kernels, m.vram, m.host, m.dev, m.inst, m.file = nil, nil, nil, nil, nil, nil, nil, nil, nil, nil
+	return errors.Join(errs...)
+}

@@ -1,0 +1,115 @@
+package engine
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"strings"
+
+	"leat/engine/arch"
+	"leat/engine/plan"
+	"leat/gguf"
+	"leat/vk"
+)
+
+// Options tells [Load] where a model may live. The zero value is a good start.
+type Options struct {
+	Device        string   // name, UUID or index as "leat devices" prints it; "": most VRAM
+	ContextLength int      // tokens a session can hold; 0: what fits, at most the trained length
+	DeviceBytes   int64    // VRAM budget; 0: the driver's free budget less a reserve
+	HostBytes     int64    // pinned RAM for staging and spilled weights; 0: what is available less a reserve
+	KVType        string   // "f16" or "f32": type of the KV cache; "": f16
+	Chunk         int      // most tokens of a prompt in one step; 0: chosen
+	Sessions      int      // sessions that may be open at a time, each with a full context; 0: 1
+	Disable       []string // device features not to use: "fp16", "int8", "subgroup", "coopmat"
+	OneQueue      bool     // upload on the compute queue even where there is a transfer queue
+	Validate      bool     // turn Vulkan's validation layers on; slow
+
+	Logger   *slog.Logger                      // nil: silent
+	Progress func(doneBytes, totalBytes int64) // called while resident weights load; nil: none
+}
+
+// features that Disable knows.
+var features = []string{"fp16", "int8", "subgroup", "coopmat"}
+
+// Validated returns o with defaults filled in, or says what is wrong with it.
+func (o Options) validated() (Options, error) {
+	if o.KVType == "" {
+		o.KVType = "f16"
+	}
+	o.KVType = strings.ToLower(o.KVType)
+	if o.KVType != "f16" && o.KVType != "f32" {
+		return o, &OptionError{"KVType", o.KVType, "f16 or f32"}
+	}
+	for _, n := range []struct {
+		name string
+		v    int64
+	}{{"ContextLength", int64(o.ContextLength)}, {"DeviceBytes", o.DeviceBytes}, {"HostBytes", o.HostBytes}, {"Chunk", int64(o.Chunk)}, {"Sessions", int64(o.Sessions)}} {
+		if n.v < 0 {
+			return o, &OptionError{n.name, fmt.Sprint(n.v), "0 or more"}
+		}
+	}
+	for _, d := range o.Disable {
+		if !slices.Contains(features, d) {
+			return o, &OptionError{"Disable", d, strings.Join(features, ", ")}
+		}
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
+	}
+	return o, nil
+}
+
+// kv returns the KV cache's type and the bytes of its values.
+func (o *Options) kv() (gguf.Type, int) {
+	if o.KVType == "f32" {
+		return gguf.F32, 4
+	}
+	return gguf.F16, 2
+}
+
+// OptionError names an option, what was found and what is wanted.
+type OptionError struct{ Name, Found, Want string }
+
+func (e *OptionError) Error() string {
+	return fmt.Sprintf("option %s: found %q, wanted %s", e.Name, e.Found, e.Want)
+}
+
+// Errors a caller may ask for with errors.Is or errors.As.
+type (
+	// BudgetError says what did not fit into a memory budget.
+	BudgetError = plan.BudgetError
+	// UnsupportedError says what about a model we cannot run.
+	UnsupportedError = arch.UnsupportedError
+	// Plan is where each unit of a model lives.
+	Plan = plan.Plan
+)
+
+// ErrDeviceLost: the driver gave up on the device; the Model is dead.
+var ErrDeviceLost error = vk.ErrDeviceLost
+
+// ErrNoDevice: this machine has no usable Vulkan; the error's Hint says what to install.
+var ErrNoDevice error = vk.ErrNoDriver
+
+// defaultReserve is left free beside our budget: a part, and never less than a little.
+func defaultReserve(free int64) int64 { return max(free/20, 256<<20) }
+
+// budgets returns the VRAM and RAM that o allows on the machine as it is now.
+func (o *Options) budgets(p *vk.PhysicalDevice, available int64) (device, host int64) {
+	device, host = o.DeviceBytes, o.HostBytes
+	if device == 0 {
+		device = p.FreeBytes()
+		if p.Features.UMA && available > 0 { // the heap is the same RAM that others use
+			device = min(device, available/4*3)
+		}
+		device -= min(device/2, defaultReserve(device))
+	}
+	if host == 0 {
+		host = available - min(available/2, max(available/8, 1<<30))
+		if p.Features.UMA {
+			host = available / 8
+		}
+	}
+	return device, host
+}

@@ -1,0 +1,9 @@
+// Package plan decides where a model's bytes live: which units stay in VRAM, which
+// are streamed from host memory or disk, and how much context fits beside them.
+//
+// It is pure: sizes and budgets in, a verdict per unit out. What it promises is
+// exact: [Plan.DeviceBytes] is the sum of the allocations that package weights,
+// kv and exec then make.
+//
+// Unstable: importable by our own commands and tools, no promise to others.
+package plan

@@ -1,0 +1,129 @@
+package plan
+
+import (
+	"leat/engine/arch"
+)
+
+func sum(ns []int64) (t int64) {
+	for _, n := range ns {
+		t += n
+	}
+	return t
+}
+
+// place gives every resident unit its block and offset and returns the blocks'
+// sizes. A unit stays whole; a block closes where the next unit would pass maxBlock.
+func place(us []Unit) []int64 {
+	var blocks []int64
+	for i := range us {
+		u := &us[i]
+		if u.Tier != VRAM {
+			continue
+		}
+		last := len(blocks) - 1
+		if last < 0 || blocks[last]+u.Bytes > maxBlock {
+			blocks = append(blocks, 0)
+			last++
+		}
+		u.Block, u.Off = last, blocks[last]
+		blocks[last] += roundUp(u.Bytes, 256)
+	}
+	for i := range blocks {
+		blocks[i] = roundUp(blocks[i], granule)
+	}
+	return blocks
+}
+
+// blocksOf returns the block sizes that the units chosen by in need; nil: all.
+func blocksOf(us []Unit, in func(i int) bool) []int64 {
+	var chosen []Unit
+	for i, u := range us {
+		if in == nil || in(i) {
+			u.Tier = VRAM
+			chosen = append(chosen, u)
+		}
+	}
+	return place(chosen)
+}
+
+// PagePositions is how many positions of a session one page of the KV cache holds.
+const PagePositions = 32
+
+// KV is the paged cache: a page holds PagePositions positions of every layer, layer
+// by layer K (Hkv, PagePositions, Dk) then V (Hkv, PagePositions, Dv).
+type KV struct {
+	Element    int   // bytes of a value
+	LayerBytes int64 // of one layer within a page
+	PageBytes  int64
+	Pages      int
+	Blocks     []int // pages in each allocation
+}
+
+func kvPages(ctx int) int { return (ctx + PagePositions - 1) / PagePositions }
+
+func kvSize(h *arch.Hyper, element, ctx, sessions int) KV {
+	k := KV{Element: element, Pages: kvPages(ctx) * sessions}
+	k.LayerBytes = roundUp(int64(h.HeadCountKV)*PagePositions*int64(h.KeyLength+h.ValueLength)*int64(element), 256)
+	k.PageBytes = k.LayerBytes * int64(h.BlockCount)
+	perBlock := int(max(1, maxBlock/k.PageBytes))
+	for left := k.Pages; left > 0; left -= perBlock {
+		k.Blocks = append(k.Blocks, min(left, perBlock))
+	}
+	return k
+}
+
+// BlockBytes is the allocation that holds n pages.
+func (k KV) BlockBytes(n int) int64 { return roundUp(int64(n)*k.PageBytes, granule) }
+
+// Bytes is all the cache takes.
+func (k KV) Bytes() (t int64) {
+	for _, n := range k.Blocks {
+		t += k.BlockBytes(n)
+	}
+	return t
+}
+
+// Region is a part of the scratch buffer.
+type Region struct{ Off, Bytes int64 }
+
+// Scratch lays out the buffer that a step's inputs, activations and logits share.
+type Scratch struct {
+	// Inputs, filled by the host for every step.
+	IDs      Region // (N) uint32 0…N-1: rows of Embd
+	Pos      Region // (N) uint32
+	Seq      Region // (N) uint32 index into Pages' rows
+	Pages    Region // (sessions, pages of a session) uint64 addresses
+	CosSin   Region // (N, Dr/2, 2)
+	Embd     Region // (N) rows of token_embd in the file's type
+	LogitIDs Region // (LogitRows) uint32 rows of X that want logits
+
+	Values [arch.NumValues]Region // activations, (N, width)
+	Head   Region                 // (LogitRows, D) rows of X, normalised
+	Logits Region                 // (LogitRows, V)
+	Argmax Region                 // (LogitRows) uint32
+	Bytes  int64
+}
+
+func scratchSize(h *arch.Hyper, chunk, logits, pages, sessions int, embdRow int64) Scratch {
+	var s Scratch
+	take := func(r *Region, bytes int64) {
+		*r = Region{Off: s.Bytes, Bytes: roundUp(bytes, 256)}
+		s.Bytes += r.Bytes
+	}
+	n, rows := int64(chunk), int64(logits)
+	take(&s.IDs, 4*n)
+	take(&s.Pos, 4*n)
+	take(&s.Seq, 4*n)
+	take(&s.Pages, 8*int64(pages))
+	take(&s.CosSin, 4*n*int64(h.Rope.Dim))
+	take(&s.Embd, n*embdRow)
+	take(&s.LogitIDs, 4*rows)
+	for v := range s.Values {
+		take(&s.Values[v], 4*n*int64(h.Width(arch.Value(v))))
+	}
+	take(&s.Head, 4*rows*int64(h.EmbeddingLength))
+	take(&s.Logits, 4*rows*int64(h.VocabSize))
+	take(&s.Argmax, 4*rows)
+	s.Bytes = roundUp(s.Bytes, granule)
+	return s
+}

@@ -1,0 +1,174 @@
+package plan
+
+import (
+	"fmt"
+
+	"leat/decompose/pack"
+	"leat/engine/arch"
+)
+
+// Tier is where a unit's bytes rest between uses.
+type Tier int
+
+// VRAM units are resident; Host and Disk units are streamed.
+const (
+	VRAM Tier = iota
+	Host
+	Disk
+)
+
+func (t Tier) String() string { return [...]string{"VRAM", "host", "disk"}[t] }
+
+// Budget is what a model may spend. Zero values ask for defaults where one is named.
+type Budget struct {
+	DeviceBytes   int64 // VRAM for weights, KV cache and scratch together
+	HostBytes     int64 // pinned RAM for staging and host-tier units
+	ContextLength int   // tokens a session can hold; 0: what fits, at most the trained length
+	Chunk         int   // most rows of one step; 0: chosen
+	KVElement     int   // bytes of a KV value: 2 (F16) or 4 (F32)
+	Sessions      int   // sessions with a full context each; 0: 1
+}
+
+// Unit is one unit with its verdict.
+type Unit struct {
+	pack.Unit
+	Tier  Tier
+	Block int   // VRAM: index into Plan.Blocks
+	Off   int64 // VRAM: offset in that block
+	Row   int64 // head pieces: first row of the output matrix
+}
+
+// Plan is the verdict on every unit and the size of everything that is allocated.
+type Plan struct {
+	Units         []Unit  // execution order: layers, final norm, head pieces
+	Blocks        []int64 // bytes of each resident block
+	Slots         int     // streamed units in VRAM at a time: 2, or 0 when all is resident
+	SlotBytes     int64
+	KV            KV
+	Scratch       Scratch
+	Staging       Staging
+	ContextLength int
+	Chunk         int // rows of a step at most
+	LogitRows     int // rows of a step that may ask for logits at most
+	Sessions      int
+
+	DeviceBytes   int64 // all VRAM allocations
+	DeviceBudget  int64
+	HostBytes     int64 // staging and host tier
+	StreamedBytes int64 // uploaded per step
+	DiskBytes     int64 // of those, read from disk per step
+}
+
+// Staging is the persistent pinned memory that uploads pass through.
+type Staging struct {
+	Slots     int
+	SlotBytes int64
+}
+
+// Allocations are rounded up to this, so that a driver's own rounding changes nothing.
+const granule = 64 << 10
+
+// maxBlock bounds one allocation: drivers' limits start at 1 GiB and some lie.
+const maxBlock = 1 << 30
+
+func roundUp(n, to int64) int64 { return (n + to - 1) / to * to }
+
+// BudgetError says what did not fit into which tier.
+type BudgetError struct {
+	What       string
+	Tier       Tier
+	Need, Have int64 // bytes
+	Remedy     string
+}
+
+func (e *BudgetError) Error() string {
+	return fmt.Sprintf("%s needs %s of %s, %s are allowed", e.What, mib(e.Need), tierName(e.Tier), mib(e.Have))
+}
+
+// Hint names the option to change.
+func (e *BudgetError) Hint() string { return e.Remedy }
+
+func tierName(t Tier) string {
+	if t == VRAM {
+		return "VRAM"
+	}
+	return "RAM"
+}
+
+func mib(n int64) string {
+	switch {
+	case n >= 1<<30:
+		return fmt.Sprintf("%.2f GiB", float64(n)/(1<<30))
+	case n >= 1<<20:
+		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
+	}
+	return fmt.Sprintf("%d bytes", n)
+}
+
+// movable lists the units whose tier is open: the layers and the head, the head cut
+// by rows so that no piece is larger than the largest layer.
+func movable(h *arch.Hyper, m *pack.Model) ([]Unit, error) {
+	var us []Unit
+	var largest int64
+	for l := range h.BlockCount {
+		u, ok := m.Unit(pack.Layer, l)
+		if !ok {
+			return nil, fmt.Errorf("plan %s: layer %d is missing", m.Path, l)
+		}
+		us = append(us, Unit{Unit: *u})
+		largest = max(largest, u.Bytes)
+	}
+	kind := pack.Head
+	if h.Tied {
+		kind = pack.Embed
+	}
+	head, ok := m.Unit(kind, -1)
+	if !ok {
+		return nil, fmt.Errorf("plan %s: the output matrix %q is missing", m.Path, h.Head())
+	}
+	t, ok := head.Tensor(h.Head())
+	if !ok {
+		return nil, fmt.Errorf("plan %s: tensor %q is missing", m.Path, h.Head())
+	}
+	rows, rowBytes := int64(h.VocabSize), t.Bytes/int64(h.VocabSize)
+	step := max(1, min(largest, maxBlock)/rowBytes)
+	pieces := (rows + step - 1) / step
+	for i := range pieces { // even pieces: the last is not a sliver
+		r0, r1 := rows*i/pieces, rows*(i+1)/pieces
+		u := Unit{Unit: head.Rows(r0, r1-r0), Row: r0}
+		u.Kind, u.Name = pack.Head, fmt.Sprintf("lm_head rows %d to %d", r0, r1-1)
+		us = append(us, u)
+	}
+	return us, nil
+}
+
+// Make plans a model within a budget. The error is a [*BudgetError] when the budget
+// cannot hold two of the largest unit beside scratch and the smallest context.
+func Make(h *arch.Hyper, m *pack.Model, b Budget) (*Plan, error) {
+	us, err := movable(h, m)
+	if err != nil {
+		return nil, err
+	}
+	norm, ok := m.Unit(pack.Norm, -1)
+	if !ok {
+		return nil, fmt.Errorf("plan %s: the final norm is missing", m.Path)
+	}
+	embd, _, ok := m.Tensor(arch.TokenEmbd)
+	if !ok {
+		return nil, fmt.Errorf("plan %s: tensor %q is missing", m.Path, arch.TokenEmbd)
+	}
+	s := &sizing{h: h, b: b, units: us, norm: *norm, embdRow: embd.Bytes / int64(h.VocabSize)}
+	s.b.Sessions = max(1, b.Sessions)
+	for _, u := range us {
+		s.all += u.Bytes
+		s.largest = max(s.largest, u.Bytes)
+	}
+	ctx, chunk, err := s.choose()
+	if err != nil {
+		return nil, err
+	}
+	return s.build(ctx, chunk)
+}
+
+// Resident reports whether the unit stays in VRAM.
+func (u *Unit) Resident() bool { return u.Tier == VRAM }

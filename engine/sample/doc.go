@@ -1,0 +1,2 @@
+// Package sample turns logits into the next token's id.
+package sample

@@ -1,0 +1,151 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+
+	"leat/engine/internal/exec"
+	"leat/engine/internal/kv"
+	"leat/engine/token"
+)
+
+// ErrContextFull: the session holds as many tokens as it has room for.
+var ErrContextFull = errors.New("the context is full")
+
+// Session is one conversation and its KV cache.
+type Session struct {
+	m   *Model
+	seq *kv.Sequence
+	ids []token.ID // all tokens taken in; those past seq.Len() have yet to run
+
+	logits []float32 // of the last step that was asked for them
+}
+
+// NewSession reserves a KV cache of the model's full context, or fails with a
+// [*BudgetError] when as many sessions as were planned are open.
+func (m *Model) NewSession() (*Session, error) {
+	seq, err := m.cache.NewSequence(m.plan.ContextLength)
+	if err != nil {
+		page := m.plan.KV.PageBytes
+		need := int64(m.plan.KV.Pages/m.plan.Sessions) * page
+		return nil, fmt.Errorf("new session: %w", &BudgetError{
+			What: fmt.Sprintf("a KV cache of %d tokens beside the open sessions", m.plan.ContextLength),
+			Need: need, Have: int64(m.cache.Free()) * page, Remedy: "close a session, or load the model with more Sessions",
+		})
+	}
+	return &Session{m: m, seq: seq}, nil
+}
+
+// Close gives the session's cache back; safe to call twice.
+func (s *Session) Close() {
+	s.m.mu.Lock() // no step is reading the pages
+	defer s.m.mu.Unlock()
+	s.seq.Release()
+}
+
+// Len is the number of tokens the session holds.
+func (s *Session) Len() int { return len(s.ids) }
+
+// Cap is the number of tokens the session can hold.
+func (s *Session) Cap() int { return s.m.plan.ContextLength }
+
+// Tokens returns the ids the session holds, oldest first.
+func (s *Session) Tokens() []token.ID { return append([]token.ID(nil), s.ids...) }
+
+// Truncate forgets positions n and later.
+func (s *Session) Truncate(n int) error {
+	if n < 0 || n > len(s.ids) {
+		return fmt.Errorf("truncate a session of %d tokens to %d", len(s.ids), n)
+	}
+	s.ids = s.ids[:n]
+	if n < s.seq.Len() {
+		return s.seq.Truncate(n)
+	}
+	return nil
+}
+
+// Forward runs ids, shape (T), and returns the F32 logits after the last, shape
+// (V). The slice belongs to the session; the next call overwrites it.
+func (s *Session) Forward(ctx context.Context, ids []token.ID) ([]float32, error) {
+	if err := s.take(ids); err != nil {
+		return nil, err
+	}
+	if err := s.run(ctx, false, false, s.keep); err != nil {
+		return nil, err
+	}
+	return s.logits, nil
+}
+
+// keep copies a step's logits, which the next step of any session overwrites.
+func (s *Session) keep(r exec.Result) { s.logits = append(s.logits[:0], r.Logits...) }
+
+// Logits runs ids and yields the logits after each of them in order, shape (V); a
+// yielded slice is valid until the next. A failure comes last. Leaving the loop
+// early keeps the tokens up to the end of the step in flight.
+func (s *Session) Logits(ctx context.Context, ids []token.ID) iter.Seq2[[]float32, error] {
+	return func(yield func([]float32, error) bool) {
+		for len(ids) > 0 {
+			part := ids[:min(len(ids), s.m.plan.LogitRows)]
+			ids = ids[len(part):]
+			if err := s.take(part); err != nil {
+				yield(nil, err)
+				return
+			}
+			if err := s.run(ctx, false, true, s.keep); err != nil {
+				yield(nil, err)
+				return
+			}
+			v := s.m.hyper.VocabSize
+			for at := 0; at < len(s.logits); at += v {
+				if !yield(s.logits[at:at+v], nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// take adds ids to the session, to be run by the next step.
+func (s *Session) take(ids []token.ID) error {
+	if len(s.ids)+len(ids) > s.Cap() {
+		return fmt.Errorf("%w: it holds %d tokens, %d more do not fit into %d", ErrContextFull, len(s.ids), len(ids), s.Cap())
+	}
+	for i, id := range ids {
+		if id < 0 || int(id) >= s.m.hyper.VocabSize {
+			return fmt.Errorf("token %d of %d: found id %d, wanted 0 to %d", i, len(ids), id, s.m.hyper.VocabSize-1)
+		}
+	}
+	s.ids = append(s.ids, ids...)
+	return nil
+}
+
+// run brings the cache up to the tokens taken, a chunk at a time, and hands the
+// output of the last row (or, with all, of every row of each chunk) to use.
+func (s *Session) run(ctx context.Context, greedy, all bool, use func(exec.Result)) error {
+	if s.seq.Len() == len(s.ids) {
+		return errors.New("forward: no tokens were given")
+	}
+	for s.seq.Len() < len(s.ids) {
+		from := s.seq.Len()
+		n := min(len(s.ids)-from, s.m.plan.Chunk)
+		rows := make([]exec.Row, n)
+		for i := range rows {
+			last := from+i == len(s.ids)-1
+			rows[i] = exec.Row{Seq: s.seq, Token: s.ids[from+i], Position: from + i, Logits: all || last}
+		}
+		err := s.m.step(ctx, rows, greedy, func(r exec.Result) {
+			if rows[n-1].Logits {
+				use(r)
+			}
+		})
+		if err != nil {
+			return err
+		}
+		if err := s.seq.Append(n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
