@@ -1,6 +1,6 @@
 #version 460
 // flash_attn: one workgroup per row and query head; softmax(Scale·q·Kᵀ)·V over positions 0…Pos[row],
-// LANES positions at a time. In a tile a lane first owns a position (its score), then pairs of
+// LANES positions at a time. Heads have at most MAX_HEAD values. In a tile a lane first owns a position (its score), then pairs of
 // value dimensions. Tiles start at multiples of LANES, so a result depends on the position alone.
 #extension GL_GOOGLE_include_directive : require
 #include "memory.glsl"
@@ -15,7 +15,6 @@ layout(push_constant, std430) uniform Args {
 
 #include "kv.glsl"
 
-const uint MAX_HEAD = 512;
 const uint PAIRS = MAX_HEAD / 2 / LANES; // pairs of value dimensions a lane may own
 const float NONE = -3.0e38; // not -infinity: a driver need not honour it
 

@@ -66,7 +66,8 @@ type family struct {
 	args  any
 	types []gguf.Type
 	spec  []SpecConst
-	lanes int // 0: lanes
+	lanes int      // 0: lanes
+	extra []string // defines of every row
 }
 
 var families = []family{
@@ -76,7 +77,7 @@ var families = []family{
 	{op: "rms_norm", args: RMSNormArgs{}, lanes: rowLanes},
 	{op: "rope", args: RopeArgs{}},
 	{op: "kv_append", args: KVAppendArgs{}, types: []gguf.Type{gguf.F16, gguf.F32}},
-	{op: "flash_attn", args: FlashAttnArgs{}, types: []gguf.Type{gguf.F16, gguf.F32}},
+	{op: "flash_attn", args: FlashAttnArgs{}, types: []gguf.Type{gguf.F16, gguf.F32}, extra: []string{fmt.Sprintf("MAX_HEAD=%d", MaxHead)}},
 	{op: "soft_max", args: SoftMaxArgs{}, lanes: rowLanes},
 	{op: "swiglu", args: GLUArgs{}},
 	{op: "geglu", args: GLUArgs{}},
@@ -103,7 +104,7 @@ func makeKernels() []Kernel {
 		for _, t := range f.types {
 			k := f.kernel(f.op + "_" + strings.ToLower(t.String()))
 			k.Typed, k.Type = true, t
-			k.Defines = []string{"TYPE_" + t.String()}
+			k.Defines = append([]string{"TYPE_" + t.String()}, f.extra...)
 			ks = append(ks, k)
 		}
 	}

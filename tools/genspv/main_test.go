@@ -100,7 +100,9 @@ func TestCheckNamesTheDifference(t *testing.T) {
 		}, "add", "spv/add.spv"},
 		{"file cut short", func(dir string) { write(t, filepath.Join(dir, "spv", "add.spv"), add.SPIRV[:100]) }, "add", "spv/add.spv"},
 		{"file missing", func(string) {}, "rope", "spv/rope.spv is missing"},
-		{"source broken", func(dir string) { write(t, filepath.Join(dir, "add.comp"), []byte("#version 460\nvoid main() { x }\n")) }, "add", "add.comp:2"},
+		{"source broken", func(dir string) {
+			write(t, filepath.Join(dir, "add.comp"), []byte("#version 460\nvoid main() { x }\n"))
+		}, "add", "add.comp:2"},
 		{"no such kernel", func(string) {}, "nonsense", `"nonsense"`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
