@@ -42,6 +42,7 @@ const (
 	insGetPhysicalDeviceProperties2
 	insGetPhysicalDeviceQueueFamilyProperties
 	insGetPhysicalDeviceQueueFamilyProperties2
+	insSubmitDebugUtilsMessageEXT
 	insCount
 )
 
@@ -61,6 +62,7 @@ var instanceCommands = [insCount]command{
 	insGetPhysicalDeviceProperties2:                    {name: "vkGetPhysicalDeviceProperties2", aliases: []string{"vkGetPhysicalDeviceProperties2KHR"}, required: true},
 	insGetPhysicalDeviceQueueFamilyProperties:          {name: "vkGetPhysicalDeviceQueueFamilyProperties", required: true},
 	insGetPhysicalDeviceQueueFamilyProperties2:         {name: "vkGetPhysicalDeviceQueueFamilyProperties2", aliases: []string{"vkGetPhysicalDeviceQueueFamilyProperties2KHR"}, required: true},
+	insSubmitDebugUtilsMessageEXT:                      {name: "vkSubmitDebugUtilsMessageEXT"},
 }
 
 const (
@@ -479,6 +481,20 @@ func (f *InstanceFuncs) GetPhysicalDeviceQueueFamilyProperties2(physicalDevice P
 	c.ptr(1, unsafe.Pointer(pQueueFamilyPropertyCount))
 	c.ptr(2, unsafe.Pointer(pQueueFamilyProperties))
 	c.do(f.fn[insGetPhysicalDeviceQueueFamilyProperties2], 3)
+}
+
+// SubmitDebugUtilsMessageEXT is
+//
+//	void vkSubmitDebugUtilsMessageEXT(VkInstance instance, VkDebugUtilsMessageSeverityFlagBitsEXT messageSeverity, VkDebugUtilsMessageTypeFlagsEXT messageTypes, const VkDebugUtilsMessengerCallbackDataEXT* pCallbackData)
+//
+// From VK_EXT_debug_utils; see Has.
+func (f *InstanceFuncs) SubmitDebugUtilsMessageEXT(instance Instance, messageSeverity DebugUtilsMessageSeverityFlagBitsEXT, messageTypes DebugUtilsMessageTypeFlagsEXT, pCallbackData *DebugUtilsMessengerCallbackDataEXT) {
+	c := newCall()
+	c.words[0] = uintptr(instance)
+	c.words[1] = uintptr(messageSeverity)
+	c.words[2] = uintptr(messageTypes)
+	c.ptr(3, unsafe.Pointer(pCallbackData))
+	c.do(f.fn[insSubmitDebugUtilsMessageEXT], 4)
 }
 
 // AllocateCommandBuffers is

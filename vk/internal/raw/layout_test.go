@@ -2,6 +2,7 @@ package raw
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -66,7 +67,7 @@ func TestLayout(t *testing.T) {
 		want, ok := inC[what]
 		if !ok {
 			t.Errorf("C printed nothing for %s", what)
-		} else if g := sprint(got); g != want {
+		} else if g := fmt.Sprint(got); g != want {
 			t.Errorf("%s is %s in Go, %s in C", what, g, want)
 		}
 	}

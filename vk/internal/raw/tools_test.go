@@ -1,7 +1,6 @@
 package raw
 
 import (
-	"fmt"
 	"os"
 	"os/exec"
 	"testing"
@@ -9,7 +8,7 @@ import (
 
 // compile runs gcc on a C file of a test. Without gcc, or without the Vulkan
 // headers, the test is skipped; with LEAT_REQUIRE_TOOLS=1 it fails.
-func compile(t *testing.T, src string, args ...string) {
+func compile(t testing.TB, src string, args ...string) {
 	t.Helper()
 	missing := t.Skipf
 	if os.Getenv("LEAT_REQUIRE_TOOLS") == "1" {
@@ -27,5 +26,3 @@ func compile(t *testing.T, src string, args ...string) {
 		t.Fatalf("compile %s: %v\n%.2000s", src, err, out)
 	}
 }
-
-func sprint(v any) string { return fmt.Sprint(v) }

@@ -1,0 +1,6 @@
+//go:build race
+
+package raw
+
+// raceDetector: sync.Pool drops entries at random under it, so that calls allocate.
+const raceDetector = true
