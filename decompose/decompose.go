@@ -37,16 +37,18 @@ type Progress struct {
 
 // hooks are the calls that can fail on a full or broken disk; tests make them fail.
 type hooks struct {
-	write func(f *os.File, p []byte) error
-	sync  func(f *os.File) error
-	free  func(dir string) (int64, error)
+	write   func(f *os.File, p []byte) error
+	sync    func(f *os.File) error
+	syncDir func(dir string) error
+	free    func(dir string) (int64, error)
 }
 
 func defaultHooks() *hooks {
 	return &hooks{
-		write: func(f *os.File, p []byte) error { _, err := f.Write(p); return err },
-		sync:  func(f *os.File) error { return f.Sync() },
-		free:  freeBytes,
+		write:   func(f *os.File, p []byte) error { _, err := f.Write(p); return err },
+		sync:    func(f *os.File) error { return f.Sync() },
+		syncDir: syncDir,
+		free:    freeBytes,
 	}
 }
 

@@ -1,7 +1,6 @@
 package decompose
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -68,11 +67,6 @@ func explain(err error, partial string, kept bool) error {
 		return &hinted{err, resume}
 	}
 	return err
-}
-
-// canceled reports whether the run was stopped from outside.
-func canceled(err error) bool {
-	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
 func gib(n int64) string {

@@ -265,7 +265,7 @@ func (p *partial) finish(f *os.File, name string) (mtime int64, err error) {
 	if err := os.Rename(path+tmpSuffix, path); err != nil {
 		return 0, fmt.Errorf("finish file: %w", err)
 	}
-	if err := syncDir(p.dir); err != nil {
+	if err := p.hooks.syncDir(p.dir); err != nil {
 		return 0, err
 	}
 	info, err := os.Lstat(path)
@@ -300,10 +300,10 @@ func (p *partial) publish(outdir string) error {
 	if err := os.Remove(filepath.Join(outdir, journalName)); err != nil {
 		return fmt.Errorf("finish pack: %w", err)
 	}
-	if err := syncDir(outdir); err != nil {
+	if err := p.hooks.syncDir(outdir); err != nil {
 		return err
 	}
-	return syncDir(filepath.Dir(outdir))
+	return p.hooks.syncDir(filepath.Dir(outdir))
 }
 
 // remove deletes what is ours in the folder, and the folder if nothing else is in it.

@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"leat/gguf"
@@ -97,8 +98,13 @@ func (m *Manifest) Encode() ([]byte, error) {
 	if err := e.Encode(m); err != nil {
 		return nil, fmt.Errorf("encode %s: %w", ManifestName, err)
 	}
-	return b.Bytes(), nil
+	return numberLists.ReplaceAllFunc(b.Bytes(), func(list []byte) []byte {
+		return bytes.Join(bytes.Fields(list), nil)
+	}), nil
 }
+
+// numberLists finds shapes, which read better on one line. A string holds no bare newline.
+var numberLists = regexp.MustCompile(`\[\n\s*\d+(,\n\s*\d+)*\n\s*\]`)
 
 // ReadManifest reads and checks dir's manifest.json: all but what only the other files can tell.
 func ReadManifest(dir string) (*Manifest, error) {
