@@ -73,7 +73,7 @@ type family struct {
 var families = []family{
 	{op: "get_rows", args: GetRowsArgs{}, types: weightTypes},
 	{op: "mul_mat_vec", args: MulMatArgs{}, types: weightTypes, spec: tile(2, 1)},
-	{op: "mul_mat", args: MulMatArgs{}, types: weightTypes, spec: tile(4, 16)},
+	{op: "mul_mat", args: MulMatArgs{}, types: weightTypes, spec: tile(8, 8)},
 	{op: "rms_norm", args: RMSNormArgs{}, lanes: rowLanes},
 	{op: "rope", args: RopeArgs{}},
 	{op: "kv_append", args: KVAppendArgs{}, types: []gguf.Type{gguf.F16, gguf.F32}},
