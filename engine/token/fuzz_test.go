@@ -1,0 +1,89 @@
+package token
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"leat/gguf"
+)
+
+// FuzzEncode: no text panics, makes a control token without leave, or is lost on the way.
+func FuzzEncode(f *testing.F) {
+	for _, seed := range []string{"", "hello  lolo", "<s></s><|a|>[x]<0x41>", "▁ ▁", "\xff\xe2\x96", "I'm 12345\r\n\n 🦙", "\u2028\u00a0x", "<|im_end|>"} {
+		f.Add(seed)
+	}
+	spm := mustNew(f, metadata(f, "llama", tinySPM(append(hello, piece{"lolo", unused, -1.5})...)))
+	exact := map[string]*Tokenizer{"demo": demoTokenizer(f)}
+	for _, pre := range []string{"gpt-2", "llama-bpe", "qwen2", "default"} {
+		exact[pre] = newTinyBPE(f, pre)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		for name, tok := range exact {
+			checkEncode(t, name, tok, text, text)
+		}
+		checkEncode(t, "spm", spm, text, strings.ReplaceAll(text, space, " "))
+	})
+}
+
+func checkEncode(t *testing.T, name string, tok *Tokenizer, text, want string) {
+	ids := tok.Encode(text, false, false)
+	if got := tok.Decode(ids); got != want {
+		t.Errorf("%s: decoded %q, want %q", name, got, want)
+	}
+	stream, plain := tok.NewStream(), strings.Builder{}
+	for _, id := range ids {
+		if !tok.has(id) || tok.kinds[id] == control || tok.kinds[id] == unknown {
+			t.Fatalf("%s: %q gave id %d, %q", name, text, id, tok.Text(id))
+		}
+		plain.WriteString(stream.Push(id))
+	}
+	plain.WriteString(stream.Flush())
+	if got := strings.ToValidUTF8(plain.String(), "bad"); got != plain.String() {
+		t.Errorf("%s: streamed %q", name, got)
+	}
+	for _, id := range tok.Encode(text, true, true) {
+		if !tok.has(id) {
+			t.Fatalf("%s: %q gave id %d with special tokens", name, text, id)
+		}
+	}
+}
+
+// FuzzNew: no vocabulary panics; it works, or the error says why.
+func FuzzNew(f *testing.F) {
+	f.Add(true, "<unk>\n<s>\n</s>\na\nb\nab\n▁", []byte{2, 3, 3, 1, 1, 1, 1}, []byte{0, 0, 0, 9, 8, 7, 6}, "", int64(1), "ab ab")
+	f.Add(false, "a\nb\nĠ\nab\n<|x|>\n[u]", []byte{1, 1, 1, 1, 3, 4}, []byte{}, "a b\nĠ ab", int64(4), "ab ab<|x|>[u]")
+	f.Add(false, "a", []byte{9}, []byte{1}, "ab", int64(-7), "a")
+	f.Fuzz(func(t *testing.T, isSPM bool, tokens string, types, scores []byte, merges string, id int64, text string) {
+		md := gguf.NewMetadata()
+		set := func(key string, v any) {
+			if err := md.Set("tokenizer.ggml."+key, v); err != nil {
+				t.Fatal(err)
+			}
+		}
+		set("model", map[bool]string{true: "llama", false: "gpt2"}[isSPM])
+		set("tokens", strings.Split(tokens, "\n"))
+		set("token_type", types)
+		set("scores", scores)
+		set("merges", strings.Split(merges, "\n"))
+		set("bos_token_id", id)
+		set("unknown_token_id", id+1)
+		set("add_eos_token", len(tokens)%2 == 0)
+		tok, err := New(md)
+		if err != nil {
+			if !errors.Is(err, gguf.ErrFormat) {
+				t.Errorf("err = %v, want gguf.ErrFormat", err)
+			}
+			return
+		}
+		for _, special := range []bool{false, true} {
+			ids := tok.Encode(text, true, special)
+			tok.Decode(ids)
+			for _, id := range ids {
+				if !tok.has(id) {
+					t.Errorf("id %d of %d", id, tok.Size())
+				}
+			}
+		}
+	})
+}
