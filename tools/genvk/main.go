@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 )
 
@@ -41,6 +42,9 @@ func run(xmlPath, outDir string, check bool) error {
 		return err
 	}
 	if check {
+		if err := sameVersion(outDir, reg.version()); err != nil {
+			return err
+		}
 		return compare(outDir, files, stale)
 	}
 	for _, f := range files {
@@ -52,6 +56,27 @@ func run(xmlPath, outDir string, check bool) error {
 		if err := os.Remove(filepath.Join(outDir, name)); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// versionError says that the committed files come from another registry.
+type versionError struct{ committed, registry string }
+
+func (e *versionError) Error() string {
+	return fmt.Sprintf("the committed files are made from vk.xml of Vulkan %s, this registry is of %s: nothing to compare", e.committed, e.registry)
+}
+
+var versionLine = regexp.MustCompile(`(?m)^// From vk\.xml of Vulkan ([0-9.]+)\.$`)
+
+// sameVersion fails with a *versionError if the files in dir name another version.
+func sameVersion(dir, version string) error {
+	text, err := os.ReadFile(filepath.Join(dir, "gen_consts.go"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // compare says what is missing
+		return fmt.Errorf("read the committed version: %w", err)
+	}
+	if m := versionLine.FindSubmatch(text); m != nil && string(m[1]) != version {
+		return &versionError{string(m[1]), version}
 	}
 	return nil
 }

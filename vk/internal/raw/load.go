@@ -149,7 +149,7 @@ func lookUp(fn []uintptr, commands []command, getProc, object uintptr) error {
 func procAddr(getProc, object uintptr, name string) uintptr {
 	c := newCall()
 	c.words[0] = object
-	c.ptr(1, pointer(CString(name)))
+	c.ptr(1, Ptr(CString(name)))
 	return c.do(getProc, 2)
 }
 

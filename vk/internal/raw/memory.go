@@ -46,5 +46,3 @@ func Bytes[T any](p *T) []byte {
 // Slice returns n bytes of C's memory at p, such as mapped device memory; it is
 // valid as long as C keeps it there.
 func Slice(p unsafe.Pointer, n int64) []byte { return unsafe.Slice((*byte)(p), n) }
-
-func pointer(p *byte) unsafe.Pointer { return unsafe.Pointer(p) }
