@@ -14,8 +14,8 @@ import (
 // each type and standard deviation, and a model larger than its pools is written as
 // slices of them, each turn through a pool from another offset.
 const (
-	poolBytes  = 64 << 20
-	pieceBytes = 4 << 20 // of one write, and of progress
+	defaultPoolBytes = 64 << 20
+	pieceBytes       = 4 << 20 // of one write, and of progress
 )
 
 type poolKey struct {
@@ -82,7 +82,7 @@ func (s *source) writeMatrix(w io.Writer, t tensor) (int64, error) {
 	p := s.pools[poolKey{t.typ, t.fanIn()}]
 	block := t.typ.BlockBytes()
 	if p.b == nil {
-		size := min(p.want, poolBytes/int64(block)*int64(block))
+		size := min(p.want, s.o.poolBytes/int64(block)*int64(block))
 		p.b = make([]byte, size)
 		if err := quant.RandomBlocks(t.typ, p.b, p.rng, float32(1/math.Sqrt(float64(t.fanIn())))); err != nil {
 			return 0, err

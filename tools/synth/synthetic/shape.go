@@ -105,6 +105,9 @@ func (o Options) settle() (Options, error) {
 	if o.Shards == 0 {
 		o.Shards = 1
 	}
+	if o.poolBytes == 0 {
+		o.poolBytes = defaultPoolBytes
+	}
 	if o.Shards < 1 || o.Shards > maxShards {
 		return o, fmt.Errorf("shards: found %d, want 1 to %d", o.Shards, maxShards)
 	}

@@ -21,6 +21,8 @@ type Options struct {
 	Shards     int                     // 0, 1: one file
 	Alignment  int64                   // of tensors in the file; 0: 32
 	Progress   func(done, total int64) // bytes of tensors; may be nil
+
+	poolBytes int64 // of random blocks for each type and width; 0: 64 MiB. Tests make it small
 }
 
 // Write writes the model to path; with several shards, to path less its .gguf with a
