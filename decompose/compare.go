@@ -64,12 +64,13 @@ func (j *job) compareFile(ctx context.Context, f *outFile) (same bool, err error
 	defer r.Close()
 	pack.DropCache(r)
 	h := sha256.New()
-	ours, theirs := make([]byte, chunkBytes), make([]byte, chunkBytes)
+	size := min(chunkBytes, f.Bytes)
+	ours, theirs := make([]byte, size), make([]byte, size)
 	for off := int64(0); off < f.Bytes; {
 		if err := ctx.Err(); err != nil {
 			return false, err
 		}
-		n := min(chunkBytes, f.Bytes-off)
+		n := min(size, f.Bytes-off)
 		if err := f.fill(j.src, theirs[:n], off); err != nil {
 			return false, sourceError(err)
 		}

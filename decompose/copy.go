@@ -36,12 +36,13 @@ type written struct {
 // slow step (a sync, above all) does not hold up the others: read, hash, write, finish.
 func (j *job) copyFiles(ctx context.Context) error {
 	var todo []*outFile
-	resumed := int64(0)
+	resumed, largest := int64(0), int64(0)
 	for _, f := range j.layout.files {
 		if f.finished {
 			resumed += f.Bytes
 		} else {
 			todo = append(todo, f)
+			largest = max(largest, f.Bytes)
 		}
 	}
 	if resumed > 0 {
@@ -53,7 +54,7 @@ func (j *job) copyFiles(ctx context.Context) error {
 	}
 	free := make(chan []byte, chunks)
 	for range chunks {
-		free <- make([]byte, chunkBytes)
+		free <- make([]byte, min(chunkBytes, largest))
 	}
 	read, hashed, done := make(chan chunk, chunks), make(chan chunk, chunks), make(chan written, 1)
 	g, ctx := errgroup.WithContext(ctx)
@@ -71,7 +72,7 @@ func (j *job) read(ctx context.Context, todo []*outFile, free <-chan []byte, out
 			if err != nil {
 				return err
 			}
-			p := buf[:min(chunkBytes, f.Bytes-off)]
+			p := buf[:min(int64(len(buf)), f.Bytes-off)]
 			if err := f.fill(j.src, p, off); err != nil {
 				return sourceError(err)
 			}
@@ -128,7 +129,7 @@ func (j *job) write(ctx context.Context, in <-chan chunk, free chan<- []byte, ou
 			return err
 		}
 		j.advance(len(c.p))
-		free <- c.p[:chunkBytes] // never blocks: it holds them all
+		free <- c.p[:cap(c.p)] // never blocks: it holds them all
 		if !c.last {
 			continue
 		}

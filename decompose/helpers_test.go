@@ -135,11 +135,14 @@ func (s shape) write(t testing.TB, dir string) string {
 				}
 			}
 		}
-		var b bytes.Buffer
-		if err := gguf.Write(&b, md, all[len(all)*i/n:len(all)*(i+1)/n], gguf.WriteOptions{}); err != nil {
+		f, err := os.Create(path)
+		if err != nil {
 			t.Fatal(err)
 		}
-		writeFile(t, path, b.Bytes())
+		err = gguf.Write(f, md, all[len(all)*i/n:len(all)*(i+1)/n], gguf.WriteOptions{})
+		if err := errors.Join(err, f.Close()); err != nil {
+			t.Fatal(err)
+		}
 		if i == 0 {
 			first = path
 		}
