@@ -72,7 +72,7 @@ func TestGenerate(t *testing.T) {
 	for name, text := range files {
 		for _, foreign := range []string{"ForCars", "Cars", "VK_OFF", "Thing"} {
 			if strings.Contains(text, foreign) {
-				t.Errorf("%s contains %s, which is for another profile, disabled or not reached", name, foreign)
+				t.Errorf("%s contains %s, which is for another profile, disabled, provisional or not reached", name, foreign)
 			}
 		}
 	}

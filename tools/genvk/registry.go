@@ -332,8 +332,13 @@ func (r *registry) addExtensions(root *node, overlay bool) error {
 			if err != nil {
 				return fmt.Errorf("extension %s: %w", x.name, err)
 			}
+			provisional := n.attr["provisional"] == "true" // its values vanish from later headers
 			for _, req := range n.all("require") {
 				if !forVulkan(req.attr["api"]) {
+					continue
+				}
+				if provisional {
+					x.note(req, r)
 					continue
 				}
 				if err := r.extend(req, number, overlay); err != nil {

@@ -242,8 +242,6 @@ const (
 	Access2ShaderStorageWriteBitKHR                AccessFlags2 = 0x400000000
 	Access2VideoDecodeReadBitKHR                   AccessFlags2 = 0x800000000
 	Access2VideoDecodeWriteBitKHR                  AccessFlags2 = 0x1000000000
-	Access2VideoEncodeReadBitKHR                   AccessFlags2 = 0x2000000000
-	Access2VideoEncodeWriteBitKHR                  AccessFlags2 = 0x4000000000
 	Access2TransformFeedbackWriteBitEXT            AccessFlags2 = 0x2000000
 	Access2TransformFeedbackCounterReadBitEXT      AccessFlags2 = 0x4000000
 	Access2TransformFeedbackCounterWriteBitEXT     AccessFlags2 = 0x8000000
@@ -306,8 +304,6 @@ const (
 	BufferUsageRayTracingBitNV                               BufferUsageFlags = 0x400
 	BufferUsageShaderDeviceAddressBitEXT                     BufferUsageFlags = 0x20000
 	BufferUsageShaderDeviceAddressBitKHR                     BufferUsageFlags = 0x20000
-	BufferUsageVideoEncodeDstBitKHR                          BufferUsageFlags = 0x8000
-	BufferUsageVideoEncodeSrcBitKHR                          BufferUsageFlags = 0x10000
 	BufferUsageSamplerDescriptorBufferBitEXT                 BufferUsageFlags = 0x200000
 	BufferUsageResourceDescriptorBufferBitEXT                BufferUsageFlags = 0x400000
 	BufferUsagePushDescriptorsDescriptorBufferBitEXT         BufferUsageFlags = 0x4000000
@@ -667,9 +663,6 @@ const (
 	ImageLayoutDepthReadOnlyOptimalKHR                  ImageLayout = 1000241001
 	ImageLayoutStencilAttachmentOptimalKHR              ImageLayout = 1000241002
 	ImageLayoutStencilReadOnlyOptimalKHR                ImageLayout = 1000241003
-	ImageLayoutVideoEncodeDstKHR                        ImageLayout = 1000299000
-	ImageLayoutVideoEncodeSrcKHR                        ImageLayout = 1000299001
-	ImageLayoutVideoEncodeDpbKHR                        ImageLayout = 1000299002
 	ImageLayoutReadOnlyOptimalKHR                       ImageLayout = 1000314000
 	ImageLayoutAttachmentOptimalKHR                     ImageLayout = 1000314001
 	ImageLayoutAttachmentFeedbackLoopOptimalEXT         ImageLayout = 1000339000
@@ -1091,7 +1084,6 @@ const (
 	PipelineStage2PreRasterizationShadersBit          PipelineStageFlags2 = 0x4000000000
 	PipelineStage2PreRasterizationShadersBitKHR       PipelineStageFlags2 = 0x4000000000
 	PipelineStage2VideoDecodeBitKHR                   PipelineStageFlags2 = 0x4000000
-	PipelineStage2VideoEncodeBitKHR                   PipelineStageFlags2 = 0x8000000
 	PipelineStage2TransformFeedbackBitEXT             PipelineStageFlags2 = 0x1000000
 	PipelineStage2ConditionalRenderingBitEXT          PipelineStageFlags2 = 0x40000
 	PipelineStage2CommandPreprocessBitNV              PipelineStageFlags2 = 0x20000
@@ -1176,7 +1168,6 @@ const (
 	QueryTypeAccelerationStructureSerializationSizeKHR                QueryType = 1000150001
 	QueryTypeAccelerationStructureCompactedSizeNV                     QueryType = 1000165000
 	QueryTypePerformanceQueryINTEL                                    QueryType = 1000210000
-	QueryTypeVideoEncodeBitstreamBufferRangeKHR                       QueryType = 1000299000
 	QueryTypeMeshPrimitivesGeneratedEXT                               QueryType = 1000328000
 	QueryTypePrimitivesGeneratedEXT                                   QueryType = 1000382000
 	QueryTypeAccelerationStructureSerializationBottomLevelPointersKHR QueryType = 1000386000
@@ -1195,7 +1186,6 @@ const (
 	QueueSparseBindingBit  QueueFlags = 0x8
 	QueueProtectedBit      QueueFlags = 0x10
 	QueueVideoDecodeBitKHR QueueFlags = 0x20
-	QueueVideoEncodeBitKHR QueueFlags = 0x40
 	QueueOpticalFlowBitNV  QueueFlags = 0x100
 )
 
@@ -1763,28 +1753,6 @@ const (
 	StructureTypeCuLaunchInfoNVX                                             StructureType = 1000029002
 	StructureTypeImageViewHandleInfoNVX                                      StructureType = 1000030000
 	StructureTypeImageViewAddressPropertiesNVX                               StructureType = 1000030001
-	StructureTypeVideoEncodeH264CapabilitiesEXT                              StructureType = 1000038000
-	StructureTypeVideoEncodeH264SessionParametersCreateInfoEXT               StructureType = 1000038001
-	StructureTypeVideoEncodeH264SessionParametersAddInfoEXT                  StructureType = 1000038002
-	StructureTypeVideoEncodeH264VclFrameInfoEXT                              StructureType = 1000038003
-	StructureTypeVideoEncodeH264DpbSlotInfoEXT                               StructureType = 1000038004
-	StructureTypeVideoEncodeH264NaluSliceInfoEXT                             StructureType = 1000038005
-	StructureTypeVideoEncodeH264EmitPictureParametersInfoEXT                 StructureType = 1000038006
-	StructureTypeVideoEncodeH264ProfileInfoEXT                               StructureType = 1000038007
-	StructureTypeVideoEncodeH264RateControlInfoEXT                           StructureType = 1000038008
-	StructureTypeVideoEncodeH264RateControlLayerInfoEXT                      StructureType = 1000038009
-	StructureTypeVideoEncodeH264ReferenceListsInfoEXT                        StructureType = 1000038010
-	StructureTypeVideoEncodeH265CapabilitiesEXT                              StructureType = 1000039000
-	StructureTypeVideoEncodeH265SessionParametersCreateInfoEXT               StructureType = 1000039001
-	StructureTypeVideoEncodeH265SessionParametersAddInfoEXT                  StructureType = 1000039002
-	StructureTypeVideoEncodeH265VclFrameInfoEXT                              StructureType = 1000039003
-	StructureTypeVideoEncodeH265DpbSlotInfoEXT                               StructureType = 1000039004
-	StructureTypeVideoEncodeH265NaluSliceSegmentInfoEXT                      StructureType = 1000039005
-	StructureTypeVideoEncodeH265EmitPictureParametersInfoEXT                 StructureType = 1000039006
-	StructureTypeVideoEncodeH265ProfileInfoEXT                               StructureType = 1000039007
-	StructureTypeVideoEncodeH265ReferenceListsInfoEXT                        StructureType = 1000039008
-	StructureTypeVideoEncodeH265RateControlInfoEXT                           StructureType = 1000039009
-	StructureTypeVideoEncodeH265RateControlLayerInfoEXT                      StructureType = 1000039010
 	StructureTypeVideoDecodeH264CapabilitiesKHR                              StructureType = 1000040000
 	StructureTypeVideoDecodeH264PictureInfoKHR                               StructureType = 1000040001
 	StructureTypeVideoDecodeH264ProfileInfoKHR                               StructureType = 1000040003
@@ -2011,8 +1979,6 @@ const (
 	StructureTypePhysicalDeviceDescriptorIndexingPropertiesEXT               StructureType = 1000161002
 	StructureTypeDescriptorSetVariableDescriptorCountAllocateInfoEXT         StructureType = 1000161003
 	StructureTypeDescriptorSetVariableDescriptorCountLayoutSupportEXT        StructureType = 1000161004
-	StructureTypePhysicalDevicePortabilitySubsetFeaturesKHR                  StructureType = 1000163000
-	StructureTypePhysicalDevicePortabilitySubsetPropertiesKHR                StructureType = 1000163001
 	StructureTypePipelineViewportShadingRateImageStateCreateInfoNV           StructureType = 1000164000
 	StructureTypePhysicalDeviceShadingRateImageFeaturesNV                    StructureType = 1000164001
 	StructureTypePhysicalDeviceShadingRateImagePropertiesNV                  StructureType = 1000164002
@@ -2204,11 +2170,6 @@ const (
 	StructureTypeDevicePrivateDataCreateInfoEXT                              StructureType = 1000295001
 	StructureTypePrivateDataSlotCreateInfoEXT                                StructureType = 1000295002
 	StructureTypePhysicalDevicePipelineCreationCacheControlFeaturesEXT       StructureType = 1000297000
-	StructureTypeVideoEncodeInfoKHR                                          StructureType = 1000299000
-	StructureTypeVideoEncodeRateControlInfoKHR                               StructureType = 1000299001
-	StructureTypeVideoEncodeRateControlLayerInfoKHR                          StructureType = 1000299002
-	StructureTypeVideoEncodeCapabilitiesKHR                                  StructureType = 1000299003
-	StructureTypeVideoEncodeUsageInfoKHR                                     StructureType = 1000299004
 	StructureTypePhysicalDeviceDiagnosticsConfigFeaturesNV                   StructureType = 1000300000
 	StructureTypeDeviceDiagnosticsConfigCreateInfoNV                         StructureType = 1000300001
 	StructureTypeExportMetalObjectCreateInfoEXT                              StructureType = 1000311000
