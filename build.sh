@@ -68,6 +68,8 @@ missing_packages() {
   done
 }
 
+apt_updated=
+
 # install PACKAGE…: those not there yet. Elsewhere than on Debian the user knows better.
 install() {
   if ! command -v apt-get >/dev/null; then
@@ -77,7 +79,8 @@ install() {
   local missing
   mapfile -t missing < <(missing_packages "$@")
   [ ${#missing[@]} -gt 0 ] || return 0
-  as_root apt-get update -q
+  [ -n "$apt_updated" ] || as_root apt-get update -q
+  apt_updated=1
   as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "${missing[@]}"
 }
 
@@ -158,16 +161,14 @@ build() {
   run env CGO_ENABLED=0 go build -trimpath -ldflags "$(version_flags)" -o "bin/leat$(go env GOEXE)" ./cmd/leat
 }
 
-DEMO_DIR=
-
 demo() {
   need_vulkan
   build
-  DEMO_DIR=$(mktemp -d)
-  trap 'rm -rf "$DEMO_DIR"' EXIT
+  demo_dir=$(mktemp -d) # not local: the trap outlives this function
+  trap 'rm -rf "$demo_dir"' EXIT
   local model=cmd/leat/demo/leat-demo-q4_k_m.gguf
-  run bin/leat decompose "$model" "$DEMO_DIR/pack" --verify
-  run bin/leat run "$DEMO_DIR/pack" -p "Tell me a story about a dog and a ball." -n 120 --temp 0 --vram "${DEMO_VRAM:-4MiB}"
+  run bin/leat decompose "$model" "$demo_dir/pack" --verify
+  run bin/leat run "$demo_dir/pack" -p "Tell me a story about a dog and a ball." -n 120 --temp 0 --vram "${DEMO_VRAM:-4MiB}"
 }
 
 lint() {
