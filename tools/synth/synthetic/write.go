@@ -141,8 +141,10 @@ func progress(o Options, tensors []tensor) func(int) {
 	}
 }
 
-// writeFile returns when the bytes are on the disk: a benchmark that reads the file next
-// must not compete with the kernel still writing it.
+// syncBytes is the size from which a file is synced: a benchmark that reads it next must
+// not compete with the kernel still writing it. Tests' small models need not wait.
+const syncBytes = 64 << 20
+
 func writeFile(path string, md *gguf.Metadata, ts []gguf.WriteTensor, alignment int64) (err error) {
 	f, err := os.Create(path)
 	if err != nil {
@@ -150,6 +152,9 @@ func writeFile(path string, md *gguf.Metadata, ts []gguf.WriteTensor, alignment 
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	if err := gguf.Write(io.Writer(f), md, ts, gguf.WriteOptions{Alignment: alignment}); err != nil {
+		return err
+	}
+	if st, err := f.Stat(); err != nil || st.Size() < syncBytes {
 		return err
 	}
 	return f.Sync()
