@@ -2,7 +2,9 @@ package pack
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -132,14 +134,24 @@ func openRegular(path string) (*os.File, error) {
 	return f, nil
 }
 
+// checkSize holds a file of a pack against the manifest.
 func checkSize(path string, want int64) error {
+	const hint = "the pack is damaged: remove it and decompose the GGUF again"
 	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		e := formatErrorf(path, "found no such file, wanted one of %d bytes", want)
+		e.hint = hint
+		return e
+	}
 	if err != nil {
 		return fmt.Errorf("open pack: %w", err)
 	}
-	if !info.Mode().IsRegular() || info.Size() != want {
+	if !info.Mode().IsRegular() {
+		return formatErrorf(path, "found a %v, wanted a regular file", info.Mode().Type())
+	}
+	if info.Size() != want {
 		e := formatErrorf(path, "found %d bytes, wanted %d", info.Size(), want)
-		e.hint = "the pack is damaged: decompose the GGUF again"
+		e.hint = hint
 		return e
 	}
 	return nil
