@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"leat/cmd/leat/demo"
 )
@@ -71,6 +72,7 @@ func newRootCmd(a *app) *cobra.Command {
 	}
 	root.DisableSuggestions = true // a.usage makes them a hint of their own
 	root.SuggestionsMinimumDistance = 2
+	root.SetUsageTemplate(usageTemplate(root.UsageTemplate()))
 	root.SetIn(a.in)
 	root.SetOut(a.out)
 	root.SetErr(a.err)
@@ -81,6 +83,22 @@ func newRootCmd(a *app) *cobra.Command {
 		root.AddCommand(c)
 	}
 	return root
+}
+
+func init() {
+	cobra.AddTemplateFunc("flagUsages", func(flags *pflag.FlagSet) string {
+		// Blanks of the same width keep the columns.
+		const noise = "[=true|false]"
+		return strings.ReplaceAll(flags.FlagUsagesWrapped(100), noise, strings.Repeat(" ", len(noise)))
+	})
+}
+
+// usageTemplate is cobra's, with flags that fit a terminal and no noise after the bool ones.
+func usageTemplate(text string) string {
+	return strings.NewReplacer(
+		".LocalFlags.FlagUsages", "flagUsages .LocalFlags",
+		".InheritedFlags.FlagUsages", "flagUsages .InheritedFlags",
+	).Replace(text)
 }
 
 // wrap notes when the command's own code begins, and readies the log for it.

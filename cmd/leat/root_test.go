@@ -105,6 +105,9 @@ func TestHelpExplainsExitStatus(t *testing.T) {
 				t.Errorf("leat %v does not print %q:\n%s", args, want, stdout)
 			}
 		}
+		if strings.Contains(stdout, "true|false") {
+			t.Errorf("leat %v: noise after bool flags:\n%s", args, stdout)
+		}
 	}
 }
 
