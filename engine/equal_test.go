@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"leat/decompose"
 	"leat/engine"
@@ -61,6 +62,9 @@ func testBitEqual(t *testing.T, g golden) {
 		o.Chunk = chunk
 		variants = append(variants, variant{fmt.Sprintf("chunk %d", chunk), g.model, o})
 	}
+	short := base
+	short.MaxSubmit, short.Chunk = time.Nanosecond, 13 // every product is split by rows
+	variants = append(variants, variant{"shortest submissions", g.model, short})
 	one := base
 	one.OneQueue = true
 	variants = append(variants, variant{"one queue", g.model, one})

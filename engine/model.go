@@ -8,6 +8,7 @@ import (
 
 	"leat/decompose/pack"
 	"leat/engine/arch"
+	"leat/engine/chat"
 	"leat/engine/internal/exec"
 	"leat/engine/internal/kv"
 	"leat/engine/internal/weights"
@@ -35,6 +36,8 @@ type Model struct {
 	weights *weights.Store
 	cache   *kv.Cache
 	exec    *exec.Exec
+
+	messages int // of the validation layers, once the instance is closed
 
 	mu   sync.Mutex // held during a step
 	dead error      // why no step can run any more
@@ -129,7 +132,7 @@ func (m *Model) build(ctx context.Context, _ string) (err error) {
 	kvType, _ := m.o.kv()
 	m.exec, err = exec.New(exec.Options{
 		Device: m.dev, Kernels: m.kernels, VRAM: m.vram, Host: m.host, Model: m.file, Hyper: m.hyper, Plan: m.plan,
-		Weights: m.weights, Compute: m.compute, KVType: kvType, Logger: m.o.Logger,
+		Weights: m.weights, Compute: m.compute, KVType: kvType, Logger: m.o.Logger, MaxSubmit: m.o.MaxSubmit,
 	})
 	return err
 }
@@ -152,6 +155,42 @@ func (m *Model) Encode(text string, addSpecial bool) []token.ID {
 	return m.tok.Encode(text, addSpecial, false)
 }
 
+// HasChatTemplate tells whether the file says how a conversation is written.
+func (m *Model) HasChatTemplate() bool {
+	source, ok := m.file.Metadata.String(chatTemplateKey)
+	return ok && source != "" && m.tok != nil
+}
+
+const chatTemplateKey = "tokenizer.chat_template"
+
+// EncodeChat renders messages with the model's own template, the one other place
+// control tokens come from: their spelling inside a message stays plain text.
+func (m *Model) EncodeChat(ctx context.Context, messages []chat.Message) ([]token.ID, error) {
+	if !m.HasChatTemplate() {
+		return nil, errors.New("encode a conversation: the file has no chat template, or no tokenizer we support")
+	}
+	source, _ := m.file.Metadata.String(chatTemplateKey)
+	text := func(id token.ID, ok bool) string {
+		if !ok {
+			return ""
+		}
+		return m.tok.Text(id)
+	}
+	t, err := chat.New(source, text(m.tok.BOS()), text(m.tok.EOS()))
+	if err != nil {
+		return nil, err
+	}
+	guarded := make([]chat.Message, len(messages))
+	for i, msg := range messages {
+		guarded[i] = chat.Message{Role: msg.Role, Content: m.tok.Guard(msg.Content)}
+	}
+	out, err := t.Render(ctx, guarded)
+	if err != nil {
+		return nil, err
+	}
+	return m.tok.EncodeTemplate(out), nil
+}
+
 // DeviceName is the device the model runs on.
 func (m *Model) DeviceName() string { return m.dev.Physical.Name }
 
@@ -159,7 +198,12 @@ func (m *Model) DeviceName() string { return m.dev.Physical.Name }
 func (m *Model) Memory() (used, peak int64) { return m.vram.Used(), m.vram.Peak() }
 
 // ValidationMessages counts the warnings and errors of Vulkan's validation layers.
-func (m *Model) ValidationMessages() int { return m.inst.Messages() }
+func (m *Model) ValidationMessages() int {
+	if m.inst != nil {
+		return m.inst.Messages()
+	}
+	return m.messages
+}
 
 // step runs one step; a failure on the device ends the model.
 func (m *Model) step(ctx context.Context, rows []exec.Row, greedy bool, use func(exec.Result)) error {
@@ -216,7 +260,8 @@ func (m *Model) Close() error {
 		errs = append(errs, m.dev.Close())
 	}
 	if m.inst != nil {
-		m.inst.Close()
+		errs = append(errs, m.inst.Close())
+		m.messages = m.inst.Messages()
 	}
 	if m.file != nil {
 		errs = append(errs, m.file.Close())

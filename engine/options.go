@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"time"
 
 	"leat/engine/arch"
 	"leat/engine/plan"
@@ -26,6 +27,10 @@ type Options struct {
 	OneQueue      bool     // upload on the compute queue even where there is a transfer queue
 	Validate      bool     // turn Vulkan's validation layers on; slow
 
+	// MaxSubmit is how long the device should be busy at a stretch, so that a desktop
+	// on it stays usable; 0: a quarter of a second.
+	MaxSubmit time.Duration
+
 	Logger   *slog.Logger                      // nil: silent
 	Progress func(doneBytes, totalBytes int64) // called while resident weights load; nil: none
 }
@@ -45,7 +50,7 @@ func (o Options) validated() (Options, error) {
 	for _, n := range []struct {
 		name string
 		v    int64
-	}{{"ContextLength", int64(o.ContextLength)}, {"DeviceBytes", o.DeviceBytes}, {"HostBytes", o.HostBytes}, {"Chunk", int64(o.Chunk)}, {"Sessions", int64(o.Sessions)}} {
+	}{{"ContextLength", int64(o.ContextLength)}, {"DeviceBytes", o.DeviceBytes}, {"HostBytes", o.HostBytes}, {"Chunk", int64(o.Chunk)}, {"Sessions", int64(o.Sessions)}, {"MaxSubmit", int64(o.MaxSubmit)}} {
 		if n.v < 0 {
 			return o, &OptionError{n.name, fmt.Sprint(n.v), "0 or more"}
 		}

@@ -41,7 +41,7 @@ func generate(t *testing.T, s *engine.Session, ids []token.ID, p engine.Params) 
 }
 
 func TestGenerate(t *testing.T) {
-	m := demoModel(t, engine.Options{ContextLength: 96})
+	m := demoModel(t, engine.Options{ContextLength: 96, Sessions: 4})
 	open := func(t *testing.T) *engine.Session {
 		s, err := m.NewSession()
 		if err != nil {

@@ -4,7 +4,8 @@ package exec
 // near the limits after which operating systems reset a GPU (2 s on Windows and
 // recent Linux). It starts with the speeds of a weak device and learns one factor.
 type estimator struct {
-	scale float64 // measured over predicted time
+	scale  float64 // measured over predicted time
+	target float64 // seconds a submission may run
 }
 
 // expected is the work of one submission.
@@ -13,14 +14,15 @@ type expected struct{ bytes, flops float64 }
 const (
 	baseBandwidth = 20e9  // bytes/s of the yardstick device
 	baseRate      = 200e9 // flop/s
-	targetSeconds = 0.25  // of the half second allowed: estimates err
+	defaultTarget = 0.25  // seconds, of the half allowed: estimates err
 )
 
 func base(bytes, flops float64) float64 { return bytes/baseBandwidth + flops/baseRate }
 
-// rows says how many more rows of work fit into the submission, up to n; 0: none.
+// rows says how many more rows of work fit into the submission, up to n: all of them,
+// or a multiple of rowGroup.
 func (e *estimator) rows(bytes, flops, bytesPerRow, flopsPerRow float64, n uint32) uint32 {
-	left := targetSeconds/e.scale - base(bytes, flops)
+	left := e.target/e.scale - base(bytes, flops)
 	if left <= 0 {
 		return 0
 	}
@@ -28,10 +30,10 @@ func (e *estimator) rows(bytes, flops, bytesPerRow, flopsPerRow float64, n uint3
 	if fit >= float64(n) {
 		return n
 	}
-	return uint32(fit)
+	return uint32(fit) / rowGroup * rowGroup
 }
 
-// learn takes a measured submission. It follows a slower device at once and a faster
+// learn takes a measured submission. It follows a slower device quickly and a faster
 // one slowly; tiny submissions are all overhead and say nothing.
 func (e *estimator) learn(w expected, seconds float64) {
 	b := base(w.bytes, w.flops)
@@ -39,7 +41,7 @@ func (e *estimator) learn(w expected, seconds float64) {
 		return
 	}
 	if ratio := seconds / b; ratio > e.scale {
-		e.scale = ratio
+		e.scale += (ratio - e.scale) / 2
 	} else {
 		e.scale += (ratio - e.scale) / 16
 	}

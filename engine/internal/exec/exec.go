@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"leat/decompose/pack"
 	"leat/engine/arch"
@@ -16,7 +17,7 @@ import (
 	"leat/vk/mem"
 )
 
-// Options are what an Exec is built from; all fields are needed.
+// Options are what an Exec is built from; all fields but MaxSubmit are needed.
 type Options struct {
 	Device  *vk.Device
 	Kernels *gpu.Kernels
@@ -29,6 +30,8 @@ type Options struct {
 	Compute *vk.Timeline // signalled by every submission, with the values 1, 2, 3 …
 	KVType  gguf.Type    // F16 or F32
 	Logger  *slog.Logger
+
+	MaxSubmit time.Duration // longest a submission should run; 0: a quarter of a second
 }
 
 // Exec runs steps on one device, one at a time. One goroutine uses it.
@@ -68,7 +71,10 @@ const maxStamps = 512
 
 // New allocates the scratch and builds what every step needs.
 func New(o Options) (*Exec, error) {
-	e := &Exec{Options: o, cost: estimator{scale: 1}}
+	e := &Exec{Options: o, cost: estimator{scale: 1, target: defaultTarget}}
+	if o.MaxSubmit > 0 {
+		e.cost.target = o.MaxSubmit.Seconds()
+	}
 	e.freqs, e.mscale = o.Hyper.Rope.Freqs()
 	has := func(name string) bool { _, _, ok := o.Model.Tensor(name); return ok }
 	for l := range o.Hyper.BlockCount {

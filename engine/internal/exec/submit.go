@@ -68,6 +68,9 @@ func (r *run) cut() error {
 	return r.begin()
 }
 
+// rowGroup is the granule of a split: rows of uint32 then begin on 16 bytes.
+const rowGroup = 4
+
 // byRows runs do over n rows in as few parts as keep each submission short.
 func (r *run) byRows(n uint32, bytesPerRow, flopsPerRow float64, do func(from, n uint32) error) error {
 	for from := uint32(0); from < n; {
@@ -77,7 +80,7 @@ func (r *run) byRows(n uint32, bytesPerRow, flopsPerRow float64, do func(from, n
 			if err := r.cut(); err != nil {
 				return err
 			}
-			part = max(1, r.e.cost.rows(0, 0, bytesPerRow, flopsPerRow, n-from))
+			part = max(min(rowGroup, n-from), r.e.cost.rows(0, 0, bytesPerRow, flopsPerRow, n-from))
 		}
 		if err := do(from, part); err != nil {
 			return err

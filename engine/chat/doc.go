@@ -1,0 +1,3 @@
+// Package chat renders messages into the text that a model was trained to see, with
+// the Jinja template in its file.
+package chat

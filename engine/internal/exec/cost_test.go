@@ -1,0 +1,54 @@
+package exec
+
+import (
+	"testing"
+
+	"leat/engine/arch"
+)
+
+// The estimator must come to allow about the target time, on devices a thousand times
+// apart, and never split below what the kernels can address.
+func TestEstimatorLearns(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		rate float64 // flop/s of the device
+	}{{"slow", 1e9}, {"yardstick", baseRate}, {"fast", 20e12}} {
+		e := estimator{scale: 1, target: defaultTarget}
+		const perRow, n = 1e8, 512
+		for range 200 {
+			rows := max(rowGroup, e.rows(0, 0, 0, perRow, n))
+			e.learn(expected{flops: float64(rows) * perRow}, float64(rows)*perRow/c.rate)
+		}
+		rows := max(rowGroup, e.rows(0, 0, 0, perRow, n))
+		seconds := float64(rows) * perRow / c.rate
+		if rows < n && (rows%rowGroup != 0 || seconds > 2*defaultTarget || seconds < defaultTarget/2) && rows != rowGroup {
+			t.Errorf("%s: %d rows take %.2f s, wanted about %.2f", c.name, rows, seconds, defaultTarget)
+		}
+		if rows == n && seconds > 2*defaultTarget {
+			t.Errorf("%s: all rows at once take %.2f s", c.name, seconds)
+		}
+	}
+}
+
+func TestEstimatorFullSubmission(t *testing.T) {
+	e := estimator{scale: 1, target: defaultTarget}
+	if n := e.rows(baseBandwidth*defaultTarget, 0, 0, 1, 100); n != 0 {
+		t.Errorf("a full submission takes %d more rows", n)
+	}
+}
+
+// Every pair of ops that share an activation must be kept apart by a barrier.
+func TestHazards(t *testing.T) {
+	read, written := touches(opAttention)
+	if read&bit(cache) == 0 || written&bit(opAttention.Dst) == 0 {
+		t.Error("attention does not wait for the cache")
+	}
+	if _, w := touches(opAppend); w&bit(cache) == 0 {
+		t.Error("the append to the cache is not seen as a write")
+	}
+}
+
+var (
+	opAttention = arch.Op{Kind: arch.Attention, Dst: arch.Att}
+	opAppend    = arch.Op{Kind: arch.KVAppend}
+)
