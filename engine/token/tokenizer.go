@@ -115,11 +115,21 @@ func (t *Tokenizer) Encode(text string, addSpecial, parseSpecial bool) []ID {
 	if parseSpecial {
 		find = t.special
 	}
+	ids = t.split(ids, text, find, func(s string) string { return s })
+	if addSpecial && t.AddsEOS() {
+		ids = append(ids, t.eos)
+	}
+	return ids
+}
+
+// split appends the ids of text, cut at the special tokens that find knows; plain
+// prepares the text between them.
+func (t *Tokenizer) split(ids []ID, text string, find *finder, plain func(string) string) []ID {
 	e := t.model.encoder()
 	for fresh := true; len(text) > 0; {
 		off, size, id := find.find(text)
 		if off > 0 {
-			ids = e.encode(ids, text[:off], fresh)
+			ids = e.encode(ids, plain(text[:off]), fresh)
 			fresh = false
 		}
 		text = text[off+size:]
@@ -131,9 +141,6 @@ func (t *Tokenizer) Encode(text string, addSpecial, parseSpecial bool) []ID {
 		if t.rstrip[id] {
 			text = strings.TrimLeft(text, " \t\n\v\f\r")
 		}
-	}
-	if addSpecial && t.AddsEOS() {
-		ids = append(ids, t.eos)
 	}
 	return ids
 }

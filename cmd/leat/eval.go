@@ -1,0 +1,154 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"leat/engine"
+	"leat/engine/sample"
+	"leat/engine/token"
+)
+
+func init() { commands = append(commands, newEvalCmd) }
+
+type evalFlags struct {
+	modelFlags
+	tokens string
+	logits string
+	json   bool
+}
+
+func newEvalCmd(a *app) *cobra.Command {
+	f := &evalFlags{}
+	cmd := &cobra.Command{
+		Use:   "eval MODEL --tokens IDS",
+		Short: "Run token ids through a model and write the logits",
+		Long: `Run token ids through a model. With --logits the logits after every token are
+written as little-endian float32, one row of vocabulary size for each token.
+stdout gets the most likely next token after each.`,
+		Example: `  leat eval model.gguf --tokens 1,333,470 --logits out.f32
+  leat eval model.gguf --tokens "$(leat tokenize model.gguf -p 'Once upon' --ids)" --kv-type f32`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd.Context(), a, args[0]) },
+	}
+	f.register(cmd)
+	fs := cmd.Flags()
+	fs.StringVar(&f.tokens, "tokens", "", "token ids, separated by commas or spaces")
+	fs.StringVar(&f.logits, "logits", "", "file for the logits")
+	fs.BoolVar(&f.json, "json", false, "print as JSON")
+	return cmd
+}
+
+func parseIDs(text string) ([]token.ID, error) {
+	var ids []token.ID
+	for _, field := range strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' || r == '\n' || r == '\t' }) {
+		n, err := strconv.ParseInt(field, 10, 32)
+		if err != nil {
+			return nil, usageErrorf("--tokens: %q is not a token id", field)
+		}
+		ids = append(ids, token.ID(n))
+	}
+	if len(ids) == 0 {
+		return nil, usageErrorf("--tokens: give at least one id, as --tokens 1,2,3")
+	}
+	return ids, nil
+}
+
+func (f *evalFlags) run(ctx context.Context, a *app, arg string) error {
+	ids, err := parseIDs(f.tokens)
+	if err != nil {
+		return err
+	}
+	m, err := f.load(ctx, a, arg)
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	s, err := m.NewSession()
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	var best []token.ID
+	err = writeAtomic(f.logits, func(w *bufio.Writer) error {
+		best, err = evaluate(ctx, s, ids, w)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if f.json {
+		return a.printJSON(map[string]any{"tokens": ids, "next": best, "vocab": m.Hyper().VocabSize})
+	}
+	for i, id := range best {
+		sep := " "
+		if i == len(best)-1 {
+			sep = "\n"
+		}
+		fmt.Fprint(a.out, id, sep)
+	}
+	return nil
+}
+
+// evaluate writes every row of logits to w and returns the most likely next ids.
+func evaluate(ctx context.Context, s *engine.Session, ids []token.ID, w *bufio.Writer) (best []token.ID, err error) {
+	var row []byte
+	for logits, err := range s.Logits(ctx, ids) {
+		if err != nil {
+			return nil, err
+		}
+		row = row[:0]
+		for _, l := range logits {
+			row = binary.LittleEndian.AppendUint32(row, math.Float32bits(l))
+		}
+		if _, err := w.Write(row); err != nil {
+			return nil, fmt.Errorf("write logits: %w", err)
+		}
+		best = append(best, token.ID(sample.Argmax(logits)))
+	}
+	return best, nil
+}
+
+// writeAtomic lets fill write a file that appears under its name only when it is
+// whole; with no name what is written is dropped.
+func writeAtomic(name string, fill func(w *bufio.Writer) error) error {
+	if name == "" {
+		return fill(bufio.NewWriter(discard{}))
+	}
+	f, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*.partial")
+	if err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	defer os.Remove(f.Name())
+	w := bufio.NewWriterSize(f, 1<<20)
+	err = fill(w)
+	if err == nil {
+		err = w.Flush()
+	}
+	if closeErr := f.Close(); err == nil {
+		err = closeErr
+	}
+	if err == nil {
+		err = os.Chmod(f.Name(), 0o644)
+	}
+	if err == nil {
+		err = os.Rename(f.Name(), name)
+	}
+	if err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	return nil
+}
+
+type discard struct{}
+
+func (discard) Write(p []byte) (int, error) { return len(p), nil }

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"leat/engine"
+)
+
+// modelFlags are common to all commands that load a model.
+type modelFlags struct {
+	device     string
+	vram, ram  sizeFlag
+	ctx, chunk int
+	kvType     string
+	disable    []string
+	oneQueue   bool
+	validate   bool
+}
+
+func (f *modelFlags) register(cmd *cobra.Command) {
+	fs := cmd.Flags()
+	fs.StringVar(&f.device, "device", "", "GPU by index, name or UUID as \"leat devices\" prints them (default: the one with most VRAM)")
+	fs.Var(&f.vram, "vram", "VRAM to use at most, as 6GiB (default: what is free, less a reserve)")
+	fs.Var(&f.ram, "ram", "RAM to use at most for weights that don't fit into VRAM (default: what is available, less a reserve)")
+	fs.IntVarP(&f.ctx, "ctx", "c", 0, "tokens of context (default: what fits, at most the trained length)")
+	fs.IntVar(&f.chunk, "chunk", 0, "tokens of a prompt to run in one step at most (default: chosen)")
+	fs.StringVar(&f.kvType, "kv-type", "f16", "type of the KV cache: f16 or f32")
+	fs.StringSliceVar(&f.disable, "disable", nil, "device features not to use: fp16, int8, subgroup, coopmat")
+	fs.BoolVar(&f.oneQueue, "one-queue", false, "upload weights on the compute queue, as on devices without a transfer queue")
+	fs.BoolVar(&f.validate, "validate", false, "turn Vulkan's validation layers on (slow)")
+}
+
+func (f *modelFlags) options(a *app) engine.Options {
+	return engine.Options{
+		Device: f.device, ContextLength: f.ctx, DeviceBytes: int64(f.vram), HostBytes: int64(f.ram), KVType: f.kvType,
+		Chunk: f.chunk, Disable: f.disable, OneQueue: f.oneQueue, Validate: f.validate, Logger: a.log,
+	}
+}
+
+// load loads the model that a MODEL argument names, with a progress bar.
+func (f *modelFlags) load(ctx context.Context, a *app, arg string) (*engine.Model, error) {
+	path, err := a.modelPath(arg)
+	if err != nil {
+		return nil, err
+	}
+	o := f.options(a)
+	var bar *progress
+	o.Progress = func(done, total int64) {
+		if bar == nil {
+			bar = a.progress("loading", total)
+		}
+		bar.Set(done)
+	}
+	m, err := engine.Load(ctx, path, o)
+	if bar != nil {
+		bar.Close()
+	}
+	var option *engine.OptionError
+	if errors.As(err, &option) {
+		return nil, usageErrorf("--%s: found %q, wanted %s", flagNames[option.Name], option.Found, option.Want)
+	}
+	return m, err
+}
+
+// flagNames says which flag sets an engine option.
+var flagNames = map[string]string{
+	"KVType": "kv-type", "ContextLength": "ctx", "DeviceBytes": "vram", "HostBytes": "ram", "Chunk": "chunk", "Disable": "disable",
+}
+
+// tokenizerNeeded fails where a model's tokenizer is one we don't know.
+func tokenizerNeeded(m *engine.Model) error {
+	if m.Tokenizer() != nil {
+		return nil
+	}
+	return withHint(errors.New("this model's tokenizer is not supported, so text can't be turned into tokens"), "leat eval MODEL --tokens 1,2,3 works on token ids; -v says which tokenizer it is")
+}
+
+func plural(n int, one string) string {
+	if n == 1 {
+		return one
+	}
+	if strings.HasSuffix(one, "s") {
+		return one + "es"
+	}
+	return one + "s"
+}

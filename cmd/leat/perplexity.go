@@ -1,0 +1,153 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"leat/engine"
+	"leat/engine/token"
+)
+
+func init() { commands = append(commands, newPerplexityCmd) }
+
+type perplexityFlags struct {
+	modelFlags
+	text   string
+	file   string
+	window int
+	limit  int
+	json   bool
+}
+
+func newPerplexityCmd(a *app) *cobra.Command {
+	f := &perplexityFlags{}
+	cmd := &cobra.Command{
+		Use:   "perplexity MODEL -f TEXT",
+		Short: "Measure how well a model predicts a text",
+		Long: `Measure how well a model predicts a text: the exponential of the mean negative log
+likelihood per token. The text is cut into windows of --window tokens, each read from
+an empty context; the second half of each window counts, as its tokens see enough
+before them.`,
+		Example: `  leat perplexity model.gguf -f wiki.test.txt
+  leat perplexity demo -f book.txt --window 256 --limit 20 --json`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd.Context(), a, args[0]) },
+	}
+	f.register(cmd)
+	fs := cmd.Flags()
+	fs.StringVarP(&f.text, "prompt", "p", "", "the text itself")
+	fs.StringVarP(&f.file, "file", "f", "", "file with the text; - is stdin")
+	fs.IntVar(&f.window, "window", 512, "tokens of a window")
+	fs.IntVar(&f.limit, "limit", 0, "windows to measure at most (default: all)")
+	fs.BoolVar(&f.json, "json", false, "print as JSON")
+	return cmd
+}
+
+// perplexityResult is what --json prints.
+type perplexityResult struct {
+	Perplexity float64 `json:"perplexity"`
+	StdErr     float64 `json:"standard_error"`
+	Nats       float64 `json:"nats_per_token"`
+	Tokens     int     `json:"tokens_counted"`
+	Windows    int     `json:"windows"`
+	Window     int     `json:"window"`
+	Seconds    float64 `json:"seconds"`
+}
+
+func (f *perplexityFlags) run(ctx context.Context, a *app, arg string) error {
+	text, err := readText(a, f.text, f.file)
+	if err != nil {
+		return err
+	}
+	if f.window < 4 {
+		return usageErrorf("--window: found %d, wanted at least 4", f.window)
+	}
+	if f.ctx == 0 {
+		f.ctx = f.window
+	}
+	m, err := f.load(ctx, a, arg)
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	if err := tokenizerNeeded(m); err != nil {
+		return err
+	}
+	tok := m.Tokenizer()
+	ids := tok.Encode(text, false, false)
+	windows := len(ids) / f.window
+	if f.limit > 0 {
+		windows = min(windows, f.limit)
+	}
+	if windows == 0 {
+		return usageErrorf("the text has %d tokens, less than one window of %d", len(ids), f.window)
+	}
+	s, err := m.NewSession()
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	begin := time.Now()
+	var sum, squares float64
+	n := 0
+	bar := a.progress("measuring", int64(windows*f.window))
+	defer bar.Close()
+	for w := range windows {
+		window := append([]token.ID(nil), ids[w*f.window:(w+1)*f.window]...)
+		if bos, ok := tok.BOS(); ok && tok.AddsBOS() {
+			window[0] = bos // as in training, each window begins a text
+		}
+		if err := s.Truncate(0); err != nil {
+			return err
+		}
+		losses, err := windowLosses(ctx, s, window)
+		if err != nil {
+			return err
+		}
+		for _, l := range losses {
+			sum, squares, n = sum+l, squares+l*l, n+1
+		}
+		bar.Set(int64((w + 1) * f.window))
+	}
+	bar.Close()
+	mean := sum / float64(n)
+	stderr := math.Sqrt(max(0, squares/float64(n)-mean*mean) / float64(n))
+	r := perplexityResult{Perplexity: math.Exp(mean), StdErr: math.Exp(mean) * stderr, Nats: mean, Tokens: n, Windows: windows, Window: f.window, Seconds: time.Since(begin).Seconds()}
+	if f.json {
+		return a.printJSON(r)
+	}
+	fmt.Fprintf(a.out, "perplexity %.4f ± %.4f (%.4f nats/token, %d tokens in %d %s of %d)\n", r.Perplexity, r.StdErr, r.Nats, n, windows, plural(windows, "window"), f.window)
+	return nil
+}
+
+// windowLosses returns the negative log likelihood of each token in the second half
+// of a window, in nats.
+func windowLosses(ctx context.Context, s *engine.Session, window []token.ID) (losses []float64, err error) {
+	i := 0
+	for logits, err := range s.Logits(ctx, window[:len(window)-1]) {
+		if err != nil {
+			return nil, err
+		}
+		if i++; i >= len(window)/2 {
+			losses = append(losses, -logProb(logits, window[i]))
+		}
+	}
+	return losses, nil
+}
+
+// logProb is the log of the softmax of logits at id.
+func logProb(logits []float32, id token.ID) float64 {
+	largest := math.Inf(-1)
+	for _, l := range logits {
+		largest = max(largest, float64(l))
+	}
+	var sum float64
+	for _, l := range logits {
+		sum += math.Exp(float64(l) - largest)
+	}
+	return float64(logits[id]) - largest - math.Log(sum)
+}
