@@ -72,7 +72,7 @@ type family struct {
 
 var families = []family{
 	{op: "get_rows", args: GetRowsArgs{}, types: weightTypes},
-	{op: "mul_mat_vec", args: MulMatArgs{}, types: weightTypes, spec: tile(2, 1)},
+	{op: "mul_mat_vec", args: MulMatArgs{}, types: weightTypes, spec: tile(4, 1)},
 	{op: "mul_mat", args: MulMatArgs{}, types: weightTypes, spec: tile(8, 8)},
 	{op: "rms_norm", args: RMSNormArgs{}, lanes: rowLanes},
 	{op: "rope", args: RopeArgs{}},
