@@ -178,7 +178,7 @@ lint() {
   unformatted=$(gofmt -l .)
   [ -z "$unformatted" ] || fail "not gofmt-ed: ${unformatted//$'\n'/ }" "gofmt -w ."
   run go vet ./... ./tools/testdata
-  run go tool -modfile=tools/lint/go.mod staticcheck ./... ./tools/testdata
+  run go tool staticcheck ./... ./tools/testdata
   run shellcheck build.sh .ci/run
 }
 
