@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"syscall"
 )
 
 // ErrExists says that OUTDIR is there already; it is never written over.
@@ -59,9 +58,9 @@ func explain(err error, partial string, kept bool) error {
 		return err
 	case errors.Is(err, ErrSource):
 		return &hinted{err, "run it again once the source is complete and nothing writes to it"}
-	case errors.Is(err, syscall.ENOSPC) && kept:
+	case diskFull(err) && kept:
 		return &hinted{err, "free some space on that disk; " + resume}
-	case errors.Is(err, syscall.ENOSPC):
+	case diskFull(err):
 		return &hinted{err, "free some space on that disk, or name an OUTDIR on another"}
 	case kept:
 		return &hinted{err, resume}
