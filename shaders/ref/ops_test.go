@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"leat/gguf"
@@ -142,10 +143,10 @@ func TestAdd(t *testing.T) {
 }
 
 func TestArgmax(t *testing.T) {
-	dst := make([]uint32, 3)
-	inf := float32(math.Inf(-1))
-	Argmax(dst, mat(4, 1, 3, 3, 2, -5, -5, -5, -5, inf, inf, -1e30, inf))
-	if dst[0] != 1 || dst[1] != 0 || dst[2] != 2 {
-		t.Errorf("argmax = %v, want [1 0 2]", dst)
+	dst := make([]uint32, 4)
+	inf, nan := float32(math.Inf(-1)), float32(math.NaN())
+	Argmax(dst, mat(4, 1, 3, 3, 2, -5, -5, -5, -5, inf, inf, -1e30, inf, nan, inf, nan, nan))
+	if want := []uint32{1, 0, 2, 1}; !slices.Equal(dst, want) {
+		t.Errorf("argmax = %v, want %v", dst, want)
 	}
 }

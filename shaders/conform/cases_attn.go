@@ -1,0 +1,251 @@
+package conform
+
+import (
+	"fmt"
+	"math"
+
+	"leat/gguf"
+	"leat/shaders"
+	"leat/shaders/gpu"
+	"leat/shaders/ref"
+)
+
+var kvTypes = []gguf.Type{gguf.F16, gguf.F32}
+
+func ropeCases() []Case {
+	var cases []Case
+	for _, neox := range []bool{false, true} {
+		for _, size := range []int{8, 16, 32, 40, 64, 80, 96, 128, 256} {
+			cases = append(cases, rope(5, 3, size, size, 0, neox))
+		}
+		cases = append(cases,
+			rope(1, 1, 64, 64, 0, neox), rope(33, 8, 128, 128, 256, neox),
+			rope(7, 4, 64, 32, 0, neox), rope(7, 4, 80, 20, 3, neox)) // part of the head only
+	}
+	return cases
+}
+
+func rope(rows, heads, headDim, ropeDim, gap int, neox bool) Case {
+	return Case{
+		Kernel: "rope", Shape: fmt.Sprintf("rows=%d heads=%d head=%d rope=%d gap=%d neox=%v", rows, heads, headDim, ropeDim, gap, neox), MaxNMSE: nmseLinear,
+		build: func(j *job) error {
+			x := j.normal(rows, heads*headDim, gap)
+			angles := shape(rows, ropeDim, 0) // (T, Dr/2, 2)
+			for r := range rows {
+				pos := float64(j.rng.IntN(100000))
+				for i := range ropeDim / 2 {
+					a := pos * math.Pow(10000, -2*float64(i)/float64(ropeDim))
+					angles.Row(r)[2*i], angles.Row(r)[2*i+1] = float32(math.Cos(a)), float32(math.Sin(a))
+				}
+			}
+			in := j.mat(x)
+			ref.Rope(x, angles.Data, headDim, ropeDim, neox)
+			j.output("x", in, x)
+			a := shaders.RopeArgs{X: j.addr(in), CosSin: j.addr(j.mat(angles)), Rows: uint32(rows), Heads: uint32(heads),
+				HeadDim: uint32(headDim), RopeDim: uint32(ropeDim), XStride: uint32(x.Stride)}
+			if neox {
+				a.Neox = 1
+			}
+			j.record = func(r *gpu.Recorder) error { return r.Rope(a) }
+			return nil
+		},
+	}
+}
+
+// paged is a cache of several sequences whose pages lie in no order, between other layers of the same pages.
+type paged struct {
+	ref.KV
+	pages []span
+	table span // (B, MaxPages) page addresses
+}
+
+func (j *job) paged(t gguf.Type, sequences, maxPages, pagePositions, headsKV, keyLen, valLen int) *paged {
+	p := &paged{KV: ref.KV{Type: t, MaxPages: maxPages, PagePositions: pagePositions, LayerOff: 48, HeadsKV: headsKV, KeyLen: keyLen, ValLen: valLen}}
+	count := sequences * maxPages
+	p.Table = j.rng.Perm(count)
+	for range count {
+		s := j.alloc(p.LayerOff + p.LayerBytes() + 32)
+		p.pages = append(p.pages, s)
+		p.Pages = append(p.Pages, j.at(s))
+	}
+	addrs := make([]uint64, count)
+	for i, page := range p.Table {
+		addrs[i] = j.addr(p.pages[page])
+	}
+	p.table = j.uint64s(addrs)
+	return p
+}
+
+// fill stores random keys and values at positions 0 … length-1 of a sequence; what lies behind stays poisoned.
+func (p *paged) fill(j *job, seq, length int) {
+	pos, seqs := make([]uint32, length), make([]uint32, length)
+	for i := range pos {
+		pos[i], seqs[i] = uint32(i), uint32(seq)
+	}
+	ref.KVAppend(&p.KV, j.normal(length, p.HeadsKV*p.KeyLen, 0), j.normal(length, p.HeadsKV*p.ValLen, 0), pos, seqs)
+}
+
+func kvAppendCases() []Case {
+	var cases []Case
+	for _, t := range kvTypes {
+		for _, size := range []int{8, 40, 64, 128, 256} {
+			cases = append(cases, kvAppend(t, 2, size, size, 0, 1))
+		}
+		cases = append(cases, kvAppend(t, 1, 64, 128, 4, 1), kvAppend(t, 8, 128, 64, 12, 1),
+			kvAppend(t, 2, 16, 8, 0, 1e-7), kvAppend(t, 2, 16, 8, 0, 2e-5), kvAppend(t, 2, 16, 8, 0, 4e4)) // subnormal, at F16's edges, infinite
+	}
+	return cases
+}
+
+func kvAppend(t gguf.Type, headsKV, keyLen, valLen, gap int, scale float32) Case {
+	return Case{
+		Kernel: typed("kv_append", t), Shape: fmt.Sprintf("heads=%d K=%d V=%d gap=%d scale=%g", headsKV, keyLen, valLen, gap, scale), MaxNMSE: nmseExact,
+		build: func(j *job) error {
+			const sequences, maxPages, pagePositions = 3, 2, 16
+			p := j.paged(t, sequences, maxPages, pagePositions, headsKV, keyLen, valLen)
+			for seq := range sequences {
+				p.fill(j, seq, 10)
+			}
+			pos, seq := []uint32{}, []uint32{}
+			for s := range uint32(sequences) { // over a page's border, the sequences taking turns
+				for i := range uint32(9) {
+					pos, seq = append(pos, 10+i), append(seq, (s+i)%sequences)
+				}
+			}
+			k, v := j.normal(len(pos), headsKV*keyLen, gap), j.normal(len(pos), headsKV*valLen, 2*gap)
+			for _, m := range []ref.Mat{k, v} {
+				for i := range m.Data {
+					m.Data[i] *= scale
+				}
+			}
+			a := shaders.KVAppendArgs{K: j.addr(j.mat(k)), V: j.addr(j.mat(v)), Pages: j.addr(p.table), Pos: j.addr(j.uint32s(pos)), Seq: j.addr(j.uint32s(seq)),
+				Rows: uint32(len(pos)), HeadsKV: uint32(headsKV), KeyLen: uint32(keyLen), ValLen: uint32(valLen),
+				MaxPages: maxPages, PagePositions: pagePositions, LayerOff: uint32(p.LayerOff), KStride: uint32(k.Stride), VStride: uint32(v.Stride)}
+			p.expect(j, k, v, pos, seq)
+			j.record = func(r *gpu.Recorder) error { return r.KVAppend(t, a) }
+			return nil
+		},
+	}
+}
+
+// expect says that every page must become what KVAppend of the reference makes of it.
+func (p *paged) expect(j *job, k, v ref.Mat, pos, seq []uint32) {
+	after := p.KV
+	after.Pages = make([][]byte, len(p.Pages))
+	for i, b := range p.Pages {
+		after.Pages[i] = append([]byte(nil), b...)
+	}
+	ref.KVAppend(&after, k, v, pos, seq)
+	for i, s := range p.pages {
+		j.exact(fmt.Sprintf("page %d", i), s, after.Pages[i])
+	}
+}
+
+func attnCases() []Case {
+	var cases []Case
+	for _, t := range kvTypes {
+		for _, size := range []int{8, 16, 32, 40, 64, 80, 96, 128, 256} {
+			cases = append(cases, attn(t, attnShape{heads: 4, headsKV: 2, keyLen: size, valLen: size, page: 16}))
+		}
+		for _, ratio := range []int{1, 2, 4, 8} {
+			cases = append(cases, attn(t, attnShape{heads: 8, headsKV: 8 / ratio, keyLen: 64, valLen: 64, page: 32}))
+		}
+		cases = append(cases,
+			attn(t, attnShape{heads: 2, headsKV: 1, keyLen: 64, valLen: 128, page: 16}),
+			attn(t, attnShape{heads: 2, headsKV: 1, keyLen: 128, valLen: 40, page: 16, gap: 4}),
+			attn(t, attnShape{heads: 2, headsKV: 1, keyLen: 512, valLen: 512, page: 16}),
+			attn(t, attnShape{heads: 2, headsKV: 2, keyLen: 32, valLen: 32, page: 5}),            // borders anywhere
+			attn(t, attnShape{heads: 2, headsKV: 2, keyLen: 32, valLen: 32, page: 256, long: 1}), // long context
+			attn(t, attnShape{heads: 4, headsKV: 2, keyLen: 64, valLen: 64, page: 16, sharp: true}),
+			attnSameBits(t, 64), attnSameBits(t, 128))
+	}
+	return cases
+}
+
+type attnShape struct {
+	heads, headsKV, keyLen, valLen int
+	page                           int // positions
+	gap                            int
+	long                           int
+	sharp                          bool // scores so far apart that one position wins
+}
+
+func (s attnShape) String() string {
+	return fmt.Sprintf("heads=%d/%d K=%d V=%d page=%d gap=%d long=%d sharp=%v", s.heads, s.headsKV, s.keyLen, s.valLen, s.page, s.gap, s.long, s.sharp)
+}
+
+func (s attnShape) args(j *job, p *paged, pos, seq []uint32) shaders.FlashAttnArgs {
+	scale := float32(1 / math.Sqrt(float64(s.keyLen)))
+	if s.sharp {
+		scale *= 20
+	}
+	return shaders.FlashAttnArgs{Pages: j.addr(p.table), Pos: j.addr(j.uint32s(pos)), Seq: j.addr(j.uint32s(seq)),
+		Rows: uint32(len(pos)), Heads: uint32(s.heads), HeadsKV: uint32(s.headsKV), KeyLen: uint32(s.keyLen), ValLen: uint32(s.valLen),
+		MaxPages: uint32(p.MaxPages), PagePositions: uint32(p.PagePositions), LayerOff: uint32(p.LayerOff), Scale: scale}
+}
+
+// attn runs one batch over three sequences: single tokens and a prompt chunk, at positions on either side of a page's
+// border and of a tile of 64.
+func attn(t gguf.Type, s attnShape) Case {
+	return Case{
+		Kernel: typed("flash_attn", t), Shape: s.String(), MaxNMSE: nmseCurved,
+		build: func(j *job) error {
+			p, pos, seq := j.attnBatch(t, s)
+			q, want := j.normal(len(pos), s.heads*s.keyLen, s.gap), shape(len(pos), s.heads*s.valLen, 2*s.gap)
+			dst := j.space(want)
+			a := s.args(j, p, pos, seq)
+			a.Q, a.Dst, a.QStride, a.DstStride = j.addr(j.mat(q)), j.addr(dst), uint32(q.Stride), uint32(want.Stride)
+			ref.FlashAttn(want, q, &p.KV, pos, seq, s.heads, a.Scale)
+			j.output("dst", dst, want)
+			j.record = func(r *gpu.Recorder) error { return r.FlashAttn(t, a) }
+			return nil
+		},
+	}
+}
+
+func (j *job) attnBatch(t gguf.Type, s attnShape) (p *paged, pos, seq []uint32) {
+	lengths := []int{1, 67, 130}
+	pos = []uint32{0, 0, 1, uint32(s.page - 1), uint32(s.page), 62, 63, 64, 65, 66, 127, 128, 129, 40}
+	seq = []uint32{0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2}
+	if s.long > 0 {
+		lengths[2] = 2100
+		pos[12] = 2099
+	}
+	if s.page > 60 { // the short sequence has but one page
+		pos[3], pos[4] = 3, 4
+	}
+	maxPages := (lengths[2] + s.page - 1) / s.page
+	p = j.paged(t, len(lengths), maxPages, s.page, s.headsKV, s.keyLen, s.valLen)
+	for i, n := range lengths {
+		p.fill(j, i, n)
+	}
+	return p, pos, seq
+}
+
+// attnSameBits attends as a batch, then row by row.
+func attnSameBits(t gguf.Type, size int) Case {
+	s := attnShape{heads: 4, headsKV: 2, keyLen: size, valLen: size, page: 16}
+	return Case{
+		Kernel: typed("flash_attn", t), Shape: "same bits " + s.String(), MaxNMSE: nmseCurved,
+		build: func(j *job) error {
+			p, pos, seq := j.attnBatch(t, s)
+			q, out := j.normal(len(pos), s.heads*size, 0), shape(len(pos), s.heads*size, 0)
+			in, batch, single := j.addr(j.mat(q)), j.space(out), j.space(out)
+			j.same("rows", batch, single, out)
+			stride := uint32(q.Stride)
+			a := s.args(j, p, pos, seq)
+			a.Q, a.Dst, a.QStride, a.DstStride = in, j.addr(batch), stride, stride
+			runs := []shaders.FlashAttnArgs{a}
+			for i := range pos {
+				a := s.args(j, p, pos[i:i+1], seq[i:i+1])
+				off := uint64(4 * i * q.Stride)
+				a.Q, a.Dst, a.QStride, a.DstStride = in+off, j.addr(single)+off, stride, stride
+				runs = append(runs, a)
+			}
+			j.record = func(r *gpu.Recorder) error {
+				return all(runs, func(a shaders.FlashAttnArgs) error { return r.FlashAttn(t, a) })
+			}
+			return nil
+		},
+	}
+}

@@ -1,0 +1,125 @@
+package conform
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"math"
+)
+
+// MismatchError says how a device's result differs from what was wanted.
+type MismatchError struct {
+	Case   string
+	What   string // "NMSE of dst"
+	Found  string
+	Wanted string
+}
+
+func (e *MismatchError) Error() string {
+	return fmt.Sprintf("conform %s: %s is %s, want %s", e.Case, e.What, e.Found, e.Wanted)
+}
+
+// verify compares what the device left in memory with what the case wants; it returns the worst NMSE of its outputs.
+func (j *job) verify(c *Case, got []byte) (float64, error) {
+	worst := 0.0
+	touched := bytes.Clone(got) // got with the outputs taken out
+	for _, w := range j.wants {
+		nmse, err := w.verify(c, j.image, got)
+		if err != nil {
+			return nmse, err
+		}
+		worst = max(worst, nmse)
+		w.blank(touched, j.bytes)
+	}
+	for _, pair := range j.twins {
+		if err := pair[0].equal(c, got, pair[1]); err != nil {
+			return worst, err
+		}
+		pair[0].blank(touched, j.bytes)
+		pair[1].blank(touched, j.bytes)
+	}
+	if off := differ(touched, j.bytes[:len(got)]); off >= 0 {
+		return worst, &MismatchError{c.String(), fmt.Sprintf("the word at byte %d, which is no output,", off),
+			fmt.Sprintf("%#08x", word(got, off)), fmt.Sprintf("%#08x as before", word(j.bytes, off))}
+	}
+	return worst, nil
+}
+
+// verify returns the NMSE of one output.
+func (w *want) verify(c *Case, m *image, got []byte) (float64, error) {
+	b := got[w.at.off : w.at.off+w.at.n]
+	if w.raw != nil {
+		if off := differ(b, w.raw); off >= 0 {
+			return 0, &MismatchError{c.String(), fmt.Sprintf("the word at byte %d of %s", off, w.name),
+				fmt.Sprintf("%#08x", word(b, off)), fmt.Sprintf("%#08x", word(w.raw, off))}
+		}
+		return 0, nil
+	}
+	var diff, norm float64
+	for r := range w.mat.Rows {
+		for i, v := range w.mat.Row(r) {
+			g := floatAt(b, r*w.mat.Stride+i)
+			if c.MaxNMSE == nmseExact && math.Float32bits(g) != math.Float32bits(v) || g != g {
+				return math.NaN(), &MismatchError{c.String(), fmt.Sprintf("%s[%d][%d]", w.name, r, i),
+					fmt.Sprintf("%v (%#08x)", g, math.Float32bits(g)), fmt.Sprintf("%v (%#08x)", v, math.Float32bits(v))}
+			}
+			d := float64(g) - float64(v)
+			diff += d * d
+			norm += float64(v) * float64(v)
+		}
+	}
+	nmse := 0.0
+	if diff != 0 {
+		nmse = diff / max(norm, w.power*float64(w.mat.Rows*w.mat.Cols))
+	}
+	if !(nmse <= c.MaxNMSE) {
+		return nmse, &MismatchError{c.String(), "NMSE of " + w.name, fmt.Sprintf("%.3g", nmse), fmt.Sprintf("at most %.0e", c.MaxNMSE)}
+	}
+	return nmse, nil
+}
+
+// equal demands the same bits of two outputs, and that they were written.
+func (w *want) equal(c *Case, got []byte, other want) error {
+	a, b := got[w.at.off:], got[other.at.off:]
+	for r := range w.mat.Rows {
+		for i := range w.mat.Cols {
+			x, y := floatAt(a, r*w.mat.Stride+i), floatAt(b, r*w.mat.Stride+i)
+			if math.Float32bits(x) != math.Float32bits(y) || x != x {
+				return &MismatchError{c.String(), fmt.Sprintf("%s[%d][%d]", w.name, r, i),
+					fmt.Sprintf("%v (%#08x)", x, math.Float32bits(x)), fmt.Sprintf("%v (%#08x), the same bits", y, math.Float32bits(y))}
+			}
+		}
+	}
+	return nil
+}
+
+// blank puts back what an output held before the run, so that the rest can be compared.
+func (w *want) blank(dst, before []byte) {
+	if w.raw != nil {
+		copy(dst[w.at.off:w.at.off+w.at.n], before[w.at.off:])
+		return
+	}
+	for r := range w.mat.Rows {
+		off := w.at.off + 4*r*w.mat.Stride
+		copy(dst[off:off+4*w.mat.Cols], before[off:])
+	}
+}
+
+// differ is the offset of the first word in which a and b differ, -1 if none.
+func differ(a, b []byte) int {
+	if bytes.Equal(a, b) {
+		return -1
+	}
+	for i := range a {
+		if a[i] != b[i] {
+			return i &^ 3
+		}
+	}
+	return -1
+}
+
+func word(b []byte, off int) uint32 {
+	var w [4]byte
+	copy(w[:], b[off:])
+	return binary.LittleEndian.Uint32(w[:])
+}

@@ -1,0 +1,149 @@
+package conform
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"leat/shaders"
+	"leat/shaders/gpu"
+	"leat/vk/vktest"
+)
+
+var seed = flag.Uint64("seed", 0, "seed of the random data; 0: a fresh one")
+
+func newSuite(t testing.TB, n uint64) *Suite {
+	t.Helper()
+	dev := vktest.Open(t)
+	k, err := gpu.New(dev, gpu.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(k.Close)
+	t.Logf("device %s (%s), -seed %d", dev.Physical.Name, dev.Physical.DriverInfo, n)
+	s, err := New(dev, k, n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	return s
+}
+
+// TestConform runs every case; with -v it ends with a table. One kernel: -run 'TestConform/mul_mat_q4_k$'.
+func TestConform(t *testing.T) {
+	n := *seed
+	if n == 0 {
+		n = rand.Uint64()
+	}
+	s := newSuite(t, n)
+	byKernel := map[string][]Case{}
+	var order []string
+	for _, c := range Cases() {
+		if byKernel[c.Kernel] == nil {
+			order = append(order, c.Kernel)
+		}
+		byKernel[c.Kernel] = append(byKernel[c.Kernel], c)
+	}
+	var sum Summary
+	for _, kernel := range order {
+		t.Run(kernel, func(t *testing.T) {
+			for _, c := range byKernel[kernel] {
+				r, err := s.Run(t.Context(), &c)
+				if err != nil {
+					t.Error(err)
+					continue
+				}
+				sum.Add(r)
+			}
+		})
+	}
+	var table strings.Builder
+	if err := sum.Print(&table); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("\n%s", &table)
+}
+
+// Every row of the table has cases.
+func TestCasesCoverTable(t *testing.T) {
+	seen := map[string]int{}
+	names := map[string]bool{}
+	for _, c := range Cases() {
+		seen[c.Kernel]++
+		if names[c.String()] {
+			t.Errorf("two cases are called %s", &c)
+		}
+		names[c.String()] = true
+	}
+	for _, k := range shaders.Kernels() {
+		if seen[k.Name] == 0 {
+			t.Errorf("kernel %s has no case", k.Name)
+		}
+		delete(seen, k.Name)
+	}
+	for name := range seen {
+		t.Errorf("cases are about kernel %s, which the table lacks", name)
+	}
+}
+
+// What a broken kernel would leave behind is reported, each kind of it.
+func TestSuiteCanFail(t *testing.T) {
+	s := newSuite(t, 1) // one seed: some of the errors below are small
+	find := func(name string) *Case {
+		for _, c := range Cases() {
+			if strings.HasPrefix(c.String(), name) {
+				return &c
+			}
+		}
+		t.Fatalf("no case %s", name)
+		return nil
+	}
+	for _, c := range []struct {
+		name, on, want string
+		tamper         func(j *job, got []byte)
+	}{
+		{"wrong value", "mul_mat_vec_q4_k/M=64 K=256", "NMSE of dst", func(j *job, got []byte) { got[j.wants[0].at.off+3] ^= 0x80 }},
+		{"imprecise value", "mul_mat_vec_q4_k/M=64 K=256", "NMSE of dst", func(j *job, got []byte) { got[j.wants[0].at.off+2] ^= 1 }},
+		{"never written", "mul_mat_q8_0/M=100 K=256 N=9", "dst[0][1] is NaN", func(j *job, got []byte) {
+			copy(got[j.wants[0].at.off+4:], []byte{0xc1, 0x7f, 0xc1, 0x7f})
+		}},
+		{"past the end", "swiglu/count=65", "which is no output", func(j *job, got []byte) { got[j.wants[0].at.off+j.wants[0].at.n]++ }},
+		{"gap of a stride", "rms_norm/rows=5 cols=64 gap=3", "which is no output", func(j *job, got []byte) { got[j.wants[0].at.off+4*64]++ }},
+		{"input changed", "add/count=65 cols=65", "which is no output", func(j *job, got []byte) { got[guardBytes+20]++ }},
+		{"one bit", "get_rows_q6_k/rows=5", "get_rows_q6_k/rows=5 cols=256: dst[0][0]", func(j *job, got []byte) { got[j.wants[0].at.off] ^= 1 }},
+		{"rounding of the cache", "kv_append_f16", "of page 0", func(j *job, got []byte) { got[j.wants[0].at.off+48] ^= 1 }},
+		{"wrong column", "argmax/ties", "of dst", func(j *job, got []byte) { got[j.wants[0].at.off]++ }},
+		{"batch differs from rows", "flash_attn_f16/same bits", "the same bits", func(j *job, got []byte) { got[j.twins[0][0].at.off] ^= 1 }},
+		{"second run differs", "soft_max/rows=3 cols=64", "of a second run", func(j *job, got []byte) { got[j.wants[0].at.off] ^= 1 }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s.tamper = c.tamper
+			defer func() { s.tamper = nil }()
+			_, err := s.Run(t.Context(), find(c.on))
+			var miss *MismatchError
+			if !errors.As(err, &miss) || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("error is %v, want a mismatch with %q", err, c.want)
+			}
+			s.tamper = nil
+			if _, err := s.Run(t.Context(), find(c.on)); err != nil {
+				t.Errorf("untampered: %v", err)
+			}
+		})
+	}
+	t.Run("wrong reference", func(t *testing.T) {
+		c := *find("rope/rows=5 heads=3 head=64")
+		build := c.build
+		c.build = func(j *job) error {
+			err := build(j)
+			x := j.wants[0].mat
+			x.Row(1)[0], x.Row(1)[1] = x.Row(1)[1], x.Row(1)[0]
+			return err
+		}
+		if _, err := s.Run(context.Background(), &c); err == nil {
+			t.Error("a pair rotated the wrong way went through")
+		}
+	})
+}
