@@ -94,8 +94,7 @@ func (f *perplexityFlags) run(ctx context.Context, a *app, arg string) error {
 	begin := time.Now()
 	var sum, squares float64
 	n := 0
-	bar := a.progress("measuring", int64(windows*f.window))
-	defer bar.Close()
+	told := begin
 	for w := range windows {
 		window := append([]token.ID(nil), ids[w*f.window:(w+1)*f.window]...)
 		if bos, ok := tok.BOS(); ok && tok.AddsBOS() {
@@ -111,9 +110,12 @@ func (f *perplexityFlags) run(ctx context.Context, a *app, arg string) error {
 		for _, l := range losses {
 			sum, squares, n = sum+l, squares+l*l, n+1
 		}
-		bar.Set(int64((w + 1) * f.window))
+		if time.Since(told) > 5*time.Second {
+			told = time.Now()
+			left := time.Since(begin) / time.Duration(w+1) * time.Duration(windows-w-1)
+			fmt.Fprintf(a.err, "leat: window %d of %d, perplexity so far %.4f, %s left\n", w+1, windows, math.Exp(sum/float64(n)), left.Round(time.Second))
+		}
 	}
-	bar.Close()
 	mean := sum / float64(n)
 	stderr := math.Sqrt(max(0, squares/float64(n)-mean*mean) / float64(n))
 	r := perplexityResult{Perplexity: math.Exp(mean), StdErr: math.Exp(mean) * stderr, Nats: mean, Tokens: n, Windows: windows, Window: f.window, Seconds: time.Since(begin).Seconds()}
