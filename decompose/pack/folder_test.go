@@ -145,6 +145,25 @@ func TestVerifyNamesAll(t *testing.T) {
 	}
 }
 
+func TestVerifyOfNoPack(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "model.gguf")
+	if err := os.WriteFile(file, []byte("GGUF"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ name, path, want string }{
+		{"a file", file, "model.gguf: found a file, wanted the folder of a pack"},
+		{"a folder", dir, "found no manifest.json"},
+		{"nothing", filepath.Join(dir, "nowhere"), "nowhere: no such file"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if err := pack.Verify(context.Background(), c.path, nil); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("found %v, wanted it to say %q", err, c.want)
+			}
+		})
+	}
+}
+
 func TestVerifyCanceled(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()

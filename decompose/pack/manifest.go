@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -111,6 +112,14 @@ func ReadManifest(dir string) (*Manifest, error) {
 	if strings.HasSuffix(filepath.Clean(dir), PartialSuffix) {
 		e := formatErrorf(dir, "found an unfinished pack, wanted a whole one")
 		e.hint = "run the same leat decompose again: it resumes, and renames the folder when it is done"
+		return nil, e
+	}
+	switch info, err := os.Stat(dir); {
+	case err != nil:
+		return nil, openError(dir, err)
+	case !info.IsDir():
+		e := formatErrorf(dir, "found a file, wanted the folder of a pack")
+		e.hint = "make one with: leat decompose MODEL.gguf OUTDIR"
 		return nil, e
 	}
 	path := filepath.Join(dir, ManifestName)
