@@ -168,7 +168,7 @@ demo() {
   trap 'rm -rf "$demo_dir"' EXIT
   local model=cmd/leat/demo/leat-demo-q4_k_m.gguf
   run bin/leat decompose "$model" "$demo_dir/pack" --verify
-  run bin/leat run "$demo_dir/pack" -p "Tell me a story about a dog and a ball." -n 120 --temp 0 --vram "${DEMO_VRAM:-4MiB}"
+  run bin/leat run "$demo_dir/pack" -p "Tell me a story about a dog and a ball." -n 120 --temp 0 --vram 4MiB --stats
 }
 
 lint() {
