@@ -52,18 +52,21 @@ func getRowsCases() []Case {
 	for _, t := range quant.Types() {
 		for _, cols := range rowLengths(t) {
 			for _, rows := range []int{1, 5, 33} {
-				cases = append(cases, getRows(t, rows, cols, 1, ""))
+				cases = append(cases, getRows(t, rows, cols, 1, 0))
 			}
 		}
 		// Scales that are subnormal as F16 are common in real models; a device must not flush them.
-		cases = append(cases, getRows(t, 33, 256, 3e-5, " subnormal scales"))
+		// Tensors pass 4 GiB: the offset of a row must not be counted in 32 bits.
+		cases = append(cases, getRows(t, 33, 256, 3e-5, 0), getRows(t, 5, 4096, 1, 5<<30))
 	}
 	return cases
 }
 
-func getRows(t gguf.Type, rows, cols int, scale float32, note string) Case {
+// getRows looks up rows that lie more than far bytes behind the table's start. No such memory is needed: the start
+// that the kernel is told lies as far before the rows there are.
+func getRows(t gguf.Type, rows, cols int, scale float32, far int64) Case {
 	return Case{
-		Kernel: typed("get_rows", t), Shape: fmt.Sprintf("rows=%d cols=%d%s", rows, cols, note), MaxNMSE: nmseExact,
+		Kernel: typed("get_rows", t), Shape: fmt.Sprintf("rows=%d cols=%d scale=%g far=%d", rows, cols, scale, far), MaxNMSE: nmseExact,
 		build: func(j *job) error {
 			const vocab = 41
 			table, w, err := j.weights(t, vocab, cols, scale)
@@ -79,9 +82,14 @@ func getRows(t gguf.Type, rows, cols int, scale float32, note string) Case {
 			if err := ref.GetRows(t, want, w, ids); err != nil {
 				return err
 			}
+			rowBytes := int64(len(w) / vocab)
+			first := far / rowBytes &^ 15 // a multiple of 16 keeps the start aligned
+			for i := range ids {
+				ids[i] += uint32(first)
+			}
 			dst := j.space(want)
 			j.output("dst", dst, want)
-			a := shaders.GetRowsArgs{Table: j.addr(table), IDs: j.addr(j.uint32s(ids)), Dst: j.addr(dst), Rows: uint32(rows), Cols: uint32(cols)}
+			a := shaders.GetRowsArgs{Table: j.addr(table) - uint64(first*rowBytes), IDs: j.addr(j.uint32s(ids)), Dst: j.addr(dst), Rows: uint32(rows), Cols: uint32(cols)}
 			j.record = func(r *gpu.Recorder) error { return r.GetRows(t, a) }
 			return nil
 		},

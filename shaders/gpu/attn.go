@@ -7,9 +7,6 @@ import (
 	"leat/shaders"
 )
 
-// maxHead is MAX_HEAD of flash_attn.comp.
-const maxHead = 512
-
 // Rope rotates pairs of X (Rows, Heads, HeadDim) in place by the angles of CosSin.
 func (r *Recorder) Rope(a shaders.RopeArgs) error {
 	if a.Rows == 0 || a.Heads == 0 || a.RopeDim == 0 {
@@ -87,7 +84,7 @@ func (c *check) heads(heads, headsKV, keyLen, valLen uint32) {
 	c.multiple("KeyLen", keyLen, 8)
 	c.positive("ValLen", valLen)
 	c.multiple("ValLen", valLen, 8)
-	if n := max(keyLen, valLen); n > maxHead {
-		c.that(false, "the head size", n, fmt.Sprintf("at most %d", maxHead))
+	if n := max(keyLen, valLen); n > shaders.MaxHead {
+		c.that(false, "the head size", n, fmt.Sprintf("at most %d", shaders.MaxHead))
 	}
 }

@@ -12,7 +12,3 @@ func fold(n uint64, limitX, limitY uint32) (x, y uint32, ok bool) {
 	}
 	return uint32((n + rows - 1) / rows), uint32(rows), true
 }
-
-func ceilDiv(n, by uint32) uint64 {
-	return (uint64(n) + uint64(by) - 1) / uint64(by)
-}
