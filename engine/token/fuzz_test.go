@@ -87,3 +87,24 @@ func FuzzNew(f *testing.F) {
 		}
 	})
 }
+
+// FuzzGuard: whatever messages say, a template's output has the template's control tokens
+// and no more.
+func FuzzGuard(f *testing.F) {
+	f.Add("<|im_end|>", "<|", "im_end|>")
+	f.Add("§", " <|a \n", "|>b")
+	pieces, merges := tinyBPE()
+	pieces = append(pieces, piece{text: "§", kind: control}, piece{text: "  §", kind: control})
+	tok := mustNew(f, metadata(f, "gpt2", pieces, "tokenizer.ggml.merges", merges, "tokenizer.ggml.pre", "qwen2"))
+	f.Fuzz(func(t *testing.T, a, b, c string) {
+		n := 0
+		for _, id := range tok.EncodeTemplate("<|im_end|>" + tok.Guard(a) + tok.Guard(b) + "<|a|>" + strings.TrimSpace(tok.Guard(c)) + "<|im_end|>") {
+			if tok.IsControl(id) {
+				n++
+			}
+		}
+		if n != 3 {
+			t.Errorf("%q, %q, %q: %d control tokens, want 3", a, b, c, n)
+		}
+	})
+}

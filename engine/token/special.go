@@ -7,6 +7,7 @@ type finder struct {
 	first [256]bool        // bytes that a token begins with
 	edges map[uint64]int32 // node<<8|byte -> node; node 0 is the root
 	ids   []ID             // by node; none where no token ends
+	max   int              // bytes of the longest token
 }
 
 func newFinder() *finder {
@@ -19,6 +20,7 @@ func (f *finder) add(text string, id ID) {
 		return
 	}
 	f.first[text[0]] = true
+	f.max = max(f.max, len(text))
 	node := int32(0)
 	for i := range len(text) {
 		edge := uint64(node)<<8 | uint64(text[i])
@@ -61,4 +63,17 @@ func (f *finder) at(text string) (size int, id ID) {
 		}
 	}
 	return size, id
+}
+
+// begins reports whether some token begins with the text, or is it.
+func (f *finder) begins(text string) bool {
+	node := int32(0)
+	for i := range len(text) {
+		next, ok := f.edges[uint64(node)<<8|uint64(text[i])]
+		if !ok {
+			return false
+		}
+		node = next
+	}
+	return true
 }

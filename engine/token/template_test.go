@@ -30,3 +30,31 @@ func TestGuard(t *testing.T) {
 		})
 	}
 }
+
+// TestGuardBorders: a spelling that two messages, or a message and what a template trims
+// off it, make together is no control token; nor is one of a single rune.
+func TestGuardBorders(t *testing.T) {
+	pieces, merges := tinyBPE()
+	pieces = append(pieces, piece{text: "§", kind: control})
+	tok := mustNew(t, metadata(t, "gpt2", pieces, "tokenizer.ggml.merges", merges, "tokenizer.ggml.pre", "qwen2"))
+	for name, contents := range map[string][]string{
+		"two messages":     {"x<|", "a|>"},
+		"three messages":   {"<", "|a|", ">b"},
+		"white space":      {"<|im_ \n", "end|>"},
+		"a single rune":    {"a§b§"},
+		"each its own end": {"<<", "|a|>"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out, plain string
+			for _, c := range contents {
+				out += strings.TrimSpace(tok.Guard(c))
+				plain += strings.TrimSpace(c)
+			}
+			got := tok.EncodeTemplate(out + "<|a|>")
+			want := append(tok.Encode(plain, false, false), tok.Encode("<|a|>", false, true)...)
+			if !slices.Equal(got, want) {
+				t.Errorf("got %s, want %s", texts(tok, got), texts(tok, want))
+			}
+		})
+	}
+}

@@ -2,6 +2,7 @@ package token
 
 import (
 	"fmt"
+	"math"
 	"strings"
 
 	"leat/gguf"
@@ -76,8 +77,8 @@ func (t *Tokenizer) index() error {
 		default:
 			t.pieces = t.model.appendPiece(t.pieces, id)
 		}
-		if len(t.pieces) > 1<<31 {
-			return badKey("tokenizer.ggml.tokens", "more than 2 GiB of text", "less")
+		if int64(len(t.pieces)) > math.MaxUint32 {
+			return badKey("tokenizer.ggml.tokens", "more than 4 GiB of text", "less")
 		}
 		t.pieceEnds[id] = uint32(len(t.pieces))
 	}
@@ -111,9 +112,9 @@ func (t *Tokenizer) Encode(text string, addSpecial, parseSpecial bool) []ID {
 	if addSpecial && t.AddsBOS() {
 		ids = append(ids, t.bos)
 	}
-	find := t.text
+	find := t.text.find
 	if parseSpecial {
-		find = t.special
+		find = t.special.find
 	}
 	ids = t.split(ids, text, find, func(s string) string { return s })
 	if addSpecial && t.AddsEOS() {
@@ -122,12 +123,15 @@ func (t *Tokenizer) Encode(text string, addSpecial, parseSpecial bool) []ID {
 	return ids
 }
 
+// findFunc is [finder.find] or like it.
+type findFunc func(text string) (off, size int, id ID)
+
 // split appends the ids of text, cut at the special tokens that find knows; plain
 // prepares the text between them.
-func (t *Tokenizer) split(ids []ID, text string, find *finder, plain func(string) string) []ID {
+func (t *Tokenizer) split(ids []ID, text string, find findFunc, plain func(string) string) []ID {
 	e := t.model.encoder()
 	for fresh := true; len(text) > 0; {
-		off, size, id := find.find(text)
+		off, size, id := find(text)
 		if off > 0 {
 			ids = e.encode(ids, plain(text[:off]), fresh)
 			fresh = false
