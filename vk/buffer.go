@@ -92,6 +92,10 @@ func (b *Buffer) allocate(req raw.MemoryRequirements) error {
 	var err error
 	for _, t := range types {
 		b.MemoryType = t
+		if b.AllocBytes > d.Physical.Heaps[d.Physical.MemoryTypes[t].Heap].Bytes { // may not even be asked for
+			err = &CallError{Call: "vkAllocateMemory", Result: ErrOutOfDeviceMemory}
+			continue
+		}
 		info := &raw.MemoryAllocateInfo{
 			SType: raw.StructureTypeMemoryAllocateInfo,
 			PNext: raw.Ptr(&raw.MemoryAllocateFlagsInfo{

@@ -23,7 +23,7 @@ func (q *Queue) NewCommandPool() (*CommandPool, error) {
 		QueueFamilyIndex: uint32(q.Family),
 	}
 	r := d.fn.CreateCommandPool(d.handle, info, nil, &p.handle)
-	if err := check("vkCreateCommandPool", "the "+q.name+" queue", r); err != nil {
+	if err := check("vkCreateCommandPool", q.what, r); err != nil {
 		return nil, err
 	}
 	d.adopt(p)
@@ -41,7 +41,7 @@ func (p *CommandPool) New() (*CommandBuffer, error) {
 		CommandBufferCount: 1,
 	}
 	r := d.fn.AllocateCommandBuffers(d.handle, info, &c.handle)
-	if err := check("vkAllocateCommandBuffers", "the "+p.queue.name+" queue", r); err != nil {
+	if err := check("vkAllocateCommandBuffers", p.queue.what, r); err != nil {
 		return nil, err
 	}
 	c.block.init(p.queue)
@@ -115,7 +115,7 @@ func (b *commandBlock) init(q *Queue) {
 // Begin starts a new recording, for one submission; what was recorded before is gone.
 func (c *CommandBuffer) Begin() error {
 	c.state, c.err = initial, nil
-	if err := check("vkBeginCommandBuffer", "the "+c.queue.name+" queue", c.fn.BeginCommandBuffer(c.handle, &c.block.begin)); err != nil {
+	if err := check("vkBeginCommandBuffer", c.queue.what, c.fn.BeginCommandBuffer(c.handle, &c.block.begin)); err != nil {
 		return err
 	}
 	c.state = recording
@@ -129,7 +129,7 @@ func (c *CommandBuffer) End() error {
 	}
 	if c.state == recording {
 		r := c.fn.EndCommandBuffer(c.handle)
-		if err := check("vkEndCommandBuffer", "the "+c.queue.name+" queue", r); err != nil && c.err == nil {
+		if err := check("vkEndCommandBuffer", c.queue.what, r); err != nil && c.err == nil {
 			c.err = err
 		}
 	}

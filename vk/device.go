@@ -32,6 +32,7 @@ type Device struct {
 
 	mu      sync.Mutex
 	objects map[object]bool // open children
+	dying   []raw.Semaphore // closed timelines, see Timeline.destroy
 	closed  bool
 }
 
@@ -150,7 +151,15 @@ func (d *Device) WaitIdle() error {
 		d.Transfer.mu.Lock()
 		defer d.Transfer.mu.Unlock()
 	}
-	return check("vkDeviceWaitIdle", "", d.fn.DeviceWaitIdle(d.handle))
+	d.mu.Lock()
+	dying := d.dying
+	d.dying = nil
+	d.mu.Unlock()
+	err := check("vkDeviceWaitIdle", "", d.fn.DeviceWaitIdle(d.handle))
+	for _, s := range dying { // a lost device is idle too
+		d.fn.DestroySemaphore(d.handle, s, nil)
+	}
+	return err
 }
 
 // Close waits for the device, closes what was left open, naming it in the
@@ -164,12 +173,18 @@ func (d *Device) Close() error {
 		return nil
 	}
 	var errs []error
-	if err := d.WaitIdle(); err != nil {
-		errs = append(errs, fmt.Errorf("close device %q: %w", d.Physical.Name, err))
+	idle := func() {
+		if err := d.WaitIdle(); err != nil {
+			errs = append(errs, fmt.Errorf("close device %q: %w", d.Physical.Name, err))
+		}
 	}
+	idle()
 	for o := range left {
 		errs = append(errs, fmt.Errorf("close device %q: %s was left open", d.Physical.Name, o.label()))
 		o.destroy()
+	}
+	if len(left) > 0 {
+		idle() // for the timelines among them
 	}
 	d.fn.DestroyDevice(d.handle, nil)
 	i := d.instance

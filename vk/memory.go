@@ -103,7 +103,15 @@ const (
 )
 
 func (c MemoryClass) String() string {
-	return [...]string{"device-local", "upload", "readback"}[c]
+	switch c {
+	case DeviceLocal:
+		return "device-local"
+	case Upload:
+		return "upload"
+	case Readback:
+		return "readback"
+	}
+	return "unknown"
 }
 
 // rank lists the memory types of bits that suit class c, best first. The types

@@ -14,7 +14,8 @@ type Queue struct {
 	TimestampBits int // how many bits of a timestamp count; 0: no timestamps
 
 	dev     *Device
-	name    string
+	name    string // "compute"
+	what    string // "the compute queue", for errors
 	handle  raw.Queue
 	compute bool
 
@@ -51,7 +52,7 @@ type Point struct {
 
 func (d *Device) newQueue(family int, name string) *Queue {
 	f := d.Physical.QueueFamilies[family]
-	q := &Queue{Family: family, TimestampBits: f.TimestampBits, dev: d, name: name, compute: f.Compute}
+	q := &Queue{Family: family, TimestampBits: f.TimestampBits, dev: d, name: name, what: "the " + name + " queue", compute: f.Compute}
 	d.fn.GetDeviceQueue(d.handle, uint32(family), 0, &q.handle)
 	d.nameObject(raw.ObjectTypeQueue, uint64(q.handle), name+" queue")
 	q.submit.info.SType = raw.StructureTypeSubmitInfo
@@ -64,14 +65,14 @@ func (d *Device) newQueue(family int, name string) *Queue {
 func (q *Queue) Submit(s Submission) error {
 	for _, c := range s.Commands {
 		if c.state != executable {
-			return fmt.Errorf("submit to the %s queue: a command buffer is %v, want ended without error", q.name, c.state)
+			return fmt.Errorf("submit to %s: a command buffer is %v, want ended without error", q.what, c.state)
 		}
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	b := &q.submit
 	b.fill(s)
-	return check("vkQueueSubmit", "the "+q.name+" queue", q.dev.fn.QueueSubmit(q.handle, 1, &b.info, 0))
+	return check("vkQueueSubmit", q.what, q.dev.fn.QueueSubmit(q.handle, 1, &b.info, 0))
 }
 
 func (b *submitBlock) fill(s Submission) {

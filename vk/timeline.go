@@ -13,6 +13,7 @@ import (
 // methods are safe for use by several goroutines.
 type Timeline struct {
 	Name   string
+	what   string // "timeline name", for errors
 	dev    *Device
 	handle raw.Semaphore
 }
@@ -21,17 +22,18 @@ type Timeline struct {
 // context again.
 const waitSlice = 10 * time.Millisecond
 
-// waitBlock is what the driver reads and writes during a wait; pooled, as a
-// wait happens in every step.
+// waitBlock is what the driver reads and writes during a call; pooled, as
+// every step waits.
 type waitBlock struct {
 	info   raw.SemaphoreWaitInfo
+	signal raw.SemaphoreSignalInfo
 	handle raw.Semaphore
 	value  uint64
 }
 
 // NewTimeline makes a timeline that stands at zero.
 func (d *Device) NewTimeline(name string) (*Timeline, error) {
-	t := &Timeline{Name: name, dev: d}
+	t := &Timeline{Name: name, what: "timeline " + name, dev: d}
 	info := &raw.SemaphoreCreateInfo{
 		SType: raw.StructureTypeSemaphoreCreateInfo,
 		PNext: raw.Ptr(&raw.SemaphoreTypeCreateInfo{
@@ -39,7 +41,7 @@ func (d *Device) NewTimeline(name string) (*Timeline, error) {
 			SemaphoreType: raw.SemaphoreTypeTimeline,
 		}),
 	}
-	if err := check("vkCreateSemaphore", "timeline "+name, d.fn.CreateSemaphore(d.handle, info, nil, &t.handle)); err != nil {
+	if err := check("vkCreateSemaphore", t.what, d.fn.CreateSemaphore(d.handle, info, nil, &t.handle)); err != nil {
 		return nil, err
 	}
 	d.nameObject(raw.ObjectTypeSemaphore, uint64(t.handle), name)
@@ -59,7 +61,7 @@ func (t *Timeline) value(b *waitBlock) (uint64, error) {
 	if r >= 0 && b.value == math.MaxUint64 { // so drivers show a lost device; no one counts that far
 		r = ErrDeviceLost
 	}
-	return b.value, check("vkGetSemaphoreCounterValue", "timeline "+t.Name, r)
+	return b.value, check("vkGetSemaphoreCounterValue", t.what, r)
 }
 
 // Wait returns when the timeline has reached v, when ctx is done, or when the
@@ -84,7 +86,7 @@ func (t *Timeline) Wait(ctx context.Context, v uint64) error {
 			PValues:        &b.value,
 		}
 		r := t.dev.fn.WaitSemaphores(t.dev.handle, &b.info, uint64(waitSlice))
-		if err := check("vkWaitSemaphores", "timeline "+t.Name, r); err != nil {
+		if err := check("vkWaitSemaphores", t.what, r); err != nil {
 			return err
 		}
 	}
@@ -92,13 +94,23 @@ func (t *Timeline) Wait(ctx context.Context, v uint64) error {
 
 // Signal raises the timeline to v from the host.
 func (t *Timeline) Signal(v uint64) error {
-	info := &raw.SemaphoreSignalInfo{SType: raw.StructureTypeSemaphoreSignalInfo, Semaphore: t.handle, Value: v}
-	return check("vkSignalSemaphore", "timeline "+t.Name, t.dev.fn.SignalSemaphore(t.dev.handle, info))
+	b := t.dev.waits.Get().(*waitBlock)
+	defer t.dev.waits.Put(b)
+	b.signal = raw.SemaphoreSignalInfo{SType: raw.StructureTypeSemaphoreSignalInfo, Semaphore: t.handle, Value: v}
+	return check("vkSignalSemaphore", t.what, t.dev.fn.SignalSemaphore(t.dev.handle, &b.signal))
 }
 
-// Close frees the timeline. No submission that names it may be running.
+// Close ends the use of the timeline. No submission that names it may be running.
 func (t *Timeline) Close() { t.dev.release(t) }
 
 func (t *Timeline) label() string { return "timeline " + t.Name }
 
-func (t *Timeline) destroy() { t.dev.fn.DestroySemaphore(t.dev.handle, t.handle, nil) }
+// destroy leaves the semaphore to the next WaitIdle. By the letter it could go
+// as soon as its last signal was seen, but lavapipe's queue thread (Mesa 22.3)
+// unlocks it after that signal, and hangs if it is gone.
+func (t *Timeline) destroy() {
+	d := t.dev
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.dying = append(d.dying, t.handle)
+}

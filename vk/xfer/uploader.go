@@ -40,13 +40,16 @@ type Uploader struct {
 	host     *mem.Heap
 	timeline *vk.Timeline
 	slots    []*Slot
+	piece    int64 // pieceBytes and batchBytes; tests make them small
+	most     int64
 
 	mu       sync.Mutex
 	next     int // slot to acquire next
 	ticket   uint64
 	pool     *vk.CommandPool
 	commands []*command
-	wait     [1]vk.Point // scratch
+	command  [1]*vk.CommandBuffer // scratch of batch
+	signal   [1]vk.Point
 	closed   bool
 }
 
@@ -69,7 +72,7 @@ func New(dev *vk.Device, host *mem.Heap, slots int, slotBytes int64) (*Uploader,
 	if slots < 1 {
 		return nil, fmt.Errorf("make an uploader with %d staging slots: want at least one", slots)
 	}
-	u := &Uploader{dev: dev, host: host}
+	u := &Uploader{dev: dev, host: host, piece: pieceBytes, most: batchBytes}
 	if err := u.create(slots, slotBytes); err != nil {
 		u.Close()
 		return nil, fmt.Errorf("make an uploader: %w", err)
@@ -187,23 +190,24 @@ func (c *Copy) check(src *vk.Buffer) error {
 	return nil
 }
 
-// batch submits the next pieces, batchBytes at most, as one command buffer.
+// batch submits the next pieces, u.most bytes at most, as one command buffer.
 func (u *Uploader) batch(src *vk.Buffer, rest *cursor, waits []vk.Point) (uint64, error) {
-	var commands []*vk.CommandBuffer
+	s := vk.Submission{Waits: waits, Signals: u.signal[:]}
 	var used *command
 	if !rest.done() {
 		c, err := u.take()
 		if err != nil {
 			return 0, err
 		}
-		if err := record(c.buffer, src, rest); err != nil {
+		if err := u.record(c.buffer, src, rest); err != nil {
 			return 0, err
 		}
-		used, commands = c, []*vk.CommandBuffer{c.buffer}
+		used, u.command[0] = c, c.buffer
+		s.Commands = u.command[:]
 	}
 	u.ticket++
-	u.wait[0] = vk.Point{Timeline: u.timeline, Value: u.ticket}
-	if err := u.dev.Transfer.Submit(vk.Submission{Commands: commands, Waits: waits, Signals: u.wait[:]}); err != nil {
+	u.signal[0] = vk.Point{Timeline: u.timeline, Value: u.ticket}
+	if err := u.dev.Transfer.Submit(s); err != nil {
 		u.ticket--
 		return 0, err
 	}
@@ -213,13 +217,13 @@ func (u *Uploader) batch(src *vk.Buffer, rest *cursor, waits []vk.Point) (uint64
 	return u.ticket, nil
 }
 
-func record(c *vk.CommandBuffer, src *vk.Buffer, rest *cursor) error {
+func (u *Uploader) record(c *vk.CommandBuffer, src *vk.Buffer, rest *cursor) error {
 	if err := c.Begin(); err != nil {
 		return err
 	}
 	c.CopyBarrier() // an earlier copy to the same place comes first
-	for left := int64(batchBytes); left > 0 && !rest.done(); {
-		dst, dstOff, srcOff, n := rest.next(min(left, pieceBytes))
+	for left := u.most; left > 0 && !rest.done(); {
+		dst, dstOff, srcOff, n := rest.next(min(left, u.piece))
 		c.Copy(dst, dstOff, src, srcOff, n)
 		left -= n
 	}

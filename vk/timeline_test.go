@@ -1,0 +1,176 @@
+package vk_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"math"
+	"testing"
+	"time"
+
+	"leat/vk"
+	"leat/vk/vktest"
+)
+
+func TestBuffer(t *testing.T) {
+	r := newRig(t)
+	for _, c := range []vk.MemoryClass{vk.DeviceLocal, vk.Upload, vk.Readback} {
+		t.Run(c.String(), func(t *testing.T) {
+			const n = 100_001
+			b := r.buffer("one", n, c)
+			if b.Address == 0 || b.Bytes != n || b.AllocBytes < n {
+				t.Errorf("address %#x, %d bytes, %d allocated", b.Address, b.Bytes, b.AllocBytes)
+			}
+			if want, err := r.dev.BufferBytes(n, c); err != nil || want != b.AllocBytes {
+				t.Errorf("BufferBytes says %d, %v; it took %d", want, err, b.AllocBytes)
+			}
+			m := b.Mapped()
+			if c == vk.DeviceLocal {
+				if m != nil {
+					t.Error("device-local memory is mapped")
+				}
+				return
+			}
+			if len(m) != n {
+				t.Fatalf("%d bytes are mapped, want %d", len(m), n)
+			}
+			for i := range m {
+				m[i] = byte(i * 7)
+			}
+			back := r.buffer("back", n, vk.Readback)
+			r.run(func(c *vk.CommandBuffer) {
+				c.Copy(back, 0, b, 0, n)
+				c.HostBarrier()
+			})
+			if !bytes.Equal(back.Mapped(), m) {
+				t.Error("the copy differs")
+			}
+		})
+	}
+}
+
+func TestBufferErrors(t *testing.T) {
+	r := newRig(t)
+	for _, c := range []struct {
+		name  string
+		bytes int64
+		class vk.MemoryClass
+		is    error
+	}{
+		{"nothing", 0, vk.Upload, nil},
+		{"less than nothing", -1, vk.Upload, nil},
+		{"no such class", 64, 7, nil},
+		{"more than there is", 1 << 45, vk.DeviceLocal, vk.ErrOutOfDeviceMemory},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := r.dev.NewBuffer("hopeless", c.bytes, c.class)
+			if err == nil || c.is != nil && !errors.Is(err, c.is) {
+				t.Errorf("error %v, want %v", err, c.is)
+			}
+		})
+	}
+}
+
+func TestTimeline(t *testing.T) {
+	r := newRig(t)
+	ctx := context.Background()
+	value := func() uint64 {
+		v, err := r.timeline.Value()
+		r.ok(err)
+		return v
+	}
+	if v := value(); v != 0 {
+		t.Fatalf("it starts at %d", v)
+	}
+	r.ok(r.timeline.Signal(3))
+	r.ok(r.timeline.Wait(ctx, 2))
+	if v := value(); v != 3 {
+		t.Errorf("it stands at %d, want 3", v)
+	}
+	// A submission without commands, waiting for the host.
+	r.ok(r.dev.Compute.Submit(vk.Submission{
+		Waits:   []vk.Point{{Timeline: r.timeline, Value: 4}},
+		Signals: []vk.Point{{Timeline: r.timeline, Value: 5}},
+	}))
+	if v := value(); v != 3 {
+		t.Errorf("it stands at %d before the host's signal, want 3", v)
+	}
+	r.ok(r.timeline.Signal(4))
+	r.ok(r.timeline.Wait(ctx, 5))
+}
+
+func TestTimelineContext(t *testing.T) {
+	r := newRig(t)
+	start := time.Now()
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Millisecond)
+	defer cancel()
+	if err := r.timeline.Wait(ctx, 1); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("wait ended with %v, want DeadlineExceeded", err)
+	}
+	if d := time.Since(start); d > 5*time.Second {
+		t.Errorf("the wait took %v", d)
+	}
+	r.ok(r.timeline.Signal(1))
+	r.ok(r.timeline.Wait(ctx, 1)) // it is there, whatever ctx says
+	if err := r.timeline.Wait(ctx, math.MaxUint64); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("wait ended with %v, want DeadlineExceeded", err)
+	}
+}
+
+// Both queues write one buffer in turn, waiting for each other in both
+// directions; the buffer has no owner to be handed over.
+func TestBothQueues(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		options []vktest.Option
+	}{{"as it is", nil}, {"one queue", []vktest.Option{vktest.OneQueue()}}} {
+		t.Run(c.name, func(t *testing.T) { bothQueues(newRig(t, c.options...)) })
+	}
+}
+
+func bothQueues(r *rig) {
+	const n, rounds = 1 << 14, 8
+	t := r.t
+	pool, err := r.dev.Transfer.NewCommandPool()
+	r.ok(err)
+	t.Cleanup(pool.Close)
+	uploads, err := r.dev.NewTimeline("uploads")
+	r.ok(err)
+	t.Cleanup(uploads.Close)
+	src, ring := r.buffer("staging", n*rounds, vk.Upload), r.buffer("ring", n, vk.DeviceLocal)
+	back := r.buffer("back", n*rounds, vk.Readback)
+	for i := range src.Mapped() {
+		src.Mapped()[i] = byte(i>>14*31 + i)
+	}
+	computePool, err := r.dev.Compute.NewCommandPool()
+	r.ok(err)
+	t.Cleanup(computePool.Close)
+	// r.timeline counts the reads of ring; round k overwrites it after read k-1.
+	for k := range int64(rounds) {
+		up, err := pool.New()
+		r.ok(err)
+		r.ok(up.Begin())
+		up.Copy(ring, 0, src, k*n, n)
+		r.ok(up.End())
+		r.ok(r.dev.Transfer.Submit(vk.Submission{
+			Commands: []*vk.CommandBuffer{up},
+			Waits:    []vk.Point{{Timeline: r.timeline, Value: uint64(k)}},
+			Signals:  []vk.Point{{Timeline: uploads, Value: uint64(k + 1)}},
+		}))
+		use, err := computePool.New()
+		r.ok(err)
+		r.ok(use.Begin())
+		use.Copy(back, k*n, ring, 0, n)
+		use.HostBarrier()
+		r.ok(use.End())
+		r.ok(r.dev.Compute.Submit(vk.Submission{
+			Commands: []*vk.CommandBuffer{use},
+			Waits:    []vk.Point{{Timeline: uploads, Value: uint64(k + 1)}},
+			Signals:  []vk.Point{{Timeline: r.timeline, Value: uint64(k + 1)}},
+		}))
+	}
+	r.ok(r.timeline.Wait(context.Background(), rounds))
+	if !bytes.Equal(back.Mapped(), src.Mapped()) {
+		t.Error("what came through the ring differs")
+	}
+}
