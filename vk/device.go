@@ -57,6 +57,9 @@ func (i *Instance) NewDevice(p *PhysicalDevice, o DeviceOptions) (*Device, error
 		transfer = compute
 	}
 	features.Synchronization2 = false // not used yet, so not turned on
+	if i.layer != 0 && i.layer < coopMatrixSince {
+		features.CooperativeMatrix = false // the layer would call it an error
+	}
 	d := &Device{Physical: p, Features: features, instance: i, objects: map[object]bool{}}
 	d.waits.New = func() any { return new(waitBlock) }
 	d.families = slices.Compact([]uint32{uint32(compute), uint32(transfer)})

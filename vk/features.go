@@ -21,6 +21,10 @@ const (
 	extPortabilitySub = "VK_KHR_portability_subset"
 )
 
+// coopMatrixSince is the first specification with extCoopMatrix, the one
+// extension here that validation layers in the field are too old for.
+var coopMatrixSince = MakeVersion(1, 3, 255)
+
 // featureChain is the chain of feature structs, used both to ask what a device
 // has and to turn on what we want: Vulkan reads and writes the same structs.
 type featureChain struct {

@@ -33,6 +33,7 @@ type Instance struct {
 	debug     bool // debug-utils is on
 	callback  *raw.MessageCallback
 	messenger raw.DebugUtilsMessengerEXT
+	layer     Version // of the specification the validation layer knows; 0: no layer
 	messages  atomic.Int64
 	devices   []*PhysicalDevice
 
@@ -189,15 +190,16 @@ func (i *Instance) findValidation(exts []string) error {
 	if err != nil {
 		return fmt.Errorf("open Vulkan: %w", err)
 	}
-	found := slices.ContainsFunc(props, func(p raw.LayerProperties) bool {
+	n := slices.IndexFunc(props, func(p raw.LayerProperties) bool {
 		return raw.GoString(&p.LayerName[0]) == validationLayer
 	})
-	if !found {
+	if n < 0 {
 		return &hintError{
 			err:  fmt.Errorf("open Vulkan with validation: the loader knows no layer %s: %w", validationLayer, ErrLayerNotPresent),
 			hint: "install it (Debian, Ubuntu: apt-get install vulkan-validationlayers; elsewhere the Vulkan SDK) or run without validation",
 		}
 	}
+	i.layer = Version(props[n].SpecVersion)
 	if !slices.Contains(exts, extDebugUtils) {
 		return fmt.Errorf("open Vulkan with validation: the loader lacks %s: %w", extDebugUtils, ErrExtensionNotThere)
 	}

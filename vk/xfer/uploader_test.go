@@ -305,3 +305,42 @@ func TestCursor(t *testing.T) {
 		t.Errorf("pieces %v, want %v", got, want)
 	}
 }
+
+// Pieces of pinned memory to the device, each with its own ticket.
+func BenchmarkSubmitFrom(b *testing.B) {
+	for _, mib := range []int64{1, 4, 16, 64} {
+		b.Run(fmt.Sprintf("%dMiB", mib), func(b *testing.B) {
+			const ring = 256 << 20
+			dev, n := vktest.Open(b), mib<<20
+			host := mem.NewHeap(dev, "host memory", 0)
+			defer host.Close()
+			u, err := New(dev, host, 1, 64)
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer u.Close()
+			src, err := host.Alloc("host tier", n, vk.Upload)
+			if err != nil {
+				b.Fatal(err)
+			}
+			dst, err := host.Alloc("ring", ring, vk.DeviceLocal)
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.SetBytes(n)
+			b.ReportAllocs()
+			copies := []Copy{{Bytes: n}}
+			b.ResetTimer()
+			for i := range int64(b.N) {
+				copies[0].Dst = mem.Whole(dst).Slice(i*n%ring, n)
+				if _, err := u.SubmitFrom(src, copies); err != nil {
+					b.Fatal(err)
+				}
+			}
+			if err := u.Timeline().Wait(context.Background(), u.Ticket()); err != nil {
+				b.Fatal(err)
+			}
+			b.StopTimer()
+		})
+	}
+}
