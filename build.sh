@@ -257,8 +257,9 @@ fuzz() {
 
 release() {
   need_go
-  local flags version target name
+  local flags version target name when
   flags=$(version_flags)
+  when=$(git log -1 --format=%ct)
   version=${flags#*main.version=} version=${version%% *}
   rm -rf dist
   for target in "${RELEASE_TARGETS[@]}"; do
@@ -268,8 +269,8 @@ release() {
     run env CGO_ENABLED=0 GOOS="${target%/*}" GOARCH="${target#*/}" GOFLAGS=-buildvcs=false \
       go build -trimpath -ldflags "$flags" -o "dist/$name/" ./cmd/leat
     # The same commit makes the same bytes.
-    run tar -C dist --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$(git log -1 --format=%ct)" \
-      --use-compress-program='gzip -n' -cf "dist/$name.tar.gz" "$name"
+    run tar -C dist --sort=name --owner=0 --group=0 --numeric-owner --mode='u=rwX,go=rX' \
+      --mtime="@$when" --use-compress-program='gzip -n' -cf "dist/$name.tar.gz" "$name"
     rm -r "dist/$name"
   done
   cd dist

@@ -12,6 +12,7 @@ import (
 )
 
 const (
+	barAfter  = 500 * time.Millisecond // what is done by then needs no bar
 	barEvery  = 100 * time.Millisecond
 	lineEvery = 5 * time.Second  // where stderr is no terminal: a log wants few lines
 	rateOver  = 10 * time.Second // the rate looks back this far
@@ -32,6 +33,7 @@ type progress struct {
 	shown   time.Time
 	done    int64
 	samples []progressSample // oldest first, over the last rateOver
+	drawn   bool // the bar stands on the terminal
 	closed  bool
 }
 
@@ -79,6 +81,9 @@ func (p *progress) Set(done int64) {
 	every := lineEvery
 	if p.bar != nil {
 		every = barEvery
+		if !p.drawn {
+			every = barAfter
+		}
 	}
 	if now.Sub(p.shown) >= every {
 		p.show(now)
@@ -93,7 +98,7 @@ func (p *progress) Close() {
 		return
 	}
 	p.closed = true
-	if p.bar != nil {
+	if p.drawn {
 		p.show(p.now())
 		fmt.Fprintln(p.w)
 	}
@@ -106,6 +111,7 @@ func (p *progress) show(now time.Time) {
 		fmt.Fprintf(p.w, "leat: %s\n", p.line(now))
 		return
 	}
+	p.drawn = true
 	p.bar.Describe(p.line(now)) // first: at the end Set64 draws for the last time
 	_ = p.bar.Set64(min(p.done, max(p.total, 1)))
 }

@@ -47,16 +47,20 @@ func TestProgressOf(t *testing.T) {
 }
 
 func TestProgressQuietWhenShort(t *testing.T) {
-	var out bytes.Buffer
-	c := &clock{t: time.Unix(1000, 0)}
-	p := newProgress(&out, "verify", 100, false, c.now)
-	for i := range int64(101) {
-		c.add(time.Millisecond)
-		p.Set(i)
-	}
-	p.Close()
-	if out.Len() != 0 {
-		t.Errorf("printed %q", out.String())
+	for name, terminal := range map[string]bool{"terminal": true, "log": false} {
+		t.Run(name, func(t *testing.T) {
+			var out bytes.Buffer
+			c := &clock{t: time.Unix(1000, 0)}
+			p := newProgress(&out, "verify", 100, terminal, c.now)
+			for i := range int64(101) {
+				c.add(time.Millisecond)
+				p.Set(i)
+			}
+			p.Close()
+			if out.Len() != 0 {
+				t.Errorf("printed %q", out.String())
+			}
+		})
 	}
 }
 
@@ -98,7 +102,9 @@ func TestProgressRateLooksBack(t *testing.T) {
 
 func TestProgressNothingToDo(t *testing.T) {
 	var out bytes.Buffer
-	p := newProgress(&out, "empty", 0, true, time.Now)
+	c := &clock{t: time.Unix(1000, 0)}
+	p := newProgress(&out, "empty", 0, true, c.now)
+	c.add(time.Second)
 	p.Set(0)
 	p.Close()
 	if !strings.Contains(out.String(), "empty 0 B of 0 B") {
