@@ -262,7 +262,9 @@ func TestAllocations(t *testing.T) {
 			c.Dispatch(32, 1, 1)
 			c.Barrier()
 			c.Copy(b, 0, a, 0, 4096)
+			c.Barrier()
 			c.Fill(a, 0, 64, 1)
+			c.Barrier()
 		}
 		c.HostBarrier()
 		r.ok(c.End())
