@@ -67,7 +67,7 @@ func (j *job) output(name string, s span, x ref.Mat) {
 }
 
 // sums is output for sums whose terms cancel: their error is measured against the mean square that they should have,
-// else a lone sum that happens to be near 0 would be held to a precision that no fp32 sum has.
+// else a lone sum that happens to be near 0 would be held to a precision that fp32 does not have.
 func (j *job) sums(name string, s span, x ref.Mat, power float64) {
 	j.wants = append(j.wants, want{name: name, at: s, mat: x, power: power})
 }
