@@ -33,7 +33,7 @@ type progress struct {
 	shown   time.Time
 	done    int64
 	samples []progressSample // oldest first, over the last rateOver
-	drawn   bool // the bar stands on the terminal
+	drawn   bool             // the bar stands on the terminal
 	closed  bool
 }
 
