@@ -18,12 +18,11 @@ const (
 	rateOver  = 10 * time.Second // the rate looks back this far
 )
 
-// progress shows how far work on a known number of bytes, or of something else, has
-// come: a bar on a terminal, else a line every few seconds, so that short work says
-// nothing. Several goroutines may use it.
+// progress shows how far work on a known number of bytes has come: a bar on a
+// terminal, else a line every few seconds, so that short work says nothing.
+// Several goroutines may use it.
 type progress struct {
 	what  string
-	unit  string // "": bytes
 	total int64
 	w     io.Writer
 	now   func() time.Time
@@ -44,13 +43,6 @@ type progressSample struct {
 
 func (a *app) progress(what string, total int64) *progress {
 	return newProgress(a.err, what, total, isTerminal(a.err), time.Now)
-}
-
-// progressOf counts in unit, as "tokens", instead of bytes.
-func (a *app) progressOf(what, unit string, total int64) *progress {
-	p := a.progress(what, total)
-	p.unit = unit
-	return p
 }
 
 func newProgress(w io.Writer, what string, total int64, terminal bool, now func() time.Time) *progress {
@@ -118,15 +110,12 @@ func (p *progress) show(now time.Time) {
 
 // line is the text beside the bar, or the whole line without one.
 func (p *progress) line(now time.Time) string {
+	text := fmt.Sprintf("%s %s of %s", p.what, formatSize(p.done), formatSize(p.total))
 	rate := p.rate(now)
-	text, speed := fmt.Sprintf("%s %s of %s", p.what, formatSize(p.done), formatSize(p.total)), formatRate(rate)
-	if p.unit != "" {
-		text, speed = fmt.Sprintf("%s %d of %d %s", p.what, p.done, p.total, p.unit), fmt.Sprintf("%.1f/s", rate)
-	}
 	if rate <= 0 {
 		return text
 	}
-	text += ", " + speed
+	text += ", " + formatRate(rate)
 	if left := p.total - p.done; left > 0 {
 		eta := time.Duration(float64(left) / rate * float64(time.Second))
 		text += ", " + eta.Round(time.Second).String() + " left"

@@ -30,22 +30,6 @@ func TestProgressLines(t *testing.T) {
 	}
 }
 
-func TestProgressOf(t *testing.T) {
-	var out bytes.Buffer
-	c := &clock{t: time.Unix(1000, 0)}
-	p := newProgress(&out, "measuring", 512, false, c.now)
-	p.unit = "tokens"
-	for range 6 {
-		p.Set(p.done + 20)
-		c.add(time.Second)
-	}
-	p.Close()
-	want := "leat: measuring 120 of 512 tokens, 20.0/s, 20s left\n"
-	if out.String() != want {
-		t.Errorf("printed %q, want %q", out.String(), want)
-	}
-}
-
 func TestProgressQuietWhenShort(t *testing.T) {
 	for name, terminal := range map[string]bool{"terminal": true, "log": false} {
 		t.Run(name, func(t *testing.T) {
