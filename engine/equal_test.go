@@ -19,17 +19,19 @@ import (
 func TestBitEqual(t *testing.T) {
 	for _, g := range goldens(t) {
 		switch g.name {
-		case "leat-demo-q4_k_m", "llama-tiny-q4_0", "llama3-tiny-q4_k_m", "qwen2-tiny-q8_0", "qwen3-tiny-q6_k", "llama-tiny-bf16":
-		default:
-			continue
+		case "leat-demo-q4_k_m", "llama3-tiny-q4_k_m", "qwen2-tiny-q8_0", "llama-tiny-bf16":
+			t.Run(g.name, func(t *testing.T) { testBitEqual(t, g) })
 		}
-		t.Run(g.name, func(t *testing.T) { testBitEqual(t, g) })
 	}
 }
 
+// equalRows is how many positions are compared: past a page of the KV cache and past
+// several chunks.
+const equalRows = 44
+
 func testBitEqual(t *testing.T, g golden) {
 	ref := readReference(t, g.base)
-	ids := slices.Concat(ref.Tokens, ref.Greedy)[:ref.Rows]
+	ids := slices.Concat(ref.Tokens, ref.Greedy)[:equalRows]
 	pack := filepath.Join(t.TempDir(), "pack")
 	if _, err := decompose.Run(context.Background(), g.model, pack, decompose.Options{}); err != nil {
 		t.Fatal(err)
@@ -57,7 +59,7 @@ func testBitEqual(t *testing.T, g golden) {
 		o.HostBytes = 1 << 30
 		variants = append(variants, variant{fmt.Sprintf("budget %d of 5, host", i+1), g.model, o})
 	}
-	for _, chunk := range []int{1, 3, 8, 9, 80, 128} {
+	for _, chunk := range []int{1, 3, 8, 9, 128} {
 		o := base
 		o.Chunk = chunk
 		variants = append(variants, variant{fmt.Sprintf("chunk %d", chunk), g.model, o})

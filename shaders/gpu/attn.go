@@ -24,7 +24,10 @@ func (r *Recorder) Rope(a shaders.RopeArgs) error {
 		c.that(false, "Neox", a.Neox, "0 or 1")
 	}
 	n := float64(a.Rows) * float64(a.Heads) * float64(a.RopeDim)
-	return record(r, &c, shaders.Rope, &a, a.Workgroups(), cost{8 * n, 3 * n})
+	var t touch
+	t.read(f32s(a.CosSin, a.Rows, a.RopeDim, a.RopeDim))
+	t.write(f32s(a.X, a.Rows, a.Heads*a.HeadDim, a.XStride))
+	return record(r, &c, shaders.Rope, &a, a.Workgroups(), &t, cost{8 * n, 3 * n})
 }
 
 // KVAppend stores rows of K and V into the pages of a cache of type t, F16 or F32.
@@ -41,7 +44,12 @@ func (r *Recorder) KVAppend(t gguf.Type, a shaders.KVAppendArgs) error {
 	c.paged(a.Pages, a.Pos, a.Seq, a.MaxPages, a.PagePositions, a.LayerOff)
 	n := float64(a.Rows) * float64(a.HeadsKV) * float64(a.KeyLen+a.ValLen)
 	co := cost{bytes: n * float64(4+t.BlockBytes())}
-	return record(r, &c, func() (*shaders.Kernel, error) { return shaders.KVAppend(t) }, &a, a.Workgroups(), co)
+	var touched touch
+	touched.read(f32s(a.K, a.Rows, a.HeadsKV*a.KeyLen, a.KStride))
+	touched.read(f32s(a.V, a.Rows, a.HeadsKV*a.ValLen, a.VStride))
+	touched.pageTable(a.Pages, a.Pos, a.Seq, a.Rows, a.MaxPages)
+	touched.write(cacheSpan(a.LayerOff))
+	return record(r, &c, func() (*shaders.Kernel, error) { return shaders.KVAppend(t) }, &a, a.Workgroups(), &touched, co)
 }
 
 // FlashAttn lets each row of Q attend to its sequence's positions up to its own, in a cache of type t.
@@ -62,7 +70,19 @@ func (r *Recorder) FlashAttn(t gguf.Type, a shaders.FlashAttnArgs) error {
 	}
 	n := float64(a.Rows) * float64(a.Heads) * positions * float64(a.KeyLen+a.ValLen)
 	co := cost{bytes: n * float64(t.BlockBytes()), flops: 2 * n}
-	return record(r, &c, func() (*shaders.Kernel, error) { return shaders.FlashAttn(t) }, &a, a.Workgroups(), co)
+	var touched touch
+	touched.read(f32s(a.Q, a.Rows, a.Heads*a.KeyLen, a.QStride))
+	touched.pageTable(a.Pages, a.Pos, a.Seq, a.Rows, a.MaxPages)
+	touched.read(cacheSpan(a.LayerOff))
+	touched.write(f32s(a.Dst, a.Rows, a.Heads*a.ValLen, a.DstStride))
+	return record(r, &c, func() (*shaders.Kernel, error) { return shaders.FlashAttn(t) }, &a, a.Workgroups(), &touched, co)
+}
+
+// pageTable adds what says where a row's positions are; of Pages at least one sequence's.
+func (t *touch) pageTable(pages, pos, seq uint64, rows, maxPages uint32) {
+	t.read(span{pages, pages + 8*uint64(maxPages)})
+	t.read(f32s(pos, 1, rows, 0))
+	t.read(f32s(seq, 1, rows, 0))
 }
 
 // paged checks what the ops on a paged cache share.

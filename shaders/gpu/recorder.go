@@ -9,7 +9,8 @@ import (
 )
 
 // Recorder records ops into one command buffer; one goroutine owns it. An op without work (a zero count) records
-// nothing. It sets no barriers of its own: call [Recorder.Barrier] where an op reads what another wrote.
+// nothing. Ops run in order as far as one can tell: it puts a barrier where an op touches what another wrote, and
+// nowhere else. What other command buffers did needs a [Recorder.Barrier] at the beginning.
 type Recorder struct {
 	// Positions is the most positions a row of FlashAttn attends to, for the cost estimate; 0: all its pages hold.
 	Positions uint32
@@ -17,6 +18,8 @@ type Recorder struct {
 	k            *Kernels
 	cb           *vk.CommandBuffer
 	bytes, flops float64
+	hazards      hazards
+	barriers     int
 }
 
 // Recorder returns a recorder into cb, which has begun.
@@ -25,7 +28,20 @@ func (k *Kernels) Recorder(cb *vk.CommandBuffer) *Recorder {
 }
 
 // Barrier makes what came before visible to what follows.
-func (r *Recorder) Barrier() { r.cb.Barrier() }
+func (r *Recorder) Barrier() {
+	r.cb.Barrier()
+	r.hazards.clear()
+	r.barriers++
+}
+
+// Copy copies bytes between buffers, in order with the ops.
+func (r *Recorder) Copy(dst *vk.Buffer, dstOff int64, src *vk.Buffer, srcOff, bytes int64) {
+	var t touch
+	t.read(span{src.Address + uint64(srcOff), src.Address + uint64(srcOff+bytes)})
+	t.write(span{dst.Address + uint64(dstOff), dst.Address + uint64(dstOff+bytes)})
+	r.order(&t)
+	r.cb.Copy(dst, dstOff, src, srcOff, bytes)
+}
 
 // Cost estimates the bytes of memory traffic and the floating-point operations recorded since [Recorder.ResetCost],
 // so that work can be split into submits of bounded time.
@@ -38,7 +54,7 @@ func (r *Recorder) ResetCost() { r.bytes, r.flops = 0, 0 }
 type cost struct{ bytes, flops float64 }
 
 // record checks, builds at need and dispatches an op whose table row find returns.
-func record[T any](r *Recorder, c *check, find func() (*shaders.Kernel, error), args *T, groups uint64, co cost) error {
+func record[T any](r *Recorder, c *check, find func() (*shaders.Kernel, error), args *T, groups uint64, t *touch, co cost) error {
 	if c.err != nil {
 		return c.err
 	}
@@ -46,14 +62,14 @@ func record[T any](r *Recorder, c *check, find func() (*shaders.Kernel, error), 
 	if err != nil {
 		return err
 	}
-	return dispatch(r, c, b, args, groups, co)
+	return dispatch(r, c, b, args, groups, t, co)
 }
 
 // maxGroups bounds a grid's sides where the device has no narrower limit, so that every device folds alike.
 const maxGroups = 65535
 
 // dispatch records one run of groups workgroups with args as push constants.
-func dispatch[T any](r *Recorder, c *check, b *built, args *T, groups uint64, co cost) error {
+func dispatch[T any](r *Recorder, c *check, b *built, args *T, groups uint64, t *touch, co cost) error {
 	limit := &r.k.dev.Physical.Limits.MaxWorkgroups
 	x, y, ok := fold(groups, min(limit[0], maxGroups), min(limit[1], maxGroups))
 	// Kernels number lanes in 32 bits.
@@ -61,6 +77,7 @@ func dispatch[T any](r *Recorder, c *check, b *built, args *T, groups uint64, co
 		return &ArgError{c.String(), "the number of workgroups", groups,
 			fmt.Sprintf("at most %d x %d and 2^32 lanes", min(limit[0], maxGroups), min(limit[1], maxGroups))}
 	}
+	r.order(t)
 	r.cb.Bind(b.pipeline)
 	vk.Push(r.cb, b.pipeline, args)
 	r.cb.Dispatch(x, y, 1)
@@ -80,7 +97,11 @@ func (r *Recorder) GetRows(t gguf.Type, a shaders.GetRowsArgs) error {
 	c.address("Dst", a.Dst)
 	c.blocks("Cols", a.Cols)
 	co := cost{bytes: float64(a.Rows) * (rowBytes(t, a.Cols) + 4*float64(a.Cols))}
-	return record(r, &c, func() (*shaders.Kernel, error) { return shaders.GetRows(t) }, &a, a.Workgroups(), co)
+	var touched touch
+	touched.read(f32s(a.IDs, 1, a.Rows, 0))
+	touched.read(span{a.Table, 1 << 63}) // the device alone knows which rows
+	touched.write(f32s(a.Dst, a.Rows, a.Cols, a.Cols))
+	return record(r, &c, func() (*shaders.Kernel, error) { return shaders.GetRows(t) }, &a, a.Workgroups(), &touched, co)
 }
 
 // MulMat multiplies by weights of type t: Dst (N, M) = X (N, K) · Wᵀ. Up to 8 rows of X take mul_mat_vec, which reads
@@ -113,7 +134,11 @@ func (r *Recorder) MulMat(t gguf.Type, a shaders.MulMatArgs) error {
 	m, n, k := float64(a.M), float64(a.N), float64(a.K)
 	passes := float64((a.N + cols - 1) / cols)
 	co := cost{bytes: passes*m*rowBytes(t, a.K) + 4*n*(k+m), flops: 2 * m * n * k}
-	return dispatch(r, &c, b, &a, a.Workgroups(rows, cols), co)
+	var touched touch
+	touched.read(span{a.W, a.W + uint64(m*rowBytes(t, a.K))})
+	touched.read(f32s(a.X, a.N, a.K, a.XStride))
+	touched.write(f32s(a.Dst, a.N, a.M, a.DstStride))
+	return dispatch(r, &c, b, &a, a.Workgroups(rows, cols), &touched, co)
 }
 
 // vecCols is the NUM_COLS of mul_mat_vec for n rows of X, 0 where mul_mat does better.

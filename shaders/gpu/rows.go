@@ -21,7 +21,11 @@ func (r *Recorder) RMSNorm(a shaders.RMSNormArgs) error {
 		c.that(false, "Eps", a.Eps, "0 or more")
 	}
 	n := float64(a.Rows) * float64(a.Cols)
-	return record(r, &c, shaders.RMSNorm, &a, a.Workgroups(), cost{8 * n, 4 * n})
+	var t touch
+	t.read(f32s(a.X, a.Rows, a.Cols, a.XStride))
+	t.read(f32s(a.W, 1, a.Cols, 0))
+	t.write(f32s(a.Dst, a.Rows, a.Cols, a.DstStride))
+	return record(r, &c, shaders.RMSNorm, &a, a.Workgroups(), &t, cost{8 * n, 4 * n})
 }
 
 // SoftMax turns rows of Scale · X (Rows, Cols) into probabilities in Dst, which may be X.
@@ -33,7 +37,10 @@ func (r *Recorder) SoftMax(a shaders.SoftMaxArgs) error {
 	c.address("X", a.X)
 	c.address("Dst", a.Dst)
 	n := float64(a.Rows) * float64(a.Cols)
-	return record(r, &c, shaders.SoftMax, &a, a.Workgroups(), cost{16 * n, 8 * n})
+	var t touch
+	t.read(f32s(a.X, a.Rows, a.Cols, a.Cols))
+	t.write(f32s(a.Dst, a.Rows, a.Cols, a.Cols))
+	return record(r, &c, shaders.SoftMax, &a, a.Workgroups(), &t, cost{16 * n, 8 * n})
 }
 
 // SwiGLU is Dst = silu(Gate) * Up.
@@ -51,7 +58,11 @@ func (r *Recorder) glu(op string, find func() (*shaders.Kernel, error), a shader
 	c.address("Up", a.Up)
 	c.address("Dst", a.Dst)
 	n := float64(a.Count)
-	return record(r, &c, find, &a, a.Workgroups(), cost{12 * n, 8 * n})
+	var t touch
+	t.read(f32s(a.Gate, 1, a.Count, 0))
+	t.read(f32s(a.Up, 1, a.Count, 0))
+	t.write(f32s(a.Dst, 1, a.Count, 0))
+	return record(r, &c, find, &a, a.Workgroups(), &t, cost{12 * n, 8 * n})
 }
 
 // Add is Dst[i] = A[i] + B[i % BCols]: a residual or, with BCols below Count, a bias. Dst may be A.
@@ -67,7 +78,11 @@ func (r *Recorder) Add(a shaders.AddArgs) error {
 		c.that(false, "BCols", a.BCols, fmt.Sprintf("1 to Count, %d", a.Count))
 	}
 	n := float64(a.Count)
-	return record(r, &c, shaders.Add, &a, a.Workgroups(), cost{12 * n, n})
+	var t touch
+	t.read(f32s(a.A, 1, a.Count, 0))
+	t.read(f32s(a.B, 1, a.BCols, 0))
+	t.write(f32s(a.Dst, 1, a.Count, 0))
+	return record(r, &c, shaders.Add, &a, a.Workgroups(), &t, cost{12 * n, n})
 }
 
 // Argmax writes the column of each row's largest value to Dst (Rows) uint32.
@@ -79,5 +94,8 @@ func (r *Recorder) Argmax(a shaders.ArgmaxArgs) error {
 	c.address("X", a.X)
 	c.address("Dst", a.Dst)
 	c.positive("Cols", a.Cols)
-	return record(r, &c, shaders.Argmax, &a, a.Workgroups(), cost{bytes: 4 * float64(a.Rows) * float64(a.Cols)})
+	var t touch
+	t.read(f32s(a.X, a.Rows, a.Cols, a.Cols))
+	t.write(f32s(a.Dst, 1, a.Rows, 0))
+	return record(r, &c, shaders.Argmax, &a, a.Workgroups(), &t, cost{bytes: 4 * float64(a.Rows) * float64(a.Cols)})
 }

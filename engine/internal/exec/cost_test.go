@@ -1,10 +1,6 @@
 package exec
 
-import (
-	"testing"
-
-	"leat/engine/arch"
-)
+import "testing"
 
 // The estimator must come to allow about the target time, on devices a thousand times
 // apart, and never split below what the kernels can address.
@@ -36,19 +32,3 @@ func TestEstimatorFullSubmission(t *testing.T) {
 		t.Errorf("a full submission takes %d more rows", n)
 	}
 }
-
-// Every pair of ops that share an activation must be kept apart by a barrier.
-func TestHazards(t *testing.T) {
-	read, written := touches(opAttention)
-	if read&bit(cache) == 0 || written&bit(opAttention.Dst) == 0 {
-		t.Error("attention does not wait for the cache")
-	}
-	if _, w := touches(opAppend); w&bit(cache) == 0 {
-		t.Error("the append to the cache is not seen as a write")
-	}
-}
-
-var (
-	opAttention = arch.Op{Kind: arch.Attention, Dst: arch.Att}
-	opAppend    = arch.Op{Kind: arch.KVAppend}
-)

@@ -21,17 +21,19 @@ type run struct {
 	greedy   bool
 	maxPages int
 
-	cb     *vk.CommandBuffer
-	rec    *gpu.Recorder
-	waits  []vk.Point
-	used   int // command buffers submitted or open in this step
-	units  int // units recorded since the last submission
-	timed  []expected
-	hazard hazards
+	cb    *vk.CommandBuffer
+	rec   *gpu.Recorder
+	waits []vk.Point
+	used  int // command buffers submitted or open in this step
+	units int // units recorded since the last submission
+	timed []expected
 }
 
 // forward records and submits the whole step, top to bottom.
 func (r *run) forward() error {
+	if r.e.value == 0 {
+		r.waits = append(r.waits, vk.Point{Timeline: r.e.Weights.Timeline(), Value: r.e.Weights.Loaded()})
+	}
 	if err := r.begin(); err != nil {
 		return err
 	}
@@ -57,10 +59,9 @@ func (r *run) embed() error {
 	}
 	for _, g := range regions {
 		if g.Bytes > 0 {
-			r.cb.Copy(r.e.scratch, g.Off, r.e.in, g.Off, g.Bytes)
+			r.rec.Copy(r.e.scratch, g.Off, r.e.in, g.Off, g.Bytes)
 		}
 	}
-	r.rec.Barrier()
 	s := &r.e.Plan.Scratch
 	return r.rec.GetRows(r.e.embd.Type, shaders.GetRowsArgs{
 		Table: r.addr(s.Embd), IDs: r.addr(s.IDs), Dst: r.value(arch.X),
@@ -118,7 +119,6 @@ const unitsPerSubmit = 8
 
 // op records one operation of a layer whose unit's bytes are at base.
 func (r *run) op(o arch.Op, u *plan.Unit, base uint64) error {
-	r.order(o)
 	n, h, s := uint32(len(r.rows)), r.e.Hyper, &r.e.Plan.Scratch
 	weight := base
 	var t *pack.Tensor
@@ -180,6 +180,7 @@ func (r *run) attention(layer int) error {
 	}
 	perRow := 2 * float64(longest) * float64(h.HeadCount) * float64(h.KeyLength+h.ValueLength)
 	q, dst := r.width(arch.Q), r.width(arch.Att)
+	r.rec.Positions = uint32(longest)
 	return r.byRows(uint32(len(r.rows)), 0, perRow, func(from, n uint32) error {
 		return r.rec.FlashAttn(r.e.KVType, shaders.FlashAttnArgs{
 			Q: r.value(arch.Q) + uint64(from)*uint64(q)*4, Dst: r.value(arch.Att) + uint64(from)*uint64(dst)*4,
@@ -201,14 +202,11 @@ func (r *run) headInput(u *plan.Unit, base uint64) error {
 		return fmt.Errorf("tensor %q is not in %s", arch.OutputNorm, u.Name)
 	}
 	s, d, n := &r.e.Plan.Scratch, uint32(r.e.Hyper.EmbeddingLength), uint32(len(r.asked))
-	r.barrier()
 	err := r.rec.GetRows(gguf.F32, shaders.GetRowsArgs{Table: r.value(arch.X), IDs: r.addr(s.LogitIDs), Dst: r.addr(s.Head), Rows: n, Cols: d})
 	if err != nil {
 		return err
 	}
-	r.barrier()
 	err = r.rec.RMSNorm(shaders.RMSNormArgs{X: r.addr(s.Head), W: base + uint64(t.UnitOff), Dst: r.addr(s.Head), Rows: n, Cols: d, XStride: d, DstStride: d, Eps: r.e.Hyper.RMSEpsilon})
-	r.barrier()
 	return err
 }
 
@@ -231,15 +229,13 @@ func (r *run) output() error {
 		return nil
 	}
 	s, n, v := &r.e.Plan.Scratch, len(r.asked), r.e.Hyper.VocabSize
-	r.barrier()
 	if r.greedy {
 		if err := r.rec.Argmax(shaders.ArgmaxArgs{X: r.addr(s.Logits), Dst: r.addr(s.Argmax), Rows: uint32(n), Cols: uint32(v)}); err != nil {
 			return err
 		}
-		r.barrier()
-		r.cb.Copy(r.e.out, s.Logits.Bytes, r.e.scratch, s.Argmax.Off, int64(4*n))
+		r.rec.Copy(r.e.out, s.Logits.Bytes, r.e.scratch, s.Argmax.Off, int64(4*n))
 	} else {
-		r.cb.Copy(r.e.out, 0, r.e.scratch, s.Logits.Off, int64(4*n*v))
+		r.rec.Copy(r.e.out, 0, r.e.scratch, s.Logits.Off, int64(4*n*v))
 	}
 	r.cb.HostBarrier()
 	return nil

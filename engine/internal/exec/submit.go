@@ -1,9 +1,6 @@
 package exec
 
-import (
-	"leat/engine/arch"
-	"leat/vk"
-)
+import "leat/vk"
 
 // begin opens the step's next command buffer.
 func (r *run) begin() error {
@@ -24,7 +21,7 @@ func (r *run) begin() error {
 	}
 	r.rec = e.Kernels.Recorder(r.cb)
 	r.stamp(0)
-	r.barrier() // after all that was submitted before, streamed bytes included
+	r.rec.Barrier() // after all that was submitted before, streamed bytes included
 	r.units = 0
 	return nil
 }
@@ -88,43 +85,4 @@ func (r *run) byRows(n uint32, bytesPerRow, flopsPerRow float64, do func(from, n
 		from += part
 	}
 	return nil
-}
-
-// hazards remembers which activations were touched since the last barrier, so that
-// barriers stand only where data flows.
-type hazards struct{ read, written uint64 }
-
-const cache = arch.NumValues // stands for the KV cache among the values
-
-func bit(v arch.Value) uint64 { return 1 << uint(v) }
-
-// touches lists what an op reads and writes.
-func touches(o arch.Op) (read, written uint64) {
-	switch o.Kind {
-	case arch.KVAppend:
-		return bit(arch.K) | bit(arch.V), bit(cache)
-	case arch.Attention:
-		return bit(arch.Q) | bit(cache), bit(o.Dst)
-	case arch.Bias, arch.RopeTurn:
-		return bit(o.Dst), bit(o.Dst)
-	case arch.SwiGLU, arch.Add:
-		return bit(o.A) | bit(o.B), bit(o.Dst)
-	}
-	return bit(o.A), bit(o.Dst)
-}
-
-// order puts a barrier before o if it reads what was written, or writes what was read
-// or written, since the last one.
-func (r *run) order(o arch.Op) {
-	read, written := touches(o)
-	if read&r.hazard.written != 0 || written&(r.hazard.read|r.hazard.written) != 0 {
-		r.barrier()
-	}
-	r.hazard.read |= read
-	r.hazard.written |= written
-}
-
-func (r *run) barrier() {
-	r.rec.Barrier()
-	r.hazard = hazards{}
 }

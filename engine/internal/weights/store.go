@@ -34,6 +34,7 @@ type Store struct {
 	flow     []int // indices of the streamed units in execution order
 	resident []mem.Span
 	host     map[int]*vk.Buffer // host-tier units read so far
+	loaded   uint64             // ticket of the last resident unit
 
 	mu       sync.Mutex
 	changed  *sync.Cond
@@ -101,6 +102,10 @@ func (s *Store) allocate() error {
 	return err
 }
 
+// Loaded is the ticket of the resident units. The host has waited for it; the first
+// work that reads them waits again, which makes them visible to its queue.
+func (s *Store) Loaded() uint64 { return s.loaded }
+
 // Timeline is the one that tickets are on.
 func (s *Store) Timeline() *vk.Timeline { return s.up.Timeline() }
 
@@ -112,7 +117,6 @@ func (s *Store) loadResident(ctx context.Context) error {
 			total += p.Units[i].Bytes
 		}
 	}
-	var ticket uint64
 	for i := range p.Units {
 		u := &p.Units[i]
 		if u.Tier != plan.VRAM {
@@ -123,16 +127,13 @@ func (s *Store) loadResident(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		ticket = max(ticket, t)
+		s.loaded = max(s.loaded, t)
 		done += u.Bytes
 		if s.o.Progress != nil {
 			s.o.Progress(done, total)
 		}
 	}
-	if ticket == 0 {
-		return nil
-	}
-	return s.up.Timeline().Wait(ctx, ticket)
+	return s.up.Timeline().Wait(ctx, s.loaded)
 }
 
 // upload reads a unit from disk piece by piece into staging and copies each piece to
