@@ -66,6 +66,19 @@ func (s *Session) Truncate(n int) error {
 	return nil
 }
 
+// Reuse keeps the longest beginning that the session has in common with ids, forgets
+// the rest, and returns the ids that have yet to run: at least the last one.
+func (s *Session) Reuse(ids []token.ID) (rest []token.ID, err error) {
+	n := 0
+	for n < len(s.ids) && n < len(ids)-1 && s.ids[n] == ids[n] {
+		n++
+	}
+	if err := s.Truncate(n); err != nil {
+		return nil, err
+	}
+	return ids[n:], nil
+}
+
 // Forward runs ids, shape (T), and returns the F32 logits after the last, shape
 // (V). The slice belongs to the session; the next call overwrites it.
 func (s *Session) Forward(ctx context.Context, ids []token.ID) ([]float32, error) {

@@ -92,6 +92,23 @@ func TestGenerate(t *testing.T) {
 			t.Error("truncating to more than there is was accepted")
 		}
 	})
+	t.Run("reuse", func(t *testing.T) {
+		s := open(t)
+		a, _, _ := generate(t, s, prompt, engine.Params{MaxTokens: 6})
+		for _, c := range []struct {
+			ids  []token.ID
+			rest int
+		}{{slices.Concat(prompt, a[:3], []token.ID{5}), 1}, {prompt, 1}, {[]token.ID{999, 5}, 2}, {prompt, len(prompt)}} {
+			rest, err := s.Reuse(c.ids)
+			if err != nil || len(rest) != c.rest {
+				t.Fatalf("%d ids have yet to run (error %v), wanted %d", len(rest), err, c.rest)
+			}
+			b, _, _ := generate(t, s, rest, engine.Params{MaxTokens: 6})
+			if slices.Equal(c.ids, prompt) && !slices.Equal(a, b) {
+				t.Errorf("at first %v, after reuse %v", a, b)
+			}
+		}
+	})
 	t.Run("context full", func(t *testing.T) {
 		s := open(t)
 		var err error
