@@ -16,7 +16,7 @@ func TestRelease(t *testing.T) {
 		{"within a piece", []string{"END"}, []string{"abENDcd"}, "ab|", true},
 		{"across pieces", []string{"END"}, []string{"aE", "N", "Dx"}, "a|||", true},
 		{"false alarm", []string{"END"}, []string{"aE", "NE", "x"}, "a|EN|Ex|", false},
-		{"two stops", []string{"aab", "b!"}, []string{"aa", "ab", "b"}, "|a||", true},
+		{"two stops", []string{"aab", "b!"}, []string{"aa", "ab", "b"}, "|a|", true},
 		{"empty stop", []string{""}, []string{"ab"}, "ab|", false},
 	} {
 		g := &generation{p: Params{Stop: c.stops}}
