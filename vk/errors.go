@@ -30,6 +30,9 @@ const (
 // usable Vulkan: no loader, no driver, no device.
 var ErrNoDriver = errors.New("no usable Vulkan")
 
+// ErrNoLoader is wrapped, beside ErrNoDriver, where not even the loader was found.
+var ErrNoLoader = errors.New("no Vulkan loader")
+
 // CallError is a Vulkan call that failed.
 type CallError struct {
 	Call   string // "vkAllocateMemory"
@@ -78,8 +81,11 @@ type SelectError struct {
 }
 
 func (e *SelectError) Error() string {
-	return fmt.Sprintf("select device %q: no such index, UUID or part of a name among %s", e.Selection, strings.Join(e.Devices, ", "))
+	return fmt.Sprintf("select device %q: no device has such an index, UUID or part of a name", e.Selection)
 }
+
+// Hint lists the devices there are.
+func (e *SelectError) Hint() string { return "there are " + strings.Join(e.Devices, ", ") }
 
 // hintError adds a hint, and what it is in our terms, to an error.
 type hintError struct {
@@ -90,5 +96,5 @@ type hintError struct {
 
 func (e *hintError) Error() string        { return e.err.Error() }
 func (e *hintError) Unwrap() error        { return e.err }
-func (e *hintError) Is(target error) bool { return e.is != nil && target == e.is }
+func (e *hintError) Is(target error) bool { return errors.Is(e.is, target) }
 func (e *hintError) Hint() string         { return e.hint }

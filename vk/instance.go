@@ -20,8 +20,9 @@ const (
 
 // InstanceOptions tells Open what to turn on. The zero value is for production.
 type InstanceOptions struct {
-	Validate bool         // load the validation layer, name objects, count its messages
-	Logger   *slog.Logger // nil: silent
+	LoaderPath string       // of the Vulkan loader; "": the system's
+	Validate   bool         // load the validation layer, name objects, count its messages
+	Logger     *slog.Logger // nil: silent
 }
 
 // Instance is the entrance to Vulkan; it is safe for use by several goroutines.
@@ -45,9 +46,9 @@ type Instance struct {
 // Open loads the Vulkan loader and finds the devices. Its error has a Hint
 // where something is not installed, and is ErrNoDriver where nothing works.
 func Open(o InstanceOptions) (*Instance, error) {
-	loader, err := raw.Load()
+	loader, err := openLoader(o.LoaderPath)
 	if err != nil {
-		return nil, &hintError{fmt.Errorf("open Vulkan: %w", err), ErrNoDriver, loaderHint(err)}
+		return nil, err
 	}
 	i := &Instance{loader: loader, log: o.Logger}
 	if i.log == nil {
@@ -164,16 +165,7 @@ func (i *Instance) Close() error {
 	return errors.Join(errs...)
 }
 
-func (i *Instance) extensions() ([]string, error) {
-	var props []raw.ExtensionProperties
-	err := enumerate("vkEnumerateInstanceExtensionProperties", &props, func(n *uint32, p *raw.ExtensionProperties) raw.Result {
-		return i.loader.EnumerateInstanceExtensionProperties(nil, n, p)
-	})
-	if err != nil {
-		return nil, fmt.Errorf("open Vulkan: %w", err)
-	}
-	return extensionNames(props), nil
-}
+func (i *Instance) extensions() ([]string, error) { return instanceExtensions(i.loader) }
 
 func extensionNames(props []raw.ExtensionProperties) []string {
 	names := make([]string, len(props))
@@ -185,21 +177,18 @@ func extensionNames(props []raw.ExtensionProperties) []string {
 
 // findValidation fails when the layer, or the extension it speaks through, is not installed.
 func (i *Instance) findValidation(exts []string) error {
-	var props []raw.LayerProperties
-	err := enumerate("vkEnumerateInstanceLayerProperties", &props, i.loader.EnumerateInstanceLayerProperties)
+	layers, err := instanceLayers(i.loader)
 	if err != nil {
-		return fmt.Errorf("open Vulkan: %w", err)
+		return err
 	}
-	n := slices.IndexFunc(props, func(p raw.LayerProperties) bool {
-		return raw.GoString(&p.LayerName[0]) == validationLayer
-	})
+	n := slices.IndexFunc(layers, func(l Layer) bool { return l.Name == validationLayer })
 	if n < 0 {
 		return &hintError{
 			err:  fmt.Errorf("open Vulkan with validation: the loader knows no layer %s: %w", validationLayer, ErrLayerNotPresent),
 			hint: "install it (Debian, Ubuntu: apt-get install vulkan-validationlayers; elsewhere the Vulkan SDK) or run without validation",
 		}
 	}
-	i.layer = Version(props[n].SpecVersion)
+	i.layer = layers[n].SpecVersion
 	if !slices.Contains(exts, extDebugUtils) {
 		return fmt.Errorf("open Vulkan with validation: the loader lacks %s: %w", extDebugUtils, ErrExtensionNotThere)
 	}
@@ -249,13 +238,4 @@ func noDriver(err error) error {
 		hint = "install the current driver of your GPU's vendor"
 	}
 	return &hintError{fmt.Errorf("open Vulkan: no driver: %w", err), ErrNoDriver, hint}
-}
-
-// loaderHint passes on what the binding says about its missing library.
-func loaderHint(err error) string {
-	var h interface{ Hint() string }
-	if errors.As(err, &h) {
-		return h.Hint()
-	}
-	return "install the Vulkan loader (Debian, Ubuntu: apt-get install libvulkan1)"
 }

@@ -53,8 +53,8 @@ func TestPick(t *testing.T) {
 	for _, sel := range []string{"9", "-1", "voodoo"} {
 		_, err := pick(devices, sel)
 		var e *SelectError
-		if !errors.As(err, &e) || !strings.Contains(err.Error(), sel) || !strings.Contains(err.Error(), "3: GeForce RTX 4090") {
-			t.Errorf("pick %q: error %v, want one that names it and lists the devices", sel, err)
+		if !errors.As(err, &e) || !strings.Contains(err.Error(), sel) || !strings.Contains(e.Hint(), "3: GeForce RTX 4090") {
+			t.Errorf("pick %q: error %v, want one that names it and hints at the devices", sel, err)
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 type Loader struct {
 	Library string // the name it was found under
 
+	handle          uintptr
 	getInstanceProc uintptr
 	fn              [gblCount]uintptr
 }
@@ -38,6 +39,7 @@ type command struct {
 type LoaderError struct {
 	Names  []string // tried, in order
 	Causes []error  // one for each name
+	asked  bool     // the name was the caller's
 }
 
 func (e *LoaderError) Error() string {
@@ -52,32 +54,48 @@ func (e *LoaderError) Error() string {
 // Unwrap gives the cause for each name.
 func (e *LoaderError) Unwrap() []error { return e.Causes }
 
-// Hint says what to install.
-func (e *LoaderError) Hint() string { return loaderHint }
+// Hint says what to install, or what to name.
+func (e *LoaderError) Hint() string {
+	if e.asked {
+		return "name the Vulkan loader's own file, as " + libraryNames[0] + ", or none to use the system's"
+	}
+	return loaderHint
+}
 
 var opened struct {
 	sync.Mutex
-	loader *Loader
+	loaders map[string]*Loader // by the name asked for
 }
 
-// Load opens the Vulkan loader, once; after a failure (a [*LoaderError]) it may
-// be tried again. The library stays open as long as the process lives.
-func Load() (*Loader, error) {
+// Load opens the system's Vulkan loader, once; after a failure (a [*LoaderError])
+// it may be tried again. The library stays open as long as the process lives.
+func Load() (*Loader, error) { return LoadFrom("") }
+
+// LoadFrom is Load of the library with that path or name; "": the system's.
+func LoadFrom(name string) (*Loader, error) {
 	opened.Lock()
 	defer opened.Unlock()
-	if opened.loader != nil {
-		return opened.loader, nil
+	if l := opened.loaders[name]; l != nil {
+		return l, nil
 	}
-	l, err := open(libraryNames)
+	names := libraryNames
+	if name != "" {
+		names = []string{name}
+	}
+	l, err := open(names)
 	if err != nil {
+		err.asked = name != ""
 		return nil, err
 	}
-	opened.loader = l
+	if opened.loaders == nil {
+		opened.loaders = map[string]*Loader{}
+	}
+	opened.loaders[name] = l
 	return l, nil
 }
 
 // open returns the first of the named libraries that is a Vulkan loader.
-func open(names []string) (*Loader, error) {
+func open(names []string) (*Loader, *LoaderError) {
 	failed := &LoaderError{Names: names}
 	for _, name := range names {
 		l, err := openAs(name)
@@ -94,7 +112,7 @@ func openAs(name string) (*Loader, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Loader{Library: name}
+	l := &Loader{Library: name, handle: lib}
 	if l.getInstanceProc, err = findSymbol(lib, "vkGetInstanceProcAddr"); err == nil {
 		err = lookUp(l.fn[:], globalCommands[:], l.getInstanceProc, 0)
 	}
@@ -102,6 +120,16 @@ func openAs(name string) (*Loader, error) {
 		return nil, errors.Join(err, closeLibrary(lib))
 	}
 	return l, nil
+}
+
+// File is the path of the file the loader came from; "" where the system does not say.
+func (l *Loader) File() string { return libraryFile(l.handle, l.getInstanceProc) }
+
+// TryLibrary opens a driver's library, as the loader would, and leaves it open:
+// drivers are not made to be closed and opened again by several hands.
+func TryLibrary(name string) error {
+	_, err := openLibrary(name)
+	return err
 }
 
 // LoadInstance looks up the commands of i.

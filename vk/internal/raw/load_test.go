@@ -17,11 +17,11 @@ func TestOpenErrors(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			l, err := open(c.names)
-			var le *LoaderError
-			if !errors.As(err, &le) {
-				t.Fatalf("open(%q) = %v, %v; want a *LoaderError", c.names, l, err)
+			l, le := open(c.names)
+			if le == nil {
+				t.Fatalf("open(%q) = %v; want a *LoaderError", c.names, l)
 			}
+			var err error = le
 			for _, part := range c.want {
 				if !strings.Contains(err.Error(), part) {
 					t.Errorf("text %q lacks %q", err, part)
@@ -53,6 +53,42 @@ func TestOpenOtherLibrary(t *testing.T) {
 func TestLibraryNames(t *testing.T) {
 	if len(libraryNames) == 0 || loaderHint == "" {
 		t.Fatalf("names %q, hint %q: want some for every system", libraryNames, loaderHint)
+	}
+}
+
+// A library that was asked for by name is the only one tried, and the hint is about its name.
+func TestLoadFrom(t *testing.T) {
+	l, err := LoadFrom("libvulkan-absent.so.1")
+	var le *LoaderError
+	if !errors.As(err, &le) || len(le.Names) != 1 {
+		t.Fatalf("LoadFrom of an absent library = %v, %v; want a *LoaderError about one name", l, err)
+	}
+	if le.Hint() == loaderHint || !strings.Contains(le.Hint(), "name the Vulkan loader") {
+		t.Errorf("hint is %q, want one about the name", le.Hint())
+	}
+	system := load(t)
+	file := system.File()
+	if file == "" {
+		t.Skip("this system does not say which file a library came from")
+	}
+	named, err := LoadFrom(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if named == system || named.Library != file || named.File() != file {
+		t.Errorf("LoadFrom(%q) = %q from %q", file, named.Library, named.File())
+	}
+	if again, err := LoadFrom(file); err != nil || again != named {
+		t.Errorf("second LoadFrom = %p, %v; want the first, %p", again, err, named)
+	}
+}
+
+func TestTryLibrary(t *testing.T) {
+	if err := TryLibrary(buildLibrary(t)); err != nil {
+		t.Error(err)
+	}
+	if err := TryLibrary("libdriver-absent.so"); err == nil || !strings.Contains(err.Error(), "libdriver-absent.so") {
+		t.Errorf("TryLibrary of an absent library = %v, want an error that names it", err)
 	}
 }
 

@@ -32,3 +32,28 @@ func openLibrary(name string) (uintptr, error) {
 func findSymbol(lib uintptr, name string) (uintptr, error) { return purego.Dlsym(lib, name) }
 
 func closeLibrary(lib uintptr) error { return purego.Dlclose(lib) }
+
+// dlInfo is Dl_info of dlfcn.h.
+type dlInfo struct {
+	fname *byte
+	fbase uintptr
+	sname *byte
+	saddr uintptr
+}
+
+// libraryFile asks the dynamic linker whose code is at addr.
+func libraryFile(_, addr uintptr) string {
+	// int dladdr(const void *addr, Dl_info *info)
+	fn, err := purego.Dlsym(purego.RTLD_DEFAULT, "dladdr")
+	if err != nil {
+		return ""
+	}
+	info := &dlInfo{}
+	c := newCall()
+	c.words[0] = addr
+	c.ptr(1, Ptr(info))
+	if int32(c.do(fn, 2)) == 0 {
+		return ""
+	}
+	return GoString(info.fname)
+}

@@ -1,6 +1,10 @@
 package raw
 
-import "syscall"
+import (
+	"syscall"
+
+	"golang.org/x/sys/windows"
+)
 
 var libraryNames = []string{"vulkan-1.dll"}
 
@@ -16,3 +20,12 @@ func findSymbol(lib uintptr, name string) (uintptr, error) {
 }
 
 func closeLibrary(lib uintptr) error { return syscall.FreeLibrary(syscall.Handle(lib)) }
+
+func libraryFile(lib, _ uintptr) string {
+	name := make([]uint16, windows.MAX_LONG_PATH)
+	n, err := windows.GetModuleFileName(windows.Handle(lib), &name[0], uint32(len(name)))
+	if err != nil {
+		return ""
+	}
+	return windows.UTF16ToString(name[:n])
+}
