@@ -44,11 +44,15 @@ func Parse(r io.ReaderAt, size int64) (*File, error) {
 func (f *File) parseCounts(r *reader) (tensors, values uint64) {
 	var m [4]byte
 	if r.end < int64(len(m)) {
-		r.fail(badf(0, "magic", fmt.Sprintf("a file of %d bytes", r.end), "%q", magic))
+		e := badf(0, "magic", fmt.Sprintf("a file of %d bytes", r.end), "%q", magic)
+		e.hint = cutShort
+		r.fail(e)
 		return 0, 0
 	}
 	if r.bytes(m[:], "magic"); r.err == nil && string(m[:]) != magic {
-		r.fail(badf(0, "magic", fmt.Sprintf("%q", m[:]), "%q", magic))
+		e := badf(0, "magic", fmt.Sprintf("%q", m[:]), "%q", magic)
+		e.hint = foreign(string(m[:]))
+		r.fail(e)
 	}
 	v := r.u32("version")
 	if r.err != nil {
@@ -72,6 +76,22 @@ func (f *File) parseCounts(r *reader) (tensors, values uint64) {
 	r.has(values, minPair, "number of metadata values")
 	r.has(tensors, minTensor, "number of tensors")
 	return tensors, values
+}
+
+// foreign says what to do with a file that is no GGUF, by its first bytes: those that
+// people meet instead of one.
+func foreign(start string) string {
+	switch {
+	case start == "vers": // version https://git-lfs…
+		return "this may be a git-lfs pointer: fetch the file that it stands for with git lfs pull"
+	case start[0] == '<':
+		return "this may be a web page: download the file itself, not the page about it"
+	case start[:2] == "PK":
+		return "this may be PyTorch weights: convert the model to GGUF, as with llama.cpp's convert_hf_to_gguf.py"
+	case start == "ggml", start == "lmgg", start == "tjgg", start == "fmgg", start == "algg":
+		return "this is a model from before GGUF: get or convert a newer one"
+	}
+	return "a model in another format (safetensors, PyTorch) must be converted to GGUF first, as with llama.cpp's convert_hf_to_gguf.py"
 }
 
 func (f *File) parseMetadata(r *reader, n uint64) {
@@ -207,7 +227,7 @@ func (f *File) place(headerEnd, size int64) error {
 			e := badf(-1, fmt.Sprintf("tensor %q", t.Name),
 				fmt.Sprintf("%d bytes at data offset %d", t.Bytes, t.Off),
 				"data inside the file, which has %d bytes of it", max(0, size-start))
-			e.hint = "the file is cut short: download or copy it again"
+			e.hint = cutShort
 			return e
 		}
 		t.Off += start

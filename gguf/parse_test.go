@@ -114,6 +114,13 @@ func TestParseEveryTruncation(t *testing.T) {
 	}
 }
 
+// text is a file that begins otherwise than a GGUF.
+func text(s string) *raw {
+	r := &raw{}
+	r.WriteString(s)
+	return r
+}
+
 func TestParseHints(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -122,6 +129,13 @@ func TestParseHints(t *testing.T) {
 	}{
 		{"big-endian", func() *raw { r := &raw{}; r.WriteString("GGUF"); return r.u32(3 << 24) }(), "little-endian machine"},
 		{"cut short", head(1, 0).tensor("a", F32, 0, 64).zeros(200), "download or copy it again"},
+		{"cut short in the metadata", head(0, 3).str("a"), "download or copy it again"},
+		{"no bytes at all", &raw{}, "download or copy it again"},
+		{"git-lfs pointer", text("version https://git-lfs.github.com/spec/v1"), "git lfs pull"},
+		{"web page", text("<!DOCTYPE html>"), "web page"},
+		{"PyTorch weights", text("PK\x03\x04"), "PyTorch"},
+		{"before GGUF", text("tjgg"), "before GGUF"},
+		{"safetensors", text("\x00\x10\x00\x00\x00\x00\x00\x00{"), "converted to GGUF"},
 		{"removed type", head(1, 0).tensor("a", 4, 0, 32).zeros(99), "quantize the model again"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -16,6 +16,8 @@ const (
 	maxDepth  = 8         // arrays within arrays
 )
 
+const cutShort = "the file is cut short or damaged: download or copy it again"
+
 // reader walks a header. The first failure sticks: later reads give zeros, and the
 // caller looks at err when it must decide.
 type reader struct {
@@ -47,7 +49,9 @@ func (r *reader) has(n uint64, each int64, what string) bool {
 		if r.end == maxHeader {
 			wanted = "a header of at most 512 MiB, of which %d bytes are left"
 		}
-		r.fail(badf(r.off, what, fmt.Sprintf("%d, each of %d bytes or more", n, each), wanted, left))
+		e := badf(r.off, what, fmt.Sprintf("%d, each of %d bytes or more", n, each), wanted, left)
+		e.hint = cutShort
+		r.fail(e)
 		return false
 	}
 	return true

@@ -2,6 +2,7 @@ package arch
 
 import (
 	"fmt"
+	"strings"
 
 	"leat/decompose/pack"
 	"leat/gguf"
@@ -125,10 +126,18 @@ func checkTensor(m *pack.Model, w want) error {
 		return fmt.Errorf("bind %s: tensor %q: found shape %v, wanted %v", m.Path, w.name, t.Shape, w.shape)
 	}
 	if !quant.Supported(t.Type) {
-		return &UnsupportedError{What: "tensor " + w.name + " of type", Have: t.Type.String(), Want: fmt.Sprint(quant.Types())}
+		return &UnsupportedError{What: "tensor " + w.name + " of type", Have: t.Type.String(), Want: typeNames()}
 	}
 	if len(w.shape) == 1 && t.Type != gguf.F32 {
 		return &UnsupportedError{What: "tensor " + w.name + " of type", Have: t.Type.String(), Want: "F32 for norms and biases"}
 	}
 	return nil
+}
+
+func typeNames() string {
+	var names []string
+	for _, t := range quant.Types() {
+		names = append(names, t.String())
+	}
+	return strings.Join(names, ", ")
 }
