@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 
 	"leat/decompose/pack"
@@ -26,6 +27,7 @@ type Model struct {
 	file    *pack.Model
 	hyper   *arch.Hyper
 	tok     *token.Tokenizer
+	tokErr  error // why there is no tok
 	plan    *plan.Plan
 	inst    *vk.Instance
 	dev     *vk.Device
@@ -56,6 +58,9 @@ func Load(ctx context.Context, path string, o Options) (*Model, error) {
 	for _, stage := range []func(context.Context, string) error{m.openFile, m.openDevice, m.makePlan, m.build} {
 		if err := stage(ctx, path); err != nil {
 			m.Close()
+			if strings.HasPrefix(err.Error(), path+": ") { // it names the file by itself
+				return nil, fmt.Errorf("load %w", err)
+			}
 			return nil, fmt.Errorf("load %s: %w", path, err)
 		}
 	}
@@ -72,15 +77,14 @@ func (m *Model) openFile(_ context.Context, path string) (err error) {
 	m.tok, err = token.New(m.file.Metadata)
 	var unsupported *token.UnsupportedError
 	if errors.As(err, &unsupported) {
-		// The weights run all the same; only text in and out is lost.
-		m.o.Logger.Warn("tokenizer not supported: token ids only", "error", err)
+		m.tokErr = err // the weights run all the same; only text in and out is lost
 		return nil
 	}
 	return err
 }
 
 func (m *Model) openDevice(context.Context, string) (err error) {
-	if m.inst, err = vk.Open(vk.InstanceOptions{Validate: m.o.Validate, Logger: m.o.Logger}); err != nil {
+	if m.inst, err = vk.Open(vk.InstanceOptions{LoaderPath: m.o.VulkanLoader, Validate: m.o.Validate, Logger: m.o.Logger}); err != nil {
 		return err
 	}
 	phys, err := m.inst.Pick(m.o.Device)
@@ -145,6 +149,9 @@ func (m *Model) Hyper() arch.Hyper { return *m.hyper }
 
 // Tokenizer turns text into ids; nil when the file's tokenizer is not supported.
 func (m *Model) Tokenizer() *token.Tokenizer { return m.tok }
+
+// TokenizerError says why Tokenizer is nil; it is nil where there is one.
+func (m *Model) TokenizerError() error { return m.tokErr }
 
 // Encode turns text into ids; text never makes a control token. With addSpecial the
 // file's BOS/EOS rules apply.

@@ -26,6 +26,7 @@ type Options struct {
 	Disable       []string // device features not to use: "fp16", "int8", "subgroup", "coopmat"
 	OneQueue      bool     // upload on the compute queue even where there is a transfer queue
 	Validate      bool     // turn Vulkan's validation layers on; slow
+	VulkanLoader  string   // path of the Vulkan loader; "": the system's
 
 	// MaxSubmit is how long the device should be busy at a stretch, so that a desktop
 	// on it stays usable; 0: a quarter of a second.
