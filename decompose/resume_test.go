@@ -382,8 +382,9 @@ func TestSpace(t *testing.T) {
 	if err := x.broken(t, withFree(1000)); !errors.As(err, &short) {
 		t.Fatalf("found %v, wanted a SpaceError", err)
 	}
-	if rest := short.Need - 1<<20; rest > (whole-1<<20)/2 || rest <= 0 {
-		t.Errorf("found %d bytes of %d needed, wanted about a quarter", rest, whole)
+	// How many files were finished, not only written, when the failure came is a race.
+	if rest := short.Need - 1<<20; rest >= whole-1<<20 || rest <= 0 {
+		t.Errorf("found %d bytes of %d needed, wanted fewer by what is there", rest, whole-1<<20)
 	}
 	mustRun(t, x.in, x.out, Options{}, withFree(short.Need))
 	sameFiles(t, files(t, x.out), x.want)
