@@ -5,7 +5,7 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"leat/engine"
 )
@@ -21,8 +21,7 @@ type modelFlags struct {
 	validate   bool
 }
 
-func (f *modelFlags) register(cmd *cobra.Command) {
-	fs := cmd.Flags()
+func (f *modelFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.device, "device", "", "GPU by index, name or UUID as \"leat devices\" prints them (default: the one with most VRAM)")
 	fs.Var(&f.vram, "vram", "VRAM to use at most, as 6GiB (default: what is free, less a reserve)")
 	fs.Var(&f.ram, "ram", "RAM to use at most for weights that don't fit into VRAM (default: what is available, less a reserve)")

@@ -37,7 +37,7 @@ before them.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd.Context(), a, args[0]) },
 	}
-	f.register(cmd)
+	f.register(cmd.Flags())
 	fs := cmd.Flags()
 	fs.StringVarP(&f.text, "prompt", "p", "", "the text itself")
 	fs.StringVarP(&f.file, "file", "f", "", "file with the text; - is stdin")

@@ -181,16 +181,21 @@ func (a *app) report(ctx context.Context, err error) int {
 		fmt.Fprintln(a.err, "leat: interrupted")
 		return exitInterrupted
 	}
-	printLines(a.err, "leat: error: ", err.Error())
-	var hinted interface{ Hint() string }
-	if errors.As(err, &hinted) {
-		printLines(a.err, "leat: hint: ", hinted.Hint())
-	}
+	a.explain(err)
 	var usage *usageError
 	if errors.As(err, &usage) {
 		return exitUsage
 	}
 	return exitFailure
+}
+
+// explain prints err and its hint.
+func (a *app) explain(err error) {
+	printLines(a.err, "leat: error: ", err.Error())
+	var hinted interface{ Hint() string }
+	if errors.As(err, &hinted) {
+		printLines(a.err, "leat: hint: ", hinted.Hint())
+	}
 }
 
 func printLines(w io.Writer, prefix, text string) {

@@ -2,17 +2,17 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"leat/engine"
-	"leat/engine/chat"
-	"leat/engine/sample"
-	"leat/engine/token"
 )
 
 func init() { commands = append(commands, newRunCmd) }
@@ -20,170 +20,253 @@ func init() { commands = append(commands, newRunCmd) }
 // runFlags are the flags of leat run.
 type runFlags struct {
 	modelFlags
-	prompt    string
-	file      string
-	n         int
-	temp      float64
-	seed      uint64
-	raw       bool
-	stop      []string
-	ignoreEOG bool
-	stats     bool
-	json      bool
+	set        settings
+	prompt     string
+	file       string
+	raw        bool
+	json       bool
+	system     string
+	systemFile string
+	keepAlive  time.Duration
+	history    bool
+	given      func(flag string) bool
 }
 
-func newRunCmd(a *app) *cobra.Command {
-	f := &runFlags{}
-	cmd := &cobra.Command{
-		Use:   "run MODEL (-p TEXT | -f FILE)",
-		Short: "Complete a prompt",
-		Long: `Complete a prompt. The completion alone goes to stdout.
+const runLong = `Complete a prompt, or talk with a model.
+
+The prompt is -p's text, -f's file, or all of stdin where that is no terminal (less a
+newline at its end). The completion alone goes to stdout. With none of these, on a
+terminal, a conversation begins: /help lists its commands.
 
 The prompt is wrapped in the model's chat template, where the file has one; --raw
-gives it to the model as it is. Control tokens in the prompt are plain text.`,
-		Example: `  leat run demo -p "Tell me a story about a dog and a ball."
+gives it to the model as it is. Control tokens in the prompt are plain text.
+
+The system prompt is --system's text, or --system-file's file, or else the file
+leat/system.txt in your config folder ($XDG_CONFIG_HOME or ~/.config on Linux,
+~/Library/Application Support on macOS, %AppData% on Windows), where there is one;
+--system "" is none. A conversation keeps what was typed in the file history beside it.
+
+A conversation holds on to what the model has read: with each question only what is new
+is prefilled. When the context is full, the oldest turns are left out, with a notice.
+--keep-alive 10m frees the GPU when nothing was asked for ten minutes; the next question
+then loads the model again, and has the whole conversation prefilled.`
+
+const runExample = `  leat run demo
+  leat run demo -p "Tell me a story about a dog and a ball."
   leat run qwen3-30b.gguf -p "Why is the sky blue?" -n 200 --vram 6GiB --stats
-  leat run llama-pack/ -f prompt.txt --raw --temp 0`,
-		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd.Context(), a, args[0]) },
+  git diff | leat run qwen3-30b.gguf --system "Write a commit message for this diff."
+  leat run llama-pack/ -f prompt.txt --raw --temp 0`
+
+func newRunCmd(a *app) *cobra.Command {
+	f := &runFlags{set: defaultSettings()}
+	cmd := &cobra.Command{
+		Use:     "run MODEL [-p TEXT | -f FILE]",
+		Short:   "Complete a prompt, or talk with a model",
+		Long:    runLong,
+		Example: runExample,
+		Args:    cobra.ExactArgs(1),
+		RunE:    func(cmd *cobra.Command, args []string) error { return f.run(cmd.Context(), a, args[0]) },
 	}
-	f.register(cmd)
 	fs := cmd.Flags()
-	fs.StringVarP(&f.prompt, "prompt", "p", "", "the prompt")
-	fs.StringVarP(&f.file, "file", "f", "", "read the prompt from a file; - is stdin")
-	fs.IntVarP(&f.n, "tokens", "n", 0, "tokens to generate at most (default: until the model stops or the context is full)")
-	fs.Float64Var(&f.temp, "temp", 0.8, "sampling temperature; 0 takes the most likely token")
-	fs.Uint64Var(&f.seed, "seed", 0, "seed of the sampling; 0 takes one from the clock")
-	fs.BoolVar(&f.raw, "raw", false, "no chat template")
-	fs.StringArrayVar(&f.stop, "stop", nil, "text that ends the completion; may be given several times")
-	fs.BoolVar(&f.ignoreEOG, "ignore-eog", false, "go on past the model's own stop")
-	fs.BoolVar(&f.stats, "stats", false, "print speeds and memory to stderr at the end")
-	fs.BoolVar(&f.json, "json", false, "print one JSON object at the end instead of streaming text")
+	f.registerAll(fs)
+	f.given = fs.Changed
 	return cmd
 }
 
-// runStats is what --stats and --json report.
-type runStats struct {
-	Device        string  `json:"device"`
-	PromptTokens  int     `json:"prompt_tokens"`
-	Tokens        int     `json:"tokens"`
-	LoadSeconds   float64 `json:"load_seconds"`
-	TTFTSeconds   float64 `json:"ttft_seconds"`
-	PromptPerSec  float64 `json:"prompt_tokens_per_second"`
-	DecodePerSec  float64 `json:"decode_tokens_per_second"`
-	VRAMBytes     int64   `json:"vram_bytes"`
-	ResidentUnits int     `json:"resident_units"`
-	StreamedUnits int     `json:"streamed_units"`
-	StreamedBytes int64   `json:"streamed_bytes_per_token"`
-}
-
-type runResult struct {
-	Text  string     `json:"text"`
-	IDs   []token.ID `json:"ids"`
-	Stop  string     `json:"stop"`
-	Stats runStats   `json:"stats"`
+func (f *runFlags) registerAll(fs *pflag.FlagSet) {
+	f.register(fs)
+	registerSettings(fs, &f.set)
+	fs.StringVarP(&f.prompt, "prompt", "p", "", "the prompt")
+	fs.StringVarP(&f.file, "file", "f", "", "read the prompt from a file; - is stdin")
+	fs.BoolVar(&f.raw, "raw", false, "no chat template")
+	fs.StringVar(&f.system, "system", "", "the system prompt")
+	fs.StringVar(&f.systemFile, "system-file", "", "read the system prompt from a file")
+	fs.BoolVar(&f.json, "json", false, "print one JSON object at the end instead of streaming text")
+	fs.DurationVar(&f.keepAlive, "keep-alive", 0, "free the GPU when nothing was asked for so long, as 10m; the next question loads the model again (default: never)")
+	fs.BoolVar(&f.history, "history", true, "keep what is typed for the arrow keys of later conversations; --history=false doesn't")
 }
 
 func (f *runFlags) run(ctx context.Context, a *app, arg string) error {
-	prompt, err := readText(a, f.prompt, f.file)
+	if err := f.check(); err != nil {
+		return err
+	}
+	talk, prompt, err := f.input(a)
 	if err != nil {
 		return err
 	}
-	begin := time.Now()
-	m, err := f.load(ctx, a, arg)
+	system, err := f.systemPrompt()
 	if err != nil {
 		return err
 	}
-	defer m.Close()
-	if err := tokenizerNeeded(m); err != nil {
+	model := &resident{idle: f.keepAlive, load: func(ctx context.Context) (*engine.Model, error) { return f.load(ctx, a, arg) }}
+	defer model.Close()
+	// Loading here means that a model that can't be loaded is an error at once.
+	if err := model.use(ctx, func(*engine.Model, *engine.Session) error { return nil }); err != nil {
 		return err
 	}
-	loaded := time.Since(begin)
-	ids, err := f.encode(ctx, m, prompt)
+	facts, _ := model.facts()
+	conv := conversation{Raw: f.raw || !facts.hasTemplate}
+	switch {
+	case !conv.Raw:
+		conv.System = system
+	case f.given("system") || f.given("system-file"):
+		return usageErrorf("this model's file has no chat template, so there is no place for a system prompt")
+	}
+	if talk {
+		return f.converse(ctx, a, &repl{a: a, model: model, name: arg, conv: conv, set: f.set, start: f.set.clone()})
+	}
+	conv.ask(prompt)
+	return f.once(ctx, a, model, &conv)
+}
+
+func (f *runFlags) check() error {
+	switch {
+	case f.given("system") && f.given("system-file"):
+		return usageErrorf("--system and --system-file exclude each other")
+	case f.raw && (f.given("system") || f.given("system-file")):
+		return usageErrorf("--raw leaves no place for a system prompt: write it into the prompt")
+	case f.keepAlive < 0:
+		return usageErrorf("--keep-alive: found %s, wanted 0 (for as long as the program runs) or more", f.keepAlive)
+	}
+	if err := f.set.Validate(); err != nil {
+		return &usageError{text: err.Error()}
+	}
+	return nil
+}
+
+// input decides between a conversation and one prompt, and reads that.
+func (f *runFlags) input(a *app) (talk bool, prompt string, err error) {
+	if f.given("prompt") || f.given("file") {
+		prompt, err = readText(a, f.prompt, f.file)
+		return false, prompt, err
+	}
+	if !isTerminal(a.in) {
+		data, err := readAll(a.in, maxText)
+		if err != nil {
+			return false, "", fmt.Errorf("read the prompt from stdin: %w", err)
+		}
+		prompt = strings.TrimSuffix(strings.TrimSuffix(string(data), "\n"), "\r")
+		if prompt == "" {
+			return false, "", usageErrorf("no text: give it with -p TEXT, -f FILE or on stdin; on a terminal, a conversation begins")
+		}
+		return false, prompt, nil
+	}
+	if !isTerminal(a.out) || f.json {
+		return false, "", usageErrorf("a conversation needs a terminal for its answers: give one prompt with -p TEXT or -f FILE (-f - reads stdin)")
+	}
+	return true, "", nil
+}
+
+func (f *runFlags) systemPrompt() (string, error) {
+	switch {
+	case f.given("system"):
+		return f.system, nil
+	case f.given("system-file"):
+		return readSystem(f.systemFile)
+	case f.raw:
+		return "", nil
+	}
+	return defaultSystem()
+}
+
+// once answers one prompt. What the model thinks is no part of the completion: it goes
+// to stderr.
+func (f *runFlags) once(ctx context.Context, a *app, model *resident, conv *conversation) error {
+	var res *answer
+	err := model.use(ctx, func(m *engine.Model, s *engine.Session) error {
+		ids, split, err := encode(ctx, m, conv, &f.set)
+		if err != nil {
+			return err
+		}
+		out := f.output(a)
+		res, err = generate(ctx, m, s, request{ids: ids, split: split, p: f.set.params(uint64(time.Now().UnixNano()), 0), show: out.show})
+		out.finish()
+		return hintContext(err)
+	})
 	if err != nil {
 		return err
 	}
-	if len(ids) == 0 {
-		return usageErrorf("the prompt is empty, and this model's file adds no token to it")
-	}
-	res, err := f.generate(ctx, a, m, ids)
-	if err != nil {
-		return err
-	}
-	res.Stats.LoadSeconds = loaded.Seconds()
+	res.Stats.LoadSeconds = model.took.Seconds()
 	if f.json {
 		return a.printJSON(res)
 	}
-	if f.stats {
+	if f.set.Stats {
 		printStats(a.err, &res.Stats)
 	}
 	return nil
 }
 
-func (f *runFlags) encode(ctx context.Context, m *engine.Model, prompt string) ([]token.ID, error) {
-	if f.raw || !m.HasChatTemplate() {
-		return m.Encode(prompt, true), nil
-	}
-	ids, err := m.EncodeChat(ctx, []chat.Message{{Role: "user", Content: prompt}})
-	return ids, withHint(err, "--raw gives the prompt to the model without its chat template")
+// plainOutput is stdout for a script: the very text, and no thinking.
+type plainOutput struct {
+	out, thinking io.Writer
+	last          byte
 }
 
-func (f *runFlags) generate(ctx context.Context, a *app, m *engine.Model, ids []token.ID) (*runResult, error) {
-	s, err := m.NewSession()
+func (p *plainOutput) show(thinking, text string) error {
+	if thinking != "" {
+		io.WriteString(p.thinking, printable(thinking))
+	}
+	if text == "" {
+		return nil
+	}
+	p.last = text[len(text)-1]
+	if _, err := io.WriteString(p.out, text); err != nil {
+		return fmt.Errorf("write the completion: %w", err)
+	}
+	return nil
+}
+
+func (p *plainOutput) finish() {
+	if p.last != '\n' {
+		io.WriteString(p.out, "\n")
+	}
+}
+
+// output is where the pieces of one answer go.
+func (f *runFlags) output(a *app) interface {
+	show(thinking, text string) error
+	finish()
+} {
+	thinking := io.Discard
+	if f.set.ShowThinking {
+		thinking = a.err
+	}
+	switch {
+	case f.json:
+		return &plainOutput{out: io.Discard, thinking: io.Discard}
+	case isTerminal(a.out):
+		return &screen{w: a.out, dim: dims(a.out), thinking: f.set.ShowThinking}
+	}
+	return &plainOutput{out: a.out, thinking: thinking}
+}
+
+func (f *runFlags) converse(ctx context.Context, a *app, r *repl) error {
+	// From here on Ctrl-C is the conversation's; other signals still end it.
+	ctx, stop := withoutInterrupt(ctx)
+	defer stop()
+	past, err := openHistory(f.historyPath())
 	if err != nil {
-		return nil, err
+		r.note("%v", err)
 	}
-	defer s.Close()
-	seed := f.seed
-	if seed == 0 {
-		seed = uint64(time.Now().UnixNano())
+	term, err := openTerminal(past, r.complete, func(err error) { r.note("%v", err) })
+	if err != nil {
+		return fmt.Errorf("open the terminal: %w", err)
 	}
-	p := engine.Params{Params: sample.Params{Temperature: f.temp, Seed: seed}, MaxTokens: f.n, Stop: f.stop, IgnoreEOG: f.ignoreEOG}
-	res := &runResult{IDs: []token.ID{}}
-	var text strings.Builder
-	begin, first := time.Now(), time.Time{}
-	for t, err := range s.Generate(ctx, ids, p) {
-		if err != nil {
-			return nil, err
-		}
-		if first.IsZero() {
-			first = time.Now()
-		}
-		res.IDs, res.Stop = append(res.IDs, t.ID), t.Stop.String()
-		text.WriteString(t.Text)
-		if !f.json {
-			if _, err := io.WriteString(a.out, t.Text); err != nil {
-				return nil, fmt.Errorf("write the completion: %w", err)
-			}
-		}
-	}
-	res.Text = text.String()
-	if !f.json && !strings.HasSuffix(res.Text, "\n") {
+	defer term.Close()
+	defer context.AfterFunc(ctx, func() { term.Close() })()
+	r.term = term
+	r.welcome()
+	err = r.loop(ctx)
+	if errors.Is(err, context.Canceled) {
 		fmt.Fprintln(a.out)
 	}
-	res.Stats = statsOf(m, len(ids), len(res.IDs), first.Sub(begin), time.Since(first))
-	return res, nil
+	return err
 }
 
-func statsOf(m *engine.Model, prompt, tokens int, ttft, decode time.Duration) runStats {
-	p := m.Plan()
-	_, peak := m.Memory()
-	st := runStats{Device: m.DeviceName(), PromptTokens: prompt, Tokens: tokens, TTFTSeconds: ttft.Seconds(), VRAMBytes: peak, StreamedBytes: p.StreamedBytes}
-	st.PromptPerSec = float64(prompt) / ttft.Seconds()
-	if tokens > 1 {
-		st.DecodePerSec = float64(tokens-1) / decode.Seconds()
+func (f *runFlags) historyPath() string {
+	dir, err := configDir()
+	if !f.history || err != nil {
+		return ""
 	}
-	for i := range p.Units {
-		if p.Units[i].Resident() {
-			st.ResidentUnits++
-		} else {
-			st.StreamedUnits++
-		}
-	}
-	return st
-}
-
-func printStats(w io.Writer, s *runStats) {
-	fmt.Fprintf(w, "leat: %s: %d of %d units resident, %s VRAM, %s streamed per token\n", s.Device, s.ResidentUnits, s.ResidentUnits+s.StreamedUnits, formatSize(s.VRAMBytes), formatSize(s.StreamedBytes))
-	fmt.Fprintf(w, "leat: load %.2f s, TTFT %.0f ms, prompt %d tokens at %.1f tok/s, decode %d tokens at %.2f tok/s\n", s.LoadSeconds, 1000*s.TTFTSeconds, s.PromptTokens, s.PromptPerSec, s.Tokens, s.DecodePerSec)
+	return filepath.Join(dir, "history")
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"os"
 )
 
@@ -26,12 +25,9 @@ func readText(a *app, text, file string) (string, error) {
 		defer f.Close()
 		in = f
 	}
-	b, err := io.ReadAll(io.LimitReader(in, maxText+1))
+	b, err := readAll(in, maxText)
 	if err != nil {
 		return "", fmt.Errorf("read the text: %w", err)
-	}
-	if len(b) > maxText {
-		return "", fmt.Errorf("read the text: it is longer than %s", formatSize(maxText))
 	}
 	return string(b), nil
 }

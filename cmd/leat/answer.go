@@ -1,0 +1,188 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"leat/engine"
+	"leat/engine/token"
+)
+
+// runStats is what --stats, /stats and --json report of one answer.
+type runStats struct {
+	Device        string  `json:"device"`
+	PromptTokens  int     `json:"prompt_tokens"` // all of them, reused or not
+	ReusedTokens  int     `json:"reused_tokens"` // of those, still in the session
+	Tokens        int     `json:"tokens"`
+	LoadSeconds   float64 `json:"load_seconds"`
+	TTFTSeconds   float64 `json:"ttft_seconds"`
+	PromptPerSec  float64 `json:"prompt_tokens_per_second"`
+	DecodePerSec  float64 `json:"decode_tokens_per_second"`
+	VRAMBytes     int64   `json:"vram_bytes"`
+	ResidentUnits int     `json:"resident_units"`
+	StreamedUnits int     `json:"streamed_units"`
+	StreamedBytes int64   `json:"streamed_bytes_per_token"`
+}
+
+// answer is one completion and what it took.
+type answer struct {
+	Text     string     `json:"text"`
+	Thinking string     `json:"thinking,omitempty"`
+	IDs      []token.ID `json:"ids"`
+	Stop     string     `json:"stop"`
+	Stats    runStats   `json:"stats"`
+}
+
+// splitter parts what a model thinks from what it answers, while text streams.
+type splitter interface {
+	Push(text string) (thinking, answer string)
+	Flush() (thinking, answer string)
+}
+
+// noThinking is the splitter of a prompt without a chat template.
+type noThinking struct{}
+
+func (noThinking) Push(text string) (thinking, answer string) { return "", text }
+func (noThinking) Flush() (thinking, answer string)           { return "", "" }
+
+// request is what one answer is made from.
+type request struct {
+	ids   []token.ID // the whole prompt; what the session has of it is reused
+	split splitter
+	p     engine.Params
+	show  func(thinking, text string) error // called for each piece as it comes
+}
+
+// generate answers. With an error, the answer holds what came before it.
+func generate(ctx context.Context, m *engine.Model, s *engine.Session, q request) (*answer, error) {
+	a := &answer{IDs: []token.ID{}}
+	rest, err := s.Reuse(q.ids)
+	if err != nil {
+		return a, err
+	}
+	begin, first := time.Now(), time.Time{}
+	piece := func(thinking, text string) error {
+		a.Thinking += thinking
+		a.Text += text
+		return q.show(thinking, text)
+	}
+	for t, genErr := range s.Generate(ctx, rest, q.p) {
+		if genErr != nil {
+			err = genErr
+			break
+		}
+		if first.IsZero() {
+			first = time.Now()
+		}
+		a.IDs, a.Stop = append(a.IDs, t.ID), t.Stop.String()
+		if err = piece(q.split.Push(t.Text)); err != nil {
+			break
+		}
+	}
+	if flushErr := piece(q.split.Flush()); err == nil {
+		err = flushErr
+	}
+	a.Stats = statsOf(m, len(q.ids), len(rest), len(a.IDs), begin, first)
+	return a, err
+}
+
+func statsOf(m *engine.Model, prompt, prefilled, tokens int, begin, first time.Time) runStats {
+	p := m.Plan()
+	_, peak := m.Memory()
+	st := runStats{
+		Device: m.DeviceName(), PromptTokens: prompt, ReusedTokens: prompt - prefilled, Tokens: tokens,
+		VRAMBytes: peak, StreamedBytes: p.StreamedBytes,
+	}
+	if tokens > 0 {
+		st.TTFTSeconds = first.Sub(begin).Seconds()
+		st.PromptPerSec = float64(prefilled) / st.TTFTSeconds
+	}
+	if tokens > 1 {
+		st.DecodePerSec = float64(tokens-1) / time.Since(first).Seconds()
+	}
+	for i := range p.Units {
+		if p.Units[i].Resident() {
+			st.ResidentUnits++
+		} else {
+			st.StreamedUnits++
+		}
+	}
+	return st
+}
+
+func printStats(w io.Writer, s *runStats) {
+	fmt.Fprintf(w, "leat: %s: %d of %d units resident, %s VRAM, %s streamed per token\n", s.Device, s.ResidentUnits, s.ResidentUnits+s.StreamedUnits, formatSize(s.VRAMBytes), formatSize(s.StreamedBytes))
+	fmt.Fprintf(w, "leat: load %.2f s, %s\n", s.LoadSeconds, s.speeds())
+}
+
+// speeds is one line on an answer.
+func (s *runStats) speeds() string {
+	prompt := fmt.Sprintf("prompt %d tokens", s.PromptTokens)
+	if s.ReusedTokens > 0 {
+		prompt += fmt.Sprintf(" (%d reused, %d prefilled)", s.ReusedTokens, s.PromptTokens-s.ReusedTokens)
+	}
+	return fmt.Sprintf("TTFT %.0f ms, %s at %.1f tok/s, decode %d tokens at %.2f tok/s", 1000*s.TTFTSeconds, prompt, s.PromptPerSec, s.Tokens, s.DecodePerSec)
+}
+
+// encode is the conversation as the model is given it.
+func encode(ctx context.Context, m *engine.Model, c *conversation, s *settings) ([]token.ID, splitter, error) {
+	if c.Raw {
+		ids := m.Encode(c.text(), true)
+		if len(ids) == 0 {
+			return nil, nil, usageErrorf("the prompt is empty, and this model's file adds no token to it")
+		}
+		return ids, noThinking{}, nil
+	}
+	ids, err := m.EncodeChat(ctx, c.prompt())
+	return ids, noThinking{}, withHint(err, "--raw gives the prompt to the model without its chat template")
+}
+
+// fit is encode, with the oldest turns dropped from what the model is given where the
+// context has no room left for an answer. More go than must: each time it happens,
+// all that is left has to be prefilled again.
+func fit(ctx context.Context, m *engine.Model, room int, c *conversation, s *settings) (ids []token.ID, split splitter, dropped int, err error) {
+	for {
+		ids, split, err = encode(ctx, m, c, s)
+		if err != nil {
+			return nil, nil, dropped, err
+		}
+		full := len(ids)+answerRoom(room) > room || dropped > 0 && len(ids) > room/2
+		if !full {
+			return ids, split, dropped, nil
+		}
+		n := c.dropOldest()
+		if dropped += n; n == 0 {
+			break
+		}
+	}
+	if len(ids) >= room {
+		return nil, nil, dropped, &contextError{len(ids), room}
+	}
+	return ids, split, dropped, nil
+}
+
+// answerRoom is how many tokens of a context an answer should find free.
+func answerRoom(room int) int { return min(room/8, 512) + 1 }
+
+// contextError: one prompt is longer than the whole context.
+type contextError struct{ tokens, room int }
+
+func (e *contextError) Error() string {
+	return fmt.Sprintf("%v: the prompt alone has %d tokens, and the context holds %d", engine.ErrContextFull, e.tokens, e.room)
+}
+func (e *contextError) Unwrap() error { return engine.ErrContextFull }
+func (e *contextError) Hint() string  { return contextHint }
+
+const contextHint = "--ctx N makes room for N tokens, as far as memory goes; or shorten the prompt"
+
+// hintContext adds the hint to an answer that filled the context.
+func hintContext(err error) error {
+	var hinted interface{ Hint() string }
+	if errors.Is(err, engine.ErrContextFull) && !errors.As(err, &hinted) {
+		return withHint(err, "%s", contextHint)
+	}
+	return err
+}

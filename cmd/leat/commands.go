@@ -1,0 +1,252 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// command is one row of what a person can type after a slash.
+type command struct {
+	name, args string
+	aliases    []string
+	help       string
+	complete   func(r *repl, arg string) []string // whole arguments that begin with arg
+	run        func(r *repl, ctx context.Context, arg string) error
+}
+
+// commandTable is in the order of /help.
+func commandTable() []command {
+	return []command{
+		{name: "help", help: "this list", run: (*repl).cmdHelp},
+		{name: "clear", help: "forget what was said; the system prompt stays", run: (*repl).cmdClear},
+		{name: "system", args: "[TEXT|off]", help: "show or set the system prompt", run: (*repl).cmdSystem},
+		{name: "set", args: "[NAME [VALUE]]", help: "change a setting; without VALUE, back to what it was at the start", complete: completeSetting, run: (*repl).cmdSet},
+		{name: "show", args: "[WHAT]", help: "settings, model, plan, system or messages", complete: completeTopic, run: (*repl).cmdShow},
+		{name: "stats", help: "speeds of the last answer, and what was reused", run: (*repl).cmdStats},
+		{name: "save", args: "FILE", help: "write the conversation and its settings to FILE", complete: completeFile, run: (*repl).cmdSave},
+		{name: "load", args: "FILE", help: "go on with a conversation that /save wrote", complete: completeFile, run: (*repl).cmdLoad},
+		{name: "retry", help: "answer the last question anew", run: (*repl).cmdRetry},
+		{name: "quit", aliases: []string{"exit", "bye"}, help: "leave; so do Ctrl-D and Ctrl-C twice", run: (*repl).cmdQuit},
+	}
+}
+
+const inputHelp = `
+Several lines: put them between """ and """, end a line with \, or paste them.
+Ctrl-C stops an answer, or clears the line. A message that begins with a slash
+is typed with a blank in front of it. Tab completes commands and their arguments.
+`
+
+// command runs one line that begins with a slash.
+func (r *repl) command(ctx context.Context, line string) error {
+	name, arg, _ := strings.Cut(line[1:], " ")
+	for _, c := range commandTable() {
+		if name == c.name || slices.Contains(c.aliases, name) {
+			arg = strings.TrimSpace(arg)
+			if arg != "" && c.args == "" {
+				return &usageError{text: fmt.Sprintf("/%s takes no argument, found %q", name, arg), hint: "/help lists the commands"}
+			}
+			return c.run(r, ctx, arg)
+		}
+	}
+	hint := "/help lists the commands; a message that begins with a slash is typed with a blank in front"
+	if near := completeCommand(name); name != "" && len(near) > 0 {
+		hint = "did you mean " + near[0] + "?"
+	}
+	return &usageError{text: fmt.Sprintf("unknown command %q", "/"+name), hint: hint}
+}
+
+func (r *repl) cmdHelp(context.Context, string) error {
+	for _, c := range commandTable() {
+		usage := strings.TrimSpace("/" + c.name + " " + c.args)
+		fmt.Fprintf(r.a.out, "  %-22s %s\n", usage, c.help)
+	}
+	fmt.Fprint(r.a.out, inputHelp)
+	return nil
+}
+
+func (r *repl) cmdClear(context.Context, string) error {
+	r.conv.clear()
+	r.pending, r.last = "", nil
+	r.note("forgotten")
+	return nil
+}
+
+func (r *repl) cmdSystem(_ context.Context, arg string) error {
+	if r.conv.Raw {
+		return errors.New("there is no system prompt without a chat template")
+	}
+	switch arg {
+	case "":
+		return r.showSystem()
+	case "off":
+		r.conv.System = ""
+		r.note("no system prompt from here on")
+	default:
+		r.conv.System = arg
+		r.note("system prompt set")
+	}
+	return nil
+}
+
+func (r *repl) cmdSet(_ context.Context, arg string) error {
+	name, value, _ := strings.Cut(arg, " ")
+	value = strings.TrimSpace(value)
+	switch {
+	case name == "":
+		return r.showSettings()
+	case value == "":
+		if err := r.set.reset(name, &r.start); err != nil {
+			return err
+		}
+	default:
+		if err := r.set.change(name, value); err != nil {
+			return err
+		}
+	}
+	r.note("%s is %s", name, orNone(r.set.values()[name]))
+	return nil
+}
+
+func (r *repl) cmdSave(_ context.Context, arg string) error {
+	if arg == "" {
+		return usageErrorf("/save FILE: no file was named")
+	}
+	path := expandHome(arg)
+	_, _, err := loadConversation(path, &settings{})
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return withHint(fmt.Errorf("save the conversation: %s is there, and is none", path), "choose another name, or remove the file first")
+	}
+	if err := r.conv.save(path, r.name, &r.set); err != nil {
+		return err
+	}
+	n := len(r.conv.Messages)
+	r.note("saved %d %s to %s", n, plural(n, "message"), path)
+	return nil
+}
+
+func (r *repl) cmdLoad(_ context.Context, arg string) error {
+	if arg == "" {
+		return usageErrorf("/load FILE: no file was named")
+	}
+	next := r.set.clone()
+	c, model, err := loadConversation(expandHome(arg), &next)
+	if err != nil {
+		return err
+	}
+	if f, _ := r.model.facts(); !c.Raw && !f.hasTemplate {
+		return fmt.Errorf("load a conversation from %s: it was made with a chat template, and this model has none", arg)
+	}
+	r.conv, r.set, r.pending, r.last, r.attempt = c, next, "", nil, 0
+	n := len(c.Messages)
+	r.note("loaded %d %s; the next question has them prefilled", n, plural(n, "message"))
+	if model != r.name {
+		r.note("it was made with %s", printable(model))
+	}
+	return nil
+}
+
+func (r *repl) cmdRetry(ctx context.Context, _ string) error {
+	question := r.pending
+	if question == "" {
+		var ok bool
+		if question, ok = r.conv.retract(); !ok {
+			return errors.New("there is no question to answer anew")
+		}
+	}
+	if r.set.Greedy() {
+		r.note("at temperature 0 the answer is always the same; /set temp 0.8 makes it vary")
+	}
+	r.conv.ask(question)
+	r.attempt++
+	return r.reply(ctx)
+}
+
+func (r *repl) cmdQuit(context.Context, string) error {
+	r.quit = true
+	return nil
+}
+
+// complete is the completer of the prompt: a command's name, then its argument.
+func (r *repl) complete(line string) (words []string, replaced int) {
+	if !strings.HasPrefix(line, "/") {
+		return nil, 0
+	}
+	name, arg, inArg := strings.Cut(line[1:], " ")
+	if !inArg {
+		return completeCommand(name), len(line)
+	}
+	for _, c := range commandTable() {
+		if c.name == name && c.complete != nil {
+			return c.complete(r, arg), len(arg)
+		}
+	}
+	return nil, 0
+}
+
+func completeCommand(name string) (words []string) {
+	for _, c := range commandTable() {
+		for _, n := range append([]string{c.name}, c.aliases...) {
+			if strings.HasPrefix(n, name) {
+				words = append(words, "/"+n)
+			}
+		}
+	}
+	return words
+}
+
+func completeSetting(_ *repl, arg string) (words []string) {
+	for _, row := range settingTable {
+		if strings.HasPrefix(row.name, arg) {
+			words = append(words, row.name+" ")
+		}
+	}
+	return words
+}
+
+func completeTopic(_ *repl, arg string) (words []string) {
+	for _, t := range topics {
+		if strings.HasPrefix(t.name, arg) {
+			words = append(words, t.name)
+		}
+	}
+	return words
+}
+
+// completeFile keeps the folder as it was typed, ~ and all.
+func completeFile(_ *repl, arg string) (words []string) {
+	dir, prefix := filepath.Split(arg)
+	entries, err := os.ReadDir(expandHome(filepath.Join(dir, ".")))
+	if err != nil {
+		return nil
+	}
+	for _, e := range entries {
+		name := e.Name()
+		if !strings.HasPrefix(name, prefix) || prefix == "" && strings.HasPrefix(name, ".") {
+			continue
+		}
+		if e.IsDir() {
+			name += string(filepath.Separator)
+		}
+		words = append(words, dir+name)
+	}
+	return words
+}
+
+// expandHome is what a shell would have made of ~/name.
+func expandHome(path string) string {
+	rest, ok := strings.CutPrefix(path, "~")
+	if !ok || rest != "" && rest[0] != '/' && rest[0] != filepath.Separator {
+		return path
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return path
+	}
+	return home + rest
+}

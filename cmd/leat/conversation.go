@@ -1,0 +1,204 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"leat/engine/chat"
+)
+
+// message is one turn as it is kept and saved.
+type message struct {
+	Role     string `json:"role"`
+	Content  string `json:"content"`
+	Thinking string `json:"thinking,omitempty"`
+}
+
+const (
+	roleSystem    = "system"
+	roleUser      = "user"
+	roleAssistant = "assistant"
+)
+
+// conversation is what was said. It knows nothing of a model.
+type conversation struct {
+	Raw      bool // plain text that the model goes on with: turns aren't marked
+	System   string
+	Messages []message // user and assistant, oldest first
+	Dropped  int       // the oldest of these that the model isn't given any more
+}
+
+func (c *conversation) ask(text string) {
+	c.Messages = append(c.Messages, message{Role: roleUser, Content: text})
+}
+
+func (c *conversation) answer(text, thinking string) {
+	c.Messages = append(c.Messages, message{Role: roleAssistant, Content: text, Thinking: thinking})
+}
+
+// retract takes the last question back, with its answer where it has one.
+func (c *conversation) retract() (question string, ok bool) {
+	n := len(c.Messages)
+	if n > 0 && c.Messages[n-1].Role == roleAssistant {
+		n--
+	}
+	if n == 0 || c.Messages[n-1].Role != roleUser {
+		return "", false
+	}
+	question = c.Messages[n-1].Content
+	c.Messages = c.Messages[:n-1]
+	c.Dropped = min(c.Dropped, len(c.Messages))
+	return question, true
+}
+
+// clear forgets what was said; the system prompt stays.
+func (c *conversation) clear() { c.Messages, c.Dropped = nil, 0 }
+
+// dropOldest takes the oldest question and its answer from what the model is given and
+// returns how many messages that were: 0 when only the last question is left.
+func (c *conversation) dropOldest() int {
+	for i := c.Dropped + 1; i < len(c.Messages); i++ {
+		if c.Messages[i].Role == roleUser {
+			n := i - c.Dropped
+			c.Dropped = i
+			return n
+		}
+	}
+	return 0
+}
+
+// prompt is what the model is given, for its chat template.
+func (c *conversation) prompt() []chat.Message {
+	var list []chat.Message
+	if c.System != "" {
+		list = append(list, chat.Message{Role: roleSystem, Content: c.System})
+	}
+	for _, m := range c.Messages[c.Dropped:] {
+		list = append(list, chat.Message{Role: m.Role, Content: m.Content})
+	}
+	return list
+}
+
+// text is what the model is given where there is no template.
+func (c *conversation) text() string {
+	var b strings.Builder
+	for _, m := range c.Messages[c.Dropped:] {
+		b.WriteString(m.Content)
+	}
+	return b.String()
+}
+
+// saved is a conversation as a file.
+type saved struct {
+	Format   string            `json:"format"`
+	Version  int               `json:"version"`
+	Model    string            `json:"model"`
+	Raw      bool              `json:"raw,omitempty"`
+	System   string            `json:"system,omitempty"`
+	Messages []message         `json:"messages"`
+	Dropped  int               `json:"dropped,omitempty"`
+	Settings map[string]string `json:"settings"`
+}
+
+const (
+	savedFormat  = "leat conversation"
+	savedVersion = 1
+	maxSaved     = 64 << 20 // of a file to load: far above any context
+)
+
+// save writes the conversation to path: the whole file, or none of it.
+func (c *conversation) save(path, model string, s *settings) error {
+	messages := c.Messages
+	if messages == nil {
+		messages = []message{}
+	}
+	data, err := json.MarshalIndent(saved{
+		Format: savedFormat, Version: savedVersion, Model: model, Raw: c.Raw, System: c.System,
+		Messages: messages, Dropped: c.Dropped, Settings: s.values(),
+	}, "", "  ")
+	if err != nil {
+		return fmt.Errorf("save the conversation: %w", err)
+	}
+	if err := writeFile(path, append(data, '\n')); err != nil {
+		return fmt.Errorf("save the conversation: %w", err)
+	}
+	return nil
+}
+
+// loadConversation reads what save wrote, and sets s to its settings.
+func loadConversation(path string, s *settings) (c conversation, model string, err error) {
+	fail := func(err error) (conversation, string, error) {
+		return conversation{}, "", fmt.Errorf("load a conversation from %s: %w", path, err)
+	}
+	data, err := readFile(path, maxSaved)
+	if err != nil {
+		return fail(err)
+	}
+	var f saved
+	if err := json.Unmarshal(data, &f); err != nil || f.Format != savedFormat {
+		return fail(withHint(errors.New("it is not a saved conversation"), "/save FILE makes one"))
+	}
+	if f.Version != savedVersion {
+		return fail(fmt.Errorf("found version %d, wanted %d", f.Version, savedVersion))
+	}
+	for i, m := range f.Messages {
+		if m.Role != roleUser && m.Role != roleAssistant {
+			return fail(fmt.Errorf("message %d: found role %q, wanted user or assistant", i, m.Role))
+		}
+	}
+	if f.Dropped < 0 || f.Dropped > len(f.Messages) {
+		return fail(fmt.Errorf("found %d messages dropped of %d", f.Dropped, len(f.Messages)))
+	}
+	if err := s.changeAll(f.Settings); err != nil {
+		return fail(err)
+	}
+	return conversation{Raw: f.Raw, System: f.System, Messages: f.Messages, Dropped: f.Dropped}, f.Model, nil
+}
+
+// writeFile replaces path at once, so that no crash leaves half a file. What was typed
+// is nobody else's to read.
+func writeFile(path string, data []byte) (err error) {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			f.Close()
+			os.Remove(f.Name())
+		}
+	}()
+	if _, err := f.Write(data); err != nil {
+		return err
+	}
+	if err := f.Sync(); err != nil {
+		return err
+	}
+	if err := f.Close(); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}
+
+// readFile reads a file of at most limit bytes.
+func readFile(path string, limit int64) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return readAll(f, limit)
+}
+
+func readAll(r io.Reader, limit int64) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(r, limit+1))
+	if err == nil && int64(len(data)) > limit {
+		err = fmt.Errorf("it is longer than %s", formatSize(limit))
+	}
+	return data, err
+}
