@@ -1,68 +1,175 @@
 package sample
 
 import (
+	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
 )
 
-// Params shape the choice. The zero value is greedy.
-type Params struct {
-	Temperature float64 // 0: always the most likely token
-	Seed        uint64  // of the random choice; the same seed gives the same tokens
+var (
+	// ErrNotFinite: the logits have no largest finite number, so the model or its weights are broken.
+	ErrNotFinite = errors.New("the largest logit is not a finite number")
+	// ErrNothingLeft: mask and logit bias ban every token.
+	ErrNothingLeft = errors.New("the mask and the logit bias leave no token")
+)
+
+// Mask restricts the choice; a grammar is one.
+type Mask interface {
+	// Mask sets the logits, shape (V), of forbidden tokens to −Inf.
+	Mask(logits []float32)
+	// Accept tells it of the next token, which need not be one that it allowed.
+	Accept(id int32)
 }
 
-// Validate reports a parameter out of its range.
-func (p *Params) Validate() error {
-	if !(p.Temperature >= 0) || math.IsInf(p.Temperature, 0) {
-		return fmt.Errorf("sampling parameters: temperature: found %g, wanted 0 or more", p.Temperature)
-	}
-	return nil
-}
-
-// Greedy reports whether the most likely token is always taken.
-func (p *Params) Greedy() bool { return p.Temperature == 0 }
-
-// Sampler makes a sequence of choices.
+// Sampler makes a sequence of choices. One goroutine owns it.
 type Sampler struct {
-	p    Params
-	rng  *rand.Rand
-	prob []float64
+	p        Params // defaults filled in
+	rng      *rand.Rand
+	mask     Mask
+	bias     []bias
+	breakers map[int32]bool
+	history  []int32 // the last tokens, oldest first; at least lookBack of them
+	lookBack int
+
+	// Scratch, kept so that a choice allocates nothing.
+	logits []float32   // (V) after the stages that change them
+	counts []int32     // (V) zeros between stages
+	z      []int32     // (history)
+	kept   []candidate // in order of id
+	ranks  []rank
 }
 
-// New returns a sampler for valid parameters.
+type bias struct {
+	id  int32
+	add float32
+}
+
+// New returns a sampler for valid parameters, which it copies.
 func New(p Params) *Sampler {
-	return &Sampler{p: p, rng: rand.New(rand.NewPCG(p.Seed, p.Seed^0x9e3779b97f4a7c15))}
+	s := &Sampler{p: p.filled(), rng: rand.New(rand.NewPCG(p.Seed, p.Seed^0x9e3779b97f4a7c15))}
+	s.lookBack = s.p.lookBack()
+	for _, id := range slices.Sorted(maps.Keys(p.LogitBias)) {
+		s.bias = append(s.bias, bias{id, p.LogitBias[id]})
+	}
+	s.breakers = make(map[int32]bool, len(p.DRYBreakers))
+	for _, id := range p.DRYBreakers {
+		s.breakers[id] = true
+	}
+	return s
 }
 
-// Next chooses an id for logits, shape (V). It fails when no logit is finite.
-func (s *Sampler) Next(logits []float32) (int32, error) {
-	best := Argmax(logits)
-	if len(logits) == 0 || math.IsNaN(float64(logits[best])) || math.IsInf(float64(logits[best]), 0) {
-		return 0, fmt.Errorf("sample from %d logits: the largest is not a finite number", len(logits))
+// SetMask makes m restrict all choices from now on; nil removes it.
+func (s *Sampler) SetMask(m Mask) { s.mask = m }
+
+// Prime adds tokens that weren't chosen, a prompt, to what the penalties look back on.
+func (s *Sampler) Prime(ids ...int32) {
+	if s.lookBack == 0 {
+		return
 	}
-	if s.p.Greedy() {
+	s.history = append(s.history, ids...)
+	if n := len(s.history); n/2 >= s.lookBack { // seldom, so that it costs nothing
+		s.history = s.history[:copy(s.history, s.history[n-s.lookBack:])]
+	}
+}
+
+// Accept adds a chosen token to what the penalties look back on, and tells the mask.
+func (s *Sampler) Accept(id int32) {
+	s.Prime(id)
+	if s.mask != nil {
+		s.mask.Accept(id)
+	}
+}
+
+// Next chooses an id for logits, shape (V), which it leaves as they are. It remembers
+// nothing of its choice: the caller says with [Sampler.Accept] which it took. The error
+// wraps [ErrNotFinite] or [ErrNothingLeft].
+func (s *Sampler) Next(logits []float32) (int32, error) {
+	changed := s.change(logits)
+	best := Argmax(changed)
+	if !isFinite(changed, best) {
+		err := ErrNotFinite
+		if isFinite(logits, Argmax(logits)) {
+			err = ErrNothingLeft
+		}
+		return 0, fmt.Errorf("sample from %d logits: %w", len(logits), err)
+	}
+	if s.p.Temperature == 0 {
 		return int32(best), nil
 	}
-	s.prob = slices.Grow(s.prob[:0], len(logits))
-	var sum float64
-	for _, l := range logits {
-		w := math.Exp((float64(l) - float64(logits[best])) / s.p.Temperature)
-		if math.IsNaN(w) {
-			w = 0
-		}
-		sum += w
-		s.prob = append(s.prob, sum)
+	return s.draw(s.filter(changed, best)), nil
+}
+
+// change applies the stages that work on logits. It returns logits itself when none is on.
+func (s *Sampler) change(logits []float32) []float32 {
+	penalizes := s.p.penalizes() && len(s.history) > 0
+	dry := s.p.DRYMultiplier > 0 && len(s.history) > 0
+	if s.mask == nil && len(s.bias) == 0 && !penalizes && !dry {
+		return logits
 	}
-	at := s.rng.Float64() * sum
-	i, _ := slices.BinarySearchFunc(s.prob, at, func(cumulative, at float64) int {
-		if cumulative <= at {
-			return -1
+	s.logits = append(s.logits[:0], logits...)
+	if s.mask != nil {
+		s.mask.Mask(s.logits)
+	}
+	for _, b := range s.bias {
+		if within(b.id, s.logits) {
+			s.logits[b.id] = moved(s.logits[b.id], float64(s.logits[b.id])+float64(b.add))
 		}
-		return 1
-	})
-	return int32(min(i, len(logits)-1)), nil
+	}
+	if n := len(s.logits); len(s.counts) < n {
+		s.counts = make([]int32, n)
+	}
+	if penalizes {
+		s.penalize(s.logits)
+	}
+	if dry {
+		s.dry(s.logits)
+	}
+	return s.logits
+}
+
+// filter fills s.kept with the tokens that may be drawn, their final weights, and returns
+// the weights' sum. best is the largest logit's index.
+func (s *Sampler) filter(logits []float32, best int) (sum float64) {
+	typical, topP := s.p.TypicalP > 0 && s.p.TypicalP < 1, s.p.TopP > 0 && s.p.TopP < 1
+	least := float32(math.Inf(-1))
+	if s.p.MinP > 0 && !typical && !topP {
+		least = s.minLogit(logits[best]) // as it commutes with top-k, the rest need not be gathered
+	}
+	s.keepTopK(logits, least)
+	if typical {
+		s.keepTypical()
+	}
+	if topP {
+		s.keepTopP()
+	}
+	if s.p.MinP > 0 {
+		s.keepMinP()
+	}
+	if s.p.XTCProbability > 0 {
+		s.excludeTopChoices()
+	}
+	return weigh(s.kept, s.p.Temperature)
+}
+
+// draw chooses among s.kept, whose weights have this sum.
+func (s *Sampler) draw(sum float64) int32 {
+	at := s.rng.Float64() * sum
+	var reached float64
+	last := s.kept[0].id
+	for i := range s.kept {
+		c := &s.kept[i]
+		if c.weight == 0 {
+			continue
+		}
+		last = c.id
+		if reached += c.weight; at < reached {
+			break
+		}
+	}
+	return last
 }
 
 // Argmax returns the index of the largest logit: the lowest among equals, NaN last.
@@ -74,4 +181,22 @@ func Argmax(logits []float32) int {
 		}
 	}
 	return best
+}
+
+func isFinite(logits []float32, i int) bool {
+	return i < len(logits) && !math.IsNaN(float64(logits[i])) && !math.IsInf(float64(logits[i]), 0)
+}
+
+func within(id int32, logits []float32) bool { return id >= 0 && int(id) < len(logits) }
+
+// moved is x as a logit that was finite and must stay so: only a ban makes −Inf. A
+// logit that wasn't finite stays what it was.
+func moved(was float32, x float64) float32 {
+	switch {
+	case math.IsNaN(float64(was)) || math.IsInf(float64(was), 0):
+		return was
+	case math.IsInf(x, -1):
+		return float32(x)
+	}
+	return float32(max(-math.MaxFloat32, min(x, math.MaxFloat32)))
 }
