@@ -36,9 +36,7 @@ func closeLibrary(lib uintptr) error { return purego.Dlclose(lib) }
 // dlInfo is Dl_info of dlfcn.h.
 type dlInfo struct {
 	fname *byte
-	fbase uintptr
-	sname *byte
-	saddr uintptr
+	_     [3]uintptr // fbase, sname, saddr
 }
 
 // libraryFile asks the dynamic linker whose code is at addr.
