@@ -82,6 +82,7 @@ func newRootCmd(a *app) *cobra.Command {
 		a.wrap(c)
 		root.AddCommand(c)
 	}
+	addCompletion(root)
 	return root
 }
 
