@@ -41,6 +41,10 @@ type Model struct {
 
 	messages int // of the validation layers, once the instance is closed
 
+	chatOnce sync.Once
+	chat     *chat.Template
+	chatErr  error
+
 	mu   sync.Mutex // held during a step
 	dead error      // why no step can run any more
 }
@@ -160,42 +164,6 @@ func (m *Model) Encode(text string, addSpecial bool) []token.ID {
 		return nil
 	}
 	return m.tok.Encode(text, addSpecial, false)
-}
-
-// HasChatTemplate tells whether the file says how a conversation is written.
-func (m *Model) HasChatTemplate() bool {
-	source, ok := m.file.Metadata.String(chatTemplateKey)
-	return ok && source != "" && m.tok != nil
-}
-
-const chatTemplateKey = "tokenizer.chat_template"
-
-// EncodeChat renders messages with the model's own template, the one other place
-// control tokens come from: their spelling inside a message stays plain text.
-func (m *Model) EncodeChat(ctx context.Context, messages []chat.Message) ([]token.ID, error) {
-	if !m.HasChatTemplate() {
-		return nil, errors.New("encode a conversation: the file has no chat template, or no tokenizer we support")
-	}
-	source, _ := m.file.Metadata.String(chatTemplateKey)
-	text := func(id token.ID, ok bool) string {
-		if !ok {
-			return ""
-		}
-		return m.tok.Text(id)
-	}
-	t, err := chat.New(source, text(m.tok.BOS()), text(m.tok.EOS()))
-	if err != nil {
-		return nil, err
-	}
-	guarded := make([]chat.Message, len(messages))
-	for i, msg := range messages {
-		guarded[i] = chat.Message{Role: msg.Role, Content: m.tok.Guard(msg.Content)}
-	}
-	out, err := t.Render(ctx, guarded)
-	if err != nil {
-		return nil, err
-	}
-	return m.tok.EncodeTemplate(out), nil
 }
 
 // DeviceName is the device the model runs on.

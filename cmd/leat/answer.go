@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"leat/engine"
+	"leat/engine/chat"
 	"leat/engine/token"
 )
 
@@ -136,7 +137,7 @@ func encode(ctx context.Context, m *engine.Model, c *conversation, s *settings) 
 		}
 		return ids, noThinking{}, nil
 	}
-	ids, err := m.EncodeChat(ctx, c.prompt())
+	ids, err := m.EncodeChat(ctx, c.prompt(), chat.RenderOptions{})
 	return ids, noThinking{}, withHint(err, "--raw gives the prompt to the model without its chat template")
 }
 
