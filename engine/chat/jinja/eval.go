@@ -42,6 +42,9 @@ func (x *dict) eval(m *machine, s *scope) Value {
 // put sets a key that the template chose.
 func (m *machine) put(d *Dict, k, v Value) {
 	m.spend(160)
+	if s, ok := k.(string); ok {
+		m.scan(len(s))
+	}
 	if !d.Set(k, v) {
 		m.fail("%s can't be a key of a dict", typeName(k))
 	}
@@ -154,7 +157,7 @@ func (x *item) eval(m *machine, s *scope) Value {
 func (m *machine) item(v, k Value) Value {
 	switch c := v.(type) {
 	case *Dict:
-		if e, ok := c.Get(k); ok {
+		if e, ok := m.lookup(c, k); ok {
 			return e
 		}
 	case *List:

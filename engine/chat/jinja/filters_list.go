@@ -364,7 +364,7 @@ func filterUnique(m *machine, v Value, a args) Value {
 	var out []Value
 	for _, x := range m.iterate(v) {
 		k := m.folded(get(x), m.truth(p[0]))
-		if _, ok := seen.Get(k); !ok {
+		if _, ok := m.lookup(seen, k); !ok {
 			m.put(seen, k, nil)
 			out = append(out, x)
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"strings"
 )
 
@@ -57,10 +56,8 @@ func guard(err *error) {
 	case nil:
 	case *Error:
 		*err = p
-	case runtime.Error:
-		*err = fmt.Errorf("fault of our interpreter: %w", p)
 	default:
-		panic(p)
+		*err = fmt.Errorf("fault of our interpreter: %v", p)
 	}
 }
 

@@ -31,7 +31,7 @@ var dictMethods = map[string]func(m *machine, d *Dict, a args) Value{
 	"clear": func(m *machine, d *Dict, a args) Value { *d = Dict{}; return nil },
 	"get": func(m *machine, d *Dict, a args) Value {
 		p := m.take("get", a, "key", "default")
-		if v, ok := d.Get(p[0]); ok {
+		if v, ok := m.lookup(d, p[0]); ok {
 			return v
 		}
 		return p[1]
@@ -40,7 +40,7 @@ var dictMethods = map[string]func(m *machine, d *Dict, a args) Value{
 	"keys":  func(m *machine, d *Dict, a args) Value { return &List{Items: m.clone(d.keys)} },
 	"pop": func(m *machine, d *Dict, a args) Value {
 		p := m.take("pop", a, "key", "default")
-		v, ok := d.Get(p[0])
+		v, ok := m.lookup(d, p[0])
 		if !ok && len(a.pos) < 2 {
 			m.fail("pop: the dict has no key %s", m.describe(p[0]))
 		}
@@ -53,7 +53,7 @@ var dictMethods = map[string]func(m *machine, d *Dict, a args) Value{
 	},
 	"setdefault": func(m *machine, d *Dict, a args) Value {
 		p := m.take("setdefault", a, "key", "default")
-		if v, ok := d.Get(p[0]); ok {
+		if v, ok := m.lookup(d, p[0]); ok {
 			return v
 		}
 		m.put(d, p[0], p[1])

@@ -75,10 +75,12 @@ func affix(has func(s, affix string) bool) stringMethod {
 			if !ok {
 				m.fail("startswith: found %s, wanted a string or a tuple of them", m.describe(p[0]))
 			}
+			m.scan(len(x))
 			return has(s, x)
 		}
 		for _, x := range l.Items {
 			m.step(1)
+			m.scan(len(s))
 			if has(s, m.str(x)) {
 				return true
 			}

@@ -120,7 +120,7 @@ func (m *machine) equal(a, b Value) bool {
 			return false
 		}
 		for i, k := range x.keys {
-			v, ok := y.Get(k)
+			v, ok := m.lookup(y, k)
 			if !ok || !m.equal(x.values[i], v) {
 				return false
 			}
@@ -209,7 +209,7 @@ func (m *machine) contains(in, v Value) bool {
 		m.scan(len(c) + len(s))
 		return strings.Contains(c, s)
 	case *Dict:
-		_, ok := c.Get(v)
+		_, ok := m.lookup(c, v)
 		return ok
 	}
 	for _, x := range m.iterate(in) {

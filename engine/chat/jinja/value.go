@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"sort"
-	"strings"
 )
 
 // Value is what expressions make: nil (none), bool, int64, float64, string, *List,
@@ -49,6 +48,7 @@ type args struct {
 type unhashable struct{}
 
 // hash gives the Go value that stands for v as a key; 1, 1.0 and true are one key.
+// Python's tuples can be keys too, but no chat template wants them.
 func hash(v Value) any {
 	switch v := v.(type) {
 	case bool:
@@ -63,18 +63,6 @@ func hash(v Value) any {
 		return v
 	case nil, int64, string:
 		return v
-	case *List:
-		if v.tuple && len(v.Items) <= 16 {
-			var b strings.Builder
-			for _, x := range v.Items {
-				k := hash(x)
-				if k == (unhashable{}) {
-					return k
-				}
-				fmt.Fprintf(&b, "%T:%d:%v,", k, len(fmt.Sprint(k)), k)
-			}
-			return [1]string{b.String()}
-		}
 	}
 	return unhashable{}
 }
@@ -104,6 +92,14 @@ func (d *Dict) Set(key, v Value) bool {
 	d.at[h] = len(d.keys)
 	d.keys, d.values = append(d.keys, key), append(d.values, v)
 	return true
+}
+
+// lookup is Get, paid for: a long key takes long to hash.
+func (m *machine) lookup(d *Dict, key Value) (Value, bool) {
+	if s, ok := key.(string); ok {
+		m.scan(len(s))
+	}
+	return d.Get(key)
 }
 
 func (d *Dict) remove(key Value) {
