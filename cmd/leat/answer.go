@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"leat/engine"
@@ -34,6 +35,7 @@ type answer struct {
 	Thinking string     `json:"thinking,omitempty"`
 	IDs      []token.ID `json:"ids"`
 	Stop     string     `json:"stop"`
+	Seed     uint64     `json:"seed"`
 	Stats    runStats   `json:"stats"`
 }
 
@@ -41,13 +43,36 @@ type answer struct {
 type splitter interface {
 	Push(text string) (thinking, answer string)
 	Flush() (thinking, answer string)
+	// Whole parts a whole reply, which tells more than its pieces did.
+	Whole(reply string) (thinking, answer string)
 }
 
 // noThinking is the splitter of a prompt without a chat template.
 type noThinking struct{}
 
-func (noThinking) Push(text string) (thinking, answer string) { return "", text }
-func (noThinking) Flush() (thinking, answer string)           { return "", "" }
+func (noThinking) Push(text string) (thinking, answer string)   { return "", text }
+func (noThinking) Flush() (thinking, answer string)             { return "", "" }
+func (noThinking) Whole(reply string) (thinking, answer string) { return "", reply }
+
+// templateSplitter is a chat template's.
+type templateSplitter struct {
+	*chat.Splitter
+	of       *chat.Template
+	rendered string
+}
+
+func newSplitter(of *chat.Template, rendered string) *templateSplitter {
+	return &templateSplitter{of.NewSplitter(rendered), of, rendered}
+}
+
+// Whole leaves a reply without thinking as it is, white space and all, so that the
+// session's tokens fit the next prompt.
+func (s *templateSplitter) Whole(reply string) (thinking, answer string) {
+	if thinking, answer = s.of.Split(s.rendered, reply); thinking == "" && strings.TrimSpace(reply) == answer {
+		return "", reply
+	}
+	return thinking, answer
+}
 
 // request is what one answer is made from.
 type request struct {
@@ -59,17 +84,13 @@ type request struct {
 
 // generate answers. With an error, the answer holds what came before it.
 func generate(ctx context.Context, m *engine.Model, s *engine.Session, q request) (*answer, error) {
-	a := &answer{IDs: []token.ID{}}
+	a := &answer{IDs: []token.ID{}, Seed: q.p.Seed}
 	rest, err := s.Reuse(q.ids)
 	if err != nil {
 		return a, err
 	}
 	begin, first := time.Now(), time.Time{}
-	piece := func(thinking, text string) error {
-		a.Thinking += thinking
-		a.Text += text
-		return q.show(thinking, text)
-	}
+	var reply strings.Builder
 	for t, genErr := range s.Generate(ctx, rest, q.p) {
 		if genErr != nil {
 			err = genErr
@@ -79,13 +100,15 @@ func generate(ctx context.Context, m *engine.Model, s *engine.Session, q request
 			first = time.Now()
 		}
 		a.IDs, a.Stop = append(a.IDs, t.ID), t.Stop.String()
-		if err = piece(q.split.Push(t.Text)); err != nil {
+		reply.WriteString(t.Text)
+		if err = q.show(q.split.Push(t.Text)); err != nil {
 			break
 		}
 	}
-	if flushErr := piece(q.split.Flush()); err == nil {
+	if flushErr := q.show(q.split.Flush()); err == nil {
 		err = flushErr
 	}
+	a.Thinking, a.Text = q.split.Whole(reply.String())
 	a.Stats = statsOf(m, len(q.ids), len(rest), len(a.IDs), begin, first)
 	return a, err
 }
@@ -137,8 +160,15 @@ func encode(ctx context.Context, m *engine.Model, c *conversation, s *settings) 
 		}
 		return ids, noThinking{}, nil
 	}
-	ids, err := m.EncodeChat(ctx, c.prompt(), chat.RenderOptions{})
-	return ids, noThinking{}, withHint(err, "--raw gives the prompt to the model without its chat template")
+	text, err := m.RenderChat(ctx, c.prompt(), chat.RenderOptions{Args: s.TemplateArgs})
+	if err != nil {
+		return nil, nil, withHint(err, "--raw gives the prompt to the model without its chat template")
+	}
+	t, err := m.ChatTemplate()
+	if err != nil {
+		return nil, nil, err
+	}
+	return m.Tokenizer().EncodeTemplate(text), newSplitter(t, text), nil
 }
 
 // fit is encode, with the oldest turns dropped from what the model is given where the

@@ -76,6 +76,12 @@ func newRunCmd(a *app) *cobra.Command {
 func (f *runFlags) registerAll(fs *pflag.FlagSet) {
 	f.register(fs)
 	registerSettings(fs, &f.set)
+	fs.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		if name == "typical" { // llama.cpp's other name of it
+			name = "typical-p"
+		}
+		return pflag.NormalizedName(name)
+	})
 	fs.StringVarP(&f.prompt, "prompt", "p", "", "the prompt")
 	fs.StringVarP(&f.file, "file", "f", "", "read the prompt from a file; - is stdin")
 	fs.BoolVar(&f.raw, "raw", false, "no chat template")
@@ -179,8 +185,10 @@ func (f *runFlags) once(ctx context.Context, a *app, model *resident, conv *conv
 			return err
 		}
 		out := f.output(a)
-		res, err = generate(ctx, m, s, request{ids: ids, split: split, p: f.set.params(uint64(time.Now().UnixNano()), 0), show: out.show})
-		out.finish()
+		res, err = generate(ctx, m, s, request{ids: ids, split: split, p: f.set.params(m, 0), show: out.show})
+		if err == nil || res.Text+res.Thinking != "" {
+			out.finish()
+		}
 		return hintContext(err)
 	})
 	if err != nil {
@@ -199,15 +207,24 @@ func (f *runFlags) once(ctx context.Context, a *app, model *resident, conv *conv
 // plainOutput is stdout for a script: the very text, and no thinking.
 type plainOutput struct {
 	out, thinking io.Writer
+	thought       bool // and nothing answered yet
 	last          byte
 }
 
 func (p *plainOutput) show(thinking, text string) error {
 	if thinking != "" {
+		p.thought = true
 		io.WriteString(p.thinking, printable(thinking))
+	}
+	if p.thought {
+		text = strings.TrimLeft(text, "\n")
 	}
 	if text == "" {
 		return nil
+	}
+	if p.thought {
+		io.WriteString(p.thinking, "\n")
+		p.thought = false
 	}
 	p.last = text[len(text)-1]
 	if _, err := io.WriteString(p.out, text); err != nil {
