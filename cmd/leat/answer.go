@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 	"time"
 
@@ -36,7 +37,36 @@ type answer struct {
 	IDs      []token.ID `json:"ids"`
 	Stop     string     `json:"stop"`
 	Seed     uint64     `json:"seed"`
+	Logprobs []logprobs `json:"logprobs,omitempty"` // one for each id
 	Stats    runStats   `json:"stats"`
+}
+
+// logprobs are what the model alone thought of a token, and of the likeliest ones.
+type logprobs struct {
+	tokenLogprob
+	Top []tokenLogprob `json:"top"`
+}
+
+type tokenLogprob struct {
+	ID      token.ID `json:"id"`
+	Text    string   `json:"text"`    // the token's own: a part of a rune shows as U+FFFD
+	Logprob *float64 `json:"logprob"` // null for a token that can't come: JSON has no -inf
+}
+
+func logprobOf(m *engine.Model, id token.ID, logprob float64) tokenLogprob {
+	t := tokenLogprob{ID: id, Text: strings.ToValidUTF8(string(m.Tokenizer().Piece(id)), "\uFFFD")}
+	if !math.IsInf(logprob, 0) {
+		t.Logprob = &logprob
+	}
+	return t
+}
+
+func logprobsOf(m *engine.Model, t *engine.Token) logprobs {
+	l := logprobs{logprobOf(m, t.ID, t.Logprob), make([]tokenLogprob, len(t.Top))}
+	for i, top := range t.Top {
+		l.Top[i] = logprobOf(m, top.ID, top.Logprob)
+	}
+	return l
 }
 
 // splitter parts what a model thinks from what it answers, while text streams.
@@ -100,6 +130,9 @@ func generate(ctx context.Context, m *engine.Model, s *engine.Session, q request
 			first = time.Now()
 		}
 		a.IDs, a.Stop = append(a.IDs, t.ID), t.Stop.String()
+		if q.p.Logprobs != 0 {
+			a.Logprobs = append(a.Logprobs, logprobsOf(m, &t))
+		}
 		reply.WriteString(t.Text)
 		if err = q.show(q.split.Push(t.Text)); err != nil {
 			break

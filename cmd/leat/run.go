@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"leat/engine"
+	"leat/engine/sample"
 )
 
 func init() { commands = append(commands, newRunCmd) }
@@ -25,6 +26,7 @@ type runFlags struct {
 	file       string
 	raw        bool
 	json       bool
+	logprobs   int
 	system     string
 	systemFile string
 	keepAlive  time.Duration
@@ -88,6 +90,7 @@ func (f *runFlags) registerAll(fs *pflag.FlagSet) {
 	fs.StringVar(&f.system, "system", "", "the system prompt")
 	fs.StringVar(&f.systemFile, "system-file", "", "read the system prompt from a file")
 	fs.BoolVar(&f.json, "json", false, "print one JSON object at the end instead of streaming text")
+	fs.IntVar(&f.logprobs, "logprobs", 0, "with --json, the log probability of each token, and of so many of the likeliest beside it")
 	fs.DurationVar(&f.keepAlive, "keep-alive", 0, "free the GPU when nothing was asked for so long, as 10m; the next question loads the model again (default: never)")
 	fs.BoolVar(&f.history, "history", true, "keep what is typed for the arrow keys of later conversations; --history=false doesn't")
 }
@@ -131,6 +134,10 @@ func (f *runFlags) check() error {
 		return usageErrorf("--system and --system-file exclude each other")
 	case f.raw && (f.given("system") || f.given("system-file")):
 		return usageErrorf("--raw leaves no place for a system prompt: write it into the prompt")
+	case f.logprobs < 0 || f.logprobs > sample.MaxLogprobs:
+		return usageErrorf("--logprobs: found %d, wanted 0 to %d", f.logprobs, sample.MaxLogprobs)
+	case f.logprobs > 0 && !f.json:
+		return usageErrorf("--logprobs needs --json, which has a place for them")
 	case f.keepAlive < 0:
 		return usageErrorf("--keep-alive: found %s, wanted 0 (for as long as the program runs) or more", f.keepAlive)
 	}
@@ -184,8 +191,9 @@ func (f *runFlags) once(ctx context.Context, a *app, model *resident, conv *conv
 		if err != nil {
 			return err
 		}
-		out := f.output(a)
-		res, err = generate(ctx, m, s, request{ids: ids, split: split, p: f.set.params(m, 0), show: out.show})
+		out, p := f.output(a), f.set.params(m, 0)
+		p.Logprobs = f.logprobs
+		res, err = generate(ctx, m, s, request{ids: ids, split: split, p: p, show: out.show})
 		if err == nil || res.Text+res.Thinking != "" {
 			out.finish()
 		}
