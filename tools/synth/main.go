@@ -65,6 +65,7 @@ func parse(args []string, errw io.Writer) (options, error) {
 	fs.StringVar(&o.Arch, "arch", "", "architecture (default: the preset's)")
 	fs.StringVar(&o.Preset, "preset", "tiny", "shape to begin from")
 	fs.StringVar(&o.Type, "type", "q4_k_m", "q4_k_m, q5_k_m, or a tensor type for all matrices")
+	fs.BoolVar(&o.Hollow, "hollow", false, "no weights, only room for them: to plan with, not to run")
 	fs.IntVar(&o.BlockCount, "layers", 0, "number of layers")
 	fs.IntVar(&o.EmbeddingLength, "dim", 0, "width")
 	fs.IntVar(&o.HeadCount, "heads", 0, "query heads")

@@ -357,3 +357,22 @@ func TestPresetsHaveTheirPublishedSize(t *testing.T) {
 		}
 	}
 }
+
+// A hollow file has the same tensors in the same places, whatever its size.
+func TestHollow(t *testing.T) {
+	o := Options{Arch: "llama", Preset: "8b"}
+	o.Hollow = true
+	f := write(t, o)
+	o = Options{Arch: "llama"}
+	full := write(t, o)
+	o.Hollow = true
+	hollow := write(t, o)
+	if n := len(f.Tensors); n < 290 || f.Tensors[n-1].Off < 4<<30 {
+		t.Errorf("8b: %d tensors, the last at %d", n, f.Tensors[n-1].Off)
+	}
+	for i := range full.Tensors {
+		if a, b := full.Tensors[i], hollow.Tensors[i]; a.Name != b.Name || a.Off != b.Off || a.Bytes != b.Bytes {
+			t.Errorf("found %+v, want %+v", b, a)
+		}
+	}
+}

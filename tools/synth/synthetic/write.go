@@ -3,7 +3,6 @@ package synthetic
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strings"
 
@@ -20,6 +19,7 @@ type Options struct {
 	RouterSkew float64                 // 0: experts equally popular; 1: strongly unequal
 	Shards     int                     // 0, 1: one file
 	Alignment  int64                   // of tensors in the file; 0: 32
+	Hollow     bool                    // no weights: the tensors are a hole in the file, to plan with and not to run
 	Progress   func(done, total int64) // bytes of tensors; may be nil
 
 	poolBytes int64 // of random blocks for each type and width; 0: 64 MiB. Tests make it small
@@ -123,6 +123,9 @@ func (s *source) writeTensors(part []tensor, first int) []gguf.WriteTensor {
 	ts := make([]gguf.WriteTensor, len(part))
 	for i, t := range part {
 		ts[i] = gguf.WriteTensor{Name: t.name, Type: t.typ, Shape: t.shape, Data: data{s, t, first + i}}
+		if s.o.Hollow {
+			ts[i].Data = hole{t.bytes, s.done}
+		}
 	}
 	return ts
 }
@@ -151,8 +154,12 @@ func writeFile(path string, md *gguf.Metadata, ts []gguf.WriteTensor, alignment 
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	if err := gguf.Write(io.Writer(f), md, ts, gguf.WriteOptions{Alignment: alignment}); err != nil {
+	w := &holeWriter{f: f}
+	if err := gguf.Write(w, md, ts, gguf.WriteOptions{Alignment: alignment}); err != nil {
 		return err
+	}
+	if w.skipped {
+		return w.end()
 	}
 	if st, err := f.Stat(); err != nil || st.Size() < syncBytes {
 		return err
