@@ -19,7 +19,7 @@ type Options struct {
 	RouterSkew float64                 // 0: experts equally popular; 1: strongly unequal
 	Shards     int                     // 0, 1: one file
 	Alignment  int64                   // of tensors in the file; 0: 32
-	Hollow     bool                    // no weights: the tensors are a hole in the file, to plan with and not to run
+	Hollow     bool                    // no weights: the matrices are holes in the file, to plan with and not to run
 	Progress   func(done, total int64) // bytes of tensors; may be nil
 
 	poolBytes int64 // of random blocks for each type and width; 0: 64 MiB. Tests make it small
@@ -123,7 +123,7 @@ func (s *source) writeTensors(part []tensor, first int) []gguf.WriteTensor {
 	ts := make([]gguf.WriteTensor, len(part))
 	for i, t := range part {
 		ts[i] = gguf.WriteTensor{Name: t.name, Type: t.typ, Shape: t.shape, Data: data{s, t, first + i}}
-		if s.o.Hollow {
+		if s.o.Hollow && t.kind == matrix {
 			ts[i].Data = hole{t.bytes, s.done}
 		}
 	}

@@ -1,0 +1,114 @@
+package plan
+
+import (
+	"errors"
+
+	"leat/decompose/pack"
+	"leat/engine/arch"
+)
+
+// Question is what is asked about a model: how a budget and a machine suit it.
+type Question struct {
+	Hyper   *arch.Hyper
+	Model   *pack.Model
+	Budget  Budget // DeviceBytes is what the answers vary
+	Speeds  Speeds
+	Context int // tokens in the session while decoding; 0: half of what it can hold
+	Prompt  int // tokens
+}
+
+// Answer is a plan and what it reaches.
+type Answer struct {
+	Plan       *Plan
+	Prediction Prediction
+}
+
+// At answers for one VRAM budget. The error is a [*BudgetError] where it can't hold.
+func (q *Question) At(deviceBytes int64) (Answer, error) {
+	b := q.Budget
+	b.DeviceBytes = deviceBytes
+	p, err := Make(q.Hyper, q.Model, b)
+	if err != nil {
+		return Answer{}, err
+	}
+	ctx := q.Context
+	if ctx == 0 {
+		ctx = p.ContextLength / 2
+	}
+	return Answer{p, p.Predict(q.Speeds, q.Hyper, ctx, q.Prompt)}, nil
+}
+
+const mibi = 1 << 20
+
+// Least is the smallest VRAM budget, in whole MiB, that holds at all. The context must
+// be settled in the budget: else it would shrink to fit anything.
+func (q *Question) Least() (int64, error) {
+	_, err := q.At(0)
+	var small *BudgetError
+	if !errors.As(err, &small) {
+		return 0, err
+	}
+	return search(small.Need/2/mibi, 2*small.Need/mibi+1, func(n int64) bool {
+		_, err := q.At(n * mibi)
+		return err == nil
+	}) * mibi, nil
+}
+
+// All is the smallest VRAM budget, in whole MiB, with which nothing is streamed.
+func (q *Question) All() (int64, error) {
+	least, err := q.Least()
+	if err != nil {
+		return 0, err
+	}
+	most := least
+	for i := range q.Model.Units {
+		most += q.Model.Units[i].Bytes
+	}
+	most += most/8 + 1<<30
+	return search(least/mibi, most/mibi, func(n int64) bool {
+		a, err := q.At(n * mibi)
+		return err == nil && a.Plan.StreamedBytes == 0
+	}) * mibi, nil
+}
+
+// Reaching is the smallest VRAM budget, in whole MiB, that decodes tokensPerSec; 0 where
+// none does, with the answer for all in VRAM.
+func (q *Question) Reaching(tokensPerSec float64) (int64, Answer, error) {
+	least, err := q.Least()
+	if err != nil {
+		return 0, Answer{}, err
+	}
+	all, err := q.All()
+	if err != nil {
+		return 0, Answer{}, err
+	}
+	best, err := q.At(all)
+	if err != nil || best.Prediction.DecodePerSec < tokensPerSec {
+		return 0, best, err
+	}
+	n := search(least/mibi, all/mibi, func(n int64) bool {
+		a, err := q.At(n * mibi)
+		return err == nil && a.Prediction.DecodePerSec >= tokensPerSec
+	}) * mibi
+	best, err = q.At(n)
+	return n, best, err
+}
+
+// search is the smallest n of low to high for which enough holds, if it holds from there on.
+func search(low, high int64, enough func(int64) bool) int64 {
+	for low < high {
+		if mid := low + (high-low)/2; enough(mid) {
+			high = mid
+		} else {
+			low = mid + 1
+		}
+	}
+	return low
+}
+
+// Drives is the answer with as many drives of the same kind as given, striped.
+func (q *Question) Drives(n int, deviceBytes int64) (Answer, error) {
+	more := *q
+	more.Speeds.DiskBytesPerSec *= float64(n)
+	return more.At(deviceBytes)
+}

@@ -1,0 +1,149 @@
+package plan
+
+import (
+	"time"
+
+	"leat/engine/arch"
+	"leat/gguf"
+)
+
+// Speeds are what a machine reaches, not what its data sheet says: package calibrate
+// measures them, [Reached] estimates them. A rate of 0 means "takes no time".
+type Speeds struct {
+	DiskBytesPerSec   float64 // the model's file, past the page cache
+	LinkBytesPerSec   float64 // uploads from pinned memory, the device idle
+	DeviceBytesPerSec float64 // weights in VRAM, as a product with one vector reads them
+	FlopsPerSec       float64 // products with many vectors
+	AttnFlopsPerSec   float64 // attention of one row; 0: FlopsPerSec
+
+	// Weights of some types are slower to decode than to read. A type that is absent
+	// goes at the rates above.
+	TypeBytesPerSec map[gguf.Type]float64
+	TypeFlopsPerSec map[gguf.Type]float64
+
+	DispatchTime        time.Duration // a kernel that waits for the one before it, however small
+	HostOverheadPerStep time.Duration // from the end of a step to the device's first work on the next
+}
+
+// linkUnderLoad is what a link keeps while the device computes (design §10: 97 %).
+const linkUnderLoad = 0.97
+
+// Lane is a part of the machine that a step keeps busy.
+type Lane string
+
+// The lanes run at the same time, so the busiest of them decides.
+const (
+	LaneDisk    Lane = "disk"
+	LaneLink    Lane = "link"
+	LaneCompute Lane = "compute"
+)
+
+// Work is how long each lane is busy, all transfers and all kernels of something.
+type Work struct {
+	DiskSeconds    float64 `json:"disk_seconds"`
+	LinkSeconds    float64 `json:"link_seconds"`
+	ComputeSeconds float64 `json:"compute_seconds"` // the host's part included: the device waits for it
+}
+
+// Bottleneck is the busiest lane.
+func (w Work) Bottleneck() Lane {
+	switch {
+	case w.DiskSeconds >= w.LinkSeconds && w.DiskSeconds > w.ComputeSeconds:
+		return LaneDisk
+	case w.LinkSeconds > w.ComputeSeconds:
+		return LaneLink
+	}
+	return LaneCompute
+}
+
+// Bound is the least time the work can take: the busiest lane never waits.
+func (w Work) Bound() float64 { return max(w.DiskSeconds, w.LinkSeconds, w.ComputeSeconds) }
+
+func (w Work) plus(o Work) Work {
+	return Work{w.DiskSeconds + o.DiskSeconds, w.LinkSeconds + o.LinkSeconds, w.ComputeSeconds + o.ComputeSeconds}
+}
+
+// Prediction is what a plan will reach on a machine.
+type Prediction struct {
+	Context int `json:"context"` // tokens in the session while decoding
+	Prompt  int `json:"prompt_tokens"`
+
+	Decode           Work    `json:"decode"` // of one token
+	DecodeBottleneck Lane    `json:"decode_bottleneck"`
+	DecodeSeconds    float64 `json:"decode_seconds"` // a token, with this plan's ring and staging
+	DecodePerSec     float64 `json:"decode_tokens_per_second"`
+	BoundPerSec      float64 `json:"bound_tokens_per_second"`     // 1 / max(Σ disk, Σ link, Σ compute): a ring without end
+	LockStepPerSec   float64 `json:"lock_step_tokens_per_second"` // 1 / Σ max(…): each unit waits for the slowest of its lanes
+
+	Prefill           Work    `json:"prefill"` // of the prompt
+	PrefillBottleneck Lane    `json:"prefill_bottleneck"`
+	PrefillPerSec     float64 `json:"prefill_tokens_per_second"`
+	TTFTSeconds       float64 `json:"ttft_seconds"` // loaded and warm
+	LoadSeconds       float64 `json:"load_seconds"` // what VRAM and the host tier hold, read from disk
+}
+
+// Predict says how fast the plan will run: decoding with ctx tokens in the session, and
+// a prompt of promptTokens in an empty one. h is the model's that was planned.
+func (p *Plan) Predict(s Speeds, h *arch.Hyper, ctx, promptTokens int) Prediction {
+	m := newMachine(p, s, h)
+	ctx = max(1, min(ctx, p.ContextLength))
+	promptTokens = max(1, min(promptTokens, p.ContextLength))
+	r := Prediction{Context: ctx, Prompt: promptTokens}
+	r.decode(m)
+	r.prefill(m)
+	if s.DiskBytesPerSec > 0 {
+		var bytes int64
+		for i := range p.Units {
+			if p.Units[i].Tier != Disk {
+				bytes += p.Units[i].Bytes
+			}
+		}
+		r.LoadSeconds = float64(bytes) / s.DiskBytesPerSec
+	}
+	return r
+}
+
+// Tokens are timed in the flow: the first ones fill the ring.
+const warmSteps, timedSteps = 3, 4
+
+func (r *Prediction) decode(m *machine) {
+	works := m.step(1, r.Context)
+	lockStep := m.host
+	for _, w := range works {
+		r.Decode = r.Decode.plus(w)
+		lockStep += w.Bound()
+	}
+	r.Decode.ComputeSeconds += m.host
+	r.DecodeBottleneck = r.Decode.Bottleneck()
+	flow := m.newFlow()
+	var warm float64
+	for n := range warmSteps + timedSteps {
+		if end := flow.run(works); n == warmSteps-1 {
+			warm = end
+		}
+	}
+	r.DecodeSeconds = (flow.computed - warm) / timedSteps
+	r.DecodePerSec, r.BoundPerSec, r.LockStepPerSec = inverse(r.DecodeSeconds), inverse(r.Decode.Bound()), inverse(lockStep)
+}
+
+func (r *Prediction) prefill(m *machine) {
+	flow := m.newFlow()
+	for from := 0; from < r.Prompt; from += m.p.Chunk {
+		n := min(m.p.Chunk, r.Prompt-from)
+		works := m.step(n, from+n)
+		for _, w := range works {
+			r.Prefill = r.Prefill.plus(w)
+		}
+		r.Prefill.ComputeSeconds += m.host
+		r.TTFTSeconds = flow.run(works)
+	}
+	r.PrefillBottleneck = r.Prefill.Bottleneck()
+	r.PrefillPerSec = float64(r.Prompt) * inverse(r.TTFTSeconds)
+}
+
+func inverse(x float64) float64 {
+	if x <= 0 {
+		return 0
+	}
+	return 1 / x
+}

@@ -1,0 +1,42 @@
+package plan
+
+import (
+	"time"
+
+	"leat/engine/plan/gpus"
+)
+
+// What our kernels and transfers make of a data sheet's peaks, fitted to what one H100 and
+// its link reached (docs/benchmarks.md, design §10). A machine that was calibrated needs none of it.
+const (
+	linkShare     = 0.80   // of PCIe's peak: 50.8 GB/s of 63
+	memoryShare   = 0.70   // of the memory's, where nothing else holds the kernels up
+	bytesPerFlop  = 0.0173 // weights' bytes that the shader units decode a peak FP32 operation
+	multiplyShare = 0.15   // of FP32 peak, in products with many vectors; assumed
+	copyShare     = 0.35   // of the memory's peak, where an upload is a copy within it
+	attnFlops     = 40e9   // one row, 32 heads: a chain of latencies more than of work
+	attnFP32      = 5e12   // a device with less has too few units for all heads at once
+
+	dispatchTime = 8 * time.Microsecond
+	hostOverhead = 200 * time.Microsecond
+)
+
+// Reached estimates what leat reaches on a GPU from its data sheet, with a disk that reads
+// diskBytesPerSec. It is a guess from one machine: calibrate where you can.
+func Reached(g *gpus.GPU, diskBytesPerSec float64) Speeds {
+	memory := memoryShare * g.MemBytesPerSec
+	decode := bytesPerFlop * g.FP32
+	s := Speeds{
+		DiskBytesPerSec:     diskBytesPerSec,
+		LinkBytesPerSec:     linkShare * g.PCIeBytesPerSec(),
+		DeviceBytesPerSec:   1 / (1/memory + 1/decode), // a kernel does both, one after the other
+		FlopsPerSec:         multiplyShare * g.FP32,
+		AttnFlopsPerSec:     attnFlops * min(1, g.FP32/attnFP32),
+		DispatchTime:        dispatchTime,
+		HostOverheadPerStep: hostOverhead,
+	}
+	if g.UMA {
+		s.LinkBytesPerSec = copyShare * g.MemBytesPerSec
+	}
+	return s
+}
