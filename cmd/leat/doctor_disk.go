@@ -2,30 +2,10 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"io"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"sync"
-	"time"
 
-	"leat/decompose/pack"
-)
-
-const (
-	diskReaders = 4
-	diskBlock   = 4 << 20
-)
-
-// cached is what is known of a file's bytes before they are read.
-type cached int
-
-const (
-	cacheUnknown cached = iota // this system does not tell
-	cacheCold                  // they come from the disk
-	cacheWarm                  // they come from memory
+	"leat/engine/calibrate"
 )
 
 // measureDisk reads a file as the weights of the disk tier are read.
@@ -63,101 +43,31 @@ func defaultDisk() string {
 	return os.TempDir()
 }
 
-// readDisk measures with the file at path, or with one of total bytes that it writes into
-// the folder at path and removes.
+// readDisk measures with the file at path, or with one of total bytes in the folder at path.
 func readDisk(ctx context.Context, path string, total int64) (s speedReport, err error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return s, err
 	}
-	name := path
+	read := calibrate.ReadFile
 	if info.IsDir() {
-		if name, err = writeDisk(ctx, path, total); name != "" {
-			defer os.Remove(name)
-		}
-		if err != nil {
-			return s, err
-		}
-	} else if total = min(total, info.Size()/diskBlock*diskBlock); total == 0 {
-		return s, fmt.Errorf("%s is too small to measure: found %s, want at least %s", path, formatSize(info.Size()), formatSize(diskBlock))
+		read = calibrate.ReadFolder
 	}
-	f, err := os.Open(name)
+	r, err := read(ctx, path, total)
 	if err != nil {
 		return s, err
 	}
-	defer f.Close()
-	avoidCache(f)
-	pack.DropCache(f)
-	state := probeCache(f, total)
-	took, err := readBlocks(ctx, f, total)
-	if err != nil {
-		return s, err
-	}
-	s = speedReport{Name: "disk", What: tilde(path), Bytes: total, BytesPerSec: float64(total) / took.Seconds()}
-	s.Verdict = diskVerdict(s.BytesPerSec, state)
+	s = speedReport{Name: "disk", What: tilde(path), Bytes: r.Bytes, BytesPerSec: r.BytesPerSec}
+	s.Verdict = diskVerdict(r.BytesPerSec, r.Cached)
 	return s, nil
 }
 
-func diskVerdict(rate float64, state cached) string {
+func diskVerdict(rate float64, state calibrate.Cached) string {
 	switch state {
-	case cacheWarm:
+	case calibrate.CacheWarm:
 		return "cached, so this is no disk's speed"
-	case cacheUnknown:
+	case calibrate.CacheUnknown:
 		return verdict(rate, 3, 1) + ", unless it was cached"
 	}
 	return verdict(rate, 3, 1)
-}
-
-// writeDisk writes a file that no file system can make smaller. Its name comes back even
-// when writing fails.
-func writeDisk(ctx context.Context, dir string, total int64) (name string, err error) {
-	f, err := os.CreateTemp(dir, ".leat-doctor-*")
-	if err != nil {
-		return "", err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	avoidCache(f)
-	rng := rand.NewChaCha8([32]byte{1})
-	block := make([]byte, diskBlock)
-	for off := int64(0); off < total; off += diskBlock {
-		if err := ctx.Err(); err != nil {
-			return f.Name(), err
-		}
-		rng.Read(block)
-		if _, err := f.Write(block); err != nil {
-			return f.Name(), err
-		}
-	}
-	return f.Name(), f.Sync() // what is not on the disk yet can't be dropped from memory
-}
-
-// readBlocks reads the first total bytes with several readers.
-func readBlocks(ctx context.Context, f *os.File, total int64) (time.Duration, error) {
-	offsets := make(chan int64, total/diskBlock)
-	for off := int64(0); off < total; off += diskBlock {
-		offsets <- off
-	}
-	close(offsets)
-	errs := make([]error, diskReaders)
-	buffers := make([][]byte, diskReaders)
-	for n := range buffers {
-		buffers[n] = make([]byte, diskBlock)
-		clear(buffers[n]) // its pages are there before the clock runs
-	}
-	start := time.Now()
-	var wg sync.WaitGroup
-	for n := range diskReaders {
-		wg.Go(func() {
-			for off := range offsets {
-				if errs[n] = ctx.Err(); errs[n] != nil {
-					return
-				}
-				if _, errs[n] = f.ReadAt(buffers[n], off); errs[n] != nil && !errors.Is(errs[n], io.EOF) {
-					return
-				}
-			}
-		})
-	}
-	wg.Wait()
-	return time.Since(start), errors.Join(errs...)
 }

@@ -1,25 +1,13 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"math/rand/v2"
-	"time"
 
+	"leat/engine/calibrate"
 	"leat/gguf"
-	"leat/shaders"
-	"leat/shaders/gpu"
 	"leat/vk"
-	"leat/vk/mem"
-	"leat/vk/xfer"
-)
-
-const (
-	pieceBytes  = 16 << 20 // of one upload, as the engine's own
-	uploadSlots = 4
 )
 
 // speedReport is a rate that was measured, and what to think of it.
@@ -70,15 +58,10 @@ func gigabyte(rate float64) string {
 }
 
 func (d *doctor) measureDevice(ctx context.Context) {
-	upload, read := int64(256<<20), int64(512<<20) // what is read fits no cache: some GPUs have 256 MiB
-	if d.chosen.Type == vk.CPU {
-		upload, read = 64<<20, 64<<20
-	}
+	upload, read := calibrate.Sizes(d.chosen)
 	if d.quick {
-		upload, read = upload/8, read/8
+		upload, read = calibrate.Fitting(d.chosen, upload/8), calibrate.Fitting(d.chosen, read/8)
 	}
-	fitting := func(n int64) int64 { return max(pieceBytes, min(n, d.chosen.FreeBytes()/4)/pieceBytes*pieceBytes) }
-	upload, read = fitting(upload), fitting(read)
 	if hasTransferQueue(d.chosen) {
 		d.onDevice(ctx, vk.DeviceOptions{}, func(dev *vk.Device) error { return d.measureUpload(ctx, dev, "transfer queue", upload) })
 	}
@@ -98,7 +81,7 @@ func (d *doctor) onDevice(ctx context.Context, o vk.DeviceOptions, measure func(
 	}
 	defer d.closeDevice(dev)
 	err := measure(dev)
-	var wrong *corruptError
+	var wrong *calibrate.CorruptError
 	switch {
 	case err == nil || ctx.Err() != nil:
 	case errors.Is(err, vk.ErrDeviceLost), errors.As(err, &wrong):
@@ -109,35 +92,12 @@ func (d *doctor) onDevice(ctx context.Context, o vk.DeviceOptions, measure func(
 	}
 }
 
-// corruptError is an upload that arrived changed.
-type corruptError struct{ queue string }
-
-func (e *corruptError) Error() string {
-	return "upload on the " + e.queue + ": the bytes that arrived are not those that were sent"
-}
-
-func (e *corruptError) Hint() string {
-	return "update the driver; if it stays so, --one-queue may avoid the fault, and a report is welcome"
-}
-
 func (d *doctor) measureUpload(ctx context.Context, dev *vk.Device, queue string, total int64) error {
-	u, err := newUploadTest(dev)
+	r, err := calibrate.Upload(ctx, dev, total)
 	if err != nil {
-		return fmt.Errorf("measure the upload: %w", err)
+		return fmt.Errorf("%s: %w", queue, err)
 	}
-	defer u.close()
-	took, err := u.run(ctx, total)
-	if err != nil {
-		return fmt.Errorf("measure the upload on the %s: %w", queue, err)
-	}
-	same, err := u.check(ctx)
-	if err != nil {
-		return fmt.Errorf("read back what the %s uploaded: %w", queue, err)
-	}
-	if !same {
-		return &corruptError{queue}
-	}
-	s := speedReport{Name: "upload", What: queue, Bytes: total, BytesPerSec: float64(total) / took.Seconds()}
+	s := speedReport{Name: "upload", What: queue, Bytes: r.Bytes, BytesPerSec: r.BytesPerSec}
 	s.Matters = "weights outside VRAM come this way for each token: " + gigabyte(s.BytesPerSec)
 	if s.Verdict = verdict(s.BytesPerSec, 20, 10); d.chosen.Type == vk.CPU {
 		s.Verdict = "a copy within RAM, the device is the CPU"
@@ -150,218 +110,22 @@ func (d *doctor) measureUpload(ctx context.Context, dev *vk.Device, queue string
 	return nil
 }
 
-// uploadTest uploads pieces of staging memory over and over, as streaming does.
-type uploadTest struct {
-	dev  *vk.Device
-	heap *mem.Heap
-	up   *xfer.Uploader
-	dst  *vk.Buffer
-	last []byte // what was sent to the last piece of dst
-}
-
-func newUploadTest(dev *vk.Device) (*uploadTest, error) {
-	u := &uploadTest{dev: dev, heap: mem.NewHeap(dev, "memory", 0)}
-	var err error
-	if u.up, err = xfer.New(dev, u.heap, uploadSlots, pieceBytes); err == nil {
-		u.dst, err = u.heap.Alloc("target of uploads", uploadSlots*pieceBytes, vk.DeviceLocal)
-	}
-	if err != nil {
-		u.close()
-		return nil, err
-	}
-	return u, nil
-}
-
-func (u *uploadTest) close() {
-	if u.up != nil {
-		_ = u.up.Close() // fails where the device is lost, which was reported
-	}
-	u.heap.Close()
-}
-
-// run fills the staging slots and warms up, then uploads total bytes against the clock.
-func (u *uploadTest) run(ctx context.Context, total int64) (time.Duration, error) {
-	rng := rand.New(rand.NewPCG(1, 2))
-	for n := range uploadSlots {
-		_, err := u.piece(ctx, n, func(b []byte) {
-			for i := 0; i < len(b); i += 8 {
-				binary.LittleEndian.PutUint64(b[i:], rng.Uint64())
-			}
-			u.last = b
-		})
-		if err != nil {
-			return 0, err
-		}
-	}
-	if err := u.up.Timeline().Wait(ctx, u.up.Ticket()); err != nil {
-		return 0, err
-	}
-	start := time.Now()
-	for n := range int(total / pieceBytes) {
-		if _, err := u.piece(ctx, n%uploadSlots, nil); err != nil {
-			return 0, err
-		}
-	}
-	err := u.up.Timeline().Wait(ctx, u.up.Ticket())
-	return time.Since(start), err
-}
-
-// piece uploads the next slot, whose turn is n, to the n-th piece of the target.
-func (u *uploadTest) piece(ctx context.Context, n int, fill func([]byte)) (uint64, error) {
-	slot, err := u.up.Acquire(ctx)
-	if err != nil {
-		return 0, err
-	}
-	if fill != nil {
-		fill(slot.Bytes())
-	}
-	dst := mem.Whole(u.dst).Slice(int64(n)*pieceBytes, pieceBytes)
-	return u.up.Submit(slot, []xfer.Copy{{Dst: dst, Bytes: pieceBytes}})
-}
-
-// check reads the last piece back on the compute queue.
-func (u *uploadTest) check(ctx context.Context) (same bool, err error) {
-	back, err := u.heap.Alloc("what was uploaded", pieceBytes, vk.Readback)
-	if err != nil {
-		return false, err
-	}
-	run, err := newRunner(u.dev)
-	if err != nil {
-		return false, err
-	}
-	defer run.close()
-	_, err = run.submit(ctx, func(cb *vk.CommandBuffer) error {
-		cb.Copy(back, 0, u.dst, (uploadSlots-1)*pieceBytes, pieceBytes)
-		cb.HostBarrier()
-		return nil
-	}, vk.Point{Timeline: u.up.Timeline(), Value: u.up.Ticket()})
-	return bytes.Equal(back.Mapped(), u.last), err
-}
-
-// runner submits single command buffers to the compute queue and waits for them.
-type runner struct {
-	dev    *vk.Device
-	pool   *vk.CommandPool
-	cb     *vk.CommandBuffer
-	done   *vk.Timeline
-	ticket uint64
-}
-
-func newRunner(dev *vk.Device) (*runner, error) {
-	r := &runner{dev: dev}
-	var err error
-	if r.pool, err = dev.Compute.NewCommandPool(); err == nil {
-		if r.cb, err = r.pool.New(); err == nil {
-			r.done, err = dev.NewTimeline("doctor")
-		}
-	}
-	if err != nil {
-		r.close()
-		return nil, err
-	}
-	return r, nil
-}
-
-func (r *runner) close() {
-	if r.pool != nil {
-		r.pool.Close()
-	}
-	if r.done != nil {
-		r.done.Close()
-	}
-}
-
-func (r *runner) submit(ctx context.Context, record func(*vk.CommandBuffer) error, waits ...vk.Point) (time.Duration, error) {
-	if err := r.cb.Begin(); err != nil {
-		return 0, err
-	}
-	if err := record(r.cb); err != nil {
-		return 0, err
-	}
-	if err := r.cb.End(); err != nil {
-		return 0, err
-	}
-	r.ticket++
-	start := time.Now()
-	err := r.dev.Compute.Submit(vk.Submission{Commands: []*vk.CommandBuffer{r.cb}, Waits: waits, Signals: []vk.Point{{Timeline: r.done, Value: r.ticket}}})
-	if err != nil {
-		return 0, err
-	}
-	err = r.done.Wait(ctx, r.ticket)
-	return time.Since(start), err
-}
-
 // measureReads lets the kernel that reads most of a model at decode read total bytes.
 func (d *doctor) measureReads(ctx context.Context, dev *vk.Device, total int64) error {
-	kernels, err := gpu.New(dev, gpu.Options{Logger: d.app.log})
+	k, err := calibrate.NewKernels(ctx, dev, total, d.app.log)
 	if err != nil {
 		return err
 	}
-	defer kernels.Close()
-	run, err := newRunner(dev)
-	if err != nil {
-		return err
-	}
-	defer run.close()
-	const k, rest = 4096, 4 << 20 // the vectors lie behind the weights
-	buffer, err := dev.NewBuffer("weights to read", total+rest, vk.DeviceLocal)
-	if err != nil {
-		return fmt.Errorf("measure VRAM: %w", err)
-	}
-	defer buffer.Close()
-	_, err = run.submit(ctx, func(cb *vk.CommandBuffer) error {
-		cb.Fill(buffer, 0, buffer.Bytes, 0x2c002c00) // small numbers in every format
-		return nil
-	})
-	if err != nil {
-		return fmt.Errorf("measure VRAM: %w", err)
-	}
+	defer k.Close()
 	for _, t := range []gguf.Type{gguf.F16, gguf.Q4_K} {
-		row, err := t.RowBytes(k)
+		r, err := k.Reads(ctx, t)
 		if err != nil {
 			return err
 		}
-		x := buffer.Address + uint64(total)
-		a := shaders.MulMatArgs{W: buffer.Address, X: x, Dst: x + 1<<20, M: uint32(total / row), K: k, N: 1, XStride: k, DstStride: uint32(total / row)}
-		took, err := run.repeat(ctx, func(cb *vk.CommandBuffer, times int) error {
-			r := kernels.Recorder(cb)
-			for range times {
-				if err := r.MulMat(t, a); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-		if err != nil {
-			return fmt.Errorf("measure VRAM with mul_mat_vec %v: %w", t, err)
-		}
-		d.addRead(t, total/row*row, took)
+		s := speedReport{Name: "VRAM", What: fmt.Sprintf("weights in %v times a vector", t), Bytes: r.Bytes, BytesPerSec: r.BytesPerSec}
+		s.Matters = "weights in VRAM are read so for each token: " + gigabyte(s.BytesPerSec)
+		s.Verdict = verdict(s.BytesPerSec, 100, 30)
+		d.add(s)
 	}
 	return nil
-}
-
-// repeat gives the time of one of what record records, from submissions long enough that
-// the way to the device and back counts for nothing, short enough for any watchdog.
-func (r *runner) repeat(ctx context.Context, record func(cb *vk.CommandBuffer, times int) error) (best time.Duration, err error) {
-	const long = 50 * time.Millisecond
-	times := 1
-	for range 5 { // the first also builds the pipeline
-		took, err := r.submit(ctx, func(cb *vk.CommandBuffer) error { return record(cb, times) })
-		if err != nil {
-			return 0, err
-		}
-		one := max(1, took/time.Duration(times))
-		if best == 0 || one < best {
-			best = one
-		}
-		times = int(min(max(1, long/one), 1000))
-	}
-	return best, nil
-}
-
-func (d *doctor) addRead(t gguf.Type, bytes int64, took time.Duration) {
-	s := speedReport{Name: "VRAM", What: fmt.Sprintf("weights in %v times a vector", t), Bytes: bytes, BytesPerSec: float64(bytes) / took.Seconds()}
-	s.Matters = "weights in VRAM are read so for each token: " + gigabyte(s.BytesPerSec)
-	s.Verdict = verdict(s.BytesPerSec, 100, 30)
-	d.add(s)
 }

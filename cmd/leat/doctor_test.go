@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"leat/engine/calibrate"
 	"leat/shaders"
 	"leat/shaders/conform"
 	"leat/vk"
@@ -106,26 +107,6 @@ func TestDoctorKernels(t *testing.T) {
 	}
 }
 
-// What the upload brought is compared with what was sent.
-func TestDoctorUpload(t *testing.T) {
-	dev := vktest.Open(t)
-	u, err := newUploadTest(dev)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer u.close()
-	if _, err := u.run(t.Context(), pieceBytes); err != nil {
-		t.Fatal(err)
-	}
-	if same, err := u.check(t.Context()); err != nil || !same {
-		t.Fatalf("check after a good upload: %v, %v", same, err)
-	}
-	u.last[pieceBytes-1] ^= 1
-	if same, err := u.check(t.Context()); err != nil || same {
-		t.Errorf("check finds %v, %v; want a difference", same, err)
-	}
-}
-
 func TestVerdict(t *testing.T) {
 	for _, c := range []struct {
 		rate float64
@@ -136,9 +117,9 @@ func TestVerdict(t *testing.T) {
 		}
 	}
 	for _, c := range []struct {
-		state cached
+		state calibrate.Cached
 		want  string
-	}{{cacheCold, "good"}, {cacheUnknown, "good, unless it was cached"}, {cacheWarm, "cached, so this is no disk's speed"}} {
+	}{{calibrate.CacheCold, "good"}, {calibrate.CacheUnknown, "good, unless it was cached"}, {calibrate.CacheWarm, "cached, so this is no disk's speed"}} {
 		if got := diskVerdict(4e9, c.state); got != c.want {
 			t.Errorf("diskVerdict of state %d = %q, want %q", c.state, got, c.want)
 		}
@@ -152,19 +133,19 @@ func TestVerdict(t *testing.T) {
 
 func TestReadDisk(t *testing.T) {
 	dir := t.TempDir()
-	s, err := readDisk(t.Context(), dir, 2*diskBlock)
-	if err != nil || s.BytesPerSec <= 0 || s.Bytes != 2*diskBlock {
+	s, err := readDisk(t.Context(), dir, 2*calibrate.DiskBlock)
+	if err != nil || s.BytesPerSec <= 0 || s.Bytes != 2*calibrate.DiskBlock {
 		t.Errorf("a folder: %+v, %v", s, err)
 	}
 	if left, _ := os.ReadDir(dir); len(left) > 0 {
 		t.Errorf("%s was left behind", left[0].Name())
 	}
 	file := filepath.Join(dir, "model.gguf")
-	if err := os.WriteFile(file, make([]byte, diskBlock+5), 0o644); err != nil {
+	if err := os.WriteFile(file, make([]byte, calibrate.DiskBlock+5), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	s, err = readDisk(t.Context(), file, 256<<20)
-	if err != nil || s.Bytes != diskBlock {
+	if err != nil || s.Bytes != calibrate.DiskBlock {
 		t.Errorf("a file: %+v, %v", s, err)
 	}
 	if err := os.Truncate(file, 100); err != nil {
@@ -173,12 +154,12 @@ func TestReadDisk(t *testing.T) {
 	if _, err := readDisk(t.Context(), file, 256<<20); err == nil || !strings.Contains(err.Error(), "too small to measure") {
 		t.Errorf("a small file: %v", err)
 	}
-	if _, err := readDisk(t.Context(), filepath.Join(dir, "nowhere"), diskBlock); !errors.Is(err, os.ErrNotExist) {
+	if _, err := readDisk(t.Context(), filepath.Join(dir, "nowhere"), calibrate.DiskBlock); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("nowhere: %v", err)
 	}
 	canceled, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := readDisk(canceled, dir, 2*diskBlock); !errors.Is(err, context.Canceled) {
+	if _, err := readDisk(canceled, dir, 2*calibrate.DiskBlock); !errors.Is(err, context.Canceled) {
 		t.Errorf("canceled: %v", err)
 	}
 	if left, _ := os.ReadDir(dir); len(left) != 1 {

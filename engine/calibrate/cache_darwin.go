@@ -1,4 +1,4 @@
-package main
+package calibrate
 
 import (
 	"os"
@@ -10,4 +10,4 @@ import (
 func avoidCache(f *os.File) { _, _ = unix.FcntlInt(f.Fd(), unix.F_NOCACHE, 1) }
 
 // probeCache can't tell: another program may have read the file.
-func probeCache(*os.File, int64) cached { return cacheUnknown }
+func probeCache(*os.File, int64) Cached { return CacheUnknown }

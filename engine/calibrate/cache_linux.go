@@ -1,4 +1,4 @@
-package main
+package calibrate
 
 import (
 	"errors"
@@ -11,10 +11,10 @@ import (
 func avoidCache(*os.File) {}
 
 // probeCache asks for a few pages of f on condition that they are in memory.
-func probeCache(f *os.File, total int64) cached {
+func probeCache(f *os.File, total int64) Cached {
 	var fs unix.Statfs_t
 	if err := unix.Fstatfs(int(f.Fd()), &fs); err == nil && (fs.Type == unix.TMPFS_MAGIC || fs.Type == unix.RAMFS_MAGIC) {
-		return cacheWarm
+		return CacheWarm
 	}
 	const probes = 16
 	warm := 0
@@ -26,11 +26,11 @@ func probeCache(f *os.File, total int64) cached {
 		case err == nil:
 			warm++
 		case !errors.Is(err, unix.EAGAIN):
-			return cacheUnknown
+			return CacheUnknown
 		}
 	}
 	if warm > probes/4 {
-		return cacheWarm
+		return CacheWarm
 	}
-	return cacheCold
+	return CacheCold
 }

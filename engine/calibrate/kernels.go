@@ -1,0 +1,232 @@
+package calibrate
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"leat/gguf"
+	"leat/shaders"
+	"leat/shaders/gpu"
+	"leat/vk"
+)
+
+// The shapes that rates are measured at: those of an 8B model.
+const (
+	width     = 4096
+	pagePos   = 32 // positions of a page of the cache
+	headDim   = 128
+	heads     = width / headDim
+	headsKV   = 8
+	positions = 1024
+	restBytes = 48 << 20 // vectors behind the weights
+	maxRows   = 8192     // of the matrix in products with many vectors
+	maxCols   = 512
+)
+
+// Kernels measures kernels on a device. Close it.
+type Kernels struct {
+	dev     *vk.Device
+	kernels *gpu.Kernels
+	run     *runner
+	weights *vk.Buffer // weights, then restBytes
+	inputs  *vk.Buffer // host memory
+	total   int64      // of the weights
+}
+
+// NewKernels prepares measurements that read total bytes of weights.
+func NewKernels(ctx context.Context, dev *vk.Device, total int64, log *slog.Logger) (*Kernels, error) {
+	k := &Kernels{dev: dev, total: total}
+	if err := k.open(ctx, log); err != nil {
+		k.Close()
+		return nil, fmt.Errorf("measure kernels: %w", err)
+	}
+	return k, nil
+}
+
+func (k *Kernels) open(ctx context.Context, log *slog.Logger) (err error) {
+	if k.kernels, err = gpu.New(k.dev, gpu.Options{Logger: log}); err != nil {
+		return err
+	}
+	if k.run, err = newRunner(k.dev); err != nil {
+		return err
+	}
+	if k.weights, err = k.dev.NewBuffer("weights to read", k.total+restBytes, vk.DeviceLocal); err != nil {
+		return err
+	}
+	if k.inputs, err = k.dev.NewBuffer("inputs", 4096, vk.Upload); err != nil {
+		return err
+	}
+	_, err = k.run.submit(ctx, func(cb *vk.CommandBuffer) error {
+		cb.Fill(k.weights, 0, k.weights.Bytes, 0x2c002c00) // small numbers in every format
+		return nil
+	})
+	return err
+}
+
+// Close frees what NewKernels made.
+func (k *Kernels) Close() {
+	if k.run != nil {
+		k.run.close()
+	}
+	for _, b := range []*vk.Buffer{k.weights, k.inputs} {
+		if b != nil {
+			b.Close()
+		}
+	}
+	if k.kernels != nil {
+		k.kernels.Close()
+	}
+}
+
+// times records an op so many times.
+func (k *Kernels) times(ctx context.Context, op func(r *gpu.Recorder) error) (time.Duration, error) {
+	return k.run.repeat(ctx, func(cb *vk.CommandBuffer, times int) error {
+		r := k.kernels.Recorder(cb)
+		for range times {
+			if err := op(r); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// product is a matrix of m rows times n vectors, the vectors and the result behind the weights.
+func (k *Kernels) product(t gguf.Type, m, n int64) shaders.MulMatArgs {
+	x := k.weights.Address + uint64(k.total)
+	return shaders.MulMatArgs{
+		W: k.weights.Address, X: x, Dst: x + maxCols*width*4, M: uint32(m), K: width, N: uint32(n), XStride: width, DstStride: uint32(m),
+	}
+}
+
+// Reads lets the kernel that reads most of a model at decode read all the weights.
+func (k *Kernels) Reads(ctx context.Context, t gguf.Type) (Rate, error) {
+	row, err := t.RowBytes(width)
+	if err != nil {
+		return Rate{}, err
+	}
+	m := k.total / row
+	took, err := k.times(ctx, func(r *gpu.Recorder) error { return r.MulMat(t, k.product(t, m, 1)) })
+	if err != nil {
+		return Rate{}, fmt.Errorf("measure mul_mat_vec of %v: %w", t, err)
+	}
+	return rate(m*row, took), nil
+}
+
+// Flops is the rate of products with many vectors, in operations a second. It grows the
+// product until it takes long enough to tell, so that a slow device isn't kept busy.
+func (k *Kernels) Flops(ctx context.Context, t gguf.Type) (float64, error) {
+	row, err := t.RowBytes(width)
+	if err != nil {
+		return 0, err
+	}
+	best := 0.0
+	for _, size := range []struct{ m, n int64 }{{256, 64}, {1024, 256}, {4096, maxCols}, {maxRows, maxCols}} {
+		if size.m*row > k.total || size.m*size.n*4 > restBytes-maxCols*width*4 {
+			break
+		}
+		var took time.Duration
+		for range 2 { // the first builds the pipeline
+			took, err = k.run.submit(ctx, func(cb *vk.CommandBuffer) error {
+				return k.kernels.Recorder(cb).MulMat(t, k.product(t, size.m, size.n))
+			})
+			if err != nil {
+				return 0, fmt.Errorf("measure mul_mat of %v: %w", t, err)
+			}
+		}
+		best = max(best, 2*float64(size.m)*float64(size.n)*width/took.Seconds())
+		if took > 20*time.Millisecond {
+			break
+		}
+	}
+	return best, nil
+}
+
+// Attention is the rate of one row of attention, in operations a second: what a longer
+// cache adds.
+func (k *Kernels) Attention(ctx context.Context, t gguf.Type) (float64, error) {
+	element := int64(2)
+	if t == gguf.F32 {
+		element = 4
+	}
+	page := int64(headsKV*pagePos*2*headDim) * element
+	if page*positions/pagePos > k.total {
+		return 0, fmt.Errorf("measure flash_attn: the cache does not fit into %d bytes", k.total)
+	}
+	m := k.inputs.Mapped()
+	for i := range positions / pagePos {
+		binary.LittleEndian.PutUint64(m[8*i:], k.weights.Address+uint64(int64(i)*page))
+	}
+	const pos, seq = 2048, 2064
+	x := k.weights.Address + uint64(k.total)
+	measure := func(n int) (time.Duration, error) {
+		binary.LittleEndian.PutUint32(m[pos:], uint32(n-1))
+		binary.LittleEndian.PutUint32(m[seq:], 0)
+		return k.times(ctx, func(r *gpu.Recorder) error {
+			return r.FlashAttn(t, shaders.FlashAttnArgs{
+				Q: x, Dst: x + 1<<20, Pages: k.inputs.Address, Pos: k.inputs.Address + pos, Seq: k.inputs.Address + seq,
+				Rows: 1, Heads: heads, HeadsKV: headsKV, KeyLen: headDim, ValLen: headDim, MaxPages: positions / pagePos, PagePositions: pagePos,
+				QStride: width, DstStride: width, Scale: 0.1,
+			})
+		})
+	}
+	few, err := measure(pagePos)
+	if err != nil {
+		return 0, fmt.Errorf("measure flash_attn of %v: %w", t, err)
+	}
+	many, err := measure(positions)
+	if err != nil {
+		return 0, fmt.Errorf("measure flash_attn of %v: %w", t, err)
+	}
+	n := positions - pagePos
+	if many -= few; many <= 0 { // nothing but the dispatch
+		many, n = many+few, positions
+	}
+	return 4 * float64(n) * width / many.Seconds(), nil
+}
+
+// Waiting is what a small kernel costs that waits for the one before it, and what a step
+// costs beside its kernels: submitting, and hearing of the end.
+func (k *Kernels) Waiting(ctx context.Context) (dispatch, step time.Duration, err error) {
+	const few, many = 1, 513
+	x := k.weights.Address + uint64(k.total)
+	chain := func(n int) (best time.Duration, err error) {
+		for i := range 4 {
+			begin := time.Now()
+			_, err := k.run.submit(ctx, func(cb *vk.CommandBuffer) error {
+				r := k.kernels.Recorder(cb)
+				for j := range n {
+					var err error
+					if j%2 == 0 {
+						err = r.RMSNorm(shaders.RMSNormArgs{X: x, W: x + 1<<20, Dst: x + 2<<20, Rows: 1, Cols: width / 2, XStride: width / 2, DstStride: width / 2, Eps: 1e-5})
+					} else {
+						err = r.Add(shaders.AddArgs{A: x + 2<<20, B: x, Dst: x, Count: width / 2, BCols: width / 2})
+					}
+					if err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+			if err != nil {
+				return 0, fmt.Errorf("measure what a kernel costs: %w", err)
+			}
+			if took := time.Since(begin); i == 1 || i > 1 && took < best { // the first builds the pipelines
+				best = took
+			}
+		}
+		return best, nil
+	}
+	short, err := chain(few)
+	if err != nil {
+		return 0, 0, err
+	}
+	long, err := chain(many)
+	if err != nil {
+		return 0, 0, err
+	}
+	return max(0, (long-short)/(many-few)), short, nil
+}

@@ -1,0 +1,120 @@
+package calibrate
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"log/slog"
+	"time"
+
+	"leat/gguf"
+	"leat/shaders"
+	"leat/vk"
+)
+
+// Device is what a device, its driver and these kernels reach.
+type Device struct {
+	Name          string              `json:"name"`
+	Measured      time.Time           `json:"measured"`
+	UploadPerSec  float64             `json:"upload_bytes_per_second"` // on the queues the engine takes
+	DispatchNanos int64               `json:"dispatch_ns"`
+	StepNanos     int64               `json:"step_ns"`
+	Types         map[string]Products `json:"types"`     // by type of the weights
+	Attention     map[string]float64  `json:"attention"` // flop/s of one row, by type of the cache
+}
+
+// Products are the rates of one type of weights.
+type Products struct {
+	ReadPerSec float64 `json:"read_bytes_per_second"` // times one vector
+	Flops      float64 `json:"flops"`                 // times many
+}
+
+// Sizes are how many bytes are worth measuring with on a device.
+func Sizes(p *vk.PhysicalDevice) (upload, read int64) {
+	upload, read = 256<<20, 512<<20 // what is read fits no cache: some GPUs have 256 MiB
+	if p.Type == vk.CPU {
+		upload, read = 64<<20, 16<<20 // decoding the weights holds it up, not reading them
+	}
+	return Fitting(p, upload), Fitting(p, read)
+}
+
+// Fitting bounds a size by what is free, in whole pieces of an upload.
+func Fitting(p *vk.PhysicalDevice, bytes int64) int64 {
+	return max(pieceBytes, min(bytes, p.FreeBytes()/4)/pieceBytes*pieceBytes)
+}
+
+// Wanted is what of a device a model needs to know.
+type Wanted struct {
+	Types []gguf.Type // of its weights
+	KV    gguf.Type   // F16 or F32
+}
+
+// lacks returns what of w is not in d.
+func (d *Device) lacks(w Wanted) Wanted {
+	var missing Wanted
+	for _, t := range w.Types {
+		if _, ok := d.Types[t.String()]; !ok {
+			missing.Types = append(missing.Types, t)
+		}
+	}
+	missing.KV = w.KV
+	return missing
+}
+
+func (d *Device) complete(w Wanted) bool {
+	_, attention := d.Attention[w.KV.String()]
+	return d.UploadPerSec > 0 && attention && len(d.lacks(w).Types) == 0
+}
+
+// measure fills in what d has not got of w.
+func (d *Device) measure(ctx context.Context, dev *vk.Device, w Wanted, log *slog.Logger) error {
+	upload, read := Sizes(dev.Physical)
+	if d.UploadPerSec == 0 {
+		r, err := Upload(ctx, dev, upload)
+		if err != nil {
+			return err
+		}
+		d.UploadPerSec = r.BytesPerSec
+	}
+	k, err := NewKernels(ctx, dev, read, log)
+	if err != nil {
+		return err
+	}
+	defer k.Close()
+	for _, t := range d.lacks(w).Types {
+		r, err := k.Reads(ctx, t)
+		if err != nil {
+			return err
+		}
+		flops, err := k.Flops(ctx, t)
+		if err != nil {
+			return err
+		}
+		d.Types[t.String()] = Products{r.BytesPerSec, flops}
+	}
+	if _, ok := d.Attention[w.KV.String()]; !ok {
+		if d.Attention[w.KV.String()], err = k.Attention(ctx, w.KV); err != nil {
+			return err
+		}
+	}
+	if d.DispatchNanos == 0 {
+		dispatch, step, err := k.Waiting(ctx)
+		if err != nil {
+			return err
+		}
+		d.DispatchNanos, d.StepNanos = max(1, dispatch.Nanoseconds()), step.Nanoseconds()
+	}
+	d.Name, d.Measured = dev.Physical.Name, time.Now().UTC().Truncate(time.Second)
+	return nil
+}
+
+// deviceKey names a device, its driver, the features that are used and these kernels: what
+// was measured of another says nothing.
+func deviceKey(dev *vk.Device) string {
+	h := fnv.New64a()
+	for _, k := range shaders.Kernels() {
+		h.Write(k.SPIRV)
+	}
+	fmt.Fprint(h, dev.Features, dev.Transfer == dev.Compute)
+	return fmt.Sprintf("%s/%#x/%016x", dev.Physical.UUID, dev.Physical.DriverVersion, h.Sum64())
+}

@@ -1,0 +1,84 @@
+package calibrate
+
+import (
+	"context"
+	"time"
+
+	"leat/vk"
+)
+
+// runner submits single command buffers to the compute queue and waits for them.
+type runner struct {
+	dev    *vk.Device
+	pool   *vk.CommandPool
+	cb     *vk.CommandBuffer
+	done   *vk.Timeline
+	ticket uint64
+}
+
+func newRunner(dev *vk.Device) (*runner, error) {
+	r := &runner{dev: dev}
+	var err error
+	if r.pool, err = dev.Compute.NewCommandPool(); err == nil {
+		if r.cb, err = r.pool.New(); err == nil {
+			r.done, err = dev.NewTimeline("calibrate")
+		}
+	}
+	if err != nil {
+		r.close()
+		return nil, err
+	}
+	return r, nil
+}
+
+func (r *runner) close() {
+	if r.pool != nil {
+		r.pool.Close()
+	}
+	if r.done != nil {
+		r.done.Close()
+	}
+}
+
+// submit returns the time from the submission to its end.
+func (r *runner) submit(ctx context.Context, record func(*vk.CommandBuffer) error, waits ...vk.Point) (time.Duration, error) {
+	if err := r.cb.Begin(); err != nil {
+		return 0, err
+	}
+	if err := record(r.cb); err != nil {
+		return 0, err
+	}
+	if err := r.cb.End(); err != nil {
+		return 0, err
+	}
+	r.ticket++
+	start := time.Now()
+	err := r.dev.Compute.Submit(vk.Submission{Commands: []*vk.CommandBuffer{r.cb}, Waits: waits, Signals: []vk.Point{{Timeline: r.done, Value: r.ticket}}})
+	if err != nil {
+		return 0, err
+	}
+	err = r.done.Wait(ctx, r.ticket)
+	return time.Since(start), err
+}
+
+// repeat gives the time of one of what record records, from submissions long enough that
+// the way to the device and back counts for nothing, short enough for any watchdog.
+func (r *runner) repeat(ctx context.Context, record func(cb *vk.CommandBuffer, times int) error) (best time.Duration, err error) {
+	const long = 50 * time.Millisecond
+	times := 1
+	for i := range 5 { // the first also builds the pipeline
+		took, err := r.submit(ctx, func(cb *vk.CommandBuffer) error { return record(cb, times) })
+		if err != nil {
+			return 0, err
+		}
+		one := max(1, took/time.Duration(times))
+		if best == 0 || one < best {
+			best = one
+		}
+		if i > 0 && one > long { // a slow device's clock is exact enough
+			break
+		}
+		times = int(min(max(1, long/one), 1000))
+	}
+	return best, nil
+}
