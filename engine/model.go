@@ -100,22 +100,18 @@ func (m *Model) openDevice(context.Context, string) (err error) {
 }
 
 func (m *Model) makePlan(context.Context, string) (err error) {
-	_, available, err := mem.RAM()
+	b, err := m.o.PlanBudget(m.dev.Physical)
 	if err != nil {
-		m.o.Logger.Warn("host memory unknown: nothing is kept there", "error", err)
+		return err
 	}
-	device, host := m.o.budgets(m.dev.Physical, available)
-	_, element := m.o.kv()
-	m.plan, err = plan.Make(m.hyper, m.file, plan.Budget{
-		DeviceBytes: device, HostBytes: host, ContextLength: m.o.ContextLength, Chunk: m.o.Chunk, KVElement: element, Sessions: m.o.Sessions,
-	})
+	m.plan, err = plan.Make(m.hyper, m.file, b)
 	if err != nil {
 		return err
 	}
 	if m.plan.ContextLength > m.hyper.ContextLength {
 		m.o.Logger.Warn("context is longer than the model was trained for", "context", m.plan.ContextLength, "trained", m.hyper.ContextLength)
 	}
-	m.vram = mem.NewHeap(m.dev, "VRAM", device)
+	m.vram = mem.NewHeap(m.dev, "VRAM", b.DeviceBytes)
 	m.host = mem.NewHeap(m.dev, "host", 0)
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"leat/engine"
 	"leat/engine/chat"
+	"leat/engine/plan"
 	"leat/engine/token"
 )
 
@@ -28,6 +29,8 @@ type runStats struct {
 	ResidentUnits int     `json:"resident_units"`
 	StreamedUnits int     `json:"streamed_units"`
 	StreamedBytes int64   `json:"streamed_bytes_per_token"`
+
+	Predicted *plan.Prediction `json:"predicted,omitempty"` // by what this machine was measured to do
 }
 
 // answer is one completion and what it took.
@@ -173,6 +176,40 @@ func statsOf(m *engine.Model, prompt, prefilled, tokens int, begin, first time.T
 func printStats(w io.Writer, s *runStats) {
 	fmt.Fprintf(w, "leat: %s: %d of %d units resident, %s VRAM, %s streamed per token\n", s.Device, s.ResidentUnits, s.ResidentUnits+s.StreamedUnits, formatSize(s.VRAMBytes), formatSize(s.StreamedBytes))
 	fmt.Fprintf(w, "leat: load %.2f s, %s\n", s.LoadSeconds, s.speeds())
+	if p := s.prediction(); p != "" {
+		fmt.Fprintf(w, "leat: %s\n", p)
+	}
+}
+
+// prediction is one line on what was predicted and reached, "" where nothing was.
+func (s *runStats) prediction() string {
+	p := s.Predicted
+	if p == nil || s.DecodePerSec == 0 {
+		return ""
+	}
+	return fmt.Sprintf("predicted %s, reached %s tok/s (%+.0f %%); the %s is the bottleneck, %s tok/s its bound",
+		formatSpeed(p.DecodePerSec), formatSpeed(s.DecodePerSec), 100*(s.DecodePerSec/p.DecodePerSec-1), p.DecodeBottleneck, formatSpeed(p.BoundPerSec))
+}
+
+// predict adds what the answer should have taken.
+func (s *runStats) predict(p *predictor, m *engine.Model) {
+	if p == nil {
+		return
+	}
+	of, h := m.Plan(), m.Hyper()
+	r := of.Predict(p.speeds, &h, s.PromptTokens+s.Tokens/2, s.PromptTokens-s.ReusedTokens)
+	s.Predicted = &r
+}
+
+// formatSpeed prints tok/s with three digits, as far as they say anything.
+func formatSpeed(perSec float64) string {
+	switch {
+	case perSec >= 99.95:
+		return fmt.Sprintf("%.0f", perSec)
+	case perSec >= 9.995:
+		return fmt.Sprintf("%.1f", perSec)
+	}
+	return fmt.Sprintf("%.2f", perSec)
 }
 
 // speeds is one line on an answer.

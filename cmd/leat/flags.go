@@ -59,11 +59,16 @@ func (f *modelFlags) load(ctx context.Context, a *app, arg string) (*engine.Mode
 	if bar != nil {
 		bar.Close()
 	}
+	return m, explainLoader(optionError(err))
+}
+
+// optionError names the flag of an engine option.
+func optionError(err error) error {
 	var option *engine.OptionError
 	if errors.As(err, &option) {
-		return nil, usageErrorf("--%s: found %q, wanted %s", flagNames[option.Name], option.Found, option.Want)
+		return usageErrorf("--%s: found %q, wanted %s", flagNames[option.Name], option.Found, option.Want)
 	}
-	return m, explainLoader(err)
+	return err
 }
 
 // flagNames says which flag sets an engine option.

@@ -26,6 +26,7 @@ type repl struct {
 	last    *answer
 	total   totals
 	quit    bool
+	predict *predictor // nil: there is no prediction
 }
 
 // totals are sums over all answers of a run.
@@ -85,7 +86,9 @@ func (r *repl) reply(ctx context.Context) error {
 	before := r.conv.Dropped
 	var got *answer
 	err := r.model.use(ctx, func(m *engine.Model, s *engine.Session) (err error) {
-		got, err = r.generate(ctx, m, s)
+		if got, err = r.generate(ctx, m, s); got != nil {
+			got.Stats.predict(r.predict, m)
+		}
 		return err
 	})
 	r.pending = ""
@@ -113,6 +116,9 @@ func (r *repl) reply(ctx context.Context) error {
 	}
 	if r.set.Stats {
 		r.note("%s", got.Stats.speeds())
+		if p := got.Stats.prediction(); p != "" {
+			r.note("%s", p)
+		}
 	}
 	fmt.Fprintln(r.a.out)
 	return err

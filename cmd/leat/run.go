@@ -107,6 +107,10 @@ func (f *runFlags) run(ctx context.Context, a *app, arg string) error {
 	if err != nil {
 		return err
 	}
+	var predict *predictor
+	if f.set.Stats {
+		predict = f.newPredictor(ctx, a, arg)
+	}
 	model := &resident{idle: f.keepAlive, load: func(ctx context.Context) (*engine.Model, error) { return f.load(ctx, a, arg) }}
 	defer model.Close()
 	// Loading here means that a model that can't be loaded is an error at once.
@@ -122,10 +126,10 @@ func (f *runFlags) run(ctx context.Context, a *app, arg string) error {
 		return usageErrorf("this model's file has no chat template, so there is no place for a system prompt")
 	}
 	if talk {
-		return f.converse(ctx, a, &repl{a: a, model: model, name: arg, conv: conv, set: f.set, start: f.set.clone()})
+		return f.converse(ctx, a, &repl{a: a, model: model, name: arg, conv: conv, set: f.set, start: f.set.clone(), predict: predict})
 	}
 	conv.ask(prompt)
-	return f.once(ctx, a, model, &conv)
+	return f.once(ctx, a, model, &conv, predict)
 }
 
 func (f *runFlags) check() error {
@@ -184,7 +188,7 @@ func (f *runFlags) systemPrompt() (string, error) {
 
 // once answers one prompt. What the model thinks is no part of the completion: it goes
 // to stderr.
-func (f *runFlags) once(ctx context.Context, a *app, model *resident, conv *conversation) error {
+func (f *runFlags) once(ctx context.Context, a *app, model *resident, conv *conversation, predict *predictor) error {
 	var res *answer
 	err := model.use(ctx, func(m *engine.Model, s *engine.Session) error {
 		ids, split, err := encode(ctx, m, conv, &f.set)
@@ -196,6 +200,9 @@ func (f *runFlags) once(ctx context.Context, a *app, model *resident, conv *conv
 		res, err = generate(ctx, m, s, request{ids: ids, split: split, p: p, show: out.show})
 		if err == nil || res.Text+res.Thinking != "" {
 			out.finish()
+		}
+		if err == nil {
+			res.Stats.predict(predict, m)
 		}
 		return hintContext(err)
 	})

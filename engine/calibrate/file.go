@@ -161,14 +161,14 @@ func Speeds(d *Device, disk *Disk, kv gguf.Type) plan.Speeds {
 	s := plan.Speeds{
 		LinkBytesPerSec: d.UploadPerSec, AttnFlopsPerSec: d.Attention[kv.String()],
 		DispatchTime: time.Duration(d.DispatchNanos), HostOverheadPerStep: time.Duration(d.StepNanos),
-		TypeBytesPerSec: map[gguf.Type]float64{}, TypeFlopsPerSec: map[gguf.Type]float64{},
+		TypeBytesPerSec: map[gguf.Type]float64{}, TypeFlopsPerSec: map[gguf.Type]float64{}, TypeRowSeconds: map[gguf.Type]float64{},
 	}
 	for name, r := range d.Types {
 		t, err := gguf.ParseType(name)
 		if err != nil {
 			continue // of a later version
 		}
-		s.TypeBytesPerSec[t], s.TypeFlopsPerSec[t] = r.ReadPerSec, r.Flops
+		s.TypeBytesPerSec[t], s.TypeFlopsPerSec[t], s.TypeRowSeconds[t] = r.ReadPerSec, r.Flops, r.RowSeconds
 		s.DeviceBytesPerSec = max(s.DeviceBytesPerSec, r.ReadPerSec)
 		s.FlopsPerSec = max(s.FlopsPerSec, r.Flops)
 	}

@@ -94,26 +94,62 @@ func (k *Kernels) times(ctx context.Context, op func(r *gpu.Recorder) error) (ti
 	})
 }
 
-// product is a matrix of m rows times n vectors, the vectors and the result behind the weights.
-func (k *Kernels) product(t gguf.Type, m, n int64) shaders.MulMatArgs {
+// product is a matrix of m rows of k values times n vectors, the vectors and the result behind the weights.
+func (k *Kernels) product(m, cols, n int64) shaders.MulMatArgs {
 	x := k.weights.Address + uint64(k.total)
 	return shaders.MulMatArgs{
-		W: k.weights.Address, X: x, Dst: x + maxCols*width*4, M: uint32(m), K: width, N: uint32(n), XStride: width, DstStride: uint32(m),
+		W: k.weights.Address, X: x, Dst: x + maxCols*width*4, M: uint32(m), K: uint32(cols), N: uint32(n), XStride: uint32(cols), DstStride: uint32(m),
 	}
 }
 
 // Reads lets the kernel that reads most of a model at decode read all the weights.
 func (k *Kernels) Reads(ctx context.Context, t gguf.Type) (Rate, error) {
-	row, err := t.RowBytes(width)
+	r, _, err := k.reads(ctx, t, width)
+	return r, err
+}
+
+func (k *Kernels) reads(ctx context.Context, t gguf.Type, cols int64) (r Rate, rows int64, err error) {
+	row, err := t.RowBytes(cols)
 	if err != nil {
-		return Rate{}, err
+		return r, 0, err
 	}
-	m := k.total / row
-	took, err := k.times(ctx, func(r *gpu.Recorder) error { return r.MulMat(t, k.product(t, m, 1)) })
+	rows = min(k.total/row, (restBytes-maxCols*width*4)/4)
+	took, err := k.times(ctx, func(r *gpu.Recorder) error { return r.MulMat(t, k.product(rows, cols, 1)) })
 	if err != nil {
-		return Rate{}, fmt.Errorf("measure mul_mat_vec of %v: %w", t, err)
+		return r, 0, fmt.Errorf("measure mul_mat_vec of %v: %w", t, err)
 	}
-	return rate(m*row, took), nil
+	return rate(rows*row, took), rows, nil
+}
+
+// ByRow tells what a product with one vector costs for each byte of the weights from what
+// it costs for each row, by rows of two lengths.
+func (k *Kernels) ByRow(ctx context.Context, t gguf.Type) (bytesPerSec, rowSeconds float64, err error) {
+	var long, short Rate
+	var rows, many int64
+	for range 2 { // in turn, so that a moment's load doesn't tell on one of them alone
+		for _, x := range []struct {
+			best *Rate
+			rows *int64
+			cols int64
+		}{{&long, &rows, width}, {&short, &many, width / 8}} {
+			var r Rate
+			if r, *x.rows, err = k.reads(ctx, t, x.cols); err != nil {
+				return 0, 0, err
+			}
+			if r.BytesPerSec > x.best.BytesPerSec {
+				*x.best = r
+			}
+		}
+	}
+	// Seconds a byte: 1/rate = 1/bytesPerSec + rowSeconds × rows/bytes.
+	perByte := func(r Rate) float64 { return 1 / r.BytesPerSec }
+	density := func(r Rate, rows int64) float64 { return float64(rows) / float64(r.Bytes) }
+	rowSeconds = max(0, (perByte(short)-perByte(long))/(density(short, many)-density(long, rows)))
+	left := perByte(long) - rowSeconds*density(long, rows)
+	if left <= 0 {
+		return long.BytesPerSec, 0, nil
+	}
+	return 1 / left, rowSeconds, nil
 }
 
 // Flops is the rate of products with many vectors, in operations a second. It grows the
@@ -131,7 +167,7 @@ func (k *Kernels) Flops(ctx context.Context, t gguf.Type) (float64, error) {
 		var took time.Duration
 		for range 2 { // the first builds the pipeline
 			took, err = k.run.submit(ctx, func(cb *vk.CommandBuffer) error {
-				return k.kernels.Recorder(cb).MulMat(t, k.product(t, size.m, size.n))
+				return k.kernels.Recorder(cb).MulMat(t, k.product(size.m, width, size.n))
 			})
 			if err != nil {
 				return 0, fmt.Errorf("measure mul_mat of %v: %w", t, err)

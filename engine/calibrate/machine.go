@@ -26,6 +26,7 @@ type Device struct {
 // Products are the rates of one type of weights.
 type Products struct {
 	ReadPerSec float64 `json:"read_bytes_per_second"` // times one vector
+	RowSeconds float64 `json:"row_seconds"`           // of each row beside its bytes
 	Flops      float64 `json:"flops"`                 // times many
 }
 
@@ -82,7 +83,7 @@ func (d *Device) measure(ctx context.Context, dev *vk.Device, w Wanted, log *slo
 	}
 	defer k.Close()
 	for _, t := range d.lacks(w).Types {
-		r, err := k.Reads(ctx, t)
+		read, row, err := k.ByRow(ctx, t)
 		if err != nil {
 			return err
 		}
@@ -90,7 +91,7 @@ func (d *Device) measure(ctx context.Context, dev *vk.Device, w Wanted, log *slo
 		if err != nil {
 			return err
 		}
-		d.Types[t.String()] = Products{r.BytesPerSec, flops}
+		d.Types[t.String()] = Products{read, row, flops}
 	}
 	if _, ok := d.Attention[w.KV.String()]; !ok {
 		if d.Attention[w.KV.String()], err = k.Attention(ctx, w.KV); err != nil {

@@ -25,8 +25,9 @@ type load struct {
 
 type matrix struct {
 	t     gguf.Type
+	rows  float64
 	bytes float64
-	flops float64 // of a row
+	flops float64 // for each vector
 }
 
 func newMachine(p *Plan, s Speeds, h *arch.Hyper) *machine {
@@ -37,7 +38,7 @@ func newMachine(p *Plan, s Speeds, h *arch.Hyper) *machine {
 		for _, t := range p.Units[i].Tensors {
 			at[t.Name] = i
 			if len(t.Shape) == 2 {
-				m.loads[i].matrices = append(m.loads[i].matrices, matrix{t.Type, float64(t.Bytes), 2 * float64(t.Shape[0]) * float64(t.Shape[1])})
+				m.loads[i].matrices = append(m.loads[i].matrices, matrix{t.Type, float64(t.Shape[0]), float64(t.Bytes), 2 * float64(t.Shape[0]) * float64(t.Shape[1])})
 			}
 		}
 		if k := p.Units[i].Kind; k == pack.Head || k == pack.Norm {
@@ -143,7 +144,7 @@ func (m *machine) product(x matrix, n float64) float64 {
 	}
 	t := 0.0
 	if read > 0 {
-		t = x.bytes / read
+		t = x.bytes/read + x.rows*m.s.TypeRowSeconds[x.t]
 	}
 	if n > 1 && multiply > 0 {
 		t = max(t, n*x.flops/multiply)

@@ -13,7 +13,7 @@ type Question struct {
 	Model   *pack.Model
 	Budget  Budget // DeviceBytes is what the answers vary
 	Speeds  Speeds
-	Context int // tokens in the session while decoding; 0: half of what it can hold
+	Context int // tokens in the session while decoding; 0: half of what it can hold, 1024 at most
 	Prompt  int // tokens
 }
 
@@ -33,7 +33,7 @@ func (q *Question) At(deviceBytes int64) (Answer, error) {
 	}
 	ctx := q.Context
 	if ctx == 0 {
-		ctx = p.ContextLength / 2
+		ctx = min(p.ContextLength/2, 1024)
 	}
 	return Answer{p, p.Predict(q.Speeds, q.Hyper, ctx, q.Prompt)}, nil
 }

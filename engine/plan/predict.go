@@ -20,6 +20,7 @@ type Speeds struct {
 	// goes at the rates above.
 	TypeBytesPerSec map[gguf.Type]float64
 	TypeFlopsPerSec map[gguf.Type]float64
+	TypeRowSeconds  map[gguf.Type]float64 // what each row of a matrix costs beside its bytes: short rows are slower
 
 	DispatchTime        time.Duration // a kernel that waits for the one before it, however small
 	HostOverheadPerStep time.Duration // from the end of a step to the device's first work on the next

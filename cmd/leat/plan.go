@@ -1,0 +1,284 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"leat/decompose/pack"
+	"leat/engine/arch"
+	"leat/engine/plan"
+	"leat/engine/plan/gpus"
+	"leat/vk"
+)
+
+func init() { commands = append(commands, newPlanCmd) }
+
+// planFlags are the flags of leat plan.
+type planFlags struct {
+	modelFlags
+	gpu                        string
+	disk, link, memory, tflops float64
+	tokens                     float64
+	prompt, depth              int
+	json, again, train         bool
+	rank, gpus                 int
+	given                      func(flag string) bool
+}
+
+const planLong = `Say where a model's weights will live and how fast it will run, before anything is loaded.
+
+Without --gpu this machine is measured, once, in some seconds: its disk where the
+model lies, its link, its kernels. The figures are kept in the cache folder; --again
+measures anew.
+
+With --gpu the machine is another one, told by its data sheet (--gpu list names them).
+What leat reaches there is an estimate. --disk-gbps and --link-gbps are what is reached,
+as leat doctor measures it; --mem-gbps and --tflops are a data sheet's peaks. With both of
+them and --vram, no --gpu is needed.
+
+--tokens N asks for the least VRAM that decodes N tokens a second. A budget that can't
+hold the model is refused, with one that does.
+
+--train shows what fine-tuning an adapter over streamed weights would cost: per layer, from
+how many tokens in a step streaming is free, for each kind of disk. It takes any model.
+
+Exit status: 0 there is a plan; 1 the budget can't hold the model, or it can't be read;
+2 the command line is wrong.`
+
+const planExample = `  leat plan demo
+  leat plan llama-70b.gguf --gpu "RTX 4090" --ram 64GiB
+  leat plan llama-70b.gguf --gpu 3060 --disk-gbps 3.5 --tokens 2
+  leat plan llama-70b.gguf --gpu "RTX 4090" --train --gpus 2`
+
+func newPlanCmd(a *app) *cobra.Command {
+	f := &planFlags{}
+	cmd := &cobra.Command{
+		Use:     "plan MODEL",
+		Short:   "Say where a model's weights will live and how fast it will run",
+		Long:    planLong,
+		Example: planExample,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if f.gpu == "list" {
+				return nil
+			}
+			return cobra.ExactArgs(1)(cmd, args)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if f.gpu == "list" {
+				return f.list(a)
+			}
+			return f.run(cmd.Context(), a, args[0])
+		},
+	}
+	fs := cmd.Flags()
+	f.register(fs)
+	fs.StringVar(&f.gpu, "gpu", "", "plan for this GPU instead, by any part of its name; \"list\" names those known")
+	fs.Float64Var(&f.disk, "disk-gbps", 0, "GB/s the disk reads (default: measured; with --gpu, 7: one PCIe 4 drive)")
+	fs.Float64Var(&f.link, "link-gbps", 0, "GB/s that uploads reach (default: measured; with --gpu, by its PCIe)")
+	fs.Float64Var(&f.memory, "mem-gbps", 0, "GB/s of the GPU's memory by its data sheet; needs --gpu, or --tflops and --vram")
+	fs.Float64Var(&f.tflops, "tflops", 0, "FP32 TFLOPS of the GPU by its data sheet; needs --gpu, or --mem-gbps and --vram")
+	fs.Float64VarP(&f.tokens, "tokens", "n", 0, "tokens a second to reach: how much VRAM does it take?")
+	fs.IntVarP(&f.prompt, "prompt", "p", 512, "tokens of the prompt whose time is predicted")
+	fs.IntVar(&f.depth, "depth", 0, "tokens in the session while decoding (default: half the context, 1024 at most)")
+	fs.BoolVar(&f.again, "again", false, "measure this machine again")
+	fs.BoolVar(&f.train, "train", false, "plan the fine-tuning of an adapter instead")
+	fs.IntVar(&f.rank, "rank", 64, "with --train: the adapter's rank")
+	fs.IntVar(&f.gpus, "gpus", 1, "with --train: GPUs that share the layers and the disk")
+	fs.BoolVar(&f.json, "json", false, "print as JSON")
+	f.given = fs.Changed
+	return cmd
+}
+
+func (f *planFlags) check() error {
+	for name, v := range map[string]float64{"disk-gbps": f.disk, "link-gbps": f.link, "mem-gbps": f.memory, "tflops": f.tflops, "tokens": f.tokens} {
+		if f.given(name) && !(v > 0 && v < 1e9) {
+			return usageErrorf("--%s: found %g, wanted more than 0", name, v)
+		}
+	}
+	for name, v := range map[string]int{"prompt": f.prompt, "rank": f.rank, "gpus": f.gpus} {
+		if v < 1 || v > 1<<20 {
+			return usageErrorf("--%s: found %d, wanted 1 or more", name, v)
+		}
+	}
+	if f.depth < 0 {
+		return usageErrorf("--depth: found %d, wanted 0 (chosen) or more", f.depth)
+	}
+	if f.gpu == "" && (f.memory > 0) != (f.tflops > 0) {
+		return usageErrorf("--mem-gbps and --tflops describe a GPU together; or --gpu names one, of which they change a part")
+	}
+	if f.gpu == "" && f.memory > 0 && f.vram == 0 {
+		return usageErrorf("a GPU that is described by --mem-gbps and --tflops needs its --vram")
+	}
+	if f.gpu != "" && f.device != "" {
+		return usageErrorf("--gpu is a machine elsewhere and --device one here: they exclude each other")
+	}
+	if !f.train && (f.given("rank") || f.given("gpus")) {
+		return usageErrorf("--rank and --gpus belong to --train")
+	}
+	return nil
+}
+
+func (f *planFlags) run(ctx context.Context, a *app, arg string) error {
+	if err := f.check(); err != nil {
+		return err
+	}
+	path, err := a.modelPath(arg)
+	if err != nil {
+		return err
+	}
+	m, err := pack.Open(path)
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	if f.train {
+		return f.runTraining(ctx, a, arg, m)
+	}
+	h, err := arch.Read(m)
+	if err != nil {
+		return fmt.Errorf("plan %s: %w", path, err)
+	}
+	mach, err := f.machine(ctx, a, m)
+	if err != nil {
+		return err
+	}
+	r, err := f.answer(arg, h, m, mach)
+	if err != nil {
+		return fmt.Errorf("plan %s: %w", path, err)
+	}
+	if f.json {
+		return a.printJSON(r)
+	}
+	r.print(a.out)
+	return nil
+}
+
+// machine is what a plan is for.
+type machine struct {
+	Name   string    `json:"name"`
+	Source string    `json:"source"` // where the speeds are from
+	GPU    *gpus.GPU `json:"data_sheet,omitempty"`
+	DiskAs string    `json:"disk"`
+	speeds plan.Speeds
+	budget plan.Budget
+}
+
+// The machine around a GPU of which only the name is known.
+const (
+	assumedDisk = 7.0 // GB/s
+	assumedRAM  = 32 << 30
+)
+
+func (f *planFlags) machine(ctx context.Context, a *app, m *pack.Model) (*machine, error) {
+	mach, err := f.base(ctx, a, m)
+	if err != nil {
+		return nil, err
+	}
+	if f.disk > 0 {
+		mach.speeds.DiskBytesPerSec, mach.DiskAs = f.disk*1e9, "given"
+	}
+	if f.link > 0 {
+		mach.speeds.LinkBytesPerSec = f.link * 1e9
+	}
+	return mach, nil
+}
+
+func (f *planFlags) base(ctx context.Context, a *app, m *pack.Model) (*machine, error) {
+	g := gpus.GPU{Name: "the GPU described", VRAMBytes: int64(f.vram), PCIe: 4, Lanes: 16, Source: "flags"}
+	switch {
+	case f.gpu != "":
+		var err error
+		if g, err = gpus.Find(f.gpu); err != nil {
+			var missing *gpus.NotFoundError
+			errors.As(err, &missing)
+			return nil, &usageError{text: "--gpu: " + err.Error(), hint: missing.Hint()}
+		}
+	case f.memory == 0:
+		return f.here(ctx, a, m)
+	}
+	if f.memory > 0 {
+		g.MemBytesPerSec = f.memory * 1e9
+	}
+	if f.tflops > 0 {
+		g.FP32 = f.tflops * 1e12
+		g.BF16 = max(g.BF16, g.FP32)
+	}
+	b, err := f.options(a).BudgetOf(g.VRAMBytes, assumedRAM, g.UMA)
+	if err != nil {
+		return nil, optionError(err)
+	}
+	return &machine{
+		Name: g.Name, Source: "its data sheet: an estimate", GPU: &g, DiskAs: "assumed",
+		speeds: plan.Reached(&g, assumedDisk*1e9), budget: b,
+	}, nil
+}
+
+// here is this machine, measured.
+func (f *planFlags) here(ctx context.Context, a *app, m *pack.Model) (*machine, error) {
+	instance, err := vk.Open(a.vulkan())
+	if err != nil {
+		err = explainLoader(err)
+		return nil, withHint(err, "%s; or --gpu NAME plans for a GPU by its data sheet, with no Vulkan here", hintFor(err))
+	}
+	defer instance.Close()
+	p, err := instance.Pick(f.device)
+	if err != nil {
+		return nil, err
+	}
+	mach := &machine{Name: p.Name, Source: "measured", DiskAs: "measured"}
+	if mach.budget, err = f.options(a).PlanBudget(p); err != nil {
+		return nil, optionError(err)
+	}
+	known := openCalibration()
+	if f.again {
+		known.Forget()
+	}
+	speeds, disk, err := f.calibrated(ctx, a, known, instance, p, m)
+	if err != nil {
+		return nil, err
+	}
+	mach.speeds = speeds
+	switch {
+	case disk == nil:
+		mach.speeds.DiskBytesPerSec, mach.DiskAs = assumedDisk*1e9, "assumed: the file is too small to measure"
+	case !disk.Direct:
+		mach.DiskAs = "measured through the page cache"
+	}
+	return mach, nil
+}
+
+// list prints the GPUs that are known.
+func (f *planFlags) list(a *app) error {
+	all := gpus.All()
+	if f.json {
+		return a.printJSON(all)
+	}
+	for _, g := range all {
+		link := "one memory with the CPU"
+		if !g.UMA {
+			link = fmt.Sprintf("PCIe %d x%d", g.PCIe, g.Lanes)
+		}
+		if g.P2P {
+			link += ", reads from NVMe past the CPU"
+		}
+		fmt.Fprintf(a.out, "%-22s %4.0f GiB %6.0f GB/s %6.1f TFLOPS  %s\n", g.Name, float64(g.VRAMBytes)/(1<<30), g.MemBytesPerSec/1e9, g.FP32/1e12, link)
+	}
+	return nil
+}
+
+func seconds(s float64) string {
+	d := time.Duration(s * float64(time.Second))
+	switch {
+	case d >= 10*time.Second:
+		return fmt.Sprintf("%.0f s", s)
+	case d >= time.Second:
+		return fmt.Sprintf("%.1f s", s)
+	case d >= 10*time.Millisecond:
+		return fmt.Sprintf("%.0f ms", 1e3*s)
+	}
+	return fmt.Sprintf("%.1f ms", 1e3*s)
+}

@@ -1,0 +1,49 @@
+package engine
+
+import (
+	"leat/engine/plan"
+	"leat/vk"
+	"leat/vk/mem"
+)
+
+// PlanBudget is what o allows a model on a device of this machine, as [Load] will plan it.
+func (o Options) PlanBudget(p *vk.PhysicalDevice) (plan.Budget, error) {
+	o, err := o.validated()
+	if err != nil {
+		return plan.Budget{}, err
+	}
+	_, available, err := mem.RAM()
+	if err != nil {
+		o.Logger.Warn("host memory unknown: nothing is kept there", "error", err)
+	}
+	b := o.budget()
+	b.DeviceBytes, b.HostBytes = o.budgets(p, available)
+	return b, nil
+}
+
+// BudgetOf is what o allows on a machine that is not this one: with so much VRAM and RAM.
+func (o Options) BudgetOf(vramBytes, ramBytes int64, uma bool) (plan.Budget, error) {
+	o, err := o.validated()
+	if err != nil {
+		return plan.Budget{}, err
+	}
+	b := o.budget()
+	if b.DeviceBytes == 0 { // a desktop and the driver take some
+		free := vramBytes / 16 * 15
+		b.DeviceBytes = free - min(free/2, defaultReserve(free))
+	}
+	if b.HostBytes == 0 {
+		available := ramBytes / 8 * 7
+		b.HostBytes = available - min(available/2, max(available/8, 1<<30))
+		if uma {
+			b.HostBytes = available / 8
+		}
+	}
+	return b, nil
+}
+
+// budget is what does not depend on the machine.
+func (o *Options) budget() plan.Budget {
+	_, element := o.kv()
+	return plan.Budget{DeviceBytes: o.DeviceBytes, HostBytes: o.HostBytes, ContextLength: o.ContextLength, Chunk: o.Chunk, KVElement: element, Sessions: o.Sessions}
+}
