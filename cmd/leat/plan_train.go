@@ -232,10 +232,7 @@ func (r *trainReport) print(w io.Writer) {
 		fmt.Fprintln(w)
 	}
 	fmt.Fprintf(w, "\nTokens are of one step, sequences times their length. \"Free from\" counts a transfer for each half\nof a step; with one for the whole step, as others count, it would be a third.\n")
-	fmt.Fprintf(w, "%d %s like this one fill the link; more bring nothing", r.Fill, plural(r.Fill, "drive"))
-	if c.P2P {
-		fmt.Fprint(w, " but past the CPU")
-	}
+	fmt.Fprintf(w, "%d %s like this one %s the link; more bring nothing", r.Fill, plural(r.Fill, "drive"), map[bool]string{true: "fills", false: "fill"}[r.Fill == 1])
 	fmt.Fprintf(w, ".\n\n%8s %12s %10s %s\n", "GPUs", "layers each", "resident", "free from, all at this disk")
 	for _, g := range r.GPUs {
 		fmt.Fprintf(w, "%8d %12d %10d %.0f\n", g.GPUs, g.Layers, g.Resident, g.FreeFrom)
