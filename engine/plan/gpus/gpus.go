@@ -33,11 +33,9 @@ func All() []GPU {
 		if line = strings.TrimSpace(line); line == "" || line[0] == '#' {
 			continue
 		}
-		g, err := parse(strings.Split(line, "\t"))
-		if err != nil {
-			panic(fmt.Sprintf("gpus.tsv: %q: %v", line, err)) // a test reads every line
+		if g, err := parse(strings.Split(line, "\t")); err == nil { // a test holds that each line is
+			all = append(all, g)
 		}
-		all = append(all, g)
 	}
 	return all
 }

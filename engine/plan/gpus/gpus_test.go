@@ -3,13 +3,20 @@ package gpus
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 )
 
 func TestTable(t *testing.T) {
 	all := All()
-	if len(all) < 80 {
-		t.Fatalf("only %d GPUs", len(all))
+	lines := 0
+	for line := range strings.Lines(table) {
+		if line[0] != '#' {
+			lines++
+		}
+	}
+	if len(all) < 80 || len(all) != lines {
+		t.Fatalf("%d GPUs in %d lines", len(all), lines)
 	}
 	seen := map[string]bool{}
 	for _, g := range all {
