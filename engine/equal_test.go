@@ -40,7 +40,7 @@ func testBitEqual(t *testing.T, g golden) {
 	whole := load(t, g.model, base)
 	want := logits(t, whole, ids)
 	all := whole.Plan().DeviceBytes
-	if whole.Plan().Slots != 0 {
+	if len(whole.Plan().Ring) != 0 {
 		t.Fatal("the model without a budget is not all resident")
 	}
 	least := leastBudget(t, g.model, base)

@@ -104,6 +104,7 @@ func (m *Model) makePlan(context.Context, string) (err error) {
 	_, element := m.o.kv()
 	m.plan, err = plan.Make(m.hyper, m.file, plan.Budget{
 		DeviceBytes: device, HostBytes: host, ContextLength: m.o.ContextLength, Chunk: m.o.Chunk, KVElement: element, Sessions: m.o.Sessions,
+		RingBytes: m.o.RingBytes,
 	})
 	if err != nil {
 		return err
@@ -129,6 +130,7 @@ func (m *Model) build(ctx context.Context, _ string) (err error) {
 	}
 	m.weights, err = weights.New(ctx, weights.Options{
 		Device: m.dev, VRAM: m.vram, Host: m.host, Model: m.file, Plan: m.plan, Compute: m.compute, Logger: m.o.Logger, Progress: m.o.Progress,
+		Queues: m.lanes(), Fault: m.o.fault,
 	})
 	if err != nil {
 		return err
@@ -139,6 +141,14 @@ func (m *Model) build(ctx context.Context, _ string) (err error) {
 		Weights: m.weights, Compute: m.compute, KVType: kvType, Logger: m.o.Logger, MaxSubmit: m.o.MaxSubmit,
 	})
 	return err
+}
+
+// lanes are the queues to upload on: nil, the device's own choice, outside tests.
+func (m *Model) lanes() (queues []*vk.Queue) {
+	for i := range m.o.queues {
+		queues = append(queues, m.dev.Transfers[i%len(m.dev.Transfers)])
+	}
+	return queues
 }
 
 // Plan says where each unit lives and what everything takes.
@@ -200,6 +210,16 @@ func (m *Model) EncodeChat(ctx context.Context, messages []chat.Message) ([]toke
 
 // DeviceName is the device the model runs on.
 func (m *Model) DeviceName() string { return m.dev.Physical.Name }
+
+// Traffic returns the bytes of weights that were uploaded and read from disk so far,
+// and whether the disk is read past the page cache.
+func (m *Model) Traffic() (uploaded, fromDisk int64, direct bool) {
+	uploaded, fromDisk = m.weights.Traffic()
+	return uploaded, fromDisk, m.weights.Direct()
+}
+
+// HostMemory returns the bytes of pinned RAM in use.
+func (m *Model) HostMemory() int64 { return m.host.Used() }
 
 // Memory returns the bytes of VRAM in use and the most that was, by our accounting.
 func (m *Model) Memory() (used, peak int64) { return m.vram.Used(), m.vram.Peak() }

@@ -12,6 +12,7 @@ import (
 	"leat/engine/plan"
 	"leat/gguf"
 	"leat/vk"
+	"leat/vk/file"
 )
 
 // Options tells [Load] where a model may live. The zero value is a good start.
@@ -24,6 +25,7 @@ type Options struct {
 	Chunk         int      // most tokens of a prompt in one step; 0: chosen
 	Sessions      int      // sessions that may be open at a time, each with a full context; 0: 1
 	Disable       []string // device features not to use: "fp16", "int8", "subgroup", "coopmat"
+	RingBytes     int64    // VRAM that streamed weights pass through; 0: chosen
 	OneQueue      bool     // upload on the compute queue even where there is a transfer queue
 	Validate      bool     // turn Vulkan's validation layers on; slow
 	VulkanLoader  string   // path of the Vulkan loader; "": the system's
@@ -33,7 +35,10 @@ type Options struct {
 	MaxSubmit time.Duration
 
 	Logger   *slog.Logger                      // nil: silent
-	Progress func(doneBytes, totalBytes int64) // called while resident weights load; nil: none
+	Progress func(doneBytes, totalBytes int64) // called while resident weights load, beside the first steps; nil: none
+
+	fault  file.Fault // tests: fails reads
+	queues int        // tests: upload lanes, on as many queues as there are
 }
 
 // features that Disable knows.
@@ -51,7 +56,7 @@ func (o Options) validated() (Options, error) {
 	for _, n := range []struct {
 		name string
 		v    int64
-	}{{"ContextLength", int64(o.ContextLength)}, {"DeviceBytes", o.DeviceBytes}, {"HostBytes", o.HostBytes}, {"Chunk", int64(o.Chunk)}, {"Sessions", int64(o.Sessions)}, {"MaxSubmit", int64(o.MaxSubmit)}} {
+	}{{"ContextLength", int64(o.ContextLength)}, {"DeviceBytes", o.DeviceBytes}, {"HostBytes", o.HostBytes}, {"RingBytes", o.RingBytes}, {"Chunk", int64(o.Chunk)}, {"Sessions", int64(o.Sessions)}, {"MaxSubmit", int64(o.MaxSubmit)}} {
 		if n.v < 0 {
 			return o, &OptionError{n.name, fmt.Sprint(n.v), "0 or more"}
 		}

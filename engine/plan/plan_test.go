@@ -43,7 +43,7 @@ func TestBudgets(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if all.Slots != 0 || all.StreamedBytes != 0 {
+			if len(all.Ring) != 0 || all.StreamedBytes != 0 {
 				t.Errorf("with room for all, %d bytes are streamed", all.StreamedBytes)
 			}
 			last := int64(1) << 62
@@ -93,8 +93,10 @@ func checkPlan(t *testing.T, p *plan.Plan, h *arch.Hyper) {
 		}
 		if !u.Resident() {
 			streamed += u.Bytes
-			if u.Bytes > p.SlotBytes {
-				t.Errorf("%s: %d bytes do not fit a slot of %d", u.Name, u.Bytes, p.SlotBytes)
+			for _, ring := range p.Ring {
+				if u.Bytes > ring {
+					t.Errorf("%s: %d bytes do not fit a block of %d of the ring", u.Name, u.Bytes, ring)
+				}
 			}
 			continue
 		}

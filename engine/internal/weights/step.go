@@ -1,0 +1,75 @@
+package weights
+
+import (
+	"fmt"
+
+	"leat/engine/plan"
+	"leat/vk"
+)
+
+// Begin opens a step and says whether it needs the head: the pieces of the head are
+// not uploaded for a step in which no row asks for logits, and must not be acquired.
+func (s *Store) Begin(head bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.walked {
+		s.begun = append(s.begun, head)
+	}
+	s.changed.Broadcast()
+}
+
+// wantsHead tells the walker, in the order of the steps, what was said to Begin.
+func (s *Store) wantsHead() (head bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.wait(func() bool { return len(s.begun) > 0 }); err != nil {
+		return false, err
+	}
+	head = s.begun[0]
+	s.begun = append(s.begun[:0], s.begun[1:]...)
+	return head, nil
+}
+
+// Acquire says where unit i of the plan is. Units must be asked for in execution
+// order, and each streamed one released before the next is asked for. It returns
+// once the unit's upload has been submitted: with a single queue, work that waits for
+// a ticket must follow the copy.
+func (s *Store) Acquire(i int) (Placed, error) {
+	u := &s.units[i]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if u.Tier == plan.VRAM {
+		if err := s.wait(func() bool { return u.loaded }); err != nil {
+			return Placed{}, err
+		}
+		return Placed{Address: s.blocks[u.Block].Address + uint64(u.Off), ticket: u.ticket}, nil
+	}
+	if err := s.wait(func() bool { return len(s.came) > 0 }); err != nil {
+		return Placed{}, err
+	}
+	a := s.came[0]
+	if a.unit != i {
+		return Placed{}, fmt.Errorf("acquire unit %d: the ring brings unit %d next", i, a.unit)
+	}
+	s.came = append(s.came[:0], s.came[1:]...)
+	return Placed{Address: a.address, Streamed: true, ticket: a.ticket}, nil
+}
+
+// Waits appends what the step's queue must wait for before it reads p: nothing, where
+// it has waited for that or for something later. What is returned must be submitted.
+func (s *Store) Waits(p Placed, points []vk.Point) []vk.Point {
+	if s.waited.Covers(p.ticket) {
+		return points
+	}
+	s.waited = s.waited.With(p.ticket)
+	return s.up.Points(p.ticket, points)
+}
+
+// Release says that the streamed unit acquired last has been read once the compute
+// timeline reaches value, which must be signalled by work already submitted.
+func (s *Store) Release(value uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ring.release(value)
+	s.changed.Broadcast()
+}

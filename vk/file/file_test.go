@@ -1,0 +1,301 @@
+package file
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// write makes a file of n random bytes.
+func write(t testing.TB, n int64, seed uint64) (path string, content []byte) {
+	t.Helper()
+	content = make([]byte, n)
+	r := rand.New(rand.NewPCG(seed, 2))
+	for i := range content {
+		content[i] = byte(r.Uint32())
+	}
+	path = filepath.Join(t.TempDir(), "data")
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path, content
+}
+
+func open(t testing.TB, path string) *File {
+	t.Helper()
+	f, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	return f
+}
+
+// modes are the ways a file is read.
+var modes = []struct {
+	name string
+	set  func(*File)
+	dst  func(n int64) []byte
+}{
+	{"as it is", func(*File) {}, Buffer},
+	{"page cache", func(f *File) { f.refused.Store(true) }, Buffer},
+	{"memory at odd addresses", func(*File) {}, func(n int64) []byte { return Buffer(n + 1)[1:] }},
+}
+
+// Any range of any file reads as os.File.ReadAt has it.
+func TestRead(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 3))
+	for _, size := range []int64{1, 511, 4095, 4096, 4097, 100_000, 1 << 20} {
+		path, content := write(t, size, uint64(size))
+		for _, m := range modes {
+			t.Run(fmt.Sprintf("%d bytes, %s", size, m.name), func(t *testing.T) {
+				f := open(t, path)
+				m.set(f)
+				for range 50 {
+					off := r.Int64N(size)
+					n := r.Int64N(size-off) + 1
+					if r.IntN(4) == 0 {
+						n = size - off // to the end
+					}
+					dst := m.dst(Room(off, n))
+					if err := f.Read(t.Context(), dst, off, n); err != nil {
+						t.Fatal(err)
+					}
+					if !bytes.Equal(dst[Skip(off):][:n], content[off:off+n]) {
+						t.Fatalf("%d bytes at %d differ", n, off)
+					}
+				}
+			})
+		}
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	path, content := write(f, 50_001, 9)
+	file := open(f, path)
+	f.Add(int64(0), int64(4096))
+	f.Add(int64(4095), int64(2))
+	f.Add(int64(50_000), int64(1))
+	f.Add(int64(49_000), int64(4000))
+	f.Fuzz(func(t *testing.T, off, n int64) {
+		if off < 0 || n < 0 || off > 1<<40 || n > 1<<20 {
+			return
+		}
+		dst := Buffer(Room(off, n))
+		err := file.Read(context.Background(), dst, off, n)
+		if inside := off+n <= int64(len(content)); inside != (err == nil) && n > 0 {
+			t.Fatalf("%d bytes at %d of %d: %v", n, off, len(content), err)
+		}
+		if err == nil && n > 0 && !bytes.Equal(dst[Skip(off):][:n], content[off:off+n]) {
+			t.Fatalf("%d bytes at %d differ", n, off)
+		}
+	})
+}
+
+func TestReadErrors(t *testing.T) {
+	path, _ := write(t, 10_000, 4)
+	for _, m := range modes {
+		t.Run(m.name, func(t *testing.T) {
+			f := open(t, path)
+			m.set(f)
+			for _, c := range []struct {
+				name           string
+				off, n, memory int64
+				found          int64
+				eof            bool
+			}{
+				{"past the end", 9000, 2000, 8192, 1000, true},
+				{"behind the end", 20_000, 1, 8192, 0, true},
+				{"too little memory", 4095, 2, 4096, 0, false},
+				{"less than nothing", 0, -1, 4096, 0, false},
+				{"before the beginning", -1, 1, 4096, 0, false},
+			} {
+				err := f.Read(t.Context(), m.dst(c.memory), c.off, c.n)
+				var e *Error
+				if !errors.As(err, &e) || e.Path != path || e.Off != c.off || e.Want != c.n || e.Found != c.found || errors.Is(err, io.ErrUnexpectedEOF) != c.eof {
+					t.Errorf("%s: %v (%+v)", c.name, err, e)
+				}
+			}
+			if err := f.Read(t.Context(), nil, 5, 0); err != nil {
+				t.Errorf("nothing at all: %v", err)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			if err := f.Read(ctx, m.dst(4096), 0, 10); !errors.Is(err, context.Canceled) {
+				t.Errorf("canceled: %v", err)
+			}
+		})
+	}
+	if _, err := Open(filepath.Join(t.TempDir(), "nowhere")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a missing file: %v", err)
+	}
+}
+
+// A pool answers every request, whatever the depth, with each request's own bytes.
+func TestPool(t *testing.T) {
+	path, content := write(t, 1<<20, 5)
+	f := open(t, path)
+	for _, depth := range []int{1, 3, 16} {
+		p := NewPool(depth, nil)
+		r := rand.New(rand.NewPCG(uint64(depth), 6))
+		var list []*Request
+		for range 40 {
+			q := NewRequest()
+			q.File, q.Off = f, r.Int64N(1<<20)
+			q.N = r.Int64N(1<<20-q.Off) + 1
+			q.Dst = Buffer(Room(q.Off, q.N))
+			if err := p.Start(t.Context(), q); err != nil {
+				t.Fatal(err)
+			}
+			list = append(list, q)
+		}
+		for _, q := range list {
+			if err := q.Wait(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if !bytes.Equal(q.Dst[Skip(q.Off):][:q.N], content[q.Off:q.Off+q.N]) {
+				t.Errorf("depth %d: %d bytes at %d differ", depth, q.N, q.Off)
+			}
+		}
+		p.Close()
+		p.Close()
+		if err := p.Start(t.Context(), list[0]); !errors.Is(err, ErrClosed) {
+			t.Errorf("start after Close: %v", err)
+		}
+	}
+}
+
+// A request is used again and again without allocation.
+func TestNoAllocation(t *testing.T) {
+	path, _ := write(t, 1<<16, 7)
+	f := open(t, path)
+	p := NewPool(2, nil)
+	defer p.Close()
+	q := NewRequest()
+	q.File, q.Off, q.N, q.Dst = f, 100, 5000, Buffer(Room(100, 5000))
+	n := testing.AllocsPerRun(50, func() {
+		if err := p.Start(t.Context(), q); err != nil {
+			t.Fatal(err)
+		}
+		if err := q.Wait(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if n > 0 {
+		t.Errorf("%v allocations a read", n)
+	}
+}
+
+func TestFault(t *testing.T) {
+	path, _ := write(t, 1<<16, 8)
+	f := open(t, path)
+	bad := errors.New("the disk is on fire")
+	p := NewPool(2, func(at string, off, n int64) error {
+		if at == path && off == 4096 && n == 10 {
+			return bad
+		}
+		return nil
+	})
+	defer p.Close()
+	for _, c := range []struct {
+		off  int64
+		want error
+	}{{0, nil}, {4096, bad}, {8192, nil}} {
+		q := NewRequest()
+		q.File, q.Off, q.N, q.Dst = f, c.off, 10, Buffer(4096)
+		if err := p.Start(t.Context(), q); err != nil {
+			t.Fatal(err)
+		}
+		if err := q.Wait(t.Context()); !errors.Is(err, c.want) {
+			t.Errorf("at %d: %v, wanted %v", c.off, err, c.want)
+		}
+	}
+}
+
+// Close and cancel answer all that waits, and nothing hangs.
+func TestPoolEnds(t *testing.T) {
+	path, _ := write(t, 1<<16, 10)
+	f := open(t, path)
+	gate := make(chan struct{})
+	p := NewPool(1, func(string, int64, int64) error { <-gate; return nil })
+	ctx, cancel := context.WithCancel(t.Context())
+	var list []*Request
+	for range 5 {
+		q := NewRequest()
+		q.File, q.N, q.Dst = f, 10, Buffer(4096)
+		if err := p.Start(ctx, q); err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, q)
+	}
+	short, stop := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer stop()
+	if err := list[0].Wait(short); !errors.Is(err, context.DeadlineExceeded) || list[0].Ready() {
+		t.Errorf("a read that hangs: %v", err)
+	}
+	cancel()
+	go p.Close()
+	time.Sleep(time.Millisecond)
+	close(gate)
+	p.Close()
+	for i, q := range list {
+		if err := q.Wait(t.Context()); !errors.Is(err, context.Canceled) && !errors.Is(err, ErrClosed) {
+			t.Errorf("request %d: %v", i, err)
+		}
+	}
+}
+
+// BenchmarkRead sweeps the depth of the queue and the size of the pieces over a file
+// that no cache holds: LEAT_BENCH_FILE, or one of 256 MiB written here.
+func BenchmarkRead(b *testing.B) {
+	path := os.Getenv("LEAT_BENCH_FILE")
+	if path == "" {
+		path, _ = write(b, 256<<20, 11)
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, depth := range []int{1, 2, 4, 8, 16} {
+		for _, mib := range []int64{1, 4, 16, 64} {
+			b.Run(fmt.Sprintf("depth=%d/piece=%dMiB", depth, mib), func(b *testing.B) {
+				n := mib << 20
+				f, err := Open(path)
+				if err != nil {
+					b.Fatal(err)
+				}
+				defer f.Close()
+				p := NewPool(depth, nil)
+				defer p.Close()
+				list := make([]*Request, 2*depth)
+				for i := range list {
+					list[i] = NewRequest()
+					list[i].File, list[i].N, list[i].Dst = f, n, Buffer(n)
+				}
+				b.SetBytes(n)
+				b.ResetTimer()
+				for i := range b.N + len(list) {
+					q := list[i%len(list)]
+					if i >= len(list) {
+						if err := q.Wait(context.Background()); err != nil {
+							b.Fatal(err)
+						}
+					}
+					if i < b.N {
+						q.Off = int64(i) * n % max(n, info.Size()/n*n)
+						if err := p.Start(context.Background(), q); err != nil {
+							b.Fatal(err)
+						}
+					}
+				}
+			})
+		}
+	}
+}
