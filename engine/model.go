@@ -45,8 +45,9 @@ type Model struct {
 	dead error      // why no step can run any more
 }
 
-// Load opens the GGUF file (any shard) or the pack at path, plans residency and uploads
-// the resident part. Canceling ctx stops the upload and frees everything. The error
+// Load opens the GGUF file (any shard) or the pack at path, plans residency and begins
+// to upload the resident part: steps may run at once, and wait for what they need.
+// [Model.Loaded] waits for all of it. Canceling ctx frees everything. The error
 // is a [*BudgetError] when the budgets cannot hold the largest streamed unit, and a
 // [*UnsupportedError] or one that wraps gguf.ErrFormat when we cannot run the file.
 func Load(ctx context.Context, path string, o Options) (*Model, error) {
@@ -141,6 +142,14 @@ func (m *Model) build(ctx context.Context, _ string) (err error) {
 		Weights: m.weights, Compute: m.compute, KVType: kvType, Logger: m.o.Logger, MaxSubmit: m.o.MaxSubmit,
 	})
 	return err
+}
+
+// Loaded waits until all resident weights are on the device, or ctx is done.
+func (m *Model) Loaded(ctx context.Context) error {
+	if err := m.weights.Loaded(ctx); err != nil {
+		return fmt.Errorf("load %s: %w", m.file.Path, err)
+	}
+	return nil
 }
 
 // lanes are the queues to upload on: nil, the device's own choice, outside tests.

@@ -35,7 +35,7 @@ type Options struct {
 	MaxSubmit time.Duration
 
 	Logger   *slog.Logger                      // nil: silent
-	Progress func(doneBytes, totalBytes int64) // called while resident weights load, beside the first steps; nil: none
+	Progress func(doneBytes, totalBytes int64) // called by another goroutine until the resident weights are loaded; nil: none
 
 	fault  file.Fault // tests: fails reads
 	queues int        // tests: upload lanes, on as many queues as there are

@@ -55,6 +55,13 @@ func (f *modelFlags) load(ctx context.Context, a *app, arg string) (*engine.Mode
 		bar.Set(done)
 	}
 	m, err := engine.Load(ctx, path, o)
+	if err == nil {
+		// What is typed next, or the answer, must not meet the bar. The first step
+		// needs all the weights anyway.
+		if err = m.Loaded(ctx); err != nil {
+			m.Close()
+		}
+	}
 	if bar != nil {
 		bar.Close()
 	}
@@ -62,7 +69,10 @@ func (f *modelFlags) load(ctx context.Context, a *app, arg string) (*engine.Mode
 	if errors.As(err, &option) {
 		return nil, usageErrorf("--%s: found %q, wanted %s", flagNames[option.Name], option.Found, option.Want)
 	}
-	return m, err
+	if err != nil {
+		return nil, err
+	}
+	return m, nil
 }
 
 // flagNames says which flag sets an engine option.

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 
 	"leat/decompose/pack"
 	"leat/engine/arch"
@@ -128,12 +129,21 @@ func (s *sizing) build(ctx, chunk int) (*Plan, error) {
 		ContextLength: ctx, Chunk: chunk, LogitRows: logitRows(s.h, chunk), Sessions: s.b.Sessions,
 		KV: kvSize(s.h, s.b.KVElement, ctx, s.b.Sessions), Scratch: s.scratch(ctx, chunk), DeviceBudget: s.b.DeviceBytes,
 	}
-	streamed := s.streamed(p, s.b.DeviceBytes-s.fixed(ctx, chunk))
+	streamed, ring := s.streamed(s.b.DeviceBytes - s.fixed(ctx, chunk))
+	if streamed == nil {
+		return nil, s.tooSmall(ctx)
+	}
+	p.Ring = ring
 	layers := len(s.units) - s.heads
-	p.Units = append([]Unit(nil), s.units[:layers]...)
-	p.Units = append(p.Units, Unit{Unit: s.norm})
-	p.Units = append(p.Units, s.units[layers:]...)
-	s.setTiers(p, streamed)
+	p.Units = append([]Unit(nil), s.units...)
+	for i := range p.Units {
+		if streamed[i] {
+			p.Units[i].Tier = Disk
+		}
+	}
+	p.Units = slices.Insert(p.Units, layers, Unit{Unit: s.norm})
+	s.stage(p)
+	s.setHost(p)
 	p.Blocks = place(p.Units, VRAM)
 	p.DeviceBytes = sum(p.Blocks) + sum(p.Ring) + p.KV.Bytes() + p.Scratch.Bytes
 	if p.DeviceBytes > s.b.DeviceBytes {
@@ -142,51 +152,52 @@ func (s *sizing) build(ctx, chunk int) (*Plan, error) {
 	return p, nil
 }
 
-// streamed chooses how many units are streamed, the fewest for which room holds the
-// others and the ring, and sets the ring. A ring that would force all to be streamed
-// shrinks to the least.
-func (s *sizing) streamed(p *Plan, room int64) int {
-	if s.resident() <= room {
-		return 0
-	}
-	n := len(s.units)
-	for k := 1; k <= n; k++ {
-		largest, all := s.sizeStreamed(k)
-		in := func(i int) bool { return !spread(i, k, n) }
-		for _, bytes := range []int64{max(2*largest, min(s.ringBytes(largest), all)), 2 * largest} {
-			p.Ring = ringBlocks(bytes, largest)
-			if sum(blocksOf(s.units, in))+sum(p.Ring) <= room {
-				return k
-			}
-			if k < n {
-				break // more streamed units come before a smaller ring
-			}
-		}
-	}
-	return n
-}
-
-// sizeStreamed is the size of the largest unit when k are streamed, and of all of them.
-func (s *sizing) sizeStreamed(k int) (largest, all int64) {
+// streamed chooses which units are streamed, as few bytes as room allows beside the
+// ring, spread among the others; nil: not even all of them.
+func (s *sizing) streamed(room int64) (streamed []bool, ring []int64) {
+	sizes := make([]int64, len(s.units))
 	for i, u := range s.units {
-		if spread(i, k, len(s.units)) {
-			largest = max(largest, u.Bytes)
-			all += roundUp(u.Bytes, 256)
+		sizes[i] = u.Bytes
+	}
+	// A ring of the size we want comes before residents, but not before running at all.
+	for _, least := range []bool{false, true} {
+		fits := func(streamed []bool) bool {
+			ring = s.ringFor(streamed, least)
+			return sum(blocksOf(s.units, func(i int) bool { return !streamed[i] }))+sum(ring) <= room
+		}
+		if streamed = fewest(sizes, fits); streamed != nil {
+			fits(streamed) // sets the ring
+			break
 		}
 	}
-	return largest, all
+	return streamed, ring
 }
 
-// spread reports whether item i of n is one of k chosen evenly among them.
-func spread(i, k, n int) bool { return (i+1)*k/n > i*k/n }
+// ringFor is the ring for what is streamed.
+func (s *sizing) ringFor(streamed []bool, least bool) []int64 {
+	var largest, bytes int64
+	for i, u := range s.units {
+		if streamed[i] {
+			largest = max(largest, u.Bytes)
+			bytes += roundUp(u.Bytes, 256)
+		}
+	}
+	switch {
+	case bytes == 0:
+		return nil
+	case least:
+		return ringBlocks(2*largest, largest)
+	}
+	return ringBlocks(max(2*largest, min(s.ringBytes(largest), bytes)), largest)
+}
 
-// Eight direct reads of 16 MiB fill a slow disk's queue and a fast one's (design §10);
-// the other slots are being uploaded meanwhile.
+// Sixteen direct reads of 8 MiB fill a disk's queue; the other slots are being
+// uploaded meanwhile.
 const (
-	ReadDepth    = 8
-	stagingSlots = 12
+	ReadDepth    = 16
+	stagingSlots = 24
 	leastSlots   = 4
-	stagingPiece = 16 << 20
+	stagingPiece = 8 << 20
 )
 
 // stage sizes the staging memory: pieces no larger than what is read at a time, fewer
@@ -204,46 +215,29 @@ func (s *sizing) stage(p *Plan) {
 	p.HostBytes = roundUp(slots*slot, granule)
 }
 
-// setTiers marks the streamed units, those first that fit into the RAM budget as
-// host tier, spread among the disk units as the streamed are among the resident.
-func (s *sizing) setTiers(p *Plan, streamed int) {
-	s.stage(p)
+// setHost moves streamed units to the host tier, as many bytes as the RAM budget
+// holds, spread among those that stay on disk.
+func (s *sizing) setHost(p *Plan) {
 	var flow []*Unit
-	i := 0
-	for k := range p.Units {
-		u := &p.Units[k]
-		if u.Kind == pack.Norm {
-			continue
+	var sizes []int64
+	for i := range p.Units {
+		if u := &p.Units[i]; u.Tier == Disk {
+			flow, sizes = append(flow, u), append(sizes, u.Bytes)
+			p.StreamedBytes += u.Bytes
 		}
-		if spread(i, streamed, len(s.units)) {
-			flow = append(flow, u)
-		}
-		i++
 	}
-	room := s.b.HostBytes - p.HostBytes
-	host := len(flow)
-	for ; host > 0; host-- {
-		for j, u := range flow {
-			u.Tier = Disk
-			if spread(j, host, len(flow)) {
-				u.Tier = Host
+	fits := func(disk []bool) bool {
+		for i, u := range flow {
+			u.Tier = Host
+			if disk[i] {
+				u.Tier = Disk
 			}
 		}
-		if p.HostBlocks = place(p.Units, Host); sum(p.HostBlocks) <= room {
-			break
-		}
+		p.HostBlocks = place(p.Units, Host)
+		return sum(p.HostBlocks) <= s.b.HostBytes-p.HostBytes || len(p.HostBlocks) == 0
 	}
-	if host == 0 {
-		p.HostBlocks = nil
-	}
+	disk := fewest(sizes, fits)
+	fits(disk)
 	p.HostBytes += sum(p.HostBlocks)
-	for _, u := range flow {
-		if host == 0 {
-			u.Tier = Disk
-		}
-		if u.Tier == Disk {
-			p.DiskBytes += u.Bytes
-		}
-		p.StreamedBytes += u.Bytes
-	}
+	p.DiskBytes = markedBytes(sizes, disk)
 }

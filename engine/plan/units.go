@@ -33,6 +33,10 @@ func movable(h *arch.Hyper, m *pack.Model) ([]Unit, error) {
 	return append(us, head...), err
 }
 
+// headGroup is a multiple of rows at which pieces of the head begin, as the kernels
+// write their logits to multiples of 16 bytes.
+const headGroup = 4
+
 func headPieces(h *arch.Hyper, m *pack.Model, largest int64) ([]Unit, error) {
 	kind := pack.Head
 	if h.Tied {
@@ -47,11 +51,14 @@ func headPieces(h *arch.Hyper, m *pack.Model, largest int64) ([]Unit, error) {
 		return nil, fmt.Errorf("plan %s: tensor %q is missing", m.Path, h.Head())
 	}
 	rows, rowBytes := int64(h.VocabSize), t.Bytes/int64(h.VocabSize)
-	step := max(1, min(largest, maxBlock)/rowBytes)
+	step := max(headGroup, min(largest, maxBlock)/rowBytes-headGroup)
 	pieces := (rows + step - 1) / step
 	us := make([]Unit, 0, pieces)
 	for i := range pieces { // even pieces: the last is not a sliver
-		r0, r1 := rows*i/pieces, rows*(i+1)/pieces
+		r0, r1 := rows*i/pieces/headGroup*headGroup, rows*(i+1)/pieces/headGroup*headGroup
+		if i == pieces-1 {
+			r1 = rows
+		}
 		u := Unit{Unit: head.Rows(r0, r1-r0), Row: r0}
 		u.Kind, u.Name = pack.Head, fmt.Sprintf("lm_head rows %d to %d", r0, r1-1)
 		us = append(us, u)

@@ -140,7 +140,7 @@ func (f *feeder) done(i int) {
 		return
 	}
 	u.loaded, u.ticket = true, f.ticket
-	s.arrived += u.Bytes
+	s.arrived, s.last = s.arrived+u.Bytes, s.last.With(f.ticket)
 	if s.o.Progress != nil {
 		s.o.Progress(s.arrived, s.total)
 	}

@@ -1,6 +1,7 @@
 package weights
 
 import (
+	"context"
 	"fmt"
 
 	"leat/engine/plan"
@@ -8,7 +9,7 @@ import (
 )
 
 // Begin opens a step and says whether it needs the head: the pieces of the head are
-// not uploaded for a step in which no row asks for logits, and must not be acquired.
+// not streamed for a step in which no row asks for logits, and must not be acquired.
 func (s *Store) Begin(head bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -28,6 +29,26 @@ func (s *Store) wantsHead() (head bool, err error) {
 	head = s.begun[0]
 	s.begun = append(s.begun[:0], s.begun[1:]...)
 	return head, nil
+}
+
+// Loaded waits until the resident units' uploads are done.
+func (s *Store) Loaded(ctx context.Context) error {
+	defer context.AfterFunc(ctx, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.changed.Broadcast()
+	})()
+	s.mu.Lock()
+	err := s.wait(func() bool { return s.arrived == s.total || ctx.Err() != nil })
+	last := s.last
+	s.mu.Unlock()
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err == nil {
+		err = s.up.Wait(ctx, last)
+	}
+	return err
 }
 
 // Acquire says where unit i of the plan is. Units must be asked for in execution

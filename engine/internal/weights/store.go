@@ -61,7 +61,8 @@ type Store struct {
 	work    sync.WaitGroup
 
 	uploaded, fromDisk atomic.Int64
-	arrived, total     int64 // bytes of resident units: uploaded, and all
+	arrived, total     int64       // bytes of resident units: uploaded, and all
+	last               xfer.Ticket // of resident units
 }
 
 // unit is what the store knows of a unit of the plan.
@@ -179,16 +180,16 @@ var errClosing = errors.New("the weights are closed")
 
 // wait waits for the condition under the lock until the store fails or closes.
 func (s *Store) wait(met func() bool) error {
-	for !met() {
-		switch {
-		case s.err != nil:
+	for !s.closing {
+		if met() {
+			return nil
+		}
+		if s.err != nil {
 			return s.err
-		case s.closing:
-			return errClosing
 		}
 		s.changed.Wait()
 	}
-	return nil
+	return errClosing
 }
 
 // Traffic returns the bytes uploaded and the bytes read from disk so far.

@@ -66,18 +66,20 @@ func (s *Store) walkStep(ctx context.Context) (more bool, err error) {
 	head, asked := false, false
 	for i := range s.units {
 		u := &s.units[i]
-		if u.read && u.Tier == plan.VRAM {
+		if u.Tier == plan.VRAM && u.read {
 			continue
 		}
 		more = true
-		if u.Kind == pack.Head && !asked {
-			if head, err = s.wantsHead(); err != nil {
-				return more, err
+		if u.Tier != plan.VRAM && u.Kind == pack.Head {
+			if !asked {
+				if head, err = s.wantsHead(); err != nil {
+					return more, err
+				}
+				asked = true
 			}
-			asked = true
-		}
-		if u.Kind == pack.Head && !head {
-			return more, nil
+			if !head {
+				continue
+			}
 		}
 		if err := s.bring(ctx, i); err != nil {
 			return more, err
