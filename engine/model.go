@@ -144,7 +144,8 @@ func (m *Model) build(ctx context.Context, _ string) (err error) {
 	return err
 }
 
-// Loaded waits until all resident weights are on the device, or ctx is done.
+// Loaded waits until all resident weights are on the device, or as many as can be
+// before a first step; with streamed weights between them, that brings the rest.
 func (m *Model) Loaded(ctx context.Context) error {
 	if err := m.weights.Loaded(ctx); err != nil {
 		return fmt.Errorf("load %s: %w", m.file.Path, err)

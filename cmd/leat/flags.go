@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 
 	"github.com/spf13/pflag"
 
@@ -47,8 +48,15 @@ func (f *modelFlags) load(ctx context.Context, a *app, arg string) (*engine.Mode
 		return nil, err
 	}
 	o := f.options(a)
+	var mu sync.Mutex // loading goes on beside the first step
 	var bar *progress
+	over := false
 	o.Progress = func(done, total int64) {
+		mu.Lock()
+		defer mu.Unlock()
+		if over {
+			return
+		}
 		if bar == nil {
 			bar = a.progress("loading", total)
 		}
@@ -56,15 +64,16 @@ func (f *modelFlags) load(ctx context.Context, a *app, arg string) (*engine.Mode
 	}
 	m, err := engine.Load(ctx, path, o)
 	if err == nil {
-		// What is typed next, or the answer, must not meet the bar. The first step
-		// needs all the weights anyway.
+		// What is typed next, or the answer, must not meet the bar.
 		if err = m.Loaded(ctx); err != nil {
 			m.Close()
 		}
 	}
-	if bar != nil {
+	mu.Lock()
+	if over = true; bar != nil {
 		bar.Close()
 	}
+	mu.Unlock()
 	var option *engine.OptionError
 	if errors.As(err, &option) {
 		return nil, usageErrorf("--%s: found %q, wanted %s", flagNames[option.Name], option.Found, option.Want)

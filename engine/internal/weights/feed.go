@@ -94,6 +94,10 @@ func (f *feeder) place(i int) error {
 	return s.wait(func() bool {
 		to, after, ok := s.ring.place(u.Bytes)
 		f.dst, f.after = mem.Span{Buffer: s.rings[to.block], Off: to.off, Bytes: u.Bytes}, after
+		if !ok && !s.full {
+			s.changed.Broadcast()
+		}
+		s.full = !ok
 		return ok
 	})
 }

@@ -31,7 +31,8 @@ func (s *Store) wantsHead() (head bool, err error) {
 	return head, nil
 }
 
-// Loaded waits until the resident units' uploads are done.
+// Loaded waits until the resident units' uploads are done, or as many of them as can be
+// before a first step makes room in the ring.
 func (s *Store) Loaded(ctx context.Context) error {
 	defer context.AfterFunc(ctx, func() {
 		s.mu.Lock()
@@ -39,7 +40,7 @@ func (s *Store) Loaded(ctx context.Context) error {
 		s.changed.Broadcast()
 	})()
 	s.mu.Lock()
-	err := s.wait(func() bool { return s.arrived == s.total || ctx.Err() != nil })
+	err := s.wait(func() bool { return s.arrived == s.total || s.full || ctx.Err() != nil })
 	last := s.last
 	s.mu.Unlock()
 	if err == nil {

@@ -54,6 +54,7 @@ type Store struct {
 	came    []arrival // units in the ring that were not acquired yet, oldest first
 	begun   []bool    // steps begun that the walker has not looked at: do they want the head?
 	walked  bool      // the walker has nothing left to bring
+	full    bool      // the feeder waits for room in the ring
 	pins    []*vk.Buffer
 	err     error // first failure; sticky
 	closing bool

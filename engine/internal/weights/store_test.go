@@ -317,4 +317,5 @@ func TestLoadedCanceled(t *testing.T) {
 		t.Errorf("found %v, wanted DeadlineExceeded", err)
 	}
 	close(gate)
+	r.ok(r.s.Loaded(t.Context())) // though a full ring stands before residents
 }
