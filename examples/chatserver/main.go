@@ -66,7 +66,7 @@ func (s *server) chat(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	ids, err := s.model.EncodeChat(r.Context(), request.Messages)
+	ids, err := s.model.EncodeChat(r.Context(), request.Messages, chat.RenderOptions{})
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
