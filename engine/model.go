@@ -51,8 +51,9 @@ type Model struct {
 
 // Load opens the GGUF file (any shard) or the pack at path, plans residency and uploads
 // the resident part. Canceling ctx stops the upload and frees everything. The error
-// is a [*BudgetError] when the budgets cannot hold the largest streamed unit, and a
-// [*UnsupportedError] or one that wraps gguf.ErrFormat when we cannot run the file.
+// is a [*BudgetError] when the budgets cannot hold the largest streamed unit, a
+// [*UnsupportedError] or one that wraps gguf.ErrFormat when we cannot run the file, an
+// [*OptionError] for an option out of range, and wraps [ErrNoDevice] without a usable Vulkan.
 func Load(ctx context.Context, path string, o Options) (*Model, error) {
 	o, err := o.validated()
 	if err != nil {
@@ -157,8 +158,8 @@ func (m *Model) Tokenizer() *token.Tokenizer { return m.tok }
 // TokenizerError says why Tokenizer is nil; it is nil where there is one.
 func (m *Model) TokenizerError() error { return m.tokErr }
 
-// Encode turns text into ids; text never makes a control token. With addSpecial the
-// file's BOS/EOS rules apply.
+// Encode turns text into ids, shape (T); text never makes a control token. With
+// addSpecial the file's BOS/EOS rules apply. It is nil where [Model.Tokenizer] is.
 func (m *Model) Encode(text string, addSpecial bool) []token.ID {
 	if m.tok == nil {
 		return nil
