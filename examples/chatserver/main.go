@@ -3,7 +3,7 @@
 //	go run ./chatserver MODEL.gguf
 //	curl -N localhost:8080/chat -d '{"messages": [{"role": "user", "content": "Tell me a story."}]}'
 //
-// One model serves all. Two requests have a session at a time, the others wait for one.
+// "max_tokens" beside the messages bounds the answer. One model serves all. Two requests have a session at a time, the others wait for one.
 package main
 
 import (
