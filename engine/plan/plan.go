@@ -102,7 +102,7 @@ func mib(n int64) string {
 	case n >= 1<<20:
 		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
 	}
-	return fmt.Sprintf("%d bytes", n)
+	return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
 }
 
 // movable lists the units whose tier is open: the layers and the head, the head cut
