@@ -10,8 +10,9 @@ GO_VERSION=1.26.8
 RUN_PACKAGES=(libvulkan1 mesa-vulkan-drivers)
 DEV_PACKAGES=(ca-certificates git gcc libc6-dev libvulkan1 mesa-vulkan-drivers vulkan-validationlayers
   libvulkan-dev glslc spirv-tools shellcheck)
-CROSS_TARGETS=(linux/arm64 windows/amd64 darwin/arm64)
+CROSS_TARGETS=(linux/arm64 windows/amd64 windows/arm64 darwin/amd64 darwin/arm64)
 RELEASE_TARGETS=(linux/amd64 "${CROSS_TARGETS[@]}")
+SBOM_TOOL=github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.10.0
 # Where goroutines share state: these run under the race detector too.
 RACE_PACKAGES='^leat/(vk|engine|decompose|cmd)(/|$)'
 
@@ -28,7 +29,7 @@ usage: ./build.sh VERB
   fuzz     each fuzz target, 60 s (FUZZTIME=10s: shorter)
   shaders  rebuild the committed SPIR-V (Debian 12's glslc)
   binding  rebuild the Vulkan binding from vk.xml
-  release  archives and checksums in dist/
+  release  in dist/: an archive and a bill of materials for each of six targets, checksums
   setup    install what all these need (Debian, Ubuntu)
 
 demo and test call setup for what is missing.
@@ -178,8 +179,10 @@ lint() {
   unformatted=$(gofmt -l .)
   [ -z "$unformatted" ] || fail "not gofmt-ed: ${unformatted//$'\n'/ }" "gofmt -w ."
   run go vet ./... ./tools/testdata
+  run go vet -tags docs ./cmd/leat
+  run go -C examples vet ./...
   run go tool staticcheck ./... ./tools/testdata
-  run shellcheck build.sh .ci/run
+  run shellcheck build.sh .ci/run docs/img/record.sh
 }
 
 # device_packages lists the packages whose tests link the Vulkan layer.
@@ -224,6 +227,7 @@ test_all() {
   stage "tests" run_tests go test -count=1 -timeout 20m ./... ./tools/testdata
   mapfile -t device < <(device_packages)
   [ ${#device[@]} -gt 0 ] || fail "no package's tests link leat/vk: device_packages is wrong"
+  stage "examples" run_tests go -C examples test -count=1 ./...
   stage "device tests under the validation layers" run_tests LEAT_VALIDATE=1 go test -count=1 -timeout 20m "${device[@]}"
   mapfile -t race < <(race_packages)
   [ ${#race[@]} -gt 0 ] || fail "no package has tests for the race detector: race_packages is wrong"
@@ -255,27 +259,46 @@ fuzz() {
   done < <(git grep -E '^func Fuzz[A-Za-z0-9_]*\(f \*testing' -- '*_test.go')
 }
 
+# release makes the same bytes of the same commit: all times are the commit's, names are
+# sorted, and no path of this machine gets in.
 release() {
   need_go
-  local flags version target name when
+  install zip
+  local flags version target
   flags=$(version_flags)
-  when=$(git log -1 --format=%ct)
   version=${flags#*main.version=} version=${version%% *}
+  SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
+  export SOURCE_DATE_EPOCH CGO_ENABLED=0 GOFLAGS=-buildvcs=false TZ=UTC
   rm -rf dist
+  mkdir -p dist/tools dist/common
+  run env GOBIN="$PWD/dist/tools" go install -trimpath "$SBOM_TOOL"
+  run go run -ldflags "$flags" -tags docs ./cmd/leat docs dist/common
+  run go run ./tools/notices -o dist/common/THIRD_PARTY_LICENSES.txt "${RELEASE_TARGETS[@]}"
+  cp -r LICENSE README.md CHANGELOG.md docs dist/common
   for target in "${RELEASE_TARGETS[@]}"; do
-    name=leat-$version-${target%/*}-${target#*/}
-    mkdir -p "dist/$name"
-    cp LICENSE README.md CHANGELOG.md "dist/$name"
-    run env CGO_ENABLED=0 GOOS="${target%/*}" GOARCH="${target#*/}" GOFLAGS=-buildvcs=false \
-      go build -trimpath -ldflags "$flags" -o "dist/$name/" ./cmd/leat
-    # The same commit makes the same bytes.
-    run tar -C dist --sort=name --owner=0 --group=0 --numeric-owner --mode='u=rwX,go=rX' \
-      --mtime="@$when" --use-compress-program='gzip -n' -cf "dist/$name.tar.gz" "$name"
-    rm -r "dist/$name"
+    archive "leat-$version-${target%/*}-${target#*/}" "${target%/*}" "${target#*/}" "$flags"
   done
+  rm -rf dist/tools dist/common
   cd dist
-  sha256sum -- *.tar.gz >SHA256SUMS
+  sha256sum -- * >SHA256SUMS
   run sha256sum --check SHA256SUMS
+}
+
+archive() { # NAME GOOS GOARCH LDFLAGS
+  local name=$1 os=$2 arch=$3 flags=$4
+  cp -r dist/common "dist/$name"
+  run env GOOS="$os" GOARCH="$arch" go build -trimpath -ldflags "$flags" -o "dist/$name/" ./cmd/leat
+  run env GOOS="$os" GOARCH="$arch" dist/tools/cyclonedx-gomod app -json -std -licenses -noserial -notimestamp \
+    -main cmd/leat -output "dist/$name.cdx.json" .
+  chmod -R u=rwX,go=rX "dist/$name"
+  find "dist/$name" -exec touch -h -d "@$SOURCE_DATE_EPOCH" {} +
+  if [ "$os" = windows ]; then
+    (cd dist && find "$name" -type f | LC_ALL=C sort | run zip -q -X -9 "$name.zip" -@)
+  else
+    run tar -C dist --sort=name --owner=0 --group=0 --numeric-owner --format=ustar \
+      --use-compress-program='gzip -n -9' -cf "dist/$name.tar.gz" "$name"
+  fi
+  rm -r "dist/$name"
 }
 
 case ${1:-help} in

@@ -123,8 +123,9 @@ func TestResumeWritesTheRestOnly(t *testing.T) {
 	var resumed int64
 	mustRun(t, x.in, x.out, Options{Progress: func(p Progress) { resumed = p.Resumed }}, h)
 	sameFiles(t, files(t, x.out), x.want)
-	if again.Load() > x.total/2 || resumed < x.total/2 {
-		t.Errorf("of %d bytes found %d written again and %d resumed, wanted about a quarter and three", x.total, again.Load(), resumed)
+	// How many files were finished, not only written, when the failure came is a race.
+	if again.Load() > x.total-resumed || resumed < x.total/8 {
+		t.Errorf("of %d bytes found %d written again and %d resumed, wanted the rest and no more", x.total, again.Load(), resumed)
 	}
 }
 

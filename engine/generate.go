@@ -13,11 +13,27 @@ import (
 
 // Params shapes one generation. The zero value is greedy and ends at the model's stop.
 type Params struct {
-	sample.Params          // Temperature, Seed; 0: off
-	MaxTokens     int      // 0: until a stop or a full context
-	Stop          []string // matched across token borders, not yielded
-	IgnoreEOG     bool     // go on past the model's own stop
+	sample.Params             // Temperature, TopK, …; DRYBreakers nil: what [Model.Breakers] gives for its defaults
+	MaxTokens     int         // 0: until a stop or a full context
+	Stop          []string    // matched across token borders, not yielded
+	IgnoreEOG     bool        // go on past the model's own stop
+	Logprobs      int         // so many of the likeliest tokens in Token.Top, and Token.Logprob; 0: neither, -1: Logprob only
+	Mask          sample.Mask // restricts the choice; told of each token of this generation
 }
+
+// Validate reports a parameter out of its range, as a [*sample.RangeError].
+func (p *Params) Validate() error {
+	if p.MaxTokens < 0 {
+		return &sample.RangeError{Param: "max tokens", Found: fmt.Sprint(p.MaxTokens), Wanted: "0 (no limit) or more"}
+	}
+	if p.Logprobs < -1 || p.Logprobs > sample.MaxLogprobs {
+		return &sample.RangeError{Param: "logprobs", Found: fmt.Sprint(p.Logprobs), Wanted: fmt.Sprintf("-1 to %d", sample.MaxLogprobs)}
+	}
+	return p.Params.Validate()
+}
+
+// onDevice reports whether the device can choose, so that no logits need come back.
+func (p *Params) onDevice() bool { return p.Greedy() && p.Mask == nil && p.Logprobs == 0 }
 
 // Stop says why a generation ended.
 type Stop int
@@ -30,6 +46,7 @@ const (
 	StopString      // one of Params.Stop
 )
 
+// String names the reason, as --json prints it.
 func (s Stop) String() string {
 	return [...]string{"none", "end of generation", "length", "stop string"}[s]
 }
@@ -39,6 +56,9 @@ type Token struct {
 	ID   token.ID
 	Text string // whole runes only; "" while a rune, or what may be a stop string, is incomplete
 	Stop Stop   // StopNone until the last
+
+	Logprob float64          // in nats, by the model alone, before any sampling parameter; with Params.Logprobs
+	Top     []sample.Logprob // the likeliest tokens in order, ID among them or not; with Params.Logprobs
 }
 
 // Generate appends ids, shape (T), to the session and yields tokens as they are
@@ -78,10 +98,21 @@ func (s *Session) start(ids []token.ID, p Params) (*generation, error) {
 	if err := p.Validate(); err != nil {
 		return nil, err
 	}
+	v := s.m.hyper.VocabSize
+	for id := range p.LogitBias {
+		if int(id) >= v {
+			return nil, &sample.RangeError{Param: "logit bias", Found: fmt.Sprintf("token %d", id), Wanted: fmt.Sprintf("0 to %d", v-1)}
+		}
+	}
 	if err := s.take(ids); err != nil {
 		return nil, err
 	}
+	if p.DRYMultiplier > 0 && p.DRYBreakers == nil {
+		p.DRYBreakers = s.m.Breakers("\n", ":", "\"", "*") // as the field has it
+	}
 	g := &generation{s: s, p: p, sampler: sample.New(p.Params)}
+	g.sampler.SetMask(p.Mask)
+	g.sampler.Prime(s.ids...)
 	if s.m.tok != nil {
 		g.text = s.m.tok.NewStream()
 	}
@@ -90,14 +121,15 @@ func (s *Session) start(ids []token.ID, p Params) (*generation, error) {
 
 // next runs what has yet to run and samples one token, the n-th of this generation.
 func (g *generation) next(ctx context.Context, n int) (Token, error) {
-	id, err := g.sample(ctx)
+	t, err := g.sample(ctx)
 	if err != nil {
 		return Token{}, err
 	}
+	id := t.ID
 	if err := g.s.take([]token.ID{id}); err != nil {
 		return Token{}, err
 	}
-	t := Token{ID: id}
+	g.sampler.Accept(id)
 	if g.s.m.tok != nil && g.s.m.tok.IsEOG(id) && !g.p.IgnoreEOG {
 		t.Stop, t.Text = StopEOG, g.flush()
 		return t, nil
@@ -118,19 +150,23 @@ func (g *generation) next(ctx context.Context, n int) (Token, error) {
 	return t, nil
 }
 
-func (g *generation) sample(ctx context.Context) (id token.ID, err error) {
-	greedy := g.p.Greedy()
-	runErr := g.s.run(ctx, greedy, false, func(r exec.Result) {
-		if greedy {
-			id = r.IDs[0]
-			return
-		}
-		id, err = g.sampler.Next(r.Logits)
-	})
-	if runErr != nil {
-		return 0, runErr
+// sample runs what has yet to run and chooses, on the device where that is enough.
+func (g *generation) sample(ctx context.Context) (t Token, err error) {
+	if g.p.onDevice() {
+		err = g.s.run(ctx, true, false, func(r exec.Result) { t.ID = r.IDs[0] })
+		return t, err
 	}
-	return id, err
+	// Kept, so that other sessions' steps needn't wait for the choice.
+	if err := g.s.run(ctx, false, false, g.s.keep); err != nil {
+		return t, err
+	}
+	if t.ID, err = g.sampler.Next(g.s.logits); err != nil {
+		return t, err
+	}
+	if g.p.Logprobs != 0 {
+		t.Logprob, t.Top = sample.Logprobs(g.s.logits, t.ID, g.p.Logprobs)
+	}
+	return t, nil
 }
 
 // release adds text to what is held and lets go of all that no stop string can claim.

@@ -41,15 +41,20 @@ type Model struct {
 
 	messages int // of the validation layers, once the instance is closed
 
+	chatOnce sync.Once
+	chat     *chat.Template
+	chatErr  error
+
 	mu   sync.Mutex // held during a step
 	dead error      // why no step can run any more
 }
 
 // Load opens the GGUF file (any shard) or the pack at path, plans residency and begins
 // to upload the resident part: steps may run at once, and wait for what they need.
-// [Model.Loaded] waits for all of it. Canceling ctx frees everything. The error
-// is a [*BudgetError] when the budgets cannot hold the largest streamed unit, and a
-// [*UnsupportedError] or one that wraps gguf.ErrFormat when we cannot run the file.
+// [Model.Loaded] waits for it. Canceling ctx frees everything. The error is a
+// [*BudgetError] when the budgets cannot hold the largest streamed unit, a
+// [*UnsupportedError] or one that wraps gguf.ErrFormat when we cannot run the file, an
+// [*OptionError] for an option out of range, and wraps [ErrNoDevice] without a usable Vulkan.
 func Load(ctx context.Context, path string, o Options) (*Model, error) {
 	o, err := o.validated()
 	if err != nil {
@@ -173,49 +178,13 @@ func (m *Model) Tokenizer() *token.Tokenizer { return m.tok }
 // TokenizerError says why Tokenizer is nil; it is nil where there is one.
 func (m *Model) TokenizerError() error { return m.tokErr }
 
-// Encode turns text into ids; text never makes a control token. With addSpecial the
-// file's BOS/EOS rules apply.
+// Encode turns text into ids, shape (T); text never makes a control token. With
+// addSpecial the file's BOS/EOS rules apply. It is nil where [Model.Tokenizer] is.
 func (m *Model) Encode(text string, addSpecial bool) []token.ID {
 	if m.tok == nil {
 		return nil
 	}
 	return m.tok.Encode(text, addSpecial, false)
-}
-
-// HasChatTemplate tells whether the file says how a conversation is written.
-func (m *Model) HasChatTemplate() bool {
-	source, ok := m.file.Metadata.String(chatTemplateKey)
-	return ok && source != "" && m.tok != nil
-}
-
-const chatTemplateKey = "tokenizer.chat_template"
-
-// EncodeChat renders messages with the model's own template, the one other place
-// control tokens come from: their spelling inside a message stays plain text.
-func (m *Model) EncodeChat(ctx context.Context, messages []chat.Message) ([]token.ID, error) {
-	if !m.HasChatTemplate() {
-		return nil, errors.New("encode a conversation: the file has no chat template, or no tokenizer we support")
-	}
-	source, _ := m.file.Metadata.String(chatTemplateKey)
-	text := func(id token.ID, ok bool) string {
-		if !ok {
-			return ""
-		}
-		return m.tok.Text(id)
-	}
-	t, err := chat.New(source, text(m.tok.BOS()), text(m.tok.EOS()))
-	if err != nil {
-		return nil, err
-	}
-	guarded := make([]chat.Message, len(messages))
-	for i, msg := range messages {
-		guarded[i] = chat.Message{Role: msg.Role, Content: m.tok.Guard(msg.Content)}
-	}
-	out, err := t.Render(ctx, guarded)
-	if err != nil {
-		return nil, err
-	}
-	return m.tok.EncodeTemplate(out), nil
 }
 
 // DeviceName is the device the model runs on.

@@ -44,7 +44,7 @@ type Options struct {
 // features that Disable knows.
 var features = []string{"fp16", "int8", "subgroup", "coopmat"}
 
-// Validated returns o with defaults filled in, or says what is wrong with it.
+// validated returns o with defaults filled in, or says what is wrong with it.
 func (o Options) validated() (Options, error) {
 	if o.KVType == "" {
 		o.KVType = "f16"
@@ -83,6 +83,7 @@ func (o *Options) kv() (gguf.Type, int) {
 // OptionError names an option, what was found and what is wanted.
 type OptionError struct{ Name, Found, Want string }
 
+// Error names all three.
 func (e *OptionError) Error() string {
 	return fmt.Sprintf("option %s: found %q, wanted %s", e.Name, e.Found, e.Want)
 }

@@ -5,9 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
+	"strings"
 	"time"
 
 	"leat/engine"
+	"leat/engine/chat"
 	"leat/engine/token"
 )
 
@@ -33,20 +36,73 @@ type answer struct {
 	Thinking string     `json:"thinking,omitempty"`
 	IDs      []token.ID `json:"ids"`
 	Stop     string     `json:"stop"`
+	Seed     uint64     `json:"seed"`
+	Logprobs []logprobs `json:"logprobs,omitempty"` // one for each id
 	Stats    runStats   `json:"stats"`
+}
+
+// logprobs are what the model alone thought of a token, and of the likeliest ones.
+type logprobs struct {
+	tokenLogprob
+	Top []tokenLogprob `json:"top"`
+}
+
+type tokenLogprob struct {
+	ID      token.ID `json:"id"`
+	Text    string   `json:"text"`    // the token's own: a part of a rune shows as U+FFFD
+	Logprob *float64 `json:"logprob"` // null for a token that can't come: JSON has no -inf
+}
+
+func logprobOf(m *engine.Model, id token.ID, logprob float64) tokenLogprob {
+	t := tokenLogprob{ID: id, Text: strings.ToValidUTF8(string(m.Tokenizer().Piece(id)), "\uFFFD")}
+	if !math.IsInf(logprob, 0) {
+		t.Logprob = &logprob
+	}
+	return t
+}
+
+func logprobsOf(m *engine.Model, t *engine.Token) logprobs {
+	l := logprobs{logprobOf(m, t.ID, t.Logprob), make([]tokenLogprob, len(t.Top))}
+	for i, top := range t.Top {
+		l.Top[i] = logprobOf(m, top.ID, top.Logprob)
+	}
+	return l
 }
 
 // splitter parts what a model thinks from what it answers, while text streams.
 type splitter interface {
 	Push(text string) (thinking, answer string)
 	Flush() (thinking, answer string)
+	// Whole parts a whole reply, which tells more than its pieces did.
+	Whole(reply string) (thinking, answer string)
 }
 
 // noThinking is the splitter of a prompt without a chat template.
 type noThinking struct{}
 
-func (noThinking) Push(text string) (thinking, answer string) { return "", text }
-func (noThinking) Flush() (thinking, answer string)           { return "", "" }
+func (noThinking) Push(text string) (thinking, answer string)   { return "", text }
+func (noThinking) Flush() (thinking, answer string)             { return "", "" }
+func (noThinking) Whole(reply string) (thinking, answer string) { return "", reply }
+
+// templateSplitter is a chat template's.
+type templateSplitter struct {
+	*chat.Splitter
+	of       *chat.Template
+	rendered string
+}
+
+func newSplitter(of *chat.Template, rendered string) *templateSplitter {
+	return &templateSplitter{of.NewSplitter(rendered), of, rendered}
+}
+
+// Whole leaves a reply without thinking as it is, white space and all, so that the
+// session's tokens fit the next prompt.
+func (s *templateSplitter) Whole(reply string) (thinking, answer string) {
+	if thinking, answer = s.of.Split(s.rendered, reply); thinking == "" && strings.TrimSpace(reply) == answer {
+		return "", reply
+	}
+	return thinking, answer
+}
 
 // request is what one answer is made from.
 type request struct {
@@ -58,17 +114,13 @@ type request struct {
 
 // generate answers. With an error, the answer holds what came before it.
 func generate(ctx context.Context, m *engine.Model, s *engine.Session, q request) (*answer, error) {
-	a := &answer{IDs: []token.ID{}}
+	a := &answer{IDs: []token.ID{}, Seed: q.p.Seed}
 	rest, err := s.Reuse(q.ids)
 	if err != nil {
 		return a, err
 	}
 	begin, first := time.Now(), time.Time{}
-	piece := func(thinking, text string) error {
-		a.Thinking += thinking
-		a.Text += text
-		return q.show(thinking, text)
-	}
+	var reply strings.Builder
 	for t, genErr := range s.Generate(ctx, rest, q.p) {
 		if genErr != nil {
 			err = genErr
@@ -78,13 +130,18 @@ func generate(ctx context.Context, m *engine.Model, s *engine.Session, q request
 			first = time.Now()
 		}
 		a.IDs, a.Stop = append(a.IDs, t.ID), t.Stop.String()
-		if err = piece(q.split.Push(t.Text)); err != nil {
+		if q.p.Logprobs != 0 {
+			a.Logprobs = append(a.Logprobs, logprobsOf(m, &t))
+		}
+		reply.WriteString(t.Text)
+		if err = q.show(q.split.Push(t.Text)); err != nil {
 			break
 		}
 	}
-	if flushErr := piece(q.split.Flush()); err == nil {
+	if flushErr := q.show(q.split.Flush()); err == nil {
 		err = flushErr
 	}
+	a.Thinking, a.Text = q.split.Whole(reply.String())
 	a.Stats = statsOf(m, len(q.ids), len(rest), len(a.IDs), begin, first)
 	return a, err
 }
@@ -136,8 +193,15 @@ func encode(ctx context.Context, m *engine.Model, c *conversation, s *settings) 
 		}
 		return ids, noThinking{}, nil
 	}
-	ids, err := m.EncodeChat(ctx, c.prompt())
-	return ids, noThinking{}, withHint(err, "--raw gives the prompt to the model without its chat template")
+	text, err := m.RenderChat(ctx, c.prompt(), chat.RenderOptions{Args: s.TemplateArgs})
+	if err != nil {
+		return nil, nil, withHint(err, "--raw gives the prompt to the model without its chat template")
+	}
+	t, err := m.ChatTemplate()
+	if err != nil {
+		return nil, nil, err
+	}
+	return m.Tokenizer().EncodeTemplate(text), newSplitter(t, text), nil
 }
 
 // fit is encode, with the oldest turns dropped from what the model is given where the

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -79,7 +80,7 @@ func (c *conversation) prompt() []chat.Message {
 		list = append(list, chat.Message{Role: roleSystem, Content: c.System})
 	}
 	for _, m := range c.Messages[c.Dropped:] {
-		list = append(list, chat.Message{Role: m.Role, Content: m.Content})
+		list = append(list, chat.Message{Role: m.Role, Content: m.Content, Thinking: m.Thinking})
 	}
 	return list
 }
@@ -165,6 +166,10 @@ func loadConversation(path string, s *settings) (c conversation, model string, e
 func writeFile(path string, data []byte) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
+		var at *fs.PathError
+		if errors.As(err, &at) {
+			at.Path = path // nobody knows the other name
+		}
 		return err
 	}
 	defer func() {

@@ -49,24 +49,30 @@ type devicesReport struct {
 }
 
 type deviceReport struct {
-	Index         int             `json:"index"`
-	Name          string          `json:"name"`
-	Default       bool            `json:"default"`
-	Type          string          `json:"type"`
-	UUID          string          `json:"uuid"`
-	Driver        string          `json:"driver"`
-	DriverInfo    string          `json:"driver_info"`
-	API           string          `json:"api_version"`
-	VendorID      uint32          `json:"vendor_id"`
-	DeviceID      uint32          `json:"device_id"`
-	Heaps         []heapReport    `json:"heaps"`
-	Queues        []queueReport   `json:"queue_families"`
-	SubgroupSize  int             `json:"subgroup_size"`
-	SubgroupMin   int             `json:"subgroup_min,omitempty"`
-	SubgroupMax   int             `json:"subgroup_max,omitempty"`
-	SharedBytes   int             `json:"shared_bytes"`
-	MaxAllocBytes int64           `json:"max_allocation_bytes"`
-	Features      map[string]bool `json:"features"`
+	Index           int             `json:"index"`
+	Name            string          `json:"name"`
+	Default         bool            `json:"default"`
+	Type            string          `json:"type"`
+	UUID            string          `json:"uuid"`
+	Driver          string          `json:"driver"`
+	DriverInfo      string          `json:"driver_info"`
+	API             string          `json:"api_version"`
+	VendorID        uint32          `json:"vendor_id"`
+	DeviceID        uint32          `json:"device_id"`
+	DriverVersion   uint32          `json:"driver_version"`
+	Heaps           []heapReport    `json:"heaps"`
+	MemoryTypes     []memoryReport  `json:"memory_types"`
+	Queues          []queueReport   `json:"queue_families"`
+	SubgroupSize    int             `json:"subgroup_size"`
+	SubgroupMin     int             `json:"subgroup_min,omitempty"`
+	SubgroupMax     int             `json:"subgroup_max,omitempty"`
+	SharedBytes     int             `json:"shared_bytes"`
+	MaxAllocBytes   int64           `json:"max_allocation_bytes"`
+	MaxPushBytes    int             `json:"max_push_constant_bytes"`
+	MaxInvocations  uint32          `json:"max_workgroup_invocations"`
+	HostImportAlign int64           `json:"host_import_alignment,omitempty"`
+	TickNanos       float64         `json:"timestamp_period_ns"`
+	Features        map[string]bool `json:"features"`
 }
 
 type heapReport struct {
@@ -74,6 +80,11 @@ type heapReport struct {
 	BudgetBytes int64 `json:"budget_bytes"`
 	UsedBytes   int64 `json:"used_bytes"`
 	DeviceLocal bool  `json:"device_local"`
+}
+
+type memoryReport struct {
+	Heap int    `json:"heap"`
+	Kind string `json:"kind"` // "device local, host visible"
 }
 
 type queueReport struct {
@@ -133,9 +144,9 @@ func readDevices(a *app) (*devicesReport, error) {
 	if report.CPU.RAMBytes, report.CPU.AvailableBytes, err = mem.RAM(); err != nil {
 		a.log.Warn("host memory is unknown", "err", err)
 	}
-	instance, err := vk.Open(vk.InstanceOptions{Logger: a.log})
+	instance, err := vk.Open(a.vulkan())
 	if err != nil {
-		return report, err
+		return report, explainLoader(err)
 	}
 	defer instance.Close()
 	best, err := instance.Pick("")
@@ -154,10 +165,15 @@ func describe(p *vk.PhysicalDevice) deviceReport {
 	d := deviceReport{
 		Index: p.Index, Name: p.Name, Type: p.Type.String(), UUID: p.UUID,
 		Driver: p.DriverName, DriverInfo: p.DriverInfo, API: p.APIVersion.String(),
-		VendorID: p.VendorID, DeviceID: p.DeviceID,
+		VendorID: p.VendorID, DeviceID: p.DeviceID, DriverVersion: p.DriverVersion,
 		SubgroupSize: p.Limits.Subgroup, SubgroupMin: p.Limits.SubgroupMin, SubgroupMax: p.Limits.SubgroupMax,
 		SharedBytes: p.Limits.MaxSharedBytes, MaxAllocBytes: p.Limits.MaxAllocationBytes,
+		MaxPushBytes: p.Limits.MaxPushConstants, MaxInvocations: p.Limits.MaxWorkgroupInvocations,
+		HostImportAlign: p.Limits.HostImportAlign, TickNanos: p.Limits.TimestampPeriod,
 		Features: map[string]bool{},
+	}
+	for _, t := range p.MemoryTypes {
+		d.MemoryTypes = append(d.MemoryTypes, memoryReport{t.Heap, t.String()})
 	}
 	for _, h := range p.Heaps {
 		d.Heaps = append(d.Heaps, heapReport{h.Bytes, h.BudgetBytes, h.UsedBytes, h.DeviceLocal})
@@ -197,9 +213,12 @@ func readCPU() cpuReport {
 // print writes the report for people. Stdout that fails ends the program by itself.
 func (r *devicesReport) print(w io.Writer) {
 	for _, d := range r.Devices {
-		d.print(w)
+		d.print(w, false)
 	}
-	c := r.CPU
+	r.CPU.print(w)
+}
+
+func (c *cpuReport) print(w io.Writer) {
 	fmt.Fprintf(w, "CPU  %s\n", c.Name)
 	if c.Cores > 0 {
 		printField(w, "cores", fmt.Sprintf("%d, %d threads", c.Cores, c.Threads))
@@ -210,7 +229,8 @@ func (r *devicesReport) print(w io.Writer) {
 	}
 }
 
-func (d *deviceReport) print(w io.Writer) {
+// print writes a device for people; all adds what is for a bug report alone.
+func (d *deviceReport) print(w io.Writer, all bool) {
 	mark := ""
 	if d.Default {
 		mark = ", default"
@@ -218,12 +238,24 @@ func (d *deviceReport) print(w io.Writer) {
 	fmt.Fprintf(w, "%-3d  %s (%s%s)\n", d.Index, d.Name, d.Type, mark)
 	printField(w, "driver", fmt.Sprintf("%s %s, Vulkan %s", d.Driver, d.DriverInfo, d.API))
 	printField(w, "UUID", d.UUID)
+	if all {
+		printField(w, "ids", fmt.Sprintf("vendor %#04x, device %#04x, driver version %#x", d.VendorID, d.DeviceID, d.DriverVersion))
+	}
 	for _, h := range d.Heaps {
 		label := "host heap"
 		if h.DeviceLocal {
 			label = "VRAM"
 		}
-		printField(w, label, fmt.Sprintf("%s, budget %s", formatSize(h.Bytes), formatSize(h.BudgetBytes)))
+		text := fmt.Sprintf("%s, budget %s", formatSize(h.Bytes), formatSize(h.BudgetBytes))
+		if all {
+			text += ", used " + formatSize(h.UsedBytes)
+		}
+		printField(w, label, text)
+	}
+	for i, t := range d.MemoryTypes {
+		if all {
+			printField(w, fmt.Sprintf("memory %d", i), strings.TrimSuffix(fmt.Sprintf("heap %d, %s", t.Heap, t.Kind), ", "))
+		}
 	}
 	for i, q := range d.Queues {
 		printField(w, fmt.Sprintf("queues %d", i), fmt.Sprintf("%d x %s", q.Count, q.kinds()))
@@ -233,6 +265,10 @@ func (d *deviceReport) print(w io.Writer) {
 		subgroup += fmt.Sprintf(" (%d to %d)", d.SubgroupMin, d.SubgroupMax)
 	}
 	printField(w, "subgroup", subgroup)
+	if all {
+		printField(w, "limits", fmt.Sprintf("allocation %s, shared %s, workgroup %d, push constants %d B, import on %d B, tick %g ns",
+			formatSize(d.MaxAllocBytes), formatSize(int64(d.SharedBytes)), d.MaxInvocations, d.MaxPushBytes, d.HostImportAlign, d.TickNanos))
+	}
 	printField(w, "has", d.list(true))
 	printField(w, "lacks", d.list(false))
 	fmt.Fprintln(w)

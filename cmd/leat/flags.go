@@ -37,7 +37,8 @@ func (f *modelFlags) register(fs *pflag.FlagSet) {
 func (f *modelFlags) options(a *app) engine.Options {
 	return engine.Options{
 		Device: f.device, ContextLength: f.ctx, DeviceBytes: int64(f.vram), HostBytes: int64(f.ram), KVType: f.kvType,
-		Chunk: f.chunk, Disable: f.disable, OneQueue: f.oneQueue, Validate: f.validate, Logger: a.log,
+		Chunk: f.chunk, Disable: f.disable, OneQueue: f.oneQueue, Validate: f.validate,
+		VulkanLoader: a.vulkan().LoaderPath, Logger: a.log,
 	}
 }
 
@@ -79,7 +80,7 @@ func (f *modelFlags) load(ctx context.Context, a *app, arg string) (*engine.Mode
 		return nil, usageErrorf("--%s: found %q, wanted %s", flagNames[option.Name], option.Found, option.Want)
 	}
 	if err != nil {
-		return nil, err
+		return nil, explainLoader(err)
 	}
 	return m, nil
 }
@@ -94,7 +95,7 @@ func tokenizerNeeded(m *engine.Model) error {
 	if m.Tokenizer() != nil {
 		return nil
 	}
-	return withHint(errors.New("this model's tokenizer is not supported, so text can't be turned into tokens"), "leat eval MODEL --tokens 1,2,3 works on token ids; -v says which tokenizer it is")
+	return withHint(m.TokenizerError(), "text can't be turned into tokens; leat eval MODEL --tokens 1,2,3 runs the model on token ids")
 }
 
 func plural(n int, one string) string {

@@ -8,7 +8,6 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
-	"time"
 
 	"leat/engine"
 )
@@ -133,7 +132,7 @@ func (r *repl) generate(ctx context.Context, m *engine.Model, s *engine.Session)
 	}
 	scr := r.screen()
 	defer scr.finish()
-	return generate(ctx, m, s, request{ids: ids, split: split, p: r.set.params(uint64(time.Now().UnixNano()), r.attempt), show: scr.show})
+	return generate(ctx, m, s, request{ids: ids, split: split, p: r.set.params(m, r.attempt), show: scr.show})
 }
 
 func (r *repl) screen() *screen {
@@ -142,14 +141,15 @@ func (r *repl) screen() *screen {
 
 // interruptible is ctx until Ctrl-C; those of before don't count.
 func (r *repl) interruptible(ctx context.Context) (context.Context, func()) {
+	interrupts := r.term.Interrupts() // the goroutine may outlive this terminal
 	select {
-	case <-r.term.Interrupts():
+	case <-interrupts:
 	default:
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	go func() {
 		select {
-		case <-r.term.Interrupts():
+		case <-interrupts:
 			cancel()
 		case <-ctx.Done():
 		}

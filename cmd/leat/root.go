@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -31,7 +32,10 @@ Exit status:
   0    it worked
   1    it failed; stderr says why
   2    the command line is wrong
-  130  interrupted`
+  130  interrupted
+
+Environment:
+  LEAT_VULKAN_LIBRARY  the Vulkan loader to use, a file, in place of the system's`
 
 const rootExample = `  leat run demo -p "Tell me a story about a dog and a ball." -n 120
   leat devices`
@@ -56,6 +60,10 @@ func run(ctx context.Context, args []string, in io.Reader, out, errw io.Writer) 
 	cmd, err := root.ExecuteContextC(ctx)
 	if err != nil && !a.started {
 		err = a.usage(root, cmd, args, err)
+	}
+	var usage *usageError
+	if errors.As(err, &usage) && usage.hint == "" {
+		usage.hint = explains(cmd)
 	}
 	return a.report(ctx, err)
 }
@@ -82,6 +90,7 @@ func newRootCmd(a *app) *cobra.Command {
 		a.wrap(c)
 		root.AddCommand(c)
 	}
+	addCompletion(root)
 	return root
 }
 
@@ -134,7 +143,7 @@ func newLogger(w io.Writer, verbose bool) *slog.Logger {
 
 // usage turns what cobra says of a command line into a usage error with a hint.
 func (a *app) usage(root, cmd *cobra.Command, args []string, err error) error {
-	hint := fmt.Sprintf("%q explains the usage", cmd.CommandPath()+" --help")
+	hint := explains(cmd)
 	text, _, _ := strings.Cut(err.Error(), "\n")
 	if _, rest, unknown := root.Find(args); unknown != nil && len(rest) > 0 {
 		text = fmt.Sprintf("unknown command %q", rest[0])
@@ -143,6 +152,10 @@ func (a *app) usage(root, cmd *cobra.Command, args []string, err error) error {
 		}
 	}
 	return &usageError{text: text, hint: hint}
+}
+
+func explains(cmd *cobra.Command) string {
+	return fmt.Sprintf("%q explains the usage", cmd.CommandPath()+" --help")
 }
 
 // usageError is about the command line; the exit code is 2.
@@ -192,10 +205,7 @@ func (a *app) report(ctx context.Context, err error) int {
 // explain prints err and its hint.
 func (a *app) explain(err error) {
 	printLines(a.err, "leat: error: ", err.Error())
-	var hinted interface{ Hint() string }
-	if errors.As(err, &hinted) {
-		printLines(a.err, "leat: hint: ", hinted.Hint())
-	}
+	printLines(a.err, "leat: hint: ", hintFor(err))
 }
 
 func printLines(w io.Writer, prefix, text string) {
@@ -206,10 +216,13 @@ func printLines(w io.Writer, prefix, text string) {
 	}
 }
 
-// modelPath is the file or folder that a MODEL argument means. A folder that is really
-// named demo is reached as ./demo.
+// modelPath is the file or folder that a MODEL argument means; it exists. A folder that is
+// really named demo is reached as ./demo.
 func (a *app) modelPath(arg string) (string, error) {
 	if arg != "demo" {
+		if _, err := os.Stat(arg); err != nil {
+			return "", missingModel(arg, err)
+		}
 		return arg, nil
 	}
 	path, err := demo.Path("")

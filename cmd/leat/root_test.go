@@ -10,6 +10,9 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"leat/engine"
+	"leat/vk"
 )
 
 // leat runs the program as main does and returns what it printed and its exit code.
@@ -78,7 +81,7 @@ func TestErrors(t *testing.T) {
 		"plain":            {t.Context(), plain, "leat: error: open x.gguf: it is gone\n", exitFailure},
 		"with hint":        {t.Context(), fmt.Errorf("load: %w", withHint(plain, "try %s", "y.gguf")), "leat: error: load: open x.gguf: it is gone\nleat: hint: try y.gguf\n", exitFailure},
 		"two facts":        {t.Context(), errors.Join(plain, errors.New("disk full")), "leat: error: open x.gguf: it is gone\nleat: error: disk full\n", exitFailure},
-		"usage":            {t.Context(), usageErrorf("-n %d: want at least 1", 0), "leat: error: -n 0: want at least 1\n", exitUsage},
+		"usage":            {t.Context(), usageErrorf("-n %d: want at least 1", 0), "leat: error: -n 0: want at least 1\nleat: hint: \"leat probe --help\" explains the usage\n", exitUsage},
 		"interrupted":      {canceled, fmt.Errorf("run: %w", context.Canceled), "leat: interrupted\n", exitInterrupted},
 		"other, canceled":  {canceled, plain, "leat: error: open x.gguf: it is gone\n", exitFailure},
 		"canceled, no int": {t.Context(), context.Canceled, "leat: error: context canceled\n", exitFailure},
@@ -107,6 +110,74 @@ func TestHelpExplainsExitStatus(t *testing.T) {
 		}
 		if strings.Contains(stdout, "true|false") {
 			t.Errorf("leat %v: noise after bool flags:\n%s", args, stdout)
+		}
+	}
+}
+
+// The help's table of exit codes has a row for each code there is, and the codes are so.
+func TestExitStatusTable(t *testing.T) {
+	_, table, _ := strings.Cut(rootLong, "Exit status:\n")
+	table, _, _ = strings.Cut(table, "\n\n")
+	rows := map[string]string{}
+	for line := range strings.Lines(table) {
+		code, meaning, ok := strings.Cut(strings.TrimSpace(line), " ")
+		if !ok || rows[code] != "" {
+			t.Errorf("row %q: want a code, once, and what it means", line)
+		}
+		rows[code] = strings.TrimSpace(meaning)
+	}
+	canceled, cancel := context.WithCancel(t.Context())
+	cancel()
+	tests := []struct {
+		code    int
+		meaning string
+		ctx     context.Context
+		err     error
+		args    []string
+	}{
+		{exitOK, "it worked", t.Context(), nil, []string{"probe"}},
+		{exitFailure, "it failed; stderr says why", t.Context(), errors.New("disk full"), []string{"probe"}},
+		{exitUsage, "the command line is wrong", t.Context(), nil, []string{"probe", "--nope"}},
+		{exitInterrupted, "interrupted", canceled, context.Canceled, []string{"probe"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.meaning, func(t *testing.T) {
+			withCommand(t, func(*app, *cobra.Command, []string) error { return tt.err })
+			if _, _, code := leatContext(t, tt.ctx, tt.args...); code != tt.code {
+				t.Errorf("exit %d, want %d", code, tt.code)
+			}
+		})
+		if got := rows[fmt.Sprint(tt.code)]; got != tt.meaning {
+			t.Errorf("the help says of exit %d: %q, want %q", tt.code, got, tt.meaning)
+		}
+	}
+	if len(rows) != len(tests) {
+		t.Errorf("the help has %d exit codes, want %d: %v", len(rows), len(tests), rows)
+	}
+}
+
+// What the environment does is in the help.
+func TestHelpExplainsEnvironment(t *testing.T) {
+	if !strings.Contains(rootLong, loaderEnv) {
+		t.Errorf("the help does not name %s", loaderEnv)
+	}
+}
+
+func TestHintFor(t *testing.T) {
+	for name, tt := range map[string]struct {
+		err  error
+		want string // part; "": no hint
+	}{
+		"its own":         {withHint(vk.ErrDeviceLost, "do this"), "do this"},
+		"context full":    {fmt.Errorf("run: %w", engine.ErrContextFull), "--ctx"},
+		"device lost":     {fmt.Errorf("run: %w", engine.ErrDeviceLost), "leat doctor"},
+		"device memory":   {&vk.CallError{Call: "vkAllocateMemory", Result: vk.ErrOutOfDeviceMemory}, "--vram"},
+		"host memory":     {&vk.CallError{Call: "vkAllocateMemory", Result: vk.ErrOutOfHostMemory}, "--ram"},
+		"nothing to tell": {errors.New("disk full"), ""},
+	} {
+		got := hintFor(tt.err)
+		if (got == "") != (tt.want == "") || !strings.Contains(got, tt.want) {
+			t.Errorf("%s: hint %q, want one with %q", name, got, tt.want)
 		}
 	}
 }
@@ -151,7 +222,11 @@ func TestModelPath(t *testing.T) {
 	if _, err := os.Stat(path); err != nil {
 		t.Error(err)
 	}
-	if path, err := a.modelPath("./demo"); err != nil || path != "./demo" {
+	if path, err := a.modelPath("./demo"); err != nil || path != "./demo" { // our package of that name
 		t.Errorf("modelPath(./demo) = %q, %v", path, err)
+	}
+	_, err = a.modelPath("nowhere/model.gguf")
+	if !errors.Is(err, os.ErrNotExist) || hintFor(err) == "" {
+		t.Errorf("modelPath of nothing: %v, hint %q", err, hintFor(err))
 	}
 }

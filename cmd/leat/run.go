@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"leat/engine"
+	"leat/engine/sample"
 )
 
 func init() { commands = append(commands, newRunCmd) }
@@ -25,6 +26,7 @@ type runFlags struct {
 	file       string
 	raw        bool
 	json       bool
+	logprobs   int
 	system     string
 	systemFile string
 	keepAlive  time.Duration
@@ -76,12 +78,19 @@ func newRunCmd(a *app) *cobra.Command {
 func (f *runFlags) registerAll(fs *pflag.FlagSet) {
 	f.register(fs)
 	registerSettings(fs, &f.set)
+	fs.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		if name == "typical" { // llama.cpp's other name of it
+			name = "typical-p"
+		}
+		return pflag.NormalizedName(name)
+	})
 	fs.StringVarP(&f.prompt, "prompt", "p", "", "the prompt")
 	fs.StringVarP(&f.file, "file", "f", "", "read the prompt from a file; - is stdin")
 	fs.BoolVar(&f.raw, "raw", false, "no chat template")
 	fs.StringVar(&f.system, "system", "", "the system prompt")
 	fs.StringVar(&f.systemFile, "system-file", "", "read the system prompt from a file")
 	fs.BoolVar(&f.json, "json", false, "print one JSON object at the end instead of streaming text")
+	fs.IntVar(&f.logprobs, "logprobs", 0, "with --json, the log probability of each token, and of so many of the likeliest beside it")
 	fs.DurationVar(&f.keepAlive, "keep-alive", 0, "free the GPU when nothing was asked for so long, as 10m; the next question loads the model again (default: never)")
 	fs.BoolVar(&f.history, "history", true, "keep what is typed for the arrow keys of later conversations; --history=false doesn't")
 }
@@ -125,6 +134,10 @@ func (f *runFlags) check() error {
 		return usageErrorf("--system and --system-file exclude each other")
 	case f.raw && (f.given("system") || f.given("system-file")):
 		return usageErrorf("--raw leaves no place for a system prompt: write it into the prompt")
+	case f.logprobs < 0 || f.logprobs > sample.MaxLogprobs:
+		return usageErrorf("--logprobs: found %d, wanted 0 to %d", f.logprobs, sample.MaxLogprobs)
+	case f.logprobs > 0 && !f.json:
+		return usageErrorf("--logprobs needs --json, which has a place for them")
 	case f.keepAlive < 0:
 		return usageErrorf("--keep-alive: found %s, wanted 0 (for as long as the program runs) or more", f.keepAlive)
 	}
@@ -178,9 +191,12 @@ func (f *runFlags) once(ctx context.Context, a *app, model *resident, conv *conv
 		if err != nil {
 			return err
 		}
-		out := f.output(a)
-		res, err = generate(ctx, m, s, request{ids: ids, split: split, p: f.set.params(uint64(time.Now().UnixNano()), 0), show: out.show})
-		out.finish()
+		out, p := f.output(a), f.set.params(m, 0)
+		p.Logprobs = f.logprobs
+		res, err = generate(ctx, m, s, request{ids: ids, split: split, p: p, show: out.show})
+		if err == nil || res.Text+res.Thinking != "" {
+			out.finish()
+		}
 		return hintContext(err)
 	})
 	if err != nil {
@@ -199,15 +215,24 @@ func (f *runFlags) once(ctx context.Context, a *app, model *resident, conv *conv
 // plainOutput is stdout for a script: the very text, and no thinking.
 type plainOutput struct {
 	out, thinking io.Writer
+	thought       bool // and nothing answered yet
 	last          byte
 }
 
 func (p *plainOutput) show(thinking, text string) error {
 	if thinking != "" {
+		p.thought = true
 		io.WriteString(p.thinking, printable(thinking))
+	}
+	if p.thought {
+		text = strings.TrimLeft(text, "\n")
 	}
 	if text == "" {
 		return nil
+	}
+	if p.thought {
+		io.WriteString(p.thinking, "\n")
+		p.thought = false
 	}
 	p.last = text[len(text)-1]
 	if _, err := io.WriteString(p.out, text); err != nil {

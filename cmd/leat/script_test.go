@@ -37,6 +37,9 @@ func TestScript(t *testing.T) {
 		Dir: filepath.Join("testdata", "script"),
 		Setup: func(env *testscript.Env) error {
 			home := filepath.Join(env.WorkDir, "home")
+			if dir, err := os.UserCacheDir(); err == nil { // or Mesa would compile each shader again for each script
+				env.Vars = append(env.Vars, "MESA_SHADER_CACHE_DIR="+dir)
+			}
 			env.Vars = append(env.Vars, "HOME="+home, "XDG_CACHE_HOME="+home, "LocalAppData="+home, "TESTDATA="+data, "DEMO="+model)
 			return os.MkdirAll(home, 0o755)
 		},
@@ -51,6 +54,7 @@ func TestScript(t *testing.T) {
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"flip": cmdFlip, "size": cmdSize, "truncate": cmdTruncate,
+			"mkgguf": cmdMkgguf, "exits": cmdExits, "fault": cmdFault,
 		},
 	})
 }

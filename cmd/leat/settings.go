@@ -1,11 +1,11 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
+	"math/rand/v2"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -17,6 +17,7 @@ import (
 // settings are what can change from one answer to the next.
 type settings struct {
 	sample.Params
+	Breakers     []string // texts; DRYBreakers are a model's tokens
 	Tokens       int
 	Stop         []string
 	IgnoreEOG    bool
@@ -26,7 +27,7 @@ type settings struct {
 }
 
 func defaultSettings() settings {
-	return settings{Params: sample.Params{Temperature: 0.8}, ShowThinking: true}
+	return settings{Params: sample.Params{Temperature: 0.8, MinP: 0.05}, ShowThinking: true}
 }
 
 // setting is one row of the table: a flag of leat run, and a NAME of /set.
@@ -37,14 +38,42 @@ type setting struct {
 }
 
 var settingTable = []setting{
-	{"temp", "", "sampling temperature; 0 takes the most likely token", func(s *settings) pflag.Value { return &floatValue{&s.Temperature} }},
-	{"seed", "", "seed of the sampling; 0 takes one from the clock", func(s *settings) pflag.Value { return &seedValue{&s.Seed} }},
-	{"tokens", "n", "tokens to generate at most (default: until the model stops or the context is full)", func(s *settings) pflag.Value { return &intValue{&s.Tokens} }},
+	{"temp", "", "sampling temperature; 0 takes the most likely token", float(func(s *settings) *float64 { return &s.Temperature })},
+	{"top-k", "", "sample from so many of the likeliest tokens; 0: all", count(func(s *settings) *int { return &s.TopK }, 0)},
+	{"top-p", "", "sample from the likeliest tokens that have this probability together; 0: all", float(func(s *settings) *float64 { return &s.TopP })},
+	{"min-p", "", "sample from tokens with at least this share of the likeliest one's probability; 0: all", float(func(s *settings) *float64 { return &s.MinP })},
+	{"typical-p", "", "as top-p, but the tokens nearest to the expected surprise; 0: all", float(func(s *settings) *float64 { return &s.TypicalP })},
+	{"repeat-penalty", "", "makes seen tokens less likely, as 1.1; 0 or 1: off", float(func(s *settings) *float64 { return &s.RepeatPenalty })},
+	{"frequency-penalty", "", "makes tokens less likely each time they are seen; 0: off", float(func(s *settings) *float64 { return &s.FrequencyPenalty })},
+	{"presence-penalty", "", "makes seen tokens less likely, once; 0: off", float(func(s *settings) *float64 { return &s.PresencePenalty })},
+	{"repeat-last-n", "", "tokens that these penalties look back on; 0: 64, -1: all", count(func(s *settings) *int { return &s.PenaltyLastN }, -1)},
+	{"dry-multiplier", "", "makes it less likely that a passage repeats, as 0.8; 0: off", float(func(s *settings) *float64 { return &s.DRYMultiplier })},
+	{"dry-base", "", "growth of that penalty with the repeat's length; 0: 1.75", float(func(s *settings) *float64 { return &s.DRYBase })},
+	{"dry-allowed-length", "", "tokens of a repeat that are free of it; 0: 2", count(func(s *settings) *int { return &s.DRYAllowedLength }, 0)},
+	{"dry-penalty-last-n", "", "tokens it looks back on; 0 or -1: all", count(func(s *settings) *int { return &s.DRYLastN }, -1)},
+	{"dry-sequence-breaker", "", "text that no repeat reaches across, for all the usual ones; may be given several times", func(s *settings) pflag.Value { return &textsValue{&s.Breakers} }},
+	{"xtc-probability", "", "how often the likeliest of several good tokens are left out; 0: never", float(func(s *settings) *float64 { return &s.XTCProbability })},
+	{"xtc-threshold", "", "probability that makes a token a good one for that; 0: 0.1", float(func(s *settings) *float64 { return &s.XTCThreshold })},
+	{"logit-bias", "", "added to a token's logit, as 13=-1.5; -inf bans it; may be given several times", func(s *settings) pflag.Value { return &biasValue{&s.LogitBias} }},
+	{"seed", "", "seed of the sampling; 0 draws one", func(s *settings) pflag.Value { return &seedValue{&s.Seed} }},
+	{"tokens", "n", "tokens to generate at most; 0: until the model stops or the context is full", count(func(s *settings) *int { return &s.Tokens }, 0)},
 	{"stop", "", "text that ends the completion; may be given several times", func(s *settings) pflag.Value { return &textsValue{&s.Stop} }},
-	{"ignore-eog", "", "go on past the model's own stop", func(s *settings) pflag.Value { return &switchValue{&s.IgnoreEOG} }},
-	{"stats", "", "print speeds and memory to stderr after the answer", func(s *settings) pflag.Value { return &switchValue{&s.Stats} }},
-	{"thinking", "", "show what the model thinks before it answers, dimmed; on stderr where the prompt isn't typed", func(s *settings) pflag.Value { return &switchValue{&s.ShowThinking} }},
+	{"ignore-eog", "", "go on past the model's own stop", onOff(func(s *settings) *bool { return &s.IgnoreEOG })},
+	{"stats", "", "print speeds and memory to stderr after the answer", onOff(func(s *settings) *bool { return &s.Stats })},
+	{"thinking", "", "show what the model thinks before it answers; to stderr where stdout is no terminal", onOff(func(s *settings) *bool { return &s.ShowThinking })},
 	{"template-arg", "", "argument of the chat template, as enable_thinking=false; may be given several times", func(s *settings) pflag.Value { return &argsValue{&s.TemplateArgs} }},
+}
+
+func float(of func(*settings) *float64) func(*settings) pflag.Value {
+	return func(s *settings) pflag.Value { return &floatValue{of(s)} }
+}
+
+func count(of func(*settings) *int, least int) func(*settings) pflag.Value {
+	return func(s *settings) pflag.Value { return &intValue{of(s), least} }
+}
+
+func onOff(of func(*settings) *bool) func(*settings) pflag.Value {
+	return func(s *settings) pflag.Value { return &switchValue{of(s)} }
 }
 
 // registerSettings makes a flag of each row.
@@ -104,6 +133,8 @@ func (s *settings) reset(name string, from *settings) error {
 func (s *settings) clone() settings {
 	next := *s
 	next.Stop = slices.Clone(s.Stop)
+	next.Breakers = slices.Clone(s.Breakers)
+	next.LogitBias = maps.Clone(s.LogitBias)
 	next.TemplateArgs = maps.Clone(s.TemplateArgs)
 	return next
 }
@@ -131,134 +162,19 @@ func (s *settings) changeAll(values map[string]string) error {
 
 // params are the engine's parameters of one answer; attempt counts its retries, which
 // a fixed seed must not make all alike.
-func (s *settings) params(now uint64, attempt int) engine.Params {
+func (s *settings) params(m *engine.Model, attempt int) engine.Params {
 	p := engine.Params{Params: s.Params, MaxTokens: s.Tokens, Stop: s.Stop, IgnoreEOG: s.IgnoreEOG}
-	if p.Seed == 0 {
-		p.Seed = now
-	} else {
-		p.Seed += uint64(attempt)
+	p.Seed = s.seed(attempt)
+	if len(s.Breakers) > 0 {
+		p.DRYBreakers = m.Breakers(s.Breakers...)
 	}
 	return p
 }
 
-type floatValue struct{ p *float64 }
-
-func (v *floatValue) String() string { return strconv.FormatFloat(*v.p, 'g', -1, 64) }
-func (v *floatValue) Type() string   { return "float" }
-func (v *floatValue) Set(text string) error {
-	f, err := strconv.ParseFloat(text, 64)
-	if err != nil {
-		return fmt.Errorf("wanted a number")
+// seed draws one where none is set: short enough to be typed again.
+func (s *settings) seed(attempt int) uint64 {
+	if s.Seed == 0 {
+		return uint64(rand.Uint32N(math.MaxUint32)) + 1
 	}
-	*v.p = f
-	return nil
-}
-
-type intValue struct{ p *int }
-
-func (v *intValue) String() string { return strconv.Itoa(*v.p) }
-func (v *intValue) Type() string   { return "int" }
-func (v *intValue) Set(text string) error {
-	n, err := strconv.ParseInt(text, 10, 32)
-	if err != nil || n < 0 {
-		return fmt.Errorf("wanted a whole number, 0 or more")
-	}
-	*v.p = int(n)
-	return nil
-}
-
-type seedValue struct{ p *uint64 }
-
-func (v *seedValue) String() string { return strconv.FormatUint(*v.p, 10) }
-func (v *seedValue) Type() string   { return "uint" }
-func (v *seedValue) Set(text string) error {
-	n, err := strconv.ParseUint(text, 10, 64)
-	if err != nil {
-		return fmt.Errorf("wanted a whole number, 0 or more")
-	}
-	*v.p = n
-	return nil
-}
-
-type switchValue struct{ p *bool }
-
-func (v *switchValue) String() string {
-	if *v.p {
-		return "on"
-	}
-	return "off"
-}
-func (v *switchValue) Type() string     { return "bool" }
-func (v *switchValue) IsBoolFlag() bool { return true }
-func (v *switchValue) Set(text string) error {
-	switch strings.ToLower(text) {
-	case "on", "true", "yes", "1":
-		*v.p = true
-	case "off", "false", "no", "0":
-		*v.p = false
-	default:
-		return fmt.Errorf("wanted on or off")
-	}
-	return nil
-}
-
-// textsValue is a list; it takes one more text, or a whole list as JSON.
-type textsValue struct{ p *[]string }
-
-func (v *textsValue) Type() string   { return "TEXT" }
-func (v *textsValue) String() string { return jsonOr("", len(*v.p), *v.p) }
-func (v *textsValue) clear()         { *v.p = nil }
-func (v *textsValue) Set(text string) error {
-	var list []string
-	switch {
-	case text == "":
-	case json.Unmarshal([]byte(text), &list) == nil:
-		*v.p = list
-	default:
-		*v.p = append(*v.p, text)
-	}
-	return nil
-}
-
-// argsValue is a table of template arguments; it takes one more NAME=VALUE, where
-// VALUE is JSON or else text, or a whole table as JSON.
-type argsValue struct{ p *map[string]any }
-
-func (v *argsValue) Type() string   { return "NAME=VALUE" }
-func (v *argsValue) String() string { return jsonOr("", len(*v.p), *v.p) }
-func (v *argsValue) clear()         { *v.p = nil }
-func (v *argsValue) Set(text string) error {
-	all := map[string]any{}
-	if text == "" {
-		return nil
-	}
-	if json.Unmarshal([]byte(text), &all) == nil {
-		*v.p = all
-		return nil
-	}
-	name, value, ok := strings.Cut(text, "=")
-	if name = strings.TrimSpace(name); !ok || name == "" {
-		return fmt.Errorf("wanted NAME=VALUE")
-	}
-	if *v.p == nil {
-		*v.p = map[string]any{}
-	}
-	var decoded any
-	if json.Unmarshal([]byte(value), &decoded) != nil {
-		decoded = value
-	}
-	(*v.p)[name] = decoded
-	return nil
-}
-
-// jsonOr is v as JSON, or none where n is 0.
-func jsonOr(none string, n int, v any) string {
-	if n == 0 {
-		return none
-	}
-	b, err := json.Marshal(v)
-	if err != nil {
-		return none // of strings and what JSON was read as: can't fail
-	}
-	return string(b)
+	return s.Seed + uint64(attempt)
 }

@@ -41,7 +41,7 @@ func (r *repl) showSettings() error {
 		if values[row.name] != start[row.name] {
 			changed = "  (was " + orNone(start[row.name]) + ")"
 		}
-		fmt.Fprintf(r.a.out, "  %-18s %s%s\n", row.name, orNone(values[row.name]), changed)
+		fmt.Fprintf(r.a.out, "  %-21s %s%s\n", row.name, orNone(values[row.name]), changed)
 	}
 	return nil
 }
@@ -116,11 +116,14 @@ func (r *repl) showMessages() error {
 func (r *repl) cmdStats(context.Context, string) error {
 	used, held := r.model.memory()
 	f, _ := r.model.facts()
-	last := "none yet"
+	prompt, last := "none yet", "none yet"
 	if r.last != nil {
-		last = r.last.Stats.speeds()
+		st := &r.last.Stats
+		prompt = fmt.Sprintf("%d tokens: %d reused, %d prefilled at %.1f tok/s", st.PromptTokens, st.ReusedTokens, st.PromptTokens-st.ReusedTokens, st.PromptPerSec)
+		last = fmt.Sprintf("%d tokens at %.2f tok/s, TTFT %.0f ms, seed %d", st.Tokens, st.DecodePerSec, 1000*st.TTFTSeconds, r.last.Seed)
 	}
 	r.rows([][2]string{
+		{"last prompt", prompt},
 		{"last answer", last},
 		{"all answers", fmt.Sprintf("%d, %d tokens; prompts of %d tokens, %d reused, %d prefilled", r.total.answers, r.total.tokens, r.total.prompt, r.total.reused, r.total.prompt-r.total.reused)},
 		{"session", fmt.Sprintf("%d of %d tokens", held, f.cap)},

@@ -34,16 +34,20 @@ func newVersionCmd(a *app) *cobra.Command {
 			if asJSON {
 				return a.printJSON(info)
 			}
-			text := "leat " + info.Version
-			if info.Commit != "" {
-				text += " (" + info.Commit + ")"
-			}
-			_, err := fmt.Fprintf(a.out, "%s %s %s/%s\n", text, info.Go, info.OS, info.Arch)
+			_, err := fmt.Fprintln(a.out, info)
 			return err
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print as JSON")
 	return cmd
+}
+
+func (v versionInfo) String() string {
+	text := "leat " + v.Version
+	if v.Commit != "" {
+		text += " (" + v.Commit + ")"
+	}
+	return fmt.Sprintf("%s %s %s/%s", text, v.Go, v.OS, v.Arch)
 }
 
 // readVersion prefers what build.sh set, then what the go tool noted (go install, or a

@@ -2,102 +2,154 @@ package chat
 
 import (
 	"context"
-	"errors"
+	"encoding/json"
 	"fmt"
-	"io"
-	"strings"
+	"time"
 
-	"github.com/nikolalohinski/gonja/v2/builtins"
-	"github.com/nikolalohinski/gonja/v2/config"
-	"github.com/nikolalohinski/gonja/v2/exec"
-	"github.com/nikolalohinski/gonja/v2/loaders"
+	"leat/engine/chat/jinja"
 )
 
 // Message is one turn of a conversation.
 type Message struct {
-	Role    string // "system", "user", "assistant"
-	Content string
+	Role     string // "system", "user", "assistant", "tool"
+	Content  string
+	Thinking string // what an assistant thought before its answer; most templates leave it out
+
+	ToolCalls  []ToolCall // of an assistant
+	ToolCallID string     // of a tool: the call that it answers
+	Name       string     // of a tool, or a person among several
+}
+
+// ToolCall is an assistant's wish to have a tool called.
+type ToolCall struct {
+	ID        string
+	Name      string
+	Arguments json.RawMessage // an object; empty: {}
+}
+
+// RenderOptions say how a conversation is rendered. The zero value ends the text where
+// the assistant's next turn begins.
+type RenderOptions struct {
+	NoGenerationPrompt bool
+	// Tools are JSON schemas of what may be called: json.RawMessage keeps the order of
+	// keys, which a map[string]any has not.
+	Tools []any
+	// Args are arguments that the template itself defines, such as enable_thinking. They
+	// override what we pass.
+	Args map[string]any
+	Now  func() time.Time // for strftime_now; nil: time.Now
+
+	// Guard goes over every string that is not the template's own; nil: none. Package
+	// engine sees to it that none of them spells a control token.
+	Guard func(string) string
 }
 
 // Template is a model's chat template. Its methods may be called by several goroutines.
 type Template struct {
-	t        *exec.Template
+	t        *jinja.Template
 	bos, eos string
+	tags     tags
 }
 
-// Limits on what a template, which comes with the model and may be hostile, can cost.
-const (
-	maxSource = 1 << 20
-	maxOutput = 16 << 20
-)
-
-const name = "chat_template"
+// maxTime is what a rendering may take if its context sets no deadline. The steps and
+// bytes that package jinja counts end it long before, on any machine but the slowest.
+const maxTime = 5 * time.Second
 
 // New compiles a template; bos and eos are the vocabulary's texts of these tokens.
 func New(source, bos, eos string) (*Template, error) {
-	if len(source) > maxSource {
-		return nil, fmt.Errorf("compile chat template: found %d bytes, wanted at most %d", len(source), maxSource)
-	}
-	// As the templates' authors test them: Hugging Face's settings. The loader holds
-	// this one text, so no template can read files.
-	c := config.New()
-	c.TrimBlocks, c.LeftStripBlocks = true, true
-	only, err := loaders.NewMemoryLoader(map[string]string{"/" + name: source})
+	t, err := jinja.Parse(source)
 	if err != nil {
 		return nil, fmt.Errorf("compile chat template: %w", err)
 	}
-	env := &exec.Environment{
-		Context: exec.EmptyContext().Update(builtins.GlobalFunctions).Update(builtins.GlobalVariables),
-		Filters: builtins.Filters, Tests: builtins.Tests, ControlStructures: builtins.ControlStructures, Methods: builtins.Methods,
-	}
-	t, err := exec.NewTemplate("/"+name, c, only, env)
-	if err != nil {
-		return nil, fmt.Errorf("compile chat template: %w", err)
-	}
-	return &Template{t: t, bos: bos, eos: eos}, nil
+	return &Template{t: t, bos: bos, eos: eos, tags: findTags(source)}, nil
 }
 
-// Render returns the conversation as text, ending where the assistant's next turn
-// begins. Canceling ctx ends a template that runs on.
-func (t *Template) Render(ctx context.Context, messages []Message) (text string, err error) {
-	list := make([]any, len(messages))
-	for i, m := range messages {
-		list[i] = map[string]any{"role": m.Role, "content": m.Content}
-	}
-	data := exec.NewContext(map[string]any{
-		"messages": list, "add_generation_prompt": true, "bos_token": t.bos, "eos_token": t.eos,
-		"raise_exception": func(text string) (string, error) { return "", fmt.Errorf("the template refuses: %s", text) },
-	})
-	w := &limitedWriter{ctx: ctx}
-	defer func() { // the interpreter panics on some faults of a template
-		if p := recover(); p != nil {
-			err = fmt.Errorf("render chat template: %v", p)
-		}
-	}()
-	if err := t.t.Execute(w, data); err != nil {
+// Render returns the conversation as text. A template that asks for too much time,
+// memory or text ends with an error that wraps [ErrLimit], one that refuses the
+// conversation with a [*RefusedError].
+func (t *Template) Render(ctx context.Context, messages []Message, o RenderOptions) (string, error) {
+	text, err := t.render(ctx, messages, o)
+	if err != nil {
 		return "", fmt.Errorf("render chat template: %w", err)
 	}
-	return w.b.String(), nil
+	return text, nil
 }
 
-// limitedWriter collects the output and stops a template that never ends.
-type limitedWriter struct {
-	ctx context.Context
-	b   strings.Builder
-}
+// ErrLimit is wrapped by the error about a template that asks for too much.
+var ErrLimit = jinja.ErrLimit
 
-var errTooLong = errors.New("its output is longer than 16 MiB")
+// RefusedError is a template's own complaint about a conversation.
+type RefusedError = jinja.Refusal
 
-func (w *limitedWriter) Write(p []byte) (int, error) { return w.WriteString(string(p)) }
-
-func (w *limitedWriter) WriteString(s string) (int, error) {
-	if err := w.ctx.Err(); err != nil {
-		return 0, err
+func (t *Template) render(ctx context.Context, messages []Message, o RenderOptions) (string, error) {
+	data, err := t.data(messages, o)
+	if err != nil {
+		return "", err
 	}
-	if w.b.Len()+len(s) > maxOutput {
-		return 0, errTooLong
+	if _, ok := ctx.Deadline(); !ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, maxTime)
+		defer cancel()
 	}
-	return w.b.WriteString(s)
+	return t.t.Render(ctx, data, jinja.Options{Now: o.Now})
 }
 
-var _ io.StringWriter = (*limitedWriter)(nil)
+// data makes fresh values for each rendering, as a template may change them.
+func (t *Template) data(messages []Message, o RenderOptions) (map[string]jinja.Value, error) {
+	data := map[string]jinja.Value{"bos_token": t.bos, "eos_token": t.eos, "add_generation_prompt": !o.NoGenerationPrompt}
+	list := make([]any, len(messages))
+	for i := range messages {
+		list[i] = messages[i].fields()
+	}
+	var err error
+	if data["messages"], err = jinja.FromGo(list, o.Guard); err != nil {
+		return nil, fmt.Errorf("messages: %w", err)
+	}
+	if len(o.Tools) > 0 {
+		if data["tools"], err = jinja.FromGo(o.Tools, o.Guard); err != nil {
+			return nil, fmt.Errorf("tools: %w", err)
+		}
+	}
+	for name, v := range o.Args {
+		if data[name], err = jinja.FromGo(v, o.Guard); err != nil {
+			return nil, fmt.Errorf("argument %q: %w", name, err)
+		}
+	}
+	return data, nil
+}
+
+// fields are a message as templates know it: OpenAI's names, and for thinking the two
+// that are in use.
+func (m *Message) fields() map[string]any {
+	f := map[string]any{"role": m.Role, "content": m.Content}
+	switch m.Role {
+	case "system", "developer", "user", "assistant", "tool": // templates compare with them
+		f["role"] = jinja.Plain(m.Role)
+	}
+	if m.Thinking != "" {
+		f["reasoning_content"], f["thinking"] = m.Thinking, m.Thinking
+	}
+	if m.Name != "" {
+		f["name"] = m.Name
+	}
+	if m.ToolCallID != "" {
+		f["tool_call_id"] = m.ToolCallID
+	}
+	if len(m.ToolCalls) == 0 {
+		return f
+	}
+	calls := make([]any, len(m.ToolCalls))
+	for i, c := range m.ToolCalls {
+		arguments := c.Arguments
+		if len(arguments) == 0 {
+			arguments = json.RawMessage("{}")
+		}
+		call := map[string]any{"type": jinja.Plain("function"), "function": map[string]any{"name": c.Name, "arguments": arguments}}
+		if c.ID != "" {
+			call["id"] = c.ID
+		}
+		calls[i] = call
+	}
+	f["tool_calls"] = calls
+	return f
+}

@@ -105,7 +105,7 @@ func mib(n int64) string {
 	case n >= 1<<20:
 		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
 	}
-	return fmt.Sprintf("%d bytes", n)
+	return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
 }
 
 // Make plans a model within a budget. The error is a [*BudgetError] when the budget

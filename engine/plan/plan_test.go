@@ -210,6 +210,12 @@ func TestContextChoice(t *testing.T) {
 	if err != nil || tight.ContextLength >= 65536 || tight.ContextLength < 512 {
 		t.Errorf("in 24 MiB: context %d, error %v", tight.ContextLength, err)
 	}
+	for ctx := 1; ctx <= 4096; ctx += 1 + ctx/3 {
+		p, err := plan.Make(h, m, plan.Budget{DeviceBytes: 24 << 20, KVElement: 2, ContextLength: ctx})
+		if err != nil || p.ContextLength != ctx || p.Chunk < 1 || p.Chunk > ctx {
+			t.Errorf("context %d in 24 MiB: %+v, %v", ctx, p, err)
+		}
+	}
 	if _, err := plan.Make(h, m, plan.Budget{DeviceBytes: 24 << 20, KVElement: 2, ContextLength: 65536}); err == nil {
 		t.Error("a context that does not fit was accepted")
 	}

@@ -94,7 +94,7 @@ func (s *sizing) chunkFor(c int, room int64, most int) int {
 		return 0
 	}
 	for n := most; n >= minChunk; n /= 2 {
-		if n/2 >= c { // as good as half of it
+		if n > minChunk && n/2 >= c { // as good as half of it
 			continue
 		}
 		small := n == minChunk || s.scratch(c, min(n, c)).Bytes <= s.b.DeviceBytes/8

@@ -12,7 +12,7 @@ type candidate struct {
 	weight float64 // probability times a constant, once weighed
 }
 
-// weigh sets the weights to math.Exp(logit/temperature), the largest 1, and returns their sum.
+// weigh sets the weights to exp(logit/temperature), the largest 1, and returns their sum.
 // Whatever the temperature, neither overflows.
 func weigh(c []candidate, temperature float64) (sum float64) {
 	top := math.Inf(-1)
@@ -59,7 +59,7 @@ func (s *Sampler) lowerBound(logits []float32, k int) float32 {
 	if len(logits)/blocks < 2 {
 		return float32(math.Inf(-1))
 	}
-	size := (len(logits) + blocks - 1) / blocks
+	size := (len(logits) + blocks - 1) / blocks // rounding up leaves more than 2k blocks
 	s.ranks = s.ranks[:0]
 	for from := 0; from < len(logits); from += size {
 		top := float32(math.Inf(-1))
@@ -69,9 +69,6 @@ func (s *Sampler) lowerBound(logits []float32, k int) float32 {
 			}
 		}
 		s.ranks = append(s.ranks, rank{float64(top), 1, int32(len(s.ranks))})
-	}
-	if len(s.ranks) < k {
-		return float32(math.Inf(-1))
 	}
 	return float32(cut(s.ranks, float64(k)).key)
 }

@@ -55,7 +55,7 @@ func likeliest(logits []float32, n int) []Logprob {
 	return top
 }
 
-// logSumExp is log Σ math.Exp(logit); −Inf when no token has a probability.
+// logSumExp is log Σ exp(logit); −Inf when no token has a probability.
 func logSumExp(logits []float32) float64 {
 	if len(logits) == 0 {
 		return math.Inf(-1)

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestCompletion(t *testing.T) {
+	dir := t.TempDir()
+	for _, path := range []string{"a.gguf", "b.GGUF", "notes.txt", "pack/manifest.json", "models/c.gguf", ".hidden/d.gguf", "demos.gguf"} {
+		path = filepath.Join(dir, path)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Chdir(dir)
+	sep := string(filepath.Separator)
+	for _, c := range []struct {
+		name string
+		line []string
+		want []string
+	}{
+		{"every model", []string{"run", ""}, []string{"demo", "a.gguf", "b.GGUF", "demos.gguf", "models" + sep, "pack"}},
+		{"the demo and a file", []string{"run", "dem"}, []string{"demo", "demos.gguf"}},
+		{"inside a folder", []string{"tokenize", "models" + sep}, []string{"models" + sep + "c.gguf"}},
+		{"no folder", []string{"run", "nowhere" + sep}, nil},
+		{"hidden, where asked for", []string{"run", ".h"}, []string{".hidden" + sep}},
+		{"a pack", []string{"verify", "p"}, []string{"pack"}},
+		{"a decomposition's input", []string{"decompose", "a"}, []string{"a.gguf"}},
+		{"a flag's words", []string{"run", "--kv-type", ""}, []string{"f16", "f32"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := completions(t, c.line); !slices.Equal(got, c.want) {
+				t.Errorf("found %q, want %q", got, c.want)
+			}
+		})
+	}
+	t.Run("devices", func(t *testing.T) {
+		if !hasDevice() {
+			t.Skip("no Vulkan driver")
+		}
+		if got := completions(t, []string{"run", "--device", ""}); len(got) == 0 || got[0] != "0" {
+			t.Errorf("found %q, want numbers from 0", got)
+		}
+	})
+}
+
+// completions are the words that the shells are given, without their descriptions.
+func completions(t *testing.T, line []string) (words []string) {
+	var out, errw strings.Builder
+	if code := run(context.Background(), append([]string{"__complete"}, line...), strings.NewReader(""), &out, &errw); code != 0 {
+		t.Fatalf("exit code %d: %s", code, errw.String())
+	}
+	for row := range strings.Lines(out.String()) {
+		if row[0] == ':' || strings.HasPrefix(row, "_activeHelp_") { // the directive
+			continue
+		}
+		word, _, _ := strings.Cut(strings.TrimSuffix(row, "\n"), "\t")
+		words = append(words, word)
+	}
+	return words
+}

@@ -1,0 +1,197 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"leat/vk"
+)
+
+func init() { commands = append(commands, newDoctorCmd) }
+
+func newDoctorCmd(a *app) *cobra.Command {
+	d := &doctor{app: a}
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Examine this machine, and print what a bug report needs",
+		Long: `Examine this machine: the Vulkan loader, drivers, layers and devices, each kernel
+against its reference, and the speeds that decide how fast a model larger than the
+GPU's memory can run. Problems come last, each with a hint.
+
+Please put the whole output into a bug report. Your home folder shows as ~ in it.
+
+Exit status: 0 leat can run here; 1 a kernel computes wrong, or no device works;
+2 the command line is wrong.`,
+		Example: `  leat doctor
+  leat doctor --quick --device 1
+  leat doctor --disk /mnt/models --json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return d.run(cmd.Context()) },
+	}
+	fs := cmd.Flags()
+	fs.StringVar(&d.device, "device", "", "GPU by index, name or UUID as \"leat devices\" prints them (default: the one with most VRAM)")
+	fs.StringVar(&d.disk, "disk", "", "folder, or file, whose disk is measured (default: the cache folder)")
+	fs.BoolVar(&d.quick, "quick", false, "measure speeds with an eighth of the bytes: faster, less exact")
+	fs.BoolVar(&d.full, "full", false, "test the kernels with all cases, not a few each; takes minutes")
+	fs.BoolVar(&d.json, "json", false, "print as JSON, at the end")
+	return cmd
+}
+
+// doctor is one examination. It prints as it goes, so that a driver that takes the whole
+// process down leaves everything before it on the screen.
+type doctor struct {
+	app               *app
+	device, disk      string
+	quick, full, json bool
+	out               io.Writer
+	report            doctorReport
+	failure           error // the first fatal problem
+	instance          *vk.Instance
+	chosen            *vk.PhysicalDevice
+}
+
+// doctorReport is what --json prints.
+type doctorReport struct {
+	Program  versionInfo    `json:"program"`
+	System   systemReport   `json:"system"`
+	CPU      cpuReport      `json:"cpu"`
+	Loader   *loaderReport  `json:"loader"` // null: none
+	Drivers  []driverReport `json:"drivers"`
+	Devices  []deviceReport `json:"devices"`
+	Device   *int           `json:"device"` // index of the one tested; null: none
+	Kernels  []kernelReport `json:"kernels"`
+	Speeds   []speedReport  `json:"speeds"`
+	Problems []problem      `json:"problems"`
+	Works    bool           `json:"works"`
+}
+
+// problem is what is wrong, and what to do about it. With a fatal one leat can't run.
+type problem struct {
+	What  string `json:"what"`
+	Hint  string `json:"hint,omitempty"`
+	Fatal bool   `json:"fatal"`
+}
+
+func (d *doctor) run(ctx context.Context) error {
+	if d.quick && d.full {
+		return usageErrorf("--quick and --full exclude each other")
+	}
+	if d.out = d.app.out; d.json {
+		d.out = io.Discard
+	}
+	d.report = doctorReport{Drivers: []driverReport{}, Devices: []deviceReport{}, Kernels: []kernelReport{}, Speeds: []speedReport{}, Problems: []problem{}}
+	for _, part := range []func(context.Context){d.program, d.vulkan, d.devices, d.selfTest, d.speeds} {
+		part(ctx)
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	if d.instance != nil {
+		if err := d.instance.Close(); err != nil {
+			d.warn(err.Error(), "")
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	d.report.Works = d.failure == nil
+	d.printProblems()
+	if d.json {
+		if err := d.app.printJSON(&d.report); err != nil {
+			return err
+		}
+	}
+	return d.failure
+}
+
+// warn notes a problem that leat can live with.
+func (d *doctor) warn(what, hint string) {
+	d.report.Problems = append(d.report.Problems, problem{What: what, Hint: hint})
+}
+
+// fail notes a problem that leat can't live with.
+func (d *doctor) fail(err error) {
+	d.report.Problems = append(d.report.Problems, problem{What: err.Error(), Hint: hintFor(err), Fatal: true})
+	if d.failure == nil {
+		d.failure = err
+	}
+}
+
+func (d *doctor) heading(format string, args ...any) { fmt.Fprintf(d.out, format+"\n", args...) }
+
+func (d *doctor) field(label, format string, args ...any) {
+	printField(d.out, label, fmt.Sprintf(format, args...))
+}
+
+func (d *doctor) blank() { fmt.Fprintln(d.out) }
+
+func (d *doctor) printProblems() {
+	if len(d.report.Problems) == 0 {
+		d.heading("No problems found.")
+		return
+	}
+	d.heading("Problems")
+	for n, p := range d.report.Problems {
+		fmt.Fprintf(d.out, "%4d %s\n", n+1, p.What)
+		if p.Hint != "" {
+			fmt.Fprintf(d.out, "     hint: %s\n", p.Hint)
+		}
+	}
+}
+
+// devices lists the devices and chooses the one to test.
+func (d *doctor) devices(context.Context) {
+	if d.report.Loader != nil {
+		d.findDevices()
+	}
+	switch {
+	case d.chosen == nil:
+		d.missingGPU()
+	case d.chosen.Type == vk.CPU:
+		d.missingGPU()
+		d.warn(fmt.Sprintf("the device is the CPU (%s): all works, slowly", d.chosen.Name),
+			"where there is a GPU, install its Vulkan driver; a container must be given the GPU (--gpus all, or --device /dev/dri)")
+	case d.chosen.Type == vk.Discrete && !d.chosen.Features.MemoryBudget:
+		d.warn("the driver does not say how much VRAM is free: leat takes nine tenths of all", "update the driver, or set --vram when other programs use the GPU")
+	}
+}
+
+func (d *doctor) findDevices() {
+	var err error
+	if d.instance, err = vk.Open(d.app.vulkan()); err != nil {
+		d.fail(err)
+		return
+	}
+	best, bestErr := d.instance.Pick("")
+	if d.chosen, err = d.instance.Pick(d.device); err != nil {
+		d.fail(err)
+	} else {
+		d.report.Device = &d.chosen.Index
+	}
+	for _, p := range d.instance.PhysicalDevices() {
+		r := describe(p)
+		r.Default = bestErr == nil && p == best
+		d.report.Devices = append(d.report.Devices, r)
+		r.print(d.out, true)
+	}
+}
+
+// openDevice opens the chosen device; nil, with the problem noted, where it fails.
+func (d *doctor) openDevice(o vk.DeviceOptions) *vk.Device {
+	dev, err := d.instance.NewDevice(d.chosen, o)
+	if err != nil {
+		d.fail(err)
+		return nil
+	}
+	return dev
+}
+
+func (d *doctor) closeDevice(dev *vk.Device) {
+	if err := dev.Close(); err != nil && !errors.Is(err, vk.ErrDeviceLost) {
+		d.warn(err.Error(), "")
+	}
+}

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"leat/shaders/conform"
+	"leat/shaders/gpu"
+	"leat/vk"
+)
+
+type kernelReport struct {
+	Name    string  `json:"name"`
+	Pass    bool    `json:"pass"`
+	Cases   int     `json:"cases"`
+	NMSE    float64 `json:"nmse"`     // the worst of the cases that passed
+	MaxNMSE float64 `json:"max_nmse"` // allowed
+	Seconds float64 `json:"seconds"`  // with the making of the pipeline, and the reference
+	Error   string  `json:"error,omitempty"`
+}
+
+// selfTest runs each kernel on the chosen device against its Go reference.
+func (d *doctor) selfTest(ctx context.Context) {
+	if d.chosen == nil {
+		return
+	}
+	dev := d.openDevice(vk.DeviceOptions{})
+	if dev == nil {
+		return
+	}
+	defer d.closeDevice(dev)
+	kernels, err := gpu.New(dev, gpu.Options{Logger: d.app.log})
+	if err != nil {
+		d.fail(err)
+		return
+	}
+	defer kernels.Close()
+	suite, err := conform.New(dev, kernels, uint64(time.Now().UnixNano()))
+	if err != nil {
+		d.fail(fmt.Errorf("self-test: %w", err))
+		return
+	}
+	defer suite.Close()
+	d.heading("Self-test on device %d, seed %d", d.chosen.Index, suite.Seed)
+	cases := conform.Quick()
+	if d.full {
+		cases = conform.Cases()
+	}
+	d.testKernels(ctx, cases, suite.Run)
+	d.blank()
+}
+
+// runCase is conform.Suite.Run; tests have kernels that fail.
+type runCase func(context.Context, *conform.Case) (conform.Result, error)
+
+func (d *doctor) testKernels(ctx context.Context, cases []conform.Case, run runCase) {
+	byKernel := map[string][]*conform.Case{}
+	var names []string
+	for i := range cases {
+		name := cases[i].Kernel
+		if byKernel[name] == nil {
+			names = append(names, name)
+		}
+		byKernel[name] = append(byKernel[name], &cases[i])
+	}
+	wrong := 0
+	for _, name := range names {
+		fmt.Fprintf(d.out, "     %-20s", name) // before it runs: who crashes is named
+		r, err := testKernel(ctx, run, name, byKernel[name])
+		if ctx.Err() != nil {
+			d.blank()
+			return
+		}
+		d.report.Kernels = append(d.report.Kernels, r)
+		if r.Pass {
+			fmt.Fprintf(d.out, "PASS  %3d cases %6.0f ms  NMSE %.0e\n", r.Cases, 1000*r.Seconds, r.NMSE)
+			continue
+		}
+		wrong++
+		fmt.Fprintf(d.out, "FAIL  %3d cases %6.0f ms\n     %s\n", r.Cases, 1000*r.Seconds, r.Error)
+		if errors.Is(err, vk.ErrDeviceLost) {
+			d.fail(fmt.Errorf("self-test: kernel %s: %w", name, err))
+			return
+		}
+	}
+	if wrong > 0 {
+		d.fail(withHint(fmt.Errorf("self-test: %d of %d kernels fail on %s", wrong, len(names), d.chosen.Name),
+			"update the driver, or choose another device; if it stays so, report it with all this output"))
+	}
+}
+
+// testKernel runs a kernel's cases and stops at the first that fails.
+func testKernel(ctx context.Context, run runCase, name string, cases []*conform.Case) (kernelReport, error) {
+	r := kernelReport{Name: name}
+	start := time.Now()
+	var err error
+	for _, c := range cases {
+		var res conform.Result
+		r.Cases++
+		if res, err = run(ctx, c); err != nil {
+			r.Error = err.Error()
+			break
+		}
+		r.NMSE, r.MaxNMSE = max(r.NMSE, res.NMSE), max(r.MaxNMSE, c.MaxNMSE)
+	}
+	r.Pass, r.Seconds = err == nil, time.Since(start).Seconds()
+	return r, err
+}

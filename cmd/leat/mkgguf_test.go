@@ -1,0 +1,122 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"leat/gguf"
+	"leat/tools/synth/synthetic"
+)
+
+// cmdMkgguf writes a small model that is wrong in one way. Its arguments change what a
+// good one says: KEY=TEXT a metadata value, NAME:TYPE the type of a tensor (its bytes become
+// zeros), and the first, FILE or ARCH:FILE, what is written where.
+func cmdMkgguf(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) < 1 || neg {
+		ts.Fatalf("usage: mkgguf [ARCH:]FILE [KEY=TEXT | TENSOR:TYPE]...")
+	}
+	arch, file, found := strings.Cut(args[0], ":")
+	if !found {
+		arch, file = "llama", args[0]
+	}
+	file = ts.MkAbs(file)
+	ts.Check(synthetic.Write(file, synthetic.Options{Arch: arch, Shape: synthetic.Shape{BlockCount: 1}}))
+	ts.Check(rewrite(file, args[1:]))
+}
+
+// rewrite writes the model at path again with the changes.
+func rewrite(path string, changes []string) error {
+	in, err := gguf.Open(path)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	types := map[string]gguf.Type{}
+	for _, c := range changes {
+		if key, value, ok := strings.Cut(c, "="); ok {
+			err = in.Metadata.Set(key, value)
+		} else if name, text, ok := strings.Cut(c, ":"); ok {
+			types[name], err = gguf.ParseType(text)
+		} else {
+			err = errors.New("mkgguf: want KEY=TEXT or TENSOR:TYPE, found " + strconv.Quote(c))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	var tensors []gguf.WriteTensor
+	for i := range in.Tensors {
+		t := &in.Tensors[i]
+		data, err := in.ReadTensor(t)
+		if err != nil {
+			return err
+		}
+		kind := t.Type
+		if other, ok := types[t.Name]; ok {
+			row, err := other.RowBytes(t.Shape[len(t.Shape)-1])
+			if err != nil {
+				return err
+			}
+			rows := int64(1)
+			for _, n := range t.Shape[:len(t.Shape)-1] {
+				rows *= n
+			}
+			kind, data = other, make([]byte, row*rows)
+			delete(types, t.Name)
+		}
+		tensors = append(tensors, gguf.WriteTensor{Name: t.Name, Type: kind, Shape: t.Shape, Data: bytes.NewReader(data)})
+	}
+	for name := range types {
+		return errors.New("mkgguf: the model has no tensor " + name)
+	}
+	var out bytes.Buffer
+	if err := gguf.Write(&out, in.Metadata, tensors, gguf.WriteOptions{}); err != nil {
+		return err
+	}
+	return os.WriteFile(path, out.Bytes(), 0o644)
+}
+
+// cmdExits runs a command whose exit code must be the one given.
+func cmdExits(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) < 2 || neg {
+		ts.Fatalf("usage: exits CODE COMMAND ARGUMENT...")
+	}
+	code := 0
+	if err := ts.Exec(args[1], args[2:]...); err != nil {
+		var exit *exec.ExitError
+		if !errors.As(err, &exit) {
+			ts.Fatalf("%v", err)
+		}
+		code = exit.ExitCode()
+	}
+	if want := atoi(ts, args[0]); code != want {
+		ts.Fatalf("exit code %d, want %d", code, want)
+	}
+}
+
+// cmdFault fails unless the last command printed nothing to stdout and, to stderr, one line
+// of error and one of hint that match.
+func cmdFault(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) != 2 || neg {
+		ts.Fatalf("usage: fault ERROR HINT")
+	}
+	if out := ts.ReadFile("stdout"); out != "" {
+		ts.Fatalf("stdout is not empty: %q", out)
+	}
+	lines := strings.Split(strings.TrimSuffix(ts.ReadFile("stderr"), "\n"), "\n")
+	if len(lines) != 2 {
+		ts.Fatalf("stderr has %d lines, want one error and one hint:\n%s", len(lines), strings.Join(lines, "\n"))
+	}
+	for i, want := range []string{"leat: error: ", "leat: hint: "} {
+		text, ok := strings.CutPrefix(lines[i], want)
+		if !ok || !strings.Contains(text, args[i]) {
+			ts.Fatalf("found %q, want %q with %q", lines[i], want, args[i])
+		}
+	}
+}

@@ -1,0 +1,329 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"leat/cmd/leat/demo"
+	"leat/engine"
+)
+
+// talk is a conversation with the demo model, typed by a script.
+type talk struct {
+	*repl
+	out, err bytes.Buffer
+	watch    func(shown string) // sees stdout as it grows
+}
+
+func (k *talk) Write(p []byte) (int, error) {
+	n, err := k.out.Write(p)
+	if k.watch != nil {
+		k.watch(k.out.String())
+	}
+	return n, err
+}
+
+// newTalk loads nothing: the first question does.
+func newTalk(t *testing.T, o engine.Options) *talk {
+	model := &resident{load: func(ctx context.Context) (*engine.Model, error) {
+		path, err := demo.Path(t.TempDir())
+		if err != nil {
+			return nil, err
+		}
+		return engine.Load(ctx, path, o)
+	}}
+	t.Cleanup(model.Close)
+	return newTalkWith(model)
+}
+
+func newTalkWith(model *resident) *talk {
+	k := &talk{}
+	a := &app{in: strings.NewReader(""), out: k, err: &k.err, log: slog.New(slog.DiscardHandler)}
+	s := defaultSettings()
+	s.Temperature, s.MinP, s.Tokens = 0, 0, 4
+	k.repl = &repl{a: a, name: "demo", set: s, start: s, model: model}
+	return k
+}
+
+// say types lines and returns what stdout and stderr showed of them.
+func (k *talk) say(t *testing.T, lines ...string) (out, talk string) {
+	t.Helper()
+	k.out.Reset()
+	k.err.Reset()
+	k.term = newScript(lines...)
+	if err := k.loop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return k.out.String(), k.err.String()
+}
+
+func needDevice(t *testing.T) {
+	if os.Getenv("LEAT_REQUIRE_DEVICE") != "1" && !hasDevice() {
+		t.Skip("no Vulkan driver")
+	}
+}
+
+const story = "Tell me a story about a dog and a ball."
+
+// TestTalk: these share a model, as loading takes longest.
+func TestTalk(t *testing.T) {
+	needDevice(t)
+	shared := newTalk(t, engine.Options{}).model
+	for _, c := range []struct {
+		name string
+		test func(*testing.T, *talk)
+	}{{"keeps its state", talkKeepsItsState}, {"is interrupted", talkIsInterrupted}, {"goes on in raw mode", talkGoesOn}} {
+		t.Run(c.name, func(t *testing.T) { c.test(t, newTalkWith(shared)) })
+	}
+}
+
+func talkKeepsItsState(t *testing.T, k *talk) {
+	out, _ := k.say(t, story)
+	if !strings.HasPrefix(out, "One day, a") {
+		t.Errorf("got %q", out)
+	}
+	first := k.last
+	if first.Stats.ReusedTokens != 0 || first.Stats.Tokens != 4 || first.Stats.TTFTSeconds <= 0 || first.Stats.DecodePerSec <= 0 {
+		t.Errorf("first answer: %+v", first.Stats)
+	}
+	k.say(t, "And then?")
+	second := k.last.Stats
+	// All of the first prompt and answer is still there; the last token sampled has yet to run.
+	if had := first.Stats.PromptTokens + first.Stats.Tokens - 1; second.ReusedTokens < had {
+		t.Errorf("second answer reused %d of %d prompt tokens, wanted the %d of before", second.ReusedTokens, second.PromptTokens, had)
+	}
+	out, _ = k.say(t, "/stats")
+	if !strings.Contains(out, "reused") || !strings.Contains(out, "TTFT") || !strings.Contains(out, "tok/s") {
+		t.Errorf("/stats: %q", out)
+	}
+
+	// The answer doesn't depend on what was reused.
+	want := k.last.Text
+	out, talk := k.say(t, "/retry")
+	if k.last.Text != want || !strings.Contains(talk, "temperature 0") || len(k.conv.Messages) != 4 {
+		t.Errorf("/retry: got %q with %q, wanted %q", out, talk, want)
+	}
+
+	path := filepath.Join(t.TempDir(), "talk.json")
+	k.say(t, "/system Be brief.", "/set temp 0.5", "/save "+path, "/clear", "/set temp", "/system off")
+	if k.conv.System != "" || len(k.conv.Messages) != 0 || k.set.Temperature != 0 {
+		t.Errorf("after /clear: %+v", k.conv)
+	}
+	k.say(t, "/load "+path)
+	if k.conv.System != "Be brief." || len(k.conv.Messages) != 4 || k.set.Temperature != 0.5 {
+		t.Errorf("after /load: %+v", k.conv)
+	}
+	if _, talk = k.say(t, "/show messages", "/show model", "/show plan", "/show system"); strings.Contains(talk, "error") {
+		t.Errorf("/show: %s", talk)
+	}
+}
+
+func talkIsInterrupted(t *testing.T, k *talk) {
+	k.set.Tokens = 0
+	k.set.IgnoreEOG = true
+	k.watch = func(shown string) {
+		if strings.Contains(shown, "One day") {
+			select {
+			case k.term.(*script).signals <- os.Interrupt:
+			default:
+			}
+		}
+	}
+	_, talk := k.say(t, story)
+	if !strings.Contains(talk, "leat: stopped\n") || k.last == nil || k.last.Stats.Tokens > 100 {
+		t.Fatalf("got %+v, %q", k.last, talk)
+	}
+	if n := len(k.conv.Messages); n != 2 || !strings.HasPrefix(k.conv.Messages[1].Content, "One day") {
+		t.Errorf("what was shown is not kept: %+v", k.conv.Messages)
+	}
+
+	// Before the first token: the question is taken back, and can be asked again.
+	k.watch = nil
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	k.term = newScript()
+	if err := k.do(ctx, "And then?", false); err != nil || len(k.conv.Messages) != 2 || k.pending != "And then?" {
+		t.Errorf("error %v, %+v, pending %q", err, k.conv.Messages, k.pending)
+	}
+	k.set.Tokens = 2
+	k.say(t, "/retry")
+	if n := len(k.conv.Messages); n != 4 || k.conv.Messages[2].Content != "And then?" || k.pending != "" {
+		t.Errorf("after /retry: %+v", k.conv.Messages)
+	}
+}
+
+func TestTalkOutlivesItsContext(t *testing.T) {
+	needDevice(t)
+	k := newTalk(t, engine.Options{ContextLength: 64})
+	k.set.IgnoreEOG = true
+	k.say(t, story)
+	_, talk := k.say(t, "Tell me more of it.", "What did the dog do?")
+	if !strings.Contains(talk, "left out from here on") || k.conv.Dropped == 0 || len(k.conv.Messages) != 6 {
+		t.Errorf("dropped %d of %d: %s", k.conv.Dropped, len(k.conv.Messages), talk)
+	}
+	_, talk = k.say(t, strings.Repeat("long ", 80))
+	if !strings.Contains(talk, "leat: error: the context is full") || !strings.Contains(talk, "leat: hint: --ctx") {
+		t.Errorf("a question that can't fit: %s", talk)
+	}
+	if len(k.conv.Messages) != 6 {
+		t.Errorf("it is kept: %+v", k.conv.Messages)
+	}
+	k.set.Tokens = 0
+	if _, talk = k.say(t, "Go on."); !strings.Contains(talk, "so the answer ends here") {
+		t.Errorf("an answer that fills the context: %s", talk)
+	}
+}
+
+func TestTalkIsFreedWhenIdle(t *testing.T) {
+	needDevice(t)
+	k := newTalk(t, engine.Options{})
+	k.set.Tokens = 2
+	k.say(t, story)
+	want := k.conv.Messages[1].Content
+	k.model.idle = time.Millisecond
+	k.say(t, "/retry") // its end starts the clock
+	for begin := time.Now(); ; time.Sleep(time.Millisecond) {
+		if _, loaded := k.model.facts(); !loaded {
+			break
+		}
+		if time.Since(begin) > 10*time.Second {
+			t.Fatal("it is still loaded")
+		}
+	}
+	if out, _ := k.say(t, "/show model"); !strings.Contains(out, "freed after") {
+		t.Errorf("/show model: %s", out)
+	}
+	k.model.idle = 0
+	k.say(t, "/retry")
+	if got := k.conv.Messages[1].Content; got != want || k.model.loads != 2 || k.last.Stats.ReusedTokens != 0 {
+		t.Errorf("loaded %d times, got %q with %+v; wanted %q", k.model.loads, got, k.last.Stats, want)
+	}
+}
+
+func talkGoesOn(t *testing.T, k *talk) {
+	k.conv.Raw = true
+	out, talk := k.say(t, "Once upon a time", "/system Be brief.", "and")
+	if !strings.HasPrefix(out, ", there was") || !strings.Contains(talk, "no system prompt without") {
+		t.Errorf("got %q, %q", out, talk)
+	}
+	if got := k.conv.text(); !strings.HasPrefix(got, "Once upon a time, there was") {
+		t.Errorf("the text is %q", got)
+	}
+}
+
+func TestTalkWithoutModel(t *testing.T) {
+	dir := t.TempDir()
+	foreign := filepath.Join(dir, "notes.txt")
+	if err := os.WriteFile(foreign, []byte("mine"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name  string
+		lines []string
+		want  string // in stdout or stderr
+		left  int    // lines not read
+	}{
+		{"help", []string{"/help"}, "/system [TEXT|off]", 0},
+		{"quit", []string{"/quit", "more"}, "", 1},
+		{"bye", []string{"/bye", "more"}, "", 1},
+		{"Ctrl-C once", []string{"^C", "/set", "^C"}, "Ctrl-C again", 0},
+		{"Ctrl-C twice", []string{"^C", "^C", "more"}, "Ctrl-C again", 1},
+		{"blank lines", []string{"", "  "}, "", 0},
+		{"unknown command", []string{"/quti"}, "leat: error: unknown command \"/quti\"\nleat: hint: /help", 0},
+		{"begun command", []string{"/sav x"}, "leat: hint: did you mean /save?", 0},
+		{"argument too much", []string{"/clear all"}, "takes no argument", 0},
+		{"nothing to retry", []string{"/retry"}, "leat: error: there is no question", 0},
+		{"system prompt", []string{`/system """Be`, `brief."""`, "/system"}, "Be\nbrief.\n", 0},
+		{"set", []string{"/set temp 0.25", "/show"}, "temp                  0.25  (was 0)", 0},
+		{"set back", []string{"/set temp 0.25", "/set temp"}, "leat: temp is 0\n", 0},
+		{"set wrongly", []string{"/set temp hot"}, "leat: hint: sampling temperature", 0},
+		{"show nothing known", []string{"/show me"}, "leat: hint: it knows settings, model", 0},
+		{"save without a name", []string{"/save"}, "no file was named", 0},
+		{"save over another's file", []string{"/save " + foreign}, "is there, and is none", 0},
+		{"load what isn't there", []string{"/load " + filepath.Join(dir, "none")}, "no such file", 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			k := newTalk(t, engine.Options{})
+			out, talk := k.say(t, c.lines...)
+			if got := out + talk; !strings.Contains(got, c.want) {
+				t.Errorf("got %q, wanted %q in it", got, c.want)
+			}
+			if left := len(k.term.(*script).lines); left != c.left {
+				t.Errorf("%d lines were not read, wanted %d", left, c.left)
+			}
+		})
+	}
+	if data, _ := os.ReadFile(foreign); string(data) != "mine" {
+		t.Error("a file that is no conversation was overwritten")
+	}
+}
+
+func TestComplete(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"talk.json", "tale.json", ".hidden"} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Mkdir(filepath.Join(dir, "sub"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	dir += string(filepath.Separator)
+	k := newTalk(t, engine.Options{})
+	for _, c := range []struct {
+		line string
+		want []string
+	}{
+		{"/s", []string{"/system", "/set", "/show", "/stats", "/save"}},
+		{"/q", []string{"/quit"}},
+		{"/exi", []string{"/exit"}},
+		{"hello /s", nil},
+		{"/show m", []string{"model", "messages"}},
+		{"/set see", []string{"seed "}},
+		{"/quit x", nil},
+		{"/load " + dir + "ta", []string{dir + "tale.json", dir + "talk.json"}},
+		{"/load " + dir, []string{dir + "sub" + string(filepath.Separator), dir + "tale.json", dir + "talk.json"}},
+		{"/load " + dir + "none/", nil},
+	} {
+		words, replaced := k.complete(c.line)
+		if !slices.Equal(words, c.want) {
+			t.Errorf("%q: got %q, wanted %q", c.line, words, c.want)
+		}
+		for _, w := range words {
+			if replaced > len(w) || w[:replaced] != c.line[len(c.line)-replaced:] {
+				t.Errorf("%q: %q doesn't go on from the last %d bytes", c.line, w, replaced)
+			}
+		}
+	}
+}
+
+// A use in progress keeps the timer of the one before from freeing the model.
+func TestResidentTimerWaits(t *testing.T) {
+	needDevice(t)
+	k := newTalk(t, engine.Options{})
+	k.model.idle = time.Millisecond
+	freed := false
+	for range 3 {
+		err := k.model.use(t.Context(), func(m *engine.Model, _ *engine.Session) error {
+			time.Sleep(5 * time.Millisecond)
+			freed = freed || k.model.m != m // its lock is ours during a use
+			return nil
+		})
+		if err != nil || freed {
+			t.Fatalf("freed during a use, or error %v", err)
+		}
+	}
+	if err := k.model.use(t.Context(), func(*engine.Model, *engine.Session) error { return io.ErrUnexpectedEOF }); err != io.ErrUnexpectedEOF {
+		t.Errorf("got error %v", err)
+	}
+	k.model.Close()
+	k.model.Close()
+}

@@ -1,0 +1,85 @@
+// Command chatserver answers chats over HTTP, as server-sent events:
+//
+//	go run ./chatserver MODEL.gguf
+//	curl -N localhost:8080/chat -d '{"messages": [{"role": "user", "content": "Tell me a story."}]}'
+//
+// "max_tokens" beside the messages bounds the answer. One session answers one request at a time; the others wait.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"sync"
+
+	"leat/engine"
+	"leat/engine/chat"
+	"leat/engine/sample"
+	"leat/engine/token"
+)
+
+type server struct {
+	model   *engine.Model
+	mu      sync.Mutex // held by the request that is being answered
+	session *engine.Session
+}
+
+func main() {
+	if len(os.Args) != 2 {
+		log.Fatal("usage: chatserver MODEL.gguf")
+	}
+	s, err := newServer(context.Background(), os.Args[1])
+	if err != nil {
+		log.Fatal(err)
+	}
+	http.HandleFunc("POST /chat", s.chat)
+	log.Print("listening on localhost:8080")
+	log.Fatal(http.ListenAndServe("localhost:8080", nil))
+}
+
+func newServer(ctx context.Context, path string) (*server, error) {
+	m, err := engine.Load(ctx, path, engine.Options{})
+	if err != nil {
+		return nil, err
+	}
+	session, err := m.NewSession()
+	return &server{model: m, session: session}, err
+}
+
+func (s *server) chat(w http.ResponseWriter, r *http.Request) {
+	var request struct {
+		Messages  []chat.Message
+		MaxTokens int `json:"max_tokens"` // 0: until the model stops
+	}
+	var ids []token.ID
+	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<20)).Decode(&request)
+	if err == nil {
+		ids, err = s.model.EncodeChat(r.Context(), request.Messages, chat.RenderOptions{})
+	}
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	rest, err := s.session.Reuse(ids) // what the last turn left there need not run again
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	params := engine.Params{Params: sample.Params{Temperature: 0.8, Seed: rand.Uint64()}, MaxTokens: request.MaxTokens}
+	for tok, err := range s.session.Generate(r.Context(), rest, params) {
+		event := map[string]any{"text": tok.Text, "done": tok.Stop != engine.StopNone}
+		if err != nil {
+			event = map[string]any{"error": err.Error()}
+		}
+		data, _ := json.Marshal(event) // strings and a bool: it can't fail
+		fmt.Fprintf(w, "data: %s\n\n", data)
+		http.NewResponseController(w).Flush()
+	}
+}

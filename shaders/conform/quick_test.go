@@ -1,0 +1,38 @@
+package conform
+
+import (
+	"testing"
+
+	"leat/shaders"
+)
+
+// Every kernel has all the quick shapes of its op, and they pass here.
+func TestQuick(t *testing.T) {
+	seen := map[string]int{}
+	for _, c := range Quick() {
+		seen[c.Kernel]++
+	}
+	ops := map[string]bool{}
+	for _, k := range shaders.Kernels() {
+		ops[k.Op] = true
+		if want := len(quick[k.Op]); seen[k.Name] != want || want == 0 {
+			t.Errorf("kernel %s has %d quick cases, want %d and at least 1", k.Name, seen[k.Name], want)
+		}
+	}
+	for op := range quick {
+		if !ops[op] {
+			t.Errorf("op %s has quick shapes but no kernel", op)
+		}
+	}
+	s := newSuite(t, 1)
+	var sum Summary
+	for _, c := range Quick() {
+		r, err := s.Run(t.Context(), &c)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		sum.Add(r)
+	}
+	sum.Print(t.Output())
+}

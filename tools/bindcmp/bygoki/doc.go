@@ -1,0 +1,2 @@
+// Bygoki puts github.com/goki/vulkan through the probe.
+package main

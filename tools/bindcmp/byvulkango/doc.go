@@ -1,0 +1,2 @@
+// Byvulkango puts github.com/vulkan-go/vulkan through the probe.
+package main

@@ -1,0 +1,2 @@
+// Package rawside is leat's own binding, set up for the probe.
+package rawside
