@@ -182,7 +182,7 @@ lint() {
   run go vet -tags docs ./cmd/leat
   run go -C examples vet ./...
   run go tool staticcheck ./... ./tools/testdata
-  run shellcheck build.sh .ci/run
+  run shellcheck build.sh .ci/run docs/img/record.sh
 }
 
 # device_packages lists the packages whose tests link the Vulkan layer.

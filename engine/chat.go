@@ -38,7 +38,8 @@ func (m *Model) compileChat() (*chat.Template, error) {
 
 // EncodeChat renders messages with the model's own template, the one other place
 // control tokens come from: their spelling inside a message, a tool or an argument
-// stays plain text.
+// stays plain text. The error wraps [chat.ErrLimit] for a template that costs too much,
+// and is a [*chat.RefusedError] for messages that it refuses.
 func (m *Model) EncodeChat(ctx context.Context, messages []chat.Message, o chat.RenderOptions) ([]token.ID, error) {
 	text, err := m.RenderChat(ctx, messages, o)
 	if err != nil {

@@ -40,7 +40,7 @@ func testBitEqual(t *testing.T, g golden) {
 	whole := load(t, g.model, base)
 	want := logits(t, whole, ids)
 	all := whole.Plan().DeviceBytes
-	if whole.Plan().Slots != 0 {
+	if len(whole.Plan().Ring) != 0 {
 		t.Fatal("the model without a budget is not all resident")
 	}
 	least := leastBudget(t, g.model, base)
@@ -72,6 +72,11 @@ func testBitEqual(t *testing.T, g golden) {
 	variants = append(variants, variant{"one queue", g.model, one})
 	one.DeviceBytes = least
 	variants = append(variants, variant{"one queue, streamed", pack, one})
+	for i, ring := range []int64{1, 1 << 20, 64 << 20} { // the least, and more than a token needs
+		o := base
+		o.DeviceBytes, o.RingBytes, o.HostBytes = (least+all)/2, ring, int64(i)<<21
+		variants = append(variants, variant{fmt.Sprintf("ring of %d bytes, two lanes", ring), g.model, engine.WithLanes(o, 2)})
+	}
 
 	for i, v := range variants {
 		if testing.Short() && i%3 != 0 {

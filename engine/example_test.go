@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"leat/engine"
+	"leat/engine/chat"
 	"leat/engine/token"
 	"leat/vk"
 )
@@ -139,4 +140,30 @@ func ExampleSession_Reuse() {
 	}
 	fmt.Println(len(second), "tokens,", len(rest), "to run")
 	// Output: 4 tokens, 1 to run
+}
+
+// The model's own template makes the prompt.
+func ExampleModel_EncodeChat() {
+	ctx := context.Background()
+	m, err := engine.Load(ctx, demo, engine.Options{ContextLength: 64})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer m.Close()
+	s, err := m.NewSession()
+	if err != nil {
+		log.Fatal(err)
+	}
+	messages := []chat.Message{{Role: "user", Content: "Tell me a story about a dog and a ball."}}
+	ids, err := m.EncodeChat(ctx, messages, chat.RenderOptions{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	for tok, err := range s.Generate(ctx, ids, engine.Params{MaxTokens: 7}) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Print(tok.Text)
+	}
+	// Output: One day, a small dog named
 }

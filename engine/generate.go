@@ -46,6 +46,7 @@ const (
 	StopString      // one of Params.Stop
 )
 
+// String names the reason, as --json prints it.
 func (s Stop) String() string {
 	return [...]string{"none", "end of generation", "length", "stop string"}[s]
 }
@@ -56,7 +57,7 @@ type Token struct {
 	Text string // whole runes only; "" while a rune, or what may be a stop string, is incomplete
 	Stop Stop   // StopNone until the last
 
-	Logprob float64          // by the model alone, before any sampling parameter; with Params.Logprobs
+	Logprob float64          // in nats, by the model alone, before any sampling parameter; with Params.Logprobs
 	Top     []sample.Logprob // the likeliest tokens in order, ID among them or not; with Params.Logprobs
 }
 

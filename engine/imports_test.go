@@ -28,7 +28,7 @@ var allowed = map[string][]string{
 
 	"engine": {"engine/arch", "engine/chat", "engine/expert", "engine/internal/exec", "engine/internal/kv", "engine/internal/sched",
 		"engine/internal/weights", "engine/pace", "engine/plan", "engine/sample", "engine/token", "decompose/pack", "gguf",
-		"shaders/gpu", "vk", "vk/mem", "vk/xfer"},
+		"shaders/gpu", "vk", "vk/file", "vk/mem", "vk/xfer"},
 	"engine/server":         {"engine", "engine/chat", "engine/sample", "engine/token"},
 	"engine/train":          {"engine", "engine/arch", "engine/plan", "engine/token", "engine/internal/exec", "engine/internal/weights"},
 	"engine/internal/sched": {"engine/internal/exec", "engine/internal/kv", "engine/token"},

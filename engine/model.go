@@ -49,10 +49,12 @@ type Model struct {
 	dead error      // why no step can run any more
 }
 
-// Load opens the GGUF file (any shard) or the pack at path, plans residency and uploads
-// the resident part. Canceling ctx stops the upload and frees everything. The error
-// is a [*BudgetError] when the budgets cannot hold the largest streamed unit, and a
-// [*UnsupportedError] or one that wraps gguf.ErrFormat when we cannot run the file.
+// Load opens the GGUF file (any shard) or the pack at path, plans residency and begins
+// to upload the resident part: steps may run at once, and wait for what they need.
+// [Model.Loaded] waits for it. Canceling ctx frees everything. The error is a
+// [*BudgetError] when the budgets cannot hold the largest streamed unit, a
+// [*UnsupportedError] or one that wraps gguf.ErrFormat when we cannot run the file, an
+// [*OptionError] for an option out of range, and wraps [ErrNoDevice] without a usable Vulkan.
 func Load(ctx context.Context, path string, o Options) (*Model, error) {
 	o, err := o.validated()
 	if err != nil {
@@ -129,6 +131,7 @@ func (m *Model) build(ctx context.Context, _ string) (err error) {
 	}
 	m.weights, err = weights.New(ctx, weights.Options{
 		Device: m.dev, VRAM: m.vram, Host: m.host, Model: m.file, Plan: m.plan, Compute: m.compute, Logger: m.o.Logger, Progress: m.o.Progress,
+		Queues: m.lanes(), Fault: m.o.fault,
 	})
 	if err != nil {
 		return err
@@ -139,6 +142,23 @@ func (m *Model) build(ctx context.Context, _ string) (err error) {
 		Weights: m.weights, Compute: m.compute, KVType: kvType, Logger: m.o.Logger, MaxSubmit: m.o.MaxSubmit,
 	})
 	return err
+}
+
+// Loaded waits until all resident weights are on the device, or as many as can be
+// before a first step; with streamed weights between them, that brings the rest.
+func (m *Model) Loaded(ctx context.Context) error {
+	if err := m.weights.Loaded(ctx); err != nil {
+		return fmt.Errorf("load %s: %w", m.file.Path, err)
+	}
+	return nil
+}
+
+// lanes are the queues to upload on: nil, the device's own choice, outside tests.
+func (m *Model) lanes() (queues []*vk.Queue) {
+	for i := range m.o.queues {
+		queues = append(queues, m.dev.Transfers[i%len(m.dev.Transfers)])
+	}
+	return queues
 }
 
 // Plan says where each unit lives and what everything takes.
@@ -153,8 +173,8 @@ func (m *Model) Tokenizer() *token.Tokenizer { return m.tok }
 // TokenizerError says why Tokenizer is nil; it is nil where there is one.
 func (m *Model) TokenizerError() error { return m.tokErr }
 
-// Encode turns text into ids; text never makes a control token. With addSpecial the
-// file's BOS/EOS rules apply.
+// Encode turns text into ids, shape (T); text never makes a control token. With
+// addSpecial the file's BOS/EOS rules apply. It is nil where [Model.Tokenizer] is.
 func (m *Model) Encode(text string, addSpecial bool) []token.ID {
 	if m.tok == nil {
 		return nil
@@ -164,6 +184,16 @@ func (m *Model) Encode(text string, addSpecial bool) []token.ID {
 
 // DeviceName is the device the model runs on.
 func (m *Model) DeviceName() string { return m.dev.Physical.Name }
+
+// Traffic returns the bytes of weights that were uploaded and read from disk so far,
+// and whether the disk is read past the page cache.
+func (m *Model) Traffic() (uploaded, fromDisk int64, direct bool) {
+	uploaded, fromDisk = m.weights.Traffic()
+	return uploaded, fromDisk, m.weights.Direct()
+}
+
+// HostMemory returns the bytes of pinned RAM in use.
+func (m *Model) HostMemory() int64 { return m.host.Used() }
 
 // Memory returns the bytes of VRAM in use and the most that was, by our accounting.
 func (m *Model) Memory() (used, peak int64) { return m.vram.Used(), m.vram.Peak() }

@@ -12,6 +12,7 @@ import (
 	"leat/engine/plan"
 	"leat/gguf"
 	"leat/vk"
+	"leat/vk/file"
 )
 
 // Options tells [Load] where a model may live. The zero value is a good start.
@@ -24,6 +25,7 @@ type Options struct {
 	Chunk         int      // most tokens of a prompt in one step; 0: chosen
 	Sessions      int      // sessions that may be open at a time, each with a full context; 0: 1
 	Disable       []string // device features not to use: "fp16", "int8", "subgroup", "coopmat"
+	RingBytes     int64    // VRAM that streamed weights pass through; 0: chosen
 	OneQueue      bool     // upload on the compute queue even where there is a transfer queue
 	Validate      bool     // turn Vulkan's validation layers on; slow
 	VulkanLoader  string   // path of the Vulkan loader; "": the system's
@@ -33,13 +35,16 @@ type Options struct {
 	MaxSubmit time.Duration
 
 	Logger   *slog.Logger                      // nil: silent
-	Progress func(doneBytes, totalBytes int64) // called while resident weights load; nil: none
+	Progress func(doneBytes, totalBytes int64) // called by another goroutine until the resident weights are loaded; nil: none
+
+	fault  file.Fault // tests: fails reads
+	queues int        // tests: upload lanes, on as many queues as there are
 }
 
 // features that Disable knows.
 var features = []string{"fp16", "int8", "subgroup", "coopmat"}
 
-// Validated returns o with defaults filled in, or says what is wrong with it.
+// validated returns o with defaults filled in, or says what is wrong with it.
 func (o Options) validated() (Options, error) {
 	if o.KVType == "" {
 		o.KVType = "f16"
@@ -51,7 +56,7 @@ func (o Options) validated() (Options, error) {
 	for _, n := range []struct {
 		name string
 		v    int64
-	}{{"ContextLength", int64(o.ContextLength)}, {"DeviceBytes", o.DeviceBytes}, {"HostBytes", o.HostBytes}, {"Chunk", int64(o.Chunk)}, {"Sessions", int64(o.Sessions)}, {"MaxSubmit", int64(o.MaxSubmit)}} {
+	}{{"ContextLength", int64(o.ContextLength)}, {"DeviceBytes", o.DeviceBytes}, {"HostBytes", o.HostBytes}, {"RingBytes", o.RingBytes}, {"Chunk", int64(o.Chunk)}, {"Sessions", int64(o.Sessions)}, {"MaxSubmit", int64(o.MaxSubmit)}} {
 		if n.v < 0 {
 			return o, &OptionError{n.name, fmt.Sprint(n.v), "0 or more"}
 		}
@@ -78,6 +83,7 @@ func (o *Options) kv() (gguf.Type, int) {
 // OptionError names an option, what was found and what is wanted.
 type OptionError struct{ Name, Found, Want string }
 
+// Error names all three.
 func (e *OptionError) Error() string {
 	return fmt.Sprintf("option %s: found %q, wanted %s", e.Name, e.Found, e.Want)
 }

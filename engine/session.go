@@ -14,7 +14,7 @@ import (
 // ErrContextFull: the session holds as many tokens as it has room for.
 var ErrContextFull = errors.New("the context is full")
 
-// Session is one conversation and its KV cache.
+// Session is one conversation and its KV cache. One goroutine owns it.
 type Session struct {
 	m   *Model
 	seq *kv.Sequence
@@ -54,7 +54,7 @@ func (s *Session) Cap() int { return s.m.plan.ContextLength }
 // Tokens returns the ids the session holds, oldest first.
 func (s *Session) Tokens() []token.ID { return append([]token.ID(nil), s.ids...) }
 
-// Truncate forgets positions n and later.
+// Truncate forgets positions n and later; n may be up to [Session.Len].
 func (s *Session) Truncate(n int) error {
 	if n < 0 || n > len(s.ids) {
 		return fmt.Errorf("truncate a session of %d tokens to %d", len(s.ids), n)
@@ -80,7 +80,8 @@ func (s *Session) Reuse(ids []token.ID) (rest []token.ID, err error) {
 }
 
 // Forward runs ids, shape (T), and returns the F32 logits after the last, shape
-// (V). The slice belongs to the session; the next call overwrites it.
+// (V). The slice belongs to the session; the next call overwrites it. It fails as
+// [Session.Generate] does.
 func (s *Session) Forward(ctx context.Context, ids []token.ID) ([]float32, error) {
 	if err := s.take(ids); err != nil {
 		return nil, err

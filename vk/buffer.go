@@ -19,10 +19,11 @@ type Buffer struct {
 	MemoryType int // index into PhysicalDevice.MemoryTypes
 	What       string
 
-	dev    *Device
-	handle raw.Buffer
-	memory raw.DeviceMemory
-	mapped []byte
+	dev     *Device
+	handle  raw.Buffer
+	memory  raw.DeviceMemory
+	mapped  []byte
+	foreign []byte // memory of ours that the buffer is made of, see ImportBuffer
 }
 
 // NewBuffer makes a buffer with memory of its own, its contents undefined. What
@@ -30,6 +31,13 @@ type Buffer struct {
 // heap is full the next that suits the class is tried.
 func (d *Device) NewBuffer(what string, bytes int64, c MemoryClass) (*Buffer, error) {
 	b := &Buffer{Bytes: bytes, Class: c, What: what, dev: d}
+	if err := b.make(); err != nil {
+		return nil, fmt.Errorf("make %v buffer %q of %d bytes: %w", c, what, bytes, err)
+	}
+	return b, nil
+}
+
+func (b *Buffer) make() error {
 	req, err := b.create()
 	if err == nil {
 		err = b.allocate(req)
@@ -39,10 +47,10 @@ func (d *Device) NewBuffer(what string, bytes int64, c MemoryClass) (*Buffer, er
 	}
 	if err != nil {
 		b.destroy()
-		return nil, fmt.Errorf("make %v buffer %q of %d bytes: %w", c, what, bytes, err)
+		return err
 	}
-	d.adopt(b)
-	return b, nil
+	b.dev.adopt(b)
+	return nil
 }
 
 // BufferBytes is what a buffer will take from its heap: its AllocBytes.
@@ -70,6 +78,12 @@ func (b *Buffer) create() (raw.MemoryRequirements, error) {
 		Size:  uint64(b.Bytes),
 		Usage: bufferUsage,
 	}
+	if b.foreign != nil {
+		info.PNext = raw.Ptr(&raw.ExternalMemoryBufferCreateInfo{
+			SType:       raw.StructureTypeExternalMemoryBufferCreateInfo,
+			HandleTypes: raw.ExternalMemoryHandleTypeHostAllocationBitEXT,
+		})
+	}
 	if len(d.families) > 1 { // no ownership transfers between the queues
 		info.SharingMode = raw.SharingModeConcurrent
 		info.QueueFamilyIndexCount, info.PQueueFamilyIndices = first(d.families)
@@ -84,6 +98,15 @@ func (b *Buffer) create() (raw.MemoryRequirements, error) {
 // allocate takes memory of the best type that has room.
 func (b *Buffer) allocate(req raw.MemoryRequirements) error {
 	d := b.dev
+	flags := &raw.MemoryAllocateFlagsInfo{
+		SType: raw.StructureTypeMemoryAllocateFlagsInfo,
+		Flags: raw.MemoryAllocateDeviceAddressBit,
+	}
+	if b.foreign != nil {
+		if err := b.importInto(flags, &req); err != nil {
+			return err
+		}
+	}
 	types := d.Physical.rank(req.MemoryTypeBits, b.Class)
 	if len(types) == 0 {
 		return fmt.Errorf("no memory type of the device is %v (allowed %#x)", b.Class, req.MemoryTypeBits)
@@ -97,11 +120,8 @@ func (b *Buffer) allocate(req raw.MemoryRequirements) error {
 			continue
 		}
 		info := &raw.MemoryAllocateInfo{
-			SType: raw.StructureTypeMemoryAllocateInfo,
-			PNext: raw.Ptr(&raw.MemoryAllocateFlagsInfo{
-				SType: raw.StructureTypeMemoryAllocateFlagsInfo,
-				Flags: raw.MemoryAllocateDeviceAddressBit,
-			}),
+			SType:           raw.StructureTypeMemoryAllocateInfo,
+			PNext:           raw.Ptr(flags),
 			AllocationSize:  req.Size,
 			MemoryTypeIndex: uint32(t),
 		}
@@ -124,6 +144,10 @@ func (b *Buffer) bind() error {
 	}))
 	d.nameObject(raw.ObjectTypeBuffer, uint64(b.handle), b.What)
 	d.nameObject(raw.ObjectTypeDeviceMemory, uint64(b.memory), b.What)
+	if b.foreign != nil {
+		b.mapped = b.foreign
+		return nil
+	}
 	if b.Class == DeviceLocal {
 		return nil
 	}
@@ -147,7 +171,7 @@ func (b *Buffer) Close() { b.dev.release(b) }
 func (b *Buffer) label() string { return fmt.Sprintf("buffer %q", b.What) }
 
 func (b *Buffer) destroy() {
-	b.mapped = nil
+	b.mapped, b.foreign = nil, nil
 	b.dev.fn.DestroyBuffer(b.dev.handle, b.handle, nil)
 	b.dev.fn.FreeMemory(b.dev.handle, b.memory, nil) // unmaps it
 }

@@ -18,15 +18,16 @@ type DeviceOptions struct {
 // Device is an opened device. Its methods are safe for use by several
 // goroutines, unless one says otherwise.
 type Device struct {
-	Physical *PhysicalDevice
-	Compute  *Queue
-	Transfer *Queue   // the same as Compute where there is no transfer family
-	Features Features // what is turned on
+	Physical  *PhysicalDevice
+	Compute   *Queue
+	Transfer  *Queue   // the same as Compute where there is no transfer family
+	Transfers []*Queue // Transfer, and a second one where its family has two
+	Features  Features // what is turned on
 
 	instance *Instance
 	handle   raw.Device
 	fn       *raw.DeviceFuncs
-	families []uint32 // the distinct families of the two queues
+	families []uint32 // the distinct families of the queues
 
 	waits sync.Pool // of *waitBlock
 
@@ -66,25 +67,42 @@ func (i *Instance) NewDevice(p *PhysicalDevice, o DeviceOptions) (*Device, error
 	if err := d.create(); err != nil {
 		return nil, fmt.Errorf("open device %q: %w", p.Name, err)
 	}
-	d.Compute = d.newQueue(compute, "compute")
-	if d.Transfer = d.Compute; transfer != compute {
-		d.Transfer = d.newQueue(transfer, "transfer")
+	d.Compute = d.newQueue(compute, 0, "compute")
+	d.Transfers = []*Queue{d.Compute}
+	if transfer != compute {
+		d.Transfers = d.Transfers[:0]
+		for n := range d.queues(uint32(transfer)) {
+			d.Transfers = append(d.Transfers, d.newQueue(transfer, n, transferNames[n]))
+		}
 	}
+	d.Transfer = d.Transfers[0]
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.opened = append(i.opened, d)
 	return d, nil
 }
 
+// transferNames are the names of the transfer queues. Two copy engines keep the
+// link fuller than one while shaders run (design §10); a third brings nothing.
+var transferNames = []string{"transfer", "second transfer"}
+
+// queues is how many queues of a family we use, the first one being compute's.
+func (d *Device) queues(family uint32) int {
+	if family == d.families[0] {
+		return 1
+	}
+	return min(d.Physical.QueueFamilies[family].Count, len(transferNames))
+}
+
 func (d *Device) create() error {
-	priority := []float32{1}
+	priorities := []float32{1, 1}
 	var queues []raw.DeviceQueueCreateInfo
 	for _, f := range d.families {
 		queues = append(queues, raw.DeviceQueueCreateInfo{
 			SType:            raw.StructureTypeDeviceQueueCreateInfo,
 			QueueFamilyIndex: f,
-			QueueCount:       1,
-			PQueuePriorities: &priority[0],
+			QueueCount:       uint32(d.queues(f)),
+			PQueuePriorities: &priorities[0],
 		})
 	}
 	exts := d.Features.extensions(d.Physical)
@@ -150,9 +168,11 @@ func (d *Device) WaitIdle() error {
 	// Vulkan wants all queues untouched meanwhile.
 	d.Compute.mu.Lock()
 	defer d.Compute.mu.Unlock()
-	if d.Transfer != d.Compute {
-		d.Transfer.mu.Lock()
-		defer d.Transfer.mu.Unlock()
+	for _, q := range d.Transfers {
+		if q != d.Compute {
+			q.mu.Lock()
+			defer q.mu.Unlock()
+		}
 	}
 	d.mu.Lock()
 	dying := d.dying

@@ -50,10 +50,10 @@ type Point struct {
 	Value    uint64
 }
 
-func (d *Device) newQueue(family int, name string) *Queue {
+func (d *Device) newQueue(family, index int, name string) *Queue {
 	f := d.Physical.QueueFamilies[family]
 	q := &Queue{Family: family, TimestampBits: f.TimestampBits, dev: d, name: name, what: "the " + name + " queue", compute: f.Compute}
-	d.fn.GetDeviceQueue(d.handle, uint32(family), 0, &q.handle)
+	d.fn.GetDeviceQueue(d.handle, uint32(family), uint32(index), &q.handle)
 	d.nameObject(raw.ObjectTypeQueue, uint64(q.handle), name+" queue")
 	q.submit.info.SType = raw.StructureTypeSubmitInfo
 	q.submit.timeline.SType = raw.StructureTypeTimelineSemaphoreSubmitInfo

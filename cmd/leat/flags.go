@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 
 	"github.com/spf13/pflag"
 
@@ -48,18 +49,36 @@ func (f *modelFlags) load(ctx context.Context, a *app, arg string) (*engine.Mode
 		return nil, err
 	}
 	o := f.options(a)
+	var mu sync.Mutex // loading goes on beside the first step
 	var bar *progress
+	over := false
 	o.Progress = func(done, total int64) {
+		mu.Lock()
+		defer mu.Unlock()
+		if over {
+			return
+		}
 		if bar == nil {
 			bar = a.progress("loading", total)
 		}
 		bar.Set(done)
 	}
 	m, err := engine.Load(ctx, path, o)
-	if bar != nil {
+	if err == nil {
+		// What is typed next, or the answer, must not meet the bar.
+		if err = m.Loaded(ctx); err != nil {
+			m.Close()
+		}
+	}
+	mu.Lock()
+	if over = true; bar != nil {
 		bar.Close()
 	}
-	return m, explainLoader(optionError(err))
+	mu.Unlock()
+	if err != nil {
+		return nil, explainLoader(optionError(err))
+	}
+	return m, nil
 }
 
 // optionError names the flag of an engine option.

@@ -147,14 +147,15 @@ func (r *repl) screen() *screen {
 
 // interruptible is ctx until Ctrl-C; those of before don't count.
 func (r *repl) interruptible(ctx context.Context) (context.Context, func()) {
+	interrupts := r.term.Interrupts() // the goroutine may outlive this terminal
 	select {
-	case <-r.term.Interrupts():
+	case <-interrupts:
 	default:
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	go func() {
 		select {
-		case <-r.term.Interrupts():
+		case <-interrupts:
 			cancel()
 		case <-ctx.Done():
 		}

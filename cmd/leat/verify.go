@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -44,6 +45,9 @@ func newVerifyCmd(a *app) *cobra.Command {
 		Example: "  leat verify packs/llama-70b\n  leat verify packs/qwen3 --json",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if _, err := os.Stat(args[0]); err != nil {
+				return withHint(fmt.Errorf("find the pack: %w", err), "\"leat decompose IN.gguf OUTDIR\" makes one")
+			}
 			r := &verifyReport{Pack: args[0], Damaged: []verifyDamage{}}
 			start := time.Now()
 			bar := &stageBar{app: a}

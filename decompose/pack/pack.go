@@ -94,6 +94,14 @@ func (u *Unit) Rows(r0, n int64) Unit {
 	return part
 }
 
+// Part returns the unit that holds tensors [from, to) of u only, the first at UnitOff 0.
+func (u *Unit) Part(name string, from, to int) Unit {
+	part := Unit{Kind: u.Kind, Layer: u.Layer, Expert: u.Expert, Name: name}
+	part.Tensors = slices.Clone(u.Tensors[from:to])
+	part.place()
+	return part
+}
+
 // place puts the tensors at their offsets, in order, and works out the unit's size and reads.
 func (u *Unit) place() {
 	end := int64(0)

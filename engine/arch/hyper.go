@@ -1,6 +1,7 @@
 package arch
 
 import (
+	"errors"
 	"fmt"
 	"sort"
 	"strings"
@@ -40,6 +41,9 @@ func (e *UnsupportedError) Hint() string {
 	}
 	return "supported: " + e.Want
 }
+
+// Unwrap makes errors.Is(err, errors.ErrUnsupported) true.
+func (e *UnsupportedError) Unwrap() error { return errors.ErrUnsupported }
 
 // family describes how the dense architectures differ from one another.
 type family struct {

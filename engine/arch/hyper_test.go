@@ -101,7 +101,7 @@ func TestReadRefuses(t *testing.T) {
 	t.Run("experts in the file", func(t *testing.T) {
 		_, err := arch.Read(open(t, synthetic.Options{Arch: "qwen3moe"}))
 		var u *arch.UnsupportedError
-		if !errors.As(err, &u) || u.Hint() == "" {
+		if !errors.As(err, &u) || u.Hint() == "" || !errors.Is(err, errors.ErrUnsupported) {
 			t.Errorf("found error %v, wanted an UnsupportedError with a hint", err)
 		}
 	})

@@ -62,7 +62,7 @@ type uploadTest struct {
 func newUploadTest(dev *vk.Device) (*uploadTest, error) {
 	u := &uploadTest{dev: dev, heap: mem.NewHeap(dev, "memory", 0)}
 	var err error
-	if u.up, err = xfer.New(dev, u.heap, uploadSlots, pieceBytes); err == nil {
+	if u.up, err = xfer.New(dev, u.heap, xfer.Options{Slots: uploadSlots, SlotBytes: pieceBytes}); err == nil {
 		u.dst, err = u.heap.Alloc("target of uploads", uploadSlots*pieceBytes, vk.DeviceLocal)
 	}
 	if err != nil {
@@ -83,7 +83,7 @@ func (u *uploadTest) close() {
 func (u *uploadTest) run(ctx context.Context, total int64) (time.Duration, error) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for n := range uploadSlots {
-		_, err := u.piece(ctx, n, func(b []byte) {
+		err := u.piece(ctx, n, func(b []byte) {
 			for i := 0; i < len(b); i += 8 {
 				binary.LittleEndian.PutUint64(b[i:], rng.Uint64())
 			}
@@ -93,30 +93,32 @@ func (u *uploadTest) run(ctx context.Context, total int64) (time.Duration, error
 			return 0, err
 		}
 	}
-	if err := u.up.Timeline().Wait(ctx, u.up.Ticket()); err != nil {
+	if err := u.up.Wait(ctx, u.up.Last()); err != nil {
 		return 0, err
 	}
 	start := time.Now()
 	for n := range int(total / pieceBytes) {
-		if _, err := u.piece(ctx, n%uploadSlots, nil); err != nil {
+		if err := u.piece(ctx, n%uploadSlots, nil); err != nil {
 			return 0, err
 		}
 	}
-	err := u.up.Timeline().Wait(ctx, u.up.Ticket())
+	err := u.up.Wait(ctx, u.up.Last())
 	return time.Since(start), err
 }
 
 // piece uploads the next slot, whose turn is n, to the n-th piece of the target.
-func (u *uploadTest) piece(ctx context.Context, n int, fill func([]byte)) (uint64, error) {
+func (u *uploadTest) piece(ctx context.Context, n int, fill func([]byte)) error {
 	slot, err := u.up.Acquire(ctx)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	if fill != nil {
 		fill(slot.Bytes())
 	}
 	dst := mem.Whole(u.dst).Slice(int64(n)*pieceBytes, pieceBytes)
-	return u.up.Submit(slot, []xfer.Copy{{Dst: dst, Bytes: pieceBytes}})
+	ticket, err := u.up.Submit([]xfer.Copy{{Dst: dst, Src: slot.Buffer, SrcOff: slot.Off, Bytes: pieceBytes}})
+	slot.Release(ticket)
+	return err
 }
 
 // check reads the last piece back on the compute queue.
@@ -134,6 +136,6 @@ func (u *uploadTest) check(ctx context.Context) (same bool, err error) {
 		cb.Copy(back, 0, u.dst, (uploadSlots-1)*pieceBytes, pieceBytes)
 		cb.HostBarrier()
 		return nil
-	}, vk.Point{Timeline: u.up.Timeline(), Value: u.up.Ticket()})
+	}, u.up.Points(u.up.Last(), nil)...)
 	return bytes.Equal(back.Mapped(), u.last), err
 }

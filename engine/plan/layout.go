@@ -11,22 +11,26 @@ func sum(ns []int64) (t int64) {
 	return t
 }
 
-// place gives every resident unit its block and offset and returns the blocks'
+// place gives every unit of a tier its block and offset and returns the blocks'
 // sizes. A unit stays whole; a block closes where the next unit would pass maxBlock.
-func place(us []Unit) []int64 {
+func place(us []Unit, tier Tier) []int64 {
 	var blocks []int64
 	for i := range us {
 		u := &us[i]
-		if u.Tier != VRAM {
+		if u.Tier != tier {
 			continue
 		}
+		bytes := roundUp(u.Bytes, 256)
+		if tier == Host {
+			bytes = HostExtents(&u.Unit, nil)
+		}
 		last := len(blocks) - 1
-		if last < 0 || blocks[last]+u.Bytes > maxBlock {
+		if last < 0 || blocks[last]+bytes > maxBlock {
 			blocks = append(blocks, 0)
 			last++
 		}
 		u.Block, u.Off = last, blocks[last]
-		blocks[last] += roundUp(u.Bytes, 256)
+		blocks[last] += bytes
 	}
 	for i := range blocks {
 		blocks[i] = roundUp(blocks[i], granule)
@@ -43,7 +47,18 @@ func blocksOf(us []Unit, in func(i int) bool) []int64 {
 			chosen = append(chosen, u)
 		}
 	}
-	return place(chosen)
+	return place(chosen, VRAM)
+}
+
+// ringBlocks cuts a ring of bytes into allocations; each holds any unit.
+func ringBlocks(bytes, largest int64) []int64 {
+	n := max(1, (bytes+maxBlock-1)/maxBlock)
+	each := roundUp(max(bytes/n, largest), granule)
+	blocks := make([]int64, n)
+	for i := range blocks {
+		blocks[i] = each
+	}
+	return blocks
 }
 
 // PagePositions is how many positions of a session one page of the KV cache holds.

@@ -27,23 +27,25 @@ type Budget struct {
 	Chunk         int   // most rows of one step; 0: chosen
 	KVElement     int   // bytes of a KV value: 2 (F16) or 4 (F32)
 	Sessions      int   // sessions with a full context each; 0: 1
+	RingBytes     int64 // VRAM that streamed units pass through; 0: chosen
 }
 
-// Unit is one unit with its verdict.
+// Unit is one unit with its verdict: a part of a layer, the final norm, or a piece of
+// the head. A layer is cut so that its attention runs while its FFN still comes.
 type Unit struct {
 	pack.Unit
 	Tier  Tier
-	Block int   // VRAM: index into Plan.Blocks
-	Off   int64 // VRAM: offset in that block
+	Block int   // VRAM: index into Plan.Blocks; host: into Plan.HostBlocks
+	Off   int64 // offset in that block
 	Row   int64 // head pieces: first row of the output matrix
 }
 
 // Plan is the verdict on every unit and the size of everything that is allocated.
 type Plan struct {
-	Units         []Unit  // execution order: layers, final norm, head pieces
+	Units         []Unit  // execution order: parts of layers, final norm, head pieces
 	Blocks        []int64 // bytes of each resident block
-	Slots         int     // streamed units in VRAM at a time: 2, or 0 when all is resident
-	SlotBytes     int64
+	Ring          []int64 // bytes of each block of the ring; none when all is resident
+	HostBlocks    []int64 // bytes of each block of the host tier
 	KV            KV
 	Scratch       Scratch
 	Staging       Staging
@@ -59,7 +61,8 @@ type Plan struct {
 	DiskBytes     int64 // of those, read from disk per step
 }
 
-// Staging is the persistent pinned memory that uploads pass through.
+// Staging is the persistent pinned memory that uploads pass through. A slot holds what
+// is read at a time, widened to whole blocks of the disk.
 type Staging struct {
 	Slots     int
 	SlotBytes int64
@@ -102,44 +105,7 @@ func mib(n int64) string {
 	case n >= 1<<20:
 		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
 	}
-	return fmt.Sprintf("%d bytes", n)
-}
-
-// movable lists the units whose tier is open: the layers and the head, the head cut
-// by rows so that no piece is larger than the largest layer.
-func movable(h *arch.Hyper, m *pack.Model) ([]Unit, error) {
-	var us []Unit
-	var largest int64
-	for l := range h.BlockCount {
-		u, ok := m.Unit(pack.Layer, l)
-		if !ok {
-			return nil, fmt.Errorf("plan %s: layer %d is missing", m.Path, l)
-		}
-		us = append(us, Unit{Unit: *u})
-		largest = max(largest, u.Bytes)
-	}
-	kind := pack.Head
-	if h.Tied {
-		kind = pack.Embed
-	}
-	head, ok := m.Unit(kind, -1)
-	if !ok {
-		return nil, fmt.Errorf("plan %s: the output matrix %q is missing", m.Path, h.Head())
-	}
-	t, ok := head.Tensor(h.Head())
-	if !ok {
-		return nil, fmt.Errorf("plan %s: tensor %q is missing", m.Path, h.Head())
-	}
-	rows, rowBytes := int64(h.VocabSize), t.Bytes/int64(h.VocabSize)
-	step := max(1, min(largest, maxBlock)/rowBytes)
-	pieces := (rows + step - 1) / step
-	for i := range pieces { // even pieces: the last is not a sliver
-		r0, r1 := rows*i/pieces, rows*(i+1)/pieces
-		u := Unit{Unit: head.Rows(r0, r1-r0), Row: r0}
-		u.Kind, u.Name = pack.Head, fmt.Sprintf("lm_head rows %d to %d", r0, r1-1)
-		us = append(us, u)
-	}
-	return us, nil
+	return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
 }
 
 // Make plans a model within a budget. The error is a [*BudgetError] when the budget
@@ -160,8 +126,10 @@ func Make(h *arch.Hyper, m *pack.Model, b Budget) (*Plan, error) {
 	s := &sizing{h: h, b: b, units: us, norm: *norm, embdRow: embd.Bytes / int64(h.VocabSize)}
 	s.b.Sessions = max(1, b.Sessions)
 	for _, u := range us {
-		s.all += u.Bytes
 		s.largest = max(s.largest, u.Bytes)
+		if u.Kind == pack.Head {
+			s.heads++
+		}
 	}
 	ctx, chunk, err := s.choose()
 	if err != nil {

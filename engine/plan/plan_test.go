@@ -43,7 +43,7 @@ func TestBudgets(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if all.Slots != 0 || all.StreamedBytes != 0 {
+			if len(all.Ring) != 0 || all.StreamedBytes != 0 {
 				t.Errorf("with room for all, %d bytes are streamed", all.StreamedBytes)
 			}
 			last := int64(1) << 62
@@ -62,11 +62,18 @@ func TestBudgets(t *testing.T) {
 				}
 				fits++
 				checkPlan(t, p, h)
-				if p.StreamedBytes > last && p.Chunk == all.Chunk {
-					t.Errorf("budget %d: %d bytes streamed, more than with less VRAM (%d)", b.DeviceBytes, p.StreamedBytes, last)
+				// More VRAM means less to stream, but for what the ring and larger steps took of
+				// it, and for a unit: what is left over goes to those that fit, not to their best sum.
+				cost := p.StreamedBytes - p.Scratch.Bytes
+				for _, n := range p.Ring {
+					cost -= n
 				}
-				if p.Chunk == all.Chunk {
-					last = p.StreamedBytes
+				if cost > last+largest(p) {
+					t.Errorf("budget %d: %d bytes streamed beyond ring and scratch, with less VRAM %d", b.DeviceBytes, cost, last)
+				}
+				last = min(last, cost)
+				if left := p.DeviceBudget - p.DeviceBytes; p.StreamedBytes > 0 && len(p.Blocks) > 0 && left > least(p)+2*granule {
+					t.Errorf("budget %d: %d bytes are left over, and a unit of %d bytes is streamed", b.DeviceBytes, left, least(p))
 				}
 			}
 			if fits < 10 {
@@ -74,6 +81,28 @@ func TestBudgets(t *testing.T) {
 			}
 		})
 	}
+}
+
+const granule = 64 << 10
+
+// least and largest are the sizes of the smallest and the largest streamed unit.
+func least(p *plan.Plan) int64 {
+	n := int64(1) << 62
+	for i := range p.Units {
+		if !p.Units[i].Resident() {
+			n = min(n, p.Units[i].Bytes)
+		}
+	}
+	return n
+}
+
+func largest(p *plan.Plan) (n int64) {
+	for i := range p.Units {
+		if !p.Units[i].Resident() {
+			n = max(n, p.Units[i].Bytes)
+		}
+	}
+	return n
 }
 
 func checkPlan(t *testing.T, p *plan.Plan, h *arch.Hyper) {
@@ -93,8 +122,10 @@ func checkPlan(t *testing.T, p *plan.Plan, h *arch.Hyper) {
 		}
 		if !u.Resident() {
 			streamed += u.Bytes
-			if u.Bytes > p.SlotBytes {
-				t.Errorf("%s: %d bytes do not fit a slot of %d", u.Name, u.Bytes, p.SlotBytes)
+			for _, ring := range p.Ring {
+				if u.Bytes > ring {
+					t.Errorf("%s: %d bytes do not fit a block of %d of the ring", u.Name, u.Bytes, ring)
+				}
 			}
 			continue
 		}
@@ -120,40 +151,52 @@ func TestSpread(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.DeviceBytes = all.DeviceBytes * 2 / 3
-	p, err := plan.Make(h, m, b)
-	if err != nil {
-		t.Fatal(err)
-	}
-	checkEven(t, p, func(u *plan.Unit) bool { return !u.Resident() })
-	b.HostBytes = p.HostBytes + p.StreamedBytes/2
-	if p, err = plan.Make(h, m, b); err != nil {
-		t.Fatal(err)
-	}
-	if p.DiskBytes == 0 || p.DiskBytes == p.StreamedBytes || p.HostBytes > b.HostBytes {
-		t.Errorf("%d of %d streamed bytes from disk, %d of %d bytes of RAM", p.DiskBytes, p.StreamedBytes, p.HostBytes, b.HostBytes)
+	for _, part := range []int64{3, 4, 5, 6} {
+		b.DeviceBytes, b.HostBytes = all.DeviceBytes*part/7, 1
+		p, err := plan.Make(h, m, b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkEven(t, p, nil, func(u *plan.Unit) bool { return !u.Resident() })
+		b.HostBytes = p.HostBytes + p.StreamedBytes/2
+		if p, err = plan.Make(h, m, b); err != nil {
+			t.Fatal(err)
+		}
+		if p.DiskBytes == 0 || p.DiskBytes == p.StreamedBytes || p.HostBytes > b.HostBytes {
+			t.Errorf("%d of %d streamed bytes from disk, %d of %d bytes of RAM", p.DiskBytes, p.StreamedBytes, p.HostBytes, b.HostBytes)
+		}
+		checkEven(t, p, func(u *plan.Unit) bool { return !u.Resident() }, func(u *plan.Unit) bool { return u.Tier == plan.Disk })
 	}
 }
 
-// checkEven demands that the gaps between chosen units differ by one at most.
-func checkEven(t *testing.T, p *plan.Plan, chosen func(*plan.Unit) bool) {
+// checkEven demands that chosen units have the same share of the bytes of all units
+// among them, at every place, but for about a layer.
+func checkEven(t *testing.T, p *plan.Plan, among, chosen func(*plan.Unit) bool) {
 	t.Helper()
-	last, least, most := -1, 1<<30, 0
-	i := 0
-	for k := range p.Units {
-		if p.Units[k].Kind == pack.Norm {
-			continue
-		}
-		if chosen(&p.Units[k]) {
-			if last >= 0 {
-				least, most = min(least, i-last), max(most, i-last)
+	var all, of, layer int64
+	for pass := range 2 {
+		var seen, got int64
+		for k := range p.Units {
+			u := &p.Units[k]
+			if u.Kind == pack.Norm || among != nil && !among(u) {
+				continue
 			}
-			last = i
+			if u.Layer == 0 && u.Kind == pack.Layer && pass == 0 {
+				layer += u.Bytes
+			}
+			seen += u.Bytes
+			if chosen(u) {
+				got += u.Bytes
+			}
+			want := float64(seen) * float64(of) / float64(max(1, all))
+			if pass == 1 && max(float64(got)-want, want-float64(got)) > 1.5*float64(max(layer, largest(p))) {
+				t.Errorf("up to %s %d of %d bytes are chosen, wanted about %.0f", u.Name, got, seen, want)
+			}
 		}
-		i++
+		all, of = seen, got
 	}
-	if last < 0 || most-least > 1 {
-		t.Errorf("gaps between the chosen units are %d to %d", least, most)
+	if of == 0 || of == all {
+		t.Errorf("%d of %d bytes are chosen", of, all)
 	}
 }
 
@@ -166,6 +209,12 @@ func TestContextChoice(t *testing.T) {
 	tight, err := plan.Make(h, m, plan.Budget{DeviceBytes: 24 << 20, KVElement: 2})
 	if err != nil || tight.ContextLength >= 65536 || tight.ContextLength < 512 {
 		t.Errorf("in 24 MiB: context %d, error %v", tight.ContextLength, err)
+	}
+	for ctx := 1; ctx <= 4096; ctx += 1 + ctx/3 {
+		p, err := plan.Make(h, m, plan.Budget{DeviceBytes: 24 << 20, KVElement: 2, ContextLength: ctx})
+		if err != nil || p.ContextLength != ctx || p.Chunk < 1 || p.Chunk > ctx {
+			t.Errorf("context %d in 24 MiB: %+v, %v", ctx, p, err)
+		}
 	}
 	if _, err := plan.Make(h, m, plan.Budget{DeviceBytes: 24 << 20, KVElement: 2, ContextLength: 65536}); err == nil {
 		t.Error("a context that does not fit was accepted")

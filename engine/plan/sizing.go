@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 
 	"leat/decompose/pack"
 	"leat/engine/arch"
@@ -14,14 +15,17 @@ type sizing struct {
 	units   []Unit
 	norm    pack.Unit
 	embdRow int64 // bytes of one row of token_embd
-	all     int64 // bytes of all movable units
-	largest int64 // bytes of the largest
+	heads   int   // how many of the units, the last ones, are pieces of the head
+	largest int64 // bytes of the largest unit
 }
 
 const (
-	minContext = 512
-	maxChunk   = 512
-	minChunk   = 8
+	minContext   = 512
+	maxChunk     = 512  // rows of a step when all is resident
+	streamChunk  = 2048 // with streamed units, which cross the link once a step
+	minChunk     = 8
+	ringReserve  = 256 << 20 // of the ring beyond the two units in it, see ringBytes
+	ringFraction = 16        // of the VRAM budget, at most, for that
 )
 
 // fixed is what must be in VRAM whatever is streamed: scratch, KV cache, final norm.
@@ -34,7 +38,17 @@ func (s *sizing) scratch(ctx, chunk int) Scratch {
 	return scratchSize(s.h, chunk, logitRows(s.h, chunk), kvPages(ctx)*s.b.Sessions, s.b.Sessions, s.embdRow)
 }
 
-func (s *sizing) ring() int64 { return 2 * roundUp(s.largest, granule) }
+// ring is the least that streaming takes: two of the largest unit.
+func (s *sizing) ring() int64 { return sum(ringBlocks(2*s.largest, s.largest)) }
+
+// ringBytes is the ring for units of at most largest bytes: one that is read, one that
+// comes, and as much again as the link brings while a token ends and the next begins.
+func (s *sizing) ringBytes(largest int64) int64 {
+	if s.b.RingBytes > 0 {
+		return max(s.b.RingBytes, 2*largest)
+	}
+	return 2*largest + min(ringReserve, s.b.DeviceBytes/ringFraction)
+}
 
 // resident is the VRAM for all units, ring excluded.
 func (s *sizing) resident() int64 { return sum(blocksOf(s.units, nil)) }
@@ -53,7 +67,7 @@ func (s *sizing) choose() (ctx, chunk int, err error) {
 	}
 	smallest := contexts[len(contexts)-1]
 	for _, c := range contexts { // everything resident, without shrinking below a useful context
-		if n := s.chunkFor(c, s.b.DeviceBytes-s.resident()); n > 0 && (c >= 4096 || c == contexts[0]) {
+		if n := s.chunkFor(c, s.b.DeviceBytes-s.resident(), maxChunk); n > 0 && (c >= 4096 || c == contexts[0]) {
 			return c, n, nil
 		}
 	}
@@ -63,24 +77,28 @@ func (s *sizing) choose() (ctx, chunk int, err error) {
 		if kv.Bytes() > s.b.DeviceBytes/4 && c != smallest {
 			continue
 		}
-		if n := s.chunkFor(c, room); n > 0 {
+		if n := s.chunkFor(c, room, streamChunk); n > 0 {
 			return c, n, nil
 		}
 	}
 	return 0, 0, s.tooSmall(smallest)
 }
 
-// chunkFor returns the largest chunk whose fixed part fits room at context c, or 0.
-func (s *sizing) chunkFor(c int, room int64) int {
+// chunkFor returns the largest chunk up to most whose fixed part fits room at context
+// c, or 0.
+func (s *sizing) chunkFor(c int, room int64, most int) int {
 	if s.b.Chunk > 0 {
 		if s.fixed(c, min(s.b.Chunk, c)) <= room {
 			return min(s.b.Chunk, c)
 		}
 		return 0
 	}
-	for n := maxChunk; n >= minChunk; n /= 2 {
-		small := n == minChunk || s.scratch(c, n).Bytes <= s.b.DeviceBytes/8
-		if small && s.fixed(c, n) <= room {
+	for n := most; n >= minChunk; n /= 2 {
+		if n > minChunk && n/2 >= c { // as good as half of it
+			continue
+		}
+		small := n == minChunk || s.scratch(c, min(n, c)).Bytes <= s.b.DeviceBytes/8
+		if small && s.fixed(c, min(n, c)) <= room {
 			return min(n, c)
 		}
 	}
@@ -111,89 +129,115 @@ func (s *sizing) build(ctx, chunk int) (*Plan, error) {
 		ContextLength: ctx, Chunk: chunk, LogitRows: logitRows(s.h, chunk), Sessions: s.b.Sessions,
 		KV: kvSize(s.h, s.b.KVElement, ctx, s.b.Sessions), Scratch: s.scratch(ctx, chunk), DeviceBudget: s.b.DeviceBytes,
 	}
-	room := s.b.DeviceBytes - s.fixed(ctx, chunk)
-	n := len(s.units)
-	streamed := 0
-	if s.resident() > room {
-		p.Slots = 2
-		for streamed = 1; streamed < n; streamed++ {
-			in := func(i int) bool { return !spread(i, streamed, n) }
-			if sum(blocksOf(s.units, in))+2*s.slot(streamed) <= room {
-				break
-			}
-		}
-		p.SlotBytes = s.slot(streamed)
+	streamed, ring := s.streamed(s.b.DeviceBytes - s.fixed(ctx, chunk))
+	if streamed == nil {
+		return nil, s.tooSmall(ctx)
 	}
-	p.Units = append([]Unit(nil), s.units[:s.h.BlockCount]...)
-	p.Units = append(p.Units, Unit{Unit: s.norm})
-	p.Units = append(p.Units, s.units[s.h.BlockCount:]...)
-	s.setTiers(p, streamed)
-	p.Blocks = place(p.Units)
-	p.DeviceBytes = sum(p.Blocks) + int64(p.Slots)*p.SlotBytes + p.KV.Bytes() + p.Scratch.Bytes
+	p.Ring = ring
+	layers := len(s.units) - s.heads
+	p.Units = append([]Unit(nil), s.units...)
+	for i := range p.Units {
+		if streamed[i] {
+			p.Units[i].Tier = Disk
+		}
+	}
+	p.Units = slices.Insert(p.Units, layers, Unit{Unit: s.norm})
+	s.stage(p)
+	s.setHost(p)
+	p.Blocks = place(p.Units, VRAM)
+	p.DeviceBytes = sum(p.Blocks) + sum(p.Ring) + p.KV.Bytes() + p.Scratch.Bytes
 	if p.DeviceBytes > s.b.DeviceBytes {
 		return nil, s.tooSmall(ctx)
 	}
 	return p, nil
 }
 
-// slot is the ring slot that holds any of the streamed units.
-func (s *sizing) slot(streamed int) int64 {
-	var largest int64
+// streamed chooses which units are streamed, as few bytes as room allows beside the
+// ring, spread among the others; nil: not even all of them.
+func (s *sizing) streamed(room int64) (streamed []bool, ring []int64) {
+	sizes := make([]int64, len(s.units))
 	for i, u := range s.units {
-		if spread(i, streamed, len(s.units)) {
-			largest = max(largest, u.Bytes)
-		}
+		sizes[i] = u.Bytes
 	}
-	return roundUp(largest, granule)
-}
-
-// spread reports whether item i of n is one of k chosen evenly among them.
-func spread(i, k, n int) bool { return (i+1)*k/n > i*k/n }
-
-const (
-	stagingSlots = 4
-	stagingPiece = 16 << 20 // one submit per piece keeps 47.9 of 49 GB/s (design §10)
-)
-
-// setTiers marks the streamed units, those first that fit into the RAM budget as
-// host tier, spread among the disk units as the streamed are among the resident.
-func (s *sizing) setTiers(p *Plan, streamed int) {
-	piece := roundUp(min(stagingPiece, s.largest), 4096)
-	p.Staging = Staging{Slots: stagingSlots, SlotBytes: piece}
-	p.HostBytes = int64(stagingSlots) * piece
-	var flow []*Unit
-	i := 0
-	for k := range p.Units {
-		u := &p.Units[k]
-		if u.Kind == pack.Norm {
-			continue
+	// A ring of the size we want comes before residents, but not before running at all.
+	for _, least := range []bool{false, true} {
+		fits := func(streamed []bool) bool {
+			ring = s.ringFor(streamed, least)
+			return sum(blocksOf(s.units, func(i int) bool { return !streamed[i] }))+sum(ring) <= room
 		}
-		if spread(i, streamed, len(s.units)) {
-			flow = append(flow, u)
-		}
-		i++
-	}
-	room := s.b.HostBytes - p.HostBytes
-	host := len(flow)
-	for ; host > 0; host-- {
-		var need int64
-		for j, u := range flow {
-			if spread(j, host, len(flow)) {
-				need += roundUp(u.Bytes, granule)
-			}
-		}
-		if need <= room {
-			p.HostBytes += need
+		if streamed = fewest(sizes, fits); streamed != nil {
+			fits(streamed) // sets the ring
 			break
 		}
 	}
-	for j, u := range flow {
-		u.Tier = Disk
-		if spread(j, host, len(flow)) {
-			u.Tier = Host
-		} else {
-			p.DiskBytes += u.Bytes
+	return streamed, ring
+}
+
+// ringFor is the ring for what is streamed.
+func (s *sizing) ringFor(streamed []bool, least bool) []int64 {
+	var largest, bytes int64
+	for i, u := range s.units {
+		if streamed[i] {
+			largest = max(largest, u.Bytes)
+			bytes += roundUp(u.Bytes, 256)
 		}
-		p.StreamedBytes += u.Bytes
 	}
+	switch {
+	case bytes == 0:
+		return nil
+	case least:
+		return ringBlocks(2*largest, largest)
+	}
+	return ringBlocks(max(2*largest, min(s.ringBytes(largest), bytes)), largest)
+}
+
+// Sixteen direct reads of 8 MiB fill a disk's queue; the other slots are being
+// uploaded meanwhile.
+const (
+	ReadDepth    = 16
+	stagingSlots = 24
+	leastSlots   = 4
+	stagingPiece = 8 << 20
+)
+
+// stage sizes the staging memory: pieces no larger than what is read at a time, fewer
+// of them where RAM is short.
+func (s *sizing) stage(p *Plan) {
+	var longest int64
+	for i := range p.Units {
+		for _, e := range p.Units[i].Extents {
+			longest = max(longest, e.Bytes)
+		}
+	}
+	slot := min(stagingPiece, roundUp(longest+ReadAlign, ReadAlign)) // the bytes may begin and end within a block
+	slots := min(stagingSlots, max(leastSlots, s.b.HostBytes/8/slot))
+	p.Staging = Staging{Slots: int(slots), SlotBytes: slot}
+	p.HostBytes = roundUp(slots*slot, granule)
+}
+
+// setHost moves streamed units to the host tier, as many bytes as the RAM budget
+// holds, spread among those that stay on disk.
+func (s *sizing) setHost(p *Plan) {
+	var flow []*Unit
+	var sizes []int64
+	for i := range p.Units {
+		if u := &p.Units[i]; u.Tier == Disk {
+			flow, sizes = append(flow, u), append(sizes, u.Bytes)
+			p.StreamedBytes += u.Bytes
+		}
+	}
+	fits := func(disk []bool) bool {
+		for i, u := range flow {
+			u.Tier = Host
+			if disk[i] {
+				u.Tier = Disk
+			}
+		}
+		p.HostBlocks = place(p.Units, Host)
+		return sum(p.HostBlocks) <= s.b.HostBytes-p.HostBytes || len(p.HostBlocks) == 0
+	}
+	disk := fewest(sizes, fits)
+	fits(disk)
+	p.HostBytes += sum(p.HostBlocks)
+	p.DiskBytes = markedBytes(sizes, disk)
 }

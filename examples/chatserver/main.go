@@ -3,7 +3,7 @@
 //	go run ./chatserver MODEL.gguf
 //	curl -N localhost:8080/chat -d '{"messages": [{"role": "user", "content": "Tell me a story."}]}'
 //
-// One model serves all. Two requests have a session at a time, the others wait for one.
+// "max_tokens" beside the messages bounds the answer. One session answers one request at a time; the others wait.
 package main
 
 import (
@@ -14,17 +14,18 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"os"
+	"sync"
 
 	"leat/engine"
 	"leat/engine/chat"
 	"leat/engine/sample"
+	"leat/engine/token"
 )
 
-const sessions = 2 // that answer at a time
-
 type server struct {
-	model *engine.Model
-	free  chan *engine.Session
+	model   *engine.Model
+	mu      sync.Mutex // held by the request that is being answered
+	session *engine.Session
 }
 
 func main() {
@@ -41,20 +42,12 @@ func main() {
 }
 
 func newServer(ctx context.Context, path string) (*server, error) {
-	m, err := engine.Load(ctx, path, engine.Options{Sessions: sessions})
+	m, err := engine.Load(ctx, path, engine.Options{})
 	if err != nil {
 		return nil, err
 	}
-	s := &server{model: m, free: make(chan *engine.Session, sessions)}
-	for range sessions {
-		session, err := m.NewSession()
-		if err != nil {
-			m.Close()
-			return nil, err
-		}
-		s.free <- session
-	}
-	return s, nil
+	session, err := m.NewSession()
+	return &server{model: m, session: session}, err
 }
 
 func (s *server) chat(w http.ResponseWriter, r *http.Request) {
@@ -62,25 +55,25 @@ func (s *server) chat(w http.ResponseWriter, r *http.Request) {
 		Messages  []chat.Message
 		MaxTokens int `json:"max_tokens"` // 0: until the model stops
 	}
-	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<20)).Decode(&request); err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
+	var ids []token.ID
+	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<20)).Decode(&request)
+	if err == nil {
+		ids, err = s.model.EncodeChat(r.Context(), request.Messages, chat.RenderOptions{})
 	}
-	ids, err := s.model.EncodeChat(r.Context(), request.Messages)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	session := <-s.free
-	defer func() { s.free <- session }()
-	rest, err := session.Reuse(ids) // what the last turn left there need not run again
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	rest, err := s.session.Reuse(ids) // what the last turn left there need not run again
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	params := engine.Params{Params: sample.Params{Temperature: 0.8, Seed: rand.Uint64()}, MaxTokens: request.MaxTokens}
-	for tok, err := range session.Generate(r.Context(), rest, params) {
+	for tok, err := range s.session.Generate(r.Context(), rest, params) {
 		event := map[string]any{"text": tok.Text, "done": tok.Stop != engine.StopNone}
 		if err != nil {
 			event = map[string]any{"error": err.Error()}

@@ -45,14 +45,14 @@ type Heap struct {
 
 	mu         sync.Mutex
 	used, peak int64
-	buffers    map[*vk.Buffer]bool
+	buffers    map[*vk.Buffer]func() // what to call once the buffer is closed; nil: nothing
 	closed     bool
 }
 
 // NewHeap makes a heap; name stands in its errors: "VRAM", "host memory". A
 // budget of zero or less is no limit.
 func NewHeap(dev *vk.Device, name string, budgetBytes int64) *Heap {
-	return &Heap{dev: dev, name: name, budget: budgetBytes, buffers: map[*vk.Buffer]bool{}}
+	return &Heap{dev: dev, name: name, budget: budgetBytes, buffers: map[*vk.Buffer]func(){}}
 }
 
 // Alloc makes a buffer of bytes, named what. The error is a *BudgetError where
@@ -74,7 +74,7 @@ func (h *Heap) Alloc(what string, bytes int64, c vk.MemoryClass) (*vk.Buffer, er
 		return nil, fmt.Errorf("allocate %s from %s: %w", what, h.name, err)
 	}
 	h.used += b.AllocBytes - need
-	h.buffers[b] = true
+	h.buffers[b] = nil
 	return b, nil
 }
 
@@ -97,14 +97,21 @@ var errClosed = errors.New("heap closed")
 // Free frees b, which the device must be done with. Freeing twice is no harm.
 func (h *Heap) Free(b *vk.Buffer) {
 	h.mu.Lock()
-	ours := h.buffers[b]
+	after, ours := h.buffers[b]
 	if ours {
 		delete(h.buffers, b)
 		h.used -= b.AllocBytes
 	}
 	h.mu.Unlock()
 	if ours {
-		b.Close()
+		closeBuffer(b, after)
+	}
+}
+
+func closeBuffer(b *vk.Buffer, after func()) {
+	b.Close()
+	if after != nil {
+		after()
 	}
 }
 
@@ -129,9 +136,9 @@ func (h *Heap) Budget() int64 { return h.budget }
 func (h *Heap) Close() {
 	h.mu.Lock()
 	left := h.buffers
-	h.buffers, h.used, h.closed = map[*vk.Buffer]bool{}, 0, true
+	h.buffers, h.used, h.closed = map[*vk.Buffer]func(){}, 0, true
 	h.mu.Unlock()
-	for b := range left {
-		b.Close()
+	for b, after := range left {
+		closeBuffer(b, after)
 	}
 }

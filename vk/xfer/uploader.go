@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	pieceBytes  = 64 << 20  // longest single copy, so that several queues share the link
 	batchBytes  = 256 << 20 // longest submission: 0.1 s on a slow link
-	maxCommands = 64        // command buffers in flight before SubmitFrom waits
+	splitBytes  = 8 << 20   // from here on a submission is shared by the lanes
+	maxCommands = 64        // command buffers of a lane in flight before Submit waits
 )
 
 // ErrClosed is returned by an uploader that was closed.
@@ -22,95 +22,121 @@ var ErrClosed = errors.New("uploader is closed")
 // Copy is one range to upload.
 type Copy struct {
 	Dst    mem.Span // only its first Bytes are written
-	SrcOff int64    // in the slot or buffer
+	Src    *vk.Buffer
+	SrcOff int64
 	Bytes  int64
 }
 
-// Uploader copies staging memory to device memory on the transfer queue. Its
-// methods are safe for use by several goroutines.
+// Options are what an Uploader is made of.
+type Options struct {
+	Slots     int
+	SlotBytes int64       // a multiple of 4096
+	Queues    []*vk.Queue // one lane each, at most MaxLanes; nil: the device's transfer queues
+}
+
+// Uploader copies pinned host memory to device memory. Its methods are safe for use
+// by several goroutines.
 //
-// Copies are done in the order they are submitted, so the same bytes may be
-// written by two submissions; within one the copies' destinations must not
-// meet. That kernels are done with the old bytes is told by the waits.
+// Copies of one lane are done in the order they are submitted, those of two lanes in
+// any order: that old bytes may be overwritten, whether kernels read them or another
+// submission wrote them, is told by the waits.
 //
 // Where transfer and compute share a queue a wait must be for a value already
 // submitted, or signalled by the host: the queue would wait for itself.
 type Uploader struct {
-	dev      *vk.Device
-	host     *mem.Heap
-	timeline *vk.Timeline
-	slots    []*Slot
-	piece    int64 // pieceBytes and batchBytes; tests make them small
-	most     int64
+	host    *mem.Heap
+	staging *vk.Buffer
+	slots   []*Slot
+	lanes   []*lane
+	most    int64 // batchBytes and splitBytes; tests make them small
+	split   int64
 
-	mu       sync.Mutex
-	next     int // slot to acquire next
-	ticket   uint64
-	pool     *vk.CommandPool
-	commands []*command
-	command  [1]*vk.CommandBuffer // scratch of batch
-	signal   [1]vk.Point
-	closed   bool
-}
-
-// command is a command buffer and the ticket of its last submission.
-type command struct {
-	buffer *vk.CommandBuffer
-	ticket uint64
+	mu     sync.Mutex
+	next   int // slot to acquire next
+	turn   int // lane of the next small submission
+	parts  [MaxLanes][]Copy
+	closed bool
 }
 
 // Slot is a piece of staging memory.
 type Slot struct {
-	u      *Uploader
-	buffer *vk.Buffer
+	Buffer *vk.Buffer
+	Off    int64 // of its first byte in Buffer
+	bytes  []byte
 	free   chan struct{} // holds one token while nobody has the slot
-	ticket uint64        // of its last copy
+	ticket Ticket        // of its last copy
 }
 
-// New makes an uploader with slots of slotBytes each, taken from host.
-func New(dev *vk.Device, host *mem.Heap, slots int, slotBytes int64) (*Uploader, error) {
-	if slots < 1 {
-		return nil, fmt.Errorf("make an uploader with %d staging slots: want at least one", slots)
+// New makes an uploader whose staging memory is taken from host.
+func New(dev *vk.Device, host *mem.Heap, o Options) (*Uploader, error) {
+	if o.Slots < 1 || o.SlotBytes < 1 || o.SlotBytes%4096 != 0 {
+		return nil, fmt.Errorf("make an uploader with %d staging slots of %d bytes: want at least one, of whole pages", o.Slots, o.SlotBytes)
 	}
-	u := &Uploader{dev: dev, host: host, piece: pieceBytes, most: batchBytes}
-	if err := u.create(slots, slotBytes); err != nil {
+	if o.Queues == nil {
+		o.Queues = dev.Transfers
+	}
+	u := &Uploader{host: host, most: batchBytes, split: splitBytes}
+	if err := u.create(dev, o); err != nil {
 		u.Close()
 		return nil, fmt.Errorf("make an uploader: %w", err)
 	}
 	return u, nil
 }
 
-func (u *Uploader) create(slots int, slotBytes int64) (err error) {
-	if u.timeline, err = u.dev.NewTimeline("transfer"); err != nil {
-		return err
-	}
-	if u.pool, err = u.dev.Transfer.NewCommandPool(); err != nil {
-		return err
-	}
-	for n := range slots {
-		b, err := u.host.Alloc(fmt.Sprintf("staging slot %d", n), slotBytes, vk.Upload)
+func (u *Uploader) create(dev *vk.Device, o Options) (err error) {
+	for _, q := range o.Queues[:min(len(o.Queues), MaxLanes)] {
+		l, err := newLane(dev, q, len(u.lanes))
 		if err != nil {
 			return err
 		}
-		s := &Slot{u: u, buffer: b, free: make(chan struct{}, 1)}
+		u.lanes = append(u.lanes, l)
+	}
+	if u.staging, err = u.host.AllocHost("staging", int64(o.Slots)*o.SlotBytes); err != nil {
+		return err
+	}
+	for n := range int64(o.Slots) {
+		at := n * o.SlotBytes
+		s := &Slot{Buffer: u.staging, Off: at, bytes: u.staging.Mapped()[at : at+o.SlotBytes : at+o.SlotBytes], free: make(chan struct{}, 1)}
 		s.free <- struct{}{}
 		u.slots = append(u.slots, s)
 	}
 	return nil
 }
 
-// Timeline is the one whose values are tickets.
-func (u *Uploader) Timeline() *vk.Timeline { return u.timeline }
-
-// Ticket is the last one given out, 0 before the first.
-func (u *Uploader) Ticket() uint64 {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	return u.ticket
+// Points appends what work that reads t's bytes must wait for.
+func (u *Uploader) Points(t Ticket, points []vk.Point) []vk.Point {
+	for i, l := range u.lanes {
+		if t[i] > 0 {
+			points = append(points, vk.Point{Timeline: l.timeline, Value: t[i]})
+		}
+	}
+	return points
 }
 
-// Acquire gives the next slot in ring order to the caller alone, who hands it
-// back with Submit or Release. It waits until the slot's last copy is done.
+// Wait returns when t is reached, when ctx is done, or when the device is lost.
+func (u *Uploader) Wait(ctx context.Context, t Ticket) error {
+	for i, l := range u.lanes {
+		if t[i] > 0 {
+			if err := l.timeline.Wait(ctx, t[i]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Last is the ticket of all that was submitted.
+func (u *Uploader) Last() (t Ticket) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for i, l := range u.lanes {
+		t[i] = l.value
+	}
+	return t
+}
+
+// Acquire gives the next slot in ring order to the caller alone, who hands it back
+// with Release. It waits until the slot's last copy is done.
 func (u *Uploader) Acquire(ctx context.Context) (*Slot, error) {
 	u.mu.Lock()
 	if u.closed {
@@ -125,152 +151,105 @@ func (u *Uploader) Acquire(ctx context.Context) (*Slot, error) {
 	case <-ctx.Done():
 		return nil, fmt.Errorf("acquire a staging slot: %w", ctx.Err())
 	}
-	if err := u.timeline.Wait(ctx, s.ticket); err != nil {
-		s.Release()
+	if err := u.Wait(ctx, s.ticket); err != nil {
+		s.Release(Ticket{})
 		return nil, fmt.Errorf("acquire a staging slot: %w", err)
 	}
 	return s, nil
 }
 
-// Bytes is the slot's staging memory, to be written front to back.
-func (s *Slot) Bytes() []byte { return s.buffer.Mapped() }
+// Bytes is the slot's staging memory.
+func (s *Slot) Bytes() []byte { return s.bytes }
 
-// Release hands the slot back without an upload.
-func (s *Slot) Release() {
+// Release hands the slot back, to be used again once t, the ticket of the copies from
+// it, is reached. Releasing twice is no harm.
+func (s *Slot) Release(t Ticket) {
+	s.ticket = s.ticket.With(t)
 	select {
 	case s.free <- struct{}{}:
 	default: // it is free already
 	}
 }
 
-// Submit uploads parts of s, once all of waits are reached, and hands s back,
-// even when it fails. No copies at all still give a ticket.
-func (u *Uploader) Submit(s *Slot, copies []Copy, waits ...vk.Point) (uint64, error) {
-	ticket, err := u.SubmitFrom(s.buffer, copies, waits...)
-	s.ticket = max(s.ticket, ticket)
-	s.Release()
-	return ticket, err
-}
-
-// SubmitFrom uploads parts of src, mapped memory that must stay as it is until
-// the ticket is reached. When too many copies are under way it waits for one.
-// A failure may come after a part was submitted; the ticket then covers that part.
-func (u *Uploader) SubmitFrom(src *vk.Buffer, copies []Copy, waits ...vk.Point) (uint64, error) {
+// Submit uploads copies once all of waits are reached. Large ones are shared by the
+// lanes. When too many are under way it waits for one. After a failure the ticket
+// covers the part that was submitted.
+func (u *Uploader) Submit(copies []Copy, waits ...vk.Point) (t Ticket, err error) {
+	total := int64(0)
 	for n := range copies {
-		if err := copies[n].check(src); err != nil {
-			return 0, err
+		if err := copies[n].check(); err != nil {
+			return t, err
 		}
+		total += copies[n].Bytes
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.closed {
-		return 0, fmt.Errorf("upload from %q: %w", src.What, ErrClosed)
+		return t, fmt.Errorf("upload %d bytes: %w", total, ErrClosed)
 	}
-	ticket := uint64(0)
-	rest := cursor{copies: copies}
-	for {
-		t, err := u.batch(src, &rest, waits)
-		if err != nil {
-			return ticket, fmt.Errorf("upload from %q: %w", src.What, err)
+	if len(u.lanes) == 1 || total < u.split {
+		u.turn = (u.turn + 1) % len(u.lanes)
+		t[u.turn], err = u.lanes[u.turn].submit(copies, u.most, waits)
+		return t, uploadError(total, err)
+	}
+	u.share(copies, total)
+	for i, l := range u.lanes {
+		if t[i], err = l.submit(u.parts[i], u.most, waits); err != nil {
+			break
 		}
-		ticket, waits = t, nil // the queue keeps order: later batches wait too
-		if rest.done() {
-			return ticket, nil
+	}
+	return t, uploadError(total, err)
+}
+
+func uploadError(bytes int64, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("upload %d bytes: %w", bytes, err)
+}
+
+// share cuts copies of total bytes into one list for each lane, equal but for pages.
+func (u *Uploader) share(copies []Copy, total int64) {
+	part := (total/int64(len(u.lanes)) + 4095) / 4096 * 4096
+	lane, left := 0, part
+	for i := range u.parts {
+		u.parts[i] = u.parts[i][:0]
+	}
+	for _, c := range copies {
+		for c.Bytes > 0 {
+			if left == 0 && lane < len(u.lanes)-1 {
+				lane, left = lane+1, part
+			}
+			head := c
+			if lane < len(u.lanes)-1 {
+				head.Bytes = min(c.Bytes, left)
+			}
+			u.parts[lane] = append(u.parts[lane], head)
+			left -= head.Bytes
+			c.Dst.Off, c.Dst.Bytes = c.Dst.Off+head.Bytes, c.Dst.Bytes-head.Bytes
+			c.SrcOff, c.Bytes = c.SrcOff+head.Bytes, c.Bytes-head.Bytes
 		}
 	}
 }
 
-func (c *Copy) check(src *vk.Buffer) error {
-	if c.SrcOff < 0 || c.Bytes < 0 || c.SrcOff > src.Bytes || c.Bytes > src.Bytes-c.SrcOff {
-		return fmt.Errorf("upload %d bytes at %d of %q, which has %d", c.Bytes, c.SrcOff, src.What, src.Bytes)
+func (c *Copy) check() error {
+	if c.Src == nil || c.SrcOff < 0 || c.Bytes < 0 || c.SrcOff > c.Src.Bytes || c.Bytes > c.Src.Bytes-c.SrcOff {
+		what, has := "no buffer", int64(0)
+		if c.Src != nil {
+			what, has = c.Src.What, c.Src.Bytes
+		}
+		return fmt.Errorf("upload %d bytes at %d of %q, which has %d", c.Bytes, c.SrcOff, what, has)
 	}
 	if c.Dst.Buffer == nil || c.Bytes > c.Dst.Bytes {
-		return fmt.Errorf("upload %d bytes of %q into a span of %d", c.Bytes, src.What, c.Dst.Bytes)
+		return fmt.Errorf("upload %d bytes of %q into a span of %d", c.Bytes, c.Src.What, c.Dst.Bytes)
 	}
 	return nil
 }
 
-// batch submits the next pieces, u.most bytes at most, as one command buffer.
-func (u *Uploader) batch(src *vk.Buffer, rest *cursor, waits []vk.Point) (uint64, error) {
-	s := vk.Submission{Waits: waits, Signals: u.signal[:]}
-	var used *command
-	if !rest.done() {
-		c, err := u.take()
-		if err != nil {
-			return 0, err
-		}
-		if err := u.record(c.buffer, src, rest); err != nil {
-			return 0, err
-		}
-		used, u.command[0] = c, c.buffer
-		s.Commands = u.command[:]
-	}
-	u.ticket++
-	u.signal[0] = vk.Point{Timeline: u.timeline, Value: u.ticket}
-	if err := u.dev.Transfer.Submit(s); err != nil {
-		u.ticket--
-		return 0, err
-	}
-	if used != nil {
-		used.ticket = u.ticket
-	}
-	return u.ticket, nil
-}
-
-func (u *Uploader) record(c *vk.CommandBuffer, src *vk.Buffer, rest *cursor) error {
-	if err := c.Begin(); err != nil {
-		return err
-	}
-	c.CopyBarrier() // an earlier copy to the same place comes first
-	for left := u.most; left > 0 && !rest.done(); {
-		dst, dstOff, srcOff, n := rest.next(min(left, u.piece))
-		c.Copy(dst, dstOff, src, srcOff, n)
-		left -= n
-	}
-	return c.End()
-}
-
-// take finds a command buffer that is not running, makes one, or waits for the
-// oldest. The lock is held; it is let go while waiting.
-func (u *Uploader) take() (*command, error) {
-	for {
-		now, err := u.timeline.Value()
-		if err != nil {
-			return nil, err
-		}
-		oldest := uint64(0)
-		for _, c := range u.commands {
-			if c.ticket <= now {
-				return c, nil
-			}
-			if oldest == 0 || c.ticket < oldest {
-				oldest = c.ticket
-			}
-		}
-		if len(u.commands) < maxCommands {
-			b, err := u.pool.New()
-			if err != nil {
-				return nil, err
-			}
-			c := &command{buffer: b}
-			u.commands = append(u.commands, c)
-			return c, nil
-		}
-		u.mu.Unlock()
-		err = u.timeline.Wait(context.Background(), oldest)
-		u.mu.Lock()
-		if err != nil {
-			return nil, err
-		}
-		if u.closed {
-			return nil, ErrClosed
-		}
-	}
-}
-
-// Close waits for the copies under way and frees the slots. Nobody may be
-// using the uploader. It may be called twice.
+// Close waits for the copies under way and frees the slots. Nobody may be using the
+// uploader. It may be called twice.
 func (u *Uploader) Close() error {
+	last := u.Last()
 	u.mu.Lock()
 	closed := u.closed
 	u.closed = true
@@ -278,43 +257,15 @@ func (u *Uploader) Close() error {
 	if closed {
 		return nil
 	}
-	var err error
-	if u.ticket > 0 {
-		err = u.timeline.Wait(context.Background(), u.ticket)
+	err := u.Wait(context.Background(), last)
+	if u.staging != nil {
+		u.host.Free(u.staging)
 	}
-	for _, s := range u.slots {
-		u.host.Free(s.buffer)
-	}
-	if u.pool != nil {
-		u.pool.Close()
-	}
-	if u.timeline != nil {
-		u.timeline.Close()
+	for _, l := range u.lanes {
+		l.close()
 	}
 	if err != nil {
 		return fmt.Errorf("close the uploader: %w", err)
 	}
 	return nil
-}
-
-// cursor walks copies in pieces.
-type cursor struct {
-	copies []Copy
-	off    int64 // done of copies[0]
-}
-
-func (c *cursor) done() bool {
-	for len(c.copies) > 0 && c.off == c.copies[0].Bytes {
-		c.copies, c.off = c.copies[1:], 0
-	}
-	return len(c.copies) == 0
-}
-
-// next is the next piece, of at most limit bytes; done was false.
-func (c *cursor) next(limit int64) (dst *vk.Buffer, dstOff, srcOff, n int64) {
-	k := &c.copies[0]
-	n = min(limit, k.Bytes-c.off)
-	dst, dstOff, srcOff = k.Dst.Buffer, k.Dst.Off+c.off, k.SrcOff+c.off
-	c.off += n
-	return dst, dstOff, srcOff, n
 }

@@ -24,13 +24,19 @@ type bench struct {
 	dst  *vk.Buffer
 }
 
-func newBench(t *testing.T, slots int, slotBytes, dstBytes int64, o ...vktest.Option) *bench {
+// newBench makes a bench whose uploader has as many lanes, on the device's queues in
+// turn: 0 is one for each transfer queue.
+func newBench(t *testing.T, slots int, slotBytes, dstBytes int64, lanes int, o ...vktest.Option) *bench {
 	t.Helper()
 	b := &bench{t: t, dev: vktest.Open(t, o...)}
+	var queues []*vk.Queue
+	for n := range lanes {
+		queues = append(queues, b.dev.Transfers[n%len(b.dev.Transfers)])
+	}
 	b.host = mem.NewHeap(b.dev, "host memory", 0)
 	t.Cleanup(b.host.Close)
 	var err error
-	b.u, err = New(b.dev, b.host, slots, slotBytes)
+	b.u, err = New(b.dev, b.host, Options{Slots: slots, SlotBytes: slotBytes, Queues: queues})
 	b.ok(err)
 	t.Cleanup(func() { b.ok(b.u.Close()) })
 	b.dst, err = b.host.Alloc("destination", dstBytes, vk.DeviceLocal)
@@ -46,7 +52,7 @@ func (b *bench) ok(err error) {
 }
 
 // read copies dst back on the compute queue once the uploads have reached ticket.
-func (b *bench) read(ticket uint64) []byte {
+func (b *bench) read(ticket Ticket) []byte {
 	b.t.Helper()
 	back, err := b.dev.NewBuffer("back", b.dst.Bytes, vk.Readback)
 	b.ok(err)
@@ -65,7 +71,7 @@ func (b *bench) read(ticket uint64) []byte {
 	b.ok(c.End())
 	b.ok(b.dev.Compute.Submit(vk.Submission{
 		Commands: []*vk.CommandBuffer{c},
-		Waits:    []vk.Point{{Timeline: b.u.Timeline(), Value: ticket}},
+		Waits:    b.u.Points(ticket, nil),
 		Signals:  []vk.Point{{Timeline: done, Value: 1}},
 	}))
 	b.ok(done.Wait(context.Background(), 1))
@@ -81,16 +87,17 @@ func fill(p []byte, seed uint64) {
 
 var queues = []struct {
 	name    string
+	lanes   int
 	options []vktest.Option
-}{{"as it is", nil}, {"one queue", []vktest.Option{vktest.OneQueue()}}}
+}{{"as it is", 0, nil}, {"one queue", 0, []vktest.Option{vktest.OneQueue()}}, {"two lanes", 2, nil}}
 
 // Many small uploads through few slots arrive whole, with rising tickets.
 func TestRing(t *testing.T) {
 	for _, q := range queues {
 		t.Run(q.name, func(t *testing.T) {
 			const slot, rounds = 1 << 12, 50
-			b := newBench(t, 3, slot, slot*rounds, q.options...)
-			want, last := make([]byte, slot*rounds), uint64(0)
+			b := newBench(t, 3, slot, slot*rounds, q.lanes, q.options...)
+			want, last := make([]byte, slot*rounds), Ticket{}
 			fill(want, 1)
 			for k := range int64(rounds) {
 				s, err := b.u.Acquire(context.Background())
@@ -98,18 +105,19 @@ func TestRing(t *testing.T) {
 				piece := want[k*slot:][:slot]
 				copy(s.Bytes(), piece)
 				dst := mem.Whole(b.dst).Slice(k*slot, slot)
-				ticket, err := b.u.Submit(s, []Copy{
-					{Dst: dst.Slice(1000, slot-1000), SrcOff: 1000, Bytes: slot - 1000},
-					{Dst: dst, SrcOff: 0, Bytes: 1000},
+				ticket, err := b.u.Submit([]Copy{
+					{Dst: dst.Slice(1000, slot-1000), Src: s.Buffer, SrcOff: s.Off + 1000, Bytes: slot - 1000},
+					{Dst: dst, Src: s.Buffer, SrcOff: s.Off, Bytes: 1000},
 				})
 				b.ok(err)
-				if ticket <= last {
+				s.Release(ticket)
+				if last.Covers(ticket) {
 					t.Fatalf("ticket %d after %d", ticket, last)
 				}
-				last = ticket
+				last = last.With(ticket)
 			}
-			if got := b.u.Ticket(); got != last {
-				t.Errorf("Ticket says %d, want %d", got, last)
+			if got := b.u.Last(); got != last {
+				t.Errorf("Last says %d, want %d", got, last)
 			}
 			if !bytes.Equal(b.read(last), want) {
 				t.Error("what arrived differs")
@@ -120,21 +128,22 @@ func TestRing(t *testing.T) {
 
 // A slot does not come back before its copy is done.
 func TestSlotWaitsForItsCopy(t *testing.T) {
-	b := newBench(t, 1, 64, 64)
+	b := newBench(t, 1, 4096, 64, 0)
 	gate, err := b.dev.NewTimeline("gate")
 	b.ok(err)
 	defer gate.Close()
 	s, err := b.u.Acquire(context.Background())
 	b.ok(err)
-	ticket, err := b.u.Submit(s, []Copy{{Dst: mem.Whole(b.dst), Bytes: 64}}, vk.Point{Timeline: gate, Value: 1})
+	ticket, err := b.u.Submit([]Copy{{Dst: mem.Whole(b.dst), Src: s.Buffer, SrcOff: s.Off, Bytes: 64}}, vk.Point{Timeline: gate, Value: 1})
 	b.ok(err)
+	s.Release(ticket)
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Millisecond)
 	defer cancel()
 	if _, err := b.u.Acquire(ctx); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("acquire of a slot in use: %v, want DeadlineExceeded", err)
 	}
-	if v, err := b.u.Timeline().Value(); err != nil || v >= ticket {
-		t.Errorf("the timeline is at %d before the gate opened (%v)", v, err)
+	if err := b.u.Wait(ctx, ticket); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("the ticket is reached before the gate opened (%v)", err)
 	}
 	b.ok(gate.Signal(1))
 	s, err = b.u.Acquire(context.Background()) // the failed Acquire kept nothing
@@ -144,36 +153,34 @@ func TestSlotWaitsForItsCopy(t *testing.T) {
 	if _, err := b.u.Acquire(ctx); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("acquire of a slot another has: %v, want DeadlineExceeded", err)
 	}
-	s.Release()
-	s.Release()
+	s.Release(Ticket{})
+	s.Release(Ticket{})
 	s, err = b.u.Acquire(context.Background())
 	b.ok(err)
-	s.Release()
+	s.Release(Ticket{})
 }
 
-// SubmitFrom goes in pieces and batches, and gets by with few command buffers.
-func TestSubmitFrom(t *testing.T) {
+// Submit goes in batches, shared by the lanes, and gets by with few command buffers.
+func TestSubmit(t *testing.T) {
 	for _, q := range queues {
 		t.Run(q.name, func(t *testing.T) {
 			const n = 1 << 18
-			b := newBench(t, 1, 64, n, q.options...)
-			b.u.piece, b.u.most = 999, 5000
-			src, err := b.host.Alloc("host tier", n, vk.Upload)
+			b := newBench(t, 1, 4096, n, q.lanes, q.options...)
+			b.u.most, b.u.split = 1234, 5000
+			src, err := b.host.AllocHost("host tier", n)
 			b.ok(err)
 			fill(src.Mapped(), 2)
 			whole := mem.Whole(b.dst)
-			before := b.u.Ticket()
-			ticket, err := b.u.SubmitFrom(src, []Copy{
-				{Dst: whole, Bytes: 100_000},
-				{Dst: whole.Slice(5, 0), Bytes: 0},
-				{Dst: whole.Slice(100_000, n-100_000), SrcOff: 100_000, Bytes: n - 100_000},
+			ticket, err := b.u.Submit([]Copy{
+				{Dst: whole, Src: src, Bytes: 100_000},
+				{Dst: whole.Slice(5, 0), Src: src, Bytes: 0},
+				{Dst: whole.Slice(100_000, n-100_000), Src: src, SrcOff: 100_000, Bytes: n - 100_000},
 			})
 			b.ok(err)
-			if batches := ticket - before; batches != (n+4999)/5000 {
-				t.Errorf("%d batches, want %d", batches, (n+4999)/5000)
-			}
-			if len(b.u.commands) > maxCommands {
-				t.Errorf("%d command buffers, want at most %d", len(b.u.commands), maxCommands)
+			for i, l := range b.u.lanes {
+				if ticket[i] < 2 || ticket[i] != l.value || len(l.commands) > maxCommands {
+					t.Errorf("lane %d of %d: ticket %d, last value %d, %d command buffers", i, len(b.u.lanes), ticket[i], l.value, len(l.commands))
+				}
 			}
 			if !bytes.Equal(b.read(ticket), src.Mapped()) {
 				t.Error("what arrived differs")
@@ -182,23 +189,23 @@ func TestSubmitFrom(t *testing.T) {
 	}
 }
 
-// With all command buffers waiting, SubmitFrom waits too, and goes on after.
+// With all command buffers waiting, Submit waits too, and goes on after.
 func TestThrottle(t *testing.T) {
-	b := newBench(t, 1, 64, 64)
+	b := newBench(t, 1, 4096, 64, 1)
 	gate, err := b.dev.NewTimeline("gate")
 	b.ok(err)
 	defer gate.Close()
-	src, err := b.host.Alloc("host tier", 64, vk.Upload)
+	src, err := b.host.AllocHost("host tier", 64)
 	b.ok(err)
-	fill(src.Mapped(), 3)
-	one := []Copy{{Dst: mem.Whole(b.dst), Bytes: 64}}
+	fill(src.Mapped()[:64], 3)
+	one := []Copy{{Dst: mem.Whole(b.dst), Src: src, Bytes: 64}}
 	for range maxCommands {
-		_, err := b.u.SubmitFrom(src, one, vk.Point{Timeline: gate, Value: 1})
+		_, err := b.u.Submit(one, vk.Point{Timeline: gate, Value: 1})
 		b.ok(err)
 	}
 	done := make(chan error, 1)
 	go func() {
-		_, err := b.u.SubmitFrom(src, one)
+		_, err := b.u.Submit(one)
 		done <- err
 	}()
 	select {
@@ -206,23 +213,41 @@ func TestThrottle(t *testing.T) {
 		t.Errorf("one more was taken at once (%v)", err)
 	case <-time.After(30 * time.Millisecond):
 	}
-	if empty, err := b.u.SubmitFrom(src, nil); err != nil || empty != maxCommands+1 { // the lock is free meanwhile
-		t.Errorf("a ticket without copies: %d, %v", empty, err)
-	}
 	b.ok(gate.Signal(1))
 	b.ok(<-done)
-	if !bytes.Equal(b.read(b.u.Ticket()), src.Mapped()) {
+	if !bytes.Equal(b.read(b.u.Last()), src.Mapped()[:64]) {
 		t.Error("what arrived differs")
 	}
 }
 
+// Uploading allocates nothing once the command buffers are there.
+func TestNoAllocation(t *testing.T) {
+	b := newBench(t, 2, 4096, 1<<16, 2)
+	b.u.split = 4096
+	src, err := b.host.AllocHost("host tier", 1<<16)
+	b.ok(err)
+	copies := []Copy{{Dst: mem.Whole(b.dst), Src: src, Bytes: 1 << 16}}
+	upload := func() {
+		s, err := b.u.Acquire(context.Background())
+		b.ok(err)
+		ticket, err := b.u.Submit(copies)
+		b.ok(err)
+		s.Release(ticket)
+		b.ok(b.u.Wait(context.Background(), ticket))
+	}
+	upload()
+	if n := testing.AllocsPerRun(20, upload); n > 0 && !raceEnabled {
+		t.Errorf("%v allocations an upload", n)
+	}
+}
+
 func TestConcurrent(t *testing.T) {
-	const slot, workers, rounds = 1 << 10, 6, 20
-	b := newBench(t, 4, slot, slot*workers*rounds)
+	const slot, workers, rounds = 1 << 12, 6, 20
+	b := newBench(t, 4, slot, slot*workers*rounds, 2)
 	want := make([]byte, b.dst.Bytes)
 	fill(want, 4)
 	var mu sync.Mutex
-	seen := map[uint64]bool{}
+	seen := map[Ticket]bool{}
 	var wg sync.WaitGroup
 	for w := range int64(workers) {
 		wg.Go(func() {
@@ -234,7 +259,8 @@ func TestConcurrent(t *testing.T) {
 				}
 				off := (w*rounds + k) * slot
 				copy(s.Bytes(), want[off:off+slot])
-				ticket, err := b.u.Submit(s, []Copy{{Dst: mem.Whole(b.dst).Slice(off, slot), Bytes: slot}})
+				ticket, err := b.u.Submit([]Copy{{Dst: mem.Whole(b.dst).Slice(off, slot), Src: s.Buffer, SrcOff: s.Off, Bytes: slot}})
+				s.Release(ticket)
 				mu.Lock()
 				if err != nil || seen[ticket] {
 					t.Errorf("ticket %d, %v", ticket, err)
@@ -245,39 +271,41 @@ func TestConcurrent(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if !bytes.Equal(b.read(b.u.Ticket()), want) {
+	if !bytes.Equal(b.read(b.u.Last()), want) {
 		t.Error("what arrived differs")
 	}
 }
 
 func TestErrors(t *testing.T) {
-	b := newBench(t, 1, 64, 64)
+	b := newBench(t, 1, 4096, 64, 0)
 	whole := mem.Whole(b.dst)
+	src := b.u.staging
 	for _, c := range []struct {
 		name string
 		copy Copy
 	}{
-		{"past the slot", Copy{Dst: whole, SrcOff: 60, Bytes: 5}},
-		{"before the slot", Copy{Dst: whole, SrcOff: -1, Bytes: 5}},
-		{"past the span", Copy{Dst: whole.Slice(60, 4), Bytes: 5}},
-		{"past the buffer", Copy{Dst: mem.Span{Buffer: b.dst, Off: 60, Bytes: 10}, Bytes: 10}},
-		{"nowhere", Copy{Bytes: 1}},
-		{"less than nothing", Copy{Dst: whole, Bytes: -1}},
+		{"past the source", Copy{Dst: whole, Src: src, SrcOff: src.Bytes - 4, Bytes: 5}},
+		{"before the source", Copy{Dst: whole, Src: src, SrcOff: -1, Bytes: 5}},
+		{"past the span", Copy{Dst: whole.Slice(60, 4), Src: src, Bytes: 5}},
+		{"past the buffer", Copy{Dst: mem.Span{Buffer: b.dst, Off: 60, Bytes: 10}, Src: src, Bytes: 10}},
+		{"nowhere", Copy{Src: src, Bytes: 1}},
+		{"from nowhere", Copy{Dst: whole, Bytes: 1}},
+		{"less than nothing", Copy{Dst: whole, Src: src, Bytes: -1}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s, err := b.u.Acquire(context.Background()) // back again after each failure
-			b.ok(err)
-			if ticket, err := b.u.Submit(s, []Copy{c.copy}); err == nil {
+			if ticket, err := b.u.Submit([]Copy{c.copy}); err == nil {
 				t.Errorf("accepted, ticket %d", ticket)
 			}
 		})
 	}
-	if _, err := New(b.dev, b.host, 0, 64); err == nil {
-		t.Error("an uploader without slots was made")
+	for _, o := range []Options{{Slots: 0, SlotBytes: 4096}, {Slots: 1, SlotBytes: 64}} {
+		if _, err := New(b.dev, b.host, o); err == nil {
+			t.Errorf("an uploader was made with %+v", o)
+		}
 	}
 	small := mem.NewHeap(b.dev, "host memory", 100)
 	var e *mem.BudgetError
-	if _, err := New(b.dev, small, 2, 1<<20); !errors.As(err, &e) {
+	if _, err := New(b.dev, small, Options{Slots: 2, SlotBytes: 1 << 20}); !errors.As(err, &e) {
 		t.Errorf("slots over budget: %v, want a BudgetError", err)
 	}
 	if small.Used() != 0 {
@@ -288,8 +316,37 @@ func TestErrors(t *testing.T) {
 	if _, err := b.u.Acquire(context.Background()); !errors.Is(err, ErrClosed) {
 		t.Errorf("acquire after Close: %v", err)
 	}
-	if _, err := b.u.SubmitFrom(b.dst, nil); !errors.Is(err, ErrClosed) {
+	if _, err := b.u.Submit(nil); !errors.Is(err, ErrClosed) {
 		t.Errorf("submit after Close: %v", err)
+	}
+}
+
+// The lanes' parts of a submission are its copies, each byte once, in halves.
+func TestShare(t *testing.T) {
+	u := &Uploader{lanes: make([]*lane, 2)}
+	src := &vk.Buffer{Bytes: 1 << 20}
+	copies := []Copy{{Dst: mem.Span{Off: 7, Bytes: 3}, Src: src, Bytes: 3}, {Dst: mem.Span{Off: 100, Bytes: 20000}, Src: src, SrcOff: 50, Bytes: 20000}}
+	u.share(copies, 20003)
+	if got := fmt.Sprint(describe(u.parts[0]), describe(u.parts[1])); got != "[7+3<0 100+12285<50] [12385+7715<12335]" {
+		t.Errorf("parts %s", got)
+	}
+	u.share(copies[:1], 3)
+	if got := fmt.Sprint(describe(u.parts[0]), describe(u.parts[1])); got != "[7+3<0] []" {
+		t.Errorf("parts of a small one: %s", got)
+	}
+}
+
+func describe(copies []Copy) (list []string) {
+	for _, c := range copies {
+		list = append(list, fmt.Sprintf("%d+%d<%d", c.Dst.Off, c.Bytes, c.SrcOff))
+	}
+	return list
+}
+
+func TestTicket(t *testing.T) {
+	a, b := Ticket{3, 1}, Ticket{2, 4}
+	if a.With(b) != (Ticket{3, 4}) || a.Covers(b) || !a.Covers(Ticket{}) || !a.With(b).Covers(a) {
+		t.Errorf("with %v, covers %v", a.With(b), a.Covers(b))
 	}
 }
 
@@ -297,8 +354,8 @@ func TestCursor(t *testing.T) {
 	c := cursor{copies: []Copy{{Bytes: 0}, {Dst: mem.Span{Off: 100}, SrcOff: 10, Bytes: 25}, {Dst: mem.Span{Off: 7}, Bytes: 3}, {Bytes: 0}}}
 	var got []string
 	for !c.done() {
-		_, dst, src, n := c.next(10)
-		got = append(got, fmt.Sprint(dst, src, n))
+		k, n := c.next(10)
+		got = append(got, fmt.Sprint(k.Dst.Off, k.SrcOff, n))
 	}
 	want := []string{"100 10 10", "110 20 10", "120 30 5", "7 0 3"}
 	if fmt.Sprint(got) != fmt.Sprint(want) {
@@ -307,19 +364,19 @@ func TestCursor(t *testing.T) {
 }
 
 // Pieces of pinned memory to the device, each with its own ticket.
-func BenchmarkSubmitFrom(b *testing.B) {
+func BenchmarkSubmit(b *testing.B) {
 	for _, mib := range []int64{1, 4, 16, 64} {
 		b.Run(fmt.Sprintf("%dMiB", mib), func(b *testing.B) {
 			const ring = 256 << 20
 			dev, n := vktest.Open(b), mib<<20
 			host := mem.NewHeap(dev, "host memory", 0)
 			defer host.Close()
-			u, err := New(dev, host, 1, 64)
+			u, err := New(dev, host, Options{Slots: 1, SlotBytes: 4096})
 			if err != nil {
 				b.Fatal(err)
 			}
 			defer u.Close()
-			src, err := host.Alloc("host tier", n, vk.Upload)
+			src, err := host.AllocHost("host tier", n)
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -329,15 +386,15 @@ func BenchmarkSubmitFrom(b *testing.B) {
 			}
 			b.SetBytes(n)
 			b.ReportAllocs()
-			copies := []Copy{{Bytes: n}}
+			copies := []Copy{{Src: src, Bytes: n}}
 			b.ResetTimer()
 			for i := range int64(b.N) {
 				copies[0].Dst = mem.Whole(dst).Slice(i*n%ring, n)
-				if _, err := u.SubmitFrom(src, copies); err != nil {
+				if _, err := u.Submit(copies); err != nil {
 					b.Fatal(err)
 				}
 			}
-			if err := u.Timeline().Wait(context.Background(), u.Ticket()); err != nil {
+			if err := u.Wait(context.Background(), u.Last()); err != nil {
 				b.Fatal(err)
 			}
 			b.StopTimer()

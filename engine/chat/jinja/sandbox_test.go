@@ -85,7 +85,7 @@ var atDefaults = []string{"nested loops without output", "many arguments", "dict
 func TestHostile(t *testing.T) {
 	for name, source := range hostile {
 		limits := Limits{Steps: 5e5, Bytes: 32 << 20}
-		if slices.Contains(atDefaults, name) {
+		if slices.Contains(atDefaults, name) && !testing.Short() {
 			limits = Limits{}
 		}
 		t.Run(name, func(t *testing.T) {
@@ -102,8 +102,9 @@ func TestHostile(t *testing.T) {
 			if err == nil {
 				t.Errorf("got %.40q, wanted an error", got)
 			}
-			// One of these alone runs a second at most: other tests run beside it.
-			if took > 20*time.Second {
+			// One of these alone runs a second at most. The bound finds what does not end, on a
+			// busy machine and under the race detector too.
+			if took > 2*time.Minute {
 				t.Errorf("took %v", took)
 			}
 			if grew := int64(after.HeapSys) - int64(before.HeapSys); grew > 1<<30 {

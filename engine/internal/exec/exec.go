@@ -46,7 +46,7 @@ type Exec struct {
 	cost    estimator
 	freqs   []float64
 	mscale  float64
-	layers  [][]arch.Op
+	ops     [][]arch.Op // by unit of the plan
 	embd    *pack.Tensor
 	logits  []float32
 	ids     []int32
@@ -77,8 +77,9 @@ func New(o Options) (*Exec, error) {
 	}
 	e.freqs, e.mscale = o.Hyper.Rope.Freqs()
 	has := func(name string) bool { _, _, ok := o.Model.Tensor(name); return ok }
-	for l := range o.Hyper.BlockCount {
-		e.layers = append(e.layers, o.Hyper.Layer(l, has))
+	var err error
+	if e.ops, err = unitOps(o.Plan.Units, func(l int) []arch.Op { return o.Hyper.Layer(l, has) }); err != nil {
+		return nil, err
 	}
 	e.embd, _, _ = o.Model.Tensor(arch.TokenEmbd)
 	if err := e.allocate(); err != nil {
@@ -86,6 +87,35 @@ func New(o Options) (*Exec, error) {
 		return nil, err
 	}
 	return e, nil
+}
+
+// unitOps deals each layer's program out to the units that hold its weights. What
+// reads no weight runs behind what was before it.
+func unitOps(units []plan.Unit, layer func(l int) []arch.Op) ([][]arch.Op, error) {
+	ops := make([][]arch.Op, len(units))
+	for i := 0; i < len(units); {
+		if units[i].Kind != pack.Layer {
+			i++
+			continue
+		}
+		l, at := units[i].Layer, i
+		for i < len(units) && units[i].Kind == pack.Layer && units[i].Layer == l {
+			i++
+		}
+		for _, o := range layer(l) {
+			for o.Weight != "" && at < i {
+				if _, ok := units[at].Tensor(o.Weight); ok {
+					break
+				}
+				at++
+			}
+			if at == i {
+				return nil, fmt.Errorf("layer %d: %s is not in its units, from the one in use on", l, o.Weight)
+			}
+			ops[at] = append(ops[at], o)
+		}
+	}
+	return ops, nil
 }
 
 func (e *Exec) allocate() (err error) {

@@ -21,19 +21,18 @@ type run struct {
 	greedy   bool
 	maxPages int
 
-	cb    *vk.CommandBuffer
-	rec   *gpu.Recorder
-	waits []vk.Point
-	used  int // command buffers submitted or open in this step
-	units int // units recorded since the last submission
-	timed []expected
+	cb     *vk.CommandBuffer
+	rec    *gpu.Recorder
+	waits  []vk.Point // of the submission being recorded
+	points []vk.Point
+	used   int // command buffers submitted or open in this step
+	units  int // units recorded since the last submission
+	timed  []expected
 }
 
 // forward records and submits the whole step, top to bottom.
 func (r *run) forward() error {
-	if r.e.value == 0 {
-		r.waits = append(r.waits, vk.Point{Timeline: r.e.Weights.Timeline(), Value: r.e.Weights.Loaded()})
-	}
+	r.e.Weights.Begin(len(r.asked) > 0)
 	if err := r.begin(); err != nil {
 		return err
 	}
@@ -76,19 +75,22 @@ func (r *run) width(v arch.Value) uint32 { return uint32(r.e.Hyper.Width(v)) }
 // unit places one unit, waits for it, records it, and gives its memory back.
 func (r *run) unit(i int) error {
 	u := &r.e.Plan.Units[i]
+	if u.Kind == pack.Head && len(r.asked) == 0 {
+		return nil // its bytes do not come
+	}
 	placed, err := r.e.Weights.Acquire(i)
 	if err != nil {
 		return err
 	}
-	if placed.Ticket > 0 { // what is recorded so far need not wait for the bytes
-		if err := r.cut(); err != nil {
+	if r.points = r.e.Weights.Waits(placed, r.points[:0]); len(r.points) > 0 {
+		if err := r.cut(); err != nil { // what is recorded so far need not wait for the bytes
 			return err
 		}
-		r.waits = append(r.waits, vk.Point{Timeline: r.e.Weights.Timeline(), Value: placed.Ticket})
+		r.waits = append(r.waits, r.points...)
 	}
 	switch u.Kind {
 	case pack.Layer:
-		for _, o := range r.e.layers[u.Layer] {
+		for _, o := range r.e.ops[i] {
 			if err := r.op(o, u, placed.Address); err != nil {
 				return fmt.Errorf("%s: %w", o.Weight, err)
 			}
@@ -101,11 +103,11 @@ func (r *run) unit(i int) error {
 	if err != nil {
 		return err
 	}
-	if placed.Ticket > 0 {
+	if placed.Streamed {
 		if err := r.submit(); err != nil {
 			return err
 		}
-		r.e.Weights.Release(i, r.e.value)
+		r.e.Weights.Release(r.e.value)
 		return r.begin()
 	}
 	if r.units++; r.units >= unitsPerSubmit {
@@ -115,7 +117,7 @@ func (r *run) unit(i int) error {
 }
 
 // unitsPerSubmit lets the device start while the rest of a resident model is recorded.
-const unitsPerSubmit = 8
+const unitsPerSubmit = 24
 
 // op records one operation of a layer whose unit's bytes are at base.
 func (r *run) op(o arch.Op, u *plan.Unit, base uint64) error {

@@ -1,9 +1,16 @@
-// Package weights makes the plan true: it holds the resident units in VRAM and
-// streams the others through a ring of slots, disk or host memory to VRAM, ahead of
-// the step that needs them.
+// Package weights makes the plan true: it brings units to VRAM ahead of the step that
+// needs them, the resident ones once, the others through a ring, token after token.
 //
-// Two timelines keep the ring safe. A unit's ticket, on the uploader's timeline,
-// says that its bytes are there: the step waits for it on the device. The value
-// given to [Store.Release], on the compute timeline, says when a slot may be
-// overwritten: the upload waits for it on the device.
+// Three goroutines share the work. The walker goes through the units in execution
+// order and asks the disk for their pieces. The feeder takes the pieces in the same
+// order as they arrive, finds the unit a place, and submits the uploads. The third
+// pins memory for the host tier, a block ahead of the walker. They run across steps,
+// so that a token's first units load while the last one ends, and a model decodes
+// while its resident units still load.
+//
+// Two timelines keep the ring safe. A unit's ticket says that its bytes are there: the
+// step waits for it on the device. The value given to [Store.Release], on the compute
+// timeline, says when its place may be overwritten: the upload waits for it on the
+// device. Nothing is submitted that waits for what is not submitted yet, so one queue
+// is enough.
 package weights

@@ -2,191 +2,240 @@ package weights
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 
 	"leat/decompose/pack"
 	"leat/engine/plan"
 	"leat/vk"
+	"leat/vk/file"
 	"leat/vk/mem"
 	"leat/vk/xfer"
 )
 
-// Options are what a Store is built from. All fields are needed but Progress.
+// Options are what a Store is built from. All fields are needed down to Compute.
 type Options struct {
-	Device   *vk.Device
-	VRAM     *mem.Heap
-	Host     *mem.Heap
-	Model    *pack.Model
-	Plan     *plan.Plan
-	Logger   *slog.Logger
-	Compute  *vk.Timeline                      // signalled by the steps that read the weights
-	Progress func(doneBytes, totalBytes int64) // resident bytes loaded
+	Device  *vk.Device
+	VRAM    *mem.Heap
+	Host    *mem.Heap
+	Model   *pack.Model
+	Plan    *plan.Plan
+	Logger  *slog.Logger
+	Compute *vk.Timeline // signalled by the steps that read the weights
+
+	// Progress is told, by another goroutine, how many bytes have been uploaded of the
+	// resident ones, the last time with both the same.
+	Progress func(doneBytes, totalBytes int64)
+	Queues   []*vk.Queue // to upload on; nil: the device's transfer queues
+	Fault    file.Fault  // for tests: fails reads
 }
 
-// Store holds a model's weights. One goroutine calls Acquire and Release.
+// Store holds a model's weights. One goroutine calls Begin, Acquire, Waits and Release.
 type Store struct {
-	o        Options
-	up       *xfer.Uploader
-	blocks   []*vk.Buffer
-	slots    []*vk.Buffer
-	flow     []int // indices of the streamed units in execution order
-	resident []mem.Span
-	host     map[int]*vk.Buffer // host-tier units read so far
-	loaded   uint64             // ticket of the last resident unit
+	o      Options
+	up     *xfer.Uploader
+	pool   *file.Pool
+	files  []*file.File
+	blocks []*vk.Buffer
+	rings  []*vk.Buffer
+	units  []unit
 
-	mu       sync.Mutex
-	changed  *sync.Cond
-	uploads  uint64   // units whose upload was submitted
-	tickets  []uint64 // by slot: ticket of the unit in it
-	released []uint64 // by slot: compute value after which it may be overwritten
-	uses     uint64   // units acquired
-	frees    uint64   // units released
-	err      error    // first failure of the streamer; sticky
-	cancel   context.CancelFunc
-	done     chan struct{}
+	items    chan item          // walker to feeder
+	requests chan *file.Request // free ones
+	pinned   chan hostBlock     // pinner to walker
+	waited   xfer.Ticket        // what the step's queue has waited for
+
+	mu      sync.Mutex
+	changed *sync.Cond
+	ring    ring
+	came    []arrival // units in the ring that were not acquired yet, oldest first
+	begun   []bool    // steps begun that the walker has not looked at: do they want the head?
+	walked  bool      // the walker has nothing left to bring
+	full    bool      // the feeder waits for room in the ring
+	pins    []*vk.Buffer
+	err     error // first failure; sticky
+	closing bool
+	cancel  context.CancelFunc
+	work    sync.WaitGroup
+
+	uploaded, fromDisk atomic.Int64
+	arrived, total     int64       // bytes of resident units: uploaded, and all
+	last               xfer.Ticket // of resident units
 }
 
-// Placed is where a unit's bytes are once Ticket is reached; Ticket 0: they are there.
+// unit is what the store knows of a unit of the plan.
+type unit struct {
+	*plan.Unit
+	tier plan.Tier // the plan's, or Disk where less could be pinned than planned
+
+	pieces []piece    // what is read at a time
+	host   *vk.Buffer // walker: its block of the host tier, once that is pinned
+	read   bool       // walker: it has been asked for, so it need not be again
+
+	loaded bool        // resident: its upload is submitted
+	ticket xfer.Ticket // of that
+}
+
+// arrival is a streamed unit whose upload is submitted.
+type arrival struct {
+	unit    int
+	address uint64
+	ticket  xfer.Ticket
+}
+
+// Placed is where a unit's bytes are once the waits of its ticket are over.
 type Placed struct {
-	Address uint64
-	Ticket  uint64
+	Address  uint64
+	Streamed bool // it must be released
+	ticket   xfer.Ticket
 }
 
-// New allocates blocks, slots and staging, uploads the resident units, and begins to
-// stream the others. Canceling ctx stops the loading.
+// New allocates blocks, ring and staging and begins to load. Canceling ctx ends it.
 func New(ctx context.Context, o Options) (*Store, error) {
-	s := &Store{o: o, host: map[int]*vk.Buffer{}, resident: make([]mem.Span, len(o.Plan.Units)), done: make(chan struct{})}
+	s := &Store{o: o}
 	s.changed = sync.NewCond(&s.mu)
-	if err := s.allocate(); err != nil {
-		s.Close()
-		return nil, err
-	}
-	if err := s.loadResident(ctx); err != nil {
-		s.Close()
-		return nil, err
-	}
 	for i := range o.Plan.Units {
-		if o.Plan.Units[i].Tier != plan.VRAM {
-			s.flow = append(s.flow, i)
+		u := &o.Plan.Units[i]
+		s.units = append(s.units, unit{Unit: u, tier: u.Tier, pieces: pieces(u, o.Plan.Staging.SlotBytes)})
+		if u.Tier == plan.VRAM {
+			s.total += u.Bytes
 		}
 	}
-	if len(s.flow) > 0 {
-		streamCtx, cancel := context.WithCancel(context.Background())
-		s.cancel = cancel
-		go s.stream(streamCtx)
+	if err := s.allocate(ctx); err != nil {
+		s.Close()
+		return nil, err
 	}
+	s.start()
 	return s, nil
 }
 
-func (s *Store) allocate() error {
+func (s *Store) allocate(ctx context.Context) error {
 	p := s.o.Plan
-	for i, n := range p.Blocks {
-		b, err := s.o.VRAM.Alloc(fmt.Sprintf("weights block %d", i), n, vk.DeviceLocal)
+	for _, path := range s.o.Model.Files {
+		f, err := file.Open(path)
 		if err != nil {
 			return err
 		}
-		s.blocks = append(s.blocks, b)
+		s.files = append(s.files, f)
 	}
-	for i := range p.Slots {
-		b, err := s.o.VRAM.Alloc(fmt.Sprintf("ring slot %d", i), p.SlotBytes, vk.DeviceLocal)
-		if err != nil {
-			return err
-		}
-		s.slots = append(s.slots, b)
-	}
-	s.tickets, s.released = make([]uint64, p.Slots), make([]uint64, p.Slots)
-	up, err := xfer.New(s.o.Device, s.o.Host, p.Staging.Slots, p.Staging.SlotBytes)
-	s.up = up
-	return err
-}
-
-// Loaded is the ticket of the resident units. The host has waited for it; the first
-// work that reads them waits again, which makes them visible to its queue.
-func (s *Store) Loaded() uint64 { return s.loaded }
-
-// Timeline is the one that tickets are on.
-func (s *Store) Timeline() *vk.Timeline { return s.up.Timeline() }
-
-func (s *Store) loadResident(ctx context.Context) error {
-	p := s.o.Plan
-	var total, done int64
-	for i := range p.Units {
-		if p.Units[i].Tier == plan.VRAM {
-			total += p.Units[i].Bytes
-		}
-	}
-	for i := range p.Units {
-		u := &p.Units[i]
-		if u.Tier != plan.VRAM {
-			continue
-		}
-		s.resident[i] = mem.Span{Buffer: s.blocks[u.Block], Off: u.Off, Bytes: u.Bytes}
-		t, err := s.upload(ctx, &u.Unit, s.resident[i])
-		if err != nil {
-			return err
-		}
-		s.loaded = max(s.loaded, t)
-		done += u.Bytes
-		if s.o.Progress != nil {
-			s.o.Progress(done, total)
-		}
-	}
-	return s.up.Timeline().Wait(ctx, s.loaded)
-}
-
-// upload reads a unit from disk piece by piece into staging and copies each piece to
-// dst; waits hold back the copies, not the reading.
-func (s *Store) upload(ctx context.Context, u *pack.Unit, dst mem.Span, waits ...vk.Point) (ticket uint64, err error) {
-	return s.pieces(ctx, u, func(slot *xfer.Slot, off, n int64) (uint64, error) {
-		return s.up.Submit(slot, []xfer.Copy{{Dst: dst.Slice(off, n), Bytes: n}}, waits...)
-	})
-}
-
-// pieces fills staging slots with a unit's bytes in order and hands each to submit,
-// with the unit's offset and length of the piece.
-func (s *Store) pieces(ctx context.Context, u *pack.Unit, submit func(slot *xfer.Slot, off, n int64) (uint64, error)) (ticket uint64, err error) {
-	piece := s.o.Plan.Staging.SlotBytes
-	for _, e := range u.Extents {
-		for at := int64(0); at < e.Bytes; at += piece {
-			n := min(piece, e.Bytes-at)
-			slot, err := s.up.Acquire(ctx)
+	alloc := func(what string, sizes []int64) (list []*vk.Buffer, err error) {
+		for i, n := range sizes {
+			if err := ctx.Err(); err != nil {
+				return list, err
+			}
+			b, err := s.o.VRAM.Alloc(fmt.Sprintf("%s block %d", what, i), n, vk.DeviceLocal)
 			if err != nil {
-				return 0, fmt.Errorf("stage %s: %w", u.Name, err)
+				return list, err
 			}
-			if err := s.o.Model.ReadAt(e.File, slot.Bytes()[:n], e.Off+at); err != nil {
-				return 0, fmt.Errorf("read %s: %w", u.Name, err)
-			}
-			if ticket, err = submit(slot, e.UnitOff+at, n); err != nil {
-				return 0, fmt.Errorf("upload %s: %w", u.Name, err)
-			}
+			list = append(list, b)
 		}
-	}
-	return ticket, nil
-}
-
-// Close stops the streamer, waits for the device and frees everything; safe twice.
-func (s *Store) Close() error {
-	if s.cancel != nil {
-		s.cancel()
-		s.mu.Lock()
-		s.changed.Broadcast()
-		s.mu.Unlock()
-		<-s.done
-		s.cancel = nil
+		return list, nil
 	}
 	var err error
+	if s.blocks, err = alloc("weights", p.Blocks); err != nil {
+		return err
+	}
+	if s.rings, err = alloc("ring", p.Ring); err != nil {
+		return err
+	}
+	s.ring.blocks = p.Ring
+	s.up, err = xfer.New(s.o.Device, s.o.Host, xfer.Options{Slots: p.Staging.Slots, SlotBytes: p.Staging.SlotBytes, Queues: s.o.Queues})
+	return err
+}
+
+func (s *Store) start() {
+	const spare = 8 // reads of the host tier, which take no slot
+	n := s.o.Plan.Staging.Slots + spare
+	s.items, s.requests, s.pinned = make(chan item, 2*n), make(chan *file.Request, n), make(chan hostBlock)
+	for range n {
+		s.requests <- file.NewRequest()
+	}
+	s.pool = file.NewPool(min(plan.ReadDepth, s.o.Plan.Staging.Slots), s.o.Fault)
+	ctx, cancel := context.WithCancel(context.Background())
+	s.cancel = cancel
+	for _, do := range []func(context.Context) error{s.pin, s.walk, s.feed} {
+		s.work.Go(func() {
+			if err := do(ctx); err != nil {
+				s.fail(err)
+				cancel()
+			}
+		})
+	}
+}
+
+// fail remembers the first error and wakes whoever waits.
+func (s *Store) fail(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err == nil {
+		s.err = err
+	}
+	s.changed.Broadcast()
+}
+
+// errClosing ends the goroutines of a store that is closed.
+var errClosing = errors.New("the weights are closed")
+
+// wait waits for the condition under the lock until the store fails or closes.
+func (s *Store) wait(met func() bool) error {
+	for !s.closing {
+		if met() {
+			return nil
+		}
+		if s.err != nil {
+			return s.err
+		}
+		s.changed.Wait()
+	}
+	return errClosing
+}
+
+// Traffic returns the bytes uploaded and the bytes read from disk so far.
+func (s *Store) Traffic() (uploaded, fromDisk int64) {
+	return s.uploaded.Load(), s.fromDisk.Load()
+}
+
+// Direct reports whether the files are read past the page cache.
+func (s *Store) Direct() bool {
+	for _, f := range s.files {
+		if !f.Direct() {
+			return false
+		}
+	}
+	return true
+}
+
+// Close stops the loading, waits for the device and frees everything; safe twice.
+func (s *Store) Close() error {
+	if s.cancel != nil {
+		s.mu.Lock()
+		s.closing = true
+		s.changed.Broadcast()
+		s.mu.Unlock()
+		s.cancel()
+		s.work.Wait()
+		s.cancel = nil
+	}
+	if s.pool != nil {
+		s.pool.Close() // before the memory that it reads into goes
+	}
+	var errs []error
 	if s.up != nil {
-		err = s.up.Close()
+		errs = append(errs, s.up.Close())
 		s.up = nil
 	}
-	for _, b := range append(s.blocks, s.slots...) {
+	for _, b := range append(s.blocks, s.rings...) {
 		s.o.VRAM.Free(b)
 	}
-	for _, b := range s.host {
+	for _, b := range s.pins {
 		s.o.Host.Free(b)
 	}
-	s.blocks, s.slots, s.host = nil, nil, nil
-	return err
+	for _, f := range s.files {
+		errs = append(errs, f.Close())
+	}
+	s.blocks, s.rings, s.pins, s.files = nil, nil, nil, nil
+	return errors.Join(errs...)
 }

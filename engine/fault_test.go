@@ -1,0 +1,159 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"leat/engine"
+	"leat/tools/testdata"
+	"leat/vk/file"
+)
+
+// demoStreamed loads the demo model within the least VRAM, all of it streamed from disk
+// or from host memory.
+func demoStreamed(t *testing.T, host int64, change func(engine.Options) engine.Options) *engine.Model {
+	t.Helper()
+	path := testdata.Root(t) + "/cmd/leat/demo/leat-demo-q4_k_m.gguf"
+	o := engine.Options{ContextLength: 64, HostBytes: 1, DeviceBytes: 1}
+	_, err := engine.Load(t.Context(), path, o)
+	o.DeviceBytes, o.HostBytes = budgetNeed(t, err), host
+	return load(t, path, change(o))
+}
+
+// TestReadFails: a read that fails in the middle of a token ends the step with the
+// disk's own error, and the model with it; closing leaves nothing behind.
+func TestReadFails(t *testing.T) {
+	bad := errors.New("bad sector")
+	base := runtime.NumGoroutine()
+	for _, after := range []int64{0, 1, 17, 60, 150} {
+		t.Run("", func(t *testing.T) {
+			var reads atomic.Int64
+			m := demoStreamed(t, 1, func(o engine.Options) engine.Options {
+				return engine.WithFault(o, func(string, int64, int64) error {
+					if reads.Add(1) > after {
+						return bad
+					}
+					return nil
+				})
+			})
+			s, err := m.NewSession()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			var last error
+			for _, err := range s.Generate(t.Context(), m.Encode("Once upon a time", true), engine.Params{MaxTokens: 40, IgnoreEOG: true}) {
+				last = err
+			}
+			var e *file.Error
+			if !errors.Is(last, bad) || !errors.As(last, &e) {
+				t.Errorf("the generation ended with %v", last)
+			}
+			if _, err := s.Forward(t.Context(), nil); err == nil {
+				t.Error("a step ran after the disk had failed")
+			}
+			s.Close()
+			if err := m.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	settled(t, base)
+}
+
+// settled demands that no more goroutines run than before.
+func settled(t *testing.T, before int) {
+	t.Helper()
+	n := 0
+	for range 200 {
+		if n = runtime.NumGoroutine(); n <= before {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Errorf("%d goroutines, %d before", n, before)
+}
+
+// TestCloseAnyMoment: a model may be closed, and a generation canceled, at any moment
+// without a hang or a goroutine left.
+func TestCloseAnyMoment(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	base := runtime.NumGoroutine()
+	rounds := 20
+	if testing.Short() {
+		rounds = 6
+	}
+	for k := range rounds {
+		m := demoStreamed(t, int64(k%2)<<26, func(o engine.Options) engine.Options { return engine.WithLanes(o, k%3) })
+		s, err := m.NewSession()
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(rng.IntN(120))*time.Millisecond)
+		done := make(chan error, 1)
+		go func() {
+			var last error
+			for _, err := range s.Generate(ctx, m.Encode("Once upon a time", true), engine.Params{MaxTokens: 30, IgnoreEOG: true}) {
+				last = err
+			}
+			done <- last
+		}()
+		if k%4 == 3 { // closed beside a running generation, which then ends with an error
+			time.Sleep(time.Duration(rng.IntN(60)) * time.Millisecond)
+			if err := m.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+		select {
+		case err := <-done:
+			if err != nil && k%4 != 3 && !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("round %d: the generation ended with %v", k, err)
+			}
+		case <-time.After(30 * time.Second):
+			t.Fatalf("round %d hangs", k)
+		}
+		cancel()
+		if k%4 == 0 { // the session goes on after a cancel
+			if _, err := s.Forward(t.Context(), m.Encode(" the", false)); err != nil {
+				t.Errorf("round %d: after the cancel: %v", k, err)
+			}
+		}
+		if err := m.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	settled(t, base)
+}
+
+// TestLoadCanceled: a canceled Load frees everything, and Loaded ends with its context.
+func TestLoadCanceled(t *testing.T) {
+	base := runtime.NumGoroutine()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	path := testdata.Root(t) + "/cmd/leat/demo/leat-demo-q4_k_m.gguf"
+	if m, err := engine.Load(ctx, path, engine.Options{ContextLength: 64}); !errors.Is(err, context.Canceled) {
+		if err == nil {
+			m.Close()
+		}
+		if errors.Is(err, engine.ErrNoDevice) {
+			t.Skip(err)
+		}
+		t.Errorf("Load ended with %v", err)
+	}
+	m := load(t, path, engine.Options{ContextLength: 64})
+	if err := m.Loaded(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := m.Loaded(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("Loaded ended with %v", err)
+	}
+	if err := m.Close(); err != nil {
+		t.Error(err)
+	}
+	settled(t, base)
+}

@@ -1,0 +1,84 @@
+package weights
+
+// ring says where in the ring's blocks units go: one behind another, over the oldest.
+// It is pure bookkeeping. Units are placed, released and overwritten in one order.
+type ring struct {
+	blocks []int64
+	block  int   // where the next unit goes, if it fits there
+	off    int64 //
+	live   []region
+	first  int    // index into live of the oldest region
+	count  int    // of live regions
+	freed  int    // of them, the oldest ones, how many are released
+	value  uint64 // compute value after which all that was ever overwritten is free
+}
+
+// region is where a unit is.
+type region struct {
+	block      int
+	off, bytes int64
+	value      uint64 // compute value of its release
+}
+
+const ringAlign = 256
+
+func (r *ring) at(i int) *region { return &r.live[(r.first+i)%len(r.live)] }
+
+// place finds room for the next unit. It reports false where a unit that is not yet
+// released is in the way: then nothing has changed, and it must be tried again. The
+// room may be overwritten once the compute timeline has reached after.
+func (r *ring) place(bytes int64) (to region, after uint64, ok bool) {
+	to = region{block: r.block, off: r.off, bytes: (bytes + ringAlign - 1) / ringAlign * ringAlign}
+	for range len(r.blocks) + 1 { // once round to the same block's beginning
+		if to.off+to.bytes <= r.blocks[to.block] {
+			return r.take(to)
+		}
+		to.block, to.off = (to.block+1)%len(r.blocks), 0
+	}
+	return to, 0, false // it fits no block: the plan sees to it that this can't be
+}
+
+// take drops the regions that stand in to, and any older ones, and adds to.
+func (r *ring) take(to region) (region, uint64, bool) {
+	drop := 0
+	for i := range r.count {
+		if o := r.at(i); o.block == to.block && o.off < to.off+to.bytes && to.off < o.off+o.bytes {
+			drop = i + 1
+		}
+	}
+	if drop > r.freed {
+		return to, 0, false
+	}
+	for range drop {
+		r.value = max(r.value, r.at(0).value)
+		r.first = (r.first + 1) % len(r.live)
+		r.count--
+		r.freed--
+	}
+	if r.count == len(r.live) {
+		r.grow()
+	}
+	r.count++
+	*r.at(r.count - 1) = to
+	r.block, r.off = to.block, to.off+to.bytes
+	return to, r.value, true
+}
+
+func (r *ring) grow() {
+	bigger := make([]region, max(8, 2*len(r.live)))
+	for i := range r.count {
+		bigger[i] = *r.at(i)
+	}
+	r.live, r.first = bigger, 0
+}
+
+// release says that the oldest unit not yet released is free once the compute timeline
+// reaches value, which never falls from one call to the next.
+func (r *ring) release(value uint64) bool {
+	if r.freed == r.count {
+		return false
+	}
+	r.at(r.freed).value = value
+	r.freed++
+	return true
+}

@@ -1,0 +1,97 @@
+package weights
+
+import (
+	"context"
+	"fmt"
+
+	"leat/engine/plan"
+	"leat/vk"
+)
+
+// Begin opens a step and says whether it needs the head: the pieces of the head are
+// not streamed for a step in which no row asks for logits, and must not be acquired.
+func (s *Store) Begin(head bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.walked {
+		s.begun = append(s.begun, head)
+	}
+	s.changed.Broadcast()
+}
+
+// wantsHead tells the walker, in the order of the steps, what was said to Begin.
+func (s *Store) wantsHead() (head bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.wait(func() bool { return len(s.begun) > 0 }); err != nil {
+		return false, err
+	}
+	head = s.begun[0]
+	s.begun = append(s.begun[:0], s.begun[1:]...)
+	return head, nil
+}
+
+// Loaded waits until the resident units' uploads are done, or as many of them as can be
+// before a first step makes room in the ring.
+func (s *Store) Loaded(ctx context.Context) error {
+	defer context.AfterFunc(ctx, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.changed.Broadcast()
+	})()
+	s.mu.Lock()
+	err := s.wait(func() bool { return s.arrived == s.total || s.full || ctx.Err() != nil })
+	last := s.last
+	s.mu.Unlock()
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err == nil {
+		err = s.up.Wait(ctx, last)
+	}
+	return err
+}
+
+// Acquire says where unit i of the plan is. Units must be asked for in execution
+// order, and each streamed one released before the next is asked for. It returns
+// once the unit's upload has been submitted: with a single queue, work that waits for
+// a ticket must follow the copy.
+func (s *Store) Acquire(i int) (Placed, error) {
+	u := &s.units[i]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if u.Tier == plan.VRAM {
+		if err := s.wait(func() bool { return u.loaded }); err != nil {
+			return Placed{}, err
+		}
+		return Placed{Address: s.blocks[u.Block].Address + uint64(u.Off), ticket: u.ticket}, nil
+	}
+	if err := s.wait(func() bool { return len(s.came) > 0 }); err != nil {
+		return Placed{}, err
+	}
+	a := s.came[0]
+	if a.unit != i {
+		return Placed{}, fmt.Errorf("acquire unit %d: the ring brings unit %d next", i, a.unit)
+	}
+	s.came = append(s.came[:0], s.came[1:]...)
+	return Placed{Address: a.address, Streamed: true, ticket: a.ticket}, nil
+}
+
+// Waits appends what the step's queue must wait for before it reads p: nothing, where
+// it has waited for that or for something later. What is returned must be submitted.
+func (s *Store) Waits(p Placed, points []vk.Point) []vk.Point {
+	if s.waited.Covers(p.ticket) {
+		return points
+	}
+	s.waited = s.waited.With(p.ticket)
+	return s.up.Points(p.ticket, points)
+}
+
+// Release says that the streamed unit acquired last has been read once the compute
+// timeline reaches value, which must be signalled by work already submitted.
+func (s *Store) Release(value uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ring.release(value)
+	s.changed.Broadcast()
+}

@@ -1,0 +1,167 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"time"
+
+	"leat/decompose/pack"
+	"leat/vk"
+	"leat/vk/file"
+	"leat/vk/mem"
+	"leat/vk/xfer"
+)
+
+const sweepTime = time.Second // of one point
+
+// sweepLink uploads one block over and over, by lanes and bytes in a submission.
+func sweepLink(ctx context.Context, out io.Writer) (err error) {
+	inst, err := vk.Open(vk.InstanceOptions{Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, inst.Close()) }()
+	phys, err := inst.Pick("")
+	if err != nil {
+		return err
+	}
+	dev, err := inst.NewDevice(phys, vk.DeviceOptions{})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, dev.Close()) }()
+	heap := mem.NewHeap(dev, "memory", 0)
+	defer heap.Close()
+	const block = 512 << 20
+	src, err := heap.AllocHost("source", block)
+	if err != nil {
+		return err
+	}
+	dst, err := heap.Alloc("destination", block, vk.DeviceLocal)
+	if err != nil {
+		return err
+	}
+	best := 0.0
+	for lanes := 1; lanes <= len(dev.Transfers); lanes++ {
+		for _, mib := range []int64{16, 64, 128} {
+			rate, err := uploadRate(ctx, dev, heap, dev.Transfers[:lanes], src, dst, mib<<20)
+			if err != nil {
+				return err
+			}
+			best = max(best, rate)
+			fmt.Fprintf(out, "link: %s, %d lanes, %3d MiB a submission: %5.1f GB/s\n", phys.Name, lanes, mib, rate)
+		}
+	}
+	fmt.Fprintf(out, "link: best %.1f GB/s\n", best)
+	return nil
+}
+
+func uploadRate(ctx context.Context, dev *vk.Device, heap *mem.Heap, queues []*vk.Queue, src, dst *vk.Buffer, bytes int64) (float64, error) {
+	u, err := xfer.New(dev, heap, xfer.Options{Slots: 1, SlotBytes: 4096, Queues: queues})
+	if err != nil {
+		return 0, err
+	}
+	defer u.Close()
+	var tickets []xfer.Ticket
+	begin, done := time.Now(), int64(0)
+	for time.Since(begin) < sweepTime {
+		at := done % src.Bytes
+		t, err := u.Submit([]xfer.Copy{{Dst: mem.Whole(dst).Slice(at, bytes), Src: src, SrcOff: at, Bytes: bytes}})
+		if err != nil {
+			return 0, err
+		}
+		done += bytes
+		if tickets = append(tickets, t); len(tickets) > 8 { // ahead of the device, but not far
+			if err := u.Wait(ctx, tickets[len(tickets)-8]); err != nil {
+				return 0, err
+			}
+		}
+	}
+	err = u.Wait(ctx, u.Last())
+	return float64(done) / 1e9 / time.Since(begin).Seconds(), err
+}
+
+// sweepDisk reads the model's largest file, by depth of the queue and bytes of a read.
+func sweepDisk(ctx context.Context, model string, out io.Writer) error {
+	path, size, err := largestFile(model)
+	if err != nil {
+		return err
+	}
+	best, at := 0.0, int64(0)
+	for _, depth := range []int{4, 8, 16, 32} {
+		for _, mib := range []int64{4, 8, 16} {
+			rate, direct, err := readRate(ctx, path, size, depth, mib<<20, &at)
+			if err != nil {
+				return err
+			}
+			best = max(best, rate)
+			fmt.Fprintf(out, "disk: depth %2d, %2d MiB a read, direct %v: %5.2f GB/s\n", depth, mib, direct, rate)
+		}
+	}
+	fmt.Fprintf(out, "disk: best %.2f GB/s\n", best)
+	return nil
+}
+
+func largestFile(model string) (path string, size int64, err error) {
+	m, err := pack.Open(model)
+	if err != nil {
+		return "", 0, err
+	}
+	defer m.Close()
+	for _, p := range m.Files {
+		info, err := os.Stat(p)
+		if err != nil {
+			return "", 0, err
+		}
+		if info.Size() > size {
+			path, size = p, info.Size()
+		}
+	}
+	return path, size, nil
+}
+
+// readRate goes on in the file where the last point ended, so that a disk's own cache
+// does not answer.
+func readRate(ctx context.Context, path string, size int64, depth int, bytes int64, at *int64) (rate float64, direct bool, err error) {
+	f, err := file.Open(path)
+	if err != nil {
+		return 0, false, err
+	}
+	defer f.Close()
+	p := file.NewPool(depth, nil)
+	defer p.Close()
+	bytes = min(bytes, size)
+	list := make([]*file.Request, depth+2)
+	for i := range list {
+		list[i] = file.NewRequest()
+		list[i].File, list[i].N, list[i].Dst = f, bytes, file.Buffer(file.Room(0, bytes))
+	}
+	begin, done := time.Now(), int64(0)
+	started, ended := 0, 0
+	for more := true; more || ended < started; {
+		if more && started-ended < len(list) {
+			r := list[started%len(list)]
+			if *at+bytes > size {
+				*at = 0
+			}
+			r.Off = *at
+			*at += bytes
+			if err := p.Start(ctx, r); err != nil {
+				return 0, false, err
+			}
+			started++
+			more = time.Since(begin) < sweepTime
+			continue
+		}
+		if err := list[ended%len(list)].Wait(ctx); err != nil {
+			return 0, false, err
+		}
+		ended++
+		done += bytes
+	}
+	return float64(done) / 1e9 / time.Since(begin).Seconds(), f.Direct(), nil
+}
