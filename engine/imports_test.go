@@ -43,7 +43,8 @@ var allowed = map[string][]string{
 	"engine/chat/jinja":       {},
 	"engine/sample":           {"engine/token"},
 	"engine/expert":           {},
-	"engine/pace":             {},
+	"engine/pace":             {"engine/pace/nvml"},
+	"engine/pace/nvml":        {},
 
 	"decompose":      {"engine/arch", "decompose/pack", "gguf"},
 	"decompose/pack": {"gguf"},
