@@ -9,7 +9,7 @@ import (
 // Key names work that takes the same time while the device runs at the same speed: a
 // part of the model at a shape.
 type Key struct {
-	Unit int // first unit of the submission
+	Unit int // the one that the submission ends with
 	Rows int // tokens
 
 	cost int // by a few percent: a growing context, or another split, is other work

@@ -184,13 +184,24 @@ func (p *Pacer) Begin() {
 func (p *Pacer) Ran(k Key, cost float64, busy, idle time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.ran(busy, idle)
+	p.drift.Ran(k, cost, busy)
+}
+
+// RanUntimed tells of a submission of which only an estimate is known.
+func (p *Pacer) RanUntimed(busy time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ran(busy, p.unseen)
+}
+
+func (p *Pacer) ran(busy, idle time.Duration) {
 	rested := min(p.unseen, idle)
 	p.unseen = 0
 	if p.control != nil {
 		p.control.Ran(busy, idle, rested)
 	}
 	p.ledger.ran(busy, idle, p.duty())
-	p.drift.Ran(k, cost, busy)
 }
 
 // Due says whether a rest would be due once more work, submitted or recorded but not yet

@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"context"
 	"fmt"
 	"math"
 
@@ -15,6 +16,7 @@ import (
 
 // run is one step being recorded.
 type run struct {
+	ctx      context.Context // ends rests, not the step
 	e        *Exec
 	rows     []Row
 	asked    []int // rows that want logits
@@ -27,6 +29,8 @@ type run struct {
 	used  int // command buffers submitted or open in this step
 	units int // units recorded since the last submission
 	timed []expected
+	at    int // unit of the plan that is being recorded
+	told  int // submissions that account has seen
 }
 
 // forward records and submits the whole step, top to bottom.
@@ -76,6 +80,7 @@ func (r *run) width(v arch.Value) uint32 { return uint32(r.e.Hyper.Width(v)) }
 // unit places one unit, waits for it, records it, and gives its memory back.
 func (r *run) unit(i int) error {
 	u := &r.e.Plan.Units[i]
+	r.at = i
 	placed, err := r.e.Weights.Acquire(i)
 	if err != nil {
 		return err
@@ -108,7 +113,7 @@ func (r *run) unit(i int) error {
 		r.e.Weights.Release(i, r.e.value)
 		return r.begin()
 	}
-	if r.units++; r.units >= unitsPerSubmit {
+	if r.units++; r.units >= unitsPerSubmit || r.due() {
 		return r.cut()
 	}
 	return nil
