@@ -11,23 +11,25 @@ import (
 
 	"leat/engine"
 	"leat/engine/chat"
+	"leat/engine/pace"
 	"leat/engine/token"
 )
 
 // runStats is what --stats, /stats and --json report of one answer.
 type runStats struct {
-	Device        string  `json:"device"`
-	PromptTokens  int     `json:"prompt_tokens"` // all of them, reused or not
-	ReusedTokens  int     `json:"reused_tokens"` // of those, still in the session
-	Tokens        int     `json:"tokens"`
-	LoadSeconds   float64 `json:"load_seconds"`
-	TTFTSeconds   float64 `json:"ttft_seconds"`
-	PromptPerSec  float64 `json:"prompt_tokens_per_second"`
-	DecodePerSec  float64 `json:"decode_tokens_per_second"`
-	VRAMBytes     int64   `json:"vram_bytes"`
-	ResidentUnits int     `json:"resident_units"`
-	StreamedUnits int     `json:"streamed_units"`
-	StreamedBytes int64   `json:"streamed_bytes_per_token"`
+	Device        string    `json:"device"`
+	PromptTokens  int       `json:"prompt_tokens"` // all of them, reused or not
+	ReusedTokens  int       `json:"reused_tokens"` // of those, still in the session
+	Tokens        int       `json:"tokens"`
+	LoadSeconds   float64   `json:"load_seconds"`
+	TTFTSeconds   float64   `json:"ttft_seconds"`
+	PromptPerSec  float64   `json:"prompt_tokens_per_second"`
+	DecodePerSec  float64   `json:"decode_tokens_per_second"`
+	VRAMBytes     int64     `json:"vram_bytes"`
+	ResidentUnits int       `json:"resident_units"`
+	StreamedUnits int       `json:"streamed_units"`
+	StreamedBytes int64     `json:"streamed_bytes_per_token"`
+	Pace          paceStats `json:"pace"`
 }
 
 // answer is one completion and what it took.
@@ -151,7 +153,7 @@ func statsOf(m *engine.Model, prompt, prefilled, tokens int, begin, first time.T
 	_, peak := m.Memory()
 	st := runStats{
 		Device: m.DeviceName(), PromptTokens: prompt, ReusedTokens: prompt - prefilled, Tokens: tokens,
-		VRAMBytes: peak, StreamedBytes: p.StreamedBytes,
+		VRAMBytes: peak, StreamedBytes: p.StreamedBytes, Pace: paceStatsOf(m.Stats().Pace),
 	}
 	if tokens > 0 {
 		st.TTFTSeconds = first.Sub(begin).Seconds()
@@ -173,6 +175,9 @@ func statsOf(m *engine.Model, prompt, prefilled, tokens int, begin, first time.T
 func printStats(w io.Writer, s *runStats) {
 	fmt.Fprintf(w, "leat: %s: %d of %d units resident, %s VRAM, %s streamed per token\n", s.Device, s.ResidentUnits, s.ResidentUnits+s.StreamedUnits, formatSize(s.VRAMBytes), formatSize(s.StreamedBytes))
 	fmt.Fprintf(w, "leat: load %.2f s, %s\n", s.LoadSeconds, s.speeds())
+	if s.Pace.By != pace.Off.String() {
+		fmt.Fprintf(w, "leat: pace: %s\n", &s.Pace)
+	}
 }
 
 // speeds is one line on an answer.

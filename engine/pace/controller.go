@@ -40,6 +40,7 @@ type Controller struct {
 	rested     float64   // of those idle, by our doing
 	was        float64   // duty in the last interval
 	free       float64   // duty there would be without our rests
+	worked     bool      // free is known
 	lid        float64   // most duty, whatever the model says
 	past       []stretch // duty of the last sensorLag seconds, oldest first
 
@@ -102,7 +103,7 @@ func (c *Controller) Sense(now time.Duration, r Reading, working bool) {
 		c.past = nil
 		dt = 1
 	}
-	c.was = c.worked(dt, working)
+	c.was = c.lately(dt, working)
 	c.follow(dt, r.TempC)
 	c.listen(dt, r)
 	if hot := r.TempC - c.Target() - over; hot > 0 {
@@ -113,15 +114,18 @@ func (c *Controller) Sense(now time.Duration, r Reading, working bool) {
 	c.decide(dt)
 }
 
-// worked is the duty since the last reading.
-func (c *Controller) worked(dt float64, working bool) float64 {
+// lately is the duty since the last reading.
+func (c *Controller) lately(dt float64, working bool) float64 {
 	told := c.busy + c.idle
 	duty := c.was
 	switch {
 	case told >= dt/4:
 		duty = c.busy / told
-		free := c.busy / max(told-c.rested, 1e-9)
-		c.free += (min(free, 1) - c.free) * min(dt/steady, 1)
+		free, share := c.busy/max(told-c.rested, 1e-9), min(dt/steady, 1)
+		if !c.worked {
+			c.worked, share = true, 1
+		}
+		c.free += (min(free, 1) - c.free) * share
 	case !working:
 		duty = min(c.busy/dt, 1)
 	}

@@ -80,6 +80,12 @@ func TestPacer(t *testing.T) {
 		if rested, _ := step(stopped, p); rested != 0 {
 			t.Errorf("canceled: rested %s", rested)
 		}
+		late, stop := context.WithTimeout(ctx, time.Microsecond)
+		p.Ran(Key{}, 0, 50*time.Millisecond, 0)
+		if rested := p.Rest(late); rested > time.Millisecond {
+			t.Errorf("canceled while resting: rested %s", rested)
+		}
+		stop()
 		s.temp.Store(40)
 		run(30)
 		if rested := run(10); rested != 0 {
