@@ -13,6 +13,7 @@ import (
 	"leat/engine/internal/exec"
 	"leat/engine/internal/kv"
 	"leat/engine/internal/weights"
+	"leat/engine/pace"
 	"leat/engine/plan"
 	"leat/engine/token"
 	"leat/shaders/gpu"
@@ -38,6 +39,7 @@ type Model struct {
 	weights *weights.Store
 	cache   *kv.Cache
 	exec    *exec.Exec
+	pacer   *pace.Pacer // nil: nothing is paced
 
 	messages int // of the validation layers, once the instance is closed
 
@@ -136,10 +138,12 @@ func (m *Model) build(ctx context.Context, _ string) (err error) {
 	if err != nil {
 		return err
 	}
+	m.pacer = m.newPacer()
 	kvType, _ := m.o.kv()
 	m.exec, err = exec.New(exec.Options{
 		Device: m.dev, Kernels: m.kernels, VRAM: m.vram, Host: m.host, Model: m.file, Hyper: m.hyper, Plan: m.plan,
 		Weights: m.weights, Compute: m.compute, KVType: kvType, Logger: m.o.Logger, MaxSubmit: m.o.MaxSubmit,
+		Pacer: m.pacer,
 	})
 	return err
 }
@@ -243,6 +247,9 @@ func (m *Model) Close() error {
 	if m.exec != nil {
 		m.exec.Close()
 	}
+	if m.pacer != nil {
+		errs = append(errs, m.pacer.Close())
+	}
 	if m.cache != nil {
 		m.cache.Close()
 	}
@@ -267,6 +274,6 @@ func (m *Model) Close() error {
 	if m.file != nil {
 		errs = append(errs, m.file.Close())
 	}
-	m.weights, m.exec, m.cache, m.compute, m.kernels, m.vram, m.host, m.dev, m.inst, m.file = nil, nil, nil, nil, nil, nil, nil, nil, nil, nil
+	m.weights, m.exec, m.pacer, m.cache, m.compute, m.kernels, m.vram, m.host, m.dev, m.inst, m.file = nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil
 	return errors.Join(errs...)
 }

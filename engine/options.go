@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"leat/engine/arch"
+	"leat/engine/pace"
 	"leat/engine/plan"
 	"leat/gguf"
 	"leat/vk"
@@ -34,12 +35,23 @@ type Options struct {
 	// on it stays usable; 0: a quarter of a second.
 	MaxSubmit time.Duration
 
+	// Pace says whether the device rests where it would get too hot: "auto" or "off"; "":
+	// auto. TargetTempC is the temperature to keep; 0: a few degrees below the one at
+	// which the device slows itself, or 83 where that is not known. Sensor is where
+	// the temperature comes from; nil: the device's own, where there is one.
+	Pace        string
+	TargetTempC int
+	Sensor      pace.Sensor
+
 	Logger   *slog.Logger                      // nil: silent
 	Progress func(doneBytes, totalBytes int64) // called by another goroutine until the resident weights are loaded; nil: none
 
 	fault  file.Fault // tests: fails reads
 	queues int        // tests: upload lanes, on as many queues as there are
 }
+
+// A target of room temperature would stop the device, one above all limits do nothing.
+const leastTarget, mostTarget = 30, 120
 
 // features that Disable knows.
 var features = []string{"fp16", "int8", "subgroup", "coopmat"}
@@ -52,6 +64,15 @@ func (o Options) validated() (Options, error) {
 	o.KVType = strings.ToLower(o.KVType)
 	if o.KVType != "f16" && o.KVType != "f32" {
 		return o, &OptionError{"KVType", o.KVType, "f16 or f32"}
+	}
+	if o.Pace == "" {
+		o.Pace = "auto"
+	}
+	if o.Pace != "auto" && o.Pace != "off" {
+		return o, &OptionError{"Pace", o.Pace, "auto or off"}
+	}
+	if o.TargetTempC != 0 && (o.TargetTempC < leastTarget || o.TargetTempC > mostTarget) {
+		return o, &OptionError{"TargetTempC", fmt.Sprint(o.TargetTempC), fmt.Sprintf("%d to %d °C, or 0 to have it chosen", leastTarget, mostTarget)}
 	}
 	for _, n := range []struct {
 		name string

@@ -51,6 +51,7 @@ type PhysicalDevice struct {
 	Name                   string
 	DriverName, DriverInfo string // "radv", "Mesa 25.0.7"
 	UUID                   string // stays with the hardware and driver
+	PCI                    string // address, "0000:65:00.0"; "" where there is none or the driver does not say
 	Type                   DeviceType
 	APIVersion             Version
 	DriverVersion          uint32 // packed in the vendor's own way
@@ -167,6 +168,10 @@ func (p *PhysicalDevice) queryProperties() {
 	p12 := &raw.PhysicalDeviceVulkan12Properties{SType: raw.StructureTypePhysicalDeviceVulkan12Properties}
 	p11 := &raw.PhysicalDeviceVulkan11Properties{SType: raw.StructureTypePhysicalDeviceVulkan11Properties, PNext: raw.Ptr(p12)}
 	next := raw.Ptr(p11)
+	pci := &raw.PhysicalDevicePCIBusInfoPropertiesEXT{SType: raw.StructureTypePhysicalDevicePciBusInfoPropertiesEXT}
+	if p.has(raw.EXTPciBusInfoExtensionName) {
+		pci.PNext, next = next, raw.Ptr(pci)
+	}
 	if p.has(extHostImport) {
 		host.PNext, next = next, raw.Ptr(host)
 	}
@@ -179,6 +184,9 @@ func (p *PhysicalDevice) queryProperties() {
 	p.DriverName, p.DriverInfo = raw.GoString(&p12.DriverName[0]), raw.GoString(&p12.DriverInfo[0])
 	u := p11.DeviceUUID
 	p.UUID = fmt.Sprintf("%x-%x-%x-%x-%x", u[0:4], u[4:6], u[6:8], u[8:10], u[10:16])
+	if p.has(raw.EXTPciBusInfoExtensionName) {
+		p.PCI = fmt.Sprintf("%04x:%02x:%02x.%x", pci.PciDomain, pci.PciBus, pci.PciDevice, pci.PciFunction)
+	}
 	p.Limits.MaxAllocationBytes = int64(min(p11.MaxMemoryAllocationSize, 1<<62))
 	p.Limits.Subgroup = int(p11.SubgroupSize)
 	const ops = raw.SubgroupFeatureBasicBit | raw.SubgroupFeatureArithmeticBit | raw.SubgroupFeatureShuffleBit

@@ -11,6 +11,7 @@ import (
 
 	"leat/engine"
 	"leat/engine/chat"
+	"leat/engine/pace"
 	"leat/engine/plan"
 	"leat/engine/token"
 )
@@ -30,6 +31,7 @@ type runStats struct {
 	StreamedUnits int     `json:"streamed_units"`
 	StreamedBytes int64   `json:"streamed_bytes_per_token"`
 
+	Pace      paceStats        `json:"pace"`
 	Predicted *plan.Prediction `json:"predicted,omitempty"` // by what this machine was measured to do
 }
 
@@ -154,7 +156,7 @@ func statsOf(m *engine.Model, prompt, prefilled, tokens int, begin, first time.T
 	_, peak := m.Memory()
 	st := runStats{
 		Device: m.DeviceName(), PromptTokens: prompt, ReusedTokens: prompt - prefilled, Tokens: tokens,
-		VRAMBytes: peak, StreamedBytes: p.StreamedBytes,
+		VRAMBytes: peak, StreamedBytes: p.StreamedBytes, Pace: paceStatsOf(m.Stats().Pace),
 	}
 	if tokens > 0 {
 		st.TTFTSeconds = first.Sub(begin).Seconds()
@@ -178,6 +180,9 @@ func printStats(w io.Writer, s *runStats) {
 	fmt.Fprintf(w, "leat: load %.2f s, %s\n", s.LoadSeconds, s.speeds())
 	if p := s.prediction(); p != "" {
 		fmt.Fprintf(w, "leat: %s\n", p)
+	}
+	if s.Pace.By != pace.Off.String() {
+		fmt.Fprintf(w, "leat: pace: %s\n", &s.Pace)
 	}
 }
 

@@ -20,6 +20,8 @@ type modelFlags struct {
 	disable    []string
 	oneQueue   bool
 	validate   bool
+	pace       string
+	targetTemp int
 }
 
 func (f *modelFlags) register(fs *pflag.FlagSet) {
@@ -31,6 +33,8 @@ func (f *modelFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.kvType, "kv-type", "f16", "type of the KV cache: f16 or f32")
 	fs.StringSliceVar(&f.disable, "disable", nil, "device features not to use: fp16, int8, subgroup, coopmat")
 	fs.BoolVar(&f.oneQueue, "one-queue", false, "upload weights on the compute queue, as on devices without a transfer queue")
+	fs.StringVar(&f.pace, "pace", "auto", "auto: let the GPU rest where it would get hotter than --target-temp; off: never")
+	fs.IntVar(&f.targetTemp, "target-temp", 0, "temperature in °C to keep the GPU at or below (default: a few degrees below the one at which it slows itself, or 83)")
 	fs.BoolVar(&f.validate, "validate", false, "turn Vulkan's validation layers on (slow)")
 }
 
@@ -38,6 +42,7 @@ func (f *modelFlags) options(a *app) engine.Options {
 	return engine.Options{
 		Device: f.device, ContextLength: f.ctx, DeviceBytes: int64(f.vram), HostBytes: int64(f.ram), KVType: f.kvType,
 		Chunk: f.chunk, Disable: f.disable, OneQueue: f.oneQueue, Validate: f.validate,
+		Pace: f.pace, TargetTempC: f.targetTemp,
 		VulkanLoader: a.vulkan().LoaderPath, Logger: a.log,
 	}
 }
@@ -93,6 +98,7 @@ func optionError(err error) error {
 // flagNames says which flag sets an engine option.
 var flagNames = map[string]string{
 	"KVType": "kv-type", "ContextLength": "ctx", "DeviceBytes": "vram", "HostBytes": "ram", "Chunk": "chunk", "Disable": "disable",
+	"Pace": "pace", "TargetTempC": "target-temp",
 }
 
 // tokenizerNeeded fails where a model's tokenizer is one we don't know.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"leat/engine"
+	"leat/engine/pace"
 )
 
 // resident is a loaded model and its one session. What a session holds is kept from
@@ -120,6 +121,16 @@ func (r *resident) Close() {
 		r.timer.Stop()
 	}
 	r.free()
+}
+
+// pace is what the model's pacer does; off when the model isn't loaded.
+func (r *resident) pace() paceStats {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.m == nil {
+		return paceStatsOf(pace.Report{})
+	}
+	return paceStatsOf(r.m.Stats().Pace)
 }
 
 // memory is the VRAM in use and the number of tokens the session holds; 0 when the

@@ -116,6 +116,7 @@ func (r *repl) showMessages() error {
 func (r *repl) cmdStats(context.Context, string) error {
 	used, held := r.model.memory()
 	f, _ := r.model.facts()
+	paced := r.model.pace()
 	prompt, last := "none yet", "none yet"
 	if r.last != nil {
 		st := &r.last.Stats
@@ -128,6 +129,7 @@ func (r *repl) cmdStats(context.Context, string) error {
 		{"all answers", fmt.Sprintf("%d, %d tokens; prompts of %d tokens, %d reused, %d prefilled", r.total.answers, r.total.tokens, r.total.prompt, r.total.reused, r.total.prompt-r.total.reused)},
 		{"session", fmt.Sprintf("%d of %d tokens", held, f.cap)},
 		{"VRAM", fmt.Sprintf("%s in use, %s streamed per token", formatSize(used), formatSize(f.plan.StreamedBytes))},
+		{"pace", paced.String()},
 		{"loads", fmt.Sprintf("%d, the last took %.2f s", r.model.loads, r.model.took.Seconds())},
 	})
 	return nil

@@ -6,10 +6,14 @@ package exec
 type estimator struct {
 	scale  float64 // measured over predicted time
 	target float64 // seconds a submission may run
+	most   float64 // seconds the pacer lets it run; 0: it doesn't care
 }
 
 // expected is the work of one submission.
-type expected struct{ bytes, flops float64 }
+type expected struct {
+	bytes, flops float64
+	unit         int // of the plan, that it ends with
+}
 
 const (
 	baseBandwidth = 20e9  // bytes/s of the yardstick device
@@ -22,7 +26,11 @@ func base(bytes, flops float64) float64 { return bytes/baseBandwidth + flops/bas
 // rows says how many more rows of work fit into the submission, up to n: all of them,
 // or a multiple of rowGroup.
 func (e *estimator) rows(bytes, flops, bytesPerRow, flopsPerRow float64, n uint32) uint32 {
-	left := e.target/e.scale - base(bytes, flops)
+	target := e.target
+	if e.most > 0 {
+		target = min(target, e.most)
+	}
+	left := target/e.scale - base(bytes, flops)
 	if left <= 0 {
 		return 0
 	}
@@ -47,19 +55,5 @@ func (e *estimator) learn(w expected, seconds float64) {
 	}
 }
 
-// measure reads the step's timestamps once it has finished.
-func (r *run) measure() error {
-	n := min(r.used, maxStamps/2)
-	if r.e.Device.Compute.TimestampBits == 0 || n == 0 {
-		return nil
-	}
-	ticks := make([]uint64, 2*n)
-	if err := r.e.stamps.Read(0, ticks); err != nil {
-		return err
-	}
-	for i := range n {
-		delta := ticks[2*i+1] - ticks[2*i]
-		r.e.cost.learn(r.timed[i], float64(delta)*r.e.Device.Physical.Limits.TimestampPeriod*1e-9)
-	}
-	return nil
-}
+// seconds is how long work is expected to run.
+func (e *estimator) seconds(bytes, flops float64) float64 { return base(bytes, flops) * e.scale }

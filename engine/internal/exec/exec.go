@@ -10,6 +10,7 @@ import (
 	"leat/engine/arch"
 	"leat/engine/internal/kv"
 	"leat/engine/internal/weights"
+	"leat/engine/pace"
 	"leat/engine/plan"
 	"leat/gguf"
 	"leat/shaders/gpu"
@@ -17,7 +18,7 @@ import (
 	"leat/vk/mem"
 )
 
-// Options are what an Exec is built from; all fields but MaxSubmit are needed.
+// Options are what an Exec is built from; all fields but MaxSubmit and Pacer are needed.
 type Options struct {
 	Device  *vk.Device
 	Kernels *gpu.Kernels
@@ -32,6 +33,7 @@ type Options struct {
 	Logger  *slog.Logger
 
 	MaxSubmit time.Duration // longest a submission should run; 0: a quarter of a second
+	Pacer     *pace.Pacer   // inserts rests between submissions; nil: nobody does
 }
 
 // Exec runs steps on one device, one at a time. One goroutine uses it.
@@ -44,6 +46,8 @@ type Exec struct {
 	stamps  *vk.QueryPool
 	value   uint64 // last value submitted on Compute
 	cost    estimator
+	ticks   []uint64 // timestamps, as read
+	ended   uint64   // the last one of the submission before; 0: none yet
 	freqs   []float64
 	mscale  float64
 	ops     [][]arch.Op // by unit of the plan
@@ -166,14 +170,18 @@ func (e *Exec) Step(ctx context.Context, rows []Row, greedy bool) (Result, error
 	if err := ctx.Err(); err != nil {
 		return Result{}, err
 	}
-	r := &run{e: e, rows: rows, asked: asked, greedy: greedy}
+	if e.Pacer != nil {
+		e.Pacer.Begin()
+		defer e.Pacer.End()
+	}
+	r := &run{ctx: ctx, e: e, rows: rows, asked: asked, greedy: greedy}
 	if err := r.forward(); err != nil {
 		return Result{}, fmt.Errorf("step of %d rows: %w", len(rows), err)
 	}
 	if err := e.Compute.Wait(context.WithoutCancel(ctx), e.value); err != nil {
 		return Result{}, fmt.Errorf("wait for a step of %d rows: %w", len(rows), err)
 	}
-	if err := r.measure(); err != nil {
+	if err := r.account(); err != nil {
 		return Result{}, err
 	}
 	return e.read(len(asked), greedy)

@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"context"
 	"fmt"
 	"math"
 
@@ -15,6 +16,7 @@ import (
 
 // run is one step being recorded.
 type run struct {
+	ctx      context.Context // ends rests, not the step
 	e        *Exec
 	rows     []Row
 	asked    []int // rows that want logits
@@ -28,6 +30,8 @@ type run struct {
 	used   int // command buffers submitted or open in this step
 	units  int // units recorded since the last submission
 	timed  []expected
+	at     int // unit of the plan that is being recorded
+	told   int // submissions that account has seen
 }
 
 // forward records and submits the whole step, top to bottom.
@@ -78,6 +82,7 @@ func (r *run) unit(i int) error {
 	if u.Kind == pack.Head && len(r.asked) == 0 {
 		return nil // its bytes do not come
 	}
+	r.at = i
 	placed, err := r.e.Weights.Acquire(i)
 	if err != nil {
 		return err
@@ -110,7 +115,7 @@ func (r *run) unit(i int) error {
 		r.e.Weights.Release(r.e.value)
 		return r.begin()
 	}
-	if r.units++; r.units >= unitsPerSubmit {
+	if r.units++; r.units >= unitsPerSubmit || r.due() {
 		return r.cut()
 	}
 	return nil

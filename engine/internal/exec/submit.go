@@ -23,11 +23,14 @@ func (r *run) begin() error {
 	r.stamp(0)
 	r.rec.Barrier() // after all that was submitted before, streamed bytes included
 	r.units = 0
+	if e.Pacer != nil {
+		e.cost.most = e.Pacer.Longest().Seconds()
+	}
 	return nil
 }
 
 func (r *run) stamp(end int) {
-	if i := 2*r.used + end; i < maxStamps {
+	if i := 2*r.used + end; i < maxStamps && r.e.Device.Compute.TimestampBits > 0 {
 		r.cb.WriteTimestamp(r.e.stamps, i)
 	}
 }
@@ -40,7 +43,10 @@ func (r *run) submit() error {
 		return err
 	}
 	bytes, flops := r.rec.Cost()
-	r.timed = append(r.timed, expected{bytes, flops})
+	r.timed = append(r.timed, expected{bytes, flops, r.at})
+	if err := r.rest(); err != nil {
+		return err
+	}
 	err := e.Device.Compute.Submit(vk.Submission{
 		Commands: []*vk.CommandBuffer{r.cb}, Waits: r.waits,
 		Signals: []vk.Point{{Timeline: e.Compute, Value: e.value + 1}},

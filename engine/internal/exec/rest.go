@@ -1,0 +1,93 @@
+package exec
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"leat/engine/pace"
+)
+
+// rest comes before a submission. Where the pacer wants a rest, the device finishes what
+// it has, and stays idle for as long as the pacer says; what comes next is recorded
+// already.
+func (r *run) rest() error {
+	p := r.e.Pacer
+	if p == nil || r.told == r.used || !p.Active() || !p.Due(r.ahead()) {
+		return nil
+	}
+	if err := r.e.Compute.Wait(context.WithoutCancel(r.ctx), r.e.value); err != nil {
+		return fmt.Errorf("wait for the device to rest: %w", err)
+	}
+	if err := r.account(); err != nil {
+		return err
+	}
+	p.Rest(r.ctx)
+	return nil
+}
+
+// due says whether to submit what is recorded, because it has earned a rest.
+func (r *run) due() bool {
+	p := r.e.Pacer
+	if p == nil || !p.Active() {
+		return false
+	}
+	return p.Due(r.ahead() + seconds(r.e.cost.seconds(r.rec.Cost())))
+}
+
+// ahead is how long the submissions that were not accounted for yet should run.
+func (r *run) ahead() time.Duration {
+	var sum float64
+	for _, w := range r.timed[r.told:r.used] {
+		sum += r.e.cost.seconds(w.bytes, w.flops)
+	}
+	return seconds(sum)
+}
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+
+// account reads the timestamps of the submissions that have finished since the last time,
+// which must be all that were submitted, and tells the estimator and the pacer of them.
+func (r *run) account() error {
+	e := r.e
+	from, n := r.told, 0
+	r.told = r.used
+	if e.Device.Compute.TimestampBits > 0 {
+		n = max(min(r.used, maxStamps/2)-from, 0)
+	}
+	if cap(e.ticks) < 2*n {
+		e.ticks = make([]uint64, 2*n)
+	}
+	ticks := e.ticks[:2*n]
+	if n > 0 {
+		if err := e.stamps.Read(2*from, ticks); err != nil {
+			return err
+		}
+	}
+	for i, w := range r.timed[from:r.used] {
+		if i >= n {
+			r.guess(w)
+			continue
+		}
+		busy := e.stamps.Duration(ticks[2*i], ticks[2*i+1])
+		e.cost.learn(w, busy.Seconds())
+		if e.Pacer != nil {
+			var idle time.Duration
+			if e.ended > 0 {
+				idle = e.stamps.Duration(e.ended, ticks[2*i])
+			}
+			e.Pacer.Ran(pace.Key{Unit: w.unit, Rows: len(r.rows)}, base(w.bytes, w.flops), busy, idle)
+		}
+		e.ended = ticks[2*i+1]
+	}
+	return nil
+}
+
+// guess tells the pacer of a submission that has no timestamps: only its own rests are
+// known of the idle time.
+func (r *run) guess(w expected) {
+	r.e.ended = 0
+	if p := r.e.Pacer; p != nil {
+		p.RanUntimed(seconds(r.e.cost.seconds(w.bytes, w.flops)))
+	}
+}

@@ -1,0 +1,31 @@
+package pace
+
+// Reading is what a sensor knows of a device at a moment.
+type Reading struct {
+	TempC    float64
+	PowerW   float64 // 0: not known
+	ClockMHz int     // 0: not known
+	Slowed   bool    // the device says that it runs slower because of heat
+}
+
+// Sensor reads one device. Its methods are called by one goroutine at a time.
+type Sensor interface {
+	Name() string           // "NVML", "amdgpu"
+	SlowdownC() float64     // temperature at which the device slows itself; 0: not known
+	Read() (Reading, error) // may take milliseconds: never called on a step's path
+	Close() error
+}
+
+// DefaultTargetC is kept where neither the user nor the sensor names a temperature.
+const DefaultTargetC = 83
+
+// margin is how far below its own slowdown a device is kept.
+const margin = 5
+
+// AutoTarget is the target for a device that slows itself at slowdownC; 0: not known.
+func AutoTarget(slowdownC float64) float64 {
+	if slowdownC < 50 { // no device slows itself so cool: a register with something else in it
+		return DefaultTargetC
+	}
+	return slowdownC - margin
+}
