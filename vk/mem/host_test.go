@@ -2,6 +2,7 @@ package mem_test
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"unsafe"
 
@@ -12,7 +13,14 @@ import (
 
 // Host memory can be read into directly, is counted, and goes with its buffer.
 func TestAllocHost(t *testing.T) {
+	for _, imports := range []bool{true, false} {
+		t.Run(fmt.Sprintf("import %v", imports), func(t *testing.T) { testAllocHost(t, imports) })
+	}
+}
+
+func testAllocHost(t *testing.T, imports bool) {
 	dev := vktest.Open(t)
+	dev.Features.HostImport = dev.Features.HostImport && imports
 	h := mem.NewHeap(dev, "host memory", 1<<20)
 	defer h.Close()
 	b, err := h.AllocHost("staging", 5000)

@@ -37,29 +37,42 @@ type rig struct {
 	signal  [1]vk.Point
 }
 
-// newRig makes a store for a model of a few layers, with so much more VRAM than the least.
-func newRig(t testing.TB, path string, extra, host int64, lanes int, fault file.Fault) *rig {
+// setup says what a rig's store is made of.
+type setup struct {
+	extra    int64 // VRAM beyond the least
+	host     int64 // RAM planned with
+	pinned   int64 // RAM that can be had; 0: all
+	lanes    int   // 0: the device's
+	noImport bool
+	fault    file.Fault
+}
+
+// newRig makes a store for the model at path.
+func newRig(t testing.TB, path string, c setup) *rig {
 	t.Helper()
 	r := &rig{t: t}
 	dev := vktest.Open(t)
+	if c.noImport {
+		dev.Features.HostImport = false
+	}
 	m, err := pack.Open(path)
 	r.ok(err)
 	t.Cleanup(func() { m.Close() })
 	h, err := arch.Read(m)
 	r.ok(err)
-	budget := plan.Budget{DeviceBytes: 1, HostBytes: host, ContextLength: 64, Chunk: 8, KVElement: 2}
+	budget := plan.Budget{DeviceBytes: 1, HostBytes: c.host, ContextLength: 64, Chunk: 8, KVElement: 2}
 	_, err = plan.Make(h, m, budget)
 	var least *plan.BudgetError
 	if !errors.As(err, &least) {
 		t.Fatal(err)
 	}
-	budget.DeviceBytes = least.Need + extra
+	budget.DeviceBytes = least.Need + c.extra
 	p, err := plan.Make(h, m, budget)
 	r.ok(err)
 	r.compute, err = dev.NewTimeline("compute")
 	r.ok(err)
 	t.Cleanup(r.compute.Close)
-	vram, pinned := mem.NewHeap(dev, "VRAM", 0), mem.NewHeap(dev, "host", 0)
+	vram, pinned := mem.NewHeap(dev, "VRAM", 0), mem.NewHeap(dev, "host", c.pinned)
 	t.Cleanup(vram.Close)
 	t.Cleanup(pinned.Close)
 	r.pool, err = dev.Compute.NewCommandPool()
@@ -71,10 +84,10 @@ func newRig(t testing.TB, path string, extra, host int64, lanes int, fault file.
 	r.ok(err)
 	t.Cleanup(r.back.Close)
 	var queues []*vk.Queue
-	for range lanes {
+	for range c.lanes {
 		queues = append(queues, dev.Transfers[0])
 	}
-	r.o = Options{Device: dev, VRAM: vram, Host: pinned, Model: m, Plan: p, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Compute: r.compute, Queues: queues, Fault: fault}
+	r.o = Options{Device: dev, VRAM: vram, Host: pinned, Model: m, Plan: p, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Compute: r.compute, Queues: queues, Fault: c.fault}
 	r.s, err = New(t.Context(), r.o)
 	r.ok(err)
 	t.Cleanup(func() {
@@ -173,19 +186,20 @@ func model(t testing.TB) string {
 func TestBytes(t *testing.T) {
 	path := model(t)
 	for _, c := range []struct {
-		name        string
-		extra, host int64
-		lanes       int
+		name string
+		setup
 	}{
-		{"all from disk", 0, 1, 0},
-		{"disk, some resident", 1 << 20, 1, 0},
-		{"disk, most resident, two lanes", 3 << 20, 1, 2},
-		{"host", 1 << 19, 64 << 20, 0},
-		{"host and disk, two lanes", 1 << 20, 3 << 20, 2},
-		{"all resident", 64 << 20, 1, 0},
+		{"all from disk", setup{host: 1}},
+		{"disk, some resident", setup{extra: 1 << 20, host: 1}},
+		{"disk, most resident, two lanes", setup{extra: 3 << 20, host: 1, lanes: 2}},
+		{"host", setup{extra: 1 << 19, host: 64 << 20}},
+		{"host and disk, two lanes", setup{extra: 1 << 20, host: 3 << 20, lanes: 2}},
+		{"no import", setup{extra: 1 << 20, host: 3 << 20, noImport: true}},
+		{"less RAM than planned", setup{extra: 1 << 20, host: 64 << 20, pinned: 5 << 20}},
+		{"all resident", setup{extra: 64 << 20, host: 1}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := newRig(t, path, c.extra, c.host, c.lanes, nil)
+			r := newRig(t, path, c.setup)
 			p := r.o.Plan
 			t.Logf("%d units, ring %v, %d streamed bytes, %d from disk, host blocks %v", len(p.Units), p.Ring, p.StreamedBytes, p.DiskBytes, p.HostBlocks)
 			for k, head := range []bool{false, true, false, false, true, true} {
@@ -196,6 +210,9 @@ func TestBytes(t *testing.T) {
 					r.ok(r.s.Loaded(t.Context()))
 				}
 			}
+			if _, disk := r.s.Traffic(); c.pinned > 0 && disk < p.StreamedBytes*2 {
+				t.Errorf("%d bytes came from disk though nothing could be pinned", disk)
+			}
 		})
 	}
 }
@@ -203,7 +220,7 @@ func TestBytes(t *testing.T) {
 // TestTraffic: a step's bytes cross the link once, host units come from disk once, and
 // a head that nobody wants does not cross it.
 func TestTraffic(t *testing.T) {
-	r := newRig(t, model(t), 1<<19, 3<<20, 0, nil)
+	r := newRig(t, model(t), setup{extra: 1 << 19, host: 3 << 20})
 	p := r.o.Plan
 	var all, resident, streamedHead, hostBytes int64
 	for i := range p.Units {
@@ -244,7 +261,7 @@ func TestTraffic(t *testing.T) {
 
 // TestNoAllocation: once all is warm a step allocates nothing here.
 func TestNoAllocation(t *testing.T) {
-	r := newRig(t, model(t), 1<<19, 3<<20, 2, nil)
+	r := newRig(t, model(t), setup{extra: 1 << 19, host: 3 << 20, lanes: 2})
 	for range 20 {
 		r.ok(r.step(true, false))
 	}
@@ -270,12 +287,12 @@ func TestEnds(t *testing.T) {
 	for k := range 12 {
 		t.Run("", func(t *testing.T) {
 			reads, last := atomic.Int64{}, rng.Int64N(120)
-			r := newRig(t, path, rng.Int64N(2<<20), rng.Int64N(6<<20), k%3, func(string, int64, int64) error {
+			r := newRig(t, path, setup{extra: rng.Int64N(2 << 20), host: rng.Int64N(6 << 20), lanes: k % 3, fault: func(string, int64, int64) error {
 				if reads.Add(1) > last && k%2 == 0 {
 					return bad
 				}
 				return nil
-			})
+			}})
 			var err error
 			for range rng.IntN(6) {
 				if err = r.step(rng.IntN(2) == 0, false); err != nil {
@@ -310,7 +327,7 @@ func TestEnds(t *testing.T) {
 // TestLoadedCanceled: waiting for a disk that does not answer ends with the context.
 func TestLoadedCanceled(t *testing.T) {
 	gate := make(chan struct{})
-	r := newRig(t, model(t), 1<<20, 1, 0, func(string, int64, int64) error { <-gate; return nil })
+	r := newRig(t, model(t), setup{extra: 1 << 20, host: 1, fault: func(string, int64, int64) error { <-gate; return nil }})
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	if err := r.s.Loaded(ctx); !errors.Is(err, context.DeadlineExceeded) {

@@ -1,0 +1,52 @@
+package main
+
+import (
+	"bytes"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"leat/tools/synth/synthetic"
+	"leat/vk/vktest"
+)
+
+func TestRun(t *testing.T) {
+	vktest.Instance(t) // skips where there is no device
+	path := filepath.Join(t.TempDir(), "m.gguf")
+	if err := synthetic.Write(path, synthetic.Options{Arch: "llama"}); err != nil {
+		t.Fatal(err)
+	}
+	var out, errw bytes.Buffer
+	if code := run(t.Context(), []string{"-n", "2", "-p", "3", "-ctx", "64", "-vram", "3MiB,0", "-ram", "1KiB", path}, &out, &errw); code != 0 {
+		t.Fatalf("exit status %d: %s", code, errw.String())
+	}
+	if n := strings.Count(out.String(), "tok/s"); n != 2 {
+		t.Errorf("%d lines of speed, wanted 2:\n%s", n, out.String())
+	}
+}
+
+func TestUsage(t *testing.T) {
+	for _, c := range []struct {
+		args string
+		code int
+		want string
+	}{
+		{"", 2, "want one MODEL"},
+		{"-vram much m.gguf", 2, "2GiB"},
+		{"-n 0 m.gguf", 2, "at least 1"},
+		{"-h", 0, "Example:"},
+		{"nowhere.gguf", 1, "nowhere.gguf"},
+	} {
+		var out, errw bytes.Buffer
+		if code := run(t.Context(), strings.Fields(c.args), &out, &errw); code != c.code || !strings.Contains(errw.String(), c.want) {
+			t.Errorf("%q: exit status %d, %q; wanted %d and %q", c.args, code, errw.String(), c.code, c.want)
+		}
+	}
+}
+
+func TestSizes(t *testing.T) {
+	var s sizes
+	if err := s.Set("1.5GiB,2MiB,3KiB,7"); err != nil || len(s) != 4 || s[0] != 3<<29 || s[1] != 2<<20 || s[2] != 3<<10 || s[3] != 7 {
+		t.Errorf("%v, %v", s, err)
+	}
+}
