@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 session=leat-record-$$ work=$(mktemp -d)
-trap 'tmux kill-session -t "$session" 2>/dev/null; rm -rf "$work"' EXIT
+trap 'tmux kill-session -t "$session" 2>/dev/null || true; rm -rf "$work"' EXIT
 
 type_line() {
   local text=$1 i
@@ -45,7 +45,7 @@ still() {
 }
 
 shell="env -i HOME=$work PATH=$PWD/bin:/usr/bin:/bin TERM=xterm-256color LANG=C.UTF-8 PS1='\$ ' bash --norc --noprofile"
-tmux new-session -d -s "$session" -x 92 -y 30 "asciinema rec -q -c \"$shell\" $work/run.cast"
+tmux new-session -d -s "$session" -x 92 -y 31 "asciinema rec -q -c \"$shell\" $work/run.cast"
 sleep 2
 type_line "leat run demo --vram 4MiB --stats --temp 0"
 wait_for "Ctrl-D leaves" 1
@@ -57,7 +57,7 @@ type_line "/quit"
 sleep 1
 type_line "exit"
 sleep 2
-"${SVG_TERM:-svg-term}" --in "$work/run.cast" --out docs/img/run.svg --window --no-cursor --width 92 --height 28
+"${SVG_TERM:-svg-term}" --in "$work/run.cast" --out docs/img/run.svg --window --no-cursor --width 92 --height 31
 apart docs/img/run.svg
 still docs/img/run.svg
 if [ -n "${1:-}" ]; then cp "$work/run.cast" "$1"; fi
