@@ -25,7 +25,7 @@ func base(bytes, flops float64) float64 { return bytes/baseBandwidth + flops/bas
 
 // rows says how many more rows of work fit into the submission, up to n: all of them,
 // or a multiple of rowGroup.
-func (e *estimator) rows(bytes, flops, bytesPerRow, flopsPerRow float64, n uint32) uint32 {
+func (e *estimator) rows(bytes, flops, flopsPerRow float64, n uint32) uint32 {
 	target := e.target
 	if e.most > 0 {
 		target = min(target, e.most)
@@ -34,7 +34,7 @@ func (e *estimator) rows(bytes, flops, bytesPerRow, flopsPerRow float64, n uint3
 	if left <= 0 {
 		return 0
 	}
-	fit := left / base(bytesPerRow, flopsPerRow)
+	fit := left / base(0, flopsPerRow)
 	if fit >= float64(n) {
 		return n
 	}

@@ -12,10 +12,10 @@ func TestEstimatorLearns(t *testing.T) {
 		e := estimator{scale: 1, target: defaultTarget}
 		const perRow, n = 1e8, 512
 		for range 200 {
-			rows := max(rowGroup, e.rows(0, 0, 0, perRow, n))
+			rows := max(rowGroup, e.rows(0, 0, perRow, n))
 			e.learn(expected{flops: float64(rows) * perRow}, float64(rows)*perRow/c.rate)
 		}
-		rows := max(rowGroup, e.rows(0, 0, 0, perRow, n))
+		rows := max(rowGroup, e.rows(0, 0, perRow, n))
 		seconds := float64(rows) * perRow / c.rate
 		if rows < n && (rows%rowGroup != 0 || seconds > 2*defaultTarget || seconds < defaultTarget/2) && rows != rowGroup {
 			t.Errorf("%s: %d rows take %.2f s, wanted about %.2f", c.name, rows, seconds, defaultTarget)
@@ -28,7 +28,7 @@ func TestEstimatorLearns(t *testing.T) {
 
 func TestEstimatorFullSubmission(t *testing.T) {
 	e := estimator{scale: 1, target: defaultTarget}
-	if n := e.rows(baseBandwidth*defaultTarget, 0, 0, 1, 100); n != 0 {
+	if n := e.rows(baseBandwidth*defaultTarget, 0, 1, 100); n != 0 {
 		t.Errorf("a full submission takes %d more rows", n)
 	}
 }

@@ -172,7 +172,7 @@ func (r *run) layerOff(l int) uint32 { return uint32(int64(l) * r.e.Plan.KV.Laye
 // mulMat splits a product by rows of X where one dispatch would run too long.
 func (r *run) mulMat(t gguf.Type, a shaders.MulMatArgs) error {
 	perRow := 2 * float64(a.M) * float64(a.K)
-	return r.byRows(a.N, 0, perRow, func(from, n uint32) error {
+	return r.byRows(a.N, perRow, func(from, n uint32) error {
 		b := a
 		b.N, b.X, b.Dst = n, a.X+uint64(from)*uint64(a.XStride)*4, a.Dst+uint64(from)*uint64(a.DstStride)*4
 		return r.rec.MulMat(t, b)
@@ -188,7 +188,7 @@ func (r *run) attention(layer int) error {
 	perRow := 2 * float64(longest) * float64(h.HeadCount) * float64(h.KeyLength+h.ValueLength)
 	q, dst := r.width(arch.Q), r.width(arch.Att)
 	r.rec.Positions = uint32(longest)
-	return r.byRows(uint32(len(r.rows)), 0, perRow, func(from, n uint32) error {
+	return r.byRows(uint32(len(r.rows)), perRow, func(from, n uint32) error {
 		return r.rec.FlashAttn(r.e.KVType, shaders.FlashAttnArgs{
 			Q: r.value(arch.Q) + uint64(from)*uint64(q)*4, Dst: r.value(arch.Att) + uint64(from)*uint64(dst)*4,
 			Pages: r.addr(s.Pages), Pos: r.addr(s.Pos) + 4*uint64(from), Seq: r.addr(s.Seq) + 4*uint64(from),

@@ -75,15 +75,15 @@ func (r *run) cut() error {
 const rowGroup = 4
 
 // byRows runs do over n rows in as few parts as keep each submission short.
-func (r *run) byRows(n uint32, bytesPerRow, flopsPerRow float64, do func(from, n uint32) error) error {
+func (r *run) byRows(n uint32, flopsPerRow float64, do func(from, n uint32) error) error {
 	for from := uint32(0); from < n; {
 		bytes, flops := r.rec.Cost()
-		part := r.e.cost.rows(bytes, flops, bytesPerRow, flopsPerRow, n-from)
+		part := r.e.cost.rows(bytes, flops, flopsPerRow, n-from)
 		if part == 0 {
 			if err := r.cut(); err != nil {
 				return err
 			}
-			part = max(min(rowGroup, n-from), r.e.cost.rows(0, 0, bytesPerRow, flopsPerRow, n-from))
+			part = max(min(rowGroup, n-from), r.e.cost.rows(0, 0, flopsPerRow, n-from))
 		}
 		if err := do(from, part); err != nil {
 			return err
