@@ -35,6 +35,8 @@ const (
 
 	extFma, modeLocalSize, addressingPhysical64 = 50, 17, 5348
 	capabilityShader, capabilityPhysicalStorage = 1, 5347
+	capabilityNonUniform, capabilityShuffle     = 61, 65
+	capabilityDotPacked, capabilityDot          = 6018, 6019
 )
 
 type reader struct {

@@ -26,6 +26,7 @@ type Kernel struct {
 	Typed   bool      // Type means something
 	Type    gguf.Type // of the weights or of the KV cache
 	Variant string    // "fp32": needs nothing optional, batch-invariant per row
+	Needs   Needs     // what a device must have beyond Vulkan 1.2 with buffer addresses
 
 	Source  string   // file in this folder
 	Defines []string // NAME or NAME=VALUE, what tells this row from others of the same source
@@ -37,6 +38,22 @@ type Kernel struct {
 
 	args reflect.Type
 }
+
+// Needs are optional features.
+type Needs uint32
+
+const (
+	Subgroups Needs = 1 << iota // subgroup arithmetic and shuffles, subgroups of 4 lanes or more
+	IntDot                      // dot products of packed bytes
+)
+
+// The variants of a kernel.
+const (
+	FP32       = "fp32"        // needs nothing optional; batch-invariant per row
+	Int8       = "int8"        // X quantised to bytes by quantize_q8
+	Int8Planar = "int8_planar" // int8, W laid out in planes, see [PlanarFields]
+	Wide       = "wide"        // fp32 sums of 16-byte loads
+)
 
 // SpecConst is a specialisation constant; its constant_id is its index in [Kernel.Spec].
 type SpecConst struct {
@@ -62,17 +79,31 @@ var weightTypes = []gguf.Type{
 
 // family is an op: one source, compiled once, or once per type.
 type family struct {
-	op    string
-	args  any
-	types []gguf.Type
-	spec  []SpecConst
-	lanes int      // 0: lanes
-	extra []string // defines of every row
+	op      string
+	variant string // "": fp32
+	source  string // without .comp; "": the op, then its variant
+	needs   Needs
+	args    any
+	types   []gguf.Type
+	spec    []SpecConst
+	lanes   int      // 0: lanes
+	extra   []string // defines of every row
 }
+
+// int8Types are those whose products with bytes are whole numbers times a few scales.
+var int8Types = weightTypes[3:]
+
+// planarTypes are those whose blocks are not whole words: as GGUF has them they take no wide loads.
+var planarTypes = []gguf.Type{gguf.Q4_0, gguf.Q5_0, gguf.Q8_0, gguf.Q3_K, gguf.Q6_K, gguf.IQ4_NL}
 
 var families = []family{
 	{op: "get_rows", args: GetRowsArgs{}, types: weightTypes},
 	{op: "mul_mat_vec", args: MulMatArgs{}, types: weightTypes, spec: tile(4, 1)},
+	{op: "mul_mat_vec", variant: Int8, needs: Subgroups | IntDot, args: MulMatInt8Args{}, types: int8Types, spec: team(2, 32, 1)},
+	{op: "mul_mat_vec", variant: Int8Planar, source: "mul_mat_vec_int8", needs: Subgroups | IntDot, args: MulMatInt8Args{}, types: planarTypes,
+		spec: team(2, 32, 1), extra: []string{"PLANAR"}},
+	{op: "mul_mat_vec", variant: Wide, needs: Subgroups, args: MulMatArgs{}, types: weightTypes[:3], spec: team(2, 32, 2)},
+	{op: "quantize_q8", args: QuantizeQ8Args{}},
 	{op: "mul_mat", args: MulMatArgs{}, types: weightTypes, spec: tile(8, 8)},
 	{op: "rms_norm", args: RMSNormArgs{}, lanes: rowLanes},
 	{op: "rope", args: RopeArgs{}},
@@ -89,6 +120,12 @@ func tile(rows, cols uint32) []SpecConst {
 	return []SpecConst{{"NUM_ROWS", rows, MaxTile}, {"NUM_COLS", cols, MaxTile}, {"WHOLE", 0, 1}}
 }
 
+// team are the constants of a mul_mat_vec whose lanes work in teams: outputs of a team are NUM_ROWS × NUM_COLS, TEAM lanes
+// share a row, and each has UNROLL loads of it under way.
+func team(rows, lanesOfRow, unroll uint32) []SpecConst {
+	return []SpecConst{{"NUM_ROWS", rows, 8}, {"NUM_COLS", 1, 8}, {"TEAM", lanesOfRow, lanes}, {"UNROLL", unroll, 8}}
+}
+
 var (
 	kernels = makeKernels()
 	byName  = indexKernels()
@@ -97,12 +134,15 @@ var (
 func makeKernels() []Kernel {
 	var ks []Kernel
 	for _, f := range families {
+		if f.variant == "" {
+			f.variant = FP32
+		}
 		if f.types == nil {
-			ks = append(ks, f.kernel(f.op))
+			ks = append(ks, f.kernel(kernelName(f.op, f.variant, "")))
 			continue
 		}
 		for _, t := range f.types {
-			k := f.kernel(f.op + "_" + strings.ToLower(t.String()))
+			k := f.kernel(kernelName(f.op, f.variant, t.String()))
 			k.Typed, k.Type = true, t
 			k.Defines = append([]string{"TYPE_" + t.String()}, f.extra...)
 			ks = append(ks, k)
@@ -117,11 +157,26 @@ func (f family) kernel(name string) Kernel {
 	if size == 0 {
 		size = lanes
 	}
+	source := f.source
+	if source == "" {
+		source = kernelName(f.op, f.variant, "")
+	}
 	code, _ := spv.ReadFile("spv/" + name + ".spv") // missing: find says so, and a test
 	return Kernel{
-		Name: name, Op: f.op, Variant: "fp32", Source: f.op + ".comp", SPIRV: code,
+		Name: name, Op: f.op, Variant: f.variant, Needs: f.needs, Source: source + ".comp", SPIRV: code,
 		PushBytes: int(args.Size()), Spec: f.spec, LocalSize: size, args: args,
 	}
+}
+
+// kernelName is op[_variant][_type], fp32 and no type left out.
+func kernelName(op, variant, typ string) string {
+	if variant != FP32 {
+		op += "_" + variant
+	}
+	if typ != "" {
+		op += "_" + strings.ToLower(typ)
+	}
+	return op
 }
 
 func indexKernels() map[string]*Kernel {
@@ -156,11 +211,10 @@ func (e *MissingError) Error() string {
 	return fmt.Sprintf("find kernel %s: %s", what, e.Why)
 }
 
-func find(op, typ string) (*Kernel, error) {
-	name := op
-	if typ != "" {
-		name += "_" + strings.ToLower(typ)
-	}
+func find(op, typ string) (*Kernel, error) { return findVariant(op, FP32, typ) }
+
+func findVariant(op, variant, typ string) (*Kernel, error) {
+	name := kernelName(op, variant, typ)
 	k, ok := byName[name]
 	switch {
 	case !ok:
@@ -176,6 +230,14 @@ func GetRows(t gguf.Type) (*Kernel, error) { return find("get_rows", t.String())
 
 // MulMatVec finds the kernel for weights of type t and a few rows of X.
 func MulMatVec(t gguf.Type) (*Kernel, error) { return find("mul_mat_vec", t.String()) }
+
+// MulMatVecVariant finds a variant of mul_mat_vec other than fp32's.
+func MulMatVecVariant(variant string, t gguf.Type) (*Kernel, error) {
+	return findVariant("mul_mat_vec", variant, t.String())
+}
+
+// QuantizeQ8 finds quantize_q8.
+func QuantizeQ8() (*Kernel, error) { return find("quantize_q8", "") }
 
 // MulMat finds the kernel for weights of type t and many rows of X.
 func MulMat(t gguf.Type) (*Kernel, error) { return find("mul_mat", t.String()) }

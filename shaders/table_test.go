@@ -50,13 +50,25 @@ func TestPushConstants(t *testing.T) {
 	})
 }
 
-// A kernel needs nothing a Vulkan 1.2 device with buffer addresses may lack.
-func TestNeedsNothingOptional(t *testing.T) {
+// A kernel needs nothing a Vulkan 1.2 device with buffer addresses may lack but what the table says; fp32 nothing at all.
+func TestNeeds(t *testing.T) {
+	optional := map[uint32]Needs{capabilityNonUniform: Subgroups, capabilityShuffle: Subgroups, capabilityDot: IntDot, capabilityDotPacked: IntDot}
 	modules(t, func(t *testing.T, k *Kernel, m *module) {
+		if k.Variant == FP32 && k.Needs != 0 {
+			t.Errorf("an fp32 kernel needs %b", k.Needs)
+		}
+		used := Needs(0)
 		for _, c := range m.capabilities {
-			if c != capabilityShader && c != capabilityPhysicalStorage {
-				t.Errorf("capability %d, want Shader and PhysicalStorageBufferAddresses alone", c)
+			if c == capabilityShader || c == capabilityPhysicalStorage {
+				continue
 			}
+			if optional[c] == 0 {
+				t.Errorf("capability %d, want those that a row of the table can name", c)
+			}
+			used |= optional[c]
+		}
+		if used != k.Needs {
+			t.Errorf("the module's capabilities need %b, the table says %b", used, k.Needs)
 		}
 		if m.addressing != addressingPhysical64 {
 			t.Errorf("addressing model %d, want PhysicalStorageBuffer64", m.addressing)
@@ -86,6 +98,9 @@ func TestSizesAndConstants(t *testing.T) {
 // No driver may fuse or reorder an addition or multiplication: bit equality between kernels rests on it.
 func TestNoContraction(t *testing.T) {
 	modules(t, func(t *testing.T, k *Kernel, m *module) {
+		if k.Variant != FP32 {
+			return
+		}
 		if len(m.contractible) > 0 {
 			t.Errorf("%d operations lack NoContraction (a precise variable): %v", len(m.contractible), m.contractible)
 		}

@@ -11,6 +11,7 @@ import (
 var quick = map[string][]string{
 	"get_rows":    {"rows=33 cols=256 scale=3e-05 far=0", "rows=5 cols=4096 scale=1 far=5368709120"},
 	"mul_mat_vec": {"M=100 K=1024 N=1 gap=0", "M=65 K=1024 N=8 gap=0"},
+	"quantize_q8": {"rows=7 cols=288 gap=5 scale=1"},
 	"mul_mat":     {"M=65 K=1024 N=17 gap=0"},
 	"rms_norm":    {"rows=17 cols=4097 gap=0 in place=false scale=1", "rows=4 cols=1024 gap=8 in place=true scale=1"},
 	"soft_max":    {"rows=17 cols=4097 scale=0.125 in place=false", "large, masked and equal values"},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"leat/shaders"
 	"leat/shaders/gpu"
 	"leat/vk"
 )
@@ -74,6 +75,12 @@ func (s *Suite) Close() {
 			b.Close()
 		}
 	}
+}
+
+// Can says whether the device has what a case's kernel needs.
+func (s *Suite) Can(c *Case) bool {
+	k, ok := shaders.Lookup(c.Kernel)
+	return !ok || s.kernels.Can(k)
 }
 
 // Run runs a case twice and compares. The error is a [*MismatchError] if the device got it wrong.

@@ -28,18 +28,26 @@ type Kernels struct {
 
 // choice is what decides a pipeline: the table's row by op and type, and its constants.
 type choice struct {
-	op    string
-	typed bool
-	typ   gguf.Type
-	cols  uint32 // NUM_COLS; 0: the table's
-	whole bool   // WHOLE: rows of X can be read 8 values at a time
+	op, variant string // variant "": fp32
+	typed       bool
+	typ         gguf.Type
+	cols        uint32 // NUM_COLS; 0: the table's
+	whole       bool   // WHOLE: rows of X can be read 8 values at a time
+	tile        Tile
 }
 
+// Tile are constants of a mul_mat_vec in teams; 0: the table's.
+type Tile struct{ Rows, Team, Unroll uint32 }
+
 func (c choice) String() string {
-	if !c.typed {
-		return c.op
+	s := c.op
+	if c.variant != "" {
+		s += "_" + c.variant
 	}
-	return c.op + " " + c.typ.String()
+	if c.typed {
+		s += " " + c.typ.String()
+	}
+	return s
 }
 
 // built is a row of the table ready to run.
@@ -67,6 +75,18 @@ func New(dev *vk.Device, o Options) (*Kernels, error) {
 	return &Kernels{dev: dev, log: log, built: map[choice]*built{}}, nil
 }
 
+// Can says whether the device has what a kernel of the table needs.
+func (k *Kernels) Can(row *shaders.Kernel) bool {
+	f, limits := &k.dev.Features, &k.dev.Physical.Limits
+	if row.Needs&shaders.Subgroups != 0 && !(f.SubgroupArithmetic && limits.Subgroup >= minSubgroup) {
+		return false
+	}
+	return row.Needs&shaders.IntDot == 0 || f.IntDotProduct
+}
+
+// minSubgroup is what the kernels that need subgroups have memory for.
+const minSubgroup = 4
+
 // Close frees every pipeline; the device must be done with them. It may be called twice.
 func (k *Kernels) Close() {
 	k.mu.Lock()
@@ -92,6 +112,9 @@ func (k *Kernels) get(c choice, find func() (*shaders.Kernel, error)) (*built, e
 	if err != nil {
 		return nil, err
 	}
+	if !k.Can(row) {
+		return nil, fmt.Errorf("build kernel %s: %s lacks what it needs", row.Name, k.dev.Physical.Name)
+	}
 	b := &built{row: row, spec: specValues(row, c)}
 	start := time.Now()
 	b.pipeline, err = k.dev.NewPipeline(vk.PipelineOptions{
@@ -115,21 +138,26 @@ func specValues(row *shaders.Kernel, c choice) []uint32 {
 			values[i] = c.cols
 		case s.Name == "WHOLE" && c.whole:
 			values[i] = 1
+		case s.Name == "NUM_ROWS" && c.tile.Rows != 0:
+			values[i] = c.tile.Rows
+		case s.Name == "TEAM" && c.tile.Team != 0:
+			values[i] = c.tile.Team
+		case s.Name == "UNROLL" && c.tile.Unroll != 0:
+			values[i] = c.tile.Unroll
 		}
 	}
 	return values
 }
 
-// tile is the outputs of one workgroup of a mul_mat: rows of W, rows of X.
-func (b *built) tile() (rows, cols uint32) {
-	rows, cols = 1, 1
+// constant is the value of one of the kernel's constants, 1 where it has none of that name.
+func (b *built) constant(name string) uint32 {
 	for i, s := range b.row.Spec {
-		switch s.Name {
-		case "NUM_ROWS":
-			rows = b.spec[i]
-		case "NUM_COLS":
-			cols = b.spec[i]
+		if s.Name == name {
+			return b.spec[i]
 		}
 	}
-	return rows, cols
+	return 1
 }
+
+// tile is the outputs of one workgroup of a mul_mat: rows of W, rows of X.
+func (b *built) tile() (rows, cols uint32) { return b.constant("NUM_ROWS"), b.constant("NUM_COLS") }

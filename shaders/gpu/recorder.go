@@ -14,6 +14,8 @@ import (
 type Recorder struct {
 	// Positions is the most positions a row of FlashAttn attends to, for the cost estimate; 0: all its pages hold.
 	Positions uint32
+	// Tile overrides the constants of a mul_mat_vec in teams, for measurements.
+	Tile Tile
 
 	k            *Kernels
 	cb           *vk.CommandBuffer

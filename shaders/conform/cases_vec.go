@@ -1,0 +1,230 @@
+package conform
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+
+	"leat/gguf"
+	"leat/shaders"
+	"leat/shaders/gpu"
+	"leat/shaders/ref"
+)
+
+// vecCases are the variants of mul_mat_vec whose lanes work in teams, and what makes their input.
+func vecCases() []Case {
+	var cases []Case
+	for _, k := range []int{32, 64, 96, 288, 1024, 4096} {
+		cases = append(cases, quantizeQ8(1, k, 0, 1), quantizeQ8(7, k, 5, 1))
+	}
+	cases = append(cases, quantizeQ8(3, 256, 0, 0), quantizeQ8(3, 256, 0, 1e-30), quantizeQ8(3, 256, 0, 1e30))
+	for _, k := range shaders.Kernels() {
+		if k.Op != "mul_mat_vec" || k.Variant == shaders.FP32 {
+			continue
+		}
+		row := &k
+		for _, cols := range vecLengths(k.Type) {
+			for _, m := range []int{1, 7, 100} {
+				cases = append(cases, vec(row, m, cols, 1, 0, gpu.Tile{}))
+			}
+		}
+		long := vecLengths(k.Type)[1]
+		for n := 2; n <= 8; n++ {
+			cases = append(cases, vec(row, 65, long, n, 4, gpu.Tile{}))
+		}
+		// Each tile is a pipeline, which lavapipe takes long to compile; what they change is the same for all types.
+		cases = append(cases, vec(row, 37, 2048+long, 1, 0, gpu.Tile{Rows: 4, Team: 16, Unroll: 2}))
+		if slices.Contains([]gguf.Type{gguf.F16, gguf.Q4_K, gguf.Q6_K}, row.Type) {
+			for _, tile := range []gpu.Tile{{Rows: 1, Team: 8, Unroll: 1}, {Rows: 3, Team: 32, Unroll: 4}, {Rows: 8, Team: 64, Unroll: 1}} {
+				cases = append(cases, vec(row, 37, 1024, 1, 0, tile), vec(row, 37, 2048+long, 3, 0, tile))
+			}
+		}
+		cases = append(cases, vec(row, 65, 1024, 8, 0, gpu.Tile{}), vecSameBits(row, 33, 1024), vecSameBits(row, 5, 4096))
+	}
+	return cases
+}
+
+// vecLengths are multiples of what the kernels' widest loads need.
+func vecLengths(t gguf.Type) []int {
+	switch t.BlockSize() {
+	case 1:
+		return []int{8, 264, 1024, 4096}
+	case 32:
+		return []int{32, 288, 1024, 4096}
+	}
+	return []int{256, 768, 1024, 4096}
+}
+
+func quantizeQ8(rows, cols, gap int, scale float32) Case {
+	return Case{
+		Kernel: "quantize_q8", Shape: fmt.Sprintf("rows=%d cols=%d gap=%d scale=%g", rows, cols, gap, scale), MaxNMSE: nmseRounded,
+		build: func(j *job) error {
+			x := j.normal(rows, cols, gap)
+			for i := range x.Data {
+				x.Data[i] *= scale
+			}
+			want := ref.QuantizeQ8(x)
+			q, s := j.alloc(rows*cols), j.alloc(rows*cols/4)
+			a := shaders.QuantizeQ8Args{X: j.addr(j.mat(x)), Q: j.addr(q), S: j.addr(s), Rows: uint32(rows), Cols: uint32(cols), XStride: uint32(x.Stride)}
+			j.record = func(r *gpu.Recorder) error { return r.QuantizeQ8(a) }
+			j.wants = append(j.wants, want8(want, q, s)...)
+			return nil
+		},
+	}
+}
+
+// want8 compares blocks of bytes by what they stand for: a device may divide otherwise in the last bit and so round
+// a value in the middle the other way. Their sums must be those of its own bytes.
+func want8(w *ref.Q8, q, s span) []want {
+	check := func(bytes, scales []byte) (ref.Mat, error) {
+		got := &ref.Q8{Rows: w.Rows, Cols: w.Cols, Q: make([]int8, len(w.Q)), D: make([]float32, len(w.D))}
+		for i := range got.Q {
+			got.Q[i] = int8(bytes[i])
+		}
+		for b := range got.D {
+			got.D[b] = floatAt(scales, 2*b)
+			for half := range 2 {
+				if sum := int16(binary.LittleEndian.Uint16(scales[8*b+4+2*half:])); sum != got.Sums(b, half) {
+					return ref.Mat{}, fmt.Errorf("half %d of block %d is said to sum to %d, its bytes to %d", half, b, sum, got.Sums(b, half))
+				}
+			}
+		}
+		return got.Mat(), nil
+	}
+	return []want{{name: "q", at: q, mat: w.Mat(), decode: func(got []byte) (ref.Mat, error) {
+		return check(got[q.off:q.off+q.n], got[s.off:s.off+s.n])
+	}}, {name: "s", at: s, any: true}}
+}
+
+// q8 puts a quantised matrix where kernels read it: bytes, scales.
+func (j *job) q8(x *ref.Q8) (q, s span) {
+	bytes, scales := make([]byte, len(x.Q)), make([]byte, 8*len(x.D))
+	for i, v := range x.Q {
+		bytes[i] = byte(v)
+	}
+	for b, d := range x.D {
+		binary.LittleEndian.PutUint32(scales[8*b:], math.Float32bits(d))
+		for half := range 2 {
+			binary.LittleEndian.PutUint16(scales[8*b+4+2*half:], uint16(x.Sums(b, half)))
+		}
+	}
+	return j.data(bytes), j.data(scales)
+}
+
+// product is one mul_mat_vec of a job: its weights and X, for as many columns as one likes.
+type product struct {
+	row       *shaders.Kernel
+	m, k      int
+	bytes     []byte  // of the weights as GGUF has them
+	x         ref.Mat // (N, K)
+	q8        *ref.Q8 // x in bytes; nil where the kernel takes floats
+	w, xAt, s uint64  // addresses
+}
+
+func (j *job) product(row *shaders.Kernel, m, k, n, gap int) (*product, error) {
+	p := &product{row: row, m: m, k: k}
+	at, bytes, err := j.weights(row.Type, m, k, 1)
+	if err != nil {
+		return nil, err
+	}
+	p.w, p.bytes = j.addr(at), bytes
+	if row.Variant == shaders.Int8Planar {
+		planes, err := ref.Planar(row.Type, bytes)
+		if err != nil {
+			return nil, err
+		}
+		copy(j.at(at), planes)
+	}
+	p.x = j.normal(n, k, gap)
+	if row.Variant == shaders.Wide {
+		p.xAt = j.addr(j.mat(p.x))
+		return p, nil
+	}
+	p.q8 = ref.QuantizeQ8(p.x)
+	q, s := j.q8(p.q8)
+	p.xAt, p.s = j.addr(q), j.addr(s)
+	return p, nil
+}
+
+func (p *product) reference(dst ref.Mat) error {
+	if p.q8 != nil {
+		return ref.MulMatInt8(p.row.Type, dst, p.bytes, p.q8)
+	}
+	return ref.MulMat(p.row.Type, dst, p.bytes, p.x)
+}
+
+// record multiplies n rows of X from the given one on.
+func (p *product) record(r *gpu.Recorder, from, n int, dst uint64, stride int) error {
+	if p.q8 == nil {
+		return r.MulMatWide(p.row.Type, mulMatArgs(p.w, p.xAt+uint64(4*from*p.x.Stride), dst, p.m, p.k, n, p.x.Stride, stride))
+	}
+	return r.MulMatInt8(p.row.Type, p.row.Variant == shaders.Int8Planar, shaders.MulMatInt8Args{W: p.w, X: p.xAt + uint64(from*p.k), S: p.s + uint64(from*p.k/4),
+		Dst: dst, M: uint32(p.m), K: uint32(p.k), N: uint32(n), DstStride: uint32(stride)})
+}
+
+func vec(row *shaders.Kernel, m, k, n, gap int, tile gpu.Tile) Case {
+	shapeName := fmt.Sprintf("M=%d K=%d N=%d gap=%d", m, k, n, gap)
+	if tile != (gpu.Tile{}) {
+		shapeName += fmt.Sprintf(" tile=%dx%dx%d", tile.Rows, tile.Team, tile.Unroll)
+	}
+	return Case{
+		Kernel: row.Name, Shape: shapeName, MaxNMSE: nmseLinear,
+		build: func(j *job) error {
+			p, err := j.product(row, m, k, n, gap)
+			if err != nil {
+				return err
+			}
+			want := shape(n, m, gap)
+			if err := p.reference(want); err != nil {
+				return err
+			}
+			dst := j.space(want)
+			j.sums("dst", dst, want, float64(k))
+			at := j.addr(dst)
+			j.record = func(r *gpu.Recorder) error {
+				r.Tile = tile
+				return p.record(r, 0, n, at, want.Stride)
+			}
+			return nil
+		},
+	}
+}
+
+// vecSameBits multiplies rows one by one, then in batches: one value, to the bit.
+func vecSameBits(row *shaders.Kernel, m, k int) Case {
+	const most = 8
+	return Case{
+		Kernel: row.Name, Shape: fmt.Sprintf("same bits M=%d K=%d", m, k), MaxNMSE: nmseLinear,
+		build: func(j *job) error {
+			p, err := j.product(row, m, k, most, 0)
+			if err != nil {
+				return err
+			}
+			gap := (4 - m%4) % 4
+			single := j.space(shape(most, m, gap))
+			one := j.addr(single)
+			batches := map[int]uint64{}
+			sizes := []int{2, 3, 5, most}
+			for _, n := range sizes {
+				batch := j.space(shape(n, m, gap))
+				j.same(fmt.Sprintf("N=%d", n), batch, single, shape(n, m, gap))
+				batches[n] = j.addr(batch)
+			}
+			j.record = func(r *gpu.Recorder) error {
+				for n := range most {
+					if err := p.record(r, n, 1, one+uint64(4*n*(m+gap)), m); err != nil {
+						return err
+					}
+				}
+				for _, n := range sizes {
+					if err := p.record(r, 0, n, batches[n], m+gap); err != nil {
+						return err
+					}
+				}
+				return nil
+			}
+			return nil
+		},
+	}
+}

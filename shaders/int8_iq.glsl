@@ -1,0 +1,90 @@
+// IQ4_NL and IQ4_XS: 4 bits choose one of 16 uneven levels.
+
+#if defined(TYPE_IQ4_NL) || defined(TYPE_IQ4_XS)
+#define LEVELS
+// levels of a byte: its low nibble's in bits 0–7, its high nibble's in bits 16–23.
+shared uint levels[256];
+
+// level looks q up in {-127 -104 -83 -65 | -49 -35 -22 -10 | 1 13 25 38 | 53 69 89 113}.
+uint level(uint q)
+{
+    uint w = q < 8 ? (q < 4 ? 0xbfad9881u : 0xf6eaddcfu) : (q < 12 ? 0x26190d01u : 0x71594535u);
+    return byte_of(w, q & 3);
+}
+
+void init_types()
+{
+    for (uint i = gl_LocalInvocationID.x; i < 256; i += LANES)
+        levels[i] = level(i & 0xf) | level(i >> 4) << 16;
+    barrier();
+}
+
+// look_up gives the levels of four bytes' low nibbles and of their high ones.
+uvec2 look_up(uint w)
+{
+    uint one = levels[w & 0xff] | levels[(w >> 8) & 0xff] << 8;
+    uint two = levels[(w >> 16) & 0xff] | levels[w >> 24] << 8;
+    return uvec2((one & 0xffff) | two << 16, one >> 16 | (two & 0xffff0000u));
+}
+
+int dot_levels(uvec4 q, uvec4 x1, uvec4 x2)
+{
+    int sum = 0;
+    [[unroll]] for (uint i = 0; i < 4; i++) {
+        uvec2 v = look_up(q[i]);
+        sum += dot4(v.x, x1[i], 0) + dot4(v.y, x2[i], 0);
+    }
+    return sum;
+}
+#endif
+
+#if defined(TYPE_IQ4_NL) // d f16, quants[16]
+#define BLOCK_BYTES 18
+struct Chunk {
+    uvec4 q;
+    uint d;
+};
+
+Chunk load_chunk(WRow w, uint i)
+{
+    Chunk b;
+#if defined(PLANAR)
+    b.q = Words4(a.W).w[w + i];
+    b.d = half_at(plane(16), 2 * (w + i));
+#else
+    b.q = head4_at(w, i * BLOCK_BYTES, b.d);
+#endif
+    return b;
+}
+
+float dot_chunk(Chunk b, uint i, X16 x1, X16 x2)
+{
+    return half_value(b.d) * x1.d * float(dot_levels(b.q, x1.q, x2.q));
+}
+#endif
+
+#if defined(TYPE_IQ4_XS) // d f16, upper 2 bits of 8 scales u16, their low 4 bits[4], quants[128]
+#define BLOCK 256
+#define BLOCK_BYTES 136
+uint first_of(uint i) { return i * 32; }
+uint second_of(uint i) { return i * 32 + 16; }
+
+struct Chunk {
+    uvec4 q;
+    uvec2 head;
+};
+
+Chunk load_chunk(WRow w, uint i)
+{
+    Words2 p = Words2(w.base);
+    uint b = i / 8 * 17, q = b + 1 + i % 8 * 2;
+    return Chunk(uvec4(p.w[q], p.w[q + 1]), p.w[b]);
+}
+
+float dot_chunk(Chunk b, uint i, X16 x1, X16 x2)
+{
+    uint s = i % 8;
+    int scale = int(((b.head.y >> (4 * s)) & 0xf) | ((b.head.x >> (16 + 2 * s)) & 3) << 4) - 32;
+    return half_value(b.head.x & 0xffff) * x1.d * float(scale * dot_levels(b.q, x1.q, x2.q));
+}
+#endif

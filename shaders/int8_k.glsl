@@ -1,0 +1,191 @@
+// Super-blocks of 256: 8 chunks. Chunk p of a block has the quants of 16 bytes.
+
+#if defined(TYPE_Q2_K) || defined(TYPE_Q3_K) || defined(TYPE_Q4_K) || defined(TYPE_Q5_K) || defined(TYPE_Q6_K)
+#define BLOCK 256
+#endif
+
+#if defined(TYPE_Q4_K) || defined(TYPE_Q5_K)
+// 16 bytes: half a group of 32 in the low nibbles, half the next group in the high ones.
+uint first_of(uint i) { return i / 2 * 64 + i % 2 * 16; }
+uint second_of(uint i) { return first_of(i) + 32; }
+
+// pair_scales gives scale and min of groups 2j and 2j+1, a pair to a word: 6 bits each in 12 bytes. Of groups
+// 0–3 they are the low 6 bits of bytes s and s+4; of 4–7 the low 4 bits are the nibbles of byte s+4, the
+// upper 2 the top bits of bytes s-4 and s.
+uvec2 pair_scales(uvec3 w, uint j)
+{
+    w >>= 16 * (j & 1);
+    uint sc = j < 2 ? w.x & 0x3f3fu : (w.z & 0x0f0fu) | ((w.x >> 2) & 0x3030u);
+    uint m = j < 2 ? w.y & 0x3f3fu : ((w.z >> 4) & 0x0f0fu) | ((w.y >> 2) & 0x3030u);
+    return uvec2(sc, m);
+}
+
+float dot_pair(uvec4 head, uint j, uvec4 q1, uvec4 q2, X16 x1, X16 x2)
+{
+    vec2 d = unpackHalf2x16(head.x);
+    uvec2 sm = pair_scales(head.yzw, j);
+    ivec2 sc = ivec2(sm.x & 0xff, (sm.x >> 8) & 0xff), m = ivec2(sm.y & 0xff, (sm.y >> 8) & 0xff);
+    float sum = x1.d * float(sc.x * dot16(q1, x1.q)) + x2.d * float(sc.y * dot16(q2, x2.q));
+    float low = x1.d * float(m.x * x1.sum) + x2.d * float(m.y * x2.sum);
+    return d.x * sum - d.y * low;
+}
+#endif
+
+#if defined(TYPE_Q4_K) // d, dmin f16, scales[12], quants[128]
+#define BLOCK_BYTES 144
+struct Chunk {
+    uvec4 head, q;
+};
+
+Chunk load_chunk(WRow w, uint i)
+{
+    Words4 p = Words4(w.base);
+    uint b = i / 8 * 9;
+    return Chunk(p.w[b], p.w[b + 1 + i % 8]);
+}
+
+float dot_chunk(Chunk b, uint i, X16 x1, X16 x2)
+{
+    return dot_pair(b.head, i % 8 / 2, b.q & 0x0f0f0f0fu, (b.q >> 4) & 0x0f0f0f0fu, x1, x2);
+}
+#endif
+
+#if defined(TYPE_Q5_K) // d, dmin f16, scales[12], fifth bits[32], quants[128]
+#define BLOCK_BYTES 176
+struct Chunk {
+    uvec4 head, h, q;
+};
+
+Chunk load_chunk(WRow w, uint i)
+{
+    Words4 p = Words4(w.base);
+    uint b = i / 8 * 11;
+    return Chunk(p.w[b], p.w[b + 1 + i % 2], p.w[b + 3 + i % 8]);
+}
+
+float dot_chunk(Chunk b, uint i, X16 x1, X16 x2)
+{
+    uint j = i % 8 / 2;
+    uvec4 h = b.h >> (2 * j);
+    uvec4 q1 = (b.q & 0x0f0f0f0fu) | (h & 0x01010101u) << 4;
+    uvec4 q2 = ((b.q >> 4) & 0x0f0f0f0fu) | (h & 0x02020202u) << 3;
+    return dot_pair(b.head, j, q1, q2, x1, x2);
+}
+#endif
+
+#if defined(TYPE_Q2_K) || defined(TYPE_Q3_K) || defined(TYPE_Q6_K)
+// Half n of the block, 16-byte half h of its 32-byte planes, values 32·s and 32·s + 64 on: chunk 4n + 2s + h.
+uint first_of(uint i) { return i / 8 * 256 + i / 4 % 2 * 128 + i / 2 % 2 * 32 + i % 2 * 16; }
+uint second_of(uint i) { return first_of(i) + 64; }
+#endif
+
+#if defined(TYPE_Q2_K) // scales[16] (scale low, min high nibble), quants[64], d, dmin f16
+#define BLOCK_BYTES 84
+struct Chunk {
+    uvec4 q;
+    uint s1, s2, d;
+};
+
+Chunk load_chunk(WRow w, uint i)
+{
+    Words p = Words(w.base);
+    uint b = i / 8 * 21, n = i / 4 % 2, q = b + 4 + n * 8 + i % 2 * 4;
+    return Chunk(uvec4(p.w[q], p.w[q + 1], p.w[q + 2], p.w[q + 3]), p.w[b + 2 * n], p.w[b + 2 * n + 1], p.w[b + 20]);
+}
+
+float dot_chunk(Chunk b, uint i, X16 x1, X16 x2)
+{
+    uvec4 q = b.q >> (i / 2 % 2 * 2);
+    uint s1 = byte_of(b.s1, i % 4), s2 = byte_of(b.s2, i % 4);
+    vec2 d = unpackHalf2x16(b.d);
+    float sum = x1.d * float(int(s1 & 0xf) * dot16(q & 0x03030303u, x1.q)) + x2.d * float(int(s2 & 0xf) * dot16((q >> 4) & 0x03030303u, x2.q));
+    float low = x1.d * float(int(s1 >> 4) * x1.sum) + x2.d * float(int(s2 >> 4) * x2.sum);
+    return d.x * sum - d.y * low;
+}
+#endif
+
+#if defined(TYPE_Q3_K) // third bits[32], quants[64], scales[12] of 6 bits, d f16
+#define BLOCK_BYTES 110
+struct Chunk {
+    uvec4 q, h;
+    uint s1, s2, top, d; // bytes of the scales: their low 4 bits (two scales each), upper 2 bits (four)
+};
+
+Chunk load_chunk(WRow w, uint i)
+{
+    Chunk b;
+    uint n = i / 4 % 2, s = i % 4; // scales 8n + s and 8n + 4 + s
+#if defined(PLANAR)
+    uint block = w + i / 8;
+    b.q = Words4(a.W).w[4 * block + 2 * n + i % 2];
+    b.h = Words4(plane(64)).w[2 * block + i % 2];
+    Words p = Words(plane(96));
+    b.s1 = byte_of(p.w[3 * block], s);
+    b.s2 = byte_of(p.w[3 * block + 1], s);
+    b.top = byte_of(p.w[3 * block + 2], s);
+    b.d = half_at(plane(108), 2 * block);
+#else
+    uint at = i / 8 * BLOCK_BYTES;
+    b.q = words4_at(w, at + 32 + n * 32 + i % 2 * 16);
+    b.h = words4_at(w, at + i % 2 * 16);
+    b.s1 = byte_at(w, at + 96 + s);
+    b.s2 = byte_at(w, at + 100 + s);
+    b.top = byte_at(w, at + 104 + s);
+    b.d = half_at(w, at + 108);
+#endif
+    return b;
+}
+
+float dot_chunk(Chunk b, uint i, X16 x1, X16 x2)
+{
+    uint n = i / 4 % 2, s = i / 2 % 2;
+    uvec4 q = b.q >> (2 * s), h = b.h >> (4 * n + s);
+    uvec4 q1 = (q & 0x03030303u) | (h & 0x01010101u) << 2;
+    uvec4 q2 = ((q >> 4) & 0x03030303u) | (h & 0x04040404u);
+    int s1 = int(((b.s1 >> (4 * n)) & 0xf) | ((b.top >> (4 * n)) & 3) << 4) - 32;
+    int s2 = int(((b.s2 >> (4 * n)) & 0xf) | ((b.top >> (4 * n + 2)) & 3) << 4) - 32;
+    float sum = x1.d * float(s1 * (dot16(q1, x1.q) - 4 * x1.sum)) + x2.d * float(s2 * (dot16(q2, x2.q) - 4 * x2.sum));
+    return half_value(b.d) * sum;
+}
+#endif
+
+#if defined(TYPE_Q6_K) // low 4 bits[128], upper 2 bits[64], scales[16] signed, d f16
+#define BLOCK_BYTES 210
+struct Chunk {
+    uvec4 q, h;
+    uint s1, s2, d;
+};
+
+Chunk load_chunk(WRow w, uint i)
+{
+    Chunk b;
+    uint n = i / 4 % 2, s = 8 * n + i % 4;
+#if defined(PLANAR)
+    uint block = w + i / 8;
+    b.q = Words4(a.W).w[8 * block + i % 8];
+    b.h = Words4(plane(128)).w[4 * block + 2 * n + i % 2];
+    uvec2 scales = Words2(plane(192)).w[2 * block + n];
+    b.s1 = byte_of(scales.x, i % 4);
+    b.s2 = byte_of(scales.y, i % 4);
+    b.d = half_at(plane(208), 2 * block);
+#else
+    uint at = i / 8 * BLOCK_BYTES;
+    b.q = words4_at(w, at + i % 8 * 16);
+    b.h = words4_at(w, at + 128 + n * 32 + i % 2 * 16);
+    b.s1 = byte_at(w, at + 192 + s);
+    b.s2 = byte_at(w, at + 196 + s);
+    b.d = half_at(w, at + 208);
+#endif
+    return b;
+}
+
+float dot_chunk(Chunk b, uint i, X16 x1, X16 x2)
+{
+    uvec4 h = b.h >> (i / 2 % 2 * 2);
+    uvec4 q1 = (b.q & 0x0f0f0f0fu) | (h & 0x03030303u) << 4;
+    uvec4 q2 = ((b.q >> 4) & 0x0f0f0f0fu) | (h & 0x30303030u);
+    int s1 = bitfieldExtract(int(b.s1), 0, 8), s2 = bitfieldExtract(int(b.s2), 0, 8);
+    float sum = x1.d * float(s1 * (dot16(q1, x1.q) - 32 * x1.sum)) + x2.d * float(s2 * (dot16(q2, x2.q) - 32 * x2.sum));
+    return half_value(b.d) * sum;
+}
+#endif

@@ -1,0 +1,158 @@
+// Blocks of 32. A chunk is a block. In the 4- and 5-bit ones its first 16 values are the low nibbles.
+
+#if defined(TYPE_Q4_0) || defined(TYPE_Q4_1) || defined(TYPE_Q5_0) || defined(TYPE_Q5_1) || defined(TYPE_Q8_0) || defined(TYPE_IQ4_NL)
+#define BLOCK 32
+uint first_of(uint i) { return i * 32; }
+uint second_of(uint i) { return i * 32 + 16; }
+#endif
+
+const uint NIBBLES = 0x0f0f0f0fu;
+
+#if !defined(PLANAR)
+// head4_at reads 2 bytes and the 16 behind them.
+uvec4 head4_at(Row r, uint off, out uint head)
+{
+    off += r.cut;
+    Words p = Words(r.base);
+    uint i = off / 4;
+    bool odd = (off & 2) != 0;
+    uint w0 = p.w[i];
+    uvec4 q = uvec4(p.w[i + 1], p.w[i + 2], p.w[i + 3], p.w[i + 4]);
+    head = odd ? w0 >> 16 : w0 & 0xffff;
+    return odd ? q : (uvec4(w0, q.xyz) >> 16) | (q << 16);
+}
+#endif
+
+// fifth_bits moves bits 0–3 of h to bit 4 of each byte.
+uint fifth_bits(uint h) { return ((h & 0xf) * 0x02040810u) & 0x10101010u; }
+
+uvec4 fifths(uint h) { return uvec4(fifth_bits(h), fifth_bits(h >> 4), fifth_bits(h >> 8), fifth_bits(h >> 12)); }
+
+#if defined(TYPE_Q4_0) // d f16, quants[16]
+#define BLOCK_BYTES 18
+struct Chunk {
+    uvec4 q;
+    uint d;
+};
+
+Chunk load_chunk(WRow w, uint i)
+{
+    Chunk b;
+#if defined(PLANAR)
+    b.q = Words4(a.W).w[w + i];
+    b.d = half_at(plane(16), 2 * (w + i));
+#else
+    b.q = head4_at(w, i * BLOCK_BYTES, b.d);
+#endif
+    return b;
+}
+
+float dot_chunk(Chunk b, uint i, X16 x1, X16 x2)
+{
+    int sum = dot16(b.q & NIBBLES, x1.q) + dot16((b.q >> 4) & NIBBLES, x2.q) - 8 * (x1.sum + x2.sum);
+    return half_value(b.d) * x1.d * float(sum);
+}
+#endif
+
+#if defined(TYPE_Q4_1) // d, m f16, quants[16]
+#define BLOCK_BYTES 20
+struct Chunk {
+    uvec4 q;
+    uint dm;
+};
+
+Chunk load_chunk(WRow w, uint i)
+{
+    Words p = Words(w.base);
+    i *= 5;
+    return Chunk(uvec4(p.w[i + 1], p.w[i + 2], p.w[i + 3], p.w[i + 4]), p.w[i]);
+}
+
+float dot_chunk(Chunk b, uint i, X16 x1, X16 x2)
+{
+    vec2 dm = unpackHalf2x16(b.dm);
+    int sum = dot16(b.q & NIBBLES, x1.q) + dot16((b.q >> 4) & NIBBLES, x2.q);
+    return x1.d * (dm.x * float(sum) + dm.y * float(x1.sum + x2.sum));
+}
+#endif
+
+#if defined(TYPE_Q5_0) // d f16, fifth bits u32, quants[16]
+#define BLOCK_BYTES 22
+struct Chunk {
+    uvec4 q;
+    uint h, d;
+};
+
+Chunk load_chunk(WRow w, uint i)
+{
+    Chunk b;
+#if defined(PLANAR)
+    b.q = Words4(a.W).w[w + i];
+    b.h = Words(plane(16)).w[w + i];
+    b.d = half_at(plane(20), 2 * (w + i));
+#else
+    uint h;
+    b.d = half_at(w, i * BLOCK_BYTES);
+    b.q = head4_at(w, i * BLOCK_BYTES + 4, h);
+    b.h = half_at(w, i * BLOCK_BYTES + 2) | h << 16;
+#endif
+    return b;
+}
+
+float dot_chunk(Chunk b, uint i, X16 x1, X16 x2)
+{
+    uvec4 q1 = (b.q & NIBBLES) | fifths(b.h), q2 = ((b.q >> 4) & NIBBLES) | fifths(b.h >> 16);
+    int sum = dot16(q1, x1.q) + dot16(q2, x2.q) - 16 * (x1.sum + x2.sum);
+    return half_value(b.d) * x1.d * float(sum);
+}
+#endif
+
+#if defined(TYPE_Q5_1) // d, m f16, fifth bits u32, quants[16]
+#define BLOCK_BYTES 24
+struct Chunk {
+    uvec4 q;
+    uint h, dm;
+};
+
+Chunk load_chunk(WRow w, uint i)
+{
+    Words2 p = Words2(w.base);
+    uvec2 head = p.w[3 * i];
+    return Chunk(uvec4(p.w[3 * i + 1], p.w[3 * i + 2]), head.y, head.x);
+}
+
+float dot_chunk(Chunk b, uint i, X16 x1, X16 x2)
+{
+    uvec4 q1 = (b.q & NIBBLES) | fifths(b.h), q2 = ((b.q >> 4) & NIBBLES) | fifths(b.h >> 16);
+    vec2 dm = unpackHalf2x16(b.dm);
+    int sum = dot16(q1, x1.q) + dot16(q2, x2.q);
+    return x1.d * (dm.x * float(sum) + dm.y * float(x1.sum + x2.sum));
+}
+#endif
+
+#if defined(TYPE_Q8_0) // d f16, quants[32] signed
+#define BLOCK_BYTES 34
+struct Chunk {
+    uvec4 q1, q2;
+    uint d;
+};
+
+Chunk load_chunk(WRow w, uint i)
+{
+    Chunk b;
+#if defined(PLANAR)
+    b.q1 = Words4(a.W).w[2 * (w + i)];
+    b.q2 = Words4(a.W).w[2 * (w + i) + 1];
+    b.d = half_at(plane(32), 2 * (w + i));
+#else
+    b.q1 = head4_at(w, i * BLOCK_BYTES, b.d);
+    b.q2 = words4_at(w, i * BLOCK_BYTES + 18);
+#endif
+    return b;
+}
+
+float dot_chunk(Chunk b, uint i, X16 x1, X16 x2)
+{
+    return half_value(b.d) * x1.d * float(dot16(b.q1, x1.q) + dot16(b.q2, x2.q));
+}
+#endif

@@ -1,0 +1,63 @@
+#version 460
+// mul_mat_vec, 8-bit: Dst (N, M) = X (N, K) · Wᵀ for few rows of X, which quantize_q8 has made bytes.
+//
+// A team of TEAM lanes makes NUM_ROWS × NUM_COLS outputs. A lane's turn is a chunk: the 32 values of W that
+// it gets with the widest loads the type allows, two runs of 16 in the order of X. The bytes of UNROLL chunks
+// of every row are asked for before the first is used.
+#extension GL_GOOGLE_include_directive : require
+#include "memory.glsl"
+#include "subgroup.glsl"
+#include "int8.glsl"
+
+layout(constant_id = 0) const uint NUM_ROWS = DEFAULT_NUM_ROWS;
+layout(constant_id = 1) const uint NUM_COLS = DEFAULT_NUM_COLS;
+layout(constant_id = 2) const uint TEAM = DEFAULT_TEAM;
+layout(constant_id = 3) const uint UNROLL = DEFAULT_UNROLL;
+
+layout(push_constant, std430) uniform Args {
+    uvec2 W, X, S, Dst;
+    uint M, K, N, DstStride;
+} a;
+
+#include "int8_types.glsl"
+
+#include "team.glsl"
+
+void main()
+{
+    if (!team_begin())
+        return;
+    init_types();
+
+    WRow w[NUM_ROWS];
+    [[unroll]] for (uint r = 0; r < NUM_ROWS; r++)
+        w[r] = w_row(team_row(r));
+    uvec2 x[NUM_COLS], s[NUM_COLS];
+    [[unroll]] for (uint c = 0; c < NUM_COLS; c++) {
+        x[c] = advance(a.X, team_col(c), a.K);
+        s[c] = advance(a.S, team_col(c), a.K / 4);
+    }
+
+    uint chunks = a.K / 32, i = member;
+    for (; i + (UNROLL - 1) * TEAM < chunks; i += UNROLL * TEAM) {
+        Chunk raw[UNROLL][NUM_ROWS];
+        [[unroll]] for (uint u = 0; u < UNROLL; u++)
+            [[unroll]] for (uint r = 0; r < NUM_ROWS; r++)
+                raw[u][r] = load_chunk(w[r], i + u * TEAM);
+        [[unroll]] for (uint u = 0; u < UNROLL; u++)
+            [[unroll]] for (uint c = 0; c < NUM_COLS; c++) {
+                X16 x1 = load_x16(x[c], s[c], first_of(i + u * TEAM));
+                X16 x2 = load_x16(x[c], s[c], second_of(i + u * TEAM));
+                [[unroll]] for (uint r = 0; r < NUM_ROWS; r++)
+                    acc[r][c] += dot_chunk(raw[u][r], i + u * TEAM, x1, x2);
+            }
+    }
+    if (UNROLL > 1)
+        for (; i < chunks; i += TEAM)
+            [[unroll]] for (uint r = 0; r < NUM_ROWS; r++) {
+                Chunk raw = load_chunk(w[r], i);
+                [[unroll]] for (uint c = 0; c < NUM_COLS; c++)
+                    acc[r][c] += dot_chunk(raw, i, load_x16(x[c], s[c], first_of(i)), load_x16(x[c], s[c], second_of(i)));
+            }
+    team_end();
+}

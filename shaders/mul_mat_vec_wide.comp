@@ -1,0 +1,90 @@
+#version 460
+// mul_mat_vec, wide: Dst (N, M) = X (N, K) · Wᵀ for few rows of X, W not quantised, rows of both on 16 bytes.
+// The same teams as in mul_mat_vec_int8; a lane's turn is a chunk of 8 values, 16 bytes of halves.
+#extension GL_GOOGLE_include_directive : require
+#include "memory.glsl"
+#include "subgroup.glsl"
+
+layout(constant_id = 0) const uint NUM_ROWS = DEFAULT_NUM_ROWS;
+layout(constant_id = 1) const uint NUM_COLS = DEFAULT_NUM_COLS;
+layout(constant_id = 2) const uint TEAM = DEFAULT_TEAM;
+layout(constant_id = 3) const uint UNROLL = DEFAULT_UNROLL;
+
+layout(push_constant, std430) uniform Args {
+    uvec2 W, X, Dst;
+    uint M, K, N, XStride, DstStride, pad0;
+} a;
+
+struct Eight {
+    vec4 lo, hi;
+};
+
+#if defined(TYPE_F32)
+#define BYTES 4
+#define Chunk Eight
+Chunk load_chunk(uvec2 w, uint i) { return Eight(Floats4(w).f[2 * i], Floats4(w).f[2 * i + 1]); }
+Eight values(Chunk b) { return b; }
+#else
+#define BYTES 2
+#define Chunk uvec4
+Chunk load_chunk(uvec2 w, uint i) { return Words4(w).w[i]; }
+#endif
+
+#if defined(TYPE_F16)
+Eight values(Chunk b)
+{
+    return Eight(vec4(unpackHalf2x16(b.x), unpackHalf2x16(b.y)), vec4(unpackHalf2x16(b.z), unpackHalf2x16(b.w)));
+}
+#endif
+
+#if defined(TYPE_BF16)
+vec2 pair(uint w) { return vec2(uintBitsToFloat(w << 16), uintBitsToFloat(w & 0xffff0000u)); }
+Eight values(Chunk b) { return Eight(vec4(pair(b.x), pair(b.y)), vec4(pair(b.z), pair(b.w))); }
+#endif
+
+Eight load_x(uvec2 x, uint i) { return Eight(Floats4(x).f[2 * i], Floats4(x).f[2 * i + 1]); }
+
+float dot_chunk(Chunk b, Eight x, float acc)
+{
+    Eight w = values(b);
+    [[unroll]] for (uint k = 0; k < 4; k++)
+        acc = fma(w.lo[k], x.lo[k], acc);
+    [[unroll]] for (uint k = 0; k < 4; k++)
+        acc = fma(w.hi[k], x.hi[k], acc);
+    return acc;
+}
+
+#include "team.glsl"
+
+void main()
+{
+    if (!team_begin())
+        return;
+    uvec2 w[NUM_ROWS], x[NUM_COLS];
+    [[unroll]] for (uint r = 0; r < NUM_ROWS; r++)
+        w[r] = advance(a.W, team_row(r), a.K * BYTES);
+    [[unroll]] for (uint c = 0; c < NUM_COLS; c++)
+        x[c] = advance(a.X, team_col(c), a.XStride * 4);
+
+    uint chunks = a.K / 8, i = member;
+    for (; i + (UNROLL - 1) * TEAM < chunks; i += UNROLL * TEAM) {
+        Chunk raw[UNROLL][NUM_ROWS];
+        [[unroll]] for (uint u = 0; u < UNROLL; u++)
+            [[unroll]] for (uint r = 0; r < NUM_ROWS; r++)
+                raw[u][r] = load_chunk(w[r], i + u * TEAM);
+        [[unroll]] for (uint u = 0; u < UNROLL; u++)
+            [[unroll]] for (uint c = 0; c < NUM_COLS; c++) {
+                Eight xv = load_x(x[c], i + u * TEAM);
+                [[unroll]] for (uint r = 0; r < NUM_ROWS; r++)
+                    acc[r][c] = dot_chunk(raw[u][r], xv, acc[r][c]);
+            }
+    }
+    if (UNROLL > 1)
+        for (; i < chunks; i += TEAM)
+            [[unroll]] for (uint r = 0; r < NUM_ROWS; r++) {
+                Chunk raw = load_chunk(w[r], i);
+                [[unroll]] for (uint c = 0; c < NUM_COLS; c++)
+                    acc[r][c] = dot_chunk(raw, load_x(x[c], i), acc[r][c]);
+            }
+    team_end();
+}
