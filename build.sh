@@ -25,7 +25,7 @@ usage: ./build.sh VERB
   test     everything CI runs
   lint     gofmt, go vet, staticcheck, shellcheck
   conform  hold every shader against its Go reference on this machine's device
-  bench    the Go benchmarks, the shaders' among them
+  bench    the Go benchmarks, and each kernel against this machine's ceiling
   fuzz     each fuzz target, 60 s (FUZZTIME=10s: shorter)
   shaders  rebuild the committed SPIR-V (Debian 12's glslc)
   binding  rebuild the Vulkan binding from vk.xml
@@ -247,6 +247,7 @@ bench() {
   need_go
   need_vulkan
   run go test -run '^$' -bench . -benchmem ./...
+  run go run ./tools/kernelbench
 }
 
 fuzz() {

@@ -167,4 +167,16 @@ type ArgmaxArgs struct {
 // Workgroups counts the workgroups: one per row.
 func (a *ArgmaxArgs) Workgroups() uint64 { return uint64(a.Rows) }
 
+// ChecksumPiece is what a workgroup of checksum reads, in bytes.
+const ChecksumPiece = 16 * 16 * rowLanes
+
+// ChecksumArgs: Dst (pieces) uint32 = xor of the words of each piece of Src, Count times 16 bytes.
+type ChecksumArgs struct {
+	Src, Dst uint64
+	Count, _ uint32
+}
+
+// Workgroups counts the workgroups: one per piece.
+func (a *ChecksumArgs) Workgroups() uint64 { return groups(uint64(a.Count)*16, ChecksumPiece) }
+
 func groups(n, size uint64) uint64 { return (n + size - 1) / size }

@@ -114,16 +114,20 @@ var families = []family{
 	{op: "geglu", args: GLUArgs{}},
 	{op: "add", args: AddArgs{}},
 	{op: "argmax", args: ArgmaxArgs{}, lanes: rowLanes},
+	{op: "checksum", args: ChecksumArgs{}, lanes: rowLanes},
 }
 
 func tile(rows, cols uint32) []SpecConst {
 	return []SpecConst{{"NUM_ROWS", rows, MaxTile}, {"NUM_COLS", cols, MaxTile}, {"WHOLE", 0, 1}}
 }
 
+// MaxTeam is the largest TEAM: the whole workgroup.
+const MaxTeam = lanes
+
 // team are the constants of a mul_mat_vec whose lanes work in teams: outputs of a team are NUM_ROWS × NUM_COLS, TEAM lanes
 // share a row, and each has UNROLL loads of it under way.
 func team(rows, lanesOfRow, unroll uint32) []SpecConst {
-	return []SpecConst{{"NUM_ROWS", rows, 8}, {"NUM_COLS", 1, 8}, {"TEAM", lanesOfRow, lanes}, {"UNROLL", unroll, 8}}
+	return []SpecConst{{"NUM_ROWS", rows, 8}, {"NUM_COLS", 1, 8}, {"TEAM", lanesOfRow, MaxTeam}, {"UNROLL", unroll, 8}}
 }
 
 var (
@@ -214,7 +218,7 @@ func (e *MissingError) Error() string {
 func find(op, typ string) (*Kernel, error) { return findVariant(op, FP32, typ) }
 
 func findVariant(op, variant, typ string) (*Kernel, error) {
-	name := kernelName(op, variant, typ)
+	name, op := kernelName(op, variant, typ), kernelName(op, variant, "")
 	k, ok := byName[name]
 	switch {
 	case !ok:
@@ -268,3 +272,6 @@ func Add() (*Kernel, error) { return find("add", "") }
 
 // Argmax finds argmax.
 func Argmax() (*Kernel, error) { return find("argmax", "") }
+
+// Checksum finds checksum.
+func Checksum() (*Kernel, error) { return find("checksum", "") }

@@ -212,3 +212,35 @@ func argmax(name string, rows, cols int, change func(ref.Mat, *job)) Case {
 		},
 	}
 }
+
+func checksumCases() []Case {
+	var cases []Case
+	for _, count := range []int{1, 127, 2047, 2048, 2049, 9000} {
+		cases = append(cases, checksum(count))
+	}
+	return cases
+}
+
+func checksum(count int) Case {
+	return Case{
+		Kernel: "checksum", Shape: fmt.Sprintf("count=%d", count), MaxNMSE: nmseExact,
+		build: func(j *job) error {
+			words := make([]uint32, 4*count)
+			for i := range words {
+				words[i] = j.rng.Uint32()
+			}
+			a := shaders.ChecksumArgs{Src: j.addr(j.uint32s(words)), Count: uint32(count)}
+			sums := make([]uint32, a.Workgroups())
+			ref.Checksum(sums, words, shaders.ChecksumPiece)
+			want := make([]byte, 0, 4*len(sums))
+			for _, s := range sums {
+				want = binary.LittleEndian.AppendUint32(want, s)
+			}
+			dst := j.alloc(len(want))
+			a.Dst = j.addr(dst)
+			j.exact("dst", dst, want)
+			j.record = func(r *gpu.Recorder) error { return r.Checksum(a) }
+			return nil
+		},
+	}
+}

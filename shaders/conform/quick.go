@@ -19,10 +19,11 @@ var quick = map[string][]string{
 	"kv_append":   {"heads=2 K=128 V=128 gap=0 scale=1", "heads=2 K=16 V=8 gap=0 scale=2e-05"},
 	"flash_attn": {"heads=8/2 K=64 V=64 page=32 gap=0 long=0 sharp=false", "heads=4/2 K=128 V=128 page=16 gap=0 long=0 sharp=false",
 		"heads=2/2 K=32 V=32 page=5 gap=0 long=0 sharp=false"},
-	"swiglu": {"count=4097 scale=1", "count=172 scale=30"},
-	"geglu":  {"count=4097 scale=1", "count=172 scale=30"},
-	"add":    {"count=4097 cols=4097 in place=false", "count=516 cols=172 in place=true"},
-	"argmax": {"ties and NaN rows=9 cols=1000", "normal rows=3 cols=4097"},
+	"swiglu":   {"count=4097 scale=1", "count=172 scale=30"},
+	"geglu":    {"count=4097 scale=1", "count=172 scale=30"},
+	"add":      {"count=4097 cols=4097 in place=false", "count=516 cols=172 in place=true"},
+	"checksum": {"count=2049"},
+	"argmax":   {"ties and NaN rows=9 cols=1000", "normal rows=3 cols=4097"},
 }
 
 // Quick returns a few cases for every kernel: a self-test of seconds.

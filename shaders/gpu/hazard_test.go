@@ -79,6 +79,16 @@ func TestBarriers(t *testing.T) {
 				HeadsKV: 1, KeyLen: cols, ValLen: cols, MaxPages: 1, PagePositions: 32, LayerOff: layer << 14, QStride: cols, DstStride: cols, Scale: 1})
 		}
 	}
+	quantize := func(x, q uint64) func(*Recorder) error { // scales 2 KiB behind the bytes
+		return func(r *Recorder) error {
+			return r.QuantizeQ8(shaders.QuantizeQ8Args{X: at(x), Q: at(q), S: at(q) + 2048, Rows: rows, Cols: cols, XStride: cols})
+		}
+	}
+	bytes := func(q, dst uint64) func(*Recorder) error {
+		return func(r *Recorder) error {
+			return r.MulMatInt8(gguf.Q8_0, false, shaders.MulMatInt8Args{W: at(101), X: at(q), S: at(q) + 2048, Dst: at(dst), M: cols, K: cols, N: rows, DstStride: cols})
+		}
+	}
 	copied := func(src, dst uint64) func(*Recorder) error {
 		return func(r *Recorder) error {
 			r.Copy(b, int64(dst<<12), b, int64(src<<12), 4*rows*cols)
@@ -97,6 +107,7 @@ func TestBarriers(t *testing.T) {
 		{"write after write", []func(*Recorder) error{norm(0, 2), mul(1, 2)}, 1},
 		{"one barrier serves both", []func(*Recorder) error{norm(0, 1), mul(1, 2), mul(1, 3)}, 1},
 		{"in place", []func(*Recorder) error{mul(0, 1), rope(1), rope(1)}, 2},
+		{"bytes", []func(*Recorder) error{norm(0, 1), quantize(1, 2), bytes(2, 3), bytes(2, 4), quantize(3, 2)}, 3},
 		{"add", []func(*Recorder) error{mul(0, 1), add(2, 1, 2), norm(2, 3)}, 2},
 		{"swiglu", []func(*Recorder) error{mul(0, 1), mul(0, 2), glu(1, 2, 1), mul(1, 3)}, 2},
 		{"soft_max", []func(*Recorder) error{mul(0, 1), softMax(1, 2), argmax(2, 3)}, 2},

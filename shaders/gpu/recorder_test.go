@@ -26,6 +26,9 @@ func TestArguments(t *testing.T) {
 		MaxPages: 1, PagePositions: 16, QStride: 256, DstStride: 256, Scale: 1}
 	rope := shaders.RopeArgs{X: at, CosSin: at, Rows: 1, Heads: 2, HeadDim: 64, RopeDim: 64, XStride: 128}
 	r := (&Kernels{}).Recorder(nil)
+	odd := (&Kernels{}).Recorder(nil)
+	odd.Tile.Team = 24
+	bytes := shaders.MulMatInt8Args{W: at, X: at, S: at, Dst: at, M: 3, K: 256, N: 1, DstStride: 3}
 	for _, c := range []struct {
 		name string
 		err  error
@@ -41,6 +44,16 @@ func TestArguments(t *testing.T) {
 			"record mul_mat_vec F32: X is address 0x1008, want a multiple of 16, not 0"},
 		{"stride", r.MulMat(gguf.F32, with(mul, func(a *shaders.MulMatArgs) { a.DstStride = 2 })),
 			"record mul_mat_vec F32: DstStride is 2, want at least the row's 3 values"},
+		{"rows in bytes", r.MulMatInt8(gguf.Q4_K, false, with(bytes, func(a *shaders.MulMatInt8Args) { a.N = 9 })),
+			"record mul_mat_vec_int8 Q4_K: N is 9, want at most 8"},
+		{"team", odd.MulMatInt8(gguf.Q4_K, false, bytes),
+			"record mul_mat_vec_int8 Q4_K: Tile.Team is 24, want a power of 2, at most 64"},
+		{"no planes", r.MulMatInt8(gguf.Q4_K, true, bytes),
+			"find kernel mul_mat_vec_int8_planar for Q4_K: no such kernel in the table"},
+		{"wide rows", r.MulMatWide(gguf.F16, with(mul, func(a *shaders.MulMatArgs) { a.K, a.XStride = 100, 100 })),
+			"record mul_mat_vec_wide F16: K is 100, want a multiple of 8"},
+		{"quantize", r.QuantizeQ8(shaders.QuantizeQ8Args{X: at, Q: at, S: at, Rows: 1, Cols: 48, XStride: 48}),
+			"record quantize_q8: Cols is 48, want a multiple of 32"},
 		{"get_rows", r.GetRows(gguf.Q8_0, shaders.GetRowsArgs{Table: at, IDs: at, Dst: at, Rows: 1, Cols: 33}),
 			"record get_rows Q8_0: Cols is 33, want a multiple of 32"},
 		{"GQA", r.FlashAttn(gguf.F16, with(attn, func(a *shaders.FlashAttnArgs) { a.HeadsKV = 3 })),
@@ -94,6 +107,10 @@ func TestNoWork(t *testing.T) {
 		"geglu":      r.GeGLU(shaders.GLUArgs{}),
 		"add":        r.Add(shaders.AddArgs{}),
 		"argmax":     r.Argmax(shaders.ArgmaxArgs{}),
+		"checksum":   r.Checksum(shaders.ChecksumArgs{}),
+		"quantize":   r.QuantizeQ8(shaders.QuantizeQ8Args{Cols: 32}),
+		"int8":       r.MulMatInt8(gguf.Q4_K, false, shaders.MulMatInt8Args{M: 8, K: 256}),
+		"wide":       r.MulMatWide(gguf.F16, shaders.MulMatArgs{M: 8, K: 256}),
 	} {
 		if err != nil {
 			t.Errorf("%s: %v", name, err)

@@ -99,3 +99,18 @@ func (r *Recorder) Argmax(a shaders.ArgmaxArgs) error {
 	t.write(f32s(a.Dst, 1, a.Rows, 0))
 	return record(r, &c, shaders.Argmax, &a, a.Workgroups(), &t, cost{bytes: 4 * float64(a.Rows) * float64(a.Cols)})
 }
+
+// Checksum writes the xor of the words of each [shaders.ChecksumPiece] of Src, of Count times 16 bytes, to Dst uint32.
+func (r *Recorder) Checksum(a shaders.ChecksumArgs) error {
+	if a.Count == 0 {
+		return nil
+	}
+	c := check{choice: choice{op: "checksum"}}
+	c.address("Src", a.Src)
+	c.address("Dst", a.Dst)
+	bytes := 16 * uint64(a.Count)
+	var t touch
+	t.read(span{a.Src, a.Src + bytes})
+	t.write(f32s(a.Dst, 1, uint32(a.Workgroups()), 0))
+	return record(r, &c, shaders.Checksum, &a, a.Workgroups(), &t, cost{bytes: float64(bytes)})
+}

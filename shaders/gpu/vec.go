@@ -105,4 +105,14 @@ func (r *Recorder) MulMatWide(t gguf.Type, a shaders.MulMatArgs) error {
 
 func (c *check) vec(n uint32) {
 	c.that(n <= maxVecCols, "N", n, fmt.Sprintf("at most %d", maxVecCols))
+	t := c.tile
+	c.that(t.Rows <= maxTeamRows, "Tile.Rows", t.Rows, fmt.Sprintf("at most %d", maxTeamRows))
+	c.that(t.Unroll <= maxUnroll, "Tile.Unroll", t.Unroll, fmt.Sprintf("at most %d", maxUnroll))
+	c.that(t.Team&(t.Team-1) == 0 && t.Team <= shaders.MaxTeam, "Tile.Team", t.Team, fmt.Sprintf("a power of 2, at most %d", shaders.MaxTeam))
 }
+
+// What the registers of a lane hold without spilling, with room.
+const (
+	maxTeamRows = 8
+	maxUnroll   = 8
+)

@@ -131,3 +131,10 @@ func Argmax(dst []uint32 /* (T) */, x Mat /* (T, V) */) {
 		dst[r] = uint32(best)
 	}
 }
+
+// Checksum is the xor of the words of each piece bytes of src.
+func Checksum(dst []uint32, src []uint32, piece int) {
+	for i, w := range src {
+		dst[i/(piece/4)] ^= w
+	}
+}

@@ -1,0 +1,185 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strconv"
+	"strings"
+
+	"leat/gguf"
+	"leat/shaders"
+	"leat/shaders/gpu"
+)
+
+const usage = `Usage: kernelbench [flags]
+
+Prints a benchstat line for each sample of each kernel, type, shape and tile; at the end, as comments,
+the best tile of each.
+
+Example: go run ./tools/kernelbench -kernels mul_mat_vec_int8 -types q4_k,q6_k -rows 1,2,4 -team 16,32,64 -unroll 1,2
+
+`
+
+type options struct {
+	device          string
+	kernels         []string
+	types           []gguf.Type
+	shapes          []shape // nil: the device's
+	n               []int
+	rows, team, unr []int
+	memory          int64 // bytes
+	count           int
+	overlap         bool
+}
+
+// shape is a matrix of M rows of K values.
+type shape struct{ m, k int }
+
+func (s shape) String() string { return fmt.Sprintf("%dx%d", s.m, s.k) }
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// run returns 0, 1 for a failure, 2 for a wrong command line.
+func run(ctx context.Context, args []string, out, errw io.Writer) int {
+	o, err := parse(args, errw)
+	if errors.Is(err, flag.ErrHelp) {
+		return 0
+	}
+	if err != nil {
+		fmt.Fprintln(errw, "kernelbench: error:", err)
+		return 2
+	}
+	if err := bench(ctx, o, out); err != nil {
+		fmt.Fprintln(errw, "kernelbench: error:", err)
+		return 1
+	}
+	return 0
+}
+
+func parse(args []string, errw io.Writer) (*options, error) {
+	o := &options{}
+	fs := flag.NewFlagSet("kernelbench", flag.ContinueOnError)
+	fs.SetOutput(errw)
+	fs.Usage = func() { fmt.Fprint(errw, usage); fs.PrintDefaults() }
+	fs.StringVar(&o.device, "device", "", "name, UUID or index; \"\": the best")
+	kernels := fs.String("kernels", "mul_mat_vec,mul_mat_vec_int8,mul_mat_vec_int8_planar,mul_mat_vec_wide", "of "+strings.Join(kernelNames(), ", "))
+	types := fs.String("types", "f16,q8_0,q6_k,q5_k,q4_k,q3_k,q4_0,iq4_xs", "of the weights; those a kernel lacks are passed over")
+	shapes := fs.String("shapes", "", "rows x values of a row, of the weights; default "+gpuShapes+", on a software device "+cpuShapes)
+	n := fs.String("n", "1", "rows of X")
+	rows := fs.String("rows", "0", "NUM_ROWS of kernels in teams; 0: the engine's choice")
+	team := fs.String("team", "0", "TEAM")
+	unroll := fs.String("unroll", "0", "UNROLL")
+	memory := fs.Int("memory", 0, "MiB of weights to rotate through; 0: 512, on a software device 16")
+	fs.IntVar(&o.count, "count", 5, "samples of each")
+	fs.BoolVar(&o.overlap, "overlap", false, "let dispatches run side by side: no barriers")
+	if err := fs.Parse(args); err != nil {
+		return nil, err
+	}
+	if fs.NArg() > 0 || o.count < 1 || *memory < 0 {
+		return nil, fmt.Errorf("want flags alone, -count of at least 1; found %q", fs.Args())
+	}
+	o.memory = int64(*memory) << 20
+	var errs [7]error
+	o.kernels, errs[0] = list(*kernels, kernelName)
+	o.types, errs[1] = list(*types, typeNamed)
+	if *shapes != "" {
+		o.shapes, errs[2] = list(*shapes, parseShape)
+	}
+	o.n, errs[3] = list(*n, number)
+	o.rows, errs[4] = list(*rows, number)
+	o.team, errs[5] = list(*team, number)
+	o.unr, errs[6] = list(*unroll, number)
+	return o, errors.Join(errs[:]...)
+}
+
+// The shapes of an 8B and a 70B model's layers, and of an 8B model's head.
+const (
+	gpuShapes = "8192x28672,4096x14336,4096x4096,1024x4096,128256x4096"
+	cpuShapes = "1024x4096"
+)
+
+// forDevice sets what was left open.
+func (o *options) forDevice(software bool) {
+	shapes, memory := gpuShapes, int64(512<<20)
+	if software {
+		shapes, memory = cpuShapes, 16<<20
+	}
+	if o.shapes == nil {
+		o.shapes, _ = list(shapes, parseShape) // constants, and a test parses them
+	}
+	if o.memory == 0 {
+		o.memory = memory
+	}
+}
+
+// list parses words between commas.
+func list[T any](s string, parse func(string) (T, error)) ([]T, error) {
+	var out []T
+	for _, w := range strings.Split(s, ",") {
+		v, err := parse(w)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, v)
+	}
+	return out, nil
+}
+
+func number(s string) (int, error) {
+	n, err := strconv.Atoi(s)
+	if err != nil || n < 0 {
+		return 0, fmt.Errorf("found %q, wanted a number", s)
+	}
+	return n, nil
+}
+
+func parseShape(s string) (shape, error) {
+	m, k, ok := strings.Cut(s, "x")
+	if ok {
+		rows, err1 := strconv.Atoi(m)
+		cols, err2 := strconv.Atoi(k)
+		if err1 == nil && err2 == nil && rows > 0 && cols > 0 {
+			return shape{rows, cols}, nil
+		}
+	}
+	return shape{}, fmt.Errorf("shape: found %q, wanted one as 4096x14336", s)
+}
+
+func kernelName(s string) (string, error) {
+	if _, ok := kernelOps[s]; !ok {
+		return "", fmt.Errorf("kernel: found %q, wanted one of %s", s, strings.Join(kernelNames(), ", "))
+	}
+	return s, nil
+}
+
+// typeNamed finds a type of weights by its name in any case.
+func typeNamed(s string) (gguf.Type, error) {
+	for _, k := range shaders.Kernels() {
+		if k.Typed && strings.EqualFold(k.Type.String(), s) {
+			return k.Type, nil
+		}
+	}
+	return 0, fmt.Errorf("type: no kernel takes %q", s)
+}
+
+// tiles are all combinations that were asked for.
+func (o *options) tiles() []gpu.Tile {
+	var ts []gpu.Tile
+	for _, r := range o.rows {
+		for _, t := range o.team {
+			for _, u := range o.unr {
+				ts = append(ts, gpu.Tile{Rows: uint32(r), Team: uint32(t), Unroll: uint32(u)})
+			}
+		}
+	}
+	return ts
+}

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"bytes"
+	"regexp"
+	"strings"
+	"testing"
+
+	"leat/vk/vktest"
+)
+
+// Each kernel runs, its lines are benchstat's, and each tile is in the summary.
+func TestRun(t *testing.T) {
+	vktest.Open(t) // skips where there is none
+	var out, errw bytes.Buffer
+	code := run(t.Context(), []string{"-kernels", strings.Join(kernelNames(), ","), "-types", "q8_0,f16", "-shapes", "48x256", "-memory", "1", "-count", "1", "-team", "8,64", "-unroll", "1"}, &out, &errw)
+	if code != 0 {
+		t.Fatalf("exit %d: %s", code, &errw)
+	}
+	line := regexp.MustCompile(`^Benchmark\S+ \d+ [\d.]+ ns/op [\d.]+ GB/s( [\d.]+ %read( [\d.]+ TFLOP/s)?)?$`)
+	seen := map[string]int{}
+	for l := range strings.Lines(out.String()) {
+		l = strings.TrimSpace(l)
+		if strings.HasPrefix(l, "Benchmark") {
+			if !line.MatchString(l) {
+				t.Errorf("benchstat would not read %q", l)
+			}
+			name, _, _ := strings.Cut(l, " ")
+			seen[name]++
+		}
+	}
+	for _, want := range []string{"BenchmarkRead", "BenchmarkMulMatVec/type=Q8_0/shape=48x256/n=1", "BenchmarkMulMatVec/type=F16/shape=48x256/n=1",
+		"BenchmarkMulMatVecInt8/type=Q8_0/shape=48x256/n=1/tile=0x8x1", "BenchmarkMulMatVecInt8Planar/type=Q8_0/shape=48x256/n=1/tile=0x64x1",
+		"BenchmarkMulMatVecWide/type=F16/shape=48x256/n=1/tile=0x64x1", "BenchmarkRmsNorm/shape=48x256/n=1"} {
+		if seen[want] == 0 {
+			t.Errorf("no line of %s in\n%s", want, &out)
+		}
+	}
+	if !regexp.MustCompile(`(?m)^# BenchmarkMulMatVecInt8/type=Q8_0/\S+ .*0x8x1 .*%`).MatchString(out.String()) {
+		t.Errorf("no summary of the tiles in\n%s", &out)
+	}
+}
+
+// What a kernel cannot take is passed over, and said.
+func TestPassedOver(t *testing.T) {
+	vktest.Open(t)
+	var out, errw bytes.Buffer
+	if code := run(t.Context(), []string{"-kernels", "mul_mat_vec_int8", "-types", "q4_k", "-shapes", "8x32", "-memory", "1", "-count", "1"}, &out, &errw); code != 0 {
+		t.Fatalf("exit %d: %s", code, &errw)
+	}
+	if !strings.Contains(out.String(), "K is 32, want a multiple of 256") {
+		t.Errorf("no reason in\n%s", &out)
+	}
+}
+
+func TestCommandLine(t *testing.T) {
+	for _, c := range []struct{ args, want string }{
+		{"-kernels mul_mat_vek", `kernel: found "mul_mat_vek"`},
+		{"-types q9", `no kernel takes "q9"`},
+		{"-shapes 4096", `shape: found "4096", wanted one as 4096x14336`},
+		{"-shapes 0x32", `found "0x32"`},
+		{"-rows -1", `found "-1", wanted a number`},
+		{"-count 0", "-count of at least 1"},
+		{"extra", "want flags alone"},
+	} {
+		var out, errw bytes.Buffer
+		if code := run(t.Context(), strings.Fields(c.args), &out, &errw); code != 2 || !strings.Contains(errw.String(), c.want) {
+			t.Errorf("%s: exit %d, %q; want 2 and %q", c.args, code, &errw, c.want)
+		}
+	}
+	for _, shapes := range []string{gpuShapes, cpuShapes} {
+		if _, err := list(shapes, parseShape); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"leat/gguf"
+	"leat/shaders"
+	"leat/shaders/gpu"
+)
+
+// memory is where an op finds its operands.
+type memory struct {
+	w         uint64 // weights of this turn
+	x, s, dst uint64 // activations, their scales, the output of this turn
+}
+
+// kernelOp is a kernel that can be measured.
+type kernelOp struct {
+	typed, teams bool
+	table        func(t gguf.Type) (*shaders.Kernel, error) // nil: exists for all types
+	record       func(r *gpu.Recorder, t gguf.Type, s shape, n int, m memory) error
+	// bytes that one dispatch reads of the rotating memory; of an op without weights, all that it moves
+	bytes func(t gguf.Type, s shape, n int) int64
+}
+
+func variant(v string) func(t gguf.Type) (*shaders.Kernel, error) {
+	return func(t gguf.Type) (*shaders.Kernel, error) { return shaders.MulMatVecVariant(v, t) }
+}
+
+func int8Op(planar bool) func(r *gpu.Recorder, t gguf.Type, s shape, n int, m memory) error {
+	return func(r *gpu.Recorder, t gguf.Type, s shape, n int, m memory) error {
+		return r.MulMatInt8(t, planar, shaders.MulMatInt8Args{W: m.w, X: m.x, S: m.s, Dst: m.dst, M: uint32(s.m), K: uint32(s.k), N: uint32(n), DstStride: uint32(s.m)})
+	}
+}
+
+func mulMatArgs(s shape, n int, m memory) shaders.MulMatArgs {
+	return shaders.MulMatArgs{W: m.w, X: m.x, Dst: m.dst, M: uint32(s.m), K: uint32(s.k), N: uint32(n), XStride: uint32(s.k), DstStride: uint32(s.m)}
+}
+
+func weightBytes(t gguf.Type, s shape, n int) int64 {
+	blocks := (s.k + int(t.BlockSize()) - 1) / int(t.BlockSize()) // a part of one will not be dispatched
+	return int64(s.m) * int64(blocks) * int64(t.BlockBytes())
+}
+
+// mulMat is mul_mat_vec up to 8 rows of X and mul_mat beyond.
+func mulMat(r *gpu.Recorder, t gguf.Type, s shape, n int, m memory) error {
+	return r.MulMat(t, mulMatArgs(s, n, m))
+}
+
+var kernelOps = map[string]kernelOp{
+	"mul_mat_vec":             {typed: true, record: mulMat, bytes: weightBytes},
+	"mul_mat_vec_int8":        {typed: true, teams: true, table: variant(shaders.Int8), record: int8Op(false), bytes: weightBytes},
+	"mul_mat_vec_int8_planar": {typed: true, teams: true, table: variant(shaders.Int8Planar), record: int8Op(true), bytes: weightBytes},
+	"mul_mat_vec_wide": {typed: true, teams: true, table: variant(shaders.Wide), bytes: weightBytes,
+		record: func(r *gpu.Recorder, t gguf.Type, s shape, n int, m memory) error {
+			return r.MulMatWide(t, mulMatArgs(s, n, m))
+		}},
+	"quantize_q8": {
+		record: func(r *gpu.Recorder, _ gguf.Type, s shape, n int, m memory) error {
+			return r.QuantizeQ8(shaders.QuantizeQ8Args{X: m.x, Q: m.dst, S: m.s, Rows: uint32(n), Cols: uint32(s.k), XStride: uint32(s.k)})
+		},
+		bytes: func(_ gguf.Type, s shape, n int) int64 { return int64(n) * int64(s.k) * 21 / 4 }},
+	"rms_norm": {
+		record: func(r *gpu.Recorder, _ gguf.Type, s shape, n int, m memory) error {
+			return r.RMSNorm(shaders.RMSNormArgs{X: m.x, W: m.s, Dst: m.dst, Rows: uint32(n), Cols: uint32(s.k), XStride: uint32(s.k), DstStride: uint32(s.k), Eps: 1e-5})
+		},
+		bytes: func(_ gguf.Type, s shape, n int) int64 { return int64(n) * int64(s.k) * 8 }},
+	"add": {
+		record: func(r *gpu.Recorder, _ gguf.Type, s shape, n int, m memory) error {
+			return r.Add(shaders.AddArgs{A: m.x, B: m.x, Dst: m.dst, Count: uint32(n * s.k), BCols: uint32(n * s.k)})
+		},
+		bytes: func(_ gguf.Type, s shape, n int) int64 { return int64(n) * int64(s.k) * 12 }},
+	"swiglu": {
+		record: func(r *gpu.Recorder, _ gguf.Type, s shape, n int, m memory) error {
+			return r.SwiGLU(shaders.GLUArgs{Gate: m.x, Up: m.x, Dst: m.dst, Count: uint32(n * s.k)})
+		},
+		bytes: func(_ gguf.Type, s shape, n int) int64 { return int64(n) * int64(s.k) * 12 }},
+}
+
+func kernelNames() []string { return slices.Sorted(maps.Keys(kernelOps)) }
+
+// typesOf are those of the given types that the kernel has; one of no meaning where it takes none.
+func (k kernelOp) typesOf(types []gguf.Type) []gguf.Type {
+	if !k.typed {
+		return types[:1]
+	}
+	return slices.DeleteFunc(slices.Clone(types), func(t gguf.Type) bool {
+		if k.table == nil {
+			return false
+		}
+		_, err := k.table(t)
+		return err != nil
+	})
+}
+
+// title is a benchmark's name: mul_mat_vec is BenchmarkMulMatVec.
+func title(name string) string {
+	var b strings.Builder
+	b.WriteString("Benchmark")
+	for _, w := range strings.Split(name, "_") {
+		b.WriteString(strings.ToUpper(w[:1]) + w[1:])
+	}
+	return b.String()
+}

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+
+	"leat/shaders/gpu"
+)
+
+// summary keeps the samples of each tile of a kernel, type and shape.
+type summary struct {
+	order []point // without tiles
+	tiles map[point][]tileRate
+}
+
+type tileRate struct {
+	tile  gpu.Tile
+	rates []float64 // of the ceiling
+}
+
+func (s *summary) add(p point, rate float64) {
+	tile := p.tile
+	p.tile = gpu.Tile{}
+	if s.tiles == nil {
+		s.tiles = map[point][]tileRate{}
+	}
+	list := s.tiles[p]
+	if list == nil {
+		s.order = append(s.order, p)
+	}
+	if len(list) == 0 || list[len(list)-1].tile != tile {
+		list = append(list, tileRate{tile: tile})
+	}
+	last := &list[len(list)-1]
+	last.rates = append(last.rates, rate)
+	s.tiles[p] = list
+}
+
+// print names the three fastest tiles of each by their median.
+func (s *summary) print(w io.Writer) {
+	for _, p := range s.order {
+		list := s.tiles[p]
+		for i := range list {
+			slices.Sort(list[i].rates)
+		}
+		median := func(t tileRate) float64 { return t.rates[len(t.rates)/2] }
+		slices.SortStableFunc(list, func(a, b tileRate) int {
+			if median(a) > median(b) {
+				return -1
+			}
+			return 1
+		})
+		fmt.Fprintf(w, "# %-60v", p)
+		for _, t := range list[:min(3, len(list))] {
+			if t.tile != (gpu.Tile{}) {
+				fmt.Fprintf(w, "  %dx%dx%d", t.tile.Rows, t.tile.Team, t.tile.Unroll)
+			}
+			fmt.Fprintf(w, " %5.1f %%", 100*median(t))
+		}
+		fmt.Fprintln(w)
+	}
+}
