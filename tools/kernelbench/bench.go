@@ -98,7 +98,7 @@ func (d *device) kernel(ctx context.Context, o *options, out io.Writer, best *su
 	}
 	for _, p.tile = range tiles {
 		samples, err := d.measure(ctx, o, p)
-		if unfit := (*gpu.ArgError)(nil); errors.As(err, &unfit) {
+		if wrong := (*gpu.ArgError)(nil); errors.As(err, &wrong) || errors.As(err, new(unfitError)) {
 			fmt.Fprintf(out, "# %v: %v\n", p, err)
 			continue
 		}
@@ -120,6 +120,11 @@ func (d *device) kernel(ctx context.Context, o *options, out io.Writer, best *su
 	return nil
 }
 
+// unfitError says why a point cannot be measured; the others can.
+type unfitError string
+
+func (e unfitError) Error() string { return string(e) }
+
 // sample is one submission: so many dispatches in that time.
 type sample struct {
 	took  time.Duration
@@ -132,10 +137,10 @@ func (d *device) measure(ctx context.Context, o *options, p point) ([]sample, er
 	bytes := k.bytes(p.typ, p.shape, p.n)
 	stride := (bytes + 255) &^ 255
 	if bytes > o.memory {
-		return nil, fmt.Errorf("%d MiB of weights, want -memory to be more", bytes>>20)
+		return nil, unfitError(fmt.Sprintf("%d MiB of weights, want -memory to be more", bytes>>20))
 	}
 	if most := max(p.shape.m, p.shape.k) * p.n * 4; most > activations || o.overlap && most > outputStride {
-		return nil, fmt.Errorf("%d bytes of output, want at most %d, with -overlap %d", most, activations, outputStride)
+		return nil, unfitError(fmt.Sprintf("%d bytes of activations, want at most %d, with -overlap %d", most, activations, outputStride))
 	}
 	slots := max(1, o.memory/stride)
 	times := int(max(1, min(slots, 1024)))

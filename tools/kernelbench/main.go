@@ -78,7 +78,7 @@ func parse(args []string, errw io.Writer) (*options, error) {
 	rows := fs.String("rows", "0", "NUM_ROWS of kernels in teams; 0: the engine's choice")
 	team := fs.String("team", "0", "TEAM")
 	unroll := fs.String("unroll", "0", "UNROLL")
-	memory := fs.Int("memory", 0, "MiB of weights to rotate through; 0: 512, on a software device 16")
+	memory := fs.Int("memory", 0, "MiB of weights to rotate through; 0: 1280, on a software device 16")
 	fs.IntVar(&o.count, "count", 5, "samples of each")
 	fs.BoolVar(&o.overlap, "overlap", false, "let dispatches run side by side: no barriers")
 	if err := fs.Parse(args); err != nil {
@@ -109,7 +109,7 @@ const (
 
 // forDevice sets what was left open.
 func (o *options) forDevice(software bool) {
-	shapes, memory := gpuShapes, int64(512<<20)
+	shapes, memory := gpuShapes, int64(1280<<20)
 	if software {
 		shapes, memory = cpuShapes, 16<<20
 	}

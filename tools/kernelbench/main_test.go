@@ -45,11 +45,13 @@ func TestRun(t *testing.T) {
 func TestPassedOver(t *testing.T) {
 	vktest.Open(t)
 	var out, errw bytes.Buffer
-	if code := run(t.Context(), []string{"-kernels", "mul_mat_vec_int8", "-types", "q4_k", "-shapes", "8x32", "-memory", "1", "-count", "1"}, &out, &errw); code != 0 {
+	if code := run(t.Context(), []string{"-kernels", "mul_mat_vec_int8", "-types", "q4_k", "-shapes", "8x32,8192x4096", "-memory", "1", "-count", "1"}, &out, &errw); code != 0 {
 		t.Fatalf("exit %d: %s", code, &errw)
 	}
-	if !strings.Contains(out.String(), "K is 32, want a multiple of 256") {
-		t.Errorf("no reason in\n%s", &out)
+	for _, want := range []string{"K is 32, want a multiple of 256", "18 MiB of weights, want -memory to be more"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in\n%s", want, &out)
+		}
 	}
 }
 
