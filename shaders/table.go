@@ -25,7 +25,7 @@ type Kernel struct {
 	Op      string    // ggml's name of the operation
 	Typed   bool      // Type means something
 	Type    gguf.Type // of the weights or of the KV cache
-	Variant string    // "fp32": needs nothing optional, batch-invariant per row
+	Variant string    // "fp32": needs nothing optional, batch-invariant per row; "coopmat": needs cooperative matrices
 
 	Source  string   // file in this folder
 	Defines []string // NAME or NAME=VALUE, what tells this row from others of the same source
@@ -67,6 +67,7 @@ type family struct {
 	types []gguf.Type
 	spec  []SpecConst
 	lanes int      // 0: lanes
+	needs string   // variant; "": fp32
 	extra []string // defines of every row
 }
 
@@ -83,6 +84,10 @@ var families = []family{
 	{op: "geglu", args: GLUArgs{}},
 	{op: "add", args: AddArgs{}},
 	{op: "argmax", args: ArgmaxArgs{}, lanes: rowLanes},
+	{op: "tile_f16", args: TileF16Args{}, lanes: rowLanes},
+	{op: "dequant_f16", args: DequantF16Args{}, types: weightTypes, lanes: rowLanes},
+	{op: "mul_mat_cm", args: MulMatCMArgs{}, lanes: rowLanes, needs: "coopmat",
+		spec: []SpecConst{{"LANES", rowLanes, 0}, {"BM", 128, 0}, {"BN", 128, 0}, {"BK", tileStep, 0}, {"WM", 64, 0}, {"WN", 64, 0}}},
 }
 
 func tile(rows, cols uint32) []SpecConst {
@@ -117,9 +122,13 @@ func (f family) kernel(name string) Kernel {
 	if size == 0 {
 		size = lanes
 	}
+	needs := f.needs
+	if needs == "" {
+		needs = "fp32"
+	}
 	code, _ := spv.ReadFile("spv/" + name + ".spv") // missing: find says so, and a test
 	return Kernel{
-		Name: name, Op: f.op, Variant: "fp32", Source: f.op + ".comp", SPIRV: code,
+		Name: name, Op: f.op, Variant: needs, Source: f.op + ".comp", SPIRV: code,
 		PushBytes: int(args.Size()), Spec: f.spec, LocalSize: size, args: args,
 	}
 }
@@ -206,3 +215,12 @@ func Add() (*Kernel, error) { return find("add", "") }
 
 // Argmax finds argmax.
 func Argmax() (*Kernel, error) { return find("argmax", "") }
+
+// TileF16 finds the kernel that brings rows of X into tiles.
+func TileF16() (*Kernel, error) { return find("tile_f16", "") }
+
+// DequantF16 finds the kernel that brings weights of type t into tiles.
+func DequantF16(t gguf.Type) (*Kernel, error) { return find("dequant_f16", t.String()) }
+
+// MulMatCM finds the product of two matrices in tiles.
+func MulMatCM() (*Kernel, error) { return find("mul_mat_cm", "") }

@@ -61,4 +61,7 @@ func (r *Recorder) order(t *touch) {
 		r.Barrier()
 	}
 	r.hazards.add(t)
+	if meet([]span{r.tiles.x}, t.writes[:t.nw]) {
+		r.tiles.x = span{} // what was brought into tiles is not X any more
+	}
 }

@@ -15,7 +15,11 @@ type Recorder struct {
 	// Positions is the most positions a row of FlashAttn attends to, for the cost estimate; 0: all its pages hold.
 	Positions uint32
 
+	// Scratch is memory that products of many rows bring both sides into halves in; 0 bytes: they do without.
+	Scratch Scratch
+
 	k            *Kernels
+	tiles        tiles
 	cb           *vk.CommandBuffer
 	bytes, flops float64
 	hazards      hazards
@@ -106,6 +110,9 @@ func (r *Recorder) GetRows(t gguf.Type, a shaders.GetRowsArgs) error {
 
 // MulMat multiplies by weights of type t: Dst (N, M) = X (N, K) · Wᵀ. Up to 8 rows of X take mul_mat_vec, which reads
 // each weight once for all of them; more take mul_mat. Both give the same bits.
+//
+// Where the device multiplies cooperative matrices and there is Scratch, many rows are multiplied as halves, summed
+// in float32.
 func (r *Recorder) MulMat(t gguf.Type, a shaders.MulMatArgs) error {
 	if a.M == 0 || a.N == 0 {
 		return nil
@@ -125,6 +132,9 @@ func (r *Recorder) MulMat(t gguf.Type, a shaders.MulMatArgs) error {
 	c.stride("DstStride", a.DstStride, a.M)
 	if c.err != nil {
 		return c.err
+	}
+	if r.halves(t, &a) {
+		return r.mulMatHalves(t, &a)
 	}
 	b, err := r.k.get(c.choice, find)
 	if err != nil {
