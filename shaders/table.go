@@ -52,6 +52,9 @@ const MaxTile = 64
 // MaxHead is the largest head size flash_attn takes, of keys and of values.
 const MaxHead = 512
 
+// MaxHeadCM is the largest head size flash_attn_cm takes.
+const MaxHeadCM = 128
+
 // weightTypes are the types get_rows, mul_mat_vec and mul_mat exist for.
 var weightTypes = []gguf.Type{
 	gguf.F32, gguf.F16, gguf.BF16,
@@ -84,6 +87,8 @@ var families = []family{
 	{op: "geglu", args: GLUArgs{}},
 	{op: "add", args: AddArgs{}},
 	{op: "argmax", args: ArgmaxArgs{}, lanes: rowLanes},
+	{op: "flash_attn_cm", args: FlashAttnArgs{}, lanes: rowLanes, needs: "coopmat",
+		spec: []SpecConst{{"LANES", rowLanes, 0}, {"SUBGROUP", 32, 0}, {"KEY", MaxHeadCM, 0}, {"VAL", MaxHeadCM, 0}}},
 	{op: "tile_f16", args: TileF16Args{}, lanes: rowLanes},
 	{op: "dequant_f16", args: DequantF16Args{}, types: weightTypes, lanes: rowLanes},
 	{op: "mul_mat_cm", args: MulMatCMArgs{}, lanes: rowLanes, needs: "coopmat",
@@ -194,6 +199,9 @@ func KVAppend(t gguf.Type) (*Kernel, error) { return find("kv_append", t.String(
 
 // FlashAttn finds the attention kernel over a KV cache of type t: F16 or F32.
 func FlashAttn(t gguf.Type) (*Kernel, error) { return find("flash_attn", t.String()) }
+
+// FlashAttnCM finds the attention kernel for many rows of one sequence over an F16 cache.
+func FlashAttnCM() (*Kernel, error) { return find("flash_attn_cm", "") }
 
 // RMSNorm finds rms_norm.
 func RMSNorm() (*Kernel, error) { return find("rms_norm", "") }

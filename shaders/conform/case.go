@@ -37,7 +37,7 @@ type Result struct {
 // Cases returns the whole suite.
 func Cases() []Case {
 	var cases []Case
-	for _, part := range []func() []Case{getRowsCases, mulMatCases, rowCases, ropeCases, kvAppendCases, attnCases, pointCases, argmaxCases, halvesCases} {
+	for _, part := range []func() []Case{getRowsCases, mulMatCases, rowCases, ropeCases, kvAppendCases, attnCases, pointCases, argmaxCases, halvesCases, attnRunCases} {
 		cases = append(cases, part()...)
 	}
 	return cases

@@ -15,6 +15,9 @@ import (
 // nmseHalf allows what rounding both factors to halves costs: 2^-11 each at most, evenly spread.
 const nmseHalf = 4e-7
 
+// nmseAttnHalf allows the same of a query and of weights whose scores are as large as 20 times the usual ones.
+const nmseAttnHalf = 2e-5
+
 // halvesCases are the products of many rows in halves, and what brings both sides into tiles. A device without
 // cooperative matrices computes the products in float32.
 func halvesCases() []Case {
@@ -151,6 +154,49 @@ func mulMatHalves(t gguf.Type, m, k, n, gap, slices int) Case {
 			j.record = func(r *gpu.Recorder) error {
 				r.Scratch = scratch
 				return all([]shaders.MulMatArgs{a, b}, func(a shaders.MulMatArgs) error { return r.MulMat(t, a) })
+			}
+			return nil
+		},
+	}
+}
+
+// attnRunCases are rows of one sequence, which cooperative matrices attend with where a device has them.
+func attnRunCases() []Case {
+	var cases []Case
+	for _, size := range []int{16, 64, 80, 96, 128} {
+		cases = append(cases, attnRun(attnShape{heads: 4, headsKV: 2, keyLen: size, valLen: size, page: 32}, 70, 0))
+	}
+	for _, rows := range []int{17, 63, 64, 65, 128, 200} {
+		cases = append(cases,
+			attnRun(attnShape{heads: 8, headsKV: 2, keyLen: 64, valLen: 64, page: 32}, rows, 0),
+			attnRun(attnShape{heads: 2, headsKV: 2, keyLen: 128, valLen: 128, page: 64, gap: 4}, rows, 333))
+	}
+	return append(cases,
+		attnRun(attnShape{heads: 4, headsKV: 1, keyLen: 64, valLen: 128, page: 32}, 40, 5),
+		attnRun(attnShape{heads: 2, headsKV: 1, keyLen: 128, valLen: 128, page: 32, sharp: true}, 100, 700),
+		attnRun(attnShape{heads: 2, headsKV: 1, keyLen: 128, valLen: 128, page: 32, gap: 3}, 65, 2000))
+}
+
+// attnRun attends with rows at the positions from first on.
+func attnRun(s attnShape, rows, first int) Case {
+	return Case{
+		Kernel: "flash_attn_cm", Shape: fmt.Sprintf("%s rows=%d first=%d", s, rows, first), MaxNMSE: nmseAttnHalf,
+		build: func(j *job) error {
+			pos, seq := make([]uint32, rows), make([]uint32, rows)
+			for i := range pos {
+				pos[i], seq[i] = uint32(first+i), 1
+			}
+			p := j.paged(gguf.F16, 2, (first+rows+s.page-1)/s.page, s.page, s.headsKV, s.keyLen, s.valLen)
+			p.fill(j, 1, first+rows)
+			q, want := j.normal(rows, s.heads*s.keyLen, s.gap), shape(rows, s.heads*s.valLen, 2*s.gap)
+			dst := j.space(want)
+			a := s.args(j, p, pos, seq)
+			a.Q, a.Dst, a.QStride, a.DstStride = j.addr(j.mat(q)), j.addr(dst), uint32(q.Stride), uint32(want.Stride)
+			ref.FlashAttn(want, q, &p.KV, pos, seq, s.heads, a.Scale)
+			j.output("dst", dst, want)
+			j.record = func(r *gpu.Recorder) error {
+				r.Run = true
+				return r.FlashAttn(gguf.F16, a)
 			}
 			return nil
 		},

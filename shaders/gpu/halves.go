@@ -38,6 +38,27 @@ func (s *split) constant(name string, other uint32) uint32 {
 	return other
 }
 
+// heads is what flash_attn_cm is made for.
+type heads struct {
+	subgroup int
+	key, val uint32
+}
+
+// headSubgroups is how many subgroups a workgroup of flash_attn_cm has; each takes 16 rows.
+const headSubgroups = 4
+
+func (h *heads) constant(name string) uint32 {
+	switch name {
+	case "LANES":
+		return headSubgroups * uint32(h.subgroup)
+	case "SUBGROUP":
+		return uint32(h.subgroup)
+	case "KEY":
+		return h.key
+	}
+	return h.val
+}
+
 // splitFor chooses by the rows of X: half a tile where they would leave most of one idle.
 func splitFor(subgroup int, n uint32) split {
 	if n <= 64 {
@@ -166,4 +187,16 @@ func (r *Recorder) mulMatCM(a shaders.MulMatCMArgs) error {
 	t.write(f32s(a.Dst, a.N, a.M, a.DstStride))
 	m, n, k := float64(a.M), float64(a.N), float64(a.K)
 	return record(r, &c, shaders.MulMatCM, &a, a.Workgroups(c.split.bm, c.split.bn), &t, cost{bytes: 2*k*(m+n) + 4*m*n, flops: 2 * m * n * k})
+}
+
+// runs reports whether attention is computed by cooperative matrices.
+func (r *Recorder) runs(t gguf.Type, a *shaders.FlashAttnArgs) bool {
+	return r.k.matrix > 0 && r.Run && t == gguf.F16 && a.Rows >= leastRows && a.KeyLen%16 == 0 && a.ValLen%16 == 0 &&
+		max(a.KeyLen, a.ValLen) <= shaders.MaxHeadCM && a.PagePositions%32 == 0
+}
+
+// runGroups counts the workgroups of flash_attn_cm.
+func runGroups(a *shaders.FlashAttnArgs) uint64 {
+	const rows = 16 * headSubgroups
+	return (uint64(a.Rows) + rows - 1) / rows * uint64(a.Heads)
 }

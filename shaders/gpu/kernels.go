@@ -35,6 +35,7 @@ type choice struct {
 	cols  uint32 // NUM_COLS; 0: the table's
 	whole bool   // WHOLE: rows of X can be read 8 values at a time
 	split split  // of mul_mat_cm
+	heads heads  // of flash_attn_cm
 }
 
 func (c choice) String() string {
@@ -100,7 +101,7 @@ func (k *Kernels) get(c choice, find func() (*shaders.Kernel, error)) (*built, e
 	b := &built{row: row, spec: specValues(row, c)}
 	start := time.Now()
 	b.pipeline, err = k.dev.NewPipeline(vk.PipelineOptions{
-		Name: row.Name, SPIRV: row.SPIRV, PushBytes: row.PushBytes, Spec: b.spec, SubgroupSize: c.split.subgroup,
+		Name: row.Name, SPIRV: row.SPIRV, PushBytes: row.PushBytes, Spec: b.spec, SubgroupSize: max(c.split.subgroup, c.heads.subgroup),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("build kernel %s: %w", row.Name, err)
@@ -122,6 +123,8 @@ func specValues(row *shaders.Kernel, c choice) []uint32 {
 			values[i] = 1
 		case c.split != (split{}):
 			values[i] = c.split.constant(s.Name, s.Default)
+		case c.heads != (heads{}):
+			values[i] = c.heads.constant(s.Name)
 		}
 	}
 	return values

@@ -15,6 +15,9 @@ type Recorder struct {
 	// Positions is the most positions a row of FlashAttn attends to, for the cost estimate; 0: all its pages hold.
 	Positions uint32
 
+	// Run says that all rows of FlashAttn are of one sequence, at ascending positions.
+	Run bool
+
 	// Scratch is memory that products of many rows bring both sides into halves in; 0 bytes: they do without.
 	Scratch Scratch
 

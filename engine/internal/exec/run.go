@@ -22,6 +22,7 @@ type run struct {
 	asked    []int // rows that want logits
 	greedy   bool
 	maxPages int
+	run      bool // all rows are of one sequence, at ascending positions
 
 	cb     *vk.CommandBuffer
 	rec    *gpu.Recorder

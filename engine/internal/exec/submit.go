@@ -1,6 +1,9 @@
 package exec
 
-import "leat/vk"
+import (
+	"leat/shaders/gpu"
+	"leat/vk"
+)
 
 // begin opens the step's next command buffer.
 func (r *run) begin() error {
@@ -20,6 +23,8 @@ func (r *run) begin() error {
 		r.cb.ResetQueries(e.stamps)
 	}
 	r.rec = e.Kernels.Recorder(r.cb)
+	r.rec.Run = r.run
+	r.rec.Scratch = gpu.Scratch{Address: r.addr(e.Plan.Scratch.Halves), Bytes: e.Plan.Scratch.Halves.Bytes}
 	r.stamp(0)
 	r.rec.Barrier() // after all that was submitted before, streamed bytes included
 	r.units = 0
