@@ -81,7 +81,7 @@ func (s *sizing) choose() (ctx, chunk int, err error) {
 	}
 	smallest := contexts[len(contexts)-1]
 	for _, c := range contexts { // everything resident, without shrinking below a useful context
-		if n := s.chunkFor(c, s.b.DeviceBytes-s.resident(), maxChunk); n > 0 && (c >= 4096 || c == contexts[0]) {
+		if n := s.chunkFor(c, s.b.DeviceBytes-s.resident(), s.residentChunk()); n > 0 && (c >= 4096 || c == contexts[0]) {
 			return c, n, nil
 		}
 	}
@@ -96,6 +96,14 @@ func (s *sizing) choose() (ctx, chunk int, err error) {
 		}
 	}
 	return 0, 0, s.tooSmall(smallest)
+}
+
+// residentChunk is the most rows of a step when all is resident: more where each step decodes all weights.
+func (s *sizing) residentChunk() int {
+	if s.b.Matrices {
+		return streamChunk
+	}
+	return maxChunk
 }
 
 // chunkFor returns the largest chunk up to most whose fixed part fits room at context

@@ -50,6 +50,7 @@ type job struct {
 	record func(*gpu.Recorder) error
 	wants  []want
 	twins  [][2]want
+	spare  []span // memory that the op may leave anything in
 }
 
 // want is an output: where it is and what it should be. Rows of bytes, stride apart.

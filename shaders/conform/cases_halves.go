@@ -144,7 +144,9 @@ func mulMatHalves(t gguf.Type, m, k, n, gap, slices int) Case {
 				room = 2 * int64(slices) * one
 			}
 			bytes := shaders.ScratchBytes(uint32(n), uint32(k), room+256)
-			scratch := gpu.Scratch{Address: j.addr(j.alloc(int(bytes))), Bytes: bytes}
+			spare := j.alloc(int(bytes))
+			j.spare = append(j.spare, spare)
+			scratch := gpu.Scratch{Address: j.addr(spare), Bytes: bytes}
 			first, second := j.space(want), j.space(want)
 			j.sums("first", first, want, float64(k))
 			j.sums("second", second, want, float64(k))
@@ -153,7 +155,10 @@ func mulMatHalves(t gguf.Type, m, k, n, gap, slices int) Case {
 			b.Dst = j.addr(second)
 			j.record = func(r *gpu.Recorder) error {
 				r.Scratch = scratch
-				return all([]shaders.MulMatArgs{a, b}, func(a shaders.MulMatArgs) error { return r.MulMat(t, a) })
+				if err := all([]shaders.MulMatArgs{a, b}, func(a shaders.MulMatArgs) error { return r.MulMat(t, a) }); err != nil {
+					return err
+				}
+				return r.Finish()
 			}
 			return nil
 		},

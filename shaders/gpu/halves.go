@@ -91,12 +91,23 @@ func matrixSubgroup(dev *vk.Device) int {
 	return 0
 }
 
-// tiles is what a recorder knows of its scratch: X, its scales, then two halves that weights take in turn.
+// tiles is what a recorder knows of its scratch: X and its scales, then a ring that slices of weights take in turn.
 type tiles struct {
 	x       span // that was brought in; empty: none
 	n, k, s uint32
-	turn    int
+	next    uint64 // offset in the ring
+	pending []product
+	groups  uint64 // of all pending
 }
+
+// product is a slice's product that is not recorded yet: so that those of several small matrices run together.
+type product struct {
+	args  shaders.MulMatCMArgs
+	touch touch
+}
+
+// enoughGroups keep a large device busy, while the next slice is decoded beside them.
+const enoughGroups = 256
 
 // halves reports whether a product is computed in halves.
 func (r *Recorder) halves(t gguf.Type, a *shaders.MulMatArgs) bool {
@@ -104,35 +115,86 @@ func (r *Recorder) halves(t gguf.Type, a *shaders.MulMatArgs) bool {
 		shaders.ScratchBytes(a.N, a.K, 0) <= r.Scratch.Bytes
 }
 
-// mulMatHalves decodes the weights slice by slice. The next slice is decoded while the one before is multiplied:
-// they lie in different halves, so nothing orders them.
+// mulMatHalves decodes the weights slice by slice into a ring. While a slice is multiplied the next is decoded: they
+// lie in different places, so nothing orders them.
 func (r *Recorder) mulMatHalves(t gguf.Type, a *shaders.MulMatArgs) error {
 	x := r.Scratch.Address
 	scales := x + uint64(shaders.TilesBytes(a.N, a.K))
-	w := scales + uint64(shaders.ScaleBytes(a.N))
-	half := (r.Scratch.Address + uint64(r.Scratch.Bytes) - w) / 2 / 256 * 256
-	want := f32s(a.X, a.N, a.K, a.XStride)
-	if r.tiles.x != want || r.tiles.n != a.N || r.tiles.k != a.K || r.tiles.s != a.XStride {
-		if err := r.TileF16(shaders.TileF16Args{X: a.X, Dst: x, Scales: scales, N: a.N, K: a.K, XStride: a.XStride}); err != nil {
-			return err
-		}
-		r.tiles.x, r.tiles.n, r.tiles.k, r.tiles.s = want, a.N, a.K, a.XStride
+	ring := span{scales + uint64(shaders.ScaleBytes(a.N)), r.Scratch.Address + uint64(r.Scratch.Bytes)}
+	if err := r.bringX(a, x, scales, ring); err != nil {
+		return err
 	}
+	tileBytes := uint64(shaders.TilesBytes(shaders.TileRows, a.K))
+	most := uint32((ring.hi-ring.lo)/2/tileBytes) * shaders.TileRows
 	rowBytes := uint64(rowBytes(t, a.K))
-	most := uint32(half/uint64(shaders.TilesBytes(shaders.TileRows, a.K))) * shaders.TileRows
 	for m := uint32(0); m < a.M; {
 		rows := min(most, a.M-m)
-		to := w + uint64(r.tiles.turn)*half
-		r.tiles.turn ^= 1
+		bytes := uint64(shaders.TilesBytes(rows, a.K))
+		if r.tiles.next+bytes > ring.hi-ring.lo {
+			r.tiles.next = 0
+		}
+		to := ring.lo + r.tiles.next
+		r.tiles.next += bytes
 		err := r.DequantF16(t, shaders.DequantF16Args{W: a.W + uint64(m)*rowBytes, Dst: to, M: rows, K: a.K})
 		if err != nil {
 			return err
 		}
-		err = r.mulMatCM(shaders.MulMatCMArgs{W: to, X: x, Scales: scales, Dst: a.Dst + 4*uint64(m), M: rows, K: a.K, N: a.N, DstStride: a.DstStride})
+		err = r.later(shaders.MulMatCMArgs{W: to, X: x, Scales: scales, Dst: a.Dst + 4*uint64(m), M: rows, K: a.K, N: a.N, DstStride: a.DstStride})
 		if err != nil {
 			return err
 		}
 		m += rows
+	}
+	return nil
+}
+
+// bringX brings X into tiles, unless it is there.
+func (r *Recorder) bringX(a *shaders.MulMatArgs, to, scales uint64, ring span) error {
+	want := f32s(a.X, a.N, a.K, a.XStride)
+	if r.tiles.x == want && r.tiles.n == a.N && r.tiles.k == a.K && r.tiles.s == a.XStride {
+		return nil
+	}
+	err := r.TileF16(shaders.TileF16Args{X: a.X, Dst: to, Scales: scales, N: a.N, K: a.K, XStride: a.XStride})
+	r.tiles.x, r.tiles.n, r.tiles.k, r.tiles.s = want, a.N, a.K, a.XStride
+	r.tiles.next = 0 // the ring begins elsewhere than the last one
+	return err
+}
+
+// later keeps a product for when its result is asked for, its place is, or there is enough to do.
+func (r *Recorder) later(a shaders.MulMatCMArgs) error {
+	p := product{args: a}
+	p.touch.read(span{a.W, a.W + uint64(shaders.TilesBytes(a.M, a.K))})
+	p.touch.read(span{a.X, a.X + uint64(shaders.TilesBytes(a.N, a.K))})
+	p.touch.read(f32s(a.Scales, 1, a.N, 0))
+	p.touch.write(f32s(a.Dst, a.N, a.M, a.DstStride))
+	split := splitFor(r.k.matrix, a.N)
+	r.tiles.pending = append(r.tiles.pending, p)
+	if r.tiles.groups += a.Workgroups(split.bm, split.bn); r.tiles.groups < enoughGroups {
+		return nil
+	}
+	return r.Finish()
+}
+
+// Finish records what waits to be recorded together with others. It must be called before the command buffer ends.
+func (r *Recorder) Finish() error {
+	pending := r.tiles.pending
+	r.tiles.pending, r.tiles.groups = nil, 0
+	for i := range pending {
+		if err := r.mulMatCM(&pending[i]); err != nil {
+			return err
+		}
+	}
+	r.tiles.pending = pending[:0]
+	return nil
+}
+
+// settle records what is pending where t must come after it.
+func (r *Recorder) settle(t *touch) error {
+	for i := range r.tiles.pending {
+		p := &r.tiles.pending[i].touch
+		if meet(p.writes[:p.nw], t.reads[:t.nr]) || meet(p.writes[:p.nw], t.writes[:t.nw]) || meet(p.reads[:p.nr], t.writes[:t.nw]) {
+			return r.Finish()
+		}
 	}
 	return nil
 }
@@ -174,19 +236,11 @@ func (r *Recorder) DequantF16(t gguf.Type, a shaders.DequantF16Args) error {
 }
 
 // mulMatCM multiplies what is in tiles.
-func (r *Recorder) mulMatCM(a shaders.MulMatCMArgs) error {
+func (r *Recorder) mulMatCM(p *product) error {
+	a := &p.args
 	c := check{choice: choice{op: "mul_mat_cm", split: splitFor(r.k.matrix, a.N)}}
-	if a.Dst%4 != 0 {
-		c.that(false, "Dst", a.Dst, "a multiple of 4")
-	}
-	c.stride("DstStride", a.DstStride, a.M)
-	var t touch
-	t.read(span{a.W, a.W + uint64(shaders.TilesBytes(a.M, a.K))})
-	t.read(span{a.X, a.X + uint64(shaders.TilesBytes(a.N, a.K))})
-	t.read(f32s(a.Scales, 1, a.N, 0))
-	t.write(f32s(a.Dst, a.N, a.M, a.DstStride))
 	m, n, k := float64(a.M), float64(a.N), float64(a.K)
-	return record(r, &c, shaders.MulMatCM, &a, a.Workgroups(c.split.bm, c.split.bn), &t, cost{bytes: 2*k*(m+n) + 4*m*n, flops: 2 * m * n * k})
+	return record(r, &c, shaders.MulMatCM, a, a.Workgroups(c.split.bm, c.split.bn), &p.touch, cost{bytes: 2*k*(m+n) + 4*m*n, flops: 2 * m * n * k})
 }
 
 // runs reports whether attention is computed by cooperative matrices.

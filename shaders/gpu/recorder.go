@@ -42,12 +42,15 @@ func (r *Recorder) Barrier() {
 }
 
 // Copy copies bytes between buffers, in order with the ops.
-func (r *Recorder) Copy(dst *vk.Buffer, dstOff int64, src *vk.Buffer, srcOff, bytes int64) {
+func (r *Recorder) Copy(dst *vk.Buffer, dstOff int64, src *vk.Buffer, srcOff, bytes int64) error {
 	var t touch
 	t.read(span{src.Address + uint64(srcOff), src.Address + uint64(srcOff+bytes)})
 	t.write(span{dst.Address + uint64(dstOff), dst.Address + uint64(dstOff+bytes)})
-	r.order(&t)
+	if err := r.order(&t); err != nil {
+		return err
+	}
 	r.cb.Copy(dst, dstOff, src, srcOff, bytes)
+	return nil
 }
 
 // Cost estimates the bytes of memory traffic and the floating-point operations recorded since [Recorder.ResetCost],
@@ -84,7 +87,9 @@ func dispatch[T any](r *Recorder, c *check, b *built, args *T, groups uint64, t 
 		return &ArgError{c.String(), "the number of workgroups", groups,
 			fmt.Sprintf("at most %d x %d and 2^32 lanes", min(limit[0], maxGroups), min(limit[1], maxGroups))}
 	}
-	r.order(t)
+	if err := r.order(t); err != nil {
+		return err
+	}
 	r.cb.Bind(b.pipeline)
 	vk.Push(r.cb, b.pipeline, args)
 	r.cb.Dispatch(x, y, 1)

@@ -43,6 +43,9 @@ func (r *run) stamp(end int) {
 // submit closes the command buffer and queues it; the step goes on with begin.
 func (r *run) submit() error {
 	e := r.e
+	if err := r.rec.Finish(); err != nil {
+		return err
+	}
 	r.stamp(1)
 	if err := r.cb.End(); err != nil {
 		return err
