@@ -37,7 +37,7 @@ var allowed = map[string][]string{
 	"engine/internal/weights": {"engine/expert", "engine/plan", "decompose/pack", "gguf", "vk", "vk/file", "vk/mem", "vk/xfer"},
 	"engine/internal/kv":      {"engine/plan", "gguf", "vk", "vk/mem"},
 	"engine/calibrate":        {"engine/plan", "decompose/pack", "gguf", "shaders", "shaders/gpu", "vk", "vk/file", "vk/mem", "vk/xfer"},
-	"engine/plan":             {"engine/arch", "engine/plan/gpus", "decompose/pack", "gguf"},
+	"engine/plan":             {"engine/arch", "engine/plan/gpus", "decompose/pack", "gguf", "shaders"},
 	"engine/plan/gpus":        {},
 	"engine/arch":             {"decompose/pack", "gguf", "gguf/quant"},
 	"engine/token":            {"gguf"},

@@ -43,8 +43,9 @@ type Kernel struct {
 type Needs uint32
 
 const (
-	Subgroups Needs = 1 << iota // subgroup arithmetic and shuffles, subgroups of 4 lanes or more
-	IntDot                      // dot products of packed bytes
+	Subgroups  Needs = 1 << iota // subgroup arithmetic and shuffles, subgroups of 4 lanes or more
+	IntDot                       // dot products of packed bytes
+	CoopMatrix                   // cooperative matrices of halves, summed in float32
 )
 
 // The variants of a kernel.
@@ -53,6 +54,7 @@ const (
 	Int8       = "int8"        // X quantised to bytes by quantize_q8
 	Int8Planar = "int8_planar" // int8, W laid out in planes, see [PlanarFields]
 	Wide       = "wide"        // fp32 sums of 16-byte loads
+	CM         = "cm"          // products of cooperative matrices
 )
 
 // SpecConst is a specialisation constant; its constant_id is its index in [Kernel.Spec].
@@ -68,6 +70,9 @@ const MaxTile = 64
 
 // MaxHead is the largest head size flash_attn takes, of keys and of values.
 const MaxHead = 512
+
+// MaxHeadCM is the largest head size flash_attn_cm takes.
+const MaxHeadCM = 128
 
 // weightTypes are the types get_rows, mul_mat_vec and mul_mat exist for.
 var weightTypes = []gguf.Type{
@@ -115,6 +120,12 @@ var families = []family{
 	{op: "add", args: AddArgs{}},
 	{op: "argmax", args: ArgmaxArgs{}, lanes: rowLanes},
 	{op: "checksum", args: ChecksumArgs{}, lanes: rowLanes},
+	{op: "flash_attn", variant: CM, needs: CoopMatrix | Subgroups, args: FlashAttnArgs{}, lanes: rowLanes,
+		spec: []SpecConst{{"LANES", rowLanes, 0}, {"SUBGROUP", 32, 0}, {"KEY", MaxHeadCM, 0}, {"VAL", MaxHeadCM, 0}}},
+	{op: "tile_f16", args: TileF16Args{}, lanes: rowLanes},
+	{op: "dequant_f16", args: DequantF16Args{}, types: weightTypes, lanes: rowLanes},
+	{op: "mul_mat", variant: CM, needs: CoopMatrix, args: MulMatCMArgs{}, lanes: rowLanes,
+		spec: []SpecConst{{"LANES", rowLanes, 0}, {"BM", 128, 0}, {"BN", 128, 0}, {"BK", tileStep, 0}, {"WM", 64, 0}, {"WN", 64, 0}}},
 }
 
 func tile(rows, cols uint32) []SpecConst {
@@ -252,6 +263,9 @@ func KVAppend(t gguf.Type) (*Kernel, error) { return find("kv_append", t.String(
 // FlashAttn finds the attention kernel over a KV cache of type t: F16 or F32.
 func FlashAttn(t gguf.Type) (*Kernel, error) { return find("flash_attn", t.String()) }
 
+// FlashAttnCM finds the attention kernel for many rows of one sequence over an F16 cache.
+func FlashAttnCM() (*Kernel, error) { return findVariant("flash_attn", CM, "") }
+
 // RMSNorm finds rms_norm.
 func RMSNorm() (*Kernel, error) { return find("rms_norm", "") }
 
@@ -275,3 +289,12 @@ func Argmax() (*Kernel, error) { return find("argmax", "") }
 
 // Checksum finds checksum.
 func Checksum() (*Kernel, error) { return find("checksum", "") }
+
+// TileF16 finds the kernel that brings rows of X into tiles.
+func TileF16() (*Kernel, error) { return find("tile_f16", "") }
+
+// DequantF16 finds the kernel that brings weights of type t into tiles.
+func DequantF16(t gguf.Type) (*Kernel, error) { return find("dequant_f16", t.String()) }
+
+// MulMatCM finds the product of two matrices in tiles.
+func MulMatCM() (*Kernel, error) { return findVariant("mul_mat", CM, "") }

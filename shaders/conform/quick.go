@@ -6,30 +6,41 @@ import (
 	"leat/shaders"
 )
 
-// quick lists for each op the shapes that show most of what goes wrong on a device. They are few, for a driver may take
+// quick lists for each op, or a kernel with shapes of its own, the shapes that show most of what goes wrong on a device. They are few, for a driver may take
 // a second to compile a pipeline, and each tile of mul_mat is one.
 var quick = map[string][]string{
 	"get_rows":    {"rows=33 cols=256 scale=3e-05 far=0", "rows=5 cols=4096 scale=1 far=5368709120"},
 	"mul_mat_vec": {"M=100 K=1024 N=1 gap=0", "M=65 K=1024 N=8 gap=0"},
 	"quantize_q8": {"rows=7 cols=288 gap=5 scale=1"},
 	"mul_mat":     {"M=65 K=1024 N=17 gap=0"},
+	"mul_mat_cm":  {"Q8_0 M=260 K=288 N=129 gap=0 slices=0", "Q4_K M=512 K=256 N=17 gap=4 slices=1"},
+	"tile_f16":    {"N=131 K=1030 gap=0 size=10000"},
+	"dequant_f16": {"M=133 K=1024"},
 	"rms_norm":    {"rows=17 cols=4097 gap=0 in place=false scale=1", "rows=4 cols=1024 gap=8 in place=true scale=1"},
 	"soft_max":    {"rows=17 cols=4097 scale=0.125 in place=false", "large, masked and equal values"},
 	"rope":        {"rows=33 heads=8 head=128 rope=128 gap=256 neox=false", "rows=7 heads=4 head=80 rope=20 gap=3 neox=true"},
 	"kv_append":   {"heads=2 K=128 V=128 gap=0 scale=1", "heads=2 K=16 V=8 gap=0 scale=2e-05"},
 	"flash_attn": {"heads=8/2 K=64 V=64 page=32 gap=0 long=0 sharp=false", "heads=4/2 K=128 V=128 page=16 gap=0 long=0 sharp=false",
 		"heads=2/2 K=32 V=32 page=5 gap=0 long=0 sharp=false"},
-	"swiglu":   {"count=4097 scale=1", "count=172 scale=30"},
-	"geglu":    {"count=4097 scale=1", "count=172 scale=30"},
-	"add":      {"count=4097 cols=4097 in place=false", "count=516 cols=172 in place=true"},
-	"checksum": {"count=2049"},
-	"argmax":   {"ties and NaN rows=9 cols=1000", "normal rows=3 cols=4097"},
+	"flash_attn_cm": {"heads=8/2 K=64 V=64 page=32 gap=0 long=0 sharp=false rows=65 first=0", "heads=2/2 K=128 V=128 page=64 gap=4 long=0 sharp=false rows=64 first=333"},
+	"swiglu":        {"count=4097 scale=1", "count=172 scale=30"},
+	"geglu":         {"count=4097 scale=1", "count=172 scale=30"},
+	"add":           {"count=4097 cols=4097 in place=false", "count=516 cols=172 in place=true"},
+	"checksum":      {"count=2049"},
+	"argmax":        {"ties and NaN rows=9 cols=1000", "normal rows=3 cols=4097"},
 }
 
 // Quick returns a few cases for every kernel: a self-test of seconds.
 func Quick() []Case {
 	return slices.DeleteFunc(Cases(), func(c Case) bool {
 		k, ok := shaders.Lookup(c.Kernel)
-		return !ok || !slices.Contains(quick[k.Op], c.Shape)
+		return !ok || !slices.Contains(quickShapes(k), c.Shape)
 	})
+}
+
+func quickShapes(k *shaders.Kernel) []string {
+	if own, ok := quick[k.Name]; ok {
+		return own
+	}
+	return quick[k.Op]
 }

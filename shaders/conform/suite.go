@@ -77,10 +77,11 @@ func (s *Suite) Close() {
 	}
 }
 
-// Can says whether the device has what a case's kernel needs.
+// Can says whether the device can run a case. Where it has no cooperative matrices, what is meant for them is computed
+// in float32.
 func (s *Suite) Can(c *Case) bool {
 	k, ok := shaders.Lookup(c.Kernel)
-	return !ok || s.kernels.Can(k)
+	return !ok || k.Needs&shaders.CoopMatrix != 0 || s.kernels.Can(k)
 }
 
 // Run runs a case twice and compares. The error is a [*MismatchError] if the device got it wrong.

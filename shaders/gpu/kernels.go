@@ -18,8 +18,9 @@ type Options struct {
 
 // Kernels are the pipelines of one device. Goroutines may share it.
 type Kernels struct {
-	dev *vk.Device
-	log *slog.Logger
+	dev    *vk.Device
+	log    *slog.Logger
+	matrix int // size of the subgroups that multiply cooperative matrices; 0: none do
 
 	mu     sync.Mutex
 	built  map[choice]*built
@@ -33,7 +34,9 @@ type choice struct {
 	typ         gguf.Type
 	cols        uint32 // NUM_COLS; 0: the table's
 	whole       bool   // WHOLE: rows of X can be read 8 values at a time
-	tile        Tile
+	tile        Tile   // of a mul_mat_vec in teams
+	split       split  // of mul_mat_cm
+	heads       heads  // of flash_attn_cm
 }
 
 // Tile are constants of a mul_mat_vec in teams; 0: the table's.
@@ -65,6 +68,9 @@ func New(dev *vk.Device, o Options) (*Kernels, error) {
 	}
 	limits, name := &dev.Physical.Limits, dev.Physical.Name
 	for _, row := range shaders.Kernels() {
+		if row.Variant != shaders.FP32 {
+			continue // asked for where the device has what it needs
+		}
 		if row.PushBytes > int(limits.MaxPushConstants) {
 			return nil, fmt.Errorf("kernel %s on %s: %d bytes of push constants, want %d", row.Name, name, limits.MaxPushConstants, row.PushBytes)
 		}
@@ -72,13 +78,16 @@ func New(dev *vk.Device, o Options) (*Kernels, error) {
 			return nil, fmt.Errorf("kernel %s on %s: workgroups of at most %d, want %d", row.Name, name, limits.MaxWorkgroupInvocations, row.LocalSize)
 		}
 	}
-	return &Kernels{dev: dev, log: log, built: map[choice]*built{}}, nil
+	return &Kernels{dev: dev, log: log, matrix: matrixSubgroup(dev), built: map[choice]*built{}}, nil
 }
 
 // Can says whether the device has what a kernel of the table needs.
 func (k *Kernels) Can(row *shaders.Kernel) bool {
 	f, limits := &k.dev.Features, &k.dev.Physical.Limits
 	if row.Needs&shaders.Subgroups != 0 && !(f.SubgroupArithmetic && limits.Subgroup >= minSubgroup) {
+		return false
+	}
+	if row.Needs&shaders.CoopMatrix != 0 && k.matrix == 0 {
 		return false
 	}
 	return row.Needs&shaders.IntDot == 0 || f.IntDotProduct
@@ -118,7 +127,7 @@ func (k *Kernels) get(c choice, find func() (*shaders.Kernel, error)) (*built, e
 	b := &built{row: row, spec: specValues(row, c)}
 	start := time.Now()
 	b.pipeline, err = k.dev.NewPipeline(vk.PipelineOptions{
-		Name: row.Name, SPIRV: row.SPIRV, PushBytes: row.PushBytes, Spec: b.spec,
+		Name: row.Name, SPIRV: row.SPIRV, PushBytes: row.PushBytes, Spec: b.spec, SubgroupSize: max(c.split.subgroup, c.heads.subgroup),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("build kernel %s: %w", row.Name, err)
@@ -144,6 +153,10 @@ func specValues(row *shaders.Kernel, c choice) []uint32 {
 			values[i] = c.tile.Team
 		case s.Name == "UNROLL" && c.tile.Unroll != 0:
 			values[i] = c.tile.Unroll
+		case c.split != (split{}):
+			values[i] = c.split.constant(s.Name, s.Default)
+		case c.heads != (heads{}):
+			values[i] = c.heads.constant(s.Name)
 		}
 	}
 	return values

@@ -174,7 +174,7 @@ func (e *Exec) Step(ctx context.Context, rows []Row, greedy bool) (Result, error
 		e.Pacer.Begin()
 		defer e.Pacer.End()
 	}
-	r := &run{ctx: ctx, e: e, rows: rows, asked: asked, greedy: greedy}
+	r := &run{ctx: ctx, e: e, rows: rows, asked: asked, greedy: greedy, run: oneRun(rows)}
 	if err := r.forward(); err != nil {
 		return Result{}, fmt.Errorf("step of %d rows: %w", len(rows), err)
 	}
@@ -185,6 +185,16 @@ func (e *Exec) Step(ctx context.Context, rows []Row, greedy bool) (Result, error
 		return Result{}, err
 	}
 	return e.read(len(asked), greedy)
+}
+
+// oneRun reports whether rows are of one sequence, at ascending positions.
+func oneRun(rows []Row) bool {
+	for i := 1; i < len(rows); i++ {
+		if rows[i].Seq != rows[0].Seq || rows[i].Position <= rows[i-1].Position {
+			return false
+		}
+	}
+	return true
 }
 
 // check validates a batch and lists the rows that want logits.

@@ -22,6 +22,7 @@ type run struct {
 	asked    []int // rows that want logits
 	greedy   bool
 	maxPages int
+	run      bool // all rows are of one sequence, at ascending positions
 
 	cb     *vk.CommandBuffer
 	rec    *gpu.Recorder
@@ -62,7 +63,9 @@ func (r *run) embed() error {
 	}
 	for _, g := range regions {
 		if g.Bytes > 0 {
-			r.rec.Copy(r.e.scratch, g.Off, r.e.in, g.Off, g.Bytes)
+			if err := r.rec.Copy(r.e.scratch, g.Off, r.e.in, g.Off, g.Bytes); err != nil {
+				return err
+			}
 		}
 	}
 	s := &r.e.Plan.Scratch
@@ -240,9 +243,11 @@ func (r *run) output() error {
 		if err := r.rec.Argmax(shaders.ArgmaxArgs{X: r.addr(s.Logits), Dst: r.addr(s.Argmax), Rows: uint32(n), Cols: uint32(v)}); err != nil {
 			return err
 		}
-		r.rec.Copy(r.e.out, s.Logits.Bytes, r.e.scratch, s.Argmax.Off, int64(4*n))
-	} else {
-		r.rec.Copy(r.e.out, 0, r.e.scratch, s.Logits.Off, int64(4*n*v))
+		if err := r.rec.Copy(r.e.out, s.Logits.Bytes, r.e.scratch, s.Argmax.Off, int64(4*n)); err != nil {
+			return err
+		}
+	} else if err := r.rec.Copy(r.e.out, 0, r.e.scratch, s.Logits.Off, int64(4*n*v)); err != nil {
+		return err
 	}
 	r.cb.HostBarrier()
 	return nil

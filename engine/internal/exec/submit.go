@@ -1,6 +1,9 @@
 package exec
 
-import "leat/vk"
+import (
+	"leat/shaders/gpu"
+	"leat/vk"
+)
 
 // begin opens the step's next command buffer.
 func (r *run) begin() error {
@@ -20,6 +23,8 @@ func (r *run) begin() error {
 		r.cb.ResetQueries(e.stamps)
 	}
 	r.rec = e.Kernels.Recorder(r.cb)
+	r.rec.Run = r.run
+	r.rec.Scratch = gpu.Scratch{Address: r.addr(e.Plan.Scratch.Halves), Bytes: e.Plan.Scratch.Halves.Bytes}
 	r.stamp(0)
 	r.rec.Barrier() // after all that was submitted before, streamed bytes included
 	r.units = 0
@@ -38,6 +43,9 @@ func (r *run) stamp(end int) {
 // submit closes the command buffer and queues it; the step goes on with begin.
 func (r *run) submit() error {
 	e := r.e
+	if err := r.rec.Finish(); err != nil {
+		return err
+	}
 	r.stamp(1)
 	if err := r.cb.End(); err != nil {
 		return err
