@@ -50,6 +50,26 @@ func readReference(t *testing.T, base string) reference {
 	return r
 }
 
+// readLogits reads the first n float32 values of a file, if there is one.
+func readLogits(t *testing.T, path string, n int) ([]float32, bool) {
+	t.Helper()
+	raw, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, false
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(raw) < 4*n {
+		t.Fatalf("%s has %d bytes, wanted %d", path, len(raw), 4*n)
+	}
+	x := make([]float32, n)
+	for i := range x {
+		x[i] = math.Float32frombits(binary.LittleEndian.Uint32(raw[4*i:]))
+	}
+	return x, true
+}
+
 // golden is a model with its reference's base name.
 type golden struct{ name, model, base string }
 
@@ -83,6 +103,13 @@ func goldens(t *testing.T) []golden {
 		})
 	}
 	return gs
+}
+
+// exact are the options of a model whose every step is computed in float32, row by row in the same order: what few rows
+// in bytes are not.
+func exact(o engine.Options) engine.Options {
+	o.Disable = append(slices.Clone(o.Disable), "int8")
+	return o
 }
 
 // load opens a model for a test, with validation when LEAT_VALIDATE=1 asks for it.

@@ -108,7 +108,7 @@ func (m *Model) makePlan(context.Context, string) (err error) {
 	if err != nil {
 		return err
 	}
-	b.Matrices = gpu.Matrices(m.dev)
+	b.Matrices, b.Few = gpu.Matrices(m.dev), gpu.Few(m.dev)
 	m.plan, err = plan.Make(m.hyper, m.file, b)
 	if err != nil {
 		return err

@@ -43,15 +43,6 @@ func (a *MulMatArgs) Workgroups(rows, cols uint32) uint64 {
 	return groups(uint64(a.M), uint64(rows)) * groups(uint64(a.N), uint64(cols))
 }
 
-// TeamWorkgroups counts the workgroups of a pipeline with these constants, one of those whose lanes work in teams.
-func (a *MulMatArgs) TeamWorkgroups(rows, cols, team uint32) uint64 {
-	return teamGroups(a.M, a.N, rows, cols, team)
-}
-
-func teamGroups(m, n, rows, cols, team uint32) uint64 {
-	return groups(uint64(m), uint64(rows)*uint64(lanes/team)) * groups(uint64(n), uint64(cols))
-}
-
 // Whole is what to set the constant WHOLE to: 1 lets the kernel leave the checks for a last run of
 // less than 8 values out, and read X by 16 bytes. It changes no bit.
 func (a *MulMatArgs) Whole() uint32 {
@@ -59,29 +50,6 @@ func (a *MulMatArgs) Whole() uint32 {
 		return 1
 	}
 	return 0
-}
-
-// QuantizeQ8Args: X (Rows, Cols) becomes blocks of 32 signed bytes Q (Rows, Cols), their scales and sums S
-// (Rows, Cols/32, 2): a float32 d, then as two int16 the sum of the first and of the second 16. X is about d * Q.
-type QuantizeQ8Args struct {
-	X, Q, S                uint64
-	Rows, Cols, XStride, _ uint32
-}
-
-// Workgroups counts the workgroups: one lane per 4 values.
-func (a *QuantizeQ8Args) Workgroups() uint64 {
-	return groups(uint64(a.Rows)*uint64(a.Cols)/4, lanes)
-}
-
-// MulMatInt8Args is MulMatArgs for an X that quantize_q8 made: its bytes X and its scales S.
-type MulMatInt8Args struct {
-	W, X, S, Dst       uint64
-	M, K, N, DstStride uint32
-}
-
-// Workgroups counts the workgroups of a pipeline with these constants.
-func (a *MulMatInt8Args) Workgroups(rows, cols, team uint32) uint64 {
-	return teamGroups(a.M, a.N, rows, cols, team)
 }
 
 // RopeArgs rotates pairs of X (Rows, Heads, HeadDim) in place by CosSin (Rows, RopeDim/2, 2),

@@ -45,15 +45,10 @@ struct Chunk {
     uint d;
 };
 
-Chunk load_chunk(WRow w, uint i)
+Chunk load_chunk(Row w, uint i)
 {
     Chunk b;
-#if defined(PLANAR)
-    b.q = Words4(a.W).w[w + i];
-    b.d = half_at(plane(16), 2 * (w + i));
-#else
     b.q = head4_at(w, i * BLOCK_BYTES, b.d);
-#endif
     return b;
 }
 
@@ -74,7 +69,7 @@ struct Chunk {
     uvec2 head;
 };
 
-Chunk load_chunk(WRow w, uint i)
+Chunk load_chunk(Row w, uint i)
 {
     Words2 p = Words2(w.base);
     uint b = i / 8 * 17, q = b + 1 + i % 8 * 2;

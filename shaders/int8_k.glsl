@@ -37,7 +37,7 @@ struct Chunk {
     uvec4 head, q;
 };
 
-Chunk load_chunk(WRow w, uint i)
+Chunk load_chunk(Row w, uint i)
 {
     Words4 p = Words4(w.base);
     uint b = i / 8 * 9;
@@ -56,7 +56,7 @@ struct Chunk {
     uvec4 head, h, q;
 };
 
-Chunk load_chunk(WRow w, uint i)
+Chunk load_chunk(Row w, uint i)
 {
     Words4 p = Words4(w.base);
     uint b = i / 8 * 11;
@@ -86,7 +86,7 @@ struct Chunk {
     uint s1, s2, d;
 };
 
-Chunk load_chunk(WRow w, uint i)
+Chunk load_chunk(Row w, uint i)
 {
     Words p = Words(w.base);
     uint b = i / 8 * 21, n = i / 4 % 2, q = b + 4 + n * 8 + i % 2 * 4;
@@ -111,20 +111,10 @@ struct Chunk {
     uint s1, s2, top, d; // bytes of the scales: their low 4 bits (two scales each), upper 2 bits (four)
 };
 
-Chunk load_chunk(WRow w, uint i)
+Chunk load_chunk(Row w, uint i)
 {
     Chunk b;
     uint n = i / 4 % 2, s = i % 4; // scales 8n + s and 8n + 4 + s
-#if defined(PLANAR)
-    uint block = w + i / 8;
-    b.q = Words4(a.W).w[4 * block + 2 * n + i % 2];
-    b.h = Words4(plane(64)).w[2 * block + i % 2];
-    Words p = Words(plane(96));
-    b.s1 = byte_of(p.w[3 * block], s);
-    b.s2 = byte_of(p.w[3 * block + 1], s);
-    b.top = byte_of(p.w[3 * block + 2], s);
-    b.d = half_at(plane(108), 2 * block);
-#else
     uint at = i / 8 * BLOCK_BYTES;
     b.q = words4_at(w, at + 32 + n * 32 + i % 2 * 16);
     b.h = words4_at(w, at + i % 2 * 16);
@@ -132,7 +122,6 @@ Chunk load_chunk(WRow w, uint i)
     b.s2 = byte_at(w, at + 100 + s);
     b.top = byte_at(w, at + 104 + s);
     b.d = half_at(w, at + 108);
-#endif
     return b;
 }
 
@@ -156,26 +145,16 @@ struct Chunk {
     uint s1, s2, d;
 };
 
-Chunk load_chunk(WRow w, uint i)
+Chunk load_chunk(Row w, uint i)
 {
     Chunk b;
     uint n = i / 4 % 2, s = 8 * n + i % 4;
-#if defined(PLANAR)
-    uint block = w + i / 8;
-    b.q = Words4(a.W).w[8 * block + i % 8];
-    b.h = Words4(plane(128)).w[4 * block + 2 * n + i % 2];
-    uvec2 scales = Words2(plane(192)).w[2 * block + n];
-    b.s1 = byte_of(scales.x, i % 4);
-    b.s2 = byte_of(scales.y, i % 4);
-    b.d = half_at(plane(208), 2 * block);
-#else
     uint at = i / 8 * BLOCK_BYTES;
     b.q = words4_at(w, at + i % 8 * 16);
     b.h = words4_at(w, at + 128 + n * 32 + i % 2 * 16);
     b.s1 = byte_at(w, at + 192 + s);
     b.s2 = byte_at(w, at + 196 + s);
     b.d = half_at(w, at + 208);
-#endif
     return b;
 }
 

@@ -8,7 +8,6 @@ uint second_of(uint i) { return i * 32 + 16; }
 
 const uint NIBBLES = 0x0f0f0f0fu;
 
-#if !defined(PLANAR)
 // head4_at reads 2 bytes and the 16 behind them.
 uvec4 head4_at(Row r, uint off, out uint head)
 {
@@ -21,7 +20,6 @@ uvec4 head4_at(Row r, uint off, out uint head)
     head = odd ? w0 >> 16 : w0 & 0xffff;
     return odd ? q : (uvec4(w0, q.xyz) >> 16) | (q << 16);
 }
-#endif
 
 // fifth_bits moves bits 0–3 of h to bit 4 of each byte.
 uint fifth_bits(uint h) { return ((h & 0xf) * 0x02040810u) & 0x10101010u; }
@@ -35,15 +33,10 @@ struct Chunk {
     uint d;
 };
 
-Chunk load_chunk(WRow w, uint i)
+Chunk load_chunk(Row w, uint i)
 {
     Chunk b;
-#if defined(PLANAR)
-    b.q = Words4(a.W).w[w + i];
-    b.d = half_at(plane(16), 2 * (w + i));
-#else
     b.q = head4_at(w, i * BLOCK_BYTES, b.d);
-#endif
     return b;
 }
 
@@ -61,7 +54,7 @@ struct Chunk {
     uint dm;
 };
 
-Chunk load_chunk(WRow w, uint i)
+Chunk load_chunk(Row w, uint i)
 {
     Words p = Words(w.base);
     i *= 5;
@@ -83,19 +76,13 @@ struct Chunk {
     uint h, d;
 };
 
-Chunk load_chunk(WRow w, uint i)
+Chunk load_chunk(Row w, uint i)
 {
     Chunk b;
-#if defined(PLANAR)
-    b.q = Words4(a.W).w[w + i];
-    b.h = Words(plane(16)).w[w + i];
-    b.d = half_at(plane(20), 2 * (w + i));
-#else
     uint h;
     b.d = half_at(w, i * BLOCK_BYTES);
     b.q = head4_at(w, i * BLOCK_BYTES + 4, h);
     b.h = half_at(w, i * BLOCK_BYTES + 2) | h << 16;
-#endif
     return b;
 }
 
@@ -114,7 +101,7 @@ struct Chunk {
     uint h, dm;
 };
 
-Chunk load_chunk(WRow w, uint i)
+Chunk load_chunk(Row w, uint i)
 {
     Words2 p = Words2(w.base);
     uvec2 head = p.w[3 * i];
@@ -137,17 +124,11 @@ struct Chunk {
     uint d;
 };
 
-Chunk load_chunk(WRow w, uint i)
+Chunk load_chunk(Row w, uint i)
 {
     Chunk b;
-#if defined(PLANAR)
-    b.q1 = Words4(a.W).w[2 * (w + i)];
-    b.q2 = Words4(a.W).w[2 * (w + i) + 1];
-    b.d = half_at(plane(32), 2 * (w + i));
-#else
     b.q1 = head4_at(w, i * BLOCK_BYTES, b.d);
     b.q2 = words4_at(w, i * BLOCK_BYTES + 18);
-#endif
     return b;
 }
 

@@ -1,11 +1,8 @@
 // Weights for 8-bit products. Every int8_*.glsl gives
-//   WRow w_row(uint row)                    a row of W
-//   Chunk load_chunk(WRow w, uint i)        the bytes of chunk i, loads alone
+//   Row w_row(uvec2 w, uint row)           a row of the matrix at w
+//   Chunk load_chunk(Row w, uint i)        the bytes of chunk i, loads alone
 //   uint first_of(uint i), second_of(i)     where its two runs of 16 values lie in the row
 //   float dot_chunk(Chunk b, uint i, X16 x1, X16 x2)
-//
-// Plain layout is GGUF's: blocks of all fields, one after another. With PLANAR each field is a plane of its
-// own over the whole matrix, the large ones first, so that every load is aligned (shaders.PlanarFields).
 
 struct Row { // address rounded down to a word, and what was cut off (0 or 2 bytes)
     uvec2 base;
@@ -19,10 +16,6 @@ uint shifted(uint lo, uint hi, bool high) { return high ? hi : (lo >> 16) | (hi 
 uint word(uvec2 base, uint off) { return Words(base).w[off / 4]; }
 uint half_at(uvec2 base, uint off) { return (word(base, off) >> (8 * (off & 2))) & 0xffff; }
 uint byte_at(uvec2 base, uint off) { return (word(base, off) >> (8 * (off & 3))) & 0xff; }
-
-#if !defined(PLANAR)
-#define WRow Row
-WRow w_row(uint row);
 
 uint half_at(Row r, uint off) { return half_at(r.base, off + r.cut); }
 uint byte_at(Row r, uint off) { return byte_at(r.base, off + r.cut); }
@@ -39,10 +32,6 @@ uvec4 words4_at(Row r, uint off)
     uvec4 up = uvec4(lo.yzw, last);
     return aligned ? lo : (lo >> 16) | (up << 16);
 }
-#else
-#define WRow uint // number of the row's first block
-uvec2 plane(uint before);
-#endif
 
 void init_types();
 
@@ -50,18 +39,11 @@ void init_types();
 #include "int8_k.glsl"
 #include "int8_iq.glsl"
 
-#if !defined(PLANAR)
-WRow w_row(uint row)
+Row w_row(uvec2 w, uint row)
 {
-    uvec2 at = advance(a.W, row, a.K / BLOCK * BLOCK_BYTES);
+    uvec2 at = advance(w, row, a.K / BLOCK * BLOCK_BYTES);
     return Row(uvec2(at.x & ~3u, at.y), at.x & 3u);
 }
-#else
-WRow w_row(uint row) { return row * (a.K / BLOCK); }
-
-// plane is where the field begins that lies behind `before` bytes of each block.
-uvec2 plane(uint before) { return advance(a.W, a.M * (a.K / BLOCK), before); }
-#endif
 
 #if !defined(LEVELS)
 void init_types() {}

@@ -1,27 +1,13 @@
 #version 460
-// mul_mat_vec, 8-bit: Dst (N, M) = X (N, K) · Wᵀ for few rows of X, which quantize_q8 has made bytes.
+// mul_mat_vec, 8-bit: Dst (N, M) = X (N, K) · Wᵀ for few rows of X, which quantize_q8 has made bytes: X and S.
 //
-// A team of TEAM lanes makes NUM_ROWS × NUM_COLS outputs. A lane's turn is a chunk: the 32 values of W that
+// A team of TEAM lanes makes NUM_ROWS × NUM_COLS sums. A lane's turn is a chunk: the 32 values of W that
 // it gets with the widest loads the type allows, two runs of 16 in the order of X. The bytes of UNROLL chunks
 // of every row are asked for before the first is used.
 #extension GL_GOOGLE_include_directive : require
-#include "memory.glsl"
-#include "subgroup.glsl"
-#include "int8.glsl"
-
-layout(constant_id = 0) const uint NUM_ROWS = DEFAULT_NUM_ROWS;
-layout(constant_id = 1) const uint NUM_COLS = DEFAULT_NUM_COLS;
-layout(constant_id = 2) const uint TEAM = DEFAULT_TEAM;
-layout(constant_id = 3) const uint UNROLL = DEFAULT_UNROLL;
-
-layout(push_constant, std430) uniform Args {
-    uvec2 W, X, S, Dst;
-    uint M, K, N, DstStride;
-} a;
-
-#include "int8_types.glsl"
-
 #include "team.glsl"
+#include "int8.glsl"
+#include "int8_types.glsl"
 
 void main()
 {
@@ -29,9 +15,9 @@ void main()
         return;
     init_types();
 
-    WRow w[NUM_ROWS];
+    Row w[NUM_ROWS];
     [[unroll]] for (uint r = 0; r < NUM_ROWS; r++)
-        w[r] = w_row(team_row(r));
+        w[r] = w_row(weights_of(team_row(r)), team_row(r).row);
     uvec2 x[NUM_COLS], s[NUM_COLS];
     [[unroll]] for (uint c = 0; c < NUM_COLS; c++) {
         x[c] = advance(a.X, team_col(c), a.K);

@@ -2,18 +2,7 @@
 // mul_mat_vec, wide: Dst (N, M) = X (N, K) · Wᵀ for few rows of X, W not quantised, rows of both on 16 bytes.
 // The same teams as in mul_mat_vec_int8; a lane's turn is a chunk of 8 values, 16 bytes of halves.
 #extension GL_GOOGLE_include_directive : require
-#include "memory.glsl"
-#include "subgroup.glsl"
-
-layout(constant_id = 0) const uint NUM_ROWS = DEFAULT_NUM_ROWS;
-layout(constant_id = 1) const uint NUM_COLS = DEFAULT_NUM_COLS;
-layout(constant_id = 2) const uint TEAM = DEFAULT_TEAM;
-layout(constant_id = 3) const uint UNROLL = DEFAULT_UNROLL;
-
-layout(push_constant, std430) uniform Args {
-    uvec2 W, X, Dst;
-    uint M, K, N, XStride, DstStride, pad0;
-} a;
+#include "team.glsl"
 
 struct Eight {
     vec4 lo, hi;
@@ -54,15 +43,13 @@ float dot_chunk(Chunk b, Eight x, float acc)
     return acc;
 }
 
-#include "team.glsl"
-
 void main()
 {
     if (!team_begin())
         return;
     uvec2 w[NUM_ROWS], x[NUM_COLS];
     [[unroll]] for (uint r = 0; r < NUM_ROWS; r++)
-        w[r] = advance(a.W, team_row(r), a.K * BYTES);
+        w[r] = advance(weights_of(team_row(r)), team_row(r).row, a.K * BYTES);
     [[unroll]] for (uint c = 0; c < NUM_COLS; c++)
         x[c] = advance(a.X, team_col(c), a.XStride * 4);
 

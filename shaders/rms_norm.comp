@@ -1,5 +1,5 @@
 #version 460
-// rms_norm: Dst = X / sqrt(mean(X²) + Eps) * W. One workgroup per row.
+// rms_norm: Dst = X / sqrt(mean(X²) + Eps) * W. One workgroup per row; a lane takes every LANES-th run of 4 values.
 #extension GL_GOOGLE_include_directive : require
 #include "memory.glsl"
 #include "reduce.glsl"
@@ -11,24 +11,52 @@ layout(push_constant, std430) uniform Args {
     uint pad0;
 } a;
 
+const uint AHEAD = 8; // runs that a lane asks for at once
+
+layout(buffer_reference, std430, buffer_reference_align = 16) writeonly buffer OutFloats4 { vec4 f[]; };
+
+vec4 run4(Floats p, uint i)
+{
+    vec4 v;
+    [[unroll]] for (uint k = 0; k < 4; k++)
+        v[k] = 4 * i + k < a.Cols ? p.f[4 * i + k] : 0;
+    return v;
+}
+
 void main()
 {
     uint row = group();
     if (row >= a.Rows)
         return;
-    uint lane = gl_LocalInvocationID.x;
-    Floats x = Floats(advance(a.X, row, a.XStride * 4));
-    Floats w = Floats(a.W);
-    Floats dst = Floats(advance(a.Dst, row, a.DstStride * 4));
+    uint lane = gl_LocalInvocationID.x, runs = (a.Cols + 3) / 4;
+    bool whole = ((a.Cols | a.XStride | a.DstStride) & 3) == 0; // rows are of 16-byte runs
+    uvec2 x = advance(a.X, row, a.XStride * 4), dst = advance(a.Dst, row, a.DstStride * 4);
 
-    precise float squares = 0;
-    for (uint i = lane; i < a.Cols; i += LANES)
-        squares = fma(x.f[i], x.f[i], squares);
+    precise vec4 squares = vec4(0);
+    for (uint first = lane; first < runs; first += AHEAD * LANES) {
+        vec4 v[AHEAD];
+        [[unroll]] for (uint u = 0; u < AHEAD; u++) {
+            uint i = first + u * LANES;
+            v[u] = vec4(0);
+            if (i < runs)
+                v[u] = whole ? Floats4(x).f[i] : run4(Floats(x), i);
+        }
+        [[unroll]] for (uint u = 0; u < AHEAD; u++)
+            squares = fma(v[u], v[u], squares);
+    }
+    precise float own = (squares.x + squares.y) + (squares.z + squares.w);
     // Not inversesqrt: its precision is the driver's choice.
-    precise float mean = sum_lanes(squares) / float(a.Cols);
+    precise float mean = sum_lanes(own) / float(a.Cols);
     precise float scale = 1.0 / sqrt(mean + a.Eps);
+    if (whole) {
+        for (uint i = lane; i < runs; i += LANES) {
+            precise vec4 y = Floats4(x).f[i] * scale * Floats4(a.W).f[i];
+            OutFloats4(dst).f[i] = y;
+        }
+        return;
+    }
     for (uint i = lane; i < a.Cols; i += LANES) {
-        precise float y = x.f[i] * scale * w.f[i];
-        dst.f[i] = y;
+        precise float y = Floats(x).f[i] * scale * Floats(a.W).f[i];
+        Floats(dst).f[i] = y;
     }
 }

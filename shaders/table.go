@@ -50,11 +50,14 @@ const (
 
 // The variants of a kernel.
 const (
-	FP32       = "fp32"        // needs nothing optional; batch-invariant per row
-	Int8       = "int8"        // X quantised to bytes by quantize_q8
-	Int8Planar = "int8_planar" // int8, W laid out in planes, see [PlanarFields]
-	Wide       = "wide"        // fp32 sums of 16-byte loads
-	CM         = "cm"          // products of cooperative matrices
+	FP32  = "fp32"  // needs nothing optional; batch-invariant per row
+	Int8  = "int8"  // X quantised to bytes by quantize_q8
+	Wide  = "wide"  // fp32 sums of 16-byte loads
+	Q8    = "q8"    // the output as bytes too, as quantize_q8 makes them
+	Split = "split" // parts of the positions side by side
+	Join  = "join"  // what split left, put together
+	KV    = "kv"    // the output into the KV cache
+	CM    = "cm"    // products of cooperative matrices
 )
 
 // SpecConst is a specialisation constant; its constant_id is its index in [Kernel.Spec].
@@ -70,6 +73,15 @@ const MaxTile = 64
 
 // MaxHead is the largest head size flash_attn takes, of keys and of values.
 const MaxHead = 512
+
+// MaxPer is the most runs of 4 values that a lane of rms_norm_q8 takes.
+const MaxPer = 16
+
+// MaxHeadSplit is the largest head size flash_attn_split takes, and MaxGroup how many query heads a workgroup of it.
+const (
+	MaxHeadSplit = 256
+	MaxGroup     = 8
+)
 
 // MaxHeadCM is the largest head size flash_attn_cm takes.
 const MaxHeadCM = 128
@@ -98,22 +110,22 @@ type family struct {
 // int8Types are those whose products with bytes are whole numbers times a few scales.
 var int8Types = weightTypes[3:]
 
-// planarTypes are those whose blocks are not whole words: as GGUF has them they take no wide loads.
-var planarTypes = []gguf.Type{gguf.Q4_0, gguf.Q5_0, gguf.Q8_0, gguf.Q3_K, gguf.Q6_K, gguf.IQ4_NL}
-
 var families = []family{
 	{op: "get_rows", args: GetRowsArgs{}, types: weightTypes},
 	{op: "mul_mat_vec", args: MulMatArgs{}, types: weightTypes, spec: tile(4, 1)},
-	{op: "mul_mat_vec", variant: Int8, needs: Subgroups | IntDot, args: MulMatInt8Args{}, types: int8Types, spec: team(2, 32, 1)},
-	{op: "mul_mat_vec", variant: Int8Planar, source: "mul_mat_vec_int8", needs: Subgroups | IntDot, args: MulMatInt8Args{}, types: planarTypes,
-		spec: team(2, 32, 1), extra: []string{"PLANAR"}},
-	{op: "mul_mat_vec", variant: Wide, needs: Subgroups, args: MulMatArgs{}, types: weightTypes[:3], spec: team(2, 32, 2)},
+	{op: "mul_mat_vec", variant: Int8, needs: Subgroups | IntDot, args: MulMatTeamArgs{}, types: int8Types, spec: team(1, 32, 2)},
+	{op: "mul_mat_vec", variant: Wide, needs: Subgroups, args: MulMatTeamArgs{}, types: weightTypes[:3], spec: team(1, 32, 2)},
 	{op: "quantize_q8", args: QuantizeQ8Args{}},
 	{op: "mul_mat", args: MulMatArgs{}, types: weightTypes, spec: tile(8, 8)},
 	{op: "rms_norm", args: RMSNormArgs{}, lanes: rowLanes},
+	{op: "rms_norm", variant: Q8, needs: Subgroups, args: RMSNormQ8Args{}, lanes: rowLanes, spec: []SpecConst{{"LANES", rowLanes, 0}, {"PER", 1, MaxPer}}},
 	{op: "rope", args: RopeArgs{}},
+	{op: "rope", variant: KV, args: RopeKVArgs{}, types: []gguf.Type{gguf.F16, gguf.F32}},
 	{op: "kv_append", args: KVAppendArgs{}, types: []gguf.Type{gguf.F16, gguf.F32}},
 	{op: "flash_attn", args: FlashAttnArgs{}, types: []gguf.Type{gguf.F16, gguf.F32}, extra: []string{fmt.Sprintf("MAX_HEAD=%d", MaxHead)}},
+	{op: "flash_attn", variant: Split, needs: Subgroups, args: FlashAttnSplitArgs{}, types: []gguf.Type{gguf.F16, gguf.F32}, lanes: rowLanes,
+		spec: []SpecConst{{"GROUP", 1, MaxGroup}}, extra: []string{fmt.Sprintf("MAX_HEAD=%d", MaxHeadSplit)}},
+	{op: "flash_attn", variant: Join, args: FlashAttnJoinArgs{}, lanes: rowLanes},
 	{op: "soft_max", args: SoftMaxArgs{}, lanes: rowLanes},
 	{op: "swiglu", args: GLUArgs{}},
 	{op: "geglu", args: GLUArgs{}},
@@ -132,13 +144,10 @@ func tile(rows, cols uint32) []SpecConst {
 	return []SpecConst{{"NUM_ROWS", rows, MaxTile}, {"NUM_COLS", cols, MaxTile}, {"WHOLE", 0, 1}}
 }
 
-// MaxTeam is the largest TEAM: the whole workgroup.
-const MaxTeam = lanes
-
 // team are the constants of a mul_mat_vec whose lanes work in teams: outputs of a team are NUM_ROWS × NUM_COLS, TEAM lanes
-// share a row, and each has UNROLL loads of it under way.
+// share a row, and each has UNROLL loads of it under way. GLU is 1 for pairs of rows, 2 where they are stored as bytes too.
 func team(rows, lanesOfRow, unroll uint32) []SpecConst {
-	return []SpecConst{{"NUM_ROWS", rows, 8}, {"NUM_COLS", 1, 8}, {"TEAM", lanesOfRow, MaxTeam}, {"UNROLL", unroll, 8}}
+	return []SpecConst{{"LANES", lanes, 0}, {"NUM_ROWS", rows, 8}, {"NUM_COLS", 1, 8}, {"TEAM", lanesOfRow, 0}, {"UNROLL", unroll, 8}, {"GLU", 0, 2}}
 }
 
 var (
@@ -256,6 +265,20 @@ func QuantizeQ8() (*Kernel, error) { return find("quantize_q8", "") }
 
 // MulMat finds the kernel for weights of type t and many rows of X.
 func MulMat(t gguf.Type) (*Kernel, error) { return find("mul_mat", t.String()) }
+
+// RMSNormQ8 finds the rms_norm whose output is bytes too.
+func RMSNormQ8() (*Kernel, error) { return findVariant("rms_norm", Q8, "") }
+
+// RopeKV finds the rope whose keys go into a KV cache of type t: F16 or F32.
+func RopeKV(t gguf.Type) (*Kernel, error) { return findVariant("rope", KV, t.String()) }
+
+// FlashAttnSplit finds the attention kernel for few rows over a KV cache of type t: F16 or F32.
+func FlashAttnSplit(t gguf.Type) (*Kernel, error) {
+	return findVariant("flash_attn", Split, t.String())
+}
+
+// FlashAttnJoin finds the kernel that puts the parts of flash_attn_split together.
+func FlashAttnJoin() (*Kernel, error) { return findVariant("flash_attn", Join, "") }
 
 // KVAppend finds the kernel that stores into a KV cache of type t: F16 or F32.
 func KVAppend(t gguf.Type) (*Kernel, error) { return find("kv_append", t.String()) }

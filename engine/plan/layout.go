@@ -118,10 +118,12 @@ type Scratch struct {
 	Logits Region                 // (LogitRows, V)
 	Argmax Region                 // (LogitRows) uint32
 	Halves Region                 // where the kernels bring both sides of products of many rows into halves; none: they don't
+	Q8     Region                 // the input of products of few rows as bytes, twice; none: they read floats
+	Parts  Region                 // the parts of attention of few rows; none: it has none
 	Bytes  int64
 }
 
-func scratchSize(h *arch.Hyper, chunk, logits, pages, sessions int, embdRow, weights int64) Scratch {
+func scratchSize(h *arch.Hyper, chunk, logits, pages, sessions int, embdRow, weights int64, few bool) Scratch {
 	var s Scratch
 	take := func(r *Region, bytes int64) {
 		*r = Region{Off: s.Bytes, Bytes: roundUp(bytes, 256)}
@@ -143,6 +145,10 @@ func scratchSize(h *arch.Hyper, chunk, logits, pages, sessions int, embdRow, wei
 	take(&s.Argmax, 4*rows)
 	if weights > 0 {
 		take(&s.Halves, shaders.ScratchBytes(uint32(chunk), uint32(longestRow(h)), weights))
+	}
+	if few {
+		take(&s.Q8, 2*shaders.Q8Size(shaders.FewRows, uint32(longestRow(h))))
+		take(&s.Parts, shaders.PartBytes(shaders.FewRows, uint32(h.HeadCount), shaders.MaxParts, uint32(h.ValueLength)))
 	}
 	s.Bytes = roundUp(s.Bytes, granule)
 	return s

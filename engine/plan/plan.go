@@ -29,6 +29,7 @@ type Budget struct {
 	Sessions      int   // sessions with a full context each; 0: 1
 	RingBytes     int64 // VRAM that streamed units pass through; 0: chosen
 	Matrices      bool  // the device multiplies cooperative matrices: products of many rows are computed in halves
+	Few           bool  // the device has kernels of their own for steps of few rows
 }
 
 // Unit is one unit with its verdict: a part of a layer, the final norm, or a piece of

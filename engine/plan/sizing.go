@@ -39,7 +39,7 @@ func (s *sizing) fixed(ctx, chunk int) int64 {
 }
 
 func (s *sizing) scratch(ctx, chunk int) Scratch {
-	return scratchSize(s.h, chunk, logitRows(s.h, chunk), kvPages(ctx)*s.b.Sessions, s.b.Sessions, s.embdRow, s.halves())
+	return scratchSize(s.h, chunk, logitRows(s.h, chunk), kvPages(ctx)*s.b.Sessions, s.b.Sessions, s.embdRow, s.halves(), s.b.Few)
 }
 
 // halves is the memory to decode weights into, two slices at a time; 0 where products are not computed in halves.

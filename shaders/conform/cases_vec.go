@@ -34,9 +34,9 @@ func vecCases() []Case {
 			cases = append(cases, vec(row, 65, long, n, 4, gpu.Tile{}))
 		}
 		// Each tile is a pipeline, which lavapipe takes long to compile; what they change is the same for all types.
-		cases = append(cases, vec(row, 37, 2048+long, 1, 0, gpu.Tile{Rows: 4, Team: 16, Unroll: 2}))
+		cases = append(cases, vec(row, 37, 2048+long, 1, 0, gpu.Tile{Rows: 4, Team: 16, Unroll: 2, Lanes: 64}))
 		if slices.Contains([]gguf.Type{gguf.F16, gguf.Q4_K, gguf.Q6_K}, row.Type) {
-			for _, tile := range []gpu.Tile{{Rows: 1, Team: 8, Unroll: 1}, {Rows: 3, Team: 32, Unroll: 4}, {Rows: 8, Team: 64, Unroll: 1}} {
+			for _, tile := range []gpu.Tile{{Rows: 1, Team: 8, Unroll: 1, Lanes: 32}, {Rows: 3, Team: 32, Unroll: 4, Lanes: 64}, {Rows: 2, Team: 64, Unroll: 1, Lanes: 128}} {
 				cases = append(cases, vec(row, 37, 1024, 1, 0, tile), vec(row, 37, 2048+long, 3, 0, tile))
 			}
 		}
@@ -129,13 +129,6 @@ func (j *job) product(row *shaders.Kernel, m, k, n, gap int) (*product, error) {
 		return nil, err
 	}
 	p.w, p.bytes = j.addr(at), bytes
-	if row.Variant == shaders.Int8Planar {
-		planes, err := ref.Planar(row.Type, bytes)
-		if err != nil {
-			return nil, err
-		}
-		copy(j.at(at), planes)
-	}
 	p.x = j.normal(n, k, gap)
 	if row.Variant == shaders.Wide {
 		p.xAt = j.addr(j.mat(p.x))
@@ -156,17 +149,17 @@ func (p *product) reference(dst ref.Mat) error {
 
 // record multiplies n rows of X from the given one on.
 func (p *product) record(r *gpu.Recorder, from, n int, dst uint64, stride int) error {
+	a := shaders.MulMatTeamArgs{W0: p.w, X: p.xAt + uint64(from*p.k), S: p.s + uint64(from*p.k/4), Dst0: dst, M0: uint32(p.m), K: uint32(p.k), N: uint32(n), DstStride: uint32(stride)}
 	if p.q8 == nil {
-		return r.MulMatWide(p.row.Type, mulMatArgs(p.w, p.xAt+uint64(4*from*p.x.Stride), dst, p.m, p.k, n, p.x.Stride, stride))
+		a.X, a.S, a.XStride = p.xAt+uint64(4*from*p.x.Stride), 0, uint32(p.x.Stride)
 	}
-	return r.MulMatInt8(p.row.Type, p.row.Variant == shaders.Int8Planar, shaders.MulMatInt8Args{W: p.w, X: p.xAt + uint64(from*p.k), S: p.s + uint64(from*p.k/4),
-		Dst: dst, M: uint32(p.m), K: uint32(p.k), N: uint32(n), DstStride: uint32(stride)})
+	return r.MulMatTeam(p.row.Variant, p.row.Type, shaders.NoGLU, a)
 }
 
 func vec(row *shaders.Kernel, m, k, n, gap int, tile gpu.Tile) Case {
 	shapeName := fmt.Sprintf("M=%d K=%d N=%d gap=%d", m, k, n, gap)
 	if tile != (gpu.Tile{}) {
-		shapeName += fmt.Sprintf(" tile=%dx%dx%d", tile.Rows, tile.Team, tile.Unroll)
+		shapeName += fmt.Sprintf(" tile=%dx%dx%dx%d", tile.Rows, tile.Team, tile.Unroll, tile.Lanes)
 	}
 	return Case{
 		Kernel: row.Name, Shape: shapeName, MaxNMSE: nmseLinear,

@@ -94,3 +94,6 @@ func putMat(b []byte, x ref.Mat) {
 func floatAt(b []byte, i int) float32 {
 	return math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
 }
+
+// bytesAt is the n bytes at a device address.
+func (m *image) bytesAt(addr uint64, n int) []byte { return m.bytes[addr-m.base:][:n] }

@@ -52,8 +52,39 @@ func (r *Recorder) KVAppend(t gguf.Type, a shaders.KVAppendArgs) error {
 	return record(r, &c, func() (*shaders.Kernel, error) { return shaders.KVAppend(t) }, &a, a.Workgroups(), &touched, co)
 }
 
+// RopeKV is [Recorder.Rope] of Q and K and [Recorder.KVAppend] in one, to the same bits, but leaves K as it is.
+func (r *Recorder) RopeKV(t gguf.Type, a shaders.RopeKVArgs) error {
+	if a.Rows == 0 {
+		return nil
+	}
+	c := check{choice: choice{op: "rope", variant: shaders.KV, typed: true, typ: t}}
+	c.address("Q", a.Q)
+	c.address("K", a.K)
+	c.address("V", a.V)
+	c.address("CosSin", a.CosSin)
+	c.multiple("RopeDim", a.RopeDim, 4)
+	c.most("RopeDim", a.RopeDim, a.KeyLen)
+	c.most("Neox", a.Neox, 1)
+	c.heads(a.Heads, a.HeadsKV, a.KeyLen, a.ValLen)
+	c.stride("QStride", a.QStride, a.Heads*a.KeyLen)
+	c.stride("KStride", a.KStride, a.HeadsKV*a.KeyLen)
+	c.stride("VStride", a.VStride, a.HeadsKV*a.ValLen)
+	c.paged(a.Pages, a.Pos, a.Seq, a.MaxPages, a.PagePositions, a.LayerOff)
+	q, kv := float64(a.Rows)*float64(a.Heads)*float64(a.KeyLen), float64(a.Rows)*float64(a.HeadsKV)*float64(a.KeyLen+a.ValLen)
+	co := cost{bytes: 8*q + kv*float64(4+t.BlockBytes()), flops: 3 * (q + kv)}
+	var touched touch
+	touched.read(f32s(a.K, a.Rows, a.HeadsKV*a.KeyLen, a.KStride))
+	touched.read(f32s(a.V, a.Rows, a.HeadsKV*a.ValLen, a.VStride))
+	touched.read(f32s(a.CosSin, a.Rows, a.RopeDim, a.RopeDim))
+	touched.pageTable(a.Pages, a.Pos, a.Seq, a.Rows, a.MaxPages)
+	touched.write(f32s(a.Q, a.Rows, a.Heads*a.KeyLen, a.QStride))
+	touched.write(cacheSpan(a.LayerOff))
+	return record(r, &c, func() (*shaders.Kernel, error) { return shaders.RopeKV(t) }, &a, a.Workgroups(), &touched, co)
+}
+
 // FlashAttn lets each row of Q attend to its sequence's positions up to its own, in a cache of type t. Many rows of one
-// sequence go by cooperative matrices where the device has them, see [Recorder.Run].
+// sequence go by cooperative matrices where the device has them, see [Recorder.Run]; few rows with their positions side by
+// side, see [Recorder.Parts], and their output is brought into bytes on the way where there is room.
 func (r *Recorder) FlashAttn(t gguf.Type, a shaders.FlashAttnArgs) error {
 	if a.Rows == 0 || a.Heads == 0 {
 		return nil
@@ -79,6 +110,9 @@ func (r *Recorder) FlashAttn(t gguf.Type, a shaders.FlashAttnArgs) error {
 	if r.runs(t, &a) {
 		c.choice = choice{op: "flash_attn", variant: shaders.CM, heads: heads{r.k.matrix, a.KeyLen, a.ValLen}}
 		return record(r, &c, shaders.FlashAttnCM, &a, runGroups(&a), &touched, co)
+	}
+	if c.err == nil && r.splits(&a) {
+		return r.flashAttnSplit(t, &a, positions)
 	}
 	return record(r, &c, func() (*shaders.Kernel, error) { return shaders.FlashAttn(t) }, &a, a.Workgroups(), &touched, co)
 }

@@ -45,6 +45,12 @@ func (c *check) multiple(what string, n, of uint32) {
 	}
 }
 
+func (c *check) most(what string, n, most uint32) {
+	if n > most {
+		c.that(false, what, n, fmt.Sprintf("at most %d", most))
+	}
+}
+
 func (c *check) positive(what string, n uint32) {
 	if n == 0 {
 		c.that(false, what, n, "more than 0")

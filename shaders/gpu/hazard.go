@@ -22,7 +22,7 @@ func cacheSpan(layerOff uint32) span {
 
 // touch is what one op reads and writes.
 type touch struct {
-	reads, writes [6]span
+	reads, writes [12]span
 	nr, nw        int
 }
 
@@ -64,6 +64,7 @@ func (r *Recorder) order(t *touch) error {
 		r.Barrier()
 	}
 	r.hazards.add(t)
+	r.forget(t)
 	if meet([]span{r.tiles.x}, t.writes[:t.nw]) {
 		r.tiles.x = span{} // what was brought into tiles is not X any more
 	}

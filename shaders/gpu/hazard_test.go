@@ -86,7 +86,7 @@ func TestBarriers(t *testing.T) {
 	}
 	bytes := func(q, dst uint64) func(*Recorder) error {
 		return func(r *Recorder) error {
-			return r.MulMatInt8(gguf.Q8_0, false, shaders.MulMatInt8Args{W: at(101), X: at(q), S: at(q) + 2048, Dst: at(dst), M: cols, K: cols, N: rows, DstStride: cols})
+			return r.MulMatTeam(shaders.Int8, gguf.Q8_0, shaders.NoGLU, shaders.MulMatTeamArgs{W0: at(101), X: at(q), S: at(q) + 2048, Dst0: at(dst), M0: cols, K: cols, N: rows, DstStride: cols})
 		}
 	}
 	copied := func(src, dst uint64) func(*Recorder) error {

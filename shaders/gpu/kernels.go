@@ -20,7 +20,8 @@ type Options struct {
 type Kernels struct {
 	dev    *vk.Device
 	log    *slog.Logger
-	matrix int // size of the subgroups that multiply cooperative matrices; 0: none do
+	matrix int  // size of the subgroups that multiply cooperative matrices; 0: none do
+	few    bool // steps of few rows have kernels of their own: products of bytes, fused ops
 
 	mu     sync.Mutex
 	built  map[choice]*built
@@ -35,12 +36,12 @@ type choice struct {
 	cols        uint32 // NUM_COLS; 0: the table's
 	whole       bool   // WHOLE: rows of X can be read 8 values at a time
 	tile        Tile   // of a mul_mat_vec in teams
+	glu         uint32 // GLU, of the same
+	lanes, per  uint32 // LANES and PER of rms_norm_q8
+	group       uint32 // GROUP of flash_attn_split
 	split       split  // of mul_mat_cm
 	heads       heads  // of flash_attn_cm
 }
-
-// Tile are constants of a mul_mat_vec in teams; 0: the table's.
-type Tile struct{ Rows, Team, Unroll uint32 }
 
 func (c choice) String() string {
 	s := c.op
@@ -78,12 +79,15 @@ func New(dev *vk.Device, o Options) (*Kernels, error) {
 			return nil, fmt.Errorf("kernel %s on %s: workgroups of at most %d, want %d", row.Name, name, limits.MaxWorkgroupInvocations, row.LocalSize)
 		}
 	}
-	return &Kernels{dev: dev, log: log, matrix: matrixSubgroup(dev), built: map[choice]*built{}}, nil
+	return &Kernels{dev: dev, log: log, matrix: matrixSubgroup(dev), few: Few(dev), built: map[choice]*built{}}, nil
 }
 
 // Can says whether the device has what a kernel of the table needs.
 func (k *Kernels) Can(row *shaders.Kernel) bool {
 	f, limits := &k.dev.Features, &k.dev.Physical.Limits
+	if row.LocalSize > int(limits.MaxWorkgroupInvocations) {
+		return false
+	}
 	if row.Needs&shaders.Subgroups != 0 && !(f.SubgroupArithmetic && limits.Subgroup >= minSubgroup) {
 		return false
 	}
@@ -91,6 +95,12 @@ func (k *Kernels) Can(row *shaders.Kernel) bool {
 		return false
 	}
 	return row.Needs&shaders.IntDot == 0 || f.IntDotProduct
+}
+
+// Few reports whether steps of few rows have kernels of their own on dev: products of bytes, and several ops in one.
+func Few(dev *vk.Device) bool {
+	f := &dev.Features
+	return f.IntDotProduct && f.SubgroupArithmetic && dev.Physical.Limits.Subgroup >= minSubgroup
 }
 
 // minSubgroup is what the kernels that need subgroups have memory for.
@@ -147,12 +157,14 @@ func specValues(row *shaders.Kernel, c choice) []uint32 {
 			values[i] = c.cols
 		case s.Name == "WHOLE" && c.whole:
 			values[i] = 1
-		case s.Name == "NUM_ROWS" && c.tile.Rows != 0:
-			values[i] = c.tile.Rows
-		case s.Name == "TEAM" && c.tile.Team != 0:
-			values[i] = c.tile.Team
-		case s.Name == "UNROLL" && c.tile.Unroll != 0:
-			values[i] = c.tile.Unroll
+		case c.tile != (Tile{}):
+			values[i] = c.tile.constant(s.Name, c.glu, s.Default)
+		case s.Name == "LANES" && c.lanes != 0:
+			values[i] = c.lanes
+		case s.Name == "PER" && c.per != 0:
+			values[i] = c.per
+		case s.Name == "GROUP" && c.group != 0:
+			values[i] = c.group
 		case c.split != (split{}):
 			values[i] = c.split.constant(s.Name, s.Default)
 		case c.heads != (heads{}):

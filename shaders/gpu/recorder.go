@@ -17,17 +17,27 @@ type Recorder struct {
 	// Tile overrides the constants of a mul_mat_vec in teams, for measurements.
 	Tile Tile
 
+	// Few says that the step is of few rows: products are computed in bytes, attention with its positions side by side, where
+	// the device can. It is not what an op's own rows decide, for a step's rows may be recorded in parts.
+	Few bool
+
 	// Run says that all rows of FlashAttn are of one sequence, at ascending positions.
 	Run bool
 
 	// Scratch is memory that products of many rows bring both sides into halves in; 0 bytes: they do without.
 	Scratch Scratch
 
+	// Q8 is memory for the X of products of few rows as bytes, twice the longest's [shaders.Q8Size], and Parts for the
+	// parts of their attention, see [shaders.PartBytes]; 0 bytes: they do without.
+	Q8, Parts Scratch
+
 	k            *Kernels
 	tiles        tiles
 	cb           *vk.CommandBuffer
 	bytes, flops float64
 	hazards      hazards
+	q8           [2]q8
+	q8Last       int // the one made last
 	barriers     int
 }
 
@@ -121,8 +131,8 @@ func (r *Recorder) GetRows(t gguf.Type, a shaders.GetRowsArgs) error {
 // MulMat multiplies by weights of type t: Dst (N, M) = X (N, K) · Wᵀ. Up to 8 rows of X take mul_mat_vec, which reads
 // each weight once for all of them; more take mul_mat. Both give the same bits.
 //
-// Where the device multiplies cooperative matrices and there is Scratch, many rows are multiplied as halves, summed
-// in float32.
+// Where the device has what it needs and there is memory, few rows are multiplied as bytes (see [Recorder.Q8]), many as
+// halves, summed in float32 (see [Recorder.Scratch]).
 func (r *Recorder) MulMat(t gguf.Type, a shaders.MulMatArgs) error {
 	if a.M == 0 || a.N == 0 {
 		return nil
@@ -142,6 +152,9 @@ func (r *Recorder) MulMat(t gguf.Type, a shaders.MulMatArgs) error {
 	c.stride("DstStride", a.DstStride, a.M)
 	if c.err != nil {
 		return c.err
+	}
+	if p := (Products{Type: t, X: a.X, N: a.N, K: a.K, XStride: a.XStride, Of: [3]Matrix{{W: a.W, Dst: a.Dst, M: a.M}}, DstStride: a.DstStride}); r.Takes(&p) {
+		return r.Products(&p)
 	}
 	if r.halves(t, &a) {
 		return r.mulMatHalves(t, &a)

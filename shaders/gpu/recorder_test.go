@@ -26,9 +26,10 @@ func TestArguments(t *testing.T) {
 		MaxPages: 1, PagePositions: 16, QStride: 256, DstStride: 256, Scale: 1}
 	rope := shaders.RopeArgs{X: at, CosSin: at, Rows: 1, Heads: 2, HeadDim: 64, RopeDim: 64, XStride: 128}
 	r := (&Kernels{}).Recorder(nil)
-	odd := (&Kernels{}).Recorder(nil)
-	odd.Tile.Team = 24
-	bytes := shaders.MulMatInt8Args{W: at, X: at, S: at, Dst: at, M: 3, K: 256, N: 1, DstStride: 3}
+	odd := (&Kernels{dev: &vk.Device{Physical: &vk.PhysicalDevice{Limits: vk.Limits{MaxWorkgroupInvocations: 256}}}}).Recorder(nil)
+	odd.Tile = Tile{Rows: 1, Team: 24, Unroll: 1, Lanes: 64}
+	bytes := shaders.MulMatTeamArgs{W0: at, X: at, S: at, Dst0: at, M0: 3, K: 256, N: 1, DstStride: 3}
+	wide := with(bytes, func(a *shaders.MulMatTeamArgs) { a.K, a.XStride = 100, 100 })
 	for _, c := range []struct {
 		name string
 		err  error
@@ -44,14 +45,19 @@ func TestArguments(t *testing.T) {
 			"record mul_mat_vec F32: X is address 0x1008, want a multiple of 16, not 0"},
 		{"stride", r.MulMat(gguf.F32, with(mul, func(a *shaders.MulMatArgs) { a.DstStride = 2 })),
 			"record mul_mat_vec F32: DstStride is 2, want at least the row's 3 values"},
-		{"rows in bytes", r.MulMatInt8(gguf.Q4_K, false, with(bytes, func(a *shaders.MulMatInt8Args) { a.N = 9 })),
+		{"rows in bytes", r.MulMatTeam(shaders.Int8, gguf.Q4_K, shaders.NoGLU, with(bytes, func(a *shaders.MulMatTeamArgs) { a.N = 9 })),
 			"record mul_mat_vec_int8 Q4_K: N is 9, want at most 8"},
-		{"team", odd.MulMatInt8(gguf.Q4_K, false, bytes),
-			"record mul_mat_vec_int8 Q4_K: Tile.Team is 24, want a power of 2, at most 64"},
-		{"no planes", r.MulMatInt8(gguf.Q4_K, true, bytes),
-			"find kernel mul_mat_vec_int8_planar for Q4_K: no such kernel in the table"},
-		{"wide rows", r.MulMatWide(gguf.F16, with(mul, func(a *shaders.MulMatArgs) { a.K, a.XStride = 100, 100 })),
+		{"team", odd.MulMatTeam(shaders.Int8, gguf.Q4_K, shaders.NoGLU, bytes),
+			"record mul_mat_vec_int8 Q4_K: Tile.Team is 24, want a power of 2, 4 to 64"},
+		{"second matrix", r.MulMatTeam(shaders.Int8, gguf.Q4_K, shaders.NoGLU, with(bytes, func(a *shaders.MulMatTeamArgs) { a.M1, a.W1 = 3, at })),
+			"record mul_mat_vec_int8 Q4_K: Dst1 is address 0x0, want a multiple of 16, not 0"},
+		{"gates", r.MulMatTeam(shaders.Int8, gguf.Q4_K, shaders.GLUFloats, with(bytes, func(a *shaders.MulMatTeamArgs) { a.M1, a.W1 = 4, at })),
+			"record mul_mat_vec_int8 Q4_K: M1 is 4, want M0, 3, for gates and what they let through"},
+		{"wide rows", r.MulMatTeam(shaders.Wide, gguf.F16, shaders.NoGLU, wide),
 			"record mul_mat_vec_wide F16: K is 100, want a multiple of 8"},
+		{"parts", r.FlashAttnSplit(gguf.F16, 2, 64, shaders.FlashAttnSplitArgs{Q: at, Parts: at, Pages: at, Pos: at, Seq: at, Rows: 1, Heads: 4, HeadsKV: 1,
+			KeyLen: 64, ValLen: 64, MaxPages: 1, PagePositions: 16, QStride: 256, MaxParts: 4, Groups: 1}),
+			"record flash_attn_split F16: the group is 2, want 4 heads between 1 key heads and 1 workgroups each"},
 		{"quantize", r.QuantizeQ8(shaders.QuantizeQ8Args{X: at, Q: at, S: at, Rows: 1, Cols: 48, XStride: 48}),
 			"record quantize_q8: Cols is 48, want a multiple of 32"},
 		{"get_rows", r.GetRows(gguf.Q8_0, shaders.GetRowsArgs{Table: at, IDs: at, Dst: at, Rows: 1, Cols: 33}),
@@ -96,21 +102,20 @@ func with[T any](a T, change func(*T)) T {
 func TestNoWork(t *testing.T) {
 	r := (&Kernels{}).Recorder(nil)
 	for name, err := range map[string]error{
-		"get_rows":   r.GetRows(gguf.F32, shaders.GetRowsArgs{Cols: 8}),
-		"mul_mat":    r.MulMat(gguf.F32, shaders.MulMatArgs{M: 8, K: 8}),
-		"rms_norm":   r.RMSNorm(shaders.RMSNormArgs{Cols: 8}),
-		"rope":       r.Rope(shaders.RopeArgs{Rows: 1, Heads: 1}),
-		"kv_append":  r.KVAppend(gguf.F16, shaders.KVAppendArgs{}),
-		"flash_attn": r.FlashAttn(gguf.F16, shaders.FlashAttnArgs{}),
-		"soft_max":   r.SoftMax(shaders.SoftMaxArgs{}),
-		"swiglu":     r.SwiGLU(shaders.GLUArgs{}),
-		"geglu":      r.GeGLU(shaders.GLUArgs{}),
-		"add":        r.Add(shaders.AddArgs{}),
-		"argmax":     r.Argmax(shaders.ArgmaxArgs{}),
-		"checksum":   r.Checksum(shaders.ChecksumArgs{}),
-		"quantize":   r.QuantizeQ8(shaders.QuantizeQ8Args{Cols: 32}),
-		"int8":       r.MulMatInt8(gguf.Q4_K, false, shaders.MulMatInt8Args{M: 8, K: 256}),
-		"wide":       r.MulMatWide(gguf.F16, shaders.MulMatArgs{M: 8, K: 256}),
+		"get_rows":       r.GetRows(gguf.F32, shaders.GetRowsArgs{Cols: 8}),
+		"mul_mat":        r.MulMat(gguf.F32, shaders.MulMatArgs{M: 8, K: 8}),
+		"rms_norm":       r.RMSNorm(shaders.RMSNormArgs{Cols: 8}),
+		"rope":           r.Rope(shaders.RopeArgs{Rows: 1, Heads: 1}),
+		"kv_append":      r.KVAppend(gguf.F16, shaders.KVAppendArgs{}),
+		"flash_attn":     r.FlashAttn(gguf.F16, shaders.FlashAttnArgs{}),
+		"soft_max":       r.SoftMax(shaders.SoftMaxArgs{}),
+		"swiglu":         r.SwiGLU(shaders.GLUArgs{}),
+		"geglu":          r.GeGLU(shaders.GLUArgs{}),
+		"add":            r.Add(shaders.AddArgs{}),
+		"argmax":         r.Argmax(shaders.ArgmaxArgs{}),
+		"checksum":       r.Checksum(shaders.ChecksumArgs{}),
+		"quantize":       r.QuantizeQ8(shaders.QuantizeQ8Args{Cols: 32}),
+		"mul_mat, teams": r.MulMatTeam(shaders.Int8, gguf.Q4_K, shaders.NoGLU, shaders.MulMatTeamArgs{K: 8, N: 1}),
 	} {
 		if err != nil {
 			t.Errorf("%s: %v", name, err)

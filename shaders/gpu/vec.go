@@ -7,112 +7,183 @@ import (
 	"leat/shaders"
 )
 
-// maxVecCols is the most rows of X that mul_mat_vec takes.
-const maxVecCols = 8
-
-// QuantizeQ8 turns X (Rows, Cols) into blocks of 32 bytes Q with their scales and sums S.
-func (r *Recorder) QuantizeQ8(a shaders.QuantizeQ8Args) error {
-	if a.Rows == 0 || a.Cols == 0 {
-		return nil
-	}
-	c := check{choice: choice{op: "quantize_q8"}}
-	c.address("X", a.X)
-	c.address("Q", a.Q)
-	c.address("S", a.S)
-	c.multiple("Cols", a.Cols, q8Block)
-	c.stride("XStride", a.XStride, a.Cols)
-	n := float64(a.Rows) * float64(a.Cols)
-	var t touch
-	t.read(f32s(a.X, a.Rows, a.Cols, a.XStride))
-	t.write(q8Bytes(a.Q, a.Rows, a.Cols))
-	t.write(q8Scales(a.S, a.Rows, a.Cols))
-	return record(r, &c, shaders.QuantizeQ8, &a, a.Workgroups(), &t, cost{5.25 * n, 4 * n})
+// Matrix is one of the matrices of [Products]: W (M, K), its Bias (M) or 0, where its product goes.
+type Matrix struct {
+	W, Bias, Dst uint64
+	M            uint32
 }
 
-// q8Block is the number of values that share a scale.
-const q8Block = 32
+// Products are Dst (N, M) = X (N, K) · Wᵀ + Bias + Residual, of up to three matrices of one type that share X; those of
+// no rows are not there. Strides are of the first Dst and of the residual, which is added to it; the other outputs' rows
+// stand one behind another.
+type Products struct {
+	Type                      gguf.Type
+	X                         uint64
+	N, K, XStride             uint32
+	Of                        [3]Matrix
+	DstStride, ResidualStride uint32
+	Residual                  uint64 // 0: none
+	GLU                       bool   // the first Dst is silu(first product) * second, and there is no other
+}
 
-func q8Bytes(at uint64, rows, cols uint32) span  { return span{at, at + uint64(rows)*uint64(cols)} }
-func q8Scales(at uint64, rows, cols uint32) span { return span{at, at + uint64(rows)*uint64(cols)/4} }
+// Takes reports whether the device and the recorder's memory allow [Recorder.Products]; [Recorder.MulMat] and the other
+// plain ops are always there.
+func (r *Recorder) Takes(p *Products) bool {
+	variant := teamVariants[p.Type]
+	if !r.Few || !r.k.few || variant == "" || p.N > shaders.FewRows {
+		return false
+	}
+	if variant == shaders.Wide {
+		return p.K%8 == 0 && p.XStride%4 == 0
+	}
+	return p.K%q8Block == 0 && shaders.Q8Size(p.N, p.K) <= r.q8Room()
+}
 
-// MulMatInt8 multiplies by weights of type t: Dst (N, M) = X (N, K) · Wᵀ, X as [Recorder.QuantizeQ8] left it, at most 8
-// rows. With planar, W is laid out in planes (see [shaders.PlanarFields]).
-func (r *Recorder) MulMatInt8(t gguf.Type, planar bool, a shaders.MulMatInt8Args) error {
-	if a.M == 0 || a.N == 0 {
+// teamVariants are the mul_mat_vec in teams by the type of the weights.
+var teamVariants = findTeamVariants()
+
+func findTeamVariants() map[gguf.Type]string {
+	m := map[gguf.Type]string{}
+	for _, k := range shaders.Kernels() {
+		if k.Op == "mul_mat_vec" && (k.Variant == shaders.Int8 || k.Variant == shaders.Wide) {
+			m[k.Type] = k.Variant
+		}
+	}
+	return m
+}
+
+// Products records products that [Recorder.Takes]. X is brought into bytes at need.
+func (r *Recorder) Products(p *Products) error {
+	a := shaders.MulMatTeamArgs{
+		W0: p.Of[0].W, W1: p.Of[1].W, W2: p.Of[2].W, Bias0: p.Of[0].Bias, Bias1: p.Of[1].Bias, Bias2: p.Of[2].Bias,
+		Dst0: p.Of[0].Dst, Dst1: p.Of[1].Dst, Dst2: p.Of[2].Dst, X: p.X, Residual: p.Residual,
+		M0: p.Of[0].M, M1: p.Of[1].M, M2: p.Of[2].M, K: p.K, N: p.N, XStride: p.XStride, DstStride: p.DstStride, ResidualStride: p.ResidualStride,
+	}
+	variant, glu := teamVariants[p.Type], uint32(shaders.NoGLU)
+	if variant == shaders.Int8 {
+		var err error
+		if a.X, a.S, err = r.bytesOf(p.X, p.N, p.K, p.XStride); err != nil {
+			return err
+		}
+	}
+	var to *q8
+	if p.GLU {
+		glu = shaders.GLUFloats
+		if a.M0%q8Block == 0 && a.DstStride == a.M0 {
+			to = r.q8Slot(a.Dst0, p.N, a.M0, a.DstStride, a.X)
+		}
+	}
+	if to != nil {
+		glu, a.Dst1, a.Dst2 = shaders.GLUBytes, to.q, to.sums
+	}
+	if err := r.MulMatTeam(variant, p.Type, glu, a); err != nil {
+		return err
+	}
+	if to != nil {
+		to.there = true
+	}
+	return nil
+}
+
+// MulMatTeam records one mul_mat_vec in teams, of a variant; see [shaders.MulMatTeamArgs] for glu.
+func (r *Recorder) MulMatTeam(variant string, t gguf.Type, glu uint32, a shaders.MulMatTeamArgs) error {
+	if a.M0 == 0 || a.N == 0 {
 		return nil
 	}
-	variant := shaders.Int8
-	if planar {
-		variant = shaders.Int8Planar
-	}
-	c := check{choice: choice{op: "mul_mat_vec", variant: variant, typed: true, typ: t, cols: vecCols(a.N), tile: r.Tile}}
-	c.address("W", a.W)
-	c.address("X", a.X)
-	c.address("S", a.S)
-	c.address("Dst", a.Dst)
+	c := check{choice: choice{op: "mul_mat_vec", variant: variant, typed: true, typ: t, cols: vecCols(a.N), glu: glu}}
 	c.positive("K", a.K)
 	c.blocks("K", a.K)
-	c.vec(a.N)
-	c.stride("DstStride", a.DstStride, a.M)
+	c.most("N", a.N, shaders.FewRows)
+	c.team(variant, glu, &a)
 	if c.err != nil {
+		return c.err
+	}
+	m := a.M0 + a.M1 + a.M2
+	chunk := uint32(q8Block)
+	if variant == shaders.Wide {
+		chunk = 8
+	}
+	c.tile = r.k.tile(r.Tile, glu, a.M0, a.K/chunk)
+	c.choice.tile = c.tile
+	if c.shape(c.tile, glu, c.cols, r.k.dev.Physical.Limits.MaxWorkgroupInvocations); c.err != nil {
 		return c.err
 	}
 	b, err := r.k.get(c.choice, func() (*shaders.Kernel, error) { return shaders.MulMatVecVariant(variant, t) })
 	if err != nil {
 		return err
 	}
-	m, n, k := float64(a.M), float64(a.N), float64(a.K)
-	co := cost{bytes: m*rowBytes(t, a.K) + n*(1.25*k+4*m), flops: 2 * m * n * k}
-	var touched touch
-	touched.read(span{a.W, a.W + uint64(m*rowBytes(t, a.K))})
-	touched.read(q8Bytes(a.X, a.N, a.K))
-	touched.read(q8Scales(a.S, a.N, a.K))
-	touched.write(f32s(a.Dst, a.N, a.M, a.DstStride))
-	return dispatch(r, &c, b, &a, a.Workgroups(b.constant("NUM_ROWS"), b.constant("NUM_COLS"), b.constant("TEAM")), &touched, co)
+	rows, n, k := float64(m), float64(a.N), float64(a.K)
+	co := cost{bytes: rows*rowBytes(t, a.K) + 4*n*(k+rows), flops: 2 * rows * n * k}
+	touched := teamTouch(variant, t, glu, &a)
+	return dispatch(r, &c, b, &a, a.Workgroups(glu != shaders.NoGLU, c.tile.outputs(glu), b.constant("NUM_COLS")), &touched, co)
 }
 
-// MulMatWide is [Recorder.MulMat] for at most 8 rows of X and weights that are not quantised, by 16-byte loads. A row of
-// W and the stride of X are multiples of 16 bytes.
-func (r *Recorder) MulMatWide(t gguf.Type, a shaders.MulMatArgs) error {
-	if a.M == 0 || a.N == 0 {
-		return nil
-	}
-	c := check{choice: choice{op: "mul_mat_vec", variant: shaders.Wide, typed: true, typ: t, cols: vecCols(a.N), tile: r.Tile}}
-	c.address("W", a.W)
+// team checks addresses and strides.
+func (c *check) team(variant string, glu uint32, a *shaders.MulMatTeamArgs) {
 	c.address("X", a.X)
-	c.address("Dst", a.Dst)
-	c.positive("K", a.K)
-	c.multiple("K", a.K, 8)
-	c.vec(a.N)
-	c.stride("XStride", a.XStride, a.K)
-	c.multiple("XStride", a.XStride, 4)
-	c.stride("DstStride", a.DstStride, a.M)
-	if c.err != nil {
-		return c.err
+	if variant == shaders.Int8 {
+		c.address("S", a.S)
+	} else {
+		c.stride("XStride", a.XStride, a.K)
+		c.multiple("XStride", a.XStride, 4)
+		c.multiple("K", a.K, 8)
 	}
-	b, err := r.k.get(c.choice, func() (*shaders.Kernel, error) { return shaders.MulMatVecVariant(shaders.Wide, t) })
-	if err != nil {
-		return err
+	for _, m := range []struct {
+		name string
+		w, d uint64
+		m    uint32
+	}{{"0", a.W0, a.Dst0, a.M0}, {"1", a.W1, a.Dst1, a.M1}, {"2", a.W2, a.Dst2, a.M2}} {
+		if m.m == 0 {
+			continue
+		}
+		c.address("W"+m.name, m.w)
+		if glu != shaders.GLUFloats || m.name == "0" {
+			c.address("Dst"+m.name, m.d)
+		}
 	}
-	m, n, k := float64(a.M), float64(a.N), float64(a.K)
-	co := cost{bytes: m*rowBytes(t, a.K) + 4*n*(k+m), flops: 2 * m * n * k}
-	var touched touch
-	touched.read(span{a.W, a.W + uint64(m*rowBytes(t, a.K))})
-	touched.read(f32s(a.X, a.N, a.K, a.XStride))
-	touched.write(f32s(a.Dst, a.N, a.M, a.DstStride))
-	return dispatch(r, &c, b, &a, a.TeamWorkgroups(b.constant("NUM_ROWS"), b.constant("NUM_COLS"), b.constant("TEAM")), &touched, co)
+	c.stride("DstStride", a.DstStride, a.M0)
+	if glu != shaders.NoGLU {
+		c.most("GLU", glu, shaders.GLUBytes)
+		if a.M1 != a.M0 || a.M2 != 0 {
+			c.that(false, "M1", a.M1, fmt.Sprintf("M0, %d, for gates and what they let through", a.M0))
+		}
+	}
+	if glu == shaders.GLUBytes {
+		c.multiple("M0", a.M0, q8Block)
+		c.address("Dst2", a.Dst2)
+	}
+	if a.Residual != 0 {
+		c.stride("ResidualStride", a.ResidualStride, a.M0)
+	}
 }
 
-func (c *check) vec(n uint32) {
-	c.that(n <= maxVecCols, "N", n, fmt.Sprintf("at most %d", maxVecCols))
-	t := c.tile
-	c.that(t.Rows <= maxTeamRows, "Tile.Rows", t.Rows, fmt.Sprintf("at most %d", maxTeamRows))
-	c.that(t.Unroll <= maxUnroll, "Tile.Unroll", t.Unroll, fmt.Sprintf("at most %d", maxUnroll))
-	c.that(t.Team&(t.Team-1) == 0 && t.Team <= shaders.MaxTeam, "Tile.Team", t.Team, fmt.Sprintf("a power of 2, at most %d", shaders.MaxTeam))
+// teamTouch is what a mul_mat_vec in teams reads and writes.
+func teamTouch(variant string, t gguf.Type, glu uint32, a *shaders.MulMatTeamArgs) (touched touch) {
+	if variant == shaders.Int8 {
+		touched.read(q8Bytes(a.X, a.N, a.K))
+		touched.read(q8Scales(a.S, a.N, a.K))
+	} else {
+		touched.read(f32s(a.X, a.N, a.K, a.XStride))
+	}
+	if a.Residual != 0 {
+		touched.read(f32s(a.Residual, a.N, a.M0, a.ResidualStride))
+	}
+	touched.write(f32s(a.Dst0, a.N, a.M0, a.DstStride))
+	if glu == shaders.GLUBytes {
+		touched.write(q8Bytes(a.Dst1, a.N, a.M0))
+		touched.write(q8Scales(a.Dst2, a.N, a.M0))
+	}
+	for i, m := range [3]Matrix{{a.W0, a.Bias0, a.Dst0, a.M0}, {a.W1, a.Bias1, a.Dst1, a.M1}, {a.W2, a.Bias2, a.Dst2, a.M2}} {
+		if m.M == 0 {
+			continue
+		}
+		touched.read(span{m.W, m.W + uint64(float64(m.M)*rowBytes(t, a.K))})
+		if m.Bias != 0 {
+			touched.read(f32s(m.Bias, 1, m.M, 0))
+		}
+		if i > 0 && glu == shaders.NoGLU {
+			touched.write(f32s(m.Dst, a.N, m.M, m.M))
+		}
+	}
+	return touched
 }
-
-// What the registers of a lane hold without spilling, with room.
-const (
-	maxTeamRows = 8
-	maxUnroll   = 8
-)

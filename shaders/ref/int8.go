@@ -1,11 +1,9 @@
 package ref
 
 import (
-	"fmt"
 	"math"
 
 	"leat/gguf"
-	"leat/shaders"
 )
 
 // Q8 is a matrix in blocks of 32 signed bytes with a scale each.
@@ -58,19 +56,4 @@ func (q *Q8) Mat() Mat {
 // MulMatInt8 is MulMat of what the blocks of x stand for.
 func MulMatInt8(t gguf.Type, dst Mat /* (T, M) */, w []byte /* (M, K) of t */, x *Q8 /* (T, K) */) error {
 	return MulMat(t, dst, w, x.Mat())
-}
-
-// Planar lays the blocks of a matrix out in planes, field by field.
-func Planar(t gguf.Type, blocks []byte) ([]byte, error) {
-	fields, size := shaders.PlanarFields(t), int(t.BlockBytes())
-	if fields == nil || len(blocks)%size != 0 {
-		return nil, fmt.Errorf("planes of %d bytes of %s: want whole blocks of a type that has planes", len(blocks), t)
-	}
-	out := make([]byte, 0, len(blocks))
-	for _, f := range fields {
-		for b := 0; b < len(blocks); b += size {
-			out = append(out, blocks[b+f.From:][:f.Bytes]...)
-		}
-	}
-	return out, nil
 }

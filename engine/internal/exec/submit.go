@@ -1,6 +1,8 @@
 package exec
 
 import (
+	"leat/engine/plan"
+	"leat/shaders"
 	"leat/shaders/gpu"
 	"leat/vk"
 )
@@ -23,8 +25,9 @@ func (r *run) begin() error {
 		r.cb.ResetQueries(e.stamps)
 	}
 	r.rec = e.Kernels.Recorder(r.cb)
-	r.rec.Run = r.run
-	r.rec.Scratch = gpu.Scratch{Address: r.addr(e.Plan.Scratch.Halves), Bytes: e.Plan.Scratch.Halves.Bytes}
+	r.rec.Run, r.rec.Few = r.run, len(r.rows) <= shaders.FewRows
+	s := &e.Plan.Scratch
+	r.rec.Scratch, r.rec.Q8, r.rec.Parts = r.memory(s.Halves), r.memory(s.Q8), r.memory(s.Parts)
 	r.stamp(0)
 	r.rec.Barrier() // after all that was submitted before, streamed bytes included
 	r.units = 0
@@ -32,6 +35,10 @@ func (r *run) begin() error {
 		e.cost.most = e.Pacer.Longest().Seconds()
 	}
 	return nil
+}
+
+func (r *run) memory(g plan.Region) gpu.Scratch {
+	return gpu.Scratch{Address: r.addr(g), Bytes: g.Bytes}
 }
 
 func (r *run) stamp(end int) {

@@ -1,0 +1,122 @@
+package shaders
+
+// The kernels of steps of few rows: decoding, for the most part.
+
+// FewRows is the most rows of a step that has kernels of its own.
+const FewRows = 8
+
+// MaxParts is into how many parts flash_attn_split cuts the positions of a row at most in such steps: with the few key
+// heads that models have they keep a large device busy, and flash_attn_join is quick.
+const MaxParts = 32
+
+// Q8Size is what rows take as bytes: the bytes, then, on a multiple of 16, their scales and sums.
+func Q8Size(rows, cols uint32) int64 {
+	return q8Sums(rows, cols) + (int64(rows)*int64(cols)/4+15)&^15
+}
+
+// q8Sums is where the scales and sums begin.
+func q8Sums(rows, cols uint32) int64 { return (int64(rows)*int64(cols) + 15) &^ 15 }
+
+// Q8Sums is the address of the scales and sums of rows whose bytes stand at q.
+func Q8Sums(q uint64, rows, cols uint32) uint64 { return q + uint64(q8Sums(rows, cols)) }
+
+// RMSNormQ8Args is RMSNormArgs whose Dst is written as Q and S too, as quantize_q8 would.
+type RMSNormQ8Args struct {
+	X, W, Dst, Q, S                uint64
+	Rows, Cols, XStride, DstStride uint32
+	Eps                            float32
+	_                              uint32
+}
+
+// Workgroups counts the workgroups: one per row.
+func (a *RMSNormQ8Args) Workgroups() uint64 { return uint64(a.Rows) }
+
+// QuantizeQ8Args: X (Rows, Cols) becomes blocks of 32 signed bytes Q (Rows, Cols), their scales and sums S
+// (Rows, Cols/32, 2): a float32 d, then as two int16 the sum of the first and of the second 16. X is about d * Q.
+type QuantizeQ8Args struct {
+	X, Q, S                uint64
+	Rows, Cols, XStride, _ uint32
+}
+
+// Workgroups counts the workgroups: one lane per 4 values.
+func (a *QuantizeQ8Args) Workgroups() uint64 {
+	return groups(uint64(a.Rows)*uint64(a.Cols)/4, lanes)
+}
+
+// MulMatTeamArgs: Dst0, Dst1, Dst2 = X (N, K) · Wᵀ + Bias (M) + Residual of up to three matrices W (M, K) of one type; X is
+// floats, or bytes and their S. Where a Bias or the Residual is 0 there is none; a matrix is missing where its M is 0.
+//
+// A kernel made with GLU stores Dst0 = silu(gates) * ups, of gates W0 and ups W1, as large; with GLU 2 as bytes as
+// well: Q at Dst1 and S at Dst2.
+//
+// The strides are those of Dst0, and of the residual that is added to it; the others have none.
+type MulMatTeamArgs struct {
+	W0, W1, W2, Bias0, Bias1, Bias2, Dst0, Dst1, Dst2, X, S, Residual uint64
+	M0, M1, M2, K, N, XStride, DstStride, ResidualStride              uint32
+}
+
+// GLU of a mul_mat_vec in teams.
+const (
+	NoGLU     = iota
+	GLUFloats // Dst0 alone
+	GLUBytes  // Q at Dst1 and S at Dst2 as well
+)
+
+// Workgroups counts the workgroups of a pipeline that makes so many rows and columns of the output in each.
+func (a *MulMatTeamArgs) Workgroups(glu bool, rows, cols uint32) uint64 {
+	m := uint64(a.M0)
+	if !glu {
+		m += uint64(a.M1) + uint64(a.M2)
+	}
+	return groups(m, uint64(rows)) * groups(uint64(a.N), uint64(cols))
+}
+
+// RopeKVArgs is RopeArgs of Q (Rows, Heads, KeyLen) and K (Rows, HeadsKV, KeyLen), and KVAppendArgs of what becomes of K
+// and of V. Q is turned in place, K stays as it is.
+type RopeKVArgs struct {
+	Q, K, V, CosSin, Pages, Pos, Seq              uint64
+	Rows, Heads, HeadsKV, KeyLen, ValLen, RopeDim uint32
+	MaxPages, PagePositions, LayerOff             uint32
+	QStride, KStride, VStride, Neox, _            uint32
+}
+
+// Workgroups counts the workgroups: one lane per 4 values.
+func (a *RopeKVArgs) Workgroups() uint64 {
+	row := (uint64(a.Heads)+uint64(a.HeadsKV))*uint64(a.KeyLen) + uint64(a.HeadsKV)*uint64(a.ValLen)
+	return groups(uint64(a.Rows)*row/4, lanes)
+}
+
+// PartPositions is the least positions of a part of flash_attn_split.
+const PartPositions = 64
+
+// FlashAttnSplitArgs is FlashAttnArgs for few rows: the positions of each are cut into MaxParts parts at most, and what
+// becomes of them stands in Parts until flash_attn_join. Groups is how many workgroups share a key head; each takes as
+// many of its query heads as the kernel is made for.
+type FlashAttnSplitArgs struct {
+	Q, Parts, Pages, Pos, Seq                  uint64
+	Rows, Heads, HeadsKV, KeyLen, ValLen       uint32
+	MaxPages, PagePositions, LayerOff, QStride uint32
+	MaxParts, Groups                           uint32
+	Scale                                      float32
+}
+
+// Workgroups counts the workgroups where a row sees at most so many positions.
+func (a *FlashAttnSplitArgs) Workgroups(positions uint64) uint64 {
+	return uint64(a.Rows) * uint64(a.HeadsKV) * uint64(a.Groups) * min(groups(positions, PartPositions), uint64(a.MaxParts))
+}
+
+// PartBytes is the memory that the parts of rows of heads take.
+func PartBytes(rows, heads, maxParts, valLen uint32) int64 {
+	return int64(rows) * int64(heads) * int64(maxParts) * (int64(valLen) + 2) * 4
+}
+
+// FlashAttnJoinArgs puts the parts of flash_attn_split together: Dst (Rows, Heads, ValLen), and, where Q is not 0, the
+// same in blocks of bytes Q and S, as quantize_q8 would.
+type FlashAttnJoinArgs struct {
+	Parts, Pos, Dst, Q, S                    uint64
+	Rows, Heads, ValLen, MaxParts, DstStride uint32
+	_                                        uint32
+}
+
+// Workgroups counts the workgroups: one per row and head.
+func (a *FlashAttnJoinArgs) Workgroups() uint64 { return uint64(a.Rows) * uint64(a.Heads) }

@@ -1,0 +1,16 @@
+// How flash_attn_split leaves parts of the positions for flash_attn_join: of each row, head and part the values' sum
+// (ValLen), weighted relative to the part's largest score; behind all of them that score and the sum of the weights.
+
+const uint TILE = 64; // positions that a workgroup takes at a time
+const float NONE = -3.0e38; // not -infinity: a driver need not honour it
+
+// span_of is how many positions a part has, where a row sees `count`: it depends on nothing else.
+uint span_of(uint count)
+{
+    uint parts = min((count + TILE - 1) / TILE, a.MaxParts);
+    return ((count + parts - 1) / parts + TILE - 1) / TILE * TILE;
+}
+
+uint part_index(uint row, uint head, uint part) { return (row * a.Heads + head) * a.MaxParts + part; }
+uvec2 part_values(uint index) { return advance(a.Parts, index, a.ValLen * 4); }
+uvec2 part_stats(uint index) { return advance(advance(a.Parts, a.Rows * a.Heads * a.MaxParts, a.ValLen * 4), index, 8); }

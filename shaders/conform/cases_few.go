@@ -1,0 +1,226 @@
+package conform
+
+import (
+	"fmt"
+	"math"
+
+	"leat/gguf"
+	"leat/shaders"
+	"leat/shaders/gpu"
+	"leat/shaders/ref"
+)
+
+// fewCases are what steps of few rows have in one dispatch.
+func fewCases() []Case {
+	var cases []Case
+	for _, cols := range []int{32, 288, 1024, 4096, 5120} {
+		cases = append(cases, rmsNormQ8(1, cols, 0), rmsNormQ8(7, cols, 4))
+	}
+	for _, t := range kvTypes {
+		for _, neox := range []bool{false, true} {
+			cases = append(cases, ropeKV(t, 4, 2, 64, 64, 64, neox), ropeKV(t, 8, 8, 128, 40, 128, neox), ropeKV(t, 3, 1, 80, 80, 20, neox))
+		}
+		for _, size := range []int{8, 32, 64, 80, 128, 256} {
+			cases = append(cases, attnFew(t, attnShape{heads: 4, headsKV: 2, keyLen: size, valLen: size, page: 16}))
+		}
+		for _, ratio := range []int{1, 3, 8, 16} {
+			cases = append(cases, attnFew(t, attnShape{heads: 2 * ratio, headsKV: 2, keyLen: 64, valLen: 64, page: 32}))
+		}
+		cases = append(cases,
+			attnFew(t, attnShape{heads: 2, headsKV: 1, keyLen: 128, valLen: 40, page: 16, gap: 4}),
+			attnFew(t, attnShape{heads: 2, headsKV: 2, keyLen: 32, valLen: 32, page: 5}),
+			attnFew(t, attnShape{heads: 2, headsKV: 2, keyLen: 32, valLen: 32, page: 256, long: 1}),
+			attnFew(t, attnShape{heads: 4, headsKV: 2, keyLen: 64, valLen: 64, page: 16, sharp: true}),
+			attnFewSameBits(t, 64))
+	}
+	for _, size := range []int{32, 64, 128, 256} {
+		cases = append(cases, attnJoin(attnShape{heads: 4, headsKV: 2, keyLen: size, valLen: size, page: 16}, 3),
+			attnJoin(attnShape{heads: 4, headsKV: 1, keyLen: 64, valLen: size, page: 32, long: 1}, 32))
+	}
+	for _, name := range []string{"mul_mat_vec_int8_q4_k", "mul_mat_vec_int8_q8_0", "mul_mat_vec_int8_iq4_xs", "mul_mat_vec_wide_f16"} {
+		row, ok := shaders.Lookup(name)
+		if !ok {
+			continue // a test of the table misses it
+		}
+		for _, n := range []int{1, 3, 8} {
+			cases = append(cases,
+				siblings(row, [3]int{33, 12, 20}, 512, n), siblings(row, [3]int{64, 1, 0}, 256, n),
+				residual(row, 65, 512, n), gates(row, 65, 256, n, false), gates(row, 96, 512, n, true))
+		}
+		cases = append(cases, gates(row, 1056, 2048, 1, true), gatesSameBits(row))
+	}
+	return cases
+}
+
+func rmsNormQ8(rows, cols, gap int) Case {
+	return Case{
+		Kernel: "rms_norm_q8", Shape: fmt.Sprintf("rows=%d cols=%d gap=%d", rows, cols, gap), MaxNMSE: nmseRounded,
+		build: func(j *job) error {
+			const eps = 1e-5
+			x, w, want := j.normal(rows, cols, gap), j.normal(1, cols, 0), shape(rows, cols, 2*gap)
+			ref.RMSNorm(want, x, w.Data, eps)
+			dst, q, s := j.space(want), j.alloc(rows*cols), j.alloc(rows*cols/4)
+			j.output("dst", dst, want)
+			j.wants = append(j.wants, want8(ref.QuantizeQ8(want), q, s)...)
+			a := shaders.RMSNormQ8Args{X: j.addr(j.mat(x)), W: j.addr(j.mat(w)), Dst: j.addr(dst), Q: j.addr(q), S: j.addr(s),
+				Rows: uint32(rows), Cols: uint32(cols), XStride: uint32(x.Stride), DstStride: uint32(want.Stride), Eps: eps}
+			j.record = func(r *gpu.Recorder) error { return r.RMSNormQ8(a) }
+			return nil
+		},
+	}
+}
+
+// ropeKV does the same by rope and kv_append for one sequence and by rope_kv for another: to the same bits.
+func ropeKV(t gguf.Type, heads, headsKV, keyLen, valLen, ropeDim int, neox bool) Case {
+	return Case{
+		Kernel: typed("rope_kv", t), Shape: fmt.Sprintf("heads=%d/%d K=%d V=%d rope=%d neox=%v", heads, headsKV, keyLen, valLen, ropeDim, neox), MaxNMSE: nmseExact,
+		build: func(j *job) error {
+			const rows, gap, maxPages, page = 5, 8, 2, 16
+			p := j.paged(t, 2, maxPages, page, headsKV, keyLen, valLen)
+			p.fill(j, 0, maxPages*page)
+			one := make([]uint32, rows)
+			pos, angles := []uint32{14, 15, 16, 17, 31}, shape(rows, ropeDim, 0)
+			for r := range rows {
+				one[r] = 1
+				for i := range ropeDim / 2 {
+					a := float64(pos[r]) * math.Pow(10000, -2*float64(i)/float64(ropeDim))
+					angles.Row(r)[2*i], angles.Row(r)[2*i+1] = float32(math.Cos(a)), float32(math.Sin(a))
+				}
+			}
+			q, k, v := j.normal(rows, heads*keyLen, gap), j.normal(rows, headsKV*keyLen, gap), j.normal(rows, headsKV*valLen, gap)
+			q1, q2, k1, k2 := j.mat(q), j.mat(q), j.mat(k), j.mat(k)
+			j.same("q", q1, q2, q)
+			j.spare = append(j.spare, k1) // only the plain ops turn it
+			layer := shape(1, p.LayerBytes()/4, 0)
+			for i := range maxPages {
+				a, b := p.pages[p.Table[i]], p.pages[p.Table[maxPages+i]]
+				copy(j.at(b), j.at(a))
+				j.same(fmt.Sprintf("page %d", i), span{a.off + p.LayerOff, p.LayerBytes()}, span{b.off + p.LayerOff, p.LayerBytes()}, layer)
+			}
+			r := shaders.RopeArgs{CosSin: j.addr(j.mat(angles)), Rows: rows, HeadDim: uint32(keyLen), RopeDim: uint32(ropeDim)}
+			if neox {
+				r.Neox = 1
+			}
+			turnQ, turnK := r, r
+			turnQ.X, turnQ.Heads, turnQ.XStride = j.addr(q1), uint32(heads), uint32(q.Stride)
+			turnK.X, turnK.Heads, turnK.XStride = j.addr(k1), uint32(headsKV), uint32(k.Stride)
+			put := shaders.KVAppendArgs{K: j.addr(k1), V: j.addr(j.mat(v)), Pages: j.addr(p.table), Pos: j.addr(j.uint32s(pos)), Seq: j.addr(j.uint32s(make([]uint32, rows))),
+				Rows: rows, HeadsKV: uint32(headsKV), KeyLen: uint32(keyLen), ValLen: uint32(valLen),
+				MaxPages: maxPages, PagePositions: page, LayerOff: uint32(p.LayerOff), KStride: uint32(k.Stride), VStride: uint32(v.Stride)}
+			fused := shaders.RopeKVArgs{Q: j.addr(q2), K: j.addr(k2), V: put.V, CosSin: r.CosSin, Pages: put.Pages, Pos: put.Pos, Seq: j.addr(j.uint32s(one)),
+				Rows: rows, Heads: uint32(heads), HeadsKV: put.HeadsKV, KeyLen: put.KeyLen, ValLen: put.ValLen, RopeDim: r.RopeDim,
+				MaxPages: maxPages, PagePositions: page, LayerOff: put.LayerOff, QStride: turnQ.XStride, KStride: put.KStride, VStride: put.VStride, Neox: r.Neox}
+			j.record = func(r *gpu.Recorder) error {
+				if err := all([]shaders.RopeArgs{turnQ, turnK}, r.Rope); err != nil {
+					return err
+				}
+				if err := r.KVAppend(t, put); err != nil {
+					return err
+				}
+				return r.RopeKV(t, fused)
+			}
+			return nil
+		},
+	}
+}
+
+// few gives a recorder the memory that steps of few rows need, and no promise of what is left there.
+func (j *job) few(cols, heads, valLen int) func(*gpu.Recorder) {
+	bytes := j.alloc(int(2 * shaders.Q8Size(shaders.FewRows, uint32(cols))))
+	parts := j.alloc(int(shaders.PartBytes(shaders.FewRows, uint32(heads), shaders.MaxParts, uint32(valLen))))
+	j.spare = append(j.spare, bytes, parts)
+	q8, p := gpu.Scratch{Address: j.addr(bytes), Bytes: int64(bytes.n)}, gpu.Scratch{Address: j.addr(parts), Bytes: int64(parts.n)}
+	return func(r *gpu.Recorder) { r.Few, r.Q8, r.Parts = true, q8, p }
+}
+
+// attnFew attends with single rows, and with a few together, as steps of few rows do.
+func attnFew(t gguf.Type, s attnShape) Case {
+	return Case{
+		Kernel: typed("flash_attn_split", t), Shape: s.String(), MaxNMSE: nmseCurved,
+		build: func(j *job) error {
+			p, pos, seq := j.attnBatch(t, s)
+			q, want := j.normal(len(pos), s.heads*s.keyLen, s.gap), shape(len(pos), s.heads*s.valLen, 2*s.gap)
+			dst := j.space(want)
+			a := s.args(j, p, pos, seq)
+			ref.FlashAttn(want, q, &p.KV, pos, seq, s.heads, a.Scale)
+			j.output("dst", dst, want)
+			in, prepare := j.addr(j.mat(q)), j.few(s.heads*s.valLen, s.heads, s.valLen)
+			j.record = func(r *gpu.Recorder) error {
+				prepare(r)
+				for from := 0; from < len(pos); from += 4 { // 16 bytes of each of the arrays of rows
+					n := min(4, len(pos)-from)
+					b := a
+					b.Q, b.Dst, b.QStride, b.DstStride = in+uint64(4*from*q.Stride), j.addr(dst)+uint64(4*from*want.Stride), uint32(q.Stride), uint32(want.Stride)
+					b.Pos, b.Seq, b.Rows = a.Pos+uint64(4*from), a.Seq+uint64(4*from), uint32(n)
+					if err := r.FlashAttn(t, b); err != nil {
+						return err
+					}
+				}
+				return nil
+			}
+			return nil
+		},
+	}
+}
+
+// attnJoin cuts the positions into so many parts at most, and wants the output as bytes too.
+func attnJoin(s attnShape, parts int) Case {
+	return Case{
+		Kernel: "flash_attn_join", Shape: fmt.Sprintf("%s parts=%d", s, parts), MaxNMSE: nmseRounded,
+		build: func(j *job) error {
+			p, pos, seq := j.attnBatch(gguf.F16, s)
+			pos, seq = pos[:13], seq[:13]
+			q, want := j.normal(len(pos), s.heads*s.keyLen, 0), shape(len(pos), s.heads*s.valLen, 0)
+			a := s.args(j, p, pos, seq)
+			ref.FlashAttn(want, q, &p.KV, pos, seq, s.heads, a.Scale)
+			dst, bytes, sums := j.space(want), j.alloc(len(want.Data)), j.alloc(len(want.Data)/4)
+			j.output("dst", dst, want)
+			j.wants = append(j.wants, want8(ref.QuantizeQ8(want), bytes, sums)...)
+			room := j.alloc(int(shaders.PartBytes(a.Rows, a.Heads, uint32(parts), a.ValLen)))
+			j.spare = append(j.spare, room)
+			split := shaders.FlashAttnSplitArgs{Q: j.addr(j.mat(q)), Parts: j.addr(room), Pages: a.Pages, Pos: a.Pos, Seq: a.Seq,
+				Rows: a.Rows, Heads: a.Heads, HeadsKV: a.HeadsKV, KeyLen: a.KeyLen, ValLen: a.ValLen, MaxPages: a.MaxPages, PagePositions: a.PagePositions,
+				LayerOff: a.LayerOff, QStride: uint32(q.Stride), MaxParts: uint32(parts), Groups: 1, Scale: a.Scale}
+			join := shaders.FlashAttnJoinArgs{Parts: split.Parts, Pos: a.Pos, Dst: j.addr(dst), Q: j.addr(bytes), S: j.addr(sums),
+				Rows: a.Rows, Heads: a.Heads, ValLen: a.ValLen, MaxParts: split.MaxParts, DstStride: uint32(want.Stride)}
+			j.record = func(r *gpu.Recorder) error {
+				if err := r.FlashAttnSplit(gguf.F16, a.Heads/a.HeadsKV, 2100, split); err != nil {
+					return err
+				}
+				return r.FlashAttnJoin(join)
+			}
+			return nil
+		},
+	}
+}
+
+// attnFewSameBits attends with 4 rows, then with each alone.
+func attnFewSameBits(t gguf.Type, size int) Case {
+	s := attnShape{heads: 4, headsKV: 2, keyLen: size, valLen: size, page: 16}
+	return Case{
+		Kernel: typed("flash_attn_split", t), Shape: "same bits " + s.String(), MaxNMSE: nmseCurved,
+		build: func(j *job) error {
+			p, pos, seq := j.attnBatch(t, s)
+			pos, seq = pos[9:13], seq[9:13]
+			q, out := j.normal(len(pos), s.heads*size, 0), shape(len(pos), s.heads*size, 0)
+			in, batch, single := j.addr(j.mat(q)), j.space(out), j.space(out)
+			j.same("rows", batch, single, out)
+			stride := uint32(q.Stride)
+			a := s.args(j, p, pos, seq)
+			a.Q, a.Dst, a.QStride, a.DstStride = in, j.addr(batch), stride, stride
+			runs := []shaders.FlashAttnArgs{a}
+			for i := range pos {
+				a := s.args(j, p, pos[i:i+1], seq[i:i+1])
+				off := uint64(4 * i * q.Stride)
+				a.Q, a.Dst, a.QStride, a.DstStride = in+off, j.addr(single)+off, stride, stride
+				runs = append(runs, a)
+			}
+			prepare := j.few(s.heads*size, s.heads, size)
+			j.record = func(r *gpu.Recorder) error {
+				prepare(r)
+				return all(runs, func(a shaders.FlashAttnArgs) error { return r.FlashAttn(t, a) })
+			}
+			return nil
+		},
+	}
+}

@@ -1,0 +1,183 @@
+package conform
+
+import (
+	"fmt"
+
+	"leat/shaders"
+	"leat/shaders/gpu"
+	"leat/shaders/ref"
+)
+
+// team is a product for several matrices: what they share, and X as the kernel's variant takes it.
+type team struct {
+	args shaders.MulMatTeamArgs
+	x    ref.Mat // what the device's X stands for
+}
+
+func (j *job) team(row *shaders.Kernel, k, n int) team {
+	x := j.normal(n, k, 0)
+	t := team{args: shaders.MulMatTeamArgs{K: uint32(k), N: uint32(n), XStride: uint32(k)}, x: x}
+	if row.Variant == shaders.Wide {
+		t.args.X = j.addr(j.mat(x))
+		return t
+	}
+	q8 := ref.QuantizeQ8(x)
+	q, s := j.q8(q8)
+	t.args.X, t.args.S, t.x = j.addr(q), j.addr(s), q8.Mat()
+	return t
+}
+
+// matrix makes weights of m rows and a bias, and the reference's product with it.
+func (t *team) matrix(j *job, row *shaders.Kernel, m int) (w, bias uint64, y ref.Mat, err error) {
+	at, bytes, err := j.weights(row.Type, m, t.x.Cols, 1)
+	if err != nil {
+		return 0, 0, y, err
+	}
+	y, b := shape(t.x.Rows, m, 0), j.normal(1, m, 0)
+	if err := ref.MulMat(row.Type, y, bytes, t.x); err != nil {
+		return 0, 0, y, err
+	}
+	ref.Add(y.Data, y.Data, b.Data)
+	return j.addr(at), j.addr(j.mat(b)), y, nil
+}
+
+// siblings are up to three matrices that share X; the second has no bias.
+func siblings(row *shaders.Kernel, m [3]int, k, n int) Case {
+	return Case{
+		Kernel: row.Name, Shape: fmt.Sprintf("siblings M=%v K=%d N=%d", m, k, n), MaxNMSE: nmseLinear,
+		build: func(j *job) error {
+			t := j.team(row, k, n)
+			a := &t.args
+			w := [3]*uint64{&a.W0, &a.W1, &a.W2}
+			bias := [3]*uint64{&a.Bias0, &a.Bias1, &a.Bias2}
+			dst := [3]*uint64{&a.Dst0, &a.Dst1, &a.Dst2}
+			for i, m := range m {
+				if m == 0 {
+					continue
+				}
+				at, b, y, err := t.matrix(j, row, m)
+				if err != nil {
+					return err
+				}
+				if i == 1 {
+					bytes := j.bytesAt(b, 4*m)
+					for r := range n {
+						for c := range m {
+							y.Row(r)[c] -= floatAt(bytes, c)
+						}
+					}
+					b = 0
+				}
+				out := j.space(y)
+				j.sums(fmt.Sprintf("dst%d", i), out, y, float64(k))
+				*w[i], *bias[i], *dst[i] = at, b, j.addr(out)
+			}
+			a.M0, a.M1, a.M2, a.DstStride = uint32(m[0]), uint32(m[1]), uint32(m[2]), uint32(m[0])
+			j.record = func(r *gpu.Recorder) error { return r.MulMatTeam(row.Variant, row.Type, shaders.NoGLU, *a) }
+			return nil
+		},
+	}
+}
+
+// residual adds a product to what is there.
+func residual(row *shaders.Kernel, m, k, n int) Case {
+	return Case{
+		Kernel: row.Name, Shape: fmt.Sprintf("residual M=%d K=%d N=%d", m, k, n), MaxNMSE: nmseLinear,
+		build: func(j *job) error {
+			t := j.team(row, k, n)
+			w, bias, y, err := t.matrix(j, row, m)
+			if err != nil {
+				return err
+			}
+			before := j.normal(n, m, 3)
+			want := shape(n, m, 3)
+			for r := range n {
+				ref.Add(want.Row(r), before.Row(r), y.Row(r))
+			}
+			dst := j.mat(before)
+			j.sums("dst", dst, want, float64(k))
+			a := t.args
+			a.W0, a.Bias0, a.Dst0, a.M0, a.DstStride = w, bias, j.addr(dst), uint32(m), uint32(want.Stride)
+			a.Residual, a.ResidualStride = a.Dst0, a.DstStride
+			j.record = func(r *gpu.Recorder) error { return r.MulMatTeam(row.Variant, row.Type, shaders.NoGLU, a) }
+			return nil
+		},
+	}
+}
+
+// gates are pairs of rows, and their swiglu, as bytes too.
+func gates(row *shaders.Kernel, m, k, n int, bytes bool) Case {
+	name, glu, most := "gates", uint32(shaders.GLUFloats), nmseCurved
+	if bytes {
+		name, glu, most = "gates, bytes", shaders.GLUBytes, nmseRounded
+	}
+	return Case{
+		Kernel: row.Name, Shape: fmt.Sprintf("%s M=%d K=%d N=%d", name, m, k, n), MaxNMSE: most,
+		build: func(j *job) error {
+			t := j.team(row, k, n)
+			a, want, err := t.gates(j, row, m)
+			if err != nil {
+				return err
+			}
+			dst := j.space(want)
+			j.sums("dst", dst, want, float64(k))
+			a.Dst0 = j.addr(dst)
+			if bytes {
+				q, s := j.alloc(n*m), j.alloc(n*m/4)
+				j.wants = append(j.wants, want8(ref.QuantizeQ8(want), q, s)...)
+				a.Dst1, a.Dst2 = j.addr(q), j.addr(s)
+			}
+			j.record = func(r *gpu.Recorder) error { return r.MulMatTeam(row.Variant, row.Type, glu, a) }
+			return nil
+		},
+	}
+}
+
+func (t *team) gates(j *job, row *shaders.Kernel, m int) (a shaders.MulMatTeamArgs, want ref.Mat, err error) {
+	a = t.args
+	var gate, up ref.Mat
+	if a.W0, a.Bias0, gate, err = t.matrix(j, row, m); err != nil {
+		return a, want, err
+	}
+	if a.W1, a.Bias1, up, err = t.matrix(j, row, m); err != nil {
+		return a, want, err
+	}
+	want = shape(t.x.Rows, m, 0)
+	ref.SwiGLU(want.Data, gate.Data, up.Data)
+	a.M0, a.M1, a.DstStride = uint32(m), uint32(m), uint32(m)
+	return a, want, nil
+}
+
+// gatesSameBits makes rows together and alone: one value, to the bit, in floats and in bytes.
+func gatesSameBits(row *shaders.Kernel) Case {
+	const m, k, most = 64, 1024, 5
+	return Case{
+		Kernel: row.Name, Shape: "gates, same bits", MaxNMSE: nmseLinear,
+		build: func(j *job) error {
+			t := j.team(row, k, most)
+			a, want, err := t.gates(j, row, m)
+			if err != nil {
+				return err
+			}
+			single, batch := j.space(want), j.space(want)
+			j.same("rows", batch, single, want)
+			room := j.alloc(2 * most * m)
+			j.spare = append(j.spare, room)
+			a.Dst0, a.Dst1, a.Dst2 = j.addr(batch), j.addr(room), j.addr(room)+most*m
+			runs := []shaders.MulMatTeamArgs{a}
+			for n := range uint64(most) {
+				b := a
+				b.N, b.Dst0 = 1, j.addr(single)+4*n*m
+				b.X, b.S = a.X+n*k, a.S+n*k/4
+				if row.Variant == shaders.Wide {
+					b.X = a.X + 4*n*k
+				}
+				runs = append(runs, b)
+			}
+			j.record = func(r *gpu.Recorder) error {
+				return all(runs, func(a shaders.MulMatTeamArgs) error { return r.MulMatTeam(row.Variant, row.Type, shaders.GLUBytes, a) })
+			}
+			return nil
+		},
+	}
+}

@@ -1,0 +1,168 @@
+#version 460
+// flash_attn_split: attention of few rows. A workgroup takes a row, GROUP query heads of one key head, and a part of the
+// positions, 64 at a time: each key and value is read once for all of them. flash_attn_join puts the parts together.
+//
+// For the scores 4 lanes share a position; for the values a lane has 8 dimensions of every POSITIONS-th position.
+#extension GL_GOOGLE_include_directive : require
+#include "memory.glsl"
+#include "subgroup.glsl"
+
+layout(constant_id = 0) const uint GROUP = DEFAULT_GROUP;
+
+layout(push_constant, std430) uniform Args {
+    uvec2 Q, Parts, Pages, Pos, Seq;
+    uint Rows, Heads, HeadsKV, KeyLen, ValLen, MaxPages, PagePositions, LayerOff, QStride, MaxParts, Groups;
+    float Scale;
+} a;
+
+#include "kv.glsl"
+#include "attn_parts.glsl"
+
+const uint SHARE = 4; // lanes of a position
+
+shared vec4 query[GROUP][MAX_HEAD / 4];
+shared float weight[GROUP][TILE];  // scores, then exp(score - top)
+shared uvec2 value[TILE];          // address of V of the tile's positions
+shared float top[GROUP], fade[GROUP], sum[GROUP];
+shared float parts[LANES * 8];     // (POSITIONS, ValLen) of one head
+
+struct Eight {
+    vec4 lo, hi;
+};
+
+Eight load8(uvec2 at, uint i)
+{
+#ifdef TYPE_F16
+    uvec4 w = Words4(at).w[i];
+    return Eight(vec4(unpackHalf2x16(w.x), unpackHalf2x16(w.y)), vec4(unpackHalf2x16(w.z), unpackHalf2x16(w.w)));
+#else
+    return Eight(Floats4(at).f[2 * i], Floats4(at).f[2 * i + 1]);
+#endif
+}
+
+float max_within(float v, uint width)
+{
+    for (uint s = width / 2; s > 0; s >>= 1)
+        v = max(v, subgroupShuffleXor(v, s));
+    return v;
+}
+
+// scores fills weight with those of the tile's positions from first on, and value.
+void scores(uint seq, uint headKV, uint first, uint end)
+{
+    uint member = subgroup_lane() % SHARE;
+    for (uint p = subgroup_lane() / SHARE; p < TILE; p += LANES / SHARE) {
+        float s[GROUP];
+        [[unroll]] for (uint h = 0; h < GROUP; h++)
+            s[h] = 0;
+        bool there = first + p < end;
+        if (there) {
+            Place at = kv_place(seq, first + p);
+            uvec2 key = kv_head(at.k, headKV, a.KeyLen);
+            if (member == 0)
+                value[p] = kv_head(at.v, headKV, a.ValLen);
+            for (uint i = member; i < a.KeyLen / 8; i += SHARE) {
+                Eight k = load8(key, i);
+                [[unroll]] for (uint h = 0; h < GROUP; h++)
+                    s[h] += dot(query[h][2 * i], k.lo) + dot(query[h][2 * i + 1], k.hi);
+            }
+        }
+        [[unroll]] for (uint h = 0; h < GROUP; h++) {
+            float total = sum_within(s[h], SHARE) * a.Scale;
+            if (member == h % SHARE)
+                weight[h][p] = there ? total : NONE;
+        }
+    }
+}
+
+// soften turns scores into weights; a subgroup has a head at a time.
+void soften()
+{
+    uint lane = gl_SubgroupInvocationID;
+    for (uint h = gl_SubgroupID; h < GROUP; h += gl_NumSubgroups) {
+        float most = NONE;
+        for (uint p = lane; p < TILE; p += gl_SubgroupSize)
+            most = max(most, weight[h][p]);
+        float newTop = max(top[h], max_within(most, gl_SubgroupSize));
+        float total = 0;
+        for (uint p = lane; p < TILE; p += gl_SubgroupSize) {
+            float w = weight[h][p] > NONE ? exp(weight[h][p] - newTop) : 0;
+            weight[h][p] = w;
+            total += w;
+        }
+        total = sum_within(total, gl_SubgroupSize);
+        if (lane == 0) {
+            fade[h] = exp(top[h] - newTop); // 0 in the first tile
+            sum[h] = sum[h] * fade[h] + total;
+            top[h] = newTop;
+        }
+    }
+}
+
+void main()
+{
+    uint g = group();
+    uint perRow = a.HeadsKV * a.Groups;
+    uint row = g / perRow % a.Rows, part = g / perRow / a.Rows;
+    if (part >= a.MaxParts)
+        return;
+    uint headKV = g % perRow / a.Groups, head0 = headKV * (a.Heads / a.HeadsKV) + g % a.Groups * GROUP;
+    uint seq = Words(a.Seq).w[row], count = Words(a.Pos).w[row] + 1, span = span_of(count);
+    uint first = part * span, end = min(count, first + span);
+    if (first >= count)
+        return;
+    uint lane = gl_LocalInvocationID.x;
+    for (uint i = lane; i < GROUP * a.KeyLen / 4; i += LANES)
+        query[i / (a.KeyLen / 4)][i % (a.KeyLen / 4)] = Floats4(advance(advance(a.Q, row, a.QStride * 4), head0, a.KeyLen * 4)).f[i];
+    if (lane < GROUP) {
+        top[lane] = NONE;
+        sum[lane] = 0;
+    }
+
+    uint dims = a.ValLen / 8, positions = LANES / dims;
+    uint d = lane % dims, p0 = lane / dims;
+    Eight acc[GROUP];
+    [[unroll]] for (uint h = 0; h < GROUP; h++)
+        acc[h] = Eight(vec4(0), vec4(0));
+
+    for (; first < end; first += TILE) {
+        barrier(); // the query is there; the last tile's weights are used up
+        scores(seq, headKV, first, end);
+        barrier();
+        soften();
+        barrier();
+        [[unroll]] for (uint h = 0; h < GROUP; h++) {
+            acc[h].lo *= fade[h];
+            acc[h].hi *= fade[h];
+        }
+        uint n = p0 < positions ? min(end - first, TILE) : 0;
+        for (uint p = p0; p < n; p += positions) {
+            Eight v = load8(value[p], d);
+            [[unroll]] for (uint h = 0; h < GROUP; h++) {
+                acc[h].lo += weight[h][p] * v.lo;
+                acc[h].hi += weight[h][p] * v.hi;
+            }
+        }
+    }
+
+    [[unroll]] for (uint h = 0; h < GROUP; h++) {
+        barrier();
+        if (p0 < positions)
+            [[unroll]] for (uint k = 0; k < 4; k++) {
+                parts[p0 * a.ValLen + d * 8 + k] = acc[h].lo[k];
+                parts[p0 * a.ValLen + d * 8 + 4 + k] = acc[h].hi[k];
+            }
+        barrier();
+        uint index = part_index(row, head0 + h, part);
+        for (uint i = lane; i < a.ValLen; i += LANES) {
+            float v = 0;
+            for (uint p = 0; p < positions; p++)
+                v += parts[p * a.ValLen + i];
+            Floats(part_values(index)).f[i] = v;
+        }
+        if (lane == 0) {
+            Floats(part_stats(index)).f[0] = top[h];
+            Floats(part_stats(index)).f[1] = sum[h];
+        }
+    }
+}

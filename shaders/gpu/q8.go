@@ -1,0 +1,142 @@
+package gpu
+
+import "leat/shaders"
+
+// q8Block is the number of values that share a scale.
+const q8Block = 32
+
+func q8Bytes(at uint64, rows, cols uint32) span  { return span{at, at + uint64(rows)*uint64(cols)} }
+func q8Scales(at uint64, rows, cols uint32) span { return span{at, at + uint64(rows)*uint64(cols)/4} }
+
+// q8 is an X that the recorder has as bytes too: where it stands, and the bytes.
+type q8 struct {
+	there   bool
+	x       span
+	n, k, s uint32
+	q, sums uint64
+}
+
+// q8Room is the size of one of the two places for bytes. There are two, so that an op can read one and write the other.
+func (r *Recorder) q8Room() int64 { return r.Q8.Bytes / 2 &^ 15 }
+
+// q8Slot is the place where an op may leave its output as bytes; nil: there is no room. It is not the one that holds
+// the bytes at `reads`, or those made last. It is there once the op
+// has been recorded.
+func (r *Recorder) q8Slot(x uint64, n, k, stride uint32, reads uint64) *q8 {
+	room := r.q8Room()
+	if n == 0 || k == 0 || k%q8Block != 0 || shaders.Q8Size(n, k) > room {
+		return nil
+	}
+	i := 1 - r.q8Last
+	if r.q8[i].q == reads {
+		i = r.q8Last
+	}
+	at := r.Q8.Address + uint64(i)*uint64(room)
+	r.q8Last = i
+	r.q8[i] = q8{x: f32s(x, n, k, stride), q: at, sums: shaders.Q8Sums(at, n, k), n: n, k: k, s: stride}
+	return &r.q8[i]
+}
+
+// bytesOf returns where X is as bytes, and brings it there unless it is.
+func (r *Recorder) bytesOf(x uint64, n, k, stride uint32) (q, sums uint64, err error) {
+	want := f32s(x, n, k, stride)
+	for i := range r.q8 {
+		if b := &r.q8[i]; b.there && b.x == want && b.n == n && b.k == k && b.s == stride {
+			return b.q, b.sums, nil
+		}
+	}
+	to := r.q8Slot(x, n, k, stride, 0)
+	if to == nil {
+		return 0, 0, &ArgError{"quantize_q8", "Q8", r.Q8.Bytes, "twice the Q8Size of X"}
+	}
+	if err := r.QuantizeQ8(shaders.QuantizeQ8Args{X: x, Q: to.q, S: to.sums, Rows: n, Cols: k, XStride: stride}); err != nil {
+		return 0, 0, err
+	}
+	to.there = true
+	return to.q, to.sums, nil
+}
+
+// forget drops the bytes of an X that t writes.
+func (r *Recorder) forget(t *touch) {
+	for i := range r.q8 {
+		if b := &r.q8[i]; b.there && meet([]span{b.x}, t.writes[:t.nw]) {
+			b.there = false
+		}
+	}
+}
+
+// QuantizeQ8 turns X (Rows, Cols) into blocks of 32 bytes Q with their scales and sums S.
+func (r *Recorder) QuantizeQ8(a shaders.QuantizeQ8Args) error {
+	if a.Rows == 0 || a.Cols == 0 {
+		return nil
+	}
+	c := check{choice: choice{op: "quantize_q8"}}
+	c.address("X", a.X)
+	c.address("Q", a.Q)
+	c.address("S", a.S)
+	c.multiple("Cols", a.Cols, q8Block)
+	c.stride("XStride", a.XStride, a.Cols)
+	n := float64(a.Rows) * float64(a.Cols)
+	var t touch
+	t.read(f32s(a.X, a.Rows, a.Cols, a.XStride))
+	t.write(q8Bytes(a.Q, a.Rows, a.Cols))
+	t.write(q8Scales(a.S, a.Rows, a.Cols))
+	return record(r, &c, shaders.QuantizeQ8, &a, a.Workgroups(), &t, cost{5.25 * n, 4 * n})
+}
+
+// RMSNormBytes is RMSNorm of few rows whose output will be multiplied by weights: it is brought into bytes on the way, where
+// that is possible.
+func (r *Recorder) RMSNormBytes(a shaders.RMSNormArgs) error {
+	if !r.Few || !r.k.few || a.Rows > shaders.FewRows || r.per(a.Cols) > shaders.MaxPer || (a.XStride|a.DstStride)%4 != 0 {
+		return r.RMSNorm(a)
+	}
+	to := r.q8Slot(a.Dst, a.Rows, a.Cols, a.DstStride, 0)
+	if to == nil {
+		return r.RMSNorm(a)
+	}
+	err := r.RMSNormQ8(shaders.RMSNormQ8Args{X: a.X, W: a.W, Dst: a.Dst, Q: to.q, S: to.sums,
+		Rows: a.Rows, Cols: a.Cols, XStride: a.XStride, DstStride: a.DstStride, Eps: a.Eps})
+	if err != nil {
+		return err
+	}
+	to.there = true
+	return nil
+}
+
+// normLanes are those of rms_norm_q8: a row's loads should all be under way at once.
+func (r *Recorder) normLanes() uint32 {
+	return min(512, r.k.dev.Physical.Limits.MaxWorkgroupInvocations)
+}
+
+// per is the runs of 4 values that each of them takes.
+func (r *Recorder) per(cols uint32) uint32 { return (cols/4 + r.normLanes() - 1) / r.normLanes() }
+
+// RMSNormQ8 normalises rows of X (Rows, Cols) into Dst, and into bytes Q with their scales and sums S.
+func (r *Recorder) RMSNormQ8(a shaders.RMSNormQ8Args) error {
+	if a.Rows == 0 || a.Cols == 0 {
+		return nil
+	}
+	c := check{choice: choice{op: "rms_norm", variant: shaders.Q8, lanes: r.normLanes(), per: r.per(a.Cols)}}
+	c.address("X", a.X)
+	c.address("W", a.W)
+	c.address("Dst", a.Dst)
+	c.address("Q", a.Q)
+	c.address("S", a.S)
+	c.multiple("Cols", a.Cols, q8Block)
+	c.most("Cols", a.Cols, shaders.MaxPer*c.lanes*4)
+	c.stride("XStride", a.XStride, a.Cols)
+	c.multiple("XStride", a.XStride, 4)
+	c.stride("DstStride", a.DstStride, a.Cols)
+	c.multiple("DstStride", a.DstStride, 4)
+	if !(a.Eps >= 0) {
+		c.that(false, "Eps", a.Eps, "0 or more")
+	}
+	n := float64(a.Rows) * float64(a.Cols)
+	var t touch
+	t.read(f32s(a.X, a.Rows, a.Cols, a.XStride))
+	t.read(f32s(a.W, 1, a.Cols, 0))
+	t.write(f32s(a.Dst, a.Rows, a.Cols, a.DstStride))
+	t.write(q8Bytes(a.Q, a.Rows, a.Cols))
+	t.write(q8Scales(a.S, a.Rows, a.Cols))
+	return record(r, &c, shaders.RMSNormQ8, &a, a.Workgroups(), &t, cost{9 * n, 8 * n})
+}

@@ -1,0 +1,109 @@
+package gpu
+
+import (
+	"fmt"
+
+	"leat/shaders"
+	"leat/vk"
+)
+
+// Tile are constants of a mul_mat_vec in teams; 0: chosen by the shape.
+type Tile struct{ Rows, Team, Unroll, Lanes uint32 }
+
+// What the registers of a lane hold without spilling, with room; and the shared memory for a workgroup's sums.
+const (
+	maxTeamRows  = 8
+	maxUnroll    = 8
+	maxTileLanes = 1024
+	maxTileSums  = 8192 // rows × columns × lanes
+)
+
+// constant is the tile's value of a constant of the kernel.
+func (t *Tile) constant(name string, glu, other uint32) uint32 {
+	switch name {
+	case "NUM_ROWS":
+		return t.Rows
+	case "TEAM":
+		return t.Team
+	case "UNROLL":
+		return t.Unroll
+	case "LANES":
+		return t.Lanes
+	case "GLU":
+		return glu
+	}
+	return other
+}
+
+// outputs is how many rows of the output a workgroup makes.
+func (t *Tile) outputs(glu uint32) uint32 {
+	n := t.Rows * (t.Lanes / t.Team)
+	if glu != shaders.NoGLU {
+		return n / 2
+	}
+	return n
+}
+
+// tile fills in what is open in t, for an output of m rows whose sums are of so many chunks. Nothing but these and the
+// device decides: the order of a sum is part of it.
+//
+// What counts on a GPU is how many lanes have loads under way. A CPU computes a subgroup as one vector, so its teams are no larger.
+func (k *Kernels) tile(t Tile, glu, m, chunks uint32) Tile {
+	most := k.dev.Physical.Limits.MaxWorkgroupInvocations
+	var d Tile
+	switch cpu := k.dev.Physical.Type == vk.CPU; {
+	case cpu && glu != shaders.NoGLU:
+		d = Tile{Rows: 8, Team: 8, Unroll: 1, Lanes: 64}
+	case cpu:
+		d = Tile{Rows: 4, Team: 8, Unroll: 1, Lanes: 64}
+	case glu == shaders.GLUBytes:
+		d = Tile{Rows: 2, Unroll: 2, Lanes: min(256, most)}
+		d.Team = d.Lanes / q8Block
+	default:
+		d = Tile{Rows: 1, Team: 64, Unroll: 2, Lanes: 64}
+		if chunks < 256 {
+			d.Team = 32
+		}
+		if glu == shaders.GLUFloats || uint64(m)*uint64(d.Team) > 2<<20 {
+			d.Rows = 2
+		}
+	}
+	for d.Team > 4 && d.Team > chunks && glu != shaders.GLUBytes {
+		d.Team /= 2
+	}
+	if t.Rows == 0 {
+		t.Rows = d.Rows
+	}
+	if t.Team == 0 {
+		t.Team = d.Team
+	}
+	if t.Unroll == 0 {
+		t.Unroll = d.Unroll
+	}
+	if t.Lanes == 0 {
+		t.Lanes = max(d.Lanes, t.Team)
+	}
+	return t
+}
+
+// shape checks a tile.
+func (c *check) shape(t Tile, glu, cols uint32, most uint32) {
+	c.most("Tile.Rows", t.Rows, maxTeamRows)
+	if glu != shaders.NoGLU {
+		c.multiple("Tile.Rows", t.Rows, 2)
+	}
+	c.most("Tile.Unroll", t.Unroll, maxUnroll)
+	c.power("Tile.Lanes", t.Lanes, 32, min(most, maxTileLanes))
+	c.power("Tile.Team", t.Team, minSubgroup, t.Lanes)
+	c.most("Tile.Rows * columns * Tile.Lanes", t.Rows*cols*t.Lanes, maxTileSums)
+	if glu == shaders.GLUBytes && c.err == nil {
+		c.multiple("the outputs of a workgroup", t.outputs(glu), q8Block)
+	}
+}
+
+// power demands a power of two.
+func (c *check) power(what string, n, least, most uint32) {
+	if n&(n-1) != 0 || n < least || n > most {
+		c.that(false, what, n, fmt.Sprintf("a power of 2, %d to %d", least, most))
+	}
+}

@@ -1,0 +1,64 @@
+#version 460
+// rms_norm, with Dst as bytes too: Q and S as quantize_q8 makes them. One workgroup per row, PER × LANES runs of 4 values at
+// most, all asked for at once. Rows are of whole blocks of 32.
+#extension GL_GOOGLE_include_directive : require
+
+layout(constant_id = 0) const uint LANES = DEFAULT_LANES;
+#define LANES_ID 0
+#include "memory.glsl"
+#include "subgroup.glsl"
+
+layout(constant_id = 1) const uint PER = DEFAULT_PER;
+
+layout(push_constant, std430) uniform Args {
+    uvec2 X, W, Dst, Q, S;
+    uint Rows, Cols, XStride, DstStride;
+    float Eps;
+    uint pad0;
+} a;
+
+layout(buffer_reference, std430, buffer_reference_align = 16) writeonly buffer OutFloats4 { vec4 f[]; };
+
+const uint Q8_LANES = LANES;
+#include "q8.glsl"
+
+shared float part[LANES / 4];
+
+float sum_all(float v)
+{
+    v = sum_within(v, gl_SubgroupSize);
+    if (gl_SubgroupInvocationID == 0)
+        part[gl_SubgroupID] = v;
+    barrier();
+    float sum = 0;
+    for (uint i = 0; i < gl_NumSubgroups; i++)
+        sum += part[i];
+    return sum;
+}
+
+void main()
+{
+    uint row = group();
+    if (row >= a.Rows)
+        return;
+    uint lane = gl_LocalInvocationID.x, runs = a.Cols / 4;
+    uvec2 x = advance(a.X, row, a.XStride * 4), dst = advance(a.Dst, row, a.DstStride * 4);
+
+    vec4 v[PER], w[PER];
+    [[unroll]] for (uint u = 0; u < PER; u++) {
+        uint i = u * LANES + lane;
+        v[u] = i < runs ? Floats4(x).f[i] : vec4(0);
+        w[u] = i < runs ? Floats4(a.W).f[i] : vec4(0);
+    }
+    float squares = 0;
+    [[unroll]] for (uint u = 0; u < PER; u++)
+        squares += dot(v[u], v[u]);
+    float scale = 1.0 / sqrt(sum_all(squares) / float(a.Cols) + a.Eps);
+    [[unroll]] for (uint u = 0; u < PER; u++) {
+        uint i = u * LANES + lane;
+        vec4 y = v[u] * scale * w[u];
+        if (i < runs)
+            OutFloats4(dst).f[i] = y;
+        put_q8(y, i < runs, a.Q, a.S, (row * runs + i) / 8);
+    }
+}
