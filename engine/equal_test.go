@@ -100,6 +100,30 @@ func testBitEqual(t *testing.T, g golden) {
 	}
 }
 
+// TestFewSameBits demands the same bits of steps of one to eight rows: what shares a step with a token does not matter.
+func TestFewSameBits(t *testing.T) {
+	for _, g := range goldens(t) {
+		switch g.name {
+		case "leat-demo-q4_k_m", "qwen3-tiny-q6_k", "qwen2-tiny-q8_0", "llama-tiny-bf16":
+		default:
+			continue
+		}
+		t.Run(g.name, func(t *testing.T) {
+			ids := readReference(t, g.base).Tokens
+			ids = ids[:min(len(ids), 40)]
+			want := logits(t, load(t, g.model, engine.Options{ContextLength: 128, Chunk: 8}), ids)
+			for _, chunk := range []int{1, 3} {
+				got := logits(t, load(t, g.model, engine.Options{ContextLength: 128, Chunk: chunk}), ids)
+				for i := range want {
+					if math.Float32bits(got[i]) != math.Float32bits(want[i]) {
+						t.Fatalf("chunk %d: logit %d: got %g, wanted the bits of %g", chunk, i, got[i], want[i])
+					}
+				}
+			}
+		})
+	}
+}
+
 // leastBudget finds the smallest budget that the plan accepts: two units in a ring,
 // and scratch.
 func leastBudget(t *testing.T, path string, o engine.Options) int64 {

@@ -30,6 +30,12 @@ const (
 	Attention             // Dst = attention of Q over the cache
 	SwiGLU                // Dst = silu(A) * B
 	Add                   // Dst = A + B
+
+	// What [Fuse] makes of them; Ops are the operations themselves.
+	Siblings     // products of A, up to three
+	Gated        // Dst = silu(first product of A) * second
+	Added        // Dst = product of A, + B
+	TurnedAppend // Q and K are turned, K and V written to the cache
 )
 
 // Op is one operation of a layer. Ops run in order; each sees what those before it
@@ -41,6 +47,9 @@ type Op struct {
 	Weight string // tensor name, "" where the operation has none
 	Heads  int    // RopeTurn; RMSNorm over heads
 	Cols   int    // width of what the operation works on
+
+	Ops        []Op // of one that Fuse has made: what it stands for, in order
+	Multiplied bool // by Fuse: weights will be multiplied by Dst
 }
 
 // Width is the number of float32 values a row of v holds.

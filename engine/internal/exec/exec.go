@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"leat/decompose/pack"
@@ -51,6 +52,7 @@ type Exec struct {
 	freqs   []float64
 	mscale  float64
 	ops     [][]arch.Op // by unit of the plan
+	bases   []uint64    // where each unit lies in this step
 	embd    *pack.Tensor
 	logits  []float32
 	ids     []int32
@@ -85,6 +87,7 @@ func New(o Options) (*Exec, error) {
 	if e.ops, err = unitOps(o.Plan.Units, func(l int) []arch.Op { return o.Hyper.Layer(l, has) }); err != nil {
 		return nil, err
 	}
+	e.bases = make([]uint64, len(o.Plan.Units))
 	e.embd, _, _ = o.Model.Tensor(arch.TokenEmbd)
 	if err := e.allocate(); err != nil {
 		e.Close()
@@ -94,7 +97,8 @@ func New(o Options) (*Exec, error) {
 }
 
 // unitOps deals each layer's program out to the units that hold its weights. What
-// reads no weight runs behind what was before it.
+// reads no weight runs behind what was before it. Fused operations whose weights are in
+// several units stay so only where all of these stay in VRAM.
 func unitOps(units []plan.Unit, layer func(l int) []arch.Op) ([][]arch.Op, error) {
 	ops := make([][]arch.Op, len(units))
 	for i := 0; i < len(units); {
@@ -102,24 +106,51 @@ func unitOps(units []plan.Unit, layer func(l int) []arch.Op) ([][]arch.Op, error
 			i++
 			continue
 		}
-		l, at := units[i].Layer, i
+		l, first, at := units[i].Layer, i, i
 		for i < len(units) && units[i].Kind == pack.Layer && units[i].Layer == l {
 			i++
 		}
-		for _, o := range layer(l) {
-			for o.Weight != "" && at < i {
-				if _, ok := units[at].Tensor(o.Weight); ok {
-					break
+		for _, fused := range arch.Fuse(layer(l)) {
+			parts := []arch.Op{fused}
+			if fused.Ops != nil && !together(units[at:i], &fused) {
+				parts = fused.Ops
+			}
+			for _, o := range parts {
+				for _, name := range o.Weights() {
+					for at < i && !holds(&units[at], name) && !(o.Ops != nil && heldBefore(units[first:at], name)) {
+						at++
+					}
+					if at == i {
+						return nil, fmt.Errorf("layer %d: %s is not in its units, from the one in use on", l, name)
+					}
 				}
-				at++
+				ops[at] = append(ops[at], o)
 			}
-			if at == i {
-				return nil, fmt.Errorf("layer %d: %s is not in its units, from the one in use on", l, o.Weight)
-			}
-			ops[at] = append(ops[at], o)
 		}
 	}
 	return ops, nil
+}
+
+func holds(u *plan.Unit, tensor string) bool {
+	_, ok := u.Tensor(tensor)
+	return ok
+}
+
+func heldBefore(units []plan.Unit, tensor string) bool {
+	return slices.ContainsFunc(units, func(u plan.Unit) bool { return holds(&u, tensor) })
+}
+
+// together reports whether the weights of an operation are in one of the units, or in several that stay in VRAM.
+func together(units []plan.Unit, o *arch.Op) bool {
+	from, to := len(units), -1
+	for _, name := range o.Weights() {
+		i := slices.IndexFunc(units, func(u plan.Unit) bool { return holds(&u, name) })
+		if i < 0 {
+			return false
+		}
+		from, to = min(from, i), max(to, i)
+	}
+	return from >= to || !slices.ContainsFunc(units[from:to+1], func(u plan.Unit) bool { return u.Tier != plan.VRAM })
 }
 
 func (e *Exec) allocate() (err error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"strings"
 
 	"leat/decompose/pack"
 	"leat/engine/arch"
@@ -98,9 +99,10 @@ func (r *run) unit(i int) error {
 	}
 	switch u.Kind {
 	case pack.Layer:
+		r.e.bases[i] = placed.Address
 		for _, o := range r.e.ops[i] {
-			if err := r.op(o, u, placed.Address); err != nil {
-				return fmt.Errorf("%s: %w", o.Weight, err)
+			if err := r.op(o, u); err != nil {
+				return fmt.Errorf("%s: %w", strings.Join(o.Weights(), ", "), err)
 			}
 		}
 	case pack.Norm:
@@ -127,22 +129,28 @@ func (r *run) unit(i int) error {
 // unitsPerSubmit lets the device start while the rest of a resident model is recorded.
 const unitsPerSubmit = 24
 
-// op records one operation of a layer whose unit's bytes are at base.
-func (r *run) op(o arch.Op, u *plan.Unit, base uint64) error {
+// op records one operation of a layer.
+func (r *run) op(o arch.Op, u *plan.Unit) error {
+	if o.Ops != nil {
+		return r.fused(&o, u)
+	}
 	n, h, s := uint32(len(r.rows)), r.e.Hyper, &r.e.Plan.Scratch
-	weight := base
+	var weight uint64
 	var t *pack.Tensor
 	if o.Weight != "" {
-		var ok bool
-		if t, ok = u.Tensor(o.Weight); !ok {
-			return fmt.Errorf("tensor %q is not in %s", o.Weight, u.Name)
+		var err error
+		if t, weight, err = r.tensor(o.Weight); err != nil {
+			return err
 		}
-		weight += uint64(t.UnitOff)
 	}
 	switch o.Kind {
 	case arch.RMSNorm:
 		rows, cols := n*uint32(o.Heads), uint32(o.Cols)
-		return r.rec.RMSNorm(shaders.RMSNormArgs{X: r.value(o.A), W: weight, Dst: r.value(o.Dst), Rows: rows, Cols: cols, XStride: cols, DstStride: cols, Eps: h.RMSEpsilon})
+		a := shaders.RMSNormArgs{X: r.value(o.A), W: weight, Dst: r.value(o.Dst), Rows: rows, Cols: cols, XStride: cols, DstStride: cols, Eps: h.RMSEpsilon}
+		if o.Multiplied {
+			return r.rec.RMSNormBytes(a)
+		}
+		return r.rec.RMSNorm(a)
 	case arch.MulMat:
 		return r.mulMat(t.Type, shaders.MulMatArgs{W: weight, X: r.value(o.A), Dst: r.value(o.Dst), M: r.width(o.Dst), K: r.width(o.A), N: n, XStride: r.width(o.A), DstStride: r.width(o.Dst)})
 	case arch.Bias:

@@ -1,0 +1,162 @@
+package arch
+
+import "slices"
+
+// Fuse puts operations of a layer together that a device may run as one, in Ops of an operation that stands for them.
+// Both do the same, but for what nothing reads any more: products that are only added or gated, and keys once they are in the cache.
+func Fuse(ops []Op) []Op {
+	var out []Op
+	for i := 0; i < len(ops); {
+		fused, n := fuse(ops[i:])
+		if n == 0 {
+			fused, n = ops[i], 1
+			fused.Multiplied = fused.Kind == RMSNorm && multiplied(ops[i+1:], fused.Dst)
+		}
+		out = append(out, fused)
+		i += n
+	}
+	return out
+}
+
+// fuse finds what the first n of ops are together; n is 0 if nothing.
+func fuse(ops []Op) (fused Op, n int) {
+	for _, match := range []func([]Op) (Op, int){gated, added, siblings, turned} {
+		if fused, n = match(ops); n > 0 {
+			fused.Ops = slices.Clone(ops[:n])
+			return fused, n
+		}
+	}
+	return Op{}, 0
+}
+
+// linear is the length of a product and its bias at the start of ops.
+func linear(ops []Op) int {
+	if len(ops) == 0 || ops[0].Kind != MulMat || ops[0].A == ops[0].Dst {
+		return 0
+	}
+	if len(ops) > 1 && ops[1].Kind == Bias && ops[1].Dst == ops[0].Dst {
+		return 2
+	}
+	return 1
+}
+
+// gated: two products of one input, then SwiGLU.
+func gated(ops []Op) (Op, int) {
+	g := linear(ops)
+	n := g + linear(ops[g:])
+	if g == 0 || n == g || n == len(ops) {
+		return Op{}, 0
+	}
+	gate, up, glu := ops[0], ops[g], ops[n]
+	if glu.Kind != SwiGLU || glu.A != gate.Dst || glu.B != up.Dst || gate.Dst == up.Dst || up.A != gate.A || glu.Dst == gate.A {
+		return Op{}, 0
+	}
+	rest := ops[n+1:]
+	if glu.Dst == up.Dst || !dead(rest, up.Dst) || glu.Dst != gate.Dst && !dead(rest, gate.Dst) {
+		return Op{}, 0
+	}
+	return Op{Kind: Gated, Dst: glu.Dst, A: gate.A}, n + 1
+}
+
+// added: a product that is added to something.
+func added(ops []Op) (Op, int) {
+	n := linear(ops)
+	if n == 0 || n == len(ops) || ops[n].Kind != Add {
+		return Op{}, 0
+	}
+	mul, add := ops[0], ops[n]
+	other := add.A
+	if other == mul.Dst {
+		other = add.B
+	} else if add.B != mul.Dst {
+		return Op{}, 0
+	}
+	if other == mul.Dst || add.Dst == mul.A || add.Dst != mul.Dst && !dead(ops[n+1:], mul.Dst) {
+		return Op{}, 0
+	}
+	return Op{Kind: Added, Dst: add.Dst, A: mul.A, B: other}, n + 1
+}
+
+// siblings: two or three products of one input.
+func siblings(ops []Op) (Op, int) {
+	n, count := linear(ops), 1
+	for n > 0 && count < 3 {
+		more := linear(ops[n:])
+		if more == 0 || ops[n].A != ops[0].A || written(ops[:n], ops[n].Dst) || written(ops[:n], ops[n].A) {
+			break
+		}
+		n, count = n+more, count+1
+	}
+	if count < 2 {
+		return Op{}, 0
+	}
+	return Op{Kind: Siblings, A: ops[0].A}, n
+}
+
+// turned: Q and K are turned, and K and V written to the cache.
+func turned(ops []Op) (Op, int) {
+	if len(ops) < 3 || ops[0].Kind != RopeTurn || ops[0].Dst != Q || ops[1].Kind != RopeTurn || ops[1].Dst != K || ops[2].Kind != KVAppend ||
+		!dead(ops[3:], K) {
+		return Op{}, 0
+	}
+	return Op{Kind: TurnedAppend, Dst: Q, Heads: ops[0].Heads, Cols: ops[0].Cols}, 3
+}
+
+// written reports whether one of ops writes v.
+func written(ops []Op, v Value) bool {
+	return slices.ContainsFunc(ops, func(o Op) bool { return o.writes(v) })
+}
+
+// dead reports whether the ops that follow do without v: only X is handed on to the next layer.
+func dead(ops []Op, v Value) bool {
+	for _, o := range ops {
+		if o.reads(v) {
+			return false
+		}
+		if o.writes(v) {
+			return true
+		}
+	}
+	return v != X
+}
+
+// multiplied reports whether weights are multiplied by v before it is written anew.
+func multiplied(ops []Op, v Value) bool {
+	for _, o := range ops {
+		if o.Kind == MulMat && o.A == v {
+			return true
+		}
+		if o.writes(v) {
+			return false
+		}
+	}
+	return false
+}
+
+func (o *Op) writes(v Value) bool { return o.Kind != KVAppend && o.Dst == v }
+
+func (o *Op) reads(v Value) bool {
+	switch o.Kind {
+	case RMSNorm, MulMat:
+		return o.A == v
+	case Bias, RopeTurn:
+		return o.Dst == v
+	case KVAppend:
+		return v == K || v == V
+	case Attention:
+		return v == Q
+	}
+	return o.A == v || o.B == v
+}
+
+// Weights lists the tensors that an operation reads.
+func (o *Op) Weights() []string {
+	var names []string
+	if o.Weight != "" {
+		names = append(names, o.Weight)
+	}
+	for i := range o.Ops {
+		names = append(names, o.Ops[i].Weights()...)
+	}
+	return names
+}

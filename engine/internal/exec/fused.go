@@ -1,0 +1,157 @@
+package exec
+
+import (
+	"fmt"
+
+	"leat/decompose/pack"
+	"leat/engine/arch"
+	"leat/engine/plan"
+	"leat/shaders"
+	"leat/shaders/gpu"
+)
+
+// fused records an operation that stands for others, as few dispatches where the device can in a step of few rows; else
+// one after another.
+func (r *run) fused(o *arch.Op, u *plan.Unit) (err error) {
+	done := false
+	switch o.Kind {
+	case arch.Siblings:
+		done, err = r.siblings(o.Ops)
+	case arch.Gated:
+		done, err = r.gated(o)
+	case arch.Added:
+		done, err = r.added(o)
+	case arch.TurnedAppend:
+		done, err = r.turned(u.Layer)
+	}
+	if done || err != nil {
+		return err
+	}
+	for _, o := range o.Ops {
+		if err := r.op(o, u); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tensor finds a weight of the unit that is being recorded, or of one before it that stays in VRAM, and its address.
+func (r *run) tensor(name string) (*pack.Tensor, uint64, error) {
+	units := r.e.Plan.Units
+	for i := r.at; i >= 0 && units[i].Layer == units[r.at].Layer; i-- {
+		if t, ok := units[i].Tensor(name); ok {
+			return t, r.e.bases[i] + uint64(t.UnitOff), nil
+		}
+	}
+	return nil, 0, fmt.Errorf("tensor %q is not in %s, nor in a part of the layer before it", name, units[r.at].Name)
+}
+
+// linear is the product that ops begin with, and its bias, as one of the recorder's; n is how many they are.
+func (r *run) linear(ops []arch.Op) (t *pack.Tensor, m gpu.Matrix, n int, err error) {
+	t, m.W, err = r.tensor(ops[0].Weight)
+	if err != nil {
+		return nil, m, 0, err
+	}
+	m.Dst, m.M = r.value(ops[0].Dst), r.width(ops[0].Dst)
+	if len(ops) > 1 && ops[1].Kind == arch.Bias {
+		_, m.Bias, err = r.tensor(ops[1].Weight)
+		return t, m, 2, err
+	}
+	return t, m, 1, nil
+}
+
+// products of a, none yet.
+func (r *run) products(a arch.Value) gpu.Products {
+	return gpu.Products{X: r.value(a), N: uint32(len(r.rows)), K: r.width(a), XStride: r.width(a)}
+}
+
+// siblings records products of one input, those of one type together.
+func (r *run) siblings(ops []arch.Op) (done bool, err error) {
+	var types [3]gpu.Products
+	var counts [3]int
+	kinds := 0
+	for len(ops) > 0 {
+		t, m, n, err := r.linear(ops)
+		if err != nil {
+			return false, err
+		}
+		i := 0
+		for i < kinds && types[i].Type != t.Type {
+			i++
+		}
+		if i == kinds {
+			types[i] = r.products(ops[0].A)
+			types[i].Type, types[i].DstStride = t.Type, m.M
+			kinds++
+		}
+		types[i].Of[counts[i]] = m
+		counts[i]++
+		ops = ops[n:]
+	}
+	for i := range types[:kinds] {
+		if !r.rec.Takes(&types[i]) {
+			return false, nil
+		}
+	}
+	for i := range types[:kinds] {
+		if err := r.rec.Products(&types[i]); err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// gated records the two products of a gated unit and what comes of them.
+func (r *run) gated(o *arch.Op) (done bool, err error) {
+	gate, g, n, err := r.linear(o.Ops)
+	if err != nil {
+		return false, err
+	}
+	up, u, _, err := r.linear(o.Ops[n:])
+	if err != nil {
+		return false, err
+	}
+	p := r.products(o.A)
+	p.Type, p.GLU, p.DstStride = gate.Type, true, r.width(o.Dst)
+	g.Dst = r.value(o.Dst)
+	p.Of[0], p.Of[1] = g, u
+	if up.Type != gate.Type || !r.rec.Takes(&p) {
+		return false, nil
+	}
+	return true, r.rec.Products(&p)
+}
+
+// added records a product that is added to something.
+func (r *run) added(o *arch.Op) (done bool, err error) {
+	t, m, _, err := r.linear(o.Ops)
+	if err != nil {
+		return false, err
+	}
+	p := r.products(o.A)
+	p.Type, p.DstStride = t.Type, r.width(o.Dst)
+	m.Dst = r.value(o.Dst)
+	p.Of[0] = m
+	p.Residual, p.ResidualStride = r.value(o.B), r.width(o.B)
+	if !r.rec.Takes(&p) {
+		return false, nil
+	}
+	return true, r.rec.Products(&p)
+}
+
+// turned records the turning of Q and K and the writing of the cache.
+func (r *run) turned(layer int) (done bool, err error) {
+	h, s := r.e.Hyper, &r.e.Plan.Scratch
+	if !r.rec.Few || h.Rope.Dim%4 != 0 {
+		return false, nil
+	}
+	a := shaders.RopeKVArgs{
+		Q: r.value(arch.Q), K: r.value(arch.K), V: r.value(arch.V), CosSin: r.addr(s.CosSin), Pages: r.addr(s.Pages), Pos: r.addr(s.Pos), Seq: r.addr(s.Seq),
+		Rows: uint32(len(r.rows)), Heads: uint32(h.HeadCount), HeadsKV: uint32(h.HeadCountKV), KeyLen: uint32(h.KeyLength), ValLen: uint32(h.ValueLength),
+		RopeDim: uint32(h.Rope.Dim), MaxPages: uint32(r.maxPages), PagePositions: plan.PagePositions, LayerOff: r.layerOff(layer),
+		QStride: r.width(arch.Q), KStride: r.width(arch.K), VStride: r.width(arch.V),
+	}
+	if h.Rope.Neox {
+		a.Neox = 1
+	}
+	return true, r.rec.RopeKV(r.e.KVType, a)
+}
