@@ -1,6 +1,9 @@
 package gpu
 
-import "leat/shaders"
+import (
+	"leat/shaders"
+	"leat/vk"
+)
 
 // q8Block is the number of values that share a scale.
 const q8Block = 32
@@ -105,6 +108,9 @@ func (r *Recorder) RMSNormBytes(a shaders.RMSNormArgs) error {
 
 // normLanes are those of rms_norm_q8: a row's loads should all be under way at once.
 func (r *Recorder) normLanes() uint32 {
+	if r.k.dev.Physical.Type == vk.CPU {
+		return 128
+	}
 	return min(512, r.k.dev.Physical.Limits.MaxWorkgroupInvocations)
 }
 

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	activations  = 16 << 20  // bytes each of X, its scales, and an output
+	activations  = 16 << 20  // bytes each of X, its scales, other outputs, memory of the recorder, and an output
 	outputs      = 512       // dispatches that may run side by side, at most
 	outputStride = 1 << 20   // bytes between their outputs
 	pattern      = 16 << 20  // bytes of random weights, repeated
@@ -32,6 +32,8 @@ type device struct {
 	kernels  *gpu.Kernels
 	weights  *vk.Buffer
 	rest     *vk.Buffer
+	pages    *vk.Buffer // the KV cache and its table
+	cache    cache
 	pool     *vk.CommandPool
 	cb       *vk.CommandBuffer
 	stamps   *vk.QueryPool
@@ -84,9 +86,14 @@ func (p point) String() string {
 	}
 	s += fmt.Sprintf("/shape=%v/n=%d", p.shape, p.n)
 	if p.tile != (gpu.Tile{}) {
-		s += fmt.Sprintf("/tile=%dx%dx%d", p.tile.Rows, p.tile.Team, p.tile.Unroll)
+		s += "/tile=" + tileName(p.tile)
 	}
 	return s
+}
+
+// tileName is rows x team x unroll x lanes, of each 0 for the engine's choice.
+func tileName(t gpu.Tile) string {
+	return fmt.Sprintf("%dx%dx%dx%d", t.Rows, t.Team, t.Unroll, t.Lanes)
 }
 
 // kernel measures a kernel with each tile.
@@ -152,9 +159,12 @@ func (d *device) measure(ctx context.Context, o *options, p point) ([]sample, er
 	}
 	turn := 0
 	record := func(r *gpu.Recorder) error {
-		r.Tile = p.tile
+		r.Tile, r.Few = p.tile, true
+		at := d.rest.Address + 3*activations
+		r.Q8, r.Parts = gpu.Scratch{Address: at, Bytes: activations / 4}, gpu.Scratch{Address: at + activations/4, Bytes: activations / 4 * 3}
 		for i := range times {
-			m := memory{w: d.weights.Address + uint64(int64(turn)%slots*stride), x: d.rest.Address, s: d.rest.Address + activations, dst: d.rest.Address + 2*activations}
+			m := memory{w: d.weights.Address + uint64(int64(turn)%slots*stride), x: d.rest.Address, s: d.rest.Address + activations,
+				more: d.rest.Address + 2*activations, dst: d.rest.Address + 4*activations, cache: d.cache, ahead: int64(o.ahead) << 20}
 			if o.overlap {
 				m.dst += uint64(i%outputs) * outputStride
 			}
@@ -183,7 +193,7 @@ func (d *device) readCeiling(ctx context.Context, o *options, out io.Writer) err
 	var rates []float64
 	for i := range warmUp + o.count {
 		took, err := d.submit(ctx, func(r *gpu.Recorder) error {
-			return r.Checksum(shaders.ChecksumArgs{Src: d.weights.Address, Dst: d.rest.Address + 2*activations, Count: uint32(o.memory / 16)})
+			return r.Checksum(shaders.ChecksumArgs{Src: d.weights.Address, Dst: d.rest.Address + 4*activations, Count: uint32(o.memory / 16)})
 		})
 		if err != nil {
 			return err
@@ -218,7 +228,7 @@ func (d *device) open(ctx context.Context, o *options) (err error) {
 	if d.weights, err = d.dev.NewBuffer("weights", o.memory, vk.DeviceLocal); err != nil {
 		return err
 	}
-	rest := int64(3 * activations)
+	rest := int64(5 * activations)
 	if o.overlap {
 		rest += outputs * outputStride
 	}
@@ -237,7 +247,10 @@ func (d *device) open(ctx context.Context, o *options) (err error) {
 	if d.timeline, err = d.dev.NewTimeline("kernelbench"); err != nil {
 		return err
 	}
-	return d.fill(ctx)
+	if err := d.fill(ctx); err != nil {
+		return err
+	}
+	return d.openCache(ctx, o)
 }
 
 // fill puts random bytes everywhere: what toggles few wires draws less power, and runs faster than weights do.
@@ -311,7 +324,7 @@ func (d *device) close() {
 	if d.pool != nil {
 		d.pool.Close()
 	}
-	for _, b := range []*vk.Buffer{d.weights, d.rest} {
+	for _, b := range []*vk.Buffer{d.weights, d.rest, d.pages} {
 		if b != nil {
 			b.Close()
 		}

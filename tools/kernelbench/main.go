@@ -32,6 +32,9 @@ type options struct {
 	shapes          []shape // nil: the device's
 	n               []int
 	rows, team, unr []int
+	lanes           []int
+	positions       int
+	ahead           int   // MiB
 	memory          int64 // bytes
 	count           int
 	overlap         bool
@@ -71,24 +74,27 @@ func parse(args []string, errw io.Writer) (*options, error) {
 	fs.SetOutput(errw)
 	fs.Usage = func() { fmt.Fprint(errw, usage); fs.PrintDefaults() }
 	fs.StringVar(&o.device, "device", "", "name, UUID or index; \"\": the best")
-	kernels := fs.String("kernels", "mul_mat_vec,mul_mat_vec_int8,mul_mat_vec_int8_planar,mul_mat_vec_wide", "of "+strings.Join(kernelNames(), ", "))
+	kernels := fs.String("kernels", "mul_mat_vec,mul_mat_vec_int8,mul_mat_vec_wide", "of "+strings.Join(kernelNames(), ", "))
 	types := fs.String("types", "f16,q8_0,q6_k,q5_k,q4_k,q3_k,q4_0,iq4_xs", "of the weights; those a kernel lacks are passed over")
 	shapes := fs.String("shapes", "", "rows x values of a row, of the weights; default "+gpuShapes+", on a software device "+cpuShapes)
 	n := fs.String("n", "1", "rows of X")
 	rows := fs.String("rows", "0", "NUM_ROWS of kernels in teams; 0: the engine's choice")
 	team := fs.String("team", "0", "TEAM")
 	unroll := fs.String("unroll", "0", "UNROLL")
+	lanes := fs.String("lanes", "0", "LANES")
+	fs.IntVar(&o.positions, "positions", 512, "that a row of a layer, or of flash_attn, attends to; of flash_attn the shape is heads x size of a head")
+	fs.IntVar(&o.ahead, "ahead", 0, "MiB of each of a layer's next weights to read beside small ops, into the cache")
 	memory := fs.Int("memory", 0, "MiB of weights to rotate through; 0: 1280, on a software device 16")
 	fs.IntVar(&o.count, "count", 5, "samples of each")
 	fs.BoolVar(&o.overlap, "overlap", false, "let dispatches run side by side: no barriers")
 	if err := fs.Parse(args); err != nil {
 		return nil, err
 	}
-	if fs.NArg() > 0 || o.count < 1 || *memory < 0 {
+	if fs.NArg() > 0 || o.count < 1 || *memory < 0 || o.ahead < 0 || o.positions < 1 {
 		return nil, fmt.Errorf("want flags alone, -count of at least 1; found %q", fs.Args())
 	}
 	o.memory = int64(*memory) << 20
-	var errs [7]error
+	var errs [8]error
 	o.kernels, errs[0] = list(*kernels, kernelName)
 	o.types, errs[1] = list(*types, typeNamed)
 	if *shapes != "" {
@@ -98,6 +104,7 @@ func parse(args []string, errw io.Writer) (*options, error) {
 	o.rows, errs[4] = list(*rows, number)
 	o.team, errs[5] = list(*team, number)
 	o.unr, errs[6] = list(*unroll, number)
+	o.lanes, errs[7] = list(*lanes, number)
 	return o, errors.Join(errs[:]...)
 }
 
@@ -177,7 +184,9 @@ func (o *options) tiles() []gpu.Tile {
 	for _, r := range o.rows {
 		for _, t := range o.team {
 			for _, u := range o.unr {
-				ts = append(ts, gpu.Tile{Rows: uint32(r), Team: uint32(t), Unroll: uint32(u)})
+				for _, l := range o.lanes {
+					ts = append(ts, gpu.Tile{Rows: uint32(r), Team: uint32(t), Unroll: uint32(u), Lanes: uint32(l)})
+				}
 			}
 		}
 	}

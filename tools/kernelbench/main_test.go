@@ -13,7 +13,7 @@ import (
 func TestRun(t *testing.T) {
 	vktest.Open(t) // skips where there is none
 	var out, errw bytes.Buffer
-	code := run(t.Context(), []string{"-kernels", strings.Join(kernelNames(), ","), "-types", "q8_0,f16", "-shapes", "48x256", "-memory", "1", "-count", "1", "-team", "8,64", "-unroll", "1"}, &out, &errw)
+	code := run(t.Context(), []string{"-kernels", strings.Join(kernelNames(), ","), "-types", "q8_0,f16", "-shapes", "256x512", "-memory", "1", "-count", "1", "-team", "8,64", "-unroll", "1"}, &out, &errw)
 	if code != 0 {
 		t.Fatalf("exit %d: %s", code, &errw)
 	}
@@ -29,14 +29,15 @@ func TestRun(t *testing.T) {
 			seen[name]++
 		}
 	}
-	for _, want := range []string{"BenchmarkRead", "BenchmarkMulMatVec/type=Q8_0/shape=48x256/n=1", "BenchmarkMulMatVec/type=F16/shape=48x256/n=1",
-		"BenchmarkMulMatVecInt8/type=Q8_0/shape=48x256/n=1/tile=0x8x1", "BenchmarkMulMatVecInt8Planar/type=Q8_0/shape=48x256/n=1/tile=0x64x1",
-		"BenchmarkMulMatVecWide/type=F16/shape=48x256/n=1/tile=0x64x1", "BenchmarkRmsNorm/shape=48x256/n=1"} {
+	for _, want := range []string{"BenchmarkRead", "BenchmarkMulMatVec/type=Q8_0/shape=256x512/n=1", "BenchmarkMulMatVec/type=F16/shape=256x512/n=1",
+		"BenchmarkMulMatVecInt8/type=Q8_0/shape=256x512/n=1/tile=0x8x1x0", "BenchmarkMulMatVecInt8Gates/type=Q8_0/shape=256x512/n=1/tile=0x8x1x0",
+		"BenchmarkLayer/type=Q8_0/shape=256x512/n=1/tile=0x8x1x0",
+		"BenchmarkMulMatVecWide/type=F16/shape=256x512/n=1/tile=0x64x1x0", "BenchmarkRmsNorm/shape=256x512/n=1"} {
 		if seen[want] == 0 {
 			t.Errorf("no line of %s in\n%s", want, &out)
 		}
 	}
-	if !regexp.MustCompile(`(?m)^# BenchmarkMulMatVecInt8/type=Q8_0/\S+ .*0x8x1 .*%`).MatchString(out.String()) {
+	if !regexp.MustCompile(`(?m)^# BenchmarkMulMatVecInt8/type=Q8_0/\S+ .*0x8x1x0 .*%`).MatchString(out.String()) {
 		t.Errorf("no summary of the tiles in\n%s", &out)
 	}
 }

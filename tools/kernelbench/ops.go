@@ -14,6 +14,9 @@ import (
 type memory struct {
 	w         uint64 // weights of this turn
 	x, s, dst uint64 // activations, their scales, the output of this turn
+	more      uint64 // other outputs
+	cache     cache
+	ahead     int64 // bytes
 }
 
 // kernelOp is a kernel that can be measured.
@@ -29,10 +32,37 @@ func variant(v string) func(t gguf.Type) (*shaders.Kernel, error) {
 	return func(t gguf.Type) (*shaders.Kernel, error) { return shaders.MulMatVecVariant(v, t) }
 }
 
-func int8Op(planar bool) func(r *gpu.Recorder, t gguf.Type, s shape, n int, m memory) error {
+// teamOp is a mul_mat_vec in teams; change makes of one product what shares its dispatch, given the bytes of a row.
+func teamOp(variant string, glu uint32, change func(a *shaders.MulMatTeamArgs, m memory, row int64)) func(r *gpu.Recorder, t gguf.Type, s shape, n int, m memory) error {
 	return func(r *gpu.Recorder, t gguf.Type, s shape, n int, m memory) error {
-		return r.MulMatInt8(t, planar, shaders.MulMatInt8Args{W: m.w, X: m.x, S: m.s, Dst: m.dst, M: uint32(s.m), K: uint32(s.k), N: uint32(n), DstStride: uint32(s.m)})
+		a := shaders.MulMatTeamArgs{W0: m.w, X: m.x, S: m.s, Dst0: m.dst, M0: uint32(s.m), K: uint32(s.k), N: uint32(n), XStride: uint32(s.k), DstStride: uint32(s.m)}
+		change(&a, m, weightBytes(t, shape{1, s.k}, n))
+		return r.MulMatTeam(variant, t, glu, a)
 	}
+}
+
+func alone(*shaders.MulMatTeamArgs, memory, int64) {}
+
+// siblings cuts the rows as the heads of queries, keys and values of an 8B model share them: 4 to 1 to 1.
+func siblings(a *shaders.MulMatTeamArgs, m memory, row int64) {
+	part := a.M0 / 6 &^ 15
+	a.M0, a.M1, a.M2 = a.M0-2*part, part, part
+	a.W1 = a.W0 + uint64(int64(a.M0)*row)&^15
+	a.W2 = a.W1 + uint64(int64(part)*row)
+	a.Dst1, a.Dst2, a.DstStride = m.more, m.more+outputStride, a.M0
+}
+
+// residual adds the product to what is there.
+func residual(a *shaders.MulMatTeamArgs, m memory, row int64) {
+	a.Residual, a.ResidualStride = m.dst, a.DstStride
+}
+
+// gates makes half of the rows gates and half what they let through, and bytes of the result.
+func gates(a *shaders.MulMatTeamArgs, m memory, row int64) {
+	a.M0 = a.M0 / 2 &^ 31
+	a.M1, a.DstStride = a.M0, a.M0
+	a.W1 = a.W0 + uint64(int64(a.M0)*row)
+	a.Dst1, a.Dst2 = m.more, m.more+outputStride
 }
 
 func mulMatArgs(s shape, n int, m memory) shaders.MulMatArgs {
@@ -50,13 +80,14 @@ func mulMat(r *gpu.Recorder, t gguf.Type, s shape, n int, m memory) error {
 }
 
 var kernelOps = map[string]kernelOp{
-	"mul_mat_vec":             {typed: true, record: mulMat, bytes: weightBytes},
-	"mul_mat_vec_int8":        {typed: true, teams: true, table: variant(shaders.Int8), record: int8Op(false), bytes: weightBytes},
-	"mul_mat_vec_int8_planar": {typed: true, teams: true, table: variant(shaders.Int8Planar), record: int8Op(true), bytes: weightBytes},
-	"mul_mat_vec_wide": {typed: true, teams: true, table: variant(shaders.Wide), bytes: weightBytes,
-		record: func(r *gpu.Recorder, t gguf.Type, s shape, n int, m memory) error {
-			return r.MulMatWide(t, mulMatArgs(s, n, m))
-		}},
+	"mul_mat_vec":               {typed: true, record: mulMat, bytes: weightBytes},
+	"mul_mat_vec_int8":          {typed: true, teams: true, table: variant(shaders.Int8), record: teamOp(shaders.Int8, shaders.NoGLU, alone), bytes: weightBytes},
+	"mul_mat_vec_int8_siblings": {typed: true, teams: true, table: variant(shaders.Int8), record: teamOp(shaders.Int8, shaders.NoGLU, siblings), bytes: weightBytes},
+	"mul_mat_vec_int8_residual": {typed: true, teams: true, table: variant(shaders.Int8), record: teamOp(shaders.Int8, shaders.NoGLU, residual), bytes: weightBytes},
+	"mul_mat_vec_int8_gates":    {typed: true, teams: true, table: variant(shaders.Int8), record: teamOp(shaders.Int8, shaders.GLUBytes, gates), bytes: weightBytes},
+	"mul_mat_vec_wide":          {typed: true, teams: true, table: variant(shaders.Wide), record: teamOp(shaders.Wide, shaders.NoGLU, alone), bytes: weightBytes},
+	"layer":                     {typed: true, teams: true, record: layer, bytes: layerBytes},
+	"flash_attn":                {record: attend, bytes: attendBytes},
 	"quantize_q8": {
 		record: func(r *gpu.Recorder, _ gguf.Type, s shape, n int, m memory) error {
 			return r.QuantizeQ8(shaders.QuantizeQ8Args{X: m.x, Q: m.dst, S: m.s, Rows: uint32(n), Cols: uint32(s.k), XStride: uint32(s.k)})
@@ -67,6 +98,11 @@ var kernelOps = map[string]kernelOp{
 			return r.RMSNorm(shaders.RMSNormArgs{X: m.x, W: m.s, Dst: m.dst, Rows: uint32(n), Cols: uint32(s.k), XStride: uint32(s.k), DstStride: uint32(s.k), Eps: 1e-5})
 		},
 		bytes: func(_ gguf.Type, s shape, n int) int64 { return int64(n) * int64(s.k) * 8 }},
+	"rms_norm_q8": {
+		record: func(r *gpu.Recorder, _ gguf.Type, s shape, n int, m memory) error {
+			return r.RMSNormQ8(shaders.RMSNormQ8Args{X: m.x, W: m.s, Dst: m.dst, Q: m.more, S: m.more + outputStride, Rows: uint32(n), Cols: uint32(s.k), XStride: uint32(s.k), DstStride: uint32(s.k), Eps: 1e-5})
+		},
+		bytes: func(_ gguf.Type, s shape, n int) int64 { return int64(n) * int64(s.k) * 37 / 4 }},
 	"add": {
 		record: func(r *gpu.Recorder, _ gguf.Type, s shape, n int, m memory) error {
 			return r.Add(shaders.AddArgs{A: m.x, B: m.x, Dst: m.dst, Count: uint32(n * s.k), BCols: uint32(n * s.k)})

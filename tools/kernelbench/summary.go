@@ -54,7 +54,7 @@ func (s *summary) print(w io.Writer) {
 		fmt.Fprintf(w, "# %-60v", p)
 		for _, t := range list[:min(3, len(list))] {
 			if t.tile != (gpu.Tile{}) {
-				fmt.Fprintf(w, "  %dx%dx%d", t.tile.Rows, t.tile.Team, t.tile.Unroll)
+				fmt.Fprintf(w, "  %s", tileName(t.tile))
 			}
 			fmt.Fprintf(w, " %5.1f %%", 100*median(t))
 		}

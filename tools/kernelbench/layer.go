@@ -1,0 +1,159 @@
+package main
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+
+	"leat/gguf"
+	"leat/shaders"
+	"leat/shaders/gpu"
+	"leat/vk"
+)
+
+// cache is a KV cache of as many positions as all rows attend to, of every sequence the same.
+type cache struct {
+	pages, pos, seq uint64
+	maxPages        uint32
+	positions       int
+}
+
+const (
+	page     = 32      // positions
+	headSize = 128     // of a layer
+	keyHeads = 8       // of a layer, if it has as many
+	pageRoom = 1 << 17 // bytes of a page: room for the heads of any layer
+	mostRows = 8
+)
+
+// openCache makes the cache: random, as the weights are.
+func (d *device) openCache(ctx context.Context, o *options) (err error) {
+	n := (o.positions + page - 1) / page
+	const table = 4096 // bytes ahead of the page table: positions, then sequences
+	head := table + 8*int64(n)
+	head = (head + 255) &^ 255
+	if d.pages, err = d.dev.NewBuffer("KV cache", head+int64(n)*pageRoom, vk.DeviceLocal); err != nil {
+		return err
+	}
+	up, err := d.dev.NewBuffer("page table", head, vk.Upload)
+	if err != nil {
+		return err
+	}
+	defer up.Close()
+	m := up.Mapped()
+	for i := range mostRows {
+		binary.LittleEndian.PutUint32(m[4*i:], uint32(o.positions-1))
+		binary.LittleEndian.PutUint32(m[table/2+4*i:], 0)
+	}
+	for i := range n {
+		binary.LittleEndian.PutUint64(m[table+8*i:], d.pages.Address+uint64(head)+uint64(i)*pageRoom)
+	}
+	at := d.pages.Address
+	d.cache = cache{pages: at + table, pos: at, seq: at + table/2, maxPages: uint32(n), positions: o.positions}
+	_, err = d.submit(ctx, func(r *gpu.Recorder) error {
+		if err := r.Copy(d.pages, 0, up, 0, head); err != nil {
+			return err
+		}
+		for off := head; off < d.pages.Bytes; off += pattern {
+			if err := r.Copy(d.pages, off, d.weights, 0, min(pattern, d.pages.Bytes-off, d.weights.Bytes)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return err
+}
+
+// attend is the attention of heads of one size, 4 to a key head.
+func attend(r *gpu.Recorder, _ gguf.Type, s shape, n int, m memory) error {
+	kv := max(1, s.m/4)
+	if kv*s.k*2*2*page > pageRoom || s.m%kv != 0 {
+		return unfitError(fmt.Sprintf("%d heads of %d, want fewer", s.m, s.k))
+	}
+	r.Positions = uint32(m.cache.positions)
+	return r.FlashAttn(gguf.F16, shaders.FlashAttnArgs{Q: m.x, Dst: m.dst, Pages: m.cache.pages, Pos: m.cache.pos, Seq: m.cache.seq,
+		Rows: uint32(n), Heads: uint32(s.m), HeadsKV: uint32(kv), KeyLen: uint32(s.k), ValLen: uint32(s.k), MaxPages: m.cache.maxPages, PagePositions: page,
+		QStride: uint32(s.m * s.k), DstStride: uint32(s.m * s.k), Scale: 0.1})
+}
+
+// attendBytes counts the activations; the cache depends on -positions.
+func attendBytes(_ gguf.Type, s shape, n int) int64 { return int64(n) * int64(s.m) * int64(s.k) * 8 }
+
+// layerMatrices are the matrices of a layer of width s.m and inner width s.k: query, key, value, output, gate, up, down.
+func layerMatrices(s shape) [7]shape {
+	heads := s.m / headSize
+	kv := min(keyHeads, max(1, heads)) * headSize
+	return [7]shape{{s.m, s.m}, {kv, s.m}, {kv, s.m}, {s.m, s.m}, {s.k, s.m}, {s.k, s.m}, {s.m, s.k}}
+}
+
+func layerBytes(t gguf.Type, s shape, n int) (sum int64) {
+	for _, m := range layerMatrices(s) {
+		sum += (weightBytes(t, m, n) + 255) &^ 255
+	}
+	return sum + 2*4*int64(s.m)
+}
+
+// layer is all that a step of n rows does in a layer, as the engine records it.
+func layer(r *gpu.Recorder, t gguf.Type, s shape, n int, m memory) error {
+	if s.m%headSize != 0 || s.m/headSize%min(keyHeads, s.m/headSize) != 0 || n > mostRows {
+		return unfitError(fmt.Sprintf("a layer of width %d and %d rows, want heads of %d and at most %d rows", s.m, n, headSize, mostRows))
+	}
+	var w [7]uint64
+	norm, at := m.w, m.w+2*4*uint64(s.m)
+	for i, sh := range layerMatrices(s) {
+		w[i] = at
+		at += uint64(weightBytes(t, sh, n)+255) &^ 255
+	}
+	const room = 1 << 20 // bytes of an activation
+	x, normed, q, k, v, att, gate := m.x, m.x+room, m.x+2*room, m.x+3*room, m.x+4*room, m.x+5*room, m.x+6*room
+	heads, rows, d, f := uint32(s.m/headSize), uint32(n), uint32(s.m), uint32(s.k)
+	kv := min(keyHeads, heads)
+	product := func(x uint64, cols uint32, of ...gpu.Matrix) *gpu.Products {
+		p := &gpu.Products{Type: t, X: x, N: rows, K: cols, XStride: cols, DstStride: of[0].M}
+		copy(p.Of[:], of)
+		return p
+	}
+	rms := func(w uint64) error {
+		return r.RMSNormBytes(shaders.RMSNormArgs{X: x, W: w, Dst: normed, Rows: rows, Cols: d, XStride: d, DstStride: d, Eps: 1e-5})
+	}
+	residual := func(p *gpu.Products) *gpu.Products {
+		p.Residual, p.ResidualStride = x, d
+		return p
+	}
+	r.Positions = uint32(m.cache.positions)
+	gated := product(normed, d, gpu.Matrix{W: w[4], Dst: gate, M: f}, gpu.Matrix{W: w[5], Dst: gate + 2*room, M: f})
+	gated.GLU = true
+	ahead := func(i int) error { // reads of the matrix that comes next, beside an op that leaves the memory idle
+		sh := layerMatrices(s)[i]
+		bytes := min(m.ahead, weightBytes(t, sh, n))
+		return r.Checksum(shaders.ChecksumArgs{Src: w[i], Dst: m.more, Count: uint32(bytes / 16)})
+	}
+	for _, op := range []func() error{
+		func() error { return rms(norm) },
+		func() error { return ahead(0) },
+		func() error {
+			return r.Products(product(normed, d, gpu.Matrix{W: w[0], Dst: q, M: d}, gpu.Matrix{W: w[1], Dst: k, M: kv * headSize}, gpu.Matrix{W: w[2], Dst: v, M: kv * headSize}))
+		},
+		func() error {
+			return r.RopeKV(gguf.F16, shaders.RopeKVArgs{Q: q, K: k, V: v, CosSin: m.s, Pages: m.cache.pages, Pos: m.cache.pos, Seq: m.cache.seq,
+				Rows: rows, Heads: heads, HeadsKV: kv, KeyLen: headSize, ValLen: headSize, RopeDim: headSize, MaxPages: m.cache.maxPages, PagePositions: page,
+				QStride: d, KStride: kv * headSize, VStride: kv * headSize})
+		},
+		func() error { return ahead(3) },
+		func() error {
+			return r.FlashAttn(gguf.F16, shaders.FlashAttnArgs{Q: q, Dst: att, Pages: m.cache.pages, Pos: m.cache.pos, Seq: m.cache.seq,
+				Rows: rows, Heads: heads, HeadsKV: kv, KeyLen: headSize, ValLen: headSize, MaxPages: m.cache.maxPages, PagePositions: page,
+				QStride: d, DstStride: d, Scale: 0.1})
+		},
+		func() error { return r.Products(residual(product(att, d, gpu.Matrix{W: w[3], Dst: x, M: d}))) },
+		func() error { return rms(norm + 4*uint64(d)) },
+		func() error { return ahead(4) },
+		func() error { return r.Products(gated) },
+		func() error { return r.Products(residual(product(gate, f, gpu.Matrix{W: w[6], Dst: x, M: d}))) },
+	} {
+		if err := op(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
