@@ -15,15 +15,16 @@ import (
 
 // The shapes that rates are measured at: those of an 8B model.
 const (
-	width     = 4096
-	pagePos   = 32 // positions of a page of the cache
-	headDim   = 128
-	heads     = width / headDim
-	headsKV   = 8
-	positions = 1024
-	restBytes = 48 << 20 // vectors behind the weights
-	maxRows   = 8192     // of the matrix in products with many vectors
-	maxCols   = 512
+	width        = 4096
+	pagePos      = 32 // positions of a page of the cache
+	headDim      = 128
+	heads        = width / headDim
+	headsKV      = 8
+	positions    = 1024
+	restBytes    = 48 << 20 // vectors behind the weights, and a recorder's memory
+	decoderBytes = 2 << 20
+	maxRows      = 8192 // of the matrix in products with many vectors
+	maxCols      = 512
 )
 
 // Kernels measures kernels on a device. Close it.
@@ -84,7 +85,7 @@ func (k *Kernels) Close() {
 // times records an op so many times.
 func (k *Kernels) times(ctx context.Context, op func(r *gpu.Recorder) error) (time.Duration, error) {
 	return k.run.repeat(ctx, func(cb *vk.CommandBuffer, times int) error {
-		r := k.kernels.Recorder(cb)
+		r := k.decoder(cb)
 		for range times {
 			if err := op(r); err != nil {
 				return err
@@ -92,6 +93,16 @@ func (k *Kernels) times(ctx context.Context, op func(r *gpu.Recorder) error) (ti
 		}
 		return nil
 	})
+}
+
+// decoder records as a step of one row does. Its own memory ends what lies behind the weights.
+func (k *Kernels) decoder(cb *vk.CommandBuffer) *gpu.Recorder {
+	r := k.kernels.Recorder(cb)
+	end := k.weights.Address + uint64(k.weights.Bytes)
+	r.Few = true
+	r.Parts = gpu.Scratch{Address: end - decoderBytes, Bytes: decoderBytes / 2}
+	r.Q8 = gpu.Scratch{Address: end - decoderBytes/2, Bytes: decoderBytes / 2}
+	return r
 }
 
 // product is a matrix of m rows of k values times n vectors, the vectors and the result behind the weights.
@@ -113,7 +124,7 @@ func (k *Kernels) reads(ctx context.Context, t gguf.Type, cols int64) (r Rate, r
 	if err != nil {
 		return r, 0, err
 	}
-	rows = min(k.total/row, (restBytes-maxCols*width*4)/4)
+	rows = min(k.total/row, (restBytes-decoderBytes-maxCols*width*4)/4)
 	took, err := k.times(ctx, func(r *gpu.Recorder) error { return r.MulMat(t, k.product(rows, cols, 1)) })
 	if err != nil {
 		return r, 0, fmt.Errorf("measure mul_mat_vec of %v: %w", t, err)
@@ -161,7 +172,7 @@ func (k *Kernels) Flops(ctx context.Context, t gguf.Type) (float64, error) {
 	}
 	best := 0.0
 	for _, size := range []struct{ m, n int64 }{{256, 64}, {1024, 256}, {4096, maxCols}, {maxRows, maxCols}} {
-		if size.m*row > k.total || size.m*size.n*4 > restBytes-maxCols*width*4 {
+		if size.m*row > k.total || size.m*size.n*4 > restBytes-decoderBytes-maxCols*width*4 {
 			break
 		}
 		var took time.Duration
@@ -233,7 +244,7 @@ func (k *Kernels) Waiting(ctx context.Context) (dispatch, step time.Duration, er
 		for i := range 4 {
 			begin := time.Now()
 			_, err := k.run.submit(ctx, func(cb *vk.CommandBuffer) error {
-				r := k.kernels.Recorder(cb)
+				r := k.decoder(cb)
 				for j := range n {
 					var err error
 					if j%2 == 0 {

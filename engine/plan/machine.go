@@ -4,6 +4,7 @@ import (
 	"leat/decompose/pack"
 	"leat/engine/arch"
 	"leat/gguf"
+	"leat/shaders"
 )
 
 // machine is a plan on a machine whose speeds are known: it gives each unit's work.
@@ -20,6 +21,7 @@ type load struct {
 	matrices  []matrix
 	attention bool
 	waits     int  // kernels that wait for another
+	few       int  // the same in steps of few rows, where the device has kernels of their own for them
 	head      bool // only rows that want logits pass
 }
 
@@ -42,24 +44,28 @@ func newMachine(p *Plan, s Speeds, h *arch.Hyper) *machine {
 			}
 		}
 		if k := p.Units[i].Kind; k == pack.Head || k == pack.Norm {
-			m.loads[i].head, m.loads[i].waits = true, 1
+			m.loads[i].head, m.loads[i].waits, m.loads[i].few = true, 1, 1
 		}
 	}
 	has := func(name string) bool { _, ok := at[name]; return ok }
 	for l := range h.BlockCount {
-		m.program(h.Layer(l, has), at)
+		plain := h.Layer(l, has)
+		m.program(plain, at, func(l *load, n int) { l.waits += n })
+		m.program(arch.Fuse(plain), at, func(l *load, n int) { l.few += n })
 	}
 	return m
 }
 
 // program counts the waits of a layer's ops and finds the unit of each: an op without a
 // weight runs with the one before it. Ops that touch nothing another wrote run together.
-func (m *machine) program(ops []arch.Op, at map[string]int) {
+func (m *machine) program(ops []arch.Op, at map[string]int, count func(l *load, waits int)) {
 	unit := -1
 	var written, read [arch.NumValues]bool
 	for _, o := range ops {
-		if i, ok := at[o.Weight]; ok {
-			unit = i
+		for _, name := range o.Weights() {
+			if i, ok := at[name]; ok {
+				unit = i
+			}
 		}
 		if unit < 0 {
 			continue
@@ -74,7 +80,7 @@ func (m *machine) program(ops []arch.Op, at map[string]int) {
 		}
 		if wait {
 			written, read = [arch.NumValues]bool{}, [arch.NumValues]bool{}
-			m.loads[unit].waits++
+			count(&m.loads[unit], 1)
 		}
 		for _, v := range reads {
 			read[v] = true
@@ -87,14 +93,14 @@ func (m *machine) program(ops []arch.Op, at map[string]int) {
 		}
 	}
 	if unit >= 0 {
-		m.loads[unit].waits++ // the next layer's first
+		count(&m.loads[unit], 1) // the next layer's first
 	}
 }
 
 // touches lists the values an op reads and writes. The cache stands in as K.
 func touches(o arch.Op) (reads, writes []arch.Value) {
 	switch o.Kind {
-	case arch.RMSNorm, arch.MulMat:
+	case arch.RMSNorm, arch.MulMat, arch.Gated:
 		return []arch.Value{o.A}, []arch.Value{o.Dst}
 	case arch.Bias, arch.RopeTurn:
 		return nil, []arch.Value{o.Dst}
@@ -102,6 +108,15 @@ func touches(o arch.Op) (reads, writes []arch.Value) {
 		return []arch.Value{arch.V}, []arch.Value{arch.K}
 	case arch.Attention:
 		return []arch.Value{arch.Q, arch.K}, []arch.Value{o.Dst}
+	}
+	if o.Kind == arch.Siblings {
+		for _, p := range o.Ops {
+			writes = append(writes, p.Dst)
+		}
+		return []arch.Value{o.A}, writes
+	}
+	if o.Kind == arch.TurnedAppend {
+		return []arch.Value{arch.V}, []arch.Value{arch.Q, arch.K}
 	}
 	return []arch.Value{o.A, o.B}, []arch.Value{o.Dst}
 }
@@ -122,7 +137,14 @@ func (m *machine) step(rows, ctx int) []Work {
 		if l.attention {
 			w.ComputeSeconds += m.attention(rows, ctx)
 		}
-		w.ComputeSeconds += float64(l.waits) * m.s.DispatchTime.Seconds()
+		waits := l.waits
+		if m.p.Scratch.Q8.Bytes > 0 && rows <= shaders.FewRows {
+			waits = l.few
+			if l.attention {
+				waits++ // its parts are put together
+			}
+		}
+		w.ComputeSeconds += float64(waits) * m.s.DispatchTime.Seconds()
 		if !u.Resident() && m.s.LinkBytesPerSec > 0 {
 			w.LinkSeconds = float64(u.Bytes) / (m.s.LinkBytesPerSec * linkUnderLoad)
 		}
