@@ -22,19 +22,19 @@ import (
 // only go down. Tests and tools may look anywhere, so tools have no row.
 var allowed = map[string][]string{
 	"cmd/leat": {"cmd/leat/demo", "engine", "engine/arch", "engine/calibrate", "engine/chat", "engine/pace", "engine/plan", "engine/plan/gpus", "engine/sample",
-		"engine/server", "engine/token", "engine/train", "decompose", "decompose/pack", "gguf",
+		"engine/server", "engine/token", "engine/trace", "engine/train", "decompose", "decompose/pack", "gguf",
 		"shaders", "shaders/conform", "shaders/gpu", "vk", "vk/mem"}, // doctor looks below the engine
 	"cmd/leat/demo": {},
 
 	"engine": {"engine/arch", "engine/chat", "engine/expert", "engine/internal/exec", "engine/internal/kv", "engine/internal/sched",
-		"engine/internal/weights", "engine/pace", "engine/plan", "engine/sample", "engine/token", "decompose/pack", "gguf",
+		"engine/internal/weights", "engine/pace", "engine/plan", "engine/sample", "engine/token", "engine/trace", "decompose/pack", "gguf",
 		"shaders/gpu", "vk", "vk/file", "vk/mem", "vk/xfer"},
 	"engine/server":         {"engine", "engine/chat", "engine/sample", "engine/token"},
 	"engine/train":          {"engine", "engine/arch", "engine/plan", "engine/token", "engine/internal/exec", "engine/internal/weights"},
 	"engine/internal/sched": {"engine/internal/exec", "engine/internal/kv", "engine/token"},
-	"engine/internal/exec": {"engine/arch", "engine/internal/kv", "engine/internal/weights", "engine/pace", "engine/plan", "decompose/pack",
+	"engine/internal/exec": {"engine/arch", "engine/internal/kv", "engine/internal/weights", "engine/pace", "engine/plan", "engine/trace", "decompose/pack",
 		"gguf", "shaders", "shaders/gpu", "vk", "vk/mem"},
-	"engine/internal/weights": {"engine/expert", "engine/plan", "decompose/pack", "gguf", "vk", "vk/file", "vk/mem", "vk/xfer"},
+	"engine/internal/weights": {"engine/expert", "engine/plan", "engine/trace", "decompose/pack", "gguf", "vk", "vk/file", "vk/mem", "vk/xfer"},
 	"engine/internal/kv":      {"engine/plan", "gguf", "vk", "vk/mem"},
 	"engine/calibrate":        {"engine/plan", "decompose/pack", "gguf", "shaders", "shaders/gpu", "vk", "vk/file", "vk/mem", "vk/xfer"},
 	"engine/plan":             {"engine/arch", "engine/plan/gpus", "decompose/pack", "gguf"},
@@ -47,6 +47,7 @@ var allowed = map[string][]string{
 	"engine/expert":           {},
 	"engine/pace":             {"engine/pace/nvml"},
 	"engine/pace/nvml":        {},
+	"engine/trace":            {},
 
 	"decompose":      {"engine/arch", "decompose/pack", "gguf"},
 	"decompose/pack": {"gguf"},

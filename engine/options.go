@@ -11,6 +11,7 @@ import (
 	"leat/engine/arch"
 	"leat/engine/pace"
 	"leat/engine/plan"
+	"leat/engine/trace"
 	"leat/gguf"
 	"leat/vk"
 	"leat/vk/file"
@@ -43,6 +44,7 @@ type Options struct {
 	TargetTempC int
 	Sensor      pace.Sensor
 
+	Trace    *trace.Recorder                   // keeps what the disk, the link, the device and the host do; nil: nobody does
 	Logger   *slog.Logger                      // nil: silent
 	Progress func(doneBytes, totalBytes int64) // called by another goroutine until the resident weights are loaded; nil: none
 

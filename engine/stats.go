@@ -1,13 +1,33 @@
 package engine
 
 import (
+	"time"
+
 	"leat/engine/pace"
 	"leat/vk"
 )
 
-// Stats is how a model is doing just now.
+// Stats is how a model is doing just now, and what it has done since [Load].
 type Stats struct {
 	Pace pace.Report // temperature, power, rests
+
+	Steps       int64 // forward passes
+	Rows        int64 // tokens that went through them
+	Submissions int64 // of work to the device, uploads not counted
+
+	UploadedBytes int64 // weights, over the link
+	DiskBytes     int64 // weights, read from disk
+	WeightBytes   int64 // weights that kernels read in VRAM, each unit once a step
+
+	// How long each was busy: the disk while a read was outstanding, the link while a
+	// copy was under way, the device while a submission ran. Where the device has no
+	// timestamps, Compute is an estimate and Link is what the host saw, waits included.
+	Disk, Link, Compute time.Duration
+
+	Stalled time.Duration // the device stood idle within steps because weights had not come
+	Record  time.Duration // the host recorded and submitted
+
+	VRAMBytes, VRAMPeak, HostBytes int64 // in use, the most that was, pinned RAM
 }
 
 // Stats may be called by any goroutine, also while a step runs.
