@@ -18,6 +18,7 @@ import (
 	"leat/engine/token"
 	"leat/shaders/gpu"
 	"leat/vk"
+	"leat/vk/limit"
 	"leat/vk/mem"
 )
 
@@ -134,6 +135,7 @@ func (m *Model) build(ctx context.Context, _ string) (err error) {
 	m.weights, err = weights.New(ctx, weights.Options{
 		Device: m.dev, VRAM: m.vram, Host: m.host, Model: m.file, Plan: m.plan, Compute: m.compute, Logger: m.o.Logger, Progress: m.o.Progress,
 		Queues: m.lanes(), Fault: m.o.fault,
+		LinkRate: limit.New(m.o.LinkBytesPerSec), DiskRate: limit.New(m.o.DiskBytesPerSec),
 	})
 	if err != nil {
 		return err

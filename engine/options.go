@@ -44,7 +44,11 @@ type Options struct {
 	TargetTempC int
 	Sensor      pace.Sensor
 
-	Trace    *trace.Recorder                   // keeps what the disk, the link, the device and the host do; nil: nobody does
+	Trace *trace.Recorder // keeps what the disk, the link, the device and the host do; nil: nobody does
+	// To try how a lesser machine would do, the link, the disk and the reading of weights in
+	// VRAM can be made slower; 0: as fast as they are. What kernels compute stays as fast.
+	LinkBytesPerSec, DiskBytesPerSec, VRAMBytesPerSec float64
+
 	Logger   *slog.Logger                      // nil: silent
 	Progress func(doneBytes, totalBytes int64) // called by another goroutine until the resident weights are loaded; nil: none
 
@@ -82,6 +86,14 @@ func (o Options) validated() (Options, error) {
 	}{{"ContextLength", int64(o.ContextLength)}, {"DeviceBytes", o.DeviceBytes}, {"HostBytes", o.HostBytes}, {"RingBytes", o.RingBytes}, {"Chunk", int64(o.Chunk)}, {"Sessions", int64(o.Sessions)}, {"MaxSubmit", int64(o.MaxSubmit)}} {
 		if n.v < 0 {
 			return o, &OptionError{n.name, fmt.Sprint(n.v), "0 or more"}
+		}
+	}
+	for _, r := range []struct {
+		name string
+		v    float64
+	}{{"LinkBytesPerSec", o.LinkBytesPerSec}, {"DiskBytesPerSec", o.DiskBytesPerSec}, {"VRAMBytesPerSec", o.VRAMBytesPerSec}} {
+		if !(r.v >= 0) {
+			return o, &OptionError{r.name, fmt.Sprint(r.v), "0 (no limit) or more"}
 		}
 	}
 	for _, d := range o.Disable {

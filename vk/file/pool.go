@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"sync"
+
+	"leat/vk/limit"
 )
 
 // ErrClosed is what a read gets that a closed pool did not begin.
@@ -48,6 +50,7 @@ type Pool struct {
 	once  sync.Once
 	wait  sync.WaitGroup
 	fault Fault
+	rate  *limit.Rate
 }
 
 // NewPool starts depth readers; fault may be nil.
@@ -58,6 +61,9 @@ func NewPool(depth int, fault Fault) *Pool {
 	}
 	return p
 }
+
+// Limit slows the reads down to a rate, all readers together; before the first Start.
+func (p *Pool) Limit(r *limit.Rate) { p.rate = r }
 
 // Start queues a read; its result comes by Wait. It waits while the queue is full.
 // Canceling ctx fails the read at the next block that is not yet asked for.
@@ -97,6 +103,9 @@ func (p *Pool) one(r *Request) error {
 		if err := p.fault(r.File.path, r.Off, r.N); err != nil {
 			return &Error{Path: r.File.path, Off: r.Off, Want: r.N, Err: err}
 		}
+	}
+	if err := p.rate.Wait(r.ctx, r.N); err != nil {
+		return err
 	}
 	return r.File.Read(r.ctx, r.Dst, r.Off, r.N)
 }

@@ -105,6 +105,11 @@ func (f *feeder) place(i int) error {
 // flush submits the copies listed; after a unit's last ones the step may have it.
 func (f *feeder) flush(last bool, i int) error {
 	s, u := f.s, &f.s.units[i]
+	if s.o.LinkRate != nil {
+		if err := s.o.LinkRate.Wait(f.ctx, f.bytes()); err != nil {
+			return err
+		}
+	}
 	waits := f.waits[:0]
 	if f.after > 0 {
 		now, err := s.o.Compute.Value()
@@ -131,6 +136,14 @@ func (f *feeder) flush(last bool, i int) error {
 		f.done(i)
 	}
 	return nil
+}
+
+// bytes are those listed.
+func (f *feeder) bytes() (n int64) {
+	for i := range f.copies {
+		n += f.copies[i].Bytes
+	}
+	return n
 }
 
 // done tells the step that a unit's upload is submitted.

@@ -12,6 +12,7 @@ import (
 	"leat/engine/plan"
 	"leat/vk"
 	"leat/vk/file"
+	"leat/vk/limit"
 	"leat/vk/mem"
 	"leat/vk/xfer"
 )
@@ -31,6 +32,8 @@ type Options struct {
 	Progress func(doneBytes, totalBytes int64)
 	Queues   []*vk.Queue // to upload on; nil: the device's transfer queues
 	Fault    file.Fault  // for tests: fails reads
+
+	LinkRate, DiskRate *limit.Rate // slow uploads and reads down; nil: as fast as they are
 }
 
 // Store holds a model's weights. One goroutine calls Begin, Acquire, Waits and Release.
@@ -154,6 +157,7 @@ func (s *Store) start() {
 		s.requests <- file.NewRequest()
 	}
 	s.pool = file.NewPool(min(plan.ReadDepth, s.o.Plan.Staging.Slots), s.o.Fault)
+	s.pool.Limit(s.o.DiskRate)
 	ctx, cancel := context.WithCancel(context.Background())
 	s.cancel = cancel
 	for _, do := range []func(context.Context) error{s.pin, s.walk, s.feed} {
