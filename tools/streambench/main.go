@@ -8,29 +8,20 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"runtime/pprof"
-	"strconv"
-	"strings"
 )
 
-const usage = `Usage: streambench [flags] MODEL
+const usage = `Usage: streambench [flags] [MODEL]
 
-Prints what the link uploads (-link) and the disk reads (-disk) by themselves, then for
-each VRAM budget the decode speed and the bytes that moved.
+Prints what the link uploads (-link) and the disk that MODEL lies on reads (-disk), swept over
+queues, depths and sizes. What decoding makes of them: leat bench.
 
-Example: go run ./tools/streambench -link -disk -vram 2GiB,0 -ram 0,300MiB 8b.gguf
+Example: go run ./tools/streambench -link -disk 8b.gguf
 
 `
 
 type options struct {
-	model          string
-	link, disk     bool
-	vram, ram      sizes // 0: the engine's choice
-	ring           sizes
-	ctx, prompt, n int
-	chunk          int
-	oneQueue       bool
-	profile        string
+	model      string
+	link, disk bool
 }
 
 func main() {
@@ -48,7 +39,7 @@ func run(ctx context.Context, args []string, out, errw io.Writer) int {
 	if err != nil {
 		return 2
 	}
-	if err := bench(ctx, o, out); err != nil {
+	if err := sweep(ctx, o, out); err != nil {
 		fmt.Fprintln(errw, "streambench: error:", err)
 		return 1
 	}
@@ -56,26 +47,17 @@ func run(ctx context.Context, args []string, out, errw io.Writer) int {
 }
 
 func parse(args []string, errw io.Writer) (options, error) {
-	o := options{vram: sizes{0}, ram: sizes{0}, ring: sizes{0}}
+	var o options
 	fs := flag.NewFlagSet("streambench", flag.ContinueOnError)
 	fs.SetOutput(errw)
 	fs.Usage = func() { fmt.Fprint(errw, usage); fs.PrintDefaults() }
 	fs.BoolVar(&o.link, "link", false, "sweep uploads by lanes and size")
 	fs.BoolVar(&o.disk, "disk", false, "sweep direct reads by depth and size")
-	fs.Var(&o.vram, "vram", "VRAM budgets, as 2GiB,6GiB; 0: all")
-	fs.Var(&o.ram, "ram", "RAM budgets; 0: all")
-	fs.Var(&o.ring, "ring", "sizes of the VRAM ring; 0: the plan's")
-	fs.IntVar(&o.ctx, "ctx", 1024, "tokens of context")
-	fs.IntVar(&o.prompt, "p", 32, "tokens of the prompt")
-	fs.IntVar(&o.n, "n", 16, "tokens to generate")
-	fs.IntVar(&o.chunk, "chunk", 0, "most tokens of a prompt in one step; 0: the plan's")
-	fs.BoolVar(&o.oneQueue, "one-queue", false, "upload on the compute queue")
-	fs.StringVar(&o.profile, "cpuprofile", "", "write a CPU profile of the decoding to a file")
 	if err := fs.Parse(args); err != nil {
 		return o, err
 	}
-	if fs.NArg() != 1 || o.n < 1 || o.prompt < 1 {
-		err := errors.New("want one MODEL, -p and -n of at least 1")
+	if !o.link && !o.disk || fs.NArg() > 1 || o.disk && fs.NArg() == 0 {
+		err := errors.New("want -link, or -disk and a MODEL")
 		fmt.Fprintln(errw, "streambench: error:", err)
 		return o, err
 	}
@@ -83,62 +65,14 @@ func parse(args []string, errw io.Writer) (options, error) {
 	return o, nil
 }
 
-// sizes is a list of byte counts.
-type sizes []int64
-
-func (s *sizes) String() string { return "0" }
-
-func (s *sizes) Set(text string) error {
-	*s = nil
-	for _, word := range strings.Split(text, ",") {
-		unit := int64(1)
-		for _, u := range []struct {
-			suffix string
-			bytes  int64
-		}{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}} {
-			if rest, ok := strings.CutSuffix(word, u.suffix); ok {
-				word, unit = rest, u.bytes
-			}
-		}
-		v, err := strconv.ParseFloat(word, 64)
-		if err != nil || v < 0 {
-			return fmt.Errorf("found %q, wanted a size like 2GiB", word)
-		}
-		*s = append(*s, int64(v*float64(unit)))
-	}
-	return nil
-}
-
-func bench(ctx context.Context, o options, out io.Writer) error {
+func sweep(ctx context.Context, o options, out io.Writer) error {
 	if o.link {
 		if err := sweepLink(ctx, out); err != nil {
 			return err
 		}
 	}
 	if o.disk {
-		if err := sweepDisk(ctx, o.model, out); err != nil {
-			return err
-		}
-	}
-	if o.profile != "" {
-		f, err := os.Create(o.profile)
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		if err := pprof.StartCPUProfile(f); err != nil {
-			return err
-		}
-		defer pprof.StopCPUProfile()
-	}
-	for _, vram := range o.vram {
-		for _, ram := range o.ram {
-			for _, ring := range o.ring {
-				if err := decode(ctx, o, vram, ram, ring, out); err != nil {
-					return err
-				}
-			}
-		}
+		return sweepDisk(ctx, o.model, out)
 	}
 	return nil
 }
