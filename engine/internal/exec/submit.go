@@ -17,7 +17,7 @@ func (r *run) begin() error {
 		return err
 	}
 	if r.used == 0 {
-		r.cb.ResetQueries(e.stamps)
+		r.cb.ResetQueries(e.stamps, 0, e.stamps.Count)
 	}
 	r.rec = e.Kernels.Recorder(r.cb)
 	r.stamp(0)
