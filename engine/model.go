@@ -133,7 +133,7 @@ func (m *Model) build(ctx context.Context, _ string) (err error) {
 	}
 	m.weights, err = weights.New(ctx, weights.Options{
 		Device: m.dev, VRAM: m.vram, Host: m.host, Model: m.file, Plan: m.plan, Compute: m.compute, Logger: m.o.Logger, Progress: m.o.Progress,
-		Queues: m.lanes(), Fault: m.o.fault,
+		Queues: m.lanes(), Fault: m.o.fault, Trace: m.o.Trace,
 	})
 	if err != nil {
 		return err
@@ -143,7 +143,7 @@ func (m *Model) build(ctx context.Context, _ string) (err error) {
 	m.exec, err = exec.New(exec.Options{
 		Device: m.dev, Kernels: m.kernels, VRAM: m.vram, Host: m.host, Model: m.file, Hyper: m.hyper, Plan: m.plan,
 		Weights: m.weights, Compute: m.compute, KVType: kvType, Logger: m.o.Logger, MaxSubmit: m.o.MaxSubmit,
-		Pacer: m.pacer,
+		Pacer: m.pacer, Trace: m.o.Trace,
 	})
 	return err
 }

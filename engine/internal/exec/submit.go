@@ -1,6 +1,22 @@
 package exec
 
-import "leat/vk"
+import (
+	"time"
+
+	"leat/engine/internal/weights"
+	"leat/vk"
+)
+
+// submission is what a run remembers of one.
+type submission struct {
+	expected
+	from      int            // first unit of the plan that it holds, or nothing
+	weights   int64          // bytes of the units that begin in it
+	waits     bool           // for the bytes of placed
+	placed    weights.Placed //
+	rested    time.Duration  // just before it
+	submitted time.Time
+}
 
 // begin opens the step's next command buffer.
 func (r *run) begin() error {
@@ -19,10 +35,11 @@ func (r *run) begin() error {
 	if r.used == 0 {
 		r.cb.ResetQueries(e.stamps, 0, e.stamps.Count)
 	}
-	r.rec = e.Kernels.Recorder(r.cb)
+	r.rec.Reset(r.cb)
 	r.stamp(0)
 	r.rec.Barrier() // after all that was submitted before, streamed bytes included
 	r.units = 0
+	r.next = submission{from: r.open}
 	if e.Pacer != nil {
 		e.cost.most = e.Pacer.Longest().Seconds()
 	}
@@ -30,7 +47,7 @@ func (r *run) begin() error {
 }
 
 func (r *run) stamp(end int) {
-	if i := 2*r.used + end; i < maxStamps && r.e.Device.Compute.TimestampBits > 0 {
+	if i := 2*r.used + end; i < r.e.stamps.Count && r.e.Device.Compute.TimestampBits > 0 {
 		r.cb.WriteTimestamp(r.e.stamps, i)
 	}
 }
@@ -43,20 +60,23 @@ func (r *run) submit() error {
 		return err
 	}
 	bytes, flops := r.rec.Cost()
-	r.timed = append(r.timed, expected{bytes, flops, r.at})
+	r.next.expected = expected{bytes, flops, max(r.at, 0)}
+	r.next.waits = len(r.waits) > 0
+	r.timed = append(r.timed, r.next)
 	if err := r.rest(); err != nil {
 		return err
 	}
-	err := e.Device.Compute.Submit(vk.Submission{
-		Commands: []*vk.CommandBuffer{r.cb}, Waits: r.waits,
-		Signals: []vk.Point{{Timeline: e.Compute, Value: e.value + 1}},
-	})
-	if err != nil {
+	s := &r.timed[r.used]
+	s.submitted = time.Now()
+	r.commands[0], r.signal[0] = r.cb, vk.Point{Timeline: e.Compute, Value: e.value + 1}
+	if err := e.Device.Compute.Submit(vk.Submission{Commands: r.commands[:], Waits: r.waits, Signals: r.signal[:]}); err != nil {
 		return err
 	}
 	e.value++
 	r.used++
 	r.waits = r.waits[:0]
+	e.count.submissions.Add(1)
+	e.count.weights.Add(s.weights)
 	return nil
 }
 
