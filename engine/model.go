@@ -134,7 +134,7 @@ func (m *Model) build(ctx context.Context, _ string) (err error) {
 	}
 	m.weights, err = weights.New(ctx, weights.Options{
 		Device: m.dev, VRAM: m.vram, Host: m.host, Model: m.file, Plan: m.plan, Compute: m.compute, Logger: m.o.Logger, Progress: m.o.Progress,
-		Queues: m.lanes(), Fault: m.o.fault,
+		Queues: m.lanes(), Fault: m.o.fault, Trace: m.o.Trace,
 		LinkRate: limit.New(m.o.LinkBytesPerSec), DiskRate: limit.New(m.o.DiskBytesPerSec),
 	})
 	if err != nil {
@@ -145,7 +145,7 @@ func (m *Model) build(ctx context.Context, _ string) (err error) {
 	m.exec, err = exec.New(exec.Options{
 		Device: m.dev, Kernels: m.kernels, VRAM: m.vram, Host: m.host, Model: m.file, Hyper: m.hyper, Plan: m.plan,
 		Weights: m.weights, Compute: m.compute, KVType: kvType, Logger: m.o.Logger, MaxSubmit: m.o.MaxSubmit,
-		Pacer: m.pacer,
+		Pacer: m.pacer, Trace: m.o.Trace, VRAMRate: limit.New(m.o.VRAMBytesPerSec),
 	})
 	return err
 }

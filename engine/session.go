@@ -21,6 +21,7 @@ type Session struct {
 	ids []token.ID // all tokens taken in; those past seq.Len() have yet to run
 
 	logits []float32 // of the last step that was asked for them
+	rows   []exec.Row
 }
 
 // NewSession reserves a KV cache of the model's full context, or fails with a
@@ -144,13 +145,13 @@ func (s *Session) run(ctx context.Context, greedy, all bool, use func(exec.Resul
 	for s.seq.Len() < len(s.ids) {
 		from := s.seq.Len()
 		n := min(len(s.ids)-from, s.m.plan.Chunk)
-		rows := make([]exec.Row, n)
-		for i := range rows {
+		s.rows = s.rows[:0]
+		for i, id := range s.ids[from : from+n] {
 			last := from+i == len(s.ids)-1
-			rows[i] = exec.Row{Seq: s.seq, Token: s.ids[from+i], Position: from + i, Logits: all || last}
+			s.rows = append(s.rows, exec.Row{Seq: s.seq, Token: id, Position: from + i, Logits: all || last})
 		}
-		err := s.m.step(ctx, rows, greedy, func(r exec.Result) {
-			if rows[n-1].Logits {
+		err := s.m.step(ctx, s.rows, greedy, func(r exec.Result) {
+			if s.rows[n-1].Logits {
 				use(r)
 			}
 		})

@@ -30,8 +30,19 @@ type Stats struct {
 	VRAMBytes, VRAMPeak, HostBytes int64 // in use, the most that was, pinned RAM
 }
 
-// Stats may be called by any goroutine, also while a step runs.
-func (m *Model) Stats() Stats { return Stats{Pace: m.pacer.Report()} }
+// Stats may be called by any goroutine, also while a step runs. It does not wait for that,
+// so what the device does just now is not in it yet.
+func (m *Model) Stats() Stats {
+	c := m.exec.Counters()
+	s := Stats{
+		Pace: m.pacer.Report(), Steps: c.Steps, Rows: c.Rows, Submissions: c.Submissions, WeightBytes: c.WeightBytes,
+		Compute: c.Compute, Stalled: c.Stalled, Record: c.Record,
+		VRAMBytes: m.vram.Used(), VRAMPeak: m.vram.Peak(), HostBytes: m.host.Used(),
+	}
+	s.UploadedBytes, s.DiskBytes = m.weights.Traffic()
+	s.Disk, s.Link = m.weights.Busy()
+	return s
+}
 
 // newPacer makes the pacer that the options ask for; nil: none, and steps cost no more
 // than if there were no such thing.

@@ -23,6 +23,7 @@ type Device struct {
 	Transfer  *Queue   // the same as Compute where there is no transfer family
 	Transfers []*Queue // Transfer, and a second one where its family has two
 	Features  Features // what is turned on
+	Clock     *Clock   // of the queues' timestamps
 
 	instance *Instance
 	handle   raw.Device
@@ -76,6 +77,7 @@ func (i *Instance) NewDevice(p *PhysicalDevice, o DeviceOptions) (*Device, error
 		}
 	}
 	d.Transfer = d.Transfers[0]
+	d.Clock = newClock(d)
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.opened = append(i.opened, d)

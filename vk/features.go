@@ -18,6 +18,8 @@ const (
 	extMemoryPriority = "VK_EXT_memory_priority"
 	extPageable       = "VK_EXT_pageable_device_local_memory"
 	extHostImport     = "VK_EXT_external_memory_host"
+	extCalibrated     = "VK_EXT_calibrated_timestamps"
+	extCalibratedKHR  = "VK_KHR_calibrated_timestamps" // its newer name
 	extPortabilitySub = "VK_KHR_portability_subset"
 )
 
@@ -95,6 +97,7 @@ func (p *PhysicalDevice) queryFeatures() {
 	f.MemoryPriority = c.priority.MemoryPriority.Bool()
 	f.PageableDeviceLocal = c.pageable.PageableDeviceLocalMemory.Bool() && f.MemoryPriority
 	f.HostImport = p.has(extHostImport)
+	f.CalibratedTimestamps = p.calibrates()
 	if !f.SubgroupSizeControl {
 		p.Limits.SubgroupMin, p.Limits.SubgroupMax = 0, 0
 	}
@@ -136,6 +139,8 @@ func (f Features) extensions(p *PhysicalDevice) []string {
 		{f.MemoryPriority, extMemoryPriority},
 		{f.PageableDeviceLocal, extPageable},
 		{f.HostImport, extHostImport},
+		{f.CalibratedTimestamps && p.has(extCalibrated), extCalibrated},
+		{f.CalibratedTimestamps && !p.has(extCalibrated), extCalibratedKHR},
 		{p.has(extPortabilitySub), extPortabilitySub}, // a device that has it demands it
 	} {
 		if e.on {

@@ -123,6 +123,7 @@ type Features struct {
 	MemoryPriority       bool
 	PageableDeviceLocal  bool
 	HostImport           bool // memory of ours can become a buffer
+	CalibratedTimestamps bool // the device's clock can be read by the host, see Clock
 	UMA                  bool // one memory for CPU and device
 	ReBAR                bool // the CPU can write all of a discrete device's memory
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"leat/vk/limit"
 )
@@ -20,6 +21,7 @@ type Request struct {
 	Off  int64 // in the file
 	N    int64 // bytes wanted
 	Dst  []byte
+	Tag  uint64 // what the caller likes to find in Done
 
 	ctx  context.Context
 	done chan error
@@ -51,19 +53,58 @@ type Pool struct {
 	wait  sync.WaitGroup
 	fault Fault
 	rate  *limit.Rate
+	done  func(Done)
+
+	mu    sync.Mutex
+	under int           // reads under way
+	since time.Time     // when there was at least one
+	busy  time.Duration // until then
+}
+
+// Done is a read that succeeded.
+type Done struct {
+	Reader     int // of the pool; one reads one thing at a time
+	Tag        uint64
+	Bytes      int64
+	Begin, End time.Time
 }
 
 // NewPool starts depth readers; fault may be nil.
 func NewPool(depth int, fault Fault) *Pool {
 	p := &Pool{queue: make(chan *Request, 64), stop: make(chan struct{}), fault: fault}
-	for range max(1, depth) {
-		p.wait.Go(p.read)
+	for n := range max(1, depth) {
+		p.wait.Go(func() { p.read(n) })
 	}
 	return p
 }
 
 // Limit slows the reads down to a rate, all readers together; before the first Start.
 func (p *Pool) Limit(r *limit.Rate) { p.rate = r }
+
+// Watch has done told of every read, by its reader. It must come before the first Start.
+func (p *Pool) Watch(done func(Done)) { p.done = done }
+
+// Busy is how long at least one read was under way.
+func (p *Pool) Busy() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.under > 0 {
+		return p.busy + time.Since(p.since)
+	}
+	return p.busy
+}
+
+// count says that one read more (or, with -1, less) is under way, from now on.
+func (p *Pool) count(more int) (now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now = time.Now()
+	if p.under > 0 {
+		p.busy += now.Sub(p.since)
+	}
+	p.under, p.since = p.under+more, now
+	return now
+}
 
 // Start queues a read; its result comes by Wait. It waits while the queue is full.
 // Canceling ctx fails the read at the next block that is not yet asked for.
@@ -84,13 +125,18 @@ func (p *Pool) Start(ctx context.Context, r *Request) error {
 	}
 }
 
-func (p *Pool) read() {
+func (p *Pool) read(reader int) {
 	for {
 		select {
 		case <-p.stop:
 			return
 		case r := <-p.queue:
-			r.done <- p.one(r)
+			d := Done{Reader: reader, Tag: r.Tag, Bytes: r.N, Begin: p.count(1)}
+			err := p.one(r)
+			if d.End = p.count(-1); err == nil && p.done != nil {
+				p.done(d)
+			}
+			r.done <- err
 		}
 	}
 }

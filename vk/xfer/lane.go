@@ -3,12 +3,14 @@ package xfer
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"leat/vk"
 )
 
 // lane is a queue, its timeline, and a ring of command buffers.
 type lane struct {
+	index    int
 	queue    *vk.Queue
 	timeline *vk.Timeline
 	pool     *vk.CommandPool
@@ -16,32 +18,60 @@ type lane struct {
 	next     int    // the command buffer used longest ago
 	value    uint64 // last one submitted
 
+	times     *times
+	stamps    *vk.QueryPool // when copies begin and end; nil: the queue has no timestamps
+	hostReset bool          // of stamps
+	open      int           // submissions, the newest, that are not accounted for
+	ended     time.Time     // Done.End of the last one that is
+
 	command [1]*vk.CommandBuffer // scratch of batch
 	signal  [1]vk.Point
 }
 
-// command is a command buffer and the value of its last submission.
+// command is a command buffer and its last submission.
 type command struct {
 	buffer *vk.CommandBuffer
-	value  uint64
+	query  int // first of its two in the lane's stamps
+
+	value     uint64
+	tag       uint64
+	bytes     int64
+	submitted time.Time
+	ticks     [2]uint64 // its begin and end, once it is accounted for
 }
 
-func newLane(dev *vk.Device, q *vk.Queue, n int) (*lane, error) {
-	l := &lane{queue: q}
-	var err error
+func newLane(dev *vk.Device, q *vk.Queue, n int, t *times) (l *lane, err error) {
+	l = &lane{index: n, queue: q, times: t, hostReset: dev.Features.HostQueryReset}
+	defer func() {
+		if err != nil {
+			l.close()
+		}
+	}()
 	if l.timeline, err = dev.NewTimeline(fmt.Sprintf("transfer %d", n)); err != nil {
-		return nil, err
+		return l, err
 	}
-	if l.pool, err = q.NewCommandPool(); err != nil {
-		l.timeline.Close()
-		return nil, err
+	if l.pool, err = q.NewCommandPool(); err != nil || !t.stamped {
+		return l, err
 	}
-	return l, nil
+	l.stamps, err = dev.NewQueryPool(2 * maxCommands)
+	return l, err
+}
+
+// stamps reports whether copies on q can be timed by the device.
+func stamps(dev *vk.Device, q *vk.Queue) bool {
+	return q.TimestampBits > 0 && (dev.Features.HostQueryReset || q == dev.Compute)
 }
 
 func (l *lane) close() {
-	l.pool.Close()
-	l.timeline.Close()
+	if l.stamps != nil {
+		l.stamps.Close()
+	}
+	if l.pool != nil {
+		l.pool.Close()
+	}
+	if l.timeline != nil {
+		l.timeline.Close()
+	}
 }
 
 // submit queues copies, most bytes at a time, and returns the value of the last; 0 for
@@ -63,28 +93,56 @@ func (l *lane) batch(rest *cursor, most int64, waits []vk.Point) (uint64, error)
 	if err != nil {
 		return 0, err
 	}
-	if err := c.buffer.Begin(); err != nil {
+	if err := l.begin(c); err != nil {
 		return 0, err
 	}
-	c.buffer.CopyBarrier() // an earlier copy to the same place comes first
-	for left := most; left > 0 && !rest.done(); {
-		k, n := rest.next(left)
+	c.tag, c.bytes = rest.copies[0].Tag, 0
+	for c.bytes < most && !rest.done() {
+		k, n := rest.next(most - c.bytes)
 		c.buffer.Copy(k.Dst.Buffer, k.Dst.Off, k.Src, k.SrcOff, n)
-		left -= n
+		c.bytes += n
+	}
+	if l.stamps != nil {
+		c.buffer.WriteTimestamp(l.stamps, c.query+1)
 	}
 	if err := c.buffer.End(); err != nil {
 		return 0, err
 	}
+	c.submitted = time.Now()
 	l.command[0], l.signal[0] = c.buffer, vk.Point{Timeline: l.timeline, Value: l.value + 1}
 	if err := l.queue.Submit(vk.Submission{Commands: l.command[:], Waits: waits, Signals: l.signal[:]}); err != nil {
 		return 0, err
 	}
 	l.value++
 	c.value = l.value
+	l.next = (l.next + 1) % len(l.commands)
+	l.open++
 	return l.value, nil
 }
 
-// take gives the command buffer that was used longest ago, or a new one while it still runs.
+// begin opens c, which is not running.
+func (l *lane) begin(c *command) error {
+	if l.stamps != nil && l.hostReset {
+		if err := l.stamps.Reset(c.query, 2); err != nil {
+			return err
+		}
+	}
+	if err := c.buffer.Begin(); err != nil {
+		return err
+	}
+	if l.stamps != nil && !l.hostReset {
+		c.buffer.ResetQueries(l.stamps, c.query, 2)
+	}
+	c.buffer.CopyBarrier() // an earlier copy to the same place comes first
+	if l.stamps != nil {
+		c.buffer.WriteTimestamp(l.stamps, c.query)
+	}
+	c.ticks = [2]uint64{}
+	return nil
+}
+
+// take gives the command buffer that was used longest ago, or a new one while it still
+// runs: the one at next.
 func (l *lane) take() (*command, error) {
 	if len(l.commands) > 0 {
 		c := &l.commands[l.next]
@@ -92,12 +150,11 @@ func (l *lane) take() (*command, error) {
 		if err == nil && now < c.value && len(l.commands) == maxCommands {
 			err, now = l.timeline.Wait(context.Background(), c.value), c.value
 		}
-		if err != nil {
-			return nil, err
+		if err == nil {
+			err = l.collect(now)
 		}
-		if now >= c.value {
-			l.next = (l.next + 1) % len(l.commands)
-			return c, nil
+		if err != nil || now >= c.value {
+			return c, err
 		}
 	}
 	b, err := l.pool.New()
@@ -107,10 +164,8 @@ func (l *lane) take() (*command, error) {
 	// Put before the oldest, the new one is the newest of the ring.
 	l.commands = append(l.commands, command{})
 	copy(l.commands[l.next+1:], l.commands[l.next:])
-	l.commands[l.next] = command{buffer: b}
-	c := &l.commands[l.next]
-	l.next = (l.next + 1) % len(l.commands)
-	return c, nil
+	l.commands[l.next] = command{buffer: b, query: 2 * (len(l.commands) - 1)}
+	return &l.commands[l.next], nil
 }
 
 // cursor walks copies in pieces.

@@ -224,6 +224,8 @@ func TestThrottle(t *testing.T) {
 func TestNoAllocation(t *testing.T) {
 	b := newBench(t, 2, 4096, 1<<16, 2)
 	b.u.split = 4096
+	told := 0
+	b.u.times.done = func(Done) { told++ }
 	src, err := b.host.AllocHost("host tier", 1<<16)
 	b.ok(err)
 	copies := []Copy{{Dst: mem.Whole(b.dst), Src: src, Bytes: 1 << 16}}
@@ -234,10 +236,14 @@ func TestNoAllocation(t *testing.T) {
 		b.ok(err)
 		s.Release(ticket)
 		b.ok(b.u.Wait(context.Background(), ticket))
+		b.ok(b.u.Collect())
 	}
 	upload()
 	if n := testing.AllocsPerRun(20, upload); n > 0 && !raceEnabled {
 		t.Errorf("%v allocations an upload", n)
+	}
+	if want := 2 * 22; told != want {
+		t.Errorf("told of %d submissions, want %d", told, want)
 	}
 }
 

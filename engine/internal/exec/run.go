@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"time"
 
 	"leat/decompose/pack"
 	"leat/engine/arch"
+	"leat/engine/internal/weights"
 	"leat/engine/plan"
 	"leat/gguf"
 	"leat/shaders"
@@ -14,7 +16,7 @@ import (
 	"leat/vk"
 )
 
-// run is one step being recorded.
+// run is one step being recorded. There is one, so that a step allocates nothing.
 type run struct {
 	ctx      context.Context // ends rests, not the step
 	e        *Exec
@@ -22,20 +24,44 @@ type run struct {
 	asked    []int // rows that want logits
 	greedy   bool
 	maxPages int
+	step     int // 1 for the first
 
 	cb     *vk.CommandBuffer
 	rec    *gpu.Recorder
 	waits  []vk.Point // of the submission being recorded
 	points []vk.Point
-	used   int // command buffers submitted or open in this step
-	units  int // units recorded since the last submission
-	timed  []expected
-	at     int // unit of the plan that is being recorded
+	used   int        // command buffers submitted or open in this step
+	units  int        // units recorded since the last submission
+	next   submission // the one being recorded
+	timed  []submission
+	at     int // unit of the plan that is recorded, or was last; nothing before the first
+	open   int // the same, but nothing between two
 	told   int // submissions that account has seen
+
+	since          time.Time     // recording since then
+	blocked, rests time.Duration // waited for weights to be on their way; rested
+	commands       [1]*vk.CommandBuffer
+	signal         [1]vk.Point
+}
+
+// reset makes r a step of rows, or says what is wrong with them.
+func (r *run) reset(ctx context.Context, rows []Row, greedy bool) error {
+	e := r.e
+	asked, err := e.check(rows, r.asked[:0])
+	if err != nil {
+		return err
+	}
+	*r = run{
+		ctx: ctx, e: e, rows: rows, asked: asked, greedy: greedy, step: r.step + 1, at: nothing, open: nothing,
+		rec: r.rec, waits: r.waits[:0], points: r.points[:0], timed: r.timed[:0],
+	}
+	return nil
 }
 
 // forward records and submits the whole step, top to bottom.
 func (r *run) forward() error {
+	r.resume()
+	defer r.pause()
 	r.e.Weights.Begin(len(r.asked) > 0)
 	if err := r.begin(); err != nil {
 		return err
@@ -82,8 +108,7 @@ func (r *run) unit(i int) error {
 	if u.Kind == pack.Head && len(r.asked) == 0 {
 		return nil // its bytes do not come
 	}
-	r.at = i
-	placed, err := r.e.Weights.Acquire(i)
+	placed, err := r.acquire(i)
 	if err != nil {
 		return err
 	}
@@ -92,6 +117,14 @@ func (r *run) unit(i int) error {
 			return err
 		}
 		r.waits = append(r.waits, r.points...)
+		r.next.placed = placed
+	}
+	r.at, r.open = i, i
+	if r.next.from == nothing {
+		r.next.from = i
+	}
+	if u.Kind != pack.Norm || len(r.asked) > 0 {
+		r.next.weights += u.Bytes
 	}
 	switch u.Kind {
 	case pack.Layer:
@@ -113,12 +146,24 @@ func (r *run) unit(i int) error {
 			return err
 		}
 		r.e.Weights.Release(r.e.value)
+		r.open = nothing
 		return r.begin()
 	}
+	r.open = nothing
 	if r.units++; r.units >= unitsPerSubmit || r.due() {
 		return r.cut()
 	}
 	return nil
+}
+
+// acquire is Weights.Acquire, which waits for what is not on its way yet.
+func (r *run) acquire(i int) (weights.Placed, error) {
+	r.pause()
+	from := time.Now()
+	placed, err := r.e.Weights.Acquire(i)
+	r.resume()
+	r.blocked += r.since.Sub(from)
+	return placed, err
 }
 
 // unitsPerSubmit lets the device start while the rest of a resident model is recorded.

@@ -1,6 +1,23 @@
 package exec
 
-import "leat/vk"
+import (
+	"context"
+	"time"
+
+	"leat/engine/internal/weights"
+	"leat/vk"
+)
+
+// submission is what a run remembers of one.
+type submission struct {
+	expected
+	from      int            // first unit of the plan that it holds, or nothing
+	weights   int64          // bytes of the units that begin in it
+	waits     bool           // for the bytes of placed
+	placed    weights.Placed //
+	rested    time.Duration  // just before it
+	submitted time.Time
+}
 
 // begin opens the step's next command buffer.
 func (r *run) begin() error {
@@ -17,12 +34,13 @@ func (r *run) begin() error {
 		return err
 	}
 	if r.used == 0 {
-		r.cb.ResetQueries(e.stamps)
+		r.cb.ResetQueries(e.stamps, 0, e.stamps.Count)
 	}
-	r.rec = e.Kernels.Recorder(r.cb)
+	r.rec.Reset(r.cb)
 	r.stamp(0)
 	r.rec.Barrier() // after all that was submitted before, streamed bytes included
 	r.units = 0
+	r.next = submission{from: r.open}
 	if e.Pacer != nil {
 		e.cost.most = e.Pacer.Longest().Seconds()
 	}
@@ -30,7 +48,7 @@ func (r *run) begin() error {
 }
 
 func (r *run) stamp(end int) {
-	if i := 2*r.used + end; i < maxStamps && r.e.Device.Compute.TimestampBits > 0 {
+	if i := 2*r.used + end; i < r.e.stamps.Count && r.e.Device.Compute.TimestampBits > 0 {
 		r.cb.WriteTimestamp(r.e.stamps, i)
 	}
 }
@@ -43,21 +61,37 @@ func (r *run) submit() error {
 		return err
 	}
 	bytes, flops := r.rec.Cost()
-	r.timed = append(r.timed, expected{bytes, flops, r.at})
+	r.next.expected = expected{bytes, flops, max(r.at, 0)}
+	r.next.waits = len(r.waits) > 0
+	r.timed = append(r.timed, r.next)
 	if err := r.rest(); err != nil {
 		return err
 	}
-	err := e.Device.Compute.Submit(vk.Submission{
-		Commands: []*vk.CommandBuffer{r.cb}, Waits: r.waits,
-		Signals: []vk.Point{{Timeline: e.Compute, Value: e.value + 1}},
-	})
-	if err != nil {
+	if err := r.read(); err != nil {
+		return err
+	}
+	s := &r.timed[r.used]
+	s.submitted = time.Now()
+	r.commands[0], r.signal[0] = r.cb, vk.Point{Timeline: e.Compute, Value: e.value + 1}
+	if err := e.Device.Compute.Submit(vk.Submission{Commands: r.commands[:], Waits: r.waits, Signals: r.signal[:]}); err != nil {
 		return err
 	}
 	e.value++
 	r.used++
 	r.waits = r.waits[:0]
+	e.count.submissions.Add(1)
+	e.count.weights.Add(s.weights)
 	return nil
+}
+
+// read waits as long as a slower memory would take to read the submission's weights.
+func (r *run) read() error {
+	if r.e.VRAMRate == nil {
+		return nil
+	}
+	r.pause()
+	defer r.resume()
+	return r.e.VRAMRate.Wait(context.Background(), r.next.weights)
 }
 
 // cut submits what is recorded, if anything, and goes on in a new command buffer.

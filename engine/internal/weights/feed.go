@@ -64,7 +64,7 @@ func (f *feeder) add(it item) error {
 	if it.request == nil {
 		for k := range u.pieces {
 			p := &u.pieces[k]
-			f.copies = append(f.copies, xfer.Copy{Dst: f.dst.Slice(p.unitOff, p.n), Src: it.src, SrcOff: p.hostOff, Bytes: p.n})
+			f.copies = append(f.copies, xfer.Copy{Dst: f.dst.Slice(p.unitOff, p.n), Src: it.src, SrcOff: p.hostOff, Bytes: p.n, Tag: it.tag})
 		}
 		return nil
 	}
@@ -73,7 +73,7 @@ func (f *feeder) add(it item) error {
 	}
 	f.s.requests <- it.request
 	p := it.piece
-	f.copies = append(f.copies, xfer.Copy{Dst: f.dst.Slice(p.unitOff, p.n), Src: it.src, SrcOff: it.srcOff, Bytes: p.n})
+	f.copies = append(f.copies, xfer.Copy{Dst: f.dst.Slice(p.unitOff, p.n), Src: it.src, SrcOff: it.srcOff, Bytes: p.n, Tag: it.tag})
 	if it.slot != nil {
 		f.slots = append(f.slots, it.slot)
 	}

@@ -13,6 +13,7 @@ import (
 func (s *Store) Begin(head bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.steps++
 	if !s.walked {
 		s.begun = append(s.begun, head)
 	}

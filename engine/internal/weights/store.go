@@ -10,6 +10,7 @@ import (
 
 	"leat/decompose/pack"
 	"leat/engine/plan"
+	"leat/engine/trace"
 	"leat/vk"
 	"leat/vk/file"
 	"leat/vk/limit"
@@ -30,8 +31,9 @@ type Options struct {
 	// Progress is told, by another goroutine, how many bytes have been uploaded of the
 	// resident ones, the last time with both the same.
 	Progress func(doneBytes, totalBytes int64)
-	Queues   []*vk.Queue // to upload on; nil: the device's transfer queues
-	Fault    file.Fault  // for tests: fails reads
+	Queues   []*vk.Queue     // to upload on; nil: the device's transfer queues
+	Fault    file.Fault      // for tests: fails reads
+	Trace    *trace.Recorder // keeps what disk and link do; nil: nobody does
 
 	LinkRate, DiskRate *limit.Rate // slow uploads and reads down; nil: as fast as they are
 }
@@ -50,12 +52,14 @@ type Store struct {
 	requests chan *file.Request // free ones
 	pinned   chan hostBlock     // pinner to walker
 	waited   xfer.Ticket        // what the step's queue has waited for
+	serving  int                // walker: the step that it brings bytes for
 
 	mu      sync.Mutex
 	changed *sync.Cond
 	ring    ring
 	came    []arrival // units in the ring that were not acquired yet, oldest first
 	begun   []bool    // steps begun that the walker has not looked at: do they want the head?
+	steps   int       // steps begun, all of them
 	walked  bool      // the walker has nothing left to bring
 	full    bool      // the feeder waits for room in the ring
 	pins    []*vk.Buffer
@@ -145,7 +149,7 @@ func (s *Store) allocate(ctx context.Context) error {
 		return err
 	}
 	s.ring.blocks = p.Ring
-	s.up, err = xfer.New(s.o.Device, s.o.Host, xfer.Options{Slots: p.Staging.Slots, SlotBytes: p.Staging.SlotBytes, Queues: s.o.Queues})
+	s.up, err = xfer.New(s.o.Device, s.o.Host, xfer.Options{Slots: p.Staging.Slots, SlotBytes: p.Staging.SlotBytes, Queues: s.o.Queues, Done: s.copied()})
 	return err
 }
 
@@ -158,6 +162,7 @@ func (s *Store) start() {
 	}
 	s.pool = file.NewPool(min(plan.ReadDepth, s.o.Plan.Staging.Slots), s.o.Fault)
 	s.pool.Limit(s.o.DiskRate)
+	s.pool.Watch(s.read())
 	ctx, cancel := context.WithCancel(context.Background())
 	s.cancel = cancel
 	for _, do := range []func(context.Context) error{s.pin, s.walk, s.feed} {

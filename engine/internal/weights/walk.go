@@ -41,6 +41,7 @@ type item struct {
 	slot        *xfer.Slot    // nil: the bytes stay where they are
 	src         *vk.Buffer
 	srcOff      int64
+	tag         uint64
 	piece       *piece
 }
 
@@ -63,6 +64,7 @@ func (s *Store) walk(ctx context.Context) error {
 // walkStep sends what one step needs and reports whether there was anything. It is
 // done with a step when that has begun, at the earliest.
 func (s *Store) walkStep(ctx context.Context) (more bool, err error) {
+	s.serve()
 	head, asked := false, false
 	for i := range s.units {
 		u := &s.units[i]
@@ -138,6 +140,7 @@ func (s *Store) ask(ctx context.Context, u *unit, it item) error {
 	}
 	r := it.request
 	r.File, r.Off, r.N, r.Dst = s.files[p.file], p.off, p.n, into[:file.Room(p.off, p.n)]
+	r.Tag = s.tag(it.unit)
 	if err := s.pool.Start(ctx, r); err != nil {
 		return fmt.Errorf("read %s: %w", u.Name, err)
 	}
@@ -146,6 +149,7 @@ func (s *Store) ask(ctx context.Context, u *unit, it item) error {
 }
 
 func (s *Store) send(ctx context.Context, it item) error {
+	it.tag = s.tag(it.unit)
 	select {
 	case s.items <- it:
 		return nil
