@@ -13,3 +13,8 @@ func WithLanes(o Options, n int) Options {
 	o.queues = n
 	return o
 }
+
+// Passed are the bytes that went through the rates of a model that has them.
+func (m *Model) Passed() (link, disk, vram int64) {
+	return m.rates.link.Passed(), m.rates.disk.Passed(), m.rates.vram.Passed()
+}

@@ -42,6 +42,8 @@ type Model struct {
 	exec    *exec.Exec
 	pacer   *pace.Pacer // nil: nothing is paced
 
+	rates struct{ link, disk, vram *limit.Rate } // nil: as fast as they are
+
 	messages int // of the validation layers, once the instance is closed
 
 	chatOnce sync.Once
@@ -64,6 +66,7 @@ func Load(ctx context.Context, path string, o Options) (*Model, error) {
 		return nil, err
 	}
 	m := &Model{o: o}
+	m.rates.link, m.rates.disk, m.rates.vram = limit.New(o.LinkBytesPerSec), limit.New(o.DiskBytesPerSec), limit.New(o.VRAMBytesPerSec)
 	for _, stage := range []func(context.Context, string) error{m.openFile, m.openDevice, m.makePlan, m.build} {
 		if err := stage(ctx, path); err != nil {
 			m.Close()
@@ -135,7 +138,7 @@ func (m *Model) build(ctx context.Context, _ string) (err error) {
 	m.weights, err = weights.New(ctx, weights.Options{
 		Device: m.dev, VRAM: m.vram, Host: m.host, Model: m.file, Plan: m.plan, Compute: m.compute, Logger: m.o.Logger, Progress: m.o.Progress,
 		Queues: m.lanes(), Fault: m.o.fault, Trace: m.o.Trace,
-		LinkRate: limit.New(m.o.LinkBytesPerSec), DiskRate: limit.New(m.o.DiskBytesPerSec),
+		LinkRate: m.rates.link, DiskRate: m.rates.disk,
 	})
 	if err != nil {
 		return err
@@ -145,7 +148,7 @@ func (m *Model) build(ctx context.Context, _ string) (err error) {
 	m.exec, err = exec.New(exec.Options{
 		Device: m.dev, Kernels: m.kernels, VRAM: m.vram, Host: m.host, Model: m.file, Hyper: m.hyper, Plan: m.plan,
 		Weights: m.weights, Compute: m.compute, KVType: kvType, Logger: m.o.Logger, MaxSubmit: m.o.MaxSubmit,
-		Pacer: m.pacer, Trace: m.o.Trace, VRAMRate: limit.New(m.o.VRAMBytesPerSec),
+		Pacer: m.pacer, Trace: m.o.Trace, VRAMRate: m.rates.vram,
 	})
 	return err
 }

@@ -36,9 +36,9 @@ var benchColumns = []benchColumn{
 		}
 		return fmt.Sprintf("%s (%+.0f%%)", formatSpeed(r.Predicted), 100*r.Difference)
 	}},
-	{head: "disk GB/s", show: anyRow(func(r *bench.Row) bool { return r.Disk.Bytes > 0 }), cell: laneCell(func(r *bench.Row) bench.Lane { return r.Disk })},
-	{head: "link GB/s", show: anyRow(func(r *bench.Row) bool { return r.Link.Bytes > 0 }), cell: laneCell(func(r *bench.Row) bench.Lane { return r.Link })},
-	{head: "VRAM GB/s", show: anyRow(func(r *bench.Row) bool { return r.VRAM.Bytes > 0 }), cell: laneCell(func(r *bench.Row) bench.Lane { return r.VRAM })},
+	{head: "disk", show: anyRow(func(r *bench.Row) bool { return r.Disk.Bytes > 0 }), cell: laneCell(func(r *bench.Row) bench.Lane { return r.Disk })},
+	{head: "link", show: anyRow(func(r *bench.Row) bool { return r.Link.Bytes > 0 }), cell: laneCell(func(r *bench.Row) bench.Lane { return r.Link })},
+	{head: "VRAM reads", show: anyRow(func(r *bench.Row) bool { return r.VRAM.Bytes > 0 }), cell: laneCell(func(r *bench.Row) bench.Lane { return r.VRAM })},
 	{head: "overlap", show: anyRow(func(r *bench.Row) bool { return r.Link.Bytes > 0 }), cell: func(_ *benchConfig, r *bench.Row) string { return percent(r.Overlap) }},
 	{head: "CPU", cell: func(_ *benchConfig, r *bench.Row) string { return percent(r.CPUOfCore) }},
 	{head: "°C", show: anyRow(func(r *bench.Row) bool { return r.TempC > 0 }), cell: func(_ *benchConfig, r *bench.Row) string { return fmt.Sprintf("%.0f", r.TempC) }},
@@ -50,7 +50,7 @@ func anyRow(f func(*bench.Row) bool) func(*benchReport) bool {
 	return func(r *benchReport) bool { return r.has(f) }
 }
 
-// laneCell is "49.9 (98%)": what flowed, and its part of the ceiling.
+// laneCell is "49.90 GB/s (98%)": what flowed, and its part of the ceiling.
 func laneCell(of func(*bench.Row) bench.Lane) func(*benchConfig, *bench.Row) string {
 	return func(_ *benchConfig, r *bench.Row) string {
 		l := of(r)
@@ -58,9 +58,9 @@ func laneCell(of func(*bench.Row) bench.Lane) func(*benchConfig, *bench.Row) str
 		case l.Bytes == 0:
 			return ""
 		case l.Share == 0:
-			return fmt.Sprintf("%.3g", l.BytesPerSec/1e9)
+			return formatRate(l.BytesPerSec)
 		}
-		return fmt.Sprintf("%.3g (%s)", l.BytesPerSec/1e9, percent(l.Share))
+		return fmt.Sprintf("%s (%s)", formatRate(l.BytesPerSec), percent(l.Share))
 	}
 }
 

@@ -16,8 +16,9 @@ type Rate struct {
 	perSec float64
 	now    func() time.Time
 
-	mu   sync.Mutex
-	free time.Time // when the pipe is empty
+	mu     sync.Mutex
+	free   time.Time // when the pipe is empty
+	passed int64
 }
 
 // New makes a Rate of bytes a second; nil where that is 0 or less.
@@ -44,8 +45,19 @@ func (r *Rate) take(n int64) time.Duration {
 	if late := now.Add(-slack); r.free.Before(late) {
 		r.free = late
 	}
+	r.passed += n
 	r.free = r.free.Add(time.Duration(float64(n) / r.perSec * float64(time.Second)))
 	return max(0, r.free.Sub(now))
+}
+
+// Passed counts the bytes that were let through, or are about to be.
+func (r *Rate) Passed() int64 {
+	if r == nil {
+		return 0
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.passed
 }
 
 func sleep(ctx context.Context, d time.Duration) error {

@@ -40,8 +40,14 @@ func TestWait(t *testing.T) {
 	if r := New(0); r != nil {
 		t.Errorf("a rate of 0 made a limit")
 	}
-	if err := New(1e12).Wait(t.Context(), 1000); err != nil {
-		t.Errorf("a nanosecond: %v", err)
+	fast := New(1e12)
+	for range 2 {
+		if err := fast.Wait(t.Context(), 1000); err != nil {
+			t.Errorf("a nanosecond: %v", err)
+		}
+	}
+	if n := fast.Passed(); n != 2000 || none.Passed() != 0 {
+		t.Errorf("%d bytes passed, wanted 2000; %d through no limit", n, none.Passed())
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
