@@ -127,7 +127,13 @@ var csvFields = []struct {
 	{"link_share_of_ceiling", func(_ *benchReport, _ *benchConfig, x *bench.Row) any { return x.Link.Share }},
 	{"vram_bytes_per_second", func(_ *benchReport, _ *benchConfig, x *bench.Row) any { return x.VRAM.BytesPerSec }},
 	{"vram_share_of_ceiling", func(_ *benchReport, _ *benchConfig, x *bench.Row) any { return x.VRAM.Share }},
-	{"overlap", func(_ *benchReport, _ *benchConfig, x *bench.Row) any { return x.Overlap }},
+	{"busiest", func(_ *benchReport, _ *benchConfig, x *bench.Row) any { return x.Busiest }},
+	{"overlap", func(_ *benchReport, _ *benchConfig, x *bench.Row) any {
+		if x.Overlap == nil {
+			return ""
+		}
+		return *x.Overlap
+	}},
 	{"cpu_of_one_core", func(_ *benchReport, _ *benchConfig, x *bench.Row) any { return x.CPUOfCore }},
 	{"temp_c", func(_ *benchReport, _ *benchConfig, x *bench.Row) any { return x.TempC }},
 	{"joules_per_token", func(_ *benchReport, _ *benchConfig, x *bench.Row) any { return x.JoulePer }},

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -40,7 +41,7 @@ type benchMachine struct {
 }
 
 type benchModel struct {
-	Name         string `json:"name"` // as it was given
+	Name         string `json:"name"` // of its file or folder
 	Title        string `json:"title,omitempty"`
 	Architecture string `json:"architecture"`
 	Quantization string `json:"quantization"`
@@ -53,7 +54,7 @@ type benchModel struct {
 func benchModelOf(name string, m *pack.Model, h *arch.Hyper) benchModel {
 	var s pack.Manifest
 	s.Summarize(m.Metadata, m.Units)
-	out := benchModel{Name: name, Title: s.Model, Architecture: h.Architecture, Quantization: s.Quantization, Layers: h.BlockCount, Trained: h.ContextLength}
+	out := benchModel{Name: filepath.Base(name), Title: s.Model, Architecture: h.Architecture, Quantization: s.Quantization, Layers: h.BlockCount, Trained: h.ContextLength}
 	for i := range m.Units {
 		for _, t := range m.Units[i].Tensors {
 			n := int64(1)

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"leat/engine/bench"
+	"leat/engine/plan"
 )
 
 // benchColumn is a column of the tables for people.
@@ -39,7 +40,16 @@ var benchColumns = []benchColumn{
 	{head: "disk", show: anyRow(func(r *bench.Row) bool { return r.Disk.Bytes > 0 }), cell: laneCell(func(r *bench.Row) bench.Lane { return r.Disk })},
 	{head: "link", show: anyRow(func(r *bench.Row) bool { return r.Link.Bytes > 0 }), cell: laneCell(func(r *bench.Row) bench.Lane { return r.Link })},
 	{head: "VRAM reads", show: anyRow(func(r *bench.Row) bool { return r.VRAM.Bytes > 0 }), cell: laneCell(func(r *bench.Row) bench.Lane { return r.VRAM })},
-	{head: "overlap", show: anyRow(func(r *bench.Row) bool { return r.Link.Bytes > 0 }), cell: func(_ *benchConfig, r *bench.Row) string { return percent(r.Overlap) }},
+	{head: "busiest", show: anyRow(func(r *bench.Row) bool { return r.Busiest != "" }), cell: func(_ *benchConfig, r *bench.Row) string {
+		busy := map[plan.Lane]float64{plan.LaneDisk: r.Disk.Busy, plan.LaneLink: r.Link.Busy, plan.LaneCompute: r.VRAM.Busy}
+		return fmt.Sprintf("%s %s", r.Busiest, percent(busy[r.Busiest]))
+	}},
+	{head: "overlap", show: anyRow(func(r *bench.Row) bool { return r.Overlap != nil }), cell: func(_ *benchConfig, r *bench.Row) string {
+		if r.Overlap == nil {
+			return ""
+		}
+		return percent(*r.Overlap)
+	}},
 	{head: "CPU", cell: func(_ *benchConfig, r *bench.Row) string { return percent(r.CPUOfCore) }},
 	{head: "°C", show: anyRow(func(r *bench.Row) bool { return r.TempC > 0 }), cell: func(_ *benchConfig, r *bench.Row) string { return fmt.Sprintf("%.0f", r.TempC) }},
 	{head: "J/token", show: anyRow(func(r *bench.Row) bool { return r.JoulePer > 0 }), cell: func(_ *benchConfig, r *bench.Row) string { return fmt.Sprintf("%.3g", r.JoulePer) }},

@@ -44,6 +44,9 @@ var flagCompletion = map[string]cobra.CompletionFunc{
 	"vram":    cobra.NoFileCompletions,
 	"ram":     cobra.NoFileCompletions,
 	"ctx":     cobra.NoFileCompletions,
+	"tier": func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return completeTier(), cobra.ShellCompDirectiveNoFileComp
+	},
 }
 
 // first completes the first argument only; of a further one the shell knows as much as we.

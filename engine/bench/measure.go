@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"leat/engine"
+	"leat/engine/plan"
 )
 
 // sample is the counters at one moment.
@@ -56,7 +57,13 @@ func (u *usage) fill(r *Row, c Ceilings) {
 	r.Disk = lane(u.fromDisk, wall, c.Disk, share(u.disk))
 	r.Link = lane(u.uploaded, wall, c.Link, share(u.link))
 	r.VRAM = lane(u.weights, u.compute.Seconds(), c.VRAM, share(u.compute))
-	r.Overlap = overlap(wall, u.disk.Seconds(), u.link.Seconds(), u.compute.Seconds())
+	work := plan.Work{DiskSeconds: u.disk.Seconds(), LinkSeconds: u.link.Seconds(), ComputeSeconds: u.compute.Seconds()}
+	if work.Bound() > 0 {
+		r.Busiest = work.Bottleneck()
+	}
+	if share, ok := overlap(wall, work.DiskSeconds, work.LinkSeconds, work.ComputeSeconds); ok {
+		r.Overlap = &share
+	}
 	r.Stalled, r.Record = share(u.stalled), share(u.record)
 	r.CPUOfCore = u.cpu.Seconds() / wall
 	r.CPUOfAll = r.CPUOfCore / float64(runtime.NumCPU())
@@ -74,16 +81,19 @@ func lane(bytes int64, seconds, ceiling, busy float64) Lane {
 	return l
 }
 
+// telling is how much the other lanes must work, of what the busiest does, for their overlap
+// to be known: below, pauses that have nothing to do with it weigh more.
+const telling = 0.1
+
 // overlap is the part that ran side by side of what could: 0 where the lanes worked one
-// after the other, 1 where all were hidden behind the busiest one. A lane alone has
-// nothing to hide: 1.
-func overlap(wall float64, busy ...float64) float64 {
+// after the other, 1 where all were hidden behind the busiest one.
+func overlap(wall float64, busy ...float64) (share float64, ok bool) {
 	sum, most := 0.0, 0.0
 	for _, b := range busy {
 		sum, most = sum+b, max(most, b)
 	}
-	if sum-most < sum/1000 {
-		return 1
+	if sum-most <= telling*most {
+		return 0, false
 	}
-	return max(0, min(1, (sum-wall)/(sum-most)))
+	return max(0, min(1, (sum-wall)/(sum-most))), true
 }

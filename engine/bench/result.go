@@ -113,12 +113,15 @@ type Row struct {
 	Difference float64   `json:"difference,omitempty"` // measured over predicted, less 1
 	Bottleneck plan.Lane `json:"predicted_bottleneck,omitempty"`
 
-	Disk    Lane    `json:"disk"`
-	Link    Lane    `json:"link"`
-	VRAM    Lane    `json:"vram"`          // weights that kernels read, while they computed
-	Overlap float64 `json:"overlap"`       // 1: the lanes hid all they could behind the busiest; 0: nothing
-	Stalled float64 `json:"stalled_share"` // of the time: the device stood idle as weights had not come
-	Record  float64 `json:"record_share"`  // of the time: the host recorded and submitted
+	Disk    Lane      `json:"disk"`
+	Link    Lane      `json:"link"`
+	VRAM    Lane      `json:"vram"`              // weights that kernels read, while they computed
+	Busiest plan.Lane `json:"busiest,omitempty"` // lane, as it was measured
+	// 1: the other lanes were hidden behind the busiest; 0: all worked one after the other.
+	// Absent where the others had too little to do to tell.
+	Overlap *float64 `json:"overlap,omitempty"`
+	Stalled float64  `json:"stalled_share"` // of the time: the device stood idle as weights had not come
+	Record  float64  `json:"record_share"`  // of the time: the host recorded and submitted
 
 	CPUOfCore float64 `json:"cpu_of_one_core"` // 1: one core was busy all the time
 	CPUOfAll  float64 `json:"cpu_of_all_cores"`
