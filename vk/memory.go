@@ -69,6 +69,22 @@ func (p *PhysicalDevice) FreeBytes() int64 {
 	return free
 }
 
+// Headroom is what FreeBytes is, but below zero where this process uses more of a
+// device-local memory than the driver would now have it use.
+func (p *PhysicalDevice) Headroom() int64 {
+	var free, over int64
+	for _, h := range p.HeapsNow() {
+		if h.DeviceLocal {
+			free += max(0, h.BudgetBytes-h.UsedBytes)
+			over += max(0, h.UsedBytes-h.BudgetBytes)
+		}
+	}
+	if over > 0 {
+		return -over
+	}
+	return free
+}
+
 // DeviceLocalBytes is the size of all device-local heaps.
 func (p *PhysicalDevice) DeviceLocalBytes() int64 {
 	var n int64

@@ -28,6 +28,7 @@ type Budget struct {
 	KVElement     int   // bytes of a KV value: 2 (F16) or 4 (F32)
 	Sessions      int   // sessions with a full context each; 0: 1
 	RingBytes     int64 // VRAM that streamed units pass through; 0: chosen
+	BlockBytes    int64 // of resident units in one allocation, about: what [Shrink] gives back at least; 0: 256 MiB
 }
 
 // Unit is one unit with its verdict: a part of a layer, the final norm, or a piece of
@@ -43,7 +44,7 @@ type Unit struct {
 // Plan is the verdict on every unit and the size of everything that is allocated.
 type Plan struct {
 	Units         []Unit  // execution order: parts of layers, final norm, head pieces
-	Blocks        []int64 // bytes of each resident block
+	Blocks        []int64 // bytes of each resident block; 0: given back by [Shrink]
 	Ring          []int64 // bytes of each block of the ring; none when all is resident
 	HostBlocks    []int64 // bytes of each block of the host tier
 	KV            KV
@@ -59,6 +60,8 @@ type Plan struct {
 	HostBytes     int64 // staging and host tier
 	StreamedBytes int64 // uploaded per step
 	DiskBytes     int64 // of those, read from disk per step
+
+	made Budget // what it was made for
 }
 
 // Staging is the persistent pinned memory that uploads pass through. A slot holds what
@@ -125,6 +128,9 @@ func Make(h *arch.Hyper, m *pack.Model, b Budget) (*Plan, error) {
 	}
 	s := &sizing{h: h, b: b, units: us, norm: *norm, embdRow: embd.Bytes / int64(h.VocabSize)}
 	s.b.Sessions = max(1, b.Sessions)
+	if b.BlockBytes == 0 {
+		s.b.BlockBytes = residentBlock
+	}
 	for _, u := range us {
 		s.largest = max(s.largest, u.Bytes)
 		if u.Kind == pack.Head {

@@ -30,6 +30,13 @@ func (s *Store) feed(ctx context.Context) error {
 		if err := f.add(it); err != nil {
 			return err
 		}
+		if it.stay {
+			if it.last {
+				s.arrive(it.unit)
+			}
+			it, ok = <-s.items
+			continue
+		}
 		var next item
 		more := false
 		select {
@@ -56,10 +63,13 @@ func (s *Store) feed(ctx context.Context) error {
 // add waits for an item's bytes and lists the copies; the first of a unit finds it a place.
 func (f *feeder) add(it item) error {
 	u := &f.s.units[it.unit]
-	if it.first {
+	if it.first && !it.stay {
 		if err := f.place(it.unit); err != nil {
 			return err
 		}
+	}
+	if it.request == nil && it.stay {
+		return nil
 	}
 	if it.request == nil {
 		for k := range u.pieces {
@@ -72,6 +82,9 @@ func (f *feeder) add(it item) error {
 		return fmt.Errorf("read %s: %w", u.Name, err)
 	}
 	f.s.requests <- it.request
+	if it.stay {
+		return nil
+	}
 	p := it.piece
 	f.copies = append(f.copies, xfer.Copy{Dst: f.dst.Slice(p.unitOff, p.n), Src: it.src, SrcOff: it.srcOff, Bytes: p.n})
 	if it.slot != nil {
@@ -86,12 +99,12 @@ func (f *feeder) place(i int) error {
 	s, u := f.s, &f.s.units[i]
 	f.ticket, f.after = xfer.Ticket{}, 0
 	if u.Tier == plan.VRAM {
-		f.dst = mem.Span{Buffer: s.blocks[u.Block], Off: u.Off, Bytes: u.Bytes}
+		f.dst = s.at(u)
 		return nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.wait(func() bool {
+	return s.crewWait(func() bool {
 		to, after, ok := s.ring.place(u.Bytes)
 		f.dst, f.after = mem.Span{Buffer: s.rings[to.block], Off: to.off, Bytes: u.Bytes}, after
 		if !ok && !s.full {
@@ -141,11 +154,25 @@ func (f *feeder) done(i int) {
 	defer s.changed.Broadcast()
 	if u.Tier != plan.VRAM {
 		s.came = append(s.came, arrival{unit: i, address: f.dst.Address(), ticket: f.ticket})
-		return
+	} else {
+		u.ticket, s.last = f.ticket, s.last.With(f.ticket)
 	}
-	u.loaded, u.ticket = true, f.ticket
-	s.arrived, s.last = s.arrived+u.Bytes, s.last.With(f.ticket)
-	if s.o.Progress != nil {
-		s.o.Progress(s.arrived, s.total)
+	s.keep(u)
+}
+
+// arrive notes that a unit is in the host tier.
+func (s *Store) arrive(i int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	defer s.changed.Broadcast()
+	s.keep(&s.units[i])
+}
+
+// keep is called under the lock when a unit is where it stays, if it does.
+func (s *Store) keep(u *unit) {
+	if u.kept() && !u.loaded {
+		u.loaded = true
+		s.arrived += u.Bytes
+		s.progress()
 	}
 }

@@ -45,6 +45,8 @@ type setup struct {
 	lanes    int   // 0: the device's
 	noImport bool
 	fault    file.Fault
+	blocks   int64 // bytes of a resident block; 0: the plan's choice
+	progress func(done, total int64)
 }
 
 // newRig makes a store for the model at path.
@@ -60,7 +62,7 @@ func newRig(t testing.TB, path string, c setup) *rig {
 	t.Cleanup(func() { m.Close() })
 	h, err := arch.Read(m)
 	r.ok(err)
-	budget := plan.Budget{DeviceBytes: 1, HostBytes: c.host, ContextLength: 64, Chunk: 8, KVElement: 2}
+	budget := plan.Budget{DeviceBytes: 1, HostBytes: c.host, ContextLength: 64, Chunk: 8, KVElement: 2, BlockBytes: c.blocks}
 	_, err = plan.Make(h, m, budget)
 	var least *plan.BudgetError
 	if !errors.As(err, &least) {
@@ -87,7 +89,7 @@ func newRig(t testing.TB, path string, c setup) *rig {
 	for range c.lanes {
 		queues = append(queues, dev.Transfers[0])
 	}
-	r.o = Options{Device: dev, VRAM: vram, Host: pinned, Model: m, Plan: p, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Compute: r.compute, Queues: queues, Fault: c.fault}
+	r.o = Options{Device: dev, VRAM: vram, Host: pinned, Model: m, Plan: p, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Compute: r.compute, Queues: queues, Fault: c.fault, Progress: c.progress}
 	r.s, err = New(t.Context(), r.o)
 	r.ok(err)
 	t.Cleanup(func() {
@@ -150,6 +152,9 @@ func (r *rig) step(head, check bool) error {
 
 func (r *rig) read(p Placed, u *plan.Unit) {
 	for _, b := range append(r.s.rings[:len(r.s.rings):len(r.s.rings)], r.s.blocks...) {
+		if b == nil {
+			continue
+		}
 		if off := int64(p.Address - b.Address); p.Address >= b.Address && off+u.Bytes <= b.Bytes {
 			r.ok(r.cb.Begin())
 			r.cb.Copy(r.back, 0, b, off, u.Bytes)
@@ -315,6 +320,12 @@ func TestEnds(t *testing.T) {
 			}
 		})
 	}
+	settled(t, before)
+}
+
+// settled demands that no more goroutines run than before.
+func settled(t *testing.T, before int) {
+	t.Helper()
 	for range 100 {
 		if runtime.NumGoroutine() <= before {
 			return
