@@ -8,6 +8,13 @@ func WithFault(o Options, fault file.Fault) Options {
 	return o
 }
 
+// WithHeadroom makes o's model ask free, before every step, how much VRAM is left to it,
+// and keep its resident weights in blocks of blockBytes.
+func WithHeadroom(o Options, free func() int64, blockBytes int64) Options {
+	o.headroom, o.blockBytes = free, blockBytes
+	return o
+}
+
 // WithLanes makes o upload on n lanes, though the device may have fewer queues.
 func WithLanes(o Options, n int) Options {
 	o.queues = n

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"leat/decompose/pack"
 	"leat/engine/arch"
@@ -28,8 +29,11 @@ type Model struct {
 	file    *pack.Model
 	hyper   *arch.Hyper
 	tok     *token.Tokenizer
-	tokErr  error // why there is no tok
-	plan    *plan.Plan
+	tokErr  error                     // why there is no tok
+	plan    *plan.Plan                // made at the beginning; sizes of context and step never change
+	now     atomic.Pointer[plan.Plan] // what holds just now: fewer units may be resident
+	adapter adapter
+	shrinks shrinks
 	inst    *vk.Instance
 	dev     *vk.Device
 	vram    *mem.Heap
@@ -115,6 +119,7 @@ func (m *Model) makePlan(context.Context, string) (err error) {
 	if m.plan.ContextLength > m.hyper.ContextLength {
 		m.o.Logger.Warn("context is longer than the model was trained for", "context", m.plan.ContextLength, "trained", m.hyper.ContextLength)
 	}
+	m.now.Store(m.plan)
 	m.vram = mem.NewHeap(m.dev, "VRAM", b.DeviceBytes)
 	m.host = mem.NewHeap(m.dev, "host", 0)
 	return nil
@@ -139,17 +144,18 @@ func (m *Model) build(ctx context.Context, _ string) (err error) {
 		return err
 	}
 	m.pacer = m.newPacer()
+	m.adapter = m.newAdapter()
 	kvType, _ := m.o.kv()
 	m.exec, err = exec.New(exec.Options{
 		Device: m.dev, Kernels: m.kernels, VRAM: m.vram, Host: m.host, Model: m.file, Hyper: m.hyper, Plan: m.plan,
 		Weights: m.weights, Compute: m.compute, KVType: kvType, Logger: m.o.Logger, MaxSubmit: m.o.MaxSubmit,
-		Pacer: m.pacer,
+		Pacer: m.pacer, Ran: m.adapter.ran(),
 	})
 	return err
 }
 
-// Loaded waits until all resident weights are on the device, or as many as can be
-// before a first step; with streamed weights between them, that brings the rest.
+// Loaded waits until all weights that VRAM and RAM are to keep are there. Where a step has
+// begun before, it waits for what that step brings.
 func (m *Model) Loaded(ctx context.Context) error {
 	if err := m.weights.Loaded(ctx); err != nil {
 		return fmt.Errorf("load %s: %w", m.file.Path, err)
@@ -165,8 +171,8 @@ func (m *Model) lanes() (queues []*vk.Queue) {
 	return queues
 }
 
-// Plan says where each unit lives and what everything takes.
-func (m *Model) Plan() Plan { return *m.plan }
+// Plan says where each unit lives just now and what everything takes.
+func (m *Model) Plan() Plan { return *m.now.Load() }
 
 // Hyper returns the model's hyperparameters.
 func (m *Model) Hyper() arch.Hyper { return *m.hyper }
@@ -218,6 +224,10 @@ func (m *Model) step(ctx context.Context, rows []exec.Row, greedy bool, use func
 		return fmt.Errorf("the model can run no more steps: %w", m.dead)
 	}
 	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := m.adapt(ctx); err != nil {
+		m.dead = err
 		return err
 	}
 	res, err := m.exec.Step(ctx, rows, greedy)

@@ -44,10 +44,12 @@ type Options struct {
 	Sensor      pace.Sensor
 
 	Logger   *slog.Logger                      // nil: silent
-	Progress func(doneBytes, totalBytes int64) // called by another goroutine until the resident weights are loaded; nil: none
+	Progress func(doneBytes, totalBytes int64) // called by another goroutine until all that VRAM and RAM keep is there; nil: none
 
-	fault  file.Fault // tests: fails reads
-	queues int        // tests: upload lanes, on as many queues as there are
+	fault      file.Fault   // tests: fails reads
+	queues     int          // tests: upload lanes, on as many queues as there are
+	headroom   func() int64 // tests: what the driver says of free VRAM, asked before every step
+	blockBytes int64        // tests: of a block of resident weights
 }
 
 // A target of room temperature would stop the device, one above all limits do nothing.

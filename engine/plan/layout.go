@@ -51,7 +51,7 @@ func deal(us []*Unit, blockBytes int64) []int64 {
 	if total == 0 {
 		return nil
 	}
-	blocks := make([]int64, max(1, (total+blockBytes-1)/blockBytes))
+	blocks := make([]int64, min(int64(len(us)), (total+blockBytes-1)/blockBytes))
 	emptiest := make([]int, len(blocks)) // a heap of indices
 	for i := range emptiest {
 		emptiest[i] = i
