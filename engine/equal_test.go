@@ -11,6 +11,7 @@ import (
 
 	"leat/decompose"
 	"leat/engine"
+	"leat/engine/plan"
 )
 
 // TestBitEqual demands the same bits of every way to run the same tokens: from the
@@ -76,6 +77,13 @@ func testBitEqual(t *testing.T, g golden) {
 		o := base
 		o.DeviceBytes, o.RingBytes, o.HostBytes = (least+all)/2, ring, int64(i)<<21
 		variants = append(variants, variant{fmt.Sprintf("ring of %d bytes, two lanes", ring), g.model, engine.WithLanes(o, 2)})
+	}
+
+	for _, spread := range []plan.Spread{plan.Prefix, plan.Edges} {
+		o := base
+		o.DeviceBytes, o.HostBytes = (least+all)/2, 2<<20
+		o.Sweep = engine.Sweep{Spread: spread, StagingSlots: 3, StagingBytes: 64 << 10, BlockBytes: 256 << 10}
+		variants = append(variants, variant{spread.String(), g.model, o})
 	}
 
 	for i, v := range variants {

@@ -11,7 +11,7 @@ func WithFault(o Options, fault file.Fault) Options {
 // WithHeadroom makes o's model ask free, before every step, how much VRAM is left to it,
 // and keep its resident weights in blocks of blockBytes.
 func WithHeadroom(o Options, free func() int64, blockBytes int64) Options {
-	o.headroom, o.blockBytes = free, blockBytes
+	o.headroom, o.Sweep.BlockBytes = free, blockBytes
 	return o
 }
 

@@ -27,6 +27,7 @@ type Options struct {
 	Sessions      int      // sessions that may be open at a time, each with a full context; 0: 1
 	Disable       []string // device features not to use: "fp16", "int8", "subgroup", "coopmat"
 	RingBytes     int64    // VRAM that streamed weights pass through; 0: chosen
+	Sweep         Sweep    // for measurements: what is chosen otherwise
 	OneQueue      bool     // upload on the compute queue even where there is a transfer queue
 	Validate      bool     // turn Vulkan's validation layers on; slow
 	VulkanLoader  string   // path of the Vulkan loader; "": the system's
@@ -46,10 +47,9 @@ type Options struct {
 	Logger   *slog.Logger                      // nil: silent
 	Progress func(doneBytes, totalBytes int64) // called by another goroutine until all that VRAM and RAM keep is there; nil: none
 
-	fault      file.Fault   // tests: fails reads
-	queues     int          // tests: upload lanes, on as many queues as there are
-	headroom   func() int64 // tests: what the driver says of free VRAM, asked before every step
-	blockBytes int64        // tests: of a block of resident weights
+	fault    file.Fault   // tests: fails reads
+	queues   int          // tests: upload lanes, on as many queues as there are
+	headroom func() int64 // tests: what the driver says of free VRAM, asked before every step
 }
 
 // A target of room temperature would stop the device, one above all limits do nothing.
@@ -79,10 +79,13 @@ func (o Options) validated() (Options, error) {
 	for _, n := range []struct {
 		name string
 		v    int64
-	}{{"ContextLength", int64(o.ContextLength)}, {"DeviceBytes", o.DeviceBytes}, {"HostBytes", o.HostBytes}, {"RingBytes", o.RingBytes}, {"Chunk", int64(o.Chunk)}, {"Sessions", int64(o.Sessions)}, {"MaxSubmit", int64(o.MaxSubmit)}} {
+	}{{"ContextLength", int64(o.ContextLength)}, {"DeviceBytes", o.DeviceBytes}, {"HostBytes", o.HostBytes}, {"RingBytes", o.RingBytes}, {"Sweep.BlockBytes", o.Sweep.BlockBytes}, {"Sweep.StagingBytes", o.Sweep.StagingBytes}, {"Sweep.StagingSlots", int64(o.Sweep.StagingSlots)}, {"Chunk", int64(o.Chunk)}, {"Sessions", int64(o.Sessions)}, {"MaxSubmit", int64(o.MaxSubmit)}} {
 		if n.v < 0 {
 			return o, &OptionError{n.name, fmt.Sprint(n.v), "0 or more"}
 		}
+	}
+	if o.Sweep.Spread < plan.Even || o.Sweep.Spread > plan.Edges {
+		return o, &OptionError{"Sweep.Spread", fmt.Sprint(int(o.Sweep.Spread)), "Even, Prefix or Edges"}
 	}
 	for _, d := range o.Disable {
 		if !slices.Contains(features, d) {
@@ -119,6 +122,8 @@ type (
 	UnsupportedError = arch.UnsupportedError
 	// Plan is where each unit of a model lives.
 	Plan = plan.Plan
+	// Sweep is what a plan chooses well by itself.
+	Sweep = plan.Sweep
 )
 
 // ErrDeviceLost: the driver gave up on the device; the Model is dead.

@@ -28,7 +28,15 @@ type Budget struct {
 	KVElement     int   // bytes of a KV value: 2 (F16) or 4 (F32)
 	Sessions      int   // sessions with a full context each; 0: 1
 	RingBytes     int64 // VRAM that streamed units pass through; 0: chosen
-	BlockBytes    int64 // of resident units in one allocation, about: what [Shrink] gives back at least; 0: 256 MiB
+	Sweep
+}
+
+// Sweep is what the plan chooses well by itself, and what measurements vary to show that.
+type Sweep struct {
+	Spread       Spread // which units are resident
+	BlockBytes   int64  // of resident units in one allocation, about: what [Plan.Shrink] gives back at least; 0: 256 MiB
+	StagingSlots int    // 0: 24, fewer where RAM is short
+	StagingBytes int64  // of a slot: what is read at a time at most; 0: 8 MiB
 }
 
 // Unit is one unit with its verdict: a part of a layer, the final norm, or a piece of

@@ -13,7 +13,7 @@ import (
 // each plan keeps its budget, moves nothing that stays, and keeps what the host tier has.
 func TestShrink(t *testing.T) {
 	h, m := open(t, synthetic.Options{Arch: "llama", Shape: synthetic.Shape{BlockCount: 40}})
-	b := plan.Budget{DeviceBytes: 1 << 40, ContextLength: 64, KVElement: 2, Chunk: 8, BlockBytes: 256 << 10}
+	b := plan.Budget{DeviceBytes: 1 << 40, ContextLength: 64, KVElement: 2, Chunk: 8, Sweep: plan.Sweep{BlockBytes: 256 << 10}}
 	all, err := plan.Make(h, m, b)
 	if err != nil {
 		t.Fatal(err)

@@ -160,7 +160,7 @@ func (s *sizing) build(ctx, chunk int) (*Plan, error) {
 }
 
 // streamed chooses which units are streamed, as few bytes as room allows beside the
-// ring, spread among the others; nil: not even all of them.
+// ring, spread as the budget says; nil: not even all of them.
 func (s *sizing) streamed(room int64) (streamed []bool, ring []int64) {
 	sizes := make([]int64, len(s.units))
 	for i, u := range s.units {
@@ -172,7 +172,7 @@ func (s *sizing) streamed(room int64) (streamed []bool, ring []int64) {
 			ring = s.ringFor(streamed, least)
 			return s.blocks(streamed)+sum(ring) <= room
 		}
-		if streamed = fewest(sizes, fits); streamed != nil {
+		if streamed = fewest(sizes, s.b.Spread, fits); streamed != nil {
 			fits(streamed) // sets the ring
 			break
 		}
@@ -216,8 +216,15 @@ func (s *sizing) stage(p *Plan) {
 			longest = max(longest, e.Bytes)
 		}
 	}
-	slot := min(stagingPiece, roundUp(longest+ReadAlign, ReadAlign)) // the bytes may begin and end within a block
-	slots := min(stagingSlots, max(leastSlots, s.b.HostBytes/8/slot))
+	piece, most := int64(stagingPiece), int64(stagingSlots)
+	if s.b.StagingBytes > 0 {
+		piece = roundUp(max(s.b.StagingBytes, 2*ReadAlign), ReadAlign)
+	}
+	slot := min(piece, roundUp(longest+ReadAlign, ReadAlign)) // the bytes may begin and end within a block
+	slots := min(most, max(leastSlots, s.b.HostBytes/8/slot))
+	if s.b.StagingSlots > 0 {
+		slots = int64(s.b.StagingSlots)
+	}
 	p.Staging = Staging{Slots: int(slots), SlotBytes: slot}
 	p.HostBytes = roundUp(slots*slot, granule)
 }
@@ -241,7 +248,7 @@ func (p *Plan) setHost(flow []*Unit) {
 		blocks = placeHost(host, len(p.HostBlocks))
 		return sum(blocks) <= p.made.HostBytes-p.HostBytes || len(blocks) == 0
 	}
-	disk := fewest(sizes, fits)
+	disk := fewest(sizes, Even, fits)
 	fits(disk)
 	p.HostBlocks = append(p.HostBlocks, blocks...)
 	p.HostBytes += sum(blocks)

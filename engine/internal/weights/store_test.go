@@ -62,7 +62,7 @@ func newRig(t testing.TB, path string, c setup) *rig {
 	t.Cleanup(func() { m.Close() })
 	h, err := arch.Read(m)
 	r.ok(err)
-	budget := plan.Budget{DeviceBytes: 1, HostBytes: c.host, ContextLength: 64, Chunk: 8, KVElement: 2, BlockBytes: c.blocks}
+	budget := plan.Budget{DeviceBytes: 1, HostBytes: c.host, ContextLength: 64, Chunk: 8, KVElement: 2, Sweep: plan.Sweep{BlockBytes: c.blocks}}
 	_, err = plan.Make(h, m, budget)
 	var least *plan.BudgetError
 	if !errors.As(err, &least) {
