@@ -18,6 +18,9 @@ func (o Options) PlanBudget(p *vk.PhysicalDevice) (plan.Budget, error) {
 	}
 	b := o.budget()
 	b.DeviceBytes, b.HostBytes = o.budgets(p, available)
+	if b.InPlace = o.inPlace(p); b.InPlace && o.DeviceBytes > 0 {
+		b.HostBytes = o.HostBytes // what was asked for is the whole of one memory
+	}
 	return b, nil
 }
 

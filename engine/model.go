@@ -38,6 +38,7 @@ type Model struct {
 	dev     *vk.Device
 	vram    *mem.Heap
 	host    *mem.Heap
+	shared  mem.Shared // memory that weights are in place in
 	kernels *gpu.Kernels
 	compute *vk.Timeline
 	weights *weights.Store
@@ -107,20 +108,32 @@ func (m *Model) openDevice(context.Context, string) (err error) {
 	return err
 }
 
-func (m *Model) makePlan(context.Context, string) (err error) {
+func (m *Model) makePlan(ctx context.Context, _ string) (err error) {
 	b, err := m.o.PlanBudget(m.dev.Physical)
 	if err != nil {
 		return err
 	}
-	m.plan, err = plan.Make(m.hyper, m.file, b)
-	if err != nil {
+	if m.shared = m.o.shared; b.InPlace && m.shared == mem.NotShared {
+		if m.shared, err = mem.ProbeShared(ctx, m.dev); err != nil {
+			return err
+		}
+		m.o.Logger.Debug("memory in common with the host", "weights", m.shared)
+	}
+	if b.InPlace && (m.shared == mem.NotShared || !plan.Aligned(m.hyper, m.file)) {
+		o := m.o
+		o.Discrete, o.shared = true, mem.NotShared
+		if b, err = o.PlanBudget(m.dev.Physical); err != nil {
+			return err
+		}
+	}
+	if m.plan, err = plan.Make(m.hyper, m.file, b); err != nil {
 		return err
 	}
 	if m.plan.ContextLength > m.hyper.ContextLength {
 		m.o.Logger.Warn("context is longer than the model was trained for", "context", m.plan.ContextLength, "trained", m.hyper.ContextLength)
 	}
 	m.now.Store(m.plan)
-	m.vram = mem.NewHeap(m.dev, "VRAM", b.DeviceBytes)
+	m.vram = mem.NewHeap(m.dev, "VRAM", m.plan.DeviceBudget)
 	m.host = mem.NewHeap(m.dev, "host", 0)
 	return nil
 }
@@ -138,7 +151,7 @@ func (m *Model) build(ctx context.Context, _ string) (err error) {
 	}
 	m.weights, err = weights.New(ctx, weights.Options{
 		Device: m.dev, VRAM: m.vram, Host: m.host, Model: m.file, Plan: m.plan, Compute: m.compute, Logger: m.o.Logger, Progress: m.o.Progress,
-		Queues: m.lanes(), Fault: m.o.fault,
+		Queues: m.lanes(), Fault: m.o.fault, Shared: m.shared,
 	})
 	if err != nil {
 		return err

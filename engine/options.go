@@ -14,6 +14,7 @@ import (
 	"leat/gguf"
 	"leat/vk"
 	"leat/vk/file"
+	"leat/vk/mem"
 )
 
 // Options tells [Load] where a model may live. The zero value is a good start.
@@ -28,6 +29,7 @@ type Options struct {
 	Disable       []string // device features not to use: "fp16", "int8", "subgroup", "coopmat"
 	RingBytes     int64    // VRAM that streamed weights pass through; 0: chosen
 	Sweep         Sweep    // for measurements: what is chosen otherwise
+	Discrete      bool     // upload weights even where the device has its memory in common with the host
 	OneQueue      bool     // upload on the compute queue even where there is a transfer queue
 	Validate      bool     // turn Vulkan's validation layers on; slow
 	VulkanLoader  string   // path of the Vulkan loader; "": the system's
@@ -50,6 +52,7 @@ type Options struct {
 	fault    file.Fault   // tests: fails reads
 	queues   int          // tests: upload lanes, on as many queues as there are
 	headroom func() int64 // tests: what the driver says of free VRAM, asked before every step
+	shared   mem.Shared   // tests: keep weights in place in such memory, whatever the budgets
 }
 
 // A target of room temperature would stop the device, one above all limits do nothing.
@@ -134,6 +137,15 @@ var ErrNoDevice error = vk.ErrNoDriver
 
 // defaultReserve is left free beside our budget: a part, and never less than a little.
 func defaultReserve(free int64) int64 { return max(free/20, 256<<20) }
+
+// inPlace reports whether the device reads weights where the host has them. A CPU that is
+// given a VRAM budget stands for another device, which is to be tried out.
+func (o *Options) inPlace(p *vk.PhysicalDevice) bool {
+	if o.shared != mem.NotShared {
+		return true
+	}
+	return p.Features.UMA && !o.Discrete && (p.Type != vk.CPU || o.DeviceBytes == 0)
+}
 
 // budgets returns the VRAM and RAM that o allows on the machine as it is now.
 func (o *Options) budgets(p *vk.PhysicalDevice, available int64) (device, host int64) {

@@ -116,6 +116,7 @@ const (
 	DeviceLocal MemoryClass = iota // fastest for the device; not mapped
 	Upload                         // mapped, coherent; the CPU writes, the device reads
 	Readback                       // mapped, coherent, cached where there is such; the CPU reads
+	Mapped                         // device-local, mapped, coherent: UMA, or a discrete device's window; the CPU writes
 )
 
 func (c MemoryClass) String() string {
@@ -126,6 +127,8 @@ func (c MemoryClass) String() string {
 		return "upload"
 	case Readback:
 		return "readback"
+	case Mapped:
+		return "mapped device-local"
 	}
 	return "unknown"
 }
@@ -136,7 +139,10 @@ func (p *PhysicalDevice) rank(bits uint32, c MemoryClass) []int {
 	var list []int
 	for n, t := range p.MemoryTypes {
 		suits := t.DeviceLocal
-		if c != DeviceLocal {
+		switch c {
+		case Mapped:
+			suits = t.DeviceLocal && t.HostVisible && t.HostCoherent
+		case Upload, Readback:
 			// Staging in a discrete device's own memory would eat its budget unseen.
 			suits = t.HostVisible && t.HostCoherent && (!t.DeviceLocal || p.Features.UMA)
 		}
@@ -149,7 +155,7 @@ func (p *PhysicalDevice) rank(bits uint32, c MemoryClass) []int {
 		switch {
 		case c == Readback && !t.HostCached:
 			return 2
-		case c == Upload && t.HostCached, c != DeviceLocal && t.DeviceLocal:
+		case (c == Upload || c == Mapped) && t.HostCached, (c == Upload || c == Readback) && t.DeviceLocal:
 			return 1 // the device would snoop the CPU's caches
 		}
 		return 0

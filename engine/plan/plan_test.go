@@ -269,3 +269,29 @@ func TestStaging(t *testing.T) {
 		t.Errorf("staging %+v, %d bytes of RAM, %v", p.Staging, p.HostBytes, err)
 	}
 }
+
+// TestInPlace: device and host are one budget, no unit is in the host tier, and every
+// extent can be read straight to where it is to be.
+func TestInPlace(t *testing.T) {
+	h, m := open(t, synthetic.Options{Arch: "llama", Shape: synthetic.Shape{BlockCount: 20}})
+	b := plan.Budget{DeviceBytes: 2 << 20, HostBytes: 3 << 20, ContextLength: 64, KVElement: 2, Chunk: 8, InPlace: true}
+	if !plan.Aligned(h, m) {
+		t.Fatal("the model is not aligned")
+	}
+	p, err := plan.Make(h, m, b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkPlan(t, p, h)
+	if !p.InPlace || p.DeviceBudget != 5<<20 || p.DeviceBytes <= b.DeviceBytes || len(p.HostBlocks) != 0 || p.HostBytes != 0 || p.StreamedBytes == 0 || p.DiskBytes != p.StreamedBytes {
+		t.Errorf("%d of %d bytes, host %d, %d streamed, %d from disk", p.DeviceBytes, p.DeviceBudget, p.HostBytes, p.StreamedBytes, p.DiskBytes)
+	}
+	for i := range p.Units {
+		u := &p.Units[i]
+		for _, e := range u.Extents {
+			if (u.Off+e.UnitOff-e.Off)%plan.ReadAlign != 0 || e.UnitOff+e.Bytes > u.Bytes {
+				t.Fatalf("%s at %d: an extent at %d on disk is at %d in it", u.Name, u.Off, e.Off, e.UnitOff)
+			}
+		}
+	}
+}

@@ -134,6 +134,7 @@ func (s *sizing) build(ctx, chunk int) (*Plan, error) {
 	p := &Plan{
 		ContextLength: ctx, Chunk: chunk, LogitRows: logitRows(s.h, chunk), Sessions: s.b.Sessions,
 		KV: kvSize(s.h, s.b.KVElement, ctx, s.b.Sessions), Scratch: s.scratch(ctx, chunk), DeviceBudget: s.b.DeviceBytes, made: s.b,
+		InPlace: s.b.InPlace,
 	}
 	streamed, ring := s.streamed(s.b.DeviceBytes - s.fixed(ctx, chunk))
 	if streamed == nil {
@@ -222,11 +223,16 @@ func (s *sizing) stage(p *Plan) {
 	}
 	slot := min(piece, roundUp(longest+ReadAlign, ReadAlign)) // the bytes may begin and end within a block
 	slots := min(most, max(leastSlots, s.b.HostBytes/8/slot))
+	if s.b.InPlace {
+		slots = ReadDepth
+	}
 	if s.b.StagingSlots > 0 {
 		slots = int64(s.b.StagingSlots)
 	}
 	p.Staging = Staging{Slots: int(slots), SlotBytes: slot}
-	p.HostBytes = roundUp(slots*slot, granule)
+	if !s.b.InPlace {
+		p.HostBytes = roundUp(slots*slot, granule)
+	}
 }
 
 // setHost moves those units of flow, streamed ones, to the host tier that the RAM

@@ -27,15 +27,15 @@ func (s *Store) feed(ctx context.Context) error {
 	f := &feeder{s: s, ctx: ctx}
 	it, ok := <-s.items
 	for ok {
-		if err := f.add(it); err != nil {
-			return err
-		}
-		if it.stay {
-			if it.last {
-				s.arrive(it.unit)
+		if it.lands() {
+			if err := f.land(it); err != nil {
+				return err
 			}
 			it, ok = <-s.items
 			continue
+		}
+		if err := f.add(it); err != nil {
+			return err
 		}
 		var next item
 		more := false
@@ -60,16 +60,34 @@ func (s *Store) feed(ctx context.Context) error {
 	return nil
 }
 
+// lands reports whether the disk brings the bytes to where they are to be.
+func (it *item) lands() bool { return it.stay || it.dst.Buffer != nil }
+
+// land waits for such an item's bytes.
+func (f *feeder) land(it item) error {
+	if it.request != nil {
+		if err := it.request.Wait(f.ctx); err != nil {
+			return fmt.Errorf("read %s: %w", f.s.units[it.unit].Name, err)
+		}
+		f.s.requests <- it.request
+	}
+	switch {
+	case it.last && it.stay:
+		f.s.arrive(it.unit)
+	case it.last:
+		f.dst, f.ticket = it.dst, xfer.Ticket{}
+		f.done(it.unit)
+	}
+	return nil
+}
+
 // add waits for an item's bytes and lists the copies; the first of a unit finds it a place.
 func (f *feeder) add(it item) error {
 	u := &f.s.units[it.unit]
-	if it.first && !it.stay {
+	if it.first {
 		if err := f.place(it.unit); err != nil {
 			return err
 		}
-	}
-	if it.request == nil && it.stay {
-		return nil
 	}
 	if it.request == nil {
 		for k := range u.pieces {
@@ -82,9 +100,6 @@ func (f *feeder) add(it item) error {
 		return fmt.Errorf("read %s: %w", u.Name, err)
 	}
 	f.s.requests <- it.request
-	if it.stay {
-		return nil
-	}
 	p := it.piece
 	f.copies = append(f.copies, xfer.Copy{Dst: f.dst.Slice(p.unitOff, p.n), Src: it.src, SrcOff: it.srcOff, Bytes: p.n})
 	if it.slot != nil {
@@ -93,26 +108,33 @@ func (f *feeder) add(it item) error {
 	return nil
 }
 
-// place finds where a unit goes. For one that is streamed it waits until the step has
-// released what is in the way.
-func (f *feeder) place(i int) error {
+// place finds where a unit goes.
+func (f *feeder) place(i int) (err error) {
 	s, u := f.s, &f.s.units[i]
 	f.ticket, f.after = xfer.Ticket{}, 0
 	if u.Tier == plan.VRAM {
 		f.dst = s.at(u)
 		return nil
 	}
+	f.dst, f.after, err = s.place(u.Bytes)
+	return err
+}
+
+// place finds room in the ring: it waits until the step has released what is in the way.
+// The room may be overwritten once the compute timeline has reached after.
+func (s *Store) place(bytes int64) (dst mem.Span, after uint64, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.crewWait(func() bool {
-		to, after, ok := s.ring.place(u.Bytes)
-		f.dst, f.after = mem.Span{Buffer: s.rings[to.block], Off: to.off, Bytes: u.Bytes}, after
+	err = s.crewWait(func() bool {
+		to, value, ok := s.ring.place(bytes)
+		dst, after = mem.Span{Buffer: s.rings[to.block], Off: to.off, Bytes: bytes}, value
 		if !ok && !s.full {
 			s.changed.Broadcast()
 		}
 		s.full = !ok
 		return ok
 	})
+	return dst, after, err
 }
 
 // flush submits the copies listed; after a unit's last ones the step may have it.

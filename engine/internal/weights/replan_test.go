@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"leat/engine/plan"
+	"leat/vk/mem"
 )
 
 // shrink takes VRAM from a rig between two steps. It reports false once nothing is left to take.
@@ -50,6 +51,7 @@ func TestReplan(t *testing.T) {
 		{"some resident, disk, two lanes", setup{extra: 2 << 20, host: 1, lanes: 2}},
 		{"some resident, host and disk", setup{extra: 2 << 20, host: 3 << 20}},
 		{"less RAM than planned", setup{extra: 2 << 20, host: 64 << 20, pinned: 5 << 20}},
+		{"in place", setup{extra: 64 << 20, host: 1, shared: mem.Imported}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.setup.blocks = 256 << 10

@@ -30,6 +30,7 @@ type Options struct {
 	// VRAM or in the host tier, the last time with both the same. The total shrinks
 	// where less RAM can be pinned than was planned.
 	Progress func(doneBytes, totalBytes int64)
+	Shared   mem.Shared  // of which memory is what a plan holds in place
 	Queues   []*vk.Queue // to upload on; nil: the device's transfer queues
 	Fault    file.Fault  // for tests: fails reads
 }
@@ -134,7 +135,11 @@ func (s *Store) allocate(ctx context.Context) error {
 		return err
 	}
 	s.ring.blocks = p.Ring
-	s.up, err = xfer.New(s.o.Device, s.o.Host, xfer.Options{Slots: p.Staging.Slots, SlotBytes: p.Staging.SlotBytes, Queues: s.o.Queues})
+	o := xfer.Options{Slots: p.Staging.Slots, SlotBytes: p.Staging.SlotBytes, Queues: s.o.Queues}
+	if p.InPlace {
+		o.Slots, o.SlotBytes = 1, file.Align // nothing is uploaded
+	}
+	s.up, err = xfer.New(s.o.Device, s.o.Host, o)
 	return err
 }
 
@@ -144,7 +149,13 @@ func (s *Store) alloc(ctx context.Context, what string, sizes []int64) (list []*
 		if err := ctx.Err(); err != nil {
 			return list, err
 		}
-		b, err := s.o.VRAM.Alloc(fmt.Sprintf("%s block %d", what, i), n, vk.DeviceLocal)
+		name := fmt.Sprintf("%s block %d", what, i)
+		var b *vk.Buffer
+		if s.o.Plan.InPlace {
+			b, err = s.o.VRAM.AllocShared(name, n, s.o.Shared)
+		} else {
+			b, err = s.o.VRAM.Alloc(name, n, vk.DeviceLocal)
+		}
 		if err != nil {
 			return list, err
 		}

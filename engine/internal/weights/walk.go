@@ -8,6 +8,7 @@ import (
 	"leat/engine/plan"
 	"leat/vk"
 	"leat/vk/file"
+	"leat/vk/mem"
 	"leat/vk/xfer"
 )
 
@@ -43,6 +44,7 @@ type item struct {
 	src         *vk.Buffer
 	srcOff      int64
 	piece       *piece
+	dst         mem.Span // of the unit that is read in place; there is nothing to upload
 }
 
 // walk goes through the units in execution order, step after step, and sends their
@@ -127,6 +129,9 @@ func (s *Store) bring(ctx context.Context, i int, stay bool) error {
 	if stay && !u.kept() {
 		return nil
 	}
+	if s.o.Plan.InPlace {
+		return s.bringInPlace(ctx, i)
+	}
 	stay = stay && u.tier == plan.Host
 	if u.tier == plan.Host && u.read {
 		return s.send(ctx, item{unit: i, first: true, last: true, src: u.host})
@@ -144,6 +149,39 @@ func (s *Store) bring(ctx context.Context, i int, stay bool) error {
 	return nil
 }
 
+// bringInPlace has a unit read to where the device will read it: its block, or the ring.
+// There the disk is its writer, so the host waits for the step that reads what is
+// overwritten.
+func (s *Store) bringInPlace(ctx context.Context, i int) error {
+	u := &s.units[i]
+	u.read = true
+	dst := mem.Span{}
+	if u.Tier == plan.VRAM {
+		dst = s.at(u)
+	} else {
+		var after uint64
+		var err error
+		if dst, after, err = s.place(u.Bytes); err != nil {
+			return err
+		}
+		if after > 0 {
+			if err := s.o.Compute.Wait(ctx, after); err != nil {
+				return fmt.Errorf("wait for room in the ring: %w", err)
+			}
+		}
+	}
+	if len(u.pieces) == 0 {
+		return s.send(ctx, item{unit: i, first: true, last: true, dst: dst})
+	}
+	for k := range u.pieces {
+		it := item{unit: i, first: k == 0, last: k == len(u.pieces)-1, piece: &u.pieces[k], dst: dst}
+		if err := s.ask(ctx, u, it); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // ask has one piece read and sends it on.
 func (s *Store) ask(ctx context.Context, u *unit, it item) error {
 	p := it.piece
@@ -154,10 +192,13 @@ func (s *Store) ask(ctx context.Context, u *unit, it item) error {
 	}
 	var into []byte // where the block begins that holds the piece's first byte
 	skip := file.Skip(p.off)
-	if u.tier == plan.Host {
+	switch {
+	case it.dst.Buffer != nil:
+		into = it.dst.Buffer.Mapped()[it.dst.Off+p.unitOff-skip:]
+	case u.tier == plan.Host:
 		it.src, it.srcOff = u.host, p.hostOff
 		into = u.host.Mapped()[p.hostOff-skip:]
-	} else {
+	default:
 		slot, err := s.up.Acquire(ctx)
 		if err != nil {
 			return fmt.Errorf("stage %s: %w", u.Name, err)
