@@ -18,6 +18,9 @@ func (o Options) PlanBudget(p *vk.PhysicalDevice) (plan.Budget, error) {
 	}
 	b := o.budget()
 	b.DeviceBytes, b.HostBytes = o.budgets(p, available)
+	if b.InPlace = o.inPlace(p); b.InPlace && o.DeviceBytes > 0 {
+		b.HostBytes = o.HostBytes // what was asked for is the whole of one memory
+	}
 	return b, nil
 }
 
@@ -45,5 +48,5 @@ func (o Options) BudgetOf(vramBytes, ramBytes int64, uma bool) (plan.Budget, err
 // budget is what does not depend on the machine.
 func (o *Options) budget() plan.Budget {
 	_, element := o.kv()
-	return plan.Budget{DeviceBytes: o.DeviceBytes, HostBytes: o.HostBytes, ContextLength: o.ContextLength, Chunk: o.Chunk, KVElement: element, Sessions: o.Sessions, RingBytes: o.RingBytes}
+	return plan.Budget{DeviceBytes: o.DeviceBytes, HostBytes: o.HostBytes, ContextLength: o.ContextLength, Chunk: o.Chunk, KVElement: element, Sessions: o.Sessions, RingBytes: o.RingBytes, Sweep: o.Sweep}
 }

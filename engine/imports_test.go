@@ -27,7 +27,7 @@ var allowed = map[string][]string{
 	"cmd/leat/demo":    {},
 	"cmd/leat/picture": {"engine/trace"},
 
-	"engine": {"engine/arch", "engine/chat", "engine/expert", "engine/internal/exec", "engine/internal/kv", "engine/internal/sched",
+	"engine": {"engine/arch", "engine/chat", "engine/expert", "engine/internal/adapt", "engine/internal/exec", "engine/internal/kv", "engine/internal/sched",
 		"engine/internal/weights", "engine/pace", "engine/plan", "engine/sample", "engine/token", "engine/trace", "decompose/pack", "gguf",
 		"shaders/gpu", "vk", "vk/file", "vk/limit", "vk/mem", "vk/xfer"},
 	"engine/server":         {"engine", "engine/chat", "engine/sample", "engine/token"},
@@ -36,6 +36,7 @@ var allowed = map[string][]string{
 	"engine/internal/exec": {"engine/arch", "engine/internal/kv", "engine/internal/weights", "engine/pace", "engine/plan", "engine/trace", "decompose/pack",
 		"gguf", "shaders", "shaders/gpu", "vk", "vk/limit", "vk/mem"},
 	"engine/internal/weights": {"engine/expert", "engine/plan", "engine/trace", "decompose/pack", "gguf", "vk", "vk/file", "vk/limit", "vk/mem", "vk/xfer"},
+	"engine/internal/adapt":   {},
 	"engine/internal/kv":      {"engine/plan", "gguf", "vk", "vk/mem"},
 	"engine/bench":            {"engine", "engine/arch", "engine/pace", "engine/plan", "engine/token", "engine/trace"},
 	"engine/calibrate":        {"engine/plan", "decompose/pack", "gguf", "shaders", "shaders/gpu", "vk", "vk/file", "vk/mem", "vk/xfer"},

@@ -9,7 +9,8 @@ import (
 
 // Stats is how a model is doing just now, and what it has done since [Load].
 type Stats struct {
-	Pace pace.Report // temperature, power, rests
+	Pace    pace.Report // temperature, power, rests
+	Shrinks []Shrink    // times that VRAM was given back to other programs, oldest first; [Model.Plan] has the budget now
 
 	Steps       int64 // forward passes
 	Rows        int64 // tokens that went through them
@@ -35,7 +36,7 @@ type Stats struct {
 func (m *Model) Stats() Stats {
 	c := m.exec.Counters()
 	s := Stats{
-		Pace: m.pacer.Report(), Steps: c.Steps, Rows: c.Rows, Submissions: c.Submissions, WeightBytes: c.WeightBytes,
+		Pace: m.pacer.Report(), Shrinks: m.shrinks.all(), Steps: c.Steps, Rows: c.Rows, Submissions: c.Submissions, WeightBytes: c.WeightBytes,
 		Compute: c.Compute, Stalled: c.Stalled, Record: c.Record,
 		VRAMBytes: m.vram.Used(), VRAMPeak: m.vram.Peak(), HostBytes: m.host.Used(),
 	}

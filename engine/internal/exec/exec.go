@@ -20,7 +20,8 @@ import (
 	"leat/vk/mem"
 )
 
-// Options are what an Exec is built from; all fields down to Logger are needed.
+// Options are what an Exec is built from; all fields down to Logger are needed. Plan may
+// be replaced between two steps by one that differs in where units live.
 type Options struct {
 	Device  *vk.Device
 	Kernels *gpu.Kernels
@@ -38,6 +39,10 @@ type Options struct {
 	Pacer     *pace.Pacer     // inserts rests between submissions; nil: nobody does
 	Trace     *trace.Recorder // keeps what device and host do; nil: nobody does
 	VRAMRate  *limit.Rate     // slows the reading of weights down; nil: as fast as it is
+
+	// Ran is told of submissions that read resident weights only: the rows of the step,
+	// the cost in no unit, and how long the device was busy; nil: nobody is.
+	Ran func(rows int, cost float64, busy time.Duration)
 }
 
 // Exec runs steps on one device, one at a time. One goroutine uses it.
