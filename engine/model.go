@@ -115,15 +115,21 @@ func (m *Model) makePlan(context.Context, string) (err error) {
 	if m.plan.ContextLength > m.hyper.ContextLength {
 		m.o.Logger.Warn("context is longer than the model was trained for", "context", m.plan.ContextLength, "trained", m.hyper.ContextLength)
 	}
-	m.vram = mem.NewHeap(m.dev, "VRAM", b.DeviceBytes)
-	m.host = mem.NewHeap(m.dev, "host", 0)
+	m.makeHeaps(b.DeviceBytes)
 	return nil
+}
+
+func (m *Model) makeHeaps(deviceBytes int64) {
+	m.vram = mem.NewHeap(m.dev, "VRAM", deviceBytes)
+	m.host = mem.NewHeap(m.dev, "host", 0)
 }
 
 // build makes everything that lives on the device, in order of dependence.
 func (m *Model) build(ctx context.Context, _ string) (err error) {
-	if m.kernels, err = gpu.New(m.dev, gpu.Options{Logger: m.o.Logger}); err != nil {
-		return err
+	if m.kernels == nil { // a rehearsal lends them
+		if m.kernels, err = gpu.New(m.dev, gpu.Options{Logger: m.o.Logger}); err != nil {
+			return err
+		}
 	}
 	if m.compute, err = m.dev.NewTimeline("compute"); err != nil {
 		return err

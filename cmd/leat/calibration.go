@@ -7,8 +7,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 
 	"leat/decompose/pack"
+	"leat/engine"
+	"leat/engine/arch"
 	"leat/engine/calibrate"
 	"leat/engine/plan"
 	"leat/gguf"
@@ -22,17 +25,6 @@ func openCalibration() *calibrate.File {
 		return calibrate.Open("")
 	}
 	return calibrate.Open(filepath.Join(dir, "leat", "calibration.json"))
-}
-
-// largestFile is the file of a model that tells most about its disk.
-func largestFile(m *pack.Model) string {
-	best, most := m.Path, int64(-1)
-	for _, name := range m.Files {
-		if info, err := os.Stat(name); err == nil && info.Size() > most {
-			best, most = name, info.Size()
-		}
-	}
-	return best
 }
 
 // matrixTypes lists the types of what kernels multiply with. The embedding is only looked
@@ -59,30 +51,64 @@ func (f *modelFlags) kv() gguf.Type {
 	return gguf.F16
 }
 
-// calibrated returns the speeds of a device of this machine for a model, measuring what is
-// not known of it yet.
-func (f *modelFlags) calibrated(ctx context.Context, a *app, known *calibrate.File, instance *vk.Instance, p *vk.PhysicalDevice, m *pack.Model) (speeds plan.Speeds, disk *calibrate.Disk, err error) {
-	said := false
-	measuring := func() {
-		if !said {
-			fmt.Fprintln(a.err, "leat: measuring this machine, once: some seconds")
-		}
-		said = true
-	}
+// measured is what is known of this machine for a model.
+type measured struct {
+	speeds plan.Speeds
+	disk   *calibrate.Disk // nil: not known
+}
+
+// calibrated measures what is not known yet of a device of this machine and of the disk that a
+// model lies on.
+func (f *modelFlags) calibrated(ctx context.Context, a *app, known *calibrate.File, instance *vk.Instance, p *vk.PhysicalDevice, m *pack.Model) (got measured, err error) {
+	say := once(func() { fmt.Fprintln(a.err, "leat: measuring this machine, once: some seconds") })
 	dev, err := instance.NewDevice(p, vk.DeviceOptions{OneQueue: f.oneQueue, Disable: f.disable})
 	if err != nil {
-		return speeds, nil, err
+		return got, err
 	}
-	defer func() { err = errors.Join(err, dev.Close()) }()
-	d, err := known.Device(ctx, dev, calibrate.Wanted{Types: matrixTypes(m), KV: f.kv()}, a.log, measuring)
-	if err != nil {
-		return speeds, nil, err
+	key := calibrate.DeviceKey(dev)
+	d, err := known.Device(ctx, dev, calibrate.Wanted{Types: matrixTypes(m), KV: f.kv()}, a.log, say)
+	if err = errors.Join(err, dev.Close()); err != nil { // before others want its memory
+		return got, err
 	}
-	if disk, err = known.Disk(ctx, largestFile(m), a.log, measuring); err != nil {
+	if got.disk, err = known.Disk(ctx, m.Files, a.log, say); err != nil {
 		a.log.Warn("the disk is not measured", "error", err)
-		disk, err = nil, nil
+		got.disk = nil
 	}
-	return calibrate.Speeds(d, disk, f.kv()), disk, err
+	got.speeds = calibrate.Speeds(d, got.disk, f.kv())
+	if got.speeds.Rehearsed, err = f.rehearsed(ctx, a, known, key, p, m, say); err != nil {
+		a.log.Info("the model is not rehearsed: its kernels are predicted by their rates", "error", err)
+	}
+	return got, ctx.Err()
+}
+
+// rehearsed is how long layers of the model take on the device that key names.
+func (f *modelFlags) rehearsed(ctx context.Context, a *app, known *calibrate.File, key string, p *vk.PhysicalDevice, m *pack.Model, say func()) (*plan.Rehearsed, error) {
+	h, err := arch.Read(m)
+	if err != nil {
+		return nil, err
+	}
+	o := f.options(a)
+	o.Validate = false
+	b, err := o.PlanBudget(p)
+	if err != nil {
+		return nil, err
+	}
+	planned, err := plan.Make(h, m, b)
+	if err != nil {
+		return nil, err
+	}
+	v := readVersion()
+	key += "/" + v.Version + v.Commit + "/" + plan.Signature(h, m, b.KVElement)
+	return known.Rehearsal(key, planned.Chunk, a.log, func() (*plan.Rehearsed, error) {
+		say()
+		return engine.Rehearse(ctx, m.Path, o)
+	})
+}
+
+// once calls do at the first call.
+func once(do func()) func() {
+	var o sync.Once
+	return func() { o.Do(do) }
 }
 
 // predictor says what an answer should have taken; nil where that can't be told.
@@ -119,6 +145,6 @@ func (f *modelFlags) speedsFor(ctx context.Context, a *app, arg string) (s plan.
 	if err != nil {
 		return s, err
 	}
-	s, _, err = f.calibrated(ctx, a, openCalibration(), instance, p, m)
-	return s, err
+	got, err := f.calibrated(ctx, a, openCalibration(), instance, p, m)
+	return got.speeds, err
 }

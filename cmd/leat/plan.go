@@ -237,15 +237,15 @@ func (f *planFlags) here(ctx context.Context, a *app, m *pack.Model) (*machine, 
 	if f.again {
 		known.Forget()
 	}
-	speeds, disk, err := f.calibrated(ctx, a, known, instance, p, m)
+	got, err := f.calibrated(ctx, a, known, instance, p, m)
 	if err != nil {
 		return nil, err
 	}
-	mach.speeds = speeds
+	mach.speeds = got.speeds
 	switch {
-	case disk == nil:
+	case got.disk == nil:
 		mach.speeds.DiskBytesPerSec, mach.DiskAs = assumedDisk*1e9, "assumed: the file is too small to measure"
-	case !disk.Direct:
+	case !got.disk.Direct:
 		mach.DiskAs = "measured through the page cache"
 	}
 	return mach, nil

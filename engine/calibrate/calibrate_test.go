@@ -51,12 +51,12 @@ func TestDevice(t *testing.T) {
 		t.Errorf("an unknown device was measured %d times", n)
 	}
 	again, n := ask(Open(path), w)
-	if n != 0 || again.UploadPerSec != d.UploadPerSec || again.Types["Q4_K"] != d.Types["Q4_K"] {
+	if n != 0 || again.Link != d.Link || again.Types["Q4_K"] != d.Types["Q4_K"] {
 		t.Errorf("a known device was measured %d times: %+v, was %+v", n, again, d)
 	}
 	w.Types = append(w.Types, gguf.F32)
 	more, n := ask(Open(path), w)
-	if n != 1 || more.UploadPerSec != d.UploadPerSec || more.Types["Q4_K"] != d.Types["Q4_K"] || more.Types["F32"].ReadPerSec <= 0 {
+	if n != 1 || more.Link != d.Link || more.Types["Q4_K"] != d.Types["Q4_K"] || more.Types["F32"].ReadPerSec <= 0 {
 		t.Errorf("with a new type: measured %d times, %+v, was %+v", n, more, d)
 	}
 	f := Open(path)
@@ -84,7 +84,7 @@ func TestDisk(t *testing.T) {
 	ask := func() (*Disk, int) {
 		t.Helper()
 		n := 0
-		d, err := Open(cache).Disk(t.Context(), model, slog.New(slog.DiscardHandler), func() { n++ })
+		d, err := Open(cache).Disk(t.Context(), []string{model}, slog.New(slog.DiscardHandler), func() { n++ })
 		if err != nil {
 			t.Fatal(err)
 		}
