@@ -246,7 +246,8 @@ type stopwatch struct {
 const (
 	leastTimes, mostTimes = 3, 25
 	enoughTime            = 120 * time.Millisecond // for one kind of step
-	slowStep              = 300 * time.Millisecond // steps of more rows are not tried
+	slowStep              = 300 * time.Millisecond // steps of more rows are not tried, unless they are few
+	fewRows               = 16                     // kernels for many rows have found their pace by then
 	slowDevice            = 20 * time.Millisecond  // of one row; then there are fewer kinds of steps
 )
 
@@ -266,26 +267,22 @@ func (s *stopwatch) choose(ctx context.Context, p *plan.Plan) (steps []plan.Step
 		if n == 1 && last > slowDevice {
 			factor = 4
 		}
-		if last > 4*slowStep && n > 1 {
-			steps = steps[:len(steps)-1]
-			break
-		}
-		if n == p.Chunk || last > slowStep {
+		if n == p.Chunk || last > slowStep && n >= fewRows || last > 5*slowStep {
 			break
 		}
 	}
 	most := steps[len(steps)-1].Rows
-	contexts := []int{256, 1024, p.ContextLength}
+	longest := p.ContextLength
 	if factor > 2 {
-		contexts = contexts[1:2]
+		longest = min(longest, 1024)
 	}
-	for _, c := range contexts {
-		if c > 1 && c <= p.ContextLength {
+	for _, c := range []int{256, 1024, longest} {
+		if c == longest || c < longest && factor == 2 {
 			steps = append(steps, plan.StepShape{Rows: 1, Context: c})
 		}
 	}
-	if c := contexts[len(contexts)-1]; most > 1 && most < c && c <= p.ContextLength {
-		steps = append(steps, plan.StepShape{Rows: most, Context: c})
+	if most > 1 && most < longest {
+		steps = append(steps, plan.StepShape{Rows: most, Context: longest})
 	}
 	return slices.Compact(steps), nil
 }

@@ -51,34 +51,50 @@ func (f *modelFlags) kv() gguf.Type {
 	return gguf.F16
 }
 
-// measured is what is known of this machine for a model.
-type measured struct {
-	speeds plan.Speeds
-	disk   *calibrate.Disk // nil: not known
-}
-
-// calibrated measures what is not known yet of a device of this machine and of the disk that a
-// model lies on.
-func (f *modelFlags) calibrated(ctx context.Context, a *app, known *calibrate.File, instance *vk.Instance, p *vk.PhysicalDevice, m *pack.Model) (got measured, err error) {
-	say := once(func() { fmt.Fprintln(a.err, "leat: measuring this machine, once: some seconds") })
-	dev, err := instance.NewDevice(p, vk.DeviceOptions{OneQueue: f.oneQueue, Disable: f.disable})
+// calibrated returns the speeds of a device of this machine for a model, measuring what is
+// not known of it yet; the disk is nil where it is not known.
+func (f *modelFlags) calibrated(ctx context.Context, a *app, known *calibrate.File, instance *vk.Instance, p *vk.PhysicalDevice, m *pack.Model) (plan.Speeds, *calibrate.Disk, error) {
+	say := saysMeasuring(a)
+	speeds, disk, key, err := f.rates(ctx, a, known, instance, p, m, say)
 	if err != nil {
-		return got, err
+		return speeds, disk, err
 	}
-	key := calibrate.DeviceKey(dev)
-	d, err := known.Device(ctx, dev, calibrate.Wanted{Types: matrixTypes(m), KV: f.kv()}, a.log, say)
-	if err = errors.Join(err, dev.Close()); err != nil { // before others want its memory
-		return got, err
-	}
-	if got.disk, err = known.Disk(ctx, m.Files, a.log, say); err != nil {
-		a.log.Warn("the disk is not measured", "error", err)
-		got.disk = nil
-	}
-	got.speeds = calibrate.Speeds(d, got.disk, f.kv())
-	if got.speeds.Rehearsed, err = f.rehearsed(ctx, a, known, key, p, m, say); err != nil {
+	if speeds.Rehearsed, err = f.rehearsed(ctx, a, known, key, p, m, say); err != nil {
 		a.log.Info("the model is not rehearsed: its kernels are predicted by their rates", "error", err)
 	}
-	return got, ctx.Err()
+	return speeds, disk, ctx.Err()
+}
+
+// measured is as calibrated, but for what the engine would have to run.
+func (f *modelFlags) measured(ctx context.Context, a *app, known *calibrate.File, instance *vk.Instance, p *vk.PhysicalDevice, m *pack.Model) (plan.Speeds, *calibrate.Disk, error) {
+	speeds, disk, _, err := f.rates(ctx, a, known, instance, p, m, saysMeasuring(a))
+	return speeds, disk, err
+}
+
+// saysMeasuring tells the user once, before it takes time.
+func saysMeasuring(a *app) func() {
+	var once sync.Once
+	return func() {
+		once.Do(func() { fmt.Fprintln(a.err, "leat: measuring this machine, once: some seconds") })
+	}
+}
+
+// rates are what the parts of the machine reach by themselves; key names the device.
+func (f *modelFlags) rates(ctx context.Context, a *app, known *calibrate.File, instance *vk.Instance, p *vk.PhysicalDevice, m *pack.Model, say func()) (speeds plan.Speeds, disk *calibrate.Disk, key string, err error) {
+	dev, err := instance.NewDevice(p, vk.DeviceOptions{OneQueue: f.oneQueue, Disable: f.disable})
+	if err != nil {
+		return speeds, nil, "", err
+	}
+	key = calibrate.DeviceKey(dev)
+	d, err := known.Device(ctx, dev, calibrate.Wanted{Types: matrixTypes(m), KV: f.kv()}, a.log, say)
+	if err = errors.Join(err, dev.Close()); err != nil { // before others want its memory
+		return speeds, nil, "", err
+	}
+	if disk, err = known.Disk(ctx, m.Files, a.log, say); err != nil {
+		a.log.Warn("the disk is not measured", "error", err)
+		disk = nil
+	}
+	return calibrate.Speeds(d, disk, f.kv()), disk, key, ctx.Err()
 }
 
 // rehearsed is how long layers of the model take on the device that key names.
@@ -103,12 +119,6 @@ func (f *modelFlags) rehearsed(ctx context.Context, a *app, known *calibrate.Fil
 		say()
 		return engine.Rehearse(ctx, m.Path, o)
 	})
-}
-
-// once calls do at the first call.
-func once(do func()) func() {
-	var o sync.Once
-	return func() { o.Do(do) }
 }
 
 // predictor says what an answer should have taken; nil where that can't be told.
@@ -145,6 +155,6 @@ func (f *modelFlags) speedsFor(ctx context.Context, a *app, arg string) (s plan.
 	if err != nil {
 		return s, err
 	}
-	got, err := f.calibrated(ctx, a, openCalibration(), instance, p, m)
-	return got.speeds, err
+	s, _, err = f.calibrated(ctx, a, openCalibration(), instance, p, m)
+	return s, err
 }

@@ -112,15 +112,18 @@ type block struct {
 
 const (
 	mostStretches = 32
-	stretchBlocks = 64 // 256 MiB
+	stretchBlocks = 64 // 256 MiB, some times what is under way at once
 	diskTime      = 3 * time.Second
 )
 
 // stretches chooses some of blocks, total at most: runs of neighbours, in an order in which
-// the first few lie as far apart as all do.
+// the first few lie as far apart as all do; of a small file one.
 func stretches(blocks []block, total int) (list [][]block) {
 	total = min(total, len(blocks))
-	length := max(1, min(stretchBlocks, (total+7)/8))
+	length := total
+	if total >= 4*stretchBlocks {
+		length = stretchBlocks
+	}
 	n := total / length
 	for i := range n {
 		at := i

@@ -84,9 +84,12 @@ func classOf(tensors []pack.Tensor) string {
 // same one run at the same speed, layer for layer.
 func Signature(h *arch.Hyper, m *pack.Model, kvElement int) string {
 	f := fnv.New64a()
+	var classes []string
 	for _, c := range Classes(m) {
-		fmt.Fprintln(f, c.Class)
+		classes = append(classes, c.Class)
 	}
+	slices.Sort(classes)
+	fmt.Fprintln(f, classes)
 	fmt.Fprintln(f, h.Architecture, h.EmbeddingLength, h.FeedForwardLength, h.HeadCount, h.HeadCountKV, h.KeyLength, h.ValueLength, h.VocabSize, h.Rope.Dim, kvElement)
 	for _, name := range []string{arch.TokenEmbd, h.Head()} {
 		if t, _, ok := m.Tensor(name); ok {
