@@ -10,6 +10,7 @@ import (
 
 	"leat/decompose/pack"
 	"leat/engine/arch"
+	"leat/engine/calibrate"
 	"leat/engine/plan"
 	"leat/engine/plan/gpus"
 	"leat/vk"
@@ -164,6 +165,7 @@ type machine struct {
 	Kernels string    `json:"kernels"` // how their time is predicted
 	GPU     *gpus.GPU `json:"data_sheet,omitempty"`
 	DiskAs  string    `json:"disk"`
+	Disks   int       `json:"disks"` // that the model is striped over
 	speeds  plan.Speeds
 	budget  plan.Budget
 }
@@ -219,7 +221,7 @@ func (f *planFlags) base(ctx context.Context, a *app, m *pack.Model) (*machine, 
 		return nil, optionError(err)
 	}
 	return &machine{
-		Name: g.Name, Source: "its data sheet: an estimate", Kernels: kernelsByRates, GPU: &g, DiskAs: "assumed",
+		Name: g.Name, Source: "its data sheet: an estimate", Kernels: kernelsByRates, GPU: &g, DiskAs: "assumed", Disks: 1,
 		speeds: plan.Reached(&g, assumedDisk*1e9), budget: b,
 	}, nil
 }
@@ -236,7 +238,7 @@ func (f *planFlags) here(ctx context.Context, a *app, m *pack.Model) (*machine, 
 	if err != nil {
 		return nil, err
 	}
-	mach := &machine{Name: p.Name, Source: "measured", Kernels: kernelsByRates, DiskAs: "measured"}
+	mach := &machine{Name: p.Name, Source: "measured", Kernels: kernelsByRates, DiskAs: "measured", Disks: 1}
 	if mach.budget, err = f.options(a).PlanBudget(p); err != nil {
 		return nil, optionError(err)
 	}
@@ -253,6 +255,9 @@ func (f *planFlags) here(ctx context.Context, a *app, m *pack.Model) (*machine, 
 		return nil, err
 	}
 	mach.speeds = speeds
+	if disks, err := calibrate.Disks(m.Files); err == nil {
+		mach.Disks = max(1, len(disks))
+	}
 	if speeds.Rehearsed.Sound() {
 		mach.Kernels = kernelsRehearsed
 	}

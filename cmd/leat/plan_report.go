@@ -256,7 +256,11 @@ func (r *planReport) printNeed(w io.Writer) {
 	case d == nil:
 		fmt.Fprintln(w, "A second drive would bring nothing: no token is read from disk.")
 	default:
-		fmt.Fprintf(w, "A second drive like the first, striped: decode %s tok/s (%+.0f %%), the prompt in %s; bottleneck: %s\n", formatSpeed(d.DecodePerSec),
+		more := "A second drive like the first, striped"
+		if n := r.Machine.Disks; n > 1 {
+			more = fmt.Sprintf("%d drives like these %d", 2*n, n)
+		}
+		fmt.Fprintf(w, "%s: decode %s tok/s (%+.0f %%), the prompt in %s; bottleneck: %s\n", more, formatSpeed(d.DecodePerSec),
 			100*(d.DecodePerSec/r.Prediction.DecodePerSec-1), seconds(d.TTFTSeconds), d.Bottleneck)
 	}
 }

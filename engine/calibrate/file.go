@@ -149,11 +149,15 @@ const diskBytes = 8 << 30
 // Disk returns how fast the disk, or the disks, of a model's files are, measuring where that is
 // not known, or was measured with less. nil where the files are too small to tell.
 func (f *File) Disk(ctx context.Context, paths []string, log *slog.Logger, measuring func()) (*Disk, error) {
-	key, whole, err := diskKey(paths)
+	disks, err := Disks(paths)
 	if err != nil {
 		return nil, err
 	}
-	asked := min(diskBytes, whole)
+	whole, err := readable(paths)
+	if err != nil {
+		return nil, err
+	}
+	key, asked := strings.Join(disks, " "), min(diskBytes, whole)
 	if d := f.data.Disks[key]; d != nil && d.Asked >= asked {
 		return &d.Disk, nil
 	}
@@ -170,22 +174,32 @@ func (f *File) Disk(ctx context.Context, paths []string, log *slog.Logger, measu
 	return &d, nil
 }
 
-// diskKey names the disks that files are on, folders where the system has no numbers for them,
-// and counts the bytes that can be measured with.
-func diskKey(paths []string) (key string, bytes int64, err error) {
-	var keys []string
+// Disks names the disks that files are on, in order; folders where the system has no numbers
+// for them.
+func Disks(paths []string) (names []string, err error) {
 	for _, path := range paths {
 		info, err := os.Stat(path)
 		if err != nil {
-			return "", 0, err
+			return nil, err
 		}
-		bytes += info.Size() / DiskBlock * DiskBlock
-		if one := diskOf(path, info); !slices.Contains(keys, one) {
-			keys = append(keys, one)
+		if name := diskOf(path, info); !slices.Contains(names, name) {
+			names = append(names, name)
 		}
 	}
-	slices.Sort(keys)
-	return strings.Join(keys, " "), bytes, nil
+	slices.Sort(names)
+	return names, nil
+}
+
+// readable counts the bytes of files that a disk can be measured with.
+func readable(paths []string) (bytes int64, err error) {
+	for _, path := range paths {
+		info, err := os.Stat(path)
+		if err != nil {
+			return 0, err
+		}
+		bytes += info.Size() / DiskBlock * DiskBlock
+	}
+	return bytes, nil
 }
 
 func diskOf(path string, info fs.FileInfo) string {
