@@ -137,15 +137,21 @@ func (m *Model) makePlan(ctx context.Context, _ string) (err error) {
 		m.o.Logger.Warn("context is longer than the model was trained for", "context", m.plan.ContextLength, "trained", m.hyper.ContextLength)
 	}
 	m.now.Store(m.plan)
-	m.vram = mem.NewHeap(m.dev, "VRAM", m.plan.DeviceBudget)
-	m.host = mem.NewHeap(m.dev, "host", 0)
+	m.makeHeaps(m.plan.DeviceBudget)
 	return nil
+}
+
+func (m *Model) makeHeaps(deviceBytes int64) {
+	m.vram = mem.NewHeap(m.dev, "VRAM", deviceBytes)
+	m.host = mem.NewHeap(m.dev, "host", 0)
 }
 
 // build makes everything that lives on the device, in order of dependence.
 func (m *Model) build(ctx context.Context, _ string) (err error) {
-	if m.kernels, err = gpu.New(m.dev, gpu.Options{Logger: m.o.Logger}); err != nil {
-		return err
+	if m.kernels == nil { // a rehearsal lends them
+		if m.kernels, err = gpu.New(m.dev, gpu.Options{Logger: m.o.Logger}); err != nil {
+			return err
+		}
 	}
 	if m.compute, err = m.dev.NewTimeline("compute"); err != nil {
 		return err
