@@ -143,7 +143,8 @@ func (f *benchFlags) check() error {
 	if need := bench.Tokens(f.tests()); f.ctx > 0 && f.ctx < need {
 		return usageErrorf("--ctx: found %d, these tests need %d", f.ctx, need)
 	}
-	return nil
+	_, err := f.tiersAsked()
+	return err
 }
 
 // tests lists the rows: by depth, prompts first.
@@ -182,7 +183,7 @@ func (f *benchFlags) run(ctx context.Context, a *app, arg string) (err error) {
 	runErr := r.runAll(ctx)
 	r.status.close()
 	printErr := r.print()
-	if printErr == nil && len(r.report.Configurations) > 0 {
+	if printErr == nil && r.report.has(func(*bench.Row) bool { return true }) {
 		printErr = r.draw()
 	}
 	return cmp.Or(runErr, printErr)

@@ -42,13 +42,21 @@ func (r *benchReport) printMarkdown(w io.Writer) {
 			fmt.Fprint(w, "|\n")
 		}
 	}
-	fmt.Fprintf(w, "\n%s; %s %s; median of up to %d repetitions; `%s`\n", r.Leat, r.Device.Driver, r.Device.DriverInfo, r.Settings.Repetitions, commandText(r.Command))
+	fmt.Fprintf(w, "\n%s; %s %s; %s; `%s`\n", r.Leat, r.Device.Driver, r.Device.DriverInfo, r.runs(), commandText(r.Command))
 	for _, n := range r.allNotes() {
 		fmt.Fprintf(w, "\n- %s", n)
 	}
 	if len(r.allNotes()) > 0 {
 		fmt.Fprintln(w)
 	}
+}
+
+// runs says what the figures are of.
+func (r *benchReport) runs() string {
+	if r.Settings.Repetitions == 1 {
+		return "one run each"
+	}
+	return fmt.Sprintf("medians of %d runs, of fewer where a note says so", r.Settings.Repetitions)
 }
 
 // allNotes are the report's and the configurations'.
@@ -175,8 +183,8 @@ func (r *bencher) print() error {
 	switch {
 	case r.f.json:
 		return r.a.printJSON(rep)
-	case len(rep.Configurations) == 0:
-		return nil
+	case !rep.has(func(*bench.Row) bool { return true }):
+		return nil // the error says it all
 	case r.f.csv:
 		return rep.printCSV(w)
 	case r.f.md:

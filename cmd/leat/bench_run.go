@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"leat/decompose/pack"
@@ -51,11 +52,20 @@ func (f *benchFlags) newBencher(ctx context.Context, a *app, arg string) (r *ben
 		return r, fmt.Errorf("bench %s: %w", r.path, err)
 	}
 	r.report = benchReport{
-		Format: benchFormat, Leat: readVersion(), Command: append([]string{"leat"}, os.Args[1:]...), Started: time.Now().UTC().Truncate(time.Second),
+		Format: benchFormat, Leat: readVersion(), Command: commandLine(), Started: time.Now().UTC().Truncate(time.Second),
 		Model: benchModelOf(arg, r.model, r.hyper), Settings: f.settings(), Configurations: []benchConfig{},
 	}
 	r.report.Machine = readMachine(a)
 	return r, r.examine(ctx)
+}
+
+// commandLine is how this program was called, without the name of its user.
+func commandLine() []string {
+	words := []string{"leat"}
+	for _, word := range os.Args[1:] {
+		words = append(words, tilde(word))
+	}
+	return words
 }
 
 // examine measures the device, if that was not done before.
@@ -176,7 +186,7 @@ func (r *bencher) runAll(ctx context.Context) error {
 		return err
 	}
 	if len(list) == 0 {
-		return withHint(errors.New("no tier fits this device"), "leat bench --tier list names them; leat devices shows what is here")
+		return withHint(fmt.Errorf("no tier fits here: %s", strings.Join(r.report.Notes, "; ")), "\"leat bench --tier list\" names smaller ones; \"leat devices\" shows what is here")
 	}
 	var refused error
 	for i, c := range list {
@@ -222,7 +232,7 @@ func (r *bencher) one(ctx context.Context, c *benchConfig, i, of int) error {
 	res, err := bench.Run(ctx, o)
 	c.Result = *res
 	if err != nil {
-		c.Error = err.Error()
+		c.Error = strings.ReplaceAll(err.Error(), r.path, r.report.Model.Name)
 	}
 	if o.TraceTokens > 0 && len(res.Spans) > 0 {
 		r.picked = res

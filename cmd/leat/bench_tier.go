@@ -47,7 +47,7 @@ func (f *benchFlags) tiersAsked() (list []gpus.Tier, err error) {
 		if err != nil {
 			var missing *gpus.NotFoundError
 			errors.As(err, &missing)
-			return nil, &usageError{text: "--tier: " + err.Error(), hint: missing.Hint()}
+			return nil, &usageError{text: "--tier: " + err.Error(), hint: "did you mean " + strings.Join(append(missing.Near, missing.Among...), ", ") + "? \"leat plan --gpu list\" names all"}
 		}
 		list = append(list, t)
 	}
@@ -65,7 +65,7 @@ func (r *bencher) tierConfigurations() (list []benchConfig, err error) {
 		if err != nil {
 			return nil, optionError(err)
 		}
-		if b.DeviceBytes > r.budget.DeviceBytes {
+		if b.DeviceBytes > r.budget.DeviceBytes && !r.leavesRoom(b) {
 			r.report.note("%s does not fit here: it has %s of VRAM for a model, this device %s", t.Name, formatSize(b.DeviceBytes), formatSize(r.budget.DeviceBytes))
 			continue
 		}
@@ -73,13 +73,20 @@ func (r *bencher) tierConfigurations() (list []benchConfig, err error) {
 			r.report.note("%s: RAM for %s, it would have %s", t.Name, formatSize(r.budget.HostBytes), formatSize(b.HostBytes))
 			b.HostBytes = r.budget.HostBytes
 		}
-		c := benchConfig{VRAM: b.DeviceBytes, RAM: b.HostBytes, Emulated: &emulation{Tier: t.Name, VRAM: t.VRAMBytes, RAM: t.RAMBytes}}
+		c := benchConfig{VRAM: min(b.DeviceBytes, r.budget.DeviceBytes), RAM: b.HostBytes, Emulated: &emulation{Tier: t.Name, VRAM: t.VRAMBytes, RAM: t.RAMBytes}}
 		if r.f.emulate {
 			r.slow(&t, c.Emulated)
 		}
 		list = append(list, c)
 	}
 	return list, nil
+}
+
+// leavesRoom reports whether all of the model stays within a budget, and this device has as
+// much as that takes: then its having less than the budget changes nothing.
+func (r *bencher) leavesRoom(b plan.Budget) bool {
+	p, err := plan.Make(r.hyper, r.model, b)
+	return err == nil && p.StreamedBytes == 0 && p.DeviceBytes <= r.budget.DeviceBytes
 }
 
 // slow finds the rates at which another machine would be slower than this one.
