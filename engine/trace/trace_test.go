@@ -65,7 +65,7 @@ func TestRecorder(t *testing.T) {
 	r.end = time.Second // as if it had run so long
 	add("before", -2*time.Second, -time.Second)
 	add("into it", -time.Second, time.Millisecond)
-	add("told late", 2*time.Millisecond, 3*time.Millisecond)
+	add("told late", 2, 3)
 	add("after", time.Millisecond, 2*time.Second)
 	r.Start()
 	begin := r.begin
