@@ -62,9 +62,9 @@ type times struct {
 const forget = time.Minute
 
 // ended accounts for l's submission c, whose end was seen just now.
-func (t *times) ended(l *lane, c *command) {
+func (t *times) ended(l *lane, c *command, began, ended uint64) {
 	d := &l.done
-	*d = Done{Lane: l.index, Tag: c.tag, Bytes: c.bytes, Ticks: c.ticks[1], lane: l, begin: later(c.submitted, l.seen), end: time.Now(), began: c.ticks[0]}
+	*d = Done{Lane: l.index, Tag: c.tag, Bytes: c.bytes, Ticks: ended, lane: l, begin: later(c.submitted, l.seen), end: time.Now(), began: began}
 	l.seen = d.end
 	t.add(d)
 	if t.done != nil {
@@ -106,7 +106,7 @@ func (u *Uploader) Collect() error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	for _, l := range u.lanes {
-		if l.open == 0 {
+		if l.counted == l.value {
 			continue
 		}
 		now, err := l.timeline.Value()
@@ -116,23 +116,6 @@ func (u *Uploader) Collect() error {
 		if err := l.collect(now); err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-// collect accounts for the submissions that had ended when the timeline stood at now.
-func (l *lane) collect(now uint64) error {
-	for ; l.open > 0; l.open-- {
-		c := &l.commands[(l.next+len(l.commands)-l.open)%len(l.commands)]
-		if c.value > now {
-			return nil
-		}
-		if l.stamps != nil {
-			if err := l.stamps.Read(c.query, c.ticks[:]); err != nil {
-				return err
-			}
-		}
-		l.times.ended(l, c)
 	}
 	return nil
 }
