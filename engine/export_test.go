@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"leat/vk"
 	"leat/vk/file"
 	"leat/vk/mem"
 )
@@ -21,6 +22,20 @@ func WithHeadroom(o Options, free func() int64, blockBytes int64) Options {
 // WithShared keeps o's weights in place in memory of a kind, whatever the budgets.
 func WithShared(o Options, kind mem.Shared) Options {
 	o.shared = kind
+	return o
+}
+
+// WithoutClock has o's model run on a device whose clock can't be read, or which has no
+// timestamps at all.
+func WithoutClock(o Options, noStamps bool) Options {
+	o.opened = func(d *vk.Device) {
+		d.Features.CalibratedTimestamps = false
+		for _, q := range append(d.Transfers, d.Compute) {
+			if noStamps {
+				q.TimestampBits = 0
+			}
+		}
+	}
 	return o
 }
 

@@ -19,8 +19,8 @@ type Timeline struct {
 }
 
 // waitSlice is how long a wait stays in the driver before it looks at its
-// context again.
-const waitSlice = 10 * time.Millisecond
+// context again. A step of a streamed model waits for most of a second.
+const waitSlice = 50 * time.Millisecond
 
 // waitBlock is what the driver reads and writes during a call; pooled, as
 // every step waits.

@@ -62,12 +62,13 @@ type sample struct {
 	uploaded, fromDisk int64
 	direct             bool
 	cpu                time.Duration
+	stats              engine.Stats
 	cached             int64
 }
 
 func take(m *engine.Model) (s sample) {
 	s.uploaded, s.fromDisk, s.direct = m.Traffic()
-	s.at, s.cpu, s.cached = time.Now(), cpuTime(), meminfo("Cached:")
+	s.at, s.cpu, s.cached, s.stats = time.Now(), cpuTime(), meminfo("Cached:"), m.Stats()
 	return s
 }
 
@@ -97,6 +98,11 @@ func report(out io.Writer, m *engine.Model, o engine.Options, took []float64, fi
 		n/wall, 1e3*took[len(took)/2], 1e3*took[len(took)-1],
 		float64(b.uploaded-a.uploaded)/1e9/wall, float64(b.fromDisk-a.fromDisk)/1e9/wall, b.direct,
 		100*(b.cpu-a.cpu).Seconds()/wall, (b.cached-a.cached)>>20, loaded.Seconds(), first.Seconds())
+	share := func(a, b time.Duration) float64 { return 100 * (b - a).Seconds() / wall }
+	x, y := &a.stats, &b.stats
+	fmt.Fprintf(out, "busy: link %.1f%%, disk %.1f%%, compute %.1f%%, stalled %.1f%%, recording %.1f%% | %.0f submissions/s, %.1f µs of recording each\n",
+		share(x.Link, y.Link), share(x.Disk, y.Disk), share(x.Compute, y.Compute), share(x.Stalled, y.Stalled), share(x.Record, y.Record),
+		float64(y.Submissions-x.Submissions)/wall, float64((y.Record-x.Record).Microseconds())/float64(max(1, y.Submissions-x.Submissions)))
 }
 
 func gib(n int64) string { return fmt.Sprintf("%.2f GiB", float64(n)/(1<<30)) }

@@ -8,37 +8,39 @@ import (
 	"leat/vk"
 )
 
-// lane is a queue, its timeline, and a ring of command buffers.
+// lane is a queue, its timeline, and a ring of command buffers: each submission takes
+// the next.
 type lane struct {
 	index    int
 	queue    *vk.Queue
 	timeline *vk.Timeline
 	pool     *vk.CommandPool
-	commands []command
-	next     int    // the command buffer used longest ago
+	commands [maxCommands]command
 	value    uint64 // last one submitted
 
 	times     *times
-	stamps    *vk.QueryPool // when copies begin and end; nil: the queue has no timestamps
+	stamps    *vk.QueryPool // when copies begin and end, two for each command; nil: the queue has no timestamps
 	hostReset bool          // of stamps
-	open      int           // submissions, the newest, that are not accounted for
-	ended     time.Time     // Done.End of the last one that is
+	counted   uint64        // value of the last submission that is accounted for
+	seen      time.Time     // its end
+	mapped    time.Time     // the end that Done.Times gave last
 
-	command [1]*vk.CommandBuffer // scratch of batch
+	command [1]*vk.CommandBuffer // scratch
 	signal  [1]vk.Point
+	ticks   [2 * maxCommands]uint64
+	done    Done
 }
 
 // command is a command buffer and its last submission.
 type command struct {
-	buffer *vk.CommandBuffer
-	query  int // first of its two in the lane's stamps
-
-	value     uint64
+	buffer    *vk.CommandBuffer
 	tag       uint64
 	bytes     int64
 	submitted time.Time
-	ticks     [2]uint64 // its begin and end, once it is accounted for
 }
+
+// slot is the place in the ring of the submission with that value, 1 being the first.
+func slot(value uint64) int { return int((value - 1) % maxCommands) }
 
 func newLane(dev *vk.Device, q *vk.Queue, n int, t *times) (l *lane, err error) {
 	l = &lane{index: n, queue: q, times: t, hostReset: dev.Features.HostQueryReset}
@@ -50,10 +52,20 @@ func newLane(dev *vk.Device, q *vk.Queue, n int, t *times) (l *lane, err error) 
 	if l.timeline, err = dev.NewTimeline(fmt.Sprintf("transfer %d", n)); err != nil {
 		return l, err
 	}
-	if l.pool, err = q.NewCommandPool(); err != nil || !t.stamped {
+	if l.pool, err = q.NewCommandPool(); err != nil {
 		return l, err
 	}
-	l.stamps, err = dev.NewQueryPool(2 * maxCommands)
+	for i := range l.commands {
+		if l.commands[i].buffer, err = l.pool.New(); err != nil {
+			return l, err
+		}
+	}
+	if !t.stamped {
+		return l, nil
+	}
+	if l.stamps, err = dev.NewQueryPool(2 * maxCommands); err == nil && l.hostReset {
+		err = l.stamps.Reset(0, l.stamps.Count)
+	}
 	return l, err
 }
 
@@ -89,12 +101,20 @@ func (l *lane) submit(copies []Copy, most int64, waits []vk.Point) (value uint64
 }
 
 func (l *lane) batch(rest *cursor, most int64, waits []vk.Point) (uint64, error) {
-	c, err := l.take()
-	if err != nil {
+	value := l.value + 1
+	if err := l.free(value); err != nil {
 		return 0, err
 	}
-	if err := l.begin(c); err != nil {
+	c, query := &l.commands[slot(value)], 2*slot(value)
+	if err := c.buffer.Begin(); err != nil {
 		return 0, err
+	}
+	if l.stamps != nil && !l.hostReset {
+		c.buffer.ResetQueries(l.stamps, query, 2)
+	}
+	c.buffer.CopyBarrier() // an earlier copy to the same place comes first
+	if l.stamps != nil {
+		c.buffer.WriteTimestamp(l.stamps, query)
 	}
 	c.tag, c.bytes = rest.copies[0].Tag, 0
 	for c.bytes < most && !rest.done() {
@@ -103,69 +123,62 @@ func (l *lane) batch(rest *cursor, most int64, waits []vk.Point) (uint64, error)
 		c.bytes += n
 	}
 	if l.stamps != nil {
-		c.buffer.WriteTimestamp(l.stamps, c.query+1)
+		c.buffer.WriteTimestamp(l.stamps, query+1)
 	}
 	if err := c.buffer.End(); err != nil {
 		return 0, err
 	}
 	c.submitted = time.Now()
-	l.command[0], l.signal[0] = c.buffer, vk.Point{Timeline: l.timeline, Value: l.value + 1}
+	l.command[0], l.signal[0] = c.buffer, vk.Point{Timeline: l.timeline, Value: value}
 	if err := l.queue.Submit(vk.Submission{Commands: l.command[:], Waits: waits, Signals: l.signal[:]}); err != nil {
 		return 0, err
 	}
-	l.value++
-	c.value = l.value
-	l.next = (l.next + 1) % len(l.commands)
-	l.open++
-	return l.value, nil
+	l.value = value
+	return value, nil
 }
 
-// begin opens c, which is not running.
-func (l *lane) begin(c *command) error {
-	if l.stamps != nil && l.hostReset {
-		if err := l.stamps.Reset(c.query, 2); err != nil {
-			return err
-		}
+// free sees to it that the command buffer of a submission to come is not running, and
+// that what it did is accounted for. Where the host times it looks each time.
+func (l *lane) free(value uint64) error {
+	least := uint64(0)
+	if value > maxCommands {
+		least = value - maxCommands
 	}
-	if err := c.buffer.Begin(); err != nil {
+	if l.stamps != nil && l.counted >= least {
+		return nil
+	}
+	now, err := l.timeline.Value()
+	if err == nil && now < least {
+		err, now = l.timeline.Wait(context.Background(), least), least
+	}
+	if err != nil {
 		return err
 	}
-	if l.stamps != nil && !l.hostReset {
-		c.buffer.ResetQueries(l.stamps, c.query, 2)
-	}
-	c.buffer.CopyBarrier() // an earlier copy to the same place comes first
-	if l.stamps != nil {
-		c.buffer.WriteTimestamp(l.stamps, c.query)
-	}
-	c.ticks = [2]uint64{}
-	return nil
+	return l.collect(now)
 }
 
-// take gives the command buffer that was used longest ago, or a new one while it still
-// runs: the one at next.
-func (l *lane) take() (*command, error) {
-	if len(l.commands) > 0 {
-		c := &l.commands[l.next]
-		now, err := l.timeline.Value()
-		if err == nil && now < c.value && len(l.commands) == maxCommands {
-			err, now = l.timeline.Wait(context.Background(), c.value), c.value
+// collect accounts for the submissions that had ended when the timeline stood at now.
+func (l *lane) collect(now uint64) error {
+	for l.counted < now {
+		at := slot(l.counted + 1)
+		n := min(int(now-l.counted), maxCommands-at) // to the end of the ring, at most
+		ticks := l.ticks[:2*n]
+		if l.stamps != nil {
+			if err := l.stamps.Read(2*at, ticks); err != nil {
+				return err
+			}
+			if l.hostReset {
+				if err := l.stamps.Reset(2*at, 2*n); err != nil {
+					return err
+				}
+			}
 		}
-		if err == nil {
-			err = l.collect(now)
+		for i := range n {
+			l.times.ended(l, &l.commands[at+i], ticks[2*i], ticks[2*i+1])
 		}
-		if err != nil || now >= c.value {
-			return c, err
-		}
+		l.counted += uint64(n)
 	}
-	b, err := l.pool.New()
-	if err != nil {
-		return nil, err
-	}
-	// Put before the oldest, the new one is the newest of the ring.
-	l.commands = append(l.commands, command{})
-	copy(l.commands[l.next+1:], l.commands[l.next:])
-	l.commands[l.next] = command{buffer: b, query: 2 * (len(l.commands) - 1)}
-	return &l.commands[l.next], nil
+	return nil
 }
 
 // cursor walks copies in pieces.
