@@ -104,6 +104,9 @@ func (m *Model) openDevice(context.Context, string) (err error) {
 		return err
 	}
 	m.dev, err = m.inst.NewDevice(phys, vk.DeviceOptions{OneQueue: m.o.OneQueue, Disable: m.o.Disable})
+	if err == nil && m.o.opened != nil {
+		m.o.opened(m.dev)
+	}
 	return err
 }
 

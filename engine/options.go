@@ -52,8 +52,9 @@ type Options struct {
 	Logger   *slog.Logger                      // nil: silent
 	Progress func(doneBytes, totalBytes int64) // called by another goroutine until the resident weights are loaded; nil: none
 
-	fault  file.Fault // tests: fails reads
-	queues int        // tests: upload lanes, on as many queues as there are
+	fault  file.Fault       // tests: fails reads
+	queues int              // tests: upload lanes, on as many queues as there are
+	opened func(*vk.Device) // tests: may make it a lesser one; nil: leaves it as it is
 }
 
 // A target of room temperature would stop the device, one above all limits do nothing.

@@ -51,16 +51,6 @@ func (r *Recorder) Stop() {
 	}
 }
 
-// On reports whether a span that ends now would be kept.
-func (r *Recorder) On() bool {
-	if r == nil || !r.started.Load() {
-		return false
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.running
-}
-
 // Add keeps s, with begin and end in place of its own, if it ended while the recorder
 // ran.
 func (r *Recorder) Add(s Span, begin, end time.Time) {

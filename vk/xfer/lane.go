@@ -22,7 +22,9 @@ type lane struct {
 	stamps    *vk.QueryPool // when copies begin and end; nil: the queue has no timestamps
 	hostReset bool          // of stamps
 	open      int           // submissions, the newest, that are not accounted for
-	ended     time.Time     // Done.End of the last one that is
+	seen      time.Time     // the end of the last one that is
+	mapped    time.Time     // the end that Done.Times gave last
+	done      Done          // scratch of times.ended
 
 	command [1]*vk.CommandBuffer // scratch of batch
 	signal  [1]vk.Point
@@ -37,7 +39,7 @@ type command struct {
 	tag       uint64
 	bytes     int64
 	submitted time.Time
-	ticks     [2]uint64 // its begin and end, once it is accounted for
+	ticks     [2]uint64 // its begin and end, as read
 }
 
 func newLane(dev *vk.Device, q *vk.Queue, n int, t *times) (l *lane, err error) {
@@ -137,7 +139,6 @@ func (l *lane) begin(c *command) error {
 	if l.stamps != nil {
 		c.buffer.WriteTimestamp(l.stamps, c.query)
 	}
-	c.ticks = [2]uint64{}
 	return nil
 }
 

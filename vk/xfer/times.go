@@ -12,17 +12,43 @@ type Done struct {
 	Lane  int
 	Tag   uint64 // of its first copy
 	Bytes int64
+	Ticks uint64 // the device's timestamp of its end; 0 where a queue has none
 
-	// On the host's clock, not before the end of the one before on the lane. Where a queue
-	// has no timestamps, from the submission until its end was seen.
-	Begin, End time.Time
+	lane       *lane
+	begin, end time.Time // seen by the host: from the submission on
+	began      uint64
+}
+
+// Times is when it ran, on the host's clock: not before the end of the one before on its
+// lane. Where a queue has no timestamps, it ran until it was seen to have ended. Only
+// whoever is told of d may ask, before it returns.
+func (d *Done) Times() (begin, end time.Time) {
+	l := d.lane
+	begin, end = d.begin, d.end
+	if l.times.stamped {
+		l.times.clock.Saw(d.began, d.begin, d.end)
+		l.times.clock.Saw(d.Ticks, d.begin, d.end)
+		begin, _ = l.times.clock.At(d.began)
+		end, _ = l.times.clock.At(d.Ticks)
+	}
+	begin = later(begin, l.mapped) // what is known of the clock may have changed since
+	end = later(end, begin)
+	l.mapped = end
+	return begin, end
+}
+
+func later(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
 }
 
 // times is the account of when the lanes copied.
 type times struct {
 	clock   *vk.Clock
-	stamped bool       // by the device: else by the host
-	done    func(Done) // nil: nobody listens
+	stamped bool        // by the device: else by the host
+	done    func(*Done) // nil: nobody listens
 
 	mu    sync.Mutex
 	busy  union
@@ -37,53 +63,34 @@ const forget = time.Minute
 
 // ended accounts for l's submission c, whose end was seen just now.
 func (t *times) ended(l *lane, c *command) {
-	now := time.Now()
-	d := Done{Lane: l.index, Tag: c.tag, Bytes: c.bytes, Begin: c.submitted, End: now}
-	if t.stamped {
-		for _, ticks := range c.ticks {
-			t.clock.Saw(ticks, c.submitted, now)
-		}
-		if t.done != nil {
-			d.Begin, _ = t.clock.At(c.ticks[0])
-			d.End, _ = t.clock.At(c.ticks[1])
-		}
-	}
-	// What is known of the clock may have changed since the one before.
-	d.Begin = later(d.Begin, l.ended)
-	d.End = later(d.End, d.Begin)
-	l.ended = d.End
-	t.add(c, d, now)
+	d := &l.done
+	*d = Done{Lane: l.index, Tag: c.tag, Bytes: c.bytes, Ticks: c.ticks[1], lane: l, begin: later(c.submitted, l.seen), end: time.Now(), began: c.ticks[0]}
+	l.seen = d.end
+	t.add(d)
 	if t.done != nil {
 		t.done(d)
 	}
 }
 
-func later(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return b
-	}
-	return a
-}
-
 // add adds to busy.
-func (t *times) add(c *command, d Done, now time.Time) {
+func (t *times) add(d *Done) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !t.stamped {
 		if t.told.IsZero() {
-			t.told, t.at = d.Begin, forget
+			t.told, t.at = d.begin, forget
 		}
-		t.busy.add(t.at+d.Begin.Sub(t.told), t.at+d.End.Sub(t.told))
-		t.at, t.told = t.at+now.Sub(t.told), now
+		t.busy.add(t.at+d.begin.Sub(t.told), t.at+d.end.Sub(t.told))
+		t.at, t.told = t.at+d.end.Sub(t.told), d.end
 		return
 	}
-	if now.Sub(t.told) > forget {
+	if d.end.Sub(t.told) > forget {
 		t.busy.restart()
-		t.ticks, t.at = c.ticks[0], forget // not 0: another lane's may have begun before
+		t.ticks, t.at = d.began, forget // not 0: another lane's may have begun before
 	}
-	begin, end := t.at+t.clock.Between(t.ticks, c.ticks[0]), t.at+t.clock.Between(t.ticks, c.ticks[1])
+	begin, end := t.at+t.clock.Between(t.ticks, d.began), t.at+t.clock.Between(t.ticks, d.Ticks)
 	t.busy.add(begin, end)
-	t.ticks, t.at, t.told = c.ticks[1], end, now
+	t.ticks, t.at, t.told = d.Ticks, end, d.end
 }
 
 // Busy is how long at least one copy was under way, as far as submissions are known to
@@ -111,28 +118,6 @@ func (u *Uploader) Collect() error {
 		}
 	}
 	return nil
-}
-
-// After is how long after a timestamp of the device t's copies ended: 0 or less where
-// they were there already. It knows that only of what was collected, and where queues
-// have timestamps.
-func (u *Uploader) After(t Ticket, ticks uint64) (late time.Duration, ok bool) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if !u.times.stamped {
-		return 0, false
-	}
-	for i, l := range u.lanes {
-		for k := range l.commands {
-			if c := &l.commands[k]; t[i] > 0 && c.value == t[i] { // else it ended long ago
-				if c.ticks[1] == 0 {
-					return 0, false
-				}
-				late = max(late, u.times.clock.Between(ticks, c.ticks[1]))
-			}
-		}
-	}
-	return late, true
 }
 
 // collect accounts for the submissions that had ended when the timeline stood at now.

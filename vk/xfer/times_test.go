@@ -76,8 +76,15 @@ func testDone(t *testing.T, lanes int, lose func(*vk.Device), blind bool) {
 	lose(dev)
 	host := mem.NewHeap(dev, "host memory", 0)
 	defer host.Close()
-	var got []Done
-	u, err := New(dev, host, Options{Slots: 1, SlotBytes: 4096, Queues: []*vk.Queue{dev.Compute, dev.Compute}[:lanes], Done: func(d Done) { got = append(got, d) }})
+	type span struct {
+		Done
+		Begin, End time.Time
+	}
+	var got []span
+	u, err := New(dev, host, Options{Slots: 1, SlotBytes: 4096, Queues: []*vk.Queue{dev.Compute, dev.Compute}[:lanes], Done: func(d *Done) {
+		begin, end := d.Times()
+		got = append(got, span{*d, begin, end})
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,35 +138,5 @@ func testDone(t *testing.T, lanes int, lose func(*vk.Device), blind bool) {
 	// A clock that is never asked is known better and better: the spans were moved meanwhile.
 	if d := u.Busy() - want.total(); u.Busy() <= 0 || d.Abs() > time.Duration(2*len(got)) && !blind {
 		t.Errorf("busy for %v, want %v", u.Busy(), want.total())
-	}
-}
-
-// After says how late a ticket's bytes came.
-func TestAfter(t *testing.T) {
-	b := newBench(t, 1, 4096, 64, 2)
-	src, err := b.host.AllocHost("host tier", 64)
-	b.ok(err)
-	var tickets []Ticket
-	for range 2 {
-		ticket, err := b.u.Submit([]Copy{{Dst: mem.Whole(b.dst), Src: src, Bytes: 64}})
-		b.ok(err)
-		b.ok(b.u.Wait(context.Background(), ticket))
-		tickets = append(tickets, ticket)
-	}
-	if _, ok := b.u.After(tickets[1], 0); ok {
-		t.Error("the end of what was not collected is known")
-	}
-	b.ok(b.u.Collect())
-	if !b.u.times.stamped {
-		t.Skip("the transfer queues have no timestamps")
-	}
-	second := b.u.lanes[b.u.turn].commands[0]
-	if late, ok := b.u.After(tickets[1], second.ticks[0]); !ok || late != b.dev.Clock.Between(second.ticks[0], second.ticks[1]) {
-		t.Errorf("%v, %v after its begin", late, ok)
-	}
-	for name, ticket := range map[string]Ticket{"an older one": tickets[0], "none": {}} {
-		if late, ok := b.u.After(ticket, second.ticks[1]); !ok || late > 0 {
-			t.Errorf("%s: %v, %v after the end of the last", name, late, ok)
-		}
 	}
 }

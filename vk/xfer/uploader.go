@@ -36,8 +36,9 @@ type Options struct {
 	Queues    []*vk.Queue // one lane each, at most MaxLanes; nil: the device's transfer queues
 
 	// Done is told of submissions in the order in which they end on their lane, by whoever
-	// calls the uploader, one at a time. It may not call the uploader. nil: nobody is.
-	Done func(Done)
+	// calls the uploader, one at a time. It may not call the uploader, nor keep what it is
+	// given. nil: nobody is.
+	Done func(*Done)
 }
 
 // Uploader copies pinned host memory to device memory. Its methods are safe for use

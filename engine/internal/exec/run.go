@@ -117,7 +117,7 @@ func (r *run) unit(i int) error {
 			return err
 		}
 		r.waits = append(r.waits, r.points...)
-		r.next.placed = placed
+		r.next.awaits = i
 	}
 	r.at, r.open = i, i
 	if r.next.from == nothing {

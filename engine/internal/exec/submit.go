@@ -4,18 +4,16 @@ import (
 	"context"
 	"time"
 
-	"leat/engine/internal/weights"
 	"leat/vk"
 )
 
 // submission is what a run remembers of one.
 type submission struct {
 	expected
-	from      int            // first unit of the plan that it holds, or nothing
-	weights   int64          // bytes of the units that begin in it
-	waits     bool           // for the bytes of placed
-	placed    weights.Placed //
-	rested    time.Duration  // just before it
+	from      int           // first unit of the plan that it holds, or nothing
+	weights   int64         // bytes of the units that begin in it
+	awaits    int           // unit whose bytes it waits for, or nothing
+	rested    time.Duration // just before it
 	submitted time.Time
 }
 
@@ -40,7 +38,7 @@ func (r *run) begin() error {
 	r.stamp(0)
 	r.rec.Barrier() // after all that was submitted before, streamed bytes included
 	r.units = 0
-	r.next = submission{from: r.open}
+	r.next = submission{from: r.open, awaits: nothing}
 	if e.Pacer != nil {
 		e.cost.most = e.Pacer.Longest().Seconds()
 	}
@@ -62,7 +60,6 @@ func (r *run) submit() error {
 	}
 	bytes, flops := r.rec.Cost()
 	r.next.expected = expected{bytes, flops, max(r.at, 0)}
-	r.next.waits = len(r.waits) > 0
 	r.timed = append(r.timed, r.next)
 	if err := r.rest(); err != nil {
 		return err

@@ -68,9 +68,9 @@ func (e *Exec) holds(from, last int) string {
 func (r *run) ran(s *submission, before, begin, end uint64) {
 	e, clock := r.e, r.e.Device.Clock
 	e.count.compute.Add(int64(clock.Between(begin, end)))
-	if s.waits && before > 0 {
+	if s.awaits != nothing && before > 0 {
 		idle := clock.Between(before, begin) - s.rested
-		if late, ok := e.Weights.Late(s.placed, before); ok {
+		if late, ok := e.Weights.Late(s.awaits, before); ok {
 			idle = min(idle, late) // it was the bytes, not us
 		}
 		e.count.stalled.Add(int64(max(0, idle)))

@@ -63,7 +63,8 @@ type Store struct {
 	walked  bool      // the walker has nothing left to bring
 	full    bool      // the feeder waits for room in the ring
 	pins    []*vk.Buffer
-	err     error // first failure; sticky
+	ended   [][2]atomic.Uint64 // of each unit, in even and odd steps: the device's time when its last copy ended
+	err     error              // first failure; sticky
 	closing bool
 	cancel  context.CancelFunc
 	work    sync.WaitGroup
@@ -104,6 +105,7 @@ type Placed struct {
 func New(ctx context.Context, o Options) (*Store, error) {
 	s := &Store{o: o}
 	s.changed = sync.NewCond(&s.mu)
+	s.ended = make([][2]atomic.Uint64, len(o.Plan.Units))
 	for i := range o.Plan.Units {
 		u := &o.Plan.Units[i]
 		s.units = append(s.units, unit{Unit: u, tier: u.Tier, pieces: pieces(u, o.Plan.Staging.SlotBytes)})
@@ -149,7 +151,7 @@ func (s *Store) allocate(ctx context.Context) error {
 		return err
 	}
 	s.ring.blocks = p.Ring
-	s.up, err = xfer.New(s.o.Device, s.o.Host, xfer.Options{Slots: p.Staging.Slots, SlotBytes: p.Staging.SlotBytes, Queues: s.o.Queues, Done: s.copied()})
+	s.up, err = xfer.New(s.o.Device, s.o.Host, xfer.Options{Slots: p.Staging.Slots, SlotBytes: p.Staging.SlotBytes, Queues: s.o.Queues, Done: s.copied})
 	return err
 }
 

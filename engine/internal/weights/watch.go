@@ -31,7 +31,7 @@ func (s *Store) span(lane trace.Lane, track int, tag uint64, bytes int64, begin,
 	s.o.Trace.Add(trace.Span{Lane: lane, Track: track, Name: s.units[unit].Name, Step: step, Bytes: bytes}, begin, end)
 }
 
-// read and copied are who is told of reads and copies: nobody where nothing is kept.
+// read is who is told of reads: nobody where nothing is kept.
 func (s *Store) read() func(file.Done) {
 	if s.o.Trace == nil {
 		return nil
@@ -39,11 +39,16 @@ func (s *Store) read() func(file.Done) {
 	return func(d file.Done) { s.span(trace.Disk, d.Reader, d.Tag, d.Bytes, d.Begin, d.End) }
 }
 
-func (s *Store) copied() func(xfer.Done) {
-	if s.o.Trace == nil {
-		return nil
+// copied is told of copies.
+func (s *Store) copied(d *xfer.Done) {
+	unit, step := uint32(d.Tag), d.Tag>>32
+	if end := &s.ended[unit][step%2]; end.Load() == 0 || s.o.Device.Clock.Between(end.Load(), d.Ticks) > 0 {
+		end.Store(d.Ticks)
 	}
-	return func(d xfer.Done) { s.span(trace.Link, d.Lane, d.Tag, d.Bytes, d.Begin, d.End) }
+	if s.o.Trace != nil {
+		begin, end := d.Times()
+		s.span(trace.Link, d.Lane, d.Tag, d.Bytes, begin, end)
+	}
 }
 
 // Busy is how long a read was outstanding, and how long a copy was under way that has
@@ -53,8 +58,16 @@ func (s *Store) Busy() (disk, link time.Duration) { return s.pool.Busy(), s.up.B
 // Collect accounts for the copies that have ended by now.
 func (s *Store) Collect() error { return s.up.Collect() }
 
-// Late is how long after a timestamp of the device p's bytes came: 0 or less where they
-// were there already. Copies must have been collected; false where the device can't tell.
-func (s *Store) Late(p Placed, ticks uint64) (late time.Duration, ok bool) {
-	return s.up.After(p.ticket, ticks)
+// Late is how long after a timestamp of the device the bytes of unit i, for the step that
+// begun last, had come: 0 or less where they were there already. Copies must have been
+// collected. False where the device can't tell.
+func (s *Store) Late(i int, ticks uint64) (late time.Duration, ok bool) {
+	s.mu.Lock()
+	step := s.steps
+	s.mu.Unlock()
+	if s.units[i].Tier == plan.VRAM {
+		step = 0
+	}
+	end := s.ended[i][step%2].Load()
+	return s.o.Device.Clock.Between(ticks, end), end != 0
 }
