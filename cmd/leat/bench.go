@@ -89,6 +89,7 @@ func newBenchCmd(a *app) *cobra.Command {
 func (f *benchFlags) registerOwn(fs *pflag.FlagSet) {
 	vram := fs.Lookup("vram")
 	vram.Value, vram.Usage = &f.vrams, "VRAM to use at most, as 6GiB, or several budgets, as 2GiB,4GiB (default: what is free, less a reserve)"
+	fs.Lookup("ctx").Usage = "tokens of context (default: what the tests need)"
 	fs.IntSliceVarP(&f.prompts, "prompt", "p", []int{512}, "tokens of the prompts to read; 0: none")
 	fs.IntSliceVarP(&f.tokens, "tokens", "n", []int{128}, "tokens to generate; 0: none")
 	fs.IntSliceVarP(&f.depths, "depth", "d", []int{0}, "tokens in the context before")

@@ -231,7 +231,7 @@ func (r *bencher) one(ctx context.Context, c *benchConfig, i, of int) error {
 	}
 	res, err := bench.Run(ctx, o)
 	c.Result = *res
-	if err != nil {
+	if err != nil && ctx.Err() == nil {
 		c.Error = strings.ReplaceAll(err.Error(), r.path, r.report.Model.Name)
 	}
 	if o.TraceTokens > 0 && len(res.Spans) > 0 {

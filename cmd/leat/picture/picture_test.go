@@ -20,7 +20,6 @@ type element struct {
 	style string
 	data  string // of a path
 	text  string
-	y     float64 // of a text, within its own groups
 }
 
 // parse reads an SVG as a browser does: it must be well-formed.

@@ -53,6 +53,7 @@ func Speeds(w io.Writer, c SpeedChart) error {
 	for i, s := range c.Series {
 		line := &curve{div: div, color: palette[i%len(palette)], points: s.Predicted}
 		dots := &dots{div: div, color: palette[i%len(palette)], points: s.Measured}
+		dots.shift = beside * (vg.Length(i) - vg.Length(len(c.Series)-1)/2) // spreads at one budget stand side by side
 		if len(s.Predicted) > 0 {
 			p.Add(line)
 		}
@@ -146,9 +147,13 @@ type dots struct {
 	div    float64
 	color  color.Color
 	points []Point
+	shift  vg.Length // to the right
 }
 
-const dotRadius = vg.Length(3.5)
+const (
+	dotRadius = vg.Length(3)
+	beside    = vg.Length(8)
+)
 
 func (d *dots) dot(c *draw.Canvas, at vg.Point) {
 	c.DrawGlyph(draw.GlyphStyle{Color: d.color, Radius: dotRadius, Shape: draw.CircleGlyph{}}, at)
@@ -158,7 +163,7 @@ func (d *dots) Plot(c draw.Canvas, p *plot.Plot) {
 	x, y := p.Transforms(&c)
 	line := draw.LineStyle{Color: d.color, Width: vg.Points(1)}
 	for _, pt := range d.points {
-		at := vg.Point{X: x(float64(pt.VRAMBytes) / d.div), Y: y(pt.PerSec)}
+		at := vg.Point{X: x(float64(pt.VRAMBytes)/d.div) + d.shift, Y: y(pt.PerSec)}
 		if low, high := y(pt.Min), y(pt.Max); pt.Max > pt.Min && high-low > 2*dotRadius {
 			c.StrokeLine2(line, at.X, low, at.X, high)
 			for _, end := range []vg.Length{low, high} {
