@@ -217,6 +217,9 @@ func (r *rehearsal) time(ctx context.Context, layers []pack.Unit, vocab int, ste
 	}
 	defer seq.Release()
 	s := &stopwatch{exec: v.exec, seq: seq, vocab: int32(h.VocabSize)}
+	if err := s.warmUp(ctx); err != nil {
+		return nil, err
+	}
 	if steps == nil {
 		steps, err = s.choose(ctx, v.plan)
 		if err != nil {
@@ -251,13 +254,23 @@ const (
 	slowDevice            = 20 * time.Millisecond  // of one row; then there are fewer kinds of steps
 )
 
+// warmUp lets pipelines be built, clocks rise, and the engine learn how much it may submit.
+func (s *stopwatch) warmUp(ctx context.Context) error {
+	var sum time.Duration
+	for n := 0; n < 2 || n < 4*mostTimes && sum < enoughTime; n++ {
+		t, err := s.once(ctx, plan.StepShape{Rows: 1, Context: 1})
+		if err != nil {
+			return err
+		}
+		sum += t
+	}
+	return nil
+}
+
 // choose lists the steps to run: decoding in short and long contexts, and more and more rows
 // up to the plan's chunk, as long as they take no longer than a moment.
 func (s *stopwatch) choose(ctx context.Context, p *plan.Plan) (steps []plan.StepShape, err error) {
 	var last time.Duration
-	if last, err = s.once(ctx, plan.StepShape{Rows: 1, Context: 1}); err != nil { // pipelines are built
-		return nil, err
-	}
 	factor := 2
 	for n := 1; ; n = min(factor*n, p.Chunk) {
 		steps = append(steps, plan.StepShape{Rows: n, Context: n})
@@ -300,7 +313,7 @@ func (s *stopwatch) once(ctx context.Context, step plan.StepShape) (time.Duratio
 	return time.Since(begin), err
 }
 
-// median is the time of a step in seconds, once the device runs at its pace.
+// median is the time of a step in seconds.
 func (s *stopwatch) median(ctx context.Context, step plan.StepShape) (float64, error) {
 	var times []time.Duration
 	var sum time.Duration
@@ -311,9 +324,6 @@ func (s *stopwatch) median(ctx context.Context, step plan.StepShape) (float64, e
 		}
 		times = append(times, t)
 		sum += t
-	}
-	if len(times) > leastTimes {
-		times = times[1:]
 	}
 	slices.Sort(times)
 	return times[(len(times)-1)/2].Seconds(), nil // of two the quicker: noise only adds
