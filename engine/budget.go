@@ -18,6 +18,9 @@ func (o Options) PlanBudget(p *vk.PhysicalDevice) (plan.Budget, error) {
 	}
 	b := o.budget()
 	b.DeviceBytes, b.HostBytes = o.budgets(p, available)
+	if b.InPlace = o.inPlace(p); b.InPlace && o.DeviceBytes > 0 {
+		b.HostBytes = o.HostBytes // what was asked for is the whole of one memory
+	}
 	return b, nil
 }
 
@@ -35,9 +38,9 @@ func (o Options) BudgetOf(vramBytes, ramBytes int64, uma bool) (plan.Budget, err
 	if b.HostBytes == 0 {
 		available := ramBytes / 8 * 7
 		b.HostBytes = available - min(available/2, max(available/8, 1<<30))
-		if uma {
-			b.HostBytes = available / 8
-		}
+	}
+	if b.InPlace = uma && !o.Discrete; b.InPlace { // one memory, of which the VRAM is a share
+		b.DeviceBytes, b.HostBytes = b.DeviceBytes+o.HostBytes, 0
 	}
 	return b, nil
 }
@@ -45,5 +48,5 @@ func (o Options) BudgetOf(vramBytes, ramBytes int64, uma bool) (plan.Budget, err
 // budget is what does not depend on the machine.
 func (o *Options) budget() plan.Budget {
 	_, element := o.kv()
-	return plan.Budget{DeviceBytes: o.DeviceBytes, HostBytes: o.HostBytes, ContextLength: o.ContextLength, Chunk: o.Chunk, KVElement: element, Sessions: o.Sessions, RingBytes: o.RingBytes}
+	return plan.Budget{DeviceBytes: o.DeviceBytes, HostBytes: o.HostBytes, ContextLength: o.ContextLength, Chunk: o.Chunk, KVElement: element, Sessions: o.Sessions, RingBytes: o.RingBytes, Sweep: o.Sweep}
 }

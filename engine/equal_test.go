@@ -11,6 +11,8 @@ import (
 
 	"leat/decompose"
 	"leat/engine"
+	"leat/engine/plan"
+	"leat/vk/mem"
 )
 
 // TestBitEqual demands the same bits of every way to run the same tokens: from the
@@ -76,6 +78,21 @@ func testBitEqual(t *testing.T, g golden) {
 		o := base
 		o.DeviceBytes, o.RingBytes, o.HostBytes = (least+all)/2, ring, int64(i)<<21
 		variants = append(variants, variant{fmt.Sprintf("ring of %d bytes, two lanes", ring), g.model, engine.WithLanes(o, 2)})
+	}
+
+	for _, spread := range []plan.Spread{plan.Prefix, plan.Edges} {
+		o := base
+		o.DeviceBytes, o.HostBytes = (least+all)/2, 2<<20
+		o.Sweep = engine.Sweep{Spread: spread, StagingSlots: 3, StagingBytes: 64 << 10, BlockBytes: 256 << 10}
+		variants = append(variants, variant{spread.String(), g.model, o})
+	}
+
+	for _, kind := range []mem.Shared{mem.Imported, mem.Mapped} {
+		for _, budget := range []int64{all + 4<<20, (least + all) / 2} {
+			o := base
+			o.DeviceBytes, o.HostBytes = budget, 1
+			variants = append(variants, variant{fmt.Sprintf("in place, %v, %d bytes", kind, budget), []string{g.model, pack}[int(kind)%2], engine.WithShared(o, kind)})
+		}
 	}
 
 	for i, v := range variants {

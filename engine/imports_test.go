@@ -26,7 +26,7 @@ var allowed = map[string][]string{
 		"shaders", "shaders/conform", "shaders/gpu", "vk", "vk/mem"}, // doctor looks below the engine
 	"cmd/leat/demo": {},
 
-	"engine": {"engine/arch", "engine/chat", "engine/expert", "engine/internal/exec", "engine/internal/kv", "engine/internal/sched",
+	"engine": {"engine/arch", "engine/chat", "engine/expert", "engine/internal/adapt", "engine/internal/exec", "engine/internal/kv", "engine/internal/sched",
 		"engine/internal/weights", "engine/pace", "engine/plan", "engine/sample", "engine/token", "decompose/pack", "gguf",
 		"shaders/gpu", "vk", "vk/file", "vk/mem", "vk/xfer"},
 	"engine/server":         {"engine", "engine/chat", "engine/sample", "engine/token"},
@@ -35,6 +35,7 @@ var allowed = map[string][]string{
 	"engine/internal/exec": {"engine/arch", "engine/internal/kv", "engine/internal/weights", "engine/pace", "engine/plan", "decompose/pack",
 		"gguf", "shaders", "shaders/gpu", "vk", "vk/mem"},
 	"engine/internal/weights": {"engine/expert", "engine/plan", "decompose/pack", "gguf", "vk", "vk/file", "vk/mem", "vk/xfer"},
+	"engine/internal/adapt":   {},
 	"engine/internal/kv":      {"engine/plan", "gguf", "vk", "vk/mem"},
 	"engine/calibrate":        {"engine/plan", "decompose/pack", "gguf", "shaders", "shaders/gpu", "vk", "vk/file", "vk/mem", "vk/xfer"},
 	"engine/plan":             {"engine/arch", "engine/plan/gpus", "decompose/pack", "gguf"},

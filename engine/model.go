@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"leat/decompose/pack"
 	"leat/engine/arch"
@@ -28,12 +29,16 @@ type Model struct {
 	file    *pack.Model
 	hyper   *arch.Hyper
 	tok     *token.Tokenizer
-	tokErr  error // why there is no tok
-	plan    *plan.Plan
+	tokErr  error                     // why there is no tok
+	plan    *plan.Plan                // made at the beginning; sizes of context and step never change
+	now     atomic.Pointer[plan.Plan] // what holds just now: fewer units may be resident
+	adapter adapter
+	shrinks shrinks
 	inst    *vk.Instance
 	dev     *vk.Device
 	vram    *mem.Heap
 	host    *mem.Heap
+	shared  mem.Shared // memory that weights are in place in
 	kernels *gpu.Kernels
 	compute *vk.Timeline
 	weights *weights.Store
@@ -103,24 +108,38 @@ func (m *Model) openDevice(context.Context, string) (err error) {
 	return err
 }
 
-func (m *Model) makePlan(context.Context, string) (err error) {
+func (m *Model) makePlan(ctx context.Context, _ string) (err error) {
 	b, err := m.o.PlanBudget(m.dev.Physical)
 	if err != nil {
 		return err
 	}
-	m.plan, err = plan.Make(m.hyper, m.file, b)
-	if err != nil {
+	if m.shared = m.o.shared; b.InPlace && m.shared == mem.NotShared {
+		if m.shared, err = mem.ProbeShared(ctx, m.dev); err != nil {
+			return err
+		}
+		m.o.Logger.Debug("memory in common with the host", "weights", m.shared)
+	}
+	if b.InPlace && (m.shared == mem.NotShared || !plan.Aligned(m.hyper, m.file)) {
+		o := m.o
+		o.Discrete, o.shared = true, mem.NotShared
+		if b, err = o.PlanBudget(m.dev.Physical); err != nil {
+			return err
+		}
+	}
+	if m.plan, err = plan.Make(m.hyper, m.file, b); err != nil {
 		return err
 	}
 	if m.plan.ContextLength > m.hyper.ContextLength {
 		m.o.Logger.Warn("context is longer than the model was trained for", "context", m.plan.ContextLength, "trained", m.hyper.ContextLength)
 	}
-	m.makeHeaps(b.DeviceBytes)
+	m.makeHeaps()
 	return nil
 }
 
-func (m *Model) makeHeaps(deviceBytes int64) {
-	m.vram = mem.NewHeap(m.dev, "VRAM", deviceBytes)
+// makeHeaps makes the plan the one in force.
+func (m *Model) makeHeaps() {
+	m.now.Store(m.plan)
+	m.vram = mem.NewHeap(m.dev, "VRAM", m.plan.DeviceBudget)
 	m.host = mem.NewHeap(m.dev, "host", 0)
 }
 
@@ -139,23 +158,24 @@ func (m *Model) build(ctx context.Context, _ string) (err error) {
 	}
 	m.weights, err = weights.New(ctx, weights.Options{
 		Device: m.dev, VRAM: m.vram, Host: m.host, Model: m.file, Plan: m.plan, Compute: m.compute, Logger: m.o.Logger, Progress: m.o.Progress,
-		Queues: m.lanes(), Fault: m.o.fault,
+		Queues: m.lanes(), Fault: m.o.fault, Shared: m.shared,
 	})
 	if err != nil {
 		return err
 	}
 	m.pacer = m.newPacer()
+	m.adapter = m.newAdapter()
 	kvType, _ := m.o.kv()
 	m.exec, err = exec.New(exec.Options{
 		Device: m.dev, Kernels: m.kernels, VRAM: m.vram, Host: m.host, Model: m.file, Hyper: m.hyper, Plan: m.plan,
 		Weights: m.weights, Compute: m.compute, KVType: kvType, Logger: m.o.Logger, MaxSubmit: m.o.MaxSubmit,
-		Pacer: m.pacer,
+		Pacer: m.pacer, Ran: m.adapter.ran(),
 	})
 	return err
 }
 
-// Loaded waits until all resident weights are on the device, or as many as can be
-// before a first step; with streamed weights between them, that brings the rest.
+// Loaded waits until all weights that VRAM and RAM are to keep are there. Where a step has
+// begun before, it waits for what that step brings.
 func (m *Model) Loaded(ctx context.Context) error {
 	if err := m.weights.Loaded(ctx); err != nil {
 		return fmt.Errorf("load %s: %w", m.file.Path, err)
@@ -171,8 +191,8 @@ func (m *Model) lanes() (queues []*vk.Queue) {
 	return queues
 }
 
-// Plan says where each unit lives and what everything takes.
-func (m *Model) Plan() Plan { return *m.plan }
+// Plan says where each unit lives just now and what everything takes.
+func (m *Model) Plan() Plan { return *m.now.Load() }
 
 // Hyper returns the model's hyperparameters.
 func (m *Model) Hyper() arch.Hyper { return *m.hyper }
@@ -224,6 +244,10 @@ func (m *Model) step(ctx context.Context, rows []exec.Row, greedy bool, use func
 		return fmt.Errorf("the model can run no more steps: %w", m.dead)
 	}
 	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := m.adapt(ctx); err != nil {
+		m.dead = err
 		return err
 	}
 	res, err := m.exec.Step(ctx, rows, greedy)

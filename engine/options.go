@@ -14,6 +14,7 @@ import (
 	"leat/gguf"
 	"leat/vk"
 	"leat/vk/file"
+	"leat/vk/mem"
 )
 
 // Options tells [Load] where a model may live. The zero value is a good start.
@@ -27,6 +28,8 @@ type Options struct {
 	Sessions      int      // sessions that may be open at a time, each with a full context; 0: 1
 	Disable       []string // device features not to use: "fp16", "int8", "subgroup", "coopmat"
 	RingBytes     int64    // VRAM that streamed weights pass through; 0: chosen
+	Sweep         Sweep    // for measurements: what is chosen otherwise
+	Discrete      bool     // upload weights even where the device has its memory in common with the host
 	OneQueue      bool     // upload on the compute queue even where there is a transfer queue
 	Validate      bool     // turn Vulkan's validation layers on; slow
 	VulkanLoader  string   // path of the Vulkan loader; "": the system's
@@ -44,10 +47,12 @@ type Options struct {
 	Sensor      pace.Sensor
 
 	Logger   *slog.Logger                      // nil: silent
-	Progress func(doneBytes, totalBytes int64) // called by another goroutine until the resident weights are loaded; nil: none
+	Progress func(doneBytes, totalBytes int64) // called by another goroutine until all that VRAM and RAM keep is there; nil: none
 
-	fault  file.Fault // tests: fails reads
-	queues int        // tests: upload lanes, on as many queues as there are
+	fault    file.Fault   // tests: fails reads
+	queues   int          // tests: upload lanes, on as many queues as there are
+	headroom func() int64 // tests: what the driver says of free VRAM, asked before every step
+	shared   mem.Shared   // tests: keep weights in place in such memory, whatever the budgets
 }
 
 // A target of room temperature would stop the device, one above all limits do nothing.
@@ -77,10 +82,13 @@ func (o Options) validated() (Options, error) {
 	for _, n := range []struct {
 		name string
 		v    int64
-	}{{"ContextLength", int64(o.ContextLength)}, {"DeviceBytes", o.DeviceBytes}, {"HostBytes", o.HostBytes}, {"RingBytes", o.RingBytes}, {"Chunk", int64(o.Chunk)}, {"Sessions", int64(o.Sessions)}, {"MaxSubmit", int64(o.MaxSubmit)}} {
+	}{{"ContextLength", int64(o.ContextLength)}, {"DeviceBytes", o.DeviceBytes}, {"HostBytes", o.HostBytes}, {"RingBytes", o.RingBytes}, {"Sweep.BlockBytes", o.Sweep.BlockBytes}, {"Sweep.StagingBytes", o.Sweep.StagingBytes}, {"Sweep.StagingSlots", int64(o.Sweep.StagingSlots)}, {"Chunk", int64(o.Chunk)}, {"Sessions", int64(o.Sessions)}, {"MaxSubmit", int64(o.MaxSubmit)}} {
 		if n.v < 0 {
 			return o, &OptionError{n.name, fmt.Sprint(n.v), "0 or more"}
 		}
+	}
+	if o.Sweep.Spread < plan.Even || o.Sweep.Spread > plan.Edges {
+		return o, &OptionError{"Sweep.Spread", fmt.Sprint(int(o.Sweep.Spread)), "Even, Prefix or Edges"}
 	}
 	for _, d := range o.Disable {
 		if !slices.Contains(features, d) {
@@ -117,6 +125,8 @@ type (
 	UnsupportedError = arch.UnsupportedError
 	// Plan is where each unit of a model lives.
 	Plan = plan.Plan
+	// Sweep is what a plan chooses well by itself.
+	Sweep = plan.Sweep
 )
 
 // ErrDeviceLost: the driver gave up on the device; the Model is dead.
@@ -127,6 +137,15 @@ var ErrNoDevice error = vk.ErrNoDriver
 
 // defaultReserve is left free beside our budget: a part, and never less than a little.
 func defaultReserve(free int64) int64 { return max(free/20, 256<<20) }
+
+// inPlace reports whether the device reads weights where the host has them. A CPU that is
+// given a VRAM budget stands for another device, which is to be tried out.
+func (o *Options) inPlace(p *vk.PhysicalDevice) bool {
+	if o.shared != mem.NotShared {
+		return true
+	}
+	return p.Features.UMA && !o.Discrete && (p.Type != vk.CPU || o.DeviceBytes == 0)
+}
 
 // budgets returns the VRAM and RAM that o allows on the machine as it is now.
 func (o *Options) budgets(p *vk.PhysicalDevice, available int64) (device, host int64) {

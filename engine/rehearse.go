@@ -167,6 +167,7 @@ func (r *rehearsal) view(layers []pack.Unit, vocab int) (*pack.Model, *arch.Hype
 func (r *rehearsal) planFor(m *pack.Model, h *arch.Hyper) (*plan.Plan, error) {
 	b := r.o.budget()
 	b.DeviceBytes, b.HostBytes, b.Sessions, b.RingBytes = r.plan.DeviceBudget, 0, 1, 0
+	b.InPlace = r.plan.InPlace
 	b.Chunk, b.ContextLength = r.plan.Chunk, max(r.plan.Chunk, min(r.hyper.ContextLength, rehearseContext))
 	p, err := plan.Make(h, m, b)
 	if err == nil && p.StreamedBytes > 0 {
@@ -195,7 +196,7 @@ func (r *rehearsal) time(ctx context.Context, layers []pack.Unit, vocab int, ste
 	if err != nil {
 		return nil, err
 	}
-	v := &Model{o: r.o, file: file, hyper: h, inst: r.inst, dev: r.dev, kernels: r.kernels}
+	v := &Model{o: r.o, file: file, hyper: h, inst: r.inst, dev: r.dev, kernels: r.kernels, shared: r.shared}
 	if v.plan, err = r.planFor(file, h); err != nil {
 		return nil, err
 	}
@@ -204,7 +205,7 @@ func (r *rehearsal) time(ctx context.Context, layers []pack.Unit, vocab int, ste
 		v.inst, v.dev, v.kernels = nil, nil, nil // they are the rehearsal's
 		err = errors.Join(err, v.Close())
 	}()
-	v.makeHeaps(r.plan.DeviceBudget)
+	v.makeHeaps()
 	if err = v.build(ctx, ""); err != nil {
 		return nil, err
 	}

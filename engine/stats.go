@@ -7,11 +7,12 @@ import (
 
 // Stats is how a model is doing just now.
 type Stats struct {
-	Pace pace.Report // temperature, power, rests
+	Pace    pace.Report // temperature, power, rests
+	Shrinks []Shrink    // times that VRAM was given back to other programs, oldest first; [Model.Plan] has the budget now
 }
 
 // Stats may be called by any goroutine, also while a step runs.
-func (m *Model) Stats() Stats { return Stats{Pace: m.pacer.Report()} }
+func (m *Model) Stats() Stats { return Stats{Pace: m.pacer.Report(), Shrinks: m.shrinks.all()} }
 
 // newPacer makes the pacer that the options ask for; nil: none, and steps cost no more
 // than if there were no such thing.

@@ -69,7 +69,7 @@ func (b *Buffer) create() (raw.MemoryRequirements, error) {
 	if b.Bytes <= 0 {
 		return req, errors.New("the size must be above zero")
 	}
-	if b.Class < DeviceLocal || b.Class > Readback {
+	if b.Class < DeviceLocal || b.Class > Mapped {
 		return req, errors.New("no such memory class")
 	}
 	d := b.dev

@@ -32,7 +32,8 @@ type runStats struct {
 	StreamedBytes int64   `json:"streamed_bytes_per_token"`
 
 	Pace      paceStats        `json:"pace"`
-	Predicted *plan.Prediction `json:"predicted,omitempty"` // by what this machine was measured to do
+	Shrinks   []string         `json:"vram_given_back,omitempty"` // a line each, during this answer
+	Predicted *plan.Prediction `json:"predicted,omitempty"`       // by what this machine was measured to do
 }
 
 // answer is one completion and what it took.
@@ -125,6 +126,7 @@ func generate(ctx context.Context, m *engine.Model, s *engine.Session, q request
 		return a, err
 	}
 	begin, first := time.Now(), time.Time{}
+	shrinks := len(m.Stats().Shrinks)
 	var reply strings.Builder
 	for t, genErr := range s.Generate(ctx, rest, q.p) {
 		if genErr != nil {
@@ -148,6 +150,9 @@ func generate(ctx context.Context, m *engine.Model, s *engine.Session, q request
 	}
 	a.Thinking, a.Text = q.split.Whole(reply.String())
 	a.Stats = statsOf(m, len(q.ids), len(rest), len(a.IDs), begin, first)
+	for _, s := range m.Stats().Shrinks[shrinks:] {
+		a.Stats.Shrinks = append(a.Stats.Shrinks, s.String())
+	}
 	return a, err
 }
 

@@ -66,6 +66,7 @@ func (f *modelFlags) load(ctx context.Context, a *app, arg string) (*engine.Mode
 		if bar == nil {
 			bar = a.progress("loading", total)
 		}
+		bar.Resize(total) // where less RAM can be had than was planned
 		bar.Set(done)
 	}
 	m, err := engine.Load(ctx, path, o)

@@ -114,6 +114,9 @@ func (r *repl) reply(ctx context.Context) error {
 		r.note("the context is full, so the answer ends here; the oldest turns make room for the next question")
 		err = nil
 	}
+	for _, line := range got.Stats.Shrinks {
+		r.note("%s", line)
+	}
 	if r.set.Stats {
 		r.note("%s", got.Stats.speeds())
 		if p := got.Stats.prediction(); p != "" {

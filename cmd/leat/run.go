@@ -210,6 +210,9 @@ func (f *runFlags) once(ctx context.Context, a *app, model *resident, conv *conv
 		return err
 	}
 	res.Stats.LoadSeconds = model.took.Seconds()
+	for _, line := range res.Stats.Shrinks {
+		printLines(a.err, "leat: ", line)
+	}
 	if f.json {
 		return a.printJSON(res)
 	}

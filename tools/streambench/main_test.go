@@ -17,11 +17,11 @@ func TestRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out, errw bytes.Buffer
-	if code := run(t.Context(), []string{"-n", "2", "-p", "3", "-ctx", "64", "-vram", "3MiB,0", "-ram", "1KiB", path}, &out, &errw); code != 0 {
+	if code := run(t.Context(), []string{"-n", "2", "-p", "3", "-ctx", "64", "-vram", "3MiB,0", "-ram", "1KiB", "-spread", "even,edges", "-slots", "0,5", "-piece", "64KiB", path}, &out, &errw); code != 0 {
 		t.Fatalf("exit status %d: %s", code, errw.String())
 	}
-	if n := strings.Count(out.String(), "tok/s"); n != 2 {
-		t.Errorf("%d lines of speed, wanted 2:\n%s", n, out.String())
+	if n := strings.Count(out.String(), "tok/s"); n != 8 || strings.Count(out.String(), "edges, 5 slots of 64 KiB") != 2 {
+		t.Errorf("%d lines of speed, wanted 8, two of them of edges with 5 slots:\n%s", n, out.String())
 	}
 }
 
@@ -33,6 +33,8 @@ func TestUsage(t *testing.T) {
 	}{
 		{"", 2, "want one MODEL"},
 		{"-vram much m.gguf", 2, "2GiB"},
+		{"-spread odd m.gguf", 2, "prefix"},
+		{"-slots few m.gguf", 2, "24"},
 		{"-n 0 m.gguf", 2, "at least 1"},
 		{"-h", 0, "Example:"},
 		{"nowhere.gguf", 1, "nowhere.gguf"},

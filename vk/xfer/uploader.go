@@ -171,6 +171,13 @@ func (s *Slot) Release(t Ticket) {
 	}
 }
 
+// Reclaim takes back every slot, whoever has it: for when those who had them are gone.
+func (u *Uploader) Reclaim() {
+	for _, s := range u.slots {
+		s.Release(Ticket{})
+	}
+}
+
 // Submit uploads copies once all of waits are reached. Large ones are shared by the
 // lanes. When too many are under way it waits for one. After a failure the ticket
 // covers the part that was submitted.

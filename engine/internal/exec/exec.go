@@ -18,7 +18,8 @@ import (
 	"leat/vk/mem"
 )
 
-// Options are what an Exec is built from; all fields but MaxSubmit and Pacer are needed.
+// Options are what an Exec is built from; all fields down to Logger are needed. Plan may
+// be replaced between two steps by one that differs in where units live.
 type Options struct {
 	Device  *vk.Device
 	Kernels *gpu.Kernels
@@ -34,6 +35,10 @@ type Options struct {
 
 	MaxSubmit time.Duration // longest a submission should run; 0: a quarter of a second
 	Pacer     *pace.Pacer   // inserts rests between submissions; nil: nobody does
+
+	// Ran is told of submissions that read resident weights only: the rows of the step,
+	// the cost in no unit, and how long the device was busy; nil: nobody is.
+	Ran func(rows int, cost float64, busy time.Duration)
 }
 
 // Exec runs steps on one device, one at a time. One goroutine uses it.

@@ -27,6 +27,13 @@ func (s *Store) feed(ctx context.Context) error {
 	f := &feeder{s: s, ctx: ctx}
 	it, ok := <-s.items
 	for ok {
+		if it.lands() {
+			if err := f.land(it); err != nil {
+				return err
+			}
+			it, ok = <-s.items
+			continue
+		}
 		if err := f.add(it); err != nil {
 			return err
 		}
@@ -49,6 +56,27 @@ func (s *Store) feed(ctx context.Context) error {
 			next, ok = <-s.items
 		}
 		it = next
+	}
+	return nil
+}
+
+// lands reports whether the disk brings the bytes to where they are to be.
+func (it *item) lands() bool { return it.stay || it.dst.Buffer != nil }
+
+// land waits for such an item's bytes.
+func (f *feeder) land(it item) error {
+	if it.request != nil {
+		if err := it.request.Wait(f.ctx); err != nil {
+			return fmt.Errorf("read %s: %w", f.s.units[it.unit].Name, err)
+		}
+		f.s.requests <- it.request
+	}
+	switch {
+	case it.last && it.stay:
+		f.s.arrive(it.unit)
+	case it.last:
+		f.dst, f.ticket = it.dst, xfer.Ticket{}
+		f.done(it.unit)
 	}
 	return nil
 }
@@ -80,26 +108,33 @@ func (f *feeder) add(it item) error {
 	return nil
 }
 
-// place finds where a unit goes. For one that is streamed it waits until the step has
-// released what is in the way.
-func (f *feeder) place(i int) error {
+// place finds where a unit goes.
+func (f *feeder) place(i int) (err error) {
 	s, u := f.s, &f.s.units[i]
 	f.ticket, f.after = xfer.Ticket{}, 0
 	if u.Tier == plan.VRAM {
-		f.dst = mem.Span{Buffer: s.blocks[u.Block], Off: u.Off, Bytes: u.Bytes}
+		f.dst = s.at(u)
 		return nil
 	}
+	f.dst, f.after, err = s.place(u.Bytes)
+	return err
+}
+
+// place finds room in the ring: it waits until the step has released what is in the way.
+// The room may be overwritten once the compute timeline has reached after.
+func (s *Store) place(bytes int64) (dst mem.Span, after uint64, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.wait(func() bool {
-		to, after, ok := s.ring.place(u.Bytes)
-		f.dst, f.after = mem.Span{Buffer: s.rings[to.block], Off: to.off, Bytes: u.Bytes}, after
+	err = s.crewWait(func() bool {
+		to, value, ok := s.ring.place(bytes)
+		dst, after = mem.Span{Buffer: s.rings[to.block], Off: to.off, Bytes: bytes}, value
 		if !ok && !s.full {
 			s.changed.Broadcast()
 		}
 		s.full = !ok
 		return ok
 	})
+	return dst, after, err
 }
 
 // flush submits the copies listed; after a unit's last ones the step may have it.
@@ -141,11 +176,25 @@ func (f *feeder) done(i int) {
 	defer s.changed.Broadcast()
 	if u.Tier != plan.VRAM {
 		s.came = append(s.came, arrival{unit: i, address: f.dst.Address(), ticket: f.ticket})
-		return
+	} else {
+		u.ticket, s.last = f.ticket, s.last.With(f.ticket)
 	}
-	u.loaded, u.ticket = true, f.ticket
-	s.arrived, s.last = s.arrived+u.Bytes, s.last.With(f.ticket)
-	if s.o.Progress != nil {
-		s.o.Progress(s.arrived, s.total)
+	s.keep(u)
+}
+
+// arrive notes that a unit is in the host tier.
+func (s *Store) arrive(i int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	defer s.changed.Broadcast()
+	s.keep(&s.units[i])
+}
+
+// keep is called under the lock when a unit is where it stays, if it does.
+func (s *Store) keep(u *unit) {
+	if u.kept() && !u.loaded {
+		u.loaded = true
+		s.arrived += u.Bytes
+		s.progress()
 	}
 }

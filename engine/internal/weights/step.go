@@ -23,7 +23,7 @@ func (s *Store) Begin(head bool) {
 func (s *Store) wantsHead() (head bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.wait(func() bool { return len(s.begun) > 0 }); err != nil {
+	if err := s.crewWait(func() bool { return len(s.begun) > 0 }); err != nil {
 		return false, err
 	}
 	head = s.begun[0]
@@ -31,8 +31,8 @@ func (s *Store) wantsHead() (head bool, err error) {
 	return head, nil
 }
 
-// Loaded waits until the resident units' uploads are done, or as many of them as can be
-// before a first step makes room in the ring.
+// Loaded waits until all that is kept is there, in VRAM or in the host tier; once a step
+// has begun, no longer than that can go on before the next one makes room in the ring.
 func (s *Store) Loaded(ctx context.Context) error {
 	defer context.AfterFunc(ctx, func() {
 		s.mu.Lock()
@@ -64,7 +64,7 @@ func (s *Store) Acquire(i int) (Placed, error) {
 		if err := s.wait(func() bool { return u.loaded }); err != nil {
 			return Placed{}, err
 		}
-		return Placed{Address: s.blocks[u.Block].Address + uint64(u.Off), ticket: u.ticket}, nil
+		return Placed{Address: s.at(u).Address(), ticket: u.ticket}, nil
 	}
 	if err := s.wait(func() bool { return len(s.came) > 0 }); err != nil {
 		return Placed{}, err

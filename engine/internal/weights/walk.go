@@ -8,6 +8,7 @@ import (
 	"leat/engine/plan"
 	"leat/vk"
 	"leat/vk/file"
+	"leat/vk/mem"
 	"leat/vk/xfer"
 )
 
@@ -39,15 +40,20 @@ type item struct {
 	first, last bool
 	request     *file.Request // nil: all of the unit is in its host block
 	slot        *xfer.Slot    // nil: the bytes stay where they are
+	stay        bool          // they go no further now
 	src         *vk.Buffer
 	srcOff      int64
 	piece       *piece
+	dst         mem.Span // of the unit that is read in place; there is nothing to upload
 }
 
 // walk goes through the units in execution order, step after step, and sends their
 // pieces; resident units only once. It ends when nothing is left to bring.
 func (s *Store) walk(ctx context.Context) error {
 	defer close(s.items)
+	if err := s.fill(ctx); err != nil {
+		return err
+	}
 	for more := true; more; {
 		var err error
 		if more, err = s.walkStep(ctx); err != nil {
@@ -57,6 +63,26 @@ func (s *Store) walk(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.walked, s.begun = true, nil
+	return nil
+}
+
+// fill brings what is to be kept, to VRAM or to the host tier, until a first step
+// begins: from then on a step's order is the order.
+func (s *Store) fill(ctx context.Context) error {
+	for i := range s.units {
+		if u := &s.units[i]; u.read || !u.kept() {
+			continue
+		}
+		s.mu.Lock()
+		begun := len(s.begun) > 0
+		s.mu.Unlock()
+		if begun {
+			return nil
+		}
+		if err := s.bring(ctx, i, true); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -81,7 +107,7 @@ func (s *Store) walkStep(ctx context.Context) (more bool, err error) {
 				continue
 			}
 		}
-		if err := s.bring(ctx, i); err != nil {
+		if err := s.bring(ctx, i, false); err != nil {
 			return more, err
 		}
 	}
@@ -92,23 +118,63 @@ func (s *Store) walkStep(ctx context.Context) (more bool, err error) {
 }
 
 // bring sends one unit: piece by piece from the disk, or at once from where it rests
-// in host memory.
-func (s *Store) bring(ctx context.Context, i int) error {
+// in host memory. With stay a unit of the host tier goes there and no further.
+func (s *Store) bring(ctx context.Context, i int, stay bool) error {
 	u := &s.units[i]
-	if u.tier == plan.Host && u.host == nil {
+	for u.tier == plan.Host && u.host == nil {
 		if err := s.takePinned(ctx); err != nil {
 			return err
 		}
 	}
+	if stay && !u.kept() {
+		return nil
+	}
+	if s.o.Plan.InPlace {
+		return s.bringInPlace(ctx, i)
+	}
+	stay = stay && u.tier == plan.Host
 	if u.tier == plan.Host && u.read {
 		return s.send(ctx, item{unit: i, first: true, last: true, src: u.host})
 	}
 	u.read = true
 	if len(u.pieces) == 0 {
-		return s.send(ctx, item{unit: i, first: true, last: true})
+		return s.send(ctx, item{unit: i, first: true, last: true, stay: stay})
 	}
 	for k := range u.pieces {
-		it := item{unit: i, first: k == 0, last: k == len(u.pieces)-1, piece: &u.pieces[k]}
+		it := item{unit: i, first: k == 0, last: k == len(u.pieces)-1, stay: stay, piece: &u.pieces[k]}
+		if err := s.ask(ctx, u, it); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bringInPlace has a unit read to where the device will read it: its block, or the ring.
+// There the disk is its writer, so the host waits for the step that reads what is
+// overwritten.
+func (s *Store) bringInPlace(ctx context.Context, i int) error {
+	u := &s.units[i]
+	u.read = true
+	dst := mem.Span{}
+	if u.Tier == plan.VRAM {
+		dst = s.at(u)
+	} else {
+		var after uint64
+		var err error
+		if dst, after, err = s.place(u.Bytes); err != nil {
+			return err
+		}
+		if after > 0 {
+			if err := s.o.Compute.Wait(ctx, after); err != nil {
+				return fmt.Errorf("wait for room in the ring: %w", err)
+			}
+		}
+	}
+	if len(u.pieces) == 0 {
+		return s.send(ctx, item{unit: i, first: true, last: true, dst: dst})
+	}
+	for k := range u.pieces {
+		it := item{unit: i, first: k == 0, last: k == len(u.pieces)-1, piece: &u.pieces[k], dst: dst}
 		if err := s.ask(ctx, u, it); err != nil {
 			return err
 		}
@@ -126,10 +192,13 @@ func (s *Store) ask(ctx context.Context, u *unit, it item) error {
 	}
 	var into []byte // where the block begins that holds the piece's first byte
 	skip := file.Skip(p.off)
-	if u.tier == plan.Host {
+	switch {
+	case it.dst.Buffer != nil:
+		into = it.dst.Buffer.Mapped()[it.dst.Off+p.unitOff-skip:]
+	case u.tier == plan.Host:
 		it.src, it.srcOff = u.host, p.hostOff
 		into = u.host.Mapped()[p.hostOff-skip:]
-	} else {
+	default:
 		slot, err := s.up.Acquire(ctx)
 		if err != nil {
 			return fmt.Errorf("stage %s: %w", u.Name, err)
@@ -164,13 +233,14 @@ type hostBlock struct {
 // pin allocates the blocks of the host tier, one ahead of the walker: a GiB takes
 // a good part of a second.
 func (s *Store) pin(ctx context.Context) error {
-	for i, bytes := range s.o.Plan.HostBlocks {
-		b := hostBlock{index: i}
-		b.buffer, b.err = s.o.Host.AllocHost(fmt.Sprintf("host block %d", i), bytes)
-		if b.err == nil {
-			s.mu.Lock()
-			s.pins = append(s.pins, b.buffer)
-			s.mu.Unlock()
+	for i := s.taken; i < len(s.o.Plan.HostBlocks); i++ {
+		if i == len(s.pins) {
+			s.pins = append(s.pins, nil)
+		}
+		b := hostBlock{index: i, buffer: s.pins[i]}
+		if b.buffer == nil {
+			b.buffer, b.err = s.o.Host.AllocHost(fmt.Sprintf("host block %d", i), s.o.Plan.HostBlocks[i])
+			s.pins[i] = b.buffer
 		}
 		select {
 		case s.pinned <- b:
@@ -189,16 +259,22 @@ func (s *Store) takePinned(ctx context.Context) error {
 		if b.err != nil {
 			s.o.Logger.Warn("host tier: units stay on disk", "bytes", s.o.Plan.HostBlocks[b.index], "error", b.err)
 		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.taken = b.index + 1
 		for i := range s.units {
 			u := &s.units[i]
 			switch {
 			case u.Tier != plan.Host || u.Block != b.index:
 			case b.err != nil:
 				u.tier = plan.Disk
+				s.total -= u.Bytes
 			default:
 				u.host = b.buffer
 			}
 		}
+		s.progress()
+		s.changed.Broadcast()
 		return nil
 	case <-ctx.Done():
 		return errClosing
