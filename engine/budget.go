@@ -38,9 +38,9 @@ func (o Options) BudgetOf(vramBytes, ramBytes int64, uma bool) (plan.Budget, err
 	if b.HostBytes == 0 {
 		available := ramBytes / 8 * 7
 		b.HostBytes = available - min(available/2, max(available/8, 1<<30))
-		if uma {
-			b.HostBytes = available / 8
-		}
+	}
+	if b.InPlace = uma && !o.Discrete; b.InPlace { // one memory, of which the VRAM is a share
+		b.DeviceBytes, b.HostBytes = b.DeviceBytes+o.HostBytes, 0
 	}
 	return b, nil
 }

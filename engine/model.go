@@ -139,13 +139,14 @@ func (m *Model) makePlan(ctx context.Context, _ string) (err error) {
 	if m.plan.ContextLength > m.hyper.ContextLength {
 		m.o.Logger.Warn("context is longer than the model was trained for", "context", m.plan.ContextLength, "trained", m.hyper.ContextLength)
 	}
-	m.now.Store(m.plan)
-	m.makeHeaps(m.plan.DeviceBudget)
+	m.makeHeaps()
 	return nil
 }
 
-func (m *Model) makeHeaps(deviceBytes int64) {
-	m.vram = mem.NewHeap(m.dev, "VRAM", deviceBytes)
+// makeHeaps makes the plan the one in force.
+func (m *Model) makeHeaps() {
+	m.now.Store(m.plan)
+	m.vram = mem.NewHeap(m.dev, "VRAM", m.plan.DeviceBudget)
 	m.host = mem.NewHeap(m.dev, "host", 0)
 }
 

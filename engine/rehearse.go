@@ -167,6 +167,7 @@ func (r *rehearsal) view(layers []pack.Unit, vocab int) (*pack.Model, *arch.Hype
 func (r *rehearsal) planFor(m *pack.Model, h *arch.Hyper) (*plan.Plan, error) {
 	b := r.o.budget()
 	b.DeviceBytes, b.HostBytes, b.Sessions, b.RingBytes = r.plan.DeviceBudget, 0, 1, 0
+	b.InPlace = r.plan.InPlace
 	b.Chunk, b.ContextLength = r.plan.Chunk, max(r.plan.Chunk, min(r.hyper.ContextLength, rehearseContext))
 	p, err := plan.Make(h, m, b)
 	if err == nil && p.StreamedBytes > 0 {
@@ -195,7 +196,7 @@ func (r *rehearsal) time(ctx context.Context, layers []pack.Unit, vocab int, ste
 	if err != nil {
 		return nil, err
 	}
-	v := &Model{o: r.o, file: file, hyper: h, inst: r.inst, dev: r.dev, kernels: r.kernels}
+	v := &Model{o: r.o, file: file, hyper: h, inst: r.inst, dev: r.dev, kernels: r.kernels, shared: r.shared}
 	if v.plan, err = r.planFor(file, h); err != nil {
 		return nil, err
 	}
@@ -204,7 +205,7 @@ func (r *rehearsal) time(ctx context.Context, layers []pack.Unit, vocab int, ste
 		v.inst, v.dev, v.kernels = nil, nil, nil // they are the rehearsal's
 		err = errors.Join(err, v.Close())
 	}()
-	v.makeHeaps(r.plan.DeviceBudget)
+	v.makeHeaps()
 	if err = v.build(ctx, ""); err != nil {
 		return nil, err
 	}
@@ -217,6 +218,9 @@ func (r *rehearsal) time(ctx context.Context, layers []pack.Unit, vocab int, ste
 	}
 	defer seq.Release()
 	s := &stopwatch{exec: v.exec, seq: seq, vocab: int32(h.VocabSize)}
+	if err := s.warmUp(ctx); err != nil {
+		return nil, err
+	}
 	if steps == nil {
 		steps, err = s.choose(ctx, v.plan)
 		if err != nil {
@@ -251,13 +255,23 @@ const (
 	slowDevice            = 20 * time.Millisecond  // of one row; then there are fewer kinds of steps
 )
 
+// warmUp lets pipelines be built, clocks rise, and the engine learn how much it may submit.
+func (s *stopwatch) warmUp(ctx context.Context) error {
+	var sum time.Duration
+	for n := 0; n < 2 || n < 4*mostTimes && sum < enoughTime; n++ {
+		t, err := s.once(ctx, plan.StepShape{Rows: 1, Context: 1})
+		if err != nil {
+			return err
+		}
+		sum += t
+	}
+	return nil
+}
+
 // choose lists the steps to run: decoding in short and long contexts, and more and more rows
 // up to the plan's chunk, as long as they take no longer than a moment.
 func (s *stopwatch) choose(ctx context.Context, p *plan.Plan) (steps []plan.StepShape, err error) {
 	var last time.Duration
-	if last, err = s.once(ctx, plan.StepShape{Rows: 1, Context: 1}); err != nil { // pipelines are built
-		return nil, err
-	}
 	factor := 2
 	for n := 1; ; n = min(factor*n, p.Chunk) {
 		steps = append(steps, plan.StepShape{Rows: n, Context: n})
@@ -300,7 +314,7 @@ func (s *stopwatch) once(ctx context.Context, step plan.StepShape) (time.Duratio
 	return time.Since(begin), err
 }
 
-// median is the time of a step in seconds, once the device runs at its pace.
+// median is the time of a step in seconds.
 func (s *stopwatch) median(ctx context.Context, step plan.StepShape) (float64, error) {
 	var times []time.Duration
 	var sum time.Duration
@@ -311,9 +325,6 @@ func (s *stopwatch) median(ctx context.Context, step plan.StepShape) (float64, e
 		}
 		times = append(times, t)
 		sum += t
-	}
-	if len(times) > leastTimes {
-		times = times[1:]
 	}
 	slices.Sort(times)
 	return times[(len(times)-1)/2].Seconds(), nil // of two the quicker: noise only adds

@@ -21,8 +21,9 @@ type Stats struct {
 	WeightBytes   int64 // weights that kernels read in VRAM, each unit once a step
 
 	// How long each was busy: the disk while a read was outstanding, the link while a
-	// copy was under way, the device while a submission ran. Where the device has no
-	// timestamps, Compute is an estimate and Link is what the host saw, waits included.
+	// copy was under way, the device while a submission ran. Link is what the host saw, waits
+	// included; with [Options.Trace] it is by the device's clock, which costs some
+	// percent of the link. Compute is an estimate where the device has no timestamps.
 	Disk, Link, Compute time.Duration
 
 	Stalled time.Duration // the device stood idle within steps because weights had not come

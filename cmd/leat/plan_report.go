@@ -110,6 +110,10 @@ func (f *planFlags) answer(name string, h *arch.Hyper, m *pack.Model, mach *mach
 		q.Budget.ContextLength = min(p.ContextLength, tableContext)
 	}
 	r.BudgetsFor = q.Budget.ContextLength
+	all := q.Budget.HostBytes
+	if q.Budget.InPlace { // one memory, counted once
+		q.Budget.HostBytes = 0
+	}
 	if r.Budgets, err = budgetRows(&q); err != nil {
 		return nil, err
 	}
@@ -121,7 +125,7 @@ func (f *planFlags) answer(name string, h *arch.Hyper, m *pack.Model, mach *mach
 		r.Target = &targetReport{f.tokens, n, best.Prediction.DecodePerSec}
 	}
 	if p.DiskBytes > 0 {
-		q.Budget.ContextLength = p.ContextLength
+		q.Budget.ContextLength, q.Budget.HostBytes = p.ContextLength, all
 		two, err := q.Drives(2, mach.budget.DeviceBytes)
 		if err != nil {
 			return nil, err

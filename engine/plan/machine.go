@@ -171,7 +171,7 @@ func (m *machine) step(rows, ctx int, head bool) []Work {
 		} else {
 			w.ComputeSeconds = m.byRates(i, rows, ctx)
 		}
-		if !u.Resident() {
+		if !u.Resident() && !m.p.InPlace {
 			w.LinkSeconds = over(float64(u.Bytes), m.s.LinkBytesPerSec)
 		}
 		if u.Tier == Disk {

@@ -81,7 +81,7 @@ func testDone(t *testing.T, lanes int, lose func(*vk.Device), blind bool) {
 		Begin, End time.Time
 	}
 	var got []span
-	u, err := New(dev, host, Options{Slots: 1, SlotBytes: 4096, Queues: []*vk.Queue{dev.Compute, dev.Compute}[:lanes], Done: func(d *Done) {
+	u, err := New(dev, host, Options{Slots: 1, SlotBytes: 4096, Queues: []*vk.Queue{dev.Compute, dev.Compute}[:lanes], Clocked: true, Done: func(d *Done) {
 		begin, end := d.Times()
 		got = append(got, span{*d, begin, end})
 	}})

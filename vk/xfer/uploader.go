@@ -35,6 +35,10 @@ type Options struct {
 	SlotBytes int64       // a multiple of 4096
 	Queues    []*vk.Queue // one lane each, at most MaxLanes; nil: the device's transfer queues
 
+	// Clocked has copies timed by the device's clock where it has one. Each submission then
+	// waits for the end of the one before, which costs some percent of the link.
+	Clocked bool
+
 	// Done is told of submissions in the order in which they end on their lane, by whoever
 	// calls the uploader, one at a time. It may not call the uploader, nor keep what it is
 	// given. nil: nobody is.
@@ -94,7 +98,7 @@ func New(dev *vk.Device, host *mem.Heap, o Options) (*Uploader, error) {
 func (u *Uploader) create(dev *vk.Device, o Options) (err error) {
 	o.Queues = o.Queues[:min(len(o.Queues), MaxLanes)]
 	u.times.clock, u.times.done = dev.Clock, o.Done
-	u.times.stamped = !slices.ContainsFunc(o.Queues, func(q *vk.Queue) bool { return !stamps(dev, q) })
+	u.times.stamped = o.Clocked && !slices.ContainsFunc(o.Queues, func(q *vk.Queue) bool { return !stamps(dev, q) })
 	for _, q := range o.Queues {
 		l, err := newLane(dev, q, len(u.lanes), &u.times)
 		if err != nil {

@@ -144,7 +144,7 @@ func (s *Store) allocate(ctx context.Context) error {
 		return err
 	}
 	s.ring.blocks = p.Ring
-	o := xfer.Options{Slots: p.Staging.Slots, SlotBytes: p.Staging.SlotBytes, Queues: s.o.Queues, Done: s.copied}
+	o := xfer.Options{Slots: p.Staging.Slots, SlotBytes: p.Staging.SlotBytes, Queues: s.o.Queues, Clocked: s.o.Trace != nil, Done: s.copied}
 	if p.InPlace {
 		o.Slots, o.SlotBytes = 1, file.Align // nothing is uploaded
 	}
