@@ -49,6 +49,9 @@ func (s *sizing) ringBytes(largest int64) int64 {
 	if s.b.RingBytes > 0 {
 		return max(s.b.RingBytes, 2*largest)
 	}
+	if s.b.InPlace { // it holds the reads under way too
+		return 2*largest + min(ringReserve+ReadDepth*stagingPiece, 2*s.b.DeviceBytes/ringFraction)
+	}
 	return 2*largest + min(ringReserve, s.b.DeviceBytes/ringFraction)
 }
 
