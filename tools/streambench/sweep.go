@@ -16,7 +16,7 @@ import (
 	"leat/vk/xfer"
 )
 
-const sweepTime = time.Second // of one point
+var sweepTime = time.Second // of one point; tests make it short
 
 // sweepLink uploads one block over and over, by lanes and bytes in a submission.
 func sweepLink(ctx context.Context, out io.Writer) (err error) {
