@@ -20,7 +20,7 @@ import (
 // decode, and what was given back is free.
 func TestShrink(t *testing.T) {
 	path := filepath.Join(testdata.Demo(t), "leat-demo-q4_k_m.gguf")
-	base := engine.Options{KVType: "f32", ContextLength: 128, Chunk: 8}
+	base := engine.Options{KVType: "f32", ContextLength: 128, Chunk: 8, Discrete: true}
 	var ids []token.ID
 	for i := range 40 {
 		ids = append(ids, token.ID(1+7*i%500))
@@ -39,6 +39,7 @@ func TestShrink(t *testing.T) {
 		{"streamed, then more", (all + least) / 2, 1, nil},
 		{"streamed from RAM and disk, then more", (all + least) / 2, 4 << 20, nil},
 		{"one queue", 0, 1 << 30, func(o *engine.Options) { o.OneQueue = true }},
+		{"in place", 0, 1, func(o *engine.Options) { o.Discrete = false }},
 		{"two lanes", 0, 1, func(o *engine.Options) { *o = engine.WithLanes(*o, 2) }},
 	} {
 		if testing.Short() && c.vram == 0 {
@@ -60,6 +61,9 @@ func TestShrink(t *testing.T) {
 			}
 			m := load(t, path, engine.WithHeadroom(o, free, 128<<10))
 			before := m.Plan()
+			if before.InPlace && o.Discrete {
+				t.Fatal("the plan is not that of a discrete device")
+			}
 			got := prefillAndDecode(t, m, ids)
 			for i := range want {
 				if math.Float32bits(got[i]) != math.Float32bits(want[i]) {

@@ -18,8 +18,10 @@ func (o Options) PlanBudget(p *vk.PhysicalDevice) (plan.Budget, error) {
 	}
 	b := o.budget()
 	b.DeviceBytes, b.HostBytes = o.budgets(p, available)
-	if b.InPlace = o.inPlace(p); b.InPlace && o.DeviceBytes > 0 {
-		b.HostBytes = o.HostBytes // what was asked for is the whole of one memory
+	if b.InPlace = o.inPlace(p); b.InPlace && o.HostBytes == 0 {
+		if b.HostBytes = 0; o.DeviceBytes == 0 { // else what was asked for is the whole of one memory
+			b.HostBytes = max(0, spare(available)-b.DeviceBytes)
+		}
 	}
 	return b, nil
 }
@@ -37,7 +39,7 @@ func (o Options) BudgetOf(vramBytes, ramBytes int64, uma bool) (plan.Budget, err
 	}
 	if b.HostBytes == 0 {
 		available := ramBytes / 8 * 7
-		b.HostBytes = available - min(available/2, max(available/8, 1<<30))
+		b.HostBytes = spare(available)
 	}
 	if b.InPlace = uma && !o.Discrete; b.InPlace { // one memory, of which the VRAM is a share
 		b.DeviceBytes, b.HostBytes = b.DeviceBytes+o.HostBytes, 0

@@ -124,6 +124,9 @@ func (m *Model) makePlan(ctx context.Context, _ string) (err error) {
 		if m.shared, err = mem.ProbeShared(ctx, m.dev); err != nil {
 			return err
 		}
+		if m.shared == mem.Mapped && m.o.HostBytes == 0 {
+			b.HostBytes = 0 // it is all of the device's own
+		}
 		m.o.Logger.Debug("memory in common with the host", "weights", m.shared)
 	}
 	if b.InPlace && (m.shared == mem.NotShared || !plan.Aligned(m.hyper, m.file)) {

@@ -153,6 +153,9 @@ var ErrNoDevice error = vk.ErrNoDriver
 // defaultReserve is left free beside our budget: a part, and never less than a little.
 func defaultReserve(free int64) int64 { return max(free/20, 256<<20) }
 
+// spare is what we may pin of the RAM that is available.
+func spare(available int64) int64 { return available - min(available/2, max(available/8, 1<<30)) }
+
 // inPlace reports whether the device reads weights where the host has them. A CPU that is
 // given a VRAM budget stands for another device, which is to be tried out.
 func (o *Options) inPlace(p *vk.PhysicalDevice) bool {
@@ -173,7 +176,7 @@ func (o *Options) budgets(p *vk.PhysicalDevice, available int64) (device, host i
 		device -= min(device/2, defaultReserve(device))
 	}
 	if host == 0 {
-		host = available - min(available/2, max(available/8, 1<<30))
+		host = spare(available)
 		if p.Features.UMA {
 			host = available / 8
 		}

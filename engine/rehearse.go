@@ -217,7 +217,10 @@ func (r *rehearsal) time(ctx context.Context, layers []pack.Unit, vocab int, ste
 		return nil, err
 	}
 	defer seq.Release()
-	s := &stopwatch{exec: v.exec, seq: seq, vocab: int32(h.VocabSize)}
+	s := &stopwatch{exec: v.exec, seq: seq, vocab: int32(h.VocabSize), enough: enoughTime}
+	if r.dev.Physical.Type == vk.CPU {
+		s.enough *= 3 // other programs take turns with it
+	}
 	if err := s.warmUp(ctx); err != nil {
 		return nil, err
 	}
@@ -228,14 +231,10 @@ func (r *rehearsal) time(ctx context.Context, layers []pack.Unit, vocab int, ste
 		}
 		r.result.Steps = steps
 	}
-	for _, step := range steps {
-		t, err := s.median(ctx, step)
-		if err != nil {
-			return nil, err
-		}
-		seconds = append(seconds, t)
+	if len(steps) == 1 {
+		s.enough *= 4 // there is nothing to take turns with
 	}
-	return seconds, nil
+	return s.typical(ctx, steps)
 }
 
 // stopwatch times steps of a model that is loaded.
@@ -244,12 +243,14 @@ type stopwatch struct {
 	seq   *kv.Sequence
 	vocab int32
 	rows  []exec.Row
+
+	enough time.Duration // for one kind of step
 }
 
 // A step is timed so often; on a slow device less, but more than once.
 const (
 	leastTimes, mostTimes = 3, 25
-	enoughTime            = 120 * time.Millisecond // for one kind of step
+	enoughTime            = 150 * time.Millisecond // for one kind of step, on a device of its own
 	slowStep              = 300 * time.Millisecond // steps of more rows are not tried, unless they are few
 	fewRows               = 16                     // kernels for many rows have found their pace by then
 	slowDevice            = 20 * time.Millisecond  // of one row; then there are fewer kinds of steps
@@ -258,7 +259,7 @@ const (
 // warmUp lets pipelines be built, clocks rise, and the engine learn how much it may submit.
 func (s *stopwatch) warmUp(ctx context.Context) error {
 	var sum time.Duration
-	for n := 0; n < 2 || n < 4*mostTimes && sum < enoughTime; n++ {
+	for n := 0; n < 2 || n < 4*mostTimes && sum < s.enough; n++ {
 		t, err := s.once(ctx, plan.StepShape{Rows: 1, Context: 1})
 		if err != nil {
 			return err
@@ -314,18 +315,26 @@ func (s *stopwatch) once(ctx context.Context, step plan.StepShape) (time.Duratio
 	return time.Since(begin), err
 }
 
-// median is the time of a step in seconds.
-func (s *stopwatch) median(ctx context.Context, step plan.StepShape) (float64, error) {
-	var times []time.Duration
-	var sum time.Duration
-	for n := 0; n < 2 || n < leastTimes && sum < 3*enoughTime || n < mostTimes && sum < enoughTime; n++ {
-		t, err := s.once(ctx, step)
-		if err != nil {
-			return 0, err
+// typical runs the steps in turn, some times, and returns for each how many seconds it takes:
+// the lower quartile, as what disturbs only adds.
+func (s *stopwatch) typical(ctx context.Context, steps []plan.StepShape) ([]float64, error) {
+	times, sums := make([][]time.Duration, len(steps)), make([]time.Duration, len(steps))
+	for n := range mostTimes {
+		for i, step := range steps {
+			if n >= leastTimes && sums[i] >= s.enough || n == leastTimes-1 && sums[i] >= 3*s.enough {
+				continue
+			}
+			t, err := s.once(ctx, step)
+			if err != nil {
+				return nil, err
+			}
+			times[i], sums[i] = append(times[i], t), sums[i]+t
 		}
-		times = append(times, t)
-		sum += t
 	}
-	slices.Sort(times)
-	return times[(len(times)-1)/2].Seconds(), nil // of two the quicker: noise only adds
+	seconds := make([]float64, len(steps))
+	for i, list := range times {
+		slices.Sort(list)
+		seconds[i] = list[(len(list)-1)/4].Seconds()
+	}
+	return seconds, nil
 }

@@ -219,3 +219,35 @@ func TestRehearsal(t *testing.T) {
 		t.Errorf("a failure: %v", err)
 	}
 }
+
+// A model that is striped over disks is as fast as all of them.
+func TestDisks(t *testing.T) {
+	second, err := os.MkdirTemp("/dev/shm", "leat-test-")
+	if err != nil {
+		t.Skip("there is no second file system")
+	}
+	defer os.RemoveAll(second)
+	paths := []string{filepath.Join(t.TempDir(), "a"), filepath.Join(second, "b")}
+	for _, path := range paths {
+		if err := os.WriteFile(path, make([]byte, 2*DiskBlock), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	names, err := Disks(paths)
+	if err != nil || len(names) != 2 {
+		t.Skipf("the file systems are not two: %v, %v", names, err)
+	}
+	f, n := Open(filepath.Join(t.TempDir(), "calibration.json")), 0
+	ask := func(paths ...string) *Disk {
+		t.Helper()
+		d, err := f.Disk(t.Context(), paths, slog.New(slog.DiscardHandler), func() { n++ })
+		if err != nil || d == nil {
+			t.Fatal(d, err)
+		}
+		return d
+	}
+	both, a, b := ask(paths...), ask(paths[0]), ask(paths[1])
+	if both.BytesPerSec != a.BytesPerSec+b.BytesPerSec || both.Direct != (a.Direct && b.Direct) || n != 2 {
+		t.Errorf("both %+v, one %+v, the other %+v, measured %d times", both, a, b, n)
+	}
+}

@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"leat/engine/plan"
@@ -146,30 +145,59 @@ func (f *File) Rehearsal(key string, chunk int, log *slog.Logger, rehearse func(
 // diskBytes are worth reading, in the time that is worth it.
 const diskBytes = 8 << 30
 
-// Disk returns how fast the disk, or the disks, of a model's files are, measuring where that is
-// not known, or was measured with less. nil where the files are too small to tell.
+// Disk returns how fast the disks of a model's files are, all of them together as a striped
+// model reads them, measuring what is not known, or was measured with less. nil where the
+// files are too small to tell.
 func (f *File) Disk(ctx context.Context, paths []string, log *slog.Logger, measuring func()) (*Disk, error) {
 	disks, err := Disks(paths)
 	if err != nil {
 		return nil, err
 	}
-	whole, err := readable(paths)
-	if err != nil {
-		return nil, err
+	var all *Disk
+	for _, name := range disks {
+		d, err := f.disk(ctx, name, paths, log, measuring)
+		if err != nil || d == nil {
+			return nil, err
+		}
+		if all == nil {
+			one := *d
+			all = &one
+			continue
+		}
+		all.Bytes, all.BytesPerSec = all.Bytes+d.Bytes, all.BytesPerSec+d.BytesPerSec
+		if !d.Direct {
+			all.Direct, all.Cached = false, d.Cached
+		}
 	}
-	key, asked := strings.Join(disks, " "), min(diskBytes, whole)
-	if d := f.data.Disks[key]; d != nil && d.Asked >= asked {
+	return all, nil
+}
+
+// disk is one disk, by those of the files that are on it.
+func (f *File) disk(ctx context.Context, name string, paths []string, log *slog.Logger, measuring func()) (*Disk, error) {
+	var own []string
+	var whole int64
+	for _, path := range paths {
+		info, err := os.Stat(path)
+		if err != nil {
+			return nil, err
+		}
+		if diskOf(path, info) == name {
+			own, whole = append(own, path), whole+info.Size()/DiskBlock*DiskBlock
+		}
+	}
+	asked := min(diskBytes, whole)
+	if d := f.data.Disks[name]; d != nil && d.Asked >= asked {
 		return &d.Disk, nil
 	}
 	if asked == 0 {
 		return nil, nil
 	}
 	measuring()
-	d, err := ReadFiles(ctx, paths, asked)
+	d, err := ReadFiles(ctx, own, asked)
 	if err != nil {
 		return nil, fmt.Errorf("calibrate the disk: %w", err)
 	}
-	f.data.Disks[key] = &diskContent{d, asked, time.Now().UTC().Truncate(time.Second)}
+	f.data.Disks[name] = &diskContent{d, asked, time.Now().UTC().Truncate(time.Second)}
 	f.keep(log)
 	return &d, nil
 }
@@ -188,18 +216,6 @@ func Disks(paths []string) (names []string, err error) {
 	}
 	slices.Sort(names)
 	return names, nil
-}
-
-// readable counts the bytes of files that a disk can be measured with.
-func readable(paths []string) (bytes int64, err error) {
-	for _, path := range paths {
-		info, err := os.Stat(path)
-		if err != nil {
-			return 0, err
-		}
-		bytes += info.Size() / DiskBlock * DiskBlock
-	}
-	return bytes, nil
 }
 
 func diskOf(path string, info fs.FileInfo) string {

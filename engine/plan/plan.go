@@ -32,7 +32,8 @@ type Budget struct {
 
 	// InPlace is for a device that has its memory in common with the host: units lie in memory as
 	// on disk, up to whole blocks, so that the disk is read into where the device reads
-	// them. DeviceBytes and HostBytes are then one budget. See [Plan.InPlace].
+	// them. DeviceBytes and HostBytes are then one budget for weights, but KV cache and
+	// scratch stay within DeviceBytes. See [Plan.InPlace].
 	InPlace bool
 }
 
@@ -137,6 +138,7 @@ func Make(h *arch.Hyper, m *pack.Model, b Budget) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
+	local := b.DeviceBytes
 	if b.InPlace {
 		if b.InPlace = asOnDisk(us, &norm); b.InPlace {
 			b.DeviceBytes, b.HostBytes = b.DeviceBytes+b.HostBytes, 0
@@ -150,7 +152,7 @@ func Make(h *arch.Hyper, m *pack.Model, b Budget) (*Plan, error) {
 	if !ok {
 		return nil, fmt.Errorf("plan %s: tensor %q is missing", m.Path, arch.TokenEmbd)
 	}
-	s := &sizing{h: h, b: b, units: us, norm: norm, embdRow: embd.Bytes / int64(h.VocabSize)}
+	s := &sizing{h: h, b: b, units: us, norm: norm, local: local, embdRow: embd.Bytes / int64(h.VocabSize)}
 	s.b.Sessions = max(1, b.Sessions)
 	if b.BlockBytes == 0 {
 		s.b.BlockBytes = residentBlock

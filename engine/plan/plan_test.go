@@ -295,3 +295,20 @@ func TestInPlace(t *testing.T) {
 		}
 	}
 }
+
+// Weights in place may take all RAM; what is the device's own stays within its budget.
+func TestInPlaceContext(t *testing.T) {
+	h, m := open(t, synthetic.Options{Arch: "llama", Shape: synthetic.Shape{ContextLength: 65536}})
+	p, err := plan.Make(h, m, plan.Budget{DeviceBytes: 8 << 20, HostBytes: 1 << 40, KVElement: 2, InPlace: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.KV.Bytes()+p.Scratch.Bytes > 8<<20 || p.StreamedBytes != 0 {
+		t.Errorf("KV cache %d bytes, scratch %d, streamed %d", p.KV.Bytes(), p.Scratch.Bytes, p.StreamedBytes)
+	}
+	_, err = plan.Make(h, m, plan.Budget{DeviceBytes: 8 << 20, HostBytes: 1 << 40, KVElement: 2, InPlace: true, ContextLength: 65536})
+	var small *plan.BudgetError
+	if !errors.As(err, &small) || small.Need <= small.Have || small.Have != 8<<20 {
+		t.Errorf("a context beyond the device's own: %v", err)
+	}
+}

@@ -17,6 +17,7 @@ type sizing struct {
 	embdRow int64 // bytes of one row of token_embd
 	heads   int   // how many of the units, the last ones, are pieces of the head
 	largest int64 // bytes of the largest unit
+	local   int64 // VRAM for what must be the device's own: scratch and KV cache
 }
 
 const (
@@ -47,6 +48,9 @@ func (s *sizing) ring() int64 { return sum(ringBlocks(2*s.largest, s.largest)) }
 func (s *sizing) ringBytes(largest int64) int64 {
 	if s.b.RingBytes > 0 {
 		return max(s.b.RingBytes, 2*largest)
+	}
+	if s.b.InPlace { // it holds the reads under way too
+		return 2*largest + min(ringReserve+ReadDepth*stagingPiece, 2*s.b.DeviceBytes/ringFraction)
 	}
 	return 2*largest + min(ringReserve, s.b.DeviceBytes/ringFraction)
 }
@@ -94,7 +98,7 @@ func (s *sizing) choose() (ctx, chunk int, err error) {
 // c, or 0.
 func (s *sizing) chunkFor(c int, room int64, most int) int {
 	if s.b.Chunk > 0 {
-		if s.fixed(c, min(s.b.Chunk, c)) <= room {
+		if s.fixed(c, min(s.b.Chunk, c)) <= min(room, s.local) {
 			return min(s.b.Chunk, c)
 		}
 		return 0
@@ -104,7 +108,7 @@ func (s *sizing) chunkFor(c int, room int64, most int) int {
 			continue
 		}
 		small := n == minChunk || s.scratch(c, min(n, c)).Bytes <= s.b.DeviceBytes/8
-		if small && s.fixed(c, min(n, c)) <= room {
+		if small && s.fixed(c, min(n, c)) <= min(room, s.local) {
 			return min(n, c)
 		}
 	}
@@ -116,7 +120,11 @@ func (s *sizing) tooSmall(ctx int) error {
 	if s.b.Chunk > 0 {
 		chunk = s.b.Chunk
 	}
-	least := min(s.ring(), s.resident()) + s.fixed(ctx, min(chunk, ctx))
+	fixed := s.fixed(ctx, min(chunk, ctx))
+	least := min(s.ring(), s.resident()) + fixed
+	if least <= s.b.DeviceBytes && fixed > s.local { // in place there may be room for units alone
+		return &BudgetError{What: fmt.Sprintf("scratch and a KV cache of %d tokens", ctx), Tier: VRAM, Need: fixed, Have: s.local, Remedy: "a smaller --ctx, or a larger --vram"}
+	}
 	e := &BudgetError{What: fmt.Sprintf("two units of %s, scratch and a KV cache of %d tokens", mib(s.largest), ctx), Tier: VRAM, Need: least, Have: s.b.DeviceBytes}
 	e.Remedy = fmt.Sprintf("--vram %dMiB fits", (least+(1<<20)-1)>>20)
 	if s.b.ContextLength > minContext {

@@ -19,8 +19,9 @@ import (
 
 const usage = `Usage: streambench [flags] MODEL
 
-Prints what the link uploads (-link) and the disk reads (-disk) by themselves, then for
-each VRAM budget the decode speed and the bytes that moved.
+Prints what the link uploads (-link), the CPU writes to device memory (-rebar) and the
+disk reads (-disk) by themselves, then for each VRAM budget the decode speed and the
+bytes that moved.
 
 Example: go run ./tools/streambench -link -disk -vram 2GiB,0 -ram 0,300MiB 8b.gguf
 
@@ -29,11 +30,13 @@ Example: go run ./tools/streambench -link -disk -vram 2GiB,0 -ram 0,300MiB 8b.gg
 type options struct {
 	model          string
 	link, disk     bool
+	rebar          bool
 	vram, ram      sizes // 0: the engine's choice
 	ring           sizes
 	ctx, prompt, n int
 	chunk          int
 	oneQueue       bool
+	discrete       bool
 	spreads        spreads
 	slots          counts
 	pieces         sizes
@@ -69,6 +72,8 @@ func parse(args []string, errw io.Writer) (options, error) {
 	fs.Usage = func() { fmt.Fprint(errw, usage); fs.PrintDefaults() }
 	fs.BoolVar(&o.link, "link", false, "sweep uploads by lanes and size")
 	fs.BoolVar(&o.disk, "disk", false, "sweep direct reads by depth and size")
+	fs.BoolVar(&o.rebar, "rebar", false, "sweep the CPU's writes into mapped device memory by threads and size")
+	fs.BoolVar(&o.discrete, "discrete", false, "upload weights even where device and host have one memory")
 	fs.Var(&o.vram, "vram", "VRAM budgets, as 2GiB,6GiB; 0: all")
 	fs.Var(&o.ram, "ram", "RAM budgets; 0: all")
 	fs.Var(&o.ring, "ring", "sizes of the VRAM ring; 0: the plan's")
@@ -160,6 +165,11 @@ func bench(ctx context.Context, o options, out io.Writer) error {
 			return err
 		}
 	}
+	if o.rebar {
+		if err := sweepReBAR(ctx, out); err != nil {
+			return err
+		}
+	}
 	if o.disk {
 		if err := sweepDisk(ctx, o.model, out); err != nil {
 			return err
@@ -193,7 +203,7 @@ func (o *options) points() (list []engine.Options) {
 					for _, slots := range o.slots {
 						for _, piece := range o.pieces {
 							list = append(list, engine.Options{
-								ContextLength: o.ctx, DeviceBytes: vram, HostBytes: ram, RingBytes: ring, Chunk: o.chunk, OneQueue: o.oneQueue,
+								ContextLength: o.ctx, DeviceBytes: vram, HostBytes: ram, RingBytes: ring, Chunk: o.chunk, OneQueue: o.oneQueue, Discrete: o.discrete,
 								Sweep: engine.Sweep{Spread: spread, StagingSlots: slots, StagingBytes: piece},
 							})
 						}

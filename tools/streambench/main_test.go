@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"leat/tools/synth/synthetic"
 	"leat/vk/vktest"
@@ -22,6 +23,24 @@ func TestRun(t *testing.T) {
 	}
 	if n := strings.Count(out.String(), "tok/s"); n != 8 || strings.Count(out.String(), "edges, 5 slots of 64 KiB") != 2 {
 		t.Errorf("%d lines of speed, wanted 8, two of them of edges with 5 slots:\n%s", n, out.String())
+	}
+}
+
+// The CPU's writes are measured where the device takes them, beside those of the queue.
+func TestReBAR(t *testing.T) {
+	defer func(d time.Duration) { sweepTime = d }(sweepTime)
+	sweepTime = time.Millisecond
+	inst := vktest.Instance(t)
+	phys, err := inst.Pick("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := sweepReBAR(t.Context(), &out); err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(out.String(), "GB/s"); (n == 13) != (phys.Features.UMA || phys.Features.ReBAR) {
+		t.Errorf("%d lines:\n%s", n, out.String())
 	}
 }
 

@@ -34,7 +34,7 @@ func (h *Heap) AllocShared(what string, bytes int64, kind Shared) (*vk.Buffer, e
 }
 
 const (
-	probeBytes  = 16 << 20
+	probeBytes  = 8 << 20
 	probeRounds = 3
 	clearly     = 0.9 // of the time that imported memory takes, at most, makes mapped memory the faster
 )
@@ -118,9 +118,7 @@ func (p *probe) try(kind Shared) (least time.Duration, err error) {
 	}()
 	for round := range probeRounds {
 		m := src.Mapped()[:probeBytes]
-		for i := range m {
-			m[i] = byte(i>>12 + i*7 + round)
-		}
+		p.fill(m, byte(round))
 		begin := time.Now()
 		if err := p.copy(p.dst, src); err != nil {
 			return 0, err
@@ -136,6 +134,18 @@ func (p *probe) try(kind Shared) (least time.Duration, err error) {
 		}
 	}
 	return least, nil
+}
+
+// fill makes every page another, and other in each round.
+func (p *probe) fill(m []byte, round byte) {
+	const page = 4096
+	for i := range page {
+		m[i] = byte(i*7+i>>8) + round
+	}
+	for at := page; at < len(m); at += page {
+		copy(m[at:at+page], m[:page])
+		m[at], m[at+1] = byte(at>>12), byte(at>>20)
+	}
 }
 
 func (p *probe) copy(dst, src *vk.Buffer) error {

@@ -48,6 +48,7 @@ type setup struct {
 	blocks   int64 // bytes of a resident block; 0: the plan's choice
 	progress func(done, total int64)
 	shared   mem.Shared // in place, in such memory
+	ring     int64      // 0: the plan's choice
 }
 
 // newRig makes a store for the model at path.
@@ -63,7 +64,7 @@ func newRig(t testing.TB, path string, c setup) *rig {
 	t.Cleanup(func() { m.Close() })
 	h, err := arch.Read(m)
 	r.ok(err)
-	budget := plan.Budget{DeviceBytes: 1, HostBytes: c.host, ContextLength: 64, Chunk: 8, KVElement: 2, Sweep: plan.Sweep{BlockBytes: c.blocks}, InPlace: c.shared != mem.NotShared}
+	budget := plan.Budget{DeviceBytes: 1, HostBytes: c.host, ContextLength: 64, Chunk: 8, KVElement: 2, Sweep: plan.Sweep{BlockBytes: c.blocks}, RingBytes: c.ring, InPlace: c.shared != mem.NotShared}
 	_, err = plan.Make(h, m, budget)
 	var least *plan.BudgetError
 	if !errors.As(err, &least) {
