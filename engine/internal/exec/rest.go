@@ -83,7 +83,7 @@ func (r *run) account() error {
 		r.ran(s, before, ticks[2*i], ticks[2*i+1])
 		busy := e.stamps.Duration(ticks[2*i], ticks[2*i+1])
 		e.cost.learn(w, busy.Seconds())
-		if e.Ran != nil && e.Plan.Units[w.unit].Resident() { // a streamed unit ends its submission
+		if e.Ran != nil && s.from != nothing && e.Plan.Units[w.unit].Resident() { // a streamed unit ends its submission
 			e.Ran(len(r.rows), base(w.bytes, w.flops), busy)
 		}
 		if e.Pacer != nil {

@@ -70,6 +70,7 @@ func (s *Store) walk(ctx context.Context) error {
 // fill brings what is to be kept, to VRAM or to the host tier, until a first step
 // begins: from then on a step's order is the order.
 func (s *Store) fill(ctx context.Context) error {
+	s.serving = 0
 	for i := range s.units {
 		if u := &s.units[i]; u.read || !u.kept() {
 			continue
