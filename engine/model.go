@@ -221,6 +221,9 @@ func (m *Model) step(ctx context.Context, rows []exec.Row, greedy bool, use func
 		return err
 	}
 	res, err := m.exec.Step(ctx, rows, greedy)
+	if errors.Is(err, exec.ErrStopped) {
+		return err
+	}
 	if err != nil {
 		m.dead = err
 		return err

@@ -2,6 +2,7 @@ package exec
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -160,8 +161,8 @@ func (e *Exec) Close() {
 }
 
 // Step runs rows through the model and returns what those that asked for logits
-// get; with greedy only the argmax is computed. ctx is looked at before the step: one that
-// has begun runs to its end, so that the ring of streamed units stays in step.
+// get; with greedy only the argmax is computed. Canceling ctx ends it between two
+// submissions with [ErrStopped]; then it is as if the step had not begun.
 func (e *Exec) Step(ctx context.Context, rows []Row, greedy bool) (Result, error) {
 	asked, err := e.check(rows)
 	if err != nil {
@@ -174,8 +175,12 @@ func (e *Exec) Step(ctx context.Context, rows []Row, greedy bool) (Result, error
 		e.Pacer.Begin()
 		defer e.Pacer.End()
 	}
+	defer context.AfterFunc(ctx, e.Weights.Wake)()
 	r := &run{ctx: ctx, e: e, rows: rows, asked: asked, greedy: greedy}
 	if err := r.forward(); err != nil {
+		if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+			err = r.stop()
+		}
 		return Result{}, fmt.Errorf("step of %d rows: %w", len(rows), err)
 	}
 	if err := e.Compute.Wait(context.WithoutCancel(ctx), e.value); err != nil {
@@ -186,6 +191,9 @@ func (e *Exec) Step(ctx context.Context, rows []Row, greedy bool) (Result, error
 	}
 	return e.read(len(asked), greedy)
 }
+
+// ErrStopped is wrapped, beside the context's error, by a step that was stopped.
+var ErrStopped = errors.New("the step was stopped")
 
 // check validates a batch and lists the rows that want logits.
 func (e *Exec) check(rows []Row) (asked []int, err error) {

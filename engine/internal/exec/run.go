@@ -16,7 +16,7 @@ import (
 
 // run is one step being recorded.
 type run struct {
-	ctx      context.Context // ends rests, not the step
+	ctx      context.Context // ends the step
 	e        *Exec
 	rows     []Row
 	asked    []int // rows that want logits
@@ -30,8 +30,10 @@ type run struct {
 	used   int // command buffers submitted or open in this step
 	units  int // units recorded since the last submission
 	timed  []expected
-	at     int // unit of the plan that is being recorded
-	told   int // submissions that account has seen
+	at     int     // unit of the plan that is being recorded
+	told   int     // submissions that account has seen
+	over   int     // submissions known to be over
+	behind float64 // base cost of those that may not be
 }
 
 // forward records and submits the whole step, top to bottom.
@@ -83,9 +85,15 @@ func (r *run) unit(i int) error {
 		return nil // its bytes do not come
 	}
 	r.at = i
-	placed, err := r.e.Weights.Acquire(i)
+	placed, err := r.e.Weights.Acquire(r.ctx, i)
 	if err != nil {
 		return err
+	}
+	// Its bytes come no earlier; work in the queue before that could only wait there.
+	if placed.After > 0 {
+		if err := r.e.Compute.Wait(r.ctx, placed.After); err != nil {
+			return err
+		}
 	}
 	if r.points = r.e.Weights.Waits(placed, r.points[:0]); len(r.points) > 0 {
 		if err := r.cut(); err != nil { // what is recorded so far need not wait for the bytes

@@ -14,6 +14,7 @@ import (
 type feeder struct {
 	s      *Store
 	ctx    context.Context
+	step   uint64
 	dst    mem.Span    // of the unit under way
 	after  uint64      // compute value that its place waits for
 	ticket xfer.Ticket // of what was submitted of it
@@ -57,6 +58,7 @@ func (s *Store) feed(ctx context.Context) error {
 func (f *feeder) add(it item) error {
 	u := &f.s.units[it.unit]
 	if it.first {
+		f.step = it.step
 		if err := f.place(it.unit); err != nil {
 			return err
 		}
@@ -91,7 +93,11 @@ func (f *feeder) place(i int) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.wait(func() bool {
+	var lost error
+	err := s.wait(func() bool {
+		if lost = f.drop(); lost != nil {
+			return true
+		}
 		to, after, ok := s.ring.place(u.Bytes)
 		f.dst, f.after = mem.Span{Buffer: s.rings[to.block], Off: to.off, Bytes: u.Bytes}, after
 		if !ok && !s.full {
@@ -100,6 +106,24 @@ func (f *feeder) place(i int) error {
 		s.full = !ok
 		return ok
 	})
+	if err == nil {
+		err = lost
+	}
+	return err
+}
+
+// drop frees what came for steps that ended before they asked for it. No kernel has read
+// it, so its place is free as soon as the upload itself is done.
+func (f *feeder) drop() error {
+	s := f.s
+	for len(s.came) > 0 && s.came[0].step <= s.aborted {
+		if err := s.up.Wait(f.ctx, s.came[0].ticket); err != nil {
+			return err
+		}
+		s.ring.release(0)
+		s.came = append(s.came[:0], s.came[1:]...)
+	}
+	return nil
 }
 
 // flush submits the copies listed; after a unit's last ones the step may have it.
@@ -140,7 +164,7 @@ func (f *feeder) done(i int) {
 	defer s.mu.Unlock()
 	defer s.changed.Broadcast()
 	if u.Tier != plan.VRAM {
-		s.came = append(s.came, arrival{unit: i, address: f.dst.Address(), ticket: f.ticket})
+		s.came = append(s.came, arrival{unit: i, step: f.step, after: f.after, address: f.dst.Address(), ticket: f.ticket})
 		return
 	}
 	u.loaded, u.ticket = true, f.ticket

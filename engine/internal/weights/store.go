@@ -52,6 +52,9 @@ type Store struct {
 	changed *sync.Cond
 	ring    ring
 	came    []arrival // units in the ring that were not acquired yet, oldest first
+	held    Placed    // the streamed unit acquired and not yet released
+	step    uint64    // steps begun
+	aborted uint64    // the last one that was aborted; what comes for it is dropped
 	begun   []bool    // steps begun that the walker has not looked at: do they want the head?
 	walked  bool      // the walker has nothing left to bring
 	full    bool      // the feeder waits for room in the ring
@@ -82,6 +85,8 @@ type unit struct {
 // arrival is a streamed unit whose upload is submitted.
 type arrival struct {
 	unit    int
+	step    uint64 // that it is for, counted from 1
+	after   uint64 // compute value that its upload waits for
 	address uint64
 	ticket  xfer.Ticket
 }
@@ -89,7 +94,8 @@ type arrival struct {
 // Placed is where a unit's bytes are once the waits of its ticket are over.
 type Placed struct {
 	Address  uint64
-	Streamed bool // it must be released
+	Streamed bool   // it must be released
+	After    uint64 // compute value that the upload waits for: earlier the bytes can't come
 	ticket   xfer.Ticket
 }
 
@@ -191,6 +197,15 @@ func (s *Store) wait(met func() bool) error {
 		s.changed.Wait()
 	}
 	return errClosing
+}
+
+// waitOr is wait that ends with ctx too.
+func (s *Store) waitOr(ctx context.Context, met func() bool) error {
+	err := s.wait(func() bool { return met() || ctx.Err() != nil })
+	if err == nil {
+		err = ctx.Err()
+	}
+	return err
 }
 
 // Traffic returns the bytes uploaded and the bytes read from disk so far.

@@ -116,7 +116,7 @@ func (r *rig) step(head, check bool) error {
 		if u.Kind == pack.Head && !head {
 			continue
 		}
-		p, err := r.s.Acquire(i)
+		p, err := r.s.Acquire(context.Background(), i)
 		if err != nil {
 			return err
 		}
@@ -310,7 +310,7 @@ func TestEnds(t *testing.T) {
 			}
 			r.ok(r.compute.Wait(t.Context(), r.value))
 			r.ok(r.s.Close())
-			if _, err := r.s.Acquire(0); r.o.Plan.Units[0].Tier != plan.VRAM && err == nil {
+			if _, err := r.s.Acquire(context.Background(), 0); r.o.Plan.Units[0].Tier != plan.VRAM && err == nil {
 				t.Error("a closed store gave a unit")
 			}
 		})

@@ -36,6 +36,7 @@ func pieces(u *plan.Unit, most int64) []piece {
 // item is a piece on its way: bytes in pinned memory, or coming there.
 type item struct {
 	unit        int
+	step        uint64
 	first, last bool
 	request     *file.Request // nil: all of the unit is in its host block
 	slot        *xfer.Slot    // nil: the bytes stay where they are
@@ -48,9 +49,10 @@ type item struct {
 // pieces; resident units only once. It ends when nothing is left to bring.
 func (s *Store) walk(ctx context.Context) error {
 	defer close(s.items)
-	for more := true; more; {
+	more := true
+	for step := uint64(1); more; step++ {
 		var err error
-		if more, err = s.walkStep(ctx); err != nil {
+		if more, err = s.walkStep(ctx, step); err != nil {
 			return err
 		}
 	}
@@ -62,7 +64,7 @@ func (s *Store) walk(ctx context.Context) error {
 
 // walkStep sends what one step needs and reports whether there was anything. It is
 // done with a step when that has begun, at the earliest.
-func (s *Store) walkStep(ctx context.Context) (more bool, err error) {
+func (s *Store) walkStep(ctx context.Context, step uint64) (more bool, err error) {
 	head, asked := false, false
 	for i := range s.units {
 		u := &s.units[i]
@@ -81,7 +83,10 @@ func (s *Store) walkStep(ctx context.Context) (more bool, err error) {
 				continue
 			}
 		}
-		if err := s.bring(ctx, i); err != nil {
+		if u.Tier != plan.VRAM && s.skips(step) {
+			continue
+		}
+		if err := s.bring(ctx, i, step); err != nil {
 			return more, err
 		}
 	}
@@ -93,7 +98,7 @@ func (s *Store) walkStep(ctx context.Context) (more bool, err error) {
 
 // bring sends one unit: piece by piece from the disk, or at once from where it rests
 // in host memory.
-func (s *Store) bring(ctx context.Context, i int) error {
+func (s *Store) bring(ctx context.Context, i int, step uint64) error {
 	u := &s.units[i]
 	if u.tier == plan.Host && u.host == nil {
 		if err := s.takePinned(ctx); err != nil {
@@ -101,14 +106,14 @@ func (s *Store) bring(ctx context.Context, i int) error {
 		}
 	}
 	if u.tier == plan.Host && u.read {
-		return s.send(ctx, item{unit: i, first: true, last: true, src: u.host})
+		return s.send(ctx, item{unit: i, step: step, first: true, last: true, src: u.host})
 	}
 	u.read = true
 	if len(u.pieces) == 0 {
-		return s.send(ctx, item{unit: i, first: true, last: true})
+		return s.send(ctx, item{unit: i, step: step, first: true, last: true})
 	}
 	for k := range u.pieces {
-		it := item{unit: i, first: k == 0, last: k == len(u.pieces)-1, piece: &u.pieces[k]}
+		it := item{unit: i, step: step, first: k == 0, last: k == len(u.pieces)-1, piece: &u.pieces[k]}
 		if err := s.ask(ctx, u, it); err != nil {
 			return err
 		}
