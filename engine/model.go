@@ -47,6 +47,9 @@ type Model struct {
 	chat     *chat.Template
 	chatErr  error
 
+	life context.Context // until Close
+	end  context.CancelFunc
+
 	mu   sync.Mutex // held during a step
 	dead error      // why no step can run any more
 }
@@ -63,6 +66,7 @@ func Load(ctx context.Context, path string, o Options) (*Model, error) {
 		return nil, err
 	}
 	m := &Model{o: o}
+	m.life, m.end = context.WithCancel(context.Background())
 	for _, stage := range []func(context.Context, string) error{m.openFile, m.openDevice, m.makePlan, m.build} {
 		if err := stage(ctx, path); err != nil {
 			m.Close()
@@ -220,9 +224,18 @@ func (m *Model) step(ctx context.Context, rows []exec.Row, greedy bool, use func
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	res, err := m.exec.Step(ctx, rows, greedy)
+	if err := m.life.Err(); err != nil {
+		return errClosed
+	}
+	stepCtx, stop := context.WithCancel(ctx)
+	defer stop()
+	defer context.AfterFunc(m.life, stop)()
+	res, err := m.exec.Step(stepCtx, rows, greedy)
 	if errors.Is(err, exec.ErrStopped) {
-		return err
+		if ctx.Err() == nil {
+			return errClosed
+		}
+		return fmt.Errorf("%w: %w", exec.ErrStopped, ctx.Err())
 	}
 	if err != nil {
 		m.dead = err
@@ -232,13 +245,16 @@ func (m *Model) step(ctx context.Context, rows []exec.Row, greedy bool, use func
 	return nil
 }
 
-// Close waits for the device and frees all; safe to call twice. No session may be
-// used afterwards.
+var errClosed = errors.New("the model is closed")
+
+// Close stops a step that runs, waits for the device and frees all; safe to call twice.
+// No session may be used afterwards.
 func (m *Model) Close() error {
+	m.end()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.dead == nil {
-		m.dead = errors.New("the model is closed")
+		m.dead = errClosed
 	}
 	var errs []error
 	if m.dev != nil {
