@@ -58,9 +58,9 @@ func explain(err error, partial string, kept bool) error {
 		return err
 	case errors.Is(err, ErrSource):
 		return &hinted{err, "run it again once the source is complete and nothing writes to it"}
-	case diskFull(err) && kept:
+	case DiskFull(err) && kept:
 		return &hinted{err, "free some space on that disk; " + resume}
-	case diskFull(err):
+	case DiskFull(err):
 		return &hinted{err, "free some space on that disk, or name an OUTDIR on another"}
 	case kept:
 		return &hinted{err, resume}

@@ -20,8 +20,8 @@ func lockFile(f *os.File) error {
 	return err
 }
 
-// diskFull reports whether err says that there is no room, or that this user may take no more.
-func diskFull(err error) bool {
+// DiskFull reports whether err says that there is no room, or that this user may take no more.
+func DiskFull(err error) bool {
 	return errors.Is(err, windows.ERROR_DISK_FULL) || errors.Is(err, windows.ERROR_DISK_QUOTA_EXCEEDED)
 }
 

@@ -69,7 +69,9 @@ func Load(ctx context.Context, path string, o Options) (*Model, error) {
 	m.life, m.end = context.WithCancel(context.Background())
 	for _, stage := range []func(context.Context, string) error{m.openFile, m.openDevice, m.makePlan, m.build} {
 		if err := stage(ctx, path); err != nil {
-			m.Close()
+			if closing := m.Close(); closing != nil && !errors.Is(closing, ErrDeviceLost) {
+				m.o.Logger.Warn("not all was freed after a failed load", "error", closing)
+			}
 			if strings.HasPrefix(err.Error(), path+": ") { // it names the file by itself
 				return nil, fmt.Errorf("load %w", err)
 			}
@@ -103,7 +105,7 @@ func (m *Model) openDevice(context.Context, string) (err error) {
 	if err != nil {
 		return err
 	}
-	m.dev, err = m.inst.NewDevice(phys, vk.DeviceOptions{OneQueue: m.o.OneQueue, Disable: m.o.Disable})
+	m.dev, err = m.inst.NewDevice(phys, vk.DeviceOptions{OneQueue: m.o.OneQueue, Disable: m.o.Disable, Fault: m.o.device})
 	return err
 }
 

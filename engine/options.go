@@ -47,6 +47,7 @@ type Options struct {
 	Progress func(doneBytes, totalBytes int64) // called by another goroutine until the resident weights are loaded; nil: none
 
 	fault  file.Fault // tests: fails reads
+	device vk.Fault   // tests: fails calls of Vulkan
 	queues int        // tests: upload lanes, on as many queues as there are
 }
 

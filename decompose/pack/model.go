@@ -94,7 +94,11 @@ func (m *Model) ReadAt(file int, p []byte, off int64) error {
 	if err == nil || errors.Is(err, io.EOF) {
 		err = io.ErrUnexpectedEOF
 	}
-	return fmt.Errorf("read %s at %d: found %d bytes, wanted %d: %w", m.Files[file], off, n, len(p), err)
+	err = fmt.Errorf("read %s at %d: found %d bytes, wanted %d: %w", m.Files[file], off, n, len(p), err)
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		err = &withHint{err, "the file became shorter while it was in use: is it being written, or moved?"}
+	}
+	return err
 }
 
 // ReadUnit fills dst[:u.Bytes]; the bytes between tensors become zero.

@@ -43,6 +43,14 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
+// Hint says what such an error often means.
+func (e *Error) Hint() string {
+	if errors.Is(e.Err, io.ErrUnexpectedEOF) {
+		return "the file became shorter while it was in use: is it being written, or moved? leat verify tells whether a pack is whole"
+	}
+	return "see the system's log: the disk may be failing, or have been unplugged"
+}
+
 // File is a file opened to be read. Its methods are safe for use by several goroutines.
 type File struct {
 	path     string
