@@ -78,6 +78,15 @@ func testBitEqual(t *testing.T, g golden) {
 		variants = append(variants, variant{fmt.Sprintf("ring of %d bytes, two lanes", ring), g.model, engine.WithLanes(o, 2)})
 	}
 
+	for i, at := range []int64{1, 3} { // some of it in each of the three places
+		o := base
+		o.DeviceBytes, o.HostBytes = least+at*(all-least)/5, 1<<30
+		inHost := load(t, pack, o)
+		o.HostBytes = inHost.Plan().HostBytes / 2
+		variants = append(variants, variant{fmt.Sprintf("mix %d of all three tiers", i+1), pack, engine.WithLanes(o, 1+i)})
+	}
+	mixed := 0
+
 	for i, v := range variants {
 		if testing.Short() && i%3 != 0 {
 			continue
@@ -91,6 +100,9 @@ func testBitEqual(t *testing.T, g golden) {
 				}
 			}
 			p := m.Plan()
+			if tiersOf(&p) == 3 {
+				mixed++
+			}
 			used, peak := m.Memory()
 			if used != p.DeviceBytes || peak > p.DeviceBudget {
 				t.Errorf("VRAM: %d bytes in use, at most %d; planned %d, budget %d", used, peak, p.DeviceBytes, p.DeviceBudget)
@@ -98,6 +110,18 @@ func testBitEqual(t *testing.T, g golden) {
 			t.Logf("%d streamed bytes a step, %d from disk, %d bytes of VRAM", p.StreamedBytes, p.DiskBytes, used)
 		})
 	}
+	if mixed == 0 && !testing.Short() {
+		t.Error("no way had weights in VRAM, in host memory and on disk at once")
+	}
+}
+
+// tiersOf counts the tiers that a plan uses.
+func tiersOf(p *engine.Plan) int {
+	tiers := map[string]bool{}
+	for i := range p.Units {
+		tiers[p.Units[i].Tier.String()] = true
+	}
+	return len(tiers)
 }
 
 // leastBudget finds the smallest budget that the plan accepts: two units in a ring,
