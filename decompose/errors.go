@@ -54,10 +54,10 @@ func explain(err error, partial string, kept bool) error {
 	var own interface{ Hint() string }
 	resume := partial + " stays: the same command takes it up again; to give up, remove it"
 	switch {
-	case errors.As(err, &own):
-		return err
 	case errors.Is(err, ErrSource):
 		return &hinted{err, "run it again once the source is complete and nothing writes to it"}
+	case errors.As(err, &own):
+		return err
 	case DiskFull(err) && kept:
 		return &hinted{err, "free some space on that disk; " + resume}
 	case DiskFull(err):

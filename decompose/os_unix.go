@@ -26,6 +26,12 @@ func lockFile(f *os.File) error {
 	}
 }
 
+// sameDrive reports whether two folders are on one file system, as far as can be told.
+func sameDrive(a, b string) bool {
+	var x, y unix.Stat_t
+	return unix.Stat(a, &x) == nil && unix.Stat(b, &y) == nil && x.Dev == y.Dev
+}
+
 // DiskFull reports whether err says that there is no room, or that this user may take no more.
 func DiskFull(err error) bool { return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -33,6 +34,44 @@ func largestFile(m *pack.Model) string {
 		}
 	}
 	return best
+}
+
+// drives are the files of a model that tell of its disks, one of each: a striped pack has several.
+func drives(m *pack.Model) []string {
+	for _, parts := range m.Parts {
+		if len(parts) > 1 {
+			return parts
+		}
+	}
+	return []string{largestFile(m)}
+}
+
+// disks is how fast the drives of a model read together; nil where that can't be told.
+func disks(ctx context.Context, known *calibrate.File, m *pack.Model, log *slog.Logger, measuring func()) (*calibrate.Disk, error) {
+	var sum *calibrate.Disk
+	seen := map[string]bool{}
+	for _, path := range drives(m) {
+		key, err := known.DiskKey(path)
+		if err != nil {
+			return nil, err
+		}
+		if seen[key] {
+			continue // two folders on one drive are no faster than one
+		}
+		seen[key] = true
+		d, err := known.Disk(ctx, path, log, measuring)
+		if err != nil || d == nil {
+			return nil, err
+		}
+		if sum == nil {
+			one := *d
+			sum = &one
+			continue
+		}
+		sum.BytesPerSec += d.BytesPerSec
+		sum.Direct = sum.Direct && d.Direct
+	}
+	return sum, nil
 }
 
 // matrixTypes lists the types of what kernels multiply with. The embedding is only looked
@@ -78,7 +117,7 @@ func (f *modelFlags) calibrated(ctx context.Context, a *app, known *calibrate.Fi
 	if err != nil {
 		return speeds, nil, err
 	}
-	if disk, err = known.Disk(ctx, largestFile(m), a.log, measuring); err != nil {
+	if disk, err = disks(ctx, known, m, a.log, measuring); err != nil {
 		a.log.Warn("the disk is not measured", "error", err)
 		disk, err = nil, nil
 	}

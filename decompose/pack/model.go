@@ -18,6 +18,10 @@ type Model struct {
 	Files    []string  // paths, for whoever reads them in a way of its own; a pack's are padded to FileAlign
 	Manifest *Manifest // nil for a GGUF
 
+	// Parts are, of a striped pack, the paths that the bytes of each file alternate between,
+	// Manifest.Stripe.Bytes at a time; nil for a GGUF.
+	Parts [][]string
+
 	index   map[string][2]int // tensor name -> unit, tensor; of experts the first one's
 	readers []io.ReaderAt
 	closers []io.Closer

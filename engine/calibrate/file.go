@@ -142,6 +142,15 @@ func (f *File) Disk(ctx context.Context, path string, log *slog.Logger, measurin
 	return &d, nil
 }
 
+// DiskKey names the disk that the file at path is on.
+func (f *File) DiskKey(path string) (string, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return "", err
+	}
+	return diskKey(path, info), nil
+}
+
 // diskKey names the disk a file is on; a folder where the system has no number for it.
 func diskKey(path string, info fs.FileInfo) string {
 	if n, ok := deviceNumber(info); ok {

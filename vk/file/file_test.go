@@ -77,6 +77,55 @@ func TestRead(t *testing.T) {
 	}
 }
 
+// A file in stripes reads as the whole does, also in one read over all of them, and from
+// whichever part a fault names.
+func TestStriped(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 4))
+	const size = 41*Align + 100
+	_, content := write(t, size, 12)
+	for _, c := range []struct{ drives, stripe int64 }{{1, Align}, {2, Align}, {2, 5 * Align}, {3, 2 * Align}, {7, 3 * Align}} {
+		parts := make([][]byte, c.drives)
+		for off := int64(0); off < size; off += c.stripe {
+			k := off / c.stripe % c.drives
+			parts[k] = append(parts[k], content[off:min(size, off+c.stripe)]...)
+		}
+		var paths []string
+		for i, data := range parts {
+			paths = append(paths, filepath.Join(t.TempDir(), fmt.Sprint(i)))
+			if err := os.WriteFile(paths[i], data, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		f, err := OpenStriped(paths, c.stripe)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { f.Close() })
+		for range 100 {
+			off := r.Int64N(size)
+			n := r.Int64N(size-off) + 1
+			for _, dst := range [][]byte{Buffer(Room(off, n)), Buffer(Room(off, n) + 1)[1:]} {
+				if err := f.Read(t.Context(), dst, off, n); err != nil {
+					t.Fatal(err)
+				}
+				if !bytes.Equal(dst[Skip(off):][:n], content[off:off+n]) {
+					t.Fatalf("%d drives, stripes of %d: %d bytes at %d differ", c.drives, c.stripe, n, off)
+				}
+			}
+		}
+		var e *Error
+		if err := f.Read(t.Context(), Buffer(8*Align), size-10, 20); !errors.As(err, &e) || !errors.Is(err, io.ErrUnexpectedEOF) {
+			t.Errorf("past the end: %v", err)
+		}
+	}
+	if _, err := OpenStriped([]string{"a", "b"}, 1000); err == nil {
+		t.Error("opened with odd stripes")
+	}
+	if _, err := OpenStriped([]string{"/nowhere/a", "/nowhere/b"}, Align); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("missing parts: %v", err)
+	}
+}
+
 func FuzzRead(f *testing.F) {
 	path, content := write(f, 50_001, 9)
 	file := open(f, path)

@@ -39,6 +39,7 @@ type Store struct {
 	up     *xfer.Uploader
 	pool   *file.Pool
 	files  []*file.File
+	drives int // that a file is striped over, at most
 	blocks []*vk.Buffer
 	rings  []*vk.Buffer
 	units  []unit
@@ -105,7 +106,7 @@ func New(ctx context.Context, o Options) (*Store, error) {
 	s.changed = sync.NewCond(&s.mu)
 	for i := range o.Plan.Units {
 		u := &o.Plan.Units[i]
-		s.units = append(s.units, unit{Unit: u, tier: u.Tier, pieces: pieces(u, o.Plan.Staging.SlotBytes)})
+		s.units = append(s.units, unit{Unit: u, tier: u.Tier, pieces: pieces(u, o.Plan.Staging.SlotBytes, stripeOf(o.Model))})
 		if u.Tier == plan.VRAM {
 			s.total += u.Bytes
 		}
@@ -120,8 +121,13 @@ func New(ctx context.Context, o Options) (*Store, error) {
 
 func (s *Store) allocate(ctx context.Context) error {
 	p := s.o.Plan
-	for _, path := range s.o.Model.Files {
-		f, err := file.Open(path)
+	for i, path := range s.o.Model.Files {
+		paths := []string{path}
+		if i < len(s.o.Model.Parts) {
+			paths = s.o.Model.Parts[i]
+		}
+		s.drives = max(s.drives, len(paths))
+		f, err := file.OpenStriped(paths, stripeOf(s.o.Model))
 		if err != nil {
 			return err
 		}
@@ -159,7 +165,7 @@ func (s *Store) start() {
 	for range n {
 		s.requests <- file.NewRequest()
 	}
-	s.pool = file.NewPool(min(plan.ReadDepth, s.o.Plan.Staging.Slots), s.o.Fault)
+	s.pool = file.NewPool(min(plan.ReadDepth*s.drives, s.o.Plan.Staging.Slots), s.o.Fault)
 	ctx, cancel := context.WithCancel(context.Background())
 	s.cancel = cancel
 	for _, do := range []func(context.Context) error{s.pin, s.walk, s.feed} {

@@ -225,7 +225,7 @@ func TestTraffic(t *testing.T) {
 	var all, resident, streamedHead, hostBytes int64
 	for i := range p.Units {
 		u := &p.Units[i]
-		for _, x := range pieces(u, 1<<30) {
+		for _, x := range pieces(u, 1<<30, 0) {
 			all += x.n
 			if u.Tier == plan.VRAM {
 				resident += x.n

@@ -19,13 +19,24 @@ type piece struct {
 	hostOff int64 // in the unit's host block
 }
 
+// stripeOf is how many bytes of a file lie on one drive together; 0: all.
+func stripeOf(m *pack.Model) int64 {
+	if m.Manifest == nil || m.Manifest.Stripe == nil {
+		return 0
+	}
+	return m.Manifest.Stripe.Bytes
+}
+
 // pieces cuts a unit's extents where blocks of the disk begin, so that no block is
-// read twice.
-func pieces(u *plan.Unit, most int64) []piece {
+// read twice, and where stripes do, so that each is one drive's.
+func pieces(u *plan.Unit, most, stripe int64) []piece {
 	var list []piece
 	plan.HostExtents(&u.Unit, func(e pack.Extent, at int64) {
 		for done := int64(0); done < e.Bytes; {
 			n := min(most-file.Skip(e.Off+done), e.Bytes-done)
+			if stripe > 0 {
+				n = min(n, stripe-(e.Off+done)%stripe)
+			}
 			list = append(list, piece{file: e.File, off: e.Off + done, n: n, unitOff: e.UnitOff + done, hostOff: u.Off + at + done})
 			done += n
 		}
