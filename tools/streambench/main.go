@@ -25,6 +25,7 @@ Example: go run ./tools/streambench -link -disk -vram 2GiB,0 -ram 0,300MiB 8b.gg
 type options struct {
 	model          string
 	link, disk     bool
+	uring          bool
 	vram, ram      sizes // 0: the engine's choice
 	ring           sizes
 	ctx, prompt, n int
@@ -62,6 +63,7 @@ func parse(args []string, errw io.Writer) (options, error) {
 	fs.Usage = func() { fmt.Fprint(errw, usage); fs.PrintDefaults() }
 	fs.BoolVar(&o.link, "link", false, "sweep uploads by lanes and size")
 	fs.BoolVar(&o.disk, "disk", false, "sweep direct reads by depth and size")
+	fs.BoolVar(&o.uring, "uring", false, "with -disk, sweep io_uring beside the pool of readers")
 	fs.Var(&o.vram, "vram", "VRAM budgets, as 2GiB,6GiB; 0: all")
 	fs.Var(&o.ram, "ram", "RAM budgets; 0: all")
 	fs.Var(&o.ring, "ring", "sizes of the VRAM ring; 0: the plan's")
@@ -116,7 +118,7 @@ func bench(ctx context.Context, o options, out io.Writer) error {
 		}
 	}
 	if o.disk {
-		if err := sweepDisk(ctx, o.model, out); err != nil {
+		if err := sweepDisk(ctx, o.model, o.uring, out); err != nil {
 			return err
 		}
 	}
