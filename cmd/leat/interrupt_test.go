@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -103,6 +104,12 @@ func TestInterrupt(t *testing.T) {
 	}
 }
 
+// bySIGINT tells that death from any other: a crash is a signal, too.
+func bySIGINT(p *os.ProcessState) bool {
+	s, ok := p.Sys().(syscall.WaitStatus)
+	return ok && s.Signaled() && s.Signal() == syscall.SIGINT
+}
+
 // interrupt runs the program and stops it after a while.
 func interrupt(t *testing.T, leat string, args []string, after time.Duration) {
 	t.Helper()
@@ -127,7 +134,7 @@ func interrupt(t *testing.T, leat string, args []string, after time.Duration) {
 	case ctx.Err() != nil:
 		t.Errorf("leat %s, interrupted after %v, did not end", strings.Join(args, " "), after)
 	case err == nil: // it was over already
-	case code == -1 && after < 100*time.Millisecond: // before main began
+	case bySIGINT(cmd.ProcessState): // before main began
 	case code != exitInterrupted || !strings.Contains(errw.String(), "leat: interrupted\n"):
 		t.Errorf("leat %s, interrupted after %v: exit status %d, %s", strings.Join(args, " "), after, code, errw.String())
 	}
