@@ -34,7 +34,9 @@ Exit status:
   0    it worked
   1    it failed; stderr says why
   2    the command line is wrong
-  130  interrupted: within about a second of Ctrl-C, at once with a second one
+  130  interrupted
+
+Ctrl-C ends a command within about a second, a second Ctrl-C at once.
 
 Environment:
   LEAT_VULKAN_LIBRARY  the Vulkan loader to use, a file, in place of the system's`
