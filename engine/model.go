@@ -55,6 +55,10 @@ type Model struct {
 	chat     *chat.Template
 	chatErr  error
 
+	life context.Context // until Close
+	end  context.CancelCauseFunc
+	wake func() // lets a step that waits for weights look at its context
+
 	mu   sync.Mutex // held during a step
 	dead error      // why no step can run any more
 }
@@ -71,10 +75,13 @@ func Load(ctx context.Context, path string, o Options) (*Model, error) {
 		return nil, err
 	}
 	m := &Model{o: o}
+	m.live()
 	m.rates.link, m.rates.disk, m.rates.vram = limit.New(o.LinkBytesPerSec), limit.New(o.DiskBytesPerSec), limit.New(o.VRAMBytesPerSec)
 	for _, stage := range []func(context.Context, string) error{m.openFile, m.openDevice, m.makePlan, m.build} {
 		if err := stage(ctx, path); err != nil {
-			m.Close()
+			if closing := m.Close(); closing != nil && !errors.Is(closing, ErrDeviceLost) {
+				m.o.Logger.Warn("not all was freed after a failed load", "error", closing)
+			}
 			if strings.HasPrefix(err.Error(), path+": ") { // it names the file by itself
 				return nil, fmt.Errorf("load %w", err)
 			}
@@ -108,7 +115,7 @@ func (m *Model) openDevice(context.Context, string) (err error) {
 	if err != nil {
 		return err
 	}
-	m.dev, err = m.inst.NewDevice(phys, vk.DeviceOptions{OneQueue: m.o.OneQueue, Disable: m.o.Disable})
+	m.dev, err = m.inst.NewDevice(phys, vk.DeviceOptions{OneQueue: m.o.OneQueue, Disable: m.o.Disable, Fault: m.o.device})
 	if err == nil && m.o.opened != nil {
 		m.o.opened(m.dev)
 	}
@@ -174,6 +181,8 @@ func (m *Model) build(ctx context.Context, _ string) (err error) {
 	if err != nil {
 		return err
 	}
+	m.wake = m.weights.Wake
+	context.AfterFunc(m.life, m.wake)
 	m.pacer = m.newPacer()
 	m.adapter = m.newAdapter()
 	kvType, _ := m.o.kv()
@@ -247,7 +256,24 @@ func (m *Model) ValidationMessages() int {
 	return m.messages
 }
 
-// step runs one step; a failure on the device ends the model.
+// live makes the context that ends with the model.
+func (m *Model) live() {
+	m.life, m.end = context.WithCancelCause(context.Background())
+}
+
+// during returns a context for any number of steps, which ends with ctx and with the model,
+// and what to call after them. So a step needs none of its own, and allocates nothing.
+func (m *Model) during(ctx context.Context) (context.Context, func()) {
+	if ctx.Done() == nil {
+		return m.life, func() {}
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	closed := context.AfterFunc(m.life, func() { cancel(errClosed) })
+	woken := context.AfterFunc(ctx, m.wake)
+	return ctx, func() { closed(); woken(); cancel(nil) }
+}
+
+// step runs one step; a failure on the device ends the model. ctx is of [Model.during].
 func (m *Model) step(ctx context.Context, rows []exec.Row, greedy bool, use func(exec.Result)) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -262,6 +288,12 @@ func (m *Model) step(ctx context.Context, rows []exec.Row, greedy bool, use func
 		return err
 	}
 	res, err := m.exec.Step(ctx, rows, greedy)
+	if errors.Is(err, exec.ErrStopped) {
+		if context.Cause(ctx) == errClosed {
+			return errClosed
+		}
+		return fmt.Errorf("%w: %w", exec.ErrStopped, ctx.Err())
+	}
 	if err != nil {
 		m.dead = err
 		return err
@@ -270,13 +302,16 @@ func (m *Model) step(ctx context.Context, rows []exec.Row, greedy bool, use func
 	return nil
 }
 
-// Close waits for the device and frees all; safe to call twice. No session may be
-// used afterwards.
+var errClosed = errors.New("the model is closed")
+
+// Close stops a step that runs, waits for the device and frees all; safe to call twice.
+// No session may be used afterwards.
 func (m *Model) Close() error {
+	m.end(errClosed)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.dead == nil {
-		m.dead = errors.New("the model is closed")
+		m.dead = errClosed
 	}
 	var errs []error
 	if m.dev != nil {

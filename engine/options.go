@@ -56,6 +56,7 @@ type Options struct {
 	Progress func(doneBytes, totalBytes int64) // called by another goroutine until all that VRAM and RAM keep is there; nil: none
 
 	fault    file.Fault       // tests: fails reads
+	device   vk.Fault         // tests: fails calls of Vulkan
 	queues   int              // tests: upload lanes, on as many queues as there are
 	headroom func() int64     // tests: what the driver says of free VRAM, asked before every step
 	shared   mem.Shared       // tests: keep weights in place in such memory, whatever the budgets

@@ -26,6 +26,7 @@ func Rehearse(ctx context.Context, path string, o Options) (*plan.Rehearsed, err
 	}
 	o.Pace, o.Progress = "off", nil
 	r := &rehearsal{Model: Model{o: o}}
+	r.live()
 	defer r.Close()
 	for _, stage := range []func(context.Context, string) error{r.openFile, r.openDevice, r.makePlan} {
 		if err := stage(ctx, path); err != nil {
@@ -197,6 +198,7 @@ func (r *rehearsal) time(ctx context.Context, layers []pack.Unit, vocab int, ste
 		return nil, err
 	}
 	v := &Model{o: r.o, file: file, hyper: h, inst: r.inst, dev: r.dev, kernels: r.kernels, shared: r.shared}
+	v.live()
 	if v.plan, err = r.planFor(file, h); err != nil {
 		return nil, err
 	}

@@ -87,6 +87,8 @@ func (s *Session) Forward(ctx context.Context, ids []token.ID) ([]float32, error
 	if err := s.take(ids); err != nil {
 		return nil, err
 	}
+	ctx, done := s.m.during(ctx)
+	defer done()
 	if err := s.run(ctx, false, false, s.keep); err != nil {
 		return nil, err
 	}
@@ -101,6 +103,8 @@ func (s *Session) keep(r exec.Result) { s.logits = append(s.logits[:0], r.Logits
 // early keeps the tokens up to the end of the step in flight.
 func (s *Session) Logits(ctx context.Context, ids []token.ID) iter.Seq2[[]float32, error] {
 	return func(yield func([]float32, error) bool) {
+		ctx, done := s.m.during(ctx)
+		defer done()
 		for len(ids) > 0 {
 			part := ids[:min(len(ids), s.m.plan.LogitRows)]
 			ids = ids[len(part):]

@@ -2,6 +2,7 @@ package exec
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -176,8 +177,9 @@ func (e *Exec) Close() {
 }
 
 // Step runs rows through the model and returns what those that asked for logits
-// get; with greedy only the argmax is computed. ctx is looked at before the step: one that
-// has begun runs to its end, so that the ring of streamed units stays in step.
+// get; with greedy only the argmax is computed. Canceling ctx ends it between two
+// submissions with [ErrStopped]; then it is as if the step had not begun. Whoever cancels it
+// calls [weights.Store.Wake] then, for a step that waits for weights.
 func (e *Exec) Step(ctx context.Context, rows []Row, greedy bool) (Result, error) {
 	if err := ctx.Err(); err != nil {
 		return Result{}, err
@@ -191,22 +193,24 @@ func (e *Exec) Step(ctx context.Context, rows []Row, greedy bool) (Result, error
 		defer e.Pacer.End()
 	}
 	if err := r.forward(); err != nil {
+		if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+			err = r.stop()
+		}
 		return Result{}, fmt.Errorf("step of %d rows: %w", len(rows), err)
 	}
 	if err := e.Compute.Wait(context.Background(), e.value); err != nil {
 		return Result{}, fmt.Errorf("wait for a step of %d rows: %w", len(rows), err)
 	}
-	end := time.Now()
-	if err := r.account(); err != nil {
+	if err := r.finish(); err != nil {
 		return Result{}, err
-	}
-	if e.Device.Compute.TimestampBits == 0 {
-		r.untimed(end)
 	}
 	e.count.steps.Add(1)
 	e.count.rows.Add(int64(len(rows)))
 	return e.read(len(r.asked), greedy)
 }
+
+// ErrStopped is wrapped, beside the context's error, by a step that was stopped.
+var ErrStopped = errors.New("the step was stopped")
 
 // check validates a batch and appends the rows that want logits to asked.
 func (e *Exec) check(rows []Row, asked []int) ([]int, error) {

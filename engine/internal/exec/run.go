@@ -18,7 +18,7 @@ import (
 
 // run is one step being recorded. There is one, so that a step allocates nothing.
 type run struct {
-	ctx      context.Context // ends rests, not the step
+	ctx      context.Context // ends the step
 	e        *Exec
 	rows     []Row
 	asked    []int // rows that want logits
@@ -34,9 +34,11 @@ type run struct {
 	units  int        // units recorded since the last submission
 	next   submission // the one being recorded
 	timed  []submission
-	at     int // unit of the plan that is recorded, or was last; nothing before the first
-	open   int // the same, but nothing between two
-	told   int // submissions that account has seen
+	at     int     // unit of the plan that is recorded, or was last; nothing before the first
+	open   int     // the same, but nothing between two
+	told   int     // submissions that account has seen
+	over   int     // submissions known to be over
+	behind float64 // base cost of those that may not be
 
 	since          time.Time     // recording since then
 	blocked, rests time.Duration // waited for weights to be on their way; rested
@@ -108,7 +110,7 @@ func (r *run) unit(i int) error {
 	if u.Kind == pack.Head && len(r.asked) == 0 {
 		return nil // its bytes do not come
 	}
-	placed, err := r.acquire(i)
+	placed, waited, err := r.acquire(i)
 	if err != nil {
 		return err
 	}
@@ -116,8 +118,14 @@ func (r *run) unit(i int) error {
 		if err := r.cut(); err != nil { // what is recorded so far need not wait for the bytes
 			return err
 		}
+		// They come no earlier; work in the queue before that could only wait there.
+		if err := r.await(placed.After); err != nil {
+			return err
+		}
 		r.waits = append(r.waits, r.points...)
 		r.next.awaits = i
+	} else if waited > 0 {
+		r.next.awaits, r.next.waited = i, waited
 	}
 	r.at, r.open = i, i
 	if r.next.from == nothing {
@@ -156,14 +164,30 @@ func (r *run) unit(i int) error {
 	return nil
 }
 
-// acquire is Weights.Acquire, which waits for what is not on its way yet.
-func (r *run) acquire(i int) (weights.Placed, error) {
+// acquire is Weights.Acquire, which may have to wait for what is not on its way yet: then
+// the device gets what is recorded before.
+func (r *run) acquire(i int) (placed weights.Placed, waited time.Duration, err error) {
+	if !r.e.Weights.Came(i) {
+		if err := r.cut(); err != nil {
+			return placed, 0, err
+		}
+		from := time.Now()
+		r.pause()
+		defer func() {
+			r.resume()
+			waited = r.since.Sub(from)
+			r.blocked += waited
+		}()
+	}
+	placed, err = r.e.Weights.Acquire(r.ctx, i)
+	return placed, waited, err
+}
+
+// await waits until the device has come to a value.
+func (r *run) await(value uint64) error {
 	r.pause()
-	from := time.Now()
-	placed, err := r.e.Weights.Acquire(i)
-	r.resume()
-	r.blocked += r.since.Sub(from)
-	return placed, err
+	defer r.resume()
+	return r.e.Compute.Wait(r.ctx, value)
 }
 
 // unitsPerSubmit lets the device start while the rest of a resident model is recorded.
