@@ -168,7 +168,7 @@ func (r *rehearsal) view(layers []pack.Unit, vocab int) (*pack.Model, *arch.Hype
 func (r *rehearsal) planFor(m *pack.Model, h *arch.Hyper) (*plan.Plan, error) {
 	b := r.o.budget()
 	b.DeviceBytes, b.HostBytes, b.Sessions, b.RingBytes = r.plan.DeviceBudget, 0, 1, 0
-	b.InPlace = r.plan.InPlace
+	b.InPlace, b.Matrices = r.plan.InPlace, r.plan.Scratch.Halves.Bytes > 0
 	b.Chunk, b.ContextLength = r.plan.Chunk, max(r.plan.Chunk, min(r.hyper.ContextLength, rehearseContext))
 	p, err := plan.Make(h, m, b)
 	if err == nil && p.StreamedBytes > 0 {
