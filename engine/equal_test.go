@@ -95,11 +95,31 @@ func testBitEqual(t *testing.T, g golden) {
 		}
 	}
 
+	onTwo := decompose.Options{Stripe: []string{filepath.Join(t.TempDir(), "second")}, StripeBytes: 16 << 10}
+	if _, err := decompose.Run(context.Background(), g.model, pack+".striped", onTwo); err != nil {
+		t.Fatal(err)
+	}
+	two := base
+	two.DeviceBytes, two.HostBytes = least, 1
+	variants = append(variants, variant{"striped over two folders, disk", pack + ".striped", two})
+	for i, at := range []int64{1, 3} { // some of it in each of the three places
+		o := base
+		o.DeviceBytes, o.HostBytes = least+at*(all-least)/5, 1<<30
+		inHost := load(t, pack, o).Plan()
+		o.HostBytes = inHost.HostBytes
+		for _, n := range inHost.HostBlocks {
+			o.HostBytes -= n / 2
+		}
+		variants = append(variants, variant{fmt.Sprintf("mix %d of all three tiers", i+1), pack, engine.WithLanes(o, 1+i)})
+	}
+	mixed, ran := 0, 0
+
 	for i, v := range variants {
 		if testing.Short() && i%3 != 0 {
 			continue
 		}
 		t.Run(v.name, func(t *testing.T) {
+			ran++
 			m := load(t, v.model, v.o)
 			got := logits(t, m, ids)
 			for i := range want {
@@ -108,6 +128,9 @@ func testBitEqual(t *testing.T, g golden) {
 				}
 			}
 			p := m.Plan()
+			if tiersOf(&p) == 3 {
+				mixed++
+			}
 			used, peak := m.Memory()
 			if used != p.DeviceBytes || peak > p.DeviceBudget {
 				t.Errorf("VRAM: %d bytes in use, at most %d; planned %d, budget %d", used, peak, p.DeviceBytes, p.DeviceBudget)
@@ -115,6 +138,18 @@ func testBitEqual(t *testing.T, g golden) {
 			t.Logf("%d streamed bytes a step, %d from disk, %d bytes of VRAM", p.StreamedBytes, p.DiskBytes, used)
 		})
 	}
+	if mixed == 0 && ran == len(variants) && g.name == "leat-demo-q4_k_m" { // the others may be too small
+		t.Error("no way had weights in VRAM, in host memory and on disk at once")
+	}
+}
+
+// tiersOf counts the tiers that a plan uses.
+func tiersOf(p *engine.Plan) int {
+	tiers := map[string]bool{}
+	for i := range p.Units {
+		tiers[p.Units[i].Tier.String()] = true
+	}
+	return len(tiers)
 }
 
 // leastBudget finds the smallest budget that the plan accepts: two units in a ring,

@@ -39,6 +39,12 @@ func WithoutClock(o Options, noStamps bool) Options {
 	return o
 }
 
+// WithDeviceFault makes o's calls of Vulkan fail where fault says so.
+func WithDeviceFault(o Options, fault vk.Fault) Options {
+	o.device = fault
+	return o
+}
+
 // WithLanes makes o upload on n lanes, though the device may have fewer queues.
 func WithLanes(o Options, n int) Options {
 	o.queues = n

@@ -55,6 +55,9 @@ type Model struct {
 	chat     *chat.Template
 	chatErr  error
 
+	life context.Context // until Close
+	end  context.CancelFunc
+
 	mu   sync.Mutex // held during a step
 	dead error      // why no step can run any more
 }
@@ -70,11 +73,14 @@ func Load(ctx context.Context, path string, o Options) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Model{o: o}
+	m := &Model{}
+	m.begin(o)
 	m.rates.link, m.rates.disk, m.rates.vram = limit.New(o.LinkBytesPerSec), limit.New(o.DiskBytesPerSec), limit.New(o.VRAMBytesPerSec)
 	for _, stage := range []func(context.Context, string) error{m.openFile, m.openDevice, m.makePlan, m.build} {
 		if err := stage(ctx, path); err != nil {
-			m.Close()
+			if closing := m.Close(); closing != nil && !errors.Is(closing, ErrDeviceLost) {
+				m.o.Logger.Warn("not all was freed after a failed load", "error", closing)
+			}
 			if strings.HasPrefix(err.Error(), path+": ") { // it names the file by itself
 				return nil, fmt.Errorf("load %w", err)
 			}
@@ -82,6 +88,12 @@ func Load(ctx context.Context, path string, o Options) (*Model, error) {
 		}
 	}
 	return m, nil
+}
+
+// begin opens m's life, which Close ends.
+func (m *Model) begin(o Options) {
+	m.o = o
+	m.life, m.end = context.WithCancel(context.Background())
 }
 
 func (m *Model) openFile(_ context.Context, path string) (err error) {
@@ -108,7 +120,7 @@ func (m *Model) openDevice(context.Context, string) (err error) {
 	if err != nil {
 		return err
 	}
-	m.dev, err = m.inst.NewDevice(phys, vk.DeviceOptions{OneQueue: m.o.OneQueue, Disable: m.o.Disable})
+	m.dev, err = m.inst.NewDevice(phys, vk.DeviceOptions{OneQueue: m.o.OneQueue, Disable: m.o.Disable, Fault: m.o.device})
 	if err == nil && m.o.opened != nil {
 		m.o.opened(m.dev)
 	}
@@ -179,7 +191,7 @@ func (m *Model) build(ctx context.Context, _ string) (err error) {
 	kvType, _ := m.o.kv()
 	m.exec, err = exec.New(exec.Options{
 		Device: m.dev, Kernels: m.kernels, VRAM: m.vram, Host: m.host, Model: m.file, Hyper: m.hyper, Plan: m.plan,
-		Weights: m.weights, Compute: m.compute, KVType: kvType, Logger: m.o.Logger, MaxSubmit: m.o.MaxSubmit,
+		Weights: m.weights, Compute: m.compute, KVType: kvType, Logger: m.o.Logger, MaxSubmit: m.o.MaxSubmit, Life: m.life,
 		Pacer: m.pacer, Ran: m.adapter.ran(), Trace: m.o.Trace, VRAMRate: m.rates.vram,
 	})
 	return err
@@ -257,11 +269,20 @@ func (m *Model) step(ctx context.Context, rows []exec.Row, greedy bool, use func
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if err := m.adapt(ctx); err != nil {
+	if m.life.Err() != nil {
+		return errClosed
+	}
+	if err := m.adapt(context.Background()); err != nil {
 		m.dead = err
 		return err
 	}
 	res, err := m.exec.Step(ctx, rows, greedy)
+	if errors.Is(err, exec.ErrStopped) {
+		if ctx.Err() == nil {
+			return errClosed
+		}
+		return fmt.Errorf("%w: %w", exec.ErrStopped, ctx.Err())
+	}
 	if err != nil {
 		m.dead = err
 		return err
@@ -270,13 +291,16 @@ func (m *Model) step(ctx context.Context, rows []exec.Row, greedy bool, use func
 	return nil
 }
 
-// Close waits for the device and frees all; safe to call twice. No session may be
-// used afterwards.
+var errClosed = errors.New("the model is closed")
+
+// Close stops a step that runs, waits for the device and frees all; safe to call twice.
+// No session may be used afterwards.
 func (m *Model) Close() error {
+	m.end()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.dead == nil {
-		m.dead = errors.New("the model is closed")
+		m.dead = errClosed
 	}
 	var errs []error
 	if m.dev != nil {

@@ -60,6 +60,7 @@ type Options struct {
 	headroom func() int64     // tests: what the driver says of free VRAM, asked before every step
 	shared   mem.Shared       // tests: keep weights in place in such memory, whatever the budgets
 	opened   func(*vk.Device) // tests: may make it a lesser one; nil: leaves it as it is
+	device   vk.Fault         // tests: fails calls of Vulkan
 }
 
 // A target of room temperature would stop the device, one above all limits do nothing.

@@ -25,7 +25,8 @@ func Rehearse(ctx context.Context, path string, o Options) (*plan.Rehearsed, err
 		return nil, err
 	}
 	o.Pace, o.Progress = "off", nil
-	r := &rehearsal{Model: Model{o: o}}
+	r := &rehearsal{}
+	r.begin(o)
 	defer r.Close()
 	for _, stage := range []func(context.Context, string) error{r.openFile, r.openDevice, r.makePlan} {
 		if err := stage(ctx, path); err != nil {
@@ -196,8 +197,10 @@ func (r *rehearsal) time(ctx context.Context, layers []pack.Unit, vocab int, ste
 	if err != nil {
 		return nil, err
 	}
-	v := &Model{o: r.o, file: file, hyper: h, inst: r.inst, dev: r.dev, kernels: r.kernels, shared: r.shared}
+	v := &Model{file: file, hyper: h, inst: r.inst, dev: r.dev, kernels: r.kernels, shared: r.shared}
+	v.begin(r.o)
 	if v.plan, err = r.planFor(file, h); err != nil {
+		v.end()
 		return nil, err
 	}
 	defer func() {

@@ -26,7 +26,7 @@ func (d *Device) NewQueryPool(n int) (*QueryPool, error) {
 		QueryType:  raw.QueryTypeTimestamp,
 		QueryCount: uint32(n),
 	}
-	if err := check("vkCreateQueryPool", "", d.fn.CreateQueryPool(d.handle, info, nil, &q.handle)); err != nil {
+	if err := d.call("vkCreateQueryPool", "", func() Result { return d.fn.CreateQueryPool(d.handle, info, nil, &q.handle) }); err != nil {
 		return nil, err
 	}
 	d.adopt(q)
@@ -43,12 +43,16 @@ func (q *QueryPool) Read(first int, dst []uint64) error {
 		return nil
 	}
 	const word = 8
-	r := q.dev.fn.GetQueryPoolResults(q.dev.handle, q.handle, uint32(first), uint32(len(dst)),
-		uintptr(word*len(dst)), raw.Ptr(&dst[0]), word, raw.QueryResult64Bit)
+	r := raw.Result(0)
+	err := q.dev.call("vkGetQueryPoolResults", "", func() Result {
+		r = q.dev.fn.GetQueryPoolResults(q.dev.handle, q.handle, uint32(first), uint32(len(dst)),
+			uintptr(word*len(dst)), raw.Ptr(&dst[0]), word, raw.QueryResult64Bit)
+		return r
+	})
 	if r == raw.NotReady {
 		return &CallError{Call: "vkGetQueryPoolResults", Result: r}
 	}
-	return check("vkGetQueryPoolResults", "", r)
+	return err
 }
 
 // Duration is the time from one timestamp to a later one, of the same queue.

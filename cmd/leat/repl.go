@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os/signal"
 	"strings"
-	"syscall"
 
 	"leat/engine"
 )
@@ -148,7 +146,8 @@ func (r *repl) screen() *screen {
 	return &screen{w: r.a.out, dim: dims(r.a.out), thinking: r.set.ShowThinking}
 }
 
-// interruptible is ctx until Ctrl-C; those of before don't count.
+// interruptible is ctx until Ctrl-C; those of before don't count. A second one ends the
+// program, should the answer not end.
 func (r *repl) interruptible(ctx context.Context) (context.Context, func()) {
 	interrupts := r.term.Interrupts() // the goroutine may outlive this terminal
 	select {
@@ -156,19 +155,26 @@ func (r *repl) interruptible(ctx context.Context) (context.Context, func()) {
 	default:
 	}
 	ctx, cancel := context.WithCancel(ctx)
+	over := make(chan struct{})
 	go func() {
 		select {
 		case <-interrupts:
 			cancel()
 		case <-ctx.Done():
+			return
+		}
+		select {
+		case <-interrupts:
+			if r.a.exit != nil {
+				r.a.exit(exitInterrupted)
+			}
+		case <-over:
 		}
 	}()
-	return ctx, cancel
-}
-
-// withoutInterrupt is ctx that Ctrl-C doesn't cancel: what ends the program otherwise does.
-func withoutInterrupt(ctx context.Context) (context.Context, context.CancelFunc) {
-	return signal.NotifyContext(context.WithoutCancel(ctx), syscall.SIGTERM)
+	return ctx, func() {
+		cancel()
+		close(over)
+	}
 }
 
 // note is talk of the program: it goes to stderr.

@@ -277,7 +277,7 @@ func (f *runFlags) output(a *app) interface {
 
 func (f *runFlags) converse(ctx context.Context, a *app, r *repl) error {
 	// From here on Ctrl-C is the conversation's; other signals still end it.
-	ctx, stop := withoutInterrupt(ctx)
+	ctx, stop := a.ownInterrupt(ctx)
 	defer stop()
 	past, err := openHistory(f.historyPath())
 	if err != nil {

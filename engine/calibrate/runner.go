@@ -2,6 +2,7 @@ package calibrate
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"leat/vk"
@@ -40,7 +41,8 @@ func (r *runner) close() {
 	}
 }
 
-// submit returns the time from the submission to its end.
+// submit returns the time from the submission to its end. It returns after that also
+// where ctx ends before: what the device reads may be freed then.
 func (r *runner) submit(ctx context.Context, record func(*vk.CommandBuffer) error, waits ...vk.Point) (time.Duration, error) {
 	if err := r.cb.Begin(); err != nil {
 		return 0, err
@@ -57,7 +59,9 @@ func (r *runner) submit(ctx context.Context, record func(*vk.CommandBuffer) erro
 	if err != nil {
 		return 0, err
 	}
-	err = r.done.Wait(ctx, r.ticket)
+	if err = r.done.Wait(ctx, r.ticket); err != nil && ctx.Err() != nil {
+		err = errors.Join(r.done.Wait(context.WithoutCancel(ctx), r.ticket), err)
+	}
 	return time.Since(start), err
 }
 

@@ -12,7 +12,7 @@ import (
 // ErrClosed is what a read gets that a closed pool did not begin.
 var ErrClosed = errors.New("the readers are closed")
 
-// Fault is asked before each read and may fail it: for tests of what follows.
+// Fault is asked, with the file (of a striped one, the part) and the place in it, before each read and may fail it: for tests of what follows.
 type Fault func(path string, off, n int64) error
 
 // Request is one read, and its result. It can be used again once Wait has returned.
@@ -146,8 +146,9 @@ func (p *Pool) one(r *Request) error {
 		return err
 	}
 	if p.fault != nil {
-		if err := p.fault(r.File.path, r.Off, r.N); err != nil {
-			return &Error{Path: r.File.path, Off: r.Off, Want: r.N, Err: err}
+		part, in := r.File.at(r.Off)
+		if err := p.fault(part.path, in, r.N); err != nil {
+			return &Error{Path: part.path, Off: in, Want: r.N, Err: err}
 		}
 	}
 	if err := p.rate.Wait(r.ctx, r.N); err != nil {

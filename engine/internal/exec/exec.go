@@ -2,6 +2,7 @@ package exec
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -36,6 +37,7 @@ type Options struct {
 	Logger  *slog.Logger
 
 	MaxSubmit time.Duration   // longest a submission should run; 0: a quarter of a second
+	Life      context.Context // ends every step; nil: nothing does
 	Pacer     *pace.Pacer     // inserts rests between submissions; nil: nobody does
 	Trace     *trace.Recorder // keeps what device and host do; nil: nobody does
 	VRAMRate  *limit.Rate     // slows the reading of weights down; nil: as fast as it is
@@ -64,6 +66,10 @@ type Exec struct {
 	logits  []float32
 	ids     []int32
 	run     run // the step under way
+	ctx     stepContext
+	wakes   <-chan struct{} // the context's that unwake is for
+	unwake  func() bool
+	unlive  func() bool // the same of Life
 	inputs  inputs
 	count   counters
 	names   map[[2]int]string // of submissions that hold several units
@@ -92,6 +98,10 @@ const leastStamps = 512
 func New(o Options) (*Exec, error) {
 	e := &Exec{Options: o, cost: estimator{scale: 1, target: defaultTarget}, names: map[[2]int]string{}}
 	e.run.e, e.run.rec = e, o.Kernels.Recorder(nil)
+	if e.Life == nil {
+		e.Life = context.Background()
+	}
+	e.ctx.life, e.unlive = e.Life, context.AfterFunc(e.Life, o.Weights.Wake)
 	if o.MaxSubmit > 0 {
 		e.cost.target = o.MaxSubmit.Seconds()
 	}
@@ -158,6 +168,11 @@ func (e *Exec) allocate() (err error) {
 
 // Close frees what New made; the device must be idle. Safe to call twice.
 func (e *Exec) Close() {
+	for _, stop := range []func() bool{e.unwake, e.unlive} {
+		if stop != nil {
+			stop()
+		}
+	}
 	if e.stamps != nil {
 		e.stamps.Close()
 	}
@@ -176,21 +191,25 @@ func (e *Exec) Close() {
 }
 
 // Step runs rows through the model and returns what those that asked for logits
-// get; with greedy only the argmax is computed. ctx is looked at before the step: one that
-// has begun runs to its end, so that the ring of streamed units stays in step.
+// get; with greedy only the argmax is computed. Canceling ctx ends it between two
+// submissions with [ErrStopped]; then it is as if the step had not begun.
 func (e *Exec) Step(ctx context.Context, rows []Row, greedy bool) (Result, error) {
 	if err := ctx.Err(); err != nil {
 		return Result{}, err
 	}
 	r := &e.run
-	if err := r.reset(ctx, rows, greedy); err != nil {
+	if err := r.reset(rows, greedy); err != nil {
 		return Result{}, err
 	}
 	if e.Pacer != nil {
 		e.Pacer.Begin()
 		defer e.Pacer.End()
 	}
+	e.wakeOn(ctx)
 	if err := r.forward(); err != nil {
+		if ended := e.ctx.Err(); ended != nil && errors.Is(err, ended) {
+			err = r.stop()
+		}
 		return Result{}, fmt.Errorf("step of %d rows: %w", len(rows), err)
 	}
 	if err := e.Compute.Wait(context.Background(), e.value); err != nil {
@@ -206,6 +225,38 @@ func (e *Exec) Step(ctx context.Context, rows []Row, greedy bool) (Result, error
 	e.count.steps.Add(1)
 	e.count.rows.Add(int64(len(rows)))
 	return e.read(len(r.asked), greedy)
+}
+
+// ErrStopped is wrapped, beside the context's error, by a step that was stopped.
+var ErrStopped = errors.New("the step was stopped")
+
+// stepContext ends with a step's own context and with the model's.
+type stepContext struct {
+	context.Context
+	life context.Context
+}
+
+func (c *stepContext) Err() error {
+	if err := c.Context.Err(); err != nil {
+		return err
+	}
+	return c.life.Err()
+}
+
+// wakeOn lets waits for weights look at ctx when it ends. Steps that share a context,
+// as those of one generation do, share what that takes.
+func (e *Exec) wakeOn(ctx context.Context) {
+	e.ctx.Context = ctx
+	if e.wakes == ctx.Done() {
+		return
+	}
+	if e.unwake != nil {
+		e.unwake()
+	}
+	e.wakes, e.unwake = ctx.Done(), nil
+	if e.wakes != nil {
+		e.unwake = context.AfterFunc(ctx, e.Weights.Wake)
+	}
 }
 
 // check validates a batch and appends the rows that want logits to asked.

@@ -1,7 +1,6 @@
 package exec
 
 import (
-	"context"
 	"fmt"
 	"math"
 	"time"
@@ -18,7 +17,7 @@ import (
 
 // run is one step being recorded. There is one, so that a step allocates nothing.
 type run struct {
-	ctx      context.Context // ends rests, not the step
+	ctx      *stepContext // ends the step
 	e        *Exec
 	rows     []Row
 	asked    []int // rows that want logits
@@ -34,9 +33,11 @@ type run struct {
 	units  int        // units recorded since the last submission
 	next   submission // the one being recorded
 	timed  []submission
-	at     int // unit of the plan that is recorded, or was last; nothing before the first
-	open   int // the same, but nothing between two
-	told   int // submissions that account has seen
+	at     int     // unit of the plan that is recorded, or was last; nothing before the first
+	open   int     // the same, but nothing between two
+	told   int     // submissions that account has seen
+	over   int     // submissions known to be over
+	behind float64 // base cost of those that may not be
 
 	since          time.Time     // recording since then
 	blocked, rests time.Duration // waited for weights to be on their way; rested
@@ -45,14 +46,14 @@ type run struct {
 }
 
 // reset makes r a step of rows, or says what is wrong with them.
-func (r *run) reset(ctx context.Context, rows []Row, greedy bool) error {
+func (r *run) reset(rows []Row, greedy bool) error {
 	e := r.e
 	asked, err := e.check(rows, r.asked[:0])
 	if err != nil {
 		return err
 	}
 	*r = run{
-		ctx: ctx, e: e, rows: rows, asked: asked, greedy: greedy, step: r.step + 1, at: nothing, open: nothing,
+		ctx: &e.ctx, e: e, rows: rows, asked: asked, greedy: greedy, step: r.step + 1, at: nothing, open: nothing,
 		rec: r.rec, waits: r.waits[:0], points: r.points[:0], timed: r.timed[:0],
 	}
 	return nil
@@ -112,6 +113,15 @@ func (r *run) unit(i int) error {
 	if err != nil {
 		return err
 	}
+	// Its bytes come no earlier; work in the queue before that could only wait there.
+	if placed.After > 0 {
+		r.pause()
+		err := r.e.Compute.Wait(r.ctx, placed.After)
+		r.resume()
+		if err != nil {
+			return err
+		}
+	}
 	if r.points = r.e.Weights.Waits(placed, r.points[:0]); len(r.points) > 0 {
 		if err := r.cut(); err != nil { // what is recorded so far need not wait for the bytes
 			return err
@@ -160,7 +170,7 @@ func (r *run) unit(i int) error {
 func (r *run) acquire(i int) (weights.Placed, error) {
 	r.pause()
 	from := time.Now()
-	placed, err := r.e.Weights.Acquire(i)
+	placed, err := r.e.Weights.Acquire(r.ctx, i)
 	r.resume()
 	r.blocked += r.since.Sub(from)
 	return placed, err

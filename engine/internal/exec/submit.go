@@ -2,6 +2,7 @@ package exec
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"leat/vk"
@@ -64,6 +65,9 @@ func (r *run) submit() error {
 	if err := r.rest(); err != nil {
 		return err
 	}
+	if err := r.keepUp(); err != nil {
+		return err
+	}
 	if err := r.read(); err != nil {
 		return err
 	}
@@ -75,6 +79,7 @@ func (r *run) submit() error {
 	}
 	e.value++
 	r.used++
+	r.behind += base(bytes, flops)
 	r.waits = r.waits[:0]
 	e.count.submissions.Add(1)
 	e.count.weights.Add(s.weights)
@@ -89,6 +94,46 @@ func (r *run) read() error {
 	r.pause()
 	defer r.resume()
 	return r.e.VRAMRate.Wait(context.Background(), r.next.weights)
+}
+
+const (
+	aheadTime  = 500 * time.Millisecond // of work that the device may be behind
+	aheadLeast = 2                      // submissions that it may always be
+)
+
+// keepUp waits while the device has much to do. What is submitted can't be taken back,
+// so this is how long a step goes on that is stopped.
+func (r *run) keepUp() error {
+	if err := r.ctx.Err(); err != nil {
+		return err
+	}
+	e := r.e
+	r.pause()
+	defer r.resume()
+	for r.used-r.over > aheadLeast && r.behind*e.cost.scale > aheadTime.Seconds() {
+		if err := e.Compute.Wait(r.ctx, e.value-uint64(r.used-1-r.over)); err != nil {
+			return err
+		}
+		r.behind -= base(r.timed[r.over].bytes, r.timed[r.over].flops)
+		r.over++
+	}
+	return nil
+}
+
+// stop ends a step that was begun: what is submitted runs to its end, the rest is dropped.
+func (r *run) stop() error {
+	e := r.e
+	_ = r.cb.End() // a command buffer that is being recorded can't be begun again
+	if err := e.Compute.Wait(context.Background(), e.value); err != nil {
+		return err
+	}
+	if err := e.Weights.Abort(e.value); err != nil {
+		return err
+	}
+	if err := r.account(); err != nil {
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrStopped, r.ctx.Err())
 }
 
 // cut submits what is recorded, if anything, and goes on in a new command buffer.

@@ -14,6 +14,7 @@ import (
 type feeder struct {
 	s      *Store
 	ctx    context.Context
+	step   uint64
 	dst    mem.Span    // of the unit under way
 	after  uint64      // compute value that its place waits for
 	ticket xfer.Ticket // of what was submitted of it
@@ -75,7 +76,7 @@ func (f *feeder) land(it item) error {
 	case it.last && it.stay:
 		f.s.arrive(it.unit)
 	case it.last:
-		f.dst, f.ticket = it.dst, xfer.Ticket{}
+		f.step, f.dst, f.after, f.ticket = it.step, it.dst, 0, xfer.Ticket{}
 		f.done(it.unit)
 	}
 	return nil
@@ -85,6 +86,7 @@ func (f *feeder) land(it item) error {
 func (f *feeder) add(it item) error {
 	u := &f.s.units[it.unit]
 	if it.first {
+		f.step = it.step
 		if err := f.place(it.unit); err != nil {
 			return err
 		}
@@ -116,16 +118,20 @@ func (f *feeder) place(i int) (err error) {
 		f.dst = s.at(u)
 		return nil
 	}
-	f.dst, f.after, err = s.place(u.Bytes)
+	f.dst, f.after, err = s.place(f.ctx, u.Bytes)
 	return err
 }
 
 // place finds room in the ring: it waits until the step has released what is in the way.
 // The room may be overwritten once the compute timeline has reached after.
-func (s *Store) place(bytes int64) (dst mem.Span, after uint64, err error) {
+func (s *Store) place(ctx context.Context, bytes int64) (dst mem.Span, after uint64, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	var lost error
 	err = s.crewWait(func() bool {
+		if lost = s.drop(ctx); lost != nil {
+			return true
+		}
 		to, value, ok := s.ring.place(bytes)
 		dst, after = mem.Span{Buffer: s.rings[to.block], Off: to.off, Bytes: bytes}, value
 		if !ok && !s.full {
@@ -134,7 +140,23 @@ func (s *Store) place(bytes int64) (dst mem.Span, after uint64, err error) {
 		s.full = !ok
 		return ok
 	})
+	if err == nil {
+		err = lost
+	}
 	return dst, after, err
+}
+
+// drop frees what came for steps that ended before they asked for it. No kernel has read
+// it, so its place is free as soon as the upload itself is done.
+func (s *Store) drop(ctx context.Context) error {
+	for len(s.came) > 0 && s.came[0].step <= s.aborted {
+		if err := s.up.Wait(ctx, s.came[0].ticket); err != nil {
+			return err
+		}
+		s.ring.release(0)
+		s.came = append(s.came[:0], s.came[1:]...)
+	}
+	return nil
 }
 
 // flush submits the copies listed; after a unit's last ones the step may have it.
@@ -188,7 +210,7 @@ func (f *feeder) done(i int) {
 	defer s.mu.Unlock()
 	defer s.changed.Broadcast()
 	if u.Tier != plan.VRAM {
-		s.came = append(s.came, arrival{unit: i, address: f.dst.Address(), ticket: f.ticket})
+		s.came = append(s.came, arrival{unit: i, step: f.step, after: f.after, address: f.dst.Address(), ticket: f.ticket})
 	} else {
 		u.ticket, s.last = f.ticket, s.last.With(f.ticket)
 	}

@@ -18,7 +18,7 @@ func (s *Store) start() {
 	for range n {
 		s.requests <- file.NewRequest()
 	}
-	s.pool = file.NewPool(min(plan.ReadDepth, s.o.Plan.Staging.Slots), s.o.Fault)
+	s.pool = file.NewPool(min(plan.ReadDepth*s.drives, s.o.Plan.Staging.Slots), s.o.Fault)
 	s.pool.Limit(s.o.DiskRate)
 	s.pool.Watch(s.read())
 	ctx, cancel := context.WithCancel(context.Background())
@@ -109,11 +109,11 @@ func (s *Store) adopt(p *plan.Plan) {
 		u.Unit = &p.Units[i]
 		if u.Tier != was {
 			u.tier, u.host, u.loaded = u.Tier, nil, false
-			u.pieces = pieces(u.Unit, p.Staging.SlotBytes)
+			u.pieces = pieces(u.Unit, p.Staging.SlotBytes, stripeOf(s.o.Model))
 		}
 		u.read = u.loaded
 	}
-	s.came, s.begun, s.walked, s.full = nil, nil, false, false
+	s.came, s.begun, s.walked, s.full, s.held = nil, nil, false, false, Placed{}
 	s.count()
 }
 

@@ -48,6 +48,7 @@ type Store struct {
 	pool   *file.Pool
 	files  []*file.File
 	blocks []*vk.Buffer // nil: given back
+	drives int          // that a file is striped over, at most
 	rings  []*vk.Buffer
 	units  []unit
 
@@ -55,14 +56,16 @@ type Store struct {
 	requests chan *file.Request // free ones
 	pinned   chan hostBlock     // pinner to walker
 	waited   xfer.Ticket        // what the step's queue has waited for
-	serving  int                // walker: the step that it brings bytes for
+	serving  uint64             // walker: the step that it brings bytes for
 
 	mu      sync.Mutex
 	changed *sync.Cond
 	ring    ring
 	came    []arrival // units in the ring that were not acquired yet, oldest first
+	held    Placed    // the streamed unit acquired and not yet released
+	step    uint64    // steps begun
+	aborted uint64    // the last one that was aborted; what comes for it is dropped
 	begun   []bool    // steps begun that the walker has not looked at: do they want the head?
-	steps   int       // steps begun, all of them
 	walked  bool      // the walker has nothing left to bring
 	full    bool      // the feeder waits for room in the ring
 	pins    []*vk.Buffer
@@ -98,6 +101,8 @@ func (u *unit) kept() bool { return u.tier != plan.Disk }
 // arrival is a streamed unit whose upload is submitted.
 type arrival struct {
 	unit    int
+	step    uint64 // that it is for, counted from 1
+	after   uint64 // compute value that its upload waits for
 	address uint64
 	ticket  xfer.Ticket
 }
@@ -105,7 +110,8 @@ type arrival struct {
 // Placed is where a unit's bytes are once the waits of its ticket are over.
 type Placed struct {
 	Address  uint64
-	Streamed bool // it must be released
+	Streamed bool   // it must be released
+	After    uint64 // compute value that the upload waits for: earlier the bytes can't come
 	ticket   xfer.Ticket
 }
 
@@ -116,7 +122,7 @@ func New(ctx context.Context, o Options) (*Store, error) {
 	s.ended = make([][2]atomic.Uint64, len(o.Plan.Units))
 	for i := range o.Plan.Units {
 		u := &o.Plan.Units[i]
-		s.units = append(s.units, unit{Unit: u, tier: u.Tier, pieces: pieces(u, o.Plan.Staging.SlotBytes)})
+		s.units = append(s.units, unit{Unit: u, tier: u.Tier, pieces: pieces(u, o.Plan.Staging.SlotBytes, stripeOf(o.Model))})
 	}
 	s.count()
 	if err := s.allocate(ctx); err != nil {
@@ -129,8 +135,13 @@ func New(ctx context.Context, o Options) (*Store, error) {
 
 func (s *Store) allocate(ctx context.Context) error {
 	p := s.o.Plan
-	for _, path := range s.o.Model.Files {
-		f, err := file.Open(path)
+	for i, path := range s.o.Model.Files {
+		paths := []string{path}
+		if i < len(s.o.Model.Parts) {
+			paths = s.o.Model.Parts[i]
+		}
+		s.drives = max(s.drives, len(paths))
+		f, err := file.OpenStriped(paths, stripeOf(s.o.Model))
 		if err != nil {
 			return err
 		}
@@ -228,6 +239,15 @@ func (s *Store) wait(met func() bool) error {
 		s.changed.Wait()
 	}
 	return errClosing
+}
+
+// waitOr is wait that ends with ctx too.
+func (s *Store) waitOr(ctx context.Context, met func() bool) error {
+	err := s.wait(func() bool { return met() || ctx.Err() != nil })
+	if err == nil {
+		err = ctx.Err()
+	}
+	return err
 }
 
 // Traffic returns the bytes uploaded and the bytes read from disk so far.

@@ -123,7 +123,7 @@ func (r *rig) step(head, check bool) error {
 		if u.Kind == pack.Head && !head {
 			continue
 		}
-		p, err := r.s.Acquire(i)
+		p, err := r.s.Acquire(context.Background(), i)
 		if err != nil {
 			return err
 		}
@@ -239,7 +239,7 @@ func TestTraffic(t *testing.T) {
 	var all, resident, streamedHead, hostBytes int64
 	for i := range p.Units {
 		u := &p.Units[i]
-		for _, x := range pieces(u, 1<<30) {
+		for _, x := range pieces(u, 1<<30, 0) {
 			all += x.n
 			if u.Tier == plan.VRAM {
 				resident += x.n
@@ -324,7 +324,7 @@ func TestEnds(t *testing.T) {
 			}
 			r.ok(r.compute.Wait(t.Context(), r.value))
 			r.ok(r.s.Close())
-			if _, err := r.s.Acquire(0); r.o.Plan.Units[0].Tier != plan.VRAM && err == nil {
+			if _, err := r.s.Acquire(context.Background(), 0); r.o.Plan.Units[0].Tier != plan.VRAM && err == nil {
 				t.Error("a closed store gave a unit")
 			}
 		})

@@ -20,13 +20,24 @@ type piece struct {
 	hostOff int64 // in the unit's host block
 }
 
+// stripeOf is how many bytes of a file lie on one drive together; 0: all.
+func stripeOf(m *pack.Model) int64 {
+	if m.Manifest == nil || m.Manifest.Stripe == nil {
+		return 0
+	}
+	return m.Manifest.Stripe.Bytes
+}
+
 // pieces cuts a unit's extents where blocks of the disk begin, so that no block is
-// read twice.
-func pieces(u *plan.Unit, most int64) []piece {
+// read twice, and where stripes do, so that each is one drive's.
+func pieces(u *plan.Unit, most, stripe int64) []piece {
 	var list []piece
 	plan.HostExtents(&u.Unit, func(e pack.Extent, at int64) {
 		for done := int64(0); done < e.Bytes; {
 			n := min(most-file.Skip(e.Off+done), e.Bytes-done)
+			if stripe > 0 {
+				n = min(n, stripe-(e.Off+done)%stripe)
+			}
 			list = append(list, piece{file: e.File, off: e.Off + done, n: n, unitOff: e.UnitOff + done, hostOff: u.Off + at + done})
 			done += n
 		}
@@ -37,6 +48,7 @@ func pieces(u *plan.Unit, most int64) []piece {
 // item is a piece on its way: bytes in pinned memory, or coming there.
 type item struct {
 	unit        int
+	step        uint64
 	first, last bool
 	request     *file.Request // nil: all of the unit is in its host block
 	slot        *xfer.Slot    // nil: the bytes stay where they are
@@ -52,12 +64,14 @@ type item struct {
 // pieces; resident units only once. It ends when nothing is left to bring.
 func (s *Store) walk(ctx context.Context) error {
 	defer close(s.items)
+	s.serving = 0
 	if err := s.fill(ctx); err != nil {
 		return err
 	}
 	for more := true; more; {
+		step := s.serve()
 		var err error
-		if more, err = s.walkStep(ctx); err != nil {
+		if more, err = s.walkStep(ctx, step); err != nil {
 			return err
 		}
 	}
@@ -89,8 +103,7 @@ func (s *Store) fill(ctx context.Context) error {
 
 // walkStep sends what one step needs and reports whether there was anything. It is
 // done with a step when that has begun, at the earliest.
-func (s *Store) walkStep(ctx context.Context) (more bool, err error) {
-	s.serve()
+func (s *Store) walkStep(ctx context.Context, step uint64) (more bool, err error) {
 	head, asked := false, false
 	for i := range s.units {
 		u := &s.units[i]
@@ -108,6 +121,9 @@ func (s *Store) walkStep(ctx context.Context) (more bool, err error) {
 			if !head {
 				continue
 			}
+		}
+		if u.Tier != plan.VRAM && s.skips(step) {
+			continue
 		}
 		if err := s.bring(ctx, i, false); err != nil {
 			return more, err
@@ -163,7 +179,7 @@ func (s *Store) bringInPlace(ctx context.Context, i int) error {
 	} else {
 		var after uint64
 		var err error
-		if dst, after, err = s.place(u.Bytes); err != nil {
+		if dst, after, err = s.place(ctx, u.Bytes); err != nil {
 			return err
 		}
 		if after > 0 {
@@ -218,7 +234,7 @@ func (s *Store) ask(ctx context.Context, u *unit, it item) error {
 }
 
 func (s *Store) send(ctx context.Context, it item) error {
-	it.tag = s.tag(it.unit)
+	it.tag, it.step = s.tag(it.unit), s.serving
 	select {
 	case s.items <- it:
 		return nil

@@ -15,14 +15,15 @@ func (s *Store) tag(unit int) uint64 {
 	if s.units[unit].Tier == plan.VRAM {
 		step = 0
 	}
-	return uint64(step)<<32 | uint64(unit)
+	return step<<32 | uint64(unit)
 }
 
-// serve notes, for tag, which step the walker turns to: the first that it has not done.
-func (s *Store) serve() {
+// serve notes which step the walker turns to: the first that it has not done.
+func (s *Store) serve() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.serving = s.steps - len(s.begun) + 1
+	s.serving = s.step - uint64(len(s.begun)) + 1
+	return s.serving
 }
 
 // span keeps a reader's or a lane's work for what has that tag.
@@ -63,7 +64,7 @@ func (s *Store) Collect() error { return s.up.Collect() }
 // collected. False where the device can't tell.
 func (s *Store) Late(i int, ticks uint64) (late time.Duration, ok bool) {
 	s.mu.Lock()
-	step := s.steps
+	step := s.step
 	s.mu.Unlock()
 	if s.units[i].Tier == plan.VRAM {
 		step = 0
