@@ -1,7 +1,10 @@
 package engine
 
 import (
+	"slices"
+
 	"leat/engine/plan"
+	"leat/shaders/gpu"
 	"leat/vk"
 	"leat/vk/mem"
 )
@@ -18,6 +21,9 @@ func (o Options) PlanBudget(p *vk.PhysicalDevice) (plan.Budget, error) {
 	}
 	b := o.budget()
 	b.DeviceBytes, b.HostBytes = o.budgets(p, available)
+	f := p.Features
+	f.CooperativeMatrix = f.CooperativeMatrix && !slices.Contains(o.Disable, "coopmat") && !slices.Contains(o.Disable, "fp16")
+	b.Matrices = gpu.Matrices(p, f)
 	if b.InPlace = o.inPlace(p); b.InPlace && o.HostBytes == 0 {
 		if b.HostBytes = 0; o.DeviceBytes == 0 { // else what was asked for is the whole of one memory
 			b.HostBytes = max(0, spare(available)-b.DeviceBytes)

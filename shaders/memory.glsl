@@ -6,7 +6,11 @@
 #extension GL_EXT_buffer_reference_uvec2 : require
 #extension GL_EXT_control_flow_attributes : require
 
+#ifdef LANES_ID // it is a specialisation constant
+layout(local_size_x = DEFAULT_LANES, local_size_x_id = LANES_ID) in;
+#else
 layout(local_size_x = LANES) in;
+#endif
 
 layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer Words { uint w[]; };
 layout(buffer_reference, std430, buffer_reference_align = 8) readonly buffer Words2 { uvec2 w[]; };

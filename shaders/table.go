@@ -25,7 +25,7 @@ type Kernel struct {
 	Op      string    // ggml's name of the operation
 	Typed   bool      // Type means something
 	Type    gguf.Type // of the weights or of the KV cache
-	Variant string    // "fp32": needs nothing optional, batch-invariant per row
+	Variant string    // "fp32": needs nothing optional, batch-invariant per row; "coopmat": needs cooperative matrices
 
 	Source  string   // file in this folder
 	Defines []string // NAME or NAME=VALUE, what tells this row from others of the same source
@@ -52,6 +52,9 @@ const MaxTile = 64
 // MaxHead is the largest head size flash_attn takes, of keys and of values.
 const MaxHead = 512
 
+// MaxHeadCM is the largest head size flash_attn_cm takes.
+const MaxHeadCM = 128
+
 // weightTypes are the types get_rows, mul_mat_vec and mul_mat exist for.
 var weightTypes = []gguf.Type{
 	gguf.F32, gguf.F16, gguf.BF16,
@@ -67,6 +70,7 @@ type family struct {
 	types []gguf.Type
 	spec  []SpecConst
 	lanes int      // 0: lanes
+	needs string   // variant; "": fp32
 	extra []string // defines of every row
 }
 
@@ -83,6 +87,12 @@ var families = []family{
 	{op: "geglu", args: GLUArgs{}},
 	{op: "add", args: AddArgs{}},
 	{op: "argmax", args: ArgmaxArgs{}, lanes: rowLanes},
+	{op: "flash_attn_cm", args: FlashAttnArgs{}, lanes: rowLanes, needs: "coopmat",
+		spec: []SpecConst{{"LANES", rowLanes, 0}, {"SUBGROUP", 32, 0}, {"KEY", MaxHeadCM, 0}, {"VAL", MaxHeadCM, 0}}},
+	{op: "tile_f16", args: TileF16Args{}, lanes: rowLanes},
+	{op: "dequant_f16", args: DequantF16Args{}, types: weightTypes, lanes: rowLanes},
+	{op: "mul_mat_cm", args: MulMatCMArgs{}, lanes: rowLanes, needs: "coopmat",
+		spec: []SpecConst{{"LANES", rowLanes, 0}, {"BM", 128, 0}, {"BN", 128, 0}, {"BK", tileStep, 0}, {"WM", 64, 0}, {"WN", 64, 0}}},
 }
 
 func tile(rows, cols uint32) []SpecConst {
@@ -117,9 +127,13 @@ func (f family) kernel(name string) Kernel {
 	if size == 0 {
 		size = lanes
 	}
+	needs := f.needs
+	if needs == "" {
+		needs = "fp32"
+	}
 	code, _ := spv.ReadFile("spv/" + name + ".spv") // missing: find says so, and a test
 	return Kernel{
-		Name: name, Op: f.op, Variant: "fp32", Source: f.op + ".comp", SPIRV: code,
+		Name: name, Op: f.op, Variant: needs, Source: f.op + ".comp", SPIRV: code,
 		PushBytes: int(args.Size()), Spec: f.spec, LocalSize: size, args: args,
 	}
 }
@@ -186,6 +200,9 @@ func KVAppend(t gguf.Type) (*Kernel, error) { return find("kv_append", t.String(
 // FlashAttn finds the attention kernel over a KV cache of type t: F16 or F32.
 func FlashAttn(t gguf.Type) (*Kernel, error) { return find("flash_attn", t.String()) }
 
+// FlashAttnCM finds the attention kernel for many rows of one sequence over an F16 cache.
+func FlashAttnCM() (*Kernel, error) { return find("flash_attn_cm", "") }
+
 // RMSNorm finds rms_norm.
 func RMSNorm() (*Kernel, error) { return find("rms_norm", "") }
 
@@ -206,3 +223,12 @@ func Add() (*Kernel, error) { return find("add", "") }
 
 // Argmax finds argmax.
 func Argmax() (*Kernel, error) { return find("argmax", "") }
+
+// TileF16 finds the kernel that brings rows of X into tiles.
+func TileF16() (*Kernel, error) { return find("tile_f16", "") }
+
+// DequantF16 finds the kernel that brings weights of type t into tiles.
+func DequantF16(t gguf.Type) (*Kernel, error) { return find("dequant_f16", t.String()) }
+
+// MulMatCM finds the product of two matrices in tiles.
+func MulMatCM() (*Kernel, error) { return find("mul_mat_cm", "") }

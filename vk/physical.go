@@ -61,6 +61,7 @@ type PhysicalDevice struct {
 	QueueFamilies          []QueueFamily
 	Limits                 Limits
 	Features               Features
+	CooperativeMatrices    []CooperativeMatrix // that a subgroup can multiply; none without the feature
 	instance               *Instance
 	handle                 raw.PhysicalDevice
 	extensions             map[string]bool
@@ -117,7 +118,8 @@ type Features struct {
 	IntDotProduct        bool
 	SubgroupArithmetic   bool // subgroup arithmetic and shuffles in compute shaders
 	SubgroupSizeControl  bool
-	CooperativeMatrix    bool // KHR
+	CooperativeMatrix    bool // KHR, with the 16-bit floats and the memory model it is of use with
+	CooperativeMatrix2   bool // NV's second extension: matrices of a workgroup, loaded by tensor addresses
 	Synchronization2     bool
 	MemoryBudget         bool // the driver says what is free
 	MemoryPriority       bool
@@ -127,6 +129,9 @@ type Features struct {
 	UMA                  bool // one memory for CPU and device
 	ReBAR                bool // the CPU can write all of a discrete device's memory
 }
+
+// CooperativeMatrix is a product that a subgroup computes together: (M, K) · (K, N) of halves, summed in floats.
+type CooperativeMatrix struct{ M, N, K int }
 
 func (p *PhysicalDevice) has(ext string) bool { return p.extensions[ext] }
 

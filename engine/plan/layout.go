@@ -2,6 +2,7 @@ package plan
 
 import (
 	"leat/engine/arch"
+	"leat/shaders"
 )
 
 func sum(ns []int64) (t int64) {
@@ -163,10 +164,11 @@ type Scratch struct {
 	Head   Region                 // (LogitRows, D) rows of X, normalised
 	Logits Region                 // (LogitRows, V)
 	Argmax Region                 // (LogitRows) uint32
+	Halves Region                 // where the kernels bring both sides of products of many rows into halves; none: they don't
 	Bytes  int64
 }
 
-func scratchSize(h *arch.Hyper, chunk, logits, pages, sessions int, embdRow int64) Scratch {
+func scratchSize(h *arch.Hyper, chunk, logits, pages, sessions int, embdRow, weights int64) Scratch {
 	var s Scratch
 	take := func(r *Region, bytes int64) {
 		*r = Region{Off: s.Bytes, Bytes: roundUp(bytes, 256)}
@@ -186,6 +188,17 @@ func scratchSize(h *arch.Hyper, chunk, logits, pages, sessions int, embdRow int6
 	take(&s.Head, 4*rows*int64(h.EmbeddingLength))
 	take(&s.Logits, 4*rows*int64(h.VocabSize))
 	take(&s.Argmax, 4*rows)
+	if weights > 0 {
+		take(&s.Halves, shaders.ScratchBytes(uint32(chunk), uint32(longestRow(h)), weights))
+	}
 	s.Bytes = roundUp(s.Bytes, granule)
 	return s
+}
+
+// longestRow is the most columns that a matrix of a layer has.
+func longestRow(h *arch.Hyper) (n int) {
+	for v := range arch.NumValues {
+		n = max(n, h.Width(arch.Value(v)))
+	}
+	return n
 }

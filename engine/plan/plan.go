@@ -28,6 +28,7 @@ type Budget struct {
 	KVElement     int   // bytes of a KV value: 2 (F16) or 4 (F32)
 	Sessions      int   // sessions with a full context each; 0: 1
 	RingBytes     int64 // VRAM that streamed units pass through; 0: chosen
+	Matrices      bool  // the device multiplies cooperative matrices: products of many rows are computed in halves
 	Sweep
 
 	// InPlace is for a device that has its memory in common with the host: units lie in memory as

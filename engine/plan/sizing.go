@@ -6,6 +6,7 @@ import (
 
 	"leat/decompose/pack"
 	"leat/engine/arch"
+	"leat/shaders"
 )
 
 // sizing holds what the choice of context, chunk and residency looks at.
@@ -27,6 +28,9 @@ const (
 	minChunk     = 8
 	ringReserve  = 256 << 20 // of the ring beyond the two units in it, see ringBytes
 	ringFraction = 16        // of the VRAM budget, at most, for that
+
+	leastHalves, mostHalves = 16 << 20, 512 << 20 // a slice of weights should fill the device when it is multiplied
+	halvesFraction          = 48                  // of the VRAM budget, at most, for both slices
 )
 
 // fixed is what must be in VRAM whatever is streamed: scratch, KV cache, final norm,
@@ -37,7 +41,17 @@ func (s *sizing) fixed(ctx, chunk int) int64 {
 }
 
 func (s *sizing) scratch(ctx, chunk int) Scratch {
-	return scratchSize(s.h, chunk, logitRows(s.h, chunk), kvPages(ctx)*s.b.Sessions, s.b.Sessions, s.embdRow)
+	return scratchSize(s.h, chunk, logitRows(s.h, chunk), kvPages(ctx)*s.b.Sessions, s.b.Sessions, s.embdRow, s.halves())
+}
+
+// halves is the memory to decode weights into, two slices at a time; 0 where products are not computed in halves.
+func (s *sizing) halves() int64 {
+	if !s.b.Matrices {
+		return 0
+	}
+	k := uint32(longestRow(s.h))
+	most := 2 * shaders.TilesBytes(k, uint32(s.h.EmbeddingLength)) // of the largest matrix, all
+	return min(most, max(leastHalves, min(mostHalves, s.b.DeviceBytes/halvesFraction)))
 }
 
 // ring is the least that streaming takes: two of the largest unit.
@@ -77,7 +91,7 @@ func (s *sizing) choose() (ctx, chunk int, err error) {
 	}
 	smallest := contexts[len(contexts)-1]
 	for _, c := range contexts { // everything resident, without shrinking below a useful context
-		if n := s.chunkFor(c, s.b.DeviceBytes-s.resident(), maxChunk); n > 0 && (c >= 4096 || c == contexts[0]) {
+		if n := s.chunkFor(c, s.b.DeviceBytes-s.resident(), s.residentChunk()); n > 0 && (c >= 4096 || c == contexts[0]) {
 			return c, n, nil
 		}
 	}
@@ -92,6 +106,14 @@ func (s *sizing) choose() (ctx, chunk int, err error) {
 		}
 	}
 	return 0, 0, s.tooSmall(smallest)
+}
+
+// residentChunk is the most rows of a step when all is resident: more where each step decodes all weights.
+func (s *sizing) residentChunk() int {
+	if s.b.Matrices {
+		return streamChunk
+	}
+	return maxChunk
 }
 
 // chunkFor returns the largest chunk up to most whose fixed part fits room at context

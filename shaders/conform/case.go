@@ -37,7 +37,7 @@ type Result struct {
 // Cases returns the whole suite.
 func Cases() []Case {
 	var cases []Case
-	for _, part := range []func() []Case{getRowsCases, mulMatCases, rowCases, ropeCases, kvAppendCases, attnCases, pointCases, argmaxCases} {
+	for _, part := range []func() []Case{getRowsCases, mulMatCases, rowCases, ropeCases, kvAppendCases, attnCases, pointCases, argmaxCases, halvesCases, attnRunCases} {
 		cases = append(cases, part()...)
 	}
 	return cases
@@ -50,6 +50,7 @@ type job struct {
 	record func(*gpu.Recorder) error
 	wants  []want
 	twins  [][2]want
+	spare  []span // memory that the op may leave anything in
 }
 
 // want is an output: where it is and what it should be. Rows of bytes, stride apart.

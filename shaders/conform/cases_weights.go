@@ -25,7 +25,7 @@ func rowLengths(t gguf.Type) []int {
 func typed(op string, t gguf.Type) string {
 	k := map[string]func(gguf.Type) (*shaders.Kernel, error){
 		"get_rows": shaders.GetRows, "mul_mat": shaders.MulMat, "mul_mat_vec": shaders.MulMatVec,
-		"kv_append": shaders.KVAppend, "flash_attn": shaders.FlashAttn,
+		"kv_append": shaders.KVAppend, "flash_attn": shaders.FlashAttn, "dequant_f16": shaders.DequantF16,
 	}[op]
 	row, err := k(t)
 	if err != nil {

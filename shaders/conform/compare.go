@@ -38,6 +38,9 @@ func (j *job) verify(c *Case, got []byte) (float64, error) {
 		pair[0].blank(touched, j.bytes)
 		pair[1].blank(touched, j.bytes)
 	}
+	for _, s := range j.spare {
+		copy(touched[s.off:s.off+s.n], j.bytes[s.off:])
+	}
 	if off := differ(touched, j.bytes[:len(got)]); off >= 0 {
 		return worst, &MismatchError{c.String(), fmt.Sprintf("the word at byte %d, which is no output,", off),
 			fmt.Sprintf("%#08x", word(got, off)), fmt.Sprintf("%#08x as before", word(j.bytes, off))}

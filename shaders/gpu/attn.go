@@ -52,7 +52,8 @@ func (r *Recorder) KVAppend(t gguf.Type, a shaders.KVAppendArgs) error {
 	return record(r, &c, func() (*shaders.Kernel, error) { return shaders.KVAppend(t) }, &a, a.Workgroups(), &touched, co)
 }
 
-// FlashAttn lets each row of Q attend to its sequence's positions up to its own, in a cache of type t.
+// FlashAttn lets each row of Q attend to its sequence's positions up to its own, in a cache of type t. Many rows of one
+// sequence go by cooperative matrices where the device has them, see [Recorder.Run].
 func (r *Recorder) FlashAttn(t gguf.Type, a shaders.FlashAttnArgs) error {
 	if a.Rows == 0 || a.Heads == 0 {
 		return nil
@@ -75,6 +76,10 @@ func (r *Recorder) FlashAttn(t gguf.Type, a shaders.FlashAttnArgs) error {
 	touched.pageTable(a.Pages, a.Pos, a.Seq, a.Rows, a.MaxPages)
 	touched.read(cacheSpan(a.LayerOff))
 	touched.write(f32s(a.Dst, a.Rows, a.Heads*a.ValLen, a.DstStride))
+	if r.runs(t, &a) {
+		c.choice = choice{op: "flash_attn_cm", heads: heads{r.k.matrix, a.KeyLen, a.ValLen}}
+		return record(r, &c, shaders.FlashAttnCM, &a, runGroups(&a), &touched, co)
+	}
 	return record(r, &c, func() (*shaders.Kernel, error) { return shaders.FlashAttn(t) }, &a, a.Workgroups(), &touched, co)
 }
 

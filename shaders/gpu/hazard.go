@@ -56,9 +56,16 @@ func (h *hazards) add(t *touch) {
 func (h *hazards) clear() { h.reads, h.writes = h.reads[:0], h.writes[:0] }
 
 // order puts a barrier before an op where it needs one, and remembers what it touches.
-func (r *Recorder) order(t *touch) {
+func (r *Recorder) order(t *touch) error {
+	if err := r.settle(t); err != nil {
+		return err
+	}
 	if r.hazards.conflict(t) {
 		r.Barrier()
 	}
 	r.hazards.add(t)
+	if meet([]span{r.tiles.x}, t.writes[:t.nw]) {
+		r.tiles.x = span{} // what was brought into tiles is not X any more
+	}
+	return nil
 }

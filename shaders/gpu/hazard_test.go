@@ -81,7 +81,9 @@ func TestBarriers(t *testing.T) {
 	}
 	copied := func(src, dst uint64) func(*Recorder) error {
 		return func(r *Recorder) error {
-			r.Copy(b, int64(dst<<12), b, int64(src<<12), 4*rows*cols)
+			if err := r.Copy(b, int64(dst<<12), b, int64(src<<12), 4*rows*cols); err != nil {
+				t.Fatal(err)
+			}
 			return nil
 		}
 	}

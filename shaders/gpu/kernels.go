@@ -18,8 +18,9 @@ type Options struct {
 
 // Kernels are the pipelines of one device. Goroutines may share it.
 type Kernels struct {
-	dev *vk.Device
-	log *slog.Logger
+	dev    *vk.Device
+	log    *slog.Logger
+	matrix int // size of the subgroups that multiply cooperative matrices; 0: none do
 
 	mu     sync.Mutex
 	built  map[choice]*built
@@ -33,6 +34,8 @@ type choice struct {
 	typ   gguf.Type
 	cols  uint32 // NUM_COLS; 0: the table's
 	whole bool   // WHOLE: rows of X can be read 8 values at a time
+	split split  // of mul_mat_cm
+	heads heads  // of flash_attn_cm
 }
 
 func (c choice) String() string {
@@ -57,6 +60,9 @@ func New(dev *vk.Device, o Options) (*Kernels, error) {
 	}
 	limits, name := &dev.Physical.Limits, dev.Physical.Name
 	for _, row := range shaders.Kernels() {
+		if row.Variant != "fp32" {
+			continue // asked for where the device has what it needs
+		}
 		if row.PushBytes > int(limits.MaxPushConstants) {
 			return nil, fmt.Errorf("kernel %s on %s: %d bytes of push constants, want %d", row.Name, name, limits.MaxPushConstants, row.PushBytes)
 		}
@@ -64,7 +70,7 @@ func New(dev *vk.Device, o Options) (*Kernels, error) {
 			return nil, fmt.Errorf("kernel %s on %s: workgroups of at most %d, want %d", row.Name, name, limits.MaxWorkgroupInvocations, row.LocalSize)
 		}
 	}
-	return &Kernels{dev: dev, log: log, built: map[choice]*built{}}, nil
+	return &Kernels{dev: dev, log: log, matrix: matrixSubgroup(dev.Physical, dev.Features), built: map[choice]*built{}}, nil
 }
 
 // Close frees every pipeline; the device must be done with them. It may be called twice.
@@ -95,7 +101,7 @@ func (k *Kernels) get(c choice, find func() (*shaders.Kernel, error)) (*built, e
 	b := &built{row: row, spec: specValues(row, c)}
 	start := time.Now()
 	b.pipeline, err = k.dev.NewPipeline(vk.PipelineOptions{
-		Name: row.Name, SPIRV: row.SPIRV, PushBytes: row.PushBytes, Spec: b.spec,
+		Name: row.Name, SPIRV: row.SPIRV, PushBytes: row.PushBytes, Spec: b.spec, SubgroupSize: max(c.split.subgroup, c.heads.subgroup),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("build kernel %s: %w", row.Name, err)
@@ -115,6 +121,10 @@ func specValues(row *shaders.Kernel, c choice) []uint32 {
 			values[i] = c.cols
 		case s.Name == "WHOLE" && c.whole:
 			values[i] = 1
+		case c.split != (split{}):
+			values[i] = c.split.constant(s.Name, s.Default)
+		case c.heads != (heads{}):
+			values[i] = c.heads.constant(s.Name)
 		}
 	}
 	return values

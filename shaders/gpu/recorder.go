@@ -15,7 +15,14 @@ type Recorder struct {
 	// Positions is the most positions a row of FlashAttn attends to, for the cost estimate; 0: all its pages hold.
 	Positions uint32
 
+	// Run says that all rows of FlashAttn are of one sequence, at ascending positions.
+	Run bool
+
+	// Scratch is memory that products of many rows bring both sides into halves in; 0 bytes: they do without.
+	Scratch Scratch
+
 	k            *Kernels
+	tiles        tiles
 	cb           *vk.CommandBuffer
 	bytes, flops float64
 	hazards      hazards
@@ -29,9 +36,9 @@ func (k *Kernels) Recorder(cb *vk.CommandBuffer) *Recorder {
 
 // Reset makes r a new recorder, into cb, which has begun.
 func (r *Recorder) Reset(cb *vk.CommandBuffer) {
-	h := r.hazards
+	h, pending := r.hazards, r.tiles.pending[:0]
 	h.clear()
-	*r = Recorder{k: r.k, cb: cb, hazards: h}
+	*r = Recorder{k: r.k, cb: cb, hazards: h, tiles: tiles{pending: pending}}
 }
 
 // Barrier makes what came before visible to what follows.
@@ -42,12 +49,15 @@ func (r *Recorder) Barrier() {
 }
 
 // Copy copies bytes between buffers, in order with the ops.
-func (r *Recorder) Copy(dst *vk.Buffer, dstOff int64, src *vk.Buffer, srcOff, bytes int64) {
+func (r *Recorder) Copy(dst *vk.Buffer, dstOff int64, src *vk.Buffer, srcOff, bytes int64) error {
 	var t touch
 	t.read(span{src.Address + uint64(srcOff), src.Address + uint64(srcOff+bytes)})
 	t.write(span{dst.Address + uint64(dstOff), dst.Address + uint64(dstOff+bytes)})
-	r.order(&t)
+	if err := r.order(&t); err != nil {
+		return err
+	}
 	r.cb.Copy(dst, dstOff, src, srcOff, bytes)
+	return nil
 }
 
 // Cost estimates the bytes of memory traffic and the floating-point operations recorded since [Recorder.ResetCost],
@@ -84,7 +94,9 @@ func dispatch[T any](r *Recorder, c *check, b *built, args *T, groups uint64, t 
 		return &ArgError{c.String(), "the number of workgroups", groups,
 			fmt.Sprintf("at most %d x %d and 2^32 lanes", min(limit[0], maxGroups), min(limit[1], maxGroups))}
 	}
-	r.order(t)
+	if err := r.order(t); err != nil {
+		return err
+	}
 	r.cb.Bind(b.pipeline)
 	vk.Push(r.cb, b.pipeline, args)
 	r.cb.Dispatch(x, y, 1)
@@ -113,6 +125,9 @@ func (r *Recorder) GetRows(t gguf.Type, a shaders.GetRowsArgs) error {
 
 // MulMat multiplies by weights of type t: Dst (N, M) = X (N, K) · Wᵀ. Up to 8 rows of X take mul_mat_vec, which reads
 // each weight once for all of them; more take mul_mat. Both give the same bits.
+//
+// Where the device multiplies cooperative matrices and there is Scratch, many rows are multiplied as halves, summed
+// in float32.
 func (r *Recorder) MulMat(t gguf.Type, a shaders.MulMatArgs) error {
 	if a.M == 0 || a.N == 0 {
 		return nil
@@ -132,6 +147,9 @@ func (r *Recorder) MulMat(t gguf.Type, a shaders.MulMatArgs) error {
 	c.stride("DstStride", a.DstStride, a.M)
 	if c.err != nil {
 		return c.err
+	}
+	if r.halves(t, &a) {
+		return r.mulMatHalves(t, &a)
 	}
 	b, err := r.k.get(c.choice, find)
 	if err != nil {

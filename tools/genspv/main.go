@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 
 	"leat/shaders"
@@ -20,8 +21,8 @@ import (
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
 type options struct {
-	dir, glslc, name string
-	check            bool
+	dir, glslc, newer, name string
+	check                   bool
 }
 
 func run(args []string, out, errw io.Writer) int {
@@ -30,6 +31,7 @@ func run(args []string, out, errw io.Writer) int {
 	fs.SetOutput(errw)
 	fs.StringVar(&o.dir, "dir", "", "folder of the sources (default: the package's, found from here)")
 	fs.StringVar(&o.glslc, "glslc", "glslc", "compiler to run; the committed files are made by Debian 12's 2023.2")
+	fs.StringVar(&o.newer, "glslc-newer", "", "compiler of the kernels with cooperative matrices, made by Debian 13's 2025.2; without it they are left as they are")
 	fs.StringVar(&o.name, "name", "", "only kernels whose name begins with this")
 	fs.BoolVar(&o.check, "check", false, "write nothing; exit 1 if a committed file differs")
 	if err := fs.Parse(args); err != nil {
@@ -52,7 +54,7 @@ func generate(o options, out io.Writer) error {
 	}
 	var list []shaders.Kernel
 	for _, k := range shaders.Kernels() {
-		if strings.HasPrefix(k.Name, o.name) {
+		if strings.HasPrefix(k.Name, o.name) && (k.Variant != "coopmat" || o.newer != "") {
 			list = append(list, k)
 		}
 	}
@@ -73,7 +75,7 @@ func generate(o options, out io.Writer) error {
 	}
 	g.Wait()
 	if o.name == "" {
-		errs = append(errs, stale(o, list))
+		errs = append(errs, stale(o, shaders.Kernels()))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return err
@@ -130,7 +132,11 @@ func one(o options, k shaders.Kernel) error {
 }
 
 func compile(o options, k shaders.Kernel) ([]byte, error) {
-	cmd := exec.Command(o.glslc, arguments(k)...)
+	glslc := o.glslc
+	if k.Variant == "coopmat" {
+		glslc = o.newer
+	}
+	cmd := exec.Command(glslc, arguments(k)...)
 	cmd.Dir = o.dir
 	var code, talk bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &code, &talk
@@ -143,8 +149,10 @@ func compile(o options, k shaders.Kernel) ([]byte, error) {
 // arguments says all that the sources do not: sizes and defaults live in the table alone.
 // No -O: spirv-opt unrolls loops, and the copies lose NoContraction.
 func arguments(k shaders.Kernel) []string {
-	args := []string{"--target-env=vulkan1.2", "-fshader-stage=comp", "-Werror",
-		fmt.Sprintf("-DLANES=%d", k.LocalSize)}
+	args := []string{"--target-env=vulkan1.2", "-fshader-stage=comp", "-Werror"}
+	if !slices.ContainsFunc(k.Spec, func(s shaders.SpecConst) bool { return s.Name == "LANES" }) {
+		args = append(args, fmt.Sprintf("-DLANES=%d", k.LocalSize))
+	}
 	for _, s := range k.Spec {
 		args = append(args, fmt.Sprintf("-DDEFAULT_%s=%d", s.Name, s.Default))
 	}

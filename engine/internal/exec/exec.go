@@ -259,6 +259,16 @@ func (e *Exec) wakeOn(ctx context.Context) {
 	}
 }
 
+// oneRun reports whether rows are of one sequence, at ascending positions.
+func oneRun(rows []Row) bool {
+	for i := 1; i < len(rows); i++ {
+		if rows[i].Seq != rows[0].Seq || rows[i].Position <= rows[i-1].Position {
+			return false
+		}
+	}
+	return true
+}
+
 // check validates a batch and appends the rows that want logits to asked.
 func (e *Exec) check(rows []Row, asked []int) ([]int, error) {
 	if len(rows) == 0 || len(rows) > e.Plan.Chunk {

@@ -23,7 +23,8 @@ type run struct {
 	asked    []int // rows that want logits
 	greedy   bool
 	maxPages int
-	step     int // 1 for the first
+	step     int  // 1 for the first
+	run      bool // all rows are of one sequence, at ascending positions
 
 	cb     *vk.CommandBuffer
 	rec    *gpu.Recorder
@@ -53,7 +54,7 @@ func (r *run) reset(rows []Row, greedy bool) error {
 		return err
 	}
 	*r = run{
-		ctx: &e.ctx, e: e, rows: rows, asked: asked, greedy: greedy, step: r.step + 1, at: nothing, open: nothing,
+		ctx: &e.ctx, e: e, rows: rows, asked: asked, greedy: greedy, run: oneRun(rows), step: r.step + 1, at: nothing, open: nothing,
 		rec: r.rec, waits: r.waits[:0], points: r.points[:0], timed: r.timed[:0],
 	}
 	return nil
@@ -89,7 +90,9 @@ func (r *run) embed() error {
 	}
 	for _, g := range regions {
 		if g.Bytes > 0 {
-			r.rec.Copy(r.e.scratch, g.Off, r.e.in, g.Off, g.Bytes)
+			if err := r.rec.Copy(r.e.scratch, g.Off, r.e.in, g.Off, g.Bytes); err != nil {
+				return err
+			}
 		}
 	}
 	s := &r.e.Plan.Scratch
@@ -295,9 +298,11 @@ func (r *run) output() error {
 		if err := r.rec.Argmax(shaders.ArgmaxArgs{X: r.addr(s.Logits), Dst: r.addr(s.Argmax), Rows: uint32(n), Cols: uint32(v)}); err != nil {
 			return err
 		}
-		r.rec.Copy(r.e.out, s.Logits.Bytes, r.e.scratch, s.Argmax.Off, int64(4*n))
-	} else {
-		r.rec.Copy(r.e.out, 0, r.e.scratch, s.Logits.Off, int64(4*n*v))
+		if err := r.rec.Copy(r.e.out, s.Logits.Bytes, r.e.scratch, s.Argmax.Off, int64(4*n)); err != nil {
+			return err
+		}
+	} else if err := r.rec.Copy(r.e.out, 0, r.e.scratch, s.Logits.Off, int64(4*n*v)); err != nil {
+		return err
 	}
 	r.cb.HostBarrier()
 	return nil

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"leat/shaders/gpu"
 	"leat/vk"
 )
 
@@ -36,6 +37,8 @@ func (r *run) begin() error {
 		r.cb.ResetQueries(e.stamps, 0, e.stamps.Count)
 	}
 	r.rec.Reset(r.cb)
+	r.rec.Run = r.run
+	r.rec.Scratch = gpu.Scratch{Address: r.addr(e.Plan.Scratch.Halves), Bytes: e.Plan.Scratch.Halves.Bytes}
 	r.stamp(0)
 	r.rec.Barrier() // after all that was submitted before, streamed bytes included
 	r.units = 0
@@ -55,6 +58,9 @@ func (r *run) stamp(end int) {
 // submit closes the command buffer and queues it; the step goes on with begin.
 func (r *run) submit() error {
 	e := r.e
+	if err := r.rec.Finish(); err != nil {
+		return err
+	}
 	r.stamp(1)
 	if err := r.cb.End(); err != nil {
 		return err

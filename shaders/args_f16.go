@@ -1,0 +1,54 @@
+package shaders
+
+// Halves in tiles: what tile_f16 and dequant_f16 write and mul_mat_cm reads. A matrix (R, K) is cut into tiles of
+// TileRows × 32, stored row after row, tile after tile along K; K is padded with zeros to a multiple of 64.
+
+// TileRows is how many rows of a matrix a tile holds.
+const TileRows = 128
+
+const tileStep = 64 // columns that mul_mat_cm takes at a time
+
+// TilesBytes is what a matrix (rows, k) takes in tiles.
+func TilesBytes(rows, k uint32) int64 {
+	return int64(groups(uint64(rows), TileRows)*TileRows) * int64(groups(uint64(k), tileStep)*tileStep) * 2
+}
+
+// TileF16Args: Dst = X (N, K) in tiles, row n times 1/Scales[n], a power of two.
+type TileF16Args struct {
+	X, Dst, Scales   uint64
+	N, K, XStride, _ uint32
+}
+
+// Workgroups counts the workgroups: one per row.
+func (a *TileF16Args) Workgroups() uint64 { return uint64(a.N) }
+
+// DequantF16Args: Dst = W (M, K) typed in tiles.
+type DequantF16Args struct {
+	W, Dst uint64
+	M, K   uint32
+}
+
+// Workgroups counts the workgroups: each makes 4 rows × 256 columns.
+func (a *DequantF16Args) Workgroups() uint64 {
+	return groups(uint64(a.M), rowLanes/32) * groups(groups(uint64(a.K), tileStep)*tileStep, 256)
+}
+
+// MulMatCMArgs: Dst (N, M) = X (N, K) · Wᵀ, W and X in tiles, row n of the result times Scales[n].
+type MulMatCMArgs struct {
+	W, X, Scales, Dst  uint64
+	M, K, N, DstStride uint32
+}
+
+// Workgroups counts the workgroups of a pipeline whose BM and BN are rows and cols.
+func (a *MulMatCMArgs) Workgroups(rows, cols uint32) uint64 {
+	return groups(uint64(a.M), uint64(rows)) * groups(uint64(a.N), uint64(cols))
+}
+
+// ScratchBytes is what products of up to rows rows of X with weights of rows up to k long take: X and its scales in
+// tiles, and at least weightBytes to decode weights into.
+func ScratchBytes(rows, k uint32, weightBytes int64) int64 {
+	return TilesBytes(rows, k) + ScaleBytes(rows) + max(2*TilesBytes(TileRows, k), weightBytes)
+}
+
+// ScaleBytes is what the scales of rows take.
+func ScaleBytes(rows uint32) int64 { return int64(groups(4*uint64(rows), 256)) * 256 }

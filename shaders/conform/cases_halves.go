@@ -1,0 +1,209 @@
+package conform
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"leat/gguf"
+	"leat/gguf/quant"
+	"leat/shaders"
+	"leat/shaders/gpu"
+	"leat/shaders/ref"
+)
+
+// nmseHalf allows what rounding both factors to halves costs: 2^-11 each at most, evenly spread.
+const nmseHalf = 4e-7
+
+// nmseAttnHalf allows the same of a query and of weights whose scores are as large as 20 times the usual ones.
+const nmseAttnHalf = 2e-5
+
+// halvesCases are the products of many rows in halves, and what brings both sides into tiles. A device without
+// cooperative matrices computes the products in float32.
+func halvesCases() []Case {
+	var cases []Case
+	for _, t := range quant.Types() {
+		lengths := rowLengths(t)
+		for _, k := range []int{lengths[0], lengths[2], 1024} {
+			cases = append(cases, dequantF16(t, 133, k))
+		}
+		cases = append(cases, mulMatHalves(t, 100, max(64, lengths[2]), 17, 4, 0), mulMatHalves(t, 300, 1024, 70, 0, 2))
+	}
+	for _, k := range []int{1, 64, 100, 256, 1030} {
+		cases = append(cases, tileF16(3, k, 4, 1), tileF16(131, k, 0, 1e4))
+	}
+	cases = append(cases, tileF16(3, 128, 0, 1e30), tileF16(3, 128, 0, 1e-30), tileF16(3, 128, 0, 0))
+	for _, n := range []int{17, 63, 64, 65, 127, 128, 129, 257} {
+		for _, m := range []int{1, 63, 128, 129, 260} {
+			cases = append(cases, mulMatHalves(gguf.Q8_0, m, 288, n, 0, 0))
+		}
+		cases = append(cases, mulMatHalves(gguf.Q4_K, 512, 256, n, 4, 1))
+	}
+	return append(cases, mulMatHalves(gguf.F16, 65, 4096, 40, 5, 0), mulMatHalves(gguf.F32, 130, 172, 33, 0, 0))
+}
+
+// tilesOf lays rows of width k out as the kernels do, poison where no row is.
+func tilesOf(rows, k int, value func(r, i int) float32) []byte {
+	b := make([]byte, shaders.TilesBytes(uint32(rows), uint32(k)))
+	for i := 0; i < len(b); i += 4 {
+		binary.LittleEndian.PutUint32(b[i:], poison)
+	}
+	across := (k + 63) / 64 * 2
+	for r := range rows {
+		for i := range across * 32 {
+			v := float32(0)
+			if i < k {
+				v = value(r, i)
+			}
+			at := (r/shaders.TileRows*across+i/32)*shaders.TileRows*32 + r%shaders.TileRows*32 + i%32
+			binary.LittleEndian.PutUint16(b[2*at:], quant.F32ToF16(v))
+		}
+	}
+	return b
+}
+
+func tileF16(rows, k, gap int, size float32) Case {
+	return Case{
+		Kernel: "tile_f16", Shape: fmt.Sprintf("N=%d K=%d gap=%d size=%g", rows, k, gap, size), MaxNMSE: nmseExact,
+		build: func(j *job) error {
+			x := j.normal(rows, k, gap)
+			scales := make([]float32, rows)
+			for r := range rows {
+				top := 0.0
+				for i := range x.Row(r) {
+					x.Row(r)[i] *= size
+					top = max(top, math.Abs(float64(x.Row(r)[i])))
+				}
+				scales[r] = 1
+				if top > 0 {
+					_, e := math.Frexp(top) // top is below 2^e, and is to come below 2^9
+					scales[r] = float32(math.Ldexp(1, max(e-9, -126)))
+				}
+			}
+			dst, sums := j.alloc(int(shaders.TilesBytes(uint32(rows), uint32(k)))), j.alloc(4*rows)
+			j.exact("dst", dst, tilesOf(rows, k, func(r, i int) float32 { return x.Row(r)[i] / scales[r] }))
+			j.exact("scales", sums, floatBytes(scales))
+			a := shaders.TileF16Args{X: j.addr(j.mat(x)), Dst: j.addr(dst), Scales: j.addr(sums), N: uint32(rows), K: uint32(k), XStride: uint32(x.Stride)}
+			j.record = func(r *gpu.Recorder) error { return r.TileF16(a) }
+			return nil
+		},
+	}
+}
+
+func floatBytes(v []float32) []byte {
+	b := make([]byte, 4*len(v))
+	for i, f := range v {
+		binary.LittleEndian.PutUint32(b[4*i:], math.Float32bits(f))
+	}
+	return b
+}
+
+func dequantF16(t gguf.Type, rows, k int) Case {
+	return Case{
+		Kernel: typed("dequant_f16", t), Shape: fmt.Sprintf("M=%d K=%d", rows, k), MaxNMSE: nmseExact,
+		build: func(j *job) error {
+			weights, w, err := j.weights(t, rows, k, 1)
+			if err != nil {
+				return err
+			}
+			ids := make([]uint32, rows)
+			for i := range ids {
+				ids[i] = uint32(i)
+			}
+			mat := shape(rows, k, 0)
+			if err := ref.GetRows(t, mat, w, ids); err != nil {
+				return err
+			}
+			dst := j.alloc(int(shaders.TilesBytes(uint32(rows), uint32(k))))
+			j.exact("dst", dst, tilesOf(rows, k, func(r, i int) float32 { return mat.Row(r)[i] }))
+			a := shaders.DequantF16Args{W: j.addr(weights), Dst: j.addr(dst), M: uint32(rows), K: uint32(k)}
+			j.record = func(r *gpu.Recorder) error { return r.DequantF16(t, a) }
+			return nil
+		},
+	}
+}
+
+// mulMatHalves multiplies with room for slices tiles of weights at a time, 0 for all, and twice by the same X, which
+// is brought into tiles once.
+func mulMatHalves(t gguf.Type, m, k, n, gap, slices int) Case {
+	return Case{
+		Kernel: "mul_mat_cm", Shape: fmt.Sprintf("%s M=%d K=%d N=%d gap=%d slices=%d", t, m, k, n, gap, slices), MaxNMSE: nmseHalf,
+		build: func(j *job) error {
+			weights, w, err := j.weights(t, m, k, 1)
+			if err != nil {
+				return err
+			}
+			x := j.normal(n, k, gap)
+			want := shape(n, m, gap)
+			if err := ref.MulMat(t, want, w, x); err != nil {
+				return err
+			}
+			one := shaders.TilesBytes(shaders.TileRows, uint32(k))
+			room := 2 * shaders.TilesBytes(uint32(m), uint32(k))
+			if slices > 0 {
+				room = 2 * int64(slices) * one
+			}
+			bytes := shaders.ScratchBytes(uint32(n), uint32(k), room+256)
+			spare := j.alloc(int(bytes))
+			j.spare = append(j.spare, spare)
+			scratch := gpu.Scratch{Address: j.addr(spare), Bytes: bytes}
+			first, second := j.space(want), j.space(want)
+			j.sums("first", first, want, float64(k))
+			j.sums("second", second, want, float64(k))
+			a := mulMatArgs(j.addr(weights), j.addr(j.mat(x)), j.addr(first), m, k, n, x.Stride, want.Stride)
+			b := a
+			b.Dst = j.addr(second)
+			j.record = func(r *gpu.Recorder) error {
+				r.Scratch = scratch
+				if err := all([]shaders.MulMatArgs{a, b}, func(a shaders.MulMatArgs) error { return r.MulMat(t, a) }); err != nil {
+					return err
+				}
+				return r.Finish()
+			}
+			return nil
+		},
+	}
+}
+
+// attnRunCases are rows of one sequence, which cooperative matrices attend with where a device has them.
+func attnRunCases() []Case {
+	var cases []Case
+	for _, size := range []int{16, 64, 80, 96, 128} {
+		cases = append(cases, attnRun(attnShape{heads: 4, headsKV: 2, keyLen: size, valLen: size, page: 32}, 70, 0))
+	}
+	for _, rows := range []int{17, 63, 64, 65, 128, 200} {
+		cases = append(cases,
+			attnRun(attnShape{heads: 8, headsKV: 2, keyLen: 64, valLen: 64, page: 32}, rows, 0),
+			attnRun(attnShape{heads: 2, headsKV: 2, keyLen: 128, valLen: 128, page: 64, gap: 4}, rows, 333))
+	}
+	return append(cases,
+		attnRun(attnShape{heads: 4, headsKV: 1, keyLen: 64, valLen: 128, page: 32}, 40, 5),
+		attnRun(attnShape{heads: 2, headsKV: 1, keyLen: 128, valLen: 128, page: 32, sharp: true}, 100, 700),
+		attnRun(attnShape{heads: 2, headsKV: 1, keyLen: 128, valLen: 128, page: 32, gap: 3}, 65, 2000))
+}
+
+// attnRun attends with rows at the positions from first on.
+func attnRun(s attnShape, rows, first int) Case {
+	return Case{
+		Kernel: "flash_attn_cm", Shape: fmt.Sprintf("%s rows=%d first=%d", s, rows, first), MaxNMSE: nmseAttnHalf,
+		build: func(j *job) error {
+			pos, seq := make([]uint32, rows), make([]uint32, rows)
+			for i := range pos {
+				pos[i], seq[i] = uint32(first+i), 1
+			}
+			p := j.paged(gguf.F16, 2, (first+rows+s.page-1)/s.page, s.page, s.headsKV, s.keyLen, s.valLen)
+			p.fill(j, 1, first+rows)
+			q, want := j.normal(rows, s.heads*s.keyLen, s.gap), shape(rows, s.heads*s.valLen, 2*s.gap)
+			dst := j.space(want)
+			a := s.args(j, p, pos, seq)
+			a.Q, a.Dst, a.QStride, a.DstStride = j.addr(j.mat(q)), j.addr(dst), uint32(q.Stride), uint32(want.Stride)
+			ref.FlashAttn(want, q, &p.KV, pos, seq, s.heads, a.Scale)
+			j.output("dst", dst, want)
+			j.record = func(r *gpu.Recorder) error {
+				r.Run = true
+				return r.FlashAttn(gguf.F16, a)
+			}
+			return nil
+		},
+	}
+}

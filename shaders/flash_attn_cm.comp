@@ -1,0 +1,231 @@
+#version 460
+// flash_attn_cm: flash_attn of rows of one sequence with ascending positions over an F16 cache, by cooperative
+// matrices. A workgroup takes 16 rows a subgroup of one query head, and 32 positions at a time: while they
+// are computed with, the next are on their way into registers.
+//
+// Weights are exp2(score - top), top being near the row's highest score: it is raised, and what has been summed
+// scaled down, only when a score comes that is SLACK above it. So scores need not leave their matrices, whose
+// elements lie where the device likes; a product with ones sums the weights.
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
+#extension GL_EXT_shader_16bit_storage : require
+#extension GL_KHR_cooperative_matrix : require
+#extension GL_KHR_memory_scope_semantics : require
+#extension GL_KHR_shader_subgroup_basic : require
+#extension GL_KHR_shader_subgroup_vote : require
+#extension GL_KHR_shader_subgroup_shuffle : require
+
+layout(constant_id = 0) const uint LANES = DEFAULT_LANES;
+layout(constant_id = 1) const uint SUBGROUP = DEFAULT_SUBGROUP; // its size
+layout(constant_id = 2) const uint KEY = DEFAULT_KEY;           // KeyLen, a multiple of 16
+layout(constant_id = 3) const uint VAL = DEFAULT_VAL;           // ValLen
+#define LANES_ID 0
+#include "memory.glsl"
+
+layout(push_constant, std430) uniform Args {
+    uvec2 Q, Dst, Pages, Pos, Seq;
+    uint Rows, Heads, HeadsKV, KeyLen, ValLen, MaxPages, PagePositions, LayerOff, QStride, DstStride;
+    float Scale;
+    uint pad0;
+} a;
+
+#define TYPE_F16
+#include "kv.glsl"
+
+const uint T = 16, STEP = 32; // of a cooperative matrix; positions
+const uint SUBGROUPS = LANES / SUBGROUP, ROWS = SUBGROUPS * T;
+// Rows of shared memory, in vecs of 16 bytes, one more than they need: no two meet in a bank.
+const uint K_STRIDE = KEY / 8 + 1, V_STRIDE = VAL / 8 + 1, P_STRIDE = STEP / 8 + 1, S_STRIDE = STEP / 4 + 1;
+const uint K_AT = 0, V_AT = STEP * K_STRIDE, P_AT = V_AT + STEP * V_STRIDE, S_AT = P_AT + SUBGROUPS * T * P_STRIDE;
+const uint LOOP_VECS = S_AT + SUBGROUPS * T * S_STRIDE;
+const uint Q_VECS = ROWS * K_STRIDE, OUT = 4, OUT_STRIDE = OUT * T / 4 + 1, OUT_VECS = ROWS * OUT_STRIDE; // before and after
+const uint SIDE_VECS = Q_VECS > OUT_VECS ? Q_VECS : OUT_VECS;
+const uint K_VECS = (STEP * KEY / 8 + LANES - 1) / LANES, V_VECS = (STEP * VAL / 8 + LANES - 1) / LANES; // that a lane brings
+const uint PARTS = SUBGROUP / T, WIDTH = STEP / PARTS; // lanes that share a row; the scores each looks at
+const float NONE = -3.0e38, SLACK = 8, LOG2_E = 1.44269504;
+
+#define ACC coopmat<float, gl_ScopeSubgroup, T, T, gl_MatrixUseAccumulator>
+// The outputs' matrices have names: NVIDIA's driver (580) keeps an array of them in memory, 2.5 times as slow.
+#define ALL(F) F(o0, 0) F(o1, 1) F(o2, 2) F(o3, 3) F(o4, 4) F(o5, 5) F(o6, 6) F(o7, 7)
+
+shared uvec4 mem[LOOP_VECS > SIDE_VECS ? LOOP_VECS : SIDE_VECS];
+
+uvec4 halves(vec4 lo, vec4 hi)
+{
+    return uvec4(packHalf2x16(lo.xy), packHalf2x16(lo.zw), packHalf2x16(hi.xy), packHalf2x16(hi.zw));
+}
+
+void main()
+{
+    uint blocks = (a.Rows + ROWS - 1) / ROWS;
+    if (group() >= blocks * a.Heads)
+        return;
+    uint row0 = (blocks - 1 - group() / a.Heads) * ROWS, head = group() % a.Heads; // the longest first
+    uint headKV = head / (a.Heads / a.HeadsKV);
+    uint lane = gl_LocalInvocationID.x, sub = gl_SubgroupID, sl = gl_SubgroupInvocationID;
+    uint seq = Words(a.Seq).w[row0];
+    uint last = Words(a.Pos).w[min(row0 + ROWS, a.Rows) - 1]; // the highest position
+
+    // The query, scaled, as halves, then into registers for good.
+    precise float scale = a.Scale * LOG2_E;
+    for (uint i = lane; i < ROWS * (KEY / 8); i += LANES) {
+        uint r = i / (KEY / 8), d = i % (KEY / 8) * 8;
+        Floats q = Floats(advance(advance(a.Q, min(row0 + r, a.Rows - 1), a.QStride * 4), head, a.KeyLen * 4));
+        precise vec4 lo = vec4(q.f[d], q.f[d + 1], q.f[d + 2], q.f[d + 3]) * scale;
+        precise vec4 hi = vec4(q.f[d + 4], q.f[d + 5], q.f[d + 6], q.f[d + 7]) * scale;
+        mem[r * K_STRIDE + d / 8] = halves(lo, hi);
+    }
+    barrier();
+    coopmat<float16_t, gl_ScopeSubgroup, T, T, gl_MatrixUseA> q[KEY / T];
+    [[unroll]] for (uint d = 0; d < KEY / T; d++)
+        coopMatLoad(q[d], mem, sub * T * K_STRIDE + d * T / 8, K_STRIDE, gl_CooperativeMatrixLayoutRowMajor);
+#define BEGIN(o, d) ACC o = ACC(0.0);
+    ALL(BEGIN)
+    ACC total = ACC(0.0), top = ACC(NONE);
+    coopmat<float16_t, gl_ScopeSubgroup, T, T, gl_MatrixUseB> ones = coopmat<float16_t, gl_ScopeSubgroup, T, T, gl_MatrixUseB>(float16_t(1.0));
+
+    uint row = sl / PARTS, part = sl % PARTS; // that this lane looks at where rows must be told apart
+    uint subRow = row0 + sub * T;
+    uint pos = Words(a.Pos).w[min(subRow + row, a.Rows - 1)];
+    uint subFirst = Words(a.Pos).w[min(subRow, a.Rows - 1)], subLast = Words(a.Pos).w[min(subRow + T, a.Rows) - 1];
+    if (subRow >= a.Rows)
+        subLast = subFirst;
+    float rowTop = NONE;
+    uint pAt = P_AT + sub * T * P_STRIDE, sAt = S_AT + sub * T * S_STRIDE;
+
+    uvec4 rk[K_VECS], rv[V_VECS];
+    Place at = kv_place(seq, 0);
+    Words4 k = Words4(kv_head(at.k, headKV, KEY)), v = Words4(kv_head(at.v, headKV, VAL));
+    uvec2 page = page_of(seq, min(STEP, last));
+    [[unroll]] for (uint i = 0; i < K_VECS; i++)
+        if (lane + i * LANES < STEP * KEY / 8)
+            rk[i] = k.w[lane + i * LANES];
+    [[unroll]] for (uint i = 0; i < V_VECS; i++)
+        if (lane + i * LANES < STEP * VAL / 8)
+            rv[i] = v.w[lane + i * LANES];
+    [[dont_unroll]] for (uint now = 0; now <= last; now += STEP) {
+        barrier();
+        [[unroll]] for (uint i = 0; i < K_VECS; i++) {
+            uint j = lane + i * LANES;
+            if (j < STEP * KEY / 8)
+                mem[K_AT + j / (KEY / 8) * K_STRIDE + j % (KEY / 8)] = rk[i];
+        }
+        [[unroll]] for (uint i = 0; i < V_VECS; i++) {
+            uint j = lane + i * LANES;
+            if (j < STEP * VAL / 8) // memory past the last position may hold NaN, which times 0 is NaN
+                mem[V_AT + j / (VAL / 8) * V_STRIDE + j % (VAL / 8)] = now + j / (VAL / 8) <= last ? rv[i] : uvec4(0);
+        }
+        barrier();
+        // The next positions; after the last ones those again, and nobody reads them.
+        at = in_page(page, min(now + STEP, last / STEP * STEP));
+        k = Words4(kv_head(at.k, headKV, KEY));
+        v = Words4(kv_head(at.v, headKV, VAL));
+        page = page_of(seq, min(now + 2 * STEP, last));
+        [[unroll]] for (uint i = 0; i < K_VECS; i++)
+            if (lane + i * LANES < STEP * KEY / 8)
+                rk[i] = k.w[lane + i * LANES];
+        [[unroll]] for (uint i = 0; i < V_VECS; i++)
+            if (lane + i * LANES < STEP * VAL / 8)
+                rv[i] = v.w[lane + i * LANES];
+        if (now <= subLast) {
+            ACC s[STEP / T];
+            [[unroll]] for (uint t = 0; t < STEP / T; t++) {
+                s[t] = ACC(0.0);
+                [[unroll]] for (uint d = 0; d < KEY / T; d++) {
+                    coopmat<float16_t, gl_ScopeSubgroup, T, T, gl_MatrixUseB> key;
+                    coopMatLoad(key, mem, K_AT + t * T * K_STRIDE + d * T / 8, K_STRIDE, gl_CooperativeMatrixLayoutColumnMajor);
+                    s[t] = coopMatMulAdd(q[d], key, s[t]);
+                }
+            }
+            if (now + STEP > subFirst + 1) { // some rows do not see some positions
+                subgroupBarrier();
+                [[unroll]] for (uint i = 0; i < WIDTH; i += 4) {
+                    uint at = part * WIDTH + i;
+                    vec4 hide;
+                    [[unroll]] for (uint c = 0; c < 4; c++)
+                        hide[c] = now + at + c <= pos ? 0 : NONE;
+                    mem[sAt + row * S_STRIDE + at / 4] = floatBitsToUint(hide);
+                }
+                subgroupBarrier();
+                [[unroll]] for (uint t = 0; t < STEP / T; t++) {
+                    ACC hide;
+                    coopMatLoad(hide, mem, sAt + t * T / 4, S_STRIDE, gl_CooperativeMatrixLayoutRowMajor);
+                    s[t] = s[t] + hide;
+                }
+            }
+            bool above = false;
+            [[unroll]] for (uint t = 0; t < STEP / T; t++)
+                for (uint i = 0; i < s[t].length(); i++)
+                    above = above || s[t][i] > top[i] + SLACK;
+            if (subgroupAny(above)) {
+                subgroupBarrier();
+                [[unroll]] for (uint t = 0; t < STEP / T; t++)
+                    coopMatStore(s[t], mem, sAt + t * T / 4, S_STRIDE, gl_CooperativeMatrixLayoutRowMajor);
+                subgroupBarrier();
+                float high = NONE;
+                [[unroll]] for (uint i = 0; i < WIDTH; i += 4) {
+                    vec4 four = uintBitsToFloat(mem[sAt + row * S_STRIDE + (part * WIDTH + i) / 4]);
+                    high = max(high, max(max(four.x, four.y), max(four.z, four.w)));
+                }
+                [[unroll]] for (uint x = 1; x < PARTS; x *= 2)
+                    high = max(high, subgroupShuffleXor(high, x));
+                high = max(high, rowTop);
+                float fade = exp2(max(rowTop - high, -200));
+                rowTop = high;
+                subgroupBarrier();
+                [[unroll]] for (uint c = part; c < T / 4; c += PARTS) { // columns 0…15 the new top, 16…31 what remains of the sums
+                    mem[sAt + row * S_STRIDE + c] = floatBitsToUint(vec4(high));
+                    mem[sAt + row * S_STRIDE + T / 4 + c] = floatBitsToUint(vec4(fade));
+                }
+                subgroupBarrier();
+                ACC fades;
+                coopMatLoad(top, mem, sAt, S_STRIDE, gl_CooperativeMatrixLayoutRowMajor);
+                coopMatLoad(fades, mem, sAt + T / 4, S_STRIDE, gl_CooperativeMatrixLayoutRowMajor);
+                total = total * fades;
+#define FADE(o, d) o = o * fades;
+                ALL(FADE)
+            }
+            subgroupBarrier();
+            [[unroll]] for (uint t = 0; t < STEP / T; t++) {
+                for (uint i = 0; i < s[t].length(); i++)
+                    s[t][i] = exp2(max(s[t][i] - top[i], -200));
+                coopmat<float16_t, gl_ScopeSubgroup, T, T, gl_MatrixUseAccumulator> p = coopmat<float16_t, gl_ScopeSubgroup, T, T, gl_MatrixUseAccumulator>(s[t]);
+                coopMatStore(p, mem, pAt + t * T / 8, P_STRIDE, gl_CooperativeMatrixLayoutRowMajor);
+            }
+            subgroupBarrier();
+            [[unroll]] for (uint t = 0; t < STEP / T; t++) {
+                coopmat<float16_t, gl_ScopeSubgroup, T, T, gl_MatrixUseA> p;
+                coopMatLoad(p, mem, pAt + t * T / 8, P_STRIDE, gl_CooperativeMatrixLayoutRowMajor);
+                total = coopMatMulAdd(p, ones, total);
+                coopmat<float16_t, gl_ScopeSubgroup, T, T, gl_MatrixUseB> value;
+#define ADD(o, d) \
+        if (d < VAL / T) { \
+            coopMatLoad(value, mem, V_AT + t * T * V_STRIDE + d * T / 8, V_STRIDE, gl_CooperativeMatrixLayoutRowMajor); \
+            o = coopMatMulAdd(p, value, o); \
+        }
+                ALL(ADD)
+            }
+        }
+    }
+
+    barrier();
+    uint outAt = sub * T * OUT_STRIDE;
+    uint r = subRow + row;
+    Floats dst = Floats(advance(advance(a.Dst, min(r, a.Rows - 1), a.DstStride * 4), head, a.ValLen * 4));
+    [[unroll]] for (uint d0 = 0; d0 < VAL / T; d0 += OUT) {
+#define STORE(o, d) \
+    if (d >= d0 && d < d0 + OUT && d < VAL / T) { \
+        o = o / total; \
+        coopMatStore(o, mem, outAt + (d - d0) * T / 4, OUT_STRIDE, gl_CooperativeMatrixLayoutRowMajor); \
+    }
+        ALL(STORE)
+        subgroupBarrier();
+        for (uint c = part; c < OUT * T / 4 && d0 * T + 4 * c < VAL; c += PARTS) {
+            vec4 y = uintBitsToFloat(mem[outAt + row * OUT_STRIDE + c]);
+            if (r < a.Rows)
+                [[unroll]] for (uint i = 0; i < 4; i++)
+                    dst.f[d0 * T + 4 * c + i] = y[i];
+        }
+        subgroupBarrier();
+    }
+}

@@ -1,0 +1,257 @@
+package gpu
+
+import (
+	"leat/gguf"
+	"leat/shaders"
+	"leat/vk"
+)
+
+// Scratch is device memory for a recorder's own use. Its address is a multiple of 16.
+type Scratch struct {
+	Address uint64
+	Bytes   int64
+}
+
+// leastRows of X are worth the decoding of all weights into halves.
+const leastRows = 17
+
+// split says how mul_mat_cm deals its outputs out.
+type split struct {
+	subgroup       int
+	bm, bn, wm, wn uint32
+}
+
+// constant is the split's value of a constant of mul_mat_cm.
+func (s *split) constant(name string, other uint32) uint32 {
+	switch name {
+	case "LANES":
+		return s.bm / s.wm * (s.bn / s.wn) * uint32(s.subgroup)
+	case "BM":
+		return s.bm
+	case "BN":
+		return s.bn
+	case "WM":
+		return s.wm
+	case "WN":
+		return s.wn
+	}
+	return other
+}
+
+// heads is what flash_attn_cm is made for.
+type heads struct {
+	subgroup int
+	key, val uint32
+}
+
+// headSubgroups is how many subgroups a workgroup of flash_attn_cm has; each takes 16 rows.
+const headSubgroups = 4
+
+func (h *heads) constant(name string) uint32 {
+	switch name {
+	case "LANES":
+		return headSubgroups * uint32(h.subgroup)
+	case "SUBGROUP":
+		return uint32(h.subgroup)
+	case "KEY":
+		return h.key
+	}
+	return h.val
+}
+
+// splitFor chooses by the rows of X: half a tile where they would leave most of one idle.
+func splitFor(subgroup int, n uint32) split {
+	if n <= 64 {
+		return split{subgroup, 128, 64, 64, 32}
+	}
+	return split{subgroup, 128, 128, 64, 64}
+}
+
+// Matrices reports whether products of many rows are computed in halves on a device opened with f, given
+// [Recorder.Scratch].
+func Matrices(p *vk.PhysicalDevice, f vk.Features) bool { return matrixSubgroup(p, f) > 0 }
+
+// matrixSubgroup is the size of the subgroups that mul_mat_cm can have, 0 where it can't run.
+func matrixSubgroup(p *vk.PhysicalDevice, f vk.Features) int {
+	l := &p.Limits
+	if !f.CooperativeMatrix {
+		return 0
+	}
+	for _, m := range p.CooperativeMatrices {
+		if m != (vk.CooperativeMatrix{M: 16, N: 16, K: 16}) {
+			continue
+		}
+		size := l.Subgroup
+		if f.SubgroupSizeControl && l.SubgroupMin <= 32 && l.SubgroupMax >= 32 {
+			size = 32
+		}
+		if (size == 32 || size == 64) && int(l.MaxWorkgroupInvocations) >= 4*size && l.MaxSharedBytes >= 40<<10 {
+			return size
+		}
+	}
+	return 0
+}
+
+// tiles is what a recorder knows of its scratch: X and its scales, then a ring that slices of weights take in turn.
+type tiles struct {
+	x       span // that was brought in; empty: none
+	n, k, s uint32
+	next    uint64 // offset in the ring
+	pending []product
+	groups  uint64 // of all pending
+}
+
+// product is a slice's product that is not recorded yet: so that those of several small matrices run together.
+type product struct {
+	args  shaders.MulMatCMArgs
+	touch touch
+}
+
+// enoughGroups keep a large device busy, while the next slice is decoded beside them.
+const enoughGroups = 256
+
+// halves reports whether a product is computed in halves.
+func (r *Recorder) halves(t gguf.Type, a *shaders.MulMatArgs) bool {
+	return r.k.matrix > 0 && a.N >= leastRows && a.K >= 64 &&
+		shaders.ScratchBytes(a.N, a.K, 0) <= r.Scratch.Bytes
+}
+
+// mulMatHalves decodes the weights slice by slice into a ring. While a slice is multiplied the next is decoded: they
+// lie in different places, so nothing orders them.
+func (r *Recorder) mulMatHalves(t gguf.Type, a *shaders.MulMatArgs) error {
+	x := r.Scratch.Address
+	scales := x + uint64(shaders.TilesBytes(a.N, a.K))
+	ring := span{scales + uint64(shaders.ScaleBytes(a.N)), r.Scratch.Address + uint64(r.Scratch.Bytes)}
+	if err := r.bringX(a, x, scales, ring); err != nil {
+		return err
+	}
+	tileBytes := uint64(shaders.TilesBytes(shaders.TileRows, a.K))
+	most := uint32((ring.hi-ring.lo)/2/tileBytes) * shaders.TileRows
+	rowBytes := uint64(rowBytes(t, a.K))
+	for m := uint32(0); m < a.M; {
+		rows := min(most, a.M-m)
+		bytes := uint64(shaders.TilesBytes(rows, a.K))
+		if r.tiles.next+bytes > ring.hi-ring.lo {
+			r.tiles.next = 0
+		}
+		to := ring.lo + r.tiles.next
+		r.tiles.next += bytes
+		err := r.DequantF16(t, shaders.DequantF16Args{W: a.W + uint64(m)*rowBytes, Dst: to, M: rows, K: a.K})
+		if err != nil {
+			return err
+		}
+		err = r.later(shaders.MulMatCMArgs{W: to, X: x, Scales: scales, Dst: a.Dst + 4*uint64(m), M: rows, K: a.K, N: a.N, DstStride: a.DstStride})
+		if err != nil {
+			return err
+		}
+		m += rows
+	}
+	return nil
+}
+
+// bringX brings X into tiles, unless it is there.
+func (r *Recorder) bringX(a *shaders.MulMatArgs, to, scales uint64, ring span) error {
+	want := f32s(a.X, a.N, a.K, a.XStride)
+	if r.tiles.x == want && r.tiles.n == a.N && r.tiles.k == a.K && r.tiles.s == a.XStride {
+		return nil
+	}
+	err := r.TileF16(shaders.TileF16Args{X: a.X, Dst: to, Scales: scales, N: a.N, K: a.K, XStride: a.XStride})
+	r.tiles.x, r.tiles.n, r.tiles.k, r.tiles.s = want, a.N, a.K, a.XStride
+	r.tiles.next = 0 // the ring begins elsewhere than the last one
+	return err
+}
+
+// later keeps a product for when its result is asked for, its place is, or there is enough to do.
+func (r *Recorder) later(a shaders.MulMatCMArgs) error {
+	p := product{args: a}
+	p.touch.read(span{a.W, a.W + uint64(shaders.TilesBytes(a.M, a.K))})
+	p.touch.read(span{a.X, a.X + uint64(shaders.TilesBytes(a.N, a.K))})
+	p.touch.read(f32s(a.Scales, 1, a.N, 0))
+	p.touch.write(f32s(a.Dst, a.N, a.M, a.DstStride))
+	split := splitFor(r.k.matrix, a.N)
+	r.tiles.pending = append(r.tiles.pending, p)
+	if r.tiles.groups += a.Workgroups(split.bm, split.bn); r.tiles.groups < enoughGroups {
+		return nil
+	}
+	return r.Finish()
+}
+
+// Finish records what waits to be recorded together with others. It must be called before the command buffer ends.
+func (r *Recorder) Finish() error {
+	pending := r.tiles.pending
+	r.tiles.pending, r.tiles.groups = nil, 0
+	for i := range pending {
+		if err := r.mulMatCM(&pending[i]); err != nil {
+			return err
+		}
+	}
+	r.tiles.pending = pending[:0]
+	return nil
+}
+
+// settle records what is pending where t must come after it.
+func (r *Recorder) settle(t *touch) error {
+	for i := range r.tiles.pending {
+		p := &r.tiles.pending[i].touch
+		if meet(p.writes[:p.nw], t.reads[:t.nr]) || meet(p.writes[:p.nw], t.writes[:t.nw]) || meet(p.reads[:p.nr], t.writes[:t.nw]) {
+			return r.Finish()
+		}
+	}
+	return nil
+}
+
+// TileF16 brings rows of X into tiles of halves.
+func (r *Recorder) TileF16(a shaders.TileF16Args) error {
+	if a.N == 0 || a.K == 0 {
+		return nil
+	}
+	c := check{choice: choice{op: "tile_f16"}}
+	c.address("X", a.X)
+	c.address("Dst", a.Dst)
+	c.address("Scales", a.Scales)
+	c.stride("XStride", a.XStride, a.K)
+	var t touch
+	t.read(f32s(a.X, a.N, a.K, a.XStride))
+	t.write(span{a.Dst, a.Dst + uint64(shaders.TilesBytes(a.N, a.K))})
+	t.write(f32s(a.Scales, 1, a.N, 0))
+	n := float64(a.N) * float64(a.K)
+	return record(r, &c, shaders.TileF16, &a, a.Workgroups(), &t, cost{10 * n, n})
+}
+
+// DequantF16 decodes weights of type t into tiles of halves. W may be any multiple of 16, or of a row where the
+// rows' length is.
+func (r *Recorder) DequantF16(t gguf.Type, a shaders.DequantF16Args) error {
+	if a.M == 0 || a.K == 0 {
+		return nil
+	}
+	c := check{choice: choice{op: "dequant_f16", typed: true, typ: t}}
+	c.that(a.W != 0 && a.W%2 == 0, "W", a.W, "a multiple of 2, not 0")
+	c.address("Dst", a.Dst)
+	c.blocks("K", a.K)
+	bytes := float64(a.M) * rowBytes(t, a.K)
+	var touched touch
+	touched.read(span{a.W, a.W + uint64(bytes)})
+	touched.write(span{a.Dst, a.Dst + uint64(shaders.TilesBytes(a.M, a.K))})
+	find := func() (*shaders.Kernel, error) { return shaders.DequantF16(t) }
+	return record(r, &c, find, &a, a.Workgroups(), &touched, cost{bytes: bytes + 2*float64(a.M)*float64(a.K)})
+}
+
+// mulMatCM multiplies what is in tiles.
+func (r *Recorder) mulMatCM(p *product) error {
+	a := &p.args
+	c := check{choice: choice{op: "mul_mat_cm", split: splitFor(r.k.matrix, a.N)}}
+	m, n, k := float64(a.M), float64(a.N), float64(a.K)
+	return record(r, &c, shaders.MulMatCM, a, a.Workgroups(c.split.bm, c.split.bn), &p.touch, cost{bytes: 2*k*(m+n) + 4*m*n, flops: 2 * m * n * k})
+}
+
+// runs reports whether attention is computed by cooperative matrices.
+func (r *Recorder) runs(t gguf.Type, a *shaders.FlashAttnArgs) bool {
+	return r.k.matrix > 0 && r.Run && t == gguf.F16 && a.Rows >= leastRows && a.KeyLen%16 == 0 && a.ValLen%16 == 0 &&
+		max(a.KeyLen, a.ValLen) <= shaders.MaxHeadCM && a.PagePositions%32 == 0
+}
+
+// runGroups counts the workgroups of flash_attn_cm.
+func runGroups(a *shaders.FlashAttnArgs) uint64 {
+	const rows = 16 * headSubgroups
+	return (uint64(a.Rows) + rows - 1) / rows * uint64(a.Heads)
+}
