@@ -147,7 +147,7 @@ func (m *Model) makePlan(ctx context.Context, _ string) (err error) {
 		if b, err = o.PlanBudget(m.dev.Physical); err != nil {
 			return err
 		}
-		}
+	}
 	if m.plan, err = plan.Make(m.hyper, m.file, b); err != nil {
 		return err
 	}
