@@ -219,9 +219,10 @@ func (r *rehearsal) time(ctx context.Context, layers []pack.Unit, vocab int, ste
 		return nil, err
 	}
 	defer seq.Release()
-	s := &stopwatch{exec: v.exec, seq: seq, vocab: int32(h.VocabSize), enough: enoughTime}
+	s := &stopwatch{exec: v.exec, seq: seq, vocab: int32(h.VocabSize), enough: enoughTime, warm: warmTime}
 	if r.dev.Physical.Type == vk.CPU {
 		s.enough *= 3 // other programs take turns with it
+		s.warm = enoughTime
 	}
 	if err := s.warmUp(ctx); err != nil {
 		return nil, err
@@ -247,12 +248,14 @@ type stopwatch struct {
 	rows  []exec.Row
 
 	enough time.Duration // for one kind of step
+	warm   time.Duration // of steps before the first that is timed
 }
 
 // A step is timed so often; on a slow device less, but more than once.
 const (
 	leastTimes, mostTimes = 3, 25
 	enoughTime            = 150 * time.Millisecond // for one kind of step, on a device of its own
+	warmTime              = 400 * time.Millisecond // an idle GPU's clock is a fifth of a busy one's, and takes its time to rise
 	slowStep              = 300 * time.Millisecond // steps of more rows are not tried, unless they are few
 	fewRows               = 16                     // kernels for many rows have found their pace by then
 	slowDevice            = 20 * time.Millisecond  // of one row; then there are fewer kinds of steps
@@ -261,7 +264,7 @@ const (
 // warmUp lets pipelines be built, clocks rise, and the engine learn how much it may submit.
 func (s *stopwatch) warmUp(ctx context.Context) error {
 	var sum time.Duration
-	for n := 0; n < 2 || n < 4*mostTimes && sum < s.enough; n++ {
+	for n := 0; n < 2 || sum < s.warm; n++ {
 		t, err := s.once(ctx, plan.StepShape{Rows: 1, Context: 1})
 		if err != nil {
 			return err

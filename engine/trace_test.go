@@ -130,7 +130,7 @@ func TestTrace(t *testing.T) {
 // as much of what.
 func TestTraceWithoutClock(t *testing.T) {
 	path := filepath.Join(testdata.Demo(t), "leat-demo-q4_k_m.gguf")
-	o := engine.Options{ContextLength: 128, Chunk: tracedChunk, HostBytes: 1}
+	o := engine.Options{ContextLength: 128, Chunk: tracedChunk, HostBytes: 1, Discrete: true}
 	o.DeviceBytes = leastBudget(t, path, o)
 	for name, noStamps := range map[string]bool{"never asked": false, "no timestamps": true} {
 		t.Run(name, func(t *testing.T) {

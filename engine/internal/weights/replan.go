@@ -113,7 +113,7 @@ func (s *Store) adopt(p *plan.Plan) {
 		}
 		u.read = u.loaded
 	}
-	s.came, s.begun, s.walked, s.full = nil, nil, false, false
+	s.came, s.begun, s.walked, s.full, s.held = nil, nil, false, false, Placed{}
 	s.count()
 }
 
