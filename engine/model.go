@@ -261,27 +261,15 @@ func (m *Model) live() {
 	m.life, m.end = context.WithCancelCause(context.Background())
 }
 
-// during returns a context for any number of steps, which ends with ctx and with the model,
-// and what to call after them. So a step needs none of its own, and allocates nothing.
-func (m *Model) during(ctx context.Context) (context.Context, func()) {
-	if ctx.Done() == nil {
-		return m.life, func() {}
-	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	closed := context.AfterFunc(m.life, func() { cancel(errClosed) })
-	woken := context.AfterFunc(ctx, m.wake)
-	return ctx, func() { closed(); woken(); cancel(nil) }
-}
-
-// step runs one step; a failure on the device ends the model. ctx is of [Model.during].
+// step runs one step; a failure on the device ends the model. ctx is of [Session.during].
 func (m *Model) step(ctx context.Context, rows []exec.Row, greedy bool, use func(exec.Result)) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.dead != nil {
 		return fmt.Errorf("the model can run no more steps: %w", m.dead)
 	}
-	if err := ctx.Err(); err != nil {
-		return err
+	if ctx.Err() != nil {
+		return ended(ctx)
 	}
 	if err := m.adapt(ctx); err != nil {
 		m.dead = err
@@ -289,10 +277,7 @@ func (m *Model) step(ctx context.Context, rows []exec.Row, greedy bool, use func
 	}
 	res, err := m.exec.Step(ctx, rows, greedy)
 	if errors.Is(err, exec.ErrStopped) {
-		if context.Cause(ctx) == errClosed {
-			return errClosed
-		}
-		return fmt.Errorf("%w: %w", exec.ErrStopped, ctx.Err())
+		return fmt.Errorf("%w: %w", exec.ErrStopped, ended(ctx))
 	}
 	if err != nil {
 		m.dead = err
@@ -300,6 +285,14 @@ func (m *Model) step(ctx context.Context, rows []exec.Row, greedy bool, use func
 	}
 	use(res)
 	return nil
+}
+
+// ended is why a context of [Session.during] has.
+func ended(ctx context.Context) error {
+	if err := context.Cause(ctx); err == errClosed {
+		return err
+	}
+	return ctx.Err()
 }
 
 var errClosed = errors.New("the model is closed")
