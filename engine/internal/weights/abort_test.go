@@ -9,6 +9,7 @@ import (
 
 	"leat/decompose/pack"
 	"leat/vk"
+	"leat/vk/mem"
 )
 
 // abortStep begins a step, reads its first n units, and ends it; with holding the last
@@ -47,6 +48,8 @@ func TestAbort(t *testing.T) {
 		{"host", setup{extra: 1 << 19, host: 64 << 20}},
 		{"host and disk, two lanes", setup{extra: 1 << 20, host: 3 << 20, lanes: 2}},
 		{"all resident", setup{extra: 64 << 20, host: 1}},
+		{"in place, imported", setup{shared: mem.Imported}},
+		{"in place, mapped, some resident", setup{extra: 1 << 20, shared: mem.Mapped}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(7, 8))
@@ -65,6 +68,50 @@ func TestAbort(t *testing.T) {
 				}
 			}
 			r.ok(r.step(true, true))
+		})
+	}
+}
+
+// TestAbortReplan: steps end early, VRAM is taken, steps go on, in any order, and find the
+// bytes that the file holds.
+func TestAbortReplan(t *testing.T) {
+	path := model(t)
+	for _, c := range []struct {
+		name string
+		setup
+	}{
+		{"all resident, then disk", setup{extra: 64 << 20, host: 1}},
+		{"all resident, then host, two lanes", setup{extra: 64 << 20, host: 64 << 20, lanes: 2}},
+		{"some resident, host and disk", setup{extra: 2 << 20, host: 3 << 20}},
+		{"in place", setup{extra: 64 << 20, shared: mem.Imported}},
+		{"in place, some resident", setup{extra: 2 << 20, shared: mem.Mapped}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			c.setup.blocks = 256 << 10
+			for seed := range uint64(4) {
+				rng := rand.New(rand.NewPCG(9, seed))
+				r := newRig(t, path, c.setup)
+				units := len(r.o.Plan.Units)
+				shrinks := 0
+				for more := true; more; shrinks++ {
+					for range rng.IntN(4) {
+						r.ok(r.abortStep(t.Context(), rng.IntN(units+1), rng.IntN(2) == 0))
+					}
+					if rng.IntN(3) == 0 {
+						r.ok(r.step(rng.IntN(2) == 0, true))
+						r.ok(r.abortStep(t.Context(), rng.IntN(units+1), rng.IntN(2) == 0))
+					}
+					more = r.shrink(500 << 10)
+					if rng.IntN(2) == 0 {
+						r.ok(r.step(true, true))
+					}
+				}
+				r.ok(r.step(true, true))
+				if shrinks < 3 {
+					t.Errorf("%d shrinks", shrinks)
+				}
+				r.ok(r.s.Close())
+			}
 		})
 	}
 }
@@ -95,10 +142,14 @@ func TestAbortSkips(t *testing.T) {
 // TestAcquireCanceled: a step that waits for a disk which does not answer ends with its
 // context, and the next one finds its bytes once the disk does.
 func TestAcquireCanceled(t *testing.T) {
-	for n := range 12 {
+	for n := range 16 {
+		shared := mem.NotShared
+		if n >= 12 {
+			shared = mem.Imported
+		}
 		var mu sync.Mutex
 		reads, gate, stuck := 0, make(chan struct{}), make(chan struct{}, 100)
-		r := newRig(t, model(t), setup{extra: int64(n) << 17, host: 1 + int64(n%3)<<19, fault: func(string, int64, int64) error {
+		r := newRig(t, model(t), setup{extra: int64(n) << 17, host: 1 + int64(n%3)<<19, shared: shared, fault: func(string, int64, int64) error {
 			mu.Lock()
 			reads++
 			hangs := reads > 2*n

@@ -156,6 +156,7 @@ func (s *Store) drop(ctx context.Context) error {
 		}
 		s.ring.release(0)
 		s.came = append(s.came[:0], s.came[1:]...)
+		s.changed.Broadcast() // what the next step waits for may be behind it
 	}
 	return nil
 }
