@@ -13,8 +13,9 @@ import (
 	"leat/tools/testdata"
 )
 
-// A decode step allocates nothing, wherever the weights live and whether or not someone
-// records it; Generate allocates a token's text.
+// A decode step allocates nothing, wherever the weights live, whether or not someone records
+// it, and whether or not it can be canceled; Generate allocates a token's text. What a context
+// takes, a session makes once for all steps under it.
 func TestNoAllocation(t *testing.T) {
 	if raceOn {
 		t.Skip("not under the race detector")
@@ -48,11 +49,17 @@ func TestNoAllocation(t *testing.T) {
 				_, err := s.Forward(context.Background(), ids)
 				return err
 			})
+			ctx, cancel := context.WithCancel(context.Background())
+			defer cancel()
+			allocations(t, "Forward, with a context that may end", 0, func() error {
+				_, err := s.Forward(ctx, ids)
+				return err
+			})
 			if c.rec != nil {
 				return // it knows nothing of Generate
 			}
 			for name, p := range map[string]sample.Params{"greedy": {}, "sampled": {Temperature: 0.8, TopK: 40, TopP: 0.9}} {
-				next, stop := iter.Pull2(s.Generate(context.Background(), ids, engine.Params{Params: p, IgnoreEOG: true}))
+				next, stop := iter.Pull2(s.Generate(ctx, ids, engine.Params{Params: p, IgnoreEOG: true}))
 				defer stop()
 				allocations(t, "Generate, "+name, 1, func() error {
 					_, err, _ := next()

@@ -94,7 +94,6 @@ func testBitEqual(t *testing.T, g golden) {
 			variants = append(variants, variant{fmt.Sprintf("in place, %v, %d bytes", kind, budget), []string{g.model, pack}[int(kind)%2], engine.WithShared(o, kind)})
 		}
 	}
-
 	onTwo := decompose.Options{Stripe: []string{filepath.Join(t.TempDir(), "second")}, StripeBytes: 16 << 10}
 	if _, err := decompose.Run(context.Background(), g.model, pack+".striped", onTwo); err != nil {
 		t.Fatal(err)

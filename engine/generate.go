@@ -73,6 +73,7 @@ func (s *Session) Generate(ctx context.Context, ids []token.ID, p Params) iter.S
 			yield(Token{}, err)
 			return
 		}
+		ctx := s.during(ctx)
 		for n := 1; ; n++ {
 			t, err := g.next(ctx, n)
 			if err != nil {

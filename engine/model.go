@@ -56,7 +56,8 @@ type Model struct {
 	chatErr  error
 
 	life context.Context // until Close
-	end  context.CancelFunc
+	end  context.CancelCauseFunc
+	wake func() // lets a step that waits for weights look at its context
 
 	mu   sync.Mutex // held during a step
 	dead error      // why no step can run any more
@@ -73,8 +74,8 @@ func Load(ctx context.Context, path string, o Options) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Model{}
-	m.begin(o)
+	m := &Model{o: o}
+	m.live()
 	m.rates.link, m.rates.disk, m.rates.vram = limit.New(o.LinkBytesPerSec), limit.New(o.DiskBytesPerSec), limit.New(o.VRAMBytesPerSec)
 	for _, stage := range []func(context.Context, string) error{m.openFile, m.openDevice, m.makePlan, m.build} {
 		if err := stage(ctx, path); err != nil {
@@ -88,12 +89,6 @@ func Load(ctx context.Context, path string, o Options) (*Model, error) {
 		}
 	}
 	return m, nil
-}
-
-// begin opens m's life, which Close ends.
-func (m *Model) begin(o Options) {
-	m.o = o
-	m.life, m.end = context.WithCancel(context.Background())
 }
 
 func (m *Model) openFile(_ context.Context, path string) (err error) {
@@ -186,12 +181,14 @@ func (m *Model) build(ctx context.Context, _ string) (err error) {
 	if err != nil {
 		return err
 	}
+	m.wake = m.weights.Wake
+	context.AfterFunc(m.life, m.wake)
 	m.pacer = m.newPacer()
 	m.adapter = m.newAdapter()
 	kvType, _ := m.o.kv()
 	m.exec, err = exec.New(exec.Options{
 		Device: m.dev, Kernels: m.kernels, VRAM: m.vram, Host: m.host, Model: m.file, Hyper: m.hyper, Plan: m.plan,
-		Weights: m.weights, Compute: m.compute, KVType: kvType, Logger: m.o.Logger, MaxSubmit: m.o.MaxSubmit, Life: m.life,
+		Weights: m.weights, Compute: m.compute, KVType: kvType, Logger: m.o.Logger, MaxSubmit: m.o.MaxSubmit,
 		Pacer: m.pacer, Ran: m.adapter.ran(), Trace: m.o.Trace, VRAMRate: m.rates.vram,
 	})
 	return err
@@ -259,29 +256,28 @@ func (m *Model) ValidationMessages() int {
 	return m.messages
 }
 
-// step runs one step; a failure on the device ends the model.
+// live makes the context that ends with the model.
+func (m *Model) live() {
+	m.life, m.end = context.WithCancelCause(context.Background())
+}
+
+// step runs one step; a failure on the device ends the model. ctx is of [Session.during].
 func (m *Model) step(ctx context.Context, rows []exec.Row, greedy bool, use func(exec.Result)) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.dead != nil {
 		return fmt.Errorf("the model can run no more steps: %w", m.dead)
 	}
-	if err := ctx.Err(); err != nil {
-		return err
+	if ctx.Err() != nil {
+		return ended(ctx)
 	}
-	if m.life.Err() != nil {
-		return errClosed
-	}
-	if err := m.adapt(context.Background()); err != nil {
+	if err := m.adapt(ctx); err != nil {
 		m.dead = err
 		return err
 	}
 	res, err := m.exec.Step(ctx, rows, greedy)
 	if errors.Is(err, exec.ErrStopped) {
-		if ctx.Err() == nil {
-			return errClosed
-		}
-		return fmt.Errorf("%w: %w", exec.ErrStopped, ctx.Err())
+		return fmt.Errorf("%w: %w", exec.ErrStopped, ended(ctx))
 	}
 	if err != nil {
 		m.dead = err
@@ -291,12 +287,20 @@ func (m *Model) step(ctx context.Context, rows []exec.Row, greedy bool, use func
 	return nil
 }
 
+// ended is why a context of [Session.during] has.
+func ended(ctx context.Context) error {
+	if err := context.Cause(ctx); err == errClosed {
+		return err
+	}
+	return ctx.Err()
+}
+
 var errClosed = errors.New("the model is closed")
 
 // Close stops a step that runs, waits for the device and frees all; safe to call twice.
 // No session may be used afterwards.
 func (m *Model) Close() error {
-	m.end()
+	m.end(errClosed)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.dead == nil {

@@ -56,11 +56,11 @@ type Options struct {
 	Progress func(doneBytes, totalBytes int64) // called by another goroutine until all that VRAM and RAM keep is there; nil: none
 
 	fault    file.Fault       // tests: fails reads
+	device   vk.Fault         // tests: fails calls of Vulkan
 	queues   int              // tests: upload lanes, on as many queues as there are
 	headroom func() int64     // tests: what the driver says of free VRAM, asked before every step
 	shared   mem.Shared       // tests: keep weights in place in such memory, whatever the budgets
 	opened   func(*vk.Device) // tests: may make it a lesser one; nil: leaves it as it is
-	device   vk.Fault         // tests: fails calls of Vulkan
 }
 
 // A target of room temperature would stop the device, one above all limits do nothing.

@@ -25,8 +25,8 @@ func Rehearse(ctx context.Context, path string, o Options) (*plan.Rehearsed, err
 		return nil, err
 	}
 	o.Pace, o.Progress = "off", nil
-	r := &rehearsal{}
-	r.begin(o)
+	r := &rehearsal{Model: Model{o: o}}
+	r.live()
 	defer r.Close()
 	for _, stage := range []func(context.Context, string) error{r.openFile, r.openDevice, r.makePlan} {
 		if err := stage(ctx, path); err != nil {
@@ -168,7 +168,7 @@ func (r *rehearsal) view(layers []pack.Unit, vocab int) (*pack.Model, *arch.Hype
 func (r *rehearsal) planFor(m *pack.Model, h *arch.Hyper) (*plan.Plan, error) {
 	b := r.o.budget()
 	b.DeviceBytes, b.HostBytes, b.Sessions, b.RingBytes = r.plan.DeviceBudget, 0, 1, 0
-	b.InPlace = r.plan.InPlace
+	b.InPlace, b.Matrices = r.plan.InPlace, r.plan.Scratch.Halves.Bytes > 0
 	b.Chunk, b.ContextLength = r.plan.Chunk, max(r.plan.Chunk, min(r.hyper.ContextLength, rehearseContext))
 	p, err := plan.Make(h, m, b)
 	if err == nil && p.StreamedBytes > 0 {
@@ -197,10 +197,9 @@ func (r *rehearsal) time(ctx context.Context, layers []pack.Unit, vocab int, ste
 	if err != nil {
 		return nil, err
 	}
-	v := &Model{file: file, hyper: h, inst: r.inst, dev: r.dev, kernels: r.kernels, shared: r.shared}
-	v.begin(r.o)
+	v := &Model{o: r.o, file: file, hyper: h, inst: r.inst, dev: r.dev, kernels: r.kernels, shared: r.shared}
+	v.live()
 	if v.plan, err = r.planFor(file, h); err != nil {
-		v.end()
 		return nil, err
 	}
 	defer func() {

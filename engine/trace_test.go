@@ -14,15 +14,17 @@ import (
 	"leat/engine/token"
 	"leat/engine/trace"
 	"leat/tools/testdata"
+	"leat/vk/mem"
 )
 
 // traced is a model that has run some steps, and what was recorded of them.
 type traced struct {
-	plan  engine.Plan
-	first engine.Stats // after the prompt
-	stats engine.Stats // after the last one
-	wall  time.Duration
-	spans []trace.Span // including what was still under way then
+	atOnce bool // it began to load
+	plan   engine.Plan
+	first  engine.Stats // after the prompt
+	stats  engine.Stats // after the last one
+	wall   time.Duration
+	spans  []trace.Span // including what was still under way then
 }
 
 const (
@@ -32,13 +34,19 @@ const (
 	tracedSteps  = promptSteps + 4
 )
 
-// record loads a model, runs a prompt and some tokens, and closes it.
-func record(t *testing.T, path string, o engine.Options) (r traced) {
+// record loads a model, runs a prompt and some tokens, and closes it; with atOnce it does
+// not wait for what is to be kept before the first step.
+func record(t *testing.T, path string, o engine.Options, atOnce bool) (r traced) {
 	t.Helper()
 	o.Trace = trace.New(1 << 16)
 	o.Trace.Start()
 	begun := time.Now()
 	m := load(t, path, o)
+	if r.atOnce = atOnce; !atOnce {
+		if err := m.Loaded(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+	}
 	s, err := m.NewSession()
 	if err != nil {
 		t.Fatal(err)
@@ -78,12 +86,17 @@ func TestTrace(t *testing.T) {
 		vram, host int64
 		lanes      int
 		split      bool // by rows, as far as can be
+		atOnce     bool
+		inPlace    mem.Shared
 	}{
-		{"resident", 0, 0, 1, false},
-		{"from host memory", least, 1 << 30, 1, false},
-		{"from disk", least, 1, 1, false},
-		{"two lanes", least, 1, 2, false},
-		{"split by rows", least, 1 << 30, 1, true},
+		{name: "resident", lanes: 1},
+		{name: "from host memory", vram: least, host: 1 << 30, lanes: 1},
+		{name: "from host memory, while that fills", vram: least, host: 1 << 30, lanes: 1, atOnce: true},
+		{name: "from disk", vram: least, host: 1, lanes: 1},
+		{name: "two lanes", vram: least, host: 1, lanes: 2},
+		{name: "split by rows", vram: least, host: 1 << 30, lanes: 1, split: true},
+		{name: "resident, in place", host: 1, lanes: 1, inPlace: mem.Mapped},
+		{name: "from disk, in place", vram: least, lanes: 1, inPlace: mem.Imported},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			o := base
@@ -91,14 +104,20 @@ func TestTrace(t *testing.T) {
 			if c.split {
 				o.MaxSubmit = time.Nanosecond
 			}
-			r := record(t, path, engine.WithLanes(o, c.lanes))
+			if o = engine.WithShared(engine.WithLanes(o, c.lanes), c.inPlace); c.inPlace != mem.NotShared && c.vram > 0 {
+				o.DeviceBytes = leastBudget(t, path, o)
+			}
+			r := record(t, path, o, c.atOnce)
+			if r.plan.InPlace != (c.inPlace != mem.NotShared) {
+				t.Fatalf("in place: %t", r.plan.InPlace)
+			}
 			r.checkBytes(t)
 			r.checkTimes(t)
 			r.checkTracks(t)
 			r.checkOrder(t)
 			r.checkFile(t)
-			if stalled += r.stalls(); r.plan.StreamedBytes == 0 && stalled > 0 {
-				t.Errorf("all is resident, and the device waited for %v", stalled)
+			if stalled += r.stalls(); r.plan.StreamedBytes == 0 && r.stalls() > 0 {
+				t.Errorf("all is resident, and the device waited for %v", r.stalls())
 			}
 			t.Logf("%d spans, stalled for %v of %v", len(r.spans), r.stalls(), r.wall)
 		})
@@ -116,7 +135,7 @@ func TestTraceWithoutClock(t *testing.T) {
 	o.DeviceBytes = leastBudget(t, path, o)
 	for name, noStamps := range map[string]bool{"never asked": false, "no timestamps": true} {
 		t.Run(name, func(t *testing.T) {
-			r := record(t, path, engine.WithoutClock(o, noStamps))
+			r := record(t, path, engine.WithoutClock(o, noStamps), false)
 			r.checkBytes(t)
 			r.checkTracks(t)
 			r.checkFile(t)
@@ -156,23 +175,37 @@ func (r *traced) checkBytes(t *testing.T) {
 		moved[r.plan.Units[i].Tier] += moves(&r.plan.Units[i])
 	}
 	streamed := moved[plan.Host] + moved[plan.Disk]
-	if padding := r.plan.StreamedBytes - streamed; padding < 0 || padding > 256*int64(len(r.plan.Units))*8 {
+	gap := int64(256)
+	if r.plan.InPlace {
+		gap = 2 * 4096
+	}
+	if padding := r.plan.StreamedBytes - streamed; padding < 0 || padding > gap*int64(len(r.plan.Units))*8 {
 		t.Errorf("the plan streams %d bytes, of which %d are of no tensor", r.plan.StreamedBytes, padding)
 	}
-	want := map[key]int64{{trace.Link, 0}: moved[plan.VRAM], {trace.Disk, 0}: moved[plan.VRAM]}
+	want := map[key]int64{{trace.Link, 0}: moved[plan.VRAM], {trace.Disk, 0}: moved[plan.VRAM] + moved[plan.Host]}
 	for step := 1; step <= tracedSteps; step++ {
 		want[key{trace.Link, step}] = streamed
 		want[key{trace.Disk, step}] = moved[plan.Disk]
 		want[key{trace.Compute, step}] = all
 	}
-	// The first asks for no logits, as the prompt goes on; the host tier is read in it, or,
-	// of the head, in the second.
-	host, disk := r.head(plan.Host), r.head(plan.Disk)
-	want[key{trace.Link, 1}] -= host + disk
-	want[key{trace.Disk, 1}] += moved[plan.Host] - host - disk
-	want[key{trace.Disk, 2}] += host
+	// The first asks for no logits, as the prompt goes on.
+	want[key{trace.Link, 1}] -= r.head(plan.Host) + r.head(plan.Disk)
+	want[key{trace.Disk, 1}] -= r.head(plan.Disk)
 	want[key{trace.Compute, 1}] -= r.outputBytes()
+	if r.atOnce { // what was not yet read of the host tier is read in the first, or, of the head, in the second
+		for step := 1; step <= promptSteps; step++ {
+			k := key{trace.Disk, step}
+			if more := sums[k] - want[k]; more < 0 {
+				t.Errorf("step %d: %d bytes were read from disk, wanted at least %d", step, sums[k], want[k])
+			}
+			sums[key{trace.Disk, 0}] += sums[k] - want[k]
+			delete(want, k)
+		}
+	}
 	for k, n := range want {
+		if k.lane == trace.Link && r.plan.InPlace {
+			n = 0
+		}
 		if sums[k] != n {
 			t.Errorf("%s, step %d: %d bytes in spans, want %d", k.lane, k.step, sums[k], n)
 		}
@@ -249,12 +282,16 @@ func (r *traced) checkTimes(t *testing.T) {
 	}
 	for lane, counted := range map[trace.Lane]time.Duration{trace.Link: s.Link, trace.Disk: s.Disk} {
 		least := trace.Busy(steps, lane, 0, r.wall)
-		if counted < least-slack || counted <= 0 || counted > r.wall {
+		if counted < least-slack || counted <= 0 && (lane == trace.Disk || !r.plan.InPlace) || counted > r.wall {
 			t.Errorf("%s: busy for %v, spans of the steps say %v, all of it took %v", lane, counted, least, r.wall)
 		}
 	}
-	if d := s.Stalled - r.first.Stalled - r.stalls(); d.Abs() > slack {
-		t.Errorf("stalled for %v, spans say %v", s.Stalled-r.first.Stalled, r.stalls())
+	stalled := s.Stalled - r.first.Stalled
+	if d := stalled - r.stalls(); d.Abs() > slack && !r.plan.InPlace {
+		t.Errorf("stalled for %v, spans say %v", stalled, r.stalls())
+	}
+	if most := r.idle(); r.plan.InPlace && (stalled > most+slack || stalled <= 0 && r.stalls() > 10*slack) { // it was the host that waited
+		t.Errorf("stalled for %v, spans say %v, idle for %v", stalled, r.stalls(), most)
 	}
 	if s.VRAMBytes != r.plan.DeviceBytes || s.VRAMPeak < s.VRAMBytes || s.HostBytes <= 0 {
 		t.Errorf("VRAM %d, at most %d, planned %d; host %d", s.VRAMBytes, s.VRAMPeak, r.plan.DeviceBytes, s.HostBytes)
@@ -277,6 +314,21 @@ func (r *traced) stalls() (sum time.Duration) {
 	return sum
 }
 
+// idle is how long, after the prompt, the device had nothing to do within steps.
+func (r *traced) idle() (sum time.Duration) {
+	before := trace.Span{}
+	for _, s := range r.spans {
+		if s.Lane != trace.Compute {
+			continue
+		}
+		if s.Step > promptSteps && s.Step == before.Step {
+			sum += s.Begin - before.End
+		}
+		before = s
+	}
+	return sum
+}
+
 // use is a unit in a step; 0 for a resident one.
 type use struct {
 	unit string
@@ -286,8 +338,12 @@ type use struct {
 // arrivals is when the last byte of each had come.
 func (r *traced) arrivals() map[use]time.Duration {
 	came := map[use]time.Duration{}
+	lane := trace.Link
+	if r.plan.InPlace {
+		lane = trace.Disk
+	}
 	for _, s := range r.spans {
-		if k := (use{s.Name, s.Step}); s.Lane == trace.Link {
+		if k := (use{s.Name, s.Step}); s.Lane == lane {
 			came[k] = max(came[k], s.End)
 		}
 	}
@@ -356,8 +412,8 @@ func (r *traced) checkFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, lane := range []trace.Lane{trace.Disk, trace.Link, trace.Compute, trace.Host} {
-		if !strings.Contains(b.String(), `{"name":"`+string(lane)+` 0"}`) {
-			t.Errorf("no thread of lane %s", lane)
+		if has := strings.Contains(b.String(), `{"name":"`+string(lane)+` 0"}`); has != (lane != trace.Link || !r.plan.InPlace) {
+			t.Errorf("a thread of lane %s: %t", lane, has)
 		}
 	}
 }

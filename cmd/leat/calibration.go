@@ -90,7 +90,7 @@ func (f *modelFlags) rates(ctx context.Context, a *app, known *calibrate.File, i
 	if err = errors.Join(err, dev.Close()); err != nil { // before others want its memory
 		return speeds, nil, "", err
 	}
-	if disk, err = known.Disk(ctx, m.Files, a.log, say); err != nil {
+	if disk, err = known.Disk(ctx, m.Paths(), a.log, say); err != nil {
 		a.log.Warn("the disk is not measured", "error", err)
 		disk = nil
 	}

@@ -255,7 +255,7 @@ func (f *planFlags) here(ctx context.Context, a *app, m *pack.Model) (*machine, 
 		return nil, err
 	}
 	mach.speeds = speeds
-	if disks, err := calibrate.Disks(m.Files); err == nil {
+	if disks, err := calibrate.Disks(m.Paths()); err == nil {
 		mach.Disks = max(1, len(disks))
 	}
 	if speeds.Rehearsed.Sound() {

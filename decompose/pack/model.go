@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"leat/gguf"
 )
@@ -25,6 +26,14 @@ type Model struct {
 	index   map[string][2]int // tensor name -> unit, tensor; of experts the first one's
 	readers []io.ReaderAt
 	closers []io.Closer
+}
+
+// Paths are the paths of all files that hold the model's bytes: of a striped pack, of every part.
+func (m *Model) Paths() []string {
+	if m.Parts == nil {
+		return m.Files
+	}
+	return slices.Concat(m.Parts...)
 }
 
 // Open opens a pack (a folder) or a GGUF (a file, any of its shards) and checks every size and every

@@ -37,7 +37,6 @@ type Options struct {
 	Logger  *slog.Logger
 
 	MaxSubmit time.Duration   // longest a submission should run; 0: a quarter of a second
-	Life      context.Context // ends every step; nil: nothing does
 	Pacer     *pace.Pacer     // inserts rests between submissions; nil: nobody does
 	Trace     *trace.Recorder // keeps what device and host do; nil: nobody does
 	VRAMRate  *limit.Rate     // slows the reading of weights down; nil: as fast as it is
@@ -66,10 +65,6 @@ type Exec struct {
 	logits  []float32
 	ids     []int32
 	run     run // the step under way
-	ctx     stepContext
-	wakes   <-chan struct{} // the context's that unwake is for
-	unwake  func() bool
-	unlive  func() bool // the same of Life
 	inputs  inputs
 	count   counters
 	names   map[[2]int]string // of submissions that hold several units
@@ -98,10 +93,6 @@ const leastStamps = 512
 func New(o Options) (*Exec, error) {
 	e := &Exec{Options: o, cost: estimator{scale: 1, target: defaultTarget}, names: map[[2]int]string{}}
 	e.run.e, e.run.rec = e, o.Kernels.Recorder(nil)
-	if e.Life == nil {
-		e.Life = context.Background()
-	}
-	e.ctx.life, e.unlive = e.Life, context.AfterFunc(e.Life, o.Weights.Wake)
 	if o.MaxSubmit > 0 {
 		e.cost.target = o.MaxSubmit.Seconds()
 	}
@@ -168,11 +159,6 @@ func (e *Exec) allocate() (err error) {
 
 // Close frees what New made; the device must be idle. Safe to call twice.
 func (e *Exec) Close() {
-	for _, stop := range []func() bool{e.unwake, e.unlive} {
-		if stop != nil {
-			stop()
-		}
-	}
 	if e.stamps != nil {
 		e.stamps.Close()
 	}
@@ -192,22 +178,22 @@ func (e *Exec) Close() {
 
 // Step runs rows through the model and returns what those that asked for logits
 // get; with greedy only the argmax is computed. Canceling ctx ends it between two
-// submissions with [ErrStopped]; then it is as if the step had not begun.
+// submissions with [ErrStopped]; then it is as if the step had not begun. Whoever cancels it
+// calls [weights.Store.Wake] then, for a step that waits for weights.
 func (e *Exec) Step(ctx context.Context, rows []Row, greedy bool) (Result, error) {
 	if err := ctx.Err(); err != nil {
 		return Result{}, err
 	}
 	r := &e.run
-	if err := r.reset(rows, greedy); err != nil {
+	if err := r.reset(ctx, rows, greedy); err != nil {
 		return Result{}, err
 	}
 	if e.Pacer != nil {
 		e.Pacer.Begin()
 		defer e.Pacer.End()
 	}
-	e.wakeOn(ctx)
 	if err := r.forward(); err != nil {
-		if ended := e.ctx.Err(); ended != nil && errors.Is(err, ended) {
+		if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 			err = r.stop()
 		}
 		return Result{}, fmt.Errorf("step of %d rows: %w", len(rows), err)
@@ -215,12 +201,8 @@ func (e *Exec) Step(ctx context.Context, rows []Row, greedy bool) (Result, error
 	if err := e.Compute.Wait(context.Background(), e.value); err != nil {
 		return Result{}, fmt.Errorf("wait for a step of %d rows: %w", len(rows), err)
 	}
-	end := time.Now()
-	if err := r.account(); err != nil {
+	if err := r.finish(); err != nil {
 		return Result{}, err
-	}
-	if e.Device.Compute.TimestampBits == 0 {
-		r.untimed(end)
 	}
 	e.count.steps.Add(1)
 	e.count.rows.Add(int64(len(rows)))
@@ -229,35 +211,6 @@ func (e *Exec) Step(ctx context.Context, rows []Row, greedy bool) (Result, error
 
 // ErrStopped is wrapped, beside the context's error, by a step that was stopped.
 var ErrStopped = errors.New("the step was stopped")
-
-// stepContext ends with a step's own context and with the model's.
-type stepContext struct {
-	context.Context
-	life context.Context
-}
-
-func (c *stepContext) Err() error {
-	if err := c.Context.Err(); err != nil {
-		return err
-	}
-	return c.life.Err()
-}
-
-// wakeOn lets waits for weights look at ctx when it ends. Steps that share a context,
-// as those of one generation do, share what that takes.
-func (e *Exec) wakeOn(ctx context.Context) {
-	e.ctx.Context = ctx
-	if e.wakes == ctx.Done() {
-		return
-	}
-	if e.unwake != nil {
-		e.unwake()
-	}
-	e.wakes, e.unwake = ctx.Done(), nil
-	if e.wakes != nil {
-		e.unwake = context.AfterFunc(ctx, e.Weights.Wake)
-	}
-}
 
 // oneRun reports whether rows are of one sequence, at ascending positions.
 func oneRun(rows []Row) bool {

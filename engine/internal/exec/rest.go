@@ -1,7 +1,6 @@
 package exec
 
 import (
-	"context"
 	"fmt"
 	"time"
 
@@ -18,7 +17,7 @@ func (r *run) rest() error {
 	}
 	r.pause()
 	defer r.resume()
-	if err := r.e.Compute.Wait(context.Background(), r.e.value); err != nil {
+	if err := r.e.Compute.Wait(r.ctx, r.e.value); err != nil {
 		return fmt.Errorf("wait for the device to rest: %w", err)
 	}
 	if err := r.account(); err != nil {
@@ -49,6 +48,18 @@ func (r *run) ahead() time.Duration {
 }
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+
+// finish accounts for a step whose submissions are all over.
+func (r *run) finish() error {
+	end := time.Now()
+	if err := r.account(); err != nil {
+		return err
+	}
+	if r.e.Device.Compute.TimestampBits == 0 && r.used > 0 {
+		r.untimed(end)
+	}
+	return nil
+}
 
 // account reads the timestamps of the submissions that have finished since the last time,
 // which must be all that were submitted, and tells the estimator and the pacer of them.
@@ -83,7 +94,7 @@ func (r *run) account() error {
 		r.ran(s, before, ticks[2*i], ticks[2*i+1])
 		busy := e.stamps.Duration(ticks[2*i], ticks[2*i+1])
 		e.cost.learn(w, busy.Seconds())
-		if e.Ran != nil && e.Plan.Units[w.unit].Resident() { // a streamed unit ends its submission
+		if e.Ran != nil && s.from != nothing && e.Plan.Units[w.unit].Resident() { // a streamed unit ends its submission
 			e.Ran(len(r.rows), base(w.bytes, w.flops), busy)
 		}
 		if e.Pacer != nil {

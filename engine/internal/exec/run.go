@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"time"
@@ -17,7 +18,7 @@ import (
 
 // run is one step being recorded. There is one, so that a step allocates nothing.
 type run struct {
-	ctx      *stepContext // ends the step
+	ctx      context.Context // ends the step
 	e        *Exec
 	rows     []Row
 	asked    []int // rows that want logits
@@ -47,14 +48,14 @@ type run struct {
 }
 
 // reset makes r a step of rows, or says what is wrong with them.
-func (r *run) reset(rows []Row, greedy bool) error {
+func (r *run) reset(ctx context.Context, rows []Row, greedy bool) error {
 	e := r.e
 	asked, err := e.check(rows, r.asked[:0])
 	if err != nil {
 		return err
 	}
 	*r = run{
-		ctx: &e.ctx, e: e, rows: rows, asked: asked, greedy: greedy, run: oneRun(rows), step: r.step + 1, at: nothing, open: nothing,
+		ctx: ctx, e: e, rows: rows, asked: asked, greedy: greedy, run: oneRun(rows), step: r.step + 1, at: nothing, open: nothing,
 		rec: r.rec, waits: r.waits[:0], points: r.points[:0], timed: r.timed[:0],
 	}
 	return nil
@@ -112,25 +113,22 @@ func (r *run) unit(i int) error {
 	if u.Kind == pack.Head && len(r.asked) == 0 {
 		return nil // its bytes do not come
 	}
-	placed, err := r.acquire(i)
+	placed, waited, err := r.acquire(i)
 	if err != nil {
 		return err
-	}
-	// Its bytes come no earlier; work in the queue before that could only wait there.
-	if placed.After > 0 {
-		r.pause()
-		err := r.e.Compute.Wait(r.ctx, placed.After)
-		r.resume()
-		if err != nil {
-			return err
-		}
 	}
 	if r.points = r.e.Weights.Waits(placed, r.points[:0]); len(r.points) > 0 {
 		if err := r.cut(); err != nil { // what is recorded so far need not wait for the bytes
 			return err
 		}
+		// They come no earlier; work in the queue before that could only wait there.
+		if err := r.await(placed.After); err != nil {
+			return err
+		}
 		r.waits = append(r.waits, r.points...)
 		r.next.awaits = i
+	} else if waited > 0 {
+		r.next.awaits, r.next.waited = i, waited
 	}
 	r.at, r.open = i, i
 	if r.next.from == nothing {
@@ -169,14 +167,30 @@ func (r *run) unit(i int) error {
 	return nil
 }
 
-// acquire is Weights.Acquire, which waits for what is not on its way yet.
-func (r *run) acquire(i int) (weights.Placed, error) {
+// acquire is Weights.Acquire, which may have to wait for what is not on its way yet: then
+// the device gets what is recorded before.
+func (r *run) acquire(i int) (placed weights.Placed, waited time.Duration, err error) {
+	if !r.e.Weights.Came(i) {
+		if err := r.cut(); err != nil {
+			return placed, 0, err
+		}
+		from := time.Now()
+		r.pause()
+		defer func() {
+			r.resume()
+			waited = r.since.Sub(from)
+			r.blocked += waited
+		}()
+	}
+	placed, err = r.e.Weights.Acquire(r.ctx, i)
+	return placed, waited, err
+}
+
+// await waits until the device has come to a value.
+func (r *run) await(value uint64) error {
 	r.pause()
-	from := time.Now()
-	placed, err := r.e.Weights.Acquire(r.ctx, i)
-	r.resume()
-	r.blocked += r.since.Sub(from)
-	return placed, err
+	defer r.resume()
+	return r.e.Compute.Wait(r.ctx, value)
 }
 
 // unitsPerSubmit lets the device start while the rest of a resident model is recorded.

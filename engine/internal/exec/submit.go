@@ -14,7 +14,8 @@ type submission struct {
 	expected
 	from      int           // first unit of the plan that it holds, or nothing
 	weights   int64         // bytes of the units that begin in it
-	awaits    int           // unit whose bytes it waits for, or nothing
+	awaits    int           // unit whose bytes it waits for, or the host did, or nothing
+	waited    time.Duration // by the host, for those bytes
 	rested    time.Duration // just before it
 	submitted time.Time
 }
@@ -99,7 +100,7 @@ func (r *run) read() error {
 	}
 	r.pause()
 	defer r.resume()
-	return r.e.VRAMRate.Wait(context.Background(), r.next.weights)
+	return r.e.VRAMRate.Wait(r.ctx, r.next.weights)
 }
 
 const (
@@ -114,10 +115,8 @@ func (r *run) keepUp() error {
 		return err
 	}
 	e := r.e
-	r.pause()
-	defer r.resume()
 	for r.used-r.over > aheadLeast && r.behind*e.cost.scale > aheadTime.Seconds() {
-		if err := e.Compute.Wait(r.ctx, e.value-uint64(r.used-1-r.over)); err != nil {
+		if err := r.await(e.value - uint64(r.used-1-r.over)); err != nil {
 			return err
 		}
 		r.behind -= base(r.timed[r.over].bytes, r.timed[r.over].flops)
@@ -136,7 +135,7 @@ func (r *run) stop() error {
 	if err := e.Weights.Abort(e.value); err != nil {
 		return err
 	}
-	if err := r.account(); err != nil {
+	if err := r.finish(); err != nil {
 		return err
 	}
 	return fmt.Errorf("%w: %w", ErrStopped, r.ctx.Err())

@@ -70,7 +70,9 @@ func (r *run) ran(s *submission, before, begin, end uint64) {
 	e.count.compute.Add(int64(clock.Between(begin, end)))
 	if s.awaits != nothing && before > 0 {
 		idle := clock.Between(before, begin) - s.rested
-		if late, ok := e.Weights.Late(s.awaits, before); ok {
+		if e.Plan.InPlace { // the host waits for the disk
+			idle = min(idle, s.waited)
+		} else if late, ok := e.Weights.Late(s.awaits, before); ok {
 			idle = min(idle, late) // it was the bytes, not us
 		}
 		e.count.stalled.Add(int64(max(0, idle)))
@@ -113,7 +115,7 @@ func (r *run) untimed(end time.Time) {
 	e.count.stalled.Add(int64(r.blocked))
 	if e.Trace != nil {
 		whole := submission{expected: expected{unit: len(e.Plan.Units) - 1}}
-		for i := range r.timed {
+		for i := range r.timed[:r.used] {
 			whole.weights += r.timed[i].weights
 		}
 		r.compute(&whole, first.submitted, end)

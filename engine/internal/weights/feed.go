@@ -14,7 +14,7 @@ import (
 type feeder struct {
 	s      *Store
 	ctx    context.Context
-	step   uint64
+	step   int         // that it is for
 	dst    mem.Span    // of the unit under way
 	after  uint64      // compute value that its place waits for
 	ticket xfer.Ticket // of what was submitted of it
@@ -76,7 +76,7 @@ func (f *feeder) land(it item) error {
 	case it.last && it.stay:
 		f.s.arrive(it.unit)
 	case it.last:
-		f.step, f.dst, f.after, f.ticket = it.step, it.dst, 0, xfer.Ticket{}
+		f.dst, f.ticket, f.after, f.step = it.dst, xfer.Ticket{}, 0, it.step
 		f.done(it.unit)
 	}
 	return nil
@@ -122,7 +122,8 @@ func (f *feeder) place(i int) (err error) {
 	return err
 }
 
-// place finds room in the ring: it waits until the step has released what is in the way.
+// place finds room in the ring: it waits until the step has released what is in the way,
+// or has ended before it asked for it.
 // The room may be overwritten once the compute timeline has reached after.
 func (s *Store) place(ctx context.Context, bytes int64) (dst mem.Span, after uint64, err error) {
 	s.mu.Lock()

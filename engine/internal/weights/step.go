@@ -14,7 +14,7 @@ import (
 func (s *Store) Begin(head bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.step++
+	s.steps++
 	if !s.walked {
 		s.begun = append(s.begun, head)
 	}
@@ -34,13 +34,13 @@ func (s *Store) Abort(value uint64) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.aborted = s.step
+	s.aborted = s.steps
 	s.changed.Broadcast()
 	return nil
 }
 
 // skips tells the walker that a step has ended.
-func (s *Store) skips(step uint64) bool {
+func (s *Store) skips(step int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return step <= s.aborted
@@ -82,6 +82,21 @@ func (s *Store) Loaded(ctx context.Context) error {
 	return err
 }
 
+// Came reports whether [Store.Acquire] of unit i would not have to wait.
+func (s *Store) Came(i int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.there(&s.units[i])
+}
+
+// there is Came, under the lock.
+func (s *Store) there(u *unit) bool {
+	if u.Tier == plan.VRAM {
+		return u.loaded
+	}
+	return len(s.came) > 0 && s.came[0].step > s.aborted
+}
+
 // Acquire says where unit i of the plan is. Units must be asked for in execution
 // order, and each streamed one released before the next is asked for. It returns
 // once the unit's upload has been submitted: with a single queue, work that waits for
@@ -91,14 +106,11 @@ func (s *Store) Acquire(ctx context.Context, i int) (Placed, error) {
 	u := &s.units[i]
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if u.Tier == plan.VRAM {
-		if err := s.waitOr(ctx, func() bool { return u.loaded }); err != nil {
-			return Placed{}, err
-		}
-		return Placed{Address: s.at(u).Address(), ticket: u.ticket}, nil
-	}
-	if err := s.waitOr(ctx, func() bool { return len(s.came) > 0 && s.came[0].step > s.aborted }); err != nil {
+	if err := s.waitOr(ctx, func() bool { return s.there(u) }); err != nil {
 		return Placed{}, err
+	}
+	if u.Tier == plan.VRAM {
+		return Placed{Address: s.at(u).Address(), ticket: u.ticket}, nil
 	}
 	a := s.came[0]
 	if a.unit != i {

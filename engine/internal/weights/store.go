@@ -47,8 +47,8 @@ type Store struct {
 	up     *xfer.Uploader
 	pool   *file.Pool
 	files  []*file.File
-	blocks []*vk.Buffer // nil: given back
 	drives int          // that a file is striped over, at most
+	blocks []*vk.Buffer // nil: given back
 	rings  []*vk.Buffer
 	units  []unit
 
@@ -56,16 +56,16 @@ type Store struct {
 	requests chan *file.Request // free ones
 	pinned   chan hostBlock     // pinner to walker
 	waited   xfer.Ticket        // what the step's queue has waited for
-	serving  uint64             // walker: the step that it brings bytes for
+	serving  int                // walker: the step that it brings bytes for
 
 	mu      sync.Mutex
 	changed *sync.Cond
 	ring    ring
 	came    []arrival // units in the ring that were not acquired yet, oldest first
 	held    Placed    // the streamed unit acquired and not yet released
-	step    uint64    // steps begun
-	aborted uint64    // the last one that was aborted; what comes for it is dropped
 	begun   []bool    // steps begun that the walker has not looked at: do they want the head?
+	steps   int       // steps begun, all of them
+	aborted int       // the last one that was aborted; what comes for it is dropped
 	walked  bool      // the walker has nothing left to bring
 	full    bool      // the feeder waits for room in the ring
 	pins    []*vk.Buffer
@@ -101,7 +101,7 @@ func (u *unit) kept() bool { return u.tier != plan.Disk }
 // arrival is a streamed unit whose upload is submitted.
 type arrival struct {
 	unit    int
-	step    uint64 // that it is for, counted from 1
+	step    int    // that it is for, counted from 1
 	after   uint64 // compute value that its upload waits for
 	address uint64
 	ticket  xfer.Ticket

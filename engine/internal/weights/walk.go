@@ -48,7 +48,7 @@ func pieces(u *plan.Unit, most, stripe int64) []piece {
 // item is a piece on its way: bytes in pinned memory, or coming there.
 type item struct {
 	unit        int
-	step        uint64
+	step        int // that it is for; 0: for all
 	first, last bool
 	request     *file.Request // nil: all of the unit is in its host block
 	slot        *xfer.Slot    // nil: the bytes stay where they are
@@ -64,14 +64,12 @@ type item struct {
 // pieces; resident units only once. It ends when nothing is left to bring.
 func (s *Store) walk(ctx context.Context) error {
 	defer close(s.items)
-	s.serving = 0
 	if err := s.fill(ctx); err != nil {
 		return err
 	}
 	for more := true; more; {
-		step := s.serve()
 		var err error
-		if more, err = s.walkStep(ctx, step); err != nil {
+		if more, err = s.walkStep(ctx); err != nil {
 			return err
 		}
 	}
@@ -84,6 +82,7 @@ func (s *Store) walk(ctx context.Context) error {
 // fill brings what is to be kept, to VRAM or to the host tier, until a first step
 // begins: from then on a step's order is the order.
 func (s *Store) fill(ctx context.Context) error {
+	s.serving = 0
 	for i := range s.units {
 		if u := &s.units[i]; u.read || !u.kept() {
 			continue
@@ -103,7 +102,8 @@ func (s *Store) fill(ctx context.Context) error {
 
 // walkStep sends what one step needs and reports whether there was anything. It is
 // done with a step when that has begun, at the earliest.
-func (s *Store) walkStep(ctx context.Context, step uint64) (more bool, err error) {
+func (s *Store) walkStep(ctx context.Context) (more bool, err error) {
+	s.serve()
 	head, asked := false, false
 	for i := range s.units {
 		u := &s.units[i]
@@ -122,7 +122,7 @@ func (s *Store) walkStep(ctx context.Context, step uint64) (more bool, err error
 				continue
 			}
 		}
-		if u.Tier != plan.VRAM && s.skips(step) {
+		if u.Tier != plan.VRAM && s.skips(s.serving) {
 			continue
 		}
 		if err := s.bring(ctx, i, false); err != nil {

@@ -15,15 +15,14 @@ func (s *Store) tag(unit int) uint64 {
 	if s.units[unit].Tier == plan.VRAM {
 		step = 0
 	}
-	return step<<32 | uint64(unit)
+	return uint64(step)<<32 | uint64(unit)
 }
 
-// serve notes which step the walker turns to: the first that it has not done.
-func (s *Store) serve() uint64 {
+// serve notes, for tag, which step the walker turns to: the first that it has not done.
+func (s *Store) serve() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.serving = s.step - uint64(len(s.begun)) + 1
-	return s.serving
+	s.serving = s.steps - len(s.begun) + 1
 }
 
 // span keeps a reader's or a lane's work for what has that tag.
@@ -64,7 +63,7 @@ func (s *Store) Collect() error { return s.up.Collect() }
 // collected. False where the device can't tell.
 func (s *Store) Late(i int, ticks uint64) (late time.Duration, ok bool) {
 	s.mu.Lock()
-	step := s.step
+	step := s.steps
 	s.mu.Unlock()
 	if s.units[i].Tier == plan.VRAM {
 		step = 0
