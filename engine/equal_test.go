@@ -38,7 +38,7 @@ func testBitEqual(t *testing.T, g golden) {
 	if _, err := decompose.Run(context.Background(), g.model, pack, decompose.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	base := engine.Options{KVType: "f32", ContextLength: 128, Chunk: 16}
+	base := engine.Options{KVType: "f32", ContextLength: 128, Chunk: 16, Disable: []string{"coopmat"}} // halves of a prompt differ by how it is cut
 	whole := load(t, g.model, base)
 	want := logits(t, whole, ids)
 	all := whole.Plan().DeviceBytes

@@ -26,7 +26,7 @@ func TestGoldens(t *testing.T) {
 				typ       string
 				tolerance float64
 			}{{"f32", toleranceF32}, {"f16", toleranceF16}} {
-				m := load(t, g.model, engine.Options{KVType: kv.typ, ContextLength: 128})
+				m := load(t, g.model, engine.Options{KVType: kv.typ, ContextLength: 128, Disable: []string{"coopmat"}})
 				got := logits(t, m, ids[:ref.Rows])
 				e := relativeError(got, ref.Logits)
 				if !(e <= kv.tolerance) {
@@ -74,7 +74,7 @@ func TestGenerateGreedy(t *testing.T) {
 		}
 		t.Run(g.name, func(t *testing.T) {
 			ref := readReference(t, g.base)
-			m := load(t, g.model, engine.Options{KVType: "f32", ContextLength: 128})
+			m := load(t, g.model, engine.Options{KVType: "f32", ContextLength: 128, Disable: []string{"coopmat"}})
 			s, err := m.NewSession()
 			if err != nil {
 				t.Fatal(err)

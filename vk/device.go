@@ -76,7 +76,7 @@ func (i *Instance) NewDevice(p *PhysicalDevice, o DeviceOptions) (*Device, error
 	}
 	features.Synchronization2 = false // not used yet, so not turned on
 	if i.layer != 0 && i.layer < coopMatrixSince {
-		features.CooperativeMatrix, features.CooperativeMatrix2 = false, false // the layer would call them an error
+		features.CooperativeMatrix = false // the layer would call it an error
 	}
 	d := &Device{Physical: p, Features: features, instance: i, objects: map[object]bool{}, fault: o.Fault}
 	d.waits.New = func() any { return new(waitBlock) }

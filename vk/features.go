@@ -14,7 +14,6 @@ const (
 	extIntDot         = "VK_KHR_shader_integer_dot_product"
 	extSync2          = "VK_KHR_synchronization2"
 	extCoopMatrix     = "VK_KHR_cooperative_matrix"
-	extCoopMatrix2    = "VK_NV_cooperative_matrix2"
 	extMemoryBudget   = "VK_EXT_memory_budget"
 	extMemoryPriority = "VK_EXT_memory_priority"
 	extPageable       = "VK_EXT_pageable_device_local_memory"
@@ -38,7 +37,6 @@ type featureChain struct {
 	dot      *raw.PhysicalDeviceShaderIntegerDotProductFeatures
 	sync2    *raw.PhysicalDeviceSynchronization2Features
 	coop     *raw.PhysicalDeviceCooperativeMatrixFeaturesKHR
-	coop2    *raw.PhysicalDeviceCooperativeMatrix2FeaturesNV
 	priority *raw.PhysicalDeviceMemoryPriorityFeaturesEXT
 	pageable *raw.PhysicalDevicePageableDeviceLocalMemoryFeaturesEXT
 }
@@ -53,7 +51,6 @@ func newFeatureChain(has func(ext string) bool) *featureChain {
 		dot:      &raw.PhysicalDeviceShaderIntegerDotProductFeatures{SType: raw.StructureTypePhysicalDeviceShaderIntegerDotProductFeatures},
 		sync2:    &raw.PhysicalDeviceSynchronization2Features{SType: raw.StructureTypePhysicalDeviceSynchronization2Features},
 		coop:     &raw.PhysicalDeviceCooperativeMatrixFeaturesKHR{SType: raw.StructureTypePhysicalDeviceCooperativeMatrixFeaturesKHR},
-		coop2:    &raw.PhysicalDeviceCooperativeMatrix2FeaturesNV{SType: raw.StructureTypePhysicalDeviceCooperativeMatrix2FeaturesNV},
 		priority: &raw.PhysicalDeviceMemoryPriorityFeaturesEXT{SType: raw.StructureTypePhysicalDeviceMemoryPriorityFeaturesEXT},
 		pageable: &raw.PhysicalDevicePageableDeviceLocalMemoryFeaturesEXT{SType: raw.StructureTypePhysicalDevicePageableDeviceLocalMemoryFeaturesEXT},
 	}
@@ -70,9 +67,6 @@ func newFeatureChain(has func(ext string) bool) *featureChain {
 	}
 	if has(extCoopMatrix) {
 		*tail, tail = raw.Ptr(c.coop), &c.coop.PNext
-	}
-	if has(extCoopMatrix2) {
-		*tail, tail = raw.Ptr(c.coop2), &c.coop2.PNext
 	}
 	if has(extMemoryPriority) {
 		*tail, tail = raw.Ptr(c.priority), &c.priority.PNext
@@ -99,9 +93,6 @@ func (p *PhysicalDevice) queryFeatures() {
 	f.IntDotProduct = c.dot.ShaderIntegerDotProduct.Bool()
 	f.SubgroupSizeControl = c.size.SubgroupSizeControl.Bool() && p.Limits.SubgroupMax > 0
 	f.CooperativeMatrix = c.coop.CooperativeMatrix.Bool() && c.v12.VulkanMemoryModel.Bool() && f.Float16 && f.Storage16
-	f.CooperativeMatrix2 = f.CooperativeMatrix && c.coop2.CooperativeMatrixWorkgroupScope.Bool() && c.coop2.CooperativeMatrixFlexibleDimensions.Bool() &&
-		c.coop2.CooperativeMatrixPerElementOperations.Bool() && c.coop2.CooperativeMatrixTensorAddressing.Bool() &&
-		c.coop2.CooperativeMatrixReductions.Bool() && c.coop2.CooperativeMatrixConversions.Bool()
 	if f.CooperativeMatrix {
 		p.queryMatrices()
 	}
@@ -146,13 +137,13 @@ func (f Features) without(names []string) (Features, error) {
 		switch n {
 		case "fp16":
 			f.Float16, f.Storage16 = false, false
-			f.CooperativeMatrix, f.CooperativeMatrix2 = false, false
+			f.CooperativeMatrix = false
 		case "int8":
 			f.Int8, f.Storage8, f.IntDotProduct = false, false, false
 		case "subgroup":
 			f.SubgroupArithmetic, f.SubgroupSizeControl = false, false
 		case "coopmat":
-			f.CooperativeMatrix, f.CooperativeMatrix2 = false, false
+			f.CooperativeMatrix = false
 		default:
 			return f, fmt.Errorf("disable %q: no such feature among %v", n, Disabled())
 		}
@@ -170,7 +161,6 @@ func (f Features) extensions(p *PhysicalDevice) []string {
 		{f.SubgroupSizeControl, extSubgroupSize},
 		{f.IntDotProduct, extIntDot},
 		{f.CooperativeMatrix, extCoopMatrix},
-		{f.CooperativeMatrix2, extCoopMatrix2},
 		{f.MemoryBudget, extMemoryBudget},
 		{f.MemoryPriority, extMemoryPriority},
 		{f.PageableDeviceLocal, extPageable},
@@ -199,10 +189,6 @@ func (f Features) enable(exts []string) *featureChain {
 	c.dot.ShaderIntegerDotProduct = raw.ToBool32(f.IntDotProduct)
 	c.v12.VulkanMemoryModel = raw.ToBool32(f.CooperativeMatrix)
 	c.coop.CooperativeMatrix = raw.ToBool32(f.CooperativeMatrix)
-	two := raw.ToBool32(f.CooperativeMatrix2)
-	c.coop2.CooperativeMatrixWorkgroupScope, c.coop2.CooperativeMatrixFlexibleDimensions = two, two
-	c.coop2.CooperativeMatrixPerElementOperations, c.coop2.CooperativeMatrixTensorAddressing = two, two
-	c.coop2.CooperativeMatrixReductions, c.coop2.CooperativeMatrixConversions = two, two
 	c.priority.MemoryPriority = raw.ToBool32(f.MemoryPriority)
 	c.pageable.PageableDeviceLocalMemory = raw.ToBool32(f.PageableDeviceLocal)
 	return c

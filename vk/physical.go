@@ -119,7 +119,6 @@ type Features struct {
 	SubgroupArithmetic   bool // subgroup arithmetic and shuffles in compute shaders
 	SubgroupSizeControl  bool
 	CooperativeMatrix    bool // KHR, with the 16-bit floats and the memory model it is of use with
-	CooperativeMatrix2   bool // NV's second extension: matrices of a workgroup, loaded by tensor addresses
 	Synchronization2     bool
 	MemoryBudget         bool // the driver says what is free
 	MemoryPriority       bool

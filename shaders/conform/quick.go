@@ -18,9 +18,14 @@ var quick = map[string][]string{
 	"kv_append":   {"heads=2 K=128 V=128 gap=0 scale=1", "heads=2 K=16 V=8 gap=0 scale=2e-05"},
 	"flash_attn": {"heads=8/2 K=64 V=64 page=32 gap=0 long=0 sharp=false", "heads=4/2 K=128 V=128 page=16 gap=0 long=0 sharp=false",
 		"heads=2/2 K=32 V=32 page=5 gap=0 long=0 sharp=false"},
-	"swiglu": {"count=4097 scale=1", "count=172 scale=30"},
-	"geglu":  {"count=4097 scale=1", "count=172 scale=30"},
-	"add":    {"count=4097 cols=4097 in place=false", "count=516 cols=172 in place=true"},
+	"swiglu":      {"count=4097 scale=1", "count=172 scale=30"},
+	"geglu":       {"count=4097 scale=1", "count=172 scale=30"},
+	"add":         {"count=4097 cols=4097 in place=false", "count=516 cols=172 in place=true"},
+	"tile_f16":    {"N=131 K=100 gap=0 size=10000", "N=3 K=64 gap=4 size=1"},
+	"dequant_f16": {"M=133 K=1024"},
+	"mul_mat_cm":  {"Q8_0 M=129 K=288 N=65 gap=0 slices=0", "Q4_K M=512 K=256 N=64 gap=4 slices=1"},
+	"flash_attn_cm": {"heads=8/2 K=64 V=64 page=32 gap=0 long=0 sharp=false rows=65 first=0",
+		"heads=2/2 K=128 V=128 page=64 gap=4 long=0 sharp=false rows=64 first=333"},
 	"argmax": {"ties and NaN rows=9 cols=1000", "normal rows=3 cols=4097"},
 }
 

@@ -110,6 +110,15 @@ type product struct {
 // enoughGroups keep a large device busy, while the next slice is decoded beside them.
 const enoughGroups = 256
 
+// LeastRows is how many rows of a step's products and attention should stay together: fewer would go by kernels that
+// are ten times as slow, whatever is expected of the device; 0: any number is as good.
+func (r *Recorder) LeastRows() uint32 {
+	if r.k.matrix == 0 || r.Scratch.Bytes == 0 {
+		return 0
+	}
+	return shaders.TileRows
+}
+
 // halves reports whether a product is computed in halves.
 func (r *Recorder) halves(t gguf.Type, a *shaders.MulMatArgs) bool {
 	return r.k.matrix > 0 && a.N >= leastRows && a.K >= 64 &&

@@ -164,8 +164,9 @@ func (r *run) byRows(n uint32, flopsPerRow float64, do func(from, n uint32) erro
 			if err := r.cut(); err != nil {
 				return err
 			}
-			part = max(min(rowGroup, n-from), r.e.cost.rows(0, 0, flopsPerRow, n-from))
+			part = r.e.cost.rows(0, 0, flopsPerRow, n-from)
 		}
+		part = min(max(part, r.rec.LeastRows(), rowGroup), n-from)
 		if err := do(from, part); err != nil {
 			return err
 		}
