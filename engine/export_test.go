@@ -1,6 +1,10 @@
 package engine
 
 import (
+	"context"
+	"time"
+
+	"leat/engine/plan"
 	"leat/vk"
 	"leat/vk/file"
 	"leat/vk/mem"
@@ -49,6 +53,17 @@ func WithDeviceFault(o Options, fault vk.Fault) Options {
 func WithLanes(o Options, n int) Options {
 	o.queues = n
 	return o
+}
+
+// Watched are the steps that a rehearsal runs on a kind of device, where each takes what once
+// says.
+func Watched(device vk.DeviceType, p *plan.Plan, once func(plan.StepShape) time.Duration) (steps []plan.StepShape, err error) {
+	s := newStopwatch(device, func(_ context.Context, step plan.StepShape) (time.Duration, error) {
+		steps = append(steps, step)
+		return once(step), nil
+	})
+	_, _, err = s.time(context.Background(), p, nil)
+	return steps, err
 }
 
 // Passed are the bytes that went through the rates of a model that has them.

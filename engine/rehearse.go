@@ -219,36 +219,27 @@ func (r *rehearsal) time(ctx context.Context, layers []pack.Unit, vocab int, ste
 		return nil, err
 	}
 	defer seq.Release()
-	s := &stopwatch{exec: v.exec, seq: seq, vocab: int32(h.VocabSize), enough: enoughTime, warm: warmTime}
-	if r.dev.Physical.Type == vk.CPU {
-		s.enough *= 3 // other programs take turns with it
-		s.warm = enoughTime
-	}
-	if err := s.warmUp(ctx); err != nil {
-		return nil, err
-	}
+	d := &dummy{exec: v.exec, seq: seq, vocab: int32(h.VocabSize)}
+	seconds, all, err := newStopwatch(r.dev.Physical.Type, d.step).time(ctx, v.plan, steps)
 	if steps == nil {
-		steps, err = s.choose(ctx, v.plan)
-		if err != nil {
-			return nil, err
-		}
-		r.result.Steps = steps
+		r.result.Steps = all
 	}
-	if len(steps) == 1 {
-		s.enough *= 4 // there is nothing to take turns with
-	}
-	return s.typical(ctx, steps)
+	return seconds, err
 }
 
-// stopwatch times steps of a model that is loaded.
-type stopwatch struct {
+// dummy is a session of which only the shape of steps matters.
+type dummy struct {
 	exec  *exec.Exec
 	seq   *kv.Sequence
 	vocab int32
 	rows  []exec.Row
+}
 
-	enough time.Duration // for one kind of step
-	warm   time.Duration // of steps before the first that is timed
+// stopwatch times steps of a model that is loaded.
+type stopwatch struct {
+	once   func(context.Context, plan.StepShape) (time.Duration, error) // runs a step
+	enough time.Duration                                                // for one kind of step
+	warm   time.Duration                                                // of steps before the first that is timed
 }
 
 // A step is timed so often; on a slow device less, but more than once.
@@ -261,6 +252,31 @@ const (
 	slowDevice            = 20 * time.Millisecond  // of one row; then there are fewer kinds of steps
 )
 
+func newStopwatch(device vk.DeviceType, once func(context.Context, plan.StepShape) (time.Duration, error)) *stopwatch {
+	if device == vk.CPU { // its clock is high already, but other programs take turns with it
+		return &stopwatch{once: once, enough: 3 * enoughTime, warm: enoughTime}
+	}
+	return &stopwatch{once: once, enough: enoughTime, warm: warmTime}
+}
+
+// time returns how long each of steps takes, and which they are: of nil, as many as are worth it.
+func (s *stopwatch) time(ctx context.Context, p *plan.Plan, steps []plan.StepShape) ([]float64, []plan.StepShape, error) {
+	if err := s.warmUp(ctx); err != nil {
+		return nil, nil, err
+	}
+	if steps == nil {
+		var err error
+		if steps, err = s.choose(ctx, p); err != nil {
+			return nil, nil, err
+		}
+	}
+	if len(steps) == 1 {
+		s.enough *= 4 // there is nothing to take turns with
+	}
+	seconds, err := s.typical(ctx, steps)
+	return seconds, steps, err
+}
+
 // warmUp lets pipelines be built, clocks rise, and the engine learn how much it may submit.
 func (s *stopwatch) warmUp(ctx context.Context) error {
 	var sum time.Duration
@@ -269,7 +285,9 @@ func (s *stopwatch) warmUp(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		sum += t
+		if n > 0 { // the first builds pipelines: meanwhile the device has nothing to do
+			sum += t
+		}
 	}
 	return nil
 }
@@ -281,7 +299,11 @@ func (s *stopwatch) choose(ctx context.Context, p *plan.Plan) (steps []plan.Step
 	factor := 2
 	for n := 1; ; n = min(factor*n, p.Chunk) {
 		steps = append(steps, plan.StepShape{Rows: n, Context: n})
-		if last, err = s.once(ctx, steps[len(steps)-1]); err != nil {
+		last, err = s.once(ctx, steps[len(steps)-1])
+		if err == nil && last > slowStep { // it may have built pipelines
+			last, err = s.once(ctx, steps[len(steps)-1])
+		}
+		if err != nil {
 			return nil, err
 		}
 		if n == 1 && last > slowDevice {
@@ -307,16 +329,16 @@ func (s *stopwatch) choose(ctx context.Context, p *plan.Plan) (steps []plan.Step
 	return slices.Compact(steps), nil
 }
 
-// once runs one step. The positions before its rows hold nothing: a kernel takes no notice.
-func (s *stopwatch) once(ctx context.Context, step plan.StepShape) (time.Duration, error) {
-	s.rows = s.rows[:0]
+// step runs one step. The positions before its rows hold nothing: a kernel takes no notice.
+func (d *dummy) step(ctx context.Context, step plan.StepShape) (time.Duration, error) {
+	d.rows = d.rows[:0]
 	for i := range step.Rows {
-		s.rows = append(s.rows, exec.Row{
-			Seq: s.seq, Token: int32(7*i+1) % s.vocab, Position: step.Context - step.Rows + i, Logits: i == step.Rows-1,
+		d.rows = append(d.rows, exec.Row{
+			Seq: d.seq, Token: int32(7*i+1) % d.vocab, Position: step.Context - step.Rows + i, Logits: i == step.Rows-1,
 		})
 	}
 	begin := time.Now()
-	_, err := s.exec.Step(ctx, s.rows, true)
+	_, err := d.exec.Step(ctx, d.rows, true)
 	return time.Since(begin), err
 }
 

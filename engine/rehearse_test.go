@@ -6,12 +6,15 @@ import (
 	"path/filepath"
 	"runtime"
 	"testing"
+	"time"
 
+	"leat/decompose"
 	"leat/decompose/pack"
 	"leat/engine"
 	"leat/engine/arch"
 	"leat/engine/plan"
 	"leat/tools/synth/synthetic"
+	"leat/vk"
 	"leat/vk/vktest"
 )
 
@@ -102,4 +105,53 @@ func TestRehearseBudget(t *testing.T) {
 		t.Errorf("a disk that fails: %v", err)
 	}
 	settled(t, before)
+}
+
+// Before anything is timed a GPU has been busy for long enough to bring its clock up; slow
+// first steps, which build pipelines, count for nothing, and don't end the search for the
+// largest one.
+func TestRehearseWarm(t *testing.T) {
+	const each = 10 * time.Millisecond
+	p := &plan.Plan{Chunk: 64, ContextLength: 4096}
+	for device, least := range map[vk.DeviceType]time.Duration{vk.Discrete: 400 * time.Millisecond, vk.Integrated: 400 * time.Millisecond, vk.CPU: each} {
+		seen, began := map[int]bool{}, false
+		var busy time.Duration
+		most := 0
+		steps, err := engine.Watched(device, p, func(s plan.StepShape) time.Duration {
+			began = began || s.Rows > 1
+			most = max(most, s.Rows)
+			if !seen[s.Rows] {
+				seen[s.Rows] = true
+				return 2 * time.Second
+			}
+			if !began {
+				busy += each
+			}
+			return each
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if busy -= each; busy < least || busy > least+400*time.Millisecond { // one of those is timed
+			t.Errorf("%v: %v of work before the first step that is timed, wanted %v", device, busy, least)
+		}
+		if most != p.Chunk {
+			t.Errorf("%v: %d steps of up to %d rows, wanted %d", device, len(steps), most, p.Chunk)
+		}
+	}
+}
+
+// A striped pack is rehearsed with the bytes of all its folders.
+func TestRehearseStriped(t *testing.T) {
+	vktest.Instance(t)
+	path, _, _ := small(t, synthetic.Options{Arch: "llama", Shape: synthetic.Shape{BlockCount: 3}})
+	dir := t.TempDir()
+	striped := filepath.Join(dir, "pack")
+	if _, err := decompose.Run(t.Context(), path, striped, decompose.Options{Stripe: []string{filepath.Join(dir, "second")}, StripeBytes: 16 << 10}); err != nil {
+		t.Fatal(err)
+	}
+	r, err := engine.Rehearse(t.Context(), striped, engine.Options{ContextLength: 64, Chunk: 8, Pace: "off"})
+	if err != nil || !r.Sound() {
+		t.Errorf("%+v, %v", r, err)
+	}
 }
