@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 
 	"golang.org/x/sync/errgroup"
 
@@ -57,12 +56,13 @@ func (j *job) compare(ctx context.Context) error {
 }
 
 func (j *job) compareFile(ctx context.Context, f *outFile) (same bool, err error) {
-	r, err := os.Open(filepath.Join(j.partial.dir, f.Name))
+	parts, err := j.layout.manifest.OpenFile(j.partial.dir, f.FileEntry)
 	if err != nil {
 		return false, fmt.Errorf("verify: %w", err)
 	}
-	defer r.Close()
-	pack.DropCache(r)
+	defer parts.Close()
+	parts.DropCache()
+	r := io.NewSectionReader(parts, 0, f.Bytes)
 	h := sha256.New()
 	size := min(chunkBytes, f.Bytes)
 	ours, theirs := make([]byte, size), make([]byte, size)

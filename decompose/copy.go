@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"golang.org/x/sync/errgroup"
 )
@@ -28,7 +27,7 @@ type chunk struct {
 // written is a file whose bytes all are with the kernel.
 type written struct {
 	file *outFile
-	f    *os.File
+	f    *outParts
 	sum  string
 }
 
@@ -109,10 +108,10 @@ func hash(ctx context.Context, in <-chan chunk, out chan<- chunk) error {
 }
 
 func (j *job) write(ctx context.Context, in <-chan chunk, free chan<- []byte, out chan<- written) error {
-	var f *os.File
+	var f *outParts
 	defer func() {
 		if f != nil {
-			f.Close() // of a file not whole, which the next run removes
+			f.close() // of a file not whole, which the next run removes
 		}
 	}()
 	for c := range in {
@@ -121,11 +120,11 @@ func (j *job) write(ctx context.Context, in <-chan chunk, free chan<- []byte, ou
 		}
 		if f == nil {
 			var err error
-			if f, err = j.partial.create(c.file.Name); err != nil {
+			if f, err = j.partial.createParts(c.file); err != nil {
 				return err
 			}
 		}
-		if err := j.hooks.write(f, c.p); err != nil {
+		if err := f.write(j.hooks, c.p); err != nil {
 			return err
 		}
 		j.advance(len(c.p))
@@ -145,16 +144,13 @@ func (j *job) write(ctx context.Context, in <-chan chunk, free chan<- []byte, ou
 // is work done.
 func (j *job) finish(in <-chan written) error {
 	for w := range in {
-		mtime, err := j.partial.finish(w.f, w.file.Name)
+		mtimes, err := j.partial.finishParts(w.f, w.file.FileEntry)
+		if err == nil {
+			err = j.partial.append(journalLine{File: w.file.Name, Bytes: w.file.Bytes, MTime: mtimes[0], Parts: mtimes[1:], SHA256: w.sum})
+		}
 		if err != nil {
 			for w := range in {
-				w.f.Close()
-			}
-			return err
-		}
-		if err := j.partial.append(journalLine{File: w.file.Name, Bytes: w.file.Bytes, MTime: mtime, SHA256: w.sum}); err != nil {
-			for w := range in {
-				w.f.Close()
+				w.f.close()
 			}
 			return err
 		}

@@ -15,9 +15,11 @@ import (
 
 // Options tells [Run] what to do beside copying. The zero value is a good start.
 type Options struct {
-	Verify   bool           // read pack and source again and compare, before the pack gets its name
-	Progress func(Progress) // may be nil; called by one goroutine at a time
-	Logger   *slog.Logger   // nil: silent
+	Verify      bool           // read pack and source again and compare, before the pack gets its name
+	Stripe      []string       // folders, on other drives, that the large files' bytes alternate with; made, as OUTDIR is
+	StripeBytes int64          // that lie in one of these folders together, a multiple of 4096; 0: 8 MiB
+	Progress    func(Progress) // may be nil; called by one goroutine at a time
+	Logger      *slog.Logger   // nil: silent
 }
 
 // Stage names what is going on.
@@ -107,11 +109,24 @@ func (j *job) run(ctx context.Context, in, outdir string) (*pack.Manifest, error
 	if j.layout, err = newLayout(j.src); err != nil {
 		return nil, err
 	}
+	stripe, err := newStripe(j.layout, outdir, &j.o)
+	if err != nil {
+		return nil, err
+	}
+	if stripe != nil {
+		if err := j.layout.spread(stripe); err != nil {
+			return nil, err
+		}
+	}
 	if j.partial, err = openPartial(outdir, j.hooks); err != nil {
 		return nil, err
 	}
+	j.partial.stripe = stripe
 	anew, err := j.partial.resume(j.layout)
 	if err != nil {
+		return nil, err
+	}
+	if err := j.partial.openFolders(j.layout); err != nil {
 		return nil, err
 	}
 	if anew != "" {
@@ -140,25 +155,6 @@ func (j *job) run(ctx context.Context, in, outdir string) (*pack.Manifest, error
 	return j.layout.manifest, j.partial.publish(outdir)
 }
 
-// checkSpace holds what is still to write against what is free.
-func (j *job) checkSpace() error {
-	need := int64(1 << 20) // manifest, journal, the file system's own
-	for _, f := range j.layout.files {
-		if !f.finished {
-			need += f.Bytes
-		}
-	}
-	have, err := j.hooks.free(j.partial.dir)
-	if err != nil {
-		j.log().Debug("decompose can't tell the free space", "folder", j.partial.dir, "error", err)
-		return nil
-	}
-	if have < need {
-		return &SpaceError{Dir: j.partial.dir, Need: need, Have: have}
-	}
-	return nil
-}
-
 // checkSource refuses a pack of a file that was written to meanwhile (a download under way).
 func (j *job) checkSource() error {
 	now, err := identify(j.src.Files)
@@ -182,7 +178,7 @@ func (j *job) writeManifest() error {
 	if _, err := pack.ParseManifest(data); err != nil {
 		return fmt.Errorf("check our own manifest: %w", err)
 	}
-	f, err := j.partial.create(pack.ManifestName)
+	f, err := j.partial.create(j.partial.dir, pack.ManifestName)
 	if err != nil {
 		return err
 	}
@@ -190,7 +186,7 @@ func (j *job) writeManifest() error {
 		f.Close()
 		return err
 	}
-	_, err = j.partial.finish(f, pack.ManifestName)
+	_, err = j.partial.finish(f, j.partial.dir, pack.ManifestName)
 	return err
 }
 

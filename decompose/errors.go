@@ -54,13 +54,13 @@ func explain(err error, partial string, kept bool) error {
 	var own interface{ Hint() string }
 	resume := partial + " stays: the same command takes it up again; to give up, remove it"
 	switch {
-	case errors.As(err, &own):
-		return err
 	case errors.Is(err, ErrSource):
 		return &hinted{err, "run it again once the source is complete and nothing writes to it"}
-	case diskFull(err) && kept:
+	case errors.As(err, &own):
+		return err
+	case DiskFull(err) && kept:
 		return &hinted{err, "free some space on that disk; " + resume}
-	case diskFull(err):
+	case DiskFull(err):
 		return &hinted{err, "free some space on that disk, or name an OUTDIR on another"}
 	case kept:
 		return &hinted{err, resume}

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -58,12 +59,18 @@ func child(bytes, in, out string) int {
 			return err
 		}
 	}
-	if _, err := run(context.Background(), in, out, Options{}, h); err != nil {
+	o := Options{}
+	if strings.HasSuffix(out, stripedSuffix) {
+		o.Stripe, o.StripeBytes = []string{out + ".b", out + ".c"}, 2*pack.FileAlign
+	}
+	if _, err := run(context.Background(), in, out, o, h); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	return 0
 }
+
+const stripedSuffix = "-striped" // of an OUTDIR: the child stripes it over two folders more
 
 func startChild(t *testing.T, bytes int64, in, out string) *exec.Cmd {
 	t.Helper()
@@ -104,6 +111,28 @@ func TestKilledAtAnyByte(t *testing.T) {
 		sameFiles(t, files(t, x.out), x.want)
 		if err := os.RemoveAll(x.out); err != nil {
 			t.Fatal(err)
+		}
+	}
+}
+
+// The same with a pack in three folders.
+func TestKilledStriped(t *testing.T) {
+	x := newFixture(t, shape{layers: 3, dim: 256, experts: 2})
+	x.out += stripedSuffix
+	o := Options{Verify: true, Stripe: []string{x.out + ".b", x.out + ".c"}, StripeBytes: 2 * pack.FileAlign}
+	for _, n := range x.points(12) {
+		if err := startChild(t, n, x.in, x.out).Wait(); !killed(t, err) {
+			t.Fatalf("after %d of %d bytes: the child lived", n, x.total)
+		}
+		if exists(x.out) {
+			t.Fatalf("after %d of %d bytes: found the pack under its own name", n, x.total)
+		}
+		mustRun(t, x.in, x.out, o, quick())
+		sameStriped(t, x, o)
+		for _, dir := range append(o.Stripe, x.out) {
+			if err := os.RemoveAll(dir); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 }

@@ -129,6 +129,23 @@ func (l *layout) addUnits(units []pack.Unit) error {
 	return nil
 }
 
+// spread makes the pack one of several folders.
+func (l *layout) spread(s *pack.Stripe) (err error) {
+	l.manifest.Stripe, l.manifest.FormatVersion = s, pack.StripedVersion
+	l.hash, err = digestOf(l.hash, s)
+	return err
+}
+
+// digestOf is a hash of values.
+func digestOf(values ...any) (string, error) {
+	b, err := json.Marshal(values)
+	if err != nil {
+		return "", fmt.Errorf("describe the layout: %w", err)
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:]), nil
+}
+
 // digest identifies the layout: a resume with another one would mix two packs.
 func (l *layout) digest() (string, error) {
 	h := sha256.New()

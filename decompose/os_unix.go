@@ -26,8 +26,14 @@ func lockFile(f *os.File) error {
 	}
 }
 
-// diskFull reports whether err says that there is no room, or that this user may take no more.
-func diskFull(err error) bool { return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) }
+// sameDrive reports whether two folders are on one file system, as far as can be told.
+func sameDrive(a, b string) bool {
+	var x, y unix.Stat_t
+	return unix.Stat(a, &x) == nil && unix.Stat(b, &y) == nil && x.Dev == y.Dev
+}
+
+// DiskFull reports whether err says that there is no room, or that this user may take no more.
+func DiskFull(err error) bool { return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) }
 
 // syncDir makes renames in dir last. Some file systems have no such call: then there is nothing to do.
 func syncDir(dir string) error {

@@ -3,6 +3,8 @@ package decompose
 import (
 	"errors"
 	"os"
+	"path/filepath"
+	"strings"
 
 	"golang.org/x/sys/windows"
 )
@@ -20,8 +22,15 @@ func lockFile(f *os.File) error {
 	return err
 }
 
-// diskFull reports whether err says that there is no room, or that this user may take no more.
-func diskFull(err error) bool {
+// sameDrive reports whether two folders are on one volume, as far as can be told.
+func sameDrive(a, b string) bool {
+	x, err1 := filepath.Abs(a)
+	y, err2 := filepath.Abs(b)
+	return err1 == nil && err2 == nil && strings.EqualFold(filepath.VolumeName(x), filepath.VolumeName(y))
+}
+
+// DiskFull reports whether err says that there is no room, or that this user may take no more.
+func DiskFull(err error) bool {
 	return errors.Is(err, windows.ERROR_DISK_FULL) || errors.Is(err, windows.ERROR_DISK_QUOTA_EXCEEDED)
 }
 

@@ -28,22 +28,26 @@ type partial struct {
 	dir     string
 	journal *os.File
 	hooks   *hooks
+	stripe  *pack.Stripe // nil: there are no other folders
+	opened  []string     // of those, the ones that are ours
 }
 
 // The journal's first line says what is being written; each further line, that a file under its own
 // name is whole and on disk, or (bad) that it is not after all.
 type (
 	journalHeader struct {
-		Version int        `json:"decompose_journal"`
-		Source  []sourceID `json:"source"`
-		Layout  string     `json:"layout"`
+		Version int          `json:"decompose_journal"`
+		Source  []sourceID   `json:"source"`
+		Layout  string       `json:"layout"`
+		Stripe  *pack.Stripe `json:"stripe,omitempty"`
 	}
 	journalLine struct {
-		File   string `json:"file,omitempty"`
-		Bytes  int64  `json:"bytes,omitempty"`
-		MTime  int64  `json:"mtime_ns,omitempty"`
-		SHA256 string `json:"sha256,omitempty"`
-		Bad    string `json:"bad,omitempty"`
+		File   string  `json:"file,omitempty"`
+		Bytes  int64   `json:"bytes,omitempty"`
+		MTime  int64   `json:"mtime_ns,omitempty"`
+		Parts  []int64 `json:"part_mtimes_ns,omitempty"` // of the parts in other folders
+		SHA256 string  `json:"sha256,omitempty"`
+		Bad    string  `json:"bad,omitempty"`
 	}
 )
 
@@ -152,7 +156,12 @@ func (p *partial) resume(l *layout) (anew string, err error) {
 	if err := p.clean(nil, 0); err != nil {
 		return "", err
 	}
-	return anew, p.append(journalHeader{Version: 1, Source: l.sources, Layout: l.hash})
+	if header != nil {
+		if err := p.forget(header.Stripe); err != nil {
+			return "", err
+		}
+	}
+	return anew, p.append(journalHeader{Version: 1, Source: l.sources, Layout: l.hash, Stripe: p.stripe})
 }
 
 // read takes the journal apart; valid is the length of its whole lines. A last line without its end
@@ -197,8 +206,7 @@ func (p *partial) adopt(l *layout, lines []journalLine) {
 		if f == nil || f.Bytes != line.Bytes {
 			continue
 		}
-		info, err := os.Lstat(filepath.Join(p.dir, f.Name))
-		f.finished = err == nil && info.Mode().IsRegular() && info.Size() == f.Bytes && info.ModTime().UnixNano() == line.MTime
+		f.finished = p.intact(f.FileEntry, &line)
 		f.SHA256 = line.SHA256
 	}
 }
@@ -212,18 +220,8 @@ func (p *partial) clean(l *layout, valid int64) error {
 			keep[f.Name] = f.finished
 		}
 	}
-	entries, err := os.ReadDir(p.dir)
-	if err != nil {
-		return fmt.Errorf("look at folder: %w", err)
-	}
-	for _, e := range entries {
-		name := e.Name()
-		if keep[name] || !ours(name) {
-			continue
-		}
-		if err := os.Remove(filepath.Join(p.dir, name)); err != nil {
-			return fmt.Errorf("remove stale file: %w", err)
-		}
+	if err := p.sweep(p.dir, keep); err != nil {
+		return err
 	}
 	if err := p.journal.Truncate(valid); err != nil {
 		return fmt.Errorf("cut journal: %w", err)
@@ -234,10 +232,28 @@ func (p *partial) clean(l *layout, valid int64) error {
 	return nil
 }
 
+// sweep removes from a folder what is ours and not to be kept.
+func (p *partial) sweep(dir string, keep map[string]bool) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return fmt.Errorf("look at folder: %w", err)
+	}
+	for _, e := range entries {
+		name := e.Name()
+		if keep[name] || !ours(name) {
+			continue
+		}
+		if err := os.Remove(filepath.Join(dir, name)); err != nil {
+			return fmt.Errorf("remove stale file: %w", err)
+		}
+	}
+	return nil
+}
+
 // ours reports whether this program may have written a file of that name here.
 func ours(name string) bool {
 	name = strings.TrimSuffix(name, tmpSuffix)
-	return name == pack.ManifestName || name == pack.MetadataName || strings.HasSuffix(name, ".bin")
+	return name == pack.ManifestName || name == pack.MetadataName || name == pack.StripeName || strings.HasSuffix(name, ".bin")
 }
 
 // append adds a line to the journal and syncs it.
@@ -253,7 +269,7 @@ func (p *partial) append(line any) error {
 }
 
 // finish gives a written file its own name, on disk, and returns its time.
-func (p *partial) finish(f *os.File, name string) (mtime int64, err error) {
+func (p *partial) finish(f *os.File, dir, name string) (mtime int64, err error) {
 	if err := p.hooks.sync(f); err != nil {
 		f.Close()
 		return 0, err
@@ -261,11 +277,11 @@ func (p *partial) finish(f *os.File, name string) (mtime int64, err error) {
 	if err := f.Close(); err != nil {
 		return 0, fmt.Errorf("close: %w", err)
 	}
-	path := filepath.Join(p.dir, name)
+	path := filepath.Join(dir, name)
 	if err := os.Rename(path+tmpSuffix, path); err != nil {
 		return 0, fmt.Errorf("finish file: %w", err)
 	}
-	if err := p.hooks.syncDir(p.dir); err != nil {
+	if err := p.hooks.syncDir(dir); err != nil {
 		return 0, err
 	}
 	info, err := os.Lstat(path)
@@ -276,8 +292,8 @@ func (p *partial) finish(f *os.File, name string) (mtime int64, err error) {
 }
 
 // create opens NAME.tmp, empty.
-func (p *partial) create(name string) (*os.File, error) {
-	f, err := os.OpenFile(filepath.Join(p.dir, name)+tmpSuffix, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o666)
+func (p *partial) create(dir, name string) (*os.File, error) {
+	f, err := os.OpenFile(filepath.Join(dir, name)+tmpSuffix, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o666)
 	if err != nil {
 		return nil, fmt.Errorf("create file: %w", err)
 	}
@@ -311,6 +327,7 @@ func (p *partial) remove() {
 	if p.journal == nil || p.clean(nil, 0) != nil {
 		return
 	}
+	p.removeFolders()
 	if !renamesOpen {
 		p.close()
 	}

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"leat/engine/plan"
+	"leat/shaders/gpu"
 	"leat/vk"
 	"leat/vk/mem"
 )
@@ -18,6 +19,16 @@ func (o Options) PlanBudget(p *vk.PhysicalDevice) (plan.Budget, error) {
 	}
 	b := o.budget()
 	b.DeviceBytes, b.HostBytes = o.budgets(p, available)
+	f, err := p.Features.Without(o.Disable)
+	if err != nil {
+		return plan.Budget{}, err
+	}
+	b.Matrices, b.Few = gpu.Matrices(p, f), gpu.Few(p, f)
+	if b.InPlace = o.inPlace(p); b.InPlace && o.HostBytes == 0 {
+		if b.HostBytes = 0; o.DeviceBytes == 0 { // else what was asked for is the whole of one memory
+			b.HostBytes = max(0, spare(available)-b.DeviceBytes)
+		}
+	}
 	return b, nil
 }
 
@@ -34,10 +45,10 @@ func (o Options) BudgetOf(vramBytes, ramBytes int64, uma bool) (plan.Budget, err
 	}
 	if b.HostBytes == 0 {
 		available := ramBytes / 8 * 7
-		b.HostBytes = available - min(available/2, max(available/8, 1<<30))
-		if uma {
-			b.HostBytes = available / 8
-		}
+		b.HostBytes = spare(available)
+	}
+	if b.InPlace = uma && !o.Discrete; b.InPlace { // one memory, of which the VRAM is a share
+		b.DeviceBytes, b.HostBytes = b.DeviceBytes+o.HostBytes, 0
 	}
 	return b, nil
 }
@@ -45,5 +56,5 @@ func (o Options) BudgetOf(vramBytes, ramBytes int64, uma bool) (plan.Budget, err
 // budget is what does not depend on the machine.
 func (o *Options) budget() plan.Budget {
 	_, element := o.kv()
-	return plan.Budget{DeviceBytes: o.DeviceBytes, HostBytes: o.HostBytes, ContextLength: o.ContextLength, Chunk: o.Chunk, KVElement: element, Sessions: o.Sessions, RingBytes: o.RingBytes}
+	return plan.Budget{DeviceBytes: o.DeviceBytes, HostBytes: o.HostBytes, ContextLength: o.ContextLength, Chunk: o.Chunk, KVElement: element, Sessions: o.Sessions, RingBytes: o.RingBytes, Sweep: o.Sweep}
 }

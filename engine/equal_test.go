@@ -11,6 +11,8 @@ import (
 
 	"leat/decompose"
 	"leat/engine"
+	"leat/engine/plan"
+	"leat/vk/mem"
 )
 
 // TestBitEqual demands the same bits of every way to run the same tokens: from the
@@ -36,7 +38,7 @@ func testBitEqual(t *testing.T, g golden) {
 	if _, err := decompose.Run(context.Background(), g.model, pack, decompose.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	base := exact(engine.Options{KVType: "f32", ContextLength: 128, Chunk: 16})
+	base := exact(engine.Options{KVType: "f32", ContextLength: 128, Chunk: 16}) // halves of a prompt differ by how it is cut
 	whole := load(t, g.model, base)
 	want := logits(t, whole, ids)
 	all := whole.Plan().DeviceBytes
@@ -78,11 +80,45 @@ func testBitEqual(t *testing.T, g golden) {
 		variants = append(variants, variant{fmt.Sprintf("ring of %d bytes, two lanes", ring), g.model, engine.WithLanes(o, 2)})
 	}
 
+	for _, spread := range []plan.Spread{plan.Prefix, plan.Edges} {
+		o := base
+		o.DeviceBytes, o.HostBytes = (least+all)/2, 2<<20
+		o.Sweep = engine.Sweep{Spread: spread, StagingSlots: 3, StagingBytes: 64 << 10, BlockBytes: 256 << 10}
+		variants = append(variants, variant{spread.String(), g.model, o})
+	}
+
+	for _, kind := range []mem.Shared{mem.Imported, mem.Mapped} {
+		for _, budget := range []int64{all + 4<<20, (least + all) / 2} {
+			o := base
+			o.DeviceBytes, o.HostBytes = budget, 1
+			variants = append(variants, variant{fmt.Sprintf("in place, %v, %d bytes", kind, budget), []string{g.model, pack}[int(kind)%2], engine.WithShared(o, kind)})
+		}
+	}
+	onTwo := decompose.Options{Stripe: []string{filepath.Join(t.TempDir(), "second")}, StripeBytes: 16 << 10}
+	if _, err := decompose.Run(context.Background(), g.model, pack+".striped", onTwo); err != nil {
+		t.Fatal(err)
+	}
+	two := base
+	two.DeviceBytes, two.HostBytes = least, 1
+	variants = append(variants, variant{"striped over two folders, disk", pack + ".striped", two})
+	for i, at := range []int64{1, 3} { // some of it in each of the three places
+		o := base
+		o.DeviceBytes, o.HostBytes = least+at*(all-least)/5, 1<<30
+		inHost := load(t, pack, o).Plan()
+		o.HostBytes = inHost.HostBytes
+		for _, n := range inHost.HostBlocks {
+			o.HostBytes -= n / 2
+		}
+		variants = append(variants, variant{fmt.Sprintf("mix %d of all three tiers", i+1), pack, engine.WithLanes(o, 1+i)})
+	}
+	mixed, ran := 0, 0
+
 	for i, v := range variants {
 		if testing.Short() && i%3 != 0 {
 			continue
 		}
 		t.Run(v.name, func(t *testing.T) {
+			ran++
 			m := load(t, v.model, v.o)
 			got := logits(t, m, ids)
 			for i := range want {
@@ -91,6 +127,9 @@ func testBitEqual(t *testing.T, g golden) {
 				}
 			}
 			p := m.Plan()
+			if tiersOf(&p) == 3 {
+				mixed++
+			}
 			used, peak := m.Memory()
 			if used != p.DeviceBytes || peak > p.DeviceBudget {
 				t.Errorf("VRAM: %d bytes in use, at most %d; planned %d, budget %d", used, peak, p.DeviceBytes, p.DeviceBudget)
@@ -98,6 +137,18 @@ func testBitEqual(t *testing.T, g golden) {
 			t.Logf("%d streamed bytes a step, %d from disk, %d bytes of VRAM", p.StreamedBytes, p.DiskBytes, used)
 		})
 	}
+	if mixed == 0 && ran == len(variants) && g.name == "leat-demo-q4_k_m" { // the others may be too small
+		t.Error("no way had weights in VRAM, in host memory and on disk at once")
+	}
+}
+
+// tiersOf counts the tiers that a plan uses.
+func tiersOf(p *engine.Plan) int {
+	tiers := map[string]bool{}
+	for i := range p.Units {
+		tiers[p.Units[i].Tier.String()] = true
+	}
+	return len(tiers)
 }
 
 // TestFewSameBits demands the same bits of steps of one to eight rows: what shares a step with a token does not matter.

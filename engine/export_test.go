@@ -1,6 +1,14 @@
 package engine
 
-import "leat/vk/file"
+import (
+	"context"
+	"time"
+
+	"leat/engine/plan"
+	"leat/vk"
+	"leat/vk/file"
+	"leat/vk/mem"
+)
 
 // WithFault makes o's reads of weights fail where fault says so.
 func WithFault(o Options, fault file.Fault) Options {
@@ -8,8 +16,57 @@ func WithFault(o Options, fault file.Fault) Options {
 	return o
 }
 
+// WithHeadroom makes o's model ask free, before every step, how much VRAM is left to it,
+// and keep its resident weights in blocks of blockBytes.
+func WithHeadroom(o Options, free func() int64, blockBytes int64) Options {
+	o.headroom, o.Sweep.BlockBytes = free, blockBytes
+	return o
+}
+
+// WithShared keeps o's weights in place in memory of a kind, whatever the budgets.
+func WithShared(o Options, kind mem.Shared) Options {
+	o.shared = kind
+	return o
+}
+
+// WithoutClock has o's model run on a device whose clock can't be read, or which has no
+// timestamps at all.
+func WithoutClock(o Options, noStamps bool) Options {
+	o.opened = func(d *vk.Device) {
+		d.Features.CalibratedTimestamps = false
+		for _, q := range append(d.Transfers, d.Compute) {
+			if noStamps {
+				q.TimestampBits = 0
+			}
+		}
+	}
+	return o
+}
+
+// WithDeviceFault makes o's calls of Vulkan fail where fault says so.
+func WithDeviceFault(o Options, fault vk.Fault) Options {
+	o.device = fault
+	return o
+}
+
 // WithLanes makes o upload on n lanes, though the device may have fewer queues.
 func WithLanes(o Options, n int) Options {
 	o.queues = n
 	return o
+}
+
+// Watched are the steps that a rehearsal runs on a kind of device, where each takes what once
+// says.
+func Watched(device vk.DeviceType, p *plan.Plan, once func(plan.StepShape) time.Duration) (steps []plan.StepShape, err error) {
+	s := newStopwatch(device, func(_ context.Context, step plan.StepShape) (time.Duration, error) {
+		steps = append(steps, step)
+		return once(step), nil
+	})
+	_, _, err = s.time(context.Background(), p, nil)
+	return steps, err
+}
+
+// Passed are the bytes that went through the rates of a model that has them.
+func (m *Model) Passed() (link, disk, vram int64) {
+	return m.rates.link.Passed(), m.rates.disk.Passed(), m.rates.vram.Passed()
 }

@@ -62,8 +62,9 @@ type Token struct {
 }
 
 // Generate appends ids, shape (T), to the session and yields tokens as they are
-// sampled. Breaking the loop or canceling ctx stops after the step in flight; the
-// session keeps every token yielded. A failure comes once, last, with a zero
+// sampled. Canceling ctx stops a step in the midst: it waits for no disk, and on the
+// device for half a second of work at most. The session keeps every token yielded, and
+// can go on. A failure comes once, last, with a zero
 // Token: [ErrContextFull], [ErrDeviceLost] (the Model is dead) or ctx.Err().
 func (s *Session) Generate(ctx context.Context, ids []token.ID, p Params) iter.Seq2[Token, error] {
 	return func(yield func(Token, error) bool) {
@@ -72,6 +73,7 @@ func (s *Session) Generate(ctx context.Context, ids []token.ID, p Params) iter.S
 			yield(Token{}, err)
 			return
 		}
+		ctx := s.during(ctx)
 		for n := 1; ; n++ {
 			t, err := g.next(ctx, n)
 			if err != nil {

@@ -108,7 +108,7 @@ func goldens(t *testing.T) []golden {
 // exact are the options of a model whose every step is computed in float32, row by row in the same order: what few rows
 // in bytes are not.
 func exact(o engine.Options) engine.Options {
-	o.Disable = append(slices.Clone(o.Disable), "int8")
+	o.Disable = append(slices.Clone(o.Disable), "int8", "coopmat")
 	return o
 }
 

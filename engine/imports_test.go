@@ -21,21 +21,24 @@ import (
 // allowed is the plan of the house: each package, and what of ours it may import. Imports
 // only go down. Tests and tools may look anywhere, so tools have no row.
 var allowed = map[string][]string{
-	"cmd/leat": {"cmd/leat/demo", "engine", "engine/arch", "engine/calibrate", "engine/chat", "engine/pace", "engine/plan", "engine/plan/gpus", "engine/sample",
-		"engine/server", "engine/token", "engine/train", "decompose", "decompose/pack", "gguf",
+	"cmd/leat": {"cmd/leat/demo", "cmd/leat/picture", "engine", "engine/arch", "engine/bench", "engine/calibrate", "engine/chat", "engine/pace", "engine/plan", "engine/plan/gpus", "engine/sample",
+		"engine/server", "engine/token", "engine/trace", "engine/train", "decompose", "decompose/pack", "gguf",
 		"shaders", "shaders/conform", "shaders/gpu", "vk", "vk/mem"}, // doctor looks below the engine
-	"cmd/leat/demo": {},
+	"cmd/leat/demo":    {},
+	"cmd/leat/picture": {"engine/trace"},
 
-	"engine": {"engine/arch", "engine/chat", "engine/expert", "engine/internal/exec", "engine/internal/kv", "engine/internal/sched",
-		"engine/internal/weights", "engine/pace", "engine/plan", "engine/sample", "engine/token", "decompose/pack", "gguf",
-		"shaders/gpu", "vk", "vk/file", "vk/mem", "vk/xfer"},
+	"engine": {"engine/arch", "engine/chat", "engine/expert", "engine/internal/adapt", "engine/internal/exec", "engine/internal/kv", "engine/internal/sched",
+		"engine/internal/weights", "engine/pace", "engine/plan", "engine/sample", "engine/token", "engine/trace", "decompose/pack", "gguf",
+		"shaders/gpu", "vk", "vk/file", "vk/limit", "vk/mem", "vk/xfer"},
 	"engine/server":         {"engine", "engine/chat", "engine/sample", "engine/token"},
 	"engine/train":          {"engine", "engine/arch", "engine/plan", "engine/token", "engine/internal/exec", "engine/internal/weights"},
 	"engine/internal/sched": {"engine/internal/exec", "engine/internal/kv", "engine/token"},
-	"engine/internal/exec": {"engine/arch", "engine/internal/kv", "engine/internal/weights", "engine/pace", "engine/plan", "decompose/pack",
-		"gguf", "shaders", "shaders/gpu", "vk", "vk/mem"},
-	"engine/internal/weights": {"engine/expert", "engine/plan", "decompose/pack", "gguf", "vk", "vk/file", "vk/mem", "vk/xfer"},
+	"engine/internal/exec": {"engine/arch", "engine/internal/kv", "engine/internal/weights", "engine/pace", "engine/plan", "engine/trace", "decompose/pack",
+		"gguf", "shaders", "shaders/gpu", "vk", "vk/limit", "vk/mem"},
+	"engine/internal/weights": {"engine/expert", "engine/plan", "engine/trace", "decompose/pack", "gguf", "vk", "vk/file", "vk/limit", "vk/mem", "vk/xfer"},
+	"engine/internal/adapt":   {},
 	"engine/internal/kv":      {"engine/plan", "gguf", "vk", "vk/mem"},
+	"engine/bench":            {"engine", "engine/arch", "engine/pace", "engine/plan", "engine/token", "engine/trace"},
 	"engine/calibrate":        {"engine/plan", "decompose/pack", "gguf", "shaders", "shaders/gpu", "vk", "vk/file", "vk/mem", "vk/xfer"},
 	"engine/plan":             {"engine/arch", "engine/plan/gpus", "decompose/pack", "gguf", "shaders"},
 	"engine/plan/gpus":        {},
@@ -47,6 +50,7 @@ var allowed = map[string][]string{
 	"engine/expert":           {},
 	"engine/pace":             {"engine/pace/nvml"},
 	"engine/pace/nvml":        {},
+	"engine/trace":            {},
 
 	"decompose":      {"engine/arch", "decompose/pack", "gguf"},
 	"decompose/pack": {"gguf"},
@@ -61,7 +65,8 @@ var allowed = map[string][]string{
 	"vk/vktest":       {"vk"},
 	"vk/xfer":         {"vk", "vk/mem"},
 	"vk/mem":          {"vk"},
-	"vk/file":         {},
+	"vk/file":         {"vk/limit"},
+	"vk/limit":        {},
 	"vk":              {"vk/internal/raw"},
 	"vk/internal/raw": {},
 }

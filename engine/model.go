@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"leat/decompose/pack"
 	"leat/engine/arch"
@@ -18,6 +19,7 @@ import (
 	"leat/engine/token"
 	"leat/shaders/gpu"
 	"leat/vk"
+	"leat/vk/limit"
 	"leat/vk/mem"
 )
 
@@ -28,12 +30,16 @@ type Model struct {
 	file    *pack.Model
 	hyper   *arch.Hyper
 	tok     *token.Tokenizer
-	tokErr  error // why there is no tok
-	plan    *plan.Plan
+	tokErr  error                     // why there is no tok
+	plan    *plan.Plan                // made at the beginning; sizes of context and step never change
+	now     atomic.Pointer[plan.Plan] // what holds just now: fewer units may be resident
+	adapter adapter
+	shrinks shrinks
 	inst    *vk.Instance
 	dev     *vk.Device
 	vram    *mem.Heap
 	host    *mem.Heap
+	shared  mem.Shared // memory that weights are in place in
 	kernels *gpu.Kernels
 	compute *vk.Timeline
 	weights *weights.Store
@@ -41,11 +47,17 @@ type Model struct {
 	exec    *exec.Exec
 	pacer   *pace.Pacer // nil: nothing is paced
 
+	rates struct{ link, disk, vram *limit.Rate } // nil: as fast as they are
+
 	messages int // of the validation layers, once the instance is closed
 
 	chatOnce sync.Once
 	chat     *chat.Template
 	chatErr  error
+
+	life context.Context // until Close
+	end  context.CancelCauseFunc
+	wake func() // lets a step that waits for weights look at its context
 
 	mu   sync.Mutex // held during a step
 	dead error      // why no step can run any more
@@ -63,9 +75,13 @@ func Load(ctx context.Context, path string, o Options) (*Model, error) {
 		return nil, err
 	}
 	m := &Model{o: o}
+	m.live()
+	m.rates.link, m.rates.disk, m.rates.vram = limit.New(o.LinkBytesPerSec), limit.New(o.DiskBytesPerSec), limit.New(o.VRAMBytesPerSec)
 	for _, stage := range []func(context.Context, string) error{m.openFile, m.openDevice, m.makePlan, m.build} {
 		if err := stage(ctx, path); err != nil {
-			m.Close()
+			if closing := m.Close(); closing != nil && !errors.Is(closing, ErrDeviceLost) {
+				m.o.Logger.Warn("not all was freed after a failed load", "error", closing)
+			}
 			if strings.HasPrefix(err.Error(), path+": ") { // it names the file by itself
 				return nil, fmt.Errorf("load %w", err)
 			}
@@ -99,32 +115,57 @@ func (m *Model) openDevice(context.Context, string) (err error) {
 	if err != nil {
 		return err
 	}
-	m.dev, err = m.inst.NewDevice(phys, vk.DeviceOptions{OneQueue: m.o.OneQueue, Disable: m.o.Disable})
+	m.dev, err = m.inst.NewDevice(phys, vk.DeviceOptions{OneQueue: m.o.OneQueue, Disable: m.o.Disable, Fault: m.o.device})
+	if err == nil && m.o.opened != nil {
+		m.o.opened(m.dev)
+	}
 	return err
 }
 
-func (m *Model) makePlan(context.Context, string) (err error) {
+func (m *Model) makePlan(ctx context.Context, _ string) (err error) {
 	b, err := m.o.PlanBudget(m.dev.Physical)
 	if err != nil {
 		return err
 	}
-	b.Matrices, b.Few = gpu.Matrices(m.dev), gpu.Few(m.dev)
-	m.plan, err = plan.Make(m.hyper, m.file, b)
-	if err != nil {
+	if m.shared = m.o.shared; b.InPlace && m.shared == mem.NotShared {
+		if m.shared, err = mem.ProbeShared(ctx, m.dev); err != nil {
+			return err
+		}
+		if m.shared == mem.Mapped && m.o.HostBytes == 0 {
+			b.HostBytes = 0 // it is all of the device's own
+		}
+		m.o.Logger.Debug("memory in common with the host", "weights", m.shared)
+	}
+	if b.InPlace && (m.shared == mem.NotShared || !plan.Aligned(m.hyper, m.file)) {
+		o := m.o
+		o.Discrete, o.shared = true, mem.NotShared
+		if b, err = o.PlanBudget(m.dev.Physical); err != nil {
+			return err
+		}
+	}
+	if m.plan, err = plan.Make(m.hyper, m.file, b); err != nil {
 		return err
 	}
 	if m.plan.ContextLength > m.hyper.ContextLength {
 		m.o.Logger.Warn("context is longer than the model was trained for", "context", m.plan.ContextLength, "trained", m.hyper.ContextLength)
 	}
-	m.vram = mem.NewHeap(m.dev, "VRAM", b.DeviceBytes)
-	m.host = mem.NewHeap(m.dev, "host", 0)
+	m.makeHeaps()
 	return nil
+}
+
+// makeHeaps makes the plan the one in force.
+func (m *Model) makeHeaps() {
+	m.now.Store(m.plan)
+	m.vram = mem.NewHeap(m.dev, "VRAM", m.plan.DeviceBudget)
+	m.host = mem.NewHeap(m.dev, "host", 0)
 }
 
 // build makes everything that lives on the device, in order of dependence.
 func (m *Model) build(ctx context.Context, _ string) (err error) {
-	if m.kernels, err = gpu.New(m.dev, gpu.Options{Logger: m.o.Logger}); err != nil {
-		return err
+	if m.kernels == nil { // a rehearsal lends them
+		if m.kernels, err = gpu.New(m.dev, gpu.Options{Logger: m.o.Logger}); err != nil {
+			return err
+		}
 	}
 	if m.compute, err = m.dev.NewTimeline("compute"); err != nil {
 		return err
@@ -134,23 +175,27 @@ func (m *Model) build(ctx context.Context, _ string) (err error) {
 	}
 	m.weights, err = weights.New(ctx, weights.Options{
 		Device: m.dev, VRAM: m.vram, Host: m.host, Model: m.file, Plan: m.plan, Compute: m.compute, Logger: m.o.Logger, Progress: m.o.Progress,
-		Queues: m.lanes(), Fault: m.o.fault,
+		Queues: m.lanes(), Fault: m.o.fault, Trace: m.o.Trace, Shared: m.shared,
+		LinkRate: m.rates.link, DiskRate: m.rates.disk,
 	})
 	if err != nil {
 		return err
 	}
+	m.wake = m.weights.Wake
+	context.AfterFunc(m.life, m.wake)
 	m.pacer = m.newPacer()
+	m.adapter = m.newAdapter()
 	kvType, _ := m.o.kv()
 	m.exec, err = exec.New(exec.Options{
 		Device: m.dev, Kernels: m.kernels, VRAM: m.vram, Host: m.host, Model: m.file, Hyper: m.hyper, Plan: m.plan,
 		Weights: m.weights, Compute: m.compute, KVType: kvType, Logger: m.o.Logger, MaxSubmit: m.o.MaxSubmit,
-		Pacer: m.pacer,
+		Pacer: m.pacer, Ran: m.adapter.ran(), Trace: m.o.Trace, VRAMRate: m.rates.vram,
 	})
 	return err
 }
 
-// Loaded waits until all resident weights are on the device, or as many as can be
-// before a first step; with streamed weights between them, that brings the rest.
+// Loaded waits until all weights that VRAM and RAM are to keep are there. Where a step has
+// begun before, it waits for what that step brings.
 func (m *Model) Loaded(ctx context.Context) error {
 	if err := m.weights.Loaded(ctx); err != nil {
 		return fmt.Errorf("load %s: %w", m.file.Path, err)
@@ -166,8 +211,8 @@ func (m *Model) lanes() (queues []*vk.Queue) {
 	return queues
 }
 
-// Plan says where each unit lives and what everything takes.
-func (m *Model) Plan() Plan { return *m.plan }
+// Plan says where each unit lives just now and what everything takes.
+func (m *Model) Plan() Plan { return *m.now.Load() }
 
 // Hyper returns the model's hyperparameters.
 func (m *Model) Hyper() arch.Hyper { return *m.hyper }
@@ -211,17 +256,29 @@ func (m *Model) ValidationMessages() int {
 	return m.messages
 }
 
-// step runs one step; a failure on the device ends the model.
+// live makes the context that ends with the model.
+func (m *Model) live() {
+	m.life, m.end = context.WithCancelCause(context.Background())
+}
+
+// step runs one step; a failure on the device ends the model. ctx is of [Session.during].
 func (m *Model) step(ctx context.Context, rows []exec.Row, greedy bool, use func(exec.Result)) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.dead != nil {
 		return fmt.Errorf("the model can run no more steps: %w", m.dead)
 	}
-	if err := ctx.Err(); err != nil {
+	if ctx.Err() != nil {
+		return ended(ctx)
+	}
+	if err := m.adapt(ctx); err != nil {
+		m.dead = err
 		return err
 	}
 	res, err := m.exec.Step(ctx, rows, greedy)
+	if errors.Is(err, exec.ErrStopped) {
+		return fmt.Errorf("%w: %w", exec.ErrStopped, ended(ctx))
+	}
 	if err != nil {
 		m.dead = err
 		return err
@@ -230,13 +287,24 @@ func (m *Model) step(ctx context.Context, rows []exec.Row, greedy bool, use func
 	return nil
 }
 
-// Close waits for the device and frees all; safe to call twice. No session may be
-// used afterwards.
+// ended is why a context of [Session.during] has.
+func ended(ctx context.Context) error {
+	if err := context.Cause(ctx); err == errClosed {
+		return err
+	}
+	return ctx.Err()
+}
+
+var errClosed = errors.New("the model is closed")
+
+// Close stops a step that runs, waits for the device and frees all; safe to call twice.
+// No session may be used afterwards.
 func (m *Model) Close() error {
+	m.end(errClosed)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.dead == nil {
-		m.dead = errors.New("the model is closed")
+		m.dead = errClosed
 	}
 	var errs []error
 	if m.dev != nil {

@@ -11,9 +11,11 @@ import (
 	"leat/engine/arch"
 	"leat/engine/pace"
 	"leat/engine/plan"
+	"leat/engine/trace"
 	"leat/gguf"
 	"leat/vk"
 	"leat/vk/file"
+	"leat/vk/mem"
 )
 
 // Options tells [Load] where a model may live. The zero value is a good start.
@@ -27,6 +29,8 @@ type Options struct {
 	Sessions      int      // sessions that may be open at a time, each with a full context; 0: 1
 	Disable       []string // device features not to use: "fp16", "int8", "subgroup", "coopmat"
 	RingBytes     int64    // VRAM that streamed weights pass through; 0: chosen
+	Sweep         Sweep    // for measurements: what is chosen otherwise
+	Discrete      bool     // upload weights even where the device has its memory in common with the host
 	OneQueue      bool     // upload on the compute queue even where there is a transfer queue
 	Validate      bool     // turn Vulkan's validation layers on; slow
 	VulkanLoader  string   // path of the Vulkan loader; "": the system's
@@ -43,18 +47,24 @@ type Options struct {
 	TargetTempC int
 	Sensor      pace.Sensor
 
-	Logger   *slog.Logger                      // nil: silent
-	Progress func(doneBytes, totalBytes int64) // called by another goroutine until the resident weights are loaded; nil: none
+	Trace *trace.Recorder // keeps what the disk, the link, the device and the host do; nil: nobody does
+	// To try how a lesser machine would do, the link, the disk and the reading of weights in
+	// VRAM can be made slower; 0: as fast as they are. What kernels compute stays as fast.
+	LinkBytesPerSec, DiskBytesPerSec, VRAMBytesPerSec float64
 
-	fault  file.Fault // tests: fails reads
-	queues int        // tests: upload lanes, on as many queues as there are
+	Logger   *slog.Logger                      // nil: silent
+	Progress func(doneBytes, totalBytes int64) // called by another goroutine until all that VRAM and RAM keep is there; nil: none
+
+	fault    file.Fault       // tests: fails reads
+	device   vk.Fault         // tests: fails calls of Vulkan
+	queues   int              // tests: upload lanes, on as many queues as there are
+	headroom func() int64     // tests: what the driver says of free VRAM, asked before every step
+	shared   mem.Shared       // tests: keep weights in place in such memory, whatever the budgets
+	opened   func(*vk.Device) // tests: may make it a lesser one; nil: leaves it as it is
 }
 
 // A target of room temperature would stop the device, one above all limits do nothing.
 const leastTarget, mostTarget = 30, 120
-
-// features that Disable knows.
-var features = []string{"fp16", "int8", "subgroup", "coopmat"}
 
 // validated returns o with defaults filled in, or says what is wrong with it.
 func (o Options) validated() (Options, error) {
@@ -77,14 +87,25 @@ func (o Options) validated() (Options, error) {
 	for _, n := range []struct {
 		name string
 		v    int64
-	}{{"ContextLength", int64(o.ContextLength)}, {"DeviceBytes", o.DeviceBytes}, {"HostBytes", o.HostBytes}, {"RingBytes", o.RingBytes}, {"Chunk", int64(o.Chunk)}, {"Sessions", int64(o.Sessions)}, {"MaxSubmit", int64(o.MaxSubmit)}} {
+	}{{"ContextLength", int64(o.ContextLength)}, {"DeviceBytes", o.DeviceBytes}, {"HostBytes", o.HostBytes}, {"RingBytes", o.RingBytes}, {"Sweep.BlockBytes", o.Sweep.BlockBytes}, {"Sweep.StagingBytes", o.Sweep.StagingBytes}, {"Sweep.StagingSlots", int64(o.Sweep.StagingSlots)}, {"Chunk", int64(o.Chunk)}, {"Sessions", int64(o.Sessions)}, {"MaxSubmit", int64(o.MaxSubmit)}} {
 		if n.v < 0 {
 			return o, &OptionError{n.name, fmt.Sprint(n.v), "0 or more"}
 		}
 	}
+	for _, r := range []struct {
+		name string
+		v    float64
+	}{{"LinkBytesPerSec", o.LinkBytesPerSec}, {"DiskBytesPerSec", o.DiskBytesPerSec}, {"VRAMBytesPerSec", o.VRAMBytesPerSec}} {
+		if !(r.v >= 0) {
+			return o, &OptionError{r.name, fmt.Sprint(r.v), "0 (no limit) or more"}
+		}
+	}
+	if o.Sweep.Spread < plan.Even || o.Sweep.Spread > plan.Edges {
+		return o, &OptionError{"Sweep.Spread", fmt.Sprint(int(o.Sweep.Spread)), "Even, Prefix or Edges"}
+	}
 	for _, d := range o.Disable {
-		if !slices.Contains(features, d) {
-			return o, &OptionError{"Disable", d, strings.Join(features, ", ")}
+		if !slices.Contains(vk.Disabled(), d) {
+			return o, &OptionError{"Disable", d, strings.Join(vk.Disabled(), ", ")}
 		}
 	}
 	if o.Logger == nil {
@@ -117,6 +138,8 @@ type (
 	UnsupportedError = arch.UnsupportedError
 	// Plan is where each unit of a model lives.
 	Plan = plan.Plan
+	// Sweep is what a plan chooses well by itself.
+	Sweep = plan.Sweep
 )
 
 // ErrDeviceLost: the driver gave up on the device; the Model is dead.
@@ -127,6 +150,18 @@ var ErrNoDevice error = vk.ErrNoDriver
 
 // defaultReserve is left free beside our budget: a part, and never less than a little.
 func defaultReserve(free int64) int64 { return max(free/20, 256<<20) }
+
+// spare is what we may pin of the RAM that is available.
+func spare(available int64) int64 { return available - min(available/2, max(available/8, 1<<30)) }
+
+// inPlace reports whether the device reads weights where the host has them. A CPU that is
+// given a VRAM budget stands for another device, which is to be tried out.
+func (o *Options) inPlace(p *vk.PhysicalDevice) bool {
+	if o.shared != mem.NotShared {
+		return true
+	}
+	return p.Features.UMA && !o.Discrete && (p.Type != vk.CPU || o.DeviceBytes == 0)
+}
 
 // budgets returns the VRAM and RAM that o allows on the machine as it is now.
 func (o *Options) budgets(p *vk.PhysicalDevice, available int64) (device, host int64) {
@@ -139,7 +174,7 @@ func (o *Options) budgets(p *vk.PhysicalDevice, available int64) (device, host i
 		device -= min(device/2, defaultReserve(device))
 	}
 	if host == 0 {
-		host = available - min(available/2, max(available/8, 1<<30))
+		host = spare(available)
 		if p.Features.UMA {
 			host = available / 8
 		}

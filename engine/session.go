@@ -21,6 +21,42 @@ type Session struct {
 	ids []token.ID // all tokens taken in; those past seq.Len() have yet to run
 
 	logits []float32 // of the last step that was asked for them
+	rows   []exec.Row
+	until  until
+}
+
+// until is a context for a session's steps, kept for as long as it is called with the same.
+type until struct {
+	done <-chan struct{} // of the context that it was made of
+	ctx  context.Context
+	stop func()
+}
+
+// during returns a context for steps that ends with ctx and with the model, and then wakes a
+// step that waits for weights. It is made once for all steps under one ctx: so that a step
+// allocates nothing.
+func (s *Session) during(ctx context.Context) context.Context {
+	u := &s.until
+	switch done := ctx.Done(); done {
+	case nil:
+		return s.m.life
+	case u.done:
+	default:
+		s.forget()
+		all, cancel := context.WithCancelCause(ctx)
+		closed := context.AfterFunc(s.m.life, func() { cancel(errClosed) })
+		woken := context.AfterFunc(all, s.m.wake)
+		*u = until{done: done, ctx: all, stop: func() { closed(); woken(); cancel(nil) }}
+	}
+	return u.ctx
+}
+
+// forget frees what during keeps.
+func (s *Session) forget() {
+	if s.until.stop != nil {
+		s.until.stop()
+	}
+	s.until = until{}
 }
 
 // NewSession reserves a KV cache of the model's full context, or fails with a
@@ -42,6 +78,7 @@ func (m *Model) NewSession() (*Session, error) {
 func (s *Session) Close() {
 	s.m.mu.Lock() // no step is reading the pages
 	defer s.m.mu.Unlock()
+	s.forget()
 	s.seq.Release()
 }
 
@@ -86,6 +123,7 @@ func (s *Session) Forward(ctx context.Context, ids []token.ID) ([]float32, error
 	if err := s.take(ids); err != nil {
 		return nil, err
 	}
+	ctx = s.during(ctx)
 	if err := s.run(ctx, false, false, s.keep); err != nil {
 		return nil, err
 	}
@@ -100,6 +138,7 @@ func (s *Session) keep(r exec.Result) { s.logits = append(s.logits[:0], r.Logits
 // early keeps the tokens up to the end of the step in flight.
 func (s *Session) Logits(ctx context.Context, ids []token.ID) iter.Seq2[[]float32, error] {
 	return func(yield func([]float32, error) bool) {
+		ctx := s.during(ctx)
 		for len(ids) > 0 {
 			part := ids[:min(len(ids), s.m.plan.LogitRows)]
 			ids = ids[len(part):]
@@ -144,13 +183,13 @@ func (s *Session) run(ctx context.Context, greedy, all bool, use func(exec.Resul
 	for s.seq.Len() < len(s.ids) {
 		from := s.seq.Len()
 		n := min(len(s.ids)-from, s.m.plan.Chunk)
-		rows := make([]exec.Row, n)
-		for i := range rows {
+		s.rows = s.rows[:0]
+		for i, id := range s.ids[from : from+n] {
 			last := from+i == len(s.ids)-1
-			rows[i] = exec.Row{Seq: s.seq, Token: s.ids[from+i], Position: from + i, Logits: all || last}
+			s.rows = append(s.rows, exec.Row{Seq: s.seq, Token: id, Position: from + i, Logits: all || last})
 		}
-		err := s.m.step(ctx, rows, greedy, func(r exec.Result) {
-			if rows[n-1].Logits {
+		err := s.m.step(ctx, s.rows, greedy, func(r exec.Result) {
+			if s.rows[n-1].Logits {
 				use(r)
 			}
 		})

@@ -1,17 +1,50 @@
 package engine
 
 import (
+	"time"
+
 	"leat/engine/pace"
 	"leat/vk"
 )
 
-// Stats is how a model is doing just now.
+// Stats is how a model is doing just now, and what it has done since [Load].
 type Stats struct {
-	Pace pace.Report // temperature, power, rests
+	Pace    pace.Report // temperature, power, rests
+	Shrinks []Shrink    // times that VRAM was given back to other programs, oldest first; [Model.Plan] has the budget now
+
+	Steps       int64 // forward passes
+	Rows        int64 // tokens that went through them
+	Submissions int64 // of work to the device, uploads not counted
+
+	UploadedBytes int64 // weights, over the link
+	DiskBytes     int64 // weights, read from disk
+	WeightBytes   int64 // weights that kernels read in VRAM, each unit once a step
+
+	// How long each was busy: the disk while a read was outstanding, the link while a
+	// copy was under way, the device while a submission ran. Link is what the host saw, waits
+	// included; with [Options.Trace] it is by the device's clock, which costs some
+	// percent of the link. Compute is an estimate where the device has no timestamps.
+	Disk, Link, Compute time.Duration
+
+	Stalled time.Duration // the device stood idle within steps because weights had not come
+	Record  time.Duration // the host recorded and submitted
+
+	VRAMBytes, VRAMPeak, HostBytes int64 // in use, the most that was, pinned RAM
 }
 
-// Stats may be called by any goroutine, also while a step runs.
-func (m *Model) Stats() Stats { return Stats{Pace: m.pacer.Report()} }
+// Stats may be called by any goroutine, also while a step runs. It does not wait for that,
+// so what the device does just now is not in it yet.
+func (m *Model) Stats() Stats {
+	c := m.exec.Counters()
+	s := Stats{
+		Pace: m.pacer.Report(), Shrinks: m.shrinks.all(), Steps: c.Steps, Rows: c.Rows, Submissions: c.Submissions, WeightBytes: c.WeightBytes,
+		Compute: c.Compute, Stalled: c.Stalled, Record: c.Record,
+		VRAMBytes: m.vram.Used(), VRAMPeak: m.vram.Peak(), HostBytes: m.host.Used(),
+	}
+	s.UploadedBytes, s.DiskBytes = m.weights.Traffic()
+	s.Disk, s.Link = m.weights.Busy()
+	return s
+}
 
 // newPacer makes the pacer that the options ask for; nil: none, and steps cost no more
 // than if there were no such thing.

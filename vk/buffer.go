@@ -69,7 +69,7 @@ func (b *Buffer) create() (raw.MemoryRequirements, error) {
 	if b.Bytes <= 0 {
 		return req, errors.New("the size must be above zero")
 	}
-	if b.Class < DeviceLocal || b.Class > Readback {
+	if b.Class < DeviceLocal || b.Class > Mapped {
 		return req, errors.New("no such memory class")
 	}
 	d := b.dev
@@ -88,7 +88,7 @@ func (b *Buffer) create() (raw.MemoryRequirements, error) {
 		info.SharingMode = raw.SharingModeConcurrent
 		info.QueueFamilyIndexCount, info.PQueueFamilyIndices = first(d.families)
 	}
-	if err := check("vkCreateBuffer", "", d.fn.CreateBuffer(d.handle, info, nil, &b.handle)); err != nil {
+	if err := d.call("vkCreateBuffer", "", func() Result { return d.fn.CreateBuffer(d.handle, info, nil, &b.handle) }); err != nil {
 		return req, err
 	}
 	d.fn.GetBufferMemoryRequirements(d.handle, b.handle, &req)
@@ -125,7 +125,7 @@ func (b *Buffer) allocate(req raw.MemoryRequirements) error {
 			AllocationSize:  req.Size,
 			MemoryTypeIndex: uint32(t),
 		}
-		err = check("vkAllocateMemory", "", d.fn.AllocateMemory(d.handle, info, nil, &b.memory))
+		err = d.call("vkAllocateMemory", "", func() Result { return d.fn.AllocateMemory(d.handle, info, nil, &b.memory) })
 		if !errors.Is(err, ErrOutOfDeviceMemory) && !errors.Is(err, ErrOutOfHostMemory) {
 			return err
 		}
@@ -135,7 +135,7 @@ func (b *Buffer) allocate(req raw.MemoryRequirements) error {
 
 func (b *Buffer) bind() error {
 	d := b.dev
-	if err := check("vkBindBufferMemory", "", d.fn.BindBufferMemory(d.handle, b.handle, b.memory, 0)); err != nil {
+	if err := d.call("vkBindBufferMemory", "", func() Result { return d.fn.BindBufferMemory(d.handle, b.handle, b.memory, 0) }); err != nil {
 		return err
 	}
 	b.Address = uint64(d.fn.GetBufferDeviceAddress(d.handle, &raw.BufferDeviceAddressInfo{
@@ -153,7 +153,7 @@ func (b *Buffer) bind() error {
 	}
 	p := raw.Ptr[byte](nil)
 	const whole = ^uint64(0)
-	if err := check("vkMapMemory", "", d.fn.MapMemory(d.handle, b.memory, 0, whole, 0, &p)); err != nil {
+	if err := d.call("vkMapMemory", "", func() Result { return d.fn.MapMemory(d.handle, b.memory, 0, whole, 0, &p) }); err != nil {
 		return err
 	}
 	b.mapped = raw.Slice(p, b.Bytes)

@@ -22,8 +22,8 @@ func (q *Queue) NewCommandPool() (*CommandPool, error) {
 		Flags:            raw.CommandPoolCreateResetCommandBufferBit,
 		QueueFamilyIndex: uint32(q.Family),
 	}
-	r := d.fn.CreateCommandPool(d.handle, info, nil, &p.handle)
-	if err := check("vkCreateCommandPool", q.what, r); err != nil {
+	err := d.call("vkCreateCommandPool", q.what, func() Result { return d.fn.CreateCommandPool(d.handle, info, nil, &p.handle) })
+	if err != nil {
 		return nil, err
 	}
 	d.adopt(p)
@@ -40,8 +40,8 @@ func (p *CommandPool) New() (*CommandBuffer, error) {
 		Level:              raw.CommandBufferLevelPrimary,
 		CommandBufferCount: 1,
 	}
-	r := d.fn.AllocateCommandBuffers(d.handle, info, &c.handle)
-	if err := check("vkAllocateCommandBuffers", p.queue.what, r); err != nil {
+	err := d.call("vkAllocateCommandBuffers", p.queue.what, func() Result { return d.fn.AllocateCommandBuffers(d.handle, info, &c.handle) })
+	if err != nil {
 		return nil, err
 	}
 	c.block.init(p.queue)
@@ -115,7 +115,8 @@ func (b *commandBlock) init(q *Queue) {
 // Begin starts a new recording, for one submission; what was recorded before is gone.
 func (c *CommandBuffer) Begin() error {
 	c.state, c.err = initial, nil
-	if err := check("vkBeginCommandBuffer", c.queue.what, c.fn.BeginCommandBuffer(c.handle, &c.block.begin)); err != nil {
+	err := c.queue.dev.call("vkBeginCommandBuffer", c.queue.what, func() Result { return c.fn.BeginCommandBuffer(c.handle, &c.block.begin) })
+	if err != nil {
 		return err
 	}
 	c.state = recording
@@ -128,8 +129,8 @@ func (c *CommandBuffer) End() error {
 		c.err = fmt.Errorf("end a command buffer that is %v", c.state)
 	}
 	if c.state == recording {
-		r := c.fn.EndCommandBuffer(c.handle)
-		if err := check("vkEndCommandBuffer", c.queue.what, r); err != nil && c.err == nil {
+		err := c.queue.dev.call("vkEndCommandBuffer", c.queue.what, func() Result { return c.fn.EndCommandBuffer(c.handle) })
+		if err != nil && c.err == nil {
 			c.err = err
 		}
 	}

@@ -218,7 +218,7 @@ func TestTimestamps(t *testing.T) {
 	defer q.Close()
 	p, out := r.pipeline(probeOptions), r.buffer("out", 4<<16, vk.DeviceLocal)
 	r.run(func(c *vk.CommandBuffer) {
-		c.ResetQueries(q)
+		c.ResetQueries(q, 0, q.Count)
 		c.WriteTimestamp(q, 0)
 		c.Bind(p)
 		vk.Push(c, p, &probeArgs{out.Address, 1 << 16, 0})
@@ -237,10 +237,43 @@ func TestTimestamps(t *testing.T) {
 		t.Error("read past the end")
 	}
 	if r.dev.Features.HostQueryReset {
-		r.ok(q.Reset())
-		if err := q.Read(0, ticks); !errors.Is(err, vk.ErrNotReady) {
+		r.ok(q.Reset(0, 1))
+		if err := q.Read(0, ticks[:1]); !errors.Is(err, vk.ErrNotReady) {
 			t.Errorf("after a reset: %v, want ErrNotReady", err)
 		}
+		r.ok(q.Read(1, ticks[:1])) // it was not asked for
+		if err := q.Reset(2, 2); err == nil {
+			t.Error("reset past the end")
+		}
+	}
+}
+
+// A timestamp is taken between the submission and its end, on the host's clock too.
+func TestClock(t *testing.T) {
+	r := newRig(t)
+	if r.dev.Compute.TimestampBits == 0 {
+		t.Skip("the compute queue has no timestamps")
+	}
+	q, err := r.dev.NewQueryPool(1)
+	r.ok(err)
+	defer q.Close()
+	const reading = 100 * time.Microsecond // to read both clocks took less than this, or 16 times in a row more
+	var last time.Time
+	for range 20 {
+		before := time.Now()
+		r.run(func(c *vk.CommandBuffer) {
+			c.ResetQueries(q, 0, 1)
+			c.WriteTimestamp(q, 0)
+		})
+		after := time.Now()
+		ticks := make([]uint64, 1)
+		r.ok(q.Read(0, ticks))
+		r.dev.Clock.Saw(ticks[0], before, after)
+		at, ok := r.dev.Clock.At(ticks[0])
+		if !ok || at.Before(before.Add(-reading)) || at.After(after.Add(reading)) || at.Before(last) {
+			t.Fatalf("mapped to %v after the submission, which ended after %v", at.Sub(before), after.Sub(before))
+		}
+		last = at
 	}
 }
 

@@ -13,6 +13,21 @@ import (
 type DeviceOptions struct {
 	OneQueue bool     // Transfer is Compute even where there is a transfer family
 	Disable  []string // groups of features to do without, see Disabled
+	Fault    Fault    // tests: makes calls fail; nil: none does
+}
+
+// Fault is asked before a call and fails it with a result below zero, so that a test can
+// lose a device or use up its memory at any moment. It is asked by several goroutines.
+type Fault func(call string) Result
+
+// call makes a call of Vulkan and turns its result into an error.
+func (d *Device) call(name, what string, do func() Result) error {
+	if d.fault != nil {
+		if r := d.fault(name); r < 0 {
+			return check(name, what, r)
+		}
+	}
+	return check(name, what, do())
 }
 
 // Device is an opened device. Its methods are safe for use by several
@@ -23,11 +38,13 @@ type Device struct {
 	Transfer  *Queue   // the same as Compute where there is no transfer family
 	Transfers []*Queue // Transfer, and a second one where its family has two
 	Features  Features // what is turned on
+	Clock     *Clock   // of the queues' timestamps
 
 	instance *Instance
 	handle   raw.Device
 	fn       *raw.DeviceFuncs
 	families []uint32 // the distinct families of the queues
+	fault    Fault
 
 	waits sync.Pool // of *waitBlock
 
@@ -46,7 +63,7 @@ type object interface {
 // NewDevice opens p with its queues and with every feature we can use that
 // o does not disable. The error is a *FeatureError when p cannot serve.
 func (i *Instance) NewDevice(p *PhysicalDevice, o DeviceOptions) (*Device, error) {
-	features, err := p.Features.without(o.Disable)
+	features, err := p.Features.Without(o.Disable)
 	if err != nil {
 		return nil, fmt.Errorf("open device %q: %w", p.Name, err)
 	}
@@ -59,9 +76,9 @@ func (i *Instance) NewDevice(p *PhysicalDevice, o DeviceOptions) (*Device, error
 	}
 	features.Synchronization2 = false // not used yet, so not turned on
 	if i.layer != 0 && i.layer < coopMatrixSince {
-		features.CooperativeMatrix, features.CooperativeMatrix2 = false, false // the layer would call them an error
+		features.CooperativeMatrix = false // the layer would call it an error
 	}
-	d := &Device{Physical: p, Features: features, instance: i, objects: map[object]bool{}}
+	d := &Device{Physical: p, Features: features, instance: i, objects: map[object]bool{}, fault: o.Fault}
 	d.waits.New = func() any { return new(waitBlock) }
 	d.families = slices.Compact([]uint32{uint32(compute), uint32(transfer)})
 	if err := d.create(); err != nil {
@@ -76,6 +93,7 @@ func (i *Instance) NewDevice(p *PhysicalDevice, o DeviceOptions) (*Device, error
 		}
 	}
 	d.Transfer = d.Transfers[0]
+	d.Clock = newClock(d)
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.opened = append(i.opened, d)
@@ -178,8 +196,9 @@ func (d *Device) WaitIdle() error {
 	dying := d.dying
 	d.dying = nil
 	d.mu.Unlock()
-	err := check("vkDeviceWaitIdle", "", d.fn.DeviceWaitIdle(d.handle))
-	for _, s := range dying { // a lost device is idle too
+	r := d.fn.DeviceWaitIdle(d.handle)
+	err := d.call("vkDeviceWaitIdle", "", func() Result { return r }) // a test's device is not lost in truth
+	for _, s := range dying {                                         // a lost device is idle too
 		d.fn.DestroySemaphore(d.handle, s, nil)
 	}
 	return err

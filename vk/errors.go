@@ -50,6 +50,19 @@ func (e *CallError) Error() string {
 // Unwrap makes errors.Is(err, ErrDeviceLost) work.
 func (e *CallError) Unwrap() error { return e.Result }
 
+// Hint says what may help; "" where we don't know.
+func (e *CallError) Hint() string {
+	switch e.Result {
+	case ErrDeviceLost:
+		return "the driver gave the device up: open it again; if it happens again, update the driver and look into the system's log"
+	case ErrOutOfDeviceMemory:
+		return "less device memory was free than the driver said: close what else uses the device, or take a smaller budget"
+	case ErrOutOfHostMemory:
+		return "the system gave no more memory: close other programs, or take a smaller budget"
+	}
+	return ""
+}
+
 // check turns the result of a call into an error, nil for success codes.
 // Codes above zero (incomplete, timeout) are for the caller to look at.
 func check(call, what string, r raw.Result) error {

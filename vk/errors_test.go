@@ -48,14 +48,14 @@ func TestHint(t *testing.T) {
 
 func TestWithout(t *testing.T) {
 	all := Features{Float16: true, Storage16: true, Int8: true, Storage8: true, IntDotProduct: true, SubgroupArithmetic: true, SubgroupSizeControl: true, CooperativeMatrix: true}
-	f, err := all.without(Disabled())
+	f, err := all.Without(Disabled())
 	if err != nil || f != (Features{}) {
 		t.Errorf("%+v, %v: want nothing left", f, err)
 	}
-	if f, err = all.without([]string{"fp16"}); err != nil || f.Float16 || !f.Int8 {
+	if f, err = all.Without([]string{"fp16"}); err != nil || f.Float16 || !f.Int8 {
 		t.Errorf("without fp16: %+v, %v", f, err)
 	}
-	if _, err = all.without([]string{"fp17"}); err == nil {
+	if _, err = all.Without([]string{"fp17"}); err == nil {
 		t.Error("fp17 was accepted")
 	}
 }

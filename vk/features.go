@@ -14,11 +14,12 @@ const (
 	extIntDot         = "VK_KHR_shader_integer_dot_product"
 	extSync2          = "VK_KHR_synchronization2"
 	extCoopMatrix     = "VK_KHR_cooperative_matrix"
-	extCoopMatrix2    = "VK_NV_cooperative_matrix2"
 	extMemoryBudget   = "VK_EXT_memory_budget"
 	extMemoryPriority = "VK_EXT_memory_priority"
 	extPageable       = "VK_EXT_pageable_device_local_memory"
 	extHostImport     = "VK_EXT_external_memory_host"
+	extCalibrated     = "VK_EXT_calibrated_timestamps"
+	extCalibratedKHR  = "VK_KHR_calibrated_timestamps" // its newer name
 	extPortabilitySub = "VK_KHR_portability_subset"
 )
 
@@ -36,7 +37,6 @@ type featureChain struct {
 	dot      *raw.PhysicalDeviceShaderIntegerDotProductFeatures
 	sync2    *raw.PhysicalDeviceSynchronization2Features
 	coop     *raw.PhysicalDeviceCooperativeMatrixFeaturesKHR
-	coop2    *raw.PhysicalDeviceCooperativeMatrix2FeaturesNV
 	priority *raw.PhysicalDeviceMemoryPriorityFeaturesEXT
 	pageable *raw.PhysicalDevicePageableDeviceLocalMemoryFeaturesEXT
 }
@@ -51,7 +51,6 @@ func newFeatureChain(has func(ext string) bool) *featureChain {
 		dot:      &raw.PhysicalDeviceShaderIntegerDotProductFeatures{SType: raw.StructureTypePhysicalDeviceShaderIntegerDotProductFeatures},
 		sync2:    &raw.PhysicalDeviceSynchronization2Features{SType: raw.StructureTypePhysicalDeviceSynchronization2Features},
 		coop:     &raw.PhysicalDeviceCooperativeMatrixFeaturesKHR{SType: raw.StructureTypePhysicalDeviceCooperativeMatrixFeaturesKHR},
-		coop2:    &raw.PhysicalDeviceCooperativeMatrix2FeaturesNV{SType: raw.StructureTypePhysicalDeviceCooperativeMatrix2FeaturesNV},
 		priority: &raw.PhysicalDeviceMemoryPriorityFeaturesEXT{SType: raw.StructureTypePhysicalDeviceMemoryPriorityFeaturesEXT},
 		pageable: &raw.PhysicalDevicePageableDeviceLocalMemoryFeaturesEXT{SType: raw.StructureTypePhysicalDevicePageableDeviceLocalMemoryFeaturesEXT},
 	}
@@ -68,9 +67,6 @@ func newFeatureChain(has func(ext string) bool) *featureChain {
 	}
 	if has(extCoopMatrix) {
 		*tail, tail = raw.Ptr(c.coop), &c.coop.PNext
-	}
-	if has(extCoopMatrix2) {
-		*tail, tail = raw.Ptr(c.coop2), &c.coop2.PNext
 	}
 	if has(extMemoryPriority) {
 		*tail, tail = raw.Ptr(c.priority), &c.priority.PNext
@@ -97,9 +93,6 @@ func (p *PhysicalDevice) queryFeatures() {
 	f.IntDotProduct = c.dot.ShaderIntegerDotProduct.Bool()
 	f.SubgroupSizeControl = c.size.SubgroupSizeControl.Bool() && p.Limits.SubgroupMax > 0
 	f.CooperativeMatrix = c.coop.CooperativeMatrix.Bool() && c.v12.VulkanMemoryModel.Bool() && f.Float16 && f.Storage16
-	f.CooperativeMatrix2 = f.CooperativeMatrix && c.coop2.CooperativeMatrixWorkgroupScope.Bool() && c.coop2.CooperativeMatrixFlexibleDimensions.Bool() &&
-		c.coop2.CooperativeMatrixPerElementOperations.Bool() && c.coop2.CooperativeMatrixTensorAddressing.Bool() &&
-		c.coop2.CooperativeMatrixReductions.Bool() && c.coop2.CooperativeMatrixConversions.Bool()
 	if f.CooperativeMatrix {
 		p.queryMatrices()
 	}
@@ -107,6 +100,7 @@ func (p *PhysicalDevice) queryFeatures() {
 	f.MemoryPriority = c.priority.MemoryPriority.Bool()
 	f.PageableDeviceLocal = c.pageable.PageableDeviceLocalMemory.Bool() && f.MemoryPriority
 	f.HostImport = p.has(extHostImport)
+	f.CalibratedTimestamps = p.calibrates()
 	if !f.SubgroupSizeControl {
 		p.Limits.SubgroupMin, p.Limits.SubgroupMax = 0, 0
 	}
@@ -137,19 +131,19 @@ func (p *PhysicalDevice) queryMatrices() {
 // Disabled names what DeviceOptions.Disable knows, for usage texts.
 func Disabled() []string { return []string{"fp16", "int8", "subgroup", "coopmat"} }
 
-// without gives f less the named groups.
-func (f Features) without(names []string) (Features, error) {
+// Without gives f less the named groups.
+func (f Features) Without(names []string) (Features, error) {
 	for _, n := range names {
 		switch n {
 		case "fp16":
 			f.Float16, f.Storage16 = false, false
-			f.CooperativeMatrix, f.CooperativeMatrix2 = false, false
+			f.CooperativeMatrix = false
 		case "int8":
 			f.Int8, f.Storage8, f.IntDotProduct = false, false, false
 		case "subgroup":
 			f.SubgroupArithmetic, f.SubgroupSizeControl = false, false
 		case "coopmat":
-			f.CooperativeMatrix, f.CooperativeMatrix2 = false, false
+			f.CooperativeMatrix = false
 		default:
 			return f, fmt.Errorf("disable %q: no such feature among %v", n, Disabled())
 		}
@@ -167,11 +161,12 @@ func (f Features) extensions(p *PhysicalDevice) []string {
 		{f.SubgroupSizeControl, extSubgroupSize},
 		{f.IntDotProduct, extIntDot},
 		{f.CooperativeMatrix, extCoopMatrix},
-		{f.CooperativeMatrix2, extCoopMatrix2},
 		{f.MemoryBudget, extMemoryBudget},
 		{f.MemoryPriority, extMemoryPriority},
 		{f.PageableDeviceLocal, extPageable},
 		{f.HostImport, extHostImport},
+		{f.CalibratedTimestamps && p.has(extCalibrated), extCalibrated},
+		{f.CalibratedTimestamps && !p.has(extCalibrated), extCalibratedKHR},
 		{p.has(extPortabilitySub), extPortabilitySub}, // a device that has it demands it
 	} {
 		if e.on {
@@ -194,10 +189,6 @@ func (f Features) enable(exts []string) *featureChain {
 	c.dot.ShaderIntegerDotProduct = raw.ToBool32(f.IntDotProduct)
 	c.v12.VulkanMemoryModel = raw.ToBool32(f.CooperativeMatrix)
 	c.coop.CooperativeMatrix = raw.ToBool32(f.CooperativeMatrix)
-	two := raw.ToBool32(f.CooperativeMatrix2)
-	c.coop2.CooperativeMatrixWorkgroupScope, c.coop2.CooperativeMatrixFlexibleDimensions = two, two
-	c.coop2.CooperativeMatrixPerElementOperations, c.coop2.CooperativeMatrixTensorAddressing = two, two
-	c.coop2.CooperativeMatrixReductions, c.coop2.CooperativeMatrixConversions = two, two
 	c.priority.MemoryPriority = raw.ToBool32(f.MemoryPriority)
 	c.pageable.PageableDeviceLocalMemory = raw.ToBool32(f.PageableDeviceLocal)
 	return c

@@ -69,6 +69,22 @@ func (p *PhysicalDevice) FreeBytes() int64 {
 	return free
 }
 
+// Headroom is what FreeBytes is, but below zero where this process uses more of a
+// device-local memory than the driver would now have it use.
+func (p *PhysicalDevice) Headroom() int64 {
+	var free, over int64
+	for _, h := range p.HeapsNow() {
+		if h.DeviceLocal {
+			free += max(0, h.BudgetBytes-h.UsedBytes)
+			over += max(0, h.UsedBytes-h.BudgetBytes)
+		}
+	}
+	if over > 0 {
+		return -over
+	}
+	return free
+}
+
 // DeviceLocalBytes is the size of all device-local heaps.
 func (p *PhysicalDevice) DeviceLocalBytes() int64 {
 	var n int64
@@ -100,6 +116,7 @@ const (
 	DeviceLocal MemoryClass = iota // fastest for the device; not mapped
 	Upload                         // mapped, coherent; the CPU writes, the device reads
 	Readback                       // mapped, coherent, cached where there is such; the CPU reads
+	Mapped                         // device-local, mapped, coherent: UMA, or a discrete device's window; the CPU writes
 )
 
 func (c MemoryClass) String() string {
@@ -110,6 +127,8 @@ func (c MemoryClass) String() string {
 		return "upload"
 	case Readback:
 		return "readback"
+	case Mapped:
+		return "mapped device-local"
 	}
 	return "unknown"
 }
@@ -120,7 +139,10 @@ func (p *PhysicalDevice) rank(bits uint32, c MemoryClass) []int {
 	var list []int
 	for n, t := range p.MemoryTypes {
 		suits := t.DeviceLocal
-		if c != DeviceLocal {
+		switch c {
+		case Mapped:
+			suits = t.DeviceLocal && t.HostVisible && t.HostCoherent
+		case Upload, Readback:
 			// Staging in a discrete device's own memory would eat its budget unseen.
 			suits = t.HostVisible && t.HostCoherent && (!t.DeviceLocal || p.Features.UMA)
 		}
@@ -133,7 +155,7 @@ func (p *PhysicalDevice) rank(bits uint32, c MemoryClass) []int {
 		switch {
 		case c == Readback && !t.HostCached:
 			return 2
-		case c == Upload && t.HostCached, c != DeviceLocal && t.DeviceLocal:
+		case (c == Upload || c == Mapped) && t.HostCached, (c == Upload || c == Readback) && t.DeviceLocal:
 			return 1 // the device would snoop the CPU's caches
 		}
 		return 0

@@ -119,12 +119,12 @@ type Features struct {
 	SubgroupArithmetic   bool // subgroup arithmetic and shuffles in compute shaders
 	SubgroupSizeControl  bool
 	CooperativeMatrix    bool // KHR, with the 16-bit floats and the memory model it is of use with
-	CooperativeMatrix2   bool // NV's second extension: matrices of a workgroup, loaded by tensor addresses
 	Synchronization2     bool
 	MemoryBudget         bool // the driver says what is free
 	MemoryPriority       bool
 	PageableDeviceLocal  bool
 	HostImport           bool // memory of ours can become a buffer
+	CalibratedTimestamps bool // the device's clock can be read by the host, see Clock
 	UMA                  bool // one memory for CPU and device
 	ReBAR                bool // the CPU can write all of a discrete device's memory
 }

@@ -157,6 +157,10 @@ func TestRank(t *testing.T) {
 		{"split UMA readback", splitUMA, Readback, ^uint32(0), []int{4, 3, 2}},
 		{"lavapipe device", lavapipe, DeviceLocal, 1, []int{0}},
 		{"lavapipe upload", lavapipe, Upload, 1, []int{0}},
+		{"nvidia mapped", nvidia, Mapped, ^uint32(0), []int{4}},
+		{"small BAR mapped", smallBAR, Mapped, ^uint32(0), []int{0}},
+		{"split UMA mapped", splitUMA, Mapped, ^uint32(0), []int{3}},
+		{"lavapipe mapped", lavapipe, Mapped, 1, []int{0}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := c.p.rank(c.bits, c.class)

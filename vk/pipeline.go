@@ -71,7 +71,7 @@ func (p *Pipeline) createLayout() error {
 		info.PPushConstantRanges = &raw.PushConstantRange{StageFlags: raw.ShaderStageComputeBit, Size: uint32(p.PushBytes)}
 	}
 	d := p.dev
-	return check("vkCreatePipelineLayout", "", d.fn.CreatePipelineLayout(d.handle, info, nil, &p.layout))
+	return d.call("vkCreatePipelineLayout", "", func() Result { return d.fn.CreatePipelineLayout(d.handle, info, nil, &p.layout) })
 }
 
 func (p *Pipeline) compile(o PipelineOptions) error {
@@ -82,7 +82,7 @@ func (p *Pipeline) compile(o PipelineOptions) error {
 	d := p.dev
 	var module raw.ShaderModule
 	info := &raw.ShaderModuleCreateInfo{SType: raw.StructureTypeShaderModuleCreateInfo, CodeSize: uintptr(len(o.SPIRV)), PCode: &code[0]}
-	if err := check("vkCreateShaderModule", "", d.fn.CreateShaderModule(d.handle, info, nil, &module)); err != nil {
+	if err := d.call("vkCreateShaderModule", "", func() Result { return d.fn.CreateShaderModule(d.handle, info, nil, &module) }); err != nil {
 		return err
 	}
 	defer d.fn.DestroyShaderModule(d.handle, module, nil)
@@ -106,7 +106,7 @@ func (p *Pipeline) compile(o PipelineOptions) error {
 		Stage:  stage,
 		Layout: p.layout,
 	}
-	return check("vkCreateComputePipelines", "", d.fn.CreateComputePipelines(d.handle, 0, 1, create, nil, &p.handle))
+	return d.call("vkCreateComputePipelines", "", func() Result { return d.fn.CreateComputePipelines(d.handle, 0, 1, create, nil, &p.handle) })
 }
 
 // specialization sets constant_id i to spec[i].

@@ -26,7 +26,7 @@ func (d *Device) NewQueryPool(n int) (*QueryPool, error) {
 		QueryType:  raw.QueryTypeTimestamp,
 		QueryCount: uint32(n),
 	}
-	if err := check("vkCreateQueryPool", "", d.fn.CreateQueryPool(d.handle, info, nil, &q.handle)); err != nil {
+	if err := d.call("vkCreateQueryPool", "", func() Result { return d.fn.CreateQueryPool(d.handle, info, nil, &q.handle) }); err != nil {
 		return nil, err
 	}
 	d.adopt(q)
@@ -43,12 +43,16 @@ func (q *QueryPool) Read(first int, dst []uint64) error {
 		return nil
 	}
 	const word = 8
-	r := q.dev.fn.GetQueryPoolResults(q.dev.handle, q.handle, uint32(first), uint32(len(dst)),
-		uintptr(word*len(dst)), raw.Ptr(&dst[0]), word, raw.QueryResult64Bit)
+	r := raw.Result(0)
+	err := q.dev.call("vkGetQueryPoolResults", "", func() Result {
+		r = q.dev.fn.GetQueryPoolResults(q.dev.handle, q.handle, uint32(first), uint32(len(dst)),
+			uintptr(word*len(dst)), raw.Ptr(&dst[0]), word, raw.QueryResult64Bit)
+		return r
+	})
 	if r == raw.NotReady {
 		return &CallError{Call: "vkGetQueryPoolResults", Result: r}
 	}
-	return check("vkGetQueryPoolResults", "", r)
+	return err
 }
 
 // Duration is the time from one timestamp to a later one, of the same queue.
@@ -68,8 +72,8 @@ func (q *QueryPool) label() string { return fmt.Sprintf("a query pool of %d time
 
 func (q *QueryPool) destroy() { q.dev.fn.DestroyQueryPool(q.dev.handle, q.handle, nil) }
 
-// ResetQueries resets all of q; only on a queue that computes.
-func (c *CommandBuffer) ResetQueries(q *QueryPool) {
+// ResetQueries resets n timestamps of q from first on; only on a queue that computes.
+func (c *CommandBuffer) ResetQueries(q *QueryPool, first, n int) {
 	if !c.ok() {
 		return
 	}
@@ -77,16 +81,23 @@ func (c *CommandBuffer) ResetQueries(q *QueryPool) {
 		c.fail("reset timestamps on the %s queue: its family only transfers", c.queue.name)
 		return
 	}
-	c.fn.CmdResetQueryPool(c.handle, q.handle, 0, uint32(q.Count))
+	if first < 0 || n < 1 || first+n > q.Count {
+		c.fail("reset timestamps %d to %d of %d", first, first+n, q.Count)
+		return
+	}
+	c.fn.CmdResetQueryPool(c.handle, q.handle, uint32(first), uint32(n))
 }
 
-// Reset resets all of q from the host, for queues that cannot. The device
-// must be done with it.
-func (q *QueryPool) Reset() error {
+// Reset resets n timestamps from first on from the host, for queues that cannot. The
+// device must be done with them.
+func (q *QueryPool) Reset(first, n int) error {
 	if !q.dev.Features.HostQueryReset {
 		return fmt.Errorf("reset timestamps from the host: the device lacks hostQueryReset")
 	}
-	q.dev.fn.ResetQueryPool(q.dev.handle, q.handle, 0, uint32(q.Count))
+	if first < 0 || n < 1 || first+n > q.Count {
+		return fmt.Errorf("reset timestamps %d to %d of %d", first, first+n, q.Count)
+	}
+	q.dev.fn.ResetQueryPool(q.dev.handle, q.handle, uint32(first), uint32(n))
 	return nil
 }
 

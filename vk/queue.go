@@ -72,7 +72,7 @@ func (q *Queue) Submit(s Submission) error {
 	defer q.mu.Unlock()
 	b := &q.submit
 	b.fill(s)
-	return check("vkQueueSubmit", q.what, q.dev.fn.QueueSubmit(q.handle, 1, &b.info, 0))
+	return q.dev.call("vkQueueSubmit", q.what, func() Result { return q.dev.fn.QueueSubmit(q.handle, 1, &b.info, 0) })
 }
 
 func (b *submitBlock) fill(s Submission) {

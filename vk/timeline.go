@@ -19,8 +19,8 @@ type Timeline struct {
 }
 
 // waitSlice is how long a wait stays in the driver before it looks at its
-// context again.
-const waitSlice = 10 * time.Millisecond
+// context again. A step of a streamed model waits for most of a second.
+const waitSlice = 50 * time.Millisecond
 
 // waitBlock is what the driver reads and writes during a call; pooled, as
 // every step waits.
@@ -41,7 +41,7 @@ func (d *Device) NewTimeline(name string) (*Timeline, error) {
 			SemaphoreType: raw.SemaphoreTypeTimeline,
 		}),
 	}
-	if err := check("vkCreateSemaphore", t.what, d.fn.CreateSemaphore(d.handle, info, nil, &t.handle)); err != nil {
+	if err := d.call("vkCreateSemaphore", t.what, func() Result { return d.fn.CreateSemaphore(d.handle, info, nil, &t.handle) }); err != nil {
 		return nil, err
 	}
 	d.nameObject(raw.ObjectTypeSemaphore, uint64(t.handle), name)
@@ -57,11 +57,14 @@ func (t *Timeline) Value() (uint64, error) {
 }
 
 func (t *Timeline) value(b *waitBlock) (uint64, error) {
-	r := t.dev.fn.GetSemaphoreCounterValue(t.dev.handle, t.handle, &b.value)
-	if r >= 0 && b.value == math.MaxUint64 { // so drivers show a lost device; no one counts that far
-		r = ErrDeviceLost
-	}
-	return b.value, check("vkGetSemaphoreCounterValue", t.what, r)
+	err := t.dev.call("vkGetSemaphoreCounterValue", t.what, func() Result {
+		r := t.dev.fn.GetSemaphoreCounterValue(t.dev.handle, t.handle, &b.value)
+		if r >= 0 && b.value == math.MaxUint64 { // so drivers show a lost device; no one counts that far
+			r = ErrDeviceLost
+		}
+		return r
+	})
+	return b.value, err
 }
 
 // Wait returns when the timeline has reached v, when ctx is done, or when the
@@ -85,8 +88,10 @@ func (t *Timeline) Wait(ctx context.Context, v uint64) error {
 			PSemaphores:    &b.handle,
 			PValues:        &b.value,
 		}
-		r := t.dev.fn.WaitSemaphores(t.dev.handle, &b.info, uint64(waitSlice))
-		if err := check("vkWaitSemaphores", t.what, r); err != nil {
+		err = t.dev.call("vkWaitSemaphores", t.what, func() Result {
+			return t.dev.fn.WaitSemaphores(t.dev.handle, &b.info, uint64(waitSlice))
+		})
+		if err != nil {
 			return err
 		}
 	}
@@ -97,7 +102,7 @@ func (t *Timeline) Signal(v uint64) error {
 	b := t.dev.waits.Get().(*waitBlock)
 	defer t.dev.waits.Put(b)
 	b.signal = raw.SemaphoreSignalInfo{SType: raw.StructureTypeSemaphoreSignalInfo, Semaphore: t.handle, Value: v}
-	return check("vkSignalSemaphore", t.what, t.dev.fn.SignalSemaphore(t.dev.handle, &b.signal))
+	return t.dev.call("vkSignalSemaphore", t.what, func() Result { return t.dev.fn.SignalSemaphore(t.dev.handle, &b.signal) })
 }
 
 // Close ends the use of the timeline. No submission that names it may be running.

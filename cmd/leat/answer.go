@@ -32,7 +32,9 @@ type runStats struct {
 	StreamedBytes int64   `json:"streamed_bytes_per_token"`
 
 	Pace      paceStats        `json:"pace"`
-	Predicted *plan.Prediction `json:"predicted,omitempty"` // by what this machine was measured to do
+	Shrinks   []string         `json:"vram_given_back,omitempty"` // a line each, during this answer
+	Busy      *busyStats       `json:"busy,omitempty"`            // while decoding
+	Predicted *plan.Prediction `json:"predicted,omitempty"`       // by what this machine was measured to do
 }
 
 // answer is one completion and what it took.
@@ -125,6 +127,8 @@ func generate(ctx context.Context, m *engine.Model, s *engine.Session, q request
 		return a, err
 	}
 	begin, first := time.Now(), time.Time{}
+	shrinks := len(m.Stats().Shrinks)
+	var decode engine.Stats // as decoding begins
 	var reply strings.Builder
 	for t, genErr := range s.Generate(ctx, rest, q.p) {
 		if genErr != nil {
@@ -132,7 +136,7 @@ func generate(ctx context.Context, m *engine.Model, s *engine.Session, q request
 			break
 		}
 		if first.IsZero() {
-			first = time.Now()
+			first, decode = time.Now(), m.Stats()
 		}
 		a.IDs, a.Stop = append(a.IDs, t.ID), t.Stop.String()
 		if q.p.Logprobs != 0 {
@@ -148,6 +152,12 @@ func generate(ctx context.Context, m *engine.Model, s *engine.Session, q request
 	}
 	a.Thinking, a.Text = q.split.Whole(reply.String())
 	a.Stats = statsOf(m, len(q.ids), len(rest), len(a.IDs), begin, first)
+	for _, s := range m.Stats().Shrinks[shrinks:] {
+		a.Stats.Shrinks = append(a.Stats.Shrinks, s.String())
+	}
+	if len(a.IDs) > 1 {
+		a.Stats.Busy = busyOf(decode, m.Stats(), time.Since(first))
+	}
 	return a, err
 }
 
@@ -180,6 +190,9 @@ func printStats(w io.Writer, s *runStats) {
 	fmt.Fprintf(w, "leat: load %.2f s, %s\n", s.LoadSeconds, s.speeds())
 	if p := s.prediction(); p != "" {
 		fmt.Fprintf(w, "leat: %s\n", p)
+	}
+	if s.Busy != nil {
+		fmt.Fprintf(w, "leat: %s\n", s.Busy)
 	}
 	if s.Pace.By != pace.Off.String() {
 		fmt.Fprintf(w, "leat: pace: %s\n", &s.Pace)

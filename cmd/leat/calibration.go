@@ -7,8 +7,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 
 	"leat/decompose/pack"
+	"leat/engine"
+	"leat/engine/arch"
 	"leat/engine/calibrate"
 	"leat/engine/plan"
 	"leat/gguf"
@@ -22,17 +25,6 @@ func openCalibration() *calibrate.File {
 		return calibrate.Open("")
 	}
 	return calibrate.Open(filepath.Join(dir, "leat", "calibration.json"))
-}
-
-// largestFile is the file of a model that tells most about its disk.
-func largestFile(m *pack.Model) string {
-	best, most := m.Path, int64(-1)
-	for _, name := range m.Files {
-		if info, err := os.Stat(name); err == nil && info.Size() > most {
-			best, most = name, info.Size()
-		}
-	}
-	return best
 }
 
 // matrixTypes lists the types of what kernels multiply with. The embedding is only looked
@@ -60,29 +52,73 @@ func (f *modelFlags) kv() gguf.Type {
 }
 
 // calibrated returns the speeds of a device of this machine for a model, measuring what is
-// not known of it yet.
-func (f *modelFlags) calibrated(ctx context.Context, a *app, known *calibrate.File, instance *vk.Instance, p *vk.PhysicalDevice, m *pack.Model) (speeds plan.Speeds, disk *calibrate.Disk, err error) {
-	said := false
-	measuring := func() {
-		if !said {
-			fmt.Fprintln(a.err, "leat: measuring this machine, once: some seconds")
-		}
-		said = true
+// not known of it yet; the disk is nil where it is not known.
+func (f *modelFlags) calibrated(ctx context.Context, a *app, known *calibrate.File, instance *vk.Instance, p *vk.PhysicalDevice, m *pack.Model) (plan.Speeds, *calibrate.Disk, error) {
+	say := saysMeasuring(a)
+	speeds, disk, key, err := f.rates(ctx, a, known, instance, p, m, say)
+	if err != nil {
+		return speeds, disk, err
 	}
+	if speeds.Rehearsed, err = f.rehearsed(ctx, a, known, key, p, m, say); err != nil {
+		a.log.Info("the model is not rehearsed: its kernels are predicted by their rates", "error", err)
+	}
+	return speeds, disk, ctx.Err()
+}
+
+// measured is as calibrated, but for what the engine would have to run.
+func (f *modelFlags) measured(ctx context.Context, a *app, known *calibrate.File, instance *vk.Instance, p *vk.PhysicalDevice, m *pack.Model) (plan.Speeds, *calibrate.Disk, error) {
+	speeds, disk, _, err := f.rates(ctx, a, known, instance, p, m, saysMeasuring(a))
+	return speeds, disk, err
+}
+
+// saysMeasuring tells the user once, before it takes time.
+func saysMeasuring(a *app) func() {
+	var once sync.Once
+	return func() {
+		once.Do(func() { fmt.Fprintln(a.err, "leat: measuring this machine, once: some seconds") })
+	}
+}
+
+// rates are what the parts of the machine reach by themselves; key names the device.
+func (f *modelFlags) rates(ctx context.Context, a *app, known *calibrate.File, instance *vk.Instance, p *vk.PhysicalDevice, m *pack.Model, say func()) (speeds plan.Speeds, disk *calibrate.Disk, key string, err error) {
 	dev, err := instance.NewDevice(p, vk.DeviceOptions{OneQueue: f.oneQueue, Disable: f.disable})
 	if err != nil {
-		return speeds, nil, err
+		return speeds, nil, "", err
 	}
-	defer func() { err = errors.Join(err, dev.Close()) }()
-	d, err := known.Device(ctx, dev, calibrate.Wanted{Types: matrixTypes(m), KV: f.kv()}, a.log, measuring)
-	if err != nil {
-		return speeds, nil, err
+	key = calibrate.DeviceKey(dev)
+	d, err := known.Device(ctx, dev, calibrate.Wanted{Types: matrixTypes(m), KV: f.kv()}, a.log, say)
+	if err = errors.Join(err, dev.Close()); err != nil { // before others want its memory
+		return speeds, nil, "", err
 	}
-	if disk, err = known.Disk(ctx, largestFile(m), a.log, measuring); err != nil {
+	if disk, err = known.Disk(ctx, m.Paths(), a.log, say); err != nil {
 		a.log.Warn("the disk is not measured", "error", err)
-		disk, err = nil, nil
+		disk = nil
 	}
-	return calibrate.Speeds(d, disk, f.kv()), disk, err
+	return calibrate.Speeds(d, disk, f.kv()), disk, key, ctx.Err()
+}
+
+// rehearsed is how long layers of the model take on the device that key names.
+func (f *modelFlags) rehearsed(ctx context.Context, a *app, known *calibrate.File, key string, p *vk.PhysicalDevice, m *pack.Model, say func()) (*plan.Rehearsed, error) {
+	h, err := arch.Read(m)
+	if err != nil {
+		return nil, err
+	}
+	o := f.options(a)
+	o.Validate = false
+	b, err := o.PlanBudget(p)
+	if err != nil {
+		return nil, err
+	}
+	planned, err := plan.Make(h, m, b)
+	if err != nil {
+		return nil, err
+	}
+	v := readVersion()
+	key += "/" + v.Version + v.Commit + "/" + plan.Signature(h, m, b.KVElement)
+	return known.Rehearsal(key, planned.Chunk, a.log, func() (*plan.Rehearsed, error) {
+		say()
+		return engine.Rehearse(ctx, m.Path, o)
+	})
 }
 
 // predictor says what an answer should have taken; nil where that can't be told.

@@ -38,12 +38,15 @@ var argumentCompletion = map[string]cobra.CompletionFunc{
 var flagCompletion = map[string]cobra.CompletionFunc{
 	"device":  completeDevice,
 	"kv-type": cobra.FixedCompletions([]string{"f16", "f32"}, cobra.ShellCompDirectiveNoFileComp),
-	"disable": cobra.FixedCompletions([]string{"fp16", "int8", "subgroup", "coopmat"}, cobra.ShellCompDirectiveNoFileComp),
+	"disable": cobra.FixedCompletions(vk.Disabled(), cobra.ShellCompDirectiveNoFileComp),
 	"prompt":  cobra.NoFileCompletions,
 	"system":  cobra.NoFileCompletions,
 	"vram":    cobra.NoFileCompletions,
 	"ram":     cobra.NoFileCompletions,
 	"ctx":     cobra.NoFileCompletions,
+	"tier": func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return completeTier(), cobra.ShellCompDirectiveNoFileComp
+	},
 }
 
 // first completes the first argument only; of a further one the shell knows as much as we.

@@ -42,6 +42,12 @@ func TestCompletion(t *testing.T) {
 			}
 		})
 	}
+	t.Run("tiers", func(t *testing.T) {
+		got := completions(t, []string{"bench", "--tier", ""})
+		if !slices.Contains(got, "rtx3060") || !slices.Contains(got, "all") {
+			t.Errorf("found %q", got)
+		}
+	})
 	t.Run("devices", func(t *testing.T) {
 		if !hasDevice() {
 			t.Skip("no Vulkan driver")

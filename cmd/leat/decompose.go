@@ -22,6 +22,10 @@ is one read at an aligned place.
 The work is done in OUTDIR.partial, which gets its name when all is on disk. After an
 interruption the same command goes on where it stopped. OUTDIR must not exist.
 
+--stripe DIR2 spreads the large files over two drives: their bytes lie, 8 MiB at a time,
+in OUTDIR and in DIR2 by turns, and are read from both at once. DIR2 is made, as OUTDIR is,
+and must stay where it is. --stripe DIR2,DIR3 makes it three.
+
 Exit status:
   0    OUTDIR is a whole pack
   1    it failed, and there is no OUTDIR; stderr says why and what may be resumed
@@ -30,21 +34,24 @@ Exit status:
 
 const decomposeExample = `  leat decompose llama-3.1-70b-q4_k_m.gguf packs/llama-70b
   leat decompose qwen3-30b-a3b-q4_k_m-00001-of-00002.gguf packs/qwen3 --verify
+  leat decompose llama-3.1-70b-q4_k_m.gguf /nvme0/llama-70b --stripe /nvme1/llama-70b
   leat decompose demo demo-pack --json`
 
 // decomposeReport is what --json prints.
 type decomposeReport struct {
-	Pack         string  `json:"pack"`
-	Files        int     `json:"files"` // beside manifest.json
-	Bytes        int64   `json:"bytes"` // theirs
-	ResumedBytes int64   `json:"resumed_bytes"`
-	Seconds      float64 `json:"seconds"`
-	BytesPerSec  float64 `json:"bytes_per_second"` // of what this run wrote
-	Verified     bool    `json:"verified"`
+	Pack         string   `json:"pack"`
+	Stripe       []string `json:"stripe,omitempty"` // the other folders
+	Files        int      `json:"files"`            // beside manifest.json
+	Bytes        int64    `json:"bytes"`            // theirs
+	ResumedBytes int64    `json:"resumed_bytes"`
+	Seconds      float64  `json:"seconds"`
+	BytesPerSec  float64  `json:"bytes_per_second"` // of what this run wrote
+	Verified     bool     `json:"verified"`
 }
 
 func newDecomposeCmd(a *app) *cobra.Command {
 	var verify, asJSON bool
+	var stripe []string
 	cmd := &cobra.Command{
 		Use:     "decompose IN.gguf OUTDIR",
 		Short:   "Write a GGUF as a pack: one file for each layer",
@@ -52,7 +59,7 @@ func newDecomposeCmd(a *app) *cobra.Command {
 		Example: decomposeExample,
 		Args:    cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			report, err := a.decompose(cmd.Context(), args[0], args[1], verify)
+			report, err := a.decompose(cmd.Context(), args[0], args[1], verify, stripe)
 			if err != nil {
 				return err
 			}
@@ -62,21 +69,23 @@ func newDecomposeCmd(a *app) *cobra.Command {
 			return report.print(a)
 		},
 	}
+	cmd.Flags().StringSliceVar(&stripe, "stripe", nil, "folders on other drives to alternate the large files' bytes with, so that all drives read at once")
 	cmd.Flags().BoolVar(&verify, "verify", false, "read pack and GGUF again and compare every byte")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the summary as JSON")
 	return cmd
 }
 
-func (a *app) decompose(ctx context.Context, in, outdir string, verify bool) (*decomposeReport, error) {
+func (a *app) decompose(ctx context.Context, in, outdir string, verify bool, stripe []string) (*decomposeReport, error) {
 	in, err := a.modelPath(in)
 	if err != nil {
 		return nil, err
 	}
-	report := &decomposeReport{Pack: outdir, Verified: verify}
+	report := &decomposeReport{Pack: outdir, Stripe: stripe, Verified: verify}
 	start := time.Now()
 	bar := &stageBar{app: a}
 	m, err := decompose.Run(ctx, in, outdir, decompose.Options{
 		Verify: verify,
+		Stripe: stripe,
 		Logger: a.log,
 		Progress: func(p decompose.Progress) {
 			if p.Stage == decompose.StageCopy {

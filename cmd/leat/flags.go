@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"leat/engine"
+	"leat/vk"
 )
 
 // modelFlags are common to all commands that load a model.
@@ -31,7 +32,7 @@ func (f *modelFlags) register(fs *pflag.FlagSet) {
 	fs.IntVarP(&f.ctx, "ctx", "c", 0, "tokens of context (default: what fits, at most the trained length)")
 	fs.IntVar(&f.chunk, "chunk", 0, "tokens of a prompt to run in one step at most (default: chosen)")
 	fs.StringVar(&f.kvType, "kv-type", "f16", "type of the KV cache: f16 or f32")
-	fs.StringSliceVar(&f.disable, "disable", nil, "device features not to use: fp16, int8, subgroup, coopmat")
+	fs.StringSliceVar(&f.disable, "disable", nil, "device features not to use: "+strings.Join(vk.Disabled(), ", "))
 	fs.BoolVar(&f.oneQueue, "one-queue", false, "upload weights on the compute queue, as on devices without a transfer queue")
 	fs.StringVar(&f.pace, "pace", "auto", "auto: let the GPU rest where it would get hotter than --target-temp; off: never")
 	fs.IntVar(&f.targetTemp, "target-temp", 0, "temperature in °C to keep the GPU at or below (default: a few degrees below the one at which it slows itself, or 83)")
@@ -66,6 +67,7 @@ func (f *modelFlags) load(ctx context.Context, a *app, arg string) (*engine.Mode
 		if bar == nil {
 			bar = a.progress("loading", total)
 		}
+		bar.Resize(total) // where less RAM can be had than was planned
 		bar.Set(done)
 	}
 	m, err := engine.Load(ctx, path, o)

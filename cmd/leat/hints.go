@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"leat/decompose"
 	"leat/engine"
 	"leat/vk"
 )
@@ -33,7 +34,9 @@ func explainLoader(err error) error {
 func hintFor(err error) string {
 	var hinted interface{ Hint() string }
 	if errors.As(err, &hinted) && hinted.Hint() != "" {
-		return hinted.Hint()
+		if _, raw := hinted.(*vk.CallError); !raw { // of those we know better here
+			return hinted.Hint()
+		}
 	}
 	switch {
 	case errors.Is(err, engine.ErrContextFull):
@@ -44,6 +47,8 @@ func hintFor(err error) string {
 		return "less was free than the driver said: close what else uses the GPU, or set --vram below what \"leat devices\" shows"
 	case errors.Is(err, vk.ErrOutOfHostMemory):
 		return "the system gave no more memory: close other programs, or set --ram lower"
+	case decompose.DiskFull(err):
+		return "the disk is full: free some space on it, or name a place on another"
 	}
 	return ""
 }

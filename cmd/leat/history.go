@@ -40,7 +40,8 @@ func openHistory(path string) (*history, error) {
 			h.push(entry)
 		}
 	}
-	if lines > 2*historyLimit {
+	torn := len(data) > 0 && data[len(data)-1] != '\n' // what is added would be torn too
+	if lines > 2*historyLimit || torn {
 		return h, h.rewrite()
 	}
 	return h, nil
@@ -91,7 +92,7 @@ func (h *history) rewrite() error {
 		b.Write(append(line, '\n'))
 	}
 	if err := writeFile(h.path, []byte(b.String())); err != nil {
-		return fmt.Errorf("shorten the history: %w", err)
+		return fmt.Errorf("rewrite the history: %w", err)
 	}
 	return nil
 }

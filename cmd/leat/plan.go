@@ -10,6 +10,7 @@ import (
 
 	"leat/decompose/pack"
 	"leat/engine/arch"
+	"leat/engine/calibrate"
 	"leat/engine/plan"
 	"leat/engine/plan/gpus"
 	"leat/vk"
@@ -159,13 +160,21 @@ func (f *planFlags) run(ctx context.Context, a *app, arg string) error {
 
 // machine is what a plan is for.
 type machine struct {
-	Name   string    `json:"name"`
-	Source string    `json:"source"` // where the speeds are from
-	GPU    *gpus.GPU `json:"data_sheet,omitempty"`
-	DiskAs string    `json:"disk"`
-	speeds plan.Speeds
-	budget plan.Budget
+	Name    string    `json:"name"`
+	Source  string    `json:"source"`  // where the speeds are from
+	Kernels string    `json:"kernels"` // how their time is predicted
+	GPU     *gpus.GPU `json:"data_sheet,omitempty"`
+	DiskAs  string    `json:"disk"`
+	Disks   int       `json:"disks"` // that the model is striped over
+	speeds  plan.Speeds
+	budget  plan.Budget
 }
+
+// How the time of kernels is predicted.
+const (
+	kernelsRehearsed = "rehearsed with layers of this model"
+	kernelsByRates   = "by the rates of each kind"
+)
 
 // The machine around a GPU of which only the name is known.
 const (
@@ -212,7 +221,7 @@ func (f *planFlags) base(ctx context.Context, a *app, m *pack.Model) (*machine, 
 		return nil, optionError(err)
 	}
 	return &machine{
-		Name: g.Name, Source: "its data sheet: an estimate", GPU: &g, DiskAs: "assumed",
+		Name: g.Name, Source: "its data sheet: an estimate", Kernels: kernelsByRates, GPU: &g, DiskAs: "assumed", Disks: 1,
 		speeds: plan.Reached(&g, assumedDisk*1e9), budget: b,
 	}, nil
 }
@@ -229,7 +238,7 @@ func (f *planFlags) here(ctx context.Context, a *app, m *pack.Model) (*machine, 
 	if err != nil {
 		return nil, err
 	}
-	mach := &machine{Name: p.Name, Source: "measured", DiskAs: "measured"}
+	mach := &machine{Name: p.Name, Source: "measured", Kernels: kernelsByRates, DiskAs: "measured", Disks: 1}
 	if mach.budget, err = f.options(a).PlanBudget(p); err != nil {
 		return nil, optionError(err)
 	}
@@ -237,11 +246,21 @@ func (f *planFlags) here(ctx context.Context, a *app, m *pack.Model) (*machine, 
 	if f.again {
 		known.Forget()
 	}
-	speeds, disk, err := f.calibrated(ctx, a, known, instance, p, m)
+	measure := f.calibrated
+	if f.train { // what trains is not what runs: any architecture will do
+		measure = f.measured
+	}
+	speeds, disk, err := measure(ctx, a, known, instance, p, m)
 	if err != nil {
 		return nil, err
 	}
 	mach.speeds = speeds
+	if disks, err := calibrate.Disks(m.Paths()); err == nil {
+		mach.Disks = max(1, len(disks))
+	}
+	if speeds.Rehearsed.Sound() {
+		mach.Kernels = kernelsRehearsed
+	}
 	switch {
 	case disk == nil:
 		mach.speeds.DiskBytesPerSec, mach.DiskAs = assumedDisk*1e9, "assumed: the file is too small to measure"

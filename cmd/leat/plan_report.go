@@ -34,6 +34,7 @@ type modelReport struct {
 type speedsReport struct {
 	Disk    float64 `json:"disk_bytes_per_second"`
 	Link    float64 `json:"link_bytes_per_second"`
+	Busy    float64 `json:"busy_link_bytes_per_second"` // while kernels read VRAM at full speed
 	Device  float64 `json:"device_bytes_per_second"`
 	Flops   float64 `json:"flops"`
 	Waiting float64 `json:"dispatch_seconds"`
@@ -102,13 +103,17 @@ func (f *planFlags) answer(name string, h *arch.Hyper, m *pack.Model, mach *mach
 		r.Model.Bytes += p.Units[i].Bytes
 	}
 	s := &mach.speeds
-	r.Speeds = speedsReport{s.DiskBytesPerSec, s.LinkBytesPerSec, s.DeviceBytesPerSec, s.FlopsPerSec, s.DispatchTime.Seconds(), s.HostOverheadPerStep.Seconds()}
+	r.Speeds = speedsReport{s.DiskBytesPerSec, s.LinkBytesPerSec, s.LinkBusyBytesPerSec, s.DeviceBytesPerSec, s.FlopsPerSec, s.DispatchTime.Seconds(), s.HostOverheadPerStep.Seconds()}
 	r.FullPerSec = p.Predict(mach.speeds, h, p.ContextLength, 1).DecodePerSec
 	q.Budget.ContextLength = p.ContextLength // settled, or a smaller budget would shrink it
 	if f.ctx == 0 {
 		q.Budget.ContextLength = min(p.ContextLength, tableContext)
 	}
 	r.BudgetsFor = q.Budget.ContextLength
+	all := q.Budget.HostBytes
+	if q.Budget.InPlace { // one memory, counted once
+		q.Budget.HostBytes = 0
+	}
 	if r.Budgets, err = budgetRows(&q); err != nil {
 		return nil, err
 	}
@@ -120,7 +125,7 @@ func (f *planFlags) answer(name string, h *arch.Hyper, m *pack.Model, mach *mach
 		r.Target = &targetReport{f.tokens, n, best.Prediction.DecodePerSec}
 	}
 	if p.DiskBytes > 0 {
-		q.Budget.ContextLength = p.ContextLength
+		q.Budget.ContextLength, q.Budget.HostBytes = p.ContextLength, all
 		two, err := q.Drives(2, mach.budget.DeviceBytes)
 		if err != nil {
 			return nil, err
@@ -201,7 +206,7 @@ func (r *planReport) print(w io.Writer) {
 	}
 	p, s, t := &r.Prediction, &r.Speeds, &r.Plan
 	line("model", "%s: %s, %d units, %s", r.Model.Name, r.Model.Architecture, r.Model.Units, formatSize(r.Model.Bytes))
-	line("machine", "%s, speeds by %s", r.Machine.Name, sourceText(r.Machine.Source))
+	line("machine", "%s, speeds by %s; kernels %s", r.Machine.Name, sourceText(r.Machine.Source), r.Machine.Kernels)
 	line("", "disk %s (%s), link %s, weights in VRAM %s, products %.3g TFLOPS", formatRate(s.Disk), r.Machine.DiskAs, formatRate(s.Link), formatRate(s.Device), s.Flops/1e12)
 	fmt.Fprintln(w)
 	for i, tier := range t.Tiers {
@@ -255,7 +260,11 @@ func (r *planReport) printNeed(w io.Writer) {
 	case d == nil:
 		fmt.Fprintln(w, "A second drive would bring nothing: no token is read from disk.")
 	default:
-		fmt.Fprintf(w, "A second drive like the first, striped: decode %s tok/s (%+.0f %%), the prompt in %s; bottleneck: %s\n", formatSpeed(d.DecodePerSec),
+		more := "A second drive like the first, striped"
+		if n := r.Machine.Disks; n > 1 {
+			more = fmt.Sprintf("%d drives like these %d", 2*n, n)
+		}
+		fmt.Fprintf(w, "%s: decode %s tok/s (%+.0f %%), the prompt in %s; bottleneck: %s\n", more, formatSpeed(d.DecodePerSec),
 			100*(d.DecodePerSec/r.Prediction.DecodePerSec-1), seconds(d.TTFTSeconds), d.Bottleneck)
 	}
 }

@@ -15,7 +15,11 @@ import (
 func TestPlanJSON(t *testing.T) {
 	for _, gpu := range []string{"gtx1660", "rtx 3060", "rtx 5090", "rx 9070", "8060s", "b580", "h100", "m4 max"} {
 		t.Run(gpu, func(t *testing.T) {
-			stdout, stderr, code := leat(t, "plan", "demo", "--gpu", gpu, "--vram", "5MiB", "--ram", "3MiB", "--ctx", "512", "--tokens", "1", "--json")
+			ram := "3MiB"
+			if gpu == "8060s" || gpu == "m4 max" {
+				ram = "1KiB" // one memory with --vram
+			}
+			stdout, stderr, code := leat(t, "plan", "demo", "--gpu", gpu, "--vram", "5MiB", "--ram", ram, "--ctx", "512", "--tokens", "1", "--json")
 			if code != exitOK || stderr != "" {
 				t.Fatalf("exit %d: %s", code, stderr)
 			}

@@ -60,6 +60,19 @@ func newProgress(w io.Writer, what string, total int64, terminal bool, now func(
 	return p
 }
 
+// Resize tells that there is another number of bytes to do.
+func (p *progress) Resize(total int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed || total == p.total {
+		return
+	}
+	p.total = total
+	if p.bar != nil {
+		p.bar.ChangeMax64(max(total, 1))
+	}
+}
+
 // Set tells how many bytes are done.
 func (p *progress) Set(done int64) {
 	p.mu.Lock()

@@ -30,6 +30,23 @@ func TestProgressLines(t *testing.T) {
 	}
 }
 
+// Work that turns out to be less ends at its new end.
+func TestProgressResize(t *testing.T) {
+	for _, terminal := range []bool{false, true} {
+		var out bytes.Buffer
+		c := &clock{t: time.Unix(1000, 0)}
+		p := newProgress(&out, "loading", 10<<30, terminal, c.now)
+		p.Set(1 << 30)
+		c.add(6 * time.Second)
+		p.Resize(2 << 30)
+		p.Set(2 << 30)
+		p.Close()
+		if !strings.Contains(out.String(), "2.0 GiB of 2.0 GiB") {
+			t.Errorf("terminal %t: printed %q", terminal, out.String())
+		}
+	}
+}
+
 func TestProgressQuietWhenShort(t *testing.T) {
 	for name, terminal := range map[string]bool{"terminal": true, "log": false} {
 		t.Run(name, func(t *testing.T) {

@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os/signal"
 	"strings"
-	"syscall"
 
 	"leat/engine"
 )
@@ -114,6 +112,9 @@ func (r *repl) reply(ctx context.Context) error {
 		r.note("the context is full, so the answer ends here; the oldest turns make room for the next question")
 		err = nil
 	}
+	for _, line := range got.Stats.Shrinks {
+		r.note("%s", line)
+	}
 	if r.set.Stats {
 		r.note("%s", got.Stats.speeds())
 		if p := got.Stats.prediction(); p != "" {
@@ -145,7 +146,8 @@ func (r *repl) screen() *screen {
 	return &screen{w: r.a.out, dim: dims(r.a.out), thinking: r.set.ShowThinking}
 }
 
-// interruptible is ctx until Ctrl-C; those of before don't count.
+// interruptible is ctx until Ctrl-C; those of before don't count. A second one ends the
+// program, should the answer not end.
 func (r *repl) interruptible(ctx context.Context) (context.Context, func()) {
 	interrupts := r.term.Interrupts() // the goroutine may outlive this terminal
 	select {
@@ -153,19 +155,26 @@ func (r *repl) interruptible(ctx context.Context) (context.Context, func()) {
 	default:
 	}
 	ctx, cancel := context.WithCancel(ctx)
+	over := make(chan struct{})
 	go func() {
 		select {
 		case <-interrupts:
 			cancel()
 		case <-ctx.Done():
+			return
+		}
+		select {
+		case <-interrupts:
+			if r.a.exit != nil {
+				r.a.exit(exitInterrupted)
+			}
+		case <-over:
 		}
 	}()
-	return ctx, cancel
-}
-
-// withoutInterrupt is ctx that Ctrl-C doesn't cancel: what ends the program otherwise does.
-func withoutInterrupt(ctx context.Context) (context.Context, context.CancelFunc) {
-	return signal.NotifyContext(context.WithoutCancel(ctx), syscall.SIGTERM)
+	return ctx, func() {
+		cancel()
+		close(over)
+	}
 }
 
 // note is talk of the program: it goes to stderr.

@@ -51,6 +51,7 @@ func (r *resident) use(ctx context.Context, do func(*engine.Model, *engine.Sessi
 		}
 	}
 	err := do(r.m, r.s)
+	r.last.plan = r.m.Plan() // less may be resident than before
 	if errors.Is(err, engine.ErrDeviceLost) {
 		r.free() // it can do no more; the next use may find the device again
 		return err

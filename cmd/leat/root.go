@@ -8,6 +8,8 @@ import (
 	"log/slog"
 	"os"
 	"strings"
+	"sync/atomic"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -34,6 +36,8 @@ Exit status:
   2    the command line is wrong
   130  interrupted
 
+Ctrl-C ends a command within about a second, a second Ctrl-C at once.
+
 Environment:
   LEAT_VULKAN_LIBRARY  the Vulkan loader to use, a file, in place of the system's`
 
@@ -50,11 +54,24 @@ type app struct {
 	log      *slog.Logger // warnings to stderr; with --verbose, everything
 	verbose  bool
 	started  bool // a command's own code has run: later errors aren't about usage
+
+	exit          func(code int)          // ends the process; nil: this is none of our own
+	patience      func() <-chan time.Time // see lastResort
+	ownInterrupts atomic.Bool             // Ctrl-C is for the command
+	ended         atomic.Bool             // the last word is said
 }
 
 // run is the whole program, less the process: it returns the exit code.
 func run(ctx context.Context, args []string, in io.Reader, out, errw io.Writer) int {
-	a := &app{in: in, out: out, err: errw, log: slog.New(slog.DiscardHandler)}
+	return newApp(in, out, errw).run(ctx, args)
+}
+
+func newApp(in io.Reader, out, errw io.Writer) *app {
+	return &app{in: in, out: out, err: errw, log: slog.New(slog.DiscardHandler)}
+}
+
+func (a *app) run(ctx context.Context, args []string) int {
+	defer context.AfterFunc(ctx, a.lastResort)()
 	root := newRootCmd(a)
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
@@ -64,6 +81,9 @@ func run(ctx context.Context, args []string, in io.Reader, out, errw io.Writer) 
 	var usage *usageError
 	if errors.As(err, &usage) && usage.hint == "" {
 		usage.hint = explains(cmd)
+	}
+	if !a.ended.CompareAndSwap(false, true) {
+		select {} // the process is about to end
 	}
 	return a.report(ctx, err)
 }

@@ -210,6 +210,9 @@ func (f *runFlags) once(ctx context.Context, a *app, model *resident, conv *conv
 		return err
 	}
 	res.Stats.LoadSeconds = model.took.Seconds()
+	for _, line := range res.Stats.Shrinks {
+		printLines(a.err, "leat: ", line)
+	}
 	if f.json {
 		return a.printJSON(res)
 	}
@@ -274,7 +277,7 @@ func (f *runFlags) output(a *app) interface {
 
 func (f *runFlags) converse(ctx context.Context, a *app, r *repl) error {
 	// From here on Ctrl-C is the conversation's; other signals still end it.
-	ctx, stop := withoutInterrupt(ctx)
+	ctx, stop := a.ownInterrupt(ctx)
 	defer stop()
 	past, err := openHistory(f.historyPath())
 	if err != nil {

@@ -1,10 +1,8 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strconv"
 	"testing"
@@ -16,11 +14,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"leat": func() {
-		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-		defer stop()
-		os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
-	}})
+	testscript.Main(m, map[string]func(){"leat": main})
 }
 
 // TestScript runs the program as a user does: each file of testdata/script is a session.

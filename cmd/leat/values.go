@@ -167,3 +167,27 @@ func jsonOr(none string, n int, v any) string {
 	}
 	return string(b)
 }
+
+// sizesFlag is a list of byte counts; it is a pflag.Value. Given again it begins anew.
+type sizesFlag []int64
+
+func (v *sizesFlag) Type() string { return "SIZES" }
+func (v *sizesFlag) String() string {
+	var list []string
+	for _, n := range *v {
+		list = append(list, formatSize(n))
+	}
+	return strings.Join(list, ",")
+}
+func (v *sizesFlag) Set(text string) error {
+	var list []int64
+	for word := range strings.SplitSeq(text, ",") {
+		n, err := parseSize(strings.TrimSpace(word))
+		if err != nil {
+			return err
+		}
+		list = append(list, n)
+	}
+	*v = list
+	return nil
+}

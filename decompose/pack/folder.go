@@ -26,6 +26,9 @@ func openPack(dir string) (*Model, error) {
 }
 
 func (m *Model) openFiles(man *Manifest) error {
+	if err := man.checkFolders(m.Path); err != nil {
+		return err
+	}
 	var entries []*FileEntry
 	for i := range man.Files {
 		f := &man.Files[i]
@@ -70,17 +73,17 @@ func (m *Model) openMetadata(f *FileEntry) error {
 
 // openFile opens one file, checks its size and adds its units.
 func (m *Model) openFile(f *FileEntry) error {
-	path := filepath.Join(m.Path, f.Name)
-	if err := checkSize(path, f.Bytes); err != nil {
+	if err := m.Manifest.checkParts(m.Path, f); err != nil {
 		return err
 	}
-	r, err := openRegular(path)
+	r, err := m.Manifest.OpenFile(m.Path, f)
 	if err != nil {
 		return err
 	}
 	m.closers = append(m.closers, r)
 	m.readers = append(m.readers, r)
-	m.Files = append(m.Files, path)
+	paths := m.Manifest.paths(m.Path, f)
+	m.Files, m.Parts = append(m.Files, paths[0]), append(m.Parts, paths)
 	file := len(m.Files) - 1
 	if f.Kind != Experts {
 		return m.addUnit(f, file, 0, -1)

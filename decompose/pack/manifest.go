@@ -17,10 +17,11 @@ import (
 )
 
 const (
-	ManifestName  = "manifest.json"
-	MetadataName  = "metadata.gguf"
-	PartialSuffix = ".partial" // of the folder a pack is written in until it is whole
-	FormatVersion = 1
+	ManifestName   = "manifest.json"
+	MetadataName   = "metadata.gguf"
+	PartialSuffix  = ".partial" // of the folder a pack is written in until it is whole
+	FormatVersion  = 1          // of a pack in one folder
+	StripedVersion = 2          // of one in several: a reader that knows no stripes must refuse it
 
 	maxManifest = 64 << 20 // bytes; a real one has some hundred KiB
 )
@@ -46,10 +47,11 @@ type Manifest struct {
 	RMSNormEps       float64     `json:"rms_norm_eps,omitempty"`       // likewise
 	NumExperts       int64       `json:"num_experts"`                  // 0: dense
 	NumExpertsUsed   int64       `json:"num_experts_used,omitempty"`
-	TiedEmbeddings   bool        `json:"tied_embeddings"` // there is no lm_head.bin
-	TotalBytes       int64       `json:"total_bytes"`     // of all files, without this one
-	Source           []Source    `json:"source"`          // the GGUF it was made from
-	Files            []FileEntry `json:"files"`           // execution order
+	TiedEmbeddings   bool        `json:"tied_embeddings"`  // there is no lm_head.bin
+	TotalBytes       int64       `json:"total_bytes"`      // of all files, without this one
+	Stripe           *Stripe     `json:"stripe,omitempty"` // nil: all in one folder
+	Source           []Source    `json:"source"`           // the GGUF it was made from
+	Files            []FileEntry `json:"files"`            // execution order
 }
 
 // Source is one file of the GGUF a pack was made from.
@@ -153,13 +155,13 @@ func parseManifest(path string, data []byte) (*Manifest, error) {
 	if err := json.Unmarshal(data, &v); err != nil {
 		return nil, formatErrorf(path, "found no valid JSON: %v", err)
 	}
-	if v.FormatVersion == nil || *v.FormatVersion != FormatVersion {
+	if v.FormatVersion == nil || *v.FormatVersion != FormatVersion && *v.FormatVersion != StripedVersion {
 		found := "none"
 		if v.FormatVersion != nil {
 			found = fmt.Sprint(*v.FormatVersion)
 		}
-		e := formatErrorf(path, "format_version: found %s, wanted %d", found, FormatVersion)
-		if v.FormatVersion != nil && *v.FormatVersion > FormatVersion {
+		e := formatErrorf(path, "format_version: found %s, wanted %d or %d", found, FormatVersion, StripedVersion)
+		if v.FormatVersion != nil && *v.FormatVersion > StripedVersion {
 			e.hint = "the pack was made by a newer leat: update, or decompose the GGUF again with this one"
 		}
 		return nil, e
@@ -176,6 +178,14 @@ func parseManifest(path string, data []byte) (*Manifest, error) {
 
 // check holds every file entry against the format.
 func (m *Manifest) check(path string) error {
+	if (m.Stripe != nil) != (m.FormatVersion == StripedVersion) {
+		return formatErrorf(path, "format_version: found %d, wanted %d with stripe and %d without", m.FormatVersion, StripedVersion, FormatVersion)
+	}
+	if m.Stripe != nil {
+		if err := m.Stripe.check(); err != nil {
+			return formatErrorf(path, "stripe: %v", err)
+		}
+	}
 	names := map[string]bool{}
 	tensors := map[string]bool{}
 	slices := int64(0)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"leat/gguf"
 )
@@ -18,9 +19,21 @@ type Model struct {
 	Files    []string  // paths, for whoever reads them in a way of its own; a pack's are padded to FileAlign
 	Manifest *Manifest // nil for a GGUF
 
+	// Parts are, of a striped pack, the paths that the bytes of each file alternate between,
+	// Manifest.Stripe.Bytes at a time; nil for a GGUF.
+	Parts [][]string
+
 	index   map[string][2]int // tensor name -> unit, tensor; of experts the first one's
 	readers []io.ReaderAt
 	closers []io.Closer
+}
+
+// Paths are the paths of all files that hold the model's bytes: of a striped pack, of every part.
+func (m *Model) Paths() []string {
+	if m.Parts == nil {
+		return m.Files
+	}
+	return slices.Concat(m.Parts...)
 }
 
 // Open opens a pack (a folder) or a GGUF (a file, any of its shards) and checks every size and every
@@ -94,7 +107,11 @@ func (m *Model) ReadAt(file int, p []byte, off int64) error {
 	if err == nil || errors.Is(err, io.EOF) {
 		err = io.ErrUnexpectedEOF
 	}
-	return fmt.Errorf("read %s at %d: found %d bytes, wanted %d: %w", m.Files[file], off, n, len(p), err)
+	err = fmt.Errorf("read %s at %d: found %d bytes, wanted %d: %w", m.Files[file], off, n, len(p), err)
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		err = &withHint{err, "the file became shorter while it was in use: is it being written, or moved?"}
+	}
+	return err
 }
 
 // ReadUnit fills dst[:u.Bytes]; the bytes between tensors become zero.

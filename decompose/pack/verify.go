@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
@@ -57,6 +56,9 @@ func Verify(ctx context.Context, dir string, progress func(done, total int64)) e
 	if err != nil {
 		return err
 	}
+	if err := man.checkFolders(dir); err != nil {
+		return err
+	}
 	total := int64(0)
 	for _, f := range man.Files {
 		total += f.Bytes
@@ -77,7 +79,7 @@ func Verify(ctx context.Context, dir string, progress func(done, total int64)) e
 	for i, f := range man.Files {
 		g.Go(func() error {
 			var err error
-			what[i], err = f.damage(ctx, dir, report)
+			what[i], err = man.damage(ctx, dir, &f, report)
 			return err
 		})
 	}
@@ -101,9 +103,8 @@ func Verify(ctx context.Context, dir string, progress func(done, total int64)) e
 }
 
 // damage says what is wrong with a file, "" for nothing. The error is ctx's alone.
-func (f *FileEntry) damage(ctx context.Context, dir string, report func(int64)) (string, error) {
-	path := filepath.Join(dir, f.Name)
-	if err := checkSize(path, f.Bytes); err != nil {
+func (m *Manifest) damage(ctx context.Context, dir string, f *FileEntry, report func(int64)) (string, error) {
+	if err := m.checkParts(dir, f); err != nil {
 		report(f.Bytes)
 		var fe *FormatError
 		if errors.As(err, &fe) {
@@ -111,12 +112,13 @@ func (f *FileEntry) damage(ctx context.Context, dir string, report func(int64)) 
 		}
 		return err.Error(), nil
 	}
-	r, err := openRegular(path)
+	parts, err := m.OpenFile(dir, f)
 	if err != nil {
 		return err.Error(), nil
 	}
-	defer r.Close()
-	DropCache(r)
+	defer parts.Close()
+	parts.DropCache()
+	r := io.NewSectionReader(parts, 0, f.Bytes)
 	h := sha256.New()
 	buf := make([]byte, 4<<20)
 	for {

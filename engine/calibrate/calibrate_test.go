@@ -2,11 +2,15 @@ package calibrate
 
 import (
 	"context"
+	"errors"
 	"log/slog"
+	"math"
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
+	"leat/engine/plan"
 	"leat/gguf"
 	"leat/vk/vktest"
 )
@@ -51,12 +55,12 @@ func TestDevice(t *testing.T) {
 		t.Errorf("an unknown device was measured %d times", n)
 	}
 	again, n := ask(Open(path), w)
-	if n != 0 || again.UploadPerSec != d.UploadPerSec || again.Types["Q4_K"] != d.Types["Q4_K"] {
+	if n != 0 || again.Link != d.Link || again.Types["Q4_K"] != d.Types["Q4_K"] {
 		t.Errorf("a known device was measured %d times: %+v, was %+v", n, again, d)
 	}
 	w.Types = append(w.Types, gguf.F32)
 	more, n := ask(Open(path), w)
-	if n != 1 || more.UploadPerSec != d.UploadPerSec || more.Types["Q4_K"] != d.Types["Q4_K"] || more.Types["F32"].ReadPerSec <= 0 {
+	if n != 1 || more.Link != d.Link || more.Types["Q4_K"] != d.Types["Q4_K"] || more.Types["F32"].ReadPerSec <= 0 {
 		t.Errorf("with a new type: measured %d times, %+v, was %+v", n, more, d)
 	}
 	f := Open(path)
@@ -84,7 +88,7 @@ func TestDisk(t *testing.T) {
 	ask := func() (*Disk, int) {
 		t.Helper()
 		n := 0
-		d, err := Open(cache).Disk(t.Context(), model, slog.New(slog.DiscardHandler), func() { n++ })
+		d, err := Open(cache).Disk(t.Context(), []string{model}, slog.New(slog.DiscardHandler), func() { n++ })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -129,5 +133,121 @@ func TestReadFolder(t *testing.T) {
 	}
 	if left, _ := os.ReadDir(dir); len(left) > 0 {
 		t.Errorf("%s was left behind", left[0].Name())
+	}
+}
+
+// Stretches lie all over the files, none twice, and the first few as far apart as all.
+func TestStretches(t *testing.T) {
+	blocks := make([]block, 40*stretchBlocks)
+	for i := range blocks {
+		blocks[i].off = int64(i)
+	}
+	for _, c := range []struct{ blocks, total, want int }{
+		{1, 1, 1}, {7, 100, 1}, {4*stretchBlocks - 1, 1 << 20, 1}, {4 * stretchBlocks, 1 << 20, 4}, {40 * stretchBlocks, 8 * stretchBlocks, 8}, {40 * stretchBlocks, 1 << 20, mostStretches},
+	} {
+		list := stretches(blocks[:c.blocks], c.total)
+		seen, total := map[int64]bool{}, 0
+		var first int64
+		for i, s := range list {
+			total += len(s)
+			for _, b := range s {
+				if seen[b.off] {
+					t.Fatalf("%+v: block %d is read twice", c, b.off)
+				}
+				seen[b.off] = true
+			}
+			if i < 4 {
+				first = max(first, s[len(s)-1].off)
+			}
+		}
+		if len(list) != c.want || total > c.total {
+			t.Errorf("%+v: %d stretches of %d blocks", c, len(list), total)
+		}
+		if int(first) < c.blocks/2 {
+			t.Errorf("%+v: the first four end at block %d", c, first)
+		}
+	}
+}
+
+// The middle stretch tells; what one moment does to the others doesn't.
+func TestMiddle(t *testing.T) {
+	at := func(seconds ...float64) (ends []time.Duration) {
+		sum := 0.0
+		for _, s := range seconds {
+			sum += s
+			ends = append(ends, time.Duration(sum*1e9))
+		}
+		return ends
+	}
+	for _, c := range []struct {
+		ends []time.Duration
+		want float64
+	}{{at(2), 50}, {at(9, 1, 1, 5, 1), 100}, {at(1, 1, 4), 100}} {
+		if r := middle(c.ends, 100); math.Abs(r.BytesPerSec/c.want-1) > 1e-6 || r.Bytes != int64(len(c.ends))*100 {
+			t.Errorf("%v: %+v, wanted %g a second", c.ends, r, c.want)
+		}
+	}
+}
+
+// A rehearsal is kept by its key, until steps of more rows are wanted.
+func TestRehearsal(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "calibration.json")
+	ask := func(key string, chunk int) (runs int) {
+		t.Helper()
+		r, err := Open(path).Rehearsal(key, chunk, slog.New(slog.DiscardHandler), func() (*plan.Rehearsed, error) {
+			runs++
+			return &plan.Rehearsed{
+				Steps: []plan.StepShape{{Rows: 1, Context: 1}}, Layers: map[string][]float64{"a": {1}}, Bytes: map[string]int64{"a": 1}, Rest: []float64{0}, Chunk: chunk,
+			}, nil
+		})
+		if err != nil || !r.Sound() || r.Chunk < chunk {
+			t.Fatalf("%+v, %v", r, err)
+		}
+		return runs
+	}
+	for i, c := range []struct {
+		key   string
+		chunk int
+		runs  int
+	}{{"x", 64, 1}, {"x", 64, 0}, {"x", 8, 0}, {"y", 8, 1}, {"x", 512, 1}, {"x", 64, 0}} {
+		if runs := ask(c.key, c.chunk); runs != c.runs {
+			t.Errorf("question %d: rehearsed %d times, wanted %d", i, runs, c.runs)
+		}
+	}
+	failed := errors.New("no room")
+	if _, err := Open(path).Rehearsal("z", 1, nil, func() (*plan.Rehearsed, error) { return nil, failed }); !errors.Is(err, failed) {
+		t.Errorf("a failure: %v", err)
+	}
+}
+
+// A model that is striped over disks is as fast as all of them.
+func TestDisks(t *testing.T) {
+	second, err := os.MkdirTemp("/dev/shm", "leat-test-")
+	if err != nil {
+		t.Skip("there is no second file system")
+	}
+	defer os.RemoveAll(second)
+	paths := []string{filepath.Join(t.TempDir(), "a"), filepath.Join(second, "b")}
+	for _, path := range paths {
+		if err := os.WriteFile(path, make([]byte, 2*DiskBlock), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	names, err := Disks(paths)
+	if err != nil || len(names) != 2 {
+		t.Skipf("the file systems are not two: %v, %v", names, err)
+	}
+	f, n := Open(filepath.Join(t.TempDir(), "calibration.json")), 0
+	ask := func(paths ...string) *Disk {
+		t.Helper()
+		d, err := f.Disk(t.Context(), paths, slog.New(slog.DiscardHandler), func() { n++ })
+		if err != nil || d == nil {
+			t.Fatal(d, err)
+		}
+		return d
+	}
+	both, a, b := ask(paths...), ask(paths[0]), ask(paths[1])
+	if both.BytesPerSec != a.BytesPerSec+b.BytesPerSec || both.Direct != (a.Direct && b.Direct) || n != 2 {
+		t.Errorf("both %+v, one %+v, the other %+v, measured %d times", both, a, b, n)
 	}
 }

@@ -6,17 +6,17 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"leat/decompose/pack"
+	"leat/engine/plan"
 	"leat/vk/file"
 )
 
-const (
-	diskReaders = 8
-	// DiskBlock is what is read at a time, and the least that can be measured.
-	DiskBlock = 4 << 20
-)
+// DiskBlock is what is read at a time, and the least that can be measured.
+const DiskBlock = 4 << 20
 
 // Cached is what is known of a file's bytes before they are read.
 type Cached int
@@ -46,33 +46,50 @@ type Disk struct {
 }
 
 // ReadFile reads up to total bytes of a file as the engine does: past the page cache
-// where the system lets us.
+// where the system lets us. It ends before, where the disk is slow.
 func ReadFile(ctx context.Context, path string, total int64) (Disk, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return Disk{}, err
+	return ReadFiles(ctx, []string{path}, total)
+}
+
+// ReadFiles reads up to total bytes of several files, from places all over them. The rate is
+// that of the middle one of some stretches: disks have moments.
+func ReadFiles(ctx context.Context, paths []string, total int64) (d Disk, err error) {
+	var files []*file.File
+	defer func() {
+		for _, f := range files {
+			err = errors.Join(err, f.Close())
+		}
+	}()
+	var blocks []block
+	d = Disk{Direct: true, Cached: CacheCold}
+	for _, path := range paths {
+		info, err := os.Stat(path)
+		if err != nil {
+			return d, err
+		}
+		n := info.Size() / DiskBlock
+		if n == 0 {
+			continue
+		}
+		f, err := file.Open(path)
+		if err != nil {
+			return d, err
+		}
+		if files = append(files, f); !f.Direct() {
+			d.Direct = false
+			if d.Cached, err = coolDown(path, n*DiskBlock); err != nil {
+				return d, err
+			}
+		}
+		for i := range n {
+			blocks = append(blocks, block{f, i * DiskBlock})
+		}
 	}
-	if total = min(total, info.Size()/DiskBlock*DiskBlock); total == 0 {
-		return Disk{}, fmt.Errorf("%s is too small to measure: found %d bytes, want at least %d", path, info.Size(), DiskBlock)
+	if len(blocks) == 0 || total < DiskBlock {
+		return d, fmt.Errorf("%s: too small to measure: found less than %d bytes", strings.Join(paths, ", "), DiskBlock)
 	}
-	state, err := coolDown(path, total)
-	if err != nil {
-		return Disk{}, err
-	}
-	f, err := file.Open(path)
-	if err != nil {
-		return Disk{}, err
-	}
-	defer f.Close()
-	took, err := readBlocks(ctx, f, total)
-	if err != nil {
-		return Disk{}, err
-	}
-	d := Disk{rate(total, took), f.Direct(), state}
-	if d.Direct {
-		d.Cached = CacheCold
-	}
-	return d, nil
+	d.Rate, err = readStretches(ctx, stretches(blocks, int(total/DiskBlock)))
+	return d, err
 }
 
 // coolDown drops what the page cache holds of a file, as far as it can.
@@ -87,34 +104,109 @@ func coolDown(path string, total int64) (Cached, error) {
 	return probeCache(f, total), nil
 }
 
-// readBlocks reads the first total bytes with several readers.
-func readBlocks(ctx context.Context, f *file.File, total int64) (time.Duration, error) {
-	pool := file.NewPool(diskReaders, nil)
+// block is a place of a file, DiskBlock long.
+type block struct {
+	f   *file.File
+	off int64
+}
+
+const (
+	mostStretches = 32
+	stretchBlocks = 64 // 256 MiB, some times what is under way at once
+	diskTime      = 3 * time.Second
+)
+
+// stretches chooses some of blocks, total at most: runs of neighbours, in an order in which
+// the first few lie as far apart as all do; of a small file one.
+func stretches(blocks []block, total int) (list [][]block) {
+	total = min(total, len(blocks))
+	length := total
+	if total >= 4*stretchBlocks {
+		length = stretchBlocks
+	}
+	n := total / length
+	for i := range n {
+		at := i
+		if n > 2 {
+			at = i * stride(n) % n
+		}
+		from := at * (len(blocks) - length) / max(1, n-1)
+		list = append(list, blocks[from:from+length])
+	}
+	if len(list) > mostStretches {
+		list = list[:mostStretches]
+	}
+	return list
+}
+
+// stride is a step through n places that comes by each of them once.
+func stride(n int) int {
+	divisor := func(a, b int) int {
+		for b > 0 {
+			a, b = b, a%b
+		}
+		return a
+	}
+	s := max(1, n*5/8)
+	for divisor(n, s) > 1 {
+		s++
+	}
+	return s
+}
+
+// readStretches reads one behind the other, at the engine's depth, until all or for a while.
+func readStretches(ctx context.Context, list [][]block) (Rate, error) {
+	pool := file.NewPool(plan.ReadDepth, nil)
 	defer pool.Close()
-	requests := make([]*file.Request, 2*diskReaders)
+	requests := make([]*file.Request, plan.ReadDepth+plan.ReadDepth/2)
 	for n := range requests {
 		requests[n] = file.NewRequest()
 		requests[n].Dst = file.Buffer(DiskBlock)
 		clear(requests[n].Dst) // its pages are there before the clock runs
 	}
+	all := slices.Concat(list...)
+	length := len(list[0])
+	var ends []time.Duration // of stretches
 	start := time.Now()
-	begun, ended := int64(0), int64(0)
-	for blocks := total / DiskBlock; ended < blocks; {
-		if begun < blocks && begun-ended < int64(len(requests)) {
-			r := requests[begun%int64(len(requests))]
-			r.File, r.Off, r.N = f, begun*DiskBlock, DiskBlock
+	for begun, ended, most := 0, 0, len(all); ended < most; {
+		if begun < most && begun-ended < len(requests) {
+			r := requests[begun%len(requests)]
+			r.File, r.Off, r.N = all[begun].f, all[begun].off, DiskBlock
 			if err := pool.Start(ctx, r); err != nil {
-				return 0, err
+				return Rate{}, err
 			}
 			begun++
 			continue
 		}
-		if err := requests[ended%int64(len(requests))].Wait(ctx); err != nil {
-			return 0, err
+		if err := requests[ended%len(requests)].Wait(ctx); err != nil {
+			return Rate{}, err
 		}
-		ended++
+		if ended++; ended%length == 0 {
+			if ends = append(ends, time.Since(start)); ends[len(ends)-1] > diskTime {
+				most = begun // what is under way comes to its end
+			}
+		}
 	}
-	return time.Since(start), nil
+	return middle(ends, int64(length)*DiskBlock), nil
+}
+
+// middle is the median rate of stretches that ended at these times; the first of many has the
+// start in it.
+func middle(ends []time.Duration, bytes int64) Rate {
+	r := Rate{Bytes: int64(len(ends)) * bytes}
+	var took []time.Duration
+	for i, end := range ends {
+		if i > 0 {
+			end -= ends[i-1]
+		}
+		took = append(took, end)
+	}
+	if len(took) > 3 {
+		took = took[1:]
+	}
+	slices.Sort(took)
+	r.BytesPerSec = rate(bytes, took[len(took)/2]).BytesPerSec
+	return r
 }
 
 // ReadFolder measures with a file of total bytes that it writes into dir and removes.

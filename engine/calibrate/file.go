@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"leat/engine/plan"
@@ -27,14 +28,17 @@ type contents struct {
 	Version int                     `json:"version"`
 	Devices map[string]*Device      `json:"devices"`
 	Disks   map[string]*diskContent `json:"disks"`
+	// Rehearsals are by device, program and model.
+	Rehearsals map[string]*plan.Rehearsed `json:"rehearsals"`
 }
 
 type diskContent struct {
 	Disk
+	Asked    int64     `json:"asked"` // bytes that could have been read; a slow disk got to less
 	Measured time.Time `json:"measured"`
 }
 
-const version = 1
+const version = 2
 
 // Open reads the file at path; one that is absent, or not ours, is empty. A path of ""
 // keeps nothing.
@@ -46,18 +50,26 @@ func Open(path string) *File {
 			f.data = c
 		}
 	}
+	f.fill()
+	return f
+}
+
+func (f *File) fill() {
 	if f.data.Devices == nil {
 		f.data.Devices = map[string]*Device{}
 	}
 	if f.data.Disks == nil {
 		f.data.Disks = map[string]*diskContent{}
 	}
-	return f
+	if f.data.Rehearsals == nil {
+		f.data.Rehearsals = map[string]*plan.Rehearsed{}
+	}
 }
 
 // Forget drops everything, so that it is measured anew.
 func (f *File) Forget() {
-	f.data.Devices, f.data.Disks = map[string]*Device{}, map[string]*diskContent{}
+	f.data = contents{Version: version}
+	f.fill()
 }
 
 // save writes the file whole or not at all.
@@ -97,7 +109,7 @@ func (f *File) keep(log *slog.Logger) {
 // Device returns what is known of a device, measuring what is wanted and missing; measuring
 // is called before that takes time.
 func (f *File) Device(ctx context.Context, dev *vk.Device, w Wanted, log *slog.Logger, measuring func()) (*Device, error) {
-	key := deviceKey(dev)
+	key := DeviceKey(dev)
 	d := f.data.Devices[key]
 	if d == nil {
 		d = &Device{Types: map[string]Products{}, Attention: map[string]float64{}}
@@ -114,36 +126,99 @@ func (f *File) Device(ctx context.Context, dev *vk.Device, w Wanted, log *slog.L
 	return d, nil
 }
 
-// diskBytes are worth reading: the first of them are quick on any disk.
-const diskBytes = 512 << 20
-
-// Disk returns how fast the disk of a model's file is, measuring where that is not known,
-// or was measured with less of a file. nil where the file is too small to tell.
-func (f *File) Disk(ctx context.Context, path string, log *slog.Logger, measuring func()) (*Disk, error) {
-	info, err := os.Stat(path)
+// Rehearsal returns what was rehearsed under a key for steps of as many rows as chunk, or asks
+// rehearse for it and keeps that. A key names all it depends on: [DeviceKey], the program's
+// version, plan.Signature.
+func (f *File) Rehearsal(key string, chunk int, log *slog.Logger, rehearse func() (*plan.Rehearsed, error)) (*plan.Rehearsed, error) {
+	if r := f.data.Rehearsals[key]; r.Sound() && r.Chunk >= chunk {
+		return r, nil
+	}
+	r, err := rehearse()
 	if err != nil {
 		return nil, err
 	}
-	bytes := min(diskBytes, info.Size()/DiskBlock*DiskBlock)
-	key := diskKey(path, info)
-	if d := f.data.Disks[key]; d != nil && d.Bytes >= bytes {
+	f.data.Rehearsals[key] = r
+	f.keep(log)
+	return r, nil
+}
+
+// diskBytes are worth reading, in the time that is worth it.
+const diskBytes = 8 << 30
+
+// Disk returns how fast the disks of a model's files are, all of them together as a striped
+// model reads them, measuring what is not known, or was measured with less. nil where the
+// files are too small to tell.
+func (f *File) Disk(ctx context.Context, paths []string, log *slog.Logger, measuring func()) (*Disk, error) {
+	disks, err := Disks(paths)
+	if err != nil {
+		return nil, err
+	}
+	var all *Disk
+	for _, name := range disks {
+		d, err := f.disk(ctx, name, paths, log, measuring)
+		if err != nil || d == nil {
+			return nil, err
+		}
+		if all == nil {
+			one := *d
+			all = &one
+			continue
+		}
+		all.Bytes, all.BytesPerSec = all.Bytes+d.Bytes, all.BytesPerSec+d.BytesPerSec
+		if !d.Direct {
+			all.Direct, all.Cached = false, d.Cached
+		}
+	}
+	return all, nil
+}
+
+// disk is one disk, by those of the files that are on it.
+func (f *File) disk(ctx context.Context, name string, paths []string, log *slog.Logger, measuring func()) (*Disk, error) {
+	var own []string
+	var whole int64
+	for _, path := range paths {
+		info, err := os.Stat(path)
+		if err != nil {
+			return nil, err
+		}
+		if diskOf(path, info) == name {
+			own, whole = append(own, path), whole+info.Size()/DiskBlock*DiskBlock
+		}
+	}
+	asked := min(diskBytes, whole)
+	if d := f.data.Disks[name]; d != nil && d.Asked >= asked {
 		return &d.Disk, nil
 	}
-	if bytes == 0 {
+	if asked == 0 {
 		return nil, nil
 	}
 	measuring()
-	d, err := ReadFile(ctx, path, bytes)
+	d, err := ReadFiles(ctx, own, asked)
 	if err != nil {
 		return nil, fmt.Errorf("calibrate the disk: %w", err)
 	}
-	f.data.Disks[key] = &diskContent{d, time.Now().UTC().Truncate(time.Second)}
+	f.data.Disks[name] = &diskContent{d, asked, time.Now().UTC().Truncate(time.Second)}
 	f.keep(log)
 	return &d, nil
 }
 
-// diskKey names the disk a file is on; a folder where the system has no number for it.
-func diskKey(path string, info fs.FileInfo) string {
+// Disks names the disks that files are on, in order; folders where the system has no numbers
+// for them.
+func Disks(paths []string) (names []string, err error) {
+	for _, path := range paths {
+		info, err := os.Stat(path)
+		if err != nil {
+			return nil, err
+		}
+		if name := diskOf(path, info); !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+func diskOf(path string, info fs.FileInfo) string {
 	if n, ok := deviceNumber(info); ok {
 		return fmt.Sprintf("device %#x", n)
 	}
@@ -159,7 +234,7 @@ func diskKey(path string, info fs.FileInfo) string {
 // Speeds are those of the device and the disk together, as a plan wants them.
 func Speeds(d *Device, disk *Disk, kv gguf.Type) plan.Speeds {
 	s := plan.Speeds{
-		LinkBytesPerSec: d.UploadPerSec, AttnFlopsPerSec: d.Attention[kv.String()],
+		LinkBytesPerSec: d.Link.Idle, LinkBusyBytesPerSec: d.Link.Busy, OneQueue: d.OneQueue, AttnFlopsPerSec: d.Attention[kv.String()],
 		DispatchTime: time.Duration(d.DispatchNanos), HostOverheadPerStep: time.Duration(d.StepNanos),
 		TypeBytesPerSec: map[gguf.Type]float64{}, TypeFlopsPerSec: map[gguf.Type]float64{}, TypeRowSeconds: map[gguf.Type]float64{},
 	}

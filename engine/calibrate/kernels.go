@@ -61,10 +61,22 @@ func (k *Kernels) open(ctx context.Context, log *slog.Logger) (err error) {
 		return err
 	}
 	_, err = k.run.submit(ctx, func(cb *vk.CommandBuffer) error {
-		cb.Fill(k.weights, 0, k.weights.Bytes, 0x2c002c00) // small numbers in every format
+		cb.Fill(k.weights, 0, k.weights.Bytes, smallNumbers)
 		return nil
 	})
 	return err
+}
+
+const smallNumbers = 0x2c002c00 // in every format
+
+// warm comes before what is timed.
+func (k *Kernels) warm(ctx context.Context) error {
+	return k.run.warm(ctx, func(cb *vk.CommandBuffer, times int) error {
+		for range times {
+			cb.Fill(k.weights, 0, k.total, smallNumbers)
+		}
+		return nil
+	})
 }
 
 // Close frees what NewKernels made.
@@ -84,6 +96,9 @@ func (k *Kernels) Close() {
 
 // times records an op so many times.
 func (k *Kernels) times(ctx context.Context, op func(r *gpu.Recorder) error) (time.Duration, error) {
+	if err := k.warm(ctx); err != nil {
+		return 0, err
+	}
 	return k.run.repeat(ctx, func(cb *vk.CommandBuffer, times int) error {
 		r := k.decoder(cb)
 		for range times {
@@ -170,6 +185,9 @@ func (k *Kernels) Flops(ctx context.Context, t gguf.Type) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
+	if err := k.warm(ctx); err != nil {
+		return 0, err
+	}
 	best := 0.0
 	for _, size := range []struct{ m, n int64 }{{256, 64}, {1024, 256}, {4096, maxCols}, {maxRows, maxCols}} {
 		if size.m*row > k.total || size.m*size.n*4 > restBytes-decoderBytes-maxCols*width*4 {
@@ -238,6 +256,9 @@ func (k *Kernels) Attention(ctx context.Context, t gguf.Type) (float64, error) {
 // Waiting is what a small kernel costs that waits for the one before it, and what a step
 // costs beside its kernels: submitting, and hearing of the end.
 func (k *Kernels) Waiting(ctx context.Context) (dispatch, step time.Duration, err error) {
+	if err := k.warm(ctx); err != nil {
+		return 0, 0, err
+	}
 	const few, many = 1, 513
 	x := k.weights.Address + uint64(k.total)
 	chain := func(n int) (best time.Duration, err error) {

@@ -16,7 +16,8 @@ import (
 type Device struct {
 	Name          string              `json:"name"`
 	Measured      time.Time           `json:"measured"`
-	UploadPerSec  float64             `json:"upload_bytes_per_second"` // on the queues the engine takes
+	Link          Link                `json:"link"`
+	OneQueue      bool                `json:"one_queue"` // uploads and kernels take turns
 	DispatchNanos int64               `json:"dispatch_ns"`
 	StepNanos     int64               `json:"step_ns"`
 	Types         map[string]Products `json:"types"`     // by type of the weights
@@ -64,18 +65,22 @@ func (d *Device) lacks(w Wanted) Wanted {
 
 func (d *Device) complete(w Wanted) bool {
 	_, attention := d.Attention[w.KV.String()]
-	return d.UploadPerSec > 0 && attention && len(d.lacks(w).Types) == 0
+	return d.Link.Idle > 0 && attention && len(d.lacks(w).Types) == 0
 }
 
 // measure fills in what d has not got of w.
 func (d *Device) measure(ctx context.Context, dev *vk.Device, w Wanted, log *slog.Logger) error {
-	upload, read := Sizes(dev.Physical)
-	if d.UploadPerSec == 0 {
-		r, err := Upload(ctx, dev, upload)
-		if err != nil {
+	_, read := Sizes(dev.Physical)
+	if d.Link.Idle == 0 {
+		t := gguf.F16
+		if len(w.Types) > 0 {
+			t = w.Types[0]
+		}
+		var err error
+		if d.Link, err = LinkOf(ctx, dev, t, log); err != nil {
 			return err
 		}
-		d.UploadPerSec = r.BytesPerSec
+		d.OneQueue = oneQueue(dev)
 	}
 	k, err := NewKernels(ctx, dev, read, log)
 	if err != nil {
@@ -109,9 +114,9 @@ func (d *Device) measure(ctx context.Context, dev *vk.Device, w Wanted, log *slo
 	return nil
 }
 
-// deviceKey names a device, its driver, the features that are used and these kernels: what
+// DeviceKey names a device, its driver, the features that are used and these kernels: what
 // was measured of another says nothing.
-func deviceKey(dev *vk.Device) string {
+func DeviceKey(dev *vk.Device) string {
 	h := fnv.New64a()
 	for _, k := range shaders.Kernels() {
 		h.Write(k.SPIRV)

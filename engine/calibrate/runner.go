@@ -2,6 +2,7 @@ package calibrate
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"leat/vk"
@@ -14,6 +15,32 @@ type runner struct {
 	cb     *vk.CommandBuffer
 	done   *vk.Timeline
 	ticket uint64
+	ended  time.Time // of the last submission
+}
+
+// A GPU's clock rises from a fifth under load, and falls again at rest.
+const (
+	warmTime = 400 * time.Millisecond // of work, before what is timed
+	coolTime = 200 * time.Millisecond // that a clock stays up
+)
+
+// warm keeps a GPU busy with what record records until its clock has risen, if it has rested.
+func (r *runner) warm(ctx context.Context, record func(cb *vk.CommandBuffer, times int) error) error {
+	if r.dev.Physical.Type == vk.CPU || time.Since(r.ended) < coolTime {
+		return nil
+	}
+	var busy time.Duration
+	for n, times := 0, 1; n < 2 || busy < warmTime; n++ {
+		took, err := r.submit(ctx, func(cb *vk.CommandBuffer) error { return record(cb, times) })
+		if err != nil {
+			return err
+		}
+		busy += took
+		if took < warmTime/10 {
+			times *= 2
+		}
+	}
+	return nil
 }
 
 func newRunner(dev *vk.Device) (*runner, error) {
@@ -40,7 +67,8 @@ func (r *runner) close() {
 	}
 }
 
-// submit returns the time from the submission to its end.
+// submit returns the time from the submission to its end. It returns after that also
+// where ctx ends before: what the device reads may be freed then.
 func (r *runner) submit(ctx context.Context, record func(*vk.CommandBuffer) error, waits ...vk.Point) (time.Duration, error) {
 	if err := r.cb.Begin(); err != nil {
 		return 0, err
@@ -57,8 +85,11 @@ func (r *runner) submit(ctx context.Context, record func(*vk.CommandBuffer) erro
 	if err != nil {
 		return 0, err
 	}
-	err = r.done.Wait(ctx, r.ticket)
-	return time.Since(start), err
+	if err = r.done.Wait(ctx, r.ticket); err != nil && ctx.Err() != nil {
+		err = errors.Join(r.done.Wait(context.WithoutCancel(ctx), r.ticket), err)
+	}
+	r.ended = time.Now()
+	return r.ended.Sub(start), err
 }
 
 // repeat gives the time of one of what record records, from submissions long enough that

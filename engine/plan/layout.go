@@ -12,43 +12,90 @@ func sum(ns []int64) (t int64) {
 	return t
 }
 
-// place gives every unit of a tier its block and offset and returns the blocks'
-// sizes. A unit stays whole; a block closes where the next unit would pass maxBlock.
-func place(us []Unit, tier Tier) []int64 {
+// placeHost gives units of the host tier their block and offset, and returns the
+// blocks' sizes, counted on from first. A unit stays whole; a block closes where the
+// next unit would pass maxBlock.
+func placeHost(us []*Unit, first int) []int64 {
 	var blocks []int64
-	for i := range us {
-		u := &us[i]
-		if u.Tier != tier {
-			continue
-		}
-		bytes := roundUp(u.Bytes, 256)
-		if tier == Host {
-			bytes = HostExtents(&u.Unit, nil)
-		}
+	for _, u := range us {
+		bytes := HostExtents(&u.Unit, nil)
 		last := len(blocks) - 1
 		if last < 0 || blocks[last]+bytes > maxBlock {
 			blocks = append(blocks, 0)
 			last++
 		}
-		u.Block, u.Off = last, blocks[last]
+		u.Block, u.Off = first+last, blocks[last]
 		blocks[last] += bytes
 	}
+	return rounded(blocks)
+}
+
+func rounded(blocks []int64) []int64 {
 	for i := range blocks {
 		blocks[i] = roundUp(blocks[i], granule)
 	}
 	return blocks
 }
 
-// blocksOf returns the block sizes that the units chosen by in need; nil: all.
-func blocksOf(us []Unit, in func(i int) bool) []int64 {
-	var chosen []Unit
-	for i, u := range us {
-		if in == nil || in(i) {
-			u.Tier = VRAM
-			chosen = append(chosen, u)
+// residentBlock is what a block of resident units holds: small enough to be given back
+// when another program wants VRAM, large enough for a driver's own rounding.
+const residentBlock = 256 << 20
+
+// deal gives every unit its block and offset and returns the blocks' sizes. The next
+// unit goes to the emptiest block, so that each block holds units from all over the
+// model: what is left stays spread evenly when one is given back.
+func deal(us []*Unit, blockBytes int64) []int64 {
+	var total int64
+	for _, u := range us {
+		total += roundUp(u.Bytes, 256)
+	}
+	if total == 0 {
+		return nil
+	}
+	blocks := make([]int64, min(int64(len(us)), (total+blockBytes-1)/blockBytes))
+	emptiest := make([]int, len(blocks)) // a heap of indices
+	for i := range emptiest {
+		emptiest[i] = i
+	}
+	for _, u := range us {
+		b, bytes := emptiest[0], roundUp(u.Bytes, 256)
+		if blocks[b] > 0 && blocks[b]+bytes > maxBlock {
+			blocks, b = append(blocks, 0), len(blocks)
+			emptiest = append([]int{b}, emptiest...) // less than all others: still a heap
+		}
+		u.Block, u.Off = b, blocks[b]
+		blocks[b] += bytes
+		sink(emptiest, func(a, b int) bool { return blocks[a] < blocks[b] || blocks[a] == blocks[b] && a < b })
+	}
+	return rounded(blocks)
+}
+
+// sink moves the first of a heap to where it belongs.
+func sink(heap []int, less func(a, b int) bool) {
+	for i := 0; ; {
+		least := i
+		for _, child := range []int{2*i + 1, 2*i + 2} {
+			if child < len(heap) && less(heap[child], heap[least]) {
+				least = child
+			}
+		}
+		if least == i {
+			return
+		}
+		heap[i], heap[least] = heap[least], heap[i]
+		i = least
+	}
+}
+
+// chosen points at the units that in accepts.
+func chosen(us []Unit, in func(i int) bool) []*Unit {
+	var list []*Unit
+	for i := range us {
+		if in(i) {
+			list = append(list, &us[i])
 		}
 	}
-	return place(chosen, VRAM)
+	return list
 }
 
 // ringBlocks cuts a ring of bytes into allocations; each holds any unit.

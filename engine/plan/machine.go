@@ -13,7 +13,13 @@ type machine struct {
 	s     Speeds
 	h     *arch.Hyper
 	loads []load
-	host  float64 // seconds
+	parts []part // where there is a rehearsal
+}
+
+// part is what of a layer a unit is.
+type part struct {
+	layer []pack.Tensor // all of the layer's; nil: it is no layer's
+	share float64       // of the layer's bytes, or the head's
 }
 
 // load is what a unit's kernels do for each row.
@@ -33,7 +39,10 @@ type matrix struct {
 }
 
 func newMachine(p *Plan, s Speeds, h *arch.Hyper) *machine {
-	m := &machine{p: p, s: s, h: h, host: s.HostOverheadPerStep.Seconds()}
+	m := &machine{p: p, s: s, h: h}
+	if s.Rehearsed.Sound() {
+		m.parts = partsOf(p)
+	}
 	at := map[string]int{} // tensor -> unit
 	m.loads = make([]load, len(p.Units))
 	for i := range p.Units {
@@ -121,38 +130,120 @@ func touches(o arch.Op) (reads, writes []arch.Value) {
 	return []arch.Value{o.A, o.B}, []arch.Value{o.Dst}
 }
 
-// step is each unit's work in a step of rows whose last one sees ctx positions.
-func (m *machine) step(rows, ctx int) []Work {
-	works := make([]Work, len(m.p.Units))
-	for i := range works {
-		u, l := &m.p.Units[i], &m.loads[i]
-		w := &works[i]
-		n := float64(rows)
-		if l.head {
-			n = 1
+// partsOf says of each unit which layer it is a part of, or how much of the head.
+func partsOf(p *Plan) []part {
+	layers, heads := map[int][]pack.Tensor{}, 0.0
+	bytesOf := func(ts []pack.Tensor) (n float64) {
+		for _, t := range ts {
+			n += float64(t.Bytes)
 		}
-		for _, x := range l.matrices {
-			w.ComputeSeconds += m.product(x, n)
-		}
-		if l.attention {
-			w.ComputeSeconds += m.attention(rows, ctx)
-		}
-		waits := l.waits
-		if m.p.Scratch.Q8.Bytes > 0 && rows <= shaders.FewRows {
-			waits = l.few
-			if l.attention {
-				waits++ // its parts are put together
-			}
-		}
-		w.ComputeSeconds += float64(waits) * m.s.DispatchTime.Seconds()
-		if !u.Resident() && m.s.LinkBytesPerSec > 0 {
-			w.LinkSeconds = float64(u.Bytes) / (m.s.LinkBytesPerSec * linkUnderLoad)
-		}
-		if u.Tier == Disk && m.s.DiskBytesPerSec > 0 {
-			w.DiskSeconds = float64(u.Bytes) / m.s.DiskBytesPerSec
+		return n
+	}
+	for i := range p.Units {
+		switch u := &p.Units[i]; u.Kind {
+		case pack.Layer:
+			layers[u.Layer] = append(layers[u.Layer], u.Tensors...)
+		case pack.Head:
+			heads += bytesOf(u.Tensors)
 		}
 	}
+	parts := make([]part, len(p.Units))
+	for i := range p.Units {
+		switch u := &p.Units[i]; u.Kind {
+		case pack.Layer:
+			all := layers[u.Layer]
+			parts[i] = part{all, over(bytesOf(u.Tensors), bytesOf(all))}
+		case pack.Head:
+			parts[i] = part{nil, over(bytesOf(u.Tensors), heads)}
+		}
+	}
+	return parts
+}
+
+// host is the time of a step in which the device waits for the host; of a rehearsal, all
+// that is not spent in layers or head.
+func (m *machine) host(rows int) float64 {
+	if r := m.s.Rehearsed; m.parts != nil {
+		return r.of(r.Rest, StepShape{rows, rows})
+	}
+	return m.s.HostOverheadPerStep.Seconds()
+}
+
+// step is each unit's work in a step of rows whose last one sees ctx positions, and wants
+// its logits where there is a head.
+func (m *machine) step(rows, ctx int, head bool) []Work {
+	works := make([]Work, len(m.p.Units))
+	var compute, link float64
+	layers := map[int]float64{}
+	for i := range works {
+		u, w := &m.p.Units[i], &works[i]
+		w.OneQueue = m.s.OneQueue
+		if m.loads[i].head && !head {
+			continue // it does not come
+		}
+		if m.parts != nil {
+			w.ComputeSeconds = m.rehearsed(i, StepShape{rows, ctx}, layers)
+		} else {
+			w.ComputeSeconds = m.byRates(i, rows, ctx)
+		}
+		if !u.Resident() && !m.p.InPlace {
+			w.LinkSeconds = over(float64(u.Bytes), m.s.LinkBytesPerSec)
+		}
+		if u.Tier == Disk {
+			w.DiskSeconds = over(float64(u.Bytes), m.s.DiskBytesPerSec)
+		}
+		compute, link = compute+w.ComputeSeconds, link+w.LinkSeconds
+	}
+	for i, slower := 0, m.linkUnderLoad(link, compute); i < len(works); i++ {
+		works[i].LinkSeconds *= slower
+	}
 	return works
+}
+
+// linkUnderLoad is how many times as long a step's uploads take, because kernels read VRAM
+// for a part of that time.
+func (m *machine) linkUnderLoad(link, compute float64) float64 {
+	idle, busy := m.s.LinkBytesPerSec, m.s.LinkBusyBytesPerSec
+	if link <= 0 || busy <= 0 || busy >= idle || m.s.OneQueue {
+		return 1
+	}
+	// bytes = busy × compute + idle × (time − compute), or busy × time.
+	return min(1+(1-busy/idle)*compute/link, idle/busy)
+}
+
+// rehearsed is the seconds of a unit's kernels; layers holds those that are known already.
+func (m *machine) rehearsed(i int, s StepShape, layers map[int]float64) float64 {
+	x, r := &m.parts[i], m.s.Rehearsed
+	if x.layer == nil {
+		return x.share * r.Head
+	}
+	l := m.p.Units[i].Layer
+	if _, known := layers[l]; !known {
+		layers[l] = r.layer(x.layer, s)
+	}
+	return x.share * layers[l]
+}
+
+// byRates is the seconds of a unit's kernels by the rates of each kind.
+func (m *machine) byRates(i, rows, ctx int) (t float64) {
+	l, n := &m.loads[i], float64(rows)
+	if l.head {
+		n = 1
+	}
+	for _, x := range l.matrices {
+		t += m.product(x, n)
+	}
+	if l.attention {
+		t += m.attention(rows, ctx)
+	}
+	waits := l.waits
+	if m.p.Scratch.Q8.Bytes > 0 && rows <= shaders.FewRows {
+		waits = l.few
+		if l.attention {
+			waits++ // its parts are put together
+		}
+	}
+	return t + float64(waits)*m.s.DispatchTime.Seconds()
 }
 
 // product is the time of a matrix times n vectors: it is read once, and multiplied.
@@ -198,70 +289,4 @@ func (m *machine) attention(rows, ctx int) float64 {
 		t = max(t, bytes/m.s.DeviceBytesPerSec)
 	}
 	return t
-}
-
-// flow runs steps one after another through three lanes that work at the same time: the
-// disk ahead of the link by what staging holds, the link ahead of the kernels by what
-// the ring holds.
-type flow struct {
-	m                        *machine
-	ring                     int64
-	ahead                    float64 // seconds the disk reads before its bytes can go on
-	read, uploaded, computed float64 // when each lane is free
-	inRing                   []held
-	used                     int64
-}
-
-// held is a unit in the ring, and when its memory comes free.
-type held struct {
-	bytes int64
-	free  float64
-}
-
-func (m *machine) newFlow() *flow {
-	f := &flow{m: m, ring: m.p.RingSize()}
-	if m.s.DiskBytesPerSec > 0 {
-		f.ahead = float64(int64(m.p.Staging.Slots)*m.p.Staging.SlotBytes) / m.s.DiskBytesPerSec
-	}
-	return f
-}
-
-// RingSize is the VRAM that streamed units pass through.
-func (p *Plan) RingSize() int64 {
-	return p.DeviceBytes - sum(p.Blocks) - p.KV.Bytes() - p.Scratch.Bytes
-}
-
-// run lets one step flow through and returns when its last kernel ends.
-func (f *flow) run(works []Work) (end float64) {
-	f.computed += f.m.host
-	for i, w := range works {
-		u := &f.m.p.Units[i]
-		if !u.Resident() {
-			f.computed = max(f.computed, f.upload(u.Bytes, w))
-		}
-		f.computed += w.ComputeSeconds
-		if !u.Resident() {
-			f.inRing[len(f.inRing)-1].free = f.computed
-		}
-	}
-	return f.computed
-}
-
-// upload returns when a unit's bytes are there.
-func (f *flow) upload(bytes int64, w Work) float64 {
-	start := f.uploaded
-	for f.used+bytes > f.ring && len(f.inRing) > 0 {
-		start = max(start, f.inRing[0].free)
-		f.used -= f.inRing[0].bytes
-		f.inRing = f.inRing[1:]
-	}
-	f.used += bytes
-	f.inRing = append(f.inRing, held{bytes: bytes})
-	end := start + w.LinkSeconds
-	if w.DiskSeconds > 0 { // piece by piece: what the disk has read is on its way
-		f.read = max(f.read, start-f.ahead) + w.DiskSeconds
-		end = max(end, f.read)
-	}
-	f.uploaded = end
-	return end
 }

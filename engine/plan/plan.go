@@ -30,6 +30,21 @@ type Budget struct {
 	RingBytes     int64 // VRAM that streamed units pass through; 0: chosen
 	Matrices      bool  // the device multiplies cooperative matrices: products of many rows are computed in halves
 	Few           bool  // the device has kernels of their own for steps of few rows
+	Sweep
+
+	// InPlace is for a device that has its memory in common with the host: units lie in memory as
+	// on disk, up to whole blocks, so that the disk is read into where the device reads
+	// them. DeviceBytes and HostBytes are then one budget for weights, but KV cache and
+	// scratch stay within DeviceBytes. See [Plan.InPlace].
+	InPlace bool
+}
+
+// Sweep is what the plan chooses well by itself, and what measurements vary to show that.
+type Sweep struct {
+	Spread       Spread // which units are resident
+	BlockBytes   int64  // of resident units in one allocation, about: what [Plan.Shrink] gives back at least; 0: 256 MiB
+	StagingSlots int    // 0: 24, fewer where RAM is short
+	StagingBytes int64  // of a slot: what is read at a time at most; 0: 8 MiB
 }
 
 // Unit is one unit with its verdict: a part of a layer, the final norm, or a piece of
@@ -45,12 +60,13 @@ type Unit struct {
 // Plan is the verdict on every unit and the size of everything that is allocated.
 type Plan struct {
 	Units         []Unit  // execution order: parts of layers, final norm, head pieces
-	Blocks        []int64 // bytes of each resident block
+	Blocks        []int64 // bytes of each resident block; 0: given back by [Shrink]
 	Ring          []int64 // bytes of each block of the ring; none when all is resident
 	HostBlocks    []int64 // bytes of each block of the host tier
 	KV            KV
 	Scratch       Scratch
-	Staging       Staging
+	Staging       Staging // in place: none of it is allocated, it says how much is read at a time
+	InPlace       bool    // as the budget asked, where the file's alignment allows it; no unit is then in the host tier
 	ContextLength int
 	Chunk         int // rows of a step at most
 	LogitRows     int // rows of a step that may ask for logits at most
@@ -61,6 +77,8 @@ type Plan struct {
 	HostBytes     int64 // staging and host tier
 	StreamedBytes int64 // uploaded per step
 	DiskBytes     int64 // of those, read from disk per step
+
+	made Budget // what it was made for
 }
 
 // Staging is the persistent pinned memory that uploads pass through. A slot holds what
@@ -113,20 +131,34 @@ func mib(n int64) string {
 // Make plans a model within a budget. The error is a [*BudgetError] when the budget
 // cannot hold two of the largest unit beside scratch and the smallest context.
 func Make(h *arch.Hyper, m *pack.Model, b Budget) (*Plan, error) {
+	found, ok := m.Unit(pack.Norm, -1)
+	if !ok {
+		return nil, fmt.Errorf("plan %s: the final norm is missing", m.Path)
+	}
+	norm := *found
 	us, err := movable(h, m)
 	if err != nil {
 		return nil, err
 	}
-	norm, ok := m.Unit(pack.Norm, -1)
-	if !ok {
-		return nil, fmt.Errorf("plan %s: the final norm is missing", m.Path)
+	local := b.DeviceBytes
+	if b.InPlace {
+		if b.InPlace = asOnDisk(us, &norm); b.InPlace {
+			b.DeviceBytes, b.HostBytes = b.DeviceBytes+b.HostBytes, 0
+		} else if us, err = movable(h, m); err != nil {
+			return nil, err
+		} else {
+			norm = *found
+		}
 	}
 	embd, _, ok := m.Tensor(arch.TokenEmbd)
 	if !ok {
 		return nil, fmt.Errorf("plan %s: tensor %q is missing", m.Path, arch.TokenEmbd)
 	}
-	s := &sizing{h: h, b: b, units: us, norm: *norm, embdRow: embd.Bytes / int64(h.VocabSize)}
+	s := &sizing{h: h, b: b, units: us, norm: norm, local: local, embdRow: embd.Bytes / int64(h.VocabSize)}
 	s.b.Sessions = max(1, b.Sessions)
+	if b.BlockBytes == 0 {
+		s.b.BlockBytes = residentBlock
+	}
 	for _, u := range us {
 		s.largest = max(s.largest, u.Bytes)
 		if u.Kind == pack.Head {
@@ -138,6 +170,18 @@ func Make(h *arch.Hyper, m *pack.Model, b Budget) (*Plan, error) {
 		return nil, err
 	}
 	return s.build(ctx, chunk)
+}
+
+// Aligned reports whether the model's tensors begin on disk where a kernel can read them
+// in place.
+func Aligned(h *arch.Hyper, m *pack.Model) bool {
+	us, err := movable(h, m)
+	norm, ok := m.Unit(pack.Norm, -1)
+	if err != nil || !ok {
+		return false
+	}
+	unit := *norm
+	return asOnDisk(us, &unit)
 }
 
 // Resident reports whether the unit stays in VRAM.

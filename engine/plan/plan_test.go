@@ -220,3 +220,95 @@ func TestContextChoice(t *testing.T) {
 		t.Error("a context that does not fit was accepted")
 	}
 }
+
+// TestSpreads: prefix keeps the first units resident, edges the first and the last, and
+// neither streams much more than even does.
+func TestSpreads(t *testing.T) {
+	h, m := open(t, synthetic.Options{Arch: "llama", Shape: synthetic.Shape{BlockCount: 40}})
+	b := plan.Budget{DeviceBytes: 1 << 40, HostBytes: 1, ContextLength: 64, KVElement: 2, Chunk: 8}
+	all, err := plan.Make(h, m, b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.DeviceBytes = all.DeviceBytes / 2
+	even, err := plan.Make(h, m, b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		spread      plan.Spread
+		first, last bool // resident
+	}{{plan.Prefix, true, false}, {plan.Edges, true, true}} {
+		b.Spread = c.spread
+		p, err := plan.Make(h, m, b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		changes, before := 0, true
+		for i := range p.Units {
+			u := &p.Units[i]
+			if u.Kind != pack.Norm && u.Resident() != before {
+				changes++
+				before = u.Resident()
+			}
+		}
+		// What is left over takes a few single units besides.
+		first, last := p.Units[0].Resident(), p.Units[len(p.Units)-1].Resident()
+		if first != c.first || last != c.last || changes > 8 || p.StreamedBytes > even.StreamedBytes+2*largest(even) {
+			t.Errorf("%v: first unit resident %t, last %t, %d changes, %d bytes streamed (even: %d)", c.spread, first, last, changes, p.StreamedBytes, even.StreamedBytes)
+		}
+		checkPlan(t, p, h)
+	}
+}
+
+// TestStaging: a sweep's slots are what it asks for.
+func TestStaging(t *testing.T) {
+	h, m := open(t, synthetic.Options{Arch: "llama"})
+	p, err := plan.Make(h, m, plan.Budget{DeviceBytes: 1 << 40, HostBytes: 1, ContextLength: 64, KVElement: 2, Sweep: plan.Sweep{StagingSlots: 3, StagingBytes: 20_000}})
+	if err != nil || p.Staging.Slots != 3 || p.Staging.SlotBytes != 20480 || p.HostBytes != 64<<10 {
+		t.Errorf("staging %+v, %d bytes of RAM, %v", p.Staging, p.HostBytes, err)
+	}
+}
+
+// TestInPlace: device and host are one budget, no unit is in the host tier, and every
+// extent can be read straight to where it is to be.
+func TestInPlace(t *testing.T) {
+	h, m := open(t, synthetic.Options{Arch: "llama", Shape: synthetic.Shape{BlockCount: 20}})
+	b := plan.Budget{DeviceBytes: 2 << 20, HostBytes: 3 << 20, ContextLength: 64, KVElement: 2, Chunk: 8, InPlace: true}
+	if !plan.Aligned(h, m) {
+		t.Fatal("the model is not aligned")
+	}
+	p, err := plan.Make(h, m, b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkPlan(t, p, h)
+	if !p.InPlace || p.DeviceBudget != 5<<20 || p.DeviceBytes <= b.DeviceBytes || len(p.HostBlocks) != 0 || p.HostBytes != 0 || p.StreamedBytes == 0 || p.DiskBytes != p.StreamedBytes {
+		t.Errorf("%d of %d bytes, host %d, %d streamed, %d from disk", p.DeviceBytes, p.DeviceBudget, p.HostBytes, p.StreamedBytes, p.DiskBytes)
+	}
+	for i := range p.Units {
+		u := &p.Units[i]
+		for _, e := range u.Extents {
+			if (u.Off+e.UnitOff-e.Off)%plan.ReadAlign != 0 || e.UnitOff+e.Bytes > u.Bytes {
+				t.Fatalf("%s at %d: an extent at %d on disk is at %d in it", u.Name, u.Off, e.Off, e.UnitOff)
+			}
+		}
+	}
+}
+
+// Weights in place may take all RAM; what is the device's own stays within its budget.
+func TestInPlaceContext(t *testing.T) {
+	h, m := open(t, synthetic.Options{Arch: "llama", Shape: synthetic.Shape{ContextLength: 65536}})
+	p, err := plan.Make(h, m, plan.Budget{DeviceBytes: 8 << 20, HostBytes: 1 << 40, KVElement: 2, InPlace: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.KV.Bytes()+p.Scratch.Bytes > 8<<20 || p.StreamedBytes != 0 {
+		t.Errorf("KV cache %d bytes, scratch %d, streamed %d", p.KV.Bytes(), p.Scratch.Bytes, p.StreamedBytes)
+	}
+	_, err = plan.Make(h, m, plan.Budget{DeviceBytes: 8 << 20, HostBytes: 1 << 40, KVElement: 2, InPlace: true, ContextLength: 65536})
+	var small *plan.BudgetError
+	if !errors.As(err, &small) || small.Need <= small.Have || small.Have != 8<<20 {
+		t.Errorf("a context beyond the device's own: %v", err)
+	}
+}

@@ -11,7 +11,7 @@ import (
 // measures them, [Reached] estimates them. A rate of 0 means "takes no time".
 type Speeds struct {
 	DiskBytesPerSec   float64 // the model's file, past the page cache
-	LinkBytesPerSec   float64 // uploads from pinned memory, the device idle
+	LinkBytesPerSec   float64 // uploads from pinned memory, the kernels idle
 	DeviceBytesPerSec float64 // weights in VRAM, as a product with one vector reads them
 	FlopsPerSec       float64 // products with many vectors
 	AttnFlopsPerSec   float64 // attention of one row; 0: FlopsPerSec
@@ -22,12 +22,16 @@ type Speeds struct {
 	TypeFlopsPerSec map[gguf.Type]float64
 	TypeRowSeconds  map[gguf.Type]float64 // what each row of a matrix costs beside its bytes: short rows are slower
 
+	// LinkBusyBytesPerSec is what uploads keep while kernels read VRAM at full speed; 0: all.
+	LinkBusyBytesPerSec float64
+	OneQueue            bool // uploads and kernels take turns
+
+	// Rehearsed takes the place of all rates of kernels; nil: there are only rates.
+	Rehearsed *Rehearsed
+
 	DispatchTime        time.Duration // a kernel that waits for the one before it, however small
 	HostOverheadPerStep time.Duration // from the end of a step to the device's first work on the next
 }
-
-// linkUnderLoad is what a link keeps while the device computes (design §10: 97 %).
-const linkUnderLoad = 0.97
 
 // Lane is a part of the machine that a step keeps busy.
 type Lane string
@@ -44,12 +48,17 @@ type Work struct {
 	DiskSeconds    float64 `json:"disk_seconds"`
 	LinkSeconds    float64 `json:"link_seconds"`
 	ComputeSeconds float64 `json:"compute_seconds"` // the host's part included: the device waits for it
+	OneQueue       bool    `json:"one_queue"`       // link and compute take turns
 }
 
 // Bottleneck is the busiest lane.
 func (w Work) Bottleneck() Lane {
+	device := max(w.LinkSeconds, w.ComputeSeconds)
+	if w.OneQueue {
+		device = w.LinkSeconds + w.ComputeSeconds
+	}
 	switch {
-	case w.DiskSeconds >= w.LinkSeconds && w.DiskSeconds > w.ComputeSeconds:
+	case w.DiskSeconds > 0 && w.DiskSeconds >= device:
 		return LaneDisk
 	case w.LinkSeconds > w.ComputeSeconds:
 		return LaneLink
@@ -58,10 +67,15 @@ func (w Work) Bottleneck() Lane {
 }
 
 // Bound is the least time the work can take: the busiest lane never waits.
-func (w Work) Bound() float64 { return max(w.DiskSeconds, w.LinkSeconds, w.ComputeSeconds) }
+func (w Work) Bound() float64 {
+	if w.OneQueue {
+		return max(w.DiskSeconds, w.LinkSeconds+w.ComputeSeconds)
+	}
+	return max(w.DiskSeconds, w.LinkSeconds, w.ComputeSeconds)
+}
 
 func (w Work) plus(o Work) Work {
-	return Work{w.DiskSeconds + o.DiskSeconds, w.LinkSeconds + o.LinkSeconds, w.ComputeSeconds + o.ComputeSeconds}
+	return Work{w.DiskSeconds + o.DiskSeconds, w.LinkSeconds + o.LinkSeconds, w.ComputeSeconds + o.ComputeSeconds, w.OneQueue || o.OneQueue}
 }
 
 // Prediction is what a plan will reach on a machine.
@@ -79,7 +93,7 @@ type Prediction struct {
 	Prefill           Work    `json:"prefill"` // of the prompt
 	PrefillBottleneck Lane    `json:"prefill_bottleneck"`
 	PrefillPerSec     float64 `json:"prefill_tokens_per_second"`
-	TTFTSeconds       float64 `json:"ttft_seconds"` // loaded and warm
+	TTFTSeconds       float64 `json:"ttft_seconds"` // loaded and warm: the ring holds what a step begins with
 	LoadSeconds       float64 `json:"load_seconds"` // what VRAM and the host tier hold, read from disk
 }
 
@@ -92,34 +106,42 @@ func (p *Plan) Predict(s Speeds, h *arch.Hyper, ctx, promptTokens int) Predictio
 	r := Prediction{Context: ctx, Prompt: promptTokens}
 	r.decode(m)
 	r.prefill(m)
-	if s.DiskBytesPerSec > 0 {
-		var bytes int64
-		for i := range p.Units {
-			if p.Units[i].Tier != Disk {
-				bytes += p.Units[i].Bytes
-			}
-		}
-		r.LoadSeconds = float64(bytes) / s.DiskBytesPerSec
-	}
+	r.LoadSeconds = p.loading(s)
 	return r
+}
+
+// loading is how long it takes until all that stays is there.
+func (p *Plan) loading(s Speeds) float64 {
+	var device, all float64
+	for i := range p.Units {
+		switch u := &p.Units[i]; u.Tier {
+		case VRAM:
+			device += float64(u.Bytes)
+			all += float64(u.Bytes)
+		case Host:
+			all += float64(u.Bytes)
+		}
+	}
+	return max(over(all, s.DiskBytesPerSec), over(device, s.LinkBytesPerSec))
 }
 
 // Tokens are timed in the flow: the first ones fill the ring.
 const warmSteps, timedSteps = 3, 4
 
 func (r *Prediction) decode(m *machine) {
-	works := m.step(1, r.Context)
-	lockStep := m.host
+	works := m.step(1, r.Context, true)
+	host := m.host(1)
+	lockStep := host
 	for _, w := range works {
 		r.Decode = r.Decode.plus(w)
 		lockStep += w.Bound()
 	}
-	r.Decode.ComputeSeconds += m.host
+	r.Decode.ComputeSeconds += host
 	r.DecodeBottleneck = r.Decode.Bottleneck()
 	flow := m.newFlow()
 	var warm float64
 	for n := range warmSteps + timedSteps {
-		if end := flow.run(works); n == warmSteps-1 {
+		if end := flow.run(works, host, true); n == warmSteps-1 {
 			warm = end
 		}
 	}
@@ -128,23 +150,27 @@ func (r *Prediction) decode(m *machine) {
 }
 
 func (r *Prediction) prefill(m *machine) {
-	flow := m.newFlow()
+	flow := m.newFlow().rested()
 	for from := 0; from < r.Prompt; from += m.p.Chunk {
 		n := min(m.p.Chunk, r.Prompt-from)
-		works := m.step(n, from+n)
+		head := from+n == r.Prompt
+		works, host := m.step(n, from+n, head), m.host(n)
 		for _, w := range works {
 			r.Prefill = r.Prefill.plus(w)
 		}
-		r.Prefill.ComputeSeconds += m.host
-		r.TTFTSeconds = flow.run(works)
+		r.Prefill.ComputeSeconds += host
+		r.TTFTSeconds = flow.run(works, host, head)
 	}
 	r.PrefillBottleneck = r.Prefill.Bottleneck()
 	r.PrefillPerSec = float64(r.Prompt) * inverse(r.TTFTSeconds)
 }
 
-func inverse(x float64) float64 {
-	if x <= 0 {
+func inverse(x float64) float64 { return over(1, x) }
+
+// over is how long an amount takes at a rate; 0 where there is no rate.
+func over(amount, perSec float64) float64 {
+	if perSec <= 0 {
 		return 0
 	}
-	return 1 / x
+	return amount / perSec
 }

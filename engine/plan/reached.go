@@ -9,7 +9,8 @@ import (
 // What our kernels and transfers make of a data sheet's peaks, fitted to what one H100 and
 // its link reached (docs/benchmarks.md, design §10). A machine that was calibrated needs none of it.
 const (
-	linkShare     = 0.80   // of PCIe's peak: 50.8 GB/s of 63
+	linkShare     = 0.81   // of PCIe's peak: 51.0 GB/s of 63
+	linkUnderLoad = 0.97   // of that, while kernels read at full speed
 	memoryShare   = 0.70   // of the memory's, where nothing else holds the kernels up
 	bytesPerFlop  = 0.0173 // weights' bytes that the shader units decode a peak FP32 operation
 	multiplyShare = 0.15   // of FP32 peak, in products with many vectors; assumed
@@ -38,5 +39,6 @@ func Reached(g *gpus.GPU, diskBytesPerSec float64) Speeds {
 	if g.UMA {
 		s.LinkBytesPerSec = copyShare * g.MemBytesPerSec
 	}
+	s.LinkBusyBytesPerSec = linkUnderLoad * s.LinkBytesPerSec
 	return s
 }

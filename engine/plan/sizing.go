@@ -18,6 +18,7 @@ type sizing struct {
 	embdRow int64 // bytes of one row of token_embd
 	heads   int   // how many of the units, the last ones, are pieces of the head
 	largest int64 // bytes of the largest unit
+	local   int64 // VRAM for what must be the device's own: scratch and KV cache
 }
 
 const (
@@ -32,7 +33,8 @@ const (
 	halvesFraction          = 48                  // of the VRAM budget, at most, for both slices
 )
 
-// fixed is what must be in VRAM whatever is streamed: scratch, KV cache, final norm.
+// fixed is what must be in VRAM whatever is streamed: scratch, KV cache, final norm,
+// which has a block to itself.
 func (s *sizing) fixed(ctx, chunk int) int64 {
 	kv := kvSize(s.h, s.b.KVElement, ctx, s.b.Sessions)
 	return kv.Bytes() + s.scratch(ctx, chunk).Bytes + roundUp(s.norm.Bytes, granule)
@@ -61,11 +63,19 @@ func (s *sizing) ringBytes(largest int64) int64 {
 	if s.b.RingBytes > 0 {
 		return max(s.b.RingBytes, 2*largest)
 	}
+	if s.b.InPlace { // it holds the reads under way too
+		return 2*largest + min(ringReserve+ReadDepth*stagingPiece, 2*s.b.DeviceBytes/ringFraction)
+	}
 	return 2*largest + min(ringReserve, s.b.DeviceBytes/ringFraction)
 }
 
 // resident is the VRAM for all units, ring excluded.
-func (s *sizing) resident() int64 { return sum(blocksOf(s.units, nil)) }
+func (s *sizing) resident() int64 { return s.blocks(make([]bool, len(s.units))) }
+
+// blocks is the VRAM for all units that are not streamed. It moves them.
+func (s *sizing) blocks(streamed []bool) int64 {
+	return sum(deal(chosen(s.units, func(i int) bool { return !streamed[i] }), s.b.BlockBytes))
+}
 
 // choose picks the context and the chunk: all resident if that leaves a usable
 // context; else a context of at most a quarter of the budget beside the ring.
@@ -110,7 +120,7 @@ func (s *sizing) residentChunk() int {
 // c, or 0.
 func (s *sizing) chunkFor(c int, room int64, most int) int {
 	if s.b.Chunk > 0 {
-		if s.fixed(c, min(s.b.Chunk, c)) <= room {
+		if s.fixed(c, min(s.b.Chunk, c)) <= min(room, s.local) {
 			return min(s.b.Chunk, c)
 		}
 		return 0
@@ -120,7 +130,7 @@ func (s *sizing) chunkFor(c int, room int64, most int) int {
 			continue
 		}
 		small := n == minChunk || s.scratch(c, min(n, c)).Bytes <= s.b.DeviceBytes/8
-		if small && s.fixed(c, min(n, c)) <= room {
+		if small && s.fixed(c, min(n, c)) <= min(room, s.local) {
 			return min(n, c)
 		}
 	}
@@ -132,7 +142,11 @@ func (s *sizing) tooSmall(ctx int) error {
 	if s.b.Chunk > 0 {
 		chunk = s.b.Chunk
 	}
-	least := min(s.ring(), s.resident()) + s.fixed(ctx, min(chunk, ctx))
+	fixed := s.fixed(ctx, min(chunk, ctx))
+	least := min(s.ring(), s.resident()) + fixed
+	if least <= s.b.DeviceBytes && fixed > s.local { // in place there may be room for units alone
+		return &BudgetError{What: fmt.Sprintf("scratch and a KV cache of %d tokens", ctx), Tier: VRAM, Need: fixed, Have: s.local, Remedy: "a smaller --ctx, or a larger --vram"}
+	}
 	e := &BudgetError{What: fmt.Sprintf("two units of %s, scratch and a KV cache of %d tokens", mib(s.largest), ctx), Tier: VRAM, Need: least, Have: s.b.DeviceBytes}
 	e.Remedy = fmt.Sprintf("--vram %dMiB fits", (least+(1<<20)-1)>>20)
 	if s.b.ContextLength > minContext {
@@ -149,7 +163,8 @@ func logitRows(h *arch.Hyper, chunk int) int {
 func (s *sizing) build(ctx, chunk int) (*Plan, error) {
 	p := &Plan{
 		ContextLength: ctx, Chunk: chunk, LogitRows: logitRows(s.h, chunk), Sessions: s.b.Sessions,
-		KV: kvSize(s.h, s.b.KVElement, ctx, s.b.Sessions), Scratch: s.scratch(ctx, chunk), DeviceBudget: s.b.DeviceBytes,
+		KV: kvSize(s.h, s.b.KVElement, ctx, s.b.Sessions), Scratch: s.scratch(ctx, chunk), DeviceBudget: s.b.DeviceBytes, made: s.b,
+		InPlace: s.b.InPlace,
 	}
 	streamed, ring := s.streamed(s.b.DeviceBytes - s.fixed(ctx, chunk))
 	if streamed == nil {
@@ -163,10 +178,11 @@ func (s *sizing) build(ctx, chunk int) (*Plan, error) {
 			p.Units[i].Tier = Disk
 		}
 	}
-	p.Units = slices.Insert(p.Units, layers, Unit{Unit: s.norm})
+	p.Blocks = deal(chosen(p.Units, func(i int) bool { return !streamed[i] }), s.b.BlockBytes)
+	p.Units = slices.Insert(p.Units, layers, Unit{Unit: s.norm, Block: len(p.Blocks)})
+	p.Blocks = append(p.Blocks, roundUp(s.norm.Bytes, granule))
 	s.stage(p)
-	s.setHost(p)
-	p.Blocks = place(p.Units, VRAM)
+	p.setHost(chosen(p.Units, func(i int) bool { return p.Units[i].Tier == Disk }))
 	p.DeviceBytes = sum(p.Blocks) + sum(p.Ring) + p.KV.Bytes() + p.Scratch.Bytes
 	if p.DeviceBytes > s.b.DeviceBytes {
 		return nil, s.tooSmall(ctx)
@@ -175,7 +191,7 @@ func (s *sizing) build(ctx, chunk int) (*Plan, error) {
 }
 
 // streamed chooses which units are streamed, as few bytes as room allows beside the
-// ring, spread among the others; nil: not even all of them.
+// ring, spread as the budget says; nil: not even all of them.
 func (s *sizing) streamed(room int64) (streamed []bool, ring []int64) {
 	sizes := make([]int64, len(s.units))
 	for i, u := range s.units {
@@ -185,9 +201,9 @@ func (s *sizing) streamed(room int64) (streamed []bool, ring []int64) {
 	for _, least := range []bool{false, true} {
 		fits := func(streamed []bool) bool {
 			ring = s.ringFor(streamed, least)
-			return sum(blocksOf(s.units, func(i int) bool { return !streamed[i] }))+sum(ring) <= room
+			return s.blocks(streamed)+sum(ring) <= room
 		}
-		if streamed = fewest(sizes, fits); streamed != nil {
+		if streamed = fewest(sizes, s.b.Spread, fits); streamed != nil {
 			fits(streamed) // sets the ring
 			break
 		}
@@ -231,35 +247,47 @@ func (s *sizing) stage(p *Plan) {
 			longest = max(longest, e.Bytes)
 		}
 	}
-	slot := min(stagingPiece, roundUp(longest+ReadAlign, ReadAlign)) // the bytes may begin and end within a block
-	slots := min(stagingSlots, max(leastSlots, s.b.HostBytes/8/slot))
+	piece, most := int64(stagingPiece), int64(stagingSlots)
+	if s.b.StagingBytes > 0 {
+		piece = roundUp(max(s.b.StagingBytes, 2*ReadAlign), ReadAlign)
+	}
+	slot := min(piece, roundUp(longest+ReadAlign, ReadAlign)) // the bytes may begin and end within a block
+	slots := min(most, max(leastSlots, s.b.HostBytes/8/slot))
+	if s.b.InPlace {
+		slots = ReadDepth
+	}
+	if s.b.StagingSlots > 0 {
+		slots = int64(s.b.StagingSlots)
+	}
 	p.Staging = Staging{Slots: int(slots), SlotBytes: slot}
-	p.HostBytes = roundUp(slots*slot, granule)
+	if !s.b.InPlace {
+		p.HostBytes = roundUp(slots*slot, granule)
+	}
 }
 
-// setHost moves streamed units to the host tier, as many bytes as the RAM budget
-// holds, spread among those that stay on disk.
-func (s *sizing) setHost(p *Plan) {
-	var flow []*Unit
-	var sizes []int64
-	for i := range p.Units {
-		if u := &p.Units[i]; u.Tier == Disk {
-			flow, sizes = append(flow, u), append(sizes, u.Bytes)
-			p.StreamedBytes += u.Bytes
-		}
+// setHost moves those units of flow, streamed ones, to the host tier that the RAM
+// budget has room for, and leaves the others, spread among them, on disk.
+func (p *Plan) setHost(flow []*Unit) {
+	sizes := make([]int64, len(flow))
+	for i, u := range flow {
+		sizes[i] = u.Bytes
 	}
+	var blocks []int64
 	fits := func(disk []bool) bool {
+		var host []*Unit
 		for i, u := range flow {
-			u.Tier = Host
-			if disk[i] {
-				u.Tier = Disk
+			if u.Tier = Disk; !disk[i] {
+				u.Tier = Host
+				host = append(host, u)
 			}
 		}
-		p.HostBlocks = place(p.Units, Host)
-		return sum(p.HostBlocks) <= s.b.HostBytes-p.HostBytes || len(p.HostBlocks) == 0
+		blocks = placeHost(host, len(p.HostBlocks))
+		return sum(blocks) <= p.made.HostBytes-p.HostBytes || len(blocks) == 0
 	}
-	disk := fewest(sizes, fits)
+	disk := fewest(sizes, Even, fits)
 	fits(disk)
-	p.HostBytes += sum(p.HostBlocks)
-	p.DiskBytes = markedBytes(sizes, disk)
+	p.HostBlocks = append(p.HostBlocks, blocks...)
+	p.HostBytes += sum(blocks)
+	p.StreamedBytes += sum(sizes)
+	p.DiskBytes += markedBytes(sizes, disk)
 }

@@ -5,6 +5,41 @@ import (
 	"slices"
 )
 
+// Spread is a way to choose resident units among streamed ones.
+type Spread int
+
+// Every unit runs once a step, so none deserves VRAM more than another: what counts is that each
+// transfer has compute to hide behind. Only Even sees to that; the others are there to be measured.
+const (
+	Even   Spread = iota // resident units stand evenly between the streamed ones
+	Prefix               // the first layers are resident
+	Edges                // the first and the last layers are resident
+)
+
+func (s Spread) String() string { return [...]string{"even", "prefix", "edges"}[s] }
+
+// mark marks about the part f of sizes to be streamed.
+func (s Spread) mark(sizes []int64, f float64) []bool {
+	if s == Even {
+		return evenly(sizes, f)
+	}
+	var all, seen float64
+	for _, n := range sizes {
+		all += float64(n)
+	}
+	from, to := all*(1-f), all // of the bytes that are marked
+	if s == Edges {
+		from, to = all*(1-f)/2, all*(1+f)/2
+	}
+	marked := make([]bool, len(sizes))
+	for i, n := range sizes {
+		mid := seen + float64(n)/2
+		marked[i] = f > 0 && from <= mid && mid <= to
+		seen += float64(n)
+	}
+	return marked
+}
+
 // evenly marks some of sizes so that in every run from the first on, about the part f
 // of the bytes is marked.
 func evenly(sizes []int64, f float64) []bool {
@@ -23,14 +58,14 @@ func evenly(sizes []int64, f float64) []bool {
 // spreadSteps is how many shares are tried.
 const spreadSteps = 512
 
-// fewest marks as few bytes as it can so that fits accepts the rest, evenly at first;
-// then it takes marks away where the rest still fits, the largest first. It returns
-// nil where nothing fits.
-func fewest(sizes []int64, fits func(marked []bool) bool) []bool {
+// fewest marks as few bytes as it can so that fits accepts the rest, spread as how says
+// at first; then it takes marks away where the rest still fits, the largest first. It
+// returns nil where nothing fits.
+func fewest(sizes []int64, how Spread, fits func(marked []bool) bool) []bool {
 	var best []bool
 	least := int64(-1)
 	for step := range spreadSteps + 1 {
-		marked := evenly(sizes, float64(step)/spreadSteps)
+		marked := how.mark(sizes, float64(step)/spreadSteps)
 		if n := markedBytes(sizes, marked); (least < 0 || n < least) && fits(marked) {
 			best, least = marked, n
 		}

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"leat/decompose/pack"
@@ -34,8 +35,17 @@ func movable(h *arch.Hyper, m *pack.Model) ([]Unit, error) {
 }
 
 // headGroup is a multiple of rows at which pieces of the head begin, as the kernels
-// write their logits to multiples of 16 bytes.
-const headGroup = 4
+// write their logits to multiples of 16 bytes, and read what is in place from such.
+func headGroup(rowBytes int64) int64 {
+	group := int64(4)
+	for group*rowBytes%kernelAlign != 0 {
+		group *= 2
+	}
+	return group
+}
+
+// kernelAlign is what the kernels want of a tensor's address.
+const kernelAlign = 16
 
 func headPieces(h *arch.Hyper, m *pack.Model, largest int64) ([]Unit, error) {
 	kind := pack.Head
@@ -51,11 +61,12 @@ func headPieces(h *arch.Hyper, m *pack.Model, largest int64) ([]Unit, error) {
 		return nil, fmt.Errorf("plan %s: tensor %q is missing", m.Path, h.Head())
 	}
 	rows, rowBytes := int64(h.VocabSize), t.Bytes/int64(h.VocabSize)
-	step := max(headGroup, min(largest, maxBlock)/rowBytes-headGroup)
+	group := headGroup(rowBytes)
+	step := max(group, min(largest, maxBlock)/rowBytes-group)
 	pieces := (rows + step - 1) / step
 	us := make([]Unit, 0, pieces)
 	for i := range pieces { // even pieces: the last is not a sliver
-		r0, r1 := rows*i/pieces/headGroup*headGroup, rows*(i+1)/pieces/headGroup*headGroup
+		r0, r1 := rows*i/pieces/group*group, rows*(i+1)/pieces/group*group
 		if i == pieces-1 {
 			r1 = rows
 		}
@@ -127,4 +138,32 @@ func HostExtents(u *pack.Unit, do func(e pack.Extent, at int64)) (bytes int64) {
 		bytes += roundUp(e.Off%ReadAlign+e.Bytes, ReadAlign)
 	}
 	return bytes
+}
+
+// asOnDisk lays the units out so that each extent stands as far behind a block in memory
+// as on disk. It reports false where a tensor would then begin where no kernel can read
+// it; the units are of no use then.
+func asOnDisk(us []Unit, norm *pack.Unit) bool {
+	ok := layAsOnDisk(norm)
+	for i := range us {
+		ok = ok && layAsOnDisk(&us[i].Unit)
+	}
+	return ok
+}
+
+func layAsOnDisk(u *pack.Unit) bool {
+	extents, tensors := slices.Clone(u.Extents), slices.Clone(u.Tensors)
+	aligned, k := true, 0
+	bytes := HostExtents(u, func(e pack.Extent, at int64) {
+		for i := range tensors {
+			if t := &u.Tensors[i]; t.UnitOff >= e.UnitOff && t.UnitOff+t.Bytes <= e.UnitOff+e.Bytes {
+				tensors[i].UnitOff = t.UnitOff - e.UnitOff + at
+				aligned = aligned && tensors[i].UnitOff%kernelAlign == 0
+			}
+		}
+		extents[k].UnitOff = at
+		k++
+	})
+	u.Extents, u.Tensors, u.Bytes = extents, tensors, bytes
+	return aligned
 }

@@ -18,12 +18,18 @@ func (t *Tokenizer) NewStream() *Stream { return &Stream{t: t} }
 // to a rune shows as U+FFFD.
 func (s *Stream) Push(id ID) string {
 	s.pending = append(s.pending, s.t.Piece(id)...)
-	var b strings.Builder
-	for utf8.FullRune(s.pending) {
-		r, size := utf8.DecodeRune(s.pending)
-		b.WriteRune(r)
-		s.pending = s.pending[size:]
+	if !utf8.FullRune(s.pending) {
+		return ""
 	}
+	var b strings.Builder
+	b.Grow(len(s.pending))
+	n := 0
+	for utf8.FullRune(s.pending[n:]) {
+		r, size := utf8.DecodeRune(s.pending[n:])
+		b.WriteRune(r)
+		n += size
+	}
+	s.pending = append(s.pending[:0], s.pending[n:]...)
 	return b.String()
 }
 

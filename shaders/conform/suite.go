@@ -2,6 +2,7 @@ package conform
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -143,6 +144,9 @@ func (s *Suite) submit(ctx context.Context, j *job) ([]byte, error) {
 		return nil, err
 	}
 	if err := s.timeline.Wait(ctx, s.ticket); err != nil {
+		if ctx.Err() != nil { // what it uses may be freed only when it is over
+			err = errors.Join(s.timeline.Wait(context.WithoutCancel(ctx), s.ticket), err)
+		}
 		return nil, err
 	}
 	return s.down.Mapped()[:n], nil

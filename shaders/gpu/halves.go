@@ -67,21 +67,22 @@ func splitFor(subgroup int, n uint32) split {
 	return split{subgroup, 128, 128, 64, 64}
 }
 
-// Matrices reports whether products of many rows are computed in halves on dev, given [Recorder.Scratch].
-func Matrices(dev *vk.Device) bool { return matrixSubgroup(dev) > 0 }
+// Matrices reports whether products of many rows are computed in halves on a device opened with f, given
+// [Recorder.Scratch].
+func Matrices(p *vk.PhysicalDevice, f vk.Features) bool { return matrixSubgroup(p, f) > 0 }
 
-// matrixSubgroup is the size of the subgroups that mul_mat_cm can have on dev, 0 where it can't run.
-func matrixSubgroup(dev *vk.Device) int {
-	l := &dev.Physical.Limits
-	if !dev.Features.CooperativeMatrix || !dev.Features.SubgroupArithmetic {
+// matrixSubgroup is the size of the subgroups that mul_mat_cm can have, 0 where it can't run.
+func matrixSubgroup(p *vk.PhysicalDevice, f vk.Features) int {
+	l := &p.Limits
+	if !f.CooperativeMatrix || !f.SubgroupArithmetic {
 		return 0
 	}
-	for _, m := range dev.Physical.CooperativeMatrices {
+	for _, m := range p.CooperativeMatrices {
 		if m != (vk.CooperativeMatrix{M: 16, N: 16, K: 16}) {
 			continue
 		}
 		size := l.Subgroup
-		if dev.Features.SubgroupSizeControl && l.SubgroupMin <= 32 && l.SubgroupMax >= 32 {
+		if f.SubgroupSizeControl && l.SubgroupMin <= 32 && l.SubgroupMax >= 32 {
 			size = 32
 		}
 		if (size == 32 || size == 64) && int(l.MaxWorkgroupInvocations) >= 4*size && l.MaxSharedBytes >= 40<<10 {
@@ -108,6 +109,15 @@ type product struct {
 
 // enoughGroups keep a large device busy, while the next slice is decoded beside them.
 const enoughGroups = 256
+
+// LeastRows is how many rows of a step's products and attention should stay together: fewer would go by kernels that
+// are ten times as slow, whatever is expected of the device; 0: any number is as good.
+func (r *Recorder) LeastRows() uint32 {
+	if r.k.matrix == 0 || r.Scratch.Bytes == 0 {
+		return 0
+	}
+	return shaders.TileRows
+}
 
 // halves reports whether a product is computed in halves.
 func (r *Recorder) halves(t gguf.Type, a *shaders.MulMatArgs) bool {

@@ -79,7 +79,7 @@ func New(dev *vk.Device, o Options) (*Kernels, error) {
 			return nil, fmt.Errorf("kernel %s on %s: workgroups of at most %d, want %d", row.Name, name, limits.MaxWorkgroupInvocations, row.LocalSize)
 		}
 	}
-	return &Kernels{dev: dev, log: log, matrix: matrixSubgroup(dev), few: Few(dev), built: map[choice]*built{}}, nil
+	return &Kernels{dev: dev, log: log, matrix: matrixSubgroup(dev.Physical, dev.Features), few: Few(dev.Physical, dev.Features), built: map[choice]*built{}}, nil
 }
 
 // Can says whether the device has what a kernel of the table needs.
@@ -97,10 +97,10 @@ func (k *Kernels) Can(row *shaders.Kernel) bool {
 	return row.Needs&shaders.IntDot == 0 || f.IntDotProduct
 }
 
-// Few reports whether steps of few rows have kernels of their own on dev: products of bytes, and several ops in one.
-func Few(dev *vk.Device) bool {
-	f := &dev.Features
-	return f.IntDotProduct && f.SubgroupArithmetic && dev.Physical.Limits.Subgroup >= minSubgroup
+// Few reports whether steps of few rows have kernels of their own on a device opened with f: products of bytes, and
+// several ops in one.
+func Few(p *vk.PhysicalDevice, f vk.Features) bool {
+	return f.IntDotProduct && f.SubgroupArithmetic && p.Limits.Subgroup >= minSubgroup
 }
 
 // minSubgroup is what the kernels that need subgroups have memory for.

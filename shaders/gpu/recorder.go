@@ -46,6 +46,13 @@ func (k *Kernels) Recorder(cb *vk.CommandBuffer) *Recorder {
 	return &Recorder{k: k, cb: cb}
 }
 
+// Reset makes r a new recorder, into cb, which has begun.
+func (r *Recorder) Reset(cb *vk.CommandBuffer) {
+	h, pending := r.hazards, r.tiles.pending[:0]
+	h.clear()
+	*r = Recorder{k: r.k, cb: cb, hazards: h, tiles: tiles{pending: pending}}
+}
+
 // Barrier makes what came before visible to what follows.
 func (r *Recorder) Barrier() {
 	r.cb.Barrier()

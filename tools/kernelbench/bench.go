@@ -283,7 +283,7 @@ func (d *device) submit(ctx context.Context, record func(*gpu.Recorder) error) (
 	if err := d.cb.Begin(); err != nil {
 		return 0, err
 	}
-	d.cb.ResetQueries(d.stamps)
+	d.cb.ResetQueries(d.stamps, 0, d.stamps.Count)
 	d.cb.WriteTimestamp(d.stamps, 0)
 	if err := record(d.kernels.Recorder(d.cb)); err != nil {
 		return 0, err

@@ -14,11 +14,9 @@ import (
 const warmUp = 3 // tokens: the host tier is read by then, pipelines are built
 
 // decode runs one generation within budgets and prints what it did, one line.
-func decode(ctx context.Context, o options, vram, ram, ring int64, out io.Writer) error {
+func decode(ctx context.Context, o options, point engine.Options, out io.Writer) error {
 	begin := time.Now()
-	m, err := engine.Load(ctx, o.model, engine.Options{
-		ContextLength: o.ctx, DeviceBytes: vram, HostBytes: ram, RingBytes: ring, Chunk: o.chunk, OneQueue: o.oneQueue,
-	})
+	m, err := engine.Load(ctx, o.model, point)
 	if err != nil {
 		return err
 	}
@@ -54,7 +52,7 @@ func decode(ctx context.Context, o options, vram, ram, ring int64, out io.Writer
 		}
 	}
 	end := take(m)
-	report(out, m, took, first, loaded, start, end)
+	report(out, m, point, took, first, loaded, start, end)
 	return nil
 }
 
@@ -64,16 +62,17 @@ type sample struct {
 	uploaded, fromDisk int64
 	direct             bool
 	cpu                time.Duration
+	stats              engine.Stats
 	cached             int64
 }
 
 func take(m *engine.Model) (s sample) {
 	s.uploaded, s.fromDisk, s.direct = m.Traffic()
-	s.at, s.cpu, s.cached = time.Now(), cpuTime(), meminfo("Cached:")
+	s.at, s.cpu, s.cached, s.stats = time.Now(), cpuTime(), meminfo("Cached:"), m.Stats()
 	return s
 }
 
-func report(out io.Writer, m *engine.Model, took []float64, first, loaded time.Duration, a, b sample) {
+func report(out io.Writer, m *engine.Model, o engine.Options, took []float64, first, loaded time.Duration, a, b sample) {
 	p := m.Plan()
 	wall := b.at.Sub(a.at).Seconds()
 	n := float64(len(took))
@@ -92,13 +91,18 @@ func report(out io.Writer, m *engine.Model, took []float64, first, loaded time.D
 			resident += p.Units[i].Bytes
 		}
 	}
-	fmt.Fprintf(out, "decode: vram %s (resident %s, ring %s, scratch %s, kv %s) host %s chunk %d | streamed %s a token, disk %s | "+
+	fmt.Fprintf(out, "decode: vram %s (resident %s, ring %s, scratch %s, kv %s) host %s chunk %d, %v, %d slots of %d KiB | streamed %s a token, disk %s | "+
 		"%.3f tok/s, median %.1f ms, worst %.1f ms | link %.2f GB/s, disk %.2f GB/s direct %v | cpu %.1f%% of a core | cache %+d MiB | open %.2f s, first token %.2f s\n",
-		gib(p.DeviceBytes), gib(resident), gib(ring), gib(p.Scratch.Bytes), gib(p.KV.Bytes()), gib(m.HostMemory()), p.Chunk,
+		gib(p.DeviceBytes), gib(resident), gib(ring), gib(p.Scratch.Bytes), gib(p.KV.Bytes()), gib(m.HostMemory()), p.Chunk, o.Sweep.Spread, p.Staging.Slots, p.Staging.SlotBytes>>10,
 		gib(p.StreamedBytes), gib(p.DiskBytes),
 		n/wall, 1e3*took[len(took)/2], 1e3*took[len(took)-1],
 		float64(b.uploaded-a.uploaded)/1e9/wall, float64(b.fromDisk-a.fromDisk)/1e9/wall, b.direct,
 		100*(b.cpu-a.cpu).Seconds()/wall, (b.cached-a.cached)>>20, loaded.Seconds(), first.Seconds())
+	share := func(a, b time.Duration) float64 { return 100 * (b - a).Seconds() / wall }
+	x, y := &a.stats, &b.stats
+	fmt.Fprintf(out, "busy: link %.1f%%, disk %.1f%%, compute %.1f%%, stalled %.1f%%, recording %.1f%% | %.0f submissions/s, %.1f µs of recording each\n",
+		share(x.Link, y.Link), share(x.Disk, y.Disk), share(x.Compute, y.Compute), share(x.Stalled, y.Stalled), share(x.Record, y.Record),
+		float64(y.Submissions-x.Submissions)/wall, float64((y.Record-x.Record).Microseconds())/float64(max(1, y.Submissions-x.Submissions)))
 }
 
 func gib(n int64) string { return fmt.Sprintf("%.2f GiB", float64(n)/(1<<30)) }

@@ -1,3 +1,3 @@
-// Command streambench measures how fast weights stream: what the link and the disk can
-// do by themselves, and what decoding makes of them within budgets.
+// Command streambench measures what the link and the disk can do by themselves, over
+// queues, depths and sizes: where the defaults of streaming come from.
 package main

@@ -9,14 +9,19 @@ import (
 	"os"
 	"os/signal"
 	"runtime/pprof"
+	"slices"
 	"strconv"
 	"strings"
+
+	"leat/engine"
+	"leat/engine/plan"
 )
 
 const usage = `Usage: streambench [flags] MODEL
 
-Prints what the link uploads (-link) and the disk reads (-disk) by themselves, then for
-each VRAM budget the decode speed and the bytes that moved.
+Prints what the link uploads (-link), the CPU writes to device memory (-rebar) and the
+disk reads (-disk) by themselves, then for each VRAM budget the decode speed and the
+bytes that moved.
 
 Example: go run ./tools/streambench -link -disk -vram 2GiB,0 -ram 0,300MiB 8b.gguf
 
@@ -25,11 +30,17 @@ Example: go run ./tools/streambench -link -disk -vram 2GiB,0 -ram 0,300MiB 8b.gg
 type options struct {
 	model          string
 	link, disk     bool
+	rebar          bool
+	uring          bool
 	vram, ram      sizes // 0: the engine's choice
 	ring           sizes
 	ctx, prompt, n int
 	chunk          int
 	oneQueue       bool
+	discrete       bool
+	spreads        spreads
+	slots          counts
+	pieces         sizes
 	profile        string
 }
 
@@ -56,15 +67,21 @@ func run(ctx context.Context, args []string, out, errw io.Writer) int {
 }
 
 func parse(args []string, errw io.Writer) (options, error) {
-	o := options{vram: sizes{0}, ram: sizes{0}, ring: sizes{0}}
+	o := options{vram: sizes{0}, ram: sizes{0}, ring: sizes{0}, pieces: sizes{0}, slots: counts{0}, spreads: spreads{plan.Even}}
 	fs := flag.NewFlagSet("streambench", flag.ContinueOnError)
 	fs.SetOutput(errw)
 	fs.Usage = func() { fmt.Fprint(errw, usage); fs.PrintDefaults() }
 	fs.BoolVar(&o.link, "link", false, "sweep uploads by lanes and size")
 	fs.BoolVar(&o.disk, "disk", false, "sweep direct reads by depth and size")
+	fs.BoolVar(&o.rebar, "rebar", false, "sweep the CPU's writes into mapped device memory by threads and size")
+	fs.BoolVar(&o.discrete, "discrete", false, "upload weights even where device and host have one memory")
+	fs.BoolVar(&o.uring, "uring", false, "with -disk, sweep io_uring beside the pool of readers")
 	fs.Var(&o.vram, "vram", "VRAM budgets, as 2GiB,6GiB; 0: all")
 	fs.Var(&o.ram, "ram", "RAM budgets; 0: all")
 	fs.Var(&o.ring, "ring", "sizes of the VRAM ring; 0: the plan's")
+	fs.Var(&o.spreads, "spread", "which units are resident: even, prefix, edges")
+	fs.Var(&o.slots, "slots", "numbers of staging slots; 0: the plan's")
+	fs.Var(&o.pieces, "piece", "sizes of a staging slot; 0: the plan's")
 	fs.IntVar(&o.ctx, "ctx", 1024, "tokens of context")
 	fs.IntVar(&o.prompt, "p", 32, "tokens of the prompt")
 	fs.IntVar(&o.n, "n", 16, "tokens to generate")
@@ -81,6 +98,41 @@ func parse(args []string, errw io.Writer) (options, error) {
 	}
 	o.model = fs.Arg(0)
 	return o, nil
+}
+
+// counts is a list of numbers.
+type counts []int
+
+func (c *counts) String() string { return "0" }
+
+func (c *counts) Set(text string) error {
+	*c = nil
+	for _, word := range strings.Split(text, ",") {
+		n, err := strconv.Atoi(word)
+		if err != nil || n < 0 {
+			return fmt.Errorf("found %q, wanted a number like 24", word)
+		}
+		*c = append(*c, n)
+	}
+	return nil
+}
+
+// spreads is a list of ways to choose resident units.
+type spreads []plan.Spread
+
+func (s *spreads) String() string { return "even" }
+
+func (s *spreads) Set(text string) error {
+	*s = nil
+	for _, word := range strings.Split(text, ",") {
+		known := []plan.Spread{plan.Even, plan.Prefix, plan.Edges}
+		i := slices.IndexFunc(known, func(k plan.Spread) bool { return k.String() == word })
+		if i < 0 {
+			return fmt.Errorf("found %q, wanted even, prefix or edges", word)
+		}
+		*s = append(*s, known[i])
+	}
+	return nil
 }
 
 // sizes is a list of byte counts.
@@ -115,8 +167,13 @@ func bench(ctx context.Context, o options, out io.Writer) error {
 			return err
 		}
 	}
+	if o.rebar {
+		if err := sweepReBAR(ctx, out); err != nil {
+			return err
+		}
+	}
 	if o.disk {
-		if err := sweepDisk(ctx, o.model, out); err != nil {
+		if err := sweepDisk(ctx, o.model, o.uring, out); err != nil {
 			return err
 		}
 	}
@@ -131,14 +188,31 @@ func bench(ctx context.Context, o options, out io.Writer) error {
 		}
 		defer pprof.StopCPUProfile()
 	}
+	for _, p := range o.points() {
+		if err := decode(ctx, o, p, out); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// points are the combinations of all that is swept.
+func (o *options) points() (list []engine.Options) {
 	for _, vram := range o.vram {
 		for _, ram := range o.ram {
 			for _, ring := range o.ring {
-				if err := decode(ctx, o, vram, ram, ring, out); err != nil {
-					return err
+				for _, spread := range o.spreads {
+					for _, slots := range o.slots {
+						for _, piece := range o.pieces {
+							list = append(list, engine.Options{
+								ContextLength: o.ctx, DeviceBytes: vram, HostBytes: ram, RingBytes: ring, Chunk: o.chunk, OneQueue: o.oneQueue, Discrete: o.discrete,
+								Sweep: engine.Sweep{Spread: spread, StagingSlots: slots, StagingBytes: piece},
+							})
+						}
+					}
 				}
 			}
 		}
 	}
-	return nil
+	return list
 }

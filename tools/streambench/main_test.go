@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"leat/tools/synth/synthetic"
 	"leat/vk/vktest"
@@ -17,11 +18,29 @@ func TestRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out, errw bytes.Buffer
-	if code := run(t.Context(), []string{"-n", "2", "-p", "3", "-ctx", "64", "-vram", "3MiB,0", "-ram", "1KiB", path}, &out, &errw); code != 0 {
+	if code := run(t.Context(), []string{"-n", "2", "-p", "3", "-ctx", "64", "-vram", "3MiB,0", "-ram", "1KiB", "-spread", "even,edges", "-slots", "0,5", "-piece", "64KiB", path}, &out, &errw); code != 0 {
 		t.Fatalf("exit status %d: %s", code, errw.String())
 	}
-	if n := strings.Count(out.String(), "tok/s"); n != 2 {
-		t.Errorf("%d lines of speed, wanted 2:\n%s", n, out.String())
+	if n := strings.Count(out.String(), "tok/s"); n != 8 || strings.Count(out.String(), "edges, 5 slots of 64 KiB") != 2 {
+		t.Errorf("%d lines of speed, wanted 8, two of them of edges with 5 slots:\n%s", n, out.String())
+	}
+}
+
+// The CPU's writes are measured where the device takes them, beside those of the queue.
+func TestReBAR(t *testing.T) {
+	defer func(d time.Duration) { sweepTime = d }(sweepTime)
+	sweepTime = time.Millisecond
+	inst := vktest.Instance(t)
+	phys, err := inst.Pick("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := sweepReBAR(t.Context(), &out); err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(out.String(), "GB/s"); (n == 13) != (phys.Features.UMA || phys.Features.ReBAR) {
+		t.Errorf("%d lines:\n%s", n, out.String())
 	}
 }
 
@@ -33,6 +52,8 @@ func TestUsage(t *testing.T) {
 	}{
 		{"", 2, "want one MODEL"},
 		{"-vram much m.gguf", 2, "2GiB"},
+		{"-spread odd m.gguf", 2, "prefix"},
+		{"-slots few m.gguf", 2, "24"},
 		{"-n 0 m.gguf", 2, "at least 1"},
 		{"-h", 0, "Example:"},
 		{"nowhere.gguf", 1, "nowhere.gguf"},

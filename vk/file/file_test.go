@@ -77,6 +77,55 @@ func TestRead(t *testing.T) {
 	}
 }
 
+// A file in stripes reads as the whole does, also in one read over all of them, and from
+// whichever part a fault names.
+func TestStriped(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 4))
+	const size = 41*Align + 100
+	_, content := write(t, size, 12)
+	for _, c := range []struct{ drives, stripe int64 }{{1, Align}, {2, Align}, {2, 5 * Align}, {3, 2 * Align}, {7, 3 * Align}} {
+		parts := make([][]byte, c.drives)
+		for off := int64(0); off < size; off += c.stripe {
+			k := off / c.stripe % c.drives
+			parts[k] = append(parts[k], content[off:min(size, off+c.stripe)]...)
+		}
+		var paths []string
+		for i, data := range parts {
+			paths = append(paths, filepath.Join(t.TempDir(), fmt.Sprint(i)))
+			if err := os.WriteFile(paths[i], data, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		f, err := OpenStriped(paths, c.stripe)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { f.Close() })
+		for range 100 {
+			off := r.Int64N(size)
+			n := r.Int64N(size-off) + 1
+			for _, dst := range [][]byte{Buffer(Room(off, n)), Buffer(Room(off, n) + 1)[1:]} {
+				if err := f.Read(t.Context(), dst, off, n); err != nil {
+					t.Fatal(err)
+				}
+				if !bytes.Equal(dst[Skip(off):][:n], content[off:off+n]) {
+					t.Fatalf("%d drives, stripes of %d: %d bytes at %d differ", c.drives, c.stripe, n, off)
+				}
+			}
+		}
+		var e *Error
+		if err := f.Read(t.Context(), Buffer(8*Align), size-10, 20); !errors.As(err, &e) || !errors.Is(err, io.ErrUnexpectedEOF) {
+			t.Errorf("past the end: %v", err)
+		}
+	}
+	if _, err := OpenStriped([]string{"a", "b"}, 1000); err == nil {
+		t.Error("opened with odd stripes")
+	}
+	if _, err := OpenStriped([]string{"/nowhere/a", "/nowhere/b"}, Align); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("missing parts: %v", err)
+	}
+}
+
 func FuzzRead(f *testing.F) {
 	path, content := write(f, 50_001, 9)
 	file := open(f, path)
@@ -138,117 +187,195 @@ func TestReadErrors(t *testing.T) {
 	}
 }
 
-// A pool answers every request, whatever the depth, with each request's own bytes.
-func TestPool(t *testing.T) {
-	path, content := write(t, 1<<20, 5)
-	f := open(t, path)
-	for _, depth := range []int{1, 3, 16} {
-		p := NewPool(depth, nil)
-		r := rand.New(rand.NewPCG(uint64(depth), 6))
-		var list []*Request
-		for range 40 {
-			q := NewRequest()
-			q.File, q.Off = f, r.Int64N(1<<20)
-			q.N = r.Int64N(1<<20-q.Off) + 1
-			q.Dst = Buffer(Room(q.Off, q.N))
-			if err := p.Start(t.Context(), q); err != nil {
-				t.Fatal(err)
-			}
-			list = append(list, q)
+// readers are the ways to read many pieces at a time.
+var readers = []struct {
+	name string
+	open func(t testing.TB, depth int, fault Fault) Reader
+}{
+	{"pool", func(_ testing.TB, depth int, fault Fault) Reader { return NewPool(depth, fault) }},
+	{"ring", func(t testing.TB, depth int, fault Fault) Reader {
+		g, err := NewRing(depth, fault)
+		if err != nil {
+			t.Skip(err)
 		}
-		for _, q := range list {
-			if err := q.Wait(t.Context()); err != nil {
-				t.Fatal(err)
+		return g
+	}},
+}
+
+// A reader answers every request, whatever the depth, with each request's own bytes.
+func TestReaders(t *testing.T) {
+	for _, kind := range readers {
+		t.Run(kind.name, func(t *testing.T) {
+			path, content := write(t, 1<<20, 5)
+			f := open(t, path)
+			for _, depth := range []int{1, 3, 16} {
+				p := kind.open(t, depth, nil)
+				r := rand.New(rand.NewPCG(uint64(depth), 6))
+				var list []*Request
+				for range 40 {
+					q := NewRequest()
+					q.File, q.Off = f, r.Int64N(1<<20)
+					q.N = r.Int64N(1<<20-q.Off) + 1
+					q.Dst = Buffer(Room(q.Off, q.N))
+					if err := p.Start(t.Context(), q); err != nil {
+						t.Fatal(err)
+					}
+					list = append(list, q)
+				}
+				for _, q := range list {
+					if err := q.Wait(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+					if !bytes.Equal(q.Dst[Skip(q.Off):][:q.N], content[q.Off:q.Off+q.N]) {
+						t.Errorf("depth %d: %d bytes at %d differ", depth, q.N, q.Off)
+					}
+				}
+				p.Close()
+				p.Close()
+				if err := p.Start(t.Context(), list[0]); !errors.Is(err, ErrClosed) {
+					t.Errorf("start after Close: %v", err)
+				}
 			}
-			if !bytes.Equal(q.Dst[Skip(q.Off):][:q.N], content[q.Off:q.Off+q.N]) {
-				t.Errorf("depth %d: %d bytes at %d differ", depth, q.N, q.Off)
-			}
-		}
-		p.Close()
-		p.Close()
-		if err := p.Start(t.Context(), list[0]); !errors.Is(err, ErrClosed) {
-			t.Errorf("start after Close: %v", err)
-		}
+		})
 	}
 }
 
 // A request is used again and again without allocation.
 func TestNoAllocation(t *testing.T) {
-	path, _ := write(t, 1<<16, 7)
-	f := open(t, path)
-	p := NewPool(2, nil)
-	defer p.Close()
-	q := NewRequest()
-	q.File, q.Off, q.N, q.Dst = f, 100, 5000, Buffer(Room(100, 5000))
-	n := testing.AllocsPerRun(50, func() {
-		if err := p.Start(t.Context(), q); err != nil {
-			t.Fatal(err)
-		}
-		if err := q.Wait(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-	})
-	if n > 0 {
-		t.Errorf("%v allocations a read", n)
+	for _, kind := range readers {
+		t.Run(kind.name, func(t *testing.T) {
+			path, _ := write(t, 1<<16, 7)
+			f := open(t, path)
+			p := kind.open(t, 2, nil)
+			defer p.Close()
+			q := NewRequest()
+			q.File, q.Off, q.N, q.Dst = f, 100, 5000, Buffer(Room(100, 5000))
+			n := testing.AllocsPerRun(50, func() {
+				if err := p.Start(t.Context(), q); err != nil {
+					t.Fatal(err)
+				}
+				if err := q.Wait(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			})
+			if n > 0 {
+				t.Errorf("%v allocations a read", n)
+			}
+		})
 	}
 }
 
 func TestFault(t *testing.T) {
-	path, _ := write(t, 1<<16, 8)
-	f := open(t, path)
-	bad := errors.New("the disk is on fire")
-	p := NewPool(2, func(at string, off, n int64) error {
-		if at == path && off == 4096 && n == 10 {
-			return bad
-		}
-		return nil
-	})
-	defer p.Close()
-	for _, c := range []struct {
-		off  int64
-		want error
-	}{{0, nil}, {4096, bad}, {8192, nil}} {
-		q := NewRequest()
-		q.File, q.Off, q.N, q.Dst = f, c.off, 10, Buffer(4096)
-		if err := p.Start(t.Context(), q); err != nil {
-			t.Fatal(err)
-		}
-		if err := q.Wait(t.Context()); !errors.Is(err, c.want) {
-			t.Errorf("at %d: %v, wanted %v", c.off, err, c.want)
-		}
+	for _, kind := range readers {
+		t.Run(kind.name, func(t *testing.T) {
+			path, _ := write(t, 1<<16, 8)
+			f := open(t, path)
+			bad := errors.New("the disk is on fire")
+			p := kind.open(t, 2, func(at string, off, n int64) error {
+				if at == path && off == 4096 && n == 10 {
+					return bad
+				}
+				return nil
+			})
+			defer p.Close()
+			for _, c := range []struct {
+				off  int64
+				want error
+			}{{0, nil}, {4096, bad}, {8192, nil}} {
+				q := NewRequest()
+				q.File, q.Off, q.N, q.Dst = f, c.off, 10, Buffer(4096)
+				if err := p.Start(t.Context(), q); err != nil {
+					t.Fatal(err)
+				}
+				if err := q.Wait(t.Context()); !errors.Is(err, c.want) {
+					t.Errorf("at %d: %v, wanted %v", c.off, err, c.want)
+				}
+			}
+		})
 	}
 }
 
 // Close and cancel answer all that waits, and nothing hangs.
-func TestPoolEnds(t *testing.T) {
-	path, _ := write(t, 1<<16, 10)
+func TestReadersEnd(t *testing.T) {
+	for _, kind := range readers {
+		t.Run(kind.name, func(t *testing.T) {
+			path, _ := write(t, 1<<16, 10)
+			f := open(t, path)
+			gate := make(chan struct{})
+			p := kind.open(t, 1, func(string, int64, int64) error { <-gate; return nil })
+			ctx, cancel := context.WithCancel(t.Context())
+			var list []*Request
+			for range 5 {
+				q := NewRequest()
+				q.File, q.N, q.Dst = f, 10, Buffer(4096)
+				if err := p.Start(ctx, q); err != nil {
+					t.Fatal(err)
+				}
+				list = append(list, q)
+			}
+			short, stop := context.WithTimeout(t.Context(), 10*time.Millisecond)
+			defer stop()
+			if err := list[0].Wait(short); !errors.Is(err, context.DeadlineExceeded) || list[0].Ready() {
+				t.Errorf("a read that hangs: %v", err)
+			}
+			cancel()
+			go p.Close()
+			time.Sleep(time.Millisecond)
+			close(gate)
+			p.Close()
+			for i, q := range list {
+				if err := q.Wait(t.Context()); !errors.Is(err, context.Canceled) && !errors.Is(err, ErrClosed) {
+					t.Errorf("request %d: %v", i, err)
+				}
+			}
+		})
+	}
+}
+
+// Reads of all kinds that the kernel does for us: past the end, into memory at odd
+// addresses, over stripes, and where direct reads turn out to be refused.
+func TestRingOtherWays(t *testing.T) {
+	path, content := write(t, 10*Align+100, 13)
 	f := open(t, path)
-	gate := make(chan struct{})
-	p := NewPool(1, func(string, int64, int64) error { <-gate; return nil })
-	ctx, cancel := context.WithCancel(t.Context())
-	var list []*Request
-	for range 5 {
+	p := readers[1].open(t, 4, nil)
+	defer p.Close()
+	read := func(f *File, dst []byte, off, n int64) error {
 		q := NewRequest()
-		q.File, q.N, q.Dst = f, 10, Buffer(4096)
-		if err := p.Start(ctx, q); err != nil {
+		q.File, q.Off, q.N, q.Dst = f, off, n, dst
+		if err := p.Start(t.Context(), q); err != nil {
 			t.Fatal(err)
 		}
-		list = append(list, q)
+		return q.Wait(t.Context())
 	}
-	short, stop := context.WithTimeout(t.Context(), 10*time.Millisecond)
-	defer stop()
-	if err := list[0].Wait(short); !errors.Is(err, context.DeadlineExceeded) || list[0].Ready() {
-		t.Errorf("a read that hangs: %v", err)
-	}
-	cancel()
-	go p.Close()
-	time.Sleep(time.Millisecond)
-	close(gate)
-	p.Close()
-	for i, q := range list {
-		if err := q.Wait(t.Context()); !errors.Is(err, context.Canceled) && !errors.Is(err, ErrClosed) {
-			t.Errorf("request %d: %v", i, err)
+	check := func(name string, f *File, dst []byte, off, n int64) {
+		t.Helper()
+		if err := read(f, dst, off, n); err != nil || !bytes.Equal(dst[Skip(off):][:n], content[off:off+n]) {
+			t.Errorf("%s: %d bytes at %d differ, %v", name, n, off, err)
 		}
+	}
+	check("whole", f, Buffer(11*Align), 0, 10*Align+100)
+	check("the end", f, Buffer(Align), 10*Align+1, 99)
+	check("odd memory", f, Buffer(11*Align + 1)[1:], 100, 9*Align)
+	var e *Error
+	if err := read(f, Buffer(4*Align), 9*Align, 3*Align); !errors.As(err, &e) || !errors.Is(err, io.ErrUnexpectedEOF) || e.Path != path || e.Off != 9*Align || e.Found != Align+100 || e.Want != 3*Align {
+		t.Errorf("past the end: %v", err)
+	}
+	if err := read(f, Buffer(Align), 0, 2*Align); err == nil {
+		t.Error("it read into too little memory")
+	}
+	f.refused.Store(true)
+	check("page cache", f, Buffer(11*Align), 5, 9*Align)
+	two, err := OpenStriped([]string{path, path}, Align)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer two.Close()
+	dst := Buffer(4 * Align)
+	if err := read(two, dst, 2*Align, 2*Align); err != nil || !bytes.Equal(dst[:Align], content[Align:2*Align]) || !bytes.Equal(dst[Align:2*Align], content[Align:2*Align]) {
+		t.Errorf("over two stripes: %v", err)
+	}
+	if err := read(two, dst, 5*Align+7, 100); err != nil || !bytes.Equal(dst[7:107], content[2*Align+7:2*Align+107]) {
+		t.Errorf("in one stripe: %v", err)
 	}
 }
 

@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
+
+	"leat/vk/limit"
 )
 
 // ErrClosed is what a read gets that a closed pool did not begin.
 var ErrClosed = errors.New("the readers are closed")
 
-// Fault is asked before each read and may fail it: for tests of what follows.
+// Fault is asked, with the file (of a striped one, the part) and the place in it, before each read and may fail it: for tests of what follows.
 type Fault func(path string, off, n int64) error
 
 // Request is one read, and its result. It can be used again once Wait has returned.
@@ -18,6 +21,7 @@ type Request struct {
 	Off  int64 // in the file
 	N    int64 // bytes wanted
 	Dst  []byte
+	Tag  uint64 // what the caller likes to find in Done
 
 	ctx  context.Context
 	done chan error
@@ -48,15 +52,58 @@ type Pool struct {
 	once  sync.Once
 	wait  sync.WaitGroup
 	fault Fault
+	rate  *limit.Rate
+	done  func(Done)
+
+	mu    sync.Mutex
+	under int           // reads under way
+	since time.Time     // when there was at least one
+	busy  time.Duration // until then
+}
+
+// Done is a read that succeeded.
+type Done struct {
+	Reader     int // of the pool; one reads one thing at a time
+	Tag        uint64
+	Bytes      int64
+	Begin, End time.Time
 }
 
 // NewPool starts depth readers; fault may be nil.
 func NewPool(depth int, fault Fault) *Pool {
 	p := &Pool{queue: make(chan *Request, 64), stop: make(chan struct{}), fault: fault}
-	for range max(1, depth) {
-		p.wait.Go(p.read)
+	for n := range max(1, depth) {
+		p.wait.Go(func() { p.read(n) })
 	}
 	return p
+}
+
+// Limit slows the reads down to a rate, all readers together; before the first Start.
+func (p *Pool) Limit(r *limit.Rate) { p.rate = r }
+
+// Watch has done told of every read, by its reader. It must come before the first Start.
+func (p *Pool) Watch(done func(Done)) { p.done = done }
+
+// Busy is how long at least one read was under way.
+func (p *Pool) Busy() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.under > 0 {
+		return p.busy + time.Since(p.since)
+	}
+	return p.busy
+}
+
+// count says that one read more (or, with -1, less) is under way, from now on.
+func (p *Pool) count(more int) (now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now = time.Now()
+	if p.under > 0 {
+		p.busy += now.Sub(p.since)
+	}
+	p.under, p.since = p.under+more, now
+	return now
 }
 
 // Start queues a read; its result comes by Wait. It waits while the queue is full.
@@ -78,13 +125,18 @@ func (p *Pool) Start(ctx context.Context, r *Request) error {
 	}
 }
 
-func (p *Pool) read() {
+func (p *Pool) read(reader int) {
 	for {
 		select {
 		case <-p.stop:
 			return
 		case r := <-p.queue:
-			r.done <- p.one(r)
+			d := Done{Reader: reader, Tag: r.Tag, Bytes: r.N, Begin: p.count(1)}
+			err := p.one(r)
+			if d.End = p.count(-1); err == nil && p.done != nil {
+				p.done(d)
+			}
+			r.done <- err
 		}
 	}
 }
@@ -94,9 +146,13 @@ func (p *Pool) one(r *Request) error {
 		return err
 	}
 	if p.fault != nil {
-		if err := p.fault(r.File.path, r.Off, r.N); err != nil {
-			return &Error{Path: r.File.path, Off: r.Off, Want: r.N, Err: err}
+		part, in := r.File.at(r.Off)
+		if err := p.fault(part.path, in, r.N); err != nil {
+			return &Error{Path: part.path, Off: in, Want: r.N, Err: err}
 		}
+	}
+	if err := p.rate.Wait(r.ctx, r.N); err != nil {
+		return err
 	}
 	return r.File.Read(r.ctx, r.Dst, r.Off, r.N)
 }

@@ -39,11 +39,11 @@ func FormatBytes(n int64) string {
 // Heap makes buffers and counts what they take, to the byte, against a budget.
 // It is safe for use by several goroutines.
 type Heap struct {
-	dev    *vk.Device
-	name   string
-	budget int64 // <= 0: unlimited
+	dev  *vk.Device
+	name string
 
 	mu         sync.Mutex
+	budget     int64 // <= 0: unlimited
 	used, peak int64
 	buffers    map[*vk.Buffer]func() // what to call once the buffer is closed; nil: nothing
 	closed     bool
@@ -130,7 +130,18 @@ func (h *Heap) Peak() int64 {
 }
 
 // Budget is the limit, zero or less for none.
-func (h *Heap) Budget() int64 { return h.budget }
+func (h *Heap) Budget() int64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.budget
+}
+
+// SetBudget changes the limit. What is in use beyond it stays until it is freed.
+func (h *Heap) SetBudget(bytes int64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.budget = bytes
+}
 
 // Close frees all buffers, which the device must be done with. It may be called twice.
 func (h *Heap) Close() {

@@ -43,6 +43,10 @@ func TestHeap(t *testing.T) {
 	if _, err = h.Alloc("layer 18", 1<<20, vk.DeviceLocal); err != nil {
 		t.Errorf("what was freed cannot be had again: %v", err)
 	}
+	h.SetBudget(one)
+	if _, err = h.Alloc("layer 19", 1, vk.DeviceLocal); !errors.As(err, &e) || e.Have != 0 {
+		t.Errorf("beyond a budget that was lowered: %v", err)
+	}
 	h.Close()
 	h.Close()
 	if h.Used() != 0 {

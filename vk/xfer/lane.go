@@ -3,45 +3,87 @@ package xfer
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"leat/vk"
 )
 
-// lane is a queue, its timeline, and a ring of command buffers.
+// lane is a queue, its timeline, and a ring of command buffers: each submission takes
+// the next.
 type lane struct {
+	index    int
 	queue    *vk.Queue
 	timeline *vk.Timeline
 	pool     *vk.CommandPool
-	commands []command
-	next     int    // the command buffer used longest ago
+	commands [maxCommands]command
 	value    uint64 // last one submitted
 
-	command [1]*vk.CommandBuffer // scratch of batch
+	times     *times
+	stamps    *vk.QueryPool // when copies begin and end, two for each command; nil: the queue has no timestamps
+	hostReset bool          // of stamps
+	counted   uint64        // value of the last submission that is accounted for
+	seen      time.Time     // its end
+	mapped    time.Time     // the end that Done.Times gave last
+
+	command [1]*vk.CommandBuffer // scratch
 	signal  [1]vk.Point
+	ticks   [2 * maxCommands]uint64
+	done    Done
 }
 
-// command is a command buffer and the value of its last submission.
+// command is a command buffer and its last submission.
 type command struct {
-	buffer *vk.CommandBuffer
-	value  uint64
+	buffer    *vk.CommandBuffer
+	tag       uint64
+	bytes     int64
+	submitted time.Time
 }
 
-func newLane(dev *vk.Device, q *vk.Queue, n int) (*lane, error) {
-	l := &lane{queue: q}
-	var err error
+// slot is the place in the ring of the submission with that value, 1 being the first.
+func slot(value uint64) int { return int((value - 1) % maxCommands) }
+
+func newLane(dev *vk.Device, q *vk.Queue, n int, t *times) (l *lane, err error) {
+	l = &lane{index: n, queue: q, times: t, hostReset: dev.Features.HostQueryReset}
+	defer func() {
+		if err != nil {
+			l.close()
+		}
+	}()
 	if l.timeline, err = dev.NewTimeline(fmt.Sprintf("transfer %d", n)); err != nil {
-		return nil, err
+		return l, err
 	}
 	if l.pool, err = q.NewCommandPool(); err != nil {
-		l.timeline.Close()
-		return nil, err
+		return l, err
 	}
-	return l, nil
+	for i := range l.commands {
+		if l.commands[i].buffer, err = l.pool.New(); err != nil {
+			return l, err
+		}
+	}
+	if !t.stamped {
+		return l, nil
+	}
+	if l.stamps, err = dev.NewQueryPool(2 * maxCommands); err == nil && l.hostReset {
+		err = l.stamps.Reset(0, l.stamps.Count)
+	}
+	return l, err
+}
+
+// stamps reports whether copies on q can be timed by the device.
+func stamps(dev *vk.Device, q *vk.Queue) bool {
+	return q.TimestampBits > 0 && (dev.Features.HostQueryReset || q == dev.Compute)
 }
 
 func (l *lane) close() {
-	l.pool.Close()
-	l.timeline.Close()
+	if l.stamps != nil {
+		l.stamps.Close()
+	}
+	if l.pool != nil {
+		l.pool.Close()
+	}
+	if l.timeline != nil {
+		l.timeline.Close()
+	}
 }
 
 // submit queues copies, most bytes at a time, and returns the value of the last; 0 for
@@ -59,58 +101,84 @@ func (l *lane) submit(copies []Copy, most int64, waits []vk.Point) (value uint64
 }
 
 func (l *lane) batch(rest *cursor, most int64, waits []vk.Point) (uint64, error) {
-	c, err := l.take()
-	if err != nil {
+	value := l.value + 1
+	if err := l.free(value); err != nil {
 		return 0, err
 	}
+	c, query := &l.commands[slot(value)], 2*slot(value)
 	if err := c.buffer.Begin(); err != nil {
 		return 0, err
 	}
+	if l.stamps != nil && !l.hostReset {
+		c.buffer.ResetQueries(l.stamps, query, 2)
+	}
 	c.buffer.CopyBarrier() // an earlier copy to the same place comes first
-	for left := most; left > 0 && !rest.done(); {
-		k, n := rest.next(left)
+	if l.stamps != nil {
+		c.buffer.WriteTimestamp(l.stamps, query)
+	}
+	c.tag, c.bytes = rest.copies[0].Tag, 0
+	for c.bytes < most && !rest.done() {
+		k, n := rest.next(most - c.bytes)
 		c.buffer.Copy(k.Dst.Buffer, k.Dst.Off, k.Src, k.SrcOff, n)
-		left -= n
+		c.bytes += n
+	}
+	if l.stamps != nil {
+		c.buffer.WriteTimestamp(l.stamps, query+1)
 	}
 	if err := c.buffer.End(); err != nil {
 		return 0, err
 	}
-	l.command[0], l.signal[0] = c.buffer, vk.Point{Timeline: l.timeline, Value: l.value + 1}
+	c.submitted = time.Now()
+	l.command[0], l.signal[0] = c.buffer, vk.Point{Timeline: l.timeline, Value: value}
 	if err := l.queue.Submit(vk.Submission{Commands: l.command[:], Waits: waits, Signals: l.signal[:]}); err != nil {
 		return 0, err
 	}
-	l.value++
-	c.value = l.value
-	return l.value, nil
+	l.value = value
+	return value, nil
 }
 
-// take gives the command buffer that was used longest ago, or a new one while it still runs.
-func (l *lane) take() (*command, error) {
-	if len(l.commands) > 0 {
-		c := &l.commands[l.next]
-		now, err := l.timeline.Value()
-		if err == nil && now < c.value && len(l.commands) == maxCommands {
-			err, now = l.timeline.Wait(context.Background(), c.value), c.value
-		}
-		if err != nil {
-			return nil, err
-		}
-		if now >= c.value {
-			l.next = (l.next + 1) % len(l.commands)
-			return c, nil
-		}
+// free sees to it that the command buffer of a submission to come is not running, and
+// that what it did is accounted for. Where the host times it looks each time.
+func (l *lane) free(value uint64) error {
+	least := uint64(0)
+	if value > maxCommands {
+		least = value - maxCommands
 	}
-	b, err := l.pool.New()
+	if l.stamps != nil && l.counted >= least {
+		return nil
+	}
+	now, err := l.timeline.Value()
+	if err == nil && now < least {
+		err, now = l.timeline.Wait(context.Background(), least), least
+	}
 	if err != nil {
-		return nil, err
+		return err
 	}
-	// Put before the oldest, the new one is the newest of the ring.
-	l.commands = append(l.commands, command{})
-	copy(l.commands[l.next+1:], l.commands[l.next:])
-	l.commands[l.next] = command{buffer: b}
-	c := &l.commands[l.next]
-	l.next = (l.next + 1) % len(l.commands)
-	return c, nil
+	return l.collect(now)
+}
+
+// collect accounts for the submissions that had ended when the timeline stood at now.
+func (l *lane) collect(now uint64) error {
+	for l.counted < now {
+		at := slot(l.counted + 1)
+		n := min(int(now-l.counted), maxCommands-at) // to the end of the ring, at most
+		ticks := l.ticks[:2*n]
+		if l.stamps != nil {
+			if err := l.stamps.Read(2*at, ticks); err != nil {
+				return err
+			}
+			if l.hostReset {
+				if err := l.stamps.Reset(2*at, 2*n); err != nil {
+					return err
+				}
+			}
+		}
+		for i := range n {
+			l.times.ended(l, &l.commands[at+i], ticks[2*i], ticks[2*i+1])
+		}
+		l.counted += uint64(n)
+	}
+	return nil
 }
 
 // cursor walks copies in pieces.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"leat/vk"
@@ -25,6 +26,7 @@ type Copy struct {
 	Src    *vk.Buffer
 	SrcOff int64
 	Bytes  int64
+	Tag    uint64 // what the caller likes to find in Done
 }
 
 // Options are what an Uploader is made of.
@@ -32,6 +34,15 @@ type Options struct {
 	Slots     int
 	SlotBytes int64       // a multiple of 4096
 	Queues    []*vk.Queue // one lane each, at most MaxLanes; nil: the device's transfer queues
+
+	// Clocked has copies timed by the device's clock where it has one. Each submission then
+	// waits for the end of the one before, which costs some percent of the link.
+	Clocked bool
+
+	// Done is told of submissions in the order in which they end on their lane, by whoever
+	// calls the uploader, one at a time. It may not call the uploader, nor keep what it is
+	// given. nil: nobody is.
+	Done func(*Done)
 }
 
 // Uploader copies pinned host memory to device memory. Its methods are safe for use
@@ -50,6 +61,7 @@ type Uploader struct {
 	lanes   []*lane
 	most    int64 // batchBytes and splitBytes; tests make them small
 	split   int64
+	times   times
 
 	mu     sync.Mutex
 	next   int // slot to acquire next
@@ -84,8 +96,11 @@ func New(dev *vk.Device, host *mem.Heap, o Options) (*Uploader, error) {
 }
 
 func (u *Uploader) create(dev *vk.Device, o Options) (err error) {
-	for _, q := range o.Queues[:min(len(o.Queues), MaxLanes)] {
-		l, err := newLane(dev, q, len(u.lanes))
+	o.Queues = o.Queues[:min(len(o.Queues), MaxLanes)]
+	u.times.clock, u.times.done = dev.Clock, o.Done
+	u.times.stamped = o.Clocked && !slices.ContainsFunc(o.Queues, func(q *vk.Queue) bool { return !stamps(dev, q) })
+	for _, q := range o.Queues {
+		l, err := newLane(dev, q, len(u.lanes), &u.times)
 		if err != nil {
 			return err
 		}
@@ -168,6 +183,13 @@ func (s *Slot) Release(t Ticket) {
 	select {
 	case s.free <- struct{}{}:
 	default: // it is free already
+	}
+}
+
+// Reclaim takes back every slot, whoever has it: for when those who had them are gone.
+func (u *Uploader) Reclaim() {
+	for _, s := range u.slots {
+		s.Release(Ticket{})
 	}
 }
 
@@ -258,6 +280,9 @@ func (u *Uploader) Close() error {
 		return nil
 	}
 	err := u.Wait(context.Background(), last)
+	if err == nil {
+		err = u.Collect()
+	}
 	if u.staging != nil {
 		u.host.Free(u.staging)
 	}

@@ -2,6 +2,7 @@ package exec
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -13,13 +14,16 @@ import (
 	"leat/engine/internal/weights"
 	"leat/engine/pace"
 	"leat/engine/plan"
+	"leat/engine/trace"
 	"leat/gguf"
 	"leat/shaders/gpu"
 	"leat/vk"
+	"leat/vk/limit"
 	"leat/vk/mem"
 )
 
-// Options are what an Exec is built from; all fields but MaxSubmit and Pacer are needed.
+// Options are what an Exec is built from; all fields down to Logger are needed. Plan may
+// be replaced between two steps by one that differs in where units live.
 type Options struct {
 	Device  *vk.Device
 	Kernels *gpu.Kernels
@@ -33,8 +37,14 @@ type Options struct {
 	KVType  gguf.Type    // F16 or F32
 	Logger  *slog.Logger
 
-	MaxSubmit time.Duration // longest a submission should run; 0: a quarter of a second
-	Pacer     *pace.Pacer   // inserts rests between submissions; nil: nobody does
+	MaxSubmit time.Duration   // longest a submission should run; 0: a quarter of a second
+	Pacer     *pace.Pacer     // inserts rests between submissions; nil: nobody does
+	Trace     *trace.Recorder // keeps what device and host do; nil: nobody does
+	VRAMRate  *limit.Rate     // slows the reading of weights down; nil: as fast as it is
+
+	// Ran is told of submissions that read resident weights only: the rows of the step,
+	// the cost in no unit, and how long the device was busy; nil: nobody is.
+	Ran func(rows int, cost float64, busy time.Duration)
 }
 
 // Exec runs steps on one device, one at a time. One goroutine uses it.
@@ -56,6 +66,11 @@ type Exec struct {
 	embd    *pack.Tensor
 	logits  []float32
 	ids     []int32
+	run     run // the step under way
+	inputs  inputs
+	count   counters
+	names   map[[2]int]string // of submissions that hold several units
+	last    time.Time         // end of the last span of the device
 }
 
 // Row is one token of a step.
@@ -72,12 +87,14 @@ type Result struct {
 	IDs    []int32   // (rows that asked) argmax; only in a greedy step
 }
 
-// maxStamps bounds the submissions of a step whose time is measured.
-const maxStamps = 512
+// leastStamps is twice the submissions of a step whose time is measured, for a small model:
+// a submission for each streamed unit, and what a prompt's rows split off, find room.
+const leastStamps = 512
 
 // New allocates the scratch and builds what every step needs.
 func New(o Options) (*Exec, error) {
-	e := &Exec{Options: o, cost: estimator{scale: 1, target: defaultTarget}}
+	e := &Exec{Options: o, cost: estimator{scale: 1, target: defaultTarget}, names: map[[2]int]string{}}
+	e.run.e, e.run.rec = e, o.Kernels.Recorder(nil)
 	if o.MaxSubmit > 0 {
 		e.cost.target = o.MaxSubmit.Seconds()
 	}
@@ -167,7 +184,7 @@ func (e *Exec) allocate() (err error) {
 	if e.pool, err = e.Device.Compute.NewCommandPool(); err != nil {
 		return err
 	}
-	e.stamps, err = e.Device.NewQueryPool(maxStamps)
+	e.stamps, err = e.Device.NewQueryPool(max(leastStamps, 4*len(e.Plan.Units)))
 	return err
 }
 
@@ -191,32 +208,40 @@ func (e *Exec) Close() {
 }
 
 // Step runs rows through the model and returns what those that asked for logits
-// get; with greedy only the argmax is computed. ctx is looked at before the step: one that
-// has begun runs to its end, so that the ring of streamed units stays in step.
+// get; with greedy only the argmax is computed. Canceling ctx ends it between two
+// submissions with [ErrStopped]; then it is as if the step had not begun. Whoever cancels it
+// calls [weights.Store.Wake] then, for a step that waits for weights.
 func (e *Exec) Step(ctx context.Context, rows []Row, greedy bool) (Result, error) {
-	asked, err := e.check(rows)
-	if err != nil {
+	if err := ctx.Err(); err != nil {
 		return Result{}, err
 	}
-	if err := ctx.Err(); err != nil {
+	r := &e.run
+	if err := r.reset(ctx, rows, greedy); err != nil {
 		return Result{}, err
 	}
 	if e.Pacer != nil {
 		e.Pacer.Begin()
 		defer e.Pacer.End()
 	}
-	r := &run{ctx: ctx, e: e, rows: rows, asked: asked, greedy: greedy, run: oneRun(rows)}
 	if err := r.forward(); err != nil {
+		if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+			err = r.stop()
+		}
 		return Result{}, fmt.Errorf("step of %d rows: %w", len(rows), err)
 	}
-	if err := e.Compute.Wait(context.WithoutCancel(ctx), e.value); err != nil {
+	if err := e.Compute.Wait(context.Background(), e.value); err != nil {
 		return Result{}, fmt.Errorf("wait for a step of %d rows: %w", len(rows), err)
 	}
-	if err := r.account(); err != nil {
+	if err := r.finish(); err != nil {
 		return Result{}, err
 	}
-	return e.read(len(asked), greedy)
+	e.count.steps.Add(1)
+	e.count.rows.Add(int64(len(rows)))
+	return e.read(len(r.asked), greedy)
 }
+
+// ErrStopped is wrapped, beside the context's error, by a step that was stopped.
+var ErrStopped = errors.New("the step was stopped")
 
 // oneRun reports whether rows are of one sequence, at ascending positions.
 func oneRun(rows []Row) bool {
@@ -228,8 +253,8 @@ func oneRun(rows []Row) bool {
 	return true
 }
 
-// check validates a batch and lists the rows that want logits.
-func (e *Exec) check(rows []Row) (asked []int, err error) {
+// check validates a batch and appends the rows that want logits to asked.
+func (e *Exec) check(rows []Row, asked []int) ([]int, error) {
 	if len(rows) == 0 || len(rows) > e.Plan.Chunk {
 		return nil, fmt.Errorf("step: found %d rows, wanted 1 to %d", len(rows), e.Plan.Chunk)
 	}

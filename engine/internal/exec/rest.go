@@ -1,7 +1,6 @@
 package exec
 
 import (
-	"context"
 	"fmt"
 	"time"
 
@@ -16,13 +15,17 @@ func (r *run) rest() error {
 	if p == nil || r.told == r.used || !p.Active() || !p.Due(r.ahead()) {
 		return nil
 	}
-	if err := r.e.Compute.Wait(context.WithoutCancel(r.ctx), r.e.value); err != nil {
+	r.pause()
+	defer r.resume()
+	if err := r.e.Compute.Wait(r.ctx, r.e.value); err != nil {
 		return fmt.Errorf("wait for the device to rest: %w", err)
 	}
 	if err := r.account(); err != nil {
 		return err
 	}
-	p.Rest(r.ctx)
+	rested := p.Rest(r.ctx)
+	r.timed[r.used].rested = rested
+	r.rests += rested
 	return nil
 }
 
@@ -46,31 +49,54 @@ func (r *run) ahead() time.Duration {
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
+// finish accounts for a step whose submissions are all over.
+func (r *run) finish() error {
+	end := time.Now()
+	if err := r.account(); err != nil {
+		return err
+	}
+	if r.e.Device.Compute.TimestampBits == 0 && r.used > 0 {
+		r.untimed(end)
+	}
+	return nil
+}
+
 // account reads the timestamps of the submissions that have finished since the last time,
 // which must be all that were submitted, and tells the estimator and the pacer of them.
 func (r *run) account() error {
 	e := r.e
+	if err := e.Weights.Collect(); err != nil {
+		return err
+	}
 	from, n := r.told, 0
 	r.told = r.used
 	if e.Device.Compute.TimestampBits > 0 {
-		n = max(min(r.used, maxStamps/2)-from, 0)
+		n = max(min(r.used, e.stamps.Count/2)-from, 0)
 	}
-	if cap(e.ticks) < 2*n {
-		e.ticks = make([]uint64, 2*n)
-	}
-	ticks := e.ticks[:2*n]
+	e.ticks = resize(e.ticks, 2*n)
+	ticks := e.ticks
 	if n > 0 {
 		if err := e.stamps.Read(2*from, ticks); err != nil {
 			return err
 		}
 	}
-	for i, w := range r.timed[from:r.used] {
+	for i := range r.timed[from:r.used] {
+		s := &r.timed[from+i]
+		w := s.expected
 		if i >= n {
 			r.guess(w)
 			continue
 		}
+		before := e.ended
+		if from+i == 0 {
+			before = 0 // the step begins
+		}
+		r.ran(s, before, ticks[2*i], ticks[2*i+1])
 		busy := e.stamps.Duration(ticks[2*i], ticks[2*i+1])
 		e.cost.learn(w, busy.Seconds())
+		if e.Ran != nil && s.from != nothing && e.Plan.Units[w.unit].Resident() { // a streamed unit ends its submission
+			e.Ran(len(r.rows), base(w.bytes, w.flops), busy)
+		}
 		if e.Pacer != nil {
 			var idle time.Duration
 			if e.ended > 0 {
@@ -86,8 +112,12 @@ func (r *run) account() error {
 // guess tells the pacer of a submission that has no timestamps: only its own rests are
 // known of the idle time.
 func (r *run) guess(w expected) {
-	r.e.ended = 0
-	if p := r.e.Pacer; p != nil {
-		p.RanUntimed(seconds(r.e.cost.seconds(w.bytes, w.flops)))
+	e, busy := r.e, seconds(r.e.cost.seconds(w.bytes, w.flops))
+	e.ended = 0
+	if e.Device.Compute.TimestampBits > 0 { // else untimed knows better
+		e.count.compute.Add(int64(busy))
+	}
+	if p := e.Pacer; p != nil {
+		p.RanUntimed(busy)
 	}
 }

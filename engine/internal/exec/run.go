@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"time"
 
 	"leat/decompose/pack"
 	"leat/engine/arch"
+	"leat/engine/internal/weights"
 	"leat/engine/plan"
 	"leat/gguf"
 	"leat/shaders"
@@ -15,29 +17,55 @@ import (
 	"leat/vk"
 )
 
-// run is one step being recorded.
+// run is one step being recorded. There is one, so that a step allocates nothing.
 type run struct {
-	ctx      context.Context // ends rests, not the step
+	ctx      context.Context // ends the step
 	e        *Exec
 	rows     []Row
 	asked    []int // rows that want logits
 	greedy   bool
 	maxPages int
+	step     int  // 1 for the first
 	run      bool // all rows are of one sequence, at ascending positions
 
 	cb     *vk.CommandBuffer
 	rec    *gpu.Recorder
 	waits  []vk.Point // of the submission being recorded
 	points []vk.Point
-	used   int // command buffers submitted or open in this step
-	units  int // units recorded since the last submission
-	timed  []expected
-	at     int // unit of the plan that is being recorded
-	told   int // submissions that account has seen
+	used   int        // command buffers submitted or open in this step
+	units  int        // units recorded since the last submission
+	next   submission // the one being recorded
+	timed  []submission
+	at     int     // unit of the plan that is recorded, or was last; nothing before the first
+	open   int     // the same, but nothing between two
+	told   int     // submissions that account has seen
+	over   int     // submissions known to be over
+	behind float64 // base cost of those that may not be
+
+	since          time.Time     // recording since then
+	blocked, rests time.Duration // waited for weights to be on their way; rested
+	commands       [1]*vk.CommandBuffer
+	signal         [1]vk.Point
+}
+
+// reset makes r a step of rows, or says what is wrong with them.
+func (r *run) reset(ctx context.Context, rows []Row, greedy bool) error {
+	e := r.e
+	asked, err := e.check(rows, r.asked[:0])
+	if err != nil {
+		return err
+	}
+	*r = run{
+		ctx: ctx, e: e, rows: rows, asked: asked, greedy: greedy, run: oneRun(rows), step: r.step + 1, at: nothing, open: nothing,
+		rec: r.rec, waits: r.waits[:0], points: r.points[:0], timed: r.timed[:0],
+	}
+	return nil
 }
 
 // forward records and submits the whole step, top to bottom.
 func (r *run) forward() error {
+	r.resume()
+	defer r.pause()
 	r.e.Weights.Begin(len(r.asked) > 0)
 	if err := r.begin(); err != nil {
 		return err
@@ -86,8 +114,7 @@ func (r *run) unit(i int) error {
 	if u.Kind == pack.Head && len(r.asked) == 0 {
 		return nil // its bytes do not come
 	}
-	r.at = i
-	placed, err := r.e.Weights.Acquire(i)
+	placed, waited, err := r.acquire(i)
 	if err != nil {
 		return err
 	}
@@ -95,7 +122,21 @@ func (r *run) unit(i int) error {
 		if err := r.cut(); err != nil { // what is recorded so far need not wait for the bytes
 			return err
 		}
+		// They come no earlier; work in the queue before that could only wait there.
+		if err := r.await(placed.After); err != nil {
+			return err
+		}
 		r.waits = append(r.waits, r.points...)
+		r.next.awaits = i
+	} else if waited > 0 {
+		r.next.awaits, r.next.waited = i, waited
+	}
+	r.at, r.open = i, i
+	if r.next.from == nothing {
+		r.next.from = i
+	}
+	if u.Kind != pack.Norm || len(r.asked) > 0 {
+		r.next.weights += u.Bytes
 	}
 	switch u.Kind {
 	case pack.Layer:
@@ -118,12 +159,40 @@ func (r *run) unit(i int) error {
 			return err
 		}
 		r.e.Weights.Release(r.e.value)
+		r.open = nothing
 		return r.begin()
 	}
+	r.open = nothing
 	if r.units++; r.units >= unitsPerSubmit || r.due() {
 		return r.cut()
 	}
 	return nil
+}
+
+// acquire is Weights.Acquire, which may have to wait for what is not on its way yet: then
+// the device gets what is recorded before.
+func (r *run) acquire(i int) (placed weights.Placed, waited time.Duration, err error) {
+	if !r.e.Weights.Came(i) {
+		if err := r.cut(); err != nil {
+			return placed, 0, err
+		}
+		from := time.Now()
+		r.pause()
+		defer func() {
+			r.resume()
+			waited = r.since.Sub(from)
+			r.blocked += waited
+		}()
+	}
+	placed, err = r.e.Weights.Acquire(r.ctx, i)
+	return placed, waited, err
+}
+
+// await waits until the device has come to a value.
+func (r *run) await(value uint64) error {
+	r.pause()
+	defer r.resume()
+	return r.e.Compute.Wait(r.ctx, value)
 }
 
 // unitsPerSubmit lets the device start while the rest of a resident model is recorded.

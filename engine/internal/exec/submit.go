@@ -1,11 +1,26 @@
 package exec
 
 import (
+	"context"
+	"fmt"
+	"time"
+
 	"leat/engine/plan"
 	"leat/shaders"
 	"leat/shaders/gpu"
 	"leat/vk"
 )
+
+// submission is what a run remembers of one.
+type submission struct {
+	expected
+	from      int           // first unit of the plan that it holds, or nothing
+	weights   int64         // bytes of the units that begin in it
+	awaits    int           // unit whose bytes it waits for, or the host did, or nothing
+	waited    time.Duration // by the host, for those bytes
+	rested    time.Duration // just before it
+	submitted time.Time
+}
 
 // begin opens the step's next command buffer.
 func (r *run) begin() error {
@@ -22,15 +37,16 @@ func (r *run) begin() error {
 		return err
 	}
 	if r.used == 0 {
-		r.cb.ResetQueries(e.stamps)
+		r.cb.ResetQueries(e.stamps, 0, e.stamps.Count)
 	}
-	r.rec = e.Kernels.Recorder(r.cb)
+	r.rec.Reset(r.cb)
 	r.rec.Run, r.rec.Few = r.run, len(r.rows) <= shaders.FewRows
 	s := &e.Plan.Scratch
 	r.rec.Scratch, r.rec.Q8, r.rec.Parts = r.memory(s.Halves), r.memory(s.Q8), r.memory(s.Parts)
 	r.stamp(0)
 	r.rec.Barrier() // after all that was submitted before, streamed bytes included
 	r.units = 0
+	r.next = submission{from: r.open, awaits: nothing}
 	if e.Pacer != nil {
 		e.cost.most = e.Pacer.Longest().Seconds()
 	}
@@ -42,7 +58,7 @@ func (r *run) memory(g plan.Region) gpu.Scratch {
 }
 
 func (r *run) stamp(end int) {
-	if i := 2*r.used + end; i < maxStamps && r.e.Device.Compute.TimestampBits > 0 {
+	if i := 2*r.used + end; i < r.e.stamps.Count && r.e.Device.Compute.TimestampBits > 0 {
 		r.cb.WriteTimestamp(r.e.stamps, i)
 	}
 }
@@ -58,21 +74,78 @@ func (r *run) submit() error {
 		return err
 	}
 	bytes, flops := r.rec.Cost()
-	r.timed = append(r.timed, expected{bytes, flops, r.at})
+	r.next.expected = expected{bytes, flops, max(r.at, 0)}
+	r.timed = append(r.timed, r.next)
 	if err := r.rest(); err != nil {
 		return err
 	}
-	err := e.Device.Compute.Submit(vk.Submission{
-		Commands: []*vk.CommandBuffer{r.cb}, Waits: r.waits,
-		Signals: []vk.Point{{Timeline: e.Compute, Value: e.value + 1}},
-	})
-	if err != nil {
+	if err := r.keepUp(); err != nil {
+		return err
+	}
+	if err := r.read(); err != nil {
+		return err
+	}
+	s := &r.timed[r.used]
+	s.submitted = time.Now()
+	r.commands[0], r.signal[0] = r.cb, vk.Point{Timeline: e.Compute, Value: e.value + 1}
+	if err := e.Device.Compute.Submit(vk.Submission{Commands: r.commands[:], Waits: r.waits, Signals: r.signal[:]}); err != nil {
 		return err
 	}
 	e.value++
 	r.used++
+	r.behind += base(bytes, flops)
 	r.waits = r.waits[:0]
+	e.count.submissions.Add(1)
+	e.count.weights.Add(s.weights)
 	return nil
+}
+
+// read waits as long as a slower memory would take to read the submission's weights.
+func (r *run) read() error {
+	if r.e.VRAMRate == nil {
+		return nil
+	}
+	r.pause()
+	defer r.resume()
+	return r.e.VRAMRate.Wait(r.ctx, r.next.weights)
+}
+
+const (
+	aheadTime  = 500 * time.Millisecond // of work that the device may be behind
+	aheadLeast = 2                      // submissions that it may always be
+)
+
+// keepUp waits while the device has much to do. What is submitted can't be taken back,
+// so this is how long a step goes on that is stopped.
+func (r *run) keepUp() error {
+	if err := r.ctx.Err(); err != nil {
+		return err
+	}
+	e := r.e
+	for r.used-r.over > aheadLeast && r.behind*e.cost.scale > aheadTime.Seconds() {
+		if err := r.await(e.value - uint64(r.used-1-r.over)); err != nil {
+			return err
+		}
+		r.behind -= base(r.timed[r.over].bytes, r.timed[r.over].flops)
+		r.over++
+	}
+	return nil
+}
+
+// stop ends a step that was begun: what is submitted runs to its end, the rest is dropped.
+func (r *run) stop() error {
+	e := r.e
+	_ = r.cb.End() // a command buffer that is being recorded can't be begun again
+	if err := e.Compute.Wait(context.Background(), e.value); err != nil {
+		return err
+	}
+	if err := e.Weights.Abort(e.value); err != nil {
+		return err
+	}
+	if err := r.finish(); err != nil {
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrStopped, r.ctx.Err())
 }
 
 // cut submits what is recorded, if anything, and goes on in a new command buffer.
@@ -98,8 +171,9 @@ func (r *run) byRows(n uint32, flopsPerRow float64, do func(from, n uint32) erro
 			if err := r.cut(); err != nil {
 				return err
 			}
-			part = max(min(rowGroup, n-from), r.e.cost.rows(0, 0, flopsPerRow, n-from))
+			part = r.e.cost.rows(0, 0, flopsPerRow, n-from)
 		}
+		part = min(max(part, r.rec.LeastRows(), rowGroup), n-from)
 		if err := do(from, part); err != nil {
 			return err
 		}

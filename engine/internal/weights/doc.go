@@ -8,6 +8,12 @@
 // so that a token's first units load while the last one ends, and a model decodes
 // while its resident units still load.
 //
+// Until a first step begins they fill what is kept, VRAM and the host tier; from then on
+// they bring units as a step asks for them. Between two steps all may be stopped, and
+// begun anew with a plan that takes less VRAM. Where device and host have one memory
+// nothing is uploaded: the disk is read to where the device reads, and the host waits
+// until a place in the ring is free.
+//
 // Two timelines keep the ring safe. A unit's ticket says that its bytes are there: the
 // step waits for it on the device. The value given to [Store.Release], on the compute
 // timeline, says when its place may be overwritten: the upload waits for it on the

@@ -45,6 +45,10 @@ type setup struct {
 	lanes    int   // 0: the device's
 	noImport bool
 	fault    file.Fault
+	blocks   int64 // bytes of a resident block; 0: the plan's choice
+	progress func(done, total int64)
+	shared   mem.Shared // in place, in such memory
+	ring     int64      // 0: the plan's choice
 }
 
 // newRig makes a store for the model at path.
@@ -60,13 +64,16 @@ func newRig(t testing.TB, path string, c setup) *rig {
 	t.Cleanup(func() { m.Close() })
 	h, err := arch.Read(m)
 	r.ok(err)
-	budget := plan.Budget{DeviceBytes: 1, HostBytes: c.host, ContextLength: 64, Chunk: 8, KVElement: 2}
+	budget := plan.Budget{DeviceBytes: 1, HostBytes: c.host, ContextLength: 64, Chunk: 8, KVElement: 2, Sweep: plan.Sweep{BlockBytes: c.blocks}, RingBytes: c.ring, InPlace: c.shared != mem.NotShared}
 	_, err = plan.Make(h, m, budget)
 	var least *plan.BudgetError
 	if !errors.As(err, &least) {
 		t.Fatal(err)
 	}
 	budget.DeviceBytes = least.Need + c.extra
+	if c.shared != mem.NotShared && !dev.Features.UMA {
+		t.Skip("the device has memory of its own")
+	}
 	p, err := plan.Make(h, m, budget)
 	r.ok(err)
 	r.compute, err = dev.NewTimeline("compute")
@@ -87,7 +94,7 @@ func newRig(t testing.TB, path string, c setup) *rig {
 	for range c.lanes {
 		queues = append(queues, dev.Transfers[0])
 	}
-	r.o = Options{Device: dev, VRAM: vram, Host: pinned, Model: m, Plan: p, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Compute: r.compute, Queues: queues, Fault: c.fault}
+	r.o = Options{Device: dev, VRAM: vram, Host: pinned, Model: m, Plan: p, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Compute: r.compute, Queues: queues, Fault: c.fault, Progress: c.progress, Shared: c.shared}
 	r.s, err = New(t.Context(), r.o)
 	r.ok(err)
 	t.Cleanup(func() {
@@ -116,7 +123,7 @@ func (r *rig) step(head, check bool) error {
 		if u.Kind == pack.Head && !head {
 			continue
 		}
-		p, err := r.s.Acquire(i)
+		p, err := r.s.Acquire(context.Background(), i)
 		if err != nil {
 			return err
 		}
@@ -150,6 +157,9 @@ func (r *rig) step(head, check bool) error {
 
 func (r *rig) read(p Placed, u *plan.Unit) {
 	for _, b := range append(r.s.rings[:len(r.s.rings):len(r.s.rings)], r.s.blocks...) {
+		if b == nil {
+			continue
+		}
 		if off := int64(p.Address - b.Address); p.Address >= b.Address && off+u.Bytes <= b.Bytes {
 			r.ok(r.cb.Begin())
 			r.cb.Copy(r.back, 0, b, off, u.Bytes)
@@ -197,6 +207,10 @@ func TestBytes(t *testing.T) {
 		{"no import", setup{extra: 1 << 20, host: 3 << 20, noImport: true}},
 		{"less RAM than planned", setup{extra: 1 << 20, host: 64 << 20, pinned: 5 << 20}},
 		{"all resident", setup{extra: 64 << 20, host: 1}},
+		{"in place, imported, all streamed", setup{host: 1, shared: mem.Imported}},
+		{"in place, imported, some streamed", setup{extra: 1 << 20, host: 1, shared: mem.Imported}},
+		{"in place, mapped, some streamed", setup{extra: 1 << 20, host: 1, shared: mem.Mapped}},
+		{"in place, mapped, all resident", setup{extra: 64 << 20, host: 1, shared: mem.Mapped}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := newRig(t, path, c.setup)
@@ -225,7 +239,7 @@ func TestTraffic(t *testing.T) {
 	var all, resident, streamedHead, hostBytes int64
 	for i := range p.Units {
 		u := &p.Units[i]
-		for _, x := range pieces(u, 1<<30) {
+		for _, x := range pieces(u, 1<<30, 0) {
 			all += x.n
 			if u.Tier == plan.VRAM {
 				resident += x.n
@@ -310,11 +324,17 @@ func TestEnds(t *testing.T) {
 			}
 			r.ok(r.compute.Wait(t.Context(), r.value))
 			r.ok(r.s.Close())
-			if _, err := r.s.Acquire(0); r.o.Plan.Units[0].Tier != plan.VRAM && err == nil {
+			if _, err := r.s.Acquire(context.Background(), 0); r.o.Plan.Units[0].Tier != plan.VRAM && err == nil {
 				t.Error("a closed store gave a unit")
 			}
 		})
 	}
+	settled(t, before)
+}
+
+// settled demands that no more goroutines run than before.
+func settled(t *testing.T, before int) {
+	t.Helper()
 	for range 100 {
 		if runtime.NumGoroutine() <= before {
 			return
@@ -335,4 +355,34 @@ func TestLoadedCanceled(t *testing.T) {
 	}
 	close(gate)
 	r.ok(r.s.Loaded(t.Context())) // though a full ring stands before residents
+}
+
+// TestInPlace: there is one copy of the bytes, nothing is uploaded, and what is resident
+// is read once.
+func TestInPlace(t *testing.T) {
+	for _, kind := range []mem.Shared{mem.Imported, mem.Mapped} {
+		r := newRig(t, model(t), setup{extra: 1 << 20, host: 1, shared: kind})
+		p := r.o.Plan
+		if !p.InPlace || p.StreamedBytes == 0 || len(p.HostBlocks) != 0 {
+			t.Fatalf("no test: %+v", p)
+		}
+		const steps = 5
+		for range steps {
+			r.ok(r.step(true, true))
+		}
+		up, disk := r.s.Traffic()
+		var all int64
+		for i := range p.Units {
+			all += p.Units[i].Bytes
+		}
+		if most := all + p.StreamedBytes*steps; up != 0 || disk > most {
+			t.Errorf("%v: %d bytes were uploaded, %d read, wanted none and at most %d", kind, up, disk, most)
+		}
+		if used := r.o.Host.Used(); used > 64<<10 {
+			t.Errorf("%v: %d bytes of staging", kind, used)
+		}
+		if kind == mem.Imported && !r.s.Direct() {
+			t.Errorf("%v: the disk is read through the page cache", kind)
+		}
+	}
 }

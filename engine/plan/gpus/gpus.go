@@ -140,7 +140,7 @@ func names(gs []GPU) (ns []string) {
 }
 
 // noise is what names carry that means nothing here.
-var noise = []string{"nvidia", "geforce", "amd", "intel", "radeon", "graphics", "gpu", "tm", "r", "sxm", "hbm3", "corporation"}
+var noise = []string{"nvidia", "geforce", "amd", "intel", "radeon", "graphics", "gpu", "tm", "r", "sxm", "hbm3", "corporation", "tesla", "instinct"}
 
 // words cuts a name where letters, digits and others meet, and drops noise: "RTX4060Ti
 // 16GB" is rtx 4060 ti 16 gb.

@@ -38,7 +38,7 @@ func TestFind(t *testing.T) {
 	for _, c := range []struct{ ask, want string }{
 		{"RTX 4090", "RTX 4090"}, {"4090", "RTX 4090"}, {"NVIDIA GeForce RTX 4090", "RTX 4090"}, {"rtx4060ti 16gb", "RTX 4060 Ti 16GB"},
 		{"AMD Radeon RX 7900 XTX", "RX 7900 XTX"}, {"8060s", "Radeon 8060S"}, {"NVIDIA H100 80GB HBM3", "H100"}, {"m4 max", "Apple M4 Max"},
-		{"Intel(R) Arc(TM) B580 Graphics", "Arc B580"}, {"gtx1660", "GTX 1660"}, {"a100", ""}, {"rtx 4091", ""}, {"", ""}, {"Voodoo 2", ""},
+		{"Intel(R) Arc(TM) B580 Graphics", "Arc B580"}, {"gtx1660", "GTX 1660"}, {"Tesla P40", "P40"}, {"AMD Instinct MI50 32GB", "MI50 32GB"}, {"RTX 3050", "RTX 3050"}, {"rtx3050 6gb", "RTX 3050 6GB"}, {"a100", ""}, {"rtx 4091", ""}, {"", ""}, {"Voodoo 2", ""},
 	} {
 		g, err := Find(c.ask)
 		var missing *NotFoundError

@@ -2377,7 +2377,6 @@ const (
 	StructureTypePhysicalDeviceCooperativeMatrixFeaturesKHR                  StructureType = 1000506000
 	StructureTypeCooperativeMatrixPropertiesKHR                              StructureType = 1000506001
 	StructureTypePhysicalDeviceCooperativeMatrixPropertiesKHR                StructureType = 1000506002
-	StructureTypePhysicalDeviceCooperativeMatrix2FeaturesNV                  StructureType = 1000593000
 )
 
 // SubgroupFeatureFlagBits is VkSubgroupFeatureFlagBits.

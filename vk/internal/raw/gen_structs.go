@@ -660,19 +660,6 @@ type PhysicalDeviceBufferDeviceAddressFeatures struct {
 	BufferDeviceAddressMultiDevice   Bool32
 }
 
-// PhysicalDeviceCooperativeMatrix2FeaturesNV is VkPhysicalDeviceCooperativeMatrix2FeaturesNV.
-type PhysicalDeviceCooperativeMatrix2FeaturesNV struct {
-	SType                                 StructureType // StructureTypePhysicalDeviceCooperativeMatrix2FeaturesNV
-	PNext                                 unsafe.Pointer
-	CooperativeMatrixWorkgroupScope       Bool32
-	CooperativeMatrixFlexibleDimensions   Bool32
-	CooperativeMatrixReductions           Bool32
-	CooperativeMatrixConversions          Bool32
-	CooperativeMatrixPerElementOperations Bool32
-	CooperativeMatrixTensorAddressing     Bool32
-	CooperativeMatrixBlockLoads           Bool32
-}
-
 // PhysicalDeviceCooperativeMatrixFeaturesKHR is VkPhysicalDeviceCooperativeMatrixFeaturesKHR.
 type PhysicalDeviceCooperativeMatrixFeaturesKHR struct {
 	SType                               StructureType // StructureTypePhysicalDeviceCooperativeMatrixFeaturesKHR

@@ -1,0 +1,91 @@
+package engine_test
+
+import (
+	"context"
+	"iter"
+	"path/filepath"
+	"testing"
+
+	"leat/engine"
+	"leat/engine/sample"
+	"leat/engine/token"
+	"leat/engine/trace"
+	"leat/tools/testdata"
+)
+
+// A decode step allocates nothing, wherever the weights live, whether or not someone records
+// it, and whether or not it can be canceled; Generate allocates a token's text. What a context
+// takes, a session makes once for all steps under it.
+func TestNoAllocation(t *testing.T) {
+	if raceOn {
+		t.Skip("not under the race detector")
+	}
+	path := filepath.Join(testdata.Demo(t), "leat-demo-q4_k_m.gguf")
+	least := leastBudget(t, path, engine.Options{ContextLength: 128, Chunk: 8})
+	stopped, running := trace.New(1<<16), trace.New(1<<16)
+	stopped.Start()
+	stopped.Stop()
+	running.Start()
+	for _, c := range []struct {
+		name       string
+		vram, host int64
+		rec        *trace.Recorder
+	}{
+		{"resident", 0, 0, nil},
+		{"from host memory", least, 1 << 30, nil},
+		{"from disk", least, 1, nil},
+		{"from disk, recorded no more", least, 1, stopped},
+		{"from disk, recorded", least, 1, running},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m := load(t, path, engine.Options{ContextLength: 128, Chunk: 8, DeviceBytes: c.vram, HostBytes: c.host, Trace: c.rec})
+			s, err := m.NewSession()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			ids := []token.ID{1}
+			allocations(t, "Forward", 0, func() error {
+				_, err := s.Forward(context.Background(), ids)
+				return err
+			})
+			ctx, cancel := context.WithCancel(context.Background())
+			defer cancel()
+			allocations(t, "Forward, with a context that may end", 0, func() error {
+				_, err := s.Forward(ctx, ids)
+				return err
+			})
+			if c.rec != nil {
+				return // it knows nothing of Generate
+			}
+			for name, p := range map[string]sample.Params{"greedy": {}, "sampled": {Temperature: 0.8, TopK: 40, TopP: 0.9}} {
+				next, stop := iter.Pull2(s.Generate(ctx, ids, engine.Params{Params: p, IgnoreEOG: true}))
+				defer stop()
+				allocations(t, "Generate, "+name, 1, func() error {
+					_, err, _ := next()
+					return err
+				})
+			}
+		})
+	}
+	if len(running.Spans()) == 0 || len(stopped.Spans()) > 0 || running.Dropped() > 0 {
+		t.Errorf("recorded %d spans while running, %d while stopped, dropped %d", len(running.Spans()), len(stopped.Spans()), running.Dropped())
+	}
+}
+
+// allocations counts those of steps, after a few to warm up, in all goroutines.
+func allocations(t *testing.T, what string, most float64, step func() error) {
+	t.Helper()
+	const steps, growth = 8, 3 // the session's list of tokens, or one more command buffer to upload with
+	do := func() {
+		for range steps {
+			if err := step(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	do()
+	if n := testing.AllocsPerRun(1, do); n > steps*most+growth { // which runs it once more before
+		t.Errorf("%s: %v allocations in %d steps, want at most %v a step", what, n, steps, most)
+	}
+}

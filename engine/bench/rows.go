@@ -1,0 +1,191 @@
+package bench
+
+import (
+	"context"
+	"time"
+
+	"leat/engine"
+	"leat/engine/token"
+)
+
+// ids are n tokens for the positions from on. Which they are changes nothing for a dense
+// model; a mixture spreads them over its experts.
+func (b *run) ids(from, n int) []token.ID {
+	ids := make([]token.ID, n)
+	for i := range ids {
+		x := uint64(from+i+1) * 0x9e3779b97f4a7c15 // a hash: no two positions alike
+		x = (x ^ x>>29) * 0xbf58476d1ce4e5b9
+		ids[i] = token.ID((x >> 20) % uint64(b.hyper.VocabSize))
+	}
+	return ids
+}
+
+// first reads n tokens at a depth that the session has, and chooses the next one.
+func (b *run) first(ctx context.Context, depth, n int) error {
+	if err := b.s.Truncate(depth); err != nil {
+		return err
+	}
+	for _, err := range b.s.Generate(ctx, b.ids(depth, n), engine.Params{MaxTokens: 1, IgnoreEOG: true}) {
+		if err != nil {
+			return err
+		}
+	}
+	return b.s.Truncate(depth)
+}
+
+// prompt times the reading of a prompt up to the choice of the next token.
+func (b *run) prompt(ctx context.Context, t Test) (*Row, error) {
+	asked := t.Prompt
+	if t.Prompt = b.fitPrompt(asked); t.Prompt < asked {
+		b.note("pp%d became pp%d: %d tokens would take about %s, --limit is %s", asked, t.Prompt, asked, about(b.promptSeconds(asked)), b.o.Limit)
+	}
+	row := b.newRow(t, asked, t.Prompt)
+	if b.o.Speeds != nil && t.Depth == 0 {
+		p := b.plan.Predict(*b.o.Speeds, &b.hyper, t.Prompt, t.Prompt)
+		row.Predicted, row.Bottleneck = p.PrefillPerSec, p.PrefillBottleneck
+	}
+	// A repetition that isn't timed builds what this length needs.
+	if b.result.Load.ColdPrompt != t.Prompt && (b.o.Limit == 0 || 2*b.promptSeconds(t.Prompt) < b.o.Limit.Seconds()) {
+		if err := b.first(ctx, t.Depth, t.Prompt); err != nil {
+			return row, err
+		}
+	}
+	b.watch.take()
+	err := b.repeat(row, t.Prompt, func() (timing, error) {
+		a := take(b.m)
+		err := b.first(ctx, t.Depth, t.Prompt)
+		return timing{a, take(b.m), nil}, err
+	})
+	if t.Depth == 0 && len(row.Seconds) > 0 {
+		l := &b.result.Load
+		seconds := NewSpread(row.Seconds).Median
+		if l.WarmPrompt == 0 {
+			l.WarmTTFTSeconds, l.WarmPrompt = seconds, t.Prompt
+		}
+		if b.o.Speeds != nil {
+			b.promptFactor *= seconds / b.promptSeconds(t.Prompt)
+		}
+	}
+	return row, err
+}
+
+// generation times tokens one by one.
+func (b *run) generation(ctx context.Context, t Test) (*Row, error) {
+	asked, warm := t.Generate, warmTokens
+	row := b.newRow(t, asked, asked)
+	var each []float64
+	err := b.repeat(row, 0, func() (timing, error) {
+		g, err := b.generate(ctx, t.Depth, t.Generate, warm, len(row.Seconds) == 0)
+		warm = 1
+		if n := len(g.tokens); err == nil && n < t.Generate {
+			b.note("tg%d became tg%d: more tokens than that take longer than --limit %s", t.Generate, n, b.o.Limit)
+			t.Generate = n
+			*row = *b.newRow(t, asked, n)
+		}
+		if err == nil {
+			each = append(each, g.tokens...)
+		}
+		return g, err
+	})
+	if b.o.Speeds != nil {
+		p := b.plan.Predict(*b.o.Speeds, &b.hyper, t.Depth+1+t.Generate/2, 1)
+		row.Predicted, row.Bottleneck = p.DecodePerSec, p.DecodeBottleneck
+		row.compare()
+	}
+	if len(each) > 0 {
+		for i := range each {
+			each[i] *= 1000
+		}
+		s := NewSpread(each)
+		s.Values = nil
+		row.TokenMS = &s
+	}
+	return row, err
+}
+
+// timing is one repetition.
+type timing struct {
+	from, to sample
+	tokens   []float64 // generations: seconds of each
+}
+
+// generate times n tokens after some that aren't. With bounded it stops when the limit is
+// over, after one token at least.
+func (b *run) generate(ctx context.Context, depth, n, warm int, bounded bool) (g timing, err error) {
+	if err := b.s.Truncate(depth); err != nil {
+		return g, err
+	}
+	begin := time.Now()
+	var last time.Time
+	late := func(limits float64) bool {
+		return b.o.Limit > 0 && time.Since(begin).Seconds() > limits*b.o.Limit.Seconds()
+	}
+	for _, err := range b.s.Generate(ctx, b.ids(depth, 1), engine.Params{MaxTokens: warm + n, IgnoreEOG: true}) {
+		if err != nil {
+			return g, err
+		}
+		now := time.Now()
+		if warm > 0 {
+			if warm--; warm > 0 && late(0.25) {
+				warm = 0
+			}
+			if warm == 0 {
+				g.from, last, begin = take(b.m), now, now
+				g.from.at = now
+			}
+			continue
+		}
+		g.tokens, last = append(g.tokens, now.Sub(last).Seconds()), now
+		if len(g.tokens) == n || bounded && late(1) {
+			break
+		}
+	}
+	g.to = take(b.m)
+	g.to.at = last
+	return g, b.s.Truncate(depth)
+}
+
+// repeat runs repetitions of a row, as many as asked for or as there is time for. tokens
+// are of one; 0: the row's own.
+func (b *run) repeat(row *Row, tokens int, once func() (timing, error)) (err error) {
+	var u usage
+	var rates []float64
+	begin, total := time.Now(), 0
+	for i := range b.o.Repetitions {
+		if i > 0 && b.o.Limit > 0 && time.Since(begin)*time.Duration(i+1)/time.Duration(i) > b.o.Limit {
+			b.note("%s: %d of %d repetitions within --limit %s", row.Test, i, b.o.Repetitions, b.o.Limit)
+			break
+		}
+		var g timing
+		if g, err = once(); err != nil {
+			break
+		}
+		n := max(tokens, len(g.tokens))
+		seconds := g.to.at.Sub(g.from.at).Seconds()
+		row.Seconds = append(row.Seconds, seconds)
+		rates = append(rates, float64(n)/seconds)
+		u.add(g.from, g.to)
+		total += n
+		b.doing("%s: %d of %d, %.3g tok/s", row.Test, i+1, b.o.Repetitions, rates[i])
+	}
+	row.PerSec = NewSpread(rates)
+	u.fill(row, b.o.Ceilings)
+	b.watch.take().fill(row, u.wall.Seconds(), total)
+	row.compare()
+	return err
+}
+
+func (b *run) newRow(t Test, asked, n int) *Row {
+	r := &Row{Test: t.Name(), Prompt: t.Prompt, Generate: t.Generate, Depth: t.Depth, Seconds: []float64{}}
+	if n < asked {
+		r.Asked = asked
+	}
+	return r
+}
+
+// compare holds what was measured against what was predicted.
+func (r *Row) compare() {
+	if r.Predicted > 0 && r.PerSec.Median > 0 {
+		r.Difference = r.PerSec.Median/r.Predicted - 1
+	}
+}

@@ -1,0 +1,193 @@
+package plan_test
+
+import (
+	"slices"
+	"testing"
+
+	"leat/decompose/pack"
+	"leat/engine/plan"
+	"leat/tools/synth/synthetic"
+)
+
+// law is the machine of these tests: what a step of a layer takes, by how many positions its
+// rows see on average.
+func law(c plan.Layer, s plan.StepShape) float64 {
+	size := float64(c.First.Bytes)
+	seen := float64(s.Context) - float64(s.Rows-1)/2
+	return 1e-11*size + 1e-12*size*float64(s.Rows) + 1e-7*float64(s.Rows)*seen
+}
+
+// rehearse is a rehearsal of a model on that machine.
+func rehearse(m *pack.Model, steps ...plan.StepShape) *plan.Rehearsed {
+	r := &plan.Rehearsed{Steps: steps, Layers: map[string][]float64{}, Bytes: map[string]int64{}, Head: 3e-3}
+	for _, c := range plan.Classes(m) {
+		for _, s := range steps {
+			r.Layers[c.Class] = append(r.Layers[c.Class], law(c, s))
+		}
+		r.Bytes[c.Class] = c.First.Bytes
+	}
+	for range steps {
+		r.Rest = append(r.Rest, 1e-3)
+	}
+	return r
+}
+
+// With all in VRAM a step takes what was rehearsed: all layers of each class, the head, the rest.
+func TestRehearsed(t *testing.T) {
+	h, m := open(t, synthetic.Options{Arch: "llama", Preset: "8b", Hollow: true})
+	classes := plan.Classes(m)
+	count := 0
+	for _, c := range classes {
+		count += c.Count
+	}
+	if len(classes) != 2 || count != h.BlockCount {
+		t.Fatalf("%d classes of %d layers in a Q4_K_M of %d", len(classes), count, h.BlockCount)
+	}
+	step := func(rows, ctx int) plan.StepShape { return plan.StepShape{Rows: rows, Context: ctx} }
+	r := rehearse(m, step(1, 1), step(64, 64), step(256, 256), step(1, 1024), step(256, 2048))
+	all := func(s plan.StepShape) (sum float64) {
+		for _, c := range classes {
+			sum += float64(c.Count) * law(c, s)
+		}
+		return sum
+	}
+	p := mustMake(t, h, m, plan.Budget{DeviceBytes: 64 << 30, HostBytes: 1 << 30, ContextLength: 4096, Chunk: 512})
+	speeds := plan.Speeds{Rehearsed: r, DeviceBytesPerSec: 1, FlopsPerSec: 1} // which nothing asks
+	for _, ctx := range []int{1, 300, 1024, 4000} {
+		near(t, "decode", p.Predict(speeds, h, ctx, 1).DecodeSeconds, all(step(1, ctx))+4e-3, 1e-6)
+	}
+	for _, prompt := range []int{64, 200, 256, 512} { // within what was run, between, and beyond
+		near(t, "prefill", p.Predict(speeds, h, 1, prompt).TTFTSeconds, all(step(prompt, prompt))+4e-3, 0.05)
+	}
+	near(t, "two chunks", p.Predict(speeds, h, 1, 1024).TTFTSeconds, all(step(512, 512))+all(step(512, 1024))+5e-3, 0.05)
+
+	streamed := mustMake(t, h, m, plan.Budget{DeviceBytes: 3 << 30, HostBytes: 64 << 30, ContextLength: 4096, Chunk: 512})
+	near(t, "streamed over a quick link", streamed.Predict(speeds, h, 300, 1).DecodeSeconds, all(step(1, 300))+4e-3, 1e-6)
+
+	// A class that was not run is taken for the nearest one.
+	delete(r.Layers, classes[1].Class)
+	delete(r.Bytes, classes[1].Class)
+	near(t, "a class unknown", p.Predict(speeds, h, 1, 1).DecodeSeconds, all(step(1, 1))+4e-3, 0.02)
+}
+
+// What is no rehearsal, as of an older program's file, is not believed.
+func TestRehearsedSound(t *testing.T) {
+	_, m := open(t, synthetic.Options{Arch: "llama", Preset: "8b", Hollow: true})
+	good := func() *plan.Rehearsed { return rehearse(m, plan.StepShape{Rows: 1, Context: 1}) }
+	if !good().Sound() {
+		t.Error("a good one is not sound")
+	}
+	for name, spoil := range map[string]func(*plan.Rehearsed){
+		"no layers": func(r *plan.Rehearsed) { r.Layers = nil },
+		"no steps":  func(r *plan.Rehearsed) { r.Steps = nil },
+		"no first":  func(r *plan.Rehearsed) { r.Steps = []plan.StepShape{{Rows: 2, Context: 2}} },
+		"no rest":   func(r *plan.Rehearsed) { r.Rest = nil },
+		"no bytes":  func(r *plan.Rehearsed) { clear(r.Bytes) },
+		"a layer short": func(r *plan.Rehearsed) {
+			for c := range r.Layers {
+				r.Layers[c] = nil
+			}
+		},
+	} {
+		r := good()
+		if spoil(r); r.Sound() {
+			t.Errorf("%s: it is sound", name)
+		}
+	}
+	if (*plan.Rehearsed)(nil).Sound() {
+		t.Error("none is sound")
+	}
+}
+
+// Two models share a rehearsal where their layers are alike, however many there are.
+func TestSignature(t *testing.T) {
+	sign := func(o synthetic.Options, element int) string {
+		o.Arch, o.Hollow = "llama", true
+		h, m := open(t, o)
+		return plan.Signature(h, m, element)
+	}
+	shape := func(change func(*synthetic.Shape)) synthetic.Options {
+		s := synthetic.Shape{BlockCount: 8}
+		change(&s)
+		return synthetic.Options{Shape: s}
+	}
+	same := shape(func(*synthetic.Shape) {})
+	base := sign(same, 2)
+	if sign(shape(func(s *synthetic.Shape) { s.BlockCount = 16 }), 2) != base {
+		t.Error("more layers of the same kinds are another model")
+	}
+	other := same
+	other.Type = "q8_0"
+	for name, s := range map[string]string{
+		"cache of F32": sign(same, 4),
+		"wider":        sign(shape(func(s *synthetic.Shape) { s.FeedForwardLength = 1024 }), 2),
+		"vocabulary":   sign(shape(func(s *synthetic.Shape) { s.VocabSize = 1000 }), 2),
+		"type":         sign(other, 2),
+	} {
+		if s == base {
+			t.Errorf("%s: it is taken for the same", name)
+		}
+	}
+}
+
+// One queue: uploads and kernels take turns. Two: they don't, but slow each other down.
+func TestPredictQueues(t *testing.T) {
+	h, m := preset(t, "8b")
+	p := mustMake(t, h, m, plan.Budget{DeviceBytes: 2 << 30, HostBytes: 64 << 30, ContextLength: 1024, Chunk: 64})
+	s := plan.Speeds{LinkBytesPerSec: 50e9, DeviceBytesPerSec: 100e9}
+	link, compute := float64(p.StreamedBytes)/50e9, p.Predict(s, h, 1, 1).Decode.ComputeSeconds
+	if link < 1.1*compute {
+		t.Fatalf("link %.3f s, compute %.3f s: the link is no bottleneck", link, compute)
+	}
+	r := p.Predict(s, h, 1, 1)
+	near(t, "two queues", r.DecodeSeconds, link, 1e-3)
+	s.LinkBusyBytesPerSec = 40e9 // while kernels run, a fifth is lost
+	r = p.Predict(s, h, 1, 1)
+	near(t, "two queues, the link under load", r.DecodeSeconds, link+compute/5, 1e-3)
+	s.OneQueue = true
+	r = p.Predict(s, h, 1, 1)
+	near(t, "one queue", r.DecodeSeconds, link+compute, 1e-3)
+	near(t, "one queue's bound", r.BoundPerSec, 1/(link+compute), 1e-3)
+	if r.DecodeBottleneck != plan.LaneLink {
+		t.Errorf("the %s is the bottleneck", r.DecodeBottleneck)
+	}
+	s.LinkBusyBytesPerSec, s.OneQueue, s.DeviceBytesPerSec = 25e9, false, 20e9 // kernels run all the time
+	r = p.Predict(s, h, 1, 1)
+	near(t, "kernels all the time", r.Decode.LinkSeconds, 2*link, 1e-3)
+}
+
+// At rest the ring is full: a prompt does not wait for what it begins with.
+func TestPredictRested(t *testing.T) {
+	h, m := preset(t, "8b")
+	p := mustMake(t, h, m, plan.Budget{DeviceBytes: 2 << 30, HostBytes: 64 << 30, ContextLength: 1024, Chunk: 64})
+	r := p.Predict(plan.Speeds{LinkBytesPerSec: 1e9}, h, 1, 64)
+	saved := r.Prefill.LinkSeconds - r.TTFTSeconds
+	if ring := float64(p.RingSize()) / 1e9; saved <= 0 || saved > ring {
+		t.Errorf("the first token waits %.3f s less than all bytes take; the ring holds %.3f s of them", saved, ring)
+	}
+	// The head is of no use before the prompt's last chunk.
+	two := p.Predict(plan.Speeds{LinkBytesPerSec: 1e9}, h, 1, 128)
+	var head int64
+	for i := range p.Units {
+		if u := &p.Units[i]; u.Kind == pack.Head && !u.Resident() {
+			head += u.Bytes
+		}
+	}
+	near(t, "two chunks", two.Prefill.LinkSeconds, 2*r.Prefill.LinkSeconds-float64(head)/1e9, 1e-9)
+}
+
+// The units of a layer share its time; the sum is the layer's, wherever it is cut.
+func TestRehearsedParts(t *testing.T) {
+	h, m := preset(t, "8b")
+	r := rehearse(m, plan.StepShape{Rows: 1, Context: 1})
+	p := mustMake(t, h, m, plan.Budget{DeviceBytes: 2 << 30, HostBytes: 64 << 30, ContextLength: 1024, Chunk: 64})
+	if !slices.ContainsFunc(p.Units, func(u plan.Unit) bool { return u.Kind == pack.Layer && len(u.Tensors) < 4 }) {
+		t.Fatal("no layer is cut")
+	}
+	var want float64
+	for _, c := range plan.Classes(m) {
+		want += float64(c.Count) * law(c, r.Steps[0])
+	}
+	got := p.Predict(plan.Speeds{Rehearsed: r}, h, 1, 1).Decode.ComputeSeconds
+	near(t, "compute", got, want+4e-3, 1e-9)
+}

@@ -1,0 +1,108 @@
+package plan
+
+import "slices"
+
+// Shrink plans the same model, context and step within less VRAM, while it runs: whole
+// blocks of resident units become streamed, a ring is made or changed to fit, and
+// nothing else moves. The blocks given back keep their index, with 0 bytes; those of the
+// host tier stay, and new ones follow them where the RAM budget has room.
+//
+// The error is a [*BudgetError] where deviceBytes is less than streaming everything
+// takes; its Need is that. Where the plan holds already, it is returned as it is.
+func (p *Plan) Shrink(deviceBytes int64) (*Plan, error) {
+	if p.DeviceBytes <= deviceBytes {
+		return p, nil
+	}
+	q := *p
+	q.DeviceBudget, q.made.DeviceBytes = deviceBytes, deviceBytes
+	q.Units, q.Blocks, q.HostBlocks = slices.Clone(p.Units), slices.Clone(p.Blocks), slices.Clone(p.HostBlocks)
+	var movable []int // blocks with units that can be streamed
+	for b, bytes := range q.Blocks {
+		if bytes > 0 && b != len(q.Blocks)-1 { // the last is the final norm's
+			movable = append(movable, b)
+		}
+	}
+	fixed := p.DeviceBytes - sum(p.Ring)
+	for _, b := range movable {
+		fixed -= q.Blocks[b]
+	}
+	s := &sizing{b: q.made, units: q.Units}
+	for _, least := range []bool{false, true} {
+		left := slices.Clone(movable)
+		for {
+			q.Ring = s.ringFor(q.streamed(), least)
+			if q.DeviceBytes = sum(q.Blocks) + sum(q.Ring) + q.KV.Bytes() + q.Scratch.Bytes; q.DeviceBytes <= deviceBytes {
+				q.settle()
+				return &q, nil
+			}
+			if len(left) == 0 {
+				break
+			}
+			i := q.next(left)
+			q.Blocks[left[i]] = 0
+			left = slices.Delete(left, i, i+1)
+		}
+		if least {
+			break
+		}
+		copy(q.Blocks, p.Blocks)
+	}
+	return nil, &BudgetError{What: "a ring of two units beside scratch and KV cache", Tier: VRAM, Need: fixed + sum(q.Ring), Have: deviceBytes}
+}
+
+// streamed says which units are not resident, or stood in a block given back.
+func (p *Plan) streamed() []bool {
+	streamed := make([]bool, len(p.Units))
+	for i := range p.Units {
+		u := &p.Units[i]
+		streamed[i] = u.Tier != VRAM || p.Blocks[u.Block] == 0
+	}
+	return streamed
+}
+
+// next is the index in blocks of the one to give back, so that what is streamed is
+// spread as evenly as can be.
+func (p *Plan) next(blocks []int) (best int) {
+	streamed, least := p.streamed(), 0.0
+	for i, b := range blocks {
+		if off := p.uneven(streamed, b); i == 0 || off < least {
+			best, least = i, off
+		}
+	}
+	return best
+}
+
+// uneven is how far the streamed bytes stray from an even share, if a block's units
+// join them: the mean square over all units.
+func (p *Plan) uneven(streamed []bool, block int) (off float64) {
+	var all, got float64
+	joins := func(i int) bool { return streamed[i] || p.Units[i].Block == block }
+	for i := range p.Units {
+		all += float64(p.Units[i].Bytes)
+		if joins(i) {
+			got += float64(p.Units[i].Bytes)
+		}
+	}
+	share, seen, found := got/all, 0.0, 0.0
+	for i := range p.Units {
+		seen += float64(p.Units[i].Bytes)
+		if joins(i) {
+			found += float64(p.Units[i].Bytes)
+		}
+		d := found - share*seen
+		off += d * d
+	}
+	return off / float64(len(p.Units))
+}
+
+// settle finds the units of the blocks given back another tier.
+func (p *Plan) settle() {
+	var flow []*Unit
+	for i := range p.Units {
+		if u := &p.Units[i]; u.Tier == VRAM && p.Blocks[u.Block] == 0 {
+			u.Tier = Disk
+			flow = append(flow, u)
+		}
+	}
+	p.setHost(flow)
+}

@@ -1,0 +1,367 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"leat/decompose/pack"
+	"leat/engine/arch"
+	"leat/engine/internal/exec"
+	"leat/engine/internal/kv"
+	"leat/engine/plan"
+	"leat/shaders/gpu"
+	"leat/vk"
+)
+
+// Rehearse times a few layers of the model at path, of each kind that it has, within o's budgets:
+// so it learns, from the engine itself, how long a step of any plan for that model computes.
+// It reads a few layers from disk and takes some seconds, more on a slow device or disk.
+func Rehearse(ctx context.Context, path string, o Options) (*plan.Rehearsed, error) {
+	o, err := o.validated()
+	if err != nil {
+		return nil, err
+	}
+	o.Pace, o.Progress = "off", nil
+	r := &rehearsal{Model: Model{o: o}}
+	r.live()
+	defer r.Close()
+	for _, stage := range []func(context.Context, string) error{r.openFile, r.openDevice, r.makePlan} {
+		if err := stage(ctx, path); err != nil {
+			return nil, fmt.Errorf("rehearse %s: %w", path, err)
+		}
+	}
+	if r.kernels, err = gpu.New(r.dev, gpu.Options{Logger: o.Logger}); err == nil {
+		err = r.all(ctx)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("rehearse %s: %w", path, err)
+	}
+	return &r.result, nil
+}
+
+// rehearsal is a model that is never built whole: it lends device and kernels to views of
+// itself that have a few layers.
+type rehearsal struct {
+	Model
+	result plan.Rehearsed
+	base   int // layers that every view begins with
+	more   int // layers that are told from them
+}
+
+// What a view should hold is more than a device's caches, and few enough layers to be read
+// in a moment.
+const (
+	rehearseBase    = 128 << 20 // bytes of the layers that every view has
+	rehearseMore    = 256 << 20 // and of those whose time is told
+	rehearseLayers  = 8         // of either, at most
+	rehearseClasses = 6         // of layers, the most frequent ones
+	rehearseVocab   = 256       // rows of the head, but in the view that times the head
+	rehearseContext = 4096      // positions
+)
+
+func (r *rehearsal) all(ctx context.Context) error {
+	classes := plan.Classes(r.file)
+	if len(classes) == 0 {
+		return errors.New("the model has no layers")
+	}
+	classes = classes[:min(len(classes), rehearseClasses)]
+	first := classes[0].First
+	r.base, r.more = layersOf(rehearseBase, first.Bytes, 1), layersOf(rehearseMore, first.Bytes, 2)
+	if r.dev.Physical.Type == vk.CPU {
+		r.base, r.more = 1, 2 // it takes its time, and no cache holds what it decodes
+	}
+	for ; !r.fits(classes); r.base, r.more = (r.base+1)/2, (r.more+1)/2 {
+		if r.base == 1 && r.more == 1 {
+			return fmt.Errorf("two layers beside the cache and the scratch of the plan exceed %d bytes of VRAM", r.plan.DeviceBudget)
+		}
+	}
+	r.result = plan.Rehearsed{Layers: map[string][]float64{}, Bytes: map[string]int64{}, Chunk: r.plan.Chunk}
+	longer, err := r.time(ctx, r.layers(first, first), rehearseVocab, nil)
+	if err != nil {
+		return err
+	}
+	base, err := r.time(ctx, r.layers(first, nil), rehearseVocab, r.result.Steps)
+	if err != nil {
+		return err
+	}
+	r.learn(classes[0], base, longer)
+	r.result.Rest = make([]float64, len(base))
+	for i := range base {
+		r.result.Rest[i] = max(0, base[i]-float64(r.base)*r.result.Layers[classes[0].Class][i])
+	}
+	for _, c := range classes[1:] {
+		if longer, err = r.time(ctx, r.layers(first, c.First), rehearseVocab, r.result.Steps); err != nil {
+			return err
+		}
+		r.learn(c, base, longer)
+	}
+	head, err := r.time(ctx, r.layers(first, nil), r.hyper.VocabSize, r.result.Steps[:1])
+	if err != nil {
+		return err
+	}
+	r.result.Head = max(0, head[0]-base[0])
+	return nil
+}
+
+func layersOf(total, each int64, least int) int {
+	return int(min(max(int64(least), (total+each-1)/max(1, each)), rehearseLayers))
+}
+
+// learn tells a layer's time from what steps took without and with some more of them. It
+// grows with the context, whatever the noise says.
+func (r *rehearsal) learn(c plan.Layer, base, longer []float64) {
+	steps := r.result.Steps
+	seconds := make([]float64, len(base))
+	for i := range seconds {
+		seconds[i] = max(0, (longer[i]-base[i])/float64(r.more))
+		for j := range i {
+			if steps[j].Rows <= steps[i].Rows && steps[j].Context <= steps[i].Context {
+				seconds[i] = max(seconds[i], seconds[j])
+			}
+		}
+	}
+	r.result.Layers[c.Class], r.result.Bytes[c.Class] = seconds, 0
+	for _, t := range c.First.Tensors {
+		r.result.Bytes[c.Class] += t.Bytes
+	}
+}
+
+// layers lists a view's: the base, and more of another class, or none.
+func (r *rehearsal) layers(first, other *pack.Unit) (list []pack.Unit) {
+	for range r.base {
+		list = append(list, first.AsLayer(len(list)))
+	}
+	for i := 0; other != nil && i < r.more; i++ {
+		list = append(list, other.AsLayer(len(list)))
+	}
+	return list
+}
+
+// view is the model with other layers and a part of the vocabulary.
+func (r *rehearsal) view(layers []pack.Unit, vocab int) (*pack.Model, *arch.Hyper, error) {
+	h := *r.hyper
+	h.BlockCount, h.VocabSize = len(layers), min(vocab, h.VocabSize)
+	var before, after []pack.Unit
+	for i := range r.file.Units {
+		switch u := &r.file.Units[i]; u.Kind {
+		case pack.Embed, pack.Head:
+			part := u.Rows(0, int64(h.VocabSize))
+			if u.Kind == pack.Embed {
+				before = append(before, part)
+			} else {
+				after = append(after, part)
+			}
+		case pack.Global:
+			before = append(before, *u)
+		case pack.Norm:
+			after = append(after, *u)
+		}
+	}
+	m, err := r.file.View(slices.Concat(before, layers, after))
+	return m, &h, err
+}
+
+// planFor plans a view as the model is planned: with its rows to a step, all in VRAM.
+func (r *rehearsal) planFor(m *pack.Model, h *arch.Hyper) (*plan.Plan, error) {
+	b := r.o.budget()
+	b.DeviceBytes, b.HostBytes, b.Sessions, b.RingBytes = r.plan.DeviceBudget, 0, 1, 0
+	b.InPlace, b.Matrices = r.plan.InPlace, r.plan.Scratch.Halves.Bytes > 0
+	b.Chunk, b.ContextLength = r.plan.Chunk, max(r.plan.Chunk, min(r.hyper.ContextLength, rehearseContext))
+	p, err := plan.Make(h, m, b)
+	if err == nil && p.StreamedBytes > 0 {
+		err = fmt.Errorf("%d layers do not fit", h.BlockCount)
+	}
+	return p, err
+}
+
+func (r *rehearsal) fits(classes []plan.Layer) bool {
+	for _, c := range classes {
+		m, h, err := r.view(r.layers(classes[0].First, c.First), rehearseVocab)
+		if err == nil {
+			_, err = r.planFor(m, h)
+		}
+		if err != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// time builds a view and returns how long each of steps takes; nil: as many as are worth
+// it, which become the rehearsal's.
+func (r *rehearsal) time(ctx context.Context, layers []pack.Unit, vocab int, steps []plan.StepShape) (seconds []float64, err error) {
+	file, h, err := r.view(layers, vocab)
+	if err != nil {
+		return nil, err
+	}
+	v := &Model{o: r.o, file: file, hyper: h, inst: r.inst, dev: r.dev, kernels: r.kernels, shared: r.shared}
+	v.live()
+	if v.plan, err = r.planFor(file, h); err != nil {
+		return nil, err
+	}
+	defer func() {
+		err = errors.Join(err, v.dev.WaitIdle())
+		v.inst, v.dev, v.kernels = nil, nil, nil // they are the rehearsal's
+		err = errors.Join(err, v.Close())
+	}()
+	v.makeHeaps()
+	if err = v.build(ctx, ""); err != nil {
+		return nil, err
+	}
+	if err = v.Loaded(ctx); err != nil {
+		return nil, err
+	}
+	seq, err := v.cache.NewSequence(v.plan.ContextLength)
+	if err != nil {
+		return nil, err
+	}
+	defer seq.Release()
+	d := &dummy{exec: v.exec, seq: seq, vocab: int32(h.VocabSize)}
+	seconds, all, err := newStopwatch(r.dev.Physical.Type, d.step).time(ctx, v.plan, steps)
+	if steps == nil {
+		r.result.Steps = all
+	}
+	return seconds, err
+}
+
+// dummy is a session of which only the shape of steps matters.
+type dummy struct {
+	exec  *exec.Exec
+	seq   *kv.Sequence
+	vocab int32
+	rows  []exec.Row
+}
+
+// stopwatch times steps of a model that is loaded.
+type stopwatch struct {
+	once   func(context.Context, plan.StepShape) (time.Duration, error) // runs a step
+	enough time.Duration                                                // for one kind of step
+	warm   time.Duration                                                // of steps before the first that is timed
+}
+
+// A step is timed so often; on a slow device less, but more than once.
+const (
+	leastTimes, mostTimes = 3, 25
+	enoughTime            = 150 * time.Millisecond // for one kind of step, on a device of its own
+	warmTime              = 400 * time.Millisecond // an idle GPU's clock is a fifth of a busy one's, and takes its time to rise
+	slowStep              = 300 * time.Millisecond // steps of more rows are not tried, unless they are few
+	fewRows               = 16                     // kernels for many rows have found their pace by then
+	slowDevice            = 20 * time.Millisecond  // of one row; then there are fewer kinds of steps
+)
+
+func newStopwatch(device vk.DeviceType, once func(context.Context, plan.StepShape) (time.Duration, error)) *stopwatch {
+	if device == vk.CPU { // its clock is high already, but other programs take turns with it
+		return &stopwatch{once: once, enough: 3 * enoughTime, warm: enoughTime}
+	}
+	return &stopwatch{once: once, enough: enoughTime, warm: warmTime}
+}
+
+// time returns how long each of steps takes, and which they are: of nil, as many as are worth it.
+func (s *stopwatch) time(ctx context.Context, p *plan.Plan, steps []plan.StepShape) ([]float64, []plan.StepShape, error) {
+	if err := s.warmUp(ctx); err != nil {
+		return nil, nil, err
+	}
+	if steps == nil {
+		var err error
+		if steps, err = s.choose(ctx, p); err != nil {
+			return nil, nil, err
+		}
+	}
+	if len(steps) == 1 {
+		s.enough *= 4 // there is nothing to take turns with
+	}
+	seconds, err := s.typical(ctx, steps)
+	return seconds, steps, err
+}
+
+// warmUp lets pipelines be built, clocks rise, and the engine learn how much it may submit.
+func (s *stopwatch) warmUp(ctx context.Context) error {
+	var sum time.Duration
+	for n := 0; n < 2 || sum < s.warm; n++ {
+		t, err := s.once(ctx, plan.StepShape{Rows: 1, Context: 1})
+		if err != nil {
+			return err
+		}
+		if n > 0 { // the first builds pipelines: meanwhile the device has nothing to do
+			sum += t
+		}
+	}
+	return nil
+}
+
+// choose lists the steps to run: decoding in short and long contexts, and more and more rows
+// up to the plan's chunk, as long as they take no longer than a moment.
+func (s *stopwatch) choose(ctx context.Context, p *plan.Plan) (steps []plan.StepShape, err error) {
+	var last time.Duration
+	factor := 2
+	for n := 1; ; n = min(factor*n, p.Chunk) {
+		steps = append(steps, plan.StepShape{Rows: n, Context: n})
+		last, err = s.once(ctx, steps[len(steps)-1])
+		if err == nil && last > slowStep { // it may have built pipelines
+			last, err = s.once(ctx, steps[len(steps)-1])
+		}
+		if err != nil {
+			return nil, err
+		}
+		if n == 1 && last > slowDevice {
+			factor = 4
+		}
+		if n == p.Chunk || last > slowStep && n >= fewRows || last > 5*slowStep {
+			break
+		}
+	}
+	most := steps[len(steps)-1].Rows
+	longest := p.ContextLength
+	if factor > 2 {
+		longest = min(longest, 1024)
+	}
+	for _, c := range []int{256, 1024, longest} {
+		if c == longest || c < longest && factor == 2 {
+			steps = append(steps, plan.StepShape{Rows: 1, Context: c})
+		}
+	}
+	if most > 1 && most < longest {
+		steps = append(steps, plan.StepShape{Rows: most, Context: longest})
+	}
+	return slices.Compact(steps), nil
+}
+
+// step runs one step. The positions before its rows hold nothing: a kernel takes no notice.
+func (d *dummy) step(ctx context.Context, step plan.StepShape) (time.Duration, error) {
+	d.rows = d.rows[:0]
+	for i := range step.Rows {
+		d.rows = append(d.rows, exec.Row{
+			Seq: d.seq, Token: int32(7*i+1) % d.vocab, Position: step.Context - step.Rows + i, Logits: i == step.Rows-1,
+		})
+	}
+	begin := time.Now()
+	_, err := d.exec.Step(ctx, d.rows, true)
+	return time.Since(begin), err
+}
+
+// typical runs the steps in turn, some times, and returns for each how many seconds it takes:
+// the lower quartile, as what disturbs only adds.
+func (s *stopwatch) typical(ctx context.Context, steps []plan.StepShape) ([]float64, error) {
+	times, sums := make([][]time.Duration, len(steps)), make([]time.Duration, len(steps))
+	for n := range mostTimes {
+		for i, step := range steps {
+			if n >= leastTimes && sums[i] >= s.enough || n == leastTimes-1 && sums[i] >= 3*s.enough {
+				continue
+			}
+			t, err := s.once(ctx, step)
+			if err != nil {
+				return nil, err
+			}
+			times[i], sums[i] = append(times[i], t), sums[i]+t
+		}
+	}
+	seconds := make([]float64, len(steps))
+	for i, list := range times {
+		slices.Sort(list)
+		seconds[i] = list[(len(list)-1)/4].Seconds()
+	}
+	return seconds, nil
+}

@@ -1,0 +1,157 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"runtime"
+	"testing"
+	"time"
+
+	"leat/decompose"
+	"leat/decompose/pack"
+	"leat/engine"
+	"leat/engine/arch"
+	"leat/engine/plan"
+	"leat/tools/synth/synthetic"
+	"leat/vk"
+	"leat/vk/vktest"
+)
+
+// small writes a model that a rehearsal runs in a moment.
+func small(t *testing.T, o synthetic.Options) (path string, classes []plan.Layer, h *arch.Hyper) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "m.gguf")
+	if err := synthetic.Write(path, o); err != nil {
+		t.Fatal(err)
+	}
+	m, err := pack.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { m.Close() })
+	if h, err = arch.Read(m); err != nil {
+		t.Fatal(err)
+	}
+	return path, plan.Classes(m), h
+}
+
+// A rehearsal knows each kind of layer, by steps from one row up to a chunk, and a plan
+// predicts with it. It leaves nothing behind.
+func TestRehearse(t *testing.T) {
+	vktest.Instance(t)
+	for _, o := range []synthetic.Options{
+		{Arch: "llama", Shape: synthetic.Shape{BlockCount: 8}},
+		{Arch: "qwen3", Shape: synthetic.Shape{BlockCount: 3, TiedEmbeddings: true}},
+		{Arch: "llama", Shape: synthetic.Shape{RopeFactor: 8}},
+	} {
+		t.Run(o.Arch, func(t *testing.T) {
+			path, classes, h := small(t, o)
+			before := runtime.NumGoroutine()
+			opts := engine.Options{ContextLength: 128, Chunk: 16, DeviceBytes: 64 << 20, Pace: "off"}
+			r, err := engine.Rehearse(t.Context(), path, opts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			settled(t, before)
+			if !r.Sound() || len(r.Layers) != len(classes) || r.Chunk != 16 {
+				t.Fatalf("%d layers of %d classes, chunk %d: %+v", len(r.Layers), len(classes), r.Chunk, r)
+			}
+			most, longest := 0, 0
+			for i, s := range r.Steps {
+				most, longest = max(most, s.Rows), max(longest, s.Context)
+				for j := range i {
+					if r.Steps[j] == s {
+						t.Errorf("%+v was run twice", s)
+					}
+				}
+			}
+			if most != 16 || longest <= 16 {
+				t.Errorf("steps of %d rows and %d positions at most: %+v", most, longest, r.Steps)
+			}
+			m := load(t, path, opts)
+			p := m.Plan()
+			if got := p.Predict(plan.Speeds{Rehearsed: r}, h, 64, 16); got.DecodeSeconds <= 0 || got.TTFTSeconds <= 0 {
+				t.Errorf("predicted %+v", got)
+			}
+		})
+	}
+}
+
+// It fits into what the plan has, with fewer layers if it must; where not even two fit, or it
+// is canceled, it says so.
+func TestRehearseBudget(t *testing.T) {
+	vktest.Instance(t)
+	path, _, _ := small(t, synthetic.Options{Arch: "llama", Shape: synthetic.Shape{BlockCount: 8, VocabSize: 8000}})
+	o := engine.Options{ContextLength: 64, Chunk: 8, DeviceBytes: 1, HostBytes: 1 << 20}
+	_, err := engine.Load(t.Context(), path, o)
+	o.DeviceBytes = budgetNeed(t, err)
+	if _, err := engine.Rehearse(t.Context(), path, o); err == nil {
+		t.Logf("the least budget holds a rehearsal")
+	}
+	o.DeviceBytes = 16 << 20
+	if _, err := engine.Rehearse(t.Context(), path, o); err != nil {
+		t.Errorf("within %d bytes: %v", o.DeviceBytes, err)
+	}
+	canceled, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := engine.Rehearse(canceled, path, o); !errors.Is(err, context.Canceled) {
+		t.Errorf("canceled: %v", err)
+	}
+	before := runtime.NumGoroutine()
+	bad := errors.New("bad sector")
+	_, err = engine.Rehearse(t.Context(), path, engine.WithFault(o, func(string, int64, int64) error { return bad }))
+	if !errors.Is(err, bad) {
+		t.Errorf("a disk that fails: %v", err)
+	}
+	settled(t, before)
+}
+
+// Before anything is timed a GPU has been busy for long enough to bring its clock up; slow
+// first steps, which build pipelines, count for nothing, and don't end the search for the
+// largest one.
+func TestRehearseWarm(t *testing.T) {
+	const each = 10 * time.Millisecond
+	p := &plan.Plan{Chunk: 64, ContextLength: 4096}
+	for device, least := range map[vk.DeviceType]time.Duration{vk.Discrete: 400 * time.Millisecond, vk.Integrated: 400 * time.Millisecond, vk.CPU: each} {
+		seen, began := map[int]bool{}, false
+		var busy time.Duration
+		most := 0
+		steps, err := engine.Watched(device, p, func(s plan.StepShape) time.Duration {
+			began = began || s.Rows > 1
+			most = max(most, s.Rows)
+			if !seen[s.Rows] {
+				seen[s.Rows] = true
+				return 2 * time.Second
+			}
+			if !began {
+				busy += each
+			}
+			return each
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if busy -= each; busy < least || busy > least+400*time.Millisecond { // one of those is timed
+			t.Errorf("%v: %v of work before the first step that is timed, wanted %v", device, busy, least)
+		}
+		if most != p.Chunk {
+			t.Errorf("%v: %d steps of up to %d rows, wanted %d", device, len(steps), most, p.Chunk)
+		}
+	}
+}
+
+// A striped pack is rehearsed with the bytes of all its folders.
+func TestRehearseStriped(t *testing.T) {
+	vktest.Instance(t)
+	path, _, _ := small(t, synthetic.Options{Arch: "llama", Shape: synthetic.Shape{BlockCount: 3}})
+	dir := t.TempDir()
+	striped := filepath.Join(dir, "pack")
+	if _, err := decompose.Run(t.Context(), path, striped, decompose.Options{Stripe: []string{filepath.Join(dir, "second")}, StripeBytes: 16 << 10}); err != nil {
+		t.Fatal(err)
+	}
+	r, err := engine.Rehearse(t.Context(), striped, engine.Options{ContextLength: 64, Chunk: 8, Pace: "off"})
+	if err != nil || !r.Sound() {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
