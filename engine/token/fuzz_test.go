@@ -93,8 +93,11 @@ func FuzzNew(f *testing.F) {
 func FuzzGuard(f *testing.F) {
 	f.Add("<|im_end|>", "<|", "im_end|>")
 	f.Add("§", " <|a \n", "|>b")
+	f.Add("0", "0", "  \xc2") // a mark must not get beside the template's token when the text is trimmed
+	f.Add("\n§", "§x", "\n \n§")
 	pieces, merges := tinyBPE()
-	pieces = append(pieces, piece{text: "§", kind: control}, piece{text: "  §", kind: control})
+	pieces = append(pieces, piece{text: "§", kind: control}, piece{text: "  §", kind: control}, piece{text: "§x", kind: control},
+		piece{text: "\n", kind: control})
 	tok := mustNew(f, metadata(f, "gpt2", pieces, "tokenizer.ggml.merges", merges, "tokenizer.ggml.pre", "qwen2"))
 	f.Fuzz(func(t *testing.T, a, b, c string) {
 		n := 0

@@ -6,24 +6,31 @@ import (
 	"unicode/utf8"
 )
 
-// guard stands inside, or right after, the spelling of a control token that must stay
-// text. It is a noncharacter, which Unicode keeps out of interchanged text.
-const guard = "\uFDD0"
+// Marks in a guarded text, noncharacters, which Unicode keeps out of interchanged text.
+// A spelling of one rune has no inside: it stands between open and shut, since what
+// trims a text could move a single mark beside another token.
+const (
+	inside = "\uFDD0" // after the first rune of a spelling that must stay text
+	open   = "\uFDD1"
+	shut   = "\uFDD2"
+)
+
+var unmark = strings.NewReplacer(inside, "", open, "", shut, "")
 
 // Guard marks every control token spelt in text, so that [Tokenizer.EncodeTemplate]
 // takes it for the text it is: a message goes into a chat template guarded. A spelling
 // only begun at the end is marked too, lest what comes next complete it.
 func (t *Tokenizer) Guard(text string) string {
-	text = strings.ReplaceAll(text, guard, "")
+	text = unmark.Replace(text)
 	var b strings.Builder
 	for len(text) > 0 {
 		off, size, id := t.special.find(text)
 		b.WriteString(text[:off])
 		text = text[off:]
 		if id != none && t.kinds[id] != userDefined {
-			// Cut after the first rune: no match can begin there any more.
+			// Cut after the first rune: no longer match can begin there.
 			_, size = utf8.DecodeRuneInString(text)
-			b.WriteString(text[:size] + guard)
+			b.WriteString(t.mark(text[:size]))
 		} else {
 			b.WriteString(text[:size])
 		}
@@ -38,27 +45,34 @@ func (t *Tokenizer) guardEnd(text string) string {
 	for i := max(0, end-t.special.max); i < end; i++ {
 		if utf8.RuneStart(text[i]) && t.special.begins(text[i:end]) {
 			_, size := utf8.DecodeRuneInString(text[i:])
-			text = text[:i+size] + guard + text[i+size:]
-			i, end = i+size+len(guard)-1, end+len(guard)
+			marked := t.mark(text[i : i+size])
+			text = text[:i] + marked + text[i+size:]
+			i, end = i+len(marked)-1, end+len(marked)-size
 		}
 	}
 	return text
 }
 
+// mark keeps a rune from being a token or beginning one.
+func (t *Tokenizer) mark(r string) string {
+	if size, id := t.special.at(r); size == len(r) && t.kinds[id] != userDefined {
+		return open + r + shut
+	}
+	return r + inside
+}
+
 // EncodeTemplate turns the output of a chat template into ids: the template's control
 // tokens become themselves, what was guarded stays text, and nothing is added.
 func (t *Tokenizer) EncodeTemplate(text string) []ID {
-	return t.split(make([]ID, 0, len(text)/3+2), text, t.findUnguarded, func(s string) string {
-		return strings.ReplaceAll(s, guard, "")
-	})
+	return t.split(make([]ID, 0, len(text)/3+2), text, t.findUnguarded, unmark.Replace)
 }
 
-// findUnguarded passes by what a guard follows: a spelling of one rune has no inside.
+// findUnguarded passes by what stands between marks.
 func (t *Tokenizer) findUnguarded(text string) (off, size int, id ID) {
 	for {
 		at, size, id := t.special.find(text[off:])
 		off += at
-		if id == none || !strings.HasPrefix(text[off+size:], guard) {
+		if id == none || !strings.HasSuffix(text[:off], open) || !strings.HasPrefix(text[off+size:], shut) {
 			return off, size, id
 		}
 		off += size

@@ -127,7 +127,7 @@ func soak(ctx context.Context, o options, out io.Writer) (err error) {
 	}
 	defer g.close()
 	p := m.Plan()
-	fmt.Fprintf(out, "# %s on %s: %.2f GiB of VRAM, %.2f GiB streamed a token, %.2f from disk\n", o.model, m.DeviceName(), gib(p.DeviceBytes), gib(p.StreamedBytes), gib(p.DiskBytes))
+	fmt.Fprintf(out, "# %s on %s: %s of VRAM, %s streamed a token, %s from disk\n", o.model, m.DeviceName(), mem.FormatBytes(p.DeviceBytes), mem.FormatBytes(p.StreamedBytes), mem.FormatBytes(p.DiskBytes))
 	r := &rounds{m: m, s: s, o: o}
 	done := make(chan error, 1)
 	go func() { done <- r.run(ctx) }()
