@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"leat/engine"
+	"leat/vk/mem"
 )
 
 const usage = `Usage: soak [flags] MODEL
@@ -140,5 +141,3 @@ func soak(ctx context.Context, o options, out io.Writer) (err error) {
 	}
 	return verdict(out, samples, r.speeds)
 }
-
-func gib(n int64) float64 { return float64(n) / (1 << 30) }
