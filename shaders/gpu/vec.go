@@ -128,17 +128,18 @@ func (c *check) team(variant string, glu uint32, a *shaders.MulMatTeamArgs) {
 		c.multiple("XStride", a.XStride, 4)
 		c.multiple("K", a.K, 8)
 	}
-	for _, m := range []struct {
-		name string
-		w, d uint64
-		m    uint32
-	}{{"0", a.W0, a.Dst0, a.M0}, {"1", a.W1, a.Dst1, a.M1}, {"2", a.W2, a.Dst2, a.M2}} {
+	for _, m := range [...]struct {
+		w, dst   string // whole names: putting them together would allocate, for each product
+		of, to   uint64
+		m        uint32
+		internal bool // stays in the kernel
+	}{{"W0", "Dst0", a.W0, a.Dst0, a.M0, false}, {"W1", "Dst1", a.W1, a.Dst1, a.M1, glu == shaders.GLUFloats}, {"W2", "Dst2", a.W2, a.Dst2, a.M2, glu == shaders.GLUFloats}} {
 		if m.m == 0 {
 			continue
 		}
-		c.address("W"+m.name, m.w)
-		if glu != shaders.GLUFloats || m.name == "0" {
-			c.address("Dst"+m.name, m.d)
+		c.address(m.w, m.of)
+		if !m.internal {
+			c.address(m.dst, m.to)
 		}
 	}
 	c.stride("DstStride", a.DstStride, a.M0)
