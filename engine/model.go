@@ -189,7 +189,7 @@ func (m *Model) build(ctx context.Context, _ string) (err error) {
 	m.exec, err = exec.New(exec.Options{
 		Device: m.dev, Kernels: m.kernels, VRAM: m.vram, Host: m.host, Model: m.file, Hyper: m.hyper, Plan: m.plan,
 		Weights: m.weights, Compute: m.compute, KVType: kvType, Logger: m.o.Logger, MaxSubmit: m.o.MaxSubmit,
-		Pacer: m.pacer, Ran: m.adapter.ran(), Trace: m.o.Trace, VRAMRate: m.rates.vram,
+		Pacer: m.pacer, Ran: m.adapter.ran(), Trace: m.o.Trace, Ops: m.o.Ops, VRAMRate: m.rates.vram,
 	})
 	return err
 }

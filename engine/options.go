@@ -48,6 +48,7 @@ type Options struct {
 	Sensor      pace.Sensor
 
 	Trace *trace.Recorder // keeps what the disk, the link, the device and the host do; nil: nobody does
+	Ops   *trace.Ops      // sums up the device's time by kernel, where it has timestamps; nil: nobody does
 	// To try how a lesser machine would do, the link, the disk and the reading of weights in
 	// VRAM can be made slower; 0: as fast as they are. What kernels compute stays as fast.
 	LinkBytesPerSec, DiskBytesPerSec, VRAMBytesPerSec float64

@@ -30,6 +30,7 @@ type benchFlags struct {
 	json, md, csv           bool
 	svg, timeline, trace    string
 	profile                 string
+	ops                     bool
 	given                   func(flag string) bool
 }
 
@@ -44,6 +45,8 @@ themselves, how far the lanes overlapped, CPU, heat and energy where they can be
 A row takes about as long as --limit at most: prompts that would take longer become
 shorter, generations stop, and the names of the rows and a note say so. Ctrl-C prints
 what was measured until then.
+
+--ops lists the kernels of each row: how long each ran, and at what rate.
 
 --vram 2GiB,4GiB,8GiB runs all tests within each budget; --svg draws the speeds with the
 predicted curve. --timeline draws what disk, link and GPU did for one token; --trace
@@ -104,6 +107,7 @@ func (f *benchFlags) registerOwn(fs *pflag.FlagSet) {
 	fs.StringVar(&f.svg, "svg", "", "draw tok/s against VRAM into an SVG file")
 	fs.StringVar(&f.timeline, "timeline", "", "draw what happened during one token into an SVG file")
 	fs.StringVar(&f.trace, "trace", "", "write a trace of some tokens for ui.perfetto.dev")
+	fs.BoolVar(&f.ops, "ops", false, "say what the GPU's time went to, kernel by kernel (slows it down somewhat)")
 	fs.Var(&f.rings, "ring", "VRAM that streamed weights pass through, or several sizes (default: chosen)")
 	fs.StringVar(&f.profile, "cpuprofile", "", "write a CPU profile of the whole run")
 	for _, name := range []string{"ring", "cpuprofile"} { // for who works on leat

@@ -225,6 +225,7 @@ func (r *bencher) one(ctx context.Context, c *benchConfig, i, of int) error {
 			r.status.done(fmt.Sprintf("%s%s: %s tok/s", prefix, row.Test, formatSpeed(row.PerSec.Median)))
 		},
 	}
+	o.Ops = r.f.ops
 	c.emulated(&o)
 	if (r.f.timeline != "" || r.f.trace != "") && r.picked == nil {
 		o.TraceTokens = traceTokens

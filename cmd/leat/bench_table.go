@@ -144,6 +144,9 @@ func (c *benchConfig) print(w io.Writer, columns []benchColumn) {
 	line("load", "%s", text)
 	fmt.Fprintln(w)
 	printTable(w, columns, c)
+	for i := range c.Rows {
+		printOps(w, &c.Rows[i])
+	}
 	for _, n := range c.Notes {
 		fmt.Fprintf(w, "note: %s\n", n)
 	}

@@ -24,6 +24,7 @@ type Options struct {
 	Speeds      *plan.Speeds      // to predict with; nil: nothing is predicted
 	Sensor      pace.Sensor       // nil: no heat
 	TraceTokens int               // so many tokens go into Result.Spans, the middle one into Result.Token
+	Ops         bool              // each row says what the time of its steps went to, kernel by kernel; that takes some
 	Doing       func(what string) // is told what goes on; nil: nobody is
 	Done        func(*Row)        // is told of each row; nil: nobody is
 }
@@ -66,6 +67,9 @@ func Run(ctx context.Context, o Options) (result *Result, err error) {
 		o.Repetitions = defaultRepetitions
 	}
 	b := &run{o: o, result: &Result{Rows: []Row{}}, promptFactor: 1, noted: map[string]bool{}}
+	if o.Ops {
+		b.o.Engine.Ops = &trace.Ops{}
+	}
 	if o.TraceTokens > 0 {
 		b.trace = trace.New(1 << 20)
 		b.o.Engine.Trace = b.trace

@@ -170,7 +170,7 @@ func TestRun(t *testing.T) {
 	o := Options{
 		Path: demo(t), Engine: engine.Options{ContextLength: 64, DeviceBytes: 3500 << 10, HostBytes: 16 << 20},
 		Tests:       []Test{{Prompt: 8}, {Generate: 3}, {Prompt: 4, Depth: 5}, {Generate: 2, Depth: 5}},
-		Repetitions: 2, Ceilings: Ceilings{Link: 1e9}, Sensor: &oven{}, TraceTokens: 3,
+		Repetitions: 2, Ceilings: Ceilings{Link: 1e9}, Sensor: &oven{}, TraceTokens: 3, Ops: true,
 		Done: func(r *Row) { rows = append(rows, r.Test) },
 	}
 	r, err := Run(t.Context(), o)
@@ -184,6 +184,7 @@ func TestRun(t *testing.T) {
 		if len(row.Seconds) != 2 || row.PerSec.Median <= 0 || row.PerSec.Min > row.PerSec.Max || row.Asked != 0 || row.TempC != 70 || row.JoulePer <= 0 {
 			t.Errorf("%s: %+v", row.Test, row)
 		}
+		testOps(t, &row)
 		if row.VRAM.Bytes == 0 || row.Link.Bytes == 0 || row.Link.Ceiling != 1e9 {
 			t.Errorf("%s: link %+v, VRAM %+v", row.Test, row.Link, row.VRAM)
 		}
@@ -212,6 +213,29 @@ func TestRun(t *testing.T) {
 	}
 	if _, err := json.Marshal(r); err != nil {
 		t.Error(err)
+	}
+}
+
+// testOps: every step of a row chooses one token, and multiplies; all of that takes time.
+func testOps(t *testing.T, row *Row) {
+	if row.Ops == nil {
+		t.Fatalf("%s: no kernels", row.Test)
+	}
+	calls, products := map[string]int{}, 0
+	for i, op := range row.Ops.Of {
+		calls[op.Name] += op.Calls
+		if strings.HasPrefix(op.Name, "mul_mat") {
+			products += op.Calls
+			if op.Time <= 0 || op.Bytes <= 0 || op.Flops <= 0 {
+				t.Errorf("%s: %+v", row.Test, op)
+			}
+		}
+		if i > 0 && op.Time > row.Ops.Of[i-1].Time {
+			t.Errorf("%s: %s is not in order", row.Test, op.Name)
+		}
+	}
+	if n := row.Ops.Steps; n == 0 || calls["argmax"] != n || products < 8*n {
+		t.Errorf("%s: %d steps, argmax %d times, %d products", row.Test, n, calls["argmax"], products)
 	}
 }
 

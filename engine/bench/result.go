@@ -123,6 +123,8 @@ type Row struct {
 	Stalled float64  `json:"stalled_share"` // of the time: the device stood idle as weights had not come
 	Record  float64  `json:"record_share"`  // of the time: the host recorded and submitted
 
+	Ops *Ops `json:"ops,omitempty"` // where they were asked for
+
 	CPUOfCore float64 `json:"cpu_of_one_core"` // 1: one core was busy all the time
 	CPUOfAll  float64 `json:"cpu_of_all_cores"`
 
@@ -130,6 +132,12 @@ type Row struct {
 	PowerW    float64 `json:"power_w,omitempty"`
 	JoulePer  float64 `json:"joules_per_token,omitempty"`
 	RestShare float64 `json:"rest_share"` // of the time: the pacer had the device rest
+}
+
+// Ops is what the device's time went to, in the steps of a row.
+type Ops struct {
+	Steps int        `json:"steps"`
+	Of    []trace.Op `json:"of"` // longest first
 }
 
 // Lane is how busy a part of the machine was.

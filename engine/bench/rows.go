@@ -51,6 +51,7 @@ func (b *run) prompt(ctx context.Context, t Test) (*Row, error) {
 		}
 	}
 	b.watch.take()
+	b.ops(nil)
 	err := b.repeat(row, t.Prompt, func() (timing, error) {
 		a := take(b.m)
 		err := b.first(ctx, t.Depth, t.Prompt)
@@ -74,6 +75,7 @@ func (b *run) generation(ctx context.Context, t Test) (*Row, error) {
 	asked, warm := t.Generate, warmTokens
 	row := b.newRow(t, asked, asked)
 	var each []float64
+	b.ops(nil)
 	err := b.repeat(row, 0, func() (timing, error) {
 		g, err := b.generate(ctx, t.Depth, t.Generate, warm, len(row.Seconds) == 0)
 		warm = 1
@@ -171,8 +173,20 @@ func (b *run) repeat(row *Row, tokens int, once func() (timing, error)) (err err
 	row.PerSec = NewSpread(rates)
 	u.fill(row, b.o.Ceilings)
 	b.watch.take().fill(row, u.wall.Seconds(), total)
+	b.ops(row)
 	row.compare()
 	return err
+}
+
+// ops takes what was summed up of the kernels: into row, or to forget it.
+func (b *run) ops(row *Row) {
+	if b.o.Engine.Ops == nil {
+		return
+	}
+	ops, steps := b.o.Engine.Ops.Take()
+	if row != nil && len(ops) > 0 {
+		row.Ops = &Ops{steps, ops}
+	}
 }
 
 func (b *run) newRow(t Test, asked, n int) *Row {

@@ -74,7 +74,8 @@ type Plan struct {
 
 	DeviceBytes   int64 // all VRAM allocations
 	DeviceBudget  int64
-	HostBytes     int64 // staging and host tier
+	HostBytes     int64 // staging, host tier, token embeddings
+	EmbedBytes    int64 // token embeddings kept in RAM; 0: rows are read as they are needed
 	StreamedBytes int64 // uploaded per step
 	DiskBytes     int64 // of those, read from disk per step
 
@@ -154,7 +155,7 @@ func Make(h *arch.Hyper, m *pack.Model, b Budget) (*Plan, error) {
 	if !ok {
 		return nil, fmt.Errorf("plan %s: tensor %q is missing", m.Path, arch.TokenEmbd)
 	}
-	s := &sizing{h: h, b: b, units: us, norm: norm, local: local, embdRow: embd.Bytes / int64(h.VocabSize)}
+	s := &sizing{h: h, b: b, units: us, norm: norm, local: local, embdRow: embd.Bytes / int64(h.VocabSize), embd: embd.Bytes}
 	s.b.Sessions = max(1, b.Sessions)
 	if b.BlockBytes == 0 {
 		s.b.BlockBytes = residentBlock

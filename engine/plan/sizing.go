@@ -16,6 +16,7 @@ type sizing struct {
 	units   []Unit
 	norm    pack.Unit
 	embdRow int64 // bytes of one row of token_embd
+	embd    int64 // bytes of all of them
 	heads   int   // how many of the units, the last ones, are pieces of the head
 	largest int64 // bytes of the largest unit
 	local   int64 // VRAM for what must be the device's own: scratch and KV cache
@@ -187,7 +188,23 @@ func (s *sizing) build(ctx, chunk int) (*Plan, error) {
 	if p.DeviceBytes > s.b.DeviceBytes {
 		return nil, s.tooSmall(ctx)
 	}
+	s.keepEmbedding(p)
 	return p, nil
+}
+
+// keepEmbedding takes RAM for the token embeddings, unless units lack it: a step reads all of a
+// unit, and a few rows of these.
+func (s *sizing) keepEmbedding(p *Plan) {
+	left := s.b.HostBytes - p.HostBytes
+	if p.InPlace {
+		left = s.b.DeviceBytes - p.DeviceBytes
+	}
+	if p.DiskBytes > 0 || s.embd > left {
+		return
+	}
+	if p.EmbedBytes = s.embd; !p.InPlace {
+		p.HostBytes += s.embd
+	}
 }
 
 // streamed chooses which units are streamed, as few bytes as room allows beside the

@@ -31,6 +31,9 @@ type Recorder struct {
 	// parts of their attention, see [shaders.PartBytes]; 0 bytes: they do without.
 	Q8, Parts Scratch
 
+	// Told is told of each dispatch and copy once that is recorded; nil: nobody is.
+	Told func(op string, bytes, flops float64)
+
 	k            *Kernels
 	tiles        tiles
 	cb           *vk.CommandBuffer
@@ -69,6 +72,9 @@ func (r *Recorder) Copy(dst *vk.Buffer, dstOff int64, src *vk.Buffer, srcOff, by
 		return err
 	}
 	r.cb.Copy(dst, dstOff, src, srcOff, bytes)
+	if r.Told != nil {
+		r.Told("copy", 2*float64(bytes), 0)
+	}
 	return nil
 }
 
@@ -114,6 +120,9 @@ func dispatch[T any](r *Recorder, c *check, b *built, args *T, groups uint64, t 
 	r.cb.Dispatch(x, y, 1)
 	r.bytes += co.bytes
 	r.flops += co.flops
+	if r.Told != nil {
+		r.Told(c.choice.String(), co.bytes, co.flops)
+	}
 	return nil
 }
 

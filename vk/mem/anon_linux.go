@@ -10,8 +10,8 @@ import (
 // pages of this size: pinning them is then 512 times less work.
 const hugePage = 2 << 20
 
-// anonymous returns bytes of memory that is nobody's file, and what gives it back.
-func anonymous(bytes int64) ([]byte, func(), error) {
+// Anonymous returns bytes of memory that is nobody's file, not even the garbage collector's, and what gives it back.
+func Anonymous(bytes int64) ([]byte, func(), error) {
 	m, err := unix.Mmap(-1, 0, int(bytes+hugePage), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
 	if err != nil {
 		return nil, nil, err

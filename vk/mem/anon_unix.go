@@ -4,8 +4,8 @@ package mem
 
 import "golang.org/x/sys/unix"
 
-// anonymous returns bytes of memory that is nobody's file, and what gives it back.
-func anonymous(bytes int64) ([]byte, func(), error) {
+// Anonymous returns bytes of memory that is nobody's file, not even the garbage collector's, and what gives it back.
+func Anonymous(bytes int64) ([]byte, func(), error) {
 	m, err := unix.Mmap(-1, 0, int(bytes), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
 	if err != nil {
 		return nil, nil, err

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// anonymous returns bytes of memory that is nobody's file, and what gives it back.
-func anonymous(bytes int64) ([]byte, func(), error) {
+// Anonymous returns bytes of memory that is nobody's file, not even the garbage collector's, and what gives it back.
+func Anonymous(bytes int64) ([]byte, func(), error) {
 	// LPVOID VirtualAlloc(LPVOID, SIZE_T, DWORD, DWORD)
 	p, err := windows.VirtualAlloc(0, uintptr(bytes), windows.MEM_RESERVE|windows.MEM_COMMIT, windows.PAGE_READWRITE)
 	if err != nil {

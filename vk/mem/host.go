@@ -40,7 +40,7 @@ func (h *Heap) AllocHost(what string, bytes int64) (*vk.Buffer, error) {
 }
 
 func (h *Heap) imported(what string, bytes int64) (*vk.Buffer, func(), error) {
-	m, free, err := anonymous(bytes)
+	m, free, err := Anonymous(bytes)
 	if err != nil {
 		return nil, nil, fmt.Errorf("allocate %s from %s: %w", what, h.name, err)
 	}

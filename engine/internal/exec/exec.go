@@ -40,6 +40,7 @@ type Options struct {
 	MaxSubmit time.Duration   // longest a submission should run; 0: a quarter of a second
 	Pacer     *pace.Pacer     // inserts rests between submissions; nil: nobody does
 	Trace     *trace.Recorder // keeps what device and host do; nil: nobody does
+	Ops       *trace.Ops      // sums up the time of each kernel; nil: nobody does
 	VRAMRate  *limit.Rate     // slows the reading of weights down; nil: as fast as it is
 
 	// Ran is told of submissions that read resident weights only: the rows of the step,
@@ -71,6 +72,7 @@ type Exec struct {
 	count   counters
 	names   map[[2]int]string // of submissions that hold several units
 	last    time.Time         // end of the last span of the device
+	timer   *opTimer          // of kernels; nil: nobody asks
 }
 
 // Row is one token of a step.
@@ -184,12 +186,17 @@ func (e *Exec) allocate() (err error) {
 	if e.pool, err = e.Device.Compute.NewCommandPool(); err != nil {
 		return err
 	}
-	e.stamps, err = e.Device.NewQueryPool(max(leastStamps, 4*len(e.Plan.Units)))
-	return err
+	if e.stamps, err = e.Device.NewQueryPool(max(leastStamps, 4*len(e.Plan.Units))); err != nil {
+		return err
+	}
+	return e.timeOps(e.Ops)
 }
 
 // Close frees what New made; the device must be idle. Safe to call twice.
 func (e *Exec) Close() {
+	if e.timer != nil {
+		e.timer.stamps.Close()
+	}
 	if e.stamps != nil {
 		e.stamps.Close()
 	}
@@ -204,7 +211,7 @@ func (e *Exec) Close() {
 	if e.scratch != nil {
 		e.VRAM.Free(e.scratch)
 	}
-	e.stamps, e.pool, e.in, e.out, e.scratch = nil, nil, nil, nil, nil
+	e.timer, e.stamps, e.pool, e.in, e.out, e.scratch = nil, nil, nil, nil, nil, nil
 }
 
 // Step runs rows through the model and returns what those that asked for logits

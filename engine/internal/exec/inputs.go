@@ -2,7 +2,6 @@ package exec
 
 import (
 	"encoding/binary"
-	"fmt"
 	"math"
 	"slices"
 
@@ -20,13 +19,13 @@ type inputs struct {
 	seqs      []*kv.Sequence // of the step, in order of appearance
 	positions []int          // (rows)
 	table     []float32      // (rows, RopeDim/2, 2) cosines and sines
-	row       []byte         // one of token_embd
+	tokens    []int32        // (rows)
 }
 
 // inputs writes a step's inputs to host memory and returns the regions to copy.
 //
-// The rows of token_embd are gathered here, from the file, so that the embedding
-// matrix takes no VRAM; the device decodes them with the same kernel as ever.
+// The rows of token_embd are gathered here, so that the embedding matrix takes no
+// VRAM; the device decodes them with the same kernel as ever.
 func (r *run) inputs() (used [7]plan.Region, err error) {
 	e, s, m, in := r.e, &r.e.Plan.Scratch, r.e.in.Mapped(), &r.e.inputs
 	n := int64(len(r.rows))
@@ -54,12 +53,12 @@ func (r *run) inputs() (used [7]plan.Region, err error) {
 		le.PutUint32(m[s.CosSin.Off+int64(4*i):], math.Float32bits(v))
 	}
 	rowBytes := e.embd.Bytes / int64(e.Hyper.VocabSize)
-	in.row = resize(in.row, int(rowBytes))
+	in.tokens = in.tokens[:0]
 	for i := range r.rows {
-		if err := e.Model.ReadAt(e.embd.File, in.row, e.embd.Off+int64(r.rows[i].Token)*rowBytes); err != nil {
-			return used, fmt.Errorf("read row %d of %s: %w", r.rows[i].Token, e.embd.Name, err)
-		}
-		copy(m[s.Embd.Off+int64(i)*rowBytes:], in.row)
+		in.tokens = append(in.tokens, r.rows[i].Token)
+	}
+	if err := e.Weights.Embeddings(m[s.Embd.Off:s.Embd.Off+n*rowBytes], in.tokens); err != nil {
+		return used, err
 	}
 	for i, row := range r.asked {
 		le.PutUint32(m[s.LogitIDs.Off+int64(4*i):], uint32(row))

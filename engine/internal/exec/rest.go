@@ -58,6 +58,9 @@ func (r *run) finish() error {
 	if r.e.Device.Compute.TimestampBits == 0 && r.used > 0 {
 		r.untimed(end)
 	}
+	if r.e.timer != nil {
+		return r.e.timer.finish()
+	}
 	return nil
 }
 

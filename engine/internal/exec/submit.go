@@ -45,6 +45,10 @@ func (r *run) begin() error {
 	r.rec.Scratch, r.rec.Q8, r.rec.Parts = r.memory(s.Halves), r.memory(s.Q8), r.memory(s.Parts)
 	r.stamp(0)
 	r.rec.Barrier() // after all that was submitted before, streamed bytes included
+	if t := e.timer; t != nil {
+		t.begin(r.cb, r.used == 0)
+		r.rec.Told = func(op string, bytes, flops float64) { t.mark(r.cb, opMark{op, bytes, flops}) }
+	}
 	r.units = 0
 	r.next = submission{from: r.open, awaits: nothing}
 	if e.Pacer != nil {
@@ -93,6 +97,9 @@ func (r *run) submit() error {
 	}
 	e.value++
 	r.used++
+	if e.timer != nil {
+		e.timer.submitted = len(e.timer.marks)
+	}
 	r.behind += base(bytes, flops)
 	r.waits = r.waits[:0]
 	e.count.submissions.Add(1)

@@ -79,7 +79,15 @@ func (s *Store) Loaded(ctx context.Context) error {
 	if err == nil {
 		err = s.up.Wait(ctx, last)
 	}
-	return err
+	if err != nil || s.embd.bytes == nil {
+		return err
+	}
+	select {
+	case <-s.embd.done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // Came reports whether [Store.Acquire] of unit i would not have to wait.

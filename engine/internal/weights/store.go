@@ -51,6 +51,7 @@ type Store struct {
 	blocks []*vk.Buffer // nil: given back
 	rings  []*vk.Buffer
 	units  []unit
+	embd   embedding
 
 	items    chan item          // walker to feeder
 	requests chan *file.Request // free ones
@@ -126,6 +127,10 @@ func New(ctx context.Context, o Options) (*Store, error) {
 	}
 	s.count()
 	if err := s.allocate(ctx); err != nil {
+		s.Close()
+		return nil, err
+	}
+	if err := s.openEmbedding(); err != nil {
 		s.Close()
 		return nil, err
 	}
@@ -280,6 +285,7 @@ func (s *Store) Close() error {
 	s.changed.Broadcast()
 	s.mu.Unlock()
 	s.stop()
+	s.embd.close()
 	var errs []error
 	if s.up != nil {
 		errs = append(errs, s.up.Close())
