@@ -92,6 +92,9 @@ func (r *bencher) examine(ctx context.Context) error {
 	if r.f.again {
 		known.Forget()
 	}
+	if r.fromDisk(p) {
+		known.ForgetDisks(0) // so that what is predicted is of this moment
+	}
 	speeds, disk, err := r.f.calibrated(ctx, r.a, known, instance, p, r.model)
 	switch {
 	case ctx.Err() != nil:
@@ -108,6 +111,20 @@ func (r *bencher) examine(ctx context.Context) error {
 		r.report.note("the disk's ceiling is not known: the file is too small to measure")
 	}
 	return nil
+}
+
+// fromDisk reports whether some configuration reads weights from disk for each token.
+func (r *bencher) fromDisk(p *vk.PhysicalDevice) bool {
+	list, err := r.configurations()
+	if err != nil {
+		return false // said later
+	}
+	for _, c := range list {
+		if made, _, err := r.f.planned(r.options(c), p, r.model); err == nil && made.DiskBytes > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // ceilingsOf is what each lane can do with this model's bytes.

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"time"
 
 	"leat/decompose/pack"
 	"leat/engine"
@@ -55,6 +56,9 @@ func (f *modelFlags) kv() gguf.Type {
 // not known of it yet; the disk is nil where it is not known.
 func (f *modelFlags) calibrated(ctx context.Context, a *app, known *calibrate.File, instance *vk.Instance, p *vk.PhysicalDevice, m *pack.Model) (plan.Speeds, *calibrate.Disk, error) {
 	say := saysMeasuring(a)
+	if planned, _, err := f.planned(f.options(a), p, m); err == nil && planned.DiskBytes > 0 {
+		known.ForgetDisks(diskAge)
+	}
 	speeds, disk, key, err := f.rates(ctx, a, known, instance, p, m, say)
 	if err != nil {
 		return speeds, disk, err
@@ -63,6 +67,23 @@ func (f *modelFlags) calibrated(ctx context.Context, a *app, known *calibrate.Fi
 		a.log.Info("the model is not rehearsed: its kernels are predicted by their rates", "error", err)
 	}
 	return speeds, disk, ctx.Err()
+}
+
+// diskAge is how old the measurement of a disk may be that a model streams from.
+const diskAge = time.Hour
+
+// planned is where the model would live.
+func (f *modelFlags) planned(o engine.Options, p *vk.PhysicalDevice, m *pack.Model) (*plan.Plan, *arch.Hyper, error) {
+	h, err := arch.Read(m)
+	if err != nil {
+		return nil, nil, err
+	}
+	b, err := o.PlanBudget(p)
+	if err != nil {
+		return nil, nil, err
+	}
+	made, err := plan.Make(h, m, b)
+	return made, h, err
 }
 
 // measured is as calibrated, but for what the engine would have to run.
@@ -99,22 +120,14 @@ func (f *modelFlags) rates(ctx context.Context, a *app, known *calibrate.File, i
 
 // rehearsed is how long layers of the model take on the device that key names.
 func (f *modelFlags) rehearsed(ctx context.Context, a *app, known *calibrate.File, key string, p *vk.PhysicalDevice, m *pack.Model, say func()) (*plan.Rehearsed, error) {
-	h, err := arch.Read(m)
-	if err != nil {
-		return nil, err
-	}
 	o := f.options(a)
 	o.Validate = false
-	b, err := o.PlanBudget(p)
-	if err != nil {
-		return nil, err
-	}
-	planned, err := plan.Make(h, m, b)
+	planned, h, err := f.planned(o, p, m)
 	if err != nil {
 		return nil, err
 	}
 	v := readVersion()
-	key += "/" + v.Version + v.Commit + "/" + plan.Signature(h, m, b.KVElement)
+	key += "/" + v.Version + v.Commit + "/" + plan.Signature(h, m, planned.KV.Element)
 	return known.Rehearsal(key, planned.Chunk, a.log, func() (*plan.Rehearsed, error) {
 		say()
 		return engine.Rehearse(ctx, m.Path, o)

@@ -85,10 +85,12 @@ func TestDisk(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	age := 1000 * time.Hour // of what is forgotten before
 	ask := func() (*Disk, int) {
 		t.Helper()
-		n := 0
-		d, err := Open(cache).Disk(t.Context(), []string{model}, slog.New(slog.DiscardHandler), func() { n++ })
+		n, f := 0, Open(cache)
+		f.ForgetDisks(age)
+		d, err := f.Disk(t.Context(), []string{model}, slog.New(slog.DiscardHandler), func() { n++ })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -113,6 +115,11 @@ func TestDisk(t *testing.T) {
 	if d, n := ask(); n != 1 || d.Bytes != 3*DiskBlock {
 		t.Errorf("a larger file: %+v, measured %d times", d, n)
 	}
+	age = 0
+	if _, n := ask(); n != 1 {
+		t.Error("an old measurement was believed")
+	}
+	age = time.Hour
 	if err := os.WriteFile(cache, []byte("{broken"), 0o644); err != nil {
 		t.Fatal(err)
 	}

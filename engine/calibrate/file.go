@@ -72,6 +72,16 @@ func (f *File) Forget() {
 	f.fill()
 }
 
+// ForgetDisks drops what was measured of disks longer than age ago: that changes with what else
+// they do, and with how warm they are.
+func (f *File) ForgetDisks(age time.Duration) {
+	for name, d := range f.data.Disks {
+		if time.Since(d.Measured) >= age {
+			delete(f.data.Disks, name)
+		}
+	}
+}
+
 // save writes the file whole or not at all.
 func (f *File) save() error {
 	if f.path == "" {
