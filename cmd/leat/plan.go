@@ -220,6 +220,7 @@ func (f *planFlags) base(ctx context.Context, a *app, m *pack.Model) (*machine, 
 	if err != nil {
 		return nil, optionError(err)
 	}
+	b.Matrices, b.Few = g.Matrices(), true
 	return &machine{
 		Name: g.Name, Source: "its data sheet: an estimate", Kernels: kernelsByRates, GPU: &g, DiskAs: "assumed", Disks: 1,
 		speeds: plan.Reached(&g, assumedDisk*1e9), budget: b,

@@ -14,6 +14,7 @@ const (
 	memoryShare   = 0.70   // of the memory's, where nothing else holds the kernels up
 	bytesPerFlop  = 0.0173 // weights' bytes that the shader units decode a peak FP32 operation
 	multiplyShare = 0.15   // of FP32 peak, in products with many vectors; assumed
+	matrixShare   = 0.2    // of the matrix units' peak, all of a long prompt's work counted
 	copyShare     = 0.35   // of the memory's peak, where an upload is a copy within it
 	attnFlops     = 40e9   // one row, 32 heads: a chain of latencies more than of work
 	attnFP32      = 5e12   // a device with less has too few units for all heads at once
@@ -35,6 +36,9 @@ func Reached(g *gpus.GPU, diskBytesPerSec float64) Speeds {
 		AttnFlopsPerSec:     attnFlops * min(1, g.FP32/attnFP32),
 		DispatchTime:        dispatchTime,
 		HostOverheadPerStep: hostOverhead,
+	}
+	if g.Matrices() {
+		s.FlopsPerSec = max(s.FlopsPerSec, matrixShare*g.BF16)
 	}
 	if g.UMA {
 		s.LinkBytesPerSec = copyShare * g.MemBytesPerSec

@@ -26,6 +26,9 @@ type GPU struct {
 	Source         string  `json:"source"`
 }
 
+// Matrices reports whether products of many rows run on matrix units.
+func (g *GPU) Matrices() bool { return g.BF16 > g.FP32 }
+
 // All returns the table.
 func All() []GPU {
 	var all []GPU
