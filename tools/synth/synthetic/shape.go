@@ -64,10 +64,14 @@ func Presets() []string {
 }
 
 // findPreset looks for arch's own preset of that name, else for the first that has the
-// name: -arch qwen2 -preset 70b is a Llama 70B with biases.
+// name: -arch qwen2 -preset 70b is a Llama 70B with biases. A name may say whose it is, as
+// Presets does.
 func findPreset(arch, name string) (preset, error) {
 	var other *preset
 	for i, p := range presets {
+		if p.arch+"/"+p.name == name {
+			return p, nil
+		}
 		if p.name != name {
 			continue
 		}

@@ -332,6 +332,16 @@ func TestFailureLeavesNothing(t *testing.T) {
 	}
 }
 
+// Each preset is found by the name that the list gives it.
+func TestPresetNames(t *testing.T) {
+	for _, name := range Presets() {
+		o, err := Options{Preset: name}.settle()
+		if err != nil || o.Arch+"/" != name[:len(o.Arch)+1] {
+			t.Errorf("%s: %v, architecture %q", name, err, o.Arch)
+		}
+	}
+}
+
 func TestPresetsHaveTheirPublishedSize(t *testing.T) {
 	for _, c := range []struct {
 		arch, preset string
