@@ -31,6 +31,7 @@ type Model struct {
 	hyper   *arch.Hyper
 	tok     *token.Tokenizer
 	tokErr  error                     // why there is no tok
+	budget  plan.Budget               // that the plan was made for
 	plan    *plan.Plan                // made at the beginning; sizes of context and step never change
 	now     atomic.Pointer[plan.Plan] // what holds just now: fewer units may be resident
 	adapter adapter
@@ -143,6 +144,7 @@ func (m *Model) makePlan(ctx context.Context, _ string) (err error) {
 			return err
 		}
 	}
+	m.budget = b
 	if m.plan, err = plan.Make(m.hyper, m.file, b); err != nil {
 		return err
 	}

@@ -166,9 +166,9 @@ func (r *rehearsal) view(layers []pack.Unit, vocab int) (*pack.Model, *arch.Hype
 
 // planFor plans a view as the model is planned: with its rows to a step, all in VRAM.
 func (r *rehearsal) planFor(m *pack.Model, h *arch.Hyper) (*plan.Plan, error) {
-	b := r.o.budget()
-	b.DeviceBytes, b.HostBytes, b.Sessions, b.RingBytes = r.plan.DeviceBudget, 0, 1, 0
-	b.InPlace, b.Matrices = r.plan.InPlace, r.plan.Scratch.Halves.Bytes > 0
+	b := r.budget
+	b.DeviceBytes, b.HostBytes, b.Sessions, b.RingBytes, b.Sweep = r.plan.DeviceBudget, 0, 1, 0, plan.Sweep{}
+	b.InPlace = r.plan.InPlace
 	b.Chunk, b.ContextLength = r.plan.Chunk, max(r.plan.Chunk, min(r.hyper.ContextLength, rehearseContext))
 	p, err := plan.Make(h, m, b)
 	if err == nil && p.StreamedBytes > 0 {

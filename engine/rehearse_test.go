@@ -13,6 +13,8 @@ import (
 	"leat/engine"
 	"leat/engine/arch"
 	"leat/engine/plan"
+	"leat/engine/token"
+	"leat/engine/trace"
 	"leat/tools/synth/synthetic"
 	"leat/vk"
 	"leat/vk/vktest"
@@ -34,6 +36,41 @@ func small(t *testing.T, o synthetic.Options) (path string, classes []plan.Layer
 		t.Fatal(err)
 	}
 	return path, plan.Classes(m), h
+}
+
+// A rehearsal runs the kernels that the model runs: one that does not know what the device can
+// do times others.
+func TestRehearseKernels(t *testing.T) {
+	vktest.Instance(t)
+	path, _, _ := small(t, synthetic.Options{Arch: "llama", Type: "q4_k_m", Shape: synthetic.Shape{EmbeddingLength: 256, FeedForwardLength: 512}})
+	opts := engine.Options{ContextLength: 128, Chunk: 32, DeviceBytes: 64 << 20, Pace: "off", Ops: &trace.Ops{}}
+	if _, err := engine.Rehearse(t.Context(), path, opts); err != nil {
+		t.Fatal(err)
+	}
+	rehearsed := map[string]bool{}
+	ops, _ := opts.Ops.Take()
+	for _, op := range ops {
+		rehearsed[op.Name] = true
+	}
+	s, err := load(t, path, opts).NewSession()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for _, n := range []int{32, 1} {
+		if _, err := s.Forward(t.Context(), make([]token.ID, n)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ops, steps := opts.Ops.Take()
+	if steps != 2 || len(ops) < 10 {
+		t.Errorf("%d steps with %d kernels", steps, len(ops))
+	}
+	for _, op := range ops {
+		if !rehearsed[op.Name] {
+			t.Errorf("%s runs, and was not rehearsed", op.Name)
+		}
+	}
 }
 
 // A rehearsal knows each kind of layer, by steps from one row up to a chunk, and a plan

@@ -126,12 +126,24 @@ func (f *modelFlags) rehearsed(ctx context.Context, a *app, known *calibrate.Fil
 	if err != nil {
 		return nil, err
 	}
-	v := readVersion()
-	key += "/" + v.Version + v.Commit + "/" + plan.Signature(h, m, planned.KV.Element)
+	key += "/" + thisProgram() + "/" + plan.Signature(h, m, planned.KV.Element)
 	return known.Rehearsal(key, planned.Chunk, a.log, func() (*plan.Rehearsed, error) {
 		say()
 		return engine.Rehearse(ctx, m.Path, o)
 	})
+}
+
+// thisProgram tells builds apart, also those of one commit: each may run a model in a way of
+// its own.
+func thisProgram() string {
+	v := readVersion()
+	name := v.Version + v.Commit
+	if path, err := os.Executable(); err == nil {
+		if info, err := os.Stat(path); err == nil {
+			name += fmt.Sprintf("-%x-%x", info.Size(), info.ModTime().UnixNano())
+		}
+	}
+	return name
 }
 
 // predictor says what an answer should have taken; nil where that can't be told.
