@@ -1,0 +1,82 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"leat/engine/expert"
+)
+
+func output(t *testing.T, args ...string) string {
+	t.Helper()
+	var out, errs bytes.Buffer
+	if err := run(args, &out, &errs); err != nil {
+		t.Fatalf("%q: %v", args, err)
+	}
+	return out.String()
+}
+
+// A trace's rates come out alike in each format, and grow with the slots.
+func TestTable(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "trace")
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	trace := expert.Synthetic{Layers: 4, Experts: 16, Used: 2, Skew: 1}.Routing(3, 60)
+	w, err := expert.NewWriter(f, trace.Header)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range trace.Steps {
+		if err := w.Write(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"-sizes", "8,25%,100%", "-policies", "lru,weighted:5", path, path}
+	var got table
+	if err := json.Unmarshal([]byte(output(t, append([]string{"-json"}, args...)...)), &got); err != nil {
+		t.Fatal(err)
+	}
+	if got.Steps != 2*61 || len(got.Rows) != 3 || got.Rows[1].Slots != 16 || len(got.Rows[2].Results) != 3 {
+		t.Fatalf("%+v", got)
+	}
+	if last := got.Rows[2].Results; last[0].Late.HitRate() != 1 || last[2].Policy != "optimum" {
+		t.Errorf("all experts have slots: %+v", last)
+	}
+	for p := range 3 {
+		a, b := got.Rows[0].Results[p], got.Rows[1].Results[p]
+		if a.HitRate() > b.HitRate() || a.Decode.Hits+a.Prefill.Hits != a.Hits || a.Prefill.Misses == 0 {
+			t.Errorf("%s: %+v with 8 slots, %+v with 16", a.Policy, a, b)
+		}
+	}
+	text := output(t, args...)
+	if !strings.Contains(text, "synthetic: 4 layers of 16 experts, 2 used") || !strings.Contains(text, "100.0%        100.0%        100.0%\n") {
+		t.Error(text)
+	}
+	if lines := strings.Count(output(t, append([]string{"-csv", "-all"}, args...)...), "\n"); lines != 1+3*3 {
+		t.Errorf("%d lines of CSV", lines)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	for _, args := range [][]string{
+		{"-sizes", "0"}, {"-sizes", "101%"}, {"-sizes", "x"}, {"-policies", "fifo"}, {"-used", "200"}, {"-steps", "1"},
+		{filepath.Join(t.TempDir(), "none")}, {"main.go"},
+	} {
+		var out, errs bytes.Buffer
+		if err := run(append([]string{"-steps", "4", "-layers", "2"}, args...), &out, &errs); err == nil {
+			t.Errorf("%q: %s", args, out.String())
+		}
+	}
+}
