@@ -146,8 +146,8 @@ type table struct {
 }
 
 type row struct {
-	Slots   int              `json:"slots"`
-	Share   float64          `json:"share_of_experts"`
+	Slots   int             `json:"slots"`
+	Share   float64         `json:"share_of_experts"`
 	Results []expert.Result `json:"results"` // the optimum last
 }
 
