@@ -35,7 +35,7 @@ var allowed = map[string][]string{
 	"engine/internal/sched": {"engine/internal/exec", "engine/internal/kv", "engine/token"},
 	"engine/internal/exec": {"engine/arch", "engine/internal/kv", "engine/internal/weights", "engine/pace", "engine/plan", "engine/trace", "decompose/pack",
 		"gguf", "shaders", "shaders/gpu", "vk", "vk/limit", "vk/mem"},
-	"engine/internal/weights": {"engine/expert", "engine/plan", "engine/trace", "decompose/pack", "gguf", "vk", "vk/file", "vk/limit", "vk/mem", "vk/xfer"},
+	"engine/internal/weights": {"engine/arch", "engine/expert", "engine/plan", "engine/trace", "decompose/pack", "gguf", "vk", "vk/file", "vk/limit", "vk/mem", "vk/xfer"},
 	"engine/internal/adapt":   {},
 	"engine/internal/kv":      {"engine/plan", "gguf", "vk", "vk/mem"},
 	"engine/bench":            {"engine", "engine/arch", "engine/pace", "engine/plan", "engine/token", "engine/trace"},
