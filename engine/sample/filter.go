@@ -20,7 +20,7 @@ func weigh(c []candidate, temperature float64) (sum float64) {
 		top = max(top, float64(c[i].logit))
 	}
 	for i := range c {
-		c[i].weight = math.Exp((float64(c[i].logit) - top) / temperature)
+		c[i].weight = exp((float64(c[i].logit) - top) / temperature)
 		sum += c[i].weight
 	}
 	return sum
@@ -73,19 +73,16 @@ func (s *Sampler) lowerBound(logits []float32, k int) float32 {
 	return float32(cut(s.ranks, float64(k)).key)
 }
 
-// keepTopP keeps the smallest set of the most likely tokens that together have TopP.
-func (s *Sampler) keepTopP() {
-	sum := weigh(s.kept, 1)
-	// All tokens below this share together have less than 1-TopP, so the set has none of
-	// them: of a large vocabulary, a few hundred are left to rank.
-	least := (1 - s.p.TopP) * sum / float64(len(s.kept))
+// keepTopP keeps the smallest set of the most likely tokens that together have TopP of w.
+func (s *Sampler) keepTopP(w whole) {
+	least := w.likely(s.p.TopP) // of a large vocabulary, a few hundred are left to rank
 	s.ranks = s.ranks[:0]
 	for i := range s.kept {
-		if c := &s.kept[i]; c.weight >= least {
+		if c := &s.kept[i]; float64(c.logit) >= least {
 			s.ranks = append(s.ranks, rank{float64(c.logit), c.weight, c.id})
 		}
 	}
-	s.keepTo(cut(s.ranks, s.p.TopP*sum))
+	s.keepTo(cut(s.ranks, s.p.TopP*w.sum))
 }
 
 // keepTo keeps the tokens up to last in the order of their logits.
@@ -95,26 +92,21 @@ func (s *Sampler) keepTo(last rank) {
 	})
 }
 
-// keepTypical keeps the smallest set of tokens with TypicalP whose surprise, -log p, is
+// keepTypical keeps the smallest set of tokens with TypicalP of w whose surprise, -log p, is
 // nearest to the expected one, the entropy.
-func (s *Sampler) keepTypical() {
-	sum := weigh(s.kept, 1)
-	top := math.Inf(-1)
-	for i := range s.kept {
-		top = max(top, float64(s.kept[i].logit))
+func (s *Sampler) keepTypical(w whole) {
+	logSum, least := math.Log(w.sum), w.nearEntropy(s.p.TypicalP)
+	rankOf := func(c *candidate) rank {
+		surprise := logSum - (float64(c.logit) - w.top)
+		return rank{-math.Abs(surprise - w.entropy), c.weight, c.id}
 	}
-	logSum := math.Log(sum)
-	surprise := func(c *candidate) float64 { return logSum - (float64(c.logit) - top) }
-	var entropy float64
-	for i := range s.kept {
-		entropy += s.kept[i].weight / sum * surprise(&s.kept[i])
-	}
-	rankOf := func(c *candidate) rank { return rank{-math.Abs(surprise(c) - entropy), c.weight, c.id} }
 	s.ranks = s.ranks[:0]
 	for i := range s.kept {
-		s.ranks = append(s.ranks, rankOf(&s.kept[i]))
+		if c := &s.kept[i]; float64(c.logit) >= least {
+			s.ranks = append(s.ranks, rankOf(c))
+		}
 	}
-	last := cut(s.ranks, s.p.TypicalP*sum)
+	last := cut(s.ranks, s.p.TypicalP*w.sum)
 	s.kept = slices.DeleteFunc(s.kept, func(c candidate) bool { return last.before(rankOf(&c)) })
 }
 

@@ -64,11 +64,6 @@ func logSumExp(logits []float32) float64 {
 	if !(top > math.Inf(-1)) {
 		return math.Inf(-1)
 	}
-	var sum float64
-	for _, l := range logits {
-		if l >= -math.MaxFloat32 {
-			sum += math.Exp(float64(l) - top)
-		}
-	}
+	sum := sumExp(logits, float32(top), 1)
 	return top + math.Log(sum)
 }

@@ -40,6 +40,7 @@ type Sampler struct {
 	z      []int32     // (history)
 	kept   []candidate // in order of id
 	ranks  []rank
+	sums   []float64 // of the weights of a block of tokens
 }
 
 type bias struct {
@@ -99,6 +100,9 @@ func (s *Sampler) Next(logits []float32) (int32, error) {
 	if s.p.Temperature == 0 {
 		return int32(best), nil
 	}
+	if s.p.onlyTemperature() {
+		return s.drawAll(changed, changed[best]), nil
+	}
 	return s.draw(s.filter(changed, best)), nil
 }
 
@@ -133,17 +137,29 @@ func (s *Sampler) change(logits []float32) []float32 {
 // filter fills s.kept with the tokens that may be drawn, their final weights, and returns
 // the weights' sum. best is the largest logit's index.
 func (s *Sampler) filter(logits []float32, best int) (sum float64) {
-	typical, topP := s.p.TypicalP > 0 && s.p.TypicalP < 1, s.p.TopP > 0 && s.p.TopP < 1
-	least := float32(math.Inf(-1))
-	if s.p.MinP > 0 && !typical && !topP {
-		least = s.minLogit(logits[best]) // as it commutes with top-k, the rest need not be gathered
+	topK, typical, topP := s.p.TopK > 0 && s.p.TopK < len(logits), s.p.typical(), s.p.topP()
+	if topK || !typical && !topP {
+		least := float32(math.Inf(-1))
+		if s.p.MinP > 0 && !typical && !topP {
+			least = s.minLogit(logits[best]) // as it commutes with top-k, the rest need not be gathered
+		}
+		s.keepTopK(logits, least)
 	}
-	s.keepTopK(logits, least)
+	all := !topK // of what is asked next
 	if typical {
-		s.keepTypical()
+		w := s.whole(all, logits, best)
+		if all {
+			s.gather(logits, &w, w.nearEntropy(s.p.TypicalP))
+		}
+		s.keepTypical(w)
+		all = false
 	}
 	if topP {
-		s.keepTopP()
+		w := s.whole(all, logits, best)
+		if all {
+			s.gather(logits, &w, w.likely(s.p.TopP))
+		}
+		s.keepTopP(w)
 	}
 	if s.p.MinP > 0 {
 		s.keepMinP()
@@ -152,6 +168,14 @@ func (s *Sampler) filter(logits []float32, best int) (sum float64) {
 		s.excludeTopChoices()
 	}
 	return weigh(s.kept, s.p.Temperature)
+}
+
+// whole sums up what was kept or, with all, the logits.
+func (s *Sampler) whole(all bool, logits []float32, best int) whole {
+	if all {
+		return wholeOf(logits, logits[best])
+	}
+	return s.wholeOf()
 }
 
 // draw chooses among s.kept, whose weights have this sum.
@@ -174,13 +198,21 @@ func (s *Sampler) draw(sum float64) int32 {
 
 // Argmax returns the index of the largest logit: the lowest among equals, NaN last.
 func Argmax(logits []float32) int {
-	best := 0
+	best, top := -1, float32(math.Inf(-1))
 	for i, l := range logits {
-		if l > logits[best] || l == l && logits[best] != logits[best] {
-			best = i
+		if l > top {
+			best, top = i, l
 		}
 	}
-	return best
+	if best >= 0 {
+		return best
+	}
+	for i, l := range logits { // none is above −Inf
+		if l == l {
+			return i
+		}
+	}
+	return 0
 }
 
 func isFinite(logits []float32, i int) bool {
