@@ -119,19 +119,24 @@ func (r *Recorder) LeastRows() uint32 {
 	return shaders.TileRows
 }
 
+// Halves reports whether products of n rows of k values are computed in halves, and [Recorder.MulMatAdd] may be asked for.
+func (r *Recorder) Halves(n, k uint32) bool { return r.halves(&shaders.MulMatArgs{N: n, K: k}) }
+
 // halves reports whether a product is computed in halves.
-func (r *Recorder) halves(t gguf.Type, a *shaders.MulMatArgs) bool {
+func (r *Recorder) halves(a *shaders.MulMatArgs) bool {
 	return r.k.matrix > 0 && a.N >= leastRows && a.K >= 64 &&
 		shaders.ScratchBytes(a.N, a.K, 0) <= r.Scratch.Bytes
 }
 
 // mulMatHalves decodes the weights slice by slice into a ring. While a slice is multiplied the next is decoded: they
 // lie in different places, so nothing orders them.
-func (r *Recorder) mulMatHalves(t gguf.Type, a *shaders.MulMatArgs) error {
+//
+// What is at residual is added, with stride floats from row to row; 0: nothing is.
+func (r *Recorder) mulMatHalves(t gguf.Type, a *shaders.MulMatArgs, residual uint64, stride uint32) error {
 	x := r.Scratch.Address
 	scales := x + uint64(shaders.TilesBytes(a.N, a.K))
 	ring := span{scales + uint64(shaders.ScaleBytes(a.N)), r.Scratch.Address + uint64(r.Scratch.Bytes)}
-	if err := r.bringX(a, x, scales, ring); err != nil {
+	if err := r.bringX(a, x, scales); err != nil {
 		return err
 	}
 	tileBytes := uint64(shaders.TilesBytes(shaders.TileRows, a.K))
@@ -149,7 +154,11 @@ func (r *Recorder) mulMatHalves(t gguf.Type, a *shaders.MulMatArgs) error {
 		if err != nil {
 			return err
 		}
-		err = r.later(shaders.MulMatCMArgs{W: to, X: x, Scales: scales, Dst: a.Dst + 4*uint64(m), M: rows, K: a.K, N: a.N, DstStride: a.DstStride})
+		part := shaders.MulMatCMArgs{W: to, X: x, Scales: scales, Dst: a.Dst + 4*uint64(m), M: rows, K: a.K, N: a.N, DstStride: a.DstStride}
+		if residual != 0 {
+			part.Residual, part.ResidualStride = residual+4*uint64(m), stride
+		}
+		err = r.later(part)
 		if err != nil {
 			return err
 		}
@@ -158,16 +167,20 @@ func (r *Recorder) mulMatHalves(t gguf.Type, a *shaders.MulMatArgs) error {
 	return nil
 }
 
-// bringX brings X into tiles, unless it is there.
-func (r *Recorder) bringX(a *shaders.MulMatArgs, to, scales uint64, ring span) error {
-	want := f32s(a.X, a.N, a.K, a.XStride)
-	if r.tiles.x == want && r.tiles.n == a.N && r.tiles.k == a.K && r.tiles.s == a.XStride {
+// MulMatAdd is MulMat where [Recorder.Halves] says so of the whole step, with residual (N, M), stride floats from row to row,
+// added; Dst may be residual.
+func (r *Recorder) MulMatAdd(t gguf.Type, a shaders.MulMatArgs, residual uint64, stride uint32) error {
+	if a.M == 0 || a.N == 0 {
 		return nil
 	}
-	err := r.TileF16(shaders.TileF16Args{X: a.X, Dst: to, Scales: scales, N: a.N, K: a.K, XStride: a.XStride})
-	r.tiles.x, r.tiles.n, r.tiles.k, r.tiles.s = want, a.N, a.K, a.XStride
-	r.tiles.next = 0 // the ring begins elsewhere than the last one
-	return err
+	c := mulMatCheck(t, &a)
+	c.address("residual", residual)
+	c.stride("residual's stride", stride, a.M)
+	c.that(r.k.matrix > 0 && shaders.ScratchBytes(a.N, a.K, 0) <= r.Scratch.Bytes, "Scratch", r.Scratch.Bytes, "room for X in tiles, on a device with cooperative matrices")
+	if c.err != nil {
+		return c.err
+	}
+	return r.mulMatHalves(t, &a, residual, stride)
 }
 
 // later keeps a product for when its result is asked for, its place is, or there is enough to do.
@@ -176,6 +189,9 @@ func (r *Recorder) later(a shaders.MulMatCMArgs) error {
 	p.touch.read(span{a.W, a.W + uint64(shaders.TilesBytes(a.M, a.K))})
 	p.touch.read(span{a.X, a.X + uint64(shaders.TilesBytes(a.N, a.K))})
 	p.touch.read(f32s(a.Scales, 1, a.N, 0))
+	if a.Residual != 0 {
+		p.touch.read(f32s(a.Residual, a.N, a.M, a.ResidualStride))
+	}
 	p.touch.write(f32s(a.Dst, a.N, a.M, a.DstStride))
 	split := splitFor(r.k.matrix, a.N)
 	r.tiles.pending = append(r.tiles.pending, p)
@@ -207,42 +223,6 @@ func (r *Recorder) settle(t *touch) error {
 		}
 	}
 	return nil
-}
-
-// TileF16 brings rows of X into tiles of halves.
-func (r *Recorder) TileF16(a shaders.TileF16Args) error {
-	if a.N == 0 || a.K == 0 {
-		return nil
-	}
-	c := check{choice: choice{op: "tile_f16"}}
-	c.address("X", a.X)
-	c.address("Dst", a.Dst)
-	c.address("Scales", a.Scales)
-	c.stride("XStride", a.XStride, a.K)
-	var t touch
-	t.read(f32s(a.X, a.N, a.K, a.XStride))
-	t.write(span{a.Dst, a.Dst + uint64(shaders.TilesBytes(a.N, a.K))})
-	t.write(f32s(a.Scales, 1, a.N, 0))
-	n := float64(a.N) * float64(a.K)
-	return record(r, &c, shaders.TileF16, &a, a.Workgroups(), &t, cost{10 * n, n})
-}
-
-// DequantF16 decodes weights of type t into tiles of halves. W may be any multiple of 16, or of a row where the
-// rows' length is.
-func (r *Recorder) DequantF16(t gguf.Type, a shaders.DequantF16Args) error {
-	if a.M == 0 || a.K == 0 {
-		return nil
-	}
-	c := check{choice: choice{op: "dequant_f16", typed: true, typ: t}}
-	c.that(a.W != 0 && a.W%2 == 0, "W", a.W, "a multiple of 2, not 0")
-	c.address("Dst", a.Dst)
-	c.blocks("K", a.K)
-	bytes := float64(a.M) * rowBytes(t, a.K)
-	var touched touch
-	touched.read(span{a.W, a.W + uint64(bytes)})
-	touched.write(span{a.Dst, a.Dst + uint64(shaders.TilesBytes(a.M, a.K))})
-	find := func() (*shaders.Kernel, error) { return shaders.DequantF16(t) }
-	return record(r, &c, find, &a, a.Workgroups(), &touched, cost{bytes: bytes + 2*float64(a.M)*float64(a.K)})
 }
 
 // mulMatCM multiplies what is in tiles.

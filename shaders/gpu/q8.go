@@ -87,16 +87,14 @@ func (r *Recorder) QuantizeQ8(a shaders.QuantizeQ8Args) error {
 	return record(r, &c, shaders.QuantizeQ8, &a, a.Workgroups(), &t, cost{5.25 * n, 4 * n})
 }
 
-// RMSNormBytes is RMSNorm of few rows whose output will be multiplied by weights: it is brought into bytes on the way, where
-// that is possible.
-func (r *Recorder) RMSNormBytes(a shaders.RMSNormArgs) error {
-	if !r.Few || !r.k.few || a.Rows > shaders.FewRows || r.per(a.Cols) > shaders.MaxPer || (a.XStride|a.DstStride)%4 != 0 {
-		return r.RMSNorm(a)
-	}
+// normBytes reports whether the output of an RMSNorm is brought into bytes: it is of few rows, and there is room.
+func (r *Recorder) normBytes(a *shaders.RMSNormArgs) bool {
+	return r.Few && r.k.few && a.Rows <= shaders.FewRows && r.per(a.Cols) <= shaders.MaxPer && (a.XStride|a.DstStride)%4 == 0 &&
+		a.Rows > 0 && a.Cols%q8Block == 0 && shaders.Q8Size(a.Rows, a.Cols) <= r.q8Room()
+}
+
+func (r *Recorder) rmsNormBytes(a *shaders.RMSNormArgs) error {
 	to := r.q8Slot(a.Dst, a.Rows, a.Cols, a.DstStride, 0)
-	if to == nil {
-		return r.RMSNorm(a)
-	}
 	err := r.RMSNormQ8(shaders.RMSNormQ8Args{X: a.X, W: a.W, Dst: a.Dst, Q: to.q, S: to.sums,
 		Rows: a.Rows, Cols: a.Cols, XStride: a.XStride, DstStride: a.DstStride, Eps: a.Eps})
 	if err != nil {
@@ -106,7 +104,7 @@ func (r *Recorder) RMSNormBytes(a shaders.RMSNormArgs) error {
 	return nil
 }
 
-// normLanes are those of rms_norm_q8: a row's loads should all be under way at once.
+// normLanes are those of a kernel whose lanes hold a row in registers: a row's loads should all be under way at once.
 func (r *Recorder) normLanes() uint32 {
 	if r.k.dev.Physical.Type == vk.CPU {
 		return 128

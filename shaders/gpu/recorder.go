@@ -56,6 +56,15 @@ func (r *Recorder) Reset(cb *vk.CommandBuffer) {
 	*r = Recorder{k: r.k, cb: cb, hazards: h, tiles: tiles{pending: pending}}
 }
 
+// Continue makes r go on in another command buffer, which has begun: what was brought into bytes or tiles in the one before,
+// which must have been submitted to the same queue, is still there. A [Recorder.Barrier] must come first.
+func (r *Recorder) Continue(cb *vk.CommandBuffer) {
+	q8, last, t := r.q8, r.q8Last, r.tiles
+	r.Reset(cb)
+	r.q8, r.q8Last = q8, last
+	r.tiles.x, r.tiles.n, r.tiles.k, r.tiles.s = t.x, t.n, t.k, t.s
+}
+
 // Barrier makes what came before visible to what follows.
 func (r *Recorder) Barrier() {
 	r.cb.Barrier()
@@ -153,27 +162,20 @@ func (r *Recorder) MulMat(t gguf.Type, a shaders.MulMatArgs) error {
 	if a.M == 0 || a.N == 0 {
 		return nil
 	}
-	c := check{choice: choice{op: "mul_mat", typed: true, typ: t, whole: a.K%8 == 0 && a.XStride%4 == 0}}
+	c := mulMatCheck(t, &a)
 	find := func() (*shaders.Kernel, error) { return shaders.MulMat(t) }
 	if cols := vecCols(a.N); cols > 0 {
 		c.op, c.cols = "mul_mat_vec", cols
 		find = func() (*shaders.Kernel, error) { return shaders.MulMatVec(t) }
 	}
-	c.address("W", a.W)
-	c.address("X", a.X)
-	c.address("Dst", a.Dst)
-	c.positive("K", a.K)
-	c.blocks("K", a.K)
-	c.stride("XStride", a.XStride, a.K)
-	c.stride("DstStride", a.DstStride, a.M)
 	if c.err != nil {
 		return c.err
 	}
 	if p := (Products{Type: t, X: a.X, N: a.N, K: a.K, XStride: a.XStride, Of: [3]Matrix{{W: a.W, Dst: a.Dst, M: a.M}}, DstStride: a.DstStride}); r.Takes(&p) {
 		return r.Products(&p)
 	}
-	if r.halves(t, &a) {
-		return r.mulMatHalves(t, &a)
+	if r.halves(&a) {
+		return r.mulMatHalves(t, &a, 0, 0)
 	}
 	b, err := r.k.get(c.choice, find)
 	if err != nil {
@@ -188,6 +190,19 @@ func (r *Recorder) MulMat(t gguf.Type, a shaders.MulMatArgs) error {
 	touched.read(f32s(a.X, a.N, a.K, a.XStride))
 	touched.write(f32s(a.Dst, a.N, a.M, a.DstStride))
 	return dispatch(r, &c, b, &a, a.Workgroups(rows, cols), &touched, co)
+}
+
+// mulMatCheck checks the arguments of a mul_mat.
+func mulMatCheck(t gguf.Type, a *shaders.MulMatArgs) check {
+	c := check{choice: choice{op: "mul_mat", typed: true, typ: t, whole: a.K%8 == 0 && a.XStride%4 == 0}}
+	c.address("W", a.W)
+	c.address("X", a.X)
+	c.address("Dst", a.Dst)
+	c.positive("K", a.K)
+	c.blocks("K", a.K)
+	c.stride("XStride", a.XStride, a.K)
+	c.stride("DstStride", a.DstStride, a.M)
+	return c
 }
 
 // vecCols is the NUM_COLS of mul_mat_vec for n rows of X, 0 where mul_mat does better.

@@ -39,7 +39,11 @@ func (r *run) begin() error {
 	if r.used == 0 {
 		r.cb.ResetQueries(e.stamps, 0, e.stamps.Count)
 	}
-	r.rec.Reset(r.cb)
+	if r.used == 0 {
+		r.rec.Reset(r.cb)
+	} else {
+		r.rec.Continue(r.cb)
+	}
 	r.rec.Run, r.rec.Few = r.run, len(r.rows) <= shaders.FewRows
 	s := &e.Plan.Scratch
 	r.rec.Scratch, r.rec.Q8, r.rec.Parts = r.memory(s.Halves), r.memory(s.Q8), r.memory(s.Parts)
