@@ -19,7 +19,7 @@ func (o Options) PlanBudget(p *vk.PhysicalDevice) (plan.Budget, error) {
 	}
 	b := o.budget()
 	b.DeviceBytes, b.HostBytes = o.budgets(p, available)
-	f, err := p.Features.Without(o.Disable)
+	f, err := p.Choose(o.Disable, o.Enable)
 	if err != nil {
 		return plan.Budget{}, err
 	}

@@ -15,6 +15,7 @@ import (
 	"leat/engine"
 	"leat/engine/token"
 	"leat/tools/testdata"
+	"leat/vk/vktest"
 )
 
 // reference is a NAME.deq.json with its NAME.deq.f32: logits of the same weights in
@@ -116,7 +117,7 @@ func exact(o engine.Options) engine.Options {
 // Without a driver the test is skipped, unless LEAT_REQUIRE_DEVICE=1.
 func load(t testing.TB, path string, o engine.Options) *engine.Model {
 	t.Helper()
-	o.Validate = os.Getenv("LEAT_VALIDATE") == "1"
+	o.Validate, o.Enable = os.Getenv("LEAT_VALIDATE") == "1", vktest.Enable()
 	m, err := engine.Load(context.Background(), path, o)
 	if errors.Is(err, engine.ErrNoDevice) && os.Getenv("LEAT_REQUIRE_DEVICE") != "1" {
 		t.Skipf("no Vulkan device: %v", err)

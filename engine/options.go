@@ -28,6 +28,7 @@ type Options struct {
 	Chunk         int      // most tokens of a prompt in one step; 0: chosen
 	Sessions      int      // sessions that may be open at a time, each with a full context; 0: 1
 	Disable       []string // device features not to use: "fp16", "int8", "subgroup", "coopmat"
+	Enable        []string // features not used by themselves: "coopmat" on a CPU, where it is slow
 	RingBytes     int64    // VRAM that streamed weights pass through; 0: chosen
 	Sweep         Sweep    // for measurements: what is chosen otherwise
 	Discrete      bool     // upload weights even where the device has its memory in common with the host
@@ -103,6 +104,11 @@ func (o Options) validated() (Options, error) {
 	}
 	if o.Sweep.Spread < plan.Even || o.Sweep.Spread > plan.Edges {
 		return o, &OptionError{"Sweep.Spread", fmt.Sprint(int(o.Sweep.Spread)), "Even, Prefix or Edges"}
+	}
+	for _, e := range o.Enable {
+		if !slices.Contains(vk.Enabled(), e) {
+			return o, &OptionError{"Enable", e, strings.Join(vk.Enabled(), ", ")}
+		}
 	}
 	for _, d := range o.Disable {
 		if !slices.Contains(vk.Disabled(), d) {

@@ -41,7 +41,9 @@ const uint LOOP_VECS = S_AT + SUBGROUPS * T * S_STRIDE;
 const uint Q_VECS = ROWS * K_STRIDE, OUT = 4, OUT_STRIDE = OUT * T / 4 + 1, OUT_VECS = ROWS * OUT_STRIDE; // before and after
 const uint SIDE_VECS = Q_VECS > OUT_VECS ? Q_VECS : OUT_VECS;
 const uint K_VECS = (STEP * KEY / 8 + LANES - 1) / LANES, V_VECS = (STEP * VAL / 8 + LANES - 1) / LANES; // that a lane brings
-const uint PARTS = SUBGROUP / T, WIDTH = STEP / PARTS; // lanes that share a row; the scores each looks at
+// Where rows must be told apart: lanes that share a row, the scores each looks at, and the rows it looks at, LANE_ROWS apart.
+const uint PARTS = SUBGROUP > T ? SUBGROUP / T : 1, WIDTH = STEP / PARTS;
+const uint LANE_ROWS = SUBGROUP / PARTS, LOOKS = T / LANE_ROWS;
 const float NONE = -3.0e38, SLACK = 8, LOG2_E = 1.44269504;
 
 #define ACC coopmat<float, gl_ScopeSubgroup, T, T, gl_MatrixUseAccumulator>
@@ -49,6 +51,16 @@ const float NONE = -3.0e38, SLACK = 8, LOG2_E = 1.44269504;
 #define ALL(F) F(o0, 0) F(o1, 1) F(o2, 2) F(o3, 3) F(o4, 4) F(o5, 5) F(o6, 6) F(o7, 7)
 
 shared uvec4 mem[LOOP_VECS > SIDE_VECS ? LOOP_VECS : SIDE_VECS];
+
+// together has the lanes of a subgroup see what they wrote. Where code that not all subgroups run has a subgroupBarrier,
+// Mesa's lavapipe (26.1) waits for those subgroups, too; its subgroups of 8 run in step.
+void together()
+{
+    if (SUBGROUP > 8)
+        subgroupBarrier();
+    else
+        subgroupMemoryBarrierShared();
+}
 
 uvec4 halves(vec4 lo, vec4 hi)
 {
@@ -84,13 +96,17 @@ void main()
     ACC total = ACC(0.0), top = ACC(NONE);
     coopmat<float16_t, gl_ScopeSubgroup, T, T, gl_MatrixUseB> ones = coopmat<float16_t, gl_ScopeSubgroup, T, T, gl_MatrixUseB>(float16_t(1.0));
 
-    uint row = sl / PARTS, part = sl % PARTS; // that this lane looks at where rows must be told apart
+    uint row = sl / PARTS, part = sl % PARTS;
     uint subRow = row0 + sub * T;
-    uint pos = Words(a.Pos).w[min(subRow + row, a.Rows - 1)];
+    uint pos[LOOKS];
+    float rowTop[LOOKS];
+    [[unroll]] for (uint l = 0; l < LOOKS; l++) {
+        pos[l] = Words(a.Pos).w[min(subRow + row + l * LANE_ROWS, a.Rows - 1)];
+        rowTop[l] = NONE;
+    }
     uint subFirst = Words(a.Pos).w[min(subRow, a.Rows - 1)], subLast = Words(a.Pos).w[min(subRow + T, a.Rows) - 1];
     if (subRow >= a.Rows)
         subLast = subFirst;
-    float rowTop = NONE;
     uint pAt = P_AT + sub * T * P_STRIDE, sAt = S_AT + sub * T * S_STRIDE;
 
     uvec4 rk[K_VECS], rv[V_VECS];
@@ -107,12 +123,12 @@ void main()
         barrier();
         [[unroll]] for (uint i = 0; i < K_VECS; i++) {
             uint j = lane + i * LANES;
-            if (j < STEP * KEY / 8)
-                mem[K_AT + j / (KEY / 8) * K_STRIDE + j % (KEY / 8)] = rk[i];
+            if (j < STEP * KEY / 8) // memory past the last position may hold NaN, which nothing hides
+                mem[K_AT + j / (KEY / 8) * K_STRIDE + j % (KEY / 8)] = now + j / (KEY / 8) <= last ? rk[i] : uvec4(0);
         }
         [[unroll]] for (uint i = 0; i < V_VECS; i++) {
             uint j = lane + i * LANES;
-            if (j < STEP * VAL / 8) // memory past the last position may hold NaN, which times 0 is NaN
+            if (j < STEP * VAL / 8) // nor does a weight of 0
                 mem[V_AT + j / (VAL / 8) * V_STRIDE + j % (VAL / 8)] = now + j / (VAL / 8) <= last ? rv[i] : uvec4(0);
         }
         barrier();
@@ -138,15 +154,15 @@ void main()
                 }
             }
             if (now + STEP > subFirst + 1) { // some rows do not see some positions
-                subgroupBarrier();
-                [[unroll]] for (uint i = 0; i < WIDTH; i += 4) {
-                    uint at = part * WIDTH + i;
+                together();
+                [[unroll]] for (uint i = 0; i < LOOKS * WIDTH; i += 4) {
+                    uint l = i / WIDTH, at = part * WIDTH + i % WIDTH;
                     vec4 hide;
                     [[unroll]] for (uint c = 0; c < 4; c++)
-                        hide[c] = now + at + c <= pos ? 0 : NONE;
-                    mem[sAt + row * S_STRIDE + at / 4] = floatBitsToUint(hide);
+                        hide[c] = now + at + c <= pos[l] ? 0 : NONE;
+                    mem[sAt + (row + l * LANE_ROWS) * S_STRIDE + at / 4] = floatBitsToUint(hide);
                 }
-                subgroupBarrier();
+                together();
                 [[unroll]] for (uint t = 0; t < STEP / T; t++) {
                     ACC hide;
                     coopMatLoad(hide, mem, sAt + t * T / 4, S_STRIDE, gl_CooperativeMatrixLayoutRowMajor);
@@ -158,26 +174,29 @@ void main()
                 for (uint i = 0; i < s[t].length(); i++)
                     above = above || s[t][i] > top[i] + SLACK;
             if (subgroupAny(above)) {
-                subgroupBarrier();
+                together();
                 [[unroll]] for (uint t = 0; t < STEP / T; t++)
                     coopMatStore(s[t], mem, sAt + t * T / 4, S_STRIDE, gl_CooperativeMatrixLayoutRowMajor);
-                subgroupBarrier();
-                float high = NONE;
-                [[unroll]] for (uint i = 0; i < WIDTH; i += 4) {
-                    vec4 four = uintBitsToFloat(mem[sAt + row * S_STRIDE + (part * WIDTH + i) / 4]);
-                    high = max(high, max(max(four.x, four.y), max(four.z, four.w)));
+                together();
+                [[unroll]] for (uint l = 0; l < LOOKS; l++) {
+                    uint at = sAt + (row + l * LANE_ROWS) * S_STRIDE;
+                    float high = NONE;
+                    [[unroll]] for (uint i = 0; i < WIDTH; i += 4) {
+                        vec4 four = uintBitsToFloat(mem[at + (part * WIDTH + i) / 4]);
+                        high = max(high, max(max(four.x, four.y), max(four.z, four.w)));
+                    }
+                    [[unroll]] for (uint x = 1; x < PARTS; x *= 2)
+                        high = max(high, subgroupShuffleXor(high, x));
+                    high = max(high, rowTop[l]);
+                    float fade = exp2(max(rowTop[l] - high, -200));
+                    rowTop[l] = high;
+                    together();
+                    [[unroll]] for (uint c = part; c < T / 4; c += PARTS) { // columns 0…15 the new top, 16…31 what remains of the sums
+                        mem[at + c] = floatBitsToUint(vec4(high));
+                        mem[at + T / 4 + c] = floatBitsToUint(vec4(fade));
+                    }
                 }
-                [[unroll]] for (uint x = 1; x < PARTS; x *= 2)
-                    high = max(high, subgroupShuffleXor(high, x));
-                high = max(high, rowTop);
-                float fade = exp2(max(rowTop - high, -200));
-                rowTop = high;
-                subgroupBarrier();
-                [[unroll]] for (uint c = part; c < T / 4; c += PARTS) { // columns 0…15 the new top, 16…31 what remains of the sums
-                    mem[sAt + row * S_STRIDE + c] = floatBitsToUint(vec4(high));
-                    mem[sAt + row * S_STRIDE + T / 4 + c] = floatBitsToUint(vec4(fade));
-                }
-                subgroupBarrier();
+                together();
                 ACC fades;
                 coopMatLoad(top, mem, sAt, S_STRIDE, gl_CooperativeMatrixLayoutRowMajor);
                 coopMatLoad(fades, mem, sAt + T / 4, S_STRIDE, gl_CooperativeMatrixLayoutRowMajor);
@@ -185,14 +204,14 @@ void main()
 #define FADE(o, d) o = o * fades;
                 ALL(FADE)
             }
-            subgroupBarrier();
+            together();
             [[unroll]] for (uint t = 0; t < STEP / T; t++) {
                 for (uint i = 0; i < s[t].length(); i++)
                     s[t][i] = exp2(max(s[t][i] - top[i], -200));
                 coopmat<float16_t, gl_ScopeSubgroup, T, T, gl_MatrixUseAccumulator> p = coopmat<float16_t, gl_ScopeSubgroup, T, T, gl_MatrixUseAccumulator>(s[t]);
                 coopMatStore(p, mem, pAt + t * T / 8, P_STRIDE, gl_CooperativeMatrixLayoutRowMajor);
             }
-            subgroupBarrier();
+            together();
             [[unroll]] for (uint t = 0; t < STEP / T; t++) {
                 coopmat<float16_t, gl_ScopeSubgroup, T, T, gl_MatrixUseA> p;
                 coopMatLoad(p, mem, pAt + t * T / 8, P_STRIDE, gl_CooperativeMatrixLayoutRowMajor);
@@ -210,8 +229,6 @@ void main()
 
     barrier();
     uint outAt = sub * T * OUT_STRIDE;
-    uint r = subRow + row;
-    Floats dst = Floats(advance(advance(a.Dst, min(r, a.Rows - 1), a.DstStride * 4), head, a.ValLen * 4));
     [[unroll]] for (uint d0 = 0; d0 < VAL / T; d0 += OUT) {
 #define STORE(o, d) \
     if (d >= d0 && d < d0 + OUT && d < VAL / T) { \
@@ -219,13 +236,17 @@ void main()
         coopMatStore(o, mem, outAt + (d - d0) * T / 4, OUT_STRIDE, gl_CooperativeMatrixLayoutRowMajor); \
     }
         ALL(STORE)
-        subgroupBarrier();
-        for (uint c = part; c < OUT * T / 4 && d0 * T + 4 * c < VAL; c += PARTS) {
-            vec4 y = uintBitsToFloat(mem[outAt + row * OUT_STRIDE + c]);
-            if (r < a.Rows)
-                [[unroll]] for (uint i = 0; i < 4; i++)
-                    dst.f[d0 * T + 4 * c + i] = y[i];
+        together();
+        [[unroll]] for (uint l = 0; l < LOOKS; l++) {
+            uint r = subRow + row + l * LANE_ROWS;
+            Floats dst = Floats(advance(advance(a.Dst, min(r, a.Rows - 1), a.DstStride * 4), head, a.ValLen * 4));
+            for (uint c = part; c < OUT * T / 4 && d0 * T + 4 * c < VAL; c += PARTS) {
+                vec4 y = uintBitsToFloat(mem[outAt + (row + l * LANE_ROWS) * OUT_STRIDE + c]);
+                if (r < a.Rows)
+                    [[unroll]] for (uint i = 0; i < 4; i++)
+                        dst.f[d0 * T + 4 * c + i] = y[i];
+            }
         }
-        subgroupBarrier();
+        together();
     }
 }

@@ -62,6 +62,7 @@ type PhysicalDevice struct {
 	Limits                 Limits
 	Features               Features
 	CooperativeMatrices    []CooperativeMatrix // that a subgroup can multiply; none without the feature
+	granularities          []CooperativeMatrix // FlexibleMatrix: or multiples of these
 	instance               *Instance
 	handle                 raw.PhysicalDevice
 	extensions             map[string]bool
@@ -119,6 +120,7 @@ type Features struct {
 	SubgroupArithmetic   bool // subgroup arithmetic and shuffles in compute shaders
 	SubgroupSizeControl  bool
 	CooperativeMatrix    bool // KHR, with the 16-bit floats and the memory model it is of use with
+	FlexibleMatrix       bool // NV2: of more sizes
 	Synchronization2     bool
 	MemoryBudget         bool // the driver says what is free
 	MemoryPriority       bool

@@ -102,7 +102,7 @@ func saysMeasuring(a *app) func() {
 
 // rates are what the parts of the machine reach by themselves; key names the device.
 func (f *modelFlags) rates(ctx context.Context, a *app, known *calibrate.File, instance *vk.Instance, p *vk.PhysicalDevice, m *pack.Model, say func()) (speeds plan.Speeds, disk *calibrate.Disk, key string, err error) {
-	dev, err := instance.NewDevice(p, vk.DeviceOptions{OneQueue: f.oneQueue, Disable: f.disable})
+	dev, err := instance.NewDevice(p, vk.DeviceOptions{OneQueue: f.oneQueue, Disable: f.disable, Enable: f.enable})
 	if err != nil {
 		return speeds, nil, "", err
 	}

@@ -39,6 +39,7 @@ var flagCompletion = map[string]cobra.CompletionFunc{
 	"device":  completeDevice,
 	"kv-type": cobra.FixedCompletions([]string{"f16", "f32"}, cobra.ShellCompDirectiveNoFileComp),
 	"disable": cobra.FixedCompletions(vk.Disabled(), cobra.ShellCompDirectiveNoFileComp),
+	"enable":  cobra.FixedCompletions(vk.Enabled(), cobra.ShellCompDirectiveNoFileComp),
 	"prompt":  cobra.NoFileCompletions,
 	"system":  cobra.NoFileCompletions,
 	"vram":    cobra.NoFileCompletions,

@@ -59,12 +59,18 @@ func (h *heads) constant(name string) uint32 {
 	return h.val
 }
 
-// splitFor chooses by the rows of X: half a tile where they would leave most of one idle.
-func splitFor(subgroup int, n uint32) split {
-	if n <= 64 {
-		return split{subgroup, 128, 64, 64, 32}
+// Bytes of shared memory that a whole tile of mul_mat_cm takes, and that half a tile or flash_attn_cm can do with.
+const (
+	wholeShared = 36 << 10
+	leastShared = 32 << 10
+)
+
+// splitFor chooses by the rows of X: half a tile where they would leave most of one idle, or the device lacks room.
+func (k *Kernels) splitFor(n uint32) split {
+	if n <= 64 || k.dev.Physical.Limits.MaxSharedBytes < wholeShared {
+		return split{k.matrix, 128, 64, 64, 32}
 	}
-	return split{subgroup, 128, 128, 64, 64}
+	return split{k.matrix, 128, 128, 64, 64}
 }
 
 // Matrices reports whether products of many rows are computed in halves on a device opened with f, given
@@ -74,22 +80,17 @@ func Matrices(p *vk.PhysicalDevice, f vk.Features) bool { return matrixSubgroup(
 // matrixSubgroup is the size of the subgroups that mul_mat_cm can have, 0 where it can't run.
 func matrixSubgroup(p *vk.PhysicalDevice, f vk.Features) int {
 	l := &p.Limits
-	if !f.CooperativeMatrix || !f.SubgroupArithmetic {
+	if !f.SubgroupArithmetic || !p.Multiplies(f, vk.CooperativeMatrix{M: 16, N: 16, K: 16}) {
 		return 0
 	}
-	for _, m := range p.CooperativeMatrices {
-		if m != (vk.CooperativeMatrix{M: 16, N: 16, K: 16}) {
-			continue
-		}
-		size := l.Subgroup
-		if f.SubgroupSizeControl && l.SubgroupMin <= 32 && l.SubgroupMax >= 32 {
-			size = 32
-		}
-		if (size == 32 || size == 64) && int(l.MaxWorkgroupInvocations) >= 4*size && l.MaxSharedBytes >= 40<<10 {
-			return size
-		}
+	size := l.Subgroup
+	if f.SubgroupSizeControl && l.SubgroupMin <= 32 && l.SubgroupMax >= 32 {
+		size = 32
 	}
-	return 0
+	if size < 8 || size > 64 || int(l.MaxWorkgroupInvocations) < 4*size || l.MaxSharedBytes < leastShared {
+		return 0
+	}
+	return size
 }
 
 // tiles is what a recorder knows of its scratch: X and its scales, then a ring that slices of weights take in turn.
@@ -193,7 +194,7 @@ func (r *Recorder) later(a shaders.MulMatCMArgs) error {
 		p.touch.read(f32s(a.Residual, a.N, a.M, a.ResidualStride))
 	}
 	p.touch.write(f32s(a.Dst, a.N, a.M, a.DstStride))
-	split := splitFor(r.k.matrix, a.N)
+	split := r.k.splitFor(a.N)
 	r.tiles.pending = append(r.tiles.pending, p)
 	if r.tiles.groups += a.Workgroups(split.bm, split.bn); r.tiles.groups < enoughGroups {
 		return nil
@@ -228,7 +229,7 @@ func (r *Recorder) settle(t *touch) error {
 // mulMatCM multiplies what is in tiles.
 func (r *Recorder) mulMatCM(p *product) error {
 	a := &p.args
-	c := check{choice: choice{op: "mul_mat", variant: shaders.CM, split: splitFor(r.k.matrix, a.N)}}
+	c := check{choice: choice{op: "mul_mat", variant: shaders.CM, split: r.k.splitFor(a.N)}}
 	m, n, k := float64(a.M), float64(a.N), float64(a.K)
 	return record(r, &c, shaders.MulMatCM, a, a.Workgroups(c.split.bm, c.split.bn), &p.touch, cost{bytes: 2*k*(m+n) + 4*m*n, flops: 2 * m * n * k})
 }
