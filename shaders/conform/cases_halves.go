@@ -2,6 +2,7 @@ package conform
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 
@@ -150,12 +151,35 @@ func mulMatHalves(t gguf.Type, m, k, n, gap, slices int) Case {
 			first, second := j.space(want), j.space(want)
 			j.sums("first", first, want, float64(k))
 			j.sums("second", second, want, float64(k))
+			before := j.normal(n, m, 0) // and added to what is there, and to what is elsewhere
+			added := shape(n, m, 0)
+			for r := range n {
+				for i := range m {
+					added.Row(r)[i] = before.Row(r)[i] + want.Row(r)[i]
+				}
+			}
+			third, elsewhere, fourth, plain := j.mat(before), j.mat(before), j.space(added), j.space(added)
+			j.spare = append(j.spare, plain)
+			j.sums("what was added to", third, added, float64(k))
+			j.sums("fourth", fourth, added, float64(k))
 			a := mulMatArgs(j.addr(weights), j.addr(j.mat(x)), j.addr(first), m, k, n, x.Stride, want.Stride)
-			b := a
-			b.Dst = j.addr(second)
+			b, c, d := a, a, a
+			b.Dst, c.Dst, d.Dst = j.addr(second), j.addr(third), j.addr(fourth)
+			c.DstStride, d.DstStride = uint32(m), uint32(m)
 			j.record = func(r *gpu.Recorder) error {
 				r.Scratch = scratch
 				if err := all([]shaders.MulMatArgs{a, b}, func(a shaders.MulMatArgs) error { return r.MulMat(t, a) }); err != nil {
+					return err
+				}
+				add := func(a shaders.MulMatArgs, to uint64) error { return r.MulMatAdd(t, a, to, uint32(m)) }
+				if !r.Halves(uint32(n), uint32(k)) { // as the plain ops do it, where the device lacks what that takes
+					add = func(x shaders.MulMatArgs, to uint64) error {
+						product := x
+						product.Dst = j.addr(plain)
+						return errors.Join(r.MulMat(t, product), r.Add(shaders.AddArgs{A: to, B: product.Dst, Dst: x.Dst, Count: uint32(n * m), BCols: uint32(n * m)}))
+					}
+				}
+				if err := errors.Join(add(c, c.Dst), add(d, j.addr(elsewhere))); err != nil {
 					return err
 				}
 				return r.Finish()
