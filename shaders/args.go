@@ -28,8 +28,18 @@ type RMSNormArgs struct {
 	_                              uint32
 }
 
-// Workgroups counts the workgroups: one per row.
-func (a *RMSNormArgs) Workgroups() uint64 { return uint64(a.Rows) }
+// Workgroups counts the workgroups of a pipeline whose ROW_LANES are rowLanes.
+func (a *RMSNormArgs) Workgroups(ofRow uint32) uint64 {
+	return groups(uint64(a.Rows), uint64(rowLanes/ofRow))
+}
+
+// RowLanes are the lanes that a row should have: as many as it has runs of 4 values, but all for a long one.
+func (a *RMSNormArgs) RowLanes() uint32 {
+	n := uint32(8)
+	for ; n < rowLanes && 4*n < a.Cols; n *= 2 {
+	}
+	return n
+}
 
 // MulMatArgs: Dst (N, M) = X (N, K) · Wᵀ, W (M, K) typed, its rows one after another.
 type MulMatArgs struct {

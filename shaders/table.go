@@ -125,7 +125,7 @@ var families = []family{
 	{op: "mul_mat_vec", variant: Wide, needs: Subgroups, args: MulMatTeamArgs{}, types: weightTypes[:3], spec: team(1, 32, 2)},
 	{op: "quantize_q8", args: QuantizeQ8Args{}},
 	{op: "mul_mat", args: MulMatArgs{}, types: weightTypes, spec: tile(8, 8)},
-	{op: "rms_norm", args: RMSNormArgs{}, lanes: rowLanes},
+	{op: "rms_norm", args: RMSNormArgs{}, lanes: rowLanes, spec: []SpecConst{{"ROW_LANES", rowLanes, rowLanes}}},
 	{op: "rms_norm", variant: Q8, needs: Subgroups, args: RMSNormQ8Args{}, lanes: rowLanes, spec: perLane},
 	{op: "rope", args: RopeArgs{}},
 	{op: "rope", variant: KV, args: RopeKVArgs{}, types: []gguf.Type{gguf.F16, gguf.F32}},

@@ -21,9 +21,9 @@ const (
 	heads        = width / headDim
 	headsKV      = 8
 	positions    = 1024
-	restBytes    = 48 << 20 // vectors behind the weights, and a recorder's memory
-	decoderBytes = 2 << 20
-	maxRows      = 8192 // of the matrix in products with many vectors
+	restBytes    = 56 << 20 // vectors behind the weights, and a recorder's memory
+	decoderBytes = 10 << 20 // half of it for two inputs of maxCols rows in bytes
+	maxRows      = 8192     // of the matrix in products with many vectors
 	maxCols      = 512
 )
 
@@ -196,7 +196,9 @@ func (k *Kernels) Flops(ctx context.Context, t gguf.Type) (float64, error) {
 		var took time.Duration
 		for range 2 { // the first builds the pipeline
 			took, err = k.run.submit(ctx, func(cb *vk.CommandBuffer) error {
-				return k.kernels.Recorder(cb).MulMat(t, k.product(size.m, width, size.n))
+				r := k.decoder(cb)
+				r.Few = false // as a long step does
+				return r.MulMat(t, k.product(size.m, width, size.n))
 			})
 			if err != nil {
 				return 0, fmt.Errorf("measure mul_mat of %v: %w", t, err)

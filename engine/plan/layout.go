@@ -194,7 +194,11 @@ func scratchSize(h *arch.Hyper, chunk, logits, pages, sessions int, embdRow, wei
 		take(&s.Halves, shaders.ScratchBytes(uint32(chunk), uint32(longestRow(h)), weights))
 	}
 	if few {
-		take(&s.Q8, 2*shaders.Q8Size(shaders.FewRows, uint32(longestRow(h))))
+		rows := uint32(shaders.FewRows)
+		if weights == 0 { // long steps go by bytes, too
+			rows = max(rows, uint32(chunk))
+		}
+		take(&s.Q8, 2*shaders.Q8Size(rows, uint32(longestRow(h))))
 		take(&s.Parts, shaders.PartBytes(shaders.FewRows, uint32(h.HeadCount), shaders.MaxParts, uint32(h.ValueLength)))
 	}
 	s.Bytes = roundUp(s.Bytes, granule)

@@ -237,9 +237,9 @@ func (m *machine) byRates(i, rows, ctx int) (t float64) {
 		t += m.attention(rows, ctx)
 	}
 	waits := l.waits
-	if m.p.Scratch.Q8.Bytes > 0 && rows <= shaders.FewRows {
+	if m.p.Scratch.Q8.Bytes > 0 && (rows <= shaders.FewRows || m.p.Scratch.Halves.Bytes == 0) {
 		waits = l.few
-		if l.attention {
+		if l.attention && rows <= shaders.FewRows {
 			waits++ // its parts are put together
 		}
 	}

@@ -39,6 +39,7 @@ type choice struct {
 	glu         uint32 // GLU, of the same
 	lanes, per  uint32 // LANES and PER of rms_norm_q8
 	group       uint32 // GROUP of flash_attn_split
+	rowLanes    uint32 // ROW_LANES of rms_norm
 	split       split  // of mul_mat_cm
 	heads       heads  // of flash_attn_cm
 }
@@ -103,6 +104,10 @@ func Few(p *vk.PhysicalDevice, f vk.Features) bool {
 	return f.IntDotProduct && f.SubgroupArithmetic && p.Limits.Subgroup >= minSubgroup
 }
 
+// Bytes reports whether products of steps of any length are computed in bytes on a device opened with f, given
+// [Recorder.Q8]: it has no cooperative matrices, which are faster for many rows.
+func Bytes(p *vk.PhysicalDevice, f vk.Features) bool { return Few(p, f) && !Matrices(p, f) }
+
 // minSubgroup is what the kernels that need subgroups have memory for.
 const minSubgroup = 4
 
@@ -163,6 +168,8 @@ func specValues(row *shaders.Kernel, c choice) []uint32 {
 			values[i] = c.lanes
 		case s.Name == "PER" && c.per != 0:
 			values[i] = c.per
+		case s.Name == "ROW_LANES" && c.rowLanes != 0:
+			values[i] = c.rowLanes
 		case s.Name == "GROUP" && c.group != 0:
 			values[i] = c.group
 		case c.split != (split{}):

@@ -40,12 +40,22 @@ func (r *Recorder) q8Slot(x uint64, n, k, stride uint32, reads uint64) *q8 {
 	return &r.q8[i]
 }
 
+// holds reports whether rows at x are, whole, among those that are here.
+func (b *q8) holds(x uint64, n, k, stride uint32) bool {
+	if !b.there || b.k != k || b.s != stride || x < b.x.lo {
+		return false
+	}
+	row := 4 * uint64(max(1, stride))
+	from := (x - b.x.lo) / row
+	return (x-b.x.lo)%row == 0 && from+uint64(n) <= uint64(b.n)
+}
+
 // bytesOf returns where X is as bytes, and brings it there unless it is.
 func (r *Recorder) bytesOf(x uint64, n, k, stride uint32) (q, sums uint64, err error) {
-	want := f32s(x, n, k, stride)
 	for i := range r.q8 {
-		if b := &r.q8[i]; b.there && b.x == want && b.n == n && b.k == k && b.s == stride {
-			return b.q, b.sums, nil
+		if b := &r.q8[i]; b.holds(x, n, k, stride) {
+			from := (x - b.x.lo) / 4 / uint64(max(1, stride))
+			return b.q + from*uint64(k), b.sums + from*uint64(k)/4, nil
 		}
 	}
 	to := r.q8Slot(x, n, k, stride, 0)
@@ -89,7 +99,7 @@ func (r *Recorder) QuantizeQ8(a shaders.QuantizeQ8Args) error {
 
 // normBytes reports whether the output of an RMSNorm is brought into bytes: it is of few rows, and there is room.
 func (r *Recorder) normBytes(a *shaders.RMSNormArgs) bool {
-	return r.Few && r.k.few && a.Rows <= shaders.FewRows && r.per(a.Cols) <= shaders.MaxPer && (a.XStride|a.DstStride)%4 == 0 &&
+	return r.inBytes() && r.per(a.Cols) <= shaders.MaxPer && (a.XStride|a.DstStride)%4 == 0 &&
 		a.Rows > 0 && a.Cols%q8Block == 0 && shaders.Q8Size(a.Rows, a.Cols) <= r.q8Room()
 }
 

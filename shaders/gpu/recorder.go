@@ -18,7 +18,8 @@ type Recorder struct {
 	Tile Tile
 
 	// Few says that the step is of few rows: products are computed in bytes, attention with its positions side by side, where
-	// the device can. It is not what an op's own rows decide, for a step's rows may be recorded in parts.
+	// the device can. It is not what an op's own rows decide, for a step's rows may be recorded in parts. Without cooperative
+	// matrices products of many rows are computed in bytes, too.
 	Few bool
 
 	// Run says that all rows of FlashAttn are of one sequence, at ascending positions.
@@ -27,8 +28,8 @@ type Recorder struct {
 	// Scratch is memory that products of many rows bring both sides into halves in; 0 bytes: they do without.
 	Scratch Scratch
 
-	// Q8 is memory for the X of products of few rows as bytes, twice the longest's [shaders.Q8Size], and Parts for the
-	// parts of their attention, see [shaders.PartBytes]; 0 bytes: they do without.
+	// Q8 is memory for the X of products in bytes, twice the longest's [shaders.Q8Size], and Parts for the parts of the
+	// attention of few rows, see [shaders.PartBytes]; 0 bytes: they do without.
 	Q8, Parts Scratch
 
 	// Told is told of each dispatch and copy once that is recorded; nil: nobody is.
@@ -153,19 +154,21 @@ func (r *Recorder) GetRows(t gguf.Type, a shaders.GetRowsArgs) error {
 	return record(r, &c, func() (*shaders.Kernel, error) { return shaders.GetRows(t) }, &a, a.Workgroups(), &touched, co)
 }
 
+// inBytes says that products of the step are computed in bytes, where there is memory.
+func (r *Recorder) inBytes() bool { return r.k.few && (r.Few || r.k.matrix == 0 && r.Q8.Bytes > 0) }
+
 // MulMat multiplies by weights of type t: Dst (N, M) = X (N, K) · Wᵀ. Up to 8 rows of X take mul_mat_vec, which reads
 // each weight once for all of them; more take mul_mat. Both give the same bits.
 //
 // Where the device has what it needs and there is memory, few rows are multiplied as bytes (see [Recorder.Q8]), many as
-// halves, summed in float32 (see [Recorder.Scratch]).
+// halves, summed in float32 (see [Recorder.Scratch]), or as bytes as well.
 func (r *Recorder) MulMat(t gguf.Type, a shaders.MulMatArgs) error {
 	if a.M == 0 || a.N == 0 {
 		return nil
 	}
 	c := mulMatCheck(t, &a)
 	find := func() (*shaders.Kernel, error) { return shaders.MulMat(t) }
-	if cols := vecCols(a.N); cols > 0 {
-		c.op, c.cols = "mul_mat_vec", cols
+	if c.cols > 0 {
 		find = func() (*shaders.Kernel, error) { return shaders.MulMatVec(t) }
 	}
 	if c.err != nil {
@@ -195,6 +198,9 @@ func (r *Recorder) MulMat(t gguf.Type, a shaders.MulMatArgs) error {
 // mulMatCheck checks the arguments of a mul_mat.
 func mulMatCheck(t gguf.Type, a *shaders.MulMatArgs) check {
 	c := check{choice: choice{op: "mul_mat", typed: true, typ: t, whole: a.K%8 == 0 && a.XStride%4 == 0}}
+	if c.cols = vecCols(a.N); c.cols > 0 {
+		c.op = "mul_mat_vec"
+	}
 	c.address("W", a.W)
 	c.address("X", a.X)
 	c.address("Dst", a.Dst)

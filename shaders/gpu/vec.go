@@ -30,7 +30,7 @@ type Products struct {
 // plain ops are always there.
 func (r *Recorder) Takes(p *Products) bool {
 	variant := teamVariants[p.Type]
-	if !r.Few || !r.k.few || variant == "" || p.N > shaders.FewRows {
+	if !r.inBytes() || variant == "" {
 		return false
 	}
 	if variant == shaders.Wide {
@@ -90,10 +90,9 @@ func (r *Recorder) MulMatTeam(variant string, t gguf.Type, glu uint32, a shaders
 	if a.M0 == 0 || a.N == 0 {
 		return nil
 	}
-	c := check{choice: choice{op: "mul_mat_vec", variant: variant, typed: true, typ: t, cols: vecCols(a.N), glu: glu}}
+	c := check{choice: choice{op: "mul_mat_vec", variant: variant, typed: true, typ: t, cols: vecCols(min(a.N, shaders.FewRows)), glu: glu}}
 	c.positive("K", a.K)
 	c.blocks("K", a.K)
-	c.most("N", a.N, shaders.FewRows)
 	c.team(variant, glu, &a)
 	if c.err != nil {
 		return c.err
@@ -113,7 +112,8 @@ func (r *Recorder) MulMatTeam(variant string, t gguf.Type, glu uint32, a shaders
 		return err
 	}
 	rows, n, k := float64(m), float64(a.N), float64(a.K)
-	co := cost{bytes: rows*rowBytes(t, a.K) + 4*n*(k+rows), flops: 2 * rows * n * k}
+	passes := float64((a.N + c.cols - 1) / c.cols)
+	co := cost{bytes: passes*rows*rowBytes(t, a.K) + 4*n*(k+rows), flops: 2 * rows * n * k}
 	touched := teamTouch(variant, t, glu, &a)
 	return dispatch(r, &c, b, &a, a.Workgroups(glu != shaders.NoGLU, c.tile.outputs(glu), b.constant("NUM_COLS")), &touched, co)
 }

@@ -170,8 +170,8 @@ func (r *run) cut() error {
 	return r.begin()
 }
 
-// rowGroup is the granule of a split: rows of uint32 then begin on 16 bytes.
-const rowGroup = 4
+// rowGroup is the granule of a split: rows of uint32 then begin on 16 bytes, and kernels of few rows have all they take.
+const rowGroup = 8
 
 // byRows runs do over n rows in as few parts as keep each submission short.
 func (r *run) byRows(n uint32, flopsPerRow float64, do func(from, n uint32) error) error {
