@@ -31,7 +31,7 @@ func (r *Recorder) q8Slot(x uint64, n, k, stride uint32, reads uint64) *q8 {
 		return nil
 	}
 	i := 1 - r.q8Last
-	if r.q8[i].q == reads {
+	if at := r.Q8.Address + uint64(i)*uint64(room); reads >= at && reads < at+uint64(room) { // some rows of what is there
 		i = r.q8Last
 	}
 	at := r.Q8.Address + uint64(i)*uint64(room)
