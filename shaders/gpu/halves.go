@@ -15,25 +15,28 @@ type Scratch struct {
 // leastRows of X are worth the decoding of all weights into halves.
 const leastRows = 17
 
-// split says how mul_mat_cm deals its outputs out.
+// Split says how mul_mat_cm deals its outputs out: a workgroup takes BM rows of the weights times BN rows of X, a subgroup
+// WM times WN of these.
+type Split struct{ BM, BN, WM, WN uint32 }
+
 type split struct {
-	subgroup       int
-	bm, bn, wm, wn uint32
+	subgroup int
+	Split
 }
 
 // constant is the split's value of a constant of mul_mat_cm.
 func (s *split) constant(name string, other uint32) uint32 {
 	switch name {
 	case "LANES":
-		return s.bm / s.wm * (s.bn / s.wn) * uint32(s.subgroup)
+		return s.BM / s.WM * (s.BN / s.WN) * uint32(s.subgroup)
 	case "BM":
-		return s.bm
+		return s.BM
 	case "BN":
-		return s.bn
+		return s.BN
 	case "WM":
-		return s.wm
+		return s.WM
 	case "WN":
-		return s.wn
+		return s.WN
 	}
 	return other
 }
@@ -62,9 +65,9 @@ func (h *heads) constant(name string) uint32 {
 // splitFor chooses by the rows of X: half a tile where they would leave most of one idle.
 func splitFor(subgroup int, n uint32) split {
 	if n <= 64 {
-		return split{subgroup, 128, 64, 64, 32}
+		return split{subgroup, Split{128, 64, 64, 32}}
 	}
-	return split{subgroup, 128, 128, 64, 64}
+	return split{subgroup, Split{128, 128, 64, 64}}
 }
 
 // Matrices reports whether products of many rows are computed in halves on a device opened with f, given
@@ -113,7 +116,7 @@ const enoughGroups = 256
 // LeastRows is how many rows of a step's products and attention should stay together: fewer would go by kernels that
 // are ten times as slow, whatever is expected of the device; 0: any number is as good.
 func (r *Recorder) LeastRows() uint32 {
-	if r.k.matrix == 0 || r.Scratch.Bytes == 0 {
+	if r.k.matrix == 0 || r.Scratch.Bytes == 0 || r.k.tested.broken("mul_mat_cm") {
 		return 0
 	}
 	return shaders.TileRows
@@ -122,7 +125,17 @@ func (r *Recorder) LeastRows() uint32 {
 // halves reports whether a product is computed in halves.
 func (r *Recorder) halves(t gguf.Type, a *shaders.MulMatArgs) bool {
 	return r.k.matrix > 0 && a.N >= leastRows && a.K >= 64 &&
-		shaders.ScratchBytes(a.N, a.K, 0) <= r.Scratch.Bytes
+		shaders.ScratchBytes(a.N, a.K, 0) <= r.Scratch.Bytes &&
+		r.usable(choice{op: "tile_f16"}, shaders.TileF16) &&
+		r.usable(dequantChoice(t), func() (*shaders.Kernel, error) { return shaders.DequantF16(t) }) &&
+		r.usable(r.splitChoice(a.N), shaders.MulMatCM)
+}
+
+func dequantChoice(t gguf.Type) choice { return choice{op: "dequant_f16", typed: true, typ: t} }
+
+// splitChoice is the product of n rows in tiles.
+func (r *Recorder) splitChoice(n uint32) choice {
+	return choice{op: "mul_mat", variant: shaders.CM, split: splitFor(r.k.matrix, n)}
 }
 
 // mulMatHalves decodes the weights slice by slice into a ring. While a slice is multiplied the next is decoded: they
@@ -179,7 +192,7 @@ func (r *Recorder) later(a shaders.MulMatCMArgs) error {
 	p.touch.write(f32s(a.Dst, a.N, a.M, a.DstStride))
 	split := splitFor(r.k.matrix, a.N)
 	r.tiles.pending = append(r.tiles.pending, p)
-	if r.tiles.groups += a.Workgroups(split.bm, split.bn); r.tiles.groups < enoughGroups {
+	if r.tiles.groups += a.Workgroups(split.BM, split.BN); r.tiles.groups < enoughGroups {
 		return nil
 	}
 	return r.Finish()
@@ -233,7 +246,7 @@ func (r *Recorder) DequantF16(t gguf.Type, a shaders.DequantF16Args) error {
 	if a.M == 0 || a.K == 0 {
 		return nil
 	}
-	c := check{choice: choice{op: "dequant_f16", typed: true, typ: t}}
+	c := check{choice: dequantChoice(t)}
 	c.that(a.W != 0 && a.W%2 == 0, "W", a.W, "a multiple of 2, not 0")
 	c.address("Dst", a.Dst)
 	c.blocks("K", a.K)
@@ -248,15 +261,19 @@ func (r *Recorder) DequantF16(t gguf.Type, a shaders.DequantF16Args) error {
 // mulMatCM multiplies what is in tiles.
 func (r *Recorder) mulMatCM(p *product) error {
 	a := &p.args
-	c := check{choice: choice{op: "mul_mat", variant: shaders.CM, split: splitFor(r.k.matrix, a.N)}}
+	c := check{choice: r.splitChoice(a.N)}
 	m, n, k := float64(a.M), float64(a.N), float64(a.K)
-	return record(r, &c, shaders.MulMatCM, a, a.Workgroups(c.split.bm, c.split.bn), &p.touch, cost{bytes: 2*k*(m+n) + 4*m*n, flops: 2 * m * n * k})
+	return record(r, &c, shaders.MulMatCM, a, a.Workgroups(c.split.BM, c.split.BN), &p.touch, cost{bytes: 2*k*(m+n) + 4*m*n, flops: 2 * m * n * k})
 }
 
 // runs reports whether attention is computed by cooperative matrices.
 func (r *Recorder) runs(t gguf.Type, a *shaders.FlashAttnArgs) bool {
 	return r.k.matrix > 0 && r.Run && t == gguf.F16 && a.Rows >= leastRows && a.KeyLen%16 == 0 && a.ValLen%16 == 0 &&
-		max(a.KeyLen, a.ValLen) <= shaders.MaxHeadCM && a.PagePositions%32 == 0
+		max(a.KeyLen, a.ValLen) <= shaders.MaxHeadCM && a.PagePositions%32 == 0 && r.usable(r.runChoice(a), shaders.FlashAttnCM)
+}
+
+func (r *Recorder) runChoice(a *shaders.FlashAttnArgs) choice {
+	return choice{op: "flash_attn", variant: shaders.CM, heads: heads{r.k.matrix, a.KeyLen, a.ValLen}}
 }
 
 // runGroups counts the workgroups of flash_attn_cm.

@@ -93,6 +93,9 @@ func (r *Recorder) RMSNormBytes(a shaders.RMSNormArgs) error {
 	if !r.Few || !r.k.few || a.Rows > shaders.FewRows || r.per(a.Cols) > shaders.MaxPer || (a.XStride|a.DstStride)%4 != 0 {
 		return r.RMSNorm(a)
 	}
+	if a.Rows == 0 || a.Cols == 0 || !r.usable(r.normChoice(a.Cols), shaders.RMSNormQ8) {
+		return r.RMSNorm(a)
+	}
 	to := r.q8Slot(a.Dst, a.Rows, a.Cols, a.DstStride, 0)
 	if to == nil {
 		return r.RMSNorm(a)
@@ -117,12 +120,16 @@ func (r *Recorder) normLanes() uint32 {
 // per is the runs of 4 values that each of them takes.
 func (r *Recorder) per(cols uint32) uint32 { return (cols/4 + r.normLanes() - 1) / r.normLanes() }
 
+func (r *Recorder) normChoice(cols uint32) choice {
+	return choice{op: "rms_norm", variant: shaders.Q8, lanes: r.normLanes(), per: r.per(cols)}
+}
+
 // RMSNormQ8 normalises rows of X (Rows, Cols) into Dst, and into bytes Q with their scales and sums S.
 func (r *Recorder) RMSNormQ8(a shaders.RMSNormQ8Args) error {
 	if a.Rows == 0 || a.Cols == 0 {
 		return nil
 	}
-	c := check{choice: choice{op: "rms_norm", variant: shaders.Q8, lanes: r.normLanes(), per: r.per(a.Cols)}}
+	c := check{choice: r.normChoice(a.Cols)}
 	c.address("X", a.X)
 	c.address("W", a.W)
 	c.address("Dst", a.Dst)

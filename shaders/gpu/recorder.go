@@ -1,6 +1,7 @@
 package gpu
 
 import (
+	"errors"
 	"fmt"
 
 	"leat/gguf"
@@ -39,6 +40,10 @@ type Recorder struct {
 	q8           [2]q8
 	q8Last       int // the one made last
 	barriers     int
+	last         struct { // that usable was asked for
+		choice choice
+		built  *built
+	}
 }
 
 // Recorder returns a recorder into cb, which has begun.
@@ -87,11 +92,34 @@ func record[T any](r *Recorder, c *check, find func() (*shaders.Kernel, error), 
 	if c.err != nil {
 		return c.err
 	}
-	b, err := r.k.get(c.choice, find)
+	b, err := r.get(c.choice, find)
 	if err != nil {
 		return err
 	}
 	return dispatch(r, c, b, args, groups, t, co)
+}
+
+// get is [Kernels.get], at once for what usable was just asked for.
+func (r *Recorder) get(c choice, find func() (*shaders.Kernel, error)) (*built, error) {
+	if r.last.built != nil && r.last.choice == c {
+		return r.last.built, nil
+	}
+	return r.k.get(c, find)
+}
+
+// usable reports whether a choice that is not a plain fp32 one may be recorded: its test has not failed. Whatever else is
+// wrong with it recording it will say.
+func (r *Recorder) usable(c choice, find func() (*shaders.Kernel, error)) bool {
+	if r.k.plain == nil {
+		return true // nothing is tested
+	}
+	b, err := r.get(c, find)
+	if err == nil {
+		r.last.choice, r.last.built = c, b
+		return true
+	}
+	var broken *BrokenError
+	return !errors.As(err, &broken)
 }
 
 // maxGroups bounds a grid's sides where the device has no narrower limit, so that every device folds alike.

@@ -141,7 +141,7 @@ func (r *run) added(o *arch.Op) (done bool, err error) {
 // turned records the turning of Q and K and the writing of the cache.
 func (r *run) turned(layer int) (done bool, err error) {
 	h, s := r.e.Hyper, &r.e.Plan.Scratch
-	if !r.rec.Few || h.Rope.Dim%4 != 0 {
+	if !r.rec.Few || h.Rope.Dim%4 != 0 || !r.rec.TakesRopeKV(r.e.KVType) {
 		return false, nil
 	}
 	a := shaders.RopeKVArgs{
