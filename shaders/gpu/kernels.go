@@ -176,18 +176,28 @@ func (k *Kernels) get(c choice, find func() (*shaders.Kernel, error)) (*built, e
 	if !k.Can(row) {
 		return nil, fmt.Errorf("build kernel %s: %s lacks what it needs", row.Name, k.dev.Physical.Name)
 	}
-	var b *built
-	if k.plain != nil {
-		b, err = k.prove(c, row)
-	} else {
-		b, err = k.build(c, row)
+	if k.plain == nil {
+		return k.build(c, row)
 	}
+	b, err := k.prove(c, row)
 	if err == nil {
 		k.built[c] = b
 	}
 	return b, err
 }
 
+// untested is the pipeline of a choice that is to be tested, or needs no test.
+func (k *Kernels) untested(c choice, row *shaders.Kernel) (*built, error) {
+	p := k.plain
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if b, ok := p.built[c]; ok {
+		return b, nil
+	}
+	return p.build(c, row)
+}
+
+// build makes a pipeline and keeps it.
 func (k *Kernels) build(c choice, row *shaders.Kernel) (*built, error) {
 	b := &built{row: row, spec: specValues(row, c)}
 	code, spec := row.SPIRV, b.spec
@@ -204,6 +214,7 @@ func (k *Kernels) build(c choice, row *shaders.Kernel) (*built, error) {
 	}
 	k.log.Debug("built kernel", "name", row.Name, "spec", b.spec, "took", time.Since(start))
 	k.store.grown()
+	k.built[c] = b
 	return b, nil
 }
 

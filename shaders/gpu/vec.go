@@ -148,16 +148,16 @@ func (c *check) team(variant string, glu uint32, a *shaders.MulMatTeamArgs) {
 		c.multiple("K", a.K, 8)
 	}
 	for _, m := range []struct {
-		name string
-		w, d uint64
-		m    uint32
-	}{{"0", a.W0, a.Dst0, a.M0}, {"1", a.W1, a.Dst1, a.M1}, {"2", a.W2, a.Dst2, a.M2}} {
+		weights, dst string
+		w, d         uint64
+		m            uint32
+	}{{"W0", "Dst0", a.W0, a.Dst0, a.M0}, {"W1", "Dst1", a.W1, a.Dst1, a.M1}, {"W2", "Dst2", a.W2, a.Dst2, a.M2}} {
 		if m.m == 0 {
 			continue
 		}
-		c.address("W"+m.name, m.w)
-		if glu != shaders.GLUFloats || m.name == "0" {
-			c.address("Dst"+m.name, m.d)
+		c.address(m.weights, m.w)
+		if glu != shaders.GLUFloats || m.dst == "Dst0" {
+			c.address(m.dst, m.d)
 		}
 	}
 	c.stride("DstStride", a.DstStride, a.M0)
