@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"leat/gguf"
@@ -38,6 +39,7 @@ type Kernels struct {
 	plain *Kernels // those that are tested own their pipelines by this one, which is not; nil: this is it
 	test  func(*Kernels, Variant) error
 	store *store // nil: nothing is kept
+	tuned atomic.Pointer[tuned]
 
 	mu     sync.Mutex
 	built  map[choice]*built
@@ -50,7 +52,7 @@ type choice struct {
 	op, variant string // variant "": fp32
 	typed       bool
 	typ         gguf.Type
-	cols        uint32 // NUM_COLS; 0: the table's
+	rows, cols  uint32 // NUM_ROWS, NUM_COLS; 0: the table's
 	whole       bool   // WHOLE: rows of X can be read 8 values at a time
 	tile        Tile   // of a mul_mat_vec in teams
 	glu         uint32 // GLU, of the same
@@ -98,6 +100,13 @@ func New(dev *vk.Device, o Options) (*Kernels, error) {
 	}
 	k := &Kernels{dev: dev, log: log, matrix: matrixSubgroup(dev.Physical, dev.Features), few: Few(dev.Physical, dev.Features), alter: o.Alter, built: map[choice]*built{}}
 	k.store = openStore(dev, o.Cache, log)
+	if t, err := LoadTuned(o.Cache, dev); err != nil {
+		log.Info("what was tuned is not used", "error", err)
+	} else if t != nil {
+		if err := k.Use(t); err != nil {
+			log.Info("what was tuned is not used", "error", err)
+		}
+	}
 	if o.Test != nil {
 		k.plain = &Kernels{dev: dev, log: log, matrix: k.matrix, few: k.few, alter: k.alter, store: k.store, built: map[choice]*built{}}
 		k.test = o.Test
@@ -229,6 +238,8 @@ func specValues(row *shaders.Kernel, c choice) []uint32 {
 		switch {
 		case s.Name == "NUM_COLS" && c.cols != 0:
 			values[i] = c.cols
+		case s.Name == "NUM_ROWS" && c.rows != 0:
+			values[i] = c.rows
 		case s.Name == "WHOLE" && c.whole:
 			values[i] = 1
 		case c.tile != (Tile{}):

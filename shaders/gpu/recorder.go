@@ -174,9 +174,14 @@ func (r *Recorder) MulMat(t gguf.Type, a shaders.MulMatArgs) error {
 	}
 	c := check{choice: choice{op: "mul_mat", typed: true, typ: t, whole: a.K%8 == 0 && a.XStride%4 == 0}}
 	find := func() (*shaders.Kernel, error) { return shaders.MulMat(t) }
+	outputs := r.k.tuned.Load()
 	if cols := vecCols(a.N); cols > 0 {
 		c.op, c.cols = "mul_mat_vec", cols
+		c.rows = outputs.outputs(c.op, t).Rows
 		find = func() (*shaders.Kernel, error) { return shaders.MulMatVec(t) }
+	} else {
+		o := outputs.outputs(c.op, t)
+		c.rows, c.cols = o.Rows, o.Cols
 	}
 	c.address("W", a.W)
 	c.address("X", a.X)

@@ -30,7 +30,7 @@ type Products struct {
 // plain ops are always there.
 func (r *Recorder) Takes(p *Products) bool {
 	variant := teamVariants[p.Type]
-	if !r.Few || !r.k.few || variant == "" || p.N > shaders.FewRows {
+	if !r.Few || !r.k.few || variant == "" || p.N > shaders.FewRows || !p.GLU && r.k.tuned.Load().plain(p.Type, p.K) {
 		return false
 	}
 	if variant == shaders.Wide {
@@ -65,7 +65,11 @@ func (r *Recorder) teamChoice(variant string, t gguf.Type, glu, n, m0, k uint32)
 	if variant == shaders.Wide {
 		chunk = 8
 	}
-	return choice{op: "mul_mat_vec", variant: variant, typed: true, typ: t, cols: vecCols(n), glu: glu, tile: r.k.tile(r.Tile, glu, m0, k/chunk)}
+	tile := r.Tile
+	if tile == (Tile{}) {
+		tile = r.k.tuned.Load().tile(t, glu != shaders.NoGLU, k)
+	}
+	return choice{op: "mul_mat_vec", variant: variant, typed: true, typ: t, cols: vecCols(n), glu: glu, tile: r.k.tile(tile, glu, m0, k/chunk)}
 }
 
 // teamVariants are the mul_mat_vec in teams by the type of the weights.
