@@ -39,7 +39,7 @@ var allowed = map[string][]string{
 	"engine/internal/adapt":   {},
 	"engine/internal/kv":      {"engine/plan", "gguf", "vk", "vk/mem"},
 	"engine/bench":            {"engine", "engine/arch", "engine/pace", "engine/plan", "engine/token", "engine/trace"},
-	"engine/calibrate":        {"engine/plan", "decompose/pack", "gguf", "shaders", "shaders/gpu", "vk", "vk/file", "vk/mem", "vk/xfer"},
+	"engine/calibrate":        {"engine/arch", "engine/plan", "decompose/pack", "gguf", "shaders", "shaders/conform", "shaders/gpu", "vk", "vk/file", "vk/mem", "vk/xfer"},
 	"engine/plan":             {"engine/arch", "engine/plan/gpus", "decompose/pack", "gguf", "shaders"},
 	"engine/plan/gpus":        {},
 	"engine/arch":             {"decompose/pack", "gguf", "gguf/quant"},

@@ -2,11 +2,13 @@ package conform
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"leat/gguf"
 	"leat/shaders"
 	"leat/shaders/gpu"
+	"leat/vk"
 )
 
 const (
@@ -28,8 +30,16 @@ func Prove(k *gpu.Kernels, v gpu.Variant) error {
 	defer s.Close()
 	for i := range cases {
 		if _, err := s.Run(context.Background(), &cases[i]); err != nil {
-			return err
+			return errors.Join(err, idle(k.Device()))
 		}
+	}
+	return nil
+}
+
+// idle waits for what may still run where waiting for it failed: its memory is freed next.
+func idle(dev *vk.Device) error {
+	if err := dev.WaitIdle(); errors.Is(err, vk.ErrDeviceLost) {
+		return err
 	}
 	return nil
 }

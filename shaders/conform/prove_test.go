@@ -2,6 +2,7 @@ package conform
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"leat/shaders"
 	"leat/shaders/gpu"
 	"leat/shaders/gpu/cache"
+	"leat/vk"
 	"leat/vk/vktest"
 )
 
@@ -153,24 +155,54 @@ func checkResults(t *testing.T, results []gpu.TestResult, broken string) {
 	}
 }
 
-// A lost device is no verdict: the step fails with it.
-func TestProveLost(t *testing.T) {
+// A lost device is no verdict in this run, but the next one doesn't try that kernel again. For want of memory to test with
+// a kernel is not used in this run alone.
+func TestProveFatal(t *testing.T) {
 	dev := vktest.Open(t)
-	lost := errors.New("not a device's")
-	k, err := gpu.New(dev, gpu.Options{Test: func(*gpu.Kernels, gpu.Variant) error { return lost }})
-	if err != nil {
-		t.Fatal(err)
+	folder := cache.Open(t.TempDir())
+	var fault error
+	run := func() error {
+		k, err := gpu.New(dev, gpu.Options{Cache: folder, Test: func(k *gpu.Kernels, v gpu.Variant) error {
+			if fault != nil {
+				return fault
+			}
+			return Prove(k, v)
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer k.Close()
+		s, err := New(dev, k, 5)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		c := quantizeQ8(1, 32, 0, 1)
+		_, first := s.Run(t.Context(), &c)
+		if _, again := s.Run(t.Context(), &c); fmt.Sprint(first) != fmt.Sprint(again) && first != nil {
+			t.Errorf("first %v, then %v", first, again)
+		}
+		return first
 	}
-	defer k.Close()
-	s, err := New(dev, k, 5)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	c := quantizeQ8(1, 32, 0, 1)
 	var broken *gpu.BrokenError
-	if _, err := s.Run(t.Context(), &c); !errors.As(err, &broken) {
-		t.Errorf("the error is %v, want a BrokenError", err)
+	fault = &vk.CallError{Call: "vkAllocateMemory", Result: vk.ErrOutOfDeviceMemory}
+	if err := run(); !errors.As(err, &broken) {
+		t.Errorf("without memory: the error is %v, want a BrokenError", err)
+	}
+	fault = nil
+	if err := run(); err != nil {
+		t.Errorf("with memory again: %v", err)
+	}
+	if err := gpu.Forget(folder, dev.Physical); err != nil {
+		t.Fatal(err)
+	}
+	fault = &vk.CallError{Call: "vkQueueSubmit", Result: vk.ErrDeviceLost}
+	if err := run(); !errors.Is(err, vk.ErrDeviceLost) {
+		t.Errorf("the error is %v, want that of the lost device", err)
+	}
+	fault = nil
+	if err := run(); !errors.As(err, &broken) {
+		t.Errorf("after it: the error is %v, want a BrokenError", err)
 	}
 }
 

@@ -41,6 +41,7 @@ type tests struct {
 	mu      sync.Mutex
 	results map[string]string // by testID; "": passed, else why not
 	failed  map[string]string // by the row's name, in use or not: why not
+	lost    error             // the device was, in a test
 	took    time.Duration
 	kept    *store
 }
@@ -85,22 +86,36 @@ func (t *tests) broken(name string) bool {
 	return t.failed[name] != ""
 }
 
-// why says why a row is not used, and whether a pipeline of it has been tested already.
-func (t *tests) why(name, id string) (failed string, known bool) {
+// why says why a row is not used, and whether a pipeline of it has been tested already; the error is that of a device
+// that is lost.
+func (t *tests) why(name, id string) (failed string, known bool, lost error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	_, known = t.results[id]
-	return t.failed[name], known
+	return t.failed[name], known, t.lost
 }
 
-func (t *tests) note(name, id, why string, took time.Duration) {
+// passed and gaveUp note a result, for the next run too.
+func (t *tests) passed(id string, took time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.took += took
-	if t.results[id] = why; why != "" {
-		t.failed[name] = why
-	}
+	t.results[id] = ""
 	t.kept.grown()
+}
+
+// gaveUp notes why a row is not used. What is no fault of the kernel is not kept: that there was no memory to test it with.
+func (t *tests) gaveUp(name, id string, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.failed[name] = err.Error()
+	if !errors.Is(err, vk.ErrOutOfDeviceMemory) && !errors.Is(err, vk.ErrOutOfHostMemory) {
+		t.results[id] = err.Error()
+		t.kept.grown()
+	}
+	if errors.Is(err, vk.ErrDeviceLost) && t.lost == nil { // the next run should not lose it again
+		t.lost = err
+	}
 }
 
 // prove builds the pipeline of a choice and tests it unless that was done before. Of a row that failed once nothing is
@@ -110,7 +125,10 @@ func (k *Kernels) prove(c choice, row *shaders.Kernel) (*built, error) {
 		return k.untested(c, row)
 	}
 	id := testID(row, specValues(row, c), c.subgroup())
-	why, known := k.tested.why(row.Name, id)
+	why, known, err := k.tested.why(row.Name, id)
+	if err != nil {
+		return nil, err
+	}
 	if why != "" {
 		return nil, &BrokenError{row.Name, k.dev.Physical.Name, why}
 	}
@@ -124,24 +142,16 @@ func (k *Kernels) prove(c choice, row *shaders.Kernel) (*built, error) {
 	}
 	took := time.Since(begin)
 	if err == nil {
-		k.tested.note(row.Name, id, "", took)
+		k.tested.passed(id, took)
 		k.log.Debug("tested kernel", "name", row.Name, "spec", b.spec, "took", took)
 		return b, nil
 	}
-	if fatal(err) {
-		if errors.Is(err, vk.ErrDeviceLost) { // the next run should not lose it again
-			k.tested.note(row.Name, id, err.Error(), took)
-		}
+	k.tested.gaveUp(row.Name, id, err)
+	if errors.Is(err, vk.ErrDeviceLost) {
 		return nil, err
 	}
-	k.tested.note(row.Name, id, err.Error(), took)
-	k.log.Warn("a kernel computes wrong: another is used in its place, slower", "name", row.Name, "device", k.dev.Physical.Name, "error", err)
+	k.log.Warn("a kernel is not used, another one is in its place, slower: it failed its test", "kernel", row.Name, "device", k.dev.Physical.Name, "error", err)
 	return nil, &BrokenError{row.Name, k.dev.Physical.Name, err.Error()}
-}
-
-// fatal reports whether an error says nothing about the kernel: there is no device, or no memory.
-func fatal(err error) bool {
-	return errors.Is(err, vk.ErrDeviceLost) || errors.Is(err, vk.ErrOutOfDeviceMemory) || errors.Is(err, vk.ErrOutOfHostMemory)
 }
 
 // TestResult is what a self-test of a pipeline found, in this run or an earlier one.

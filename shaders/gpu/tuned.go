@@ -76,6 +76,18 @@ func (t *tuned) outputs(op string, typ gguf.Type) TunedOutputs {
 	return t.fp32[outputsKey{op, typ}]
 }
 
+// OwnTile is the tile that the program chooses by itself for an output of m rows.
+func (k *Kernels) OwnTile(t gguf.Type, gated bool, m, cols uint32) Tile {
+	chunk, glu := uint32(q8Block), uint32(shaders.NoGLU)
+	if teamVariants[t] == shaders.Wide {
+		chunk = 8
+	}
+	if gated {
+		glu = shaders.GLUBytes
+	}
+	return k.tile(Tile{}, glu, m, cols/chunk)
+}
+
 // TunedError says why something tuned is not used.
 type TunedError struct {
 	What          string // "the tile of Q4_K products of 4096"
