@@ -1,0 +1,63 @@
+package gpu
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"leat/shaders"
+	"leat/tools/testdata"
+	"leat/vk/vktest"
+)
+
+// Every variant of the table is some rule's, an op's last rule is the plain one, and the documentation has them all.
+func TestRules(t *testing.T) {
+	doc, err := os.ReadFile(filepath.Join(testdata.Root(t), "docs", "kernels.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range shaders.Kernels() {
+		if !mustProve(&row) {
+			continue
+		}
+		known := slices.ContainsFunc(Rules, func(r Rule) bool {
+			return slices.ContainsFunc(r.kernels, func(name string) bool { return row.Name == name || strings.HasPrefix(row.Name, name+"_") })
+		})
+		if !known {
+			t.Errorf("%s is in no rule", row.Name)
+		}
+	}
+	for i, r := range Rules {
+		if last := i == len(Rules)-1 || Rules[i+1].Op != r.Op; last != (r.Variant == shaders.FP32) || r.By == "" {
+			t.Errorf("rule %s %s: the last of its op %v", r.Op, r.Variant, last)
+		}
+		when := r.When
+		if when == "" {
+			when = "else"
+		}
+		if line := "| " + r.Op + " | " + r.Variant + " | " + when + " |"; !strings.Contains(string(doc), line) {
+			t.Errorf("docs/kernels.md lacks the line %q", line)
+		}
+	}
+}
+
+// What failed its test shows in the rule it takes out.
+func TestChoices(t *testing.T) {
+	dev := vktest.Open(t)
+	k, err := New(dev, Options{Test: func(*Kernels, Variant) error { return errors.New("wrong") }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer k.Close()
+	if _, err := k.get(joinChoice, shaders.FlashAttnJoin); err == nil {
+		t.Fatal("it passed")
+	}
+	for _, c := range k.Choices() {
+		if got := strings.Join(c.Failed, " "); (got == "flash_attn_join") != (c.Variant == shaders.Split) || c.Variant != shaders.Split && got != "" {
+			t.Errorf("%s %s: failed %q", c.Op, c.Variant, got)
+		}
+	}
+}
