@@ -15,16 +15,25 @@ import (
 	"leat/engine/calibrate"
 	"leat/engine/plan"
 	"leat/gguf"
+	"leat/shaders/gpu/cache"
 	"leat/vk"
 )
 
 // openCalibration is what was measured of this machine before.
-func openCalibration() *calibrate.File {
+func (a *app) openCalibration() *calibrate.File {
+	return calibrate.Open(a.cached("calibration.json"))
+}
+
+// cacheFolder is where what is found out about devices is kept; nil: nowhere.
+func (a *app) cacheFolder() *cache.Folder { return cache.Open(a.cached("kernels")) }
+
+// cached is a place in the user's cache folder; "" where there is none or it is not wanted.
+func (a *app) cached(name string) string {
 	dir, err := os.UserCacheDir()
-	if err != nil {
-		return calibrate.Open("")
+	if err != nil || a.noCache {
+		return ""
 	}
-	return calibrate.Open(filepath.Join(dir, "leat", "calibration.json"))
+	return filepath.Join(dir, "leat", name)
 }
 
 // matrixTypes lists the types of what kernels multiply with. The embedding is only looked
@@ -155,6 +164,6 @@ func (f *modelFlags) speedsFor(ctx context.Context, a *app, arg string) (s plan.
 	if err != nil {
 		return s, err
 	}
-	s, _, err = f.calibrated(ctx, a, openCalibration(), instance, p, m)
+	s, _, err = f.calibrated(ctx, a, a.openCalibration(), instance, p, m)
 	return s, err
 }

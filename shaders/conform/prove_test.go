@@ -193,7 +193,7 @@ func TestProveFatal(t *testing.T) {
 	if err := run(); err != nil {
 		t.Errorf("with memory again: %v", err)
 	}
-	if err := gpu.Forget(folder, dev.Physical); err != nil {
+	if err := gpu.ForgetTests(folder, dev.Physical); err != nil {
 		t.Fatal(err)
 	}
 	fault = &vk.CallError{Call: "vkQueueSubmit", Result: vk.ErrDeviceLost}

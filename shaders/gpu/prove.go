@@ -36,6 +36,12 @@ func mustProve(row *shaders.Kernel) bool {
 	return row.Variant != shaders.FP32 || slices.Contains(helpers, row.Op)
 }
 
+// Replaced reports whether other kernels stand in for one, by its name, where it fails its self-test.
+func Replaced(name string) bool {
+	row, ok := shaders.Lookup(name)
+	return ok && mustProve(row)
+}
+
 // tests are the results of self-tests. They are of the pipelines: drivers compile each anew.
 type tests struct {
 	mu      sync.Mutex

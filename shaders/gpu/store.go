@@ -161,8 +161,7 @@ func (s *store) writeTests(t *tests) error {
 	})
 }
 
-// Forget drops all results of self-tests and what was tuned for a device, so that both are found anew.
-func Forget(folder *cache.Folder, p *vk.PhysicalDevice) error {
-	gone := func([]byte) ([]byte, error) { return nil, nil }
-	return errors.Join(folder.Update(KindTests, DeviceKey(p), gone), folder.Update(KindTunes, DeviceKey(p), gone))
+// ForgetTests drops all results of self-tests of a device, so that its kernels are tested anew.
+func ForgetTests(folder *cache.Folder, p *vk.PhysicalDevice) error {
+	return folder.Update(KindTests, DeviceKey(p), func([]byte) ([]byte, error) { return nil, nil })
 }
