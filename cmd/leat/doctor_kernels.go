@@ -47,7 +47,7 @@ func (d *doctor) selfTest(ctx context.Context) {
 	d.heading("Self-test on device %d, seed %d", d.chosen.Index, suite.Seed)
 	cases := conform.Quick()
 	if d.full {
-		cases = conform.Cases()
+		cases = append(conform.Cases(), conform.Sweep()...)
 	}
 	cases = slices.DeleteFunc(cases, func(c conform.Case) bool { return !suite.Can(&c) })
 	d.testKernels(ctx, cases, suite.Run)
