@@ -113,7 +113,7 @@ func (d *doctor) tuneState(dev *vk.Device, r *cacheReport) {
 	case t != nil && t.Kernels != gpu.TableKey(dev):
 		r.Stale = "of other kernels"
 	case t != nil:
-		r.Tuned = len(t.Products) + len(t.Outputs)
+		r.Tuned = t.Len()
 		for _, at := range tunedTimes(t) {
 			if r.TunedAt == nil || at.After(*r.TunedAt) {
 				r.TunedAt = &at
@@ -136,6 +136,9 @@ func tunedTimes(t *gpu.Tuned) (times []time.Time) {
 	}
 	for _, o := range t.Outputs {
 		times = append(times, o.Measured)
+	}
+	for _, s := range t.Splits {
+		times = append(times, s.Measured)
 	}
 	return times
 }

@@ -40,10 +40,11 @@ type tuner struct {
 	step  func()
 }
 
-// choice is a tuned choice under trial: one of both.
+// choice is a tuned choice under trial: one of them, or none.
 type choice struct {
 	product *gpu.TunedProduct
 	outputs *gpu.TunedOutputs
+	split   *gpu.TunedSplit
 }
 
 // Tune measures for each kind of products which constants of the kernels are fastest on dev: what is worth keeping, and
@@ -74,6 +75,11 @@ func Tune(ctx context.Context, dev *vk.Device, products []Product, log *slog.Log
 		}
 		if !matrices {
 			parts = append(parts, func(ctx context.Context) error { return t.outputs(ctx, "mul_mat", typ, largest(products, typ)) })
+		}
+	}
+	if matrices && len(products) > 0 {
+		for _, half := range []bool{true, false} {
+			parts = append(parts, func(ctx context.Context) error { return t.split(ctx, half, largest(products, types[0])) })
 		}
 	}
 	total = len(parts)

@@ -25,6 +25,8 @@ func (t *tuner) seconds(ctx context.Context, c choice, kind []Product, n uint32)
 		use.Products = []gpu.TunedProduct{*c.product}
 	case c.outputs != nil:
 		use.Outputs = []gpu.TunedOutputs{*c.outputs}
+	case c.split != nil:
+		use.Splits = []gpu.TunedSplit{*c.split}
 	}
 	if t.kernels.Use(use) != nil {
 		return 0, nil // out of range: not a candidate
@@ -76,15 +78,21 @@ func (t *tuner) quick(ctx context.Context, record func(r *gpu.Recorder, turn int
 	return best, nil
 }
 
+// splitScratch is the memory of products of many rows, before a recorder's own.
+const splitScratch = 16 << 20
+
 // multiply records one product.
-func (t *tuner) multiply(r *gpu.Recorder, p Product, n uint32, turn int) error {
+func (t *tuner) multiply(r *gpu.Recorder, p Product, n uint32, turn int) (err error) {
 	if n > shaders.FewRows {
 		r.Few = false
+		end := t.weights.Address + uint64(t.weights.Bytes) - decoderBytes
+		r.Scratch = gpu.Scratch{Address: end - splitScratch, Bytes: splitScratch}
 	}
 	x := t.products(p, n, turn)
 	if r.Takes(&x) {
 		return r.Products(&x)
 	}
+	defer func() { err = errors.Join(err, r.Finish()) }()
 	for _, m := range x.Of {
 		err := r.MulMat(p.Type, shaders.MulMatArgs{W: m.W, X: x.X, Dst: m.Dst, M: m.M, K: p.K, N: n, XStride: p.K, DstStride: max(m.M, 1)})
 		if err != nil {

@@ -66,7 +66,7 @@ func proofs(v *gpu.Variant) []Case {
 		if v.Split.BN <= 64 {
 			n = 40
 		}
-		return []Case{mulMatHalves(gguf.Q8_0, 260, 288, n, 0, 0)}
+		return []Case{mulMatSplit(gguf.Q8_0, 260, 288, n, 0, 0, v.Split)}
 	}
 	return attnProofs(v)
 }

@@ -1,6 +1,8 @@
 package gpu
 
 import (
+	"fmt"
+
 	"leat/gguf"
 	"leat/shaders"
 	"leat/vk"
@@ -62,12 +64,43 @@ func (h *heads) constant(name string) uint32 {
 	return h.val
 }
 
-// splitFor chooses by the rows of X: half a tile where they would leave most of one idle.
-func splitFor(subgroup int, n uint32) split {
-	if n <= 64 {
-		return split{subgroup, Split{128, 64, 64, 32}}
+// halfTile is as many rows of X as half a tile has.
+const halfTile = shaders.TileRows / 2
+
+// OwnSplit is what the program chooses by itself by the rows of X: half a tile where they would leave most of one idle.
+func OwnSplit(n uint32) Split {
+	if n <= halfTile {
+		return Split{128, 64, 64, 32}
 	}
-	return split{subgroup, Split{128, 128, 64, 64}}
+	return Split{128, 128, 64, 64}
+}
+
+// splitFor is the split for n rows of X. Who computes an output depends on it, not how: the bits stay.
+func (r *Recorder) splitFor(n uint32) split {
+	s := r.Split
+	if s == (Split{}) {
+		s = r.k.tuned.Load().split(n)
+	}
+	if s == (Split{}) {
+		s = OwnSplit(n)
+	}
+	return split{r.k.matrix, s}
+}
+
+// fits says why a split can't be had, "" where it can: a workgroup's part lies within a tile, and its lanes share the loads.
+func (s *Split) fits(subgroup int, most uint32) string {
+	for _, n := range []uint32{s.BM, s.BN} {
+		if n != 64 && n != 128 {
+			return "BM and BN of 64 or 128"
+		}
+	}
+	if (s.WM != 32 && s.WM != 64) || (s.WN != 32 && s.WN != 64) {
+		return "WM and WN of 32 or 64"
+	}
+	if n := s.BM / s.WM * (s.BN / s.WN) * uint32(subgroup); n < 64 || n > min(most, 256) {
+		return fmt.Sprintf("64 to %d lanes", min(most, 256))
+	}
+	return ""
 }
 
 // Matrices reports whether products of many rows are computed in halves on a device opened with f, given
@@ -135,7 +168,7 @@ func dequantChoice(t gguf.Type) choice { return choice{op: "dequant_f16", typed:
 
 // splitChoice is the product of n rows in tiles.
 func (r *Recorder) splitChoice(n uint32) choice {
-	return choice{op: "mul_mat", variant: shaders.CM, split: splitFor(r.k.matrix, n)}
+	return choice{op: "mul_mat", variant: shaders.CM, split: r.splitFor(n)}
 }
 
 // mulMatHalves decodes the weights slice by slice into a ring. While a slice is multiplied the next is decoded: they
@@ -190,7 +223,7 @@ func (r *Recorder) later(a shaders.MulMatCMArgs) error {
 	p.touch.read(span{a.X, a.X + uint64(shaders.TilesBytes(a.N, a.K))})
 	p.touch.read(f32s(a.Scales, 1, a.N, 0))
 	p.touch.write(f32s(a.Dst, a.N, a.M, a.DstStride))
-	split := splitFor(r.k.matrix, a.N)
+	split := r.splitFor(a.N)
 	r.tiles.pending = append(r.tiles.pending, p)
 	if r.tiles.groups += a.Workgroups(split.BM, split.BN); r.tiles.groups < enoughGroups {
 		return nil

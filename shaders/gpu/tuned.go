@@ -1,6 +1,7 @@
 package gpu
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
@@ -18,6 +19,15 @@ type Tuned struct {
 	Kernels  string         `json:"kernels"` // what they hold for: [TableKey]
 	Products []TunedProduct `json:"products"`
 	Outputs  []TunedOutputs `json:"outputs"`
+	Splits   []TunedSplit   `json:"splits"`
+}
+
+// TunedSplit is the split of mul_mat_cm for many rows of X, or for up to half a tile.
+type TunedSplit struct {
+	Half     bool      `json:"half"`
+	Split    Split     `json:"split"`
+	Measured time.Time `json:"measured"`
+	Gain     float64   `json:"gain"`
 }
 
 // TunedProduct is how a step of few rows multiplies by matrices of a type whose rows have K values.
@@ -55,6 +65,7 @@ type (
 	tuned struct {
 		products map[productKey]TunedProduct
 		fp32     map[outputsKey]TunedOutputs
+		splits   [2]Split // of more than half a tile, of half a tile
 	}
 )
 
@@ -74,6 +85,16 @@ func (t *tuned) outputs(op string, typ gguf.Type) TunedOutputs {
 		return TunedOutputs{}
 	}
 	return t.fp32[outputsKey{op, typ}]
+}
+
+func (t *tuned) split(n uint32) Split {
+	switch {
+	case t == nil:
+		return Split{}
+	case n <= halfTile:
+		return t.splits[1]
+	}
+	return t.splits[0]
 }
 
 // OwnTile is the tile that the program chooses by itself for an output of m rows.
@@ -110,10 +131,10 @@ func (k *Kernels) Use(t *Tuned) error {
 	if key := TableKey(k.dev); t.Kernels != key {
 		return &TunedError{"what it was measured with", t.Kernels, key}
 	}
-	if n := len(t.Products) + len(t.Outputs); n > maxTuned {
+	if n := t.Len(); n > maxTuned {
 		return &TunedError{"the number of its entries", n, fmt.Sprintf("at most %d", maxTuned)}
 	}
-	found := &tuned{map[productKey]TunedProduct{}, map[outputsKey]TunedOutputs{}}
+	found := &tuned{products: map[productKey]TunedProduct{}, fp32: map[outputsKey]TunedOutputs{}}
 	for _, p := range t.Products {
 		typ, err := k.checkProduct(p)
 		if err != nil {
@@ -128,9 +149,22 @@ func (k *Kernels) Use(t *Tuned) error {
 		}
 		found.fp32[outputsKey{o.Op, typ}] = o
 	}
+	for _, s := range t.Splits {
+		if want := s.Split.fits(k.matrix, k.dev.Physical.Limits.MaxWorkgroupInvocations); k.matrix == 0 || want != "" {
+			return &TunedError{"a split", s.Split, cmp.Or(want, "none: the device has no cooperative matrices")}
+		}
+		half := 0
+		if s.Half {
+			half = 1
+		}
+		found.splits[half] = s.Split
+	}
 	k.tuned.Store(found)
 	return nil
 }
+
+// Len counts the choices.
+func (t *Tuned) Len() int { return len(t.Products) + len(t.Outputs) + len(t.Splits) }
 
 // checkProduct accepts what can be recorded for any number of few rows.
 func (k *Kernels) checkProduct(p TunedProduct) (gguf.Type, error) {
@@ -217,11 +251,12 @@ func decodeTuned(data []byte) (*Tuned, error) {
 func SaveTuned(folder *cache.Folder, dev *vk.Device, t *Tuned) error {
 	return folder.Update(KindTunes, DeviceKey(dev.Physical), func(data []byte) ([]byte, error) {
 		all := *t
-		if old, err := decodeTuned(data); err == nil && old.Kernels == t.Kernels && len(old.Products)+len(old.Outputs) < maxTuned/2 {
-			all.Products, all.Outputs = append(old.Products, t.Products...), append(old.Outputs, t.Outputs...)
+		if old, err := decodeTuned(data); err == nil && old.Kernels == t.Kernels && old.Len() < maxTuned/2 {
+			all.Products, all.Outputs, all.Splits = append(old.Products, t.Products...), append(old.Outputs, t.Outputs...), append(old.Splits, t.Splits...)
 		}
 		all.Products = newest(all.Products, func(p TunedProduct) any { return [3]any{p.Type, p.K, p.Gated} })
 		all.Outputs = newest(all.Outputs, func(o TunedOutputs) any { return [2]any{o.Op, o.Type} })
+		all.Splits = newest(all.Splits, func(s TunedSplit) any { return s.Half })
 		return json.Marshal(&all)
 	})
 }

@@ -74,6 +74,7 @@ func TestTuned(t *testing.T) {
 		"no outputs":         {Kernels: key, Outputs: []TunedOutputs{{Op: "mul_mat", Type: "Q4_K", Rows: 8}}},
 		"too many outputs":   {Kernels: key, Outputs: []TunedOutputs{{Op: "mul_mat", Type: "Q4_K", Rows: 8, Cols: 16}}},
 		"columns of a vec":   {Kernels: key, Outputs: []TunedOutputs{{Op: "mul_mat_vec", Type: "Q4_K", Rows: 1, Cols: 2}}},
+		"no matrices":        {Kernels: key, Splits: []TunedSplit{{Split: Split{96, 128, 64, 64}}}},
 		"too many":           {Kernels: key, Products: make([]TunedProduct, maxTuned+1)},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -95,4 +96,20 @@ func TestTuned(t *testing.T) {
 			t.Errorf("tile %v, want the program's own %v", got, want)
 		}
 	})
+}
+
+// A split must lie within a tile and have lanes for all its parts.
+func TestSplitFits(t *testing.T) {
+	for s, want := range map[Split]bool{
+		OwnSplit(1): true, OwnSplit(64): true, OwnSplit(65): true, OwnSplit(512): true,
+		{64, 64, 32, 32}: true, {64, 64, 64, 64}: false, {128, 128, 32, 32}: false, {256, 128, 64, 64}: false, {128, 128, 16, 64}: false,
+		{64, 64, 64, 0}: false, {}: false, {128, 96, 64, 32}: false,
+	} {
+		if why := s.fits(32, 1024); (why == "") != want {
+			t.Errorf("%+v: %q, want it to fit %v", s, why, want)
+		}
+	}
+	if own := OwnSplit(512); own.fits(64, 128) == "" {
+		t.Error("256 lanes fit a device of 128")
+	}
 }
