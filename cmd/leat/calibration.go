@@ -15,6 +15,7 @@ import (
 	"leat/engine/calibrate"
 	"leat/engine/plan"
 	"leat/gguf"
+	"leat/shaders/gpu"
 	"leat/shaders/gpu/cache"
 	"leat/vk"
 )
@@ -95,6 +96,9 @@ func (f *modelFlags) rates(ctx context.Context, a *app, known *calibrate.File, i
 		return speeds, nil, "", err
 	}
 	key = calibrate.DeviceKey(dev)
+	if t, err := gpu.LoadTuned(a.cacheFolder(), dev); err == nil {
+		key += t.Stamp() // other kernels take other times
+	}
 	d, err := known.Device(ctx, dev, calibrate.Wanted{Types: matrixTypes(m), KV: f.kv()}, a.log, say)
 	if err = errors.Join(err, dev.Close()); err != nil { // before others want its memory
 		return speeds, nil, "", err

@@ -76,12 +76,12 @@ func (d *doctor) tuneDevice(ctx context.Context, dev *vk.Device, products []cali
 
 // printGain is a row of the table of what won, by how much.
 func (d *doctor) printGain(g calibrate.Gain) {
-	was := 1e6 * g.OwnSeconds
+	was := 1e3 * g.OwnSeconds
 	if g.Best == "" {
-		fmt.Fprintf(d.out, "     %-40s %9.0f µs  stays: %s\n", g.What, was, g.Own)
+		fmt.Fprintf(d.out, "     %-40s %9.2f ms  stays: %s\n", g.What, was, g.Own)
 		return
 	}
-	fmt.Fprintf(d.out, "     %-40s %9.0f µs  %.2f times as fast: %s, not %s\n", g.What, was, g.OwnSeconds/g.BestSeconds, g.Best, g.Own)
+	fmt.Fprintf(d.out, "     %-40s %9.2f ms  %.2f times as fast: %s, not %s\n", g.What, was, g.OwnSeconds/g.BestSeconds, g.Best, g.Own)
 }
 
 // productsOf lists what a model multiplies.

@@ -163,6 +163,17 @@ func (k *Kernels) Use(t *Tuned) error {
 	return nil
 }
 
+// Stamp tells what is tuned from what was tuned before; "" for nothing.
+func (t *Tuned) Stamp() string {
+	if t == nil || t.Len() == 0 {
+		return ""
+	}
+	h := fnv.New64a()
+	data, _ := json.Marshal(t) // of plain values
+	h.Write(data)
+	return fmt.Sprintf("%016x", h.Sum64())
+}
+
 // Len counts the choices.
 func (t *Tuned) Len() int { return len(t.Products) + len(t.Outputs) + len(t.Splits) }
 
