@@ -134,7 +134,7 @@ func (s *Suite) submit(ctx context.Context, j *job) ([]byte, error) {
 	s.cb.Copy(s.arena, 0, s.up, 0, n)
 	s.cb.Barrier()
 	if err := j.record(s.kernels.Recorder(s.cb)); err != nil {
-		return nil, err
+		return nil, errors.Join(err, s.cb.End()) // or it could not begin again
 	}
 	s.cb.Barrier()
 	s.cb.Copy(s.down, 0, s.arena, 0, n)
