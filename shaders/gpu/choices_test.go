@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"leat/gguf"
 	"leat/shaders"
 	"leat/tools/testdata"
 	"leat/vk/vktest"
@@ -58,6 +59,39 @@ func TestChoices(t *testing.T) {
 	for _, c := range k.Choices() {
 		if got := strings.Join(c.Failed, " "); (got == "flash_attn_join") != (c.Variant == shaders.Split) || c.Variant != shaders.Split && got != "" {
 			t.Errorf("%s %s: failed %q", c.Op, c.Variant, got)
+		}
+	}
+}
+
+// Where a pipeline for 3 rows fails, those for 1 that passed before are not used either: one token's results would depend on how many others
+// share its step.
+func TestWholeRowFails(t *testing.T) {
+	dev := vktest.Open(t)
+	if !Few(dev.Physical, dev.Features) {
+		t.Skip("the device has no variants for few rows")
+	}
+	k, err := New(dev, Options{Test: func(_ *Kernels, v Variant) error {
+		if v.Cols == 4 {
+			return errors.New("wrong")
+		}
+		return nil
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer k.Close()
+	r := k.Recorder(nil)
+	r.Few, r.Q8 = true, Scratch{256, 1 << 20}
+	takes := func(typ gguf.Type, n uint32) bool {
+		return r.Takes(&Products{Type: typ, X: 256, N: n, K: 256, XStride: 256, Of: [3]Matrix{{W: 256, Dst: 256, M: 64}}, DstStride: 64})
+	}
+	for _, step := range []struct {
+		typ  gguf.Type
+		n    uint32
+		want bool
+	}{{gguf.Q4_K, 1, true}, {gguf.Q6_K, 1, true}, {gguf.Q4_K, 3, false}, {gguf.Q4_K, 1, false}, {gguf.Q4_K, 8, false}, {gguf.Q6_K, 2, true}} {
+		if got := takes(step.typ, step.n); got != step.want {
+			t.Errorf("%v, %d rows: taken %v, want %v", step.typ, step.n, got, step.want)
 		}
 	}
 }

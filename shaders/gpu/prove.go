@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"leat/shaders"
@@ -50,6 +51,8 @@ type tests struct {
 	lost    error             // the device was, in a test
 	took    time.Duration
 	kept    *store
+
+	failures atomic.Int32 // len(failed)
 }
 
 // testID names a pipeline of a row: its code, its constants.
@@ -75,6 +78,7 @@ func (t *tests) load(s *store) {
 			t.failed[row.Name] = why
 		}
 	}
+	t.failures.Store(int32(len(t.failed)))
 }
 
 func nameOf(id string) string {
@@ -115,6 +119,7 @@ func (t *tests) gaveUp(name, id string, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.failed[name] = err.Error()
+	t.failures.Store(int32(len(t.failed)))
 	if !errors.Is(err, vk.ErrOutOfDeviceMemory) && !errors.Is(err, vk.ErrOutOfHostMemory) {
 		t.results[id] = err.Error()
 		t.kept.grown()

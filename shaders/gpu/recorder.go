@@ -42,10 +42,19 @@ type Recorder struct {
 	q8           [2]q8
 	q8Last       int // the one made last
 	barriers     int
-	last         struct { // that usable was asked for
-		choice choice
-		built  *built
-	}
+	memo         *memo
+}
+
+// memo is what a recorder got last: a step asks for the same few pipelines over and over.
+type memo [64]struct {
+	choice choice
+	built  *built
+}
+
+// slot is where a choice is in a memo.
+func (c *choice) slot() uint32 {
+	n := uint32(c.typ)*31 + c.cols*7 + c.rows*5 + c.glu*3 + c.tile.Team + c.tile.Rows*11 + c.per + c.group*19 + uint32(len(c.op))*13 + uint32(len(c.variant))*17
+	return n % uint32(len(memo{}))
 }
 
 // Recorder returns a recorder into cb, which has begun.
@@ -57,7 +66,7 @@ func (k *Kernels) Recorder(cb *vk.CommandBuffer) *Recorder {
 func (r *Recorder) Reset(cb *vk.CommandBuffer) {
 	h, pending := r.hazards, r.tiles.pending[:0]
 	h.clear()
-	*r = Recorder{k: r.k, cb: cb, hazards: h, tiles: tiles{pending: pending}}
+	*r = Recorder{k: r.k, cb: cb, hazards: h, tiles: tiles{pending: pending}, memo: r.memo}
 }
 
 // Barrier makes what came before visible to what follows.
@@ -101,24 +110,31 @@ func record[T any](r *Recorder, c *check, find func() (*shaders.Kernel, error), 
 	return dispatch(r, c, b, args, groups, t, co)
 }
 
-// get is [Kernels.get], at once for what usable was just asked for.
+// get is [Kernels.get], at once for what the recorder got before.
 func (r *Recorder) get(c choice, find func() (*shaders.Kernel, error)) (*built, error) {
-	if r.last.built != nil && r.last.choice == c {
-		return r.last.built, nil
+	if r.memo == nil {
+		r.memo = new(memo)
 	}
-	return r.k.get(c, find)
+	m := &r.memo[c.slot()]
+	if m.built != nil && m.choice == c {
+		return m.built, nil
+	}
+	b, err := r.k.get(c, find)
+	if err == nil {
+		m.choice, m.built = c, b
+	}
+	return b, err
 }
 
-// usable reports whether a choice that is not a plain fp32 one may be recorded: its test has not failed. Whatever else is
-// wrong with it recording it will say.
+// usable reports whether a choice that is not a plain fp32 one may be recorded: no test of its row has failed. Whatever
+// else is wrong with it recording it will say.
 func (r *Recorder) usable(c choice, find func() (*shaders.Kernel, error)) bool {
 	if r.k.plain == nil {
 		return true // nothing is tested
 	}
 	b, err := r.get(c, find)
-	if err == nil {
-		r.last.choice, r.last.built = c, b
-		return true
+	if err == nil { // it may have been built before another of its row failed
+		return r.k.tested.failures.Load() == 0 || !r.k.tested.broken(b.row.Name)
 	}
 	var broken *BrokenError
 	return !errors.As(err, &broken)
@@ -201,7 +217,7 @@ func (r *Recorder) MulMat(t gguf.Type, a shaders.MulMatArgs) error {
 	if r.halves(t, &a) {
 		return r.mulMatHalves(t, &a)
 	}
-	b, err := r.k.get(c.choice, find)
+	b, err := r.get(c.choice, find)
 	if err != nil {
 		return err
 	}
