@@ -165,7 +165,7 @@ func (m *Model) makeHeaps() {
 // build makes everything that lives on the device, in order of dependence.
 func (m *Model) build(ctx context.Context, _ string) (err error) {
 	if m.kernels == nil { // a rehearsal lends them
-		if m.kernels, err = gpu.New(m.dev, gpu.Options{Logger: m.o.Logger}); err != nil {
+		if m.kernels, err = m.o.newKernels(m.dev); err != nil {
 			return err
 		}
 	}
@@ -285,6 +285,7 @@ func (m *Model) step(ctx context.Context, rows []exec.Row, greedy bool, use func
 		m.dead = err
 		return err
 	}
+	m.kernels.Keep()
 	use(res)
 	return nil
 }

@@ -13,6 +13,9 @@ import (
 	"leat/engine/plan"
 	"leat/engine/trace"
 	"leat/gguf"
+	"leat/shaders/conform"
+	"leat/shaders/gpu"
+	"leat/shaders/gpu/cache"
 	"leat/vk"
 	"leat/vk/file"
 	"leat/vk/mem"
@@ -35,6 +38,7 @@ type Options struct {
 	OneQueue      bool     // upload on the compute queue even where there is a transfer queue
 	Validate      bool     // turn Vulkan's validation layers on; slow
 	VulkanLoader  string   // path of the Vulkan loader; "": the system's
+	CacheDir      string   // folder for what is found out about a device and its driver: compiled kernels, their self-tests, what was tuned; "": nothing is kept
 
 	// MaxSubmit is how long the device should be busy at a stretch, so that a desktop
 	// on it stays usable; 0: a quarter of a second.
@@ -57,12 +61,13 @@ type Options struct {
 	Logger   *slog.Logger                      // nil: silent
 	Progress func(doneBytes, totalBytes int64) // called by another goroutine until all that VRAM and RAM keep is there; nil: none
 
-	fault    file.Fault       // tests: fails reads
-	device   vk.Fault         // tests: fails calls of Vulkan
-	queues   int              // tests: upload lanes, on as many queues as there are
-	headroom func() int64     // tests: what the driver says of free VRAM, asked before every step
-	shared   mem.Shared       // tests: keep weights in place in such memory, whatever the budgets
-	opened   func(*vk.Device) // tests: may make it a lesser one; nil: leaves it as it is
+	fault    file.Fault         // tests: fails reads
+	device   vk.Fault           // tests: fails calls of Vulkan
+	queues   int                // tests: upload lanes, on as many queues as there are
+	headroom func() int64       // tests: what the driver says of free VRAM, asked before every step
+	shared   mem.Shared         // tests: keep weights in place in such memory, whatever the budgets
+	opened   func(*vk.Device)   // tests: may make it a lesser one; nil: leaves it as it is
+	kernels  func(*gpu.Options) // tests: may break some; nil: leaves them as they are
 }
 
 // A target of room temperature would stop the device, one above all limits do nothing.
@@ -119,6 +124,15 @@ func (o Options) validated() (Options, error) {
 		o.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}
 	return o, nil
+}
+
+// newKernels returns the device's kernels, which are tested before their first use.
+func (o *Options) newKernels(dev *vk.Device) (*gpu.Kernels, error) {
+	g := gpu.Options{Logger: o.Logger, Cache: cache.Open(o.CacheDir), Test: conform.Prove}
+	if o.kernels != nil {
+		o.kernels(&g)
+	}
+	return gpu.New(dev, g)
 }
 
 // kv returns the KV cache's type and the bytes of its values.

@@ -54,7 +54,8 @@ type PhysicalDevice struct {
 	PCI                    string // address, "0000:65:00.0"; "" where there is none or the driver does not say
 	Type                   DeviceType
 	APIVersion             Version
-	DriverVersion          uint32 // packed in the vendor's own way
+	DriverVersion          uint32   // packed in the vendor's own way
+	CacheUUID              [16]byte // of the driver's pipeline caches
 	VendorID, DeviceID     uint32
 	Heaps                  []Heap
 	MemoryTypes            []MemoryType
@@ -207,6 +208,7 @@ func (p *PhysicalDevice) queryProperties() {
 func (p *PhysicalDevice) setProperties(d *raw.PhysicalDeviceProperties) {
 	p.Name = raw.GoString(&d.DeviceName[0])
 	p.DriverVersion, p.VendorID, p.DeviceID = d.DriverVersion, d.VendorID, d.DeviceID
+	p.CacheUUID = d.PipelineCacheUUID
 	switch d.DeviceType {
 	case raw.PhysicalDeviceTypeIntegratedGpu:
 		p.Type = Integrated

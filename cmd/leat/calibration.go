@@ -16,16 +16,26 @@ import (
 	"leat/engine/calibrate"
 	"leat/engine/plan"
 	"leat/gguf"
+	"leat/shaders/gpu"
+	"leat/shaders/gpu/cache"
 	"leat/vk"
 )
 
 // openCalibration is what was measured of this machine before.
-func openCalibration() *calibrate.File {
+func (a *app) openCalibration() *calibrate.File {
+	return calibrate.Open(a.cached("calibration.json"))
+}
+
+// cacheFolder is where what is found out about devices is kept; nil: nowhere.
+func (a *app) cacheFolder() *cache.Folder { return cache.Open(a.cached("kernels")) }
+
+// cached is a place in the user's cache folder; "" where there is none or it is not wanted.
+func (a *app) cached(name string) string {
 	dir, err := os.UserCacheDir()
-	if err != nil {
-		return calibrate.Open("")
+	if err != nil || a.noCache {
+		return ""
 	}
-	return calibrate.Open(filepath.Join(dir, "leat", "calibration.json"))
+	return filepath.Join(dir, "leat", name)
 }
 
 // matrixTypes lists the types of what kernels multiply with. The embedding is only looked
@@ -107,6 +117,9 @@ func (f *modelFlags) rates(ctx context.Context, a *app, known *calibrate.File, i
 		return speeds, nil, "", err
 	}
 	key = calibrate.DeviceKey(dev)
+	if t, err := gpu.LoadTuned(a.cacheFolder(), dev); err == nil {
+		key += t.Stamp() // other kernels take other times
+	}
 	d, err := known.Device(ctx, dev, calibrate.Wanted{Types: matrixTypes(m), KV: f.kv()}, a.log, say)
 	if err = errors.Join(err, dev.Close()); err != nil { // before others want its memory
 		return speeds, nil, "", err
@@ -180,6 +193,6 @@ func (f *modelFlags) speedsFor(ctx context.Context, a *app, arg string) (s plan.
 	if err != nil {
 		return s, err
 	}
-	s, _, err = f.calibrated(ctx, a, openCalibration(), instance, p, m)
+	s, _, err = f.calibrated(ctx, a, a.openCalibration(), instance, p, m)
 	return s, err
 }

@@ -9,6 +9,7 @@ import (
 
 	"leat/gguf"
 	"leat/shaders"
+	"leat/shaders/conform"
 	"leat/shaders/gpu"
 	"leat/vk"
 )
@@ -39,16 +40,20 @@ type Kernels struct {
 
 // NewKernels prepares measurements that read total bytes of weights.
 func NewKernels(ctx context.Context, dev *vk.Device, total int64, log *slog.Logger) (*Kernels, error) {
+	return newKernels(ctx, dev, total, gpu.Options{Logger: log, Test: conform.Prove})
+}
+
+func newKernels(ctx context.Context, dev *vk.Device, total int64, o gpu.Options) (*Kernels, error) {
 	k := &Kernels{dev: dev, total: total}
-	if err := k.open(ctx, log); err != nil {
+	if err := k.open(ctx, o); err != nil {
 		k.Close()
 		return nil, fmt.Errorf("measure kernels: %w", err)
 	}
 	return k, nil
 }
 
-func (k *Kernels) open(ctx context.Context, log *slog.Logger) (err error) {
-	if k.kernels, err = gpu.New(k.dev, gpu.Options{Logger: log}); err != nil {
+func (k *Kernels) open(ctx context.Context, o gpu.Options) (err error) {
+	if k.kernels, err = gpu.New(k.dev, o); err != nil {
 		return err
 	}
 	if k.run, err = newRunner(k.dev); err != nil {

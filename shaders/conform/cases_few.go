@@ -44,10 +44,10 @@ func fewCases() []Case {
 		}
 		for _, n := range []int{1, 3, 8} {
 			cases = append(cases,
-				siblings(row, [3]int{33, 12, 20}, 512, n), siblings(row, [3]int{64, 1, 0}, 256, n),
-				residual(row, 65, 512, n), gates(row, 65, 256, n, false), gates(row, 96, 512, n, true))
+				siblings(row, [3]int{33, 12, 20}, 512, n, gpu.Tile{}), siblings(row, [3]int{64, 1, 0}, 256, n, gpu.Tile{}),
+				residual(row, 65, 512, n, gpu.Tile{}), gates(row, 65, 256, n, false, gpu.Tile{}), gates(row, 96, 512, n, true, gpu.Tile{}))
 		}
-		cases = append(cases, gates(row, 1056, 2048, 1, true), gatesSameBits(row))
+		cases = append(cases, gates(row, 1056, 2048, 1, true, gpu.Tile{}), gatesSameBits(row))
 	}
 	return cases
 }

@@ -127,6 +127,10 @@ func dequantF16(t gguf.Type, rows, k int) Case {
 // mulMatHalves multiplies with room for slices tiles of weights at a time, 0 for all, and twice by the same X, which
 // is brought into tiles once.
 func mulMatHalves(t gguf.Type, m, k, n, gap, slices int) Case {
+	return mulMatSplit(t, m, k, n, gap, slices, gpu.Split{})
+}
+
+func mulMatSplit(t gguf.Type, m, k, n, gap, slices int, split gpu.Split) Case {
 	return Case{
 		Kernel: "mul_mat_cm", Shape: fmt.Sprintf("%s M=%d K=%d N=%d gap=%d slices=%d", t, m, k, n, gap, slices), MaxNMSE: nmseHalf,
 		build: func(j *job) error {
@@ -167,12 +171,12 @@ func mulMatHalves(t gguf.Type, m, k, n, gap, slices int) Case {
 			b.Dst, c.Dst, d.Dst = j.addr(second), j.addr(third), j.addr(fourth)
 			c.DstStride, d.DstStride = uint32(m), uint32(m)
 			j.record = func(r *gpu.Recorder) error {
-				r.Scratch = scratch
+				r.Scratch, r.Split = scratch, split
 				if err := all([]shaders.MulMatArgs{a, b}, func(a shaders.MulMatArgs) error { return r.MulMat(t, a) }); err != nil {
 					return err
 				}
 				add := func(a shaders.MulMatArgs, to uint64) error { return r.MulMatAdd(t, a, to, uint32(m)) }
-				if !r.Halves(uint32(n), uint32(k)) { // as the plain ops do it, where the device lacks what that takes
+				if !r.Halves(t, uint32(n), uint32(k)) { // as the plain ops do it, where the device lacks what that takes
 					add = func(x shaders.MulMatArgs, to uint64) error {
 						product := x
 						product.Dst = j.addr(plain)

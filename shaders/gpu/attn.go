@@ -52,12 +52,21 @@ func (r *Recorder) KVAppend(t gguf.Type, a shaders.KVAppendArgs) error {
 	return record(r, &c, func() (*shaders.Kernel, error) { return shaders.KVAppend(t) }, &a, a.Workgroups(), &touched, co)
 }
 
+// TakesRopeKV reports whether [Recorder.RopeKV] can be used for a cache of type t.
+func (r *Recorder) TakesRopeKV(t gguf.Type) bool {
+	return r.usable(ropeKVChoice(t), func() (*shaders.Kernel, error) { return shaders.RopeKV(t) })
+}
+
+func ropeKVChoice(t gguf.Type) choice {
+	return choice{op: "rope", variant: shaders.KV, typed: true, typ: t}
+}
+
 // RopeKV is [Recorder.Rope] of Q and K and [Recorder.KVAppend] in one, to the same bits, but leaves K as it is.
 func (r *Recorder) RopeKV(t gguf.Type, a shaders.RopeKVArgs) error {
 	if a.Rows == 0 {
 		return nil
 	}
-	c := check{choice: choice{op: "rope", variant: shaders.KV, typed: true, typ: t}}
+	c := check{choice: ropeKVChoice(t)}
 	c.address("Q", a.Q)
 	c.address("K", a.K)
 	c.address("V", a.V)
@@ -107,11 +116,11 @@ func (r *Recorder) FlashAttn(t gguf.Type, a shaders.FlashAttnArgs) error {
 	touched.pageTable(a.Pages, a.Pos, a.Seq, a.Rows, a.MaxPages)
 	touched.read(cacheSpan(a.LayerOff))
 	touched.write(f32s(a.Dst, a.Rows, a.Heads*a.ValLen, a.DstStride))
-	if r.runs(t, &a) {
-		c.choice = choice{op: "flash_attn", variant: shaders.CM, heads: heads{r.k.matrix, a.KeyLen, a.ValLen}}
+	if c.err == nil && r.runs(t, &a) {
+		c.choice = r.runChoice(&a)
 		return record(r, &c, shaders.FlashAttnCM, &a, runGroups(&a), &touched, co)
 	}
-	if c.err == nil && r.splits(&a) {
+	if c.err == nil && r.splits(t, &a) {
 		return r.flashAttnSplit(t, &a, positions)
 	}
 	return record(r, &c, func() (*shaders.Kernel, error) { return shaders.FlashAttn(t) }, &a, a.Workgroups(), &touched, co)

@@ -8,10 +8,18 @@ import (
 )
 
 // splits reports whether attention is computed with the positions side by side.
-func (r *Recorder) splits(a *shaders.FlashAttnArgs) bool {
+func (r *Recorder) splits(t gguf.Type, a *shaders.FlashAttnArgs) bool {
 	return r.Few && r.k.few && a.Rows <= shaders.FewRows && max(a.KeyLen, a.ValLen) <= shaders.MaxHeadSplit && a.QStride%4 == 0 &&
-		shaders.PartBytes(a.Rows, a.Heads, shaders.MaxParts, a.ValLen) <= r.Parts.Bytes
+		shaders.PartBytes(a.Rows, a.Heads, shaders.MaxParts, a.ValLen) <= r.Parts.Bytes &&
+		r.usable(splitChoice(t, groupOf(a.Heads/a.HeadsKV)), func() (*shaders.Kernel, error) { return shaders.FlashAttnSplit(t) }) &&
+		r.usable(joinChoice, shaders.FlashAttnJoin)
 }
+
+func splitChoice(t gguf.Type, group uint32) choice {
+	return choice{op: "flash_attn", variant: shaders.Split, typed: true, typ: t, group: group}
+}
+
+var joinChoice = choice{op: "flash_attn", variant: shaders.Join}
 
 // groupOf is how many of the query heads that share a key head a workgroup takes.
 func groupOf(shared uint32) uint32 {
@@ -55,7 +63,7 @@ func (r *Recorder) FlashAttnSplit(t gguf.Type, group uint32, positions uint64, a
 	if a.Rows == 0 || a.Heads == 0 {
 		return nil
 	}
-	c := check{choice: choice{op: "flash_attn", variant: shaders.Split, typed: true, typ: t, group: group}}
+	c := check{choice: splitChoice(t, group)}
 	c.address("Q", a.Q)
 	c.address("Parts", a.Parts)
 	c.heads(a.Heads, a.HeadsKV, a.KeyLen, a.ValLen)
@@ -83,7 +91,7 @@ func (r *Recorder) FlashAttnJoin(a shaders.FlashAttnJoinArgs) error {
 	if a.Rows == 0 || a.Heads == 0 {
 		return nil
 	}
-	c := check{choice: choice{op: "flash_attn", variant: shaders.Join}}
+	c := check{choice: joinChoice}
 	c.address("Parts", a.Parts)
 	c.address("Dst", a.Dst)
 	c.address("Pos", a.Pos)

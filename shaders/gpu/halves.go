@@ -1,6 +1,8 @@
 package gpu
 
 import (
+	"fmt"
+
 	"leat/gguf"
 	"leat/shaders"
 	"leat/vk"
@@ -15,25 +17,28 @@ type Scratch struct {
 // leastRows of X are worth the decoding of all weights into halves.
 const leastRows = 17
 
-// split says how mul_mat_cm deals its outputs out.
+// Split says how mul_mat_cm deals its outputs out: a workgroup takes BM rows of the weights times BN rows of X, a subgroup
+// WM times WN of these.
+type Split struct{ BM, BN, WM, WN uint32 }
+
 type split struct {
-	subgroup       int
-	bm, bn, wm, wn uint32
+	subgroup int
+	Split
 }
 
 // constant is the split's value of a constant of mul_mat_cm.
 func (s *split) constant(name string, other uint32) uint32 {
 	switch name {
 	case "LANES":
-		return s.bm / s.wm * (s.bn / s.wn) * uint32(s.subgroup)
+		return s.BM / s.WM * (s.BN / s.WN) * uint32(s.subgroup)
 	case "BM":
-		return s.bm
+		return s.BM
 	case "BN":
-		return s.bn
+		return s.BN
 	case "WM":
-		return s.wm
+		return s.WM
 	case "WN":
-		return s.wn
+		return s.WN
 	}
 	return other
 }
@@ -65,12 +70,46 @@ const (
 	leastShared = 32 << 10
 )
 
-// splitFor chooses by the rows of X: half a tile where they would leave most of one idle, or the device lacks room.
-func (k *Kernels) splitFor(n uint32) split {
-	if n <= 64 || k.dev.Physical.Limits.MaxSharedBytes < wholeShared {
-		return split{k.matrix, 128, 64, 64, 32}
+// halfTile is as many rows of X as half a tile has.
+const halfTile = shaders.TileRows / 2
+
+// OwnSplit is what the program chooses by itself by the rows of X: half a tile where they would leave most of one idle.
+func OwnSplit(n uint32) Split {
+	if n <= halfTile {
+		return Split{128, 64, 64, 32}
 	}
-	return split{k.matrix, 128, 128, 64, 64}
+	return Split{128, 128, 64, 64}
+}
+
+// splitFor is the split for n rows of X. Who computes an output depends on it, not how: the bits stay.
+func (r *Recorder) splitFor(n uint32) split {
+	s := r.Split
+	if s == (Split{}) {
+		s = r.k.tuned.Load().split(n)
+	}
+	if s == (Split{}) {
+		s = OwnSplit(n)
+	}
+	if s.BM+s.BN > shaders.TileRows+halfTile && r.k.shared < wholeShared {
+		s = OwnSplit(halfTile)
+	}
+	return split{r.k.matrix, s}
+}
+
+// fits says why a split can't be had, "" where it can: a workgroup's part lies within a tile, and its lanes share the loads.
+func (s *Split) fits(subgroup int, most uint32) string {
+	for _, n := range []uint32{s.BM, s.BN} {
+		if n != 64 && n != 128 {
+			return "BM and BN of 64 or 128"
+		}
+	}
+	if (s.WM != 32 && s.WM != 64) || (s.WN != 32 && s.WN != 64) {
+		return "WM and WN of 32 or 64"
+	}
+	if n := s.BM / s.WM * (s.BN / s.WN) * uint32(subgroup); n < 64 || n > min(most, 256) {
+		return fmt.Sprintf("64 to %d lanes", min(most, 256))
+	}
+	return ""
 }
 
 // Matrices reports whether products of many rows are computed in halves on a device opened with f, given
@@ -114,19 +153,31 @@ const enoughGroups = 256
 // LeastRows is how many rows of a step's products and attention should stay together: fewer would go by kernels that
 // are ten times as slow, whatever is expected of the device; 0: any number is as good.
 func (r *Recorder) LeastRows() uint32 {
-	if r.k.matrix == 0 || r.Scratch.Bytes == 0 {
+	if r.k.matrix == 0 || r.Scratch.Bytes == 0 || r.k.tested.broken("mul_mat_cm") {
 		return 0
 	}
 	return shaders.TileRows
 }
 
-// Halves reports whether products of n rows of k values are computed in halves, and [Recorder.MulMatAdd] may be asked for.
-func (r *Recorder) Halves(n, k uint32) bool { return r.halves(&shaders.MulMatArgs{N: n, K: k}) }
+// Halves reports whether products of n rows of k values with weights of type t are computed in halves, and [Recorder.MulMatAdd] may be asked for.
+func (r *Recorder) Halves(t gguf.Type, n, k uint32) bool {
+	return r.halves(t, &shaders.MulMatArgs{N: n, K: k})
+}
 
 // halves reports whether a product is computed in halves.
-func (r *Recorder) halves(a *shaders.MulMatArgs) bool {
+func (r *Recorder) halves(t gguf.Type, a *shaders.MulMatArgs) bool {
 	return r.k.matrix > 0 && a.N >= leastRows && a.K >= 64 &&
-		shaders.ScratchBytes(a.N, a.K, 0) <= r.Scratch.Bytes
+		shaders.ScratchBytes(a.N, a.K, 0) <= r.Scratch.Bytes &&
+		r.usable(choice{op: "tile_f16"}, shaders.TileF16) &&
+		r.usable(dequantChoice(t), func() (*shaders.Kernel, error) { return shaders.DequantF16(t) }) &&
+		r.usable(r.splitChoice(a.N), shaders.MulMatCM)
+}
+
+func dequantChoice(t gguf.Type) choice { return choice{op: "dequant_f16", typed: true, typ: t} }
+
+// splitChoice is the product of n rows in tiles.
+func (r *Recorder) splitChoice(n uint32) choice {
+	return choice{op: "mul_mat", variant: shaders.CM, split: r.splitFor(n)}
 }
 
 // mulMatHalves decodes the weights slice by slice into a ring. While a slice is multiplied the next is decoded: they
@@ -194,9 +245,9 @@ func (r *Recorder) later(a shaders.MulMatCMArgs) error {
 		p.touch.read(f32s(a.Residual, a.N, a.M, a.ResidualStride))
 	}
 	p.touch.write(f32s(a.Dst, a.N, a.M, a.DstStride))
-	split := r.k.splitFor(a.N)
+	split := r.splitFor(a.N)
 	r.tiles.pending = append(r.tiles.pending, p)
-	if r.tiles.groups += a.Workgroups(split.bm, split.bn); r.tiles.groups < enoughGroups {
+	if r.tiles.groups += a.Workgroups(split.BM, split.BN); r.tiles.groups < enoughGroups {
 		return nil
 	}
 	return r.Finish()
@@ -229,15 +280,19 @@ func (r *Recorder) settle(t *touch) error {
 // mulMatCM multiplies what is in tiles.
 func (r *Recorder) mulMatCM(p *product) error {
 	a := &p.args
-	c := check{choice: choice{op: "mul_mat", variant: shaders.CM, split: r.k.splitFor(a.N)}}
+	c := check{choice: r.splitChoice(a.N)}
 	m, n, k := float64(a.M), float64(a.N), float64(a.K)
-	return record(r, &c, shaders.MulMatCM, a, a.Workgroups(c.split.bm, c.split.bn), &p.touch, cost{bytes: 2*k*(m+n) + 4*m*n, flops: 2 * m * n * k})
+	return record(r, &c, shaders.MulMatCM, a, a.Workgroups(c.split.BM, c.split.BN), &p.touch, cost{bytes: 2*k*(m+n) + 4*m*n, flops: 2 * m * n * k})
 }
 
 // runs reports whether attention is computed by cooperative matrices.
 func (r *Recorder) runs(t gguf.Type, a *shaders.FlashAttnArgs) bool {
 	return r.k.matrix > 0 && r.Run && t == gguf.F16 && a.Rows >= leastRows && a.KeyLen%16 == 0 && a.ValLen%16 == 0 &&
-		max(a.KeyLen, a.ValLen) <= shaders.MaxHeadCM && a.PagePositions%32 == 0
+		max(a.KeyLen, a.ValLen) <= shaders.MaxHeadCM && a.PagePositions%32 == 0 && r.usable(r.runChoice(a), shaders.FlashAttnCM)
+}
+
+func (r *Recorder) runChoice(a *shaders.FlashAttnArgs) choice {
+	return choice{op: "flash_attn", variant: shaders.CM, heads: heads{r.k.matrix, a.KeyLen, a.ValLen}}
 }
 
 // runGroups counts the workgroups of flash_attn_cm.

@@ -3,6 +3,7 @@ package gpu
 import (
 	"testing"
 
+	"leat/gguf"
 	"leat/shaders"
 )
 
@@ -16,7 +17,7 @@ func TestLeastRowsGoInHalves(t *testing.T) {
 		r.Scratch.Bytes = shaders.ScratchBytes(2048, 28672, 0)
 		n := r.LeastRows()
 		for _, k := range []uint32{64, 4096, 28672} {
-			got := r.halves(&shaders.MulMatArgs{M: 100, K: k, N: max(n, 1), XStride: k, DstStride: 100})
+			got := r.halves(gguf.Q4_K, &shaders.MulMatArgs{M: 100, K: k, N: max(n, 1), XStride: k, DstStride: 100})
 			if want := matrix > 0; got != want {
 				t.Errorf("subgroups of %d, %d rows of %d values: in halves %v, want %v", matrix, n, k, got, want)
 			}

@@ -100,7 +100,7 @@ func (r *Recorder) QuantizeQ8(a shaders.QuantizeQ8Args) error {
 // normBytes reports whether the output of an RMSNorm is brought into bytes: it is of few rows, and there is room.
 func (r *Recorder) normBytes(a *shaders.RMSNormArgs) bool {
 	return r.inBytes() && r.per(a.Cols) <= shaders.MaxPer && (a.XStride|a.DstStride)%4 == 0 &&
-		a.Rows > 0 && a.Cols%q8Block == 0 && shaders.Q8Size(a.Rows, a.Cols) <= r.q8Room()
+		a.Rows > 0 && a.Cols%q8Block == 0 && shaders.Q8Size(a.Rows, a.Cols) <= r.q8Room() && r.usable(r.normChoice(a.Cols), shaders.RMSNormQ8)
 }
 
 func (r *Recorder) rmsNormBytes(a *shaders.RMSNormArgs) error {
@@ -125,12 +125,16 @@ func (r *Recorder) normLanes() uint32 {
 // per is the runs of 4 values that each of them takes.
 func (r *Recorder) per(cols uint32) uint32 { return (cols/4 + r.normLanes() - 1) / r.normLanes() }
 
+func (r *Recorder) normChoice(cols uint32) choice {
+	return choice{op: "rms_norm", variant: shaders.Q8, lanes: r.normLanes(), per: r.per(cols)}
+}
+
 // RMSNormQ8 normalises rows of X (Rows, Cols) into Dst, and into bytes Q with their scales and sums S.
 func (r *Recorder) RMSNormQ8(a shaders.RMSNormQ8Args) error {
 	if a.Rows == 0 || a.Cols == 0 {
 		return nil
 	}
-	c := check{choice: choice{op: "rms_norm", variant: shaders.Q8, lanes: r.normLanes(), per: r.per(a.Cols)}}
+	c := check{choice: r.normChoice(a.Cols)}
 	c.address("X", a.X)
 	c.address("W", a.W)
 	c.address("Dst", a.Dst)

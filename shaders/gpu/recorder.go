@@ -1,6 +1,7 @@
 package gpu
 
 import (
+	"errors"
 	"fmt"
 
 	"leat/gguf"
@@ -16,6 +17,8 @@ type Recorder struct {
 	Positions uint32
 	// Tile overrides the constants of a mul_mat_vec in teams, for measurements.
 	Tile Tile
+	// Split overrides that of mul_mat_cm, for measurements and tests.
+	Split Split
 
 	// Few says that the step is of few rows: products are computed in bytes, attention with its positions side by side, where
 	// the device can. It is not what an op's own rows decide, for a step's rows may be recorded in parts. Without cooperative
@@ -43,6 +46,19 @@ type Recorder struct {
 	q8           [2]q8
 	q8Last       int // the one made last
 	barriers     int
+	memo         *memo
+}
+
+// memo is what a recorder got last: a step asks for the same few pipelines over and over.
+type memo [64]struct {
+	choice choice
+	built  *built
+}
+
+// slot is where a choice is in a memo.
+func (c *choice) slot() uint32 {
+	n := uint32(c.typ)*31 + c.cols*7 + c.rows*5 + c.glu*3 + c.tile.Team + c.tile.Rows*11 + c.per + c.group*19 + uint32(len(c.op))*13 + uint32(len(c.variant))*17
+	return n % uint32(len(memo{}))
 }
 
 // Recorder returns a recorder into cb, which has begun.
@@ -54,7 +70,7 @@ func (k *Kernels) Recorder(cb *vk.CommandBuffer) *Recorder {
 func (r *Recorder) Reset(cb *vk.CommandBuffer) {
 	h, pending := r.hazards, r.tiles.pending[:0]
 	h.clear()
-	*r = Recorder{k: r.k, cb: cb, hazards: h, tiles: tiles{pending: pending}}
+	*r = Recorder{k: r.k, cb: cb, hazards: h, tiles: tiles{pending: pending}, memo: r.memo}
 }
 
 // Continue makes r go on in another command buffer, which has begun: what was brought into bytes or tiles in the one before,
@@ -103,11 +119,41 @@ func record[T any](r *Recorder, c *check, find func() (*shaders.Kernel, error), 
 	if c.err != nil {
 		return c.err
 	}
-	b, err := r.k.get(c.choice, find)
+	b, err := r.get(c.choice, find)
 	if err != nil {
 		return err
 	}
 	return dispatch(r, c, b, args, groups, t, co)
+}
+
+// get is [Kernels.get], at once for what the recorder got before.
+func (r *Recorder) get(c choice, find func() (*shaders.Kernel, error)) (*built, error) {
+	if r.memo == nil {
+		r.memo = new(memo)
+	}
+	m := &r.memo[c.slot()]
+	if m.built != nil && m.choice == c {
+		return m.built, nil
+	}
+	b, err := r.k.get(c, find)
+	if err == nil {
+		m.choice, m.built = c, b
+	}
+	return b, err
+}
+
+// usable reports whether a choice that is not a plain fp32 one may be recorded: no test of its row has failed. Whatever
+// else is wrong with it recording it will say.
+func (r *Recorder) usable(c choice, find func() (*shaders.Kernel, error)) bool {
+	if r.k.plain == nil {
+		return true // nothing is tested
+	}
+	b, err := r.get(c, find)
+	if err == nil { // it may have been built before another of its row failed
+		return r.k.tested.failures.Load() == 0 || !r.k.tested.broken(b.row.Name)
+	}
+	var broken *BrokenError
+	return !errors.As(err, &broken)
 }
 
 // maxGroups bounds a grid's sides where the device has no narrower limit, so that every device folds alike.
@@ -168,8 +214,13 @@ func (r *Recorder) MulMat(t gguf.Type, a shaders.MulMatArgs) error {
 	}
 	c := mulMatCheck(t, &a)
 	find := func() (*shaders.Kernel, error) { return shaders.MulMat(t) }
+	outputs := r.k.tuned.Load()
 	if c.cols > 0 {
+		c.rows = outputs.outputs(c.op, t).Rows
 		find = func() (*shaders.Kernel, error) { return shaders.MulMatVec(t) }
+	} else {
+		o := outputs.outputs(c.op, t)
+		c.rows, c.cols = o.Rows, o.Cols
 	}
 	if c.err != nil {
 		return c.err
@@ -177,10 +228,10 @@ func (r *Recorder) MulMat(t gguf.Type, a shaders.MulMatArgs) error {
 	if p := (Products{Type: t, X: a.X, N: a.N, K: a.K, XStride: a.XStride, Of: [3]Matrix{{W: a.W, Dst: a.Dst, M: a.M}}, DstStride: a.DstStride}); r.Takes(&p) {
 		return r.Products(&p)
 	}
-	if r.halves(&a) {
+	if r.halves(t, &a) {
 		return r.mulMatHalves(t, &a, 0, 0)
 	}
-	b, err := r.k.get(c.choice, find)
+	b, err := r.get(c.choice, find)
 	if err != nil {
 		return err
 	}

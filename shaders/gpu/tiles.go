@@ -6,9 +6,9 @@ import (
 )
 
 // brings reports whether rows are brought into tiles where they are made, as products of many rows will follow.
-func (r *Recorder) brings(rows, cols, stride uint32) bool {
+func (r *Recorder) brings(variant string, rows, cols, stride uint32) bool {
 	return r.k.matrix > 0 && rows >= leastRows && cols >= 64 && (cols|stride)%4 == 0 && r.per(cols) <= shaders.MaxPer &&
-		shaders.ScratchBytes(rows, cols, 0) <= r.Scratch.Bytes
+		shaders.ScratchBytes(rows, cols, 0) <= r.Scratch.Bytes && r.tileUsable(variant, cols)
 }
 
 // RMSNormMultiplied is RMSNorm whose output will be multiplied by weights: it is brought on the way into what the products
@@ -17,7 +17,7 @@ func (r *Recorder) RMSNormMultiplied(a shaders.RMSNormArgs) error {
 	if r.normBytes(&a) {
 		return r.rmsNormBytes(&a)
 	}
-	if a.XStride%4 == 0 && r.brings(a.Rows, a.Cols, a.DstStride) {
+	if a.XStride%4 == 0 && r.brings(shaders.Norm, a.Rows, a.Cols, a.DstStride) {
 		return r.make(shaders.Norm, shaders.TileF16WideArgs{X: a.X, W: a.W, Dst: a.Dst, Rows: a.Rows, Cols: a.Cols, XStride: a.XStride, DstStride: a.DstStride, Eps: a.Eps})
 	}
 	return r.RMSNorm(a)
@@ -26,10 +26,19 @@ func (r *Recorder) RMSNormMultiplied(a shaders.RMSNormArgs) error {
 // SwiGLUMultiplied is SwiGLU of rows (Rows, Cols), side by side, whose output will be multiplied by weights: it is brought into
 // tiles on the way, where that is possible.
 func (r *Recorder) SwiGLUMultiplied(a shaders.GLUArgs, rows, cols uint32) error {
-	if a.Count == rows*cols && r.brings(rows, cols, cols) {
+	if a.Count == rows*cols && r.brings(shaders.SiLU, rows, cols, cols) {
 		return r.make(shaders.SiLU, shaders.TileF16WideArgs{X: a.Gate, W: a.Up, Dst: a.Dst, Rows: rows, Cols: cols, XStride: cols, DstStride: cols})
 	}
 	return r.SwiGLU(a)
+}
+
+// tileChoice is the kernel that brings rows of cols values into tiles.
+func (r *Recorder) tileChoice(variant string, cols uint32) choice {
+	return choice{op: "tile_f16", variant: variant, lanes: r.normLanes(), per: r.per(cols)}
+}
+
+func (r *Recorder) tileUsable(variant string, cols uint32) bool {
+	return r.usable(r.tileChoice(variant, cols), func() (*shaders.Kernel, error) { return shaders.TileF16Variant(variant) })
 }
 
 // make records a kernel that leaves its output in tiles, too.
@@ -56,7 +65,7 @@ func (r *Recorder) bringX(a *shaders.MulMatArgs, to, scales uint64) error {
 		return nil
 	}
 	var err error
-	if (a.K|a.XStride)%4 == 0 && r.per(a.K) <= shaders.MaxPer {
+	if (a.K|a.XStride)%4 == 0 && r.per(a.K) <= shaders.MaxPer && r.tileUsable(shaders.Wide, a.K) {
 		err = r.TileF16Wide(shaders.Wide, shaders.TileF16WideArgs{X: a.X, Tiles: to, Scales: scales, Rows: a.N, Cols: a.K, XStride: a.XStride})
 	} else {
 		err = r.TileF16(shaders.TileF16Args{X: a.X, Dst: to, Scales: scales, N: a.N, K: a.K, XStride: a.XStride})
@@ -89,7 +98,7 @@ func (r *Recorder) TileF16Wide(variant string, a shaders.TileF16WideArgs) error 
 	if a.Rows == 0 || a.Cols == 0 {
 		return nil
 	}
-	c := check{choice: choice{op: "tile_f16", variant: variant, lanes: r.normLanes(), per: r.per(a.Cols)}}
+	c := check{choice: r.tileChoice(variant, a.Cols)}
 	c.address("X", a.X)
 	c.address("Tiles", a.Tiles)
 	c.address("Scales", a.Scales)
@@ -128,7 +137,7 @@ func (r *Recorder) DequantF16(t gguf.Type, a shaders.DequantF16Args) error {
 	if a.M == 0 || a.K == 0 {
 		return nil
 	}
-	c := check{choice: choice{op: "dequant_f16", typed: true, typ: t}}
+	c := check{choice: dequantChoice(t)}
 	c.that(a.W != 0 && a.W%2 == 0, "W", a.W, "a multiple of 2, not 0")
 	c.address("Dst", a.Dst)
 	c.blocks("K", a.K)

@@ -157,7 +157,7 @@ func (r *run) added(o *arch.Op) (done bool, err error) {
 	p := r.products(o.A)
 	p.Type, p.DstStride = t.Type, r.width(o.Dst)
 	m.Dst = r.value(o.Dst)
-	if m.Bias == 0 && r.rec.Halves(p.N, p.K) {
+	if m.Bias == 0 && r.rec.Halves(t.Type, p.N, p.K) {
 		a := shaders.MulMatArgs{W: m.W, X: p.X, Dst: m.Dst, M: m.M, K: p.K, N: p.N, XStride: p.XStride, DstStride: p.DstStride}
 		return true, r.mulMatAdd(t.Type, a, r.value(o.B), r.width(o.B))
 	}
@@ -172,7 +172,7 @@ func (r *run) added(o *arch.Op) (done bool, err error) {
 // turned records the turning of Q and K and the writing of the cache.
 func (r *run) turned(layer int) (done bool, err error) {
 	h, s := r.e.Hyper, &r.e.Plan.Scratch
-	if h.Rope.Dim%4 != 0 {
+	if h.Rope.Dim%4 != 0 || !r.rec.TakesRopeKV(r.e.KVType) {
 		return false, nil
 	}
 	a := shaders.RopeKVArgs{
