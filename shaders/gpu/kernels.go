@@ -110,7 +110,7 @@ func New(dev *vk.Device, o Options) (*Kernels, error) {
 		}
 	}
 	if o.Test != nil {
-		k.plain = &Kernels{dev: dev, log: log, matrix: k.matrix, few: k.few, alter: k.alter, store: k.store, built: map[choice]*built{}}
+		k.plain = &Kernels{dev: dev, log: log, matrix: k.matrix, shared: k.shared, few: k.few, alter: k.alter, store: k.store, built: map[choice]*built{}}
 		k.test = o.Test
 		k.tested.load(k.store)
 	}
