@@ -19,8 +19,9 @@ func weigh(c []candidate, temperature float64) (sum float64) {
 	for i := range c {
 		top = max(top, float64(c[i].logit))
 	}
+	scale := 1 / temperature
 	for i := range c {
-		c[i].weight = exp((float64(c[i].logit) - top) / temperature)
+		c[i].weight = exp((float64(c[i].logit) - top) * scale)
 		sum += c[i].weight
 	}
 	return sum
@@ -73,16 +74,23 @@ func (s *Sampler) lowerBound(logits []float32, k int) float32 {
 	return float32(cut(s.ranks, float64(k)).key)
 }
 
-// keepTopP keeps the smallest set of the most likely tokens that together have TopP of w.
-func (s *Sampler) keepTopP(w whole) {
-	least := w.likely(s.p.TopP) // of a large vocabulary, a few hundred are left to rank
+// keepTopP keeps the smallest set of the most likely tokens that together have TopP of all, whose shape is given where
+// s.kept has not all of them.
+func (s *Sampler) keepTopP(shape *profile) {
+	sum := weigh(s.kept, 1)
+	// All tokens below this share together have less than 1-TopP, so the set has none of
+	// them: of a large vocabulary, a few hundred are left to rank.
+	least := (1 - s.p.TopP) * sum / float64(len(s.kept))
+	if shape != nil {
+		sum, least = shape.sum, 0
+	}
 	s.ranks = s.ranks[:0]
 	for i := range s.kept {
-		if c := &s.kept[i]; float64(c.logit) >= least {
+		if c := &s.kept[i]; c.weight >= least {
 			s.ranks = append(s.ranks, rank{float64(c.logit), c.weight, c.id})
 		}
 	}
-	s.keepTo(cut(s.ranks, s.p.TopP*w.sum))
+	s.keepTo(cut(s.ranks, s.p.TopP*sum))
 }
 
 // keepTo keeps the tokens up to last in the order of their logits.
@@ -92,21 +100,33 @@ func (s *Sampler) keepTo(last rank) {
 	})
 }
 
-// keepTypical keeps the smallest set of tokens with TypicalP of w whose surprise, -log p, is
-// nearest to the expected one, the entropy.
-func (s *Sampler) keepTypical(w whole) {
-	logSum, least := math.Log(w.sum), w.nearEntropy(s.p.TypicalP)
+// keepTypical keeps the smallest set of tokens with TypicalP whose surprise, -log p, is
+// nearest to the expected one, the entropy. shape is as for keepTopP.
+func (s *Sampler) keepTypical(shape *profile) {
+	sum := weigh(s.kept, 1)
+	top := math.Inf(-1)
+	for i := range s.kept {
+		top = max(top, float64(s.kept[i].logit))
+	}
+	var entropy, logSum float64
+	if shape != nil {
+		sum = shape.sum
+		entropy, logSum = shape.entropy()
+	} else {
+		logSum = math.Log(sum)
+		entropy = logSum
+		for i := range s.kept {
+			entropy -= s.kept[i].weight / sum * (float64(s.kept[i].logit) - top)
+		}
+	}
 	rankOf := func(c *candidate) rank {
-		surprise := logSum - (float64(c.logit) - w.top)
-		return rank{-math.Abs(surprise - w.entropy), c.weight, c.id}
+		return rank{-math.Abs(logSum - (float64(c.logit) - top) - entropy), c.weight, c.id}
 	}
 	s.ranks = s.ranks[:0]
 	for i := range s.kept {
-		if c := &s.kept[i]; float64(c.logit) >= least {
-			s.ranks = append(s.ranks, rankOf(c))
-		}
+		s.ranks = append(s.ranks, rankOf(&s.kept[i]))
 	}
-	last := cut(s.ranks, s.p.TypicalP*w.sum)
+	last := cut(s.ranks, s.p.TypicalP*sum)
 	s.kept = slices.DeleteFunc(s.kept, func(c candidate) bool { return last.before(rankOf(&c)) })
 }
 

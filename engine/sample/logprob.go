@@ -64,6 +64,11 @@ func logSumExp(logits []float32) float64 {
 	if !(top > math.Inf(-1)) {
 		return math.Inf(-1)
 	}
-	sum := sumExp(logits, float32(top), 1)
+	var sum float64
+	for _, l := range logits {
+		if x := float64(l) - top; x >= expLeast {
+			sum += expOf(x, expSplit(x))
+		}
+	}
 	return top + math.Log(sum)
 }

@@ -94,15 +94,6 @@ func (p *Params) penalizes() bool {
 	return p.RepeatPenalty != 0 && p.RepeatPenalty != 1 || p.FrequencyPenalty != 0 || p.PresencePenalty != 0
 }
 
-func (p *Params) typical() bool { return p.TypicalP > 0 && p.TypicalP < 1 }
-
-func (p *Params) topP() bool { return p.TopP > 0 && p.TopP < 1 }
-
-// onlyTemperature says that no filter is on.
-func (p *Params) onlyTemperature() bool {
-	return p.TopK == 0 && p.MinP == 0 && p.XTCProbability == 0 && !p.typical() && !p.topP()
-}
-
 // filled puts numbers where 0 stands for a default.
 func (p Params) filled() Params {
 	setDefault(&p.RepeatPenalty, 1)

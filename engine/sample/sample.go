@@ -40,7 +40,8 @@ type Sampler struct {
 	z      []int32     // (history)
 	kept   []candidate // in order of id
 	ranks  []rank
-	sums   []float64 // of the weights of a block of tokens
+	sums   []float64 // (V / blockLen)
+	shape  profile
 }
 
 type bias struct {
@@ -100,8 +101,8 @@ func (s *Sampler) Next(logits []float32) (int32, error) {
 	if s.p.Temperature == 0 {
 		return int32(best), nil
 	}
-	if s.p.onlyTemperature() {
-		return s.drawAll(changed, changed[best]), nil
+	if s.p.TopK == 0 && !within01(s.p.TypicalP) && !within01(s.p.TopP) && s.p.MinP == 0 && s.p.XTCProbability == 0 {
+		return s.drawAll(changed, best), nil
 	}
 	return s.draw(s.filter(changed, best)), nil
 }
@@ -137,29 +138,29 @@ func (s *Sampler) change(logits []float32) []float32 {
 // filter fills s.kept with the tokens that may be drawn, their final weights, and returns
 // the weights' sum. best is the largest logit's index.
 func (s *Sampler) filter(logits []float32, best int) (sum float64) {
-	topK, typical, topP := s.p.TopK > 0 && s.p.TopK < len(logits), s.p.typical(), s.p.topP()
-	if topK || !typical && !topP {
-		least := float32(math.Inf(-1))
-		if s.p.MinP > 0 && !typical && !topP {
-			least = s.minLogit(logits[best]) // as it commutes with top-k, the rest need not be gathered
-		}
-		s.keepTopK(logits, least)
+	typical, topP := within01(s.p.TypicalP), within01(s.p.TopP)
+	least := float32(math.Inf(-1)) // what a filter would remove in any case need not be gathered
+	shape := &s.shape
+	switch all := s.p.TopK == 0 || s.p.TopK >= len(logits); {
+	case typical && all:
+		shape.measure(logits, logits[best])
+		least = shape.typical(s.p.TypicalP)
+	case topP && all:
+		shape.measure(logits, logits[best])
+		least = shape.reaching(s.p.TopP)
+	case s.p.MinP > 0 && !typical && !topP:
+		least = s.minLogit(logits[best]) // it commutes with top-k
+		shape = nil
+	default:
+		shape = nil
 	}
-	all := !topK // of what is asked next
+	s.keepTopK(logits, least)
 	if typical {
-		w := s.whole(all, logits, best)
-		if all {
-			s.gather(logits, &w, w.nearEntropy(s.p.TypicalP))
-		}
-		s.keepTypical(w)
-		all = false
+		s.keepTypical(shape)
+		shape = nil
 	}
 	if topP {
-		w := s.whole(all, logits, best)
-		if all {
-			s.gather(logits, &w, w.likely(s.p.TopP))
-		}
-		s.keepTopP(w)
+		s.keepTopP(shape)
 	}
 	if s.p.MinP > 0 {
 		s.keepMinP()
@@ -168,14 +169,6 @@ func (s *Sampler) filter(logits []float32, best int) (sum float64) {
 		s.excludeTopChoices()
 	}
 	return weigh(s.kept, s.p.Temperature)
-}
-
-// whole sums up what was kept or, with all, the logits.
-func (s *Sampler) whole(all bool, logits []float32, best int) whole {
-	if all {
-		return wholeOf(logits, logits[best])
-	}
-	return s.wholeOf()
 }
 
 // draw chooses among s.kept, whose weights have this sum.
@@ -198,26 +191,44 @@ func (s *Sampler) draw(sum float64) int32 {
 
 // Argmax returns the index of the largest logit: the lowest among equals, NaN last.
 func Argmax(logits []float32) int {
-	best, top := -1, float32(math.Inf(-1))
-	for i, l := range logits {
-		if l > top {
-			best, top = i, l
+	least := float32(math.Inf(-1))
+	a, b, c, d := least, least, least, least
+	i := 0
+	for ; i+4 <= len(logits); i += 4 { // four chains, none of which waits for another
+		four := logits[i : i+4 : i+4]
+		if four[0] > a {
+			a = four[0]
+		}
+		if four[1] > b {
+			b = four[1]
+		}
+		if four[2] > c {
+			c = four[2]
+		}
+		if four[3] > d {
+			d = four[3]
 		}
 	}
-	if best >= 0 {
-		return best
+	for _, l := range logits[i:] {
+		if l > a {
+			a = l
+		}
 	}
-	for i, l := range logits { // none is above −Inf
-		if l == l {
+	top := max(a, b, c, d)
+	for i, l := range logits {
+		if l == top {
 			return i
 		}
 	}
-	return 0
+	return 0 // all are NaN
 }
 
 func isFinite(logits []float32, i int) bool {
 	return i < len(logits) && !math.IsNaN(float64(logits[i])) && !math.IsInf(float64(logits[i]), 0)
 }
+
+// within01 reports whether a filter that keeps a share p of all is on.
+func within01(p float64) bool { return p > 0 && p < 1 }
 
 func within(id int32, logits []float32) bool { return id >= 0 && int(id) < len(logits) }
 

@@ -2,141 +2,122 @@ package sample
 
 import "math"
 
-// whole is what is known of a distribution over all tokens at temperature 1, without a list of
-// them: a pass over the logits is a fraction of what a list takes.
-type whole struct {
-	top     float64 // the largest logit
-	n       int     // tokens that have a probability
-	sum     float64 // of exp(logit − top)
-	entropy float64 // in nats
-}
+// blockLen is how many weights are summed before the sum is kept: a draw looks at the sums, then at one block.
+const blockLen = 256
 
-// wholeOf sums up logits; top is the largest, a finite one.
-func wholeOf(logits []float32, top float32) whole {
-	w := whole{top: float64(top)}
-	var moment float64
-	for _, l := range logits {
-		if !(l >= -math.MaxFloat32) {
-			continue
-		}
-		w.n++
-		if x := float64(l) - w.top; x >= leastExp {
-			e := tableExp(x)
-			w.sum += e
-			moment += e * x
-		}
-	}
-	w.entropy = math.Log(w.sum) - moment/w.sum
-	return w
-}
-
-// wholeOf sums up s.kept, whose weights it sets.
-func (s *Sampler) wholeOf() whole {
-	w := whole{top: math.Inf(-1), n: len(s.kept)}
-	for i := range s.kept {
-		w.top = max(w.top, float64(s.kept[i].logit))
-	}
-	w.sum = weigh(s.kept, 1)
-	var moment float64
-	for i := range s.kept {
-		if c := &s.kept[i]; c.weight > 0 {
-			moment += c.weight * (float64(c.logit) - w.top)
-		}
-	}
-	w.entropy = math.Log(w.sum) - moment/w.sum
-	return w
-}
-
-// sumExp is Σ exp((logit − top) · scale) of those that have a probability.
-func sumExp(logits []float32, top float32, scale float64) float64 {
-	// Four at once: none need wait for another.
-	var a, b, c, d float64
-	t := float64(top)
-	for ; len(logits) >= 4; logits = logits[4:] {
-		xa, xb, xc, xd := (float64(logits[0])-t)*scale, (float64(logits[1])-t)*scale, (float64(logits[2])-t)*scale, (float64(logits[3])-t)*scale
-		if min(xa, xb, xc, xd) >= leastExp {
-			a, b, c, d = a+tableExp(xa), b+tableExp(xb), c+tableExp(xc), d+tableExp(xd)
-			continue
-		}
-		a += someExp(xa) + someExp(xb) + someExp(xc) + someExp(xd)
-	}
-	for _, l := range logits {
-		a += someExp((float64(l) - t) * scale)
-	}
-	return a + b + c + d
-}
-
-// someExp is exp, or 0 for what is banned, not a number or next to impossible.
-func someExp(x float64) float64 {
-	if x >= leastExp {
-		return tableExp(x)
-	}
-	return 0
-}
-
-// likely is a logit below which the tokens are less likely, all together, than 1−p: a smallest
-// set with p of the most likely tokens has none of them.
-func (w *whole) likely(p float64) float64 {
-	return w.top + math.Log((1-p)*w.sum/float64(w.n))
-}
-
-// nearEntropy is the same for a smallest set of those whose surprise is nearest to the entropy;
-// −Inf where tokens as unlikely as that may be nearer to it than the likeliest is.
-func (w *whole) nearEntropy(p float64) float64 {
-	least := w.likely(p)
-	if surprise := math.Log(w.sum); w.top-least+surprise-w.entropy <= w.entropy-surprise {
-		return math.Inf(-1)
-	}
-	return least
-}
-
-// gather fills s.kept with the tokens whose logits reach least, and their weights.
-func (s *Sampler) gather(logits []float32, w *whole, least float64) {
-	s.kept = s.kept[:0]
-	bound := float32(max(least, -math.MaxFloat32))
-	if float64(bound) > least {
-		bound = math.Nextafter32(bound, -math.MaxFloat32)
-	}
-	for i, l := range logits {
-		if l >= bound {
-			s.kept = append(s.kept, candidate{int32(i), l, exp(float64(l) - w.top)})
-		}
-	}
-}
-
-// drawAll chooses among all tokens, at the temperature alone; top is the largest logit. It sums
-// the weights up by blocks, and computes those of one block again.
-func (s *Sampler) drawAll(logits []float32, top float32) int32 {
-	const block = 512
-	scale := 1 / s.p.Temperature
+// drawAll chooses among all logits by their weights, without listing them. best is the largest logit's index.
+func (s *Sampler) drawAll(logits []float32, best int) int32 {
+	top, scale := float64(logits[best]), 1/s.p.Temperature
 	s.sums = s.sums[:0]
 	var sum float64
-	for from := 0; from < len(logits); from += block {
-		part := sumExp(logits[from:min(from+block, len(logits))], top, scale)
-		s.sums = append(s.sums, part)
-		sum += part
+	for from := 0; from < len(logits); from += blockLen {
+		var block float64
+		for _, l := range logits[from:min(from+blockLen, len(logits))] {
+			if x := (float64(l) - top) * scale; x >= expLeast {
+				block += expOf(x, expSplit(x))
+			}
+		}
+		sum += block
+		s.sums = append(s.sums, sum)
 	}
 	at := s.rng.Float64() * sum
-	last := -1 // the last block with a probability
-	for i, part := range s.sums {
-		if part == 0 {
-			continue
-		}
-		if last = i; at < part {
-			break
-		}
-		at -= part
+	i, reached := 0, 0.0
+	for i < len(s.sums)-1 && s.sums[i] <= at {
+		reached = s.sums[i]
+		i++
 	}
-	chosen, from := last*block, last*block
-	for i, l := range logits[from:min(from+block, len(logits))] {
-		w := sumExp([]float32{l}, top, scale)
-		if w == 0 {
-			continue
+	// Sums of a block's part may be off the block's by rounding, hence last.
+	last := best
+	for j := i * blockLen; j < min((i+1)*blockLen, len(logits)); j++ {
+		if x := (float64(logits[j]) - top) * scale; x >= expLeast {
+			last = j
+			if reached += expOf(x, expSplit(x)); at < reached {
+				break
+			}
 		}
-		if chosen = from + i; at < w {
-			break
-		}
-		at -= w
 	}
-	return int32(chosen)
+	return int32(last)
+}
+
+// profile is what one pass tells of a distribution.
+type profile struct {
+	top, sum float64 // the largest logit; the sum of the weights exp(logit - top)
+	moment   float64 // the sum of weight × (logit - top)
+	mass     [buckets]float64
+}
+
+// A bucket of a profile has the weights of logits within some tenth of each other, the largest first.
+const (
+	buckets     = 1024
+	bucketSteps = 8
+)
+
+// below and above are the bounds of a bucket's logits less the top.
+func below(bucket int) float64 { return -expStep * (bucketSteps*float64(bucket) + bucketSteps) }
+func above(bucket int) float64 { return -expStep * (bucketSteps*float64(bucket) - 1) }
+
+// measure fills in a profile of logits whose largest is top.
+func (p *profile) measure(logits []float32, top float32) {
+	*p = profile{top: float64(top)}
+	var sum, moment float64
+	for _, l := range logits {
+		if x := float64(l) - p.top; x >= expLeast {
+			k := expSplit(x)
+			w := expOf(x, k)
+			sum += w
+			moment += float64(w * x)
+			p.mass[min(-k/bucketSteps, buckets-1)] += w
+		}
+	}
+	p.sum, p.moment = sum, moment
+}
+
+// reaching is a logit such that those above it have the share of all weights.
+func (p *profile) reaching(share float64) float32 {
+	var sum float64
+	for b := range buckets - 1 {
+		if sum += p.mass[b]; sum >= share*p.sum*(1+1e-9) {
+			return floor32(p.top + below(b))
+		}
+	}
+	return float32(math.Inf(-1))
+}
+
+// entropy is the expected surprise, in nats; a logit's own is logSum - (logit - top).
+func (p *profile) entropy() (entropy, logSum float64) {
+	logSum = math.Log(p.sum)
+	return logSum - p.moment/p.sum, logSum
+}
+
+// typical is a logit that all those reach which, nearest to the expected surprise, have the share of all weights: the buckets
+// nearest to it are taken until they have it.
+func (p *profile) typical(share float64) float32 {
+	entropy, logSum := p.entropy()
+	middle := logSum - entropy // the logit less the top that is as surprising as expected
+	distance := func(b int) float64 { return max(above(b)-middle, middle-below(b)) }
+	hi := int(max(0, min(-middle/(expStep*bucketSteps), buckets-1)))
+	lo, sum, far := hi, p.mass[hi], distance(hi)
+	for sum < share*p.sum*(1+1e-9) {
+		switch {
+		case hi == buckets-1: // its logits may be anything
+			return float32(math.Inf(-1))
+		case lo > 0 && distance(lo-1) <= distance(hi+1):
+			lo--
+			sum += p.mass[lo]
+			far = max(far, distance(lo))
+		default:
+			hi++
+			sum += p.mass[hi]
+			far = max(far, distance(hi))
+		}
+	}
+	if hi == buckets-1 {
+		return float32(math.Inf(-1))
+	}
+	return floor32(p.top + middle - far)
+}
+
+// floor32 is a float32 below x.
+func floor32(x float64) float32 {
+	return math.Nextafter32(float32(max(x, -math.MaxFloat32)), float32(math.Inf(-1)))
 }
