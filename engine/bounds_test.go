@@ -68,7 +68,7 @@ func testBounds(t *testing.T, o engine.Options) {
 	fmt.Fprintln(w, "model\tNMSE\tllama.cpp CPU\tratio\tallowed\tsame top-1")
 	for _, g := range goldens(t) {
 		t.Run(g.name, func(t *testing.T) {
-			b := measureBound(t, g, o)
+			b := measureBound(t, g, o, o.Chunk > 0)
 			if !(b.nmse <= b.limit) {
 				t.Errorf("NMSE %.2e, wanted at most %.2e", b.nmse, b.limit)
 			}
@@ -85,7 +85,7 @@ func testBounds(t *testing.T, o engine.Options) {
 	t.Logf("\n%s", &table)
 }
 
-func measureBound(t *testing.T, g golden, o engine.Options) bound {
+func measureBound(t *testing.T, g golden, o engine.Options, bytes bool) bound {
 	ref := readReference(t, g.base)
 	b := bound{rows: len(ref.Tokens)}
 	n := b.rows * ref.Vocab
@@ -96,7 +96,7 @@ func measureBound(t *testing.T, g golden, o engine.Options) bound {
 		b.other = math.Pow(relativeError(other, ref.Logits[:n]), 2)
 		b.limit = 1.5 * b.other
 	}
-	if o.Chunk == 0 {
+	if !bytes {
 		b.limit = min(b.limit, nmseHalves)
 	}
 	for i := range b.rows {

@@ -47,8 +47,9 @@ func testDisable(t *testing.T, g golden, set []string) {
 	}
 	for _, o := range []engine.Options{{KVType: "f32", ContextLength: 128, Chunk: 8}, {KVType: "f16", ContextLength: 128}} {
 		o.Disable = set
-		b := measureBound(t, g, o)
-		if o.Chunk > 0 && !gpu.Few(p, f) { // not in bytes
+		bytes := gpu.Bytes(p, f) || o.Chunk > 0 && gpu.Few(p, f)
+		b := measureBound(t, g, o, bytes)
+		if o.Chunk > 0 && !bytes {
 			b.limit = math.Pow(toleranceF32, 2)
 		}
 		if !(b.nmse <= b.limit) {
