@@ -230,6 +230,8 @@ func TestProofs(t *testing.T) {
 		{Row: row("rope_kv_f16")},
 		{Row: row("dequant_f16_q6_k")}, {Row: row("tile_f16")},
 		{Row: row("flash_attn_split_f32"), Group: 8},
+		{Row: row("mul_mat_cm"), Split: gpu.OwnSplit(512)}, {Row: row("mul_mat_cm"), Split: gpu.OwnSplit(64)},
+		{Row: row("flash_attn_cm"), Key: 128, Val: 128}, {Row: row("flash_attn_cm"), Key: 64, Val: 96},
 	}
 	for _, v := range variants {
 		if !k.Can(v.Row) {
