@@ -100,7 +100,7 @@ func TestFlashAttn(t *testing.T) {
 	pos, seq := []uint32{0, 1, 2, 3, 4, 5}, []uint32{1, 1, 1, 1, 1, 1}
 	KVAppend(kv, k, v, pos, seq)
 	q, dst := randomMat(rng, 6, heads*dk), NewMat(6, heads*dv)
-	FlashAttn(dst, q, kv, pos, seq, heads, 0.3)
+	FlashAttn(dst, q, kv, pos, seq, heads, 0.3, FlashAttnOptions{})
 	for h := range heads {
 		near(t, "one position gives its value", dst.Row(0)[h*dv:(h+1)*dv], v.Row(0)[h/2*dv:(h/2+1)*dv], 0)
 	}
@@ -120,7 +120,7 @@ func TestFlashAttn(t *testing.T) {
 	}
 	near(t, "row 5, head 3", dst.Row(5)[3*dv:], want, 1e-6)
 	clear(q.Data)
-	FlashAttn(dst, q, kv, pos, seq, heads, 0.3)
+	FlashAttn(dst, q, kv, pos, seq, heads, 0.3, FlashAttnOptions{})
 	mean := (v.Row(0)[0] + v.Row(1)[0] + v.Row(2)[0]) / 3
 	near(t, "a zero query takes the mean", dst.Row(2)[:1], []float32{mean}, 1e-6)
 }
