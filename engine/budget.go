@@ -55,6 +55,5 @@ func (o Options) BudgetOf(vramBytes, ramBytes int64, uma bool) (plan.Budget, err
 
 // budget is what does not depend on the machine.
 func (o *Options) budget() plan.Budget {
-	_, element := o.kv()
-	return plan.Budget{DeviceBytes: o.DeviceBytes, HostBytes: o.HostBytes, ContextLength: o.ContextLength, Chunk: o.Chunk, KVElement: element, Sessions: o.Sessions, RingBytes: o.RingBytes, Sweep: o.Sweep}
+	return plan.Budget{DeviceBytes: o.DeviceBytes, HostBytes: o.HostBytes, ContextLength: o.ContextLength, Chunk: o.Chunk, KVType: o.kv(), Sessions: o.Sessions, RingBytes: o.RingBytes, Sweep: o.Sweep}
 }

@@ -14,6 +14,7 @@ import (
 
 	"leat/engine"
 	"leat/engine/token"
+	"leat/shaders"
 	"leat/tools/testdata"
 	"leat/vk/vktest"
 )
@@ -135,6 +136,23 @@ func load(t testing.TB, path string, o engine.Options) *engine.Model {
 		}
 	})
 	return m
+}
+
+// loadKV is load, but for heads that the type of KV cache can't hold: then it says no.
+func loadKV(t testing.TB, path string, o engine.Options) (*engine.Model, bool) {
+	t.Helper()
+	m, err := engine.Load(context.Background(), path, o)
+	var size *shaders.HeadSizeError
+	if errors.As(err, &size) {
+		return nil, false
+	}
+	if err == nil {
+		err = m.Close()
+	}
+	if err != nil && !errors.Is(err, engine.ErrNoDevice) {
+		t.Fatal(err)
+	}
+	return load(t, path, o), true
 }
 
 // logits runs ids through a fresh session and returns all rows, shape (T, V).

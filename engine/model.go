@@ -17,6 +17,7 @@ import (
 	"leat/engine/pace"
 	"leat/engine/plan"
 	"leat/engine/token"
+	"leat/shaders"
 	"leat/shaders/gpu"
 	"leat/vk"
 	"leat/vk/limit"
@@ -97,6 +98,9 @@ func (m *Model) openFile(_ context.Context, path string) (err error) {
 		return err
 	}
 	if m.hyper, err = arch.Read(m.file); err != nil {
+		return err
+	}
+	if err = shaders.CheckKV(m.o.kv(), m.hyper.KeyLength, m.hyper.ValueLength); err != nil {
 		return err
 	}
 	m.tok, err = token.New(m.file.Metadata)
@@ -187,10 +191,9 @@ func (m *Model) build(ctx context.Context, _ string) (err error) {
 	context.AfterFunc(m.life, m.wake)
 	m.pacer = m.newPacer()
 	m.adapter = m.newAdapter()
-	kvType, _ := m.o.kv()
 	m.exec, err = exec.New(exec.Options{
 		Device: m.dev, Kernels: m.kernels, VRAM: m.vram, Host: m.host, Model: m.file, Hyper: m.hyper, Plan: m.plan,
-		Weights: m.weights, Compute: m.compute, KVType: kvType, Logger: m.o.Logger, MaxSubmit: m.o.MaxSubmit,
+		Weights: m.weights, Compute: m.compute, KVType: m.o.kv(), Logger: m.o.Logger, MaxSubmit: m.o.MaxSubmit,
 		Pacer: m.pacer, Ran: m.adapter.ran(), Trace: m.o.Trace, Ops: m.o.Ops, VRAMRate: m.rates.vram,
 	})
 	return err

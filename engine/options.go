@@ -13,6 +13,7 @@ import (
 	"leat/engine/plan"
 	"leat/engine/trace"
 	"leat/gguf"
+	"leat/shaders"
 	"leat/shaders/conform"
 	"leat/shaders/gpu"
 	"leat/shaders/gpu/cache"
@@ -27,7 +28,7 @@ type Options struct {
 	ContextLength int      // tokens a session can hold; 0: what fits, at most the trained length
 	DeviceBytes   int64    // VRAM budget; 0: the driver's free budget less a reserve
 	HostBytes     int64    // pinned RAM for staging and spilled weights; 0: what is available less a reserve
-	KVType        string   // "f16" or "f32": type of the KV cache; "": f16
+	KVType        string   // "f16", "f32", "q8_0" or "q4_0": type of the KV cache; "": f16. The last two want heads of a multiple of 32 values
 	Chunk         int      // most tokens of a prompt in one step; 0: chosen
 	Sessions      int      // sessions that may be open at a time, each with a full context; 0: 1
 	Disable       []string // device features not to use: "fp16", "int8", "subgroup", "coopmat"
@@ -79,8 +80,8 @@ func (o Options) validated() (Options, error) {
 		o.KVType = "f16"
 	}
 	o.KVType = strings.ToLower(o.KVType)
-	if o.KVType != "f16" && o.KVType != "f32" {
-		return o, &OptionError{"KVType", o.KVType, "f16 or f32"}
+	if !slices.Contains(KVTypes(), o.KVType) {
+		return o, &OptionError{"KVType", o.KVType, strings.Join(KVTypes(), ", ")}
 	}
 	if o.Pace == "" {
 		o.Pace = "auto"
@@ -135,12 +136,23 @@ func (o *Options) newKernels(dev *vk.Device) (*gpu.Kernels, error) {
 	return gpu.New(dev, g)
 }
 
-// kv returns the KV cache's type and the bytes of its values.
-func (o *Options) kv() (gguf.Type, int) {
-	if o.KVType == "f32" {
-		return gguf.F32, 4
+// KVTypes lists what [Options].KVType may be, the default first.
+func KVTypes() []string {
+	var names []string
+	for _, t := range shaders.KVTypes {
+		names = append(names, strings.ToLower(t.String()))
 	}
-	return gguf.F16, 2
+	return names
+}
+
+// kv returns the KV cache's type.
+func (o *Options) kv() gguf.Type {
+	for _, t := range shaders.KVTypes {
+		if strings.EqualFold(t.String(), o.KVType) {
+			return t
+		}
+	}
+	return gguf.F16
 }
 
 // OptionError names an option, what was found and what is wanted.

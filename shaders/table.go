@@ -91,6 +91,16 @@ const (
 // MaxHeadCM is the largest head size flash_attn_cm takes.
 const MaxHeadCM = 128
 
+// KVTypesCM are the types of a KV cache that flash_attn_cm takes: what halves hold.
+var KVTypesCM = []gguf.Type{gguf.F16, gguf.Q8_0, gguf.Q4_0}
+
+// OPTIONS of flash_attn_cm: what it does not have costs it nothing.
+const (
+	WithWindow = 1 << iota
+	WithSoftCap
+	WithSinks
+)
+
 // weightTypes are the types get_rows, mul_mat_vec and mul_mat exist for.
 var weightTypes = []gguf.Type{
 	gguf.F32, gguf.F16, gguf.BF16,
@@ -128,10 +138,10 @@ var families = []family{
 	{op: "rms_norm", args: RMSNormArgs{}, lanes: rowLanes, spec: []SpecConst{{"ROW_LANES", rowLanes, rowLanes}}},
 	{op: "rms_norm", variant: Q8, needs: Subgroups, args: RMSNormQ8Args{}, lanes: rowLanes, spec: perLane},
 	{op: "rope", args: RopeArgs{}},
-	{op: "rope", variant: KV, args: RopeKVArgs{}, types: []gguf.Type{gguf.F16, gguf.F32}},
-	{op: "kv_append", args: KVAppendArgs{}, types: []gguf.Type{gguf.F16, gguf.F32}},
-	{op: "flash_attn", args: FlashAttnArgs{}, types: []gguf.Type{gguf.F16, gguf.F32}, extra: []string{fmt.Sprintf("MAX_HEAD=%d", MaxHead)}},
-	{op: "flash_attn", variant: Split, needs: Subgroups, args: FlashAttnSplitArgs{}, types: []gguf.Type{gguf.F16, gguf.F32}, lanes: rowLanes,
+	{op: "rope", variant: KV, args: RopeKVArgs{}, types: KVTypes},
+	{op: "kv_append", args: KVAppendArgs{}, types: KVTypes},
+	{op: "flash_attn", args: FlashAttnArgs{}, types: KVTypes, extra: []string{fmt.Sprintf("MAX_HEAD=%d", MaxHead)}},
+	{op: "flash_attn", variant: Split, needs: Subgroups, args: FlashAttnSplitArgs{}, types: KVTypes, lanes: rowLanes,
 		spec: []SpecConst{{"GROUP", 1, MaxGroup}}, extra: []string{fmt.Sprintf("MAX_HEAD=%d", MaxHeadSplit)}},
 	{op: "flash_attn", variant: Join, args: FlashAttnJoinArgs{}, lanes: rowLanes},
 	{op: "soft_max", args: SoftMaxArgs{}, lanes: rowLanes},
@@ -140,8 +150,8 @@ var families = []family{
 	{op: "add", args: AddArgs{}},
 	{op: "argmax", args: ArgmaxArgs{}, lanes: rowLanes},
 	{op: "checksum", args: ChecksumArgs{}, lanes: rowLanes},
-	{op: "flash_attn", variant: CM, needs: CoopMatrix | Subgroups, args: FlashAttnArgs{}, lanes: rowLanes,
-		spec: []SpecConst{{"LANES", rowLanes, 0}, {"SUBGROUP", 32, 0}, {"KEY", MaxHeadCM, 0}, {"VAL", MaxHeadCM, 0}}},
+	{op: "flash_attn", variant: CM, needs: CoopMatrix | Subgroups, args: FlashAttnArgs{}, types: KVTypesCM, lanes: rowLanes,
+		spec: []SpecConst{{"LANES", rowLanes, 0}, {"SUBGROUP", 32, 0}, {"KEY", MaxHeadCM, 0}, {"VAL", MaxHeadCM, 0}, {"OPTIONS", 0, 0}}},
 	{op: "tile_f16", args: TileF16Args{}, lanes: rowLanes},
 	{op: "tile_f16", variant: Wide, source: "tile_f16_wide", args: TileF16WideArgs{}, lanes: rowLanes, spec: perLane},
 	{op: "tile_f16", variant: Norm, source: "tile_f16_wide", args: TileF16WideArgs{}, lanes: rowLanes, spec: perLane, extra: []string{"NORM"}},
@@ -281,10 +291,10 @@ func MulMat(t gguf.Type) (*Kernel, error) { return find("mul_mat", t.String()) }
 // RMSNormQ8 finds the rms_norm whose output is bytes too.
 func RMSNormQ8() (*Kernel, error) { return findVariant("rms_norm", Q8, "") }
 
-// RopeKV finds the rope whose keys go into a KV cache of type t: F16 or F32.
+// RopeKV finds the rope whose keys go into a KV cache of type t, one of [KVTypes].
 func RopeKV(t gguf.Type) (*Kernel, error) { return findVariant("rope", KV, t.String()) }
 
-// FlashAttnSplit finds the attention kernel for few rows over a KV cache of type t: F16 or F32.
+// FlashAttnSplit finds the attention kernel for few rows over a KV cache of type t, one of [KVTypes].
 func FlashAttnSplit(t gguf.Type) (*Kernel, error) {
 	return findVariant("flash_attn", Split, t.String())
 }
@@ -292,14 +302,14 @@ func FlashAttnSplit(t gguf.Type) (*Kernel, error) {
 // FlashAttnJoin finds the kernel that puts the parts of flash_attn_split together.
 func FlashAttnJoin() (*Kernel, error) { return findVariant("flash_attn", Join, "") }
 
-// KVAppend finds the kernel that stores into a KV cache of type t: F16 or F32.
+// KVAppend finds the kernel that stores into a KV cache of type t, one of [KVTypes].
 func KVAppend(t gguf.Type) (*Kernel, error) { return find("kv_append", t.String()) }
 
-// FlashAttn finds the attention kernel over a KV cache of type t: F16 or F32.
+// FlashAttn finds the attention kernel over a KV cache of type t, one of [KVTypes].
 func FlashAttn(t gguf.Type) (*Kernel, error) { return find("flash_attn", t.String()) }
 
-// FlashAttnCM finds the attention kernel for many rows of one sequence over an F16 cache.
-func FlashAttnCM() (*Kernel, error) { return findVariant("flash_attn", CM, "") }
+// FlashAttnCM finds the attention kernel for many rows of one sequence over a KV cache of type t, one of [KVTypesCM].
+func FlashAttnCM(t gguf.Type) (*Kernel, error) { return findVariant("flash_attn", CM, t.String()) }
 
 // RMSNorm finds rms_norm.
 func RMSNorm() (*Kernel, error) { return find("rms_norm", "") }

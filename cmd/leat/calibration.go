@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"leat/engine/calibrate"
 	"leat/engine/plan"
 	"leat/gguf"
+	"leat/shaders"
 	"leat/shaders/gpu"
 	"leat/shaders/gpu/cache"
 	"leat/vk"
@@ -56,10 +58,12 @@ func matrixTypes(m *pack.Model) (types []gguf.Type) {
 }
 
 func (f *modelFlags) kv() gguf.Type {
-	if f.kvType == "f32" {
-		return gguf.F32
+	for _, t := range shaders.KVTypes {
+		if strings.EqualFold(t.String(), f.kvType) {
+			return t
+		}
 	}
-	return gguf.F16
+	return gguf.F16 // Load says what is wrong
 }
 
 // calibrated returns the speeds of a device of this machine for a model, measuring what is
@@ -139,7 +143,7 @@ func (f *modelFlags) rehearsed(ctx context.Context, a *app, known *calibrate.Fil
 	if err != nil {
 		return nil, err
 	}
-	key += "/" + thisProgram() + "/" + plan.Signature(h, m, planned.KV.Element)
+	key += "/" + thisProgram() + "/" + plan.Signature(h, m, planned.KV.Type)
 	return known.Rehearsal(key, planned.Chunk, a.log, func() (*plan.Rehearsed, error) {
 		say()
 		return engine.Rehearse(ctx, m.Path, o)

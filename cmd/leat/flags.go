@@ -32,7 +32,7 @@ func (f *modelFlags) register(fs *pflag.FlagSet) {
 	fs.Var(&f.ram, "ram", "RAM to use at most for weights that don't fit into VRAM (default: what is available, less a reserve)")
 	fs.IntVarP(&f.ctx, "ctx", "c", 0, "tokens of context (default: what fits, at most the trained length)")
 	fs.IntVar(&f.chunk, "chunk", 0, "tokens of a prompt to run in one step at most (default: chosen)")
-	fs.StringVar(&f.kvType, "kv-type", "f16", "type of the KV cache: f16 or f32")
+	fs.StringVar(&f.kvType, "kv-type", "f16", "type of the KV cache: "+strings.Join(engine.KVTypes(), ", "))
 	fs.StringSliceVar(&f.disable, "disable", nil, "device features not to use: "+strings.Join(vk.Disabled(), ", "))
 	fs.StringSliceVar(&f.enable, "enable", nil, "device features to use even on a CPU, where they only slow it down: "+strings.Join(vk.Enabled(), ", "))
 	fs.BoolVar(&f.oneQueue, "one-queue", false, "upload weights on the compute queue, as on devices without a transfer queue")

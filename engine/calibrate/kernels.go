@@ -220,11 +220,7 @@ func (k *Kernels) Flops(ctx context.Context, t gguf.Type) (float64, error) {
 // Attention is the rate of one row of attention, in operations a second: what a longer
 // cache adds.
 func (k *Kernels) Attention(ctx context.Context, t gguf.Type) (float64, error) {
-	element := int64(2)
-	if t == gguf.F32 {
-		element = 4
-	}
-	page := int64(headsKV*pagePos*2*headDim) * element
+	page := headsKV * pagePos * 2 * shaders.KVRowBytes(t, headDim)
 	if page*positions/pagePos > k.total {
 		return 0, fmt.Errorf("measure flash_attn: the cache does not fit into %d bytes", k.total)
 	}

@@ -285,7 +285,7 @@ func (m *machine) attention(rows, ctx int) float64 {
 		t = flops / rate
 	}
 	if m.s.DeviceBytesPerSec > 0 { // the cache is read, if by nothing else held up
-		bytes := float64(ctx) * float64(h.HeadCountKV) * float64(h.KeyLength+h.ValueLength) * float64(m.p.KV.Element)
+		bytes := float64(ctx) * float64(h.HeadCountKV) * float64(m.p.KV.RowBytes)
 		t = max(t, bytes/m.s.DeviceBytesPerSec)
 	}
 	return t

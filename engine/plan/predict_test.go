@@ -21,8 +21,8 @@ func preset(t *testing.T, name string) (*arch.Hyper, *pack.Model) {
 
 func mustMake(t *testing.T, h *arch.Hyper, m *pack.Model, b plan.Budget) *plan.Plan {
 	t.Helper()
-	if b.KVElement == 0 {
-		b.KVElement = 2
+	if b.KVType == 0 {
+		b.KVType = gguf.F16
 	}
 	p, err := plan.Make(h, m, b)
 	if err != nil {

@@ -87,6 +87,11 @@ func (j *job) same(what string, a, b span, x ref.Mat) {
 	j.twins = append(j.twins, [2]want{{name: what, at: a, mat: x}, {at: b, mat: x}})
 }
 
+// sameBytes says that two outputs must have the same bytes.
+func (j *job) sameBytes(what string, a, b span) {
+	j.twins = append(j.twins, [2]want{{name: what, at: a, raw: []byte{}}, {at: b, raw: []byte{}}})
+}
+
 // seeded returns the random source of a case: of the suite's seed and the case's name, so that it can be run alone.
 func (c *Case) seeded(seed uint64) *rand.Rand {
 	h := fnv.New64a()

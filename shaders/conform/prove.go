@@ -60,7 +60,11 @@ func proofs(v *gpu.Variant) []Case {
 		run := int(v.Lanes) * 4
 		return []Case{rmsNormQ8(2, int(v.Per-1)*run+32, 4), rmsNormQ8(1, int(v.Per)*run, 0)}
 	case "rope":
-		return []Case{ropeKV(kv, 4, 2, 64, 64, 64, true), ropeKV(kv, 3, 1, 80, 80, 20, false)}
+		odd := 80
+		if shaders.KVQuantised(kv) {
+			odd = 96
+		}
+		return []Case{ropeKV(kv, 4, 2, 64, 64, 64, true), ropeKV(kv, 3, 1, odd, odd, 20, false)}
 	case "mul_mat":
 		n := 100
 		if v.Split.BN <= 64 {
@@ -76,11 +80,23 @@ func attnProofs(v *gpu.Variant) []Case {
 	case shaders.Split:
 		heads := 2 * int(v.Group)
 		return []Case{attnFew(v.Row.Type, attnShape{heads: heads, headsKV: 2, keyLen: 64, valLen: 64, page: 32}),
-			attnFew(v.Row.Type, attnShape{heads: heads, headsKV: 2, keyLen: 128, valLen: 128, page: 16})}
+			attnFew(v.Row.Type, attnShape{heads: heads, headsKV: 2, keyLen: 128, valLen: 128, page: 16}),
+			attnFew(v.Row.Type, attnShape{heads: heads, headsKV: 2, keyLen: 64, valLen: 64, page: 16, window: 50, softCap: 2, sinks: 1})}
 	case shaders.Join:
-		return []Case{attnJoin(attnShape{heads: 4, headsKV: 4, keyLen: 64, valLen: 64, page: 32}, shaders.MaxParts)}
+		return []Case{attnJoin(attnShape{heads: 4, headsKV: 4, keyLen: 64, valLen: 64, page: 32}, shaders.MaxParts),
+			attnJoin(attnShape{heads: 4, headsKV: 4, keyLen: 64, valLen: 64, page: 32, window: 50, sinks: 1}, shaders.MaxParts)}
 	case shaders.CM:
-		return []Case{attnRun(attnShape{heads: 4, headsKV: 2, keyLen: int(v.Key), valLen: int(v.Val), page: 32}, 65, 33)}
+		s := attnShape{heads: 4, headsKV: 2, keyLen: int(v.Key), valLen: int(v.Val), page: 32}
+		if v.Options&shaders.WithWindow != 0 {
+			s.window = 50
+		}
+		if v.Options&shaders.WithSoftCap != 0 {
+			s.softCap = 2
+		}
+		if v.Options&shaders.WithSinks != 0 {
+			s.sinks = 1
+		}
+		return []Case{attnRun(v.Row.Type, s, 65, 33)}
 	}
 	return nil
 }

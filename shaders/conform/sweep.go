@@ -11,7 +11,7 @@ func Sweep() []Case {
 	for n := 1; n <= sweepRows; n++ {
 		cases = append(cases, mulMatHalves(gguf.Q4_K, 65, 256, n, 0, 0))
 		if n <= 144 || n%16 <= 1 || n%16 == 15 { // its reference grows with the square
-			cases = append(cases, attnRun(attnShape{heads: 2, headsKV: 1, keyLen: 64, valLen: 64, page: 32}, n, 0))
+			cases = append(cases, attnRun(gguf.F16, attnShape{heads: 2, headsKV: 1, keyLen: 64, valLen: 64, page: 32}, n, 0))
 		}
 	}
 	return cases

@@ -2,6 +2,7 @@ package gpu
 
 import (
 	"fmt"
+	"slices"
 
 	"leat/gguf"
 	"leat/shaders"
@@ -47,6 +48,21 @@ func (s *split) constant(name string, other uint32) uint32 {
 type heads struct {
 	subgroup int
 	key, val uint32
+	options  uint32
+}
+
+// options are the OPTIONS of flash_attn_cm.
+func options(a *shaders.FlashAttnArgs) (o uint32) {
+	if a.Window > 0 {
+		o |= shaders.WithWindow
+	}
+	if a.SoftCap > 0 {
+		o |= shaders.WithSoftCap
+	}
+	if a.Sinks != 0 {
+		o |= shaders.WithSinks
+	}
+	return o
 }
 
 // headSubgroups is how many subgroups a workgroup of flash_attn_cm has; each takes 16 rows.
@@ -60,6 +76,8 @@ func (h *heads) constant(name string) uint32 {
 		return uint32(h.subgroup)
 	case "KEY":
 		return h.key
+	case "OPTIONS":
+		return h.options
 	}
 	return h.val
 }
@@ -287,12 +305,12 @@ func (r *Recorder) mulMatCM(p *product) error {
 
 // runs reports whether attention is computed by cooperative matrices.
 func (r *Recorder) runs(t gguf.Type, a *shaders.FlashAttnArgs) bool {
-	return r.k.matrix > 0 && r.Run && t == gguf.F16 && a.Rows >= leastRows && a.KeyLen%16 == 0 && a.ValLen%16 == 0 &&
-		max(a.KeyLen, a.ValLen) <= shaders.MaxHeadCM && a.PagePositions%32 == 0 && r.usable(r.runChoice(a), shaders.FlashAttnCM)
+	return r.k.matrix > 0 && r.Run && slices.Contains(shaders.KVTypesCM, t) && a.Rows >= leastRows && a.KeyLen%16 == 0 && a.ValLen%16 == 0 &&
+		max(a.KeyLen, a.ValLen) <= shaders.MaxHeadCM && a.PagePositions%32 == 0 && r.usable(r.runChoice(t, a), func() (*shaders.Kernel, error) { return shaders.FlashAttnCM(t) })
 }
 
-func (r *Recorder) runChoice(a *shaders.FlashAttnArgs) choice {
-	return choice{op: "flash_attn", variant: shaders.CM, heads: heads{r.k.matrix, a.KeyLen, a.ValLen}}
+func (r *Recorder) runChoice(t gguf.Type, a *shaders.FlashAttnArgs) choice {
+	return choice{op: "flash_attn", variant: shaders.CM, typed: true, typ: t, heads: heads{r.k.matrix, a.KeyLen, a.ValLen, options(a)}}
 }
 
 // runGroups counts the workgroups of flash_attn_cm.

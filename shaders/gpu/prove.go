@@ -25,6 +25,7 @@ type Variant struct {
 	Group      uint32 // of flash_attn_split
 	Split      Split  // of mul_mat_cm
 	Key, Val   uint32 // head sizes of flash_attn_cm
+	Options    uint32 // of the same
 }
 
 // Outputs is how many rows of the output a workgroup of a mul_mat_vec in teams makes.
@@ -149,7 +150,7 @@ func (k *Kernels) prove(c choice, row *shaders.Kernel) (*built, error) {
 	}
 	begin := time.Now()
 	if err == nil {
-		err = k.test(k.plain, Variant{Row: row, Cols: c.cols, Tile: c.tile, GLU: c.glu, Lanes: c.lanes, Per: c.per, Group: c.group, Split: c.split.Split, Key: c.heads.key, Val: c.heads.val})
+		err = k.test(k.plain, Variant{Row: row, Cols: c.cols, Tile: c.tile, GLU: c.glu, Lanes: c.lanes, Per: c.per, Group: c.group, Split: c.split.Split, Key: c.heads.key, Val: c.heads.val, Options: c.heads.options})
 	}
 	took := time.Since(begin)
 	if err == nil {
