@@ -196,7 +196,7 @@ func scratchSize(h *arch.Hyper, chunk, logits, pages, sessions int, embdRow, wei
 		take(&s.Halves, shaders.ScratchBytes(uint32(chunk), uint32(longestRow(h)), weights))
 	}
 	if few {
-		rows := uint32(shaders.FewRows)
+		rows := uint32(shaders.ShortRows)
 		if weights == 0 { // long steps go by bytes, too
 			rows = max(rows, uint32(chunk))
 		}

@@ -19,17 +19,17 @@ type Rule struct {
 
 // Rules are all choices there are.
 var Rules = []Rule{
-	{"mul_mat_vec", shaders.Int8, "a step of up to 8 rows, weights in blocks, rows of whole blocks of 32", "Recorder.Takes", lacksFew, []string{"mul_mat_vec_int8", "quantize_q8"}},
-	{"mul_mat_vec", shaders.Wide, "a step of up to 8 rows, weights F32, F16 or BF16, rows of a multiple of 8 values", "Recorder.Takes", lacksFew, []string{"mul_mat_vec_wide"}},
+	{"mul_mat_vec", shaders.Int8, "a step of up to 16 rows, without cooperative matrices any, weights in blocks, rows of whole blocks of 32", "Recorder.Takes", lacksFew, []string{"mul_mat_vec_int8", "quantize_q8"}},
+	{"mul_mat_vec", shaders.Wide, "a step of up to 16 rows, without cooperative matrices any, weights F32, F16 or BF16, rows of a multiple of 8 values", "Recorder.Takes", lacksFew, []string{"mul_mat_vec_wide"}},
 	{"mul_mat_vec", shaders.FP32, "up to 8 rows", "Recorder.MulMat", nil, nil},
 	{"mul_mat", shaders.CM, "17 rows or more, of 64 values or more, memory for both sides in halves", "Recorder.halves", lacksMatrix, []string{"mul_mat_cm", "tile_f16", "dequant_f16"}},
 	{"mul_mat", shaders.FP32, "", "Recorder.MulMat", nil, nil},
 	{"flash_attn", shaders.CM, "17 rows or more of one sequence, no F32 cache, heads of up to 128 in multiples of 16, pages of a multiple of 32", "Recorder.runs", lacksMatrix, []string{"flash_attn_cm"}},
 	{"flash_attn", shaders.Split, "a step of up to 8 rows, heads of up to 256", "Recorder.splits", lacksFew, []string{"flash_attn_split", "flash_attn_join"}},
 	{"flash_attn", shaders.FP32, "", "Recorder.FlashAttn", nil, nil},
-	{"rms_norm", shaders.Q8, "a step of up to 8 rows, weights are multiplied by the output, rows of whole blocks of 32", "Recorder.RMSNormBytes", lacksFew, []string{"rms_norm_q8"}},
+	{"rms_norm", shaders.Q8, "a step of up to 16 rows, without cooperative matrices any, weights are multiplied by the output, rows of whole blocks of 32", "Recorder.RMSNormMultiplied", lacksFew, []string{"rms_norm_q8"}},
 	{"rms_norm", shaders.FP32, "", "Recorder.RMSNorm", nil, nil},
-	{"rope", shaders.KV, "a step of up to 8 rows, keys and values of one input, a multiple of 4 values turned", "Recorder.TakesRopeKV", nil, []string{"rope_kv"}},
+	{"rope", shaders.KV, "keys and values of one input, a multiple of 4 values turned", "Recorder.TakesRopeKV", nil, []string{"rope_kv"}},
 	{"rope", shaders.FP32, "", "Recorder.Rope", nil, nil},
 }
 

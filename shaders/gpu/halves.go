@@ -16,7 +16,7 @@ type Scratch struct {
 }
 
 // leastRows of X are worth the decoding of all weights into halves.
-const leastRows = 17
+const leastRows = shaders.ShortRows + 1
 
 // Split says how mul_mat_cm deals its outputs out: a workgroup takes BM rows of the weights times BN rows of X, a subgroup
 // WM times WN of these.

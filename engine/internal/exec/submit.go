@@ -44,7 +44,7 @@ func (r *run) begin() error {
 	} else {
 		r.rec.Continue(r.cb)
 	}
-	r.rec.Run, r.rec.Few = r.run, len(r.rows) <= shaders.FewRows
+	r.rec.Run, r.rec.Few, r.rec.Short = r.run, len(r.rows) <= shaders.FewRows, len(r.rows) <= shaders.ShortRows
 	s := &e.Plan.Scratch
 	r.rec.Scratch, r.rec.Q8, r.rec.Parts = r.memory(s.Halves), r.memory(s.Q8), r.memory(s.Parts)
 	r.stamp(0)
