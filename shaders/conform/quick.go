@@ -38,6 +38,8 @@ var quick = map[string][]string{
 	"kv_append_q4_0":        {"heads=2 K=128 V=128 gap=0 scale=1", "heads=3 K=96 V=64 gap=4 scale=-1"},
 	"flash_attn": {"heads=8/2 K=64 V=64 page=32 gap=0 long=0 sharp=false", "heads=4/2 K=128 V=128 page=16 gap=0 long=0 sharp=false",
 		"heads=2/2 K=32 V=32 page=5 gap=0 long=0 sharp=false", "heads=4/2 K=128 V=128 page=32 gap=0 long=0 sharp=false window=50 cap=2 sinks=1"},
+	"flash_attn_q8_0":    {"heads=8/2 K=64 V=64 page=32 gap=0 long=0 sharp=false", "heads=4/2 K=128 V=128 page=32 gap=0 long=0 sharp=false window=50 cap=2 sinks=1"},
+	"flash_attn_q4_0":    {"heads=8/2 K=64 V=64 page=32 gap=0 long=0 sharp=false", "heads=4/2 K=128 V=128 page=32 gap=0 long=0 sharp=false window=50 cap=2 sinks=1"},
 	"flash_attn_cm_f16":  {"heads=8/2 K=64 V=64 page=32 gap=0 long=0 sharp=false rows=65 first=0", "heads=2/2 K=128 V=128 page=64 gap=4 long=0 sharp=false rows=64 first=333"},
 	"flash_attn_cm_q8_0": {"heads=4/2 K=64 V=64 page=32 gap=0 long=0 sharp=false window=100 cap=2 sinks=1 rows=65 first=333"},
 	"flash_attn_cm_q4_0": {"heads=4/2 K=64 V=64 page=32 gap=0 long=0 sharp=false window=100 cap=2 sinks=1 rows=65 first=333"},
