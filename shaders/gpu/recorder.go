@@ -205,7 +205,9 @@ func (r *Recorder) GetRows(t gguf.Type, a shaders.GetRowsArgs) error {
 }
 
 // inBytes says that products of the step are computed in bytes, where there is memory.
-func (r *Recorder) inBytes() bool { return r.k.few && (r.Few || (r.Short || r.k.matrix == 0) && r.Q8.Bytes > 0) }
+func (r *Recorder) inBytes() bool {
+	return r.k.few && (r.Few || (r.Short || r.k.matrix == 0) && r.Q8.Bytes > 0)
+}
 
 // MulMat multiplies by weights of type t: Dst (N, M) = X (N, K) · Wᵀ. Up to 8 rows of X take mul_mat_vec, which reads
 // each weight once for all of them; more take mul_mat. Both give the same bits.
