@@ -53,7 +53,11 @@ func proofs(v *gpu.Variant) []Case {
 	case "quantize_q8":
 		return []Case{quantizeQ8(7, 288, 5, 1), quantizeQ8(1, 4096, 0, 1e4)}
 	case "tile_f16":
-		return []Case{tileF16(131, 1030, 4, 1e4)}
+		if v.Row.Variant == shaders.FP32 {
+			return []Case{tileF16(131, 1030, 4, 1e4)}
+		}
+		run := int(v.Lanes) * 4
+		return []Case{tileRows(v.Row.Variant, 5, int(v.Per-1)*run+36, 4, 1), tileRows(v.Row.Variant, 2, int(v.Per)*run, 0, 1)}
 	case "dequant_f16":
 		return []Case{dequantF16(v.Row.Type, 133, 1024)}
 	case "rms_norm":

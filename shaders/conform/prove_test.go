@@ -229,9 +229,10 @@ func TestProofs(t *testing.T) {
 		{Row: row("rms_norm_q8"), Lanes: 64, Per: 2},
 		{Row: row("rope_kv_f16")},
 		{Row: row("dequant_f16_q6_k")}, {Row: row("tile_f16")},
+		{Row: row("tile_f16_wide"), Lanes: 128, Per: 1}, {Row: row("tile_f16_norm"), Lanes: 128, Per: 2}, {Row: row("tile_f16_swiglu"), Lanes: 128, Per: 3}, {Row: row("tile_f16_geglu"), Lanes: 128, Per: 1},
 		{Row: row("flash_attn_split_f32"), Group: 8},
 		{Row: row("mul_mat_cm"), Split: gpu.OwnSplit(512)}, {Row: row("mul_mat_cm"), Split: gpu.OwnSplit(64)},
-		{Row: row("flash_attn_cm"), Key: 128, Val: 128}, {Row: row("flash_attn_cm"), Key: 64, Val: 96},
+		{Row: row("flash_attn_cm_f16"), Key: 128, Val: 128}, {Row: row("flash_attn_cm_f16"), Key: 64, Val: 96},
 	}
 	for _, v := range variants {
 		if !k.Can(v.Row) {
