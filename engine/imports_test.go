@@ -29,7 +29,7 @@ var allowed = map[string][]string{
 
 	"engine": {"engine/arch", "engine/chat", "engine/expert", "engine/internal/adapt", "engine/internal/exec", "engine/internal/kv", "engine/internal/sched",
 		"engine/internal/weights", "engine/pace", "engine/plan", "engine/sample", "engine/token", "engine/trace", "decompose/pack", "gguf",
-		"shaders/conform", "shaders/gpu", "shaders/gpu/cache", "vk", "vk/file", "vk/limit", "vk/mem", "vk/xfer"},
+		"shaders", "shaders/conform", "shaders/gpu", "shaders/gpu/cache", "vk", "vk/file", "vk/limit", "vk/mem", "vk/xfer"},
 	"engine/server":         {"engine", "engine/chat", "engine/sample", "engine/token"},
 	"engine/train":          {"engine", "engine/arch", "engine/plan", "engine/token", "engine/internal/exec", "engine/internal/weights"},
 	"engine/internal/sched": {"engine/internal/exec", "engine/internal/kv", "engine/token"},
