@@ -25,6 +25,7 @@ usage: ./build.sh VERB
   test     everything CI runs
   lint     gofmt, go vet, staticcheck, shellcheck
   conform  hold every shader against its Go reference on this machine's device
+  matrices the kernels with cooperative matrices on a newer software device than Debian 12's
   bench    the Go benchmarks, and each kernel against this machine's ceiling
   fuzz     each fuzz target, 60 s (FUZZTIME=10s: shorter)
   shaders  rebuild the committed SPIR-V (Debian 12's glslc, and 13's)
@@ -153,29 +154,60 @@ newer_glslc() {
   if [ -x "$ours/glslc" ]; then echo "$ours/glslc"; fi
 }
 
-fetch_glslc() { # into the folder $1
-  local tmp package
+# unpack_debian13 FOLDER PACKAGE…: the packages of Debian 13 and its backports, and all that they need, in FOLDER/root.
+# apt checks Debian's signatures; nothing of this machine's changes.
+unpack_debian13() {
+  local tmp package folder=$1 apt
+  shift
   tmp=$(mktemp -d)
-  mkdir -p "$tmp"/{state/lists/partial,cache/archives/partial,debs,glslc}
-  echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian trixie main" >"$tmp/sources.list"
-  local apt=(apt-get -q -o "Dir::Etc::sourcelist=$tmp/sources.list" -o Dir::Etc::sourceparts=/dev/null
+  mkdir -p "$tmp"/{state/lists/partial,cache/archives/partial,new}
+  for package in trixie trixie-backports; do
+    echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian $package main"
+  done >"$tmp/sources.list"
+  apt=(apt-get -q -o "Dir::Etc::sourcelist=$tmp/sources.list" -o Dir::Etc::sourceparts=/dev/null
     -o "Dir::State=$tmp/state" -o "Dir::Cache=$tmp/cache" -o Dir::State::status=/dev/null -o APT::Sandbox::User=)
   run "${apt[@]}" update
-  (cd "$tmp/debs" && run "${apt[@]}" download glslc libshaderc1 libc6 libstdc++6 libgcc-s1)
-  for package in "$tmp"/debs/*.deb; do
-    dpkg -x "$package" "$tmp/glslc/root"
+  run "${apt[@]}" install -y --download-only --no-install-recommends "$@"
+  for package in "$tmp"/cache/archives/*.deb; do
+    dpkg -x "$package" "$tmp/new/root"
   done
+  mkdir -p "$(dirname "$folder")"
+  rm -rf "$folder"
+  mv "$tmp/new" "$folder"
+  rm -rf "$tmp"
+}
+
+fetch_glslc() { # into the folder $1
+  unpack_debian13 "$1" glslc
   # Its C library is not this machine's, so its own loader starts it.
-  cat >"$tmp/glslc/glslc" <<'SCRIPT'
+  cat >"$1/glslc" <<'SCRIPT'
 #!/bin/sh
 root=$(dirname "$(readlink -f "$0")")/root/usr
 exec "$root"/lib64/ld-linux-x86-64.so.2 --library-path "$root/lib/x86_64-linux-gnu" "$root/bin/glslc" "$@"
 SCRIPT
-  chmod +x "$tmp/glslc/glslc"
-  mkdir -p "$(dirname "$1")"
-  rm -rf "$1"
-  mv "$tmp/glslc" "$1"
-  rm -rf "$tmp"
+  chmod +x "$1/glslc"
+}
+
+# newer_mesa prints the path of a command that runs a program on the software device of Debian 13's backports, which has
+# cooperative matrices as Debian 12's has not. Elsewhere than on Debian on x86-64 it prints nothing.
+newer_mesa() {
+  local ours=${XDG_CACHE_HOME:-$HOME/.cache}/leat/mesa-backports13
+  if [ ! -x "$ours/run" ] && [ -f /usr/share/keyrings/debian-archive-keyring.gpg ] && command -v apt-get >/dev/null &&
+    [ "$(dpkg --print-architecture)" = amd64 ]; then
+    fetch_mesa "$ours" >&2
+  fi
+  if [ -x "$ours/run" ]; then echo "$ours/run"; fi
+}
+
+fetch_mesa() { # into the folder $1
+  unpack_debian13 "$1" mesa-vulkan-drivers/trixie-backports vulkan-validationlayers
+  cat >"$1/run" <<'SCRIPT'
+#!/bin/sh
+root=$(dirname "$(readlink -f "$0")")/root/usr
+export VK_DRIVER_FILES="$root/share/vulkan/icd.d/lvp_icd.json" VK_LAYER_PATH="$root/share/vulkan/explicit_layer.d" VK_IMPLICIT_LAYER_PATH="$root/none"
+exec "$root"/lib64/ld-linux-x86-64.so.2 --library-path "$root/lib/x86_64-linux-gnu" "$@"
+SCRIPT
+  chmod +x "$1/run"
 }
 
 setup() {
@@ -269,10 +301,24 @@ test_all() {
   stage "device tests under the validation layers" run_tests LEAT_VALIDATE=1 go test -count=1 -timeout 20m "${device[@]}"
   mapfile -t race < <(race_packages)
   [ ${#race[@]} -gt 0 ] || fail "no package has tests for the race detector: race_packages is wrong"
+  stage "cooperative matrices on a newer software device" matrices
   stage "race detector" run_tests CGO_ENABLED=1 go test -race -short -count=1 -timeout 20m "${race[@]}"
   stage "cross-builds" cross
   FUZZTIME=${FUZZTIME:-5s} stage "fuzz" fuzz
   say "all of it passed in $SECONDS s"
+}
+
+# matrices tests what Debian 12's software device can't run, on a newer one.
+matrices() {
+  need_go
+  local newer
+  newer=$(newer_mesa)
+  if [ -z "$newer" ]; then
+    say "no Debian 13 to fetch Mesa from: the kernels with cooperative matrices are not run"
+    return
+  fi
+  run_tests LEAT_ENABLE=coopmat LEAT_VALIDATE=1 go test -exec "$newer" -count=1 -run '^TestQuick$' ./shaders/conform
+  run_tests LEAT_ENABLE=coopmat go test -exec "$newer" -count=1 -run '^(TestGoldens|TestGoldensHalves|TestGenerateGreedy|TestBitEqual)$' ./engine
 }
 
 conform() {
@@ -341,7 +387,7 @@ archive() { # NAME GOOS GOARCH LDFLAGS
 }
 
 case ${1:-help} in
-  build | demo | lint | conform | bench | fuzz | release | setup | help) "${1:-help}" ;;
+  build | demo | lint | conform | matrices | bench | fuzz | release | setup | help) "${1:-help}" ;;
   test) test_all ;;
   shaders)
     need_go

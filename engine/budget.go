@@ -19,7 +19,7 @@ func (o Options) PlanBudget(p *vk.PhysicalDevice) (plan.Budget, error) {
 	}
 	b := o.budget()
 	b.DeviceBytes, b.HostBytes = o.budgets(p, available)
-	f, err := p.Features.Without(o.Disable)
+	f, err := p.Choose(o.Disable, o.Enable)
 	if err != nil {
 		return plan.Budget{}, err
 	}
@@ -55,6 +55,5 @@ func (o Options) BudgetOf(vramBytes, ramBytes int64, uma bool) (plan.Budget, err
 
 // budget is what does not depend on the machine.
 func (o *Options) budget() plan.Budget {
-	_, element := o.kv()
-	return plan.Budget{DeviceBytes: o.DeviceBytes, HostBytes: o.HostBytes, ContextLength: o.ContextLength, Chunk: o.Chunk, KVElement: element, Sessions: o.Sessions, RingBytes: o.RingBytes, Sweep: o.Sweep}
+	return plan.Budget{DeviceBytes: o.DeviceBytes, HostBytes: o.HostBytes, ContextLength: o.ContextLength, Chunk: o.Chunk, KVType: o.kv(), Sessions: o.Sessions, RingBytes: o.RingBytes, Sweep: o.Sweep}
 }

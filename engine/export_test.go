@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"leat/engine/plan"
+	"leat/shaders/gpu"
 	"leat/vk"
 	"leat/vk/file"
 	"leat/vk/mem"
@@ -69,4 +70,10 @@ func Watched(device vk.DeviceType, p *plan.Plan, once func(plan.StepShape) time.
 // Passed are the bytes that went through the rates of a model that has them.
 func (m *Model) Passed() (link, disk, vram int64) {
 	return m.rates.link.Passed(), m.rates.disk.Passed(), m.rates.vram.Passed()
+}
+
+// WithKernels has change look at how o's kernels are made.
+func WithKernels(o Options, change func(*gpu.Options)) Options {
+	o.kernels = change
+	return o
 }

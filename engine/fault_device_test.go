@@ -250,7 +250,7 @@ func TestDeviceLost(t *testing.T) {
 }
 
 // TestOutOfVRAM: whichever allocation fails, once or from then on, the error says so and
-// nothing is left; or less was pinned than planned, and all goes on.
+// nothing is left; or less was pinned than planned, or a kernel could not be tested, and all goes on.
 func TestOutOfVRAM(t *testing.T) {
 	for _, lasting := range []bool{false, true} {
 		full := func() *failing {
@@ -260,7 +260,7 @@ func TestOutOfVRAM(t *testing.T) {
 			if r.err != nil && (!errors.Is(r.err, vk.ErrOutOfDeviceMemory) || !hinted(r.err)) {
 				t.Errorf("allocation %d in %s: %v, wanted ErrOutOfDeviceMemory with a hint", f.n, r.stage, r.err)
 			}
-			if r.err == nil && f.hit != "" && lasting && !strings.Contains(r.log, "host tier") {
+			if r.err == nil && f.hit != "" && lasting && !strings.Contains(r.log, "host tier") && !strings.Contains(r.log, "failed its test") {
 				t.Errorf("allocation %d: nobody noticed: %s", f.n, r.log)
 			}
 		})

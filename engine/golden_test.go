@@ -1,8 +1,8 @@
 package engine_test
 
 import (
-	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"leat/engine"
@@ -14,9 +14,14 @@ import (
 const (
 	toleranceF32 = 1e-4
 	toleranceF16 = 2e-3
+	// Caches of blocks round to a 254th and a 16th of a block's span, F16 to a 4096th: by that their errors grow. Measured: up
+	// to 2.4e-2 and 3.5e-1 on the models with random weights, and 9.4e-3 and 1.5e-1 on
+	// the trained one.
+	toleranceQ8 = 4e-2
+	toleranceQ4 = 5e-1
 )
 
-// TestGoldens holds every supported model's logits against another engine's, with both
+// TestGoldens holds every supported model's logits against another engine's, with all
 // types of KV cache, and its greedy tokens wherever the reference is sure of them.
 func TestGoldens(t *testing.T) {
 	for _, g := range goldens(t) {
@@ -26,8 +31,14 @@ func TestGoldens(t *testing.T) {
 			for _, kv := range []struct {
 				typ       string
 				tolerance float64
-			}{{"f32", toleranceF32}, {"f16", toleranceF16}} {
-				m := load(t, g.model, exact(engine.Options{KVType: kv.typ, ContextLength: 128}))
+			}{{"f32", toleranceF32}, {"f16", toleranceF16}, {"q8_0", toleranceQ8}, {"q4_0", toleranceQ4}} {
+				if strings.HasPrefix(kv.typ, "q") && !strings.HasSuffix(g.name, "q8_0") {
+					continue // one type of weights of each architecture will do
+				}
+				m, ok := loadKV(t, g.model, exact(engine.Options{KVType: kv.typ, ContextLength: 128}))
+				if !ok {
+					continue
+				}
 				got := logits(t, m, ids[:ref.Rows])
 				e := relativeError(got, ref.Logits)
 				if !(e <= kv.tolerance) {
@@ -39,39 +50,6 @@ func TestGoldens(t *testing.T) {
 		})
 	}
 }
-
-// TestGoldensFew holds steps of few rows, which are computed in bytes, against the reference: they may differ from it half as
-// much again as the other engine does whose inputs are bytes too.
-func TestGoldensFew(t *testing.T) {
-	for _, g := range goldens(t) {
-		t.Run(g.name, func(t *testing.T) {
-			ref := readReference(t, g.base)
-			n := len(ref.Tokens) * ref.Vocab // of the prompt, which both have run
-			m := load(t, g.model, engine.Options{KVType: "f32", ContextLength: 128, Chunk: 8})
-			got := logits(t, m, ref.Tokens)
-			nmse := math.Pow(relativeError(got, ref.Logits[:n]), 2)
-			limit := math.Pow(toleranceF32, 2)
-			if other, ok := readLogits(t, g.base+".f32", n); ok {
-				limit = max(limit, 1.5*math.Pow(relativeError(other, ref.Logits[:n]), 2))
-			} else {
-				limit = nmseFew
-			}
-			if !(nmse <= limit) {
-				t.Errorf("NMSE %.2e, wanted at most %.2e", nmse, limit)
-			}
-			same := 0
-			for i := range ref.Tokens {
-				if sample.Argmax(got[i*ref.Vocab:][:ref.Vocab]) == sample.Argmax(ref.Logits[i*ref.Vocab:][:ref.Vocab]) {
-					same++
-				}
-			}
-			t.Logf("NMSE %.2e of at most %.2e, %d of %d most likely tokens equal", nmse, limit, same, len(ref.Tokens))
-		})
-	}
-}
-
-// nmseFew is allowed where the other engine's own logits are not at hand: models that were trained.
-const nmseFew = 1e-3
 
 // checkGreedy compares the most likely token of every row where the reference's two
 // best are further apart than the two engines are.

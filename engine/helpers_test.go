@@ -14,7 +14,9 @@ import (
 
 	"leat/engine"
 	"leat/engine/token"
+	"leat/shaders"
 	"leat/tools/testdata"
+	"leat/vk/vktest"
 )
 
 // reference is a NAME.deq.json with its NAME.deq.f32: logits of the same weights in
@@ -116,7 +118,7 @@ func exact(o engine.Options) engine.Options {
 // Without a driver the test is skipped, unless LEAT_REQUIRE_DEVICE=1.
 func load(t testing.TB, path string, o engine.Options) *engine.Model {
 	t.Helper()
-	o.Validate = os.Getenv("LEAT_VALIDATE") == "1"
+	o.Validate, o.Enable = os.Getenv("LEAT_VALIDATE") == "1", vktest.Enable()
 	m, err := engine.Load(context.Background(), path, o)
 	if errors.Is(err, engine.ErrNoDevice) && os.Getenv("LEAT_REQUIRE_DEVICE") != "1" {
 		t.Skipf("no Vulkan device: %v", err)
@@ -134,6 +136,23 @@ func load(t testing.TB, path string, o engine.Options) *engine.Model {
 		}
 	})
 	return m
+}
+
+// loadKV is load, but for heads that the type of KV cache can't hold: then it says no.
+func loadKV(t testing.TB, path string, o engine.Options) (*engine.Model, bool) {
+	t.Helper()
+	m, err := engine.Load(context.Background(), path, o)
+	var size *shaders.HeadSizeError
+	if errors.As(err, &size) {
+		return nil, false
+	}
+	if err == nil {
+		err = m.Close()
+	}
+	if err != nil && !errors.Is(err, engine.ErrNoDevice) {
+		t.Fatal(err)
+	}
+	return load(t, path, o), true
 }
 
 // logits runs ids through a fresh session and returns all rows, shape (T, V).

@@ -23,23 +23,23 @@ import (
 var allowed = map[string][]string{
 	"cmd/leat": {"cmd/leat/demo", "cmd/leat/picture", "engine", "engine/arch", "engine/bench", "engine/calibrate", "engine/chat", "engine/pace", "engine/plan", "engine/plan/gpus", "engine/sample",
 		"engine/server", "engine/token", "engine/trace", "engine/train", "decompose", "decompose/pack", "gguf",
-		"shaders", "shaders/conform", "shaders/gpu", "vk", "vk/mem"}, // doctor looks below the engine
+		"shaders", "shaders/conform", "shaders/gpu", "shaders/gpu/cache", "vk", "vk/mem"}, // doctor looks below the engine
 	"cmd/leat/demo":    {},
 	"cmd/leat/picture": {"engine/trace"},
 
 	"engine": {"engine/arch", "engine/chat", "engine/expert", "engine/internal/adapt", "engine/internal/exec", "engine/internal/kv", "engine/internal/sched",
 		"engine/internal/weights", "engine/pace", "engine/plan", "engine/sample", "engine/token", "engine/trace", "decompose/pack", "gguf",
-		"shaders/gpu", "vk", "vk/file", "vk/limit", "vk/mem", "vk/xfer"},
+		"shaders", "shaders/conform", "shaders/gpu", "shaders/gpu/cache", "vk", "vk/file", "vk/limit", "vk/mem", "vk/xfer"},
 	"engine/server":         {"engine", "engine/chat", "engine/sample", "engine/token"},
 	"engine/train":          {"engine", "engine/arch", "engine/plan", "engine/token", "engine/internal/exec", "engine/internal/weights"},
 	"engine/internal/sched": {"engine/internal/exec", "engine/internal/kv", "engine/token"},
 	"engine/internal/exec": {"engine/arch", "engine/internal/kv", "engine/internal/weights", "engine/pace", "engine/plan", "engine/trace", "decompose/pack",
 		"gguf", "shaders", "shaders/gpu", "vk", "vk/limit", "vk/mem"},
-	"engine/internal/weights": {"engine/expert", "engine/plan", "engine/trace", "decompose/pack", "gguf", "vk", "vk/file", "vk/limit", "vk/mem", "vk/xfer"},
+	"engine/internal/weights": {"engine/arch", "engine/expert", "engine/plan", "engine/trace", "decompose/pack", "gguf", "vk", "vk/file", "vk/limit", "vk/mem", "vk/xfer"},
 	"engine/internal/adapt":   {},
 	"engine/internal/kv":      {"engine/plan", "gguf", "vk", "vk/mem"},
 	"engine/bench":            {"engine", "engine/arch", "engine/pace", "engine/plan", "engine/token", "engine/trace"},
-	"engine/calibrate":        {"engine/plan", "decompose/pack", "gguf", "shaders", "shaders/gpu", "vk", "vk/file", "vk/mem", "vk/xfer"},
+	"engine/calibrate":        {"engine/arch", "engine/plan", "decompose/pack", "gguf", "shaders", "shaders/conform", "shaders/gpu", "vk", "vk/file", "vk/mem", "vk/xfer"},
 	"engine/plan":             {"engine/arch", "engine/plan/gpus", "decompose/pack", "gguf", "shaders"},
 	"engine/plan/gpus":        {},
 	"engine/arch":             {"decompose/pack", "gguf", "gguf/quant"},
@@ -57,10 +57,11 @@ var allowed = map[string][]string{
 	"gguf/quant":     {"gguf"},
 	"gguf":           {},
 
-	"shaders/conform": {"shaders", "shaders/gpu", "shaders/ref", "gguf", "gguf/quant", "vk", "vk/mem"},
-	"shaders/gpu":     {"shaders", "gguf", "vk"},
-	"shaders/ref":     {"shaders", "gguf", "gguf/quant"},
-	"shaders":         {"gguf"},
+	"shaders/conform":   {"shaders", "shaders/gpu", "shaders/ref", "gguf", "gguf/quant", "vk", "vk/mem"},
+	"shaders/gpu":       {"shaders", "shaders/gpu/cache", "gguf", "vk"},
+	"shaders/gpu/cache": {},
+	"shaders/ref":       {"shaders", "gguf", "gguf/quant"},
+	"shaders":           {"gguf"},
 
 	"vk/vktest":       {"vk"},
 	"vk/xfer":         {"vk", "vk/mem"},

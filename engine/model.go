@@ -17,6 +17,7 @@ import (
 	"leat/engine/pace"
 	"leat/engine/plan"
 	"leat/engine/token"
+	"leat/shaders"
 	"leat/shaders/gpu"
 	"leat/vk"
 	"leat/vk/limit"
@@ -99,6 +100,9 @@ func (m *Model) openFile(_ context.Context, path string) (err error) {
 	if m.hyper, err = arch.Read(m.file); err != nil {
 		return err
 	}
+	if err = shaders.CheckKV(m.o.kv(), m.hyper.KeyLength, m.hyper.ValueLength); err != nil {
+		return err
+	}
 	m.tok, err = token.New(m.file.Metadata)
 	var unsupported *token.UnsupportedError
 	if errors.As(err, &unsupported) {
@@ -116,7 +120,7 @@ func (m *Model) openDevice(context.Context, string) (err error) {
 	if err != nil {
 		return err
 	}
-	m.dev, err = m.inst.NewDevice(phys, vk.DeviceOptions{OneQueue: m.o.OneQueue, Disable: m.o.Disable, Fault: m.o.device})
+	m.dev, err = m.inst.NewDevice(phys, vk.DeviceOptions{OneQueue: m.o.OneQueue, Disable: m.o.Disable, Enable: m.o.Enable, Fault: m.o.device})
 	if err == nil && m.o.opened != nil {
 		m.o.opened(m.dev)
 	}
@@ -165,7 +169,7 @@ func (m *Model) makeHeaps() {
 // build makes everything that lives on the device, in order of dependence.
 func (m *Model) build(ctx context.Context, _ string) (err error) {
 	if m.kernels == nil { // a rehearsal lends them
-		if m.kernels, err = gpu.New(m.dev, gpu.Options{Logger: m.o.Logger}); err != nil {
+		if m.kernels, err = m.o.newKernels(m.dev); err != nil {
 			return err
 		}
 	}
@@ -187,10 +191,9 @@ func (m *Model) build(ctx context.Context, _ string) (err error) {
 	context.AfterFunc(m.life, m.wake)
 	m.pacer = m.newPacer()
 	m.adapter = m.newAdapter()
-	kvType, _ := m.o.kv()
 	m.exec, err = exec.New(exec.Options{
 		Device: m.dev, Kernels: m.kernels, VRAM: m.vram, Host: m.host, Model: m.file, Hyper: m.hyper, Plan: m.plan,
-		Weights: m.weights, Compute: m.compute, KVType: kvType, Logger: m.o.Logger, MaxSubmit: m.o.MaxSubmit,
+		Weights: m.weights, Compute: m.compute, KVType: m.o.kv(), Logger: m.o.Logger, MaxSubmit: m.o.MaxSubmit,
 		Pacer: m.pacer, Ran: m.adapter.ran(), Trace: m.o.Trace, Ops: m.o.Ops, VRAMRate: m.rates.vram,
 	})
 	return err
@@ -285,6 +288,7 @@ func (m *Model) step(ctx context.Context, rows []exec.Row, greedy bool, use func
 		m.dead = err
 		return err
 	}
+	m.kernels.Keep()
 	use(res)
 	return nil
 }

@@ -13,6 +13,10 @@ import (
 	"leat/engine/plan"
 	"leat/engine/trace"
 	"leat/gguf"
+	"leat/shaders"
+	"leat/shaders/conform"
+	"leat/shaders/gpu"
+	"leat/shaders/gpu/cache"
 	"leat/vk"
 	"leat/vk/file"
 	"leat/vk/mem"
@@ -24,16 +28,18 @@ type Options struct {
 	ContextLength int      // tokens a session can hold; 0: what fits, at most the trained length
 	DeviceBytes   int64    // VRAM budget; 0: the driver's free budget less a reserve
 	HostBytes     int64    // pinned RAM for staging and spilled weights; 0: what is available less a reserve
-	KVType        string   // "f16" or "f32": type of the KV cache; "": f16
+	KVType        string   // "f16", "f32", "q8_0" or "q4_0": type of the KV cache; "": f16. The last two want heads of a multiple of 32 values
 	Chunk         int      // most tokens of a prompt in one step; 0: chosen
 	Sessions      int      // sessions that may be open at a time, each with a full context; 0: 1
 	Disable       []string // device features not to use: "fp16", "int8", "subgroup", "coopmat"
+	Enable        []string // features not used by themselves: "coopmat" on a CPU, where it is slow
 	RingBytes     int64    // VRAM that streamed weights pass through; 0: chosen
 	Sweep         Sweep    // for measurements: what is chosen otherwise
 	Discrete      bool     // upload weights even where the device has its memory in common with the host
 	OneQueue      bool     // upload on the compute queue even where there is a transfer queue
 	Validate      bool     // turn Vulkan's validation layers on; slow
 	VulkanLoader  string   // path of the Vulkan loader; "": the system's
+	CacheDir      string   // folder for what is found out about a device and its driver: compiled kernels, their self-tests, what was tuned; "": nothing is kept
 
 	// MaxSubmit is how long the device should be busy at a stretch, so that a desktop
 	// on it stays usable; 0: a quarter of a second.
@@ -56,12 +62,13 @@ type Options struct {
 	Logger   *slog.Logger                      // nil: silent
 	Progress func(doneBytes, totalBytes int64) // called by another goroutine until all that VRAM and RAM keep is there; nil: none
 
-	fault    file.Fault       // tests: fails reads
-	device   vk.Fault         // tests: fails calls of Vulkan
-	queues   int              // tests: upload lanes, on as many queues as there are
-	headroom func() int64     // tests: what the driver says of free VRAM, asked before every step
-	shared   mem.Shared       // tests: keep weights in place in such memory, whatever the budgets
-	opened   func(*vk.Device) // tests: may make it a lesser one; nil: leaves it as it is
+	fault    file.Fault         // tests: fails reads
+	device   vk.Fault           // tests: fails calls of Vulkan
+	queues   int                // tests: upload lanes, on as many queues as there are
+	headroom func() int64       // tests: what the driver says of free VRAM, asked before every step
+	shared   mem.Shared         // tests: keep weights in place in such memory, whatever the budgets
+	opened   func(*vk.Device)   // tests: may make it a lesser one; nil: leaves it as it is
+	kernels  func(*gpu.Options) // tests: may break some; nil: leaves them as they are
 }
 
 // A target of room temperature would stop the device, one above all limits do nothing.
@@ -73,8 +80,8 @@ func (o Options) validated() (Options, error) {
 		o.KVType = "f16"
 	}
 	o.KVType = strings.ToLower(o.KVType)
-	if o.KVType != "f16" && o.KVType != "f32" {
-		return o, &OptionError{"KVType", o.KVType, "f16 or f32"}
+	if !slices.Contains(KVTypes(), o.KVType) {
+		return o, &OptionError{"KVType", o.KVType, strings.Join(KVTypes(), ", ")}
 	}
 	if o.Pace == "" {
 		o.Pace = "auto"
@@ -104,6 +111,11 @@ func (o Options) validated() (Options, error) {
 	if o.Sweep.Spread < plan.Even || o.Sweep.Spread > plan.Edges {
 		return o, &OptionError{"Sweep.Spread", fmt.Sprint(int(o.Sweep.Spread)), "Even, Prefix or Edges"}
 	}
+	for _, e := range o.Enable {
+		if !slices.Contains(vk.Enabled(), e) {
+			return o, &OptionError{"Enable", e, strings.Join(vk.Enabled(), ", ")}
+		}
+	}
 	for _, d := range o.Disable {
 		if !slices.Contains(vk.Disabled(), d) {
 			return o, &OptionError{"Disable", d, strings.Join(vk.Disabled(), ", ")}
@@ -115,12 +127,32 @@ func (o Options) validated() (Options, error) {
 	return o, nil
 }
 
-// kv returns the KV cache's type and the bytes of its values.
-func (o *Options) kv() (gguf.Type, int) {
-	if o.KVType == "f32" {
-		return gguf.F32, 4
+// newKernels returns the device's kernels, which are tested before their first use.
+func (o *Options) newKernels(dev *vk.Device) (*gpu.Kernels, error) {
+	g := gpu.Options{Logger: o.Logger, Cache: cache.Open(o.CacheDir), Test: conform.Prove}
+	if o.kernels != nil {
+		o.kernels(&g)
 	}
-	return gguf.F16, 2
+	return gpu.New(dev, g)
+}
+
+// KVTypes lists what [Options].KVType may be, the default first.
+func KVTypes() []string {
+	var names []string
+	for _, t := range shaders.KVTypes {
+		names = append(names, strings.ToLower(t.String()))
+	}
+	return names
+}
+
+// kv returns the KV cache's type.
+func (o *Options) kv() gguf.Type {
+	for _, t := range shaders.KVTypes {
+		if strings.EqualFold(t.String(), o.KVType) {
+			return t
+		}
+	}
+	return gguf.F16
 }
 
 // OptionError names an option, what was found and what is wanted.

@@ -12,7 +12,6 @@ import (
 	"leat/engine/internal/exec"
 	"leat/engine/internal/kv"
 	"leat/engine/plan"
-	"leat/shaders/gpu"
 	"leat/vk"
 )
 
@@ -33,7 +32,7 @@ func Rehearse(ctx context.Context, path string, o Options) (*plan.Rehearsed, err
 			return nil, fmt.Errorf("rehearse %s: %w", path, err)
 		}
 	}
-	if r.kernels, err = gpu.New(r.dev, gpu.Options{Logger: o.Logger}); err == nil {
+	if r.kernels, err = o.newKernels(r.dev); err == nil {
 		err = r.all(ctx)
 	}
 	if err != nil {

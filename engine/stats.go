@@ -17,7 +17,7 @@ type Stats struct {
 	Submissions int64 // of work to the device, uploads not counted
 
 	UploadedBytes int64 // weights, over the link
-	DiskBytes     int64 // weights, read from disk
+	DiskBytes     int64 // weights, read from disk; token embeddings, of which a step takes some rows, aside
 	WeightBytes   int64 // weights that kernels read in VRAM, each unit once a step
 
 	// How long each was busy: the disk while a read was outstanding, the link while a

@@ -28,8 +28,18 @@ type RMSNormArgs struct {
 	_                              uint32
 }
 
-// Workgroups counts the workgroups: one per row.
-func (a *RMSNormArgs) Workgroups() uint64 { return uint64(a.Rows) }
+// Workgroups counts the workgroups of a pipeline whose ROW_LANES are rowLanes.
+func (a *RMSNormArgs) Workgroups(ofRow uint32) uint64 {
+	return groups(uint64(a.Rows), uint64(rowLanes/ofRow))
+}
+
+// RowLanes are the lanes that a row should have: as many as it has runs of 4 values, but all for a long one.
+func (a *RMSNormArgs) RowLanes() uint32 {
+	n := uint32(8)
+	for ; n < rowLanes && 4*n < a.Cols; n *= 2 {
+	}
+	return n
+}
 
 // MulMatArgs: Dst (N, M) = X (N, K) · Wᵀ, W (M, K) typed, its rows one after another.
 type MulMatArgs struct {
@@ -63,38 +73,6 @@ type RopeArgs struct {
 func (a *RopeArgs) Workgroups() uint64 {
 	return groups(uint64(a.Rows)*uint64(a.Heads)*uint64(a.RopeDim/2), lanes)
 }
-
-// KVAppendArgs stores K (Rows, HeadsKV, KeyLen) and V (Rows, HeadsKV, ValLen) at positions
-// Pos (Rows) of sequences Seq (Rows), both uint32. Pages is as in [FlashAttnArgs].
-type KVAppendArgs struct {
-	K, V, Pages, Pos, Seq             uint64
-	Rows, HeadsKV, KeyLen, ValLen     uint32
-	MaxPages, PagePositions, LayerOff uint32
-	KStride, VStride, _               uint32
-}
-
-// Workgroups counts the workgroups: one lane per pair of values.
-func (a *KVAppendArgs) Workgroups() uint64 {
-	return groups(uint64(a.Rows)*uint64(a.HeadsKV)*(uint64(a.KeyLen)+uint64(a.ValLen))/2, lanes)
-}
-
-// FlashAttnArgs: Dst (Rows, Heads, ValLen) = softmax(Scale · Q·Kᵀ)·V, Q (Rows, Heads, KeyLen); row r
-// sees positions 0…Pos[r] of sequence Seq[r].
-//
-// Pages holds page addresses: position p of sequence s is in page Pages[s*MaxPages + p/PagePositions].
-// LayerOff bytes into a page (a multiple of 16) lie K (HeadsKV, PagePositions, KeyLen), then
-// V (HeadsKV, PagePositions, ValLen), F16 or F32.
-type FlashAttnArgs struct {
-	Q, Dst, Pages, Pos, Seq              uint64
-	Rows, Heads, HeadsKV, KeyLen, ValLen uint32
-	MaxPages, PagePositions, LayerOff    uint32
-	QStride, DstStride                   uint32
-	Scale                                float32
-	_                                    uint32
-}
-
-// Workgroups counts the workgroups: one per row and query head.
-func (a *FlashAttnArgs) Workgroups() uint64 { return uint64(a.Rows) * uint64(a.Heads) }
 
 // SoftMaxArgs: Dst = softmax(Scale · X) by row; X, Dst (Rows, Cols). Dst may be X.
 type SoftMaxArgs struct {

@@ -5,9 +5,8 @@ package shaders
 // FewRows is the most rows of a step that has kernels of its own.
 const FewRows = 8
 
-// MaxParts is into how many parts flash_attn_split cuts the positions of a row at most in such steps: with the few key
-// heads that models have they keep a large device busy, and flash_attn_join is quick.
-const MaxParts = 32
+// ShortRows is the most rows of a step that halves are not worth: see gpu.Recorder.Short.
+const ShortRows = 16
 
 // Q8Size is what rows take as bytes: the bytes, then, on a multiple of 16, their scales and sums.
 func Q8Size(rows, cols uint32) int64 {
@@ -70,53 +69,3 @@ func (a *MulMatTeamArgs) Workgroups(glu bool, rows, cols uint32) uint64 {
 	}
 	return groups(m, uint64(rows)) * groups(uint64(a.N), uint64(cols))
 }
-
-// RopeKVArgs is RopeArgs of Q (Rows, Heads, KeyLen) and K (Rows, HeadsKV, KeyLen), and KVAppendArgs of what becomes of K
-// and of V. Q is turned in place, K stays as it is.
-type RopeKVArgs struct {
-	Q, K, V, CosSin, Pages, Pos, Seq              uint64
-	Rows, Heads, HeadsKV, KeyLen, ValLen, RopeDim uint32
-	MaxPages, PagePositions, LayerOff             uint32
-	QStride, KStride, VStride, Neox, _            uint32
-}
-
-// Workgroups counts the workgroups: one lane per 4 values.
-func (a *RopeKVArgs) Workgroups() uint64 {
-	row := (uint64(a.Heads)+uint64(a.HeadsKV))*uint64(a.KeyLen) + uint64(a.HeadsKV)*uint64(a.ValLen)
-	return groups(uint64(a.Rows)*row/4, lanes)
-}
-
-// PartPositions is the least positions of a part of flash_attn_split.
-const PartPositions = 64
-
-// FlashAttnSplitArgs is FlashAttnArgs for few rows: the positions of each are cut into MaxParts parts at most, and what
-// becomes of them stands in Parts until flash_attn_join. Groups is how many workgroups share a key head; each takes as
-// many of its query heads as the kernel is made for.
-type FlashAttnSplitArgs struct {
-	Q, Parts, Pages, Pos, Seq                  uint64
-	Rows, Heads, HeadsKV, KeyLen, ValLen       uint32
-	MaxPages, PagePositions, LayerOff, QStride uint32
-	MaxParts, Groups                           uint32
-	Scale                                      float32
-}
-
-// Workgroups counts the workgroups where a row sees at most so many positions.
-func (a *FlashAttnSplitArgs) Workgroups(positions uint64) uint64 {
-	return uint64(a.Rows) * uint64(a.HeadsKV) * uint64(a.Groups) * min(groups(positions, PartPositions), uint64(a.MaxParts))
-}
-
-// PartBytes is the memory that the parts of rows of heads take.
-func PartBytes(rows, heads, maxParts, valLen uint32) int64 {
-	return int64(rows) * int64(heads) * int64(maxParts) * (int64(valLen) + 2) * 4
-}
-
-// FlashAttnJoinArgs puts the parts of flash_attn_split together: Dst (Rows, Heads, ValLen), and, where Q is not 0, the
-// same in blocks of bytes Q and S, as quantize_q8 would.
-type FlashAttnJoinArgs struct {
-	Parts, Pos, Dst, Q, S                    uint64
-	Rows, Heads, ValLen, MaxParts, DstStride uint32
-	_                                        uint32
-}
-
-// Workgroups counts the workgroups: one per row and head.
-func (a *FlashAttnJoinArgs) Workgroups() uint64 { return uint64(a.Rows) * uint64(a.Heads) }

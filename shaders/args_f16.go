@@ -22,6 +22,19 @@ type TileF16Args struct {
 // Workgroups counts the workgroups: one per row.
 func (a *TileF16Args) Workgroups() uint64 { return uint64(a.N) }
 
+// TileF16WideArgs: Tiles = rows in tiles, row n times 1/Scales[n], a power of two. The rows, of whole runs of 4
+// values, are X (Rows, Cols) for [Wide], rms_norm of X with W for [Norm], act(X) * W for [SiLU] and [GeLU], W as X; but
+// for Wide they are written to Dst too.
+type TileF16WideArgs struct {
+	X, W, Dst, Tiles, Scales       uint64
+	Rows, Cols, XStride, DstStride uint32
+	Eps                            float32
+	_                              uint32
+}
+
+// Workgroups counts the workgroups: one per row.
+func (a *TileF16WideArgs) Workgroups() uint64 { return uint64(a.Rows) }
+
 // DequantF16Args: Dst = W (M, K) typed in tiles.
 type DequantF16Args struct {
 	W, Dst uint64
@@ -33,10 +46,12 @@ func (a *DequantF16Args) Workgroups() uint64 {
 	return groups(uint64(a.M), rowLanes/32) * groups(groups(uint64(a.K), tileStep)*tileStep, 256)
 }
 
-// MulMatCMArgs: Dst (N, M) = X (N, K) · Wᵀ, W and X in tiles, row n of the result times Scales[n].
+// MulMatCMArgs: Dst (N, M) = X (N, K) · Wᵀ + Residual (N, M), W and X in tiles, row n of the product times Scales[n].
+// Residual may be 0: none, or Dst.
 type MulMatCMArgs struct {
-	W, X, Scales, Dst  uint64
-	M, K, N, DstStride uint32
+	W, X, Scales, Dst, Residual        uint64
+	M, K, N, DstStride, ResidualStride uint32
+	_                                  uint32
 }
 
 // Workgroups counts the workgroups of a pipeline whose BM and BN are rows and cols.

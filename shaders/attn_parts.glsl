@@ -4,7 +4,10 @@
 const uint TILE = 64; // positions that a workgroup takes at a time
 const float NONE = -3.0e38; // not -infinity: a driver need not honour it
 
-// span_of is how many positions a part has, where a row sees `count`: it depends on nothing else.
+// parts_begin is where the first part of a row begins that sees positions from `begin` on, span_of how many positions a part
+// has where there are `count` from there: they depend on nothing else.
+uint parts_begin(uint begin) { return begin / TILE * TILE; }
+
 uint span_of(uint count)
 {
     uint parts = min((count + TILE - 1) / TILE, a.MaxParts);

@@ -1,19 +1,22 @@
 #version 460
-// flash_attn: one workgroup per row and query head; softmax(Scale·q·Kᵀ)·V over positions 0…Pos[row],
-// LANES positions at a time. Heads have at most MAX_HEAD values. In a tile a lane first owns a position (its score), then pairs of
-// value dimensions. Tiles start at multiples of LANES, so a result depends on the position alone.
+// flash_attn: one workgroup per row and query head; softmax(Scale·q·Kᵀ)·V over positions 0…Pos[row], or the last Window of
+// them, LANES positions at a time. Heads have at most MAX_HEAD values. In a tile a lane first owns a position (its score), then pairs of
+// value dimensions. Tiles start at multiples of LANES, so a result depends on the position and the window alone.
 #extension GL_GOOGLE_include_directive : require
 #include "memory.glsl"
 #include "reduce.glsl"
 
 layout(push_constant, std430) uniform Args {
-    uvec2 Q, Dst, Pages, Pos, Seq;
+    uvec2 Q, Dst, Pages, Pos, Seq, Sinks;
     uint Rows, Heads, HeadsKV, KeyLen, ValLen, MaxPages, PagePositions, LayerOff, QStride, DstStride;
-    float Scale;
-    uint pad0;
+    float Scale, SoftCap;
+    uint Window, pad0;
 } a;
 
 #include "kv.glsl"
+#include "kv_read.glsl"
+#include "attn_window.glsl"
+#include "attn_cap.glsl"
 
 const uint PAIRS = MAX_HEAD / 2 / LANES; // pairs of value dimensions a lane may own
 const float NONE = -3.0e38; // not -infinity: a driver need not honour it
@@ -21,6 +24,12 @@ const float NONE = -3.0e38; // not -infinity: a driver need not honour it
 shared vec4 query[MAX_HEAD / 4]; // (KeyLen)
 shared float weight[LANES];      // exp(score - top) of the tile's positions
 shared uvec2 value[LANES];       // address of V of the tile's positions
+#ifdef BLOCKS
+shared uvec2 value_scales[LANES];
+#define SCALES_OF(j) value_scales[j]
+#else
+#define SCALES_OF(j) uvec2(0)
+#endif
 
 void load_query(uint row, uint head)
 {
@@ -29,33 +38,17 @@ void load_query(uint row, uint head)
         query[i] = vec4(q.f[4 * i], q.f[4 * i + 1], q.f[4 * i + 2], q.f[4 * i + 3]);
 }
 
-float score(uvec2 key)
+float score(uvec2 key, uvec2 scales)
 {
     precise vec4 lo = vec4(0), hi = vec4(0);
     for (uint i = 0; i < a.KeyLen / 8; i++) {
-#ifdef TYPE_F16
-        uvec4 w = Words4(key).w[i];
-        vec4 k0 = vec4(unpackHalf2x16(w.x), unpackHalf2x16(w.y));
-        vec4 k1 = vec4(unpackHalf2x16(w.z), unpackHalf2x16(w.w));
-#else
-        vec4 k0 = Floats4(key).f[2 * i];
-        vec4 k1 = Floats4(key).f[2 * i + 1];
-#endif
-        lo = fma(query[2 * i], k0, lo);
-        hi = fma(query[2 * i + 1], k1, hi);
+        Eight k = kv_eight(key, scales, i);
+        lo = fma(query[2 * i], k.lo, lo);
+        hi = fma(query[2 * i + 1], k.hi, hi);
     }
     precise vec4 s = lo + hi;
     precise float total = ((s.x + s.y) + (s.z + s.w)) * a.Scale;
-    return total;
-}
-
-vec2 value_pair(uvec2 v, uint pair)
-{
-#ifdef TYPE_F16
-    return unpackHalf2x16(Words(v).w[pair]);
-#else
-    return uintBitsToFloat(Words2(v).w[pair]);
-#endif
+    return capped(total);
 }
 
 void main()
@@ -66,7 +59,7 @@ void main()
     uint lane = gl_LocalInvocationID.x;
     uint headKV = head / (a.Heads / a.HeadsKV);
     uint seq = Words(a.Seq).w[row];
-    uint count = Words(a.Pos).w[row] + 1;
+    uint count = Words(a.Pos).w[row] + 1, begin = first_seen(count - 1);
     load_query(row, head);
 
     precise vec2 acc[PAIRS];
@@ -75,31 +68,43 @@ void main()
     precise float total = 0;
     float top = NONE;
 
-    for (uint first = 0; first < count; first += LANES) {
+    for (uint first = begin / LANES * LANES; first < count; first += LANES) {
         barrier(); // the query is there; the last tile's weights are used up
         float s = NONE;
-        if (first + lane < count) {
+        if (first + lane < count && first + lane >= begin) {
             Place at = kv_place(seq, first + lane);
             value[lane] = kv_head(at.v, headKV, a.ValLen);
-            s = score(kv_head(at.k, headKV, a.KeyLen));
+#ifdef BLOCKS
+            value_scales[lane] = kv_scales(value[lane], at.slot, a.ValLen);
+#endif
+            uvec2 key = kv_head(at.k, headKV, a.KeyLen);
+            s = score(key, kv_scales(key, at.slot, a.KeyLen));
         }
         float newTop = max(top, max_lanes(s));
         precise float fade = exp(top - newTop); // 0 in the first tile
-        precise float p = exp(s - newTop);      // 0 past the end
+        precise float p = exp(s - newTop);      // 0 where none is seen
         weight[lane] = p;
         precise float tileSum = sum_lanes(p); // its barriers publish weight and value
         total = fma(total, fade, tileSum);
         top = newTop;
 
-        uint n = min(count - first, LANES);
+        uint seen = max(begin, first) - first, n = min(count - first, LANES);
         [[unroll]] for (uint i = 0; i < PAIRS; i++) {
             uint pair = lane + i * LANES;
             if (2 * pair < a.ValLen) {
                 acc[i] *= fade;
-                for (uint j = 0; j < n; j++)
-                    acc[i] = fma(vec2(weight[j]), value_pair(value[j], pair), acc[i]);
+                for (uint j = seen; j < n; j++)
+                    acc[i] = fma(vec2(weight[j]), kv_pair(value[j], SCALES_OF(j), pair), acc[i]);
             }
         }
+    }
+
+    if ((a.Sinks.x | a.Sinks.y) != 0) { // a score without a value
+        float sink = Floats(a.Sinks).f[head], newTop = max(top, sink);
+        precise float fade = exp(top - newTop), p = exp(sink - newTop);
+        total = fma(total, fade, p);
+        [[unroll]] for (uint i = 0; i < PAIRS; i++)
+            acc[i] *= fade;
     }
 
     Floats dst = Floats(advance(advance(a.Dst, row, a.DstStride * 4), head, a.ValLen * 4));

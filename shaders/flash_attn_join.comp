@@ -5,10 +5,11 @@
 #include "memory.glsl"
 
 layout(push_constant, std430) uniform Args {
-    uvec2 Parts, Pos, Dst, Q, S;
-    uint Rows, Heads, ValLen, MaxParts, DstStride, pad0;
+    uvec2 Parts, Pos, Dst, Q, S, Sinks;
+    uint Rows, Heads, ValLen, MaxParts, DstStride, Window;
 } a;
 
+#include "attn_window.glsl"
 #include "attn_parts.glsl"
 const uint Q8_LANES = LANES;
 #include "q8.glsl"
@@ -22,12 +23,16 @@ void main()
         return;
     uint row = group() / a.Heads, head = group() % a.Heads;
     uint lane = gl_LocalInvocationID.x;
-    uint count = Words(a.Pos).w[row] + 1, span = span_of(count), parts = (count + span - 1) / span;
+    uint pos = Words(a.Pos).w[row], count = pos + 1 - parts_begin(first_seen(pos));
+    uint span = span_of(count), parts = (count + span - 1) / span;
     uint first = part_index(row, head, 0);
     Floats stats = Floats(part_stats(first));
     float top = NONE;
     for (uint p = 0; p < parts; p++)
         top = max(top, stats.f[2 * p]);
+    bool sinks = (a.Sinks.x | a.Sinks.y) != 0;
+    float sink = sinks ? Floats(a.Sinks).f[head] : NONE;
+    top = max(top, sink);
 
     uint quads = a.ValLen / 4, across = LANES / quads; // parts at a time
     uint quad = lane % quads, p0 = lane / quads;
@@ -47,6 +52,8 @@ void main()
         v += sums[i * quads + quad];
         weight += weights[i * quads + quad];
     }
+    if (sinks) // a score without a value
+        weight += exp(sink - top);
     v /= weight;
     bool there = lane < quads;
     if (there)

@@ -12,10 +12,14 @@ layout(constant_id = 0) const uint GROUP = DEFAULT_GROUP;
 layout(push_constant, std430) uniform Args {
     uvec2 Q, Parts, Pages, Pos, Seq;
     uint Rows, Heads, HeadsKV, KeyLen, ValLen, MaxPages, PagePositions, LayerOff, QStride, MaxParts, Groups;
-    float Scale;
+    float Scale, SoftCap;
+    uint Window;
 } a;
 
 #include "kv.glsl"
+#include "kv_read.glsl"
+#include "attn_window.glsl"
+#include "attn_cap.glsl"
 #include "attn_parts.glsl"
 
 const uint SHARE = 4; // lanes of a position
@@ -23,22 +27,14 @@ const uint SHARE = 4; // lanes of a position
 shared vec4 query[GROUP][MAX_HEAD / 4];
 shared float weight[GROUP][TILE];  // scores, then exp(score - top)
 shared uvec2 value[TILE];          // address of V of the tile's positions
+#ifdef BLOCKS
+shared uvec2 value_scales[TILE];
+#define SCALES_OF(p) value_scales[p]
+#else
+#define SCALES_OF(p) uvec2(0)
+#endif
 shared float top[GROUP], fade[GROUP], sum[GROUP];
 shared float parts[LANES * 8];     // (POSITIONS, ValLen) of one head
-
-struct Eight {
-    vec4 lo, hi;
-};
-
-Eight load8(uvec2 at, uint i)
-{
-#ifdef TYPE_F16
-    uvec4 w = Words4(at).w[i];
-    return Eight(vec4(unpackHalf2x16(w.x), unpackHalf2x16(w.y)), vec4(unpackHalf2x16(w.z), unpackHalf2x16(w.w)));
-#else
-    return Eight(Floats4(at).f[2 * i], Floats4(at).f[2 * i + 1]);
-#endif
-}
 
 float max_within(float v, uint width)
 {
@@ -47,28 +43,32 @@ float max_within(float v, uint width)
     return v;
 }
 
-// scores fills weight with those of the tile's positions from first on, and value.
-void scores(uint seq, uint headKV, uint first, uint end)
+// scores fills weight with those of the tile's positions from first on, and value; those outside begin … end-1 have none.
+void scores(uint seq, uint headKV, uint first, uint begin, uint end)
 {
     uint member = subgroup_lane() % SHARE;
     for (uint p = subgroup_lane() / SHARE; p < TILE; p += LANES / SHARE) {
         float s[GROUP];
         [[unroll]] for (uint h = 0; h < GROUP; h++)
             s[h] = 0;
-        bool there = first + p < end;
+        bool there = first + p >= begin && first + p < end;
         if (there) {
             Place at = kv_place(seq, first + p);
-            uvec2 key = kv_head(at.k, headKV, a.KeyLen);
-            if (member == 0)
+            uvec2 key = kv_head(at.k, headKV, a.KeyLen), scales = kv_scales(key, at.slot, a.KeyLen);
+            if (member == 0) {
                 value[p] = kv_head(at.v, headKV, a.ValLen);
+#ifdef BLOCKS
+                value_scales[p] = kv_scales(value[p], at.slot, a.ValLen);
+#endif
+            }
             for (uint i = member; i < a.KeyLen / 8; i += SHARE) {
-                Eight k = load8(key, i);
+                Eight k = kv_eight(key, scales, i);
                 [[unroll]] for (uint h = 0; h < GROUP; h++)
                     s[h] += dot(query[h][2 * i], k.lo) + dot(query[h][2 * i + 1], k.hi);
             }
         }
         [[unroll]] for (uint h = 0; h < GROUP; h++) {
-            float total = sum_within(s[h], SHARE) * a.Scale;
+            float total = capped(sum_within(s[h], SHARE) * a.Scale);
             if (member == h % SHARE)
                 weight[h][p] = there ? total : NONE;
         }
@@ -107,8 +107,8 @@ void main()
     if (part >= a.MaxParts)
         return;
     uint headKV = g % perRow / a.Groups, head0 = headKV * (a.Heads / a.HeadsKV) + g % a.Groups * GROUP;
-    uint seq = Words(a.Seq).w[row], count = Words(a.Pos).w[row] + 1, span = span_of(count);
-    uint first = part * span, end = min(count, first + span);
+    uint seq = Words(a.Seq).w[row], count = Words(a.Pos).w[row] + 1, begin = first_seen(count - 1);
+    uint from = parts_begin(begin), span = span_of(count - from), first = from + part * span, end = min(count, first + span);
     if (first >= count)
         return;
     uint lane = gl_LocalInvocationID.x;
@@ -127,7 +127,7 @@ void main()
 
     for (; first < end; first += TILE) {
         barrier(); // the query is there; the last tile's weights are used up
-        scores(seq, headKV, first, end);
+        scores(seq, headKV, first, begin, end);
         barrier();
         soften();
         barrier();
@@ -135,9 +135,9 @@ void main()
             acc[h].lo *= fade[h];
             acc[h].hi *= fade[h];
         }
-        uint n = p0 < positions ? min(end - first, TILE) : 0;
-        for (uint p = p0; p < n; p += positions) {
-            Eight v = load8(value[p], d);
+        uint n = p0 < positions ? min(end - first, TILE) : 0, unseen = max(begin, first) - first;
+        for (uint p = p0 + (max(unseen, p0) - p0 + positions - 1) / positions * positions; p < n; p += positions) {
+            Eight v = kv_eight(value[p], SCALES_OF(p), d);
             [[unroll]] for (uint h = 0; h < GROUP; h++) {
                 acc[h].lo += weight[h][p] * v.lo;
                 acc[h].hi += weight[h][p] * v.hi;

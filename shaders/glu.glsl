@@ -1,4 +1,4 @@
-// The body of the gated units: Dst[i] = act(Gate[i]) * Up[i]. One lane per value.
+// The body of the gated units: Dst[i] = act(Gate[i]) * Up[i], act from the file included before. One lane per value.
 
 #extension GL_GOOGLE_include_directive : require
 #include "memory.glsl"
@@ -7,8 +7,6 @@ layout(push_constant, std430) uniform Args {
     uvec2 Gate, Up, Dst;
     uint Count, pad0;
 } a;
-
-float act(float x);
 
 void main()
 {

@@ -1,15 +1,39 @@
-// The paged KV cache: where position `pos` of sequence `seq` lies. Pages holds 64-bit page addresses,
-// MaxPages to a sequence. LayerOff bytes into a page lie K (HeadsKV, PagePositions, KeyLen), then
-// V (HeadsKV, PagePositions, ValLen). TYPE_F16 or TYPE_F32 is the element.
+// The paged KV cache: where position `pos` of sequence `seq` lies. Pages holds 64-bit page addresses, MaxPages to a
+// sequence. LayerOff bytes into a page lie the planes of K, one for each of HeadsKV heads, then those of V. A plane has a row
+// of KeyLen or ValLen values for each of PagePositions: floats, halves, or of blocks the quants of all rows, then their
+// scales in whole words, two to a word. So blocks, too, are read in words, and no word belongs to two rows.
 
-#ifdef TYPE_F16
-#define ELEMENT 2
-#else
-#define ELEMENT 4
+#if defined(TYPE_Q8_0) || defined(TYPE_Q4_0)
+#define BLOCKS
 #endif
+
+uint row_bytes(uint len)
+{
+#if defined(TYPE_F32)
+    return len * 4;
+#elif defined(TYPE_F16)
+    return len * 2;
+#elif defined(TYPE_Q8_0)
+    return len;
+#else
+    return len / 2;
+#endif
+}
+
+uint scale_bytes(uint len)
+{
+#ifdef BLOCKS
+    return (len + 63) / 64 * 4;
+#else
+    return 0;
+#endif
+}
+
+uint plane_bytes(uint len) { return a.PagePositions * (row_bytes(len) + scale_bytes(len)); }
 
 struct Place {
     uvec2 k, v; // of head 0
+    uint slot;  // in the page
 };
 
 uvec2 page_of(uint seq, uint pos) { return Words2(a.Pages).w[seq * a.MaxPages + pos / a.PagePositions]; }
@@ -18,11 +42,17 @@ Place in_page(uvec2 page, uint pos)
 {
     uint slot = pos % a.PagePositions;
     uvec2 k = advance(page, 1, a.LayerOff);
-    uvec2 v = advance(k, a.HeadsKV * a.PagePositions, a.KeyLen * ELEMENT);
-    return Place(advance(k, slot, a.KeyLen * ELEMENT), advance(v, slot, a.ValLen * ELEMENT));
+    uvec2 v = advance(k, a.HeadsKV, plane_bytes(a.KeyLen));
+    return Place(advance(k, slot, row_bytes(a.KeyLen)), advance(v, slot, row_bytes(a.ValLen)), slot);
 }
 
 Place kv_place(uint seq, uint pos) { return in_page(page_of(seq, pos), pos); }
 
 // kv_head moves from head 0 to head h of the same position; len is KeyLen or ValLen.
-uvec2 kv_head(uvec2 at, uint h, uint len) { return advance(at, h * a.PagePositions, len * ELEMENT); }
+uvec2 kv_head(uvec2 at, uint h, uint len) { return advance(at, h, plane_bytes(len)); }
+
+// kv_scales is where the scales of the row at `row` are.
+uvec2 kv_scales(uvec2 row, uint slot, uint len)
+{
+    return advance(row, 1, (a.PagePositions - slot) * row_bytes(len) + slot * scale_bytes(len));
+}

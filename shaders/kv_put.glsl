@@ -18,6 +18,7 @@ uint half_bits(float f)
     return sign | (h + ((rest > tie || (rest == tie && (h & 1) != 0)) ? 1 : 0));
 }
 
+#ifndef BLOCKS
 void put(uvec2 dst, uint i, float x0, float x1)
 {
 #ifdef TYPE_F16
@@ -27,3 +28,4 @@ void put(uvec2 dst, uint i, float x0, float x1)
     OutWords(dst).w[i + 1] = floatBitsToUint(x1);
 #endif
 }
+#endif

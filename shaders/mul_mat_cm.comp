@@ -1,5 +1,5 @@
 #version 460
-// mul_mat_cm: Dst (N, M) = X (N, K) · Wᵀ, both as halves in tiles, summed in float32 by cooperative matrices.
+// mul_mat_cm: Dst (N, M) = X (N, K) · Wᵀ + Residual, X and W as halves in tiles, summed in float32 by cooperative matrices.
 //
 // A workgroup makes BM × BN outputs, each subgroup WM × WN of them. While a step of BK columns is
 // multiplied out of shared memory, the next is on its way into registers.
@@ -22,8 +22,8 @@ layout(constant_id = 4) const uint WM = DEFAULT_WM;
 layout(constant_id = 5) const uint WN = DEFAULT_WN;
 
 layout(push_constant, std430) uniform Args {
-    uvec2 W, X, Scales, Dst;
-    uint M, K, N, DstStride;
+    uvec2 W, X, Scales, Dst, Residual;
+    uint M, K, N, DstStride, ResidualStride, pad0;
 } a;
 
 layout(buffer_reference, std430, buffer_reference_align = 16) buffer OutFloats4 { vec4 f[]; };
@@ -92,7 +92,7 @@ void main()
 
     // Out by 16 rows of a subgroup at a time, through its own part of the shared memory.
     uint mine = gl_SubgroupID * TN * OUT_STRIDE;
-    bool whole = a.DstStride % 4 == 0;
+    bool adds = (a.Residual.x | a.Residual.y) != 0, whole = ((a.DstStride | a.ResidualStride) & 3) == 0;
     [[unroll]] for (uint i = 0; i < DOWN; i++) {
         [[unroll]] for (uint j = 0; j < ACROSS; j++)
             coopMatStore(acc[j * DOWN + i], tile, mine + j * TM / 4, OUT_STRIDE, gl_CooperativeMatrixLayoutRowMajor);
@@ -102,14 +102,16 @@ void main()
             if (n >= a.N || m >= a.M)
                 continue;
             precise vec4 y = uintBitsToFloat(tile[mine + v / (WM / 4) * OUT_STRIDE + v % (WM / 4)]) * Floats(a.Scales).f[n];
-            uvec2 row = advance(a.Dst, n, a.DstStride * 4);
+            uvec2 row = advance(a.Dst, n, a.DstStride * 4), other = advance(a.Residual, n, a.ResidualStride * 4);
             if (whole && m + 4 <= a.M) {
+                if (adds)
+                    y += Floats4(other).f[m / 4];
                 OutFloats4(row).f[m / 4] = y;
                 continue;
             }
             [[unroll]] for (uint c = 0; c < 4; c++)
                 if (m + c < a.M)
-                    Floats(row).f[m + c] = y[c];
+                    Floats(row).f[m + c] = y[c] + (adds ? Floats(other).f[m + c] : 0);
         }
         subgroupBarrier();
     }

@@ -1,6 +1,6 @@
 #version 460
 // rope_kv: rope of Q in place, and of K on its way into the paged cache, V beside it. One lane per 4 values of a head: two
-// pairs, of which each side's two values are neighbours.
+// pairs, of which each side's two values are neighbours; of what becomes blocks 4 neighbours.
 #extension GL_GOOGLE_include_directive : require
 #include "memory.glsl"
 
@@ -11,6 +11,9 @@ layout(push_constant, std430) uniform Args {
 
 #include "kv.glsl"
 #include "kv_put.glsl"
+#ifdef BLOCKS
+#include "kv_put_blocks.glsl"
+#endif
 
 struct Quad {
     uint first, second; // of a head: where two neighbours begin
@@ -38,6 +41,58 @@ Quad turned(Floats x, uint t, uint row)
     return q;
 }
 
+void turn_query(uint row, uint t)
+{
+    uint keys = a.KeyLen / 4;
+    Floats x = Floats(advance(advance(a.Q, row, a.QStride * 4), t / keys, a.KeyLen * 4));
+    Quad q = turned(x, t % keys, row);
+    x.f[q.first] = q.x.x;
+    x.f[q.first + 1] = q.x.y;
+    x.f[q.second] = q.y.x;
+    x.f[q.second + 1] = q.y.y;
+}
+
+#ifdef BLOCKS
+// turned_value is value i of the head at x, turned.
+float turned_value(Floats x, uint i, uint row)
+{
+    if (i >= a.RopeDim)
+        return x.f[i];
+    bool neox = a.Neox != 0;
+    uint half_dim = a.RopeDim / 2, pair = neox ? i % half_dim : i / 2;
+    bool first = neox ? i < half_dim : (i & 1) == 0;
+    Floats cs = Floats(advance(a.CosSin, row, a.RopeDim * 4));
+    float c = cs.f[2 * pair], s = cs.f[2 * pair + 1], x0 = x.f[neox ? pair : 2 * pair], x1 = x.f[neox ? pair + half_dim : 2 * pair + 1];
+    precise float y0 = x0 * c - x1 * s;
+    precise float y1 = x0 * s + x1 * c;
+    return first ? y0 : y1;
+}
+
+void main()
+{
+    uint queries = a.Heads * (a.KeyLen / 4), ofQ = (queries + 15) / 16 * 16; // blocks begin at a multiple of 16 lanes
+    uint ofKey = row_lanes(a.KeyLen), ofK = a.HeadsKV * ofKey, ofVal = row_lanes(a.ValLen), all = ofQ + ofK + a.HeadsKV * ofVal;
+    bool inside = item() / all < a.Rows;
+    uint row = min(item() / all, a.Rows - 1), t = item() % all;
+    if (inside && t < queries)
+        turn_query(row, t);
+
+    bool there = inside && t >= ofQ;
+    t -= there ? ofQ : t;
+    bool isKey = t < ofK;
+    uint len = isKey ? a.KeyLen : a.ValLen, head = isKey ? t / ofKey : (t - ofK) / ofVal;
+    t = isKey ? t % ofKey : (t - ofK) % ofVal;
+    there = there && 4 * t < len;
+    Floats src = Floats(advance(isKey ? advance(a.K, row, a.KStride * 4) : advance(a.V, row, a.VStride * 4), head, len * 4));
+    vec4 x = vec4(0);
+    if (there)
+        [[unroll]] for (uint i = 0; i < 4; i++)
+            x[i] = isKey ? turned_value(src, 4 * t + i, row) : src.f[4 * t + i];
+    Place at = kv_place(Words(a.Seq).w[row], Words(a.Pos).w[row]);
+    uvec2 dst = kv_head(isKey ? at.k : at.v, head, len);
+    put_blocks(x, there, dst, kv_scales(dst, at.slot, len), t);
+}
+#else
 void main()
 {
     uint keys = a.KeyLen / 4, values = a.ValLen / 4; // quads of a head
@@ -46,12 +101,7 @@ void main()
     if (row >= a.Rows)
         return;
     if (t < ofQ) {
-        Floats x = Floats(advance(advance(a.Q, row, a.QStride * 4), t / keys, a.KeyLen * 4));
-        Quad q = turned(x, t % keys, row);
-        x.f[q.first] = q.x.x;
-        x.f[q.first + 1] = q.x.y;
-        x.f[q.second] = q.y.x;
-        x.f[q.second + 1] = q.y.y;
+        turn_query(row, t);
         return;
     }
     t -= ofQ;
@@ -71,3 +121,4 @@ void main()
     put(dst, i, v.f[i], v.f[i + 1]);
     put(dst, i + 2, v.f[i + 2], v.f[i + 3]);
 }
+#endif

@@ -58,6 +58,11 @@ const (
 	Join  = "join"  // what split left, put together
 	KV    = "kv"    // the output into the KV cache
 	CM    = "cm"    // products of cooperative matrices
+
+	// Of tile_f16: what is brought into tiles is made on the way.
+	Norm = "norm"   // by rms_norm
+	SiLU = "swiglu" // by swiglu
+	GeLU = "geglu"  // by geglu
 )
 
 // SpecConst is a specialisation constant; its constant_id is its index in [Kernel.Spec].
@@ -74,7 +79,7 @@ const MaxTile = 64
 // MaxHead is the largest head size flash_attn takes, of keys and of values.
 const MaxHead = 512
 
-// MaxPer is the most runs of 4 values that a lane of rms_norm_q8 takes.
+// MaxPer is the most runs of 4 values that a lane holds of a row.
 const MaxPer = 16
 
 // MaxHeadSplit is the largest head size flash_attn_split takes, and MaxGroup how many query heads a workgroup of it.
@@ -85,6 +90,16 @@ const (
 
 // MaxHeadCM is the largest head size flash_attn_cm takes.
 const MaxHeadCM = 128
+
+// KVTypesCM are the types of a KV cache that flash_attn_cm takes: what halves hold.
+var KVTypesCM = []gguf.Type{gguf.F16, gguf.Q8_0, gguf.Q4_0}
+
+// OPTIONS of flash_attn_cm: what it does not have costs it nothing.
+const (
+	WithWindow = 1 << iota
+	WithSoftCap
+	WithSinks
+)
 
 // weightTypes are the types get_rows, mul_mat_vec and mul_mat exist for.
 var weightTypes = []gguf.Type{
@@ -107,6 +122,9 @@ type family struct {
 	extra   []string // defines of every row
 }
 
+// perLane are the constants of a kernel whose lanes hold a row in registers: PER runs of 4 values each.
+var perLane = []SpecConst{{"LANES", rowLanes, 0}, {"PER", 1, MaxPer}}
+
 // int8Types are those whose products with bytes are whole numbers times a few scales.
 var int8Types = weightTypes[3:]
 
@@ -117,13 +135,13 @@ var families = []family{
 	{op: "mul_mat_vec", variant: Wide, needs: Subgroups, args: MulMatTeamArgs{}, types: weightTypes[:3], spec: team(1, 32, 2)},
 	{op: "quantize_q8", args: QuantizeQ8Args{}},
 	{op: "mul_mat", args: MulMatArgs{}, types: weightTypes, spec: tile(8, 8)},
-	{op: "rms_norm", args: RMSNormArgs{}, lanes: rowLanes},
-	{op: "rms_norm", variant: Q8, needs: Subgroups, args: RMSNormQ8Args{}, lanes: rowLanes, spec: []SpecConst{{"LANES", rowLanes, 0}, {"PER", 1, MaxPer}}},
+	{op: "rms_norm", args: RMSNormArgs{}, lanes: rowLanes, spec: []SpecConst{{"ROW_LANES", rowLanes, rowLanes}}},
+	{op: "rms_norm", variant: Q8, needs: Subgroups, args: RMSNormQ8Args{}, lanes: rowLanes, spec: perLane},
 	{op: "rope", args: RopeArgs{}},
-	{op: "rope", variant: KV, args: RopeKVArgs{}, types: []gguf.Type{gguf.F16, gguf.F32}},
-	{op: "kv_append", args: KVAppendArgs{}, types: []gguf.Type{gguf.F16, gguf.F32}},
-	{op: "flash_attn", args: FlashAttnArgs{}, types: []gguf.Type{gguf.F16, gguf.F32}, extra: []string{fmt.Sprintf("MAX_HEAD=%d", MaxHead)}},
-	{op: "flash_attn", variant: Split, needs: Subgroups, args: FlashAttnSplitArgs{}, types: []gguf.Type{gguf.F16, gguf.F32}, lanes: rowLanes,
+	{op: "rope", variant: KV, args: RopeKVArgs{}, types: KVTypes},
+	{op: "kv_append", args: KVAppendArgs{}, types: KVTypes},
+	{op: "flash_attn", args: FlashAttnArgs{}, types: KVTypes, extra: []string{fmt.Sprintf("MAX_HEAD=%d", MaxHead)}},
+	{op: "flash_attn", variant: Split, needs: Subgroups, args: FlashAttnSplitArgs{}, types: KVTypes, lanes: rowLanes,
 		spec: []SpecConst{{"GROUP", 1, MaxGroup}}, extra: []string{fmt.Sprintf("MAX_HEAD=%d", MaxHeadSplit)}},
 	{op: "flash_attn", variant: Join, args: FlashAttnJoinArgs{}, lanes: rowLanes},
 	{op: "soft_max", args: SoftMaxArgs{}, lanes: rowLanes},
@@ -132,9 +150,13 @@ var families = []family{
 	{op: "add", args: AddArgs{}},
 	{op: "argmax", args: ArgmaxArgs{}, lanes: rowLanes},
 	{op: "checksum", args: ChecksumArgs{}, lanes: rowLanes},
-	{op: "flash_attn", variant: CM, needs: CoopMatrix | Subgroups, args: FlashAttnArgs{}, lanes: rowLanes,
-		spec: []SpecConst{{"LANES", rowLanes, 0}, {"SUBGROUP", 32, 0}, {"KEY", MaxHeadCM, 0}, {"VAL", MaxHeadCM, 0}}},
+	{op: "flash_attn", variant: CM, needs: CoopMatrix | Subgroups, args: FlashAttnArgs{}, types: KVTypesCM, lanes: rowLanes,
+		spec: []SpecConst{{"LANES", rowLanes, 0}, {"SUBGROUP", 32, 0}, {"KEY", MaxHeadCM, 0}, {"VAL", MaxHeadCM, 0}, {"OPTIONS", 0, 0}}},
 	{op: "tile_f16", args: TileF16Args{}, lanes: rowLanes},
+	{op: "tile_f16", variant: Wide, source: "tile_f16_wide", args: TileF16WideArgs{}, lanes: rowLanes, spec: perLane},
+	{op: "tile_f16", variant: Norm, source: "tile_f16_wide", args: TileF16WideArgs{}, lanes: rowLanes, spec: perLane, extra: []string{"NORM"}},
+	{op: "tile_f16", variant: SiLU, source: "tile_f16_wide", args: TileF16WideArgs{}, lanes: rowLanes, spec: perLane, extra: []string{"SWIGLU"}},
+	{op: "tile_f16", variant: GeLU, source: "tile_f16_wide", args: TileF16WideArgs{}, lanes: rowLanes, spec: perLane, extra: []string{"GEGLU"}},
 	{op: "dequant_f16", args: DequantF16Args{}, types: weightTypes, lanes: rowLanes},
 	{op: "mul_mat", variant: CM, needs: CoopMatrix, args: MulMatCMArgs{}, lanes: rowLanes,
 		spec: []SpecConst{{"LANES", rowLanes, 0}, {"BM", 128, 0}, {"BN", 128, 0}, {"BK", tileStep, 0}, {"WM", 64, 0}, {"WN", 64, 0}}},
@@ -188,7 +210,7 @@ func (f family) kernel(name string) Kernel {
 	code, _ := spv.ReadFile("spv/" + name + ".spv") // missing: find says so, and a test
 	return Kernel{
 		Name: name, Op: f.op, Variant: f.variant, Needs: f.needs, Source: source + ".comp", SPIRV: code,
-		PushBytes: int(args.Size()), Spec: f.spec, LocalSize: size, args: args,
+		PushBytes: int(args.Size()), Spec: f.spec, LocalSize: size, args: args, Defines: f.extra,
 	}
 }
 
@@ -269,10 +291,10 @@ func MulMat(t gguf.Type) (*Kernel, error) { return find("mul_mat", t.String()) }
 // RMSNormQ8 finds the rms_norm whose output is bytes too.
 func RMSNormQ8() (*Kernel, error) { return findVariant("rms_norm", Q8, "") }
 
-// RopeKV finds the rope whose keys go into a KV cache of type t: F16 or F32.
+// RopeKV finds the rope whose keys go into a KV cache of type t, one of [KVTypes].
 func RopeKV(t gguf.Type) (*Kernel, error) { return findVariant("rope", KV, t.String()) }
 
-// FlashAttnSplit finds the attention kernel for few rows over a KV cache of type t: F16 or F32.
+// FlashAttnSplit finds the attention kernel for few rows over a KV cache of type t, one of [KVTypes].
 func FlashAttnSplit(t gguf.Type) (*Kernel, error) {
 	return findVariant("flash_attn", Split, t.String())
 }
@@ -280,14 +302,14 @@ func FlashAttnSplit(t gguf.Type) (*Kernel, error) {
 // FlashAttnJoin finds the kernel that puts the parts of flash_attn_split together.
 func FlashAttnJoin() (*Kernel, error) { return findVariant("flash_attn", Join, "") }
 
-// KVAppend finds the kernel that stores into a KV cache of type t: F16 or F32.
+// KVAppend finds the kernel that stores into a KV cache of type t, one of [KVTypes].
 func KVAppend(t gguf.Type) (*Kernel, error) { return find("kv_append", t.String()) }
 
-// FlashAttn finds the attention kernel over a KV cache of type t: F16 or F32.
+// FlashAttn finds the attention kernel over a KV cache of type t, one of [KVTypes].
 func FlashAttn(t gguf.Type) (*Kernel, error) { return find("flash_attn", t.String()) }
 
-// FlashAttnCM finds the attention kernel for many rows of one sequence over an F16 cache.
-func FlashAttnCM() (*Kernel, error) { return findVariant("flash_attn", CM, "") }
+// FlashAttnCM finds the attention kernel for many rows of one sequence over a KV cache of type t, one of [KVTypesCM].
+func FlashAttnCM(t gguf.Type) (*Kernel, error) { return findVariant("flash_attn", CM, t.String()) }
 
 // RMSNorm finds rms_norm.
 func RMSNorm() (*Kernel, error) { return find("rms_norm", "") }
@@ -315,6 +337,9 @@ func Checksum() (*Kernel, error) { return find("checksum", "") }
 
 // TileF16 finds the kernel that brings rows of X into tiles.
 func TileF16() (*Kernel, error) { return find("tile_f16", "") }
+
+// TileF16Variant finds the kernel that brings rows into tiles and, but for Wide, makes them on the way.
+func TileF16Variant(variant string) (*Kernel, error) { return findVariant("tile_f16", variant, "") }
 
 // DequantF16 finds the kernel that brings weights of type t into tiles.
 func DequantF16(t gguf.Type) (*Kernel, error) { return find("dequant_f16", t.String()) }

@@ -179,12 +179,12 @@ func TestFinders(t *testing.T) {
 			t.Errorf("%s: found %s, Lookup gives %v", name, k.Name, same)
 		}
 	}
-	_, err := KVAppend(gguf.Q8_0)
-	if e := (*MissingError)(nil); !errors.As(err, &e) || e.Op != "kv_append" || e.Type != "Q8_0" {
-		t.Errorf("KVAppend(Q8_0): %v, want a MissingError that names op and type", err)
+	_, err := KVAppend(gguf.Q5_1)
+	if e := (*MissingError)(nil); !errors.As(err, &e) || e.Op != "kv_append" || e.Type != "Q5_1" {
+		t.Errorf("KVAppend(Q5_1): %v, want a MissingError that names op and type", err)
 	}
-	if _, ok := Lookup("kv_append_q8_0"); ok {
-		t.Error("Lookup finds kv_append_q8_0")
+	if _, ok := Lookup("kv_append_q5_1"); ok {
+		t.Error("Lookup finds kv_append_q5_1")
 	}
 }
 
@@ -194,7 +194,7 @@ func TestWorkgroups(t *testing.T) {
 		"mul_mat, edges both ways":   {(&MulMatArgs{M: 9, N: 17}).Workgroups(4, 16), 6},
 		"mul_mat, nothing":           {(&MulMatArgs{M: 9}).Workgroups(4, 16), 0},
 		"rope":                       {(&RopeArgs{Rows: 2, Heads: 3, HeadDim: 64, RopeDim: 32}).Workgroups(), 2},
-		"kv_append":                  {(&KVAppendArgs{Rows: 2, HeadsKV: 2, KeyLen: 64, ValLen: 32}).Workgroups(), 3},
+		"kv_append":                  {(&KVAppendArgs{Rows: 2, HeadsKV: 2, KeyLen: 64, ValLen: 32}).Workgroups(gguf.F16), 3},
 		"flash_attn":                 {(&FlashAttnArgs{Rows: 5, Heads: 8}).Workgroups(), 40},
 		"add beyond 32 bits of sums": {(&AddArgs{Count: 1<<32 - 1}).Workgroups(), 1 << 26},
 	} {

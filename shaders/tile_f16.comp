@@ -5,6 +5,7 @@
 #include "memory.glsl"
 #include "reduce.glsl"
 #include "tiles.glsl"
+#include "fit.glsl"
 
 layout(push_constant, std430) uniform Args {
     uvec2 X, Dst, Scales;
@@ -12,8 +13,6 @@ layout(push_constant, std430) uniform Args {
 } a;
 
 layout(buffer_reference, std430, buffer_reference_align = 16) writeonly buffer OutVecs { uvec4 v[]; };
-
-const uint BIAS = 127, SHIFT = 8; // of the exponent's field; the power of two that the largest value is brought to
 
 void main()
 {
@@ -26,13 +25,9 @@ void main()
     for (uint i = lane; i < a.K; i += LANES)
         top = max(top, abs(x.f[i]));
     top = max_lanes(top);
-    // A row of zeros, or of what is not finite, stays as it is.
-    uint exponent = clamp(floatBitsToUint(top) >> 23 & 0xffu, 1 + SHIFT, 245 + SHIFT);
-    if (top == 0 || isinf(top) || isnan(top))
-        exponent = BIAS + SHIFT;
-    float up = uintBitsToFloat((2 * BIAS + SHIFT - exponent) << 23);
+    float down, up = fit(top, down);
     if (lane == 0)
-        Floats(a.Scales).f[row] = uintBitsToFloat((exponent - SHIFT) << 23);
+        Floats(a.Scales).f[row] = down;
     for (uint k = lane * 8; k < padded(a.K); k += LANES * 8) {
         precise float v[8];
         [[unroll]] for (uint i = 0; i < 8; i++)

@@ -13,6 +13,7 @@ import (
 type DeviceOptions struct {
 	OneQueue bool     // Transfer is Compute even where there is a transfer family
 	Disable  []string // groups of features to do without, see Disabled
+	Enable   []string // groups that are off by themselves, see Choose
 	Fault    Fault    // tests: makes calls fail; nil: none does
 }
 
@@ -63,7 +64,7 @@ type object interface {
 // NewDevice opens p with its queues and with every feature we can use that
 // o does not disable. The error is a *FeatureError when p cannot serve.
 func (i *Instance) NewDevice(p *PhysicalDevice, o DeviceOptions) (*Device, error) {
-	features, err := p.Features.Without(o.Disable)
+	features, err := p.Choose(o.Disable, o.Enable)
 	if err != nil {
 		return nil, fmt.Errorf("open device %q: %w", p.Name, err)
 	}
@@ -76,8 +77,9 @@ func (i *Instance) NewDevice(p *PhysicalDevice, o DeviceOptions) (*Device, error
 	}
 	features.Synchronization2 = false // not used yet, so not turned on
 	if i.layer != 0 && i.layer < coopMatrixSince {
-		features.CooperativeMatrix = false // the layer would call it an error
+		features.CooperativeMatrix, features.FlexibleMatrix = false, false // the layer would call it an error
 	}
+	features.FlexibleMatrix = features.FlexibleMatrix && (i.layer == 0 || i.layer >= flexMatrixSince)
 	d := &Device{Physical: p, Features: features, instance: i, objects: map[object]bool{}, fault: o.Fault}
 	d.waits.New = func() any { return new(waitBlock) }
 	d.families = slices.Compact([]uint32{uint32(compute), uint32(transfer)})

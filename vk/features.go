@@ -14,6 +14,7 @@ const (
 	extIntDot         = "VK_KHR_shader_integer_dot_product"
 	extSync2          = "VK_KHR_synchronization2"
 	extCoopMatrix     = "VK_KHR_cooperative_matrix"
+	extCoopMatrix2    = "VK_NV_cooperative_matrix2"
 	extMemoryBudget   = "VK_EXT_memory_budget"
 	extMemoryPriority = "VK_EXT_memory_priority"
 	extPageable       = "VK_EXT_pageable_device_local_memory"
@@ -23,9 +24,9 @@ const (
 	extPortabilitySub = "VK_KHR_portability_subset"
 )
 
-// coopMatrixSince is the first specification with extCoopMatrix, the one
-// extension here that validation layers in the field are too old for.
-var coopMatrixSince = MakeVersion(1, 3, 255)
+// The first specifications with extCoopMatrix and extCoopMatrix2, the extensions here that validation layers in the
+// field are too old for.
+var coopMatrixSince, flexMatrixSince = MakeVersion(1, 3, 255), MakeVersion(1, 4, 303)
 
 // featureChain is the chain of feature structs, used both to ask what a device
 // has and to turn on what we want: Vulkan reads and writes the same structs.
@@ -37,6 +38,7 @@ type featureChain struct {
 	dot      *raw.PhysicalDeviceShaderIntegerDotProductFeatures
 	sync2    *raw.PhysicalDeviceSynchronization2Features
 	coop     *raw.PhysicalDeviceCooperativeMatrixFeaturesKHR
+	coop2    *raw.PhysicalDeviceCooperativeMatrix2FeaturesNV
 	priority *raw.PhysicalDeviceMemoryPriorityFeaturesEXT
 	pageable *raw.PhysicalDevicePageableDeviceLocalMemoryFeaturesEXT
 }
@@ -51,6 +53,7 @@ func newFeatureChain(has func(ext string) bool) *featureChain {
 		dot:      &raw.PhysicalDeviceShaderIntegerDotProductFeatures{SType: raw.StructureTypePhysicalDeviceShaderIntegerDotProductFeatures},
 		sync2:    &raw.PhysicalDeviceSynchronization2Features{SType: raw.StructureTypePhysicalDeviceSynchronization2Features},
 		coop:     &raw.PhysicalDeviceCooperativeMatrixFeaturesKHR{SType: raw.StructureTypePhysicalDeviceCooperativeMatrixFeaturesKHR},
+		coop2:    &raw.PhysicalDeviceCooperativeMatrix2FeaturesNV{SType: raw.StructureTypePhysicalDeviceCooperativeMatrix2FeaturesNV},
 		priority: &raw.PhysicalDeviceMemoryPriorityFeaturesEXT{SType: raw.StructureTypePhysicalDeviceMemoryPriorityFeaturesEXT},
 		pageable: &raw.PhysicalDevicePageableDeviceLocalMemoryFeaturesEXT{SType: raw.StructureTypePhysicalDevicePageableDeviceLocalMemoryFeaturesEXT},
 	}
@@ -67,6 +70,9 @@ func newFeatureChain(has func(ext string) bool) *featureChain {
 	}
 	if has(extCoopMatrix) {
 		*tail, tail = raw.Ptr(c.coop), &c.coop.PNext
+	}
+	if has(extCoopMatrix2) {
+		*tail, tail = raw.Ptr(c.coop2), &c.coop2.PNext
 	}
 	if has(extMemoryPriority) {
 		*tail, tail = raw.Ptr(c.priority), &c.priority.PNext
@@ -93,8 +99,12 @@ func (p *PhysicalDevice) queryFeatures() {
 	f.IntDotProduct = c.dot.ShaderIntegerDotProduct.Bool()
 	f.SubgroupSizeControl = c.size.SubgroupSizeControl.Bool() && p.Limits.SubgroupMax > 0
 	f.CooperativeMatrix = c.coop.CooperativeMatrix.Bool() && c.v12.VulkanMemoryModel.Bool() && f.Float16 && f.Storage16
+	f.FlexibleMatrix = f.CooperativeMatrix && c.coop2.CooperativeMatrixFlexibleDimensions.Bool()
 	if f.CooperativeMatrix {
 		p.queryMatrices()
+	}
+	if f.FlexibleMatrix {
+		p.queryFlexible()
 	}
 	f.Synchronization2 = c.sync2.Synchronization2.Bool()
 	f.MemoryPriority = c.priority.MemoryPriority.Bool()
@@ -128,6 +138,57 @@ func (p *PhysicalDevice) queryMatrices() {
 	}
 }
 
+// queryFlexible lists what the dimensions of such products may be multiples of.
+func (p *PhysicalDevice) queryFlexible() {
+	var n uint32
+	fn := p.instance.fn
+	if fn.GetPhysicalDeviceCooperativeMatrixFlexibleDimensionsPropertiesNV(p.handle, &n, nil) != raw.Success || n == 0 {
+		return
+	}
+	list := make([]raw.CooperativeMatrixFlexibleDimensionsPropertiesNV, n)
+	for i := range list {
+		list[i].SType = raw.StructureTypeCooperativeMatrixFlexibleDimensionsPropertiesNV
+	}
+	if r := fn.GetPhysicalDeviceCooperativeMatrixFlexibleDimensionsPropertiesNV(p.handle, &n, &list[0]); r != raw.Success && r != raw.Incomplete {
+		return
+	}
+	for _, m := range list[:n] {
+		if m.Scope == raw.ScopeSubgroupKHR && m.AType == raw.ComponentTypeFloat16KHR && m.BType == m.AType &&
+			m.CType == raw.ComponentTypeFloat32KHR && m.ResultType == m.CType && min(m.MGranularity, m.NGranularity, m.KGranularity) > 0 {
+			p.granularities = append(p.granularities, CooperativeMatrix{int(m.MGranularity), int(m.NGranularity), int(m.KGranularity)})
+		}
+	}
+}
+
+// Multiplies reports whether a subgroup of the device, opened with f, multiplies matrices of the size of m.
+func (p *PhysicalDevice) Multiplies(f Features, m CooperativeMatrix) bool {
+	if !f.CooperativeMatrix {
+		return false
+	}
+	return slices.Contains(p.CooperativeMatrices, m) || f.FlexibleMatrix && slices.ContainsFunc(p.granularities, func(g CooperativeMatrix) bool {
+		return m.M%g.M == 0 && m.N%g.N == 0 && m.K%g.K == 0
+	})
+}
+
+// Enabled names what DeviceOptions.Enable knows, for usage texts.
+func Enabled() []string { return []string{"coopmat"} }
+
+// Choose gives the features to open p with: all that serve, less the groups of disable. Cooperative matrices serve a
+// GPU; on a CPU they are slower than sums without, and wanted by tests alone, which name them in enable.
+func (p *PhysicalDevice) Choose(disable, enable []string) (Features, error) {
+	for _, n := range enable {
+		if !slices.Contains(Enabled(), n) {
+			return p.Features, fmt.Errorf("enable %q: no such feature among %v", n, Enabled())
+		}
+	}
+	f := p.Features
+	if !slices.Contains(enable, "coopmat") {
+		f.FlexibleMatrix = false // no GPU needs it for the size that kernels have
+		f.CooperativeMatrix = f.CooperativeMatrix && p.Type != CPU
+	}
+	return f.Without(disable)
+}
+
 // Disabled names what DeviceOptions.Disable knows, for usage texts.
 func Disabled() []string { return []string{"fp16", "int8", "subgroup", "coopmat"} }
 
@@ -137,13 +198,13 @@ func (f Features) Without(names []string) (Features, error) {
 		switch n {
 		case "fp16":
 			f.Float16, f.Storage16 = false, false
-			f.CooperativeMatrix = false
+			f.CooperativeMatrix, f.FlexibleMatrix = false, false
 		case "int8":
 			f.Int8, f.Storage8, f.IntDotProduct = false, false, false
 		case "subgroup":
 			f.SubgroupArithmetic, f.SubgroupSizeControl = false, false
 		case "coopmat":
-			f.CooperativeMatrix = false
+			f.CooperativeMatrix, f.FlexibleMatrix = false, false
 		default:
 			return f, fmt.Errorf("disable %q: no such feature among %v", n, Disabled())
 		}
@@ -161,6 +222,7 @@ func (f Features) extensions(p *PhysicalDevice) []string {
 		{f.SubgroupSizeControl, extSubgroupSize},
 		{f.IntDotProduct, extIntDot},
 		{f.CooperativeMatrix, extCoopMatrix},
+		{f.FlexibleMatrix, extCoopMatrix2},
 		{f.MemoryBudget, extMemoryBudget},
 		{f.MemoryPriority, extMemoryPriority},
 		{f.PageableDeviceLocal, extPageable},
@@ -189,6 +251,7 @@ func (f Features) enable(exts []string) *featureChain {
 	c.dot.ShaderIntegerDotProduct = raw.ToBool32(f.IntDotProduct)
 	c.v12.VulkanMemoryModel = raw.ToBool32(f.CooperativeMatrix)
 	c.coop.CooperativeMatrix = raw.ToBool32(f.CooperativeMatrix)
+	c.coop2.CooperativeMatrixFlexibleDimensions = raw.ToBool32(f.FlexibleMatrix)
 	c.priority.MemoryPriority = raw.ToBool32(f.MemoryPriority)
 	c.pageable.PageableDeviceLocalMemory = raw.ToBool32(f.PageableDeviceLocal)
 	return c

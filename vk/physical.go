@@ -54,7 +54,8 @@ type PhysicalDevice struct {
 	PCI                    string // address, "0000:65:00.0"; "" where there is none or the driver does not say
 	Type                   DeviceType
 	APIVersion             Version
-	DriverVersion          uint32 // packed in the vendor's own way
+	DriverVersion          uint32   // packed in the vendor's own way
+	CacheUUID              [16]byte // of the driver's pipeline caches
 	VendorID, DeviceID     uint32
 	Heaps                  []Heap
 	MemoryTypes            []MemoryType
@@ -62,6 +63,7 @@ type PhysicalDevice struct {
 	Limits                 Limits
 	Features               Features
 	CooperativeMatrices    []CooperativeMatrix // that a subgroup can multiply; none without the feature
+	granularities          []CooperativeMatrix // FlexibleMatrix: or multiples of these
 	instance               *Instance
 	handle                 raw.PhysicalDevice
 	extensions             map[string]bool
@@ -119,6 +121,7 @@ type Features struct {
 	SubgroupArithmetic   bool // subgroup arithmetic and shuffles in compute shaders
 	SubgroupSizeControl  bool
 	CooperativeMatrix    bool // KHR, with the 16-bit floats and the memory model it is of use with
+	FlexibleMatrix       bool // NV2: of more sizes
 	Synchronization2     bool
 	MemoryBudget         bool // the driver says what is free
 	MemoryPriority       bool
@@ -205,6 +208,7 @@ func (p *PhysicalDevice) queryProperties() {
 func (p *PhysicalDevice) setProperties(d *raw.PhysicalDeviceProperties) {
 	p.Name = raw.GoString(&d.DeviceName[0])
 	p.DriverVersion, p.VendorID, p.DeviceID = d.DriverVersion, d.VendorID, d.DeviceID
+	p.CacheUUID = d.PipelineCacheUUID
 	switch d.DeviceType {
 	case raw.PhysicalDeviceTypeIntegratedGpu:
 		p.Type = Integrated

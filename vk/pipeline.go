@@ -12,9 +12,10 @@ import (
 type PipelineOptions struct {
 	Name         string // for errors and tools
 	SPIRV        []byte
-	PushBytes    int      // size of the push constants, a multiple of 4
-	Spec         []uint32 // specialisation constants with constant_id 0, 1, 2…
-	SubgroupSize int      // asked for where SubgroupSizeControl is on and allows it; 0: the driver's choice
+	PushBytes    int            // size of the push constants, a multiple of 4
+	Spec         []uint32       // specialisation constants with constant_id 0, 1, 2…
+	SubgroupSize int            // asked for where SubgroupSizeControl is on and allows it; 0: the driver's choice
+	Cache        *PipelineCache // what was compiled before, and will be; nil: none
 }
 
 // Pipeline is a shader ready to dispatch.
@@ -106,7 +107,13 @@ func (p *Pipeline) compile(o PipelineOptions) error {
 		Stage:  stage,
 		Layout: p.layout,
 	}
-	return d.call("vkCreateComputePipelines", "", func() Result { return d.fn.CreateComputePipelines(d.handle, 0, 1, create, nil, &p.handle) })
+	var cache raw.PipelineCache
+	if o.Cache != nil {
+		o.Cache.mu.RLock()
+		defer o.Cache.mu.RUnlock()
+		cache = o.Cache.handle
+	}
+	return d.call("vkCreateComputePipelines", "", func() Result { return d.fn.CreateComputePipelines(d.handle, cache, 1, create, nil, &p.handle) })
 }
 
 // specialization sets constant_id i to spec[i].

@@ -88,7 +88,7 @@ func (r *bencher) examine(ctx context.Context) error {
 			r.report.note("the temperature can't be read: %v", err)
 		}
 	}
-	known := openCalibration()
+	known := r.a.openCalibration()
 	if r.f.again {
 		known.Forget()
 	}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -16,16 +17,27 @@ import (
 	"leat/engine/calibrate"
 	"leat/engine/plan"
 	"leat/gguf"
+	"leat/shaders"
+	"leat/shaders/gpu"
+	"leat/shaders/gpu/cache"
 	"leat/vk"
 )
 
 // openCalibration is what was measured of this machine before.
-func openCalibration() *calibrate.File {
+func (a *app) openCalibration() *calibrate.File {
+	return calibrate.Open(a.cached("calibration.json"))
+}
+
+// cacheFolder is where what is found out about devices is kept; nil: nowhere.
+func (a *app) cacheFolder() *cache.Folder { return cache.Open(a.cached("kernels")) }
+
+// cached is a place in the user's cache folder; "" where there is none or it is not wanted.
+func (a *app) cached(name string) string {
 	dir, err := os.UserCacheDir()
-	if err != nil {
-		return calibrate.Open("")
+	if err != nil || a.noCache {
+		return ""
 	}
-	return calibrate.Open(filepath.Join(dir, "leat", "calibration.json"))
+	return filepath.Join(dir, "leat", name)
 }
 
 // matrixTypes lists the types of what kernels multiply with. The embedding is only looked
@@ -46,10 +58,12 @@ func matrixTypes(m *pack.Model) (types []gguf.Type) {
 }
 
 func (f *modelFlags) kv() gguf.Type {
-	if f.kvType == "f32" {
-		return gguf.F32
+	for _, t := range shaders.KVTypes {
+		if strings.EqualFold(t.String(), f.kvType) {
+			return t
+		}
 	}
-	return gguf.F16
+	return gguf.F16 // Load says what is wrong
 }
 
 // calibrated returns the speeds of a device of this machine for a model, measuring what is
@@ -102,11 +116,14 @@ func saysMeasuring(a *app) func() {
 
 // rates are what the parts of the machine reach by themselves; key names the device.
 func (f *modelFlags) rates(ctx context.Context, a *app, known *calibrate.File, instance *vk.Instance, p *vk.PhysicalDevice, m *pack.Model, say func()) (speeds plan.Speeds, disk *calibrate.Disk, key string, err error) {
-	dev, err := instance.NewDevice(p, vk.DeviceOptions{OneQueue: f.oneQueue, Disable: f.disable})
+	dev, err := instance.NewDevice(p, vk.DeviceOptions{OneQueue: f.oneQueue, Disable: f.disable, Enable: f.enable})
 	if err != nil {
 		return speeds, nil, "", err
 	}
 	key = calibrate.DeviceKey(dev)
+	if t, err := gpu.LoadTuned(a.cacheFolder(), dev); err == nil {
+		key += t.Stamp() // other kernels take other times
+	}
 	d, err := known.Device(ctx, dev, calibrate.Wanted{Types: matrixTypes(m), KV: f.kv()}, a.log, say)
 	if err = errors.Join(err, dev.Close()); err != nil { // before others want its memory
 		return speeds, nil, "", err
@@ -126,7 +143,7 @@ func (f *modelFlags) rehearsed(ctx context.Context, a *app, known *calibrate.Fil
 	if err != nil {
 		return nil, err
 	}
-	key += "/" + thisProgram() + "/" + plan.Signature(h, m, planned.KV.Element)
+	key += "/" + thisProgram() + "/" + plan.Signature(h, m, planned.KV.Type)
 	return known.Rehearsal(key, planned.Chunk, a.log, func() (*plan.Rehearsed, error) {
 		say()
 		return engine.Rehearse(ctx, m.Path, o)
@@ -180,6 +197,6 @@ func (f *modelFlags) speedsFor(ctx context.Context, a *app, arg string) (s plan.
 	if err != nil {
 		return s, err
 	}
-	s, _, err = f.calibrated(ctx, a, openCalibration(), instance, p, m)
+	s, _, err = f.calibrated(ctx, a, a.openCalibration(), instance, p, m)
 	return s, err
 }

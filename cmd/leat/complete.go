@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"leat/decompose/pack"
+	"leat/engine"
 	"leat/vk"
 )
 
@@ -37,8 +38,9 @@ var argumentCompletion = map[string]cobra.CompletionFunc{
 
 var flagCompletion = map[string]cobra.CompletionFunc{
 	"device":  completeDevice,
-	"kv-type": cobra.FixedCompletions([]string{"f16", "f32"}, cobra.ShellCompDirectiveNoFileComp),
+	"kv-type": cobra.FixedCompletions(engine.KVTypes(), cobra.ShellCompDirectiveNoFileComp),
 	"disable": cobra.FixedCompletions(vk.Disabled(), cobra.ShellCompDirectiveNoFileComp),
+	"enable":  cobra.FixedCompletions(vk.Enabled(), cobra.ShellCompDirectiveNoFileComp),
 	"prompt":  cobra.NoFileCompletions,
 	"system":  cobra.NoFileCompletions,
 	"vram":    cobra.NoFileCompletions,

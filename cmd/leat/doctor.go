@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -16,11 +17,16 @@ func init() { commands = append(commands, newDoctorCmd) }
 func newDoctorCmd(a *app) *cobra.Command {
 	d := &doctor{app: a}
 	cmd := &cobra.Command{
-		Use:   "doctor",
+		Use:   "doctor [--tune [MODEL]]",
 		Short: "Examine this machine, and print what a bug report needs",
 		Long: `Examine this machine: the Vulkan loader, drivers, layers and devices, each kernel
 against its reference, and the speeds that decide how fast a model larger than the
 GPU's memory can run. Problems come last, each with a hint.
+
+With --tune it also measures which constants of the kernels are fastest on this device,
+for the products of MODEL or those of a common model, and keeps them in the cache folder,
+where every later run finds them. It takes some seconds on a GPU. What failed a self-test
+before is tried anew.
 
 Please put the whole output into a bug report. Your home folder shows as ~ in it.
 
@@ -28,15 +34,23 @@ Exit status: 0 leat can run here; 1 a kernel computes wrong, or no device works;
 2 the command line is wrong.`,
 		Example: `  leat doctor
   leat doctor --quick --device 1
+  leat doctor --tune model.gguf
   leat doctor --disk /mnt/models --json`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return d.run(cmd.Context()) },
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 && !d.tune {
+				return usageErrorf("doctor takes a MODEL only with --tune, found %q", args[0])
+			}
+			d.model = strings.Join(args, "")
+			return d.run(cmd.Context())
+		},
 	}
 	fs := cmd.Flags()
 	fs.StringVar(&d.device, "device", "", "GPU by index, name or UUID as \"leat devices\" prints them (default: the one with most VRAM)")
 	fs.StringVar(&d.disk, "disk", "", "folder, or file, whose disk is measured (default: the cache folder)")
 	fs.BoolVar(&d.quick, "quick", false, "measure speeds with an eighth of the bytes: faster, less exact")
 	fs.BoolVar(&d.full, "full", false, "test the kernels with all cases, not a few each; takes minutes")
+	fs.BoolVar(&d.tune, "tune", false, "measure which constants of the kernels are fastest, and keep them")
 	fs.BoolVar(&d.json, "json", false, "print as JSON, at the end")
 	return cmd
 }
@@ -47,6 +61,8 @@ type doctor struct {
 	app               *app
 	device, disk      string
 	quick, full, json bool
+	tune              bool
+	model             string // that is tuned for; "": a common one
 	out               io.Writer
 	report            doctorReport
 	failure           error // the first fatal problem
@@ -56,17 +72,20 @@ type doctor struct {
 
 // doctorReport is what --json prints.
 type doctorReport struct {
-	Program  versionInfo    `json:"program"`
-	System   systemReport   `json:"system"`
-	CPU      cpuReport      `json:"cpu"`
-	Loader   *loaderReport  `json:"loader"` // null: none
-	Drivers  []driverReport `json:"drivers"`
-	Devices  []deviceReport `json:"devices"`
-	Device   *int           `json:"device"` // index of the one tested; null: none
-	Kernels  []kernelReport `json:"kernels"`
-	Speeds   []speedReport  `json:"speeds"`
-	Problems []problem      `json:"problems"`
-	Works    bool           `json:"works"`
+	Program  versionInfo     `json:"program"`
+	System   systemReport    `json:"system"`
+	CPU      cpuReport       `json:"cpu"`
+	Loader   *loaderReport   `json:"loader"` // null: none
+	Drivers  []driverReport  `json:"drivers"`
+	Devices  []deviceReport  `json:"devices"`
+	Device   *int            `json:"device"` // index of the one tested; null: none
+	Kernels  []kernelReport  `json:"kernels"`
+	Variants []variantReport `json:"variants"`
+	Cache    *cacheReport    `json:"cache"` // null: no device
+	Tuned    []tunedReport   `json:"tuned"` // by --tune, now
+	Speeds   []speedReport   `json:"speeds"`
+	Problems []problem       `json:"problems"`
+	Works    bool            `json:"works"`
 }
 
 // problem is what is wrong, and what to do about it. With a fatal one leat can't run.
@@ -77,14 +96,17 @@ type problem struct {
 }
 
 func (d *doctor) run(ctx context.Context) error {
+	if d.tune && d.app.cached("kernels") == "" {
+		return usageErrorf("--tune needs a cache folder to keep what it finds in, found none (or --no-cache)")
+	}
 	if d.quick && d.full {
 		return usageErrorf("--quick and --full exclude each other")
 	}
 	if d.out = d.app.out; d.json {
 		d.out = io.Discard
 	}
-	d.report = doctorReport{Drivers: []driverReport{}, Devices: []deviceReport{}, Kernels: []kernelReport{}, Speeds: []speedReport{}, Problems: []problem{}}
-	for _, part := range []func(context.Context){d.program, d.vulkan, d.devices, d.selfTest, d.speeds} {
+	d.report = doctorReport{Drivers: []driverReport{}, Devices: []deviceReport{}, Kernels: []kernelReport{}, Variants: []variantReport{}, Tuned: []tunedReport{}, Speeds: []speedReport{}, Problems: []problem{}}
+	for _, part := range []func(context.Context){d.program, d.vulkan, d.devices, d.selfTest, d.tuneKernels, d.variants, d.speeds} {
 		part(ctx)
 		if ctx.Err() != nil {
 			break

@@ -19,6 +19,7 @@ type modelFlags struct {
 	ctx, chunk int
 	kvType     string
 	disable    []string
+	enable     []string
 	oneQueue   bool
 	validate   bool
 	pace       string
@@ -31,8 +32,9 @@ func (f *modelFlags) register(fs *pflag.FlagSet) {
 	fs.Var(&f.ram, "ram", "RAM to use at most for weights that don't fit into VRAM (default: what is available, less a reserve)")
 	fs.IntVarP(&f.ctx, "ctx", "c", 0, "tokens of context (default: what fits, at most the trained length)")
 	fs.IntVar(&f.chunk, "chunk", 0, "tokens of a prompt to run in one step at most (default: chosen)")
-	fs.StringVar(&f.kvType, "kv-type", "f16", "type of the KV cache: f16 or f32")
+	fs.StringVar(&f.kvType, "kv-type", "f16", "type of the KV cache: "+strings.Join(engine.KVTypes(), ", "))
 	fs.StringSliceVar(&f.disable, "disable", nil, "device features not to use: "+strings.Join(vk.Disabled(), ", "))
+	fs.StringSliceVar(&f.enable, "enable", nil, "device features to use even on a CPU, where they only slow it down: "+strings.Join(vk.Enabled(), ", "))
 	fs.BoolVar(&f.oneQueue, "one-queue", false, "upload weights on the compute queue, as on devices without a transfer queue")
 	fs.StringVar(&f.pace, "pace", "auto", "auto: let the GPU rest where it would get hotter than --target-temp; off: never")
 	fs.IntVar(&f.targetTemp, "target-temp", 0, "temperature in °C to keep the GPU at or below (default: a few degrees below the one at which it slows itself, or 83)")
@@ -42,9 +44,9 @@ func (f *modelFlags) register(fs *pflag.FlagSet) {
 func (f *modelFlags) options(a *app) engine.Options {
 	return engine.Options{
 		Device: f.device, ContextLength: f.ctx, DeviceBytes: int64(f.vram), HostBytes: int64(f.ram), KVType: f.kvType,
-		Chunk: f.chunk, Disable: f.disable, OneQueue: f.oneQueue, Validate: f.validate,
+		Chunk: f.chunk, Disable: f.disable, Enable: f.enable, OneQueue: f.oneQueue, Validate: f.validate,
 		Pace: f.pace, TargetTempC: f.targetTemp,
-		VulkanLoader: a.vulkan().LoaderPath, Logger: a.log,
+		VulkanLoader: a.vulkan().LoaderPath, CacheDir: a.cached("kernels"), Logger: a.log,
 	}
 }
 
@@ -99,7 +101,7 @@ func optionError(err error) error {
 
 // flagNames says which flag sets an engine option.
 var flagNames = map[string]string{
-	"KVType": "kv-type", "ContextLength": "ctx", "DeviceBytes": "vram", "HostBytes": "ram", "Chunk": "chunk", "Disable": "disable",
+	"KVType": "kv-type", "ContextLength": "ctx", "DeviceBytes": "vram", "HostBytes": "ram", "Chunk": "chunk", "Disable": "disable", "Enable": "enable",
 	"Pace": "pace", "TargetTempC": "target-temp",
 }
 

@@ -41,7 +41,7 @@ before them.`,
 	fs := cmd.Flags()
 	fs.StringVarP(&f.text, "prompt", "p", "", "the text itself")
 	fs.StringVarP(&f.file, "file", "f", "", "file with the text; - is stdin")
-	fs.IntVar(&f.window, "window", 512, "tokens of a window")
+	fs.IntVar(&f.window, "window", 0, "tokens of a window (default 512, or what --ctx allows)")
 	fs.IntVar(&f.limit, "limit", 0, "windows to measure at most (default: all)")
 	fs.BoolVar(&f.json, "json", false, "print as JSON")
 	return cmd
@@ -58,16 +58,26 @@ type perplexityResult struct {
 	Seconds    float64 `json:"seconds"`
 }
 
+const defaultWindow = 512
+
 func (f *perplexityFlags) run(ctx context.Context, a *app, arg string) error {
 	text, err := readText(a, f.text, f.file)
 	if err != nil {
 		return err
+	}
+	if f.window == 0 {
+		if f.window = defaultWindow; f.ctx > 0 {
+			f.window = min(f.window, f.ctx)
+		}
 	}
 	if f.window < 4 {
 		return usageErrorf("--window: found %d, wanted at least 4", f.window)
 	}
 	if f.ctx == 0 {
 		f.ctx = f.window
+	}
+	if f.ctx < f.window {
+		return usageErrorf("--window %d does not fit into --ctx %d", f.window, f.ctx)
 	}
 	m, err := f.load(ctx, a, arg)
 	if err != nil {

@@ -243,7 +243,7 @@ func (f *planFlags) here(ctx context.Context, a *app, m *pack.Model) (*machine, 
 	if mach.budget, err = f.options(a).PlanBudget(p); err != nil {
 		return nil, optionError(err)
 	}
-	known := openCalibration()
+	known := a.openCalibration()
 	if f.again {
 		known.Forget()
 	}

@@ -23,6 +23,7 @@ const (
 // Several goroutines may use it.
 type progress struct {
 	what  string
+	count bool // of things, not of bytes
 	total int64
 	w     io.Writer
 	now   func() time.Time
@@ -43,6 +44,13 @@ type progressSample struct {
 
 func (a *app) progress(what string, total int64) *progress {
 	return newProgress(a.err, what, total, isTerminal(a.err), time.Now)
+}
+
+// counting shows how many things of a total are done.
+func (a *app) counting(what string, total int64) *progress {
+	p := a.progress(what, total)
+	p.count = true
+	return p
 }
 
 func newProgress(w io.Writer, what string, total int64, terminal bool, now func() time.Time) *progress {
@@ -123,6 +131,9 @@ func (p *progress) show(now time.Time) {
 
 // line is the text beside the bar, or the whole line without one.
 func (p *progress) line(now time.Time) string {
+	if p.count {
+		return fmt.Sprintf("%s %d of %d", p.what, p.done, p.total)
+	}
 	text := fmt.Sprintf("%s %s of %s", p.what, formatSize(p.done), formatSize(p.total))
 	rate := p.rate(now)
 	if rate <= 0 {

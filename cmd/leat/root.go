@@ -53,6 +53,7 @@ type app struct {
 	out, err io.Writer
 	log      *slog.Logger // warnings to stderr; with --verbose, everything
 	verbose  bool
+	noCache  bool // nothing that was found out about the machine is read or kept
 	started  bool // a command's own code has run: later errors aren't about usage
 
 	exit          func(code int)          // ends the process; nil: this is none of our own
@@ -105,6 +106,7 @@ func newRootCmd(a *app) *cobra.Command {
 	root.SetOut(a.out)
 	root.SetErr(a.err)
 	root.PersistentFlags().BoolVarP(&a.verbose, "verbose", "v", false, "log what happens, to stderr")
+	root.PersistentFlags().BoolVar(&a.noCache, "no-cache", false, "neither use nor keep what was found out about this machine before: compiled kernels, their self-tests, speeds")
 	for _, make := range commands {
 		c := make(a)
 		a.wrap(c)

@@ -47,7 +47,7 @@ func TestScript(t *testing.T) {
 			return false, errors.New("unknown condition " + cond)
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
-			"flip": cmdFlip, "size": cmdSize, "truncate": cmdTruncate,
+			"flip": cmdFlip, "damage": cmdDamage, "size": cmdSize, "truncate": cmdTruncate,
 			"mkgguf": cmdMkgguf, "exits": cmdExits, "fault": cmdFault,
 		},
 	})
@@ -77,6 +77,25 @@ func cmdFlip(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	data[atoi(ts, args[1])] ^= 0xff
 	ts.Check(os.WriteFile(file, data, 0o644))
+}
+
+// cmdDamage inverts the last byte of each file in a folder.
+func cmdDamage(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) != 1 || neg {
+		ts.Fatalf("usage: damage FOLDER")
+	}
+	entries, err := os.ReadDir(ts.MkAbs(args[0]))
+	ts.Check(err)
+	if len(entries) == 0 {
+		ts.Fatalf("%s is empty", args[0])
+	}
+	for _, e := range entries {
+		file := filepath.Join(ts.MkAbs(args[0]), e.Name())
+		data, err := os.ReadFile(file)
+		ts.Check(err)
+		data[len(data)-1] ^= 0xff
+		ts.Check(os.WriteFile(file, data, 0o644))
+	}
 }
 
 // cmdTruncate cuts a file to a number of bytes.

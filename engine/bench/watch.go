@@ -16,6 +16,8 @@ type watcher struct {
 	stop   chan struct{}
 	wait   sync.WaitGroup
 
+	looking sync.Mutex // one asks the sensor at a time
+
 	mu     sync.Mutex
 	rss    int64 // the most
 	heat   heat  // since it was last taken
@@ -48,10 +50,14 @@ func watch(sensor pace.Sensor) *watcher {
 }
 
 func (w *watcher) look() {
+	w.looking.Lock()
+	defer w.looking.Unlock()
 	rss := residentBytes()
 	var r pace.Reading
 	var err error
-	read := w.sensor != nil && !w.broken // only this goroutine writes broken after the first look
+	w.mu.Lock()
+	read := w.sensor != nil && !w.broken
+	w.mu.Unlock()
 	if read {
 		r, err = w.sensor.Read()
 	}
@@ -69,8 +75,10 @@ func (w *watcher) look() {
 	}
 }
 
-// take returns what was seen since it was last called.
+// take returns what was seen since it was last called, and sees now: a row may be over sooner
+// than the next look.
 func (w *watcher) take() heat {
+	w.look()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	h := w.heat

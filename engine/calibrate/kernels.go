@@ -9,6 +9,7 @@ import (
 
 	"leat/gguf"
 	"leat/shaders"
+	"leat/shaders/conform"
 	"leat/shaders/gpu"
 	"leat/vk"
 )
@@ -21,9 +22,9 @@ const (
 	heads        = width / headDim
 	headsKV      = 8
 	positions    = 1024
-	restBytes    = 48 << 20 // vectors behind the weights, and a recorder's memory
-	decoderBytes = 2 << 20
-	maxRows      = 8192 // of the matrix in products with many vectors
+	restBytes    = 56 << 20 // vectors behind the weights, and a recorder's memory
+	decoderBytes = 10 << 20 // half of it for two inputs of maxCols rows in bytes
+	maxRows      = 8192     // of the matrix in products with many vectors
 	maxCols      = 512
 )
 
@@ -39,16 +40,20 @@ type Kernels struct {
 
 // NewKernels prepares measurements that read total bytes of weights.
 func NewKernels(ctx context.Context, dev *vk.Device, total int64, log *slog.Logger) (*Kernels, error) {
+	return newKernels(ctx, dev, total, gpu.Options{Logger: log, Test: conform.Prove})
+}
+
+func newKernels(ctx context.Context, dev *vk.Device, total int64, o gpu.Options) (*Kernels, error) {
 	k := &Kernels{dev: dev, total: total}
-	if err := k.open(ctx, log); err != nil {
+	if err := k.open(ctx, o); err != nil {
 		k.Close()
 		return nil, fmt.Errorf("measure kernels: %w", err)
 	}
 	return k, nil
 }
 
-func (k *Kernels) open(ctx context.Context, log *slog.Logger) (err error) {
-	if k.kernels, err = gpu.New(k.dev, gpu.Options{Logger: log}); err != nil {
+func (k *Kernels) open(ctx context.Context, o gpu.Options) (err error) {
+	if k.kernels, err = gpu.New(k.dev, o); err != nil {
 		return err
 	}
 	if k.run, err = newRunner(k.dev); err != nil {
@@ -196,7 +201,9 @@ func (k *Kernels) Flops(ctx context.Context, t gguf.Type) (float64, error) {
 		var took time.Duration
 		for range 2 { // the first builds the pipeline
 			took, err = k.run.submit(ctx, func(cb *vk.CommandBuffer) error {
-				return k.kernels.Recorder(cb).MulMat(t, k.product(size.m, width, size.n))
+				r := k.decoder(cb)
+				r.Few = false // as a long step does
+				return r.MulMat(t, k.product(size.m, width, size.n))
 			})
 			if err != nil {
 				return 0, fmt.Errorf("measure mul_mat of %v: %w", t, err)
@@ -213,11 +220,7 @@ func (k *Kernels) Flops(ctx context.Context, t gguf.Type) (float64, error) {
 // Attention is the rate of one row of attention, in operations a second: what a longer
 // cache adds.
 func (k *Kernels) Attention(ctx context.Context, t gguf.Type) (float64, error) {
-	element := int64(2)
-	if t == gguf.F32 {
-		element = 4
-	}
-	page := int64(headsKV*pagePos*2*headDim) * element
+	page := headsKV * pagePos * 2 * shaders.KVRowBytes(t, headDim)
 	if page*positions/pagePos > k.total {
 		return 0, fmt.Errorf("measure flash_attn: the cache does not fit into %d bytes", k.total)
 	}

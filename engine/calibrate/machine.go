@@ -48,7 +48,7 @@ func Fitting(p *vk.PhysicalDevice, bytes int64) int64 {
 // Wanted is what of a device a model needs to know.
 type Wanted struct {
 	Types []gguf.Type // of its weights
-	KV    gguf.Type   // F16 or F32
+	KV    gguf.Type   // of the cache
 }
 
 // lacks returns what of w is not in d.

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"leat/engine/arch"
+	"leat/gguf"
 	"leat/shaders"
 )
 
@@ -113,9 +114,10 @@ func ringBlocks(bytes, largest int64) []int64 {
 const PagePositions = 32
 
 // KV is the paged cache: a page holds PagePositions positions of every layer, layer
-// by layer K (Hkv, PagePositions, Dk) then V (Hkv, PagePositions, Dv).
+// by layer K (Hkv, PagePositions, Dk) then V (Hkv, PagePositions, Dv), as shaders.FlashAttnArgs says.
 type KV struct {
-	Element    int   // bytes of a value
+	Type       gguf.Type
+	RowBytes   int64 // of one head's key and value at one position
 	LayerBytes int64 // of one layer within a page
 	PageBytes  int64
 	Pages      int
@@ -124,9 +126,9 @@ type KV struct {
 
 func kvPages(ctx int) int { return (ctx + PagePositions - 1) / PagePositions }
 
-func kvSize(h *arch.Hyper, element, ctx, sessions int) KV {
-	k := KV{Element: element, Pages: kvPages(ctx) * sessions}
-	k.LayerBytes = roundUp(int64(h.HeadCountKV)*PagePositions*int64(h.KeyLength+h.ValueLength)*int64(element), 256)
+func kvSize(h *arch.Hyper, t gguf.Type, ctx, sessions int) KV {
+	k := KV{Type: t, RowBytes: shaders.KVRowBytes(t, h.KeyLength) + shaders.KVRowBytes(t, h.ValueLength), Pages: kvPages(ctx) * sessions}
+	k.LayerBytes = roundUp(int64(h.HeadCountKV)*PagePositions*k.RowBytes, 256)
 	k.PageBytes = k.LayerBytes * int64(h.BlockCount)
 	perBlock := int(max(1, maxBlock/k.PageBytes))
 	for left := k.Pages; left > 0; left -= perBlock {
@@ -194,7 +196,11 @@ func scratchSize(h *arch.Hyper, chunk, logits, pages, sessions int, embdRow, wei
 		take(&s.Halves, shaders.ScratchBytes(uint32(chunk), uint32(longestRow(h)), weights))
 	}
 	if few {
-		take(&s.Q8, 2*shaders.Q8Size(shaders.FewRows, uint32(longestRow(h))))
+		rows := uint32(shaders.ShortRows)
+		if weights == 0 { // long steps go by bytes, too
+			rows = max(rows, uint32(chunk))
+		}
+		take(&s.Q8, 2*shaders.Q8Size(rows, uint32(longestRow(h))))
 		take(&s.Parts, shaders.PartBytes(shaders.FewRows, uint32(h.HeadCount), shaders.MaxParts, uint32(h.ValueLength)))
 	}
 	s.Bytes = roundUp(s.Bytes, granule)

@@ -237,9 +237,9 @@ func (m *machine) byRates(i, rows, ctx int) (t float64) {
 		t += m.attention(rows, ctx)
 	}
 	waits := l.waits
-	if m.p.Scratch.Q8.Bytes > 0 && rows <= shaders.FewRows {
+	if m.p.Scratch.Q8.Bytes > 0 && (rows <= shaders.FewRows || m.p.Scratch.Halves.Bytes == 0) {
 		waits = l.few
-		if l.attention {
+		if l.attention && rows <= shaders.FewRows {
 			waits++ // its parts are put together
 		}
 	}
@@ -285,7 +285,7 @@ func (m *machine) attention(rows, ctx int) float64 {
 		t = flops / rate
 	}
 	if m.s.DeviceBytesPerSec > 0 { // the cache is read, if by nothing else held up
-		bytes := float64(ctx) * float64(h.HeadCountKV) * float64(h.KeyLength+h.ValueLength) * float64(m.p.KV.Element)
+		bytes := float64(ctx) * float64(h.HeadCountKV) * float64(m.p.KV.RowBytes)
 		t = max(t, bytes/m.s.DeviceBytesPerSec)
 	}
 	return t

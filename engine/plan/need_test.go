@@ -2,6 +2,7 @@ package plan_test
 
 import (
 	"errors"
+	"leat/gguf"
 	"testing"
 
 	"leat/engine/plan"
@@ -14,7 +15,7 @@ func TestNeed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	q := plan.Question{Hyper: h, Model: m, Budget: plan.Budget{HostBytes: 1 << 30, ContextLength: 4096, KVElement: 2}, Speeds: plan.Reached(&g, 7e9), Context: 128, Prompt: 512}
+	q := plan.Question{Hyper: h, Model: m, Budget: plan.Budget{HostBytes: 1 << 30, ContextLength: 4096, KVType: gguf.F16}, Speeds: plan.Reached(&g, 7e9), Context: 128, Prompt: 512}
 	least, err := q.Least()
 	if err != nil {
 		t.Fatal(err)

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"leat/gguf"
 
 	"leat/decompose/pack"
 	"leat/engine/arch"
@@ -21,15 +22,15 @@ func (t Tier) String() string { return [...]string{"VRAM", "host", "disk"}[t] }
 
 // Budget is what a model may spend. Zero values ask for defaults where one is named.
 type Budget struct {
-	DeviceBytes   int64 // VRAM for weights, KV cache and scratch together
-	HostBytes     int64 // pinned RAM for staging and host-tier units
-	ContextLength int   // tokens a session can hold; 0: what fits, at most the trained length
-	Chunk         int   // most rows of one step; 0: chosen
-	KVElement     int   // bytes of a KV value: 2 (F16) or 4 (F32)
-	Sessions      int   // sessions with a full context each; 0: 1
-	RingBytes     int64 // VRAM that streamed units pass through; 0: chosen
-	Matrices      bool  // the device multiplies cooperative matrices: products of many rows are computed in halves
-	Few           bool  // the device has kernels of their own for steps of few rows
+	DeviceBytes   int64     // VRAM for weights, KV cache and scratch together
+	HostBytes     int64     // pinned RAM for staging and host-tier units
+	ContextLength int       // tokens a session can hold; 0: what fits, at most the trained length
+	Chunk         int       // most rows of one step; 0: chosen
+	KVType        gguf.Type // of the KV cache, one of shaders.KVTypes; 0 is F32
+	Sessions      int       // sessions with a full context each; 0: 1
+	RingBytes     int64     // VRAM that streamed units pass through; 0: chosen
+	Matrices      bool      // the device multiplies cooperative matrices: products of many rows are computed in halves
+	Few           bool      // the device has kernels of their own for steps of few rows
 	Sweep
 
 	// InPlace is for a device that has its memory in common with the host: units lie in memory as

@@ -2,6 +2,7 @@ package plan_test
 
 import (
 	"errors"
+	"leat/gguf"
 	"path/filepath"
 	"testing"
 
@@ -38,7 +39,7 @@ func TestBudgets(t *testing.T) {
 	} {
 		t.Run(o.Arch, func(t *testing.T) {
 			h, m := open(t, o)
-			b := plan.Budget{DeviceBytes: 1 << 40, HostBytes: 64 << 20, ContextLength: 256, KVElement: 2, Sessions: 2}
+			b := plan.Budget{DeviceBytes: 1 << 40, HostBytes: 64 << 20, ContextLength: 256, KVType: gguf.F16, Sessions: 2}
 			all, err := plan.Make(h, m, b)
 			if err != nil {
 				t.Fatal(err)
@@ -146,7 +147,7 @@ func checkPlan(t *testing.T, p *plan.Plan, h *arch.Hyper) {
 // of the disk between those of the host.
 func TestSpread(t *testing.T) {
 	h, m := open(t, synthetic.Options{Arch: "llama", Shape: synthetic.Shape{BlockCount: 40}})
-	b := plan.Budget{DeviceBytes: 1 << 40, HostBytes: 1, ContextLength: 64, KVElement: 2, Chunk: 8}
+	b := plan.Budget{DeviceBytes: 1 << 40, HostBytes: 1, ContextLength: 64, KVType: gguf.F16, Chunk: 8}
 	all, err := plan.Make(h, m, b)
 	if err != nil {
 		t.Fatal(err)
@@ -202,21 +203,21 @@ func checkEven(t *testing.T, p *plan.Plan, among, chosen func(*plan.Unit) bool) 
 
 func TestContextChoice(t *testing.T) {
 	h, m := open(t, synthetic.Options{Arch: "llama", Shape: synthetic.Shape{ContextLength: 65536}})
-	roomy, err := plan.Make(h, m, plan.Budget{DeviceBytes: 1 << 40, KVElement: 2})
+	roomy, err := plan.Make(h, m, plan.Budget{DeviceBytes: 1 << 40, KVType: gguf.F16})
 	if err != nil || roomy.ContextLength != 65536 {
 		t.Fatalf("with room for all: context %d, error %v", roomy.ContextLength, err)
 	}
-	tight, err := plan.Make(h, m, plan.Budget{DeviceBytes: 24 << 20, KVElement: 2})
+	tight, err := plan.Make(h, m, plan.Budget{DeviceBytes: 24 << 20, KVType: gguf.F16})
 	if err != nil || tight.ContextLength >= 65536 || tight.ContextLength < 512 {
 		t.Errorf("in 24 MiB: context %d, error %v", tight.ContextLength, err)
 	}
 	for ctx := 1; ctx <= 4096; ctx += 1 + ctx/3 {
-		p, err := plan.Make(h, m, plan.Budget{DeviceBytes: 24 << 20, KVElement: 2, ContextLength: ctx})
+		p, err := plan.Make(h, m, plan.Budget{DeviceBytes: 24 << 20, KVType: gguf.F16, ContextLength: ctx})
 		if err != nil || p.ContextLength != ctx || p.Chunk < 1 || p.Chunk > ctx {
 			t.Errorf("context %d in 24 MiB: %+v, %v", ctx, p, err)
 		}
 	}
-	if _, err := plan.Make(h, m, plan.Budget{DeviceBytes: 24 << 20, KVElement: 2, ContextLength: 65536}); err == nil {
+	if _, err := plan.Make(h, m, plan.Budget{DeviceBytes: 24 << 20, KVType: gguf.F16, ContextLength: 65536}); err == nil {
 		t.Error("a context that does not fit was accepted")
 	}
 }
@@ -225,7 +226,7 @@ func TestContextChoice(t *testing.T) {
 // neither streams much more than even does.
 func TestSpreads(t *testing.T) {
 	h, m := open(t, synthetic.Options{Arch: "llama", Shape: synthetic.Shape{BlockCount: 40}})
-	b := plan.Budget{DeviceBytes: 1 << 40, HostBytes: 1, ContextLength: 64, KVElement: 2, Chunk: 8}
+	b := plan.Budget{DeviceBytes: 1 << 40, HostBytes: 1, ContextLength: 64, KVType: gguf.F16, Chunk: 8}
 	all, err := plan.Make(h, m, b)
 	if err != nil {
 		t.Fatal(err)
@@ -264,7 +265,7 @@ func TestSpreads(t *testing.T) {
 // TestStaging: a sweep's slots are what it asks for.
 func TestStaging(t *testing.T) {
 	h, m := open(t, synthetic.Options{Arch: "llama"})
-	p, err := plan.Make(h, m, plan.Budget{DeviceBytes: 1 << 40, HostBytes: 1, ContextLength: 64, KVElement: 2, Sweep: plan.Sweep{StagingSlots: 3, StagingBytes: 20_000}})
+	p, err := plan.Make(h, m, plan.Budget{DeviceBytes: 1 << 40, HostBytes: 1, ContextLength: 64, KVType: gguf.F16, Sweep: plan.Sweep{StagingSlots: 3, StagingBytes: 20_000}})
 	if err != nil || p.Staging.Slots != 3 || p.Staging.SlotBytes != 20480 || p.HostBytes != 64<<10 {
 		t.Errorf("staging %+v, %d bytes of RAM, %v", p.Staging, p.HostBytes, err)
 	}
@@ -274,7 +275,7 @@ func TestStaging(t *testing.T) {
 // extent can be read straight to where it is to be.
 func TestInPlace(t *testing.T) {
 	h, m := open(t, synthetic.Options{Arch: "llama", Shape: synthetic.Shape{BlockCount: 20}})
-	b := plan.Budget{DeviceBytes: 2 << 20, HostBytes: 3 << 20, ContextLength: 64, KVElement: 2, Chunk: 8, InPlace: true}
+	b := plan.Budget{DeviceBytes: 2 << 20, HostBytes: 3 << 20, ContextLength: 64, KVType: gguf.F16, Chunk: 8, InPlace: true}
 	if !plan.Aligned(h, m) {
 		t.Fatal("the model is not aligned")
 	}
@@ -299,14 +300,14 @@ func TestInPlace(t *testing.T) {
 // Weights in place may take all RAM; what is the device's own stays within its budget.
 func TestInPlaceContext(t *testing.T) {
 	h, m := open(t, synthetic.Options{Arch: "llama", Shape: synthetic.Shape{ContextLength: 65536}})
-	p, err := plan.Make(h, m, plan.Budget{DeviceBytes: 8 << 20, HostBytes: 1 << 40, KVElement: 2, InPlace: true})
+	p, err := plan.Make(h, m, plan.Budget{DeviceBytes: 8 << 20, HostBytes: 1 << 40, KVType: gguf.F16, InPlace: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if p.KV.Bytes()+p.Scratch.Bytes > 8<<20 || p.StreamedBytes != 0 {
 		t.Errorf("KV cache %d bytes, scratch %d, streamed %d", p.KV.Bytes(), p.Scratch.Bytes, p.StreamedBytes)
 	}
-	_, err = plan.Make(h, m, plan.Budget{DeviceBytes: 8 << 20, HostBytes: 1 << 40, KVElement: 2, InPlace: true, ContextLength: 65536})
+	_, err = plan.Make(h, m, plan.Budget{DeviceBytes: 8 << 20, HostBytes: 1 << 40, KVType: gguf.F16, InPlace: true, ContextLength: 65536})
 	var small *plan.BudgetError
 	if !errors.As(err, &small) || small.Need <= small.Have || small.Have != 8<<20 {
 		t.Errorf("a context beyond the device's own: %v", err)

@@ -21,8 +21,8 @@ func preset(t *testing.T, name string) (*arch.Hyper, *pack.Model) {
 
 func mustMake(t *testing.T, h *arch.Hyper, m *pack.Model, b plan.Budget) *plan.Plan {
 	t.Helper()
-	if b.KVElement == 0 {
-		b.KVElement = 2
+	if b.KVType == 0 {
+		b.KVType = gguf.F16
 	}
 	p, err := plan.Make(h, m, b)
 	if err != nil {
@@ -107,11 +107,13 @@ func TestPredictWork(t *testing.T) {
 	if n := (r.Decode.ComputeSeconds - 1e-3) * 1e6; n < 32*10 || n > 32*16 {
 		t.Errorf("%.0f kernels wait for another in a token", n)
 	}
-	// A device with kernels for few rows waits less often.
-	q := mustMake(t, h, m, plan.Budget{DeviceBytes: 3 << 30, HostBytes: 1 << 30, ContextLength: 1024, Chunk: 128, Few: true})
-	f := q.Predict(plan.Speeds{DispatchTime: time.Microsecond}, h, 1, 9)
-	if n, many := f.Decode.ComputeSeconds*1e6, f.Prefill.ComputeSeconds*1e6; n < 32*8 || n > 32*10 || many < 32*10 {
-		t.Errorf("%.0f kernels wait for another in a step of one row, %.0f in one of nine", n, many)
+	// A device with kernels for few rows waits less often, and without matrices in long steps as well.
+	for _, matrices := range []bool{true, false} {
+		q := mustMake(t, h, m, plan.Budget{DeviceBytes: 3 << 30, HostBytes: 1 << 30, ContextLength: 1024, Chunk: 128, Few: true, Matrices: matrices})
+		f := q.Predict(plan.Speeds{DispatchTime: time.Microsecond}, h, 1, 9)
+		if n, many := f.Decode.ComputeSeconds*1e6, f.Prefill.ComputeSeconds*1e6; n < 32*8 || n > 32*10 || (many < 32*10) == matrices {
+			t.Errorf("%.0f kernels wait for another in a step of one row, %.0f in one of nine (matrices %v)", n, many, matrices)
+		}
 	}
 	// A type of its own rate.
 	slow := plan.Speeds{DeviceBytesPerSec: 100e9, TypeBytesPerSec: map[gguf.Type]float64{gguf.Q6_K: 1e9}}

@@ -3,6 +3,7 @@ package plan
 import (
 	"fmt"
 	"hash/fnv"
+	"leat/gguf"
 	"slices"
 	"strings"
 
@@ -82,7 +83,7 @@ func classOf(tensors []pack.Tensor) string {
 
 // Signature names all that a rehearsal depends on, but for the machine: two models with the
 // same one run at the same speed, layer for layer.
-func Signature(h *arch.Hyper, m *pack.Model, kvElement int) string {
+func Signature(h *arch.Hyper, m *pack.Model, kvType gguf.Type) string {
 	f := fnv.New64a()
 	var classes []string
 	for _, c := range Classes(m) {
@@ -90,7 +91,7 @@ func Signature(h *arch.Hyper, m *pack.Model, kvElement int) string {
 	}
 	slices.Sort(classes)
 	fmt.Fprintln(f, classes)
-	fmt.Fprintln(f, h.Architecture, h.EmbeddingLength, h.FeedForwardLength, h.HeadCount, h.HeadCountKV, h.KeyLength, h.ValueLength, h.VocabSize, h.Rope.Dim, kvElement)
+	fmt.Fprintln(f, h.Architecture, h.EmbeddingLength, h.FeedForwardLength, h.HeadCount, h.HeadCountKV, h.KeyLength, h.ValueLength, h.VocabSize, h.Rope.Dim, kvType)
 	for _, name := range []string{arch.TokenEmbd, h.Head()} {
 		if t, _, ok := m.Tensor(name); ok {
 			fmt.Fprintln(f, t.Type, t.Shape)

@@ -6,6 +6,7 @@ import (
 
 	"leat/decompose/pack"
 	"leat/engine/plan"
+	"leat/gguf"
 	"leat/tools/synth/synthetic"
 )
 
@@ -101,10 +102,10 @@ func TestRehearsedSound(t *testing.T) {
 
 // Two models share a rehearsal where their layers are alike, however many there are.
 func TestSignature(t *testing.T) {
-	sign := func(o synthetic.Options, element int) string {
+	sign := func(o synthetic.Options, kv gguf.Type) string {
 		o.Arch, o.Hollow = "llama", true
 		h, m := open(t, o)
-		return plan.Signature(h, m, element)
+		return plan.Signature(h, m, kv)
 	}
 	shape := func(change func(*synthetic.Shape)) synthetic.Options {
 		s := synthetic.Shape{BlockCount: 8}
@@ -112,17 +113,17 @@ func TestSignature(t *testing.T) {
 		return synthetic.Options{Shape: s}
 	}
 	same := shape(func(*synthetic.Shape) {})
-	base := sign(same, 2)
-	if sign(shape(func(s *synthetic.Shape) { s.BlockCount = 16 }), 2) != base {
+	base := sign(same, gguf.F16)
+	if sign(shape(func(s *synthetic.Shape) { s.BlockCount = 16 }), gguf.F16) != base {
 		t.Error("more layers of the same kinds are another model")
 	}
 	other := same
 	other.Type = "q8_0"
 	for name, s := range map[string]string{
-		"cache of F32": sign(same, 4),
-		"wider":        sign(shape(func(s *synthetic.Shape) { s.FeedForwardLength = 1024 }), 2),
-		"vocabulary":   sign(shape(func(s *synthetic.Shape) { s.VocabSize = 1000 }), 2),
-		"type":         sign(other, 2),
+		"cache of F32": sign(same, gguf.F32),
+		"wider":        sign(shape(func(s *synthetic.Shape) { s.FeedForwardLength = 1024 }), gguf.F16),
+		"vocabulary":   sign(shape(func(s *synthetic.Shape) { s.VocabSize = 1000 }), gguf.F16),
+		"type":         sign(other, gguf.F16),
 	} {
 		if s == base {
 			t.Errorf("%s: it is taken for the same", name)

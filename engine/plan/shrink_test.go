@@ -2,6 +2,7 @@ package plan_test
 
 import (
 	"errors"
+	"leat/gguf"
 	"slices"
 	"testing"
 
@@ -13,7 +14,7 @@ import (
 // each plan keeps its budget, moves nothing that stays, and keeps what the host tier has.
 func TestShrink(t *testing.T) {
 	h, m := open(t, synthetic.Options{Arch: "llama", Shape: synthetic.Shape{BlockCount: 40}})
-	b := plan.Budget{DeviceBytes: 1 << 40, ContextLength: 64, KVElement: 2, Chunk: 8, Sweep: plan.Sweep{BlockBytes: 256 << 10}}
+	b := plan.Budget{DeviceBytes: 1 << 40, ContextLength: 64, KVType: gguf.F16, Chunk: 8, Sweep: plan.Sweep{BlockBytes: 256 << 10}}
 	all, err := plan.Make(h, m, b)
 	if err != nil {
 		t.Fatal(err)
@@ -112,7 +113,7 @@ func checkShrunk(t *testing.T, p, q *plan.Plan, host int64) {
 // Where the budget still holds, nothing changes.
 func TestShrinkNothing(t *testing.T) {
 	h, m := open(t, synthetic.Options{Arch: "llama"})
-	p, err := plan.Make(h, m, plan.Budget{DeviceBytes: 1 << 40, ContextLength: 64, KVElement: 2})
+	p, err := plan.Make(h, m, plan.Budget{DeviceBytes: 1 << 40, ContextLength: 64, KVType: gguf.F16})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,7 +37,7 @@ const (
 // fixed is what must be in VRAM whatever is streamed: scratch, KV cache, final norm,
 // which has a block to itself.
 func (s *sizing) fixed(ctx, chunk int) int64 {
-	kv := kvSize(s.h, s.b.KVElement, ctx, s.b.Sessions)
+	kv := kvSize(s.h, s.b.KVType, ctx, s.b.Sessions)
 	return kv.Bytes() + s.scratch(ctx, chunk).Bytes + roundUp(s.norm.Bytes, granule)
 }
 
@@ -98,7 +98,7 @@ func (s *sizing) choose() (ctx, chunk int, err error) {
 	}
 	room := s.b.DeviceBytes - s.ring()
 	for _, c := range contexts {
-		kv := kvSize(s.h, s.b.KVElement, c, s.b.Sessions)
+		kv := kvSize(s.h, s.b.KVType, c, s.b.Sessions)
 		if kv.Bytes() > s.b.DeviceBytes/4 && c != smallest {
 			continue
 		}
@@ -164,7 +164,7 @@ func logitRows(h *arch.Hyper, chunk int) int {
 func (s *sizing) build(ctx, chunk int) (*Plan, error) {
 	p := &Plan{
 		ContextLength: ctx, Chunk: chunk, LogitRows: logitRows(s.h, chunk), Sessions: s.b.Sessions,
-		KV: kvSize(s.h, s.b.KVElement, ctx, s.b.Sessions), Scratch: s.scratch(ctx, chunk), DeviceBudget: s.b.DeviceBytes, made: s.b,
+		KV: kvSize(s.h, s.b.KVType, ctx, s.b.Sessions), Scratch: s.scratch(ctx, chunk), DeviceBudget: s.b.DeviceBytes, made: s.b,
 		InPlace: s.b.InPlace,
 	}
 	streamed, ring := s.streamed(s.b.DeviceBytes - s.fixed(ctx, chunk))

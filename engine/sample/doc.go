@@ -1,7 +1,7 @@
 // Package sample turns logits into the next token's id.
 //
 // It is pure: no device, no tokenizer, no clock. The same parameters, seed, history and
-// logits give the same ids, on every machine whose math.Exp agrees.
+// logits give the same ids, on every machine whose math.Log and math.Pow agree.
 //
 // # The chain
 //

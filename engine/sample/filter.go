@@ -19,8 +19,9 @@ func weigh(c []candidate, temperature float64) (sum float64) {
 	for i := range c {
 		top = max(top, float64(c[i].logit))
 	}
+	scale := 1 / temperature
 	for i := range c {
-		c[i].weight = math.Exp((float64(c[i].logit) - top) / temperature)
+		c[i].weight = exp((float64(c[i].logit) - top) * scale)
 		sum += c[i].weight
 	}
 	return sum
@@ -73,12 +74,16 @@ func (s *Sampler) lowerBound(logits []float32, k int) float32 {
 	return float32(cut(s.ranks, float64(k)).key)
 }
 
-// keepTopP keeps the smallest set of the most likely tokens that together have TopP.
-func (s *Sampler) keepTopP() {
+// keepTopP keeps the smallest set of the most likely tokens that together have TopP of all, whose shape is given where
+// s.kept has not all of them.
+func (s *Sampler) keepTopP(shape *profile) {
 	sum := weigh(s.kept, 1)
 	// All tokens below this share together have less than 1-TopP, so the set has none of
 	// them: of a large vocabulary, a few hundred are left to rank.
 	least := (1 - s.p.TopP) * sum / float64(len(s.kept))
+	if shape != nil {
+		sum, least = shape.sum, 0
+	}
 	s.ranks = s.ranks[:0]
 	for i := range s.kept {
 		if c := &s.kept[i]; c.weight >= least {
@@ -96,20 +101,27 @@ func (s *Sampler) keepTo(last rank) {
 }
 
 // keepTypical keeps the smallest set of tokens with TypicalP whose surprise, -log p, is
-// nearest to the expected one, the entropy.
-func (s *Sampler) keepTypical() {
+// nearest to the expected one, the entropy. shape is as for keepTopP.
+func (s *Sampler) keepTypical(shape *profile) {
 	sum := weigh(s.kept, 1)
 	top := math.Inf(-1)
 	for i := range s.kept {
 		top = max(top, float64(s.kept[i].logit))
 	}
-	logSum := math.Log(sum)
-	surprise := func(c *candidate) float64 { return logSum - (float64(c.logit) - top) }
-	var entropy float64
-	for i := range s.kept {
-		entropy += s.kept[i].weight / sum * surprise(&s.kept[i])
+	var entropy, logSum float64
+	if shape != nil {
+		sum = shape.sum
+		entropy, logSum = shape.entropy()
+	} else {
+		logSum = math.Log(sum)
+		entropy = logSum
+		for i := range s.kept {
+			entropy -= s.kept[i].weight / sum * (float64(s.kept[i].logit) - top)
+		}
 	}
-	rankOf := func(c *candidate) rank { return rank{-math.Abs(surprise(c) - entropy), c.weight, c.id} }
+	rankOf := func(c *candidate) rank {
+		return rank{-math.Abs(logSum - (float64(c.logit) - top) - entropy), c.weight, c.id}
+	}
 	s.ranks = s.ranks[:0]
 	for i := range s.kept {
 		s.ranks = append(s.ranks, rankOf(&s.kept[i]))

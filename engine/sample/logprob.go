@@ -66,8 +66,8 @@ func logSumExp(logits []float32) float64 {
 	}
 	var sum float64
 	for _, l := range logits {
-		if l >= -math.MaxFloat32 {
-			sum += math.Exp(float64(l) - top)
+		if x := float64(l) - top; x >= expLeast {
+			sum += expOf(x, expSplit(x))
 		}
 	}
 	return top + math.Log(sum)

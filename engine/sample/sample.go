@@ -40,6 +40,8 @@ type Sampler struct {
 	z      []int32     // (history)
 	kept   []candidate // in order of id
 	ranks  []rank
+	sums   []float64 // (V / blockLen)
+	shape  profile
 }
 
 type bias struct {
@@ -99,6 +101,9 @@ func (s *Sampler) Next(logits []float32) (int32, error) {
 	if s.p.Temperature == 0 {
 		return int32(best), nil
 	}
+	if s.p.TopK == 0 && !within01(s.p.TypicalP) && !within01(s.p.TopP) && s.p.MinP == 0 && s.p.XTCProbability == 0 {
+		return s.drawAll(changed, best), nil
+	}
 	return s.draw(s.filter(changed, best)), nil
 }
 
@@ -133,17 +138,29 @@ func (s *Sampler) change(logits []float32) []float32 {
 // filter fills s.kept with the tokens that may be drawn, their final weights, and returns
 // the weights' sum. best is the largest logit's index.
 func (s *Sampler) filter(logits []float32, best int) (sum float64) {
-	typical, topP := s.p.TypicalP > 0 && s.p.TypicalP < 1, s.p.TopP > 0 && s.p.TopP < 1
-	least := float32(math.Inf(-1))
-	if s.p.MinP > 0 && !typical && !topP {
-		least = s.minLogit(logits[best]) // as it commutes with top-k, the rest need not be gathered
+	typical, topP := within01(s.p.TypicalP), within01(s.p.TopP)
+	least := float32(math.Inf(-1)) // what a filter would remove in any case need not be gathered
+	shape := &s.shape
+	switch all := s.p.TopK == 0 || s.p.TopK >= len(logits); {
+	case typical && all:
+		shape.measure(logits, logits[best])
+		least = shape.typical(s.p.TypicalP)
+	case topP && all:
+		shape.measure(logits, logits[best])
+		least = shape.reaching(s.p.TopP)
+	case s.p.MinP > 0 && !typical && !topP:
+		least = s.minLogit(logits[best]) // it commutes with top-k
+		shape = nil
+	default:
+		shape = nil
 	}
 	s.keepTopK(logits, least)
 	if typical {
-		s.keepTypical()
+		s.keepTypical(shape)
+		shape = nil
 	}
 	if topP {
-		s.keepTopP()
+		s.keepTopP(shape)
 	}
 	if s.p.MinP > 0 {
 		s.keepMinP()
@@ -174,18 +191,44 @@ func (s *Sampler) draw(sum float64) int32 {
 
 // Argmax returns the index of the largest logit: the lowest among equals, NaN last.
 func Argmax(logits []float32) int {
-	best := 0
-	for i, l := range logits {
-		if l > logits[best] || l == l && logits[best] != logits[best] {
-			best = i
+	least := float32(math.Inf(-1))
+	a, b, c, d := least, least, least, least
+	i := 0
+	for ; i+4 <= len(logits); i += 4 { // four chains, none of which waits for another
+		four := logits[i : i+4 : i+4]
+		if four[0] > a {
+			a = four[0]
+		}
+		if four[1] > b {
+			b = four[1]
+		}
+		if four[2] > c {
+			c = four[2]
+		}
+		if four[3] > d {
+			d = four[3]
 		}
 	}
-	return best
+	for _, l := range logits[i:] {
+		if l > a {
+			a = l
+		}
+	}
+	top := max(a, b, c, d)
+	for i, l := range logits {
+		if l == top {
+			return i
+		}
+	}
+	return 0 // all are NaN
 }
 
 func isFinite(logits []float32, i int) bool {
 	return i < len(logits) && !math.IsNaN(float64(logits[i])) && !math.IsInf(float64(logits[i]), 0)
 }
+
+// within01 reports whether a filter that keeps a share p of all is on.
+func within01(p float64) bool { return p > 0 && p < 1 }
 
 func within(id int32, logits []float32) bool { return id >= 0 && int(id) < len(logits) }
 

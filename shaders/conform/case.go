@@ -38,7 +38,7 @@ type Result struct {
 // Cases returns the whole suite.
 func Cases() []Case {
 	var cases []Case
-	for _, part := range []func() []Case{getRowsCases, mulMatCases, vecCases, fewCases, rowCases, ropeCases, kvAppendCases, attnCases, pointCases, argmaxCases, checksumCases, halvesCases, attnRunCases} {
+	for _, part := range []func() []Case{getRowsCases, mulMatCases, vecCases, fewCases, rowCases, ropeCases, kvAppendCases, attnCases, pointCases, argmaxCases, checksumCases, halvesCases, tileCases, attnRunCases} {
 		cases = append(cases, part()...)
 	}
 	return cases
@@ -85,6 +85,11 @@ func (j *job) exact(name string, s span, b []byte) {
 // same says that two outputs of x's shape must have the same bits.
 func (j *job) same(what string, a, b span, x ref.Mat) {
 	j.twins = append(j.twins, [2]want{{name: what, at: a, mat: x}, {at: b, mat: x}})
+}
+
+// sameBytes says that two outputs must have the same bytes.
+func (j *job) sameBytes(what string, a, b span) {
+	j.twins = append(j.twins, [2]want{{name: what, at: a, raw: []byte{}}, {at: b, raw: []byte{}}})
 }
 
 // seeded returns the random source of a case: of the suite's seed and the case's name, so that it can be run alone.

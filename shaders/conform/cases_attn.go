@@ -10,7 +10,12 @@ import (
 	"leat/shaders/ref"
 )
 
-var kvTypes = []gguf.Type{gguf.F16, gguf.F32}
+var kvTypes = shaders.KVTypes
+
+// holds reports whether a cache of type t can be made of such a shape.
+func (s attnShape) holds(t gguf.Type) bool {
+	return shaders.CheckKV(t, s.keyLen, s.valLen) == nil && (!shaders.KVQuantised(t) || s.page%shaders.KVPage == 0)
+}
 
 func ropeCases() []Case {
 	var cases []Case
@@ -88,13 +93,37 @@ func (p *paged) fill(j *job, seq, length int) {
 func kvAppendCases() []Case {
 	var cases []Case
 	for _, t := range kvTypes {
-		for _, size := range []int{8, 40, 64, 128, 256} {
-			cases = append(cases, kvAppend(t, 2, size, size, 0, 1))
+		for _, size := range []int{8, 32, 40, 64, 96, 128, 160, 256} {
+			if shaders.CheckKV(t, size, size) == nil {
+				cases = append(cases, kvAppend(t, 2, size, size, 0, 1))
+			}
+		}
+		key, val := 16, 8
+		if shaders.KVQuantised(t) {
+			key, val = 64, 32
+			cases = append(cases, kvAppend(t, 3, 96, 64, 4, ties))
 		}
 		cases = append(cases, kvAppend(t, 1, 64, 128, 4, 1), kvAppend(t, 8, 128, 64, 12, 1),
-			kvAppend(t, 2, 16, 8, 0, 1e-7), kvAppend(t, 2, 16, 8, 0, 2e-5), kvAppend(t, 2, 16, 8, 0, 4e4)) // subnormal, at F16's edges, infinite
+			kvAppend(t, 2, key, val, 0, 1e-7), kvAppend(t, 2, key, val, 0, 2e-5), kvAppend(t, 2, key, val, 0, 4e4), // subnormal, at F16's edges, infinite
+			kvAppend(t, 2, key, val, 0, 0))
 	}
 	return cases
+}
+
+// ties, as a scale, asks for values of which many lie in the middle of two that a block can hold.
+const ties = -1
+
+// scaled makes values of a scale.
+func (j *job) scaled(rows, cols, gap int, scale float32) ref.Mat {
+	m := j.normal(rows, cols, gap)
+	for i := range m.Data {
+		if scale != ties {
+			m.Data[i] *= scale
+		} else if m.Data[i] = float32(j.rng.IntN(253)-126) / 2; i%8 == 5 {
+			m.Data[i] = float32(127 - 254*j.rng.IntN(2))
+		}
+	}
+	return m
 }
 
 func kvAppend(t gguf.Type, headsKV, keyLen, valLen, gap int, scale float32) Case {
@@ -112,12 +141,7 @@ func kvAppend(t gguf.Type, headsKV, keyLen, valLen, gap int, scale float32) Case
 					pos, seq = append(pos, 10+i), append(seq, (s+i)%sequences)
 				}
 			}
-			k, v := j.normal(len(pos), headsKV*keyLen, gap), j.normal(len(pos), headsKV*valLen, 2*gap)
-			for _, m := range []ref.Mat{k, v} {
-				for i := range m.Data {
-					m.Data[i] *= scale
-				}
-			}
+			k, v := j.scaled(len(pos), headsKV*keyLen, gap, scale), j.scaled(len(pos), headsKV*valLen, 2*gap, scale)
 			a := shaders.KVAppendArgs{K: j.addr(j.mat(k)), V: j.addr(j.mat(v)), Pages: j.addr(p.table), Pos: j.addr(j.uint32s(pos)), Seq: j.addr(j.uint32s(seq)),
 				Rows: uint32(len(pos)), HeadsKV: uint32(headsKV), KeyLen: uint32(keyLen), ValLen: uint32(valLen),
 				MaxPages: maxPages, PagePositions: pagePositions, LayerOff: uint32(p.LayerOff), KStride: uint32(k.Stride), VStride: uint32(v.Stride)}
@@ -144,22 +168,48 @@ func (p *paged) expect(j *job, k, v ref.Mat, pos, seq []uint32) {
 func attnCases() []Case {
 	var cases []Case
 	for _, t := range kvTypes {
-		for _, size := range []int{8, 16, 32, 40, 64, 80, 96, 128, 256} {
-			cases = append(cases, attn(t, attnShape{heads: 4, headsKV: 2, keyLen: size, valLen: size, page: 16}))
+		var shapes []attnShape
+		for _, size := range []int{8, 16, 32, 40, 64, 80, 96, 128, 160, 256} {
+			shapes = append(shapes, attnShape{heads: 4, headsKV: 2, keyLen: size, valLen: size, page: 16})
 		}
 		for _, ratio := range []int{1, 2, 4, 8} {
-			cases = append(cases, attn(t, attnShape{heads: 8, headsKV: 8 / ratio, keyLen: 64, valLen: 64, page: 32}))
+			shapes = append(shapes, attnShape{heads: 8, headsKV: 8 / ratio, keyLen: 64, valLen: 64, page: 32})
 		}
-		cases = append(cases,
-			attn(t, attnShape{heads: 2, headsKV: 1, keyLen: 64, valLen: 128, page: 16}),
-			attn(t, attnShape{heads: 2, headsKV: 1, keyLen: 128, valLen: 40, page: 16, gap: 4}),
-			attn(t, attnShape{heads: 2, headsKV: 1, keyLen: 512, valLen: 512, page: 16}),
-			attn(t, attnShape{heads: 2, headsKV: 2, keyLen: 32, valLen: 32, page: 5}),            // borders anywhere
-			attn(t, attnShape{heads: 2, headsKV: 2, keyLen: 32, valLen: 32, page: 256, long: 1}), // long context
-			attn(t, attnShape{heads: 4, headsKV: 2, keyLen: 64, valLen: 64, page: 16, sharp: true}),
-			attnSameBits(t, 64), attnSameBits(t, 128))
+		shapes = append(shapes,
+			attnShape{heads: 2, headsKV: 1, keyLen: 64, valLen: 128, page: 16},
+			attnShape{heads: 2, headsKV: 1, keyLen: 128, valLen: 96, page: 16, gap: 4},
+			attnShape{heads: 2, headsKV: 1, keyLen: 128, valLen: 40, page: 16, gap: 4},
+			attnShape{heads: 2, headsKV: 1, keyLen: 512, valLen: 512, page: 16},
+			attnShape{heads: 2, headsKV: 2, keyLen: 32, valLen: 32, page: 5}, // borders anywhere
+			attnShape{heads: 2, headsKV: 2, keyLen: 32, valLen: 32, page: 12},
+			attnShape{heads: 2, headsKV: 2, keyLen: 32, valLen: 32, page: 256, long: 1}, // long context
+			attnShape{heads: 4, headsKV: 2, keyLen: 64, valLen: 64, page: 16, sharp: true})
+		for _, s := range append(shapes, optionShapes...) {
+			if s.holds(t) {
+				cases = append(cases, attn(t, s))
+			}
+		}
+		cases = append(cases, attnSameBits(t, attnShape{keyLen: 64}), attnSameBits(t, attnShape{keyLen: 128}), attnSameBits(t, attnShape{keyLen: 64, window: 40, softCap: 5, sinks: 1}))
 	}
 	return cases
+}
+
+// optionShapes have windows that begin inside of a tile of 64, at its border and before all there is, caps that change most
+// scores, and sinks below and above all scores.
+var optionShapes = []attnShape{
+	{heads: 4, headsKV: 2, keyLen: 64, valLen: 64, page: 16, window: 1},
+	{heads: 4, headsKV: 2, keyLen: 64, valLen: 64, page: 16, window: 30},
+	{heads: 4, headsKV: 2, keyLen: 64, valLen: 64, page: 16, window: 64},
+	{heads: 4, headsKV: 2, keyLen: 64, valLen: 64, page: 16, window: 65},
+	{heads: 4, headsKV: 2, keyLen: 64, valLen: 64, page: 16, window: 66},
+	{heads: 4, headsKV: 2, keyLen: 64, valLen: 64, page: 16, window: 500},
+	{heads: 2, headsKV: 2, keyLen: 32, valLen: 32, page: 256, long: 1, window: 700},
+	{heads: 4, headsKV: 2, keyLen: 64, valLen: 64, page: 16, softCap: 0.5},
+	{heads: 4, headsKV: 2, keyLen: 64, valLen: 64, page: 16, sharp: true, softCap: 30},
+	{heads: 4, headsKV: 2, keyLen: 64, valLen: 64, page: 16, sinks: -2},
+	{heads: 4, headsKV: 2, keyLen: 64, valLen: 64, page: 16, sinks: 12},
+	{heads: 4, headsKV: 2, keyLen: 64, valLen: 64, page: 16, sharp: true, sinks: 500},
+	{heads: 4, headsKV: 2, keyLen: 128, valLen: 128, page: 32, window: 50, softCap: 2, sinks: 1},
 }
 
 type attnShape struct {
@@ -168,10 +218,28 @@ type attnShape struct {
 	gap                            int
 	long                           int
 	sharp                          bool // scores so far apart that one position wins
+	window                         int
+	softCap                        float32
+	sinks                          float32 // of the first head, more for the others; 0: none
 }
 
 func (s attnShape) String() string {
-	return fmt.Sprintf("heads=%d/%d K=%d V=%d page=%d gap=%d long=%d sharp=%v", s.heads, s.headsKV, s.keyLen, s.valLen, s.page, s.gap, s.long, s.sharp)
+	t := fmt.Sprintf("heads=%d/%d K=%d V=%d page=%d gap=%d long=%d sharp=%v", s.heads, s.headsKV, s.keyLen, s.valLen, s.page, s.gap, s.long, s.sharp)
+	if s.window > 0 || s.softCap > 0 || s.sinks != 0 {
+		t += fmt.Sprintf(" window=%d cap=%g sinks=%g", s.window, s.softCap, s.sinks)
+	}
+	return t
+}
+
+// options are what the reference is to make of the shape.
+func (s attnShape) options() ref.FlashAttnOptions {
+	o := ref.FlashAttnOptions{Window: s.window, SoftCap: s.softCap}
+	for h := range s.heads {
+		if s.sinks != 0 {
+			o.Sinks = append(o.Sinks, s.sinks+float32(h)/4)
+		}
+	}
+	return o
 }
 
 func (s attnShape) args(j *job, p *paged, pos, seq []uint32) shaders.FlashAttnArgs {
@@ -179,9 +247,14 @@ func (s attnShape) args(j *job, p *paged, pos, seq []uint32) shaders.FlashAttnAr
 	if s.sharp {
 		scale *= 20
 	}
-	return shaders.FlashAttnArgs{Pages: j.addr(p.table), Pos: j.addr(j.uint32s(pos)), Seq: j.addr(j.uint32s(seq)),
+	a := shaders.FlashAttnArgs{Pages: j.addr(p.table), Pos: j.addr(j.uint32s(pos)), Seq: j.addr(j.uint32s(seq)),
 		Rows: uint32(len(pos)), Heads: uint32(s.heads), HeadsKV: uint32(s.headsKV), KeyLen: uint32(s.keyLen), ValLen: uint32(s.valLen),
-		MaxPages: uint32(p.MaxPages), PagePositions: uint32(p.PagePositions), LayerOff: uint32(p.LayerOff), Scale: scale}
+		MaxPages: uint32(p.MaxPages), PagePositions: uint32(p.PagePositions), LayerOff: uint32(p.LayerOff), Scale: scale,
+		SoftCap: s.softCap, Window: uint32(s.window)}
+	if sinks := s.options().Sinks; sinks != nil {
+		a.Sinks = j.addr(j.data(floatBytes(sinks)))
+	}
+	return a
 }
 
 // attn runs one batch over three sequences: single tokens and a prompt chunk, at positions on either side of a page's
@@ -195,7 +268,7 @@ func attn(t gguf.Type, s attnShape) Case {
 			dst := j.space(want)
 			a := s.args(j, p, pos, seq)
 			a.Q, a.Dst, a.QStride, a.DstStride = j.addr(j.mat(q)), j.addr(dst), uint32(q.Stride), uint32(want.Stride)
-			ref.FlashAttn(want, q, &p.KV, pos, seq, s.heads, a.Scale)
+			ref.FlashAttn(want, q, &p.KV, pos, seq, s.heads, a.Scale, s.options())
 			j.output("dst", dst, want)
 			j.record = func(r *gpu.Recorder) error { return r.FlashAttn(t, a) }
 			return nil
@@ -223,8 +296,9 @@ func (j *job) attnBatch(t gguf.Type, s attnShape) (p *paged, pos, seq []uint32) 
 }
 
 // attnSameBits attends as a batch, then row by row.
-func attnSameBits(t gguf.Type, size int) Case {
-	s := attnShape{heads: 4, headsKV: 2, keyLen: size, valLen: size, page: 16}
+func attnSameBits(t gguf.Type, s attnShape) Case {
+	size := s.keyLen
+	s.heads, s.headsKV, s.valLen, s.page = 4, 2, size, 16
 	return Case{
 		Kernel: typed("flash_attn", t), Shape: "same bits " + s.String(), MaxNMSE: nmseCurved,
 		build: func(j *job) error {

@@ -18,21 +18,34 @@ func fewCases() []Case {
 	}
 	for _, t := range kvTypes {
 		for _, neox := range []bool{false, true} {
-			cases = append(cases, ropeKV(t, 4, 2, 64, 64, 64, neox), ropeKV(t, 8, 8, 128, 40, 128, neox), ropeKV(t, 3, 1, 80, 80, 20, neox))
+			if shaders.KVQuantised(t) {
+				cases = append(cases, ropeKV(t, 4, 2, 64, 64, 64, neox), ropeKV(t, 8, 8, 128, 32, 128, neox), ropeKV(t, 3, 1, 96, 96, 20, neox), ropeKV(t, 6, 2, 96, 160, 96, neox))
+			} else {
+				cases = append(cases, ropeKV(t, 4, 2, 64, 64, 64, neox), ropeKV(t, 8, 8, 128, 40, 128, neox), ropeKV(t, 3, 1, 80, 80, 20, neox))
+			}
 		}
-		for _, size := range []int{8, 32, 64, 80, 128, 256} {
-			cases = append(cases, attnFew(t, attnShape{heads: 4, headsKV: 2, keyLen: size, valLen: size, page: 16}))
+		var shapes []attnShape
+		for _, size := range []int{8, 32, 64, 80, 96, 128, 160, 256} {
+			shapes = append(shapes, attnShape{heads: 4, headsKV: 2, keyLen: size, valLen: size, page: 16})
 		}
 		for _, ratio := range []int{1, 3, 8, 16} {
-			cases = append(cases, attnFew(t, attnShape{heads: 2 * ratio, headsKV: 2, keyLen: 64, valLen: 64, page: 32}))
+			shapes = append(shapes, attnShape{heads: 2 * ratio, headsKV: 2, keyLen: 64, valLen: 64, page: 32})
 		}
-		cases = append(cases,
-			attnFew(t, attnShape{heads: 2, headsKV: 1, keyLen: 128, valLen: 40, page: 16, gap: 4}),
-			attnFew(t, attnShape{heads: 2, headsKV: 2, keyLen: 32, valLen: 32, page: 5}),
-			attnFew(t, attnShape{heads: 2, headsKV: 2, keyLen: 32, valLen: 32, page: 256, long: 1}),
-			attnFew(t, attnShape{heads: 4, headsKV: 2, keyLen: 64, valLen: 64, page: 16, sharp: true}),
-			attnFewSameBits(t, 64))
+		shapes = append(shapes,
+			attnShape{heads: 2, headsKV: 1, keyLen: 128, valLen: 96, page: 16, gap: 4},
+			attnShape{heads: 2, headsKV: 1, keyLen: 128, valLen: 40, page: 16, gap: 4},
+			attnShape{heads: 2, headsKV: 2, keyLen: 32, valLen: 32, page: 5},
+			attnShape{heads: 2, headsKV: 2, keyLen: 32, valLen: 32, page: 12},
+			attnShape{heads: 2, headsKV: 2, keyLen: 32, valLen: 32, page: 256, long: 1},
+			attnShape{heads: 4, headsKV: 2, keyLen: 64, valLen: 64, page: 16, sharp: true})
+		for _, s := range append(shapes, optionShapes...) {
+			if s.holds(t) {
+				cases = append(cases, attnFew(t, s))
+			}
+		}
+		cases = append(cases, attnFewSameBits(t, attnShape{keyLen: 64}), attnFewSameBits(t, attnShape{keyLen: 64, window: 40, softCap: 5, sinks: 1}))
 	}
+	cases = append(cases, attnJoin(attnShape{heads: 4, headsKV: 2, keyLen: 64, valLen: 64, page: 32, long: 1, window: 1000, sinks: 3}, 3))
 	for _, size := range []int{32, 64, 128, 256} {
 		cases = append(cases, attnJoin(attnShape{heads: 4, headsKV: 2, keyLen: size, valLen: size, page: 16}, 3),
 			attnJoin(attnShape{heads: 4, headsKV: 1, keyLen: 64, valLen: size, page: 32, long: 1}, 32))
@@ -44,10 +57,10 @@ func fewCases() []Case {
 		}
 		for _, n := range []int{1, 3, 8} {
 			cases = append(cases,
-				siblings(row, [3]int{33, 12, 20}, 512, n), siblings(row, [3]int{64, 1, 0}, 256, n),
-				residual(row, 65, 512, n), gates(row, 65, 256, n, false), gates(row, 96, 512, n, true))
+				siblings(row, [3]int{33, 12, 20}, 512, n, gpu.Tile{}), siblings(row, [3]int{64, 1, 0}, 256, n, gpu.Tile{}),
+				residual(row, 65, 512, n, gpu.Tile{}), gates(row, 65, 256, n, false, gpu.Tile{}), gates(row, 96, 512, n, true, gpu.Tile{}))
 		}
-		cases = append(cases, gates(row, 1056, 2048, 1, true), gatesSameBits(row))
+		cases = append(cases, gates(row, 1056, 2048, 1, true, gpu.Tile{}), gatesSameBits(row))
 	}
 	return cases
 }
@@ -91,11 +104,10 @@ func ropeKV(t gguf.Type, heads, headsKV, keyLen, valLen, ropeDim int, neox bool)
 			q1, q2, k1, k2 := j.mat(q), j.mat(q), j.mat(k), j.mat(k)
 			j.same("q", q1, q2, q)
 			j.spare = append(j.spare, k1) // only the plain ops turn it
-			layer := shape(1, p.LayerBytes()/4, 0)
 			for i := range maxPages {
 				a, b := p.pages[p.Table[i]], p.pages[p.Table[maxPages+i]]
 				copy(j.at(b), j.at(a))
-				j.same(fmt.Sprintf("page %d", i), span{a.off + p.LayerOff, p.LayerBytes()}, span{b.off + p.LayerOff, p.LayerBytes()}, layer)
+				j.sameBytes(fmt.Sprintf("page %d", i), span{a.off + p.LayerOff, p.LayerBytes()}, span{b.off + p.LayerOff, p.LayerBytes()})
 			}
 			r := shaders.RopeArgs{CosSin: j.addr(j.mat(angles)), Rows: rows, HeadDim: uint32(keyLen), RopeDim: uint32(ropeDim)}
 			if neox {
@@ -142,7 +154,7 @@ func attnFew(t gguf.Type, s attnShape) Case {
 			q, want := j.normal(len(pos), s.heads*s.keyLen, s.gap), shape(len(pos), s.heads*s.valLen, 2*s.gap)
 			dst := j.space(want)
 			a := s.args(j, p, pos, seq)
-			ref.FlashAttn(want, q, &p.KV, pos, seq, s.heads, a.Scale)
+			ref.FlashAttn(want, q, &p.KV, pos, seq, s.heads, a.Scale, s.options())
 			j.output("dst", dst, want)
 			in, prepare := j.addr(j.mat(q)), j.few(s.heads*s.valLen, s.heads, s.valLen)
 			j.record = func(r *gpu.Recorder) error {
@@ -172,7 +184,7 @@ func attnJoin(s attnShape, parts int) Case {
 			pos, seq = pos[:13], seq[:13]
 			q, want := j.normal(len(pos), s.heads*s.keyLen, 0), shape(len(pos), s.heads*s.valLen, 0)
 			a := s.args(j, p, pos, seq)
-			ref.FlashAttn(want, q, &p.KV, pos, seq, s.heads, a.Scale)
+			ref.FlashAttn(want, q, &p.KV, pos, seq, s.heads, a.Scale, s.options())
 			dst, bytes, sums := j.space(want), j.alloc(len(want.Data)), j.alloc(len(want.Data)/4)
 			j.output("dst", dst, want)
 			j.wants = append(j.wants, want8(ref.QuantizeQ8(want), bytes, sums)...)
@@ -180,9 +192,9 @@ func attnJoin(s attnShape, parts int) Case {
 			j.spare = append(j.spare, room)
 			split := shaders.FlashAttnSplitArgs{Q: j.addr(j.mat(q)), Parts: j.addr(room), Pages: a.Pages, Pos: a.Pos, Seq: a.Seq,
 				Rows: a.Rows, Heads: a.Heads, HeadsKV: a.HeadsKV, KeyLen: a.KeyLen, ValLen: a.ValLen, MaxPages: a.MaxPages, PagePositions: a.PagePositions,
-				LayerOff: a.LayerOff, QStride: uint32(q.Stride), MaxParts: uint32(parts), Groups: 1, Scale: a.Scale}
+				LayerOff: a.LayerOff, QStride: uint32(q.Stride), MaxParts: uint32(parts), Groups: 1, Scale: a.Scale, SoftCap: a.SoftCap, Window: a.Window}
 			join := shaders.FlashAttnJoinArgs{Parts: split.Parts, Pos: a.Pos, Dst: j.addr(dst), Q: j.addr(bytes), S: j.addr(sums),
-				Rows: a.Rows, Heads: a.Heads, ValLen: a.ValLen, MaxParts: split.MaxParts, DstStride: uint32(want.Stride)}
+				Rows: a.Rows, Heads: a.Heads, ValLen: a.ValLen, MaxParts: split.MaxParts, DstStride: uint32(want.Stride), Sinks: a.Sinks, Window: a.Window}
 			j.record = func(r *gpu.Recorder) error {
 				if err := r.FlashAttnSplit(gguf.F16, a.Heads/a.HeadsKV, 2100, split); err != nil {
 					return err
@@ -195,8 +207,9 @@ func attnJoin(s attnShape, parts int) Case {
 }
 
 // attnFewSameBits attends with 4 rows, then with each alone.
-func attnFewSameBits(t gguf.Type, size int) Case {
-	s := attnShape{heads: 4, headsKV: 2, keyLen: size, valLen: size, page: 16}
+func attnFewSameBits(t gguf.Type, s attnShape) Case {
+	size := s.keyLen
+	s.heads, s.headsKV, s.valLen, s.page = 4, 2, size, 16
 	return Case{
 		Kernel: typed("flash_attn_split", t), Shape: "same bits " + s.String(), MaxNMSE: nmseCurved,
 		build: func(j *job) error {

@@ -2,6 +2,7 @@ package conform
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 
@@ -126,6 +127,10 @@ func dequantF16(t gguf.Type, rows, k int) Case {
 // mulMatHalves multiplies with room for slices tiles of weights at a time, 0 for all, and twice by the same X, which
 // is brought into tiles once.
 func mulMatHalves(t gguf.Type, m, k, n, gap, slices int) Case {
+	return mulMatSplit(t, m, k, n, gap, slices, gpu.Split{})
+}
+
+func mulMatSplit(t gguf.Type, m, k, n, gap, slices int, split gpu.Split) Case {
 	return Case{
 		Kernel: "mul_mat_cm", Shape: fmt.Sprintf("%s M=%d K=%d N=%d gap=%d slices=%d", t, m, k, n, gap, slices), MaxNMSE: nmseHalf,
 		build: func(j *job) error {
@@ -150,12 +155,35 @@ func mulMatHalves(t gguf.Type, m, k, n, gap, slices int) Case {
 			first, second := j.space(want), j.space(want)
 			j.sums("first", first, want, float64(k))
 			j.sums("second", second, want, float64(k))
+			before := j.normal(n, m, 0) // and added to what is there, and to what is elsewhere
+			added := shape(n, m, 0)
+			for r := range n {
+				for i := range m {
+					added.Row(r)[i] = before.Row(r)[i] + want.Row(r)[i]
+				}
+			}
+			third, elsewhere, fourth, plain := j.mat(before), j.mat(before), j.space(added), j.space(added)
+			j.spare = append(j.spare, plain)
+			j.sums("what was added to", third, added, float64(k))
+			j.sums("fourth", fourth, added, float64(k))
 			a := mulMatArgs(j.addr(weights), j.addr(j.mat(x)), j.addr(first), m, k, n, x.Stride, want.Stride)
-			b := a
-			b.Dst = j.addr(second)
+			b, c, d := a, a, a
+			b.Dst, c.Dst, d.Dst = j.addr(second), j.addr(third), j.addr(fourth)
+			c.DstStride, d.DstStride = uint32(m), uint32(m)
 			j.record = func(r *gpu.Recorder) error {
-				r.Scratch = scratch
+				r.Scratch, r.Split = scratch, split
 				if err := all([]shaders.MulMatArgs{a, b}, func(a shaders.MulMatArgs) error { return r.MulMat(t, a) }); err != nil {
+					return err
+				}
+				add := func(a shaders.MulMatArgs, to uint64) error { return r.MulMatAdd(t, a, to, uint32(m)) }
+				if !r.Halves(t, uint32(n), uint32(k)) { // as the plain ops do it, where the device lacks what that takes
+					add = func(x shaders.MulMatArgs, to uint64) error {
+						product := x
+						product.Dst = j.addr(plain)
+						return errors.Join(r.MulMat(t, product), r.Add(shaders.AddArgs{A: to, B: product.Dst, Dst: x.Dst, Count: uint32(n * m), BCols: uint32(n * m)}))
+					}
+				}
+				if err := errors.Join(add(c, c.Dst), add(d, j.addr(elsewhere))); err != nil {
 					return err
 				}
 				return r.Finish()
@@ -169,39 +197,59 @@ func mulMatHalves(t gguf.Type, m, k, n, gap, slices int) Case {
 func attnRunCases() []Case {
 	var cases []Case
 	for _, size := range []int{16, 64, 80, 96, 128} {
-		cases = append(cases, attnRun(attnShape{heads: 4, headsKV: 2, keyLen: size, valLen: size, page: 32}, 70, 0))
+		cases = append(cases, attnRun(gguf.F16, attnShape{heads: 4, headsKV: 2, keyLen: size, valLen: size, page: 32}, 70, 0))
 	}
 	for _, rows := range []int{17, 63, 64, 65, 128, 200} {
 		cases = append(cases,
-			attnRun(attnShape{heads: 8, headsKV: 2, keyLen: 64, valLen: 64, page: 32}, rows, 0),
-			attnRun(attnShape{heads: 2, headsKV: 2, keyLen: 128, valLen: 128, page: 64, gap: 4}, rows, 333))
+			attnRun(gguf.F16, attnShape{heads: 8, headsKV: 2, keyLen: 64, valLen: 64, page: 32}, rows, 0),
+			attnRun(gguf.F16, attnShape{heads: 2, headsKV: 2, keyLen: 128, valLen: 128, page: 64, gap: 4}, rows, 333))
+	}
+	cases = append(cases,
+		attnRun(gguf.F16, attnShape{heads: 4, headsKV: 1, keyLen: 64, valLen: 128, page: 32}, 40, 5),
+		attnRun(gguf.F16, attnShape{heads: 2, headsKV: 1, keyLen: 128, valLen: 128, page: 32, sharp: true}, 100, 700),
+		attnRun(gguf.F16, attnShape{heads: 2, headsKV: 1, keyLen: 128, valLen: 128, page: 32, gap: 3}, 65, 2000))
+	for _, t := range []gguf.Type{gguf.Q8_0, gguf.Q4_0} {
+		for _, size := range []int{32, 64, 96, 128} {
+			cases = append(cases, attnRun(t, attnShape{heads: 4, headsKV: 2, keyLen: size, valLen: size, page: 32}, 70, 0))
+		}
+		cases = append(cases,
+			attnRun(t, attnShape{heads: 4, headsKV: 1, keyLen: 64, valLen: 128, page: 32}, 40, 5),
+			attnRun(t, attnShape{heads: 2, headsKV: 2, keyLen: 128, valLen: 128, page: 64, gap: 4}, 200, 333),
+			attnRun(t, attnShape{heads: 4, headsKV: 2, keyLen: 64, valLen: 64, page: 32, window: 100, softCap: 2, sinks: 1}, 65, 333))
+	}
+	// Windows of less than a tile of 32, of whole ones, of more than there is; each option alone is a pipeline of its own.
+	for _, window := range []int{1, 31, 32, 33, 96, 1000} {
+		cases = append(cases, attnRun(gguf.F16, attnShape{heads: 4, headsKV: 2, keyLen: 64, valLen: 64, page: 32, window: window}, 130, 200))
 	}
 	return append(cases,
-		attnRun(attnShape{heads: 4, headsKV: 1, keyLen: 64, valLen: 128, page: 32}, 40, 5),
-		attnRun(attnShape{heads: 2, headsKV: 1, keyLen: 128, valLen: 128, page: 32, sharp: true}, 100, 700),
-		attnRun(attnShape{heads: 2, headsKV: 1, keyLen: 128, valLen: 128, page: 32, gap: 3}, 65, 2000))
+		attnRun(gguf.F16, attnShape{heads: 4, headsKV: 2, keyLen: 64, valLen: 64, page: 32, window: 40}, 130, 0),
+		attnRun(gguf.F16, attnShape{heads: 4, headsKV: 2, keyLen: 64, valLen: 64, page: 32, softCap: 0.5}, 70, 0),
+		attnRun(gguf.F16, attnShape{heads: 4, headsKV: 2, keyLen: 64, valLen: 64, page: 32, sharp: true, softCap: 30}, 70, 100),
+		attnRun(gguf.F16, attnShape{heads: 4, headsKV: 2, keyLen: 64, valLen: 64, page: 32, sinks: -2}, 70, 0),
+		attnRun(gguf.F16, attnShape{heads: 4, headsKV: 2, keyLen: 64, valLen: 64, page: 32, sinks: 12}, 70, 100),
+		attnRun(gguf.F16, attnShape{heads: 4, headsKV: 2, keyLen: 128, valLen: 128, page: 32, window: 50, softCap: 2, sinks: 1}, 100, 300))
 }
 
 // attnRun attends with rows at the positions from first on.
-func attnRun(s attnShape, rows, first int) Case {
+func attnRun(t gguf.Type, s attnShape, rows, first int) Case {
 	return Case{
-		Kernel: "flash_attn_cm", Shape: fmt.Sprintf("%s rows=%d first=%d", s, rows, first), MaxNMSE: nmseAttnHalf,
+		Kernel: typed("flash_attn_cm", t), Shape: fmt.Sprintf("%s rows=%d first=%d", s, rows, first), MaxNMSE: nmseAttnHalf,
 		build: func(j *job) error {
 			pos, seq := make([]uint32, rows), make([]uint32, rows)
 			for i := range pos {
 				pos[i], seq[i] = uint32(first+i), 1
 			}
-			p := j.paged(gguf.F16, 2, (first+rows+s.page-1)/s.page, s.page, s.headsKV, s.keyLen, s.valLen)
+			p := j.paged(t, 2, (first+rows+s.page-1)/s.page, s.page, s.headsKV, s.keyLen, s.valLen)
 			p.fill(j, 1, first+rows)
 			q, want := j.normal(rows, s.heads*s.keyLen, s.gap), shape(rows, s.heads*s.valLen, 2*s.gap)
 			dst := j.space(want)
 			a := s.args(j, p, pos, seq)
 			a.Q, a.Dst, a.QStride, a.DstStride = j.addr(j.mat(q)), j.addr(dst), uint32(q.Stride), uint32(want.Stride)
-			ref.FlashAttn(want, q, &p.KV, pos, seq, s.heads, a.Scale)
+			ref.FlashAttn(want, q, &p.KV, pos, seq, s.heads, a.Scale, s.options())
 			j.output("dst", dst, want)
 			j.record = func(r *gpu.Recorder) error {
 				r.Run = true
-				return r.FlashAttn(gguf.F16, a)
+				return r.FlashAttn(t, a)
 			}
 			return nil
 		},

@@ -42,9 +42,9 @@ func (t *team) matrix(j *job, row *shaders.Kernel, m int) (w, bias uint64, y ref
 }
 
 // siblings are up to three matrices that share X; the second has no bias.
-func siblings(row *shaders.Kernel, m [3]int, k, n int) Case {
+func siblings(row *shaders.Kernel, m [3]int, k, n int, tile gpu.Tile) Case {
 	return Case{
-		Kernel: row.Name, Shape: fmt.Sprintf("siblings M=%v K=%d N=%d", m, k, n), MaxNMSE: nmseLinear,
+		Kernel: row.Name, Shape: fmt.Sprintf("siblings M=%v K=%d N=%d", m, k, n) + tileName(tile), MaxNMSE: nmseLinear,
 		build: func(j *job) error {
 			t := j.team(row, k, n)
 			a := &t.args
@@ -73,16 +73,19 @@ func siblings(row *shaders.Kernel, m [3]int, k, n int) Case {
 				*w[i], *bias[i], *dst[i] = at, b, j.addr(out)
 			}
 			a.M0, a.M1, a.M2, a.DstStride = uint32(m[0]), uint32(m[1]), uint32(m[2]), uint32(m[0])
-			j.record = func(r *gpu.Recorder) error { return r.MulMatTeam(row.Variant, row.Type, shaders.NoGLU, *a) }
+			j.record = func(r *gpu.Recorder) error {
+				r.Tile = tile
+				return r.MulMatTeam(row.Variant, row.Type, shaders.NoGLU, *a)
+			}
 			return nil
 		},
 	}
 }
 
 // residual adds a product to what is there.
-func residual(row *shaders.Kernel, m, k, n int) Case {
+func residual(row *shaders.Kernel, m, k, n int, tile gpu.Tile) Case {
 	return Case{
-		Kernel: row.Name, Shape: fmt.Sprintf("residual M=%d K=%d N=%d", m, k, n), MaxNMSE: nmseLinear,
+		Kernel: row.Name, Shape: fmt.Sprintf("residual M=%d K=%d N=%d", m, k, n) + tileName(tile), MaxNMSE: nmseLinear,
 		build: func(j *job) error {
 			t := j.team(row, k, n)
 			w, bias, y, err := t.matrix(j, row, m)
@@ -99,20 +102,23 @@ func residual(row *shaders.Kernel, m, k, n int) Case {
 			a := t.args
 			a.W0, a.Bias0, a.Dst0, a.M0, a.DstStride = w, bias, j.addr(dst), uint32(m), uint32(want.Stride)
 			a.Residual, a.ResidualStride = a.Dst0, a.DstStride
-			j.record = func(r *gpu.Recorder) error { return r.MulMatTeam(row.Variant, row.Type, shaders.NoGLU, a) }
+			j.record = func(r *gpu.Recorder) error {
+				r.Tile = tile
+				return r.MulMatTeam(row.Variant, row.Type, shaders.NoGLU, a)
+			}
 			return nil
 		},
 	}
 }
 
 // gates are pairs of rows, and their swiglu, as bytes too.
-func gates(row *shaders.Kernel, m, k, n int, bytes bool) Case {
+func gates(row *shaders.Kernel, m, k, n int, bytes bool, tile gpu.Tile) Case {
 	name, glu, most := "gates", uint32(shaders.GLUFloats), nmseCurved
 	if bytes {
 		name, glu, most = "gates, bytes", shaders.GLUBytes, nmseRounded
 	}
 	return Case{
-		Kernel: row.Name, Shape: fmt.Sprintf("%s M=%d K=%d N=%d", name, m, k, n), MaxNMSE: most,
+		Kernel: row.Name, Shape: fmt.Sprintf("%s M=%d K=%d N=%d", name, m, k, n) + tileName(tile), MaxNMSE: most,
 		build: func(j *job) error {
 			t := j.team(row, k, n)
 			a, want, err := t.gates(j, row, m)
@@ -127,7 +133,10 @@ func gates(row *shaders.Kernel, m, k, n int, bytes bool) Case {
 				j.wants = append(j.wants, want8(ref.QuantizeQ8(want), q, s)...)
 				a.Dst1, a.Dst2 = j.addr(q), j.addr(s)
 			}
-			j.record = func(r *gpu.Recorder) error { return r.MulMatTeam(row.Variant, row.Type, glu, a) }
+			j.record = func(r *gpu.Recorder) error {
+				r.Tile = tile
+				return r.MulMatTeam(row.Variant, row.Type, glu, a)
+			}
 			return nil
 		},
 	}

@@ -156,13 +156,17 @@ func (p *product) record(r *gpu.Recorder, from, n int, dst uint64, stride int) e
 	return r.MulMatTeam(p.row.Variant, p.row.Type, shaders.NoGLU, a)
 }
 
-func vec(row *shaders.Kernel, m, k, n, gap int, tile gpu.Tile) Case {
-	shapeName := fmt.Sprintf("M=%d K=%d N=%d gap=%d", m, k, n, gap)
-	if tile != (gpu.Tile{}) {
-		shapeName += fmt.Sprintf(" tile=%dx%dx%dx%d", tile.Rows, tile.Team, tile.Unroll, tile.Lanes)
+// tileName is what a case's shape ends with where it has constants of its own.
+func tileName(t gpu.Tile) string {
+	if t == (gpu.Tile{}) {
+		return ""
 	}
+	return fmt.Sprintf(" tile=%dx%dx%dx%d", t.Rows, t.Team, t.Unroll, t.Lanes)
+}
+
+func vec(row *shaders.Kernel, m, k, n, gap int, tile gpu.Tile) Case {
 	return Case{
-		Kernel: row.Name, Shape: shapeName, MaxNMSE: nmseLinear,
+		Kernel: row.Name, Shape: fmt.Sprintf("M=%d K=%d N=%d gap=%d", m, k, n, gap) + tileName(tile), MaxNMSE: nmseLinear,
 		build: func(j *job) error {
 			p, err := j.product(row, m, k, n, gap)
 			if err != nil {

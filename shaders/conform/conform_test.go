@@ -15,9 +15,9 @@ import (
 
 var seed = flag.Uint64("seed", 0, "seed of the random data; 0: a fresh one")
 
-func newSuite(t testing.TB, n uint64) *Suite {
+func newSuite(t testing.TB, n uint64, options ...vktest.Option) *Suite {
 	t.Helper()
-	dev := vktest.Open(t)
+	dev := vktest.Open(t, options...)
 	k, err := gpu.New(dev, gpu.Options{})
 	if err != nil {
 		t.Fatal(err)

@@ -1,9 +1,14 @@
 package conform
 
 import (
+	"flag"
+	"math/bits"
+	"strings"
 	"testing"
 
 	"leat/shaders"
+	"leat/vk"
+	"leat/vk/vktest"
 )
 
 // Every kernel has all the quick shapes of its op, and they pass here.
@@ -24,7 +29,11 @@ func TestQuick(t *testing.T) {
 			t.Errorf("%s has quick shapes but there is no such op or kernel", op)
 		}
 	}
-	s := newSuite(t, 1)
+	testQuick(t)
+}
+
+func testQuick(t *testing.T, options ...vktest.Option) {
+	s := newSuite(t, 1, options...)
 	var sum Summary
 	for _, c := range Quick() {
 		if !s.Can(&c) {
@@ -38,4 +47,24 @@ func TestQuick(t *testing.T) {
 		sum.Add(r)
 	}
 	sum.Print(t.Output())
+}
+
+var combinations = flag.Bool("combinations", false, "TestQuickDisabled: all sets of features")
+
+// TestQuickDisabled runs the quick cases without each feature that can be disabled, and without any; with -combinations,
+// every set of features.
+func TestQuickDisabled(t *testing.T) {
+	all := vk.Disabled()
+	for set := 1; set < 1<<len(all); set++ {
+		if n := bits.OnesCount(uint(set)); n > 1 && n < len(all) && !*combinations {
+			continue
+		}
+		var names []string
+		for i, name := range all {
+			if set>>i&1 != 0 {
+				names = append(names, name)
+			}
+		}
+		t.Run("without "+strings.Join(names, " "), func(t *testing.T) { testQuick(t, vktest.Disable(names...)) })
+	}
 }

@@ -30,7 +30,7 @@ func (r *Recorder) Rope(a shaders.RopeArgs) error {
 	return record(r, &c, shaders.Rope, &a, a.Workgroups(), &t, cost{8 * n, 3 * n})
 }
 
-// KVAppend stores rows of K and V into the pages of a cache of type t, F16 or F32.
+// KVAppend stores rows of K and V into the pages of a cache of type t, one of [shaders.KVTypes].
 func (r *Recorder) KVAppend(t gguf.Type, a shaders.KVAppendArgs) error {
 	if a.Rows == 0 {
 		return nil
@@ -41,15 +41,25 @@ func (r *Recorder) KVAppend(t gguf.Type, a shaders.KVAppendArgs) error {
 	c.heads(a.HeadsKV, a.HeadsKV, a.KeyLen, a.ValLen)
 	c.stride("KStride", a.KStride, a.HeadsKV*a.KeyLen)
 	c.stride("VStride", a.VStride, a.HeadsKV*a.ValLen)
-	c.paged(a.Pages, a.Pos, a.Seq, a.MaxPages, a.PagePositions, a.LayerOff)
-	n := float64(a.Rows) * float64(a.HeadsKV) * float64(a.KeyLen+a.ValLen)
-	co := cost{bytes: n * float64(4+t.BlockBytes())}
+	c.paged(t, a.Pages, a.Pos, a.Seq, a.MaxPages, a.PagePositions, a.LayerOff)
+	c.blocksOf(t, a.KeyLen, a.ValLen)
+	n := float64(a.Rows) * float64(a.HeadsKV)
+	co := cost{bytes: n * (4*float64(a.KeyLen+a.ValLen) + kvBytes(t, a.KeyLen, a.ValLen))}
 	var touched touch
 	touched.read(f32s(a.K, a.Rows, a.HeadsKV*a.KeyLen, a.KStride))
 	touched.read(f32s(a.V, a.Rows, a.HeadsKV*a.ValLen, a.VStride))
 	touched.pageTable(a.Pages, a.Pos, a.Seq, a.Rows, a.MaxPages)
 	touched.write(cacheSpan(a.LayerOff))
-	return record(r, &c, func() (*shaders.Kernel, error) { return shaders.KVAppend(t) }, &a, a.Workgroups(), &touched, co)
+	return record(r, &c, func() (*shaders.Kernel, error) { return shaders.KVAppend(t) }, &a, a.Workgroups(t), &touched, co)
+}
+
+// TakesRopeKV reports whether [Recorder.RopeKV] can be used for a cache of type t.
+func (r *Recorder) TakesRopeKV(t gguf.Type) bool {
+	return r.usable(ropeKVChoice(t), func() (*shaders.Kernel, error) { return shaders.RopeKV(t) })
+}
+
+func ropeKVChoice(t gguf.Type) choice {
+	return choice{op: "rope", variant: shaders.KV, typed: true, typ: t}
 }
 
 // RopeKV is [Recorder.Rope] of Q and K and [Recorder.KVAppend] in one, to the same bits, but leaves K as it is.
@@ -57,7 +67,7 @@ func (r *Recorder) RopeKV(t gguf.Type, a shaders.RopeKVArgs) error {
 	if a.Rows == 0 {
 		return nil
 	}
-	c := check{choice: choice{op: "rope", variant: shaders.KV, typed: true, typ: t}}
+	c := check{choice: ropeKVChoice(t)}
 	c.address("Q", a.Q)
 	c.address("K", a.K)
 	c.address("V", a.V)
@@ -69,9 +79,11 @@ func (r *Recorder) RopeKV(t gguf.Type, a shaders.RopeKVArgs) error {
 	c.stride("QStride", a.QStride, a.Heads*a.KeyLen)
 	c.stride("KStride", a.KStride, a.HeadsKV*a.KeyLen)
 	c.stride("VStride", a.VStride, a.HeadsKV*a.ValLen)
-	c.paged(a.Pages, a.Pos, a.Seq, a.MaxPages, a.PagePositions, a.LayerOff)
-	q, kv := float64(a.Rows)*float64(a.Heads)*float64(a.KeyLen), float64(a.Rows)*float64(a.HeadsKV)*float64(a.KeyLen+a.ValLen)
-	co := cost{bytes: 8*q + kv*float64(4+t.BlockBytes()), flops: 3 * (q + kv)}
+	c.paged(t, a.Pages, a.Pos, a.Seq, a.MaxPages, a.PagePositions, a.LayerOff)
+	c.blocksOf(t, a.KeyLen, a.ValLen)
+	q, n := float64(a.Rows)*float64(a.Heads)*float64(a.KeyLen), float64(a.Rows)*float64(a.HeadsKV)
+	kv := n * float64(a.KeyLen+a.ValLen)
+	co := cost{bytes: 8*q + 4*kv + n*kvBytes(t, a.KeyLen, a.ValLen), flops: 3 * (q + kv)}
 	var touched touch
 	touched.read(f32s(a.K, a.Rows, a.HeadsKV*a.KeyLen, a.KStride))
 	touched.read(f32s(a.V, a.Rows, a.HeadsKV*a.ValLen, a.VStride))
@@ -79,7 +91,7 @@ func (r *Recorder) RopeKV(t gguf.Type, a shaders.RopeKVArgs) error {
 	touched.pageTable(a.Pages, a.Pos, a.Seq, a.Rows, a.MaxPages)
 	touched.write(f32s(a.Q, a.Rows, a.Heads*a.KeyLen, a.QStride))
 	touched.write(cacheSpan(a.LayerOff))
-	return record(r, &c, func() (*shaders.Kernel, error) { return shaders.RopeKV(t) }, &a, a.Workgroups(), &touched, co)
+	return record(r, &c, func() (*shaders.Kernel, error) { return shaders.RopeKV(t) }, &a, a.Workgroups(t), &touched, co)
 }
 
 // FlashAttn lets each row of Q attend to its sequence's positions up to its own, in a cache of type t. Many rows of one
@@ -95,23 +107,33 @@ func (r *Recorder) FlashAttn(t gguf.Type, a shaders.FlashAttnArgs) error {
 	c.heads(a.Heads, a.HeadsKV, a.KeyLen, a.ValLen)
 	c.stride("QStride", a.QStride, a.Heads*a.KeyLen)
 	c.stride("DstStride", a.DstStride, a.Heads*a.ValLen)
-	c.paged(a.Pages, a.Pos, a.Seq, a.MaxPages, a.PagePositions, a.LayerOff)
+	c.paged(t, a.Pages, a.Pos, a.Seq, a.MaxPages, a.PagePositions, a.LayerOff)
+	c.blocksOf(t, a.KeyLen, a.ValLen)
 	positions := float64(r.Positions)
 	if positions == 0 {
 		positions = float64(a.MaxPages) * float64(a.PagePositions)
 	}
-	n := float64(a.Rows) * float64(a.Heads) * positions * float64(a.KeyLen+a.ValLen)
-	co := cost{bytes: n * float64(t.BlockBytes()), flops: 2 * n}
+	seen := positions
+	if a.Window > 0 {
+		seen = min(seen, float64(a.Window))
+	}
+	c.softCap(a.SoftCap)
+	n := float64(a.Rows) * float64(a.Heads) * seen
+	co := cost{bytes: n * kvBytes(t, a.KeyLen, a.ValLen), flops: 2 * n * float64(a.KeyLen+a.ValLen)}
 	var touched touch
 	touched.read(f32s(a.Q, a.Rows, a.Heads*a.KeyLen, a.QStride))
 	touched.pageTable(a.Pages, a.Pos, a.Seq, a.Rows, a.MaxPages)
 	touched.read(cacheSpan(a.LayerOff))
-	touched.write(f32s(a.Dst, a.Rows, a.Heads*a.ValLen, a.DstStride))
-	if r.runs(t, &a) {
-		c.choice = choice{op: "flash_attn", variant: shaders.CM, heads: heads{r.k.matrix, a.KeyLen, a.ValLen}}
-		return record(r, &c, shaders.FlashAttnCM, &a, runGroups(&a), &touched, co)
+	if a.Sinks != 0 {
+		c.address("Sinks", a.Sinks)
+		touched.read(f32s(a.Sinks, 1, a.Heads, 0))
 	}
-	if c.err == nil && r.splits(&a) {
+	touched.write(f32s(a.Dst, a.Rows, a.Heads*a.ValLen, a.DstStride))
+	if c.err == nil && r.runs(t, &a) {
+		c.choice = r.runChoice(t, &a)
+		return record(r, &c, func() (*shaders.Kernel, error) { return shaders.FlashAttnCM(t) }, &a, runGroups(&a), &touched, co)
+	}
+	if c.err == nil && r.splits(t, &a) {
 		return r.flashAttnSplit(t, &a, positions)
 	}
 	return record(r, &c, func() (*shaders.Kernel, error) { return shaders.FlashAttn(t) }, &a, a.Workgroups(), &touched, co)
@@ -124,13 +146,34 @@ func (t *touch) pageTable(pages, pos, seq uint64, rows, maxPages uint32) {
 	t.read(f32s(seq, 1, rows, 0))
 }
 
-// paged checks what the ops on a paged cache share.
-func (c *check) paged(pages, pos, seq uint64, maxPages, pagePositions, layerOff uint32) {
+// kvBytes is what a cache of type t holds of one head at one position.
+func kvBytes(t gguf.Type, keyLen, valLen uint32) float64 {
+	return float64(shaders.KVRowBytes(t, int(keyLen)) + shaders.KVRowBytes(t, int(valLen)))
+}
+
+func (c *check) softCap(v float32) {
+	if !(v >= 0) {
+		c.that(false, "SoftCap", v, "0 (none) or more")
+	}
+}
+
+// blocksOf checks that a cache of blocks can hold such heads.
+func (c *check) blocksOf(t gguf.Type, keyLen, valLen uint32) {
+	if err := shaders.CheckKV(t, int(keyLen), int(valLen)); err != nil && c.err == nil {
+		c.err = err
+	}
+}
+
+// paged checks what the ops on a paged cache of type t share.
+func (c *check) paged(t gguf.Type, pages, pos, seq uint64, maxPages, pagePositions, layerOff uint32) {
 	c.address("Pages", pages)
 	c.address("Pos", pos)
 	c.address("Seq", seq)
 	c.positive("MaxPages", maxPages)
 	c.positive("PagePositions", pagePositions)
+	if shaders.KVQuantised(t) {
+		c.multiple("PagePositions", pagePositions, shaders.KVPage)
+	}
 	c.multiple("LayerOff", layerOff, 16)
 }
 

@@ -14,6 +14,21 @@ func (e *ArgError) Error() string {
 	return fmt.Sprintf("record %s: %s is %v, want %s", e.Op, e.What, e.Found, e.Wanted)
 }
 
+// BrokenError says that a variant of a kernel computes wrong on a device, so it is not used.
+type BrokenError struct {
+	Kernel, Device string
+	Why            string
+}
+
+func (e *BrokenError) Error() string {
+	return fmt.Sprintf("test kernel %s on %s: %s", e.Kernel, e.Device, e.Why)
+}
+
+// Hint says that nothing needs to be done.
+func (e *BrokenError) Hint() string {
+	return "another kernel is used in its place, slower; update the driver, and see leat doctor"
+}
+
 // check keeps the first wrong argument of an op.
 type check struct {
 	choice

@@ -1,6 +1,9 @@
 package gpu
 
 import (
+	"fmt"
+	"slices"
+
 	"leat/gguf"
 	"leat/shaders"
 	"leat/vk"
@@ -13,27 +16,30 @@ type Scratch struct {
 }
 
 // leastRows of X are worth the decoding of all weights into halves.
-const leastRows = 17
+const leastRows = shaders.ShortRows + 1
 
-// split says how mul_mat_cm deals its outputs out.
+// Split says how mul_mat_cm deals its outputs out: a workgroup takes BM rows of the weights times BN rows of X, a subgroup
+// WM times WN of these.
+type Split struct{ BM, BN, WM, WN uint32 }
+
 type split struct {
-	subgroup       int
-	bm, bn, wm, wn uint32
+	subgroup int
+	Split
 }
 
 // constant is the split's value of a constant of mul_mat_cm.
 func (s *split) constant(name string, other uint32) uint32 {
 	switch name {
 	case "LANES":
-		return s.bm / s.wm * (s.bn / s.wn) * uint32(s.subgroup)
+		return s.BM / s.WM * (s.BN / s.WN) * uint32(s.subgroup)
 	case "BM":
-		return s.bm
+		return s.BM
 	case "BN":
-		return s.bn
+		return s.BN
 	case "WM":
-		return s.wm
+		return s.WM
 	case "WN":
-		return s.wn
+		return s.WN
 	}
 	return other
 }
@@ -42,6 +48,21 @@ func (s *split) constant(name string, other uint32) uint32 {
 type heads struct {
 	subgroup int
 	key, val uint32
+	options  uint32
+}
+
+// options are the OPTIONS of flash_attn_cm.
+func options(a *shaders.FlashAttnArgs) (o uint32) {
+	if a.Window > 0 {
+		o |= shaders.WithWindow
+	}
+	if a.SoftCap > 0 {
+		o |= shaders.WithSoftCap
+	}
+	if a.Sinks != 0 {
+		o |= shaders.WithSinks
+	}
+	return o
 }
 
 // headSubgroups is how many subgroups a workgroup of flash_attn_cm has; each takes 16 rows.
@@ -55,16 +76,58 @@ func (h *heads) constant(name string) uint32 {
 		return uint32(h.subgroup)
 	case "KEY":
 		return h.key
+	case "OPTIONS":
+		return h.options
 	}
 	return h.val
 }
 
-// splitFor chooses by the rows of X: half a tile where they would leave most of one idle.
-func splitFor(subgroup int, n uint32) split {
-	if n <= 64 {
-		return split{subgroup, 128, 64, 64, 32}
+// Bytes of shared memory that a whole tile of mul_mat_cm takes, and that half a tile or flash_attn_cm can do with.
+const (
+	wholeShared = 36 << 10
+	leastShared = 32 << 10
+)
+
+// halfTile is as many rows of X as half a tile has.
+const halfTile = shaders.TileRows / 2
+
+// OwnSplit is what the program chooses by itself by the rows of X: half a tile where they would leave most of one idle.
+func OwnSplit(n uint32) Split {
+	if n <= halfTile {
+		return Split{128, 64, 64, 32}
 	}
-	return split{subgroup, 128, 128, 64, 64}
+	return Split{128, 128, 64, 64}
+}
+
+// splitFor is the split for n rows of X. Who computes an output depends on it, not how: the bits stay.
+func (r *Recorder) splitFor(n uint32) split {
+	s := r.Split
+	if s == (Split{}) {
+		s = r.k.tuned.Load().split(n)
+	}
+	if s == (Split{}) {
+		s = OwnSplit(n)
+	}
+	if s.BM+s.BN > shaders.TileRows+halfTile && r.k.shared < wholeShared {
+		s = OwnSplit(halfTile)
+	}
+	return split{r.k.matrix, s}
+}
+
+// fits says why a split can't be had, "" where it can: a workgroup's part lies within a tile, and its lanes share the loads.
+func (s *Split) fits(subgroup int, most uint32) string {
+	for _, n := range []uint32{s.BM, s.BN} {
+		if n != 64 && n != 128 {
+			return "BM and BN of 64 or 128"
+		}
+	}
+	if (s.WM != 32 && s.WM != 64) || (s.WN != 32 && s.WN != 64) {
+		return "WM and WN of 32 or 64"
+	}
+	if n := s.BM / s.WM * (s.BN / s.WN) * uint32(subgroup); n < 64 || n > min(most, 256) {
+		return fmt.Sprintf("64 to %d lanes", min(most, 256))
+	}
+	return ""
 }
 
 // Matrices reports whether products of many rows are computed in halves on a device opened with f, given
@@ -74,22 +137,17 @@ func Matrices(p *vk.PhysicalDevice, f vk.Features) bool { return matrixSubgroup(
 // matrixSubgroup is the size of the subgroups that mul_mat_cm can have, 0 where it can't run.
 func matrixSubgroup(p *vk.PhysicalDevice, f vk.Features) int {
 	l := &p.Limits
-	if !f.CooperativeMatrix || !f.SubgroupArithmetic {
+	if !f.SubgroupArithmetic || !p.Multiplies(f, vk.CooperativeMatrix{M: 16, N: 16, K: 16}) {
 		return 0
 	}
-	for _, m := range p.CooperativeMatrices {
-		if m != (vk.CooperativeMatrix{M: 16, N: 16, K: 16}) {
-			continue
-		}
-		size := l.Subgroup
-		if f.SubgroupSizeControl && l.SubgroupMin <= 32 && l.SubgroupMax >= 32 {
-			size = 32
-		}
-		if (size == 32 || size == 64) && int(l.MaxWorkgroupInvocations) >= 4*size && l.MaxSharedBytes >= 40<<10 {
-			return size
-		}
+	size := l.Subgroup
+	if f.SubgroupSizeControl && l.SubgroupMin <= 32 && l.SubgroupMax >= 32 {
+		size = 32
 	}
-	return 0
+	if size < 8 || size > 64 || int(l.MaxWorkgroupInvocations) < 4*size || l.MaxSharedBytes < leastShared {
+		return 0
+	}
+	return size
 }
 
 // tiles is what a recorder knows of its scratch: X and its scales, then a ring that slices of weights take in turn.
@@ -113,25 +171,42 @@ const enoughGroups = 256
 // LeastRows is how many rows of a step's products and attention should stay together: fewer would go by kernels that
 // are ten times as slow, whatever is expected of the device; 0: any number is as good.
 func (r *Recorder) LeastRows() uint32 {
-	if r.k.matrix == 0 || r.Scratch.Bytes == 0 {
+	if r.k.matrix == 0 || r.Scratch.Bytes == 0 || r.k.tested.broken("mul_mat_cm") {
 		return 0
 	}
 	return shaders.TileRows
 }
 
+// Halves reports whether products of n rows of k values with weights of type t are computed in halves, and [Recorder.MulMatAdd] may be asked for.
+func (r *Recorder) Halves(t gguf.Type, n, k uint32) bool {
+	return r.halves(t, &shaders.MulMatArgs{N: n, K: k})
+}
+
 // halves reports whether a product is computed in halves.
 func (r *Recorder) halves(t gguf.Type, a *shaders.MulMatArgs) bool {
 	return r.k.matrix > 0 && a.N >= leastRows && a.K >= 64 &&
-		shaders.ScratchBytes(a.N, a.K, 0) <= r.Scratch.Bytes
+		shaders.ScratchBytes(a.N, a.K, 0) <= r.Scratch.Bytes &&
+		r.usable(choice{op: "tile_f16"}, shaders.TileF16) &&
+		r.usable(dequantChoice(t), func() (*shaders.Kernel, error) { return shaders.DequantF16(t) }) &&
+		r.usable(r.splitChoice(a.N), shaders.MulMatCM)
+}
+
+func dequantChoice(t gguf.Type) choice { return choice{op: "dequant_f16", typed: true, typ: t} }
+
+// splitChoice is the product of n rows in tiles.
+func (r *Recorder) splitChoice(n uint32) choice {
+	return choice{op: "mul_mat", variant: shaders.CM, split: r.splitFor(n)}
 }
 
 // mulMatHalves decodes the weights slice by slice into a ring. While a slice is multiplied the next is decoded: they
 // lie in different places, so nothing orders them.
-func (r *Recorder) mulMatHalves(t gguf.Type, a *shaders.MulMatArgs) error {
+//
+// What is at residual is added, with stride floats from row to row; 0: nothing is.
+func (r *Recorder) mulMatHalves(t gguf.Type, a *shaders.MulMatArgs, residual uint64, stride uint32) error {
 	x := r.Scratch.Address
 	scales := x + uint64(shaders.TilesBytes(a.N, a.K))
 	ring := span{scales + uint64(shaders.ScaleBytes(a.N)), r.Scratch.Address + uint64(r.Scratch.Bytes)}
-	if err := r.bringX(a, x, scales, ring); err != nil {
+	if err := r.bringX(a, x, scales); err != nil {
 		return err
 	}
 	tileBytes := uint64(shaders.TilesBytes(shaders.TileRows, a.K))
@@ -149,7 +224,11 @@ func (r *Recorder) mulMatHalves(t gguf.Type, a *shaders.MulMatArgs) error {
 		if err != nil {
 			return err
 		}
-		err = r.later(shaders.MulMatCMArgs{W: to, X: x, Scales: scales, Dst: a.Dst + 4*uint64(m), M: rows, K: a.K, N: a.N, DstStride: a.DstStride})
+		part := shaders.MulMatCMArgs{W: to, X: x, Scales: scales, Dst: a.Dst + 4*uint64(m), M: rows, K: a.K, N: a.N, DstStride: a.DstStride}
+		if residual != 0 {
+			part.Residual, part.ResidualStride = residual+4*uint64(m), stride
+		}
+		err = r.later(part)
 		if err != nil {
 			return err
 		}
@@ -158,16 +237,20 @@ func (r *Recorder) mulMatHalves(t gguf.Type, a *shaders.MulMatArgs) error {
 	return nil
 }
 
-// bringX brings X into tiles, unless it is there.
-func (r *Recorder) bringX(a *shaders.MulMatArgs, to, scales uint64, ring span) error {
-	want := f32s(a.X, a.N, a.K, a.XStride)
-	if r.tiles.x == want && r.tiles.n == a.N && r.tiles.k == a.K && r.tiles.s == a.XStride {
+// MulMatAdd is MulMat where [Recorder.Halves] says so of the whole step, with residual (N, M), stride floats from row to row,
+// added; Dst may be residual.
+func (r *Recorder) MulMatAdd(t gguf.Type, a shaders.MulMatArgs, residual uint64, stride uint32) error {
+	if a.M == 0 || a.N == 0 {
 		return nil
 	}
-	err := r.TileF16(shaders.TileF16Args{X: a.X, Dst: to, Scales: scales, N: a.N, K: a.K, XStride: a.XStride})
-	r.tiles.x, r.tiles.n, r.tiles.k, r.tiles.s = want, a.N, a.K, a.XStride
-	r.tiles.next = 0 // the ring begins elsewhere than the last one
-	return err
+	c := mulMatCheck(t, &a)
+	c.address("residual", residual)
+	c.stride("residual's stride", stride, a.M)
+	c.that(r.k.matrix > 0 && shaders.ScratchBytes(a.N, a.K, 0) <= r.Scratch.Bytes, "Scratch", r.Scratch.Bytes, "room for X in tiles, on a device with cooperative matrices")
+	if c.err != nil {
+		return c.err
+	}
+	return r.mulMatHalves(t, &a, residual, stride)
 }
 
 // later keeps a product for when its result is asked for, its place is, or there is enough to do.
@@ -176,10 +259,13 @@ func (r *Recorder) later(a shaders.MulMatCMArgs) error {
 	p.touch.read(span{a.W, a.W + uint64(shaders.TilesBytes(a.M, a.K))})
 	p.touch.read(span{a.X, a.X + uint64(shaders.TilesBytes(a.N, a.K))})
 	p.touch.read(f32s(a.Scales, 1, a.N, 0))
+	if a.Residual != 0 {
+		p.touch.read(f32s(a.Residual, a.N, a.M, a.ResidualStride))
+	}
 	p.touch.write(f32s(a.Dst, a.N, a.M, a.DstStride))
-	split := splitFor(r.k.matrix, a.N)
+	split := r.splitFor(a.N)
 	r.tiles.pending = append(r.tiles.pending, p)
-	if r.tiles.groups += a.Workgroups(split.bm, split.bn); r.tiles.groups < enoughGroups {
+	if r.tiles.groups += a.Workgroups(split.BM, split.BN); r.tiles.groups < enoughGroups {
 		return nil
 	}
 	return r.Finish()
@@ -209,54 +295,22 @@ func (r *Recorder) settle(t *touch) error {
 	return nil
 }
 
-// TileF16 brings rows of X into tiles of halves.
-func (r *Recorder) TileF16(a shaders.TileF16Args) error {
-	if a.N == 0 || a.K == 0 {
-		return nil
-	}
-	c := check{choice: choice{op: "tile_f16"}}
-	c.address("X", a.X)
-	c.address("Dst", a.Dst)
-	c.address("Scales", a.Scales)
-	c.stride("XStride", a.XStride, a.K)
-	var t touch
-	t.read(f32s(a.X, a.N, a.K, a.XStride))
-	t.write(span{a.Dst, a.Dst + uint64(shaders.TilesBytes(a.N, a.K))})
-	t.write(f32s(a.Scales, 1, a.N, 0))
-	n := float64(a.N) * float64(a.K)
-	return record(r, &c, shaders.TileF16, &a, a.Workgroups(), &t, cost{10 * n, n})
-}
-
-// DequantF16 decodes weights of type t into tiles of halves. W may be any multiple of 16, or of a row where the
-// rows' length is.
-func (r *Recorder) DequantF16(t gguf.Type, a shaders.DequantF16Args) error {
-	if a.M == 0 || a.K == 0 {
-		return nil
-	}
-	c := check{choice: choice{op: "dequant_f16", typed: true, typ: t}}
-	c.that(a.W != 0 && a.W%2 == 0, "W", a.W, "a multiple of 2, not 0")
-	c.address("Dst", a.Dst)
-	c.blocks("K", a.K)
-	bytes := float64(a.M) * rowBytes(t, a.K)
-	var touched touch
-	touched.read(span{a.W, a.W + uint64(bytes)})
-	touched.write(span{a.Dst, a.Dst + uint64(shaders.TilesBytes(a.M, a.K))})
-	find := func() (*shaders.Kernel, error) { return shaders.DequantF16(t) }
-	return record(r, &c, find, &a, a.Workgroups(), &touched, cost{bytes: bytes + 2*float64(a.M)*float64(a.K)})
-}
-
 // mulMatCM multiplies what is in tiles.
 func (r *Recorder) mulMatCM(p *product) error {
 	a := &p.args
-	c := check{choice: choice{op: "mul_mat", variant: shaders.CM, split: splitFor(r.k.matrix, a.N)}}
+	c := check{choice: r.splitChoice(a.N)}
 	m, n, k := float64(a.M), float64(a.N), float64(a.K)
-	return record(r, &c, shaders.MulMatCM, a, a.Workgroups(c.split.bm, c.split.bn), &p.touch, cost{bytes: 2*k*(m+n) + 4*m*n, flops: 2 * m * n * k})
+	return record(r, &c, shaders.MulMatCM, a, a.Workgroups(c.split.BM, c.split.BN), &p.touch, cost{bytes: 2*k*(m+n) + 4*m*n, flops: 2 * m * n * k})
 }
 
 // runs reports whether attention is computed by cooperative matrices.
 func (r *Recorder) runs(t gguf.Type, a *shaders.FlashAttnArgs) bool {
-	return r.k.matrix > 0 && r.Run && t == gguf.F16 && a.Rows >= leastRows && a.KeyLen%16 == 0 && a.ValLen%16 == 0 &&
-		max(a.KeyLen, a.ValLen) <= shaders.MaxHeadCM && a.PagePositions%32 == 0
+	return r.k.matrix > 0 && r.Run && slices.Contains(shaders.KVTypesCM, t) && a.Rows >= leastRows && a.KeyLen%16 == 0 && a.ValLen%16 == 0 &&
+		max(a.KeyLen, a.ValLen) <= shaders.MaxHeadCM && a.PagePositions%32 == 0 && r.usable(r.runChoice(t, a), func() (*shaders.Kernel, error) { return shaders.FlashAttnCM(t) })
+}
+
+func (r *Recorder) runChoice(t gguf.Type, a *shaders.FlashAttnArgs) choice {
+	return choice{op: "flash_attn", variant: shaders.CM, typed: true, typ: t, heads: heads{r.k.matrix, a.KeyLen, a.ValLen, options(a)}}
 }
 
 // runGroups counts the workgroups of flash_attn_cm.

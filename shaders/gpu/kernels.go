@@ -4,27 +4,47 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"leat/gguf"
 	"leat/shaders"
+	"leat/shaders/gpu/cache"
 	"leat/vk"
 )
 
 // Options of [New]; the zero value is a good start.
 type Options struct {
 	Logger *slog.Logger // nil: silent
+
+	// Test is asked before the first use of a pipeline that is not a plain fp32 one; k has the same pipelines, untested. With an
+	// error the variant is not used: the next one of its op is. nil: they are trusted.
+	Test func(k *Kernels, v Variant) error
+
+	// Cache keeps what the driver compiled and what was tested, and has what was tuned; nil: nothing is kept.
+	Cache *cache.Folder
+
+	// Alter is for tests: other code or constants for a pipeline; nil: the table's.
+	Alter func(row *shaders.Kernel, spec []uint32) (spirv []byte, other []uint32)
 }
 
 // Kernels are the pipelines of one device. Goroutines may share it.
 type Kernels struct {
 	dev    *vk.Device
 	log    *slog.Logger
-	matrix int  // size of the subgroups that multiply cooperative matrices; 0: none do
-	few    bool // steps of few rows have kernels of their own: products of bytes, fused ops
+	matrix int   // size of the subgroups that multiply cooperative matrices; 0: none do
+	shared int64 // bytes of shared memory of a workgroup
+	few    bool  // steps of few rows have kernels of their own: products of bytes, fused ops
+	alter  func(*shaders.Kernel, []uint32) ([]byte, []uint32)
+
+	plain *Kernels // those that are tested own their pipelines by this one, which is not; nil: this is it
+	test  func(*Kernels, Variant) error
+	store *store // nil: nothing is kept
+	tuned atomic.Pointer[tuned]
 
 	mu     sync.Mutex
 	built  map[choice]*built
+	tested tests
 	closed bool
 }
 
@@ -33,12 +53,13 @@ type choice struct {
 	op, variant string // variant "": fp32
 	typed       bool
 	typ         gguf.Type
-	cols        uint32 // NUM_COLS; 0: the table's
+	rows, cols  uint32 // NUM_ROWS, NUM_COLS; 0: the table's
 	whole       bool   // WHOLE: rows of X can be read 8 values at a time
 	tile        Tile   // of a mul_mat_vec in teams
 	glu         uint32 // GLU, of the same
 	lanes, per  uint32 // LANES and PER of rms_norm_q8
 	group       uint32 // GROUP of flash_attn_split
+	rowLanes    uint32 // ROW_LANES of rms_norm
 	split       split  // of mul_mat_cm
 	heads       heads  // of flash_attn_cm
 }
@@ -79,8 +100,25 @@ func New(dev *vk.Device, o Options) (*Kernels, error) {
 			return nil, fmt.Errorf("kernel %s on %s: workgroups of at most %d, want %d", row.Name, name, limits.MaxWorkgroupInvocations, row.LocalSize)
 		}
 	}
-	return &Kernels{dev: dev, log: log, matrix: matrixSubgroup(dev.Physical, dev.Features), few: Few(dev.Physical, dev.Features), built: map[choice]*built{}}, nil
+	k := &Kernels{dev: dev, log: log, matrix: matrixSubgroup(dev.Physical, dev.Features), shared: int64(limits.MaxSharedBytes), few: Few(dev.Physical, dev.Features), alter: o.Alter, built: map[choice]*built{}}
+	k.store = openStore(dev, o.Cache, log)
+	if t, err := LoadTuned(o.Cache, dev); err != nil {
+		log.Info("what was tuned is not used", "error", err)
+	} else if t != nil {
+		if err := k.Use(t); err != nil {
+			log.Info("what was tuned is not used", "error", err)
+		}
+	}
+	if o.Test != nil {
+		k.plain = &Kernels{dev: dev, log: log, matrix: k.matrix, shared: k.shared, few: k.few, alter: k.alter, store: k.store, built: map[choice]*built{}}
+		k.test = o.Test
+		k.tested.load(k.store)
+	}
+	return k, nil
 }
+
+// Device is what the kernels run on.
+func (k *Kernels) Device() *vk.Device { return k.dev }
 
 // Can says whether the device has what a kernel of the table needs.
 func (k *Kernels) Can(row *shaders.Kernel) bool {
@@ -103,21 +141,40 @@ func Few(p *vk.PhysicalDevice, f vk.Features) bool {
 	return f.IntDotProduct && f.SubgroupArithmetic && p.Limits.Subgroup >= minSubgroup
 }
 
+// Bytes reports whether products of steps of any length are computed in bytes on a device opened with f, given
+// [Recorder.Q8]: it has no cooperative matrices, which are faster for many rows.
+func Bytes(p *vk.PhysicalDevice, f vk.Features) bool { return Few(p, f) && !Matrices(p, f) }
+
 // minSubgroup is what the kernels that need subgroups have memory for.
 const minSubgroup = 4
 
-// Close frees every pipeline; the device must be done with them. It may be called twice.
+// Close frees every pipeline, after keeping what is worth it; the device must be done with them. It may be called twice.
 func (k *Kernels) Close() {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.closed = true
-	for _, b := range k.built {
-		b.pipeline.Close()
+	if k.plain != nil {
+		k.plain.shut()
 	}
-	clear(k.built)
+	if k.shut() {
+		k.store.close(k)
+	}
 }
 
-// get returns the pipeline of a choice, built at its first use from the row that find returns.
+// shut frees the pipelines, once.
+func (k *Kernels) shut() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	first := !k.closed
+	k.closed = true
+	if k.plain == nil {
+		for _, b := range k.built {
+			b.pipeline.Close()
+		}
+	}
+	clear(k.built)
+	return first
+}
+
+// get returns the pipeline of a choice, built and tested at its first use from the row that find returns. The error is a
+// [*BrokenError] where a test of the row failed.
 func (k *Kernels) get(c choice, find func() (*shaders.Kernel, error)) (*built, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -134,18 +191,50 @@ func (k *Kernels) get(c choice, find func() (*shaders.Kernel, error)) (*built, e
 	if !k.Can(row) {
 		return nil, fmt.Errorf("build kernel %s: %s lacks what it needs", row.Name, k.dev.Physical.Name)
 	}
+	if k.plain == nil {
+		return k.build(c, row)
+	}
+	b, err := k.prove(c, row)
+	if err == nil {
+		k.built[c] = b
+	}
+	return b, err
+}
+
+// untested is the pipeline of a choice that is to be tested, or needs no test.
+func (k *Kernels) untested(c choice, row *shaders.Kernel) (*built, error) {
+	p := k.plain
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if b, ok := p.built[c]; ok {
+		return b, nil
+	}
+	return p.build(c, row)
+}
+
+// build makes a pipeline and keeps it.
+func (k *Kernels) build(c choice, row *shaders.Kernel) (*built, error) {
 	b := &built{row: row, spec: specValues(row, c)}
+	code, spec := row.SPIRV, b.spec
+	if k.alter != nil {
+		code, spec = k.alter(row, b.spec)
+	}
 	start := time.Now()
+	var err error
 	b.pipeline, err = k.dev.NewPipeline(vk.PipelineOptions{
-		Name: row.Name, SPIRV: row.SPIRV, PushBytes: row.PushBytes, Spec: b.spec, SubgroupSize: max(c.split.subgroup, c.heads.subgroup),
+		Name: row.Name, SPIRV: code, PushBytes: row.PushBytes, Spec: spec, SubgroupSize: c.subgroup(), Cache: k.store.pipelines(),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("build kernel %s: %w", row.Name, err)
 	}
 	k.log.Debug("built kernel", "name", row.Name, "spec", b.spec, "took", time.Since(start))
+	k.store.grown()
 	k.built[c] = b
 	return b, nil
 }
+
+// subgroup is the size of subgroups that the pipeline asks for; 0: the driver's choice.
+func (c *choice) subgroup() int { return max(c.split.subgroup, c.heads.subgroup) }
 
 // specValues are the row's constants in order, with the choice's in place of the table's.
 func specValues(row *shaders.Kernel, c choice) []uint32 {
@@ -155,6 +244,8 @@ func specValues(row *shaders.Kernel, c choice) []uint32 {
 		switch {
 		case s.Name == "NUM_COLS" && c.cols != 0:
 			values[i] = c.cols
+		case s.Name == "NUM_ROWS" && c.rows != 0:
+			values[i] = c.rows
 		case s.Name == "WHOLE" && c.whole:
 			values[i] = 1
 		case c.tile != (Tile{}):
@@ -163,6 +254,8 @@ func specValues(row *shaders.Kernel, c choice) []uint32 {
 			values[i] = c.lanes
 		case s.Name == "PER" && c.per != 0:
 			values[i] = c.per
+		case s.Name == "ROW_LANES" && c.rowLanes != 0:
+			values[i] = c.rowLanes
 		case s.Name == "GROUP" && c.group != 0:
 			values[i] = c.group
 		case c.split != (split{}):

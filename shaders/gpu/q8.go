@@ -31,7 +31,7 @@ func (r *Recorder) q8Slot(x uint64, n, k, stride uint32, reads uint64) *q8 {
 		return nil
 	}
 	i := 1 - r.q8Last
-	if r.q8[i].q == reads {
+	if at := r.Q8.Address + uint64(i)*uint64(room); reads >= at && reads < at+uint64(room) { // some rows of what is there
 		i = r.q8Last
 	}
 	at := r.Q8.Address + uint64(i)*uint64(room)
@@ -40,12 +40,22 @@ func (r *Recorder) q8Slot(x uint64, n, k, stride uint32, reads uint64) *q8 {
 	return &r.q8[i]
 }
 
+// holds reports whether rows at x are, whole, among those that are here.
+func (b *q8) holds(x uint64, n, k, stride uint32) bool {
+	if !b.there || b.k != k || b.s != stride || x < b.x.lo {
+		return false
+	}
+	row := 4 * uint64(max(1, stride))
+	from := (x - b.x.lo) / row
+	return (x-b.x.lo)%row == 0 && from+uint64(n) <= uint64(b.n)
+}
+
 // bytesOf returns where X is as bytes, and brings it there unless it is.
 func (r *Recorder) bytesOf(x uint64, n, k, stride uint32) (q, sums uint64, err error) {
-	want := f32s(x, n, k, stride)
 	for i := range r.q8 {
-		if b := &r.q8[i]; b.there && b.x == want && b.n == n && b.k == k && b.s == stride {
-			return b.q, b.sums, nil
+		if b := &r.q8[i]; b.holds(x, n, k, stride) {
+			from := (x - b.x.lo) / 4 / uint64(max(1, stride))
+			return b.q + from*uint64(k), b.sums + from*uint64(k)/4, nil
 		}
 	}
 	to := r.q8Slot(x, n, k, stride, 0)
@@ -87,16 +97,14 @@ func (r *Recorder) QuantizeQ8(a shaders.QuantizeQ8Args) error {
 	return record(r, &c, shaders.QuantizeQ8, &a, a.Workgroups(), &t, cost{5.25 * n, 4 * n})
 }
 
-// RMSNormBytes is RMSNorm of few rows whose output will be multiplied by weights: it is brought into bytes on the way, where
-// that is possible.
-func (r *Recorder) RMSNormBytes(a shaders.RMSNormArgs) error {
-	if !r.Few || !r.k.few || a.Rows > shaders.FewRows || r.per(a.Cols) > shaders.MaxPer || (a.XStride|a.DstStride)%4 != 0 {
-		return r.RMSNorm(a)
-	}
+// normBytes reports whether the output of an RMSNorm is brought into bytes: it is of few rows, and there is room.
+func (r *Recorder) normBytes(a *shaders.RMSNormArgs) bool {
+	return r.inBytes() && r.per(a.Cols) <= shaders.MaxPer && (a.XStride|a.DstStride)%4 == 0 &&
+		a.Rows > 0 && a.Cols%q8Block == 0 && shaders.Q8Size(a.Rows, a.Cols) <= r.q8Room() && r.usable(r.normChoice(a.Cols), shaders.RMSNormQ8)
+}
+
+func (r *Recorder) rmsNormBytes(a *shaders.RMSNormArgs) error {
 	to := r.q8Slot(a.Dst, a.Rows, a.Cols, a.DstStride, 0)
-	if to == nil {
-		return r.RMSNorm(a)
-	}
 	err := r.RMSNormQ8(shaders.RMSNormQ8Args{X: a.X, W: a.W, Dst: a.Dst, Q: to.q, S: to.sums,
 		Rows: a.Rows, Cols: a.Cols, XStride: a.XStride, DstStride: a.DstStride, Eps: a.Eps})
 	if err != nil {
@@ -106,7 +114,7 @@ func (r *Recorder) RMSNormBytes(a shaders.RMSNormArgs) error {
 	return nil
 }
 
-// normLanes are those of rms_norm_q8: a row's loads should all be under way at once.
+// normLanes are those of a kernel whose lanes hold a row in registers: a row's loads should all be under way at once.
 func (r *Recorder) normLanes() uint32 {
 	if r.k.dev.Physical.Type == vk.CPU {
 		return 128
@@ -117,12 +125,16 @@ func (r *Recorder) normLanes() uint32 {
 // per is the runs of 4 values that each of them takes.
 func (r *Recorder) per(cols uint32) uint32 { return (cols/4 + r.normLanes() - 1) / r.normLanes() }
 
+func (r *Recorder) normChoice(cols uint32) choice {
+	return choice{op: "rms_norm", variant: shaders.Q8, lanes: r.normLanes(), per: r.per(cols)}
+}
+
 // RMSNormQ8 normalises rows of X (Rows, Cols) into Dst, and into bytes Q with their scales and sums S.
 func (r *Recorder) RMSNormQ8(a shaders.RMSNormQ8Args) error {
 	if a.Rows == 0 || a.Cols == 0 {
 		return nil
 	}
-	c := check{choice: choice{op: "rms_norm", variant: shaders.Q8, lanes: r.normLanes(), per: r.per(a.Cols)}}
+	c := check{choice: r.normChoice(a.Cols)}
 	c.address("X", a.X)
 	c.address("W", a.W)
 	c.address("Dst", a.Dst)

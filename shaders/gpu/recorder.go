@@ -1,6 +1,7 @@
 package gpu
 
 import (
+	"errors"
 	"fmt"
 
 	"leat/gguf"
@@ -16,10 +17,17 @@ type Recorder struct {
 	Positions uint32
 	// Tile overrides the constants of a mul_mat_vec in teams, for measurements.
 	Tile Tile
+	// Split overrides that of mul_mat_cm, for measurements and tests.
+	Split Split
 
 	// Few says that the step is of few rows: products are computed in bytes, attention with its positions side by side, where
-	// the device can. It is not what an op's own rows decide, for a step's rows may be recorded in parts.
+	// the device can. It is not what an op's own rows decide, for a step's rows may be recorded in parts. Without cooperative
+	// matrices products of many rows are computed in bytes, too.
 	Few bool
+
+	// Short says that the step has fewer rows than halves are worth: products are computed in bytes, where there is memory
+	// and the device can.
+	Short bool
 
 	// Run says that all rows of FlashAttn are of one sequence, at ascending positions.
 	Run bool
@@ -27,8 +35,8 @@ type Recorder struct {
 	// Scratch is memory that products of many rows bring both sides into halves in; 0 bytes: they do without.
 	Scratch Scratch
 
-	// Q8 is memory for the X of products of few rows as bytes, twice the longest's [shaders.Q8Size], and Parts for the
-	// parts of their attention, see [shaders.PartBytes]; 0 bytes: they do without.
+	// Q8 is memory for the X of products in bytes, twice the longest's [shaders.Q8Size], and Parts for the parts of the
+	// attention of few rows, see [shaders.PartBytes]; 0 bytes: they do without.
 	Q8, Parts Scratch
 
 	// Told is told of each dispatch and copy once that is recorded; nil: nobody is.
@@ -42,6 +50,19 @@ type Recorder struct {
 	q8           [2]q8
 	q8Last       int // the one made last
 	barriers     int
+	memo         *memo
+}
+
+// memo is what a recorder got last: a step asks for the same few pipelines over and over.
+type memo [64]struct {
+	choice choice
+	built  *built
+}
+
+// slot is where a choice is in a memo.
+func (c *choice) slot() uint32 {
+	n := uint32(c.typ)*31 + c.cols*7 + c.rows*5 + c.glu*3 + c.tile.Team + c.tile.Rows*11 + c.per + c.group*19 + uint32(len(c.op))*13 + uint32(len(c.variant))*17
+	return n % uint32(len(memo{}))
 }
 
 // Recorder returns a recorder into cb, which has begun.
@@ -53,7 +74,16 @@ func (k *Kernels) Recorder(cb *vk.CommandBuffer) *Recorder {
 func (r *Recorder) Reset(cb *vk.CommandBuffer) {
 	h, pending := r.hazards, r.tiles.pending[:0]
 	h.clear()
-	*r = Recorder{k: r.k, cb: cb, hazards: h, tiles: tiles{pending: pending}}
+	*r = Recorder{k: r.k, cb: cb, hazards: h, tiles: tiles{pending: pending}, memo: r.memo}
+}
+
+// Continue makes r go on in another command buffer, which has begun: what was brought into bytes or tiles in the one before,
+// which must have been submitted to the same queue, is still there. A [Recorder.Barrier] must come first.
+func (r *Recorder) Continue(cb *vk.CommandBuffer) {
+	q8, last, t := r.q8, r.q8Last, r.tiles
+	r.Reset(cb)
+	r.q8, r.q8Last = q8, last
+	r.tiles.x, r.tiles.n, r.tiles.k, r.tiles.s = t.x, t.n, t.k, t.s
 }
 
 // Barrier makes what came before visible to what follows.
@@ -93,11 +123,41 @@ func record[T any](r *Recorder, c *check, find func() (*shaders.Kernel, error), 
 	if c.err != nil {
 		return c.err
 	}
-	b, err := r.k.get(c.choice, find)
+	b, err := r.get(c.choice, find)
 	if err != nil {
 		return err
 	}
 	return dispatch(r, c, b, args, groups, t, co)
+}
+
+// get is [Kernels.get], at once for what the recorder got before.
+func (r *Recorder) get(c choice, find func() (*shaders.Kernel, error)) (*built, error) {
+	if r.memo == nil {
+		r.memo = new(memo)
+	}
+	m := &r.memo[c.slot()]
+	if m.built != nil && m.choice == c {
+		return m.built, nil
+	}
+	b, err := r.k.get(c, find)
+	if err == nil {
+		m.choice, m.built = c, b
+	}
+	return b, err
+}
+
+// usable reports whether a choice that is not a plain fp32 one may be recorded: no test of its row has failed. Whatever
+// else is wrong with it recording it will say.
+func (r *Recorder) usable(c choice, find func() (*shaders.Kernel, error)) bool {
+	if r.k.plain == nil {
+		return true // nothing is tested
+	}
+	b, err := r.get(c, find)
+	if err == nil { // it may have been built before another of its row failed
+		return r.k.tested.failures.Load() == 0 || !r.k.tested.broken(b.row.Name)
+	}
+	var broken *BrokenError
+	return !errors.As(err, &broken)
 }
 
 // maxGroups bounds a grid's sides where the device has no narrower limit, so that every device folds alike.
@@ -144,28 +204,30 @@ func (r *Recorder) GetRows(t gguf.Type, a shaders.GetRowsArgs) error {
 	return record(r, &c, func() (*shaders.Kernel, error) { return shaders.GetRows(t) }, &a, a.Workgroups(), &touched, co)
 }
 
+// inBytes says that products of the step are computed in bytes, where there is memory.
+func (r *Recorder) inBytes() bool {
+	return r.k.few && (r.Few || (r.Short || r.k.matrix == 0) && r.Q8.Bytes > 0)
+}
+
 // MulMat multiplies by weights of type t: Dst (N, M) = X (N, K) · Wᵀ. Up to 8 rows of X take mul_mat_vec, which reads
 // each weight once for all of them; more take mul_mat. Both give the same bits.
 //
 // Where the device has what it needs and there is memory, few rows are multiplied as bytes (see [Recorder.Q8]), many as
-// halves, summed in float32 (see [Recorder.Scratch]).
+// halves, summed in float32 (see [Recorder.Scratch]), or as bytes as well.
 func (r *Recorder) MulMat(t gguf.Type, a shaders.MulMatArgs) error {
 	if a.M == 0 || a.N == 0 {
 		return nil
 	}
-	c := check{choice: choice{op: "mul_mat", typed: true, typ: t, whole: a.K%8 == 0 && a.XStride%4 == 0}}
+	c := mulMatCheck(t, &a)
 	find := func() (*shaders.Kernel, error) { return shaders.MulMat(t) }
-	if cols := vecCols(a.N); cols > 0 {
-		c.op, c.cols = "mul_mat_vec", cols
+	outputs := r.k.tuned.Load()
+	if c.cols > 0 {
+		c.rows = outputs.outputs(c.op, t).Rows
 		find = func() (*shaders.Kernel, error) { return shaders.MulMatVec(t) }
+	} else {
+		o := outputs.outputs(c.op, t)
+		c.rows, c.cols = o.Rows, o.Cols
 	}
-	c.address("W", a.W)
-	c.address("X", a.X)
-	c.address("Dst", a.Dst)
-	c.positive("K", a.K)
-	c.blocks("K", a.K)
-	c.stride("XStride", a.XStride, a.K)
-	c.stride("DstStride", a.DstStride, a.M)
 	if c.err != nil {
 		return c.err
 	}
@@ -173,9 +235,9 @@ func (r *Recorder) MulMat(t gguf.Type, a shaders.MulMatArgs) error {
 		return r.Products(&p)
 	}
 	if r.halves(t, &a) {
-		return r.mulMatHalves(t, &a)
+		return r.mulMatHalves(t, &a, 0, 0)
 	}
-	b, err := r.k.get(c.choice, find)
+	b, err := r.get(c.choice, find)
 	if err != nil {
 		return err
 	}
@@ -188,6 +250,22 @@ func (r *Recorder) MulMat(t gguf.Type, a shaders.MulMatArgs) error {
 	touched.read(f32s(a.X, a.N, a.K, a.XStride))
 	touched.write(f32s(a.Dst, a.N, a.M, a.DstStride))
 	return dispatch(r, &c, b, &a, a.Workgroups(rows, cols), &touched, co)
+}
+
+// mulMatCheck checks the arguments of a mul_mat.
+func mulMatCheck(t gguf.Type, a *shaders.MulMatArgs) check {
+	c := check{choice: choice{op: "mul_mat", typed: true, typ: t, whole: a.K%8 == 0 && a.XStride%4 == 0}}
+	if c.cols = vecCols(a.N); c.cols > 0 {
+		c.op = "mul_mat_vec"
+	}
+	c.address("W", a.W)
+	c.address("X", a.X)
+	c.address("Dst", a.Dst)
+	c.positive("K", a.K)
+	c.blocks("K", a.K)
+	c.stride("XStride", a.XStride, a.K)
+	c.stride("DstStride", a.DstStride, a.M)
+	return c
 }
 
 // vecCols is the NUM_COLS of mul_mat_vec for n rows of X, 0 where mul_mat does better.

@@ -11,7 +11,7 @@ func (r *Recorder) RMSNorm(a shaders.RMSNormArgs) error {
 	if a.Rows == 0 || a.Cols == 0 {
 		return nil
 	}
-	c := check{choice: choice{op: "rms_norm"}}
+	c := check{choice: choice{op: "rms_norm", rowLanes: a.RowLanes()}}
 	c.address("X", a.X)
 	c.address("W", a.W)
 	c.address("Dst", a.Dst)
@@ -25,7 +25,7 @@ func (r *Recorder) RMSNorm(a shaders.RMSNormArgs) error {
 	t.read(f32s(a.X, a.Rows, a.Cols, a.XStride))
 	t.read(f32s(a.W, 1, a.Cols, 0))
 	t.write(f32s(a.Dst, a.Rows, a.Cols, a.DstStride))
-	return record(r, &c, shaders.RMSNorm, &a, a.Workgroups(), &t, cost{8 * n, 4 * n})
+	return record(r, &c, shaders.RMSNorm, &a, a.Workgroups(c.rowLanes), &t, cost{8 * n, 4 * n})
 }
 
 // SoftMax turns rows of Scale · X (Rows, Cols) into probabilities in Dst, which may be X.

@@ -30,13 +30,46 @@ type Products struct {
 // plain ops are always there.
 func (r *Recorder) Takes(p *Products) bool {
 	variant := teamVariants[p.Type]
-	if !r.Few || !r.k.few || variant == "" || p.N > shaders.FewRows {
+	if !r.inBytes() || variant == "" || !p.GLU && r.k.tuned.Load().plain(p.Type, p.K) {
 		return false
 	}
 	if variant == shaders.Wide {
-		return p.K%8 == 0 && p.XStride%4 == 0
+		if p.K%8 != 0 || p.XStride%4 != 0 {
+			return false
+		}
+	} else if p.K%q8Block != 0 || shaders.Q8Size(p.N, p.K) > r.q8Room() || !r.usable(choice{op: "quantize_q8"}, shaders.QuantizeQ8) {
+		return false
 	}
-	return p.K%q8Block == 0 && shaders.Q8Size(p.N, p.K) <= r.q8Room()
+	if p.N == 0 || p.Of[0].M == 0 {
+		return true
+	}
+	c := r.teamChoice(variant, p.Type, r.gluOf(p), p.N, p.Of[0].M, p.K)
+	return r.usable(c, func() (*shaders.Kernel, error) { return shaders.MulMatVecVariant(variant, p.Type) })
+}
+
+// gluOf is how products are gated: their output goes into bytes as well where there is room.
+func (r *Recorder) gluOf(p *Products) uint32 {
+	m := p.Of[0].M
+	switch {
+	case !p.GLU:
+		return shaders.NoGLU
+	case m%q8Block == 0 && p.DstStride == m && shaders.Q8Size(p.N, m) <= r.q8Room():
+		return shaders.GLUBytes
+	}
+	return shaders.GLUFloats
+}
+
+// teamChoice is the pipeline of n rows times a matrix of k values a row, whose first output has m0 values.
+func (r *Recorder) teamChoice(variant string, t gguf.Type, glu, n, m0, k uint32) choice {
+	chunk := uint32(q8Block)
+	if variant == shaders.Wide {
+		chunk = 8
+	}
+	tile := r.Tile
+	if tile == (Tile{}) {
+		tile = r.k.tuned.Load().tile(t, glu != shaders.NoGLU, k)
+	}
+	return choice{op: "mul_mat_vec", variant: variant, typed: true, typ: t, cols: vecCols(min(n, shaders.FewRows)), glu: glu, tile: r.k.tile(tile, glu, m0, k/chunk)}
 }
 
 // teamVariants are the mul_mat_vec in teams by the type of the weights.
@@ -59,7 +92,7 @@ func (r *Recorder) Products(p *Products) error {
 		Dst0: p.Of[0].Dst, Dst1: p.Of[1].Dst, Dst2: p.Of[2].Dst, X: p.X, Residual: p.Residual,
 		M0: p.Of[0].M, M1: p.Of[1].M, M2: p.Of[2].M, K: p.K, N: p.N, XStride: p.XStride, DstStride: p.DstStride, ResidualStride: p.ResidualStride,
 	}
-	variant, glu := teamVariants[p.Type], uint32(shaders.NoGLU)
+	variant, glu := teamVariants[p.Type], r.gluOf(p)
 	if variant == shaders.Int8 {
 		var err error
 		if a.X, a.S, err = r.bytesOf(p.X, p.N, p.K, p.XStride); err != nil {
@@ -67,14 +100,9 @@ func (r *Recorder) Products(p *Products) error {
 		}
 	}
 	var to *q8
-	if p.GLU {
-		glu = shaders.GLUFloats
-		if a.M0%q8Block == 0 && a.DstStride == a.M0 {
-			to = r.q8Slot(a.Dst0, p.N, a.M0, a.DstStride, a.X)
-		}
-	}
-	if to != nil {
-		glu, a.Dst1, a.Dst2 = shaders.GLUBytes, to.q, to.sums
+	if glu == shaders.GLUBytes && p.N > 0 && a.M0 > 0 {
+		to = r.q8Slot(a.Dst0, p.N, a.M0, a.DstStride, a.X)
+		a.Dst1, a.Dst2 = to.q, to.sums
 	}
 	if err := r.MulMatTeam(variant, p.Type, glu, a); err != nil {
 		return err
@@ -90,30 +118,25 @@ func (r *Recorder) MulMatTeam(variant string, t gguf.Type, glu uint32, a shaders
 	if a.M0 == 0 || a.N == 0 {
 		return nil
 	}
-	c := check{choice: choice{op: "mul_mat_vec", variant: variant, typed: true, typ: t, cols: vecCols(a.N), glu: glu}}
+	c := check{choice: choice{op: "mul_mat_vec", variant: variant, typed: true, typ: t, cols: vecCols(min(a.N, shaders.FewRows)), glu: glu}}
 	c.positive("K", a.K)
 	c.blocks("K", a.K)
-	c.most("N", a.N, shaders.FewRows)
 	c.team(variant, glu, &a)
 	if c.err != nil {
 		return c.err
 	}
 	m := a.M0 + a.M1 + a.M2
-	chunk := uint32(q8Block)
-	if variant == shaders.Wide {
-		chunk = 8
-	}
-	c.tile = r.k.tile(r.Tile, glu, a.M0, a.K/chunk)
-	c.choice.tile = c.tile
+	c.choice = r.teamChoice(variant, t, glu, a.N, a.M0, a.K)
 	if c.shape(c.tile, glu, c.cols, r.k.dev.Physical.Limits.MaxWorkgroupInvocations); c.err != nil {
 		return c.err
 	}
-	b, err := r.k.get(c.choice, func() (*shaders.Kernel, error) { return shaders.MulMatVecVariant(variant, t) })
+	b, err := r.get(c.choice, func() (*shaders.Kernel, error) { return shaders.MulMatVecVariant(variant, t) })
 	if err != nil {
 		return err
 	}
 	rows, n, k := float64(m), float64(a.N), float64(a.K)
-	co := cost{bytes: rows*rowBytes(t, a.K) + 4*n*(k+rows), flops: 2 * rows * n * k}
+	passes := float64((a.N + c.cols - 1) / c.cols)
+	co := cost{bytes: passes*rows*rowBytes(t, a.K) + 4*n*(k+rows), flops: 2 * rows * n * k}
 	touched := teamTouch(variant, t, glu, &a)
 	return dispatch(r, &c, b, &a, a.Workgroups(glu != shaders.NoGLU, c.tile.outputs(glu), b.constant("NUM_COLS")), &touched, co)
 }

@@ -100,7 +100,7 @@ func TestFlashAttn(t *testing.T) {
 	pos, seq := []uint32{0, 1, 2, 3, 4, 5}, []uint32{1, 1, 1, 1, 1, 1}
 	KVAppend(kv, k, v, pos, seq)
 	q, dst := randomMat(rng, 6, heads*dk), NewMat(6, heads*dv)
-	FlashAttn(dst, q, kv, pos, seq, heads, 0.3)
+	FlashAttn(dst, q, kv, pos, seq, heads, 0.3, FlashAttnOptions{})
 	for h := range heads {
 		near(t, "one position gives its value", dst.Row(0)[h*dv:(h+1)*dv], v.Row(0)[h/2*dv:(h/2+1)*dv], 0)
 	}
@@ -120,7 +120,72 @@ func TestFlashAttn(t *testing.T) {
 	}
 	near(t, "row 5, head 3", dst.Row(5)[3*dv:], want, 1e-6)
 	clear(q.Data)
-	FlashAttn(dst, q, kv, pos, seq, heads, 0.3)
+	FlashAttn(dst, q, kv, pos, seq, heads, 0.3, FlashAttnOptions{})
 	mean := (v.Row(0)[0] + v.Row(1)[0] + v.Row(2)[0]) / 3
 	near(t, "a zero query takes the mean", dst.Row(2)[:1], []float32{mean}, 1e-6)
+}
+
+// A window hides what is before it, a cap bounds scores, a sink takes weight and gives nothing.
+func TestFlashAttnOptions(t *testing.T) {
+	kv := newKV(gguf.F32, 1, 8, 8)
+	k, v := NewMat(3, 8), NewMat(3, 8)
+	for p := range 3 {
+		k.Row(p)[0], v.Row(p)[0] = float32(p), float32(1+p)
+	}
+	pos, seq := []uint32{0, 1, 2}, []uint32{0, 0, 0}
+	KVAppend(kv, k, v, pos, seq)
+	attend := func(o FlashAttnOptions) float32 {
+		q, dst := NewMat(1, 8), NewMat(1, 8)
+		q.Data[0] = 1
+		FlashAttn(dst, q, kv, pos[2:], seq[2:], 1, 1, o)
+		return dst.Data[0]
+	}
+	e := math.Exp(1)
+	near(t, "window of 2", []float32{attend(FlashAttnOptions{Window: 2})}, []float32{float32((2 + 3*e) / (1 + e))}, 1e-6)
+	near(t, "window of 1", []float32{attend(FlashAttnOptions{Window: 1})}, []float32{3}, 0)
+	near(t, "window before all", []float32{attend(FlashAttnOptions{Window: 9})}, []float32{attend(FlashAttnOptions{})}, 0)
+	c1, c2 := math.Exp(0.5*math.Tanh(2)), math.Exp(0.5*math.Tanh(4))
+	near(t, "cap of 0.5", []float32{attend(FlashAttnOptions{SoftCap: 0.5})}, []float32{float32((1 + 2*c1 + 3*c2) / (1 + c1 + c2))}, 1e-6)
+	near(t, "sink", []float32{attend(FlashAttnOptions{Window: 1, Sinks: []float32{2}})}, []float32{1.5}, 1e-6)
+	near(t, "sink above all", []float32{attend(FlashAttnOptions{Sinks: []float32{1000}})}, []float32{0}, 0)
+}
+
+// Blocks have the layout that shaders.FlashAttnArgs documents, and ggml's numbers.
+func TestKVBlocks(t *testing.T) {
+	rng := rand.New(rand.NewPCG(11, 12))
+	for _, typ := range []gguf.Type{gguf.Q8_0, gguf.Q4_0} {
+		kv := newKV(typ, 2, 32, 96)
+		k, v := randomMat(rng, 1, 64), randomMat(rng, 1, 2*96)
+		KVAppend(kv, k, v, []uint32{6}, []uint32{1}) // page 2, its position 2
+		row := kv.Val(1, 1, 6)
+		got := make([]float32, 96)
+		row.load(got)
+		ggml := make([]byte, 3*typ.BlockBytes()) // the same blocks in ggml's order
+		for b := range 3 {
+			block := ggml[b*typ.BlockBytes():][:typ.BlockBytes()]
+			copy(block, row.scales[2*b:2*b+2])
+			for i := range 32 {
+				if typ == gguf.Q8_0 {
+					block[2+i] = row.values[32*b+i]
+				} else {
+					n := row.values[16*b+i/8*4+i%4] >> (i % 8 / 4 * 4) & 15
+					block[2+i%16] |= n << (i / 16 * 4)
+				}
+			}
+		}
+		want := make([]float32, 96)
+		if err := quant.Decode(typ, want, ggml); err != nil {
+			t.Fatal(err)
+		}
+		near(t, typ.String()+" decoded", got, want, 0)
+		span := map[gguf.Type]float64{gguf.Q8_0: 1. / 127, gguf.Q4_0: 1. / 8}[typ]
+		for b := range 3 {
+			high := float64(abs(farthest(v.Row(0)[96+32*b:][:32])))
+			for i := range 32 {
+				if d := math.Abs(float64(got[32*b+i] - v.Row(0)[96+32*b+i])); d > high*span*1.001 {
+					t.Errorf("%v: value %d is %g away, a step is %g", typ, 32*b+i, d, high*span)
+				}
+			}
+		}
+	}
 }

@@ -20,6 +20,7 @@ const (
 	activations  = 16 << 20  // bytes each of X, its scales, other outputs, memory of the recorder, and an output
 	outputs      = 512       // dispatches that may run side by side, at most
 	outputStride = 1 << 20   // bytes between their outputs
+	halves       = 64 << 20  // bytes of a recorder's scratch
 	pattern      = 16 << 20  // bytes of random weights, repeated
 	longest      = 400 << 20 // bytes or so that a software device computes in one submission
 	warmUp       = 2
@@ -160,6 +161,7 @@ func (d *device) measure(ctx context.Context, o *options, p point) ([]sample, er
 	turn := 0
 	record := func(r *gpu.Recorder) error {
 		r.Tile, r.Few = p.tile, true
+		r.Scratch = gpu.Scratch{Address: d.rest.Address + uint64(d.rest.Bytes) - halves, Bytes: halves}
 		at := d.rest.Address + 3*activations
 		r.Q8, r.Parts = gpu.Scratch{Address: at, Bytes: activations / 4}, gpu.Scratch{Address: at + activations/4, Bytes: activations / 4 * 3}
 		for i := range times {
@@ -173,7 +175,7 @@ func (d *device) measure(ctx context.Context, o *options, p point) ([]sample, er
 				return err
 			}
 		}
-		return nil
+		return r.Finish()
 	}
 	var samples []sample
 	for i := range warmUp + o.count {
@@ -228,7 +230,7 @@ func (d *device) open(ctx context.Context, o *options) (err error) {
 	if d.weights, err = d.dev.NewBuffer("weights", o.memory, vk.DeviceLocal); err != nil {
 		return err
 	}
-	rest := int64(5 * activations)
+	rest := int64(5*activations + halves)
 	if o.overlap {
 		rest += outputs * outputStride
 	}

@@ -114,7 +114,7 @@ func layer(r *gpu.Recorder, t gguf.Type, s shape, n int, m memory) error {
 		return p
 	}
 	rms := func(w uint64) error {
-		return r.RMSNormBytes(shaders.RMSNormArgs{X: x, W: w, Dst: normed, Rows: rows, Cols: d, XStride: d, DstStride: d, Eps: 1e-5})
+		return r.RMSNormMultiplied(shaders.RMSNormArgs{X: x, W: w, Dst: normed, Rows: rows, Cols: d, XStride: d, DstStride: d, Eps: 1e-5})
 	}
 	residual := func(p *gpu.Products) *gpu.Products {
 		p.Residual, p.ResidualStride = x, d

@@ -31,7 +31,7 @@ func TestRun(t *testing.T) {
 	}
 	for _, want := range []string{"BenchmarkRead", "BenchmarkMulMatVec/type=Q8_0/shape=256x512/n=1", "BenchmarkMulMatVec/type=F16/shape=256x512/n=1",
 		"BenchmarkMulMatVecInt8/type=Q8_0/shape=256x512/n=1/tile=0x8x1x0", "BenchmarkMulMatVecInt8Gates/type=Q8_0/shape=256x512/n=1/tile=0x8x1x0",
-		"BenchmarkLayer/type=Q8_0/shape=256x512/n=1/tile=0x8x1x0",
+		"BenchmarkMulMat/type=Q8_0/shape=256x512/n=1", "BenchmarkLayer/type=Q8_0/shape=256x512/n=1/tile=0x8x1x0",
 		"BenchmarkMulMatVecWide/type=F16/shape=256x512/n=1/tile=0x64x1x0", "BenchmarkRmsNorm/shape=256x512/n=1"} {
 		if seen[want] == 0 {
 			t.Errorf("no line of %s in\n%s", want, &out)

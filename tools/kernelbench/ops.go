@@ -74,13 +74,21 @@ func weightBytes(t gguf.Type, s shape, n int) int64 {
 	return int64(s.m) * int64(blocks) * int64(t.BlockBytes())
 }
 
-// mulMat is mul_mat_vec up to 8 rows of X and mul_mat beyond.
-func mulMat(r *gpu.Recorder, t gguf.Type, s shape, n int, m memory) error {
+// plain is the float32 mul_mat_vec up to 8 rows of X, and beyond mul_mat.
+func plain(r *gpu.Recorder, t gguf.Type, s shape, n int, m memory) error {
+	r.Few, r.Q8, r.Scratch = false, gpu.Scratch{}, gpu.Scratch{}
+	return r.MulMat(t, mulMatArgs(s, n, m))
+}
+
+// chosen is what a step's product of so many rows runs on the device, once X is in the form that it takes.
+func chosen(r *gpu.Recorder, t gguf.Type, s shape, n int, m memory) error {
+	r.Few = n <= shaders.FewRows
 	return r.MulMat(t, mulMatArgs(s, n, m))
 }
 
 var kernelOps = map[string]kernelOp{
-	"mul_mat_vec":               {typed: true, record: mulMat, bytes: weightBytes},
+	"mul_mat":                   {typed: true, record: chosen, bytes: weightBytes},
+	"mul_mat_vec":               {typed: true, record: plain, bytes: weightBytes},
 	"mul_mat_vec_int8":          {typed: true, teams: true, table: variant(shaders.Int8), record: teamOp(shaders.Int8, shaders.NoGLU, alone), bytes: weightBytes},
 	"mul_mat_vec_int8_siblings": {typed: true, teams: true, table: variant(shaders.Int8), record: teamOp(shaders.Int8, shaders.NoGLU, siblings), bytes: weightBytes},
 	"mul_mat_vec_int8_residual": {typed: true, teams: true, table: variant(shaders.Int8), record: teamOp(shaders.Int8, shaders.NoGLU, residual), bytes: weightBytes},

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"log/slog"
 	"os"
+	"slices"
+	"strings"
 	"testing"
 
 	"leat/vk"
@@ -29,6 +31,11 @@ func Disable(names ...string) Option {
 // Sel chooses a device as vk.Instance.Pick does.
 func Sel(sel string) Option { return func(c *config) { c.sel = sel } }
 
+// Enable is what LEAT_ENABLE names, for tests that open a device in another way.
+func Enable() []string {
+	return strings.FieldsFunc(os.Getenv("LEAT_ENABLE"), func(r rune) bool { return r == ',' })
+}
+
 // Open opens a device of its own for t, closed when t ends.
 func Open(t testing.TB, options ...Option) *vk.Device {
 	t.Helper()
@@ -40,6 +47,10 @@ func Open(t testing.TB, options ...Option) *vk.Device {
 	p, err := i.Pick(c.sel)
 	if err != nil {
 		t.Fatal(err)
+	}
+	c.device.Enable = Enable()
+	if slices.Contains(c.device.Enable, "coopmat") && !p.Features.CooperativeMatrix {
+		t.Fatalf("LEAT_ENABLE=coopmat, but %s (%s) has no cooperative matrices", p.Name, p.DriverInfo)
 	}
 	d, err := i.NewDevice(p, c.device)
 	if err != nil {

@@ -34,7 +34,7 @@ type Options struct {
 	Plan    *plan.Plan
 	Weights *weights.Store
 	Compute *vk.Timeline // signalled by every submission, with the values 1, 2, 3 …
-	KVType  gguf.Type    // F16 or F32
+	KVType  gguf.Type    // one of shaders.KVTypes
 	Logger  *slog.Logger
 
 	MaxSubmit time.Duration   // longest a submission should run; 0: a quarter of a second

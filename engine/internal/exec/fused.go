@@ -65,6 +65,33 @@ func (r *run) products(a arch.Value) gpu.Products {
 	return gpu.Products{X: r.value(a), N: uint32(len(r.rows)), K: r.width(a), XStride: r.width(a)}
 }
 
+// inParts records products that the recorder takes: of a long step, in parts as byRows makes them.
+func (r *run) inParts(all *gpu.Products) error {
+	record := func(from, n uint32) error {
+		p := *all
+		p.N, p.X = n, all.X+4*uint64(from)*uint64(all.XStride)
+		if p.Residual != 0 {
+			p.Residual += 4 * uint64(from) * uint64(all.ResidualStride)
+		}
+		for i := range p.Of {
+			stride := p.Of[i].M
+			if i == 0 {
+				stride = p.DstStride
+			}
+			p.Of[i].Dst += 4 * uint64(from) * uint64(stride)
+		}
+		return r.rec.Products(&p)
+	}
+	if all.N <= shaders.FewRows {
+		return record(0, all.N)
+	}
+	perRow := 0.0
+	for i := range all.Of {
+		perRow += 2 * float64(all.Of[i].M) * float64(all.K)
+	}
+	return r.byRows(all.N, perRow, record)
+}
+
 // siblings records products of one input, those of one type together.
 func (r *run) siblings(ops []arch.Op) (done bool, err error) {
 	var types [3]gpu.Products
@@ -94,7 +121,7 @@ func (r *run) siblings(ops []arch.Op) (done bool, err error) {
 		}
 	}
 	for i := range types[:kinds] {
-		if err := r.rec.Products(&types[i]); err != nil {
+		if err := r.inParts(&types[i]); err != nil {
 			return false, err
 		}
 	}
@@ -118,7 +145,7 @@ func (r *run) gated(o *arch.Op) (done bool, err error) {
 	if up.Type != gate.Type || !r.rec.Takes(&p) {
 		return false, nil
 	}
-	return true, r.rec.Products(&p)
+	return true, r.inParts(&p)
 }
 
 // added records a product that is added to something.
@@ -130,18 +157,22 @@ func (r *run) added(o *arch.Op) (done bool, err error) {
 	p := r.products(o.A)
 	p.Type, p.DstStride = t.Type, r.width(o.Dst)
 	m.Dst = r.value(o.Dst)
+	if m.Bias == 0 && r.rec.Halves(t.Type, p.N, p.K) {
+		a := shaders.MulMatArgs{W: m.W, X: p.X, Dst: m.Dst, M: m.M, K: p.K, N: p.N, XStride: p.XStride, DstStride: p.DstStride}
+		return true, r.mulMatAdd(t.Type, a, r.value(o.B), r.width(o.B))
+	}
 	p.Of[0] = m
 	p.Residual, p.ResidualStride = r.value(o.B), r.width(o.B)
 	if !r.rec.Takes(&p) {
 		return false, nil
 	}
-	return true, r.rec.Products(&p)
+	return true, r.inParts(&p)
 }
 
 // turned records the turning of Q and K and the writing of the cache.
 func (r *run) turned(layer int) (done bool, err error) {
 	h, s := r.e.Hyper, &r.e.Plan.Scratch
-	if !r.rec.Few || h.Rope.Dim%4 != 0 {
+	if h.Rope.Dim%4 != 0 || !r.rec.TakesRopeKV(r.e.KVType) {
 		return false, nil
 	}
 	a := shaders.RopeKVArgs{

@@ -217,7 +217,7 @@ func (r *run) op(o arch.Op, u *plan.Unit) error {
 		rows, cols := n*uint32(o.Heads), uint32(o.Cols)
 		a := shaders.RMSNormArgs{X: r.value(o.A), W: weight, Dst: r.value(o.Dst), Rows: rows, Cols: cols, XStride: cols, DstStride: cols, Eps: h.RMSEpsilon}
 		if o.Multiplied {
-			return r.rec.RMSNormBytes(a)
+			return r.rec.RMSNormMultiplied(a)
 		}
 		return r.rec.RMSNorm(a)
 	case arch.MulMat:
@@ -240,7 +240,8 @@ func (r *run) op(o arch.Op, u *plan.Unit) error {
 	case arch.Attention:
 		return r.attention(u.Layer)
 	case arch.SwiGLU:
-		return r.rec.SwiGLU(shaders.GLUArgs{Gate: r.value(o.A), Up: r.value(o.B), Dst: r.value(o.Dst), Count: n * r.width(o.Dst)})
+		a := shaders.GLUArgs{Gate: r.value(o.A), Up: r.value(o.B), Dst: r.value(o.Dst), Count: n * r.width(o.Dst)}
+		return r.rec.SwiGLUMultiplied(a, n, r.width(o.Dst))
 	case arch.Add:
 		return r.rec.Add(shaders.AddArgs{A: r.value(o.A), B: r.value(o.B), Dst: r.value(o.Dst), Count: n * r.width(o.Dst), BCols: n * r.width(o.Dst)})
 	}
@@ -250,11 +251,18 @@ func (r *run) op(o arch.Op, u *plan.Unit) error {
 func (r *run) layerOff(l int) uint32 { return uint32(int64(l) * r.e.Plan.KV.LayerBytes) }
 
 // mulMat splits a product by rows of X where one dispatch would run too long.
-func (r *run) mulMat(t gguf.Type, a shaders.MulMatArgs) error {
+func (r *run) mulMat(t gguf.Type, a shaders.MulMatArgs) error { return r.mulMatAdd(t, a, 0, 0) }
+
+// mulMatAdd is mulMat with what is at residual added, stride floats from row to row, where the recorder
+// says that it can; 0: nothing is.
+func (r *run) mulMatAdd(t gguf.Type, a shaders.MulMatArgs, residual uint64, stride uint32) error {
 	perRow := 2 * float64(a.M) * float64(a.K)
 	return r.byRows(a.N, perRow, func(from, n uint32) error {
 		b := a
 		b.N, b.X, b.Dst = n, a.X+uint64(from)*uint64(a.XStride)*4, a.Dst+uint64(from)*uint64(a.DstStride)*4
+		if residual != 0 {
+			return r.rec.MulMatAdd(t, b, residual+uint64(from)*uint64(stride)*4, stride)
+		}
 		return r.rec.MulMat(t, b)
 	})
 }

@@ -39,8 +39,12 @@ func (r *run) begin() error {
 	if r.used == 0 {
 		r.cb.ResetQueries(e.stamps, 0, e.stamps.Count)
 	}
-	r.rec.Reset(r.cb)
-	r.rec.Run, r.rec.Few = r.run, len(r.rows) <= shaders.FewRows
+	if r.used == 0 {
+		r.rec.Reset(r.cb)
+	} else {
+		r.rec.Continue(r.cb)
+	}
+	r.rec.Run, r.rec.Few, r.rec.Short = r.run, len(r.rows) <= shaders.FewRows, len(r.rows) <= shaders.ShortRows
 	s := &e.Plan.Scratch
 	r.rec.Scratch, r.rec.Q8, r.rec.Parts = r.memory(s.Halves), r.memory(s.Q8), r.memory(s.Parts)
 	r.stamp(0)
@@ -166,8 +170,8 @@ func (r *run) cut() error {
 	return r.begin()
 }
 
-// rowGroup is the granule of a split: rows of uint32 then begin on 16 bytes.
-const rowGroup = 4
+// rowGroup is the granule of a split: rows of uint32 then begin on 16 bytes, and kernels of few rows have all they take.
+const rowGroup = 8
 
 // byRows runs do over n rows in as few parts as keep each submission short.
 func (r *run) byRows(n uint32, flopsPerRow float64, do func(from, n uint32) error) error {

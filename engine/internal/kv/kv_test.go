@@ -11,7 +11,7 @@ import (
 
 func TestSequences(t *testing.T) {
 	heap := mem.NewHeap(vktest.Open(t), "VRAM", 0)
-	p := plan.KV{Element: 2, LayerBytes: 4096, PageBytes: 8192, Pages: 7, Blocks: []int{4, 3}}
+	p := plan.KV{LayerBytes: 4096, PageBytes: 8192, Pages: 7, Blocks: []int{4, 3}}
 	c, err := New(heap, p)
 	if err != nil {
 		t.Fatal(err)

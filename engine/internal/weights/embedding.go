@@ -77,7 +77,6 @@ func (s *Store) readEmbedding(ctx context.Context) error {
 		if err := s.files[e.tensor.File].Read(ctx, e.bytes[at:], base+at, n); err != nil {
 			return err
 		}
-		s.fromDisk.Add(n)
 		e.there.Store(at + n)
 	}
 	return nil

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"leat/gguf"
 	"log/slog"
 	"math/rand/v2"
 	"path/filepath"
@@ -64,7 +65,7 @@ func newRig(t testing.TB, path string, c setup) *rig {
 	t.Cleanup(func() { m.Close() })
 	h, err := arch.Read(m)
 	r.ok(err)
-	budget := plan.Budget{DeviceBytes: 1, HostBytes: c.host, ContextLength: 64, Chunk: 8, KVElement: 2, Sweep: plan.Sweep{BlockBytes: c.blocks}, RingBytes: c.ring, InPlace: c.shared != mem.NotShared}
+	budget := plan.Budget{DeviceBytes: 1, HostBytes: c.host, ContextLength: 64, Chunk: 8, KVType: gguf.F16, Sweep: plan.Sweep{BlockBytes: c.blocks}, RingBytes: c.ring, InPlace: c.shared != mem.NotShared}
 	_, err = plan.Make(h, m, budget)
 	var least *plan.BudgetError
 	if !errors.As(err, &least) {

@@ -34,6 +34,7 @@ const (
 	insEnumerateDeviceExtensionProperties
 	insEnumeratePhysicalDevices
 	insGetPhysicalDeviceCalibrateableTimeDomainsEXT
+	insGetPhysicalDeviceCooperativeMatrixFlexibleDimensionsPropertiesNV
 	insGetPhysicalDeviceCooperativeMatrixPropertiesKHR
 	insGetPhysicalDeviceFeatures2
 	insGetPhysicalDeviceMemoryProperties
@@ -47,22 +48,23 @@ const (
 )
 
 var instanceCommands = [insCount]command{
-	insCreateDebugUtilsMessengerEXT:                    {name: "vkCreateDebugUtilsMessengerEXT"},
-	insCreateDevice:                                    {name: "vkCreateDevice", required: true},
-	insDestroyDebugUtilsMessengerEXT:                   {name: "vkDestroyDebugUtilsMessengerEXT"},
-	insDestroyInstance:                                 {name: "vkDestroyInstance", required: true},
-	insEnumerateDeviceExtensionProperties:              {name: "vkEnumerateDeviceExtensionProperties", required: true},
-	insEnumeratePhysicalDevices:                        {name: "vkEnumeratePhysicalDevices", required: true},
-	insGetPhysicalDeviceCalibrateableTimeDomainsEXT:    {name: "vkGetPhysicalDeviceCalibrateableTimeDomainsEXT", aliases: []string{"vkGetPhysicalDeviceCalibrateableTimeDomainsKHR"}},
-	insGetPhysicalDeviceCooperativeMatrixPropertiesKHR: {name: "vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR"},
-	insGetPhysicalDeviceFeatures2:                      {name: "vkGetPhysicalDeviceFeatures2", aliases: []string{"vkGetPhysicalDeviceFeatures2KHR"}, required: true},
-	insGetPhysicalDeviceMemoryProperties:               {name: "vkGetPhysicalDeviceMemoryProperties", required: true},
-	insGetPhysicalDeviceMemoryProperties2:              {name: "vkGetPhysicalDeviceMemoryProperties2", aliases: []string{"vkGetPhysicalDeviceMemoryProperties2KHR"}, required: true},
-	insGetPhysicalDeviceProperties:                     {name: "vkGetPhysicalDeviceProperties", required: true},
-	insGetPhysicalDeviceProperties2:                    {name: "vkGetPhysicalDeviceProperties2", aliases: []string{"vkGetPhysicalDeviceProperties2KHR"}, required: true},
-	insGetPhysicalDeviceQueueFamilyProperties:          {name: "vkGetPhysicalDeviceQueueFamilyProperties", required: true},
-	insGetPhysicalDeviceQueueFamilyProperties2:         {name: "vkGetPhysicalDeviceQueueFamilyProperties2", aliases: []string{"vkGetPhysicalDeviceQueueFamilyProperties2KHR"}, required: true},
-	insSubmitDebugUtilsMessageEXT:                      {name: "vkSubmitDebugUtilsMessageEXT"},
+	insCreateDebugUtilsMessengerEXT:                                     {name: "vkCreateDebugUtilsMessengerEXT"},
+	insCreateDevice:                                                     {name: "vkCreateDevice", required: true},
+	insDestroyDebugUtilsMessengerEXT:                                    {name: "vkDestroyDebugUtilsMessengerEXT"},
+	insDestroyInstance:                                                  {name: "vkDestroyInstance", required: true},
+	insEnumerateDeviceExtensionProperties:                               {name: "vkEnumerateDeviceExtensionProperties", required: true},
+	insEnumeratePhysicalDevices:                                         {name: "vkEnumeratePhysicalDevices", required: true},
+	insGetPhysicalDeviceCalibrateableTimeDomainsEXT:                     {name: "vkGetPhysicalDeviceCalibrateableTimeDomainsEXT", aliases: []string{"vkGetPhysicalDeviceCalibrateableTimeDomainsKHR"}},
+	insGetPhysicalDeviceCooperativeMatrixFlexibleDimensionsPropertiesNV: {name: "vkGetPhysicalDeviceCooperativeMatrixFlexibleDimensionsPropertiesNV"},
+	insGetPhysicalDeviceCooperativeMatrixPropertiesKHR:                  {name: "vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR"},
+	insGetPhysicalDeviceFeatures2:                                       {name: "vkGetPhysicalDeviceFeatures2", aliases: []string{"vkGetPhysicalDeviceFeatures2KHR"}, required: true},
+	insGetPhysicalDeviceMemoryProperties:                                {name: "vkGetPhysicalDeviceMemoryProperties", required: true},
+	insGetPhysicalDeviceMemoryProperties2:                               {name: "vkGetPhysicalDeviceMemoryProperties2", aliases: []string{"vkGetPhysicalDeviceMemoryProperties2KHR"}, required: true},
+	insGetPhysicalDeviceProperties:                                      {name: "vkGetPhysicalDeviceProperties", required: true},
+	insGetPhysicalDeviceProperties2:                                     {name: "vkGetPhysicalDeviceProperties2", aliases: []string{"vkGetPhysicalDeviceProperties2KHR"}, required: true},
+	insGetPhysicalDeviceQueueFamilyProperties:                           {name: "vkGetPhysicalDeviceQueueFamilyProperties", required: true},
+	insGetPhysicalDeviceQueueFamilyProperties2:                          {name: "vkGetPhysicalDeviceQueueFamilyProperties2", aliases: []string{"vkGetPhysicalDeviceQueueFamilyProperties2KHR"}, required: true},
+	insSubmitDebugUtilsMessageEXT:                                       {name: "vkSubmitDebugUtilsMessageEXT"},
 }
 
 const (
@@ -396,6 +398,19 @@ func (f *InstanceFuncs) GetPhysicalDeviceCalibrateableTimeDomainsEXT(physicalDev
 	c.ptr(1, unsafe.Pointer(pTimeDomainCount))
 	c.ptr(2, unsafe.Pointer(pTimeDomains))
 	return c.result(f.fn[insGetPhysicalDeviceCalibrateableTimeDomainsEXT], 3)
+}
+
+// GetPhysicalDeviceCooperativeMatrixFlexibleDimensionsPropertiesNV is
+//
+//	VkResult vkGetPhysicalDeviceCooperativeMatrixFlexibleDimensionsPropertiesNV(VkPhysicalDevice physicalDevice, uint32_t* pPropertyCount, VkCooperativeMatrixFlexibleDimensionsPropertiesNV* pProperties)
+//
+// From VK_NV_cooperative_matrix2; see Has.
+func (f *InstanceFuncs) GetPhysicalDeviceCooperativeMatrixFlexibleDimensionsPropertiesNV(physicalDevice PhysicalDevice, pPropertyCount *uint32, pProperties *CooperativeMatrixFlexibleDimensionsPropertiesNV) Result {
+	c := newCall()
+	c.words[0] = uintptr(physicalDevice)
+	c.ptr(1, unsafe.Pointer(pPropertyCount))
+	c.ptr(2, unsafe.Pointer(pProperties))
+	return c.result(f.fn[insGetPhysicalDeviceCooperativeMatrixFlexibleDimensionsPropertiesNV], 3)
 }
 
 // GetPhysicalDeviceCooperativeMatrixPropertiesKHR is

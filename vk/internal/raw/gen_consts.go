@@ -51,5 +51,6 @@ const (
 	KHRPushDescriptorExtensionName               = "VK_KHR_push_descriptor"
 	KHRShaderNonSemanticInfoExtensionName        = "VK_KHR_shader_non_semantic_info"
 	NVCooperativeMatrixExtensionName             = "VK_NV_cooperative_matrix"
+	NVCooperativeMatrix2ExtensionName            = "VK_NV_cooperative_matrix2"
 	NVShaderSmBuiltinsExtensionName              = "VK_NV_shader_sm_builtins"
 )

@@ -2377,6 +2377,8 @@ const (
 	StructureTypePhysicalDeviceCooperativeMatrixFeaturesKHR                  StructureType = 1000506000
 	StructureTypeCooperativeMatrixPropertiesKHR                              StructureType = 1000506001
 	StructureTypePhysicalDeviceCooperativeMatrixPropertiesKHR                StructureType = 1000506002
+	StructureTypePhysicalDeviceCooperativeMatrix2FeaturesNV                  StructureType = 1000593000
+	StructureTypeCooperativeMatrixFlexibleDimensionsPropertiesNV             StructureType = 1000593001
 )
 
 // SubgroupFeatureFlagBits is VkSubgroupFeatureFlagBits.

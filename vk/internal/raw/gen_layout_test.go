@@ -149,6 +149,20 @@ var structLayouts = []structLayout{
 		{"subminor", unsafe.Offsetof(ConformanceVersion{}.Subminor)},
 		{"patch", unsafe.Offsetof(ConformanceVersion{}.Patch)},
 	}},
+	{"VkCooperativeMatrixFlexibleDimensionsPropertiesNV", unsafe.Sizeof(CooperativeMatrixFlexibleDimensionsPropertiesNV{}), []fieldLayout{
+		{"sType", unsafe.Offsetof(CooperativeMatrixFlexibleDimensionsPropertiesNV{}.SType)},
+		{"pNext", unsafe.Offsetof(CooperativeMatrixFlexibleDimensionsPropertiesNV{}.PNext)},
+		{"MGranularity", unsafe.Offsetof(CooperativeMatrixFlexibleDimensionsPropertiesNV{}.MGranularity)},
+		{"NGranularity", unsafe.Offsetof(CooperativeMatrixFlexibleDimensionsPropertiesNV{}.NGranularity)},
+		{"KGranularity", unsafe.Offsetof(CooperativeMatrixFlexibleDimensionsPropertiesNV{}.KGranularity)},
+		{"AType", unsafe.Offsetof(CooperativeMatrixFlexibleDimensionsPropertiesNV{}.AType)},
+		{"BType", unsafe.Offsetof(CooperativeMatrixFlexibleDimensionsPropertiesNV{}.BType)},
+		{"CType", unsafe.Offsetof(CooperativeMatrixFlexibleDimensionsPropertiesNV{}.CType)},
+		{"ResultType", unsafe.Offsetof(CooperativeMatrixFlexibleDimensionsPropertiesNV{}.ResultType)},
+		{"saturatingAccumulation", unsafe.Offsetof(CooperativeMatrixFlexibleDimensionsPropertiesNV{}.SaturatingAccumulation)},
+		{"scope", unsafe.Offsetof(CooperativeMatrixFlexibleDimensionsPropertiesNV{}.Scope)},
+		{"workgroupInvocations", unsafe.Offsetof(CooperativeMatrixFlexibleDimensionsPropertiesNV{}.WorkgroupInvocations)},
+	}},
 	{"VkCooperativeMatrixPropertiesKHR", unsafe.Sizeof(CooperativeMatrixPropertiesKHR{}), []fieldLayout{
 		{"sType", unsafe.Offsetof(CooperativeMatrixPropertiesKHR{}.SType)},
 		{"pNext", unsafe.Offsetof(CooperativeMatrixPropertiesKHR{}.PNext)},
@@ -519,6 +533,17 @@ var structLayouts = []structLayout{
 		{"bufferDeviceAddress", unsafe.Offsetof(PhysicalDeviceBufferDeviceAddressFeatures{}.BufferDeviceAddress)},
 		{"bufferDeviceAddressCaptureReplay", unsafe.Offsetof(PhysicalDeviceBufferDeviceAddressFeatures{}.BufferDeviceAddressCaptureReplay)},
 		{"bufferDeviceAddressMultiDevice", unsafe.Offsetof(PhysicalDeviceBufferDeviceAddressFeatures{}.BufferDeviceAddressMultiDevice)},
+	}},
+	{"VkPhysicalDeviceCooperativeMatrix2FeaturesNV", unsafe.Sizeof(PhysicalDeviceCooperativeMatrix2FeaturesNV{}), []fieldLayout{
+		{"sType", unsafe.Offsetof(PhysicalDeviceCooperativeMatrix2FeaturesNV{}.SType)},
+		{"pNext", unsafe.Offsetof(PhysicalDeviceCooperativeMatrix2FeaturesNV{}.PNext)},
+		{"cooperativeMatrixWorkgroupScope", unsafe.Offsetof(PhysicalDeviceCooperativeMatrix2FeaturesNV{}.CooperativeMatrixWorkgroupScope)},
+		{"cooperativeMatrixFlexibleDimensions", unsafe.Offsetof(PhysicalDeviceCooperativeMatrix2FeaturesNV{}.CooperativeMatrixFlexibleDimensions)},
+		{"cooperativeMatrixReductions", unsafe.Offsetof(PhysicalDeviceCooperativeMatrix2FeaturesNV{}.CooperativeMatrixReductions)},
+		{"cooperativeMatrixConversions", unsafe.Offsetof(PhysicalDeviceCooperativeMatrix2FeaturesNV{}.CooperativeMatrixConversions)},
+		{"cooperativeMatrixPerElementOperations", unsafe.Offsetof(PhysicalDeviceCooperativeMatrix2FeaturesNV{}.CooperativeMatrixPerElementOperations)},
+		{"cooperativeMatrixTensorAddressing", unsafe.Offsetof(PhysicalDeviceCooperativeMatrix2FeaturesNV{}.CooperativeMatrixTensorAddressing)},
+		{"cooperativeMatrixBlockLoads", unsafe.Offsetof(PhysicalDeviceCooperativeMatrix2FeaturesNV{}.CooperativeMatrixBlockLoads)},
 	}},
 	{"VkPhysicalDeviceCooperativeMatrixFeaturesKHR", unsafe.Sizeof(PhysicalDeviceCooperativeMatrixFeaturesKHR{}), []fieldLayout{
 		{"sType", unsafe.Offsetof(PhysicalDeviceCooperativeMatrixFeaturesKHR{}.SType)},
@@ -3034,5 +3059,9 @@ typedef int32_t VkScopeKHR;
 typedef struct { VkStructureType sType; void* pNext; uint32_t MSize; uint32_t NSize; uint32_t KSize; VkComponentTypeKHR AType; VkComponentTypeKHR BType; VkComponentTypeKHR CType; VkComponentTypeKHR ResultType; VkBool32 saturatingAccumulation; VkScopeKHR scope; } VkCooperativeMatrixPropertiesKHR;
 typedef struct { VkStructureType sType; void* pNext; VkBool32 cooperativeMatrix; VkBool32 cooperativeMatrixRobustBufferAccess; } VkPhysicalDeviceCooperativeMatrixFeaturesKHR;
 typedef struct { VkStructureType sType; void* pNext; VkShaderStageFlags cooperativeMatrixSupportedStages; } VkPhysicalDeviceCooperativeMatrixPropertiesKHR;
+#endif
+#ifndef VK_NV_cooperative_matrix2
+typedef struct { VkStructureType sType; void* pNext; uint32_t MGranularity; uint32_t NGranularity; uint32_t KGranularity; VkComponentTypeKHR AType; VkComponentTypeKHR BType; VkComponentTypeKHR CType; VkComponentTypeKHR ResultType; VkBool32 saturatingAccumulation; VkScopeKHR scope; uint32_t workgroupInvocations; } VkCooperativeMatrixFlexibleDimensionsPropertiesNV;
+typedef struct { VkStructureType sType; void* pNext; VkBool32 cooperativeMatrixWorkgroupScope; VkBool32 cooperativeMatrixFlexibleDimensions; VkBool32 cooperativeMatrixReductions; VkBool32 cooperativeMatrixConversions; VkBool32 cooperativeMatrixPerElementOperations; VkBool32 cooperativeMatrixTensorAddressing; VkBool32 cooperativeMatrixBlockLoads; } VkPhysicalDeviceCooperativeMatrix2FeaturesNV;
 #endif
 `

@@ -183,6 +183,22 @@ type ConformanceVersion struct {
 	Patch    uint8
 }
 
+// CooperativeMatrixFlexibleDimensionsPropertiesNV is VkCooperativeMatrixFlexibleDimensionsPropertiesNV.
+type CooperativeMatrixFlexibleDimensionsPropertiesNV struct {
+	SType                  StructureType // StructureTypeCooperativeMatrixFlexibleDimensionsPropertiesNV
+	PNext                  unsafe.Pointer
+	MGranularity           uint32
+	NGranularity           uint32
+	KGranularity           uint32
+	AType                  ComponentTypeKHR
+	BType                  ComponentTypeKHR
+	CType                  ComponentTypeKHR
+	ResultType             ComponentTypeKHR
+	SaturatingAccumulation Bool32
+	Scope                  ScopeKHR
+	WorkgroupInvocations   uint32
+}
+
 // CooperativeMatrixPropertiesKHR is VkCooperativeMatrixPropertiesKHR.
 type CooperativeMatrixPropertiesKHR struct {
 	SType                  StructureType // StructureTypeCooperativeMatrixPropertiesKHR
@@ -658,6 +674,19 @@ type PhysicalDeviceBufferDeviceAddressFeatures struct {
 	BufferDeviceAddress              Bool32
 	BufferDeviceAddressCaptureReplay Bool32
 	BufferDeviceAddressMultiDevice   Bool32
+}
+
+// PhysicalDeviceCooperativeMatrix2FeaturesNV is VkPhysicalDeviceCooperativeMatrix2FeaturesNV.
+type PhysicalDeviceCooperativeMatrix2FeaturesNV struct {
+	SType                                 StructureType // StructureTypePhysicalDeviceCooperativeMatrix2FeaturesNV
+	PNext                                 unsafe.Pointer
+	CooperativeMatrixWorkgroupScope       Bool32
+	CooperativeMatrixFlexibleDimensions   Bool32
+	CooperativeMatrixReductions           Bool32
+	CooperativeMatrixConversions          Bool32
+	CooperativeMatrixPerElementOperations Bool32
+	CooperativeMatrixTensorAddressing     Bool32
+	CooperativeMatrixBlockLoads           Bool32
 }
 
 // PhysicalDeviceCooperativeMatrixFeaturesKHR is VkPhysicalDeviceCooperativeMatrixFeaturesKHR.

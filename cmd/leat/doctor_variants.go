@@ -1,0 +1,153 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"leat/shaders/conform"
+	"leat/shaders/gpu"
+	"leat/vk"
+)
+
+// variantReport is one way to compute an op, and whether this device's steps take it.
+type variantReport struct {
+	Op      string   `json:"op"`
+	Variant string   `json:"variant"`
+	When    string   `json:"when,omitempty"`
+	Used    bool     `json:"used"`
+	Lacks   string   `json:"lacks,omitempty"`  // what the device has not got
+	Failed  []string `json:"failed,omitempty"` // kernels that failed their self-test in a run
+}
+
+// cacheReport is what is kept of the device between runs.
+type cacheReport struct {
+	Path          string            `json:"path"` // "": nothing is kept
+	Bytes         int64             `json:"bytes"`
+	Files         int               `json:"files"`
+	PipelineBytes int64             `json:"pipeline_bytes"` // of this device and driver
+	Tested        int               `json:"tested"`         // pipelines
+	Failed        map[string]string `json:"failed"`         // kernel: why
+	Tuned         int               `json:"tuned"`          // choices in use
+	TunedAt       *time.Time        `json:"tuned_at"`       // the newest of them; null: none
+	Stale         string            `json:"stale,omitempty"`
+}
+
+// variants tells which kernels steps on the chosen device use, and what earlier runs found out.
+func (d *doctor) variants(context.Context) {
+	if d.chosen == nil || len(d.report.Kernels) == 0 {
+		return
+	}
+	dev := d.openDevice(vk.DeviceOptions{})
+	if dev == nil {
+		return
+	}
+	defer d.closeDevice(dev)
+	kernels, err := gpu.New(dev, gpu.Options{Logger: d.app.log, Cache: d.app.cacheFolder(), Test: conform.Prove})
+	if err != nil {
+		d.fail(err)
+		return
+	}
+	defer kernels.Close()
+	d.heading("Kernels on device %d", d.chosen.Index)
+	for _, c := range kernels.Choices() {
+		d.variant(c)
+	}
+	d.cache(dev, kernels)
+	d.blank()
+}
+
+func (d *doctor) variant(c gpu.Choice) {
+	r := variantReport{Op: c.Op, Variant: c.Variant, When: c.When, Used: c.Lacks == "", Lacks: c.Lacks, Failed: c.Failed}
+	d.report.Variants = append(d.report.Variants, r)
+	text := c.When
+	switch {
+	case c.Lacks != "":
+		text = "not used: the device lacks " + c.Lacks
+	case text == "":
+		text = "else"
+	}
+	fmt.Fprintf(d.out, "     %-12s %-6s %s\n", c.Op, c.Variant, text)
+	if len(c.Failed) > 0 {
+		fmt.Fprintf(d.out, "     %-12s %-6s FAILED: %s\n", "", "", strings.Join(c.Failed, ", "))
+	}
+}
+
+// cache tells what is kept, and warns of kernels that earlier runs gave up.
+func (d *doctor) cache(dev *vk.Device, kernels *gpu.Kernels) {
+	folder := d.app.cacheFolder()
+	r := cacheReport{Path: folder.Path(), Failed: map[string]string{}}
+	d.report.Cache = &r
+	if folder == nil {
+		d.field("cache", "none: kernels are compiled and tested in every run")
+		return
+	}
+	for _, f := range folder.Files() {
+		r.Files, r.Bytes = r.Files+1, r.Bytes+f.Bytes
+	}
+	if data, err := folder.Load(gpu.KindPipelines, gpu.DeviceKey(dev.Physical)); err == nil {
+		r.PipelineBytes = int64(len(data))
+	}
+	results, _ := kernels.Tested()
+	for _, t := range results {
+		if r.Tested++; t.Error != "" {
+			r.Failed[t.Kernel] = t.Error
+		}
+	}
+	d.field("cache", "%s: %s in %d %s, compiled for this driver %s", tilde(r.Path), formatSize(r.Bytes), r.Files, plural(r.Files, "file"), formatSize(r.PipelineBytes))
+	d.field("tested", "%d %s at their first use, %d %s failed", r.Tested, plural(r.Tested, "pipeline"), len(r.Failed), plural(len(r.Failed), "kernel"))
+	for _, name := range sortedKeys(r.Failed) {
+		d.warn(fmt.Sprintf("kernel %s failed its self-test in a run, so another is used: %s", name, r.Failed[name]),
+			"update the driver; leat doctor --tune tries it anew")
+	}
+	d.tuneState(dev, &r)
+}
+
+func (d *doctor) tuneState(dev *vk.Device, r *cacheReport) {
+	t, err := gpu.LoadTuned(d.app.cacheFolder(), dev)
+	switch {
+	case err != nil:
+		r.Stale = err.Error()
+	case t != nil && t.Kernels != gpu.TableKey(dev):
+		r.Stale = "of other kernels"
+	case t != nil:
+		r.Tuned = t.Len()
+		for _, at := range tunedTimes(t) {
+			if r.TunedAt == nil || at.After(*r.TunedAt) {
+				r.TunedAt = &at
+			}
+		}
+	}
+	switch {
+	case r.Stale != "":
+		d.field("tuned", "not used: %s; leat doctor --tune MODEL measures anew", r.Stale)
+	case r.Tuned == 0:
+		d.field("tuned", "nothing: leat doctor --tune MODEL measures what is fastest")
+	default:
+		d.field("tuned", "%d %s, %s", r.Tuned, plural(r.Tuned, "choice"), r.TunedAt.Format(time.DateOnly))
+	}
+}
+
+func tunedTimes(t *gpu.Tuned) (times []time.Time) {
+	for _, p := range t.Products {
+		times = append(times, p.Measured)
+	}
+	for _, o := range t.Outputs {
+		times = append(times, o.Measured)
+	}
+	for _, s := range t.Splits {
+		times = append(times, s.Measured)
+	}
+	return times
+}
+
+func sortedKeys(m map[string]string) []string {
+	var keys []string
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}

@@ -1,0 +1,77 @@
+package engine_test
+
+import (
+	"flag"
+	"math"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"leat/engine"
+	"leat/shaders/gpu"
+	"leat/vk"
+	"leat/vk/vktest"
+)
+
+var combinations = flag.Bool("combinations", false, "TestDisable: all sets of features, on all models")
+
+// TestDisable runs models without each feature that can be disabled, and without any: a long step and steps of few rows.
+// By itself, one model of each weight type; with -combinations every set of features and every model.
+func TestDisable(t *testing.T) {
+	gs, sets := goldens(t), append(singles(), vk.Disabled())
+	if *combinations {
+		sets = subsets(vk.Disabled())
+	} else {
+		gs = slices.DeleteFunc(gs, func(g golden) bool {
+			return !strings.HasPrefix(g.name, "llama-tiny-") && g.name != "leat-demo-q4_k_m" && g.name != "qwen2-tiny-q8_0"
+		})
+	}
+	if os.Getenv("LEAT_VALIDATE") == "1" {
+		sets = sets[len(sets)-1:] // the layers are slow, and see the same kernels in other tests
+	}
+	for _, set := range sets {
+		t.Run("without "+strings.Join(set, " "), func(t *testing.T) {
+			for _, g := range gs {
+				t.Run(g.name, func(t *testing.T) { testDisable(t, g, set) })
+			}
+		})
+	}
+}
+
+func testDisable(t *testing.T, g golden, set []string) {
+	p, _ := chosen(t, nil)
+	f, err := p.Choose(set, vktest.Enable())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range []engine.Options{{KVType: "f32", ContextLength: 128, Chunk: 8}, {KVType: "f16", ContextLength: 128}} {
+		o.Disable = set
+		bytes := gpu.Bytes(p, f) || o.Chunk > 0 && gpu.Few(p, f)
+		b := measureBound(t, g, o, bytes)
+		if o.Chunk > 0 && !bytes {
+			b.limit = math.Pow(toleranceF32, 2)
+		}
+		if !(b.nmse <= b.limit) {
+			t.Errorf("chunk %d: NMSE %.2e, wanted at most %.2e", o.Chunk, b.nmse, b.limit)
+		}
+	}
+}
+
+func singles() (sets [][]string) {
+	for _, d := range vk.Disabled() {
+		sets = append(sets, []string{d})
+	}
+	return sets
+}
+
+// subsets lists all subsets of names, the empty one first.
+func subsets(names []string) [][]string {
+	sets := [][]string{nil}
+	for _, n := range names {
+		for _, s := range sets {
+			sets = append(sets, append(slices.Clone(s), n))
+		}
+	}
+	return sets
+}

@@ -1,0 +1,89 @@
+package engine_test
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"leat/engine"
+	"leat/shaders"
+	"leat/shaders/gpu"
+	"leat/tools/testdata"
+)
+
+// Where kernels are broken others take their place: the answer is as right, and where none but the plain ones are left it
+// has their bits.
+func TestBrokenKernels(t *testing.T) {
+	path := filepath.Join(testdata.Demo(t), "leat-demo-q4_k_m.gguf")
+	ref := readReference(t, strings.TrimSuffix(path, ".gguf"))
+	o := engine.Options{KVType: "f16", ContextLength: 128, Chunk: 8, CacheDir: t.TempDir()}
+	plain := logits(t, load(t, path, exact(o)), ref.Tokens)
+	wrong := func(names ...string) engine.Options {
+		return engine.WithKernels(o, func(g *gpu.Options) {
+			g.Alter = func(row *shaders.Kernel, spec []uint32) ([]byte, []uint32) {
+				if slices.Contains(names, row.Name) {
+					switch row.Name {
+					case "rms_norm_q8":
+						spec = []uint32{spec[0] / 2, spec[1]}
+					case "flash_attn_split_f16":
+						spec = []uint32{spec[0] + 1}
+					default:
+						k, _ := shaders.Lookup("mul_mat_vec_int8_q5_k")
+						return k.SPIRV, spec
+					}
+				}
+				return row.SPIRV, spec
+			}
+		})
+	}
+	for name, c := range map[string]struct {
+		broken []string
+	}{
+		"products":  {[]string{"mul_mat_vec_int8_q4_k"}},
+		"norms":     {[]string{"rms_norm_q8"}},
+		"attention": {[]string{"flash_attn_split_f16"}},
+		"two":       {[]string{"mul_mat_vec_int8_q6_k", "rms_norm_q8"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, run := range []string{"first", "next"} {
+				var log bytes.Buffer
+				o := wrong(c.broken...)
+				o.CacheDir = filepath.Join(o.CacheDir, name)
+				o.Logger = slog.New(slog.NewTextHandler(&log, nil))
+				m, err := engine.Load(t.Context(), path, o)
+				if errors.Is(err, engine.ErrNoDevice) {
+					t.Skip(err)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				got := logits(t, m, ref.Tokens)
+				if err := m.Close(); err != nil {
+					t.Fatal(err)
+				}
+				if nmse := math.Pow(relativeError(got, plain), 2); !(nmse <= nmseBytes) {
+					t.Errorf("%s run: NMSE %.2e, wanted at most %.0e", run, nmse, nmseBytes)
+				}
+				for _, kernel := range c.broken {
+					if said := strings.Contains(log.String(), "failed its test") && strings.Contains(log.String(), kernel); said != (run == "first") {
+						t.Errorf("%s run: of %s the log says %v:\n%s", run, kernel, said, &log)
+					}
+				}
+			}
+		})
+	}
+	t.Run("all", func(t *testing.T) {
+		o := engine.WithKernels(o, func(g *gpu.Options) {
+			g.Cache = nil
+			g.Test = func(_ *gpu.Kernels, v gpu.Variant) error { return errors.New("broken for this test") }
+		})
+		if got := logits(t, load(t, path, o), ref.Tokens); !slices.Equal(got, plain) {
+			t.Errorf("without any variant logits differ from the plain kernels': relative error %.2e", relativeError(got, plain))
+		}
+	})
+}

@@ -1,0 +1,161 @@
+package shaders
+
+import (
+	"fmt"
+
+	"leat/gguf"
+)
+
+// KVTypes are what a KV cache may be made of.
+var KVTypes = []gguf.Type{gguf.F16, gguf.F32, gguf.Q8_0, gguf.Q4_0}
+
+// kvBlock is the values of a block of a quantised cache, of which a row has whole ones; KVPage is what its pages hold a
+// multiple of.
+const (
+	kvBlock = 32
+	KVPage  = 4
+)
+
+// KVQuantised reports whether a cache of type t is made of blocks.
+func KVQuantised(t gguf.Type) bool { return t == gguf.Q8_0 || t == gguf.Q4_0 }
+
+// KVRowBytes is what a row of n values takes in a cache of type t: one head's key or value at one position. Scales of
+// blocks take whole words, so that an odd one leaves 2 bytes over.
+func KVRowBytes(t gguf.Type, n int) int64 {
+	switch t {
+	case gguf.F32:
+		return 4 * int64(n)
+	case gguf.Q8_0, gguf.Q4_0:
+		bits := map[bool]int64{true: 8, false: 4}[t == gguf.Q8_0]
+		return int64(n)*bits/8 + 4*((int64(n)+2*kvBlock-1)/(2*kvBlock))
+	}
+	return 2 * int64(n)
+}
+
+// HeadSizeError says that a cache of blocks can't hold a model's keys or values.
+type HeadSizeError struct {
+	Type gguf.Type
+	Size int // values of a head
+}
+
+func (e *HeadSizeError) Error() string {
+	return fmt.Sprintf("keep heads of %d values in a KV cache of %v: want a multiple of %d", e.Size, e.Type, kvBlock)
+}
+
+// Hint names what would do.
+func (e *HeadSizeError) Hint() string { return "a KV cache of f16 takes any head" }
+
+// CheckKV says whether a cache of type t can hold heads of such sizes: nil, or a [*HeadSizeError].
+func CheckKV(t gguf.Type, keyLen, valLen int) error {
+	for _, n := range []int{keyLen, valLen} {
+		if KVQuantised(t) && n%kvBlock != 0 {
+			return &HeadSizeError{t, n}
+		}
+	}
+	return nil
+}
+
+// kvLanes is how many lanes bring a row of n values into a cache of blocks: 16 for two.
+func kvLanes(n uint32) uint64 { return 16 * groups(uint64(n), 2*kvBlock) }
+
+// KVAppendArgs stores K (Rows, HeadsKV, KeyLen) and V (Rows, HeadsKV, ValLen) at positions
+// Pos (Rows) of sequences Seq (Rows), both uint32. Pages is as in [FlashAttnArgs].
+type KVAppendArgs struct {
+	K, V, Pages, Pos, Seq             uint64
+	Rows, HeadsKV, KeyLen, ValLen     uint32
+	MaxPages, PagePositions, LayerOff uint32
+	KStride, VStride, _               uint32
+}
+
+// Workgroups counts the workgroups for a cache of type t: one lane per pair of values, or per 4 of blocks.
+func (a *KVAppendArgs) Workgroups(t gguf.Type) uint64 {
+	if KVQuantised(t) {
+		return groups(uint64(a.Rows)*uint64(a.HeadsKV)*(kvLanes(a.KeyLen)+kvLanes(a.ValLen)), lanes)
+	}
+	return groups(uint64(a.Rows)*uint64(a.HeadsKV)*(uint64(a.KeyLen)+uint64(a.ValLen))/2, lanes)
+}
+
+// RopeKVArgs is RopeArgs of Q (Rows, Heads, KeyLen) and K (Rows, HeadsKV, KeyLen), and KVAppendArgs of what becomes of K
+// and of V. Q is turned in place, K stays as it is.
+type RopeKVArgs struct {
+	Q, K, V, CosSin, Pages, Pos, Seq              uint64
+	Rows, Heads, HeadsKV, KeyLen, ValLen, RopeDim uint32
+	MaxPages, PagePositions, LayerOff             uint32
+	QStride, KStride, VStride, Neox, _            uint32
+}
+
+// Workgroups counts the workgroups for a cache of type t: one lane per 4 values.
+func (a *RopeKVArgs) Workgroups(t gguf.Type) uint64 {
+	q, k, v := uint64(a.Heads)*uint64(a.KeyLen)/4, uint64(a.KeyLen)/4, uint64(a.ValLen)/4
+	if KVQuantised(t) {
+		q, k, v = groups(q, 16)*16, kvLanes(a.KeyLen), kvLanes(a.ValLen)
+	}
+	return groups(uint64(a.Rows)*(q+uint64(a.HeadsKV)*(k+v)), lanes)
+}
+
+// FlashAttnArgs: Dst (Rows, Heads, ValLen) = softmax(Scale · Q·Kᵀ)·V, Q (Rows, Heads, KeyLen); row r
+// sees positions 0…Pos[r] of sequence Seq[r], of these the last Window where that is not 0. A SoftCap that is not 0 keeps
+// scores between it and its negative: SoftCap · tanh(score/SoftCap). Sinks (Heads), where not 0, are float32 scores that
+// join a head's softmax without a value.
+//
+// Pages holds page addresses: position p of sequence s is in page Pages[s*MaxPages + p/PagePositions].
+// LayerOff bytes into a page (a multiple of 16) lie K (HeadsKV, PagePositions, KeyLen), then V (HeadsKV, PagePositions,
+// ValLen), of one of [KVTypes]. Of blocks of 32 values, whole ones only, a head has the whole numbers of all positions, then
+// their scales, F16, of each position as many as make whole words:
+//
+//   - Q8_0: value i is byte i;
+//   - Q4_0: of 8 values, 8i…8i+7, value j is nibble j/4 of byte 4i + j%4.
+type FlashAttnArgs struct {
+	Q, Dst, Pages, Pos, Seq, Sinks       uint64
+	Rows, Heads, HeadsKV, KeyLen, ValLen uint32
+	MaxPages, PagePositions, LayerOff    uint32
+	QStride, DstStride                   uint32
+	Scale, SoftCap                       float32
+	Window, _                            uint32
+}
+
+// Workgroups counts the workgroups: one per row and query head.
+func (a *FlashAttnArgs) Workgroups() uint64 { return uint64(a.Rows) * uint64(a.Heads) }
+
+// MaxParts is into how many parts flash_attn_split cuts the positions of a row at most in such steps: with the few key
+// heads that models have they keep a large device busy, and flash_attn_join is quick.
+const MaxParts = 32
+
+// PartPositions is the least positions of a part of flash_attn_split.
+const PartPositions = 64
+
+// FlashAttnSplitArgs is FlashAttnArgs for few rows: the positions of each are cut into MaxParts parts at most, and what
+// becomes of them stands in Parts until flash_attn_join. Groups is how many workgroups share a key head; each takes as
+// many of its query heads as the kernel is made for.
+type FlashAttnSplitArgs struct {
+	Q, Parts, Pages, Pos, Seq                  uint64
+	Rows, Heads, HeadsKV, KeyLen, ValLen       uint32
+	MaxPages, PagePositions, LayerOff, QStride uint32
+	MaxParts, Groups                           uint32
+	Scale, SoftCap                             float32
+	Window                                     uint32
+}
+
+// Workgroups counts the workgroups where a row sees at most so many positions, window or not.
+func (a *FlashAttnSplitArgs) Workgroups(positions uint64) uint64 {
+	if a.Window > 0 { // the first part begins at a multiple of PartPositions
+		positions = min(positions, uint64(a.Window)+PartPositions-1)
+	}
+	return uint64(a.Rows) * uint64(a.HeadsKV) * uint64(a.Groups) * min(groups(positions, PartPositions), uint64(a.MaxParts))
+}
+
+// PartBytes is the memory that the parts of rows of heads take.
+func PartBytes(rows, heads, maxParts, valLen uint32) int64 {
+	return int64(rows) * int64(heads) * int64(maxParts) * (int64(valLen) + 2) * 4
+}
+
+// FlashAttnJoinArgs puts the parts of flash_attn_split together: Dst (Rows, Heads, ValLen), and, where Q is not 0, the
+// same in blocks of bytes Q and S, as quantize_q8 would. Sinks and Window are those of [FlashAttnArgs].
+type FlashAttnJoinArgs struct {
+	Parts, Pos, Dst, Q, S, Sinks             uint64
+	Rows, Heads, ValLen, MaxParts, DstStride uint32
+	Window                                   uint32
+}
+
+// Workgroups counts the workgroups: one per row and head.
+func (a *FlashAttnJoinArgs) Workgroups() uint64 { return uint64(a.Rows) * uint64(a.Heads) }

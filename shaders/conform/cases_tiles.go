@@ -1,0 +1,95 @@
+package conform
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"leat/gguf/quant"
+	"leat/shaders"
+	"leat/shaders/gpu"
+	"leat/shaders/ref"
+)
+
+// nmseTiles allows what rounding to halves costs, the row's power of two aside.
+const nmseTiles = 2e-7
+
+// tileCases bring rows into tiles, as they are or as they are made. Each demands that a row's largest value comes to
+// 256 … 512, that the padding is 0, and that the floats beside are right.
+func tileCases() []Case {
+	var cases []Case
+	for _, variant := range []string{shaders.Wide, shaders.Norm, shaders.SiLU, shaders.GeLU} {
+		for _, cols := range []int{4, 64, 100, 252, 1028, 4096} {
+			cases = append(cases, tileRows(variant, 3, cols, 4, 1), tileRows(variant, 131, cols, 0, 1))
+		}
+		cases = append(cases, tileRows(variant, 5, 256, 8, 1e-20), tileRows(variant, 5, 256, 8, 1e4))
+	}
+	return cases
+}
+
+func tileRows(variant string, rows, cols, gap int, size float32) Case {
+	return Case{
+		Kernel: "tile_f16_" + variant, Shape: fmt.Sprintf("rows=%d cols=%d gap=%d size=%g", rows, cols, gap, size), MaxNMSE: nmseTiles,
+		build: func(j *job) error {
+			x, made := j.normal(rows, cols, gap), shape(rows, cols, 2*gap)
+			w := j.normal(rows, cols, gap)
+			for i := range x.Data {
+				x.Data[i] *= size
+			}
+			const eps = 1e-6
+			switch variant {
+			case shaders.Wide:
+				made = x
+			case shaders.Norm:
+				w = j.normal(1, cols, 0)
+				ref.RMSNorm(made, x, w.Data, eps)
+			default:
+				act := map[string]func(dst, gate, up []float32){shaders.SiLU: ref.SwiGLU, shaders.GeLU: ref.GeGLU}[variant]
+				for r := range rows {
+					act(made.Row(r), x.Row(r), w.Row(r))
+				}
+			}
+			dst, tiles, scales := j.space(made), j.alloc(int(shaders.TilesBytes(uint32(rows), uint32(cols)))), j.alloc(4*rows)
+			a := shaders.TileF16WideArgs{X: j.addr(j.mat(x)), Tiles: j.addr(tiles), Scales: j.addr(scales),
+				Rows: uint32(rows), Cols: uint32(cols), XStride: uint32(x.Stride)}
+			if variant == shaders.Wide {
+				j.spare = append(j.spare, dst)
+			} else {
+				a.W, a.Dst, a.DstStride, a.Eps = j.addr(j.mat(w)), j.addr(dst), uint32(made.Stride), eps
+				j.output("dst", dst, made)
+			}
+			j.wants = append(j.wants, want{name: "tiles", at: tiles, mat: made, decode: func(got []byte) (ref.Mat, error) {
+				return tilesIn(got[tiles.off:tiles.off+tiles.n], got[scales.off:scales.off+scales.n], rows, cols)
+			}}, want{name: "scales", at: scales, any: true})
+			j.record = func(r *gpu.Recorder) error { return r.TileF16Wide(variant, a) }
+			return nil
+		},
+	}
+}
+
+// tilesIn reads rows out of tiles and their scales, and checks what no value shows.
+func tilesIn(b, scales []byte, rows, cols int) (ref.Mat, error) {
+	m := shape(rows, cols, 0)
+	across := (cols + 63) / 64 * 2
+	for r := range rows {
+		scale := math.Float32frombits(binary.LittleEndian.Uint32(scales[4*r:]))
+		if frac, _ := math.Frexp(float64(scale)); frac != 0.5 {
+			return m, fmt.Errorf("row %d times %g, which is no power of two,", r, scale)
+		}
+		top := 0.0
+		for i := range across * 32 {
+			at := (r/shaders.TileRows*across+i/32)*shaders.TileRows*32 + r%shaders.TileRows*32 + i%32
+			v := quant.F16ToF32(binary.LittleEndian.Uint16(b[2*at:]))
+			if i < cols {
+				m.Row(r)[i] = v * scale
+				top = max(top, math.Abs(float64(v)))
+			} else if v != 0 {
+				return m, fmt.Errorf("column %d of row %d, behind the last, is %g", i, r, v)
+			}
+		}
+		if !(top >= 255 && top <= 512) {
+			return m, fmt.Errorf("row %d, whose largest value is %g in tiles,", r, top)
+		}
+	}
+	return m, nil
+}

@@ -1,0 +1,126 @@
+package conform
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"leat/gguf"
+	"leat/shaders"
+	"leat/shaders/gpu"
+	"leat/vk"
+)
+
+const (
+	proveBytes = 12 << 20 // of memory; the largest case needs 6 MiB
+	proveSeed  = 1        // what passed once passes always
+)
+
+// Prove runs a pipeline on a few small cases that reach all of its code and compares with the reference: it is a
+// [gpu.Options.Test]. k has the pipeline, untested. The error is a [*MismatchError] where it computes wrong.
+func Prove(k *gpu.Kernels, v gpu.Variant) error {
+	cases := proofs(&v)
+	if len(cases) == 0 {
+		return fmt.Errorf("prove %s: there is no case for it", v.Row.Name)
+	}
+	s, err := suiteOf(k.Device(), k, proveSeed, proveBytes)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	for i := range cases {
+		if _, err := s.Run(context.Background(), &cases[i]); err != nil {
+			return errors.Join(err, idle(k.Device()))
+		}
+	}
+	return nil
+}
+
+// idle waits for what may still run where waiting for it failed: its memory is freed next.
+func idle(dev *vk.Device) error {
+	if err := dev.WaitIdle(); errors.Is(err, vk.ErrDeviceLost) {
+		return err
+	}
+	return nil
+}
+
+// proofs are cases that run no pipeline of v's row but v.
+func proofs(v *gpu.Variant) []Case {
+	kv := v.Row.Type
+	switch v.Row.Op {
+	case "mul_mat_vec":
+		return teamProofs(v)
+	case "quantize_q8":
+		return []Case{quantizeQ8(7, 288, 5, 1), quantizeQ8(1, 4096, 0, 1e4)}
+	case "tile_f16":
+		if v.Row.Variant == shaders.FP32 {
+			return []Case{tileF16(131, 1030, 4, 1e4)}
+		}
+		run := int(v.Lanes) * 4
+		return []Case{tileRows(v.Row.Variant, 5, int(v.Per-1)*run+36, 4, 1), tileRows(v.Row.Variant, 2, int(v.Per)*run, 0, 1)}
+	case "dequant_f16":
+		return []Case{dequantF16(v.Row.Type, 133, 1024)}
+	case "rms_norm":
+		run := int(v.Lanes) * 4
+		return []Case{rmsNormQ8(2, int(v.Per-1)*run+32, 4), rmsNormQ8(1, int(v.Per)*run, 0)}
+	case "rope":
+		odd := 80
+		if shaders.KVQuantised(kv) {
+			odd = 96
+		}
+		return []Case{ropeKV(kv, 4, 2, 64, 64, 64, true), ropeKV(kv, 3, 1, odd, odd, 20, false)}
+	case "mul_mat":
+		n := 100
+		if v.Split.BN <= 64 {
+			n = 40
+		}
+		return []Case{mulMatSplit(gguf.Q8_0, 260, 288, n, 0, 0, v.Split)}
+	}
+	return attnProofs(v)
+}
+
+func attnProofs(v *gpu.Variant) []Case {
+	switch v.Row.Variant {
+	case shaders.Split:
+		heads := 2 * int(v.Group)
+		return []Case{attnFew(v.Row.Type, attnShape{heads: heads, headsKV: 2, keyLen: 64, valLen: 64, page: 32}),
+			attnFew(v.Row.Type, attnShape{heads: heads, headsKV: 2, keyLen: 128, valLen: 128, page: 16}),
+			attnFew(v.Row.Type, attnShape{heads: heads, headsKV: 2, keyLen: 64, valLen: 64, page: 16, window: 50, softCap: 2, sinks: 1})}
+	case shaders.Join:
+		return []Case{attnJoin(attnShape{heads: 4, headsKV: 4, keyLen: 64, valLen: 64, page: 32}, shaders.MaxParts),
+			attnJoin(attnShape{heads: 4, headsKV: 4, keyLen: 64, valLen: 64, page: 32, window: 50, sinks: 1}, shaders.MaxParts)}
+	case shaders.CM:
+		s := attnShape{heads: 4, headsKV: 2, keyLen: int(v.Key), valLen: int(v.Val), page: 32}
+		if v.Options&shaders.WithWindow != 0 {
+			s.window = 50
+		}
+		if v.Options&shaders.WithSoftCap != 0 {
+			s.softCap = 2
+		}
+		if v.Options&shaders.WithSinks != 0 {
+			s.sinks = 1
+		}
+		return []Case{attnRun(v.Row.Type, s, 65, 33)}
+	}
+	return nil
+}
+
+// teamProofs have rows for more than one workgroup, and so many values in a row that each lane takes several chunks, but
+// not all as many; as many rows of X as the kernel has columns, and fewer.
+func teamProofs(v *gpu.Variant) []Case {
+	chunk := 32
+	if v.Row.Variant == shaders.Wide {
+		chunk = 8
+	}
+	block := max(chunk, v.Row.Type.BlockSize())
+	k := (chunk*int(v.Tile.Team*(2*v.Tile.Unroll+1)) + block) / block * block
+	n, m := int(v.Cols), int(v.Outputs())
+	fewer := n/2 + 1
+	switch v.GLU {
+	case shaders.GLUFloats:
+		return []Case{gates(v.Row, m+3, k, n, false, v.Tile), gates(v.Row, 3, block, fewer, false, v.Tile)}
+	case shaders.GLUBytes:
+		return []Case{gates(v.Row, m+32, k, n, true, v.Tile), gates(v.Row, 32, block, fewer, true, v.Tile)}
+	}
+	return []Case{siblings(v.Row, [3]int{m + 1, 5, 2}, k, n, v.Tile), residual(v.Row, m+3, block, fewer, v.Tile)}
+}

@@ -1,0 +1,245 @@
+package conform
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"leat/gguf"
+	"leat/shaders"
+	"leat/shaders/gpu"
+	"leat/shaders/gpu/cache"
+	"leat/vk"
+	"leat/vk/vktest"
+)
+
+// decodes records what a step of few rows does, with every variant of it.
+func decodes(t gguf.Type, n int) Case {
+	c := attnFew(gguf.F16, attnShape{heads: 4, headsKV: 2, keyLen: 64, valLen: 64, page: 32})
+	attend := c.build
+	c.Kernel, c.MaxNMSE = "a step", nmseRounded*100
+	c.build = func(j *job) error {
+		if err := attend(j); err != nil {
+			return err
+		}
+		const d, f = 256, 512
+		x, w, normed := j.normal(n, d, 0), j.normal(1, d, 0), shape(n, d, 0)
+		gate, _, err := j.weights(t, 2*f, d, 1)
+		if err != nil {
+			return err
+		}
+		in, scale, out, glu := j.mat(x), j.mat(w), j.space(normed), j.space(shape(n, f, 0))
+		j.spare = append(j.spare, out, glu)
+		prepare, attn := j.few(f, 4, 64), j.record
+		half, _ := t.RowBytes(d)
+		j.record = func(r *gpu.Recorder) error {
+			if err := attn(r); err != nil {
+				return err
+			}
+			prepare(r)
+			err := r.RMSNormMultiplied(shaders.RMSNormArgs{X: j.addr(in), W: j.addr(scale), Dst: j.addr(out), Rows: uint32(n), Cols: d, XStride: d, DstStride: d, Eps: 1e-5})
+			if err != nil {
+				return err
+			}
+			p := gpu.Products{Type: t, X: j.addr(out), N: uint32(n), K: d, XStride: d, GLU: true, DstStride: f,
+				Of: [3]gpu.Matrix{{W: j.addr(gate), Dst: j.addr(glu), M: f}, {W: j.addr(gate) + uint64(half)*f, M: f}}}
+			if !r.Takes(&p) {
+				return nil
+			}
+			return r.Products(&p)
+		}
+		return nil
+	}
+	return c
+}
+
+// Every pipeline of a step is tested at its first use and then known, in the next run too; a broken one is not used, whatever is wrong with it,
+// and what is computed is right all the same.
+func TestProve(t *testing.T) {
+	dev := vktest.Open(t)
+	if !gpu.Few(dev.Physical, dev.Features) {
+		t.Skip("the device has no variants for few rows")
+	}
+	other := func(name string) []byte {
+		k, ok := shaders.Lookup(name)
+		if !ok {
+			t.Fatal(name)
+		}
+		return k.SPIRV
+	}
+	for name, tt := range map[string]struct {
+		broken string
+		alter  func(row *shaders.Kernel, spec []uint32) ([]byte, []uint32)
+	}{
+		"none": {},
+		"another type's code": {"mul_mat_vec_int8_q4_k", func(_ *shaders.Kernel, spec []uint32) ([]byte, []uint32) {
+			return other("mul_mat_vec_int8_q5_k"), spec
+		}},
+		"a helper": {"quantize_q8", func(_ *shaders.Kernel, spec []uint32) ([]byte, []uint32) { return other("swiglu"), spec }},
+		"a constant": {"rms_norm_q8", func(row *shaders.Kernel, spec []uint32) ([]byte, []uint32) {
+			return row.SPIRV, []uint32{spec[0] / 2, spec[1]}
+		}},
+		"attention": {"flash_attn_split_f16", func(row *shaders.Kernel, spec []uint32) ([]byte, []uint32) {
+			return row.SPIRV, []uint32{spec[0] + 1}
+		}},
+		"no code": {"rms_norm_q8", func(*shaders.Kernel, []uint32) ([]byte, []uint32) { return []byte("gibberish"), nil }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			folder := cache.Open(t.TempDir())
+			tests := 0
+			o := gpu.Options{Cache: folder, Test: func(k *gpu.Kernels, v gpu.Variant) error {
+				tests++
+				return Prove(k, v)
+			}}
+			if tt.alter != nil {
+				o.Alter = func(row *shaders.Kernel, spec []uint32) ([]byte, []uint32) {
+					if row.Name == tt.broken {
+						return tt.alter(row, spec)
+					}
+					return row.SPIRV, spec
+				}
+			}
+			var first []gpu.TestResult
+			for run := range 2 {
+				k, err := gpu.New(dev, o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				s, err := New(dev, k, 5)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, n := range []int{1, 3} {
+					c := decodes(gguf.Q4_K, n)
+					if _, err := s.Run(t.Context(), &c); err != nil {
+						t.Errorf("run %d, %d rows: %v", run, n, err)
+					}
+				}
+				results, _ := k.Tested()
+				s.Close()
+				k.Close()
+				if run == 0 {
+					first = results
+					checkResults(t, results, tt.broken)
+					continue
+				}
+				if !slices.Equal(first, results) {
+					t.Errorf("the next run knows\n%v, want\n%v", results, first)
+				}
+			}
+			if want := len(first); name != "no code" && tests != want || name == "no code" && tests != want-1 {
+				t.Errorf("%d tests, want one for each of the %d results, in the first run", tests, want)
+			}
+		})
+	}
+}
+
+func checkResults(t *testing.T, results []gpu.TestResult, broken string) {
+	t.Helper()
+	var names []string
+	for _, r := range results {
+		names = append(names, r.Kernel)
+		if (r.Error != "") != (r.Kernel == broken) {
+			t.Errorf("%s %s: error %q", r.Kernel, r.Pipeline, r.Error)
+		}
+	}
+	for _, want := range []string{"flash_attn_split_f16", "flash_attn_join", "mul_mat_vec_int8_q4_k", "quantize_q8", "rms_norm_q8"} {
+		if broken == "quantize_q8" && strings.HasPrefix(want, "mul_mat_vec_int8") || broken == "flash_attn_split_f16" && want == "flash_attn_join" {
+			continue
+		}
+		if !slices.Contains(names, want) {
+			t.Errorf("%s was not tested: %v", want, names)
+		}
+	}
+}
+
+// A lost device is no verdict in this run, but the next one doesn't try that kernel again. For want of memory to test with
+// a kernel is not used in this run alone.
+func TestProveFatal(t *testing.T) {
+	dev := vktest.Open(t)
+	folder := cache.Open(t.TempDir())
+	var fault error
+	run := func() error {
+		k, err := gpu.New(dev, gpu.Options{Cache: folder, Test: func(k *gpu.Kernels, v gpu.Variant) error {
+			if fault != nil {
+				return fault
+			}
+			return Prove(k, v)
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer k.Close()
+		s, err := New(dev, k, 5)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		c := quantizeQ8(1, 32, 0, 1)
+		_, first := s.Run(t.Context(), &c)
+		if _, again := s.Run(t.Context(), &c); fmt.Sprint(first) != fmt.Sprint(again) && first != nil {
+			t.Errorf("first %v, then %v", first, again)
+		}
+		return first
+	}
+	var broken *gpu.BrokenError
+	fault = &vk.CallError{Call: "vkAllocateMemory", Result: vk.ErrOutOfDeviceMemory}
+	if err := run(); !errors.As(err, &broken) {
+		t.Errorf("without memory: the error is %v, want a BrokenError", err)
+	}
+	fault = nil
+	if err := run(); err != nil {
+		t.Errorf("with memory again: %v", err)
+	}
+	if err := gpu.ForgetTests(folder, dev.Physical); err != nil {
+		t.Fatal(err)
+	}
+	fault = &vk.CallError{Call: "vkQueueSubmit", Result: vk.ErrDeviceLost}
+	if err := run(); !errors.Is(err, vk.ErrDeviceLost) {
+		t.Errorf("the error is %v, want that of the lost device", err)
+	}
+	fault = nil
+	if err := run(); !errors.As(err, &broken) {
+		t.Errorf("after it: the error is %v, want a BrokenError", err)
+	}
+}
+
+// Whatever pipelines a device may want have cases that pass, each of them at every number of rows.
+func TestProofs(t *testing.T) {
+	dev := vktest.Open(t)
+	k, err := gpu.New(dev, gpu.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer k.Close()
+	row := func(name string) *shaders.Kernel {
+		r, ok := shaders.Lookup(name)
+		if !ok {
+			t.Fatal(name)
+		}
+		return r
+	}
+	q4k, f16 := row("mul_mat_vec_int8_q4_k"), row("mul_mat_vec_wide_f16")
+	variants := []gpu.Variant{
+		{Row: q4k, Cols: 8, Tile: gpu.Tile{Rows: 1, Team: 64, Unroll: 2, Lanes: 64}},
+		{Row: q4k, Cols: 1, Tile: gpu.Tile{Rows: 2, Team: 8, Unroll: 2, Lanes: 256}, GLU: shaders.GLUBytes},
+		{Row: f16, Cols: 4, Tile: gpu.Tile{Rows: 2, Team: 64, Unroll: 2, Lanes: 64}, GLU: shaders.GLUFloats},
+		{Row: row("rms_norm_q8"), Lanes: 64, Per: 2},
+		{Row: row("rope_kv_f16")},
+		{Row: row("dequant_f16_q6_k")}, {Row: row("tile_f16")},
+		{Row: row("tile_f16_wide"), Lanes: 128, Per: 1}, {Row: row("tile_f16_norm"), Lanes: 128, Per: 2}, {Row: row("tile_f16_swiglu"), Lanes: 128, Per: 3}, {Row: row("tile_f16_geglu"), Lanes: 128, Per: 1},
+		{Row: row("flash_attn_split_f32"), Group: 8},
+		{Row: row("mul_mat_cm"), Split: gpu.OwnSplit(512)}, {Row: row("mul_mat_cm"), Split: gpu.OwnSplit(64)},
+		{Row: row("flash_attn_cm_f16"), Key: 128, Val: 128}, {Row: row("flash_attn_cm_f16"), Key: 64, Val: 96},
+	}
+	for _, v := range variants {
+		if !k.Can(v.Row) {
+			continue
+		}
+		if err := Prove(k, v); err != nil {
+			t.Errorf("%+v: %v", v, err)
+		}
+	}
+}

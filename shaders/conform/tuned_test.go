@@ -1,0 +1,47 @@
+package conform
+
+import (
+	"testing"
+
+	"leat/shaders"
+	"leat/shaders/gpu"
+)
+
+// Whatever is tuned, a row's results don't depend on how many others there are; those of the fp32 kernels not on what is tuned either: alone
+// and together they have different constants, and one value.
+func TestTunedBits(t *testing.T) {
+	s := newSuite(t, 1)
+	key := gpu.TableKey(s.dev)
+	for name, tuned := range map[string]gpu.Tuned{
+		"own":   {},
+		"small": {Outputs: []gpu.TunedOutputs{{Op: "mul_mat_vec", Type: "Q4_K", Rows: 1}, {Op: "mul_mat", Type: "Q4_K", Rows: 2, Cols: 32}}},
+		"large": {
+			Products: []gpu.TunedProduct{{Type: "Q4_K", K: 1024, Tile: gpu.Tile{Rows: 2, Team: 32, Unroll: 2, Lanes: 64}}, {Type: "F16", K: 1024, Tile: gpu.Tile{Rows: 1, Team: 16, Unroll: 4, Lanes: 32}}},
+			Outputs:  []gpu.TunedOutputs{{Op: "mul_mat_vec", Type: "Q4_K", Rows: 8}, {Op: "mul_mat", Type: "Q4_K", Rows: 16, Cols: 4}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tuned.Kernels = key
+			if err := s.kernels.Use(&tuned); err != nil {
+				t.Fatal(err)
+			}
+			var cases []Case
+			for _, row := range []string{"mul_mat_vec_int8_q4_k", "mul_mat_vec_wide_f16"} {
+				k, ok := shaders.Lookup(row)
+				if !ok {
+					t.Fatal(row)
+				}
+				if s.kernels.Can(k) {
+					cases = append(cases, vecSameBits(k, 33, 1024), vec(k, 65, 1024, 8, 0, gpu.Tile{}))
+				}
+			}
+			k, _ := shaders.Lookup("mul_mat_q4_k")
+			cases = append(cases, mulMatSameBits(k.Type, 37, 1024), mulMat(k.Type, 37, 1024, 3, 0), mulMat(k.Type, 37, 1024, 20, 0))
+			for i := range cases {
+				if _, err := s.Run(t.Context(), &cases[i]); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,79 @@
+package gpu
+
+import (
+	"slices"
+	"strings"
+
+	"leat/shaders"
+)
+
+// Rule is one variant of an op and when it is chosen; of an op's rules the first that holds is taken. docs/kernels.md has
+// the same table. What a rule says of shapes is decided where the op is recorded.
+type Rule struct {
+	Op, Variant string
+	When        string                  // of the step and the shapes; "": always
+	By          string                  // where that is decided
+	needs       func(k *Kernels) string // what the device lacks; "": nothing
+	kernels     []string                // rows of the table it can't do without, up to their type
+}
+
+// Rules are all choices there are.
+var Rules = []Rule{
+	{"mul_mat_vec", shaders.Int8, "a step of up to 16 rows, without cooperative matrices any, weights in blocks, rows of whole blocks of 32", "Recorder.Takes", lacksFew, []string{"mul_mat_vec_int8", "quantize_q8"}},
+	{"mul_mat_vec", shaders.Wide, "a step of up to 16 rows, without cooperative matrices any, weights F32, F16 or BF16, rows of a multiple of 8 values", "Recorder.Takes", lacksFew, []string{"mul_mat_vec_wide"}},
+	{"mul_mat_vec", shaders.FP32, "up to 8 rows", "Recorder.MulMat", nil, nil},
+	{"mul_mat", shaders.CM, "17 rows or more, of 64 values or more, memory for both sides in halves", "Recorder.halves", lacksMatrix, []string{"mul_mat_cm", "tile_f16", "dequant_f16"}},
+	{"mul_mat", shaders.FP32, "", "Recorder.MulMat", nil, nil},
+	{"flash_attn", shaders.CM, "17 rows or more of one sequence, no F32 cache, heads of up to 128 in multiples of 16, pages of a multiple of 32", "Recorder.runs", lacksMatrix, []string{"flash_attn_cm"}},
+	{"flash_attn", shaders.Split, "a step of up to 8 rows, heads of up to 256", "Recorder.splits", lacksFew, []string{"flash_attn_split", "flash_attn_join"}},
+	{"flash_attn", shaders.FP32, "", "Recorder.FlashAttn", nil, nil},
+	{"rms_norm", shaders.Q8, "a step of up to 16 rows, without cooperative matrices any, weights are multiplied by the output, rows of whole blocks of 32", "Recorder.RMSNormMultiplied", lacksFew, []string{"rms_norm_q8"}},
+	{"rms_norm", shaders.FP32, "", "Recorder.RMSNorm", nil, nil},
+	{"rope", shaders.KV, "keys and values of one input, a multiple of 4 values turned", "Recorder.TakesRopeKV", nil, []string{"rope_kv"}},
+	{"rope", shaders.FP32, "", "Recorder.Rope", nil, nil},
+}
+
+func lacksFew(k *Kernels) string {
+	var lacks []string
+	if f := &k.dev.Features; !f.IntDotProduct {
+		lacks = append(lacks, "dot products of bytes")
+	}
+	if !k.dev.Features.SubgroupArithmetic || k.dev.Physical.Limits.Subgroup < minSubgroup {
+		lacks = append(lacks, "subgroup arithmetic")
+	}
+	return strings.Join(lacks, " and ")
+}
+
+func lacksMatrix(k *Kernels) string {
+	if k.matrix == 0 {
+		return "cooperative matrices of 16 x 16 x 16 halves"
+	}
+	return ""
+}
+
+// Choice is a rule on a device.
+type Choice struct {
+	Rule
+	Lacks  string   // what the device lacks for it; "": nothing
+	Failed []string // names of its kernels that failed their self-test: others are used in their place
+}
+
+// Choices lists all rules and what the device makes of them.
+func (k *Kernels) Choices() []Choice {
+	var all []Choice
+	results, _ := k.Tested()
+	for _, r := range Rules {
+		c := Choice{Rule: r}
+		if r.needs != nil {
+			c.Lacks = r.needs(k)
+		}
+		for _, t := range results {
+			of := slices.ContainsFunc(r.kernels, func(name string) bool { return t.Kernel == name || strings.HasPrefix(t.Kernel, name+"_") })
+			if t.Error != "" && of && !slices.Contains(c.Failed, t.Kernel) {
+				c.Failed = append(c.Failed, t.Kernel)
+			}
+		}
+		all = append(all, c)
+	}
+	return all
+}

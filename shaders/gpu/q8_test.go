@@ -1,0 +1,35 @@
+package gpu
+
+import "testing"
+
+// TestQ8Slots: an op that reads some rows of what is in bytes never gets their place for its output, and what is
+// there is found by the rows that it has.
+func TestQ8Slots(t *testing.T) {
+	const x, y, rows, cols = 1 << 20, 1 << 21, 16, 64
+	r := &Recorder{k: &Kernels{few: true}, Q8: Scratch{Address: 1 << 30, Bytes: 1 << 16}}
+	slot := r.q8Slot(x, rows, cols, cols, 0)
+	slot.there = true
+	for _, first := range []uint32{0, 1, 8, 15} {
+		n := rows - first
+		q, s, err := r.bytesOf(x+uint64(first)*cols*4, n, cols, cols)
+		if err != nil || q != slot.q+uint64(first)*cols || s != slot.sums+uint64(first)*cols/4 {
+			t.Fatalf("rows from %d on: bytes at %#x, sums at %#x, %v", first, q, s, err)
+		}
+		if to := r.q8Slot(y, n, cols, cols, q); to == nil || to == slot {
+			t.Errorf("rows from %d on are read, and overwritten", first)
+		}
+	}
+	for name, b := range map[string]bool{
+		"more rows":       slot.holds(x, rows+1, cols, cols),
+		"half a row":      slot.holds(x+cols*2, 1, cols, cols),
+		"rows before":     slot.holds(x-cols*4, 1, cols, cols),
+		"rows behind":     slot.holds(x+rows*cols*4, 1, cols, cols),
+		"narrower rows":   slot.holds(x, rows, cols/2, cols),
+		"another stride":  slot.holds(x, rows, cols, cols+4),
+		"other rows here": slot.holds(y, rows, cols, cols),
+	} {
+		if b {
+			t.Error(name)
+		}
+	}
+}
