@@ -7,7 +7,7 @@ import (
 
 // Synthetic is routing without a model, to try policies with: in each layer experts are chosen with
 // probabilities that fall as a power of their rank, and now and then the topic, the order of ranks,
-// changes for a part of them. Real routers differ; see docs/moe.md.
+// changes for a part of them. Real routers differ.
 type Synthetic struct {
 	Layers, Experts, Used int
 	Skew                  float64 // 0: uniform; 1: as Zipf has it
