@@ -85,7 +85,11 @@ func allocations(t *testing.T, what string, most float64, step func() error) {
 		}
 	}
 	do()
-	if n := testing.AllocsPerRun(1, do); n > steps*most+growth { // which runs it once more before
-		t.Errorf("%s: %v allocations in %d steps, want at most %v a step", what, n, steps, most)
+	var n float64
+	for range 3 { // what the runtime allocates now and then, on a busy machine, it doesn't every time
+		if n = testing.AllocsPerRun(1, do); n <= steps*most+growth { // which runs it once more before
+			return
+		}
 	}
+	t.Errorf("%s: %v allocations in %d steps, want at most %v a step", what, n, steps, most)
 }
