@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"leat/engine"
 )
 
 func TestCompletion(t *testing.T) {
@@ -34,7 +36,7 @@ func TestCompletion(t *testing.T) {
 		{"hidden, where asked for", []string{"run", ".h"}, []string{".hidden" + sep}},
 		{"a pack", []string{"verify", "p"}, []string{"pack"}},
 		{"a decomposition's input", []string{"decompose", "a"}, []string{"a.gguf"}},
-		{"a flag's words", []string{"run", "--kv-type", ""}, []string{"f16", "f32"}},
+		{"a flag's words", []string{"run", "--kv-type", ""}, engine.KVTypes()},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if got := completions(t, c.line); !slices.Equal(got, c.want) {
