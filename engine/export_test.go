@@ -77,3 +77,12 @@ func WithKernels(o Options, change func(*gpu.Options)) Options {
 	o.kernels = change
 	return o
 }
+
+// LookAt has s's steps under ctx look at another context in its place.
+func (s *Session) LookAt(ctx, at context.Context) {
+	s.forget()
+	s.until = until{done: ctx.Done(), ctx: at, stop: func() {}}
+}
+
+// Wake wakes a step that waits for weights.
+func (m *Model) Wake() { m.wake() }

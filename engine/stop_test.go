@@ -7,6 +7,7 @@ import (
 	"math"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -111,6 +112,68 @@ func TestStopMidToken(t *testing.T) {
 		}
 	}
 	settled(t, base)
+}
+
+// looked is a context that ends when it has been looked at so many times.
+type looked struct {
+	context.Context
+	left atomic.Int64
+	end  func()
+}
+
+func (l *looked) Err() error {
+	if l.left.Add(-1) == 0 {
+		l.end()
+	}
+	return l.Context.Err()
+}
+
+// TestStopAtEachLook: wherever in a step its context ends, the step was merely stopped: the
+// model lives, and the session finds the same bits after it.
+func TestStopAtEachLook(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	m := demoStreamed(t, 1, func(o engine.Options) engine.Options { return o })
+	s, err := m.NewSession()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	prompt := m.Encode("Once upon a time", true)
+	want, err := s.Forward(ctx, prompt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want = slices.Clone(want)
+	forward := func() ([]float32, error) {
+		if err := s.Truncate(0); err != nil {
+			t.Fatal(err)
+		}
+		return s.Forward(ctx, prompt)
+	}
+	looks := int64(1)
+	for stopped := true; stopped; looks += 1 + looks/16 {
+		at, end := context.WithCancel(ctx)
+		l := &looked{Context: at, end: func() { end(); go m.Wake() }}
+		l.left.Store(looks)
+		s.LookAt(ctx, l)
+		_, err := forward()
+		if stopped = err != nil; stopped && !errors.Is(err, context.Canceled) {
+			t.Fatalf("look %d: ended with %v", looks, err)
+		}
+		s.LookAt(t.Context(), t.Context()) // forget the last
+		got, err := forward()
+		if err != nil {
+			t.Fatalf("look %d: after it %v", looks, err)
+		}
+		if !slices.EqualFunc(got, want, func(a, b float32) bool { return math.Float32bits(a) == math.Float32bits(b) }) {
+			t.Fatalf("look %d: after it the logits are others", looks)
+		}
+		end()
+	}
+	if looks < 8 {
+		t.Errorf("a step looks at its context only %d times", looks)
+	}
 }
 
 // TestStopThenShrink: a step is stopped, VRAM is taken, and the session goes on, again and

@@ -220,7 +220,7 @@ func (e *Exec) Close() {
 // calls [weights.Store.Wake] then, for a step that waits for weights.
 func (e *Exec) Step(ctx context.Context, rows []Row, greedy bool) (Result, error) {
 	if err := ctx.Err(); err != nil {
-		return Result{}, err
+		return Result{}, fmt.Errorf("%w: %w", ErrStopped, err)
 	}
 	r := &e.run
 	if err := r.reset(ctx, rows, greedy); err != nil {
