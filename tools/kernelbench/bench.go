@@ -113,12 +113,12 @@ func (d *device) kernel(ctx context.Context, o *options, out io.Writer, best *su
 		if err != nil {
 			return fmt.Errorf("%v: %w", p, err)
 		}
-		bytes := float64(k.bytes(p.typ, p.shape, p.n))
+		bytes := float64(k.reads(p, o.positions))
 		flops := 2 * float64(p.shape.m) * float64(p.shape.k) * float64(p.n)
 		for _, s := range samples {
 			rate := bytes / float64(s.took.Nanoseconds()) * float64(s.times)
 			line := fmt.Sprintf("%v %d %.0f ns/op %.1f GB/s %.1f %%read", p, s.times, float64(s.took.Nanoseconds())/float64(s.times), rate, 100*rate/d.ceiling)
-			if k.typed {
+			if k.typed && k.cache == nil { // a product
 				line += fmt.Sprintf(" %.2f TFLOP/s", flops/float64(s.took.Nanoseconds())*float64(s.times)/1e3)
 			}
 			fmt.Fprintln(out, line)
@@ -156,7 +156,7 @@ func (d *device) measure(ctx context.Context, o *options, p point) ([]sample, er
 		times = 256
 	}
 	if d.dev.Physical.Type == vk.CPU {
-		times = int(max(1, min(int64(times), longest/bytes/int64(p.n))))
+		times = int(max(1, min(int64(times), longest/k.reads(p, o.positions)/int64(p.n))))
 	}
 	turn := 0
 	record := func(r *gpu.Recorder) error {
@@ -170,6 +170,7 @@ func (d *device) measure(ctx context.Context, o *options, p point) ([]sample, er
 			if o.overlap {
 				m.dst += uint64(i%outputs) * outputStride
 			}
+			m.cache = d.cache.of(turn)
 			turn++
 			if err := k.record(r, p.typ, p.shape, p.n, m); err != nil {
 				return err

@@ -11,28 +11,37 @@ import (
 	"leat/vk"
 )
 
-// cache is a KV cache of as many positions as all rows attend to, of every sequence the same.
+// cache is a KV cache of as many positions as all rows attend to, of every sequence the same. There are several, so that a
+// dispatch doesn't find in the device's own cache what the last one has read.
 type cache struct {
 	pages, pos, seq uint64
-	maxPages        uint32
+	maxPages        uint32 // of one of them
 	positions       int
+	count           int
+}
+
+// of is the cache of a turn.
+func (c cache) of(turn int) cache {
+	c.pages += 8 * uint64(turn%c.count) * uint64(c.maxPages)
+	return c
 }
 
 const (
 	page     = 32      // positions
 	headSize = 128     // of a layer
 	keyHeads = 8       // of a layer, if it has as many
-	pageRoom = 1 << 17 // bytes of a page: room for the heads of any layer
+	pageRoom = 1 << 17 // bytes of a page: room for the heads of any layer in halves
 	mostRows = 8
 )
 
-// openCache makes the cache: random, as the weights are.
+// openCache makes the caches: random, as the weights are, and together as large, but no fewer than one.
 func (d *device) openCache(ctx context.Context, o *options) (err error) {
 	n := (o.positions + page - 1) / page
+	count := int(max(1, o.memory/(int64(n)*pageRoom)))
 	const table = 4096 // bytes ahead of the page table: positions, then sequences
-	head := table + 8*int64(n)
+	head := table + 8*int64(n*count)
 	head = (head + 255) &^ 255
-	if d.pages, err = d.dev.NewBuffer("KV cache", head+int64(n)*pageRoom, vk.DeviceLocal); err != nil {
+	if d.pages, err = d.dev.NewBuffer("KV cache", head+int64(n*count)*pageRoom, vk.DeviceLocal); err != nil {
 		return err
 	}
 	up, err := d.dev.NewBuffer("page table", head, vk.Upload)
@@ -45,11 +54,11 @@ func (d *device) openCache(ctx context.Context, o *options) (err error) {
 		binary.LittleEndian.PutUint32(m[4*i:], uint32(o.positions-1))
 		binary.LittleEndian.PutUint32(m[table/2+4*i:], 0)
 	}
-	for i := range n {
+	for i := range n * count {
 		binary.LittleEndian.PutUint64(m[table+8*i:], d.pages.Address+uint64(head)+uint64(i)*pageRoom)
 	}
 	at := d.pages.Address
-	d.cache = cache{pages: at + table, pos: at, seq: at + table/2, maxPages: uint32(n), positions: o.positions}
+	d.cache = cache{pages: at + table, pos: at, seq: at + table/2, maxPages: uint32(n), positions: o.positions, count: count}
 	_, err = d.submit(ctx, func(r *gpu.Recorder) error {
 		if err := r.Copy(d.pages, 0, up, 0, head); err != nil {
 			return err
@@ -64,20 +73,37 @@ func (d *device) openCache(ctx context.Context, o *options) (err error) {
 	return err
 }
 
-// attend is the attention of heads of one size, 4 to a key head.
-func attend(r *gpu.Recorder, _ gguf.Type, s shape, n int, m memory) error {
-	kv := max(1, s.m/4)
-	if kv*s.k*2*2*page > pageRoom || s.m%kv != 0 {
+// sharedHeads is how many key heads there are for so many of queries.
+func sharedHeads(heads int) int { return max(1, heads/4) }
+
+// attend is the attention of heads of one size, 4 to a key head, over a cache of type t.
+func attend(r *gpu.Recorder, t gguf.Type, s shape, n int, m memory) error {
+	kv := sharedHeads(s.m)
+	if s.m%kv != 0 || attendCache(t, s, page) > pageRoom {
 		return unfitError(fmt.Sprintf("%d heads of %d, want fewer", s.m, s.k))
 	}
+	if err := shaders.CheckKV(t, s.k, s.k); err != nil {
+		return unfitError(err.Error())
+	}
 	r.Positions = uint32(m.cache.positions)
-	return r.FlashAttn(gguf.F16, shaders.FlashAttnArgs{Q: m.x, Dst: m.dst, Pages: m.cache.pages, Pos: m.cache.pos, Seq: m.cache.seq,
+	return r.FlashAttn(t, shaders.FlashAttnArgs{Q: m.x, Dst: m.dst, Pages: m.cache.pages, Pos: m.cache.pos, Seq: m.cache.seq,
 		Rows: uint32(n), Heads: uint32(s.m), HeadsKV: uint32(kv), KeyLen: uint32(s.k), ValLen: uint32(s.k), MaxPages: m.cache.maxPages, PagePositions: page,
 		QStride: uint32(s.m * s.k), DstStride: uint32(s.m * s.k), Scale: 0.1})
 }
 
-// attendBytes counts the activations; the cache depends on -positions.
+// attendBytes counts the activations.
 func attendBytes(_ gguf.Type, s shape, n int) int64 { return int64(n) * int64(s.m) * int64(s.k) * 8 }
+
+// attendCache is what so many positions take in a cache of type t.
+func attendCache(t gguf.Type, s shape, positions int) int64 {
+	return int64(sharedHeads(s.m)) * int64(positions) * 2 * shaders.KVRowBytes(t, s.k)
+}
+
+// layerCache is what a layer reads of its own.
+func layerCache(_ gguf.Type, s shape, positions int) int64 {
+	kv := min(keyHeads, max(1, s.m/headSize))
+	return int64(kv) * int64(positions) * 2 * shaders.KVRowBytes(gguf.F16, headSize)
+}
 
 // layerMatrices are the matrices of a layer of width s.m and inner width s.k: query, key, value, output, gate, up, down.
 func layerMatrices(s shape) [7]shape {

@@ -75,7 +75,7 @@ func parse(args []string, errw io.Writer) (*options, error) {
 	fs.Usage = func() { fmt.Fprint(errw, usage); fs.PrintDefaults() }
 	fs.StringVar(&o.device, "device", "", "name, UUID or index; \"\": the best")
 	kernels := fs.String("kernels", "mul_mat_vec,mul_mat_vec_int8,mul_mat_vec_wide", "of "+strings.Join(kernelNames(), ", "))
-	types := fs.String("types", "f16,q8_0,q6_k,q5_k,q4_k,q3_k,q4_0,iq4_xs", "of the weights; those a kernel lacks are passed over")
+	types := fs.String("types", "f16,q8_0,q6_k,q5_k,q4_k,q3_k,q4_0,iq4_xs", "of the weights, or of flash_attn's KV cache; those a kernel lacks are passed over")
 	shapes := fs.String("shapes", "", "rows x values of a row, of the weights; default "+gpuShapes+", on a software device "+cpuShapes)
 	n := fs.String("n", "1", "rows of X")
 	rows := fs.String("rows", "0", "NUM_ROWS of kernels in teams; 0: the engine's choice")

@@ -26,6 +26,17 @@ type kernelOp struct {
 	record       func(r *gpu.Recorder, t gguf.Type, s shape, n int, m memory) error
 	// bytes that one dispatch reads of the rotating memory; of an op without weights, all that it moves
 	bytes func(t gguf.Type, s shape, n int) int64
+	// cache is what one dispatch reads of the KV cache beside that, where rows see so many positions; nil: nothing
+	cache func(t gguf.Type, s shape, positions int) int64
+}
+
+// reads is all that a dispatch is known to read.
+func (k kernelOp) reads(p point, positions int) int64 {
+	n := k.bytes(p.typ, p.shape, p.n)
+	if k.cache != nil {
+		n += k.cache(p.typ, p.shape, positions)
+	}
+	return n
 }
 
 func variant(v string) func(t gguf.Type) (*shaders.Kernel, error) {
@@ -94,8 +105,8 @@ var kernelOps = map[string]kernelOp{
 	"mul_mat_vec_int8_residual": {typed: true, teams: true, table: variant(shaders.Int8), record: teamOp(shaders.Int8, shaders.NoGLU, residual), bytes: weightBytes},
 	"mul_mat_vec_int8_gates":    {typed: true, teams: true, table: variant(shaders.Int8), record: teamOp(shaders.Int8, shaders.GLUBytes, gates), bytes: weightBytes},
 	"mul_mat_vec_wide":          {typed: true, teams: true, table: variant(shaders.Wide), record: teamOp(shaders.Wide, shaders.NoGLU, alone), bytes: weightBytes},
-	"layer":                     {typed: true, teams: true, record: layer, bytes: layerBytes},
-	"flash_attn":                {record: attend, bytes: attendBytes},
+	"layer":                     {typed: true, teams: true, record: layer, bytes: layerBytes, cache: layerCache},
+	"flash_attn":                {typed: true, table: shaders.FlashAttn, record: attend, bytes: attendBytes, cache: attendCache},
 	"quantize_q8": {
 		record: func(r *gpu.Recorder, _ gguf.Type, s shape, n int, m memory) error {
 			return r.QuantizeQ8(shaders.QuantizeQ8Args{X: m.x, Q: m.dst, S: m.s, Rows: uint32(n), Cols: uint32(s.k), XStride: uint32(s.k)})
