@@ -92,13 +92,20 @@ const PartPositions = 64
 // FlashAttnSplitArgs is FlashAttnArgs for few rows: the positions of each are cut into MaxParts parts at most, and what
 // becomes of them stands in Parts until flash_attn_join. Groups is how many workgroups share a key head; each takes as
 // many of its query heads as the kernel is made for.
+//
+// Where Counters (Rows, HeadsKV * Groups) is not 0 there is no flash_attn_join: the kernel puts the parts together itself, at Dst
+// and, where it is not 0, at Bytes, the sums behind as [Q8Sums] says. Counters are 0 before it and after.
 type FlashAttnSplitArgs struct {
-	Q, Parts, Pages, Pos, Seq                  uint64
-	Rows, Heads, HeadsKV, KeyLen, ValLen       uint32
-	MaxPages, PagePositions, LayerOff, QStride uint32
-	MaxParts, Groups                           uint32
-	Scale                                      float32
+	Q, Parts, Pages, Pos, Seq, Counters, Dst, Bytes       uint64
+	Rows, Heads, HeadsKV, KeyLen, ValLen                  uint32
+	MaxPages, PagePositions, LayerOff, QStride, DstStride uint32
+	MaxParts, Groups                                      uint32
+	Scale                                                 float32
+	_                                                     uint32
 }
+
+// CounterBytes is the memory that FlashAttnSplitArgs.Counters take at most.
+func CounterBytes(rows, heads uint32) int64 { return 4 * int64(rows) * int64(heads) }
 
 // Workgroups counts the workgroups where a row sees at most so many positions.
 func (a *FlashAttnSplitArgs) Workgroups(positions uint64) uint64 {

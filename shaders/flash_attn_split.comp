@@ -1,6 +1,7 @@
 #version 460
 // flash_attn_split: attention of few rows. A workgroup takes a row, GROUP query heads of one key head, and a part of the
-// positions, 64 at a time: each key and value is read once for all of them. flash_attn_join puts the parts together.
+// positions, 64 at a time: each key and value is read once for all of them. The last workgroup of a row and its heads to
+// end puts the parts together, in their order, as flash_attn_join would: where Counters is not 0. They are 0 before and after.
 //
 // For the scores 4 lanes share a position; for the values a lane has 8 dimensions of every POSITIONS-th position.
 #extension GL_GOOGLE_include_directive : require
@@ -10,10 +11,13 @@
 layout(constant_id = 0) const uint GROUP = DEFAULT_GROUP;
 
 layout(push_constant, std430) uniform Args {
-    uvec2 Q, Parts, Pages, Pos, Seq;
-    uint Rows, Heads, HeadsKV, KeyLen, ValLen, MaxPages, PagePositions, LayerOff, QStride, MaxParts, Groups;
+    uvec2 Q, Parts, Pages, Pos, Seq, Counters, Dst, Bytes;
+    uint Rows, Heads, HeadsKV, KeyLen, ValLen, MaxPages, PagePositions, LayerOff, QStride, DstStride, MaxParts, Groups;
     float Scale;
+    uint pad0;
 } a;
+
+layout(buffer_reference, std430, buffer_reference_align = 4) coherent buffer Counts { uint n[]; };
 
 #include "kv.glsl"
 #include "attn_parts.glsl"
@@ -25,6 +29,10 @@ shared float weight[GROUP][TILE];  // scores, then exp(score - top)
 shared uvec2 value[TILE];          // address of V of the tile's positions
 shared float top[GROUP], fade[GROUP], sum[GROUP];
 shared float parts[LANES * 8];     // (POSITIONS, ValLen) of one head
+shared uint ended;                 // workgroups of the row and heads before this one
+
+const uint Q8_LANES = LANES, JOINED = GROUP;
+#include "attn_join.glsl"
 
 struct Eight {
     vec4 lo, hi;
@@ -99,6 +107,21 @@ void soften()
     }
 }
 
+// last_of counts the workgroups that have ended: what all of them have left is there for the last of them.
+bool last_of(uint counter, uint workgroups)
+{
+    memoryBarrierBuffer();
+    barrier();
+    if (gl_LocalInvocationID.x == 0) {
+        ended = atomicAdd(Counts(a.Counters).n[counter], 1);
+        if (ended == workgroups - 1)
+            Counts(a.Counters).n[counter] = 0; // for the next dispatch
+    }
+    barrier();
+    memoryBarrierBuffer();
+    return ended == workgroups - 1;
+}
+
 void main()
 {
     uint g = group();
@@ -158,11 +181,16 @@ void main()
             float v = 0;
             for (uint p = 0; p < positions; p++)
                 v += parts[p * a.ValLen + i];
-            Floats(part_values(index)).f[i] = v;
+            Left(part_values(index)).f[i] = v;
         }
         if (lane == 0) {
-            Floats(part_stats(index)).f[0] = top[h];
-            Floats(part_stats(index)).f[1] = sum[h];
+            Left(part_stats(index)).f[0] = top[h];
+            Left(part_stats(index)).f[1] = sum[h];
         }
+    }
+
+    if ((a.Counters.x | a.Counters.y) != 0 && last_of(row * perRow + g % perRow, parts_of(count))) {
+        uint bytes = (a.Rows * a.Heads * a.ValLen + 15) & ~15u; // those of Q8Size, then the sums
+        join(row, head0, parts_of(count), a.Dst, a.Bytes, advance(a.Bytes, bytes, 1));
     }
 }

@@ -35,7 +35,9 @@ func fewCases() []Case {
 	}
 	for _, size := range []int{32, 64, 128, 256} {
 		cases = append(cases, attnJoin(attnShape{heads: 4, headsKV: 2, keyLen: size, valLen: size, page: 16}, 3),
-			attnJoin(attnShape{heads: 4, headsKV: 1, keyLen: 64, valLen: size, page: 32, long: 1}, 32))
+			attnJoin(attnShape{heads: 4, headsKV: 1, keyLen: 64, valLen: size, page: 32, long: 1}, 32),
+			attnAlone(attnShape{heads: 4, headsKV: 2, keyLen: size, valLen: size, page: 16}, 3),
+			attnAlone(attnShape{heads: 8, headsKV: 1, keyLen: 64, valLen: size, page: 32, long: 1}, 32))
 	}
 	for _, name := range []string{"mul_mat_vec_int8_q4_k", "mul_mat_vec_int8_q8_0", "mul_mat_vec_int8_iq4_xs", "mul_mat_vec_wide_f16"} {
 		row, ok := shaders.Lookup(name)
@@ -128,9 +130,12 @@ func ropeKV(t gguf.Type, heads, headsKV, keyLen, valLen, ropeDim int, neox bool)
 func (j *job) few(cols, heads, valLen int) func(*gpu.Recorder) {
 	bytes := j.alloc(int(2 * shaders.Q8Size(shaders.FewRows, uint32(cols))))
 	parts := j.alloc(int(shaders.PartBytes(shaders.FewRows, uint32(heads), shaders.MaxParts, uint32(valLen))))
+	counters := j.alloc(int(shaders.CounterBytes(shaders.FewRows, uint32(heads))))
+	clear(j.at(counters))
+	j.exact("counters", counters, make([]byte, counters.n)) // for the next step
 	j.spare = append(j.spare, bytes, parts)
-	q8, p := gpu.Scratch{Address: j.addr(bytes), Bytes: int64(bytes.n)}, gpu.Scratch{Address: j.addr(parts), Bytes: int64(parts.n)}
-	return func(r *gpu.Recorder) { r.Few, r.Q8, r.Parts = true, q8, p }
+	q8, p, c := gpu.Scratch{Address: j.addr(bytes), Bytes: int64(bytes.n)}, gpu.Scratch{Address: j.addr(parts), Bytes: int64(parts.n)}, gpu.Scratch{Address: j.addr(counters), Bytes: int64(counters.n)}
+	return func(r *gpu.Recorder) { r.Few, r.Q8, r.Parts, r.Counters = true, q8, p, c }
 }
 
 // attnFew attends with single rows, and with a few together, as steps of few rows do.
@@ -188,6 +193,50 @@ func attnJoin(s attnShape, parts int) Case {
 					return err
 				}
 				return r.FlashAttnJoin(join)
+			}
+			return nil
+		},
+	}
+}
+
+// attnAlone joins parts by flash_attn_join, and where they are made: to the same bits; there as bytes too.
+func attnAlone(s attnShape, parts int) Case {
+	return Case{
+		Kernel: typed("flash_attn_split", gguf.F16), Shape: fmt.Sprintf("joins %s parts=%d", s, parts), MaxNMSE: nmseRounded,
+		build: func(j *job) error {
+			p, pos, seq := j.attnBatch(gguf.F16, s)
+			pos, seq = pos[:13], seq[:13]
+			q, out := j.normal(len(pos), s.heads*s.keyLen, 0), shape(len(pos), s.heads*s.valLen, 0)
+			a := s.args(j, p, pos, seq)
+			group := uint32(s.heads / s.headsKV)
+			room := j.alloc(int(shaders.PartBytes(a.Rows, a.Heads, uint32(parts), a.ValLen)))
+			counters := j.alloc(int(shaders.CounterBytes(a.Rows, a.HeadsKV)))
+			clear(j.at(counters))
+			j.exact("counters", counters, make([]byte, counters.n))
+			j.spare = append(j.spare, room)
+			split := shaders.FlashAttnSplitArgs{Q: j.addr(j.mat(q)), Parts: j.addr(room), Pages: a.Pages, Pos: a.Pos, Seq: a.Seq,
+				Rows: a.Rows, Heads: a.Heads, HeadsKV: a.HeadsKV, KeyLen: a.KeyLen, ValLen: a.ValLen, MaxPages: a.MaxPages, PagePositions: a.PagePositions,
+				LayerOff: a.LayerOff, QStride: uint32(q.Stride), DstStride: uint32(out.Stride), MaxParts: uint32(parts), Groups: 1, Scale: a.Scale}
+			alone := split
+			dst, again := j.space(out), j.space(out)
+			j.same("dst", dst, again, out)
+			bytes := j.alloc(int(shaders.Q8Size(a.Rows, a.Heads*a.ValLen)))
+			sums := int(shaders.Q8Sums(0, a.Rows, a.Heads*a.ValLen))
+			ref.FlashAttn(out, q, &p.KV, pos, seq, s.heads, a.Scale)
+			j.wants = append(j.wants, want8(ref.QuantizeQ8(out), span{bytes.off, sums}, span{bytes.off + sums, bytes.n - sums})...)
+			alone.Counters, alone.Dst, alone.Bytes = j.addr(counters), j.addr(again), j.addr(bytes)
+			join := shaders.FlashAttnJoinArgs{Parts: split.Parts, Pos: a.Pos, Dst: j.addr(dst),
+				Rows: a.Rows, Heads: a.Heads, ValLen: a.ValLen, MaxParts: split.MaxParts, DstStride: split.DstStride}
+			j.record = func(r *gpu.Recorder) error {
+				if err := r.FlashAttnSplit(gguf.F16, group, 2100, split); err != nil {
+					return err
+				}
+				if err := r.FlashAttnJoin(join); err != nil {
+					return err
+				}
+				return all([]shaders.FlashAttnSplitArgs{alone, alone}, func(a shaders.FlashAttnSplitArgs) error { // counters are fit for a second time
+					return r.FlashAttnSplit(gguf.F16, group, 2100, a)
+				})
 			}
 			return nil
 		},

@@ -24,29 +24,31 @@ func groupOf(shared uint32) uint32 {
 
 func (r *Recorder) flashAttnSplit(t gguf.Type, a *shaders.FlashAttnArgs, positions float64) error {
 	group := groupOf(a.Heads / a.HeadsKV)
-	err := r.FlashAttnSplit(t, group, uint64(positions), shaders.FlashAttnSplitArgs{
-		Q: a.Q, Parts: r.Parts.Address, Pages: a.Pages, Pos: a.Pos, Seq: a.Seq,
-		Rows: a.Rows, Heads: a.Heads, HeadsKV: a.HeadsKV, KeyLen: a.KeyLen, ValLen: a.ValLen, MaxPages: a.MaxPages, PagePositions: a.PagePositions,
-		LayerOff: a.LayerOff, QStride: a.QStride, MaxParts: shaders.MaxParts, Groups: a.Heads / a.HeadsKV / group, Scale: a.Scale,
-	})
-	if err != nil {
-		return err
-	}
-	join := shaders.FlashAttnJoinArgs{Parts: r.Parts.Address, Pos: a.Pos, Dst: a.Dst, Rows: a.Rows, Heads: a.Heads, ValLen: a.ValLen, MaxParts: shaders.MaxParts, DstStride: a.DstStride}
 	var to *q8
 	if a.ValLen%q8Block == 0 {
 		to = r.q8Slot(a.Dst, a.Rows, a.Heads*a.ValLen, a.DstStride, 0)
 	}
+	split := shaders.FlashAttnSplitArgs{
+		Q: a.Q, Parts: r.Parts.Address, Pages: a.Pages, Pos: a.Pos, Seq: a.Seq,
+		Rows: a.Rows, Heads: a.Heads, HeadsKV: a.HeadsKV, KeyLen: a.KeyLen, ValLen: a.ValLen, MaxPages: a.MaxPages, PagePositions: a.PagePositions,
+		LayerOff: a.LayerOff, QStride: a.QStride, DstStride: a.DstStride, MaxParts: shaders.MaxParts, Groups: a.Heads / a.HeadsKV / group, Scale: a.Scale,
+	}
+	join := shaders.FlashAttnJoinArgs{Parts: split.Parts, Pos: a.Pos, Dst: a.Dst, Rows: a.Rows, Heads: a.Heads, ValLen: a.ValLen, MaxParts: shaders.MaxParts, DstStride: a.DstStride}
 	if to != nil {
 		join.Q, join.S = to.q, to.sums
 	}
-	if err := r.FlashAttnJoin(join); err != nil {
-		return err
+	alone := shaders.CounterBytes(a.Rows, a.Heads) <= r.Counters.Bytes
+	if alone {
+		split.Counters, split.Dst, split.Bytes = r.Counters.Address, join.Dst, join.Q
 	}
-	if to != nil {
+	err := r.FlashAttnSplit(t, group, uint64(positions), split)
+	if err == nil && !alone {
+		err = r.FlashAttnJoin(join)
+	}
+	if err == nil && to != nil {
 		to.there = true
 	}
-	return nil
+	return err
 }
 
 // FlashAttnSplit lets each row of Q attend to its positions, of which no row sees more than so many, in parts. A
@@ -75,7 +77,26 @@ func (r *Recorder) FlashAttnSplit(t gguf.Type, group uint32, positions uint64, a
 	touched.pageTable(a.Pages, a.Pos, a.Seq, a.Rows, a.MaxPages)
 	touched.read(cacheSpan(a.LayerOff))
 	touched.write(span{a.Parts, a.Parts + uint64(shaders.PartBytes(a.Rows, a.Heads, a.MaxParts, a.ValLen))})
+	if a.Counters != 0 {
+		c.joined(&a, &touched)
+	}
 	return record(r, &c, func() (*shaders.Kernel, error) { return shaders.FlashAttnSplit(t) }, &a, a.Workgroups(positions), &touched, co)
+}
+
+// joined checks what a kernel that joins its parts needs besides, and notes what it writes.
+func (c *check) joined(a *shaders.FlashAttnSplitArgs, t *touch) {
+	c.address("Counters", a.Counters)
+	c.address("Dst", a.Dst)
+	c.positive("ValLen", a.ValLen)
+	c.stride("DstStride", a.DstStride, a.Heads*a.ValLen)
+	t.write(span{a.Counters, a.Counters + uint64(shaders.CounterBytes(a.Rows, a.HeadsKV*a.Groups))})
+	t.write(f32s(a.Dst, a.Rows, a.Heads*a.ValLen, a.DstStride))
+	if a.Bytes != 0 {
+		c.address("Bytes", a.Bytes)
+		c.multiple("ValLen", a.ValLen, q8Block)
+		t.write(q8Bytes(a.Bytes, a.Rows, a.Heads*a.ValLen))
+		t.write(q8Scales(shaders.Q8Sums(a.Bytes, a.Rows, a.Heads*a.ValLen), a.Rows, a.Heads*a.ValLen))
+	}
 }
 
 // FlashAttnJoin puts the parts that FlashAttnSplit left together.

@@ -98,6 +98,11 @@ func (r *run) embed() error {
 		}
 	}
 	s := &r.e.Plan.Scratch
+	if r.rec.Few && s.Counts.Bytes > 0 { // whatever became of the step before
+		if err := r.rec.Zero(r.e.scratch, s.Counts.Off, s.Counts.Bytes); err != nil {
+			return err
+		}
+	}
 	return r.rec.GetRows(r.e.embd.Type, shaders.GetRowsArgs{
 		Table: r.addr(s.Embd), IDs: r.addr(s.IDs), Dst: r.value(arch.X),
 		Rows: uint32(len(r.rows)), Cols: uint32(r.e.Hyper.EmbeddingLength),
