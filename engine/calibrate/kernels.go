@@ -23,6 +23,7 @@ const (
 	positions    = 1024
 	restBytes    = 48 << 20 // vectors behind the weights, and a recorder's memory
 	decoderBytes = 2 << 20
+	counterBytes = 4 << 10
 	maxRows      = 8192 // of the matrix in products with many vectors
 	maxCols      = 512
 )
@@ -100,7 +101,10 @@ func (k *Kernels) times(ctx context.Context, op func(r *gpu.Recorder) error) (ti
 		return 0, err
 	}
 	return k.run.repeat(ctx, func(cb *vk.CommandBuffer, times int) error {
-		r := k.decoder(cb)
+		r, err := k.decoder(cb)
+		if err != nil {
+			return err
+		}
 		for range times {
 			if err := op(r); err != nil {
 				return err
@@ -111,13 +115,14 @@ func (k *Kernels) times(ctx context.Context, op func(r *gpu.Recorder) error) (ti
 }
 
 // decoder records as a step of one row does. Its own memory ends what lies behind the weights.
-func (k *Kernels) decoder(cb *vk.CommandBuffer) *gpu.Recorder {
+func (k *Kernels) decoder(cb *vk.CommandBuffer) (*gpu.Recorder, error) {
 	r := k.kernels.Recorder(cb)
 	end := k.weights.Address + uint64(k.weights.Bytes)
 	r.Few = true
-	r.Parts = gpu.Scratch{Address: end - decoderBytes, Bytes: decoderBytes / 2}
+	r.Counters = gpu.Scratch{Address: end - decoderBytes, Bytes: counterBytes}
+	r.Parts = gpu.Scratch{Address: end - decoderBytes + counterBytes, Bytes: decoderBytes/2 - counterBytes}
 	r.Q8 = gpu.Scratch{Address: end - decoderBytes/2, Bytes: decoderBytes / 2}
-	return r
+	return r, r.Zero(k.weights, k.weights.Bytes-decoderBytes, counterBytes)
 }
 
 // product is a matrix of m rows of k values times n vectors, the vectors and the result behind the weights.
@@ -265,9 +270,11 @@ func (k *Kernels) Waiting(ctx context.Context) (dispatch, step time.Duration, er
 		for i := range 4 {
 			begin := time.Now()
 			_, err := k.run.submit(ctx, func(cb *vk.CommandBuffer) error {
-				r := k.decoder(cb)
+				r, err := k.decoder(cb)
+				if err != nil {
+					return err
+				}
 				for j := range n {
-					var err error
 					if j%2 == 0 {
 						err = r.RMSNorm(shaders.RMSNormArgs{X: x, W: x + 1<<20, Dst: x + 2<<20, Rows: 1, Cols: width / 2, XStride: width / 2, DstStride: width / 2, Eps: 1e-5})
 					} else {

@@ -161,7 +161,13 @@ func (d *device) measure(ctx context.Context, o *options, p point) ([]sample, er
 	record := func(r *gpu.Recorder) error {
 		r.Tile, r.Few = p.tile, true
 		at := d.rest.Address + 3*activations
-		r.Q8, r.Parts = gpu.Scratch{Address: at, Bytes: activations / 4}, gpu.Scratch{Address: at + activations/4, Bytes: activations / 4 * 3}
+		r.Q8, r.Parts = gpu.Scratch{Address: at, Bytes: activations / 4}, gpu.Scratch{Address: at + activations/4, Bytes: activations / 2}
+		r.Counters = gpu.Scratch{Address: at + activations/4*3, Bytes: activations / 4}
+		if o.join {
+			r.Counters.Bytes = 0
+		} else if err := r.Zero(d.rest, 3*activations+activations/4*3, mostRows*1024); err != nil {
+			return err
+		}
 		for i := range times {
 			m := memory{w: d.weights.Address + uint64(int64(turn)%slots*stride), x: d.rest.Address, s: d.rest.Address + activations,
 				more: d.rest.Address + 2*activations, dst: d.rest.Address + 4*activations, cache: d.cache, ahead: int64(o.ahead) << 20}

@@ -38,6 +38,7 @@ type options struct {
 	memory          int64 // bytes
 	count           int
 	overlap         bool
+	join            bool
 }
 
 // shape is a matrix of M rows of K values.
@@ -87,6 +88,7 @@ func parse(args []string, errw io.Writer) (*options, error) {
 	memory := fs.Int("memory", 0, "MiB of weights to rotate through; 0: 1280, on a software device 16")
 	fs.IntVar(&o.count, "count", 5, "samples of each")
 	fs.BoolVar(&o.overlap, "overlap", false, "let dispatches run side by side: no barriers")
+	fs.BoolVar(&o.join, "join", false, "put the parts of attention together in a dispatch of its own")
 	if err := fs.Parse(args); err != nil {
 		return nil, err
 	}
