@@ -67,6 +67,9 @@ func bench(ctx context.Context, o *options, out io.Writer) error {
 		}
 	}
 	best.print(out)
+	if err := d.grids(ctx, o, out); err != nil {
+		return err
+	}
 	return d.readCeiling(ctx, o, out)
 }
 
@@ -286,12 +289,17 @@ func (d *device) fill(ctx context.Context) error {
 
 // submit runs what record records and returns how long the device took.
 func (d *device) submit(ctx context.Context, record func(*gpu.Recorder) error) (time.Duration, error) {
+	return d.timed(ctx, func(cb *vk.CommandBuffer) error { return record(d.kernels.Recorder(cb)) })
+}
+
+// timed is submit for commands of any kind.
+func (d *device) timed(ctx context.Context, record func(*vk.CommandBuffer) error) (time.Duration, error) {
 	if err := d.cb.Begin(); err != nil {
 		return 0, err
 	}
 	d.cb.ResetQueries(d.stamps, 0, d.stamps.Count)
 	d.cb.WriteTimestamp(d.stamps, 0)
-	if err := record(d.kernels.Recorder(d.cb)); err != nil {
+	if err := record(d.cb); err != nil {
 		return 0, err
 	}
 	d.cb.WriteTimestamp(d.stamps, 1)
