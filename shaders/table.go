@@ -157,9 +157,9 @@ func tile(rows, cols uint32) []SpecConst {
 }
 
 // team are the constants of a mul_mat_vec whose lanes work in teams: outputs of a team are NUM_ROWS × NUM_COLS, TEAM lanes
-// share a row, and each has UNROLL loads of it under way. GLU is 1 for pairs of rows, 2 where they are stored as bytes too.
+// share a row, and each has UNROLL loads of it under way. GLU is 1 for pairs of rows, 2 where they are stored as bytes too; see [MulMatTeamArgs] for 3 and NORMED.
 func team(rows, lanesOfRow, unroll uint32) []SpecConst {
-	return []SpecConst{{"LANES", lanes, 0}, {"NUM_ROWS", rows, 8}, {"NUM_COLS", 1, 8}, {"TEAM", lanesOfRow, 0}, {"UNROLL", unroll, 8}, {"GLU", 0, 2}}
+	return []SpecConst{{"LANES", lanes, 0}, {"NUM_ROWS", rows, 8}, {"NUM_COLS", 1, 8}, {"TEAM", lanesOfRow, 0}, {"UNROLL", unroll, 8}, {"GLU", 0, NormBytes}, {"NORMED", 0, 1}}
 }
 
 var (

@@ -49,6 +49,14 @@ func fewCases() []Case {
 				siblings(row, [3]int{33, 12, 20}, 512, n), siblings(row, [3]int{64, 1, 0}, 256, n),
 				residual(row, 65, 512, n), gates(row, 65, 256, n, false), gates(row, 96, 512, n, true))
 		}
+		for _, n := range []int{1, 3, 8} {
+			for _, tile := range []gpu.Tile{{}, {Rows: 1, Team: 64, Lanes: 64}, {Rows: 2, Team: 32, Lanes: 64}, {Rows: 4, Team: 8, Lanes: 128}} {
+				cases = append(cases, normOut(row, 96, 512, n, tile))
+			}
+			if row.Variant == shaders.Int8 {
+				cases = append(cases, normIn(row, 65, 512, n, false), normIn(row, 65, 1280, n, true))
+			}
+		}
 		cases = append(cases, gates(row, 1056, 2048, 1, true), gatesSameBits(row))
 	}
 	return cases

@@ -1,7 +1,9 @@
 package conform
 
 import (
+	"encoding/binary"
 	"fmt"
+	"math"
 
 	"leat/shaders"
 	"leat/shaders/gpu"
@@ -177,6 +179,95 @@ func gatesSameBits(row *shaders.Kernel) Case {
 			j.record = func(r *gpu.Recorder) error {
 				return all(runs, func(a shaders.MulMatTeamArgs) error { return r.MulMatTeam(row.Variant, row.Type, shaders.GLUBytes, a) })
 			}
+			return nil
+		},
+	}
+}
+
+// normOut adds a product to what is there, and leaves the sum times the weights of a norm as bytes, with a tile or the device's.
+func normOut(row *shaders.Kernel, m, k, n int, tile gpu.Tile) Case {
+	return Case{
+		Kernel: row.Name, Shape: fmt.Sprintf("norm out M=%d K=%d N=%d tile=%v", m, k, n, tile), MaxNMSE: nmseRounded,
+		build: func(j *job) error {
+			const eps = 0.25 // enough to be missed
+			t := j.team(row, k, n)
+			w, bias, y, err := t.matrix(j, row, m)
+			if err != nil {
+				return err
+			}
+			before, weights := j.normal(n, m, 4), j.normal(1, m, 0)
+			want, times, parts := shape(n, m, 4), shape(n, m, 0), shape(n, m/32, 0)
+			for r := range n {
+				ref.Add(want.Row(r), before.Row(r), y.Row(r))
+				for c, v := range want.Row(r) {
+					times.Row(r)[c] = v * weights.Data[c]
+					parts.Row(r)[c/32] += v*v + eps
+				}
+			}
+			dst := j.mat(before)
+			j.sums("dst", dst, want, float64(k))
+			sums, behind := int(shaders.Q8Sums(0, uint32(n), uint32(m))), int(shaders.Q8Size(uint32(n), uint32(m)))
+			bytes := j.alloc(int(shaders.NormedSize(uint32(n), uint32(m))))
+			j.wants = append(j.wants, want8(ref.QuantizeQ8(times), span{bytes.off, sums}, span{bytes.off + sums, n * m / 4})...)
+			j.output("squares", span{bytes.off + behind, n * m / 8}, parts)
+			counters := j.alloc(m / 8)
+			clear(j.at(counters))
+			j.exact("counters", counters, make([]byte, m/8))
+			a := t.args
+			a.W0, a.Bias0, a.Dst0, a.M0, a.DstStride = w, bias, j.addr(dst), uint32(m), uint32(want.Stride)
+			a.Residual, a.ResidualStride = a.Dst0, a.DstStride
+			a.W1, a.Dst1, a.Dst2, a.Bias1, a.M1 = j.addr(j.mat(weights)), j.addr(bytes), shaders.Q8Sums(j.addr(bytes), uint32(n), uint32(m)), j.addr(counters), math.Float32bits(eps)
+			j.record = func(r *gpu.Recorder) error {
+				r.Tile = tile
+				return r.MulMatTeam(row.Variant, row.Type, shaders.NormBytes, a)
+			}
+			return nil
+		},
+	}
+}
+
+// normIn takes bytes that still want to be divided by the root of their mean.
+func normIn(row *shaders.Kernel, m, k, n int, gated bool) Case {
+	return Case{
+		Kernel: row.Name, Shape: fmt.Sprintf("norm in M=%d K=%d N=%d gated=%v", m, k, n, gated), MaxNMSE: nmseCurved,
+		build: func(j *job) error {
+			x := j.normal(n, k, 0)
+			q8, parts := ref.QuantizeQ8(x), shape(n, k/32, 0)
+			t := team{args: shaders.MulMatTeamArgs{K: uint32(k), N: uint32(n)}, x: q8.Mat()}
+			for r := range n {
+				var mean float64
+				for i := range parts.Row(r) {
+					parts.Row(r)[i] = float32(r+1) + 9*float32(j.rng.Float64())
+					mean += float64(parts.Row(r)[i]) / float64(k)
+				}
+				for c := range t.x.Row(r) {
+					t.x.Row(r)[c] /= float32(math.Sqrt(mean))
+				}
+			}
+			q, s := j.q8(q8)
+			both := j.alloc((s.n+15)&^15 + n*k/8)
+			copy(j.at(both), j.at(s))
+			for i, v := range parts.Data {
+				binary.LittleEndian.PutUint32(j.at(both)[(s.n+15)&^15+4*i:], math.Float32bits(v))
+			}
+			t.args.X, t.args.S = j.addr(q), j.addr(both)
+			a, want, err := t.gates(j, row, m)
+			if err != nil {
+				return err
+			}
+			glu := uint32(shaders.GLUFloats)
+			if !gated {
+				var bias uint64
+				if a.W0, bias, want, err = t.matrix(j, row, m); err != nil {
+					return err
+				}
+				a.Bias0, a.W1, a.Bias1, a.M1, glu = bias, 0, 0, 0, shaders.NoGLU
+			}
+			a.DstStride = uint32(want.Stride)
+			dst := j.space(want)
+			j.sums("dst", dst, want, float64(k))
+			a.Dst0 = j.addr(dst)
+			j.record = func(r *gpu.Recorder) error { return r.MulMatNormed(row.Type, glu, a) }
 			return nil
 		},
 	}

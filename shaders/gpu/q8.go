@@ -11,6 +11,12 @@ const q8Block = 32
 func q8Bytes(at uint64, rows, cols uint32) span  { return span{at, at + uint64(rows)*uint64(cols)} }
 func q8Scales(at uint64, rows, cols uint32) span { return span{at, at + uint64(rows)*uint64(cols)/4} }
 
+// squares are those behind the scales and sums at s.
+func squares(s uint64, rows, cols uint32) span {
+	n := uint64(rows) * uint64(cols)
+	return span{s + (n/4+15)&^15, s + (n/4+15)&^15 + n/8}
+}
+
 // q8 is an X that the recorder has as bytes too: where it stands, and the bytes.
 type q8 struct {
 	there   bool

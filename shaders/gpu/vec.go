@@ -2,6 +2,7 @@ package gpu
 
 import (
 	"fmt"
+	"math"
 
 	"leat/gguf"
 	"leat/shaders"
@@ -87,18 +88,33 @@ func (r *Recorder) Products(p *Products) error {
 
 // MulMatTeam records one mul_mat_vec in teams, of a variant; see [shaders.MulMatTeamArgs] for glu.
 func (r *Recorder) MulMatTeam(variant string, t gguf.Type, glu uint32, a shaders.MulMatTeamArgs) error {
+	return r.mulMatTeam(variant, t, glu, false, a)
+}
+
+// MulMatNormed is MulMatTeam of an X that one of [shaders.NormBytes] has left: it takes the norm's part that is left to do.
+func (r *Recorder) MulMatNormed(t gguf.Type, glu uint32, a shaders.MulMatTeamArgs) error {
+	return r.mulMatTeam(shaders.Int8, t, glu, true, a)
+}
+
+func (r *Recorder) mulMatTeam(variant string, t gguf.Type, glu uint32, normed bool, a shaders.MulMatTeamArgs) error {
 	if a.M0 == 0 || a.N == 0 {
 		return nil
 	}
-	c := check{choice: choice{op: "mul_mat_vec", variant: variant, typed: true, typ: t, cols: vecCols(a.N), glu: glu}}
+	c := check{choice: choice{op: "mul_mat_vec", variant: variant, typed: true, typ: t, cols: vecCols(a.N), glu: glu, normed: normed}}
 	c.positive("K", a.K)
 	c.blocks("K", a.K)
 	c.most("N", a.N, shaders.FewRows)
 	c.team(variant, glu, &a)
+	if normed {
+		c.multiple("K", a.K, 4*q8Block)
+	}
 	if c.err != nil {
 		return c.err
 	}
-	m := a.M0 + a.M1 + a.M2
+	m := a.M0
+	if glu != shaders.NormBytes {
+		m += a.M1 + a.M2
+	}
 	chunk := uint32(q8Block)
 	if variant == shaders.Wide {
 		chunk = 8
@@ -115,6 +131,9 @@ func (r *Recorder) MulMatTeam(variant string, t gguf.Type, glu uint32, a shaders
 	rows, n, k := float64(m), float64(a.N), float64(a.K)
 	co := cost{bytes: rows*rowBytes(t, a.K) + 4*n*(k+rows), flops: 2 * rows * n * k}
 	touched := teamTouch(variant, t, glu, &a)
+	if normed {
+		touched.read(squares(a.S, a.N, a.K))
+	}
 	return dispatch(r, &c, b, &a, a.Workgroups(glu != shaders.NoGLU, c.tile.outputs(glu), b.constant("NUM_COLS")), &touched, co)
 }
 
@@ -128,12 +147,21 @@ func (c *check) team(variant string, glu uint32, a *shaders.MulMatTeamArgs) {
 		c.multiple("XStride", a.XStride, 4)
 		c.multiple("K", a.K, 8)
 	}
+	m1 := a.M1
+	if glu == shaders.NormBytes {
+		m1 = 1 // W1 and Dst1 are addresses there too
+		c.address("Bias1", a.Bias1)
+		c.multiple("DstStride", a.DstStride, 4)
+		if !(math.Float32frombits(a.M1) >= 0) || a.M2 != 0 {
+			c.that(false, "M1", a.M1, "the bits of eps, 0 or more, and no third matrix")
+		}
+	}
 	for _, m := range [...]struct {
 		w, dst   string // whole names: putting them together would allocate, for each product
 		of, to   uint64
 		m        uint32
 		internal bool // stays in the kernel
-	}{{"W0", "Dst0", a.W0, a.Dst0, a.M0, false}, {"W1", "Dst1", a.W1, a.Dst1, a.M1, glu == shaders.GLUFloats}, {"W2", "Dst2", a.W2, a.Dst2, a.M2, glu == shaders.GLUFloats}} {
+	}{{"W0", "Dst0", a.W0, a.Dst0, a.M0, false}, {"W1", "Dst1", a.W1, a.Dst1, m1, glu == shaders.GLUFloats}, {"W2", "Dst2", a.W2, a.Dst2, a.M2, glu == shaders.GLUFloats}} {
 		if m.m == 0 {
 			continue
 		}
@@ -143,13 +171,13 @@ func (c *check) team(variant string, glu uint32, a *shaders.MulMatTeamArgs) {
 		}
 	}
 	c.stride("DstStride", a.DstStride, a.M0)
-	if glu != shaders.NoGLU {
-		c.most("GLU", glu, shaders.GLUBytes)
+	c.most("GLU", glu, shaders.NormBytes)
+	if pairs(glu) {
 		if a.M1 != a.M0 || a.M2 != 0 {
 			c.that(false, "M1", a.M1, fmt.Sprintf("M0, %d, for gates and what they let through", a.M0))
 		}
 	}
-	if glu == shaders.GLUBytes {
+	if glu == shaders.GLUBytes || glu == shaders.NormBytes {
 		c.multiple("M0", a.M0, q8Block)
 		c.address("Dst2", a.Dst2)
 	}
@@ -170,11 +198,21 @@ func teamTouch(variant string, t gguf.Type, glu uint32, a *shaders.MulMatTeamArg
 		touched.read(f32s(a.Residual, a.N, a.M0, a.ResidualStride))
 	}
 	touched.write(f32s(a.Dst0, a.N, a.M0, a.DstStride))
-	if glu == shaders.GLUBytes {
+	if glu == shaders.GLUBytes || glu == shaders.NormBytes {
 		touched.write(q8Bytes(a.Dst1, a.N, a.M0))
 		touched.write(q8Scales(a.Dst2, a.N, a.M0))
 	}
+	of := 3
+	if glu == shaders.NormBytes {
+		touched.read(f32s(a.W1, 1, a.M0, 0))
+		touched.write(f32s(a.Bias1, 1, a.M0/q8Block, 0))
+		touched.write(squares(a.Dst2, a.N, a.M0))
+		of = 1
+	}
 	for i, m := range [3]Matrix{{a.W0, a.Bias0, a.Dst0, a.M0}, {a.W1, a.Bias1, a.Dst1, a.M1}, {a.W2, a.Bias2, a.Dst2, a.M2}} {
+		if i >= of {
+			break
+		}
 		if m.M == 0 {
 			continue
 		}
