@@ -54,7 +54,7 @@ func fewCases() []Case {
 				cases = append(cases, normOut(row, 96, 512, n, tile))
 			}
 			if row.Variant == shaders.Int8 {
-				cases = append(cases, normIn(row, 65, 512, n, false), normIn(row, 65, 1280, n, true))
+				cases = append(cases, folded(row, 512, 256, 64, n), normIn(row, 65, 512, n, false), normIn(row, 65, 1280, n, true))
 			}
 		}
 		cases = append(cases, gates(row, 1056, 2048, 1, true), gatesSameBits(row))

@@ -272,3 +272,58 @@ func normIn(row *shaders.Kernel, m, k, n int, gated bool) Case {
 		},
 	}
 }
+
+// folded is a residual's product, a norm that has no dispatch, and a product of that, as a recorder finds the bytes; then again
+// with every row alone: to the same bits.
+func folded(row *shaders.Kernel, k, d, m, n int) Case {
+	return Case{
+		Kernel: row.Name, Shape: fmt.Sprintf("folded norm K=%d D=%d M=%d N=%d", k, d, m, n), MaxNMSE: nmseRounded,
+		build: func(j *job) error {
+			const eps = 0.25
+			x, before, weights, out := j.normal(n, k, 0), j.normal(n, d, 0), j.normal(1, d, 0), shape(n, m, 0)
+			w1, _, err := j.weights(row.Type, d, k, 1)
+			if err != nil {
+				return err
+			}
+			w2, bytes, err := j.weights(row.Type, m, d, 1)
+			if err != nil {
+				return err
+			}
+			q8, mid := ref.QuantizeQ8(x), shape(n, d, 0)
+			if err := ref.MulMat(row.Type, mid, j.bytesAt(j.addr(w1), w1.n), q8.Mat()); err != nil {
+				return err
+			}
+			ref.Add(mid.Data, mid.Data, before.Data)
+			ref.RMSNorm(mid, mid, weights.Data, eps)
+			if err := ref.MulMat(row.Type, out, bytes, ref.QuantizeQ8(mid).Mat()); err != nil {
+				return err
+			}
+			in, norm, nothing := j.addr(j.mat(x)), j.addr(j.mat(weights)), j.alloc(4*n*d)
+			ends := [2]span{j.space(out), j.space(out)}
+			j.spare = append(j.spare, nothing)
+			j.sums("dst", ends[0], out, float64(d))
+			j.same("rows", ends[0], ends[1], out)
+			middle := [2]span{j.mat(before), j.mat(before)}
+			j.spare = append(j.spare, middle[0], middle[1])
+			prepare := j.few(max(k, d), d/32, 32)
+			j.record = func(r *gpu.Recorder) error {
+				prepare(r)
+				for i, rows := range []int{n, 1} {
+					for from := 0; from < n; from += rows {
+						f, c := uint64(4*from), uint32(rows)
+						mid, x := j.addr(middle[i])+f*uint64(d), j.addr(nothing)+f*uint64(d)
+						p := gpu.Products{Type: row.Type, X: in + f*uint64(k), N: c, K: uint32(k), XStride: uint32(k), DstStride: uint32(d), Residual: mid, ResidualStride: uint32(d),
+							Of: [3]gpu.Matrix{{W: j.addr(w1), Dst: mid, M: uint32(d)}}, Norm: gpu.Norm{W: norm, X: x, Eps: eps}}
+						next := gpu.Products{Type: row.Type, X: x, N: c, K: uint32(d), XStride: uint32(d), DstStride: uint32(m),
+							Of: [3]gpu.Matrix{{W: j.addr(w2), Dst: j.addr(ends[i]) + f*uint64(m), M: uint32(m)}}}
+						if err := all([]*gpu.Products{&p, &next}, r.Products); err != nil {
+							return err
+						}
+					}
+				}
+				return nil
+			}
+			return nil
+		},
+	}
+}

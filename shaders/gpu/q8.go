@@ -20,6 +20,7 @@ func squares(s uint64, rows, cols uint32) span {
 // q8 is an X that the recorder has as bytes too: where it stands, and the bytes.
 type q8 struct {
 	there   bool
+	normed  bool // and the squares; no floats are at x
 	x       span
 	n, k, s uint32
 	q, sums uint64
@@ -47,22 +48,22 @@ func (r *Recorder) q8Slot(x uint64, n, k, stride uint32, reads uint64) *q8 {
 }
 
 // bytesOf returns where X is as bytes, and brings it there unless it is.
-func (r *Recorder) bytesOf(x uint64, n, k, stride uint32) (q, sums uint64, err error) {
+func (r *Recorder) bytesOf(x uint64, n, k, stride uint32) (*q8, error) {
 	want := f32s(x, n, k, stride)
 	for i := range r.q8 {
 		if b := &r.q8[i]; b.there && b.x == want && b.n == n && b.k == k && b.s == stride {
-			return b.q, b.sums, nil
+			return b, nil
 		}
 	}
 	to := r.q8Slot(x, n, k, stride, 0)
 	if to == nil {
-		return 0, 0, &ArgError{"quantize_q8", "Q8", r.Q8.Bytes, "twice the Q8Size of X"}
+		return nil, &ArgError{"quantize_q8", "Q8", r.Q8.Bytes, "twice the Q8Size of X"}
 	}
 	if err := r.QuantizeQ8(shaders.QuantizeQ8Args{X: x, Q: to.q, S: to.sums, Rows: n, Cols: k, XStride: stride}); err != nil {
-		return 0, 0, err
+		return nil, err
 	}
 	to.there = true
-	return to.q, to.sums, nil
+	return to, nil
 }
 
 // forget drops the bytes of an X that t writes.

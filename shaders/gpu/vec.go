@@ -25,6 +25,20 @@ type Products struct {
 	DstStride, ResidualStride uint32
 	Residual                  uint64 // 0: none
 	GLU                       bool   // the first Dst is silu(first product) * second, and there is no other
+	Norm                      Norm   // of the first Dst, which has no other beside it; see [Recorder.Folds]
+}
+
+// Norm is an RMSNorm whose output exists as bytes alone, and is divided by the root of the mean in the products that take it:
+// all that read it must be [Products] of a type that has bytes for X, with the X, N, K and XStride = K that are given here.
+type Norm struct {
+	W   uint64 // weights; 0: there is no norm
+	X   uint64 // memory that stands for the output; nothing is written there
+	Eps float32
+}
+
+// Folds reports whether the device and the recorder's memory allow the Norm of products of so many columns: of any few rows.
+func (r *Recorder) Folds(cols uint32) bool {
+	return r.Few && r.k.few && cols > 0 && cols%(4*q8Block) == 0 && shaders.NormedSize(shaders.FewRows, cols) <= r.q8Room() && int64(cols)/q8Block*4 <= r.Counters.Bytes
 }
 
 // Takes reports whether the device and the recorder's memory allow [Recorder.Products]; [Recorder.MulMat] and the other
@@ -60,12 +74,13 @@ func (r *Recorder) Products(p *Products) error {
 		Dst0: p.Of[0].Dst, Dst1: p.Of[1].Dst, Dst2: p.Of[2].Dst, X: p.X, Residual: p.Residual,
 		M0: p.Of[0].M, M1: p.Of[1].M, M2: p.Of[2].M, K: p.K, N: p.N, XStride: p.XStride, DstStride: p.DstStride, ResidualStride: p.ResidualStride,
 	}
-	variant, glu := teamVariants[p.Type], uint32(shaders.NoGLU)
+	variant, glu, normed := teamVariants[p.Type], uint32(shaders.NoGLU), false
 	if variant == shaders.Int8 {
-		var err error
-		if a.X, a.S, err = r.bytesOf(p.X, p.N, p.K, p.XStride); err != nil {
+		from, err := r.bytesOf(p.X, p.N, p.K, p.XStride)
+		if err != nil {
 			return err
 		}
+		a.X, a.S, normed = from.q, from.sums, from.normed
 	}
 	var to *q8
 	if p.GLU {
@@ -74,10 +89,22 @@ func (r *Recorder) Products(p *Products) error {
 			to = r.q8Slot(a.Dst0, p.N, a.M0, a.DstStride, a.X)
 		}
 	}
+	if p.Norm.W != 0 {
+		if !r.Folds(a.M0) || p.GLU || a.M1|a.M2 != 0 {
+			return &ArgError{"mul_mat_vec", "Norm of a Dst of values", a.M0, "a multiple of 128 that is alone, and Q8 and Counters for it"}
+		}
+		to := r.q8Slot(p.Norm.X, p.N, a.M0, a.M0, a.X)
+		a.W1, a.Dst1, a.Dst2, a.Bias1, a.M1 = p.Norm.W, to.q, to.sums, r.Counters.Address, math.Float32bits(p.Norm.Eps)
+		if err := r.mulMatTeam(variant, p.Type, shaders.NormBytes, normed, a); err != nil {
+			return err
+		}
+		to.there, to.normed = true, true
+		return nil
+	}
 	if to != nil {
 		glu, a.Dst1, a.Dst2 = shaders.GLUBytes, to.q, to.sums
 	}
-	if err := r.MulMatTeam(variant, p.Type, glu, a); err != nil {
+	if err := r.mulMatTeam(variant, p.Type, glu, normed, a); err != nil {
 		return err
 	}
 	if to != nil {

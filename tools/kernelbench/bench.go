@@ -173,7 +173,7 @@ func (d *device) measure(ctx context.Context, o *options, p point) ([]sample, er
 		}
 		for i := range times {
 			m := memory{w: d.weights.Address + uint64(int64(turn)%slots*stride), x: d.rest.Address, s: d.rest.Address + activations,
-				more: d.rest.Address + 2*activations, dst: d.rest.Address + 4*activations, cache: d.cache, ahead: int64(o.ahead) << 20}
+				more: d.rest.Address + 2*activations, dst: d.rest.Address + 4*activations, cache: d.cache, ahead: int64(o.ahead) << 20, fold: o.fold}
 			if o.overlap {
 				m.dst += uint64(i%outputs) * outputStride
 			}

@@ -38,7 +38,7 @@ type options struct {
 	memory          int64 // bytes
 	count           int
 	overlap         bool
-	join            bool
+	join, fold      bool
 	gridGroups      []int // none: no barriers are measured
 	gridKiB         []int
 	gridPhases      int
@@ -92,6 +92,7 @@ func parse(args []string, errw io.Writer) (*options, error) {
 	fs.IntVar(&o.count, "count", 5, "samples of each")
 	fs.BoolVar(&o.overlap, "overlap", false, "let dispatches run side by side: no barriers")
 	fs.BoolVar(&o.join, "join", false, "put the parts of attention together in a dispatch of its own")
+	fs.BoolVar(&o.fold, "fold", false, "a layer's norms into the products before and behind them")
 	groups := fs.String("grid", "", "workgroups of a dispatch whose phases wait for one another, and of dispatches that do; see grid.comp")
 	kib := fs.String("grid-kib", "0", "KiB that such a phase reads")
 	fs.IntVar(&o.gridPhases, "grid-phases", 256, "how many there are")
