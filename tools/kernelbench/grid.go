@@ -40,6 +40,9 @@ func (g grid) quads() int { return g.kib * 1024 / 16 / g.groups }
 
 // grids measures phases that wait at a barrier of the whole device in one dispatch, and the same phases as dispatches.
 func (d *device) grids(ctx context.Context, o *options, out io.Writer) error {
+	if len(o.gridGroups) == 0 {
+		return nil
+	}
 	if d.dev.Physical.Limits.MaxWorkgroupInvocations < gridLanes {
 		fmt.Fprintf(out, "# grid: workgroups of %d, want %d\n", d.dev.Physical.Limits.MaxWorkgroupInvocations, gridLanes)
 		return nil
