@@ -17,7 +17,7 @@ import (
 
 // decodes records what a step of few rows does, with every variant of it.
 func decodes(t gguf.Type, n int) Case {
-	c := attnFew(gguf.F16, attnShape{heads: 4, headsKV: 2, keyLen: 64, valLen: 64, page: 32})
+	c := attnFew(gguf.F16, attnShape{heads: 4, headsKV: 2, keyLen: 64, valLen: 64, page: 32}, true)
 	attend := c.build
 	c.Kernel, c.MaxNMSE = "a step", nmseRounded*100
 	c.build = func(j *job) error {
@@ -226,11 +226,14 @@ func TestProofs(t *testing.T) {
 		{Row: q4k, Cols: 8, Tile: gpu.Tile{Rows: 1, Team: 64, Unroll: 2, Lanes: 64}},
 		{Row: q4k, Cols: 1, Tile: gpu.Tile{Rows: 2, Team: 8, Unroll: 2, Lanes: 256}, GLU: shaders.GLUBytes},
 		{Row: f16, Cols: 4, Tile: gpu.Tile{Rows: 2, Team: 64, Unroll: 2, Lanes: 64}, GLU: shaders.GLUFloats},
+		{Row: q4k, Cols: 2, Tile: gpu.Tile{Rows: 1, Team: 64, Unroll: 2, Lanes: 64}, GLU: shaders.NormBytes},
+		{Row: q4k, Cols: 4, Tile: gpu.Tile{Rows: 2, Team: 8, Unroll: 2, Lanes: 256}, GLU: shaders.GLUBytes, Normed: true},
+		{Row: q4k, Cols: 1, Tile: gpu.Tile{Rows: 1, Team: 64, Unroll: 2, Lanes: 64}, Normed: true},
 		{Row: row("rms_norm_q8"), Lanes: 64, Per: 2},
 		{Row: row("rope_kv_f16")},
 		{Row: row("dequant_f16_q6_k")}, {Row: row("tile_f16")},
 		{Row: row("tile_f16_wide"), Lanes: 128, Per: 1}, {Row: row("tile_f16_norm"), Lanes: 128, Per: 2}, {Row: row("tile_f16_swiglu"), Lanes: 128, Per: 3}, {Row: row("tile_f16_geglu"), Lanes: 128, Per: 1},
-		{Row: row("flash_attn_split_f32"), Group: 8},
+		{Row: row("flash_attn_split_f32"), Group: 8}, {Row: row("flash_attn_joined_q8_0"), Group: 4},
 		{Row: row("mul_mat_cm"), Split: gpu.OwnSplit(512)}, {Row: row("mul_mat_cm"), Split: gpu.OwnSplit(64)},
 		{Row: row("flash_attn_cm_f16"), Key: 128, Val: 128}, {Row: row("flash_attn_cm_f16"), Key: 64, Val: 96},
 	}
