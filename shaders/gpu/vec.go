@@ -196,7 +196,7 @@ func (r *Recorder) mulMatTeam(variant string, t gguf.Type, glu uint32, normed bo
 	if normed {
 		touched.read(squares(a.S, a.N, a.K))
 	}
-	return dispatch(r, &c, b, &a, a.Workgroups(pairs(glu), c.tile.outputs(glu), b.constant("NUM_COLS")), &touched, co)
+	return dispatch(r, &c, b, &a, a.Workgroups(glu != shaders.NoGLU, c.tile.outputs(glu), b.constant("NUM_COLS")), &touched, co)
 }
 
 // team checks addresses and strides.
