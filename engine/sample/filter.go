@@ -12,6 +12,9 @@ type candidate struct {
 	weight float64 // probability times a constant, once weighed
 }
 
+// inverse is 1/temperature, finite: the largest logit's distance to itself, 0, must stay 0 times it.
+func inverse(temperature float64) float64 { return min(1/temperature, math.MaxFloat64) }
+
 // weigh sets the weights to exp(logit/temperature), the largest 1, and returns their sum.
 // Whatever the temperature, neither overflows.
 func weigh(c []candidate, temperature float64) (sum float64) {
@@ -19,7 +22,7 @@ func weigh(c []candidate, temperature float64) (sum float64) {
 	for i := range c {
 		top = max(top, float64(c[i].logit))
 	}
-	scale := 1 / temperature
+	scale := inverse(temperature)
 	for i := range c {
 		c[i].weight = exp((float64(c[i].logit) - top) * scale)
 		sum += c[i].weight

@@ -13,6 +13,8 @@ func FuzzNext(f *testing.F) {
 	f.Add([]byte("\x00\x00\x80\x3f\x00\x00\x00\x40\x00\x00\x80\xff\x00\x00\xc0\x7f"), []byte{1, 2, 1, 2}, 0.8, 0.9, 0.05, 0.9, 1.1, 0.5, 0.8, 0.5, 40, uint64(1))
 	f.Add([]byte{}, []byte{}, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0, uint64(0))
 	f.Add([]byte("\xff\xff\x7f\x7f\xff\xff\x7f\xff\x01\x00\x00\x00"), []byte{0, 0, 0, 0, 0}, 1e-300, 1e-300, 1e-300, 1e-300, 1e-300, -1e300, 1e300, 1.0, 1, uint64(9))
+	f.Add([]byte("\x00\x00\x80\x3f\x00\x00\x00\x40"), []byte{}, 5e-324, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0, uint64(3)) // 1/temperature overflows
+	f.Add([]byte("\x00\x00\x80\x3f\x00\x00\x00\x40"), []byte{}, 5e-324, 0.9, 0.1, 0.0, 0.0, 0.0, 0.0, 0.0, 0, uint64(3))
 	f.Fuzz(func(t *testing.T, raw, history []byte, temperature, topP, minP, typicalP, repeat, presence, dry, xtc float64, topK int, seed uint64) {
 		logits := make([]float32, len(raw)/4)
 		for i := range logits {
@@ -44,7 +46,7 @@ func FuzzNext(f *testing.F) {
 			if !isFinite(logits, int(id)) || id == 1 {
 				t.Fatalf("chose token %d, logit %g", id, logits[id])
 			}
-			if temperature > 0 {
+			if temperature > 0 && len(a.kept) > 0 { // by temperature alone nothing is listed
 				checkKept(t, a)
 			}
 			of, top := Logprobs(logits, id, 5)

@@ -7,7 +7,7 @@ const blockLen = 256
 
 // drawAll chooses among all logits by their weights, without listing them. best is the largest logit's index.
 func (s *Sampler) drawAll(logits []float32, best int) int32 {
-	top, scale := float64(logits[best]), 1/s.p.Temperature
+	top, scale := float64(logits[best]), inverse(s.p.Temperature)
 	s.sums = s.sums[:0]
 	var sum float64
 	for from := 0; from < len(logits); from += blockLen {
