@@ -27,15 +27,17 @@ func TestBrokenKernels(t *testing.T) {
 		return engine.WithKernels(o, func(g *gpu.Options) {
 			g.Alter = func(row *shaders.Kernel, spec []uint32) ([]byte, []uint32) {
 				if slices.Contains(names, row.Name) {
+					other := "mul_mat_vec_int8_q5_k"
 					switch row.Name {
 					case "rms_norm_q8":
-						spec = []uint32{spec[0] / 2, spec[1]}
+						return row.SPIRV, []uint32{spec[0] / 2, spec[1]}
+					case "flash_attn_joined_f16":
+						other = "flash_attn_split_f16" // nobody joins the parts
 					case "flash_attn_split_f16":
-						spec = []uint32{spec[0] + 1}
-					default:
-						k, _ := shaders.Lookup("mul_mat_vec_int8_q5_k")
-						return k.SPIRV, spec
+						other = "flash_attn_split_q8_0"
 					}
+					k, _ := shaders.Lookup(other)
+					return k.SPIRV, spec
 				}
 				return row.SPIRV, spec
 			}
@@ -46,7 +48,8 @@ func TestBrokenKernels(t *testing.T) {
 	}{
 		"products":  {[]string{"mul_mat_vec_int8_q4_k"}},
 		"norms":     {[]string{"rms_norm_q8"}},
-		"attention": {[]string{"flash_attn_split_f16"}},
+		"joins":     {[]string{"flash_attn_joined_f16"}},
+		"attention": {[]string{"flash_attn_joined_f16", "flash_attn_split_f16"}},
 		"two":       {[]string{"mul_mat_vec_int8_q6_k", "rms_norm_q8"}},
 	} {
 		t.Run(name, func(t *testing.T) {

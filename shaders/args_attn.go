@@ -125,23 +125,29 @@ const MaxParts = 32
 const PartPositions = 64
 
 // FlashAttnSplitArgs is FlashAttnArgs for few rows: the positions of each are cut into MaxParts parts at most, and what
-// becomes of them stands in Parts until flash_attn_join. Groups is how many workgroups share a key head; each takes as
-// many of its query heads as the kernel is made for.
+// becomes of them stands in Parts until flash_attn_join.
+//
+// With Counters (Rows, Heads/group), which are 0 before it and after, it is flash_attn_joined, and puts the parts together
+// itself, with Sinks, at Dst and, where it is not 0, at Bytes, the sums behind as [Q8Sums] says.
 type FlashAttnSplitArgs struct {
-	Q, Parts, Pages, Pos, Seq                  uint64
-	Rows, Heads, HeadsKV, KeyLen, ValLen       uint32
-	MaxPages, PagePositions, LayerOff, QStride uint32
-	MaxParts, Groups                           uint32
-	Scale, SoftCap                             float32
-	Window                                     uint32
+	Q, Parts, Pages, Pos, Seq, Counters, Dst, Bytes, Sinks uint64
+	Rows, Heads, HeadsKV, KeyLen, ValLen                   uint32
+	MaxPages, PagePositions, LayerOff, QStride, DstStride  uint32
+	MaxParts                                               uint32
+	Scale, SoftCap                                         float32
+	Window                                                 uint32
 }
 
-// Workgroups counts the workgroups where a row sees at most so many positions, window or not.
-func (a *FlashAttnSplitArgs) Workgroups(positions uint64) uint64 {
+// CounterBytes is the memory that FlashAttnSplitArgs.Counters take at most.
+func CounterBytes(rows, heads uint32) int64 { return 4 * int64(rows) * int64(heads) }
+
+// Workgroups counts the workgroups where each takes a group of query heads that share a key head, and a row sees at most so
+// many positions, window or not.
+func (a *FlashAttnSplitArgs) Workgroups(group uint32, positions uint64) uint64 {
 	if a.Window > 0 { // the first part begins at a multiple of PartPositions
 		positions = min(positions, uint64(a.Window)+PartPositions-1)
 	}
-	return uint64(a.Rows) * uint64(a.HeadsKV) * uint64(a.Groups) * min(groups(positions, PartPositions), uint64(a.MaxParts))
+	return uint64(a.Rows) * uint64(a.Heads/group) * min(groups(positions, PartPositions), uint64(a.MaxParts))
 }
 
 // PartBytes is the memory that the parts of rows of heads take.

@@ -14,6 +14,13 @@ uint span_of(uint count)
     return ((count + parts - 1) / parts + TILE - 1) / TILE * TILE;
 }
 
+// parts_of is how many there are.
+uint parts_of(uint count) { return (count + span_of(count) - 1) / span_of(count); }
+
 uint part_index(uint row, uint head, uint part) { return (row * a.Heads + head) * a.MaxParts + part; }
 uvec2 part_values(uint index) { return advance(a.Parts, index, a.ValLen * 4); }
 uvec2 part_stats(uint index) { return advance(advance(a.Parts, a.Rows * a.Heads * a.MaxParts, a.ValLen * 4), index, 8); }
+
+// What one workgroup leaves another may read in the same dispatch.
+layout(buffer_reference, std430, buffer_reference_align = 4) coherent buffer Left { float f[]; };
+layout(buffer_reference, std430, buffer_reference_align = 16) coherent readonly buffer Left4 { vec4 f[]; };

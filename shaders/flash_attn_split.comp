@@ -1,6 +1,8 @@
 #version 460
 // flash_attn_split: attention of few rows. A workgroup takes a row, GROUP query heads of one key head, and a part of the
-// positions, 64 at a time: each key and value is read once for all of them. flash_attn_join puts the parts together.
+// positions, 64 at a time: each key and value is read once for all of them. With JOINED the last workgroup of a row and
+// its heads to end puts the parts together, in their order, as flash_attn_join would: it is the last by Counters, which are 0
+// before and after.
 //
 // For the scores 4 lanes share a position; for the values a lane has 8 dimensions of every POSITIONS-th position.
 #extension GL_GOOGLE_include_directive : require
@@ -10,8 +12,8 @@
 layout(constant_id = 0) const uint GROUP = DEFAULT_GROUP;
 
 layout(push_constant, std430) uniform Args {
-    uvec2 Q, Parts, Pages, Pos, Seq;
-    uint Rows, Heads, HeadsKV, KeyLen, ValLen, MaxPages, PagePositions, LayerOff, QStride, MaxParts, Groups;
+    uvec2 Q, Parts, Pages, Pos, Seq, Counters, Dst, Bytes, Sinks;
+    uint Rows, Heads, HeadsKV, KeyLen, ValLen, MaxPages, PagePositions, LayerOff, QStride, DstStride, MaxParts;
     float Scale, SoftCap;
     uint Window;
 } a;
@@ -35,6 +37,28 @@ shared uvec2 value_scales[TILE];
 #endif
 shared float top[GROUP], fade[GROUP], sum[GROUP];
 shared float parts[LANES * 8];     // (POSITIONS, ValLen) of one head
+
+#ifdef JOINED
+layout(buffer_reference, std430, buffer_reference_align = 4) coherent buffer Counts { uint n[]; };
+shared uint ended; // workgroups of the row and heads before this one
+const uint Q8_LANES = LANES, HEADS = GROUP;
+#include "attn_join.glsl"
+
+// last_of counts the workgroups that have ended: what all of them have left is there for the last of them.
+bool last_of(uint counter, uint workgroups)
+{
+    memoryBarrierBuffer();
+    barrier();
+    if (gl_LocalInvocationID.x == 0) {
+        ended = atomicAdd(Counts(a.Counters).n[counter], 1);
+        if (ended == workgroups - 1)
+            Counts(a.Counters).n[counter] = 0; // for the next dispatch
+    }
+    barrier();
+    memoryBarrierBuffer();
+    return ended == workgroups - 1;
+}
+#endif
 
 float max_within(float v, uint width)
 {
@@ -102,11 +126,12 @@ void soften()
 void main()
 {
     uint g = group();
-    uint perRow = a.HeadsKV * a.Groups;
+    uint groups = a.Heads / (a.HeadsKV * GROUP); // workgroups that share a key head
+    uint perRow = a.HeadsKV * groups;
     uint row = g / perRow % a.Rows, part = g / perRow / a.Rows;
     if (part >= a.MaxParts)
         return;
-    uint headKV = g % perRow / a.Groups, head0 = headKV * (a.Heads / a.HeadsKV) + g % a.Groups * GROUP;
+    uint headKV = g % perRow / groups, head0 = headKV * (a.Heads / a.HeadsKV) + g % groups * GROUP;
     uint seq = Words(a.Seq).w[row], count = Words(a.Pos).w[row] + 1, begin = first_seen(count - 1);
     uint from = parts_begin(begin), span = span_of(count - from), first = from + part * span, end = min(count, first + span);
     if (first >= count)
@@ -158,11 +183,19 @@ void main()
             float v = 0;
             for (uint p = 0; p < positions; p++)
                 v += parts[p * a.ValLen + i];
-            Floats(part_values(index)).f[i] = v;
+            Left(part_values(index)).f[i] = v;
         }
         if (lane == 0) {
-            Floats(part_stats(index)).f[0] = top[h];
-            Floats(part_stats(index)).f[1] = sum[h];
+            Left(part_stats(index)).f[0] = top[h];
+            Left(part_stats(index)).f[1] = sum[h];
         }
     }
+
+#ifdef JOINED
+    uint all = parts_of(count - from);
+    if (last_of(row * perRow + g % perRow, all)) {
+        uint bytes = (a.Rows * a.Heads * a.ValLen + 15) & ~15u; // those of Q8Size, then the sums
+        join(row, head0, all, a.Dst, a.Bytes, advance(a.Bytes, bytes, 1));
+    }
+#endif
 }

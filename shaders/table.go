@@ -50,14 +50,15 @@ const (
 
 // The variants of a kernel.
 const (
-	FP32  = "fp32"  // needs nothing optional; batch-invariant per row
-	Int8  = "int8"  // X quantised to bytes by quantize_q8
-	Wide  = "wide"  // fp32 sums of 16-byte loads
-	Q8    = "q8"    // the output as bytes too, as quantize_q8 makes them
-	Split = "split" // parts of the positions side by side
-	Join  = "join"  // what split left, put together
-	KV    = "kv"    // the output into the KV cache
-	CM    = "cm"    // products of cooperative matrices
+	FP32   = "fp32"   // needs nothing optional; batch-invariant per row
+	Int8   = "int8"   // X quantised to bytes by quantize_q8
+	Wide   = "wide"   // fp32 sums of 16-byte loads
+	Q8     = "q8"     // the output as bytes too, as quantize_q8 makes them
+	Split  = "split"  // parts of the positions side by side
+	Joined = "joined" // split, with the parts put together by the last workgroup to end
+	Join   = "join"   // what split left, put together
+	KV     = "kv"     // the output into the KV cache
+	CM     = "cm"     // products of cooperative matrices
 
 	// Of tile_f16: what is brought into tiles is made on the way.
 	Norm = "norm"   // by rms_norm
@@ -143,6 +144,8 @@ var families = []family{
 	{op: "flash_attn", args: FlashAttnArgs{}, types: KVTypes, extra: []string{fmt.Sprintf("MAX_HEAD=%d", MaxHead)}},
 	{op: "flash_attn", variant: Split, needs: Subgroups, args: FlashAttnSplitArgs{}, types: KVTypes, lanes: rowLanes,
 		spec: []SpecConst{{"GROUP", 1, MaxGroup}}, extra: []string{fmt.Sprintf("MAX_HEAD=%d", MaxHeadSplit)}},
+	{op: "flash_attn", variant: Joined, source: "flash_attn_split", needs: Subgroups, args: FlashAttnSplitArgs{}, types: KVTypes, lanes: rowLanes,
+		spec: []SpecConst{{"GROUP", 1, MaxGroup}}, extra: []string{fmt.Sprintf("MAX_HEAD=%d", MaxHeadSplit), "JOINED"}},
 	{op: "flash_attn", variant: Join, args: FlashAttnJoinArgs{}, lanes: rowLanes},
 	{op: "soft_max", args: SoftMaxArgs{}, lanes: rowLanes},
 	{op: "swiglu", args: GLUArgs{}},
@@ -167,9 +170,9 @@ func tile(rows, cols uint32) []SpecConst {
 }
 
 // team are the constants of a mul_mat_vec whose lanes work in teams: outputs of a team are NUM_ROWS × NUM_COLS, TEAM lanes
-// share a row, and each has UNROLL loads of it under way. GLU is 1 for pairs of rows, 2 where they are stored as bytes too.
+// share a row, and each has UNROLL loads of it under way. GLU is 1 for pairs of rows, 2 where they are stored as bytes too; see [MulMatTeamArgs] for 3 and NORMED.
 func team(rows, lanesOfRow, unroll uint32) []SpecConst {
-	return []SpecConst{{"LANES", lanes, 0}, {"NUM_ROWS", rows, 8}, {"NUM_COLS", 1, 8}, {"TEAM", lanesOfRow, 0}, {"UNROLL", unroll, 8}, {"GLU", 0, 2}}
+	return []SpecConst{{"LANES", lanes, 0}, {"NUM_ROWS", rows, 8}, {"NUM_COLS", 1, 8}, {"TEAM", lanesOfRow, 0}, {"UNROLL", unroll, 8}, {"GLU", 0, NormBytes}, {"NORMED", 0, 1}}
 }
 
 var (
@@ -297,6 +300,11 @@ func RopeKV(t gguf.Type) (*Kernel, error) { return findVariant("rope", KV, t.Str
 // FlashAttnSplit finds the attention kernel for few rows over a KV cache of type t, one of [KVTypes].
 func FlashAttnSplit(t gguf.Type) (*Kernel, error) {
 	return findVariant("flash_attn", Split, t.String())
+}
+
+// FlashAttnJoined finds the flash_attn_split that puts the parts together itself.
+func FlashAttnJoined(t gguf.Type) (*Kernel, error) {
+	return findVariant("flash_attn", Joined, t.String())
 }
 
 // FlashAttnJoin finds the kernel that puts the parts of flash_attn_split together.

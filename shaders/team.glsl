@@ -4,6 +4,12 @@
 // Up to three matrices of one type share X; their rows are counted on, those of W0 first. A sum gets its matrix's bias
 // and the residual, where their addresses are not 0. With GLU W0 are gates, and W1, as large, is what they let through:
 // a team has as many rows of each and stores silu(gate) * up, with GLU = 2 as bytes as well, like quantize_q8.
+//
+// RMSNorm needs no dispatch: the bytes of x * w, w the norm's weights, and their scales do not depend on the mean of squares,
+// which is one factor of a row. With GLU = 3 the rows of Dst0, times W1, are stored as bytes too, Q at Dst1 and S at Dst2, behind S
+// for each block of 32 its sum of squares and 32 eps, of which M1 has the bits. The last workgroup to end of those that make a
+// block does it, by counters at Bias1 that are 0 before and after. A kernel with NORMED = 1 takes such bytes, and multiplies its
+// sums by 1 / sqrt(mean).
 
 layout(constant_id = 0) const uint LANES = DEFAULT_LANES;
 #define LANES_ID 0
@@ -15,6 +21,8 @@ layout(constant_id = 2) const uint NUM_COLS = DEFAULT_NUM_COLS;
 layout(constant_id = 3) const uint TEAM = DEFAULT_TEAM;
 layout(constant_id = 4) const uint UNROLL = DEFAULT_UNROLL;
 layout(constant_id = 5) const uint GLU = DEFAULT_GLU;
+layout(constant_id = 6) const uint NORMED = DEFAULT_NORMED;
+const bool PAIRS = GLU == 1 || GLU == 2, BYTES = GLU == 2, NORM = GLU == 3;
 
 layout(push_constant, std430) uniform Args {
     uvec2 W0, W1, W2, Bias0, Bias1, Bias2, Dst0, Dst1, Dst2, X, S, Residual;
@@ -23,24 +31,34 @@ layout(push_constant, std430) uniform Args {
 
 const uint SUMS = NUM_ROWS * NUM_COLS;
 const uint TEAMS = LANES / TEAM;
-const uint SHARE = GLU != 0 ? NUM_ROWS / 2 : NUM_ROWS; // rows of the output that a team makes
+const uint SHARE = PAIRS ? NUM_ROWS / 2 : NUM_ROWS; // rows of the output that a team makes
 const uint MAX_SUBGROUPS = LANES / 4;
 shared float partial[SUMS * MAX_SUBGROUPS]; // (SUMS, subgroups), where a team is more than one
 
-const uint Q8_LANES = GLU == 2 ? LANES : 1;
+const uint Q8_LANES = BYTES || NORM ? LANES : 1;
 #include "q8.glsl"
 const uint OUTS = TEAMS * SHARE; // rows of the output that a workgroup makes
-shared float outs[GLU == 2 ? OUTS * NUM_COLS : 1];
+shared float outs[BYTES ? OUTS * NUM_COLS : 1];
+shared uint ended; // workgroups before this one that make the same block
+
+// What one workgroup leaves another may read in the same dispatch.
+layout(buffer_reference, std430, buffer_reference_align = 4) coherent buffer Left { float f[]; };
+layout(buffer_reference, std430, buffer_reference_align = 16) coherent readonly buffer Left4 { vec4 f[]; };
+layout(buffer_reference, std430, buffer_reference_align = 4) coherent buffer Counts { uint n[]; };
 
 float acc[NUM_ROWS][NUM_COLS];
+float squares[NUM_COLS]; // a lane's part of them, then what a sum is multiplied by
 uint lane, member; // of the workgroup, of the team
 uint row0, col0;   // of the team's outputs
 uint rows;         // of the output
 
+// squares_behind are those of rows of so many values in all, whose scales are at s.
+uvec2 squares_behind(uvec2 s, uint values) { return advance(s, (values / 4 + 15) & ~15u, 1); }
+
 // team_begin is false for the workgroups of a grid that are too many.
 bool team_begin()
 {
-    rows = GLU != 0 ? a.M0 : a.M0 + a.M1 + a.M2;
+    rows = PAIRS || NORM ? a.M0 : a.M0 + a.M1 + a.M2;
     uint colBlocks = (a.N + NUM_COLS - 1) / NUM_COLS;
     uint rowBlocks = (rows + OUTS - 1) / OUTS;
     lane = subgroup_lane();
@@ -50,6 +68,13 @@ bool team_begin()
     [[unroll]] for (uint r = 0; r < NUM_ROWS; r++)
         [[unroll]] for (uint c = 0; c < NUM_COLS; c++)
             acc[r][c] = 0;
+    if (NORMED != 0)
+        [[unroll]] for (uint c = 0; c < NUM_COLS; c++) {
+            Floats4 of = Floats4(advance(squares_behind(a.S, a.N * a.K), min(col0 + c, a.N - 1), a.K / 8));
+            squares[c] = 0;
+            for (uint i = gl_SubgroupInvocationID; i < a.K / 128; i += gl_SubgroupSize)
+                squares[c] += dot(of.f[i], vec4(1));
+        }
     return group() < rowBlocks * colBlocks;
 }
 
@@ -62,7 +87,7 @@ struct Place {
 Place team_row(uint r)
 {
     uint m = min(row0 + r % SHARE, rows - 1);
-    if (GLU != 0)
+    if (PAIRS)
         return Place(r / SHARE, m);
     if (m < a.M0)
         return Place(0, m);
@@ -88,6 +113,9 @@ float biased(float sum, Place p)
 void meet()
 {
     uint width = min(TEAM, gl_SubgroupSize);
+    if (NORMED != 0)
+        [[unroll]] for (uint c = 0; c < NUM_COLS; c++)
+            squares[c] = 1.0 / sqrt(sum_within(squares[c], gl_SubgroupSize) / float(a.K));
     [[unroll]] for (uint r = 0; r < NUM_ROWS; r++)
         [[unroll]] for (uint c = 0; c < NUM_COLS; c++)
             acc[r][c] = sum_within(acc[r][c], width);
@@ -111,15 +139,17 @@ float total(uint r, uint c)
     return sum;
 }
 
+float scaled(uint r, uint c) { return NORMED != 0 ? total(r, c) * squares[c] : total(r, c); }
+
 void finish(uint r, uint c)
 {
     uint n = col0 + c;
     Place p = team_row(r);
-    float y = biased(total(r, c), p);
+    float y = biased(scaled(r, c), p);
     bool there = row0 + r < rows && n < a.N;
-    if (GLU != 0) {
-        y = y / (1.0 + exp(-max(y, -88.0))) * biased(total(r + SHARE, c), team_row(r + SHARE)); // as in swiglu
-        if (GLU == 2)
+    if (PAIRS) {
+        y = y / (1.0 + exp(-max(y, -88.0))) * biased(scaled(r + SHARE, c), team_row(r + SHARE)); // as in swiglu
+        if (BYTES)
             outs[c * OUTS + lane / TEAM * SHARE + r] = there ? y : 0;
     }
     if (!there)
@@ -128,7 +158,10 @@ void finish(uint r, uint c)
         y += Floats(advance(a.Residual, n, a.ResidualStride * 4)).f[p.row];
     uvec2 dst = pick(p.matrix, a.Dst0, a.Dst1, a.Dst2);
     uint stride = p.matrix == 0 ? a.DstStride : p.matrix == 1 ? a.M1 : a.M2;
-    Floats(advance(dst, n, stride * 4)).f[p.row] = y;
+    if (NORM)
+        Left(advance(dst, n, stride * 4)).f[p.row] = y;
+    else
+        Floats(advance(dst, n, stride * 4)).f[p.row] = y;
 }
 
 // bytes_out makes bytes of what the workgroup has in outs, 32 rows of a column to a block.
@@ -146,6 +179,56 @@ void bytes_out()
     }
 }
 
+// all_made is true for the last of the workgroups that make a block, once all of it is there.
+bool all_made(uint counter)
+{
+    const uint workgroups = OUTS < 32 ? 32 / OUTS : 1;
+    memoryBarrierBuffer();
+    barrier();
+    if (workgroups > 1) {
+        if (gl_LocalInvocationID.x == 0) {
+            ended = atomicAdd(Counts(a.Bias1).n[counter], 1);
+            if (ended == workgroups - 1)
+                Counts(a.Bias1).n[counter] = 0; // for the next dispatch
+        }
+        barrier();
+        memoryBarrierBuffer();
+        return ended == workgroups - 1;
+    }
+    return true;
+}
+
+// norm_out makes bytes of the blocks that the workgroup has made the last of.
+void norm_out()
+{
+    uint colBlocks = (a.N + NUM_COLS - 1) / NUM_COLS, first = group() / colBlocks * OUTS / 32 * 32;
+    if (!all_made(first / 32 * colBlocks + group() % colBlocks))
+        return;
+    const uint quads = (OUTS < 32 ? 32 : OUTS) / 4;
+    uint me = gl_LocalInvocationID.x;
+    for (uint i = 0; i < quads * NUM_COLS; i += LANES) {
+        uint at = i + me, n = col0 + at / quads, m = first + at % quads * 4;
+        bool there = at < quads * NUM_COLS && n < a.N && m < rows;
+        vec4 x = vec4(0), w = vec4(0);
+        if (there) {
+            x = Left4(advance(a.Dst0, n, a.DstStride * 4)).f[m / 4];
+            w = Floats4(a.W1).f[m / 4];
+        }
+        uint block = (n * rows + m) / 32;
+        put_q8(x * w, there, a.Dst1, a.Dst2, block);
+        barrier();
+        q8_largest[me] = dot(x, x);
+        barrier();
+        if (there && me % 8 == 0) {
+            float sum = 32 * uintBitsToFloat(a.M1);
+            [[unroll]] for (uint l = 0; l < 8; l++)
+                sum += q8_largest[me + l];
+            Floats(squares_behind(a.Dst2, a.N * rows)).f[block] = sum;
+        }
+        barrier(); // the sums have been read
+    }
+}
+
 void team_end()
 {
     meet();
@@ -153,6 +236,8 @@ void team_end()
         [[unroll]] for (uint c = 0; c < NUM_COLS; c++)
             if (member == (r * NUM_COLS + c) % TEAM)
                 finish(r, c);
-    if (GLU == 2)
+    if (BYTES)
         bytes_out();
+    if (NORM)
+        norm_out();
 }

@@ -24,6 +24,7 @@ const (
 	positions    = 1024
 	restBytes    = 56 << 20 // vectors behind the weights, and a recorder's memory
 	decoderBytes = 10 << 20 // half of it for two inputs of maxCols rows in bytes
+	counterBytes = 4 << 10  // of the parts of attention
 	maxRows      = 8192     // of the matrix in products with many vectors
 	maxCols      = 512
 )
@@ -66,7 +67,10 @@ func (k *Kernels) open(ctx context.Context, o gpu.Options) (err error) {
 		return err
 	}
 	_, err = k.run.submit(ctx, func(cb *vk.CommandBuffer) error {
-		cb.Fill(k.weights, 0, k.weights.Bytes, smallNumbers)
+		counters := k.weights.Bytes - decoderBytes
+		cb.Fill(k.weights, 0, counters, smallNumbers)
+		cb.Fill(k.weights, counters, counterBytes, 0)
+		cb.Fill(k.weights, counters+counterBytes, decoderBytes-counterBytes, smallNumbers)
 		return nil
 	})
 	return err
@@ -120,7 +124,8 @@ func (k *Kernels) decoder(cb *vk.CommandBuffer) *gpu.Recorder {
 	r := k.kernels.Recorder(cb)
 	end := k.weights.Address + uint64(k.weights.Bytes)
 	r.Few = true
-	r.Parts = gpu.Scratch{Address: end - decoderBytes, Bytes: decoderBytes / 2}
+	r.Counters = gpu.Scratch{Address: end - decoderBytes, Bytes: counterBytes}
+	r.Parts = gpu.Scratch{Address: end - decoderBytes + counterBytes, Bytes: decoderBytes/2 - counterBytes}
 	r.Q8 = gpu.Scratch{Address: end - decoderBytes/2, Bytes: decoderBytes / 2}
 	return r
 }

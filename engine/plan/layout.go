@@ -169,6 +169,7 @@ type Scratch struct {
 	Halves Region                 // where the kernels bring both sides of products of many rows into halves; none: they don't
 	Q8     Region                 // the input of products of few rows as bytes, twice; none: they read floats
 	Parts  Region                 // the parts of attention of few rows; none: it has none
+	Counts Region                 // of the parts that have ended
 	Bytes  int64
 }
 
@@ -202,6 +203,7 @@ func scratchSize(h *arch.Hyper, chunk, logits, pages, sessions int, embdRow, wei
 		}
 		take(&s.Q8, 2*shaders.Q8Size(rows, uint32(longestRow(h))))
 		take(&s.Parts, shaders.PartBytes(shaders.FewRows, uint32(h.HeadCount), shaders.MaxParts, uint32(h.ValueLength)))
+		take(&s.Counts, shaders.CounterBytes(shaders.FewRows, uint32(h.HeadCount)))
 	}
 	s.Bytes = roundUp(s.Bytes, granule)
 	return s

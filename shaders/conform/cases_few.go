@@ -40,7 +40,7 @@ func fewCases() []Case {
 			attnShape{heads: 4, headsKV: 2, keyLen: 64, valLen: 64, page: 16, sharp: true})
 		for _, s := range append(shapes, optionShapes...) {
 			if s.holds(t) {
-				cases = append(cases, attnFew(t, s))
+				cases = append(cases, attnFew(t, s, false), attnFew(t, s, true))
 			}
 		}
 		cases = append(cases, attnFewSameBits(t, attnShape{keyLen: 64}), attnFewSameBits(t, attnShape{keyLen: 64, window: 40, softCap: 5, sinks: 1}))
@@ -48,7 +48,10 @@ func fewCases() []Case {
 	cases = append(cases, attnJoin(attnShape{heads: 4, headsKV: 2, keyLen: 64, valLen: 64, page: 32, long: 1, window: 1000, sinks: 3}, 3))
 	for _, size := range []int{32, 64, 128, 256} {
 		cases = append(cases, attnJoin(attnShape{heads: 4, headsKV: 2, keyLen: size, valLen: size, page: 16}, 3),
-			attnJoin(attnShape{heads: 4, headsKV: 1, keyLen: 64, valLen: size, page: 32, long: 1}, 32))
+			attnJoin(attnShape{heads: 4, headsKV: 1, keyLen: 64, valLen: size, page: 32, long: 1}, 32),
+			attnAlone(attnShape{heads: 4, headsKV: 2, keyLen: size, valLen: size, page: 16}, 3),
+			attnAlone(attnShape{heads: 4, headsKV: 2, keyLen: size, valLen: size, page: 16, window: 50, softCap: 2, sinks: 1}, 3),
+			attnAlone(attnShape{heads: 8, headsKV: 1, keyLen: 64, valLen: size, page: 32, long: 1}, 32))
 	}
 	for _, name := range []string{"mul_mat_vec_int8_q4_k", "mul_mat_vec_int8_q8_0", "mul_mat_vec_int8_iq4_xs", "mul_mat_vec_wide_f16"} {
 		row, ok := shaders.Lookup(name)
@@ -59,6 +62,14 @@ func fewCases() []Case {
 			cases = append(cases,
 				siblings(row, [3]int{33, 12, 20}, 512, n, gpu.Tile{}), siblings(row, [3]int{64, 1, 0}, 256, n, gpu.Tile{}),
 				residual(row, 65, 512, n, gpu.Tile{}), gates(row, 65, 256, n, false, gpu.Tile{}), gates(row, 96, 512, n, true, gpu.Tile{}))
+		}
+		for _, n := range []int{1, 3, 8} {
+			for _, tile := range []gpu.Tile{{}, {Rows: 1, Team: 64, Lanes: 64}, {Rows: 2, Team: 32, Lanes: 64}, {Rows: 4, Team: 8, Lanes: 128}} {
+				cases = append(cases, normOut(row, 96, 512, n, tile))
+			}
+			if row.Variant == shaders.Int8 {
+				cases = append(cases, folded(row, 512, 256, 64, n), normIn(row, 65, 512, n, shaders.NoGLU, gpu.Tile{}), normIn(row, 65, 1280, n, shaders.GLUFloats, gpu.Tile{}), normIn(row, 96, 1280, n, shaders.GLUBytes, gpu.Tile{}))
+			}
 		}
 		cases = append(cases, gates(row, 1056, 2048, 1, true, gpu.Tile{}), gatesSameBits(row))
 	}
@@ -140,15 +151,23 @@ func ropeKV(t gguf.Type, heads, headsKV, keyLen, valLen, ropeDim int, neox bool)
 func (j *job) few(cols, heads, valLen int) func(*gpu.Recorder) {
 	bytes := j.alloc(int(2 * shaders.Q8Size(shaders.FewRows, uint32(cols))))
 	parts := j.alloc(int(shaders.PartBytes(shaders.FewRows, uint32(heads), shaders.MaxParts, uint32(valLen))))
+	counters := j.alloc(int(shaders.CounterBytes(shaders.FewRows, uint32(heads))))
+	clear(j.at(counters))
+	j.exact("counters", counters, make([]byte, counters.n)) // for the next step
 	j.spare = append(j.spare, bytes, parts)
-	q8, p := gpu.Scratch{Address: j.addr(bytes), Bytes: int64(bytes.n)}, gpu.Scratch{Address: j.addr(parts), Bytes: int64(parts.n)}
-	return func(r *gpu.Recorder) { r.Few, r.Q8, r.Parts = true, q8, p }
+	q8, p, c := gpu.Scratch{Address: j.addr(bytes), Bytes: int64(bytes.n)}, gpu.Scratch{Address: j.addr(parts), Bytes: int64(parts.n)}, gpu.Scratch{Address: j.addr(counters), Bytes: int64(counters.n)}
+	return func(r *gpu.Recorder) { r.Few, r.Q8, r.Parts, r.Counters = true, q8, p, c }
 }
 
-// attnFew attends with single rows, and with a few together, as steps of few rows do.
-func attnFew(t gguf.Type, s attnShape) Case {
+// attnFew attends with single rows, and with a few together, as steps of few rows do: by flash_attn_split and flash_attn_join,
+// or by flash_attn_joined.
+func attnFew(t gguf.Type, s attnShape, joined bool) Case {
+	kernel := "flash_attn_split"
+	if joined {
+		kernel = "flash_attn_joined"
+	}
 	return Case{
-		Kernel: typed("flash_attn_split", t), Shape: s.String(), MaxNMSE: nmseCurved,
+		Kernel: typed(kernel, t), Shape: s.String(), MaxNMSE: nmseCurved,
 		build: func(j *job) error {
 			p, pos, seq := j.attnBatch(t, s)
 			q, want := j.normal(len(pos), s.heads*s.keyLen, s.gap), shape(len(pos), s.heads*s.valLen, 2*s.gap)
@@ -158,7 +177,9 @@ func attnFew(t gguf.Type, s attnShape) Case {
 			j.output("dst", dst, want)
 			in, prepare := j.addr(j.mat(q)), j.few(s.heads*s.valLen, s.heads, s.valLen)
 			j.record = func(r *gpu.Recorder) error {
-				prepare(r)
+				if prepare(r); !joined {
+					r.Counters = gpu.Scratch{}
+				}
 				for from := 0; from < len(pos); from += 4 { // 16 bytes of each of the arrays of rows
 					n := min(4, len(pos)-from)
 					b := a
@@ -192,7 +213,7 @@ func attnJoin(s attnShape, parts int) Case {
 			j.spare = append(j.spare, room)
 			split := shaders.FlashAttnSplitArgs{Q: j.addr(j.mat(q)), Parts: j.addr(room), Pages: a.Pages, Pos: a.Pos, Seq: a.Seq,
 				Rows: a.Rows, Heads: a.Heads, HeadsKV: a.HeadsKV, KeyLen: a.KeyLen, ValLen: a.ValLen, MaxPages: a.MaxPages, PagePositions: a.PagePositions,
-				LayerOff: a.LayerOff, QStride: uint32(q.Stride), MaxParts: uint32(parts), Groups: 1, Scale: a.Scale, SoftCap: a.SoftCap, Window: a.Window}
+				LayerOff: a.LayerOff, QStride: uint32(q.Stride), MaxParts: uint32(parts), Scale: a.Scale, SoftCap: a.SoftCap, Window: a.Window}
 			join := shaders.FlashAttnJoinArgs{Parts: split.Parts, Pos: a.Pos, Dst: j.addr(dst), Q: j.addr(bytes), S: j.addr(sums),
 				Rows: a.Rows, Heads: a.Heads, ValLen: a.ValLen, MaxParts: split.MaxParts, DstStride: uint32(want.Stride), Sinks: a.Sinks, Window: a.Window}
 			j.record = func(r *gpu.Recorder) error {
@@ -206,12 +227,56 @@ func attnJoin(s attnShape, parts int) Case {
 	}
 }
 
+// attnAlone joins parts by flash_attn_join, and where they are made: to the same bits; there as bytes too.
+func attnAlone(s attnShape, parts int) Case {
+	return Case{
+		Kernel: typed("flash_attn_joined", gguf.F16), Shape: fmt.Sprintf("joins %s parts=%d", s, parts), MaxNMSE: nmseRounded,
+		build: func(j *job) error {
+			p, pos, seq := j.attnBatch(gguf.F16, s)
+			pos, seq = pos[:13], seq[:13]
+			q, out := j.normal(len(pos), s.heads*s.keyLen, 0), shape(len(pos), s.heads*s.valLen, 0)
+			a := s.args(j, p, pos, seq)
+			group := uint32(s.heads / s.headsKV)
+			room := j.alloc(int(shaders.PartBytes(a.Rows, a.Heads, uint32(parts), a.ValLen)))
+			counters := j.alloc(int(shaders.CounterBytes(a.Rows, a.HeadsKV)))
+			clear(j.at(counters))
+			j.exact("counters", counters, make([]byte, counters.n))
+			j.spare = append(j.spare, room)
+			split := shaders.FlashAttnSplitArgs{Q: j.addr(j.mat(q)), Parts: j.addr(room), Pages: a.Pages, Pos: a.Pos, Seq: a.Seq,
+				Rows: a.Rows, Heads: a.Heads, HeadsKV: a.HeadsKV, KeyLen: a.KeyLen, ValLen: a.ValLen, MaxPages: a.MaxPages, PagePositions: a.PagePositions,
+				LayerOff: a.LayerOff, QStride: uint32(q.Stride), DstStride: uint32(out.Stride), MaxParts: uint32(parts), Scale: a.Scale, SoftCap: a.SoftCap, Window: a.Window}
+			alone := split
+			dst, again := j.space(out), j.space(out)
+			j.same("dst", dst, again, out)
+			bytes := j.alloc(int(shaders.Q8Size(a.Rows, a.Heads*a.ValLen)))
+			sums := int(shaders.Q8Sums(0, a.Rows, a.Heads*a.ValLen))
+			ref.FlashAttn(out, q, &p.KV, pos, seq, s.heads, a.Scale, s.options())
+			j.wants = append(j.wants, want8(ref.QuantizeQ8(out), span{bytes.off, sums}, span{bytes.off + sums, bytes.n - sums})...)
+			alone.Counters, alone.Dst, alone.Bytes, alone.Sinks = j.addr(counters), j.addr(again), j.addr(bytes), a.Sinks
+			join := shaders.FlashAttnJoinArgs{Parts: split.Parts, Pos: a.Pos, Dst: j.addr(dst),
+				Rows: a.Rows, Heads: a.Heads, ValLen: a.ValLen, MaxParts: split.MaxParts, DstStride: split.DstStride, Sinks: a.Sinks, Window: a.Window}
+			j.record = func(r *gpu.Recorder) error {
+				if err := r.FlashAttnSplit(gguf.F16, group, 2100, split); err != nil {
+					return err
+				}
+				if err := r.FlashAttnJoin(join); err != nil {
+					return err
+				}
+				return all([]shaders.FlashAttnSplitArgs{alone, alone}, func(a shaders.FlashAttnSplitArgs) error { // counters are fit for a second time
+					return r.FlashAttnSplit(gguf.F16, group, 2100, a)
+				})
+			}
+			return nil
+		},
+	}
+}
+
 // attnFewSameBits attends with 4 rows, then with each alone.
 func attnFewSameBits(t gguf.Type, s attnShape) Case {
 	size := s.keyLen
 	s.heads, s.headsKV, s.valLen, s.page = 4, 2, size, 16
 	return Case{
-		Kernel: typed("flash_attn_split", t), Shape: "same bits " + s.String(), MaxNMSE: nmseCurved,
+		Kernel: typed("flash_attn_joined", t), Shape: "same bits " + s.String(), MaxNMSE: nmseCurved,
 		build: func(j *job) error {
 			p, pos, seq := j.attnBatch(t, s)
 			pos, seq = pos[9:13], seq[9:13]

@@ -81,11 +81,11 @@ func proofs(v *gpu.Variant) []Case {
 
 func attnProofs(v *gpu.Variant) []Case {
 	switch v.Row.Variant {
-	case shaders.Split:
-		heads := 2 * int(v.Group)
-		return []Case{attnFew(v.Row.Type, attnShape{heads: heads, headsKV: 2, keyLen: 64, valLen: 64, page: 32}),
-			attnFew(v.Row.Type, attnShape{heads: heads, headsKV: 2, keyLen: 128, valLen: 128, page: 16}),
-			attnFew(v.Row.Type, attnShape{heads: heads, headsKV: 2, keyLen: 64, valLen: 64, page: 16, window: 50, softCap: 2, sinks: 1})}
+	case shaders.Split, shaders.Joined:
+		heads, joined := 2*int(v.Group), v.Row.Variant == shaders.Joined
+		return []Case{attnFew(v.Row.Type, attnShape{heads: heads, headsKV: 2, keyLen: 64, valLen: 64, page: 32}, joined),
+			attnFew(v.Row.Type, attnShape{heads: heads, headsKV: 2, keyLen: 128, valLen: 128, page: 16}, joined),
+			attnFew(v.Row.Type, attnShape{heads: heads, headsKV: 2, keyLen: 64, valLen: 64, page: 16, window: 50, softCap: 2, sinks: 1}, joined)}
 	case shaders.Join:
 		return []Case{attnJoin(attnShape{heads: 4, headsKV: 4, keyLen: 64, valLen: 64, page: 32}, shaders.MaxParts),
 			attnJoin(attnShape{heads: 4, headsKV: 4, keyLen: 64, valLen: 64, page: 32, window: 50, sinks: 1}, shaders.MaxParts)}
@@ -116,10 +116,14 @@ func teamProofs(v *gpu.Variant) []Case {
 	k := (chunk*int(v.Tile.Team*(2*v.Tile.Unroll+1)) + block) / block * block
 	n, m := int(v.Cols), int(v.Outputs())
 	fewer := n/2 + 1
-	switch v.GLU {
-	case shaders.GLUFloats:
+	switch {
+	case v.Normed:
+		return []Case{normIn(v.Row, m+32, (k+127)/128*128, n, v.GLU, v.Tile), normIn(v.Row, 32, (block+127)/128*128, fewer, v.GLU, v.Tile)}
+	case v.GLU == shaders.NormBytes:
+		return []Case{normOut(v.Row, (m+63)/32*32, k, n, v.Tile), normOut(v.Row, 32, block, fewer, v.Tile)}
+	case v.GLU == shaders.GLUFloats:
 		return []Case{gates(v.Row, m+3, k, n, false, v.Tile), gates(v.Row, 3, block, fewer, false, v.Tile)}
-	case shaders.GLUBytes:
+	case v.GLU == shaders.GLUBytes:
 		return []Case{gates(v.Row, m+32, k, n, true, v.Tile), gates(v.Row, 32, block, fewer, true, v.Tile)}
 	}
 	return []Case{siblings(v.Row, [3]int{m + 1, 5, 2}, k, n, v.Tile), residual(v.Row, m+3, block, fewer, v.Tile)}

@@ -17,7 +17,7 @@ import (
 
 // decodes records what a step of few rows does, with every variant of it.
 func decodes(t gguf.Type, n int) Case {
-	c := attnFew(gguf.F16, attnShape{heads: 4, headsKV: 2, keyLen: 64, valLen: 64, page: 32})
+	c := attnFew(gguf.F16, attnShape{heads: 4, headsKV: 2, keyLen: 64, valLen: 64, page: 32}, true)
 	attend := c.build
 	c.Kernel, c.MaxNMSE = "a step", nmseRounded*100
 	c.build = func(j *job) error {
@@ -81,8 +81,8 @@ func TestProve(t *testing.T) {
 		"a constant": {"rms_norm_q8", func(row *shaders.Kernel, spec []uint32) ([]byte, []uint32) {
 			return row.SPIRV, []uint32{spec[0] / 2, spec[1]}
 		}},
-		"attention": {"flash_attn_split_f16", func(row *shaders.Kernel, spec []uint32) ([]byte, []uint32) {
-			return row.SPIRV, []uint32{spec[0] + 1}
+		"attention": {"flash_attn_joined_f16", func(_ *shaders.Kernel, spec []uint32) ([]byte, []uint32) {
+			return other("flash_attn_split_f16"), spec // the parts are left as they are
 		}},
 		"no code": {"rms_norm_q8", func(*shaders.Kernel, []uint32) ([]byte, []uint32) { return []byte("gibberish"), nil }},
 	} {
@@ -145,8 +145,12 @@ func checkResults(t *testing.T, results []gpu.TestResult, broken string) {
 			t.Errorf("%s %s: error %q", r.Kernel, r.Pipeline, r.Error)
 		}
 	}
-	for _, want := range []string{"flash_attn_split_f16", "flash_attn_join", "mul_mat_vec_int8_q4_k", "quantize_q8", "rms_norm_q8"} {
-		if broken == "quantize_q8" && strings.HasPrefix(want, "mul_mat_vec_int8") || broken == "flash_attn_split_f16" && want == "flash_attn_join" {
+	wants := []string{"flash_attn_joined_f16", "mul_mat_vec_int8_q4_k", "quantize_q8", "rms_norm_q8"}
+	if broken == "flash_attn_joined_f16" {
+		wants = append(wants, "flash_attn_split_f16", "flash_attn_join") // its stand-ins
+	}
+	for _, want := range wants {
+		if broken == "quantize_q8" && strings.HasPrefix(want, "mul_mat_vec_int8") {
 			continue
 		}
 		if !slices.Contains(names, want) {
@@ -226,11 +230,14 @@ func TestProofs(t *testing.T) {
 		{Row: q4k, Cols: 8, Tile: gpu.Tile{Rows: 1, Team: 64, Unroll: 2, Lanes: 64}},
 		{Row: q4k, Cols: 1, Tile: gpu.Tile{Rows: 2, Team: 8, Unroll: 2, Lanes: 256}, GLU: shaders.GLUBytes},
 		{Row: f16, Cols: 4, Tile: gpu.Tile{Rows: 2, Team: 64, Unroll: 2, Lanes: 64}, GLU: shaders.GLUFloats},
+		{Row: q4k, Cols: 2, Tile: gpu.Tile{Rows: 1, Team: 64, Unroll: 2, Lanes: 64}, GLU: shaders.NormBytes},
+		{Row: q4k, Cols: 4, Tile: gpu.Tile{Rows: 2, Team: 8, Unroll: 2, Lanes: 256}, GLU: shaders.GLUBytes, Normed: true},
+		{Row: q4k, Cols: 1, Tile: gpu.Tile{Rows: 1, Team: 64, Unroll: 2, Lanes: 64}, Normed: true},
 		{Row: row("rms_norm_q8"), Lanes: 64, Per: 2},
 		{Row: row("rope_kv_f16")},
 		{Row: row("dequant_f16_q6_k")}, {Row: row("tile_f16")},
 		{Row: row("tile_f16_wide"), Lanes: 128, Per: 1}, {Row: row("tile_f16_norm"), Lanes: 128, Per: 2}, {Row: row("tile_f16_swiglu"), Lanes: 128, Per: 3}, {Row: row("tile_f16_geglu"), Lanes: 128, Per: 1},
-		{Row: row("flash_attn_split_f32"), Group: 8},
+		{Row: row("flash_attn_split_f32"), Group: 8}, {Row: row("flash_attn_joined_q8_0"), Group: 4},
 		{Row: row("mul_mat_cm"), Split: gpu.OwnSplit(512)}, {Row: row("mul_mat_cm"), Split: gpu.OwnSplit(64)},
 		{Row: row("flash_attn_cm_f16"), Key: 128, Val: 128}, {Row: row("flash_attn_cm_f16"), Key: 64, Val: 96},
 	}

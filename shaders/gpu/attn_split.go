@@ -10,13 +10,30 @@ import (
 // splits reports whether attention is computed with the positions side by side.
 func (r *Recorder) splits(t gguf.Type, a *shaders.FlashAttnArgs) bool {
 	return r.Few && r.k.few && a.Rows <= shaders.FewRows && max(a.KeyLen, a.ValLen) <= shaders.MaxHeadSplit && a.QStride%4 == 0 &&
-		shaders.PartBytes(a.Rows, a.Heads, shaders.MaxParts, a.ValLen) <= r.Parts.Bytes &&
-		r.usable(splitChoice(t, groupOf(a.Heads/a.HeadsKV)), func() (*shaders.Kernel, error) { return shaders.FlashAttnSplit(t) }) &&
-		r.usable(joinChoice, shaders.FlashAttnJoin)
+		shaders.PartBytes(a.Rows, a.Heads, shaders.MaxParts, a.ValLen) <= r.Parts.Bytes && (r.joined(t, a) ||
+		r.usable(splitChoice(t, groupOf(a.Heads/a.HeadsKV), false), func() (*shaders.Kernel, error) { return splitKernel(t, false) }) &&
+			r.usable(joinChoice, shaders.FlashAttnJoin))
 }
 
-func splitChoice(t gguf.Type, group uint32) choice {
-	return choice{op: "flash_attn", variant: shaders.Split, typed: true, typ: t, group: group}
+// joined reports whether the kernel that splits the positions joins the parts, too.
+func (r *Recorder) joined(t gguf.Type, a *shaders.FlashAttnArgs) bool {
+	return shaders.CounterBytes(a.Rows, a.Heads) <= r.Counters.Bytes &&
+		r.usable(splitChoice(t, groupOf(a.Heads/a.HeadsKV), true), func() (*shaders.Kernel, error) { return splitKernel(t, true) })
+}
+
+func splitChoice(t gguf.Type, group uint32, joined bool) choice {
+	c := choice{op: "flash_attn", variant: shaders.Split, typed: true, typ: t, group: group}
+	if joined {
+		c.variant = shaders.Joined
+	}
+	return c
+}
+
+func splitKernel(t gguf.Type, joined bool) (*shaders.Kernel, error) {
+	if joined {
+		return shaders.FlashAttnJoined(t)
+	}
+	return shaders.FlashAttnSplit(t)
 }
 
 var joinChoice = choice{op: "flash_attn", variant: shaders.Join}
@@ -32,30 +49,32 @@ func groupOf(shared uint32) uint32 {
 
 func (r *Recorder) flashAttnSplit(t gguf.Type, a *shaders.FlashAttnArgs, positions float64) error {
 	group := groupOf(a.Heads / a.HeadsKV)
-	err := r.FlashAttnSplit(t, group, uint64(positions), shaders.FlashAttnSplitArgs{
-		Q: a.Q, Parts: r.Parts.Address, Pages: a.Pages, Pos: a.Pos, Seq: a.Seq,
-		Rows: a.Rows, Heads: a.Heads, HeadsKV: a.HeadsKV, KeyLen: a.KeyLen, ValLen: a.ValLen, MaxPages: a.MaxPages, PagePositions: a.PagePositions,
-		LayerOff: a.LayerOff, QStride: a.QStride, MaxParts: shaders.MaxParts, Groups: a.Heads / a.HeadsKV / group,
-		Scale: a.Scale, SoftCap: a.SoftCap, Window: a.Window,
-	})
-	if err != nil {
-		return err
-	}
-	join := shaders.FlashAttnJoinArgs{Parts: r.Parts.Address, Pos: a.Pos, Dst: a.Dst, Sinks: a.Sinks, Window: a.Window, Rows: a.Rows, Heads: a.Heads, ValLen: a.ValLen, MaxParts: shaders.MaxParts, DstStride: a.DstStride}
 	var to *q8
 	if a.ValLen%q8Block == 0 {
 		to = r.q8Slot(a.Dst, a.Rows, a.Heads*a.ValLen, a.DstStride, 0)
 	}
+	split := shaders.FlashAttnSplitArgs{
+		Q: a.Q, Parts: r.Parts.Address, Pages: a.Pages, Pos: a.Pos, Seq: a.Seq,
+		Rows: a.Rows, Heads: a.Heads, HeadsKV: a.HeadsKV, KeyLen: a.KeyLen, ValLen: a.ValLen, MaxPages: a.MaxPages, PagePositions: a.PagePositions,
+		LayerOff: a.LayerOff, QStride: a.QStride, DstStride: a.DstStride, MaxParts: shaders.MaxParts,
+		Scale: a.Scale, SoftCap: a.SoftCap, Window: a.Window,
+	}
+	join := shaders.FlashAttnJoinArgs{Parts: split.Parts, Pos: a.Pos, Dst: a.Dst, Sinks: a.Sinks, Window: a.Window, Rows: a.Rows, Heads: a.Heads, ValLen: a.ValLen, MaxParts: shaders.MaxParts, DstStride: a.DstStride}
 	if to != nil {
 		join.Q, join.S = to.q, to.sums
 	}
-	if err := r.FlashAttnJoin(join); err != nil {
-		return err
+	alone := r.joined(t, a)
+	if alone {
+		split.Counters, split.Dst, split.Bytes, split.Sinks = r.Counters.Address, join.Dst, join.Q, join.Sinks
 	}
-	if to != nil {
+	err := r.FlashAttnSplit(t, group, uint64(positions), split)
+	if err == nil && !alone {
+		err = r.FlashAttnJoin(join)
+	}
+	if err == nil && to != nil {
 		to.there = true
 	}
-	return nil
+	return err
 }
 
 // FlashAttnSplit lets each row of Q attend to its positions, of which no row sees more than so many, in parts. A
@@ -64,7 +83,7 @@ func (r *Recorder) FlashAttnSplit(t gguf.Type, group uint32, positions uint64, a
 	if a.Rows == 0 || a.Heads == 0 {
 		return nil
 	}
-	c := check{choice: splitChoice(t, group)}
+	c := check{choice: splitChoice(t, group, a.Counters != 0)}
 	c.address("Q", a.Q)
 	c.address("Parts", a.Parts)
 	c.heads(a.Heads, a.HeadsKV, a.KeyLen, a.ValLen)
@@ -73,8 +92,8 @@ func (r *Recorder) FlashAttnSplit(t gguf.Type, group uint32, positions uint64, a
 	c.multiple("QStride", a.QStride, 4)
 	c.positive("MaxParts", a.MaxParts)
 	c.most("the group", group, shaders.MaxGroup)
-	if group*a.Groups*a.HeadsKV != a.Heads {
-		c.that(false, "the group", group, fmt.Sprintf("%d heads between %d key heads and %d workgroups each", a.Heads, a.HeadsKV, a.Groups))
+	if shared := a.Heads / max(1, a.HeadsKV); group == 0 || shared%group != 0 {
+		c.that(false, "the group", group, fmt.Sprintf("a divisor of the %d heads that share a key head", shared))
 	}
 	c.paged(t, a.Pages, a.Pos, a.Seq, a.MaxPages, a.PagePositions, a.LayerOff)
 	c.blocksOf(t, a.KeyLen, a.ValLen)
@@ -84,13 +103,40 @@ func (r *Recorder) FlashAttnSplit(t gguf.Type, group uint32, positions uint64, a
 		seen = min(seen, uint64(a.Window))
 	}
 	n := float64(a.Rows) * float64(seen)
-	co := cost{bytes: n * float64(a.HeadsKV*a.Groups) * kvBytes(t, a.KeyLen, a.ValLen), flops: 2 * n * float64(a.Heads) * float64(a.KeyLen+a.ValLen)}
+	co := cost{bytes: n * float64(a.Heads/max(1, group)) * kvBytes(t, a.KeyLen, a.ValLen), flops: 2 * n * float64(a.Heads) * float64(a.KeyLen+a.ValLen)}
 	var touched touch
 	touched.read(f32s(a.Q, a.Rows, a.Heads*a.KeyLen, a.QStride))
 	touched.pageTable(a.Pages, a.Pos, a.Seq, a.Rows, a.MaxPages)
 	touched.read(cacheSpan(a.LayerOff))
 	touched.write(span{a.Parts, a.Parts + uint64(shaders.PartBytes(a.Rows, a.Heads, a.MaxParts, a.ValLen))})
-	return record(r, &c, func() (*shaders.Kernel, error) { return shaders.FlashAttnSplit(t) }, &a, a.Workgroups(positions), &touched, co)
+	joined := a.Counters != 0
+	if joined {
+		c.joined(&a, group, &touched)
+	}
+	if c.err != nil {
+		return c.err
+	}
+	return record(r, &c, func() (*shaders.Kernel, error) { return splitKernel(t, joined) }, &a, a.Workgroups(group, positions), &touched, co)
+}
+
+// joined checks what a kernel that joins its parts needs besides, and notes what it writes.
+func (c *check) joined(a *shaders.FlashAttnSplitArgs, group uint32, t *touch) {
+	c.address("Counters", a.Counters)
+	c.address("Dst", a.Dst)
+	c.positive("ValLen", a.ValLen)
+	c.stride("DstStride", a.DstStride, a.Heads*a.ValLen)
+	t.write(span{a.Counters, a.Counters + uint64(shaders.CounterBytes(a.Rows, a.Heads/max(1, group)))})
+	if a.Sinks != 0 {
+		c.address("Sinks", a.Sinks)
+		t.read(f32s(a.Sinks, 1, a.Heads, 0))
+	}
+	t.write(f32s(a.Dst, a.Rows, a.Heads*a.ValLen, a.DstStride))
+	if a.Bytes != 0 {
+		c.address("Bytes", a.Bytes)
+		c.multiple("ValLen", a.ValLen, q8Block)
+		t.write(q8Bytes(a.Bytes, a.Rows, a.Heads*a.ValLen))
+		t.write(q8Scales(shaders.Q8Sums(a.Bytes, a.Rows, a.Heads*a.ValLen), a.Rows, a.Heads*a.ValLen))
+	}
 }
 
 // FlashAttnJoin puts the parts that FlashAttnSplit left together.

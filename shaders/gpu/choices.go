@@ -25,6 +25,7 @@ var Rules = []Rule{
 	{"mul_mat", shaders.CM, "17 rows or more, of 64 values or more, memory for both sides in halves", "Recorder.halves", lacksMatrix, []string{"mul_mat_cm", "tile_f16", "dequant_f16"}},
 	{"mul_mat", shaders.FP32, "", "Recorder.MulMat", nil, nil},
 	{"flash_attn", shaders.CM, "17 rows or more of one sequence, no F32 cache, heads of up to 128 in multiples of 16, pages of a multiple of 32", "Recorder.runs", lacksMatrix, []string{"flash_attn_cm"}},
+	{"flash_attn", shaders.Joined, "a step of up to 8 rows, heads of up to 256", "Recorder.joined", lacksFew, []string{"flash_attn_joined"}},
 	{"flash_attn", shaders.Split, "a step of up to 8 rows, heads of up to 256", "Recorder.splits", lacksFew, []string{"flash_attn_split", "flash_attn_join"}},
 	{"flash_attn", shaders.FP32, "", "Recorder.FlashAttn", nil, nil},
 	{"rms_norm", shaders.Q8, "a step of up to 16 rows, without cooperative matrices any, weights are multiplied by the output, rows of whole blocks of 32", "Recorder.RMSNormMultiplied", lacksFew, []string{"rms_norm_q8"}},

@@ -57,6 +57,7 @@ type choice struct {
 	whole       bool   // WHOLE: rows of X can be read 8 values at a time
 	tile        Tile   // of a mul_mat_vec in teams
 	glu         uint32 // GLU, of the same
+	normed      bool   // NORMED, of the same
 	lanes, per  uint32 // LANES and PER of rms_norm_q8
 	group       uint32 // GROUP of flash_attn_split
 	rowLanes    uint32 // ROW_LANES of rms_norm
@@ -247,6 +248,8 @@ func specValues(row *shaders.Kernel, c choice) []uint32 {
 		case s.Name == "NUM_ROWS" && c.rows != 0:
 			values[i] = c.rows
 		case s.Name == "WHOLE" && c.whole:
+			values[i] = 1
+		case s.Name == "NORMED" && c.normed:
 			values[i] = 1
 		case c.tile != (Tile{}):
 			values[i] = c.tile.constant(s.Name, c.glu, s.Default)

@@ -21,6 +21,7 @@ type Variant struct {
 	Cols       uint32 // NUM_COLS of a mul_mat_vec: rows of X
 	Tile       Tile   // of a mul_mat_vec in teams
 	GLU        uint32
+	Normed     bool   // of a mul_mat_vec in teams: X is what [shaders.NormBytes] left
 	Lanes, Per uint32 // of rms_norm_q8
 	Group      uint32 // of flash_attn_split
 	Split      Split  // of mul_mat_cm
@@ -150,7 +151,7 @@ func (k *Kernels) prove(c choice, row *shaders.Kernel) (*built, error) {
 	}
 	begin := time.Now()
 	if err == nil {
-		err = k.test(k.plain, Variant{Row: row, Cols: c.cols, Tile: c.tile, GLU: c.glu, Lanes: c.lanes, Per: c.per, Group: c.group, Split: c.split.Split, Key: c.heads.key, Val: c.heads.val, Options: c.heads.options})
+		err = k.test(k.plain, Variant{Row: row, Cols: c.cols, Tile: c.tile, GLU: c.glu, Normed: c.normed, Lanes: c.lanes, Per: c.per, Group: c.group, Split: c.split.Split, Key: c.heads.key, Val: c.heads.val, Options: c.heads.options})
 	}
 	took := time.Since(begin)
 	if err == nil {

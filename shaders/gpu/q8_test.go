@@ -11,12 +11,19 @@ func TestQ8Slots(t *testing.T) {
 	slot.there = true
 	for _, first := range []uint32{0, 1, 8, 15} {
 		n := rows - first
-		q, s, err := r.bytesOf(x+uint64(first)*cols*4, n, cols, cols)
-		if err != nil || q != slot.q+uint64(first)*cols || s != slot.sums+uint64(first)*cols/4 {
-			t.Fatalf("rows from %d on: bytes at %#x, sums at %#x, %v", first, q, s, err)
+		got, err := r.bytesOf(x+uint64(first)*cols*4, n, cols, cols)
+		if err != nil || got.q != slot.q+uint64(first)*cols || got.sums != slot.sums+uint64(first)*cols/4 {
+			t.Fatalf("rows from %d on: bytes at %#x, sums at %#x, %v", first, got.q, got.sums, err)
 		}
-		if to := r.q8Slot(y, n, cols, cols, q); to == nil || to == slot {
+		if to := r.q8Slot(y, n, cols, cols, got.q); to == nil || to == slot {
 			t.Errorf("rows from %d on are read, and overwritten", first)
+		}
+	}
+	slot = r.q8Slot(x, rows, cols, cols, 0)
+	slot.there, slot.normed = true, true
+	for first, rest := range map[uint32]uint32{0: rows - 1, 1: rows - 1, rows - 1: 1} {
+		if _, err := r.bytesOf(x+uint64(first)*cols*4, rest, cols, cols); err == nil {
+			t.Errorf("%d rows from %d on are read of a norm of %d, whose squares are elsewhere", rest, first, rows)
 		}
 	}
 	for name, b := range map[string]bool{

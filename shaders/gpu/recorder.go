@@ -39,6 +39,10 @@ type Recorder struct {
 	// attention of few rows, see [shaders.PartBytes]; 0 bytes: they do without.
 	Q8, Parts Scratch
 
+	// Counters are zeros, whenever what is recorded begins to run, by which attention of few rows knows when to put its parts
+	// together, see [shaders.CounterBytes]; 0 bytes: a dispatch of its own does.
+	Counters Scratch
+
 	// Told is told of each dispatch and copy once that is recorded; nil: nobody is.
 	Told func(op string, bytes, flops float64)
 
@@ -104,6 +108,20 @@ func (r *Recorder) Copy(dst *vk.Buffer, dstOff int64, src *vk.Buffer, srcOff, by
 	r.cb.Copy(dst, dstOff, src, srcOff, bytes)
 	if r.Told != nil {
 		r.Told("copy", 2*float64(bytes), 0)
+	}
+	return nil
+}
+
+// Zero makes bytes of a buffer zeros, in order with the ops; off and bytes are multiples of 4.
+func (r *Recorder) Zero(dst *vk.Buffer, off, bytes int64) error {
+	var t touch
+	t.write(span{dst.Address + uint64(off), dst.Address + uint64(off+bytes)})
+	if err := r.order(&t); err != nil {
+		return err
+	}
+	r.cb.Fill(dst, off, bytes, 0)
+	if r.Told != nil {
+		r.Told("fill", float64(bytes), 0)
 	}
 	return nil
 }

@@ -38,11 +38,14 @@ func (t *Tile) constant(name string, glu, other uint32) uint32 {
 // outputs is how many rows of the output a workgroup makes.
 func (t *Tile) outputs(glu uint32) uint32 {
 	n := t.Rows * (t.Lanes / t.Team)
-	if glu != shaders.NoGLU {
+	if pairs(glu) {
 		return n / 2
 	}
 	return n
 }
+
+// pairs reports whether the rows of a product are gates and what they let through.
+func pairs(glu uint32) bool { return glu == shaders.GLUFloats || glu == shaders.GLUBytes }
 
 // tile fills in what is open in t, for an output of m rows whose sums are of so many chunks. Nothing but these and the
 // device decides: the order of a sum is part of it.
@@ -52,7 +55,7 @@ func (k *Kernels) tile(t Tile, glu, m, chunks uint32) Tile {
 	most := k.dev.Physical.Limits.MaxWorkgroupInvocations
 	var d Tile
 	switch cpu := k.dev.Physical.Type == vk.CPU; {
-	case cpu && glu != shaders.NoGLU:
+	case cpu && pairs(glu):
 		d = Tile{Rows: 8, Team: 8, Unroll: 1, Lanes: 64}
 	case cpu:
 		d = Tile{Rows: 4, Team: 8, Unroll: 1, Lanes: 64}
@@ -89,7 +92,7 @@ func (k *Kernels) tile(t Tile, glu, m, chunks uint32) Tile {
 // shape checks a tile.
 func (c *check) shape(t Tile, glu, cols uint32, most uint32) {
 	c.most("Tile.Rows", t.Rows, maxTeamRows)
-	if glu != shaders.NoGLU {
+	if pairs(glu) {
 		c.multiple("Tile.Rows", t.Rows, 2)
 	}
 	c.most("Tile.Unroll", t.Unroll, maxUnroll)
@@ -98,6 +101,9 @@ func (c *check) shape(t Tile, glu, cols uint32, most uint32) {
 	c.most("Tile.Rows * columns * Tile.Lanes", t.Rows*cols*t.Lanes, maxTileSums)
 	if glu == shaders.GLUBytes && c.err == nil {
 		c.multiple("the outputs of a workgroup", t.outputs(glu), q8Block)
+	}
+	if n := t.outputs(glu); glu == shaders.NormBytes && c.err == nil && n%q8Block != 0 && q8Block%n != 0 {
+		c.that(false, "the outputs of a workgroup", n, "whole blocks of 32, or a part of one")
 	}
 }
 

@@ -68,6 +68,9 @@ func bench(ctx context.Context, o *options, out io.Writer) error {
 		}
 	}
 	best.print(out)
+	if err := d.grids(ctx, o, out); err != nil {
+		return err
+	}
 	return d.readCeiling(ctx, o, out)
 }
 
@@ -163,10 +166,16 @@ func (d *device) measure(ctx context.Context, o *options, p point) ([]sample, er
 		r.Tile, r.Few = p.tile, true
 		r.Scratch = gpu.Scratch{Address: d.rest.Address + uint64(d.rest.Bytes) - halves, Bytes: halves}
 		at := d.rest.Address + 3*activations
-		r.Q8, r.Parts = gpu.Scratch{Address: at, Bytes: activations / 4}, gpu.Scratch{Address: at + activations/4, Bytes: activations / 4 * 3}
+		r.Q8, r.Parts = gpu.Scratch{Address: at, Bytes: activations / 4}, gpu.Scratch{Address: at + activations/4, Bytes: activations / 2}
+		r.Counters = gpu.Scratch{Address: at + activations/4*3, Bytes: activations / 4}
+		if o.join {
+			r.Counters.Bytes = 0
+		} else if err := r.Zero(d.rest, 3*activations+activations/4*3, mostRows*1024); err != nil {
+			return err
+		}
 		for i := range times {
 			m := memory{w: d.weights.Address + uint64(int64(turn)%slots*stride), x: d.rest.Address, s: d.rest.Address + activations,
-				more: d.rest.Address + 2*activations, dst: d.rest.Address + 4*activations, cache: d.cache, ahead: int64(o.ahead) << 20}
+				more: d.rest.Address + 2*activations, dst: d.rest.Address + 4*activations, cache: d.cache, ahead: int64(o.ahead) << 20, fold: o.fold}
 			if o.overlap {
 				m.dst += uint64(i%outputs) * outputStride
 			}
@@ -283,12 +292,17 @@ func (d *device) fill(ctx context.Context) error {
 
 // submit runs what record records and returns how long the device took.
 func (d *device) submit(ctx context.Context, record func(*gpu.Recorder) error) (time.Duration, error) {
+	return d.timed(ctx, func(cb *vk.CommandBuffer) error { return record(d.kernels.Recorder(cb)) })
+}
+
+// timed is submit for commands of any kind.
+func (d *device) timed(ctx context.Context, record func(*vk.CommandBuffer) error) (time.Duration, error) {
 	if err := d.cb.Begin(); err != nil {
 		return 0, err
 	}
 	d.cb.ResetQueries(d.stamps, 0, d.stamps.Count)
 	d.cb.WriteTimestamp(d.stamps, 0)
-	if err := record(d.kernels.Recorder(d.cb)); err != nil {
+	if err := record(d.cb); err != nil {
 		return 0, err
 	}
 	d.cb.WriteTimestamp(d.stamps, 1)

@@ -139,10 +139,17 @@ func layer(r *gpu.Recorder, t gguf.Type, s shape, n int, m memory) error {
 		copy(p.Of[:], of)
 		return p
 	}
+	fold := m.fold && r.Folds(d)
 	rms := func(w uint64) error {
+		if fold {
+			return nil
+		}
 		return r.RMSNormMultiplied(shaders.RMSNormArgs{X: x, W: w, Dst: normed, Rows: rows, Cols: d, XStride: d, DstStride: d, Eps: 1e-5})
 	}
-	residual := func(p *gpu.Products) *gpu.Products {
+	residual := func(p *gpu.Products, norm uint64) *gpu.Products {
+		if fold {
+			p.Norm = gpu.Norm{W: norm, X: normed, Eps: 1e-5}
+		}
 		p.Residual, p.ResidualStride = x, d
 		return p
 	}
@@ -171,11 +178,13 @@ func layer(r *gpu.Recorder, t gguf.Type, s shape, n int, m memory) error {
 				Rows: rows, Heads: heads, HeadsKV: kv, KeyLen: headSize, ValLen: headSize, MaxPages: m.cache.maxPages, PagePositions: page,
 				QStride: d, DstStride: d, Scale: 0.1})
 		},
-		func() error { return r.Products(residual(product(att, d, gpu.Matrix{W: w[3], Dst: x, M: d}))) },
+		func() error {
+			return r.Products(residual(product(att, d, gpu.Matrix{W: w[3], Dst: x, M: d}), norm+4*uint64(d)))
+		},
 		func() error { return rms(norm + 4*uint64(d)) },
 		func() error { return ahead(4) },
 		func() error { return r.Products(gated) },
-		func() error { return r.Products(residual(product(gate, f, gpu.Matrix{W: w[6], Dst: x, M: d}))) },
+		func() error { return r.Products(residual(product(gate, f, gpu.Matrix{W: w[6], Dst: x, M: d}), norm)) },
 	} {
 		if err := op(); err != nil {
 			return err

@@ -38,6 +38,10 @@ type options struct {
 	memory          int64 // bytes
 	count           int
 	overlap         bool
+	join, fold      bool
+	gridGroups      []int // none: no barriers are measured
+	gridKiB         []int
+	gridPhases      int
 }
 
 // shape is a matrix of M rows of K values.
@@ -87,14 +91,19 @@ func parse(args []string, errw io.Writer) (*options, error) {
 	memory := fs.Int("memory", 0, "MiB of weights to rotate through; 0: 1280, on a software device 16")
 	fs.IntVar(&o.count, "count", 5, "samples of each")
 	fs.BoolVar(&o.overlap, "overlap", false, "let dispatches run side by side: no barriers")
+	fs.BoolVar(&o.join, "join", false, "put the parts of attention together in a dispatch of its own")
+	fs.BoolVar(&o.fold, "fold", false, "a layer's norms into the products before and behind them")
+	groups := fs.String("grid", "", "workgroups of a dispatch whose phases wait for one another, and of dispatches that do; see grid.comp")
+	kib := fs.String("grid-kib", "0", "KiB that such a phase reads")
+	fs.IntVar(&o.gridPhases, "grid-phases", 256, "how many there are")
 	if err := fs.Parse(args); err != nil {
 		return nil, err
 	}
-	if fs.NArg() > 0 || o.count < 1 || *memory < 0 || o.ahead < 0 || o.positions < 1 {
+	if fs.NArg() > 0 || o.count < 1 || *memory < 0 || o.ahead < 0 || o.positions < 1 || o.gridPhases < 2 {
 		return nil, fmt.Errorf("want flags alone, -count of at least 1; found %q", fs.Args())
 	}
 	o.memory = int64(*memory) << 20
-	var errs [8]error
+	var errs [10]error
 	o.kernels, errs[0] = list(*kernels, kernelName)
 	o.types, errs[1] = list(*types, typeNamed)
 	if *shapes != "" {
@@ -105,6 +114,10 @@ func parse(args []string, errw io.Writer) (*options, error) {
 	o.team, errs[5] = list(*team, number)
 	o.unr, errs[6] = list(*unroll, number)
 	o.lanes, errs[7] = list(*lanes, number)
+	if *groups != "" {
+		o.gridGroups, errs[8] = list(*groups, positive)
+	}
+	o.gridKiB, errs[9] = list(*kib, number)
 	return o, errors.Join(errs[:]...)
 }
 
@@ -147,6 +160,14 @@ func number(s string) (int, error) {
 		return 0, fmt.Errorf("found %q, wanted a number", s)
 	}
 	return n, nil
+}
+
+func positive(s string) (int, error) {
+	n, err := number(s)
+	if err == nil && n == 0 {
+		err = fmt.Errorf("found 0, wanted 1 or more")
+	}
+	return n, err
 }
 
 func parseShape(s string) (shape, error) {

@@ -56,6 +56,45 @@ func TestPassedOver(t *testing.T) {
 	}
 }
 
+// Phases that did not all run have no time: a driver that ends loops leaves no flag, only fewer arrivals.
+func TestGridChecks(t *testing.T) {
+	g := grid{groups: 2, phases: 4}
+	whole := func() []byte {
+		b := make([]byte, gridHead+8*g.groups)
+		b[gridArrived] = 6
+		for i := range 4 {
+			b[gridHead+4*i] = byte((2 + i/2) << 1)
+		}
+		return b
+	}
+	for _, c := range []struct {
+		at   int
+		to   byte
+		want string
+	}{{8, 0, ""}, {0, 1, "missed what another"}, {gridArrived, 3, "3 arrivals at the barrier, want 6"}, {gridHead + 12, 2 << 1, "workgroup 1 ended in phase 2, want 3"}} {
+		b := whole()
+		b[c.at] = c.to
+		err := g.check(b, false)
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("byte %d is %d: error %v, want %q", c.at, c.to, err, c.want)
+		}
+	}
+}
+
+// One workgroup waits for nobody: that is all that a software device surely runs.
+func TestGrid(t *testing.T) {
+	vktest.Open(t)
+	var out, errw bytes.Buffer
+	if code := run(t.Context(), strings.Fields("-kernels add -types q8_0 -shapes 8x32 -memory 1 -count 1 -grid 1 -grid-phases 8"), &out, &errw); code != 0 {
+		t.Fatalf("exit %d: %s", code, &errw)
+	}
+	for _, want := range []string{"BenchmarkGridBarrier/groups=1/kib=0 8 ", "BenchmarkDispatchBarrier/groups=1/kib=0 8 "} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in\n%s", want, &out)
+		}
+	}
+}
+
 func TestCommandLine(t *testing.T) {
 	for _, c := range []struct{ args, want string }{
 		{"-kernels mul_mat_vek", `kernel: found "mul_mat_vek"`},

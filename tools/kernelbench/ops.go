@@ -17,6 +17,7 @@ type memory struct {
 	more      uint64 // other outputs
 	cache     cache
 	ahead     int64 // bytes
+	fold      bool  // norms into the products around them
 }
 
 // kernelOp is a kernel that can be measured.

@@ -1,6 +1,9 @@
 package exec
 
-import "testing"
+import (
+	"slices"
+	"testing"
+)
 
 // The estimator must come to allow about the target time, on devices a thousand times
 // apart, and never split below what the kernels can address.
@@ -30,5 +33,16 @@ func TestEstimatorFullSubmission(t *testing.T) {
 	e := estimator{scale: 1, target: defaultTarget}
 	if n := e.rows(baseBandwidth*defaultTarget, 0, 1, 100); n != 0 {
 		t.Errorf("a full submission takes %d more rows", n)
+	}
+}
+
+// The device must not wait while much of a step is recorded, and a resident model must not become many submissions.
+func TestUnitsPerSubmit(t *testing.T) {
+	var got []int
+	for i := range 4 {
+		got = append(got, unitsPerSubmit(i))
+	}
+	if want := []int{2, 8, 24, 24}; !slices.Equal(got, want) {
+		t.Errorf("units of the first submissions are %v, want %v", got, want)
 	}
 }

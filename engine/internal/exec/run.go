@@ -98,6 +98,11 @@ func (r *run) embed() error {
 		}
 	}
 	s := &r.e.Plan.Scratch
+	if r.rec.Few && s.Counts.Bytes > 0 { // whatever became of the step before
+		if err := r.rec.Zero(r.e.scratch, s.Counts.Off, s.Counts.Bytes); err != nil {
+			return err
+		}
+	}
 	return r.rec.GetRows(r.e.embd.Type, shaders.GetRowsArgs{
 		Table: r.addr(s.Embd), IDs: r.addr(s.IDs), Dst: r.value(arch.X),
 		Rows: uint32(len(r.rows)), Cols: uint32(r.e.Hyper.EmbeddingLength),
@@ -163,7 +168,7 @@ func (r *run) unit(i int) error {
 		return r.begin()
 	}
 	r.open = nothing
-	if r.units++; r.units >= unitsPerSubmit || r.due() {
+	if r.units++; r.units >= unitsPerSubmit(r.used) || r.due() {
 		return r.cut()
 	}
 	return nil
@@ -195,8 +200,16 @@ func (r *run) await(value uint64) error {
 	return r.e.Compute.Wait(r.ctx, value)
 }
 
-// unitsPerSubmit lets the device start while the rest of a resident model is recorded.
-const unitsPerSubmit = 24
+// unitsPerSubmit is how many units the next submission of a step holds at most: the first few, for the device waits
+// while they are recorded, then more, for each submission costs the host and the device a little.
+func unitsPerSubmit(submitted int) int {
+	const first, growth, most = 2, 4, 24
+	n := first
+	for range min(submitted, 2) {
+		n *= growth
+	}
+	return min(n, most)
+}
 
 // op records one operation of a layer.
 func (r *run) op(o arch.Op, u *plan.Unit) error {

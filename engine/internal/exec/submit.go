@@ -46,7 +46,7 @@ func (r *run) begin() error {
 	}
 	r.rec.Run, r.rec.Few, r.rec.Short = r.run, len(r.rows) <= shaders.FewRows, len(r.rows) <= shaders.ShortRows
 	s := &e.Plan.Scratch
-	r.rec.Scratch, r.rec.Q8, r.rec.Parts = r.memory(s.Halves), r.memory(s.Q8), r.memory(s.Parts)
+	r.rec.Scratch, r.rec.Q8, r.rec.Parts, r.rec.Counters = r.memory(s.Halves), r.memory(s.Q8), r.memory(s.Parts), r.memory(s.Counts)
 	r.stamp(0)
 	r.rec.Barrier() // after all that was submitted before, streamed bytes included
 	if t := e.timer; t != nil {
