@@ -11,9 +11,11 @@ import (
 	"testing"
 
 	"leat/engine"
+	"leat/gguf"
 	"leat/shaders"
 	"leat/shaders/gpu"
 	"leat/tools/testdata"
+	"leat/vk/vktest"
 )
 
 // Where kernels are broken others take their place: the answer is as right, and where none but the plain ones are left it
@@ -23,6 +25,12 @@ func TestBrokenKernels(t *testing.T) {
 	ref := readReference(t, strings.TrimSuffix(path, ".gguf"))
 	o := engine.Options{KVType: "f16", ContextLength: 128, Chunk: 8, CacheDir: t.TempDir()}
 	plain := logits(t, load(t, path, exact(o)), ref.Tokens)
+	kernels, err := gpu.New(vktest.Open(t), gpu.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	team := "mul_mat_vec_" + kernels.Team(gguf.Q4_K)
+	kernels.Close()
 	wrong := func(names ...string) engine.Options {
 		return engine.WithKernels(o, func(g *gpu.Options) {
 			g.Alter = func(row *shaders.Kernel, spec []uint32) ([]byte, []uint32) {
@@ -46,11 +54,11 @@ func TestBrokenKernels(t *testing.T) {
 	for name, c := range map[string]struct {
 		broken []string
 	}{
-		"products":  {[]string{"mul_mat_vec_int8_q4_k"}},
+		"products":  {[]string{team + "_q4_k"}},
 		"norms":     {[]string{"rms_norm_q8"}},
 		"joins":     {[]string{"flash_attn_joined_f16"}},
 		"attention": {[]string{"flash_attn_joined_f16", "flash_attn_split_f16"}},
-		"two":       {[]string{"mul_mat_vec_int8_q6_k", "rms_norm_q8"}},
+		"two":       {[]string{team + "_q6_k", "rms_norm_q8"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, run := range []string{"first", "next"} {

@@ -31,7 +31,7 @@ type Options struct {
 	KVType        string   // "f16", "f32", "q8_0" or "q4_0": type of the KV cache; "": f16. The last two want heads of a multiple of 32 values
 	Chunk         int      // most tokens of a prompt in one step; 0: chosen
 	Sessions      int      // sessions that may be open at a time, each with a full context; 0: 1
-	Disable       []string // device features not to use: "fp16", "int8", "subgroup", "coopmat"
+	Disable       []string // device features not to use: "fp16", "int8", "subgroup", "coopmat", "int64"
 	Enable        []string // features not used by themselves: "coopmat" on a CPU, where it is slow
 	RingBytes     int64    // VRAM that streamed weights pass through; 0: chosen
 	Sweep         Sweep    // for measurements: what is chosen otherwise

@@ -29,12 +29,13 @@ uvec2 look_up(uint w)
 
 int dot_levels(uvec4 q, uvec4 x1, uvec4 x2)
 {
-    int sum = 0;
+    uvec4 v1, v2;
     [[unroll]] for (uint i = 0; i < 4; i++) {
         uvec2 v = look_up(q[i]);
-        sum += dot4(v.x, x1[i], 0) + dot4(v.y, x2[i], 0);
+        v1[i] = v.x;
+        v2[i] = v.y;
     }
-    return sum;
+    return dot16(v1, x1) + dot16(v2, x2);
 }
 #endif
 
@@ -71,9 +72,8 @@ struct Chunk {
 
 Chunk load_chunk(Row w, uint i)
 {
-    Words2 p = Words2(w.base);
     uint b = i / 8 * 17, q = b + 1 + i % 8 * 2;
-    return Chunk(uvec4(p.w[q], p.w[q + 1]), p.w[b]);
+    return Chunk(uvec4(load8(w.base, q), load8(w.base, q + 1)), load8(w.base, b));
 }
 
 float dot_chunk(Chunk b, uint i, X16 x1, X16 x2)

@@ -20,12 +20,18 @@ uvec2 pair_scales(uvec3 w, uint j)
     return uvec2(sc, m);
 }
 
+#ifdef TYPE_Q4_K
+#define DOT16 dot16_u4
+#else
+#define DOT16 dot16_u5
+#endif
+
 float dot_pair(uvec4 head, uint j, uvec4 q1, uvec4 q2, X16 x1, X16 x2)
 {
     vec2 d = unpackHalf2x16(head.x);
     uvec2 sm = pair_scales(head.yzw, j);
     ivec2 sc = ivec2(sm.x & 0xff, (sm.x >> 8) & 0xff), m = ivec2(sm.y & 0xff, (sm.y >> 8) & 0xff);
-    float sum = x1.d * float(sc.x * dot16(q1, x1.q)) + x2.d * float(sc.y * dot16(q2, x2.q));
+    float sum = x1.d * float(sc.x * DOT16(q1, x1.q)) + x2.d * float(sc.y * DOT16(q2, x2.q));
     float low = x1.d * float(m.x * x1.sum) + x2.d * float(m.y * x2.sum);
     return d.x * sum - d.y * low;
 }
@@ -39,9 +45,8 @@ struct Chunk {
 
 Chunk load_chunk(Row w, uint i)
 {
-    Words4 p = Words4(w.base);
     uint b = i / 8 * 9;
-    return Chunk(p.w[b], p.w[b + 1 + i % 8]);
+    return Chunk(load16(w.base, b), load16(w.base, b + 1 + i % 8));
 }
 
 float dot_chunk(Chunk b, uint i, X16 x1, X16 x2)
@@ -58,9 +63,8 @@ struct Chunk {
 
 Chunk load_chunk(Row w, uint i)
 {
-    Words4 p = Words4(w.base);
     uint b = i / 8 * 11;
-    return Chunk(p.w[b], p.w[b + 1 + i % 2], p.w[b + 3 + i % 8]);
+    return Chunk(load16(w.base, b), load16(w.base, b + 1 + i % 2), load16(w.base, b + 3 + i % 8));
 }
 
 float dot_chunk(Chunk b, uint i, X16 x1, X16 x2)
@@ -88,9 +92,8 @@ struct Chunk {
 
 Chunk load_chunk(Row w, uint i)
 {
-    Words p = Words(w.base);
-    uint b = i / 8 * 21, n = i / 4 % 2, q = b + 4 + n * 8 + i % 2 * 4;
-    return Chunk(uvec4(p.w[q], p.w[q + 1], p.w[q + 2], p.w[q + 3]), p.w[b + 2 * n], p.w[b + 2 * n + 1], p.w[b + 20]);
+    uint b = i / 8 * BLOCK_BYTES, n = i / 4 % 2;
+    return Chunk(words4_at(w, b + 16 + n * 32 + i % 2 * 16), word_at(w, b + 8 * n), word_at(w, b + 8 * n + 4), word_at(w, b + 80));
 }
 
 float dot_chunk(Chunk b, uint i, X16 x1, X16 x2)
@@ -98,7 +101,7 @@ float dot_chunk(Chunk b, uint i, X16 x1, X16 x2)
     uvec4 q = b.q >> (i / 2 % 2 * 2);
     uint s1 = byte_of(b.s1, i % 4), s2 = byte_of(b.s2, i % 4);
     vec2 d = unpackHalf2x16(b.d);
-    float sum = x1.d * float(int(s1 & 0xf) * dot16(q & 0x03030303u, x1.q)) + x2.d * float(int(s2 & 0xf) * dot16((q >> 4) & 0x03030303u, x2.q));
+    float sum = x1.d * float(int(s1 & 0xf) * dot16_u4(q & 0x03030303u, x1.q)) + x2.d * float(int(s2 & 0xf) * dot16_u4((q >> 4) & 0x03030303u, x2.q));
     float low = x1.d * float(int(s1 >> 4) * x1.sum) + x2.d * float(int(s2 >> 4) * x2.sum);
     return d.x * sum - d.y * low;
 }
@@ -133,7 +136,7 @@ float dot_chunk(Chunk b, uint i, X16 x1, X16 x2)
     uvec4 q2 = ((q >> 4) & 0x03030303u) | (h & 0x04040404u);
     int s1 = int(((b.s1 >> (4 * n)) & 0xf) | ((b.top >> (4 * n)) & 3) << 4) - 32;
     int s2 = int(((b.s2 >> (4 * n)) & 0xf) | ((b.top >> (4 * n + 2)) & 3) << 4) - 32;
-    float sum = x1.d * float(s1 * (dot16(q1, x1.q) - 4 * x1.sum)) + x2.d * float(s2 * (dot16(q2, x2.q) - 4 * x2.sum));
+    float sum = x1.d * float(s1 * (dot16_u4(q1, x1.q) - 4 * x1.sum)) + x2.d * float(s2 * (dot16_u4(q2, x2.q) - 4 * x2.sum));
     return half_value(b.d) * sum;
 }
 #endif
@@ -164,7 +167,7 @@ float dot_chunk(Chunk b, uint i, X16 x1, X16 x2)
     uvec4 q1 = (b.q & 0x0f0f0f0fu) | (h & 0x03030303u) << 4;
     uvec4 q2 = ((b.q >> 4) & 0x0f0f0f0fu) | (h & 0x30303030u);
     int s1 = bitfieldExtract(int(b.s1), 0, 8), s2 = bitfieldExtract(int(b.s2), 0, 8);
-    float sum = x1.d * float(s1 * (dot16(q1, x1.q) - 32 * x1.sum)) + x2.d * float(s2 * (dot16(q2, x2.q) - 32 * x2.sum));
+    float sum = x1.d * float(s1 * (dot16_u6(q1, x1.q) - 32 * x1.sum)) + x2.d * float(s2 * (dot16_u6(q2, x2.q) - 32 * x2.sum));
     return half_value(b.d) * sum;
 }
 #endif

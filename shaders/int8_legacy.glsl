@@ -8,19 +8,6 @@ uint second_of(uint i) { return i * 32 + 16; }
 
 const uint NIBBLES = 0x0f0f0f0fu;
 
-// head4_at reads 2 bytes and the 16 behind them.
-uvec4 head4_at(Row r, uint off, out uint head)
-{
-    off += r.cut;
-    Words p = Words(r.base);
-    uint i = off / 4;
-    bool odd = (off & 2) != 0;
-    uint w0 = p.w[i];
-    uvec4 q = uvec4(p.w[i + 1], p.w[i + 2], p.w[i + 3], p.w[i + 4]);
-    head = odd ? w0 >> 16 : w0 & 0xffff;
-    return odd ? q : (uvec4(w0, q.xyz) >> 16) | (q << 16);
-}
-
 // fifth_bits moves bits 0–3 of h to bit 4 of each byte.
 uint fifth_bits(uint h) { return ((h & 0xf) * 0x02040810u) & 0x10101010u; }
 
@@ -42,7 +29,7 @@ Chunk load_chunk(Row w, uint i)
 
 float dot_chunk(Chunk b, uint i, X16 x1, X16 x2)
 {
-    int sum = dot16(b.q & NIBBLES, x1.q) + dot16((b.q >> 4) & NIBBLES, x2.q) - 8 * (x1.sum + x2.sum);
+    int sum = dot16_u4(b.q & NIBBLES, x1.q) + dot16_u4((b.q >> 4) & NIBBLES, x2.q) - 8 * (x1.sum + x2.sum);
     return half_value(b.d) * x1.d * float(sum);
 }
 #endif
@@ -56,15 +43,13 @@ struct Chunk {
 
 Chunk load_chunk(Row w, uint i)
 {
-    Words p = Words(w.base);
-    i *= 5;
-    return Chunk(uvec4(p.w[i + 1], p.w[i + 2], p.w[i + 3], p.w[i + 4]), p.w[i]);
+    return Chunk(words4_at(w, i * BLOCK_BYTES + 4), word_at(w, i * BLOCK_BYTES));
 }
 
 float dot_chunk(Chunk b, uint i, X16 x1, X16 x2)
 {
     vec2 dm = unpackHalf2x16(b.dm);
-    int sum = dot16(b.q & NIBBLES, x1.q) + dot16((b.q >> 4) & NIBBLES, x2.q);
+    int sum = dot16_u4(b.q & NIBBLES, x1.q) + dot16_u4((b.q >> 4) & NIBBLES, x2.q);
     return x1.d * (dm.x * float(sum) + dm.y * float(x1.sum + x2.sum));
 }
 #endif
@@ -89,7 +74,7 @@ Chunk load_chunk(Row w, uint i)
 float dot_chunk(Chunk b, uint i, X16 x1, X16 x2)
 {
     uvec4 q1 = (b.q & NIBBLES) | fifths(b.h), q2 = ((b.q >> 4) & NIBBLES) | fifths(b.h >> 16);
-    int sum = dot16(q1, x1.q) + dot16(q2, x2.q) - 16 * (x1.sum + x2.sum);
+    int sum = dot16_u5(q1, x1.q) + dot16_u5(q2, x2.q) - 16 * (x1.sum + x2.sum);
     return half_value(b.d) * x1.d * float(sum);
 }
 #endif
@@ -103,16 +88,15 @@ struct Chunk {
 
 Chunk load_chunk(Row w, uint i)
 {
-    Words2 p = Words2(w.base);
-    uvec2 head = p.w[3 * i];
-    return Chunk(uvec4(p.w[3 * i + 1], p.w[3 * i + 2]), head.y, head.x);
+    uvec2 head = load8(w.base, 3 * i);
+    return Chunk(uvec4(load8(w.base, 3 * i + 1), load8(w.base, 3 * i + 2)), head.y, head.x);
 }
 
 float dot_chunk(Chunk b, uint i, X16 x1, X16 x2)
 {
     uvec4 q1 = (b.q & NIBBLES) | fifths(b.h), q2 = ((b.q >> 4) & NIBBLES) | fifths(b.h >> 16);
     vec2 dm = unpackHalf2x16(b.dm);
-    int sum = dot16(q1, x1.q) + dot16(q2, x2.q);
+    int sum = dot16_u5(q1, x1.q) + dot16_u5(q2, x2.q);
     return x1.d * (dm.x * float(sum) + dm.y * float(x1.sum + x2.sum));
 }
 #endif

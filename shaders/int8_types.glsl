@@ -4,7 +4,13 @@
 //   uint first_of(uint i), second_of(i)     where its two runs of 16 values lie in the row
 //   float dot_chunk(Chunk b, uint i, X16 x1, X16 x2)
 
-struct Row { // address rounded down to a word, and what was cut off (0 or 2 bytes)
+#ifdef LONGS
+const uint ROUND = 7; // to what loads begin at
+#else
+const uint ROUND = 3;
+#endif
+
+struct Row { // address rounded down, and what was cut off: an even number of bytes
     uvec2 base;
     uint cut;
 };
@@ -20,6 +26,32 @@ uint byte_at(uvec2 base, uint off) { return (word(base, off) >> (8 * (off & 3)))
 uint half_at(Row r, uint off) { return half_at(r.base, off + r.cut); }
 uint byte_at(Row r, uint off) { return byte_at(r.base, off + r.cut); }
 
+#ifdef LONGS
+// funnel is 64 bits from bit s of lo on, which is below 64.
+uint64_t funnel(uint64_t lo, uint64_t hi, uint s) { return (lo >> s) | ((hi << 1) << (63 - s)); }
+
+// words4_at reads 16 bytes at an even offset, touching only longs that hold them.
+uvec4 words4_at(Row r, uint off)
+{
+    off += r.cut;
+    Longs p = Longs(r.base);
+    uint i = off / 8, s = off % 8 * 8;
+    uint64_t mid = p.w[i + 1];
+    return uvec4(unpackUint2x32(funnel(p.w[i], mid, s)), unpackUint2x32(funnel(mid, p.w[(off + 14) / 8], s)));
+}
+
+// head4_at reads 2 bytes and the 16 behind them.
+uvec4 head4_at(Row r, uint off, out uint head)
+{
+    off += r.cut;
+    Longs p = Longs(r.base);
+    uint i = off / 8, s = off % 8 * 8;
+    uint64_t mid = p.w[i + 1], last = p.w[i + 2];
+    uint64_t one = funnel(p.w[i], mid, s), two = funnel(mid, last, s);
+    head = uint(one) & 0xffff;
+    return uvec4(unpackUint2x32(funnel(one, two, 16)), unpackUint2x32(funnel(two, last >> s, 16)));
+}
+#else
 // words4_at reads 16 bytes at an even offset, touching only words that hold them.
 uvec4 words4_at(Row r, uint off)
 {
@@ -33,6 +65,22 @@ uvec4 words4_at(Row r, uint off)
     return aligned ? lo : (lo >> 16) | (up << 16);
 }
 
+// head4_at reads 2 bytes and the 16 behind them.
+uvec4 head4_at(Row r, uint off, out uint head)
+{
+    off += r.cut;
+    Words p = Words(r.base);
+    uint i = off / 4;
+    bool odd = (off & 2) != 0;
+    uint w0 = p.w[i];
+    uvec4 q = uvec4(p.w[i + 1], p.w[i + 2], p.w[i + 3], p.w[i + 4]);
+    head = odd ? w0 >> 16 : w0 & 0xffff;
+    return odd ? q : (uvec4(w0, q.xyz) >> 16) | (q << 16);
+}
+#endif
+
+uint word_at(Row r, uint off) { return word(r.base, off + r.cut); }
+
 void init_types();
 
 #include "int8_legacy.glsl"
@@ -42,7 +90,7 @@ void init_types();
 Row w_row(uvec2 w, uint row)
 {
     uvec2 at = advance(w, row, a.K / BLOCK * BLOCK_BYTES);
-    return Row(uvec2(at.x & ~3u, at.y), at.x & 3u);
+    return Row(uvec2(at.x & ~ROUND, at.y), at.x & ROUND);
 }
 
 #if !defined(LEVELS)

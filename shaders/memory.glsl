@@ -19,6 +19,18 @@ layout(buffer_reference, std430, buffer_reference_align = 4) buffer Floats { flo
 layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer Floats4 { vec4 f[]; };
 layout(buffer_reference, std430, buffer_reference_align = 4) writeonly buffer OutWords { uint w[]; };
 
+// load8 and load16 read 8 and 16 bytes, the i-th of an array. With LONGS they are loaded 64 bits at a time, for devices to which
+// each load of a lane is work of its own.
+#ifdef LONGS
+#extension GL_EXT_shader_explicit_arithmetic_types_int64 : require
+layout(buffer_reference, std430, buffer_reference_align = 8) readonly buffer Longs { uint64_t w[]; };
+uvec2 load8(uvec2 base, uint i) { return unpackUint2x32(Longs(base).w[i]); }
+uvec4 load16(uvec2 base, uint i) { return uvec4(load8(base, 2 * i), load8(base, 2 * i + 1)); }
+#else
+uvec2 load8(uvec2 base, uint i) { return Words2(base).w[i]; }
+uvec4 load16(uvec2 base, uint i) { return Words4(base).w[i]; }
+#endif
+
 // advance returns base + index * stride bytes. Not one 32-bit index into the whole: tensors
 // pass 4 GiB, and SPIR-V takes an index as signed.
 uvec2 advance(uvec2 base, uint index, uint stride)

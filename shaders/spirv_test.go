@@ -39,6 +39,7 @@ const (
 	capabilityVote                              = 62
 	capabilityDotPacked, capabilityDot          = 6018, 6019
 	capabilityFloat16, capabilityStorage16      = 9, 4433
+	capabilityInt64                             = 11
 	capabilityMatrix, capabilityMemoryModel     = 6022, 5345
 )
 

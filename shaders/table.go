@@ -45,6 +45,7 @@ type Needs uint32
 const (
 	Subgroups  Needs = 1 << iota // subgroup arithmetic and shuffles, subgroups of 4 lanes or more
 	IntDot                       // dot products of packed bytes
+	Int64                        // integers of 64 bits
 	CoopMatrix                   // cooperative matrices of halves, summed in float32
 )
 
@@ -52,6 +53,7 @@ const (
 const (
 	FP32   = "fp32"   // needs nothing optional; batch-invariant per row
 	Int8   = "int8"   // X quantised to bytes by quantize_q8
+	Longs  = "longs"  // int8 with loads of 64 bits and products by 32-bit integers, for CPUs
 	Wide   = "wide"   // fp32 sums of 16-byte loads
 	Q8     = "q8"     // the output as bytes too, as quantize_q8 makes them
 	Split  = "split"  // parts of the positions side by side
@@ -133,6 +135,7 @@ var families = []family{
 	{op: "get_rows", args: GetRowsArgs{}, types: weightTypes},
 	{op: "mul_mat_vec", args: MulMatArgs{}, types: weightTypes, spec: tile(4, 1)},
 	{op: "mul_mat_vec", variant: Int8, needs: Subgroups | IntDot, args: MulMatTeamArgs{}, types: int8Types, spec: team(1, 32, 2)},
+	{op: "mul_mat_vec", variant: Longs, source: "mul_mat_vec_int8", needs: Subgroups | IntDot | Int64, args: MulMatTeamArgs{}, types: int8Types, spec: team(1, 32, 2), extra: []string{"LONGS"}},
 	{op: "mul_mat_vec", variant: Wide, needs: Subgroups, args: MulMatTeamArgs{}, types: weightTypes[:3], spec: team(1, 32, 2)},
 	{op: "quantize_q8", args: QuantizeQ8Args{}},
 	{op: "mul_mat", args: MulMatArgs{}, types: weightTypes, spec: tile(8, 8)},

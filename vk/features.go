@@ -190,7 +190,7 @@ func (p *PhysicalDevice) Choose(disable, enable []string) (Features, error) {
 }
 
 // Disabled names what DeviceOptions.Disable knows, for usage texts.
-func Disabled() []string { return []string{"fp16", "int8", "subgroup", "coopmat"} }
+func Disabled() []string { return []string{"fp16", "int8", "subgroup", "coopmat", "int64"} }
 
 // Without gives f less the named groups.
 func (f Features) Without(names []string) (Features, error) {
@@ -205,6 +205,8 @@ func (f Features) Without(names []string) (Features, error) {
 			f.SubgroupArithmetic, f.SubgroupSizeControl = false, false
 		case "coopmat":
 			f.CooperativeMatrix, f.FlexibleMatrix = false, false
+		case "int64":
+			f.Int64 = false
 		default:
 			return f, fmt.Errorf("disable %q: no such feature among %v", n, Disabled())
 		}

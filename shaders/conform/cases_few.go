@@ -67,7 +67,7 @@ func fewCases() []Case {
 			for _, tile := range []gpu.Tile{{}, {Rows: 1, Team: 64, Lanes: 64}, {Rows: 2, Team: 32, Lanes: 64}, {Rows: 4, Team: 8, Lanes: 128}} {
 				cases = append(cases, normOut(row, 96, 512, n, tile))
 			}
-			if row.Variant == shaders.Int8 {
+			if row.Variant != shaders.Wide {
 				cases = append(cases, folded(row, 512, 256, 64, n), normIn(row, 65, 512, n, shaders.NoGLU, gpu.Tile{}), normIn(row, 65, 1280, n, shaders.GLUFloats, gpu.Tile{}), normIn(row, 96, 1280, n, shaders.GLUBytes, gpu.Tile{}))
 			}
 		}

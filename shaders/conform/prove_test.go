@@ -62,6 +62,12 @@ func TestProve(t *testing.T) {
 	if !gpu.Few(dev.Physical, dev.Features) {
 		t.Skip("the device has no variants for few rows")
 	}
+	plain, err := gpu.New(dev, gpu.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	team := "mul_mat_vec_" + plain.Team(gguf.Q4_K)
+	plain.Close()
 	other := func(name string) []byte {
 		k, ok := shaders.Lookup(name)
 		if !ok {
@@ -74,8 +80,8 @@ func TestProve(t *testing.T) {
 		alter  func(row *shaders.Kernel, spec []uint32) ([]byte, []uint32)
 	}{
 		"none": {},
-		"another type's code": {"mul_mat_vec_int8_q4_k", func(_ *shaders.Kernel, spec []uint32) ([]byte, []uint32) {
-			return other("mul_mat_vec_int8_q5_k"), spec
+		"another type's code": {team + "_q4_k", func(_ *shaders.Kernel, spec []uint32) ([]byte, []uint32) {
+			return other(team + "_q5_k"), spec
 		}},
 		"a helper": {"quantize_q8", func(_ *shaders.Kernel, spec []uint32) ([]byte, []uint32) { return other("swiglu"), spec }},
 		"a constant": {"rms_norm_q8", func(row *shaders.Kernel, spec []uint32) ([]byte, []uint32) {
@@ -122,7 +128,7 @@ func TestProve(t *testing.T) {
 				k.Close()
 				if run == 0 {
 					first = results
-					checkResults(t, results, tt.broken)
+					checkResults(t, results, tt.broken, team)
 					continue
 				}
 				if !slices.Equal(first, results) {
@@ -136,7 +142,7 @@ func TestProve(t *testing.T) {
 	}
 }
 
-func checkResults(t *testing.T, results []gpu.TestResult, broken string) {
+func checkResults(t *testing.T, results []gpu.TestResult, broken, team string) {
 	t.Helper()
 	var names []string
 	for _, r := range results {
@@ -145,12 +151,15 @@ func checkResults(t *testing.T, results []gpu.TestResult, broken string) {
 			t.Errorf("%s %s: error %q", r.Kernel, r.Pipeline, r.Error)
 		}
 	}
-	wants := []string{"flash_attn_joined_f16", "mul_mat_vec_int8_q4_k", "quantize_q8", "rms_norm_q8"}
+	wants := []string{"flash_attn_joined_f16", team + "_q4_k", "quantize_q8", "rms_norm_q8"}
+	if broken == "mul_mat_vec_longs_q4_k" {
+		wants = append(wants, "mul_mat_vec_int8_q4_k") // its stand-in
+	}
 	if broken == "flash_attn_joined_f16" {
 		wants = append(wants, "flash_attn_split_f16", "flash_attn_join") // its stand-ins
 	}
 	for _, want := range wants {
-		if broken == "quantize_q8" && strings.HasPrefix(want, "mul_mat_vec_int8") {
+		if broken == "quantize_q8" && strings.HasPrefix(want, "mul_mat_vec_") {
 			continue
 		}
 		if !slices.Contains(names, want) {

@@ -19,6 +19,7 @@ type Rule struct {
 
 // Rules are all choices there are.
 var Rules = []Rule{
+	{"mul_mat_vec", shaders.Longs, "as int8", "Kernels.Team", lacksLongs, []string{"mul_mat_vec_longs", "quantize_q8"}},
 	{"mul_mat_vec", shaders.Int8, "a step of up to 16 rows, without cooperative matrices any, weights in blocks, rows of whole blocks of 32", "Recorder.Takes", lacksFew, []string{"mul_mat_vec_int8", "quantize_q8"}},
 	{"mul_mat_vec", shaders.Wide, "a step of up to 16 rows, without cooperative matrices any, weights F32, F16 or BF16, rows of a multiple of 8 values", "Recorder.Takes", lacksFew, []string{"mul_mat_vec_wide"}},
 	{"mul_mat_vec", shaders.FP32, "up to 8 rows", "Recorder.MulMat", nil, nil},
@@ -43,6 +44,16 @@ func lacksFew(k *Kernels) string {
 		lacks = append(lacks, "subgroup arithmetic")
 	}
 	return strings.Join(lacks, " and ")
+}
+
+func lacksLongs(k *Kernels) string {
+	if lacks := lacksFew(k); lacks != "" || k.longs.Load() {
+		return lacks
+	}
+	if !k.dev.Features.Int64 {
+		return "integers of 64 bits"
+	}
+	return "loads that cost a CPU's time"
 }
 
 func lacksMatrix(k *Kernels) string {

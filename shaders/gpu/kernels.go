@@ -32,9 +32,10 @@ type Options struct {
 type Kernels struct {
 	dev    *vk.Device
 	log    *slog.Logger
-	matrix int   // size of the subgroups that multiply cooperative matrices; 0: none do
-	shared int64 // bytes of shared memory of a workgroup
-	few    bool  // steps of few rows have kernels of their own: products of bytes, fused ops
+	matrix int         // size of the subgroups that multiply cooperative matrices; 0: none do
+	shared int64       // bytes of shared memory of a workgroup
+	longs  atomic.Bool // products of bytes load 64 bits at a time
+	few    bool        // steps of few rows have kernels of their own: products of bytes, fused ops
 	alter  func(*shaders.Kernel, []uint32) ([]byte, []uint32)
 
 	plain *Kernels // those that are tested own their pipelines by this one, which is not; nil: this is it
@@ -102,6 +103,7 @@ func New(dev *vk.Device, o Options) (*Kernels, error) {
 		}
 	}
 	k := &Kernels{dev: dev, log: log, matrix: matrixSubgroup(dev.Physical, dev.Features), shared: int64(limits.MaxSharedBytes), few: Few(dev.Physical, dev.Features), alter: o.Alter, built: map[choice]*built{}}
+	k.longs.Store(k.few && dev.Physical.Type == vk.CPU && dev.Features.Int64)
 	k.store = openStore(dev, o.Cache, log)
 	if t, err := LoadTuned(o.Cache, dev); err != nil {
 		log.Info("what was tuned is not used", "error", err)
@@ -131,6 +133,9 @@ func (k *Kernels) Can(row *shaders.Kernel) bool {
 		return false
 	}
 	if row.Needs&shaders.CoopMatrix != 0 && k.matrix == 0 {
+		return false
+	}
+	if row.Needs&shaders.Int64 != 0 && !f.Int64 {
 		return false
 	}
 	return row.Needs&shaders.IntDot == 0 || f.IntDotProduct

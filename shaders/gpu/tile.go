@@ -55,10 +55,8 @@ func (k *Kernels) tile(t Tile, glu, m, chunks uint32) Tile {
 	most := k.dev.Physical.Limits.MaxWorkgroupInvocations
 	var d Tile
 	switch cpu := k.dev.Physical.Type == vk.CPU; {
-	case cpu && pairs(glu):
-		d = Tile{Rows: 8, Team: 8, Unroll: 1, Lanes: 64}
 	case cpu:
-		d = Tile{Rows: 4, Team: 8, Unroll: 1, Lanes: 64}
+		d = Tile{Rows: 8, Team: 8, Unroll: 1, Lanes: 64}
 	case glu == shaders.GLUBytes:
 		d = Tile{Rows: 2, Unroll: 2, Lanes: min(256, most)}
 		d.Team = d.Lanes / q8Block

@@ -44,7 +44,7 @@ func (r *Recorder) Folds(cols uint32) bool {
 // Takes reports whether the device and the recorder's memory allow [Recorder.Products]; [Recorder.MulMat] and the other
 // plain ops are always there.
 func (r *Recorder) Takes(p *Products) bool {
-	variant := teamVariants[p.Type]
+	variant := r.k.Team(p.Type)
 	if !r.inBytes() || variant == "" || !p.GLU && r.k.tuned.Load().plain(p.Type, p.K) {
 		return false
 	}
@@ -59,7 +59,12 @@ func (r *Recorder) Takes(p *Products) bool {
 		return true
 	}
 	c := r.teamChoice(variant, p.Type, r.gluOf(p), p.N, p.Of[0].M, p.K)
-	return r.usable(c, func() (*shaders.Kernel, error) { return shaders.MulMatVecVariant(variant, p.Type) })
+	ok := r.usable(c, func() (*shaders.Kernel, error) { return shaders.MulMatVecVariant(variant, p.Type) })
+	if !ok && variant == shaders.Longs {
+		r.k.longs.Store(false)
+		return r.Takes(p)
+	}
+	return ok
 }
 
 // gluOf is how products are gated: their output goes into bytes as well where there is room.
@@ -87,7 +92,15 @@ func (r *Recorder) teamChoice(variant string, t gguf.Type, glu, n, m0, k uint32)
 	return choice{op: "mul_mat_vec", variant: variant, typed: true, typ: t, cols: vecCols(min(n, shaders.FewRows)), glu: glu, tile: r.k.tile(tile, glu, m0, k/chunk)}
 }
 
-// teamVariants are the mul_mat_vec in teams by the type of the weights.
+// Team is the variant of mul_mat_vec in teams for weights of type t; "": there is none.
+func (k *Kernels) Team(t gguf.Type) string {
+	if v := teamVariants[t]; v != shaders.Int8 || !k.longs.Load() {
+		return v
+	}
+	return shaders.Longs
+}
+
+// teamVariants are the mul_mat_vec in teams that need the least, by the type of the weights.
 var teamVariants = findTeamVariants()
 
 func findTeamVariants() map[gguf.Type]string {
@@ -107,8 +120,8 @@ func (r *Recorder) Products(p *Products) error {
 		Dst0: p.Of[0].Dst, Dst1: p.Of[1].Dst, Dst2: p.Of[2].Dst, X: p.X, Residual: p.Residual,
 		M0: p.Of[0].M, M1: p.Of[1].M, M2: p.Of[2].M, K: p.K, N: p.N, XStride: p.XStride, DstStride: p.DstStride, ResidualStride: p.ResidualStride,
 	}
-	variant, glu, normed := teamVariants[p.Type], r.gluOf(p), false
-	if variant == shaders.Int8 {
+	variant, glu, normed := r.k.Team(p.Type), r.gluOf(p), false
+	if variant != shaders.Wide {
 		from, err := r.bytesOf(p.X, p.N, p.K, p.XStride)
 		if err != nil {
 			return err
@@ -156,7 +169,7 @@ func (r *Recorder) MulMatTeam(variant string, t gguf.Type, glu uint32, a shaders
 
 // MulMatNormed is MulMatTeam of an X that one of [shaders.NormBytes] has left: it takes the norm's part that is left to do.
 func (r *Recorder) MulMatNormed(t gguf.Type, glu uint32, a shaders.MulMatTeamArgs) error {
-	return r.mulMatTeam(shaders.Int8, t, glu, true, a)
+	return r.mulMatTeam(r.k.Team(t), t, glu, true, a)
 }
 
 func (r *Recorder) mulMatTeam(variant string, t gguf.Type, glu uint32, normed bool, a shaders.MulMatTeamArgs) error {
@@ -202,7 +215,7 @@ func (r *Recorder) mulMatTeam(variant string, t gguf.Type, glu uint32, normed bo
 // team checks addresses and strides.
 func (c *check) team(variant string, glu uint32, a *shaders.MulMatTeamArgs) {
 	c.address("X", a.X)
-	if variant == shaders.Int8 {
+	if variant != shaders.Wide {
 		c.address("S", a.S)
 	} else {
 		c.stride("XStride", a.XStride, a.K)
@@ -250,7 +263,7 @@ func (c *check) team(variant string, glu uint32, a *shaders.MulMatTeamArgs) {
 
 // teamTouch is what a mul_mat_vec in teams reads and writes.
 func teamTouch(variant string, t gguf.Type, glu uint32, a *shaders.MulMatTeamArgs) (touched touch) {
-	if variant == shaders.Int8 {
+	if variant != shaders.Wide {
 		touched.read(q8Bytes(a.X, a.N, a.K))
 		touched.read(q8Scales(a.S, a.N, a.K))
 	} else {

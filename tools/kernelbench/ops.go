@@ -105,6 +105,7 @@ var kernelOps = map[string]kernelOp{
 	"mul_mat_vec_int8_siblings": {typed: true, teams: true, table: variant(shaders.Int8), record: teamOp(shaders.Int8, shaders.NoGLU, siblings), bytes: weightBytes},
 	"mul_mat_vec_int8_residual": {typed: true, teams: true, table: variant(shaders.Int8), record: teamOp(shaders.Int8, shaders.NoGLU, residual), bytes: weightBytes},
 	"mul_mat_vec_int8_gates":    {typed: true, teams: true, table: variant(shaders.Int8), record: teamOp(shaders.Int8, shaders.GLUBytes, gates), bytes: weightBytes},
+	"mul_mat_vec_longs":         {typed: true, teams: true, table: variant(shaders.Longs), record: teamOp(shaders.Longs, shaders.NoGLU, alone), bytes: weightBytes},
 	"mul_mat_vec_wide":          {typed: true, teams: true, table: variant(shaders.Wide), record: teamOp(shaders.Wide, shaders.NoGLU, alone), bytes: weightBytes},
 	"layer":                     {typed: true, teams: true, record: layer, bytes: layerBytes, cache: layerCache},
 	"flash_attn":                {typed: true, table: shaders.FlashAttn, record: attend, bytes: attendBytes, cache: attendCache},
