@@ -40,6 +40,9 @@ func vecCases() []Case {
 				cases = append(cases, vec(row, 37, 1024, 1, 0, tile), vec(row, 37, 2048+long, 3, 0, tile))
 			}
 		}
+		if row.Variant != shaders.Wide {
+			cases = append(cases, vecExtremes(row))
+		}
 		cases = append(cases, vec(row, 65, 1024, 8, 0, gpu.Tile{}), vecSameBits(row, 33, 1024), vecSameBits(row, 5, 4096))
 	}
 	return cases
@@ -221,6 +224,56 @@ func vecSameBits(row *shaders.Kernel, m, k int) Case {
 				}
 				return nil
 			}
+			return nil
+		},
+	}
+}
+
+// quants are where a block keeps its weights' integers: bytes from one up to another.
+var quants = map[gguf.Type][2]int{
+	gguf.Q4_0: {2, 18}, gguf.Q4_1: {4, 20}, gguf.Q5_0: {2, 22}, gguf.Q5_1: {4, 24}, gguf.Q8_0: {2, 34},
+	gguf.Q2_K: {16, 80}, gguf.Q3_K: {0, 96}, gguf.Q4_K: {16, 144}, gguf.Q5_K: {16, 176}, gguf.Q6_K: {0, 192},
+	gguf.IQ4_NL: {2, 18}, gguf.IQ4_XS: {8, 136},
+}
+
+// vecExtremes multiplies the largest and smallest integers there are, all of one sign or in turn: partial sums must hold them.
+func vecExtremes(row *shaders.Kernel) Case {
+	const k = 512
+	return Case{
+		Kernel: row.Name, Shape: "extremes", MaxNMSE: nmseLinear,
+		build: func(j *job) error {
+			fills := []func(i int) byte{
+				func(int) byte { return 0xff }, func(int) byte { return 0 }, func(int) byte { return 0x7f }, func(int) byte { return 0x80 },
+				func(i int) byte { return byte(-(i & 1)) }, func(i int) byte { return byte(0x7f + i&1) },
+			}
+			m := len(fills)
+			_, w, err := j.weights(row.Type, m, k, 1)
+			if err != nil {
+				return err
+			}
+			size, at := row.Type.BlockBytes(), quants[row.Type]
+			for r, fill := range fills {
+				for b := r * len(w) / m; b < (r+1)*len(w)/m; b += size {
+					for i := at[0]; i < at[1]; i++ {
+						w[b+i] = fill(i)
+					}
+				}
+			}
+			x := shape(4, k, 0)
+			for i := range k {
+				x.Row(0)[i], x.Row(1)[i], x.Row(2)[i], x.Row(3)[i] = 1, -1, float32(1-2*(i&1)), float32(1-i&2)
+			}
+			q8 := ref.QuantizeQ8(x)
+			want := shape(4, m, 0)
+			if err := ref.MulMatInt8(row.Type, want, w, q8); err != nil {
+				return err
+			}
+			q, s := j.q8(q8)
+			dst := j.space(want)
+			j.sums("dst", dst, want, k)
+			p := product{row: row, m: m, k: k, q8: q8, w: j.addr(j.data(w)), xAt: j.addr(q), s: j.addr(s)}
+			to := j.addr(dst)
+			j.record = func(r *gpu.Recorder) error { return p.record(r, 0, 4, to, want.Stride) }
 			return nil
 		},
 	}
