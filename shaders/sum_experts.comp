@@ -1,0 +1,22 @@
+#version 460
+// sum_experts: Dst (Rows, Cols) = Σ over k of Weights[k] · Y (Rows, Used, Cols), in the order of the experts' ranks. One lane
+// per value.
+#extension GL_GOOGLE_include_directive : require
+#include "memory.glsl"
+
+layout(push_constant, std430) uniform Args {
+    uvec2 Y, Weights, Dst;
+    uint Rows, Used, Cols, DstStride;
+} a;
+
+void main()
+{
+    uint row = item() / a.Cols, i = item() % a.Cols;
+    if (row >= a.Rows)
+        return;
+    Floats weights = Floats(advance(a.Weights, row, a.Used * 4));
+    precise float sum = 0;
+    for (uint k = 0; k < a.Used; k++)
+        sum = fma(weights.f[k], Floats(advance(a.Y, row * a.Used + k, a.Cols * 4)).f[i], sum);
+    Floats(advance(a.Dst, row, a.DstStride * 4)).f[i] = sum;
+}
