@@ -35,6 +35,9 @@ type GroupExpertsArgs struct {
 // Workgroups counts the workgroups: one per expert.
 func (a *GroupExpertsArgs) Workgroups() uint64 { return uint64(a.Experts) }
 
+// ExpertCols is how many rows of X mul_mat_id takes for an expert at a time.
+const ExpertCols = 8
+
 // ExpertTiles is into how many tiles of up to cols pairs so many pairs of experts are cut, empty ones too.
 func ExpertTiles(pairs, experts, cols uint32) uint32 { return pairs/cols + experts }
 

@@ -48,14 +48,16 @@ type Sweep struct {
 	StagingBytes int64  // of a slot: what is read at a time at most; 0: 8 MiB
 }
 
-// Unit is one unit with its verdict: a part of a layer, the final norm, or a piece of
-// the head. A layer is cut so that its attention runs while its FFN still comes.
+// Unit is one unit with its verdict: a part of a layer, some of its experts, the final norm, or a
+// piece of the head. A layer is cut so that its attention runs while its FFN still comes.
 type Unit struct {
 	pack.Unit
 	Tier  Tier
 	Block int   // VRAM: index into Plan.Blocks; host: into Plan.HostBlocks
 	Off   int64 // offset in that block
 	Row   int64 // head pieces: first row of the output matrix
+
+	Experts int // how many experts of its layer it holds, from Unit.Expert on; 0: it is something else
 }
 
 // Plan is the verdict on every unit and the size of everything that is allocated.

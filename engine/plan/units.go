@@ -29,6 +29,10 @@ func movable(h *arch.Hyper, m *pack.Model) ([]Unit, error) {
 			us = append(us, Unit{Unit: p})
 			largest = max(largest, p.Bytes)
 		}
+		for _, e := range expertParts(m, l) {
+			us = append(us, e)
+			largest = max(largest, e.Bytes)
+		}
 	}
 	head, err := headPieces(h, m, largest)
 	return append(us, head...), err
@@ -82,6 +86,7 @@ func headPieces(h *arch.Hyper, m *pack.Model, largest int64) ([]Unit, error) {
 // behind it is used before the last use of one ahead of it.
 func parts(u *pack.Unit, ops []arch.Op) []pack.Unit {
 	firstUse, lastUse := map[string]int{}, map[string]int{}
+	mixture := slices.ContainsFunc(ops, func(o arch.Op) bool { return o.Kind == arch.Experts }) // its experts are units of their own
 	for i, o := range ops {
 		if _, seen := firstUse[o.Weight]; !seen {
 			firstUse[o.Weight] = i
@@ -104,7 +109,7 @@ func parts(u *pack.Unit, ops []arch.Op) []pack.Unit {
 		from, bytes = to, 0
 	}
 	for i, t := range u.Tensors {
-		wanted := strings.Contains(t.Name, ".ffn_norm.") || strings.Contains(t.Name, ".ffn_down.") || bytes+t.Bytes > maxPart
+		wanted := strings.Contains(t.Name, ".ffn_norm.") && !mixture || strings.Contains(t.Name, ".ffn_down.") || bytes+t.Bytes > maxPart
 		if i > from && wanted && latest < earliest[i] {
 			cut(i)
 		}

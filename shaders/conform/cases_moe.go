@@ -108,12 +108,12 @@ func (j *job) chosen(rows, used, experts int) []uint32 {
 func groupExperts(pairs, experts int) Case {
 	return Case{Kernel: "group_experts", Shape: fmt.Sprintf("pairs=%d experts=%d", pairs, experts), MaxNMSE: nmseExact, build: func(j *job) error {
 		ids := j.chosen(pairs, 1, experts)
-		sorted, tiles := ref.GroupExperts(ids, experts, gpu.ExpertCols)
+		sorted, tiles := ref.GroupExperts(ids, experts, shaders.ExpertCols)
 		flat := make([]uint32, 0, 4*len(tiles))
 		for _, t := range tiles {
 			flat = append(flat, t[0], t[1], t[2], 0)
 		}
-		if n := shaders.ExpertTiles(uint32(pairs), uint32(experts), gpu.ExpertCols); int(n) != len(tiles) {
+		if n := shaders.ExpertTiles(uint32(pairs), uint32(experts), shaders.ExpertCols); int(n) != len(tiles) {
 			return fmt.Errorf("group_experts: found %d tiles, ExpertTiles says %d", len(tiles), n)
 		}
 		to, tileSpan := j.alloc(4*len(sorted)), j.alloc(4*len(flat))
@@ -156,7 +156,7 @@ func (j *job) idArgs(s idShape, ids []uint32) (a shaders.MulMatIDArgs, g shaders
 	if !s.tiles {
 		return a, g
 	}
-	tiles := shaders.ExpertTiles(a.Count, uint32(s.experts), gpu.ExpertCols)
+	tiles := shaders.ExpertTiles(a.Count, uint32(s.experts), shaders.ExpertCols)
 	pairs, tileSpan := j.alloc(4*len(ids)), j.alloc(shaders.TileBytes*int(tiles))
 	j.spare = append(j.spare, pairs, tileSpan)
 	a.Pairs, a.Tiles = j.addr(pairs), j.addr(tileSpan)

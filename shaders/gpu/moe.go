@@ -47,15 +47,12 @@ func (c *check) groups(a *shaders.TopKMoEArgs) {
 	}
 }
 
-// ExpertCols is how many rows of X mul_mat_id takes for an expert at a time.
-const ExpertCols = 8
-
 // GroupExperts sorts pairs by their experts, as [Recorder.MulMatID] wants them; it sets a.Cols.
 func (r *Recorder) GroupExperts(a shaders.GroupExpertsArgs) error {
 	if a.Count == 0 {
 		return nil
 	}
-	a.Cols = ExpertCols
+	a.Cols = shaders.ExpertCols
 	c := check{choice: choice{op: "group_experts"}}
 	c.address("IDs", a.IDs)
 	c.address("Pairs", a.Pairs)
@@ -69,7 +66,7 @@ func (r *Recorder) GroupExperts(a shaders.GroupExpertsArgs) error {
 }
 
 // MulMatID multiplies each pair's row of X by the weights of its expert, one of so many: with Tiles by mul_mat_id, which reads an
-// expert once for [ExpertCols] pairs; where Tiles is 0 by mul_mat_vec_id, pair by pair. Both give the same bits. It sets a.Blocks.
+// expert once for [shaders.ExpertCols] pairs; where Tiles is 0 by mul_mat_vec_id, pair by pair. Both give the same bits. It sets a.Blocks.
 func (r *Recorder) MulMatID(t gguf.Type, a shaders.MulMatIDArgs, experts uint32) error {
 	if a.M == 0 || a.Count == 0 || a.First >= a.Last {
 		return nil
@@ -79,10 +76,10 @@ func (r *Recorder) MulMatID(t gguf.Type, a shaders.MulMatIDArgs, experts uint32)
 	var touched touch
 	passes := float64(a.Count)
 	if a.Tiles != 0 {
-		c.cols = ExpertCols
+		c.cols = shaders.ExpertCols
 		c.address("Pairs", a.Pairs)
 		c.address("Tiles", a.Tiles)
-		a.Blocks = shaders.ExpertTiles(a.Count, experts, ExpertCols)
+		a.Blocks = shaders.ExpertTiles(a.Count, experts, shaders.ExpertCols)
 		passes = min(passes, float64(a.Blocks))
 		touched.read(f32s(a.Pairs, 1, a.Count, 0))
 		touched.read(f32s(a.Tiles, a.Blocks, 4, 4))
