@@ -6,9 +6,9 @@ import (
 	"leat/decompose/pack"
 )
 
-// expertParts cuts a layer's experts into units of even size, none larger than maxPart unless one
+// expertParts cuts a layer's experts into units of even size, about as large as most unless one
 // expert is. Each is streamed or resident as a whole, and computed by itself.
-func expertParts(m *pack.Model, layer int) []Unit {
+func expertParts(m *pack.Model, layer int, most int64) []Unit {
 	experts := m.Experts(layer)
 	if len(experts) == 0 {
 		return nil
@@ -17,7 +17,7 @@ func expertParts(m *pack.Model, layer int) []Unit {
 	for i := range experts {
 		bytes += experts[i].Bytes
 	}
-	n := min(int64(len(experts)), (bytes+maxPart-1)/maxPart)
+	n := min(int64(len(experts)), (bytes+most-1)/most)
 	units := make([]Unit, 0, n)
 	for i := range n {
 		from, to := int64(len(experts))*i/n, int64(len(experts))*(i+1)/n
