@@ -61,9 +61,10 @@ func (a *MulMatIDArgs) Workgroups(rows uint32) uint64 {
 	return groups(uint64(a.M), uint64(rows)) * uint64(a.Blocks)
 }
 
-// SumExpertsArgs: Dst (Rows, Cols) = Y (Rows, Used, Cols) times Weights (Rows, Used), summed up by rank.
+// SumExpertsArgs: Dst (Rows, Cols) = Y (Rows, Used, Cols) times Weights (Rows, Used), summed up by rank, + Residual (Rows, Cols),
+// 0 for none, whose stride is Dst's; Dst may be Residual.
 type SumExpertsArgs struct {
-	Y, Weights, Dst             uint64
+	Y, Weights, Residual, Dst   uint64
 	Rows, Used, Cols, DstStride uint32
 }
 

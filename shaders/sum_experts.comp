@@ -1,11 +1,11 @@
 #version 460
-// sum_experts: Dst (Rows, Cols) = Σ over k of Weights[k] · Y (Rows, Used, Cols), in the order of the experts' ranks. One lane
-// per value.
+// sum_experts: Dst (Rows, Cols) = Residual + Σ over k of Weights[k] · Y (Rows, Used, Cols), in the order of the experts'
+// ranks. One lane per value.
 #extension GL_GOOGLE_include_directive : require
 #include "memory.glsl"
 
 layout(push_constant, std430) uniform Args {
-    uvec2 Y, Weights, Dst;
+    uvec2 Y, Weights, Residual, Dst;
     uint Rows, Used, Cols, DstStride;
 } a;
 
@@ -18,5 +18,9 @@ void main()
     precise float sum = 0;
     for (uint k = 0; k < a.Used; k++)
         sum = fma(weights.f[k], Floats(advance(a.Y, row * a.Used + k, a.Cols * 4)).f[i], sum);
+    if ((a.Residual.x | a.Residual.y) != 0) {
+        precise float all = Floats(advance(a.Residual, row, a.DstStride * 4)).f[i] + sum;
+        sum = all;
+    }
     Floats(advance(a.Dst, row, a.DstStride * 4)).f[i] = sum;
 }

@@ -31,13 +31,13 @@ func (h *Hyper) Layer(l int, has func(tensor string) bool) []Op {
 
 	p.norm(Norm, X, "ffn_norm")
 	if h.Experts.Count > 0 {
-		p.mixture(Norm, Norm)
-	} else {
-		p.linear(Gate, Norm, "ffn_gate")
-		p.linear(Up, Norm, "ffn_up")
-		p.op(Op{Kind: SwiGLU, Dst: Gate, A: Gate, B: Up})
-		p.linear(Norm, Gate, "ffn_down")
+		p.mixture(X, Norm)
+		return p.ops
 	}
+	p.linear(Gate, Norm, "ffn_gate")
+	p.linear(Up, Norm, "ffn_up")
+	p.op(Op{Kind: SwiGLU, Dst: Gate, A: Gate, B: Up})
+	p.linear(Norm, Gate, "ffn_down")
 	p.op(Op{Kind: Add, Dst: X, A: X, B: Norm})
 	return p.ops
 }

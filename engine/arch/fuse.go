@@ -154,7 +154,7 @@ func (o *Op) reads(v Value) bool {
 	case Experts:
 		return slices.ContainsFunc(o.Ops, func(e Op) bool { return e.reads(v) })
 	case SumExperts:
-		return o.A == v || v == Share
+		return o.A == v || o.B == v || v == Share
 	case Bias, RopeTurn:
 		return o.Dst == v
 	case KVAppend:

@@ -57,7 +57,7 @@ func readMixture(k *keys, g gate, feedForward int) Mixture {
 	return m
 }
 
-// mixture is an FFN of experts: the router chooses some for each row, they run, and their outputs are summed up by weight.
+// mixture is an FFN of experts: the router chooses some for each row, they run, and their outputs are added to dst by weight.
 func (p *program) mixture(dst, a Value) {
 	p.linear(Scores, a, "ffn_gate_inp")
 	p.op(Op{Kind: Route, Dst: Chosen, A: Scores})
@@ -67,7 +67,7 @@ func (p *program) mixture(dst, a Value) {
 		{Kind: SwiGLU, Dst: ExpertGate, A: ExpertGate, B: ExpertUp},
 		p.each(ExpertOut, ExpertGate, "ffn_down_exps"),
 	}})
-	p.op(Op{Kind: SumExperts, Dst: dst, A: ExpertOut})
+	p.op(Op{Kind: SumExperts, Dst: dst, A: ExpertOut, B: dst})
 }
 
 // each is a product with the weights of each pair's own expert.

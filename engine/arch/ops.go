@@ -44,7 +44,7 @@ const (
 	Route      // Chosen and Share are the experts with the best scores A, and their weights
 	Experts    // Ops, for each pair with the weights of its expert
 	MulMatID   // Dst = A · Wᵀ of each pair's expert, in the Ops of Experts
-	SumExperts // Dst = the pairs of A by their Share, summed up
+	SumExperts // Dst = B + the pairs of A by their Share, summed up
 
 	// What [Fuse] makes of them; Ops are the operations themselves.
 	Siblings     // products of A, up to three

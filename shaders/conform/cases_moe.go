@@ -22,7 +22,7 @@ func moeCases() []Case {
 		topK(ref.Router{Experts: 256, Used: 8, Sigmoid: true, Normalise: true, Scale: 2.5, Groups: 8, GroupsUsed: 4, Bias: []float32{}}, 9),
 		topK(ref.Router{Experts: 6, Used: 2, Sigmoid: true, Scale: 1, Groups: 6, GroupsUsed: 3}, 9),
 		topK(ref.Router{Experts: 1024, Used: 16, Sigmoid: true, Normalise: true, Scale: 1, Bias: []float32{}}, 2),
-		sumExperts(1, 1, 7, 0), sumExperts(5, 2, 256, 0), sumExperts(33, 8, 172, 4),
+		sumExperts(1, 1, 7, 0, false), sumExperts(5, 2, 256, 0, true), sumExperts(33, 8, 172, 4, true),
 		groupExperts(1, 1), groupExperts(2, 8), groupExperts(64, 8), groupExperts(1000, 60), groupExperts(4096, 128), groupExperts(300, 1024),
 	}
 	for _, t := range quant.Types() {
@@ -239,13 +239,20 @@ func mulMatIDSameBits(t gguf.Type, m, k int) Case {
 	}}
 }
 
-func sumExperts(rows, used, cols, gap int) Case {
-	return Case{Kernel: "sum_experts", Shape: fmt.Sprintf("rows=%d used=%d cols=%d gap=%d", rows, used, cols, gap), MaxNMSE: nmseLinear, build: func(j *job) error {
+func sumExperts(rows, used, cols, gap int, residual bool) Case {
+	return Case{Kernel: "sum_experts", Shape: fmt.Sprintf("rows=%d used=%d cols=%d gap=%d residual=%t", rows, used, cols, gap, residual), MaxNMSE: nmseLinear, build: func(j *job) error {
 		y, weights, want := j.normal(rows*used, cols, 0), j.normal(rows, used, 0), shape(rows, cols, gap)
-		ref.SumExperts(want, y, weights)
-		dst := j.space(want)
+		dst, before := j.space(want), shape(rows, cols, gap)
+		if residual {
+			before = j.normal(rows, cols, gap)
+			dst = j.mat(before)
+		}
+		ref.SumExperts(want, before, y, weights)
 		j.sums("dst", dst, want, float64(used))
 		a := shaders.SumExpertsArgs{Y: j.addr(j.mat(y)), Weights: j.addr(j.mat(weights)), Dst: j.addr(dst), Rows: uint32(rows), Used: uint32(used), Cols: uint32(cols), DstStride: uint32(cols + gap)}
+		if residual {
+			a.Residual = a.Dst
+		}
 		j.record = func(r *gpu.Recorder) error { return r.SumExperts(a) }
 		return nil
 	}}

@@ -47,7 +47,7 @@ var quick = map[string][]string{
 	"group_experts":      {"pairs=1000 experts=60"},
 	"mul_mat_vec_id":     {"M=7 K=1024 rows=5 used=3 experts=4 gap=4 first=0"},
 	"mul_mat_id":         {"M=7 K=1024 rows=70 used=1 experts=3 gap=4 first=1"},
-	"sum_experts":        {"rows=33 used=8 cols=172 gap=4"},
+	"sum_experts":        {"rows=33 used=8 cols=172 gap=4 residual=true"},
 	"swiglu":             {"count=4097 scale=1", "count=172 scale=30"},
 	"geglu":              {"count=4097 scale=1", "count=172 scale=30"},
 	"add":                {"count=4097 cols=4097 in place=false", "count=516 cols=172 in place=true"},

@@ -120,7 +120,7 @@ func (c *check) experts(t gguf.Type, a *shaders.MulMatIDArgs, experts uint32) {
 	c.stride("DstStride", a.DstStride, a.M)
 }
 
-// SumExperts sums up what each row's experts made, by their weights.
+// SumExperts sums up what each row's experts made, by their weights, and adds it to what is there.
 func (r *Recorder) SumExperts(a shaders.SumExpertsArgs) error {
 	if a.Rows == 0 || a.Cols == 0 {
 		return nil
@@ -135,6 +135,10 @@ func (r *Recorder) SumExperts(a shaders.SumExpertsArgs) error {
 	var t touch
 	t.read(f32s(a.Y, a.Rows*a.Used, a.Cols, a.Cols))
 	t.read(f32s(a.Weights, a.Rows, a.Used, a.Used))
+	if a.Residual != 0 {
+		c.address("Residual", a.Residual)
+		t.read(f32s(a.Residual, a.Rows, a.Cols, a.DstStride))
+	}
 	t.write(f32s(a.Dst, a.Rows, a.Cols, a.DstStride))
 	return record(r, &c, shaders.SumExperts, &a, a.Workgroups(), &t, cost{4 * n, 2 * n})
 }

@@ -127,11 +127,11 @@ func MulMatID(t gguf.Type, dst Mat /* (T*Used, M) */, w [][]byte /* (Experts) of
 	return nil
 }
 
-// SumExperts is dst[t] = Σ over k of weights[t][k] * y[t*used+k].
-func SumExperts(dst Mat /* (T, D) */, y Mat /* (T*Used, D) */, weights Mat /* (T, Used) */) {
+// SumExperts is dst[t] = residual[t] + Σ over k of weights[t][k] * y[t*used+k].
+func SumExperts(dst, residual Mat /* (T, D) */, y Mat /* (T*Used, D) */, weights Mat /* (T, Used) */) {
 	for t := range dst.Rows {
 		for i := range dst.Cols {
-			sum := 0.0
+			sum := float64(residual.Row(t)[i])
 			for k, w := range weights.Row(t) {
 				sum += float64(w) * float64(y.Row(t*weights.Cols + k)[i])
 			}

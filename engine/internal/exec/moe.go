@@ -158,7 +158,7 @@ func (r *run) mulMatID(o *arch.Op, which, first, last int) error {
 func (r *run) sumExperts(o *arch.Op) error {
 	d := r.width(o.Dst)
 	return r.rec.SumExperts(shaders.SumExpertsArgs{
-		Y: r.value(o.A), Weights: r.value(arch.Share), Dst: r.value(o.Dst),
+		Y: r.value(o.A), Weights: r.value(arch.Share), Residual: r.value(o.B), Dst: r.value(o.Dst),
 		Rows: uint32(len(r.rows)), Used: uint32(r.e.Hyper.Experts.Used), Cols: d, DstStride: d,
 	})
 }
