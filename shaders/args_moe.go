@@ -61,6 +61,23 @@ func (a *MulMatIDArgs) Workgroups(rows uint32) uint64 {
 	return groups(uint64(a.M), uint64(rows)) * uint64(a.Blocks)
 }
 
+// MulMatTeamIDArgs is [MulMatTeamArgs] for pairs of rows and experts: Dst0 (pairs, M0), where the pair's expert is First or
+// above and below Last; a pair takes row pair / Used of X, bytes, with their S. W0 and, with GLU, W1 are tables of the addresses
+// of experts' W (M0, K). With GLU 2 the pairs' bytes are Q at Dst1 and S at Dst2.
+//
+// Of a pipeline with one column Blocks is the number of pairs, whose experts are IDs; of others that of Tiles, as in
+// [MulMatIDArgs].
+type MulMatTeamIDArgs struct {
+	W0, W1, Dst0, Dst1, Dst2, X, S, IDs, Pairs, Tiles uint64
+	M0, K, Blocks, Used                               uint32
+	DstStride, First, Last, _                         uint32
+}
+
+// Workgroups counts the workgroups of a pipeline that makes so many rows of the output in each.
+func (a *MulMatTeamIDArgs) Workgroups(rows uint32) uint64 {
+	return groups(uint64(a.M0), uint64(rows)) * uint64(a.Blocks)
+}
+
 // SumExpertsArgs: Dst (Rows, Cols) = Y (Rows, Used, Cols) times Weights (Rows, Used), summed up by rank, + Residual (Rows, Cols),
 // 0 for none, whose stride is Dst's; Dst may be Residual.
 type SumExpertsArgs struct {

@@ -161,6 +161,7 @@ var families = []family{
 	{op: "topk_moe", args: TopKMoEArgs{}, lanes: rowLanes, extra: []string{fmt.Sprintf("MAX_EXPERTS=%d", MaxExperts)}},
 	{op: "group_experts", args: GroupExpertsArgs{}, lanes: rowLanes},
 	{op: "mul_mat_vec_id", args: MulMatIDArgs{}, types: weightTypes, spec: tile(4, 1)},
+	{op: "mul_mat_vec_id", variant: Int8, source: "mul_mat_vec_int8", needs: Subgroups | IntDot, args: MulMatTeamIDArgs{}, types: int8Types, spec: team(1, 32, 2), extra: []string{"EXPERTS"}},
 	{op: "mul_mat_id", args: MulMatIDArgs{}, types: weightTypes, spec: tile(8, 8)},
 	{op: "sum_experts", args: SumExpertsArgs{}},
 	{op: "mul_mat", variant: CM, needs: CoopMatrix, args: MulMatCMArgs{}, lanes: rowLanes,
@@ -360,6 +361,11 @@ func GroupExperts() (*Kernel, error) { return find("group_experts", "") }
 
 // MulMatVecID finds the product of few rows with experts of type t.
 func MulMatVecID(t gguf.Type) (*Kernel, error) { return find("mul_mat_vec_id", t.String()) }
+
+// MulMatVecIDInt8 finds the same for rows in bytes.
+func MulMatVecIDInt8(t gguf.Type) (*Kernel, error) {
+	return findVariant("mul_mat_vec_id", Int8, t.String())
+}
 
 // MulMatID finds the product of many rows with experts of type t.
 func MulMatID(t gguf.Type) (*Kernel, error) { return find("mul_mat_id", t.String()) }
