@@ -45,7 +45,8 @@ func ExpertTiles(pairs, experts, cols uint32) uint32 { return pairs/cols + exper
 const TileBytes = 16
 
 // MulMatIDArgs: Dst (Count, M): row p is row p / Used of X (.., K) times Wᵀ of the pair's expert, W (M, K) typed, where that is
-// First or above and below Last; other rows stay as they are. Table (experts) holds the addresses of the experts' W.
+// First or above and below Last; other rows stay as they are. Table (experts) holds the addresses of the experts' W; rows of an
+// expert whose address is 0 stay as they are, too.
 //
 // Blocks is how many columns the grid has: mul_mat_vec_id's are the pairs, whose experts are IDs; mul_mat_id's are Tiles, which
 // group_experts made with as many Cols as NUM_COLS, and Pairs.
@@ -63,7 +64,7 @@ func (a *MulMatIDArgs) Workgroups(rows uint32) uint64 {
 
 // MulMatTeamIDArgs is [MulMatTeamArgs] for pairs of rows and experts: Dst0 (pairs, M0), where the pair's expert is First or
 // above and below Last; a pair takes row pair / Used of X, bytes, with their S. W0 and, with GLU, W1 are tables of the addresses
-// of experts' W (M0, K). With GLU 2 the pairs' bytes are Q at Dst1 and S at Dst2.
+// of experts' W (M0, K); pairs of an expert whose address is 0 are left out. With GLU 2 the pairs' bytes are Q at Dst1 and S at Dst2.
 //
 // Of a pipeline with one column Blocks is the number of pairs, whose experts are IDs; of others that of Tiles, as in
 // [MulMatIDArgs].

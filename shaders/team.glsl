@@ -7,7 +7,7 @@
 //
 // With EXPERTS a column is a pair of a row and an expert: X's row is pair / Used, and W0 and W1 are tables of where the experts'
 // matrices lie. The columns of a workgroup are of one expert: a pair, or where there are several those of one of the Tiles that
-// group_experts makes. There are neither siblings, biases nor a residual.
+// group_experts makes; where an address is 0 they are left out. There are neither siblings, biases nor a residual.
 
 layout(constant_id = 0) const uint LANES = DEFAULT_LANES;
 #define LANES_ID 0
@@ -26,7 +26,8 @@ layout(push_constant, std430) uniform Args {
     uint M0, K, Blocks, Used, DstStride, First, Last, pad0;
 } a;
 
-uint expert, begin, count; // the columns: whose they are, where they begin in Pairs, how many
+uint begin, count; // the columns: where they begin in Pairs, how many
+uvec2 experts[2];  // where the matrices of their expert are
 
 uint pair_of(uint c) { return NUM_COLS == 1 ? begin : Words(a.Pairs).w[begin + min(c, count - 1)]; }
 
@@ -43,6 +44,8 @@ layout(push_constant, std430) uniform Args {
 #define OUT_COL(c) (col0 + (c))
 #define HAS_COL(c, n) ((n) < a.N)
 #endif
+
+bool given(uvec2 address) { return (address.x | address.y) != 0; }
 
 const uint SUMS = NUM_ROWS * NUM_COLS;
 const uint TEAMS = LANES / TEAM;
@@ -82,10 +85,13 @@ bool team_begin()
         return false;
     uint block = group() % colBlocks;
     uvec4 t = NUM_COLS == 1 ? uvec4(Words(a.IDs).w[block], block, 1, 0) : Words4(a.Tiles).w[block];
-    expert = t.x;
     begin = t.y;
     count = t.z;
-    return count > 0 && expert >= a.First && expert < a.Last;
+    if (count == 0 || t.x < a.First || t.x >= a.Last)
+        return false;
+    experts[0] = Words2(a.W0).w[t.x];
+    experts[1] = GLU != 0 ? Words2(a.W1).w[t.x] : experts[0];
+    return given(experts[0]) && given(experts[1]);
 #else
     return group() < rowBlocks * colBlocks;
 #endif
@@ -115,7 +121,7 @@ Place team_row(uint r)
 #ifdef EXPERTS
 uint x_row(uint c) { return pair_of(c) / a.Used; }
 
-uvec2 weights_of(Place p) { return Words2(p.matrix == 0 ? a.W0 : a.W1).w[expert]; }
+uvec2 weights_of(Place p) { return p.matrix == 0 ? experts[0] : experts[1]; }
 
 float biased(float sum, Place p) { return sum; }
 #else
@@ -125,8 +131,6 @@ uint team_col(uint c) { return min(col0 + c, a.N - 1); }
 uvec2 pick(uint matrix, uvec2 zero, uvec2 one, uvec2 two) { return matrix == 0 ? zero : matrix == 1 ? one : two; }
 
 uvec2 weights_of(Place p) { return pick(p.matrix, a.W0, a.W1, a.W2); }
-
-bool given(uvec2 address) { return (address.x | address.y) != 0; }
 
 float biased(float sum, Place p)
 {
