@@ -135,6 +135,14 @@ type idShape struct {
 	absent                                      bool // the last expert's address is 0
 }
 
+func (s idShape) String() string {
+	name := fmt.Sprintf("M=%d K=%d rows=%d used=%d experts=%d gap=%d first=%d", s.m, s.k, s.rows, s.used, s.experts, s.gap, s.first)
+	if s.absent {
+		name += " one absent"
+	}
+	return name
+}
+
 // expertWeights makes matrices of type t, in turn on 16 bytes and not quite, and the table of their addresses.
 func (j *job) expertWeights(t gguf.Type, s idShape) (table uint64, w [][]byte, err error) {
 	var addrs []uint64
@@ -177,11 +185,7 @@ func mulMatID(t gguf.Type, s idShape) Case {
 	if s.tiles {
 		op = "mul_mat_id"
 	}
-	shape := fmt.Sprintf("M=%d K=%d rows=%d used=%d experts=%d gap=%d first=%d", s.m, s.k, s.rows, s.used, s.experts, s.gap, s.first)
-	if s.absent {
-		shape += " one absent"
-	}
-	return Case{Kernel: typed(op, t), Shape: shape, MaxNMSE: nmseLinear, build: func(j *job) error {
+	return Case{Kernel: typed(op, t), Shape: s.String(), MaxNMSE: nmseLinear, build: func(j *job) error {
 		table, w, err := j.expertWeights(t, s)
 		if err != nil {
 			return err

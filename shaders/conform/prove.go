@@ -50,6 +50,8 @@ func proofs(v *gpu.Variant) []Case {
 	switch v.Row.Op {
 	case "mul_mat_vec":
 		return teamProofs(v)
+	case "mul_mat_vec_id":
+		return teamIDProofs(v)
 	case "quantize_q8":
 		return []Case{quantizeQ8(7, 288, 5, 1), quantizeQ8(1, 4096, 0, 1e4)}
 	case "tile_f16":

@@ -22,6 +22,8 @@ var Rules = []Rule{
 	{"mul_mat_vec", shaders.Int8, "a step of up to 16 rows, without cooperative matrices any, weights in blocks, rows of whole blocks of 32", "Recorder.Takes", lacksFew, []string{"mul_mat_vec_int8", "quantize_q8"}},
 	{"mul_mat_vec", shaders.Wide, "a step of up to 16 rows, without cooperative matrices any, weights F32, F16 or BF16, rows of a multiple of 8 values", "Recorder.Takes", lacksFew, []string{"mul_mat_vec_wide"}},
 	{"mul_mat_vec", shaders.FP32, "up to 8 rows", "Recorder.MulMat", nil, nil},
+	{"mul_mat_vec_id", shaders.Int8, "a step of up to 16 rows, without cooperative matrices any, weights in blocks, rows of whole blocks of 32", "Recorder.TakesExperts", lacksFew, []string{"mul_mat_vec_id_int8", "quantize_q8"}},
+	{"mul_mat_vec_id", shaders.FP32, "up to 8 rows", "Recorder.MulMatID", nil, nil},
 	{"mul_mat", shaders.CM, "17 rows or more, of 64 values or more, memory for both sides in halves", "Recorder.halves", lacksMatrix, []string{"mul_mat_cm", "tile_f16", "dequant_f16"}},
 	{"mul_mat", shaders.FP32, "", "Recorder.MulMat", nil, nil},
 	{"flash_attn", shaders.CM, "17 rows or more of one sequence, no F32 cache, heads of up to 128 in multiples of 16, pages of a multiple of 32", "Recorder.runs", lacksMatrix, []string{"flash_attn_cm"}},

@@ -67,9 +67,14 @@ func (r *Recorder) GroupExperts(a shaders.GroupExpertsArgs) error {
 
 // MulMatID multiplies each pair's row of X by the weights of its expert, one of so many: with Tiles by mul_mat_id, which reads an
 // expert once for [shaders.ExpertCols] pairs; where Tiles is 0 by mul_mat_vec_id, pair by pair. Both give the same bits. It sets a.Blocks.
+//
+// Few rows are multiplied as bytes where [Recorder.TakesExperts] says so.
 func (r *Recorder) MulMatID(t gguf.Type, a shaders.MulMatIDArgs, experts uint32) error {
 	if a.M == 0 || a.Count == 0 || a.First >= a.Last {
 		return nil
+	}
+	if p := (ExpertProducts{Type: t, Experts: experts, MulMatIDArgs: a}); r.TakesExperts(&p) {
+		return r.ExpertProducts(&p)
 	}
 	c := check{choice: choice{op: "mul_mat_id", typed: true, typ: t, whole: a.K%8 == 0 && a.XStride%4 == 0}}
 	find := func() (*shaders.Kernel, error) { return shaders.MulMatID(t) }
