@@ -207,7 +207,8 @@ func scratchSize(h *arch.Hyper, chunk, logits, pages, sessions int, embdRow, wei
 		if weights == 0 { // long steps go by bytes, too
 			rows = max(rows, uint32(chunk))
 		}
-		take(&s.Q8, 2*shaders.Q8Size(rows, uint32(longestRow(h))))
+		pairs := rows * uint32(h.Experts.Used)
+		take(&s.Q8, 2*max(shaders.Q8Size(rows, uint32(longestRow(h))), shaders.Q8Size(pairs, uint32(h.Experts.FeedForwardLength))))
 		take(&s.Parts, shaders.PartBytes(shaders.FewRows, uint32(h.HeadCount), shaders.MaxParts, uint32(h.ValueLength)))
 	}
 	s.Bytes = roundUp(s.Bytes, granule)
