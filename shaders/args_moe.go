@@ -79,6 +79,22 @@ func (a *MulMatTeamIDArgs) Workgroups(rows uint32) uint64 {
 	return groups(uint64(a.M0), uint64(rows)) * uint64(a.Blocks)
 }
 
+// MulMatIDCMArgs: Dst (pairs, M) = X · Wᵀ of each pair's expert, where that is First or above, below Last and has an address; a
+// pair takes row pair / Used of X (.., K), in tiles, times its Scales. W0 is a table of the addresses of experts' W (M, K)
+// typed. With GLU it is silu(X · W0ᵀ) * (X · W1ᵀ).
+//
+// Blocks is how many Tiles there are, of up to BN of Pairs each.
+type MulMatIDCMArgs struct {
+	W0, W1, X, Scales, Dst, Pairs, Tiles uint64
+	M, K, Blocks, Used                   uint32
+	DstStride, First, Last, _            uint32
+}
+
+// Workgroups counts the workgroups of a pipeline that makes so many rows of the output in each.
+func (a *MulMatIDCMArgs) Workgroups(rows uint32) uint64 {
+	return groups(uint64(a.M), uint64(rows)) * uint64(a.Blocks)
+}
+
 // SumExpertsArgs: Dst (Rows, Cols) = Y (Rows, Used, Cols) times Weights (Rows, Used), summed up by rank, + Residual (Rows, Cols),
 // 0 for none, whose stride is Dst's; Dst may be Residual.
 type SumExpertsArgs struct {

@@ -200,7 +200,8 @@ func scratchSize(h *arch.Hyper, chunk, logits, pages, sessions int, embdRow, wei
 		take(&s.Tiles, shaders.TileBytes*int64(shaders.ExpertTiles(uint32(chunk*h.Experts.Used), uint32(experts), shaders.ExpertCols)))
 	}
 	if weights > 0 {
-		take(&s.Halves, shaders.ScratchBytes(uint32(chunk), uint32(longestRow(h)), weights))
+		pairs := uint32(chunk * h.Experts.Used)
+		take(&s.Halves, max(shaders.ScratchBytes(uint32(chunk), uint32(longestRow(h)), weights), shaders.ScratchBytes(pairs, uint32(h.Experts.FeedForwardLength), 0)))
 	}
 	if few {
 		rows := uint32(shaders.ShortRows)

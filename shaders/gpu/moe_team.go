@@ -29,7 +29,14 @@ func (p *ExpertProducts) cols() uint32 {
 // TakesExperts reports whether the device and the recorder's memory allow [Recorder.ExpertProducts]; [Recorder.MulMatID] is
 // always there.
 func (r *Recorder) TakesExperts(p *ExpertProducts) bool {
-	if !r.inBytes() || teamVariants[p.Type] != shaders.Int8 || p.K%q8Block != 0 || p.Up == 0 && r.k.tuned.Load().plain(p.Type, p.K) {
+	if r.inBytes() {
+		return r.takesBytes(p)
+	}
+	return r.takesHalves(p)
+}
+
+func (r *Recorder) takesBytes(p *ExpertProducts) bool {
+	if teamVariants[p.Type] != shaders.Int8 || p.K%q8Block != 0 || p.Up == 0 && r.k.tuned.Load().plain(p.Type, p.K) {
 		return false
 	}
 	if p.Count == 0 || p.Used == 0 || p.M == 0 {
@@ -54,11 +61,14 @@ func (r *Recorder) idChoice(t gguf.Type, glu, cols, m, k uint32) choice {
 	return choice{op: "mul_mat_vec_id", variant: shaders.Int8, typed: true, typ: t, cols: cols, glu: glu, tile: r.k.tile(r.Tile, glu, m, k/q8Block)}
 }
 
-// ExpertProducts records products that the recorder [Recorder.TakesExperts]: X is brought into bytes at need, and what is gated
-// is left as bytes, too.
+// ExpertProducts records products that the recorder [Recorder.TakesExperts]: X is brought into bytes, or into halves in tiles, at
+// need, and what is gated is left as bytes, too. Pairs are sorted at need.
 func (r *Recorder) ExpertProducts(p *ExpertProducts) error {
 	if p.M == 0 || p.Count == 0 || p.First >= p.Last {
 		return nil
+	}
+	if !r.inBytes() {
+		return r.expertHalves(p)
 	}
 	glu := r.gluOfExperts(p)
 	a := shaders.MulMatTeamIDArgs{
@@ -67,6 +77,9 @@ func (r *Recorder) ExpertProducts(p *ExpertProducts) error {
 	}
 	if p.Tiles != 0 {
 		a.Blocks = shaders.ExpertTiles(p.Count, p.Experts, shaders.ExpertCols)
+		if err := r.sort(p, shaders.ExpertCols); err != nil {
+			return err
+		}
 	}
 	var err error
 	if a.X, a.S, err = r.bytesOf(p.X, p.rows(), p.K, p.XStride); err != nil {

@@ -30,7 +30,7 @@ func (r *run) grouped() bool { return len(r.rows) > shaders.FewRows }
 // route records the choice of each row's experts. The ids stay on the device: who wants to know them on the host can have
 // them copied from Chosen.
 func (r *run) route(o *arch.Op, bias uint64) error {
-	x, n, s := &r.e.Hyper.Experts, uint32(len(r.rows)), &r.e.Plan.Scratch
+	x, n := &r.e.Hyper.Experts, uint32(len(r.rows))
 	a := shaders.TopKMoEArgs{
 		X: r.value(o.A), Bias: bias, IDs: r.value(arch.Chosen), Weights: r.value(arch.Share),
 		Rows: n, Experts: uint32(x.Count), Used: uint32(x.Used), Gating: uint32(x.Gating), Scale: x.Scale,
@@ -38,12 +38,7 @@ func (r *run) route(o *arch.Op, bias uint64) error {
 	if x.Normalise {
 		a.Normalise = 1
 	}
-	if err := r.rec.TopKMoE(a); err != nil || !r.grouped() {
-		return err
-	}
-	return r.rec.GroupExperts(shaders.GroupExpertsArgs{
-		IDs: a.IDs, Pairs: r.value(arch.Pairs), Tiles: r.addr(s.Tiles), Count: n * a.Used, Experts: a.Experts,
-	})
+	return r.rec.TopKMoE(a)
 }
 
 // experts records the experts of the unit at hand, and those of the units before it that waited for it: where all of them
@@ -90,8 +85,9 @@ func (r *run) expertOps(o *arch.Op, first, last uint32) error {
 				err = r.rec.MulMatID(p.Type, p.MulMatIDArgs, p.Experts)
 			}
 		case arch.SwiGLU:
-			count := uint32(len(r.rows)) * r.width(e.Dst)
-			err = r.rec.SwiGLU(shaders.GLUArgs{Gate: r.value(e.A), Up: r.value(e.B), Dst: r.value(e.Dst), Count: count})
+			cols := uint32(r.e.Hyper.PairWidth(e.Dst))
+			pairs := uint32(len(r.rows)) * r.width(e.Dst) / cols
+			err = r.rec.SwiGLUMultiplied(shaders.GLUArgs{Gate: r.value(e.A), Up: r.value(e.B), Dst: r.value(e.Dst), Count: pairs * cols}, pairs, cols)
 		default:
 			err = fmt.Errorf("operation %d has no kernel for experts", e.Kind)
 		}
