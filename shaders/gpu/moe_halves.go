@@ -46,6 +46,8 @@ func (r *Recorder) idSplit(pairs, experts uint32) split {
 	s := r.Split
 	if s == (Split{}) {
 		switch each := pairs / experts; {
+		case r.k.matrix < 16: // a software device would compile what its few lanes do for minutes
+			s = Split{64, 64, 32, 16}
 		case each <= quarterPairs:
 			s = Split{128, 32, 32, 32}
 		case each <= halfPairs:
