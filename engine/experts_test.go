@@ -1,7 +1,9 @@
 package engine_test
 
 import (
+	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,38 +15,51 @@ import (
 	"leat/vk/vktest"
 )
 
-// A decode step of a model with experts takes them by bytes, gate and up as one product, where the device can: none of them
-// falls back in silence.
+// Steps of a model with experts take them by bytes or by matrices, gate and up as one product, where the device can: none of
+// them falls back in silence. Pairs of a prompt are sorted once a layer.
 func TestExpertKernels(t *testing.T) {
-	var ops trace.Ops
-	m := load(t, filepath.Join(testdata.Demo(t), "leat-demo-moe-q4_k_m.gguf"), engine.Options{ContextLength: 64, Ops: &ops})
 	p, f := chosen(t, vktest.Enable())
 	if !gpu.Few(p, f) {
 		t.Skipf("%s has no products of bytes", p.Name)
 	}
-	s, err := m.NewSession()
-	if err != nil {
-		t.Fatal(err)
+	const bytes, matrices = "mul_mat_vec_id_int8", "mul_mat_id_cm"
+	long := bytes
+	if gpu.Matrices(p, f) {
+		long = matrices
 	}
-	defer s.Close()
-	if _, err := s.Forward(t.Context(), []token.ID{1}); err != nil {
-		t.Fatal(err)
-	}
-	calls := map[string]int{}
-	all, _ := ops.Take()
-	for _, o := range all {
-		calls[strings.Fields(o.Name)[0]] += o.Calls
-	}
-	if len(calls) == 0 {
-		t.Skipf("%s has no timestamps", p.Name)
-	}
-	layers := calls["topk_moe"]
-	if layers == 0 || calls["mul_mat_vec_id_int8"] != 2*layers {
-		t.Errorf("%d layers with experts have %d products in bytes, wanted 2 each: %v", layers, calls["mul_mat_vec_id_int8"], calls)
-	}
-	for _, name := range []string{"mul_mat_vec_id", "mul_mat_id", "swiglu"} {
-		if n := calls[name]; n != 0 {
-			t.Errorf("%d calls of %s, wanted none", n, name)
-		}
+	for _, c := range []struct {
+		rows, sorts int
+		product     string
+	}{{1, 0, bytes}, {8, 0, bytes}, {12, 1, bytes}, {32, 1, long}} {
+		t.Run(fmt.Sprintf("%d rows", c.rows), func(t *testing.T) {
+			var ops trace.Ops
+			m := load(t, filepath.Join(testdata.Demo(t), "leat-demo-moe-q4_k_m.gguf"), engine.Options{ContextLength: 64, Ops: &ops})
+			s, err := m.NewSession()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			if _, err := s.Forward(t.Context(), slices.Repeat([]token.ID{1}, c.rows)); err != nil {
+				t.Fatal(err)
+			}
+			calls := map[string]int{}
+			all, _ := ops.Take()
+			for _, o := range all {
+				calls[strings.Fields(o.Name)[0]] += o.Calls
+			}
+			if len(calls) == 0 {
+				t.Skipf("%s has no timestamps", p.Name)
+			}
+			layers := calls["topk_moe"]
+			want := map[string]int{c.product: 2 * layers, "group_experts": c.sorts * layers, "sum_experts": layers}
+			if layers == 0 {
+				t.Errorf("no layer has experts: %v", calls)
+			}
+			for _, name := range []string{bytes, matrices, "group_experts", "sum_experts", "mul_mat_vec_id", "mul_mat_id", "swiglu"} {
+				if calls[name] != want[name] {
+					t.Errorf("%d calls of %s for %d layers, wanted %d", calls[name], name, layers, want[name])
+				}
+			}
+		})
 	}
 }
