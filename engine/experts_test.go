@@ -22,15 +22,16 @@ func TestExpertKernels(t *testing.T) {
 	if !gpu.Few(p, f) {
 		t.Skipf("%s has no products of bytes", p.Name)
 	}
-	const bytes, matrices = "mul_mat_vec_id_int8", "mul_mat_id_cm"
-	long := bytes
+	const bytes, summed, matrices = "mul_mat_vec_id_int8", "mul_mat_vec_id_sum", "mul_mat_id_cm"
+	few, short := map[string]int{bytes: 1, summed: 1}, map[string]int{bytes: 2, "group_experts": 1, "sum_experts": 1}
+	long := short
 	if gpu.Matrices(p, f) {
-		long = matrices
+		long = map[string]int{matrices: 2, "group_experts": 1, "sum_experts": 1}
 	}
 	for _, c := range []struct {
-		rows, sorts int
-		product     string
-	}{{1, 0, bytes}, {8, 0, bytes}, {12, 1, bytes}, {32, 1, long}} {
+		rows int
+		want map[string]int // calls a layer
+	}{{1, few}, {8, few}, {12, short}, {32, long}} {
 		t.Run(fmt.Sprintf("%d rows", c.rows), func(t *testing.T) {
 			var ops trace.Ops
 			m := load(t, filepath.Join(testdata.Demo(t), "leat-demo-moe-q4_k_m.gguf"), engine.Options{ContextLength: 64, Ops: &ops})
@@ -51,13 +52,12 @@ func TestExpertKernels(t *testing.T) {
 				t.Skipf("%s has no timestamps", p.Name)
 			}
 			layers := calls["topk_moe"]
-			want := map[string]int{c.product: 2 * layers, "group_experts": c.sorts * layers, "sum_experts": layers}
 			if layers == 0 {
 				t.Errorf("no layer has experts: %v", calls)
 			}
-			for _, name := range []string{bytes, matrices, "group_experts", "sum_experts", "mul_mat_vec_id", "mul_mat_id", "swiglu"} {
-				if calls[name] != want[name] {
-					t.Errorf("%d calls of %s for %d layers, wanted %d", calls[name], name, layers, want[name])
+			for _, name := range []string{bytes, summed, matrices, "group_experts", "sum_experts", "mul_mat_vec_id", "mul_mat_id", "swiglu"} {
+				if want := layers * c.want[name]; calls[name] != want {
+					t.Errorf("%d calls of %s for %d layers, wanted %d", calls[name], name, layers, want)
 				}
 			}
 		})

@@ -2,6 +2,7 @@ package exec
 
 import (
 	"fmt"
+	"slices"
 
 	"leat/decompose/pack"
 	"leat/engine/arch"
@@ -56,6 +57,9 @@ func (r *run) experts(o *arch.Op) error {
 		return err
 	}
 	first, last := units[from].Expert, units[r.at].Expert+units[r.at].Experts
+	if done, err := r.summedExperts(o, first, last); done || err != nil {
+		return err
+	}
 	h, perExpert := r.e.Hyper, 0.0
 	for i := range o.Ops {
 		if e := &o.Ops[i]; e.Kind == arch.MulMatID {
@@ -63,13 +67,43 @@ func (r *run) experts(o *arch.Op) error {
 		}
 	}
 	return r.byRows(uint32(last-first), perExpert, func(from, n uint32) error {
-		return r.expertOps(o, uint32(first)+from, uint32(first)+from+n)
+		return r.expertOps(o, len(o.Ops), uint32(first)+from, uint32(first)+from+n)
 	})
 }
 
-// expertOps records the operations of experts first to last, last not one of them.
-func (r *run) expertOps(o *arch.Op, first, last uint32) error {
-	for i := 0; i < len(o.Ops); i++ {
+// summedExperts records all experts of a layer together with the sum of what they make, the next operation, where the device can:
+// the last product and the sum are one.
+func (r *run) summedExperts(o *arch.Op, first, last int) (done bool, err error) {
+	h, ops, down := r.e.Hyper, r.e.ops[r.at], len(o.Ops)-1
+	at := slices.IndexFunc(ops, func(op arch.Op) bool { return op.Kind == arch.Experts })
+	if first != 0 || last != h.Experts.Count || down < 0 || o.Ops[down].Kind != arch.MulMatID || !o.Ops[down].A.PerPair() || at+1 >= len(ops) {
+		return false, nil
+	}
+	sum := &ops[at+1]
+	if sum.Kind != arch.SumExperts || sum.A != o.Ops[down].Dst {
+		return false, nil
+	}
+	p, err := r.expertProducts(o, down, 0, uint32(last))
+	if err != nil {
+		return false, err
+	}
+	a := shaders.MulMatIDSumArgs{
+		Table: p.Table, X: p.X, IDs: p.IDs, Weights: r.value(arch.Share), Dst: r.value(sum.Dst), Residual: r.value(sum.B),
+		M: p.M, K: p.K, N: uint32(len(r.rows)), Used: uint32(h.Experts.Used), DstStride: r.width(sum.Dst), ResidualStride: r.width(sum.B),
+	}
+	if !r.rec.TakesExpertSum(p.Type, &a) {
+		return false, nil
+	}
+	if err := r.expertOps(o, down, 0, uint32(last)); err != nil {
+		return false, err
+	}
+	r.summed = true
+	return true, r.rec.ExpertSum(p.Type, a, p.Experts)
+}
+
+// expertOps records the first n operations of experts first to last, last not one of them.
+func (r *run) expertOps(o *arch.Op, n int, first, last uint32) error {
+	for i := 0; i < n; i++ {
 		e := &o.Ops[i]
 		var err error
 		switch e.Kind {
@@ -189,8 +223,12 @@ func (r *run) expertProducts(o *arch.Op, i int, first, last uint32) (p gpu.Exper
 	return p, nil
 }
 
-// sumExperts records the sum of what each row's experts made.
+// sumExperts records the sum of what each row's experts made, unless that is done.
 func (r *run) sumExperts(o *arch.Op) error {
+	if r.summed {
+		r.summed = false
+		return nil
+	}
 	d := r.width(o.Dst)
 	return r.rec.SumExperts(shaders.SumExpertsArgs{
 		Y: r.value(o.A), Weights: r.value(arch.Share), Residual: r.value(o.B), Dst: r.value(o.Dst),
