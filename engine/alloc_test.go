@@ -20,25 +20,28 @@ func TestNoAllocation(t *testing.T) {
 	if raceOn {
 		t.Skip("not under the race detector")
 	}
-	path := filepath.Join(testdata.Demo(t), "leat-demo-q4_k_m.gguf")
+	path, experts := filepath.Join(testdata.Demo(t), "leat-demo-q4_k_m.gguf"), filepath.Join(testdata.Demo(t), "leat-demo-moe-q4_k_m.gguf")
 	least := leastBudget(t, path, engine.Options{ContextLength: 128, Chunk: 8})
+	leastExperts := leastBudget(t, experts, engine.Options{ContextLength: 128, Chunk: 8})
 	stopped, running := trace.New(1<<16), trace.New(1<<16)
 	stopped.Start()
 	stopped.Stop()
 	running.Start()
 	for _, c := range []struct {
-		name       string
+		name, path string
 		vram, host int64
 		rec        *trace.Recorder
 	}{
-		{"resident", 0, 0, nil},
-		{"from host memory", least, 1 << 30, nil},
-		{"from disk", least, 1, nil},
-		{"from disk, recorded no more", least, 1, stopped},
-		{"from disk, recorded", least, 1, running},
+		{"resident", path, 0, 0, nil},
+		{"from host memory", path, least, 1 << 30, nil},
+		{"from disk", path, least, 1, nil},
+		{"from disk, recorded no more", path, least, 1, stopped},
+		{"from disk, recorded", path, least, 1, running},
+		{"experts", experts, 0, 0, nil},
+		{"experts from host memory", experts, leastExperts, 1 << 30, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			m := load(t, path, engine.Options{ContextLength: 128, Chunk: 8, DeviceBytes: c.vram, HostBytes: c.host, Trace: c.rec})
+			m := load(t, c.path, engine.Options{ContextLength: 128, Chunk: 8, DeviceBytes: c.vram, HostBytes: c.host, Trace: c.rec})
 			s, err := m.NewSession()
 			if err != nil {
 				t.Fatal(err)

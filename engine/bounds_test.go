@@ -59,6 +59,9 @@ type bound struct {
 const (
 	nmseBytes  = 1e-3
 	nmseHalves = 2e-5
+	// An expert is chosen in place of another where their scores are near; then a row differs by far more than rounding.
+	// Measured: up to 2.4e-2 on random weights, whose scores often are.
+	nmseRouted = 5e-2
 )
 
 // testBounds runs the prompts of all goldens; with -v it ends with a table.
@@ -96,7 +99,9 @@ func measureBound(t *testing.T, g golden, o engine.Options, bytes bool) bound {
 		b.other = math.Pow(relativeError(other, ref.Logits[:n]), 2)
 		b.limit = 1.5 * b.other
 	}
-	if !bytes {
+	if g.routed() {
+		b.limit = nmseRouted
+	} else if !bytes {
 		b.limit = min(b.limit, nmseHalves)
 	}
 	for i := range b.rows {

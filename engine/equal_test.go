@@ -21,7 +21,7 @@ import (
 func TestBitEqual(t *testing.T) {
 	for _, g := range goldens(t) {
 		switch g.name {
-		case "leat-demo-q4_k_m", "llama3-tiny-q4_k_m", "qwen2-tiny-q8_0", "llama-tiny-bf16":
+		case "leat-demo-q4_k_m", "llama3-tiny-q4_k_m", "qwen2-tiny-q8_0", "llama-tiny-bf16", "leat-demo-moe-q4_k_m":
 			t.Run(g.name, func(t *testing.T) { testBitEqual(t, g) })
 		}
 	}
@@ -45,7 +45,7 @@ func testBitEqual(t *testing.T, g golden) {
 	if len(whole.Plan().Ring) != 0 {
 		t.Fatal("the model without a budget is not all resident")
 	}
-	least := leastBudget(t, g.model, base)
+	least := max(leastBudget(t, g.model, base), leastBudget(t, pack, base)) // a pack rounds experts up to blocks of the disk
 
 	type variant struct {
 		name  string
@@ -92,6 +92,13 @@ func testBitEqual(t *testing.T, g golden) {
 			o := base
 			o.DeviceBytes, o.HostBytes = budget, 1
 			variants = append(variants, variant{fmt.Sprintf("in place, %v, %d bytes", kind, budget), []string{g.model, pack}[int(kind)%2], engine.WithShared(o, kind)})
+		}
+	}
+	if whole.Hyper().Experts.Count > 0 { // a layer's experts in several units: all in VRAM, none, some
+		for i, budget := range []int64{all + 4<<20, least, (least + all) / 2} {
+			o := base
+			o.DeviceBytes, o.HostBytes, o.Sweep.PartBytes = budget, 1<<30, 200<<10
+			variants = append(variants, variant{fmt.Sprintf("experts in parts, %d bytes", budget), []string{g.model, pack}[i%2], o})
 		}
 	}
 	onTwo := decompose.Options{Stripe: []string{filepath.Join(t.TempDir(), "second")}, StripeBytes: 16 << 10}
@@ -155,7 +162,7 @@ func tiersOf(p *engine.Plan) int {
 func TestFewSameBits(t *testing.T) {
 	for _, g := range goldens(t) {
 		switch g.name {
-		case "leat-demo-q4_k_m", "qwen3-tiny-q6_k", "qwen2-tiny-q8_0", "llama-tiny-bf16":
+		case "leat-demo-q4_k_m", "qwen3-tiny-q6_k", "qwen2-tiny-q8_0", "llama-tiny-bf16", "leat-demo-moe-q8_0":
 		default:
 			continue
 		}

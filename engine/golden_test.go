@@ -19,6 +19,8 @@ const (
 	// the trained one.
 	toleranceQ8 = 4e-2
 	toleranceQ4 = 5e-1
+	// Where a cache's rounding made a router choose other experts. Measured: 2.2e-2, once.
+	toleranceRouted = 1e-1
 )
 
 // TestGoldens holds every supported model's logits against another engine's, with all
@@ -38,6 +40,9 @@ func TestGoldens(t *testing.T) {
 				m, ok := loadKV(t, g.model, exact(engine.Options{KVType: kv.typ, ContextLength: 128}))
 				if !ok {
 					continue
+				}
+				if g.routed() && kv.typ != "f32" {
+					kv.tolerance = max(kv.tolerance, toleranceRouted)
 				}
 				got := logits(t, m, ids[:ref.Rows])
 				e := relativeError(got, ref.Logits)

@@ -17,39 +17,7 @@ layout(push_constant, std430) uniform Args {
     uint M, K, N, XStride, DstStride, pad0;
 } a;
 
-const uint OUTPUTS = NUM_ROWS * NUM_COLS;
-shared float partial[OUTPUTS * LANES]; // (OUTPUTS, LANES)
-
-// slot turns each output's lanes by its number, so that neither writing nor reading meets a bank twice.
-uint slot(uint o, uint lane) { return o * LANES + (lane + o) % LANES; }
-
-void load_w(Row r, uint k, out float v[8])
-{
-#ifdef TAIL
-    if (WHOLE == 0) {
-        [[unroll]] for (uint i = 0; i < 8; i++)
-            v[i] = k + i < a.K ? value_at(r, k + i) : 0;
-        return;
-    }
-#endif
-    dequant8(r, k, v);
-}
-
-// load_x reads values k … k+7 of the column that starts at float `first` after x.
-void load_x(uvec2 x, uint first, uint k, out float v[8])
-{
-    if (WHOLE == 0) {
-        [[unroll]] for (uint i = 0; i < 8; i++)
-            v[i] = k + i < a.K ? Floats(x).f[first + k + i] : 0;
-        return;
-    }
-    vec4 lo = Floats4(x).f[(first + k) / 4];
-    vec4 hi = Floats4(x).f[(first + k) / 4 + 1];
-    [[unroll]] for (uint i = 0; i < 4; i++) {
-        v[i] = lo[i];
-        v[4 + i] = hi[i];
-    }
-}
+#include "mul_mat_tile.glsl"
 
 void store(uint row0, uint col0, uint o, float sum)
 {
@@ -58,36 +26,7 @@ void store(uint row0, uint col0, uint o, float sum)
         Floats(advance(a.Dst, n, a.DstStride * 4)).f[m] = sum;
 }
 
-// reduce_alone: lane o folds output o. One barrier; best when there are outputs for most lanes.
-void reduce_alone(uint row0, uint col0)
-{
-    uint o = gl_LocalInvocationID.x;
-    if (o >= OUTPUTS)
-        return;
-    precise float v[LANES / 2];
-    [[unroll]] for (uint i = 0; i < LANES / 2; i++)
-        v[i] = partial[slot(o, i)] + partial[slot(o, i + LANES / 2)];
-    [[unroll]] for (uint s = LANES / 4; s > 0; s >>= 1)
-        [[unroll]] for (uint i = 0; i < s; i++)
-            v[i] = v[i] + v[i + s];
-    store(row0, col0, o, v[0]);
-}
-
-// reduce_together: all lanes fold all outputs, the same tree.
-void reduce_together(uint row0, uint col0)
-{
-    uint lane = gl_LocalInvocationID.x;
-    [[unroll]] for (uint s = LANES / 2; s > 0; s >>= 1) {
-        for (uint j = lane; j < OUTPUTS * s; j += LANES) {
-            uint o = j / s, i = j % s;
-            precise float t = partial[slot(o, i)] + partial[slot(o, i + s)];
-            partial[slot(o, i)] = t;
-        }
-        barrier();
-    }
-    if (lane < OUTPUTS)
-        store(row0, col0, lane, partial[slot(lane, 0)]);
-}
+#include "mul_mat_meet.glsl"
 
 void main()
 {

@@ -10,6 +10,12 @@
 // for each block of 32 its sum of squares and 32 eps, of which M1 has the bits. The last workgroup to end of those that make a
 // block does it, by counters at Bias1 that are 0 before and after. A kernel with NORMED = 1 takes such bytes, and multiplies its
 // sums by 1 / sqrt(mean).
+//
+// With EXPERTS a column is a pair of a row and an expert: X's row is pair / Used, and W0 and W1 are tables of where the experts'
+// matrices lie. The columns of a workgroup are of one expert: a pair, or where there are several those of one of the Tiles that
+// group_experts makes; where an address is 0 they are left out. There are neither siblings, biases nor a residual.
+//
+// With EXPERT_SUM a sum goes over all experts of a row, too: there is one matrix, in Table, and no bias.
 
 layout(constant_id = 0) const uint LANES = DEFAULT_LANES;
 #define LANES_ID 0
@@ -24,10 +30,40 @@ layout(constant_id = 5) const uint GLU = DEFAULT_GLU;
 layout(constant_id = 6) const uint NORMED = DEFAULT_NORMED;
 const bool PAIRS = GLU == 1 || GLU == 2, BYTES = GLU == 2, NORM = GLU == 3;
 
+#ifdef EXPERTS
+layout(push_constant, std430) uniform Args {
+    uvec2 W0, W1, Dst0, Dst1, Dst2, X, S, IDs, Pairs, Tiles;
+    uint M0, K, Blocks, Used, DstStride, First, Last, pad0;
+} a;
+
+uint begin, count; // the columns: where they begin in Pairs, how many
+uvec2 experts[2];  // where the matrices of their expert are
+
+uint pair_of(uint c) { return NUM_COLS == 1 ? begin : Words(a.Pairs).w[begin + min(c, count - 1)]; }
+
+#define COL_BLOCKS a.Blocks
+#define OUT_COL(c) pair_of(c)
+#define HAS_COL(c, n) ((c) < count)
+#elif defined(EXPERT_SUM)
+layout(push_constant, std430) uniform Args {
+    uvec2 Table, X, S, IDs, Weights, Dst, Residual;
+    uint M, K, N, Used, DstStride, ResidualStride;
+} a;
+#else
 layout(push_constant, std430) uniform Args {
     uvec2 W0, W1, W2, Bias0, Bias1, Bias2, Dst0, Dst1, Dst2, X, S, Residual;
     uint M0, M1, M2, K, N, XStride, DstStride, ResidualStride;
 } a;
+#define PLAIN
+#endif
+
+#ifndef EXPERTS
+#define COL_BLOCKS ((a.N + NUM_COLS - 1) / NUM_COLS)
+#define OUT_COL(c) (col0 + (c))
+#define HAS_COL(c, n) ((n) < a.N)
+#endif
+
+bool given(uvec2 address) { return (address.x | address.y) != 0; }
 
 const uint SUMS = NUM_ROWS * NUM_COLS;
 const uint TEAMS = LANES / TEAM;
@@ -58,8 +94,14 @@ uvec2 squares_behind(uvec2 s, uint values) { return advance(s, (values / 4 + 15)
 // team_begin is false for the workgroups of a grid that are too many.
 bool team_begin()
 {
+#if defined(EXPERT_SUM)
+    rows = a.M;
+#elif defined(EXPERTS)
+    rows = a.M0;
+#else
     rows = PAIRS || NORM ? a.M0 : a.M0 + a.M1 + a.M2;
-    uint colBlocks = (a.N + NUM_COLS - 1) / NUM_COLS;
+#endif
+    uint colBlocks = COL_BLOCKS;
     uint rowBlocks = (rows + OUTS - 1) / OUTS;
     lane = subgroup_lane();
     member = lane % TEAM;
@@ -68,6 +110,20 @@ bool team_begin()
     [[unroll]] for (uint r = 0; r < NUM_ROWS; r++)
         [[unroll]] for (uint c = 0; c < NUM_COLS; c++)
             acc[r][c] = 0;
+#ifdef EXPERTS
+    if (group() >= rowBlocks * colBlocks)
+        return false;
+    uint block = group() % colBlocks;
+    uvec4 t = NUM_COLS == 1 ? uvec4(Words(a.IDs).w[block], block, 1, 0) : Words4(a.Tiles).w[block];
+    begin = t.y;
+    count = t.z;
+    if (count == 0 || t.x < a.First || t.x >= a.Last)
+        return false;
+    experts[0] = Words2(a.W0).w[t.x];
+    experts[1] = PAIRS ? Words2(a.W1).w[t.x] : experts[0];
+    return given(experts[0]) && given(experts[1]);
+#else
+#ifdef PLAIN
     if (NORMED != 0)
         [[unroll]] for (uint c = 0; c < NUM_COLS; c++) {
             Floats4 of = Floats4(advance(squares_behind(a.S, a.N * a.K), min(col0 + c, a.N - 1), a.K / 8));
@@ -75,7 +131,9 @@ bool team_begin()
             for (uint i = gl_SubgroupInvocationID; i < a.K / 128; i += gl_SubgroupSize)
                 squares[c] += dot(of.f[i], vec4(1));
         }
+#endif
     return group() < rowBlocks * colBlocks;
+#endif
 }
 
 // Place is a row of one of the matrices.
@@ -87,35 +145,50 @@ struct Place {
 Place team_row(uint r)
 {
     uint m = min(row0 + r % SHARE, rows - 1);
+#if defined(EXPERTS) || defined(EXPERT_SUM)
+    return Place(r / SHARE, m);
+#else
     if (PAIRS)
         return Place(r / SHARE, m);
     if (m < a.M0)
         return Place(0, m);
     m -= a.M0;
     return m < a.M1 ? Place(1, m) : Place(2, m - a.M1);
+#endif
 }
 
+#ifdef EXPERTS
+uint x_row(uint c) { return pair_of(c) / a.Used; }
+
+uvec2 weights_of(Place p) { return p.matrix == 0 ? experts[0] : experts[1]; }
+
+float biased(float sum, Place p) { return sum; }
+#elif defined(EXPERT_SUM)
+float biased(float sum, Place p) { return sum; }
+#else
 uint team_col(uint c) { return min(col0 + c, a.N - 1); }
+#define x_row team_col
 
 uvec2 pick(uint matrix, uvec2 zero, uvec2 one, uvec2 two) { return matrix == 0 ? zero : matrix == 1 ? one : two; }
 
 uvec2 weights_of(Place p) { return pick(p.matrix, a.W0, a.W1, a.W2); }
-
-bool given(uvec2 address) { return (address.x | address.y) != 0; }
 
 float biased(float sum, Place p)
 {
     uvec2 bias = pick(p.matrix, a.Bias0, a.Bias1, a.Bias2);
     return given(bias) ? sum + Floats(bias).f[p.row] : sum;
 }
+#endif
 
 // meet adds the lanes' parts up.
 void meet()
 {
     uint width = min(TEAM, gl_SubgroupSize);
+#ifdef PLAIN
     if (NORMED != 0)
         [[unroll]] for (uint c = 0; c < NUM_COLS; c++)
             squares[c] = 1.0 / sqrt(sum_within(squares[c], gl_SubgroupSize) / float(a.K));
+#endif
     [[unroll]] for (uint r = 0; r < NUM_ROWS; r++)
         [[unroll]] for (uint c = 0; c < NUM_COLS; c++)
             acc[r][c] = sum_within(acc[r][c], width);
@@ -143,10 +216,10 @@ float scaled(uint r, uint c) { return NORMED != 0 ? total(r, c) * squares[c] : t
 
 void finish(uint r, uint c)
 {
-    uint n = col0 + c;
+    uint n = OUT_COL(c);
     Place p = team_row(r);
     float y = biased(scaled(r, c), p);
-    bool there = row0 + r < rows && n < a.N;
+    bool there = row0 + r < rows && HAS_COL(c, n);
     if (PAIRS) {
         y = y / (1.0 + exp(-max(y, -88.0))) * biased(scaled(r + SHARE, c), team_row(r + SHARE)); // as in swiglu
         if (BYTES)
@@ -154,31 +227,42 @@ void finish(uint r, uint c)
     }
     if (!there)
         return;
+#ifdef EXPERTS
+    Floats(advance(a.Dst0, n, a.DstStride * 4)).f[p.row] = y;
+#else
     if (given(a.Residual))
         y += Floats(advance(a.Residual, n, a.ResidualStride * 4)).f[p.row];
+#ifdef EXPERT_SUM
+    Floats(advance(a.Dst, n, a.DstStride * 4)).f[p.row] = y;
+#else
     uvec2 dst = pick(p.matrix, a.Dst0, a.Dst1, a.Dst2);
     uint stride = p.matrix == 0 ? a.DstStride : p.matrix == 1 ? a.M1 : a.M2;
     if (NORM)
         Left(advance(dst, n, stride * 4)).f[p.row] = y;
     else
         Floats(advance(dst, n, stride * 4)).f[p.row] = y;
+#endif
+#endif
 }
 
 // bytes_out makes bytes of what the workgroup has in outs, 32 rows of a column to a block.
+#ifndef EXPERT_SUM
 void bytes_out()
 {
     barrier();
     const uint quads = OUTS / 4;
-    uint first = group() / ((a.N + NUM_COLS - 1) / NUM_COLS) * OUTS;
+    uint first = group() / COL_BLOCKS * OUTS;
     for (uint i = 0; i < quads * NUM_COLS; i += LANES) {
-        uint at = i + gl_LocalInvocationID.x, n = col0 + at / quads, m = at % quads * 4;
-        bool there = at < quads * NUM_COLS && n < a.N && first + m < rows;
+        uint at = i + gl_LocalInvocationID.x, n = OUT_COL(at / quads), m = at % quads * 4;
+        bool there = at < quads * NUM_COLS && HAS_COL(at / quads, n) && first + m < rows;
         uint from = there ? at / quads * OUTS + m : 0;
         vec4 y = vec4(outs[from], outs[from + 1], outs[from + 2], outs[from + 3]);
         put_q8(y, there, a.Dst1, a.Dst2, (n * rows + first + m) / 32);
     }
 }
+#endif
 
+#ifdef PLAIN
 // all_made is true for the last of the workgroups that make a block, once all of it is there.
 bool all_made(uint counter)
 {
@@ -228,6 +312,7 @@ void norm_out()
         barrier(); // the sums have been read
     }
 }
+#endif
 
 void team_end()
 {
@@ -236,8 +321,12 @@ void team_end()
         [[unroll]] for (uint c = 0; c < NUM_COLS; c++)
             if (member == (r * NUM_COLS + c) % TEAM)
                 finish(r, c);
+#ifndef EXPERT_SUM
     if (BYTES)
         bytes_out();
+#endif
+#ifdef PLAIN
     if (NORM)
         norm_out();
+#endif
 }

@@ -41,6 +41,7 @@ type Tensor struct {
 	UnitOff int64 // offset in the unit as it rests in memory; multiple of TensorAlign
 	File    int   // index into Model.Files
 	Off     int64 // offset in that file
+	Expert  int   // of a slice in a unit that [Join] made: whose it is
 }
 
 // Extent is one contiguous read. Where it spans several tensors, the bytes between them are what the

@@ -9,8 +9,8 @@ import (
 	"leat/gguf/quant"
 )
 
-// Layer returns layer l of a dense transformer: llama (Touvron et al. 2023), and
-// qwen2 and qwen3, which add QKV biases and Q/K norms to it.
+// Layer returns layer l of a transformer: llama (Touvron et al. 2023), and qwen2 and
+// qwen3, which add QKV biases and Q/K norms to it; with experts Mixtral and qwen3moe.
 func (h *Hyper) Layer(l int, has func(tensor string) bool) []Op {
 	p := &program{h: h, prefix: fmt.Sprintf("blk.%d.", l), has: has}
 
@@ -30,6 +30,10 @@ func (h *Hyper) Layer(l int, has func(tensor string) bool) []Op {
 	p.op(Op{Kind: Add, Dst: X, A: X, B: Norm})
 
 	p.norm(Norm, X, "ffn_norm")
+	if h.Experts.Count > 0 {
+		p.mixture(X, Norm)
+		return p.ops
+	}
 	p.linear(Gate, Norm, "ffn_gate")
 	p.linear(Up, Norm, "ffn_up")
 	p.op(Op{Kind: SwiGLU, Dst: Gate, A: Gate, B: Up})
@@ -100,7 +104,11 @@ func (h *Hyper) bind(m *pack.Model) error {
 		if _, ok := m.Unit(pack.Layer, l); !ok {
 			return fmt.Errorf("bind %s: layer %d of %d is missing", m.Path, l, h.BlockCount)
 		}
-		ws = append(ws, h.wants(h.Layer(l, has))...)
+		ops := h.Layer(l, has)
+		ws = append(ws, h.wants(ops)...)
+		if err := h.wantExperts(m, l, ops); err != nil {
+			return err
+		}
 	}
 	for _, w := range ws {
 		if err := checkTensor(m, w); err != nil {
@@ -118,15 +126,8 @@ func checkTensor(m *pack.Model, w want) error {
 	if !ok {
 		return fmt.Errorf("bind %s: tensor %q is missing", m.Path, w.name)
 	}
-	same := len(t.Shape) == len(w.shape)
-	for i := 0; same && i < len(w.shape); i++ {
-		same = t.Shape[i] == w.shape[i]
-	}
-	if !same {
-		return fmt.Errorf("bind %s: tensor %q: found shape %v, wanted %v", m.Path, w.name, t.Shape, w.shape)
-	}
-	if !quant.Supported(t.Type) {
-		return &UnsupportedError{What: "tensor " + w.name + " of type", Have: t.Type.String(), Want: typeNames()}
+	if err := w.check(m.Path, t); err != nil {
+		return err
 	}
 	if len(w.shape) == 1 && t.Type != gguf.F32 {
 		return &UnsupportedError{What: "tensor " + w.name + " of type", Have: t.Type.String(), Want: "F32 for norms and biases"}

@@ -133,12 +133,28 @@ func multiplied(ops []Op, v Value) bool {
 	return false
 }
 
-func (o *Op) writes(v Value) bool { return o.Kind != KVAppend && o.Dst == v }
+func (o *Op) writes(v Value) bool {
+	switch o.Kind {
+	case KVAppend:
+		return false
+	case Route:
+		return v == Chosen || v == Share
+	case Experts:
+		return slices.ContainsFunc(o.Ops, func(e Op) bool { return e.writes(v) })
+	}
+	return o.Dst == v
+}
 
 func (o *Op) reads(v Value) bool {
 	switch o.Kind {
-	case RMSNorm, MulMat:
+	case RMSNorm, MulMat, Route:
 		return o.A == v
+	case MulMatID:
+		return o.A == v || v == Chosen
+	case Experts:
+		return slices.ContainsFunc(o.Ops, func(e Op) bool { return e.reads(v) })
+	case SumExperts:
+		return o.A == v || o.B == v || v == Share
 	case Bias, RopeTurn:
 		return o.Dst == v
 	case KVAppend:

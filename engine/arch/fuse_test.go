@@ -9,9 +9,9 @@ import (
 
 // shorthand of an op, and of those it stands for.
 func (o Op) short() string {
-	names := map[Value]string{X: "X", Norm: "Norm", Q: "Q", K: "K", V: "V", Att: "Att", Gate: "Gate", Up: "Up"}
+	names := map[Value]string{X: "X", Norm: "Norm", Q: "Q", K: "K", V: "V", Att: "Att", Gate: "Gate", Up: "Up", Scores: "Scores", Chosen: "Chosen", ExpertOut: "ExpertOut"}
 	kinds := map[Kind]string{RMSNorm: "norm", MulMat: "mul", Bias: "bias", RopeTurn: "rope", KVAppend: "append", Attention: "attend", SwiGLU: "swiglu", Add: "add",
-		Siblings: "siblings", Gated: "gated", Added: "added", TurnedAppend: "turned"}
+		Siblings: "siblings", Gated: "gated", Added: "added", TurnedAppend: "turned", Route: "route", Experts: "experts", SumExperts: "sum"}
 	s := kinds[o.Kind]
 	switch o.Kind {
 	case Siblings, KVAppend, TurnedAppend:
@@ -48,9 +48,14 @@ func TestFuseLayer(t *testing.T) {
 			"norm Norm, multiplied", "gated Gate of 5", "added X of 3"}},
 		{"head norms", "qwen3", none, []string{"norm Norm, multiplied", "siblings of 3", "norm Q", "norm K", "turned of 3", "attend Att", "added X of 2",
 			"norm Norm, multiplied", "gated Gate of 3", "added X of 2"}},
+		{"experts", "qwen3moe", none, []string{"norm Norm, multiplied", "siblings of 3", "norm Q", "norm K", "turned of 3", "attend Att", "added X of 2",
+			"norm Norm, multiplied", "mul Scores", "route Chosen", "experts ExpertOut of 4", "sum X"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			h := &Hyper{Architecture: c.arch, EmbeddingLength: 64, HeadCount: 4, HeadCountKV: 2, KeyLength: 16, ValueLength: 16, FeedForwardLength: 128}
+			if c.name == "experts" {
+				h.Experts = Mixture{Count: 8, Used: 2, FeedForwardLength: 32}
+			}
 			plain := h.Layer(3, c.has)
 			fused := Fuse(plain)
 			if got := shorts(fused); !slices.Equal(got, c.want) {
@@ -61,9 +66,7 @@ func TestFuseLayer(t *testing.T) {
 			}
 			var names []string
 			for _, o := range plain {
-				if o.Weight != "" {
-					names = append(names, o.Weight)
-				}
+				names = append(names, o.Weights()...)
 			}
 			var got []string
 			for _, o := range fused {
@@ -79,7 +82,7 @@ func TestFuseLayer(t *testing.T) {
 // flat is what fused operations stand for.
 func flat(ops []Op) (plain []Op) {
 	for _, o := range ops {
-		if o.Ops != nil {
+		if o.Ops != nil && o.Kind != Experts {
 			plain = append(plain, o.Ops...)
 			continue
 		}

@@ -25,6 +25,7 @@ type Hyper struct {
 	RMSEpsilon        float32 //
 	Rope              Rope
 	Tied              bool // the output matrix is token_embd
+	Experts           Mixture
 }
 
 // UnsupportedError says what about a model we cannot run.
@@ -45,17 +46,19 @@ func (e *UnsupportedError) Hint() string {
 // Unwrap makes errors.Is(err, errors.ErrUnsupported) true.
 func (e *UnsupportedError) Unwrap() error { return errors.ErrUnsupported }
 
-// family describes how the dense architectures differ from one another.
+// family describes how the architectures differ from one another.
 type family struct {
-	neox   bool // rope pairs (i, i+Dr/2) instead of (2i, 2i+1)
-	qkNorm bool // RMS norm over each query and key head before rope
+	neox   bool  // rope pairs (i, i+Dr/2) instead of (2i, 2i+1)
+	qkNorm bool  // RMS norm over each query and key head before rope
+	moe    *gate // its layers may have experts
 }
 
 var families = map[string]family{
-	"llama":   {},
-	"mistral": {}, // written as llama by the usual converters; some files carry the name
-	"qwen2":   {neox: true},
-	"qwen3":   {neox: true, qkNorm: true},
+	"llama":    {moe: &gate{normalise: true}}, // with experts: Mixtral
+	"mistral":  {},                            // written as llama by the usual converters; some files carry the name
+	"qwen2":    {neox: true},
+	"qwen3":    {neox: true, qkNorm: true},
+	"qwen3moe": {neox: true, qkNorm: true, moe: &gate{normalise: true}},
 }
 
 // Supported lists the architectures this build runs.
@@ -139,8 +142,10 @@ func Read(m *pack.Model) (*Hyper, error) {
 		RMSEpsilon:        float32(k.float("attention.layer_norm_rms_epsilon", 1e-5)),
 	}
 	h.HeadCountKV = k.int("attention.head_count_kv", h.HeadCount)
-	if n := k.int("expert_count", 0); n > 0 {
-		return nil, &UnsupportedError{What: "mixture of experts", Have: fmt.Sprintf("%q with %d experts", name, n), Want: "dense models of " + strings.Join(Supported(), ", ")}
+	if fam.moe != nil {
+		h.Experts = readMixture(k, *fam.moe, h.FeedForwardLength)
+	} else if n := k.int("expert_count", 0); n > 0 {
+		return nil, &UnsupportedError{What: "mixture of experts", Have: fmt.Sprintf("%q with %d experts", name, n), Want: "dense ones"}
 	}
 	if k.err != nil {
 		return nil, k.err

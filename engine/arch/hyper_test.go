@@ -40,6 +40,24 @@ func TestRead(t *testing.T) {
 	}
 }
 
+func TestReadExperts(t *testing.T) {
+	for name, want := range map[string]arch.Mixture{
+		"qwen3moe": {Count: 8, Used: 2, FeedForwardLength: 256, Normalise: true, Scale: 1},
+		"mixtral":  {Count: 4, Used: 2, FeedForwardLength: 512, Normalise: true, Scale: 1},
+	} {
+		h, err := arch.Read(open(t, synthetic.Options{Arch: name}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if h.Experts != want {
+			t.Errorf("%s: got %+v, want %+v", name, h.Experts, want)
+		}
+		if h.Width(arch.ExpertOut) != 2*256 || h.PairWidth(arch.ExpertOut) != 256 || h.Width(arch.Scores) != want.Count || h.Width(arch.Gate) != 0 {
+			t.Errorf("%s: widths %d %d %d %d", name, h.Width(arch.ExpertOut), h.PairWidth(arch.ExpertOut), h.Width(arch.Scores), h.Width(arch.Gate))
+		}
+	}
+}
+
 // The layers differ only where the architectures do.
 func TestLayerOps(t *testing.T) {
 	count := func(name string) (norms, biases int) {
@@ -72,7 +90,7 @@ func TestReadRefuses(t *testing.T) {
 		want      string
 	}{
 		{"architecture", "general.architecture", "mamba", "mamba"},
-		{"experts", "llama.expert_count", uint32(8), "mixture of experts"},
+		{"experts", "qwen2.expert_count", uint32(8), "mixture of experts"},
 		{"no heads", "llama.attention.head_count", uint32(0), "head_count"},
 		{"heads that don't divide", "llama.attention.head_count_kv", uint32(3), "multiple"},
 		{"huge", "llama.embedding_length", uint64(1 << 40), "embedding_length"},
@@ -85,10 +103,19 @@ func TestReadRefuses(t *testing.T) {
 		{"epsilon", "llama.attention.layer_norm_rms_epsilon", float32(-1), "epsilon"},
 		{"shape", "llama.feed_forward_length", uint32(511), "ffn_gate"},
 		{"missing layer", "llama.block_count", uint32(5), "layer 4"},
+		{"no expert used", "qwen3moe.expert_used_count", uint32(0), "expert_used_count"},
+		{"more used than there are", "qwen3moe.expert_used_count", uint32(9), "expert_used_count"},
+		{"more than the kernels hold", "qwen3moe.expert_count", uint32(1025), "expert_count"},
+		{"fewer than there are", "qwen3moe.expert_count", uint32(7), "8 experts, wanted 7"},
+		{"width of an expert", "qwen3moe.expert_feed_forward_length", uint32(255), "ffn_gate_exps"},
 		{"heads per layer", "llama.attention.head_count_kv", []int32{2, 2, 1, 2}, "one integer"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			m := open(t, synthetic.Options{Arch: "llama"})
+			name, _, _ := strings.Cut(c.key, ".")
+			if name == "general" {
+				name = "llama"
+			}
+			m := open(t, synthetic.Options{Arch: name})
 			if err := m.Metadata.Set(c.key, c.value); err != nil {
 				t.Fatal(err)
 			}
@@ -98,8 +125,12 @@ func TestReadRefuses(t *testing.T) {
 			}
 		})
 	}
-	t.Run("experts in the file", func(t *testing.T) {
-		_, err := arch.Read(open(t, synthetic.Options{Arch: "qwen3moe"}))
+	t.Run("hint", func(t *testing.T) {
+		m := open(t, synthetic.Options{Arch: "llama"})
+		if err := m.Metadata.Set("general.architecture", "mamba"); err != nil {
+			t.Fatal(err)
+		}
+		_, err := arch.Read(m)
 		var u *arch.UnsupportedError
 		if !errors.As(err, &u) || u.Hint() == "" || !errors.Is(err, errors.ErrUnsupported) {
 			t.Errorf("found error %v, wanted an UnsupportedError with a hint", err)

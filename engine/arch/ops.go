@@ -14,6 +14,15 @@ const (
 	Att               // (N, H*Dv)
 	Gate              // (N, F)
 	Up                // (N, F)
+
+	// Of a mixture of experts; a pair is a row and one of its experts.
+	Scores     // (N, E) the router's
+	Chosen     // (N, K) uint32 experts, the best first
+	Share      // (N, K) their weights
+	Pairs      // (N, K) uint32 pairs, by expert
+	ExpertGate // (N, K, F)
+	ExpertUp   // (N, K, F)
+	ExpertOut  // (N, K, D)
 	NumValues
 )
 
@@ -30,6 +39,12 @@ const (
 	Attention             // Dst = attention of Q over the cache
 	SwiGLU                // Dst = silu(A) * B
 	Add                   // Dst = A + B
+
+	// Of a mixture of experts.
+	Route      // Chosen and Share are the experts with the best scores A, and their weights
+	Experts    // Ops, for each pair with the weights of its expert
+	MulMatID   // Dst = A · Wᵀ of each pair's expert, in the Ops of Experts
+	SumExperts // Dst = B + the pairs of A by their Share, summed up
 
 	// What [Fuse] makes of them; Ops are the operations themselves.
 	Siblings     // products of A, up to three
@@ -48,7 +63,7 @@ type Op struct {
 	Heads  int    // RopeTurn; RMSNorm over heads
 	Cols   int    // width of what the operation works on
 
-	Ops        []Op // of one that Fuse has made: what it stands for, in order
+	Ops        []Op // of Experts, and of one that Fuse has made: what it stands for, in order
 	Multiplied bool // by Fuse: weights will be multiplied by Dst
 }
 
@@ -64,7 +79,13 @@ func (h *Hyper) Width(v Value) int {
 	case Att:
 		return h.HeadCount * h.ValueLength
 	case Gate, Up:
+		if h.Experts.Count > 0 {
+			return 0 // the experts have their own
+		}
 		return h.FeedForwardLength
+	}
+	if v >= Scores {
+		return h.mixtureWidth(v)
 	}
 	return h.EmbeddingLength
 }

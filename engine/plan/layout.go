@@ -161,11 +161,13 @@ type Scratch struct {
 	CosSin   Region // (N, Dr/2, 2)
 	Embd     Region // (N) rows of token_embd in the file's type
 	LogitIDs Region // (LogitRows) uint32 rows of X that want logits
+	Table    Region // (L, 3, E) uint64 addresses of each expert's gate, up and down; none: there are no experts
 
 	Values [arch.NumValues]Region // activations, (N, width)
 	Head   Region                 // (LogitRows, D) rows of X, normalised
 	Logits Region                 // (LogitRows, V)
 	Argmax Region                 // (LogitRows) uint32
+	Tiles  Region                 // pairs of rows and experts, by expert; none: there are no experts
 	Halves Region                 // where the kernels bring both sides of products of many rows into halves; none: they don't
 	Q8     Region                 // the input of products of few rows as bytes, twice; none: they read floats
 	Parts  Region                 // the parts of attention of few rows; none: it has none
@@ -187,21 +189,28 @@ func scratchSize(h *arch.Hyper, chunk, logits, pages, sessions int, embdRow, wei
 	take(&s.CosSin, 4*n*int64(h.Rope.Dim))
 	take(&s.Embd, n*embdRow)
 	take(&s.LogitIDs, 4*rows)
+	experts := int64(h.Experts.Count)
+	take(&s.Table, 8*int64(h.BlockCount)*3*experts)
 	for v := range s.Values {
 		take(&s.Values[v], 4*n*int64(h.Width(arch.Value(v))))
 	}
 	take(&s.Head, 4*rows*int64(h.EmbeddingLength))
 	take(&s.Logits, 4*rows*int64(h.VocabSize))
 	take(&s.Argmax, 4*rows)
+	if experts > 0 {
+		take(&s.Tiles, shaders.TileBytes*int64(shaders.ExpertTiles(uint32(chunk*h.Experts.Used), uint32(experts), shaders.ExpertCols)))
+	}
 	if weights > 0 {
-		take(&s.Halves, shaders.ScratchBytes(uint32(chunk), uint32(longestRow(h)), weights))
+		pairs := uint32(chunk * h.Experts.Used)
+		take(&s.Halves, max(shaders.ScratchBytes(uint32(chunk), uint32(longestRow(h)), weights), shaders.ScratchBytes(pairs, uint32(h.Experts.FeedForwardLength), 0)))
 	}
 	if few {
 		rows := uint32(shaders.ShortRows)
 		if weights == 0 { // long steps go by bytes, too
 			rows = max(rows, uint32(chunk))
 		}
-		take(&s.Q8, 2*shaders.Q8Size(rows, uint32(longestRow(h))))
+		pairs := rows * uint32(h.Experts.Used)
+		take(&s.Q8, 2*max(shaders.Q8Size(rows, uint32(longestRow(h))), shaders.Q8Size(pairs, uint32(h.Experts.FeedForwardLength))))
 		take(&s.Parts, shaders.PartBytes(shaders.FewRows, uint32(h.HeadCount), shaders.MaxParts, uint32(h.ValueLength)))
 		take(&s.Counts, shaders.CounterBytes(shaders.FewRows, uint32(h.HeadCount)))
 	}
@@ -212,7 +221,7 @@ func scratchSize(h *arch.Hyper, chunk, logits, pages, sessions int, embdRow, wei
 // longestRow is the most columns that a matrix of a layer has.
 func longestRow(h *arch.Hyper) (n int) {
 	for v := range arch.NumValues {
-		n = max(n, h.Width(arch.Value(v)))
+		n = max(n, h.PairWidth(arch.Value(v)))
 	}
 	return n
 }

@@ -46,16 +46,19 @@ type Sweep struct {
 	BlockBytes   int64  // of resident units in one allocation, about: what [Plan.Shrink] gives back at least; 0: 256 MiB
 	StagingSlots int    // 0: 24, fewer where RAM is short
 	StagingBytes int64  // of a slot: what is read at a time at most; 0: 8 MiB
+	PartBytes    int64  // of a part of a layer, or of some of its experts, at most; 0: 192 MiB
 }
 
-// Unit is one unit with its verdict: a part of a layer, the final norm, or a piece of
-// the head. A layer is cut so that its attention runs while its FFN still comes.
+// Unit is one unit with its verdict: a part of a layer, some of its experts, the final norm, or a
+// piece of the head. A layer is cut so that its attention runs while its FFN still comes.
 type Unit struct {
 	pack.Unit
 	Tier  Tier
 	Block int   // VRAM: index into Plan.Blocks; host: into Plan.HostBlocks
 	Off   int64 // offset in that block
 	Row   int64 // head pieces: first row of the output matrix
+
+	Experts int // how many experts of its layer it holds, from Unit.Expert on; 0: it is something else
 }
 
 // Plan is the verdict on every unit and the size of everything that is allocated.
@@ -138,7 +141,7 @@ func Make(h *arch.Hyper, m *pack.Model, b Budget) (*Plan, error) {
 		return nil, fmt.Errorf("plan %s: the final norm is missing", m.Path)
 	}
 	norm := *found
-	us, err := movable(h, m)
+	us, err := movable(h, m, b.PartBytes)
 	if err != nil {
 		return nil, err
 	}
@@ -146,7 +149,7 @@ func Make(h *arch.Hyper, m *pack.Model, b Budget) (*Plan, error) {
 	if b.InPlace {
 		if b.InPlace = asOnDisk(us, &norm); b.InPlace {
 			b.DeviceBytes, b.HostBytes = b.DeviceBytes+b.HostBytes, 0
-		} else if us, err = movable(h, m); err != nil {
+		} else if us, err = movable(h, m, b.PartBytes); err != nil {
 			return nil, err
 		} else {
 			norm = *found
@@ -177,7 +180,7 @@ func Make(h *arch.Hyper, m *pack.Model, b Budget) (*Plan, error) {
 // Aligned reports whether the model's tensors begin on disk where a kernel can read them
 // in place.
 func Aligned(h *arch.Hyper, m *pack.Model) bool {
-	us, err := movable(h, m)
+	us, err := movable(h, m, 0)
 	norm, ok := m.Unit(pack.Norm, -1)
 	if err != nil || !ok {
 		return false

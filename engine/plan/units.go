@@ -15,8 +15,11 @@ import (
 const maxPart = 192 << 20
 
 // movable lists the units whose tier is open: the layers' parts and the head, the head
-// cut by rows so that no piece is larger than the largest part.
-func movable(h *arch.Hyper, m *pack.Model) ([]Unit, error) {
+// cut by rows so that no piece is larger than the largest part; partBytes 0 is maxPart.
+func movable(h *arch.Hyper, m *pack.Model, partBytes int64) ([]Unit, error) {
+	if partBytes == 0 {
+		partBytes = maxPart
+	}
 	var us []Unit
 	var largest int64
 	has := func(name string) bool { _, _, ok := m.Tensor(name); return ok }
@@ -25,9 +28,13 @@ func movable(h *arch.Hyper, m *pack.Model) ([]Unit, error) {
 		if !ok {
 			return nil, fmt.Errorf("plan %s: layer %d is missing", m.Path, l)
 		}
-		for _, p := range parts(u, h.Layer(l, has)) {
+		for _, p := range parts(u, h.Layer(l, has), partBytes) {
 			us = append(us, Unit{Unit: p})
 			largest = max(largest, p.Bytes)
+		}
+		for _, e := range expertParts(m, l, partBytes) {
+			us = append(us, e)
+			largest = max(largest, e.Bytes)
 		}
 	}
 	head, err := headPieces(h, m, largest)
@@ -78,10 +85,11 @@ func headPieces(h *arch.Hyper, m *pack.Model, largest int64) ([]Unit, error) {
 }
 
 // parts cuts a layer where its program allows: before the FFN, before the FFN's last
-// matrix, and where a part would grow past maxPart. A cut is allowed where no tensor
+// matrix, and where a part would grow past most. A cut is allowed where no tensor
 // behind it is used before the last use of one ahead of it.
-func parts(u *pack.Unit, ops []arch.Op) []pack.Unit {
+func parts(u *pack.Unit, ops []arch.Op, most int64) []pack.Unit {
 	firstUse, lastUse := map[string]int{}, map[string]int{}
+	mixture := slices.ContainsFunc(ops, func(o arch.Op) bool { return o.Kind == arch.Experts }) // its experts are units of their own
 	for i, o := range ops {
 		if _, seen := firstUse[o.Weight]; !seen {
 			firstUse[o.Weight] = i
@@ -104,7 +112,7 @@ func parts(u *pack.Unit, ops []arch.Op) []pack.Unit {
 		from, bytes = to, 0
 	}
 	for i, t := range u.Tensors {
-		wanted := strings.Contains(t.Name, ".ffn_norm.") || strings.Contains(t.Name, ".ffn_down.") || bytes+t.Bytes > maxPart
+		wanted := strings.Contains(t.Name, ".ffn_norm.") && !mixture || strings.Contains(t.Name, ".ffn_down.") || bytes+t.Bytes > most
 		if i > from && wanted && latest < earliest[i] {
 			cut(i)
 		}

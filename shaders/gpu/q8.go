@@ -84,6 +84,15 @@ func (r *Recorder) bytesOf(x uint64, n, k, stride uint32) (q8, error) {
 	return *to, nil
 }
 
+// wholeBytesOf is bytesOf for a kernel that can't do what a folded norm leaves to do.
+func (r *Recorder) wholeBytesOf(op string, x uint64, n, k, stride uint32) (q, sums uint64, err error) {
+	b, err := r.bytesOf(x, n, k, stride)
+	if err == nil && b.normed {
+		err = &ArgError{op, "X", x, "an input whose norm is done"}
+	}
+	return b.q, b.sums, err
+}
+
 // forget drops the bytes of an X that t writes.
 func (r *Recorder) forget(t *touch) {
 	for i := range r.q8 {

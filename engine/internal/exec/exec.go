@@ -71,6 +71,7 @@ type Exec struct {
 	inputs  inputs
 	count   counters
 	names   map[[2]int]string // of submissions that hold several units
+	table   []uint64          // (L, 3, E) the addresses of experts that the device has been told
 	last    time.Time         // end of the last span of the device
 	timer   *opTimer          // of kernels; nil: nobody asks
 }
@@ -107,6 +108,7 @@ func New(o Options) (*Exec, error) {
 		return nil, err
 	}
 	e.bases = make([]uint64, len(o.Plan.Units))
+	e.table = make([]uint64, o.Hyper.BlockCount*expertTensors*o.Hyper.Experts.Count)
 	e.embd, _, _ = o.Model.Tensor(arch.TokenEmbd)
 	if err := e.allocate(); err != nil {
 		e.Close()
@@ -121,12 +123,12 @@ func New(o Options) (*Exec, error) {
 func unitOps(units []plan.Unit, layer func(l int) []arch.Op) ([][]arch.Op, error) {
 	ops := make([][]arch.Op, len(units))
 	for i := 0; i < len(units); {
-		if units[i].Kind != pack.Layer {
+		if !ofLayer(&units[i]) {
 			i++
 			continue
 		}
 		l, first, at := units[i].Layer, i, i
-		for i < len(units) && units[i].Kind == pack.Layer && units[i].Layer == l {
+		for i < len(units) && ofLayer(&units[i]) && units[i].Layer == l {
 			i++
 		}
 		for _, fused := range arch.Fuse(layer(l)) {
@@ -135,6 +137,10 @@ func unitOps(units []plan.Unit, layer func(l int) []arch.Op) ([][]arch.Op, error
 				parts = fused.Ops
 			}
 			for _, o := range parts {
+				if o.Kind == arch.Experts { // each unit computes its own
+					at = dealExperts(ops[at:i], units[at:i], o) + at
+					continue
+				}
 				for _, name := range o.Weights() {
 					for at < i && !holds(&units[at], name) && !(o.Ops != nil && heldBefore(units[first:at], name)) {
 						at++
@@ -149,6 +155,8 @@ func unitOps(units []plan.Unit, layer func(l int) []arch.Op) ([][]arch.Op, error
 	}
 	return ops, nil
 }
+
+func ofLayer(u *plan.Unit) bool { return u.Kind == pack.Layer || u.Kind == pack.Experts }
 
 func holds(u *plan.Unit, tensor string) bool {
 	_, ok := u.Tensor(tensor)
@@ -177,7 +185,7 @@ func (e *Exec) allocate() (err error) {
 	if e.scratch, err = e.VRAM.Alloc("scratch", s.Bytes, vk.DeviceLocal); err != nil {
 		return err
 	}
-	if e.in, err = e.Host.Alloc("step inputs", s.LogitIDs.Off+s.LogitIDs.Bytes, vk.Upload); err != nil {
+	if e.in, err = e.Host.Alloc("step inputs", s.Table.Off+s.Table.Bytes, vk.Upload); err != nil {
 		return err
 	}
 	if e.out, err = e.Host.Alloc("logits", s.Logits.Bytes+s.Argmax.Bytes, vk.Readback); err != nil {

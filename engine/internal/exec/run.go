@@ -34,6 +34,7 @@ type run struct {
 	points []vk.Point
 	used   int        // command buffers submitted or open in this step
 	units  int        // units recorded since the last submission
+	summed bool       // the sum of the layer's experts is recorded
 	next   submission // the one being recorded
 	timed  []submission
 	at     int     // unit of the plan that is recorded, or was last; nothing before the first
@@ -144,7 +145,7 @@ func (r *run) unit(i int) error {
 		r.next.weights += u.Bytes
 	}
 	switch u.Kind {
-	case pack.Layer:
+	case pack.Layer, pack.Experts:
 		r.e.bases[i] = placed.Address
 		for _, o := range r.e.ops[i] {
 			if err := r.op(o, u); err != nil {
@@ -213,6 +214,9 @@ func unitsPerSubmit(submitted int) int {
 
 // op records one operation of a layer.
 func (r *run) op(o arch.Op, u *plan.Unit) error {
+	if o.Kind == arch.Experts {
+		return r.experts(&o)
+	}
 	if o.Ops != nil {
 		return r.fused(&o, u)
 	}
@@ -255,6 +259,10 @@ func (r *run) op(o arch.Op, u *plan.Unit) error {
 	case arch.SwiGLU:
 		a := shaders.GLUArgs{Gate: r.value(o.A), Up: r.value(o.B), Dst: r.value(o.Dst), Count: n * r.width(o.Dst)}
 		return r.rec.SwiGLUMultiplied(a, n, r.width(o.Dst))
+	case arch.Route:
+		return r.route(&o, weight)
+	case arch.SumExperts:
+		return r.sumExperts(&o)
 	case arch.Add:
 		return r.rec.Add(shaders.AddArgs{A: r.value(o.A), B: r.value(o.B), Dst: r.value(o.Dst), Count: n * r.width(o.Dst), BCols: n * r.width(o.Dst)})
 	}

@@ -147,6 +147,7 @@ func (r *run) keepUp() error {
 func (r *run) stop() error {
 	e := r.e
 	_ = r.cb.End() // a command buffer that is being recorded can't be begun again
+	clear(e.table) // what it was to tell the device, it has not
 	if err := e.Compute.Wait(context.Background(), e.value); err != nil {
 		return err
 	}

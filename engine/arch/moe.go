@@ -1,0 +1,163 @@
+package arch
+
+import (
+	"fmt"
+
+	"leat/decompose/pack"
+	"leat/gguf/quant"
+)
+
+// Mixture is how a layer's FFN is made of experts; Count 0: it is dense.
+type Mixture struct {
+	Count, Used       int     // E, K: experts of a layer, and of a token
+	FeedForwardLength int     // inner width of an expert
+	Gating            Gating  // what weighs an expert
+	Normalise         bool    // a token's weights come to 1
+	Scale             float32 // on the weights
+}
+
+// Gating is what an expert's weight is made of.
+type Gating int
+
+// The gatings, numbered as package shaders does.
+const (
+	SoftMax Gating = iota // softmax of all scores
+	Sigmoid               // sigmoid of each
+	Late                  // softmax of the scores of the chosen ones
+)
+
+// maxExperts is the most experts of a layer that the kernels hold.
+const maxExperts = 1024
+
+// gate is what an architecture says of its router where the file does not.
+type gate struct {
+	normalise bool
+}
+
+// readMixture takes what the metadata says of experts.
+func readMixture(k *keys, g gate, feedForward int) Mixture {
+	m := Mixture{
+		Count: k.int("expert_count", 0), Used: k.int("expert_used_count", 0), FeedForwardLength: k.int("expert_feed_forward_length", feedForward),
+		Normalise: g.normalise, Scale: float32(k.float("expert_weights_scale", 1)),
+	}
+	if m.Count == 0 {
+		return Mixture{}
+	}
+	if n, ok := k.md.Bool(k.arch + ".expert_weights_norm"); ok {
+		m.Normalise = n
+	}
+	switch {
+	case m.Count > maxExperts:
+		k.fail("key %q: found %d, wanted at most %d", k.arch+".expert_count", m.Count, maxExperts)
+	case m.Used < 1 || m.Used > m.Count:
+		k.fail("key %q: found %d, wanted 1 to the %d there are", k.arch+".expert_used_count", m.Used, m.Count)
+	case m.FeedForwardLength < 1:
+		k.fail("key %q: found %d, wanted at least 1", k.arch+".expert_feed_forward_length", m.FeedForwardLength)
+	}
+	return m
+}
+
+// mixture is an FFN of experts: the router chooses some for each row, they run, and their outputs are added to dst by weight.
+func (p *program) mixture(dst, a Value) {
+	p.linear(Scores, a, "ffn_gate_inp")
+	p.op(Op{Kind: Route, Dst: Chosen, A: Scores})
+	p.op(Op{Kind: Experts, Dst: ExpertOut, A: a, Ops: []Op{
+		p.each(ExpertGate, a, "ffn_gate_exps"),
+		p.each(ExpertUp, a, "ffn_up_exps"),
+		{Kind: SwiGLU, Dst: ExpertGate, A: ExpertGate, B: ExpertUp},
+		p.each(ExpertOut, ExpertGate, "ffn_down_exps"),
+	}})
+	p.op(Op{Kind: SumExperts, Dst: dst, A: ExpertOut, B: dst})
+}
+
+// each is a product with the weights of each pair's own expert.
+func (p *program) each(dst, a Value, stack string) Op {
+	return Op{Kind: MulMatID, Dst: dst, A: a, Weight: p.prefix + stack + ".weight"}
+}
+
+// PerPair reports whether a row of v has a part for each of its experts, side by side.
+func (v Value) PerPair() bool { return v == ExpertGate || v == ExpertUp || v == ExpertOut }
+
+// PairWidth is the number of values that a row of v holds for each expert, or at all where it isn't [Value.PerPair].
+func (h *Hyper) PairWidth(v Value) int {
+	if v.PerPair() {
+		return h.Width(v) / max(1, h.Experts.Used)
+	}
+	return h.Width(v)
+}
+
+// mixtureWidth is Width of what only a mixture of experts has.
+func (h *Hyper) mixtureWidth(v Value) int {
+	m := &h.Experts
+	switch v {
+	case Scores:
+		return m.Count
+	case Chosen, Share, Pairs:
+		return m.Used
+	case ExpertGate, ExpertUp:
+		return m.Used * m.FeedForwardLength
+	}
+	return m.Used * h.EmbeddingLength * min(1, m.Count)
+}
+
+// wantExperts checks that a layer has all its experts, and that they are as its operations want them.
+func (h *Hyper) wantExperts(m *pack.Model, layer int, ops []Op) error {
+	var wants []want
+	for _, o := range ops {
+		for _, e := range o.Ops {
+			if e.Kind == MulMatID {
+				wants = append(wants, want{e.Weight, []int64{int64(h.PairWidth(e.Dst)), int64(h.PairWidth(e.A))}})
+			}
+		}
+	}
+	if wants == nil {
+		return nil
+	}
+	units := m.Experts(layer)
+	if len(units) != h.Experts.Count {
+		return fmt.Errorf("bind %s: layer %d: found %d experts, wanted %d", m.Path, layer, len(units), h.Experts.Count)
+	}
+	for i := range units {
+		for _, w := range wants {
+			t, ok := units[i].Tensor(w.name)
+			if !ok {
+				return fmt.Errorf("bind %s: %s: tensor %q is missing", m.Path, units[i].Name, w.name)
+			}
+			if err := w.check(m.Path, t); err != nil {
+				return err
+			}
+		}
+		if n := len(units[i].Tensors); n != len(wants) {
+			return &UnsupportedError{What: "tensor", Have: extra(units[i].Tensors, wants), Want: "experts with gate, up and down alone"}
+		}
+	}
+	return nil
+}
+
+func extra(tensors []pack.Tensor, wants []want) string {
+	for _, t := range tensors {
+		known := false
+		for _, w := range wants {
+			known = known || w.name == t.Name
+		}
+		if !known {
+			return t.Name
+		}
+	}
+	return ""
+}
+
+// check holds a tensor against what is wanted of it.
+func (w *want) check(path string, t *pack.Tensor) error {
+	same := len(t.Shape) == len(w.shape)
+	for i := 0; same && i < len(w.shape); i++ {
+		same = t.Shape[i] == w.shape[i]
+	}
+	if !same {
+		return fmt.Errorf("bind %s: tensor %q: found shape %v, wanted %v", path, w.name, t.Shape, w.shape)
+	}
+	if !quant.Supported(t.Type) {
+		return &UnsupportedError{What: "tensor " + w.name + " of type", Have: t.Type.String(), Want: typeNames()}
+	}
+	return nil
+}

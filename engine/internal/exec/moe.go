@@ -1,0 +1,237 @@
+package exec
+
+import (
+	"fmt"
+	"slices"
+
+	"leat/decompose/pack"
+	"leat/engine/arch"
+	"leat/engine/plan"
+	"leat/shaders"
+	"leat/shaders/gpu"
+)
+
+// expertTensors are an expert's matrices in the table of addresses, in the order of the operations.
+const expertTensors = 3
+
+// dealExperts gives the operation of experts to each unit that holds some, and returns the last one's index.
+func dealExperts(ops [][]arch.Op, units []plan.Unit, o arch.Op) (last int) {
+	for i := range units {
+		if units[i].Kind == pack.Experts {
+			ops[i] = append(ops[i], o)
+			last = i
+		}
+	}
+	return last
+}
+
+// grouped reports whether a step's pairs are sorted by expert: that pays where an expert has several.
+func (r *run) grouped() bool { return len(r.rows) > shaders.FewRows }
+
+// route records the choice of each row's experts. The ids stay on the device: who wants to know them on the host can have
+// them copied from Chosen.
+func (r *run) route(o *arch.Op, bias uint64) error {
+	x, n := &r.e.Hyper.Experts, uint32(len(r.rows))
+	a := shaders.TopKMoEArgs{
+		X: r.value(o.A), Bias: bias, IDs: r.value(arch.Chosen), Weights: r.value(arch.Share),
+		Rows: n, Experts: uint32(x.Count), Used: uint32(x.Used), Gating: uint32(x.Gating), Scale: x.Scale,
+	}
+	if x.Normalise {
+		a.Normalise = 1
+	}
+	return r.rec.TopKMoE(a)
+}
+
+// experts records the experts of the unit at hand, and those of the units before it that waited for it: where all of them
+// stay in VRAM they run together.
+func (r *run) experts(o *arch.Op) error {
+	units := r.e.Plan.Units
+	if r.at+1 < len(units) && neighbours(&units[r.at], &units[r.at+1]) {
+		return nil
+	}
+	from := r.at
+	for from > 0 && neighbours(&units[from-1], &units[from]) {
+		from--
+	}
+	if err := r.tell(o, from); err != nil {
+		return err
+	}
+	first, last := units[from].Expert, units[r.at].Expert+units[r.at].Experts
+	if done, err := r.summedExperts(o, first, last); done || err != nil {
+		return err
+	}
+	h, perExpert := r.e.Hyper, 0.0
+	for i := range o.Ops {
+		if e := &o.Ops[i]; e.Kind == arch.MulMatID {
+			perExpert += 2 * float64(h.PairWidth(e.Dst)) * float64(h.PairWidth(e.A)) * float64(len(r.rows)) * float64(h.Experts.Used) / float64(h.Experts.Count)
+		}
+	}
+	return r.byRows(uint32(last-first), perExpert, func(from, n uint32) error {
+		return r.expertOps(o, len(o.Ops), uint32(first)+from, uint32(first)+from+n)
+	})
+}
+
+// summedExperts records all experts of a layer together with the sum of what they make, the next operation, where the device can:
+// the last product and the sum are one.
+func (r *run) summedExperts(o *arch.Op, first, last int) (done bool, err error) {
+	h, ops, down := r.e.Hyper, r.e.ops[r.at], len(o.Ops)-1
+	at := slices.IndexFunc(ops, func(op arch.Op) bool { return op.Kind == arch.Experts })
+	if first != 0 || last != h.Experts.Count || down < 0 || o.Ops[down].Kind != arch.MulMatID || !o.Ops[down].A.PerPair() || at+1 >= len(ops) {
+		return false, nil
+	}
+	sum := &ops[at+1]
+	if sum.Kind != arch.SumExperts || sum.A != o.Ops[down].Dst {
+		return false, nil
+	}
+	p, err := r.expertProducts(o, down, 0, uint32(last))
+	if err != nil {
+		return false, err
+	}
+	a := shaders.MulMatIDSumArgs{
+		Table: p.Table, X: p.X, IDs: p.IDs, Weights: r.value(arch.Share), Dst: r.value(sum.Dst), Residual: r.value(sum.B),
+		M: p.M, K: p.K, N: uint32(len(r.rows)), Used: uint32(h.Experts.Used), DstStride: r.width(sum.Dst), ResidualStride: r.width(sum.B),
+	}
+	if !r.rec.TakesExpertSum(p.Type, &a) {
+		return false, nil
+	}
+	if err := r.expertOps(o, down, 0, uint32(last)); err != nil {
+		return false, err
+	}
+	r.summed = true
+	return true, r.rec.ExpertSum(p.Type, a, p.Experts)
+}
+
+// expertOps records the first n operations of experts first to last, last not one of them.
+func (r *run) expertOps(o *arch.Op, n int, first, last uint32) error {
+	for i := 0; i < n; i++ {
+		e := &o.Ops[i]
+		var err error
+		switch e.Kind {
+		case arch.MulMatID:
+			var p gpu.ExpertProducts
+			if p, err = r.expertProducts(o, i, first, last); err != nil {
+				return err
+			}
+			var done bool
+			if done, err = r.gatedExperts(o, i, p); done {
+				i += 2
+			} else if err == nil {
+				err = r.rec.MulMatID(p.Type, p.MulMatIDArgs, p.Experts)
+			}
+		case arch.SwiGLU:
+			cols := uint32(r.e.Hyper.PairWidth(e.Dst))
+			pairs := uint32(len(r.rows)) * r.width(e.Dst) / cols
+			err = r.rec.SwiGLUMultiplied(shaders.GLUArgs{Gate: r.value(e.A), Up: r.value(e.B), Dst: r.value(e.Dst), Count: pairs * cols}, pairs, cols)
+		default:
+			err = fmt.Errorf("operation %d has no kernel for experts", e.Kind)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// gatedExperts records the product at i, the next one and what comes of both as one, where they are gates and what those let
+// through, and the device can.
+func (r *run) gatedExperts(o *arch.Op, i int, p gpu.ExpertProducts) (done bool, err error) {
+	if i+2 >= len(o.Ops) {
+		return false, nil
+	}
+	gate, up, glu := &o.Ops[i], &o.Ops[i+1], &o.Ops[i+2]
+	if up.Kind != arch.MulMatID || up.A != gate.A || glu.Kind != arch.SwiGLU || glu.A != gate.Dst || glu.B != up.Dst {
+		return false, nil
+	}
+	other, err := r.expertProducts(o, i+1, p.First, p.Last)
+	if err != nil || other.Type != p.Type {
+		return false, err
+	}
+	p.Up, p.Dst = other.Table, r.value(glu.Dst)
+	if !r.rec.TakesExperts(&p) {
+		return false, nil
+	}
+	return true, r.rec.ExpertProducts(&p)
+}
+
+// neighbours reports whether a unit's experts run with those of the next one.
+func neighbours(u, next *plan.Unit) bool {
+	return u.Kind == pack.Experts && next.Kind == pack.Experts && u.Layer == next.Layer && u.Resident() && next.Resident()
+}
+
+// which numbers the matrices among the operations of experts.
+func (r *run) which(o *arch.Op, op int) (n int) {
+	for _, e := range o.Ops[:op] {
+		if e.Kind == arch.MulMatID {
+			n++
+		}
+	}
+	return n
+}
+
+// tableOf is where a layer's part of the table begins, in entries.
+func (r *run) tableOf(layer int) int { return layer * expertTensors * r.e.Hyper.Experts.Count }
+
+// tell brings the addresses of the experts of the units from `from` up to the one at hand into the device's table, unless it
+// has them.
+func (r *run) tell(o *arch.Op, from int) error {
+	units, table := r.e.Plan.Units[from:r.at+1], r.tableOf(r.e.Plan.Units[r.at].Layer)
+	changed := false
+	for i := range units {
+		for j := range units[i].Tensors {
+			t := &units[i].Tensors[j]
+			for op := range o.Ops {
+				if o.Ops[op].Weight != t.Name {
+					continue
+				}
+				at, addr := table+r.which(o, op)*r.e.Hyper.Experts.Count+t.Expert, r.e.bases[from+i]+uint64(t.UnitOff)
+				changed = changed || r.e.table[at] != addr
+				r.e.table[at] = addr
+			}
+		}
+	}
+	if !changed {
+		return nil
+	}
+	g := r.e.Plan.Scratch.Table
+	g.Off += int64(8 * table)
+	g.Bytes = int64(8 * expertTensors * r.e.Hyper.Experts.Count)
+	m := r.e.in.Mapped()[g.Off:]
+	for i, addr := range r.e.table[table:][:expertTensors*r.e.Hyper.Experts.Count] {
+		le.PutUint64(m[8*i:], addr)
+	}
+	return r.rec.Copy(r.e.scratch, g.Off, r.e.in, g.Off, g.Bytes)
+}
+
+// expertProducts is the product that is operation i of o, with experts first to last.
+func (r *run) expertProducts(o *arch.Op, i int, first, last uint32) (p gpu.ExpertProducts, err error) {
+	h, s, u, e := r.e.Hyper, &r.e.Plan.Scratch, &r.e.Plan.Units[r.at], &o.Ops[i]
+	t, ok := u.Tensor(e.Weight)
+	if !ok {
+		return p, fmt.Errorf("tensor %q is not in %s", e.Weight, u.Name)
+	}
+	x, m, k := &h.Experts, uint32(h.PairWidth(e.Dst)), uint32(h.PairWidth(e.A))
+	p = gpu.ExpertProducts{Type: t.Type, Experts: uint32(x.Count), MulMatIDArgs: shaders.MulMatIDArgs{
+		Table: r.addr(s.Table) + uint64(8*(r.tableOf(u.Layer)+r.which(o, i)*x.Count)), X: r.value(e.A), Dst: r.value(e.Dst), IDs: r.value(arch.Chosen),
+		M: m, K: k, Count: uint32(len(r.rows) * x.Used), Used: uint32(x.Used), XStride: k, DstStride: m, First: first, Last: last,
+	}}
+	if e.A.PerPair() {
+		p.Used = 1
+	}
+	if r.grouped() {
+		p.Pairs, p.Tiles = r.value(arch.Pairs), r.addr(s.Tiles)
+	}
+	return p, nil
+}
+
+// sumExperts records the sum of what each row's experts made, unless that is done.
+func (r *run) sumExperts(o *arch.Op) error {
+	if r.summed {
+		r.summed = false
+		return nil
+	}
+	d := r.width(o.Dst)
+	return r.rec.SumExperts(shaders.SumExpertsArgs{
+		Y: r.value(o.A), Weights: r.value(arch.Share), Residual: r.value(o.B), Dst: r.value(o.Dst),
+		Rows: uint32(len(r.rows)), Used: uint32(r.e.Hyper.Experts.Used), Cols: d, DstStride: d,
+	})
+}

@@ -1,0 +1,124 @@
+package shaders
+
+// The kernels of mixtures of experts. A row of a step uses Used experts; row r's k'th, by rank, is pair r*Used + k.
+
+// Gatings of topk_moe: what the experts' weights are made of.
+const (
+	GateSoftMax = iota // softmax of all scores
+	GateSigmoid        // sigmoid of each
+	GateLate           // softmax of the scores of the chosen ones
+)
+
+// MaxExperts is the most experts of a layer that topk_moe takes.
+const MaxExperts = 1024
+
+// TopKMoEArgs chooses experts by X (Rows, Experts): IDs (Rows, Used) uint32, the best first, and their Weights (Rows, Used).
+// Bias (Experts), 0 for none, is added where they are chosen, not where they are weighed. Of Groups groups, 0 for none, those
+// GroupsUsed are open whose two best have the largest sum. With Normalise 1 a row's weights come to 1; all are times Scale.
+type TopKMoEArgs struct {
+	X, Bias, IDs, Weights                                      uint64
+	Rows, Experts, Used, Gating, Normalise, Groups, GroupsUsed uint32
+	Scale                                                      float32
+}
+
+// Workgroups counts the workgroups: one per row.
+func (a *TopKMoEArgs) Workgroups() uint64 { return uint64(a.Rows) }
+
+// GroupExpertsArgs sorts pairs by their experts IDs (Count): Pairs (Count) uint32, and Tiles, as many as [ExpertTiles] says,
+// each four uint32: an expert, where in Pairs its pairs begin, how many, at most Cols, and 0.
+type GroupExpertsArgs struct {
+	IDs, Pairs, Tiles uint64
+	Count, Experts    uint32
+	Cols, _           uint32
+}
+
+// Workgroups counts the workgroups: one per expert.
+func (a *GroupExpertsArgs) Workgroups() uint64 { return uint64(a.Experts) }
+
+// ExpertCols is how many rows of X mul_mat_id takes for an expert at a time.
+const ExpertCols = 8
+
+// ExpertTiles is into how many tiles of up to cols pairs so many pairs of experts are cut, empty ones too.
+func ExpertTiles(pairs, experts, cols uint32) uint32 { return pairs/cols + experts }
+
+// TileBytes is what a tile of group_experts takes.
+const TileBytes = 16
+
+// MulMatIDArgs: Dst (Count, M): row p is row p / Used of X (.., K) times Wᵀ of the pair's expert, W (M, K) typed, where that is
+// First or above and below Last; other rows stay as they are. Table (experts) holds the addresses of the experts' W; rows of an
+// expert whose address is 0 stay as they are, too.
+//
+// Blocks is how many columns the grid has: mul_mat_vec_id's are the pairs, whose experts are IDs; mul_mat_id's are Tiles, which
+// group_experts made with as many Cols as NUM_COLS, and Pairs.
+type MulMatIDArgs struct {
+	Table, X, Dst, IDs, Pairs, Tiles uint64
+	M, K, Count, Used                uint32
+	XStride, DstStride, First, Last  uint32
+	Blocks, _                        uint32
+}
+
+// Workgroups counts the workgroups of a pipeline whose NUM_ROWS is rows.
+func (a *MulMatIDArgs) Workgroups(rows uint32) uint64 {
+	return groups(uint64(a.M), uint64(rows)) * uint64(a.Blocks)
+}
+
+// MulMatTeamIDArgs is [MulMatTeamArgs] for pairs of rows and experts: Dst0 (pairs, M0), where the pair's expert is First or
+// above and below Last; a pair takes row pair / Used of X, bytes, with their S. W0 and, with GLU, W1 are tables of the addresses
+// of experts' W (M0, K); pairs of an expert whose address is 0 are left out. With GLU 2 the pairs' bytes are Q at Dst1 and S at Dst2.
+//
+// Of a pipeline with one column Blocks is the number of pairs, whose experts are IDs; of others that of Tiles, as in
+// [MulMatIDArgs].
+type MulMatTeamIDArgs struct {
+	W0, W1, Dst0, Dst1, Dst2, X, S, IDs, Pairs, Tiles uint64
+	M0, K, Blocks, Used                               uint32
+	DstStride, First, Last, _                         uint32
+}
+
+// Workgroups counts the workgroups of a pipeline that makes so many rows of the output in each.
+func (a *MulMatTeamIDArgs) Workgroups(rows uint32) uint64 {
+	return groups(uint64(a.M0), uint64(rows)) * uint64(a.Blocks)
+}
+
+// MaxSummed is the most experts of a row that mul_mat_vec_id_sum takes.
+const MaxSummed = 64
+
+// MulMatIDSumArgs: Dst (N, M) = Residual (N, M), 0 for none, + the sum over a row's Used experts IDs (N, Used) of its Weights times
+// the pair's X, bytes (N, Used, K) with their S, times W (M, K) typed. Table has the addresses of the experts' W; those whose
+// address is 0 add nothing. Dst may be Residual.
+type MulMatIDSumArgs struct {
+	Table, X, S, IDs, Weights, Dst, Residual uint64
+	M, K, N, Used, DstStride, ResidualStride uint32
+}
+
+// Workgroups counts the workgroups of a pipeline that makes so many rows of the output in each.
+func (a *MulMatIDSumArgs) Workgroups(rows uint32) uint64 {
+	return groups(uint64(a.M), uint64(rows)) * uint64(a.N)
+}
+
+// MulMatIDCMArgs: Dst (pairs, M) = X · Wᵀ of each pair's expert, where that is First or above, below Last and has an address; a
+// pair takes row pair / Used of X (.., K), in tiles, times its Scales. W0 is a table of the addresses of experts' W (M, K)
+// typed. With GLU it is silu(X · W0ᵀ) * (X · W1ᵀ).
+//
+// Blocks is how many Tiles there are, of up to BN of Pairs each.
+type MulMatIDCMArgs struct {
+	W0, W1, X, Scales, Dst, Pairs, Tiles uint64
+	M, K, Blocks, Used                   uint32
+	DstStride, First, Last, _            uint32
+}
+
+// Workgroups counts the workgroups of a pipeline that makes so many rows of the output in each.
+func (a *MulMatIDCMArgs) Workgroups(rows uint32) uint64 {
+	return groups(uint64(a.M), uint64(rows)) * uint64(a.Blocks)
+}
+
+// SumExpertsArgs: Dst (Rows, Cols) = Y (Rows, Used, Cols) times Weights (Rows, Used), summed up by rank, + Residual (Rows, Cols),
+// 0 for none, whose stride is Dst's; Dst may be Residual.
+type SumExpertsArgs struct {
+	Y, Weights, Residual, Dst   uint64
+	Rows, Used, Cols, DstStride uint32
+}
+
+// Workgroups counts the workgroups: one lane per value.
+func (a *SumExpertsArgs) Workgroups() uint64 {
+	return groups(uint64(a.Rows)*uint64(a.Cols), lanes)
+}

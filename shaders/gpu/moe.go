@@ -1,0 +1,159 @@
+package gpu
+
+import (
+	"fmt"
+
+	"leat/gguf"
+	"leat/shaders"
+)
+
+// TopKMoE chooses each row's experts and weighs them.
+func (r *Recorder) TopKMoE(a shaders.TopKMoEArgs) error {
+	if a.Rows == 0 {
+		return nil
+	}
+	c := check{choice: choice{op: "topk_moe"}}
+	c.address("X", a.X)
+	c.address("IDs", a.IDs)
+	c.address("Weights", a.Weights)
+	c.positive("Experts", a.Experts)
+	c.most("Experts", a.Experts, shaders.MaxExperts)
+	c.positive("Used", a.Used)
+	c.most("Used", a.Used, a.Experts)
+	c.most("Gating", a.Gating, shaders.GateLate)
+	c.most("Normalise", a.Normalise, 1)
+	if a.Groups > 1 {
+		c.groups(&a)
+	}
+	n := float64(a.Rows) * float64(a.Experts)
+	var t touch
+	t.read(f32s(a.X, a.Rows, a.Experts, a.Experts))
+	if a.Bias != 0 {
+		c.address("Bias", a.Bias)
+		t.read(f32s(a.Bias, 1, a.Experts, 0))
+	}
+	t.write(f32s(a.IDs, a.Rows, a.Used, a.Used))
+	t.write(f32s(a.Weights, a.Rows, a.Used, a.Used))
+	return record(r, &c, shaders.TopKMoE, &a, a.Workgroups(), &t, cost{4 * n, 8 * n})
+}
+
+// groups demands groups of one size, and open ones with as many experts as are used.
+func (c *check) groups(a *shaders.TopKMoEArgs) {
+	c.multiple("Experts", a.Experts, a.Groups)
+	c.positive("GroupsUsed", a.GroupsUsed)
+	c.most("GroupsUsed", a.GroupsUsed, a.Groups)
+	if least := (uint64(a.Used)*uint64(a.Groups) + uint64(a.Experts) - 1) / uint64(a.Experts); uint64(a.GroupsUsed) < least {
+		c.that(false, "GroupsUsed", a.GroupsUsed, fmt.Sprintf("at least %d: these groups have fewer than %d experts", least, a.Used))
+	}
+}
+
+// GroupExperts sorts pairs by their experts, in tiles of a.Cols; 0: [shaders.ExpertCols].
+func (r *Recorder) GroupExperts(a shaders.GroupExpertsArgs) error {
+	if a.Count == 0 {
+		return nil
+	}
+	if a.Cols == 0 {
+		a.Cols = shaders.ExpertCols
+	}
+	c := check{choice: choice{op: "group_experts"}}
+	c.address("IDs", a.IDs)
+	c.address("Pairs", a.Pairs)
+	c.address("Tiles", a.Tiles)
+	c.positive("Experts", a.Experts)
+	var t touch
+	t.read(f32s(a.IDs, 1, a.Count, 0))
+	t.write(f32s(a.Pairs, 1, a.Count, 0))
+	t.write(f32s(a.Tiles, shaders.ExpertTiles(a.Count, a.Experts, a.Cols), 4, 4))
+	err := record(r, &c, shaders.GroupExperts, &a, a.Workgroups(), &t, cost{bytes: 8 * float64(a.Count) * float64(a.Experts)})
+	if err == nil {
+		r.sorted = sortedBy(&a)
+	}
+	return err
+}
+
+// MulMatID multiplies each pair's row of X by the weights of its expert, one of so many: with Tiles by mul_mat_id, which reads an
+// expert once for [shaders.ExpertCols] pairs; where Tiles is 0 by mul_mat_vec_id, pair by pair. Both give the same bits. It sets a.Blocks.
+// Pairs and Tiles, of [shaders.ExpertTiles] by ExpertCols, are places for the pairs sorted by expert: the recorder does that at need.
+//
+// Rows are multiplied as bytes or as halves where [Recorder.TakesExperts] says so.
+func (r *Recorder) MulMatID(t gguf.Type, a shaders.MulMatIDArgs, experts uint32) error {
+	if a.M == 0 || a.Count == 0 || a.First >= a.Last {
+		return nil
+	}
+	if p := (ExpertProducts{Type: t, Experts: experts, MulMatIDArgs: a}); r.TakesExperts(&p) {
+		return r.ExpertProducts(&p)
+	}
+	c := check{choice: choice{op: "mul_mat_id", typed: true, typ: t, whole: a.K%8 == 0 && a.XStride%4 == 0}}
+	find := func() (*shaders.Kernel, error) { return shaders.MulMatID(t) }
+	var touched touch
+	passes := float64(a.Count)
+	if a.Tiles != 0 {
+		c.cols = shaders.ExpertCols
+		c.address("Pairs", a.Pairs)
+		c.address("Tiles", a.Tiles)
+		a.Blocks = shaders.ExpertTiles(a.Count, experts, shaders.ExpertCols)
+		passes = min(passes, float64(a.Blocks))
+		if err := r.sort(&ExpertProducts{Experts: experts, MulMatIDArgs: a}, shaders.ExpertCols); err != nil {
+			return err
+		}
+		touched.read(f32s(a.Pairs, 1, a.Count, 0))
+		touched.read(f32s(a.Tiles, a.Blocks, 4, 4))
+	} else {
+		c.op, a.Blocks = "mul_mat_vec_id", a.Count
+		find = func() (*shaders.Kernel, error) { return shaders.MulMatVecID(t) }
+		c.address("IDs", a.IDs)
+		touched.read(f32s(a.IDs, 1, a.Count, 0))
+	}
+	c.experts(t, &a, experts)
+	if c.err != nil {
+		return c.err
+	}
+	b, err := r.get(c.choice, find)
+	if err != nil {
+		return err
+	}
+	touched.read(span{a.Table, a.Table + 8*uint64(experts)})
+	touched.read(f32s(a.X, (a.Count-1)/a.Used+1, a.K, a.XStride))
+	touched.write(f32s(a.Dst, a.Count, a.M, a.DstStride))
+	rows, _ := b.tile()
+	share := float64(a.Last-a.First) / float64(experts)
+	m, n, k := float64(a.M), share*float64(a.Count), float64(a.K)
+	co := cost{bytes: share*passes*m*rowBytes(t, a.K) + 4*n*(k+m), flops: 2 * m * n * k}
+	return dispatch(r, &c, b, &a, a.Workgroups(rows), &touched, co)
+}
+
+func (c *check) experts(t gguf.Type, a *shaders.MulMatIDArgs, experts uint32) {
+	c.address("Table", a.Table)
+	c.address("X", a.X)
+	c.address("Dst", a.Dst)
+	c.positive("K", a.K)
+	c.blocks("K", a.K)
+	c.positive("Used", a.Used)
+	c.positive("experts", experts)
+	c.most("Last", a.Last, experts)
+	c.stride("XStride", a.XStride, a.K)
+	c.stride("DstStride", a.DstStride, a.M)
+}
+
+// SumExperts sums up what each row's experts made, by their weights, and adds it to what is there.
+func (r *Recorder) SumExperts(a shaders.SumExpertsArgs) error {
+	if a.Rows == 0 || a.Cols == 0 {
+		return nil
+	}
+	c := check{choice: choice{op: "sum_experts"}}
+	c.address("Y", a.Y)
+	c.address("Weights", a.Weights)
+	c.address("Dst", a.Dst)
+	c.positive("Used", a.Used)
+	c.stride("DstStride", a.DstStride, a.Cols)
+	n := float64(a.Rows) * float64(a.Used) * float64(a.Cols)
+	var t touch
+	t.read(f32s(a.Y, a.Rows*a.Used, a.Cols, a.Cols))
+	t.read(f32s(a.Weights, a.Rows, a.Used, a.Used))
+	if a.Residual != 0 {
+		c.address("Residual", a.Residual)
+		t.read(f32s(a.Residual, a.Rows, a.Cols, a.DstStride))
+	}
+	t.write(f32s(a.Dst, a.Rows, a.Cols, a.DstStride))
+	return record(r, &c, shaders.SumExperts, &a, a.Workgroups(), &t, cost{4 * n, 2 * n})
+}

@@ -1,0 +1,141 @@
+package ref
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"leat/gguf"
+)
+
+// Router is how a layer's experts are chosen and weighed.
+type Router struct {
+	Experts, Used      int
+	Sigmoid            bool      // of each score; else softmax of all
+	Late               bool      // softmax of the chosen ones' scores
+	Normalise          bool      // a row's weights come to 1
+	Scale              float32   // on the weights
+	Bias               []float32 // (Experts) added where they are chosen; nil: none
+	Groups, GroupsUsed int       // Groups 0 or 1: none
+}
+
+// TopKMoE chooses each row's experts by their scores x: ids, the best first and the lowest among equals, and weights.
+func TopKMoE(r *Router, ids []uint32 /* (T, Used) */, weights Mat /* (T, Used) */, x Mat /* (T, Experts) */) {
+	p := make([]float64, r.Experts)     // what weighs an expert
+	score := make([]float64, r.Experts) // what chooses it
+	for t := range x.Rows {
+		for e, v := range x.Row(t) {
+			p[e] = float64(v)
+			if r.Sigmoid {
+				p[e] = 1 / (1 + math.Exp(-p[e]))
+			}
+		}
+		if !r.Sigmoid && !r.Late {
+			softMax(p)
+		}
+		copy(score, p)
+		for e := range r.Bias {
+			score[e] += float64(r.Bias[e])
+		}
+		if r.Groups > 1 {
+			r.limit(score)
+		}
+		chosen := make([]float64, r.Used)
+		for k := range r.Used {
+			best := 0
+			for e, s := range score {
+				if s > score[best] {
+					best = e
+				}
+			}
+			ids[t*r.Used+k], chosen[k] = uint32(best), p[best]
+			score[best] = math.Inf(-1)
+		}
+		if r.Late {
+			softMax(chosen)
+		}
+		sum := 0.0
+		for _, w := range chosen {
+			sum += w
+		}
+		for k, w := range chosen {
+			if r.Normalise {
+				w /= sum
+			}
+			weights.Row(t)[k] = float32(w * float64(r.Scale))
+		}
+	}
+}
+
+// limit closes all groups but those whose two best experts have the largest sum of scores.
+func (r *Router) limit(score []float64) {
+	size := r.Experts / r.Groups
+	sums := make([]float64, r.Groups)
+	order := make([]int, r.Groups)
+	for g := range sums {
+		two := slices.Sorted(slices.Values(score[g*size : (g+1)*size]))
+		for _, s := range two[max(0, size-2):] {
+			sums[g] += s
+		}
+		order[g] = g
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		switch {
+		case sums[a] > sums[b]:
+			return -1
+		case sums[a] < sums[b]:
+			return 1
+		}
+		return 0
+	})
+	for _, g := range order[r.GroupsUsed:] {
+		for i := range size {
+			score[g*size+i] = math.Inf(-1)
+		}
+	}
+}
+
+// GroupExperts lists the pairs of each expert, by expert, and cuts them into tiles of up to cols pairs of one expert: an
+// expert, where its pairs begin in pairs, how many. Expert e's first tile is number (its first place)/cols + e.
+func GroupExperts(ids []uint32 /* (T*Used) */, experts, cols int) (pairs []uint32, tiles [][3]uint32) {
+	for e := range experts {
+		start := len(pairs)
+		for p, id := range ids {
+			if int(id) == e {
+				pairs = append(pairs, uint32(p))
+			}
+		}
+		for first := start; len(tiles) < len(pairs)/cols+e+1; first = min(first+cols, len(pairs)) {
+			tiles = append(tiles, [3]uint32{uint32(e), uint32(first), uint32(min(cols, len(pairs)-first))})
+		}
+	}
+	return pairs, tiles
+}
+
+// MulMatID multiplies row p/used of x by the matrix of expert ids[p] for every pair p, where that is from first on and below
+// last and the expert is there: dst[p] = x[p/used] · Wᵀ.
+func MulMatID(t gguf.Type, dst Mat /* (T*Used, M) */, w [][]byte /* (Experts) of (M, K) of t, nil: not there */, x Mat /* (T or T*Used, K) */, ids []uint32 /* (T*Used) */, used, first, last int) error {
+	for p, id := range ids {
+		if int(id) < first || int(id) >= last || w[id] == nil {
+			continue
+		}
+		row := Mat{x.Row(p / used), 1, x.Cols, x.Cols}
+		if err := MulMat(t, Mat{dst.Row(p), 1, dst.Cols, dst.Cols}, w[id], row); err != nil {
+			return fmt.Errorf("expert %d: %w", id, err)
+		}
+	}
+	return nil
+}
+
+// SumExperts is dst[t] = residual[t] + Σ over k of weights[t][k] * y[t*used+k].
+func SumExperts(dst, residual Mat /* (T, D) */, y Mat /* (T*Used, D) */, weights Mat /* (T, Used) */) {
+	for t := range dst.Rows {
+		for i := range dst.Cols {
+			sum := float64(residual.Row(t)[i])
+			for k, w := range weights.Row(t) {
+				sum += float64(w) * float64(y.Row(t*weights.Cols + k)[i])
+			}
+			dst.Row(t)[i] = float32(sum)
+		}
+	}
+}
