@@ -32,6 +32,8 @@ func moeCases() []Case {
 			mulMatID(t, idShape{m: 7, k: 1024, rows: 5, used: 3, experts: 4, gap: 4}),
 			mulMatID(t, idShape{m: 100, k: k, rows: 33, used: 2, experts: 6, tiles: true}),
 			mulMatID(t, idShape{m: 7, k: 1024, rows: 70, used: 1, experts: 3, gap: 4, first: 1, last: 2, tiles: true}),
+			mulMatID(t, idShape{m: 7, k: k, rows: 3, used: 3, experts: 4, absent: true}),
+			mulMatID(t, idShape{m: 9, k: k, rows: 40, used: 2, experts: 4, absent: true, tiles: true}),
 			mulMatIDSameBits(t, 36, k),
 		)
 	}
@@ -125,16 +127,21 @@ func groupExperts(pairs, experts int) Case {
 	}}
 }
 
-// idShape is a product with experts. Where last is 0 all of them take part.
+// idShape is a product with experts. Where last is 0 all of them take part; but for the first, where that is absent.
 type idShape struct {
 	m, k, rows, used, experts, gap, first, last int
 	tiles                                       bool // by expert; else pair by pair
+	absent                                      bool
 }
 
 // expertWeights makes matrices of type t, in turn on 16 bytes and not quite, and the table of their addresses.
 func (j *job) expertWeights(t gguf.Type, s idShape) (table uint64, w [][]byte, err error) {
 	var addrs []uint64
-	for range s.experts {
+	for e := range s.experts {
+		if e == 0 && s.absent {
+			addrs, w = append(addrs, 0), append(w, nil)
+			continue
+		}
 		at, b, err := j.weights(t, s.m, s.k, 1)
 		if err != nil {
 			return 0, nil, err
@@ -170,7 +177,7 @@ func mulMatID(t gguf.Type, s idShape) Case {
 	if s.tiles {
 		op = "mul_mat_id"
 	}
-	shape := fmt.Sprintf("M=%d K=%d rows=%d used=%d experts=%d gap=%d first=%d", s.m, s.k, s.rows, s.used, s.experts, s.gap, s.first)
+	shape := fmt.Sprintf("M=%d K=%d rows=%d used=%d experts=%d gap=%d first=%d absent=%t", s.m, s.k, s.rows, s.used, s.experts, s.gap, s.first, s.absent)
 	return Case{Kernel: typed(op, t), Shape: shape, MaxNMSE: nmseLinear, build: func(j *job) error {
 		table, w, err := j.expertWeights(t, s)
 		if err != nil {

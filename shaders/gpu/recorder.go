@@ -108,6 +108,20 @@ func (r *Recorder) Copy(dst *vk.Buffer, dstOff int64, src *vk.Buffer, srcOff, by
 	return nil
 }
 
+// Update writes b, as it is now, to a buffer, in order with the ops.
+func (r *Recorder) Update(dst *vk.Buffer, off int64, b []byte) error {
+	var t touch
+	t.write(span{dst.Address + uint64(off), dst.Address + uint64(off) + uint64(len(b))})
+	if err := r.order(&t); err != nil {
+		return err
+	}
+	r.cb.Update(dst, off, b)
+	if r.Told != nil {
+		r.Told("update", float64(len(b)), 0)
+	}
+	return nil
+}
+
 // Cost estimates the bytes of memory traffic and the floating-point operations recorded since [Recorder.ResetCost],
 // so that work can be split into submits of bounded time.
 func (r *Recorder) Cost() (bytes, flops float64) { return r.bytes, r.flops }
