@@ -50,7 +50,7 @@ func (f *flow) hold(bytes int64) {
 
 // RingSize is the VRAM that streamed units pass through.
 func (p *Plan) RingSize() int64 {
-	return p.DeviceBytes - sum(p.Blocks) - p.KV.Bytes() - p.Scratch.Bytes
+	return p.DeviceBytes - sum(p.Blocks) - p.KV.Bytes() - p.Scratch.Bytes - p.Experts.SlotBytes()
 }
 
 // run lets one step flow through, with the head or without, which waits so many seconds for
