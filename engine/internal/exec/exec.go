@@ -74,6 +74,7 @@ type Exec struct {
 	table   []uint64          // (L, 3, E) the addresses of experts that the device has been told
 	last    time.Time         // end of the last span of the device
 	timer   *opTimer          // of kernels; nil: nobody asks
+	waves   waves             // of experts that share slots
 }
 
 // Row is one token of a step.
@@ -197,6 +198,9 @@ func (e *Exec) allocate() (err error) {
 	if e.stamps, err = e.Device.NewQueryPool(max(leastStamps, 4*len(e.Plan.Units))); err != nil {
 		return err
 	}
+	if err := e.makeWaves(); err != nil {
+		return err
+	}
 	return e.timeOps(e.Ops)
 }
 
@@ -211,7 +215,7 @@ func (e *Exec) Close() {
 	if e.pool != nil {
 		e.pool.Close()
 	}
-	for _, b := range []*vk.Buffer{e.in, e.out} {
+	for _, b := range []*vk.Buffer{e.in, e.out, e.waves.chosen} {
 		if b != nil {
 			e.Host.Free(b)
 		}
@@ -219,7 +223,7 @@ func (e *Exec) Close() {
 	if e.scratch != nil {
 		e.VRAM.Free(e.scratch)
 	}
-	e.timer, e.stamps, e.pool, e.in, e.out, e.scratch = nil, nil, nil, nil, nil, nil
+	e.timer, e.stamps, e.pool, e.in, e.out, e.scratch, e.waves.chosen = nil, nil, nil, nil, nil, nil, nil
 }
 
 // Step runs rows through the model and returns what those that asked for logits

@@ -49,6 +49,9 @@ func (r *run) route(o *arch.Op, bias uint64) error {
 // stay in VRAM they run together.
 func (r *run) experts(o *arch.Op) error {
 	units := r.e.Plan.Units
+	if isCached(&units[r.at]) {
+		return r.cached(o)
+	}
 	if r.at+1 < len(units) && neighbours(&units[r.at], &units[r.at+1]) {
 		return nil
 	}
@@ -59,7 +62,11 @@ func (r *run) experts(o *arch.Op) error {
 	if err := r.tell(o, from); err != nil {
 		return err
 	}
-	first, last := units[from].Expert, units[r.at].Expert+units[r.at].Experts
+	return r.byExperts(o, units[from].Expert, units[r.at].Expert+units[r.at].Experts)
+}
+
+// byExperts records the operations of a layer's experts, first up to last, whose addresses the device's table has.
+func (r *run) byExperts(o *arch.Op, first, last int) error {
 	for i := range o.Ops {
 		e := &o.Ops[i]
 		var err error

@@ -114,6 +114,9 @@ func (r *run) unit(i int) error {
 	if u.Kind == pack.Head && len(r.asked) == 0 {
 		return nil // its bytes do not come
 	}
+	if isCached(u) {
+		return r.cachedUnit(i)
+	}
 	placed, waited, err := r.acquire(i)
 	if err != nil {
 		return err
@@ -166,6 +169,21 @@ func (r *run) unit(i int) error {
 	if r.units++; r.units >= unitsPerSubmit || r.due() {
 		return r.cut()
 	}
+	return nil
+}
+
+// cachedUnit records a layer's experts that share slots.
+func (r *run) cachedUnit(i int) error {
+	r.at, r.open = i, i
+	if r.next.from == nothing {
+		r.next.from = i
+	}
+	for _, o := range r.e.ops[i] {
+		if err := r.op(o, &r.e.Plan.Units[i]); err != nil {
+			return fmt.Errorf("%s: %w", strings.Join(o.Weights(), ", "), err)
+		}
+	}
+	r.open = nothing
 	return nil
 }
 
