@@ -2,9 +2,11 @@ package engine_test
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"testing"
 
+	"leat/decompose"
 	"leat/engine"
 	"leat/engine/token"
 )
@@ -40,23 +42,50 @@ func TestExpertSlots(t *testing.T) {
 				t.Fatal("the model that has all in VRAM has slots")
 			}
 			all, least := whole.Plan().DeviceBytes, leastBudget(t, g.model, base)
-			fewest := 1 << 30
-			for i := range 4 {
-				for _, host := range []int64{1 << 30} {
-					o := base
-					o.DeviceBytes, o.HostBytes = least+int64(i)*(all-least)/4, host
-					t.Run(fmt.Sprintf("budget %d of 4, %d of RAM", i+1, host), func(t *testing.T) {
-						m := load(t, g.model, o)
-						if slotsOf(m) == 0 {
-							t.Fatal("the experts share no slots")
-						}
-						fewest = min(fewest, slotsOf(m))
-						for round := range 2 {
-							sameBits(t, fmt.Sprintf("round %d", round+1), prefillAndDecode(t, m, ids), want)
-						}
-						t.Logf("%d slots of %d", slotsOf(m), m.Plan().Experts.All())
-					})
+			pack := filepath.Join(t.TempDir(), "pack")
+			if _, err := decompose.Run(t.Context(), g.model, pack, decompose.Options{}); err != nil {
+				t.Fatal(err)
+			}
+			for i, c := range []struct {
+				part   float64 // of the VRAM between the least and all
+				host   int64
+				policy string
+				path   string
+				change func(o *engine.Options)
+			}{
+				{0, 1 << 30, "", g.model, nil},
+				{0, 1, "lru", pack, nil},
+				{0.3, 1, "stale", g.model, nil},
+				{0.5, 600 << 10, "adaptive", pack, nil},
+				{0.5, 1 << 30, "lru", pack, func(o *engine.Options) { o.OneQueue = true }},
+				{0.7, 300 << 10, "weighted:3", g.model, func(o *engine.Options) { *o = engine.WithLanes(*o, 2) }},
+				{0.9, 1, "", g.model, func(o *engine.Options) { o.Chunk = 5 }},
+				{0.2, 1 << 30, "", g.model, func(o *engine.Options) { o.Sweep.BlockBytes = 64 << 10 }},
+			} {
+				o := base
+				o.DeviceBytes, o.HostBytes, o.ExpertPolicy = least+int64(c.part*float64(all-least)), c.host, c.policy
+				if c.change != nil {
+					c.change(&o)
 				}
+				t.Run(fmt.Sprintf("%d, %s", i+1, c.policy), func(t *testing.T) {
+					m := load(t, c.path, o)
+					if slotsOf(m) == 0 {
+						t.Fatal("the experts share no slots")
+					}
+					for round := range 2 {
+						sameBits(t, fmt.Sprintf("round %d", round+1), prefillAndDecode(t, m, ids), want)
+					}
+					used, _ := m.Memory()
+					p, s := m.Plan(), m.Stats()
+					if used != p.DeviceBytes || used > o.DeviceBytes {
+						t.Errorf("%d bytes of VRAM in use, planned %d, allowed %d", used, p.DeviceBytes, o.DeviceBytes)
+					}
+					x := s.Experts
+					if fromDisk := p.Experts.HostCount < p.Experts.All(); (x.DiskMisses > 0) != fromDisk && p.Experts.HostCount == 0 || x.Hits+x.HostMisses+x.DiskMisses == 0 {
+						t.Errorf("%d of %d experts in RAM, yet %+v", p.Experts.HostCount, p.Experts.All(), x)
+					}
+					t.Logf("%d slots of %d, %d in RAM: %+v", slotsOf(m), p.Experts.All(), p.Experts.HostCount, x)
+				})
 			}
 		})
 	}

@@ -181,7 +181,7 @@ func (m *Model) build(ctx context.Context, _ string) (err error) {
 	}
 	m.weights, err = weights.New(ctx, weights.Options{
 		Device: m.dev, VRAM: m.vram, Host: m.host, Model: m.file, Plan: m.plan, Compute: m.compute, Logger: m.o.Logger, Progress: m.o.Progress,
-		Queues: m.lanes(), Fault: m.o.fault, Trace: m.o.Trace, Shared: m.shared,
+		Queues: m.lanes(), Fault: m.o.fault, Trace: m.o.Trace, Shared: m.shared, Policy: m.o.ExpertPolicy,
 		LinkRate: m.rates.link, DiskRate: m.rates.disk,
 	})
 	if err != nil {

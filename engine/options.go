@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"leat/engine/arch"
+	"leat/engine/expert"
 	"leat/engine/pace"
 	"leat/engine/plan"
 	"leat/engine/trace"
@@ -34,6 +35,7 @@ type Options struct {
 	Disable       []string // device features not to use: "fp16", "int8", "subgroup", "coopmat"
 	Enable        []string // features not used by themselves: "coopmat" on a CPU, where it is slow
 	RingBytes     int64    // VRAM that streamed weights pass through; 0: chosen
+	ExpertPolicy  string   // which experts leave VRAM where not all fit: "lru", "weighted:128", "stale", "adaptive"; "": weighted
 	Sweep         Sweep    // for measurements: what is chosen otherwise
 	Discrete      bool     // upload weights even where the device has its memory in common with the host
 	OneQueue      bool     // upload on the compute queue even where there is a transfer queue
@@ -119,6 +121,11 @@ func (o Options) validated() (Options, error) {
 	for _, d := range o.Disable {
 		if !slices.Contains(vk.Disabled(), d) {
 			return o, &OptionError{"Disable", d, strings.Join(vk.Disabled(), ", ")}
+		}
+	}
+	if o.ExpertPolicy != "" {
+		if _, err := expert.ByName(o.ExpertPolicy); err != nil {
+			return o, &OptionError{"ExpertPolicy", o.ExpertPolicy, strings.Join(expert.Policies(), ", ")}
 		}
 	}
 	if o.Logger == nil {
