@@ -46,6 +46,7 @@ func TestExpertSlots(t *testing.T) {
 			if _, err := decompose.Run(t.Context(), g.model, pack, decompose.Options{}); err != nil {
 				t.Fatal(err)
 			}
+			const half = -1 // as much RAM as half of the experts take
 			for i, c := range []struct {
 				part   float64 // of the VRAM between the least and all
 				host   int64
@@ -56,16 +57,24 @@ func TestExpertSlots(t *testing.T) {
 				{0, 1 << 30, "", g.model, nil},
 				{0, 1, "lru", pack, nil},
 				{0.3, 1, "stale", g.model, nil},
-				{0.5, 600 << 10, "adaptive", pack, nil},
+				{0.5, half, "adaptive", pack, nil},
 				{0.5, 1 << 30, "lru", pack, func(o *engine.Options) { o.OneQueue = true }},
-				{0.7, 300 << 10, "weighted:3", g.model, func(o *engine.Options) { *o = engine.WithLanes(*o, 2) }},
-				{0.9, 1, "", g.model, func(o *engine.Options) { o.Chunk = 5 }},
+				{0.6, half, "weighted:3", g.model, func(o *engine.Options) { *o = engine.WithLanes(*o, 2) }},
+				{0.7, 1, "", g.model, func(o *engine.Options) { o.Chunk = 5 }},
 				{0.2, 1 << 30, "", g.model, func(o *engine.Options) { o.Sweep.BlockBytes = 64 << 10 }},
 			} {
 				o := base
 				o.DeviceBytes, o.HostBytes, o.ExpertPolicy = least+int64(c.part*float64(all-least)), c.host, c.policy
 				if c.change != nil {
 					c.change(&o)
+				}
+				if o.HostBytes == half {
+					o.HostBytes = 1 << 30
+					p := load(t, c.path, o).Plan()
+					o.HostBytes = p.HostBytes - p.EmbedBytes
+					for _, n := range p.Experts.HostBlocks {
+						o.HostBytes -= n / 2
+					}
 				}
 				t.Run(fmt.Sprintf("%d, %s", i+1, c.policy), func(t *testing.T) {
 					m := load(t, c.path, o)
@@ -81,8 +90,12 @@ func TestExpertSlots(t *testing.T) {
 						t.Errorf("%d bytes of VRAM in use, planned %d, allowed %d", used, p.DeviceBytes, o.DeviceBytes)
 					}
 					x := s.Experts
-					if fromDisk := p.Experts.HostCount < p.Experts.All(); (x.DiskMisses > 0) != fromDisk && p.Experts.HostCount == 0 || x.Hits+x.HostMisses+x.DiskMisses == 0 {
-						t.Errorf("%d of %d experts in RAM, yet %+v", p.Experts.HostCount, p.Experts.All(), x)
+					inRAM, all := p.Experts.HostCount, p.Experts.All()
+					if x.DiskMisses == 0 && inRAM < all || inRAM == 0 && x.HostMisses > 0 || x.Hits+x.HostMisses+x.DiskMisses == 0 {
+						t.Errorf("%d of %d experts in RAM, yet %+v", inRAM, all, x)
+					}
+					if c.host == half && (inRAM == 0 || inRAM == all) {
+						t.Errorf("%d of %d experts in RAM, wanted some", inRAM, all)
 					}
 					t.Logf("%d slots of %d, %d in RAM: %+v", slotsOf(m), p.Experts.All(), p.Experts.HostCount, x)
 				})

@@ -212,7 +212,7 @@ func (x *Experts) fly(ctx context.Context, f flight) (err error) {
 	if f.r.block >= 0 {
 		into = f.r.host.Mapped()[p.hostOff-skip:]
 	} else {
-		if f.slot, err = x.up.Acquire(ctx); err != nil {
+		if f.slot, err = x.up.Acquire(x.ctx); err != nil { // it waits for copies at most, never for the disk
 			return fmt.Errorf("stage %s: %w", f.r.unit.Name, err)
 		}
 		into = f.slot.Bytes()
