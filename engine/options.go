@@ -55,6 +55,8 @@ type Options struct {
 	TargetTempC int
 	Sensor      pace.Sensor
 
+	Routing io.Writer // gets which experts each token used, in the format of tools/cachesim, at every step; nil: nobody does
+
 	Trace *trace.Recorder // keeps what the disk, the link, the device and the host do; nil: nobody does
 	Ops   *trace.Ops      // sums up the device's time by kernel, where it has timestamps; nil: nobody does
 	// To try how a lesser machine would do, the link, the disk and the reading of weights in
@@ -151,6 +153,10 @@ func KVTypes() []string {
 	}
 	return names
 }
+
+// ExpertPolicies lists what [Options].ExpertPolicy may be; "weighted" may be followed by a half-life in steps, as
+// "weighted:128".
+func ExpertPolicies() []string { return expert.Policies() }
 
 // kv returns the KV cache's type.
 func (o *Options) kv() gguf.Type {

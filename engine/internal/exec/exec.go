@@ -46,6 +46,10 @@ type Options struct {
 	// Ran is told of submissions that read resident weights only: the rows of the step,
 	// the cost in no unit, and how long the device was busy; nil: nobody is.
 	Ran func(rows int, cost float64, busy time.Duration)
+
+	// Routed is told, after each step, which experts each row used: (rows, layers that have experts, used). It may not keep
+	// ids. nil: nobody is.
+	Routed func(rows int, ids []uint16) error
 }
 
 // Exec runs steps on one device, one at a time. One goroutine uses it.
@@ -252,6 +256,9 @@ func (e *Exec) Step(ctx context.Context, rows []Row, greedy bool) (Result, error
 		return Result{}, fmt.Errorf("wait for a step of %d rows: %w", len(rows), err)
 	}
 	if err := r.finish(); err != nil {
+		return Result{}, err
+	}
+	if err := r.routed(); err != nil {
 		return Result{}, err
 	}
 	e.count.steps.Add(1)

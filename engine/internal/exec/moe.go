@@ -26,8 +26,7 @@ func dealExperts(ops [][]arch.Op, units []plan.Unit, o arch.Op) (last int) {
 // grouped reports whether a step's pairs are sorted by expert: that pays where an expert has several.
 func (r *run) grouped() bool { return len(r.rows) > shaders.FewRows }
 
-// route records the choice of each row's experts. The ids stay on the device: who wants to know them on the host can have
-// them copied from Chosen.
+// route records the choice of each row's experts.
 func (r *run) route(o *arch.Op, bias uint64) error {
 	x, n, s := &r.e.Hyper.Experts, uint32(len(r.rows)), &r.e.Plan.Scratch
 	a := shaders.TopKMoEArgs{
@@ -37,8 +36,16 @@ func (r *run) route(o *arch.Op, bias uint64) error {
 	if x.Normalise {
 		a.Normalise = 1
 	}
-	if err := r.rec.TopKMoE(a); err != nil || !r.grouped() {
+	if err := r.rec.TopKMoE(a); err != nil {
 		return err
+	}
+	if r.e.Routed != nil {
+		if err := r.keepChosen(r.e.Plan.Units[r.at].Layer); err != nil {
+			return err
+		}
+	}
+	if !r.grouped() {
+		return nil
 	}
 	return r.rec.GroupExperts(shaders.GroupExpertsArgs{
 		IDs: a.IDs, Pairs: r.value(arch.Pairs), Tiles: r.addr(s.Tiles), Count: n * a.Used, Experts: a.Experts,

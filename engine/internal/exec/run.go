@@ -346,6 +346,9 @@ func (r *run) headPiece(u *plan.Unit, base uint64) error {
 // output copies logits, or their argmax, to host memory.
 func (r *run) output() error {
 	if len(r.asked) == 0 {
+		if r.e.Routed != nil {
+			r.cb.HostBarrier()
+		}
 		return nil
 	}
 	s, n, v := &r.e.Plan.Scratch, len(r.asked), r.e.Hyper.VocabSize

@@ -3,6 +3,7 @@ package exec
 import (
 	"fmt"
 
+	"leat/decompose/pack"
 	"leat/engine/arch"
 	"leat/engine/internal/weights"
 	"leat/engine/plan"
@@ -12,7 +13,10 @@ import (
 // waves are what a step needs to run experts that share slots of VRAM. A wave is experts that are there at a time: the
 // products skip all others, whose addresses are 0.
 type waves struct {
-	chosen  *vk.Buffer        // host memory: (rows, Used) uint32, the experts that a layer's rows chose
+	chosen  *vk.Buffer // host memory: (layers that have experts, rows, Used) uint32, the experts that rows chose
+	nth     []int      // layer of the model -> of those
+	layers  int
+	routed  []uint16          // (rows, layers, Used)
 	batches [3]*weights.Batch // those there already; two of those that had to come
 	seen    []bool            // by expert of the layer
 	ids     []int32           // that it needs
@@ -22,17 +26,58 @@ type waves struct {
 }
 
 func (e *Exec) makeWaves() (err error) {
+	w, m := &e.waves, &e.Hyper.Experts
 	x := e.Weights.Experts()
-	if x == nil {
+	if x == nil && e.Routed == nil || m.Count == 0 {
 		return nil
 	}
-	w, m := &e.waves, &e.Hyper.Experts
+	w.nth = make([]int, e.Hyper.BlockCount)
+	last := -1
+	for i := range e.Plan.Units {
+		if u := &e.Plan.Units[i]; u.Kind == pack.Experts && u.Layer != last {
+			last = u.Layer
+			w.nth[last] = w.layers
+			w.layers++
+		}
+	}
+	w.routed = make([]uint16, e.Plan.Chunk*w.layers*m.Used)
+	if w.chosen, err = e.Host.Alloc("chosen experts", int64(4*w.layers*e.Plan.Chunk*m.Used), vk.Readback); err != nil || x == nil {
+		return err
+	}
 	for i := range w.batches {
 		w.batches[i] = x.NewBatch()
 	}
 	w.seen, w.table = make([]bool, m.Count), make([]byte, 8*expertTensors*m.Count)
-	w.chosen, err = e.Host.Alloc("chosen experts", int64(4*e.Plan.Chunk*m.Used), vk.Readback)
-	return err
+	return nil
+}
+
+// chosenOff is where a layer's choice lies in host memory.
+func (e *Exec) chosenOff(layer int) int64 {
+	return int64(4 * e.waves.nth[layer] * e.Plan.Chunk * e.Hyper.Experts.Used)
+}
+
+// keepChosen has a layer's choice copied to host memory.
+func (r *run) keepChosen(layer int) error {
+	e := r.e
+	n := int64(4 * len(r.rows) * e.Hyper.Experts.Used)
+	return r.rec.Copy(e.waves.chosen, e.chosenOff(layer), e.scratch, e.Plan.Scratch.Values[arch.Chosen].Off, n)
+}
+
+// routed tells of all layers' choices.
+func (r *run) routed() error {
+	e, w, used := r.e, &r.e.waves, r.e.Hyper.Experts.Used
+	if e.Routed == nil || w.layers == 0 {
+		return nil
+	}
+	m, rows := w.chosen.Mapped(), len(r.rows)
+	ids := w.routed[:rows*w.layers*used]
+	for l := range w.layers {
+		from := m[4*l*e.Plan.Chunk*used:]
+		for i := range rows * used {
+			ids[(i/used*w.layers+l)*used+i%used] = uint16(le.Uint32(from[4*i:]))
+		}
+	}
+	return e.Routed(rows, ids)
 }
 
 // cached runs the experts of a layer whose router has run: those that are there at once, while the others come; these in
@@ -81,8 +126,11 @@ func (r *run) cached(o *arch.Op) error {
 // learn waits for the router's choice and lists the experts that the step's rows need of the layer.
 func (r *run) learn() error {
 	e, w, n := r.e, &r.e.waves, int64(len(r.rows)*r.e.Hyper.Experts.Used)
-	if err := r.rec.Copy(w.chosen, 0, e.scratch, e.Plan.Scratch.Values[arch.Chosen].Off, 4*n); err != nil {
-		return err
+	layer := e.Plan.Units[r.at].Layer
+	if e.Routed == nil { // else it is under way
+		if err := r.keepChosen(layer); err != nil {
+			return err
+		}
 	}
 	r.cb.HostBarrier()
 	if err := r.submit(); err != nil {
@@ -95,7 +143,7 @@ func (r *run) learn() error {
 		return err
 	}
 	clear(w.seen)
-	m := w.chosen.Mapped()
+	m := w.chosen.Mapped()[e.chosenOff(layer):]
 	for i := range n {
 		id := le.Uint32(m[4*i:])
 		if int(id) >= len(w.seen) {

@@ -15,6 +15,20 @@ type ExpertStats struct {
 	DiskBytes              int64 // read from disk for that
 }
 
+// Less is what happened since b.
+func (s ExpertStats) Less(b ExpertStats) ExpertStats {
+	return ExpertStats{
+		Hits: s.Hits - b.Hits, HostMisses: s.HostMisses - b.HostMisses, DiskMisses: s.DiskMisses - b.DiskMisses, Evictions: s.Evictions - b.Evictions,
+		UploadedBytes: s.UploadedBytes - b.UploadedBytes, DiskBytes: s.DiskBytes - b.DiskBytes,
+	}
+}
+
+// Asked is how often an expert was needed.
+func (s ExpertStats) Asked() int64 { return s.Hits + s.HostMisses + s.DiskMisses }
+
+// HitRate is the part of what was asked for that was in VRAM.
+func (s ExpertStats) HitRate() float64 { return float64(s.Hits) / float64(max(1, s.Asked())) }
+
 type expertCounters struct {
 	hits, hostMisses, diskMisses, evictions, bytes, diskBytes atomic.Int64
 }
