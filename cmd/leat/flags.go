@@ -40,10 +40,14 @@ func (f *modelFlags) register(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&f.enable, "enable", nil, "device features to use even on a CPU, where they only slow it down: "+strings.Join(vk.Enabled(), ", "))
 	fs.BoolVar(&f.oneQueue, "one-queue", false, "upload weights on the compute queue, as on devices without a transfer queue")
 	fs.StringVar(&f.experts, "expert-cache", "", "which experts leave VRAM where not all fit: "+strings.Join(engine.ExpertPolicies(), ", ")+" (default: weighted)")
-	fs.StringVar(&f.routing, "trace-experts", "", "write which experts each token uses to this file, for tools/cachesim")
 	fs.StringVar(&f.pace, "pace", "auto", "auto: let the GPU rest where it would get hotter than --target-temp; off: never")
 	fs.IntVar(&f.targetTemp, "target-temp", 0, "temperature in °C to keep the GPU at or below (default: a few degrees below the one at which it slows itself, or 83)")
 	fs.BoolVar(&f.validate, "validate", false, "turn Vulkan's validation layers on (slow)")
+}
+
+// registerRouting is for commands that load one model.
+func (f *modelFlags) registerRouting(fs *pflag.FlagSet) {
+	fs.StringVar(&f.routing, "trace-experts", "", "write which experts each token uses to this file, for tools/cachesim")
 }
 
 func (f *modelFlags) options(a *app) engine.Options {
