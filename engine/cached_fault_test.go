@@ -22,16 +22,7 @@ func demoSlots(t *testing.T, ram float64, change func(engine.Options) engine.Opt
 	least := leastBudget(t, path, o)
 	o.DeviceBytes = least + least/8
 	if ram > 0 {
-		o.HostBytes = 1 << 30
-		all := load(t, path, o)
-		p := all.Plan()
-		if err := all.Close(); err != nil {
-			t.Fatal(err)
-		}
-		o.HostBytes = p.HostBytes - p.EmbedBytes
-		for _, n := range p.Experts.HostBlocks {
-			o.HostBytes -= int64((1 - ram) * float64(n))
-		}
+		o.HostBytes = someRAM(t, path, o, ram)
 	}
 	m := load(t, path, change(o))
 	if slotsOf(m) == 0 {

@@ -69,12 +69,7 @@ func TestExpertSlots(t *testing.T) {
 					c.change(&o)
 				}
 				if o.HostBytes == half {
-					o.HostBytes = 1 << 30
-					p := load(t, c.path, o).Plan()
-					o.HostBytes = p.HostBytes - p.EmbedBytes
-					for _, n := range p.Experts.HostBlocks {
-						o.HostBytes -= n / 2
-					}
+					o.HostBytes = someRAM(t, c.path, o, 0.5)
 				}
 				t.Run(fmt.Sprintf("%d, %s", i+1, c.policy), func(t *testing.T) {
 					m := load(t, c.path, o)
@@ -102,4 +97,20 @@ func TestExpertSlots(t *testing.T) {
 			}
 		})
 	}
+}
+
+// someRAM is a budget of RAM in which about a part of the experts can rest beside what is staged.
+func someRAM(t *testing.T, path string, o engine.Options, part float64) int64 {
+	t.Helper()
+	o.HostBytes = 1 << 30
+	m := load(t, path, o)
+	p := m.Plan()
+	if err := m.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var rest int64
+	for _, n := range p.Experts.HostBlocks {
+		rest += int64(part * float64(n))
+	}
+	return max(rest+4*(p.Staging.SlotBytes+p.Experts.Staging.SlotBytes), rest*64/49) // a part of RAM is for staging, twice
 }

@@ -67,6 +67,7 @@ func (r *run) forward() error {
 	r.resume()
 	defer r.pause()
 	r.e.Weights.Begin(len(r.asked) > 0)
+	r.e.waves.ahead = nothing
 	if err := r.begin(); err != nil {
 		return err
 	}

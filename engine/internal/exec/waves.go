@@ -2,6 +2,7 @@ package exec
 
 import (
 	"fmt"
+	"slices"
 
 	"leat/decompose/pack"
 	"leat/engine/arch"
@@ -13,16 +14,21 @@ import (
 // waves are what a step needs to run experts that share slots of VRAM. A wave is experts that are there at a time: the
 // products skip all others, whose addresses are 0.
 type waves struct {
-	chosen  *vk.Buffer // host memory: (layers that have experts, rows, Used) uint32, the experts that rows chose
-	nth     []int      // layer of the model -> of those
-	layers  int
-	routed  []uint16          // (rows, layers, Used)
-	batches [3]*weights.Batch // those there already; two of those that had to come
-	seen    []bool            // by expert of the layer
-	ids     []int32           // that it needs
-	hits    []int32
-	misses  []int32
-	table   []byte // (3, E) uint64 addresses
+	chosen *vk.Buffer // host memory: (layers that have experts, rows, Used) uint32, the experts that rows chose
+	nth    []int      // layer of the model -> of those
+	layers int
+	routed []uint16          // (rows, layers, Used)
+	there  *weights.Batch    // taken of the layer: those in VRAM
+	coming *weights.Batch    // and those that come first
+	next   *weights.Batch    // and then
+	early  [2]*weights.Batch // there and coming, of the layer that follows
+	ahead  int               // whose early are; nothing: no layer's
+	keep   [2]int            // how many that come may stay: of this layer, of the layer ahead
+	pairs  []int32           // by expert of the layer: of a row and this expert, in the step
+	ids    []int32           // that it needs, the most used first
+	hits   []int32
+	misses []int32
+	table  []byte // (3, E) uint64 addresses
 }
 
 func (e *Exec) makeWaves() (err error) {
@@ -44,10 +50,8 @@ func (e *Exec) makeWaves() (err error) {
 	if w.chosen, err = e.Host.Alloc("chosen experts", int64(4*w.layers*e.Plan.Chunk*m.Used), vk.Readback); err != nil || x == nil {
 		return err
 	}
-	for i := range w.batches {
-		w.batches[i] = x.NewBatch()
-	}
-	w.seen, w.table = make([]bool, m.Count), make([]byte, 8*expertTensors*m.Count)
+	w.there, w.coming, w.next, w.early = x.NewBatch(), x.NewBatch(), x.NewBatch(), [2]*weights.Batch{x.NewBatch(), x.NewBatch()}
+	w.pairs, w.table = make([]int32, m.Count), make([]byte, 8*expertTensors*m.Count)
 	return nil
 }
 
@@ -87,43 +91,118 @@ func (r *run) cached(o *arch.Op) error {
 	if err := r.learn(); err != nil {
 		return err
 	}
-	x.Begin(r.step, layer)
-	w.hits, w.misses = x.Split(layer, w.ids, w.hits[:0], w.misses[:0])
-	there, coming, next := w.batches[0], w.batches[1], w.batches[2]
-	if _, err := r.take(layer, w.hits, there, len(w.hits)); err != nil {
-		return err
-	}
-	rest, err := r.take(layer, w.misses, coming, x.Wave(layer))
+	rest, err := r.first(layer)
 	if err != nil {
 		return err
 	}
-	if err := r.wave(o, there); err != nil {
+	if err := r.wave(o, w.there); err != nil {
 		return err
 	}
-	for len(rest) > 0 || coming.Len() > 0 {
-		if err := r.submitted(there); err != nil { // what is there runs while the others come
+	for last := false; !last; {
+		if last = len(rest) == 0 && w.coming.Len() == 0; last {
+			break
+		}
+		if err := r.submitted(w.there); err != nil { // what is there runs while the others come
 			return err
 		}
-		if coming.Len() == 0 {
-			if rest, err = r.take(layer, rest, coming, x.Wave(layer)); err != nil {
+		if w.coming.Len() == 0 {
+			if rest, err = r.take(layer, rest, w.coming, x.Wave(layer)); err != nil {
 				return err
 			}
-			if coming.Len() == 0 {
+			if w.coming.Len() == 0 {
 				return fmt.Errorf("layer %d: no slot is free for the %d experts that have to come", layer, len(rest))
 			}
 		}
-		if rest, err = r.take(layer, rest, next, x.Wave(layer)); err != nil {
+		if rest, err = r.take(layer, rest, w.next, x.Wave(layer)); err != nil {
 			return err
 		}
-		if err := r.wave(o, coming); err != nil {
+		if len(rest) == 0 {
+			if err := r.early(); err != nil {
+				return err
+			}
+		}
+		if err := r.wave(o, w.coming); err != nil {
 			return err
 		}
-		there, coming, next = coming, next, there
+		w.there, w.coming, w.next = w.coming, w.next, w.there
 	}
-	return x.Release(there, e.value+1)
+	if err := r.early(); err != nil {
+		return err
+	}
+	return r.release(w.there, e.value+1)
 }
 
-// learn waits for the router's choice and lists the experts that the step's rows need of the layer.
+// first takes those of the layer's experts that are there, and some of the others, unless that was done before the layer
+// was at hand. It returns those that are left.
+func (r *run) first(layer int) (rest []int32, err error) {
+	w, x := &r.e.waves, r.e.Weights.Experts()
+	x.Begin(r.step, layer)
+	if w.ahead == layer {
+		w.there, w.coming, w.early[0], w.early[1] = w.early[0], w.early[1], w.there, w.coming
+		w.keep[0], w.ahead = w.keep[1], nothing
+		for _, b := range []*weights.Batch{w.there, w.coming} {
+			for i := range b.Len() {
+				w.pairs[x.ID(b, i)] = 0
+			}
+		}
+		w.list()
+		return w.ids, nil
+	}
+	w.keep[0] = r.mayStay(layer)
+	w.list()
+	w.hits, w.misses = x.Split(layer, w.ids, w.hits[:0], w.misses[:0])
+	if _, err := r.take(layer, w.hits, w.there, len(w.hits)); err != nil {
+		return nil, err
+	}
+	return r.take(layer, w.misses, w.coming, x.Wave(layer))
+}
+
+// mayStay is how many of a layer's experts that a step brings may stay once they were used. Few rows say who is wanted next;
+// a prompt uses almost all once, and must not push out those of other layers, which it needs as well.
+func (r *run) mayStay(layer int) int {
+	if !r.grouped() {
+		return r.e.Hyper.Experts.Count
+	}
+	x := r.e.Weights.Experts()
+	return max(0, x.Share(layer)-x.Present(layer))
+}
+
+// almostAll is how many pairs there are for each expert where a step needs almost all of a layer's.
+const almostAll = 4
+
+// earlyWaves is how many waves of the next layer's experts come while its attention runs.
+const earlyWaves = 2
+
+// early has experts of the next layer come that a step needs in all likelihood, now that all of this layer's are under way.
+func (r *run) early() error {
+	w, x, m := &r.e.waves, r.e.Weights.Experts(), &r.e.Hyper.Experts
+	if w.ahead != nothing || len(r.rows)*m.Used < almostAll*m.Count {
+		return nil
+	}
+	units := r.e.Plan.Units
+	at := r.at + 1
+	for at < len(units) && !isCached(&units[at]) {
+		at++
+	}
+	if at == len(units) {
+		return nil
+	}
+	layer := units[at].Layer
+	w.ahead, w.keep[1] = layer, r.mayStay(layer)
+	x.Begin(r.step, layer)
+	w.ids = w.ids[:0]
+	for id := range m.Count {
+		w.ids = append(w.ids, int32(id))
+	}
+	w.hits, w.misses = x.Split(layer, w.ids, w.hits[:0], w.misses[:0])
+	if _, err := r.take(layer, w.hits, w.early[0], len(w.hits)); err != nil {
+		return err
+	}
+	_, err := r.take(layer, w.misses, w.early[1], earlyWaves*x.Wave(layer))
+	return err
+}
+
+// learn waits for the router's choice and counts the pairs of the step's rows and each of the layer's experts.
 func (r *run) learn() error {
 	e, w, n := r.e, &r.e.waves, int64(len(r.rows)*r.e.Hyper.Experts.Used)
 	layer := e.Plan.Units[r.at].Layer
@@ -142,23 +221,30 @@ func (r *run) learn() error {
 	if err := r.await(e.value); err != nil {
 		return err
 	}
-	clear(w.seen)
+	clear(w.pairs)
 	m := w.chosen.Mapped()[e.chosenOff(layer):]
 	for i := range n {
 		id := le.Uint32(m[4*i:])
-		if int(id) >= len(w.seen) {
-			return fmt.Errorf("the router chose expert %d of %d", id, len(w.seen))
+		if int(id) >= len(w.pairs) {
+			return fmt.Errorf("the router chose expert %d of %d", id, len(w.pairs))
 		}
-		w.seen[id] = true
-	}
-	w.ids = w.ids[:0]
-	for id, used := range w.seen {
-		if used {
-			w.ids = append(w.ids, int32(id))
-		}
+		w.pairs[id]++
 	}
 	return nil
 }
+
+// list lists the experts that have pairs, those with the most first.
+func (w *waves) list() {
+	w.ids = w.ids[:0]
+	for id, n := range w.pairs {
+		if n > 0 {
+			w.ids = append(w.ids, int32(id))
+		}
+	}
+	slices.SortStableFunc(w.ids, w.more)
+}
+
+func (w *waves) more(a, b int32) int { return int(w.pairs[b] - w.pairs[a]) }
 
 // take takes the first of ids, at most so many, into a batch and returns the others.
 func (r *run) take(layer int, ids []int32, b *weights.Batch, most int) (rest []int32, err error) {
@@ -180,7 +266,15 @@ func (r *run) submitted(b *weights.Batch) error {
 	if err := r.begin(); err != nil {
 		return err
 	}
-	return r.e.Weights.Experts().Release(b, r.e.value)
+	return r.release(b, r.e.value)
+}
+
+// release gives a batch of the layer at hand back, once the compute timeline has reached value.
+func (r *run) release(b *weights.Batch, value uint64) error {
+	w := &r.e.waves
+	kept, err := r.e.Weights.Experts().Release(b, value, w.keep[0])
+	w.keep[0] -= kept
+	return err
 }
 
 // wave records a layer's products with the experts of a batch, once their uploads are submitted.
@@ -206,7 +300,7 @@ func (r *run) wave(o *arch.Op, b *weights.Batch) error {
 			if !ok {
 				return fmt.Errorf("tensor %q is not in %s", o.Ops[op].Weight, unit.Name)
 			}
-			le.PutUint64(w.table[8*(r.which(o, op)*len(w.seen)+id):], address+uint64(t.UnitOff))
+			le.PutUint64(w.table[8*(r.which(o, op)*len(w.pairs)+id):], address+uint64(t.UnitOff))
 			r.next.weights += t.Bytes
 		}
 	}
@@ -214,7 +308,7 @@ func (r *run) wave(o *arch.Op, b *weights.Batch) error {
 	if err := r.rec.Update(e.scratch, at, w.table); err != nil {
 		return err
 	}
-	return r.byExperts(o, 0, len(w.seen))
+	return r.byExperts(o, 0, len(w.pairs))
 }
 
 // arrive waits until a batch's uploads are submitted, and has the submission being recorded wait for their bytes.

@@ -328,20 +328,50 @@ func (x *Experts) At(b *Batch, i int) (address uint64, id int, unit *pack.Unit, 
 	return s.span.Address(), r.unit.Expert, r.unit, nil
 }
 
-// Release empties b: what it took may go once the compute timeline has reached value.
-func (x *Experts) Release(b *Batch, value uint64) error {
+// Release empties b: what it took may go once the compute timeline has reached value. Of those that came for it no more
+// than keep stay; the others' slots are the next ones to be taken. It returns how many stay.
+func (x *Experts) Release(b *Batch, value uint64, keep int) (kept int, err error) {
 	c := &x.classes[x.layers[b.layer].class]
 	for i := range b.taken {
 		t := &b.taken[i]
 		s := &c.slots[t.Slot]
 		if !s.has(t) {
-			return x.wrong(b.layer, t)
+			return kept, x.wrong(b.layer, t)
 		}
 		s.reads = max(s.reads, value)
 		c.cache.Release(*t)
+		switch {
+		case t.Hit:
+		case kept < keep:
+			kept++
+		default:
+			c.cache.Drop(*t)
+		}
 	}
 	b.taken = b.taken[:0]
-	return nil
+	return kept, nil
+}
+
+// Share is how many slots a layer has if all have as many.
+func (x *Experts) Share(layer int) int {
+	c := x.layers[layer].class
+	return len(x.classes[c].slots) / len(x.p.Classes[c].Layers)
+}
+
+// Present is how many of a layer's experts are in VRAM, or on their way.
+func (x *Experts) Present(layer int) (n int) {
+	l := &x.layers[layer]
+	for id := range int32(x.p.Count) {
+		if x.classes[l.class].cache.Has(l.index, id) {
+			n++
+		}
+	}
+	return n
+}
+
+// ID is which of its layer's experts the i'th is that b took.
+func (x *Experts) ID(b *Batch, i int) int {
+	return int(b.taken[i].Expert) - x.layers[b.layer].index*x.p.Count
 }
 
 // abort empties all batches of a step that was stopped; value is the last one that it submitted. What has not come is
