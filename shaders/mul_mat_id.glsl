@@ -1,6 +1,5 @@
 // The body of mul_mat_vec_id and mul_mat_id: like mul_mat.glsl, but each column of X, a pair of a row and an expert, has
-// weights of its own. Table says where an expert's matrix lies, so that it may lie anywhere; 0: it isn't
-// there just now, and nothing is made of its pairs.
+// weights of its own. Table says where an expert's matrix lies, so that it may lie anywhere; 0: nowhere, its pairs are left out.
 //
 // An output is summed up as in mul_mat.glsl: to the same bits, whatever pairs share a tile.
 

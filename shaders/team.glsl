@@ -7,7 +7,9 @@
 //
 // With EXPERTS a column is a pair of a row and an expert: X's row is pair / Used, and W0 and W1 are tables of where the experts'
 // matrices lie. The columns of a workgroup are of one expert: a pair, or where there are several those of one of the Tiles that
-// group_experts makes. There are neither siblings, biases nor a residual.
+// group_experts makes; where an address is 0 they are left out. There are neither siblings, biases nor a residual.
+//
+// With EXPERT_SUM a sum goes over all experts of a row, too: there is one matrix, in Table, and no bias.
 
 layout(constant_id = 0) const uint LANES = DEFAULT_LANES;
 #define LANES_ID 0
@@ -26,23 +28,33 @@ layout(push_constant, std430) uniform Args {
     uint M0, K, Blocks, Used, DstStride, First, Last, pad0;
 } a;
 
-uint expert, begin, count; // the columns: whose they are, where they begin in Pairs, how many
+uint begin, count; // the columns: where they begin in Pairs, how many
+uvec2 experts[2];  // where the matrices of their expert are
 
 uint pair_of(uint c) { return NUM_COLS == 1 ? begin : Words(a.Pairs).w[begin + min(c, count - 1)]; }
 
 #define COL_BLOCKS a.Blocks
 #define OUT_COL(c) pair_of(c)
 #define HAS_COL(c, n) ((c) < count)
+#elif defined(EXPERT_SUM)
+layout(push_constant, std430) uniform Args {
+    uvec2 Table, X, S, IDs, Weights, Dst, Residual;
+    uint M, K, N, Used, DstStride, ResidualStride;
+} a;
 #else
 layout(push_constant, std430) uniform Args {
     uvec2 W0, W1, W2, Bias0, Bias1, Bias2, Dst0, Dst1, Dst2, X, S, Residual;
     uint M0, M1, M2, K, N, XStride, DstStride, ResidualStride;
 } a;
+#endif
 
+#ifndef EXPERTS
 #define COL_BLOCKS ((a.N + NUM_COLS - 1) / NUM_COLS)
 #define OUT_COL(c) (col0 + (c))
 #define HAS_COL(c, n) ((n) < a.N)
 #endif
+
+bool given(uvec2 address) { return (address.x | address.y) != 0; }
 
 const uint SUMS = NUM_ROWS * NUM_COLS;
 const uint TEAMS = LANES / TEAM;
@@ -63,7 +75,9 @@ uint rows;         // of the output
 // team_begin is false for the workgroups of a grid that are too many.
 bool team_begin()
 {
-#ifdef EXPERTS
+#if defined(EXPERT_SUM)
+    rows = a.M;
+#elif defined(EXPERTS)
     rows = a.M0;
 #else
     rows = GLU != 0 ? a.M0 : a.M0 + a.M1 + a.M2;
@@ -82,10 +96,13 @@ bool team_begin()
         return false;
     uint block = group() % colBlocks;
     uvec4 t = NUM_COLS == 1 ? uvec4(Words(a.IDs).w[block], block, 1, 0) : Words4(a.Tiles).w[block];
-    expert = t.x;
     begin = t.y;
     count = t.z;
-    return count > 0 && expert >= a.First && expert < a.Last;
+    if (count == 0 || t.x < a.First || t.x >= a.Last)
+        return false;
+    experts[0] = Words2(a.W0).w[t.x];
+    experts[1] = GLU != 0 ? Words2(a.W1).w[t.x] : experts[0];
+    return given(experts[0]) && given(experts[1]);
 #else
     return group() < rowBlocks * colBlocks;
 #endif
@@ -100,7 +117,7 @@ struct Place {
 Place team_row(uint r)
 {
     uint m = min(row0 + r % SHARE, rows - 1);
-#ifdef EXPERTS
+#if defined(EXPERTS) || defined(EXPERT_SUM)
     return Place(r / SHARE, m);
 #else
     if (GLU != 0)
@@ -115,8 +132,10 @@ Place team_row(uint r)
 #ifdef EXPERTS
 uint x_row(uint c) { return pair_of(c) / a.Used; }
 
-uvec2 weights_of(Place p) { return Words2(p.matrix == 0 ? a.W0 : a.W1).w[expert]; }
+uvec2 weights_of(Place p) { return p.matrix == 0 ? experts[0] : experts[1]; }
 
+float biased(float sum, Place p) { return sum; }
+#elif defined(EXPERT_SUM)
 float biased(float sum, Place p) { return sum; }
 #else
 uint team_col(uint c) { return min(col0 + c, a.N - 1); }
@@ -125,8 +144,6 @@ uint team_col(uint c) { return min(col0 + c, a.N - 1); }
 uvec2 pick(uint matrix, uvec2 zero, uvec2 one, uvec2 two) { return matrix == 0 ? zero : matrix == 1 ? one : two; }
 
 uvec2 weights_of(Place p) { return pick(p.matrix, a.W0, a.W1, a.W2); }
-
-bool given(uvec2 address) { return (address.x | address.y) != 0; }
 
 float biased(float sum, Place p)
 {
@@ -180,13 +197,18 @@ void finish(uint r, uint c)
 #else
     if (given(a.Residual))
         y += Floats(advance(a.Residual, n, a.ResidualStride * 4)).f[p.row];
+#ifdef EXPERT_SUM
+    Floats(advance(a.Dst, n, a.DstStride * 4)).f[p.row] = y;
+#else
     uvec2 dst = pick(p.matrix, a.Dst0, a.Dst1, a.Dst2);
     uint stride = p.matrix == 0 ? a.DstStride : p.matrix == 1 ? a.M1 : a.M2;
     Floats(advance(dst, n, stride * 4)).f[p.row] = y;
 #endif
+#endif
 }
 
 // bytes_out makes bytes of what the workgroup has in outs, 32 rows of a column to a block.
+#ifndef EXPERT_SUM
 void bytes_out()
 {
     barrier();
@@ -200,6 +222,7 @@ void bytes_out()
         put_q8(y, there, a.Dst1, a.Dst2, (n * rows + first + m) / 32);
     }
 }
+#endif
 
 void team_end()
 {
@@ -208,6 +231,8 @@ void team_end()
         [[unroll]] for (uint c = 0; c < NUM_COLS; c++)
             if (member == (r * NUM_COLS + c) % TEAM)
                 finish(r, c);
+#ifndef EXPERT_SUM
     if (GLU == 2)
         bytes_out();
+#endif
 }

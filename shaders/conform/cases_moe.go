@@ -32,10 +32,11 @@ func moeCases() []Case {
 			mulMatID(t, idShape{m: 7, k: 1024, rows: 5, used: 3, experts: 4, gap: 4}),
 			mulMatID(t, idShape{m: 100, k: k, rows: 33, used: 2, experts: 6, tiles: true}),
 			mulMatID(t, idShape{m: 7, k: 1024, rows: 70, used: 1, experts: 3, gap: 4, first: 1, last: 2, tiles: true}),
-			mulMatID(t, idShape{m: 7, k: k, rows: 3, used: 3, experts: 4, absent: true}),
-			mulMatID(t, idShape{m: 9, k: k, rows: 40, used: 2, experts: 4, absent: true, tiles: true}),
 			mulMatIDSameBits(t, 36, k),
 		)
+	}
+	for _, tiles := range []bool{false, true} {
+		cases = append(cases, mulMatID(gguf.Q4_K, idShape{m: 20, k: 512, rows: 12, used: 2, experts: 3, tiles: tiles, absent: true}))
 	}
 	return append(cases, mulMatID(gguf.F16, idShape{m: 9, k: 37, rows: 9, used: 2, experts: 5, gap: 3, tiles: true}))
 }
@@ -127,26 +128,33 @@ func groupExperts(pairs, experts int) Case {
 	}}
 }
 
-// idShape is a product with experts. Where last is 0 all of them take part; but for the first, where that is absent.
+// idShape is a product with experts. Where last is 0 all of them take part.
 type idShape struct {
 	m, k, rows, used, experts, gap, first, last int
 	tiles                                       bool // by expert; else pair by pair
-	absent                                      bool
+	absent                                      bool // the last expert's address is 0
+}
+
+func (s idShape) String() string {
+	name := fmt.Sprintf("M=%d K=%d rows=%d used=%d experts=%d gap=%d first=%d", s.m, s.k, s.rows, s.used, s.experts, s.gap, s.first)
+	if s.absent {
+		name += " one absent"
+	}
+	return name
 }
 
 // expertWeights makes matrices of type t, in turn on 16 bytes and not quite, and the table of their addresses.
 func (j *job) expertWeights(t gguf.Type, s idShape) (table uint64, w [][]byte, err error) {
 	var addrs []uint64
-	for e := range s.experts {
-		if e == 0 && s.absent {
-			addrs, w = append(addrs, 0), append(w, nil)
-			continue
-		}
+	for range s.experts {
 		at, b, err := j.weights(t, s.m, s.k, 1)
 		if err != nil {
 			return 0, nil, err
 		}
 		addrs, w = append(addrs, j.addr(at)), append(w, b)
+	}
+	if s.absent {
+		addrs[s.experts-1], w[s.experts-1] = 0, nil
 	}
 	return j.addr(j.uint64s(addrs)), w, nil
 }
@@ -177,8 +185,7 @@ func mulMatID(t gguf.Type, s idShape) Case {
 	if s.tiles {
 		op = "mul_mat_id"
 	}
-	shape := fmt.Sprintf("M=%d K=%d rows=%d used=%d experts=%d gap=%d first=%d absent=%t", s.m, s.k, s.rows, s.used, s.experts, s.gap, s.first, s.absent)
-	return Case{Kernel: typed(op, t), Shape: shape, MaxNMSE: nmseLinear, build: func(j *job) error {
+	return Case{Kernel: typed(op, t), Shape: s.String(), MaxNMSE: nmseLinear, build: func(j *job) error {
 		table, w, err := j.expertWeights(t, s)
 		if err != nil {
 			return err

@@ -34,6 +34,8 @@ type run struct {
 	points []vk.Point
 	used   int        // command buffers submitted or open in this step
 	units  int        // units recorded since the last submission
+	absent float64    // the part of a layer's pairs of rows and experts that the wave being recorded leaves out
+	summed bool       // the sum of the layer's experts is recorded
 	next   submission // the one being recorded
 	timed  []submission
 	at     int     // unit of the plan that is recorded, or was last; nothing before the first

@@ -25,6 +25,7 @@ type waves struct {
 	ahead  int               // whose early are; nothing: no layer's
 	keep   [2]int            // how many that come may stay: of this layer, of the layer ahead
 	pairs  []int32           // by expert of the layer: of a row and this expert, in the step
+	taken  []bool            // by expert: before the layer was at hand
 	ids    []int32           // that it needs, the most used first
 	hits   []int32
 	misses []int32
@@ -51,7 +52,7 @@ func (e *Exec) makeWaves() (err error) {
 		return err
 	}
 	w.there, w.coming, w.next, w.early = x.NewBatch(), x.NewBatch(), x.NewBatch(), [2]*weights.Batch{x.NewBatch(), x.NewBatch()}
-	w.pairs, w.table = make([]int32, m.Count), make([]byte, 8*expertTensors*m.Count)
+	w.pairs, w.taken, w.table = make([]int32, m.Count), make([]bool, m.Count), make([]byte, 8*expertTensors*m.Count)
 	return nil
 }
 
@@ -137,12 +138,13 @@ func (r *run) cached(o *arch.Op) error {
 func (r *run) first(layer int) (rest []int32, err error) {
 	w, x := &r.e.waves, r.e.Weights.Experts()
 	x.Begin(r.step, layer)
+	clear(w.taken)
 	if w.ahead == layer {
 		w.there, w.coming, w.early[0], w.early[1] = w.early[0], w.early[1], w.there, w.coming
 		w.keep[0], w.ahead = w.keep[1], nothing
 		for _, b := range []*weights.Batch{w.there, w.coming} {
 			for i := range b.Len() {
-				w.pairs[x.ID(b, i)] = 0
+				w.taken[x.ID(b, i)] = true
 			}
 		}
 		w.list()
@@ -233,11 +235,11 @@ func (r *run) learn() error {
 	return nil
 }
 
-// list lists the experts that have pairs, those with the most first.
+// list lists the experts that have pairs, those with the most first, less what is taken.
 func (w *waves) list() {
 	w.ids = w.ids[:0]
 	for id, n := range w.pairs {
-		if n > 0 {
+		if n > 0 && !w.taken[id] {
 			w.ids = append(w.ids, int32(id))
 		}
 	}
@@ -287,11 +289,13 @@ func (r *run) wave(o *arch.Op, b *weights.Batch) error {
 	}
 	e, w, x := r.e, &r.e.waves, r.e.Weights.Experts()
 	clear(w.table)
+	pairs := int32(0)
 	for i := range b.Len() {
 		address, id, unit, err := x.At(b, i)
 		if err != nil {
 			return err
 		}
+		pairs += w.pairs[id]
 		for op := range o.Ops {
 			if o.Ops[op].Kind != arch.MulMatID {
 				continue
@@ -308,7 +312,11 @@ func (r *run) wave(o *arch.Op, b *weights.Batch) error {
 	if err := r.rec.Update(e.scratch, at, w.table); err != nil {
 		return err
 	}
-	return r.byExperts(o, 0, len(w.pairs))
+	r.absent = 1 - float64(pairs)/float64(len(r.rows)*e.Hyper.Experts.Used)
+	r.rec.Absent = r.absent
+	err := r.byExperts(o, 0, len(w.pairs))
+	r.absent, r.rec.Absent = 0, 0
+	return err
 }
 
 // arrive waits until a batch's uploads are submitted, and has the submission being recorded wait for their bytes.
