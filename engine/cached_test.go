@@ -114,3 +114,26 @@ func someRAM(t *testing.T, path string, o engine.Options, part float64) int64 {
 	}
 	return max(rest+4*(p.Staging.SlotBytes+p.Experts.Staging.SlotBytes), rest*64/49) // a part of RAM is for staging, twice
 }
+
+// TestExpertSlotsFast: the kernels that a device has for speed find the same through slots, but for rounding where a sum is
+// made with the last product.
+func TestExpertSlotsFast(t *testing.T) {
+	g := goldenNamed(t, "leat-demo-moe-q4_k_m")
+	o := engine.Options{KVType: "f32", ContextLength: 128, Chunk: 24, Discrete: true}
+	ref := readReference(t, g.base)
+	ids := slices.Concat(ref.Tokens, ref.Greedy)[:40]
+	whole := load(t, g.model, o)
+	want := prefillAndDecode(t, whole, ids)
+	least := leastBudget(t, g.model, o)
+	o.DeviceBytes = (whole.Plan().DeviceBytes + least) / 2
+	m := load(t, g.model, o)
+	if slotsOf(m) == 0 {
+		t.Fatal("the experts share no slots")
+	}
+	got := prefillAndDecode(t, m, ids)
+	if e := relativeError(got, want); !(e < 1e-5) {
+		t.Errorf("the logits differ by %.2e", e)
+	} else {
+		t.Logf("the logits differ by %.2e", e)
+	}
+}
