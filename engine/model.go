@@ -11,6 +11,7 @@ import (
 	"leat/decompose/pack"
 	"leat/engine/arch"
 	"leat/engine/chat"
+	"leat/engine/expert"
 	"leat/engine/internal/exec"
 	"leat/engine/internal/kv"
 	"leat/engine/internal/weights"
@@ -48,6 +49,8 @@ type Model struct {
 	cache   *kv.Cache
 	exec    *exec.Exec
 	pacer   *pace.Pacer // nil: nothing is paced
+
+	routing *expert.Writer // nil: nobody wants to know
 
 	rates struct{ link, disk, vram *limit.Rate } // nil: as fast as they are
 
@@ -181,7 +184,7 @@ func (m *Model) build(ctx context.Context, _ string) (err error) {
 	}
 	m.weights, err = weights.New(ctx, weights.Options{
 		Device: m.dev, VRAM: m.vram, Host: m.host, Model: m.file, Plan: m.plan, Compute: m.compute, Logger: m.o.Logger, Progress: m.o.Progress,
-		Queues: m.lanes(), Fault: m.o.fault, Trace: m.o.Trace, Shared: m.shared,
+		Queues: m.lanes(), Fault: m.o.fault, Trace: m.o.Trace, Shared: m.shared, Policy: m.o.ExpertPolicy,
 		LinkRate: m.rates.link, DiskRate: m.rates.disk,
 	})
 	if err != nil {
@@ -191,10 +194,15 @@ func (m *Model) build(ctx context.Context, _ string) (err error) {
 	context.AfterFunc(m.life, m.wake)
 	m.pacer = m.newPacer()
 	m.adapter = m.newAdapter()
+	routed, err := m.newRouting()
+	if err != nil {
+		return err
+	}
 	m.exec, err = exec.New(exec.Options{
 		Device: m.dev, Kernels: m.kernels, VRAM: m.vram, Host: m.host, Model: m.file, Hyper: m.hyper, Plan: m.plan,
 		Weights: m.weights, Compute: m.compute, KVType: m.o.kv(), Logger: m.o.Logger, MaxSubmit: m.o.MaxSubmit,
 		Pacer: m.pacer, Ran: m.adapter.ran(), Trace: m.o.Trace, Ops: m.o.Ops, VRAMRate: m.rates.vram,
+		Routed: routed,
 	})
 	return err
 }
@@ -313,6 +321,10 @@ func (m *Model) Close() error {
 		m.dead = errClosed
 	}
 	var errs []error
+	if m.routing != nil {
+		errs = append(errs, m.routing.Flush())
+		m.routing = nil
+	}
 	if m.dev != nil {
 		errs = append(errs, m.dev.WaitIdle())
 	}

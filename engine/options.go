@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"leat/engine/arch"
+	"leat/engine/expert"
 	"leat/engine/pace"
 	"leat/engine/plan"
 	"leat/engine/trace"
@@ -34,6 +35,7 @@ type Options struct {
 	Disable       []string // device features not to use: "fp16", "int8", "subgroup", "coopmat", "int64"
 	Enable        []string // features not used by themselves: "coopmat" on a CPU, where it is slow
 	RingBytes     int64    // VRAM that streamed weights pass through; 0: chosen
+	ExpertPolicy  string   // which experts leave VRAM where not all fit: "lru", "weighted:128", "stale", "adaptive"; "": weighted
 	Sweep         Sweep    // for measurements: what is chosen otherwise
 	Discrete      bool     // upload weights even where the device has its memory in common with the host
 	OneQueue      bool     // upload on the compute queue even where there is a transfer queue
@@ -52,6 +54,8 @@ type Options struct {
 	Pace        string
 	TargetTempC int
 	Sensor      pace.Sensor
+
+	Routing io.Writer // gets which experts each token used, in the format of tools/cachesim, at every step; nil: nobody does
 
 	Trace *trace.Recorder // keeps what the disk, the link, the device and the host do; nil: nobody does
 	Ops   *trace.Ops      // sums up the device's time by kernel, where it has timestamps; nil: nobody does
@@ -121,6 +125,11 @@ func (o Options) validated() (Options, error) {
 			return o, &OptionError{"Disable", d, strings.Join(vk.Disabled(), ", ")}
 		}
 	}
+	if o.ExpertPolicy != "" {
+		if _, err := expert.ByName(o.ExpertPolicy); err != nil {
+			return o, &OptionError{"ExpertPolicy", o.ExpertPolicy, strings.Join(expert.Policies(), ", ")}
+		}
+	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}
@@ -144,6 +153,10 @@ func KVTypes() []string {
 	}
 	return names
 }
+
+// ExpertPolicies lists what [Options].ExpertPolicy may be; "weighted" may be followed by a half-life in steps, as
+// "weighted:128".
+func ExpertPolicies() []string { return expert.Policies() }
 
 // kv returns the KV cache's type.
 func (o *Options) kv() gguf.Type {

@@ -3,6 +3,7 @@ package engine
 import (
 	"time"
 
+	"leat/engine/internal/weights"
 	"leat/engine/pace"
 	"leat/vk"
 )
@@ -29,8 +30,13 @@ type Stats struct {
 	Stalled time.Duration // the device stood idle within steps because weights had not come
 	Record  time.Duration // the host recorded and submitted
 
+	Experts ExpertStats // of experts that share slots of VRAM, where not all fit
+
 	VRAMBytes, VRAMPeak, HostBytes int64 // in use, the most that was, pinned RAM
 }
+
+// ExpertStats is what slots of experts were asked for. A step asks once for each expert that a layer needs.
+type ExpertStats = weights.ExpertStats
 
 // Stats may be called by any goroutine, also while a step runs. It does not wait for that,
 // so what the device does just now is not in it yet.
@@ -42,6 +48,7 @@ func (m *Model) Stats() Stats {
 		VRAMBytes: m.vram.Used(), VRAMPeak: m.vram.Peak(), HostBytes: m.host.Used(),
 	}
 	s.UploadedBytes, s.DiskBytes = m.weights.Traffic()
+	s.Experts = m.weights.Experts().Stats()
 	s.Disk, s.Link = m.weights.Busy()
 	return s
 }

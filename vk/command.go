@@ -235,6 +235,25 @@ func (c *CommandBuffer) Copy(dst *Buffer, dstOff int64, src *Buffer, srcOff, byt
 	c.fn.CmdCopyBuffer(c.handle, src.handle, dst.handle, 1, &c.block.region)
 }
 
+// MaxUpdate is the most bytes that Update writes.
+const MaxUpdate = 65536
+
+// Update writes b to dst, as it is now; off and b's length are multiples of 4.
+func (c *CommandBuffer) Update(dst *Buffer, off int64, b []byte) {
+	if !c.ok() || len(b) == 0 {
+		return
+	}
+	if err := dst.span(off, int64(len(b))); err != nil {
+		c.fail("update: %w", err)
+		return
+	}
+	if off%4 != 0 || len(b)%4 != 0 || len(b) > MaxUpdate {
+		c.fail("update buffer %q at %d by %d bytes: want multiples of 4, and at most %d bytes", dst.What, off, len(b), MaxUpdate)
+		return
+	}
+	c.fn.CmdUpdateBuffer(c.handle, dst.handle, uint64(off), uint64(len(b)), raw.Ptr(&b[0]))
+}
+
 // Fill sets bytes of dst to the word v, over and over; off and bytes are multiples of 4.
 func (c *CommandBuffer) Fill(dst *Buffer, off, bytes int64, v uint32) {
 	if !c.ok() || bytes == 0 {

@@ -105,7 +105,9 @@ func TestDispatch(t *testing.T) {
 			p, out, back := r.pipeline(o), r.buffer("out", 4*n+4, vk.DeviceLocal), r.buffer("back", 4*n+4, vk.Readback)
 			r.run(func(cb *vk.CommandBuffer) {
 				cb.BeginLabel("probe")
-				cb.Fill(out, 0, 4*n+4, 0xdead)
+				cb.Fill(out, 0, 4*n+4, 0xbeef)
+				cb.Barrier()
+				cb.Update(out, 4*n, []byte{0xad, 0xde, 0, 0})
 				cb.Barrier()
 				cb.Bind(p)
 				vk.Push(cb, p, &probeArgs{out.Address, n, 11})
@@ -184,6 +186,8 @@ func TestRecordingErrors(t *testing.T) {
 		{"copy past the end", func(c *vk.CommandBuffer) { c.Copy(b, 60, b, 0, 8) }, `bytes 60 to 68 lie outside buffer "small"`},
 		{"copy from below", func(c *vk.CommandBuffer) { c.Copy(b, 0, b, -4, 4) }, "copy from"},
 		{"copy to nothing", func(c *vk.CommandBuffer) { c.Copy(nil, 0, b, 0, 4) }, "no buffer"},
+		{"odd update", func(c *vk.CommandBuffer) { c.Update(b, 0, make([]byte, 6)) }, "multiples of 4"},
+		{"update past the end", func(c *vk.CommandBuffer) { c.Update(b, 32, make([]byte, 36)) }, `bytes 32 to 68 lie outside buffer "small"`},
 		{"odd fill", func(c *vk.CommandBuffer) { c.Fill(b, 2, 4, 0) }, "multiples of 4"},
 		{"too much pushed", func(c *vk.CommandBuffer) { c.PushConstants(p, make([]byte, 20)) }, `push 20 bytes to pipeline "probe", which takes 16`},
 		{"too many workgroups", func(c *vk.CommandBuffer) { c.Bind(p); c.Dispatch(1, 1<<31+1, 1) }, "workgroups"},

@@ -41,6 +41,7 @@ stdout gets the most likely next token after each.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd.Context(), a, args[0]) },
 	}
 	f.register(cmd.Flags())
+	f.registerRouting(cmd.Flags())
 	fs := cmd.Flags()
 	fs.StringVar(&f.tokens, "tokens", "", "token ids, separated by commas or spaces")
 	fs.StringVar(&f.logits, "logits", "", "file for the logits")

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"os"
 	"strings"
 	"sync"
 
@@ -24,6 +25,8 @@ type modelFlags struct {
 	validate   bool
 	pace       string
 	targetTemp int
+	experts    string
+	routing    string // file
 }
 
 func (f *modelFlags) register(fs *pflag.FlagSet) {
@@ -36,16 +39,22 @@ func (f *modelFlags) register(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&f.disable, "disable", nil, "device features not to use: "+strings.Join(vk.Disabled(), ", "))
 	fs.StringSliceVar(&f.enable, "enable", nil, "device features to use even on a CPU, where they only slow it down: "+strings.Join(vk.Enabled(), ", "))
 	fs.BoolVar(&f.oneQueue, "one-queue", false, "upload weights on the compute queue, as on devices without a transfer queue")
+	fs.StringVar(&f.experts, "expert-cache", "", "which experts leave VRAM where not all fit: "+strings.Join(engine.ExpertPolicies(), ", ")+" (default: weighted)")
 	fs.StringVar(&f.pace, "pace", "auto", "auto: let the GPU rest where it would get hotter than --target-temp; off: never")
 	fs.IntVar(&f.targetTemp, "target-temp", 0, "temperature in °C to keep the GPU at or below (default: a few degrees below the one at which it slows itself, or 83)")
 	fs.BoolVar(&f.validate, "validate", false, "turn Vulkan's validation layers on (slow)")
+}
+
+// registerRouting is for commands that load one model.
+func (f *modelFlags) registerRouting(fs *pflag.FlagSet) {
+	fs.StringVar(&f.routing, "trace-experts", "", "write which experts each token uses to this file, for tools/cachesim")
 }
 
 func (f *modelFlags) options(a *app) engine.Options {
 	return engine.Options{
 		Device: f.device, ContextLength: f.ctx, DeviceBytes: int64(f.vram), HostBytes: int64(f.ram), KVType: f.kvType,
 		Chunk: f.chunk, Disable: f.disable, Enable: f.enable, OneQueue: f.oneQueue, Validate: f.validate,
-		Pace: f.pace, TargetTempC: f.targetTemp,
+		Pace: f.pace, TargetTempC: f.targetTemp, ExpertPolicy: f.experts,
 		VulkanLoader: a.vulkan().LoaderPath, CacheDir: a.cached("kernels"), Logger: a.log,
 	}
 }
@@ -57,6 +66,13 @@ func (f *modelFlags) load(ctx context.Context, a *app, arg string) (*engine.Mode
 		return nil, err
 	}
 	o := f.options(a)
+	if f.routing != "" {
+		file, err := os.Create(f.routing) // open as long as the program runs; the model writes all of it before it is closed
+		if err != nil {
+			return nil, err
+		}
+		o.Routing = file
+	}
 	var mu sync.Mutex // loading goes on beside the first step
 	var bar *progress
 	over := false
@@ -102,7 +118,7 @@ func optionError(err error) error {
 // flagNames says which flag sets an engine option.
 var flagNames = map[string]string{
 	"KVType": "kv-type", "ContextLength": "ctx", "DeviceBytes": "vram", "HostBytes": "ram", "Chunk": "chunk", "Disable": "disable", "Enable": "enable",
-	"Pace": "pace", "TargetTempC": "target-temp",
+	"ExpertPolicy": "expert-cache", "Pace": "pace", "TargetTempC": "target-temp",
 }
 
 // tokenizerNeeded fails where a model's tokenizer is one we don't know.

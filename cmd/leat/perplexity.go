@@ -38,6 +38,7 @@ before them.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd.Context(), a, args[0]) },
 	}
 	f.register(cmd.Flags())
+	f.registerRouting(cmd.Flags())
 	fs := cmd.Flags()
 	fs.StringVarP(&f.text, "prompt", "p", "", "the text itself")
 	fs.StringVarP(&f.file, "file", "f", "", "file with the text; - is stdin")

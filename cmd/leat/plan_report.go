@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"leat/decompose/pack"
 	"leat/engine/arch"
@@ -48,7 +49,7 @@ type placement struct {
 	Tiers         []tierReport `json:"tiers"`
 	VRAMBytes     int64        `json:"vram_bytes"`
 	VRAMBudget    int64        `json:"vram_budget_bytes"`
-	WeightBytes   int64        `json:"weight_bytes"` // resident
+	WeightBytes   int64        `json:"weight_bytes"` // resident, slots of experts included
 	RingBytes     int64        `json:"ring_bytes"`
 	KVBytes       int64        `json:"kv_bytes"`
 	ScratchBytes  int64        `json:"scratch_bytes"`
@@ -56,6 +57,37 @@ type placement struct {
 	RAMBudget     int64        `json:"ram_budget_bytes"`
 	StreamedBytes int64        `json:"streamed_bytes_per_token"`
 	DiskBytes     int64        `json:"disk_bytes_per_token"`
+
+	Experts *expertPlacement `json:"experts,omitempty"` // that share slots of VRAM, where not all fit
+}
+
+// expertPlacement is where experts are: some in slots of VRAM, all of them in RAM or on disk.
+type expertPlacement struct {
+	All       int     `json:"experts"`
+	Slots     int     `json:"slots"`
+	SlotBytes int64   `json:"slot_bytes"` // all slots
+	InRAM     int     `json:"in_ram"`
+	HitRate   float64 `json:"hit_rate"` // if all are as likely
+}
+
+func expertsOf(x *plan.Experts) *expertPlacement {
+	if x == nil {
+		return nil
+	}
+	slots, all := x.Slots(), x.All()
+	return &expertPlacement{All: all, Slots: slots, SlotBytes: x.SlotBytes(), InRAM: x.HostCount, HitRate: float64(slots) / float64(all)}
+}
+
+// String is one line.
+func (x *expertPlacement) String() string {
+	rest := "all in RAM"
+	switch {
+	case x.InRAM == 0:
+		rest = "all on disk"
+	case x.InRAM < x.All:
+		rest = fmt.Sprintf("%d in RAM, %d on disk", x.InRAM, x.All-x.InRAM)
+	}
+	return fmt.Sprintf("%d slots (%s) for %d experts, %s; %.0f %% hits if all are as likely", x.Slots, formatSize(x.SlotBytes), x.All, rest, 100*x.HitRate)
 }
 
 type tierReport struct {
@@ -143,7 +175,12 @@ func placementOf(p *plan.Plan, ram int64) placement {
 	for _, b := range p.Blocks {
 		out.WeightBytes += b
 	}
-	for tier := plan.VRAM; tier <= plan.Disk; tier++ {
+	out.WeightBytes += p.Experts.SlotBytes()
+	out.Experts = expertsOf(p.Experts)
+	for tier := plan.VRAM; tier <= plan.Cached; tier++ {
+		if tier == plan.Cached && p.Experts == nil {
+			break
+		}
 		t := tierReport{Tier: tier.String()}
 		for i := range p.Units {
 			if p.Units[i].Tier == tier {
@@ -210,8 +247,11 @@ func (r *planReport) print(w io.Writer) {
 	line("", "disk %s (%s), link %s, weights in VRAM %s, products %.3g TFLOPS", formatRate(s.Disk), r.Machine.DiskAs, formatRate(s.Link), formatRate(s.Device), s.Flops/1e12)
 	fmt.Fprintln(w)
 	for i, tier := range t.Tiers {
-		how := []string{"stays", "streams over the link for each token", "is read and streams for each token"}[i]
+		how := []string{"stays", "streams over the link for each token", "is read and streams for each token", "experts share slots"}[i]
 		line(tier.Tier, "%3d units %10s  %s", tier.Units, formatSize(tier.Bytes), how)
+	}
+	if t.Experts != nil {
+		line("experts", "%s", t.Experts)
 	}
 	fmt.Fprintln(w)
 	line("VRAM", "%s of %s: weights %s, ring %s, KV cache of %d tokens %s, scratch %s",
@@ -220,6 +260,13 @@ func (r *planReport) print(w io.Writer) {
 	fmt.Fprintln(w)
 	line("decode", "%s tok/s, %s a token, with %d tokens in the session; bottleneck: %s", formatSpeed(p.DecodePerSec), seconds(p.DecodeSeconds), p.Context, p.DecodeBottleneck)
 	line("", "busy: disk %s, link %s, compute %s", seconds(p.Decode.DiskSeconds), seconds(p.Decode.LinkSeconds), seconds(p.Decode.ComputeSeconds))
+	if len(p.HitRates) > 0 {
+		var rates []string
+		for _, h := range p.HitRates {
+			rates = append(rates, fmt.Sprintf("%.0f %%: %s", 100*h.Rate, formatSpeed(h.DecodePerSec)))
+		}
+		line("", "tok/s by the part of experts found in VRAM: %s", strings.Join(rates, ", "))
+	}
 	if t.Context > p.Context {
 		line("", "%s tok/s with the context of %d tokens full", formatSpeed(r.FullPerSec), t.Context)
 	}

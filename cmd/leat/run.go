@@ -77,6 +77,7 @@ func newRunCmd(a *app) *cobra.Command {
 
 func (f *runFlags) registerAll(fs *pflag.FlagSet) {
 	f.register(fs)
+	f.registerRouting(fs)
 	registerSettings(fs, &f.set)
 	fs.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		if name == "typical" { // llama.cpp's other name of it

@@ -75,14 +75,20 @@ func (r *repl) showModel() error {
 func (r *repl) showPlan() error {
 	f, _ := r.model.facts()
 	p := f.plan
-	var units, bytes [plan.Disk + 1]int64
+	var units, bytes [plan.Cached + 1]int64
 	for i := range p.Units {
 		units[p.Units[i].Tier]++
 		bytes[p.Units[i].Tier] += p.Units[i].Bytes
 	}
 	rows := [][2]string{}
 	for tier, n := range units {
+		if plan.Tier(tier) == plan.Cached && n == 0 {
+			continue
+		}
 		rows = append(rows, [2]string{fmt.Sprintf("units in %s", plan.Tier(tier)), fmt.Sprintf("%d of %d, %s", n, len(p.Units), formatSize(bytes[tier]))})
+	}
+	if x := expertsOf(p.Experts); x != nil {
+		rows = append(rows, [2]string{"experts", x.String()})
 	}
 	rows = append(rows,
 		[2]string{"KV cache", fmt.Sprintf("%d tokens, %s", p.ContextLength, formatSize(int64(p.KV.Pages)*p.KV.PageBytes))},

@@ -23,6 +23,8 @@ type usage struct {
 
 	uploaded, fromDisk, weights int64
 	rested                      float64 // seconds
+
+	experts engine.ExpertStats
 }
 
 func (u *usage) add(a, b sample) {
@@ -37,6 +39,8 @@ func (u *usage) add(a, b sample) {
 	u.uploaded += b.stats.UploadedBytes - a.stats.UploadedBytes
 	u.fromDisk += b.stats.DiskBytes - a.stats.DiskBytes
 	u.weights += b.stats.WeightBytes - a.stats.WeightBytes
+	x := b.stats.Experts.Less(a.stats.Experts)
+	u.experts = x.Less(engine.ExpertStats{}.Less(u.experts)) // the sum
 	u.rested += b.stats.Pace.RestShare * wall.Seconds()
 }
 
@@ -63,6 +67,9 @@ func (u *usage) fill(r *Row, c Ceilings) {
 	}
 	if share, ok := overlap(wall, work.DiskSeconds, work.LinkSeconds, work.ComputeSeconds); ok {
 		r.Overlap = &share
+	}
+	if x := u.experts; x.Asked() > 0 {
+		r.Experts = &Experts{x.HitRate(), x.Hits, x.HostMisses, x.DiskMisses, x.Evictions, x.UploadedBytes, x.DiskBytes}
 	}
 	r.Stalled, r.Record = share(u.stalled), share(u.record)
 	r.CPUOfCore = u.cpu.Seconds() / wall

@@ -55,6 +55,10 @@ type Placement struct {
 	ScratchBytes  int64 `json:"scratch_bytes"`
 	RAMBytes      int64 `json:"ram_bytes"`
 	DirectReads   bool  `json:"direct_reads"` // the disk is read past the page cache
+
+	Experts      int `json:"experts,omitempty"`        // that share slots of VRAM, where not all fit
+	ExpertSlots  int `json:"expert_slots,omitempty"`   // how many VRAM holds
+	ExpertsInRAM int `json:"experts_in_ram,omitempty"` // how many rest in RAM; the others do on disk
 }
 
 // Units counts all of them.
@@ -66,8 +70,13 @@ func placementOf(p *plan.Plan) Placement {
 		VRAMBudget: p.DeviceBudget, VRAMBytes: p.DeviceBytes, RingBytes: p.RingSize(), KVBytes: p.KV.Bytes(),
 		ScratchBytes: p.Scratch.Bytes, RAMBytes: p.HostBytes,
 	}
+	if x := p.Experts; x != nil {
+		out.Experts, out.ExpertSlots, out.ExpertsInRAM = x.All(), x.Slots(), x.HostCount
+		out.ResidentBytes += x.SlotBytes()
+	}
 	for i := range p.Units {
 		switch u := &p.Units[i]; u.Tier {
+		case plan.Cached: // neither
 		case plan.VRAM:
 			out.ResidentUnits++
 			out.ResidentBytes += u.Bytes
@@ -123,6 +132,8 @@ type Row struct {
 	Stalled float64  `json:"stalled_share"` // of the time: the device stood idle as weights had not come
 	Record  float64  `json:"record_share"`  // of the time: the host recorded and submitted
 
+	Experts *Experts `json:"experts,omitempty"` // that share slots of VRAM
+
 	Ops *Ops `json:"ops,omitempty"` // where they were asked for
 
 	CPUOfCore float64 `json:"cpu_of_one_core"` // 1: one core was busy all the time
@@ -132,6 +143,17 @@ type Row struct {
 	PowerW    float64 `json:"power_w,omitempty"`
 	JoulePer  float64 `json:"joules_per_token,omitempty"`
 	RestShare float64 `json:"rest_share"` // of the time: the pacer had the device rest
+}
+
+// Experts is what the slots of experts did in a row's steps. A step asks once for each that a layer needs.
+type Experts struct {
+	HitRate    float64 `json:"hit_rate"` // of what was asked for, in VRAM
+	Hits       int64   `json:"hits"`
+	HostMisses int64   `json:"misses_in_ram"`
+	DiskMisses int64   `json:"misses_on_disk"`
+	Evictions  int64   `json:"evictions"`
+	Uploaded   int64   `json:"uploaded_bytes"`
+	Read       int64   `json:"disk_bytes"`
 }
 
 // Ops is what the device's time went to, in the steps of a row.

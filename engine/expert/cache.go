@@ -65,6 +65,9 @@ func NewCache(layers, perLayer, slots int, p Policy) (*Cache, error) {
 // Begin says that a layer runs, as part of a step; steps are counted from 1, and only ascend.
 func (c *Cache) Begin(step int64, layer int) { c.policy.Begin(step, layer) }
 
+// Has reports whether an expert of a layer is in a slot.
+func (c *Cache) Has(layer int, id int32) bool { return c.slotOf[c.expert(layer, id)] != none }
+
 // Take pins experts of a layer, which are all different, and appends where they are. What is
 // not there gets a slot, an empty one or a victim's. Where all slots are pinned it ends early:
 // the rest can be taken after a [Cache.Release].

@@ -31,7 +31,7 @@ func (f *flow) rested() *flow {
 	f.read = -f.ahead
 	for i := range f.m.p.Units {
 		u := &f.m.p.Units[i]
-		if u.Resident() {
+		if u.Resident() || u.Tier == Cached {
 			continue
 		}
 		if f.used+u.Bytes > f.ring || f.m.loads[i].head { // the head comes for a step that asks for it
@@ -50,7 +50,7 @@ func (f *flow) hold(bytes int64) {
 
 // RingSize is the VRAM that streamed units pass through.
 func (p *Plan) RingSize() int64 {
-	return p.DeviceBytes - sum(p.Blocks) - p.KV.Bytes() - p.Scratch.Bytes
+	return p.DeviceBytes - sum(p.Blocks) - p.KV.Bytes() - p.Scratch.Bytes - p.Experts.SlotBytes()
 }
 
 // run lets one step flow through, with the head or without, which waits so many seconds for
@@ -66,6 +66,10 @@ func (f *flow) run(works []Work, host float64, head bool) (end float64) {
 			f.computed += w.ComputeSeconds
 			continue
 		}
+		if u.Tier == Cached {
+			f.routed(w)
+			continue
+		}
 		if f.there == 0 {
 			f.computed = max(f.computed, f.upload(u.Bytes, w))
 			f.there = 1
@@ -75,6 +79,20 @@ func (f *flow) run(works []Work, host float64, head bool) (end float64) {
 		f.there--
 	}
 	return f.computed
+}
+
+// routed runs experts of which nobody knows which ones they are before the layer has chosen.
+func (f *flow) routed(w Work) {
+	there := f.computed
+	if w.DiskSeconds > 0 {
+		f.read = max(f.read, f.computed) + w.DiskSeconds
+		there = max(there, f.read)
+	}
+	if w.LinkSeconds > 0 {
+		f.uploaded = max(f.uploaded, f.computed) + w.LinkSeconds
+		there = max(there, f.uploaded)
+	}
+	f.computed = there + w.ComputeSeconds
 }
 
 // upload returns when a unit's bytes are there.

@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"math"
+
 	"leat/decompose/pack"
 	"leat/engine/arch"
 	"leat/gguf"
@@ -13,7 +15,8 @@ type machine struct {
 	s     Speeds
 	h     *arch.Hyper
 	loads []load
-	parts []part // where there is a rehearsal
+	parts []part  // where there is a rehearsal
+	hit   float64 // of experts that share slots: the part that VRAM has; below 0: if all are as likely
 }
 
 // part is what of a layer a unit is.
@@ -39,7 +42,7 @@ type matrix struct {
 }
 
 func newMachine(p *Plan, s Speeds, h *arch.Hyper) *machine {
-	m := &machine{p: p, s: s, h: h}
+	m := &machine{p: p, s: s, h: h, hit: -1}
 	if s.Rehearsed.Sound() {
 		m.parts = partsOf(p)
 	}
@@ -186,18 +189,48 @@ func (m *machine) step(rows, ctx int, head bool) []Work {
 		} else {
 			w.ComputeSeconds = m.byRates(i, rows, ctx)
 		}
-		if !u.Resident() && !m.p.InPlace {
-			w.LinkSeconds = over(float64(u.Bytes), m.s.LinkBytesPerSec)
+		comes, read := m.comes(u, rows)
+		if !m.p.InPlace {
+			w.LinkSeconds = over(comes, m.s.LinkBytesPerSec)
 		}
-		if u.Tier == Disk {
-			w.DiskSeconds = over(float64(u.Bytes), m.s.DiskBytesPerSec)
-		}
+		w.DiskSeconds = over(read, m.s.DiskBytesPerSec)
 		compute, link = compute+w.ComputeSeconds, link+w.LinkSeconds
 	}
 	for i, slower := 0, m.linkUnderLoad(link, compute); i < len(works); i++ {
 		works[i].LinkSeconds *= slower
 	}
 	return works
+}
+
+// routeTrip is what a layer's choice of experts takes to the host, and the answer back; assumed.
+const routeTrip = 30e-6 // seconds
+
+// comes is how many of a unit's bytes a step of rows has uploaded, and how many of them read.
+func (m *machine) comes(u *Unit, rows int) (uploaded, read float64) {
+	bytes := float64(u.Bytes)
+	switch u.Tier {
+	case Host:
+		return bytes, 0
+	case Disk:
+		return bytes, bytes
+	case Cached:
+		hit := m.hit
+		if hit < 0 {
+			hit = m.p.Experts.hitRate(u.Layer)
+		}
+		bytes *= m.touched(rows) * (1 - hit)
+		return bytes, bytes * (1 - float64(m.p.Experts.HostCount)/float64(m.p.Experts.All()))
+	}
+	return 0, 0
+}
+
+// touched is the part of a layer's experts that a step of rows needs, if all are as likely.
+func (m *machine) touched(rows int) float64 {
+	x := &m.h.Experts
+	if x.Count == 0 {
+		return 1
+	}
+	return 1 - math.Pow(1-float64(x.Used)/float64(x.Count), float64(rows))
 }
 
 // linkUnderLoad is how many times as long a step's uploads take, because kernels read VRAM
@@ -215,7 +248,7 @@ func (m *machine) linkUnderLoad(link, compute float64) float64 {
 func (m *machine) rehearsed(i int, s StepShape, layers map[int]float64) float64 {
 	x, r := &m.parts[i], m.s.Rehearsed
 	if x.layer == nil {
-		return x.share * r.Head
+		return x.share*r.Head + m.trip(i)
 	}
 	l := m.p.Units[i].Layer
 	if _, known := layers[l]; !known {
@@ -230,9 +263,15 @@ func (m *machine) byRates(i, rows, ctx int) (t float64) {
 	if l.head {
 		n = 1
 	}
-	for _, x := range l.matrices {
-		t += m.product(x, n)
+	part, each := 1.0, n // of the matrices that are used; rows of each
+	if m.p.Units[i].Experts > 0 {
+		part = m.touched(rows)
+		each = max(1, n*float64(m.h.Experts.Used)/float64(m.h.Experts.Count)/part)
 	}
+	for _, x := range l.matrices {
+		t += part * m.product(x, each)
+	}
+	t += m.trip(i)
 	if l.attention {
 		t += m.attention(rows, ctx)
 	}
@@ -244,6 +283,14 @@ func (m *machine) byRates(i, rows, ctx int) (t float64) {
 		}
 	}
 	return t + float64(waits)*m.s.DispatchTime.Seconds()
+}
+
+// trip is how long the device waits for the host to say where a layer's experts are.
+func (m *machine) trip(i int) float64 {
+	if m.p.Units[i].Tier == Cached {
+		return routeTrip
+	}
+	return 0
 }
 
 // product is the time of a matrix times n vectors: it is read once, and multiplied.

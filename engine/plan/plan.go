@@ -11,14 +11,16 @@ import (
 // Tier is where a unit's bytes rest between uses.
 type Tier int
 
-// VRAM units are resident; Host and Disk units are streamed.
+// VRAM units are resident; Host and Disk units are streamed. A Cached unit is a layer's experts, of which some are in
+// slots of VRAM, see [Experts].
 const (
 	VRAM Tier = iota
 	Host
 	Disk
+	Cached
 )
 
-func (t Tier) String() string { return [...]string{"VRAM", "host", "disk"}[t] }
+func (t Tier) String() string { return [...]string{"VRAM", "host", "disk", "cache"}[t] }
 
 // Budget is what a model may spend. Zero values ask for defaults where one is named.
 type Budget struct {
@@ -69,8 +71,9 @@ type Plan struct {
 	HostBlocks    []int64 // bytes of each block of the host tier
 	KV            KV
 	Scratch       Scratch
-	Staging       Staging // in place: none of it is allocated, it says how much is read at a time
-	InPlace       bool    // as the budget asked, where the file's alignment allows it; no unit is then in the host tier
+	Experts       *Experts // how experts share VRAM; nil: their units are as all others
+	Staging       Staging  // in place: none of it is allocated, it says how much is read at a time
+	InPlace       bool     // as the budget asked, where the file's alignment allows it; no unit is then in the host tier
 	ContextLength int
 	Chunk         int // rows of a step at most
 	LogitRows     int // rows of a step that may ask for logits at most
@@ -80,7 +83,7 @@ type Plan struct {
 	DeviceBudget  int64
 	HostBytes     int64 // staging, host tier, token embeddings
 	EmbedBytes    int64 // token embeddings kept in RAM; 0: rows are read as they are needed
-	StreamedBytes int64 // uploaded per step
+	StreamedBytes int64 // uploaded per step; of experts that share VRAM, what a token needs on average if all are as likely
 	DiskBytes     int64 // of those, read from disk per step
 
 	made Budget // what it was made for
@@ -159,17 +162,37 @@ func Make(h *arch.Hyper, m *pack.Model, b Budget) (*Plan, error) {
 	if !ok {
 		return nil, fmt.Errorf("plan %s: tensor %q is missing", m.Path, arch.TokenEmbd)
 	}
-	s := &sizing{h: h, b: b, units: us, norm: norm, local: local, embdRow: embd.Bytes / int64(h.VocabSize), embd: embd.Bytes}
+	s := &sizing{h: h, m: m, b: b, norm: norm, local: local, embdRow: embd.Bytes / int64(h.VocabSize), embd: embd.Bytes}
 	s.b.Sessions = max(1, b.Sessions)
 	if b.BlockBytes == 0 {
 		s.b.BlockBytes = residentBlock
 	}
+	s.move(us)
+	p, err := s.make()
+	if h.Experts.Count == 0 || b.InPlace || err == nil && p.StreamedBytes == 0 {
+		return p, err
+	}
+	// Not all fits: experts share what the rest of the layers leaves.
+	if us, err = dense(h, m, b.PartBytes); err != nil {
+		return nil, err
+	}
+	s.experts = classes(h, m, s.b.BlockBytes)
+	s.move(us)
+	return s.make()
+}
+
+// move sets the units whose tier is open.
+func (s *sizing) move(us []Unit) {
+	s.units, s.largest, s.heads = us, 0, 0
 	for _, u := range us {
 		s.largest = max(s.largest, u.Bytes)
 		if u.Kind == pack.Head {
 			s.heads++
 		}
 	}
+}
+
+func (s *sizing) make() (*Plan, error) {
 	ctx, chunk, err := s.choose()
 	if err != nil {
 		return nil, err

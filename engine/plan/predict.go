@@ -95,7 +95,18 @@ type Prediction struct {
 	PrefillPerSec     float64 `json:"prefill_tokens_per_second"`
 	TTFTSeconds       float64 `json:"ttft_seconds"` // loaded and warm: the ring holds what a step begins with
 	LoadSeconds       float64 `json:"load_seconds"` // what VRAM and the host tier hold, read from disk
+
+	HitRates []HitRate `json:"hit_rates,omitempty"` // decoding, where experts share slots
 }
+
+// HitRate is how fast a model decodes whose layers find so many of the experts that they need in VRAM.
+type HitRate struct {
+	Rate         float64 `json:"hit_rate"`
+	DecodePerSec float64 `json:"decode_tokens_per_second"`
+}
+
+// hitRates are those that a prediction tries.
+var hitRates = []float64{0, 0.25, 0.5, 0.75, 0.9, 1}
 
 // Predict says how fast the plan will run: decoding with ctx tokens in the session, and
 // a prompt of promptTokens in an empty one. h is the model's that was planned.
@@ -107,6 +118,14 @@ func (p *Plan) Predict(s Speeds, h *arch.Hyper, ctx, promptTokens int) Predictio
 	r.decode(m)
 	r.prefill(m)
 	r.LoadSeconds = p.loading(s)
+	if p.Experts != nil {
+		for _, rate := range hitRates {
+			m.hit = rate
+			at := Prediction{Context: ctx, Prompt: promptTokens}
+			at.decode(m)
+			r.HitRates = append(r.HitRates, HitRate{rate, at.DecodePerSec})
+		}
+	}
 	return r
 }
 
@@ -120,6 +139,8 @@ func (p *Plan) loading(s Speeds) float64 {
 			all += float64(u.Bytes)
 		case Host:
 			all += float64(u.Bytes)
+		case Cached:
+			all += float64(u.Bytes) * float64(p.Experts.HostCount) / float64(p.Experts.All())
 		}
 	}
 	return max(over(all, s.DiskBytesPerSec), over(device, s.LinkBytesPerSec))

@@ -4,7 +4,7 @@ import "slices"
 
 // Shrink plans the same model, context and step within less VRAM, while it runs: whole
 // blocks of resident units become streamed, a ring is made or changed to fit, and
-// nothing else moves. The blocks given back keep their index, with 0 bytes; those of the
+// nothing else moves. Slots of experts go first, but for the last block of each class. The blocks given back keep their index, with 0 bytes; those of the
 // host tier stay, and new ones follow them where the RAM budget has room.
 //
 // The error is a [*BudgetError] where deviceBytes is less than streaming everything
@@ -16,13 +16,16 @@ func (p *Plan) Shrink(deviceBytes int64) (*Plan, error) {
 	q := *p
 	q.DeviceBudget, q.made.DeviceBytes = deviceBytes, deviceBytes
 	q.Units, q.Blocks, q.HostBlocks = slices.Clone(p.Units), slices.Clone(p.Blocks), slices.Clone(p.HostBlocks)
+	if q.shrinkSlots(deviceBytes) {
+		return &q, nil
+	}
 	var movable []int // blocks with units that can be streamed
 	for b, bytes := range q.Blocks {
 		if bytes > 0 && b != len(q.Blocks)-1 { // the last is the final norm's
 			movable = append(movable, b)
 		}
 	}
-	fixed := p.DeviceBytes - sum(p.Ring)
+	fixed := q.DeviceBytes - sum(p.Ring)
 	for _, b := range movable {
 		fixed -= q.Blocks[b]
 	}
@@ -31,7 +34,7 @@ func (p *Plan) Shrink(deviceBytes int64) (*Plan, error) {
 		left := slices.Clone(movable)
 		for {
 			q.Ring = s.ringFor(q.streamed(), least)
-			if q.DeviceBytes = sum(q.Blocks) + sum(q.Ring) + q.KV.Bytes() + q.Scratch.Bytes; q.DeviceBytes <= deviceBytes {
+			if q.DeviceBytes = sum(q.Blocks) + sum(q.Ring) + q.KV.Bytes() + q.Scratch.Bytes + q.Experts.SlotBytes(); q.DeviceBytes <= deviceBytes {
 				q.settle()
 				return &q, nil
 			}
@@ -50,12 +53,29 @@ func (p *Plan) Shrink(deviceBytes int64) (*Plan, error) {
 	return nil, &BudgetError{What: "a ring of two units beside scratch and KV cache", Tier: VRAM, Need: fixed + sum(q.Ring), Have: deviceBytes}
 }
 
+// shrinkSlots gives back slots of experts, and reports whether that is enough.
+func (p *Plan) shrinkSlots(deviceBytes int64) bool {
+	if p.Experts == nil {
+		return false
+	}
+	p.untraffic()
+	p.Experts = p.Experts.clone()
+	before := p.Experts.SlotBytes()
+	for p.DeviceBytes > deviceBytes && p.Experts.shrink() {
+		now := p.Experts.SlotBytes()
+		p.DeviceBytes += now - before
+		before = now
+	}
+	p.traffic()
+	return p.DeviceBytes <= deviceBytes
+}
+
 // streamed says which units are not resident, or stood in a block given back.
 func (p *Plan) streamed() []bool {
 	streamed := make([]bool, len(p.Units))
 	for i := range p.Units {
 		u := &p.Units[i]
-		streamed[i] = u.Tier != VRAM || p.Blocks[u.Block] == 0
+		streamed[i] = u.Tier != Cached && (u.Tier != VRAM || p.Blocks[u.Block] == 0)
 	}
 	return streamed
 }

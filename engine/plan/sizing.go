@@ -12,7 +12,9 @@ import (
 // sizing holds what the choice of context, chunk and residency looks at.
 type sizing struct {
 	h       *arch.Hyper
+	m       *pack.Model
 	b       Budget
+	experts *Experts // that share VRAM, with their fewest slots; nil: none
 	units   []Unit
 	norm    pack.Unit
 	embdRow int64 // bytes of one row of token_embd
@@ -34,11 +36,11 @@ const (
 	halvesFraction          = 48                  // of the VRAM budget, at most, for both slices
 )
 
-// fixed is what must be in VRAM whatever is streamed: scratch, KV cache, final norm,
+// fixed is what must be in VRAM whatever is streamed: scratch, KV cache, the fewest slots of experts, and the final norm,
 // which has a block to itself.
 func (s *sizing) fixed(ctx, chunk int) int64 {
 	kv := kvSize(s.h, s.b.KVType, ctx, s.b.Sessions)
-	return kv.Bytes() + s.scratch(ctx, chunk).Bytes + roundUp(s.norm.Bytes, granule)
+	return kv.Bytes() + s.scratch(ctx, chunk).Bytes + roundUp(s.norm.Bytes, granule) + s.experts.SlotBytes()
 }
 
 func (s *sizing) scratch(ctx, chunk int) Scratch {
@@ -92,6 +94,9 @@ func (s *sizing) choose() (ctx, chunk int, err error) {
 	}
 	smallest := contexts[len(contexts)-1]
 	for _, c := range contexts { // everything resident, without shrinking below a useful context
+		if s.experts != nil && kvSize(s.h, s.b.KVType, c, s.b.Sessions).Bytes() > s.b.DeviceBytes/4 {
+			continue // experts want the room
+		}
 		if n := s.chunkFor(c, s.b.DeviceBytes-s.resident(), s.residentChunk()); n > 0 && (c >= 4096 || c == contexts[0]) {
 			return c, n, nil
 		}
@@ -111,7 +116,7 @@ func (s *sizing) choose() (ctx, chunk int, err error) {
 
 // residentChunk is the most rows of a step when all is resident: more where each step decodes all weights.
 func (s *sizing) residentChunk() int {
-	if s.b.Matrices {
+	if s.b.Matrices || s.experts != nil {
 		return streamChunk
 	}
 	return maxChunk
@@ -172,7 +177,6 @@ func (s *sizing) build(ctx, chunk int) (*Plan, error) {
 		return nil, s.tooSmall(ctx)
 	}
 	p.Ring = ring
-	layers := len(s.units) - s.heads
 	p.Units = append([]Unit(nil), s.units...)
 	for i := range p.Units {
 		if streamed[i] {
@@ -180,16 +184,40 @@ func (s *sizing) build(ctx, chunk int) (*Plan, error) {
 		}
 	}
 	p.Blocks = deal(chosen(p.Units, func(i int) bool { return !streamed[i] }), s.b.BlockBytes)
-	p.Units = slices.Insert(p.Units, layers, Unit{Unit: s.norm, Block: len(p.Blocks)})
+	p.Units = slices.Insert(p.Units, len(s.units)-s.heads, Unit{Unit: s.norm, Block: len(p.Blocks)})
 	p.Blocks = append(p.Blocks, roundUp(s.norm.Bytes, granule))
 	s.stage(p)
 	p.setHost(chosen(p.Units, func(i int) bool { return p.Units[i].Tier == Disk }))
-	p.DeviceBytes = sum(p.Blocks) + sum(p.Ring) + p.KV.Bytes() + p.Scratch.Bytes
+	p.DeviceBytes = sum(p.Blocks) + sum(p.Ring) + p.KV.Bytes() + p.Scratch.Bytes + s.experts.SlotBytes()
 	if p.DeviceBytes > s.b.DeviceBytes {
 		return nil, s.tooSmall(ctx)
 	}
+	if s.experts != nil {
+		s.cache(p)
+	}
 	s.keepEmbedding(p)
 	return p, nil
+}
+
+// cache gives experts the VRAM and the RAM that are left, and each layer its unit of them.
+func (s *sizing) cache(p *Plan) {
+	x := s.experts.clone()
+	least := x.SlotBytes()
+	x.grow(s.b.DeviceBytes - p.DeviceBytes)
+	p.DeviceBytes += x.SlotBytes() - least
+	p.HostBytes += x.rest(s.m, s.b.HostBytes-p.HostBytes, stagingPiece)
+	p.Experts = x
+	for i := 0; i < len(p.Units); i++ {
+		last := i+1 == len(p.Units) || p.Units[i+1].Kind != pack.Layer || p.Units[i+1].Layer != p.Units[i].Layer
+		if p.Units[i].Kind != pack.Layer || !last {
+			continue
+		}
+		if u, ok := cachedUnit(s.m, p.Units[i].Layer); ok {
+			i++
+			p.Units = slices.Insert(p.Units, i, u)
+		}
+	}
+	p.traffic()
 }
 
 // keepEmbedding takes RAM for the token embeddings, unless units lack it: a step reads all of a

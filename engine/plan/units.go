@@ -17,6 +17,15 @@ const maxPart = 192 << 20
 // movable lists the units whose tier is open: the layers' parts and the head, the head
 // cut by rows so that no piece is larger than the largest part; partBytes 0 is maxPart.
 func movable(h *arch.Hyper, m *pack.Model, partBytes int64) ([]Unit, error) {
+	return movableBut(h, m, partBytes, false)
+}
+
+// dense is movable without experts.
+func dense(h *arch.Hyper, m *pack.Model, partBytes int64) ([]Unit, error) {
+	return movableBut(h, m, partBytes, true)
+}
+
+func movableBut(h *arch.Hyper, m *pack.Model, partBytes int64, experts bool) ([]Unit, error) {
 	if partBytes == 0 {
 		partBytes = maxPart
 	}
@@ -31,6 +40,9 @@ func movable(h *arch.Hyper, m *pack.Model, partBytes int64) ([]Unit, error) {
 		for _, p := range parts(u, h.Layer(l, has), partBytes) {
 			us = append(us, Unit{Unit: p})
 			largest = max(largest, p.Bytes)
+		}
+		if experts {
+			continue
 		}
 		for _, e := range expertParts(m, l, partBytes) {
 			us = append(us, e)

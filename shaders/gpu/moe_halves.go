@@ -108,7 +108,7 @@ func (r *Recorder) expertHalves(p *ExpertProducts) error {
 	if p.Up != 0 {
 		outs, matrices = outs/2, 2
 	}
-	share := float64(p.Last-p.First) / float64(p.Experts)
+	share := (1 - r.Absent) * float64(p.Last-p.First) / float64(p.Experts)
 	m, n, k := matrices*float64(p.M), share*float64(p.Count), float64(p.K)
 	passes := share * float64(min(p.Count, a.Blocks))
 	co := cost{bytes: passes*m*rowBytes(p.Type, p.K) + n*(2*k+4*float64(p.M)), flops: 2 * m * n * k}

@@ -126,7 +126,7 @@ func (r *Recorder) MulMatTeamID(t gguf.Type, glu uint32, a shaders.MulMatTeamIDA
 	if glu != shaders.NoGLU {
 		matrices = 2
 	}
-	share := float64(a.Last-a.First) / float64(experts)
+	share := (1 - r.Absent) * float64(a.Last-a.First) / float64(experts)
 	m, n, k := matrices*float64(a.M0), share*float64(pairs), float64(a.K)
 	passes := share * float64(min(pairs, a.Blocks))
 	co := cost{bytes: passes*m*rowBytes(t, a.K) + n*(1.25*k+4*m), flops: 2 * m * n * k}

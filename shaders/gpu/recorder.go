@@ -29,6 +29,9 @@ type Recorder struct {
 	// and the device can.
 	Short bool
 
+	// Absent is the part of the pairs whose experts' addresses are 0, for the cost estimate.
+	Absent float64
+
 	// Run says that all rows of FlashAttn are of one sequence, at ascending positions.
 	Run bool
 
@@ -124,6 +127,20 @@ func (r *Recorder) Zero(dst *vk.Buffer, off, bytes int64) error {
 	r.cb.Fill(dst, off, bytes, 0)
 	if r.Told != nil {
 		r.Told("fill", float64(bytes), 0)
+	}
+	return nil
+}
+
+// Update writes b, as it is now, to a buffer, in order with the ops.
+func (r *Recorder) Update(dst *vk.Buffer, off int64, b []byte) error {
+	var t touch
+	t.write(span{dst.Address + uint64(off), dst.Address + uint64(off) + uint64(len(b))})
+	if err := r.order(&t); err != nil {
+		return err
+	}
+	r.cb.Update(dst, off, b)
+	if r.Told != nil {
+		r.Told("update", float64(len(b)), 0)
 	}
 	return nil
 }

@@ -46,6 +46,10 @@ type Options struct {
 	// Ran is told of submissions that read resident weights only: the rows of the step,
 	// the cost in no unit, and how long the device was busy; nil: nobody is.
 	Ran func(rows int, cost float64, busy time.Duration)
+
+	// Routed is told, after each step, which experts each row used: (rows, layers that have experts, used). It may not keep
+	// ids. nil: nobody is.
+	Routed func(rows int, ids []uint16) error
 }
 
 // Exec runs steps on one device, one at a time. One goroutine uses it.
@@ -74,6 +78,7 @@ type Exec struct {
 	table   []uint64          // (L, 3, E) the addresses of experts that the device has been told
 	last    time.Time         // end of the last span of the device
 	timer   *opTimer          // of kernels; nil: nobody asks
+	waves   waves             // of experts that share slots
 }
 
 // Row is one token of a step.
@@ -197,6 +202,9 @@ func (e *Exec) allocate() (err error) {
 	if e.stamps, err = e.Device.NewQueryPool(max(leastStamps, 4*len(e.Plan.Units))); err != nil {
 		return err
 	}
+	if err := e.makeWaves(); err != nil {
+		return err
+	}
 	return e.timeOps(e.Ops)
 }
 
@@ -211,7 +219,7 @@ func (e *Exec) Close() {
 	if e.pool != nil {
 		e.pool.Close()
 	}
-	for _, b := range []*vk.Buffer{e.in, e.out} {
+	for _, b := range []*vk.Buffer{e.in, e.out, e.waves.chosen} {
 		if b != nil {
 			e.Host.Free(b)
 		}
@@ -219,7 +227,7 @@ func (e *Exec) Close() {
 	if e.scratch != nil {
 		e.VRAM.Free(e.scratch)
 	}
-	e.timer, e.stamps, e.pool, e.in, e.out, e.scratch = nil, nil, nil, nil, nil, nil
+	e.timer, e.stamps, e.pool, e.in, e.out, e.scratch, e.waves.chosen = nil, nil, nil, nil, nil, nil, nil
 }
 
 // Step runs rows through the model and returns what those that asked for logits
@@ -248,6 +256,9 @@ func (e *Exec) Step(ctx context.Context, rows []Row, greedy bool) (Result, error
 		return Result{}, fmt.Errorf("wait for a step of %d rows: %w", len(rows), err)
 	}
 	if err := r.finish(); err != nil {
+		return Result{}, err
+	}
+	if err := r.routed(); err != nil {
 		return Result{}, err
 	}
 	e.count.steps.Add(1)

@@ -28,8 +28,7 @@ func dealExperts(ops [][]arch.Op, units []plan.Unit, o arch.Op) (last int) {
 // grouped reports whether a step's pairs are sorted by expert: that pays where an expert has several.
 func (r *run) grouped() bool { return len(r.rows) > shaders.FewRows }
 
-// route records the choice of each row's experts. The ids stay on the device: who wants to know them on the host can have
-// them copied from Chosen.
+// route records the choice of each row's experts.
 func (r *run) route(o *arch.Op, bias uint64) error {
 	x, n := &r.e.Hyper.Experts, uint32(len(r.rows))
 	a := shaders.TopKMoEArgs{
@@ -39,13 +38,19 @@ func (r *run) route(o *arch.Op, bias uint64) error {
 	if x.Normalise {
 		a.Normalise = 1
 	}
-	return r.rec.TopKMoE(a)
+	if err := r.rec.TopKMoE(a); err != nil || r.e.Routed == nil {
+		return err
+	}
+	return r.keepChosen(r.e.Plan.Units[r.at].Layer)
 }
 
 // experts records the experts of the unit at hand, and those of the units before it that waited for it: where all of them
 // stay in VRAM they run together.
 func (r *run) experts(o *arch.Op) error {
 	units := r.e.Plan.Units
+	if isCached(&units[r.at]) {
+		return r.cached(o)
+	}
 	if r.at+1 < len(units) && neighbours(&units[r.at], &units[r.at+1]) {
 		return nil
 	}
@@ -60,13 +65,19 @@ func (r *run) experts(o *arch.Op) error {
 	if done, err := r.summedExperts(o, first, last); done || err != nil {
 		return err
 	}
+	return r.byExperts(o, first, last)
+}
+
+// byExperts records the operations of a layer's experts, first up to last, whose addresses the device's table has, in parts
+// where they would run too long.
+func (r *run) byExperts(o *arch.Op, first, last int) error {
 	h, perExpert := r.e.Hyper, 0.0
 	for i := range o.Ops {
 		if e := &o.Ops[i]; e.Kind == arch.MulMatID {
 			perExpert += 2 * float64(h.PairWidth(e.Dst)) * float64(h.PairWidth(e.A)) * float64(len(r.rows)) * float64(h.Experts.Used) / float64(h.Experts.Count)
 		}
 	}
-	return r.byRows(uint32(last-first), perExpert, func(from, n uint32) error {
+	return r.byRows(uint32(last-first), perExpert*(1-r.absent), func(from, n uint32) error {
 		return r.expertOps(o, len(o.Ops), uint32(first)+from, uint32(first)+from+n)
 	})
 }

@@ -34,6 +34,7 @@ type run struct {
 	points []vk.Point
 	used   int        // command buffers submitted or open in this step
 	units  int        // units recorded since the last submission
+	absent float64    // the part of a layer's pairs of rows and experts that the wave being recorded leaves out
 	summed bool       // the sum of the layer's experts is recorded
 	next   submission // the one being recorded
 	timed  []submission
@@ -68,6 +69,7 @@ func (r *run) forward() error {
 	r.resume()
 	defer r.pause()
 	r.e.Weights.Begin(len(r.asked) > 0)
+	r.e.waves.ahead = nothing
 	if err := r.begin(); err != nil {
 		return err
 	}
@@ -119,6 +121,9 @@ func (r *run) unit(i int) error {
 	u := &r.e.Plan.Units[i]
 	if u.Kind == pack.Head && len(r.asked) == 0 {
 		return nil // its bytes do not come
+	}
+	if isCached(u) {
+		return r.cachedUnit(i)
 	}
 	placed, waited, err := r.acquire(i)
 	if err != nil {
@@ -172,6 +177,21 @@ func (r *run) unit(i int) error {
 	if r.units++; r.units >= unitsPerSubmit(r.used) || r.due() {
 		return r.cut()
 	}
+	return nil
+}
+
+// cachedUnit records a layer's experts that share slots.
+func (r *run) cachedUnit(i int) error {
+	r.at, r.open = i, i
+	if r.next.from == nothing {
+		r.next.from = i
+	}
+	for _, o := range r.e.ops[i] {
+		if err := r.op(o, &r.e.Plan.Units[i]); err != nil {
+			return fmt.Errorf("%s: %w", strings.Join(o.Weights(), ", "), err)
+		}
+	}
+	r.open = nothing
 	return nil
 }
 
@@ -342,6 +362,9 @@ func (r *run) headPiece(u *plan.Unit, base uint64) error {
 // output copies logits, or their argmax, to host memory.
 func (r *run) output() error {
 	if len(r.asked) == 0 {
+		if r.e.Routed != nil {
+			r.cb.HostBarrier()
+		}
 		return nil
 	}
 	s, n, v := &r.e.Plan.Scratch, len(r.asked), r.e.Hyper.VocabSize

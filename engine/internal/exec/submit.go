@@ -45,6 +45,7 @@ func (r *run) begin() error {
 		r.rec.Continue(r.cb)
 	}
 	r.rec.Run, r.rec.Few, r.rec.Short = r.run, len(r.rows) <= shaders.FewRows, len(r.rows) <= shaders.ShortRows
+	r.rec.Absent = r.absent
 	s := &e.Plan.Scratch
 	r.rec.Scratch, r.rec.Q8, r.rec.Parts, r.rec.Counters = r.memory(s.Halves), r.memory(s.Q8), r.memory(s.Parts), r.memory(s.Counts)
 	r.stamp(0)

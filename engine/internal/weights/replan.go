@@ -61,6 +61,14 @@ func (s *Store) Replan(ctx context.Context, p *plan.Plan) error {
 		return err
 	}
 	s.up.Reclaim()
+	if s.experts != nil {
+		if err := s.experts.up.Wait(ctx, s.experts.up.Last()); err != nil {
+			s.resume()
+			s.fail(err)
+			return err
+		}
+		s.experts.shrink(p.Experts)
+	}
 	s.adopt(p)
 	for b, bytes := range p.Blocks {
 		if bytes == 0 && s.blocks[b] != nil {

@@ -32,6 +32,11 @@ func (s *Store) Abort(value uint64) error {
 		}
 		s.Release(value)
 	}
+	if s.experts != nil {
+		if err := s.experts.abort(value); err != nil {
+			return err
+		}
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.aborted = s.steps

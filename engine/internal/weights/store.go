@@ -37,6 +37,8 @@ type Options struct {
 	Fault    file.Fault      // for tests: fails reads
 	Trace    *trace.Recorder // keeps what disk and link do; nil: nobody does
 
+	Policy string // of the experts that share slots, see [expert.ByName]; "": the default
+
 	LinkRate, DiskRate *limit.Rate // slow uploads and reads down; nil: as fast as they are
 }
 
@@ -52,6 +54,9 @@ type Store struct {
 	rings  []*vk.Buffer
 	units  []unit
 	embd   embedding
+
+	experts *Experts       // that share slots; nil: none
+	crew    sync.WaitGroup // who fills their host tier
 
 	items    chan item          // walker to feeder
 	requests chan *file.Request // free ones
@@ -97,7 +102,7 @@ type unit struct {
 	ticket xfer.Ticket // of that upload
 }
 
-func (u *unit) kept() bool { return u.tier != plan.Disk }
+func (u *unit) kept() bool { return u.tier != plan.Disk && u.tier != plan.Cached }
 
 // arrival is a streamed unit whose upload is submitted.
 type arrival struct {
@@ -125,8 +130,11 @@ func New(ctx context.Context, o Options) (*Store, error) {
 		u := &o.Plan.Units[i]
 		s.units = append(s.units, unit{Unit: u, tier: u.Tier, pieces: pieces(u, o.Plan.Staging.SlotBytes, stripeOf(o.Model))})
 	}
-	s.count()
-	if err := s.allocate(ctx); err != nil {
+	err := s.allocate(ctx)
+	if err == nil {
+		err = s.newExperts(ctx)
+	}
+	if err != nil {
 		s.Close()
 		return nil, err
 	}
@@ -134,8 +142,23 @@ func New(ctx context.Context, o Options) (*Store, error) {
 		s.Close()
 		return nil, err
 	}
+	s.count()
 	s.start()
+	if s.experts != nil {
+		s.experts.start()
+	}
 	return s, nil
+}
+
+// Experts are those that share slots; nil: none do.
+func (s *Store) Experts() *Experts { return s.experts }
+
+// policy is the experts' policy.
+func (s *Store) policy() string {
+	if s.o.Policy == "" {
+		return defaultPolicy
+	}
+	return s.o.Policy
 }
 
 func (s *Store) allocate(ctx context.Context) error {
@@ -192,6 +215,9 @@ func (s *Store) alloc(ctx context.Context, what string, sizes []int64) (list []*
 // count sums up what is to be kept, and what is there of it.
 func (s *Store) count() {
 	s.arrived, s.total = 0, 0
+	if s.experts != nil {
+		s.arrived, s.total = s.experts.kept()
+	}
 	for i := range s.units {
 		if u := &s.units[i]; u.kept() {
 			s.total += u.Bytes
@@ -287,6 +313,11 @@ func (s *Store) Close() error {
 	s.stop()
 	s.embd.close()
 	var errs []error
+	if s.experts != nil {
+		s.experts.cancel()
+		s.crew.Wait()
+		errs = append(errs, s.experts.close())
+	}
 	if s.up != nil {
 		errs = append(errs, s.up.Close())
 		s.up = nil

@@ -107,7 +107,7 @@ func (s *Store) walkStep(ctx context.Context) (more bool, err error) {
 	head, asked := false, false
 	for i := range s.units {
 		u := &s.units[i]
-		if u.Tier == plan.VRAM && u.read {
+		if u.Tier == plan.Cached || u.Tier == plan.VRAM && u.read {
 			continue
 		}
 		more = true

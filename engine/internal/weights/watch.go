@@ -53,10 +53,26 @@ func (s *Store) copied(d *xfer.Done) {
 
 // Busy is how long a read was outstanding, and how long a copy was under way that has
 // ended before the last Collect.
-func (s *Store) Busy() (disk, link time.Duration) { return s.pool.Busy(), s.up.Busy() }
+//
+// Experts that share slots have readers and lanes of their own: where others are streamed beside them, it is the busier
+// of both.
+func (s *Store) Busy() (disk, link time.Duration) {
+	disk, link = s.pool.Busy(), s.up.Busy()
+	if x := s.experts; x != nil {
+		disk, link = max(disk, x.pool.Busy()), max(link, x.up.Busy())
+	}
+	return disk, link
+}
 
 // Collect accounts for the copies that have ended by now.
-func (s *Store) Collect() error { return s.up.Collect() }
+func (s *Store) Collect() error {
+	if x := s.experts; x != nil {
+		if err := x.up.Collect(); err != nil {
+			return err
+		}
+	}
+	return s.up.Collect()
+}
 
 // Late is how long after a timestamp of the device the bytes of unit i, for the step that
 // begun last, had come: 0 or less where they were there already. Copies must have been

@@ -1,0 +1,158 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"runtime"
+	"sync/atomic"
+	"testing"
+
+	"leat/engine"
+	"leat/tools/testdata"
+	"leat/vk/file"
+)
+
+// demoSlots loads the demo model of experts within little more than the least VRAM; all else is in RAM, or half of it, or on disk.
+func demoSlots(t *testing.T, ram float64, change func(engine.Options) engine.Options) *engine.Model {
+	t.Helper()
+	path := filepath.Join(testdata.Demo(t), "leat-demo-moe-q4_k_m.gguf")
+	o := exact(engine.Options{ContextLength: 64, Chunk: 5, HostBytes: 1, Discrete: true})
+	least := leastBudget(t, path, o)
+	o.DeviceBytes = least + least/8
+	if ram > 0 {
+		o.HostBytes = someRAM(t, path, o, ram)
+	}
+	m := load(t, path, change(o))
+	if slotsOf(m) == 0 {
+		t.Fatal("the experts share no slots")
+	}
+	return m
+}
+
+const slotsPrompt = "Once upon a time there was a dog"
+
+// TestExpertsStop: a step whose disk hangs while experts come ends with its context, and the session goes on later with
+// the bits that one finds which was never stopped.
+func TestExpertsStop(t *testing.T) {
+	whole := load(t, filepath.Join(testdata.Demo(t), "leat-demo-moe-q4_k_m.gguf"), exact(engine.Options{ContextLength: 64, Chunk: 5}))
+	prompt := whole.Encode(slotsPrompt, true)
+	all := logits(t, whole, prompt)
+	want := all[len(all)-whole.Hyper().VocabSize:]
+	base := runtime.NumGoroutine()
+	moments := []int{0, 9, 30, 55, 80, 140}
+	if testing.Short() {
+		moments = []int{9, 80}
+	}
+	for i, n := range moments {
+		ram := float64(i%2) / 2
+		disk := newStuckDisk(n)
+		m := demoSlots(t, ram, func(o engine.Options) engine.Options { return engine.WithFault(o, disk.fault) })
+		s, err := m.NewSession()
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() {
+			<-disk.stuck
+			cancel()
+		}()
+		got := 0
+		for _, err = range s.Generate(ctx, prompt, engine.Params{MaxTokens: 6, IgnoreEOG: true}) {
+			if err == nil {
+				got++
+			}
+		}
+		cancel()
+		if err == nil && ram == 0 || err != nil && !errors.Is(err, context.Canceled) {
+			t.Errorf("stuck after %d reads: the generation ended with %v", n, err)
+		}
+		if s.Len() != len(prompt)+got {
+			t.Errorf("stuck after %d reads: the session holds %d tokens, wanted the prompt's %d and %d", n, s.Len(), len(prompt), got)
+		}
+		close(disk.gate)
+		if err := s.Truncate(0); err != nil {
+			t.Fatal(err)
+		}
+		logits, err := s.Forward(t.Context(), prompt)
+		if err != nil {
+			t.Fatalf("stuck after %d reads: then %v", n, err)
+		}
+		sameBits(t, fmt.Sprintf("stuck after %d reads", n), logits, want)
+		s.Close()
+		if err := m.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	settled(t, base)
+}
+
+// TestExpertsReadFails: a read of an expert that fails ends the step with the disk's own error, and the model with it.
+func TestExpertsReadFails(t *testing.T) {
+	bad := errors.New("bad sector")
+	base := runtime.NumGoroutine()
+	for i, after := range []int64{0, 20, 60, 100, 200} {
+		var reads atomic.Int64
+		m := demoSlots(t, float64(i%2)/2, func(o engine.Options) engine.Options {
+			return engine.WithFault(o, func(string, int64, int64) error {
+				if reads.Add(1) > after {
+					return bad
+				}
+				return nil
+			})
+		})
+		s, err := m.NewSession()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var last error
+		for _, err := range s.Generate(t.Context(), m.Encode("Once upon a time", true), engine.Params{MaxTokens: 40, IgnoreEOG: true}) {
+			last = err
+		}
+		var e *file.Error
+		if !errors.Is(last, bad) || !errors.As(last, &e) {
+			t.Errorf("after %d reads: the generation ended with %v", after, last)
+		}
+		s.Close()
+		if err := m.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	settled(t, base)
+}
+
+// TestExpertsShrink: another program takes VRAM, again and again, down to the least; slots go, and the logits stay.
+func TestExpertsShrink(t *testing.T) {
+	path := filepath.Join(testdata.Demo(t), "leat-demo-moe-q4_k_m.gguf")
+	base := exact(engine.Options{ContextLength: 128, Chunk: 8, Discrete: true})
+	whole := load(t, path, base)
+	ids := whole.Encode("Once upon a time there was a dog who lived in a house by the sea with a little girl called Lily and her mother", true)
+	for len(ids) < 40 {
+		ids = append(ids, ids...)
+	}
+	ids = ids[:40]
+	want := prefillAndDecode(t, whole, ids)
+	all, least := whole.Plan().DeviceBytes, leastBudget(t, path, base)
+	for _, host := range []int64{1, 1 << 30} {
+		var step, taken atomic.Int64
+		o := base
+		o.DeviceBytes, o.HostBytes = least+(all-least)*2/3, host
+		m := load(t, path, engine.WithHeadroom(o, func() int64 {
+			if n := step.Add(1); n%3 == 0 {
+				taken.Add(1)
+				return -(all - least) / 6
+			}
+			return 1 << 30
+		}, 512<<10))
+		before := m.Plan()
+		for round := range 2 {
+			sameBits(t, fmt.Sprintf("%d of RAM, round %d", host, round+1), prefillAndDecode(t, m, ids), want)
+		}
+		p, shrinks := m.Plan(), m.Stats().Shrinks
+		used, _ := m.Memory()
+		if used != p.DeviceBytes || p.Experts.Slots() >= before.Experts.Slots() || p.StreamedBytes <= before.StreamedBytes || len(shrinks) < 2 {
+			t.Errorf("%d bytes in use, %d planned; %d slots, %d before; %d bytes streamed, %d before; shrinks %v", used, p.DeviceBytes, p.Experts.Slots(), before.Experts.Slots(), p.StreamedBytes, before.StreamedBytes, shrinks)
+		}
+	}
+}

@@ -1,0 +1,139 @@
+package engine_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"leat/decompose"
+	"leat/engine"
+	"leat/engine/token"
+)
+
+// mixtures are the models whose experts are tried in few slots.
+var mixtures = []string{"leat-demo-moe-q4_k_m", "mixtral-tiny-q4_k_m", "qwen3moe-tiny-q4_k_m"}
+
+// slotsOf is how many experts VRAM holds; 0: they do not share slots.
+func slotsOf(m *engine.Model) int {
+	p := m.Plan()
+	if p.Experts == nil {
+		return 0
+	}
+	return p.Experts.Slots()
+}
+
+// TestExpertSlots: whatever VRAM the experts share, wherever they come from and whoever has to go, the logits are the bits of a
+// model that has all of them in VRAM: of a prompt, of steps of few rows, and of a token at a time.
+func TestExpertSlots(t *testing.T) {
+	for _, g := range goldens(t) {
+		if !slices.Contains(mixtures, g.name) {
+			continue
+		}
+		t.Run(g.name, func(t *testing.T) {
+			base := exact(engine.Options{KVType: "f32", ContextLength: 128, Chunk: 24, Discrete: true})
+			var ids []token.ID
+			for i := range 40 {
+				ids = append(ids, token.ID(1+7*i%200))
+			}
+			whole := load(t, g.model, base)
+			want := prefillAndDecode(t, whole, ids)
+			if slotsOf(whole) != 0 {
+				t.Fatal("the model that has all in VRAM has slots")
+			}
+			all, least := whole.Plan().DeviceBytes, leastBudget(t, g.model, base)
+			pack := filepath.Join(t.TempDir(), "pack")
+			if _, err := decompose.Run(t.Context(), g.model, pack, decompose.Options{}); err != nil {
+				t.Fatal(err)
+			}
+			const half = -1 // as much RAM as half of the experts take
+			for i, c := range []struct {
+				part   float64 // of the VRAM between the least and all
+				host   int64
+				policy string
+				path   string
+				change func(o *engine.Options)
+			}{
+				{0, 1 << 30, "", g.model, nil},
+				{0, 1, "lru", pack, nil},
+				{0.3, 1, "stale", g.model, nil},
+				{0.5, half, "adaptive", pack, nil},
+				{0.5, 1 << 30, "lru", pack, func(o *engine.Options) { o.OneQueue = true }},
+				{0.6, half, "weighted:3", g.model, func(o *engine.Options) { *o = engine.WithLanes(*o, 2) }},
+				{0.7, 1, "", g.model, func(o *engine.Options) { o.Chunk = 5 }},
+				{0.2, 1 << 30, "", g.model, func(o *engine.Options) { o.Sweep.BlockBytes = 64 << 10 }},
+			} {
+				o := base
+				o.DeviceBytes, o.HostBytes, o.ExpertPolicy = least+int64(c.part*float64(all-least)), c.host, c.policy
+				if c.change != nil {
+					c.change(&o)
+				}
+				if o.HostBytes == half {
+					o.HostBytes = someRAM(t, c.path, o, 0.5)
+				}
+				t.Run(fmt.Sprintf("%d, %s", i+1, c.policy), func(t *testing.T) {
+					m := load(t, c.path, o)
+					if slotsOf(m) == 0 {
+						t.Fatal("the experts share no slots")
+					}
+					for round := range 2 {
+						sameBits(t, fmt.Sprintf("round %d", round+1), prefillAndDecode(t, m, ids), want)
+					}
+					used, _ := m.Memory()
+					p, s := m.Plan(), m.Stats()
+					if used != p.DeviceBytes || used > o.DeviceBytes {
+						t.Errorf("%d bytes of VRAM in use, planned %d, allowed %d", used, p.DeviceBytes, o.DeviceBytes)
+					}
+					x := s.Experts
+					inRAM, all := p.Experts.HostCount, p.Experts.All()
+					if x.DiskMisses == 0 && inRAM < all || inRAM == 0 && x.HostMisses > 0 || x.Hits+x.HostMisses+x.DiskMisses == 0 {
+						t.Errorf("%d of %d experts in RAM, yet %+v", inRAM, all, x)
+					}
+					if c.host == half && (inRAM == 0 || inRAM == all) {
+						t.Errorf("%d of %d experts in RAM, wanted some", inRAM, all)
+					}
+					t.Logf("%d slots of %d, %d in RAM: %+v", slotsOf(m), p.Experts.All(), p.Experts.HostCount, x)
+				})
+			}
+		})
+	}
+}
+
+// someRAM is a budget of RAM in which about a part of the experts can rest beside what is staged.
+func someRAM(t *testing.T, path string, o engine.Options, part float64) int64 {
+	t.Helper()
+	o.HostBytes = 1 << 30
+	m := load(t, path, o)
+	p := m.Plan()
+	if err := m.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var rest int64
+	for _, n := range p.Experts.HostBlocks {
+		rest += int64(part * float64(n))
+	}
+	return max(rest+4*(p.Staging.SlotBytes+p.Experts.Staging.SlotBytes), rest*64/49) // a part of RAM is for staging, twice
+}
+
+// TestExpertSlotsFast: the kernels that a device has for speed find the same through slots, but for rounding where a sum is
+// made with the last product.
+func TestExpertSlotsFast(t *testing.T) {
+	g := goldenNamed(t, "leat-demo-moe-q4_k_m")
+	o := engine.Options{KVType: "f32", ContextLength: 128, Chunk: 24, Discrete: true}
+	ref := readReference(t, g.base)
+	ids := slices.Concat(ref.Tokens, ref.Greedy)[:40]
+	whole := load(t, g.model, o)
+	want := prefillAndDecode(t, whole, ids)
+	least := leastBudget(t, g.model, o)
+	o.DeviceBytes = (whole.Plan().DeviceBytes + least) / 2
+	m := load(t, g.model, o)
+	if slotsOf(m) == 0 {
+		t.Fatal("the experts share no slots")
+	}
+	got := prefillAndDecode(t, m, ids)
+	if e := relativeError(got, want); !(e < 1e-5) {
+		t.Errorf("the logits differ by %.2e", e)
+	} else {
+		t.Logf("the logits differ by %.2e", e)
+	}
+}

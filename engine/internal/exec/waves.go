@@ -1,0 +1,350 @@
+package exec
+
+import (
+	"fmt"
+	"slices"
+
+	"leat/decompose/pack"
+	"leat/engine/arch"
+	"leat/engine/internal/weights"
+	"leat/engine/plan"
+	"leat/vk"
+)
+
+// waves are what a step needs to run experts that share slots of VRAM. A wave is experts that are there at a time: the
+// products skip all others, whose addresses are 0.
+type waves struct {
+	chosen *vk.Buffer // host memory: (layers that have experts, rows, Used) uint32, the experts that rows chose
+	nth    []int      // layer of the model -> of those
+	layers int
+	routed []uint16          // (rows, layers, Used)
+	there  *weights.Batch    // taken of the layer: those in VRAM
+	coming *weights.Batch    // and those that come first
+	next   *weights.Batch    // and then
+	early  [2]*weights.Batch // there and coming, of the layer that follows
+	ahead  int               // whose early are; nothing: no layer's
+	keep   [2]int            // how many that come may stay: of this layer, of the layer ahead
+	pairs  []int32           // by expert of the layer: of a row and this expert, in the step
+	taken  []bool            // by expert: before the layer was at hand
+	ids    []int32           // that it needs, the most used first
+	hits   []int32
+	misses []int32
+	table  []byte // (3, E) uint64 addresses
+}
+
+func (e *Exec) makeWaves() (err error) {
+	w, m := &e.waves, &e.Hyper.Experts
+	x := e.Weights.Experts()
+	if x == nil && e.Routed == nil || m.Count == 0 {
+		return nil
+	}
+	w.nth = make([]int, e.Hyper.BlockCount)
+	last := -1
+	for i := range e.Plan.Units {
+		if u := &e.Plan.Units[i]; u.Kind == pack.Experts && u.Layer != last {
+			last = u.Layer
+			w.nth[last] = w.layers
+			w.layers++
+		}
+	}
+	w.routed = make([]uint16, e.Plan.Chunk*w.layers*m.Used)
+	if w.chosen, err = e.Host.Alloc("chosen experts", int64(4*w.layers*e.Plan.Chunk*m.Used), vk.Readback); err != nil || x == nil {
+		return err
+	}
+	w.there, w.coming, w.next, w.early = x.NewBatch(), x.NewBatch(), x.NewBatch(), [2]*weights.Batch{x.NewBatch(), x.NewBatch()}
+	w.pairs, w.taken, w.table = make([]int32, m.Count), make([]bool, m.Count), make([]byte, 8*expertTensors*m.Count)
+	return nil
+}
+
+// chosenOff is where a layer's choice lies in host memory.
+func (e *Exec) chosenOff(layer int) int64 {
+	return int64(4 * e.waves.nth[layer] * e.Plan.Chunk * e.Hyper.Experts.Used)
+}
+
+// keepChosen has a layer's choice copied to host memory.
+func (r *run) keepChosen(layer int) error {
+	e := r.e
+	n := int64(4 * len(r.rows) * e.Hyper.Experts.Used)
+	return r.rec.Copy(e.waves.chosen, e.chosenOff(layer), e.scratch, e.Plan.Scratch.Values[arch.Chosen].Off, n)
+}
+
+// routed tells of all layers' choices.
+func (r *run) routed() error {
+	e, w, used := r.e, &r.e.waves, r.e.Hyper.Experts.Used
+	if e.Routed == nil || w.layers == 0 {
+		return nil
+	}
+	m, rows := w.chosen.Mapped(), len(r.rows)
+	ids := w.routed[:rows*w.layers*used]
+	for l := range w.layers {
+		from := m[4*l*e.Plan.Chunk*used:]
+		for i := range rows * used {
+			ids[(i/used*w.layers+l)*used+i%used] = uint16(le.Uint32(from[4*i:]))
+		}
+	}
+	return e.Routed(rows, ids)
+}
+
+// cached runs the experts of a layer whose router has run: those that are there at once, while the others come; these in
+// as few waves as there are slots for. An expert of a step comes once.
+func (r *run) cached(o *arch.Op) error {
+	e, w, x, layer := r.e, &r.e.waves, r.e.Weights.Experts(), r.e.Plan.Units[r.at].Layer
+	if err := r.learn(); err != nil {
+		return err
+	}
+	rest, err := r.first(layer)
+	if err != nil {
+		return err
+	}
+	if err := r.wave(o, w.there); err != nil {
+		return err
+	}
+	for last := false; !last; {
+		if last = len(rest) == 0 && w.coming.Len() == 0; last {
+			break
+		}
+		if err := r.submitted(w.there); err != nil { // what is there runs while the others come
+			return err
+		}
+		if w.coming.Len() == 0 {
+			if rest, err = r.take(layer, rest, w.coming, x.Wave(layer)); err != nil {
+				return err
+			}
+			if w.coming.Len() == 0 {
+				return fmt.Errorf("layer %d: no slot is free for the %d experts that have to come", layer, len(rest))
+			}
+		}
+		if rest, err = r.take(layer, rest, w.next, x.Wave(layer)); err != nil {
+			return err
+		}
+		if len(rest) == 0 {
+			if err := r.early(); err != nil {
+				return err
+			}
+		}
+		if err := r.wave(o, w.coming); err != nil {
+			return err
+		}
+		w.there, w.coming, w.next = w.coming, w.next, w.there
+	}
+	if err := r.early(); err != nil {
+		return err
+	}
+	return r.release(w.there, e.value+1)
+}
+
+// first takes those of the layer's experts that are there, and some of the others, unless that was done before the layer
+// was at hand. It returns those that are left.
+func (r *run) first(layer int) (rest []int32, err error) {
+	w, x := &r.e.waves, r.e.Weights.Experts()
+	x.Begin(r.step, layer)
+	clear(w.taken)
+	if w.ahead == layer {
+		w.there, w.coming, w.early[0], w.early[1] = w.early[0], w.early[1], w.there, w.coming
+		w.keep[0], w.ahead = w.keep[1], nothing
+		for _, b := range []*weights.Batch{w.there, w.coming} {
+			for i := range b.Len() {
+				w.taken[x.ID(b, i)] = true
+			}
+		}
+		w.list()
+		return w.ids, nil
+	}
+	w.keep[0] = r.mayStay(layer)
+	w.list()
+	w.hits, w.misses = x.Split(layer, w.ids, w.hits[:0], w.misses[:0])
+	if _, err := r.take(layer, w.hits, w.there, len(w.hits)); err != nil {
+		return nil, err
+	}
+	return r.take(layer, w.misses, w.coming, x.Wave(layer))
+}
+
+// mayStay is how many of a layer's experts that a step brings may stay once they were used. Few rows say who is wanted next;
+// a prompt uses almost all once, and must not push out those of other layers, which it needs as well.
+func (r *run) mayStay(layer int) int {
+	if !r.grouped() {
+		return r.e.Hyper.Experts.Count
+	}
+	x := r.e.Weights.Experts()
+	return max(0, x.Share(layer)-x.Present(layer))
+}
+
+// almostAll is how many pairs there are for each expert where a step needs almost all of a layer's.
+const almostAll = 4
+
+// earlyWaves is how many waves of the next layer's experts come while its attention runs.
+const earlyWaves = 2
+
+// early has experts of the next layer come that a step needs in all likelihood, now that all of this layer's are under way.
+func (r *run) early() error {
+	w, x, m := &r.e.waves, r.e.Weights.Experts(), &r.e.Hyper.Experts
+	if w.ahead != nothing || len(r.rows)*m.Used < almostAll*m.Count {
+		return nil
+	}
+	units := r.e.Plan.Units
+	at := r.at + 1
+	for at < len(units) && !isCached(&units[at]) {
+		at++
+	}
+	if at == len(units) {
+		return nil
+	}
+	layer := units[at].Layer
+	w.ahead, w.keep[1] = layer, r.mayStay(layer)
+	x.Begin(r.step, layer)
+	w.ids = w.ids[:0]
+	for id := range m.Count {
+		w.ids = append(w.ids, int32(id))
+	}
+	w.hits, w.misses = x.Split(layer, w.ids, w.hits[:0], w.misses[:0])
+	if _, err := r.take(layer, w.hits, w.early[0], len(w.hits)); err != nil {
+		return err
+	}
+	_, err := r.take(layer, w.misses, w.early[1], earlyWaves*x.Wave(layer))
+	return err
+}
+
+// learn waits for the router's choice and counts the pairs of the step's rows and each of the layer's experts.
+func (r *run) learn() error {
+	e, w, n := r.e, &r.e.waves, int64(len(r.rows)*r.e.Hyper.Experts.Used)
+	layer := e.Plan.Units[r.at].Layer
+	if e.Routed == nil { // else it is under way
+		if err := r.keepChosen(layer); err != nil {
+			return err
+		}
+	}
+	r.cb.HostBarrier()
+	if err := r.submit(); err != nil {
+		return err
+	}
+	if err := r.begin(); err != nil {
+		return err
+	}
+	if err := r.await(e.value); err != nil {
+		return err
+	}
+	clear(w.pairs)
+	m := w.chosen.Mapped()[e.chosenOff(layer):]
+	for i := range n {
+		id := le.Uint32(m[4*i:])
+		if int(id) >= len(w.pairs) {
+			return fmt.Errorf("the router chose expert %d of %d", id, len(w.pairs))
+		}
+		w.pairs[id]++
+	}
+	return nil
+}
+
+// list lists the experts that have pairs, those with the most first, less what is taken.
+func (w *waves) list() {
+	w.ids = w.ids[:0]
+	for id, n := range w.pairs {
+		if n > 0 && !w.taken[id] {
+			w.ids = append(w.ids, int32(id))
+		}
+	}
+	slices.SortStableFunc(w.ids, w.more)
+}
+
+func (w *waves) more(a, b int32) int { return int(w.pairs[b] - w.pairs[a]) }
+
+// take takes the first of ids, at most so many, into a batch and returns the others.
+func (r *run) take(layer int, ids []int32, b *weights.Batch, most int) (rest []int32, err error) {
+	if len(ids) == 0 {
+		return ids, nil
+	}
+	n, err := r.e.Weights.Experts().Take(r.ctx, layer, ids[:min(most, len(ids))], b)
+	return ids[n:], err
+}
+
+// submitted hands the device the wave of a batch, and the batch back.
+func (r *run) submitted(b *weights.Batch) error {
+	if b.Len() == 0 {
+		return nil
+	}
+	if err := r.submit(); err != nil {
+		return err
+	}
+	if err := r.begin(); err != nil {
+		return err
+	}
+	return r.release(b, r.e.value)
+}
+
+// release gives a batch of the layer at hand back, once the compute timeline has reached value.
+func (r *run) release(b *weights.Batch, value uint64) error {
+	w := &r.e.waves
+	kept, err := r.e.Weights.Experts().Release(b, value, w.keep[0])
+	w.keep[0] -= kept
+	return err
+}
+
+// wave records a layer's products with the experts of a batch, once their uploads are submitted.
+func (r *run) wave(o *arch.Op, b *weights.Batch) error {
+	if b.Len() == 0 {
+		return nil
+	}
+	if err := r.arrive(b); err != nil {
+		return err
+	}
+	e, w, x := r.e, &r.e.waves, r.e.Weights.Experts()
+	clear(w.table)
+	pairs := int32(0)
+	for i := range b.Len() {
+		address, id, unit, err := x.At(b, i)
+		if err != nil {
+			return err
+		}
+		pairs += w.pairs[id]
+		for op := range o.Ops {
+			if o.Ops[op].Kind != arch.MulMatID {
+				continue
+			}
+			t, ok := unit.Tensor(o.Ops[op].Weight)
+			if !ok {
+				return fmt.Errorf("tensor %q is not in %s", o.Ops[op].Weight, unit.Name)
+			}
+			le.PutUint64(w.table[8*(r.which(o, op)*len(w.pairs)+id):], address+uint64(t.UnitOff))
+			r.next.weights += t.Bytes
+		}
+	}
+	at := e.Plan.Scratch.Table.Off + int64(8*r.tableOf(e.Plan.Units[r.at].Layer))
+	if err := r.rec.Update(e.scratch, at, w.table); err != nil {
+		return err
+	}
+	r.absent = 1 - float64(pairs)/float64(len(r.rows)*e.Hyper.Experts.Used)
+	r.rec.Absent = r.absent
+	err := r.byExperts(o, 0, len(w.pairs))
+	r.absent, r.rec.Absent = 0, 0
+	return err
+}
+
+// arrive waits until a batch's uploads are submitted, and has the submission being recorded wait for their bytes.
+func (r *run) arrive(b *weights.Batch) error {
+	x := r.e.Weights.Experts()
+	if !x.Here(b) {
+		if err := r.cut(); err != nil {
+			return err
+		}
+		r.pause()
+		from := r.since
+		err := x.Arrive(r.ctx, b)
+		r.resume()
+		r.next.waited = r.since.Sub(from)
+		r.blocked += r.next.waited
+		if err != nil {
+			return err
+		}
+	}
+	if r.points = x.Waits(b, r.points[:0]); len(r.points) > 0 {
+		if err := r.cut(); err != nil { // what is recorded so far need not wait
+			return err
+		}
+		r.waits = append(r.waits, r.points...)
+		r.next.awaits = r.at
+	}
+	return nil
+}
+
+// isCached reports whether the unit stands for experts that share slots.
+func isCached(u *plan.Unit) bool { return u.Tier == plan.Cached }

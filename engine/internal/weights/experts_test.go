@@ -1,0 +1,191 @@
+package weights
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"leat/decompose/pack"
+	"leat/tools/testdata"
+	"leat/vk"
+)
+
+func mixture(t testing.TB) string {
+	t.Helper()
+	return filepath.Join(testdata.Demo(t), "leat-demo-moe-q4_k_m.gguf")
+}
+
+// layersOf are the layers of the model that have experts in slots.
+func (x *Experts) layersOf() (list []int) {
+	for l := range x.layers {
+		if x.layers[l].class >= 0 {
+			list = append(list, l)
+		}
+	}
+	return list
+}
+
+// run has a batch's experts copied back on the device, as kernels read them, and says what they were. Every second time
+// nobody looks at what comes back before more is asked for.
+func (r *rig) run(b *Batch, look bool) {
+	r.t.Helper()
+	x := r.s.Experts()
+	r.ok(x.Arrive(context.Background(), b))
+	r.points = x.Waits(b, r.points[:0])
+	last := x.up.Last()
+	for _, p := range r.points { // with one queue it would wait for itself
+		if !slices.ContainsFunc(x.up.Points(last, nil), func(s vk.Point) bool { return s.Timeline == p.Timeline && s.Value >= p.Value }) {
+			r.t.Fatalf("the step would wait for %d of %s, which is not submitted", p.Value, p.Timeline.Name)
+		}
+	}
+	r.ok(r.compute.Wait(context.Background(), r.value)) // the command buffer is free
+	r.ok(r.cb.Begin())
+	units := make([]*pack.Unit, b.Len())
+	at, off := make([]int64, b.Len()), int64(0)
+	for i := range b.Len() {
+		address, id, unit, err := x.At(b, i)
+		r.ok(err)
+		s := x.slotOf(b.layer, &b.taken[i])
+		if address != s.span.Address() || unit.Expert != id || id != x.ID(b, i) || unit.Layer != b.layer {
+			r.t.Fatalf("%s: at %#x, expert %d of layer %d", unit.Name, address, id, b.layer)
+		}
+		r.cb.Copy(r.back, off, s.span.Buffer, s.span.Off, unit.Bytes)
+		units[i], at[i], off = unit, off, off+unit.Bytes
+	}
+	r.cb.HostBarrier()
+	r.ok(r.cb.End())
+	r.value++
+	r.signal[0] = vk.Point{Timeline: r.compute, Value: r.value}
+	r.ok(r.o.Device.Compute.Submit(vk.Submission{Commands: []*vk.CommandBuffer{r.cb}, Waits: r.points, Signals: r.signal[:]}))
+	if !look {
+		return
+	}
+	r.ok(r.compute.Wait(context.Background(), r.value))
+	for i, u := range units {
+		for _, tensor := range u.Tensors {
+			want := make([]byte, tensor.Bytes)
+			r.ok(r.o.Model.ReadAt(tensor.File, want, tensor.Off))
+			if !bytes.Equal(r.back.Mapped()[at[i]+tensor.UnitOff:][:tensor.Bytes], want) {
+				r.t.Fatalf("%s: %s differs from the file", u.Name, tensor.Name)
+			}
+		}
+	}
+}
+
+// TestExpertBytes: whatever is asked for, in whatever batches, through a few slots, with steps that end before their
+// time and slots that go, what a step reads is what the file holds.
+func TestExpertBytes(t *testing.T) {
+	path := mixture(t)
+	for _, c := range []struct {
+		name string
+		setup
+	}{
+		{"from RAM", setup{host: 64 << 20}},
+		{"from disk", setup{host: 1}},
+		{"from both", setup{host: 4 << 20, extra: 1 << 20}},
+		{"two lanes", setup{host: 64 << 20, extra: 2 << 20, lanes: 2}},
+		{"two lanes, from both", setup{host: 4 << 20, lanes: 2, blocks: 600 << 10, extra: 3 << 20}},
+		{"less RAM than planned", setup{host: 64 << 20, pinned: 5 << 20, extra: 1 << 20}},
+		{"no host import", setup{host: 4 << 20, extra: 1 << 20, noImport: true}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := newRig(t, path, c.setup)
+			x := r.s.Experts()
+			layers, rng := x.layersOf(), rand.New(rand.NewPCG(3, 4))
+			batches := []*Batch{x.NewBatch(), x.NewBatch()}
+			for step := 1; step <= 60; step++ {
+				r.s.Begin(false)
+				stops := rng.IntN(6) == 0
+			steps:
+				for _, l := range layers {
+					x.Begin(step, l)
+					var ids []int32
+					for _, id := range rng.Perm(x.p.Count)[:1+rng.IntN(x.p.Count)] {
+						ids = append(ids, int32(id))
+					}
+					if hits, misses := x.Split(l, ids, nil, nil); len(hits)+len(misses) != len(ids) || len(hits) > x.Present(l) {
+						t.Fatalf("%d hits and %d misses of %d, %d present", len(hits), len(misses), len(ids), x.Present(l))
+					}
+					for len(ids) > 0 || batches[0].Len()+batches[1].Len() > 0 {
+						if stops && rng.IntN(4) == 0 {
+							break steps
+						}
+						for _, b := range batches[:1+rng.IntN(2)] { // sometimes the next ones come already
+							if b.Len() > 0 || len(ids) == 0 {
+								continue
+							}
+							n, err := x.Take(context.Background(), l, ids[:min(len(ids), 1+rng.IntN(x.Wave(l)))], b)
+							r.ok(err)
+							if n == 0 && b == batches[0] && batches[1].Len() == 0 {
+								t.Fatal("no slot is free, and nothing is taken")
+							}
+							ids = ids[n:]
+						}
+						if batches[0].Len() > 0 {
+							r.run(batches[0], rng.IntN(2) == 0)
+							if _, err := x.Release(batches[0], r.value, rng.IntN(3)*x.p.Count/2); err != nil {
+								t.Fatal(err)
+							}
+						}
+						batches[0], batches[1] = batches[1], batches[0]
+					}
+				}
+				r.ok(r.compute.Wait(context.Background(), r.value))
+				if stops {
+					r.ok(r.s.Abort(r.value))
+				}
+				if step%20 == 0 {
+					if p, err := r.o.Plan.Shrink(r.o.Plan.DeviceBytes - 1<<20); err == nil {
+						r.ok(r.s.Replan(t.Context(), p))
+						r.o.Plan = p
+					}
+				}
+			}
+			s := x.Stats()
+			if s.Asked() == 0 || s.Evictions == 0 || s.UploadedBytes == 0 || c.host == 1 && s.HostMisses > 0 {
+				t.Errorf("%+v", s)
+			}
+			t.Logf("%d slots of %d, %d rest in RAM: %+v", r.o.Plan.Experts.Slots(), x.p.All(), x.p.HostCount, s)
+		})
+	}
+}
+
+// TestWrongSlot: a slot that holds another than what was taken there, or was given to another meanwhile, is an error
+// and never an address.
+func TestWrongSlot(t *testing.T) {
+	r := newRig(t, mixture(t), setup{host: 64 << 20, extra: 1 << 20})
+	x := r.s.Experts()
+	for name, spoil := range map[string]func(s *slot){
+		"another expert":     func(s *slot) { s.holds.Expert++ },
+		"another generation": func(s *slot) { s.holds.Generation++ },
+		"nobody":             func(s *slot) { s.holds.Generation = 0 },
+	} {
+		b := x.NewBatch()
+		x.Begin(1, 0)
+		_, err := x.Take(t.Context(), 0, []int32{3, 5}, b)
+		r.ok(err)
+		r.ok(x.Arrive(t.Context(), b))
+		_, _, _, err = x.At(b, 1)
+		r.ok(err)
+		s := x.slotOf(0, &b.taken[1])
+		was := s.holds
+		spoil(s)
+		var wrong *SlotError
+		if _, _, _, err := x.At(b, 1); !errors.As(err, &wrong) || wrong.Expert != x.ID(b, 1) || wrong.Slot != b.taken[1].Slot {
+			t.Errorf("%s: At says %v", name, err)
+		}
+		if err := x.Arrive(t.Context(), b); !errors.As(err, &wrong) {
+			t.Errorf("%s: Arrive says %v", name, err)
+		}
+		if _, err := x.Release(b, r.value, 2); !errors.As(err, &wrong) || fmt.Sprint(err) == "" {
+			t.Errorf("%s: Release says %v", name, err)
+		}
+		s.holds = was
+		r.ok(x.abort(r.value))
+	}
+}
