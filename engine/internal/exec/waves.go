@@ -3,6 +3,7 @@ package exec
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"leat/decompose/pack"
 	"leat/engine/arch"
@@ -220,7 +221,7 @@ func (r *run) learn() error {
 	if err := r.begin(); err != nil {
 		return err
 	}
-	if err := r.await(e.value); err != nil {
+	if err := r.hear(e.value); err != nil {
 		return err
 	}
 	clear(w.pairs)
@@ -233,6 +234,22 @@ func (r *run) learn() error {
 		w.pairs[id]++
 	}
 	return nil
+}
+
+// listening is how long the host looks again and again whether the device has come to a value before it sleeps until then:
+// to be woken takes longer than a layer of one row.
+const listening = 300 * time.Microsecond
+
+// hear is await where the host has something to do at once.
+func (r *run) hear(value uint64) error {
+	if e := r.e; e.Device.Physical.Type != vk.CPU { // which needs its cores
+		for from := time.Now(); time.Since(from) < listening; {
+			if now, err := e.Compute.Value(); err != nil || now >= value {
+				return err
+			}
+		}
+	}
+	return r.await(value)
 }
 
 // list lists the experts that have pairs, those with the most first, less what is taken.

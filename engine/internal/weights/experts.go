@@ -172,7 +172,26 @@ func (x *Experts) makeSlots(ctx context.Context) error {
 			}
 		}
 	}
+	x.weigh()
 	return nil
+}
+
+// diskTimes is how many times as long as a link a disk takes, about.
+const diskTimes = 16
+
+// weigh holds experts dearer that come from disk where others come from RAM: VRAM should have those that RAM has not.
+func (x *Experts) weigh() {
+	for l := range x.layers {
+		at := &x.layers[l]
+		if at.class < 0 || x.p.HostCount == 0 {
+			continue
+		}
+		for id := range x.p.Count {
+			if x.resting[l*x.p.Count+id].block < 0 {
+				x.classes[at.class].cache.Weigh(at.index, int32(id), diskTimes)
+			}
+		}
+	}
 }
 
 // NewBatch makes an empty batch, which the next step that is stopped empties again.
