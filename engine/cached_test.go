@@ -62,6 +62,8 @@ func TestExpertSlots(t *testing.T) {
 				{0.6, half, "weighted:3", g.model, func(o *engine.Options) { *o = engine.WithLanes(*o, 2) }},
 				{0.7, 1, "", g.model, func(o *engine.Options) { o.Chunk = 5 }},
 				{0.2, 1 << 30, "", g.model, func(o *engine.Options) { o.Sweep.BlockBytes = 64 << 10 }},
+				{0.5, 1 << 30, "", g.model, func(o *engine.Options) { o.ExpertGuess = 2 }},
+				{0.3, half, "", pack, func(o *engine.Options) { o.ExpertGuess = 3 }},
 			} {
 				o := base
 				o.DeviceBytes, o.HostBytes, o.ExpertPolicy = least+int64(c.part*float64(all-least)), c.host, c.policy
@@ -88,6 +90,9 @@ func TestExpertSlots(t *testing.T) {
 					inRAM, all := p.Experts.HostCount, p.Experts.All()
 					if x.DiskMisses == 0 && inRAM < all || inRAM == 0 && x.HostMisses > 0 || x.Hits+x.HostMisses+x.DiskMisses == 0 {
 						t.Errorf("%d of %d experts in RAM, yet %+v", inRAM, all, x)
+					}
+					if (x.Early > 0) != (o.ExpertGuess > 0) || x.Foreseen > x.Early || o.ExpertGuess > 0 && x.Foreseen == 0 {
+						t.Errorf("%d experts may be guessed: %+v", o.ExpertGuess, x)
 					}
 					if c.host == half && (inRAM == 0 || inRAM == all) {
 						t.Errorf("%d of %d experts in RAM, wanted some", inRAM, all)

@@ -137,6 +137,9 @@ func (c *benchConfig) print(w io.Writer, columns []benchColumn) {
 	if p.StreamedBytes > 0 {
 		line("streamed", "%s a token, %s of it from disk", formatSize(p.StreamedBytes), formatSize(p.DiskBytes))
 	}
+	if p.Experts > 0 {
+		line("experts", "%d slots of VRAM for %d, of which %d rest in RAM", p.ExpertSlots, p.Experts, p.ExpertsInRAM)
+	}
 	text := fmt.Sprintf("%s; first token after %s (%d %s, cold)", seconds(l.Seconds), seconds(l.ColdTTFTSeconds), l.ColdPrompt, plural(l.ColdPrompt, "token"))
 	if l.WarmPrompt > 0 {
 		text += fmt.Sprintf(", %s (%d %s, warm)", seconds(l.WarmTTFTSeconds), l.WarmPrompt, plural(l.WarmPrompt, "token"))
@@ -144,6 +147,15 @@ func (c *benchConfig) print(w io.Writer, columns []benchColumn) {
 	line("load", "%s", text)
 	fmt.Fprintln(w)
 	printTable(w, columns, c)
+	for i := range c.Rows {
+		if x := c.Rows[i].Experts; x != nil {
+			if x.Early > 0 {
+				fmt.Fprintf(w, "%s: %d experts came before a layer asked for them, %d of them rightly\n", c.Rows[i].Test, x.Early, x.Foreseen)
+			}
+			fmt.Fprintf(w, "%s: %s of the experts asked for were in VRAM, %d came from RAM, %d from disk, %s uploaded, %s read; %d left VRAM\n",
+				c.Rows[i].Test, percent(x.HitRate), x.HostMisses, x.DiskMisses, formatSize(x.Uploaded), formatSize(x.Read), x.Evictions)
+		}
+	}
 	for i := range c.Rows {
 		printOps(w, &c.Rows[i])
 	}

@@ -26,6 +26,7 @@ type modelFlags struct {
 	pace       string
 	targetTemp int
 	experts    string
+	guess      int
 	routing    string // file
 }
 
@@ -40,6 +41,7 @@ func (f *modelFlags) register(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&f.enable, "enable", nil, "device features to use even on a CPU, where they only slow it down: "+strings.Join(vk.Enabled(), ", "))
 	fs.BoolVar(&f.oneQueue, "one-queue", false, "upload weights on the compute queue, as on devices without a transfer queue")
 	fs.StringVar(&f.experts, "expert-cache", "", "which experts leave VRAM where not all fit: "+strings.Join(engine.ExpertPolicies(), ", ")+" (default: weighted)")
+	fs.IntVar(&f.guess, "expert-guess", 0, "how many experts of the next layer to bring to VRAM before it asks for them, by running its router early (default: none)")
 	fs.StringVar(&f.pace, "pace", "auto", "auto: let the GPU rest where it would get hotter than --target-temp; off: never")
 	fs.IntVar(&f.targetTemp, "target-temp", 0, "temperature in °C to keep the GPU at or below (default: a few degrees below the one at which it slows itself, or 83)")
 	fs.BoolVar(&f.validate, "validate", false, "turn Vulkan's validation layers on (slow)")
@@ -54,7 +56,7 @@ func (f *modelFlags) options(a *app) engine.Options {
 	return engine.Options{
 		Device: f.device, ContextLength: f.ctx, DeviceBytes: int64(f.vram), HostBytes: int64(f.ram), KVType: f.kvType,
 		Chunk: f.chunk, Disable: f.disable, Enable: f.enable, OneQueue: f.oneQueue, Validate: f.validate,
-		Pace: f.pace, TargetTempC: f.targetTemp, ExpertPolicy: f.experts,
+		Pace: f.pace, TargetTempC: f.targetTemp, ExpertPolicy: f.experts, ExpertGuess: f.guess,
 		VulkanLoader: a.vulkan().LoaderPath, CacheDir: a.cached("kernels"), Logger: a.log,
 	}
 }
@@ -118,7 +120,7 @@ func optionError(err error) error {
 // flagNames says which flag sets an engine option.
 var flagNames = map[string]string{
 	"KVType": "kv-type", "ContextLength": "ctx", "DeviceBytes": "vram", "HostBytes": "ram", "Chunk": "chunk", "Disable": "disable", "Enable": "enable",
-	"ExpertPolicy": "expert-cache", "Pace": "pace", "TargetTempC": "target-temp",
+	"ExpertPolicy": "expert-cache", "ExpertGuess": "expert-guess", "Pace": "pace", "TargetTempC": "target-temp",
 }
 
 // tokenizerNeeded fails where a model's tokenizer is one we don't know.

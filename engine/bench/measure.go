@@ -69,7 +69,7 @@ func (u *usage) fill(r *Row, c Ceilings) {
 		r.Overlap = &share
 	}
 	if x := u.experts; x.Asked() > 0 {
-		r.Experts = &Experts{x.HitRate(), x.Hits, x.HostMisses, x.DiskMisses, x.Evictions, x.UploadedBytes, x.DiskBytes}
+		r.Experts = &Experts{x.HitRate(), x.Hits, x.HostMisses, x.DiskMisses, x.Evictions, x.Early, x.Foreseen, x.UploadedBytes, x.DiskBytes}
 	}
 	r.Stalled, r.Record = share(u.stalled), share(u.record)
 	r.CPUOfCore = u.cpu.Seconds() / wall

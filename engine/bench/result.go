@@ -152,6 +152,8 @@ type Experts struct {
 	HostMisses int64   `json:"misses_in_ram"`
 	DiskMisses int64   `json:"misses_on_disk"`
 	Evictions  int64   `json:"evictions"`
+	Early      int64   `json:"early,omitempty"`    // brought before a layer asked
+	Foreseen   int64   `json:"foreseen,omitempty"` // of these, that it then did ask for: hits
 	Uploaded   int64   `json:"uploaded_bytes"`
 	Read       int64   `json:"disk_bytes"`
 }

@@ -68,6 +68,14 @@ func (c *Cache) Begin(step int64, layer int) { c.policy.Begin(step, layer) }
 // Has reports whether an expert of a layer is in a slot.
 func (c *Cache) Has(layer int, id int32) bool { return c.slotOf[c.expert(layer, id)] != none }
 
+// Weigh says that an expert of a layer, which is in no slot, costs so many times as much as others to bring; policies that are
+// no [Weigher] do not care.
+func (c *Cache) Weigh(layer int, id int32, times float64) {
+	if w, ok := c.policy.(Weigher); ok {
+		w.Weigh(c.expert(layer, id), times)
+	}
+}
+
 // Take pins experts of a layer, which are all different, and appends where they are. What is
 // not there gets a slot, an empty one or a victim's. Where all slots are pinned it ends early:
 // the rest can be taken after a [Cache.Release].

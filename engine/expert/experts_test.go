@@ -153,6 +153,52 @@ func TestPolicies(t *testing.T) {
 	}
 }
 
+// TestWeigh: where some experts cost more to bring than others, the others go first, and what is brought costs less.
+func TestWeigh(t *testing.T) {
+	const layers, per, slots, times = 3, 32, 40, 16
+	trace := Synthetic{Layers: layers, Experts: per, Used: 4, Seed: 9}.Routing(0, 400)
+	costs := map[bool]int64{}
+	for _, weighs := range []bool{false, true} {
+		p, err := ByName("weighted")
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := NewCache(layers, per, slots, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		dear := func(e Expert) bool { return e%2 == 0 }
+		for l := range layers {
+			for id := range int32(per) {
+				if weighs && dear(c.expert(l, id)) {
+					c.Weigh(l, id, times)
+				}
+			}
+		}
+		seen, ids, list := make([]bool, per), []int32{}, []Taken{}
+		for i, s := range trace.Steps {
+			for l := range layers {
+				c.Begin(int64(i+1), l)
+				ids = trace.distinct(s, l, seen, ids[:0])
+				list = c.Take(l, ids, list[:0])
+				for _, one := range list {
+					c.Release(one)
+					switch {
+					case one.Hit:
+					case dear(one.Expert):
+						costs[weighs] += times
+					default:
+						costs[weighs]++
+					}
+				}
+			}
+		}
+	}
+	if costs[true] > costs[false]*2/3 {
+		t.Errorf("with weights it costs %d, without %d", costs[true], costs[false])
+	}
+}
+
 // TestOptimum: it is as good as the best of all ways to evict, tried one by one.
 func TestOptimum(t *testing.T) {
 	for seed := range uint64(6) {

@@ -18,6 +18,11 @@ type Policy interface {
 	Victim(pinned func(Expert) bool) (e Expert, ok bool) // evicts one that is not pinned; false: all are
 }
 
+// Weigher is a policy that can hold some experts dearer than others: as much as so many of the others' uses each of theirs.
+type Weigher interface {
+	Weigh(e Expert, times float64) // while e is not resident
+}
+
 // Policies lists the names that [ByName] knows.
 func Policies() []string { return []string{"lru", "weighted", "stale", "adaptive"} }
 

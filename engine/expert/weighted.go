@@ -12,6 +12,7 @@ type weighted struct {
 	life  float64 // half-life of a use, in steps
 	score scores
 	heap  heap
+	dear  []float64 // by expert: log2 of how many times others' a use counts
 }
 
 func (p *weighted) Name() string { return fmt.Sprintf("weighted:%g", p.life) }
@@ -19,13 +20,17 @@ func (p *weighted) Name() string { return fmt.Sprintf("weighted:%g", p.life) }
 func (p *weighted) Reset(layers, perLayer int) {
 	p.score = newScores(layers*perLayer, p.life)
 	p.heap = newHeap(layers * perLayer)
+	p.dear = make([]float64, layers*perLayer)
 }
+
+// Weigh makes an expert dearer.
+func (p *weighted) Weigh(e Expert, times float64) { p.dear[e] = math.Log2(times) }
 
 func (p *weighted) Begin(step int64, _ int) { p.score.now = float64(step) }
 
-func (p *weighted) Add(e Expert) { p.heap.push(e, p.score.use(e)) }
+func (p *weighted) Add(e Expert) { p.heap.push(e, p.score.use(e)+p.dear[e]) }
 
-func (p *weighted) Use(e Expert) { p.heap.change(e, p.score.use(e)) }
+func (p *weighted) Use(e Expert) { p.heap.change(e, p.score.use(e)+p.dear[e]) }
 
 func (p *weighted) Remove(e Expert) { p.heap.remove(e) }
 

@@ -47,6 +47,9 @@ type Options struct {
 	// the cost in no unit, and how long the device was busy; nil: nobody is.
 	Ran func(rows int, cost float64, busy time.Duration)
 
+	// Guess is how many experts of the next layer may come before it has chosen, in steps of few rows; 0: none do.
+	Guess int
+
 	// Routed is told, after each step, which experts each row used: (rows, layers that have experts, used). It may not keep
 	// ids. nil: nobody is.
 	Routed func(rows int, ids []uint16) error
@@ -219,7 +222,7 @@ func (e *Exec) Close() {
 	if e.pool != nil {
 		e.pool.Close()
 	}
-	for _, b := range []*vk.Buffer{e.in, e.out, e.waves.chosen} {
+	for _, b := range []*vk.Buffer{e.in, e.out, e.waves.chosen, e.waves.guesses.ids} {
 		if b != nil {
 			e.Host.Free(b)
 		}
@@ -227,7 +230,7 @@ func (e *Exec) Close() {
 	if e.scratch != nil {
 		e.VRAM.Free(e.scratch)
 	}
-	e.timer, e.stamps, e.pool, e.in, e.out, e.scratch, e.waves.chosen = nil, nil, nil, nil, nil, nil, nil
+	e.timer, e.stamps, e.pool, e.in, e.out, e.scratch, e.waves.chosen, e.waves.guesses.ids = nil, nil, nil, nil, nil, nil, nil, nil
 }
 
 // Step runs rows through the model and returns what those that asked for logits

@@ -30,18 +30,23 @@ func (r *run) grouped() bool { return len(r.rows) > shaders.FewRows }
 
 // route records the choice of each row's experts.
 func (r *run) route(o *arch.Op, bias uint64) error {
-	x, n := &r.e.Hyper.Experts, uint32(len(r.rows))
+	if err := r.rec.TopKMoE(r.routeArgs(r.value(o.A), bias)); err != nil || r.e.Routed == nil {
+		return err
+	}
+	return r.keepChosen(r.e.Plan.Units[r.at].Layer)
+}
+
+// routeArgs are the arguments of a choice by scores.
+func (r *run) routeArgs(scores, bias uint64) shaders.TopKMoEArgs {
+	x := &r.e.Hyper.Experts
 	a := shaders.TopKMoEArgs{
-		X: r.value(o.A), Bias: bias, IDs: r.value(arch.Chosen), Weights: r.value(arch.Share),
-		Rows: n, Experts: uint32(x.Count), Used: uint32(x.Used), Gating: uint32(x.Gating), Scale: x.Scale,
+		X: scores, Bias: bias, IDs: r.value(arch.Chosen), Weights: r.value(arch.Share),
+		Rows: uint32(len(r.rows)), Experts: uint32(x.Count), Used: uint32(x.Used), Gating: uint32(x.Gating), Scale: x.Scale,
 	}
 	if x.Normalise {
 		a.Normalise = 1
 	}
-	if err := r.rec.TopKMoE(a); err != nil || r.e.Routed == nil {
-		return err
-	}
-	return r.keepChosen(r.e.Plan.Units[r.at].Layer)
+	return a
 }
 
 // experts records the experts of the unit at hand, and those of the units before it that waited for it: where all of them

@@ -69,7 +69,8 @@ func (r *run) forward() error {
 	r.resume()
 	defer r.pause()
 	r.e.Weights.Begin(len(r.asked) > 0)
-	r.e.waves.ahead = nothing
+	w := &r.e.waves
+	w.ahead, w.guesses.layer, w.guesses.asked = nothing, nothing, nothing
 	if err := r.begin(); err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package exec
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"leat/decompose/pack"
 	"leat/engine/arch"
@@ -30,6 +31,8 @@ type waves struct {
 	hits   []int32
 	misses []int32
 	table  []byte // (3, E) uint64 addresses
+
+	guesses guesses
 }
 
 func (e *Exec) makeWaves() (err error) {
@@ -52,6 +55,9 @@ func (e *Exec) makeWaves() (err error) {
 		return err
 	}
 	w.there, w.coming, w.next, w.early = x.NewBatch(), x.NewBatch(), x.NewBatch(), [2]*weights.Batch{x.NewBatch(), x.NewBatch()}
+	if err := e.makeGuesses(); err != nil {
+		return err
+	}
 	w.pairs, w.taken, w.table = make([]int32, m.Count), make([]bool, m.Count), make([]byte, 8*expertTensors*m.Count)
 	return nil
 }
@@ -94,6 +100,9 @@ func (r *run) cached(o *arch.Op) error {
 	}
 	rest, err := r.first(layer)
 	if err != nil {
+		return err
+	}
+	if err := r.ask(); err != nil {
 		return err
 	}
 	if err := r.wave(o, w.there); err != nil {
@@ -153,6 +162,9 @@ func (r *run) first(layer int) (rest []int32, err error) {
 	w.keep[0] = r.mayStay(layer)
 	w.list()
 	w.hits, w.misses = x.Split(layer, w.ids, w.hits[:0], w.misses[:0])
+	if err := r.judge(layer); err != nil {
+		return nil, err
+	}
 	if _, err := r.take(layer, w.hits, w.there, len(w.hits)); err != nil {
 		return nil, err
 	}
@@ -178,18 +190,13 @@ const earlyWaves = 2
 // early has experts of the next layer come that a step needs in all likelihood, now that all of this layer's are under way.
 func (r *run) early() error {
 	w, x, m := &r.e.waves, r.e.Weights.Experts(), &r.e.Hyper.Experts
-	if w.ahead != nothing || len(r.rows)*m.Used < almostAll*m.Count {
+	if w.ahead != nothing || !r.grouped() || len(r.rows)*m.Used < almostAll*m.Count {
 		return nil
 	}
-	units := r.e.Plan.Units
-	at := r.at + 1
-	for at < len(units) && !isCached(&units[at]) {
-		at++
-	}
-	if at == len(units) {
+	layer := r.nextCached()
+	if layer == nothing {
 		return nil
 	}
-	layer := units[at].Layer
 	w.ahead, w.keep[1] = layer, r.mayStay(layer)
 	x.Begin(r.step, layer)
 	w.ids = w.ids[:0]
@@ -220,7 +227,11 @@ func (r *run) learn() error {
 	if err := r.begin(); err != nil {
 		return err
 	}
-	if err := r.await(e.value); err != nil {
+	value := e.value
+	if err := r.foresee(); err != nil {
+		return err
+	}
+	if err := r.hear(value); err != nil {
 		return err
 	}
 	clear(w.pairs)
@@ -233,6 +244,22 @@ func (r *run) learn() error {
 		w.pairs[id]++
 	}
 	return nil
+}
+
+// listening is how long the host looks again and again whether the device has come to a value before it sleeps until then:
+// to be woken takes longer than a layer of one row.
+const listening = 300 * time.Microsecond
+
+// hear is await where the host has something to do at once.
+func (r *run) hear(value uint64) error {
+	if e := r.e; e.Device.Physical.Type != vk.CPU { // which needs its cores
+		for from := time.Now(); time.Since(from) < listening; {
+			if now, err := e.Compute.Value(); err != nil || now >= value {
+				return err
+			}
+		}
+	}
+	return r.await(value)
 }
 
 // list lists the experts that have pairs, those with the most first, less what is taken.

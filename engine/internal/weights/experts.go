@@ -31,14 +31,15 @@ type Experts struct {
 	ctx     context.Context
 	cancel  context.CancelFunc
 
-	batches []*Batch
-	step    int
-	flying  []flight        // reads under way, oldest first
-	free    []*file.Request // for more of them
-	waited  xfer.Ticket     // what the step's queue has waited for
-	listed  []int           // of the batch being taken: whose copies are listed
-	out     listing         // of it
-	landing listing         // of a read that has ended
+	batches  []*Batch
+	step     int
+	flying   []flight        // reads under way, oldest first
+	free     []*file.Request // for more of them
+	waited   xfer.Ticket     // what the step's queue has waited for
+	foresees bool            // what is taken nobody has asked for
+	listed   []int           // of the batch being taken: whose copies are listed
+	out      listing         // of it
+	landing  listing         // of a read that has ended
 
 	count expertCounters
 }
@@ -172,7 +173,26 @@ func (x *Experts) makeSlots(ctx context.Context) error {
 			}
 		}
 	}
+	x.weigh()
 	return nil
+}
+
+// diskTimes is how many times as long as a link a disk takes, about.
+const diskTimes = 16
+
+// weigh holds experts dearer that come from disk where others come from RAM: VRAM should have those that RAM has not.
+func (x *Experts) weigh() {
+	for l := range x.layers {
+		at := &x.layers[l]
+		if at.class < 0 || x.p.HostCount == 0 {
+			continue
+		}
+		for id := range x.p.Count {
+			if x.resting[l*x.p.Count+id].block < 0 {
+				x.classes[at.class].cache.Weigh(at.index, int32(id), diskTimes)
+			}
+		}
+	}
 }
 
 // NewBatch makes an empty batch, which the next step that is stopped empties again.
@@ -243,6 +263,48 @@ func (x *Experts) Take(ctx context.Context, layer int, ids []int32, b *Batch) (n
 		}
 	}
 	return len(b.taken), x.uploadListed(b)
+}
+
+// Near reports whether an expert is not in VRAM, but in RAM.
+func (x *Experts) Near(layer int, id int32) bool {
+	l := &x.layers[layer]
+	if x.classes[l.class].cache.Has(l.index, id) {
+		return false
+	}
+	x.s.mu.Lock()
+	defer x.s.mu.Unlock()
+	return x.resting[layer*x.p.Count+int(id)].state == present
+}
+
+// Foresee is Take of what nobody has asked for yet, of experts that are [Experts.Near].
+func (x *Experts) Foresee(ctx context.Context, layer int, ids []int32, b *Batch) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	x.foresees = true
+	_, err := x.Take(ctx, layer, ids, b)
+	x.foresees = false
+	return err
+}
+
+// Judge empties b, which was foreseen: what has pairs, by expert of the layer, stays; the others' slots are the next
+// ones to be taken.
+func (x *Experts) Judge(b *Batch, pairs []int32) error {
+	c := &x.classes[x.layers[b.layer].class]
+	for i := range b.taken {
+		t := &b.taken[i]
+		if !x.slotOf(b.layer, t).has(t) {
+			return x.wrong(b.layer, t)
+		}
+		c.cache.Release(*t)
+		if pairs[x.ID(b, i)] > 0 {
+			x.count.foreseen.Add(1)
+		} else {
+			c.cache.Drop(*t)
+		}
+	}
+	b.taken = b.taken[:0]
+	return nil
 }
 
 // of is the expert's place of rest.

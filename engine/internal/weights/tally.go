@@ -11,6 +11,7 @@ type ExpertStats struct {
 	Hits                   int64 // experts that a layer needed and VRAM had
 	HostMisses, DiskMisses int64 // and had not, by where they came from
 	Evictions              int64 // experts that lost their slot to another
+	Early, Foreseen        int64 // experts that came before a layer asked for them; of these, that it then did: they count as hits
 	UploadedBytes          int64 // to the slots
 	DiskBytes              int64 // read from disk for that
 }
@@ -19,6 +20,7 @@ type ExpertStats struct {
 func (s ExpertStats) Less(b ExpertStats) ExpertStats {
 	return ExpertStats{
 		Hits: s.Hits - b.Hits, HostMisses: s.HostMisses - b.HostMisses, DiskMisses: s.DiskMisses - b.DiskMisses, Evictions: s.Evictions - b.Evictions,
+		Early: s.Early - b.Early, Foreseen: s.Foreseen - b.Foreseen,
 		UploadedBytes: s.UploadedBytes - b.UploadedBytes, DiskBytes: s.DiskBytes - b.DiskBytes,
 	}
 }
@@ -30,7 +32,7 @@ func (s ExpertStats) Asked() int64 { return s.Hits + s.HostMisses + s.DiskMisses
 func (s ExpertStats) HitRate() float64 { return float64(s.Hits) / float64(max(1, s.Asked())) }
 
 type expertCounters struct {
-	hits, hostMisses, diskMisses, evictions, bytes, diskBytes atomic.Int64
+	hits, hostMisses, diskMisses, evictions, early, foreseen, bytes, diskBytes atomic.Int64
 }
 
 func (c *expertCounters) took(now, before expert.Stats) {
@@ -46,6 +48,7 @@ func (x *Experts) Stats() ExpertStats {
 	c := &x.count
 	return ExpertStats{
 		Hits: c.hits.Load(), HostMisses: c.hostMisses.Load(), DiskMisses: c.diskMisses.Load(), Evictions: c.evictions.Load(),
+		Early: c.early.Load(), Foreseen: c.foreseen.Load(),
 		UploadedBytes: c.bytes.Load(), DiskBytes: c.diskBytes.Load(),
 	}
 }
