@@ -106,7 +106,7 @@ var weightTypes = []gguf.Type{
 	gguf.F32, gguf.F16, gguf.BF16,
 	gguf.Q4_0, gguf.Q4_1, gguf.Q5_0, gguf.Q5_1, gguf.Q8_0,
 	gguf.Q2_K, gguf.Q3_K, gguf.Q4_K, gguf.Q5_K, gguf.Q6_K,
-	gguf.IQ4_NL, gguf.IQ4_XS,
+	gguf.IQ4_NL, gguf.IQ4_XS, gguf.MXFP4,
 }
 
 // family is an op: one source, compiled once, or once per type.
@@ -125,8 +125,8 @@ type family struct {
 // perLane are the constants of a kernel whose lanes hold a row in registers: PER runs of 4 values each.
 var perLane = []SpecConst{{"LANES", rowLanes, 0}, {"PER", 1, MaxPer}}
 
-// int8Types are those whose products with bytes are whole numbers times a few scales.
-var int8Types = weightTypes[3:]
+// int8Types are those whose products with bytes are whole numbers times a few scales, and have a kernel.
+var int8Types = weightTypes[3 : len(weightTypes)-1]
 
 var families = []family{
 	{op: "get_rows", args: GetRowsArgs{}, types: weightTypes},
