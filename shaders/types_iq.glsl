@@ -54,7 +54,7 @@ void dequant8(Row r, uint k, out float v[8])
 float four(uint q)
 {
     float v = float(byte_of((q & 4) == 0 ? 0x03020100u : 0x0c080604u, q & 3));
-    return q < 8 ? v : -v;
+    return q > 8 ? -v : v; // there is one zero
 }
 
 // The scale is 2^(e-128), in two factors of which none is a denormal, lest the driver take it for 0.
