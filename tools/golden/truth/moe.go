@@ -74,6 +74,21 @@ func (m *Model) experts(prefix string, x []float64, act func(gate, up []float64)
 	return out
 }
 
+// shared is the expert that every token uses, if there is one; qwen2moe's has a gate of one value.
+func (m *Model) shared(prefix string, x []float64) []float64 {
+	if !m.has(prefix + "ffn_up_shexp.weight") {
+		return make([]float64, len(x))
+	}
+	y := m.ffn(prefix, "_shexp", x)
+	if m.has(prefix + "ffn_gate_inp_shexp.weight") {
+		gate := sigmoid(m.linear(prefix+"ffn_gate_inp_shexp", x)[0])
+		for i := range y {
+			y[i] *= gate
+		}
+	}
+	return y
+}
+
 // expert is linear with expert e's part of a stack.
 func (m *Model) expert(name string, e int, x []float64) []float64 {
 	y := multiply(m.tensor(name+".weight").part(e), x)
