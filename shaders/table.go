@@ -163,6 +163,9 @@ var families = []family{
 	{op: "mul_mat_vec_id", args: MulMatIDArgs{}, types: weightTypes, spec: tile(4, 1)},
 	{op: "mul_mat_id", args: MulMatIDArgs{}, types: weightTypes, spec: tile(8, 8)},
 	{op: "sum_experts", args: SumExpertsArgs{}},
+	{op: "sigmoid_mul", args: SigmoidMulArgs{}},
+	{op: "swiglu_oai", args: SwiGLUOAIArgs{}},
+	{op: "add_id", args: AddIDArgs{}},
 	{op: "mul_mat", variant: CM, needs: CoopMatrix, args: MulMatCMArgs{}, lanes: rowLanes,
 		spec: []SpecConst{{"LANES", rowLanes, 0}, {"BM", 128, 0}, {"BN", 128, 0}, {"BK", tileStep, 0}, {"WM", 64, 0}, {"WN", 64, 0}}},
 }
@@ -366,3 +369,12 @@ func MulMatID(t gguf.Type) (*Kernel, error) { return find("mul_mat_id", t.String
 
 // SumExperts finds sum_experts.
 func SumExperts() (*Kernel, error) { return find("sum_experts", "") }
+
+// SigmoidMul finds sigmoid_mul.
+func SigmoidMul() (*Kernel, error) { return find("sigmoid_mul", "") }
+
+// SwiGLUOAI finds swiglu_oai.
+func SwiGLUOAI() (*Kernel, error) { return find("swiglu_oai", "") }
+
+// AddID finds add_id.
+func AddID() (*Kernel, error) { return find("add_id", "") }

@@ -1,0 +1,35 @@
+package shaders
+
+// SigmoidMulArgs: Dst = X * sigmoid(gate); X, Dst (Rows, Cols). A row's columns come in groups of Group; column c's gate is value
+// c/Group*Jump + c%Group*Step of its row of Gate, so that one gate may be for all (Step and Jump 0), or gates lie between other values. Dst may be X.
+type SigmoidMulArgs struct {
+	X, Gate, Dst                   uint64
+	Rows, Cols, XStride, DstStride uint32
+	GateStride, Group, Jump, Step  uint32
+}
+
+// Workgroups counts the workgroups: one lane per value.
+func (a *SigmoidMulArgs) Workgroups() uint64 {
+	return groups(uint64(a.Rows)*uint64(a.Cols), lanes)
+}
+
+// SwiGLUOAIArgs: Dst[i] = g * sigmoid(Alpha*g) * (u + 1), where g is Gate[i], at most Limit, and u is Up[i], at most Limit from 0. Dst may be Gate or Up.
+type SwiGLUOAIArgs struct {
+	Gate, Up, Dst uint64
+	Count         uint32
+	Alpha, Limit  float32
+	_             uint32
+}
+
+// Workgroups counts the workgroups: one lane per value.
+func (a *SwiGLUOAIArgs) Workgroups() uint64 { return groups(uint64(a.Count), lanes) }
+
+// AddIDArgs: X (Count, Cols): to row p is added row IDs[p] of Bias (.., Cols), where that is First or above and below Last; other rows stay as
+// they are.
+type AddIDArgs struct {
+	X, Bias, IDs             uint64
+	Count, Cols, First, Last uint32
+}
+
+// Workgroups counts the workgroups: one lane per value.
+func (a *AddIDArgs) Workgroups() uint64 { return groups(uint64(a.Count)*uint64(a.Cols), lanes) }
