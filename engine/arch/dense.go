@@ -10,7 +10,7 @@ import (
 )
 
 // Layer returns layer l of a transformer: llama (Touvron et al. 2023), and qwen2 and
-// qwen3, which add QKV biases and Q/K norms to it; with experts Mixtral and qwen3moe.
+// qwen3, which add QKV biases and Q/K norms to it; with experts Mixtral, qwen2moe and qwen3moe.
 func (h *Hyper) Layer(l int, has func(tensor string) bool) []Op {
 	p := &program{h: h, prefix: fmt.Sprintf("blk.%d.", l), has: has}
 
@@ -73,7 +73,11 @@ func (h *Hyper) wants(ops []Op) []want {
 		case RMSNorm:
 			ws = append(ws, want{o.Weight, []int64{int64(o.Cols)}})
 		case MulMat:
-			ws = append(ws, want{o.Weight, []int64{int64(h.Width(o.Dst)), int64(h.Width(o.A))}})
+			shape := []int64{int64(h.Width(o.Dst)), int64(h.Width(o.A))}
+			if shape[0] == 1 {
+				shape = shape[1:]
+			}
+			ws = append(ws, want{o.Weight, shape})
 		case Bias:
 			ws = append(ws, want{o.Weight, []int64{int64(h.Width(o.Dst))}})
 		}

@@ -58,6 +58,7 @@ var families = map[string]family{
 	"mistral":  {},                            // written as llama by the usual converters; some files carry the name
 	"qwen2":    {neox: true},
 	"qwen3":    {neox: true, qkNorm: true},
+	"qwen2moe": {neox: true, moe: &gate{}},
 	"qwen3moe": {neox: true, qkNorm: true, moe: &gate{normalise: true}},
 }
 

@@ -14,6 +14,7 @@ type Mixture struct {
 	Gating            Gating  // what weighs an expert
 	Normalise         bool    // a token's weights come to 1
 	Scale             float32 // on the weights
+	SharedLength      int     // Fs: inner width of the expert that every token uses; 0: there is none
 }
 
 // Gating is what an expert's weight is made of.
@@ -46,6 +47,7 @@ func readMixture(k *keys, g gate, feedForward int) Mixture {
 	if n, ok := k.md.Bool(k.arch + ".expert_weights_norm"); ok {
 		m.Normalise = n
 	}
+	m.SharedLength = k.int("expert_shared_feed_forward_length", k.int("expert_shared_count", 0)*m.FeedForwardLength)
 	switch {
 	case m.Count > maxExperts:
 		k.fail("key %q: found %d, wanted at most %d", k.arch+".expert_count", m.Count, maxExperts)
@@ -57,10 +59,12 @@ func readMixture(k *keys, g gate, feedForward int) Mixture {
 	return m
 }
 
-// mixture is an FFN of experts: the router chooses some for each row, they run, and their outputs are added to dst by weight.
+// mixture is an FFN of experts: the router chooses some for each row, they run, and their outputs are added to dst by weight;
+// before them, while they may be on their way, the one that every row uses.
 func (p *program) mixture(dst, a Value) {
 	p.linear(Scores, a, "ffn_gate_inp")
 	p.op(Op{Kind: Route, Dst: Chosen, A: Scores})
+	p.shared(dst, a)
 	p.op(Op{Kind: Experts, Dst: ExpertOut, A: a, Ops: []Op{
 		p.each(ExpertGate, a, "ffn_gate_exps"),
 		p.each(ExpertUp, a, "ffn_up_exps"),
@@ -68,6 +72,26 @@ func (p *program) mixture(dst, a Value) {
 		p.each(ExpertOut, ExpertGate, "ffn_down_exps"),
 	}})
 	p.op(Op{Kind: SumExperts, Dst: dst, A: ExpertOut, B: dst})
+}
+
+// shared is the expert that every row uses, added to dst. Where it has a gate, one for the row, this is on the inner values: the
+// product behind them is linear.
+func (p *program) shared(dst, a Value) {
+	if p.h.Experts.SharedLength == 0 {
+		return
+	}
+	gated := p.has(p.prefix + "ffn_gate_inp_shexp.weight")
+	if gated {
+		p.linear(SharedScore, a, "ffn_gate_inp_shexp")
+	}
+	p.linear(SharedGate, a, "ffn_gate_shexp")
+	p.linear(SharedUp, a, "ffn_up_shexp")
+	p.op(Op{Kind: SwiGLU, Dst: SharedGate, A: SharedGate, B: SharedUp})
+	if gated {
+		p.op(Op{Kind: SigmoidMul, Dst: SharedGate, A: SharedGate, B: SharedScore})
+	}
+	p.linear(SharedOut, SharedGate, "ffn_down_shexp")
+	p.op(Op{Kind: Add, Dst: dst, A: dst, B: SharedOut})
 }
 
 // each is a product with the weights of each pair's own expert.
@@ -96,6 +120,12 @@ func (h *Hyper) mixtureWidth(v Value) int {
 		return m.Used
 	case ExpertGate, ExpertUp:
 		return m.Used * m.FeedForwardLength
+	case SharedGate, SharedUp:
+		return m.SharedLength
+	case SharedScore:
+		return min(1, m.SharedLength)
+	case SharedOut:
+		return h.EmbeddingLength * min(1, m.SharedLength)
 	}
 	return m.Used * h.EmbeddingLength * min(1, m.Count)
 }
@@ -149,9 +179,13 @@ func extra(tensors []pack.Tensor, wants []want) string {
 
 // check holds a tensor against what is wanted of it.
 func (w *want) check(path string, t *pack.Tensor) error {
-	same := len(t.Shape) == len(w.shape)
+	found := t.Shape
+	if len(found) == 2 && found[0] == 1 { // a row is a vector
+		found = found[1:]
+	}
+	same := len(found) == len(w.shape)
 	for i := 0; same && i < len(w.shape); i++ {
-		same = t.Shape[i] == w.shape[i]
+		same = found[i] == w.shape[i]
 	}
 	if !same {
 		return fmt.Errorf("bind %s: tensor %q: found shape %v, wanted %v", path, w.name, t.Shape, w.shape)

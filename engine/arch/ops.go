@@ -3,8 +3,7 @@ package arch
 // Value names an activation of a step, shape (N, width), float32.
 type Value int
 
-// The activations a dense layer uses. Att also holds nothing between layers: only
-// X, the residual stream, is handed on.
+// The activations of a layer. Only X, the residual stream, is handed on to the next.
 const (
 	X    Value = iota // (N, D) residual stream
 	Norm              // (N, D) normalised X, then the branch that is added to X
@@ -23,6 +22,12 @@ const (
 	ExpertGate // (N, K, F)
 	ExpertUp   // (N, K, F)
 	ExpertOut  // (N, K, D)
+
+	// Of the expert that every row uses.
+	SharedGate  // (N, Fs)
+	SharedUp    // (N, Fs)
+	SharedScore // (N, 1)
+	SharedOut   // (N, D)
 	NumValues
 )
 
@@ -45,6 +50,7 @@ const (
 	Experts    // Ops, for each pair with the weights of its expert
 	MulMatID   // Dst = A · Wᵀ of each pair's expert, in the Ops of Experts
 	SumExperts // Dst = B + the pairs of A by their Share, summed up
+	SigmoidMul // Dst = A * sigmoid(B), B as wide as A or one for a row
 
 	// What [Fuse] makes of them; Ops are the operations themselves.
 	Siblings     // products of A, up to three

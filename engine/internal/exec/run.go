@@ -249,6 +249,8 @@ func (r *run) op(o arch.Op, u *plan.Unit) error {
 		return r.route(&o, weight)
 	case arch.SumExperts:
 		return r.sumExperts(&o)
+	case arch.SigmoidMul:
+		return r.sigmoidMul(&o)
 	case arch.Add:
 		return r.rec.Add(shaders.AddArgs{A: r.value(o.A), B: r.value(o.B), Dst: r.value(o.Dst), Count: n * r.width(o.Dst), BCols: n * r.width(o.Dst)})
 	}
