@@ -10,7 +10,8 @@ import (
 )
 
 // Layer returns layer l of a transformer: llama (Touvron et al. 2023), and qwen2 and
-// qwen3, which add QKV biases and Q/K norms to it; with experts Mixtral, qwen2moe and qwen3moe.
+// qwen3, which add QKV biases and Q/K norms to it; with experts Mixtral, qwen2moe, qwen3moe
+// and glm4moe.
 func (h *Hyper) Layer(l int, has func(tensor string) bool) []Op {
 	p := &program{h: h, prefix: fmt.Sprintf("blk.%d.", l), has: has}
 
@@ -18,7 +19,8 @@ func (h *Hyper) Layer(l int, has func(tensor string) bool) []Op {
 	p.linear(Q, Norm, "attn_q")
 	p.linear(K, Norm, "attn_k")
 	p.linear(V, Norm, "attn_v")
-	if families[h.Architecture].qkNorm {
+	fam := families[h.Architecture]
+	if fam.qkNorm || p.has(p.prefix+"attn_q_norm.weight") {
 		p.headNorm(Q, "attn_q_norm", h.HeadCount, h.KeyLength)
 		p.headNorm(K, "attn_k_norm", h.HeadCountKV, h.KeyLength)
 	}
@@ -29,8 +31,8 @@ func (h *Hyper) Layer(l int, has func(tensor string) bool) []Op {
 	p.linear(Norm, Att, "attn_output")
 	p.op(Op{Kind: Add, Dst: X, A: X, B: Norm})
 
-	p.norm(Norm, X, "ffn_norm")
-	if h.Experts.Count > 0 {
+	p.norm(Norm, X, fam.ffnNorm())
+	if h.Experts.Count > 0 && l >= h.Experts.Dense {
 		p.mixture(X, Norm)
 		return p.ops
 	}
@@ -80,6 +82,10 @@ func (h *Hyper) wants(ops []Op) []want {
 			ws = append(ws, want{o.Weight, shape})
 		case Bias:
 			ws = append(ws, want{o.Weight, []int64{int64(h.Width(o.Dst))}})
+		case Route:
+			if o.Weight != "" {
+				ws = append(ws, want{o.Weight, []int64{int64(h.Width(o.A))}})
+			}
 		}
 	}
 	return ws

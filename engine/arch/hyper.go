@@ -48,9 +48,17 @@ func (e *UnsupportedError) Unwrap() error { return errors.ErrUnsupported }
 
 // family describes how the architectures differ from one another.
 type family struct {
-	neox   bool  // rope pairs (i, i+Dr/2) instead of (2i, 2i+1)
-	qkNorm bool  // RMS norm over each query and key head before rope
-	moe    *gate // its layers may have experts
+	neox   bool   // rope pairs (i, i+Dr/2) instead of (2i, 2i+1)
+	qkNorm bool   // RMS norm over each query and key head before rope
+	moe    *gate  // its layers may have experts
+	norm   string // before the FFN; "": ffn_norm
+}
+
+func (f *family) ffnNorm() string {
+	if f.norm != "" {
+		return f.norm
+	}
+	return "ffn_norm"
 }
 
 var families = map[string]family{
@@ -58,6 +66,7 @@ var families = map[string]family{
 	"mistral":  {},                            // written as llama by the usual converters; some files carry the name
 	"qwen2":    {neox: true},
 	"qwen3":    {neox: true, qkNorm: true},
+	"glm4moe":  {neox: true, moe: &gate{gating: Sigmoid, normalise: true}, norm: "post_attention_norm"}, // GLM-4.5 and on
 	"qwen2moe": {neox: true, moe: &gate{}},
 	"qwen3moe": {neox: true, qkNorm: true, moe: &gate{normalise: true}},
 }
@@ -143,6 +152,7 @@ func Read(m *pack.Model) (*Hyper, error) {
 		RMSEpsilon:        float32(k.float("attention.layer_norm_rms_epsilon", 1e-5)),
 	}
 	h.HeadCountKV = k.int("attention.head_count_kv", h.HeadCount)
+	h.BlockCount -= k.int("nextn_predict_layers", 0) // these predict further tokens, and are not part of the forward pass
 	if fam.moe != nil {
 		h.Experts = readMixture(k, *fam.moe, h.FeedForwardLength)
 	} else if n := k.int("expert_count", 0); n > 0 {

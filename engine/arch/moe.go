@@ -14,6 +14,7 @@ type Mixture struct {
 	Gating            Gating  // what weighs an expert
 	Normalise         bool    // a token's weights come to 1
 	Scale             float32 // on the weights
+	Dense             int     // leading layers without experts
 	SharedLength      int     // Fs: inner width of the expert that every token uses; 0: there is none
 }
 
@@ -32,6 +33,7 @@ const maxExperts = 1024
 
 // gate is what an architecture says of its router where the file does not.
 type gate struct {
+	gating    Gating
 	normalise bool
 }
 
@@ -39,7 +41,7 @@ type gate struct {
 func readMixture(k *keys, g gate, feedForward int) Mixture {
 	m := Mixture{
 		Count: k.int("expert_count", 0), Used: k.int("expert_used_count", 0), FeedForwardLength: k.int("expert_feed_forward_length", feedForward),
-		Normalise: g.normalise, Scale: float32(k.float("expert_weights_scale", 1)),
+		Gating: g.gating, Normalise: g.normalise, Scale: float32(k.float("expert_weights_scale", 1)), Dense: k.int("leading_dense_block_count", 0),
 	}
 	if m.Count == 0 {
 		return Mixture{}
@@ -47,12 +49,17 @@ func readMixture(k *keys, g gate, feedForward int) Mixture {
 	if n, ok := k.md.Bool(k.arch + ".expert_weights_norm"); ok {
 		m.Normalise = n
 	}
+	if n := k.int("expert_gating_func", 0); n > 0 { // the key's numbers begin at 1
+		m.Gating = Gating(n - 1)
+	}
 	m.SharedLength = k.int("expert_shared_feed_forward_length", k.int("expert_shared_count", 0)*m.FeedForwardLength)
 	switch {
 	case m.Count > maxExperts:
 		k.fail("key %q: found %d, wanted at most %d", k.arch+".expert_count", m.Count, maxExperts)
 	case m.Used < 1 || m.Used > m.Count:
 		k.fail("key %q: found %d, wanted 1 to the %d there are", k.arch+".expert_used_count", m.Used, m.Count)
+	case m.Gating > Late:
+		k.fail("key %q: found %d, wanted 1 (softmax), 2 (sigmoid) or 3 (softmax of the chosen)", k.arch+".expert_gating_func", m.Gating+1)
 	case m.FeedForwardLength < 1:
 		k.fail("key %q: found %d, wanted at least 1", k.arch+".expert_feed_forward_length", m.FeedForwardLength)
 	}
@@ -63,7 +70,11 @@ func readMixture(k *keys, g gate, feedForward int) Mixture {
 // before them, while they may be on their way, the one that every row uses.
 func (p *program) mixture(dst, a Value) {
 	p.linear(Scores, a, "ffn_gate_inp")
-	p.op(Op{Kind: Route, Dst: Chosen, A: Scores})
+	route := Op{Kind: Route, Dst: Chosen, A: Scores}
+	if bias := p.prefix + "exp_probs_b.bias"; p.has(bias) {
+		route.Weight = bias
+	}
+	p.op(route)
 	p.shared(dst, a)
 	p.op(Op{Kind: Experts, Dst: ExpertOut, A: a, Ops: []Op{
 		p.each(ExpertGate, a, "ffn_gate_exps"),

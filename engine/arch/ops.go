@@ -85,7 +85,7 @@ func (h *Hyper) Width(v Value) int {
 	case Att:
 		return h.HeadCount * h.ValueLength
 	case Gate, Up:
-		if h.Experts.Count > 0 {
+		if h.Experts.Count > 0 && h.Experts.Dense == 0 {
 			return 0 // the experts have their own
 		}
 		return h.FeedForwardLength

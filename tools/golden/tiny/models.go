@@ -14,6 +14,7 @@ type model struct {
 
 var models = []model{
 	{"qwen2moe-nano", "qwen2moe", qwen2moe},
+	{"glm4moe-nano", "glm4moe", glm4moe},
 }
 
 // shape is what all transformers have.
@@ -87,4 +88,42 @@ func qwen2moe(f *file) {
 		f.matrix(p+"ffn_gate_inp_shexp.weight", gguf.F32, 1, 64)
 		f.ffn(p, "_shexp", 64, 96, gguf.Q4_0)
 	}
+}
+
+// glm4moe: a leading dense layer, a router of sigmoids with a bias on the choice and a scale, a shared expert, half of each
+// head turned, norms of heads; and a last layer that predicts further tokens, which nobody runs here.
+func glm4moe(f *file) {
+	s := shape{layers: 4, dim: 64, heads: 4, headsKV: 2, head: 32, eps: 1e-5, base: 1e6}
+	f.common(s)
+	f.key("nextn_predict_layers", 1)
+	f.key("attention.key_length", s.head)
+	f.key("attention.value_length", s.head)
+	f.key("rope.dimension_count", s.head/2)
+	f.key("feed_forward_length", 160)
+	f.key("leading_dense_block_count", 1)
+	f.key("expert_count", 8)
+	f.key("expert_used_count", 3)
+	f.key("expert_shared_count", 1)
+	f.key("expert_feed_forward_length", 32)
+	f.key("expert_gating_func", 2)
+	f.key("expert_weights_norm", true)
+	f.key("expert_weights_scale", 2.5)
+	for l := range s.layers {
+		p := layer(l)
+		f.attention(p, s, gguf.Q8_0, true)
+		f.norm(p+"attn_q_norm", int64(s.head))
+		f.norm(p+"attn_k_norm", int64(s.head))
+		f.norm(p+"post_attention_norm", 64)
+		if l == 0 {
+			f.ffn(p, "", 64, 160, gguf.Q4_0)
+			continue
+		}
+		f.experts(p, 64, 8, 32, gguf.Q4_0)
+		f.values(p+"exp_probs_b.bias", 0, 0.3, 8)
+		f.ffn(p, "_shexp", 64, 32, gguf.Q8_0)
+	}
+	p := layer(s.layers - 1)
+	f.matrix(p+"nextn.eh_proj.weight", gguf.Q8_0, 1, 64, 128)
+	f.norm(p+"nextn.enorm", 64)
+	f.norm(p+"nextn.hnorm", 64)
 }

@@ -15,7 +15,7 @@ const (
 // defaults of an architecture whose files say nothing.
 func (m *Model) normalises() bool {
 	switch m.arch {
-	case "llama", "qwen3moe":
+	case "llama", "qwen3moe", "glm4moe":
 		return true
 	}
 	return false
@@ -23,9 +23,9 @@ func (m *Model) normalises() bool {
 
 // route chooses experts by their scores: which, and with what weight.
 func (m *Model) route(prefix string, scores []float64) (chosen []int, weights []float64) {
-	gating := m.intOr("expert_gating_func", gateSoftMax)
-	if m.arch == "gpt-oss" {
-		gating = gateLate
+	gating := m.intOr("expert_gating_func", map[string]int{"glm4moe": gateSigmoid, "gpt-oss": gateLate}[m.arch])
+	if gating == 0 {
+		gating = gateSoftMax
 	}
 	p := slices.Clone(scores)
 	switch gating {
