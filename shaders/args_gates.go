@@ -23,13 +23,3 @@ type SwiGLUOAIArgs struct {
 
 // Workgroups counts the workgroups: one lane per value.
 func (a *SwiGLUOAIArgs) Workgroups() uint64 { return groups(uint64(a.Count), lanes) }
-
-// AddIDArgs: X (Count, Cols): to row p is added row IDs[p] of Bias (.., Cols), where that is First or above and below Last; other rows stay as
-// they are.
-type AddIDArgs struct {
-	X, Bias, IDs             uint64
-	Count, Cols, First, Last uint32
-}
-
-// Workgroups counts the workgroups: one lane per value.
-func (a *AddIDArgs) Workgroups() uint64 { return groups(uint64(a.Count)*uint64(a.Cols), lanes) }

@@ -45,7 +45,7 @@ func ExpertTiles(pairs, experts, cols uint32) uint32 { return pairs/cols + exper
 const TileBytes = 16
 
 // MulMatIDArgs: Dst (Count, M): row p is row p / Used of X (.., K) times Wᵀ of the pair's expert, W (M, K) typed, where that is
-// First or above and below Last; other rows stay as they are. Table (experts) holds the addresses of the experts' W.
+// First or above and below Last; other rows stay as they are. Table (experts), on 8 bytes, holds the addresses of the experts' W.
 //
 // Blocks is how many columns the grid has: mul_mat_vec_id's are the pairs, whose experts are IDs; mul_mat_id's are Tiles, which
 // group_experts made with as many Cols as NUM_COLS, and Pairs.

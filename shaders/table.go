@@ -165,7 +165,6 @@ var families = []family{
 	{op: "sum_experts", args: SumExpertsArgs{}},
 	{op: "sigmoid_mul", args: SigmoidMulArgs{}},
 	{op: "swiglu_oai", args: SwiGLUOAIArgs{}},
-	{op: "add_id", args: AddIDArgs{}},
 	{op: "mul_mat", variant: CM, needs: CoopMatrix, args: MulMatCMArgs{}, lanes: rowLanes,
 		spec: []SpecConst{{"LANES", rowLanes, 0}, {"BM", 128, 0}, {"BN", 128, 0}, {"BK", tileStep, 0}, {"WM", 64, 0}, {"WN", 64, 0}}},
 }
@@ -375,6 +374,3 @@ func SigmoidMul() (*Kernel, error) { return find("sigmoid_mul", "") }
 
 // SwiGLUOAI finds swiglu_oai.
 func SwiGLUOAI() (*Kernel, error) { return find("swiglu_oai", "") }
-
-// AddID finds add_id.
-func AddID() (*Kernel, error) { return find("add_id", "") }

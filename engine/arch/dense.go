@@ -20,14 +20,14 @@ func (h *Hyper) Layer(l int, has func(tensor string) bool) []Op {
 	p.linear(K, Norm, "attn_k")
 	p.linear(V, Norm, "attn_v")
 	fam := families[h.Architecture]
-	if fam.qkNorm || p.has(p.prefix+"attn_q_norm.weight") {
+	if fam.qkNorm || fam.mayNorm && p.has(p.prefix+"attn_q_norm.weight") {
 		p.headNorm(Q, "attn_q_norm", h.HeadCount, h.KeyLength)
 		p.headNorm(K, "attn_k_norm", h.HeadCountKV, h.KeyLength)
 	}
 	p.rope(Q, h.HeadCount)
 	p.rope(K, h.HeadCountKV)
 	p.op(Op{Kind: KVAppend})
-	p.op(Op{Kind: Attention, Dst: Att})
+	p.attention(l)
 	p.linear(Norm, Att, "attn_output")
 	p.op(Op{Kind: Add, Dst: X, A: X, B: Norm})
 
@@ -42,6 +42,18 @@ func (h *Hyper) Layer(l int, has func(tensor string) bool) []Op {
 	p.linear(Norm, Gate, "ffn_down")
 	p.op(Op{Kind: Add, Dst: X, A: X, B: Norm})
 	return p.ops
+}
+
+// attention is over all positions; where a model has a window, in the last of each period of layers only.
+func (p *program) attention(l int) {
+	o := Op{Kind: Attention, Dst: Att}
+	if n := p.h.WindowPeriod; n > 0 && l%n < n-1 {
+		o.Window = p.h.Window
+	}
+	if sinks := p.prefix + "attn_sinks.weight"; families[p.h.Architecture].sinks {
+		o.Weight = sinks
+	}
+	p.op(o)
 }
 
 // Names of the tensors outside the layers.
@@ -82,6 +94,12 @@ func (h *Hyper) wants(ops []Op) []want {
 			ws = append(ws, want{o.Weight, shape})
 		case Bias:
 			ws = append(ws, want{o.Weight, []int64{int64(h.Width(o.Dst))}})
+		case PairRows:
+			ws = append(ws, want{o.Weight, []int64{int64(h.Experts.Count), int64(h.PairWidth(o.Dst))}})
+		case Attention:
+			if o.Weight != "" {
+				ws = append(ws, want{o.Weight, []int64{int64(h.HeadCount)}})
+			}
 		case Route:
 			if o.Weight != "" {
 				ws = append(ws, want{o.Weight, []int64{int64(h.Width(o.A))}})
@@ -110,6 +128,7 @@ func (h *Hyper) bind(m *pack.Model) error {
 	matrix := []int64{int64(h.VocabSize), int64(h.EmbeddingLength)}
 	ws := []want{{TokenEmbd, matrix}, {h.Head(), matrix}, {OutputNorm, []int64{int64(h.EmbeddingLength)}}}
 	has := func(name string) bool { _, _, ok := m.Tensor(name); return ok }
+	h.Experts.Biased = h.Experts.Count > 0 && has(fmt.Sprintf("blk.%d.ffn_down_exps.bias", h.Experts.Dense))
 	for l := range h.BlockCount {
 		if _, ok := m.Unit(pack.Layer, l); !ok {
 			return fmt.Errorf("bind %s: layer %d of %d is missing", m.Path, l, h.BlockCount)

@@ -147,7 +147,7 @@ func (o *Op) writes(v Value) bool {
 
 func (o *Op) reads(v Value) bool {
 	switch o.Kind {
-	case RMSNorm, MulMat, Route:
+	case RMSNorm, MulMat, Route, PairRows:
 		return o.A == v
 	case MulMatID:
 		return o.A == v || v == Chosen

@@ -23,6 +23,8 @@ type Hyper struct {
 	ValueLength       int     // Dv
 	VocabSize         int     // V: rows of the output matrix
 	RMSEpsilon        float32 //
+	Window            int     // positions that layers with a window see; 0: there are none
+	WindowPeriod      int     // of so many layers the last one sees all positions; 0: every layer does
 	Rope              Rope
 	Tied              bool // the output matrix is token_embd
 	Experts           Mixture
@@ -48,10 +50,14 @@ func (e *UnsupportedError) Unwrap() error { return errors.ErrUnsupported }
 
 // family describes how the architectures differ from one another.
 type family struct {
-	neox   bool   // rope pairs (i, i+Dr/2) instead of (2i, 2i+1)
-	qkNorm bool   // RMS norm over each query and key head before rope
-	moe    *gate  // its layers may have experts
-	norm   string // before the FFN; "": ffn_norm
+	neox    bool   // rope pairs (i, i+Dr/2) instead of (2i, 2i+1)
+	qkNorm  bool   // RMS norm over each query and key head before rope
+	mayNorm bool   // qkNorm where the file has it
+	moe     *gate  // its layers may have experts
+	norm    string // before the FFN; "": ffn_norm
+	window  int    // WindowPeriod; 0: what the file says of a window is not looked at
+	sinks   bool   // attention has them
+	exact   bool   // YaRN's range is not rounded to whole pairs
 }
 
 func (f *family) ffnNorm() string {
@@ -66,7 +72,8 @@ var families = map[string]family{
 	"mistral":  {},                            // written as llama by the usual converters; some files carry the name
 	"qwen2":    {neox: true},
 	"qwen3":    {neox: true, qkNorm: true},
-	"glm4moe":  {neox: true, moe: &gate{gating: Sigmoid, normalise: true}, norm: "post_attention_norm"}, // GLM-4.5 and on
+	"glm4moe":  {neox: true, mayNorm: true, moe: &gate{gating: Sigmoid, normalise: true}, norm: "post_attention_norm"}, // GLM-4.5 and on
+	"gpt-oss":  {neox: true, moe: &gate{gating: Late, clamped: true}, norm: "post_attention_norm", window: 2, sinks: true, exact: true},
 	"qwen2moe": {neox: true, moe: &gate{}},
 	"qwen3moe": {neox: true, qkNorm: true, moe: &gate{normalise: true}},
 }
@@ -168,6 +175,10 @@ func Read(m *pack.Model) (*Hyper, error) {
 	h.KeyLength = k.int("attention.key_length", head)
 	h.ValueLength = k.int("attention.value_length", h.KeyLength)
 	h.Rope = readRope(k, h.KeyLength, h.ContextLength, fam.neox)
+	h.Rope.Exact = fam.exact
+	if fam.window > 0 {
+		h.Window, h.WindowPeriod = k.int("attention.sliding_window", -1), fam.window
+	}
 	if k.err != nil {
 		return nil, k.err
 	}

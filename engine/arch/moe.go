@@ -14,6 +14,8 @@ type Mixture struct {
 	Gating            Gating  // what weighs an expert
 	Normalise         bool    // a token's weights come to 1
 	Scale             float32 // on the weights
+	Biased            bool    // each expert's products have biases
+	Clamped           bool    // SwiGLUOAI between them, not SwiGLU
 	Dense             int     // leading layers without experts
 	SharedLength      int     // Fs: inner width of the expert that every token uses; 0: there is none
 }
@@ -35,12 +37,14 @@ const maxExperts = 1024
 type gate struct {
 	gating    Gating
 	normalise bool
+	clamped   bool
 }
 
 // readMixture takes what the metadata says of experts.
 func readMixture(k *keys, g gate, feedForward int) Mixture {
 	m := Mixture{
-		Count: k.int("expert_count", 0), Used: k.int("expert_used_count", 0), FeedForwardLength: k.int("expert_feed_forward_length", feedForward),
+		Clamped: g.clamped,
+		Count:   k.int("expert_count", 0), Used: k.int("expert_used_count", 0), FeedForwardLength: k.int("expert_feed_forward_length", feedForward),
 		Gating: g.gating, Normalise: g.normalise, Scale: float32(k.float("expert_weights_scale", 1)), Dense: k.int("leading_dense_block_count", 0),
 	}
 	if m.Count == 0 {
@@ -76,12 +80,19 @@ func (p *program) mixture(dst, a Value) {
 	}
 	p.op(route)
 	p.shared(dst, a)
-	p.op(Op{Kind: Experts, Dst: ExpertOut, A: a, Ops: []Op{
-		p.each(ExpertGate, a, "ffn_gate_exps"),
-		p.each(ExpertUp, a, "ffn_up_exps"),
-		{Kind: SwiGLU, Dst: ExpertGate, A: ExpertGate, B: ExpertUp},
-		p.each(ExpertOut, ExpertGate, "ffn_down_exps"),
-	}})
+	gate := []Op{p.each(ExpertGate, a, "ffn_gate_exps")}
+	up := []Op{p.each(ExpertUp, a, "ffn_up_exps")}
+	act := Op{Kind: SwiGLU, Dst: ExpertGate, A: ExpertGate, B: ExpertUp}
+	if p.h.Experts.Clamped {
+		act.Kind = SwiGLUOAI
+	}
+	if p.h.Experts.Biased {
+		p.pairBiases(dst)
+		gate = append(gate, Op{Kind: Add, Dst: ExpertGate, A: ExpertGate, B: GateBias})
+		up = append(up, Op{Kind: Add, Dst: ExpertUp, A: ExpertUp, B: UpBias})
+	}
+	ops := append(append(gate, up...), act, p.each(ExpertOut, ExpertGate, "ffn_down_exps"))
+	p.op(Op{Kind: Experts, Dst: ExpertOut, A: a, Ops: ops})
 	p.op(Op{Kind: SumExperts, Dst: dst, A: ExpertOut, B: dst})
 }
 
@@ -105,13 +116,25 @@ func (p *program) shared(dst, a Value) {
 	p.op(Op{Kind: Add, Dst: dst, A: dst, B: SharedOut})
 }
 
+// pairBiases gathers the biases of each pair's expert, for they lie in the layer, which may have left when its experts come. The last
+// product's are added to dst by weight at once.
+func (p *program) pairBiases(dst Value) {
+	for _, b := range []struct {
+		to    Value
+		stack string
+	}{{GateBias, "ffn_gate_exps"}, {UpBias, "ffn_up_exps"}, {ExpertOut, "ffn_down_exps"}} {
+		p.op(Op{Kind: PairRows, Dst: b.to, A: Chosen, Weight: p.prefix + b.stack + ".bias"})
+	}
+	p.op(Op{Kind: SumExperts, Dst: dst, A: ExpertOut, B: dst})
+}
+
 // each is a product with the weights of each pair's own expert.
 func (p *program) each(dst, a Value, stack string) Op {
 	return Op{Kind: MulMatID, Dst: dst, A: a, Weight: p.prefix + stack + ".weight"}
 }
 
 // PerPair reports whether a row of v has a part for each of its experts, side by side.
-func (v Value) PerPair() bool { return v == ExpertGate || v == ExpertUp || v == ExpertOut }
+func (v Value) PerPair() bool { return v >= ExpertGate && v <= UpBias }
 
 // PairWidth is the number of values that a row of v holds for each expert, or at all where it isn't [Value.PerPair].
 func (h *Hyper) PairWidth(v Value) int {
@@ -131,6 +154,11 @@ func (h *Hyper) mixtureWidth(v Value) int {
 		return m.Used
 	case ExpertGate, ExpertUp:
 		return m.Used * m.FeedForwardLength
+	case GateBias, UpBias:
+		if m.Biased {
+			return m.Used * m.FeedForwardLength
+		}
+		return 0
 	case SharedGate, SharedUp:
 		return m.SharedLength
 	case SharedScore:

@@ -22,6 +22,8 @@ const (
 	ExpertGate // (N, K, F)
 	ExpertUp   // (N, K, F)
 	ExpertOut  // (N, K, D)
+	GateBias   // (N, K, F)
+	UpBias     // (N, K, F)
 
 	// Of the expert that every row uses.
 	SharedGate  // (N, Fs)
@@ -41,7 +43,7 @@ const (
 	Bias                  // Dst = Dst + Weight, for each row
 	RopeTurn              // Dst is turned in place, Heads heads of Cols values
 	KVAppend              // K and V are written to the cache
-	Attention             // Dst = attention of Q over the cache
+	Attention             // Dst = attention of Q over the cache; Weight: scores of nothing, one for each head
 	SwiGLU                // Dst = silu(A) * B
 	Add                   // Dst = A + B
 
@@ -50,6 +52,8 @@ const (
 	Experts    // Ops, for each pair with the weights of its expert
 	MulMatID   // Dst = A · Wᵀ of each pair's expert, in the Ops of Experts
 	SumExperts // Dst = B + the pairs of A by their Share, summed up
+	PairRows   // Dst = for each pair, the row of Weight that is its expert's
+	SwiGLUOAI  // Dst = silu(1.702*A)/1.702 * (B + 1), A and B clamped to 7
 	SigmoidMul // Dst = A * sigmoid(B), B as wide as A or one for a row
 
 	// What [Fuse] makes of them; Ops are the operations themselves.
@@ -67,6 +71,7 @@ type Op struct {
 	A, B   Value
 	Weight string // tensor name, "" where the operation has none
 	Heads  int    // RopeTurn; RMSNorm over heads
+	Window int    // Attention: positions that are seen, the own one with them; 0: all
 	Cols   int    // width of what the operation works on
 
 	Ops        []Op // of Experts, and of one that Fuse has made: what it stands for, in order

@@ -8,14 +8,13 @@ import (
 	"leat/shaders/ref"
 )
 
-// gateCases are sigmoid_mul, swiglu_oai and add_id.
+// gateCases are sigmoid_mul and swiglu_oai.
 func gateCases() []Case {
 	return []Case{
 		sigmoidMul(1, 1, 1, ref.Gates{Group: 1}, 0), sigmoidMul(5, 172, 1, ref.Gates{Group: 172}, 0), sigmoidMul(33, 64, 1, ref.Gates{Group: 64}, 4),
 		sigmoidMul(7, 256, 256, ref.Gates{Group: 256, Step: 1}, 0), sigmoidMul(9, 192, 384, ref.Gates{Group: 64, Jump: 128, Step: 1}, 8),
 		sigmoidMul(70000, 60, 1, ref.Gates{Group: 60}, 0), // workgroups fold into y
 		swigluOAI(1, 1), swigluOAI(172, 1), swigluOAI(4097, 8), swigluOAI(4097, 100),
-		addID(1, 1, 1, 0, 1), addID(8, 172, 4, 0, 4), addID(33, 65, 16, 3, 9), addID(9, 64, 4, 2, 2),
 	}
 }
 
@@ -46,18 +45,6 @@ func swigluOAI(count int, scale float32) Case {
 		j.sums("dst", in, want, 0.01)
 		a := shaders.SwiGLUOAIArgs{Gate: j.addr(in), Up: j.addr(j.mat(up)), Dst: j.addr(in), Count: uint32(count), Alpha: alpha, Limit: limit}
 		j.record = func(r *gpu.Recorder) error { return r.SwiGLUOAI(a) }
-		return nil
-	}}
-}
-
-func addID(pairs, cols, experts, first, last int) Case {
-	return Case{Kernel: "add_id", Shape: fmt.Sprintf("pairs=%d cols=%d experts=%d first=%d last=%d", pairs, cols, experts, first, last), MaxNMSE: nmseExact, build: func(j *job) error {
-		x, bias, ids := j.normal(pairs, cols, 0), j.normal(experts, cols, 0), j.chosen(pairs, 1, experts)
-		in, b := j.mat(x), j.mat(bias)
-		ref.AddID(x, bias, ids, first, last)
-		j.output("x", in, x)
-		a := shaders.AddIDArgs{X: j.addr(in), Bias: j.addr(b), IDs: j.addr(j.uint32s(ids)), Count: uint32(pairs), Cols: uint32(cols), First: uint32(first), Last: uint32(last)}
-		j.record = func(r *gpu.Recorder) error { return r.AddID(a, uint32(experts)) }
 		return nil
 	}}
 }

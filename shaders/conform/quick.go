@@ -50,7 +50,6 @@ var quick = map[string][]string{
 	"sum_experts":        {"rows=33 used=8 cols=172 gap=4 residual=true"},
 	"sigmoid_mul":        {"rows=9 cols=192 gates=384 group=64 gap=8"},
 	"swiglu_oai":         {"count=4097 scale=8"},
-	"add_id":             {"pairs=33 cols=65 experts=16 first=3 last=9"},
 	"swiglu":             {"count=4097 scale=1", "count=172 scale=30"},
 	"geglu":              {"count=4097 scale=1", "count=172 scale=30"},
 	"add":                {"count=4097 cols=4097 in place=false", "count=516 cols=172 in place=true"},

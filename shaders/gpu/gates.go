@@ -51,22 +51,3 @@ func (r *Recorder) SwiGLUOAI(a shaders.SwiGLUOAIArgs) error {
 	t.write(f32s(a.Dst, 1, a.Count, 0))
 	return record(r, &c, shaders.SwiGLUOAI, &a, a.Workgroups(), &t, cost{12 * n, 10 * n})
 }
-
-// AddID adds to rows of X the rows of Bias, one of so many, that IDs names.
-func (r *Recorder) AddID(a shaders.AddIDArgs, biases uint32) error {
-	if a.Count == 0 || a.Cols == 0 || a.First >= a.Last {
-		return nil
-	}
-	c := check{choice: choice{op: "add_id"}}
-	c.address("X", a.X)
-	c.address("Bias", a.Bias)
-	c.address("IDs", a.IDs)
-	c.most("Last", a.Last, biases)
-	n := float64(a.Count) * float64(a.Cols)
-	var t touch
-	t.read(f32s(a.Bias, biases, a.Cols, a.Cols))
-	t.read(f32s(a.IDs, 1, a.Count, 0))
-	t.read(f32s(a.X, a.Count, a.Cols, a.Cols))
-	t.write(f32s(a.X, a.Count, a.Cols, a.Cols))
-	return record(r, &c, shaders.AddID, &a, a.Workgroups(), &t, cost{12 * n, n})
-}

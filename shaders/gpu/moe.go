@@ -108,7 +108,9 @@ func (r *Recorder) MulMatID(t gguf.Type, a shaders.MulMatIDArgs, experts uint32)
 }
 
 func (c *check) experts(t gguf.Type, a *shaders.MulMatIDArgs, experts uint32) {
-	c.address("Table", a.Table)
+	if a.Table == 0 || a.Table%8 != 0 { // experts may be odd in number
+		c.that(false, "Table", fmt.Sprintf("address %#x", a.Table), "a multiple of 8, not 0")
+	}
 	c.address("X", a.X)
 	c.address("Dst", a.Dst)
 	c.positive("K", a.K)

@@ -23,15 +23,3 @@ func SwiGLUOAI(dst, gate, up []float32 /* (T*F) */, alpha, limit float32) {
 		dst[i] = float32(g / (1 + math.Exp(-float64(alpha)*g)) * (u + 1))
 	}
 }
-
-// AddID adds to each row of x the row of bias that ids names, where that is from first on and below last.
-func AddID(x Mat /* (P, D) */, bias Mat /* (E, D) */, ids []uint32 /* (P) */, first, last int) {
-	for p, id := range ids {
-		if int(id) < first || int(id) >= last {
-			continue
-		}
-		for c, b := range bias.Row(int(id)) {
-			x.Row(p)[c] += b
-		}
-	}
-}

@@ -70,7 +70,7 @@ func (r *run) experts(o *arch.Op) error {
 			count := uint32(len(r.rows)) * r.width(e.Dst)
 			err = r.rec.SwiGLU(shaders.GLUArgs{Gate: r.value(e.A), Up: r.value(e.B), Dst: r.value(e.Dst), Count: count})
 		default:
-			err = fmt.Errorf("operation %d has no kernel for experts", e.Kind)
+			err = r.eachPair(e)
 		}
 		if err != nil {
 			return err

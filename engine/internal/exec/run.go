@@ -241,7 +241,7 @@ func (r *run) op(o arch.Op, u *plan.Unit) error {
 			KStride: r.width(arch.K), VStride: r.width(arch.V),
 		})
 	case arch.Attention:
-		return r.attention(u.Layer)
+		return r.attention(u.Layer, o.Window, weight)
 	case arch.SwiGLU:
 		a := shaders.GLUArgs{Gate: r.value(o.A), Up: r.value(o.B), Dst: r.value(o.Dst), Count: n * r.width(o.Dst)}
 		return r.rec.SwiGLUMultiplied(a, n, r.width(o.Dst))
@@ -249,6 +249,9 @@ func (r *run) op(o arch.Op, u *plan.Unit) error {
 		return r.route(&o, weight)
 	case arch.SumExperts:
 		return r.sumExperts(&o)
+	case arch.PairRows:
+		cols := uint32(h.PairWidth(o.Dst))
+		return r.rec.GetRows(t.Type, shaders.GetRowsArgs{Table: weight, IDs: r.value(o.A), Dst: r.value(o.Dst), Rows: n * r.width(o.A), Cols: cols})
 	case arch.SigmoidMul:
 		return r.sigmoidMul(&o)
 	case arch.Add:
@@ -276,7 +279,7 @@ func (r *run) mulMatAdd(t gguf.Type, a shaders.MulMatArgs, residual uint64, stri
 	})
 }
 
-func (r *run) attention(layer int) error {
+func (r *run) attention(layer, window int, sinks uint64) error {
 	h, s := r.e.Hyper, &r.e.Plan.Scratch
 	longest := 0
 	for _, row := range r.rows {
@@ -291,7 +294,7 @@ func (r *run) attention(layer int) error {
 			Pages: r.addr(s.Pages), Pos: r.addr(s.Pos) + 4*uint64(from), Seq: r.addr(s.Seq) + 4*uint64(from),
 			Rows: n, Heads: uint32(h.HeadCount), HeadsKV: uint32(h.HeadCountKV), KeyLen: uint32(h.KeyLength), ValLen: uint32(h.ValueLength),
 			MaxPages: uint32(r.maxPages), PagePositions: plan.PagePositions, LayerOff: r.layerOff(layer),
-			QStride: q, DstStride: dst, Scale: float32(1 / math.Sqrt(float64(h.KeyLength))),
+			QStride: q, DstStride: dst, Scale: float32(1 / math.Sqrt(float64(h.KeyLength))), Window: uint32(window), Sinks: sinks,
 		})
 	})
 }

@@ -15,6 +15,7 @@ type model struct {
 var models = []model{
 	{"qwen2moe-nano", "qwen2moe", qwen2moe},
 	{"glm4moe-nano", "glm4moe", glm4moe},
+	{"gpt-oss-nano", "gpt-oss", gptOSS},
 }
 
 // shape is what all transformers have.
@@ -126,4 +127,32 @@ func glm4moe(f *file) {
 	f.matrix(p+"nextn.eh_proj.weight", gguf.Q8_0, 1, 64, 128)
 	f.norm(p+"nextn.enorm", 64)
 	f.norm(p+"nextn.hnorm", 64)
+}
+
+// gptOSS: windows, sinks, biases everywhere, MXFP4 with rows of an odd number of blocks, YaRN.
+func gptOSS(f *file) {
+	s := shape{layers: 3, dim: 96, heads: 4, headsKV: 2, head: 32, eps: 1e-5, base: 150000}
+	f.common(s)
+	f.key("attention.key_length", s.head)
+	f.key("attention.value_length", s.head)
+	f.key("attention.sliding_window", 12)
+	f.key("rope.scaling.type", "yarn")
+	f.key("rope.scaling.factor", 16.0)
+	f.key("rope.scaling.original_context_length", 32)
+	f.key("feed_forward_length", 32)
+	f.key("expert_count", 5)
+	f.key("expert_used_count", 2)
+	f.key("expert_feed_forward_length", 32)
+	for l := range s.layers {
+		p := layer(l)
+		f.attention(p, s, gguf.Q8_0, true)
+		f.values(p+"attn_output.bias", 0, 0.3, 96)
+		f.values(p+"attn_sinks.weight", 0, 2, int64(s.heads))
+		f.norm(p+"post_attention_norm", 96)
+		f.experts(p, 96, 5, 32, gguf.MXFP4)
+		f.values(p+"ffn_gate_inp.bias", 0, 0.3, 5)
+		f.values(p+"ffn_gate_exps.bias", 0, 1, 5, 32)
+		f.values(p+"ffn_up_exps.bias", 0, 1, 5, 32)
+		f.values(p+"ffn_down_exps.bias", 0, 0.5, 5, 96)
+	}
 }
