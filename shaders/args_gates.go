@@ -23,3 +23,12 @@ type SwiGLUOAIArgs struct {
 
 // Workgroups counts the workgroups: one lane per value.
 func (a *SwiGLUOAIArgs) Workgroups() uint64 { return groups(uint64(a.Count), lanes) }
+
+// CpyArgs: rows of Dst (Rows, Cols) are those of X.
+type CpyArgs struct {
+	X, Dst                         uint64
+	Rows, Cols, XStride, DstStride uint32
+}
+
+// Workgroups counts the workgroups: one lane per value.
+func (a *CpyArgs) Workgroups() uint64 { return groups(uint64(a.Rows)*uint64(a.Cols), lanes) }

@@ -14,11 +14,12 @@ const MaxExperts = 1024
 
 // TopKMoEArgs chooses experts by X (Rows, Experts): IDs (Rows, Used) uint32, the best first, and their Weights (Rows, Used).
 // Bias (Experts), 0 for none, is added where they are chosen, not where they are weighed. Of Groups groups, 0 for none, those
-// GroupsUsed are open whose two best have the largest sum. With Normalise 1 a row's weights come to 1; all are times Scale.
+// GroupsUsed are open whose GroupBest best, 1 or 2, have the largest sum. With Normalise 1 a row's weights come to 1; all are times Scale.
 type TopKMoEArgs struct {
 	X, Bias, IDs, Weights                                      uint64
 	Rows, Experts, Used, Gating, Normalise, Groups, GroupsUsed uint32
 	Scale                                                      float32
+	GroupBest, _                                               uint32
 }
 
 // Workgroups counts the workgroups: one per row.

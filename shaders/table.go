@@ -76,8 +76,11 @@ type SpecConst struct {
 // one float per lane and output in the 16 KiB of shared memory that every device has.
 const MaxTile = 64
 
-// MaxHead is the largest head size flash_attn takes, of keys and of values.
-const MaxHead = 512
+// MaxHead is the largest head size flash_attn takes of values, MaxKey of keys: those of latent attention have a part more.
+const (
+	MaxHead = 512
+	MaxKey  = 576
+)
 
 // MaxPer is the most runs of 4 values that a lane holds of a row.
 const MaxPer = 16
@@ -140,7 +143,7 @@ var families = []family{
 	{op: "rope", args: RopeArgs{}},
 	{op: "rope", variant: KV, args: RopeKVArgs{}, types: KVTypes},
 	{op: "kv_append", args: KVAppendArgs{}, types: KVTypes},
-	{op: "flash_attn", args: FlashAttnArgs{}, types: KVTypes, extra: []string{fmt.Sprintf("MAX_HEAD=%d", MaxHead)}},
+	{op: "flash_attn", args: FlashAttnArgs{}, types: KVTypes, extra: []string{fmt.Sprintf("MAX_HEAD=%d", MaxHead), fmt.Sprintf("MAX_KEY=%d", MaxKey)}},
 	{op: "flash_attn", variant: Split, needs: Subgroups, args: FlashAttnSplitArgs{}, types: KVTypes, lanes: rowLanes,
 		spec: []SpecConst{{"GROUP", 1, MaxGroup}}, extra: []string{fmt.Sprintf("MAX_HEAD=%d", MaxHeadSplit)}},
 	{op: "flash_attn", variant: Join, args: FlashAttnJoinArgs{}, lanes: rowLanes},
@@ -165,6 +168,7 @@ var families = []family{
 	{op: "sum_experts", args: SumExpertsArgs{}},
 	{op: "sigmoid_mul", args: SigmoidMulArgs{}},
 	{op: "swiglu_oai", args: SwiGLUOAIArgs{}},
+	{op: "cpy", args: CpyArgs{}},
 	{op: "mul_mat", variant: CM, needs: CoopMatrix, args: MulMatCMArgs{}, lanes: rowLanes,
 		spec: []SpecConst{{"LANES", rowLanes, 0}, {"BM", 128, 0}, {"BN", 128, 0}, {"BK", tileStep, 0}, {"WM", 64, 0}, {"WN", 64, 0}}},
 }
@@ -374,3 +378,6 @@ func SigmoidMul() (*Kernel, error) { return find("sigmoid_mul", "") }
 
 // SwiGLUOAI finds swiglu_oai.
 func SwiGLUOAI() (*Kernel, error) { return find("swiglu_oai", "") }
+
+// Cpy finds cpy.
+func Cpy() (*Kernel, error) { return find("cpy", "") }

@@ -9,29 +9,18 @@ import (
 	"leat/gguf/quant"
 )
 
-// Layer returns layer l of a transformer: llama (Touvron et al. 2023), and qwen2 and
-// qwen3, which add QKV biases and Q/K norms to it; with experts Mixtral, qwen2moe, qwen3moe
-// and glm4moe.
+// Layer returns layer l of a transformer: llama (Touvron et al. 2023), and those that add to it, as their families say.
 func (h *Hyper) Layer(l int, has func(tensor string) bool) []Op {
 	p := &program{h: h, prefix: fmt.Sprintf("blk.%d.", l), has: has}
 
 	p.norm(Norm, X, "attn_norm")
-	p.linear(Q, Norm, "attn_q")
-	p.linear(K, Norm, "attn_k")
-	p.linear(V, Norm, "attn_v")
-	fam := families[h.Architecture]
-	if fam.qkNorm || fam.mayNorm && p.has(p.prefix+"attn_q_norm.weight") {
-		p.headNorm(Q, "attn_q_norm", h.HeadCount, h.KeyLength)
-		p.headNorm(K, "attn_k_norm", h.HeadCountKV, h.KeyLength)
+	if h.Latent.Rank > 0 {
+		p.latentAttention(l)
+	} else {
+		p.usualAttention(l)
 	}
-	p.rope(Q, h.HeadCount)
-	p.rope(K, h.HeadCountKV)
-	p.op(Op{Kind: KVAppend})
-	p.attention(l)
-	p.linear(Norm, Att, "attn_output")
-	p.op(Op{Kind: Add, Dst: X, A: X, B: Norm})
 
-	p.norm(Norm, X, fam.ffnNorm())
+	p.norm(Norm, X, families[h.Architecture].ffnNorm())
 	if h.Experts.Count > 0 && l >= h.Experts.Dense {
 		p.mixture(X, Norm)
 		return p.ops
@@ -44,9 +33,28 @@ func (h *Hyper) Layer(l int, has func(tensor string) bool) []Op {
 	return p.ops
 }
 
+// usualAttention adds attention of Norm, heads from three products, to X.
+func (p *program) usualAttention(l int) {
+	h := p.h
+	p.linear(Q, Norm, "attn_q")
+	p.linear(K, Norm, "attn_k")
+	p.linear(V, Norm, "attn_v")
+	fam := families[h.Architecture]
+	if fam.qkNorm || fam.mayNorm && p.has(p.prefix+"attn_q_norm.weight") {
+		p.headNorm(Q, "attn_q_norm", h.HeadCount, h.KeyLength)
+		p.headNorm(K, "attn_k_norm", h.HeadCountKV, h.KeyLength)
+	}
+	p.rope(Q, h.HeadCount)
+	p.rope(K, h.HeadCountKV)
+	p.op(Op{Kind: KVAppend, A: K, B: V})
+	p.attention(Q, l)
+	p.linear(Norm, Att, "attn_output")
+	p.op(Op{Kind: Add, Dst: X, A: X, B: Norm})
+}
+
 // attention is over all positions; where a model has a window, in the last of each period of layers only.
-func (p *program) attention(l int) {
-	o := Op{Kind: Attention, Dst: Att}
+func (p *program) attention(q Value, l int) {
+	o := Op{Kind: Attention, Dst: Att, A: q}
 	if n := p.h.WindowPeriod; n > 0 && l%n < n-1 {
 		o.Window = p.h.Window
 	}
@@ -92,6 +100,8 @@ func (h *Hyper) wants(ops []Op) []want {
 				shape = shape[1:]
 			}
 			ws = append(ws, want{o.Weight, shape})
+		case HeadMulMat:
+			ws = append(ws, want{o.Weight, []int64{int64(o.Heads), int64(o.Rows), int64(o.Cols)}})
 		case Bias:
 			ws = append(ws, want{o.Weight, []int64{int64(h.Width(o.Dst))}})
 		case PairRows:
@@ -128,6 +138,9 @@ func (h *Hyper) bind(m *pack.Model) error {
 	matrix := []int64{int64(h.VocabSize), int64(h.EmbeddingLength)}
 	ws := []want{{TokenEmbd, matrix}, {h.Head(), matrix}, {OutputNorm, []int64{int64(h.EmbeddingLength)}}}
 	has := func(name string) bool { _, _, ok := m.Tensor(name); return ok }
+	if err := h.checkLatent(has); err != nil {
+		return err
+	}
 	h.Experts.Biased = h.Experts.Count > 0 && has(fmt.Sprintf("blk.%d.ffn_down_exps.bias", h.Experts.Dense))
 	for l := range h.BlockCount {
 		if _, ok := m.Unit(pack.Layer, l); !ok {

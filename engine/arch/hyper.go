@@ -3,6 +3,7 @@ package arch
 import (
 	"errors"
 	"fmt"
+	"math"
 	"sort"
 	"strings"
 
@@ -23,8 +24,10 @@ type Hyper struct {
 	ValueLength       int     // Dv
 	VocabSize         int     // V: rows of the output matrix
 	RMSEpsilon        float32 //
-	Window            int     // positions that layers with a window see; 0: there are none
-	WindowPeriod      int     // of so many layers the last one sees all positions; 0: every layer does
+	AttentionScale    float32 // on scores
+	Latent            Latent
+	Window            int // positions that layers with a window see; 0: there are none
+	WindowPeriod      int // of so many layers the last one sees all positions; 0: every layer does
 	Rope              Rope
 	Tied              bool // the output matrix is token_embd
 	Experts           Mixture
@@ -56,11 +59,12 @@ type family struct {
 	moe     *gate  // its layers may have experts
 	norm    string // before the FFN; "": ffn_norm
 	window  int    // WindowPeriod; 0: what the file says of a window is not looked at
+	latent  bool   // attention is of latents
 	sinks   bool   // attention has them
 	exact   bool   // YaRN's range is not rounded to whole pairs
 }
 
-func (f *family) ffnNorm() string {
+func (f family) ffnNorm() string {
 	if f.norm != "" {
 		return f.norm
 	}
@@ -68,14 +72,15 @@ func (f *family) ffnNorm() string {
 }
 
 var families = map[string]family{
-	"llama":    {moe: &gate{normalise: true}}, // with experts: Mixtral
-	"mistral":  {},                            // written as llama by the usual converters; some files carry the name
-	"qwen2":    {neox: true},
-	"qwen3":    {neox: true, qkNorm: true},
-	"glm4moe":  {neox: true, mayNorm: true, moe: &gate{gating: Sigmoid, normalise: true}, norm: "post_attention_norm"}, // GLM-4.5 and on
-	"gpt-oss":  {neox: true, moe: &gate{gating: Late, clamped: true}, norm: "post_attention_norm", window: 2, sinks: true, exact: true},
-	"qwen2moe": {neox: true, moe: &gate{}},
-	"qwen3moe": {neox: true, qkNorm: true, moe: &gate{normalise: true}},
+	"llama":     {moe: &gate{normalise: true}}, // with experts: Mixtral
+	"mistral":   {},                            // written as llama by the usual converters; some files carry the name
+	"qwen2":     {neox: true},
+	"qwen3":     {neox: true, qkNorm: true},
+	"deepseek2": {moe: &gate{}, latent: true},                                                                           // DeepSeek-V2 and V3, and Kimi K2
+	"glm4moe":   {neox: true, mayNorm: true, moe: &gate{gating: Sigmoid, normalise: true}, norm: "post_attention_norm"}, // GLM-4.5 and on
+	"gpt-oss":   {neox: true, moe: &gate{gating: Late, clamped: true}, norm: "post_attention_norm", window: 2, sinks: true, exact: true},
+	"qwen2moe":  {neox: true, moe: &gate{}},
+	"qwen3moe":  {neox: true, qkNorm: true, moe: &gate{normalise: true}},
 }
 
 // Supported lists the architectures this build runs.
@@ -176,6 +181,10 @@ func Read(m *pack.Model) (*Hyper, error) {
 	h.ValueLength = k.int("attention.value_length", h.KeyLength)
 	h.Rope = readRope(k, h.KeyLength, h.ContextLength, fam.neox)
 	h.Rope.Exact = fam.exact
+	h.AttentionScale = float32(1 / math.Sqrt(float64(h.KeyLength)))
+	if fam.latent {
+		h.readLatent(k)
+	}
 	if fam.window > 0 {
 		h.Window, h.WindowPeriod = k.int("attention.sliding_window", -1), fam.window
 	}
@@ -209,16 +218,16 @@ func (h *Hyper) checkCounts() error {
 	return nil
 }
 
-// maxHead is the largest head size the attention kernels hold.
-const maxHead = 512
+// maxKey and maxValue are the largest head sizes the attention kernels hold.
+const maxKey, maxValue = 576, 512
 
 func (h *Hyper) checkHeads() error {
 	for _, c := range []struct {
-		what string
-		v    int
-	}{{"key", h.KeyLength}, {"value", h.ValueLength}} {
-		if c.v < 8 || c.v%8 != 0 || c.v > maxHead {
-			return &UnsupportedError{What: c.what + " head size", Have: fmt.Sprint(c.v), Want: fmt.Sprintf("multiples of 8 up to %d", maxHead)}
+		what    string
+		v, most int
+	}{{"key", h.KeyLength, maxKey}, {"value", h.ValueLength, maxValue}} {
+		if c.v < 8 || c.v%8 != 0 || c.v > c.most {
+			return &UnsupportedError{What: c.what + " head size", Have: fmt.Sprint(c.v), Want: fmt.Sprintf("multiples of 8 up to %d", c.most)}
 		}
 	}
 	return nil

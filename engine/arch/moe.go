@@ -9,15 +9,16 @@ import (
 
 // Mixture is how a layer's FFN is made of experts; Count 0: it is dense.
 type Mixture struct {
-	Count, Used       int     // E, K: experts of a layer, and of a token
-	FeedForwardLength int     // inner width of an expert
-	Gating            Gating  // what weighs an expert
-	Normalise         bool    // a token's weights come to 1
-	Scale             float32 // on the weights
-	Biased            bool    // each expert's products have biases
-	Clamped           bool    // SwiGLUOAI between them, not SwiGLU
-	Dense             int     // leading layers without experts
-	SharedLength      int     // Fs: inner width of the expert that every token uses; 0: there is none
+	Count, Used                   int     // E, K: experts of a layer, and of a token
+	FeedForwardLength             int     // inner width of an expert
+	Gating                        Gating  // what weighs an expert
+	Normalise                     bool    // a token's weights come to 1
+	Scale                         float32 // on the weights
+	Groups, GroupsUsed, GroupBest int     // experts are chosen from the groups whose GroupBest best have the best scores; Groups 0: from all
+	Biased                        bool    // each expert's products have biases
+	Clamped                       bool    // SwiGLUOAI between them, not SwiGLU
+	Dense                         int     // leading layers without experts
+	SharedLength                  int     // Fs: inner width of the expert that every token uses; 0: there is none
 }
 
 // Gating is what an expert's weight is made of.
@@ -57,7 +58,15 @@ func readMixture(k *keys, g gate, feedForward int) Mixture {
 		m.Gating = Gating(n - 1)
 	}
 	m.SharedLength = k.int("expert_shared_feed_forward_length", k.int("expert_shared_count", 0)*m.FeedForwardLength)
+	if m.Groups = k.int("expert_group_count", 0); m.Groups > 1 {
+		m.GroupsUsed, m.GroupBest = k.int("expert_group_used_count", 1), 2
+		if m.Gating == SoftMax {
+			m.GroupBest = 1 // DeepSeek-V2; V3 takes the sum of two
+		}
+	}
 	switch {
+	case m.Groups > 1 && (m.Count%m.Groups != 0 || m.GroupsUsed < 1 || m.GroupsUsed > m.Groups || m.GroupsUsed*(m.Count/m.Groups) < m.Used):
+		k.fail("experts: found %d in %d groups, %d of them used, %d experts of a token; wanted groups of one size that hold as many", m.Count, m.Groups, m.GroupsUsed, m.Used)
 	case m.Count > maxExperts:
 		k.fail("key %q: found %d, wanted at most %d", k.arch+".expert_count", m.Count, maxExperts)
 	case m.Used < 1 || m.Used > m.Count:

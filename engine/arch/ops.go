@@ -30,6 +30,11 @@ const (
 	SharedUp    // (N, Fs)
 	SharedScore // (N, 1)
 	SharedOut   // (N, D)
+
+	// Of latent attention.
+	QueryLatent // (N, Rq)
+	LatentQ     // (N, H*Dk) queries of the cache's keys
+	HeadOut     // (N, H*Dv of a head)
 	NumValues
 )
 
@@ -41,9 +46,9 @@ const (
 	RMSNorm   Kind = iota // Dst = A / rms(A) * Weight, over rows of Cols
 	MulMat                // Dst = A · Weightᵀ
 	Bias                  // Dst = Dst + Weight, for each row
-	RopeTurn              // Dst is turned in place, Heads heads of Cols values
-	KVAppend              // K and V are written to the cache
-	Attention             // Dst = attention of Q over the cache; Weight: scores of nothing, one for each head
+	RopeTurn              // Dst is turned in place, Heads heads of Cols values, from value Off of each on
+	KVAppend              // A and B, keys and values, are written to the cache
+	Attention             // Dst = attention of A over the cache; Weight: scores of nothing, one for each head
 	SwiGLU                // Dst = silu(A) * B
 	Add                   // Dst = A + B
 
@@ -56,6 +61,10 @@ const (
 	SwiGLUOAI  // Dst = silu(1.702*A)/1.702 * (B + 1), A and B clamped to 7
 	SigmoidMul // Dst = A * sigmoid(B), B as wide as A or one for a row
 
+	// Of heads, each of which has an equal part of a row.
+	HeadMulMat // Rows values of each of Dst = the first Cols values of each of A · its matrix of Weight
+	HeadCopy   // Cols values of each of Dst, from Off on, = those of A, from OffA on
+
 	// What [Fuse] makes of them; Ops are the operations themselves.
 	Siblings     // products of A, up to three
 	Gated        // Dst = silu(first product of A) * second
@@ -66,13 +75,14 @@ const (
 // Op is one operation of a layer. Ops run in order; each sees what those before it
 // wrote.
 type Op struct {
-	Kind   Kind
-	Dst    Value
-	A, B   Value
-	Weight string // tensor name, "" where the operation has none
-	Heads  int    // RopeTurn; RMSNorm over heads
-	Window int    // Attention: positions that are seen, the own one with them; 0: all
-	Cols   int    // width of what the operation works on
+	Kind            Kind
+	Dst             Value
+	A, B            Value
+	Weight          string // tensor name, "" where the operation has none
+	Heads           int    // RopeTurn, HeadMulMat, HeadCopy; RMSNorm over heads
+	Rows, Off, OffA int    // HeadMulMat, HeadCopy
+	Window          int    // Attention: positions that are seen, the own one with them; 0: all
+	Cols            int    // width of what the operation works on
 
 	Ops        []Op // of Experts, and of one that Fuse has made: what it stands for, in order
 	Multiplied bool // by Fuse: weights will be multiplied by Dst
@@ -82,10 +92,16 @@ type Op struct {
 func (h *Hyper) Width(v Value) int {
 	switch v {
 	case Q:
+		if h.Latent.Rank > 0 {
+			return h.HeadCount * h.Latent.Key
+		}
 		return h.HeadCount * h.KeyLength
 	case K:
 		return h.HeadCountKV * h.KeyLength
 	case V:
+		if h.Latent.Rank > 0 {
+			return 0 // they are in K
+		}
 		return h.HeadCountKV * h.ValueLength
 	case Att:
 		return h.HeadCount * h.ValueLength
@@ -94,6 +110,9 @@ func (h *Hyper) Width(v Value) int {
 			return 0 // the experts have their own
 		}
 		return h.FeedForwardLength
+	}
+	if v >= QueryLatent {
+		return h.latentWidth(v)
 	}
 	if v >= Scores {
 		return h.mixtureWidth(v)

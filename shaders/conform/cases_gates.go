@@ -8,14 +8,27 @@ import (
 	"leat/shaders/ref"
 )
 
-// gateCases are sigmoid_mul and swiglu_oai.
+// gateCases are sigmoid_mul, swiglu_oai and cpy.
 func gateCases() []Case {
 	return []Case{
 		sigmoidMul(1, 1, 1, ref.Gates{Group: 1}, 0), sigmoidMul(5, 172, 1, ref.Gates{Group: 172}, 0), sigmoidMul(33, 64, 1, ref.Gates{Group: 64}, 4),
 		sigmoidMul(7, 256, 256, ref.Gates{Group: 256, Step: 1}, 0), sigmoidMul(9, 192, 384, ref.Gates{Group: 64, Jump: 128, Step: 1}, 8),
 		sigmoidMul(70000, 60, 1, ref.Gates{Group: 60}, 0), // workgroups fold into y
+		cpy(1, 1, 0, 0), cpy(33, 64, 128, 512), cpy(70000, 60, 4, 3),
 		swigluOAI(1, 1), swigluOAI(172, 1), swigluOAI(4097, 8), swigluOAI(4097, 100),
 	}
+}
+
+func cpy(rows, cols, from, to int) Case {
+	return Case{Kernel: "cpy", Shape: fmt.Sprintf("rows=%d cols=%d gaps=%d,%d", rows, cols, from, to), MaxNMSE: nmseExact, build: func(j *job) error {
+		x, want := j.normal(rows, cols, from), shape(rows, cols, to)
+		ref.Cpy(want, x)
+		dst := j.space(want)
+		j.output("dst", dst, want)
+		a := shaders.CpyArgs{X: j.addr(j.mat(x)), Dst: j.addr(dst), Rows: uint32(rows), Cols: uint32(cols), XStride: uint32(cols + from), DstStride: uint32(cols + to)}
+		j.record = func(r *gpu.Recorder) error { return r.Cpy(a) }
+		return nil
+	}}
 }
 
 func sigmoidMul(rows, cols, gates int, g ref.Gates, gap int) Case {

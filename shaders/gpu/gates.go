@@ -51,3 +51,19 @@ func (r *Recorder) SwiGLUOAI(a shaders.SwiGLUOAIArgs) error {
 	t.write(f32s(a.Dst, 1, a.Count, 0))
 	return record(r, &c, shaders.SwiGLUOAI, &a, a.Workgroups(), &t, cost{12 * n, 10 * n})
 }
+
+// Cpy copies rows of X to those of Dst.
+func (r *Recorder) Cpy(a shaders.CpyArgs) error {
+	if a.Rows == 0 || a.Cols == 0 {
+		return nil
+	}
+	c := check{choice: choice{op: "cpy"}}
+	c.address("X", a.X)
+	c.address("Dst", a.Dst)
+	c.stride("XStride", a.XStride, a.Cols)
+	c.stride("DstStride", a.DstStride, a.Cols)
+	var t touch
+	t.read(f32s(a.X, a.Rows, a.Cols, a.XStride))
+	t.write(f32s(a.Dst, a.Rows, a.Cols, a.DstStride))
+	return record(r, &c, shaders.Cpy, &a, a.Workgroups(), &t, cost{bytes: 8 * float64(a.Rows) * float64(a.Cols)})
+}

@@ -33,6 +33,7 @@ func (r *run) route(o *arch.Op, bias uint64) error {
 	a := shaders.TopKMoEArgs{
 		X: r.value(o.A), Bias: bias, IDs: r.value(arch.Chosen), Weights: r.value(arch.Share),
 		Rows: n, Experts: uint32(x.Count), Used: uint32(x.Used), Gating: uint32(x.Gating), Scale: x.Scale,
+		Groups: uint32(x.Groups), GroupsUsed: uint32(x.GroupsUsed), GroupBest: uint32(x.GroupBest),
 	}
 	if x.Normalise {
 		a.Normalise = 1

@@ -16,6 +16,8 @@ var models = []model{
 	{"qwen2moe-nano", "qwen2moe", qwen2moe},
 	{"glm4moe-nano", "glm4moe", glm4moe},
 	{"gpt-oss-nano", "gpt-oss", gptOSS},
+	{"deepseek2-lite-nano", "deepseek2", deepSeekV2Lite},
+	{"deepseek3-nano", "deepseek2", deepSeekV3},
 }
 
 // shape is what all transformers have.

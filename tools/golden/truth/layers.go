@@ -5,7 +5,7 @@ import "fmt"
 // architectures are the layers that this package knows.
 var architectures = map[string]func(s *Session, l int, x []float64){
 	"llama": transformer, "qwen2": transformer, "qwen3": transformer, "qwen3moe": transformer,
-	"qwen2moe": transformer, "glm4moe": transformer, "gpt-oss": gptOSS,
+	"qwen2moe": transformer, "glm4moe": transformer, "gpt-oss": gptOSS, "deepseek2": deepSeek,
 }
 
 // transformer is llama's layer (Touvron et al. 2023, arXiv:2302.13971); qwen2 adds biases to it, qwen3 norms of heads, Mixtral

@@ -40,6 +40,10 @@ func (m *Model) route(prefix string, scores []float64) (chosen []int, weights []
 	for i, b := range m.vector(prefix + "exp_probs_b.bias") {
 		by[i] += float64(b)
 	}
+	if groups := m.intOr("expert_group_count", 1); groups > 1 {
+		// DeepSeek-V2 takes the groups with the best expert; V3, whose router is of sigmoids, those with the best two together.
+		closeGroups(by, groups, m.int("expert_group_used_count"), map[bool]int{true: 2, false: 1}[gating == gateSigmoid])
+	}
 	for range m.int("expert_used_count") {
 		e := best(by)
 		by[e] = math.Inf(-1)
@@ -59,6 +63,28 @@ func (m *Model) route(prefix string, scores []float64) (chosen []int, weights []
 		weights[i] *= m.float("expert_weights_scale", 1)
 	}
 	return chosen, weights
+}
+
+// closeGroups leaves the experts of `used` groups only: those whose `of` best have the largest sum.
+func closeGroups(by []float64, groups, used, of int) {
+	size := len(by) / groups
+	sums := make([]float64, groups)
+	for g := range sums {
+		sorted := slices.Sorted(slices.Values(by[g*size : (g+1)*size]))
+		for _, v := range sorted[size-of:] {
+			sums[g] += v
+		}
+	}
+	open := make([]bool, groups)
+	for range used {
+		g := best(sums)
+		open[g], sums[g] = true, math.Inf(-1)
+	}
+	for e := range by {
+		if !open[e/size] {
+			by[e] = math.Inf(-1)
+		}
+	}
 }
 
 // experts is a mixture of FFNs with an activation of gate and up: those that the router chooses, by weight.
