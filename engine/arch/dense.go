@@ -52,7 +52,7 @@ func (p *program) usualAttention(l int) {
 	p.op(Op{Kind: Add, Dst: X, A: X, B: Norm})
 }
 
-// attention is over all positions; where a model has a window, in the last of each period of layers only.
+// attention is over all positions or, where a model has a window, over that but in the last of each period of layers.
 func (p *program) attention(q Value, l int) {
 	o := Op{Kind: Attention, Dst: Att, A: q}
 	if n := p.h.WindowPeriod; n > 0 && l%n < n-1 {

@@ -68,7 +68,7 @@ func deepSeekV2Lite(f *file) {
 // deepSeekV3: a latent for queries, YaRN that scales the scores, a router of sigmoids with a bias on the choice, groups by
 // their two best experts.
 func deepSeekV3(f *file) {
-	s := shape{layers: 3, dim: 64, heads: 4, headsKV: 1, eps: 1e-6, base: 10000}
+	s := shape{layers: 2, dim: 64, heads: 4, headsKV: 1, eps: 1e-6, base: 10000}
 	a := latent{queryRank: 32, rank: 64, still: 32, turned: 16, value: 24}
 	f.deepSeek(s, a)
 	f.key("rope.scaling.type", "yarn")
@@ -94,7 +94,7 @@ func deepSeekV3(f *file) {
 			f.ffn(p, "", 64, 96, gguf.Q8_0)
 			continue
 		}
-		f.experts(p, 64, 12, 32, gguf.Q4_0)
+		f.experts(p, 64, 12, 32, gguf.Q8_0)
 		f.values(p+"exp_probs_b.bias", 0, 0.1, 12)
 		f.ffn(p, "_shexp", 64, 32, gguf.Q8_0)
 	}
