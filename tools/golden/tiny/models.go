@@ -18,6 +18,8 @@ var models = []model{
 	{"gpt-oss-nano", "gpt-oss", gptOSS},
 	{"deepseek2-lite-nano", "deepseek2", deepSeekV2Lite},
 	{"deepseek3-nano", "deepseek2", deepSeekV3},
+	{"qwen3next-nano", "qwen3next", func(f *file) { f.deltaNets(false) }},
+	{"qwen35moe-nano", "qwen35moe", func(f *file) { f.deltaNets(true) }},
 }
 
 // shape is what all transformers have.

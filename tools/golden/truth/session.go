@@ -12,6 +12,10 @@ type Session struct {
 // state is what a layer remembers of a sequence.
 type state struct {
 	keys, values [][]float64 // by position
+
+	// Of a gated delta net.
+	inputs   [][]float64 // of the convolution, by position
+	matrices [][]float64 // by head
 }
 
 // NewSession begins a sequence.
