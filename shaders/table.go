@@ -169,6 +169,8 @@ var families = []family{
 	{op: "sigmoid_mul", args: SigmoidMulArgs{}},
 	{op: "swiglu_oai", args: SwiGLUOAIArgs{}},
 	{op: "cpy", args: CpyArgs{}},
+	{op: "ssm_conv", args: SSMConvArgs{}, extra: []string{fmt.Sprintf("MAX_TAPS=%d", MaxTaps)}},
+	{op: "gated_delta_net", args: GatedDeltaNetArgs{}, extra: []string{fmt.Sprintf("MAX_STATE=%d", MaxState)}},
 	{op: "mul_mat", variant: CM, needs: CoopMatrix, args: MulMatCMArgs{}, lanes: rowLanes,
 		spec: []SpecConst{{"LANES", rowLanes, 0}, {"BM", 128, 0}, {"BN", 128, 0}, {"BK", tileStep, 0}, {"WM", 64, 0}, {"WN", 64, 0}}},
 }
@@ -381,3 +383,9 @@ func SwiGLUOAI() (*Kernel, error) { return find("swiglu_oai", "") }
 
 // Cpy finds cpy.
 func Cpy() (*Kernel, error) { return find("cpy", "") }
+
+// SSMConv finds ssm_conv.
+func SSMConv() (*Kernel, error) { return find("ssm_conv", "") }
+
+// GatedDeltaNet finds gated_delta_net.
+func GatedDeltaNet() (*Kernel, error) { return find("gated_delta_net", "") }

@@ -49,6 +49,8 @@ var quick = map[string][]string{
 	"mul_mat_id":         {"M=7 K=1024 rows=70 used=1 experts=3 gap=4 first=1"},
 	"sum_experts":        {"rows=33 used=8 cols=172 gap=4 residual=true"},
 	"sigmoid_mul":        {"rows=9 cols=192 gates=384 group=64 gap=8"},
+	"ssm_conv":           {"rows=33 cols=100 taps=4 gap=3"},
+	"gated_delta_net":    {"rows=17 heads=4/2 of 32 tiled=true gap=4 together=true"},
 	"cpy":                {"rows=33 cols=64 gaps=128,512"},
 	"swiglu_oai":         {"count=4097 scale=8"},
 	"swiglu":             {"count=4097 scale=1", "count=172 scale=30"},
