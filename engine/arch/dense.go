@@ -14,9 +14,12 @@ func (h *Hyper) Layer(l int, has func(tensor string) bool) []Op {
 	p := &program{h: h, prefix: fmt.Sprintf("blk.%d.", l), has: has}
 
 	p.norm(Norm, X, "attn_norm")
-	if h.Latent.Rank > 0 {
+	switch {
+	case h.Latent.Rank > 0:
 		p.latentAttention(l)
-	} else {
+	case h.Recurrent(l):
+		p.deltaNet()
+	default:
 		p.usualAttention(l)
 	}
 
@@ -36,18 +39,24 @@ func (h *Hyper) Layer(l int, has func(tensor string) bool) []Op {
 // usualAttention adds attention of Norm, heads from three products, to X.
 func (p *program) usualAttention(l int) {
 	h := p.h
-	p.linear(Q, Norm, "attn_q")
+	fam, q := families[h.Architecture], Q
+	if h.GatedQuery {
+		q = QueryGate
+	}
+	p.linear(q, Norm, "attn_q")
 	p.linear(K, Norm, "attn_k")
 	p.linear(V, Norm, "attn_v")
-	fam := families[h.Architecture]
 	if fam.qkNorm || fam.mayNorm && p.has(p.prefix+"attn_q_norm.weight") {
-		p.headNorm(Q, "attn_q_norm", h.HeadCount, h.KeyLength)
+		p.op(Op{Kind: RMSNorm, Dst: Q, A: q, Weight: p.prefix + "attn_q_norm.weight", Heads: h.HeadCount, Cols: h.KeyLength})
 		p.headNorm(K, "attn_k_norm", h.HeadCountKV, h.KeyLength)
 	}
 	p.rope(Q, h.HeadCount)
 	p.rope(K, h.HeadCountKV)
 	p.op(Op{Kind: KVAppend, A: K, B: V})
 	p.attention(Q, l)
+	if h.GatedQuery {
+		p.op(Op{Kind: SigmoidMul, Dst: Att, A: Att, B: QueryGate, Heads: h.HeadCount, Off: h.KeyLength})
+	}
 	p.linear(Norm, Att, "attn_output")
 	p.op(Op{Kind: Add, Dst: X, A: X, B: Norm})
 }
@@ -104,6 +113,10 @@ func (h *Hyper) wants(ops []Op) []want {
 			ws = append(ws, want{o.Weight, []int64{int64(o.Heads), int64(o.Rows), int64(o.Cols)}})
 		case Bias:
 			ws = append(ws, want{o.Weight, []int64{int64(h.Width(o.Dst))}})
+		case SSMConv:
+			ws = append(ws, want{o.Weight, []int64{int64(h.Net.Channels()), int64(h.Net.Taps)}})
+		case GatedDeltaNet:
+			ws = append(ws, want{o.Weight, []int64{int64(h.Net.Heads)}}, want{o.Weight2, []int64{int64(h.Net.Heads)}})
 		case PairRows:
 			ws = append(ws, want{o.Weight, []int64{int64(h.Experts.Count), int64(h.PairWidth(o.Dst))}})
 		case Attention:
@@ -171,8 +184,8 @@ func checkTensor(m *pack.Model, w want) error {
 	if err := w.check(m.Path, t); err != nil {
 		return err
 	}
-	if len(w.shape) == 1 && t.Type != gguf.F32 {
-		return &UnsupportedError{What: "tensor " + w.name + " of type", Have: t.Type.String(), Want: "F32 for norms and biases"}
+	if (len(w.shape) == 1 || strings.HasSuffix(w.name, ".ssm_conv1d.weight")) && t.Type != gguf.F32 {
+		return &UnsupportedError{What: "tensor " + w.name + " of type", Have: t.Type.String(), Want: "F32 for norms, biases and convolutions"}
 	}
 	return nil
 }

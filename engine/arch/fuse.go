@@ -157,7 +157,9 @@ func (o *Op) reads(v Value) bool {
 		return o.A == v || o.B == v || v == Share
 	case Bias, RopeTurn:
 		return o.Dst == v
-	case Attention, HeadMulMat, HeadCopy:
+	case GatedDeltaNet:
+		return o.A == v || o.B == v || v == Alpha
+	case Attention, HeadMulMat, HeadCopy, SSMConv:
 		return o.A == v
 	}
 	return o.A == v || o.B == v
@@ -168,6 +170,9 @@ func (o *Op) Weights() []string {
 	var names []string
 	if o.Weight != "" {
 		names = append(names, o.Weight)
+	}
+	if o.Weight2 != "" {
+		names = append(names, o.Weight2)
 	}
 	for i := range o.Ops {
 		names = append(names, o.Ops[i].Weights()...)

@@ -26,8 +26,10 @@ type Hyper struct {
 	RMSEpsilon        float32 //
 	AttentionScale    float32 // on scores
 	Latent            Latent
-	Window            int // positions that layers with a window see; 0: there are none
-	WindowPeriod      int // of so many layers the last one sees all positions; 0: every layer does
+	Net               DeltaNet
+	GatedQuery        bool // queries come with gates for what comes of them
+	Window            int  // positions that layers with a window see; 0: there are none
+	WindowPeriod      int  // of so many layers the last one sees all positions; 0: every layer does
 	Rope              Rope
 	Tied              bool // the output matrix is token_embd
 	Experts           Mixture
@@ -53,15 +55,17 @@ func (e *UnsupportedError) Unwrap() error { return errors.ErrUnsupported }
 
 // family describes how the architectures differ from one another.
 type family struct {
-	neox    bool   // rope pairs (i, i+Dr/2) instead of (2i, 2i+1)
-	qkNorm  bool   // RMS norm over each query and key head before rope
-	mayNorm bool   // qkNorm where the file has it
-	moe     *gate  // its layers may have experts
-	norm    string // before the FFN; "": ffn_norm
-	window  int    // WindowPeriod; 0: what the file says of a window is not looked at
-	latent  bool   // attention is of latents
-	sinks   bool   // attention has them
-	exact   bool   // YaRN's range is not rounded to whole pairs
+	neox    bool       // rope pairs (i, i+Dr/2) instead of (2i, 2i+1)
+	qkNorm  bool       // RMS norm over each query and key head before rope
+	mayNorm bool       // qkNorm where the file has it
+	moe     *gate      // its layers may have experts
+	norm    string     // before the FFN; "": ffn_norm
+	window  int        // WindowPeriod; 0: what the file says of a window is not looked at
+	gated   bool       // GatedQuery
+	net     *netFamily // its layers have delta nets
+	latent  bool       // attention is of latents
+	sinks   bool       // attention has them
+	exact   bool       // YaRN's range is not rounded to whole pairs
 }
 
 func (f family) ffnNorm() string {
@@ -79,6 +83,8 @@ var families = map[string]family{
 	"deepseek2": {moe: &gate{}, latent: true},                                                                           // DeepSeek-V2 and V3, and Kimi K2
 	"glm4moe":   {neox: true, mayNorm: true, moe: &gate{gating: Sigmoid, normalise: true}, norm: "post_attention_norm"}, // GLM-4.5 and on
 	"gpt-oss":   {neox: true, moe: &gate{gating: Late, clamped: true}, norm: "post_attention_norm", window: 2, sinks: true, exact: true},
+	"qwen35moe": {neox: true, qkNorm: true, moe: &gate{normalise: true}, norm: "post_attention_norm", gated: true, net: &netFamily{tiled: true}},
+	"qwen3next": {neox: true, qkNorm: true, moe: &gate{normalise: true}, norm: "post_attention_norm", gated: true, net: &netFamily{together: true}},
 	"qwen2moe":  {neox: true, moe: &gate{}},
 	"qwen3moe":  {neox: true, qkNorm: true, moe: &gate{normalise: true}},
 }
@@ -155,14 +161,20 @@ func Read(m *pack.Model) (*Hyper, error) {
 	}
 	k := &keys{md: m.Metadata, arch: name}
 	h := &Hyper{
-		Architecture:      name,
-		ContextLength:     k.int("context_length", -1),
-		EmbeddingLength:   k.int("embedding_length", -1),
-		BlockCount:        k.int("block_count", -1),
-		FeedForwardLength: k.int("feed_forward_length", -1),
-		HeadCount:         k.int("attention.head_count", -1),
-		RMSEpsilon:        float32(k.float("attention.layer_norm_rms_epsilon", 1e-5)),
+		Architecture:    name,
+		ContextLength:   k.int("context_length", -1),
+		EmbeddingLength: k.int("embedding_length", -1),
+		BlockCount:      k.int("block_count", -1),
+		HeadCount:       k.int("attention.head_count", -1),
+		RMSEpsilon:      float32(k.float("attention.layer_norm_rms_epsilon", 1e-5)),
 	}
+	wide := -1
+	if fam.moe != nil { // where all layers have experts a file may leave it out
+		if wide = k.int("expert_feed_forward_length", 0); wide == 0 {
+			wide = -1
+		}
+	}
+	h.FeedForwardLength = k.int("feed_forward_length", wide)
 	h.HeadCountKV = k.int("attention.head_count_kv", h.HeadCount)
 	h.BlockCount -= k.int("nextn_predict_layers", 0) // these predict further tokens, and are not part of the forward pass
 	if fam.moe != nil {
@@ -182,6 +194,10 @@ func Read(m *pack.Model) (*Hyper, error) {
 	h.Rope = readRope(k, h.KeyLength, h.ContextLength, fam.neox)
 	h.Rope.Exact = fam.exact
 	h.AttentionScale = float32(1 / math.Sqrt(float64(h.KeyLength)))
+	h.GatedQuery = fam.gated
+	if fam.net != nil {
+		h.Net = readDeltaNet(k, *fam.net)
+	}
 	if fam.latent {
 		h.readLatent(k)
 	}

@@ -35,6 +35,17 @@ const (
 	QueryLatent // (N, Rq)
 	LatentQ     // (N, H*Dk) queries of the cache's keys
 	HeadOut     // (N, H*Dv of a head)
+
+	// Of gated attention: each head's query, then its gate.
+	QueryGate // (N, H*2*Dk)
+
+	// Of gated delta nets.
+	NetIn    // (N, 2*Hk*Dn + Hn*Dn) queries, keys, values
+	NetMixed // the same after the convolution
+	NetGate  // (N, Hn*Dn)
+	Beta     // (N, Hn), or (N, 2*Hn) with the alphas
+	Alpha    // (N, Hn), or none
+	NetOut   // (N, Hn*Dn)
 	NumValues
 )
 
@@ -59,7 +70,11 @@ const (
 	SumExperts // Dst = B + the pairs of A by their Share, summed up
 	PairRows   // Dst = for each pair, the row of Weight that is its expert's
 	SwiGLUOAI  // Dst = silu(1.702*A)/1.702 * (B + 1), A and B clamped to 7
-	SigmoidMul // Dst = A * sigmoid(B), B as wide as A or one for a row
+	SigmoidMul // Dst = A * sigmoid(B), B as wide as A or one for a row; of Heads heads of B, from value Off of each on
+
+	// Of a state, which goes on from row to row.
+	SSMConv       // Dst = silu of the convolution of A
+	GatedDeltaNet // Dst = what the states give A's queries once its keys have written; betas in B, alphas in Alpha or B
 
 	// Of heads, each of which has an equal part of a row.
 	HeadMulMat // Rows values of each of Dst = the first Cols values of each of A · its matrix of Weight
@@ -79,6 +94,7 @@ type Op struct {
 	Dst             Value
 	A, B            Value
 	Weight          string // tensor name, "" where the operation has none
+	Weight2         string // another one
 	Heads           int    // RopeTurn, HeadMulMat, HeadCopy; RMSNorm over heads
 	Rows, Off, OffA int    // HeadMulMat, HeadCopy
 	Window          int    // Attention: positions that are seen, the own one with them; 0: all
@@ -111,7 +127,15 @@ func (h *Hyper) Width(v Value) int {
 		}
 		return h.FeedForwardLength
 	}
-	if v >= QueryLatent {
+	switch {
+	case v >= NetIn:
+		return h.netWidth(v)
+	case v == QueryGate:
+		if h.GatedQuery {
+			return 2 * h.HeadCount * h.KeyLength
+		}
+		return 0
+	case v >= QueryLatent:
 		return h.latentWidth(v)
 	}
 	if v >= Scores {

@@ -7,14 +7,18 @@ import (
 	"leat/shaders"
 )
 
-// sigmoidMul records a product with gates, one for each value or one for the row.
+// sigmoidMul records a product with gates: one for each value, perhaps a part of a head each, or one for the row.
 func (r *run) sigmoidMul(o *arch.Op) error {
 	cols, gates := r.width(o.A), r.width(o.B)
 	a := shaders.SigmoidMulArgs{
 		X: r.value(o.A), Gate: r.value(o.B), Dst: r.value(o.Dst), Rows: uint32(len(r.rows)), Cols: cols,
 		XStride: cols, DstStride: cols, GateStride: gates, Group: cols,
 	}
-	if gates > 1 {
+	switch {
+	case o.Heads > 0:
+		a.Gate += 4 * uint64(o.Off)
+		a.Group, a.Jump, a.Step = cols/uint32(o.Heads), gates/uint32(o.Heads), 1
+	case gates > 1:
 		a.Step = 1
 	}
 	return r.rec.SigmoidMul(a)

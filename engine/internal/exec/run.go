@@ -18,14 +18,15 @@ import (
 
 // run is one step being recorded. There is one, so that a step allocates nothing.
 type run struct {
-	ctx      context.Context // ends the step
-	e        *Exec
-	rows     []Row
-	asked    []int // rows that want logits
-	greedy   bool
-	maxPages int
-	step     int  // 1 for the first
-	run      bool // all rows are of one sequence, at ascending positions
+	ctx           context.Context // ends the step
+	e             *Exec
+	rows          []Row
+	asked         []int // rows that want logits
+	greedy        bool
+	maxPages      int
+	sequenceCount int
+	step          int  // 1 for the first
+	run           bool // all rows are of one sequence, at ascending positions
 
 	cb     *vk.CommandBuffer
 	rec    *gpu.Recorder
@@ -251,6 +252,10 @@ func (r *run) op(o arch.Op, u *plan.Unit) error {
 		return r.route(&o, weight)
 	case arch.SumExperts:
 		return r.sumExperts(&o)
+	case arch.SSMConv:
+		return r.ssmConv(&o, u.Layer, weight)
+	case arch.GatedDeltaNet:
+		return r.deltaNet(&o, u.Layer, weight)
 	case arch.HeadMulMat:
 		return r.headMulMat(&o, t, weight)
 	case arch.HeadCopy:
@@ -266,7 +271,9 @@ func (r *run) op(o arch.Op, u *plan.Unit) error {
 	return fmt.Errorf("operation %d has no kernel", o.Kind)
 }
 
-func (r *run) layerOff(l int) uint32 { return uint32(int64(l) * r.e.Plan.KV.LayerBytes) }
+func (r *run) layerOff(l int) uint32 {
+	return uint32(int64(r.e.Hyper.CacheLayer(l)) * r.e.Plan.KV.LayerBytes)
+}
 
 // mulMat splits a product by rows of X where one dispatch would run too long.
 func (r *run) mulMat(t gguf.Type, a shaders.MulMatArgs) error { return r.mulMatAdd(t, a, 0, 0) }
