@@ -92,7 +92,8 @@ func (s *Session) Cap() int { return s.m.plan.ContextLength }
 // Tokens returns the ids the session holds, oldest first.
 func (s *Session) Tokens() []token.ID { return append([]token.ID(nil), s.ids...) }
 
-// Truncate forgets positions n and later; n may be up to [Session.Len].
+// Truncate forgets positions n and later; n may be up to [Session.Len]. Where layers have a state in place of a cache, what is left may
+// have to run again, as a part of the next call that runs tokens.
 func (s *Session) Truncate(n int) error {
 	if n < 0 || n > len(s.ids) {
 		return fmt.Errorf("truncate a session of %d tokens to %d", len(s.ids), n)

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"testing"
-	"time"
 
 	"leat/engine"
 )
@@ -57,44 +57,50 @@ func TestStateGoesBack(t *testing.T) {
 	}
 }
 
-// A step that is stopped leaves the state as it was.
+// A step that is stopped in its midst leaves the state as it was.
 func TestStateOfStoppedStep(t *testing.T) {
 	base := filepath.Join("testdata", "qwen35moe-nano")
 	ref := readReference(t, base)
 	ids := slices.Concat(ref.Tokens, ref.Greedy)
-	o := exact(engine.Options{KVType: "f32", ContextLength: 128, Chunk: 8, MaxSubmit: time.Nanosecond})
-	m := load(t, base+".gguf", o)
-	want := logits(t, m, ids)
-	s, err := m.NewSession()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	stopped := 0
-	var got []float32
-	for from := 0; from < len(ids); from += 4 {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(50*from+1)*time.Microsecond)
-		rows, err := collect(ctx, s, ids[from:from+4])
-		cancel()
+	o := exact(engine.Options{KVType: "f32", ContextLength: 128, Chunk: 16})
+	whole := load(t, base+".gguf", o)
+	want := logits(t, whole, ids)
+	o.DeviceBytes, o.HostBytes = leastBudget(t, base+".gguf", o), 1
+	for _, reads := range []int{0, 3, 8} { // one layer in, and further
+		var disk atomic.Pointer[stuckDisk]
+		disk.Store(newStuckDisk(1 << 30))
+		m := load(t, base+".gguf", engine.WithFault(o, func(path string, off, n int64) error { return disk.Load().fault(path, off, n) }))
+		s, err := m.NewSession()
 		if err != nil {
-			if !errors.Is(err, context.DeadlineExceeded) {
-				t.Fatal(err)
-			}
-			stopped++
-			if err := s.Truncate(from); err != nil {
-				t.Fatal(err)
-			}
-			if rows, err = collect(t.Context(), s, ids[from:from+4]); err != nil {
-				t.Fatal(err)
-			}
+			t.Fatal(err)
 		}
-		got = append(got, rows...)
-	}
-	if !slices.Equal(got, want) {
-		t.Errorf("logits differ after %d stopped steps", stopped)
-	}
-	if stopped == 0 {
-		t.Error("no step was stopped")
+		const half = 24
+		got, err := collect(t.Context(), s, ids[:half])
+		if err != nil {
+			t.Fatal(err)
+		}
+		stuck := newStuckDisk(reads)
+		disk.Store(stuck)
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() {
+			<-stuck.stuck
+			cancel()
+		}()
+		if _, err = collect(ctx, s, ids[half:half+6]); !errors.Is(err, context.Canceled) {
+			t.Fatalf("stuck after %d reads: error %v, wanted one of the context", reads, err)
+		}
+		close(stuck.gate)
+		if err := s.Truncate(half); err != nil {
+			t.Fatal(err)
+		}
+		rest, err := collect(t.Context(), s, ids[half:])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(append(got, rest...), want) {
+			t.Errorf("stuck after %d reads: logits differ from those of a model left in peace", reads)
+		}
+		s.Close()
 	}
 }
 

@@ -151,8 +151,14 @@ func (h *Hyper) bind(m *pack.Model) error {
 	matrix := []int64{int64(h.VocabSize), int64(h.EmbeddingLength)}
 	ws := []want{{TokenEmbd, matrix}, {h.Head(), matrix}, {OutputNorm, []int64{int64(h.EmbeddingLength)}}}
 	has := func(name string) bool { _, _, ok := m.Tensor(name); return ok }
-	if err := h.checkLatent(has); err != nil {
-		return err
+	for _, old := range []struct{ name, want string }{
+		{"blk.0.attn_kv_b.weight", "files of newer converters, with attn_k_b and attn_v_b"},
+		{"blk.0.ssm_in.weight", "files of newer converters, with attn_qkv and attn_gate"},
+		{fmt.Sprintf("blk.%d.ffn_gate_up_exps.weight", h.Experts.Dense), "experts with ffn_gate_exps and ffn_up_exps apart"},
+	} {
+		if has(old.name) {
+			return &UnsupportedError{What: "tensor", Have: old.name, Want: old.want}
+		}
 	}
 	h.Experts.Biased = h.Experts.Count > 0 && has(fmt.Sprintf("blk.%d.ffn_down_exps.bias", h.Experts.Dense))
 	for l := range h.BlockCount {

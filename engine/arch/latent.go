@@ -81,10 +81,3 @@ func (h *Hyper) latentWidth(v Value) int {
 	return h.HeadCount * m.Value
 }
 
-// checkLatent refuses files whose keys and values come of one matrix.
-func (h *Hyper) checkLatent(has func(string) bool) error {
-	if h.Latent.Rank > 0 && has("blk.0.attn_kv_b.weight") && !has("blk.0.attn_k_b.weight") {
-		return &UnsupportedError{What: "tensor", Have: "blk.0.attn_kv_b.weight", Want: "files of converters from 2025 on, with attn_k_b and attn_v_b"}
-	}
-	return nil
-}
