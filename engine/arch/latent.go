@@ -80,4 +80,3 @@ func (h *Hyper) latentWidth(v Value) int {
 	}
 	return h.HeadCount * m.Value
 }
-
