@@ -46,7 +46,8 @@ func ExpertTiles(pairs, experts, cols uint32) uint32 { return pairs/cols + exper
 const TileBytes = 16
 
 // MulMatIDArgs: Dst (Count, M): row p is row p / Used of X (.., K) times Wᵀ of the pair's expert, W (M, K) typed, where that is
-// First or above and below Last; other rows stay as they are. Table (experts), on 8 bytes, holds the addresses of the experts' W.
+// First or above and below Last; other rows stay as they are. Table (experts), on 8 bytes, holds the addresses of the experts' W;
+// rows of an expert whose address is 0 stay as they are, too.
 //
 // Blocks is how many columns the grid has: mul_mat_vec_id's are the pairs, whose experts are IDs; mul_mat_id's are Tiles, which
 // group_experts made with as many Cols as NUM_COLS, and Pairs.
@@ -59,6 +60,55 @@ type MulMatIDArgs struct {
 
 // Workgroups counts the workgroups of a pipeline whose NUM_ROWS is rows.
 func (a *MulMatIDArgs) Workgroups(rows uint32) uint64 {
+	return groups(uint64(a.M), uint64(rows)) * uint64(a.Blocks)
+}
+
+// MulMatTeamIDArgs is [MulMatTeamArgs] for pairs of rows and experts: Dst0 (pairs, M0), where the pair's expert is First or
+// above and below Last; a pair takes row pair / Used of X, bytes, with their S. W0 and, with GLU, W1 are tables of the addresses
+// of experts' W (M0, K); pairs of an expert whose address is 0 are left out. With GLU 2 the pairs' bytes are Q at Dst1 and S at Dst2.
+//
+// Of a pipeline with one column Blocks is the number of pairs, whose experts are IDs; of others that of Tiles, as in
+// [MulMatIDArgs].
+type MulMatTeamIDArgs struct {
+	W0, W1, Dst0, Dst1, Dst2, X, S, IDs, Pairs, Tiles uint64
+	M0, K, Blocks, Used                               uint32
+	DstStride, First, Last, _                         uint32
+}
+
+// Workgroups counts the workgroups of a pipeline that makes so many rows of the output in each.
+func (a *MulMatTeamIDArgs) Workgroups(rows uint32) uint64 {
+	return groups(uint64(a.M0), uint64(rows)) * uint64(a.Blocks)
+}
+
+// MaxSummed is the most experts of a row that mul_mat_vec_id_sum takes.
+const MaxSummed = 64
+
+// MulMatIDSumArgs: Dst (N, M) = Residual (N, M), 0 for none, + the sum over a row's Used experts IDs (N, Used) of its Weights times
+// the pair's X, bytes (N, Used, K) with their S, times W (M, K) typed. Table has the addresses of the experts' W; those whose
+// address is 0 add nothing. Dst may be Residual.
+type MulMatIDSumArgs struct {
+	Table, X, S, IDs, Weights, Dst, Residual uint64
+	M, K, N, Used, DstStride, ResidualStride uint32
+}
+
+// Workgroups counts the workgroups of a pipeline that makes so many rows of the output in each.
+func (a *MulMatIDSumArgs) Workgroups(rows uint32) uint64 {
+	return groups(uint64(a.M), uint64(rows)) * uint64(a.N)
+}
+
+// MulMatIDCMArgs: Dst (pairs, M) = X · Wᵀ of each pair's expert, where that is First or above, below Last and has an address; a
+// pair takes row pair / Used of X (.., K), in tiles, times its Scales. W0 is a table of the addresses of experts' W (M, K)
+// typed. With GLU it is silu(X · W0ᵀ) * (X · W1ᵀ).
+//
+// Blocks is how many Tiles there are, of up to BN of Pairs each.
+type MulMatIDCMArgs struct {
+	W0, W1, X, Scales, Dst, Pairs, Tiles uint64
+	M, K, Blocks, Used                   uint32
+	DstStride, First, Last, _            uint32
+}
+
+// Workgroups counts the workgroups of a pipeline that makes so many rows of the output in each.
+func (a *MulMatIDCMArgs) Workgroups(rows uint32) uint64 {
 	return groups(uint64(a.M), uint64(rows)) * uint64(a.Blocks)
 }
 

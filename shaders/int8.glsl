@@ -3,11 +3,15 @@
 // X (N, K) int8, then S (N, K/32), one uvec2 to a block: its scale d as a float, and the sums of its first
 // and of its second 16 integers as int16. A block holds d * X.
 
+#ifdef BYTES_ALONE // the includer multiplies otherwise: what calls this is not called
+int dot4(uint a, uint b, int format);
+#else
 #extension GL_EXT_spirv_intrinsics : require
 
 // OpSDotKHR with packed 4x8-bit vectors; Debian 12's glslc does not know its GLSL name.
 spirv_instruction(extensions = ["SPV_KHR_integer_dot_product"], capabilities = [6018, 6019], id = 4450)
 int dot4(uint a, uint b, spirv_literal int format);
+#endif
 
 // dot16 multiplies 16 signed bytes by 16.
 int dot16(uvec4 a, uvec4 b)

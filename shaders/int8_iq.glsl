@@ -1,16 +1,17 @@
 // IQ4_NL and IQ4_XS: 4 bits choose one of 16 uneven levels.
 
 #if defined(TYPE_IQ4_NL) || defined(TYPE_IQ4_XS)
-#define LEVELS
-// levels of a byte: its low nibble's in bits 0–7, its high nibble's in bits 16–23.
-shared uint levels[256];
-
 // level looks q up in {-127 -104 -83 -65 | -49 -35 -22 -10 | 1 13 25 38 | 53 69 89 113}.
 uint level(uint q)
 {
     uint w = q < 8 ? (q < 4 ? 0xbfad9881u : 0xf6eaddcfu) : (q < 12 ? 0x26190d01u : 0x71594535u);
     return byte_of(w, q & 3);
 }
+
+#ifndef BYTES_ALONE
+#define LEVELS
+// levels of a byte: its low nibble's in bits 0–7, its high nibble's in bits 16–23.
+shared uint levels[256];
 
 void init_types()
 {
@@ -26,6 +27,16 @@ uvec2 look_up(uint w)
     uint two = levels[(w >> 16) & 0xff] | levels[w >> 24] << 8;
     return uvec2((one & 0xffff) | two << 16, one >> 16 | (two & 0xffff0000u));
 }
+
+#else
+uvec2 look_up(uint w)
+{
+    uvec2 v = uvec2(0);
+    [[unroll]] for (uint i = 0; i < 4; i++)
+        v |= uvec2(level((w >> (8 * i)) & 0xf), level((w >> (8 * i + 4)) & 0xf)) << (8 * i);
+    return v;
+}
+#endif
 
 int dot_levels(uvec4 q, uvec4 x1, uvec4 x2)
 {

@@ -1,5 +1,5 @@
 // The body of mul_mat_vec_id and mul_mat_id: like mul_mat.glsl, but each column of X, a pair of a row and an expert, has
-// weights of its own. Table says where an expert's matrix lies, so that it may lie anywhere.
+// weights of its own. Table says where an expert's matrix lies, so that it may lie anywhere; 0: nowhere, its pairs are left out.
 //
 // An output is summed up as in mul_mat.glsl: to the same bits, whatever pairs share a tile.
 
@@ -47,6 +47,8 @@ void main()
     uint lane = gl_LocalInvocationID.x;
 
     uvec2 base = Words2(a.Table).w[cols.expert];
+    if ((base.x | base.y) == 0)
+        return;
     Row w[NUM_ROWS]; // rows and columns past the edge repeat the last one; store drops them
     [[unroll]] for (uint r = 0; r < NUM_ROWS; r++)
         w[r] = weight_row(base, min(row0 + r, a.M - 1), a.K);

@@ -1,5 +1,6 @@
 #version 460
-// mul_mat_vec, 8-bit: Dst (N, M) = X (N, K) · Wᵀ for few rows of X, which quantize_q8 has made bytes: X and S.
+// mul_mat_vec, and with EXPERTS mul_mat_vec_id, 8-bit: Dst (N, M) = X (N, K) · Wᵀ for few rows of X, which quantize_q8 has
+// made bytes: X and S.
 //
 // A team of TEAM lanes makes NUM_ROWS × NUM_COLS sums. A lane's turn is a chunk: the 32 values of W that
 // it gets with the widest loads the type allows, two runs of 16 in the order of X. The bytes of UNROLL chunks
@@ -20,8 +21,8 @@ void main()
         w[r] = w_row(weights_of(team_row(r)), team_row(r).row);
     uvec2 x[NUM_COLS], s[NUM_COLS];
     [[unroll]] for (uint c = 0; c < NUM_COLS; c++) {
-        x[c] = advance(a.X, team_col(c), a.K);
-        s[c] = advance(a.S, team_col(c), a.K / 4);
+        x[c] = advance(a.X, x_row(c), a.K);
+        s[c] = advance(a.S, x_row(c), a.K / 4);
     }
 
     uint chunks = a.K / 32, i = member;

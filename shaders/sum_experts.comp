@@ -9,6 +9,8 @@ layout(push_constant, std430) uniform Args {
     uint Rows, Used, Cols, DstStride;
 } a;
 
+const uint AHEAD = 8;
+
 void main()
 {
     uint row = item() / a.Cols, i = item() % a.Cols;
@@ -16,8 +18,17 @@ void main()
         return;
     Floats weights = Floats(advance(a.Weights, row, a.Used * 4));
     precise float sum = 0;
-    for (uint k = 0; k < a.Used; k++)
-        sum = fma(weights.f[k], Floats(advance(a.Y, row * a.Used + k, a.Cols * 4)).f[i], sum);
+    for (uint k = 0; k < a.Used; k += AHEAD) { // so many loads are under way at once
+        float y[AHEAD], w[AHEAD];
+        [[unroll]] for (uint j = 0; j < AHEAD; j++) {
+            uint at = min(k + j, a.Used - 1);
+            y[j] = Floats(advance(a.Y, row * a.Used + at, a.Cols * 4)).f[i];
+            w[j] = weights.f[at];
+        }
+        [[unroll]] for (uint j = 0; j < AHEAD; j++)
+            if (k + j < a.Used)
+                sum = fma(w[j], y[j], sum);
+    }
     if ((a.Residual.x | a.Residual.y) != 0) {
         precise float all = Floats(advance(a.Residual, row, a.DstStride * 4)).f[i] + sum;
         sum = all;

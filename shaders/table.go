@@ -58,6 +58,7 @@ const (
 	Join  = "join"  // what split left, put together
 	KV    = "kv"    // the output into the KV cache
 	CM    = "cm"    // products of cooperative matrices
+	Sum   = "sum"   // int8, summed up over experts
 
 	// Of tile_f16: what is brought into tiles is made on the way.
 	Norm = "norm"   // by rms_norm
@@ -164,7 +165,11 @@ var families = []family{
 	{op: "topk_moe", args: TopKMoEArgs{}, lanes: rowLanes, extra: []string{fmt.Sprintf("MAX_EXPERTS=%d", MaxExperts)}},
 	{op: "group_experts", args: GroupExpertsArgs{}, lanes: rowLanes},
 	{op: "mul_mat_vec_id", args: MulMatIDArgs{}, types: weightTypes, spec: tile(4, 1)},
+	{op: "mul_mat_vec_id", variant: Int8, source: "mul_mat_vec_int8", needs: Subgroups | IntDot, args: MulMatTeamIDArgs{}, types: int8Types, spec: team(1, 32, 2), extra: []string{"EXPERTS"}},
+	{op: "mul_mat_vec_id", variant: Sum, needs: Subgroups | IntDot, args: MulMatIDSumArgs{}, types: int8Types, spec: team(1, 32, 2), extra: []string{fmt.Sprintf("MAX_USED=%d", MaxSummed)}},
 	{op: "mul_mat_id", args: MulMatIDArgs{}, types: weightTypes, spec: tile(8, 8)},
+	{op: "mul_mat_id", variant: CM, needs: CoopMatrix, args: MulMatIDCMArgs{}, types: int8Types, lanes: rowLanes,
+		spec: []SpecConst{{"LANES", rowLanes, 0}, {"BM", 128, 0}, {"BN", 64, 0}, {"WM", 64, 0}, {"WN", 32, 0}, {"GLU", 0, 1}}},
 	{op: "sum_experts", args: SumExpertsArgs{}},
 	{op: "sigmoid_mul", args: SigmoidMulArgs{}},
 	{op: "swiglu_oai", args: SwiGLUOAIArgs{}},
@@ -369,8 +374,21 @@ func GroupExperts() (*Kernel, error) { return find("group_experts", "") }
 // MulMatVecID finds the product of few rows with experts of type t.
 func MulMatVecID(t gguf.Type) (*Kernel, error) { return find("mul_mat_vec_id", t.String()) }
 
+// MulMatVecIDInt8 finds the same for rows in bytes.
+func MulMatVecIDInt8(t gguf.Type) (*Kernel, error) {
+	return findVariant("mul_mat_vec_id", Int8, t.String())
+}
+
+// MulMatVecIDSum finds the same, summed up over a row's experts.
+func MulMatVecIDSum(t gguf.Type) (*Kernel, error) {
+	return findVariant("mul_mat_vec_id", Sum, t.String())
+}
+
 // MulMatID finds the product of many rows with experts of type t.
 func MulMatID(t gguf.Type) (*Kernel, error) { return find("mul_mat_id", t.String()) }
+
+// MulMatIDCM finds the same for rows in tiles.
+func MulMatIDCM(t gguf.Type) (*Kernel, error) { return findVariant("mul_mat_id", CM, t.String()) }
 
 // SumExperts finds sum_experts.
 func SumExperts() (*Kernel, error) { return find("sum_experts", "") }

@@ -4,6 +4,12 @@
 // Up to three matrices of one type share X; their rows are counted on, those of W0 first. A sum gets its matrix's bias
 // and the residual, where their addresses are not 0. With GLU W0 are gates, and W1, as large, is what they let through:
 // a team has as many rows of each and stores silu(gate) * up, with GLU = 2 as bytes as well, like quantize_q8.
+//
+// With EXPERTS a column is a pair of a row and an expert: X's row is pair / Used, and W0 and W1 are tables of where the experts'
+// matrices lie. The columns of a workgroup are of one expert: a pair, or where there are several those of one of the Tiles that
+// group_experts makes; where an address is 0 they are left out. There are neither siblings, biases nor a residual.
+//
+// With EXPERT_SUM a sum goes over all experts of a row, too: there is one matrix, in Table, and no bias.
 
 layout(constant_id = 0) const uint LANES = DEFAULT_LANES;
 #define LANES_ID 0
@@ -16,10 +22,39 @@ layout(constant_id = 3) const uint TEAM = DEFAULT_TEAM;
 layout(constant_id = 4) const uint UNROLL = DEFAULT_UNROLL;
 layout(constant_id = 5) const uint GLU = DEFAULT_GLU;
 
+#ifdef EXPERTS
+layout(push_constant, std430) uniform Args {
+    uvec2 W0, W1, Dst0, Dst1, Dst2, X, S, IDs, Pairs, Tiles;
+    uint M0, K, Blocks, Used, DstStride, First, Last, pad0;
+} a;
+
+uint begin, count; // the columns: where they begin in Pairs, how many
+uvec2 experts[2];  // where the matrices of their expert are
+
+uint pair_of(uint c) { return NUM_COLS == 1 ? begin : Words(a.Pairs).w[begin + min(c, count - 1)]; }
+
+#define COL_BLOCKS a.Blocks
+#define OUT_COL(c) pair_of(c)
+#define HAS_COL(c, n) ((c) < count)
+#elif defined(EXPERT_SUM)
+layout(push_constant, std430) uniform Args {
+    uvec2 Table, X, S, IDs, Weights, Dst, Residual;
+    uint M, K, N, Used, DstStride, ResidualStride;
+} a;
+#else
 layout(push_constant, std430) uniform Args {
     uvec2 W0, W1, W2, Bias0, Bias1, Bias2, Dst0, Dst1, Dst2, X, S, Residual;
     uint M0, M1, M2, K, N, XStride, DstStride, ResidualStride;
 } a;
+#endif
+
+#ifndef EXPERTS
+#define COL_BLOCKS ((a.N + NUM_COLS - 1) / NUM_COLS)
+#define OUT_COL(c) (col0 + (c))
+#define HAS_COL(c, n) ((n) < a.N)
+#endif
+
+bool given(uvec2 address) { return (address.x | address.y) != 0; }
 
 const uint SUMS = NUM_ROWS * NUM_COLS;
 const uint TEAMS = LANES / TEAM;
@@ -40,8 +75,14 @@ uint rows;         // of the output
 // team_begin is false for the workgroups of a grid that are too many.
 bool team_begin()
 {
+#if defined(EXPERT_SUM)
+    rows = a.M;
+#elif defined(EXPERTS)
+    rows = a.M0;
+#else
     rows = GLU != 0 ? a.M0 : a.M0 + a.M1 + a.M2;
-    uint colBlocks = (a.N + NUM_COLS - 1) / NUM_COLS;
+#endif
+    uint colBlocks = COL_BLOCKS;
     uint rowBlocks = (rows + OUTS - 1) / OUTS;
     lane = subgroup_lane();
     member = lane % TEAM;
@@ -50,7 +91,21 @@ bool team_begin()
     [[unroll]] for (uint r = 0; r < NUM_ROWS; r++)
         [[unroll]] for (uint c = 0; c < NUM_COLS; c++)
             acc[r][c] = 0;
+#ifdef EXPERTS
+    if (group() >= rowBlocks * colBlocks)
+        return false;
+    uint block = group() % colBlocks;
+    uvec4 t = NUM_COLS == 1 ? uvec4(Words(a.IDs).w[block], block, 1, 0) : Words4(a.Tiles).w[block];
+    begin = t.y;
+    count = t.z;
+    if (count == 0 || t.x < a.First || t.x >= a.Last)
+        return false;
+    experts[0] = Words2(a.W0).w[t.x];
+    experts[1] = GLU != 0 ? Words2(a.W1).w[t.x] : experts[0];
+    return given(experts[0]) && given(experts[1]);
+#else
     return group() < rowBlocks * colBlocks;
+#endif
 }
 
 // Place is a row of one of the matrices.
@@ -62,27 +117,40 @@ struct Place {
 Place team_row(uint r)
 {
     uint m = min(row0 + r % SHARE, rows - 1);
+#if defined(EXPERTS) || defined(EXPERT_SUM)
+    return Place(r / SHARE, m);
+#else
     if (GLU != 0)
         return Place(r / SHARE, m);
     if (m < a.M0)
         return Place(0, m);
     m -= a.M0;
     return m < a.M1 ? Place(1, m) : Place(2, m - a.M1);
+#endif
 }
 
+#ifdef EXPERTS
+uint x_row(uint c) { return pair_of(c) / a.Used; }
+
+uvec2 weights_of(Place p) { return p.matrix == 0 ? experts[0] : experts[1]; }
+
+float biased(float sum, Place p) { return sum; }
+#elif defined(EXPERT_SUM)
+float biased(float sum, Place p) { return sum; }
+#else
 uint team_col(uint c) { return min(col0 + c, a.N - 1); }
+#define x_row team_col
 
 uvec2 pick(uint matrix, uvec2 zero, uvec2 one, uvec2 two) { return matrix == 0 ? zero : matrix == 1 ? one : two; }
 
 uvec2 weights_of(Place p) { return pick(p.matrix, a.W0, a.W1, a.W2); }
-
-bool given(uvec2 address) { return (address.x | address.y) != 0; }
 
 float biased(float sum, Place p)
 {
     uvec2 bias = pick(p.matrix, a.Bias0, a.Bias1, a.Bias2);
     return given(bias) ? sum + Floats(bias).f[p.row] : sum;
 }
+#endif
 
 // meet adds the lanes' parts up.
 void meet()
@@ -113,10 +181,10 @@ float total(uint r, uint c)
 
 void finish(uint r, uint c)
 {
-    uint n = col0 + c;
+    uint n = OUT_COL(c);
     Place p = team_row(r);
     float y = biased(total(r, c), p);
-    bool there = row0 + r < rows && n < a.N;
+    bool there = row0 + r < rows && HAS_COL(c, n);
     if (GLU != 0) {
         y = y / (1.0 + exp(-max(y, -88.0))) * biased(total(r + SHARE, c), team_row(r + SHARE)); // as in swiglu
         if (GLU == 2)
@@ -124,27 +192,37 @@ void finish(uint r, uint c)
     }
     if (!there)
         return;
+#ifdef EXPERTS
+    Floats(advance(a.Dst0, n, a.DstStride * 4)).f[p.row] = y;
+#else
     if (given(a.Residual))
         y += Floats(advance(a.Residual, n, a.ResidualStride * 4)).f[p.row];
+#ifdef EXPERT_SUM
+    Floats(advance(a.Dst, n, a.DstStride * 4)).f[p.row] = y;
+#else
     uvec2 dst = pick(p.matrix, a.Dst0, a.Dst1, a.Dst2);
     uint stride = p.matrix == 0 ? a.DstStride : p.matrix == 1 ? a.M1 : a.M2;
     Floats(advance(dst, n, stride * 4)).f[p.row] = y;
+#endif
+#endif
 }
 
 // bytes_out makes bytes of what the workgroup has in outs, 32 rows of a column to a block.
+#ifndef EXPERT_SUM
 void bytes_out()
 {
     barrier();
     const uint quads = OUTS / 4;
-    uint first = group() / ((a.N + NUM_COLS - 1) / NUM_COLS) * OUTS;
+    uint first = group() / COL_BLOCKS * OUTS;
     for (uint i = 0; i < quads * NUM_COLS; i += LANES) {
-        uint at = i + gl_LocalInvocationID.x, n = col0 + at / quads, m = at % quads * 4;
-        bool there = at < quads * NUM_COLS && n < a.N && first + m < rows;
+        uint at = i + gl_LocalInvocationID.x, n = OUT_COL(at / quads), m = at % quads * 4;
+        bool there = at < quads * NUM_COLS && HAS_COL(at / quads, n) && first + m < rows;
         uint from = there ? at / quads * OUTS + m : 0;
         vec4 y = vec4(outs[from], outs[from + 1], outs[from + 2], outs[from + 3]);
         put_q8(y, there, a.Dst1, a.Dst2, (n * rows + first + m) / 32);
     }
 }
+#endif
 
 void team_end()
 {
@@ -153,6 +231,8 @@ void team_end()
         [[unroll]] for (uint c = 0; c < NUM_COLS; c++)
             if (member == (r * NUM_COLS + c) % TEAM)
                 finish(r, c);
+#ifndef EXPERT_SUM
     if (GLU == 2)
         bytes_out();
+#endif
 }

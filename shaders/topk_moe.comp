@@ -1,5 +1,8 @@
 #version 460
 // topk_moe: the Used experts of each row with the largest scores, by rank, and their weights. One workgroup per row.
+//
+// Of few experts each lane counts the better ones than its own: no lane waits for another. Of many that would be too much, and
+// the lanes look for the best one together, Used times.
 #extension GL_GOOGLE_include_directive : require
 #include "memory.glsl"
 #include "reduce.glsl"
@@ -13,12 +16,17 @@ layout(push_constant, std430) uniform Args {
 
 const uint SOFTMAX = 0, SIGMOID = 1, LATE = 2; // of all; each by itself; softmax of the chosen ones
 const float NONE = -3.0e38;                    // not -infinity: a driver need not honour it
+const uint FEW = 4 * LANES;                    // experts
 const float LEAST = 6.103515625e-05;           // of a sum that is divided by
 
-shared float prob[MAX_EXPERTS], score[MAX_EXPERTS]; // what weighs an expert, what chooses it
-shared float groups[MAX_EXPERTS];
-shared uint tree_at[LANES];
+// What weighs an expert, what chooses it, and the chosen ones. Memory is scarce: limit has its groups' sums, as bits, where the
+// chosen ones come later, and what the chosen ones weigh takes the place of the scores.
+shared float prob[MAX_EXPERTS], score[MAX_EXPERTS];
 shared uint chosen[MAX_EXPERTS];
+shared uint tree_at[LANES];
+
+#define share score
+float group_sum(uint g) { return uintBitsToFloat(chosen[g]); }
 
 // best is where the largest of n values is that score has from `from` on, the lowest place among equals. All lanes call it.
 uint best(uint from, uint n)
@@ -68,7 +76,7 @@ void weigh(Floats x, uint lane)
         precise float p = a.Gating == SOFTMAX ? prob[i] / total : prob[i];
         precise float s = (a.Bias.x | a.Bias.y) != 0 ? p + Floats(a.Bias).f[i] : p;
         prob[i] = p;
-        score[i] = s;
+        score[i] = isnan(s) ? NONE : s;
     }
     barrier();
 }
@@ -85,16 +93,41 @@ void limit(uint lane)
             first = max(first, s);
         }
         precise float sum = size > 1 && a.GroupBest > 1 ? first + second : first;
-        groups[g] = sum;
+        chosen[g] = floatBitsToUint(sum);
     }
     barrier();
     for (uint g = lane; g < a.Groups; g += LANES) {
         uint better = 0;
         for (uint o = 0; o < a.Groups; o++)
-            better += groups[o] > groups[g] || groups[o] == groups[g] && o < g ? 1 : 0;
+            better += group_sum(o) > group_sum(g) || group_sum(o) == group_sum(g) && o < g ? 1 : 0;
         if (better >= a.GroupsUsed)
             for (uint i = 0; i < size; i++)
                 score[g * size + i] = NONE;
+    }
+    barrier();
+}
+
+// rank fills chosen. The lowest expert among equals is the better one; what is not a number is worse than all.
+void rank(uint lane)
+{
+    if (a.Experts > FEW) {
+        for (uint k = 0; k < a.Used; k++) {
+            uint e = best(0, a.Experts);
+            if (lane == 0) {
+                chosen[k] = e;
+                score[e] = NONE;
+            }
+            barrier();
+        }
+        return;
+    }
+    for (uint e = lane; e < a.Experts; e += LANES) {
+        float mine = score[e];
+        uint better = 0;
+        for (uint o = 0; o < a.Experts; o++)
+            better += score[o] > mine || score[o] == mine && o < e ? 1 : 0;
+        if (better < a.Used)
+            chosen[better] = e;
     }
     barrier();
 }
@@ -107,32 +140,27 @@ void main()
     weigh(Floats(advance(a.X, row, a.Experts * 4)), lane);
     if (a.Groups > 1)
         limit(lane);
-    for (uint k = 0; k < a.Used; k++) {
-        uint e = best(0, a.Experts);
-        if (lane == 0) {
-            chosen[k] = e;
-            score[e] = NONE;
-        }
-        barrier();
-    }
-    if (lane != 0)
-        return;
-    OutWords ids = OutWords(advance(a.IDs, row, a.Used * 4));
-    Floats weights = Floats(advance(a.Weights, row, a.Used * 4));
+    rank(lane);
     float top = prob[chosen[0]];
     for (uint k = 1; k < a.Used; k++)
         top = max(top, prob[chosen[k]]);
+    if (a.Gating == LATE) {
+        for (uint k = lane; k < a.Used; k += LANES) {
+            precise float w = exp(prob[chosen[k]] - top);
+            share[k] = w;
+        }
+    } else
+        for (uint k = lane; k < a.Used; k += LANES)
+            share[k] = prob[chosen[k]];
+    barrier();
     precise float total = 0;
-    for (uint k = 0; k < a.Used; k++) {
-        precise float w = prob[chosen[k]];
-        if (a.Gating == LATE)
-            w = exp(w - top);
-        prob[chosen[k]] = w;
-        total = total + w;
-    }
+    for (uint k = 0; k < a.Used; k++)
+        total = total + share[k];
     bool divide = a.Normalise != 0 || a.Gating == LATE;
-    for (uint k = 0; k < a.Used; k++) {
-        precise float w = prob[chosen[k]];
+    OutWords ids = OutWords(advance(a.IDs, row, a.Used * 4));
+    Floats weights = Floats(advance(a.Weights, row, a.Used * 4));
+    for (uint k = lane; k < a.Used; k += LANES) {
+        precise float w = share[k];
         if (divide)
             w = w / max(total, LEAST);
         w = w * a.Scale;

@@ -207,14 +207,16 @@ func scratchSize(h *arch.Hyper, chunk, logits, pages, sessions int, embdRow, wei
 		take(&s.Tiles, shaders.TileBytes*int64(shaders.ExpertTiles(uint32(chunk*h.Experts.Used), uint32(experts), shaders.ExpertCols)))
 	}
 	if weights > 0 {
-		take(&s.Halves, shaders.ScratchBytes(uint32(chunk), uint32(longestRow(h)), weights))
+		pairs := uint32(chunk * h.Experts.Used)
+		take(&s.Halves, max(shaders.ScratchBytes(uint32(chunk), uint32(longestRow(h)), weights), shaders.ScratchBytes(pairs, uint32(h.Experts.FeedForwardLength), 0)))
 	}
 	if few {
 		rows := uint32(shaders.ShortRows)
 		if weights == 0 { // long steps go by bytes, too
 			rows = max(rows, uint32(chunk))
 		}
-		take(&s.Q8, 2*shaders.Q8Size(rows, uint32(longestRow(h))))
+		pairs := rows * uint32(h.Experts.Used)
+		take(&s.Q8, 2*max(shaders.Q8Size(rows, uint32(longestRow(h))), shaders.Q8Size(pairs, uint32(h.Experts.FeedForwardLength))))
 		take(&s.Parts, shaders.PartBytes(shaders.FewRows, uint32(h.HeadCount), shaders.MaxParts, uint32(h.ValueLength)))
 	}
 	s.Bytes = roundUp(s.Bytes, granule)

@@ -36,6 +36,9 @@ func moeCases() []Case {
 			mulMatIDSameBits(t, 36, k),
 		)
 	}
+	for _, tiles := range []bool{false, true} {
+		cases = append(cases, mulMatID(gguf.Q4_K, idShape{m: 20, k: 512, rows: 12, used: 2, experts: 3, tiles: tiles, absent: true}))
+	}
 	return append(cases, mulMatID(gguf.F16, idShape{m: 9, k: 37, rows: 9, used: 2, experts: 5, gap: 3, tiles: true}))
 }
 
@@ -130,6 +133,15 @@ func groupExperts(pairs, experts int) Case {
 type idShape struct {
 	m, k, rows, used, experts, gap, first, last int
 	tiles                                       bool // by expert; else pair by pair
+	absent                                      bool // the last expert's address is 0
+}
+
+func (s idShape) String() string {
+	name := fmt.Sprintf("M=%d K=%d rows=%d used=%d experts=%d gap=%d first=%d", s.m, s.k, s.rows, s.used, s.experts, s.gap, s.first)
+	if s.absent {
+		name += " one absent"
+	}
+	return name
 }
 
 // expertWeights makes matrices of type t, in turn on 16 bytes and not quite, and the table of their addresses.
@@ -141,6 +153,9 @@ func (j *job) expertWeights(t gguf.Type, s idShape) (table uint64, w [][]byte, e
 			return 0, nil, err
 		}
 		addrs, w = append(addrs, j.addr(at)), append(w, b)
+	}
+	if s.absent {
+		addrs[s.experts-1], w[s.experts-1] = 0, nil
 	}
 	return j.addr(j.uint64s(addrs)), w, nil
 }
@@ -171,8 +186,7 @@ func mulMatID(t gguf.Type, s idShape) Case {
 	if s.tiles {
 		op = "mul_mat_id"
 	}
-	shape := fmt.Sprintf("M=%d K=%d rows=%d used=%d experts=%d gap=%d first=%d", s.m, s.k, s.rows, s.used, s.experts, s.gap, s.first)
-	return Case{Kernel: typed(op, t), Shape: shape, MaxNMSE: nmseLinear, build: func(j *job) error {
+	return Case{Kernel: typed(op, t), Shape: s.String(), MaxNMSE: nmseLinear, build: func(j *job) error {
 		table, w, err := j.expertWeights(t, s)
 		if err != nil {
 			return err

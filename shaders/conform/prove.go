@@ -50,6 +50,11 @@ func proofs(v *gpu.Variant) []Case {
 	switch v.Row.Op {
 	case "mul_mat_vec":
 		return teamProofs(v)
+	case "mul_mat_vec_id":
+		if v.Row.Variant == shaders.Sum {
+			return idSumProofs(v)
+		}
+		return teamIDProofs(v)
 	case "quantize_q8":
 		return []Case{quantizeQ8(7, 288, 5, 1), quantizeQ8(1, 4096, 0, 1e4)}
 	case "tile_f16":
@@ -69,6 +74,9 @@ func proofs(v *gpu.Variant) []Case {
 			odd = 96
 		}
 		return []Case{ropeKV(kv, 4, 2, 64, 64, 64, true), ropeKV(kv, 3, 1, odd, odd, 20, false)}
+	case "mul_mat_id":
+		n := int(v.Split.BN)
+		return []Case{idHalves(v.Row.Type, idShape{m: int(v.Split.BM) + 5, k: 512, rows: n + n/2, used: 2, experts: 3}, v.GLU != 0, v.Split)}
 	case "mul_mat":
 		n := 100
 		if v.Split.BN <= 64 {

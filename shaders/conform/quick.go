@@ -6,7 +6,7 @@ import (
 	"leat/shaders"
 )
 
-// quick lists for each op, or a kernel with shapes of its own, the shapes that show most of what goes wrong on a device. They are few, for a driver may take
+// quick lists for each op, or a variant or a kernel with shapes of its own, the shapes that show most of what goes wrong on a device. They are few, for a driver may take
 // a second to compile a pipeline, and each tile of mul_mat is one.
 var quick = map[string][]string{
 	"get_rows":              {"rows=33 cols=256 scale=3e-05 far=0", "rows=5 cols=4096 scale=1 far=5368709120"},
@@ -46,6 +46,8 @@ var quick = map[string][]string{
 	"topk_moe":           {"rows=17 experts=128 used=8 sigmoid=false late=false groups=0 bias=false", "rows=9 experts=256 used=8 sigmoid=true late=false groups=8 bias=true"},
 	"group_experts":      {"pairs=1000 experts=60"},
 	"mul_mat_vec_id":     {"M=7 K=1024 rows=5 used=3 experts=4 gap=4 first=0"},
+	"mul_mat_vec_id_sum": {"M=7 K=256 rows=5 used=3 experts=4 gap=4 first=0 one absent"},
+	"mul_mat_id_cm":      {"M=65 K=512 rows=40 used=4 experts=5 gap=3 first=0 one absent"},
 	"mul_mat_id":         {"M=7 K=1024 rows=70 used=1 experts=3 gap=4 first=1"},
 	"sum_experts":        {"rows=33 used=8 cols=172 gap=4 residual=true"},
 	"sigmoid_mul":        {"rows=9 cols=192 gates=384 group=64 gap=8"},
@@ -69,8 +71,10 @@ func Quick() []Case {
 }
 
 func quickShapes(k *shaders.Kernel) []string {
-	if own, ok := quick[k.Name]; ok {
-		return own
+	for _, name := range []string{k.Name, k.Op + "_" + k.Variant} {
+		if own, ok := quick[name]; ok {
+			return own
+		}
 	}
 	return quick[k.Op]
 }

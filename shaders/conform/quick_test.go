@@ -19,7 +19,7 @@ func TestQuick(t *testing.T) {
 	}
 	ops := map[string]bool{}
 	for _, k := range shaders.Kernels() {
-		ops[k.Op], ops[k.Name] = true, true
+		ops[k.Op], ops[k.Name], ops[k.Op+"_"+k.Variant] = true, true, true
 		if want := len(quickShapes(&k)); seen[k.Name] != want || want == 0 {
 			t.Errorf("kernel %s has %d quick cases, want %d and at least 1", k.Name, seen[k.Name], want)
 		}

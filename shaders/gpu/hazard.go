@@ -65,6 +65,7 @@ func (r *Recorder) order(t *touch) error {
 	}
 	r.hazards.add(t)
 	r.forget(t)
+	r.unsort(t)
 	if meet([]span{r.tiles.x}, t.writes[:t.nw]) {
 		r.tiles.x = span{} // what was brought into tiles is not X any more
 	}

@@ -60,7 +60,7 @@ type choice struct {
 	lanes, per  uint32 // LANES and PER of rms_norm_q8
 	group       uint32 // GROUP of flash_attn_split
 	rowLanes    uint32 // ROW_LANES of rms_norm
-	split       split  // of mul_mat_cm
+	split       split  // of mul_mat_cm and mul_mat_id_cm
 	heads       heads  // of flash_attn_cm
 }
 
@@ -242,6 +242,8 @@ func specValues(row *shaders.Kernel, c choice) []uint32 {
 	for i, s := range row.Spec {
 		values[i] = s.Default
 		switch {
+		case s.Name == "GLU":
+			values[i] = c.glu
 		case s.Name == "NUM_COLS" && c.cols != 0:
 			values[i] = c.cols
 		case s.Name == "NUM_ROWS" && c.rows != 0:

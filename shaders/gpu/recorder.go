@@ -44,6 +44,7 @@ type Recorder struct {
 
 	k            *Kernels
 	tiles        tiles
+	sorted       sorted
 	cb           *vk.CommandBuffer
 	bytes, flops float64
 	hazards      hazards
@@ -61,7 +62,7 @@ type memo [64]struct {
 
 // slot is where a choice is in a memo.
 func (c *choice) slot() uint32 {
-	n := uint32(c.typ)*31 + c.cols*7 + c.rows*5 + c.glu*3 + c.tile.Team + c.tile.Rows*11 + c.per + c.group*19 + uint32(len(c.op))*13 + uint32(len(c.variant))*17
+	n := c.split.BN*23 + uint32(c.typ)*31 + c.cols*7 + c.rows*5 + c.glu*3 + c.tile.Team + c.tile.Rows*11 + c.per + c.group*19 + uint32(len(c.op))*13 + uint32(len(c.variant))*17
 	return n % uint32(len(memo{}))
 }
 
@@ -80,8 +81,9 @@ func (r *Recorder) Reset(cb *vk.CommandBuffer) {
 // Continue makes r go on in another command buffer, which has begun: what was brought into bytes or tiles in the one before,
 // which must have been submitted to the same queue, is still there. A [Recorder.Barrier] must come first.
 func (r *Recorder) Continue(cb *vk.CommandBuffer) {
-	q8, last, t := r.q8, r.q8Last, r.tiles
+	q8, last, t, s := r.q8, r.q8Last, r.tiles, r.sorted
 	r.Reset(cb)
+	r.sorted = s
 	r.q8, r.q8Last = q8, last
 	r.tiles.x, r.tiles.n, r.tiles.k, r.tiles.s = t.x, t.n, t.k, t.s
 }

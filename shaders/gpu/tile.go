@@ -86,6 +86,28 @@ func (k *Kernels) tile(t Tile, glu, m, chunks uint32) Tile {
 	return t
 }
 
+// idTile is tile for products with experts, whose matrices are small: all that a lane reads of its rows should be under way at once.
+func (k *Kernels) idTile(t Tile, glu, m, chunks uint32) Tile {
+	if k.dev.Physical.Type == vk.CPU {
+		return k.tile(t, glu, m, chunks)
+	}
+	if glu == shaders.GLUBytes && t.Lanes == 0 {
+		t.Lanes = min(512, k.dev.Physical.Limits.MaxWorkgroupInvocations)
+	}
+	if t.Team == 0 {
+		if t.Team = 8; glu == shaders.GLUBytes {
+			t.Team = t.Lanes / q8Block
+		}
+		for t.Team > minSubgroup && t.Team > chunks && glu != shaders.GLUBytes {
+			t.Team /= 2
+		}
+	}
+	if t.Unroll == 0 {
+		t.Unroll = max(1, min(4, chunks/t.Team))
+	}
+	return k.tile(t, glu, m, chunks)
+}
+
 // shape checks a tile.
 func (c *check) shape(t Tile, glu, cols uint32, most uint32) {
 	c.most("Tile.Rows", t.Rows, maxTeamRows)

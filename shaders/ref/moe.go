@@ -114,10 +114,10 @@ func GroupExperts(ids []uint32 /* (T*Used) */, experts, cols int) (pairs []uint3
 }
 
 // MulMatID multiplies row p/used of x by the matrix of expert ids[p] for every pair p, where that is from first on and below
-// last: dst[p] = x[p/used] · Wᵀ.
-func MulMatID(t gguf.Type, dst Mat /* (T*Used, M) */, w [][]byte /* (Experts) of (M, K) of t */, x Mat /* (T or T*Used, K) */, ids []uint32 /* (T*Used) */, used, first, last int) error {
+// last and the expert is there: dst[p] = x[p/used] · Wᵀ.
+func MulMatID(t gguf.Type, dst Mat /* (T*Used, M) */, w [][]byte /* (Experts) of (M, K) of t, nil: not there */, x Mat /* (T or T*Used, K) */, ids []uint32 /* (T*Used) */, used, first, last int) error {
 	for p, id := range ids {
-		if int(id) < first || int(id) >= last {
+		if int(id) < first || int(id) >= last || w[id] == nil {
 			continue
 		}
 		row := Mat{x.Row(p / used), 1, x.Cols, x.Cols}

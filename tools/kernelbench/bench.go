@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	activations  = 16 << 20  // bytes each of X, its scales, other outputs, memory of the recorder, and an output
+	activations  = 32 << 20  // bytes each of X, its scales, other outputs, memory of the recorder, and an output
 	outputs      = 512       // dispatches that may run side by side, at most
 	outputStride = 1 << 20   // bytes between their outputs
 	halves       = 64 << 20  // bytes of a recorder's scratch
@@ -35,6 +35,7 @@ type device struct {
 	rest     *vk.Buffer
 	pages    *vk.Buffer // the KV cache and its table
 	cache    cache
+	experts  experts
 	pool     *vk.CommandPool
 	cb       *vk.CommandBuffer
 	stamps   *vk.QueryPool
@@ -114,7 +115,7 @@ func (d *device) kernel(ctx context.Context, o *options, out io.Writer, best *su
 			return fmt.Errorf("%v: %w", p, err)
 		}
 		bytes := float64(k.bytes(p.typ, p.shape, p.n))
-		flops := 2 * float64(p.shape.m) * float64(p.shape.k) * float64(p.n)
+		flops := 2 * float64(p.shape.m) * float64(p.shape.k) * float64(p.n) * float64(max(1, k.products))
 		for _, s := range samples {
 			rate := bytes / float64(s.took.Nanoseconds()) * float64(s.times)
 			line := fmt.Sprintf("%v %d %.0f ns/op %.1f GB/s %.1f %%read", p, s.times, float64(s.took.Nanoseconds())/float64(s.times), rate, 100*rate/d.ceiling)
@@ -147,8 +148,13 @@ func (d *device) measure(ctx context.Context, o *options, p point) ([]sample, er
 	if bytes > o.memory {
 		return nil, unfitError(fmt.Sprintf("%d MiB of weights, want -memory to be more", bytes>>20))
 	}
-	if most := max(p.shape.m, p.shape.k) * p.n * 4; most > activations || o.overlap && most > outputStride {
+	if most := max(p.shape.m, p.shape.k) * p.n * max(1, k.products) * 4; most > activations || o.overlap && most > outputStride {
 		return nil, unfitError(fmt.Sprintf("%d bytes of activations, want at most %d, with -overlap %d", most, activations, outputStride))
+	}
+	if k.products > 0 {
+		if err := d.openExperts(ctx, o, p); err != nil {
+			return nil, err
+		}
 	}
 	slots := max(1, o.memory/stride)
 	times := int(max(1, min(slots, 1024)))
@@ -160,13 +166,13 @@ func (d *device) measure(ctx context.Context, o *options, p point) ([]sample, er
 	}
 	turn := 0
 	record := func(r *gpu.Recorder) error {
-		r.Tile, r.Few = p.tile, true
+		r.Tile, r.Split, r.Few = p.tile, o.split, true
 		r.Scratch = gpu.Scratch{Address: d.rest.Address + uint64(d.rest.Bytes) - halves, Bytes: halves}
 		at := d.rest.Address + 3*activations
 		r.Q8, r.Parts = gpu.Scratch{Address: at, Bytes: activations / 4}, gpu.Scratch{Address: at + activations/4, Bytes: activations / 4 * 3}
 		for i := range times {
 			m := memory{w: d.weights.Address + uint64(int64(turn)%slots*stride), x: d.rest.Address, s: d.rest.Address + activations,
-				more: d.rest.Address + 2*activations, dst: d.rest.Address + 4*activations, cache: d.cache, ahead: int64(o.ahead) << 20}
+				more: d.rest.Address + 2*activations, dst: d.rest.Address + 4*activations, cache: d.cache, experts: &d.experts, turn: turn, ahead: int64(o.ahead) << 20}
 			if o.overlap {
 				m.dst += uint64(i%outputs) * outputStride
 			}
@@ -326,7 +332,7 @@ func (d *device) close() {
 	if d.pool != nil {
 		d.pool.Close()
 	}
-	for _, b := range []*vk.Buffer{d.weights, d.rest, d.pages} {
+	for _, b := range []*vk.Buffer{d.weights, d.rest, d.pages, d.experts.room} {
 		if b != nil {
 			b.Close()
 		}

@@ -38,6 +38,7 @@ type options struct {
 	memory          int64 // bytes
 	count           int
 	overlap         bool
+	split           gpu.Split // of products in halves; zero: the engine's choice
 }
 
 // shape is a matrix of M rows of K values.
@@ -82,6 +83,7 @@ func parse(args []string, errw io.Writer) (*options, error) {
 	team := fs.String("team", "0", "TEAM")
 	unroll := fs.String("unroll", "0", "UNROLL")
 	lanes := fs.String("lanes", "0", "LANES")
+	split := fs.String("split", "", "BMxBNxWMxWN of products in halves; \"\": the engine's choice")
 	fs.IntVar(&o.positions, "positions", 512, "that a row of a layer, or of flash_attn, attends to; of flash_attn the shape is heads x size of a head")
 	fs.IntVar(&o.ahead, "ahead", 0, "MiB of each of a layer's next weights to read beside small ops, into the cache")
 	memory := fs.Int("memory", 0, "MiB of weights to rotate through; 0: 1280, on a software device 16")
@@ -94,7 +96,7 @@ func parse(args []string, errw io.Writer) (*options, error) {
 		return nil, fmt.Errorf("want flags alone, -count of at least 1; found %q", fs.Args())
 	}
 	o.memory = int64(*memory) << 20
-	var errs [8]error
+	var errs [9]error
 	o.kernels, errs[0] = list(*kernels, kernelName)
 	o.types, errs[1] = list(*types, typeNamed)
 	if *shapes != "" {
@@ -105,6 +107,12 @@ func parse(args []string, errw io.Writer) (*options, error) {
 	o.team, errs[5] = list(*team, number)
 	o.unr, errs[6] = list(*unroll, number)
 	o.lanes, errs[7] = list(*lanes, number)
+	if *split != "" {
+		s := &o.split
+		if n, err := fmt.Sscanf(*split, "%dx%dx%dx%d", &s.BM, &s.BN, &s.WM, &s.WN); n != 4 {
+			errs[8] = fmt.Errorf("-split: found %q, wanted one as 128x64x64x32: %w", *split, err)
+		}
+	}
 	return o, errors.Join(errs[:]...)
 }
 

@@ -16,12 +16,15 @@ type memory struct {
 	x, s, dst uint64 // activations, their scales, the output of this turn
 	more      uint64 // other outputs
 	cache     cache
+	experts   *experts
+	turn      int
 	ahead     int64 // bytes
 }
 
 // kernelOp is a kernel that can be measured.
 type kernelOp struct {
 	typed, teams bool
+	products     int                                        // with experts, that a row of X takes part in; 0: there are none
 	table        func(t gguf.Type) (*shaders.Kernel, error) // nil: exists for all types
 	record       func(r *gpu.Recorder, t gguf.Type, s shape, n int, m memory) error
 	// bytes that one dispatch reads of the rotating memory; of an op without weights, all that it moves
@@ -94,6 +97,8 @@ var kernelOps = map[string]kernelOp{
 	"mul_mat_vec_int8_residual": {typed: true, teams: true, table: variant(shaders.Int8), record: teamOp(shaders.Int8, shaders.NoGLU, residual), bytes: weightBytes},
 	"mul_mat_vec_int8_gates":    {typed: true, teams: true, table: variant(shaders.Int8), record: teamOp(shaders.Int8, shaders.GLUBytes, gates), bytes: weightBytes},
 	"mul_mat_vec_wide":          {typed: true, teams: true, table: variant(shaders.Wide), record: teamOp(shaders.Wide, shaders.NoGLU, alone), bytes: weightBytes},
+	"mul_mat_id":                {typed: true, teams: true, products: usedExperts, record: expertOp(false), bytes: expertBytes(1)},
+	"mul_mat_id_gates":          {typed: true, teams: true, products: 2 * usedExperts, record: expertOp(true), bytes: expertBytes(2)},
 	"layer":                     {typed: true, teams: true, record: layer, bytes: layerBytes},
 	"flash_attn":                {record: attend, bytes: attendBytes},
 	"quantize_q8": {

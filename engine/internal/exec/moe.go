@@ -2,11 +2,13 @@ package exec
 
 import (
 	"fmt"
+	"slices"
 
 	"leat/decompose/pack"
 	"leat/engine/arch"
 	"leat/engine/plan"
 	"leat/shaders"
+	"leat/shaders/gpu"
 )
 
 // expertTensors are an expert's matrices in the table of addresses, in the order of the operations.
@@ -29,7 +31,7 @@ func (r *run) grouped() bool { return len(r.rows) > shaders.FewRows }
 // route records the choice of each row's experts. The ids stay on the device: who wants to know them on the host can have
 // them copied from Chosen.
 func (r *run) route(o *arch.Op, bias uint64) error {
-	x, n, s := &r.e.Hyper.Experts, uint32(len(r.rows)), &r.e.Plan.Scratch
+	x, n := &r.e.Hyper.Experts, uint32(len(r.rows))
 	a := shaders.TopKMoEArgs{
 		X: r.value(o.A), Bias: bias, IDs: r.value(arch.Chosen), Weights: r.value(arch.Share),
 		Rows: n, Experts: uint32(x.Count), Used: uint32(x.Used), Gating: uint32(x.Gating), Scale: x.Scale,
@@ -38,12 +40,7 @@ func (r *run) route(o *arch.Op, bias uint64) error {
 	if x.Normalise {
 		a.Normalise = 1
 	}
-	if err := r.rec.TopKMoE(a); err != nil || !r.grouped() {
-		return err
-	}
-	return r.rec.GroupExperts(shaders.GroupExpertsArgs{
-		IDs: a.IDs, Pairs: r.value(arch.Pairs), Tiles: r.addr(s.Tiles), Count: n * a.Used, Experts: a.Experts,
-	})
+	return r.rec.TopKMoE(a)
 }
 
 // experts records the experts of the unit at hand, and those of the units before it that waited for it: where all of them
@@ -61,15 +58,71 @@ func (r *run) experts(o *arch.Op) error {
 		return err
 	}
 	first, last := units[from].Expert, units[r.at].Expert+units[r.at].Experts
+	if done, err := r.summedExperts(o, first, last); done || err != nil {
+		return err
+	}
+	h, perExpert := r.e.Hyper, 0.0
 	for i := range o.Ops {
+		if e := &o.Ops[i]; e.Kind == arch.MulMatID {
+			perExpert += 2 * float64(h.PairWidth(e.Dst)) * float64(h.PairWidth(e.A)) * float64(len(r.rows)) * float64(h.Experts.Used) / float64(h.Experts.Count)
+		}
+	}
+	return r.byRows(uint32(last-first), perExpert, func(from, n uint32) error {
+		return r.expertOps(o, len(o.Ops), uint32(first)+from, uint32(first)+from+n)
+	})
+}
+
+// summedExperts records all experts of a layer together with the sum of what they make, the next operation, where the device can:
+// the last product and the sum are one.
+func (r *run) summedExperts(o *arch.Op, first, last int) (done bool, err error) {
+	h, ops, down := r.e.Hyper, r.e.ops[r.at], len(o.Ops)-1
+	at := slices.IndexFunc(ops, func(op arch.Op) bool { return op.Kind == arch.Experts })
+	if first != 0 || last != h.Experts.Count || down < 0 || o.Ops[down].Kind != arch.MulMatID || !o.Ops[down].A.PerPair() || at+1 >= len(ops) {
+		return false, nil
+	}
+	sum := &ops[at+1]
+	if sum.Kind != arch.SumExperts || sum.A != o.Ops[down].Dst {
+		return false, nil
+	}
+	p, err := r.expertProducts(o, down, 0, uint32(last))
+	if err != nil {
+		return false, err
+	}
+	a := shaders.MulMatIDSumArgs{
+		Table: p.Table, X: p.X, IDs: p.IDs, Weights: r.value(arch.Share), Dst: r.value(sum.Dst), Residual: r.value(sum.B),
+		M: p.M, K: p.K, N: uint32(len(r.rows)), Used: uint32(h.Experts.Used), DstStride: r.width(sum.Dst), ResidualStride: r.width(sum.B),
+	}
+	if !r.rec.TakesExpertSum(p.Type, &a) {
+		return false, nil
+	}
+	if err := r.expertOps(o, down, 0, uint32(last)); err != nil {
+		return false, err
+	}
+	r.summed = true
+	return true, r.rec.ExpertSum(p.Type, a, p.Experts)
+}
+
+// expertOps records the first n operations of experts first to last, last not one of them.
+func (r *run) expertOps(o *arch.Op, n int, first, last uint32) error {
+	for i := 0; i < n; i++ {
 		e := &o.Ops[i]
 		var err error
 		switch e.Kind {
 		case arch.MulMatID:
-			err = r.mulMatID(e, r.which(o, i), first, last)
+			var p gpu.ExpertProducts
+			if p, err = r.expertProducts(o, i, first, last); err != nil {
+				return err
+			}
+			var done bool
+			if done, err = r.gatedExperts(o, i, p); done {
+				i += 2
+			} else if err == nil {
+				err = r.rec.MulMatID(p.Type, p.MulMatIDArgs, p.Experts)
+			}
 		case arch.SwiGLU:
-			count := uint32(len(r.rows)) * r.width(e.Dst)
-			err = r.rec.SwiGLU(shaders.GLUArgs{Gate: r.value(e.A), Up: r.value(e.B), Dst: r.value(e.Dst), Count: count})
+			cols := uint32(r.e.Hyper.PairWidth(e.Dst))
+			pairs := uint32(len(r.rows)) * r.width(e.Dst) / cols
+			err = r.rec.SwiGLUMultiplied(shaders.GLUArgs{Gate: r.value(e.A), Up: r.value(e.B), Dst: r.value(e.Dst), Count: pairs * cols}, pairs, cols)
 		default:
 			err = r.eachPair(e)
 		}
@@ -78,6 +131,27 @@ func (r *run) experts(o *arch.Op) error {
 		}
 	}
 	return nil
+}
+
+// gatedExperts records the product at i, the next one and what comes of both as one, where they are gates and what those let
+// through, and the device can.
+func (r *run) gatedExperts(o *arch.Op, i int, p gpu.ExpertProducts) (done bool, err error) {
+	if i+2 >= len(o.Ops) {
+		return false, nil
+	}
+	gate, up, glu := &o.Ops[i], &o.Ops[i+1], &o.Ops[i+2]
+	if up.Kind != arch.MulMatID || up.A != gate.A || glu.Kind != arch.SwiGLU || glu.A != gate.Dst || glu.B != up.Dst {
+		return false, nil
+	}
+	other, err := r.expertProducts(o, i+1, p.First, p.Last)
+	if err != nil || other.Type != p.Type {
+		return false, err
+	}
+	p.Up, p.Dst = other.Table, r.value(glu.Dst)
+	if !r.rec.TakesExperts(&p) {
+		return false, nil
+	}
+	return true, r.rec.ExpertProducts(&p)
 }
 
 // neighbours reports whether a unit's experts run with those of the next one.
@@ -129,34 +203,33 @@ func (r *run) tell(o *arch.Op, from int) error {
 	return r.rec.Copy(r.e.scratch, g.Off, r.e.in, g.Off, g.Bytes)
 }
 
-// mulMatID records a product with experts first to last, in parts where it would run too long.
-func (r *run) mulMatID(o *arch.Op, which, first, last int) error {
-	h, s, u := r.e.Hyper, &r.e.Plan.Scratch, &r.e.Plan.Units[r.at]
-	t, ok := u.Tensor(o.Weight)
+// expertProducts is the product that is operation i of o, with experts first to last.
+func (r *run) expertProducts(o *arch.Op, i int, first, last uint32) (p gpu.ExpertProducts, err error) {
+	h, s, u, e := r.e.Hyper, &r.e.Plan.Scratch, &r.e.Plan.Units[r.at], &o.Ops[i]
+	t, ok := u.Tensor(e.Weight)
 	if !ok {
-		return fmt.Errorf("tensor %q is not in %s", o.Weight, u.Name)
+		return p, fmt.Errorf("tensor %q is not in %s", e.Weight, u.Name)
 	}
-	x, n := &h.Experts, uint32(len(r.rows))
-	m, k := uint32(h.PairWidth(o.Dst)), uint32(h.PairWidth(o.A))
-	a := shaders.MulMatIDArgs{
-		Table: r.addr(s.Table) + uint64(8*(r.tableOf(u.Layer)+which*x.Count)), X: r.value(o.A), Dst: r.value(o.Dst), IDs: r.value(arch.Chosen),
-		M: m, K: k, Count: n * uint32(x.Used), Used: uint32(x.Used), XStride: k, DstStride: m,
-	}
-	if o.A.PerPair() {
-		a.Used = 1
+	x, m, k := &h.Experts, uint32(h.PairWidth(e.Dst)), uint32(h.PairWidth(e.A))
+	p = gpu.ExpertProducts{Type: t.Type, Experts: uint32(x.Count), MulMatIDArgs: shaders.MulMatIDArgs{
+		Table: r.addr(s.Table) + uint64(8*(r.tableOf(u.Layer)+r.which(o, i)*x.Count)), X: r.value(e.A), Dst: r.value(e.Dst), IDs: r.value(arch.Chosen),
+		M: m, K: k, Count: uint32(len(r.rows) * x.Used), Used: uint32(x.Used), XStride: k, DstStride: m, First: first, Last: last,
+	}}
+	if e.A.PerPair() {
+		p.Used = 1
 	}
 	if r.grouped() {
-		a.Pairs, a.Tiles = r.value(arch.Pairs), r.addr(s.Tiles)
+		p.Pairs, p.Tiles = r.value(arch.Pairs), r.addr(s.Tiles)
 	}
-	perExpert := 2 * float64(m) * float64(k) * float64(a.Count) / float64(x.Count)
-	return r.byRows(uint32(last-first), perExpert, func(from, n uint32) error {
-		a.First, a.Last = uint32(first)+from, uint32(first)+from+n
-		return r.rec.MulMatID(t.Type, a, uint32(x.Count))
-	})
+	return p, nil
 }
 
-// sumExperts records the sum of what each row's experts made.
+// sumExperts records the sum of what each row's experts made, unless that is done.
 func (r *run) sumExperts(o *arch.Op) error {
+	if r.summed {
+		r.summed = false
+		return nil
+	}
 	d := r.width(o.Dst)
 	return r.rec.SumExperts(shaders.SumExpertsArgs{
 		Y: r.value(o.A), Weights: r.value(arch.Share), Residual: r.value(o.B), Dst: r.value(o.Dst),

@@ -34,6 +34,7 @@ type run struct {
 	points []vk.Point
 	used   int        // command buffers submitted or open in this step
 	units  int        // units recorded since the last submission
+	summed bool       // the sum of the layer's experts is recorded
 	next   submission // the one being recorded
 	timed  []submission
 	at     int     // unit of the plan that is recorded, or was last; nothing before the first

@@ -1,0 +1,65 @@
+package engine_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"leat/engine"
+	"leat/engine/token"
+	"leat/engine/trace"
+	"leat/shaders/gpu"
+	"leat/tools/testdata"
+	"leat/vk/vktest"
+)
+
+// Steps of a model with experts take them by bytes or by matrices, gate and up as one product, where the device can: none of
+// them falls back in silence. Pairs of a prompt are sorted once a layer.
+func TestExpertKernels(t *testing.T) {
+	p, f := chosen(t, vktest.Enable())
+	if !gpu.Few(p, f) {
+		t.Skipf("%s has no products of bytes", p.Name)
+	}
+	const bytes, summed, matrices = "mul_mat_vec_id_int8", "mul_mat_vec_id_sum", "mul_mat_id_cm"
+	few, short := map[string]int{bytes: 1, summed: 1}, map[string]int{bytes: 2, "group_experts": 1, "sum_experts": 1}
+	long := short
+	if gpu.Matrices(p, f) {
+		long = map[string]int{matrices: 2, "group_experts": 1, "sum_experts": 1}
+	}
+	for _, c := range []struct {
+		rows int
+		want map[string]int // calls a layer
+	}{{1, few}, {8, few}, {12, short}, {32, long}} {
+		t.Run(fmt.Sprintf("%d rows", c.rows), func(t *testing.T) {
+			var ops trace.Ops
+			m := load(t, filepath.Join(testdata.Demo(t), "leat-demo-moe-q4_k_m.gguf"), engine.Options{ContextLength: 64, Ops: &ops})
+			s, err := m.NewSession()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			if _, err := s.Forward(t.Context(), slices.Repeat([]token.ID{1}, c.rows)); err != nil {
+				t.Fatal(err)
+			}
+			calls := map[string]int{}
+			all, _ := ops.Take()
+			for _, o := range all {
+				calls[strings.Fields(o.Name)[0]] += o.Calls
+			}
+			if len(calls) == 0 {
+				t.Skipf("%s has no timestamps", p.Name)
+			}
+			layers := calls["topk_moe"]
+			if layers == 0 {
+				t.Errorf("no layer has experts: %v", calls)
+			}
+			for _, name := range []string{bytes, summed, matrices, "group_experts", "sum_experts", "mul_mat_vec_id", "mul_mat_id", "swiglu"} {
+				if want := layers * c.want[name]; calls[name] != want {
+					t.Errorf("%d calls of %s for %d layers, wanted %d", calls[name], name, layers, want)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,131 @@
+// Chunks of int8_types.glsl for products in halves. A value of a chunk is s.x * byte + s.y, its byte unsigned; parts gives
+// the bytes and the s of the chunk's two runs of 16.
+
+const uint SIGNS = 0x80808080u; // makes signed bytes unsigned ones, 128 more
+
+#if defined(TYPE_Q4_0)
+void parts(Chunk b, uint i, out uvec4 q1, out uvec4 q2, out vec2 s1, out vec2 s2)
+{
+    q1 = b.q & NIBBLES;
+    q2 = (b.q >> 4) & NIBBLES;
+    s1 = s2 = half_value(b.d) * vec2(1, -8);
+}
+#endif
+
+#if defined(TYPE_Q4_1)
+void parts(Chunk b, uint i, out uvec4 q1, out uvec4 q2, out vec2 s1, out vec2 s2)
+{
+    q1 = b.q & NIBBLES;
+    q2 = (b.q >> 4) & NIBBLES;
+    s1 = s2 = unpackHalf2x16(b.dm);
+}
+#endif
+
+#if defined(TYPE_Q5_0) || defined(TYPE_Q5_1)
+void parts(Chunk b, uint i, out uvec4 q1, out uvec4 q2, out vec2 s1, out vec2 s2)
+{
+    q1 = (b.q & NIBBLES) | fifths(b.h);
+    q2 = ((b.q >> 4) & NIBBLES) | fifths(b.h >> 16);
+#ifdef TYPE_Q5_0
+    s1 = s2 = half_value(b.d) * vec2(1, -16);
+#else
+    s1 = s2 = unpackHalf2x16(b.dm);
+#endif
+}
+#endif
+
+#if defined(TYPE_Q8_0)
+void parts(Chunk b, uint i, out uvec4 q1, out uvec4 q2, out vec2 s1, out vec2 s2)
+{
+    q1 = b.q1 ^ SIGNS;
+    q2 = b.q2 ^ SIGNS;
+    s1 = s2 = half_value(b.d) * vec2(1, -128);
+}
+#endif
+
+#if defined(TYPE_Q2_K)
+void parts(Chunk b, uint i, out uvec4 q1, out uvec4 q2, out vec2 s1, out vec2 s2)
+{
+    uvec4 q = b.q >> (i / 2 % 2 * 2);
+    q1 = q & 0x03030303u;
+    q2 = (q >> 4) & 0x03030303u;
+    uint sm1 = byte_of(b.s1, i % 4), sm2 = byte_of(b.s2, i % 4);
+    vec2 d = unpackHalf2x16(b.d) * vec2(1, -1);
+    s1 = d * vec2(sm1 & 0xf, sm1 >> 4);
+    s2 = d * vec2(sm2 & 0xf, sm2 >> 4);
+}
+#endif
+
+#if defined(TYPE_Q3_K)
+void parts(Chunk b, uint i, out uvec4 q1, out uvec4 q2, out vec2 s1, out vec2 s2)
+{
+    uint n = i / 4 % 2, s = i / 2 % 2;
+    uvec4 q = b.q >> (2 * s), h = b.h >> (4 * n + s);
+    q1 = (q & 0x03030303u) | (h & 0x01010101u) << 2;
+    q2 = ((q >> 4) & 0x03030303u) | (h & 0x04040404u);
+    float d = half_value(b.d);
+    s1 = d * float(int(((b.s1 >> (4 * n)) & 0xf) | ((b.top >> (4 * n)) & 3) << 4) - 32) * vec2(1, -4);
+    s2 = d * float(int(((b.s2 >> (4 * n)) & 0xf) | ((b.top >> (4 * n + 2)) & 3) << 4) - 32) * vec2(1, -4);
+}
+#endif
+
+#if defined(TYPE_Q4_K) || defined(TYPE_Q5_K)
+void parts(Chunk b, uint i, out uvec4 q1, out uvec4 q2, out vec2 s1, out vec2 s2)
+{
+    uint j = i % 8 / 2;
+    q1 = b.q & 0x0f0f0f0fu;
+    q2 = (b.q >> 4) & 0x0f0f0f0fu;
+#ifdef TYPE_Q5_K
+    uvec4 h = b.h >> (2 * j);
+    q1 |= (h & 0x01010101u) << 4;
+    q2 |= (h & 0x02020202u) << 3;
+#endif
+    uvec2 sm = pair_scales(b.head.yzw, j);
+    vec2 d = unpackHalf2x16(b.head.x) * vec2(1, -1);
+    s1 = d * vec2(sm & 0xff);
+    s2 = d * vec2((sm >> 8) & 0xff);
+}
+#endif
+
+#if defined(TYPE_Q6_K)
+void parts(Chunk b, uint i, out uvec4 q1, out uvec4 q2, out vec2 s1, out vec2 s2)
+{
+    uvec4 h = b.h >> (i / 2 % 2 * 2);
+    q1 = (b.q & 0x0f0f0f0fu) | (h & 0x03030303u) << 4;
+    q2 = ((b.q >> 4) & 0x0f0f0f0fu) | (h & 0x30303030u);
+    float d = half_value(b.d);
+    s1 = d * float(bitfieldExtract(int(b.s1), 0, 8)) * vec2(1, -32);
+    s2 = d * float(bitfieldExtract(int(b.s2), 0, 8)) * vec2(1, -32);
+}
+#endif
+
+#if defined(TYPE_IQ4_NL) || defined(TYPE_IQ4_XS)
+void parts(Chunk b, uint i, out uvec4 q1, out uvec4 q2, out vec2 s1, out vec2 s2)
+{
+    [[unroll]] for (uint w = 0; w < 4; w++) {
+        uvec2 v = look_up(b.q[w]) ^ SIGNS;
+        q1[w] = v.x;
+        q2[w] = v.y;
+    }
+#ifdef TYPE_IQ4_NL
+    float d = half_value(b.d);
+#else
+    uint s = i % 8;
+    int scale = int(((b.head.y >> (4 * s)) & 0xf) | ((b.head.x >> (16 + 2 * s)) & 3) << 4) - 32;
+    float d = half_value(b.head.x & 0xffff) * float(scale);
+#endif
+    s1 = s2 = d * vec2(1, -128);
+}
+#endif
+
+uint two_halves(uint q, uint i, vec2 s)
+{
+    vec2 y = vec2(byte_of(q, i), byte_of(q, i + 1));
+    return packHalf2x16(y * s.x + s.y);
+}
+
+// eight gives the values of 8 bytes as halves.
+uvec4 eight(uint q1, uint q2, vec2 s)
+{
+    return uvec4(two_halves(q1, 0, s), two_halves(q1, 2, s), two_halves(q2, 0, s), two_halves(q2, 2, s));
+}
