@@ -4,7 +4,7 @@
 //   uint first_of(uint i), second_of(i)     where its two runs of 16 values lie in the row
 //   float dot_chunk(Chunk b, uint i, X16 x1, X16 x2)
 
-struct Row { // address rounded down to a word, and what was cut off (0 or 2 bytes)
+struct Row { // address rounded down to a word, and what was cut off: 0 or 2 bytes, of MXFP4 any
     uvec2 base;
     uint cut;
 };

@@ -129,8 +129,8 @@ type family struct {
 // perLane are the constants of a kernel whose lanes hold a row in registers: PER runs of 4 values each.
 var perLane = []SpecConst{{"LANES", rowLanes, 0}, {"PER", 1, MaxPer}}
 
-// int8Types are those whose products with bytes are whole numbers times a few scales, and have a kernel.
-var int8Types = weightTypes[3 : len(weightTypes)-1]
+// int8Types are those whose products with bytes are whole numbers times a few scales.
+var int8Types = weightTypes[3:]
 
 var families = []family{
 	{op: "get_rows", args: GetRowsArgs{}, types: weightTypes},
