@@ -32,3 +32,17 @@ type CpyArgs struct {
 
 // Workgroups counts the workgroups: one lane per value.
 func (a *CpyArgs) Workgroups() uint64 { return groups(uint64(a.Rows)*uint64(a.Cols), lanes) }
+
+// MulMatHeadsArgs is MulMatArgs for each of Heads heads. Their W (M, K) lie one behind another; a head's part of a row of X, K values, is
+// XHead values behind the one before, that of Dst, M values, DstHead.
+type MulMatHeadsArgs struct {
+	W, X, Dst             uint64
+	M, K, N               uint32
+	XStride, DstStride    uint32
+	Heads, XHead, DstHead uint32
+}
+
+// Workgroups counts the workgroups of a pipeline whose NUM_ROWS and NUM_COLS are rows and cols.
+func (a *MulMatHeadsArgs) Workgroups(rows, cols uint32) uint64 {
+	return uint64(a.Heads) * groups(uint64(a.M), uint64(rows)) * groups(uint64(a.N), uint64(cols))
+}

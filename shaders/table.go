@@ -174,6 +174,7 @@ var families = []family{
 	{op: "sigmoid_mul", args: SigmoidMulArgs{}},
 	{op: "swiglu_oai", args: SwiGLUOAIArgs{}},
 	{op: "cpy", args: CpyArgs{}},
+	{op: "mul_mat_heads", args: MulMatHeadsArgs{}, types: weightTypes, spec: tile(4, 1)},
 	{op: "ssm_conv", args: SSMConvArgs{}, extra: []string{fmt.Sprintf("MAX_TAPS=%d", MaxTaps)}},
 	{op: "gated_delta_net", args: GatedDeltaNetArgs{}, extra: []string{fmt.Sprintf("MAX_STATE=%d", MaxState)}},
 	{op: "mul_mat", variant: CM, needs: CoopMatrix, args: MulMatCMArgs{}, lanes: rowLanes,
@@ -407,3 +408,6 @@ func SSMConv() (*Kernel, error) { return find("ssm_conv", "") }
 
 // GatedDeltaNet finds gated_delta_net.
 func GatedDeltaNet() (*Kernel, error) { return find("gated_delta_net", "") }
+
+// MulMatHeads finds the product of heads with matrices of type t of their own.
+func MulMatHeads(t gguf.Type) (*Kernel, error) { return find("mul_mat_heads", t.String()) }

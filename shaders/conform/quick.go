@@ -53,6 +53,7 @@ var quick = map[string][]string{
 	"sigmoid_mul":        {"rows=9 cols=192 gates=384 group=64 gap=8"},
 	"ssm_conv":           {"rows=33 cols=100 taps=4 gap=3"},
 	"gated_delta_net":    {"rows=17 heads=4/2 of 32 tiled=true gap=4 together=true"},
+	"mul_mat_heads":      {"heads=4 M=65 K=1024 N=3 gaps=8,16"},
 	"cpy":                {"rows=33 cols=64 gaps=128,512"},
 	"swiglu_oai":         {"count=4097 scale=8"},
 	"swiglu":             {"count=4097 scale=1", "count=172 scale=30"},

@@ -6,20 +6,18 @@ import (
 	"leat/shaders"
 )
 
-// headMulMat records a product for each head with a matrix of its own.
+// headMulMat records a product for each head with a matrix of its own, in parts where it would run too long.
 func (r *run) headMulMat(o *arch.Op, t *pack.Tensor, weight uint64) error {
-	n, x, dst := uint32(len(r.rows)), r.width(o.A), r.width(o.Dst)
-	heads := uint64(o.Heads)
-	for h := range heads {
-		a := shaders.MulMatArgs{
-			W: weight + h*uint64(t.Bytes)/heads, X: r.value(o.A) + h*4*uint64(x)/heads, Dst: r.value(o.Dst) + h*4*uint64(dst)/heads,
-			M: uint32(o.Rows), K: uint32(o.Cols), N: n, XStride: x, DstStride: dst,
-		}
-		if err := r.mulMat(t.Type, a); err != nil {
-			return err
-		}
+	x, dst, heads := r.width(o.A), r.width(o.Dst), uint32(o.Heads)
+	a := shaders.MulMatHeadsArgs{
+		W: weight, M: uint32(o.Rows), K: uint32(o.Cols), Heads: heads,
+		XStride: x, DstStride: dst, XHead: x / heads, DstHead: dst / heads,
 	}
-	return nil
+	perRow := 2 * float64(heads) * float64(a.M) * float64(a.K)
+	return r.byRows(uint32(len(r.rows)), perRow, func(from, n uint32) error {
+		a.N, a.X, a.Dst = n, r.value(o.A)+4*uint64(from)*uint64(x), r.value(o.Dst)+4*uint64(from)*uint64(dst)
+		return r.rec.MulMatHeads(t.Type, a)
+	})
 }
 
 // headCopy records a copy of a part of each head.
