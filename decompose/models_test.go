@@ -210,7 +210,7 @@ func TestManifestFigures(t *testing.T) {
 	m.Source, m.Files = nil, nil
 	want := pack.Manifest{
 		FormatVersion: 1, Model: "synthetic <model> & co", Architecture: "llama", NumLayers: 2, HiddenDim: 256, NumHeads: 4, NumKVHeads: 2,
-		HeadDim: 64, VocabSize: 100, Quantization: "Q4_K", LayerFileSize: m.LayerFileSize, ExpertRecordSize: 122880,
+		HeadDim: 64, VocabSize: 100, Quantization: "Q4_K", LayerFileSize: m.LayerFileSize, ExpertRecordSize: 118784,
 		RopeTheta: 500000, RMSNormEps: 1e-6, TotalBytes: total,
 	}
 	if diff := cmp.Diff(want, *m); diff != "" {

@@ -39,6 +39,9 @@ func TestNoAllocation(t *testing.T) {
 		{"from disk, recorded", path, least, 1, running},
 		{"experts", experts, 0, 0, nil},
 		{"experts from host memory", experts, leastExperts, 1 << 30, nil},
+		{"biases and sinks", filepath.Join("testdata", "gpt-oss-nano.gguf"), 0, 0, nil},
+		{"latent attention", filepath.Join("testdata", "deepseek3-nano.gguf"), 0, 0, nil},
+		{"states", filepath.Join("testdata", "qwen3next-nano.gguf"), 0, 0, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m := load(t, c.path, engine.Options{ContextLength: 128, Chunk: 8, DeviceBytes: c.vram, HostBytes: c.host, Trace: c.rec})

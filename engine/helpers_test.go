@@ -77,7 +77,7 @@ type golden struct{ name, model, base string }
 
 // routed reports whether rounding may choose other experts.
 func (g *golden) routed() bool {
-	return strings.Contains(g.name, "moe") || strings.Contains(g.name, "mixtral")
+	return strings.Contains(g.name, "moe") || strings.Contains(g.name, "mixtral") || strings.Contains(g.name, "-nano")
 }
 
 // goldens lists the models in the test data that this build runs.
@@ -94,11 +94,16 @@ func goldens(t *testing.T) []golden {
 		arch, _, _ := strings.Cut(name, "-")
 		switch arch {
 		case "llama", "llama3", "qwen2", "qwen3", "mixtral", "qwen3moe":
-			if strings.Contains(name, "mxfp4") {
-				continue // no kernels for that type
-			}
 			gs = append(gs, golden{name, p, filepath.Join(dir, "logits", name)})
 		}
+	}
+	ours, err := filepath.Glob(filepath.Join("testdata", "*.gguf")) // made by tools/golden
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range ours {
+		base := strings.TrimSuffix(p, ".gguf")
+		gs = append(gs, golden{filepath.Base(base), p, base})
 	}
 	for _, name := range []string{"leat-demo-f16", "leat-demo-q8_0", "leat-demo-q4_k_m", "leat-demo-moe-q8_0", "leat-demo-moe-q4_k_m"} {
 		gs = append(gs, golden{name, filepath.Join(demo, name+".gguf"), filepath.Join(demo, name)})

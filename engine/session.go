@@ -19,6 +19,7 @@ type Session struct {
 	m   *Model
 	seq *kv.Sequence
 	ids []token.ID // all tokens taken in; those past seq.Len() have yet to run
+	ran int        // of these, how many ran before a truncation that their state couldn't follow: they run again unseen
 
 	logits []float32 // of the last step that was asked for them
 	rows   []exec.Row
@@ -91,13 +92,16 @@ func (s *Session) Cap() int { return s.m.plan.ContextLength }
 // Tokens returns the ids the session holds, oldest first.
 func (s *Session) Tokens() []token.ID { return append([]token.ID(nil), s.ids...) }
 
-// Truncate forgets positions n and later; n may be up to [Session.Len].
+// Truncate forgets positions n and later; n may be up to [Session.Len]. Where layers have a state in place of a cache, what is left may
+// have to run again, as a part of the next call that runs tokens.
 func (s *Session) Truncate(n int) error {
 	if n < 0 || n > len(s.ids) {
 		return fmt.Errorf("truncate a session of %d tokens to %d", len(s.ids), n)
 	}
 	s.ids = s.ids[:n]
+	s.ran = min(s.ran, n)
 	if n < s.seq.Len() {
+		s.ran = n
 		return s.seq.Truncate(n)
 	}
 	return nil
@@ -183,10 +187,14 @@ func (s *Session) run(ctx context.Context, greedy, all bool, use func(exec.Resul
 	for s.seq.Len() < len(s.ids) {
 		from := s.seq.Len()
 		n := min(len(s.ids)-from, s.m.plan.Chunk)
+		seen := from >= s.ran
+		if !seen {
+			n = min(n, s.ran-from)
+		}
 		s.rows = s.rows[:0]
 		for i, id := range s.ids[from : from+n] {
 			last := from+i == len(s.ids)-1
-			s.rows = append(s.rows, exec.Row{Seq: s.seq, Token: id, Position: from + i, Logits: all || last})
+			s.rows = append(s.rows, exec.Row{Seq: s.seq, Token: id, Position: from + i, Logits: all && seen || last})
 		}
 		err := s.m.step(ctx, s.rows, greedy, func(r exec.Result) {
 			if s.rows[n-1].Logits {

@@ -14,11 +14,12 @@ const MaxExperts = 1024
 
 // TopKMoEArgs chooses experts by X (Rows, Experts): IDs (Rows, Used) uint32, the best first, and their Weights (Rows, Used).
 // Bias (Experts), 0 for none, is added where they are chosen, not where they are weighed. Of Groups groups, 0 for none, those
-// GroupsUsed are open whose two best have the largest sum. With Normalise 1 a row's weights come to 1; all are times Scale.
+// GroupsUsed are open whose GroupBest best, 1 or 2, have the largest sum. With Normalise 1 a row's weights come to 1; all are times Scale.
 type TopKMoEArgs struct {
 	X, Bias, IDs, Weights                                      uint64
 	Rows, Experts, Used, Gating, Normalise, Groups, GroupsUsed uint32
 	Scale                                                      float32
+	GroupBest, _                                               uint32
 }
 
 // Workgroups counts the workgroups: one per row.
@@ -45,8 +46,8 @@ func ExpertTiles(pairs, experts, cols uint32) uint32 { return pairs/cols + exper
 const TileBytes = 16
 
 // MulMatIDArgs: Dst (Count, M): row p is row p / Used of X (.., K) times Wᵀ of the pair's expert, W (M, K) typed, where that is
-// First or above and below Last; other rows stay as they are. Table (experts) holds the addresses of the experts' W; rows of an
-// expert whose address is 0 stay as they are, too.
+// First or above and below Last; other rows stay as they are. Table (experts), on 8 bytes, holds the addresses of the experts' W;
+// rows of an expert whose address is 0 stay as they are, too.
 //
 // Blocks is how many columns the grid has: mul_mat_vec_id's are the pairs, whose experts are IDs; mul_mat_id's are Tiles, which
 // group_experts made with as many Cols as NUM_COLS, and Pairs.

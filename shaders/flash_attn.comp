@@ -1,6 +1,6 @@
 #version 460
 // flash_attn: one workgroup per row and query head; softmax(Scale·q·Kᵀ)·V over positions 0…Pos[row], or the last Window of
-// them, LANES positions at a time. Heads have at most MAX_HEAD values. In a tile a lane first owns a position (its score), then pairs of
+// them, LANES positions at a time. Keys have at most MAX_KEY values, values MAX_HEAD. In a tile a lane first owns a position (its score), then pairs of
 // value dimensions. Tiles start at multiples of LANES, so a result depends on the position and the window alone.
 #extension GL_GOOGLE_include_directive : require
 #include "memory.glsl"
@@ -21,7 +21,7 @@ layout(push_constant, std430) uniform Args {
 const uint PAIRS = MAX_HEAD / 2 / LANES; // pairs of value dimensions a lane may own
 const float NONE = -3.0e38; // not -infinity: a driver need not honour it
 
-shared vec4 query[MAX_HEAD / 4]; // (KeyLen)
+shared vec4 query[MAX_KEY / 4]; // (KeyLen)
 shared float weight[LANES];      // exp(score - top) of the tile's positions
 shared uvec2 value[LANES];       // address of V of the tile's positions
 #ifdef BLOCKS

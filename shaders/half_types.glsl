@@ -99,7 +99,7 @@ void parts(Chunk b, uint i, out uvec4 q1, out uvec4 q2, out vec2 s1, out vec2 s2
 }
 #endif
 
-#if defined(TYPE_IQ4_NL) || defined(TYPE_IQ4_XS)
+#if defined(TYPE_IQ4_NL) || defined(TYPE_IQ4_XS) || defined(TYPE_MXFP4)
 void parts(Chunk b, uint i, out uvec4 q1, out uvec4 q2, out vec2 s1, out vec2 s2)
 {
     [[unroll]] for (uint w = 0; w < 4; w++) {
@@ -107,8 +107,10 @@ void parts(Chunk b, uint i, out uvec4 q1, out uvec4 q2, out vec2 s1, out vec2 s2
         q1[w] = v.x;
         q2[w] = v.y;
     }
-#ifdef TYPE_IQ4_NL
+#if defined(TYPE_IQ4_NL)
     float d = half_value(b.d);
+#elif defined(TYPE_MXFP4)
+    float d = block_scale(b.e);
 #else
     uint s = i % 8;
     int scale = int(((b.head.y >> (4 * s)) & 0xf) | ((b.head.x >> (16 + 2 * s)) & 3) << 4) - 32;

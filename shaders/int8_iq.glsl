@@ -1,12 +1,21 @@
-// IQ4_NL and IQ4_XS: 4 bits choose one of 16 uneven levels.
+// IQ4_NL, IQ4_XS and MXFP4: 4 bits choose one of 16 uneven levels.
 
-#if defined(TYPE_IQ4_NL) || defined(TYPE_IQ4_XS)
+#if defined(TYPE_IQ4_NL) || defined(TYPE_IQ4_XS) || defined(TYPE_MXFP4)
+#ifdef TYPE_MXFP4
+// level is twice a 4-bit float: 0 1 2 3 | 4 6 8 12, and the same below zero.
+uint level(uint q)
+{
+    uint w = q < 8 ? (q < 4 ? 0x03020100u : 0x0c080604u) : (q < 12 ? 0xfdfeff00u : 0xf4f8fafcu);
+    return byte_of(w, q & 3);
+}
+#else
 // level looks q up in {-127 -104 -83 -65 | -49 -35 -22 -10 | 1 13 25 38 | 53 69 89 113}.
 uint level(uint q)
 {
     uint w = q < 8 ? (q < 4 ? 0xbfad9881u : 0xf6eaddcfu) : (q < 12 ? 0x26190d01u : 0x71594535u);
     return byte_of(w, q & 3);
 }
+#endif
 
 #ifndef BYTES_ALONE
 #define LEVELS
@@ -92,5 +101,33 @@ float dot_chunk(Chunk b, uint i, X16 x1, X16 x2)
     uint s = i % 8;
     int scale = int(((b.head.y >> (4 * s)) & 0xf) | ((b.head.x >> (16 + 2 * s)) & 3) << 4) - 32;
     return half_value(b.head.x & 0xffff) * x1.d * float(scale * dot_levels(b.q, x1.q, x2.q));
+}
+#endif
+
+#if defined(TYPE_MXFP4) // exponent u8, quants[16]
+#define BLOCK_BYTES 17
+struct Chunk {
+    uvec4 q;
+    uint e;
+};
+
+Chunk load_chunk(Row w, uint i)
+{
+    uint off = i * BLOCK_BYTES + w.cut, at = off / 4, s = 8 * (off & 3);
+    Words p = Words(w.base);
+    uvec4 lo = uvec4(p.w[at], p.w[at + 1], p.w[at + 2], p.w[at + 3]), hi = uvec4(lo.yzw, p.w[at + 4]);
+    return Chunk(s == 24 ? hi : (lo >> (s + 8)) | (hi << (24 - s)), (lo.x >> s) & 0xff);
+}
+
+// block_scale is 2^(e-128), in two factors of which none is a denormal, lest the driver take it for 0.
+float block_scale(uint e)
+{
+    float rest = e > 1 ? 1 : e == 1 ? 0.5 : 0.25;
+    return uintBitsToFloat((max(e, 2) - 1) << 23) * rest;
+}
+
+float dot_chunk(Chunk b, uint i, X16 x1, X16 x2)
+{
+    return block_scale(b.e) * x1.d * float(dot_levels(b.q, x1.q, x2.q));
 }
 #endif

@@ -1,6 +1,6 @@
 // Blocks of 32. A chunk is a block. In the 4- and 5-bit ones its first 16 values are the low nibbles.
 
-#if defined(TYPE_Q4_0) || defined(TYPE_Q4_1) || defined(TYPE_Q5_0) || defined(TYPE_Q5_1) || defined(TYPE_Q8_0) || defined(TYPE_IQ4_NL)
+#if defined(TYPE_Q4_0) || defined(TYPE_Q4_1) || defined(TYPE_Q5_0) || defined(TYPE_Q5_1) || defined(TYPE_Q8_0) || defined(TYPE_IQ4_NL) || defined(TYPE_MXFP4)
 #define BLOCK 32
 uint first_of(uint i) { return i * 32; }
 uint second_of(uint i) { return i * 32 + 16; }

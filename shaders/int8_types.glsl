@@ -10,7 +10,7 @@ const uint ROUND = 7; // to what loads begin at
 const uint ROUND = 3;
 #endif
 
-struct Row { // address rounded down, and what was cut off: an even number of bytes
+struct Row { // address rounded down, and what was cut off: an even number of bytes, of MXFP4 any
     uvec2 base;
     uint cut;
 };

@@ -80,8 +80,11 @@ type SpecConst struct {
 // one float per lane and output in the 16 KiB of shared memory that every device has.
 const MaxTile = 64
 
-// MaxHead is the largest head size flash_attn takes, of keys and of values.
-const MaxHead = 512
+// MaxHead is the largest head size flash_attn takes of values, MaxKey of keys: those of latent attention have a part more.
+const (
+	MaxHead = 512
+	MaxKey  = 576
+)
 
 // MaxPer is the most runs of 4 values that a lane holds of a row.
 const MaxPer = 16
@@ -110,7 +113,7 @@ var weightTypes = []gguf.Type{
 	gguf.F32, gguf.F16, gguf.BF16,
 	gguf.Q4_0, gguf.Q4_1, gguf.Q5_0, gguf.Q5_1, gguf.Q8_0,
 	gguf.Q2_K, gguf.Q3_K, gguf.Q4_K, gguf.Q5_K, gguf.Q6_K,
-	gguf.IQ4_NL, gguf.IQ4_XS,
+	gguf.IQ4_NL, gguf.IQ4_XS, gguf.MXFP4,
 }
 
 // family is an op: one source, compiled once, or once per type.
@@ -145,7 +148,7 @@ var families = []family{
 	{op: "rope", args: RopeArgs{}},
 	{op: "rope", variant: KV, args: RopeKVArgs{}, types: KVTypes},
 	{op: "kv_append", args: KVAppendArgs{}, types: KVTypes},
-	{op: "flash_attn", args: FlashAttnArgs{}, types: KVTypes, extra: []string{fmt.Sprintf("MAX_HEAD=%d", MaxHead)}},
+	{op: "flash_attn", args: FlashAttnArgs{}, types: KVTypes, extra: []string{fmt.Sprintf("MAX_HEAD=%d", MaxHead), fmt.Sprintf("MAX_KEY=%d", MaxKey)}},
 	{op: "flash_attn", variant: Split, needs: Subgroups, args: FlashAttnSplitArgs{}, types: KVTypes, lanes: rowLanes,
 		spec: []SpecConst{{"GROUP", 1, MaxGroup}}, extra: []string{fmt.Sprintf("MAX_HEAD=%d", MaxHeadSplit)}},
 	{op: "flash_attn", variant: Joined, source: "flash_attn_split", needs: Subgroups, args: FlashAttnSplitArgs{}, types: KVTypes, lanes: rowLanes,
@@ -174,6 +177,12 @@ var families = []family{
 	{op: "mul_mat_id", variant: CM, needs: CoopMatrix, args: MulMatIDCMArgs{}, types: int8Types, lanes: rowLanes,
 		spec: []SpecConst{{"LANES", rowLanes, 0}, {"BM", 128, 0}, {"BN", 64, 0}, {"WM", 64, 0}, {"WN", 32, 0}, {"GLU", 0, 1}}},
 	{op: "sum_experts", args: SumExpertsArgs{}},
+	{op: "sigmoid_mul", args: SigmoidMulArgs{}},
+	{op: "swiglu_oai", args: SwiGLUOAIArgs{}},
+	{op: "cpy", args: CpyArgs{}},
+	{op: "mul_mat_heads", args: MulMatHeadsArgs{}, types: weightTypes, spec: tile(4, 1)},
+	{op: "ssm_conv", args: SSMConvArgs{}, extra: []string{fmt.Sprintf("MAX_TAPS=%d", MaxTaps)}},
+	{op: "gated_delta_net", args: GatedDeltaNetArgs{}, extra: []string{fmt.Sprintf("MAX_STATE=%d", MaxState)}},
 	{op: "mul_mat", variant: CM, needs: CoopMatrix, args: MulMatCMArgs{}, lanes: rowLanes,
 		spec: []SpecConst{{"LANES", rowLanes, 0}, {"BM", 128, 0}, {"BN", 128, 0}, {"BK", tileStep, 0}, {"WM", 64, 0}, {"WN", 64, 0}}},
 }
@@ -395,3 +404,21 @@ func MulMatIDCM(t gguf.Type) (*Kernel, error) { return findVariant("mul_mat_id",
 
 // SumExperts finds sum_experts.
 func SumExperts() (*Kernel, error) { return find("sum_experts", "") }
+
+// SigmoidMul finds sigmoid_mul.
+func SigmoidMul() (*Kernel, error) { return find("sigmoid_mul", "") }
+
+// SwiGLUOAI finds swiglu_oai.
+func SwiGLUOAI() (*Kernel, error) { return find("swiglu_oai", "") }
+
+// Cpy finds cpy.
+func Cpy() (*Kernel, error) { return find("cpy", "") }
+
+// SSMConv finds ssm_conv.
+func SSMConv() (*Kernel, error) { return find("ssm_conv", "") }
+
+// GatedDeltaNet finds gated_delta_net.
+func GatedDeltaNet() (*Kernel, error) { return find("gated_delta_net", "") }
+
+// MulMatHeads finds the product of heads with matrices of type t of their own.
+func MulMatHeads(t gguf.Type) (*Kernel, error) { return find("mul_mat_heads", t.String()) }

@@ -11,6 +11,7 @@ layout(push_constant, std430) uniform Args {
     uvec2 X, Bias, IDs, Weights;
     uint Rows, Experts, Used, Gating, Normalise, Groups, GroupsUsed;
     float Scale;
+    uint GroupBest, pad0;
 } a;
 
 const uint SOFTMAX = 0, SIGMOID = 1, LATE = 2; // of all; each by itself; softmax of the chosen ones
@@ -80,7 +81,7 @@ void weigh(Floats x, uint lane)
     barrier();
 }
 
-// limit leaves only the experts of the GroupsUsed groups whose two best have the largest sum of scores.
+// limit leaves only the experts of the GroupsUsed groups whose GroupBest best, 1 or 2, have the largest sum of scores.
 void limit(uint lane)
 {
     uint size = a.Experts / a.Groups;
@@ -91,7 +92,7 @@ void limit(uint lane)
             second = max(second, min(first, s));
             first = max(first, s);
         }
-        precise float sum = size > 1 ? first + second : first;
+        precise float sum = size > 1 && a.GroupBest > 1 ? first + second : first;
         chosen[g] = floatBitsToUint(sum);
     }
     barrier();

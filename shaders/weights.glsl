@@ -5,7 +5,7 @@
 //   void dequant8(Row r, uint k, out float v[8])   values k … k+7 of the row, k a multiple of 8
 // with ggml's arithmetic in float32, operation by operation, never contracted.
 
-// Row is a row of W: its address rounded down to a word, and what was cut off (0 or 2 bytes).
+// Row is a row of W: its address rounded down to a word, and what was cut off: 0 or 2 bytes, of MXFP4 any.
 struct Row {
     Words p;
     uint cut;
@@ -24,6 +24,15 @@ uint word_at(Row r, uint off)
     uint lo = r.p.w[off >> 2];
     uint hi = r.p.w[(off + 2) >> 2];
     return (off & 2) == 0 ? lo : (lo >> 16) | (hi << 16);
+}
+
+// word_at_any is word_at for any offset.
+uint word_at_any(Row r, uint off)
+{
+    off += r.cut;
+    uint lo = r.p.w[off >> 2];
+    uint hi = r.p.w[(off + 3) >> 2], s = 8 * (off & 3);
+    return s == 0 ? lo : (lo >> s) | (hi << (32 - s));
 }
 
 uint byte_of(uint w, uint i) { return (w >> (8 * i)) & 0xff; }

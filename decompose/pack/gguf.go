@@ -103,8 +103,8 @@ func unitsOf(path string, infos []gguf.TensorInfo) ([]Unit, error) {
 	return units, nil
 }
 
-// splitExperts cuts a layer's stacks along the outermost dimension, expert by expert. A stack's
-// companions (biases, scales) that have no part for each expert stay whole in the layer: odd.
+// splitExperts cuts a layer's stacks of weights along the outermost dimension, expert by expert. Their companions (biases,
+// scales) stay whole in the layer, odd: they are small, and then the router's choice can gather all of a step's at once.
 func splitExperts(path string, stacks []Tensor) (experts [][]Tensor, odd []Tensor, err error) {
 	count, first := int64(0), ""
 	for _, t := range stacks {
@@ -121,15 +121,15 @@ func splitExperts(path string, stacks []Tensor) (experts [][]Tensor, odd []Tenso
 	}
 	var cut []Tensor // the first expert's
 	for _, t := range stacks {
-		slice, ok := sliceOf(t, count)
-		switch {
-		case ok:
-			cut = append(cut, slice)
-		case isWeight(t.Name):
-			return nil, nil, formatErrorf(path, "tensor %q: found %d bytes of %v in shape %v, wanted whole rows for each expert", t.Name, t.Bytes, t.Type, t.Shape)
-		default:
+		if !isWeight(t.Name) {
 			odd = append(odd, t)
+			continue
 		}
+		slice, ok := sliceOf(t, count)
+		if !ok {
+			return nil, nil, formatErrorf(path, "tensor %q: found %d bytes of %v in shape %v, wanted whole rows for each expert", t.Name, t.Bytes, t.Type, t.Shape)
+		}
+		cut = append(cut, slice)
 	}
 	if len(cut) == 0 {
 		return nil, odd, nil

@@ -210,7 +210,7 @@ func TestExpertStacks(t *testing.T) {
 	}{
 		{"biases and a scale for each", []gguf.TensorInfo{
 			w("ffn_down_exps.weight", gguf.F32, 48, 2, 3, 2), w("ffn_down_exps.bias", gguf.F32, 24, 2, 3), w("ffn_down_exps.scale", gguf.F32, 8, 2),
-		}, "layer 0 expert 0: ffn_down_exps ffn_down_exps.bias ffn_down_exps.scale; layer 0 expert 1: ffn_down_exps ffn_down_exps.bias ffn_down_exps.scale; "},
+		}, "layer 0: ffn_down_exps.bias ffn_down_exps.scale; layer 0 expert 0: ffn_down_exps; layer 0 expert 1: ffn_down_exps; "},
 		{"a scale for all", []gguf.TensorInfo{w("ffn_down_exps.weight", gguf.F32, 48, 2, 3, 2), w("ffn_down_exps.scale", gguf.F32, 4, 1)},
 			"layer 0: ffn_down_exps.scale; layer 0 expert 0: ffn_down_exps; layer 0 expert 1: ffn_down_exps; "},
 		{"a bias without its weight", []gguf.TensorInfo{w("ffn_down_exps.bias", gguf.F32, 24, 2, 3)}, "layer 0: ffn_down_exps.bias; "},

@@ -15,7 +15,7 @@ var layerOrder = []string{
 	"attn_q", "attn_k", "attn_v", "attn_qkv",
 	"attn_kv_a_mqa", "attn_kv_a_norm", "attn_kv_b", "attn_k_b", "attn_v_b",
 	"attn_q_norm", "attn_k_norm", "attn_sinks", "attn_gate", "attn_sub_norm", "attn_output",
-	"ssm_in", "ssm_conv1d", "ssm_x", "ssm_dt", "ssm_a", "ssm_ba", "ssm_b_norm", "ssm_c_norm", "ssm_d", "ssm_norm", "ssm_out",
+	"ssm_in", "ssm_ba", "ssm_beta", "ssm_alpha", "ssm_conv1d", "ssm_x", "ssm_a", "ssm_dt", "ssm_b_norm", "ssm_c_norm", "ssm_d", "ssm_norm", "ssm_out",
 	"post_attention_norm", "attn_output_norm", "attn_post_norm",
 	"ffn_norm",
 	"ffn_gate_inp", "exp_probs_b",

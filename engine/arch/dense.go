@@ -9,28 +9,22 @@ import (
 	"leat/gguf/quant"
 )
 
-// Layer returns layer l of a transformer: llama (Touvron et al. 2023), and qwen2 and
-// qwen3, which add QKV biases and Q/K norms to it; with experts Mixtral and qwen3moe.
+// Layer returns layer l of a transformer: llama (Touvron et al. 2023), and those that add to it, as their families say.
 func (h *Hyper) Layer(l int, has func(tensor string) bool) []Op {
 	p := &program{h: h, prefix: fmt.Sprintf("blk.%d.", l), has: has}
 
 	p.norm(Norm, X, "attn_norm")
-	p.linear(Q, Norm, "attn_q")
-	p.linear(K, Norm, "attn_k")
-	p.linear(V, Norm, "attn_v")
-	if families[h.Architecture].qkNorm {
-		p.headNorm(Q, "attn_q_norm", h.HeadCount, h.KeyLength)
-		p.headNorm(K, "attn_k_norm", h.HeadCountKV, h.KeyLength)
+	switch {
+	case h.Latent.Rank > 0:
+		p.latentAttention(l)
+	case h.Recurrent(l):
+		p.deltaNet()
+	default:
+		p.usualAttention(l)
 	}
-	p.rope(Q, h.HeadCount)
-	p.rope(K, h.HeadCountKV)
-	p.op(Op{Kind: KVAppend})
-	p.op(Op{Kind: Attention, Dst: Att})
-	p.linear(Norm, Att, "attn_output")
-	p.op(Op{Kind: Add, Dst: X, A: X, B: Norm})
 
-	p.norm(Norm, X, "ffn_norm")
-	if h.Experts.Count > 0 {
+	p.norm(Norm, X, families[h.Architecture].ffnNorm())
+	if h.Experts.Count > 0 && l >= h.Experts.Dense {
 		p.mixture(X, Norm)
 		return p.ops
 	}
@@ -40,6 +34,43 @@ func (h *Hyper) Layer(l int, has func(tensor string) bool) []Op {
 	p.linear(Norm, Gate, "ffn_down")
 	p.op(Op{Kind: Add, Dst: X, A: X, B: Norm})
 	return p.ops
+}
+
+// usualAttention adds attention of Norm, heads from three products, to X.
+func (p *program) usualAttention(l int) {
+	h := p.h
+	fam, q := families[h.Architecture], Q
+	if h.GatedQuery {
+		q = QueryGate
+	}
+	p.linear(q, Norm, "attn_q")
+	p.linear(K, Norm, "attn_k")
+	p.linear(V, Norm, "attn_v")
+	if fam.qkNorm || fam.mayNorm && p.has(p.prefix+"attn_q_norm.weight") {
+		p.op(Op{Kind: RMSNorm, Dst: Q, A: q, Weight: p.prefix + "attn_q_norm.weight", Heads: h.HeadCount, Cols: h.KeyLength})
+		p.headNorm(K, "attn_k_norm", h.HeadCountKV, h.KeyLength)
+	}
+	p.rope(Q, h.HeadCount)
+	p.rope(K, h.HeadCountKV)
+	p.op(Op{Kind: KVAppend, A: K, B: V})
+	p.attention(Q, l)
+	if h.GatedQuery {
+		p.op(Op{Kind: SigmoidMul, Dst: Att, A: Att, B: QueryGate, Heads: h.HeadCount, Off: h.KeyLength})
+	}
+	p.linear(Norm, Att, "attn_output")
+	p.op(Op{Kind: Add, Dst: X, A: X, B: Norm})
+}
+
+// attention is over all positions or, where a model has a window, over that but in the last of each period of layers.
+func (p *program) attention(q Value, l int) {
+	o := Op{Kind: Attention, Dst: Att, A: q}
+	if n := p.h.WindowPeriod; n > 0 && l%n < n-1 {
+		o.Window = p.h.Window
+	}
+	if sinks := p.prefix + "attn_sinks.weight"; families[p.h.Architecture].sinks {
+		o.Weight = sinks
+	}
+	p.op(o)
 }
 
 // Names of the tensors outside the layers.
@@ -73,9 +104,29 @@ func (h *Hyper) wants(ops []Op) []want {
 		case RMSNorm:
 			ws = append(ws, want{o.Weight, []int64{int64(o.Cols)}})
 		case MulMat:
-			ws = append(ws, want{o.Weight, []int64{int64(h.Width(o.Dst)), int64(h.Width(o.A))}})
+			shape := []int64{int64(h.Width(o.Dst)), int64(h.Width(o.A))}
+			if shape[0] == 1 {
+				shape = shape[1:]
+			}
+			ws = append(ws, want{o.Weight, shape})
+		case HeadMulMat:
+			ws = append(ws, want{o.Weight, []int64{int64(o.Heads), int64(o.Rows), int64(o.Cols)}})
 		case Bias:
 			ws = append(ws, want{o.Weight, []int64{int64(h.Width(o.Dst))}})
+		case SSMConv:
+			ws = append(ws, want{o.Weight, []int64{int64(h.Net.Channels()), int64(h.Net.Taps)}})
+		case GatedDeltaNet:
+			ws = append(ws, want{o.Weight, []int64{int64(h.Net.Heads)}}, want{o.Weight2, []int64{int64(h.Net.Heads)}})
+		case PairRows:
+			ws = append(ws, want{o.Weight, []int64{int64(h.Experts.Count), int64(h.PairWidth(o.Dst))}})
+		case Attention:
+			if o.Weight != "" {
+				ws = append(ws, want{o.Weight, []int64{int64(h.HeadCount)}})
+			}
+		case Route:
+			if o.Weight != "" {
+				ws = append(ws, want{o.Weight, []int64{int64(h.Width(o.A))}})
+			}
 		}
 	}
 	return ws
@@ -100,6 +151,16 @@ func (h *Hyper) bind(m *pack.Model) error {
 	matrix := []int64{int64(h.VocabSize), int64(h.EmbeddingLength)}
 	ws := []want{{TokenEmbd, matrix}, {h.Head(), matrix}, {OutputNorm, []int64{int64(h.EmbeddingLength)}}}
 	has := func(name string) bool { _, _, ok := m.Tensor(name); return ok }
+	for _, old := range []struct{ name, want string }{
+		{"blk.0.attn_kv_b.weight", "files of newer converters, with attn_k_b and attn_v_b"},
+		{"blk.0.ssm_in.weight", "files of newer converters, with attn_qkv and attn_gate"},
+		{fmt.Sprintf("blk.%d.ffn_gate_up_exps.weight", h.Experts.Dense), "experts with ffn_gate_exps and ffn_up_exps apart"},
+	} {
+		if has(old.name) {
+			return &UnsupportedError{What: "tensor", Have: old.name, Want: old.want}
+		}
+	}
+	h.Experts.Biased = h.Experts.Count > 0 && has(fmt.Sprintf("blk.%d.ffn_down_exps.bias", h.Experts.Dense))
 	for l := range h.BlockCount {
 		if _, ok := m.Unit(pack.Layer, l); !ok {
 			return fmt.Errorf("bind %s: layer %d of %d is missing", m.Path, l, h.BlockCount)
@@ -129,8 +190,8 @@ func checkTensor(m *pack.Model, w want) error {
 	if err := w.check(m.Path, t); err != nil {
 		return err
 	}
-	if len(w.shape) == 1 && t.Type != gguf.F32 {
-		return &UnsupportedError{What: "tensor " + w.name + " of type", Have: t.Type.String(), Want: "F32 for norms and biases"}
+	if (len(w.shape) == 1 || strings.HasSuffix(w.name, ".ssm_conv1d.weight")) && t.Type != gguf.F32 {
+		return &UnsupportedError{What: "tensor " + w.name + " of type", Have: t.Type.String(), Want: "F32 for norms, biases and convolutions"}
 	}
 	return nil
 }

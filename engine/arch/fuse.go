@@ -95,7 +95,7 @@ func siblings(ops []Op) (Op, int) {
 
 // turned: Q and K are turned, and K and V written to the cache.
 func turned(ops []Op) (Op, int) {
-	if len(ops) < 3 || ops[0].Kind != RopeTurn || ops[0].Dst != Q || ops[1].Kind != RopeTurn || ops[1].Dst != K || ops[2].Kind != KVAppend ||
+	if len(ops) < 3 || ops[0].Kind != RopeTurn || ops[0].Dst != Q || ops[0].Off != 0 || ops[1].Kind != RopeTurn || ops[1].Dst != K || ops[2].Kind != KVAppend || ops[2].B != V ||
 		!dead(ops[3:], K) {
 		return Op{}, 0
 	}
@@ -147,7 +147,7 @@ func (o *Op) writes(v Value) bool {
 
 func (o *Op) reads(v Value) bool {
 	switch o.Kind {
-	case RMSNorm, MulMat, Route:
+	case RMSNorm, MulMat, Route, PairRows:
 		return o.A == v
 	case MulMatID:
 		return o.A == v || v == Chosen
@@ -157,10 +157,10 @@ func (o *Op) reads(v Value) bool {
 		return o.A == v || o.B == v || v == Share
 	case Bias, RopeTurn:
 		return o.Dst == v
-	case KVAppend:
-		return v == K || v == V
-	case Attention:
-		return v == Q
+	case GatedDeltaNet:
+		return o.A == v || o.B == v || v == Alpha
+	case Attention, HeadMulMat, HeadCopy, SSMConv:
+		return o.A == v
 	}
 	return o.A == v || o.B == v
 }
@@ -170,6 +170,9 @@ func (o *Op) Weights() []string {
 	var names []string
 	if o.Weight != "" {
 		names = append(names, o.Weight)
+	}
+	if o.Weight2 != "" {
+		names = append(names, o.Weight2)
 	}
 	for i := range o.Ops {
 		names = append(names, o.Ops[i].Weights()...)

@@ -3,6 +3,7 @@ package arch
 import (
 	"errors"
 	"fmt"
+	"math"
 	"sort"
 	"strings"
 
@@ -23,6 +24,12 @@ type Hyper struct {
 	ValueLength       int     // Dv
 	VocabSize         int     // V: rows of the output matrix
 	RMSEpsilon        float32 //
+	AttentionScale    float32 // on scores
+	Latent            Latent
+	Net               DeltaNet
+	GatedQuery        bool // queries come with gates for what comes of them
+	Window            int  // positions that layers with a window see; 0: there are none
+	WindowPeriod      int  // of so many layers the last one sees all positions; 0: every layer does
 	Rope              Rope
 	Tied              bool // the output matrix is token_embd
 	Experts           Mixture
@@ -48,17 +55,38 @@ func (e *UnsupportedError) Unwrap() error { return errors.ErrUnsupported }
 
 // family describes how the architectures differ from one another.
 type family struct {
-	neox   bool  // rope pairs (i, i+Dr/2) instead of (2i, 2i+1)
-	qkNorm bool  // RMS norm over each query and key head before rope
-	moe    *gate // its layers may have experts
+	neox    bool       // rope pairs (i, i+Dr/2) instead of (2i, 2i+1)
+	qkNorm  bool       // RMS norm over each query and key head before rope
+	mayNorm bool       // qkNorm where the file has it
+	moe     *gate      // its layers may have experts
+	norm    string     // before the FFN; "": ffn_norm
+	window  int        // WindowPeriod; 0: what the file says of a window is not looked at
+	gated   bool       // GatedQuery
+	net     *netFamily // its layers have delta nets
+	latent  bool       // attention is of latents
+	sinks   bool       // attention has them
+	exact   bool       // YaRN's range is not rounded to whole pairs
+}
+
+func (f family) ffnNorm() string {
+	if f.norm != "" {
+		return f.norm
+	}
+	return "ffn_norm"
 }
 
 var families = map[string]family{
-	"llama":    {moe: &gate{normalise: true}}, // with experts: Mixtral
-	"mistral":  {},                            // written as llama by the usual converters; some files carry the name
-	"qwen2":    {neox: true},
-	"qwen3":    {neox: true, qkNorm: true},
-	"qwen3moe": {neox: true, qkNorm: true, moe: &gate{normalise: true}},
+	"llama":     {moe: &gate{normalise: true}}, // with experts: Mixtral
+	"mistral":   {},                            // written as llama by the usual converters; some files carry the name
+	"qwen2":     {neox: true},
+	"qwen3":     {neox: true, qkNorm: true},
+	"deepseek2": {moe: &gate{}, latent: true},                                                                           // DeepSeek-V2 and V3, and Kimi K2
+	"glm4moe":   {neox: true, mayNorm: true, moe: &gate{gating: Sigmoid, normalise: true}, norm: "post_attention_norm"}, // GLM-4.5 and on
+	"gpt-oss":   {neox: true, moe: &gate{gating: Late, clamped: true}, norm: "post_attention_norm", window: 2, sinks: true, exact: true},
+	"qwen35moe": {neox: true, qkNorm: true, moe: &gate{normalise: true}, norm: "post_attention_norm", gated: true, net: &netFamily{tiled: true}},
+	"qwen3next": {neox: true, qkNorm: true, moe: &gate{normalise: true}, norm: "post_attention_norm", gated: true, net: &netFamily{together: true}},
+	"qwen2moe":  {neox: true, moe: &gate{}},
+	"qwen3moe":  {neox: true, qkNorm: true, moe: &gate{normalise: true}},
 }
 
 // Supported lists the architectures this build runs.
@@ -133,15 +161,22 @@ func Read(m *pack.Model) (*Hyper, error) {
 	}
 	k := &keys{md: m.Metadata, arch: name}
 	h := &Hyper{
-		Architecture:      name,
-		ContextLength:     k.int("context_length", -1),
-		EmbeddingLength:   k.int("embedding_length", -1),
-		BlockCount:        k.int("block_count", -1),
-		FeedForwardLength: k.int("feed_forward_length", -1),
-		HeadCount:         k.int("attention.head_count", -1),
-		RMSEpsilon:        float32(k.float("attention.layer_norm_rms_epsilon", 1e-5)),
+		Architecture:    name,
+		ContextLength:   k.int("context_length", -1),
+		EmbeddingLength: k.int("embedding_length", -1),
+		BlockCount:      k.int("block_count", -1),
+		HeadCount:       k.int("attention.head_count", -1),
+		RMSEpsilon:      float32(k.float("attention.layer_norm_rms_epsilon", 1e-5)),
 	}
+	wide := -1
+	if fam.moe != nil { // where all layers have experts a file may leave it out
+		if wide = k.int("expert_feed_forward_length", 0); wide == 0 {
+			wide = -1
+		}
+	}
+	h.FeedForwardLength = k.int("feed_forward_length", wide)
 	h.HeadCountKV = k.int("attention.head_count_kv", h.HeadCount)
+	h.BlockCount -= k.int("nextn_predict_layers", 0) // these predict further tokens, and are not part of the forward pass
 	if fam.moe != nil {
 		h.Experts = readMixture(k, *fam.moe, h.FeedForwardLength)
 	} else if n := k.int("expert_count", 0); n > 0 {
@@ -157,6 +192,18 @@ func Read(m *pack.Model) (*Hyper, error) {
 	h.KeyLength = k.int("attention.key_length", head)
 	h.ValueLength = k.int("attention.value_length", h.KeyLength)
 	h.Rope = readRope(k, h.KeyLength, h.ContextLength, fam.neox)
+	h.Rope.Exact = fam.exact
+	h.AttentionScale = float32(1 / math.Sqrt(float64(h.KeyLength)))
+	h.GatedQuery = fam.gated
+	if fam.net != nil {
+		h.Net = readDeltaNet(k, *fam.net)
+	}
+	if fam.latent {
+		h.readLatent(k)
+	}
+	if fam.window > 0 {
+		h.Window, h.WindowPeriod = k.int("attention.sliding_window", -1), fam.window
+	}
 	if k.err != nil {
 		return nil, k.err
 	}
@@ -187,16 +234,16 @@ func (h *Hyper) checkCounts() error {
 	return nil
 }
 
-// maxHead is the largest head size the attention kernels hold.
-const maxHead = 512
+// maxKey and maxValue are the largest head sizes the attention kernels hold.
+const maxKey, maxValue = 576, 512
 
 func (h *Hyper) checkHeads() error {
 	for _, c := range []struct {
-		what string
-		v    int
-	}{{"key", h.KeyLength}, {"value", h.ValueLength}} {
-		if c.v < 8 || c.v%8 != 0 || c.v > maxHead {
-			return &UnsupportedError{What: c.what + " head size", Have: fmt.Sprint(c.v), Want: fmt.Sprintf("multiples of 8 up to %d", maxHead)}
+		what    string
+		v, most int
+	}{{"key", h.KeyLength, maxKey}, {"value", h.ValueLength, maxValue}} {
+		if c.v < 8 || c.v%8 != 0 || c.v > c.most {
+			return &UnsupportedError{What: c.what + " head size", Have: fmt.Sprint(c.v), Want: fmt.Sprintf("multiples of 8 up to %d", c.most)}
 		}
 	}
 	return nil

@@ -3,8 +3,7 @@ package arch
 // Value names an activation of a step, shape (N, width), float32.
 type Value int
 
-// The activations a dense layer uses. Att also holds nothing between layers: only
-// X, the residual stream, is handed on.
+// The activations of a layer. Only X, the residual stream, is handed on to the next.
 const (
 	X    Value = iota // (N, D) residual stream
 	Norm              // (N, D) normalised X, then the branch that is added to X
@@ -23,6 +22,30 @@ const (
 	ExpertGate // (N, K, F)
 	ExpertUp   // (N, K, F)
 	ExpertOut  // (N, K, D)
+	GateBias   // (N, K, F)
+	UpBias     // (N, K, F)
+
+	// Of the expert that every row uses.
+	SharedGate  // (N, Fs)
+	SharedUp    // (N, Fs)
+	SharedScore // (N, 1)
+	SharedOut   // (N, D)
+
+	// Of latent attention.
+	QueryLatent // (N, Rq)
+	LatentQ     // (N, H*Dk) queries of the cache's keys
+	HeadOut     // (N, H*Dv of a head)
+
+	// Of gated attention: each head's query, then its gate.
+	QueryGate // (N, H*2*Dk)
+
+	// Of gated delta nets.
+	NetIn    // (N, 2*Hk*Dn + Hn*Dn) queries, keys, values
+	NetMixed // the same after the convolution
+	NetGate  // (N, Hn*Dn)
+	Beta     // (N, Hn), or (N, 2*Hn) with the alphas
+	Alpha    // (N, Hn), or none
+	NetOut   // (N, Hn*Dn)
 	NumValues
 )
 
@@ -34,9 +57,9 @@ const (
 	RMSNorm   Kind = iota // Dst = A / rms(A) * Weight, over rows of Cols
 	MulMat                // Dst = A · Weightᵀ
 	Bias                  // Dst = Dst + Weight, for each row
-	RopeTurn              // Dst is turned in place, Heads heads of Cols values
-	KVAppend              // K and V are written to the cache
-	Attention             // Dst = attention of Q over the cache
+	RopeTurn              // Dst is turned in place, Heads heads of Cols values, from value Off of each on
+	KVAppend              // A and B, keys and values, are written to the cache
+	Attention             // Dst = attention of A over the cache; Weight: scores of nothing, one for each head
 	SwiGLU                // Dst = silu(A) * B
 	Add                   // Dst = A + B
 
@@ -45,6 +68,17 @@ const (
 	Experts    // Ops, for each pair with the weights of its expert
 	MulMatID   // Dst = A · Wᵀ of each pair's expert, in the Ops of Experts
 	SumExperts // Dst = B + the pairs of A by their Share, summed up
+	PairRows   // Dst = for each pair, the row of Weight that is its expert's
+	SwiGLUOAI  // Dst = silu(1.702*A)/1.702 * (B + 1), A and B clamped to 7
+	SigmoidMul // Dst = A * sigmoid(B), B as wide as A or one for a row; of Heads heads of B, from value Off of each on
+
+	// Of a state, which goes on from row to row.
+	SSMConv       // Dst = silu of the convolution of A
+	GatedDeltaNet // Dst = what the states give A's queries once its keys have written; betas in B, alphas in Alpha or B
+
+	// Of heads, each of which has an equal part of a row.
+	HeadMulMat // Rows values of each of Dst = the first Cols values of each of A · its matrix of Weight
+	HeadCopy   // Cols values of each of Dst, from Off on, = those of A, from OffA on
 
 	// What [Fuse] makes of them; Ops are the operations themselves.
 	Siblings     // products of A, up to three
@@ -56,12 +90,15 @@ const (
 // Op is one operation of a layer. Ops run in order; each sees what those before it
 // wrote.
 type Op struct {
-	Kind   Kind
-	Dst    Value
-	A, B   Value
-	Weight string // tensor name, "" where the operation has none
-	Heads  int    // RopeTurn; RMSNorm over heads
-	Cols   int    // width of what the operation works on
+	Kind            Kind
+	Dst             Value
+	A, B            Value
+	Weight          string // tensor name, "" where the operation has none
+	Weight2         string // another one
+	Heads           int    // RopeTurn, HeadMulMat, HeadCopy; RMSNorm over heads
+	Rows, Off, OffA int    // HeadMulMat, HeadCopy
+	Window          int    // Attention: positions that are seen, the own one with them; 0: all
+	Cols            int    // width of what the operation works on
 
 	Ops        []Op // of Experts, and of one that Fuse has made: what it stands for, in order
 	Multiplied bool // by Fuse: weights will be multiplied by Dst
@@ -71,18 +108,35 @@ type Op struct {
 func (h *Hyper) Width(v Value) int {
 	switch v {
 	case Q:
+		if h.Latent.Rank > 0 {
+			return h.HeadCount * h.Latent.Key
+		}
 		return h.HeadCount * h.KeyLength
 	case K:
 		return h.HeadCountKV * h.KeyLength
 	case V:
+		if h.Latent.Rank > 0 {
+			return 0 // they are in K
+		}
 		return h.HeadCountKV * h.ValueLength
 	case Att:
 		return h.HeadCount * h.ValueLength
 	case Gate, Up:
-		if h.Experts.Count > 0 {
+		if h.Experts.Count > 0 && h.Experts.Dense == 0 {
 			return 0 // the experts have their own
 		}
 		return h.FeedForwardLength
+	}
+	switch {
+	case v >= NetIn:
+		return h.netWidth(v)
+	case v == QueryGate:
+		if h.GatedQuery {
+			return 2 * h.HeadCount * h.KeyLength
+		}
+		return 0
+	case v >= QueryLatent:
+		return h.latentWidth(v)
 	}
 	if v >= Scores {
 		return h.mixtureWidth(v)

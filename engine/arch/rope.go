@@ -16,6 +16,7 @@ type Rope struct {
 	// YaRN (Peng et al. 2023, arXiv:2309.00071): ExtFactor 0 turns it off.
 	ExtFactor, AttnFactor, BetaFast, BetaSlow float64
 	OrigContext                               int
+	Exact                                     bool // the range between is not rounded to whole pairs
 }
 
 func readRope(k *keys, keyLength, contextLength int, neox bool) Rope {
@@ -84,7 +85,11 @@ func (r *Rope) yarnRange() (low, high float64) {
 	pair := func(turns float64) float64 {
 		return float64(r.Dim) * math.Log(float64(r.OrigContext)/(turns*2*math.Pi)) / (2 * math.Log(r.Base))
 	}
-	return max(0, math.Floor(pair(r.BetaFast))), min(float64(r.Dim-1), math.Ceil(pair(r.BetaSlow)))
+	low, high = pair(r.BetaFast), pair(r.BetaSlow)
+	if !r.Exact {
+		low, high = math.Floor(low), math.Ceil(high)
+	}
+	return max(0, low), min(float64(r.Dim-1), high)
 }
 
 // Table fills dst, shape (N, Dr/2, 2), with the cosine and sine of every pair at

@@ -122,6 +122,8 @@ type KV struct {
 	PageBytes  int64
 	Pages      int
 	Blocks     []int // pages in each allocation
+	StateBytes int64 // the state of a sequence's layers that have one in place of a cache; 0: there are none
+	States     int   // two for each session: before a step and after it
 }
 
 func kvPages(ctx int) int { return (ctx + PagePositions - 1) / PagePositions }
@@ -129,7 +131,10 @@ func kvPages(ctx int) int { return (ctx + PagePositions - 1) / PagePositions }
 func kvSize(h *arch.Hyper, t gguf.Type, ctx, sessions int) KV {
 	k := KV{Type: t, RowBytes: shaders.KVRowBytes(t, h.KeyLength) + shaders.KVRowBytes(t, h.ValueLength), Pages: kvPages(ctx) * sessions}
 	k.LayerBytes = roundUp(int64(h.HeadCountKV)*PagePositions*k.RowBytes, 256)
-	k.PageBytes = k.LayerBytes * int64(h.BlockCount)
+	k.PageBytes = k.LayerBytes * int64(max(1, h.CacheLayer(h.BlockCount)))
+	if k.StateBytes = roundUp(h.StateBytes(), granule); k.StateBytes > 0 {
+		k.States = 2 * sessions
+	}
 	perBlock := int(max(1, maxBlock/k.PageBytes))
 	for left := k.Pages; left > 0; left -= perBlock {
 		k.Blocks = append(k.Blocks, min(left, perBlock))
@@ -145,7 +150,7 @@ func (k KV) Bytes() (t int64) {
 	for _, n := range k.Blocks {
 		t += k.BlockBytes(n)
 	}
-	return t
+	return t + int64(k.States)*k.StateBytes
 }
 
 // Region is a part of the scratch buffer.
@@ -158,6 +163,7 @@ type Scratch struct {
 	Pos      Region // (N) uint32
 	Seq      Region // (N) uint32 index into Pages' rows
 	Pages    Region // (sessions, pages of a session) uint64 addresses
+	States   Region // (sessions, 2) uint64 addresses of states, before the step and after it
 	CosSin   Region // (N, Dr/2, 2)
 	Embd     Region // (N) rows of token_embd in the file's type
 	LogitIDs Region // (LogitRows) uint32 rows of X that want logits
@@ -186,6 +192,7 @@ func scratchSize(h *arch.Hyper, chunk, logits, pages, sessions int, embdRow, wei
 	take(&s.Pos, 4*n)
 	take(&s.Seq, 4*n)
 	take(&s.Pages, 8*int64(pages))
+	take(&s.States, 16*int64(sessions))
 	take(&s.CosSin, 4*n*int64(h.Rope.Dim))
 	take(&s.Embd, n*embdRow)
 	take(&s.LogitIDs, 4*rows)

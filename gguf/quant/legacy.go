@@ -1,6 +1,9 @@
 package quant
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"math"
+)
 
 // The blocks of 32 values. Value i < 16 is the low nibble of byte i, value i+16 the
 // high one; d and m are halves.
@@ -62,5 +65,17 @@ func decodeIQ4_NL(dst []float32, src []byte) {
 	for i, q := range src[2:18] {
 		dst[i] = d * levels[q&15]
 		dst[i+16] = d * levels[q>>4]
+	}
+}
+
+// fours are twice the values of a 4-bit float with 2 bits of exponent and 1 of mantissa.
+var fours = [16]float32{0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12}
+
+// MXFP4, 17 bytes: e, 16 bytes of nibbles. y = fours[q]·2^(e-128): OCP's microscaling format, but with ggml's order of nibbles.
+func decodeMXFP4(dst []float32, src []byte) {
+	d := float32(math.Ldexp(1, int(src[0])-128))
+	for i, q := range src[1:17] {
+		dst[i] = d * fours[q&15]
+		dst[i+16] = d * fours[q>>4]
 	}
 }

@@ -39,6 +39,7 @@ var table = []row{
 	{gguf.Q6_K, decodeQ6_K, randomQ6_K},
 	{gguf.IQ4_NL, decodeIQ4_NL, randomIQ4_NL},
 	{gguf.IQ4_XS, decodeIQ4_XS, randomIQ4_XS},
+	{gguf.MXFP4, decodeMXFP4, randomMXFP4},
 }
 
 func lookup(t gguf.Type) (row, error) {

@@ -57,6 +57,7 @@ const (
 	rmsQ6_K   = 1365.7 // int8·(-32 … 31)
 	rmsIQ4_NL = 67.44  // levels
 	rmsIQ4_XS = 1246.3 // (-32 … 31)·levels
+	rmsMXFP4  = 5.852  // fours
 )
 
 // spread gives each block a d of its own, 0.5 to 1.5 of the mean and of either sign, so
@@ -141,4 +142,14 @@ func randomIQ4_NL(b []byte, rng *rand.Rand, scale float32) {
 
 func randomIQ4_XS(b []byte, rng *rand.Rand, scale float32) {
 	putHalf(b, spread(rng, scale/rmsIQ4_XS))
+}
+
+// The scale is a power of two: exponents lie around the wanted one, such that their squares' mean is its square.
+func randomMXFP4(b []byte, rng *rand.Rand, scale float32) {
+	const rms = 1.3229 // of 1/2, 1 and 2, equally often
+	e, part := math.Modf(math.Log2(float64(scale)/rmsMXFP4/rms) + 128)
+	if rng.Float64() < (math.Exp2(2*part)-1)/3 {
+		e++
+	}
+	b[0] = byte(min(254, max(1, int(e)+rng.IntN(3)-1)))
 }

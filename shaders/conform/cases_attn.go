@@ -180,6 +180,7 @@ func attnCases() []Case {
 			attnShape{heads: 2, headsKV: 1, keyLen: 128, valLen: 96, page: 16, gap: 4},
 			attnShape{heads: 2, headsKV: 1, keyLen: 128, valLen: 40, page: 16, gap: 4},
 			attnShape{heads: 2, headsKV: 1, keyLen: 512, valLen: 512, page: 16},
+			attnShape{heads: 2, headsKV: 1, keyLen: 576, valLen: 512, page: 16},
 			attnShape{heads: 2, headsKV: 2, keyLen: 32, valLen: 32, page: 5}, // borders anywhere
 			attnShape{heads: 2, headsKV: 2, keyLen: 32, valLen: 32, page: 12},
 			attnShape{heads: 2, headsKV: 2, keyLen: 32, valLen: 32, page: 256, long: 1}, // long context

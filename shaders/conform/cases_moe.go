@@ -19,8 +19,9 @@ func moeCases() []Case {
 		topK(ref.Router{Experts: 512, Used: 10, Normalise: true, Scale: 1}, 3),
 		topK(ref.Router{Experts: 1, Used: 1, Scale: 1}, 2),
 		topK(ref.Router{Experts: 32, Used: 4, Late: true, Scale: 1}, 7),
-		topK(ref.Router{Experts: 256, Used: 8, Sigmoid: true, Normalise: true, Scale: 2.5, Groups: 8, GroupsUsed: 4, Bias: []float32{}}, 9),
-		topK(ref.Router{Experts: 6, Used: 2, Sigmoid: true, Scale: 1, Groups: 6, GroupsUsed: 3}, 9),
+		topK(ref.Router{Experts: 256, Used: 8, Sigmoid: true, Normalise: true, Scale: 2.5, Groups: 8, GroupsUsed: 4, GroupBest: 2, Bias: []float32{}}, 9),
+		topK(ref.Router{Experts: 6, Used: 2, Sigmoid: true, Scale: 1, Groups: 6, GroupsUsed: 3, GroupBest: 2}, 9),
+		topK(ref.Router{Experts: 160, Used: 6, Scale: 16, Groups: 8, GroupsUsed: 3, GroupBest: 1}, 9),
 		topK(ref.Router{Experts: 1024, Used: 16, Sigmoid: true, Normalise: true, Scale: 1, Bias: []float32{}}, 2),
 		sumExperts(1, 1, 7, 0, false), sumExperts(5, 2, 256, 0, true), sumExperts(33, 8, 172, 4, true),
 		groupExperts(1, 1), groupExperts(2, 8), groupExperts(64, 8), groupExperts(1000, 60), groupExperts(4096, 128), groupExperts(300, 1024),
@@ -50,7 +51,7 @@ func topK(r ref.Router, rows int) Case {
 		x.Row(0)[r.Experts-1] = x.Row(0)[0]
 		a := shaders.TopKMoEArgs{
 			Rows: uint32(rows), Experts: uint32(r.Experts), Used: uint32(r.Used), Gating: gating(&r), Scale: r.Scale,
-			Groups: uint32(r.Groups), GroupsUsed: uint32(r.GroupsUsed),
+			Groups: uint32(r.Groups), GroupsUsed: uint32(r.GroupsUsed), GroupBest: uint32(r.GroupBest),
 		}
 		if r.Normalise {
 			a.Normalise = 1

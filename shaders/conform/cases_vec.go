@@ -233,7 +233,7 @@ func vecSameBits(row *shaders.Kernel, m, k int) Case {
 var quants = map[gguf.Type][2]int{
 	gguf.Q4_0: {2, 18}, gguf.Q4_1: {4, 20}, gguf.Q5_0: {2, 22}, gguf.Q5_1: {4, 24}, gguf.Q8_0: {2, 34},
 	gguf.Q2_K: {16, 80}, gguf.Q3_K: {0, 96}, gguf.Q4_K: {16, 144}, gguf.Q5_K: {16, 176}, gguf.Q6_K: {0, 192},
-	gguf.IQ4_NL: {2, 18}, gguf.IQ4_XS: {8, 136},
+	gguf.IQ4_NL: {2, 18}, gguf.IQ4_XS: {8, 136}, gguf.MXFP4: {1, 17},
 }
 
 // vecExtremes multiplies the largest and smallest integers there are, all of one sign or in turn: partial sums must hold them.

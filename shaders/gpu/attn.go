@@ -186,7 +186,6 @@ func (c *check) heads(heads, headsKV, keyLen, valLen uint32) {
 	c.multiple("KeyLen", keyLen, 8)
 	c.positive("ValLen", valLen)
 	c.multiple("ValLen", valLen, 8)
-	if n := max(keyLen, valLen); n > shaders.MaxHead {
-		c.that(false, "the head size", n, fmt.Sprintf("at most %d", shaders.MaxHead))
-	}
+	c.most("KeyLen", keyLen, shaders.MaxKey)
+	c.most("ValLen", valLen, shaders.MaxHead)
 }

@@ -48,6 +48,13 @@ func (c *check) address(what string, addr uint64) {
 	}
 }
 
+// table demands what a table of addresses can be read at: experts may be odd in number.
+func (c *check) table(what string, addr uint64) {
+	if addr == 0 || addr%8 != 0 {
+		c.that(false, what, fmt.Sprintf("address %#x", addr), "a multiple of 8, not 0")
+	}
+}
+
 func (c *check) stride(what string, stride, cols uint32) {
 	if stride < cols {
 		c.that(false, what, stride, fmt.Sprintf("at least the row's %d values", cols))

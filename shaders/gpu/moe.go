@@ -42,6 +42,8 @@ func (c *check) groups(a *shaders.TopKMoEArgs) {
 	c.multiple("Experts", a.Experts, a.Groups)
 	c.positive("GroupsUsed", a.GroupsUsed)
 	c.most("GroupsUsed", a.GroupsUsed, a.Groups)
+	c.positive("GroupBest", a.GroupBest)
+	c.most("GroupBest", a.GroupBest, 2)
 	if least := (uint64(a.Used)*uint64(a.Groups) + uint64(a.Experts) - 1) / uint64(a.Experts); uint64(a.GroupsUsed) < least {
 		c.that(false, "GroupsUsed", a.GroupsUsed, fmt.Sprintf("at least %d: these groups have fewer than %d experts", least, a.Used))
 	}
@@ -123,7 +125,7 @@ func (r *Recorder) MulMatID(t gguf.Type, a shaders.MulMatIDArgs, experts uint32)
 }
 
 func (c *check) experts(t gguf.Type, a *shaders.MulMatIDArgs, experts uint32) {
-	c.address("Table", a.Table)
+	c.table("Table", a.Table)
 	c.address("X", a.X)
 	c.address("Dst", a.Dst)
 	c.positive("K", a.K)

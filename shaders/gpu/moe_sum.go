@@ -59,7 +59,7 @@ func (r *Recorder) ExpertSum(t gguf.Type, a shaders.MulMatIDSumArgs, experts uin
 	c.positive("Used", a.Used)
 	c.most("Used", a.Used, shaders.MaxSummed)
 	c.positive("experts", experts)
-	c.address("Table", a.Table)
+	c.table("Table", a.Table)
 	c.address("X", a.X)
 	c.address("IDs", a.IDs)
 	c.address("Weights", a.Weights)

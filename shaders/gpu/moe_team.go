@@ -168,7 +168,7 @@ func (c *check) teamID(glu uint32, a *shaders.MulMatTeamIDArgs, experts uint32) 
 	c.most("GLU", glu, shaders.GLUBytes)
 	c.address("X", a.X)
 	c.address("S", a.S)
-	c.address("W0", a.W0)
+	c.table("W0", a.W0)
 	c.address("Dst0", a.Dst0)
 	c.stride("DstStride", a.DstStride, a.M0)
 	if a.Tiles != 0 {
@@ -178,7 +178,7 @@ func (c *check) teamID(glu uint32, a *shaders.MulMatTeamIDArgs, experts uint32) 
 		c.address("IDs", a.IDs)
 	}
 	if glu != shaders.NoGLU {
-		c.address("W1", a.W1)
+		c.table("W1", a.W1)
 	}
 	if glu == shaders.GLUBytes {
 		c.multiple("M0", a.M0, q8Block)

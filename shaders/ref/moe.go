@@ -17,6 +17,7 @@ type Router struct {
 	Scale              float32   // on the weights
 	Bias               []float32 // (Experts) added where they are chosen; nil: none
 	Groups, GroupsUsed int       // Groups 0 or 1: none
+	GroupBest          int       // how many of a group's experts choose it
 }
 
 // TopKMoE chooses each row's experts by their scores x: ids, the best first and the lowest among equals, and weights.
@@ -67,14 +68,14 @@ func TopKMoE(r *Router, ids []uint32 /* (T, Used) */, weights Mat /* (T, Used) *
 	}
 }
 
-// limit closes all groups but those whose two best experts have the largest sum of scores.
+// limit closes all groups but those whose GroupBest best experts have the largest sum of scores.
 func (r *Router) limit(score []float64) {
 	size := r.Experts / r.Groups
 	sums := make([]float64, r.Groups)
 	order := make([]int, r.Groups)
 	for g := range sums {
-		two := slices.Sorted(slices.Values(score[g*size : (g+1)*size]))
-		for _, s := range two[max(0, size-2):] {
+		best := slices.Sorted(slices.Values(score[g*size : (g+1)*size]))
+		for _, s := range best[max(0, size-r.GroupBest):] {
 			sums[g] += s
 		}
 		order[g] = g

@@ -26,7 +26,7 @@ type inputs struct {
 //
 // The rows of token_embd are gathered here, so that the embedding matrix takes no
 // VRAM; the device decodes them with the same kernel as ever.
-func (r *run) inputs() (used [7]plan.Region, err error) {
+func (r *run) inputs() (used [8]plan.Region, err error) {
 	e, s, m, in := r.e, &r.e.Plan.Scratch, r.e.in.Mapped(), &r.e.inputs
 	n := int64(len(r.rows))
 	r.sequences()
@@ -42,8 +42,12 @@ func (r *run) inputs() (used [7]plan.Region, err error) {
 		for i, page := range seq.Pages() {
 			le.PutUint64(m[at+int64(8*i):], page)
 		}
+		from, to := seq.States()
+		le.PutUint64(m[s.States.Off+int64(16*q):], from)
+		le.PutUint64(m[s.States.Off+int64(16*q+8):], to)
 	}
 	pages := int64(8 * len(in.seqs) * r.maxPages)
+	r.sequenceCount = len(in.seqs)
 	clear(in.seqs) // so that a closed session's can go
 	in.table = resize(in.table, int(n)*len(e.freqs)*2)
 	if err := e.Hyper.Rope.Table(in.table, e.freqs, e.mscale, in.positions); err != nil {
@@ -65,7 +69,7 @@ func (r *run) inputs() (used [7]plan.Region, err error) {
 	}
 	return [...]plan.Region{
 		{Off: s.IDs.Off, Bytes: 4 * n}, {Off: s.Pos.Off, Bytes: 4 * n}, {Off: s.Seq.Off, Bytes: 4 * n},
-		{Off: s.Pages.Off, Bytes: pages}, {Off: s.CosSin.Off, Bytes: int64(4 * len(in.table))},
+		{Off: s.Pages.Off, Bytes: pages}, {Off: s.States.Off, Bytes: int64(16 * r.sequenceCount)}, {Off: s.CosSin.Off, Bytes: int64(4 * len(in.table))},
 		{Off: s.Embd.Off, Bytes: n * rowBytes}, {Off: s.LogitIDs.Off, Bytes: int64(4 * len(r.asked))},
 	}, nil
 }

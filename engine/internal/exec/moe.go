@@ -42,6 +42,7 @@ func (r *run) routeArgs(scores, bias uint64) shaders.TopKMoEArgs {
 	a := shaders.TopKMoEArgs{
 		X: scores, Bias: bias, IDs: r.value(arch.Chosen), Weights: r.value(arch.Share),
 		Rows: uint32(len(r.rows)), Experts: uint32(x.Count), Used: uint32(x.Used), Gating: uint32(x.Gating), Scale: x.Scale,
+		Groups: uint32(x.Groups), GroupsUsed: uint32(x.GroupsUsed), GroupBest: uint32(x.GroupBest),
 	}
 	if x.Normalise {
 		a.Normalise = 1
@@ -139,7 +140,7 @@ func (r *run) expertOps(o *arch.Op, n int, first, last uint32) error {
 			pairs := uint32(len(r.rows)) * r.width(e.Dst) / cols
 			err = r.rec.SwiGLUMultiplied(shaders.GLUArgs{Gate: r.value(e.A), Up: r.value(e.B), Dst: r.value(e.Dst), Count: pairs * cols}, pairs, cols)
 		default:
-			err = fmt.Errorf("operation %d has no kernel for experts", e.Kind)
+			err = r.eachPair(e)
 		}
 		if err != nil {
 			return err

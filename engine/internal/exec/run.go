@@ -3,7 +3,6 @@ package exec
 import (
 	"context"
 	"fmt"
-	"math"
 	"strings"
 	"time"
 
@@ -19,14 +18,15 @@ import (
 
 // run is one step being recorded. There is one, so that a step allocates nothing.
 type run struct {
-	ctx      context.Context // ends the step
-	e        *Exec
-	rows     []Row
-	asked    []int // rows that want logits
-	greedy   bool
-	maxPages int
-	step     int  // 1 for the first
-	run      bool // all rows are of one sequence, at ascending positions
+	ctx           context.Context // ends the step
+	e             *Exec
+	rows          []Row
+	asked         []int // rows that want logits
+	greedy        bool
+	maxPages      int
+	sequenceCount int
+	step          int  // 1 for the first
+	run           bool // all rows are of one sequence, at ascending positions
 
 	cb     *vk.CommandBuffer
 	rec    *gpu.Recorder
@@ -253,7 +253,10 @@ func (r *run) op(o arch.Op, u *plan.Unit) error {
 	switch o.Kind {
 	case arch.RMSNorm:
 		rows, cols := n*uint32(o.Heads), uint32(o.Cols)
-		a := shaders.RMSNormArgs{X: r.value(o.A), W: weight, Dst: r.value(o.Dst), Rows: rows, Cols: cols, XStride: cols, DstStride: cols, Eps: h.RMSEpsilon}
+		a := shaders.RMSNormArgs{
+			X: r.value(o.A), W: weight, Dst: r.value(o.Dst), Rows: rows, Cols: cols,
+			XStride: r.width(o.A) / uint32(o.Heads), DstStride: r.width(o.Dst) / uint32(o.Heads), Eps: h.RMSEpsilon,
+		}
 		if o.Multiplied {
 			return r.rec.RMSNormMultiplied(a)
 		}
@@ -267,16 +270,16 @@ func (r *run) op(o arch.Op, u *plan.Unit) error {
 		if h.Rope.Neox {
 			neox = 1
 		}
-		return r.rec.Rope(shaders.RopeArgs{X: r.value(o.Dst), CosSin: r.addr(s.CosSin), Rows: n, Heads: uint32(o.Heads), HeadDim: uint32(o.Cols), RopeDim: uint32(h.Rope.Dim), XStride: r.width(o.Dst), Neox: neox})
+		return r.rec.Rope(shaders.RopeArgs{X: r.value(o.Dst) + 4*uint64(o.Off), CosSin: r.addr(s.CosSin), Rows: n, Heads: uint32(o.Heads), HeadDim: uint32(o.Cols), RopeDim: uint32(h.Rope.Dim), XStride: r.width(o.Dst), Neox: neox})
 	case arch.KVAppend:
 		return r.rec.KVAppend(r.e.KVType, shaders.KVAppendArgs{
-			K: r.value(arch.K), V: r.value(arch.V), Pages: r.addr(s.Pages), Pos: r.addr(s.Pos), Seq: r.addr(s.Seq),
+			K: r.value(o.A), V: r.value(o.B), Pages: r.addr(s.Pages), Pos: r.addr(s.Pos), Seq: r.addr(s.Seq),
 			Rows: n, HeadsKV: uint32(h.HeadCountKV), KeyLen: uint32(h.KeyLength), ValLen: uint32(h.ValueLength),
 			MaxPages: uint32(r.maxPages), PagePositions: plan.PagePositions, LayerOff: r.layerOff(u.Layer),
-			KStride: r.width(arch.K), VStride: r.width(arch.V),
+			KStride: r.width(o.A), VStride: r.width(o.B),
 		})
 	case arch.Attention:
-		return r.attention(u.Layer)
+		return r.attention(&o, u.Layer, weight)
 	case arch.SwiGLU:
 		a := shaders.GLUArgs{Gate: r.value(o.A), Up: r.value(o.B), Dst: r.value(o.Dst), Count: n * r.width(o.Dst)}
 		return r.rec.SwiGLUMultiplied(a, n, r.width(o.Dst))
@@ -284,13 +287,28 @@ func (r *run) op(o arch.Op, u *plan.Unit) error {
 		return r.route(&o, weight)
 	case arch.SumExperts:
 		return r.sumExperts(&o)
+	case arch.SSMConv:
+		return r.ssmConv(&o, u.Layer, weight)
+	case arch.GatedDeltaNet:
+		return r.deltaNet(&o, u.Layer, weight)
+	case arch.HeadMulMat:
+		return r.headMulMat(&o, t, weight)
+	case arch.HeadCopy:
+		return r.headCopy(&o)
+	case arch.PairRows:
+		cols := uint32(h.PairWidth(o.Dst))
+		return r.rec.GetRows(t.Type, shaders.GetRowsArgs{Table: weight, IDs: r.value(o.A), Dst: r.value(o.Dst), Rows: n * r.width(o.A), Cols: cols})
+	case arch.SigmoidMul:
+		return r.sigmoidMul(&o)
 	case arch.Add:
 		return r.rec.Add(shaders.AddArgs{A: r.value(o.A), B: r.value(o.B), Dst: r.value(o.Dst), Count: n * r.width(o.Dst), BCols: n * r.width(o.Dst)})
 	}
 	return fmt.Errorf("operation %d has no kernel", o.Kind)
 }
 
-func (r *run) layerOff(l int) uint32 { return uint32(int64(l) * r.e.Plan.KV.LayerBytes) }
+func (r *run) layerOff(l int) uint32 {
+	return uint32(int64(r.e.Hyper.CacheLayer(l)) * r.e.Plan.KV.LayerBytes)
+}
 
 // mulMat splits a product by rows of X where one dispatch would run too long.
 func (r *run) mulMat(t gguf.Type, a shaders.MulMatArgs) error { return r.mulMatAdd(t, a, 0, 0) }
@@ -309,22 +327,22 @@ func (r *run) mulMatAdd(t gguf.Type, a shaders.MulMatArgs, residual uint64, stri
 	})
 }
 
-func (r *run) attention(layer int) error {
+func (r *run) attention(o *arch.Op, layer int, sinks uint64) error {
 	h, s := r.e.Hyper, &r.e.Plan.Scratch
 	longest := 0
 	for _, row := range r.rows {
 		longest = max(longest, row.Position+1)
 	}
 	perRow := 2 * float64(longest) * float64(h.HeadCount) * float64(h.KeyLength+h.ValueLength)
-	q, dst := r.width(arch.Q), r.width(arch.Att)
+	q, dst := r.width(o.A), r.width(o.Dst)
 	r.rec.Positions = uint32(longest)
 	return r.byRows(uint32(len(r.rows)), perRow, func(from, n uint32) error {
 		return r.rec.FlashAttn(r.e.KVType, shaders.FlashAttnArgs{
-			Q: r.value(arch.Q) + uint64(from)*uint64(q)*4, Dst: r.value(arch.Att) + uint64(from)*uint64(dst)*4,
+			Q: r.value(o.A) + uint64(from)*uint64(q)*4, Dst: r.value(o.Dst) + uint64(from)*uint64(dst)*4,
 			Pages: r.addr(s.Pages), Pos: r.addr(s.Pos) + 4*uint64(from), Seq: r.addr(s.Seq) + 4*uint64(from),
 			Rows: n, Heads: uint32(h.HeadCount), HeadsKV: uint32(h.HeadCountKV), KeyLen: uint32(h.KeyLength), ValLen: uint32(h.ValueLength),
 			MaxPages: uint32(r.maxPages), PagePositions: plan.PagePositions, LayerOff: r.layerOff(layer),
-			QStride: q, DstStride: dst, Scale: float32(1 / math.Sqrt(float64(h.KeyLength))),
+			QStride: q, DstStride: dst, Scale: h.AttentionScale, Window: uint32(o.Window), Sinks: sinks,
 		})
 	})
 }

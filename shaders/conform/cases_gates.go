@@ -1,0 +1,63 @@
+package conform
+
+import (
+	"fmt"
+
+	"leat/shaders"
+	"leat/shaders/gpu"
+	"leat/shaders/ref"
+)
+
+// gateCases are sigmoid_mul, swiglu_oai and cpy.
+func gateCases() []Case {
+	return []Case{
+		sigmoidMul(1, 1, 1, ref.Gates{Group: 1}, 0), sigmoidMul(5, 172, 1, ref.Gates{Group: 172}, 0), sigmoidMul(33, 64, 1, ref.Gates{Group: 64}, 4),
+		sigmoidMul(7, 256, 256, ref.Gates{Group: 256, Step: 1}, 0), sigmoidMul(9, 192, 384, ref.Gates{Group: 64, Jump: 128, Step: 1}, 8),
+		sigmoidMul(70000, 60, 1, ref.Gates{Group: 60}, 0), // workgroups fold into y
+		cpy(1, 1, 0, 0), cpy(33, 64, 128, 512), cpy(70000, 60, 4, 3),
+		swigluOAI(1, 1), swigluOAI(172, 1), swigluOAI(4097, 8), swigluOAI(4097, 100),
+	}
+}
+
+func cpy(rows, cols, from, to int) Case {
+	return Case{Kernel: "cpy", Shape: fmt.Sprintf("rows=%d cols=%d gaps=%d,%d", rows, cols, from, to), MaxNMSE: nmseExact, build: func(j *job) error {
+		x, want := j.normal(rows, cols, from), shape(rows, cols, to)
+		ref.Cpy(want, x)
+		dst := j.space(want)
+		j.output("dst", dst, want)
+		a := shaders.CpyArgs{X: j.addr(j.mat(x)), Dst: j.addr(dst), Rows: uint32(rows), Cols: uint32(cols), XStride: uint32(cols + from), DstStride: uint32(cols + to)}
+		j.record = func(r *gpu.Recorder) error { return r.Cpy(a) }
+		return nil
+	}}
+}
+
+func sigmoidMul(rows, cols, gates int, g ref.Gates, gap int) Case {
+	shapeOf := fmt.Sprintf("rows=%d cols=%d gates=%d group=%d gap=%d", rows, cols, gates, g.Group, gap)
+	return Case{Kernel: "sigmoid_mul", Shape: shapeOf, MaxNMSE: nmseCurved, build: func(j *job) error {
+		x, gate, want := j.normal(rows, cols, gap), j.normal(rows, gates, 0), shape(rows, cols, gap)
+		for i := range gate.Data {
+			gate.Data[i] *= 20 // some saturate
+		}
+		gate.Data[0] = -200 // its exp overflows
+		ref.SigmoidMul(want, x, gate, g)
+		in := j.mat(x)
+		j.sums("dst", in, want, 0.1)
+		a := shaders.SigmoidMulArgs{X: j.addr(in), Gate: j.addr(j.mat(gate)), Dst: j.addr(in), Rows: uint32(rows), Cols: uint32(cols), XStride: uint32(cols + gap), DstStride: uint32(cols + gap),
+			GateStride: uint32(gates), Group: uint32(g.Group), Jump: uint32(g.Jump), Step: uint32(g.Step)}
+		j.record = func(r *gpu.Recorder) error { return r.SigmoidMul(a) }
+		return nil
+	}}
+}
+
+func swigluOAI(count int, scale float32) Case {
+	return Case{Kernel: "swiglu_oai", Shape: fmt.Sprintf("count=%d scale=%g", count, scale), MaxNMSE: nmseCurved, build: func(j *job) error {
+		gate, up, want := j.scaled(1, count, 0, scale), j.scaled(1, count, 0, scale), shape(1, count, 0)
+		const alpha, limit = 1.702, 7
+		ref.SwiGLUOAI(want.Data, gate.Data, up.Data, alpha, limit)
+		in := j.mat(gate)
+		j.sums("dst", in, want, 0.01)
+		a := shaders.SwiGLUOAIArgs{Gate: j.addr(in), Up: j.addr(j.mat(up)), Dst: j.addr(in), Count: uint32(count), Alpha: alpha, Limit: limit}
+		j.record = func(r *gpu.Recorder) error { return r.SwiGLUOAI(a) }
+		return nil
+	}}
+}

@@ -1,0 +1,242 @@
+package conform
+
+import (
+	"fmt"
+
+	"leat/shaders"
+	"leat/shaders/gpu"
+	"leat/shaders/ref"
+)
+
+// stateCases are the ops with a state: ssm_conv and gated_delta_net.
+func stateCases() []Case {
+	cases := []Case{
+		ssmConv(1, 1, 4, 0), ssmConv(2, 64, 4, 0), ssmConv(33, 100, 4, 3), ssmConv(5, 65, 2, 0), ssmConv(9, 7, 1, 0), ssmConv(40, 1000, 3, 0),
+		ssmConvSameBits(9, 100, 4),
+	}
+	for _, d := range []ref.DeltaNet{
+		{KeyHeads: 1, Heads: 1, Head: 8}, {KeyHeads: 2, Heads: 4, Head: 32}, {KeyHeads: 2, Heads: 4, Head: 32, Tiled: true},
+		{KeyHeads: 2, Heads: 6, Head: 128, Tiled: true}, {KeyHeads: 1, Heads: 2, Head: 256}, {KeyHeads: 3, Heads: 3, Head: 100},
+	} {
+		cases = append(cases, deltaNet(d, 2, 0, false), deltaNet(d, 17, 4, true))
+	}
+	return append(cases, deltaNetSameBits(ref.DeltaNet{KeyHeads: 2, Heads: 4, Head: 64}, 7))
+}
+
+// states are those of two sequences of a step: the first begins with it, the second goes on. They share a buffer each with what is of no
+// layer here, in front.
+type states struct {
+	rows, cols    int
+	before, after [2]span
+	table         uint64
+	pos, seq      []uint32
+	start         ref.Mat // the second's state before
+}
+
+const stateFront = 48 // bytes of a state that are another layer's
+
+// twoStates deals rows out to two sequences.
+func (j *job) twoStates(n, rows, cols int) *states {
+	s := &states{rows: rows, cols: cols, start: j.normal(rows, cols, 0)}
+	for i := range n {
+		if i < (n+1)/2 {
+			s.pos, s.seq = append(s.pos, uint32(i)), append(s.seq, 0)
+		} else {
+			s.pos, s.seq = append(s.pos, uint32(7+i)), append(s.seq, 1)
+		}
+	}
+	var addrs []uint64
+	for i := range 2 {
+		s.before[i], s.after[i] = j.alloc(stateFront+4*rows*cols), j.alloc(stateFront+4*rows*cols)
+		addrs = append(addrs, j.addr(s.before[i]), j.addr(s.after[i]))
+	}
+	if rows*cols > 0 {
+		putMat(j.at(s.before[1])[stateFront:], s.start)
+	}
+	s.table = j.addr(j.uint64s(addrs))
+	return s
+}
+
+// part is the layer's part of a state.
+func part(s span) span { return span{s.off + stateFront, s.n - stateFront} }
+
+// split cuts a matrix into the rows of the first sequence and of the second.
+func (s *states) split(x ref.Mat) (first, second ref.Mat) {
+	n := (x.Rows + 1) / 2
+	first, second = x, x
+	first.Rows, second.Rows = n, x.Rows-n
+	second.Data = x.Data[min(len(x.Data), n*x.Stride):]
+	return first, second
+}
+
+// wants says what must come of the states.
+func (s *states) wants(j *job, first, second ref.Mat, power float64) {
+	if s.rows == 0 {
+		return
+	}
+	j.sums("first state", part(s.after[0]), first, power)
+	if len(s.pos) > 1 {
+		j.sums("second state", part(s.after[1]), second, power)
+	}
+}
+
+func ssmConv(rows, cols, taps, gap int) Case {
+	return Case{Kernel: "ssm_conv", Shape: fmt.Sprintf("rows=%d cols=%d taps=%d gap=%d", rows, cols, taps, gap), MaxNMSE: nmseCurved, build: func(j *job) error {
+		x, w, want := j.normal(rows, cols, gap), j.normal(cols, taps, 0), shape(rows, cols, 0)
+		s := j.twoStates(rows, taps-1, cols)
+		none, old := ref.NewMat(taps-1, cols), ref.NewMat(taps-1, cols)
+		copy(old.Data, s.start.Data)
+		x1, x2 := s.split(x)
+		y1, y2 := s.split(want)
+		ref.SSMConv(y1, x1, w, none)
+		ref.SSMConv(y2, x2, w, old)
+		dst := j.space(want)
+		j.sums("dst", dst, want, 0.5)
+		s.wants(j, none, old, 1)
+		a := s.conv(j, x, w)
+		a.X, a.Dst, a.Seq, a.Pos = j.addr(j.mat(x)), j.addr(dst), j.addr(j.uint32s(s.seq)), j.addr(j.uint32s(s.pos))
+		j.record = func(r *gpu.Recorder) error { return r.SSMConv(a) }
+		return nil
+	}}
+}
+
+func (s *states) conv(j *job, x, w ref.Mat) shaders.SSMConvArgs {
+	return shaders.SSMConvArgs{
+		W: j.addr(j.mat(w)), States: s.table, Rows: uint32(x.Rows), Cols: uint32(x.Cols), Taps: uint32(w.Cols),
+		XStride: uint32(x.Stride), DstStride: uint32(x.Cols), Sequences: 2, StateOff: stateFront,
+	}
+}
+
+// again is a table of the same states for rows one by one: each goes on from where the one before has left it.
+func (s *states) again(j *job, steps int) []uint64 {
+	var tables []uint64
+	one, other := [2]span{}, [2]span{}
+	for i := range 2 {
+		one[i], other[i] = j.alloc(stateFront+4*s.rows*s.cols), j.alloc(stateFront+4*s.rows*s.cols)
+		j.spare = append(j.spare, one[i], other[i])
+	}
+	copy(j.at(one[1]), j.at(s.before[1]))
+	for step := range steps {
+		i := s.seq[step]
+		addrs := make([]uint64, 4)
+		addrs[0], addrs[1] = j.addr(one[i]), j.addr(other[i])
+		one[i], other[i] = other[i], one[i]
+		tables = append(tables, j.addr(j.uint64s(addrs[:2])))
+	}
+	return tables
+}
+
+func ssmConvSameBits(rows, cols, taps int) Case {
+	return Case{Kernel: "ssm_conv", Shape: fmt.Sprintf("same bits rows=%d cols=%d taps=%d", rows, cols, taps), MaxNMSE: nmseCurved, build: func(j *job) error {
+		x, w, out := j.normal(rows, cols, 0), j.normal(cols, taps, 0), shape(rows, cols, 0)
+		s := j.twoStates(rows, taps-1, cols)
+		in, batch, single := j.addr(j.mat(x)), j.space(out), j.space(out)
+		j.same("rows", batch, single, out)
+		j.spare = append(j.spare, part(s.after[0]), part(s.after[1]))
+		a := s.conv(j, x, w)
+		a.X, a.Dst, a.Seq, a.Pos = in, j.addr(batch), j.addr(j.uint32s(s.seq)), j.addr(j.uint32s(s.pos))
+		runs := []shaders.SSMConvArgs{a}
+		zero := j.addr(j.uint32s([]uint32{0}))
+		for i, table := range s.again(j, rows) {
+			off := uint64(4 * i * cols)
+			a.X, a.Dst, a.States, a.Seq, a.Pos, a.Rows, a.Sequences = in+off, j.addr(single)+off, table, zero, j.addr(j.uint32s(s.pos[i:i+1])), 1, 1
+			runs = append(runs, a)
+		}
+		j.record = func(r *gpu.Recorder) error { return allInTurn(r, runs, r.SSMConv) }
+		return nil
+	}}
+}
+
+func (s *states) net(j *job, d ref.DeltaNet, x, beta, alpha ref.Mat, fade, dt ref.Mat) shaders.GatedDeltaNetArgs {
+	a := shaders.GatedDeltaNetArgs{
+		X: j.addr(j.mat(x)), Beta: j.addr(j.mat(beta)), Alpha: j.addr(j.mat(alpha)), A: j.addr(j.mat(fade)), Dt: j.addr(j.mat(dt)),
+		States: s.table, Seq: j.addr(j.uint32s(s.seq)), Pos: j.addr(j.uint32s(s.pos)),
+		Rows: uint32(x.Rows), KeyHeads: uint32(d.KeyHeads), Heads: uint32(d.Heads), Head: uint32(d.Head), XStride: uint32(x.Stride), DstStride: uint32(d.Heads * d.Head),
+		GateStride: uint32(beta.Stride), Group: uint32(d.Heads), Sequences: 2, StateOff: stateFront,
+	}
+	if d.Tiled {
+		a.Tiled = 1
+	}
+	return a
+}
+
+// gates are random betas and alphas, and what a head fades by; some alphas are far out.
+func (j *job) gates(rows, heads int) (beta, alpha, fade, dt ref.Mat) {
+	beta, alpha, fade, dt = j.normal(rows, heads, 0), j.scaled(rows, heads, 0, 2), j.normal(1, heads, 0), j.normal(1, heads, 0)
+	for i, v := range fade.Data {
+		fade.Data[i] = -0.3 - 0.05*v
+	}
+	alpha.Data[0] = -60
+	alpha.Data[len(alpha.Data)-1] = 30
+	return beta, alpha, fade, dt
+}
+
+// deltaNet; together has betas and alphas in one matrix, those of a key head side by side.
+func deltaNet(d ref.DeltaNet, rows, gap int, together bool) Case {
+	shapeOf := fmt.Sprintf("rows=%d heads=%d/%d of %d tiled=%t gap=%d together=%t", rows, d.Heads, d.KeyHeads, d.Head, d.Tiled, gap, together)
+	return Case{Kernel: "gated_delta_net", Shape: shapeOf, MaxNMSE: nmseCurved, build: func(j *job) error {
+		x, want := j.normal(rows, (2*d.KeyHeads+d.Heads)*d.Head, gap), shape(rows, d.Heads*d.Head, 0)
+		beta, alpha, fade, dt := j.gates(rows, d.Heads)
+		s := j.twoStates(rows, d.Heads*d.Head, d.Head)
+		none, old := ref.NewMat(s.rows, s.cols), ref.NewMat(s.rows, s.cols)
+		copy(old.Data, s.start.Data)
+		x1, x2 := s.split(x)
+		y1, y2 := s.split(want)
+		b1, b2 := s.split(beta)
+		a1, a2 := s.split(alpha)
+		ref.GatedDeltaNet(&d, y1, x1, b1, a1, fade.Data, dt.Data, none)
+		ref.GatedDeltaNet(&d, y2, x2, b2, a2, fade.Data, dt.Data, old)
+		dst := j.space(want)
+		j.sums("dst", dst, want, 0.1)
+		s.wants(j, none, old, 0.1)
+		a := s.net(j, d, x, beta, alpha, fade, dt)
+		if together {
+			a.Group, a.GateStride = uint32(d.Heads/d.KeyHeads), uint32(2*d.Heads)
+			a.Jump, a.AlphaOff = 2*a.Group, a.Group
+			both := ref.NewMat(rows, 2*d.Heads)
+			for t := range rows {
+				for h := range d.Heads {
+					at := h/int(a.Group)*int(a.Jump) + h%int(a.Group)
+					both.Row(t)[at], both.Row(t)[at+int(a.Group)] = beta.Row(t)[h], alpha.Row(t)[h]
+				}
+			}
+			a.Beta = j.addr(j.mat(both))
+			a.Alpha = a.Beta
+		}
+		a.Dst = j.addr(dst)
+		j.record = func(r *gpu.Recorder) error { return r.GatedDeltaNet(a) }
+		return nil
+	}}
+}
+
+func deltaNetSameBits(d ref.DeltaNet, rows int) Case {
+	return Case{Kernel: "gated_delta_net", Shape: fmt.Sprintf("same bits rows=%d heads=%d/%d of %d", rows, d.Heads, d.KeyHeads, d.Head), MaxNMSE: nmseCurved, build: func(j *job) error {
+		x, out := j.normal(rows, (2*d.KeyHeads+d.Heads)*d.Head, 0), shape(rows, d.Heads*d.Head, 0)
+		beta, alpha, fade, dt := j.gates(rows, d.Heads)
+		s := j.twoStates(rows, d.Heads*d.Head, d.Head)
+		batch, single := j.space(out), j.space(out)
+		j.same("rows", batch, single, out)
+		j.spare = append(j.spare, part(s.after[0]), part(s.after[1]))
+		a := s.net(j, d, x, beta, alpha, fade, dt)
+		a.Dst = j.addr(batch)
+		runs := []shaders.GatedDeltaNetArgs{a}
+		zero, whole := j.addr(j.uint32s([]uint32{0})), a
+		for i, table := range s.again(j, rows) {
+			row := uint64(i)
+			a.X, a.Dst = whole.X+4*row*uint64(x.Stride), j.addr(single)+4*row*uint64(out.Stride)
+			a.Beta, a.Alpha = whole.Beta+4*row*uint64(d.Heads), whole.Alpha+4*row*uint64(d.Heads)
+			a.States, a.Seq, a.Pos, a.Rows, a.Sequences = table, zero, j.addr(j.uint32s(s.pos[i:i+1])), 1, 1
+			runs = append(runs, a)
+		}
+		j.record = func(r *gpu.Recorder) error { return allInTurn(r, runs, r.GatedDeltaNet) }
+		return nil
+	}}
+}
+
+// allInTurn is all, each run behind a barrier: what passes from one to the next by states no recorder sees.
+func allInTurn[T any](r *gpu.Recorder, runs []T, record func(T) error) error {
+	return all(runs, func(a T) error {
+		r.Barrier()
+		return record(a)
+	})
+}

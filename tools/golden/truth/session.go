@@ -1,0 +1,74 @@
+package truth
+
+import "fmt"
+
+// Session is one sequence of tokens.
+type Session struct {
+	m     *Model
+	pos   int
+	state []state // by layer
+}
+
+// state is what a layer remembers of a sequence.
+type state struct {
+	keys, values [][]float64 // by position
+
+	// Of a gated delta net.
+	inputs   [][]float64 // of the convolution, by position
+	matrices [][]float64 // by head
+}
+
+// NewSession begins a sequence.
+func (m *Model) NewSession() *Session { return &Session{m: m, state: make([]state, m.layers)} }
+
+// Next takes one token more and returns the logits of what follows it.
+func (s *Session) Next(token int) (logits []float64, err error) {
+	defer caught(&err)
+	m := s.m
+	if token < 0 || token >= m.vocab {
+		return nil, fmt.Errorf("found token %d, wanted 0 to %d", token, m.vocab-1)
+	}
+	x := make([]float64, m.dim)
+	for i, v := range m.tensor("token_embd.weight").part(token).values {
+		x[i] = float64(v)
+	}
+	for l := range m.layers {
+		m.layer(s, l, x)
+	}
+	s.pos++
+	x = m.norm("output_norm", x)
+	if m.has("output.weight") {
+		return m.linear("output", x), nil
+	}
+	return multiply(m.tensor("token_embd.weight"), x), nil
+}
+
+// Greedy continues tokens by the most likely ones, n of them, and returns these and the logits of all rows.
+func (m *Model) Greedy(tokens []int, n int) (greedy []int, logits [][]float64, err error) {
+	s := m.NewSession()
+	for i := range len(tokens) + n {
+		var next int
+		if i < len(tokens) {
+			next = tokens[i]
+		} else {
+			next = best(logits[i-1])
+			greedy = append(greedy, next)
+		}
+		row, err := s.Next(next)
+		if err != nil {
+			return nil, nil, fmt.Errorf("token %d: %w", i, err)
+		}
+		logits = append(logits, row)
+	}
+	return greedy, logits, nil
+}
+
+func best(x []float64) int {
+	b := 0
+	for i, v := range x {
+		if v > x[b] {
+			b = i
+		}
+	}
+	return b
+}
