@@ -16,18 +16,41 @@ layout(push_constant, std430) uniform Args {
 
 shared uint lesser[LANES], same[LANES]; // pairs of lower experts, and of this one, in a lane's run
 
+const uint AHEAD = 4;    // loads of 4 pairs' experts that are under way at once
+const uint NOBODY = ~0u; // is the expert of a pair that is not there
+
+uvec4 experts_of(uint i)
+{
+    if (i + 4 <= a.Count)
+        return Words4(a.IDs).w[i / 4];
+    uvec4 ids = uvec4(NOBODY);
+    [[unroll]] for (uint c = 0; c < 3; c++)
+        if (i + c < a.Count)
+            ids[c] = Words(a.IDs).w[i + c];
+    return ids;
+}
+
+void load_ahead(uint i, out uvec4 ids[AHEAD])
+{
+    [[unroll]] for (uint j = 0; j < AHEAD; j++)
+        ids[j] = experts_of(i + 4 * j);
+}
+
 void main()
 {
     uint e = group(), lane = gl_LocalInvocationID.x;
     if (e >= a.Experts)
         return;
-    uint run = (a.Count + LANES - 1) / LANES;
-    uint from = min(lane * run, a.Count), to = min(from + run, a.Count);
+    uint run = (a.Count + LANES * 4 * AHEAD - 1) / (LANES * 4 * AHEAD) * 4 * AHEAD;
+    uint from = lane * run, to = min(from + run, a.Count);
     uint less = 0, equal = 0;
-    for (uint i = from; i < to; i++) {
-        uint id = Words(a.IDs).w[i];
-        less += id < e ? 1 : 0;
-        equal += id == e ? 1 : 0;
+    uvec4 ids[AHEAD];
+    for (uint i = from; i < to; i += 4 * AHEAD) {
+        load_ahead(i, ids);
+        [[unroll]] for (uint j = 0; j < 4 * AHEAD; j++) {
+            less += ids[j / 4][j % 4] < e ? 1 : 0;
+            equal += ids[j / 4][j % 4] == e ? 1 : 0;
+        }
     }
     lesser[lane] = less;
     same[lane] = equal;
@@ -39,9 +62,12 @@ void main()
         before += i < lane ? same[i] : 0;
     }
     uint at = start + before;
-    for (uint i = from; i < to; i++)
-        if (Words(a.IDs).w[i] == e)
-            OutWords(a.Pairs).w[at++] = i;
+    for (uint i = equal > 0 ? from : to; i < to; i += 4 * AHEAD) {
+        load_ahead(i, ids);
+        [[unroll]] for (uint j = 0; j < 4 * AHEAD; j++)
+            if (ids[j / 4][j % 4] == e)
+                OutWords(a.Pairs).w[at++] = i + j;
+    }
     uint first = start / a.Cols + e, next = (start + count) / a.Cols + e + 1;
     for (uint t = first + lane; t < next; t += LANES) {
         uint done = min((t - first) * a.Cols, count);

@@ -18,9 +18,13 @@ type ExpertProducts struct {
 // rows of X.
 func (p *ExpertProducts) rows() uint32 { return (p.Count-1)/p.Used + 1 }
 
+// byExpert reports whether products in bytes go by tiles: where an expert has but one or two pairs most columns of a tile would
+// be idle, and the cache has what two share.
+func (p *ExpertProducts) byExpert() bool { return p.Tiles != 0 && p.Count > 2*p.Experts }
+
 // cols is how many pairs a workgroup takes.
 func (p *ExpertProducts) cols() uint32 {
-	if p.Tiles != 0 {
+	if p.byExpert() {
 		return shaders.ExpertCols
 	}
 	return 1
@@ -72,10 +76,11 @@ func (r *Recorder) ExpertProducts(p *ExpertProducts) error {
 	}
 	glu := r.gluOfExperts(p)
 	a := shaders.MulMatTeamIDArgs{
-		W0: p.Table, W1: p.Up, Dst0: p.Dst, IDs: p.IDs, Pairs: p.Pairs, Tiles: p.Tiles,
+		W0: p.Table, W1: p.Up, Dst0: p.Dst, IDs: p.IDs,
 		M0: p.M, K: p.K, Blocks: p.Count, Used: p.Used, DstStride: p.DstStride, First: p.First, Last: p.Last,
 	}
-	if p.Tiles != 0 {
+	if p.byExpert() {
+		a.Pairs, a.Tiles = p.Pairs, p.Tiles
 		a.Blocks = shaders.ExpertTiles(p.Count, p.Experts, shaders.ExpertCols)
 		if err := r.sort(p, shaders.ExpertCols); err != nil {
 			return err
