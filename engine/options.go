@@ -35,7 +35,7 @@ type Options struct {
 	Disable       []string // device features not to use: "fp16", "int8", "subgroup", "coopmat", "int64"
 	Enable        []string // features not used by themselves: "coopmat" on a CPU, where it is slow
 	RingBytes     int64    // VRAM that streamed weights pass through; 0: chosen
-	ExpertPolicy  string   // which experts leave VRAM where not all fit: "lru", "weighted:128", "stale", "adaptive"; "": weighted
+	ExpertPolicy  string   // which experts leave VRAM where not all fit: "lru", "weighted:128", "stale", "adaptive"; "": adaptive
 	ExpertGuess   int      // how many experts of the next layer may come to VRAM while a layer runs, as its router, run early, foresees; 0: none
 	Sweep         Sweep    // for measurements: what is chosen otherwise
 	Discrete      bool     // upload weights even where the device has its memory in common with the host

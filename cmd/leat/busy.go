@@ -18,6 +18,28 @@ type busyStats struct {
 	Record     float64 `json:"record_share"`  // a CPU recorded and submitted
 	DiskPerSec float64 `json:"disk_bytes_per_second"`
 	LinkPerSec float64 `json:"link_bytes_per_second"`
+
+	Experts *expertUse `json:"experts,omitempty"` // that share slots of VRAM
+}
+
+// expertUse is where the experts were that layers asked for.
+type expertUse struct {
+	HitRate    float64 `json:"hit_rate"` // in VRAM
+	Hits       int64   `json:"hits"`
+	HostMisses int64   `json:"misses_in_ram"`
+	DiskMisses int64   `json:"misses_on_disk"`
+	Evictions  int64   `json:"evictions"`
+}
+
+func expertUseOf(x engine.ExpertStats) *expertUse {
+	if x.Asked() == 0 {
+		return nil
+	}
+	return &expertUse{x.HitRate(), x.Hits, x.HostMisses, x.DiskMisses, x.Evictions}
+}
+
+func (x *expertUse) String() string {
+	return fmt.Sprintf("%.0f %% of the experts asked for were in VRAM, %d came from RAM, %d from disk", 100*x.HitRate, x.HostMisses, x.DiskMisses)
 }
 
 // busyOf is what happened from one look at a model to a later one.
@@ -31,6 +53,7 @@ func busyOf(from, to engine.Stats, took time.Duration) *busyStats {
 		Disk: share(from.Disk, to.Disk), Link: share(from.Link, to.Link), Device: share(from.Compute, to.Compute),
 		Stalled: share(from.Stalled, to.Stalled), Record: share(from.Record, to.Record),
 		DiskPerSec: float64(to.DiskBytes-from.DiskBytes) / s, LinkPerSec: float64(to.UploadedBytes-from.UploadedBytes) / s,
+		Experts: expertUseOf(to.Experts.Less(from.Experts)),
 	}
 }
 
@@ -48,6 +71,9 @@ func (b *busyStats) String() string {
 	text := "decode kept busy " + strings.Join(parts, ", ")
 	if b.Stalled > 0 {
 		text += fmt.Sprintf("; the device waited for weights %.0f %%", 100*b.Stalled)
+	}
+	if b.Experts != nil {
+		text += fmt.Sprintf("; %s", b.Experts)
 	}
 	return text
 }

@@ -17,6 +17,8 @@ func TestBusy(t *testing.T) {
 	}{
 		{"streamed", to, "decode kept busy the link 100 % (50.00 GB/s), the device 25 %; the device waited for weights 70 %"},
 		{"resident", engine.Stats{Link: time.Second, Compute: 3 * time.Second, Stalled: time.Second, UploadedBytes: 5e9, DiskBytes: 1e9}, "decode kept busy the device 100 %"},
+		{"experts", engine.Stats{Link: time.Second, Compute: 3 * time.Second, Stalled: time.Second, UploadedBytes: 5e9, DiskBytes: 1e9, Experts: engine.ExpertStats{Hits: 30, HostMisses: 8, DiskMisses: 2}},
+			"decode kept busy the device 100 %; 75 % of the experts asked for were in VRAM, 8 came from RAM, 2 from disk"},
 	} {
 		if got := busyOf(from, c.to, 2*time.Second).String(); got != c.want {
 			t.Errorf("%s: found %q, wanted %q", c.name, got, c.want)

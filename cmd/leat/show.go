@@ -129,7 +129,7 @@ func (r *repl) cmdStats(context.Context, string) error {
 		prompt = fmt.Sprintf("%d tokens: %d reused, %d prefilled at %.1f tok/s", st.PromptTokens, st.ReusedTokens, st.PromptTokens-st.ReusedTokens, st.PromptPerSec)
 		last = fmt.Sprintf("%d tokens at %.2f tok/s, TTFT %.0f ms, seed %d", st.Tokens, st.DecodePerSec, 1000*st.TTFTSeconds, r.last.Seed)
 	}
-	r.rows([][2]string{
+	rows := [][2]string{
 		{"last prompt", prompt},
 		{"last answer", last},
 		{"all answers", fmt.Sprintf("%d, %d tokens; prompts of %d tokens, %d reused, %d prefilled", r.total.answers, r.total.tokens, r.total.prompt, r.total.reused, r.total.prompt-r.total.reused)},
@@ -137,7 +137,11 @@ func (r *repl) cmdStats(context.Context, string) error {
 		{"VRAM", fmt.Sprintf("%s in use, %s streamed per token", formatSize(used), formatSize(f.plan.StreamedBytes))},
 		{"pace", paced.String()},
 		{"loads", fmt.Sprintf("%d, the last took %.2f s", r.model.loads, r.model.took.Seconds())},
-	})
+	}
+	if r.last != nil && r.last.Stats.Busy != nil && r.last.Stats.Busy.Experts != nil {
+		rows = append(rows, [2]string{"experts", "of the last answer: " + r.last.Stats.Busy.Experts.String()})
+	}
+	r.rows(rows)
 	return nil
 }
 

@@ -1,6 +1,9 @@
 package expert
 
-import "slices"
+import (
+	"math"
+	"slices"
+)
 
 // adaptive is weighted by the half-life that did best lately. Some layers are replayed in small
 // caches, one for each half-life, as large as those layers' share of the whole.
@@ -15,6 +18,8 @@ type adaptive struct {
 	trials   []trial
 	every    int // layers from one that is tried to the next
 	decided  int64
+	dear     []float64 // by expert: log2 of how many times others' a use counts
+	keys     []float64 // scratch
 }
 
 var halfLives = []float64{2, 8, 32, 128, 512, 2048}
@@ -35,12 +40,16 @@ type trial struct {
 func (p *adaptive) Name() string { return "adaptive" }
 
 func (p *adaptive) Reset(layers, perLayer int) {
-	*p = adaptive{perLayer: perLayer, layers: layers, heap: newHeap(layers * perLayer), every: max(1, layers/triedLayers), best: slices.Index(halfLives, DefaultHalfLife)}
+	*p = adaptive{perLayer: perLayer, layers: layers, heap: newHeap(layers * perLayer), every: max(1, layers/triedLayers), best: slices.Index(halfLives, DefaultHalfLife),
+		dear: make([]float64, layers*perLayer), keys: make([]float64, layers*perLayer)}
 	for _, life := range halfLives {
 		p.scores = append(p.scores, newScores(layers*perLayer, life))
 		p.trials = append(p.trials, trial{heap: newHeap(layers * perLayer)})
 	}
 }
+
+// Weigh makes an expert dearer; the trials know nothing of that.
+func (p *adaptive) Weigh(e Expert, times float64) { p.dear[e] = math.Log2(times) }
 
 func (p *adaptive) Begin(step int64, _ int) {
 	if step != p.step {
@@ -68,7 +77,10 @@ func (p *adaptive) decide(step int64) {
 	}
 	if best != p.best {
 		p.best = best
-		p.heap.rekey(p.scores[best].log)
+		for e, worth := range p.scores[best].log {
+			p.keys[e] = worth + p.dear[e]
+		}
+		p.heap.rekey(p.keys)
 	}
 }
 
@@ -80,7 +92,7 @@ func (p *adaptive) use(e Expert) float64 {
 			p.trials[i].use(e, key, p.trialSlots())
 		}
 	}
-	return p.scores[p.best].log[e]
+	return p.scores[p.best].log[e] + p.dear[e]
 }
 
 // trialSlots is the tried layers' share of what is resident.

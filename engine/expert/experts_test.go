@@ -157,9 +157,15 @@ func TestPolicies(t *testing.T) {
 func TestWeigh(t *testing.T) {
 	const layers, per, slots, times = 3, 32, 40, 16
 	trace := Synthetic{Layers: layers, Experts: per, Used: 4, Seed: 9}.Routing(0, 400)
+	for _, name := range []string{"weighted", "adaptive"} {
+		testWeigh(t, name, trace, layers, per, slots, times)
+	}
+}
+
+func testWeigh(t *testing.T, name string, trace *Routing, layers, per, slots int, times int64) {
 	costs := map[bool]int64{}
 	for _, weighs := range []bool{false, true} {
-		p, err := ByName("weighted")
+		p, err := ByName(name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -171,7 +177,7 @@ func TestWeigh(t *testing.T) {
 		for l := range layers {
 			for id := range int32(per) {
 				if weighs && dear(c.expert(l, id)) {
-					c.Weigh(l, id, times)
+					c.Weigh(l, id, float64(times))
 				}
 			}
 		}
@@ -195,7 +201,7 @@ func TestWeigh(t *testing.T) {
 		}
 	}
 	if costs[true] > costs[false]*2/3 {
-		t.Errorf("with weights it costs %d, without %d", costs[true], costs[false])
+		t.Errorf("%s: with weights it costs %d, without %d", name, costs[true], costs[false])
 	}
 }
 
