@@ -276,6 +276,12 @@ fresh() { # what is committed is what the generators make
   run go run ./tools/genspv -check -glslc-newer "$newer"
 }
 
+# All device tests run under the validation layers; without them those too that layers leave out or allocate for.
+without_layers() {
+  run_tests go test -count=1 ./vk/... ./shaders/gpu/...
+  run_tests go test -count=1 -timeout 20m -run '^(TestDisable|TestDeviceLost|TestOutOfVRAM|TestOutOfHostMemory|TestNoAllocation)$' ./engine
+}
+
 # Device tests must run, not skip, wherever this verb is called.
 run_tests() {
   run env LEAT_REQUIRE_DEVICE=1 LEAT_REQUIRE_TOOLS=1 "$@"
@@ -291,12 +297,14 @@ stage() {
 
 test_all() {
   setup
-  local device race
+  local device plain race
   stage "lint" lint
   stage "generated files are fresh" fresh
-  stage "tests" run_tests go test -count=1 -timeout 20m ./... ./tools/testdata
   mapfile -t device < <(device_packages)
   [ ${#device[@]} -gt 0 ] || fail "no package's tests link leat/vk: device_packages is wrong"
+  mapfile -t plain < <(go list ./... ./tools/testdata | grep -vxF -f <(printf '%s\n' "${device[@]}"))
+  stage "tests" run_tests go test -count=1 -timeout 20m "${plain[@]}"
+  stage "device tests without validation layers" without_layers
   stage "examples" run_tests go -C examples test -count=1 ./...
   stage "device tests under the validation layers" run_tests LEAT_VALIDATE=1 go test -count=1 -timeout 20m "${device[@]}"
   mapfile -t race < <(race_packages)
