@@ -14,7 +14,7 @@ import (
 	"leat/vk/vktest"
 )
 
-var combinations = flag.Bool("combinations", false, "TestDisable: all sets of features, on all models")
+var combinations = flag.Bool("combinations", false, "TestDisable: all sets of features, on all models; elsewhere: all ways, on all models")
 
 // TestDisable runs models without each feature that can be disabled, and without any: a long step and steps of few rows.
 // By itself, one model of each weight type; with -combinations every set of features and every model.
