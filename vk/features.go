@@ -98,7 +98,7 @@ func (p *PhysicalDevice) queryFeatures() {
 	f.Storage8, f.Storage16 = c.v12.StorageBuffer8BitAccess.Bool(), c.v11.StorageBuffer16BitAccess.Bool()
 	f.IntDotProduct = c.dot.ShaderIntegerDotProduct.Bool()
 	f.SubgroupSizeControl = c.size.SubgroupSizeControl.Bool() && p.Limits.SubgroupMax > 0
-	f.CooperativeMatrix = c.coop.CooperativeMatrix.Bool() && c.v12.VulkanMemoryModel.Bool() && f.Float16 && f.Storage16
+	f.CooperativeMatrix = c.coop.CooperativeMatrix.Bool() && c.v12.VulkanMemoryModel.Bool() && c.v12.VulkanMemoryModelDeviceScope.Bool() && f.Float16 && f.Storage16
 	f.FlexibleMatrix = f.CooperativeMatrix && c.coop2.CooperativeMatrixFlexibleDimensions.Bool()
 	if f.CooperativeMatrix {
 		p.queryMatrices()
@@ -251,7 +251,8 @@ func (f Features) enable(exts []string) *featureChain {
 	c.v12.StorageBuffer8BitAccess = raw.ToBool32(f.Storage8)
 	c.size.SubgroupSizeControl = raw.ToBool32(f.SubgroupSizeControl)
 	c.dot.ShaderIntegerDotProduct = raw.ToBool32(f.IntDotProduct)
-	c.v12.VulkanMemoryModel = raw.ToBool32(f.CooperativeMatrix)
+	c.v12.VulkanMemoryModel, c.v12.VulkanMemoryModelDeviceScope = raw.ToBool32(f.CooperativeMatrix), raw.ToBool32(f.CooperativeMatrix) // the scope: of atomics, which kernels without matrices have
+
 	c.coop.CooperativeMatrix = raw.ToBool32(f.CooperativeMatrix)
 	c.coop2.CooperativeMatrixFlexibleDimensions = raw.ToBool32(f.FlexibleMatrix)
 	c.priority.MemoryPriority = raw.ToBool32(f.MemoryPriority)
