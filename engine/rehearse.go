@@ -67,8 +67,8 @@ func (r *rehearsal) all(ctx context.Context) error {
 		return errors.New("the model has no layers")
 	}
 	classes = classes[:min(len(classes), rehearseClasses)]
-	first := classes[0].First
-	r.base, r.more = layersOf(rehearseBase, first.Bytes, 1), layersOf(rehearseMore, first.Bytes, 2)
+	first := &classes[0]
+	r.base, r.more = layersOf(rehearseBase, first.Bytes(), 1), layersOf(rehearseMore, first.Bytes(), 2)
 	if r.dev.Physical.Type == vk.CPU {
 		r.base, r.more = 1, 2 // it takes its time, and no cache holds what it decodes
 	}
@@ -92,7 +92,7 @@ func (r *rehearsal) all(ctx context.Context) error {
 		r.result.Rest[i] = max(0, base[i]-float64(r.base)*r.result.Layers[classes[0].Class][i])
 	}
 	for _, c := range classes[1:] {
-		if longer, err = r.time(ctx, r.layers(first, c.First), rehearseVocab, r.result.Steps); err != nil {
+		if longer, err = r.time(ctx, r.layers(first, &c), rehearseVocab, r.result.Steps); err != nil {
 			return err
 		}
 		r.learn(c, base, longer)
@@ -123,18 +123,18 @@ func (r *rehearsal) learn(c plan.Layer, base, longer []float64) {
 		}
 	}
 	r.result.Layers[c.Class], r.result.Bytes[c.Class] = seconds, 0
-	for _, t := range c.First.Tensors {
+	for _, t := range c.Tensors() {
 		r.result.Bytes[c.Class] += t.Bytes
 	}
 }
 
 // layers lists a view's: the base, and more of another class, or none.
-func (r *rehearsal) layers(first, other *pack.Unit) (list []pack.Unit) {
-	for range r.base {
-		list = append(list, first.AsLayer(len(list)))
+func (r *rehearsal) layers(first, other *plan.Layer) (list []pack.Unit) {
+	for n := range r.base {
+		list = append(list, first.As(n)...)
 	}
-	for i := 0; other != nil && i < r.more; i++ {
-		list = append(list, other.AsLayer(len(list)))
+	for n := r.base; other != nil && n < r.base+r.more; n++ {
+		list = append(list, other.As(n)...)
 	}
 	return list
 }
@@ -142,7 +142,7 @@ func (r *rehearsal) layers(first, other *pack.Unit) (list []pack.Unit) {
 // view is the model with other layers and a part of the vocabulary.
 func (r *rehearsal) view(layers []pack.Unit, vocab int) (*pack.Model, *arch.Hyper, error) {
 	h := *r.hyper
-	h.BlockCount, h.VocabSize = len(layers), min(vocab, h.VocabSize)
+	h.BlockCount, h.VocabSize = layers[len(layers)-1].Layer+1, min(vocab, h.VocabSize)
 	var before, after []pack.Unit
 	for i := range r.file.Units {
 		switch u := &r.file.Units[i]; u.Kind {
@@ -170,7 +170,7 @@ func (r *rehearsal) planFor(m *pack.Model, h *arch.Hyper) (*plan.Plan, error) {
 	b.InPlace = r.plan.InPlace
 	b.Chunk, b.ContextLength = r.plan.Chunk, max(r.plan.Chunk, min(r.hyper.ContextLength, rehearseContext))
 	p, err := plan.Make(h, m, b)
-	if err == nil && p.StreamedBytes > 0 {
+	if err == nil && (p.StreamedBytes > 0 || p.Experts != nil) {
 		err = fmt.Errorf("%d layers do not fit", h.BlockCount)
 	}
 	return p, err
@@ -178,7 +178,7 @@ func (r *rehearsal) planFor(m *pack.Model, h *arch.Hyper) (*plan.Plan, error) {
 
 func (r *rehearsal) fits(classes []plan.Layer) bool {
 	for _, c := range classes {
-		m, h, err := r.view(r.layers(classes[0].First, c.First), rehearseVocab)
+		m, h, err := r.view(r.layers(&classes[0], &c), rehearseVocab)
 		if err == nil {
 			_, err = r.planFor(m, h)
 		}

@@ -81,6 +81,7 @@ func TestRehearse(t *testing.T) {
 		{Arch: "llama", Shape: synthetic.Shape{BlockCount: 8}},
 		{Arch: "qwen3", Shape: synthetic.Shape{BlockCount: 3, TiedEmbeddings: true}},
 		{Arch: "llama", Shape: synthetic.Shape{RopeFactor: 8}},
+		{Arch: "qwen3moe", Shape: synthetic.Shape{BlockCount: 4, ExpertCount: 8}},
 	} {
 		t.Run(o.Arch, func(t *testing.T) {
 			path, classes, h := small(t, o)

@@ -44,7 +44,7 @@ type matrix struct {
 func newMachine(p *Plan, s Speeds, h *arch.Hyper) *machine {
 	m := &machine{p: p, s: s, h: h, hit: -1}
 	if s.Rehearsed.Sound() {
-		m.parts = partsOf(p)
+		m.parts = partsOf(p, over(float64(h.Experts.Used), float64(h.Experts.Count)))
 	}
 	at := map[string]int{} // tensor -> unit
 	m.loads = make([]load, len(p.Units))
@@ -133,8 +133,9 @@ func touches(o arch.Op) (reads, writes []arch.Value) {
 	return []arch.Value{o.A, o.B}, []arch.Value{o.Dst}
 }
 
-// partsOf says of each unit which layer it is a part of, or how much of the head.
-func partsOf(p *Plan) []part {
+// partsOf says of each unit which layer it is a part of, or how much of the head. Of a layer's experts a token uses so
+// large a part.
+func partsOf(p *Plan, used float64) []part {
 	layers, heads := map[int][]pack.Tensor{}, 0.0
 	bytesOf := func(ts []pack.Tensor) (n float64) {
 		for _, t := range ts {
@@ -142,10 +143,19 @@ func partsOf(p *Plan) []part {
 		}
 		return n
 	}
+	bytes := map[int]float64{} // that a token uses of a layer
 	for i := range p.Units {
 		switch u := &p.Units[i]; u.Kind {
 		case pack.Layer:
 			layers[u.Layer] = append(layers[u.Layer], u.Tensors...)
+			bytes[u.Layer] += bytesOf(u.Tensors)
+		case pack.Experts:
+			for _, t := range u.Tensors {
+				if t.Expert == 0 { // one stands for all
+					layers[u.Layer] = append(layers[u.Layer], t)
+				}
+			}
+			bytes[u.Layer] += used * bytesOf(u.Tensors)
 		case pack.Head:
 			heads += bytesOf(u.Tensors)
 		}
@@ -154,8 +164,9 @@ func partsOf(p *Plan) []part {
 	for i := range p.Units {
 		switch u := &p.Units[i]; u.Kind {
 		case pack.Layer:
-			all := layers[u.Layer]
-			parts[i] = part{all, over(bytesOf(u.Tensors), bytesOf(all))}
+			parts[i] = part{layers[u.Layer], over(bytesOf(u.Tensors), bytes[u.Layer])}
+		case pack.Experts:
+			parts[i] = part{layers[u.Layer], over(used*bytesOf(u.Tensors), bytes[u.Layer])}
 		case pack.Head:
 			parts[i] = part{nil, over(bytesOf(u.Tensors), heads)}
 		}
@@ -254,7 +265,7 @@ func (m *machine) rehearsed(i int, s StepShape, layers map[int]float64) float64 
 	if _, known := layers[l]; !known {
 		layers[l] = r.layer(x.layer, s)
 	}
-	return x.share * layers[l]
+	return x.share*layers[l] + m.trip(i)
 }
 
 // byRates is the seconds of a unit's kernels by the rates of each kind.

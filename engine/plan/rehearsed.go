@@ -17,7 +17,7 @@ import (
 type Rehearsed struct {
 	Steps  []StepShape          `json:"steps"`  // that were run
 	Layers map[string][]float64 `json:"layers"` // seconds of a layer by its class, for each of Steps
-	Bytes  map[string]int64     `json:"bytes"`  // of a layer's weights, by its class
+	Bytes  map[string]int64     `json:"bytes"`  // of a layer's weights, of one expert of it, by its class
 	Rest   []float64            `json:"rest"`   // seconds of what a step has beside layers and head
 	Head   float64              `json:"head"`   // seconds of the head and its norm, for one row
 	Chunk  int                  `json:"chunk"`  // rows that were asked for; Steps may end before, where a device is slow
@@ -27,6 +27,31 @@ type Rehearsed struct {
 type StepShape struct {
 	Rows    int `json:"rows"`
 	Context int `json:"context"`
+}
+
+// Tensors are the layer's, and one expert's, who stands for all.
+func (l *Layer) Tensors() []pack.Tensor {
+	if len(l.Experts) == 0 {
+		return l.First.Tensors
+	}
+	return slices.Concat(l.First.Tensors, l.Experts[0].Tensors)
+}
+
+// Bytes are those of the layer's weights.
+func (l *Layer) Bytes() (n int64) {
+	for i := range l.Experts {
+		n += l.Experts[i].Bytes
+	}
+	return n + l.First.Bytes
+}
+
+// As lists the layer's units under another layer's number.
+func (l *Layer) As(n int) []pack.Unit {
+	units := []pack.Unit{l.First.AsLayer(n)}
+	for i := range l.Experts {
+		units = append(units, l.Experts[i].AsLayer(n))
+	}
+	return units
 }
 
 // Sound reports whether there is a rehearsal, and it is whole.
@@ -47,9 +72,10 @@ func (s StepShape) mean() float64 { return float64(s.Context) - float64(s.Rows-1
 
 // Layer is a part of a step: all layers of a class.
 type Layer struct {
-	Class string
-	First *pack.Unit // in the model
-	Count int
+	Class   string
+	First   *pack.Unit  // in the model
+	Experts []pack.Unit // of that layer
+	Count   int
 }
 
 // Classes groups a model's layers by the types and shapes of their tensors, the most
@@ -60,11 +86,13 @@ func Classes(m *pack.Model) (classes []Layer) {
 		if u.Kind != pack.Layer {
 			continue
 		}
-		class := classOf(u.Tensors)
+		layer := Layer{First: u, Experts: m.Experts(u.Layer)}
+		class := classOf(layer.Tensors())
 		at := slices.IndexFunc(classes, func(l Layer) bool { return l.Class == class })
 		if at < 0 {
 			at = len(classes)
-			classes = append(classes, Layer{Class: class, First: u})
+			layer.Class = class
+			classes = append(classes, layer)
 		}
 		classes[at].Count++
 	}
@@ -91,7 +119,7 @@ func Signature(h *arch.Hyper, m *pack.Model, kvType gguf.Type) string {
 	}
 	slices.Sort(classes)
 	fmt.Fprintln(f, classes)
-	fmt.Fprintln(f, h.Architecture, h.EmbeddingLength, h.FeedForwardLength, h.HeadCount, h.HeadCountKV, h.KeyLength, h.ValueLength, h.VocabSize, h.Rope.Dim, kvType)
+	fmt.Fprintln(f, h.Architecture, h.EmbeddingLength, h.FeedForwardLength, h.HeadCount, h.HeadCountKV, h.KeyLength, h.ValueLength, h.VocabSize, h.Rope.Dim, kvType, h.Experts.Count, h.Experts.Used)
 	for _, name := range []string{arch.TokenEmbd, h.Head()} {
 		if t, _, ok := m.Tensor(name); ok {
 			fmt.Fprintln(f, t.Type, t.Shape)

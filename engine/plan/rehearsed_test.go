@@ -71,6 +71,33 @@ func TestRehearsed(t *testing.T) {
 	near(t, "a class unknown", p.Predict(speeds, h, 1, 1).DecodeSeconds, all(step(1, 1))+4e-3, 0.02)
 }
 
+// A layer that has experts was run with them: its time is all of its units', in VRAM and in slots, where the host is asked
+// for each layer as well.
+func TestPredictRehearsedExperts(t *testing.T) {
+	h, m := open(t, synthetic.Options{Arch: "qwen3moe", Preset: "30b-a3b", Type: "q4_k_m", Hollow: true})
+	classes := plan.Classes(m)
+	if len(classes) != 2 || len(classes[0].Experts) != h.Experts.Count {
+		t.Fatalf("%d classes, %d experts in the first, wanted 2 with %d", len(classes), len(classes[0].Experts), h.Experts.Count)
+	}
+	one := plan.StepShape{Rows: 1, Context: 1}
+	r := rehearse(m, one)
+	want := 0.0
+	for _, c := range classes {
+		want += float64(c.Count) * law(c, one)
+	}
+	speeds := plan.Speeds{Rehearsed: r, DeviceBytesPerSec: 1, FlopsPerSec: 1, LinkBytesPerSec: 1e15}
+	whole := mustMake(t, h, m, plan.Budget{DeviceBytes: 64 << 30, HostBytes: 1 << 30, ContextLength: 1024, Chunk: 64})
+	decode := whole.Predict(speeds, h, 1, 1).DecodeSeconds
+	near(t, "all in VRAM", decode, want+4e-3, 1e-6)
+	slots := mustMake(t, h, m, plan.Budget{DeviceBytes: 6 << 30, HostBytes: 64 << 30, ContextLength: 1024, Chunk: 64})
+	if slots.Experts == nil {
+		t.Fatal("the experts share no slots")
+	}
+	if more := slots.Predict(speeds, h, 1, 1).DecodeSeconds - decode; more <= 0 || more > 1e-4*float64(h.BlockCount) {
+		t.Errorf("in slots a token takes %g s more", more)
+	}
+}
+
 // What is no rehearsal, as of an older program's file, is not believed.
 func TestRehearsedSound(t *testing.T) {
 	_, m := open(t, synthetic.Options{Arch: "llama", Preset: "8b", Hollow: true})
