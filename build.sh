@@ -326,7 +326,7 @@ matrices() {
     return
   fi
   run_tests LEAT_ENABLE=coopmat LEAT_VALIDATE=1 go test -exec "$newer" -count=1 -run '^TestQuick$' ./shaders/conform
-  run_tests LEAT_ENABLE=coopmat go test -exec "$newer" -count=1 -run '^(TestGoldens|TestGoldensHalves|TestGenerateGreedy|TestBitEqual)$' ./engine
+  run_tests LEAT_ENABLE=coopmat go test -exec "$newer" -count=1 -run '^(TestGoldens|TestGoldensHalves|TestGenerateGreedy|TestExpertKernels)$' ./engine
 }
 
 conform() {
