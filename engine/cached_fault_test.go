@@ -53,18 +53,7 @@ func TestExpertsStop(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ctx, cancel := context.WithCancel(t.Context())
-		go func() {
-			<-disk.stuck
-			cancel()
-		}()
-		got := 0
-		for _, err = range s.Generate(ctx, prompt, engine.Params{MaxTokens: 6, IgnoreEOG: true}) {
-			if err == nil {
-				got++
-			}
-		}
-		cancel()
+		got, err := untilStuck(t, s, disk, prompt)
 		if err == nil && ram == 0 || err != nil && !errors.Is(err, context.Canceled) {
 			t.Errorf("stuck after %d reads: the generation ended with %v", n, err)
 		}
@@ -93,15 +82,7 @@ func TestExpertsReadFails(t *testing.T) {
 	bad := errors.New("bad sector")
 	base := runtime.NumGoroutine()
 	for i, after := range []int64{0, 20, 60, 100, 200} {
-		var reads atomic.Int64
-		m := demoSlots(t, float64(i%2)/2, func(o engine.Options) engine.Options {
-			return engine.WithFault(o, func(string, int64, int64) error {
-				if reads.Add(1) > after {
-					return bad
-				}
-				return nil
-			})
-		})
+		m := demoSlots(t, float64(i%2)/2, func(o engine.Options) engine.Options { return engine.WithFault(o, failingAfter(after, bad)) })
 		s, err := m.NewSession()
 		if err != nil {
 			t.Fatal(err)

@@ -25,6 +25,17 @@ func demoStreamed(t *testing.T, host int64, change func(engine.Options) engine.O
 	return load(t, path, change(o))
 }
 
+// failingAfter is a disk that fails after so many reads.
+func failingAfter(reads int64, err error) file.Fault {
+	var n atomic.Int64
+	return func(string, int64, int64) error {
+		if n.Add(1) > reads {
+			return err
+		}
+		return nil
+	}
+}
+
 // TestReadFails: a read that fails in the middle of a token ends the step with the
 // disk's own error, and the model with it; closing leaves nothing behind.
 func TestReadFails(t *testing.T) {
@@ -32,15 +43,7 @@ func TestReadFails(t *testing.T) {
 	base := runtime.NumGoroutine()
 	for _, after := range []int64{0, 1, 17, 60, 150} {
 		t.Run("", func(t *testing.T) {
-			var reads atomic.Int64
-			m := demoStreamed(t, 1, func(o engine.Options) engine.Options {
-				return engine.WithFault(o, func(string, int64, int64) error {
-					if reads.Add(1) > after {
-						return bad
-					}
-					return nil
-				})
-			})
+			m := demoStreamed(t, 1, func(o engine.Options) engine.Options { return engine.WithFault(o, failingAfter(after, bad)) })
 			s, err := m.NewSession()
 			if err != nil {
 				t.Fatal(err)

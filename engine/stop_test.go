@@ -44,6 +44,22 @@ func (d *stuckDisk) fault(string, int64, int64) error {
 	return nil
 }
 
+// untilStuck generates some tokens under a context that ends when the disk hangs: how many came, and what ended them.
+func untilStuck(t *testing.T, s *engine.Session, disk *stuckDisk, prompt []token.ID) (got int, err error) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go func() {
+		<-disk.stuck
+		cancel()
+	}()
+	for _, err = range s.Generate(ctx, prompt, engine.Params{MaxTokens: 6, IgnoreEOG: true}) {
+		if err == nil {
+			got++
+		}
+	}
+	return got, err
+}
+
 // TestStopMidToken: a generation whose disk hangs ends with its context all the same, and
 // goes on later with the very logits that one finds which was never stopped.
 func TestStopMidToken(t *testing.T) {
@@ -67,18 +83,7 @@ func TestStopMidToken(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			ctx, cancel := context.WithCancel(t.Context())
-			go func() {
-				<-disk.stuck
-				cancel()
-			}()
-			got := 0
-			for _, err = range s.Generate(ctx, prompt, engine.Params{MaxTokens: 6, IgnoreEOG: true}) {
-				if err == nil {
-					got++
-				}
-			}
-			cancel()
+			got, err := untilStuck(t, s, disk, prompt)
 			if err != nil && !errors.Is(err, context.Canceled) {
 				t.Errorf("stuck after %d reads: the generation ended with %v", n, err)
 			}
