@@ -104,15 +104,8 @@ func glm4moe(f *file) {
 	f.key("attention.key_length", s.head)
 	f.key("attention.value_length", s.head)
 	f.key("rope.dimension_count", s.head/2)
-	f.key("feed_forward_length", 160)
-	f.key("leading_dense_block_count", 1)
-	f.key("expert_count", 8)
-	f.key("expert_used_count", 3)
-	f.key("expert_shared_count", 1)
-	f.key("expert_feed_forward_length", 32)
-	f.key("expert_gating_func", 2)
-	f.key("expert_weights_norm", true)
-	f.key("expert_weights_scale", 2.5)
+	f.sparse(mixture{dense: 160, count: 8, used: 3, shared: 1, inner: 32})
+	f.sigmoids()
 	for l := range s.layers {
 		p := layer(l)
 		f.attention(p, s, gguf.Q8_0, true)
@@ -159,4 +152,27 @@ func gptOSS(f *file) {
 		f.values(p+"ffn_up_exps.bias", 0, 1, 5, 32)
 		f.values(p+"ffn_down_exps.bias", 0, 0.5, 5, 96)
 	}
+}
+
+// mixture is how the layers behind a dense one are made of experts.
+type mixture struct {
+	dense, inner        int // inner widths, of the first layer and of an expert
+	count, used, shared int // experts
+}
+
+// sparse writes the keys of a mixture whose first layer is dense.
+func (f *file) sparse(m mixture) {
+	f.key("feed_forward_length", m.dense)
+	f.key("leading_dense_block_count", 1)
+	f.key("expert_count", m.count)
+	f.key("expert_used_count", m.used)
+	f.key("expert_shared_count", m.shared)
+	f.key("expert_feed_forward_length", m.inner)
+}
+
+// sigmoids writes those of a router that weighs by sigmoids, which are made to come to one, and scaled.
+func (f *file) sigmoids() {
+	f.key("expert_gating_func", 2)
+	f.key("expert_weights_norm", true)
+	f.key("expert_weights_scale", 2.5)
 }
