@@ -43,27 +43,8 @@ void main()
     uvec2 x = advance(a.X, col0, a.XStride * 4);
     uint lastCol = a.N - 1 - col0;
 
-    precise float acc[NUM_ROWS][NUM_COLS];
-    [[unroll]] for (uint r = 0; r < NUM_ROWS; r++)
-        [[unroll]] for (uint c = 0; c < NUM_COLS; c++)
-            acc[r][c] = 0;
-
-    for (uint k = lane * 8; k < a.K; k += LANES * 8) {
-        float wv[NUM_ROWS][8];
-        [[unroll]] for (uint r = 0; r < NUM_ROWS; r++)
-            load_w(w[r], k, wv[r]);
-        [[unroll]] for (uint c = 0; c < NUM_COLS; c++) {
-            float xv[8];
-            load_x(x, min(c, lastCol) * a.XStride, k, xv);
-            [[unroll]] for (uint i = 0; i < 8; i++)
-                [[unroll]] for (uint r = 0; r < NUM_ROWS; r++)
-                    acc[r][c] = fma(wv[r][i], xv[i], acc[r][c]);
-        }
-    }
-
-    [[unroll]] for (uint r = 0; r < NUM_ROWS; r++)
-        [[unroll]] for (uint c = 0; c < NUM_COLS; c++)
-            partial[slot(c * NUM_ROWS + r, lane)] = acc[r][c];
+#define LOAD_X(c, k, xv) load_x(x, min(c, lastCol) * a.XStride, k, xv)
+#include "mul_mat_sums.glsl"
     barrier();
     if (OUTPUTS >= LANES / 2)
         reduce_alone(row0, col0);
