@@ -46,3 +46,30 @@ func TestUnitsPerSubmit(t *testing.T) {
 		t.Errorf("units of the first submissions are %v, want %v", got, want)
 	}
 }
+
+// A small submission, however slow for its work, must not make the next product come in parts; a long one that ran
+// much longer than expected must.
+func TestEstimatorWeighs(t *testing.T) {
+	const perRow, n = 2 * 28672 * 8192, 512 // a product of a 70B model
+	fast := func() *estimator {
+		e := &estimator{scale: 1, target: defaultTarget}
+		for range 50 {
+			e.learn(expected{flops: perRow * n}, perRow*n/200e12)
+		}
+		return e
+	}
+	e := fast()
+	if !e.known() {
+		t.Error("after 50 products nothing is known of the device")
+	}
+	e.learn(expected{bytes: 600e3}, 500e-6) // argmax, by one workgroup
+	e.learn(expected{bytes: 100}, 20e-6)
+	if rows := e.rows(0, 0, perRow, n); rows != n {
+		t.Errorf("after a small slow submission %d rows of %d go at once, want all", rows, n)
+	}
+	e = fast()
+	e.learn(expected{flops: perRow * n}, 2*defaultTarget)
+	if rows := e.rows(0, 0, perRow, n); rows == 0 || rows > n/2 {
+		t.Errorf("after a product that took twice the target %d rows of %d go at once, want half or fewer", rows, n)
+	}
+}

@@ -184,6 +184,9 @@ func (r *run) byRows(n uint32, flopsPerRow float64, do func(from, n uint32) erro
 			if err := r.cut(); err != nil {
 				return err
 			}
+			if err := r.measure(); err != nil {
+				return err
+			}
 			part = r.e.cost.rows(0, 0, flopsPerRow, n-from)
 		}
 		part = min(max(part, r.rec.LeastRows(), rowGroup), n-from)
@@ -193,4 +196,18 @@ func (r *run) byRows(n uint32, flopsPerRow float64, do func(from, n uint32) erro
 		from += part
 	}
 	return nil
+}
+
+// measure waits for what is submitted, to learn how fast the device is, where nothing is known of it yet: a fast one
+// need not do its first steps in many parts.
+func (r *run) measure() error {
+	if r.e.cost.known() || r.told == r.used || r.e.Device.Compute.TimestampBits == 0 {
+		return nil
+	}
+	r.pause()
+	defer r.resume()
+	if err := r.e.Compute.Wait(r.ctx, r.e.value); err != nil {
+		return err
+	}
+	return r.account()
 }
