@@ -63,7 +63,7 @@ var preSpecs = []preSpec{
 	{names: []string{"kimi-k2"}, patterns: []string{`\p{Han}+|` + lead + kimiUpper + `*` + kimiLower + `+` + contractions + `?|` +
 		lead + kimiUpper + `+` + kimiLower + `*` + contractions + `?|\p{N}{1,3}` + llama3Tail}},
 	{names: []string{"deepseek-llm"}, patterns: []string{`[\r\n]`, `\s?` + deepseekLetters, `\s?[!-/:-~\uff01-\uff0f\uff1a-\uff5e\u2018-\u201f\u3000-\u3002]+`,
-		`(?<!\s)\s+$`, hanToHangul, `\p{N}+`}}, // the (?<!\s) only saves trying every place in a run
+		`\s+$`, hanToHangul, `\p{N}+`}},
 	{names: []string{"deepseek-coder"}, patterns: []string{`[\r\n]`, `\s?\p{L}+`, `\s?\p{P}+`, hanToHangul, `\p{N}`}},
 	{names: []string{"deepseek-v3", "hunyuan-dense", "joyai-llm"}, patterns: []string{`\p{N}{1,3}`, hanAndKana, deepseek3Word}},
 	{names: []string{"youtu"}, patterns: []string{
