@@ -35,6 +35,9 @@ func TestSplitOracle(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, name := range preSpecs[i].names {
+			if pres[name] != nil {
+				t.Errorf("two pre-tokenizers are named %s", name)
+			}
 			pres[name] = pre
 		}
 	}
