@@ -62,7 +62,7 @@ const (
 )
 
 func (r *rehearsal) all(ctx context.Context) error {
-	classes := plan.Classes(r.file)
+	classes := plan.Classes(r.hyper, r.file)
 	if len(classes) == 0 {
 		return errors.New("the model has no layers")
 	}
@@ -129,20 +129,25 @@ func (r *rehearsal) learn(c plan.Layer, base, longer []float64) {
 }
 
 // layers lists a view's: the base, and more of another class, or none.
-func (r *rehearsal) layers(first, other *plan.Layer) (list []pack.Unit) {
-	for n := range r.base {
-		list = append(list, first.As(n)...)
+func (r *rehearsal) layers(first, other *plan.Layer) (list []*plan.Layer) {
+	for range r.base {
+		list = append(list, first)
 	}
-	for n := r.base; other != nil && n < r.base+r.more; n++ {
-		list = append(list, other.As(n)...)
+	for n := 0; other != nil && n < r.more; n++ {
+		list = append(list, other)
 	}
 	return list
 }
 
 // view is the model with other layers and a part of the vocabulary.
-func (r *rehearsal) view(layers []pack.Unit, vocab int) (*pack.Model, *arch.Hyper, error) {
-	h := *r.hyper
-	h.BlockCount, h.VocabSize = layers[len(layers)-1].Layer+1, min(vocab, h.VocabSize)
+func (r *rehearsal) view(list []*plan.Layer, vocab int) (*pack.Model, *arch.Hyper, error) {
+	var as []int
+	var layers []pack.Unit
+	for n, l := range list {
+		as, layers = append(as, l.First.Layer), append(layers, l.As(n)...)
+	}
+	h := r.hyper.View(as)
+	h.VocabSize = min(vocab, h.VocabSize)
 	var before, after []pack.Unit
 	for i := range r.file.Units {
 		switch u := &r.file.Units[i]; u.Kind {
@@ -160,7 +165,7 @@ func (r *rehearsal) view(layers []pack.Unit, vocab int) (*pack.Model, *arch.Hype
 		}
 	}
 	m, err := r.file.View(slices.Concat(before, layers, after))
-	return m, &h, err
+	return m, h, err
 }
 
 // planFor plans a view as the model is planned: with its rows to a step, all in VRAM.
@@ -191,7 +196,7 @@ func (r *rehearsal) fits(classes []plan.Layer) bool {
 
 // time builds a view and returns how long each of steps takes; nil: as many as are worth
 // it, which become the rehearsal's.
-func (r *rehearsal) time(ctx context.Context, layers []pack.Unit, vocab int, steps []plan.StepShape) (seconds []float64, err error) {
+func (r *rehearsal) time(ctx context.Context, layers []*plan.Layer, vocab int, steps []plan.StepShape) (seconds []float64, err error) {
 	file, h, err := r.view(layers, vocab)
 	if err != nil {
 		return nil, err

@@ -21,8 +21,9 @@ type machine struct {
 
 // part is what of a layer a unit is.
 type part struct {
-	layer []pack.Tensor // all of the layer's; nil: it is no layer's
-	share float64       // of the layer's bytes, or the head's
+	class string  // of the layer; "": it is no layer's
+	bytes int64   // of the layer, one expert standing for all
+	share float64 // of the layer's bytes, or the head's
 }
 
 // load is what a unit's kernels do for each row.
@@ -44,7 +45,7 @@ type matrix struct {
 func newMachine(p *Plan, s Speeds, h *arch.Hyper) *machine {
 	m := &machine{p: p, s: s, h: h, hit: -1}
 	if s.Rehearsed.Sound() {
-		m.parts = partsOf(p, over(float64(h.Experts.Used), float64(h.Experts.Count)))
+		m.parts = partsOf(h, p, over(float64(h.Experts.Used), float64(h.Experts.Count)))
 	}
 	at := map[string]int{} // tensor -> unit
 	m.loads = make([]load, len(p.Units))
@@ -135,14 +136,8 @@ func touches(o arch.Op) (reads, writes []arch.Value) {
 
 // partsOf says of each unit which layer it is a part of, or how much of the head. Of a layer's experts a token uses so
 // large a part.
-func partsOf(p *Plan, used float64) []part {
+func partsOf(h *arch.Hyper, p *Plan, used float64) []part {
 	layers, heads := map[int][]pack.Tensor{}, 0.0
-	bytesOf := func(ts []pack.Tensor) (n float64) {
-		for _, t := range ts {
-			n += float64(t.Bytes)
-		}
-		return n
-	}
 	bytes := map[int]float64{} // that a token uses of a layer
 	for i := range p.Units {
 		switch u := &p.Units[i]; u.Kind {
@@ -160,18 +155,32 @@ func partsOf(p *Plan, used float64) []part {
 			heads += bytesOf(u.Tensors)
 		}
 	}
+	classes := map[int]part{}
+	for l, tensors := range layers {
+		classes[l] = part{class: classOf(h, l, tensors), bytes: int64(bytesOf(tensors))}
+	}
 	parts := make([]part, len(p.Units))
 	for i := range p.Units {
-		switch u := &p.Units[i]; u.Kind {
+		u := &p.Units[i]
+		switch parts[i] = classes[u.Layer]; u.Kind {
 		case pack.Layer:
-			parts[i] = part{layers[u.Layer], over(bytesOf(u.Tensors), bytes[u.Layer])}
+			parts[i].share = over(bytesOf(u.Tensors), bytes[u.Layer])
 		case pack.Experts:
-			parts[i] = part{layers[u.Layer], over(used*bytesOf(u.Tensors), bytes[u.Layer])}
+			parts[i].share = over(used*bytesOf(u.Tensors), bytes[u.Layer])
 		case pack.Head:
-			parts[i] = part{nil, over(bytesOf(u.Tensors), heads)}
+			parts[i] = part{share: over(bytesOf(u.Tensors), heads)}
+		default:
+			parts[i] = part{}
 		}
 	}
 	return parts
+}
+
+func bytesOf(ts []pack.Tensor) (n float64) {
+	for _, t := range ts {
+		n += float64(t.Bytes)
+	}
+	return n
 }
 
 // host is the time of a step in which the device waits for the host; of a rehearsal, all
@@ -258,12 +267,12 @@ func (m *machine) linkUnderLoad(link, compute float64) float64 {
 // rehearsed is the seconds of a unit's kernels; layers holds those that are known already.
 func (m *machine) rehearsed(i int, s StepShape, layers map[int]float64) float64 {
 	x, r := &m.parts[i], m.s.Rehearsed
-	if x.layer == nil {
+	if x.class == "" {
 		return x.share*r.Head + m.trip(i)
 	}
 	l := m.p.Units[i].Layer
 	if _, known := layers[l]; !known {
-		layers[l] = r.layer(x.layer, s)
+		layers[l] = r.layer(x.class, x.bytes, s)
 	}
 	return x.share*layers[l] + m.trip(i)
 }
