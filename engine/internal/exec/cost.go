@@ -19,6 +19,8 @@ const (
 	baseBandwidth = 20e9  // bytes/s of the yardstick device
 	baseRate      = 200e9 // flop/s
 	defaultTarget = 0.25  // seconds, of the half allowed: estimates err
+	leastWork     = 1e-5  // seconds of the yardstick: less says nothing
+	quick         = 1e-3  // seconds: what neither should nor did take longer is overhead more than work
 )
 
 func base(bytes, flops float64) float64 { return bytes/baseBandwidth + flops/baseRate }
@@ -42,10 +44,11 @@ func (e *estimator) rows(bytes, flops, flopsPerRow float64, n uint32) uint32 {
 }
 
 // learn takes a measured submission. It follows a slower device quickly and a faster
-// one slowly; tiny submissions are all overhead and say nothing.
+// one slowly; tiny submissions are all overhead and say nothing: the last one of a step, a
+// piece of the head and the choice of a token, once had a quick device's next prompt cut to pieces.
 func (e *estimator) learn(w expected, seconds float64) {
 	b := base(w.bytes, w.flops)
-	if b < 1e-5 || seconds <= 0 {
+	if b < leastWork || seconds <= 0 || b < quick && seconds < quick {
 		return
 	}
 	if ratio := seconds / b; ratio > e.scale {

@@ -29,6 +29,23 @@ func TestEstimatorLearns(t *testing.T) {
 	}
 }
 
+// What a quick device is told of small work is overhead: the next prompt must not be cut to pieces for it. A slow device's
+// small work, which takes long, does count.
+func TestEstimatorSmallWork(t *testing.T) {
+	quickly, slowly := estimator{scale: 1, target: defaultTarget}, estimator{scale: 1, target: defaultTarget}
+	for range 200 {
+		quickly.learn(expected{flops: 100e9}, 0.4e-3)
+		quickly.learn(expected{bytes: 600e3}, 0.4e-3) // a small head, and the choice of a token
+		slowly.learn(expected{bytes: 600e3}, 20e-3)
+	}
+	if n := quickly.rows(0, 0, 1e9, 512); n != 512 {
+		t.Errorf("a device that does 250 TFLOPS is given %d of 512 rows of 1 GFLOP at a time", n)
+	}
+	if n := slowly.rows(0, 0, 1e9, 512); n > 8 {
+		t.Errorf("a device that takes 20 ms for 600 KB is given %d rows of 1 GFLOP at a time", n)
+	}
+}
+
 func TestEstimatorFullSubmission(t *testing.T) {
 	e := estimator{scale: 1, target: defaultTarget}
 	if n := e.rows(baseBandwidth*defaultTarget, 0, 1, 100); n != 0 {

@@ -179,12 +179,12 @@ const rowGroup = 8
 func (r *run) byRows(n uint32, flopsPerRow float64, do func(from, n uint32) error) error {
 	for from := uint32(0); from < n; {
 		bytes, flops := r.rec.Cost()
-		part := r.e.cost.rows(bytes, flops, flopsPerRow, n-from)
-		if part == 0 {
+		part, fresh := r.e.cost.rows(bytes, flops, flopsPerRow, n-from), r.e.cost.rows(0, 0, flopsPerRow, n-from)
+		if part == 0 || part < fresh && fresh == n-from { // each part reads the weights
 			if err := r.cut(); err != nil {
 				return err
 			}
-			part = r.e.cost.rows(0, 0, flopsPerRow, n-from)
+			part = fresh
 		}
 		part = min(max(part, r.rec.LeastRows(), rowGroup), n-from)
 		if err := do(from, part); err != nil {
