@@ -236,6 +236,7 @@ type dummy struct {
 	exec  *exec.Exec
 	seq   *kv.Sequence
 	vocab int32
+	token int32 // the last one
 	rows  []exec.Row
 }
 
@@ -333,12 +334,14 @@ func (s *stopwatch) choose(ctx context.Context, p *plan.Plan) (steps []plan.Step
 	return slices.Compact(steps), nil
 }
 
-// step runs one step. The positions before its rows hold nothing: a kernel takes no notice.
+// step runs one step. The positions before its rows hold nothing: a kernel takes no notice. Its tokens are others than
+// those of the step before, or a mixture would find their experts in the device's caches.
 func (d *dummy) step(ctx context.Context, step plan.StepShape) (time.Duration, error) {
 	d.rows = d.rows[:0]
 	for i := range step.Rows {
+		d.token = (d.token + 7) % d.vocab
 		d.rows = append(d.rows, exec.Row{
-			Seq: d.seq, Token: int32(7*i+1) % d.vocab, Position: step.Context - step.Rows + i, Logits: i == step.Rows-1,
+			Seq: d.seq, Token: d.token, Position: step.Context - step.Rows + i, Logits: i == step.Rows-1,
 		})
 	}
 	begin := time.Now()

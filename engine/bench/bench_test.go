@@ -55,6 +55,32 @@ func TestTokens(t *testing.T) {
 	}
 }
 
+// Nothing is timed before the device has worked for a while and stopped getting faster; work that takes long by itself is not
+// repeated for that, and none goes on for ever.
+func TestWarming(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		about float64
+		took  func(n int) float64 // seconds of the n-th repetition
+		want  [2]int              // repetitions
+	}{
+		{"a clock that rises at once", 0.1, func(n int) float64 { return 0.05 }, [2]int{10, 11}},
+		{"a clock that rises slowly", 0.1, func(n int) float64 { return 0.05 + 0.2*math.Pow(0.8, float64(n)) }, [2]int{10, 18}},
+		{"a disk", 40, nil, [2]int{0, 0}},
+		{"longer than was thought", 0.1, func(n int) float64 { return 20 }, [2]int{1, 1}},
+		{"shorter than was thought, and too short to tell", 0.4, func(n int) float64 { return 1e-3 }, [2]int{500, 502}},
+		{"ever faster", 0.3, func(n int) float64 { return 0.3 * math.Pow(0.96, float64(n)) }, [2]int{9, 20}},
+	} {
+		w, n := warming{most: warmMost, untilNext: c.about}, 0
+		for ; !w.enough() && n < 1000; n++ {
+			w.took(512, c.took(n))
+		}
+		if n < c.want[0] || n > c.want[1] {
+			t.Errorf("%s: %d repetitions in %.2f s, wanted %v", c.name, n, w.sum, c.want)
+		}
+	}
+}
+
 func TestOverlap(t *testing.T) {
 	for _, c := range []struct {
 		name string

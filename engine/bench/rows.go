@@ -44,11 +44,8 @@ func (b *run) prompt(ctx context.Context, t Test) (*Row, error) {
 		p := b.plan.Predict(*b.o.Speeds, &b.hyper, t.Prompt, t.Prompt)
 		row.Predicted, row.Bottleneck = p.PrefillPerSec, p.PrefillBottleneck
 	}
-	// A repetition that isn't timed builds what this length needs.
-	if b.result.Load.ColdPrompt != t.Prompt && (b.o.Limit == 0 || 2*b.promptSeconds(t.Prompt) < b.o.Limit.Seconds()) {
-		if err := b.first(ctx, t.Depth, t.Prompt); err != nil {
-			return row, err
-		}
+	if err := b.warmPrompt(ctx, t); err != nil {
+		return row, err
 	}
 	b.watch.take()
 	b.ops(nil)
@@ -75,6 +72,10 @@ func (b *run) generation(ctx context.Context, t Test) (*Row, error) {
 	asked, warm := t.Generate, warmTokens
 	row := b.newRow(t, asked, asked)
 	var each []float64
+	if err := b.warmGeneration(ctx, t); err != nil {
+		return row, err
+	}
+	b.watch.take()
 	b.ops(nil)
 	err := b.repeat(row, 0, func() (timing, error) {
 		g, err := b.generate(ctx, t.Depth, t.Generate, warm, len(row.Seconds) == 0)
