@@ -23,7 +23,7 @@ func Rehearse(ctx context.Context, path string, o Options) (*plan.Rehearsed, err
 	if err != nil {
 		return nil, err
 	}
-	o.Pace, o.Progress = "off", nil
+	o.Pace, o.Progress, o.Routing = "off", nil, nil
 	r := &rehearsal{Model: Model{o: o}}
 	r.live()
 	defer r.Close()
@@ -46,8 +46,9 @@ func Rehearse(ctx context.Context, path string, o Options) (*plan.Rehearsed, err
 type rehearsal struct {
 	Model
 	result plan.Rehearsed
-	base   int // layers that every view begins with
-	more   int // layers that are told from them
+	base   int  // layers that every view begins with
+	more   int  // layers that are told from them
+	slots  bool // experts of views share slots, which hold all of them
 }
 
 // What a view should hold is more than a device's caches, and few enough layers to be read
@@ -102,7 +103,7 @@ func (r *rehearsal) all(ctx context.Context) error {
 		return err
 	}
 	r.result.Head = max(0, head[0]-base[0])
-	return nil
+	return r.trip(ctx, classes)
 }
 
 func layersOf(total, each int64, least int) int {
@@ -172,10 +173,10 @@ func (r *rehearsal) view(list []*plan.Layer, vocab int) (*pack.Model, *arch.Hype
 func (r *rehearsal) planFor(m *pack.Model, h *arch.Hyper) (*plan.Plan, error) {
 	b := r.budget
 	b.DeviceBytes, b.HostBytes, b.Sessions, b.RingBytes, b.Sweep = r.plan.DeviceBudget, 0, 1, 0, plan.Sweep{}
-	b.InPlace = r.plan.InPlace
+	b.InPlace, b.Slots = r.plan.InPlace, r.slots
 	b.Chunk, b.ContextLength = r.plan.Chunk, max(r.plan.Chunk, min(r.hyper.ContextLength, rehearseContext))
 	p, err := plan.Make(h, m, b)
-	if err == nil && (p.StreamedBytes > 0 || p.Experts != nil) {
+	if err == nil && (p.StreamedBytes > 0 || (p.Experts != nil) != r.slots) {
 		err = fmt.Errorf("%d layers do not fit", h.BlockCount)
 	}
 	return p, err
@@ -224,6 +225,11 @@ func (r *rehearsal) time(ctx context.Context, layers []*plan.Layer, vocab int, s
 	}
 	defer seq.Release()
 	d := &dummy{exec: v.exec, seq: seq, vocab: int32(h.VocabSize)}
+	if r.slots {
+		if err := v.fillSlots(ctx, d); err != nil {
+			return nil, err
+		}
+	}
 	seconds, all, err := newStopwatch(r.dev.Physical.Type, d.step).time(ctx, v.plan, steps)
 	if steps == nil {
 		r.result.Steps = all

@@ -222,8 +222,9 @@ func (m *machine) step(rows, ctx int, head bool) []Work {
 	return works
 }
 
-// routeTrip is what a layer's choice of experts takes to the host, and the answer back; assumed.
-const routeTrip = 30e-6 // seconds
+// routeTrip is what a layer's choice of experts takes to the host, and the answer back, where it was not rehearsed: about what it
+// took beside an H100.
+const routeTrip = 90e-6 // seconds
 
 // comes is how many of a unit's bytes a step of rows has uploaded, and how many of them read.
 func (m *machine) comes(u *Unit, rows int) (uploaded, read float64) {
@@ -307,10 +308,13 @@ func (m *machine) byRates(i, rows, ctx int) (t float64) {
 
 // trip is how long the device waits for the host to say where a layer's experts are.
 func (m *machine) trip(i int) float64 {
-	if m.p.Units[i].Tier == Cached {
-		return routeTrip
+	switch r := m.s.Rehearsed; {
+	case m.p.Units[i].Tier != Cached:
+		return 0
+	case r.Sound() && r.Trip > 0:
+		return r.Trip
 	}
-	return 0
+	return routeTrip
 }
 
 // product is the time of a matrix times n vectors: it is read once, and multiplied.
