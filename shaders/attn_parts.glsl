@@ -23,4 +23,4 @@ uvec2 part_stats(uint index) { return advance(advance(a.Parts, a.Rows * a.Heads 
 
 // What one workgroup leaves another may read in the same dispatch.
 layout(buffer_reference, std430, buffer_reference_align = 4) coherent buffer Left { float f[]; };
-layout(buffer_reference, std430, buffer_reference_align = 16) coherent readonly buffer Left4 { vec4 f[]; };
+layout(buffer_reference, std430, buffer_reference_align = 16) coherent buffer Left4 { vec4 f[]; };

@@ -12,7 +12,6 @@ layout(push_constant, std430) uniform Args {
 #include "attn_window.glsl"
 #include "attn_parts.glsl"
 const uint Q8_LANES = LANES, HEADS = 1;
-shared float parts[LANES * 5];
 #include "attn_join.glsl"
 
 void main()

@@ -4,12 +4,14 @@
 // its heads to end puts the parts together, in their order, as flash_attn_join would: it is the last by Counters, which are 0
 // before and after.
 //
-// For the scores 4 lanes share a position; for the values a lane has 8 dimensions of every POSITIONS-th position.
+// For the scores 4 lanes share a position; for the values a lane has 8 dimensions of every POSITIONS-th position. What a
+// lane reads of a tile it asks for at once, the values before the scores are known: memory is far away.
 #extension GL_GOOGLE_include_directive : require
 #include "memory.glsl"
 #include "subgroup.glsl"
 
 layout(constant_id = 0) const uint GROUP = DEFAULT_GROUP;
+layout(constant_id = 1) const uint AHEAD = DEFAULT_AHEAD;
 
 layout(push_constant, std430) uniform Args {
     uvec2 Q, Parts, Pages, Pos, Seq, Counters, Dst, Bytes, Sinks;
@@ -25,18 +27,21 @@ layout(push_constant, std430) uniform Args {
 #include "attn_parts.glsl"
 
 const uint SHARE = 4; // lanes of a position
+const uint ROUNDS = TILE * SHARE / LANES; // positions of a tile whose keys a lane helps with
+const uint VALUES = AHEAD, KEYS = (AHEAD + ROUNDS - 1) / ROUNDS; // parts of values and of a key that a lane asks for at once
+const uint PASS = 2; // heads whose values meet at a time
 
 shared vec4 query[GROUP][MAX_HEAD / 4];
-shared float weight[GROUP][TILE];  // scores, then exp(score - top)
-shared uvec2 value[TILE];          // address of V of the tile's positions
+shared float weight[GROUP][TILE]; // scores, then exp(score - top)
+shared uvec2 key[TILE], value[TILE]; // where those of the tile's positions are
 #ifdef BLOCKS
-shared uvec2 value_scales[TILE];
-#define SCALES_OF(p) value_scales[p]
+shared uvec2 key_scales[TILE], value_scales[TILE];
+#define SCALES_OF(k, p) k##_scales[p]
 #else
-#define SCALES_OF(p) uvec2(0)
+#define SCALES_OF(k, p) uvec2(0)
 #endif
 shared float top[GROUP], fade[GROUP], sum[GROUP];
-shared float parts[LANES * 8];     // (POSITIONS, ValLen) of one head
+shared vec4 parts[PASS * LANES * 2]; // (PASS, POSITIONS, ValLen)
 
 #ifdef JOINED
 layout(buffer_reference, std430, buffer_reference_align = 4) coherent buffer Counts { uint n[]; };
@@ -67,34 +72,55 @@ float max_within(float v, uint width)
     return v;
 }
 
-// scores fills weight with those of the tile's positions from first on, and value; those outside begin … end-1 have none.
-void scores(uint seq, uint headKV, uint first, uint begin, uint end)
+// places finds the keys and values of the tile's positions from first on; those outside begin … end-1 have none.
+void places(uint seq, uint headKV, uint first, uint begin, uint end)
 {
-    uint member = subgroup_lane() % SHARE;
-    for (uint p = subgroup_lane() / SHARE; p < TILE; p += LANES / SHARE) {
-        float s[GROUP];
-        [[unroll]] for (uint h = 0; h < GROUP; h++)
-            s[h] = 0;
-        bool there = first + p >= begin && first + p < end;
-        if (there) {
-            Place at = kv_place(seq, first + p);
-            uvec2 key = kv_head(at.k, headKV, a.KeyLen), scales = kv_scales(key, at.slot, a.KeyLen);
-            if (member == 0) {
-                value[p] = kv_head(at.v, headKV, a.ValLen);
+    uint p = gl_LocalInvocationID.x, pos = first + p;
+    if (p >= TILE || pos < begin || pos >= end)
+        return;
+    Place at = kv_place(seq, pos);
+    key[p] = kv_head(at.k, headKV, a.KeyLen);
+    value[p] = kv_head(at.v, headKV, a.ValLen);
 #ifdef BLOCKS
-                value_scales[p] = kv_scales(value[p], at.slot, a.ValLen);
+    key_scales[p] = kv_scales(key[p], at.slot, a.KeyLen);
+    value_scales[p] = kv_scales(value[p], at.slot, a.ValLen);
 #endif
-            }
-            for (uint i = member; i < a.KeyLen / 8; i += SHARE) {
-                Eight k = kv_eight(key, scales, i);
-                [[unroll]] for (uint h = 0; h < GROUP; h++)
-                    s[h] += dot(query[h][2 * i], k.lo) + dot(query[h][2 * i + 1], k.hi);
+}
+
+// scores fills weight with those of the tile's positions; of those outside from … to-1 it has NONE.
+void scores(uint from, uint to)
+{
+    uint member = subgroup_lane() % SHARE, mine = subgroup_lane() / SHARE, eights = a.KeyLen / 8;
+    float s[ROUNDS][GROUP];
+    [[unroll]] for (uint r = 0; r < ROUNDS; r++)
+        [[unroll]] for (uint h = 0; h < GROUP; h++)
+            s[r][h] = 0;
+    for (uint i0 = member; i0 < eights; i0 += SHARE * KEYS) {
+        Raw raw[ROUNDS][KEYS];
+        [[unroll]] for (uint r = 0; r < ROUNDS; r++) {
+            uint p = r * (LANES / SHARE) + mine;
+            [[unroll]] for (uint u = 0; u < KEYS; u++)
+                if (p >= from && p < to && i0 + u * SHARE < eights)
+                    raw[r][u] = kv_raw(key[p], SCALES_OF(key, p), i0 + u * SHARE);
+        }
+        [[unroll]] for (uint r = 0; r < ROUNDS; r++) {
+            uint p = r * (LANES / SHARE) + mine;
+            [[unroll]] for (uint u = 0; u < KEYS; u++) {
+                uint i = i0 + u * SHARE;
+                if (p >= from && p < to && i < eights) {
+                    Eight k = kv_opened(raw[r][u], i);
+                    [[unroll]] for (uint h = 0; h < GROUP; h++)
+                        s[r][h] += dot(query[h][2 * i], k.lo) + dot(query[h][2 * i + 1], k.hi);
+                }
             }
         }
+    }
+    [[unroll]] for (uint r = 0; r < ROUNDS; r++) {
+        uint p = r * (LANES / SHARE) + mine;
         [[unroll]] for (uint h = 0; h < GROUP; h++) {
-            float total = capped(sum_within(s[h], SHARE) * a.Scale);
+            float total = capped(sum_within(s[r][h], SHARE) * a.Scale);
             if (member == h % SHARE)
-                weight[h][p] = there ? total : NONE;
+                weight[h][p] = p >= from && p < to ? total : NONE;
         }
     }
 }
@@ -152,7 +178,16 @@ void main()
 
     for (; first < end; first += TILE) {
         barrier(); // the query is there; the last tile's weights are used up
-        scores(seq, headKV, first, begin, end);
+        places(seq, headKV, first, begin, end);
+        barrier();
+        uint low = max(begin, first) - first, high = min(end - first, TILE);
+        Raw raw[VALUES];
+        [[unroll]] for (uint u = 0; u < VALUES; u++) {
+            uint p = p0 + u * positions;
+            if (p0 < positions && p >= low && p < high)
+                raw[u] = kv_raw(value[p], SCALES_OF(value, p), d);
+        }
+        scores(low, high);
         barrier();
         soften();
         barrier();
@@ -160,40 +195,55 @@ void main()
             acc[h].lo *= fade[h];
             acc[h].hi *= fade[h];
         }
-        uint n = p0 < positions ? min(end - first, TILE) : 0, unseen = max(begin, first) - first;
-        for (uint p = p0 + (max(unseen, p0) - p0 + positions - 1) / positions * positions; p < n; p += positions) {
-            Eight v = kv_eight(value[p], SCALES_OF(p), d);
-            [[unroll]] for (uint h = 0; h < GROUP; h++) {
-                acc[h].lo += weight[h][p] * v.lo;
-                acc[h].hi += weight[h][p] * v.hi;
+        for (uint next = p0; p0 < positions && next < high; next += VALUES * positions) {
+            [[unroll]] for (uint u = 0; u < VALUES; u++) {
+                uint p = next + u * positions;
+                if (next > p0 && p >= low && p < high) // a row long enough to leave few positions to a lane
+                    raw[u] = kv_raw(value[p], SCALES_OF(value, p), d);
+            }
+            [[unroll]] for (uint u = 0; u < VALUES; u++) {
+                uint p = next + u * positions;
+                if (p >= low && p < high) {
+                    Eight v = kv_opened(raw[u], d);
+                    [[unroll]] for (uint h = 0; h < GROUP; h++) {
+                        acc[h].lo += weight[h][p] * v.lo;
+                        acc[h].hi += weight[h][p] * v.hi;
+                    }
+                }
             }
         }
     }
 
-    [[unroll]] for (uint h = 0; h < GROUP; h++) {
+    uint quads = a.ValLen / 4;
+    [[unroll]] for (uint h0 = 0; h0 < GROUP; h0 += PASS) {
         barrier();
-        if (p0 < positions)
-            [[unroll]] for (uint k = 0; k < 4; k++) {
-                parts[p0 * a.ValLen + d * 8 + k] = acc[h].lo[k];
-                parts[p0 * a.ValLen + d * 8 + 4 + k] = acc[h].hi[k];
+        [[unroll]] for (uint h = h0; h < GROUP && h < h0 + PASS; h++)
+            if (p0 < positions) {
+                uint at = ((h - h0) * positions + p0) * quads + 2 * d;
+                parts[at] = acc[h].lo;
+                parts[at + 1] = acc[h].hi;
             }
         barrier();
-        uint index = part_index(row, head0 + h, part);
-        for (uint i = lane; i < a.ValLen; i += LANES) {
-            float v = 0;
+        for (uint i = lane; i < min(PASS, GROUP - h0) * quads; i += LANES) {
+            uint h = i / quads, quad = i % quads;
+            vec4 v = vec4(0);
             for (uint p = 0; p < positions; p++)
-                v += parts[p * a.ValLen + i];
-            Left(part_values(index)).f[i] = v;
+                v += parts[(h * positions + p) * quads + quad];
+            Left4(part_values(part_index(row, head0 + h0 + h, part))).f[quad] = v;
         }
-        if (lane == 0) {
-            Left(part_stats(index)).f[0] = top[h];
-            Left(part_stats(index)).f[1] = sum[h];
-        }
+    }
+    if (lane < GROUP) {
+        Left stats = Left(part_stats(part_index(row, head0 + lane, part)));
+        stats.f[0] = top[lane];
+        stats.f[1] = sum[lane];
     }
 
 #ifdef JOINED
     uint all = parts_of(count - from);
-    if (last_of(row * perRow + g % perRow, all)) {
+    if (all == 1)
+        memoryBarrierBuffer();
+    barrier();
+    if (all == 1 || last_of(row * perRow + g % perRow, all)) {
         uint bytes = (a.Rows * a.Heads * a.ValLen + 15) & ~15u; // those of Q8Size, then the sums
         join(row, head0, all, a.Dst, a.Bytes, advance(a.Bytes, bytes, 1));
     }

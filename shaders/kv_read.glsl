@@ -23,26 +23,51 @@ vec4 quants4(uint w)
 }
 #endif
 
-// kv_eight loads values 8i … 8i+7 of a row.
-Eight kv_eight(uvec2 row, uvec2 scales, uint i)
+// Raw are 8 values as they are stored.
+struct Raw {
+#if defined(TYPE_F32)
+    uvec4 lo, hi;
+#elif defined(TYPE_F16)
+    uvec4 w;
+#else
+    uvec2 w;
+    uint scale;
+#endif
+};
+
+// kv_raw loads values 8i … 8i+7 of a row.
+Raw kv_raw(uvec2 row, uvec2 scales, uint i)
 {
 #if defined(TYPE_F32)
-    return Eight(Floats4(row).f[2 * i], Floats4(row).f[2 * i + 1]);
+    return Raw(Words4(row).w[2 * i], Words4(row).w[2 * i + 1]);
 #elif defined(TYPE_F16)
-    uvec4 w = Words4(row).w[i];
-    return Eight(vec4(unpackHalf2x16(w.x), unpackHalf2x16(w.y)), vec4(unpackHalf2x16(w.z), unpackHalf2x16(w.w)));
+    return Raw(Words4(row).w[i]);
+#elif defined(TYPE_Q8_0)
+    return Raw(Words2(row).w[i], Words(scales).w[i / 8]);
 #else
-#ifdef TYPE_Q8_0
-    uvec2 w = Words2(row).w[i];
-#else
-    uvec2 w = uvec2(Words(row).w[i]);
-    w.y >>= 4;
+    return Raw(uvec2(Words(row).w[i], 0), Words(scales).w[i / 8]);
 #endif
-    float d = kv_scale(scales, i / 4);
-    precise vec4 lo = quants4(w.x) * d, hi = quants4(w.y) * d;
+}
+
+// kv_opened are the values of what kv_raw has loaded.
+Eight kv_opened(Raw r, uint i)
+{
+#if defined(TYPE_F32)
+    return Eight(uintBitsToFloat(r.lo), uintBitsToFloat(r.hi));
+#elif defined(TYPE_F16)
+    return Eight(vec4(unpackHalf2x16(r.w.x), unpackHalf2x16(r.w.y)), vec4(unpackHalf2x16(r.w.z), unpackHalf2x16(r.w.w)));
+#else
+#ifdef TYPE_Q4_0
+    r.w.y = r.w.x >> 4;
+#endif
+    vec2 two = unpackHalf2x16(r.scale);
+    float d = (i & 4) == 0 ? two.x : two.y;
+    precise vec4 lo = quants4(r.w.x) * d, hi = quants4(r.w.y) * d;
     return Eight(lo, hi);
 #endif
 }
+
+Eight kv_eight(uvec2 row, uvec2 scales, uint i) { return kv_opened(kv_raw(row, scales, i), i); }
 
 // kv_pair loads values 2i and 2i+1 of a row.
 vec2 kv_pair(uvec2 row, uvec2 scales, uint i)

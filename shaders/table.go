@@ -92,7 +92,7 @@ const MaxPer = 16
 // MaxHeadSplit is the largest head size flash_attn_split takes, and MaxGroup how many query heads a workgroup of it.
 const (
 	MaxHeadSplit = 256
-	MaxGroup     = 8
+	MaxGroup     = 4
 )
 
 // MaxHeadCM is the largest head size flash_attn_cm takes.
@@ -132,6 +132,11 @@ type family struct {
 // perLane are the constants of a kernel whose lanes hold a row in registers: PER runs of 4 values each.
 var perLane = []SpecConst{{"LANES", rowLanes, 0}, {"PER", 1, MaxPer}}
 
+// attnParts are the constants of flash_attn_split: query heads of a workgroup, loads of a lane under way at once.
+var attnParts = []SpecConst{{"GROUP", 1, MaxGroup}, {"AHEAD", 8, 8}}
+
+var maxParts = fmt.Sprintf("MAX_PARTS=%d", MaxParts)
+
 // int8Types are those whose products with bytes are whole numbers times a few scales.
 var int8Types = weightTypes[3:]
 
@@ -150,10 +155,10 @@ var families = []family{
 	{op: "kv_append", args: KVAppendArgs{}, types: KVTypes},
 	{op: "flash_attn", args: FlashAttnArgs{}, types: KVTypes, extra: []string{fmt.Sprintf("MAX_HEAD=%d", MaxHead), fmt.Sprintf("MAX_KEY=%d", MaxKey)}},
 	{op: "flash_attn", variant: Split, needs: Subgroups, args: FlashAttnSplitArgs{}, types: KVTypes, lanes: rowLanes,
-		spec: []SpecConst{{"GROUP", 1, MaxGroup}}, extra: []string{fmt.Sprintf("MAX_HEAD=%d", MaxHeadSplit)}},
+		spec: attnParts, extra: []string{fmt.Sprintf("MAX_HEAD=%d", MaxHeadSplit), maxParts}},
 	{op: "flash_attn", variant: Joined, source: "flash_attn_split", needs: Subgroups, args: FlashAttnSplitArgs{}, types: KVTypes, lanes: rowLanes,
-		spec: []SpecConst{{"GROUP", 1, MaxGroup}}, extra: []string{fmt.Sprintf("MAX_HEAD=%d", MaxHeadSplit), "JOINED"}},
-	{op: "flash_attn", variant: Join, args: FlashAttnJoinArgs{}, lanes: rowLanes},
+		spec: attnParts, extra: []string{fmt.Sprintf("MAX_HEAD=%d", MaxHeadSplit), maxParts, "JOINED"}},
+	{op: "flash_attn", variant: Join, args: FlashAttnJoinArgs{}, lanes: rowLanes, extra: []string{maxParts}},
 	{op: "soft_max", args: SoftMaxArgs{}, lanes: rowLanes},
 	{op: "swiglu", args: GLUArgs{}},
 	{op: "geglu", args: GLUArgs{}},

@@ -236,9 +236,9 @@ func attnAlone(s attnShape, parts int) Case {
 			pos, seq = pos[:13], seq[:13]
 			q, out := j.normal(len(pos), s.heads*s.keyLen, 0), shape(len(pos), s.heads*s.valLen, 0)
 			a := s.args(j, p, pos, seq)
-			group := uint32(s.heads / s.headsKV)
+			group := min(uint32(s.heads/s.headsKV), shaders.MaxGroup)
 			room := j.alloc(int(shaders.PartBytes(a.Rows, a.Heads, uint32(parts), a.ValLen)))
-			counters := j.alloc(int(shaders.CounterBytes(a.Rows, a.HeadsKV)))
+			counters := j.alloc(int(shaders.CounterBytes(a.Rows, a.Heads/group)))
 			clear(j.at(counters))
 			j.exact("counters", counters, make([]byte, counters.n))
 			j.spare = append(j.spare, room)

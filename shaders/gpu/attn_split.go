@@ -5,24 +5,29 @@ import (
 
 	"leat/gguf"
 	"leat/shaders"
+	"leat/vk"
 )
 
 // splits reports whether attention is computed with the positions side by side.
 func (r *Recorder) splits(t gguf.Type, a *shaders.FlashAttnArgs) bool {
 	return r.Few && r.k.few && a.Rows <= shaders.FewRows && max(a.KeyLen, a.ValLen) <= shaders.MaxHeadSplit && a.QStride%4 == 0 &&
 		shaders.PartBytes(a.Rows, a.Heads, shaders.MaxParts, a.ValLen) <= r.Parts.Bytes && (r.joined(t, a) ||
-		r.usable(splitChoice(t, groupOf(a.Heads/a.HeadsKV), false), func() (*shaders.Kernel, error) { return splitKernel(t, false) }) &&
+		r.usable(r.k.splitChoice(t, groupOf(a.Heads/a.HeadsKV), false), func() (*shaders.Kernel, error) { return splitKernel(t, false) }) &&
 			r.usable(joinChoice, shaders.FlashAttnJoin))
 }
 
 // joined reports whether the kernel that splits the positions joins the parts, too.
 func (r *Recorder) joined(t gguf.Type, a *shaders.FlashAttnArgs) bool {
 	return shaders.CounterBytes(a.Rows, a.Heads) <= r.Counters.Bytes &&
-		r.usable(splitChoice(t, groupOf(a.Heads/a.HeadsKV), true), func() (*shaders.Kernel, error) { return splitKernel(t, true) })
+		r.usable(r.k.splitChoice(t, groupOf(a.Heads/a.HeadsKV), true), func() (*shaders.Kernel, error) { return splitKernel(t, true) })
 }
 
-func splitChoice(t gguf.Type, group uint32, joined bool) choice {
+// splitChoice is the kernel for groups of so many query heads. A CPU gains nothing by loads under way, and takes long to compile them.
+func (k *Kernels) splitChoice(t gguf.Type, group uint32, joined bool) choice {
 	c := choice{op: "flash_attn", variant: shaders.Split, typed: true, typ: t, group: group}
+	if k.dev.Physical.Type == vk.CPU {
+		c.ahead = 1
+	}
 	if joined {
 		c.variant = shaders.Joined
 	}
@@ -83,14 +88,14 @@ func (r *Recorder) FlashAttnSplit(t gguf.Type, group uint32, positions uint64, a
 	if a.Rows == 0 || a.Heads == 0 {
 		return nil
 	}
-	c := check{choice: splitChoice(t, group, a.Counters != 0)}
+	c := check{choice: r.k.splitChoice(t, group, a.Counters != 0)}
 	c.address("Q", a.Q)
 	c.address("Parts", a.Parts)
 	c.heads(a.Heads, a.HeadsKV, a.KeyLen, a.ValLen)
 	c.most("the head size", max(a.KeyLen, a.ValLen), shaders.MaxHeadSplit)
 	c.stride("QStride", a.QStride, a.Heads*a.KeyLen)
 	c.multiple("QStride", a.QStride, 4)
-	c.positive("MaxParts", a.MaxParts)
+	c.parts(a.MaxParts)
 	c.most("the group", group, shaders.MaxGroup)
 	if shared := a.Heads / max(1, a.HeadsKV); group == 0 || shared%group != 0 {
 		c.that(false, "the group", group, fmt.Sprintf("a divisor of the %d heads that share a key head", shared))
@@ -117,6 +122,11 @@ func (r *Recorder) FlashAttnSplit(t gguf.Type, group uint32, positions uint64, a
 		return c.err
 	}
 	return record(r, &c, func() (*shaders.Kernel, error) { return splitKernel(t, joined) }, &a, a.Workgroups(group, positions), &touched, co)
+}
+
+func (c *check) parts(most uint32) {
+	c.positive("MaxParts", most)
+	c.most("MaxParts", most, shaders.MaxParts)
 }
 
 // joined checks what a kernel that joins its parts needs besides, and notes what it writes.
@@ -149,6 +159,7 @@ func (r *Recorder) FlashAttnJoin(a shaders.FlashAttnJoinArgs) error {
 	c.address("Dst", a.Dst)
 	c.address("Pos", a.Pos)
 	c.positive("ValLen", a.ValLen)
+	c.parts(a.MaxParts)
 	c.multiple("ValLen", a.ValLen, 8)
 	c.most("ValLen", a.ValLen, shaders.MaxHeadSplit)
 	c.stride("DstStride", a.DstStride, a.Heads*a.ValLen)

@@ -1,12 +1,18 @@
 package exec
 
+import "math"
+
 // estimator predicts how long recorded work will run, so that no submission comes
 // near the limits after which operating systems reset a GPU (2 s on Windows and
-// recent Linux). It starts with the speeds of a weak device and learns one factor.
+// recent Linux). It starts with the speeds of a weak device and learns one factor: the
+// time over the work of late. A small submission, most of which is starting and waiting,
+// weighs as little as it is long; a long one that ran longer than expected counts alone.
 type estimator struct {
 	scale  float64 // measured over predicted time
 	target float64 // seconds a submission may run
 	most   float64 // seconds the pacer lets it run; 0: it doesn't care
+
+	measured, based float64 // seconds that the work of late ran, and would have on the yardstick
 }
 
 // expected is the work of one submission.
@@ -19,8 +25,10 @@ const (
 	baseBandwidth = 20e9  // bytes/s of the yardstick device
 	baseRate      = 200e9 // flop/s
 	defaultTarget = 0.25  // seconds, of the half allowed: estimates err
-	leastWork     = 1e-5  // seconds of the yardstick: less says nothing
-	quick         = 1e-3  // seconds: what neither should nor did take longer is overhead more than work
+
+	costWindow = 0.5  // seconds of work that are remembered
+	costKnown  = 0.02 // seconds of work after which the estimator knows the device
+	longPart   = 0.25 // of the target: from there on a submission is long
 )
 
 func base(bytes, flops float64) float64 { return bytes/baseBandwidth + flops/baseRate }
@@ -43,20 +51,22 @@ func (e *estimator) rows(bytes, flops, flopsPerRow float64, n uint32) uint32 {
 	return uint32(fit) / rowGroup * rowGroup
 }
 
-// learn takes a measured submission. It follows a slower device quickly and a faster
-// one slowly; tiny submissions are all overhead and say nothing: the last one of a step, a
-// piece of the head and the choice of a token, once had a quick device's next prompt cut to pieces.
+// learn takes a measured submission.
 func (e *estimator) learn(w expected, seconds float64) {
 	b := base(w.bytes, w.flops)
-	if b < leastWork || seconds <= 0 || b < quick && seconds < quick {
+	if b <= 0 || seconds <= 0 {
 		return
 	}
-	if ratio := seconds / b; ratio > e.scale {
-		e.scale += (ratio - e.scale) / 2
-	} else {
-		e.scale += (ratio - e.scale) / 16
+	keep := math.Exp(-seconds / costWindow)
+	e.measured, e.based = e.measured*keep+seconds, e.based*keep+b
+	if seconds > longPart*e.target {
+		e.measured = max(e.measured, seconds/b*e.based)
 	}
+	e.scale = e.measured / e.based
 }
+
+// known reports whether enough was measured for estimates to be worth something.
+func (e *estimator) known() bool { return e.measured >= costKnown }
 
 // seconds is how long work is expected to run.
 func (e *estimator) seconds(bytes, flops float64) float64 { return base(bytes, flops) * e.scale }

@@ -29,23 +29,6 @@ func TestEstimatorLearns(t *testing.T) {
 	}
 }
 
-// What a quick device is told of small work is overhead: the next prompt must not be cut to pieces for it. A slow device's
-// small work, which takes long, does count.
-func TestEstimatorSmallWork(t *testing.T) {
-	quickly, slowly := estimator{scale: 1, target: defaultTarget}, estimator{scale: 1, target: defaultTarget}
-	for range 200 {
-		quickly.learn(expected{flops: 100e9}, 0.4e-3)
-		quickly.learn(expected{bytes: 600e3}, 0.4e-3) // a small head, and the choice of a token
-		slowly.learn(expected{bytes: 600e3}, 20e-3)
-	}
-	if n := quickly.rows(0, 0, 1e9, 512); n != 512 {
-		t.Errorf("a device that does 250 TFLOPS is given %d of 512 rows of 1 GFLOP at a time", n)
-	}
-	if n := slowly.rows(0, 0, 1e9, 512); n > 8 {
-		t.Errorf("a device that takes 20 ms for 600 KB is given %d rows of 1 GFLOP at a time", n)
-	}
-}
-
 func TestEstimatorFullSubmission(t *testing.T) {
 	e := estimator{scale: 1, target: defaultTarget}
 	if n := e.rows(baseBandwidth*defaultTarget, 0, 1, 100); n != 0 {
@@ -61,5 +44,32 @@ func TestUnitsPerSubmit(t *testing.T) {
 	}
 	if want := []int{2, 8, 24, 24}; !slices.Equal(got, want) {
 		t.Errorf("units of the first submissions are %v, want %v", got, want)
+	}
+}
+
+// A small submission, however slow for its work, must not make the next product come in parts; a long one that ran
+// much longer than expected must.
+func TestEstimatorWeighs(t *testing.T) {
+	const perRow, n = 2 * 28672 * 8192, 512 // a product of a 70B model
+	fast := func() *estimator {
+		e := &estimator{scale: 1, target: defaultTarget}
+		for range 50 {
+			e.learn(expected{flops: perRow * n}, perRow*n/200e12)
+		}
+		return e
+	}
+	e := fast()
+	if !e.known() {
+		t.Error("after 50 products nothing is known of the device")
+	}
+	e.learn(expected{bytes: 600e3}, 500e-6) // argmax, by one workgroup
+	e.learn(expected{bytes: 100}, 20e-6)
+	if rows := e.rows(0, 0, perRow, n); rows != n {
+		t.Errorf("after a small slow submission %d rows of %d go at once, want all", rows, n)
+	}
+	e = fast()
+	e.learn(expected{flops: perRow * n}, 2*defaultTarget)
+	if rows := e.rows(0, 0, perRow, n); rows == 0 || rows > n/2 {
+		t.Errorf("after a product that took twice the target %d rows of %d go at once, want half or fewer", rows, n)
 	}
 }

@@ -179,12 +179,15 @@ const rowGroup = 8
 func (r *run) byRows(n uint32, flopsPerRow float64, do func(from, n uint32) error) error {
 	for from := uint32(0); from < n; {
 		bytes, flops := r.rec.Cost()
-		part, fresh := r.e.cost.rows(bytes, flops, flopsPerRow, n-from), r.e.cost.rows(0, 0, flopsPerRow, n-from)
-		if part == 0 || part < fresh && fresh == n-from { // each part reads the weights
+		part := r.e.cost.rows(bytes, flops, flopsPerRow, n-from)
+		if part == 0 || part < n-from && r.e.cost.rows(0, 0, flopsPerRow, n-from) == n-from { // each part reads the weights
 			if err := r.cut(); err != nil {
 				return err
 			}
-			part = fresh
+			if err := r.measure(); err != nil {
+				return err
+			}
+			part = r.e.cost.rows(0, 0, flopsPerRow, n-from)
 		}
 		part = min(max(part, r.rec.LeastRows(), rowGroup), n-from)
 		if err := do(from, part); err != nil {
@@ -193,4 +196,18 @@ func (r *run) byRows(n uint32, flopsPerRow float64, do func(from, n uint32) erro
 		from += part
 	}
 	return nil
+}
+
+// measure waits for what is submitted, to learn how fast the device is, where nothing is known of it yet: a fast one
+// need not do its first steps in many parts.
+func (r *run) measure() error {
+	if r.e.cost.known() || r.told == r.used || r.e.Device.Compute.TimestampBits == 0 {
+		return nil
+	}
+	r.pause()
+	defer r.resume()
+	if err := r.e.Compute.Wait(r.ctx, r.e.value); err != nil {
+		return err
+	}
+	return r.account()
 }
