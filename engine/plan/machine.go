@@ -15,8 +15,8 @@ type machine struct {
 	s     Speeds
 	h     *arch.Hyper
 	loads []load
-	parts []part  // where there is a rehearsal
-	hit   float64 // of experts that share slots: the part that VRAM has; below 0: if all are as likely
+	parts []part // where there is a rehearsal
+	found *Found // of experts that share slots; nil: as if all are as likely
 }
 
 // part is what of a layer a unit is.
@@ -43,7 +43,7 @@ type matrix struct {
 }
 
 func newMachine(p *Plan, s Speeds, h *arch.Hyper) *machine {
-	m := &machine{p: p, s: s, h: h, hit: -1}
+	m := &machine{p: p, s: s, h: h}
 	if s.Rehearsed.Sound() {
 		m.parts = partsOf(h, p, over(float64(h.Experts.Used), float64(h.Experts.Count)))
 	}
@@ -235,12 +235,16 @@ func (m *machine) comes(u *Unit, rows int) (uploaded, read float64) {
 	case Disk:
 		return bytes, bytes
 	case Cached:
-		hit := m.hit
-		if hit < 0 {
-			hit = m.p.Experts.hitRate(u.Layer)
+		x, needed := m.p.Experts, m.touched(rows)
+		found := Found{HitRate: x.hitRate(u.Layer), DiskShare: x.diskShare()}
+		if m.found != nil {
+			found = *m.found
 		}
-		bytes *= m.touched(rows) * (1 - hit)
-		return bytes, bytes * (1 - float64(m.p.Experts.HostCount)/float64(m.p.Experts.All()))
+		if found.Needed > 0 {
+			needed = found.Needed
+		}
+		bytes *= needed * (1 - found.HitRate)
+		return bytes, bytes * found.DiskShare
 	}
 	return 0, 0
 }
