@@ -23,7 +23,7 @@ func Rehearse(ctx context.Context, path string, o Options) (*plan.Rehearsed, err
 	if err != nil {
 		return nil, err
 	}
-	o.Pace, o.Progress = "off", nil
+	o.Pace, o.Progress, o.Routing = "off", nil, nil
 	r := &rehearsal{Model: Model{o: o}}
 	r.live()
 	defer r.Close()
@@ -46,8 +46,9 @@ func Rehearse(ctx context.Context, path string, o Options) (*plan.Rehearsed, err
 type rehearsal struct {
 	Model
 	result plan.Rehearsed
-	base   int // layers that every view begins with
-	more   int // layers that are told from them
+	base   int  // layers that every view begins with
+	more   int  // layers that are told from them
+	slots  bool // experts of views share slots, which hold all of them
 }
 
 // What a view should hold is more than a device's caches, and few enough layers to be read
@@ -62,7 +63,7 @@ const (
 )
 
 func (r *rehearsal) all(ctx context.Context) error {
-	classes := plan.Classes(r.file)
+	classes := plan.Classes(r.hyper, r.file)
 	if len(classes) == 0 {
 		return errors.New("the model has no layers")
 	}
@@ -102,7 +103,7 @@ func (r *rehearsal) all(ctx context.Context) error {
 		return err
 	}
 	r.result.Head = max(0, head[0]-base[0])
-	return nil
+	return r.trip(ctx, classes)
 }
 
 func layersOf(total, each int64, least int) int {
@@ -129,20 +130,25 @@ func (r *rehearsal) learn(c plan.Layer, base, longer []float64) {
 }
 
 // layers lists a view's: the base, and more of another class, or none.
-func (r *rehearsal) layers(first, other *plan.Layer) (list []pack.Unit) {
-	for n := range r.base {
-		list = append(list, first.As(n)...)
+func (r *rehearsal) layers(first, other *plan.Layer) (list []*plan.Layer) {
+	for range r.base {
+		list = append(list, first)
 	}
-	for n := r.base; other != nil && n < r.base+r.more; n++ {
-		list = append(list, other.As(n)...)
+	for n := 0; other != nil && n < r.more; n++ {
+		list = append(list, other)
 	}
 	return list
 }
 
 // view is the model with other layers and a part of the vocabulary.
-func (r *rehearsal) view(layers []pack.Unit, vocab int) (*pack.Model, *arch.Hyper, error) {
-	h := *r.hyper
-	h.BlockCount, h.VocabSize = layers[len(layers)-1].Layer+1, min(vocab, h.VocabSize)
+func (r *rehearsal) view(list []*plan.Layer, vocab int) (*pack.Model, *arch.Hyper, error) {
+	var as []int
+	var layers []pack.Unit
+	for n, l := range list {
+		as, layers = append(as, l.First.Layer), append(layers, l.As(n)...)
+	}
+	h := r.hyper.View(as)
+	h.VocabSize = min(vocab, h.VocabSize)
 	var before, after []pack.Unit
 	for i := range r.file.Units {
 		switch u := &r.file.Units[i]; u.Kind {
@@ -160,17 +166,17 @@ func (r *rehearsal) view(layers []pack.Unit, vocab int) (*pack.Model, *arch.Hype
 		}
 	}
 	m, err := r.file.View(slices.Concat(before, layers, after))
-	return m, &h, err
+	return m, h, err
 }
 
 // planFor plans a view as the model is planned: with its rows to a step, all in VRAM.
 func (r *rehearsal) planFor(m *pack.Model, h *arch.Hyper) (*plan.Plan, error) {
 	b := r.budget
 	b.DeviceBytes, b.HostBytes, b.Sessions, b.RingBytes, b.Sweep = r.plan.DeviceBudget, 0, 1, 0, plan.Sweep{}
-	b.InPlace = r.plan.InPlace
+	b.InPlace, b.Slots = r.plan.InPlace, r.slots
 	b.Chunk, b.ContextLength = r.plan.Chunk, max(r.plan.Chunk, min(r.hyper.ContextLength, rehearseContext))
 	p, err := plan.Make(h, m, b)
-	if err == nil && (p.StreamedBytes > 0 || p.Experts != nil) {
+	if err == nil && (p.StreamedBytes > 0 || (p.Experts != nil) != r.slots) {
 		err = fmt.Errorf("%d layers do not fit", h.BlockCount)
 	}
 	return p, err
@@ -191,7 +197,7 @@ func (r *rehearsal) fits(classes []plan.Layer) bool {
 
 // time builds a view and returns how long each of steps takes; nil: as many as are worth
 // it, which become the rehearsal's.
-func (r *rehearsal) time(ctx context.Context, layers []pack.Unit, vocab int, steps []plan.StepShape) (seconds []float64, err error) {
+func (r *rehearsal) time(ctx context.Context, layers []*plan.Layer, vocab int, steps []plan.StepShape) (seconds []float64, err error) {
 	file, h, err := r.view(layers, vocab)
 	if err != nil {
 		return nil, err
@@ -219,6 +225,11 @@ func (r *rehearsal) time(ctx context.Context, layers []pack.Unit, vocab int, ste
 	}
 	defer seq.Release()
 	d := &dummy{exec: v.exec, seq: seq, vocab: int32(h.VocabSize)}
+	if r.slots {
+		if err := v.fillSlots(ctx, d); err != nil {
+			return nil, err
+		}
+	}
 	seconds, all, err := newStopwatch(r.dev.Physical.Type, d.step).time(ctx, v.plan, steps)
 	if steps == nil {
 		r.result.Steps = all
@@ -231,6 +242,7 @@ type dummy struct {
 	exec  *exec.Exec
 	seq   *kv.Sequence
 	vocab int32
+	token int32 // the last one
 	rows  []exec.Row
 }
 
@@ -328,12 +340,14 @@ func (s *stopwatch) choose(ctx context.Context, p *plan.Plan) (steps []plan.Step
 	return slices.Compact(steps), nil
 }
 
-// step runs one step. The positions before its rows hold nothing: a kernel takes no notice.
+// step runs one step. The positions before its rows hold nothing: a kernel takes no notice. Its tokens are others than
+// those of the step before, or a mixture would find their experts in the device's caches.
 func (d *dummy) step(ctx context.Context, step plan.StepShape) (time.Duration, error) {
 	d.rows = d.rows[:0]
 	for i := range step.Rows {
+		d.token = (d.token + 7) % d.vocab
 		d.rows = append(d.rows, exec.Row{
-			Seq: d.seq, Token: int32(7*i+1) % d.vocab, Position: step.Context - step.Rows + i, Logits: i == step.Rows-1,
+			Seq: d.seq, Token: d.token, Position: step.Context - step.Rows + i, Logits: i == step.Rows-1,
 		})
 	}
 	begin := time.Now()

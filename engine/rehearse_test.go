@@ -27,15 +27,22 @@ func small(t *testing.T, o synthetic.Options) (path string, classes []plan.Layer
 	if err := synthetic.Write(path, o); err != nil {
 		t.Fatal(err)
 	}
+	classes, h = classesOf(t, path)
+	return path, classes, h
+}
+
+func classesOf(t *testing.T, path string) ([]plan.Layer, *arch.Hyper) {
+	t.Helper()
 	m, err := pack.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { m.Close() })
-	if h, err = arch.Read(m); err != nil {
+	h, err := arch.Read(m)
+	if err != nil {
 		t.Fatal(err)
 	}
-	return path, plan.Classes(m), h
+	return plan.Classes(h, m), h
 }
 
 // A rehearsal runs the kernels that the model runs: one that does not know what the device can
@@ -85,34 +92,55 @@ func TestRehearse(t *testing.T) {
 	} {
 		t.Run(o.Arch, func(t *testing.T) {
 			path, classes, h := small(t, o)
-			before := runtime.NumGoroutine()
-			opts := engine.Options{ContextLength: 128, Chunk: 16, DeviceBytes: 64 << 20, Pace: "off"}
-			r, err := engine.Rehearse(t.Context(), path, opts)
-			if err != nil {
-				t.Fatal(err)
-			}
-			settled(t, before)
-			if !r.Sound() || len(r.Layers) != len(classes) || r.Chunk != 16 {
-				t.Fatalf("%d layers of %d classes, chunk %d: %+v", len(r.Layers), len(classes), r.Chunk, r)
-			}
-			most, longest := 0, 0
-			for i, s := range r.Steps {
-				most, longest = max(most, s.Rows), max(longest, s.Context)
-				for j := range i {
-					if r.Steps[j] == s {
-						t.Errorf("%+v was run twice", s)
-					}
-				}
-			}
-			if most != 16 || longest <= 16 {
-				t.Errorf("steps of %d rows and %d positions at most: %+v", most, longest, r.Steps)
-			}
-			m := load(t, path, opts)
-			p := m.Plan()
-			if got := p.Predict(plan.Speeds{Rehearsed: r}, h, 64, 16); got.DecodeSeconds <= 0 || got.TTFTSeconds <= 0 {
-				t.Errorf("predicted %+v", got)
-			}
+			rehearse(t, path, classes, h)
 		})
+	}
+}
+
+// Layers that differ by their number are rehearsed each as what it is: leading dense ones, those
+// with a window, those that have a state in place of a cache.
+func TestRehearseLayers(t *testing.T) {
+	vktest.Instance(t)
+	for name, want := range map[string]int{"glm4moe": 2, "gpt-oss": 2, "qwen3next": 2} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join("testdata", name+"-nano.gguf")
+			classes, h := classesOf(t, path)
+			if len(classes) != want {
+				t.Errorf("%d classes of layers, wanted %d", len(classes), want)
+			}
+			rehearse(t, path, classes, h)
+		})
+	}
+}
+
+// rehearse runs a rehearsal and looks that it is whole.
+func rehearse(t *testing.T, path string, classes []plan.Layer, h *arch.Hyper) {
+	t.Helper()
+	before := runtime.NumGoroutine()
+	opts := engine.Options{ContextLength: 128, Chunk: 16, DeviceBytes: 64 << 20, Pace: "off"}
+	r, err := engine.Rehearse(t.Context(), path, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	settled(t, before)
+	if !r.Sound() || len(r.Layers) != len(classes) || r.Chunk != 16 {
+		t.Fatalf("%d layers of %d classes, chunk %d: %+v", len(r.Layers), len(classes), r.Chunk, r)
+	}
+	most, longest := 0, 0
+	for i, s := range r.Steps {
+		most, longest = max(most, s.Rows), max(longest, s.Context)
+		for j := range i {
+			if r.Steps[j] == s {
+				t.Errorf("%+v was run twice", s)
+			}
+		}
+	}
+	if most != 16 || longest <= 16 {
+		t.Errorf("steps of %d rows and %d positions at most: %+v", most, longest, r.Steps)
+	}
+	p := load(t, path, opts).Plan()
+	if got := p.Predict(plan.Speeds{Rehearsed: r}, h, 64, 16); got.DecodeSeconds <= 0 || got.TTFTSeconds <= 0 {
+		t.Errorf("predicted %+v", got)
 	}
 }
 

@@ -215,7 +215,12 @@ func (s *runStats) predict(p *predictor, m *engine.Model) {
 		return
 	}
 	of, h := m.Plan(), m.Hyper()
-	r := of.Predict(p.speeds, &h, s.PromptTokens+s.Tokens/2, s.PromptTokens-s.ReusedTokens)
+	var found *plan.Found // as the answer's tokens did: a plan can't know it
+	if s.Busy != nil && s.Busy.Experts != nil {
+		x := s.Busy.Experts
+		found = &plan.Found{HitRate: x.HitRate, DiskShare: float64(x.DiskMisses) / float64(max(1, x.HostMisses+x.DiskMisses))}
+	}
+	r := of.PredictFound(p.speeds, &h, s.PromptTokens+s.Tokens/2, s.PromptTokens-s.ReusedTokens, found, nil)
 	s.Predicted = &r
 }
 

@@ -35,7 +35,11 @@ var benchColumns = []benchColumn{
 		if r.Predicted == 0 {
 			return ""
 		}
-		return fmt.Sprintf("%s (%+.0f%%)", formatSpeed(r.Predicted), 100*r.Difference)
+		text := fmt.Sprintf("%s (%+.0f%%)", formatSpeed(r.Predicted), 100*r.Difference)
+		if r.PredictedHit != nil { // not the plan's, which can't know it
+			text += fmt.Sprintf(" at %s hits", percent(*r.PredictedHit))
+		}
+		return text
 	}},
 	{head: "disk", show: anyRow(func(r *bench.Row) bool { return r.Disk.Bytes > 0 }), cell: laneCell(func(r *bench.Row) bench.Lane { return r.Disk })},
 	{head: "link", show: anyRow(func(r *bench.Row) bool { return r.Link.Bytes > 0 }), cell: laneCell(func(r *bench.Row) bench.Lane { return r.Link })},

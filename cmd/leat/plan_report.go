@@ -266,6 +266,7 @@ func (r *planReport) print(w io.Writer) {
 			rates = append(rates, fmt.Sprintf("%.0f %%: %s", 100*h.Rate, formatSpeed(h.DecodePerSec)))
 		}
 		line("", "tok/s by the part of experts found in VRAM: %s", strings.Join(rates, ", "))
+		line("", "%s is for experts that are used alike, %.0f %% found; used as by Zipf's law, %.0f %% at best, it is %s", formatSpeed(p.DecodePerSec), 100*t.Experts.HitRate, 100*p.Skewed.Rate, formatSpeed(p.Skewed.DecodePerSec))
 	}
 	if t.Context > p.Context {
 		line("", "%s tok/s with the context of %d tokens full", formatSpeed(r.FullPerSec), t.Context)

@@ -44,14 +44,23 @@ func readDeltaNet(k *keys, f netFamily) DeltaNet {
 }
 
 // Recurrent reports whether layer l has a state in place of a cache.
-func (h *Hyper) Recurrent(l int) bool { return h.Net.Heads > 0 && (l+1)%h.Net.Period != 0 }
+func (h *Hyper) Recurrent(l int) bool { return h.Net.Heads > 0 && (h.number(l)+1)%h.Net.Period != 0 }
 
 // CacheLayer numbers the layers that have a cache: it is how many there are before l.
 func (h *Hyper) CacheLayer(l int) int {
-	if h.Net.Heads == 0 {
+	switch {
+	case h.Net.Heads == 0:
 		return l
+	case h.as == nil:
+		return l / h.Net.Period
 	}
-	return l / h.Net.Period
+	n := 0
+	for i := range l {
+		if !h.Recurrent(i) {
+			n++
+		}
+	}
+	return n
 }
 
 // StateLayer numbers the layers that have a state.

@@ -24,7 +24,7 @@ func (h *Hyper) Layer(l int, has func(tensor string) bool) []Op {
 	}
 
 	p.norm(Norm, X, families[h.Architecture].ffnNorm())
-	if h.Experts.Count > 0 && l >= h.Experts.Dense {
+	if h.Experts.Count > 0 && h.number(l) >= h.Experts.Dense {
 		p.mixture(X, Norm)
 		return p.ops
 	}
@@ -61,10 +61,16 @@ func (p *program) usualAttention(l int) {
 	p.op(Op{Kind: Add, Dst: X, A: X, B: Norm})
 }
 
+// Windowed reports whether layer l sees no more positions than the window.
+func (h *Hyper) Windowed(l int) bool {
+	n := h.WindowPeriod
+	return n > 0 && h.number(l)%n < n-1
+}
+
 // attention is over all positions or, where a model has a window, over that but in the last of each period of layers.
 func (p *program) attention(q Value, l int) {
 	o := Op{Kind: Attention, Dst: Att, A: q}
-	if n := p.h.WindowPeriod; n > 0 && l%n < n-1 {
+	if p.h.Windowed(l) {
 		o.Window = p.h.Window
 	}
 	if sinks := p.prefix + "attn_sinks.weight"; families[p.h.Architecture].sinks {

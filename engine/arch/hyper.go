@@ -33,6 +33,23 @@ type Hyper struct {
 	Rope              Rope
 	Tied              bool // the output matrix is token_embd
 	Experts           Mixture
+
+	as []int // layer of the model that a layer works as; nil: each as itself
+}
+
+// View is the model with other layers: its layer i works as the model's layer as[i].
+func (h *Hyper) View(as []int) *Hyper {
+	v := *h
+	v.BlockCount, v.as = len(as), as
+	return &v
+}
+
+// number is what a layer's number says of how it works.
+func (h *Hyper) number(l int) int {
+	if h.as == nil {
+		return l
+	}
+	return h.as[l]
 }
 
 // UnsupportedError says what about a model we cannot run.

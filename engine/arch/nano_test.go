@@ -3,6 +3,7 @@ package arch_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -124,5 +125,39 @@ func TestStateLayers(t *testing.T) {
 	}
 	if dense.Recurrent(0) || dense.CacheLayer(2) != 2 || dense.StateBytes() != 0 {
 		t.Errorf("a model without states has some: %v %d %d", dense.Recurrent(0), dense.CacheLayer(2), dense.StateBytes())
+	}
+}
+
+// A layer of a view is what the model's own layer is, whatever its number; caches and states are counted anew.
+func TestView(t *testing.T) {
+	for name, other := range map[string]int{"glm4moe-nano": 1, "gpt-oss-nano": 1, "deepseek3-nano": 1, "qwen3next-nano": 3} {
+		m := nano(t, name)
+		h, err := arch.Read(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		as := []int{other, 0, 0, other, 0}
+		v := h.View(as)
+		states, kinds := 0, map[string]bool{}
+		for l, of := range as {
+			if got := v.CacheLayer(l) + v.StateLayer(l); got != l || v.StateLayer(l) != states {
+				t.Errorf("%s: %d layers with a cache and %d with a state before layer %d, wanted %d of these", name, v.CacheLayer(l), v.StateLayer(l), l, states)
+			}
+			if h.Recurrent(of) {
+				states++
+			}
+			prefix, own := fmt.Sprintf("blk.%d.", l), fmt.Sprintf("blk.%d.", of)
+			rename := func(tensor string) string { return own + strings.TrimPrefix(tensor, prefix) }
+			has := func(tensor string) bool { _, _, ok := m.Tensor(tensor); return ok }
+			got := fmt.Sprint(v.Layer(l, func(tensor string) bool { return has(rename(tensor)) }))
+			want := fmt.Sprint(h.Layer(of, has))
+			if got = strings.ReplaceAll(got, prefix, own); got != want {
+				t.Errorf("%s: layer %d is not layer %d:\n%s\n%s", name, l, of, got, want)
+			}
+			kinds[strings.ReplaceAll(want, own, "")] = true
+		}
+		if len(kinds) != 2 {
+			t.Errorf("%s: no test: layers 0 and %d are alike", name, other)
+		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"leat/engine/pace"
 	"leat/engine/plan"
 	"leat/engine/trace"
+	"leat/tools/synth/synthetic"
 	"leat/tools/testdata"
 	"leat/vk/vktest"
 )
@@ -52,6 +53,32 @@ func TestTokens(t *testing.T) {
 	tests := []Test{{Prompt: 100}, {Generate: 50, Depth: 60}, {Prompt: 10, Depth: 60}}
 	if n := Tokens(tests); n != 60+50+warmTokens+1 {
 		t.Errorf("found %d", n)
+	}
+}
+
+// Nothing is timed before the device has worked for a while and stopped getting faster; work that takes long by itself is not
+// repeated for that, and none goes on for ever.
+func TestWarming(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		about float64
+		took  func(n int) float64 // seconds of the n-th repetition
+		want  [2]int              // repetitions
+	}{
+		{"a clock that rises at once", 0.1, func(n int) float64 { return 0.05 }, [2]int{10, 11}},
+		{"a clock that rises slowly", 0.1, func(n int) float64 { return 0.05 + 0.2*math.Pow(0.8, float64(n)) }, [2]int{10, 18}},
+		{"a disk", 40, nil, [2]int{0, 0}},
+		{"longer than was thought", 0.1, func(n int) float64 { return 20 }, [2]int{1, 1}},
+		{"shorter than was thought, and too short to tell", 0.4, func(n int) float64 { return 1e-3 }, [2]int{500, 502}},
+		{"ever faster", 0.3, func(n int) float64 { return 0.3 * math.Pow(0.96, float64(n)) }, [2]int{9, 20}},
+	} {
+		w, n := warming{most: warmMost, untilNext: c.about}, 0
+		for ; !w.enough() && n < 1000; n++ {
+			w.took(512, c.took(n))
+		}
+		if n < c.want[0] || n > c.want[1] {
+			t.Errorf("%s: %d repetitions in %.2f s, wanted %v", c.name, n, w.sum, c.want)
+		}
 	}
 }
 
@@ -213,6 +240,44 @@ func TestRun(t *testing.T) {
 	}
 	if _, err := json.Marshal(r); err != nil {
 		t.Error(err)
+	}
+}
+
+// What is predicted for a mixture whose experts share slots is for the hit rate that was measured, and says so; a plan alone takes
+// all experts to be as likely.
+func TestPredictedAtHits(t *testing.T) {
+	vktest.Instance(t)
+	path := filepath.Join(t.TempDir(), "m.gguf")
+	if err := synthetic.Write(path, synthetic.Options{Arch: "qwen3moe", Type: "q4_0", Shape: synthetic.Shape{BlockCount: 4, ExpertCount: 16}}); err != nil {
+		t.Fatal(err)
+	}
+	// The link is slow, and nothing else takes time: so the speed says how much came over it.
+	speeds := plan.Speeds{LinkBytesPerSec: 1e6}
+	o := Options{
+		Path: path, Engine: engine.Options{ContextLength: 64, Chunk: 16, DeviceBytes: 6 << 20, HostBytes: 64 << 20},
+		Tests: []Test{{Prompt: 32}, {Generate: 8}}, Repetitions: 2, Speeds: &speeds,
+	}
+	r, err := Run(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Rows) != 2 || r.Plan.ExpertSlots == 0 || r.Plan.ExpertSlots >= r.Plan.Experts {
+		t.Fatalf("%d rows, %d slots for %d experts", len(r.Rows), r.Plan.ExpertSlots, r.Plan.Experts)
+	}
+	for _, row := range r.Rows {
+		if row.PredictedHit == nil || *row.PredictedHit != row.Experts.HitRate || row.Experts.HitRate <= 0 || row.Predicted <= 0 {
+			t.Fatalf("%s: predicted %g tok/s at hit rate %v; experts %+v", row.Test, row.Predicted, row.PredictedHit, row.Experts)
+		}
+		tokens := float64(max(row.Prompt, row.Generate) * len(row.Seconds))
+		came := float64(row.Experts.Uploaded)
+		if trips := 90e-6 * float64(4*2); row.Prompt > 0 { // of a prompt's two steps, in four layers each
+			came += trips * speeds.LinkBytesPerSec * float64(len(row.Seconds))
+		} else {
+			came += 90e-6 * 4 * speeds.LinkBytesPerSec * tokens
+		}
+		if want := tokens / (came / speeds.LinkBytesPerSec); math.Abs(row.Predicted/want-1) > 0.02 {
+			t.Errorf("%s: predicted %.2f tok/s, what came says %.2f", row.Test, row.Predicted, want)
+		}
 	}
 }
 

@@ -121,6 +121,8 @@ type Row struct {
 	Predicted  float64   `json:"predicted_tokens_per_second,omitempty"`
 	Difference float64   `json:"difference,omitempty"` // measured over predicted, less 1
 	Bottleneck plan.Lane `json:"predicted_bottleneck,omitempty"`
+	// PredictedHit is the hit rate that Predicted is for, the row's own; nil: no experts share slots.
+	PredictedHit *float64 `json:"predicted_at_hit_rate,omitempty"`
 
 	Disk    Lane      `json:"disk"`
 	Link    Lane      `json:"link"`

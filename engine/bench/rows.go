@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"leat/engine"
+	"leat/engine/plan"
 	"leat/engine/token"
 )
 
@@ -40,15 +41,8 @@ func (b *run) prompt(ctx context.Context, t Test) (*Row, error) {
 		b.note("pp%d became pp%d: %d tokens would take about %s, --limit is %s", asked, t.Prompt, asked, about(b.promptSeconds(asked)), b.o.Limit)
 	}
 	row := b.newRow(t, asked, t.Prompt)
-	if b.o.Speeds != nil && t.Depth == 0 {
-		p := b.plan.Predict(*b.o.Speeds, &b.hyper, t.Prompt, t.Prompt)
-		row.Predicted, row.Bottleneck = p.PrefillPerSec, p.PrefillBottleneck
-	}
-	// A repetition that isn't timed builds what this length needs.
-	if b.result.Load.ColdPrompt != t.Prompt && (b.o.Limit == 0 || 2*b.promptSeconds(t.Prompt) < b.o.Limit.Seconds()) {
-		if err := b.first(ctx, t.Depth, t.Prompt); err != nil {
-			return row, err
-		}
+	if err := b.warmPrompt(ctx, t); err != nil {
+		return row, err
 	}
 	b.watch.take()
 	b.ops(nil)
@@ -57,6 +51,12 @@ func (b *run) prompt(ctx context.Context, t Test) (*Row, error) {
 		err := b.first(ctx, t.Depth, t.Prompt)
 		return timing{a, take(b.m), nil}, err
 	})
+	if b.o.Speeds != nil && t.Depth == 0 {
+		steps := len(row.Seconds) * ((t.Prompt + b.plan.Chunk - 1) / b.plan.Chunk)
+		p := b.plan.PredictFound(*b.o.Speeds, &b.hyper, t.Prompt, t.Prompt, nil, b.found(row, steps))
+		row.Predicted, row.Bottleneck = p.PrefillPerSec, p.PrefillBottleneck
+		row.compare()
+	}
 	if t.Depth == 0 && len(row.Seconds) > 0 {
 		l := &b.result.Load
 		seconds := NewSpread(row.Seconds).Median
@@ -75,6 +75,10 @@ func (b *run) generation(ctx context.Context, t Test) (*Row, error) {
 	asked, warm := t.Generate, warmTokens
 	row := b.newRow(t, asked, asked)
 	var each []float64
+	if err := b.warmGeneration(ctx, t); err != nil {
+		return row, err
+	}
+	b.watch.take()
 	b.ops(nil)
 	err := b.repeat(row, 0, func() (timing, error) {
 		g, err := b.generate(ctx, t.Depth, t.Generate, warm, len(row.Seconds) == 0)
@@ -90,7 +94,7 @@ func (b *run) generation(ctx context.Context, t Test) (*Row, error) {
 		return g, err
 	})
 	if b.o.Speeds != nil {
-		p := b.plan.Predict(*b.o.Speeds, &b.hyper, t.Depth+1+t.Generate/2, 1)
+		p := b.plan.PredictFound(*b.o.Speeds, &b.hyper, t.Depth+1+t.Generate/2, 1, b.found(row, 0), nil)
 		row.Predicted, row.Bottleneck = p.DecodePerSec, p.DecodeBottleneck
 		row.compare()
 	}
@@ -174,8 +178,22 @@ func (b *run) repeat(row *Row, tokens int, once func() (timing, error)) (err err
 	u.fill(row, b.o.Ceilings)
 	b.watch.take().fill(row, u.wall.Seconds(), total)
 	b.ops(row)
-	row.compare()
 	return err
+}
+
+// found is how a row's steps found the experts that share slots, nil where there are none, and has the row say so: what is predicted is
+// the machine's speed, not the text's habits. Prompts also tell how many of a layer's experts each of their steps needed.
+func (b *run) found(row *Row, prompts int) *plan.Found {
+	x := row.Experts
+	if x == nil || b.plan.Experts == nil {
+		return nil
+	}
+	f := &plan.Found{HitRate: x.HitRate, DiskShare: float64(x.DiskMisses) / float64(max(1, x.HostMisses+x.DiskMisses))}
+	if prompts > 0 {
+		f.Needed = float64(x.Hits+x.HostMisses+x.DiskMisses) / float64(prompts*b.plan.Experts.All())
+	}
+	row.PredictedHit = &f.HitRate
+	return f
 }
 
 // ops takes what was summed up of the kernels: into row, or to forget it.

@@ -19,11 +19,10 @@ type Product struct {
 // ProductsOf lists what a step of a model multiplies, as its operations are put together.
 func ProductsOf(h *arch.Hyper, m *pack.Model) []Product {
 	var list productList
-	for _, c := range plan.Classes(m) {
-		layer := c.First.AsLayer(0)
-		has := func(name string) bool { _, ok := layer.Tensor(name); return ok }
-		for _, op := range arch.Fuse(h.Layer(0, has)) {
-			list.add(&layer, op, c.Count)
+	for _, c := range plan.Classes(h, m) {
+		has := func(name string) bool { _, ok := c.First.Tensor(name); return ok }
+		for _, op := range arch.Fuse(h.Layer(c.First.Layer, has)) {
+			list.add(c.First, op, c.Count)
 		}
 	}
 	if head, ok := m.Unit(pack.Head, -1); ok {

@@ -274,7 +274,7 @@ func (p *Plan) addTraffic(sign int64) {
 		}
 		bytes := float64(u.Bytes) * float64(x.Used) / float64(x.Count) * (1 - x.hitRate(u.Layer))
 		p.StreamedBytes += sign * int64(bytes)
-		p.DiskBytes += sign * int64(bytes*(1-float64(x.HostCount)/float64(x.All())))
+		p.DiskBytes += sign * int64(bytes*x.diskShare())
 	}
 }
 

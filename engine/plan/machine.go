@@ -15,14 +15,15 @@ type machine struct {
 	s     Speeds
 	h     *arch.Hyper
 	loads []load
-	parts []part  // where there is a rehearsal
-	hit   float64 // of experts that share slots: the part that VRAM has; below 0: if all are as likely
+	parts []part // where there is a rehearsal
+	found *Found // of experts that share slots; nil: as if all are as likely
 }
 
 // part is what of a layer a unit is.
 type part struct {
-	layer []pack.Tensor // all of the layer's; nil: it is no layer's
-	share float64       // of the layer's bytes, or the head's
+	class string  // of the layer; "": it is no layer's
+	bytes int64   // of the layer, one expert standing for all
+	share float64 // of the layer's bytes, or the head's
 }
 
 // load is what a unit's kernels do for each row.
@@ -42,9 +43,9 @@ type matrix struct {
 }
 
 func newMachine(p *Plan, s Speeds, h *arch.Hyper) *machine {
-	m := &machine{p: p, s: s, h: h, hit: -1}
+	m := &machine{p: p, s: s, h: h}
 	if s.Rehearsed.Sound() {
-		m.parts = partsOf(p, over(float64(h.Experts.Used), float64(h.Experts.Count)))
+		m.parts = partsOf(h, p, over(float64(h.Experts.Used), float64(h.Experts.Count)))
 	}
 	at := map[string]int{} // tensor -> unit
 	m.loads = make([]load, len(p.Units))
@@ -135,14 +136,8 @@ func touches(o arch.Op) (reads, writes []arch.Value) {
 
 // partsOf says of each unit which layer it is a part of, or how much of the head. Of a layer's experts a token uses so
 // large a part.
-func partsOf(p *Plan, used float64) []part {
+func partsOf(h *arch.Hyper, p *Plan, used float64) []part {
 	layers, heads := map[int][]pack.Tensor{}, 0.0
-	bytesOf := func(ts []pack.Tensor) (n float64) {
-		for _, t := range ts {
-			n += float64(t.Bytes)
-		}
-		return n
-	}
 	bytes := map[int]float64{} // that a token uses of a layer
 	for i := range p.Units {
 		switch u := &p.Units[i]; u.Kind {
@@ -160,18 +155,32 @@ func partsOf(p *Plan, used float64) []part {
 			heads += bytesOf(u.Tensors)
 		}
 	}
+	classes := map[int]part{}
+	for l, tensors := range layers {
+		classes[l] = part{class: classOf(h, l, tensors), bytes: int64(bytesOf(tensors))}
+	}
 	parts := make([]part, len(p.Units))
 	for i := range p.Units {
-		switch u := &p.Units[i]; u.Kind {
+		u := &p.Units[i]
+		switch parts[i] = classes[u.Layer]; u.Kind {
 		case pack.Layer:
-			parts[i] = part{layers[u.Layer], over(bytesOf(u.Tensors), bytes[u.Layer])}
+			parts[i].share = over(bytesOf(u.Tensors), bytes[u.Layer])
 		case pack.Experts:
-			parts[i] = part{layers[u.Layer], over(used*bytesOf(u.Tensors), bytes[u.Layer])}
+			parts[i].share = over(used*bytesOf(u.Tensors), bytes[u.Layer])
 		case pack.Head:
-			parts[i] = part{nil, over(bytesOf(u.Tensors), heads)}
+			parts[i] = part{share: over(bytesOf(u.Tensors), heads)}
+		default:
+			parts[i] = part{}
 		}
 	}
 	return parts
+}
+
+func bytesOf(ts []pack.Tensor) (n float64) {
+	for _, t := range ts {
+		n += float64(t.Bytes)
+	}
+	return n
 }
 
 // host is the time of a step in which the device waits for the host; of a rehearsal, all
@@ -213,8 +222,9 @@ func (m *machine) step(rows, ctx int, head bool) []Work {
 	return works
 }
 
-// routeTrip is what a layer's choice of experts takes to the host, and the answer back; assumed.
-const routeTrip = 30e-6 // seconds
+// routeTrip is what a layer's choice of experts takes to the host, and the answer back, where it was not rehearsed: about what it
+// took beside an H100.
+const routeTrip = 90e-6 // seconds
 
 // comes is how many of a unit's bytes a step of rows has uploaded, and how many of them read.
 func (m *machine) comes(u *Unit, rows int) (uploaded, read float64) {
@@ -225,12 +235,16 @@ func (m *machine) comes(u *Unit, rows int) (uploaded, read float64) {
 	case Disk:
 		return bytes, bytes
 	case Cached:
-		hit := m.hit
-		if hit < 0 {
-			hit = m.p.Experts.hitRate(u.Layer)
+		x, needed := m.p.Experts, m.touched(rows)
+		found := Found{HitRate: x.hitRate(u.Layer), DiskShare: x.diskShare()}
+		if m.found != nil {
+			found = *m.found
 		}
-		bytes *= m.touched(rows) * (1 - hit)
-		return bytes, bytes * (1 - float64(m.p.Experts.HostCount)/float64(m.p.Experts.All()))
+		if found.Needed > 0 {
+			needed = found.Needed
+		}
+		bytes *= needed * (1 - found.HitRate)
+		return bytes, bytes * found.DiskShare
 	}
 	return 0, 0
 }
@@ -258,12 +272,12 @@ func (m *machine) linkUnderLoad(link, compute float64) float64 {
 // rehearsed is the seconds of a unit's kernels; layers holds those that are known already.
 func (m *machine) rehearsed(i int, s StepShape, layers map[int]float64) float64 {
 	x, r := &m.parts[i], m.s.Rehearsed
-	if x.layer == nil {
+	if x.class == "" {
 		return x.share*r.Head + m.trip(i)
 	}
 	l := m.p.Units[i].Layer
 	if _, known := layers[l]; !known {
-		layers[l] = r.layer(x.layer, s)
+		layers[l] = r.layer(x.class, x.bytes, s)
 	}
 	return x.share*layers[l] + m.trip(i)
 }
@@ -298,10 +312,13 @@ func (m *machine) byRates(i, rows, ctx int) (t float64) {
 
 // trip is how long the device waits for the host to say where a layer's experts are.
 func (m *machine) trip(i int) float64 {
-	if m.p.Units[i].Tier == Cached {
-		return routeTrip
+	switch r := m.s.Rehearsed; {
+	case m.p.Units[i].Tier != Cached:
+		return 0
+	case r.Sound() && r.Trip > 0:
+		return r.Trip
 	}
-	return 0
+	return routeTrip
 }
 
 // product is the time of a matrix times n vectors: it is read once, and multiplied.

@@ -54,7 +54,8 @@ func (q *Question) Least() (int64, error) {
 	}) * mibi, nil
 }
 
-// All is the smallest VRAM budget, in whole MiB, with which nothing is streamed.
+// All is the smallest VRAM budget, in whole MiB, with which nothing is streamed, and steps have as many rows as a
+// little more VRAM gives them: what holds no more than the weights reads a prompt by few rows.
 func (q *Question) All() (int64, error) {
 	least, err := q.Least()
 	if err != nil {
@@ -65,11 +66,22 @@ func (q *Question) All() (int64, error) {
 		most += q.Model.Units[i].Bytes
 	}
 	most += most/8 + 1<<30
-	return search(least/mibi, most/mibi, func(n int64) bool {
-		a, err := q.At(n * mibi)
-		return err == nil && a.Plan.StreamedBytes == 0
-	}) * mibi, nil
+	chunk := func(n int64) int { // 0: something is streamed
+		b := q.Budget
+		b.DeviceBytes = n * mibi
+		if p, err := Make(q.Hyper, q.Model, b); err == nil && p.StreamedBytes == 0 {
+			return p.Chunk
+		}
+		return 0
+	}
+	barely := search(least/mibi, most/mibi, func(n int64) bool { return chunk(n) > 0 })
+	roomy := barely + barely/allRoom
+	rows := chunk(roomy)
+	return search(barely, roomy, func(n int64) bool { return chunk(n) >= rows }) * mibi, nil
 }
+
+// allRoom is the part of the VRAM that more rows of a step may cost.
+const allRoom = 16
 
 // Reaching is the smallest VRAM budget, in whole MiB, that decodes tokensPerSec; 0 where
 // none does, with the answer for all in VRAM.

@@ -7,6 +7,7 @@ import (
 
 	"leat/engine/plan"
 	"leat/engine/plan/gpus"
+	"leat/tools/synth/synthetic"
 )
 
 func TestNeed(t *testing.T) {
@@ -32,8 +33,8 @@ func TestNeed(t *testing.T) {
 	if a, err := q.At(all); err != nil || a.Plan.StreamedBytes != 0 {
 		t.Errorf("all in %d MiB: %v", all>>20, err)
 	}
-	if a, err := q.At(all - 1<<20); err != nil || a.Plan.StreamedBytes == 0 {
-		t.Errorf("a MiB below %d MiB nothing is streamed: %v", all>>20, err)
+	if a, err := q.At(all - all/16 - 1<<20); err != nil || a.Plan.StreamedBytes == 0 {
+		t.Errorf("well below %d MiB nothing is streamed: %v", all>>20, err)
 	}
 	n, a, err := q.Reaching(20)
 	if err != nil || n <= least || n >= all || a.Prediction.DecodePerSec < 20 {
@@ -55,5 +56,32 @@ func TestNeed(t *testing.T) {
 	}
 	if q.Speeds.DiskBytesPerSec != 7e9 {
 		t.Error("the question was changed")
+	}
+}
+
+// What is said to hold all of a model reads its prompts by as many rows as more VRAM would, where that costs little, and is the least
+// budget that does.
+func TestNeedAll(t *testing.T) {
+	for _, o := range []synthetic.Options{{Arch: "llama", Preset: "8b", Hollow: true}, {Arch: "qwen3moe", Preset: "30b-a3b", Hollow: true}} {
+		h, m := open(t, o)
+		q := plan.Question{Hyper: h, Model: m, Budget: plan.Budget{HostBytes: 1 << 30, ContextLength: 1024, KVType: gguf.F16, Few: true}, Prompt: 512}
+		all, err := q.All()
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, err := q.At(all)
+		if err != nil {
+			t.Fatal(err)
+		}
+		more, err := q.At(2 * all)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a.Plan.StreamedBytes != 0 || a.Plan.Chunk != more.Plan.Chunk {
+			t.Errorf("%s: all in %d MiB, %d bytes of it streamed, by %d rows; in twice that by %d", o.Arch, all>>20, a.Plan.StreamedBytes, a.Plan.Chunk, more.Plan.Chunk)
+		}
+		if b, err := q.At(all - 1<<20); err != nil || b.Plan.StreamedBytes == 0 && b.Plan.Chunk >= a.Plan.Chunk {
+			t.Errorf("%s: a MiB below %d MiB is as good, %v", o.Arch, all>>20, err)
+		}
 	}
 }

@@ -49,6 +49,7 @@ type Sweep struct {
 	StagingSlots int    // 0: 24, fewer where RAM is short
 	StagingBytes int64  // of a slot: what is read at a time at most; 0: 8 MiB
 	PartBytes    int64  // of a part of a layer, or of some of its experts, at most; 0: 192 MiB
+	Slots        bool   // experts share slots even where all of them fit
 }
 
 // Unit is one unit with its verdict: a part of a layer, some of its experts, the final norm, or a
@@ -169,7 +170,7 @@ func Make(h *arch.Hyper, m *pack.Model, b Budget) (*Plan, error) {
 	}
 	s.move(us)
 	p, err := s.make()
-	if h.Experts.Count == 0 || b.InPlace || err == nil && p.StreamedBytes == 0 {
+	if h.Experts.Count == 0 || b.InPlace || err == nil && p.StreamedBytes == 0 && !b.Slots {
 		return p, err
 	}
 	// Not all fits: experts share what the rest of the layers leaves.

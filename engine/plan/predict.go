@@ -97,36 +97,14 @@ type Prediction struct {
 	LoadSeconds       float64 `json:"load_seconds"` // what VRAM and the host tier hold, read from disk
 
 	HitRates []HitRate `json:"hit_rates,omitempty"` // decoding, where experts share slots
+	Skewed   *HitRate  `json:"skewed,omitempty"`    // the same, if experts are used as unevenly as Zipf's law has it and the most used are there
 }
-
-// HitRate is how fast a model decodes whose layers find so many of the experts that they need in VRAM.
-type HitRate struct {
-	Rate         float64 `json:"hit_rate"`
-	DecodePerSec float64 `json:"decode_tokens_per_second"`
-}
-
-// hitRates are those that a prediction tries.
-var hitRates = []float64{0, 0.25, 0.5, 0.75, 0.9, 1}
 
 // Predict says how fast the plan will run: decoding with ctx tokens in the session, and
-// a prompt of promptTokens in an empty one. h is the model's that was planned.
+// a prompt of promptTokens in an empty one. h is the model's that was planned. Where experts
+// share slots, all are taken to be as likely: a real router uses some more than others, and is faster.
 func (p *Plan) Predict(s Speeds, h *arch.Hyper, ctx, promptTokens int) Prediction {
-	m := newMachine(p, s, h)
-	ctx = max(1, min(ctx, p.ContextLength))
-	promptTokens = max(1, min(promptTokens, p.ContextLength))
-	r := Prediction{Context: ctx, Prompt: promptTokens}
-	r.decode(m)
-	r.prefill(m)
-	r.LoadSeconds = p.loading(s)
-	if p.Experts != nil {
-		for _, rate := range hitRates {
-			m.hit = rate
-			at := Prediction{Context: ctx, Prompt: promptTokens}
-			at.decode(m)
-			r.HitRates = append(r.HitRates, HitRate{rate, at.DecodePerSec})
-		}
-	}
-	return r
+	return p.PredictFound(s, h, ctx, promptTokens, nil, nil)
 }
 
 // loading is how long it takes until all that stays is there.
@@ -140,7 +118,7 @@ func (p *Plan) loading(s Speeds) float64 {
 		case Host:
 			all += float64(u.Bytes)
 		case Cached:
-			all += float64(u.Bytes) * float64(p.Experts.HostCount) / float64(p.Experts.All())
+			all += float64(u.Bytes) * (1 - p.Experts.diskShare())
 		}
 	}
 	return max(over(all, s.DiskBytesPerSec), over(device, s.LinkBytesPerSec))

@@ -20,6 +20,7 @@ type Rehearsed struct {
 	Bytes  map[string]int64     `json:"bytes"`  // of a layer's weights, of one expert of it, by its class
 	Rest   []float64            `json:"rest"`   // seconds of what a step has beside layers and head
 	Head   float64              `json:"head"`   // seconds of the head and its norm, for one row
+	Trip   float64              `json:"trip"`   // seconds of one row that a layer takes longer whose experts share slots, though all are there; 0: not known
 	Chunk  int                  `json:"chunk"`  // rows that were asked for; Steps may end before, where a device is slow
 }
 
@@ -78,16 +79,16 @@ type Layer struct {
 	Count   int
 }
 
-// Classes groups a model's layers by the types and shapes of their tensors, the most
-// frequent class first. Layers of one class take the same time.
-func Classes(m *pack.Model) (classes []Layer) {
+// Classes groups a model's layers by the types and shapes of their tensors and by what else
+// they work as, the most frequent class first. Layers of one class take the same time.
+func Classes(h *arch.Hyper, m *pack.Model) (classes []Layer) {
 	for i := range m.Units {
 		u := &m.Units[i]
-		if u.Kind != pack.Layer {
+		if u.Kind != pack.Layer || u.Layer >= h.BlockCount {
 			continue
 		}
 		layer := Layer{First: u, Experts: m.Experts(u.Layer)}
-		class := classOf(layer.Tensors())
+		class := classOf(h, u.Layer, layer.Tensors())
 		at := slices.IndexFunc(classes, func(l Layer) bool { return l.Class == class })
 		if at < 0 {
 			at = len(classes)
@@ -100,8 +101,13 @@ func Classes(m *pack.Model) (classes []Layer) {
 	return classes
 }
 
-func classOf(tensors []pack.Tensor) string {
+// classOf is the class of layer l, one expert of which stands for all. Its tensors tell how it
+// works, but not how far it sees.
+func classOf(h *arch.Hyper, l int, tensors []pack.Tensor) string {
 	f := fnv.New64a()
+	if h.Windowed(l) {
+		fmt.Fprintln(f, "window")
+	}
 	for _, t := range tensors {
 		_, name, _ := strings.Cut(strings.TrimPrefix(t.Name, "blk."), ".")
 		fmt.Fprintln(f, name, t.Type, t.Shape)
@@ -114,11 +120,12 @@ func classOf(tensors []pack.Tensor) string {
 func Signature(h *arch.Hyper, m *pack.Model, kvType gguf.Type) string {
 	f := fnv.New64a()
 	var classes []string
-	for _, c := range Classes(m) {
+	for _, c := range Classes(h, m) {
 		classes = append(classes, c.Class)
 	}
 	slices.Sort(classes)
 	fmt.Fprintln(f, classes)
+	fmt.Fprintln(f, h.Window, h.Net, h.Latent)
 	fmt.Fprintln(f, h.Architecture, h.EmbeddingLength, h.FeedForwardLength, h.HeadCount, h.HeadCountKV, h.KeyLength, h.ValueLength, h.VocabSize, h.Rope.Dim, kvType, h.Experts.Count, h.Experts.Used)
 	for _, name := range []string{arch.TokenEmbd, h.Head()} {
 		if t, _, ok := m.Tensor(name); ok {
@@ -191,16 +198,11 @@ func line(steps []StepShape, seconds []float64, axis func(StepShape) (float64, b
 	}
 }
 
-// layer is the seconds of a layer with these tensors. Of a class that was not run, it is
-// those of the class nearest in size, by the byte.
-func (r *Rehearsed) layer(tensors []pack.Tensor, s StepShape) float64 {
-	class := classOf(tensors)
+// layer is the seconds of a layer of a class, with so many bytes as Bytes counts them. Of a
+// class that was not run, it is those of the class nearest in size, by the byte.
+func (r *Rehearsed) layer(class string, bytes int64, s StepShape) float64 {
 	if seconds, ok := r.Layers[class]; ok {
 		return r.of(seconds, s)
-	}
-	var bytes int64
-	for _, t := range tensors {
-		bytes += t.Bytes
 	}
 	best := ""
 	for c, n := range r.Bytes {

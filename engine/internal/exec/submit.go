@@ -180,7 +180,7 @@ func (r *run) byRows(n uint32, flopsPerRow float64, do func(from, n uint32) erro
 	for from := uint32(0); from < n; {
 		bytes, flops := r.rec.Cost()
 		part := r.e.cost.rows(bytes, flops, flopsPerRow, n-from)
-		if part == 0 {
+		if part == 0 || part < n-from && r.e.cost.rows(0, 0, flopsPerRow, n-from) == n-from { // each part reads the weights
 			if err := r.cut(); err != nil {
 				return err
 			}

@@ -1,0 +1,4 @@
+package plan
+
+// ZipfRate is zipfRate for tests.
+var ZipfRate = zipfRate
