@@ -57,7 +57,7 @@ const (
 	Wide   = "wide"   // fp32 sums of 16-byte loads
 	Q8     = "q8"     // the output as bytes too, as quantize_q8 makes them
 	Split  = "split"  // parts of the positions side by side
-	Joined = "joined" // split, with the parts put together by the last workgroup to end
+	Joined = "joined" // parts side by side, put together by the last workgroup to end
 	Join   = "join"   // what split left, put together
 	KV     = "kv"     // the output into the KV cache
 	CM     = "cm"     // products of cooperative matrices
@@ -159,6 +159,7 @@ var families = []family{
 	{op: "geglu", args: GLUArgs{}},
 	{op: "add", args: AddArgs{}},
 	{op: "argmax", args: ArgmaxArgs{}, lanes: rowLanes},
+	{op: "argmax", variant: Joined, source: "argmax", args: ArgmaxArgs{}, lanes: rowLanes, extra: []string{"JOINED", fmt.Sprintf("PART=%d", ArgmaxPart)}},
 	{op: "checksum", args: ChecksumArgs{}, lanes: rowLanes},
 	{op: "flash_attn", variant: CM, needs: CoopMatrix | Subgroups, args: FlashAttnArgs{}, types: KVTypesCM, lanes: rowLanes,
 		spec: []SpecConst{{"LANES", rowLanes, 0}, {"SUBGROUP", 32, 0}, {"KEY", MaxHeadCM, 0}, {"VAL", MaxHeadCM, 0}, {"OPTIONS", 0, 0}}},
@@ -361,6 +362,9 @@ func Add() (*Kernel, error) { return find("add", "") }
 
 // Argmax finds argmax.
 func Argmax() (*Kernel, error) { return find("argmax", "") }
+
+// ArgmaxJoined finds the argmax whose rows are cut into parts.
+func ArgmaxJoined() (*Kernel, error) { return findVariant("argmax", Joined, "") }
 
 // Checksum finds checksum.
 func Checksum() (*Kernel, error) { return find("checksum", "") }

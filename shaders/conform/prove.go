@@ -74,6 +74,8 @@ func proofs(v *gpu.Variant) []Case {
 			odd = 96
 		}
 		return []Case{ropeKV(kv, 4, 2, 64, 64, 64, true), ropeKV(kv, 3, 1, odd, odd, 20, false)}
+	case "argmax":
+		return []Case{argmax("ties and NaN", 9, 5003, true, tied), argmax("ties and NaN", 9, 100001, true, tied)}
 	case "mul_mat_id":
 		n := int(v.Split.BN)
 		return []Case{idHalves(v.Row.Type, idShape{m: int(v.Split.BM) + 5, k: 512, rows: n + n/2, used: 2, experts: 3}, v.GLU != 0, v.Split)}

@@ -65,6 +65,7 @@ var quick = map[string][]string{
 	"add":                {"count=4097 cols=4097 in place=false", "count=516 cols=172 in place=true"},
 	"checksum":           {"count=2049"},
 	"argmax":             {"ties and NaN rows=9 cols=1000", "normal rows=3 cols=4097"},
+	"argmax_joined":      {"ties and NaN rows=9 cols=5003", "normal rows=3 cols=4097"},
 }
 
 // Quick returns a few cases for every kernel: a self-test of seconds.

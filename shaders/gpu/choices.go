@@ -38,6 +38,8 @@ var Rules = []Rule{
 	{"rms_norm", shaders.FP32, "", "Recorder.RMSNorm", nil, nil},
 	{"rope", shaders.KV, "keys and values of one input, a multiple of 4 values turned", "Recorder.TakesRopeKV", nil, []string{"rope_kv"}},
 	{"rope", shaders.FP32, "", "Recorder.Rope", nil, nil},
+	{"argmax", shaders.Joined, "memory for its parts", "Recorder.Argmax", nil, []string{"argmax_joined"}},
+	{"argmax", shaders.FP32, "", "Recorder.Argmax", nil, nil},
 }
 
 func lacksFew(k *Kernels) string {
