@@ -62,6 +62,7 @@ const (
 	KV     = "kv"     // the output into the KV cache
 	CM     = "cm"     // products of cooperative matrices
 	Sum    = "sum"    // int8, summed up over experts
+	Held   = "held"   // a row's values in the registers of few lanes
 
 	// Of tile_f16: what is brought into tiles is made on the way.
 	Norm = "norm"   // by rms_norm
@@ -88,6 +89,9 @@ const (
 
 // MaxPer is the most runs of 4 values that a lane holds of a row.
 const MaxPer = 16
+
+// HeldLanes is the most lanes of topk_moe_held: they should be one subgroup.
+const HeldLanes = 32
 
 // MaxHeadSplit is the largest head size flash_attn_split takes, and MaxGroup how many query heads a workgroup of it.
 const (
@@ -170,6 +174,8 @@ var families = []family{
 	{op: "tile_f16", variant: GeLU, source: "tile_f16_wide", args: TileF16WideArgs{}, lanes: rowLanes, spec: perLane, extra: []string{"GEGLU"}},
 	{op: "dequant_f16", args: DequantF16Args{}, types: weightTypes, lanes: rowLanes},
 	{op: "topk_moe", args: TopKMoEArgs{}, lanes: rowLanes, extra: []string{fmt.Sprintf("MAX_EXPERTS=%d", MaxExperts)}},
+	{op: "topk_moe", variant: Held, needs: Subgroups, args: TopKMoEArgs{}, lanes: HeldLanes, spec: []SpecConst{{"LANES", HeldLanes, 0}, {"PER", 1, MaxPer}},
+		extra: []string{fmt.Sprintf("MAX_EXPERTS=%d", MaxExperts), fmt.Sprintf("SUM_LANES=%d", rowLanes)}},
 	{op: "group_experts", args: GroupExpertsArgs{}, lanes: rowLanes},
 	{op: "mul_mat_vec_id", args: MulMatIDArgs{}, types: weightTypes, spec: tile(4, 1)},
 	{op: "mul_mat_vec_id", variant: Int8, source: "mul_mat_vec_int8", needs: Subgroups | IntDot, args: MulMatTeamIDArgs{}, types: int8Types, spec: team(1, 32, 2), extra: []string{"EXPERTS"}},
@@ -383,6 +389,9 @@ func MulMatCM() (*Kernel, error) { return findVariant("mul_mat", CM, "") }
 
 // TopKMoE finds topk_moe.
 func TopKMoE() (*Kernel, error) { return find("topk_moe", "") }
+
+// TopKMoEHeld finds the topk_moe whose lanes hold the scores.
+func TopKMoEHeld() (*Kernel, error) { return findVariant("topk_moe", Held, "") }
 
 // GroupExperts finds group_experts.
 func GroupExperts() (*Kernel, error) { return find("group_experts", "") }

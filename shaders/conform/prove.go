@@ -8,6 +8,7 @@ import (
 	"leat/gguf"
 	"leat/shaders"
 	"leat/shaders/gpu"
+	"leat/shaders/ref"
 	"leat/vk"
 )
 
@@ -74,6 +75,12 @@ func proofs(v *gpu.Variant) []Case {
 			odd = 96
 		}
 		return []Case{ropeKV(kv, 4, 2, 64, 64, 64, true), ropeKV(kv, 3, 1, odd, odd, 20, false)}
+	case "topk_moe":
+		n := int(v.Lanes * v.Per)
+		return []Case{topKHeld(ref.Router{Experts: n, Used: min(8, n), Normalise: true, Scale: 1}, 9),
+			topKHeld(ref.Router{Experts: n - 1, Used: min(5, n-1), Sigmoid: true, Scale: 2, Bias: []float32{}}, 9),
+			topKHeld(ref.Router{Experts: n, Used: min(8, n/2), Sigmoid: true, Normalise: true, Scale: 1, Groups: 4, GroupsUsed: 2, GroupBest: 2, Bias: []float32{}}, 5),
+			topKHeld(ref.Router{Experts: n - 1, Used: 3, Late: true, Scale: 1}, 5)}
 	case "argmax":
 		return []Case{argmax("ties and NaN", 9, 5003, true, tied), argmax("ties and NaN", 9, 100001, true, tied)}
 	case "mul_mat_id":

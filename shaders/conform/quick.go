@@ -48,6 +48,7 @@ var quick = map[string][]string{
 	"flash_attn_cm_q8_0": {"heads=4/2 K=64 V=64 page=32 gap=0 long=0 sharp=false window=100 cap=2 sinks=1 rows=65 first=333"},
 	"flash_attn_cm_q4_0": {"heads=4/2 K=64 V=64 page=32 gap=0 long=0 sharp=false window=100 cap=2 sinks=1 rows=65 first=333"},
 	"topk_moe":           {"rows=17 experts=128 used=8 sigmoid=false late=false groups=0 bias=false", "rows=9 experts=256 used=8 sigmoid=true late=false groups=8 bias=true"},
+	"topk_moe_held":      {"rows=17 experts=128 used=8 sigmoid=false late=false groups=0 bias=false", "rows=7 experts=32 used=4 sigmoid=false late=true groups=0 bias=false"},
 	"group_experts":      {"pairs=1000 experts=60"},
 	"mul_mat_vec_id":     {"M=7 K=1024 rows=5 used=3 experts=4 gap=4 first=0"},
 	"mul_mat_vec_id_sum": {"M=7 K=256 rows=5 used=3 experts=4 gap=4 first=0 one absent"},
