@@ -72,17 +72,20 @@ void main()
     uvec2 x = advance(a.X, row, a.Cols * 4);
     uint skew = x.x % 16 / 4;
     x.x &= ~15u;
+    uint first = part * PART + 4 * lane, end = skew + a.Cols;
     uvec4 v[AHEAD];
-    [[unroll]] for (uint u = 0; u < AHEAD; u++)
-        v[u] = quad(x, part * PART + 4 * (u * LANES + lane), skew + a.Cols);
+    if (part * PART + PART <= end) // the same for all lanes: whole parts have no branches
+        [[unroll]] for (uint u = 0; u < AHEAD; u++)
+            v[u] = Words4(x).w[first / 4 + u * LANES];
+    else
+        [[unroll]] for (uint u = 0; u < AHEAD; u++)
+            v[u] = quad(x, first + 4 * u * LANES, end);
     uint key = 0, column = 0;
     [[unroll]] for (uint u = 0; u < AHEAD; u++)
         [[unroll]] for (uint i = 0; i < 4; i++) {
-            uint at = part * PART + 4 * (u * LANES + lane) + i, k = at < skew ? 0 : order(v[u][i]);
-            if (k > key) {
-                key = k;
-                column = at - skew;
-            }
+            uint at = first + 4 * u * LANES + i, k = at < skew ? 0 : order(v[u][i]);
+            column = k > key ? at - skew : column;
+            key = max(key, k);
         }
     meet(key, column);
     if (parts > 1) {

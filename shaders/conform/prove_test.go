@@ -261,3 +261,31 @@ func TestProofs(t *testing.T) {
 		}
 	}
 }
+
+// Drivers may run a row's lanes as several subgroups, smaller ones than they tell of: they meet all the same.
+func TestSmallSubgroups(t *testing.T) {
+	dev := vktest.Open(t)
+	k, err := gpu.New(dev, gpu.Options{Alter: func(row *shaders.Kernel, spec []uint32) ([]byte, []uint32) {
+		if row.Name == "topk_moe_held" {
+			spec = append([]uint32{4 * uint32(dev.Physical.Limits.Subgroup)}, spec[1:]...)
+		}
+		return row.SPIRV, spec
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer k.Close()
+	s, err := New(dev, k, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for _, c := range Cases() {
+		if c.Kernel != "topk_moe_held" || !s.Can(&c) || 4*dev.Physical.Limits.Subgroup > 128 {
+			continue
+		}
+		if _, err := s.Run(t.Context(), &c); err != nil {
+			t.Error(err)
+		}
+	}
+}
