@@ -23,23 +23,35 @@ uint order(uint u)
     return ~u;
 }
 
-// meet leaves the best of what the lanes have, the lowest column among equals, with the first.
-void meet(uint key, uint column)
+// fold makes key and column, the lane's own, the best of each step-th of the n lanes from its own on: the lowest column among equals.
+void fold(inout uint key, inout uint column, uint step, uint n)
+{
+    [[unroll]] for (uint i = step; i < n; i += step) {
+        uint k = keys[gl_LocalInvocationID.x + i], c = columns[gl_LocalInvocationID.x + i];
+        bool better = k > key || k == key && c < column;
+        key = better ? k : key;
+        column = better ? c : column;
+    }
+}
+
+const uint FIRST = 8; // lanes that fold all others'
+
+// meet gives the first lane the column, and the key, of the best of what the lanes have. Barriers cost more than loads of shared memory.
+uint meet(inout uint key, uint column)
 {
     uint lane = gl_LocalInvocationID.x;
     keys[lane] = key;
     columns[lane] = column;
     barrier();
-    [[unroll]] for (uint s = LANES / 2; s > 0; s >>= 1) {
-        if (lane < s) {
-            uint k = keys[lane + s], c = columns[lane + s];
-            if (k > keys[lane] || (k == keys[lane] && c < columns[lane])) {
-                keys[lane] = k;
-                columns[lane] = c;
-            }
-        }
-        barrier();
+    if (lane < FIRST) {
+        fold(key, column, FIRST, LANES);
+        keys[lane] = key;
+        columns[lane] = column;
     }
+    barrier();
+    if (lane == 0)
+        fold(key, column, 1, FIRST);
+    return column;
 }
 
 #ifdef JOINED
@@ -87,10 +99,10 @@ void main()
             column = k > key ? at - skew : column;
             key = max(key, k);
         }
-    meet(key, column);
+    column = meet(key, column);
     if (parts > 1) {
         if (lane == 0) {
-            Left(a.Parts).w[row * parts + part] = uvec2(keys[0], columns[0]);
+            Left(a.Parts).w[row * parts + part] = uvec2(key, column);
             memoryBarrierBuffer();
             ended = atomicAdd(Counts(a.Counters).n[row], 1);
             if (ended == parts - 1)
@@ -108,10 +120,10 @@ void main()
                 column = best.y;
             }
         }
-        meet(key, column);
+        column = meet(key, column);
     }
     if (lane == 0)
-        OutWords(a.Dst).w[row] = columns[0];
+        OutWords(a.Dst).w[row] = column;
 }
 #else
 void main()
@@ -128,8 +140,8 @@ void main()
             column = i;
         }
     }
-    meet(key, column);
+    column = meet(key, column);
     if (gl_LocalInvocationID.x == 0)
-        OutWords(a.Dst).w[row] = columns[0];
+        OutWords(a.Dst).w[row] = column;
 }
 #endif
