@@ -51,18 +51,19 @@ const (
 
 // The variants of a kernel.
 const (
-	FP32   = "fp32"   // needs nothing optional; batch-invariant per row
-	Int8   = "int8"   // X quantised to bytes by quantize_q8
-	Longs  = "longs"  // int8 with loads of 64 bits and products by 32-bit integers, for CPUs
-	Wide   = "wide"   // fp32 sums of 16-byte loads
-	Q8     = "q8"     // the output as bytes too, as quantize_q8 makes them
-	Split  = "split"  // parts of the positions side by side
-	Joined = "joined" // parts side by side, put together by the last workgroup to end
-	Join   = "join"   // what split left, put together
-	KV     = "kv"     // the output into the KV cache
-	CM     = "cm"     // products of cooperative matrices
-	Sum    = "sum"    // int8, summed up over experts
-	Held   = "held"   // a row's values in the registers of few lanes
+	FP32   = "fp32"    // needs nothing optional; batch-invariant per row
+	Int8   = "int8"    // X quantised to bytes by quantize_q8
+	Longs  = "longs"   // int8 with loads of 64 bits and products by 32-bit integers, for CPUs
+	Wide   = "wide"    // fp32 sums of 16-byte loads
+	Q8     = "q8"      // the output as bytes too, as quantize_q8 makes them
+	Split  = "split"   // parts of the positions side by side
+	Joined = "joined"  // parts side by side, put together by the last workgroup to end
+	Join   = "join"    // what split left, put together
+	KV     = "kv"      // the output into the KV cache
+	NormKV = "norm_kv" // kv behind an rms_norm of each head
+	CM     = "cm"      // products of cooperative matrices
+	Sum    = "sum"     // int8, summed up over experts
+	Held   = "held"    // a row's values in the registers of few lanes
 
 	// Of tile_f16: what is brought into tiles is made on the way.
 	Norm = "norm"   // by rms_norm
@@ -151,6 +152,7 @@ var families = []family{
 	{op: "rms_norm", variant: Q8, needs: Subgroups, args: RMSNormQ8Args{}, lanes: rowLanes, spec: perLane},
 	{op: "rope", args: RopeArgs{}},
 	{op: "rope", variant: KV, args: RopeKVArgs{}, types: KVTypes},
+	{op: "rope", variant: NormKV, args: RopeNormKVArgs{}, types: KVTypes, spec: []SpecConst{{"ROW_LANES", 32, lanes}}},
 	{op: "kv_append", args: KVAppendArgs{}, types: KVTypes},
 	{op: "flash_attn", args: FlashAttnArgs{}, types: KVTypes, extra: []string{fmt.Sprintf("MAX_HEAD=%d", MaxHead), fmt.Sprintf("MAX_KEY=%d", MaxKey)}},
 	{op: "flash_attn", variant: Split, needs: Subgroups, args: FlashAttnSplitArgs{}, types: KVTypes, lanes: rowLanes,
@@ -325,6 +327,9 @@ func RMSNormQ8() (*Kernel, error) { return findVariant("rms_norm", Q8, "") }
 
 // RopeKV finds the rope whose keys go into a KV cache of type t, one of [KVTypes].
 func RopeKV(t gguf.Type) (*Kernel, error) { return findVariant("rope", KV, t.String()) }
+
+// RopeNormKV finds the same behind an rms_norm of each head.
+func RopeNormKV(t gguf.Type) (*Kernel, error) { return findVariant("rope", NormKV, t.String()) }
 
 // FlashAttnSplit finds the attention kernel for few rows over a KV cache of type t, one of [KVTypes].
 func FlashAttnSplit(t gguf.Type) (*Kernel, error) {

@@ -74,6 +74,10 @@ func proofs(v *gpu.Variant) []Case {
 		if shaders.KVQuantised(kv) {
 			odd = 96
 		}
+		if v.Row.Variant == shaders.NormKV {
+			n := 4 * int(v.RowLanes)
+			return []Case{ropeNormKV(kv, 4, 2, n, 64, n, true), ropeNormKV(kv, 3, 1, max(n/2+32, n*3/4), odd, 20, false)}
+		}
 		return []Case{ropeKV(kv, 4, 2, 64, 64, 64, true), ropeKV(kv, 3, 1, odd, odd, 20, false)}
 	case "topk_moe":
 		n := int(v.Lanes * v.Per)

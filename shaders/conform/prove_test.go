@@ -245,6 +245,7 @@ func TestProofs(t *testing.T) {
 		{Row: q4k, Cols: 1, Tile: gpu.Tile{Rows: 1, Team: 64, Unroll: 2, Lanes: 64}, Normed: true},
 		{Row: row("rms_norm_q8"), Lanes: 64, Per: 2},
 		{Row: row("rope_kv_f16")}, {Row: row("argmax_joined")},
+		{Row: row("rope_norm_kv_f16"), RowLanes: 16}, {Row: row("rope_norm_kv_q8_0"), RowLanes: 32}, {Row: row("rope_norm_kv_q4_0"), RowLanes: 64},
 		{Row: row("topk_moe_held"), Lanes: lanes, Per: 1}, {Row: row("topk_moe_held"), Lanes: lanes, Per: 4}, {Row: row("topk_moe_held"), Lanes: lanes, Per: shaders.MaxPer},
 		{Row: row("dequant_f16_q6_k")}, {Row: row("tile_f16")},
 		{Row: row("tile_f16_wide"), Lanes: 128, Per: 1}, {Row: row("tile_f16_norm"), Lanes: 128, Per: 2}, {Row: row("tile_f16_swiglu"), Lanes: 128, Per: 3}, {Row: row("tile_f16_geglu"), Lanes: 128, Per: 1},

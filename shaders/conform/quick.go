@@ -16,6 +16,7 @@ var quick = map[string][]string{
 	"rope_kv_q8_0":           {"heads=4/2 K=64 V=64 rope=64 neox=true", "heads=3/1 K=96 V=96 rope=20 neox=false"},
 	"rope_kv_q4_0":           {"heads=4/2 K=64 V=64 rope=64 neox=true", "heads=3/1 K=96 V=96 rope=20 neox=false"},
 	"rope_kv_f32":            {"heads=4/2 K=64 V=64 rope=64 neox=true"},
+	"rope_norm_kv":           {"heads=8/2 K=128 V=128 rope=128 neox=true", "heads=3/1 K=96 V=160 rope=20 neox=false"},
 	"flash_attn_joined_f16":  {"heads=16/2 K=64 V=64 page=32 gap=0 long=0 sharp=false", "heads=2/2 K=32 V=32 page=256 gap=0 long=1 sharp=false", "heads=4/2 K=128 V=128 page=32 gap=0 long=0 sharp=false window=50 cap=2 sinks=1", "joins heads=8/1 K=64 V=128 page=32 gap=0 long=1 sharp=false parts=32"},
 	"flash_attn_joined_f32":  {"heads=4/2 K=64 V=64 page=16 gap=0 long=0 sharp=true"},
 	"flash_attn_joined_q8_0": {"heads=16/2 K=64 V=64 page=32 gap=0 long=0 sharp=false", "heads=4/2 K=128 V=128 page=32 gap=0 long=0 sharp=false window=50 cap=2 sinks=1"},
