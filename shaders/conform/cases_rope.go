@@ -73,7 +73,7 @@ func ropeInto(kernel string, norms bool, t gguf.Type, heads, headsKV, keyLen, va
 					return err
 				}
 				if norms {
-					return r.RopeNormKV(t, behindNorm(&fused, w))
+					return r.RopeNormKV(t, fused.Normed(w[0], w[1], ropeEps))
 				}
 				return r.RopeKV(t, fused)
 			}
@@ -94,14 +94,4 @@ func normHeads(r *gpu.Recorder, x *shaders.RopeArgs, w uint64) error {
 		}
 	}
 	return nil
-}
-
-// behindNorm is a with such norms of Q and K before it.
-func behindNorm(a *shaders.RopeKVArgs, w [2]uint64) shaders.RopeNormKVArgs {
-	return shaders.RopeNormKVArgs{
-		Q: a.Q, K: a.K, V: a.V, CosSin: a.CosSin, Pages: a.Pages, Pos: a.Pos, Seq: a.Seq, QNorm: w[0], KNorm: w[1],
-		Rows: a.Rows, Heads: a.Heads, HeadsKV: a.HeadsKV, KeyLen: a.KeyLen, ValLen: a.ValLen, RopeDim: a.RopeDim,
-		MaxPages: a.MaxPages, PagePositions: a.PagePositions, LayerOff: a.LayerOff,
-		QStride: a.QStride, KStride: a.KStride, VStride: a.VStride, Neox: a.Neox, Eps: ropeEps,
-	}
 }
