@@ -94,10 +94,7 @@ type commandBlock struct {
 }
 
 func (b *commandBlock) init(q *Queue) {
-	b.begin = raw.CommandBufferBeginInfo{
-		SType: raw.StructureTypeCommandBufferBeginInfo,
-		Flags: raw.CommandBufferUsageOneTimeSubmitBit,
-	}
+	b.begin = raw.CommandBufferBeginInfo{SType: raw.StructureTypeCommandBufferBeginInfo}
 	writes := raw.AccessFlags(raw.AccessTransferWriteBit)
 	reads := raw.AccessFlags(raw.AccessTransferReadBit)
 	b.stages = raw.PipelineStageTransferBit
@@ -113,8 +110,14 @@ func (b *commandBlock) init(q *Queue) {
 }
 
 // Begin starts a new recording, for one submission; what was recorded before is gone.
-func (c *CommandBuffer) Begin() error {
+func (c *CommandBuffer) Begin() error { return c.start(raw.CommandBufferUsageOneTimeSubmitBit) }
+
+// BeginReusable is Begin for as many submissions as one likes, each after the one before has run.
+func (c *CommandBuffer) BeginReusable() error { return c.start(0) }
+
+func (c *CommandBuffer) start(flags raw.CommandBufferUsageFlags) error {
 	c.state, c.err = initial, nil
+	c.block.begin.Flags = flags
 	err := c.queue.dev.call("vkBeginCommandBuffer", c.queue.what, func() Result { return c.fn.BeginCommandBuffer(c.handle, &c.block.begin) })
 	if err != nil {
 		return err

@@ -33,7 +33,7 @@ const (
 	ringFraction = 16        // of the VRAM budget, at most, for that
 
 	leastHalves, mostHalves = 16 << 20, 512 << 20 // a slice of weights should fill the device when it is multiplied
-	halvesFraction          = 12                  // of the VRAM budget, at most, for both slices
+	halvesFraction          = 24                  // of the VRAM budget, at most, for both slices
 )
 
 // fixed is what must be in VRAM whatever is streamed: scratch, KV cache, the fewest slots of experts, and the final norm,

@@ -82,6 +82,7 @@ type Exec struct {
 	last    time.Time         // end of the last span of the device
 	timer   *opTimer          // of kernels; nil: nobody asks
 	waves   waves             // of experts that share slots
+	replay  replay
 }
 
 // Row is one token of a step.
@@ -249,7 +250,7 @@ func (e *Exec) Step(ctx context.Context, rows []Row, greedy bool) (Result, error
 		e.Pacer.Begin()
 		defer e.Pacer.End()
 	}
-	if err := r.forward(); err != nil {
+	if err := r.forwardOrAgain(); err != nil {
 		if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 			err = r.stop()
 		}

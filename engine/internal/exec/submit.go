@@ -33,7 +33,8 @@ func (r *run) begin() error {
 		e.cbs = append(e.cbs, cb)
 	}
 	r.cb = e.cbs[r.used]
-	if err := r.cb.Begin(); err != nil {
+	e.replay.key = replayKey{} // what was recorded before is gone
+	if err := r.cb.BeginReusable(); err != nil {
 		return err
 	}
 	if r.used == 0 {
@@ -147,7 +148,9 @@ func (r *run) keepUp() error {
 // stop ends a step that was begun: what is submitted runs to its end, the rest is dropped.
 func (r *run) stop() error {
 	e := r.e
-	_ = r.cb.End() // a command buffer that is being recorded can't be begun again
+	if r.cb != nil {
+		_ = r.cb.End() // a command buffer that is being recorded can't be begun again
+	}
 	clear(e.table) // what it was to tell the device, it has not
 	if err := e.Compute.Wait(context.Background(), e.value); err != nil {
 		return err
