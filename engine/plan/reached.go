@@ -19,7 +19,7 @@ const (
 	attnFlops     = 250e9 // one row, 32 heads, some hundred positions; longer contexts were not measured, and should be quicker
 	attnFP32      = 5e12  // a device with less has too few units for all heads at once
 
-	dispatchTime = 6 * time.Microsecond
+	dispatchTime = 7 * time.Microsecond
 	hostOverhead = 200 * time.Microsecond
 )
 
