@@ -105,13 +105,30 @@ func (a *AddArgs) Workgroups() uint64 { return groups(uint64(a.Count), lanes) }
 
 // ArgmaxArgs: Dst (Rows) uint32 = column of the greatest of each row of X (Rows, Cols): the lowest
 // among equals; NaN is less than everything.
+//
+// With Counters (Rows) uint32, which are 0 before it and after, it is argmax_joined, whose rows are cut into parts of
+// [ArgmaxPart] columns; Parts are [ArgmaxPartBytes] for what becomes of them.
 type ArgmaxArgs struct {
-	X, Dst     uint64
-	Rows, Cols uint32
+	X, Dst, Parts, Counters uint64
+	Rows, Cols              uint32
 }
 
-// Workgroups counts the workgroups: one per row.
-func (a *ArgmaxArgs) Workgroups() uint64 { return uint64(a.Rows) }
+// ArgmaxPart is the columns of a row that a workgroup of argmax_joined takes.
+const ArgmaxPart = 16 * rowLanes
+
+// argmaxParts counts the parts of a row, which begins up to 3 columns behind a multiple of 16 bytes.
+func argmaxParts(cols uint32) uint64 { return groups(uint64(cols)+3, ArgmaxPart) }
+
+// ArgmaxPartBytes is the memory that the parts of argmax_joined take: of each its greatest value and its column.
+func ArgmaxPartBytes(rows, cols uint32) int64 { return 8 * int64(rows) * int64(argmaxParts(cols)) }
+
+// Workgroups counts the workgroups: one per row, or one per part of a row.
+func (a *ArgmaxArgs) Workgroups() uint64 {
+	if a.Counters != 0 {
+		return uint64(a.Rows) * argmaxParts(a.Cols)
+	}
+	return uint64(a.Rows)
+}
 
 // ChecksumPiece is what a workgroup of checksum reads, in bytes.
 const ChecksumPiece = 16 * 16 * rowLanes

@@ -84,6 +84,43 @@ type RopeKVArgs struct {
 	QStride, KStride, VStride, Neox, _            uint32
 }
 
+// RopeNormKVArgs is RopeKVArgs with an RMSNorm of each head of Q and of K before that, by weights QNorm and KNorm (KeyLen) and Eps.
+// The strides are multiples of 4.
+type RopeNormKVArgs struct {
+	Q, K, V, CosSin, Pages, Pos, Seq, QNorm, KNorm uint64
+	Rows, Heads, HeadsKV, KeyLen, ValLen, RopeDim  uint32
+	MaxPages, PagePositions, LayerOff              uint32
+	QStride, KStride, VStride, Neox                uint32
+	Eps                                            float32
+}
+
+// Normed is a behind such norms.
+func (a RopeKVArgs) Normed(qNorm, kNorm uint64, eps float32) RopeNormKVArgs {
+	return RopeNormKVArgs{
+		Q: a.Q, K: a.K, V: a.V, CosSin: a.CosSin, Pages: a.Pages, Pos: a.Pos, Seq: a.Seq, QNorm: qNorm, KNorm: kNorm,
+		Rows: a.Rows, Heads: a.Heads, HeadsKV: a.HeadsKV, KeyLen: a.KeyLen, ValLen: a.ValLen, RopeDim: a.RopeDim,
+		MaxPages: a.MaxPages, PagePositions: a.PagePositions, LayerOff: a.LayerOff,
+		QStride: a.QStride, KStride: a.KStride, VStride: a.VStride, Neox: a.Neox, Eps: eps,
+	}
+}
+
+// MaxHeadNormed is the largest head size of keys that rope_norm_kv takes.
+const MaxHeadNormed = 4 * lanes
+
+// RowLanes are the lanes that a head of Q or K has: as many as it has runs of 4 values, and two blocks' at least.
+func (a *RopeNormKVArgs) RowLanes() uint32 {
+	n := uint32(16)
+	for ; n < lanes && 4*n < a.KeyLen; n *= 2 {
+	}
+	return n
+}
+
+// Workgroups counts the workgroups: whole ones for a row.
+func (a *RopeNormKVArgs) Workgroups() uint64 {
+	ofRow := uint64(a.Heads+a.HeadsKV)*uint64(a.RowLanes()) + uint64(a.HeadsKV)*kvLanes(a.ValLen)
+	return uint64(a.Rows) * groups(ofRow, lanes)
+}
+
 // Workgroups counts the workgroups for a cache of type t: one lane per 4 values.
 func (a *RopeKVArgs) Workgroups(t gguf.Type) uint64 {
 	q, k, v := uint64(a.Heads)*uint64(a.KeyLen)/4, uint64(a.KeyLen)/4, uint64(a.ValLen)/4

@@ -31,3 +31,26 @@ void put_q8(vec4 x, bool there, uvec2 q, uvec2 s, uint block)
         OutWords2(s).w[block] = uvec2(floatBitsToUint(d), (uint(first) & 0xffff) | uint(second) << 16);
     }
 }
+
+#ifdef Q8_WITHIN
+// put_q8_within is put_q8 where 8 neighbouring lanes are of one subgroup: to the same bits, and none waits for others.
+void put_q8_within(vec4 x, bool there, uvec2 q, uvec2 s, uint block)
+{
+    float top = max(max(abs(x.x), abs(x.y)), max(abs(x.z), abs(x.w)));
+    [[unroll]] for (uint i = 1; i < 8; i *= 2)
+        top = max(top, subgroupShuffleXor(top, i));
+    precise float d = top / 127.0;
+    precise vec4 scaled = d > 0 ? x / d : vec4(0);
+    ivec4 b = ivec4(clamp(roundEven(scaled), -127.0, 127.0));
+    int first = b.x + b.y + b.z + b.w; // of 16 values in the end
+    first += subgroupShuffleXor(first, 1);
+    first += subgroupShuffleXor(first, 2);
+    int second = subgroupShuffleXor(first, 4);
+    if (!there)
+        return;
+    uint lane = gl_SubgroupInvocationID % 8;
+    OutWords(advance(q, block, 32)).w[lane] = (uint(b.x) & 0xff) | (uint(b.y) & 0xff) << 8 | (uint(b.z) & 0xff) << 16 | uint(b.w) << 24;
+    if (lane == 0)
+        OutWords2(s).w[block] = uvec2(floatBitsToUint(d), (uint(first) & 0xffff) | uint(second) << 16);
+}
+#endif

@@ -20,9 +20,11 @@ layout(push_constant, std430) uniform Args {
 layout(buffer_reference, std430, buffer_reference_align = 16) writeonly buffer OutFloats4 { vec4 f[]; };
 
 const uint Q8_LANES = LANES;
+#define Q8_WITHIN
 #include "q8.glsl"
 
-shared float part[LANES / 4];
+const uint AHEAD = 8; // subgroups' sums that are loaded at once
+shared float part[LANES / 4 + AHEAD];
 
 float sum_all(float v)
 {
@@ -31,8 +33,13 @@ float sum_all(float v)
         part[gl_SubgroupID] = v;
     barrier();
     float sum = 0;
-    for (uint i = 0; i < gl_NumSubgroups; i++)
-        sum += part[i];
+    for (uint i = 0; i < gl_NumSubgroups; i += AHEAD) {
+        float some[AHEAD];
+        [[unroll]] for (uint u = 0; u < AHEAD; u++)
+            some[u] = part[i + u];
+        [[unroll]] for (uint u = 0; u < AHEAD; u++)
+            sum += i + u < gl_NumSubgroups ? some[u] : 0;
+    }
     return sum;
 }
 
@@ -41,7 +48,8 @@ void main()
     uint row = group();
     if (row >= a.Rows)
         return;
-    uint lane = gl_LocalInvocationID.x, runs = a.Cols / 4;
+    bool within = gl_SubgroupSize >= 8; // a block's lanes are of one subgroup
+    uint lane = within ? subgroup_lane() : gl_LocalInvocationID.x, runs = a.Cols / 4;
     uvec2 x = advance(a.X, row, a.XStride * 4), dst = advance(a.Dst, row, a.DstStride * 4);
 
     vec4 v[PER], w[PER];
@@ -59,6 +67,9 @@ void main()
         vec4 y = v[u] * scale * w[u];
         if (i < runs)
             OutFloats4(dst).f[i] = y;
-        put_q8(y, i < runs, a.Q, a.S, (row * runs + i) / 8);
+        if (within)
+            put_q8_within(y, i < runs, a.Q, a.S, (row * runs + i) / 8);
+        else
+            put_q8(y, i < runs, a.Q, a.S, (row * runs + i) / 8);
     }
 }

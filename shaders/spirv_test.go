@@ -36,6 +36,7 @@ const (
 	extFma, modeLocalSize, addressingPhysical64 = 50, 17, 5348
 	capabilityShader, capabilityPhysicalStorage = 1, 5347
 	capabilityNonUniform, capabilityShuffle     = 61, 65
+	capabilityArithmetic                        = 63
 	capabilityVote                              = 62
 	capabilityDotPacked, capabilityDot          = 6018, 6019
 	capabilityFloat16, capabilityStorage16      = 9, 4433

@@ -51,17 +51,19 @@ const (
 
 // The variants of a kernel.
 const (
-	FP32   = "fp32"   // needs nothing optional; batch-invariant per row
-	Int8   = "int8"   // X quantised to bytes by quantize_q8
-	Longs  = "longs"  // int8 with loads of 64 bits and products by 32-bit integers, for CPUs
-	Wide   = "wide"   // fp32 sums of 16-byte loads
-	Q8     = "q8"     // the output as bytes too, as quantize_q8 makes them
-	Split  = "split"  // parts of the positions side by side
-	Joined = "joined" // split, with the parts put together by the last workgroup to end
-	Join   = "join"   // what split left, put together
-	KV     = "kv"     // the output into the KV cache
-	CM     = "cm"     // products of cooperative matrices
-	Sum    = "sum"    // int8, summed up over experts
+	FP32   = "fp32"    // needs nothing optional; batch-invariant per row
+	Int8   = "int8"    // X quantised to bytes by quantize_q8
+	Longs  = "longs"   // int8 with loads of 64 bits and products by 32-bit integers, for CPUs
+	Wide   = "wide"    // fp32 sums of 16-byte loads
+	Q8     = "q8"      // the output as bytes too, as quantize_q8 makes them
+	Split  = "split"   // parts of the positions side by side
+	Joined = "joined"  // parts side by side, put together by the last workgroup to end
+	Join   = "join"    // what split left, put together
+	KV     = "kv"      // the output into the KV cache
+	NormKV = "norm_kv" // kv behind an rms_norm of each head
+	CM     = "cm"      // products of cooperative matrices
+	Sum    = "sum"     // int8, summed up over experts
+	Held   = "held"    // a row's values in the registers of few lanes
 
 	// Of tile_f16: what is brought into tiles is made on the way.
 	Norm = "norm"   // by rms_norm
@@ -88,6 +90,9 @@ const (
 
 // MaxPer is the most runs of 4 values that a lane holds of a row.
 const MaxPer = 16
+
+// HeldLanes is the most lanes of topk_moe_held: they should be one subgroup.
+const HeldLanes = 32
 
 // MaxHeadSplit is the largest head size flash_attn_split takes, and MaxGroup how many query heads a workgroup of it.
 const (
@@ -152,6 +157,7 @@ var families = []family{
 	{op: "rms_norm", variant: Q8, needs: Subgroups, args: RMSNormQ8Args{}, lanes: rowLanes, spec: perLane},
 	{op: "rope", args: RopeArgs{}},
 	{op: "rope", variant: KV, args: RopeKVArgs{}, types: KVTypes},
+	{op: "rope", variant: NormKV, args: RopeNormKVArgs{}, types: KVTypes, spec: []SpecConst{{"ROW_LANES", 32, lanes}}},
 	{op: "kv_append", args: KVAppendArgs{}, types: KVTypes},
 	{op: "flash_attn", args: FlashAttnArgs{}, types: KVTypes, extra: []string{fmt.Sprintf("MAX_HEAD=%d", MaxHead), fmt.Sprintf("MAX_KEY=%d", MaxKey)}},
 	{op: "flash_attn", variant: Split, needs: Subgroups, args: FlashAttnSplitArgs{}, types: KVTypes, lanes: rowLanes,
@@ -164,6 +170,7 @@ var families = []family{
 	{op: "geglu", args: GLUArgs{}},
 	{op: "add", args: AddArgs{}},
 	{op: "argmax", args: ArgmaxArgs{}, lanes: rowLanes},
+	{op: "argmax", variant: Joined, source: "argmax", args: ArgmaxArgs{}, lanes: rowLanes, extra: []string{"JOINED", fmt.Sprintf("PART=%d", ArgmaxPart)}},
 	{op: "checksum", args: ChecksumArgs{}, lanes: rowLanes},
 	{op: "flash_attn", variant: CM, needs: CoopMatrix | Subgroups, args: FlashAttnArgs{}, types: KVTypesCM, lanes: rowLanes,
 		spec: []SpecConst{{"LANES", rowLanes, 0}, {"SUBGROUP", 32, 0}, {"KEY", MaxHeadCM, 0}, {"VAL", MaxHeadCM, 0}, {"OPTIONS", 0, 0}}},
@@ -174,6 +181,8 @@ var families = []family{
 	{op: "tile_f16", variant: GeLU, source: "tile_f16_wide", args: TileF16WideArgs{}, lanes: rowLanes, spec: perLane, extra: []string{"GEGLU"}},
 	{op: "dequant_f16", args: DequantF16Args{}, types: weightTypes, lanes: rowLanes},
 	{op: "topk_moe", args: TopKMoEArgs{}, lanes: rowLanes, extra: []string{fmt.Sprintf("MAX_EXPERTS=%d", MaxExperts)}},
+	{op: "topk_moe", variant: Held, needs: Subgroups, args: TopKMoEArgs{}, lanes: HeldLanes, spec: []SpecConst{{"LANES", HeldLanes, 0}, {"PER", 1, MaxPer}},
+		extra: []string{fmt.Sprintf("MAX_EXPERTS=%d", MaxExperts), fmt.Sprintf("SUM_LANES=%d", rowLanes)}},
 	{op: "group_experts", args: GroupExpertsArgs{}, lanes: rowLanes},
 	{op: "mul_mat_vec_id", args: MulMatIDArgs{}, types: weightTypes, spec: tile(4, 1)},
 	{op: "mul_mat_vec_id", variant: Int8, source: "mul_mat_vec_int8", needs: Subgroups | IntDot, args: MulMatTeamIDArgs{}, types: int8Types, spec: team(1, 32, 2), extra: []string{"EXPERTS"}},
@@ -324,6 +333,9 @@ func RMSNormQ8() (*Kernel, error) { return findVariant("rms_norm", Q8, "") }
 // RopeKV finds the rope whose keys go into a KV cache of type t, one of [KVTypes].
 func RopeKV(t gguf.Type) (*Kernel, error) { return findVariant("rope", KV, t.String()) }
 
+// RopeNormKV finds the same behind an rms_norm of each head.
+func RopeNormKV(t gguf.Type) (*Kernel, error) { return findVariant("rope", NormKV, t.String()) }
+
 // FlashAttnSplit finds the attention kernel for few rows over a KV cache of type t, one of [KVTypes].
 func FlashAttnSplit(t gguf.Type) (*Kernel, error) {
 	return findVariant("flash_attn", Split, t.String())
@@ -367,6 +379,9 @@ func Add() (*Kernel, error) { return find("add", "") }
 // Argmax finds argmax.
 func Argmax() (*Kernel, error) { return find("argmax", "") }
 
+// ArgmaxJoined finds the argmax whose rows are cut into parts.
+func ArgmaxJoined() (*Kernel, error) { return findVariant("argmax", Joined, "") }
+
 // Checksum finds checksum.
 func Checksum() (*Kernel, error) { return find("checksum", "") }
 
@@ -384,6 +399,9 @@ func MulMatCM() (*Kernel, error) { return findVariant("mul_mat", CM, "") }
 
 // TopKMoE finds topk_moe.
 func TopKMoE() (*Kernel, error) { return find("topk_moe", "") }
+
+// TopKMoEHeld finds the topk_moe whose lanes hold the scores.
+func TopKMoEHeld() (*Kernel, error) { return findVariant("topk_moe", Held, "") }
 
 // GroupExperts finds group_experts.
 func GroupExperts() (*Kernel, error) { return find("group_experts", "") }

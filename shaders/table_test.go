@@ -52,7 +52,7 @@ func TestPushConstants(t *testing.T) {
 
 // A kernel needs nothing a Vulkan 1.2 device with buffer addresses may lack but what the table says; fp32 nothing at all.
 func TestNeeds(t *testing.T) {
-	optional := map[uint32]Needs{capabilityShuffle: Subgroups, capabilityDot: IntDot, capabilityDotPacked: IntDot, capabilityInt64: Int64,
+	optional := map[uint32]Needs{capabilityShuffle: Subgroups, capabilityArithmetic: Subgroups, capabilityDot: IntDot, capabilityDotPacked: IntDot, capabilityInt64: Int64,
 		capabilityMatrix: CoopMatrix, capabilityVote: CoopMatrix, capabilityFloat16: CoopMatrix, capabilityStorage16: CoopMatrix, capabilityMemoryModel: CoopMatrix}
 	modules(t, func(t *testing.T, k *Kernel, m *module) {
 		if k.Variant == FP32 && k.Needs != 0 {

@@ -83,6 +83,9 @@ layout(buffer_reference, std430, buffer_reference_align = 16) coherent readonly 
 layout(buffer_reference, std430, buffer_reference_align = 4) coherent buffer Counts { uint n[]; };
 
 float acc[NUM_ROWS][NUM_COLS];
+#ifndef EXPERTS
+float added[SHARE][NUM_COLS]; // the residual of the outputs that a lane stores, asked for before the sums are made
+#endif
 float squares[NUM_COLS]; // a lane's part of them, then what a sum is multiplied by
 uint lane, member; // of the workgroup, of the team
 uint row0, col0;   // of the team's outputs
@@ -90,6 +93,30 @@ uint rows;         // of the output
 
 // squares_behind are those of rows of so many values in all, whose scales are at s.
 uvec2 squares_behind(uvec2 s, uint values) { return advance(s, (values / 4 + 15) & ~15u, 1); }
+
+// Place is a row of one of the matrices.
+struct Place {
+    uint matrix, row;
+};
+
+// Rows and columns past the edge repeat the last one; finish drops them.
+Place team_row(uint r)
+{
+    uint m = min(row0 + r % SHARE, rows - 1);
+#if defined(EXPERTS) || defined(EXPERT_SUM)
+    return Place(r / SHARE, m);
+#else
+    if (PAIRS)
+        return Place(r / SHARE, m);
+    if (m < a.M0)
+        return Place(0, m);
+    m -= a.M0;
+    return m < a.M1 ? Place(1, m) : Place(2, m - a.M1);
+#endif
+}
+
+// stores reports whether the lane is the one of its team that stores an output.
+bool stores(uint r, uint c) { return member == (r * NUM_COLS + c) % TEAM; }
 
 // team_begin is false for the workgroups of a grid that are too many.
 bool team_begin()
@@ -110,6 +137,13 @@ bool team_begin()
     [[unroll]] for (uint r = 0; r < NUM_ROWS; r++)
         [[unroll]] for (uint c = 0; c < NUM_COLS; c++)
             acc[r][c] = 0;
+#ifndef EXPERTS
+    [[unroll]] for (uint r = 0; r < SHARE; r++)
+        [[unroll]] for (uint c = 0; c < NUM_COLS; c++) {
+            bool mine = given(a.Residual) && stores(r, c) && row0 + r < rows && col0 + c < a.N;
+            added[r][c] = mine ? Floats(advance(a.Residual, col0 + c, a.ResidualStride * 4)).f[team_row(r).row] : 0;
+        }
+#endif
 #ifdef EXPERTS
     if (group() >= rowBlocks * colBlocks)
         return false;
@@ -133,27 +167,6 @@ bool team_begin()
         }
 #endif
     return group() < rowBlocks * colBlocks;
-#endif
-}
-
-// Place is a row of one of the matrices.
-struct Place {
-    uint matrix, row;
-};
-
-// Rows and columns past the edge repeat the last one; finish drops them.
-Place team_row(uint r)
-{
-    uint m = min(row0 + r % SHARE, rows - 1);
-#if defined(EXPERTS) || defined(EXPERT_SUM)
-    return Place(r / SHARE, m);
-#else
-    if (PAIRS)
-        return Place(r / SHARE, m);
-    if (m < a.M0)
-        return Place(0, m);
-    m -= a.M0;
-    return m < a.M1 ? Place(1, m) : Place(2, m - a.M1);
 #endif
 }
 
@@ -230,8 +243,7 @@ void finish(uint r, uint c)
 #ifdef EXPERTS
     Floats(advance(a.Dst0, n, a.DstStride * 4)).f[p.row] = y;
 #else
-    if (given(a.Residual))
-        y += Floats(advance(a.Residual, n, a.ResidualStride * 4)).f[p.row];
+    y += added[r][c];
 #ifdef EXPERT_SUM
     Floats(advance(a.Dst, n, a.DstStride * 4)).f[p.row] = y;
 #else
@@ -319,7 +331,7 @@ void team_end()
     meet();
     [[unroll]] for (uint r = 0; r < SHARE; r++)
         [[unroll]] for (uint c = 0; c < NUM_COLS; c++)
-            if (member == (r * NUM_COLS + c) % TEAM)
+            if (stores(r, c))
                 finish(r, c);
 #ifndef EXPERT_SUM
     if (BYTES)

@@ -6,27 +6,12 @@
 #extension GL_GOOGLE_include_directive : require
 #include "memory.glsl"
 #include "reduce.glsl"
+#include "topk_moe.glsl"
 
-layout(push_constant, std430) uniform Args {
-    uvec2 X, Bias, IDs, Weights;
-    uint Rows, Experts, Used, Gating, Normalise, Groups, GroupsUsed;
-    float Scale;
-    uint GroupBest, pad0;
-} a;
+const uint FEW = 4 * LANES; // experts
 
-const uint SOFTMAX = 0, SIGMOID = 1, LATE = 2; // of all; each by itself; softmax of the chosen ones
-const float NONE = -3.0e38;                    // not -infinity: a driver need not honour it
-const uint FEW = 4 * LANES;                    // experts
-const float LEAST = 6.103515625e-05;           // of a sum that is divided by
-
-// What weighs an expert, what chooses it, and the chosen ones. Memory is scarce: limit has its groups' sums, as bits, where the
-// chosen ones come later, and what the chosen ones weigh takes the place of the scores.
-shared float prob[MAX_EXPERTS], score[MAX_EXPERTS];
-shared uint chosen[MAX_EXPERTS];
+shared float prob[MAX_EXPERTS]; // what weighs an expert
 shared uint tree_at[LANES];
-
-#define share score
-float group_sum(uint g) { return uintBitsToFloat(chosen[g]); }
 
 // best is where the largest of n values is that score has from `from` on, the lowest place among equals. All lanes call it.
 uint best(uint from, uint n)
@@ -54,8 +39,8 @@ uint best(uint from, uint n)
     return found;
 }
 
-// weigh fills prob and score.
-void weigh(Floats x, uint lane)
+// rate fills prob and score.
+void rate(Floats x, uint lane)
 {
     float top = NONE;
     for (uint i = lane; i < a.Experts; i += LANES)
@@ -68,7 +53,7 @@ void weigh(Floats x, uint lane)
             p = exp(p - top);
             total = total + p;
         } else if (a.Gating == SIGMOID)
-            p = 1.0 / (1.0 + exp(-max(p, -88.0)));
+            p = sigmoid(p);
         prob[i] = p;
     }
     total = sum_lanes(total);
@@ -77,32 +62,6 @@ void weigh(Floats x, uint lane)
         precise float s = (a.Bias.x | a.Bias.y) != 0 ? p + Floats(a.Bias).f[i] : p;
         prob[i] = p;
         score[i] = isnan(s) ? NONE : s;
-    }
-    barrier();
-}
-
-// limit leaves only the experts of the GroupsUsed groups whose GroupBest best, 1 or 2, have the largest sum of scores.
-void limit(uint lane)
-{
-    uint size = a.Experts / a.Groups;
-    for (uint g = lane; g < a.Groups; g += LANES) {
-        float first = NONE, second = NONE;
-        for (uint i = 0; i < size; i++) {
-            float s = score[g * size + i];
-            second = max(second, min(first, s));
-            first = max(first, s);
-        }
-        precise float sum = size > 1 && a.GroupBest > 1 ? first + second : first;
-        chosen[g] = floatBitsToUint(sum);
-    }
-    barrier();
-    for (uint g = lane; g < a.Groups; g += LANES) {
-        uint better = 0;
-        for (uint o = 0; o < a.Groups; o++)
-            better += group_sum(o) > group_sum(g) || group_sum(o) == group_sum(g) && o < g ? 1 : 0;
-        if (better >= a.GroupsUsed)
-            for (uint i = 0; i < size; i++)
-                score[g * size + i] = NONE;
     }
     barrier();
 }
@@ -137,34 +96,11 @@ void main()
     uint row = group(), lane = gl_LocalInvocationID.x;
     if (row >= a.Rows)
         return;
-    weigh(Floats(advance(a.X, row, a.Experts * 4)), lane);
+    rate(Floats(advance(a.X, row, a.Experts * 4)), lane);
     if (a.Groups > 1)
         limit(lane);
     rank(lane);
-    float top = prob[chosen[0]];
-    for (uint k = 1; k < a.Used; k++)
-        top = max(top, prob[chosen[k]]);
-    if (a.Gating == LATE) {
-        for (uint k = lane; k < a.Used; k += LANES) {
-            precise float w = exp(prob[chosen[k]] - top);
-            share[k] = w;
-        }
-    } else
-        for (uint k = lane; k < a.Used; k += LANES)
-            share[k] = prob[chosen[k]];
-    barrier();
-    precise float total = 0;
-    for (uint k = 0; k < a.Used; k++)
-        total = total + share[k];
-    bool divide = a.Normalise != 0 || a.Gating == LATE;
-    OutWords ids = OutWords(advance(a.IDs, row, a.Used * 4));
-    Floats weights = Floats(advance(a.Weights, row, a.Used * 4));
-    for (uint k = lane; k < a.Used; k += LANES) {
-        precise float w = share[k];
-        if (divide)
-            w = w / max(total, LEAST);
-        w = w * a.Scale;
-        ids.w[k] = chosen[k];
-        weights.f[k] = w;
-    }
+    for (uint k = lane; k < a.Used; k += LANES)
+        share[k] = prob[chosen[k]];
+    weigh(row, lane);
 }

@@ -20,9 +20,11 @@ func Fuse(ops []Op) []Op {
 
 // fuse finds what the first n of ops are together; n is 0 if nothing.
 func fuse(ops []Op) (fused Op, n int) {
-	for _, match := range []func([]Op) (Op, int){gated, added, siblings, turned} {
+	for _, match := range []func([]Op) (Op, int){gated, added, siblings, headsNormed, turned} {
 		if fused, n = match(ops); n > 0 {
-			fused.Ops = slices.Clone(ops[:n])
+			if fused.Ops == nil {
+				fused.Ops = slices.Clone(ops[:n])
+			}
 			return fused, n
 		}
 	}
@@ -100,6 +102,24 @@ func turned(ops []Op) (Op, int) {
 		return Op{}, 0
 	}
 	return Op{Kind: TurnedAppend, Dst: Q, Heads: ops[0].Heads, Cols: ops[0].Cols}, 3
+}
+
+// headsNormed: norms of the heads of Q and K in place, then what is turned. Its Ops are the norms and that as one.
+func headsNormed(ops []Op) (Op, int) {
+	if len(ops) < 2 {
+		return Op{}, 0
+	}
+	for i, v := range []Value{Q, K} {
+		if ops[i].Kind != RMSNorm || ops[i].Dst != v || ops[i].A != v {
+			return Op{}, 0
+		}
+	}
+	fused, n := turned(ops[2:])
+	if n == 0 || fused.Heads != ops[0].Heads || fused.Cols != ops[0].Cols {
+		return Op{}, 0
+	}
+	fused.Ops = slices.Clone(ops[2 : 2+n])
+	return Op{Kind: NormedAppend, Dst: Q, Heads: fused.Heads, Cols: fused.Cols, Ops: append(slices.Clone(ops[:2]), fused)}, 2 + n
 }
 
 // written reports whether one of ops writes v.

@@ -11,10 +11,10 @@ import (
 func (o Op) short() string {
 	names := map[Value]string{X: "X", Norm: "Norm", Q: "Q", K: "K", V: "V", Att: "Att", Gate: "Gate", Up: "Up", Scores: "Scores", Chosen: "Chosen", ExpertOut: "ExpertOut"}
 	kinds := map[Kind]string{RMSNorm: "norm", MulMat: "mul", Bias: "bias", RopeTurn: "rope", KVAppend: "append", Attention: "attend", SwiGLU: "swiglu", Add: "add",
-		Siblings: "siblings", Gated: "gated", Added: "added", TurnedAppend: "turned", Route: "route", Experts: "experts", SumExperts: "sum"}
+		Siblings: "siblings", Gated: "gated", Added: "added", TurnedAppend: "turned", NormedAppend: "normed", Route: "route", Experts: "experts", SumExperts: "sum"}
 	s := kinds[o.Kind]
 	switch o.Kind {
-	case Siblings, KVAppend, TurnedAppend:
+	case Siblings, KVAppend, TurnedAppend, NormedAppend:
 	default:
 		s += " " + names[o.Dst]
 	}
@@ -46,9 +46,9 @@ func TestFuseLayer(t *testing.T) {
 			"norm Norm, multiplied", "gated Gate of 3", "added X of 2"}},
 		{"biases", "qwen2", biased, []string{"norm Norm, multiplied", "siblings of 6", "turned of 3", "attend Att", "added X of 3",
 			"norm Norm, multiplied", "gated Gate of 5", "added X of 3"}},
-		{"head norms", "qwen3", none, []string{"norm Norm, multiplied", "siblings of 3", "norm Q", "norm K", "turned of 3", "attend Att", "added X of 2",
+		{"head norms", "qwen3", none, []string{"norm Norm, multiplied", "siblings of 3", "normed of 3", "attend Att", "added X of 2",
 			"norm Norm, multiplied", "gated Gate of 3", "added X of 2"}},
-		{"experts", "qwen3moe", none, []string{"norm Norm, multiplied", "siblings of 3", "norm Q", "norm K", "turned of 3", "attend Att", "added X of 2",
+		{"experts", "qwen3moe", none, []string{"norm Norm, multiplied", "siblings of 3", "normed of 3", "attend Att", "added X of 2",
 			"norm Norm, multiplied", "mul Scores", "route Chosen", "experts ExpertOut of 4", "sum X"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -83,7 +83,7 @@ func TestFuseLayer(t *testing.T) {
 func flat(ops []Op) (plain []Op) {
 	for _, o := range ops {
 		if o.Ops != nil && o.Kind != Experts {
-			plain = append(plain, o.Ops...)
+			plain = append(plain, flat(o.Ops)...)
 			continue
 		}
 		o.Multiplied = false
@@ -115,6 +115,9 @@ func TestFuseNot(t *testing.T) {
 		{"up is read again", []Op{mul(Gate, Norm), mul(Up, Norm), glu, mul(Q, Up)}, []string{"siblings of 2", "swiglu Gate", "mul Q"}},
 		{"gate and up swapped", []Op{mul(Up, Norm), mul(Gate, Norm), glu}, []string{"siblings of 2", "swiglu Gate"}},
 		{"K is read again", []Op{{Kind: RopeTurn, Dst: Q}, {Kind: RopeTurn, Dst: K}, {Kind: KVAppend}, mul(Norm, K)}, []string{"rope Q", "rope K", "append", "mul Norm"}},
+		{"a norm of heads elsewhere", []Op{{Kind: RMSNorm, Dst: Q, A: QueryGate}, {Kind: RMSNorm, Dst: K, A: K}, {Kind: RopeTurn, Dst: Q}, {Kind: RopeTurn, Dst: K}, {Kind: KVAppend, B: V}},
+			[]string{"norm Q", "norm K", "turned of 3"}},
+		{"norms of heads that are not turned", []Op{{Kind: RMSNorm, Dst: Q, A: Q}, {Kind: RMSNorm, Dst: K, A: K}, {Kind: RopeTurn, Dst: K}, {Kind: RopeTurn, Dst: Q}}, []string{"norm Q", "norm K", "rope K", "rope Q"}},
 		{"a norm that is not multiplied", []Op{{Kind: RMSNorm, Dst: Norm, A: X}, add(X, X, Norm), {Kind: RMSNorm, Dst: Norm, A: X}, mul(Q, Norm)},
 			[]string{"norm Norm", "add X", "norm Norm, multiplied", "mul Q"}},
 	} {

@@ -118,7 +118,7 @@ func (t *Template) data(messages []Message, o RenderOptions) (map[string]jinja.V
 	return data, nil
 }
 
-// fields are a message as templates know it: OpenAI's names, and for thinking the two
+// fields are a message as templates know it: OpenAI's names, and for thinking the three
 // that are in use.
 func (m *Message) fields() map[string]any {
 	f := map[string]any{"role": m.Role, "content": m.Content}
@@ -127,7 +127,7 @@ func (m *Message) fields() map[string]any {
 		f["role"] = jinja.Plain(m.Role)
 	}
 	if m.Thinking != "" {
-		f["reasoning_content"], f["thinking"] = m.Thinking, m.Thinking
+		f["reasoning_content"], f["reasoning"], f["thinking"] = m.Thinking, m.Thinking, m.Thinking
 	}
 	if m.Name != "" {
 		f["name"] = m.Name

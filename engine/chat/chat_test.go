@@ -70,7 +70,7 @@ func TestMessage(t *testing.T) {
 		{Role: "assistant", Content: "c", Thinking: "t", ToolCalls: []ToolCall{{ID: "1", Name: "f", Arguments: json.RawMessage(`{"z": 1, "a": "<"}`)}, {Name: "g"}}},
 		{Role: "tool", Content: "r", ToolCallID: "1", Name: "f"},
 	}, RenderOptions{})
-	want := `[{"content": "c", "reasoning_content": "t", "role": "assistant", "thinking": "t", "tool_calls": [` +
+	want := `[{"content": "c", "reasoning": "t", "reasoning_content": "t", "role": "assistant", "thinking": "t", "tool_calls": [` +
 		`{"function": {"arguments": {"z": 1, "a": "<"}, "name": "f"}, "id": "1", "type": "function"}, ` +
 		`{"function": {"arguments": {}, "name": "g"}, "type": "function"}]}, ` +
 		`{"content": "r", "name": "f", "role": "tool", "tool_call_id": "1"}]`
@@ -130,8 +130,8 @@ func TestVendors(t *testing.T) {
 				t.Errorf("the message is not in %q", got)
 			}
 			tags := tmpl.tags.open
-			if tmpl.tags.channels {
-				tags = "channels"
+			if tmpl.tags.headed() {
+				tags = "by parts"
 			}
 			t.Logf("thinking %s, known %v; ends %.60q", tags, tmpl.tags.known, got[max(0, len(got)-60):])
 			rendered++

@@ -1,6 +1,8 @@
 package chat
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -8,8 +10,14 @@ import (
 // tags are what a model writes around its thinking.
 type tags struct {
 	open, close string
-	channels    bool // gpt-oss: every part of a reply says what it is
-	known       bool // the template has them
+	channels    bool                  // gpt-oss: every part of a reply says what it is
+	parts       map[string]splitState // Solar Open: so does it, by one tag before each
+	known       bool                  // the template has them
+}
+
+// solarParts: <|begin|>assistant<|think|>…<|end|><|begin|>assistant<|content|>…
+var solarParts = map[string]splitState{
+	"<|begin|>": inHeader, "<|think|>": inThinking, "<|tool_calls|>": inThinking, "<|content|>": inAnswer, endTag: inAnswer,
 }
 
 // Tags in use, the likelier first. A template that strips or opens thinking spells them.
@@ -28,6 +36,9 @@ func findTags(source string) tags {
 	if strings.Contains(source, channelTag) && strings.Contains(source, "analysis") {
 		return tags{channels: true, known: true}
 	}
+	if strings.Contains(source, "<|begin|>assistant<|think|>") && strings.Contains(source, "<|content|>") {
+		return tags{parts: solarParts, known: true}
+	}
 	for _, t := range knownTags {
 		if strings.Contains(source, t.close) {
 			t.known = true
@@ -36,6 +47,9 @@ func findTags(source string) tags {
 	}
 	return knownTags[0]
 }
+
+// headed tells that parts of a reply begin with what they are, not with an opening tag.
+func (t *tags) headed() bool { return t.channels || t.parts != nil }
 
 // Splitter tells a reply's thinking from its answer while it streams. Nothing is lost or
 // reordered but the tags, and the headers of gpt-oss's channels.
@@ -70,7 +84,7 @@ const (
 func (t *Template) NewSplitter(rendered string) *Splitter {
 	s := &Splitter{tags: t.tags}
 	end := strings.TrimRightFunc(rendered, unicode.IsSpace)
-	if t.tags.channels {
+	if t.tags.headed() {
 		return s
 	}
 	switch {
@@ -117,6 +131,10 @@ func (s *Splitter) IsTag(text string) bool {
 	if s.tags.channels {
 		return text == startTag || text == channelTag || text == messageTag || text == endTag
 	}
+	if s.tags.parts != nil {
+		_, ok := s.tags.parts[text]
+		return ok
+	}
 	return text == s.tags.open || text == s.tags.close
 }
 
@@ -142,6 +160,9 @@ func (s *Splitter) live() []string {
 			return []string{messageTag}
 		}
 		return []string{channelTag, endTag, startTag}
+	}
+	if s.tags.parts != nil {
+		return slices.Collect(maps.Keys(s.tags.parts))
 	}
 	if s.state == inThinking {
 		return []string{s.tags.close}
@@ -189,6 +210,10 @@ func (s *Splitter) partial(text string) int {
 }
 
 func (s *Splitter) cross(tag, before string) {
+	if state, ok := s.tags.parts[tag]; ok {
+		s.state = state
+		return
+	}
 	switch tag {
 	case s.tags.open:
 		s.state, s.closable = inThinking, false

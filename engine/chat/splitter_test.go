@@ -11,6 +11,7 @@ const (
 	thinks   = `{{ messages[0].content.split('</think>')[-1] }}`
 	mistral  = `[THINK]{{ x }}[/THINK]`
 	channels = `<|channel|>analysis<|message|>`
+	solar    = `<|begin|>assistant<|think|>{{ x }}<|end|><|begin|>assistant<|content|>`
 	none     = `{{ messages }}`
 )
 
@@ -37,6 +38,11 @@ func TestSplitter(t *testing.T) {
 		{"channels", channels, "<|start|>assistant", "<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>final<|message|>Hello", "hm", "Hello", false},
 		{"commentary", channels, "<|start|>assistant", "<|channel|>commentary to=f <|constrain|>json<|message|>{}", "{}", "", false},
 		{"channels left out", channels, "<|start|>assistant", "Hello", "", "Hello", false},
+		{"parts", solar, "<|begin|>assistant", "<|think|>hm <|<|end|><|begin|>assistant<|content|>Hello", "hm <|", "Hello", false},
+		{"parts, with a tool", solar, "<|begin|>assistant", "<|content|>Hello<|end|><|begin|>assistant<|tool_calls|>f{}", "f{}", "Hello", false},
+		{"parts, no thinking", solar, "<|begin|>assistant<|think|><|end|><|begin|>assistant", "<|content|>Hello <think>", "", "Hello <think>", false},
+		{"parts left out", solar, "<|begin|>assistant", "Hello", "", "Hello", false},
+		{"a part's header without end", solar, "", "<|begin|>" + strings.Repeat("x", 300), "", strings.Repeat("x", 300), false},
 		{"a header without end", channels, "", "<|channel|>" + strings.Repeat("x", 300), "", strings.Repeat("x", 300), false},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -176,7 +176,7 @@ type Scratch struct {
 	Tiles  Region                 // pairs of rows and experts, by expert; none: there are no experts
 	Halves Region                 // where the kernels bring both sides of products of many rows into halves; none: they don't
 	Q8     Region                 // the input of products of few rows as bytes, twice; none: they read floats
-	Parts  Region                 // the parts of attention of few rows; none: it has none
+	Parts  Region                 // the parts of attention of few rows, and those of argmax
 	Counts Region                 // of the parts that have ended
 	Bytes  int64
 }
@@ -211,6 +211,7 @@ func scratchSize(h *arch.Hyper, chunk, logits, pages, sessions int, embdRow, wei
 		pairs := uint32(chunk * h.Experts.Used)
 		take(&s.Halves, max(shaders.ScratchBytes(uint32(chunk), uint32(longestRow(h)), weights), shaders.ScratchBytes(pairs, uint32(h.Experts.FeedForwardLength), 0)))
 	}
+	parts, counts := shaders.ArgmaxPartBytes(uint32(logits), uint32(h.VocabSize)), 4*rows
 	if few {
 		rows := uint32(shaders.ShortRows)
 		if weights == 0 { // long steps go by bytes, too
@@ -218,9 +219,11 @@ func scratchSize(h *arch.Hyper, chunk, logits, pages, sessions int, embdRow, wei
 		}
 		pairs := rows * uint32(h.Experts.Used)
 		take(&s.Q8, 2*max(shaders.Q8Size(rows, uint32(longestRow(h))), shaders.Q8Size(pairs, uint32(h.Experts.FeedForwardLength))))
-		take(&s.Parts, shaders.PartBytes(shaders.FewRows, uint32(h.HeadCount), shaders.MaxParts, uint32(h.ValueLength)))
-		take(&s.Counts, shaders.CounterBytes(shaders.FewRows, uint32(h.HeadCount)))
+		parts = max(parts, shaders.PartBytes(shaders.FewRows, uint32(h.HeadCount), shaders.MaxParts, uint32(h.ValueLength)))
+		counts = max(counts, shaders.CounterBytes(shaders.FewRows, uint32(h.HeadCount)))
 	}
+	take(&s.Parts, parts)
+	take(&s.Counts, counts)
 	s.Bytes = roundUp(s.Bytes, granule)
 	return s
 }

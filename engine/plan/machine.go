@@ -128,7 +128,7 @@ func touches(o arch.Op) (reads, writes []arch.Value) {
 		}
 		return []arch.Value{o.A}, writes
 	}
-	if o.Kind == arch.TurnedAppend {
+	if o.Kind == arch.TurnedAppend || o.Kind == arch.NormedAppend {
 		return []arch.Value{arch.V}, []arch.Value{arch.Q, arch.K}
 	}
 	return []arch.Value{o.A, o.B}, []arch.Value{o.Dst}

@@ -15,8 +15,8 @@ func FuzzEncode(f *testing.F) {
 	}
 	spm := mustNew(f, metadata(f, "llama", tinySPM(append(hello, piece{"lolo", unused, -1.5})...)))
 	exact := map[string]*Tokenizer{"demo": demoTokenizer(f)}
-	for _, pre := range []string{"gpt-2", "llama-bpe", "qwen2", "default"} {
-		exact[pre] = newTinyBPE(f, pre)
+	for _, spec := range preSpecs {
+		exact[spec.names[0]] = newTinyBPE(f, spec.names[0])
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		for name, tok := range exact {

@@ -20,23 +20,6 @@ type preSpec struct {
 	addBOS       bool // where the file is silent
 }
 
-const (
-	contractions = `(?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])`
-	gpt2Words    = `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)`
-	// After the digits, Llama 3 and Qwen 2 agree.
-	llama3Head = contractions + `|[^\r\n\p{L}\p{N}]?\p{L}+|`
-	llama3Tail = `| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
-)
-
-// preSpecs: no pattern nests repetitions, so matching is linear in the text, up to one
-// walk back over a run of white space.
-var preSpecs = []preSpec{
-	{names: []string{"default"}, patterns: []string{`[\p{P}\$\+<=>\^~\|]+`, gpt2Words, `\p{N}+`, `[0-9][0-9][0-9]`}},
-	{names: []string{"gpt-2", "phi-2"}, patterns: []string{gpt2Words + `|\s+`}},
-	{names: []string{"llama-bpe", "llama3", "llama-v3"}, patterns: []string{llama3Head + `\p{N}{1,3}` + llama3Tail}, ignoreMerges: true, addBOS: true},
-	{names: []string{"qwen2", "deepseek-r1-qwen", "megrez"}, patterns: []string{llama3Head + `\p{N}` + llama3Tail}},
-}
-
 type preTokenizer struct {
 	preSpec
 	regexps []*regexp2.Regexp

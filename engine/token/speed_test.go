@@ -12,15 +12,10 @@ import (
 // TestLongTexts: no text makes encoding more than about linear. A megabyte takes well
 // under a second; a square of this size would take minutes.
 func TestLongTexts(t *testing.T) {
-	const size = 256 << 10
 	for _, name := range []string{"llama-spm", "llama-bpe", "gpt-2", "default"} {
 		tok := longTextTokenizer(t, name)
-		for what, unit := range map[string]string{
-			"a": "a", "spaces": " ", "newlines": "\n", "emoji": "🦙", "joined emoji": "👩‍👩‍👧‍👦", "digits": "7",
-			"spaces and newlines": " \n \t", "quotes": "'", "brackets": "<|", "not UTF-8": "\xff", "random letters": lcg(4096),
-		} {
+		for what, text := range longTexts("x") {
 			t.Run(name+"/"+what, func(t *testing.T) {
-				text := strings.Repeat(unit, size/len(unit)) + "x"
 				start := time.Now()
 				ids := tok.Encode(text, false, true)
 				took := time.Since(start)
@@ -34,6 +29,46 @@ func TestLongTexts(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestLongSplits is the same for every pre-tokenizer, before any merging.
+func TestLongSplits(t *testing.T) {
+	for i := range preSpecs {
+		pre, err := preSpecs[i].compile()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for what, text := range longTexts("1") {
+			t.Run(preSpecs[i].names[0]+"/"+what, func(t *testing.T) {
+				start, got := time.Now(), 0
+				pre.split(text, func(w string) {
+					if w == "" || text[got:got+len(w)] != w {
+						t.Fatalf("word %.20q at %d is not the text's", w, got)
+					}
+					got += len(w)
+				})
+				if got != len(text) {
+					t.Errorf("words have %d bytes, want %d", got, len(text))
+				}
+				if took, limit := time.Since(start), 20*time.Second; took > limit {
+					t.Errorf("took %v, want at most %v", took, limit)
+				}
+			})
+		}
+	}
+}
+
+// longTexts are runs of one thing, with an end that may not belong to them.
+func longTexts(end string) map[string]string {
+	const size = 256 << 10
+	texts := map[string]string{}
+	for what, unit := range map[string]string{
+		"a": "a", "A": "A", "spaces": " ", "newlines": "\n", "emoji": "🦙", "joined emoji": "👩‍👩‍👧‍👦", "digits": "7", "Han": "中", "marks": "\u0301",
+		"spaces and newlines": " \n \t", "quotes": "'", "brackets": "<|", "not UTF-8": "\xff", "random letters": lcg(4096), "capitals and marks": "A\u0301",
+	} {
+		texts[what] = strings.Repeat(unit, size/len(unit)) + end
+	}
+	return texts
 }
 
 // longTextTokenizer: "default" is GPT-2's vocabulary with the default pre-tokenizer.

@@ -43,6 +43,7 @@ var eogTexts = map[string]bool{
 	"<|eot_id|>": true, "<|eom_id|>": true, "<|end_of_text|>": true, // Llama 3
 	"<|im_end|>": true, "<|endoftext|>": true, // ChatML: Qwen and many more
 	"<|end|>": true, "<|return|>": true, "<|call|>": true, // Phi 3, gpt-oss
+	"<|calls|>": true, "<|flush|>": true, "[e~[": true, // Solar Open, MiniMax
 	"<end_of_turn>": true, "<turn|>": true, // Gemma
 	"<EOT>": true, "_<EOT>": true, "[EOT]": true, "[EOS]": true,
 	"<｜end▁of▁sentence｜>": true, "<end_of_utterance>": true, "<|END_OF_TURN_TOKEN|>": true,
@@ -187,7 +188,22 @@ func (v *vocab) readEOG(md *gguf.Metadata) error {
 			v.eog[ID(i)] = true
 		}
 	}
+	v.keepParts()
 	return nil
+}
+
+// keepParts takes <|end|> off the list where other tokens end a reply: in gpt-oss and
+// Solar Open it ends one part of it, and the answer comes after the thinking's.
+func (v *vocab) keepParts() {
+	ends := map[string]ID{}
+	for id := range v.eog {
+		ends[v.texts[id]] = id
+	}
+	has := func(text string) bool { _, ok := ends[text]; return ok }
+	end, ok := ends["<|end|>"]
+	if ok && end != v.eos && (has("<|return|>") && has("<|call|>") || has("<|calls|>") && has("<|flush|>")) {
+		delete(v.eog, end)
+	}
 }
 
 func (v *vocab) has(id ID) bool { return id >= 0 && int(id) < len(v.texts) }

@@ -192,6 +192,43 @@ func TestEOG(t *testing.T) {
 	}
 }
 
+// TestEOGOfParts: where <|end|> ends a part of a reply, the reply goes on.
+func TestEOGOfParts(t *testing.T) {
+	for name, tt := range map[string]struct {
+		tokens string
+		keys   []any
+		want   string
+	}{
+		"Phi 3":                    {"<|user|> <|end|> <|endoftext|>", nil, "<|end|> <|endoftext|>"},
+		"gpt-oss":                  {"<|return|> <|call|> <|end|> <|start|>", nil, "<|return|> <|call|>"},
+		"gpt-oss, named by a key":  {"<|return|> <|call|> <|end|>", []any{"tokenizer.ggml.eot_token_id", uint32(2)}, "<|return|> <|call|>"},
+		"Solar Open":               {"<|flush|> <|calls|> <|end|>", nil, "<|flush|> <|calls|>"},
+		"half of either":           {"<|return|> <|flush|> <|end|>", nil, "<|return|> <|flush|> <|end|>"},
+		"the file's only EOS":      {"<|return|> <|call|> <|end|>", []any{"tokenizer.ggml.eos_token_id", uint32(2)}, "<|return|> <|call|> <|end|>"},
+		"spelt by ordinary tokens": {"<|return|> <|end|>", []any{"tokenizer.ggml.token_type", []int32{1, 1}}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var pieces []piece
+			for _, text := range strings.Fields(tt.tokens) {
+				pieces = append(pieces, piece{text: text, kind: control})
+			}
+			tok := mustNew(t, metadata(t, "gpt2", pieces, append(tt.keys, "tokenizer.ggml.merges", []string{})...))
+			var got []string
+			for id := range ID(tok.Size()) {
+				if tok.IsEOG(id) {
+					got = append(got, tok.Text(id))
+				}
+			}
+			if strings.Join(got, " ") != tt.want {
+				t.Errorf("EOG %v, want %s", got, tt.want)
+			}
+			if end, _ := tok.Find("<|end|>"); tok.IsControl(end) != (tt.want != "") {
+				t.Errorf("<|end|> is control: %v", tok.IsControl(end))
+			}
+		})
+	}
+}
+
 func TestByteText(t *testing.T) {
 	for text, want := range map[string]int{"<0x00>": 0, "<0x0A>": 10, "<0xfF>": 255, "<0x0G>": -1, "<0x0>": -1, "<0x000>": -1, "0x0A00": -1, "": -1} {
 		b, ok := byteText(text)

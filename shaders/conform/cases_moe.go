@@ -12,20 +12,32 @@ import (
 )
 
 func moeCases() []Case {
-	cases := []Case{
-		topK(ref.Router{Experts: 8, Used: 2, Normalise: true, Scale: 1}, 5),
-		topK(ref.Router{Experts: 60, Used: 4, Scale: 1}, 33),
-		topK(ref.Router{Experts: 128, Used: 8, Normalise: true, Scale: 1}, 17),
-		topK(ref.Router{Experts: 512, Used: 10, Normalise: true, Scale: 1}, 3),
-		topK(ref.Router{Experts: 1, Used: 1, Scale: 1}, 2),
-		topK(ref.Router{Experts: 32, Used: 4, Late: true, Scale: 1}, 7),
-		topK(ref.Router{Experts: 256, Used: 8, Sigmoid: true, Normalise: true, Scale: 2.5, Groups: 8, GroupsUsed: 4, GroupBest: 2, Bias: []float32{}}, 9),
-		topK(ref.Router{Experts: 6, Used: 2, Sigmoid: true, Scale: 1, Groups: 6, GroupsUsed: 3, GroupBest: 2}, 9),
-		topK(ref.Router{Experts: 160, Used: 6, Scale: 16, Groups: 8, GroupsUsed: 3, GroupBest: 1}, 9),
-		topK(ref.Router{Experts: 1024, Used: 16, Sigmoid: true, Normalise: true, Scale: 1, Bias: []float32{}}, 2),
+	var cases []Case
+	for _, c := range []struct {
+		r    ref.Router
+		rows int
+	}{
+		{ref.Router{Experts: 8, Used: 2, Normalise: true, Scale: 1}, 5},
+		{ref.Router{Experts: 60, Used: 4, Scale: 1}, 33},
+		{ref.Router{Experts: 128, Used: 8, Normalise: true, Scale: 1}, 17},
+		{ref.Router{Experts: 512, Used: 10, Normalise: true, Scale: 1}, 3},
+		{ref.Router{Experts: 1, Used: 1, Scale: 1}, 2},
+		{ref.Router{Experts: 32, Used: 4, Late: true, Scale: 1}, 7},
+		{ref.Router{Experts: 256, Used: 8, Sigmoid: true, Normalise: true, Scale: 2.5, Groups: 8, GroupsUsed: 4, GroupBest: 2, Bias: []float32{}}, 9},
+		{ref.Router{Experts: 6, Used: 2, Sigmoid: true, Scale: 1, Groups: 6, GroupsUsed: 3, GroupBest: 2}, 9},
+		{ref.Router{Experts: 160, Used: 6, Scale: 16, Groups: 8, GroupsUsed: 3, GroupBest: 1}, 9},
+		{ref.Router{Experts: 1024, Used: 16, Sigmoid: true, Normalise: true, Scale: 1, Bias: []float32{}}, 2},
+		{ref.Router{Experts: 100, Used: 100, Normalise: true, Scale: 1}, 3},
+	} {
+		cases = append(cases, topK(c.r, c.rows))
+		if c.r.Experts <= shaders.MaxPer*shaders.HeldLanes {
+			cases = append(cases, topKHeld(c.r, c.rows))
+		}
+	}
+	cases = append(cases,
 		sumExperts(1, 1, 7, 0, false), sumExperts(5, 2, 256, 0, true), sumExperts(33, 8, 172, 4, true),
 		groupExperts(1, 1), groupExperts(2, 8), groupExperts(64, 8), groupExperts(1000, 60), groupExperts(4096, 128), groupExperts(300, 1024),
-	}
+	)
 	for _, t := range quant.Types() {
 		k := rowLengths(t)[2]
 		cases = append(cases,
@@ -44,32 +56,62 @@ func moeCases() []Case {
 
 // topK chooses among scores of which some are equal. A bias that is empty is made here.
 func topK(r ref.Router, rows int) Case {
-	shape := fmt.Sprintf("rows=%d experts=%d used=%d sigmoid=%t late=%t groups=%d bias=%t", rows, r.Experts, r.Used, r.Sigmoid, r.Late, r.Groups, r.Bias != nil)
-	return Case{Kernel: "topk_moe", Shape: shape, MaxNMSE: nmseCurved, build: func(j *job) error {
-		r := r
-		x := j.normal(rows, r.Experts, 0)
-		x.Row(0)[r.Experts-1] = x.Row(0)[0]
-		a := shaders.TopKMoEArgs{
-			Rows: uint32(rows), Experts: uint32(r.Experts), Used: uint32(r.Used), Gating: gating(&r), Scale: r.Scale,
-			Groups: uint32(r.Groups), GroupsUsed: uint32(r.GroupsUsed), GroupBest: uint32(r.GroupBest),
-		}
-		if r.Normalise {
-			a.Normalise = 1
-		}
-		if r.Bias != nil {
-			bias := j.normal(1, r.Experts, 0)
-			r.Bias = bias.Data
-			a.Bias = j.addr(j.mat(bias))
-		}
-		ids, weights := make([]uint32, rows*r.Used), ref.NewMat(rows, r.Used)
-		ref.TopKMoE(&r, ids, weights, x)
-		idSpan, weightSpan := j.alloc(4*len(ids)), j.space(weights)
-		j.exact("ids", idSpan, words(ids))
-		j.output("weights", weightSpan, weights)
-		a.X, a.IDs, a.Weights = j.addr(j.mat(x)), j.addr(idSpan), j.addr(weightSpan)
-		j.record = func(rec *gpu.Recorder) error { return rec.TopKMoE(a) }
+	return Case{Kernel: "topk_moe", Shape: routerShape(&r, rows), MaxNMSE: nmseCurved, build: func(j *job) error {
+		a := j.topK(r, rows)
+		j.record = func(rec *gpu.Recorder) error { return rec.TopKMoEVariant(shaders.FP32, a) }
 		return nil
 	}}
+}
+
+// topKHeld does it by both variants, where the device's subgroups have lanes enough: to the same bits.
+func topKHeld(r ref.Router, rows int) Case {
+	return Case{Kernel: "topk_moe_held", Shape: routerShape(&r, rows), MaxNMSE: nmseCurved, build: func(j *job) error {
+		a := j.topK(r, rows)
+		plain, out := a, ref.NewMat(rows, r.Used)
+		ids, weights := j.alloc(4*rows*r.Used), j.space(out)
+		plain.IDs, plain.Weights = j.addr(ids), j.addr(weights)
+		j.sameBytes("ids", ids, span{j.wants[0].at.off, ids.n})
+		j.same("weights", weights, j.wants[1].at, out)
+		j.record = func(rec *gpu.Recorder) error {
+			if err := rec.TopKMoEVariant(shaders.FP32, plain); err != nil {
+				return err
+			}
+			if !rec.HoldsScores(a.Experts) {
+				return rec.TopKMoEVariant(shaders.FP32, a)
+			}
+			return rec.TopKMoEVariant(shaders.Held, a)
+		}
+		return nil
+	}}
+}
+
+func routerShape(r *ref.Router, rows int) string {
+	return fmt.Sprintf("rows=%d experts=%d used=%d sigmoid=%t late=%t groups=%d bias=%t", rows, r.Experts, r.Used, r.Sigmoid, r.Late, r.Groups, r.Bias != nil)
+}
+
+// topK are the arguments of a choice among random scores, and what must come of it: IDs, then Weights.
+func (j *job) topK(r ref.Router, rows int) shaders.TopKMoEArgs {
+	x := j.normal(rows, r.Experts, 0)
+	x.Row(0)[r.Experts-1] = x.Row(0)[0]
+	a := shaders.TopKMoEArgs{
+		Rows: uint32(rows), Experts: uint32(r.Experts), Used: uint32(r.Used), Gating: gating(&r), Scale: r.Scale,
+		Groups: uint32(r.Groups), GroupsUsed: uint32(r.GroupsUsed), GroupBest: uint32(r.GroupBest),
+	}
+	if r.Normalise {
+		a.Normalise = 1
+	}
+	if r.Bias != nil {
+		bias := j.normal(1, r.Experts, 0)
+		r.Bias = bias.Data
+		a.Bias = j.addr(j.mat(bias))
+	}
+	ids, weights := make([]uint32, rows*r.Used), ref.NewMat(rows, r.Used)
+	ref.TopKMoE(&r, ids, weights, x)
+	idSpan, weightSpan := j.alloc(4*len(ids)), j.space(weights)
+	j.exact("ids", idSpan, words(ids))
+	j.output("weights", weightSpan, weights)
+	a.X, a.IDs, a.Weights = j.addr(j.mat(x)), j.addr(idSpan), j.addr(weightSpan)
+	return a
 }
 
 func gating(r *ref.Router) uint32 {

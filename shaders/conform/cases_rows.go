@@ -175,26 +175,42 @@ func add(count, cols int, inPlace bool) Case {
 }
 
 func argmaxCases() []Case {
-	cases := []Case{argmax("ties and NaN", 9, 1000, func(x ref.Mat, j *job) {
-		inf, nan := math.Inf(-1), math.NaN()
-		for r, fill := range []struct{ most, top float64 }{{0, 1}, {-3, -2}, {inf, -1e30}, {inf, inf}, {nan, -5}, {nan, inf}, {nan, nan}, {-1e-42, 0}} {
-			for i := range x.Cols {
-				x.Row(r)[i] = float32(fill.most)
-			}
-			for _, i := range []int{j.rng.IntN(x.Cols), j.rng.IntN(x.Cols), x.Cols - 1} { // the top three times
-				x.Row(r)[i] = float32(fill.top)
-			}
+	var cases []Case
+	for _, joined := range []bool{false, true} {
+		for _, cols := range []int{1000, 5003} {
+			cases = append(cases, argmax("ties and NaN", 9, cols, joined, tied))
 		}
-	})}
-	for _, cols := range []int{1, 63, 64, 127, 129, 4097, 151936} {
-		cases = append(cases, argmax("normal", 3, cols, func(ref.Mat, *job) {}))
+		for _, cols := range []int{1, 2, 5, 63, 64, 127, 129, 2045, 2046, 4095, 4097, 151936} {
+			cases = append(cases, argmax("normal", 3, cols, joined, func(ref.Mat, *job) {}))
+		}
+		cases = append(cases, argmax("folded", 70000, 4, joined, func(ref.Mat, *job) {}))
 	}
-	return append(cases, argmax("folded", 70000, 4, func(ref.Mat, *job) {}))
+	return append(cases, argmax("more parts than lanes", 2, 270001, true, tied), argmax("more parts than lanes", 9, 270001, true, tied))
 }
 
-func argmax(name string, rows, cols int, change func(ref.Mat, *job)) Case {
+// tied has rows whose greatest values are equal, none, or beside NaN and infinities.
+func tied(x ref.Mat, j *job) {
+	inf, nan := math.Inf(-1), math.NaN()
+	for r, fill := range []struct{ most, top float64 }{{0, 1}, {-3, -2}, {inf, -1e30}, {inf, inf}, {nan, -5}, {nan, inf}, {nan, nan}, {-1e-42, 0}} {
+		if r >= x.Rows {
+			return
+		}
+		for i := range x.Cols {
+			x.Row(r)[i] = float32(fill.most)
+		}
+		for _, i := range []int{j.rng.IntN(x.Cols), j.rng.IntN(x.Cols), x.Cols - 1} { // the top three times
+			x.Row(r)[i] = float32(fill.top)
+		}
+	}
+}
+
+func argmax(name string, rows, cols int, joined bool, change func(ref.Mat, *job)) Case {
+	kernel := "argmax"
+	if joined {
+		kernel = "argmax_joined"
+	}
 	return Case{
-		Kernel: "argmax", Shape: fmt.Sprintf("%s rows=%d cols=%d", name, rows, cols), MaxNMSE: nmseExact,
+		Kernel: kernel, Shape: fmt.Sprintf("%s rows=%d cols=%d", name, rows, cols), MaxNMSE: nmseExact,
 		build: func(j *job) error {
 			x := j.normal(rows, cols, 0)
 			change(x, j)
@@ -207,7 +223,18 @@ func argmax(name string, rows, cols int, change func(ref.Mat, *job)) Case {
 			dst := j.alloc(4 * rows)
 			j.exact("dst", dst, want)
 			a := shaders.ArgmaxArgs{X: j.addr(j.mat(x)), Dst: j.addr(dst), Rows: uint32(rows), Cols: uint32(cols)}
-			j.record = func(r *gpu.Recorder) error { return r.Argmax(a) }
+			if !joined {
+				j.record = func(r *gpu.Recorder) error { return r.Argmax(a) }
+				return nil
+			}
+			parts, counters := j.alloc(int(shaders.ArgmaxPartBytes(a.Rows, a.Cols))), j.alloc(4*rows)
+			clear(j.at(counters))
+			j.exact("counters", counters, make([]byte, counters.n)) // for the next step
+			j.spare = append(j.spare, parts)
+			j.record = func(r *gpu.Recorder) error {
+				r.Parts, r.Counters = gpu.Scratch{Address: j.addr(parts), Bytes: int64(parts.n)}, gpu.Scratch{Address: j.addr(counters), Bytes: int64(counters.n)}
+				return all([]shaders.ArgmaxArgs{a, a}, r.Argmax) // counters are fit for a second time
+			}
 			return nil
 		},
 	}

@@ -8,6 +8,7 @@ import (
 	"leat/gguf"
 	"leat/shaders"
 	"leat/shaders/gpu"
+	"leat/shaders/ref"
 	"leat/vk"
 )
 
@@ -73,7 +74,19 @@ func proofs(v *gpu.Variant) []Case {
 		if shaders.KVQuantised(kv) {
 			odd = 96
 		}
+		if v.Row.Variant == shaders.NormKV {
+			n := 4 * int(v.RowLanes)
+			return []Case{ropeNormKV(kv, 4, 2, n, 64, n, true), ropeNormKV(kv, 3, 1, max(n/2+32, n*3/4), odd, 20, false)}
+		}
 		return []Case{ropeKV(kv, 4, 2, 64, 64, 64, true), ropeKV(kv, 3, 1, odd, odd, 20, false)}
+	case "topk_moe":
+		n := int(v.Lanes * v.Per)
+		return []Case{topKHeld(ref.Router{Experts: n, Used: min(8, n), Normalise: true, Scale: 1}, 9),
+			topKHeld(ref.Router{Experts: n - 1, Used: min(5, n-1), Sigmoid: true, Scale: 2, Bias: []float32{}}, 9),
+			topKHeld(ref.Router{Experts: n, Used: min(8, n/2), Sigmoid: true, Normalise: true, Scale: 1, Groups: 4, GroupsUsed: 2, GroupBest: 2, Bias: []float32{}}, 5),
+			topKHeld(ref.Router{Experts: n - 1, Used: 3, Late: true, Scale: 1}, 5)}
+	case "argmax":
+		return []Case{argmax("ties and NaN", 9, 5003, true, tied), argmax("ties and NaN", 9, 100001, true, tied)}
 	case "mul_mat_id":
 		n := int(v.Split.BN)
 		return []Case{idHalves(v.Row.Type, idShape{m: int(v.Split.BM) + 5, k: 512, rows: n + n/2, used: 2, experts: 3}, v.GLU != 0, v.Split)}

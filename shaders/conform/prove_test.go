@@ -235,6 +235,7 @@ func TestProofs(t *testing.T) {
 		return r
 	}
 	q4k, f16 := row("mul_mat_vec_int8_q4_k"), row("mul_mat_vec_wide_f16")
+	lanes := min(shaders.HeldLanes, uint32(dev.Physical.Limits.Subgroup))
 	variants := []gpu.Variant{
 		{Row: q4k, Cols: 8, Tile: gpu.Tile{Rows: 1, Team: 64, Unroll: 2, Lanes: 64}},
 		{Row: q4k, Cols: 1, Tile: gpu.Tile{Rows: 2, Team: 8, Unroll: 2, Lanes: 256}, GLU: shaders.GLUBytes},
@@ -243,7 +244,9 @@ func TestProofs(t *testing.T) {
 		{Row: q4k, Cols: 4, Tile: gpu.Tile{Rows: 2, Team: 8, Unroll: 2, Lanes: 256}, GLU: shaders.GLUBytes, Normed: true},
 		{Row: q4k, Cols: 1, Tile: gpu.Tile{Rows: 1, Team: 64, Unroll: 2, Lanes: 64}, Normed: true},
 		{Row: row("rms_norm_q8"), Lanes: 64, Per: 2},
-		{Row: row("rope_kv_f16")},
+		{Row: row("rope_kv_f16")}, {Row: row("argmax_joined")},
+		{Row: row("rope_norm_kv_f16"), RowLanes: 16}, {Row: row("rope_norm_kv_q8_0"), RowLanes: 32}, {Row: row("rope_norm_kv_q4_0"), RowLanes: 64},
+		{Row: row("topk_moe_held"), Lanes: lanes, Per: 1}, {Row: row("topk_moe_held"), Lanes: lanes, Per: 4}, {Row: row("topk_moe_held"), Lanes: lanes, Per: shaders.MaxPer},
 		{Row: row("dequant_f16_q6_k")}, {Row: row("tile_f16")},
 		{Row: row("tile_f16_wide"), Lanes: 128, Per: 1}, {Row: row("tile_f16_norm"), Lanes: 128, Per: 2}, {Row: row("tile_f16_swiglu"), Lanes: 128, Per: 3}, {Row: row("tile_f16_geglu"), Lanes: 128, Per: 1},
 		{Row: row("flash_attn_split_f32"), Group: 8}, {Row: row("flash_attn_joined_q8_0"), Group: 4},
@@ -256,6 +259,34 @@ func TestProofs(t *testing.T) {
 		}
 		if err := Prove(k, v); err != nil {
 			t.Errorf("%+v: %v", v, err)
+		}
+	}
+}
+
+// Drivers may run a row's lanes as several subgroups, smaller ones than they tell of: they meet all the same.
+func TestSmallSubgroups(t *testing.T) {
+	dev := vktest.Open(t)
+	k, err := gpu.New(dev, gpu.Options{Alter: func(row *shaders.Kernel, spec []uint32) ([]byte, []uint32) {
+		if row.Name == "topk_moe_held" {
+			spec = append([]uint32{4 * uint32(dev.Physical.Limits.Subgroup)}, spec[1:]...)
+		}
+		return row.SPIRV, spec
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer k.Close()
+	s, err := New(dev, k, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for _, c := range Cases() {
+		if c.Kernel != "topk_moe_held" || !s.Can(&c) || 4*dev.Physical.Limits.Subgroup > 128 {
+			continue
+		}
+		if _, err := s.Run(t.Context(), &c); err != nil {
+			t.Error(err)
 		}
 	}
 }

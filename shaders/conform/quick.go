@@ -16,6 +16,7 @@ var quick = map[string][]string{
 	"rope_kv_q8_0":           {"heads=4/2 K=64 V=64 rope=64 neox=true", "heads=3/1 K=96 V=96 rope=20 neox=false"},
 	"rope_kv_q4_0":           {"heads=4/2 K=64 V=64 rope=64 neox=true", "heads=3/1 K=96 V=96 rope=20 neox=false"},
 	"rope_kv_f32":            {"heads=4/2 K=64 V=64 rope=64 neox=true"},
+	"rope_norm_kv":           {"heads=8/2 K=128 V=128 rope=128 neox=true", "heads=3/1 K=96 V=160 rope=20 neox=false"},
 	"flash_attn_joined_f16":  {"heads=16/2 K=64 V=64 page=32 gap=0 long=0 sharp=false", "heads=2/2 K=32 V=32 page=256 gap=0 long=1 sharp=false", "heads=4/2 K=128 V=128 page=32 gap=0 long=0 sharp=false window=50 cap=2 sinks=1", "joins heads=8/1 K=64 V=128 page=32 gap=0 long=1 sharp=false parts=32"},
 	"flash_attn_joined_f32":  {"heads=4/2 K=64 V=64 page=16 gap=0 long=0 sharp=true"},
 	"flash_attn_joined_q8_0": {"heads=16/2 K=64 V=64 page=32 gap=0 long=0 sharp=false", "heads=4/2 K=128 V=128 page=32 gap=0 long=0 sharp=false window=50 cap=2 sinks=1"},
@@ -48,6 +49,7 @@ var quick = map[string][]string{
 	"flash_attn_cm_q8_0": {"heads=4/2 K=64 V=64 page=32 gap=0 long=0 sharp=false window=100 cap=2 sinks=1 rows=65 first=333"},
 	"flash_attn_cm_q4_0": {"heads=4/2 K=64 V=64 page=32 gap=0 long=0 sharp=false window=100 cap=2 sinks=1 rows=65 first=333"},
 	"topk_moe":           {"rows=17 experts=128 used=8 sigmoid=false late=false groups=0 bias=false", "rows=9 experts=256 used=8 sigmoid=true late=false groups=8 bias=true"},
+	"topk_moe_held":      {"rows=17 experts=128 used=8 sigmoid=false late=false groups=0 bias=false", "rows=7 experts=32 used=4 sigmoid=false late=true groups=0 bias=false"},
 	"group_experts":      {"pairs=1000 experts=60"},
 	"mul_mat_vec_id":     {"M=7 K=1024 rows=5 used=3 experts=4 gap=4 first=0"},
 	"mul_mat_vec_id_sum": {"M=7 K=256 rows=5 used=3 experts=4 gap=4 first=0 one absent"},
@@ -65,6 +67,7 @@ var quick = map[string][]string{
 	"add":                {"count=4097 cols=4097 in place=false", "count=516 cols=172 in place=true"},
 	"checksum":           {"count=2049"},
 	"argmax":             {"ties and NaN rows=9 cols=1000", "normal rows=3 cols=4097"},
+	"argmax_joined":      {"ties and NaN rows=9 cols=5003", "normal rows=3 cols=4097"},
 }
 
 // Quick returns a few cases for every kernel: a self-test of seconds.

@@ -68,6 +68,13 @@ func (r *Recorder) RopeKV(t gguf.Type, a shaders.RopeKVArgs) error {
 		return nil
 	}
 	c := check{choice: ropeKVChoice(t)}
+	var touched touch
+	co := c.ropeKV(t, &a, &touched)
+	return record(r, &c, func() (*shaders.Kernel, error) { return shaders.RopeKV(t) }, &a, a.Workgroups(t), &touched, co)
+}
+
+// ropeKV checks the arguments of a rope into a cache of type t, notes what it reads and writes, and counts what it costs.
+func (c *check) ropeKV(t gguf.Type, a *shaders.RopeKVArgs, touched *touch) cost {
 	c.address("Q", a.Q)
 	c.address("K", a.K)
 	c.address("V", a.V)
@@ -83,15 +90,49 @@ func (r *Recorder) RopeKV(t gguf.Type, a shaders.RopeKVArgs) error {
 	c.blocksOf(t, a.KeyLen, a.ValLen)
 	q, n := float64(a.Rows)*float64(a.Heads)*float64(a.KeyLen), float64(a.Rows)*float64(a.HeadsKV)
 	kv := n * float64(a.KeyLen+a.ValLen)
-	co := cost{bytes: 8*q + 4*kv + n*kvBytes(t, a.KeyLen, a.ValLen), flops: 3 * (q + kv)}
-	var touched touch
 	touched.read(f32s(a.K, a.Rows, a.HeadsKV*a.KeyLen, a.KStride))
 	touched.read(f32s(a.V, a.Rows, a.HeadsKV*a.ValLen, a.VStride))
 	touched.read(f32s(a.CosSin, a.Rows, a.RopeDim, a.RopeDim))
 	touched.pageTable(a.Pages, a.Pos, a.Seq, a.Rows, a.MaxPages)
 	touched.write(f32s(a.Q, a.Rows, a.Heads*a.KeyLen, a.QStride))
 	touched.write(cacheSpan(a.LayerOff))
-	return record(r, &c, func() (*shaders.Kernel, error) { return shaders.RopeKV(t) }, &a, a.Workgroups(t), &touched, co)
+	return cost{bytes: 8*q + 4*kv + n*kvBytes(t, a.KeyLen, a.ValLen), flops: 3 * (q + kv)}
+}
+
+// TakesRopeNormKV reports whether [Recorder.RopeNormKV] can be used for a cache of type t and keys of such heads.
+func (r *Recorder) TakesRopeNormKV(t gguf.Type, keyLen uint32) bool {
+	return keyLen <= shaders.MaxHeadNormed && r.usable(ropeNormKVChoice(t, keyLen), func() (*shaders.Kernel, error) { return shaders.RopeNormKV(t) })
+}
+
+func ropeNormKVChoice(t gguf.Type, keyLen uint32) choice {
+	a := shaders.RopeNormKVArgs{KeyLen: keyLen}
+	return choice{op: "rope", variant: shaders.NormKV, typed: true, typ: t, rowLanes: a.RowLanes()}
+}
+
+// RopeNormKV is [Recorder.RMSNorm] of each head of Q and K, then [Recorder.RopeKV], in one, to the same bits, but leaves K as it is.
+func (r *Recorder) RopeNormKV(t gguf.Type, a shaders.RopeNormKVArgs) error {
+	if a.Rows == 0 {
+		return nil
+	}
+	c := check{choice: ropeNormKVChoice(t, a.KeyLen)}
+	var touched touch
+	co := c.ropeKV(t, &shaders.RopeKVArgs{
+		Q: a.Q, K: a.K, V: a.V, CosSin: a.CosSin, Pages: a.Pages, Pos: a.Pos, Seq: a.Seq,
+		Rows: a.Rows, Heads: a.Heads, HeadsKV: a.HeadsKV, KeyLen: a.KeyLen, ValLen: a.ValLen, RopeDim: a.RopeDim,
+		MaxPages: a.MaxPages, PagePositions: a.PagePositions, LayerOff: a.LayerOff, QStride: a.QStride, KStride: a.KStride, VStride: a.VStride, Neox: a.Neox,
+	}, &touched)
+	c.address("QNorm", a.QNorm)
+	c.address("KNorm", a.KNorm)
+	c.most("KeyLen", a.KeyLen, shaders.MaxHeadNormed)
+	c.multiple("QStride", a.QStride, 4)
+	c.multiple("KStride", a.KStride, 4)
+	c.multiple("VStride", a.VStride, 4)
+	if !(a.Eps >= 0) {
+		c.that(false, "Eps", a.Eps, "0 or more")
+	}
+	touched.read(f32s(a.QNorm, 1, a.KeyLen, 0))
+	touched.read(f32s(a.KNorm, 1, a.KeyLen, 0))
+	return record(r, &c, func() (*shaders.Kernel, error) { return shaders.RopeNormKV(t) }, &a, a.Workgroups(), &touched, co)
 }
 
 // FlashAttn lets each row of Q attend to its sequence's positions up to its own, in a cache of type t. Many rows of one

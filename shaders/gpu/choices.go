@@ -36,8 +36,13 @@ var Rules = []Rule{
 	{"flash_attn", shaders.FP32, "", "Recorder.FlashAttn", nil, nil},
 	{"rms_norm", shaders.Q8, "a step of up to 16 rows, without cooperative matrices any, weights are multiplied by the output, rows of whole blocks of 32", "Recorder.RMSNormMultiplied", lacksFew, []string{"rms_norm_q8"}},
 	{"rms_norm", shaders.FP32, "", "Recorder.RMSNorm", nil, nil},
+	{"rope", shaders.NormKV, "as kv, behind a norm of each head, heads of up to 256", "Recorder.TakesRopeNormKV", nil, []string{"rope_norm_kv"}},
 	{"rope", shaders.KV, "keys and values of one input, a multiple of 4 values turned", "Recorder.TakesRopeKV", nil, []string{"rope_kv"}},
 	{"rope", shaders.FP32, "", "Recorder.Rope", nil, nil},
+	{"topk_moe", shaders.Held, "up to 16 experts for each of a subgroup's first 32 lanes", "Recorder.TopKMoE", lacksSubgroups, []string{"topk_moe_held"}},
+	{"topk_moe", shaders.FP32, "", "Recorder.TopKMoE", nil, nil},
+	{"argmax", shaders.Joined, "memory for its parts", "Recorder.Argmax", nil, []string{"argmax_joined"}},
+	{"argmax", shaders.FP32, "", "Recorder.Argmax", nil, nil},
 }
 
 func lacksFew(k *Kernels) string {
@@ -45,10 +50,17 @@ func lacksFew(k *Kernels) string {
 	if f := &k.dev.Features; !f.IntDotProduct {
 		lacks = append(lacks, "dot products of bytes")
 	}
-	if !k.dev.Features.SubgroupArithmetic || k.dev.Physical.Limits.Subgroup < minSubgroup {
-		lacks = append(lacks, "subgroup arithmetic")
+	if l := lacksSubgroups(k); l != "" {
+		lacks = append(lacks, l)
 	}
 	return strings.Join(lacks, " and ")
+}
+
+func lacksSubgroups(k *Kernels) string {
+	if !k.dev.Features.SubgroupArithmetic || k.dev.Physical.Limits.Subgroup < minSubgroup {
+		return "subgroup arithmetic"
+	}
+	return ""
 }
 
 func lacksLongs(k *Kernels) string {

@@ -59,10 +59,10 @@ type choice struct {
 	tile        Tile   // of a mul_mat_vec in teams
 	glu         uint32 // GLU, of the same
 	normed      bool   // NORMED, of the same
-	lanes, per  uint32 // LANES and PER of rms_norm_q8
+	lanes, per  uint32 // LANES and PER of rms_norm_q8 and topk_moe_held
 	group       uint32 // GROUP of flash_attn_split
 	ahead       uint32 // AHEAD of the same; 0: the table's
-	rowLanes    uint32 // ROW_LANES of rms_norm
+	rowLanes    uint32 // ROW_LANES of rms_norm and rope_norm_kv
 	split       split  // of mul_mat_cm and mul_mat_id_cm
 	heads       heads  // of flash_attn_cm
 }

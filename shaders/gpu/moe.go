@@ -5,14 +5,38 @@ import (
 
 	"leat/gguf"
 	"leat/shaders"
+	"leat/vk"
 )
 
-// TopKMoE chooses each row's experts and weighs them.
+// TopKMoE chooses each row's experts and weighs them: a few lanes hold their scores where the device can, to the same bits.
 func (r *Recorder) TopKMoE(a shaders.TopKMoEArgs) error {
+	if r.HoldsScores(a.Experts) && r.usable(heldChoice(r.k.dev.Physical, a.Experts), shaders.TopKMoEHeld) {
+		return r.TopKMoEVariant(shaders.Held, a)
+	}
+	return r.TopKMoEVariant(shaders.FP32, a)
+}
+
+// HoldsScores reports whether the lanes of TopKMoE can hold the scores of so many experts.
+func (r *Recorder) HoldsScores(experts uint32) bool {
+	return experts > 0 && heldChoice(r.k.dev.Physical, experts).per <= shaders.MaxPer && lacksSubgroups(r.k) == ""
+}
+
+// heldChoice is of lanes that should be one subgroup.
+func heldChoice(p *vk.PhysicalDevice, experts uint32) choice {
+	lanes := min(shaders.HeldLanes, max(minSubgroup, uint32(p.Limits.Subgroup)))
+	return choice{op: "topk_moe", variant: shaders.Held, lanes: lanes, per: (max(1, experts) + lanes - 1) / lanes}
+}
+
+// TopKMoEVariant is TopKMoE by the variant FP32 or Held.
+func (r *Recorder) TopKMoEVariant(variant string, a shaders.TopKMoEArgs) error {
 	if a.Rows == 0 {
 		return nil
 	}
-	c := check{choice: choice{op: "topk_moe"}}
+	c, find := check{choice: choice{op: "topk_moe"}}, shaders.TopKMoE
+	if variant == shaders.Held {
+		c.choice, find = heldChoice(r.k.dev.Physical, a.Experts), shaders.TopKMoEHeld
+		c.most("Experts", a.Experts, shaders.MaxPer*c.lanes)
+	}
 	c.address("X", a.X)
 	c.address("IDs", a.IDs)
 	c.address("Weights", a.Weights)
@@ -34,7 +58,7 @@ func (r *Recorder) TopKMoE(a shaders.TopKMoEArgs) error {
 	}
 	t.write(f32s(a.IDs, a.Rows, a.Used, a.Used))
 	t.write(f32s(a.Weights, a.Rows, a.Used, a.Used))
-	return record(r, &c, shaders.TopKMoE, &a, a.Workgroups(), &t, cost{4 * n, 8 * n})
+	return record(r, &c, find, &a, a.Workgroups(), &t, cost{4 * n, 8 * n})
 }
 
 // groups demands groups of one size, and open ones with as many experts as are used.

@@ -8,10 +8,10 @@ import (
 
 // sumTile is tile for products that are summed up over experts: so many chunks in all. A lane should have all of a row's, or
 // a half or a third of them, under way at once.
-func (r *Recorder) sumTile(m, chunks uint32) Tile {
+func (r *Recorder) sumTile(of gguf.Type, m, chunks uint32) Tile {
 	t, k := r.Tile, r.k
 	if k.dev.Physical.Type == vk.CPU {
-		return k.tile(t, shaders.NoGLU, m, chunks)
+		return k.tile(t, of, shaders.NoGLU, m, chunks)
 	}
 	if t.Team == 0 {
 		t.Team = 32
@@ -31,11 +31,11 @@ func (r *Recorder) sumTile(m, chunks uint32) Tile {
 			}
 		}
 	}
-	return k.tile(t, shaders.NoGLU, m, chunks)
+	return k.tile(t, of, shaders.NoGLU, m, chunks)
 }
 
 func (r *Recorder) sumChoice(t gguf.Type, a *shaders.MulMatIDSumArgs) choice {
-	return choice{op: "mul_mat_vec_id", variant: shaders.Sum, typed: true, typ: t, cols: 1, tile: r.sumTile(a.M, a.Used*(a.K/q8Block))}
+	return choice{op: "mul_mat_vec_id", variant: shaders.Sum, typed: true, typ: t, cols: 1, tile: r.sumTile(t, a.M, a.Used*(a.K/q8Block))}
 }
 
 // TakesExpertSum reports whether the device and the recorder's memory allow [Recorder.ExpertSum]; [Recorder.MulMatID] and

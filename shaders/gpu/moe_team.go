@@ -62,7 +62,7 @@ func (r *Recorder) gluOfExperts(p *ExpertProducts) uint32 {
 
 // idChoice is the pipeline of products of cols pairs with an expert's matrix of m rows of k values.
 func (r *Recorder) idChoice(t gguf.Type, glu, cols, m, k uint32) choice {
-	return choice{op: "mul_mat_vec_id", variant: shaders.Int8, typed: true, typ: t, cols: cols, glu: glu, tile: r.k.idTile(r.Tile, glu, m, k/q8Block)}
+	return choice{op: "mul_mat_vec_id", variant: shaders.Int8, typed: true, typ: t, cols: cols, glu: glu, tile: r.k.idTile(r.Tile, t, glu, m, k/q8Block)}
 }
 
 // ExpertProducts records products that the recorder [Recorder.TakesExperts]: X is brought into bytes, or into halves in tiles, at

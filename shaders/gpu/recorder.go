@@ -39,11 +39,11 @@ type Recorder struct {
 	Scratch Scratch
 
 	// Q8 is memory for the X of products in bytes, twice the longest's [shaders.Q8Size], and Parts for the parts of the
-	// attention of few rows, see [shaders.PartBytes]; 0 bytes: they do without.
+	// attention of few rows, see [shaders.PartBytes], and of argmax, see [shaders.ArgmaxPartBytes]; 0 bytes: they do without.
 	Q8, Parts Scratch
 
-	// Counters are zeros, whenever what is recorded begins to run, by which attention of few rows knows when to put its parts
-	// together, see [shaders.CounterBytes]; 0 bytes: a dispatch of its own does.
+	// Counters are zeros, whenever what is recorded begins to run, by which attention of few rows and argmax know when to put
+	// their parts together, see [shaders.CounterBytes]; 0 bytes: a dispatch of its own does, argmax has none.
 	Counters Scratch
 
 	// Told is told of each dispatch and copy once that is recorded; nil: nobody is.

@@ -3,6 +3,7 @@ package gpu
 import (
 	"fmt"
 
+	"leat/gguf"
 	"leat/shaders"
 	"leat/vk"
 )
@@ -47,25 +48,32 @@ func (t *Tile) outputs(glu uint32) uint32 {
 // pairs reports whether the rows of a product are gates and what they let through.
 func pairs(glu uint32) bool { return glu == shaders.GLUFloats || glu == shaders.GLUBytes }
 
-// tile fills in what is open in t, for an output of m rows whose sums are of so many chunks. Nothing but these and the
-// device decides: the order of a sum is part of it.
+// tile fills in what is open in t, for an output of m rows whose sums are of so many chunks of blocks of a type. Nothing but
+// these and the device decides: the order of a sum is part of it.
 //
-// What counts on a GPU is how many lanes have loads under way. A CPU computes a subgroup as one vector, so its teams are no larger.
-func (k *Kernels) tile(t Tile, glu, m, chunks uint32) Tile {
+// What counts on a GPU is how many lanes have loads under way, and for blocks that begin at odd words (Q6_K) that neighbouring
+// lanes read neighbouring ones. A CPU computes a subgroup as one vector, so its teams are no larger.
+func (k *Kernels) tile(t Tile, of gguf.Type, glu, m, chunks uint32) Tile {
 	most := k.dev.Physical.Limits.MaxWorkgroupInvocations
 	var d Tile
 	switch cpu := k.dev.Physical.Type == vk.CPU; {
 	case cpu:
 		d = Tile{Rows: 8, Team: 8, Unroll: 1, Lanes: 64}
 	case glu == shaders.GLUBytes:
-		d = Tile{Rows: 2, Unroll: 2, Lanes: min(256, most)}
+		d = Tile{Rows: 2, Unroll: 4, Lanes: min(512, most)}
 		d.Team = d.Lanes / q8Block
 	default:
-		d = Tile{Rows: 1, Team: 64, Unroll: 2, Lanes: 64}
-		if chunks < 256 {
+		d = Tile{Rows: 1, Team: 64, Unroll: 1, Lanes: 64}
+		if of.BlockSize() == 1 {
+			d.Unroll = 2
+		}
+		switch {
+		case of == gguf.Q6_K && chunks >= 128:
+			d.Team = 128
+		case chunks < 256:
 			d.Team = 32
 		}
-		if glu == shaders.GLUFloats || uint64(m)*uint64(d.Team) > 2<<20 {
+		if glu == shaders.GLUFloats || uint64(m)*uint64(d.Team) > 1<<19 {
 			d.Rows = 2
 		}
 	}
@@ -88,9 +96,9 @@ func (k *Kernels) tile(t Tile, glu, m, chunks uint32) Tile {
 }
 
 // idTile is tile for products with experts, whose matrices are small: all that a lane reads of its rows should be under way at once.
-func (k *Kernels) idTile(t Tile, glu, m, chunks uint32) Tile {
+func (k *Kernels) idTile(t Tile, of gguf.Type, glu, m, chunks uint32) Tile {
 	if k.dev.Physical.Type == vk.CPU {
-		return k.tile(t, glu, m, chunks)
+		return k.tile(t, of, glu, m, chunks)
 	}
 	if glu == shaders.GLUBytes && t.Lanes == 0 {
 		t.Lanes = min(512, k.dev.Physical.Limits.MaxWorkgroupInvocations)
@@ -106,7 +114,7 @@ func (k *Kernels) idTile(t Tile, glu, m, chunks uint32) Tile {
 	if t.Unroll == 0 {
 		t.Unroll = max(1, min(4, chunks/t.Team))
 	}
-	return k.tile(t, glu, m, chunks)
+	return k.tile(t, of, glu, m, chunks)
 }
 
 // shape checks a tile.

@@ -106,7 +106,7 @@ func (k *Kernels) OwnTile(t gguf.Type, gated bool, m, cols uint32) Tile {
 	if gated {
 		glu = shaders.GLUBytes
 	}
-	return k.tile(Tile{}, glu, m, cols/chunk)
+	return k.tile(Tile{}, t, glu, m, cols/chunk)
 }
 
 // TunedError says why something tuned is not used.

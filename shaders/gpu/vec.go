@@ -89,7 +89,7 @@ func (r *Recorder) teamChoice(variant string, t gguf.Type, glu, n, m0, k uint32)
 	if tile == (Tile{}) {
 		tile = r.k.tuned.Load().tile(t, pairs(glu), k)
 	}
-	return choice{op: "mul_mat_vec", variant: variant, typed: true, typ: t, cols: vecCols(min(n, shaders.FewRows)), glu: glu, tile: r.k.tile(tile, glu, m0, k/chunk)}
+	return choice{op: "mul_mat_vec", variant: variant, typed: true, typ: t, cols: vecCols(min(n, shaders.FewRows)), glu: glu, tile: r.k.tile(tile, t, glu, m0, k/chunk)}
 }
 
 // Team is the variant of mul_mat_vec in teams for weights of type t; "": there is none.

@@ -114,6 +114,16 @@ var kernelOps = map[string]kernelOp{
 	"mul_mat_id_gates":          {typed: true, teams: true, products: 2 * usedExperts, record: expertOp(true), bytes: expertBytes(2)},
 	"layer":                     {typed: true, teams: true, record: layer, bytes: layerBytes, cache: layerCache},
 	"flash_attn":                {typed: true, table: shaders.FlashAttn, record: attend, bytes: attendBytes, cache: attendCache},
+	"argmax": { // of as many columns as the weights have rows
+		record: func(r *gpu.Recorder, _ gguf.Type, s shape, n int, m memory) error {
+			return r.Argmax(shaders.ArgmaxArgs{X: m.x, Dst: m.dst, Rows: uint32(n), Cols: uint32(s.m)})
+		},
+		bytes: func(_ gguf.Type, s shape, n int) int64 { return int64(n) * int64(s.m) * 4 }},
+	"topk_moe": { // as many experts as the weights have rows
+		record: func(r *gpu.Recorder, _ gguf.Type, s shape, n int, m memory) error {
+			return r.TopKMoE(shaders.TopKMoEArgs{X: m.x, IDs: m.more, Weights: m.dst, Rows: uint32(n), Experts: uint32(s.m), Used: usedExperts, Normalise: 1, Scale: 1})
+		},
+		bytes: func(_ gguf.Type, s shape, n int) int64 { return int64(n) * int64(s.m) * 4 }},
 	"quantize_q8": {
 		record: func(r *gpu.Recorder, _ gguf.Type, s shape, n int, m memory) error {
 			return r.QuantizeQ8(shaders.QuantizeQ8Args{X: m.x, Q: m.dst, S: m.s, Rows: uint32(n), Cols: uint32(s.k), XStride: uint32(s.k)})

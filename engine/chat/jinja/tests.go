@@ -51,9 +51,10 @@ func (m *machine) operand(test string, a args) Value {
 	return a.pos[0]
 }
 
+// isCallable holds, as in Jinja2, also for what is undefined.
 func isCallable(m *machine, v Value, a args) bool {
 	switch v := v.(type) {
-	case function:
+	case function, undefined:
 		return true
 	case object:
 		return v["\x00call"] != nil

@@ -23,6 +23,8 @@ func (r *run) fused(o *arch.Op, u *plan.Unit) (err error) {
 		done, err = r.added(o)
 	case arch.TurnedAppend:
 		done, err = r.turned(u.Layer)
+	case arch.NormedAppend:
+		done, err = r.headsNormed(o.Ops, u.Layer)
 	}
 	if done || err != nil {
 		return err
@@ -171,10 +173,14 @@ func (r *run) added(o *arch.Op) (done bool, err error) {
 
 // turned records the turning of Q and K and the writing of the cache.
 func (r *run) turned(layer int) (done bool, err error) {
-	h, s := r.e.Hyper, &r.e.Plan.Scratch
-	if h.Rope.Dim%4 != 0 || !r.rec.TakesRopeKV(r.e.KVType) {
+	if r.e.Hyper.Rope.Dim%4 != 0 || !r.rec.TakesRopeKV(r.e.KVType) {
 		return false, nil
 	}
+	return true, r.rec.RopeKV(r.e.KVType, r.ropeKV(layer))
+}
+
+func (r *run) ropeKV(layer int) shaders.RopeKVArgs {
+	h, s := r.e.Hyper, &r.e.Plan.Scratch
 	a := shaders.RopeKVArgs{
 		Q: r.value(arch.Q), K: r.value(arch.K), V: r.value(arch.V), CosSin: r.addr(s.CosSin), Pages: r.addr(s.Pages), Pos: r.addr(s.Pos), Seq: r.addr(s.Seq),
 		Rows: uint32(len(r.rows)), Heads: uint32(h.HeadCount), HeadsKV: uint32(h.HeadCountKV), KeyLen: uint32(h.KeyLength), ValLen: uint32(h.ValueLength),
@@ -184,5 +190,22 @@ func (r *run) turned(layer int) (done bool, err error) {
 	if h.Rope.Neox {
 		a.Neox = 1
 	}
-	return true, r.rec.RopeKV(r.e.KVType, a)
+	return a
+}
+
+// headsNormed records the same behind norms of the heads, which ops begin with.
+func (r *run) headsNormed(ops []arch.Op, layer int) (done bool, err error) {
+	h := r.e.Hyper
+	if h.Rope.Dim%4 != 0 || !r.rec.TakesRopeNormKV(r.e.KVType, uint32(h.KeyLength)) {
+		return false, nil
+	}
+	_, q, err := r.tensor(ops[0].Weight)
+	if err != nil {
+		return false, err
+	}
+	_, k, err := r.tensor(ops[1].Weight)
+	if err != nil {
+		return false, err
+	}
+	return true, r.rec.RopeNormKV(r.e.KVType, r.ropeKV(layer).Normed(q, k, h.RMSEpsilon))
 }

@@ -102,7 +102,7 @@ func (r *run) embed() error {
 		}
 	}
 	s := &r.e.Plan.Scratch
-	if r.rec.Few && s.Counts.Bytes > 0 { // whatever became of the step before
+	if s.Counts.Bytes > 0 { // whatever became of the step before
 		if err := r.rec.Zero(r.e.scratch, s.Counts.Off, s.Counts.Bytes); err != nil {
 			return err
 		}

@@ -1,0 +1,97 @@
+package conform
+
+import (
+	"fmt"
+	"math"
+
+	"leat/gguf"
+	"leat/shaders"
+	"leat/shaders/gpu"
+)
+
+// ropeKV does the same by rope and kv_append for one sequence and by rope_kv for another: to the same bits.
+func ropeKV(t gguf.Type, heads, headsKV, keyLen, valLen, ropeDim int, neox bool) Case {
+	return ropeInto("rope_kv", false, t, heads, headsKV, keyLen, valLen, ropeDim, neox)
+}
+
+// ropeNormKV is ropeKV by rms_norm, rope and kv_append, and by rope_norm_kv.
+func ropeNormKV(t gguf.Type, heads, headsKV, keyLen, valLen, ropeDim int, neox bool) Case {
+	return ropeInto("rope_norm_kv", true, t, heads, headsKV, keyLen, valLen, ropeDim, neox)
+}
+
+func ropeInto(kernel string, norms bool, t gguf.Type, heads, headsKV, keyLen, valLen, ropeDim int, neox bool) Case {
+	return Case{
+		Kernel: typed(kernel, t), Shape: fmt.Sprintf("heads=%d/%d K=%d V=%d rope=%d neox=%v", heads, headsKV, keyLen, valLen, ropeDim, neox), MaxNMSE: nmseExact,
+		build: func(j *job) error {
+			const rows, gap, maxPages, page = 5, 8, 2, 16
+			p := j.paged(t, 2, maxPages, page, headsKV, keyLen, valLen)
+			p.fill(j, 0, maxPages*page)
+			one := make([]uint32, rows)
+			pos, angles := []uint32{14, 15, 16, 17, 31}, shape(rows, ropeDim, 0)
+			for r := range rows {
+				one[r] = 1
+				for i := range ropeDim / 2 {
+					a := float64(pos[r]) * math.Pow(10000, -2*float64(i)/float64(ropeDim))
+					angles.Row(r)[2*i], angles.Row(r)[2*i+1] = float32(math.Cos(a)), float32(math.Sin(a))
+				}
+			}
+			q, k, v := j.normal(rows, heads*keyLen, gap), j.normal(rows, headsKV*keyLen, gap), j.normal(rows, headsKV*valLen, gap)
+			q1, q2, k1, k2 := j.mat(q), j.mat(q), j.mat(k), j.mat(k)
+			j.same("q", q1, q2, q)
+			j.spare = append(j.spare, k1) // only the plain ops turn it
+			for i := range maxPages {
+				a, b := p.pages[p.Table[i]], p.pages[p.Table[maxPages+i]]
+				copy(j.at(b), j.at(a))
+				j.sameBytes(fmt.Sprintf("page %d", i), span{a.off + p.LayerOff, p.LayerBytes()}, span{b.off + p.LayerOff, p.LayerBytes()})
+			}
+			r := shaders.RopeArgs{CosSin: j.addr(j.mat(angles)), Rows: rows, HeadDim: uint32(keyLen), RopeDim: uint32(ropeDim)}
+			if neox {
+				r.Neox = 1
+			}
+			turnQ, turnK := r, r
+			turnQ.X, turnQ.Heads, turnQ.XStride = j.addr(q1), uint32(heads), uint32(q.Stride)
+			turnK.X, turnK.Heads, turnK.XStride = j.addr(k1), uint32(headsKV), uint32(k.Stride)
+			put := shaders.KVAppendArgs{K: j.addr(k1), V: j.addr(j.mat(v)), Pages: j.addr(p.table), Pos: j.addr(j.uint32s(pos)), Seq: j.addr(j.uint32s(make([]uint32, rows))),
+				Rows: rows, HeadsKV: uint32(headsKV), KeyLen: uint32(keyLen), ValLen: uint32(valLen),
+				MaxPages: maxPages, PagePositions: page, LayerOff: uint32(p.LayerOff), KStride: uint32(k.Stride), VStride: uint32(v.Stride)}
+			fused := shaders.RopeKVArgs{Q: j.addr(q2), K: j.addr(k2), V: put.V, CosSin: r.CosSin, Pages: put.Pages, Pos: put.Pos, Seq: j.addr(j.uint32s(one)),
+				Rows: rows, Heads: uint32(heads), HeadsKV: put.HeadsKV, KeyLen: put.KeyLen, ValLen: put.ValLen, RopeDim: r.RopeDim,
+				MaxPages: maxPages, PagePositions: page, LayerOff: put.LayerOff, QStride: turnQ.XStride, KStride: put.KStride, VStride: put.VStride, Neox: r.Neox}
+			w := [2]uint64{j.addr(j.mat(j.normal(1, keyLen, 0))), j.addr(j.mat(j.normal(1, keyLen, 0)))}
+			j.record = func(r *gpu.Recorder) error {
+				for i, x := range []shaders.RopeArgs{turnQ, turnK} {
+					if norms {
+						if err := normHeads(r, &x, w[i]); err != nil {
+							return err
+						}
+					}
+					if err := r.Rope(x); err != nil {
+						return err
+					}
+				}
+				if err := r.KVAppend(t, put); err != nil {
+					return err
+				}
+				if norms {
+					return r.RopeNormKV(t, fused.Normed(w[0], w[1], ropeEps))
+				}
+				return r.RopeKV(t, fused)
+			}
+			return nil
+		},
+	}
+}
+
+const ropeEps = 1e-5
+
+// normHeads records an rms_norm of each head, by weights w, of what x is to turn.
+func normHeads(r *gpu.Recorder, x *shaders.RopeArgs, w uint64) error {
+	for row := range x.Rows {
+		at := x.X + 4*uint64(row)*uint64(x.XStride)
+		a := shaders.RMSNormArgs{X: at, W: w, Dst: at, Rows: x.Heads, Cols: x.HeadDim, XStride: x.HeadDim, DstStride: x.HeadDim, Eps: ropeEps}
+		if err := r.RMSNorm(a); err != nil {
+			return err
+		}
+	}
+	return nil
+}

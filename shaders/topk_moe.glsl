@@ -1,0 +1,83 @@
+// What the variants of topk_moe share.
+
+layout(push_constant, std430) uniform Args {
+    uvec2 X, Bias, IDs, Weights;
+    uint Rows, Experts, Used, Gating, Normalise, Groups, GroupsUsed;
+    float Scale;
+    uint GroupBest, pad0;
+} a;
+
+const uint SOFTMAX = 0, SIGMOID = 1, LATE = 2; // of all; each by itself; softmax of the chosen ones
+const float NONE = -3.0e38;                    // not -infinity: a driver need not honour it
+const float LEAST = 6.103515625e-05;           // of a sum that is divided by
+
+// What chooses an expert, and the chosen ones. Memory is scarce: limit has its groups' sums, as bits, where the
+// chosen ones come later, and what the chosen ones weigh takes the place of the scores.
+shared float score[MAX_EXPERTS];
+shared uint chosen[MAX_EXPERTS];
+
+#define share score
+float group_sum(uint g) { return uintBitsToFloat(chosen[g]); }
+
+float sigmoid(float x)
+{
+    precise float p = 1.0 / (1.0 + exp(-max(x, -88.0)));
+    return p;
+}
+
+// limit leaves only the experts of the GroupsUsed groups whose GroupBest best, 1 or 2, have the largest sum of scores.
+void limit(uint lane)
+{
+    uint size = a.Experts / a.Groups;
+    for (uint g = lane; g < a.Groups; g += LANES) {
+        float first = NONE, second = NONE;
+        for (uint i = 0; i < size; i++) {
+            float s = score[g * size + i];
+            second = max(second, min(first, s));
+            first = max(first, s);
+        }
+        precise float sum = size > 1 && a.GroupBest > 1 ? first + second : first;
+        chosen[g] = floatBitsToUint(sum);
+    }
+    barrier();
+    for (uint g = lane; g < a.Groups; g += LANES) {
+        uint better = 0;
+        for (uint o = 0; o < a.Groups; o++)
+            better += group_sum(o) > group_sum(g) || group_sum(o) == group_sum(g) && o < g ? 1 : 0;
+        if (better >= a.GroupsUsed)
+            for (uint i = 0; i < size; i++)
+                score[g * size + i] = NONE;
+    }
+    barrier();
+}
+
+// weigh stores the chosen ones of a row and their weights; share has what they weigh, each put there by any lane.
+void weigh(uint row, uint lane)
+{
+    barrier();
+    if (a.Gating == LATE) {
+        float top = share[0];
+        for (uint k = 1; k < a.Used; k++)
+            top = max(top, share[k]);
+        barrier();
+        for (uint k = lane; k < a.Used; k += LANES) {
+            precise float w = exp(share[k] - top);
+            share[k] = w;
+        }
+        barrier();
+    }
+    precise float total = 0;
+    for (uint k = 0; k < a.Used; k++)
+        total = total + share[k];
+    bool divide = a.Normalise != 0 || a.Gating == LATE;
+    OutWords ids = OutWords(advance(a.IDs, row, a.Used * 4));
+    Floats weights = Floats(advance(a.Weights, row, a.Used * 4));
+    for (uint k = lane; k < a.Used; k += LANES) {
+        precise float w = share[k];
+        if (divide)
+            w = w / max(total, LEAST);
+        w = w * a.Scale;
+        ids.w[k] = chosen[k];
+        weights.f[k] = w;
+    }
+}
