@@ -205,8 +205,12 @@ func (s *runStats) prediction() string {
 	if p == nil || s.DecodePerSec == 0 {
 		return ""
 	}
-	return fmt.Sprintf("predicted %s, reached %s tok/s (%+.0f %%); the %s is the bottleneck, %s tok/s its bound",
-		formatSpeed(p.DecodePerSec), formatSpeed(s.DecodePerSec), 100*(s.DecodePerSec/p.DecodePerSec-1), p.DecodeBottleneck, formatSpeed(p.BoundPerSec))
+	at := ""
+	if s.Busy != nil && s.Busy.Experts != nil {
+		at = fmt.Sprintf(" with %.0f %% of the experts in VRAM", 100*s.Busy.Experts.HitRate)
+	}
+	return fmt.Sprintf("predicted %s%s, reached %s tok/s (%+.0f %%); the %s is the bottleneck, %s tok/s its bound",
+		formatSpeed(p.DecodePerSec), at, formatSpeed(s.DecodePerSec), 100*(s.DecodePerSec/p.DecodePerSec-1), p.DecodeBottleneck, formatSpeed(p.BoundPerSec))
 }
 
 // predict adds what the answer should have taken.

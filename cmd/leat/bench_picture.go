@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -55,16 +56,25 @@ func (r *bencher) drawSpeeds(w io.Writer) error {
 			continue
 		}
 		s := picture.Series{Name: t.Name()}
+		var rows []picture.Point // as each was predicted
+		mixture := false         // for the experts that it found, of which no curve knows
 		for i := range r.report.Configurations {
 			c := &r.report.Configurations[i]
 			emulated = emulated || c.Emulated != nil
 			for _, row := range c.Rows {
 				if row.Depth == t.Depth && max(row.Generate, row.Asked) == t.Generate {
 					s.Measured = append(s.Measured, picture.Point{VRAMBytes: c.Plan.VRAMBudget, PerSec: row.PerSec.Median, Min: row.PerSec.Min, Max: row.PerSec.Max})
+					rows = append(rows, picture.Point{VRAMBytes: c.Plan.VRAMBudget, PerSec: row.Predicted})
+					mixture = mixture || row.PredictedHit != nil
 				}
 			}
 		}
-		if r.speeds != nil && !emulated { // each tier has a curve of its own
+		switch {
+		case r.speeds == nil || emulated: // each tier has a curve of its own
+		case mixture:
+			slices.SortFunc(rows, func(a, b picture.Point) int { return cmp.Compare(a.VRAMBytes, b.VRAMBytes) })
+			s.Predicted = rows
+		default:
 			s.Predicted = r.curve(t, s.Measured)
 		}
 		if len(s.Measured) > 0 {

@@ -172,3 +172,43 @@ func TestShrinkSlots(t *testing.T) {
 		t.Errorf("no test: %d plans with fewer slots alone, %d that stream the dense part", given, dense)
 	}
 }
+
+// TestSlotsSplit: what a small GPU has goes to the cache of the context first, a quarter of it at most, then to the dense part, which every
+// token reads, and all the rest to slots; what the RAM has goes to experts, spread over the layers. A longer context costs slots alone.
+func TestSlotsSplit(t *testing.T) {
+	h, m := open(t, synthetic.Options{Arch: "qwen3moe", Preset: "30b-a3b", Type: "q4_k_m", Hollow: true})
+	const ram = 13 << 29 // 6.5 GiB
+	slots := 0
+	for _, c := range []struct {
+		vram int64
+		ctx  int
+	}{{6 << 30, 8192}, {6 << 30, 1024}, {6 << 30, 0}, {8 << 30, 8192}, {12 << 30, 0}} {
+		p := mustMake(t, h, m, plan.Budget{DeviceBytes: c.vram, HostBytes: ram, ContextLength: c.ctx, KVType: gguf.F16, Matrices: true, Few: true})
+		x := p.Experts
+		if x == nil {
+			t.Fatalf("%+v: no slots", c)
+		}
+		for i := range p.Units {
+			if u := &p.Units[i]; u.Tier != plan.VRAM && u.Tier != plan.Cached {
+				t.Errorf("%+v: %s is streamed", c, u.Name)
+			}
+		}
+		largest := x.Classes[0].SlotBytes
+		if left := c.vram - p.DeviceBytes; left < 0 || left > int64(len(x.Classes))*largest+1<<20 {
+			t.Errorf("%+v: %d bytes of VRAM are left, an expert has %d", c, left, largest)
+		}
+		if left := ram - p.HostBytes; left < 0 || left > 2*largest {
+			t.Errorf("%+v: %d bytes of RAM are left, an expert has %d", c, left, largest)
+		}
+		if c.ctx == 0 && (p.KV.Bytes() > c.vram/4 || p.ContextLength < 4096) {
+			t.Errorf("%+v: a context of %d tokens with %d bytes of cache", c, p.ContextLength, p.KV.Bytes())
+		}
+		if p.Scratch.Bytes > c.vram/8 || p.Chunk < min(1024, p.ContextLength) {
+			t.Errorf("%+v: steps of %d rows, %d bytes of scratch", c, p.Chunk, p.Scratch.Bytes)
+		}
+		if c.ctx == 1024 && x.Slots() <= slots {
+			t.Errorf("%+v: %d slots, with the longer context %d", c, x.Slots(), slots)
+		}
+		slots = x.Slots()
+	}
+}

@@ -81,18 +81,27 @@ func (f *flow) run(works []Work, host float64, head bool) (end float64) {
 	return f.computed
 }
 
-// routed runs experts of which nobody knows which ones they are before the layer has chosen.
+// routed runs experts of which nobody knows which ones they are before the layer has chosen, but that a long step needs almost all.
+// Where they come in waves, each runs while the next one comes.
 func (f *flow) routed(w Work) {
+	came := func(free, seconds float64) float64 {
+		early := w.early * seconds
+		return max(free+early, f.computed) + seconds - early
+	}
 	there := f.computed
 	if w.DiskSeconds > 0 {
-		f.read = max(f.read, f.computed) + w.DiskSeconds
+		f.read = came(f.read, w.DiskSeconds)
 		there = max(there, f.read)
 	}
 	if w.LinkSeconds > 0 {
-		f.uploaded = max(f.uploaded, f.computed) + w.LinkSeconds
+		f.uploaded = came(f.uploaded, w.LinkSeconds)
 		there = max(there, f.uploaded)
 	}
-	f.computed = there + w.ComputeSeconds
+	if w.wave == 0 || w.OneQueue {
+		f.computed = there + w.ComputeSeconds
+		return
+	}
+	f.computed = max(f.computed+w.ComputeSeconds, there+w.wave*w.ComputeSeconds)
 }
 
 // upload returns when a unit's bytes are there.

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"leat/engine/arch"
+	"leat/shaders"
 )
 
 // Found is how steps found the experts that share slots: as it was measured, or is supposed. What a plan can't know is which experts
@@ -12,6 +13,24 @@ type Found struct {
 	HitRate   float64 // the part of what layers needed that VRAM had
 	DiskShare float64 // of the others, the part that came from disk
 	Needed    float64 // the part of a layer's experts that a step needed; 0: what its rows need if all are as likely
+}
+
+// How missing experts come in steps of many rows: the engine's way, which predictions know.
+const (
+	WaveBytes  = 64 << 20 // what comes together: enough for the link to run at full speed
+	EarlyWaves = 2        // so many of the next layer come while its attention runs, before it has chosen,
+	AlmostAll  = 4        // where there are so many pairs of rows and experts for each expert that it needs almost all
+)
+
+// waves says how a step's experts come, of which so many bytes do.
+func (m *machine) waves(w *Work, bytes float64, rows int) {
+	if rows <= shaders.FewRows || bytes <= 0 {
+		return
+	}
+	w.wave = min(1, WaveBytes/bytes)
+	if rows*m.h.Experts.Used >= AlmostAll*m.h.Experts.Count && !w.OneQueue {
+		w.early = min(1, EarlyWaves*w.wave)
+	}
 }
 
 // HitRate is how fast a model decodes whose layers find so many of the experts that they need in VRAM.

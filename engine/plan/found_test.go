@@ -74,3 +74,27 @@ func TestSkewedRate(t *testing.T) {
 		}
 	}
 }
+
+// A long prompt's experts come in waves, and some of them before their layer has chosen: the link hardly rests, though the device computes
+// for half as long as it is busy. With one queue they take turns.
+func TestPredictWaves(t *testing.T) {
+	h, m := open(t, synthetic.Options{Arch: "qwen3moe", Preset: "30b-a3b", Type: "q4_k_m", Hollow: true})
+	p := mustMake(t, h, m, plan.Budget{DeviceBytes: 6 << 30, HostBytes: 64 << 30, ContextLength: 1024, KVType: gguf.F16})
+	s := plan.Speeds{LinkBytesPerSec: 50e9, FlopsPerSec: 25e12}
+	r := p.Predict(s, h, 1, 512)
+	link, compute := r.Prefill.LinkSeconds, r.Prefill.ComputeSeconds
+	if share := compute / link; share < 0.3 || share > 0.9 {
+		t.Fatalf("no test: %.3f s of compute beside %.3f s on the link", compute, link)
+	}
+	if r.TTFTSeconds < link || r.TTFTSeconds > link+0.15*compute {
+		t.Errorf("a prompt takes %.3f s; its link is busy for %.3f, its kernels for %.3f", r.TTFTSeconds, link, compute)
+	}
+	short := p.Predict(s, h, 1, 32) // which experts it needs nobody knows before
+	if ahead := short.Prefill.LinkSeconds + short.Prefill.ComputeSeconds - short.TTFTSeconds; ahead < 0 || ahead > short.Prefill.ComputeSeconds {
+		t.Errorf("a short prompt takes %.3f s, %+v", short.TTFTSeconds, short.Prefill)
+	}
+	s.OneQueue = true
+	if r := p.Predict(s, h, 1, 512); r.TTFTSeconds < 0.999*(r.Prefill.LinkSeconds+r.Prefill.ComputeSeconds) {
+		t.Errorf("with one queue a prompt takes %.3f s, %+v", r.TTFTSeconds, r.Prefill)
+	}
+}

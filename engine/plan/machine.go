@@ -210,6 +210,9 @@ func (m *machine) step(rows, ctx int, head bool) []Work {
 			w.ComputeSeconds = m.byRates(i, rows, ctx)
 		}
 		comes, read := m.comes(u, rows)
+		if u.Tier == Cached {
+			m.waves(w, comes, rows)
+		}
 		if !m.p.InPlace {
 			w.LinkSeconds = over(comes, m.s.LinkBytesPerSec)
 		}

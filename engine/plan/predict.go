@@ -49,6 +49,9 @@ type Work struct {
 	LinkSeconds    float64 `json:"link_seconds"`
 	ComputeSeconds float64 `json:"compute_seconds"` // the host's part included: the device waits for it
 	OneQueue       bool    `json:"one_queue"`       // link and compute take turns
+
+	wave  float64 // the part of experts, which come in waves, that comes at a time; 0: all that is missing comes at once
+	early float64 // the part that may come before their layer has chosen
 }
 
 // Bottleneck is the busiest lane.
@@ -75,7 +78,10 @@ func (w Work) Bound() float64 {
 }
 
 func (w Work) plus(o Work) Work {
-	return Work{w.DiskSeconds + o.DiskSeconds, w.LinkSeconds + o.LinkSeconds, w.ComputeSeconds + o.ComputeSeconds, w.OneQueue || o.OneQueue}
+	return Work{
+		DiskSeconds: w.DiskSeconds + o.DiskSeconds, LinkSeconds: w.LinkSeconds + o.LinkSeconds, ComputeSeconds: w.ComputeSeconds + o.ComputeSeconds,
+		OneQueue: w.OneQueue || o.OneQueue,
+	}
 }
 
 // Prediction is what a plan will reach on a machine.

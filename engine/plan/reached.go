@@ -9,17 +9,17 @@ import (
 // What our kernels and transfers make of a data sheet's peaks, fitted to what one H100 and
 // its link reached (docs/benchmarks.md, design §10). A machine that was calibrated needs none of it.
 const (
-	linkShare     = 0.81   // of PCIe's peak: 51.0 GB/s of 63
-	linkUnderLoad = 0.97   // of that, while kernels read at full speed
-	memoryShare   = 0.70   // of the memory's, where nothing else holds the kernels up
-	bytesPerFlop  = 0.0173 // weights' bytes that the shader units decode a peak FP32 operation
-	multiplyShare = 0.15   // of FP32 peak, in products with many vectors; assumed
-	matrixShare   = 0.2    // of the matrix units' peak, all of a long prompt's work counted
-	copyShare     = 0.35   // of the memory's peak, where an upload is a copy within it
-	attnFlops     = 40e9   // one row, 32 heads: a chain of latencies more than of work
-	attnFP32      = 5e12   // a device with less has too few units for all heads at once
+	linkShare     = 0.81  // of PCIe's peak: 51.0 GB/s of 63
+	linkUnderLoad = 0.97  // of that, while kernels read at full speed
+	memoryShare   = 0.90  // of the memory's, where nothing else holds the kernels up
+	bytesPerFlop  = 0.071 // weights' bytes that the shader units decode a peak FP32 operation: with that, large products read at 1.85 TB/s
+	multiplyShare = 0.15  // of FP32 peak, in products with many vectors; assumed
+	matrixShare   = 0.2   // of the matrix units' peak, all of a long prompt's work counted
+	copyShare     = 0.35  // of the memory's peak, where an upload is a copy within it
+	attnFlops     = 250e9 // one row, 32 heads, some hundred positions; longer contexts were not measured, and should be quicker
+	attnFP32      = 5e12  // a device with less has too few units for all heads at once
 
-	dispatchTime = 8 * time.Microsecond
+	dispatchTime = 7 * time.Microsecond
 	hostOverhead = 200 * time.Microsecond
 )
 

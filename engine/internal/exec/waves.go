@@ -181,16 +181,10 @@ func (r *run) mayStay(layer int) int {
 	return max(0, x.Share(layer)-x.Present(layer))
 }
 
-// almostAll is how many pairs there are for each expert where a step needs almost all of a layer's.
-const almostAll = 4
-
-// earlyWaves is how many waves of the next layer's experts come while its attention runs.
-const earlyWaves = 2
-
 // early has experts of the next layer come that a step needs in all likelihood, now that all of this layer's are under way.
 func (r *run) early() error {
 	w, x, m := &r.e.waves, r.e.Weights.Experts(), &r.e.Hyper.Experts
-	if w.ahead != nothing || !r.grouped() || len(r.rows)*m.Used < almostAll*m.Count {
+	if w.ahead != nothing || !r.grouped() || len(r.rows)*m.Used < plan.AlmostAll*m.Count {
 		return nil
 	}
 	layer := r.nextCached()
@@ -207,7 +201,7 @@ func (r *run) early() error {
 	if _, err := r.take(layer, w.hits, w.early[0], len(w.hits)); err != nil {
 		return err
 	}
-	_, err := r.take(layer, w.misses, w.early[1], earlyWaves*x.Wave(layer))
+	_, err := r.take(layer, w.misses, w.early[1], plan.EarlyWaves*x.Wave(layer))
 	return err
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"leat/decompose/pack"
 	"leat/engine/expert"
+	"leat/engine/plan"
 	"leat/vk"
 	"leat/vk/xfer"
 )
@@ -37,13 +38,10 @@ func (x *Experts) Split(layer int, ids, hits, misses []int32) (h, m []int32) {
 	return hits, misses
 }
 
-// waveBytes is what should come together: enough for the link to run at full speed.
-const waveBytes = 64 << 20
-
 // Wave is how many missing experts of a layer should be taken together: so that others come while these are computed.
 func (x *Experts) Wave(layer int) int {
 	p := &x.p.Classes[x.layers[layer].class]
-	return max(1, min(max(x.p.Used, int(waveBytes/p.SlotBytes)), len(x.classes[x.layers[layer].class].slots)/2))
+	return max(1, min(max(x.p.Used, int(plan.WaveBytes/p.SlotBytes)), len(x.classes[x.layers[layer].class].slots)/2))
 }
 
 // Take takes the first of ids that there are slots for into b, which must be empty, and has the bytes of those that are
