@@ -347,7 +347,7 @@ func (r *run) attention(o *arch.Op, layer int, sinks uint64) error {
 	})
 }
 
-// headInput gathers the rows that want logits from X and normalises them.
+// headInput gathers the rows that want logits from X, unless all do, and normalises them.
 func (r *run) headInput(u *plan.Unit, base uint64) error {
 	if len(r.asked) == 0 {
 		return nil
@@ -357,12 +357,15 @@ func (r *run) headInput(u *plan.Unit, base uint64) error {
 		return fmt.Errorf("tensor %q is not in %s", arch.OutputNorm, u.Name)
 	}
 	s, d, n := &r.e.Plan.Scratch, uint32(r.e.Hyper.EmbeddingLength), uint32(len(r.asked))
-	err := r.rec.GetRows(gguf.F32, shaders.GetRowsArgs{Table: r.value(arch.X), IDs: r.addr(s.LogitIDs), Dst: r.addr(s.Head), Rows: n, Cols: d})
-	if err != nil {
-		return err
+	x := r.value(arch.X)
+	if len(r.asked) < len(r.rows) {
+		err := r.rec.GetRows(gguf.F32, shaders.GetRowsArgs{Table: x, IDs: r.addr(s.LogitIDs), Dst: r.addr(s.Head), Rows: n, Cols: d})
+		if err != nil {
+			return err
+		}
+		x = r.addr(s.Head)
 	}
-	err = r.rec.RMSNorm(shaders.RMSNormArgs{X: r.addr(s.Head), W: base + uint64(t.UnitOff), Dst: r.addr(s.Head), Rows: n, Cols: d, XStride: d, DstStride: d, Eps: r.e.Hyper.RMSEpsilon})
-	return err
+	return r.rec.RMSNormMultiplied(shaders.RMSNormArgs{X: x, W: base + uint64(t.UnitOff), Dst: r.addr(s.Head), Rows: n, Cols: d, XStride: d, DstStride: d, Eps: r.e.Hyper.RMSEpsilon})
 }
 
 // headPiece computes the logits of a run of the vocabulary's rows.
