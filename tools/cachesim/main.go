@@ -19,7 +19,9 @@ const usage = `Usage: cachesim [flags] [TRACE ...]
 Replays routing traces (leat run --trace-experts FILE writes them), one behind the other,
 through caches of experts: for each size and policy the part of the experts asked for that
 was there. "optimum" evicts what is used again last, which no program can know. The rates
-count from the second half of the steps on; --all counts from the first.
+count from the second half of the steps on, when the caches are warm; -all counts from the
+first, and -cold 64 the first 64 alone. -svg draws the rates, -uses how often each expert
+was used.
 
 Without a trace the routing is synthetic: see -skew, -topic.
 
@@ -35,6 +37,9 @@ type options struct {
 	topic           int
 	share           float64
 	seed            uint64
+	cold            int
+	svg, uses       string
+	title           string
 }
 
 func main() {
@@ -57,6 +62,10 @@ func run(args []string, out, errs io.Writer) error {
 	fs.BoolVar(&o.json, "json", false, "print as JSON")
 	fs.BoolVar(&o.csv, "csv", false, "print as CSV")
 	fs.BoolVar(&o.all, "all", false, "count the first half, too")
+	fs.IntVar(&o.cold, "cold", 0, "count so many steps from the first on, and no more; 0: the second half")
+	fs.StringVar(&o.svg, "svg", "", "draw the rates over the sizes into an SVG file")
+	fs.StringVar(&o.uses, "uses", "", "draw how often each expert was used into an SVG file")
+	fs.StringVar(&o.title, "title", "", "of what is drawn (default: the model)")
 	fs.IntVar(&o.layers, "layers", 48, "synthetic: layers")
 	fs.IntVar(&o.experts, "experts", 128, "synthetic: experts of a layer")
 	fs.IntVar(&o.used, "used", 8, "synthetic: experts that a token uses in a layer")
@@ -72,7 +81,16 @@ func run(args []string, out, errs io.Writer) error {
 	if err != nil {
 		return err
 	}
+	if o.cold < 0 || o.cold > 0 && o.all {
+		return fmt.Errorf("-cold: found %d, wanted 0 or more, and without -all", o.cold)
+	}
+	if o.cold > 0 {
+		t.Steps = t.Steps[:min(o.cold, len(t.Steps))]
+	}
 	table, err := o.simulate(t)
+	if err == nil {
+		err = o.draw(t, table)
+	}
 	if err != nil {
 		return err
 	}
@@ -157,7 +175,7 @@ func (o *options) simulate(t *expert.Routing) (*table, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &table{Header: t.Header, Steps: len(t.Steps), all: o.all}
+	out := &table{Header: t.Header, Steps: len(t.Steps), all: o.all || o.cold > 0}
 	for _, slots := range sizes {
 		r := row{Slots: slots, Share: float64(slots) / float64(all)}
 		for _, name := range strings.Split(o.policies, ",") {

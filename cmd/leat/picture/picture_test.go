@@ -289,3 +289,36 @@ func boxesOf(t *testing.T, list []element, color string) (found []box) {
 	}
 	return found
 }
+
+func TestRates(t *testing.T) {
+	c := RateChart{Title: "a story", Lines: []RateLine{
+		{Name: "lru", Rates: []Rate{{0.1, 0.2}, {0.5, 0.7}, {1, 1}}},
+		{Name: "optimum", Rates: []Rate{{0.1, 0.4}, {0.5, 0.9}, {1, 1}}, Bound: true},
+	}}
+	var svg bytes.Buffer
+	if err := Rates(&svg, c); err != nil {
+		t.Fatal(err)
+	}
+	show(t, "rates.svg", svg.Bytes())
+	list := parse(t, svg.Bytes())
+	all := strings.Join(texts(list), "|")
+	for _, want := range []string{"a story", "slots, % of all experts", "found in VRAM, %", "lru", "optimum", "100"} {
+		if !strings.Contains(all, want) {
+			t.Errorf("the picture does not say %q: %s", want, all)
+		}
+	}
+	dots := map[string]int{}
+	for _, e := range list {
+		for _, color := range []string{"#0072B2", "#222222"} {
+			if e.name == "path" && strings.Contains(e.style, "fill:"+color) && strings.Contains(e.data, "A") {
+				dots[color]++
+			}
+		}
+	}
+	if dots["#0072B2"] != 3 || dots["#222222"] != 3 {
+		t.Errorf("dots %v, wanted 3 of each line", dots)
+	}
+	if err := Rates(io.Discard, RateChart{Title: "none", Lines: []RateLine{{Name: "lru"}}}); err == nil {
+		t.Error("no rates: no error")
+	}
+}
