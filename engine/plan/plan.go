@@ -148,7 +148,7 @@ func Make(h *arch.Hyper, m *pack.Model, b Budget) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	local := b.DeviceBytes
+	asked, local := b, b.DeviceBytes
 	if b.InPlace {
 		if b.InPlace = asOnDisk(us, &norm); b.InPlace {
 			b.DeviceBytes, b.HostBytes = b.DeviceBytes+b.HostBytes, 0
@@ -169,10 +169,17 @@ func Make(h *arch.Hyper, m *pack.Model, b Budget) (*Plan, error) {
 	}
 	s.move(us)
 	p, err := s.make()
-	if h.Experts.Count == 0 || b.InPlace || err == nil && p.StreamedBytes == 0 {
+	if h.Experts.Count == 0 || err == nil && p.StreamedBytes == 0 {
 		return p, err
 	}
 	// Not all fits: experts share what the rest of the layers leaves.
+	if b.InPlace { // a copy of an expert costs less than a layer's others, which in place would have to come with it
+		asked.InPlace = false
+		if slots, slotsErr := Make(h, m, asked); slotsErr == nil {
+			return slots, nil
+		}
+		return p, err
+	}
 	if us, err = dense(h, m, b.PartBytes); err != nil {
 		return nil, err
 	}

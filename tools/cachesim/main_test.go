@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -97,9 +98,23 @@ func TestCold(t *testing.T) {
 	}
 }
 
+func TestInTurns(t *testing.T) {
+	step := func(list ...int) (steps []expert.Step) {
+		for _, rows := range list {
+			steps = append(steps, expert.Step{Rows: rows})
+		}
+		return steps
+	}
+	for turns, want := range map[int][]int{0: {1, 2, 3, 4, 5, 6}, 1: {1, 4, 2, 5, 3, 6}, 2: {1, 2, 4, 5, 3, 6}, 9: {1, 2, 3, 4, 5, 6}} {
+		if got := inTurns([][]expert.Step{step(1, 2, 3), step(4, 5, 6)}, turns); !reflect.DeepEqual(got, step(want...)) {
+			t.Errorf("turns of %d: %v", turns, got)
+		}
+	}
+}
+
 func TestRefusals(t *testing.T) {
 	for _, args := range [][]string{
-		{"-sizes", "0"}, {"-sizes", "101%"}, {"-sizes", "x"}, {"-policies", "fifo"}, {"-used", "200"}, {"-steps", "1"}, {"-cold", "-1"}, {"-cold", "2", "-all"},
+		{"-sizes", "0"}, {"-sizes", "101%"}, {"-sizes", "x"}, {"-policies", "fifo"}, {"-used", "200"}, {"-steps", "1"}, {"-cold", "-1"}, {"-turns", "-1"}, {"-cold", "2", "-all"},
 		{filepath.Join(t.TempDir(), "none")}, {"main.go"},
 	} {
 		var out, errs bytes.Buffer

@@ -36,8 +36,8 @@ func Rates(w io.Writer, c RateChart) error {
 	p := newPlot(c.Title)
 	p.X.Label.Text, p.Y.Label.Text = "slots, % of all experts", "found in VRAM, % of what was asked for"
 	p.X.Tick.Marker, p.Y.Tick.Marker = niceTicks{}, niceTicks{}
-	p.Legend.Left, p.Legend.Top = false, false
-	p.Legend.XOffs, p.Legend.YOffs = vg.Points(-8), vg.Points(8)
+	p.Legend.Left, p.Legend.Top = true, false // names behind the lines, in the corner that no curve comes to
+	p.Legend.XOffs, p.Legend.YOffs = ratesWidth*7/10, vg.Points(8)
 	p.Add(grid{horizontal: true})
 	low, high, points := 1.0, 0.0, 0
 	for i, l := range c.Lines {
