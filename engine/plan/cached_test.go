@@ -197,3 +197,21 @@ func TestOneMemory(t *testing.T) {
 		}
 	}
 }
+
+// TestOneMemoryLeast: what an error says is the least, is: of the ways to place a mixture in one memory the one that takes less.
+func TestOneMemoryLeast(t *testing.T) {
+	h, m := open(t, synthetic.Options{Arch: "qwen3moe", Type: "q4_k_m", Shape: synthetic.Shape{BlockCount: 8, ExpertCount: 32}})
+	b := plan.Budget{DeviceBytes: 1, ContextLength: 64, KVType: gguf.F16, Chunk: 8, InPlace: true}
+	var small *plan.BudgetError
+	if _, err := plan.Make(h, m, b); !errors.As(err, &small) {
+		t.Fatal(err)
+	}
+	b.DeviceBytes = small.Need
+	if _, err := plan.Make(h, m, b); err != nil {
+		t.Errorf("with %d bytes, as it said: %v", small.Need, err)
+	}
+	b.DeviceBytes--
+	if p, err := plan.Make(h, m, b); err == nil {
+		t.Errorf("with one byte less: in place %t, %d bytes", p.InPlace, p.DeviceBytes)
+	}
+}

@@ -1,11 +1,13 @@
 package plan
 
 import (
+	"errors"
 	"fmt"
-	"leat/gguf"
+	"math"
 
 	"leat/decompose/pack"
 	"leat/engine/arch"
+	"leat/gguf"
 )
 
 // Tier is where a unit's bytes rest between uses.
@@ -175,8 +177,12 @@ func Make(h *arch.Hyper, m *pack.Model, b Budget) (*Plan, error) {
 	// Not all fits: experts share what the rest of the layers leaves.
 	if b.InPlace { // a copy of an expert costs less than a layer's others, which in place would have to come with it
 		asked.InPlace = false
-		if slots, slotsErr := Make(h, m, asked); slotsErr == nil {
+		slots, slotsErr := Make(h, m, asked)
+		if slotsErr == nil {
 			return slots, nil
+		}
+		if err != nil && needs(slotsErr) < needs(err) {
+			err = slotsErr
 		}
 		return p, err
 	}
@@ -186,6 +192,15 @@ func Make(h *arch.Hyper, m *pack.Model, b Budget) (*Plan, error) {
 	s.experts = classes(h, m, s.b.BlockBytes)
 	s.move(us)
 	return s.make()
+}
+
+// needs is the budget that an error says is wanted; math.MaxInt64: it is about something else.
+func needs(err error) int64 {
+	var small *BudgetError
+	if !errors.As(err, &small) {
+		return math.MaxInt64
+	}
+	return small.Need
 }
 
 // move sets the units whose tier is open.
