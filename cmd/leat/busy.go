@@ -41,6 +41,18 @@ func expertsDistinct(x *bench.Experts) string {
 	return fmt.Sprintf("a layer needed %.1f different experts in a step of %d %s", x.Distinct, n, plural(n, "token"))
 }
 
+// expertRows are what /stats says of an answer's experts: nothing where all were in VRAM.
+func expertRows(s *runStats) (rows [][2]string) {
+	if s.Busy != nil && s.Busy.Experts != nil {
+		x := s.Busy.Experts
+		rows = append(rows, [2]string{"experts", "last answer: " + expertsFound(x)}, [2]string{"", expertsTook(x)})
+	}
+	if x := s.Prefill; x != nil {
+		rows = append(rows, [2]string{"experts", "its prompt: " + expertsDistinct(x) + "; " + expertsFound(x)})
+	}
+	return rows
+}
+
 // busyOf is what happened from one look at a model to a later one.
 func busyOf(from, to engine.Stats, took time.Duration) *busyStats {
 	s := took.Seconds()

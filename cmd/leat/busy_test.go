@@ -1,6 +1,7 @@
 package main
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -40,6 +41,30 @@ func TestExpertTexts(t *testing.T) {
 	} {
 		if c.got != c.want {
 			t.Errorf("found %q, wanted %q", c.got, c.want)
+		}
+	}
+}
+
+func TestExpertRows(t *testing.T) {
+	x := &bench.Experts{Steps: 1, Tokens: 1, Hits: 1, HitRate: 1}
+	for _, c := range []struct {
+		name string
+		s    runStats
+		want []string // how rows begin
+	}{
+		{"all in VRAM", runStats{Busy: &busyStats{}}, nil},
+		{"an answer of one token", runStats{Prefill: x}, []string{"experts its prompt: a layer needed 0.0"}},
+		{"both", runStats{Busy: &busyStats{Experts: x}, Prefill: x}, []string{"experts last answer: 100 %", " a token used 0 B", "experts its prompt: "}},
+	} {
+		rows := expertRows(&c.s)
+		if len(rows) != len(c.want) {
+			t.Errorf("%s: %q", c.name, rows)
+			continue
+		}
+		for i, want := range c.want {
+			if got := rows[i][0] + " " + rows[i][1]; !strings.HasPrefix(got, want) {
+				t.Errorf("%s: found %q, wanted %q", c.name, got, want)
+			}
 		}
 	}
 }
