@@ -9,6 +9,7 @@ import (
 	"leat/decompose"
 	"leat/engine"
 	"leat/engine/token"
+	"leat/vk/mem"
 )
 
 // mixtures are the models whose experts are tried in few slots.
@@ -64,6 +65,8 @@ func TestExpertSlots(t *testing.T) {
 				{0.2, 1 << 30, "", g.model, func(o *engine.Options) { o.Sweep.BlockBytes = 64 << 10 }},
 				{0.5, 1 << 30, "", g.model, func(o *engine.Options) { o.ExpertGuess = 2 }},
 				{0.3, half, "", pack, func(o *engine.Options) { o.ExpertGuess = 3 }},
+				{0.4, 1, "", pack, func(o *engine.Options) { *o = oneMemory(*o, mem.Imported) }},
+				{0.6, 1, "lru", pack, func(o *engine.Options) { *o = oneMemory(*o, mem.Mapped) }},
 			} {
 				if !g.takes(i) {
 					continue
@@ -78,7 +81,7 @@ func TestExpertSlots(t *testing.T) {
 				}
 				t.Run(fmt.Sprintf("%d, %s", i+1, c.policy), func(t *testing.T) {
 					m := load(t, c.path, o)
-					if slotsOf(m) == 0 {
+					if slotsOf(m) == 0 || m.Plan().InPlace {
 						t.Fatal("the experts share no slots")
 					}
 					for round := range 2 {
@@ -97,6 +100,9 @@ func TestExpertSlots(t *testing.T) {
 					if (x.Early > 0) != (o.ExpertGuess > 0) || x.Foreseen > x.Early || o.ExpertGuess > 0 && x.Foreseen == 0 {
 						t.Errorf("%d experts may be guessed: %+v", o.ExpertGuess, x)
 					}
+					if steps := s.Steps; x.Layers%steps != 0 || x.Needed < x.Layers || x.Asked() < x.Needed || (x.VRAMBytes > 0) != (x.Hits > 0) || x.Stalled > s.Stalled || c.part == 0 && x.Stalled == 0 {
+						t.Errorf("%d steps, the device waited %v: %+v", steps, s.Stalled, x)
+					}
 					if c.host == half && (inRAM == 0 || inRAM == all) {
 						t.Errorf("%d of %d experts in RAM, wanted some", inRAM, all)
 					}
@@ -105,6 +111,12 @@ func TestExpertSlots(t *testing.T) {
 			}
 		})
 	}
+}
+
+// oneMemory has device and host share one.
+func oneMemory(o engine.Options, kind mem.Shared) engine.Options {
+	o.Discrete = false
+	return engine.WithShared(o, kind)
 }
 
 // someRAM is a budget of RAM in which about a part of the experts can rest beside what is staged.

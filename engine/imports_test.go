@@ -38,7 +38,7 @@ var allowed = map[string][]string{
 	"engine/internal/weights": {"engine/arch", "engine/expert", "engine/plan", "engine/trace", "decompose/pack", "gguf", "vk", "vk/file", "vk/limit", "vk/mem", "vk/xfer"},
 	"engine/internal/adapt":   {},
 	"engine/internal/kv":      {"engine/plan", "gguf", "vk", "vk/mem"},
-	"engine/bench":            {"engine", "engine/arch", "engine/pace", "engine/plan", "engine/token", "engine/trace"},
+	"engine/bench":            {"engine", "engine/arch", "engine/expert", "engine/pace", "engine/plan", "engine/token", "engine/trace"},
 	"engine/calibrate":        {"engine/arch", "engine/plan", "decompose/pack", "gguf", "shaders", "shaders/conform", "shaders/gpu", "vk", "vk/file", "vk/mem", "vk/xfer"},
 	"engine/plan":             {"engine/arch", "engine/plan/gpus", "decompose/pack", "gguf", "shaders"},
 	"engine/plan/gpus":        {},

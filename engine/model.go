@@ -155,6 +155,9 @@ func (m *Model) makePlan(ctx context.Context, _ string) (err error) {
 	if m.plan, err = plan.Make(m.hyper, m.file, b); err != nil {
 		return err
 	}
+	if !m.plan.InPlace {
+		m.shared = mem.NotShared
+	}
 	if m.plan.ContextLength > m.hyper.ContextLength {
 		m.o.Logger.Warn("context is longer than the model was trained for", "context", m.plan.ContextLength, "trained", m.hyper.ContextLength)
 	}

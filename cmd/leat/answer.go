@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"leat/engine"
+	"leat/engine/bench"
 	"leat/engine/chat"
 	"leat/engine/pace"
 	"leat/engine/plan"
@@ -34,6 +35,7 @@ type runStats struct {
 	Pace      paceStats        `json:"pace"`
 	Shrinks   []string         `json:"vram_given_back,omitempty"` // a line each, during this answer
 	Busy      *busyStats       `json:"busy,omitempty"`            // while decoding
+	Prefill   *bench.Experts   `json:"prompt_experts,omitempty"`  // that share slots of VRAM, while reading the prompt
 	Predicted *plan.Prediction `json:"predicted,omitempty"`       // by what this machine was measured to do
 }
 
@@ -127,7 +129,7 @@ func generate(ctx context.Context, m *engine.Model, s *engine.Session, q request
 		return a, err
 	}
 	begin, first := time.Now(), time.Time{}
-	shrinks := len(m.Stats().Shrinks)
+	before := m.Stats()
 	var decode engine.Stats // as decoding begins
 	var reply strings.Builder
 	for t, genErr := range s.Generate(ctx, rest, q.p) {
@@ -152,8 +154,11 @@ func generate(ctx context.Context, m *engine.Model, s *engine.Session, q request
 	}
 	a.Thinking, a.Text = q.split.Whole(reply.String())
 	a.Stats = statsOf(m, len(q.ids), len(rest), len(a.IDs), begin, first)
-	for _, s := range m.Stats().Shrinks[shrinks:] {
+	for _, s := range m.Stats().Shrinks[len(before.Shrinks):] {
 		a.Stats.Shrinks = append(a.Stats.Shrinks, s.String())
+	}
+	if len(a.IDs) > 0 {
+		a.Stats.Prefill = bench.ExpertsOf(&before, &decode)
 	}
 	if len(a.IDs) > 1 {
 		a.Stats.Busy = busyOf(decode, m.Stats(), time.Since(first))
@@ -193,6 +198,12 @@ func printStats(w io.Writer, s *runStats) {
 	}
 	if s.Busy != nil {
 		fmt.Fprintf(w, "leat: %s\n", s.Busy)
+		if x := s.Busy.Experts; x != nil {
+			fmt.Fprintf(w, "leat: %s\n", expertsTook(x))
+		}
+	}
+	if s.Prefill != nil {
+		fmt.Fprintf(w, "leat: prompt: %s; %s\n", expertsDistinct(s.Prefill), expertsFound(s.Prefill))
 	}
 	if s.Pace.By != pace.Off.String() {
 		fmt.Fprintf(w, "leat: pace: %s\n", &s.Pace)

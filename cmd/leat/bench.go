@@ -29,6 +29,7 @@ type benchFlags struct {
 	emulate, again          bool
 	json, md, csv           bool
 	svg, timeline, trace    string
+	uses                    string
 	profile                 string
 	ops                     bool
 	given                   func(flag string) bool
@@ -50,7 +51,8 @@ what was measured until then.
 
 --vram 2GiB,4GiB,8GiB runs all tests within each budget; --svg draws the speeds with the
 predicted curve. --timeline draws what disk, link and GPU did for one token; --trace
-writes the same of eight as a trace for ui.perfetto.dev.
+writes the same of eight as a trace for ui.perfetto.dev. --experts draws how often each
+layer of a mixture used each of its experts.
 
 --tier gives the model no more VRAM and RAM than a machine with that GPU has ("all": each
 that fits here); with --emulate-bandwidth its link, disk and VRAM are slowed down to that
@@ -107,6 +109,7 @@ func (f *benchFlags) registerOwn(fs *pflag.FlagSet) {
 	fs.StringVar(&f.svg, "svg", "", "draw tok/s against VRAM into an SVG file")
 	fs.StringVar(&f.timeline, "timeline", "", "draw what happened during one token into an SVG file")
 	fs.StringVar(&f.trace, "trace", "", "write a trace of some tokens for ui.perfetto.dev")
+	fs.StringVar(&f.uses, "experts", "", "draw how often each expert of each layer was used into an SVG file")
 	fs.BoolVar(&f.ops, "ops", false, "say what the GPU's time went to, kernel by kernel (slows it down somewhat)")
 	fs.Var(&f.rings, "ring", "VRAM that streamed weights pass through, or several sizes (default: chosen)")
 	fs.StringVar(&f.profile, "cpuprofile", "", "write a CPU profile of the whole run")

@@ -20,7 +20,7 @@ func (r *bencher) draw() error {
 	for _, out := range []struct {
 		path  string
 		write func(io.Writer) error
-	}{{r.f.svg, r.drawSpeeds}, {r.f.timeline, r.drawToken}, {r.f.trace, r.writeTrace}} {
+	}{{r.f.svg, r.drawSpeeds}, {r.f.timeline, r.drawToken}, {r.f.trace, r.writeTrace}, {r.f.uses, r.drawExperts}} {
 		if out.path == "" {
 			continue
 		}
@@ -153,4 +153,14 @@ func (r *bencher) writeTrace(w io.Writer) error {
 		return errNoTrace
 	}
 	return trace.WritePerfetto(w, "leat: "+r.title(), r.picked.Spans)
+}
+
+// drawExperts draws those that the first configuration used.
+func (r *bencher) drawExperts(w io.Writer) error {
+	for i := range r.report.Configurations {
+		if uses := r.report.Configurations[i].Uses; len(uses) > 0 {
+			return picture.Experts(w, picture.ExpertChart{Title: "Experts that " + r.title() + " used", Uses: uses})
+		}
+	}
+	return errors.New("no expert was used")
 }

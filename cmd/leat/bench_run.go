@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -50,6 +51,9 @@ func (f *benchFlags) newBencher(ctx context.Context, a *app, arg string) (r *ben
 	}
 	if r.hyper, err = arch.Read(r.model); err != nil {
 		return r, fmt.Errorf("bench %s: %w", r.path, err)
+	}
+	if f.uses != "" && r.hyper.Experts.Count == 0 {
+		return r, usageErrorf("--experts: %s has no experts to draw", filepath.Base(r.path))
 	}
 	r.report = benchReport{
 		Format: benchFormat, Leat: readVersion(), Command: commandLine(), Started: time.Now().UTC().Truncate(time.Second),
@@ -242,7 +246,7 @@ func (r *bencher) one(ctx context.Context, c *benchConfig, i, of int) error {
 			r.status.done(fmt.Sprintf("%s%s: %s tok/s", prefix, row.Test, formatSpeed(row.PerSec.Median)))
 		},
 	}
-	o.Ops = r.f.ops
+	o.Ops, o.Uses = r.f.ops, r.f.uses != ""
 	c.emulated(&o)
 	if (r.f.timeline != "" || r.f.trace != "") && r.picked == nil {
 		o.TraceTokens = traceTokens

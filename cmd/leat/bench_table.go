@@ -156,8 +156,9 @@ func (c *benchConfig) print(w io.Writer, columns []benchColumn) {
 			if x.Early > 0 {
 				fmt.Fprintf(w, "%s: %d experts came before a layer asked for them, %d of them rightly\n", c.Rows[i].Test, x.Early, x.Foreseen)
 			}
-			fmt.Fprintf(w, "%s: %s of the experts asked for were in VRAM, %d came from RAM, %d from disk, %s uploaded, %s read; %d left VRAM\n",
-				c.Rows[i].Test, percent(x.HitRate), x.HostMisses, x.DiskMisses, formatSize(x.Uploaded), formatSize(x.Read), x.Evictions)
+			for _, text := range []string{expertsFound(x), expertsTook(x), expertsDistinct(x)} {
+				fmt.Fprintf(w, "%s: %s\n", c.Rows[i].Test, text)
+			}
 		}
 	}
 	for i := range c.Rows {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"leat/engine"
+	"leat/engine/bench"
 )
 
 // busyStats say what kept a decode from being faster: shares of its time, and the rates
@@ -19,27 +20,37 @@ type busyStats struct {
 	DiskPerSec float64 `json:"disk_bytes_per_second"`
 	LinkPerSec float64 `json:"link_bytes_per_second"`
 
-	Experts *expertUse `json:"experts,omitempty"` // that share slots of VRAM
+	Experts *bench.Experts `json:"experts,omitempty"` // that share slots of VRAM
 }
 
-// expertUse is where the experts were that layers asked for.
-type expertUse struct {
-	HitRate    float64 `json:"hit_rate"` // in VRAM
-	Hits       int64   `json:"hits"`
-	HostMisses int64   `json:"misses_in_ram"`
-	DiskMisses int64   `json:"misses_on_disk"`
-	Evictions  int64   `json:"evictions"`
+// expertsFound is where the experts were that layers asked for.
+func expertsFound(x *bench.Experts) string {
+	return fmt.Sprintf("%.0f %% of the experts asked for were in VRAM, %d came from RAM, %d from disk; %d left VRAM", 100*x.HitRate, x.HostMisses, x.DiskMisses, x.Evictions)
 }
 
-func expertUseOf(x engine.ExpertStats) *expertUse {
-	if x.Asked() == 0 {
-		return nil
+// expertsTook is what that was for a token, and for a step to wait.
+func expertsTook(x *bench.Experts) string {
+	size := func(bytes float64) string { return formatSize(int64(bytes)) }
+	return fmt.Sprintf("a token used %s of experts in VRAM, %s from RAM, %s from disk; a step waited %.3g ms for experts, all of them %s",
+		size(x.VRAMPerToken), size(x.RAMPerToken), size(x.DiskPerToken), x.StalledMS, seconds(x.Stalled))
+}
+
+// expertsDistinct is how many experts a chunk needed.
+func expertsDistinct(x *bench.Experts) string {
+	n := int((x.Tokens + x.Steps/2) / x.Steps)
+	return fmt.Sprintf("a layer needed %.1f different experts in a step of %d %s", x.Distinct, n, plural(n, "token"))
+}
+
+// expertRows are what /stats says of an answer's experts: nothing where all were in VRAM.
+func expertRows(s *runStats) (rows [][2]string) {
+	if s.Busy != nil && s.Busy.Experts != nil {
+		x := s.Busy.Experts
+		rows = append(rows, [2]string{"experts", "last answer: " + expertsFound(x)}, [2]string{"", expertsTook(x)})
 	}
-	return &expertUse{x.HitRate(), x.Hits, x.HostMisses, x.DiskMisses, x.Evictions}
-}
-
-func (x *expertUse) String() string {
-	return fmt.Sprintf("%.0f %% of the experts asked for were in VRAM, %d came from RAM, %d from disk", 100*x.HitRate, x.HostMisses, x.DiskMisses)
+	if x := s.Prefill; x != nil {
+		rows = append(rows, [2]string{"experts", "its prompt: " + expertsDistinct(x) + "; " + expertsFound(x)})
+	}
+	return rows
 }
 
 // busyOf is what happened from one look at a model to a later one.
@@ -53,7 +64,7 @@ func busyOf(from, to engine.Stats, took time.Duration) *busyStats {
 		Disk: share(from.Disk, to.Disk), Link: share(from.Link, to.Link), Device: share(from.Compute, to.Compute),
 		Stalled: share(from.Stalled, to.Stalled), Record: share(from.Record, to.Record),
 		DiskPerSec: float64(to.DiskBytes-from.DiskBytes) / s, LinkPerSec: float64(to.UploadedBytes-from.UploadedBytes) / s,
-		Experts: expertUseOf(to.Experts.Less(from.Experts)),
+		Experts: bench.ExpertsOf(&from, &to),
 	}
 }
 
@@ -73,7 +84,7 @@ func (b *busyStats) String() string {
 		text += fmt.Sprintf("; the device waited for weights %.0f %%", 100*b.Stalled)
 	}
 	if b.Experts != nil {
-		text += fmt.Sprintf("; %s", b.Experts)
+		text += fmt.Sprintf("; %s", expertsFound(b.Experts))
 	}
 	return text
 }

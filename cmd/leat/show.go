@@ -138,8 +138,8 @@ func (r *repl) cmdStats(context.Context, string) error {
 		{"pace", paced.String()},
 		{"loads", fmt.Sprintf("%d, the last took %.2f s", r.model.loads, r.model.took.Seconds())},
 	}
-	if r.last != nil && r.last.Stats.Busy != nil && r.last.Stats.Busy.Experts != nil {
-		rows = append(rows, [2]string{"experts", "of the last answer: " + r.last.Stats.Busy.Experts.String()})
+	if r.last != nil {
+		rows = append(rows, expertRows(&r.last.Stats)...)
 	}
 	r.rows(rows)
 	return nil

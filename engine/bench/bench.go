@@ -24,6 +24,7 @@ type Options struct {
 	Speeds      *plan.Speeds      // to predict with; nil: nothing is predicted
 	Sensor      pace.Sensor       // nil: no heat
 	TraceTokens int               // so many tokens go into Result.Spans, the middle one into Result.Token
+	Uses        bool              // Result.Uses counts which experts all tokens used, those that aren't timed as well; that takes some time, too
 	Ops         bool              // each row says what the time of its steps went to, kernel by kernel; that takes some
 	Doing       func(what string) // is told what goes on; nil: nobody is
 	Done        func(*Row)        // is told of each row; nil: nobody is
@@ -58,6 +59,7 @@ type run struct {
 	promptFactor float64 // how much longer prompts took than predicted
 	probed       float64 // seconds of a prompt of probePrompt tokens, without a prediction
 	noted        map[string]bool
+	uses         *uses // nil: nobody asked
 }
 
 // Run loads a model, runs the tests and frees it. When ctx is canceled, or a test fails,
@@ -73,6 +75,10 @@ func Run(ctx context.Context, o Options) (result *Result, err error) {
 	if o.TraceTokens > 0 {
 		b.trace = trace.New(1 << 20)
 		b.o.Engine.Trace = b.trace
+	}
+	if o.Uses {
+		b.uses = countUses()
+		b.o.Engine.Routing = b.uses
 	}
 	b.watch = watch(o.Sensor)
 	defer b.watch.close()
@@ -90,14 +96,19 @@ func Run(ctx context.Context, o Options) (result *Result, err error) {
 	return b.result, errors.Join(err, b.close())
 }
 
-func (b *run) close() error {
-	if b.m == nil {
-		return nil
-	}
+func (b *run) close() (err error) {
 	if b.s != nil {
 		b.s.Close()
 	}
-	return b.m.Close()
+	if b.m != nil {
+		err = b.m.Close() // which writes the rest of the routing
+	}
+	if b.uses != nil {
+		var usesErr error
+		b.result.Uses, usesErr = b.uses.close()
+		err = errors.Join(err, usesErr)
+	}
+	return err
 }
 
 func (b *run) doing(format string, args ...any) {

@@ -21,8 +21,8 @@ func take(m *engine.Model) sample { return sample{time.Now(), m.Stats(), cpuTime
 type usage struct {
 	wall, cpu, disk, link, compute, stalled, record time.Duration
 
-	uploaded, fromDisk, weights int64
-	rested                      float64 // seconds
+	uploaded, fromDisk, weights, steps, rows int64
+	rested                                   float64 // seconds
 
 	experts engine.ExpertStats
 }
@@ -39,6 +39,8 @@ func (u *usage) add(a, b sample) {
 	u.uploaded += b.stats.UploadedBytes - a.stats.UploadedBytes
 	u.fromDisk += b.stats.DiskBytes - a.stats.DiskBytes
 	u.weights += b.stats.WeightBytes - a.stats.WeightBytes
+	u.steps += b.stats.Steps - a.stats.Steps
+	u.rows += b.stats.Rows - a.stats.Rows
 	x := b.stats.Experts.Less(a.stats.Experts)
 	u.experts = x.Less(engine.ExpertStats{}.Less(u.experts)) // the sum
 	u.rested += b.stats.Pace.RestShare * wall.Seconds()
@@ -68,9 +70,7 @@ func (u *usage) fill(r *Row, c Ceilings) {
 	if share, ok := overlap(wall, work.DiskSeconds, work.LinkSeconds, work.ComputeSeconds); ok {
 		r.Overlap = &share
 	}
-	if x := u.experts; x.Asked() > 0 {
-		r.Experts = &Experts{x.HitRate(), x.Hits, x.HostMisses, x.DiskMisses, x.Evictions, x.Early, x.Foreseen, x.UploadedBytes, x.DiskBytes}
-	}
+	r.Experts = expertsOf(u.experts, u.steps, u.rows)
 	r.Stalled, r.Record = share(u.stalled), share(u.record)
 	r.CPUOfCore = u.cpu.Seconds() / wall
 	r.CPUOfAll = r.CPUOfCore / float64(runtime.NumCPU())

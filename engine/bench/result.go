@@ -34,6 +34,8 @@ type Result struct {
 	Rows   []Row     `json:"rows"`
 	Notes  []string  `json:"notes,omitempty"` // what was made smaller or left out, and why
 
+	Uses [][]int64 `json:"expert_uses,omitempty"` // (layers that have experts, experts), where it was asked for
+
 	Token Timeline     `json:"-"` // of one generated token, where it was asked for
 	Spans []trace.Span `json:"-"` // of several
 }
@@ -145,19 +147,6 @@ type Row struct {
 	PowerW    float64 `json:"power_w,omitempty"`
 	JoulePer  float64 `json:"joules_per_token,omitempty"`
 	RestShare float64 `json:"rest_share"` // of the time: the pacer had the device rest
-}
-
-// Experts is what the slots of experts did in a row's steps. A step asks once for each that a layer needs.
-type Experts struct {
-	HitRate    float64 `json:"hit_rate"` // of what was asked for, in VRAM
-	Hits       int64   `json:"hits"`
-	HostMisses int64   `json:"misses_in_ram"`
-	DiskMisses int64   `json:"misses_on_disk"`
-	Evictions  int64   `json:"evictions"`
-	Early      int64   `json:"early,omitempty"`    // brought before a layer asked
-	Foreseen   int64   `json:"foreseen,omitempty"` // of these, that it then did ask for: hits
-	Uploaded   int64   `json:"uploaded_bytes"`
-	Read       int64   `json:"disk_bytes"`
 }
 
 // Ops is what the device's time went to, in the steps of a row.

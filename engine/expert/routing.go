@@ -187,3 +187,30 @@ func (h *Header) distinct(s Step, layer int, seen []bool, ids []int32) []int32 {
 	}
 	return ids
 }
+
+// Uses is how often each expert of each layer was used, by a token each time: (Layers, Experts).
+type Uses struct {
+	h     Header
+	count []int64
+}
+
+// NewUses has none counted.
+func NewUses(h Header) *Uses { return &Uses{h, make([]int64, h.Layers*h.Experts)} }
+
+// Add counts a step's.
+func (u *Uses) Add(s Step) {
+	for i, id := range s.IDs {
+		if id != NoExpert {
+			u.count[i/u.h.Used%u.h.Layers*u.h.Experts+int(id)]++
+		}
+	}
+}
+
+// Layers are the counts by layer.
+func (u *Uses) Layers() [][]int64 {
+	list := make([][]int64, u.h.Layers)
+	for l := range list {
+		list[l] = u.count[l*u.h.Experts:][:u.h.Experts]
+	}
+	return list
+}

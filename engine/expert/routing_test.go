@@ -98,3 +98,12 @@ func FuzzRouting(f *testing.F) {
 		}
 	})
 }
+
+func TestUses(t *testing.T) {
+	u := NewUses(Header{Layers: 2, Experts: 3, Used: 2})
+	u.Add(Step{Rows: 2, IDs: []uint16{0, 1, 2, 1, 0, NoExpert, 1, 2}})
+	u.Add(Step{Rows: 1, IDs: []uint16{2, 0, 2, 0}})
+	if got := u.Layers(); !reflect.DeepEqual(got, [][]int64{{3, 1, 1}, {1, 2, 3}}) {
+		t.Errorf("found %v", got)
+	}
+}

@@ -212,3 +212,46 @@ func TestSlotsSplit(t *testing.T) {
 		slots = x.Slots()
 	}
 }
+
+// TestOneMemory: where device and host share it, a mixture lies in place if all of it can; else its experts have slots in the
+// device's part and rest in the other.
+func TestOneMemory(t *testing.T) {
+	h, m := open(t, synthetic.Options{Arch: "qwen3moe", Type: "q4_k_m", Shape: synthetic.Shape{BlockCount: 8, ExpertCount: 32}})
+	b := plan.Budget{DeviceBytes: 1 << 30, HostBytes: 1 << 30, ContextLength: 64, KVType: gguf.F16, Chunk: 8, InPlace: true}
+	all, err := plan.Make(h, m, b)
+	if err != nil || !all.InPlace || all.Experts != nil || all.StreamedBytes > 0 {
+		t.Fatalf("all of it: %+v, %v", all, err)
+	}
+	for _, c := range []struct{ device, host int64 }{{all.DeviceBytes / 3, all.DeviceBytes / 3}, {all.DeviceBytes / 2, 0}} {
+		b.DeviceBytes, b.HostBytes = c.device, c.host
+		p, err := plan.Make(h, m, b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.InPlace || p.Experts == nil || p.DeviceBytes > c.device || (p.Experts.HostCount > 0) != (c.host > 0) {
+			t.Fatalf("%d and %d bytes: in place %t, %+v", c.device, c.host, p.InPlace, p.Experts)
+		}
+		checkSlots(t, p, h, m)
+		if n, most := p.Experts.Slots()+p.Experts.HostCount, p.Experts.All(); n == 0 || n >= most {
+			t.Errorf("%d of %d experts are in memory", n, most)
+		}
+	}
+}
+
+// TestOneMemoryLeast: what an error says is the least, is: of the ways to place a mixture in one memory the one that takes less.
+func TestOneMemoryLeast(t *testing.T) {
+	h, m := open(t, synthetic.Options{Arch: "qwen3moe", Type: "q4_k_m", Shape: synthetic.Shape{BlockCount: 8, ExpertCount: 32}})
+	b := plan.Budget{DeviceBytes: 1, ContextLength: 64, KVType: gguf.F16, Chunk: 8, InPlace: true}
+	var small *plan.BudgetError
+	if _, err := plan.Make(h, m, b); !errors.As(err, &small) {
+		t.Fatal(err)
+	}
+	b.DeviceBytes = small.Need
+	if _, err := plan.Make(h, m, b); err != nil {
+		t.Errorf("with %d bytes, as it said: %v", small.Need, err)
+	}
+	b.DeviceBytes--
+	if p, err := plan.Make(h, m, b); err == nil {
+		t.Errorf("with one byte less: in place %t, %d bytes", p.InPlace, p.DeviceBytes)
+	}
+}

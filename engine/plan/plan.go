@@ -1,11 +1,13 @@
 package plan
 
 import (
+	"errors"
 	"fmt"
-	"leat/gguf"
+	"math"
 
 	"leat/decompose/pack"
 	"leat/engine/arch"
+	"leat/gguf"
 )
 
 // Tier is where a unit's bytes rest between uses.
@@ -149,7 +151,7 @@ func Make(h *arch.Hyper, m *pack.Model, b Budget) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	local := b.DeviceBytes
+	asked, local := b, b.DeviceBytes
 	if b.InPlace {
 		if b.InPlace = asOnDisk(us, &norm); b.InPlace {
 			b.DeviceBytes, b.HostBytes = b.DeviceBytes+b.HostBytes, 0
@@ -170,16 +172,36 @@ func Make(h *arch.Hyper, m *pack.Model, b Budget) (*Plan, error) {
 	}
 	s.move(us)
 	p, err := s.make()
-	if h.Experts.Count == 0 || b.InPlace || err == nil && p.StreamedBytes == 0 && !b.Slots {
+	if h.Experts.Count == 0 || err == nil && p.StreamedBytes == 0 && !b.Slots {
 		return p, err
 	}
 	// Not all fits: experts share what the rest of the layers leaves.
+	if b.InPlace { // a copy of an expert costs less than a layer's others, which in place would have to come with it
+		asked.InPlace = false
+		slots, slotsErr := Make(h, m, asked)
+		if slotsErr == nil {
+			return slots, nil
+		}
+		if err != nil && needs(slotsErr) < needs(err) {
+			err = slotsErr
+		}
+		return p, err
+	}
 	if us, err = dense(h, m, b.PartBytes); err != nil {
 		return nil, err
 	}
 	s.experts = classes(h, m, s.b.BlockBytes)
 	s.move(us)
 	return s.make()
+}
+
+// needs is the budget that an error says is wanted; math.MaxInt64: it is about something else.
+func needs(err error) int64 {
+	var small *BudgetError
+	if !errors.As(err, &small) {
+		return math.MaxInt64
+	}
+	return small.Need
 }
 
 // move sets the units whose tier is open.

@@ -16,10 +16,12 @@ import (
 
 const usage = `Usage: cachesim [flags] [TRACE ...]
 
-Replays routing traces (leat run --trace-experts FILE writes them), one behind the other,
-through caches of experts: for each size and policy the part of the experts asked for that
+Replays routing traces (leat run --trace-experts FILE writes them), one behind the other
+or, with -turns 100, in turns of 100 steps, through caches of experts: for each size and policy the part of the experts asked for that
 was there. "optimum" evicts what is used again last, which no program can know. The rates
-count from the second half of the steps on; --all counts from the first.
+count from the second half of the steps on, when the caches are warm; -all counts from the
+first, and -cold 64 the first 64 alone. -svg draws the rates, -uses how often each expert
+was used.
 
 Without a trace the routing is synthetic: see -skew, -topic.
 
@@ -35,6 +37,9 @@ type options struct {
 	topic           int
 	share           float64
 	seed            uint64
+	cold, turns     int
+	svg, uses       string
+	title           string
 }
 
 func main() {
@@ -57,6 +62,11 @@ func run(args []string, out, errs io.Writer) error {
 	fs.BoolVar(&o.json, "json", false, "print as JSON")
 	fs.BoolVar(&o.csv, "csv", false, "print as CSV")
 	fs.BoolVar(&o.all, "all", false, "count the first half, too")
+	fs.IntVar(&o.cold, "cold", 0, "count so many steps from the first on, and no more; 0: the second half")
+	fs.IntVar(&o.turns, "turns", 0, "traces take turns of so many steps, as texts on different topics do; 0: one behind the other")
+	fs.StringVar(&o.svg, "svg", "", "draw the rates over the sizes into an SVG file")
+	fs.StringVar(&o.uses, "uses", "", "draw how often each expert was used into an SVG file")
+	fs.StringVar(&o.title, "title", "", "of what is drawn (default: the model)")
 	fs.IntVar(&o.layers, "layers", 48, "synthetic: layers")
 	fs.IntVar(&o.experts, "experts", 128, "synthetic: experts of a layer")
 	fs.IntVar(&o.used, "used", 8, "synthetic: experts that a token uses in a layer")
@@ -72,7 +82,16 @@ func run(args []string, out, errs io.Writer) error {
 	if err != nil {
 		return err
 	}
+	if o.cold < 0 || o.turns < 0 || o.cold > 0 && o.all {
+		return fmt.Errorf("-cold, -turns: found %d and %d, wanted 0 or more, and -cold without -all", o.cold, o.turns)
+	}
+	if o.cold > 0 {
+		t.Steps = t.Steps[:min(o.cold, len(t.Steps))]
+	}
 	table, err := o.simulate(t)
+	if err == nil {
+		err = o.draw(t, table)
+	}
 	if err != nil {
 		return err
 	}
@@ -96,6 +115,7 @@ func (o *options) routing(paths []string) (*expert.Routing, error) {
 		return expert.Synthetic{Layers: o.layers, Experts: o.experts, Used: o.used, Skew: o.skew, TopicSteps: o.topic, TopicShare: o.share, Seed: o.seed}.Routing(0, o.steps), nil
 	}
 	var all *expert.Routing
+	var each [][]expert.Step
 	for _, path := range paths {
 		f, err := os.Open(path)
 		if err != nil {
@@ -108,17 +128,33 @@ func (o *options) routing(paths []string) (*expert.Routing, error) {
 		}
 		if all == nil {
 			all = t
-			continue
 		}
 		if t.Layers != all.Layers || t.Experts != all.Experts || t.Used != all.Used {
 			return nil, fmt.Errorf("%s: found %d layers of %d experts, %d used, wanted %d, %d, %d as in %s", path, t.Layers, t.Experts, t.Used, all.Layers, all.Experts, all.Used, paths[0])
 		}
-		all.Steps = append(all.Steps, t.Steps...)
+		each = append(each, t.Steps)
 	}
+	all.Steps = inTurns(each, o.turns)
 	if len(all.Steps) < 2 {
 		return nil, fmt.Errorf("%s: found %d steps, wanted 2 or more", strings.Join(paths, ", "), len(all.Steps))
 	}
 	return all, nil
+}
+
+// inTurns takes so many steps of each list, and again until all are taken; 0: lists are whole.
+func inTurns(lists [][]expert.Step, steps int) (all []expert.Step) {
+	for left := true; left; {
+		left = false
+		for i, l := range lists {
+			n := len(l)
+			if steps > 0 {
+				n = min(n, steps)
+			}
+			all, lists[i] = append(all, l[:n]...), l[n:]
+			left = left || len(lists[i]) > 0
+		}
+	}
+	return all
 }
 
 // slots reads the sizes.
@@ -157,7 +193,7 @@ func (o *options) simulate(t *expert.Routing) (*table, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &table{Header: t.Header, Steps: len(t.Steps), all: o.all}
+	out := &table{Header: t.Header, Steps: len(t.Steps), all: o.all || o.cold > 0}
 	for _, slots := range sizes {
 		r := row{Slots: slots, Share: float64(slots) / float64(all)}
 		for _, name := range strings.Split(o.policies, ",") {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -64,14 +65,56 @@ func TestTable(t *testing.T) {
 	if !strings.Contains(text, "synthetic: 4 layers of 16 experts, 2 used") || !strings.Contains(text, "100.0%        100.0%        100.0%\n") {
 		t.Error(text)
 	}
+	svg, uses := filepath.Join(t.TempDir(), "rates.svg"), filepath.Join(t.TempDir(), "uses.svg")
+	output(t, append([]string{"-svg", svg, "-uses", uses, "-title", "a trace"}, args...)...)
+	for path, want := range map[string][]string{svg: {"a trace", "weighted:5", "optimum"}, uses: {"a trace", "layer with experts"}} {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, text := range want {
+			if !strings.Contains(string(data), text) {
+				t.Errorf("%s lacks %q", path, text)
+			}
+		}
+	}
 	if lines := strings.Count(output(t, append([]string{"-csv", "-all"}, args...)...), "\n"); lines != 1+3*3 {
 		t.Errorf("%d lines of CSV", lines)
 	}
 }
 
+// TestCold: nothing is there at first, and a cache for all has each expert miss once.
+func TestCold(t *testing.T) {
+	var got table
+	if err := json.Unmarshal([]byte(output(t, "-json", "-layers", "2", "-experts", "8", "-used", "2", "-steps", "50", "-sizes", "100%", "-policies", "lru", "-cold", "3")), &got); err != nil {
+		t.Fatal(err)
+	}
+	if r := got.Rows[0].Results[0]; got.Steps != 3 || r.Hits+r.Misses != 3*2*2 || r.Misses < 4 || r.Misses > 12 || r.Evictions != 0 {
+		t.Errorf("%d steps, %+v", got.Steps, r)
+	}
+	first, late := output(t, "-steps", "200", "-sizes", "50%", "-policies", "lru", "-cold", "2"), output(t, "-steps", "200", "-sizes", "50%", "-policies", "lru")
+	if first == late {
+		t.Errorf("cold as warm: %s", first)
+	}
+}
+
+func TestInTurns(t *testing.T) {
+	step := func(list ...int) (steps []expert.Step) {
+		for _, rows := range list {
+			steps = append(steps, expert.Step{Rows: rows})
+		}
+		return steps
+	}
+	for turns, want := range map[int][]int{0: {1, 2, 3, 4, 5, 6}, 1: {1, 4, 2, 5, 3, 6}, 2: {1, 2, 4, 5, 3, 6}, 9: {1, 2, 3, 4, 5, 6}} {
+		if got := inTurns([][]expert.Step{step(1, 2, 3), step(4, 5, 6)}, turns); !reflect.DeepEqual(got, step(want...)) {
+			t.Errorf("turns of %d: %v", turns, got)
+		}
+	}
+}
+
 func TestRefusals(t *testing.T) {
 	for _, args := range [][]string{
-		{"-sizes", "0"}, {"-sizes", "101%"}, {"-sizes", "x"}, {"-policies", "fifo"}, {"-used", "200"}, {"-steps", "1"},
+		{"-sizes", "0"}, {"-sizes", "101%"}, {"-sizes", "x"}, {"-policies", "fifo"}, {"-used", "200"}, {"-steps", "1"}, {"-cold", "-1"}, {"-turns", "-1"}, {"-cold", "2", "-all"},
 		{filepath.Join(t.TempDir(), "none")}, {"main.go"},
 	} {
 		var out, errs bytes.Buffer

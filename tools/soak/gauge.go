@@ -26,7 +26,7 @@ type gauge struct {
 
 // sample is one line of the CSV; figures that the system does not tell are 0.
 type sample struct {
-	seconds, perSec                    float64 // perSec: tokens since the sample before
+	seconds, perSec, cpu               float64 // perSec: tokens since the sample before; cpu: seconds of all threads
 	rounds, tokens                     int64
 	rss, heap, cached                  int64 // heap: Go's; cached: the system's page cache
 	vram, driverVRAM, vramBudget, pins int64 // vram: by our accounting; driverVRAM: by the driver
@@ -34,7 +34,7 @@ type sample struct {
 	tempC                              float64
 }
 
-const header = "seconds,rounds,tokens,tok_per_s,rss_bytes,go_heap_bytes,page_cache_bytes,vram_bytes,driver_vram_bytes,driver_budget_bytes,pinned_bytes,handles,threads,goroutines,temp_c\n"
+const header = "seconds,rounds,tokens,tok_per_s,rss_bytes,go_heap_bytes,page_cache_bytes,vram_bytes,driver_vram_bytes,driver_budget_bytes,pinned_bytes,handles,threads,goroutines,temp_c,cpu_seconds\n"
 
 func openGauge(m *engine.Model) (*gauge, error) {
 	inst, err := vk.Open(vk.InstanceOptions{Logger: slog.New(slog.DiscardHandler)})
@@ -77,6 +77,7 @@ func (g *gauge) watch(ctx context.Context, r *rounds, every time.Duration, w io.
 
 func (g *gauge) take(r *rounds) (s sample) {
 	s.seconds, s.rounds, s.tokens = time.Since(g.begin).Seconds(), r.whole.Load(), r.tokens.Load()
+	s.cpu = cpuSeconds()
 	status := procFile("/proc/self/status")
 	s.rss, s.threads = status["VmRSS:"]<<10, status["Threads:"]
 	s.cached = procFile("/proc/meminfo")["Cached:"] << 10
@@ -100,8 +101,8 @@ func (g *gauge) take(r *rounds) (s sample) {
 }
 
 func (s *sample) write(w io.Writer) error {
-	_, err := fmt.Fprintf(w, "%.1f,%d,%d,%.3f,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%.0f\n", s.seconds, s.rounds, s.tokens, s.perSec, s.rss, s.heap, s.cached,
-		s.vram, s.driverVRAM, s.vramBudget, s.pins, s.handles, s.threads, s.goroutines, s.tempC)
+	_, err := fmt.Fprintf(w, "%.1f,%d,%d,%.3f,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%.0f,%.2f\n", s.seconds, s.rounds, s.tokens, s.perSec, s.rss, s.heap, s.cached,
+		s.vram, s.driverVRAM, s.vramBudget, s.pins, s.handles, s.threads, s.goroutines, s.tempC, s.cpu)
 	return err
 }
 
@@ -118,4 +119,23 @@ func procFile(path string) map[string]int64 {
 		}
 	}
 	return values
+}
+
+// ticksPerSec is how Linux counts a process's time for others to read, whatever its own clock.
+const ticksPerSec = 100
+
+// cpuSeconds is how long this process's threads have run, in the system too; 0 where that can't be read.
+func cpuSeconds() float64 {
+	text, err := os.ReadFile("/proc/self/stat")
+	if err != nil {
+		return 0
+	}
+	f := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:])) // a name may have spaces
+	const user, system = 11, 12
+	if len(f) <= system {
+		return 0
+	}
+	u, _ := strconv.ParseFloat(f[user], 64)
+	s, _ := strconv.ParseFloat(f[system], 64)
+	return (u + s) / ticksPerSec
 }

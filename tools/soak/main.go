@@ -8,16 +8,18 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"time"
 
 	"leat/engine"
+	"leat/vk"
 	"leat/vk/mem"
 )
 
 const usage = `Usage: soak [flags] MODEL
 
-Generates the same greedy text in round after round, and writes what the process takes
-as CSV. At the end it says whether memory, handles or speed drift, and whether each
+Generates the same greedy text in round after round, for a time or until so many tokens
+are made, and writes what the process takes as CSV. At the end it says whether memory, handles or speed drift, and whether each
 round's text was the same.
 
 Exit status: 0 nothing drifts, 1 something does or it failed, 2 wrong command line.
@@ -29,10 +31,12 @@ Example: go run ./tools/soak -for 1h -vram 6GiB -csv soak.csv 70b.gguf
 type options struct {
 	model          string
 	duration       time.Duration
+	tokens         int64 // 0: as many as the time allows
 	every          time.Duration
 	csv            string
 	vram, ram      size // 0: the engine's choice
 	ctx, prompt, n int
+	disable        string
 }
 
 func main() {
@@ -61,6 +65,7 @@ func parse(args []string, errw io.Writer) (o options, err error) {
 	fs.SetOutput(errw)
 	fs.Usage = func() { fmt.Fprint(errw, usage); fs.PrintDefaults() }
 	fs.DurationVar(&o.duration, "for", time.Hour, "how long")
+	fs.Int64Var(&o.tokens, "tokens", 0, "stop after the round in which so many tokens were made; 0: after -for alone")
 	fs.DurationVar(&o.every, "every", 10*time.Second, "between samples")
 	fs.StringVar(&o.csv, "csv", "", "write the samples to a file, too")
 	fs.Var(&o.vram, "vram", "VRAM budget, as 6GiB; 0: all")
@@ -68,11 +73,12 @@ func parse(args []string, errw io.Writer) (o options, err error) {
 	fs.IntVar(&o.ctx, "ctx", 1024, "tokens of context")
 	fs.IntVar(&o.prompt, "p", 32, "tokens of the prompt")
 	fs.IntVar(&o.n, "n", 64, "tokens to generate in a round")
+	fs.StringVar(&o.disable, "disable", "", "device features not to use: "+strings.Join(vk.Disabled(), ","))
 	if err := fs.Parse(args); err != nil {
 		return o, err
 	}
-	if fs.NArg() != 1 || o.n < 2 || o.prompt < 1 || o.prompt+o.n > o.ctx || o.duration <= 0 || o.every <= 0 {
-		err := errors.New("want one MODEL, -p of at least 1, -n of at least 2, both within -ctx, -for and -every above 0")
+	if fs.NArg() != 1 || o.n < 2 || o.prompt < 1 || o.prompt+o.n > o.ctx || o.duration <= 0 || o.every <= 0 || o.tokens < 0 {
+		err := errors.New("want one MODEL, -p of at least 1, -n of at least 2, both within -ctx, -for and -every above 0, -tokens not below")
 		fmt.Fprintln(errw, "soak: error:", err)
 		return o, err
 	}
@@ -103,7 +109,11 @@ func (s *size) Set(text string) error {
 func soak(ctx context.Context, o options, out io.Writer) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, o.duration)
 	defer cancel()
-	m, err := engine.Load(ctx, o.model, engine.Options{ContextLength: o.ctx, DeviceBytes: int64(o.vram), HostBytes: int64(o.ram)})
+	eo := engine.Options{ContextLength: o.ctx, DeviceBytes: int64(o.vram), HostBytes: int64(o.ram)}
+	if o.disable != "" {
+		eo.Disable = strings.Split(o.disable, ",")
+	}
+	m, err := engine.Load(ctx, o.model, eo)
 	if err != nil {
 		return err
 	}
@@ -128,10 +138,16 @@ func soak(ctx context.Context, o options, out io.Writer) (err error) {
 	}
 	defer g.close()
 	p := m.Plan()
+	if x := p.Experts; x != nil {
+		fmt.Fprintf(out, "# %d slots of VRAM for %d experts, %d of which rest in RAM\n", x.Slots(), x.All(), x.HostCount)
+	}
 	fmt.Fprintf(out, "# %s on %s: %s of VRAM, %s streamed a token, %s from disk\n", o.model, m.DeviceName(), mem.FormatBytes(p.DeviceBytes), mem.FormatBytes(p.StreamedBytes), mem.FormatBytes(p.DiskBytes))
 	r := &rounds{m: m, s: s, o: o}
 	done := make(chan error, 1)
-	go func() { done <- r.run(ctx) }()
+	go func() {
+		defer cancel() // the samples end with the rounds
+		done <- r.run(ctx)
+	}()
 	samples, sampleErr := g.watch(ctx, r, o.every, w)
 	if sampleErr != nil {
 		cancel()
@@ -139,5 +155,5 @@ func soak(ctx context.Context, o options, out io.Writer) (err error) {
 	if err := errors.Join(<-done, sampleErr); err != nil {
 		return err
 	}
-	return verdict(out, samples, r.speeds)
+	return verdict(out, samples, r)
 }

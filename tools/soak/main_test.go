@@ -36,6 +36,20 @@ func TestRun(t *testing.T) {
 	}
 }
 
+// TestTokens: enough tokens end it, long before its time.
+func TestTokens(t *testing.T) {
+	vktest.Instance(t)
+	path := filepath.Join(t.TempDir(), "m.gguf")
+	if err := synthetic.Write(path, synthetic.Options{Arch: "llama"}); err != nil {
+		t.Fatal(err)
+	}
+	var out, errw bytes.Buffer
+	code := run(t.Context(), []string{"-for", "1h", "-every", "1h", "-tokens", "7", "-n", "3", "-p", "2", "-ctx", "64", path}, &out, &errw)
+	if code != 0 || !strings.Contains(out.String(), "3 rounds, each with the same text; 9 tokens") {
+		t.Errorf("exit status %d: %s\n%s", code, errw.String(), out.String())
+	}
+}
+
 func TestUsage(t *testing.T) {
 	for _, c := range []struct {
 		args string
@@ -45,6 +59,7 @@ func TestUsage(t *testing.T) {
 		{"", 2, "want one MODEL"},
 		{"-vram much m.gguf", 2, "2GiB"},
 		{"-n 2000 m.gguf", 2, "within -ctx"},
+		{"-tokens -1 m.gguf", 2, "-tokens not below"},
 		{"-h", 0, "Example:"},
 		{"nowhere.gguf", 1, "nowhere.gguf"},
 	} {
@@ -75,17 +90,19 @@ func TestVerdict(t *testing.T) {
 		{"goroutines", func(i int, s *sample) { s.goroutines += int64(i / 50) }, 0, "goroutines"},
 		{"slower", func(int, *sample) {}, 0.6, "decode"},
 		{"faster", func(int, *sample) {}, -0.6, ""},
+		{"more work for a token", func(_ int, s *sample) { s.cpu = 1 }, 0, "CPU of a token"},
 	} {
 		var samples []sample
-		var speeds []point
+		var r rounds
 		for i := range 360 {
 			s := steady(i)
 			c.change(i, &s)
 			samples = append(samples, s)
-			speeds = append(speeds, point{s.seconds, 10 - c.slower*float64(i)/360 + 0.2*float64(i%2)})
+			r.speeds = append(r.speeds, point{s.seconds, 10 - c.slower*float64(i)/360 + 0.2*float64(i%2)})
+			r.cpu = append(r.cpu, point{s.seconds, 0.05 * (1 + s.cpu*float64(i)/3600)})
 		}
 		var out bytes.Buffer
-		err := verdict(&out, samples, speeds)
+		err := verdict(&out, samples, &r)
 		if (err != nil) != (c.want != "") || err != nil && err.Error() != "it drifts: "+c.want && !strings.HasPrefix(err.Error(), "it drifts: "+c.want) {
 			t.Errorf("%s: %v\n%s", c.name, err, out.String())
 		}

@@ -18,11 +18,12 @@ type rounds struct {
 	s      *engine.Session
 	o      options
 	speeds []point // of whole rounds, decode tok/s; read once run has returned
+	cpu    []point // the same rounds, CPU seconds a token, prompt included
 
 	tokens, whole atomic.Int64 // so far; rounds
 }
 
-// run returns when ctx is over; that is no error.
+// run returns when ctx is over, or enough tokens are made; neither is an error.
 func (r *rounds) run(ctx context.Context) error {
 	begin := time.Now()
 	prompt := make([]token.ID, r.o.prompt)
@@ -31,9 +32,13 @@ func (r *rounds) run(ctx context.Context) error {
 	}
 	var first []token.ID
 	for round := 1; ; round++ {
+		if r.o.tokens > 0 && r.tokens.Load() >= r.o.tokens {
+			return nil
+		}
 		if err := r.s.Truncate(0); err != nil {
 			return err
 		}
+		cpu := cpuSeconds()
 		var ids []token.ID
 		var start time.Time
 		for t, err := range r.s.Generate(ctx, prompt, engine.Params{MaxTokens: r.o.n, IgnoreEOG: true}) {
@@ -56,6 +61,7 @@ func (r *rounds) run(ctx context.Context) error {
 			return fmt.Errorf("round %d: token %d differs from that of the first round", round, i)
 		}
 		r.speeds = append(r.speeds, point{now.Sub(begin).Seconds(), float64(len(ids)-1) / now.Sub(start).Seconds()})
+		r.cpu = append(r.cpu, point{now.Sub(begin).Seconds(), (cpuSeconds() - cpu) / float64(len(ids))})
 		r.whole.Add(1)
 	}
 }

@@ -52,8 +52,9 @@ type series struct {
 const warm = 5 // part of the samples, at the beginning, that don't count: 1/5
 
 // verdict prints how each figure drifts; the error says which did too much.
-func verdict(out io.Writer, samples []sample, speeds []point) error {
-	samples, speeds = samples[len(samples)/warm:], speeds[len(speeds)/warm:]
+func verdict(out io.Writer, samples []sample, r *rounds) error {
+	speeds, cpu := r.speeds[len(r.speeds)/warm:], r.cpu[len(r.cpu)/warm:]
+	samples = samples[len(samples)/warm:]
 	of := func(value func(*sample) float64) (list []point) {
 		for i := range samples {
 			list = append(list, point{samples[i].seconds, value(&samples[i])})
@@ -71,6 +72,7 @@ func verdict(out io.Writer, samples []sample, speeds []point) error {
 		{"threads", of(func(s *sample) float64 { return float64(s.threads) }), 0, 4, false, 1, ""},
 		{"goroutines", of(func(s *sample) float64 { return float64(s.goroutines) }), 0, 1, false, 1, ""},
 		{"decode, tok/s of a round", speeds, 0.03, 0, true, 1, ""},
+		{"CPU of a token", cpu, 0.03, 0, false, 1e-3, "ms"},
 	}
 	var bad []string
 	for _, s := range all {
@@ -87,7 +89,8 @@ func verdict(out io.Writer, samples []sample, speeds []point) error {
 		}
 		fmt.Fprintf(out, "%-26s %s: mean %.3f %s, drift %+.3f (%+.2f %%)\n", s.name, word, m/s.unit, s.unitName, d/s.unit, 100*d/math.Max(math.Abs(m), 1e-9))
 	}
-	fmt.Fprintf(out, "%d rounds, each with the same text\n", samples[len(samples)-1].rounds)
+	last := &samples[len(samples)-1]
+	fmt.Fprintf(out, "%d rounds, each with the same text; %d tokens\n", last.rounds, last.tokens)
 	if len(bad) > 0 {
 		return fmt.Errorf("it drifts: %s", strings.Join(bad, ", "))
 	}

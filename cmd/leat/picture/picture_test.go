@@ -5,6 +5,7 @@ import (
 	"encoding/xml"
 	"errors"
 	"fmt"
+	"image/color"
 	"io"
 	"os"
 	"path/filepath"
@@ -209,5 +210,115 @@ func TestNiceTicks(t *testing.T) {
 			}
 			seen[tick.Label] = true
 		}
+	}
+}
+
+func TestExperts(t *testing.T) {
+	uses := [][]int64{{100, 0, 25, 25}, {1, 1, 1, 100}}
+	var svg bytes.Buffer
+	if err := Experts(&svg, ExpertChart{Title: "moe.gguf", Uses: uses}); err != nil {
+		t.Fatal(err)
+	}
+	show(t, "experts.svg", svg.Bytes())
+	list := parse(t, svg.Bytes())
+	all := strings.Join(texts(list), "|")
+	for _, want := range []string{"moe.gguf", "expert", "layer with experts", "1 to 100 uses; white: none; if all were used alike: 31.6"} {
+		if !strings.Contains(all, want) {
+			t.Errorf("the picture does not say %q: %s", want, all)
+		}
+	}
+	// The darkest shade: one shape of two squares, the first layer's first and the second's last, and the legend's.
+	dark := boxesOf(t, list, hex(inkOf(numShades)))
+	if len(dark) != 3 {
+		t.Fatalf("%d dark squares, wanted 2 and the legend's: %v", len(dark), dark)
+	}
+	if !(dark[0].right < dark[1].left) || !(dark[0].bottom > dark[1].bottom) { // the picture is drawn upwards
+		t.Errorf("the first layer's first expert is at %v, the second's last at %v", dark[0], dark[1])
+	}
+	// Neighbours of a shade are one rectangle, as wide as both.
+	half := boxesOf(t, list, hex(inkOf(shadeOf(25, 100))))
+	if len(half) != 2 || half[0].right-half[0].left < 1.9*(dark[0].right-dark[0].left) {
+		t.Errorf("two neighbours are %v beside %v", half, dark[0])
+	}
+	if err := Experts(io.Discard, ExpertChart{Title: "none", Uses: [][]int64{{0, 0}}}); err == nil {
+		t.Error("nothing was used: no error")
+	}
+	// A large model's is small enough for a page.
+	large := make([][]int64, 94)
+	for l := range large {
+		large[l] = make([]int64, 128)
+		for i := range large[l] {
+			large[l][i] = int64((l*7919 + i*i*31) % 997)
+		}
+	}
+	svg.Reset()
+	if err := Experts(&svg, ExpertChart{Title: "large", Uses: large}); err != nil || svg.Len() > 1<<20 {
+		t.Errorf("%d bytes, %v", svg.Len(), err)
+	}
+	show(t, "experts-large.svg", svg.Bytes())
+}
+
+func TestShades(t *testing.T) {
+	for _, most := range []int64{1, 7, 100, 123457} {
+		if shadeOf(0, most) != 0 || shadeOf(1, most) < 1 || shadeOf(most, most) != numShades {
+			t.Errorf("of %d: shades %d, %d, %d", most, shadeOf(0, most), shadeOf(1, most), shadeOf(most, most))
+		}
+		for n := range min(most, 1000) {
+			if a, b := shadeOf(n, most), shadeOf(n+1, most); a > b || b > numShades {
+				t.Errorf("of %d: %d uses are shade %d, one more %d", most, n, a, b)
+			}
+		}
+	}
+}
+
+func hex(c color.Color) string {
+	r, g, b, _ := c.RGBA()
+	return fmt.Sprintf("#%02X%02X%02X", r>>8, g>>8, b>>8)
+}
+
+// boxesOf is boxes, of each part of a path.
+func boxesOf(t *testing.T, list []element, color string) (found []box) {
+	t.Helper()
+	for _, e := range list {
+		if e.name != "path" || !strings.Contains(e.style, "fill:"+color) {
+			continue
+		}
+		for _, part := range strings.Split(strings.TrimSuffix(e.data, "Z"), "Z") {
+			found = append(found, boxes(t, []element{{"path", e.style, part, ""}}, color)...)
+		}
+	}
+	return found
+}
+
+func TestRates(t *testing.T) {
+	c := RateChart{Title: "a story", Lines: []RateLine{
+		{Name: "lru", Rates: []Rate{{0.1, 0.2}, {0.5, 0.7}, {1, 1}}},
+		{Name: "optimum", Rates: []Rate{{0.1, 0.4}, {0.5, 0.9}, {1, 1}}, Bound: true},
+	}}
+	var svg bytes.Buffer
+	if err := Rates(&svg, c); err != nil {
+		t.Fatal(err)
+	}
+	show(t, "rates.svg", svg.Bytes())
+	list := parse(t, svg.Bytes())
+	all := strings.Join(texts(list), "|")
+	for _, want := range []string{"a story", "slots, % of all experts", "found in VRAM, %", "lru", "optimum", "100"} {
+		if !strings.Contains(all, want) {
+			t.Errorf("the picture does not say %q: %s", want, all)
+		}
+	}
+	dots := map[string]int{}
+	for _, e := range list {
+		for _, color := range []string{"#0072B2", "#222222"} {
+			if e.name == "path" && strings.Contains(e.style, "fill:"+color) && strings.Contains(e.data, "A") {
+				dots[color]++
+			}
+		}
+	}
+	if dots["#0072B2"] != 3 || dots["#222222"] != 3 {
+		t.Errorf("dots %v, wanted 3 of each line", dots)
+	}
+	if err := Rates(io.Discard, RateChart{Title: "none", Lines: []RateLine{{Name: "lru"}}}); err == nil {
+		t.Error("no rates: no error")
 	}
 }

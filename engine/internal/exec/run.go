@@ -46,6 +46,7 @@ type run struct {
 
 	since          time.Time     // recording since then
 	blocked, rests time.Duration // waited for weights to be on their way; rested
+	missed         time.Duration // of blocked, for experts
 	commands       [1]*vk.CommandBuffer
 	signal         [1]vk.Point
 }

@@ -76,6 +76,9 @@ func (r *run) ran(s *submission, before, begin, end uint64) {
 			idle = min(idle, late) // it was the bytes, not us
 		}
 		e.count.stalled.Add(int64(max(0, idle)))
+		if isCached(&e.Plan.Units[s.awaits]) {
+			e.Weights.Experts().Idle(max(0, idle))
+		}
 	}
 	if e.Trace == nil {
 		return
@@ -113,6 +116,9 @@ func (r *run) untimed(end time.Time) {
 	first := &r.timed[0]
 	e.count.compute.Add(int64(max(0, end.Sub(first.submitted)-r.blocked-r.rests)))
 	e.count.stalled.Add(int64(r.blocked))
+	if r.missed > 0 {
+		e.Weights.Experts().Idle(r.missed)
+	}
 	if e.Trace != nil {
 		whole := submission{expected: expected{unit: len(e.Plan.Units) - 1}}
 		for i := range r.timed[:r.used] {

@@ -229,14 +229,18 @@ func (r *run) learn() error {
 		return err
 	}
 	clear(w.pairs)
+	needed := 0
 	m := w.chosen.Mapped()[e.chosenOff(layer):]
 	for i := range n {
 		id := le.Uint32(m[4*i:])
 		if int(id) >= len(w.pairs) {
 			return fmt.Errorf("the router chose expert %d of %d", id, len(w.pairs))
 		}
-		w.pairs[id]++
+		if w.pairs[id]++; w.pairs[id] == 1 {
+			needed++
+		}
 	}
+	e.Weights.Experts().Needed(needed)
 	return nil
 }
 
@@ -353,6 +357,7 @@ func (r *run) arrive(b *weights.Batch) error {
 		r.resume()
 		r.next.waited = r.since.Sub(from)
 		r.blocked += r.next.waited
+		r.missed += r.next.waited
 		if err != nil {
 			return err
 		}

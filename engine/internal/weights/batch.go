@@ -60,7 +60,11 @@ func (x *Experts) Take(ctx context.Context, layer int, ids []int32, b *Batch) (n
 	x.out.clear()
 	var now uint64
 	for i := range b.taken {
-		if t := &b.taken[i]; !t.Hit {
+		t := &b.taken[i]
+		if t.Hit && !x.foresees {
+			x.count.vramBytes.Add(x.of(layer, t).unit.Bytes)
+		}
+		if !t.Hit {
 			if now == 0 {
 				if now, err = x.s.o.Compute.Value(); err != nil {
 					return 0, err

@@ -2,6 +2,7 @@ package weights
 
 import (
 	"sync/atomic"
+	"time"
 
 	"leat/engine/expert"
 )
@@ -12,8 +13,12 @@ type ExpertStats struct {
 	HostMisses, DiskMisses int64 // and had not, by where they came from
 	Evictions              int64 // experts that lost their slot to another
 	Early, Foreseen        int64 // experts that came before a layer asked for them; of these, that it then did: they count as hits
+	VRAMBytes              int64 // of the hits
 	UploadedBytes          int64 // to the slots
 	DiskBytes              int64 // read from disk for that
+
+	Layers, Needed int64         // layers of steps that asked, once each; the different experts that these needed
+	Stalled        time.Duration // the device stood idle within steps because experts had not come; a part of all such waiting
 }
 
 // Less is what happened since b.
@@ -21,7 +26,8 @@ func (s ExpertStats) Less(b ExpertStats) ExpertStats {
 	return ExpertStats{
 		Hits: s.Hits - b.Hits, HostMisses: s.HostMisses - b.HostMisses, DiskMisses: s.DiskMisses - b.DiskMisses, Evictions: s.Evictions - b.Evictions,
 		Early: s.Early - b.Early, Foreseen: s.Foreseen - b.Foreseen,
-		UploadedBytes: s.UploadedBytes - b.UploadedBytes, DiskBytes: s.DiskBytes - b.DiskBytes,
+		VRAMBytes: s.VRAMBytes - b.VRAMBytes, UploadedBytes: s.UploadedBytes - b.UploadedBytes, DiskBytes: s.DiskBytes - b.DiskBytes,
+		Layers: s.Layers - b.Layers, Needed: s.Needed - b.Needed, Stalled: s.Stalled - b.Stalled,
 	}
 }
 
@@ -31,8 +37,12 @@ func (s ExpertStats) Asked() int64 { return s.Hits + s.HostMisses + s.DiskMisses
 // HitRate is the part of what was asked for that was in VRAM.
 func (s ExpertStats) HitRate() float64 { return float64(s.Hits) / float64(max(1, s.Asked())) }
 
+// Distinct is how many different experts a layer of a step needed, on average.
+func (s ExpertStats) Distinct() float64 { return float64(s.Needed) / float64(max(1, s.Layers)) }
+
 type expertCounters struct {
-	hits, hostMisses, diskMisses, evictions, early, foreseen, bytes, diskBytes atomic.Int64
+	hits, hostMisses, diskMisses, evictions, early, foreseen, vramBytes, bytes, diskBytes atomic.Int64
+	layers, needed, stalled                                                               atomic.Int64 // stalled: ns
 }
 
 func (c *expertCounters) took(now, before expert.Stats) {
@@ -49,6 +59,16 @@ func (x *Experts) Stats() ExpertStats {
 	return ExpertStats{
 		Hits: c.hits.Load(), HostMisses: c.hostMisses.Load(), DiskMisses: c.diskMisses.Load(), Evictions: c.evictions.Load(),
 		Early: c.early.Load(), Foreseen: c.foreseen.Load(),
-		UploadedBytes: c.bytes.Load(), DiskBytes: c.diskBytes.Load(),
+		VRAMBytes: c.vramBytes.Load(), UploadedBytes: c.bytes.Load(), DiskBytes: c.diskBytes.Load(),
+		Layers: c.layers.Load(), Needed: c.needed.Load(), Stalled: time.Duration(c.stalled.Load()),
 	}
 }
+
+// Needed counts the different experts that a layer of a step needs.
+func (x *Experts) Needed(n int) {
+	x.count.layers.Add(1)
+	x.count.needed.Add(int64(n))
+}
+
+// Idle counts time that the device waited for experts.
+func (x *Experts) Idle(d time.Duration) { x.count.stalled.Add(int64(d)) }

@@ -1,0 +1,104 @@
+package engine_test
+
+import (
+	"fmt"
+	"math"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"leat/engine"
+	"leat/engine/token"
+	"leat/tools/synth/synthetic"
+)
+
+// TestExpertsLong: each of 500 tokens has the bits of a model that has all experts in VRAM, though these come and go all the time.
+// With -combinations that is so of every policy and many sizes.
+func TestExpertsLong(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "m.gguf") // small enough for so many tokens, and hardly more than experts
+	shape := synthetic.Shape{BlockCount: 2, EmbeddingLength: 128, HeadCount: 2, HeadCountKV: 1, KeyLength: 32, ExpertCount: 16, ExpertUsedCount: 3, ExpertFeedForwardLength: 128, VocabSize: 300, ContextLength: 512}
+	if err := synthetic.Write(path, synthetic.Options{Arch: "qwen3moe", Type: "q8_0", Shape: shape}); err != nil {
+		t.Fatal(err)
+	}
+	n := 500
+	if testing.Short() { // the race detector has seen all after a few
+		n = 60
+	}
+	base := exact(engine.Options{KVType: "f32", ContextLength: 512, Chunk: 8, Discrete: true})
+	whole := load(t, path, base)
+	if slotsOf(whole) != 0 {
+		t.Fatal("the model that has all in VRAM has slots")
+	}
+	var want [][]float32
+	ids := make([]token.ID, n)
+	for i := range ids {
+		x := uint32(i+1) * 0x9e3779b1
+		ids[i] = token.ID((x ^ x>>15) % uint32(whole.Hyper().VocabSize))
+	}
+	tokenByToken(t, whole, ids, func(_ int, row []float32) bool {
+		want = append(want, slices.Clone(row))
+		return true
+	})
+	least, all := leastBudget(t, path, base), whole.Plan().DeviceBytes
+	const half = -1 // as much RAM as half of the experts take
+	type way struct {
+		part   float64 // of the VRAM between the least and all
+		host   int64
+		policy string
+	}
+	ways := []way{{0, 1, "lru"}, {0.4, half, "adaptive"}}
+	if *combinations {
+		ways = nil
+		for i, policy := range []string{"lru", "stale", "weighted", "adaptive"} {
+			for _, part := range []float64{0, 0.2, 0.4, 0.6, 0.8} {
+				ways = append(ways, way{part, []int64{1, half, 1 << 30}[(i+int(5*part))%3], policy})
+			}
+		}
+	}
+	for _, c := range ways {
+		t.Run(fmt.Sprintf("%s, %.0f %% of the VRAM, %d bytes of RAM", c.policy, 100*c.part, c.host), func(t *testing.T) {
+			o := base
+			o.DeviceBytes, o.HostBytes, o.ExpertPolicy = least+int64(c.part*float64(all-least)), c.host, c.policy
+			if c.host == half {
+				o.HostBytes = someRAM(t, path, o, 0.5)
+			}
+			m := load(t, path, o)
+			if slotsOf(m) == 0 {
+				t.Fatal("the experts share no slots")
+			}
+			tokenByToken(t, m, ids, func(i int, row []float32) bool {
+				for k := range row {
+					if math.Float32bits(row[k]) != math.Float32bits(want[i][k]) {
+						t.Errorf("token %d, logit %d: got %g, wanted the bits of %g", i, k, row[k], want[i][k])
+						return false
+					}
+				}
+				return true
+			})
+			x := m.Stats().Experts
+			if x.Evictions < int64(n)/4 || (x.Hits > 0) != (c.part > 0) && c.policy == "lru" {
+				t.Errorf("%d slots: %+v", slotsOf(m), x)
+			}
+			t.Logf("%d slots of %d, %d in RAM: %+v", slotsOf(m), m.Plan().Experts.All(), m.Plan().Experts.HostCount, x)
+		})
+	}
+}
+
+// tokenByToken runs ids one a step, and shows each one's logits until see has seen enough.
+func tokenByToken(t *testing.T, m *engine.Model, ids []token.ID, see func(i int, row []float32) bool) {
+	t.Helper()
+	s, err := m.NewSession()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for i := range ids {
+		row, err := s.Forward(t.Context(), ids[i:i+1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !see(i, row) {
+			return
+		}
+	}
+}
