@@ -135,6 +135,17 @@ func (s *Session) Forward(ctx context.Context, ids []token.ID) ([]float32, error
 }
 
 // keep copies a step's logits, which the next step of any session overwrites.
+// Next is Forward for who wants the likeliest token alone, of the lowest id where several are: the device chooses it. The
+// session does not take it.
+func (s *Session) Next(ctx context.Context, ids []token.ID) (id token.ID, err error) {
+	if err := s.take(ids); err != nil {
+		return 0, err
+	}
+	ctx = s.during(ctx)
+	err = s.run(ctx, true, false, func(r exec.Result) { id = r.IDs[0] })
+	return id, err
+}
+
 func (s *Session) keep(r exec.Result) { s.logits = append(s.logits[:0], r.Logits...) }
 
 // Logits runs ids and yields the logits after each of them in order, shape (V); a

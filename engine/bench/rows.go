@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"leat/engine"
 	"leat/engine/plan"
 	"leat/engine/token"
 )
@@ -26,10 +25,8 @@ func (b *run) first(ctx context.Context, depth, n int) error {
 	if err := b.s.Truncate(depth); err != nil {
 		return err
 	}
-	for _, err := range b.s.Generate(ctx, b.ids(depth, n), engine.Params{MaxTokens: 1, IgnoreEOG: true}) {
-		if err != nil {
-			return err
-		}
+	if _, err := b.s.Next(ctx, b.ids(depth, n)); err != nil {
+		return err
 	}
 	return b.s.Truncate(depth)
 }
@@ -116,7 +113,8 @@ type timing struct {
 }
 
 // generate times n tokens after some that aren't. With bounded it stops when the limit is
-// over, after one token at least.
+// over, after one token at least. The tokens are given, as a prompt's are: a model without sense, and not it alone, would
+// soon say the same again and again, and find the same experts. What it would say is computed all the same.
 func (b *run) generate(ctx context.Context, depth, n, warm int, bounded bool) (g timing, err error) {
 	if err := b.s.Truncate(depth); err != nil {
 		return g, err
@@ -126,8 +124,8 @@ func (b *run) generate(ctx context.Context, depth, n, warm int, bounded bool) (g
 	late := func(limits float64) bool {
 		return b.o.Limit > 0 && time.Since(begin).Seconds() > limits*b.o.Limit.Seconds()
 	}
-	for _, err := range b.s.Generate(ctx, b.ids(depth, 1), engine.Params{MaxTokens: warm + n, IgnoreEOG: true}) {
-		if err != nil {
+	for i := 0; ; i++ {
+		if _, err := b.s.Next(ctx, b.ids(depth+i, 1)); err != nil {
 			return g, err
 		}
 		now := time.Now()

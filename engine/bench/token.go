@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"leat/engine"
 	"leat/engine/plan"
 	"leat/engine/trace"
 )
@@ -31,8 +30,8 @@ func (b *run) record(ctx context.Context) error {
 	room := b.s.Cap() - 1
 	var epoch time.Time
 	var ends []time.Duration // of the tokens, the first of them untraced
-	for _, err := range b.s.Generate(ctx, b.ids(0, 1), engine.Params{MaxTokens: min(room, n+1), IgnoreEOG: true}) {
-		if err != nil {
+	for i := range min(room, n+1) {
+		if _, err := b.s.Next(ctx, b.ids(i, 1)); err != nil {
 			return err
 		}
 		if ends == nil {

@@ -3,8 +3,6 @@ package bench
 import (
 	"context"
 	"time"
-
-	"leat/engine"
 )
 
 // An idle GPU's clock is a fraction of a busy one's, and rises only with work: on an H100 the first prompt after a load of 11 s
@@ -77,13 +75,11 @@ func (b *run) warmGeneration(ctx context.Context, t Test) error {
 			return 0, err
 		}
 		begin := time.Now()
-		for _, err := range b.s.Generate(ctx, b.ids(t.Depth+b.s.Cap(), 1), engine.Params{MaxTokens: warmTokens + t.Generate, IgnoreEOG: true}) {
-			if err != nil {
+		for n < warmTokens+t.Generate && time.Since(begin).Seconds() <= warmPart {
+			if _, err := b.s.Next(ctx, b.ids(t.Depth+b.s.Cap()+n, 1)); err != nil {
 				return n, err
 			}
-			if n++; time.Since(begin).Seconds() > warmPart {
-				break
-			}
+			n++
 		}
 		return n, b.s.Truncate(t.Depth)
 	})

@@ -55,9 +55,9 @@ func TestPredictH100(t *testing.T) {
 		within         float64
 		bottleneck     plan.Lane
 	}{
-		{"all in VRAM", dense, 75 << 30, 0, 240, 12314, 0.16, plan.LaneCompute},
+		{"all in VRAM", dense, 75 << 30, 0, 277, 12773, 0.28, plan.LaneCompute},
 		{"2 GiB", dense, 2 << 30, 50e9, 15.6, 0, 0.05, plan.LaneLink},
-		{"a mixture, all in VRAM", synthetic.Options{Arch: "qwen3moe", Preset: "30b-a3b", Type: "q4_k_m", Hollow: true}, 75 << 30, 0, 159, 0, 0.25, plan.LaneCompute},
+		{"a mixture, all in VRAM", synthetic.Options{Arch: "qwen3moe", Preset: "30b-a3b", Type: "q4_k_m", Hollow: true}, 75 << 30, 0, 229, 0, 0.25, plan.LaneCompute},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			h, m := open(t, c.model)

@@ -33,6 +33,7 @@ const (
 	ringFraction = 16        // of the VRAM budget, at most, for that
 
 	leastHalves, mostHalves = 16 << 20, 512 << 20 // a slice of weights should fill the device when it is multiplied
+	hardly                  = 64                  // a part of the streamed weights that is not missed
 	halvesFraction          = 24                  // of the VRAM budget, at most, for both slices
 )
 
@@ -122,6 +123,17 @@ func (s *sizing) residentChunk() int {
 	return maxChunk
 }
 
+// worth reports whether steps of n rows take little VRAM for what they are: an eighth, or up to a quarter where half as many
+// rows would bring a token that much less of streamed weights that it hardly matters, while a prompt's cross the link twice as often.
+func (s *sizing) worth(c, n int) bool {
+	bytes := s.scratch(c, min(n, c)).Bytes
+	if bytes <= s.b.DeviceBytes/8 {
+		return true
+	}
+	streamed := s.resident() - s.b.DeviceBytes
+	return s.experts == nil && bytes <= s.b.DeviceBytes/4 && bytes-s.scratch(c, min(n/2, c)).Bytes <= streamed/hardly
+}
+
 // chunkFor returns the largest chunk up to most whose fixed part fits room at context
 // c, or 0.
 func (s *sizing) chunkFor(c int, room int64, most int) int {
@@ -135,8 +147,7 @@ func (s *sizing) chunkFor(c int, room int64, most int) int {
 		if n > minChunk && n/2 >= c { // as good as half of it
 			continue
 		}
-		small := n == minChunk || s.scratch(c, min(n, c)).Bytes <= s.b.DeviceBytes/8
-		if small && s.fixed(c, min(n, c)) <= min(room, s.local) {
+		if (n == minChunk || s.worth(c, n)) && s.fixed(c, min(n, c)) <= min(room, s.local) {
 			return min(n, c)
 		}
 	}

@@ -60,7 +60,7 @@ func (k *Kernels) tile(t Tile, of gguf.Type, glu, m, chunks uint32) Tile {
 	case cpu:
 		d = Tile{Rows: 8, Team: 8, Unroll: 1, Lanes: 64}
 	case glu == shaders.GLUBytes:
-		d = Tile{Rows: 2, Unroll: 4, Lanes: min(512, most)}
+		d = Tile{Rows: 2, Unroll: 2, Lanes: min(256, most)}
 		d.Team = d.Lanes / q8Block
 	default:
 		d = Tile{Rows: 1, Team: 64, Unroll: 1, Lanes: 64}
