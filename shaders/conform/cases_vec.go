@@ -24,6 +24,10 @@ func vecCases() []Case {
 			continue
 		}
 		row := &k
+		if k.Variant == shaders.Straight {
+			cases = append(cases, straightCases(row)...)
+			continue
+		}
 		for _, cols := range vecLengths(k.Type) {
 			for _, m := range []int{1, 7, 100} {
 				cases = append(cases, vec(row, m, cols, 1, 0, gpu.Tile{}))
@@ -44,6 +48,23 @@ func vecCases() []Case {
 			cases = append(cases, vecExtremes(row))
 		}
 		cases = append(cases, vec(row, 65, 1024, 8, 0, gpu.Tile{}), vecSameBits(row, 33, 1024), vecSameBits(row, 5, 4096))
+	}
+	return cases
+}
+
+// straightCases have rows that end within a lane's share, and teams of one subgroup and of several.
+func straightCases(row *shaders.Kernel) []Case {
+	cases := []Case{vecExtremes(row), vecSameBits(row, 33, 1024), vecSameBits(row, 5, 4096)}
+	for _, k := range []int{512, 1536, 2048, 5632} {
+		for _, m := range []int{1, 7, 100} {
+			cases = append(cases, vec(row, m, k, 1, 0, gpu.Tile{}))
+		}
+	}
+	for n := 2; n <= 8; n++ {
+		cases = append(cases, vec(row, 65, 1536, n, 4, gpu.Tile{}))
+	}
+	for _, tile := range []gpu.Tile{{Rows: 1, Team: 8, Unroll: 4, Lanes: 32}, {Rows: 3, Team: 32, Unroll: 2, Lanes: 64}, {Rows: 2, Team: 64, Unroll: 2, Lanes: 64}} {
+		cases = append(cases, vec(row, 37, 1024, 1, 0, tile), vec(row, 300, 512, 3, 0, tile))
 	}
 	return cases
 }

@@ -44,7 +44,7 @@ func (r *Recorder) Folds(cols uint32) bool {
 // Takes reports whether the device and the recorder's memory allow [Recorder.Products]; [Recorder.MulMat] and the other
 // plain ops are always there.
 func (r *Recorder) Takes(p *Products) bool {
-	variant := r.k.Team(p.Type)
+	variant := r.k.teamOf(p.Type, p.K)
 	if !r.inBytes() || variant == "" || !p.GLU && r.k.tuned.Load().plain(p.Type, p.K) {
 		return false
 	}
@@ -60,6 +60,10 @@ func (r *Recorder) Takes(p *Products) bool {
 	}
 	c := r.teamChoice(variant, p.Type, r.gluOf(p), p.N, p.Of[0].M, p.K)
 	ok := r.usable(c, func() (*shaders.Kernel, error) { return shaders.MulMatVecVariant(variant, p.Type) })
+	if !ok && variant == shaders.Straight {
+		r.k.straight.Store(false)
+		return r.Takes(p)
+	}
 	if !ok && variant == shaders.Longs {
 		r.k.longs.Store(false)
 		return r.Takes(p)
@@ -85,11 +89,17 @@ func (r *Recorder) teamChoice(variant string, t gguf.Type, glu, n, m0, k uint32)
 	if variant == shaders.Wide {
 		chunk = 8
 	}
-	tile := r.Tile
+	tile, cols := r.Tile, vecCols(min(n, shaders.FewRows))
+	if variant == shaders.Straight {
+		if tile, cols = straightTile(tile, k), min(cols, straightCols); tile.Rows*cols*tile.Lanes > maxTileSums {
+			cols = 1
+		}
+		return choice{op: "mul_mat_vec", variant: variant, typed: true, typ: t, cols: cols, glu: glu, tile: tile}
+	}
 	if tile == (Tile{}) {
 		tile = r.k.tuned.Load().tile(t, pairs(glu), k)
 	}
-	return choice{op: "mul_mat_vec", variant: variant, typed: true, typ: t, cols: vecCols(min(n, shaders.FewRows)), glu: glu, tile: r.k.tile(tile, glu, m0, k/chunk)}
+	return choice{op: "mul_mat_vec", variant: variant, typed: true, typ: t, cols: cols, glu: glu, tile: r.k.tile(tile, glu, m0, k/chunk)}
 }
 
 // Team is the variant of mul_mat_vec in teams for weights of type t; "": there is none.
@@ -120,7 +130,7 @@ func (r *Recorder) Products(p *Products) error {
 		Dst0: p.Of[0].Dst, Dst1: p.Of[1].Dst, Dst2: p.Of[2].Dst, X: p.X, Residual: p.Residual,
 		M0: p.Of[0].M, M1: p.Of[1].M, M2: p.Of[2].M, K: p.K, N: p.N, XStride: p.XStride, DstStride: p.DstStride, ResidualStride: p.ResidualStride,
 	}
-	variant, glu, normed := r.k.Team(p.Type), r.gluOf(p), false
+	variant, glu, normed := r.k.teamOf(p.Type, p.K), r.gluOf(p), false
 	if variant != shaders.Wide {
 		from, err := r.bytesOf(p.X, p.N, p.K, p.XStride)
 		if err != nil {
@@ -169,7 +179,7 @@ func (r *Recorder) MulMatTeam(variant string, t gguf.Type, glu uint32, a shaders
 
 // MulMatNormed is MulMatTeam of an X that one of [shaders.NormBytes] has left: it takes the norm's part that is left to do.
 func (r *Recorder) MulMatNormed(t gguf.Type, glu uint32, a shaders.MulMatTeamArgs) error {
-	return r.mulMatTeam(r.k.Team(t), t, glu, true, a)
+	return r.mulMatTeam(r.k.teamOf(t, a.K), t, glu, true, a)
 }
 
 func (r *Recorder) mulMatTeam(variant string, t gguf.Type, glu uint32, normed bool, a shaders.MulMatTeamArgs) error {
@@ -195,6 +205,10 @@ func (r *Recorder) mulMatTeam(variant string, t gguf.Type, glu uint32, normed bo
 	}
 	c.choice = r.teamChoice(variant, t, glu, a.N, a.M0, a.K)
 	c.choice.normed = normed
+	if variant == shaders.Straight {
+		c.straight(c.tile, a.K, a.Workgroups(glu != shaders.NoGLU, c.tile.outputs(glu), c.cols))
+		a.XStride = a.N + 1 // from which and N the kernel makes numbers that its driver sees to be one for all lanes
+	}
 	if c.shape(c.tile, glu, c.cols, r.k.dev.Physical.Limits.MaxWorkgroupInvocations); c.err != nil {
 		return c.err
 	}
