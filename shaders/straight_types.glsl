@@ -96,9 +96,7 @@ float dot_group(uint64_t w, bool odd, XGroup x)
 }
 #endif
 
-#if defined(TYPE_Q4_K) // d, dmin f16, scales[12], quants[128]
-#define GROUP_BYTES 144
-
+#if defined(TYPE_Q4_K) || defined(TYPE_Q5_K) || defined(TYPE_Q8_0)
 XGroup load_x(Words p, Words s)
 {
     XGroup x;
@@ -107,6 +105,39 @@ XGroup load_x(Words p, Words s)
     load_scales(s, x);
     return x;
 }
+#endif
+
+#if defined(TYPE_Q8_0) // 8 blocks: d f16, quants[32] signed
+#define GROUP_BYTES 272
+
+uint signed_bytes(uint q) { return (q & LOW) - 0x00800080u; }
+
+float dot_group(uint64_t w, bool odd, XGroup x)
+{
+    Words p = Words(w);
+    uint head = p.w[0];
+    [[unroll]] for (uint l = 1; l < 8; l++)
+        head = mix(head, p.w[l * 17 / 2], LANE == l);
+    float d = unpackHalf2x16(head >> (LANE % 2 * 16)).x * x.scale, sum = 0;
+    [[unroll]] for (uint k = 0; k < 8; k++) {
+        uint at = 17 * (k / 2), q = k % 2 == 0 ? (words(p, at) >> 16) | (words(p, at + 1) << 16) : words(p, at + 9);
+        q ^= 0x80808080u;
+        sum += subgroupShuffle(d, k) * float(high(signed_bytes(q) * x.q[k].even) + high(signed_bytes(q >> 8) * x.q[k].odd));
+    }
+    return sum;
+}
+#endif
+
+#if defined(TYPE_Q4_K) || defined(TYPE_Q5_K) // d, dmin f16, scales[12], of Q5_K fifth bits[32], quants[128]
+#ifdef TYPE_Q4_K
+#define GROUP_BYTES 144
+const uint QUANTS = 4;
+#else
+#define GROUP_BYTES 176
+const uint QUANTS = 12;
+#endif
+
+uint product5(uint q, Pairs x) { return (q & 0x001f001fu) * x.even + ((q >> 8) & 0x001f001fu) * x.odd; }
 
 float dot_group(uint64_t w, bool odd, XGroup x)
 {
@@ -118,10 +149,19 @@ float dot_group(uint64_t w, bool odd, XGroup x)
     uint m = mix(((w2 >> (s + 4)) & 0x0f) | ((w1 >> (s + 2)) & 0x30), (w1 >> s) & 0x3f, LANE < 4);
     float scale = d.x * x.scale * float(int(sc));
     float sum = -(d.y * x.scale * float(int(m) * (x.first + x.second)));
+#ifdef TYPE_Q5_K
+    uint h = words(p, 4);
+#endif
     [[unroll]] for (uint k = 0; k < 4; k++) {
-        uint q = words(p, 4 + 8 * k);
-        sum += subgroupShuffle(scale, 2 * k) * float(high(low_product(q, x.q[2 * k])));
-        sum += subgroupShuffle(scale, 2 * k + 1) * float(high(high_product(q, x.q[2 * k + 1])));
+        uint q = words(p, QUANTS + 8 * k);
+#ifdef TYPE_Q4_K
+        uint t1 = low_product(q, x.q[2 * k]), t2 = high_product(q, x.q[2 * k + 1]);
+#else
+        uint t1 = product5((q & 0x0f0f0f0fu) | ((h >> (2 * k)) & 0x01010101u) << 4, x.q[2 * k]);
+        uint t2 = product5(((q >> 4) & 0x0f0f0f0fu) | ((h >> (2 * k)) & 0x02020202u) << 3, x.q[2 * k + 1]);
+#endif
+        sum += subgroupShuffle(scale, 2 * k) * float(high(t1));
+        sum += subgroupShuffle(scale, 2 * k + 1) * float(high(t2));
     }
     return sum;
 }

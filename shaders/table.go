@@ -140,7 +140,7 @@ var int8Types = weightTypes[3:]
 const StraightBits = 22
 
 // straightTypes are those of straight.
-var straightTypes = []gguf.Type{gguf.Q4_0, gguf.Q4_K, gguf.Q6_K}
+var straightTypes = []gguf.Type{gguf.Q4_0, gguf.Q8_0, gguf.Q4_K, gguf.Q5_K, gguf.Q6_K}
 
 var families = []family{
 	{op: "get_rows", args: GetRowsArgs{}, types: weightTypes},
