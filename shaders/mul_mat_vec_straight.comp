@@ -16,7 +16,7 @@ uint given_back(uint x, uint bits)
 {
     uint y = 0;
     [[unroll]] for (uint i = 0; i < bits; i++)
-        y |= (a.steps[(x >> i) & 1] - a.steps[0]) << i;
+        y |= (a.Steps[(x >> i) & 1] - a.Steps[0]) << i;
     return y;
 }
 

@@ -1,6 +1,8 @@
 package gpu
 
 import (
+	"fmt"
+
 	"leat/gguf"
 	"leat/shaders"
 	"leat/vk"
@@ -20,28 +22,30 @@ func straightOn(dev *vk.Device) bool {
 	return dev.Physical.Type == vk.CPU && dev.Physical.Limits.Subgroup == straightSubgroup && dev.Physical.Limits.MaxWorkgroupInvocations >= maxTileLanes
 }
 
-// straightStep is the multiple of values that rows of type t must have: whole groups, of which each begins at a word, or at the
-// middle of one in every other group; 0: there is no such kernel.
-func straightStep(t gguf.Type) uint32 {
-	if _, err := shaders.MulMatVecVariant(shaders.Straight, t); err != nil {
-		return 0
+// straightSteps are the multiples of values that rows must have, by the type of the weights: whole groups, of which each begins at a
+// word, or with Q6_K every other one.
+var straightSteps = findStraight()
+
+func findStraight() map[gguf.Type]uint32 {
+	m := map[gguf.Type]uint32{}
+	for _, k := range shaders.Kernels() {
+		if k.Op != "mul_mat_vec" || k.Variant != shaders.Straight {
+			continue
+		}
+		if m[k.Type] = straightGroup; k.Type == gguf.Q6_K {
+			m[k.Type] *= 2
+		}
 	}
-	if t == gguf.Q6_K {
-		return 2 * straightGroup
-	}
-	return straightGroup
+	return m
 }
 
-// teamOf is [Kernels.Team] for rows of k values.
-func (k *Kernels) teamOf(t gguf.Type, cols uint32) string {
-	v := k.Team(t)
-	if v != shaders.Longs || !k.straight.Load() || cols > straightMost {
-		return v
+// straightens reports whether products with rows of so many values of type t go by it.
+func (k *Kernels) straightens(t gguf.Type, cols uint32) bool {
+	if !k.straight.Load() || cols > straightMost {
+		return false
 	}
-	if step := straightStep(t); step == 0 || cols%step != 0 {
-		return v
-	}
-	return shaders.Straight
+	step := straightSteps[t]
+	return step > 0 && cols%step == 0
 }
 
 // straightTile fills in what is open in t for rows of so many values: as few subgroups to a row as can be.
@@ -70,16 +74,19 @@ func straightTile(t Tile, cols uint32) Tile {
 	return t
 }
 
-// straightShape checks a tile of it, and that its workgroups can be told apart.
+// straight checks a tile of it, and that its workgroups can be told apart.
 func (c *check) straight(t Tile, cols uint32, workgroups uint64) {
-	c.multiple("K", cols, straightStep(c.typ))
+	if straightSteps[c.typ] == 0 {
+		return // the table will say so
+	}
+	c.multiple("K", cols, straightSteps[c.typ])
 	c.most("K", cols, straightMost)
 	c.multiple("Tile.Team", t.Team, straightSubgroup)
-	c.multiple("Tile.Unroll", t.Unroll, 2)
+	c.multiple("Tile.Unroll", t.Unroll, straightSteps[c.typ]/straightGroup)
 	if c.err == nil {
 		c.most("K", cols, t.Team/straightSubgroup*t.Unroll*straightGroup)
 	}
 	if c.err == nil && workgroups > 1<<shaders.StraightBits {
-		c.that(false, "workgroups", uint32(min(workgroups, 1<<32-1)), "at most 2^22 of them")
+		c.that(false, "workgroups", uint32(min(workgroups, 1<<32-1)), fmt.Sprintf("at most %d", 1<<shaders.StraightBits))
 	}
 }

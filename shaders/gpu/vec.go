@@ -44,7 +44,7 @@ func (r *Recorder) Folds(cols uint32) bool {
 // Takes reports whether the device and the recorder's memory allow [Recorder.Products]; [Recorder.MulMat] and the other
 // plain ops are always there.
 func (r *Recorder) Takes(p *Products) bool {
-	variant := r.k.teamOf(p.Type, p.K)
+	variant := r.k.Team(p.Type, p.K)
 	if !r.inBytes() || variant == "" || !p.GLU && r.k.tuned.Load().plain(p.Type, p.K) {
 		return false
 	}
@@ -102,10 +102,13 @@ func (r *Recorder) teamChoice(variant string, t gguf.Type, glu, n, m0, k uint32)
 	return choice{op: "mul_mat_vec", variant: variant, typed: true, typ: t, cols: cols, glu: glu, tile: r.k.tile(tile, glu, m0, k/chunk)}
 }
 
-// Team is the variant of mul_mat_vec in teams for weights of type t; "": there is none.
-func (k *Kernels) Team(t gguf.Type) string {
-	if v := teamVariants[t]; v != shaders.Int8 || !k.longs.Load() {
+// Team is the variant of mul_mat_vec in teams for weights of type t in rows of so many values; "": there is none.
+func (k *Kernels) Team(t gguf.Type, cols uint32) string {
+	switch v := teamVariants[t]; {
+	case v != shaders.Int8 || !k.longs.Load():
 		return v
+	case k.straightens(t, cols):
+		return shaders.Straight
 	}
 	return shaders.Longs
 }
@@ -130,7 +133,7 @@ func (r *Recorder) Products(p *Products) error {
 		Dst0: p.Of[0].Dst, Dst1: p.Of[1].Dst, Dst2: p.Of[2].Dst, X: p.X, Residual: p.Residual,
 		M0: p.Of[0].M, M1: p.Of[1].M, M2: p.Of[2].M, K: p.K, N: p.N, XStride: p.XStride, DstStride: p.DstStride, ResidualStride: p.ResidualStride,
 	}
-	variant, glu, normed := r.k.teamOf(p.Type, p.K), r.gluOf(p), false
+	variant, glu, normed := r.k.Team(p.Type, p.K), r.gluOf(p), false
 	if variant != shaders.Wide {
 		from, err := r.bytesOf(p.X, p.N, p.K, p.XStride)
 		if err != nil {
@@ -179,7 +182,7 @@ func (r *Recorder) MulMatTeam(variant string, t gguf.Type, glu uint32, a shaders
 
 // MulMatNormed is MulMatTeam of an X that one of [shaders.NormBytes] has left: it takes the norm's part that is left to do.
 func (r *Recorder) MulMatNormed(t gguf.Type, glu uint32, a shaders.MulMatTeamArgs) error {
-	return r.mulMatTeam(r.k.teamOf(t, a.K), t, glu, true, a)
+	return r.mulMatTeam(r.k.Team(t, a.K), t, glu, true, a)
 }
 
 func (r *Recorder) mulMatTeam(variant string, t gguf.Type, glu uint32, normed bool, a shaders.MulMatTeamArgs) error {
@@ -205,12 +208,14 @@ func (r *Recorder) mulMatTeam(variant string, t gguf.Type, glu uint32, normed bo
 	}
 	c.choice = r.teamChoice(variant, t, glu, a.N, a.M0, a.K)
 	c.choice.normed = normed
-	if variant == shaders.Straight {
-		c.straight(c.tile, a.K, a.Workgroups(glu != shaders.NoGLU, c.tile.outputs(glu), c.cols))
-		a.XStride = a.N + 1 // from which and N the kernel makes numbers that its driver sees to be one for all lanes
-	}
 	if c.shape(c.tile, glu, c.cols, r.k.dev.Physical.Limits.MaxWorkgroupInvocations); c.err != nil {
 		return c.err
+	}
+	workgroups := a.Workgroups(glu != shaders.NoGLU, c.tile.outputs(glu), c.cols)
+	if variant == shaders.Straight {
+		if c.straight(c.tile, a.K, workgroups); c.err != nil {
+			return c.err
+		}
 	}
 	b, err := r.get(c.choice, func() (*shaders.Kernel, error) { return shaders.MulMatVecVariant(variant, t) })
 	if err != nil {
@@ -223,7 +228,11 @@ func (r *Recorder) mulMatTeam(variant string, t gguf.Type, glu uint32, normed bo
 	if normed {
 		touched.read(squares(a.S, a.N, a.K))
 	}
-	return dispatch(r, &c, b, &a, a.Workgroups(glu != shaders.NoGLU, c.tile.outputs(glu), b.constant("NUM_COLS")), &touched, co)
+	if variant == shaders.Straight {
+		straight := a.Straight()
+		return dispatch(r, &c, b, &straight, workgroups, &touched, co)
+	}
+	return dispatch(r, &c, b, &a, workgroups, &touched, co)
 }
 
 // team checks addresses and strides.
