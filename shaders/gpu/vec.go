@@ -44,7 +44,7 @@ func (r *Recorder) Folds(cols uint32) bool {
 // Takes reports whether the device and the recorder's memory allow [Recorder.Products]; [Recorder.MulMat] and the other
 // plain ops are always there.
 func (r *Recorder) Takes(p *Products) bool {
-	variant := r.k.Team(p.Type, p.K)
+	variant := r.team(p.Type, p.K)
 	if !r.inBytes() || variant == "" || !p.GLU && r.k.tuned.Load().plain(p.Type, p.K) {
 		return false
 	}
@@ -113,6 +113,15 @@ func (k *Kernels) Team(t gguf.Type, cols uint32) string {
 	return shaders.Longs
 }
 
+// team is [Kernels.Team]; with a tile of the recorder's it is a variant that takes any.
+func (r *Recorder) team(t gguf.Type, cols uint32) string {
+	v := r.k.Team(t, cols)
+	if v == shaders.Straight && r.Tile != (Tile{}) {
+		return shaders.Longs
+	}
+	return v
+}
+
 // teamVariants are the mul_mat_vec in teams that need the least, by the type of the weights.
 var teamVariants = findTeamVariants()
 
@@ -133,7 +142,7 @@ func (r *Recorder) Products(p *Products) error {
 		Dst0: p.Of[0].Dst, Dst1: p.Of[1].Dst, Dst2: p.Of[2].Dst, X: p.X, Residual: p.Residual,
 		M0: p.Of[0].M, M1: p.Of[1].M, M2: p.Of[2].M, K: p.K, N: p.N, XStride: p.XStride, DstStride: p.DstStride, ResidualStride: p.ResidualStride,
 	}
-	variant, glu, normed := r.k.Team(p.Type, p.K), r.gluOf(p), false
+	variant, glu, normed := r.team(p.Type, p.K), r.gluOf(p), false
 	if variant != shaders.Wide {
 		from, err := r.bytesOf(p.X, p.N, p.K, p.XStride)
 		if err != nil {
@@ -181,8 +190,8 @@ func (r *Recorder) MulMatTeam(variant string, t gguf.Type, glu uint32, a shaders
 }
 
 // MulMatNormed is MulMatTeam of an X that one of [shaders.NormBytes] has left: it takes the norm's part that is left to do.
-func (r *Recorder) MulMatNormed(t gguf.Type, glu uint32, a shaders.MulMatTeamArgs) error {
-	return r.mulMatTeam(r.k.Team(t, a.K), t, glu, true, a)
+func (r *Recorder) MulMatNormed(variant string, t gguf.Type, glu uint32, a shaders.MulMatTeamArgs) error {
+	return r.mulMatTeam(variant, t, glu, true, a)
 }
 
 func (r *Recorder) mulMatTeam(variant string, t gguf.Type, glu uint32, normed bool, a shaders.MulMatTeamArgs) error {
