@@ -29,7 +29,8 @@ func TestBrokenKernels(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	team := "mul_mat_vec_" + kernels.Team(gguf.Q4_K)
+	const width = 256
+	q4, q6 := "mul_mat_vec_"+kernels.Team(gguf.Q4_K, width)+"_q4_k", "mul_mat_vec_"+kernels.Team(gguf.Q6_K, width)+"_q6_k"
 	kernels.Close()
 	wrong := func(names ...string) engine.Options {
 		return engine.WithKernels(o, func(g *gpu.Options) {
@@ -54,11 +55,11 @@ func TestBrokenKernels(t *testing.T) {
 	for name, c := range map[string]struct {
 		broken []string
 	}{
-		"products":  {[]string{team + "_q4_k"}},
+		"products":  {[]string{q4}},
 		"norms":     {[]string{"rms_norm_q8"}},
 		"joins":     {[]string{"flash_attn_joined_f16"}},
 		"attention": {[]string{"flash_attn_joined_f16", "flash_attn_split_f16"}},
-		"two":       {[]string{team + "_q6_k", "rms_norm_q8"}},
+		"two":       {[]string{q6, "rms_norm_q8"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, run := range []string{"first", "next"} {

@@ -66,6 +66,23 @@ type MulMatTeamArgs struct {
 	M0, M1, M2, K, N, XStride, DstStride, ResidualStride              uint32
 }
 
+// MulMatStraightArgs are [MulMatTeamArgs] for the variant straight. Steps are N and N + 1, of which the kernel makes numbers that
+// its driver sees to be the same for all lanes.
+type MulMatStraightArgs struct {
+	W0, W1, W2, Bias0, Bias1, Bias2, Dst0, Dst1, Dst2, X, S, Residual uint64
+	M0, M1, M2, K                                                     uint32
+	Steps                                                             [2]uint32
+	DstStride, ResidualStride                                         uint32
+}
+
+// Straight returns the same arguments for the variant straight.
+func (a *MulMatTeamArgs) Straight() MulMatStraightArgs {
+	return MulMatStraightArgs{
+		W0: a.W0, W1: a.W1, W2: a.W2, Bias0: a.Bias0, Bias1: a.Bias1, Bias2: a.Bias2, Dst0: a.Dst0, Dst1: a.Dst1, Dst2: a.Dst2, X: a.X, S: a.S, Residual: a.Residual,
+		M0: a.M0, M1: a.M1, M2: a.M2, K: a.K, Steps: [2]uint32{a.N, a.N + 1}, DstStride: a.DstStride, ResidualStride: a.ResidualStride,
+	}
+}
+
 // GLU of a mul_mat_vec in teams.
 const (
 	NoGLU     = iota

@@ -52,7 +52,12 @@ layout(push_constant, std430) uniform Args {
 #else
 layout(push_constant, std430) uniform Args {
     uvec2 W0, W1, W2, Bias0, Bias1, Bias2, Dst0, Dst1, Dst2, X, S, Residual;
+#ifdef STRAIGHT
+    uint M0, M1, M2, K, Steps[2], DstStride, ResidualStride; // Steps: N, N + 1
+#define N Steps[0]
+#else
     uint M0, M1, M2, K, N, XStride, DstStride, ResidualStride;
+#endif
 } a;
 #define PLAIN
 #endif

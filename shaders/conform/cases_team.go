@@ -287,7 +287,7 @@ func normIn(row *shaders.Kernel, m, k, n int, glu uint32, tile gpu.Tile) Case {
 			}
 			j.record = func(r *gpu.Recorder) error {
 				r.Tile = tile
-				return r.MulMatNormed(row.Type, glu, a)
+				return r.MulMatNormed(row.Variant, row.Type, glu, a)
 			}
 			return nil
 		},

@@ -24,6 +24,10 @@ func vecCases() []Case {
 			continue
 		}
 		row := &k
+		if k.Variant == shaders.Straight {
+			cases = append(cases, straightCases(row)...)
+			continue
+		}
 		for _, cols := range vecLengths(k.Type) {
 			for _, m := range []int{1, 7, 100} {
 				cases = append(cases, vec(row, m, cols, 1, 0, gpu.Tile{}))
@@ -46,6 +50,22 @@ func vecCases() []Case {
 		cases = append(cases, vec(row, 65, 1024, 8, 0, gpu.Tile{}), vecSameBits(row, 33, 1024), vecSameBits(row, 5, 4096))
 	}
 	return cases
+}
+
+// straightCases have rows that end within a lane's share, and teams of one subgroup and of several. They are few: code without loops
+// takes lavapipe a second to compile.
+func straightCases(row *shaders.Kernel) []Case {
+	cases := []Case{vecExtremes(row), vecSameBits(row, 33, 1024), vec(row, 1, 512, 1, 0, gpu.Tile{}), vec(row, 100, 1024, 1, 0, gpu.Tile{}),
+		vec(row, 37, 5632, 1, 0, gpu.Tile{}), vec(row, 65, 1024, 8, 0, gpu.Tile{}), vec(row, 65, 1024, 3, 4, gpu.Tile{})}
+	for _, tile := range []gpu.Tile{{Rows: 1, Team: 8, Unroll: 4, Lanes: 32}, {Rows: 3, Team: 32, Unroll: 2, Lanes: 64}, {Rows: 2, Team: 64, Unroll: 2, Lanes: 64}} {
+		cases = append(cases, vec(row, 37, 1024, 1, 0, tile), vec(row, 300, 512, 3, 0, tile))
+	}
+	for _, n := range []int{1, 3} {
+		cases = append(cases, siblings(row, [3]int{33, 12, 20}, 512, n, gpu.Tile{}), siblings(row, [3]int{64, 1, 0}, 512, n, gpu.Tile{}), residual(row, 65, 512, n, gpu.Tile{}),
+			gates(row, 65, 512, n, false, gpu.Tile{}), gates(row, 96, 512, n, true, gpu.Tile{}), normOut(row, 96, 512, n, gpu.Tile{}),
+			normIn(row, 65, 512, n, shaders.NoGLU, gpu.Tile{}), normIn(row, 96, 512, n, shaders.GLUBytes, gpu.Tile{}))
+	}
+	return append(cases, gatesSameBits(row))
 }
 
 // vecLengths are multiples of what the kernels' widest loads need.

@@ -135,6 +135,10 @@ func teamProofs(v *gpu.Variant) []Case {
 	}
 	block := max(chunk, v.Row.Type.BlockSize())
 	k := (chunk*int(v.Tile.Team*(2*v.Tile.Unroll+1)) + block) / block * block
+	if v.Row.Variant == shaders.Straight { // all of a row, and all but a part
+		block = 512
+		k = int(v.Tile.Team/8*v.Tile.Unroll*256) / block * block
+	}
 	n, m := int(v.Cols), int(v.Outputs())
 	fewer := n/2 + 1
 	switch {

@@ -66,7 +66,7 @@ func TestProve(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	team := "mul_mat_vec_" + plain.Team(gguf.Q4_K)
+	team := "mul_mat_vec_" + plain.Team(gguf.Q4_K, 256)
 	plain.Close()
 	other := func(name string) []byte {
 		k, ok := shaders.Lookup(name)

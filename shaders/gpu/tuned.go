@@ -194,7 +194,7 @@ func (k *Kernels) checkProduct(p TunedProduct) (gguf.Type, error) {
 		glus = []uint32{shaders.GLUFloats, shaders.GLUBytes}
 	}
 	for _, glu := range glus {
-		c := check{choice: choice{op: "mul_mat_vec", variant: k.Team(typ), typed: true, typ: typ}}
+		c := check{choice: choice{op: "mul_mat_vec", variant: k.Team(typ, p.K), typed: true, typ: typ}}
 		t := p.Tile
 		for _, n := range []uint32{t.Rows, t.Team, t.Unroll, t.Lanes} {
 			if n == 0 || n > maxTileLanes {

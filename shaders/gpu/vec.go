@@ -44,7 +44,7 @@ func (r *Recorder) Folds(cols uint32) bool {
 // Takes reports whether the device and the recorder's memory allow [Recorder.Products]; [Recorder.MulMat] and the other
 // plain ops are always there.
 func (r *Recorder) Takes(p *Products) bool {
-	variant := r.k.Team(p.Type)
+	variant := r.team(p.Type, p.K)
 	if !r.inBytes() || variant == "" || !p.GLU && r.k.tuned.Load().plain(p.Type, p.K) {
 		return false
 	}
@@ -60,6 +60,10 @@ func (r *Recorder) Takes(p *Products) bool {
 	}
 	c := r.teamChoice(variant, p.Type, r.gluOf(p), p.N, p.Of[0].M, p.K)
 	ok := r.usable(c, func() (*shaders.Kernel, error) { return shaders.MulMatVecVariant(variant, p.Type) })
+	if !ok && variant == shaders.Straight {
+		r.k.straight.Store(false)
+		return r.Takes(p)
+	}
 	if !ok && variant == shaders.Longs {
 		r.k.longs.Store(false)
 		return r.Takes(p)
@@ -85,19 +89,37 @@ func (r *Recorder) teamChoice(variant string, t gguf.Type, glu, n, m0, k uint32)
 	if variant == shaders.Wide {
 		chunk = 8
 	}
-	tile := r.Tile
+	tile, cols := r.Tile, vecCols(min(n, shaders.FewRows))
+	if variant == shaders.Straight {
+		if tile, cols = straightTile(tile, k), min(cols, straightCols); tile.Rows*cols*tile.Lanes > maxTileSums {
+			cols = 1
+		}
+		return choice{op: "mul_mat_vec", variant: variant, typed: true, typ: t, cols: cols, glu: glu, tile: tile}
+	}
 	if tile == (Tile{}) {
 		tile = r.k.tuned.Load().tile(t, pairs(glu), k)
 	}
-	return choice{op: "mul_mat_vec", variant: variant, typed: true, typ: t, cols: vecCols(min(n, shaders.FewRows)), glu: glu, tile: r.k.tile(tile, t, glu, m0, k/chunk)}
+	return choice{op: "mul_mat_vec", variant: variant, typed: true, typ: t, cols: cols, glu: glu, tile: r.k.tile(tile, t, glu, m0, k/chunk)}
 }
 
-// Team is the variant of mul_mat_vec in teams for weights of type t; "": there is none.
-func (k *Kernels) Team(t gguf.Type) string {
-	if v := teamVariants[t]; v != shaders.Int8 || !k.longs.Load() {
+// Team is the variant of mul_mat_vec in teams for weights of type t in rows of so many values; "": there is none.
+func (k *Kernels) Team(t gguf.Type, cols uint32) string {
+	switch v := teamVariants[t]; {
+	case v != shaders.Int8 || !k.longs.Load():
 		return v
+	case k.straightens(t, cols):
+		return shaders.Straight
 	}
 	return shaders.Longs
+}
+
+// team is [Kernels.Team]; with a tile of the recorder's it is a variant that takes any.
+func (r *Recorder) team(t gguf.Type, cols uint32) string {
+	v := r.k.Team(t, cols)
+	if v == shaders.Straight && r.Tile != (Tile{}) {
+		return shaders.Longs
+	}
+	return v
 }
 
 // teamVariants are the mul_mat_vec in teams that need the least, by the type of the weights.
@@ -120,7 +142,7 @@ func (r *Recorder) Products(p *Products) error {
 		Dst0: p.Of[0].Dst, Dst1: p.Of[1].Dst, Dst2: p.Of[2].Dst, X: p.X, Residual: p.Residual,
 		M0: p.Of[0].M, M1: p.Of[1].M, M2: p.Of[2].M, K: p.K, N: p.N, XStride: p.XStride, DstStride: p.DstStride, ResidualStride: p.ResidualStride,
 	}
-	variant, glu, normed := r.k.Team(p.Type), r.gluOf(p), false
+	variant, glu, normed := r.team(p.Type, p.K), r.gluOf(p), false
 	if variant != shaders.Wide {
 		from, err := r.bytesOf(p.X, p.N, p.K, p.XStride)
 		if err != nil {
@@ -168,8 +190,8 @@ func (r *Recorder) MulMatTeam(variant string, t gguf.Type, glu uint32, a shaders
 }
 
 // MulMatNormed is MulMatTeam of an X that one of [shaders.NormBytes] has left: it takes the norm's part that is left to do.
-func (r *Recorder) MulMatNormed(t gguf.Type, glu uint32, a shaders.MulMatTeamArgs) error {
-	return r.mulMatTeam(r.k.Team(t), t, glu, true, a)
+func (r *Recorder) MulMatNormed(variant string, t gguf.Type, glu uint32, a shaders.MulMatTeamArgs) error {
+	return r.mulMatTeam(variant, t, glu, true, a)
 }
 
 func (r *Recorder) mulMatTeam(variant string, t gguf.Type, glu uint32, normed bool, a shaders.MulMatTeamArgs) error {
@@ -198,6 +220,12 @@ func (r *Recorder) mulMatTeam(variant string, t gguf.Type, glu uint32, normed bo
 	if c.shape(c.tile, glu, c.cols, r.k.dev.Physical.Limits.MaxWorkgroupInvocations); c.err != nil {
 		return c.err
 	}
+	workgroups := a.Workgroups(glu != shaders.NoGLU, c.tile.outputs(glu), c.cols)
+	if variant == shaders.Straight {
+		if c.straight(c.tile, a.K, workgroups); c.err != nil {
+			return c.err
+		}
+	}
 	b, err := r.get(c.choice, func() (*shaders.Kernel, error) { return shaders.MulMatVecVariant(variant, t) })
 	if err != nil {
 		return err
@@ -209,7 +237,11 @@ func (r *Recorder) mulMatTeam(variant string, t gguf.Type, glu uint32, normed bo
 	if normed {
 		touched.read(squares(a.S, a.N, a.K))
 	}
-	return dispatch(r, &c, b, &a, a.Workgroups(glu != shaders.NoGLU, c.tile.outputs(glu), b.constant("NUM_COLS")), &touched, co)
+	if variant == shaders.Straight {
+		straight := a.Straight()
+		return dispatch(r, &c, b, &straight, workgroups, &touched, co)
+	}
+	return dispatch(r, &c, b, &a, workgroups, &touched, co)
 }
 
 // team checks addresses and strides.

@@ -108,6 +108,7 @@ var kernelOps = map[string]kernelOp{
 	"mul_mat_vec_int8_siblings": {typed: true, teams: true, table: variant(shaders.Int8), record: teamOp(shaders.Int8, shaders.NoGLU, siblings), bytes: weightBytes},
 	"mul_mat_vec_int8_residual": {typed: true, teams: true, table: variant(shaders.Int8), record: teamOp(shaders.Int8, shaders.NoGLU, residual), bytes: weightBytes},
 	"mul_mat_vec_int8_gates":    {typed: true, teams: true, table: variant(shaders.Int8), record: teamOp(shaders.Int8, shaders.GLUBytes, gates), bytes: weightBytes},
+	"mul_mat_vec_straight":      {typed: true, teams: true, table: variant(shaders.Straight), record: teamOp(shaders.Straight, shaders.NoGLU, alone), bytes: weightBytes},
 	"mul_mat_vec_longs":         {typed: true, teams: true, table: variant(shaders.Longs), record: teamOp(shaders.Longs, shaders.NoGLU, alone), bytes: weightBytes},
 	"mul_mat_vec_wide":          {typed: true, teams: true, table: variant(shaders.Wide), record: teamOp(shaders.Wide, shaders.NoGLU, alone), bytes: weightBytes},
 	"mul_mat_id":                {typed: true, teams: true, products: usedExperts, record: expertOp(false), bytes: expertBytes(1)},
