@@ -51,7 +51,7 @@ func TestExpertKernels(t *testing.T) {
 			if len(calls) == 0 {
 				t.Skipf("%s has no timestamps", p.Name)
 			}
-			layers := calls["topk_moe"]
+			layers := calls["topk_moe"] + calls["topk_moe_held"]
 			if layers == 0 {
 				t.Errorf("no layer has experts: %v", calls)
 			}
