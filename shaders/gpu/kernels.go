@@ -1,8 +1,11 @@
 package gpu
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -242,6 +245,29 @@ func (k *Kernels) build(c choice, row *shaders.Kernel) (*built, error) {
 
 // subgroup is the size of subgroups that the pipeline asks for; 0: the driver's choice.
 func (c *choice) subgroup() int { return max(c.split.subgroup, c.heads.subgroup) }
+
+// Pipeline is one that was built: a row of the table with its constants.
+type Pipeline struct {
+	Name     string
+	Spec     string // NAME=value of each constant
+	Pipeline *vk.Pipeline
+}
+
+// Built lists the pipelines there are, by name and constants. They stay the kernels' own.
+func (k *Kernels) Built() []Pipeline {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	var list []Pipeline
+	for _, b := range k.built {
+		var words []string
+		for i, s := range b.row.Spec {
+			words = append(words, fmt.Sprintf("%s=%d", s.Name, b.spec[i]))
+		}
+		list = append(list, Pipeline{b.row.Name, strings.Join(words, " "), b.pipeline})
+	}
+	slices.SortFunc(list, func(a, b Pipeline) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Spec, b.Spec)) })
+	return list
+}
 
 // specValues are the row's constants in order, with the choice's in place of the table's.
 func specValues(row *shaders.Kernel, c choice) []uint32 {
