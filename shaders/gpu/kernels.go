@@ -63,8 +63,7 @@ type choice struct {
 	glu         uint32 // GLU, of the same
 	normed      bool   // NORMED, of the same
 	lanes, per  uint32 // LANES and PER of rms_norm_q8 and topk_moe_held
-	group       uint32 // GROUP of flash_attn_split
-	ahead       uint32 // AHEAD of the same; 0: the table's
+	attn        attn   // of flash_attn_split
 	rowLanes    uint32 // ROW_LANES of rms_norm and rope_norm_kv
 	split       split  // of mul_mat_cm and mul_mat_id_cm
 	heads       heads  // of flash_attn_cm
@@ -293,10 +292,8 @@ func specValues(row *shaders.Kernel, c choice) []uint32 {
 			values[i] = c.per
 		case s.Name == "ROW_LANES" && c.rowLanes != 0:
 			values[i] = c.rowLanes
-		case s.Name == "GROUP" && c.group != 0:
-			values[i] = c.group
-		case s.Name == "AHEAD" && c.ahead != 0:
-			values[i] = c.ahead
+		case c.attn != (attn{}):
+			values[i] = c.attn.constant(s.Name)
 		case c.split != (split{}):
 			values[i] = c.split.constant(s.Name, s.Default)
 		case c.heads != (heads{}):
