@@ -8,8 +8,8 @@
 // the queries, of each key and value, and of the sums, in registers. Teams meet at the end; until then nobody waits for
 // another. What a lane reads of a run it asks for at once: memory is far away.
 //
-// Of the heads there are the components of a vec4. Registers are indexed by constants alone, and loops over them written
-// out: a driver that keeps an array in memory because of one loop that it doesn't unroll is ten times as slow.
+// A vec4 has a value of each head: what GROUP does not have is used nowhere, and drivers leave it out. Registers are indexed
+// by constants alone, and loops over them written out: one that a driver does not unroll puts an array into memory.
 #extension GL_GOOGLE_include_directive : require
 #include "memory.glsl"
 #include "subgroup.glsl"
@@ -63,12 +63,11 @@ bool last_of(uint counter, uint workgroups)
 }
 #endif
 
-// What is written out: F of each head, its component and what is given; of each eight of a lane; of each of 8 loads.
-#define EACH_HEAD(F, n) F(n, 0, x) F(n, 1, y) F(n, 2, z) F(n, 3, w)
-#define EACH_EIGHT(F, h, c) F(0, h, c) F(1, h, c) F(2, h, c) F(3, h, c)
+// What is written out: F of each eight of a lane; of each of its 8 loads.
+#define EACH_EIGHT(F) F(0) F(1) F(2) F(3)
 #define EACH_LOAD(F) F(0) F(1) F(2) F(3) F(4) F(5) F(6) F(7)
 
-float team_sum(float v)
+vec4 team_sum(vec4 v)
 {
     if (SHARE > 16)
         v += subgroupShuffleXor(v, 16);
@@ -80,26 +79,10 @@ float team_sum(float v)
     return v + subgroupShuffleXor(v, 1);
 }
 
-float dot8(vec4 lo, vec4 hi, Eight k, float s)
-{
-    s += lo.x * k.lo.x;
-    s += lo.y * k.lo.y;
-    s += lo.z * k.lo.z;
-    s += lo.w * k.lo.w;
-    s += hi.x * k.hi.x;
-    s += hi.y * k.hi.y;
-    s += hi.z * k.hi.z;
-    return s + hi.w * k.hi.w;
-}
+// used are the values of the heads that there are, which alone go into shared memory.
+vec4 used(vec4 v) { return vec4(v.x, GROUP > 1 ? v.y : 0, GROUP > 2 ? v.z : 0, GROUP > 3 ? v.w : 0); }
 
-// exps leaves out what GROUP does not have.
-vec4 exps(vec4 v)
-{
-    vec4 e = vec4(0);
-#define EXP(n, h, c) if (GROUP > h) e.c = exp(v.c);
-    EACH_HEAD(EXP, 0)
-    return e;
-}
+vec4 capped4(vec4 s) { return vec4(capped(s.x), capped(s.y), capped(s.z), capped(s.w)); }
 
 // store adds the teams' values of heads from `head` on up, which stand in parts.
 void store(uint row, uint head, uint heads, uint part)
@@ -132,16 +115,26 @@ void main()
 
     // A lane without an eight of its own has the last one of a row, and nothing comes of it.
 #define EIGHT_OF(e, len) min(member + (e) * SHARE, len / 8 - 1)
-    vec4 qlo[4 * MAX_EIGHTS], qhi[4 * MAX_EIGHTS], lo[4 * MAX_EIGHTS], hi[4 * MAX_EIGHTS];
-    uvec2 q = advance(advance(a.Q, row, a.QStride * 4), head0, KEY * 4);
-#define BEGIN(e, h, c) \
-    qlo[h * MAX_EIGHTS + e] = qhi[h * MAX_EIGHTS + e] = lo[h * MAX_EIGHTS + e] = hi[h * MAX_EIGHTS + e] = vec4(0); \
-    if (GROUP > h && KEYS > e && member + e * SHARE < KEY / 8) { \
-        qlo[h * MAX_EIGHTS + e] = Floats4(q).f[h * (KEY / 4) + 2 * (member + e * SHARE)] * a.Scale; \
-        qhi[h * MAX_EIGHTS + e] = Floats4(q).f[h * (KEY / 4) + 2 * (member + e * SHARE) + 1] * a.Scale; \
+    vec4 query[MAX_EIGHTS][8], acc[MAX_EIGHTS][8];
+    Floats4 q = Floats4(advance(advance(a.Q, row, a.QStride * 4), head0, KEY * 4));
+#define BEGIN(e) \
+    { \
+        mat4 lo = mat4(0), hi = mat4(0); \
+        QUERY(e, 0) QUERY(e, 1) QUERY(e, 2) QUERY(e, 3) \
+        lo = transpose(lo); \
+        hi = transpose(hi); \
+        SPREAD(e, 0) SPREAD(e, 1) SPREAD(e, 2) SPREAD(e, 3) \
     }
-#define BEGIN_HEAD(n, h, c) EACH_EIGHT(BEGIN, h, c)
-    EACH_HEAD(BEGIN_HEAD, 0)
+#define QUERY(e, h) \
+        if (GROUP > h && KEYS > e && member + e * SHARE < KEY / 8) { \
+            lo[h] = q.f[h * (KEY / 4) + 2 * (member + e * SHARE)] * a.Scale; \
+            hi[h] = q.f[h * (KEY / 4) + 2 * (member + e * SHARE) + 1] * a.Scale; \
+        }
+#define SPREAD(e, j) \
+        query[e][j] = lo[j]; \
+        query[e][4 + j] = hi[j]; \
+        acc[e][j] = acc[e][4 + j] = vec4(0);
+    EACH_EIGHT(BEGIN)
     vec4 top = vec4(NONE), sum = vec4(0);
 
     uint at = first + team * RUN;
@@ -167,89 +160,102 @@ void main()
         EACH_LOAD(LOAD_VALUE)
         page = page_of(seq, clamp(at + TEAMS * RUN, begin, end - 1));
 
-        vec4 s[8]; // scores, then weights, of each head
+        vec4 s[8]; // scores, then weights
 #define NO_SCORE(b) s[b] = vec4(0);
         EACH_LOAD(NO_SCORE)
-#define DOT(n, h, c) if (GROUP > h) s[n / KEYS].c = dot8(qlo[h * MAX_EIGHTS + n % KEYS], qhi[h * MAX_EIGHTS + n % KEYS], k, s[n / KEYS].c);
 #define SCORE(n) \
         if (n < RUN * KEYS) { \
-            Eight k = kv_opened(key[n], EIGHT_OF(n % KEYS, KEY)); \
-            EACH_HEAD(DOT, n) \
+            const uint e = n % KEYS, b = n / KEYS; \
+            Eight k = kv_opened(key[n], EIGHT_OF(e, KEY)); \
+            vec4 t = s[b]; \
+            t += query[e][0] * k.lo.x; \
+            t += query[e][1] * k.lo.y; \
+            t += query[e][2] * k.lo.z; \
+            t += query[e][3] * k.lo.w; \
+            t += query[e][4] * k.hi.x; \
+            t += query[e][5] * k.hi.y; \
+            t += query[e][6] * k.hi.z; \
+            t += query[e][7] * k.hi.w; \
+            s[b] = t; \
         }
         EACH_LOAD(SCORE)
-#define MEET(b, h, c) if (GROUP > h && b < RUN) s[b].c = team_sum(s[b].c);
-#define MEET_HEADS(b) EACH_HEAD(MEET, b)
-        EACH_LOAD(MEET_HEADS)
+#define MEET(b) if (b < RUN) s[b] = team_sum(s[b]);
+        EACH_LOAD(MEET)
         if (a.SoftCap != 0) {
-#define CAP(b, h, c) if (GROUP > h && b < RUN) s[b].c = capped(s[b].c);
-#define CAP_HEADS(b) EACH_HEAD(CAP, b)
-            EACH_LOAD(CAP_HEADS)
+#define CAP(b) if (b < RUN) s[b] = capped4(s[b]);
+            EACH_LOAD(CAP)
         }
 
         vec4 most = top;
-#define MOST(b) \
-        if (b < RUN) { \
-            s[b] = at + b >= begin && at + b < end ? s[b] : vec4(NONE); \
-            most = max(most, s[b]); \
-        }
+#define SEEN(b) (at + b >= begin && at + b < end)
+#define MOST(b) if (b < RUN) most = max(most, SEEN(b) ? s[b] : vec4(NONE));
         EACH_LOAD(MOST)
-        vec4 fade = exps(top - most); // 0 in the first run
+        vec4 fade = exp(top - most); // 0 in the first run
         sum *= fade;
         top = most;
 #define WEIGH(b) \
         if (b < RUN) { \
-            s[b] = at + b >= begin && at + b < end ? exps(s[b] - most) : vec4(0); \
+            s[b] = SEEN(b) ? exp(s[b] - most) : vec4(0); \
             sum += s[b]; \
         }
         EACH_LOAD(WEIGH)
 
-#define FADE(e, h, c) \
-        if (GROUP > h && VALUES > e) { \
-            lo[h * MAX_EIGHTS + e] *= fade.c; \
-            hi[h * MAX_EIGHTS + e] *= fade.c; \
+#define FADE(e) \
+        if (VALUES > e) { \
+            acc[e][0] *= fade; \
+            acc[e][1] *= fade; \
+            acc[e][2] *= fade; \
+            acc[e][3] *= fade; \
+            acc[e][4] *= fade; \
+            acc[e][5] *= fade; \
+            acc[e][6] *= fade; \
+            acc[e][7] *= fade; \
         }
-#define FADE_HEAD(n, h, c) EACH_EIGHT(FADE, h, c)
-        EACH_HEAD(FADE_HEAD, 0)
-#define ADD(n, h, c) \
-        if (GROUP > h) { \
-            lo[h * MAX_EIGHTS + n % VALUES] += s[n / VALUES].c * v.lo; \
-            hi[h * MAX_EIGHTS + n % VALUES] += s[n / VALUES].c * v.hi; \
-        }
+        EACH_EIGHT(FADE)
 #define TAKE(n) \
         if (n < RUN * VALUES) { \
-            Eight v = kv_opened(value[n], EIGHT_OF(n % VALUES, VAL)); \
-            EACH_HEAD(ADD, n) \
+            const uint e = n % VALUES; \
+            Eight v = kv_opened(value[n], EIGHT_OF(e, VAL)); \
+            vec4 w = s[n / VALUES]; \
+            acc[e][0] += w * v.lo.x; \
+            acc[e][1] += w * v.lo.y; \
+            acc[e][2] += w * v.lo.z; \
+            acc[e][3] += w * v.lo.w; \
+            acc[e][4] += w * v.hi.x; \
+            acc[e][5] += w * v.hi.y; \
+            acc[e][6] += w * v.hi.z; \
+            acc[e][7] += w * v.hi.w; \
         }
         EACH_LOAD(TAKE)
     }
 
     // The teams meet: all sums relative to the largest score of all, then added up in the order of the teams.
     if (member == 0)
-        tops[team] = top;
+        tops[team] = used(top);
     barrier();
     vec4 most = tops[0];
     for (uint t = 1; t < TEAMS; t++)
         most = max(most, tops[t]);
-    vec4 fade = exps(top - most);
+    vec4 fade = exp(top - most);
     if (member == 0)
-        sums[team] = sum * fade;
+        sums[team] = used(sum * fade);
 #define LEAVE(e, h, c) \
     if (VALUES > e) { \
         uint to = (h % PASS * TEAMS + team) * ROW + 2 * (member + e * SHARE); \
-        parts[to] = lo[h * MAX_EIGHTS + e] * fade.c; \
-        parts[to + 1] = hi[h * MAX_EIGHTS + e] * fade.c; \
+        parts[to] = vec4(acc[e][0].c, acc[e][1].c, acc[e][2].c, acc[e][3].c) * fade.c; \
+        parts[to + 1] = vec4(acc[e][4].c, acc[e][5].c, acc[e][6].c, acc[e][7].c) * fade.c; \
     }
-#define STORE(n, h, c) \
+#define STORE(h, c) \
     if (GROUP > h) { \
         if (h % PASS == 0 && h > 0) \
             barrier(); \
-        EACH_EIGHT(LEAVE, h, c) \
+        LEAVE(0, h, c) LEAVE(1, h, c) LEAVE(2, h, c) LEAVE(3, h, c) \
         if (h % PASS == PASS - 1 || h == GROUP - 1) { \
             barrier(); \
             store(row, head0 + h / PASS * PASS, h % PASS + 1, part); \
         } \
     }
-    EACH_HEAD(STORE, 0)
+    STORE(0, x) STORE(1, y) STORE(2, z) STORE(3, w)
     if (gl_LocalInvocationID.x < GROUP) {
         uint h = gl_LocalInvocationID.x;
         float total = 0;
