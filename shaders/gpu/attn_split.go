@@ -28,23 +28,34 @@ type attn struct{ group, key, val, share, run uint32 }
 
 // splitChoice is the kernel for groups of so many query heads.
 func (k *Kernels) splitChoice(t gguf.Type, a *shaders.FlashAttnArgs, group uint32, joined bool) choice {
-	c := choice{op: "flash_attn", variant: shaders.Split, typed: true, typ: t, attn: attnOf(group, a.KeyLen, a.ValLen, a.PagePositions, uint32(k.dev.Physical.Limits.Subgroup))}
-	if k.dev.Physical.Type == vk.CPU { // it gains nothing by loads under way, and takes long to compile them
-		c.attn.run = 1
-	}
+	c := choice{op: "flash_attn", variant: shaders.Split, typed: true, typ: t, attn: k.lanes.attn(group, a.KeyLen, a.ValLen, a.PagePositions)}
 	if joined {
 		c.variant = shaders.Joined
 	}
 	return c
 }
 
-// attnOf shares out heads of such sizes to the lanes of subgroups: of the smaller one as few eights to a lane as can be, and
-// of the other no more than twice as many. A team takes as many positions as lie in one page and as lanes have loads for.
-func attnOf(group, key, val, page, subgroup uint32) attn {
-	a := attn{group: group, key: key, val: val, share: 4, run: 1}
-	for most := min(32, subgroup); a.share < most && a.share*8 < max(min(key, val), max(key, val)/2); a.share *= 2 {
+// lanes are what a workgroup of flash_attn_split can do with.
+type lanes struct {
+	subgroup uint32 // how many can share a position
+	loads    uint32 // of a key or a value that each asks for at once
+}
+
+func lanesOf(p *vk.PhysicalDevice) lanes {
+	if p.Type == vk.CPU {
+		return lanes{uint32(p.Limits.Subgroup), 1} // it gains nothing by loads under way, and takes long to compile them
 	}
-	most := min(8/max(1, a.eights()), shaders.PartPositions*a.share/shaders.SplitLanes)
+	return lanes{uint32(p.Limits.Subgroup), 8}
+}
+
+// attn shares out heads of such sizes: of the smaller one as few eights to a lane as can be, and of the other no more than
+// twice as many. A team takes as many positions as lie in one page and as its lanes have loads for.
+func (l lanes) attn(group, key, val, page uint32) attn {
+	a := attn{group: group, key: key, val: val, share: 4, run: 1}
+	for a.share < min(32, l.subgroup) && a.share*8 < max(min(key, val), max(key, val)/2) {
+		a.share *= 2
+	}
+	most := min(l.loads/max(1, a.eights()), shaders.PartPositions*a.share/shaders.SplitLanes)
 	for 2*a.run <= most && page%(2*a.run) == 0 {
 		a.run *= 2
 	}

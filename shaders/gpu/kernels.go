@@ -38,6 +38,7 @@ type Kernels struct {
 	matrix int         // size of the subgroups that multiply cooperative matrices; 0: none do
 	shared int64       // bytes of shared memory of a workgroup
 	longs  atomic.Bool // products of bytes load 64 bits at a time
+	lanes  lanes       // for attention of few rows
 	few    bool        // steps of few rows have kernels of their own: products of bytes, fused ops
 	alter  func(*shaders.Kernel, []uint32) ([]byte, []uint32)
 
@@ -105,7 +106,7 @@ func New(dev *vk.Device, o Options) (*Kernels, error) {
 			return nil, fmt.Errorf("kernel %s on %s: workgroups of at most %d, want %d", row.Name, name, limits.MaxWorkgroupInvocations, row.LocalSize)
 		}
 	}
-	k := &Kernels{dev: dev, log: log, matrix: matrixSubgroup(dev.Physical, dev.Features), shared: int64(limits.MaxSharedBytes), few: Few(dev.Physical, dev.Features), alter: o.Alter, built: map[choice]*built{}}
+	k := &Kernels{dev: dev, log: log, matrix: matrixSubgroup(dev.Physical, dev.Features), shared: int64(limits.MaxSharedBytes), lanes: lanesOf(dev.Physical), few: Few(dev.Physical, dev.Features), alter: o.Alter, built: map[choice]*built{}}
 	k.longs.Store(k.few && dev.Physical.Type == vk.CPU && dev.Features.Int64)
 	k.store = openStore(dev, o.Cache, log)
 	if t, err := LoadTuned(o.Cache, dev); err != nil {
@@ -116,7 +117,7 @@ func New(dev *vk.Device, o Options) (*Kernels, error) {
 		}
 	}
 	if o.Test != nil {
-		k.plain = &Kernels{dev: dev, log: log, matrix: k.matrix, shared: k.shared, few: k.few, alter: k.alter, store: k.store, built: map[choice]*built{}}
+		k.plain = &Kernels{dev: dev, log: log, matrix: k.matrix, shared: k.shared, lanes: k.lanes, few: k.few, alter: k.alter, store: k.store, built: map[choice]*built{}}
 		k.test = o.Test
 		k.tested.load(k.store)
 	}
