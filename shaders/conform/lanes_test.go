@@ -20,7 +20,7 @@ func TestAttnRuns(t *testing.T) {
 			"flash_attn_joined_f32/heads=4/2 K=64 V=64 page=16 gap=0 long=0 sharp=false window=65 cap=0 sinks=0"},
 	} {
 		k, err := gpu.New(dev, gpu.Options{Alter: func(row *shaders.Kernel, spec []uint32) ([]byte, []uint32) {
-			if row.Variant != shaders.Joined || row.Op != "flash_attn" {
+			if row.Op != "flash_attn" || row.Variant != shaders.Joined && row.Variant != shaders.Split {
 				return row.SPIRV, spec
 			}
 			eights := (max(spec[1], spec[2]) + 8*share - 1) / (8 * share)
