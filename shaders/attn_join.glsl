@@ -1,5 +1,5 @@
 // The joining of the parts of HEADS heads, by all lanes of a workgroup: a lane has 4 values of a head, and adds them up in the
-// order of the parts, of which it asks for several at once. The includer has Q8_LANES of LANES.
+// order of the parts, of which it asks for 8 at once, the first ones before the scores are known. The includer has Q8_LANES of LANES.
 #include "q8.glsl"
 
 shared vec2 joined[HEADS * MAX_PARTS]; // of each head's parts the largest score and the sum of the weights
@@ -9,33 +9,42 @@ uvec2 join_at(uvec2 dst, uint row, uint head) { return advance(advance(dst, row,
 // join stores heads from head0 on of the row (Heads, ValLen) of dst, and where q is not 0 as bytes too.
 void join(uint row, uint head0, uint count, uvec2 dst, uvec2 q, uvec2 s)
 {
-    const uint BATCH = 8;
     uint lane = gl_LocalInvocationID.x, quads = a.ValLen / 4;
     for (uint i = lane; i < HEADS * count; i += LANES) {
         Left of = Left(part_stats(part_index(row, head0 + i / count, i % count)));
         joined[i / count * MAX_PARTS + i % count] = vec2(of.f[0], of.f[1]);
     }
-    barrier();
     bool sinks = (a.Sinks.x | a.Sinks.y) != 0;
     for (uint first = 0; first < HEADS * quads; first += LANES) {
         bool there = first + lane < HEADS * quads;
         uint h = there ? (first + lane) / quads : 0, quad = there ? (first + lane) % quads : 0;
         uint index = part_index(row, head0 + h, 0), of = h * MAX_PARTS;
+        vec4 v[8];
+#define EACH_PART(F) F(0) F(1) F(2) F(3) F(4) F(5) F(6) F(7)
+#define ASK(u) \
+            v[u] = vec4(0); \
+            if (there && p + u < count) \
+                v[u] = Left4(part_values(index + p + u)).f[quad];
+        uint p = 0;
+        EACH_PART(ASK)
+        if (first == 0)
+            barrier(); // joined is there
         float sink = sinks ? Floats(a.Sinks).f[head0 + h] : NONE, top = sink;
-        for (uint p = 0; p < count; p++)
-            top = max(top, joined[of + p].x);
+        for (uint i = 0; i < count; i++)
+            top = max(top, joined[of + i].x);
         vec4 y = vec4(0);
         float whole = sinks ? exp(sink - top) : 0; // a score without a value
-        for (uint p = 0; p < count; p += BATCH) {
-            vec4 v[BATCH];
-            [[unroll]] for (uint u = 0; u < BATCH; u++)
-                v[u] = there && p + u < count ? Left4(part_values(index + p + u)).f[quad] : vec4(0);
-            [[unroll]] for (uint u = 0; u < BATCH; u++)
-                if (p + u < count) {
-                    float w = exp(joined[of + p + u].x - top);
-                    y += w * v[u];
-                    whole += w * joined[of + p + u].y;
-                }
+        for (;;) {
+#define PUT(u) \
+            if (p + u < count) { \
+                float w = exp(joined[of + p + u].x - top); \
+                y += w * v[u]; \
+                whole += w * joined[of + p + u].y; \
+            }
+            EACH_PART(PUT)
+            if ((p += 8) >= count)
+                break;
+            EACH_PART(ASK)
         }
         y /= whole;
         if (there)

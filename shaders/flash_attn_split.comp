@@ -1,17 +1,24 @@
 #version 460
 // flash_attn_split: attention of few rows. A workgroup takes a row, GROUP query heads of one key head, and a part of the
-// positions, 64 at a time: each key and value is read once for all of them. With JOINED the last workgroup of a row and
+// positions: each key and value is read once for all of them. With JOINED the last workgroup of a row and
 // its heads to end puts the parts together, in their order, as flash_attn_join would: it is the last by Counters, which are 0
 // before and after.
 //
-// For the scores 4 lanes share a position; for the values a lane has 8 dimensions of every POSITIONS-th position. What a
-// lane reads of a tile it asks for at once, the values before the scores are known: memory is far away.
+// SHARE lanes are a team, which takes RUN positions at a time and all dimensions of them: lane m has eights m, m + SHARE, … of
+// the queries, of each key and value, and of the sums, in registers. Teams meet at the end; until then nobody waits for
+// another. What a lane reads of a run it asks for at once: memory is far away.
+//
+// A vec4 has a value of each head: what GROUP does not have is used nowhere, and drivers leave it out. Registers are indexed
+// by constants alone, and loops over them written out: one that a driver does not unroll puts an array into memory.
 #extension GL_GOOGLE_include_directive : require
 #include "memory.glsl"
 #include "subgroup.glsl"
 
 layout(constant_id = 0) const uint GROUP = DEFAULT_GROUP;
-layout(constant_id = 1) const uint AHEAD = DEFAULT_AHEAD;
+layout(constant_id = 1) const uint KEY = DEFAULT_KEY; // KeyLen
+layout(constant_id = 2) const uint VAL = DEFAULT_VAL; // ValLen
+layout(constant_id = 3) const uint SHARE = DEFAULT_SHARE;
+layout(constant_id = 4) const uint RUN = DEFAULT_RUN; // divides PagePositions, and TILE * SHARE / LANES
 
 layout(push_constant, std430) uniform Args {
     uvec2 Q, Parts, Pages, Pos, Seq, Counters, Dst, Bytes, Sinks;
@@ -26,22 +33,13 @@ layout(push_constant, std430) uniform Args {
 #include "attn_cap.glsl"
 #include "attn_parts.glsl"
 
-const uint SHARE = 4; // lanes of a position
-const uint ROUNDS = TILE * SHARE / LANES; // positions of a tile whose keys a lane helps with
-const uint VALUES = AHEAD, KEYS = (AHEAD + ROUNDS - 1) / ROUNDS; // parts of values and of a key that a lane asks for at once
-const uint PASS = 2; // heads whose values meet at a time
+const uint TEAMS = LANES / SHARE;
+const uint KEYS = (KEY / 8 + SHARE - 1) / SHARE, VALUES = (VAL / 8 + SHARE - 1) / SHARE; // eights of a lane, MAX_EIGHTS at most
+const uint PASS = VALUES == 1 ? 2 : 1; // heads whose values meet at a time
+const uint ROW = VALUES * SHARE * 2;   // vec4s of theirs
 
-shared vec4 query[GROUP][MAX_HEAD / 4];
-shared float weight[GROUP][TILE]; // scores, then exp(score - top)
-shared uvec2 key[TILE], value[TILE]; // where those of the tile's positions are
-#ifdef BLOCKS
-shared uvec2 key_scales[TILE], value_scales[TILE];
-#define SCALES_OF(k, p) k##_scales[p]
-#else
-#define SCALES_OF(k, p) uvec2(0)
-#endif
-shared float top[GROUP], fade[GROUP], sum[GROUP];
-shared vec4 parts[PASS * LANES * 2]; // (PASS, POSITIONS, ValLen)
+shared vec4 tops[TEAMS], sums[TEAMS]; // of each head
+shared vec4 parts[PASS * TEAMS * ROW];
 
 #ifdef JOINED
 layout(buffer_reference, std430, buffer_reference_align = 4) coherent buffer Counts { uint n[]; };
@@ -65,87 +63,37 @@ bool last_of(uint counter, uint workgroups)
 }
 #endif
 
-float max_within(float v, uint width)
+// What is written out: F of each eight of a lane; of each of its 8 loads.
+#define EACH_EIGHT(F) F(0) F(1) F(2) F(3)
+#define EACH_LOAD(F) F(0) F(1) F(2) F(3) F(4) F(5) F(6) F(7)
+
+vec4 team_sum(vec4 v)
 {
-    for (uint s = width / 2; s > 0; s >>= 1)
-        v = max(v, subgroupShuffleXor(v, s));
-    return v;
+    if (SHARE > 16)
+        v += subgroupShuffleXor(v, 16);
+    if (SHARE > 8)
+        v += subgroupShuffleXor(v, 8);
+    if (SHARE > 4)
+        v += subgroupShuffleXor(v, 4);
+    v += subgroupShuffleXor(v, 2);
+    return v + subgroupShuffleXor(v, 1);
 }
 
-// places finds the keys and values of the tile's positions from first on; those outside begin … end-1 have none.
-void places(uint seq, uint headKV, uint first, uint begin, uint end)
-{
-    uint p = gl_LocalInvocationID.x, pos = first + p;
-    if (p >= TILE || pos < begin || pos >= end)
-        return;
-    Place at = kv_place(seq, pos);
-    key[p] = kv_head(at.k, headKV, a.KeyLen);
-    value[p] = kv_head(at.v, headKV, a.ValLen);
-#ifdef BLOCKS
-    key_scales[p] = kv_scales(key[p], at.slot, a.KeyLen);
-    value_scales[p] = kv_scales(value[p], at.slot, a.ValLen);
-#endif
-}
+// used are the values of the heads that there are, which alone go into shared memory.
+vec4 used(vec4 v) { return vec4(v.x, GROUP > 1 ? v.y : 0, GROUP > 2 ? v.z : 0, GROUP > 3 ? v.w : 0); }
 
-// scores fills weight with those of the tile's positions; of those outside from … to-1 it has NONE.
-void scores(uint from, uint to)
-{
-    uint member = subgroup_lane() % SHARE, mine = subgroup_lane() / SHARE, eights = a.KeyLen / 8;
-    float s[ROUNDS][GROUP];
-    [[unroll]] for (uint r = 0; r < ROUNDS; r++)
-        [[unroll]] for (uint h = 0; h < GROUP; h++)
-            s[r][h] = 0;
-    for (uint i0 = member; i0 < eights; i0 += SHARE * KEYS) {
-        Raw raw[ROUNDS][KEYS];
-        [[unroll]] for (uint r = 0; r < ROUNDS; r++) {
-            uint p = r * (LANES / SHARE) + mine;
-            [[unroll]] for (uint u = 0; u < KEYS; u++)
-                if (p >= from && p < to && i0 + u * SHARE < eights)
-                    raw[r][u] = kv_raw(key[p], SCALES_OF(key, p), i0 + u * SHARE);
-        }
-        [[unroll]] for (uint r = 0; r < ROUNDS; r++) {
-            uint p = r * (LANES / SHARE) + mine;
-            [[unroll]] for (uint u = 0; u < KEYS; u++) {
-                uint i = i0 + u * SHARE;
-                if (p >= from && p < to && i < eights) {
-                    Eight k = kv_opened(raw[r][u], i);
-                    [[unroll]] for (uint h = 0; h < GROUP; h++)
-                        s[r][h] += dot(query[h][2 * i], k.lo) + dot(query[h][2 * i + 1], k.hi);
-                }
-            }
-        }
-    }
-    [[unroll]] for (uint r = 0; r < ROUNDS; r++) {
-        uint p = r * (LANES / SHARE) + mine;
-        [[unroll]] for (uint h = 0; h < GROUP; h++) {
-            float total = capped(sum_within(s[r][h], SHARE) * a.Scale);
-            if (member == h % SHARE)
-                weight[h][p] = p >= from && p < to ? total : NONE;
-        }
-    }
-}
+vec4 capped4(vec4 s) { return vec4(capped(s.x), capped(s.y), capped(s.z), capped(s.w)); }
 
-// soften turns scores into weights; a subgroup has a head at a time.
-void soften()
+// store adds the teams' values of heads from `head` on up, which stand in parts.
+void store(uint row, uint head, uint heads, uint part)
 {
-    uint lane = gl_SubgroupInvocationID;
-    for (uint h = gl_SubgroupID; h < GROUP; h += gl_NumSubgroups) {
-        float most = NONE;
-        for (uint p = lane; p < TILE; p += gl_SubgroupSize)
-            most = max(most, weight[h][p]);
-        float newTop = max(top[h], max_within(most, gl_SubgroupSize));
-        float total = 0;
-        for (uint p = lane; p < TILE; p += gl_SubgroupSize) {
-            float w = weight[h][p] > NONE ? exp(weight[h][p] - newTop) : 0;
-            weight[h][p] = w;
-            total += w;
-        }
-        total = sum_within(total, gl_SubgroupSize);
-        if (lane == 0) {
-            fade[h] = exp(top[h] - newTop); // 0 in the first tile
-            sum[h] = sum[h] * fade[h] + total;
-            top[h] = newTop;
-        }
+    const uint QUADS = VAL / 4;
+    for (uint i = gl_LocalInvocationID.x; i < heads * QUADS; i += LANES) {
+        uint h = i / QUADS, quad = i % QUADS;
+        vec4 v = vec4(0);
+        for (uint t = 0; t < TEAMS; t++)
+            v += parts[(h * TEAMS + t) * ROW + quad];
+        Left4(part_values(part_index(row, head + h, part))).f[quad] = v;
     }
 }
 
@@ -162,80 +110,160 @@ void main()
     uint from = parts_begin(begin), span = span_of(count - from), first = from + part * span, end = min(count, first + span);
     if (first >= count)
         return;
-    uint lane = gl_LocalInvocationID.x;
-    for (uint i = lane; i < GROUP * a.KeyLen / 4; i += LANES)
-        query[i / (a.KeyLen / 4)][i % (a.KeyLen / 4)] = Floats4(advance(advance(a.Q, row, a.QStride * 4), head0, a.KeyLen * 4)).f[i];
-    if (lane < GROUP) {
-        top[lane] = NONE;
-        sum[lane] = 0;
+    begin = max(begin, first);
+    uint lane = subgroup_lane(), team = lane / SHARE, member = lane % SHARE;
+
+    // A lane without an eight of its own has the last one of a row, and nothing comes of it.
+#define EIGHT_OF(e, len) min(member + (e) * SHARE, len / 8 - 1)
+    vec4 query[MAX_EIGHTS][8], acc[MAX_EIGHTS][8];
+    Floats4 q = Floats4(advance(advance(a.Q, row, a.QStride * 4), head0, KEY * 4));
+#define BEGIN(e) \
+    { \
+        mat4 lo = mat4(0), hi = mat4(0); \
+        QUERY(e, 0) QUERY(e, 1) QUERY(e, 2) QUERY(e, 3) \
+        lo = transpose(lo); \
+        hi = transpose(hi); \
+        SPREAD(e, 0) SPREAD(e, 1) SPREAD(e, 2) SPREAD(e, 3) \
+    }
+#define QUERY(e, h) \
+        if (GROUP > h && KEYS > e && member + e * SHARE < KEY / 8) { \
+            lo[h] = q.f[h * (KEY / 4) + 2 * (member + e * SHARE)] * a.Scale; \
+            hi[h] = q.f[h * (KEY / 4) + 2 * (member + e * SHARE) + 1] * a.Scale; \
+        }
+#define SPREAD(e, j) \
+        query[e][j] = lo[j]; \
+        query[e][4 + j] = hi[j]; \
+        acc[e][j] = acc[e][4 + j] = vec4(0);
+    EACH_EIGHT(BEGIN)
+    vec4 top = vec4(NONE), sum = vec4(0);
+
+    uint at = first + team * RUN;
+    uvec2 page = page_of(seq, clamp(at, begin, end - 1));
+    [[dont_unroll]] for (uint next = first; next < end; next += TEAMS * RUN, at += TEAMS * RUN) {
+        // Positions that are not seen are read as the nearest that is, and have no weight.
+        uint p0 = clamp(at, begin, end - 1);
+        Place place = in_page(page, p0);
+        uvec2 k0 = kv_head(place.k, headKV, KEY), v0 = kv_head(place.v, headKV, VAL);
+        uvec2 ks0 = kv_scales(k0, place.slot, KEY), vs0 = kv_scales(v0, place.slot, VAL);
+        Raw key[8], value[8];
+#define LOAD_KEY(n) \
+        if (n < RUN * KEYS) { \
+            uint r = clamp(at + n / KEYS, begin, end - 1) - p0, i = EIGHT_OF(n % KEYS, KEY); \
+            key[n] = kv_raw(k0, ks0, r * (KEY / 8) + i, r * ((KEY + 63) / 64) + i / 8); \
+        }
+        EACH_LOAD(LOAD_KEY)
+#define LOAD_VALUE(n) \
+        if (n < RUN * VALUES) { \
+            uint r = clamp(at + n / VALUES, begin, end - 1) - p0, i = EIGHT_OF(n % VALUES, VAL); \
+            value[n] = kv_raw(v0, vs0, r * (VAL / 8) + i, r * ((VAL + 63) / 64) + i / 8); \
+        }
+        EACH_LOAD(LOAD_VALUE)
+        page = page_of(seq, clamp(at + TEAMS * RUN, begin, end - 1));
+
+        vec4 s[8]; // scores, then weights
+#define NO_SCORE(b) s[b] = vec4(0);
+        EACH_LOAD(NO_SCORE)
+#define SCORE(n) \
+        if (n < RUN * KEYS) { \
+            const uint e = n % KEYS, b = n / KEYS; \
+            Eight k = kv_opened(key[n], EIGHT_OF(e, KEY)); \
+            vec4 t = s[b]; \
+            t += query[e][0] * k.lo.x; \
+            t += query[e][1] * k.lo.y; \
+            t += query[e][2] * k.lo.z; \
+            t += query[e][3] * k.lo.w; \
+            t += query[e][4] * k.hi.x; \
+            t += query[e][5] * k.hi.y; \
+            t += query[e][6] * k.hi.z; \
+            t += query[e][7] * k.hi.w; \
+            s[b] = t; \
+        }
+        EACH_LOAD(SCORE)
+#define MEET(b) if (b < RUN) s[b] = team_sum(s[b]);
+        EACH_LOAD(MEET)
+        if (a.SoftCap != 0) {
+#define CAP(b) if (b < RUN) s[b] = capped4(s[b]);
+            EACH_LOAD(CAP)
+        }
+
+        vec4 most = top;
+#define SEEN(b) (at + b >= begin && at + b < end)
+#define MOST(b) if (b < RUN) most = max(most, SEEN(b) ? s[b] : vec4(NONE));
+        EACH_LOAD(MOST)
+        vec4 fade = exp(top - most); // 0 in the first run
+        sum *= fade;
+        top = most;
+#define WEIGH(b) \
+        if (b < RUN) { \
+            s[b] = SEEN(b) ? exp(s[b] - most) : vec4(0); \
+            sum += s[b]; \
+        }
+        EACH_LOAD(WEIGH)
+
+#define FADE(e) \
+        if (VALUES > e) { \
+            acc[e][0] *= fade; \
+            acc[e][1] *= fade; \
+            acc[e][2] *= fade; \
+            acc[e][3] *= fade; \
+            acc[e][4] *= fade; \
+            acc[e][5] *= fade; \
+            acc[e][6] *= fade; \
+            acc[e][7] *= fade; \
+        }
+        EACH_EIGHT(FADE)
+#define TAKE(n) \
+        if (n < RUN * VALUES) { \
+            const uint e = n % VALUES; \
+            Eight v = kv_opened(value[n], EIGHT_OF(e, VAL)); \
+            vec4 w = s[n / VALUES]; \
+            acc[e][0] += w * v.lo.x; \
+            acc[e][1] += w * v.lo.y; \
+            acc[e][2] += w * v.lo.z; \
+            acc[e][3] += w * v.lo.w; \
+            acc[e][4] += w * v.hi.x; \
+            acc[e][5] += w * v.hi.y; \
+            acc[e][6] += w * v.hi.z; \
+            acc[e][7] += w * v.hi.w; \
+        }
+        EACH_LOAD(TAKE)
     }
 
-    uint dims = a.ValLen / 8, positions = LANES / dims;
-    uint d = lane % dims, p0 = lane / dims;
-    Eight acc[GROUP];
-    [[unroll]] for (uint h = 0; h < GROUP; h++)
-        acc[h] = Eight(vec4(0), vec4(0));
-
-    for (; first < end; first += TILE) {
-        barrier(); // the query is there; the last tile's weights are used up
-        places(seq, headKV, first, begin, end);
-        barrier();
-        uint low = max(begin, first) - first, high = min(end - first, TILE);
-        Raw raw[VALUES];
-        [[unroll]] for (uint u = 0; u < VALUES; u++) {
-            uint p = p0 + u * positions;
-            if (p0 < positions && p >= low && p < high)
-                raw[u] = kv_raw(value[p], SCALES_OF(value, p), d);
-        }
-        scores(low, high);
-        barrier();
-        soften();
-        barrier();
-        [[unroll]] for (uint h = 0; h < GROUP; h++) {
-            acc[h].lo *= fade[h];
-            acc[h].hi *= fade[h];
-        }
-        for (uint next = p0; p0 < positions && next < high; next += VALUES * positions) {
-            [[unroll]] for (uint u = 0; u < VALUES; u++) {
-                uint p = next + u * positions;
-                if (next > p0 && p >= low && p < high) // a row long enough to leave few positions to a lane
-                    raw[u] = kv_raw(value[p], SCALES_OF(value, p), d);
-            }
-            [[unroll]] for (uint u = 0; u < VALUES; u++) {
-                uint p = next + u * positions;
-                if (p >= low && p < high) {
-                    Eight v = kv_opened(raw[u], d);
-                    [[unroll]] for (uint h = 0; h < GROUP; h++) {
-                        acc[h].lo += weight[h][p] * v.lo;
-                        acc[h].hi += weight[h][p] * v.hi;
-                    }
-                }
-            }
-        }
+    // The teams meet: all sums relative to the largest score of all, then added up in the order of the teams.
+    if (member == 0)
+        tops[team] = used(top);
+    barrier();
+    vec4 most = tops[0];
+    for (uint t = 1; t < TEAMS; t++)
+        most = max(most, tops[t]);
+    vec4 fade = exp(top - most);
+    if (member == 0)
+        sums[team] = used(sum * fade);
+#define LEAVE(e, h, c) \
+    if (VALUES > e) { \
+        uint to = (h % PASS * TEAMS + team) * ROW + 2 * (member + e * SHARE); \
+        parts[to] = vec4(acc[e][0].c, acc[e][1].c, acc[e][2].c, acc[e][3].c) * fade.c; \
+        parts[to + 1] = vec4(acc[e][4].c, acc[e][5].c, acc[e][6].c, acc[e][7].c) * fade.c; \
     }
-
-    uint quads = a.ValLen / 4;
-    [[unroll]] for (uint h0 = 0; h0 < GROUP; h0 += PASS) {
-        barrier();
-        [[unroll]] for (uint h = h0; h < GROUP && h < h0 + PASS; h++)
-            if (p0 < positions) {
-                uint at = ((h - h0) * positions + p0) * quads + 2 * d;
-                parts[at] = acc[h].lo;
-                parts[at + 1] = acc[h].hi;
-            }
-        barrier();
-        for (uint i = lane; i < min(PASS, GROUP - h0) * quads; i += LANES) {
-            uint h = i / quads, quad = i % quads;
-            vec4 v = vec4(0);
-            for (uint p = 0; p < positions; p++)
-                v += parts[(h * positions + p) * quads + quad];
-            Left4(part_values(part_index(row, head0 + h0 + h, part))).f[quad] = v;
-        }
+#define STORE(h, c) \
+    if (GROUP > h) { \
+        if (h % PASS == 0 && h > 0) \
+            barrier(); \
+        LEAVE(0, h, c) LEAVE(1, h, c) LEAVE(2, h, c) LEAVE(3, h, c) \
+        if (h % PASS == PASS - 1 || h == GROUP - 1) { \
+            barrier(); \
+            store(row, head0 + h / PASS * PASS, h % PASS + 1, part); \
+        } \
     }
-    if (lane < GROUP) {
-        Left stats = Left(part_stats(part_index(row, head0 + lane, part)));
-        stats.f[0] = top[lane];
-        stats.f[1] = sum[lane];
+    STORE(0, x) STORE(1, y) STORE(2, z) STORE(3, w)
+    if (gl_LocalInvocationID.x < GROUP) {
+        uint h = gl_LocalInvocationID.x;
+        float total = 0;
+        for (uint t = 0; t < TEAMS; t++)
+            total += sums[t][h];
+        Left stats = Left(part_stats(part_index(row, head0 + h, part)));
+        stats.f[0] = h == 0 ? most.x : h == 1 ? most.y : h == 2 ? most.z : most.w;
+        stats.f[1] = total;
     }
 
 #ifdef JOINED

@@ -35,21 +35,21 @@ struct Raw {
 #endif
 };
 
-// kv_raw loads values 8i … 8i+7 of a row.
-Raw kv_raw(uvec2 row, uvec2 scales, uint i)
+// kv_raw loads values 8i … 8i+7 of the rows from `row` on; of blocks the scale is in word s of theirs.
+Raw kv_raw(uvec2 row, uvec2 scales, uint i, uint s)
 {
 #if defined(TYPE_F32)
     return Raw(Words4(row).w[2 * i], Words4(row).w[2 * i + 1]);
 #elif defined(TYPE_F16)
     return Raw(Words4(row).w[i]);
 #elif defined(TYPE_Q8_0)
-    return Raw(Words2(row).w[i], Words(scales).w[i / 8]);
+    return Raw(Words2(row).w[i], Words(scales).w[s]);
 #else
-    return Raw(uvec2(Words(row).w[i], 0), Words(scales).w[i / 8]);
+    return Raw(uvec2(Words(row).w[i], 0), Words(scales).w[s]);
 #endif
 }
 
-// kv_opened are the values of what kv_raw has loaded.
+// kv_opened are the values of what kv_raw has loaded; i counts from the beginning of their row.
 Eight kv_opened(Raw r, uint i)
 {
 #if defined(TYPE_F32)
@@ -67,7 +67,7 @@ Eight kv_opened(Raw r, uint i)
 #endif
 }
 
-Eight kv_eight(uvec2 row, uvec2 scales, uint i) { return kv_opened(kv_raw(row, scales, i), i); }
+Eight kv_eight(uvec2 row, uvec2 scales, uint i) { return kv_opened(kv_raw(row, scales, i, i / 8), i); }
 
 // kv_pair loads values 2i and 2i+1 of a row.
 vec2 kv_pair(uvec2 row, uvec2 scales, uint i)

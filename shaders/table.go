@@ -101,6 +101,12 @@ const (
 	MaxGroup     = 4
 )
 
+// SplitLanes is the lanes of a workgroup of flash_attn_split.
+const SplitLanes = rowLanes
+
+// MaxEights is how many runs of 8 values of a key, and of a value, a lane of flash_attn_split holds at most.
+const MaxEights = 4
+
 // MaxHeadCM is the largest head size flash_attn_cm takes.
 const MaxHeadCM = 128
 
@@ -138,8 +144,11 @@ type family struct {
 // perLane are the constants of a kernel whose lanes hold a row in registers: PER runs of 4 values each.
 var perLane = []SpecConst{{"LANES", rowLanes, 0}, {"PER", 1, MaxPer}}
 
-// attnParts are the constants of flash_attn_split: query heads of a workgroup, loads of a lane under way at once.
-var attnParts = []SpecConst{{"GROUP", 1, MaxGroup}, {"AHEAD", 8, 8}}
+// attnParts are the constants of flash_attn_split: query heads of a workgroup, the heads' sizes, lanes of a team, positions
+// that it takes at a time.
+var attnParts = []SpecConst{{"GROUP", 1, MaxGroup}, {"KEY", 128, MaxHeadSplit}, {"VAL", 128, MaxHeadSplit}, {"SHARE", 16, 32}, {"RUN", 8, 8}}
+
+var maxEights = fmt.Sprintf("MAX_EIGHTS=%d", MaxEights)
 
 var maxParts = fmt.Sprintf("MAX_PARTS=%d", MaxParts)
 
@@ -169,9 +178,9 @@ var families = []family{
 	{op: "kv_append", args: KVAppendArgs{}, types: KVTypes},
 	{op: "flash_attn", args: FlashAttnArgs{}, types: KVTypes, extra: []string{fmt.Sprintf("MAX_HEAD=%d", MaxHead), fmt.Sprintf("MAX_KEY=%d", MaxKey)}},
 	{op: "flash_attn", variant: Split, needs: Subgroups, args: FlashAttnSplitArgs{}, types: KVTypes, lanes: rowLanes,
-		spec: attnParts, extra: []string{fmt.Sprintf("MAX_HEAD=%d", MaxHeadSplit), maxParts}},
+		spec: attnParts, extra: []string{maxEights, maxParts}},
 	{op: "flash_attn", variant: Joined, source: "flash_attn_split", needs: Subgroups, args: FlashAttnSplitArgs{}, types: KVTypes, lanes: rowLanes,
-		spec: attnParts, extra: []string{fmt.Sprintf("MAX_HEAD=%d", MaxHeadSplit), maxParts, "JOINED"}},
+		spec: attnParts, extra: []string{maxEights, maxParts, "JOINED"}},
 	{op: "flash_attn", variant: Join, args: FlashAttnJoinArgs{}, lanes: rowLanes, extra: []string{maxParts}},
 	{op: "soft_max", args: SoftMaxArgs{}, lanes: rowLanes},
 	{op: "swiglu", args: GLUArgs{}},

@@ -14,6 +14,7 @@ type DeviceOptions struct {
 	OneQueue bool     // Transfer is Compute even where there is a transfer family
 	Disable  []string // groups of features to do without, see Disabled
 	Enable   []string // groups that are off by themselves, see Choose
+	Inspect  bool     // the driver keeps what it makes of each pipeline, where it can, for Pipeline.Executables
 	Fault    Fault    // tests: makes calls fail; nil: none does
 }
 
@@ -76,6 +77,7 @@ func (i *Instance) NewDevice(p *PhysicalDevice, o DeviceOptions) (*Device, error
 		transfer = compute
 	}
 	features.Synchronization2 = false // not used yet, so not turned on
+	features.Inspect = features.Inspect && o.Inspect
 	if i.layer != 0 && i.layer < coopMatrixSince {
 		features.CooperativeMatrix, features.FlexibleMatrix = false, false // the layer would call it an error
 	}

@@ -21,6 +21,7 @@ const (
 	extHostImport     = "VK_EXT_external_memory_host"
 	extCalibrated     = "VK_EXT_calibrated_timestamps"
 	extCalibratedKHR  = "VK_KHR_calibrated_timestamps" // its newer name
+	extExecutables    = "VK_KHR_pipeline_executable_properties"
 	extPortabilitySub = "VK_KHR_portability_subset"
 )
 
@@ -41,6 +42,7 @@ type featureChain struct {
 	coop2    *raw.PhysicalDeviceCooperativeMatrix2FeaturesNV
 	priority *raw.PhysicalDeviceMemoryPriorityFeaturesEXT
 	pageable *raw.PhysicalDevicePageableDeviceLocalMemoryFeaturesEXT
+	inspect  *raw.PhysicalDevicePipelineExecutablePropertiesFeaturesKHR
 }
 
 // newFeatureChain links the structs of the extensions for which has says yes.
@@ -56,6 +58,7 @@ func newFeatureChain(has func(ext string) bool) *featureChain {
 		coop2:    &raw.PhysicalDeviceCooperativeMatrix2FeaturesNV{SType: raw.StructureTypePhysicalDeviceCooperativeMatrix2FeaturesNV},
 		priority: &raw.PhysicalDeviceMemoryPriorityFeaturesEXT{SType: raw.StructureTypePhysicalDeviceMemoryPriorityFeaturesEXT},
 		pageable: &raw.PhysicalDevicePageableDeviceLocalMemoryFeaturesEXT{SType: raw.StructureTypePhysicalDevicePageableDeviceLocalMemoryFeaturesEXT},
+		inspect:  &raw.PhysicalDevicePipelineExecutablePropertiesFeaturesKHR{SType: raw.StructureTypePhysicalDevicePipelineExecutablePropertiesFeaturesKHR},
 	}
 	c.core.PNext, c.v11.PNext = raw.Ptr(c.v11), raw.Ptr(c.v12)
 	tail := &c.v12.PNext
@@ -78,7 +81,10 @@ func newFeatureChain(has func(ext string) bool) *featureChain {
 		*tail, tail = raw.Ptr(c.priority), &c.priority.PNext
 	}
 	if has(extPageable) {
-		*tail = raw.Ptr(c.pageable)
+		*tail, tail = raw.Ptr(c.pageable), &c.pageable.PNext
+	}
+	if has(extExecutables) {
+		*tail = raw.Ptr(c.inspect)
 	}
 	return c
 }
@@ -110,6 +116,7 @@ func (p *PhysicalDevice) queryFeatures() {
 	f.MemoryPriority = c.priority.MemoryPriority.Bool()
 	f.PageableDeviceLocal = c.pageable.PageableDeviceLocalMemory.Bool() && f.MemoryPriority
 	f.HostImport = p.has(extHostImport)
+	f.Inspect = c.inspect.PipelineExecutableInfo.Bool()
 	f.CalibratedTimestamps = p.calibrates()
 	if !f.SubgroupSizeControl {
 		p.Limits.SubgroupMin, p.Limits.SubgroupMax = 0, 0
@@ -229,6 +236,7 @@ func (f Features) extensions(p *PhysicalDevice) []string {
 		{f.MemoryPriority, extMemoryPriority},
 		{f.PageableDeviceLocal, extPageable},
 		{f.HostImport, extHostImport},
+		{f.Inspect, extExecutables},
 		{f.CalibratedTimestamps && p.has(extCalibrated), extCalibrated},
 		{f.CalibratedTimestamps && !p.has(extCalibrated), extCalibratedKHR},
 		{p.has(extPortabilitySub), extPortabilitySub}, // a device that has it demands it
@@ -257,5 +265,6 @@ func (f Features) enable(exts []string) *featureChain {
 	c.coop2.CooperativeMatrixFlexibleDimensions = raw.ToBool32(f.FlexibleMatrix)
 	c.priority.MemoryPriority = raw.ToBool32(f.MemoryPriority)
 	c.pageable.PageableDeviceLocalMemory = raw.ToBool32(f.PageableDeviceLocal)
+	c.inspect.PipelineExecutableInfo = raw.ToBool32(f.Inspect)
 	return c
 }

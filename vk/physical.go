@@ -127,6 +127,7 @@ type Features struct {
 	MemoryPriority       bool
 	PageableDeviceLocal  bool
 	HostImport           bool // memory of ours can become a buffer
+	Inspect              bool // the driver says what it made of a pipeline, see DeviceOptions.Inspect
 	CalibratedTimestamps bool // the device's clock can be read by the host, see Clock
 	UMA                  bool // one memory for CPU and device
 	ReBAR                bool // the CPU can write all of a discrete device's memory

@@ -107,6 +107,9 @@ func (p *Pipeline) compile(o PipelineOptions) error {
 		Stage:  stage,
 		Layout: p.layout,
 	}
+	if p.dev.Features.Inspect {
+		create.Flags = raw.PipelineCreateCaptureStatisticsBitKHR | raw.PipelineCreateCaptureInternalRepresentationsBitKHR
+	}
 	var cache raw.PipelineCache
 	if o.Cache != nil {
 		o.Cache.mu.RLock()

@@ -103,10 +103,14 @@ func proofs(v *gpu.Variant) []Case {
 func attnProofs(v *gpu.Variant) []Case {
 	switch v.Row.Variant {
 	case shaders.Split, shaders.Joined:
-		heads, joined := 2*int(v.Group), v.Row.Variant == shaders.Joined
-		return []Case{attnFew(v.Row.Type, attnShape{heads: heads, headsKV: 2, keyLen: 64, valLen: 64, page: 32}, joined),
-			attnFew(v.Row.Type, attnShape{heads: heads, headsKV: 2, keyLen: 128, valLen: 128, page: 16}, joined),
-			attnFew(v.Row.Type, attnShape{heads: heads, headsKV: 2, keyLen: 64, valLen: 64, page: 16, window: 50, softCap: 2, sinks: 1}, joined)}
+		joined := v.Row.Variant == shaders.Joined
+		s := attnShape{heads: 2 * int(v.Group), headsKV: 2, keyLen: int(v.Key), valLen: int(v.Val), page: 9 * int(v.Run)} // of no larger runs
+		if shaders.KVQuantised(v.Row.Type) && s.page%shaders.KVPage != 0 {
+			s.page *= shaders.KVPage
+		}
+		masked := s
+		masked.window, masked.softCap, masked.sinks = 50, 2, 1
+		return []Case{attnFew(v.Row.Type, s, joined), attnFew(v.Row.Type, masked, joined)}
 	case shaders.Join:
 		return []Case{attnJoin(attnShape{heads: 4, headsKV: 4, keyLen: 64, valLen: 64, page: 32}, shaders.MaxParts),
 			attnJoin(attnShape{heads: 4, headsKV: 4, keyLen: 64, valLen: 64, page: 32, window: 50, sinks: 1}, shaders.MaxParts)}

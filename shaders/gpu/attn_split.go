@@ -10,28 +10,73 @@ import (
 
 // splits reports whether attention is computed with the positions side by side.
 func (r *Recorder) splits(t gguf.Type, a *shaders.FlashAttnArgs) bool {
-	return r.Few && r.k.few && a.Rows <= shaders.FewRows && max(a.KeyLen, a.ValLen) <= shaders.MaxHeadSplit && a.QStride%4 == 0 &&
+	c := r.k.splitChoice(t, a, groupOf(a.Heads/a.HeadsKV), false)
+	return r.Few && r.k.few && a.Rows <= shaders.FewRows && max(a.KeyLen, a.ValLen) <= shaders.MaxHeadSplit && c.attn.eights() <= shaders.MaxEights && a.QStride%4 == 0 &&
 		shaders.PartBytes(a.Rows, a.Heads, shaders.MaxParts, a.ValLen) <= r.Parts.Bytes && (r.joined(t, a) ||
-		r.usable(r.k.splitChoice(t, groupOf(a.Heads/a.HeadsKV), false), func() (*shaders.Kernel, error) { return splitKernel(t, false) }) &&
+		r.usable(c, func() (*shaders.Kernel, error) { return splitKernel(t, false) }) &&
 			r.usable(joinChoice, shaders.FlashAttnJoin))
 }
 
 // joined reports whether the kernel that splits the positions joins the parts, too.
 func (r *Recorder) joined(t gguf.Type, a *shaders.FlashAttnArgs) bool {
 	return shaders.CounterBytes(a.Rows, a.Heads) <= r.Counters.Bytes &&
-		r.usable(r.k.splitChoice(t, groupOf(a.Heads/a.HeadsKV), true), func() (*shaders.Kernel, error) { return splitKernel(t, true) })
+		r.usable(r.k.splitChoice(t, a, groupOf(a.Heads/a.HeadsKV), true), func() (*shaders.Kernel, error) { return splitKernel(t, true) })
 }
 
-// splitChoice is the kernel for groups of so many query heads. A CPU gains nothing by loads under way, and takes long to compile them.
-func (k *Kernels) splitChoice(t gguf.Type, group uint32, joined bool) choice {
-	c := choice{op: "flash_attn", variant: shaders.Split, typed: true, typ: t, group: group}
-	if k.dev.Physical.Type == vk.CPU {
-		c.ahead = 1
-	}
+// attn is what flash_attn_split is made for, and how its lanes share the work.
+type attn struct{ group, key, val, share, run uint32 }
+
+// splitChoice is the kernel for groups of so many query heads.
+func (k *Kernels) splitChoice(t gguf.Type, a *shaders.FlashAttnArgs, group uint32, joined bool) choice {
+	c := choice{op: "flash_attn", variant: shaders.Split, typed: true, typ: t, attn: k.lanes.attn(group, a.KeyLen, a.ValLen, a.PagePositions)}
 	if joined {
 		c.variant = shaders.Joined
 	}
 	return c
+}
+
+// lanes are what a workgroup of flash_attn_split can do with.
+type lanes struct {
+	subgroup uint32 // how many can share a position
+	loads    uint32 // of a key or a value that each asks for at once
+}
+
+func lanesOf(p *vk.PhysicalDevice) lanes {
+	if p.Type == vk.CPU {
+		return lanes{uint32(p.Limits.Subgroup), 1} // it gains nothing by loads under way, and takes long to compile them
+	}
+	return lanes{uint32(p.Limits.Subgroup), 8}
+}
+
+// attn shares out heads of such sizes: of the smaller one as few eights to a lane as can be, and of the other no more than
+// twice as many. A team takes as many positions as lie in one page and as its lanes have loads for.
+func (l lanes) attn(group, key, val, page uint32) attn {
+	a := attn{group: group, key: key, val: val, share: 4, run: 1}
+	for a.share < min(32, l.subgroup) && a.share*8 < max(min(key, val), max(key, val)/2) {
+		a.share *= 2
+	}
+	most := min(l.loads/max(1, a.eights()), shaders.PartPositions*a.share/shaders.SplitLanes)
+	for 2*a.run <= most && page%(2*a.run) == 0 {
+		a.run *= 2
+	}
+	return a
+}
+
+// eights is how many runs of 8 values of a key or a value a lane has at most.
+func (a *attn) eights() uint32 { return (max(a.key, a.val) + 8*a.share - 1) / (8 * a.share) }
+
+func (a *attn) constant(name string) uint32 {
+	switch name {
+	case "GROUP":
+		return a.group
+	case "KEY":
+		return a.key
+	case "VAL":
+		return a.val
+	case "SHARE":
+		return a.share
+	}
+	return a.run
 }
 
 func splitKernel(t gguf.Type, joined bool) (*shaders.Kernel, error) {
@@ -88,11 +133,14 @@ func (r *Recorder) FlashAttnSplit(t gguf.Type, group uint32, positions uint64, a
 	if a.Rows == 0 || a.Heads == 0 {
 		return nil
 	}
-	c := check{choice: r.k.splitChoice(t, group, a.Counters != 0)}
+	c := check{choice: r.k.splitChoice(t, &shaders.FlashAttnArgs{KeyLen: a.KeyLen, ValLen: a.ValLen, PagePositions: a.PagePositions}, group, a.Counters != 0)}
 	c.address("Q", a.Q)
 	c.address("Parts", a.Parts)
 	c.heads(a.Heads, a.HeadsKV, a.KeyLen, a.ValLen)
 	c.most("the head size", max(a.KeyLen, a.ValLen), shaders.MaxHeadSplit)
+	if n := c.choice.attn.eights(); n > shaders.MaxEights {
+		c.that(false, "the head size", max(a.KeyLen, a.ValLen), fmt.Sprintf("at most %d of each lane of a subgroup", 8*shaders.MaxEights))
+	}
 	c.stride("QStride", a.QStride, a.Heads*a.KeyLen)
 	c.multiple("QStride", a.QStride, 4)
 	c.parts(a.MaxParts)

@@ -1,8 +1,11 @@
 package gpu
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -36,6 +39,7 @@ type Kernels struct {
 	shared   int64       // bytes of shared memory of a workgroup
 	straight atomic.Bool // products of bytes by code without loops
 	longs    atomic.Bool // products of bytes load 64 bits at a time
+	lanes    lanes       // for attention of few rows
 	few      bool        // steps of few rows have kernels of their own: products of bytes, fused ops
 	alter    func(*shaders.Kernel, []uint32) ([]byte, []uint32)
 
@@ -61,8 +65,7 @@ type choice struct {
 	glu         uint32 // GLU, of the same
 	normed      bool   // NORMED, of the same
 	lanes, per  uint32 // LANES and PER of rms_norm_q8 and topk_moe_held
-	group       uint32 // GROUP of flash_attn_split
-	ahead       uint32 // AHEAD of the same; 0: the table's
+	attn        attn   // of flash_attn_split
 	rowLanes    uint32 // ROW_LANES of rms_norm and rope_norm_kv
 	split       split  // of mul_mat_cm and mul_mat_id_cm
 	heads       heads  // of flash_attn_cm
@@ -104,7 +107,7 @@ func New(dev *vk.Device, o Options) (*Kernels, error) {
 			return nil, fmt.Errorf("kernel %s on %s: workgroups of at most %d, want %d", row.Name, name, limits.MaxWorkgroupInvocations, row.LocalSize)
 		}
 	}
-	k := &Kernels{dev: dev, log: log, matrix: matrixSubgroup(dev.Physical, dev.Features), shared: int64(limits.MaxSharedBytes), few: Few(dev.Physical, dev.Features), alter: o.Alter, built: map[choice]*built{}}
+	k := &Kernels{dev: dev, log: log, matrix: matrixSubgroup(dev.Physical, dev.Features), shared: int64(limits.MaxSharedBytes), lanes: lanesOf(dev.Physical), few: Few(dev.Physical, dev.Features), alter: o.Alter, built: map[choice]*built{}}
 	k.longs.Store(k.few && dev.Physical.Type == vk.CPU && dev.Features.Int64)
 	k.straight.Store(k.longs.Load() && straightOn(dev))
 	k.store = openStore(dev, o.Cache, log)
@@ -116,7 +119,7 @@ func New(dev *vk.Device, o Options) (*Kernels, error) {
 		}
 	}
 	if o.Test != nil {
-		k.plain = &Kernels{dev: dev, log: log, matrix: k.matrix, shared: k.shared, few: k.few, alter: k.alter, store: k.store, built: map[choice]*built{}}
+		k.plain = &Kernels{dev: dev, log: log, matrix: k.matrix, shared: k.shared, lanes: k.lanes, few: k.few, alter: k.alter, store: k.store, built: map[choice]*built{}}
 		k.test = o.Test
 		k.tested.load(k.store)
 	}
@@ -245,6 +248,29 @@ func (k *Kernels) build(c choice, row *shaders.Kernel) (*built, error) {
 // subgroup is the size of subgroups that the pipeline asks for; 0: the driver's choice.
 func (c *choice) subgroup() int { return max(c.split.subgroup, c.heads.subgroup) }
 
+// Pipeline is one that was built: a row of the table with its constants.
+type Pipeline struct {
+	Name     string
+	Spec     string // NAME=value of each constant
+	Pipeline *vk.Pipeline
+}
+
+// Built lists the pipelines there are, by name and constants. They stay the kernels' own.
+func (k *Kernels) Built() []Pipeline {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	var list []Pipeline
+	for _, b := range k.built {
+		var words []string
+		for i, s := range b.row.Spec {
+			words = append(words, fmt.Sprintf("%s=%d", s.Name, b.spec[i]))
+		}
+		list = append(list, Pipeline{b.row.Name, strings.Join(words, " "), b.pipeline})
+	}
+	slices.SortFunc(list, func(a, b Pipeline) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Spec, b.Spec)) })
+	return list
+}
+
 // specValues are the row's constants in order, with the choice's in place of the table's.
 func specValues(row *shaders.Kernel, c choice) []uint32 {
 	values := make([]uint32, len(row.Spec))
@@ -269,10 +295,8 @@ func specValues(row *shaders.Kernel, c choice) []uint32 {
 			values[i] = c.per
 		case s.Name == "ROW_LANES" && c.rowLanes != 0:
 			values[i] = c.rowLanes
-		case s.Name == "GROUP" && c.group != 0:
-			values[i] = c.group
-		case s.Name == "AHEAD" && c.ahead != 0:
-			values[i] = c.ahead
+		case c.attn != (attn{}):
+			values[i] = c.attn.constant(s.Name)
 		case c.split != (split{}):
 			values[i] = c.split.constant(s.Name, s.Default)
 		case c.heads != (heads{}):

@@ -24,10 +24,10 @@ type Variant struct {
 	Normed     bool   // of a mul_mat_vec in teams: X is what [shaders.NormBytes] left
 	Lanes, Per uint32 // of rms_norm_q8 and topk_moe_held
 	RowLanes   uint32 // of rope_norm_kv
-	Group      uint32 // of flash_attn_split
+	Group, Run uint32 // of flash_attn_split
 	Split      Split  // of mul_mat_cm
-	Key, Val   uint32 // head sizes of flash_attn_cm
-	Options    uint32 // of the same
+	Key, Val   uint32 // head sizes of flash_attn_cm and flash_attn_split
+	Options    uint32 // of flash_attn_cm
 }
 
 // Outputs is how many rows of the output a workgroup of a mul_mat_vec in teams makes.
@@ -152,7 +152,7 @@ func (k *Kernels) prove(c choice, row *shaders.Kernel) (*built, error) {
 	}
 	begin := time.Now()
 	if err == nil {
-		err = k.test(k.plain, Variant{Row: row, Cols: c.cols, Tile: c.tile, GLU: c.glu, Normed: c.normed, Lanes: c.lanes, Per: c.per, RowLanes: c.rowLanes, Group: c.group, Split: c.split.Split, Key: c.heads.key, Val: c.heads.val, Options: c.heads.options})
+		err = k.test(k.plain, Variant{Row: row, Cols: c.cols, Tile: c.tile, GLU: c.glu, Normed: c.normed, Lanes: c.lanes, Per: c.per, RowLanes: c.rowLanes, Group: c.attn.group, Run: c.attn.run, Split: c.split.Split, Key: c.heads.key | c.attn.key, Val: c.heads.val | c.attn.val, Options: c.heads.options})
 	}
 	took := time.Since(begin)
 	if err == nil {

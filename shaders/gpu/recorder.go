@@ -69,7 +69,7 @@ type memo [64]struct {
 
 // slot is where a choice is in a memo.
 func (c *choice) slot() uint32 {
-	n := c.split.BN*23 + uint32(c.typ)*31 + c.cols*7 + c.rows*5 + c.glu*3 + c.tile.Team + c.tile.Rows*11 + c.per + c.group*19 + uint32(len(c.op))*13 + uint32(len(c.variant))*17
+	n := c.split.BN*23 + uint32(c.typ)*31 + c.cols*7 + c.rows*5 + c.glu*3 + c.tile.Team + c.tile.Rows*11 + c.per + c.attn.group*19 + uint32(len(c.op))*13 + uint32(len(c.variant))*17
 	return n % uint32(len(memo{}))
 }
 

@@ -41,7 +41,8 @@ type device struct {
 	stamps   *vk.QueryPool
 	timeline *vk.Timeline
 	ticket   uint64
-	ceiling  float64 // GB/s
+	ceiling  float64               // GB/s
+	told     map[*vk.Pipeline]bool // what the driver made of it is printed
 }
 
 func bench(ctx context.Context, o *options, out io.Writer) error {
@@ -127,6 +128,9 @@ func (d *device) kernel(ctx context.Context, o *options, out io.Writer, best *su
 			}
 			fmt.Fprintln(out, line)
 			best.add(p, rate/d.ceiling)
+		}
+		if err := d.tell(o, out); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -237,7 +241,7 @@ func (d *device) open(ctx context.Context, o *options) (err error) {
 		return err
 	}
 	o.forDevice(p.Type == vk.CPU)
-	if d.dev, err = d.instance.NewDevice(p, vk.DeviceOptions{}); err != nil {
+	if d.dev, err = d.instance.NewDevice(p, vk.DeviceOptions{Inspect: o.stats || o.ir != ""}); err != nil {
 		return err
 	}
 	if d.kernels, err = gpu.New(d.dev, gpu.Options{}); err != nil {

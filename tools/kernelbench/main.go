@@ -39,7 +39,9 @@ type options struct {
 	count           int
 	overlap         bool
 	join, fold      bool
-	gridGroups      []int // none: no barriers are measured
+	stats           bool
+	ir              string // folder; "": none
+	gridGroups      []int  // none: no barriers are measured
 	gridKiB         []int
 	gridPhases      int
 	split           gpu.Split // of products in halves; zero: the engine's choice
@@ -95,6 +97,8 @@ func parse(args []string, errw io.Writer) (*options, error) {
 	fs.BoolVar(&o.overlap, "overlap", false, "let dispatches run side by side: no barriers")
 	fs.BoolVar(&o.join, "join", false, "put the parts of attention together in a dispatch of its own")
 	fs.BoolVar(&o.fold, "fold", false, "a layer's norms into the products before and behind them")
+	fs.BoolVar(&o.stats, "stats", false, "what the driver says it made of each kernel, as comments: registers, memory")
+	fs.StringVar(&o.ir, "ir", "", "folder for the driver's own texts of each kernel, where it has some")
 	groups := fs.String("grid", "", "workgroups of a dispatch whose phases wait for one another, and of dispatches that do; see grid.comp")
 	kib := fs.String("grid-kib", "0", "KiB that such a phase reads")
 	fs.IntVar(&o.gridPhases, "grid-phases", 256, "how many there are")
