@@ -195,7 +195,8 @@ void main()
         top = most;
 #define WEIGH(b) \
         if (b < RUN) { \
-            s[b] = SEEN(b) ? exp(s[b] - most) : vec4(0); \
+            s[b] = exp(s[b] - most); \
+            s[b] = SEEN(b) ? s[b] : vec4(0); \
             sum += s[b]; \
         }
         EACH_LOAD(WEIGH)

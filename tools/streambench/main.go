@@ -31,7 +31,6 @@ type options struct {
 	model          string
 	link, disk     bool
 	rebar          bool
-	uring          bool
 	vram, ram      sizes // 0: the engine's choice
 	ring           sizes
 	ctx, prompt, n int
@@ -75,7 +74,6 @@ func parse(args []string, errw io.Writer) (options, error) {
 	fs.BoolVar(&o.disk, "disk", false, "sweep direct reads by depth and size")
 	fs.BoolVar(&o.rebar, "rebar", false, "sweep the CPU's writes into mapped device memory by threads and size")
 	fs.BoolVar(&o.discrete, "discrete", false, "upload weights even where device and host have one memory")
-	fs.BoolVar(&o.uring, "uring", false, "with -disk, sweep io_uring beside the pool of readers")
 	fs.Var(&o.vram, "vram", "VRAM budgets, as 2GiB,6GiB; 0: all")
 	fs.Var(&o.ram, "ram", "RAM budgets; 0: all")
 	fs.Var(&o.ring, "ring", "sizes of the VRAM ring; 0: the plan's")
@@ -173,7 +171,7 @@ func bench(ctx context.Context, o options, out io.Writer) error {
 		}
 	}
 	if o.disk {
-		if err := sweepDisk(ctx, o.model, o.uring, out); err != nil {
+		if err := sweepDisk(ctx, o.model, out); err != nil {
 			return err
 		}
 	}

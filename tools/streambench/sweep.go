@@ -86,41 +86,25 @@ func uploadRate(ctx context.Context, dev *vk.Device, heap *mem.Heap, queues []*v
 }
 
 // sweepDisk reads the model's largest file, by depth of the queue and bytes of a read.
-// With uring each point is measured both ways in turn, so that the disk's moods tell on both.
-func sweepDisk(ctx context.Context, model string, uring bool, out io.Writer) error {
+func sweepDisk(ctx context.Context, model string, out io.Writer) error {
 	path, size, err := largestFile(model)
 	if err != nil {
 		return err
 	}
-	kinds := []string{"pool"}
-	if uring {
-		kinds = []string{"pool", "uring", "uring", "pool"}
-	}
-	best, at := map[string]float64{}, int64(0)
+	best, at := 0.0, int64(0)
 	for _, depth := range []int{4, 8, 16, 32} {
 		for _, mib := range []int64{4, 8, 16} {
-			for _, kind := range kinds {
-				cpu := cpuTime()
-				rate, direct, err := readRate(ctx, path, size, kind, depth, mib<<20, &at)
-				if err != nil {
-					return err
-				}
-				best[kind] = max(best[kind], rate)
-				fmt.Fprintf(out, "disk: %-5s depth %2d, %2d MiB a read, direct %v: %5.2f GB/s, cpu %.1f%% of a core\n", kind, depth, mib, direct, rate, 100*(cpuTime()-cpu).Seconds()/sweepTime.Seconds())
+			cpu := cpuTime()
+			rate, direct, err := readRate(ctx, path, size, depth, mib<<20, &at)
+			if err != nil {
+				return err
 			}
+			best = max(best, rate)
+			fmt.Fprintf(out, "disk: depth %2d, %2d MiB a read, direct %v: %5.2f GB/s, cpu %.1f%% of a core\n", depth, mib, direct, rate, 100*(cpuTime()-cpu).Seconds()/sweepTime.Seconds())
 		}
 	}
-	for _, kind := range kinds[:min(len(kinds), 2)] {
-		fmt.Fprintf(out, "disk: best %.2f GB/s (%s)\n", best[kind], kind)
-	}
+	fmt.Fprintf(out, "disk: best %.2f GB/s\n", best)
 	return nil
-}
-
-func openReader(kind string, depth int) (file.Reader, error) {
-	if kind == "uring" {
-		return file.NewRing(depth, nil)
-	}
-	return file.NewPool(depth, nil), nil
 }
 
 func largestFile(model string) (path string, size int64, err error) {
@@ -143,16 +127,13 @@ func largestFile(model string) (path string, size int64, err error) {
 
 // readRate goes on in the file where the last point ended, so that a disk's own cache
 // does not answer.
-func readRate(ctx context.Context, path string, size int64, kind string, depth int, bytes int64, at *int64) (rate float64, direct bool, err error) {
+func readRate(ctx context.Context, path string, size int64, depth int, bytes int64, at *int64) (rate float64, direct bool, err error) {
 	f, err := file.Open(path)
 	if err != nil {
 		return 0, false, err
 	}
 	defer f.Close()
-	p, err := openReader(kind, depth)
-	if err != nil {
-		return 0, false, err
-	}
+	p := file.NewPool(depth, nil)
 	defer p.Close()
 	bytes = min(bytes, size)
 	list := make([]*file.Request, depth+2)

@@ -187,157 +187,126 @@ func TestReadErrors(t *testing.T) {
 	}
 }
 
-// readers are the ways to read many pieces at a time.
-var readers = []struct {
-	name string
-	open func(t testing.TB, depth int, fault Fault) Reader
-}{
-	{"pool", func(_ testing.TB, depth int, fault Fault) Reader { return NewPool(depth, fault) }},
-	{"ring", func(t testing.TB, depth int, fault Fault) Reader {
-		g, err := NewRing(depth, fault)
-		if err != nil {
-			t.Skip(err)
-		}
-		return g
-	}},
-}
-
 // A reader answers every request, whatever the depth, with each request's own bytes.
 func TestReaders(t *testing.T) {
-	for _, kind := range readers {
-		t.Run(kind.name, func(t *testing.T) {
-			path, content := write(t, 1<<20, 5)
-			f := open(t, path)
-			for _, depth := range []int{1, 3, 16} {
-				p := kind.open(t, depth, nil)
-				r := rand.New(rand.NewPCG(uint64(depth), 6))
-				var list []*Request
-				for range 40 {
-					q := NewRequest()
-					q.File, q.Off = f, r.Int64N(1<<20)
-					q.N = r.Int64N(1<<20-q.Off) + 1
-					q.Dst = Buffer(Room(q.Off, q.N))
-					if err := p.Start(t.Context(), q); err != nil {
-						t.Fatal(err)
-					}
-					list = append(list, q)
-				}
-				for _, q := range list {
-					if err := q.Wait(t.Context()); err != nil {
-						t.Fatal(err)
-					}
-					if !bytes.Equal(q.Dst[Skip(q.Off):][:q.N], content[q.Off:q.Off+q.N]) {
-						t.Errorf("depth %d: %d bytes at %d differ", depth, q.N, q.Off)
-					}
-				}
-				p.Close()
-				p.Close()
-				if err := p.Start(t.Context(), list[0]); !errors.Is(err, ErrClosed) {
-					t.Errorf("start after Close: %v", err)
-				}
+	path, content := write(t, 1<<20, 5)
+	f := open(t, path)
+	for _, depth := range []int{1, 3, 16} {
+		p := NewPool(depth, nil)
+		r := rand.New(rand.NewPCG(uint64(depth), 6))
+		var list []*Request
+		for range 40 {
+			q := NewRequest()
+			q.File, q.Off = f, r.Int64N(1<<20)
+			q.N = r.Int64N(1<<20-q.Off) + 1
+			q.Dst = Buffer(Room(q.Off, q.N))
+			if err := p.Start(t.Context(), q); err != nil {
+				t.Fatal(err)
 			}
-		})
+			list = append(list, q)
+		}
+		for _, q := range list {
+			if err := q.Wait(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if !bytes.Equal(q.Dst[Skip(q.Off):][:q.N], content[q.Off:q.Off+q.N]) {
+				t.Errorf("depth %d: %d bytes at %d differ", depth, q.N, q.Off)
+			}
+		}
+		p.Close()
+		p.Close()
+		if err := p.Start(t.Context(), list[0]); !errors.Is(err, ErrClosed) {
+			t.Errorf("start after Close: %v", err)
+		}
 	}
 }
 
 // A request is used again and again without allocation.
 func TestNoAllocation(t *testing.T) {
-	for _, kind := range readers {
-		t.Run(kind.name, func(t *testing.T) {
-			path, _ := write(t, 1<<16, 7)
-			f := open(t, path)
-			p := kind.open(t, 2, nil)
-			defer p.Close()
-			q := NewRequest()
-			q.File, q.Off, q.N, q.Dst = f, 100, 5000, Buffer(Room(100, 5000))
-			n := testing.AllocsPerRun(50, func() {
-				if err := p.Start(t.Context(), q); err != nil {
-					t.Fatal(err)
-				}
-				if err := q.Wait(t.Context()); err != nil {
-					t.Fatal(err)
-				}
-			})
-			if n > 0 {
-				t.Errorf("%v allocations a read", n)
-			}
-		})
+	path, _ := write(t, 1<<16, 7)
+	f := open(t, path)
+	p := NewPool(2, nil)
+	defer p.Close()
+	q := NewRequest()
+	q.File, q.Off, q.N, q.Dst = f, 100, 5000, Buffer(Room(100, 5000))
+	n := testing.AllocsPerRun(50, func() {
+		if err := p.Start(t.Context(), q); err != nil {
+			t.Fatal(err)
+		}
+		if err := q.Wait(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if n > 0 {
+		t.Errorf("%v allocations a read", n)
 	}
 }
 
 func TestFault(t *testing.T) {
-	for _, kind := range readers {
-		t.Run(kind.name, func(t *testing.T) {
-			path, _ := write(t, 1<<16, 8)
-			f := open(t, path)
-			bad := errors.New("the disk is on fire")
-			p := kind.open(t, 2, func(at string, off, n int64) error {
-				if at == path && off == 4096 && n == 10 {
-					return bad
-				}
-				return nil
-			})
-			defer p.Close()
-			for _, c := range []struct {
-				off  int64
-				want error
-			}{{0, nil}, {4096, bad}, {8192, nil}} {
-				q := NewRequest()
-				q.File, q.Off, q.N, q.Dst = f, c.off, 10, Buffer(4096)
-				if err := p.Start(t.Context(), q); err != nil {
-					t.Fatal(err)
-				}
-				if err := q.Wait(t.Context()); !errors.Is(err, c.want) {
-					t.Errorf("at %d: %v, wanted %v", c.off, err, c.want)
-				}
-			}
-		})
+	path, _ := write(t, 1<<16, 8)
+	f := open(t, path)
+	bad := errors.New("the disk is on fire")
+	p := NewPool(2, func(at string, off, n int64) error {
+		if at == path && off == 4096 && n == 10 {
+			return bad
+		}
+		return nil
+	})
+	defer p.Close()
+	for _, c := range []struct {
+		off  int64
+		want error
+	}{{0, nil}, {4096, bad}, {8192, nil}} {
+		q := NewRequest()
+		q.File, q.Off, q.N, q.Dst = f, c.off, 10, Buffer(4096)
+		if err := p.Start(t.Context(), q); err != nil {
+			t.Fatal(err)
+		}
+		if err := q.Wait(t.Context()); !errors.Is(err, c.want) {
+			t.Errorf("at %d: %v, wanted %v", c.off, err, c.want)
+		}
 	}
 }
 
 // Close and cancel answer all that waits, and nothing hangs.
 func TestReadersEnd(t *testing.T) {
-	for _, kind := range readers {
-		t.Run(kind.name, func(t *testing.T) {
-			path, _ := write(t, 1<<16, 10)
-			f := open(t, path)
-			gate := make(chan struct{})
-			p := kind.open(t, 1, func(string, int64, int64) error { <-gate; return nil })
-			ctx, cancel := context.WithCancel(t.Context())
-			var list []*Request
-			for range 5 {
-				q := NewRequest()
-				q.File, q.N, q.Dst = f, 10, Buffer(4096)
-				if err := p.Start(ctx, q); err != nil {
-					t.Fatal(err)
-				}
-				list = append(list, q)
-			}
-			short, stop := context.WithTimeout(t.Context(), 10*time.Millisecond)
-			defer stop()
-			if err := list[0].Wait(short); !errors.Is(err, context.DeadlineExceeded) || list[0].Ready() {
-				t.Errorf("a read that hangs: %v", err)
-			}
-			cancel()
-			go p.Close()
-			time.Sleep(time.Millisecond)
-			close(gate)
-			p.Close()
-			for i, q := range list {
-				if err := q.Wait(t.Context()); !errors.Is(err, context.Canceled) && !errors.Is(err, ErrClosed) {
-					t.Errorf("request %d: %v", i, err)
-				}
-			}
-		})
+	path, _ := write(t, 1<<16, 10)
+	f := open(t, path)
+	gate := make(chan struct{})
+	p := NewPool(1, func(string, int64, int64) error { <-gate; return nil })
+	ctx, cancel := context.WithCancel(t.Context())
+	var list []*Request
+	for range 5 {
+		q := NewRequest()
+		q.File, q.N, q.Dst = f, 10, Buffer(4096)
+		if err := p.Start(ctx, q); err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, q)
+	}
+	short, stop := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer stop()
+	if err := list[0].Wait(short); !errors.Is(err, context.DeadlineExceeded) || list[0].Ready() {
+		t.Errorf("a read that hangs: %v", err)
+	}
+	cancel()
+	go p.Close()
+	time.Sleep(time.Millisecond)
+	close(gate)
+	p.Close()
+	for i, q := range list {
+		if err := q.Wait(t.Context()); !errors.Is(err, context.Canceled) && !errors.Is(err, ErrClosed) {
+			t.Errorf("request %d: %v", i, err)
+		}
 	}
 }
 
-// Reads of all kinds that the kernel does for us: past the end, into memory at odd
+// Reads of all kinds: past the end, into memory at odd
 // addresses, over stripes, and where direct reads turn out to be refused.
-func TestRingOtherWays(t *testing.T) {
+func TestReadsOfAllKinds(t *testing.T) {
 	path, content := write(t, 10*Align+100, 13)
 	f := open(t, path)
-	p := readers[1].open(t, 4, nil)
+	p := NewPool(4, nil)
 	defer p.Close()
 	read := func(f *File, dst []byte, off, n int64) error {
 		q := NewRequest()
