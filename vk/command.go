@@ -89,7 +89,7 @@ type commandBlock struct {
 	copyBarrier raw.MemoryBarrier
 	hostBarrier raw.MemoryBarrier
 	stages      raw.PipelineStageFlags // those our commands run in
-	regions     [MaxRegions]raw.BufferCopy
+	region      raw.BufferCopy
 	push        [256]byte
 }
 
@@ -220,46 +220,22 @@ func (c *CommandBuffer) HostBarrier() {
 	}
 }
 
-// Region is a run of bytes to copy: where from, where to.
-type Region struct{ Src, Dst, Bytes int64 }
-
-// MaxRegions is the most regions that one command copies.
-const MaxRegions = 8
-
 // Copy copies bytes from src to dst, which may be the same buffer if the
 // ranges do not meet.
 func (c *CommandBuffer) Copy(dst *Buffer, dstOff int64, src *Buffer, srcOff, bytes int64) {
-	c.CopyRegions(dst, src, Region{srcOff, dstOff, bytes})
-}
-
-// CopyRegions is Copy of up to [MaxRegions] regions at once, which the device need not copy one after another.
-func (c *CommandBuffer) CopyRegions(dst, src *Buffer, regions ...Region) {
-	if !c.ok() {
+	if !c.ok() || bytes == 0 {
 		return
 	}
-	if len(regions) > MaxRegions {
-		c.fail("copy %d regions at once, want at most %d", len(regions), MaxRegions)
+	if err := dst.span(dstOff, bytes); err != nil {
+		c.fail("copy to: %w", err)
 		return
 	}
-	n := uint32(0)
-	for _, g := range regions {
-		if g.Bytes == 0 {
-			continue
-		}
-		if err := dst.span(g.Dst, g.Bytes); err != nil {
-			c.fail("copy to: %w", err)
-			return
-		}
-		if err := src.span(g.Src, g.Bytes); err != nil {
-			c.fail("copy from: %w", err)
-			return
-		}
-		c.block.regions[n] = raw.BufferCopy{SrcOffset: uint64(g.Src), DstOffset: uint64(g.Dst), Size: uint64(g.Bytes)}
-		n++
+	if err := src.span(srcOff, bytes); err != nil {
+		c.fail("copy from: %w", err)
+		return
 	}
-	if n > 0 {
-		c.fn.CmdCopyBuffer(c.handle, src.handle, dst.handle, n, &c.block.regions[0])
-	}
+	c.block.region = raw.BufferCopy{SrcOffset: uint64(srcOff), DstOffset: uint64(dstOff), Size: uint64(bytes)}
+	c.fn.CmdCopyBuffer(c.handle, src.handle, dst.handle, 1, &c.block.region)
 }
 
 // MaxUpdate is the most bytes that Update writes.

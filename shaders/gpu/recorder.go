@@ -104,26 +104,15 @@ func (r *Recorder) Barrier() {
 
 // Copy copies bytes between buffers, in order with the ops.
 func (r *Recorder) Copy(dst *vk.Buffer, dstOff int64, src *vk.Buffer, srcOff, bytes int64) error {
-	return r.CopyRegions(dst, src, vk.Region{Src: srcOff, Dst: dstOff, Bytes: bytes})
-}
-
-// CopyRegions is Copy of up to [vk.MaxRegions] regions in one command.
-func (r *Recorder) CopyRegions(dst, src *vk.Buffer, regions ...vk.Region) error {
 	var t touch
-	var sum int64
-	for _, g := range regions {
-		if g.Bytes > 0 {
-			t.read(span{src.Address + uint64(g.Src), src.Address + uint64(g.Src+g.Bytes)})
-			t.write(span{dst.Address + uint64(g.Dst), dst.Address + uint64(g.Dst+g.Bytes)})
-			sum += g.Bytes
-		}
-	}
+	t.read(span{src.Address + uint64(srcOff), src.Address + uint64(srcOff+bytes)})
+	t.write(span{dst.Address + uint64(dstOff), dst.Address + uint64(dstOff+bytes)})
 	if err := r.order(&t); err != nil {
 		return err
 	}
-	r.cb.CopyRegions(dst, src, regions...)
+	r.cb.Copy(dst, dstOff, src, srcOff, bytes)
 	if r.Told != nil {
-		r.Told("copy", 2*float64(sum), 0)
+		r.Told("copy", 2*float64(bytes), 0)
 	}
 	return nil
 }

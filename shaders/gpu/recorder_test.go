@@ -53,7 +53,7 @@ func TestArguments(t *testing.T) {
 			"record mul_mat_vec_int8 Q4_K: M1 is 4, want M0, 3, for gates and what they let through"},
 		{"wide rows", r.MulMatTeam(shaders.Wide, gguf.F16, shaders.NoGLU, wide),
 			"record mul_mat_vec_wide F16: K is 100, want a multiple of 8"},
-		{"parts", odd.FlashAttnSplit(gguf.F16, 3, 64, shaders.FlashAttnSplitArgs{Q: at, Parts: at, Pages: at, Pos: at, Seq: at, Rows: 1, Heads: 4, HeadsKV: 1,
+		{"parts", r.FlashAttnSplit(gguf.F16, 3, 64, shaders.FlashAttnSplitArgs{Q: at, Parts: at, Pages: at, Pos: at, Seq: at, Rows: 1, Heads: 4, HeadsKV: 1,
 			KeyLen: 64, ValLen: 64, MaxPages: 1, PagePositions: 16, QStride: 256, MaxParts: 4}),
 			"record flash_attn_split F16: the group is 3, want a divisor of the 4 heads that share a key head"},
 		{"quantize", r.QuantizeQ8(shaders.QuantizeQ8Args{X: at, Q: at, S: at, Rows: 1, Cols: 48, XStride: 48}),

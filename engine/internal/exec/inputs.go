@@ -7,7 +7,6 @@ import (
 
 	"leat/engine/internal/kv"
 	"leat/engine/plan"
-	"leat/vk"
 )
 
 var (
@@ -27,7 +26,7 @@ type inputs struct {
 //
 // The rows of token_embd are gathered here, so that the embedding matrix takes no
 // VRAM; the device decodes them with the same kernel as ever.
-func (r *run) inputs() (used [vk.MaxRegions]vk.Region, err error) {
+func (r *run) inputs() (used [8]plan.Region, err error) {
 	e, s, m, in := r.e, &r.e.Plan.Scratch, r.e.in.Mapped(), &r.e.inputs
 	n := int64(len(r.rows))
 	r.sequences()
@@ -68,14 +67,11 @@ func (r *run) inputs() (used [vk.MaxRegions]vk.Region, err error) {
 	for i, row := range r.asked {
 		le.PutUint32(m[s.LogitIDs.Off+int64(4*i):], uint32(row))
 	}
-	for i, g := range [...]plan.Region{
+	return [...]plan.Region{
 		{Off: s.IDs.Off, Bytes: 4 * n}, {Off: s.Pos.Off, Bytes: 4 * n}, {Off: s.Seq.Off, Bytes: 4 * n},
 		{Off: s.Pages.Off, Bytes: pages}, {Off: s.States.Off, Bytes: int64(16 * r.sequenceCount)}, {Off: s.CosSin.Off, Bytes: int64(4 * len(in.table))},
 		{Off: s.Embd.Off, Bytes: n * rowBytes}, {Off: s.LogitIDs.Off, Bytes: int64(4 * len(r.asked))},
-	} {
-		used[i] = vk.Region{Src: g.Off, Dst: g.Off, Bytes: g.Bytes}
-	}
-	return used, nil
+	}, nil
 }
 
 // sequences lists the step's sessions and sets maxPages, the row length of the page table.

@@ -95,8 +95,12 @@ func (r *run) embed() error {
 	if err != nil {
 		return err
 	}
-	if err := r.rec.CopyRegions(r.e.scratch, r.e.in, regions[:]...); err != nil {
-		return err
+	for _, g := range regions {
+		if g.Bytes > 0 {
+			if err := r.rec.Copy(r.e.scratch, g.Off, r.e.in, g.Off, g.Bytes); err != nil {
+				return err
+			}
+		}
 	}
 	s := &r.e.Plan.Scratch
 	if s.Counts.Bytes > 0 { // whatever became of the step before
