@@ -61,6 +61,9 @@ func (k *Kernels) tile(t Tile, of gguf.Type, glu, m, chunks uint32) Tile {
 		d = Tile{Rows: 8, Team: 8, Unroll: 1, Lanes: 64}
 	case glu == shaders.GLUBytes:
 		d = Tile{Rows: 2, Unroll: 2, Lanes: min(256, most)}
+		if chunks >= 256 {
+			d.Unroll, d.Lanes = 4, min(512, most)
+		}
 		d.Team = d.Lanes / q8Block
 	default:
 		d = Tile{Rows: 1, Team: 64, Unroll: 1, Lanes: 64}
