@@ -10,6 +10,7 @@ import (
 	"leat/engine"
 	"leat/engine/expert"
 	"leat/engine/token"
+	"leat/tools/synth/synthetic"
 	"leat/tools/testdata"
 )
 
@@ -87,4 +88,47 @@ func flat(r *expert.Routing) (ids []uint16) {
 		ids = append(ids, s.IDs...)
 	}
 	return ids
+}
+
+// TestSyntheticRouting: tokens of a random model choose experts as freely behind a context as without one. (They once shared
+// nearly all: what attention brought was larger than what the token was, and a cache of a third of the experts had 98 of 100.)
+func TestSyntheticRouting(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "m.gguf")
+	o := synthetic.Options{Arch: "qwen3moe", Seed: 5, Shape: synthetic.Shape{BlockCount: 3, EmbeddingLength: 2048, ExpertCount: 32, ExpertUsedCount: 4}}
+	if err := synthetic.Write(path, o); err != nil {
+		t.Fatal(err)
+	}
+	var file bytes.Buffer
+	m := load(t, path, engine.Options{ContextLength: 160, Routing: &file})
+	s, err := m.NewSession()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const context0, tokens = 96, 40
+	for i := range context0 + tokens {
+		if _, err := s.Next(context.Background(), []token.ID{token.ID(7 + 13*i%200)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.Close()
+	if err := m.Close(); err != nil {
+		t.Fatal(err)
+	}
+	got, err := expert.ReadRouting(&file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids, again, all := flat(got), 0, 0
+	row := got.Layers * got.Used
+	for i := context0; i < context0+tokens; i++ {
+		for j := range row {
+			before := ids[(i-1)*row+j/got.Used*got.Used:][:got.Used]
+			if all++; slices.Contains(before, ids[i*row+j]) {
+				again++
+			}
+		}
+	}
+	if part := float64(again) / float64(all); part > 0.35 {
+		t.Errorf("a token shares %.0f %% of its experts with the one before; by chance it would be %.0f %%", 100*part, 100*float64(o.Shape.ExpertUsedCount)/float64(o.Shape.ExpertCount))
+	}
 }

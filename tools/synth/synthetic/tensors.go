@@ -24,10 +24,16 @@ type tensor struct {
 	shape []int64 // outermost first
 	kind  kind
 	bytes int64
+	taken bool // row by row, as it is: no sum goes over a row
 }
 
 // fanIn is the number of values that one output sums over.
-func (t tensor) fanIn() int64 { return t.shape[len(t.shape)-1] }
+func (t tensor) fanIn() int64 {
+	if t.taken {
+		return 1
+	}
+	return t.shape[len(t.shape)-1]
+}
 
 // tensors lists a model's tensors in execution order.
 func (o Options) tensors(m mixture) ([]tensor, error) {
@@ -35,6 +41,8 @@ func (o Options) tensors(m mixture) ([]tensor, error) {
 	l := &tensorList{m: m, s: s}
 	d, q, kv, head := int64(s.EmbeddingLength), int64(s.HeadCount*s.KeyLength), int64(s.HeadCountKV*s.KeyLength), int64(s.KeyLength)
 	l.matrix("token_embd", -1, int64(s.VocabSize), d)
+	// As large as what layers add, lest all tokens look alike behind a long context, and choose the same experts.
+	l.tensors[0].taken = !s.TiedEmbeddings
 	if s.RopeFactor > 0 {
 		l.add("rope_freqs.weight", gguf.F32, ropeFreqs, head/2)
 	}
@@ -102,5 +110,5 @@ func (l *tensorList) add(name string, t gguf.Type, k kind, shape ...int64) {
 	if err != nil && l.err == nil {
 		l.err = fmt.Errorf("tensor %q: %w", name, err)
 	}
-	l.tensors = append(l.tensors, tensor{name, t, shape, k, n})
+	l.tensors = append(l.tensors, tensor{name: name, typ: t, shape: shape, kind: k, bytes: n})
 }
