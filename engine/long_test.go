@@ -15,6 +15,9 @@ import (
 // TestExpertsLong: each of 500 tokens has the bits of a model that has all experts in VRAM, though these come and go all the time.
 // With -combinations that is so of every policy and many sizes.
 func TestExpertsLong(t *testing.T) {
+	if testing.Short() {
+		t.Skip("one goroutine, and long")
+	}
 	path := filepath.Join(t.TempDir(), "m.gguf") // small enough for so many tokens, and hardly more than experts
 	shape := synthetic.Shape{BlockCount: 2, EmbeddingLength: 128, HeadCount: 2, HeadCountKV: 1, KeyLength: 32, ExpertCount: 16, ExpertUsedCount: 3, ExpertFeedForwardLength: 128, VocabSize: 300, ContextLength: 512}
 	if err := synthetic.Write(path, synthetic.Options{Arch: "qwen3moe", Type: "q8_0", Shape: shape}); err != nil {
