@@ -21,6 +21,7 @@ import (
 // TestGoldensFew holds steps of few rows, which are computed in bytes, against the reference: they may differ from it half as
 // much again as the other engine does whose inputs are bytes too.
 func TestGoldensFew(t *testing.T) {
+	alone(t)
 	testBounds(t, engine.Options{KVType: "f32", ContextLength: 128, Chunk: 8})
 }
 
@@ -115,6 +116,7 @@ func measureBound(t *testing.T, g golden, o engine.Options, bytes bool) bound {
 // TestBytesOfText holds steps in bytes to float32 on a trained model and a text: as good a guess of the next token, and
 // almost always the same one.
 func TestBytesOfText(t *testing.T) {
+	alone(t)
 	const windows, window = 4, 128
 	g := goldenNamed(t, "leat-demo-q4_k_m")
 	text, err := os.ReadFile(filepath.Join(testdata.Dir(t), "vendor", "corpora", "tinystories-sample.txt"))

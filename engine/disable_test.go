@@ -19,6 +19,7 @@ var combinations = flag.Bool("combinations", false, "TestDisable: all sets of fe
 // TestDisable runs models without each feature that can be disabled, and without any: a long step and steps of few rows.
 // By itself, one model of each weight type; with -combinations every set of features and every model.
 func TestDisable(t *testing.T) {
+	alone(t)
 	gs, sets := goldens(t), append(singles(), vk.Disabled())
 	if *combinations {
 		sets = subsets(vk.Disabled())

@@ -182,6 +182,7 @@ func tiersOf(p *engine.Plan) int {
 
 // TestFewSameBits demands the same bits of steps of one to eight rows: what shares a step with a token does not matter.
 func TestFewSameBits(t *testing.T) {
+	alone(t)
 	for _, g := range goldens(t) {
 		switch g.name {
 		case "leat-demo-q4_k_m", "qwen3-tiny-q6_k", "qwen2-tiny-q8_0", "llama-tiny-bf16", "leat-demo-moe-q8_0":

@@ -252,6 +252,7 @@ func TestDeviceLost(t *testing.T) {
 // TestOutOfVRAM: whichever allocation fails, once or from then on, the error says so and
 // nothing is left; or less was pinned than planned, or a kernel could not be tested, and all goes on.
 func TestOutOfVRAM(t *testing.T) {
+	alone(t)
 	for _, lasting := range []bool{false, true} {
 		full := func() *failing {
 			return &failing{result: vk.ErrOutOfDeviceMemory, lasting: lasting, calls: func(call string) bool { return call == "vkAllocateMemory" }}

@@ -26,6 +26,7 @@ const (
 // TestGoldens holds every supported model's logits against another engine's, with all
 // types of KV cache, and its greedy tokens wherever the reference is sure of them.
 func TestGoldens(t *testing.T) {
+	alone(t)
 	for _, g := range goldens(t) {
 		t.Run(g.name, func(t *testing.T) {
 			ref := readReference(t, g.base)

@@ -196,3 +196,11 @@ func relativeError(a, b []float32) float64 {
 	}
 	return math.Sqrt(diff / norm)
 }
+
+// alone skips a test in which one goroutine does all, under the race detector (-short), which would only be slow.
+func alone(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("nothing runs beside it")
+	}
+}

@@ -21,6 +21,7 @@ import (
 // Where kernels are broken others take their place: the answer is as right, and where none but the plain ones are left it
 // has their bits.
 func TestBrokenKernels(t *testing.T) {
+	alone(t)
 	path := filepath.Join(testdata.Demo(t), "leat-demo-q4_k_m.gguf")
 	ref := readReference(t, strings.TrimSuffix(path, ".gguf"))
 	o := engine.Options{KVType: "f16", ContextLength: 128, Chunk: 8, CacheDir: t.TempDir()}

@@ -15,18 +15,13 @@ import (
 // TestExpertsLong: each of 500 tokens has the bits of a model that has all experts in VRAM, though these come and go all the time.
 // With -combinations that is so of every policy and many sizes.
 func TestExpertsLong(t *testing.T) {
-	if testing.Short() {
-		t.Skip("one goroutine, and long")
-	}
+	alone(t)
 	path := filepath.Join(t.TempDir(), "m.gguf") // small enough for so many tokens, and hardly more than experts
 	shape := synthetic.Shape{BlockCount: 2, EmbeddingLength: 128, HeadCount: 2, HeadCountKV: 1, KeyLength: 32, ExpertCount: 16, ExpertUsedCount: 3, ExpertFeedForwardLength: 128, VocabSize: 300, ContextLength: 512}
 	if err := synthetic.Write(path, synthetic.Options{Arch: "qwen3moe", Type: "q8_0", Shape: shape}); err != nil {
 		t.Fatal(err)
 	}
 	n := 500
-	if testing.Short() { // the race detector has seen all after a few
-		n = 60
-	}
 	base := exact(engine.Options{KVType: "f32", ContextLength: 512, Chunk: 8, Discrete: true})
 	whole := load(t, path, base)
 	if slotsOf(whole) != 0 {

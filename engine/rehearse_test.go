@@ -48,6 +48,7 @@ func classesOf(t *testing.T, path string) ([]plan.Layer, *arch.Hyper) {
 // A rehearsal runs the kernels that the model runs: one that does not know what the device can
 // do times others.
 func TestRehearseKernels(t *testing.T) {
+	alone(t)
 	vktest.Instance(t)
 	path, _, _ := small(t, synthetic.Options{Arch: "llama", Type: "q4_k_m", Shape: synthetic.Shape{EmbeddingLength: 256, FeedForwardLength: 512}})
 	opts := engine.Options{ContextLength: 128, Chunk: 32, DeviceBytes: 64 << 20, Pace: "off", Ops: &trace.Ops{}}
@@ -83,6 +84,7 @@ func TestRehearseKernels(t *testing.T) {
 // A rehearsal knows each kind of layer, by steps from one row up to a chunk, and a plan
 // predicts with it. It leaves nothing behind.
 func TestRehearse(t *testing.T) {
+	alone(t)
 	vktest.Instance(t)
 	for _, o := range []synthetic.Options{
 		{Arch: "llama", Shape: synthetic.Shape{BlockCount: 8}},
@@ -100,6 +102,7 @@ func TestRehearse(t *testing.T) {
 // Layers that differ by their number are rehearsed each as what it is: leading dense ones, those
 // with a window, those that have a state in place of a cache.
 func TestRehearseLayers(t *testing.T) {
+	alone(t)
 	vktest.Instance(t)
 	for name, want := range map[string]int{"glm4moe": 2, "gpt-oss": 2, "qwen3next": 2} {
 		t.Run(name, func(t *testing.T) {
@@ -177,6 +180,7 @@ func TestRehearseBudget(t *testing.T) {
 // first steps, which build pipelines, count for nothing, and don't end the search for the
 // largest one.
 func TestRehearseWarm(t *testing.T) {
+	alone(t)
 	const each = 10 * time.Millisecond
 	p := &plan.Plan{Chunk: 64, ContextLength: 4096}
 	for device, least := range map[vk.DeviceType]time.Duration{vk.Discrete: 400 * time.Millisecond, vk.Integrated: 400 * time.Millisecond, vk.CPU: each} {
@@ -209,6 +213,7 @@ func TestRehearseWarm(t *testing.T) {
 
 // A striped pack is rehearsed with the bytes of all its folders.
 func TestRehearseStriped(t *testing.T) {
+	alone(t)
 	vktest.Instance(t)
 	path, _, _ := small(t, synthetic.Options{Arch: "llama", Shape: synthetic.Shape{BlockCount: 3}})
 	dir := t.TempDir()

@@ -14,9 +14,7 @@ import (
 // give that are recorded each: a trace has them so. Tokens cross the borders of attention's parts (64 positions), two
 // sessions take turns, one is cut back, and logits are asked for in between.
 func TestReplay(t *testing.T) {
-	if testing.Short() {
-		t.Skip("one goroutine, and long")
-	}
+	alone(t)
 	for _, path := range []string{demo, "testdata/gpt-oss-nano.gguf", "testdata/qwen35moe-nano.gguf"} {
 		var logits [2][][]float32
 		var steps, submissions [2]int64

@@ -93,9 +93,7 @@ func flat(r *expert.Routing) (ids []uint16) {
 // TestSyntheticRouting: tokens of a random model choose experts as freely behind a context as without one. (They once shared
 // nearly all: what attention brought was larger than what the token was, and a cache of a third of the experts had 98 of 100.)
 func TestSyntheticRouting(t *testing.T) {
-	if testing.Short() {
-		t.Skip("one goroutine, and long")
-	}
+	alone(t)
 	path := filepath.Join(t.TempDir(), "m.gguf")
 	o := synthetic.Options{Arch: "qwen3moe", Seed: 5, Shape: synthetic.Shape{BlockCount: 3, EmbeddingLength: 2048, ExpertCount: 32, ExpertUsedCount: 4}}
 	if err := synthetic.Write(path, o); err != nil {
