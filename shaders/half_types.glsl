@@ -59,13 +59,10 @@ void parts(Chunk b, uint i, out uvec4 q1, out uvec4 q2, out vec2 s1, out vec2 s2
 #if defined(TYPE_Q3_K)
 void parts(Chunk b, uint i, out uvec4 q1, out uvec4 q2, out vec2 s1, out vec2 s2)
 {
-    uint n = i / 4 % 2, s = i / 2 % 2;
-    uvec4 q = b.q >> (2 * s), h = b.h >> (4 * n + s);
-    q1 = (q & 0x03030303u) | (h & 0x01010101u) << 2;
-    q2 = ((q >> 4) & 0x03030303u) | (h & 0x04040404u);
-    float d = half_value(b.d);
-    s1 = d * float(int(((b.s1 >> (4 * n)) & 0xf) | ((b.top >> (4 * n)) & 3) << 4) - 32) * vec2(1, -4);
-    s2 = d * float(int(((b.s2 >> (4 * n)) & 0xf) | ((b.top >> (4 * n + 2)) & 3) << 4) - 32) * vec2(1, -4);
+    three_bits(b, i, q1, q2);
+    vec2 s = scale_of(b) * vec2(scales_of(b, i));
+    s1 = s.x * vec2(1, -4);
+    s2 = s.y * vec2(1.0 / (1 << SECOND), -4);
 }
 #endif
 

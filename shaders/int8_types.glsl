@@ -79,6 +79,42 @@ uvec4 head4_at(Row r, uint off, out uint head)
 }
 #endif
 
+// Sixteen are 16 bytes at an even offset as they are loaded: where `odd` is 2 they begin in the middle of a word. bits_from gives
+// the bytes shifted right by n < 8; their upper n bits are of others, and so is the topmost one of all.
+#ifdef LONGS
+#define Sixteen uvec4
+uvec4 bits_from(Sixteen b, uint odd, uint n) { return b >> n; }
+#else
+struct Sixteen {
+    uvec4 w;
+    uint next;
+};
+
+// sixteen_at reads two bytes more, before or behind.
+Sixteen sixteen_at(uvec2 at)
+{
+    Words p = Words(at);
+    return Sixteen(uvec4(p.w[0], p.w[1], p.w[2], p.w[3]), p.w[4]);
+}
+
+uvec4 bits_from(Sixteen b, uint odd, uint n)
+{
+    uvec4 up = uvec4(b.w.yzw, b.next);
+#ifdef ALIGN_MUL
+    return (b.w >> (8 * odd + n)) + up * (odd != 0 ? 1u << (16 - n) : 0);
+#else
+    return (b.w >> (8 * odd + n)) | (up << (odd != 0 ? 16 - n : 31));
+#endif
+}
+
+// plus is base + off. An index that is known when compiling costs nothing; one that is not costs each load.
+uvec2 plus(uvec2 base, uint off)
+{
+    uint carry, lo = uaddCarry(base.x, off, carry);
+    return uvec2(lo, base.y + carry);
+}
+#endif
+
 uint word_at(Row r, uint off) { return word(r.base, off + r.cut); }
 
 void init_types();
