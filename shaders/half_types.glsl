@@ -99,11 +99,7 @@ void parts(Chunk b, uint i, out uvec4 q1, out uvec4 q2, out vec2 s1, out vec2 s2
 #if defined(TYPE_IQ4_NL) || defined(TYPE_IQ4_XS) || defined(TYPE_MXFP4)
 void parts(Chunk b, uint i, out uvec4 q1, out uvec4 q2, out vec2 s1, out vec2 s2)
 {
-    [[unroll]] for (uint w = 0; w < 4; w++) {
-        uvec2 v = look_up(b.q[w]) ^ SIGNS;
-        q1[w] = v.x;
-        q2[w] = v.y;
-    }
+    levels_of(b.q, q1, q2);
 #if defined(TYPE_IQ4_NL)
     float d = half_value(b.d);
 #elif defined(TYPE_MXFP4)
@@ -113,7 +109,13 @@ void parts(Chunk b, uint i, out uvec4 q1, out uvec4 q2, out vec2 s1, out vec2 s2
     int scale = int(((b.head.y >> (4 * s)) & 0xf) | ((b.head.x >> (16 + 2 * s)) & 3) << 4) - 32;
     float d = half_value(b.head.x & 0xffff) * float(scale);
 #endif
+#ifdef TYPE_MXFP4
+    s1 = s2 = d * vec2(1, -LEVEL_ZERO);
+#else
+    q1 ^= SIGNS;
+    q2 ^= SIGNS;
     s1 = s2 = d * vec2(1, -128);
+#endif
 }
 #endif
 
