@@ -87,12 +87,10 @@ void parts(Chunk b, uint i, out uvec4 q1, out uvec4 q2, out vec2 s1, out vec2 s2
 #if defined(TYPE_Q6_K)
 void parts(Chunk b, uint i, out uvec4 q1, out uvec4 q2, out vec2 s1, out vec2 s2)
 {
-    uvec4 h = b.h >> (i / 2 % 2 * 2);
-    q1 = (b.q & 0x0f0f0f0fu) | (h & 0x03030303u) << 4;
-    q2 = ((b.q >> 4) & 0x0f0f0f0fu) | (h & 0x30303030u);
-    float d = half_value(b.d);
-    s1 = d * float(bitfieldExtract(int(b.s1), 0, 8)) * vec2(1, -32);
-    s2 = d * float(bitfieldExtract(int(b.s2), 0, 8)) * vec2(1, -32);
+    six_bits(b, i, q1, q2);
+    vec2 s = scale_of(b) * vec2(scales_of(b, i));
+    s1 = s.x * vec2(1, -32);
+    s2 = s.y * vec2(1, -32);
 }
 #endif
 

@@ -193,30 +193,53 @@ float dot_chunk(Chunk b, uint i, X16 x1, X16 x2)
 #if defined(TYPE_Q6_K) // low 4 bits[128], upper 2 bits[64], scales[16] signed, d f16
 #define BLOCK_BYTES 210
 struct Chunk {
-    uvec4 q, h;
-    uint s1, s2, d;
+    Sixteen q, h;
+    uint s1, s2, d; // scales: words, of which a byte counts
+    uint at, odd;   // the bit where it begins; 2 where q, h and d begin in the middle of a word
 };
 
 Chunk load_chunk(Row w, uint i)
 {
     Chunk b;
     uint n = i / 4 % 2, s = 8 * n + i % 4;
-    uint at = i / 8 * BLOCK_BYTES;
-    b.q = words4_at(w, at + i % 8 * 16);
-    b.h = words4_at(w, at + 128 + n * 32 + i % 2 * 16);
-    b.s1 = byte_at(w, at + 192 + s);
-    b.s2 = byte_at(w, at + 196 + s);
-    b.d = half_at(w, at + 208);
+    uint off = i / 8 * BLOCK_BYTES + w.cut;
+    b.odd = off & 2;
+    b.at = 8 * (s + b.odd) & 31;
+#ifdef LONGS
+    off -= w.cut;
+    b.q = words4_at(w, off + i % 8 * 16);
+    b.h = words4_at(w, off + 128 + n * 32 + i % 2 * 16);
+    b.s1 = word_at(w, off + 192 + s);
+    b.s2 = word_at(w, off + 196 + s);
+    b.d = word_at(w, off + 208);
+#else
+    uvec2 block = plus(w.base, off & ~3);
+    b.q = sixteen_at(plus(block, i % 8 * 16));
+    b.h = sixteen_at(plus(block, 128 + n * 32 + i % 2 * 16));
+    Words scales = Words(plus(block, 192 + ((s + b.odd) & ~3)));
+    b.s1 = scales.w[0];
+    b.s2 = scales.w[1];
+    b.d = Words(block).w[52];
+#endif
     return b;
 }
 
+void six_bits(Chunk b, uint i, out uvec4 q1, out uvec4 q2)
+{
+    uvec4 q = bytes_from(b.q, b.odd), h = bits_from(b.h, b.odd, i / 2 % 2 * 2);
+    q1 = (q & 0x0f0f0f0fu) | (h & 0x03030303u) << 4;
+    q2 = ((q >> 4) & 0x0f0f0f0fu) | (h & 0x30303030u);
+}
+
+ivec2 scales_of(Chunk b, uint i) { return ivec2(bitfieldExtract(int(b.s1), int(b.at), 8), bitfieldExtract(int(b.s2), int(b.at), 8)); }
+float scale_of(Chunk b) { return half_value(b.d >> (8 * b.odd)); }
+
 float dot_chunk(Chunk b, uint i, X16 x1, X16 x2)
 {
-    uvec4 h = b.h >> (i / 2 % 2 * 2);
-    uvec4 q1 = (b.q & 0x0f0f0f0fu) | (h & 0x03030303u) << 4;
-    uvec4 q2 = ((b.q >> 4) & 0x0f0f0f0fu) | (h & 0x30303030u);
-    int s1 = bitfieldExtract(int(b.s1), 0, 8), s2 = bitfieldExtract(int(b.s2), 0, 8);
-    float sum = x1.d * float(s1 * (dot16_u6(q1, x1.q) - 32 * x1.sum)) + x2.d * float(s2 * (dot16_u6(q2, x2.q) - 32 * x2.sum));
-    return half_value(b.d) * sum;
+    uvec4 q1, q2;
+    six_bits(b, i, q1, q2);
+    ivec2 s = scales_of(b, i);
+    float sum = x1.d * float(s.x * (dot16_u6(q1, x1.q) - 32 * x1.sum)) + x2.d * float(s.y * (dot16_u6(q2, x2.q) - 32 * x2.sum));
+    return scale_of(b) * sum;
 }
 #endif

@@ -84,6 +84,7 @@ uvec4 head4_at(Row r, uint off, out uint head)
 #ifdef LONGS
 #define Sixteen uvec4
 uvec4 bits_from(Sixteen b, uint odd, uint n) { return b >> n; }
+uvec4 bytes_from(Sixteen b, uint odd) { return b; }
 #else
 struct Sixteen {
     uvec4 w;
@@ -105,6 +106,12 @@ uvec4 bits_from(Sixteen b, uint odd, uint n)
 #else
     return (b.w >> (8 * odd + n)) | (up << (odd != 0 ? 16 - n : 31));
 #endif
+}
+
+uvec4 bytes_from(Sixteen b, uint odd)
+{
+    uvec4 up = uvec4(b.w.yzw, b.next);
+    return odd != 0 ? (b.w >> 16) | (up << 16) : b.w;
 }
 
 // plus is base + off. An index that is known when compiling costs nothing; one that is not costs each load.
