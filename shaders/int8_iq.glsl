@@ -104,20 +104,14 @@ int dot_levels(uvec4 q, X16 x1, X16 x2)
 #if defined(TYPE_IQ4_NL) // d f16, quants[16]
 #define BLOCK_BYTES 18
 struct Chunk {
-    uvec4 q;
-    uint d;
+    Headed q;
 };
 
-Chunk load_chunk(Row w, uint i)
-{
-    Chunk b;
-    b.q = head4_at(w, i * BLOCK_BYTES, b.d);
-    return b;
-}
+Chunk load_chunk(Row w, uint i) { return Chunk(headed_at(w, i * BLOCK_BYTES)); }
 
 float dot_chunk(Chunk b, uint i, X16 x1, X16 x2)
 {
-    return half_value(b.d) * x1.d * float(dot_levels(b.q, x1, x2));
+    return half_value(head_of(b.q)) * x1.d * float(dot_levels(bytes_of(b.q), x1, x2));
 }
 #endif
 

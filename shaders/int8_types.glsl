@@ -64,19 +64,6 @@ uvec4 words4_at(Row r, uint off)
     uvec4 up = uvec4(lo.yzw, last);
     return aligned ? lo : (lo >> 16) | (up << 16);
 }
-
-// head4_at reads 2 bytes and the 16 behind them.
-uvec4 head4_at(Row r, uint off, out uint head)
-{
-    off += r.cut;
-    Words p = Words(r.base);
-    uint i = off / 4;
-    bool odd = (off & 2) != 0;
-    uint w0 = p.w[i];
-    uvec4 q = uvec4(p.w[i + 1], p.w[i + 2], p.w[i + 3], p.w[i + 4]);
-    head = odd ? w0 >> 16 : w0 & 0xffff;
-    return odd ? q : (uvec4(w0, q.xyz) >> 16) | (q << 16);
-}
 #endif
 
 // Sixteen are 16 bytes at an even offset as they are loaded: where `odd` is 2 they begin in the middle of a word. bits_from gives
@@ -85,11 +72,34 @@ uvec4 head4_at(Row r, uint off, out uint head)
 #define Sixteen uvec4
 uvec4 bits_from(Sixteen b, uint odd, uint n) { return b >> n; }
 uvec4 bytes_from(Sixteen b, uint odd) { return b; }
+
+// Headed are 2 bytes and the 16 behind them.
+struct Headed {
+    uvec4 q;
+    uint head;
+};
+
+Headed headed_at(Row r, uint off)
+{
+    Headed b;
+    b.q = head4_at(r, off, b.head);
+    return b;
+}
+
+uint head_of(Headed b) { return b.head; }
+uvec4 bytes_of(Headed b) { return b.q; }
 #else
 struct Sixteen {
     uvec4 w;
     uint next;
 };
+
+// plus is base + off. From there on a word of a known place costs a load nothing; an index that is computed costs every load.
+uvec2 plus(uvec2 base, uint off)
+{
+    uint carry, lo = uaddCarry(base.x, off, carry);
+    return uvec2(lo, base.y + carry);
+}
 
 // sixteen_at reads two bytes more, before or behind.
 Sixteen sixteen_at(uvec2 at)
@@ -114,11 +124,23 @@ uvec4 bytes_from(Sixteen b, uint odd)
     return odd != 0 ? (b.w >> 16) | (up << 16) : b.w;
 }
 
-// plus is base + off. An index that is known when compiling costs nothing; one that is not costs each load.
-uvec2 plus(uvec2 base, uint off)
+struct Headed {
+    Sixteen words;
+    uint odd;
+};
+
+Headed headed_at(Row r, uint off)
 {
-    uint carry, lo = uaddCarry(base.x, off, carry);
-    return uvec2(lo, base.y + carry);
+    off += r.cut;
+    return Headed(sixteen_at(plus(r.base, off & ~3)), off & 2);
+}
+
+uint head_of(Headed b) { return (b.words.w.x >> (8 * b.odd)) & 0xffff; }
+
+uvec4 bytes_of(Headed b)
+{
+    uvec4 up = uvec4(b.words.w.yzw, b.words.next);
+    return b.odd != 0 ? up : (b.words.w >> 16) | (up << 16);
 }
 #endif
 
