@@ -109,8 +109,8 @@ void parts(Chunk b, uint i, out uvec4 q1, out uvec4 q2, out vec2 s1, out vec2 s2
     levels_of(bytes_of(b.q), q1, q2);
     float d = half_value(head_of(b.q));
 #elif defined(TYPE_MXFP4)
-    levels_of(b.q, q1, q2);
-    float d = block_scale(b.e);
+    levels_of(quants_of(b), q1, q2);
+    float d = scale_of(b);
 #else
     levels_of(b.q, q1, q2);
     uint s = i % 8;

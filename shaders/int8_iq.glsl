@@ -143,16 +143,21 @@ float dot_chunk(Chunk b, uint i, X16 x1, X16 x2)
 #if defined(TYPE_MXFP4) // exponent u8, quants[16]
 #define BLOCK_BYTES 17
 struct Chunk {
-    uvec4 q;
-    uint e;
+    uvec4 w;
+    uint next, at; // the word behind w, and the bit of w where the exponent begins
 };
 
 Chunk load_chunk(Row w, uint i)
 {
-    uint off = i * BLOCK_BYTES + w.cut, at = off / 4, s = 8 * (off & 3);
-    Words p = Words(w.base);
-    uvec4 lo = uvec4(p.w[at], p.w[at + 1], p.w[at + 2], p.w[at + 3]), hi = uvec4(lo.yzw, p.w[at + 4]);
-    return Chunk(s == 24 ? hi : (lo >> (s + 8)) | (hi << (24 - s)), (lo.x >> s) & 0xff);
+    uint off = i * BLOCK_BYTES + w.cut;
+    Words p = Words(plus(w.base, off & ~3));
+    return Chunk(uvec4(p.w[0], p.w[1], p.w[2], p.w[3]), p.w[4], 8 * (off & 3));
+}
+
+uvec4 quants_of(Chunk b)
+{
+    uvec4 up = uvec4(b.w.yzw, b.next);
+    return b.at == 24 ? up : (b.w >> (b.at + 8)) | (up << (24 - b.at));
 }
 
 // block_scale is 2^(e-128), in two factors of which none is a denormal, lest the driver take it for 0.
@@ -162,8 +167,10 @@ float block_scale(uint e)
     return uintBitsToFloat((max(e, 2) - 1) << 23) * rest;
 }
 
+float scale_of(Chunk b) { return block_scale((b.w.x >> b.at) & 0xff); }
+
 float dot_chunk(Chunk b, uint i, X16 x1, X16 x2)
 {
-    return block_scale(b.e) * x1.d * float(dot_levels(b.q, x1, x2));
+    return scale_of(b) * x1.d * float(dot_levels(quants_of(b), x1, x2));
 }
 #endif

@@ -66,6 +66,13 @@ uvec4 words4_at(Row r, uint off)
 }
 #endif
 
+// plus is base + off. From there on a word of a known place costs a load nothing; an index that is computed costs every load.
+uvec2 plus(uvec2 base, uint off)
+{
+    uint carry, lo = uaddCarry(base.x, off, carry);
+    return uvec2(lo, base.y + carry);
+}
+
 // Sixteen are 16 bytes at an even offset as they are loaded: where `odd` is 2 they begin in the middle of a word. bits_from gives
 // the bytes shifted right by n < 8; their upper n bits are of others, and so is the topmost one of all.
 #ifdef LONGS
@@ -93,13 +100,6 @@ struct Sixteen {
     uvec4 w;
     uint next;
 };
-
-// plus is base + off. From there on a word of a known place costs a load nothing; an index that is computed costs every load.
-uvec2 plus(uvec2 base, uint off)
-{
-    uint carry, lo = uaddCarry(base.x, off, carry);
-    return uvec2(lo, base.y + carry);
-}
 
 // sixteen_at reads two bytes more, before or behind.
 Sixteen sixteen_at(uvec2 at)
