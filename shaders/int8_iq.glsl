@@ -157,7 +157,7 @@ Chunk load_chunk(Row w, uint i)
 uvec4 quants_of(Chunk b)
 {
     uvec4 up = uvec4(b.w.yzw, b.next);
-    return b.at == 24 ? up : (b.w >> (b.at + 8)) | (up << (24 - b.at));
+    return mix((b.w >> ((b.at + 8) & 31)) | (up << (24 - b.at)), up, bvec4(b.at == 24));
 }
 
 // block_scale is 2^(e-128), in two factors of which none is a denormal, lest the driver take it for 0.

@@ -53,28 +53,35 @@ float dot_chunk(Chunk b, uint i, X16 x1, X16 x2)
 #define BLOCK_BYTES 22
 struct Chunk {
     Headed q; // headed by the upper half of the fifth bits
-    uint d, h; // the words that d and the lower half are in
-    uint odd;  // 2 where d is their upper half, and h their lower one
+    uint d;   // the word before
+    uint odd; // 2 where d is that word's upper half, else the lower half of the fifth bits is
 };
 
+#ifdef LONGS
 Chunk load_chunk(Row w, uint i)
 {
-    Chunk b;
-    b.q = headed_at(w, i * BLOCK_BYTES + 4);
-#ifdef LONGS
-    b.d = half_at(w, i * BLOCK_BYTES);
-    b.h = half_at(w, i * BLOCK_BYTES + 2) << 16;
-    b.odd = 0;
+    uint off = i * BLOCK_BYTES;
+    return Chunk(headed_at(w, off + 4), half_at(w, off) | half_at(w, off + 2) << 16, 0);
+}
 #else
+Chunk load_chunk(Row w, uint i)
+{
     uint off = i * BLOCK_BYTES + w.cut;
-    b.d = Words(plus(w.base, off & ~3)).w[0];
-    b.odd = off & 2;
-    b.h = b.odd != 0 ? b.q.words.w.x << 16 : b.d;
+    uvec2 at = plus(w.base, off & ~3);
+    return Chunk(Headed(sixteen_at(plus(at, 4)), off & 2), Words(at).w[0], off & 2);
+}
 #endif
-    return b;
+
+uint fifth_of(Chunk b)
+{
+#ifdef LONGS
+    uint low = b.d >> 16;
+#else
+    uint low = mix(b.d >> 16, b.q.words.w.x & 0xffff, b.odd != 0);
+#endif
+    return low | head_of(b.q) << 16;
 }
 
-uint fifth_of(Chunk b) { return b.h >> 16 | head_of(b.q) << 16; }
 float scale_of(Chunk b) { return half_value(b.d >> (8 * b.odd)); }
 
 float dot_chunk(Chunk b, uint i, X16 x1, X16 x2)
@@ -134,7 +141,7 @@ uvec4 second_bytes(Chunk b)
 #ifdef LONGS
     return b.q2;
 #else
-    return b.q1.odd != 0 ? b.q2 : (uvec4(b.q1.words.next, b.q2.xyz) >> 16) | (b.q2 << 16);
+    return mix((uvec4(b.q1.words.next, b.q2.xyz) >> 16) | (b.q2 << 16), b.q2, bvec4(b.q1.odd != 0));
 #endif
 }
 

@@ -111,17 +111,13 @@ Sixteen sixteen_at(uvec2 at)
 uvec4 bits_from(Sixteen b, uint odd, uint n)
 {
     uvec4 up = uvec4(b.w.yzw, b.next);
-#ifdef ALIGN_MUL
-    return (b.w >> (8 * odd + n)) + up * (odd != 0 ? 1u << (16 - n) : 0);
-#else
-    return (b.w >> (8 * odd + n)) | (up << (odd != 0 ? 16 - n : 31));
-#endif
+    return (b.w >> (8 * odd + n)) | (up << mix(31, 16 - n, odd != 0));
 }
 
 uvec4 bytes_from(Sixteen b, uint odd)
 {
     uvec4 up = uvec4(b.w.yzw, b.next);
-    return odd != 0 ? (b.w >> 16) | (up << 16) : b.w;
+    return mix(b.w, (b.w >> 16) | (up << 16), bvec4(odd != 0));
 }
 
 struct Headed {
@@ -140,7 +136,7 @@ uint head_of(Headed b) { return (b.words.w.x >> (8 * b.odd)) & 0xffff; }
 uvec4 bytes_of(Headed b)
 {
     uvec4 up = uvec4(b.words.w.yzw, b.words.next);
-    return b.odd != 0 ? up : (b.words.w >> 16) | (up << 16);
+    return mix((b.words.w >> 16) | (up << 16), up, bvec4(b.odd != 0));
 }
 #endif
 
