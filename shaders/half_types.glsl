@@ -6,9 +6,10 @@ const uint SIGNS = 0x80808080u; // makes signed bytes unsigned ones, 128 more
 #if defined(TYPE_Q4_0)
 void parts(Chunk b, uint i, out uvec4 q1, out uvec4 q2, out vec2 s1, out vec2 s2)
 {
-    q1 = b.q & NIBBLES;
-    q2 = (b.q >> 4) & NIBBLES;
-    s1 = s2 = half_value(b.d) * vec2(1, -8);
+    uvec4 q = bytes_of(b.q);
+    q1 = q & NIBBLES;
+    q2 = (q >> 4) & NIBBLES;
+    s1 = s2 = half_value(head_of(b.q)) * vec2(1, -8);
 }
 #endif
 
@@ -21,25 +22,32 @@ void parts(Chunk b, uint i, out uvec4 q1, out uvec4 q2, out vec2 s1, out vec2 s2
 }
 #endif
 
-#if defined(TYPE_Q5_0) || defined(TYPE_Q5_1)
+#if defined(TYPE_Q5_0)
+void parts(Chunk b, uint i, out uvec4 q1, out uvec4 q2, out vec2 s1, out vec2 s2)
+{
+    uvec4 q = bytes_of(b.q);
+    uint h = fifth_of(b);
+    q1 = (q & NIBBLES) | fifths(h);
+    q2 = ((q >> 4) & NIBBLES) | fifths(h >> 16);
+    s1 = s2 = scale_of(b) * vec2(1, -16);
+}
+#endif
+
+#if defined(TYPE_Q5_1)
 void parts(Chunk b, uint i, out uvec4 q1, out uvec4 q2, out vec2 s1, out vec2 s2)
 {
     q1 = (b.q & NIBBLES) | fifths(b.h);
     q2 = ((b.q >> 4) & NIBBLES) | fifths(b.h >> 16);
-#ifdef TYPE_Q5_0
-    s1 = s2 = half_value(b.d) * vec2(1, -16);
-#else
     s1 = s2 = unpackHalf2x16(b.dm);
-#endif
 }
 #endif
 
 #if defined(TYPE_Q8_0)
 void parts(Chunk b, uint i, out uvec4 q1, out uvec4 q2, out vec2 s1, out vec2 s2)
 {
-    q1 = b.q1 ^ SIGNS;
-    q2 = b.q2 ^ SIGNS;
-    s1 = s2 = half_value(b.d) * vec2(1, -128);
+    q1 = bytes_of(b.q1) ^ SIGNS;
+    q2 = second_bytes(b) ^ SIGNS;
+    s1 = s2 = half_value(head_of(b.q1)) * vec2(1, -128);
 }
 #endif
 
@@ -59,13 +67,10 @@ void parts(Chunk b, uint i, out uvec4 q1, out uvec4 q2, out vec2 s1, out vec2 s2
 #if defined(TYPE_Q3_K)
 void parts(Chunk b, uint i, out uvec4 q1, out uvec4 q2, out vec2 s1, out vec2 s2)
 {
-    uint n = i / 4 % 2, s = i / 2 % 2;
-    uvec4 q = b.q >> (2 * s), h = b.h >> (4 * n + s);
-    q1 = (q & 0x03030303u) | (h & 0x01010101u) << 2;
-    q2 = ((q >> 4) & 0x03030303u) | (h & 0x04040404u);
-    float d = half_value(b.d);
-    s1 = d * float(int(((b.s1 >> (4 * n)) & 0xf) | ((b.top >> (4 * n)) & 3) << 4) - 32) * vec2(1, -4);
-    s2 = d * float(int(((b.s2 >> (4 * n)) & 0xf) | ((b.top >> (4 * n + 2)) & 3) << 4) - 32) * vec2(1, -4);
+    three_bits(b, i, q1, q2);
+    vec2 s = scale_of(b) * vec2(scales_of(b, i));
+    s1 = s.x * vec2(1, -4);
+    s2 = s.y * vec2(1.0 / (1 << SECOND), -4);
 }
 #endif
 
@@ -90,33 +95,35 @@ void parts(Chunk b, uint i, out uvec4 q1, out uvec4 q2, out vec2 s1, out vec2 s2
 #if defined(TYPE_Q6_K)
 void parts(Chunk b, uint i, out uvec4 q1, out uvec4 q2, out vec2 s1, out vec2 s2)
 {
-    uvec4 h = b.h >> (i / 2 % 2 * 2);
-    q1 = (b.q & 0x0f0f0f0fu) | (h & 0x03030303u) << 4;
-    q2 = ((b.q >> 4) & 0x0f0f0f0fu) | (h & 0x30303030u);
-    float d = half_value(b.d);
-    s1 = d * float(bitfieldExtract(int(b.s1), 0, 8)) * vec2(1, -32);
-    s2 = d * float(bitfieldExtract(int(b.s2), 0, 8)) * vec2(1, -32);
+    six_bits(b, i, q1, q2);
+    vec2 s = scale_of(b) * vec2(scales_of(b, i));
+    s1 = s.x * vec2(1, -32);
+    s2 = s.y * vec2(1, -32);
 }
 #endif
 
 #if defined(TYPE_IQ4_NL) || defined(TYPE_IQ4_XS) || defined(TYPE_MXFP4)
 void parts(Chunk b, uint i, out uvec4 q1, out uvec4 q2, out vec2 s1, out vec2 s2)
 {
-    [[unroll]] for (uint w = 0; w < 4; w++) {
-        uvec2 v = look_up(b.q[w]) ^ SIGNS;
-        q1[w] = v.x;
-        q2[w] = v.y;
-    }
 #if defined(TYPE_IQ4_NL)
-    float d = half_value(b.d);
+    levels_of(bytes_of(b.q), q1, q2);
+    float d = half_value(head_of(b.q));
 #elif defined(TYPE_MXFP4)
-    float d = block_scale(b.e);
+    levels_of(quants_of(b), q1, q2);
+    float d = scale_of(b);
 #else
+    levels_of(b.q, q1, q2);
     uint s = i % 8;
     int scale = int(((b.head.y >> (4 * s)) & 0xf) | ((b.head.x >> (16 + 2 * s)) & 3) << 4) - 32;
     float d = half_value(b.head.x & 0xffff) * float(scale);
 #endif
+#ifdef TYPE_MXFP4
+    s1 = s2 = d * vec2(1, -LEVEL_ZERO);
+#else
+    q1 ^= SIGNS;
+    q2 ^= SIGNS;
     s1 = s2 = d * vec2(1, -128);
+#endif
 }
 #endif
 

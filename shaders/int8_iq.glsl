@@ -1,11 +1,19 @@
 // IQ4_NL, IQ4_XS and MXFP4: 4 bits choose one of 16 uneven levels.
 
 #if defined(TYPE_IQ4_NL) || defined(TYPE_IQ4_XS) || defined(TYPE_MXFP4)
+// A byte of levels_of is a level and LEVEL_ZERO more.
+#ifdef TYPE_MXFP4
+const int LEVEL_ZERO = 12;
+#else
+const int LEVEL_ZERO = 0;
+#endif
+
+#ifdef LONGS
 #ifdef TYPE_MXFP4
 // level is twice a 4-bit float: 0 1 2 3 | 4 6 8 12, and the same below zero.
 uint level(uint q)
 {
-    uint w = q < 8 ? (q < 4 ? 0x03020100u : 0x0c080604u) : (q < 12 ? 0xfdfeff00u : 0xf4f8fafcu);
+    uint w = q < 8 ? (q < 4 ? 0x0f0e0d0cu : 0x18141210u) : (q < 12 ? 0x090a0b0cu : 0x00040608u);
     return byte_of(w, q & 3);
 }
 #else
@@ -17,7 +25,6 @@ uint level(uint q)
 }
 #endif
 
-#ifndef BYTES_ALONE
 #define LEVELS
 // levels of a byte: its low nibble's in bits 0–7, its high nibble's in bits 16–23.
 shared uint levels[256];
@@ -29,53 +36,82 @@ void init_types()
     barrier();
 }
 
-// look_up gives the levels of four bytes' low nibbles and of their high ones.
-uvec2 look_up(uint w)
+// levels_of gives the levels of the low nibbles and of the high ones.
+void levels_of(uvec4 q, out uvec4 low, out uvec4 high)
 {
-    uint one = levels[w & 0xff] | levels[(w >> 8) & 0xff] << 8;
-    uint two = levels[(w >> 16) & 0xff] | levels[w >> 24] << 8;
-    return uvec2((one & 0xffff) | two << 16, one >> 16 | (two & 0xffff0000u));
+    [[unroll]] for (uint i = 0; i < 4; i++) {
+        uint w = q[i];
+        uint one = levels[w & 0xff] | levels[(w >> 8) & 0xff] << 8;
+        uint two = levels[(w >> 16) & 0xff] | levels[w >> 24] << 8;
+        low[i] = (one & 0xffff) | two << 16;
+        high[i] = one >> 16 | (two & 0xffff0000u);
+    }
 }
 
 #else
-uvec2 look_up(uint w)
+// Lanes that look levels up in a table wait for its banks. So the level's bits are computed from the nibble's, of 32 nibbles at once.
+
+// transposed makes bit b of the nibbles of word j bit j of the nibbles of word b.
+uvec4 transposed(uvec4 w)
 {
-    uvec2 v = uvec2(0);
-    [[unroll]] for (uint i = 0; i < 4; i++)
-        v |= uvec2(level((w >> (8 * i)) & 0xf), level((w >> (8 * i + 4)) & 0xf)) << (8 * i);
-    return v;
+    const uint ONE = 0x55555555u, TWO = 0x33333333u;
+    uvec4 p = uvec4((w.xz & ONE) | ((w.yw << 1) & ~ONE), ((w.xz >> 1) & ONE) | (w.yw & ~ONE));
+    return uvec4((p.xz & TWO) | ((p.yw << 2) & ~TWO), ((p.xz >> 2) & TWO) | (p.yw & ~TWO));
+}
+
+void levels_of(uvec4 q, out uvec4 low, out uvec4 high)
+{
+    uvec4 p = transposed(q), lo, hi; // the level's lower four bits, and its upper ones
+    uint b0 = p.x, b1 = p.y, b2 = p.z, b3 = p.w;
+#ifdef TYPE_MXFP4 // 12 13 14 15 | 16 18 20 24 | 12 11 10 9 | 8 6 4 0
+    lo.x = b0 & ~b2;
+    lo.y = b1 ^ ((b0 | b1) & (b2 | (b0 & b3)));
+    lo.z = (b3 & (b0 | b1)) ^ (~b2 | (b1 & (b0 ^ ~b3)));
+    lo.w = ~b2 | ((b0 ^ ~b1) & (b0 ^ b3));
+    hi.x = b2 & ~b3;
+    hi.y = hi.z = hi.w = 0;
+#else // -127 -104 -83 -65 | -49 -35 -22 -10 | 1 13 25 38 | 53 69 89 113
+    lo.x = b2 ^ ((~b0 & ~b2) | (b1 ^ (b3 & (b1 | ~b2))));
+    lo.y = b0 ^ ((b0 & ~b1) | (b2 & (b0 ^ ~b3)));
+    lo.z = (b0 & (b2 ^ b3)) | (b1 ^ (b2 | (b1 & b3)));
+    lo.w = (~b3 & (b1 ^ b2)) | (b0 ^ (b1 | (b0 & b2)));
+    hi.x = b0 ^ (b3 & ((b0 ^ b1) | (b0 ^ b2)));
+    hi.y = b1 ^ (~b0 & (b3 & (b1 | b2)));
+    hi.z = b2 & (b0 | (b1 | ~b3));
+    hi.w = ~b3;
+#endif
+    lo = transposed(lo);
+    hi = transposed(hi);
+    low = (lo & NIBBLES) | ((hi << 4) & ~NIBBLES);
+    high = ((lo >> 4) & NIBBLES) | (hi & ~NIBBLES);
 }
 #endif
 
-int dot_levels(uvec4 q, uvec4 x1, uvec4 x2)
+#ifdef TYPE_MXFP4
+#define DOT_LEVELS dot16_u5
+#else
+#define DOT_LEVELS dot16
+#endif
+
+int dot_levels(uvec4 q, X16 x1, X16 x2)
 {
-    uvec4 v1, v2;
-    [[unroll]] for (uint i = 0; i < 4; i++) {
-        uvec2 v = look_up(q[i]);
-        v1[i] = v.x;
-        v2[i] = v.y;
-    }
-    return dot16(v1, x1) + dot16(v2, x2);
+    uvec4 low, high;
+    levels_of(q, low, high);
+    return DOT_LEVELS(low, x1.q) + DOT_LEVELS(high, x2.q) - LEVEL_ZERO * (x1.sum + x2.sum);
 }
 #endif
 
 #if defined(TYPE_IQ4_NL) // d f16, quants[16]
 #define BLOCK_BYTES 18
 struct Chunk {
-    uvec4 q;
-    uint d;
+    Headed q;
 };
 
-Chunk load_chunk(Row w, uint i)
-{
-    Chunk b;
-    b.q = head4_at(w, i * BLOCK_BYTES, b.d);
-    return b;
-}
+Chunk load_chunk(Row w, uint i) { return Chunk(headed_at(w, i * BLOCK_BYTES)); }
 
 float dot_chunk(Chunk b, uint i, X16 x1, X16 x2)
 {
-    return half_value(b.d) * x1.d * float(dot_levels(b.q, x1.q, x2.q));
+    return half_value(head_of(b.q)) * x1.d * float(dot_levels(bytes_of(b.q), x1, x2));
 }
 #endif
 
@@ -100,23 +136,28 @@ float dot_chunk(Chunk b, uint i, X16 x1, X16 x2)
 {
     uint s = i % 8;
     int scale = int(((b.head.y >> (4 * s)) & 0xf) | ((b.head.x >> (16 + 2 * s)) & 3) << 4) - 32;
-    return half_value(b.head.x & 0xffff) * x1.d * float(scale * dot_levels(b.q, x1.q, x2.q));
+    return half_value(b.head.x & 0xffff) * x1.d * float(scale * dot_levels(b.q, x1, x2));
 }
 #endif
 
 #if defined(TYPE_MXFP4) // exponent u8, quants[16]
 #define BLOCK_BYTES 17
 struct Chunk {
-    uvec4 q;
-    uint e;
+    uvec4 w;
+    uint next, at; // the word behind w, and the bit of w where the exponent begins
 };
 
 Chunk load_chunk(Row w, uint i)
 {
-    uint off = i * BLOCK_BYTES + w.cut, at = off / 4, s = 8 * (off & 3);
-    Words p = Words(w.base);
-    uvec4 lo = uvec4(p.w[at], p.w[at + 1], p.w[at + 2], p.w[at + 3]), hi = uvec4(lo.yzw, p.w[at + 4]);
-    return Chunk(s == 24 ? hi : (lo >> (s + 8)) | (hi << (24 - s)), (lo.x >> s) & 0xff);
+    uint off = i * BLOCK_BYTES + w.cut;
+    Words p = Words(plus(w.base, off & ~3));
+    return Chunk(uvec4(p.w[0], p.w[1], p.w[2], p.w[3]), p.w[4], 8 * (off & 3));
+}
+
+uvec4 quants_of(Chunk b)
+{
+    uvec4 up = uvec4(b.w.yzw, b.next);
+    return mix((b.w >> ((b.at + 8) & 31)) | (up << (24 - b.at)), up, bvec4(b.at == 24));
 }
 
 // block_scale is 2^(e-128), in two factors of which none is a denormal, lest the driver take it for 0.
@@ -126,8 +167,10 @@ float block_scale(uint e)
     return uintBitsToFloat((max(e, 2) - 1) << 23) * rest;
 }
 
+float scale_of(Chunk b) { return block_scale((b.w.x >> b.at) & 0xff); }
+
 float dot_chunk(Chunk b, uint i, X16 x1, X16 x2)
 {
-    return block_scale(b.e) * x1.d * float(dot_levels(b.q, x1.q, x2.q));
+    return scale_of(b) * x1.d * float(dot_levels(quants_of(b), x1, x2));
 }
 #endif

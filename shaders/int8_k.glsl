@@ -110,64 +110,136 @@ float dot_chunk(Chunk b, uint i, X16 x1, X16 x2)
 #if defined(TYPE_Q3_K) // third bits[32], quants[64], scales[12] of 6 bits, d f16
 #define BLOCK_BYTES 110
 struct Chunk {
-    uvec4 q, h;
-    uint s1, s2, top, d; // bytes of the scales: their low 4 bits (two scales each), upper 2 bits (four)
+    Sixteen q, h;
+    uint s1, s2, top, d; // of the scales' bytes those with their low 4 bits (two scales each) and upper 2 bits (four)
+    uint at, odd;        // the bit of s1, s2 and top where the byte begins; 2 where q, h and d begin in the middle of a word
 };
 
+#ifdef LONGS
 Chunk load_chunk(Row w, uint i)
 {
     Chunk b;
     uint n = i / 4 % 2, s = i % 4; // scales 8n + s and 8n + 4 + s
-    uint at = i / 8 * BLOCK_BYTES;
-    b.q = words4_at(w, at + 32 + n * 32 + i % 2 * 16);
-    b.h = words4_at(w, at + i % 2 * 16);
-    b.s1 = byte_at(w, at + 96 + s);
-    b.s2 = byte_at(w, at + 100 + s);
-    b.top = byte_at(w, at + 104 + s);
-    b.d = half_at(w, at + 108);
+    uint block = i / 8 * BLOCK_BYTES;
+    b.q = words4_at(w, block + 32 + n * 32 + i % 2 * 16);
+    b.h = words4_at(w, block + i % 2 * 16);
+    b.s1 = byte_at(w, block + 96 + s);
+    b.s2 = byte_at(w, block + 100 + s);
+    b.top = byte_at(w, block + 104 + s);
+    b.d = half_at(w, block + 108);
+    b.at = b.odd = 0;
     return b;
 }
+#else
+Chunk load_chunk(Row w, uint i)
+{
+    Chunk b;
+    uint n = i / 4 % 2, s = i % 4;
+    uint off = i / 8 * BLOCK_BYTES + w.cut;
+    b.odd = off & 2;
+    b.at = 8 * (s + b.odd) & 31;
+    uvec2 block = plus(w.base, off & ~3);
+    b.q = sixteen_at(plus(block, 32 + n * 32 + i % 2 * 16));
+    b.h = sixteen_at(plus(block, i % 2 * 16));
+    Words scales = Words(plus(block, 96 + ((s + b.odd) & 4)));
+    b.s1 = scales.w[0];
+    b.s2 = scales.w[1];
+    b.top = scales.w[2];
+    b.d = Words(block).w[27];
+    return b;
+}
+#endif
+
+// three_bits makes bytes of the quants; q2's are shifted left by SECOND.
+void three_bits(Chunk b, uint i, out uvec4 q1, out uvec4 q2)
+{
+    uint n = i / 4 % 2, s = i / 2 % 2;
+    uvec4 q = bits_from(b.q, b.odd, 2 * s), h = bits_from(b.h, b.odd, 4 * n + s);
+    q1 = (q & 0x03030303u) | (h & 0x01010101u) << 2;
+#ifdef LONGS
+    q2 = ((q >> 4) & 0x03030303u) | (h & 0x04040404u);
+#else
+    q2 = (q & 0x30303030u) | (h & 0x04040404u) << 4;
+#endif
+}
+
+#ifdef LONGS
+const int SECOND = 0;
+#define DOT_SECOND dot16_u4
+#else
+const int SECOND = 4;
+#define DOT_SECOND dot16
+#endif
+
+ivec2 scales_of(Chunk b, uint i)
+{
+    uint at = b.at + i / 4 % 2 * 4;
+    uint top = b.top >> at;
+    return ivec2(((b.s1 >> at) & 0xf) | (top & 3) << 4, ((b.s2 >> at) & 0xf) | ((top >> 2) & 3) << 4) - 32;
+}
+
+float scale_of(Chunk b) { return half_value(b.d >> (8 * b.odd)); }
 
 float dot_chunk(Chunk b, uint i, X16 x1, X16 x2)
 {
-    uint n = i / 4 % 2, s = i / 2 % 2;
-    uvec4 q = b.q >> (2 * s), h = b.h >> (4 * n + s);
-    uvec4 q1 = (q & 0x03030303u) | (h & 0x01010101u) << 2;
-    uvec4 q2 = ((q >> 4) & 0x03030303u) | (h & 0x04040404u);
-    int s1 = int(((b.s1 >> (4 * n)) & 0xf) | ((b.top >> (4 * n)) & 3) << 4) - 32;
-    int s2 = int(((b.s2 >> (4 * n)) & 0xf) | ((b.top >> (4 * n + 2)) & 3) << 4) - 32;
-    float sum = x1.d * float(s1 * (dot16_u4(q1, x1.q) - 4 * x1.sum)) + x2.d * float(s2 * (dot16_u4(q2, x2.q) - 4 * x2.sum));
-    return half_value(b.d) * sum;
+    uvec4 q1, q2;
+    three_bits(b, i, q1, q2);
+    ivec2 s = scales_of(b, i);
+    float sum = x1.d * float(s.x * (dot16_u4(q1, x1.q) - 4 * x1.sum)) + x2.d * float(s.y * ((DOT_SECOND(q2, x2.q) >> SECOND) - 4 * x2.sum));
+    return scale_of(b) * sum;
 }
 #endif
 
 #if defined(TYPE_Q6_K) // low 4 bits[128], upper 2 bits[64], scales[16] signed, d f16
 #define BLOCK_BYTES 210
 struct Chunk {
-    uvec4 q, h;
-    uint s1, s2, d;
+    Sixteen q, h;
+    uint s1, s2, d; // scales: words, of which a byte counts
+    uint at, odd;   // the bit where it begins; 2 where q, h and d begin in the middle of a word
 };
 
 Chunk load_chunk(Row w, uint i)
 {
     Chunk b;
     uint n = i / 4 % 2, s = 8 * n + i % 4;
-    uint at = i / 8 * BLOCK_BYTES;
-    b.q = words4_at(w, at + i % 8 * 16);
-    b.h = words4_at(w, at + 128 + n * 32 + i % 2 * 16);
-    b.s1 = byte_at(w, at + 192 + s);
-    b.s2 = byte_at(w, at + 196 + s);
-    b.d = half_at(w, at + 208);
+    uint off = i / 8 * BLOCK_BYTES + w.cut;
+    b.odd = off & 2;
+    b.at = 8 * (s + b.odd) & 31;
+#ifdef LONGS
+    off -= w.cut;
+    b.q = words4_at(w, off + i % 8 * 16);
+    b.h = words4_at(w, off + 128 + n * 32 + i % 2 * 16);
+    b.s1 = word_at(w, off + 192 + s);
+    b.s2 = word_at(w, off + 196 + s);
+    b.d = word_at(w, off + 208);
+#else
+    uvec2 block = plus(w.base, off & ~3);
+    b.q = sixteen_at(plus(block, i % 8 * 16));
+    b.h = sixteen_at(plus(block, 128 + n * 32 + i % 2 * 16));
+    Words scales = Words(plus(block, 192 + ((s + b.odd) & ~3)));
+    b.s1 = scales.w[0];
+    b.s2 = scales.w[1];
+    b.d = Words(block).w[52];
+#endif
     return b;
 }
 
+void six_bits(Chunk b, uint i, out uvec4 q1, out uvec4 q2)
+{
+    uvec4 q = bytes_from(b.q, b.odd), h = bits_from(b.h, b.odd, i / 2 % 2 * 2);
+    q1 = (q & 0x0f0f0f0fu) | (h & 0x03030303u) << 4;
+    q2 = ((q >> 4) & 0x0f0f0f0fu) | (h & 0x30303030u);
+}
+
+ivec2 scales_of(Chunk b, uint i) { return ivec2(bitfieldExtract(int(b.s1), int(b.at), 8), bitfieldExtract(int(b.s2), int(b.at), 8)); }
+float scale_of(Chunk b) { return half_value(b.d >> (8 * b.odd)); }
+
 float dot_chunk(Chunk b, uint i, X16 x1, X16 x2)
 {
-    uvec4 h = b.h >> (i / 2 % 2 * 2);
-    uvec4 q1 = (b.q & 0x0f0f0f0fu) | (h & 0x03030303u) << 4;
-    uvec4 q2 = ((b.q >> 4) & 0x0f0f0f0fu) | (h & 0x30303030u);
-    int s1 = bitfieldExtract(int(b.s1), 0, 8), s2 = bitfieldExtract(int(b.s2), 0, 8);
-    float sum = x1.d * float(s1 * (dot16_u6(q1, x1.q) - 32 * x1.sum)) + x2.d * float(s2 * (dot16_u6(q2, x2.q) - 32 * x2.sum));
-    return half_value(b.d) * sum;
+    uvec4 q1, q2;
+    six_bits(b, i, q1, q2);
+    ivec2 s = scales_of(b, i);
+    float sum = x1.d * float(s.x * (dot16_u6(q1, x1.q) - 32 * x1.sum)) + x2.d * float(s.y * (dot16_u6(q2, x2.q) - 32 * x2.sum));
+    return scale_of(b) * sum;
 }
 #endif

@@ -16,21 +16,16 @@ uvec4 fifths(uint h) { return uvec4(fifth_bits(h), fifth_bits(h >> 4), fifth_bit
 #if defined(TYPE_Q4_0) // d f16, quants[16]
 #define BLOCK_BYTES 18
 struct Chunk {
-    uvec4 q;
-    uint d;
+    Headed q;
 };
 
-Chunk load_chunk(Row w, uint i)
-{
-    Chunk b;
-    b.q = head4_at(w, i * BLOCK_BYTES, b.d);
-    return b;
-}
+Chunk load_chunk(Row w, uint i) { return Chunk(headed_at(w, i * BLOCK_BYTES)); }
 
 float dot_chunk(Chunk b, uint i, X16 x1, X16 x2)
 {
-    int sum = dot16_u4(b.q & NIBBLES, x1.q) + dot16_u4((b.q >> 4) & NIBBLES, x2.q) - 8 * (x1.sum + x2.sum);
-    return half_value(b.d) * x1.d * float(sum);
+    uvec4 q = bytes_of(b.q);
+    int sum = dot16_u4(q & NIBBLES, x1.q) + dot16_u4((q >> 4) & NIBBLES, x2.q) - 8 * (x1.sum + x2.sum);
+    return half_value(head_of(b.q)) * x1.d * float(sum);
 }
 #endif
 
@@ -57,25 +52,45 @@ float dot_chunk(Chunk b, uint i, X16 x1, X16 x2)
 #if defined(TYPE_Q5_0) // d f16, fifth bits u32, quants[16]
 #define BLOCK_BYTES 22
 struct Chunk {
-    uvec4 q;
-    uint h, d;
+    Headed q; // headed by the upper half of the fifth bits
+    uint d;   // the word before
+    uint odd; // 2 where d is that word's upper half, else the lower half of the fifth bits is
 };
 
+#ifdef LONGS
 Chunk load_chunk(Row w, uint i)
 {
-    Chunk b;
-    uint h;
-    b.d = half_at(w, i * BLOCK_BYTES);
-    b.q = head4_at(w, i * BLOCK_BYTES + 4, h);
-    b.h = half_at(w, i * BLOCK_BYTES + 2) | h << 16;
-    return b;
+    uint off = i * BLOCK_BYTES;
+    return Chunk(headed_at(w, off + 4), half_at(w, off) | half_at(w, off + 2) << 16, 0);
 }
+#else
+Chunk load_chunk(Row w, uint i)
+{
+    uint off = i * BLOCK_BYTES + w.cut;
+    uvec2 at = plus(w.base, off & ~3);
+    return Chunk(Headed(sixteen_at(plus(at, 4)), off & 2), Words(at).w[0], off & 2);
+}
+#endif
+
+uint fifth_of(Chunk b)
+{
+#ifdef LONGS
+    uint low = b.d >> 16;
+#else
+    uint low = mix(b.d >> 16, b.q.words.w.x & 0xffff, b.odd != 0);
+#endif
+    return low | head_of(b.q) << 16;
+}
+
+float scale_of(Chunk b) { return half_value(b.d >> (8 * b.odd)); }
 
 float dot_chunk(Chunk b, uint i, X16 x1, X16 x2)
 {
-    uvec4 q1 = (b.q & NIBBLES) | fifths(b.h), q2 = ((b.q >> 4) & NIBBLES) | fifths(b.h >> 16);
+    uvec4 q = bytes_of(b.q);
+    uint h = fifth_of(b);
+    uvec4 q1 = (q & NIBBLES) | fifths(h), q2 = ((q >> 4) & NIBBLES) | fifths(h >> 16);
     int sum = dot16_u5(q1, x1.q) + dot16_u5(q2, x2.q) - 16 * (x1.sum + x2.sum);
-    return half_value(b.d) * x1.d * float(sum);
+    return scale_of(b) * x1.d * float(sum);
 }
 #endif
 
@@ -104,20 +119,34 @@ float dot_chunk(Chunk b, uint i, X16 x1, X16 x2)
 #if defined(TYPE_Q8_0) // d f16, quants[32] signed
 #define BLOCK_BYTES 34
 struct Chunk {
-    uvec4 q1, q2;
-    uint d;
+    Headed q1;
+    uvec4 q2; // but for their first two bytes, where those are the last of what q1 has loaded
 };
 
 Chunk load_chunk(Row w, uint i)
 {
     Chunk b;
-    b.q1 = head4_at(w, i * BLOCK_BYTES, b.d);
+    b.q1 = headed_at(w, i * BLOCK_BYTES);
+#ifdef LONGS
     b.q2 = words4_at(w, i * BLOCK_BYTES + 18);
+#else
+    Words p = Words(plus(w.base, (i * BLOCK_BYTES + w.cut) & ~3));
+    b.q2 = uvec4(p.w[5], p.w[6], p.w[7], p.w[8]);
+#endif
     return b;
+}
+
+uvec4 second_bytes(Chunk b)
+{
+#ifdef LONGS
+    return b.q2;
+#else
+    return mix((uvec4(b.q1.words.next, b.q2.xyz) >> 16) | (b.q2 << 16), b.q2, bvec4(b.q1.odd != 0));
+#endif
 }
 
 float dot_chunk(Chunk b, uint i, X16 x1, X16 x2)
 {
-    return half_value(b.d) * x1.d * float(dot16(b.q1, x1.q) + dot16(b.q2, x2.q));
+    return half_value(head_of(b.q1)) * x1.d * float(dot16(bytes_of(b.q1), x1.q) + dot16(second_bytes(b), x2.q));
 }
 #endif

@@ -64,18 +64,79 @@ uvec4 words4_at(Row r, uint off)
     uvec4 up = uvec4(lo.yzw, last);
     return aligned ? lo : (lo >> 16) | (up << 16);
 }
+#endif
 
-// head4_at reads 2 bytes and the 16 behind them.
-uvec4 head4_at(Row r, uint off, out uint head)
+// plus is base + off. From there on a word of a known place costs a load nothing; an index that is computed costs every load.
+uvec2 plus(uvec2 base, uint off)
+{
+    uint carry, lo = uaddCarry(base.x, off, carry);
+    return uvec2(lo, base.y + carry);
+}
+
+// Sixteen are 16 bytes at an even offset as they are loaded: where `odd` is 2 they begin in the middle of a word. bits_from gives
+// the bytes shifted right by n < 8; their upper n bits are of others, and so is the topmost one of all.
+#ifdef LONGS
+#define Sixteen uvec4
+uvec4 bits_from(Sixteen b, uint odd, uint n) { return b >> n; }
+uvec4 bytes_from(Sixteen b, uint odd) { return b; }
+
+// Headed are 2 bytes and the 16 behind them.
+struct Headed {
+    uvec4 q;
+    uint head;
+};
+
+Headed headed_at(Row r, uint off)
+{
+    Headed b;
+    b.q = head4_at(r, off, b.head);
+    return b;
+}
+
+uint head_of(Headed b) { return b.head; }
+uvec4 bytes_of(Headed b) { return b.q; }
+#else
+struct Sixteen {
+    uvec4 w;
+    uint next;
+};
+
+// sixteen_at reads two bytes more, before or behind.
+Sixteen sixteen_at(uvec2 at)
+{
+    Words p = Words(at);
+    return Sixteen(uvec4(p.w[0], p.w[1], p.w[2], p.w[3]), p.w[4]);
+}
+
+uvec4 bits_from(Sixteen b, uint odd, uint n)
+{
+    uvec4 up = uvec4(b.w.yzw, b.next);
+    return (b.w >> (8 * odd + n)) | (up << mix(31, 16 - n, odd != 0));
+}
+
+uvec4 bytes_from(Sixteen b, uint odd)
+{
+    uvec4 up = uvec4(b.w.yzw, b.next);
+    return mix(b.w, (b.w >> 16) | (up << 16), bvec4(odd != 0));
+}
+
+struct Headed {
+    Sixteen words;
+    uint odd;
+};
+
+Headed headed_at(Row r, uint off)
 {
     off += r.cut;
-    Words p = Words(r.base);
-    uint i = off / 4;
-    bool odd = (off & 2) != 0;
-    uint w0 = p.w[i];
-    uvec4 q = uvec4(p.w[i + 1], p.w[i + 2], p.w[i + 3], p.w[i + 4]);
-    head = odd ? w0 >> 16 : w0 & 0xffff;
-    return odd ? q : (uvec4(w0, q.xyz) >> 16) | (q << 16);
+    return Headed(sixteen_at(plus(r.base, off & ~3)), off & 2);
+}
+
+uint head_of(Headed b) { return (b.words.w.x >> (8 * b.odd)) & 0xffff; }
+
+uvec4 bytes_of(Headed b)
+{
+    uvec4 up = uvec4(b.words.w.yzw, b.words.next);
+    return mix((b.words.w >> 16) | (up << 16), up, bvec4(b.odd != 0));
 }
 #endif
 
