@@ -144,6 +144,10 @@ func teamProofs(v *gpu.Variant) []Case {
 		k = int(v.Tile.Team/8*v.Tile.Unroll*256) / block * block
 	}
 	n, m := int(v.Cols), int(v.Outputs())
+	if v.Row.Variant == shaders.Persistent { // all of a row, and all but a part; more places than workgroups
+		k = max(block, int(v.Tile.Team*v.Tile.Unroll)*chunk/block*block)
+		m *= int(gpu.PersistentGroups)
+	}
 	fewer := n/2 + 1
 	switch {
 	case v.Normed:
