@@ -6,7 +6,7 @@
 #define PERSISTENT
 #include "team.glsl"
 #include "int8.glsl"
-#include "int8_types.glsl"
+#include "parts.glsl"
 
 const bool HOLD = NUM_COLS == 1 && UNROLL <= HOLD_MOST; // a lane's part of X stays in registers
 const uint HELD = HOLD ? UNROLL : 1;
@@ -38,16 +38,22 @@ float residual_of(uint r, uint c)
     return mine ? Floats(advance(a.Residual, col0 + c, a.ResidualStride * 4)).f[team_row(r).row] : 0;
 }
 
-// chunk_of is the lane's u-th chunk of a row; past its end the last one, which counts nothing.
-uint chunk_of(uint u) { return min(u * TEAM + member, a.K / 32 - 1); }
+uint parts() { return a.K / 64; }
 
-X16 x_first(uint c, uint u) { return load_x16(advance(a.X, x_row(c), a.K), advance(a.S, x_row(c), a.K / 4), first_of(chunk_of(u))); }
-X16 x_second(uint c, uint u) { return load_x16(advance(a.X, x_row(c), a.K), advance(a.S, x_row(c), a.K / 4), second_of(chunk_of(u))); }
+// has reports whether the lane has a u-th part; all but the last are always there.
+bool has(uint u) { return u < UNROLL - 1 || u * TEAM + member < parts(); }
 
-Row weights(uint r)
+// weights of the r-th row of the team's turn.
+Weights weights(uint r)
 {
     Place p = team_row(r);
-    return w_row(weights_of(p), p.row);
+    return weights_at(advance(weights_of(p), p.row, a.K / 256 * BLOCK_BYTES));
+}
+
+X64 x_part(uint c, uint u)
+{
+    uint first = first_value();
+    return load_x64(advance(advance(a.X, x_row(c), a.K), 1, first), advance(advance(a.S, x_row(c), a.K / 4), first / 32, 8), u);
 }
 
 void main()
@@ -58,30 +64,32 @@ void main()
     uint count = turns();
     if (count == 0)
         return;
-    init_types();
     turn_to(0);
 
-    Chunk raw[UNROLL][NUM_ROWS];
+    Weights w[NUM_ROWS];
+    Part raw[UNROLL][NUM_ROWS];
+    [[unroll]] for (uint r = 0; r < NUM_ROWS; r++)
+        w[r] = weights(r);
     [[unroll]] for (uint u = 0; u < UNROLL; u++)
-        [[unroll]] for (uint r = 0; r < NUM_ROWS; r++)
-            raw[u][r] = load_chunk(weights(r), chunk_of(u));
+        if (has(u))
+            [[unroll]] for (uint r = 0; r < NUM_ROWS; r++)
+                raw[u][r] = load_part(w[r], u);
     [[unroll]] for (uint r = 0; r < SHARE; r++)
         [[unroll]] for (uint c = 0; c < NUM_COLS; c++)
             added[r][c] = residual_of(r, c);
-    X16 held[HELD][2];
+    X64 held[HELD];
     if (HOLD)
-        [[unroll]] for (uint u = 0; u < HELD; u++) {
-            held[u][0] = x_first(0, u);
-            held[u][1] = x_second(0, u);
-        }
+        [[unroll]] for (uint u = 0; u < HELD; u++)
+            if (has(u))
+                held[u] = x_part(0, u);
 
     [[dont_unroll]] for (uint turn = 0; turn < count; turn++) {
         bool more = turn + 1 < count;
-        Row w[NUM_ROWS];
+        Weights ahead[NUM_ROWS];
         float next[SHARE][NUM_COLS];
         turn_to(more ? turn + 1 : turn);
         [[unroll]] for (uint r = 0; r < NUM_ROWS; r++)
-            w[r] = weights(r);
+            ahead[r] = weights(r);
         [[unroll]] for (uint r = 0; r < SHARE; r++)
             [[unroll]] for (uint c = 0; c < NUM_COLS; c++)
                 next[r][c] = more ? residual_of(r, c) : 0;
@@ -90,26 +98,23 @@ void main()
         [[unroll]] for (uint r = 0; r < NUM_ROWS; r++)
             [[unroll]] for (uint c = 0; c < NUM_COLS; c++)
                 acc[r][c] = 0;
-        [[unroll]] for (uint u = 0; u < UNROLL; u++) {
-            bool there = u * TEAM + member < a.K / 32;
-            [[unroll]] for (uint c = 0; c < NUM_COLS; c++) {
-                X16 x1, x2;
-                if (HOLD) {
-                    x1 = held[u % HELD][0];
-                    x2 = held[u % HELD][1];
-                } else {
-                    x1 = x_first(c, u);
-                    x2 = x_second(c, u);
+        [[unroll]] for (uint u = 0; u < UNROLL; u++)
+            if (has(u)) {
+                [[unroll]] for (uint c = 0; c < NUM_COLS; c++) {
+                    X64 x;
+                    if (HOLD)
+                        x = held[u % HELD];
+                    else
+                        x = x_part(c, u);
+                    [[unroll]] for (uint r = 0; r < NUM_ROWS; r++)
+                        acc[r][c] += dot_part(raw[u][r], w[r], x);
                 }
-                [[unroll]] for (uint r = 0; r < NUM_ROWS; r++) {
-                    float part = dot_chunk(raw[u][r], chunk_of(u), x1, x2);
-                    acc[r][c] += there ? part : 0;
-                }
+                if (more)
+                    [[unroll]] for (uint r = 0; r < NUM_ROWS; r++)
+                        raw[u][r] = load_part(ahead[r], u);
             }
-            if (more)
-                [[unroll]] for (uint r = 0; r < NUM_ROWS; r++)
-                    raw[u][r] = load_chunk(w[r], chunk_of(u));
-        }
+        [[unroll]] for (uint r = 0; r < NUM_ROWS; r++)
+            w[r] = ahead[r];
 
         partial0 = turn % 2 * (SUMS * MAX_SUBGROUPS);
         meet();

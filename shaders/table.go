@@ -162,13 +162,16 @@ const StraightBits = 22
 // straightTypes are those of straight.
 var straightTypes = []gguf.Type{gguf.Q4_0, gguf.Q8_0, gguf.Q4_K, gguf.Q5_K, gguf.Q6_K}
 
+// PersistentTypes are those of persistent: super-blocks, of which it takes 64 values at a time.
+var PersistentTypes = []gguf.Type{gguf.Q4_K, gguf.Q5_K, gguf.Q6_K}
+
 var families = []family{
 	{op: "get_rows", args: GetRowsArgs{}, types: weightTypes},
 	{op: "mul_mat_vec", args: MulMatArgs{}, types: weightTypes, spec: tile(4, 1)},
 	{op: "mul_mat_vec", variant: Int8, needs: Subgroups | IntDot, args: MulMatTeamArgs{}, types: int8Types, spec: team(1, 32, 2)},
 	{op: "mul_mat_vec", variant: Longs, source: "mul_mat_vec_int8", needs: Subgroups | IntDot | Int64, args: MulMatTeamArgs{}, types: int8Types, spec: team(1, 32, 2), extra: []string{"LONGS"}},
 	{op: "mul_mat_vec", variant: Straight, needs: Subgroups | IntDot | Int64, args: MulMatStraightArgs{}, types: straightTypes, spec: team(1, 32, 2), extra: []string{fmt.Sprintf("STRAIGHT_BITS=%d", StraightBits)}},
-	{op: "mul_mat_vec", variant: Persistent, needs: Subgroups | IntDot, args: MulMatTeamArgs{}, types: int8Types, spec: team(1, 32, 4), extra: []string{"HOLD_MOST=4"}},
+	{op: "mul_mat_vec", variant: Persistent, needs: Subgroups | IntDot, args: MulMatTeamArgs{}, types: PersistentTypes, spec: team(1, 32, 2), extra: []string{"HOLD_MOST=2"}},
 	{op: "mul_mat_vec", variant: Wide, needs: Subgroups, args: MulMatTeamArgs{}, types: weightTypes[:3], spec: team(1, 32, 2)},
 	{op: "quantize_q8", args: QuantizeQ8Args{}},
 	{op: "mul_mat", args: MulMatArgs{}, types: weightTypes, spec: tile(8, 8)},

@@ -76,16 +76,17 @@ func straightCases(row *shaders.Kernel) []Case {
 // more columns than a workgroup has.
 func persistentCases(row *shaders.Kernel) []Case {
 	cases := []Case{vecExtremes(row), vecSameBits(row, 33, 1024), vecSameBits(row, 5, 4096), vec(row, 1, 256, 1, 0, gpu.Tile{}), vec(row, 100, 768, 1, 0, gpu.Tile{}),
-		vec(row, 2300, 256, 1, 0, gpu.Tile{}), vec(row, 37, 5632, 1, 0, gpu.Tile{}), vec(row, 65, 1024, 8, 0, gpu.Tile{}), vec(row, 65, 1024, 3, 4, gpu.Tile{}), vec(row, 2300, 256, 11, 4, gpu.Tile{})}
+		vec(row, 37, 5632, 1, 0, gpu.Tile{}), vec(row, 65, 1024, 8, 0, gpu.Tile{}), vec(row, 65, 1024, 3, 4, gpu.Tile{})}
 	if slices.Contains([]gguf.Type{gguf.Q4_K, gguf.Q6_K}, row.Type) {
-		for _, tile := range []gpu.Tile{{Team: 8, Lanes: 32}, {Team: 32, Unroll: 4, Lanes: 64}, {Team: 64, Unroll: 1}} {
+		for _, tile := range []gpu.Tile{{Team: 8, Lanes: 32}, {Rows: 2, Team: 16, Lanes: 64}, {Team: 64}} {
 			cases = append(cases, vec(row, 37, 1024, 1, 0, tile), vec(row, 1100, 512, 3, 0, tile))
 		}
+		cases = append(cases, vec(row, 9000, 256, 1, 0, gpu.Tile{}), vec(row, 9000, 256, 11, 4, gpu.Tile{}), siblings(row, [3]int{9000, 1, 0}, 256, 1, gpu.Tile{}), residual(row, 9000, 256, 3, gpu.Tile{}),
+			gates(row, 32*1200, 256, 1, true, gpu.Tile{}))
 	}
 	for _, n := range []int{1, 3} {
-		cases = append(cases, siblings(row, [3]int{33, 12, 20}, 512, n, gpu.Tile{}), siblings(row, [3]int{2200, 1, 0}, 256, n, gpu.Tile{}), residual(row, 65, 512, n, gpu.Tile{}),
-			residual(row, 2200, 256, n, gpu.Tile{}), gates(row, 65, 512, n, false, gpu.Tile{}), gates(row, 96, 512, n, true, gpu.Tile{}),
-			gates(row, 96, 2048, n, true, gpu.Tile{Team: 64}), gates(row, 32*600, 256, n, true, gpu.Tile{}))
+		cases = append(cases, siblings(row, [3]int{33, 12, 20}, 512, n, gpu.Tile{}), residual(row, 65, 512, n, gpu.Tile{}), gates(row, 65, 512, n, false, gpu.Tile{}), gates(row, 96, 512, n, true, gpu.Tile{}),
+			gates(row, 96, 2048, n, true, gpu.Tile{Team: 64}))
 	}
 	return append(cases, gatesSameBits(row))
 }

@@ -145,7 +145,7 @@ func teamProofs(v *gpu.Variant) []Case {
 	}
 	n, m := int(v.Cols), int(v.Outputs())
 	if v.Row.Variant == shaders.Persistent { // all of a row, and all but a part; more places than workgroups
-		k = max(block, int(v.Tile.Team*v.Tile.Unroll)*chunk/block*block)
+		k = max(block, int(v.Tile.Team*v.Tile.Unroll)*64/block*block)
 		m *= int(gpu.PersistentGroups)
 	}
 	fewer := n/2 + 1

@@ -2,18 +2,20 @@ package gpu
 
 import (
 	"fmt"
+	"slices"
 
 	"leat/gguf"
 	"leat/shaders"
 	"leat/vk"
 )
 
-// What mul_mat_vec_persistent takes. A workgroup is small, so that a multiprocessor has several, and there are no more of them than most
-// devices have at work at once: each makes outputs turn by turn.
+// What mul_mat_vec_persistent takes. There are no more workgroups of it than most devices have at work at once, so each makes
+// outputs turn by turn.
 const (
-	persistentLanes = 128
-	persistentShare = 4 // chunks of a row that a lane should have: it can keep their X in registers
-	persistentMost  = 8 // chunks of a row that it has at most
+	persistentLanes = 256
+	persistentGates = 128 // lanes of gates, which have two rows under way
+	persistentPart  = 64  // values of a row that a lane multiplies together
+	persistentMost  = 2   // such parts of a row that a lane should have: it keeps their X in registers
 )
 
 // PersistentGroups is how many workgroups there are at most.
@@ -21,44 +23,39 @@ var PersistentGroups uint64 = 528
 
 // persistentOn reports whether a device gains by it: a CPU runs one subgroup after another.
 func persistentOn(dev *vk.Device) bool {
-	return dev.Physical.Type != vk.CPU && dev.Physical.Limits.MaxWorkgroupInvocations >= persistentLanes
+	return dev.Physical.Type != vk.CPU && dev.Physical.Limits.MaxWorkgroupInvocations > persistentLanes
 }
 
-// persistentTile fills in what is open in t for rows of so many chunks: as few lanes to a row as can be, but a subgroup. What a
-// lane has under way is of all rows it takes part in.
-func (k *Kernels) persistentTile(t Tile, of gguf.Type, glu, chunks uint32) Tile {
+// persistentTile fills in what is open in t for rows of so many parts: a lane has few, so that all of a row is asked for at once.
+func (k *Kernels) persistentTile(t Tile, glu, parts uint32) Tile {
+	rows, lanes, share := uint32(1), uint32(persistentLanes), uint32(1)
+	if pairs(glu) {
+		rows, lanes, share = 2, persistentGates, persistentMost
+	}
 	if t.Rows == 0 {
-		if t.Rows = 1; pairs(glu) {
-			t.Rows = 2
-		}
+		t.Rows = rows
 	}
-	most := uint32(persistentMost)
-	if of == gguf.Q5_K || of == gguf.Q6_K || of == gguf.Q3_K {
-		most = 6
-	}
-	most /= t.Rows
 	if t.Team == 0 {
 		t.Team = 8
-		subgroup := uint32(k.dev.Physical.Limits.Subgroup)
-		for t.Team < subgroup && t.Team*min(persistentShare, most) < chunks || t.Team*most < chunks && t.Team < maxTileLanes {
+		for t.Team < 64 && t.Team*share < parts || t.Team*persistentMost < parts && t.Team < maxTileLanes {
 			t.Team *= 2
 		}
 	}
 	if t.Unroll == 0 {
-		t.Unroll = (chunks + t.Team - 1) / t.Team
+		t.Unroll = (parts + t.Team - 1) / t.Team
 	}
 	if t.Lanes == 0 {
-		t.Lanes = max(persistentLanes, t.Team)
+		t.Lanes = max(lanes, t.Team)
 	}
 	return t
 }
 
-// persists reports whether products with rows of so many chunks go by it.
-func (k *Kernels) persists(of gguf.Type, glu, chunks uint32) bool {
-	if !k.persistent.Load() {
+// persists reports whether products with rows of so many parts go by it.
+func (k *Kernels) persists(of gguf.Type, glu, cols uint32) bool {
+	if !k.persistent.Load() || !slices.Contains(shaders.PersistentTypes, of) {
 		return false
 	}
-	t := k.persistentTile(Tile{}, of, glu, chunks)
+	t := k.persistentTile(Tile{}, glu, cols/persistentPart)
 	return t.Unroll <= maxUnroll && t.Lanes <= k.dev.Physical.Limits.MaxWorkgroupInvocations
 }
 
@@ -81,20 +78,18 @@ func persistentOutputs(t Tile, glu uint32) uint32 {
 }
 
 // persistentShape checks a tile of it.
-func (c *check) persistentShape(t Tile, glu, chunks, most uint32) {
-	rows := uint32(1)
+func (c *check) persistentShape(t Tile, glu, parts, most uint32) {
+	c.most("Tile.Rows", t.Rows, maxTeamRows)
 	if pairs(glu) {
-		rows = 2
-	}
-	if t.Rows != rows {
-		c.that(false, "Tile.Rows", t.Rows, fmt.Sprint(rows))
+		c.multiple("Tile.Rows", t.Rows, 2)
 	}
 	c.most("Tile.Unroll", t.Unroll, maxUnroll)
 	c.power("Tile.Lanes", t.Lanes, 32, min(most, maxTileLanes))
-	c.power("Tile.Team", t.Team, minSubgroup, t.Lanes)
-	if uint64(t.Team)*uint64(t.Unroll) < uint64(chunks) {
-		c.that(false, "Tile.Team * Tile.Unroll", t.Team*t.Unroll, fmt.Sprintf("a row's %d chunks", chunks))
+	c.power("Tile.Team", t.Team, 8, t.Lanes)
+	if want := (parts + t.Team - 1) / t.Team; c.err == nil && t.Unroll != want {
+		c.that(false, "Tile.Unroll", t.Unroll, fmt.Sprintf("%d: all of a row's %d parts", want, parts))
 	}
+	c.multiple("K", parts*persistentPart, 4*persistentPart)
 	if glu == shaders.NormBytes || c.normed {
 		c.that(false, "GLU", glu, "no norm")
 	}

@@ -101,7 +101,7 @@ func (r *Recorder) teamChoice(variant string, t gguf.Type, glu, n, m0, k uint32)
 		return choice{op: "mul_mat_vec", variant: variant, typed: true, typ: t, cols: cols, glu: glu, tile: tile}
 	}
 	if variant == shaders.Persistent {
-		return choice{op: "mul_mat_vec", variant: variant, typed: true, typ: t, cols: cols, glu: glu, tile: r.k.persistentTile(tile, t, glu, k/chunk)}
+		return choice{op: "mul_mat_vec", variant: variant, typed: true, typ: t, cols: cols, glu: glu, tile: r.k.persistentTile(tile, glu, k/persistentPart)}
 	}
 	if tile == (Tile{}) {
 		tile = r.k.tuned.Load().tile(t, pairs(glu), k)
@@ -133,7 +133,7 @@ func (r *Recorder) team(t gguf.Type, cols uint32) string {
 func (r *Recorder) variantOf(p *Products) string {
 	v, glu := r.team(p.Type, p.K), r.gluOf(p)
 	open := r.Tile == (Tile{}) && r.k.tuned.Load().tile(p.Type, pairs(glu), p.K) == (Tile{})
-	if v == shaders.Int8 && open && p.Norm.W == 0 && r.k.persists(p.Type, glu, p.K/q8Block) {
+	if v == shaders.Int8 && open && p.Norm.W == 0 && r.k.persists(p.Type, glu, p.K) {
 		return shaders.Persistent
 	}
 	return v
@@ -237,16 +237,19 @@ func (r *Recorder) mulMatTeam(variant string, t gguf.Type, glu uint32, normed bo
 	}
 	c.choice = r.teamChoice(variant, t, glu, a.N, a.M0, a.K)
 	c.choice.normed = normed
-	most := r.k.dev.Physical.Limits.MaxWorkgroupInvocations
-	workgroups := a.Workgroups(glu != shaders.NoGLU, c.tile.outputs(glu), c.cols)
-	if variant == shaders.Persistent {
-		c.persistentShape(c.tile, glu, a.K/q8Block, most)
-		workgroups = persistentWorkgroups(a.Workgroups(glu != shaders.NoGLU, persistentOutputs(c.tile, glu), c.cols))
+	if most := r.k.dev.Physical.Limits.MaxWorkgroupInvocations; variant == shaders.Persistent {
+		c.persistentShape(c.tile, glu, a.K/persistentPart, most)
 	} else {
 		c.shape(c.tile, glu, c.cols, most)
 	}
 	if c.err != nil {
 		return c.err
+	}
+	var workgroups uint64
+	if variant == shaders.Persistent {
+		workgroups = persistentWorkgroups(a.Workgroups(glu != shaders.NoGLU, persistentOutputs(c.tile, glu), c.cols))
+	} else {
+		workgroups = a.Workgroups(glu != shaders.NoGLU, c.tile.outputs(glu), c.cols)
 	}
 	if variant == shaders.Straight {
 		if c.straight(c.tile, a.K, workgroups); c.err != nil {
