@@ -146,7 +146,10 @@ func teamProofs(v *gpu.Variant) []Case {
 	n, m := int(v.Cols), int(v.Outputs())
 	if v.Row.Variant == shaders.Persistent { // all of a row, and all but a part; more places than workgroups
 		k = max(block, int(v.Tile.Team*v.Tile.Unroll)*64/block*block)
-		m *= int(gpu.PersistentGroups)
+		if v.GLU == shaders.GLUBytes {
+			m = max(m, 32)
+		}
+		m *= fewGroups
 	}
 	fewer := n/2 + 1
 	switch {

@@ -12,14 +12,12 @@ import (
 // What mul_mat_vec_persistent takes. There are no more workgroups of it than most devices have at work at once, so each makes
 // outputs turn by turn.
 const (
-	persistentLanes = 256
-	persistentGates = 128 // lanes of gates, which have two rows under way
-	persistentPart  = 64  // values of a row that a lane multiplies together
-	persistentMost  = 2   // such parts of a row that a lane should have: it keeps their X in registers
+	persistentGroups = 528
+	persistentLanes  = 256
+	persistentGates  = 128 // lanes of gates, which have two rows under way
+	persistentPart   = 64  // values of a row that a lane multiplies together
+	persistentMost   = 2   // such parts of a row that a lane should have: it keeps their X in registers
 )
-
-// PersistentGroups is how many workgroups there are at most.
-var PersistentGroups uint64 = 528
 
 // persistentOn reports whether a device gains by it: a CPU runs one subgroup after another.
 func persistentOn(dev *vk.Device) bool {
@@ -60,8 +58,12 @@ func (k *Kernels) persists(of gguf.Type, glu, cols uint32) bool {
 }
 
 // persistentWorkgroups are those of so many places for outputs: all have as many turns, or one less.
-func persistentWorkgroups(places uint64) uint64 {
-	turns := (places + PersistentGroups - 1) / PersistentGroups
+func (r *Recorder) persistentWorkgroups(places uint64) uint64 {
+	most := uint64(persistentGroups)
+	if r.Groups > 0 {
+		most = uint64(r.Groups)
+	}
+	turns := (places + most - 1) / most
 	if turns == 0 {
 		return 0
 	}

@@ -247,7 +247,7 @@ func (r *Recorder) mulMatTeam(variant string, t gguf.Type, glu uint32, normed bo
 	}
 	var workgroups uint64
 	if variant == shaders.Persistent {
-		workgroups = persistentWorkgroups(a.Workgroups(glu != shaders.NoGLU, persistentOutputs(c.tile, glu), c.cols))
+		workgroups = r.persistentWorkgroups(a.Workgroups(glu != shaders.NoGLU, persistentOutputs(c.tile, glu), c.cols))
 	} else {
 		workgroups = a.Workgroups(glu != shaders.NoGLU, c.tile.outputs(glu), c.cols)
 	}
