@@ -32,8 +32,8 @@ type Options struct {
 	KVType        string   // "f16", "f32", "q8_0" or "q4_0": type of the KV cache; "": f16. The last two want heads of a multiple of 32 values
 	Chunk         int      // most tokens of a prompt in one step; 0: chosen
 	Sessions      int      // sessions that may be open at a time, each with a full context; 0: 1
-	Disable       []string // device features not to use: "fp16", "int8", "subgroup", "coopmat", "int64"
-	Enable        []string // features not used by themselves: "coopmat" on a CPU, where it is slow
+	Disable       []string // device features not to use: "fp16", "int8", "subgroup", "coopmat", "int64", "persistent"
+	Enable        []string // features not used by themselves: "coopmat" and "persistent" on a CPU, where they are slow
 	RingBytes     int64    // VRAM that streamed weights pass through; 0: chosen
 	ExpertPolicy  string   // which experts leave VRAM where not all fit: "lru", "weighted:128", "stale", "adaptive"; "": adaptive
 	ExpertGuess   int      // how many experts of the next layer may come to VRAM while a layer runs, as its router, run early, foresees; 0: none

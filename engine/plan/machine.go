@@ -122,6 +122,10 @@ func touches(o arch.Op) (reads, writes []arch.Value) {
 	case arch.Attention:
 		return []arch.Value{arch.Q, arch.K}, []arch.Value{o.Dst}
 	}
+	if o.Kind == arch.NormedInput {
+		_, writes = touches(o.Ops[1])
+		return []arch.Value{o.A}, writes
+	}
 	if o.Kind == arch.Siblings {
 		for _, p := range o.Ops {
 			writes = append(writes, p.Dst)

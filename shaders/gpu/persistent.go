@@ -21,7 +21,7 @@ const (
 
 // persistentOn reports whether a device gains by it: a CPU runs one subgroup after another.
 func persistentOn(dev *vk.Device) bool {
-	return dev.Physical.Type != vk.CPU && dev.Physical.Limits.MaxWorkgroupInvocations > persistentLanes
+	return dev.Features.Persistent && dev.Physical.Limits.MaxWorkgroupInvocations > persistentLanes
 }
 
 // persistentTile fills in what is open in t for rows of so many parts: a lane has few, so that all of a row is asked for at once.
@@ -55,6 +55,13 @@ func (k *Kernels) persists(of gguf.Type, glu, cols uint32) bool {
 	}
 	t := k.persistentTile(Tile{}, glu, cols/persistentPart)
 	return t.Unroll <= maxUnroll && t.Lanes <= k.dev.Physical.Limits.MaxWorkgroupInvocations
+}
+
+// norms reports whether it can norm a row of so many values itself, in shared memory and as rms_norm_q8 does.
+func (k *Kernels) norms(glu, cols uint32) bool {
+	t, limits := k.persistentTile(Tile{}, glu, cols/persistentPart), &k.dev.Physical.Limits
+	room := int64(t.Team*t.Unroll) * (persistentPart + 2*8)
+	return limits.Subgroup >= 8 && k.normLanes()%t.Lanes == 0 && cols <= shaders.MaxPer*4*k.normLanes() && room+8<<10 <= k.shared
 }
 
 // persistentWorkgroups are those of so many places for outputs: all have as many turns, or one less.
@@ -92,7 +99,7 @@ func (c *check) persistentShape(t Tile, glu, parts, most uint32) {
 		c.that(false, "Tile.Unroll", t.Unroll, fmt.Sprintf("%d: all of a row's %d parts", want, parts))
 	}
 	c.multiple("K", parts*persistentPart, 4*persistentPart)
-	if glu == shaders.NormBytes || c.normed {
+	if glu == shaders.NormBytes {
 		c.that(false, "GLU", glu, "no norm")
 	}
 }
