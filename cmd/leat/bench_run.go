@@ -145,7 +145,7 @@ func ceilingsOf(s *plan.Speeds, m *pack.Model) bench.Ceilings {
 			}
 		}
 	}
-	c := bench.Ceilings{Disk: s.DiskBytesPerSec, Link: s.LinkBytesPerSec}
+	c := bench.Ceilings{Disk: s.DiskBytesPerSec, DiskFirst: s.DiskFirstBytesPerSec, Link: s.LinkBytesPerSec}
 	if seconds > 0 {
 		c.VRAM = bytes / seconds
 	}

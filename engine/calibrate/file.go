@@ -174,7 +174,7 @@ func (f *File) Disk(ctx context.Context, paths []string, log *slog.Logger, measu
 			all = &one
 			continue
 		}
-		all.Bytes, all.BytesPerSec = all.Bytes+d.Bytes, all.BytesPerSec+d.BytesPerSec
+		all.Bytes, all.BytesPerSec, all.Again = all.Bytes+d.Bytes, all.BytesPerSec+d.BytesPerSec, all.Again+d.Again
 		if !d.Direct {
 			all.Direct, all.Cached = false, d.Cached
 		}
@@ -196,7 +196,7 @@ func (f *File) disk(ctx context.Context, name string, paths []string, log *slog.
 		}
 	}
 	asked := min(diskBytes, whole)
-	if d := f.data.Disks[name]; d != nil && d.Asked >= asked {
+	if d := f.data.Disks[name]; d != nil && d.Asked >= asked && d.Again > 0 { // earlier versions read once
 		return &d.Disk, nil
 	}
 	if asked == 0 {
@@ -258,7 +258,7 @@ func Speeds(d *Device, disk *Disk, kv gguf.Type) plan.Speeds {
 		s.FlopsPerSec = max(s.FlopsPerSec, r.Flops)
 	}
 	if disk != nil {
-		s.DiskBytesPerSec = disk.BytesPerSec
+		s.DiskBytesPerSec, s.DiskFirstBytesPerSec = disk.Again, disk.BytesPerSec
 	}
 	return s
 }

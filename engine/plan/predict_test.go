@@ -103,6 +103,12 @@ func TestPredictWork(t *testing.T) {
 	near(t, "compute", r.Decode.ComputeSeconds, weights/100e9, 1e-3) // and a little cache
 	near(t, "bound", r.BoundPerSec, 2e9/float64(p.DiskBytes), 1e-9)
 
+	// A disk is slower with what it is asked for the first time: that concerns loading alone.
+	once := p.Predict(plan.Speeds{DiskBytesPerSec: 2e9, DiskFirstBytesPerSec: 1e9, LinkBytesPerSec: 10e9, DeviceBytesPerSec: 100e9}, h, 1, 1)
+	near(t, "load", once.LoadSeconds, 2*r.LoadSeconds, 1e-9)
+	near(t, "decode", once.DecodeSeconds, r.DecodeSeconds, 1e-9)
+	near(t, "first token", once.TTFTSeconds, r.TTFTSeconds, 1e-9)
+
 	r = p.Predict(plan.Speeds{FlopsPerSec: 1e12}, h, 1, 128)
 	attention := 4 * 128 * 64.5 * 4096 * 32.
 	near(t, "prefill", r.Prefill.ComputeSeconds, (128*flops+attention)/1e12, 1e-6)
