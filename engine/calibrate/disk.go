@@ -64,9 +64,9 @@ func ReadFiles(ctx context.Context, paths []string, total int64) (d Disk, err er
 		}
 	}()
 	var blocks []block
-	size := int64(DiskBlock)
-	if total >= plan.ReadDepth*plan.ReadBytes {
-		size = plan.ReadBytes
+	size, err := readSize(paths, total)
+	if err != nil {
+		return d, err
 	}
 	d = Disk{Direct: true, Cached: CacheCold}
 	for _, path := range paths {
@@ -97,6 +97,22 @@ func ReadFiles(ctx context.Context, paths []string, total int64) (d Disk, err er
 	}
 	d.Rate, d.Again, err = readTwice(ctx, stretches(blocks, int(total/size)), nil, time.Now)
 	return d, err
+}
+
+// readSize is what to read at a time: the engine's pieces, of little smaller ones.
+func readSize(paths []string, total int64) (int64, error) {
+	var whole int64
+	for _, path := range paths {
+		info, err := os.Stat(path)
+		if err != nil {
+			return 0, err
+		}
+		whole += info.Size() / plan.ReadBytes * plan.ReadBytes
+	}
+	if min(whole, total) < plan.ReadDepth*plan.ReadBytes {
+		return DiskBlock, nil
+	}
+	return plan.ReadBytes, nil
 }
 
 // coolDown drops what the page cache holds of a file, as far as it can.
