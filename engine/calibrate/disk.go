@@ -13,6 +13,7 @@ import (
 	"leat/decompose/pack"
 	"leat/engine/plan"
 	"leat/vk/file"
+	"leat/vk/mem"
 )
 
 // DiskBlock is the least that can be measured, and what is read at a time of little.
@@ -179,15 +180,23 @@ func stride(n int) int {
 
 // readTwice reads stretches at the engine's depth, all or for a while, then the same ones again.
 func readTwice(ctx context.Context, list [][]block, fault file.Fault, now func() time.Time) (first Rate, again float64, err error) {
-	r := &reader{pool: file.NewPool(plan.ReadDepth, fault), now: now}
-	defer r.pool.Close()
+	r := &reader{now: now}
 	size := list[0][0].n
-	for range plan.ReadDepth + plan.ReadDepth/2 {
+	const slots = plan.ReadDepth + plan.ReadDepth/2
+	// Memory as the engine's staging has it: a disk that is not asked for long runs of it may be slower.
+	memory, free, err := mem.Anonymous(slots * size)
+	if err != nil {
+		return Rate{}, 0, fmt.Errorf("allocate %d bytes to read into: %w", slots*size, err)
+	}
+	defer free()
+	clear(memory) // its pages are there before the clock runs
+	for i := range int64(slots) {
 		q := file.NewRequest()
-		q.Dst = file.Buffer(size)
-		clear(q.Dst) // its pages are there before the clock runs
+		q.Dst = memory[i*size : (i+1)*size]
 		r.requests = append(r.requests, q)
 	}
+	r.pool = file.NewPool(plan.ReadDepth, fault)
+	defer r.pool.Close() // before the memory goes, which reads may still write to
 	bytes := int64(len(list[0])) * size // of a stretch
 	ends, err := r.pass(ctx, list)
 	if err != nil {
