@@ -5,6 +5,7 @@ import (
 	"errors"
 	"path/filepath"
 	"runtime"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -207,6 +208,47 @@ func TestRehearseWarm(t *testing.T) {
 		}
 		if most != p.Chunk {
 			t.Errorf("%v: %d steps of up to %d rows, wanted %d", device, len(steps), most, p.Chunk)
+		}
+	}
+}
+
+// Steps of one row are timed as decoding runs them: by commands that were recorded before, where a step is short.
+func TestRehearseReplayed(t *testing.T) {
+	vktest.Instance(t)
+	path, _, _ := small(t, synthetic.Options{Arch: "llama", Shape: synthetic.Shape{BlockCount: 3}})
+	var begun, submitted atomic.Int64
+	count := func(call string) vk.Result {
+		switch call {
+		case "vkBeginCommandBuffer":
+			begun.Add(1)
+		case "vkQueueSubmit":
+			submitted.Add(1)
+		}
+		return 0
+	}
+	o := engine.Options{ContextLength: 1024, Chunk: 8, Pace: "off"}
+	if _, err := engine.Rehearse(t.Context(), path, engine.WithDeviceFault(o, count)); err != nil {
+		t.Fatal(err)
+	}
+	// Two views have steps of one row in four contexts, each twice at least.
+	if again := submitted.Load() - begun.Load(); again < 16 {
+		t.Errorf("%d of %d submissions were of what was recorded before", again, submitted.Load())
+	}
+	// The clock takes the second of two equal steps.
+	p := &plan.Plan{Chunk: 2, ContextLength: 4096}
+	for each, want := range map[time.Duration]bool{time.Millisecond: true, 100 * time.Millisecond: false} {
+		steps, err := engine.Watched(vk.Discrete, p, func(plan.StepShape) time.Duration { return each })
+		if err != nil {
+			t.Fatal(err)
+		}
+		shape, twice := plan.StepShape{Rows: 1, Context: 256}, 0
+		for i := range steps[1:] {
+			if steps[i] == shape && steps[i+1] == shape {
+				twice++
+			}
+		}
+		if twice > 0 != want {
+			t.Errorf("of steps that take %v, %d were run twice in a row", each, twice)
 		}
 	}
 }
