@@ -169,10 +169,10 @@ func (r *rehearsal) view(list []*plan.Layer, vocab int) (*pack.Model, *arch.Hype
 	return m, h, err
 }
 
-// planFor plans a view as the model is planned: with its rows to a step, all in VRAM.
+// planFor plans a view as the model is planned: with its rows to a step, in as long slices of weights, all in VRAM.
 func (r *rehearsal) planFor(m *pack.Model, h *arch.Hyper) (*plan.Plan, error) {
 	b := r.budget
-	b.DeviceBytes, b.HostBytes, b.Sessions, b.RingBytes, b.Sweep = r.plan.DeviceBudget, 0, 1, 0, plan.Sweep{}
+	b.DeviceBytes, b.HostBytes, b.Sessions, b.RingBytes, b.Sweep = r.plan.DeviceBudget, 0, 1, 0, plan.Sweep{Halves: r.plan.Scratch.Weights}
 	b.InPlace, b.Slots = r.plan.InPlace, r.slots
 	b.Chunk, b.ContextLength = r.plan.Chunk, max(r.plan.Chunk, min(r.hyper.ContextLength, rehearseContext))
 	p, err := plan.Make(h, m, b)

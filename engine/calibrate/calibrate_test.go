@@ -312,6 +312,16 @@ func TestRehearsal(t *testing.T) {
 	if _, err := Open(path).Rehearsal("z", 1, nil, func() (*plan.Rehearsed, error) { return nil, failed }); !errors.Is(err, failed) {
 		t.Errorf("a failure: %v", err)
 	}
+	f := Open(path)
+	if r := f.Rehearsed("x"); r == nil || r.Chunk != 512 {
+		t.Errorf("of x: %+v", r)
+	}
+	if r := f.Rehearsed("z"); r != nil {
+		t.Errorf("of what was not rehearsed: %+v", r)
+	}
+	if r := f.Rehearsed(""); r == nil || r.Chunk != 512 {
+		t.Errorf("of any: %+v", r)
+	}
 }
 
 // A model that is striped over disks is as fast as all of them.

@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"leat/engine/plan"
@@ -138,7 +140,7 @@ func (f *File) Device(ctx context.Context, dev *vk.Device, w Wanted, log *slog.L
 
 // Rehearsal returns what was rehearsed under a key for steps of as many rows as chunk, or asks
 // rehearse for it and keeps that. A key names all it depends on: [DeviceKey], the program's
-// version, plan.Signature.
+// version, plan.Signature, the memory for slices of weights.
 func (f *File) Rehearsal(key string, chunk int, log *slog.Logger, rehearse func() (*plan.Rehearsed, error)) (*plan.Rehearsed, error) {
 	if r := f.data.Rehearsals[key]; r.Sound() && r.Chunk >= chunk {
 		return r, nil
@@ -150,6 +152,17 @@ func (f *File) Rehearsal(key string, chunk int, log *slog.Logger, rehearse func(
 	f.data.Rehearsals[key] = r
 	f.keep(log)
 	return r, nil
+}
+
+// Rehearsed returns what was rehearsed under a key that begins so, of the most rows to a step; nil: nothing was.
+func (f *File) Rehearsed(prefix string) (best *plan.Rehearsed) {
+	for _, key := range slices.Sorted(maps.Keys(f.data.Rehearsals)) {
+		r := f.data.Rehearsals[key]
+		if strings.HasPrefix(key, prefix) && r.Sound() && (best == nil || r.Chunk > best.Chunk) {
+			best = r
+		}
+	}
+	return best
 }
 
 // diskBytes are worth reading, in the time that is worth it.

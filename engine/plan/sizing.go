@@ -55,6 +55,9 @@ func (s *sizing) halves() int64 {
 	}
 	k := uint32(longestRow(s.h))
 	most := 2 * shaders.TilesBytes(k, uint32(s.h.EmbeddingLength)) // of the largest matrix, all
+	if s.b.Halves > 0 {
+		return min(most, s.b.Halves)
+	}
 	return min(most, max(leastHalves, min(mostHalves, s.b.DeviceBytes/halvesFraction)))
 }
 
