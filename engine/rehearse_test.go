@@ -212,6 +212,34 @@ func TestRehearseWarm(t *testing.T) {
 	}
 }
 
+// The largest steps take what they take after a while of nothing else, when a GPU has come to the end of its power; a CPU has no
+// such while.
+func TestRehearseLong(t *testing.T) {
+	p := &plan.Plan{Chunk: 512, ContextLength: 4096}
+	const fast, slow = 10 * time.Millisecond, 12 * time.Millisecond
+	for device, want := range map[vk.DeviceType]time.Duration{vk.Discrete: slow, vk.Integrated: slow, vk.CPU: fast} {
+		var full time.Duration // at full power, on end
+		took, _, err := engine.Timed(device, p, func(s plan.StepShape) time.Duration {
+			if s.Rows < p.Chunk {
+				full = 0
+				return fast
+			}
+			if full += fast; full > 500*time.Millisecond {
+				return slow
+			}
+			return fast
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for s, seconds := range took {
+			if s.Rows == p.Chunk && seconds != want.Seconds() || s.Rows < p.Chunk && seconds != fast.Seconds() {
+				t.Errorf("%v: %+v takes %.3f s, wanted %v", device, s, seconds, want)
+			}
+		}
+	}
+}
+
 // Steps of one row are timed as decoding runs them: by commands that were recorded before, where a step is short.
 func TestRehearseReplayed(t *testing.T) {
 	vktest.Instance(t)
