@@ -16,6 +16,9 @@ type Speeds struct {
 	FlopsPerSec       float64 // products with many vectors
 	AttnFlopsPerSec   float64 // attention of one row; 0: FlopsPerSec
 
+	ExpertFlopsPerSec float64 // products with experts, of which each has a part of a step's vectors; 0: FlopsPerSec
+	HalvesBytesPerSec float64 // weights that are brought into halves first, once for all vectors; 0: takes no time
+
 	// Weights of some types are slower to decode than to read. A type that is absent
 	// goes at the rates above.
 	TypeBytesPerSec map[gguf.Type]float64
@@ -33,6 +36,7 @@ type Speeds struct {
 	Rehearsed *Rehearsed
 
 	DispatchTime        time.Duration // a kernel that waits for the one before it, however small
+	RouteTime           time.Duration // a layer's choice of experts, beside such waits
 	HostOverheadPerStep time.Duration // from the end of a step to the device's first work on the next
 }
 

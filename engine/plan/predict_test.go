@@ -8,7 +8,6 @@ import (
 	"leat/decompose/pack"
 	"leat/engine/arch"
 	"leat/engine/plan"
-	"leat/engine/plan/gpus"
 	"leat/gguf"
 	"leat/tools/synth/synthetic"
 )
@@ -35,47 +34,6 @@ func near(t *testing.T, what string, got, want, within float64) {
 	t.Helper()
 	if math.Abs(got-want) > within*math.Abs(want) {
 		t.Errorf("%s: found %.4g, wanted %.4g within %.0f %%", what, got, want, 100*within)
-	}
-}
-
-// What was measured on an H100, from its data sheet: an 8B within these budgets, a 30B-A3B of which a token uses a tenth. The estimate
-// was fitted to the rows in VRAM, so these test the arithmetic; the others are predictions.
-func TestPredictH100(t *testing.T) {
-	g, err := gpus.Find("H100")
-	if err != nil {
-		t.Fatal(err)
-	}
-	dense := synthetic.Options{Arch: "llama", Preset: "8b", Type: "q4_k_m", Hollow: true}
-	for _, c := range []struct {
-		name           string
-		model          synthetic.Options
-		vram           int64
-		link           float64
-		decode, prompt float64 // measured; 0: not
-		within         float64
-		bottleneck     plan.Lane
-	}{
-		{"all in VRAM", dense, 75 << 30, 0, 277, 12773, 0.28, plan.LaneCompute},
-		{"2 GiB", dense, 2 << 30, 50e9, 15.6, 0, 0.05, plan.LaneLink},
-		{"a mixture, all in VRAM", synthetic.Options{Arch: "qwen3moe", Preset: "30b-a3b", Type: "q4_k_m", Hollow: true}, 75 << 30, 0, 229, 0, 0.25, plan.LaneCompute},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			h, m := open(t, c.model)
-			s := plan.Reached(&g, 1.6e9)
-			p := mustMake(t, h, m, plan.Budget{DeviceBytes: c.vram, HostBytes: 100 << 30, ContextLength: 1024, Matrices: true, Few: true})
-			if c.link > 0 {
-				s.LinkBytesPerSec, s.LinkBusyBytesPerSec = c.link, 0.97*c.link
-			}
-			r := p.Predict(s, h, 65, 512)
-			near(t, "decode tok/s", r.DecodePerSec, c.decode, c.within)
-			if c.prompt > 0 {
-				near(t, "prompt tok/s", r.PrefillPerSec, c.prompt, c.within)
-			}
-			if r.DecodeBottleneck != c.bottleneck {
-				t.Errorf("bottleneck %s, wanted %s", r.DecodeBottleneck, c.bottleneck)
-			}
-			t.Logf("%.1f tok/s (measured %.1f), bound %.1f, lock-step %.1f; prompt %.0f tok/s (%.0f)", r.DecodePerSec, c.decode, r.BoundPerSec, r.LockStepPerSec, r.PrefillPerSec, c.prompt)
-		})
 	}
 }
 
