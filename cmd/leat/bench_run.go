@@ -128,6 +128,7 @@ func (r *bencher) rehearse(ctx context.Context, known *calibrate.File, key strin
 	if err != nil || !slices.ContainsFunc(r.f.tests(), func(t bench.Test) bool { return t.Prompt > 0 }) {
 		return nil // what is wrong is said later
 	}
+	say := func() { r.status.say("rehearsing steps as they run with less VRAM") }
 	r.rehearsed = make([]*plan.Rehearsed, len(list))
 	for i := range list {
 		made, _, err := r.f.planned(r.options(list[i]), p, r.model)
@@ -136,7 +137,7 @@ func (r *bencher) rehearse(ctx context.Context, known *calibrate.File, key strin
 		}
 		o := r.options(benchConfig{})
 		o.Sweep.Halves, o.Chunk = made.Scratch.Weights, made.Chunk
-		if r.rehearsed[i], err = r.f.rehearsed(ctx, r.a, known, key, p, r.model, o, saysMeasuring(r.a)); err != nil {
+		if r.rehearsed[i], err = r.f.rehearsed(ctx, r.a, known, key, p, r.model, o, say); err != nil {
 			r.a.log.Info("the model is not rehearsed as it runs with less VRAM", "error", err)
 		}
 	}
