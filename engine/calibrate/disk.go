@@ -183,7 +183,7 @@ func readTwice(ctx context.Context, list [][]block, fault file.Fault, now func()
 	r := &reader{now: now}
 	size := list[0][0].n
 	const slots = plan.ReadDepth + plan.ReadDepth/2
-	// Memory as the engine's staging has it: a disk that is not asked for long runs of it may be slower.
+	// Memory as the engine's staging has it: small pages make small requests, and a virtual disk slower by a third.
 	memory, free, err := mem.Anonymous(slots * size)
 	if err != nil {
 		return Rate{}, 0, fmt.Errorf("allocate %d bytes to read into: %w", slots*size, err)
