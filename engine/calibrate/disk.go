@@ -196,7 +196,7 @@ func readTwice(ctx context.Context, list [][]block, fault file.Fault, now func()
 		r.requests = append(r.requests, q)
 	}
 	r.pool = file.NewPool(plan.ReadDepth, fault)
-	defer r.pool.Close() // before the memory goes, which reads may still write to
+	defer r.pool.Close()                // before the memory goes, which reads may still write to
 	bytes := int64(len(list[0])) * size // of a stretch
 	ends, err := r.pass(ctx, list)
 	if err != nil {
