@@ -100,7 +100,7 @@ func (o Options) validated() (Options, error) {
 	for _, n := range []struct {
 		name string
 		v    int64
-	}{{"ContextLength", int64(o.ContextLength)}, {"DeviceBytes", o.DeviceBytes}, {"HostBytes", o.HostBytes}, {"RingBytes", o.RingBytes}, {"Sweep.BlockBytes", o.Sweep.BlockBytes}, {"Sweep.StagingBytes", o.Sweep.StagingBytes}, {"Sweep.PartBytes", o.Sweep.PartBytes}, {"Sweep.StagingSlots", int64(o.Sweep.StagingSlots)}, {"Chunk", int64(o.Chunk)}, {"Sessions", int64(o.Sessions)}, {"MaxSubmit", int64(o.MaxSubmit)}, {"ExpertGuess", int64(o.ExpertGuess)}} {
+	}{{"ContextLength", int64(o.ContextLength)}, {"DeviceBytes", o.DeviceBytes}, {"HostBytes", o.HostBytes}, {"RingBytes", o.RingBytes}, {"Sweep.BlockBytes", o.Sweep.BlockBytes}, {"Sweep.StagingBytes", o.Sweep.StagingBytes}, {"Sweep.PartBytes", o.Sweep.PartBytes}, {"Sweep.Halves", o.Sweep.Halves}, {"Sweep.StagingSlots", int64(o.Sweep.StagingSlots)}, {"Chunk", int64(o.Chunk)}, {"Sessions", int64(o.Sessions)}, {"MaxSubmit", int64(o.MaxSubmit)}, {"ExpertGuess", int64(o.ExpertGuess)}} {
 		if n.v < 0 {
 			return o, &OptionError{n.name, fmt.Sprint(n.v), "0 or more"}
 		}
