@@ -4,15 +4,10 @@
 // those of its next row as it uses this one's, so that loads are always under way.
 #extension GL_GOOGLE_include_directive : require
 #define PERSISTENT
-#define Q8_WITHIN
 #include "team.glsl"
 #include "int8.glsl"
-
-layout(constant_id = 7) const uint NORM_LANES = 0; // those of the rms_norm_q8 that it stands for; 0: X is bytes
-#include "norm_x.glsl"
 #include "parts.glsl"
 
-// With NORM_LANES X is a row of floats, S the weights of an RMSNorm whose output is multiplied, ResidualStride the bits of its eps.
 const bool HOLD = NUM_COLS == 1 && UNROLL <= HOLD_MOST; // a lane's part of X stays in registers
 const uint HELD = HOLD ? UNROLL : 1;
 
@@ -39,7 +34,7 @@ uint turns()
 
 float residual_of(uint r, uint c)
 {
-    bool mine = !NORM_INSIDE && given(a.Residual) && stores(r, c) && row0 + r < rows && col0 + c < a.N;
+    bool mine = given(a.Residual) && stores(r, c) && row0 + r < rows && col0 + c < a.N;
     return mine ? Floats(advance(a.Residual, col0 + c, a.ResidualStride * 4)).f[team_row(r).row] : 0;
 }
 
@@ -58,8 +53,6 @@ Weights weights(uint r)
 X64 x_part(uint c, uint u)
 {
     uint first = first_value();
-    if (NORM_INSIDE)
-        return part_of_norm(first + u * TEAM * 64);
     return load_x64(advance(advance(a.X, x_row(c), a.K), 1, first), advance(advance(a.S, x_row(c), a.K / 4), first / 32, 8), u);
 }
 
@@ -84,8 +77,6 @@ void main()
     [[unroll]] for (uint r = 0; r < SHARE; r++)
         [[unroll]] for (uint c = 0; c < NUM_COLS; c++)
             added[r][c] = residual_of(r, c);
-    if (NORM_INSIDE)
-        norm_x();
     X64 held[HELD];
     if (HOLD)
         [[unroll]] for (uint u = 0; u < HELD; u++)

@@ -3,7 +3,6 @@
 //   Weights weights_at(uvec2 row)          where the lane's first part is
 //   Part load_part(Weights w, uint u)      the bytes of its u-th part, loads alone
 //   X64 load_x64(uvec2 x, uvec2 s, uint u) X of the u-th part, whose first is at x and its scales at s
-//   X64 part_of_norm(uint first)           X of the part whose first value is this, of a norm made here
 //   uint first_value()                     where the first part begins in its row
 //   float dot_part(Part b, Weights w, X64 x)  w: the row's, of no other use than what its address leaves to do
 
@@ -59,15 +58,6 @@ X64 load_x64(uvec2 x, uvec2 s, uint u)
     [[unroll]] for (uint i = 0; i < 4; i++)
         v.q[i] = Words4(x).w[u * TEAM * 4 + i];
     v.s = Words4(s).w[u * TEAM];
-    return v;
-}
-
-X64 part_of_norm(uint first)
-{
-    X64 v;
-    [[unroll]] for (uint i = 0; i < 4; i++)
-        v.q[i] = norm_bytes[first / 16 + i];
-    v.s = uvec4(norm_scales[first / 32], norm_scales[first / 32 + 1]);
     return v;
 }
 
@@ -155,16 +145,6 @@ X64 load_x64(uvec2 x, uvec2 s, uint u)
     [[unroll]] for (uint i = 0; i < 4; i++) {
         v.q[i] = Words4(x).w[u * TEAM * 4 + 2 * i];
         v.s[i] = Words2(s).w[u * TEAM * 2 + i];
-    }
-    return v;
-}
-
-X64 part_of_norm(uint first)
-{
-    X64 v;
-    [[unroll]] for (uint i = 0; i < 4; i++) {
-        v.q[i] = norm_bytes[first / 16 + 2 * i];
-        v.s[i] = norm_scales[first / 32 + i];
     }
     return v;
 }

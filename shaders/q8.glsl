@@ -33,9 +33,8 @@ void put_q8(vec4 x, bool there, uvec2 q, uvec2 s, uint block)
 }
 
 #ifdef Q8_WITHIN
-// q8_within makes a block of 32 values of which 8 neighbouring lanes of a subgroup have 4 each: to the bits of put_q8. A lane
-// gets its 4 bytes, and all of them the scale and the sums.
-void q8_within(vec4 x, out uint bytes, out uvec2 scale)
+// put_q8_within is put_q8 where 8 neighbouring lanes are of one subgroup: to the same bits, and none waits for others.
+void put_q8_within(vec4 x, bool there, uvec2 q, uvec2 s, uint block)
 {
     float top = max(max(abs(x.x), abs(x.y)), max(abs(x.z), abs(x.w)));
     [[unroll]] for (uint i = 1; i < 8; i *= 2)
@@ -46,23 +45,12 @@ void q8_within(vec4 x, out uint bytes, out uvec2 scale)
     int first = b.x + b.y + b.z + b.w; // of 16 values in the end
     first += subgroupShuffleXor(first, 1);
     first += subgroupShuffleXor(first, 2);
-    int other = subgroupShuffleXor(first, 4);
-    bool late = gl_SubgroupInvocationID % 8 >= 4;
-    bytes = (uint(b.x) & 0xff) | (uint(b.y) & 0xff) << 8 | (uint(b.z) & 0xff) << 16 | uint(b.w) << 24;
-    scale = uvec2(floatBitsToUint(d), (uint(late ? other : first) & 0xffff) | uint(late ? first : other) << 16);
-}
-
-// put_q8_within is put_q8 where 8 neighbouring lanes are of one subgroup, and none waits for others.
-void put_q8_within(vec4 x, bool there, uvec2 q, uvec2 s, uint block)
-{
-    uint bytes;
-    uvec2 scale;
-    q8_within(x, bytes, scale);
+    int second = subgroupShuffleXor(first, 4);
     if (!there)
         return;
     uint lane = gl_SubgroupInvocationID % 8;
-    OutWords(advance(q, block, 32)).w[lane] = bytes;
+    OutWords(advance(q, block, 32)).w[lane] = (uint(b.x) & 0xff) | (uint(b.y) & 0xff) << 8 | (uint(b.z) & 0xff) << 16 | uint(b.w) << 24;
     if (lane == 0)
-        OutWords2(s).w[block] = scale;
+        OutWords2(s).w[block] = uvec2(floatBitsToUint(d), (uint(first) & 0xffff) | uint(second) << 16);
 }
 #endif

@@ -58,13 +58,13 @@ void main()
         v[u] = i < runs ? Floats4(x).f[i] : vec4(0);
         w[u] = i < runs ? Floats4(a.W).f[i] : vec4(0);
     }
-    precise float squares = 0; // mul_mat_vec_persistent makes the same bits
+    float squares = 0;
     [[unroll]] for (uint u = 0; u < PER; u++)
         squares += dot(v[u], v[u]);
-    precise float scale = 1.0 / sqrt(sum_all(squares) / float(a.Cols) + a.Eps);
+    float scale = 1.0 / sqrt(sum_all(squares) / float(a.Cols) + a.Eps);
     [[unroll]] for (uint u = 0; u < PER; u++) {
         uint i = u * LANES + lane;
-        precise vec4 y = v[u] * scale * w[u];
+        vec4 y = v[u] * scale * w[u];
         if (i < runs)
             OutFloats4(dst).f[i] = y;
         if (within)

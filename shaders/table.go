@@ -171,7 +171,7 @@ var families = []family{
 	{op: "mul_mat_vec", variant: Int8, needs: Subgroups | IntDot, args: MulMatTeamArgs{}, types: int8Types, spec: team(1, 32, 2)},
 	{op: "mul_mat_vec", variant: Longs, source: "mul_mat_vec_int8", needs: Subgroups | IntDot | Int64, args: MulMatTeamArgs{}, types: int8Types, spec: team(1, 32, 2), extra: []string{"LONGS"}},
 	{op: "mul_mat_vec", variant: Straight, needs: Subgroups | IntDot | Int64, args: MulMatStraightArgs{}, types: straightTypes, spec: team(1, 32, 2), extra: []string{fmt.Sprintf("STRAIGHT_BITS=%d", StraightBits)}},
-	{op: "mul_mat_vec", variant: Persistent, needs: Subgroups | IntDot, args: MulMatTeamArgs{}, types: PersistentTypes, spec: append(team(1, 32, 2), SpecConst{"NORM_LANES", 0, 0}), extra: []string{"HOLD_MOST=2"}},
+	{op: "mul_mat_vec", variant: Persistent, needs: Subgroups | IntDot, args: MulMatTeamArgs{}, types: PersistentTypes, spec: team(1, 32, 2), extra: []string{"HOLD_MOST=2"}},
 	{op: "mul_mat_vec", variant: Wide, needs: Subgroups, args: MulMatTeamArgs{}, types: weightTypes[:3], spec: team(1, 32, 2)},
 	{op: "quantize_q8", args: QuantizeQ8Args{}},
 	{op: "mul_mat", args: MulMatArgs{}, types: weightTypes, spec: tile(8, 8)},

@@ -15,21 +15,6 @@ func Fuse(ops []Op) []Op {
 		out = append(out, fused)
 		i += n
 	}
-	return normedInputs(out)
-}
-
-// normedInputs puts a norm together with the only ones that read it.
-func normedInputs(ops []Op) (out []Op) {
-	for i := 0; i < len(ops); i++ {
-		if o := ops[i]; o.Kind == RMSNorm && o.Heads <= 1 && i+1 < len(ops) {
-			if next := ops[i+1]; (next.Kind == Siblings || next.Kind == Gated) && next.A == o.Dst && o.A != o.Dst && dead(ops[i+2:], o.Dst) {
-				out = append(out, Op{Kind: NormedInput, Dst: next.Dst, A: o.A, Ops: []Op{o, next}})
-				i++
-				continue
-			}
-		}
-		out = append(out, ops[i])
-	}
 	return out
 }
 

@@ -86,7 +86,6 @@ const (
 	Added        // Dst = product of A, + B
 	TurnedAppend // Q and K are turned, K and V written to the cache
 	NormedAppend // the heads of Q and of K are normalised before that; Ops are the norms and TurnedAppend
-	NormedInput  // Dst is made of a norm of A that nothing else reads; Ops are the norm, and Siblings or Gated
 )
 
 // Op is one operation of a layer. Ops run in order; each sees what those before it

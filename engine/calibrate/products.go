@@ -39,9 +39,6 @@ func (l *productList) add(u *pack.Unit, op arch.Op, count int) {
 	if op.Kind == arch.MulMat {
 		l.matrix(u, op.Weight, count)
 	}
-	if op.Kind == arch.NormedInput {
-		op = op.Ops[1]
-	}
 	var of []*pack.Tensor
 	for _, o := range op.Ops {
 		if o.Kind != arch.MulMat {

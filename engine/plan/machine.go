@@ -75,7 +75,7 @@ func newMachine(p *Plan, s Speeds, h *arch.Hyper) *machine {
 func (m *machine) program(ops []arch.Op, at map[string]int, count func(l *load, waits int)) {
 	unit := -1
 	var written, read [arch.NumValues]bool
-	for _, o := range normsApart(ops) {
+	for _, o := range ops {
 		for _, name := range o.Weights() {
 			if i, ok := at[name]; ok {
 				unit = i
@@ -119,18 +119,6 @@ func (m *machine) program(ops []arch.Op, at map[string]int, count func(l *load, 
 
 // expertWaits are those within the products with experts: what is between gate, up and down waits for the former, down for it.
 const expertWaits = 2
-
-// normsApart has norms ahead of what they are the input of, as most devices run them.
-func normsApart(ops []arch.Op) (all []arch.Op) {
-	for _, o := range ops {
-		if o.Kind == arch.NormedInput {
-			all = append(all, o.Ops...)
-		} else {
-			all = append(all, o)
-		}
-	}
-	return all
-}
 
 // touches lists the values an op reads and writes. The cache stands in as K.
 func touches(o arch.Op) (reads, writes []arch.Value) {

@@ -85,10 +85,8 @@ func persistentCases(row *shaders.Kernel) []Case {
 			cases = append(cases, vec(row, 37, 1024, 1, 0, tile), vec(row, 1100, 512, 3, 0, tile))
 		}
 		cases = append(cases, vec(row, 900, 256, 1, 0, gpu.Tile{}), vec(row, 900, 256, 11, 4, gpu.Tile{}), siblings(row, [3]int{900, 1, 0}, 256, 1, gpu.Tile{}), residual(row, 900, 256, 3, gpu.Tile{}),
-			gates(row, 32*17, 256, 1, true, gpu.Tile{}), normBefore(row, 288, 2304, shaders.NoGLU, gpu.Tile{Lanes: 128}), normBefore(row, 96, 4096, shaders.GLUBytes, gpu.Tile{}),
-			normBefore(row, 64, 768, shaders.GLUFloats, gpu.Tile{Team: 8, Lanes: 64}))
+			gates(row, 32*17, 256, 1, true, gpu.Tile{}))
 	}
-	cases = append(cases, normBefore(row, 96, 256, shaders.GLUBytes, gpu.Tile{}), normBefore(row, 64, 1024, shaders.NoGLU, gpu.Tile{Lanes: 128}))
 	for _, n := range []int{1, 3} {
 		cases = append(cases, siblings(row, [3]int{33, 12, 20}, 512, n, gpu.Tile{}), residual(row, 65, 512, n, gpu.Tile{}), gates(row, 65, 512, n, false, gpu.Tile{}), gates(row, 96, 512, n, true, gpu.Tile{}),
 			gates(row, 96, 2048, n, true, gpu.Tile{Team: 64}))

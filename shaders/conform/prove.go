@@ -155,8 +155,6 @@ func teamProofs(v *gpu.Variant) []Case {
 	}
 	fewer := n/2 + 1
 	switch {
-	case v.Normed && v.Row.Variant == shaders.Persistent:
-		return []Case{normBefore(v.Row, (m+63)/32*32, k, v.GLU, v.Tile), normBefore(v.Row, 32, short, v.GLU, v.Tile)}
 	case v.Normed:
 		return []Case{normIn(v.Row, m+32, (k+127)/128*128, n, v.GLU, v.Tile), normIn(v.Row, 32, (block+127)/128*128, fewer, v.GLU, v.Tile)}
 	case v.GLU == shaders.NormBytes:

@@ -67,7 +67,7 @@ type choice struct {
 	normed      bool   // NORMED, of the same
 	lanes, per  uint32 // LANES and PER of rms_norm_q8 and topk_moe_held
 	attn        attn   // of flash_attn_split
-	rowLanes    uint32 // ROW_LANES of rms_norm and rope_norm_kv, NORM_LANES of mul_mat_vec_persistent
+	rowLanes    uint32 // ROW_LANES of rms_norm and rope_norm_kv
 	split       split  // of mul_mat_cm and mul_mat_id_cm
 	heads       heads  // of flash_attn_cm
 }
@@ -287,9 +287,7 @@ func specValues(row *shaders.Kernel, c choice) []uint32 {
 			values[i] = c.rows
 		case s.Name == "WHOLE" && c.whole:
 			values[i] = 1
-		case s.Name == "NORM_LANES" && c.normed:
-			values[i] = c.rowLanes
-		case s.Name == "NORMED" && c.normed && c.variant != shaders.Persistent:
+		case s.Name == "NORMED" && c.normed:
 			values[i] = 1
 		case c.tile != (Tile{}):
 			values[i] = c.tile.constant(s.Name, c.glu, s.Default)

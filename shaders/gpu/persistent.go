@@ -57,13 +57,6 @@ func (k *Kernels) persists(of gguf.Type, glu, cols uint32) bool {
 	return t.Unroll <= maxUnroll && t.Lanes <= k.dev.Physical.Limits.MaxWorkgroupInvocations
 }
 
-// norms reports whether it can norm a row of so many values itself, in shared memory and as rms_norm_q8 does.
-func (k *Kernels) norms(glu, cols uint32) bool {
-	t, limits := k.persistentTile(Tile{}, glu, cols/persistentPart), &k.dev.Physical.Limits
-	room := int64(t.Team*t.Unroll) * (persistentPart + 2*8)
-	return limits.Subgroup >= 8 && k.normLanes()%t.Lanes == 0 && cols <= shaders.MaxPer*4*k.normLanes() && room+8<<10 <= k.shared
-}
-
 // persistentWorkgroups are those of so many places for outputs: all have as many turns, or one less.
 func (r *Recorder) persistentWorkgroups(places uint64) uint64 {
 	most := uint64(persistentGroups)
@@ -99,7 +92,7 @@ func (c *check) persistentShape(t Tile, glu, parts, most uint32) {
 		c.that(false, "Tile.Unroll", t.Unroll, fmt.Sprintf("%d: all of a row's %d parts", want, parts))
 	}
 	c.multiple("K", parts*persistentPart, 4*persistentPart)
-	if glu == shaders.NormBytes {
+	if glu == shaders.NormBytes || c.normed {
 		c.that(false, "GLU", glu, "no norm")
 	}
 }

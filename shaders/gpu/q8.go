@@ -139,14 +139,12 @@ func (r *Recorder) rmsNormBytes(a *shaders.RMSNormArgs) error {
 }
 
 // normLanes are those of a kernel whose lanes hold a row in registers: a row's loads should all be under way at once.
-func (k *Kernels) normLanes() uint32 {
-	if k.dev.Physical.Type == vk.CPU {
+func (r *Recorder) normLanes() uint32 {
+	if r.k.dev.Physical.Type == vk.CPU {
 		return 128
 	}
-	return min(512, k.dev.Physical.Limits.MaxWorkgroupInvocations)
+	return min(512, r.k.dev.Physical.Limits.MaxWorkgroupInvocations)
 }
-
-func (r *Recorder) normLanes() uint32 { return r.k.normLanes() }
 
 // per is the runs of 4 values that each of them takes.
 func (r *Recorder) per(cols uint32) uint32 { return (cols/4 + r.normLanes() - 1) / r.normLanes() }

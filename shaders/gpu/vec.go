@@ -26,7 +26,6 @@ type Products struct {
 	Residual                  uint64 // 0: none
 	GLU                       bool   // the first Dst is silu(first product) * second, and there is no other
 	Norm                      Norm   // of the first Dst, which has no other beside it; see [Recorder.Folds]
-	Before                    Norm   // of X, which stays as it is; see [Recorder.TakesNormed]. Its X is of no use
 }
 
 // Norm is an RMSNorm whose output exists as bytes alone, and is divided by the root of the mean in the products that take it:
@@ -74,21 +73,6 @@ func (r *Recorder) Takes(p *Products) bool {
 		return r.Takes(p)
 	}
 	return ok
-}
-
-// TakesNormed reports whether the device and the recorder's memory allow products of one row whose X is normed first, within their kernel.
-func (r *Recorder) TakesNormed(p *Products) bool {
-	glu := r.gluOf(p)
-	if p.N != 1 || p.Residual != 0 || p.Norm.W != 0 || !r.inBytes() || r.Tile != (Tile{}) || !r.k.persists(p.Type, glu, p.K) || !r.k.norms(glu, p.K) ||
-		r.k.tuned.Load().tile(p.Type, pairs(glu), p.K) != (Tile{}) {
-		return false
-	}
-	if p.Of[0].M == 0 {
-		return true
-	}
-	c := r.teamChoice(shaders.Persistent, p.Type, glu, p.N, p.Of[0].M, p.K)
-	c.normed, c.rowLanes = true, r.normLanes()
-	return r.usable(c, func() (*shaders.Kernel, error) { return shaders.MulMatVecVariant(shaders.Persistent, p.Type) })
 }
 
 // gluOf is how products are gated: their output goes into bytes as well where there is room.
@@ -174,18 +158,15 @@ func (r *Recorder) Products(p *Products) error {
 		Dst0: p.Of[0].Dst, Dst1: p.Of[1].Dst, Dst2: p.Of[2].Dst, X: p.X, Residual: p.Residual,
 		M0: p.Of[0].M, M1: p.Of[1].M, M2: p.Of[2].M, K: p.K, N: p.N, XStride: p.XStride, DstStride: p.DstStride, ResidualStride: p.ResidualStride,
 	}
-	variant, glu, normed := r.variantOf(p), r.gluOf(p), p.Before.W != 0
-	switch {
-	case normed:
-		variant, a.S, a.ResidualStride = shaders.Persistent, p.Before.W, math.Float32bits(p.Before.Eps)
-	case variant != shaders.Wide:
+	variant, glu, normed := r.variantOf(p), r.gluOf(p), false
+	if variant != shaders.Wide {
 		from, err := r.bytesOf(p.X, p.N, p.K, p.XStride)
 		if err != nil {
 			return err
 		}
 		a.X, a.S, normed = from.q, from.sums, from.normed
 		if normed && variant == shaders.Persistent {
-			variant = shaders.Int8
+			variant = r.team(p.Type, p.K)
 		}
 	}
 	var to *q8
@@ -240,10 +221,7 @@ func (r *Recorder) mulMatTeam(variant string, t gguf.Type, glu uint32, normed bo
 	c.positive("K", a.K)
 	c.blocks("K", a.K)
 	c.team(variant, glu, &a)
-	switch {
-	case normed && variant == shaders.Persistent:
-		c.most("N", a.N, 1)
-	case normed || glu == shaders.NormBytes:
+	if normed || glu == shaders.NormBytes {
 		c.most("N", a.N, shaders.FewRows)
 	}
 	if normed {
@@ -257,14 +235,9 @@ func (r *Recorder) mulMatTeam(variant string, t gguf.Type, glu uint32, normed bo
 		m += a.M1 + a.M2
 	}
 	c.choice = r.teamChoice(variant, t, glu, a.N, a.M0, a.K)
-	if c.choice.normed = normed; normed && variant == shaders.Persistent {
-		c.choice.rowLanes = r.normLanes()
-	}
+	c.choice.normed = normed
 	if most := r.k.dev.Physical.Limits.MaxWorkgroupInvocations; variant == shaders.Persistent {
 		c.persistentShape(c.tile, glu, a.K/persistentPart, most)
-		if normed && c.err == nil {
-			c.that(c.rowLanes%c.tile.Lanes == 0, "Tile.Lanes", c.tile.Lanes, "a part of the lanes of rms_norm_q8")
-		}
 	} else {
 		c.shape(c.tile, glu, c.cols, most)
 	}
@@ -289,7 +262,10 @@ func (r *Recorder) mulMatTeam(variant string, t gguf.Type, glu uint32, normed bo
 	rows, n, k := float64(m), float64(a.N), float64(a.K)
 	passes := float64((a.N + c.cols - 1) / c.cols)
 	co := cost{bytes: passes*rows*rowBytes(t, a.K) + 4*n*(k+rows), flops: 2 * rows * n * k}
-	touched := teamTouch(variant, t, glu, normed, &a)
+	touched := teamTouch(variant, t, glu, &a)
+	if normed {
+		touched.read(squares(a.S, a.N, a.K))
+	}
 	if variant == shaders.Straight {
 		straight := a.Straight()
 		return dispatch(r, &c, b, &straight, workgroups, &touched, co)
@@ -347,18 +323,11 @@ func (c *check) team(variant string, glu uint32, a *shaders.MulMatTeamArgs) {
 }
 
 // teamTouch is what a mul_mat_vec in teams reads and writes.
-func teamTouch(variant string, t gguf.Type, glu uint32, normed bool, a *shaders.MulMatTeamArgs) (touched touch) {
-	switch {
-	case normed && variant == shaders.Persistent:
-		touched.read(f32s(a.X, 1, a.K, a.K))
-		touched.read(f32s(a.S, 1, a.K, a.K))
-	case variant != shaders.Wide:
-		if normed {
-			touched.read(squares(a.S, a.N, a.K))
-		}
+func teamTouch(variant string, t gguf.Type, glu uint32, a *shaders.MulMatTeamArgs) (touched touch) {
+	if variant != shaders.Wide {
 		touched.read(q8Bytes(a.X, a.N, a.K))
 		touched.read(q8Scales(a.S, a.N, a.K))
-	default:
+	} else {
 		touched.read(f32s(a.X, a.N, a.K, a.XStride))
 	}
 	if a.Residual != 0 {

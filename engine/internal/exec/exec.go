@@ -141,7 +141,11 @@ func unitOps(units []plan.Unit, layer func(l int) []arch.Op) ([][]arch.Op, error
 			i++
 		}
 		for _, fused := range arch.Fuse(layer(l)) {
-			for _, o := range apart(units[at:i], fused) {
+			parts := []arch.Op{fused}
+			if fused.Ops != nil && !together(units[at:i], &fused) {
+				parts = fused.Ops
+			}
+			for _, o := range parts {
 				if o.Kind == arch.Experts { // each unit computes its own
 					at = dealExperts(ops[at:i], units[at:i], o) + at
 					continue
@@ -159,17 +163,6 @@ func unitOps(units []plan.Unit, layer func(l int) []arch.Op) ([][]arch.Op, error
 		}
 	}
 	return ops, nil
-}
-
-// apart is a fused operation, or what it stands for where its weights are not together.
-func apart(units []plan.Unit, o arch.Op) (parts []arch.Op) {
-	if o.Ops == nil || together(units, &o) {
-		return []arch.Op{o}
-	}
-	for _, within := range o.Ops {
-		parts = append(parts, apart(units, within)...)
-	}
-	return parts
 }
 
 func ofLayer(u *plan.Unit) bool { return u.Kind == pack.Layer || u.Kind == pack.Experts }

@@ -25,8 +25,6 @@ func (r *run) fused(o *arch.Op, u *plan.Unit) (err error) {
 		done, err = r.turned(u.Layer)
 	case arch.NormedAppend:
 		done, err = r.headsNormed(o.Ops, u.Layer)
-	case arch.NormedInput:
-		done, err = r.normedInput(&o.Ops[0], &o.Ops[1])
 	}
 	if done || err != nil {
 		return err
@@ -96,13 +94,15 @@ func (r *run) inParts(all *gpu.Products) error {
 	return r.byRows(all.N, perRow, record)
 }
 
-// byType puts products of one input together that are of one type.
-func (r *run) byType(ops []arch.Op) (types [3]gpu.Products, kinds int, err error) {
+// siblings records products of one input, those of one type together.
+func (r *run) siblings(ops []arch.Op) (done bool, err error) {
+	var types [3]gpu.Products
 	var counts [3]int
+	kinds := 0
 	for len(ops) > 0 {
 		t, m, n, err := r.linear(ops)
 		if err != nil {
-			return types, 0, err
+			return false, err
 		}
 		i := 0
 		for i < kinds && types[i].Type != t.Type {
@@ -117,15 +117,6 @@ func (r *run) byType(ops []arch.Op) (types [3]gpu.Products, kinds int, err error
 		counts[i]++
 		ops = ops[n:]
 	}
-	return types, kinds, nil
-}
-
-// siblings records products of one input, those of one type together.
-func (r *run) siblings(ops []arch.Op) (done bool, err error) {
-	types, kinds, err := r.byType(ops)
-	if err != nil {
-		return false, err
-	}
 	for i := range types[:kinds] {
 		if !r.rec.Takes(&types[i]) {
 			return false, nil
@@ -139,64 +130,24 @@ func (r *run) siblings(ops []arch.Op) (done bool, err error) {
 	return true, nil
 }
 
-// pair is the two products of a gated unit; they are one where their types are one.
-func (r *run) pair(o *arch.Op) (p gpu.Products, one bool, err error) {
+// gated records the two products of a gated unit and what comes of them.
+func (r *run) gated(o *arch.Op) (done bool, err error) {
 	gate, g, n, err := r.linear(o.Ops)
 	if err != nil {
-		return p, false, err
+		return false, err
 	}
 	up, u, _, err := r.linear(o.Ops[n:])
 	if err != nil {
-		return p, false, err
+		return false, err
 	}
-	p = r.products(o.A)
+	p := r.products(o.A)
 	p.Type, p.GLU, p.DstStride = gate.Type, true, r.width(o.Dst)
 	g.Dst = r.value(o.Dst)
 	p.Of[0], p.Of[1] = g, u
-	return p, up.Type == gate.Type, nil
-}
-
-// gated records the two products of a gated unit and what comes of them.
-func (r *run) gated(o *arch.Op) (done bool, err error) {
-	p, one, err := r.pair(o)
-	if err != nil || !one || !r.rec.Takes(&p) {
-		return false, err
-	}
-	return true, r.inParts(&p)
-}
-
-// normedInput records, in a step of one row, products that norm their input themselves.
-func (r *run) normedInput(norm, products *arch.Op) (done bool, err error) {
-	if len(r.rows) != 1 {
+	if up.Type != gate.Type || !r.rec.Takes(&p) {
 		return false, nil
 	}
-	_, weight, err := r.tensor(norm.Weight)
-	if err != nil {
-		return false, err
-	}
-	var types [3]gpu.Products
-	kinds, one := 1, true
-	if products.Kind == arch.Gated {
-		types[0], one, err = r.pair(products)
-	} else {
-		types, kinds, err = r.byType(products.Ops)
-	}
-	if err != nil || !one {
-		return false, err
-	}
-	for i := range types[:kinds] {
-		p := &types[i]
-		p.X, p.Before = r.value(norm.A), gpu.Norm{W: weight, Eps: r.e.Hyper.RMSEpsilon}
-		if !r.rec.TakesNormed(p) {
-			return false, nil
-		}
-	}
-	for i := range types[:kinds] {
-		if err := r.rec.Products(&types[i]); err != nil {
-			return false, err
-		}
-	}
-	return true, nil
+	return true, r.inParts(&p)
 }
 
 // added records a product that is added to something.
