@@ -20,9 +20,13 @@ var combinations = flag.Bool("combinations", false, "TestDisable: all sets of fe
 // By itself, one model of each weight type; with -combinations every set of features and every model.
 func TestDisable(t *testing.T) {
 	alone(t)
-	gs, sets := goldens(t), append(singles(), vk.Disabled())
+	names := vk.Disabled()
+	if _, f := chosen(t, vktest.Enable()); !f.Persistent {
+		names = slices.DeleteFunc(names, func(n string) bool { return n == "persistent" }) // it would change nothing
+	}
+	gs, sets := goldens(t), append(singles(names), names)
 	if *combinations {
-		sets = subsets(vk.Disabled())
+		sets = subsets(names)
 	} else {
 		gs = slices.DeleteFunc(gs, func(g golden) bool {
 			return !strings.HasPrefix(g.name, "llama-tiny-") && g.name != "leat-demo-q4_k_m" && g.name != "qwen2-tiny-q8_0"
@@ -59,8 +63,8 @@ func testDisable(t *testing.T, g golden, set []string) {
 	}
 }
 
-func singles() (sets [][]string) {
-	for _, d := range vk.Disabled() {
+func singles(names []string) (sets [][]string) {
+	for _, d := range names {
 		sets = append(sets, []string{d})
 	}
 	return sets

@@ -59,12 +59,23 @@ func WithLanes(o Options, n int) Options {
 // Watched are the steps that a rehearsal runs on a kind of device, where each takes what once
 // says.
 func Watched(device vk.DeviceType, p *plan.Plan, once func(plan.StepShape) time.Duration) (steps []plan.StepShape, err error) {
+	_, steps, err = Timed(device, p, once)
+	return steps, err
+}
+
+// Timed is what a rehearsal on a kind of device says that its steps take, in seconds, where each takes what once says; and all
+// that it ran.
+func Timed(device vk.DeviceType, p *plan.Plan, once func(plan.StepShape) time.Duration) (took map[plan.StepShape]float64, steps []plan.StepShape, err error) {
 	s := newStopwatch(device, func(_ context.Context, step plan.StepShape) (time.Duration, error) {
 		steps = append(steps, step)
 		return once(step), nil
 	})
-	_, _, err = s.time(context.Background(), p, nil)
-	return steps, err
+	seconds, shapes, err := s.time(context.Background(), p, nil)
+	took = map[plan.StepShape]float64{}
+	for i := range seconds {
+		took[shapes[i]] = seconds[i]
+	}
+	return took, steps, err
 }
 
 // Passed are the bytes that went through the rates of a model that has them.

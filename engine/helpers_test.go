@@ -131,7 +131,7 @@ func exact(o engine.Options) engine.Options {
 // Without a driver the test is skipped, unless LEAT_REQUIRE_DEVICE=1.
 func load(t testing.TB, path string, o engine.Options) *engine.Model {
 	t.Helper()
-	o.Validate, o.Enable = os.Getenv("LEAT_VALIDATE") == "1", vktest.Enable()
+	o.Validate, o.Enable = os.Getenv("LEAT_VALIDATE") == "1", append(vktest.Enable(), o.Enable...)
 	m, err := engine.Load(context.Background(), path, o)
 	if errors.Is(err, engine.ErrNoDevice) && os.Getenv("LEAT_REQUIRE_DEVICE") != "1" {
 		t.Skipf("no Vulkan device: %v", err)

@@ -32,8 +32,8 @@ type Options struct {
 	KVType        string   // "f16", "f32", "q8_0" or "q4_0": type of the KV cache; "": f16. The last two want heads of a multiple of 32 values
 	Chunk         int      // most tokens of a prompt in one step; 0: chosen
 	Sessions      int      // sessions that may be open at a time, each with a full context; 0: 1
-	Disable       []string // device features not to use: "fp16", "int8", "subgroup", "coopmat", "int64"
-	Enable        []string // features not used by themselves: "coopmat" on a CPU, where it is slow
+	Disable       []string // device features not to use: "fp16", "int8", "subgroup", "coopmat", "int64", "persistent"
+	Enable        []string // features not used by themselves: "coopmat" and "persistent" on a CPU, where they are slow
 	RingBytes     int64    // VRAM that streamed weights pass through; 0: chosen
 	ExpertPolicy  string   // which experts leave VRAM where not all fit: "lru", "weighted:128", "stale", "adaptive"; "": adaptive
 	ExpertGuess   int      // how many experts of the next layer may come to VRAM while a layer runs, as its router, run early, foresees; 0: none
@@ -100,7 +100,7 @@ func (o Options) validated() (Options, error) {
 	for _, n := range []struct {
 		name string
 		v    int64
-	}{{"ContextLength", int64(o.ContextLength)}, {"DeviceBytes", o.DeviceBytes}, {"HostBytes", o.HostBytes}, {"RingBytes", o.RingBytes}, {"Sweep.BlockBytes", o.Sweep.BlockBytes}, {"Sweep.StagingBytes", o.Sweep.StagingBytes}, {"Sweep.PartBytes", o.Sweep.PartBytes}, {"Sweep.StagingSlots", int64(o.Sweep.StagingSlots)}, {"Chunk", int64(o.Chunk)}, {"Sessions", int64(o.Sessions)}, {"MaxSubmit", int64(o.MaxSubmit)}, {"ExpertGuess", int64(o.ExpertGuess)}} {
+	}{{"ContextLength", int64(o.ContextLength)}, {"DeviceBytes", o.DeviceBytes}, {"HostBytes", o.HostBytes}, {"RingBytes", o.RingBytes}, {"Sweep.BlockBytes", o.Sweep.BlockBytes}, {"Sweep.StagingBytes", o.Sweep.StagingBytes}, {"Sweep.PartBytes", o.Sweep.PartBytes}, {"Sweep.Halves", o.Sweep.Halves}, {"Sweep.StagingSlots", int64(o.Sweep.StagingSlots)}, {"Chunk", int64(o.Chunk)}, {"Sessions", int64(o.Sessions)}, {"MaxSubmit", int64(o.MaxSubmit)}, {"ExpertGuess", int64(o.ExpertGuess)}} {
 		if n.v < 0 {
 			return o, &OptionError{n.name, fmt.Sprint(n.v), "0 or more"}
 		}

@@ -169,10 +169,10 @@ func (r *rehearsal) view(list []*plan.Layer, vocab int) (*pack.Model, *arch.Hype
 	return m, h, err
 }
 
-// planFor plans a view as the model is planned: with its rows to a step, all in VRAM.
+// planFor plans a view as the model is planned: with its rows to a step, in as long slices of weights, all in VRAM.
 func (r *rehearsal) planFor(m *pack.Model, h *arch.Hyper) (*plan.Plan, error) {
 	b := r.budget
-	b.DeviceBytes, b.HostBytes, b.Sessions, b.RingBytes, b.Sweep = r.plan.DeviceBudget, 0, 1, 0, plan.Sweep{}
+	b.DeviceBytes, b.HostBytes, b.Sessions, b.RingBytes, b.Sweep = r.plan.DeviceBudget, 0, 1, 0, plan.Sweep{Halves: r.plan.Scratch.Weights}
 	b.InPlace, b.Slots = r.plan.InPlace, r.slots
 	b.Chunk, b.ContextLength = r.plan.Chunk, max(r.plan.Chunk, min(r.hyper.ContextLength, rehearseContext))
 	p, err := plan.Make(h, m, b)
@@ -246,135 +246,22 @@ type dummy struct {
 	rows  []exec.Row
 }
 
-// stopwatch times steps of a model that is loaded.
-type stopwatch struct {
-	once   func(context.Context, plan.StepShape) (time.Duration, error) // runs a step
-	enough time.Duration                                                // for one kind of step
-	warm   time.Duration                                                // of steps before the first that is timed
-}
-
-// A step is timed so often; on a slow device less, but more than once.
-const (
-	leastTimes, mostTimes = 3, 25
-	enoughTime            = 150 * time.Millisecond // for one kind of step, on a device of its own
-	warmTime              = 400 * time.Millisecond // an idle GPU's clock is a fifth of a busy one's, and takes its time to rise
-	slowStep              = 300 * time.Millisecond // steps of more rows are not tried, unless they are few
-	fewRows               = 16                     // kernels for many rows have found their pace by then
-	slowDevice            = 20 * time.Millisecond  // of one row; then there are fewer kinds of steps
-)
-
-func newStopwatch(device vk.DeviceType, once func(context.Context, plan.StepShape) (time.Duration, error)) *stopwatch {
-	if device == vk.CPU { // its clock is high already, but other programs take turns with it
-		return &stopwatch{once: once, enough: 3 * enoughTime, warm: enoughTime}
-	}
-	return &stopwatch{once: once, enough: enoughTime, warm: warmTime}
-}
-
-// time returns how long each of steps takes, and which they are: of nil, as many as are worth it.
-func (s *stopwatch) time(ctx context.Context, p *plan.Plan, steps []plan.StepShape) ([]float64, []plan.StepShape, error) {
-	if err := s.warmUp(ctx); err != nil {
-		return nil, nil, err
-	}
-	if steps == nil {
-		var err error
-		if steps, err = s.choose(ctx, p); err != nil {
-			return nil, nil, err
-		}
-	}
-	if len(steps) == 1 {
-		s.enough *= 4 // there is nothing to take turns with
-	}
-	seconds, err := s.typical(ctx, steps)
-	return seconds, steps, err
-}
-
-// warmUp lets pipelines be built, clocks rise, and the engine learn how much it may submit.
-func (s *stopwatch) warmUp(ctx context.Context) error {
-	var sum time.Duration
-	for n := 0; n < 2 || sum < s.warm; n++ {
-		t, err := s.once(ctx, plan.StepShape{Rows: 1, Context: 1})
-		if err != nil {
-			return err
-		}
-		if n > 0 { // the first builds pipelines: meanwhile the device has nothing to do
-			sum += t
-		}
-	}
-	return nil
-}
-
-// choose lists the steps to run: decoding in short and long contexts, and more and more rows
-// up to the plan's chunk, as long as they take no longer than a moment.
-func (s *stopwatch) choose(ctx context.Context, p *plan.Plan) (steps []plan.StepShape, err error) {
-	var last time.Duration
-	factor := 2
-	for n := 1; ; n = min(factor*n, p.Chunk) {
-		steps = append(steps, plan.StepShape{Rows: n, Context: n})
-		last, err = s.once(ctx, steps[len(steps)-1])
-		if err == nil && last > slowStep { // it may have built pipelines
-			last, err = s.once(ctx, steps[len(steps)-1])
-		}
-		if err != nil {
-			return nil, err
-		}
-		if n == 1 && last > slowDevice {
-			factor = 4
-		}
-		if n == p.Chunk || last > slowStep && n >= fewRows || last > 5*slowStep {
-			break
-		}
-	}
-	most := steps[len(steps)-1].Rows
-	longest := p.ContextLength
-	if factor > 2 {
-		longest = min(longest, 1024)
-	}
-	for _, c := range []int{256, 1024, longest} {
-		if c == longest || c < longest && factor == 2 {
-			steps = append(steps, plan.StepShape{Rows: 1, Context: c})
-		}
-	}
-	if most > 1 && most < longest {
-		steps = append(steps, plan.StepShape{Rows: most, Context: longest})
-	}
-	return slices.Compact(steps), nil
-}
-
 // step runs one step. The positions before its rows hold nothing: a kernel takes no notice. Its tokens are others than
-// those of the step before, or a mixture would find their experts in the device's caches.
+// those of the step before, or a mixture would find their experts in the device's caches. One row is never the first of
+// its context, whose commands are not submitted again.
 func (d *dummy) step(ctx context.Context, step plan.StepShape) (time.Duration, error) {
 	d.rows = d.rows[:0]
+	first := step.Context - step.Rows
+	if step.Rows == 1 {
+		first = max(first, 1)
+	}
 	for i := range step.Rows {
 		d.token = (d.token + 7) % d.vocab
 		d.rows = append(d.rows, exec.Row{
-			Seq: d.seq, Token: d.token, Position: step.Context - step.Rows + i, Logits: i == step.Rows-1,
+			Seq: d.seq, Token: d.token, Position: first + i, Logits: i == step.Rows-1,
 		})
 	}
 	begin := time.Now()
 	_, err := d.exec.Step(ctx, d.rows, true)
 	return time.Since(begin), err
-}
-
-// typical runs the steps in turn, some times, and returns for each how many seconds it takes:
-// the lower quartile, as what disturbs only adds.
-func (s *stopwatch) typical(ctx context.Context, steps []plan.StepShape) ([]float64, error) {
-	times, sums := make([][]time.Duration, len(steps)), make([]time.Duration, len(steps))
-	for n := range mostTimes {
-		for i, step := range steps {
-			if n >= leastTimes && sums[i] >= s.enough || n == leastTimes-1 && sums[i] >= 3*s.enough {
-				continue
-			}
-			t, err := s.once(ctx, step)
-			if err != nil {
-				return nil, err
-			}
-			times[i], sums[i] = append(times[i], t), sums[i]+t
-		}
-	}
-	seconds := make([]float64, len(steps))
-	for i, list := range times {
-		slices.Sort(list)
-		seconds[i] = list[(len(list)-1)/4].Seconds()
-	}
-	return seconds, nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"path/filepath"
 	"runtime"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -207,6 +208,75 @@ func TestRehearseWarm(t *testing.T) {
 		}
 		if most != p.Chunk {
 			t.Errorf("%v: %d steps of up to %d rows, wanted %d", device, len(steps), most, p.Chunk)
+		}
+	}
+}
+
+// The largest steps take what they take after a while of nothing else, when a GPU has come to the end of its power; a CPU has no
+// such while.
+func TestRehearseLong(t *testing.T) {
+	p := &plan.Plan{Chunk: 512, ContextLength: 4096}
+	const fast, slow = 10 * time.Millisecond, 12 * time.Millisecond
+	for device, want := range map[vk.DeviceType]time.Duration{vk.Discrete: slow, vk.Integrated: slow, vk.CPU: fast} {
+		var full time.Duration // at full power, on end
+		took, _, err := engine.Timed(device, p, func(s plan.StepShape) time.Duration {
+			if s.Rows < p.Chunk {
+				full = 0
+				return fast
+			}
+			if full += fast; full > 500*time.Millisecond {
+				return slow
+			}
+			return fast
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for s, seconds := range took {
+			if s.Rows == p.Chunk && seconds != want.Seconds() || s.Rows < p.Chunk && seconds != fast.Seconds() {
+				t.Errorf("%v: %+v takes %.3f s, wanted %v", device, s, seconds, want)
+			}
+		}
+	}
+}
+
+// Steps of one row are timed as decoding runs them: by commands that were recorded before, where a step is short.
+func TestRehearseReplayed(t *testing.T) {
+	vktest.Instance(t)
+	path, _, _ := small(t, synthetic.Options{Arch: "llama", Shape: synthetic.Shape{BlockCount: 3}})
+	var begun, submitted atomic.Int64
+	count := func(call string) vk.Result {
+		switch call {
+		case "vkBeginCommandBuffer":
+			begun.Add(1)
+		case "vkQueueSubmit":
+			submitted.Add(1)
+		}
+		return 0
+	}
+	o := engine.Options{ContextLength: 1024, Chunk: 8, Pace: "off"}
+	if _, err := engine.Rehearse(t.Context(), path, engine.WithDeviceFault(o, count)); err != nil {
+		t.Fatal(err)
+	}
+	// Two views have steps of one row in four contexts, each twice at least.
+	if again := submitted.Load() - begun.Load(); again < 16 {
+		t.Errorf("%d of %d submissions were of what was recorded before", again, submitted.Load())
+	}
+	// The clock takes the second of two equal steps.
+	p := &plan.Plan{Chunk: 2, ContextLength: 4096}
+	for each, want := range map[time.Duration]bool{time.Millisecond: true, 100 * time.Millisecond: false} {
+		steps, err := engine.Watched(vk.Discrete, p, func(plan.StepShape) time.Duration { return each })
+		if err != nil {
+			t.Fatal(err)
+		}
+		shape, twice := plan.StepShape{Rows: 1, Context: 256}, 0
+		for i := range steps[1:] {
+			if steps[i] == shape && steps[i+1] == shape {
+				twice++
+			}
+		}
+		if twice > 0 != want {
+			t.Errorf("of steps that take %v, %d were run twice in a row", each, twice)
 		}
 	}
 }

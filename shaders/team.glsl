@@ -74,11 +74,22 @@ const uint SUMS = NUM_ROWS * NUM_COLS;
 const uint TEAMS = LANES / TEAM;
 const uint SHARE = PAIRS ? NUM_ROWS / 2 : NUM_ROWS; // rows of the output that a team makes
 const uint MAX_SUBGROUPS = LANES / 4;
-shared float partial[SUMS * MAX_SUBGROUPS]; // (SUMS, subgroups), where a team is more than one
+#ifdef PERSISTENT
+const uint PARTIALS = 2; // while one is read, the next is written
+#else
+const uint PARTIALS = 1;
+#endif
+shared float partial[PARTIALS * SUMS * MAX_SUBGROUPS]; // (SUMS, subgroups), where a team is more than one
 
+// OUTS are the rows of the output that a workgroup makes, STRETCH after one another.
+#ifdef PERSISTENT
+const uint STRETCH = BYTES ? (TEAMS * SHARE < 32 ? 32 / (TEAMS * SHARE) : 1) : 1; // no &&: glslc loses it
+#else
+const uint STRETCH = 1;
+#endif
+const uint OUTS = TEAMS * SHARE * STRETCH;
 const uint Q8_LANES = BYTES || NORM ? LANES : 1;
 #include "q8.glsl"
-const uint OUTS = TEAMS * SHARE; // rows of the output that a workgroup makes
 shared float outs[BYTES ? OUTS * NUM_COLS : 1];
 shared uint ended; // workgroups before this one that make the same block
 
@@ -94,6 +105,8 @@ float added[SHARE][NUM_COLS]; // the residual of the outputs that a lane stores,
 float squares[NUM_COLS]; // a lane's part of them, then what a sum is multiplied by
 uint lane, member; // of the workgroup, of the team
 uint row0, col0;   // of the team's outputs
+uint outs0;        // of the workgroup's
+uint partial0;     // where its partial sums begin
 uint rows;         // of the output
 
 // squares_behind are those of rows of so many values in all, whose scales are at s.
@@ -137,8 +150,10 @@ bool team_begin()
     uint rowBlocks = (rows + OUTS - 1) / OUTS;
     lane = subgroup_lane();
     member = lane % TEAM;
-    row0 = group() / colBlocks * OUTS + lane / TEAM * SHARE;
+    outs0 = group() / colBlocks * OUTS;
+    row0 = outs0 + lane / TEAM * SHARE;
     col0 = group() % colBlocks * NUM_COLS;
+    partial0 = 0;
     [[unroll]] for (uint r = 0; r < NUM_ROWS; r++)
         [[unroll]] for (uint c = 0; c < NUM_COLS; c++)
             acc[r][c] = 0;
@@ -215,7 +230,7 @@ void meet()
     if (gl_SubgroupInvocationID == 0)
         [[unroll]] for (uint r = 0; r < NUM_ROWS; r++)
             [[unroll]] for (uint c = 0; c < NUM_COLS; c++)
-                partial[(r * NUM_COLS + c) * MAX_SUBGROUPS + gl_SubgroupID] = acc[r][c];
+                partial[partial0 + (r * NUM_COLS + c) * MAX_SUBGROUPS + gl_SubgroupID] = acc[r][c];
     barrier();
 }
 
@@ -226,7 +241,7 @@ float total(uint r, uint c)
     uint parts = TEAM / gl_SubgroupSize;
     float sum = 0;
     for (uint p = 0; p < parts; p++)
-        sum += partial[(r * NUM_COLS + c) * MAX_SUBGROUPS + lane / TEAM * parts + p];
+        sum += partial[partial0 + (r * NUM_COLS + c) * MAX_SUBGROUPS + lane / TEAM * parts + p];
     return sum;
 }
 
@@ -241,7 +256,7 @@ void finish(uint r, uint c)
     if (PAIRS) {
         y = y / (1.0 + exp(-max(y, -88.0))) * biased(scaled(r + SHARE, c), team_row(r + SHARE)); // as in swiglu
         if (BYTES)
-            outs[c * OUTS + lane / TEAM * SHARE + r] = there ? y : 0;
+            outs[c * OUTS + row0 + r - outs0] = there ? y : 0;
     }
     if (!there)
         return;
@@ -268,13 +283,12 @@ void bytes_out()
 {
     barrier();
     const uint quads = OUTS / 4;
-    uint first = group() / COL_BLOCKS * OUTS;
     for (uint i = 0; i < quads * NUM_COLS; i += LANES) {
         uint at = i + gl_LocalInvocationID.x, n = OUT_COL(at / quads), m = at % quads * 4;
-        bool there = at < quads * NUM_COLS && HAS_COL(at / quads, n) && first + m < rows;
+        bool there = at < quads * NUM_COLS && HAS_COL(at / quads, n) && outs0 + m < rows;
         uint from = there ? at / quads * OUTS + m : 0;
         vec4 y = vec4(outs[from], outs[from + 1], outs[from + 2], outs[from + 3]);
-        put_q8(y, there, a.Dst1, a.Dst2, (n * rows + first + m) / 32);
+        put_q8(y, there, a.Dst1, a.Dst2, (n * rows + outs0 + m) / 32);
     }
 }
 #endif

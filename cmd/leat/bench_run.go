@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"leat/engine"
 	"leat/engine/arch"
 	"leat/engine/bench"
+	"leat/engine/calibrate"
 	"leat/engine/pace"
 	"leat/engine/plan"
 	"leat/vk"
@@ -21,17 +23,18 @@ import (
 
 // bencher is one run of leat bench.
 type bencher struct {
-	f      *benchFlags
-	a      *app
-	status *status
-	path   string
-	model  *pack.Model
-	hyper  *arch.Hyper
-	budget plan.Budget // of this machine, without limits
-	speeds *plan.Speeds
-	sensor pace.Sensor
-	report benchReport
-	picked *bench.Result // whose token is drawn
+	f         *benchFlags
+	a         *app
+	status    *status
+	path      string
+	model     *pack.Model
+	hyper     *arch.Hyper
+	budget    plan.Budget // of this machine, without limits
+	speeds    *plan.Speeds
+	rehearsed []*plan.Rehearsed // by configuration; nil: as in speeds
+	sensor    pace.Sensor
+	report    benchReport
+	picked    *bench.Result // whose token is drawn
 }
 
 // newBencher opens the model, and learns all about the machine that must be known before
@@ -99,7 +102,7 @@ func (r *bencher) examine(ctx context.Context) error {
 	if r.fromDisk(p) {
 		known.ForgetDisks(0) // so that what is predicted is of this moment
 	}
-	speeds, disk, err := r.f.calibrated(ctx, r.a, known, instance, p, r.model)
+	speeds, disk, key, err := r.f.calibratedAs(ctx, r.a, known, instance, p, r.model)
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
@@ -114,12 +117,43 @@ func (r *bencher) examine(ctx context.Context) error {
 	if disk == nil {
 		r.report.note("the disk's ceiling is not known: the file is too small to measure")
 	}
-	return nil
+	return r.rehearse(ctx, known, key, p)
+}
+
+// rehearse has the model rehearsed for each configuration whose prompts bring weights into halves by other slices than
+// the plan without limits: less VRAM has shorter ones, and their products fill the device less. They are rehearsed with
+// all VRAM, as few layers fit into little.
+func (r *bencher) rehearse(ctx context.Context, known *calibrate.File, key string, p *vk.PhysicalDevice) error {
+	list, err := r.quietly(r.configurations)
+	if err != nil || !slices.ContainsFunc(r.f.tests(), func(t bench.Test) bool { return t.Prompt > 0 }) {
+		return nil // what is wrong is said later
+	}
+	say := func() { r.status.say("rehearsing steps as they run with less VRAM") }
+	r.rehearsed = make([]*plan.Rehearsed, len(list))
+	for i := range list {
+		made, _, err := r.f.planned(r.options(list[i]), p, r.model)
+		if err != nil || made.Scratch.Weights == 0 {
+			continue
+		}
+		o := r.options(benchConfig{})
+		o.Sweep.Halves, o.Chunk = made.Scratch.Weights, made.Chunk
+		if r.rehearsed[i], err = r.f.rehearsed(ctx, r.a, known, key, p, r.model, o, say); err != nil {
+			r.a.log.Info("the model is not rehearsed as it runs with less VRAM", "error", err)
+		}
+	}
+	return ctx.Err()
+}
+
+// quietly asks for the configurations before it is time to say what of them is not as it was asked for.
+func (r *bencher) quietly(ask func() ([]benchConfig, error)) ([]benchConfig, error) {
+	notes := r.report.Notes
+	defer func() { r.report.Notes = notes }()
+	return ask()
 }
 
 // fromDisk reports whether some configuration reads weights from disk for each token.
 func (r *bencher) fromDisk(p *vk.PhysicalDevice) bool {
-	list, err := r.configurations()
+	list, err := r.quietly(r.configurations)
 	if err != nil {
 		return false // said later
 	}
@@ -145,7 +179,7 @@ func ceilingsOf(s *plan.Speeds, m *pack.Model) bench.Ceilings {
 			}
 		}
 	}
-	c := bench.Ceilings{Disk: s.DiskBytesPerSec, Link: s.LinkBytesPerSec}
+	c := bench.Ceilings{Disk: s.DiskBytesPerSec, DiskFirst: s.DiskFirstBytesPerSec, Link: s.LinkBytesPerSec}
 	if seconds > 0 {
 		c.VRAM = bytes / seconds
 	}
@@ -245,6 +279,11 @@ func (r *bencher) one(ctx context.Context, c *benchConfig, i, of int) error {
 		Done: func(row *bench.Row) {
 			r.status.done(fmt.Sprintf("%s%s: %s tok/s", prefix, row.Test, formatSpeed(row.PerSec.Median)))
 		},
+	}
+	if i < len(r.rehearsed) && r.rehearsed[i] != nil && r.speeds != nil {
+		s := *r.speeds
+		s.Rehearsed = r.rehearsed[i]
+		o.Speeds = &s
 	}
 	o.Ops, o.Uses = r.f.ops, r.f.uses != ""
 	c.emulated(&o)

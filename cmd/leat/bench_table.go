@@ -100,7 +100,7 @@ func (r *benchReport) print(w io.Writer) {
 	if c.Link > 0 {
 		disk := "disk not known"
 		if c.Disk > 0 {
-			disk = "disk " + formatRate(c.Disk)
+			disk = "disk " + formatDisk(c.Disk, c.DiskFirst)
 		}
 		line("ceilings", "%s, link %s, weights in VRAM %s", disk, formatRate(c.Link), formatRate(c.VRAM))
 	}

@@ -130,6 +130,9 @@ func (c *benchConfig) emulated(o *bench.Options) {
 	s := *o.Speeds
 	slower(&s.LinkBytesPerSec, e.Link)
 	slower(&s.DiskBytesPerSec, e.Disk)
+	if s.DiskFirstBytesPerSec > 0 {
+		slower(&s.DiskFirstBytesPerSec, e.Disk)
+	}
 	if e.Mem > 0 {
 		s.DeviceBytesPerSec, s.TypeBytesPerSec, s.TypeRowSeconds = e.Mem, nil, nil
 	}

@@ -69,18 +69,23 @@ func (f *modelFlags) kv() gguf.Type {
 // calibrated returns the speeds of a device of this machine for a model, measuring what is
 // not known of it yet; the disk is nil where it is not known.
 func (f *modelFlags) calibrated(ctx context.Context, a *app, known *calibrate.File, instance *vk.Instance, p *vk.PhysicalDevice, m *pack.Model) (plan.Speeds, *calibrate.Disk, error) {
+	speeds, disk, _, err := f.calibratedAs(ctx, a, known, instance, p, m)
+	return speeds, disk, err
+}
+
+// calibratedAs is calibrated; key names the device to rehearsals.
+func (f *modelFlags) calibratedAs(ctx context.Context, a *app, known *calibrate.File, instance *vk.Instance, p *vk.PhysicalDevice, m *pack.Model) (speeds plan.Speeds, disk *calibrate.Disk, key string, err error) {
 	say := saysMeasuring(a)
 	if planned, _, err := f.planned(f.options(a), p, m); err == nil && planned.DiskBytes > 0 {
 		known.ForgetDisks(diskAge)
 	}
-	speeds, disk, key, err := f.rates(ctx, a, known, instance, p, m, say)
-	if err != nil {
-		return speeds, disk, err
+	if speeds, disk, key, err = f.rates(ctx, a, known, instance, p, m, say); err != nil {
+		return speeds, disk, key, err
 	}
-	if speeds.Rehearsed, err = f.rehearsed(ctx, a, known, key, p, m, say); err != nil {
+	if speeds.Rehearsed, err = f.rehearsed(ctx, a, known, key, p, m, f.options(a), say); err != nil {
 		a.log.Info("the model is not rehearsed: its kernels are predicted by their rates", "error", err)
 	}
-	return speeds, disk, ctx.Err()
+	return speeds, disk, key, ctx.Err()
 }
 
 // diskAge is how old the measurement of a disk may be that a model streams from.
@@ -135,19 +140,23 @@ func (f *modelFlags) rates(ctx context.Context, a *app, known *calibrate.File, i
 	return calibrate.Speeds(d, disk, f.kv()), disk, key, ctx.Err()
 }
 
-// rehearsed is how long layers of the model take on the device that key names.
-func (f *modelFlags) rehearsed(ctx context.Context, a *app, known *calibrate.File, key string, p *vk.PhysicalDevice, m *pack.Model, say func()) (*plan.Rehearsed, error) {
-	o := f.options(a)
+// rehearsed is how long layers of the model take on the device that key names, in steps as o's plan has them. Where
+// those can't be run, it is for steps as another plan had them.
+func (f *modelFlags) rehearsed(ctx context.Context, a *app, known *calibrate.File, key string, p *vk.PhysicalDevice, m *pack.Model, o engine.Options, say func()) (*plan.Rehearsed, error) {
 	o.Validate = false
 	planned, h, err := f.planned(o, p, m)
 	if err != nil {
 		return nil, err
 	}
 	key += "/" + thisProgram() + "/" + plan.Signature(h, m, planned.KV.Type)
-	return known.Rehearsal(key, planned.Chunk, a.log, func() (*plan.Rehearsed, error) {
+	r, err := known.Rehearsal(fmt.Sprintf("%s/%d", key, planned.Scratch.Weights), planned.Chunk, a.log, func() (*plan.Rehearsed, error) {
 		say()
 		return engine.Rehearse(ctx, m.Path, o)
 	})
+	if other := known.Rehearsed(key + "/"); err != nil && other != nil && ctx.Err() == nil {
+		return other, nil
+	}
+	return r, err
 }
 
 // thisProgram tells builds apart, also those of one commit: each may run a model in a way of

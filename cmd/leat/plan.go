@@ -188,7 +188,7 @@ func (f *planFlags) machine(ctx context.Context, a *app, m *pack.Model) (*machin
 		return nil, err
 	}
 	if f.disk > 0 {
-		mach.speeds.DiskBytesPerSec, mach.DiskAs = f.disk*1e9, "given"
+		mach.speeds.DiskBytesPerSec, mach.speeds.DiskFirstBytesPerSec, mach.DiskAs = f.disk*1e9, 0, "given"
 	}
 	if f.link > 0 {
 		mach.speeds.LinkBytesPerSec = f.link * 1e9

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 
@@ -33,7 +34,8 @@ type modelReport struct {
 }
 
 type speedsReport struct {
-	Disk    float64 `json:"disk_bytes_per_second"`
+	Disk    float64 `json:"disk_bytes_per_second"`                 // as tokens read it: again and again
+	First   float64 `json:"disk_first_bytes_per_second,omitempty"` // as loading does; absent where not measured
 	Link    float64 `json:"link_bytes_per_second"`
 	Busy    float64 `json:"busy_link_bytes_per_second"` // while kernels read VRAM at full speed
 	Device  float64 `json:"device_bytes_per_second"`
@@ -135,7 +137,7 @@ func (f *planFlags) answer(name string, h *arch.Hyper, m *pack.Model, mach *mach
 		r.Model.Bytes += p.Units[i].Bytes
 	}
 	s := &mach.speeds
-	r.Speeds = speedsReport{s.DiskBytesPerSec, s.LinkBytesPerSec, s.LinkBusyBytesPerSec, s.DeviceBytesPerSec, s.FlopsPerSec, s.DispatchTime.Seconds(), s.HostOverheadPerStep.Seconds()}
+	r.Speeds = speedsReport{s.DiskBytesPerSec, s.DiskFirstBytesPerSec, s.LinkBytesPerSec, s.LinkBusyBytesPerSec, s.DeviceBytesPerSec, s.FlopsPerSec, s.DispatchTime.Seconds(), s.HostOverheadPerStep.Seconds()}
 	r.FullPerSec = p.Predict(mach.speeds, h, p.ContextLength, 1).DecodePerSec
 	q.Budget.ContextLength = p.ContextLength // settled, or a smaller budget would shrink it
 	if f.ctx == 0 {
@@ -237,6 +239,15 @@ func budgetRows(q *plan.Question) ([]budgetRow, error) {
 	return rows, nil
 }
 
+// formatDisk is the rate of a disk, and that of what it had not read before where it is another.
+func formatDisk(again, first float64) string {
+	text := formatRate(again)
+	if first > 0 && math.Abs(again/first-1) > 0.05 {
+		text += ", when first read " + formatRate(first)
+	}
+	return text
+}
+
 func (r *planReport) print(w io.Writer) {
 	line := func(label, format string, args ...any) {
 		fmt.Fprintf(w, "%-9s"+format+"\n", append([]any{label}, args...)...)
@@ -244,7 +255,7 @@ func (r *planReport) print(w io.Writer) {
 	p, s, t := &r.Prediction, &r.Speeds, &r.Plan
 	line("model", "%s: %s, %d units, %s", r.Model.Name, r.Model.Architecture, r.Model.Units, formatSize(r.Model.Bytes))
 	line("machine", "%s, speeds by %s; kernels %s", r.Machine.Name, sourceText(r.Machine.Source), r.Machine.Kernels)
-	line("", "disk %s (%s), link %s, weights in VRAM %s, products %.3g TFLOPS", formatRate(s.Disk), r.Machine.DiskAs, formatRate(s.Link), formatRate(s.Device), s.Flops/1e12)
+	line("", "disk %s (%s), link %s, weights in VRAM %s, products %.3g TFLOPS", formatDisk(s.Disk, s.First), r.Machine.DiskAs, formatRate(s.Link), formatRate(s.Device), s.Flops/1e12)
 	fmt.Fprintln(w)
 	for i, tier := range t.Tiers {
 		how := []string{"stays", "streams over the link for each token", "is read and streams for each token", "experts share slots"}[i]

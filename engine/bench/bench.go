@@ -53,6 +53,7 @@ type run struct {
 	hyper  arch.Hyper
 	plan   plan.Plan
 	watch  *watcher
+	loaded sample // when all was where it stays, and the first token there
 	trace  *trace.Recorder
 	result *Result
 
@@ -150,6 +151,7 @@ func (b *run) load(ctx context.Context) (err error) {
 		return err
 	}
 	b.result.Load.ColdTTFTSeconds, b.result.Load.ColdPrompt = took, n
+	b.loaded = take(b.m)
 	return b.probe(ctx)
 }
 

@@ -48,9 +48,10 @@ func (u *usage) add(a, b sample) {
 
 // Ceilings are what disk, link and VRAM do by themselves, in bytes a second; 0: not known.
 type Ceilings struct {
-	Disk float64 `json:"disk_bytes_per_second"`
-	Link float64 `json:"link_bytes_per_second"`
-	VRAM float64 `json:"vram_bytes_per_second"` // weights of this model's types, times one vector
+	Disk      float64 `json:"disk_bytes_per_second"`                 // what was read a moment before, as each token does
+	DiskFirst float64 `json:"disk_first_bytes_per_second,omitempty"` // what was not, as loading does
+	Link      float64 `json:"link_bytes_per_second"`
+	VRAM      float64 `json:"vram_bytes_per_second"` // weights of this model's types, times one vector
 }
 
 // fill writes what a row took.

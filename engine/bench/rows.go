@@ -164,6 +164,9 @@ func (b *run) repeat(row *Row, tokens int, once func() (timing, error)) (err err
 		if g, err = once(); err != nil {
 			break
 		}
+		if i == 0 {
+			b.learnDisk(g.from)
+		}
 		n := max(tokens, len(g.tokens))
 		seconds := g.to.at.Sub(g.from.at).Seconds()
 		row.Seconds = append(row.Seconds, seconds)

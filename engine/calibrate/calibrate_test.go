@@ -7,11 +7,13 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
 	"leat/engine/plan"
 	"leat/gguf"
+	"leat/vk/file"
 	"leat/vk/vktest"
 )
 
@@ -68,8 +70,8 @@ func TestDevice(t *testing.T) {
 	if _, n := ask(f, w); n != 1 {
 		t.Error("a forgotten device was not measured")
 	}
-	s := Speeds(d, &Disk{Rate: Rate{1, 2e9}}, gguf.F16)
-	if s.DiskBytesPerSec != 2e9 || !(s.LinkBytesPerSec > 1e6) || !(s.TypeBytesPerSec[gguf.Q4_K] > 1e6) || !(s.TypeFlopsPerSec[gguf.Q4_K] > 1e6) ||
+	s := Speeds(d, &Disk{Rate: Rate{1, 1e9}, Again: 2e9}, gguf.F16)
+	if s.DiskBytesPerSec != 2e9 || s.DiskFirstBytesPerSec != 1e9 || !(s.LinkBytesPerSec > 1e6) || !(s.TypeBytesPerSec[gguf.Q4_K] > 1e6) || !(s.TypeFlopsPerSec[gguf.Q4_K] > 1e6) ||
 		!(s.AttnFlopsPerSec > 1e5) || s.DispatchTime <= 0 || s.HostOverheadPerStep <= 0 {
 		t.Errorf("implausible: %+v", s)
 	}
@@ -120,6 +122,19 @@ func TestDisk(t *testing.T) {
 		t.Error("an old measurement was believed")
 	}
 	age = time.Hour
+	f := Open(cache)
+	for _, d := range f.data.Disks {
+		if d.Again <= 0 {
+			t.Error("what is read again was not kept")
+		}
+		d.Again = 0 // as earlier versions wrote it
+	}
+	if err := f.save(); err != nil {
+		t.Fatal(err)
+	}
+	if d, n := ask(); n != 1 || d.Again <= 0 {
+		t.Errorf("a disk that was read once: %+v, measured %d times", d, n)
+	}
 	if err := os.WriteFile(cache, []byte("{broken"), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -140,6 +155,78 @@ func TestReadFolder(t *testing.T) {
 	}
 	if left, _ := os.ReadDir(dir); len(left) > 0 {
 		t.Errorf("%s was left behind", left[0].Name())
+	}
+}
+
+// Every block is read twice, in the same order, and each pass has its rate: a disk that is three
+// times as fast where it has read before says so.
+func TestReadTwice(t *testing.T) {
+	const blocks, each = 40, 64 << 10
+	path := filepath.Join(t.TempDir(), "m.gguf")
+	if err := os.WriteFile(path, make([]byte, blocks*each), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	f, err := file.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var list []block
+	for i := range int64(blocks) {
+		list = append(list, block{f, i * each, each})
+	}
+	var mu sync.Mutex
+	var clock time.Duration // of the disk
+	read := map[int64]int{}
+	slow := func(_ string, off, n int64) error {
+		mu.Lock()
+		defer mu.Unlock()
+		clock += 3 * time.Millisecond
+		if read[off]++; read[off] == 2 {
+			clock -= 2 * time.Millisecond
+		}
+		return nil
+	}
+	now := func() time.Time {
+		mu.Lock()
+		defer mu.Unlock()
+		return time.Unix(0, 0).Add(clock)
+	}
+	first, again, err := readTwice(t.Context(), [][]block{list}, slow, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first.Bytes != blocks*each || math.Abs(first.BytesPerSec*3e-3/each-1) > 1e-9 || math.Abs(again*1e-3/each-1) > 1e-9 {
+		t.Errorf("%+v, again %g; wanted %g and %g", first, again, each/3e-3, each/1e-3)
+	}
+	for i := range int64(blocks) {
+		if n := read[i*each]; n != 2 {
+			t.Errorf("block %d was read %d times", i, n)
+		}
+	}
+	// A pass of too long a time ends; the other reads no more than that one did.
+	clock, read = 0, map[int64]int{}
+	eternal := func(path string, off, n int64) error {
+		mu.Lock()
+		clock += diskTime / 8
+		mu.Unlock()
+		return slow(path, off, n)
+	}
+	const length = 4
+	var short [][]block
+	for i := 0; i < blocks; i += length {
+		short = append(short, list[i:i+length])
+	}
+	if first, _, err = readTwice(t.Context(), short, eternal, now); err != nil {
+		t.Fatal(err)
+	}
+	if first.Bytes >= blocks*each || first.Bytes%(length*each) != 0 {
+		t.Errorf("%d of %d bytes were read by a disk without end", first.Bytes, blocks*each)
+	}
+	for off, n := range read {
+		if n > 2 || n == 2 && off >= first.Bytes {
+			t.Errorf("block %d was read %d times, the first pass has %d bytes", off/each, n, first.Bytes)
+		}
 	}
 }
 
@@ -224,6 +311,16 @@ func TestRehearsal(t *testing.T) {
 	failed := errors.New("no room")
 	if _, err := Open(path).Rehearsal("z", 1, nil, func() (*plan.Rehearsed, error) { return nil, failed }); !errors.Is(err, failed) {
 		t.Errorf("a failure: %v", err)
+	}
+	f := Open(path)
+	if r := f.Rehearsed("x"); r == nil || r.Chunk != 512 {
+		t.Errorf("of x: %+v", r)
+	}
+	if r := f.Rehearsed("z"); r != nil {
+		t.Errorf("of what was not rehearsed: %+v", r)
+	}
+	if r := f.Rehearsed(""); r == nil || r.Chunk != 512 {
+		t.Errorf("of any: %+v", r)
 	}
 }
 

@@ -13,9 +13,10 @@ import (
 	"leat/decompose/pack"
 	"leat/engine/plan"
 	"leat/vk/file"
+	"leat/vk/mem"
 )
 
-// DiskBlock is what is read at a time, and the least that can be measured.
+// DiskBlock is the least that can be measured, and what is read at a time of little.
 const DiskBlock = 4 << 20
 
 // Cached is what is known of a file's bytes before they are read.
@@ -41,8 +42,11 @@ func rate(bytes int64, took time.Duration) Rate {
 // Disk is how fast a file was read.
 type Disk struct {
 	Rate
-	Direct bool   `json:"direct"` // past the page cache
-	Cached Cached `json:"cached"` // of a file that was not read so
+	// Again is the rate of the same bytes once more: what a token reads, the one before it has
+	// read, and who serves a virtual disk keeps some of it.
+	Again  float64 `json:"again_bytes_per_second"`
+	Direct bool    `json:"direct"` // past the page cache
+	Cached Cached  `json:"cached"` // of a file that was not read so
 }
 
 // ReadFile reads up to total bytes of a file as the engine does: past the page cache
@@ -51,8 +55,8 @@ func ReadFile(ctx context.Context, path string, total int64) (Disk, error) {
 	return ReadFiles(ctx, []string{path}, total)
 }
 
-// ReadFiles reads up to total bytes of several files, from places all over them. The rate is
-// that of the middle one of some stretches: disks have moments.
+// ReadFiles reads up to total bytes of several files, from places all over them, and then the
+// same again. A rate is that of the middle one of some stretches: disks have moments.
 func ReadFiles(ctx context.Context, paths []string, total int64) (d Disk, err error) {
 	var files []*file.File
 	defer func() {
@@ -61,13 +65,17 @@ func ReadFiles(ctx context.Context, paths []string, total int64) (d Disk, err er
 		}
 	}()
 	var blocks []block
+	size, err := readSize(paths, total)
+	if err != nil {
+		return d, err
+	}
 	d = Disk{Direct: true, Cached: CacheCold}
 	for _, path := range paths {
 		info, err := os.Stat(path)
 		if err != nil {
 			return d, err
 		}
-		n := info.Size() / DiskBlock
+		n := info.Size() / size
 		if n == 0 {
 			continue
 		}
@@ -77,19 +85,35 @@ func ReadFiles(ctx context.Context, paths []string, total int64) (d Disk, err er
 		}
 		if files = append(files, f); !f.Direct() {
 			d.Direct = false
-			if d.Cached, err = coolDown(path, n*DiskBlock); err != nil {
+			if d.Cached, err = coolDown(path, n*size); err != nil {
 				return d, err
 			}
 		}
 		for i := range n {
-			blocks = append(blocks, block{f, i * DiskBlock})
+			blocks = append(blocks, block{f, i * size, size})
 		}
 	}
 	if len(blocks) == 0 || total < DiskBlock {
 		return d, fmt.Errorf("%s: too small to measure: found less than %d bytes", strings.Join(paths, ", "), DiskBlock)
 	}
-	d.Rate, err = readStretches(ctx, stretches(blocks, int(total/DiskBlock)))
+	d.Rate, d.Again, err = readTwice(ctx, stretches(blocks, int(total/size)), nil, time.Now)
 	return d, err
+}
+
+// readSize is what to read at a time: the engine's pieces, of little smaller ones.
+func readSize(paths []string, total int64) (int64, error) {
+	var whole int64
+	for _, path := range paths {
+		info, err := os.Stat(path)
+		if err != nil {
+			return 0, err
+		}
+		whole += info.Size() / plan.ReadBytes * plan.ReadBytes
+	}
+	if min(whole, total) < plan.ReadDepth*plan.ReadBytes {
+		return DiskBlock, nil
+	}
+	return plan.ReadBytes, nil
 }
 
 // coolDown drops what the page cache holds of a file, as far as it can.
@@ -104,16 +128,16 @@ func coolDown(path string, total int64) (Cached, error) {
 	return probeCache(f, total), nil
 }
 
-// block is a place of a file, DiskBlock long.
+// block is a place of a file, that long.
 type block struct {
-	f   *file.File
-	off int64
+	f      *file.File
+	off, n int64
 }
 
 const (
 	mostStretches = 32
-	stretchBlocks = 64 // 256 MiB, some times what is under way at once
-	diskTime      = 3 * time.Second
+	stretchBlocks = 32 // 256 MiB, some times what is under way at once
+	diskTime      = 1500 * time.Millisecond
 )
 
 // stretches chooses some of blocks, total at most: runs of neighbours, in an order in which
@@ -154,40 +178,68 @@ func stride(n int) int {
 	return s
 }
 
-// readStretches reads one behind the other, at the engine's depth, until all or for a while.
-func readStretches(ctx context.Context, list [][]block) (Rate, error) {
-	pool := file.NewPool(plan.ReadDepth, nil)
-	defer pool.Close()
-	requests := make([]*file.Request, plan.ReadDepth+plan.ReadDepth/2)
-	for n := range requests {
-		requests[n] = file.NewRequest()
-		requests[n].Dst = file.Buffer(DiskBlock)
-		clear(requests[n].Dst) // its pages are there before the clock runs
+// readTwice reads stretches at the engine's depth, all or for a while, then the same ones again.
+func readTwice(ctx context.Context, list [][]block, fault file.Fault, now func() time.Time) (first Rate, again float64, err error) {
+	r := &reader{now: now}
+	size := list[0][0].n
+	const slots = plan.ReadDepth + plan.ReadDepth/2
+	// Memory as the engine's staging has it: small pages make small requests, and a virtual disk slower by a third.
+	memory, free, err := mem.Anonymous(slots * size)
+	if err != nil {
+		return Rate{}, 0, fmt.Errorf("allocate %d bytes to read into: %w", slots*size, err)
 	}
+	defer free()
+	clear(memory) // its pages are there before the clock runs
+	for i := range int64(slots) {
+		q := file.NewRequest()
+		q.Dst = memory[i*size : (i+1)*size]
+		r.requests = append(r.requests, q)
+	}
+	r.pool = file.NewPool(plan.ReadDepth, fault)
+	defer r.pool.Close()                // before the memory goes, which reads may still write to
+	bytes := int64(len(list[0])) * size // of a stretch
+	ends, err := r.pass(ctx, list)
+	if err != nil {
+		return Rate{}, 0, err
+	}
+	first = middle(ends, bytes)
+	if ends, err = r.pass(ctx, list[:len(ends)]); err != nil {
+		return Rate{}, 0, err
+	}
+	return first, middle(ends, bytes).BytesPerSec, nil
+}
+
+type reader struct {
+	pool     *file.Pool
+	requests []*file.Request
+	now      func() time.Time
+}
+
+// pass reads stretches one behind the other, until all or for a while, and says when each ended.
+func (p *reader) pass(ctx context.Context, list [][]block) (ends []time.Duration, err error) {
 	all := slices.Concat(list...)
 	length := len(list[0])
-	var ends []time.Duration // of stretches
-	start := time.Now()
+	start := p.now()
 	for begun, ended, most := 0, 0, len(all); ended < most; {
-		if begun < most && begun-ended < len(requests) {
-			r := requests[begun%len(requests)]
-			r.File, r.Off, r.N = all[begun].f, all[begun].off, DiskBlock
-			if err := pool.Start(ctx, r); err != nil {
-				return Rate{}, err
+		if begun < most && begun-ended < len(p.requests) {
+			r := p.requests[begun%len(p.requests)]
+			r.File, r.Off, r.N = all[begun].f, all[begun].off, all[begun].n
+			if err := p.pool.Start(ctx, r); err != nil {
+				return nil, err
 			}
 			begun++
 			continue
 		}
-		if err := requests[ended%len(requests)].Wait(ctx); err != nil {
-			return Rate{}, err
+		if err := p.requests[ended%len(p.requests)].Wait(ctx); err != nil {
+			return nil, err
 		}
 		if ended++; ended%length == 0 {
-			if ends = append(ends, time.Since(start)); ends[len(ends)-1] > diskTime {
+			if ends = append(ends, p.now().Sub(start)); ends[len(ends)-1] > diskTime {
 				most = begun // what is under way comes to its end
 			}
 		}
 	}
-	return middle(ends, int64(length)*DiskBlock), nil
+	return ends, nil
 }
 
 // middle is the median rate of stretches that ended at these times; the first of many has the

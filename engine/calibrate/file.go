@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"leat/engine/plan"
@@ -138,7 +140,7 @@ func (f *File) Device(ctx context.Context, dev *vk.Device, w Wanted, log *slog.L
 
 // Rehearsal returns what was rehearsed under a key for steps of as many rows as chunk, or asks
 // rehearse for it and keeps that. A key names all it depends on: [DeviceKey], the program's
-// version, plan.Signature.
+// version, plan.Signature, the memory for slices of weights.
 func (f *File) Rehearsal(key string, chunk int, log *slog.Logger, rehearse func() (*plan.Rehearsed, error)) (*plan.Rehearsed, error) {
 	if r := f.data.Rehearsals[key]; r.Sound() && r.Chunk >= chunk {
 		return r, nil
@@ -150,6 +152,17 @@ func (f *File) Rehearsal(key string, chunk int, log *slog.Logger, rehearse func(
 	f.data.Rehearsals[key] = r
 	f.keep(log)
 	return r, nil
+}
+
+// Rehearsed returns what was rehearsed under a key that begins so, of the most rows to a step; nil: nothing was.
+func (f *File) Rehearsed(prefix string) (best *plan.Rehearsed) {
+	for _, key := range slices.Sorted(maps.Keys(f.data.Rehearsals)) {
+		r := f.data.Rehearsals[key]
+		if strings.HasPrefix(key, prefix) && r.Sound() && (best == nil || r.Chunk > best.Chunk) {
+			best = r
+		}
+	}
+	return best
 }
 
 // diskBytes are worth reading, in the time that is worth it.
@@ -174,7 +187,7 @@ func (f *File) Disk(ctx context.Context, paths []string, log *slog.Logger, measu
 			all = &one
 			continue
 		}
-		all.Bytes, all.BytesPerSec = all.Bytes+d.Bytes, all.BytesPerSec+d.BytesPerSec
+		all.Bytes, all.BytesPerSec, all.Again = all.Bytes+d.Bytes, all.BytesPerSec+d.BytesPerSec, all.Again+d.Again
 		if !d.Direct {
 			all.Direct, all.Cached = false, d.Cached
 		}
@@ -196,7 +209,7 @@ func (f *File) disk(ctx context.Context, name string, paths []string, log *slog.
 		}
 	}
 	asked := min(diskBytes, whole)
-	if d := f.data.Disks[name]; d != nil && d.Asked >= asked {
+	if d := f.data.Disks[name]; d != nil && d.Asked >= asked && d.Again > 0 { // earlier versions read once
 		return &d.Disk, nil
 	}
 	if asked == 0 {
@@ -258,7 +271,7 @@ func Speeds(d *Device, disk *Disk, kv gguf.Type) plan.Speeds {
 		s.FlopsPerSec = max(s.FlopsPerSec, r.Flops)
 	}
 	if disk != nil {
-		s.DiskBytesPerSec = disk.BytesPerSec
+		s.DiskBytesPerSec, s.DiskFirstBytesPerSec = disk.Again, disk.BytesPerSec
 	}
 	return s
 }

@@ -169,16 +169,17 @@ type Scratch struct {
 	LogitIDs Region // (LogitRows) uint32 rows of X that want logits
 	Table    Region // (L, 3, E) uint64 addresses of each expert's gate, up and down; none: there are no experts
 
-	Values [arch.NumValues]Region // activations, (N, width)
-	Head   Region                 // (LogitRows, D) rows of X, normalised
-	Logits Region                 // (LogitRows, V)
-	Argmax Region                 // (LogitRows) uint32
-	Tiles  Region                 // pairs of rows and experts, by expert; none: there are no experts
-	Halves Region                 // where the kernels bring both sides of products of many rows into halves; none: they don't
-	Q8     Region                 // the input of products of few rows as bytes, twice; none: they read floats
-	Parts  Region                 // the parts of attention of few rows, and those of argmax
-	Counts Region                 // of the parts that have ended
-	Bytes  int64
+	Values  [arch.NumValues]Region // activations, (N, width)
+	Head    Region                 // (LogitRows, D) rows of X, normalised
+	Logits  Region                 // (LogitRows, V)
+	Argmax  Region                 // (LogitRows) uint32
+	Tiles   Region                 // pairs of rows and experts, by expert; none: there are no experts
+	Weights int64                  // of Halves, for the weights: two slices
+	Halves  Region                 // where the kernels bring both sides of products of many rows into halves; none: they don't
+	Q8      Region                 // the input of products of few rows as bytes, twice; none: they read floats
+	Parts   Region                 // the parts of attention of few rows, and those of argmax
+	Counts  Region                 // of the parts that have ended
+	Bytes   int64
 }
 
 func scratchSize(h *arch.Hyper, chunk, logits, pages, sessions int, embdRow, weights int64, few bool) Scratch {
@@ -207,7 +208,7 @@ func scratchSize(h *arch.Hyper, chunk, logits, pages, sessions int, embdRow, wei
 	if experts > 0 {
 		take(&s.Tiles, shaders.TileBytes*int64(shaders.ExpertTiles(uint32(chunk*h.Experts.Used), uint32(experts), shaders.ExpertCols)))
 	}
-	if weights > 0 {
+	if s.Weights = weights; weights > 0 {
 		pairs := uint32(chunk * h.Experts.Used)
 		take(&s.Halves, max(shaders.ScratchBytes(uint32(chunk), uint32(longestRow(h)), weights), shaders.ScratchBytes(pairs, uint32(h.Experts.FeedForwardLength), 0)))
 	}

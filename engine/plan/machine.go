@@ -30,6 +30,7 @@ type part struct {
 type load struct {
 	matrices  []matrix
 	attention bool
+	routes    bool // experts are chosen
 	waits     int  // kernels that wait for another
 	few       int  // the same in steps of few rows, where the device has kernels of their own for them
 	head      bool // only rows that want logits pass
@@ -84,6 +85,9 @@ func (m *machine) program(ops []arch.Op, at map[string]int, count func(l *load, 
 			continue
 		}
 		reads, writes := touches(o)
+		if o.Kind == arch.Experts {
+			count(&m.loads[unit], expertWaits)
+		}
 		wait := false
 		for _, v := range reads {
 			wait = wait || written[v]
@@ -101,6 +105,9 @@ func (m *machine) program(ops []arch.Op, at map[string]int, count func(l *load, 
 		for _, v := range writes {
 			written[v] = true
 		}
+		if o.Kind == arch.Route {
+			m.loads[unit].routes = true
+		}
 		if o.Kind == arch.Attention {
 			m.loads[unit].attention = true
 		}
@@ -109,6 +116,9 @@ func (m *machine) program(ops []arch.Op, at map[string]int, count func(l *load, 
 		count(&m.loads[unit], 1) // the next layer's first
 	}
 }
+
+// expertWaits are those within the products with experts: what is between gate, up and down waits for the former, down for it.
+const expertWaits = 2
 
 // touches lists the values an op reads and writes. The cache stands in as K.
 func touches(o arch.Op) (reads, writes []arch.Value) {
@@ -292,12 +302,23 @@ func (m *machine) byRates(i, rows, ctx int) (t float64) {
 		n = 1
 	}
 	part, each := 1.0, n // of the matrices that are used; rows of each
+	multiply, halves := m.s.FlopsPerSec, 0.0
+	if n > shaders.FewRows && m.p.Scratch.Halves.Bytes > 0 {
+		halves = m.s.HalvesBytesPerSec
+	}
 	if m.p.Units[i].Experts > 0 {
+		if m.s.ExpertFlopsPerSec > 0 {
+			multiply = m.s.ExpertFlopsPerSec
+		}
+		halves = 0 // its products decode as they go
 		part = m.touched(rows)
 		each = max(1, n*float64(m.h.Experts.Used)/float64(m.h.Experts.Count)/part)
 	}
 	for _, x := range l.matrices {
-		t += part * m.product(x, each)
+		t += part * (m.product(x, each, multiply) + over(x.bytes, halves))
+	}
+	if l.routes {
+		t += m.s.RouteTime.Seconds()
 	}
 	t += m.trip(i)
 	if l.attention {
@@ -324,9 +345,9 @@ func (m *machine) trip(i int) float64 {
 	return routeTrip
 }
 
-// product is the time of a matrix times n vectors: it is read once, and multiplied.
-func (m *machine) product(x matrix, n float64) float64 {
-	read, multiply := m.s.DeviceBytesPerSec, m.s.FlopsPerSec
+// product is the time of a matrix times n vectors: it is read once, and multiplied, at a rate where its type has no other.
+func (m *machine) product(x matrix, n, multiply float64) float64 {
+	read := m.s.DeviceBytesPerSec
 	if r, ok := m.s.TypeBytesPerSec[x.t]; ok {
 		read = r
 	}

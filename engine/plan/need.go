@@ -122,5 +122,6 @@ func search(low, high int64, enough func(int64) bool) int64 {
 func (q *Question) Drives(n int, deviceBytes int64) (Answer, error) {
 	more := *q
 	more.Speeds.DiskBytesPerSec *= float64(n)
+	more.Speeds.DiskFirstBytesPerSec *= float64(n)
 	return more.At(deviceBytes)
 }

@@ -51,6 +51,7 @@ type Sweep struct {
 	StagingSlots int    // 0: 24, fewer where RAM is short
 	StagingBytes int64  // of a slot: what is read at a time at most; 0: 8 MiB
 	PartBytes    int64  // of a part of a layer, or of some of its experts, at most; 0: 192 MiB
+	Halves       int64  // memory to decode weights into, two slices at a time, where products are computed in halves; 0: by the VRAM
 	Slots        bool   // experts share slots even where all of them fit
 }
 

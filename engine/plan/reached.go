@@ -6,43 +6,57 @@ import (
 	"leat/engine/plan/gpus"
 )
 
-// What our kernels and transfers make of a data sheet's peaks, fitted to what one H100 and
-// its link reached (docs/benchmarks.md, design §10). A machine that was calibrated needs none of it.
-const (
-	linkShare     = 0.81  // of PCIe's peak: 51.0 GB/s of 63
-	linkUnderLoad = 0.97  // of that, while kernels read at full speed
-	memoryShare   = 0.90  // of the memory's, where nothing else holds the kernels up
-	bytesPerFlop  = 0.071 // weights' bytes that the shader units decode a peak FP32 operation: with that, large products read at 1.85 TB/s
-	multiplyShare = 0.15  // of FP32 peak, in products with many vectors; assumed
-	matrixShare   = 0.2   // of the matrix units' peak, all of a long prompt's work counted
-	copyShare     = 0.35  // of the memory's peak, where an upload is a copy within it
-	attnFlops     = 250e9 // one row, 32 heads, some hundred positions; longer contexts were not measured, and should be quicker
-	attnFP32      = 5e12  // a device with less has too few units for all heads at once
+// shares are what our kernels and transfers make of a data sheet's peaks. A machine that was calibrated needs none of it.
+type shares struct {
+	link      float64 // of PCIe's peak
+	linkBusy  float64 // of that, while kernels read at full speed
+	copied    float64 // of the memory's peak, where an upload is a copy within it
+	memory    float64 // of the memory's, where nothing else holds the kernels up
+	decode    float64 // weights' bytes that the shader units decode a peak FP32 operation, by rows of one
+	attention float64 // of FP32's peak, one row
+	fp32      float64 // of FP32's peak, in products with many vectors; assumed
+	matrix    float64 // of the matrix units' peak, in products with many vectors
+	experts   float64 // of the same, in those with experts, of which each has some vectors
+	halves    float64 // weights' bytes that are brought into halves for those, a byte of the memory's peak
 
-	dispatchTime = 7 * time.Microsecond
-	hostOverhead = 200 * time.Microsecond
-)
+	dispatch time.Duration // a kernel that waits
+	route    time.Duration // a layer's choice of experts, beside its waits
+	host     time.Duration // between two steps
+}
+
+// reached is fitted to what one H100 reached (driver 580.159.04, leat bench of 2026-11-28), by the rows of reached_test.go,
+// which hold it to that. When kernels have changed: change the rows, and take over what
+//
+//	go test ./engine/plan -run TestReached -v -args -fit
+//
+// prints. What it does not print was not measured there, or is what docs/benchmarks.md says of the link.
+var reached = shares{
+	link: 0.81, linkBusy: 0.97, copied: 0.35, memory: 0.90, decode: 0.115, attention: 0.12,
+	fp32: 0.15, matrix: 0.26, experts: 0.0705, halves: 0.124,
+	dispatch: 3400 * time.Nanosecond, route: 16500 * time.Nanosecond, host: 150 * time.Microsecond,
+}
 
 // Reached estimates what leat reaches on a GPU from its data sheet, with a disk that reads
 // diskBytesPerSec. It is a guess from one machine: calibrate where you can.
 func Reached(g *gpus.GPU, diskBytesPerSec float64) Speeds {
-	memory := memoryShare * g.MemBytesPerSec
-	decode := bytesPerFlop * g.FP32
+	r := &reached
 	s := Speeds{
 		DiskBytesPerSec:     diskBytesPerSec,
-		LinkBytesPerSec:     linkShare * g.PCIeBytesPerSec(),
-		DeviceBytesPerSec:   1 / (1/memory + 1/decode), // a kernel does both, one after the other
-		FlopsPerSec:         multiplyShare * g.FP32,
-		AttnFlopsPerSec:     attnFlops * min(1, g.FP32/attnFP32),
-		DispatchTime:        dispatchTime,
-		HostOverheadPerStep: hostOverhead,
+		LinkBytesPerSec:     r.link * g.PCIeBytesPerSec(),
+		DeviceBytesPerSec:   1 / (1/(r.memory*g.MemBytesPerSec) + 1/(r.decode*g.FP32)), // a kernel does both, one after the other
+		FlopsPerSec:         r.fp32 * g.FP32,
+		AttnFlopsPerSec:     r.attention * g.FP32,
+		DispatchTime:        r.dispatch,
+		RouteTime:           r.route,
+		HostOverheadPerStep: r.host,
 	}
 	if g.Matrices() {
-		s.FlopsPerSec = max(s.FlopsPerSec, matrixShare*g.BF16)
+		s.FlopsPerSec = max(s.FlopsPerSec, r.matrix*g.BF16)
+		s.ExpertFlopsPerSec, s.HalvesBytesPerSec = r.experts*g.BF16, r.halves*g.MemBytesPerSec
 	}
 	if g.UMA {
-		s.LinkBytesPerSec = copyShare * g.MemBytesPerSec
+		s.LinkBytesPerSec = r.copied * g.MemBytesPerSec
 	}
-	s.LinkBusyBytesPerSec = linkUnderLoad * s.LinkBytesPerSec
+	s.LinkBusyBytesPerSec = r.linkBusy * s.LinkBytesPerSec
 	return s
 }

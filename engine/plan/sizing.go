@@ -55,6 +55,9 @@ func (s *sizing) halves() int64 {
 	}
 	k := uint32(longestRow(s.h))
 	most := 2 * shaders.TilesBytes(k, uint32(s.h.EmbeddingLength)) // of the largest matrix, all
+	if s.b.Halves > 0 {
+		return min(most, s.b.Halves)
+	}
 	return min(most, max(leastHalves, min(mostHalves, s.b.DeviceBytes/halvesFraction)))
 }
 
@@ -68,7 +71,7 @@ func (s *sizing) ringBytes(largest int64) int64 {
 		return max(s.b.RingBytes, 2*largest)
 	}
 	if s.b.InPlace { // it holds the reads under way too
-		return 2*largest + min(ringReserve+ReadDepth*stagingPiece, 2*s.b.DeviceBytes/ringFraction)
+		return 2*largest + min(ringReserve+ReadDepth*ReadBytes, 2*s.b.DeviceBytes/ringFraction)
 	}
 	return 2*largest + min(ringReserve, s.b.DeviceBytes/ringFraction)
 }
@@ -216,7 +219,7 @@ func (s *sizing) cache(p *Plan) {
 	least := x.SlotBytes()
 	x.grow(s.b.DeviceBytes - p.DeviceBytes)
 	p.DeviceBytes += x.SlotBytes() - least
-	p.HostBytes += x.rest(s.m, s.b.HostBytes-p.HostBytes, stagingPiece)
+	p.HostBytes += x.rest(s.m, s.b.HostBytes-p.HostBytes, ReadBytes)
 	p.Experts = x
 	for i := 0; i < len(p.Units); i++ {
 		last := i+1 == len(p.Units) || p.Units[i+1].Kind != pack.Layer || p.Units[i+1].Layer != p.Units[i].Layer
@@ -288,10 +291,10 @@ func (s *sizing) ringFor(streamed []bool, least bool) []int64 {
 // Sixteen direct reads of 8 MiB fill a disk's queue; the other slots are being
 // uploaded meanwhile.
 const (
-	ReadDepth    = 16
+	ReadDepth    = 16      // reads under way
+	ReadBytes    = 8 << 20 // of one, at most
 	stagingSlots = 24
 	leastSlots   = 4
-	stagingPiece = 8 << 20
 )
 
 // stage sizes the staging memory: pieces no larger than what is read at a time, fewer
@@ -303,7 +306,7 @@ func (s *sizing) stage(p *Plan) {
 			longest = max(longest, e.Bytes)
 		}
 	}
-	piece, most := int64(stagingPiece), int64(stagingSlots)
+	piece, most := int64(ReadBytes), int64(stagingSlots)
 	if s.b.StagingBytes > 0 {
 		piece = roundUp(max(s.b.StagingBytes, 2*ReadAlign), ReadAlign)
 	}

@@ -76,7 +76,7 @@ func siblings(row *shaders.Kernel, m [3]int, k, n int, tile gpu.Tile) Case {
 			}
 			a.M0, a.M1, a.M2, a.DstStride = uint32(m[0]), uint32(m[1]), uint32(m[2]), uint32(m[0])
 			j.record = func(r *gpu.Recorder) error {
-				r.Tile = tile
+				r.Tile, r.Groups = tile, fewGroups
 				return r.MulMatTeam(row.Variant, row.Type, shaders.NoGLU, *a)
 			}
 			return nil
@@ -105,7 +105,7 @@ func residual(row *shaders.Kernel, m, k, n int, tile gpu.Tile) Case {
 			a.W0, a.Bias0, a.Dst0, a.M0, a.DstStride = w, bias, j.addr(dst), uint32(m), uint32(want.Stride)
 			a.Residual, a.ResidualStride = a.Dst0, a.DstStride
 			j.record = func(r *gpu.Recorder) error {
-				r.Tile = tile
+				r.Tile, r.Groups = tile, fewGroups
 				return r.MulMatTeam(row.Variant, row.Type, shaders.NoGLU, a)
 			}
 			return nil
@@ -136,7 +136,7 @@ func gates(row *shaders.Kernel, m, k, n int, bytes bool, tile gpu.Tile) Case {
 				a.Dst1, a.Dst2 = j.addr(q), j.addr(s)
 			}
 			j.record = func(r *gpu.Recorder) error {
-				r.Tile = tile
+				r.Tile, r.Groups = tile, fewGroups
 				return r.MulMatTeam(row.Variant, row.Type, glu, a)
 			}
 			return nil
@@ -227,7 +227,7 @@ func normOut(row *shaders.Kernel, m, k, n int, tile gpu.Tile) Case {
 			a.Residual, a.ResidualStride = a.Dst0, a.DstStride
 			a.W1, a.Dst1, a.Dst2, a.Bias1, a.M1 = j.addr(j.mat(weights)), j.addr(bytes), shaders.Q8Sums(j.addr(bytes), uint32(n), uint32(m)), j.addr(counters), math.Float32bits(eps)
 			j.record = func(r *gpu.Recorder) error {
-				r.Tile = tile
+				r.Tile, r.Groups = tile, fewGroups
 				return r.MulMatTeam(row.Variant, row.Type, shaders.NormBytes, a)
 			}
 			return nil
@@ -286,7 +286,7 @@ func normIn(row *shaders.Kernel, m, k, n int, glu uint32, tile gpu.Tile) Case {
 				a.Dst1, a.Dst2 = j.addr(bytes), j.addr(sums)
 			}
 			j.record = func(r *gpu.Recorder) error {
-				r.Tile = tile
+				r.Tile, r.Groups = tile, fewGroups
 				return r.MulMatNormed(row.Variant, row.Type, glu, a)
 			}
 			return nil

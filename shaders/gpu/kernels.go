@@ -33,15 +33,16 @@ type Options struct {
 
 // Kernels are the pipelines of one device. Goroutines may share it.
 type Kernels struct {
-	dev      *vk.Device
-	log      *slog.Logger
-	matrix   int         // size of the subgroups that multiply cooperative matrices; 0: none do
-	shared   int64       // bytes of shared memory of a workgroup
-	straight atomic.Bool // products of bytes by code without loops
-	longs    atomic.Bool // products of bytes load 64 bits at a time
-	lanes    lanes       // for attention of few rows
-	few      bool        // steps of few rows have kernels of their own: products of bytes, fused ops
-	alter    func(*shaders.Kernel, []uint32) ([]byte, []uint32)
+	dev        *vk.Device
+	log        *slog.Logger
+	matrix     int         // size of the subgroups that multiply cooperative matrices; 0: none do
+	shared     int64       // bytes of shared memory of a workgroup
+	straight   atomic.Bool // products of bytes by code without loops
+	longs      atomic.Bool // products of bytes load 64 bits at a time
+	persistent atomic.Bool // products of bytes by workgroups that stay
+	lanes      lanes       // for attention of few rows
+	few        bool        // steps of few rows have kernels of their own: products of bytes, fused ops
+	alter      func(*shaders.Kernel, []uint32) ([]byte, []uint32)
 
 	plain *Kernels // those that are tested own their pipelines by this one, which is not; nil: this is it
 	test  func(*Kernels, Variant) error
@@ -110,6 +111,7 @@ func New(dev *vk.Device, o Options) (*Kernels, error) {
 	k := &Kernels{dev: dev, log: log, matrix: matrixSubgroup(dev.Physical, dev.Features), shared: int64(limits.MaxSharedBytes), lanes: lanesOf(dev.Physical), few: Few(dev.Physical, dev.Features), alter: o.Alter, built: map[choice]*built{}}
 	k.longs.Store(k.few && dev.Physical.Type == vk.CPU && dev.Features.Int64)
 	k.straight.Store(k.longs.Load() && straightOn(dev))
+	k.persistent.Store(k.few && persistentOn(dev))
 	k.store = openStore(dev, o.Cache, log)
 	if t, err := LoadTuned(o.Cache, dev); err != nil {
 		log.Info("what was tuned is not used", "error", err)

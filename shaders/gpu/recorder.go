@@ -15,8 +15,10 @@ import (
 type Recorder struct {
 	// Positions is the most positions a row of FlashAttn attends to, for the cost estimate; 0: all its pages hold.
 	Positions uint32
-	// Tile overrides the constants of a mul_mat_vec in teams, for measurements.
-	Tile Tile
+	// Tile overrides the constants of a mul_mat_vec in teams, for measurements, and Groups how many workgroups mul_mat_vec_persistent
+	// has at most; 0: as the program chooses.
+	Tile   Tile
+	Groups uint32
 	// Split overrides that of mul_mat_cm, for measurements and tests.
 	Split Split
 

@@ -44,7 +44,7 @@ func (r *Recorder) Folds(cols uint32) bool {
 // Takes reports whether the device and the recorder's memory allow [Recorder.Products]; [Recorder.MulMat] and the other
 // plain ops are always there.
 func (r *Recorder) Takes(p *Products) bool {
-	variant := r.team(p.Type, p.K)
+	variant := r.variantOf(p)
 	if !r.inBytes() || variant == "" || !p.GLU && r.k.tuned.Load().plain(p.Type, p.K) {
 		return false
 	}
@@ -62,6 +62,10 @@ func (r *Recorder) Takes(p *Products) bool {
 	ok := r.usable(c, func() (*shaders.Kernel, error) { return shaders.MulMatVecVariant(variant, p.Type) })
 	if !ok && variant == shaders.Straight {
 		r.k.straight.Store(false)
+		return r.Takes(p)
+	}
+	if !ok && variant == shaders.Persistent {
+		r.k.persistent.Store(false)
 		return r.Takes(p)
 	}
 	if !ok && variant == shaders.Longs {
@@ -96,6 +100,9 @@ func (r *Recorder) teamChoice(variant string, t gguf.Type, glu, n, m0, k uint32)
 		}
 		return choice{op: "mul_mat_vec", variant: variant, typed: true, typ: t, cols: cols, glu: glu, tile: tile}
 	}
+	if variant == shaders.Persistent {
+		return choice{op: "mul_mat_vec", variant: variant, typed: true, typ: t, cols: cols, glu: glu, tile: r.k.persistentTile(tile, glu, k/persistentPart)}
+	}
 	if tile == (Tile{}) {
 		tile = r.k.tuned.Load().tile(t, pairs(glu), k)
 	}
@@ -122,6 +129,15 @@ func (r *Recorder) team(t gguf.Type, cols uint32) string {
 	return v
 }
 
+// variantOf is the variant that [Recorder.Products] records.
+func (r *Recorder) variantOf(p *Products) string {
+	v, glu := r.team(p.Type, p.K), r.gluOf(p)
+	if v != shaders.Wide && v != "" && pairs(glu) && r.Tile == (Tile{}) && r.k.tuned.Load().tile(p.Type, true, p.K) == (Tile{}) && r.k.persists(p.Type, glu, p.K) {
+		return shaders.Persistent
+	}
+	return v
+}
+
 // teamVariants are the mul_mat_vec in teams that need the least, by the type of the weights.
 var teamVariants = findTeamVariants()
 
@@ -142,13 +158,16 @@ func (r *Recorder) Products(p *Products) error {
 		Dst0: p.Of[0].Dst, Dst1: p.Of[1].Dst, Dst2: p.Of[2].Dst, X: p.X, Residual: p.Residual,
 		M0: p.Of[0].M, M1: p.Of[1].M, M2: p.Of[2].M, K: p.K, N: p.N, XStride: p.XStride, DstStride: p.DstStride, ResidualStride: p.ResidualStride,
 	}
-	variant, glu, normed := r.team(p.Type, p.K), r.gluOf(p), false
+	variant, glu, normed := r.variantOf(p), r.gluOf(p), false
 	if variant != shaders.Wide {
 		from, err := r.bytesOf(p.X, p.N, p.K, p.XStride)
 		if err != nil {
 			return err
 		}
 		a.X, a.S, normed = from.q, from.sums, from.normed
+		if normed && variant == shaders.Persistent {
+			variant = r.team(p.Type, p.K)
+		}
 	}
 	var to *q8
 	if p.Norm.W != 0 {
@@ -217,10 +236,20 @@ func (r *Recorder) mulMatTeam(variant string, t gguf.Type, glu uint32, normed bo
 	}
 	c.choice = r.teamChoice(variant, t, glu, a.N, a.M0, a.K)
 	c.choice.normed = normed
-	if c.shape(c.tile, glu, c.cols, r.k.dev.Physical.Limits.MaxWorkgroupInvocations); c.err != nil {
+	if most := r.k.dev.Physical.Limits.MaxWorkgroupInvocations; variant == shaders.Persistent {
+		c.persistentShape(c.tile, glu, a.K/persistentPart, most)
+	} else {
+		c.shape(c.tile, glu, c.cols, most)
+	}
+	if c.err != nil {
 		return c.err
 	}
-	workgroups := a.Workgroups(glu != shaders.NoGLU, c.tile.outputs(glu), c.cols)
+	var workgroups uint64
+	if variant == shaders.Persistent {
+		workgroups = r.persistentWorkgroups(a.Workgroups(glu != shaders.NoGLU, persistentOutputs(c.tile, glu), c.cols))
+	} else {
+		workgroups = a.Workgroups(glu != shaders.NoGLU, c.tile.outputs(glu), c.cols)
+	}
 	if variant == shaders.Straight {
 		if c.straight(c.tile, a.K, workgroups); c.err != nil {
 			return c.err

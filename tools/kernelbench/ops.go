@@ -102,19 +102,23 @@ func chosen(r *gpu.Recorder, t gguf.Type, s shape, n int, m memory) error {
 }
 
 var kernelOps = map[string]kernelOp{
-	"mul_mat":                   {typed: true, record: chosen, bytes: weightBytes},
-	"mul_mat_vec":               {typed: true, record: plain, bytes: weightBytes},
-	"mul_mat_vec_int8":          {typed: true, teams: true, table: variant(shaders.Int8), record: teamOp(shaders.Int8, shaders.NoGLU, alone), bytes: weightBytes},
-	"mul_mat_vec_int8_siblings": {typed: true, teams: true, table: variant(shaders.Int8), record: teamOp(shaders.Int8, shaders.NoGLU, siblings), bytes: weightBytes},
-	"mul_mat_vec_int8_residual": {typed: true, teams: true, table: variant(shaders.Int8), record: teamOp(shaders.Int8, shaders.NoGLU, residual), bytes: weightBytes},
-	"mul_mat_vec_int8_gates":    {typed: true, teams: true, table: variant(shaders.Int8), record: teamOp(shaders.Int8, shaders.GLUBytes, gates), bytes: weightBytes},
-	"mul_mat_vec_straight":      {typed: true, teams: true, table: variant(shaders.Straight), record: teamOp(shaders.Straight, shaders.NoGLU, alone), bytes: weightBytes},
-	"mul_mat_vec_longs":         {typed: true, teams: true, table: variant(shaders.Longs), record: teamOp(shaders.Longs, shaders.NoGLU, alone), bytes: weightBytes},
-	"mul_mat_vec_wide":          {typed: true, teams: true, table: variant(shaders.Wide), record: teamOp(shaders.Wide, shaders.NoGLU, alone), bytes: weightBytes},
-	"mul_mat_id":                {typed: true, teams: true, products: usedExperts, record: expertOp(false), bytes: expertBytes(1)},
-	"mul_mat_id_gates":          {typed: true, teams: true, products: 2 * usedExperts, record: expertOp(true), bytes: expertBytes(2)},
-	"layer":                     {typed: true, teams: true, record: layer, bytes: layerBytes, cache: layerCache},
-	"flash_attn":                {typed: true, table: shaders.FlashAttn, record: attend, bytes: attendBytes, cache: attendCache},
+	"mul_mat":                         {typed: true, record: chosen, bytes: weightBytes},
+	"mul_mat_vec":                     {typed: true, record: plain, bytes: weightBytes},
+	"mul_mat_vec_int8":                {typed: true, teams: true, table: variant(shaders.Int8), record: teamOp(shaders.Int8, shaders.NoGLU, alone), bytes: weightBytes},
+	"mul_mat_vec_int8_siblings":       {typed: true, teams: true, table: variant(shaders.Int8), record: teamOp(shaders.Int8, shaders.NoGLU, siblings), bytes: weightBytes},
+	"mul_mat_vec_int8_residual":       {typed: true, teams: true, table: variant(shaders.Int8), record: teamOp(shaders.Int8, shaders.NoGLU, residual), bytes: weightBytes},
+	"mul_mat_vec_int8_gates":          {typed: true, teams: true, table: variant(shaders.Int8), record: teamOp(shaders.Int8, shaders.GLUBytes, gates), bytes: weightBytes},
+	"mul_mat_vec_straight":            {typed: true, teams: true, table: variant(shaders.Straight), record: teamOp(shaders.Straight, shaders.NoGLU, alone), bytes: weightBytes},
+	"mul_mat_vec_persistent":          {typed: true, teams: true, table: variant(shaders.Persistent), record: teamOp(shaders.Persistent, shaders.NoGLU, alone), bytes: weightBytes},
+	"mul_mat_vec_persistent_siblings": {typed: true, teams: true, table: variant(shaders.Persistent), record: teamOp(shaders.Persistent, shaders.NoGLU, siblings), bytes: weightBytes},
+	"mul_mat_vec_persistent_residual": {typed: true, teams: true, table: variant(shaders.Persistent), record: teamOp(shaders.Persistent, shaders.NoGLU, residual), bytes: weightBytes},
+	"mul_mat_vec_persistent_gates":    {typed: true, teams: true, table: variant(shaders.Persistent), record: teamOp(shaders.Persistent, shaders.GLUBytes, gates), bytes: weightBytes},
+	"mul_mat_vec_longs":               {typed: true, teams: true, table: variant(shaders.Longs), record: teamOp(shaders.Longs, shaders.NoGLU, alone), bytes: weightBytes},
+	"mul_mat_vec_wide":                {typed: true, teams: true, table: variant(shaders.Wide), record: teamOp(shaders.Wide, shaders.NoGLU, alone), bytes: weightBytes},
+	"mul_mat_id":                      {typed: true, teams: true, products: usedExperts, record: expertOp(false), bytes: expertBytes(1)},
+	"mul_mat_id_gates":                {typed: true, teams: true, products: 2 * usedExperts, record: expertOp(true), bytes: expertBytes(2)},
+	"layer":                           {typed: true, teams: true, record: layer, bytes: layerBytes, cache: layerCache},
+	"flash_attn":                      {typed: true, table: shaders.FlashAttn, record: attend, bytes: attendBytes, cache: attendCache},
 	"argmax": { // of as many columns as the weights have rows
 		record: func(r *gpu.Recorder, _ gguf.Type, s shape, n int, m memory) error {
 			return r.Argmax(shaders.ArgmaxArgs{X: m.x, Dst: m.dst, Rows: uint32(n), Cols: uint32(s.m)})

@@ -44,6 +44,23 @@ func TestReBAR(t *testing.T) {
 	}
 }
 
+// The disk gives each point twice.
+func TestDiskSweep(t *testing.T) {
+	defer func(d time.Duration) { sweepTime = d }(sweepTime)
+	sweepTime = time.Millisecond
+	path := filepath.Join(t.TempDir(), "m.gguf")
+	if err := synthetic.Write(path, synthetic.Options{Arch: "llama"}); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := sweepDisk(t.Context(), path, &out); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Count(out.String(), "first") != 12 || strings.Count(out.String(), "again") != 13 {
+		t.Errorf("found:\n%s", out.String())
+	}
+}
+
 func TestUsage(t *testing.T) {
 	for _, c := range []struct {
 		args string
