@@ -36,11 +36,28 @@ func halvesCases() []Case {
 	cases = append(cases, tileF16(3, 128, 0, 1e30), tileF16(3, 128, 0, 1e-30), tileF16(3, 128, 0, 0))
 	for _, n := range []int{17, 63, 64, 65, 127, 128, 129, 257} {
 		for _, m := range []int{1, 63, 128, 129, 260} {
-			cases = append(cases, mulMatHalves(gguf.Q8_0, m, 288, n, 0, 0))
+			cases = append(cases, mulMatHalves(gguf.Q8_0, m, 288, n, 0, 0), mulMatBlocks(gguf.Q8_0, m, 288, n, 0, gpu.Split{}))
 		}
 		cases = append(cases, mulMatHalves(gguf.Q4_K, 512, 256, n, 4, 1))
 	}
+	for _, t := range shaders.BlockTypes() {
+		cases = append(cases, mulMatBlocks(t, 100, max(96, t.BlockSize()), 17, 4, gpu.Split{}), mulMatBlocks(t, 300, 1024, 70, 0, gpu.Split{}),
+			mulMatBlocks(t, 100, 512, 40, 3, smallSplit(true)))
+	}
+	// Tiles of two tiles' rows, of which the second may not be there; what waits beside what is multiplied.
+	for _, n := range []int{100, 257} {
+		for _, m := range []int{100, 260} {
+			cases = append(cases, mulMatSplit(gguf.Q4_0, m, 288, n, 0, 0, gpu.Split{BM: 256, BN: 128, WM: 32, WN: 32, BK: 32}),
+				mulMatBlocks(gguf.Q4_0, m, 288, n, 0, gpu.Split{BM: 128, BN: 256, WM: 32, WN: 32, BK: 32}))
+		}
+		cases = append(cases, mulMatSplit(gguf.Q4_K, 130, 512, n, 0, 0, smallSplit(false)), mulMatBlocks(gguf.Q6_K, 130, 512, n, 0, smallSplit(false)))
+	}
 	return append(cases, mulMatHalves(gguf.F16, 65, 4096, 40, 5, 0), mulMatHalves(gguf.F32, 130, 172, 33, 0, 0))
+}
+
+// smallSplit has two stages, and is no large work to compile.
+func smallSplit(halves bool) gpu.Split {
+	return gpu.Split{BM: 64, BN: 64, WM: 32, WN: 16, BK: 32, Stages: 2, Halves: halves}
 }
 
 // tilesOf lays rows of width k out as the kernels do, poison where no row is.
@@ -131,8 +148,25 @@ func mulMatHalves(t gguf.Type, m, k, n, gap, slices int) Case {
 }
 
 func mulMatSplit(t gguf.Type, m, k, n, gap, slices int, split gpu.Split) Case {
+	return mulMatInHalves("mul_mat_cm", fmt.Sprintf("%s M=%d K=%d N=%d gap=%d slices=%d", t, m, k, n, gap, slices)+splitName(split), t, m, k, n, gap, slices, split)
+}
+
+// mulMatBlocks multiplies by weights that are decoded in the product.
+func mulMatBlocks(t gguf.Type, m, k, n, gap int, split gpu.Split) Case {
+	return mulMatInHalves(typed("mul_mat_q_cm", t), fmt.Sprintf("M=%d K=%d N=%d gap=%d", m, k, n, gap)+splitName(split), t, m, k, n, gap, 0, split)
+}
+
+// splitName is "" for the device's own.
+func splitName(s gpu.Split) string {
+	if s == (gpu.Split{}) {
+		return ""
+	}
+	return " split=" + s.String()
+}
+
+func mulMatInHalves(kernel, name string, t gguf.Type, m, k, n, gap, slices int, split gpu.Split) Case {
 	return Case{
-		Kernel: "mul_mat_cm", Shape: fmt.Sprintf("%s M=%d K=%d N=%d gap=%d slices=%d", t, m, k, n, gap, slices), MaxNMSE: nmseHalf,
+		Kernel: kernel, Shape: name, MaxNMSE: nmseHalf,
 		build: func(j *job) error {
 			weights, w, err := j.weights(t, m, k, 1)
 			if err != nil {
@@ -171,7 +205,7 @@ func mulMatSplit(t gguf.Type, m, k, n, gap, slices int, split gpu.Split) Case {
 			b.Dst, c.Dst, d.Dst = j.addr(second), j.addr(third), j.addr(fourth)
 			c.DstStride, d.DstStride = uint32(m), uint32(m)
 			j.record = func(r *gpu.Recorder) error {
-				r.Scratch, r.Split = scratch, split
+				r.Scratch, r.Split, r.Through = scratch, split, kernel == "mul_mat_cm"
 				if err := all([]shaders.MulMatArgs{a, b}, func(a shaders.MulMatArgs) error { return r.MulMat(t, a) }); err != nil {
 					return err
 				}
