@@ -205,7 +205,10 @@ func mulMatInHalves(kernel, name string, t gguf.Type, m, k, n, gap, slices int, 
 			b.Dst, c.Dst, d.Dst = j.addr(second), j.addr(third), j.addr(fourth)
 			c.DstStride, d.DstStride = uint32(m), uint32(m)
 			j.record = func(r *gpu.Recorder) error {
-				r.Scratch, r.Split, r.Through = scratch, split, kernel == "mul_mat_cm"
+				r.Scratch, r.Split, r.Decoding = scratch, split, gpu.DecodeWithin
+				if kernel == "mul_mat_cm" {
+					r.Decoding = gpu.DecodeBefore
+				}
 				if err := all([]shaders.MulMatArgs{a, b}, func(a shaders.MulMatArgs) error { return r.MulMat(t, a) }); err != nil {
 					return err
 				}

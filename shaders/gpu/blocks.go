@@ -9,9 +9,19 @@ import (
 // and with more it pays to do it once, through memory.
 const mostDecoded = 1024
 
+// Decoding is where the weights of products in halves are decoded.
+type Decoding uint8
+
+// Where weights are decoded: as the rows of X decide; into memory before the product; in the product.
+const (
+	DecodeByRows Decoding = iota
+	DecodeBefore
+	DecodeWithin
+)
+
 // decodes reports whether products of n rows of k values that go in halves read weights of type t in blocks.
 func (r *Recorder) decodes(t gguf.Type, n, k uint32) bool {
-	return !r.Through && n <= mostDecoded && k%q8Block == 0 && teamVariants[t] == shaders.Int8 &&
+	return r.Decoding != DecodeBefore && (n <= mostDecoded || r.Decoding == DecodeWithin) && k%q8Block == 0 && teamVariants[t] == shaders.Int8 &&
 		r.usable(r.blocksChoice(t, n), func() (*shaders.Kernel, error) { return shaders.MulMatQCM(t) })
 }
 

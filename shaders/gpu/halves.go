@@ -29,14 +29,14 @@ type Split struct {
 	Halves bool   // of weights in blocks: they are decoded by arithmetic of halves
 }
 
-// String is BMxBNxWMxWN, of what is not the default xBKxSTAGES and "in halves".
+// String is BMxBNxWMxWN, of what is not the default xBKxSTAGES, and an h for halves.
 func (s Split) String() string {
 	text := fmt.Sprintf("%dx%dx%dx%d", s.BM, s.BN, s.WM, s.WN)
 	if s.BK != 0 || s.Stages != 0 {
 		text += fmt.Sprintf("x%dx%d", cmp.Or(s.BK, tileStep), cmp.Or(s.Stages, 1))
 	}
 	if s.Halves {
-		text += " in halves"
+		text += "h"
 	}
 	return text
 }
@@ -305,6 +305,24 @@ func (r *Recorder) MulMatAdd(t gguf.Type, a shaders.MulMatArgs, residual uint64,
 		return c.err
 	}
 	return r.mulMatHalves(t, &a, residual, stride)
+}
+
+// MulMatTiles is the product of weights and X that are both in tiles.
+func (r *Recorder) MulMatTiles(a shaders.MulMatCMArgs) error {
+	if a.M == 0 || a.N == 0 {
+		return nil
+	}
+	c := check{}
+	c.address("W", a.W)
+	c.address("X", a.X)
+	c.address("Scales", a.Scales)
+	c.address("Dst", a.Dst)
+	c.positive("K", a.K)
+	c.stride("DstStride", a.DstStride, a.M)
+	if c.err != nil {
+		return c.err
+	}
+	return r.later(a)
 }
 
 // later keeps a product for when its result is asked for, its place is, or there is enough to do.

@@ -17,10 +17,10 @@ type Recorder struct {
 	Positions uint32
 	// Tile overrides the constants of a mul_mat_vec in teams, for measurements.
 	Tile Tile
-	// Split overrides that of products of cooperative matrices, and Through has their weights decoded through memory, for
-	// measurements and tests.
-	Split   Split
-	Through bool
+	// Split overrides that of products of cooperative matrices, and Decoding where their weights are decoded, for measurements
+	// and tests.
+	Split    Split
+	Decoding Decoding
 
 	// Few says that the step is of few rows: products are computed in bytes, attention with its positions side by side, where
 	// the device can. It is not what an op's own rows decide, for a step's rows may be recorded in parts. Without cooperative

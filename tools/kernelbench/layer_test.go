@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"leat/gguf"
-	"leat/shaders/gpu"
 	"leat/vk/vktest"
 )
 
@@ -26,7 +25,7 @@ func TestAttention(t *testing.T) {
 	if strings.Contains(out.String(), "Q6_K") {
 		t.Errorf("a cache of Q6_K in\n%s", &out)
 	}
-	p := point{"flash_attn", gguf.F16, shape{8, 64}, 1, gpu.Tile{}}
+	p := point{kernel: "flash_attn", typ: gguf.F16, shape: shape{8, 64}, n: 1}
 	if got, want := kernelOps["flash_attn"].reads(p, 100), int64(8*64*8+2*100*2*64*2); got != want {
 		t.Errorf("%d bytes read, wanted %d", got, want)
 	}

@@ -44,7 +44,9 @@ type options struct {
 	gridGroups      []int  // none: no barriers are measured
 	gridKiB         []int
 	gridPhases      int
-	split           gpu.Split // of products in halves; zero: the engine's choice
+	splits          []gpu.Split // of products in halves; zero: the engine's choice
+	room            int64       // bytes each of X, its scales, other outputs, memory of the recorder, and an output
+	halves          int64       // bytes of a recorder's scratch beside X
 }
 
 // shape is a matrix of M rows of K values.
@@ -89,7 +91,8 @@ func parse(args []string, errw io.Writer) (*options, error) {
 	team := fs.String("team", "0", "TEAM")
 	unroll := fs.String("unroll", "0", "UNROLL")
 	lanes := fs.String("lanes", "0", "LANES")
-	split := fs.String("split", "", "BMxBNxWMxWN of products in halves; \"\": the engine's choice")
+	splits := fs.String("split", "", "BMxBNxWMxWN of products in halves, or BMxBNxWMxWNxBKxSTAGES, with an h behind it where they decode by halves; \"\": the engine's choice")
+	halves := fs.Int("halves", 0, "MiB that weights are decoded into; 0: 512, on a software device 64")
 	fs.IntVar(&o.positions, "positions", 512, "that a row of a layer, or of flash_attn, attends to; of flash_attn the shape is heads x size of a head")
 	fs.IntVar(&o.ahead, "ahead", 0, "MiB of each of a layer's next weights to read beside small ops, into the cache")
 	memory := fs.Int("memory", 0, "MiB of weights to rotate through; 0: 1280, on a software device 16")
@@ -105,10 +108,10 @@ func parse(args []string, errw io.Writer) (*options, error) {
 	if err := fs.Parse(args); err != nil {
 		return nil, err
 	}
-	if fs.NArg() > 0 || o.count < 1 || *memory < 0 || o.ahead < 0 || o.positions < 1 || o.gridPhases < 2 {
+	if fs.NArg() > 0 || o.count < 1 || *memory < 0 || *halves < 0 || o.ahead < 0 || o.positions < 1 || o.gridPhases < 2 {
 		return nil, fmt.Errorf("want flags alone, -count of at least 1; found %q", fs.Args())
 	}
-	o.memory = int64(*memory) << 20
+	o.memory, o.halves = int64(*memory)<<20, int64(*halves)<<20
 	var errs [11]error
 	o.kernels, errs[0] = list(*kernels, kernelName)
 	o.types, errs[1] = list(*types, typeNamed)
@@ -124,11 +127,9 @@ func parse(args []string, errw io.Writer) (*options, error) {
 		o.gridGroups, errs[8] = list(*groups, positive)
 	}
 	o.gridKiB, errs[9] = list(*kib, number)
-	if *split != "" {
-		s := &o.split
-		if n, err := fmt.Sscanf(*split, "%dx%dx%dx%d", &s.BM, &s.BN, &s.WM, &s.WN); n != 4 {
-			errs[10] = fmt.Errorf("-split: found %q, wanted one as 128x64x64x32: %w", *split, err)
-		}
+	o.splits = []gpu.Split{{}}
+	if *splits != "" {
+		o.splits, errs[10] = list(*splits, parseSplit)
 	}
 	return o, errors.Join(errs[:]...)
 }
@@ -141,15 +142,26 @@ const (
 
 // forDevice sets what was left open.
 func (o *options) forDevice(software bool) {
-	shapes, memory := gpuShapes, int64(1280<<20)
+	shapes, memory, halves := gpuShapes, int64(1280<<20), int64(512<<20)
 	if software {
-		shapes, memory = cpuShapes, 16<<20
+		shapes, memory, halves = cpuShapes, 16<<20, 64<<20
 	}
 	if o.shapes == nil {
 		o.shapes, _ = list(shapes, parseShape) // constants, and a test parses them
 	}
 	if o.memory == 0 {
 		o.memory = memory
+	}
+	if o.halves == 0 {
+		o.halves = halves
+	}
+	o.room = leastRoom
+	for _, s := range o.shapes {
+		for _, n := range o.n {
+			if most := int64(max(s.m, s.k)) * int64(n) * 4; most <= mostRoom {
+				o.room = max(o.room, (most+1<<20-1)&^(1<<20-1))
+			}
+		}
 	}
 }
 
@@ -192,6 +204,25 @@ func parseShape(s string) (shape, error) {
 		}
 	}
 	return shape{}, fmt.Errorf("shape: found %q, wanted one as 4096x14336", s)
+}
+
+// parseSplit reads what [gpu.Split.String] writes; "": the engine's choice.
+func parseSplit(text string) (s gpu.Split, err error) {
+	if text == "" {
+		return s, nil
+	}
+	numbers, halves := strings.CutSuffix(text, "h")
+	s.Halves = halves
+	words, to := strings.Split(numbers, "x"), []*uint32{&s.BM, &s.BN, &s.WM, &s.WN, &s.BK, &s.Stages}
+	ok := len(words) == 4 || len(words) == 6
+	for i := 0; ok && i < len(words); i++ {
+		n, err := strconv.ParseUint(words[i], 10, 16)
+		*to[i], ok = uint32(n), err == nil && n > 0
+	}
+	if !ok {
+		return s, fmt.Errorf("-split: found %q, wanted one as 128x64x64x32 or 128x128x64x64x32x2h", text)
+	}
+	return s, nil
 }
 
 func kernelName(s string) (string, error) {
