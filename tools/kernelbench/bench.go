@@ -136,7 +136,7 @@ func (d *device) kernel(ctx context.Context, o *options, out io.Writer, best *su
 				line += fmt.Sprintf(" %.2f TFLOP/s", flops/float64(s.took.Nanoseconds())*float64(s.times)/1e3)
 			}
 			fmt.Fprintln(out, line)
-			best.add(p, rate/d.ceiling)
+			best.add(p, rate/d.ceiling, flops/bytes*d.ceiling/1e3)
 		}
 		if err := d.tell(o, out); err != nil {
 			return err
@@ -275,7 +275,7 @@ func (d *device) open(ctx context.Context, o *options) (err error) {
 		return err
 	}
 	o.forDevice(p.Type == vk.CPU)
-	if d.dev, err = d.instance.NewDevice(p, vk.DeviceOptions{Inspect: o.stats || o.ir != ""}); err != nil {
+	if d.dev, err = d.instance.NewDevice(p, vk.DeviceOptions{Enable: o.enable, Inspect: o.stats || o.ir != ""}); err != nil {
 		return err
 	}
 	if d.kernels, err = gpu.New(d.dev, gpu.Options{}); err != nil {

@@ -14,6 +14,7 @@ import (
 	"leat/gguf"
 	"leat/shaders"
 	"leat/shaders/gpu"
+	"leat/vk"
 )
 
 const usage = `Usage: kernelbench [flags]
@@ -27,6 +28,7 @@ Example: go run ./tools/kernelbench -kernels mul_mat_vec_int8 -types q4_k,q6_k -
 
 type options struct {
 	device          string
+	enable          []string // features that are off by themselves
 	kernels         []string
 	types           []gguf.Type
 	shapes          []shape // nil: the device's
@@ -83,6 +85,7 @@ func parse(args []string, errw io.Writer) (*options, error) {
 	fs.SetOutput(errw)
 	fs.Usage = func() { fmt.Fprint(errw, usage); fs.PrintDefaults() }
 	fs.StringVar(&o.device, "device", "", "name, UUID or index; \"\": the best")
+	enable := fs.String("enable", "", "features that are off by themselves: "+strings.Join(vk.Enabled(), ", "))
 	kernels := fs.String("kernels", "mul_mat_vec,mul_mat_vec_int8,mul_mat_vec_wide", "of "+strings.Join(kernelNames(), ", "))
 	types := fs.String("types", "f16,q8_0,q6_k,q5_k,q4_k,q3_k,q4_0,iq4_xs", "of the weights, or of flash_attn's KV cache; those a kernel lacks are passed over")
 	shapes := fs.String("shapes", "", "rows x values of a row, of the weights; default "+gpuShapes+", on a software device "+cpuShapes)
@@ -112,6 +115,9 @@ func parse(args []string, errw io.Writer) (*options, error) {
 		return nil, fmt.Errorf("want flags alone, -count of at least 1; found %q", fs.Args())
 	}
 	o.memory, o.halves = int64(*memory)<<20, int64(*halves)<<20
+	if *enable != "" {
+		o.enable = strings.Split(*enable, ",")
+	}
 	var errs [11]error
 	o.kernels, errs[0] = list(*kernels, kernelName)
 	o.types, errs[1] = list(*types, typeNamed)

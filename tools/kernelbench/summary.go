@@ -18,9 +18,10 @@ type tileRate struct {
 	tile  gpu.Tile
 	split gpu.Split
 	rates []float64 // of the ceiling
+	work  float64   // TFLOP/s at the ceiling, 0 where that is not what counts
 }
 
-func (s *summary) add(p point, rate float64) {
+func (s *summary) add(p point, rate, work float64) {
 	tile, split := p.tile, p.split
 	p.tile, p.split = gpu.Tile{}, gpu.Split{}
 	if s.tiles == nil {
@@ -31,7 +32,7 @@ func (s *summary) add(p point, rate float64) {
 		s.order = append(s.order, p)
 	}
 	if last := len(list) - 1; last < 0 || list[last].tile != tile || list[last].split != split {
-		list = append(list, tileRate{tile: tile, split: split})
+		list = append(list, tileRate{tile: tile, split: split, work: work})
 	}
 	last := &list[len(list)-1]
 	last.rates = append(last.rates, rate)
@@ -61,6 +62,9 @@ func (s *summary) print(w io.Writer) {
 				fmt.Fprintf(w, "  %s", t.split)
 			}
 			fmt.Fprintf(w, " %5.1f %%", 100*median(t))
+			if t.work > 0 {
+				fmt.Fprintf(w, " (%.4g TFLOP/s)", t.work*median(t))
+			}
 		}
 		fmt.Fprintln(w)
 	}
