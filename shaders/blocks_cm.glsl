@@ -15,11 +15,13 @@ layout(constant_id = 4) const uint WM = DEFAULT_WM;         // a subgroup's part
 layout(constant_id = 5) const uint WN = DEFAULT_WN;
 layout(constant_id = 6) const uint STAGES = DEFAULT_STAGES; // 1 or 2
 layout(constant_id = 7) const uint HALVES = DEFAULT_HALVES; // 1: weights are decoded by arithmetic of halves
+layout(constant_id = 8) const uint WIDE = DEFAULT_WIDE;     // 1: fewer loads, see chunk_loads.glsl
 
 #define BYTES_ALONE
 #include "int8.glsl"
 #include "int8_types.glsl"
 #include "half_types.glsl"
+#include "chunk_loads.glsl"
 
 const uint TM = 16, TN = 16, TK = 16; // of one cooperative matrix
 const uint PARTS = BK / 8, CHUNKS = BK / 32; // of a row in a step: vecs of 8 halves, chunks
@@ -28,14 +30,16 @@ const uint STRIDE = PARTS + 1;      // vecs from row to row in shared memory: no
 const uint OUT_STRIDE = WM / 4 + 1; // vecs, of 4 floats, of a row on its way out
 const uint STEP_VECS = (BM + BN) * STRIDE, IN_VECS = STEP_VECS * STAGES, OUT_VECS = SUBGROUPS * TN * OUT_STRIDE;
 const uint SHARED_VECS = IN_VECS > OUT_VECS ? IN_VECS : OUT_VECS;
-const uint W_CHUNKS = BM * CHUNKS / LANES, X_VECS = BN * PARTS / LANES; // that a lane brings in a step
+const uint X_VECS = BN * PARTS / LANES;                                 // that a lane brings in a step
+const uint W_CHUNKS = BM * CHUNKS > LANES ? BM * CHUNKS / LANES : 1;    // the same
+const uint SHARE = BM * CHUNKS < LANES ? LANES / (BM * CHUNKS) : 1;     // lanes that decode a chunk together, up to 4
 
 shared uvec4 tile[SHARED_VECS]; // of each stage X (BN, STRIDE), W (BM, STRIDE); at last each subgroup's outputs
 
 uint m0, n0, wm, wn; // the first row of W, of X; a subgroup's within these
 
 // w_member and x_member are the rows whose i-th chunk and vec a lane brings.
-uint w_member(uint i) { return (gl_LocalInvocationID.x + i * LANES) / CHUNKS; }
+uint w_member(uint i) { return (gl_LocalInvocationID.x / SHARE + i * LANES) / CHUNKS; }
 uint x_member(uint i) { return (gl_LocalInvocationID.x + i * LANES) / PARTS; }
 
 // column is where X's `part`th 8 values of a step lie in a row.
@@ -50,22 +54,17 @@ uint vec_of(uint k) { return k / TILE_COLS * TILE_VECS + k % TILE_COLS / 8; }
 
 void put(uint n, uint quad, uint at);
 
-// decode brings a chunk into shared memory.
+// decode brings a lane's part of a chunk into shared memory, where that begins at `to`.
 void decode(Chunk raw, uint chunk, uint to)
 {
     uvec4 q1, q2;
     vec2 s1, s2;
     parts(raw, chunk, q1, q2, s1, s2);
-    if (HALVES != 0) {
-        f16vec4 h1 = centred(s1), h2 = centred(s2);
-        tile[to] = eight_halves(q1.x, q1.y, h1);
-        tile[to + 1] = eight_halves(q1.z, q1.w, h1);
-        tile[to + 2] = eight_halves(q2.x, q2.y, h2);
-        tile[to + 3] = eight_halves(q2.z, q2.w, h2);
-        return;
+    [[unroll]] for (uint i = 0; i < 4 / SHARE; i++) {
+        uint v = gl_LocalInvocationID.x % SHARE * (4 / SHARE) + i;
+        uvec4 q = v < 2 ? q1 : q2;
+        uvec2 two = v % 2 == 0 ? q.xy : q.zw;
+        vec2 s = v < 2 ? s1 : s2;
+        tile[to + v] = HALVES != 0 ? eight_halves(two.x, two.y, centred(s)) : eight(two.x, two.y, s);
     }
-    tile[to] = eight(q1.x, q1.y, s1);
-    tile[to + 1] = eight(q1.z, q1.w, s1);
-    tile[to + 2] = eight(q2.x, q2.y, s2);
-    tile[to + 3] = eight(q2.z, q2.w, s2);
 }

@@ -3,7 +3,7 @@
     [[unroll]] for (uint i = 0; i < ACROSS * DOWN; i++)
         acc[i] = coopmat<float, gl_ScopeSubgroup, TN, TM, gl_MatrixUseAccumulator>(0.0);
 
-    uint part = gl_LocalInvocationID.x % PARTS, member = gl_LocalInvocationID.x % CHUNKS;
+    uint part = gl_LocalInvocationID.x % PARTS, member = gl_LocalInvocationID.x / SHARE % CHUNKS;
     uint chunks = a.K / 32, steps = (chunks + CHUNKS - 1) / CHUNKS;
     Chunk raw[W_CHUNKS];
     uvec4 rx[X_VECS];
@@ -25,7 +25,10 @@
         uint next = step + 1 < steps ? step + 1 : 0; // the last brings what nobody reads
         k = column(next, part);
         [[unroll]] for (uint i = 0; i < W_CHUNKS; i++)
-            raw[i] = load_chunk(w[i], min(next * CHUNKS + member, chunks - 1));
+            if (WIDE != 0)
+                load_next(w[i], min(next * CHUNKS + member, chunks - 1), next * CHUNKS % 8 == 0, raw[i]);
+            else
+                raw[i] = load_chunk(w[i], min(next * CHUNKS + member, chunks - 1));
         [[unroll]] for (uint i = 0; i < X_VECS; i++)
             rx[i] = X_VEC(i, k);
         [[unroll]] for (uint c = 0; c < BK / TK; c++) {

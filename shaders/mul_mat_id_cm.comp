@@ -23,7 +23,7 @@ layout(push_constant, std430) uniform Args {
 
 #include "blocks_cm.glsl"
 
-layout(constant_id = 8) const uint GLU = DEFAULT_GLU;
+layout(constant_id = 9) const uint GLU = DEFAULT_GLU;
 
 layout(buffer_reference, std430, buffer_reference_align = 16) buffer OutFloats4 { vec4 f[]; };
 

@@ -224,7 +224,7 @@ var families = []family{
 
 // blocksCM are the constants of blocks_cm.glsl, BN and WN by default these.
 func blocksCM(bn, wn uint32) []SpecConst {
-	return []SpecConst{{"LANES", rowLanes, 0}, {"BM", 128, 0}, {"BN", bn, 0}, {"BK", tileStep, tileStep}, {"WM", 64, 0}, {"WN", wn, 0}, {"STAGES", 1, 2}, {"HALVES", 0, 1}}
+	return []SpecConst{{"LANES", rowLanes, 0}, {"BM", 128, 0}, {"BN", bn, 0}, {"BK", tileStep, tileStep}, {"WM", 64, 0}, {"WN", wn, 0}, {"STAGES", 1, 2}, {"HALVES", 0, 1}, {"WIDE", 0, 1}}
 }
 
 func tile(rows, cols uint32) []SpecConst {

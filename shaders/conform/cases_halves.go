@@ -42,22 +42,30 @@ func halvesCases() []Case {
 	}
 	for _, t := range shaders.BlockTypes() {
 		cases = append(cases, mulMatBlocks(t, 100, max(96, t.BlockSize()), 17, 4, gpu.Split{}), mulMatBlocks(t, 300, 1024, 70, 0, gpu.Split{}),
-			mulMatBlocks(t, 100, 512, 40, 3, smallSplit(true)))
+			mulMatBlocks(t, 100, 512, 40, 3, testSplits[0]))
 	}
-	// Tiles of two tiles' rows, of which the second may not be there; what waits beside what is multiplied.
 	for _, n := range []int{100, 257} {
 		for _, m := range []int{100, 260} {
-			cases = append(cases, mulMatSplit(gguf.Q4_0, m, 288, n, 0, 0, gpu.Split{BM: 256, BN: 128, WM: 32, WN: 32, BK: 32}),
-				mulMatBlocks(gguf.Q4_0, m, 288, n, 0, gpu.Split{BM: 128, BN: 256, WM: 32, WN: 32, BK: 32}))
+			for _, split := range testSplits {
+				cases = append(cases, mulMatBlocks(gguf.Q4_0, m, 288, n, 0, split))
+				if !split.Halves {
+					cases = append(cases, mulMatSplit(gguf.Q4_0, m, 288, n, 0, 0, split))
+				}
+			}
 		}
-		cases = append(cases, mulMatSplit(gguf.Q4_K, 130, 512, n, 0, 0, smallSplit(false)), mulMatBlocks(gguf.Q6_K, 130, 512, n, 0, smallSplit(false)))
 	}
 	return append(cases, mulMatHalves(gguf.F16, 65, 4096, 40, 5, 0), mulMatHalves(gguf.F32, 130, 172, 33, 0, 0))
 }
 
-// smallSplit has two stages, and is no large work to compile.
-func smallSplit(halves bool) gpu.Split {
-	return gpu.Split{BM: 64, BN: 64, WM: 32, WN: 16, BK: 32, Stages: 2, Halves: halves}
+// testSplits are no large work to compile and do with 32 KiB: two stages; X, then W, from two tiles side by side, of which the
+// second may not be there; two and four lanes that decode a chunk together.
+var testSplits = []gpu.Split{
+	{BM: 64, BN: 64, WM: 32, WN: 16, BK: 32, Stages: 2, Halves: true, Wide: true},
+	{BM: 64, BN: 64, WM: 32, WN: 16, BK: 32, Stages: 2},
+	{BM: 64, BN: 256, WM: 32, WN: 64, BK: 32},
+	{BM: 256, BN: 64, WM: 32, WN: 64, BK: 32},
+	{BM: 64, BN: 64, WM: 16, WN: 16, BK: 32, Stages: 2},
+	{BM: 32, BN: 128, WM: 16, WN: 16, BK: 32},
 }
 
 // tilesOf lays rows of width k out as the kernels do, poison where no row is.

@@ -27,9 +27,10 @@ type Split struct {
 	BK     uint32 // columns of a step; 0: 64
 	Stages uint32 // 2: a step is stored beside the one that is multiplied; 0: 1
 	Halves bool   // of weights in blocks: they are decoded by arithmetic of halves
+	Wide   bool   // of weights in blocks: fewer loads of more bytes
 }
 
-// String is BMxBNxWMxWN, of what is not the default xBKxSTAGES, and an h for halves.
+// String is BMxBNxWMxWN, of what is not the default xBKxSTAGES, and an h for Halves, a w for Wide.
 func (s Split) String() string {
 	text := fmt.Sprintf("%dx%dx%dx%d", s.BM, s.BN, s.WM, s.WN)
 	if s.BK != 0 || s.Stages != 0 {
@@ -37,6 +38,9 @@ func (s Split) String() string {
 	}
 	if s.Halves {
 		text += "h"
+	}
+	if s.Wide {
+		text += "w"
 	}
 	return text
 }
@@ -59,6 +63,14 @@ type split struct {
 	Split
 }
 
+// number is 1 for true.
+func number(b bool) uint32 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
 // constant is the split's value of a constant of mul_mat_cm.
 func (s *split) constant(name string, other uint32) uint32 {
 	switch name {
@@ -77,9 +89,9 @@ func (s *split) constant(name string, other uint32) uint32 {
 	case "STAGES":
 		return cmp.Or(s.Stages, other)
 	case "HALVES":
-		if s.Halves {
-			return 1
-		}
+		return number(s.Halves)
+	case "WIDE":
+		return number(s.Wide)
 	}
 	return other
 }

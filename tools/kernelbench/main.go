@@ -94,7 +94,7 @@ func parse(args []string, errw io.Writer) (*options, error) {
 	team := fs.String("team", "0", "TEAM")
 	unroll := fs.String("unroll", "0", "UNROLL")
 	lanes := fs.String("lanes", "0", "LANES")
-	splits := fs.String("split", "", "BMxBNxWMxWN of products in halves, or BMxBNxWMxWNxBKxSTAGES, with an h behind it where they decode by halves; \"\": the engine's choice")
+	splits := fs.String("split", "", "BMxBNxWMxWN of products in halves, or BMxBNxWMxWNxBKxSTAGES, with an h behind it where they decode by halves, a w for wide loads; \"\": the engine's choice")
 	halves := fs.Int("halves", 0, "MiB that weights are decoded into; 0: 512, on a software device 64")
 	fs.IntVar(&o.positions, "positions", 512, "that a row of a layer, or of flash_attn, attends to; of flash_attn the shape is heads x size of a head")
 	fs.IntVar(&o.ahead, "ahead", 0, "MiB of each of a layer's next weights to read beside small ops, into the cache")
@@ -217,8 +217,9 @@ func parseSplit(text string) (s gpu.Split, err error) {
 	if text == "" {
 		return s, nil
 	}
-	numbers, halves := strings.CutSuffix(text, "h")
-	s.Halves = halves
+	numbers, wide := strings.CutSuffix(text, "w")
+	numbers, halves := strings.CutSuffix(numbers, "h")
+	s.Halves, s.Wide = halves, wide
 	words, to := strings.Split(numbers, "x"), []*uint32{&s.BM, &s.BN, &s.WM, &s.WN, &s.BK, &s.Stages}
 	ok := len(words) == 4 || len(words) == 6
 	for i := 0; ok && i < len(words); i++ {
@@ -226,7 +227,7 @@ func parseSplit(text string) (s gpu.Split, err error) {
 		*to[i], ok = uint32(n), err == nil && n > 0
 	}
 	if !ok {
-		return s, fmt.Errorf("-split: found %q, wanted one as 128x64x64x32 or 128x128x64x64x32x2h", text)
+		return s, fmt.Errorf("-split: found %q, wanted one as 128x64x64x32 or 128x128x64x64x32x2hw", text)
 	}
 	return s, nil
 }

@@ -113,7 +113,7 @@ func TestCommandLine(t *testing.T) {
 			t.Errorf("%s: exit %d, %q; want 2 and %q", c.args, code, &errw, c.want)
 		}
 	}
-	for _, text := range []string{"", "128x64x64x32", "128x128x64x64x32x2h"} {
+	for _, text := range []string{"", "128x64x64x32", "128x128x64x64x32x2h", "128x128x64x64x64x1w", "128x128x64x64x32x2hw"} {
 		s, err := parseSplit(text)
 		if err != nil || s != (gpu.Split{}) && s.String() != text {
 			t.Errorf("-split %q: %v, error %v", text, s, err)
