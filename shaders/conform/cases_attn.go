@@ -222,12 +222,16 @@ type attnShape struct {
 	window                         int
 	softCap                        float32
 	sinks                          float32 // of the first head, more for the others; 0: none
+	subgroups                      uint32  // of a workgroup of flash_attn_cm; 0: the device's own
 }
 
 func (s attnShape) String() string {
 	t := fmt.Sprintf("heads=%d/%d K=%d V=%d page=%d gap=%d long=%d sharp=%v", s.heads, s.headsKV, s.keyLen, s.valLen, s.page, s.gap, s.long, s.sharp)
 	if s.window > 0 || s.softCap > 0 || s.sinks != 0 {
 		t += fmt.Sprintf(" window=%d cap=%g sinks=%g", s.window, s.softCap, s.sinks)
+	}
+	if s.subgroups > 0 {
+		t += fmt.Sprintf(" subgroups=%d", s.subgroups)
 	}
 	return t
 }

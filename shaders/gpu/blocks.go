@@ -19,23 +19,33 @@ const (
 	DecodeWithin
 )
 
-// decodes reports whether products of n rows of k values that go in halves read weights of type t in blocks.
-func (r *Recorder) decodes(t gguf.Type, n, k uint32) bool {
+// decodes reports whether a product of n rows of k values that goes in halves reads its m rows of weights of type t in blocks.
+func (r *Recorder) decodes(t gguf.Type, m, n, k uint32) bool {
 	return r.Decoding != DecodeBefore && (n <= mostDecoded || r.Decoding == DecodeWithin) && k%q8Block == 0 && teamVariants[t] == shaders.Int8 &&
-		r.usable(r.blocksChoice(t, n), func() (*shaders.Kernel, error) { return shaders.MulMatQCM(t) })
+		r.usable(r.blocksChoice(t, m, n), func() (*shaders.Kernel, error) { return shaders.MulMatQCM(t) })
 }
 
-// blocksChoice is the product of n rows in tiles with weights in blocks.
-func (r *Recorder) blocksChoice(t gguf.Type, n uint32) choice {
+// blocksChoice is the product of n rows in tiles with m rows of weights in blocks.
+func (r *Recorder) blocksChoice(t gguf.Type, m, n uint32) choice {
 	s := r.Split
 	switch {
 	case s != (Split{}):
 	case r.k.matrix < 16:
 		s = softSplit
 	default:
-		s = OwnSplit(n)
+		s = ownBlocksSplit(m, n)
 	}
 	return choice{op: "mul_mat", variant: shaders.BlocksCM, typed: true, typ: t, split: r.k.split(s)}
+}
+
+// ownBlocksSplit is what the program chooses by itself: small tiles where there would be few of them. Such products run beside
+// larger ones (keys and values beside queries), and should not take as long.
+func ownBlocksSplit(m, n uint32) Split {
+	s := OwnSplit(n)
+	if a := (shaders.MulMatCMArgs{M: m, N: n}); 4*a.Workgroups(s.BM, s.BN) <= enoughGroups {
+		s = Split{BM: 64, BN: 64, WM: 32, WN: 32}
+	}
+	return s
 }
 
 // mulMatBlocks is mulMatHalves without memory for weights.
@@ -46,7 +56,7 @@ func (r *Recorder) mulMatBlocks(t gguf.Type, a *shaders.MulMatArgs, residual uin
 		return err
 	}
 	args := shaders.MulMatCMArgs{W: a.W, X: x, Scales: scales, Dst: a.Dst, Residual: residual, M: a.M, K: a.K, N: a.N, DstStride: a.DstStride, ResidualStride: stride}
-	c := check{choice: r.blocksChoice(t, a.N)}
+	c := check{choice: r.blocksChoice(t, a.M, a.N)}
 	m, n, k := float64(a.M), float64(a.N), float64(a.K)
 	weights := m * rowBytes(t, a.K)
 	var touched touch

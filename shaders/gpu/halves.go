@@ -3,7 +3,6 @@ package gpu
 import (
 	"cmp"
 	"fmt"
-	"slices"
 
 	"leat/gguf"
 	"leat/shaders"
@@ -94,44 +93,6 @@ func (s *split) constant(name string, other uint32) uint32 {
 		return number(s.Wide)
 	}
 	return other
-}
-
-// heads is what flash_attn_cm is made for.
-type heads struct {
-	subgroup int
-	key, val uint32
-	options  uint32
-}
-
-// options are the OPTIONS of flash_attn_cm.
-func options(a *shaders.FlashAttnArgs) (o uint32) {
-	if a.Window > 0 {
-		o |= shaders.WithWindow
-	}
-	if a.SoftCap > 0 {
-		o |= shaders.WithSoftCap
-	}
-	if a.Sinks != 0 {
-		o |= shaders.WithSinks
-	}
-	return o
-}
-
-// headSubgroups is how many subgroups a workgroup of flash_attn_cm has; each takes 16 rows.
-const headSubgroups = 4
-
-func (h *heads) constant(name string) uint32 {
-	switch name {
-	case "LANES":
-		return headSubgroups * uint32(h.subgroup)
-	case "SUBGROUP":
-		return uint32(h.subgroup)
-	case "KEY":
-		return h.key
-	case "OPTIONS":
-		return h.options
-	}
-	return h.val
 }
 
 // leastShared is bytes of shared memory that half a tile of mul_mat_cm or flash_attn_cm can do with.
@@ -245,13 +206,11 @@ func (r *Recorder) Halves(t gguf.Type, n, k uint32) bool {
 
 // halves reports whether a product is computed in halves.
 func (r *Recorder) halves(t gguf.Type, a *shaders.MulMatArgs) bool {
-	if r.k.matrix == 0 || a.N < leastRows || a.K < 64 || shaders.ScratchBytes(a.N, a.K, 0) > r.Scratch.Bytes ||
-		!r.usable(choice{op: "tile_f16"}, shaders.TileF16) {
-		return false
-	}
-	return r.decodes(t, a.N, a.K) ||
+	return r.k.matrix > 0 && a.N >= leastRows && a.K >= 64 &&
+		shaders.ScratchBytes(a.N, a.K, 0) <= r.Scratch.Bytes &&
+		r.usable(choice{op: "tile_f16"}, shaders.TileF16) &&
 		r.usable(dequantChoice(t), func() (*shaders.Kernel, error) { return shaders.DequantF16(t) }) &&
-			r.usable(r.splitChoice(a.N), shaders.MulMatCM)
+		r.usable(r.splitChoice(a.N), shaders.MulMatCM)
 }
 
 func dequantChoice(t gguf.Type) choice { return choice{op: "dequant_f16", typed: true, typ: t} }
@@ -266,7 +225,7 @@ func (r *Recorder) splitChoice(n uint32) choice {
 //
 // What is at residual is added, with stride floats from row to row; 0: nothing is.
 func (r *Recorder) mulMatHalves(t gguf.Type, a *shaders.MulMatArgs, residual uint64, stride uint32) error {
-	if r.decodes(t, a.N, a.K) {
+	if r.decodes(t, a.M, a.N, a.K) {
 		return r.mulMatBlocks(t, a, residual, stride)
 	}
 	x := r.Scratch.Address
@@ -380,20 +339,4 @@ func (r *Recorder) mulMatCM(p *product) error {
 	c := check{choice: r.splitChoice(a.N)}
 	m, n, k := float64(a.M), float64(a.N), float64(a.K)
 	return record(r, &c, shaders.MulMatCM, a, a.Workgroups(c.split.BM, c.split.BN), &p.touch, cost{bytes: 2*k*(m+n) + 4*m*n, flops: 2 * m * n * k})
-}
-
-// runs reports whether attention is computed by cooperative matrices.
-func (r *Recorder) runs(t gguf.Type, a *shaders.FlashAttnArgs) bool {
-	return r.k.matrix > 0 && r.Run && slices.Contains(shaders.KVTypesCM, t) && a.Rows >= leastRows && a.KeyLen%16 == 0 && a.ValLen%16 == 0 &&
-		max(a.KeyLen, a.ValLen) <= shaders.MaxHeadCM && a.PagePositions%32 == 0 && r.usable(r.runChoice(t, a), func() (*shaders.Kernel, error) { return shaders.FlashAttnCM(t) })
-}
-
-func (r *Recorder) runChoice(t gguf.Type, a *shaders.FlashAttnArgs) choice {
-	return choice{op: "flash_attn", variant: shaders.CM, typed: true, typ: t, heads: heads{r.k.matrix, a.KeyLen, a.ValLen, options(a)}}
-}
-
-// runGroups counts the workgroups of flash_attn_cm.
-func runGroups(a *shaders.FlashAttnArgs) uint64 {
-	const rows = 16 * headSubgroups
-	return (uint64(a.Rows) + rows - 1) / rows * uint64(a.Heads)
 }

@@ -36,6 +36,7 @@ type options struct {
 	rows, team, unr []int
 	lanes           []int
 	positions       int
+	subgroups       int
 	ahead           int   // MiB
 	memory          int64 // bytes
 	count           int
@@ -96,6 +97,7 @@ func parse(args []string, errw io.Writer) (*options, error) {
 	lanes := fs.String("lanes", "0", "LANES")
 	splits := fs.String("split", "", "BMxBNxWMxWN of products in halves, or BMxBNxWMxWNxBKxSTAGES, with an h behind it where they decode by halves, a w for wide loads; \"\": the engine's choice")
 	halves := fs.Int("halves", 0, "MiB that weights are decoded into; 0: 512, on a software device 64")
+	fs.IntVar(&o.subgroups, "subgroups", 0, "of a workgroup of flash_attn_cm; 0: the engine's choice")
 	fs.IntVar(&o.positions, "positions", 512, "that a row of a layer, or of flash_attn, attends to; of flash_attn the shape is heads x size of a head")
 	fs.IntVar(&o.ahead, "ahead", 0, "MiB of each of a layer's next weights to read beside small ops, into the cache")
 	memory := fs.Int("memory", 0, "MiB of weights to rotate through; 0: 1280, on a software device 16")
@@ -111,7 +113,7 @@ func parse(args []string, errw io.Writer) (*options, error) {
 	if err := fs.Parse(args); err != nil {
 		return nil, err
 	}
-	if fs.NArg() > 0 || o.count < 1 || *memory < 0 || *halves < 0 || o.ahead < 0 || o.positions < 1 || o.gridPhases < 2 {
+	if fs.NArg() > 0 || o.count < 1 || *memory < 0 || *halves < 0 || o.ahead < 0 || o.positions < 1 || o.subgroups < 0 || o.gridPhases < 2 {
 		return nil, fmt.Errorf("want flags alone, -count of at least 1; found %q", fs.Args())
 	}
 	o.memory, o.halves = int64(*memory)<<20, int64(*halves)<<20
