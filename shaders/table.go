@@ -194,7 +194,7 @@ var families = []family{
 	{op: "argmax", variant: Joined, source: "argmax", args: ArgmaxArgs{}, lanes: rowLanes, extra: []string{"JOINED", fmt.Sprintf("PART=%d", ArgmaxPart)}},
 	{op: "checksum", args: ChecksumArgs{}, lanes: rowLanes},
 	{op: "flash_attn", variant: CM, needs: CoopMatrix | Subgroups, args: FlashAttnArgs{}, types: KVTypesCM, lanes: rowLanes,
-		spec: []SpecConst{{"LANES", rowLanes, 0}, {"SUBGROUP", 32, 0}, {"KEY", MaxHeadCM, 0}, {"VAL", MaxHeadCM, 0}, {"OPTIONS", 0, 0}}},
+		spec: []SpecConst{{"LANES", rowLanes, 0}, {"SUBGROUP", 32, 0}, {"KEY", MaxHeadCM, 0}, {"VAL", MaxHeadCM, 0}, {"OPTIONS", 0, 0}, {"STAGES", 1, 2}}},
 	{op: "tile_f16", args: TileF16Args{}, lanes: rowLanes},
 	{op: "tile_f16", variant: Wide, source: "tile_f16_wide", args: TileF16WideArgs{}, lanes: rowLanes, spec: perLane},
 	{op: "tile_f16", variant: Norm, source: "tile_f16_wide", args: TileF16WideArgs{}, lanes: rowLanes, spec: perLane, extra: []string{"NORM"}},

@@ -221,8 +221,8 @@ type attnShape struct {
 	sharp                          bool // scores so far apart that one position wins
 	window                         int
 	softCap                        float32
-	sinks                          float32 // of the first head, more for the others; 0: none
-	subgroups                      uint32  // of a workgroup of flash_attn_cm; 0: the device's own
+	sinks                          float32      // of the first head, more for the others; 0: none
+	split                          gpu.RunSplit // of flash_attn_cm; zero: the device's own
 }
 
 func (s attnShape) String() string {
@@ -230,8 +230,8 @@ func (s attnShape) String() string {
 	if s.window > 0 || s.softCap > 0 || s.sinks != 0 {
 		t += fmt.Sprintf(" window=%d cap=%g sinks=%g", s.window, s.softCap, s.sinks)
 	}
-	if s.subgroups > 0 {
-		t += fmt.Sprintf(" subgroups=%d", s.subgroups)
+	if s.split != (gpu.RunSplit{}) {
+		t += fmt.Sprintf(" subgroups=%d stages=%d", s.split.Subgroups, s.split.Stages)
 	}
 	return t
 }

@@ -253,7 +253,9 @@ func attnRunCases() []Case {
 		attnRun(gguf.F16, attnShape{heads: 4, headsKV: 1, keyLen: 64, valLen: 128, page: 32}, 40, 5),
 		attnRun(gguf.F16, attnShape{heads: 2, headsKV: 1, keyLen: 128, valLen: 128, page: 32, sharp: true}, 100, 700),
 		attnRun(gguf.F16, attnShape{heads: 2, headsKV: 1, keyLen: 128, valLen: 128, page: 32, gap: 3}, 65, 2000),
-		attnRun(gguf.F16, attnShape{heads: 2, headsKV: 1, keyLen: 64, valLen: 64, page: 32, subgroups: 6}, 200, 70))
+		attnRun(gguf.F16, attnShape{heads: 2, headsKV: 1, keyLen: 64, valLen: 64, page: 32, split: gpu.RunSplit{Subgroups: 6, Stages: 1}}, 200, 70),
+		attnRun(gguf.F16, attnShape{heads: 2, headsKV: 1, keyLen: 64, valLen: 64, page: 32, split: gpu.RunSplit{Subgroups: 4, Stages: 2}}, 200, 70),
+		attnRun(gguf.F16, attnShape{heads: 2, headsKV: 1, keyLen: 64, valLen: 64, page: 32, window: 40, softCap: 2, sinks: 1, split: gpu.RunSplit{Subgroups: 4, Stages: 2}}, 200, 70))
 	for _, t := range []gguf.Type{gguf.Q8_0, gguf.Q4_0} {
 		for _, size := range []int{32, 64, 96, 128} {
 			cases = append(cases, attnRun(t, attnShape{heads: 4, headsKV: 2, keyLen: size, valLen: size, page: 32}, 70, 0))
@@ -294,7 +296,7 @@ func attnRun(t gguf.Type, s attnShape, rows, first int) Case {
 			ref.FlashAttn(want, q, &p.KV, pos, seq, s.heads, a.Scale, s.options())
 			j.output("dst", dst, want)
 			j.record = func(r *gpu.Recorder) error {
-				r.Run, r.Subgroups = true, s.subgroups
+				r.Run, r.RunSplit = true, s.split
 				return r.FlashAttn(t, a)
 			}
 			return nil

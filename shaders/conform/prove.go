@@ -131,7 +131,7 @@ func attnProofs(v *gpu.Variant) []Case {
 		if v.Options&shaders.WithSinks != 0 {
 			s.sinks = 1
 		}
-		s.subgroups = v.Subgroups
+		s.split = v.RunSplit
 		return []Case{attnRun(v.Row.Type, s, 65, 33)}
 	}
 	return nil

@@ -10,10 +10,23 @@ import (
 
 // heads is what flash_attn_cm is made for.
 type heads struct {
-	subgroup  int
-	subgroups uint32 // of a workgroup; each takes 16 rows
-	key, val  uint32
-	options   uint32
+	subgroup int
+	RunSplit
+	key, val uint32
+	options  uint32
+}
+
+// RunSplit is how a workgroup of flash_attn_cm works; 0: the program's own choice.
+type RunSplit struct {
+	Subgroups uint32 // each takes 16 rows
+	Stages    uint32 // 2: positions are stored beside those that are computed with
+}
+
+// SharedBytes is the shared memory of a workgroup, for heads of so many values.
+func (s *RunSplit) SharedBytes(key, val uint32) int64 {
+	const step = 32 // positions
+	k, v, rows := key/8+1, val/8+1, 16*s.Subgroups
+	return 16 * int64(max(s.Stages*step*(k+v)+rows*(step/4+1), rows*k, rows*17))
 }
 
 // options are the OPTIONS of flash_attn_cm.
@@ -30,13 +43,15 @@ func options(a *shaders.FlashAttnArgs) (o uint32) {
 	return o
 }
 
-// headSubgroups is how many subgroups a workgroup of flash_attn_cm has where nothing else is asked for.
-const headSubgroups = 4
+// ownRun is what the program chooses by itself.
+var ownRun = RunSplit{Subgroups: 4, Stages: 1}
 
 func (h *heads) constant(name string) uint32 {
 	switch name {
 	case "LANES":
-		return h.subgroups * uint32(h.subgroup)
+		return h.Subgroups * uint32(h.subgroup)
+	case "STAGES":
+		return h.Stages
 	case "SUBGROUP":
 		return uint32(h.subgroup)
 	case "KEY":
@@ -54,12 +69,16 @@ func (r *Recorder) runs(t gguf.Type, a *shaders.FlashAttnArgs) bool {
 }
 
 func (r *Recorder) runChoice(t gguf.Type, a *shaders.FlashAttnArgs) choice {
-	h := heads{r.k.matrix, cmp.Or(r.Subgroups, headSubgroups), a.KeyLen, a.ValLen, options(a)}
+	s := RunSplit{cmp.Or(r.RunSplit.Subgroups, ownRun.Subgroups), cmp.Or(r.RunSplit.Stages, ownRun.Stages)}
+	if s.SharedBytes(a.KeyLen, a.ValLen) > r.k.shared {
+		s = RunSplit{Subgroups: 4, Stages: 1}
+	}
+	h := heads{r.k.matrix, s, a.KeyLen, a.ValLen, options(a)}
 	return choice{op: "flash_attn", variant: shaders.CM, typed: true, typ: t, heads: h}
 }
 
 // groups counts the workgroups of flash_attn_cm.
 func (h *heads) groups(a *shaders.FlashAttnArgs) uint64 {
-	rows := 16 * uint64(h.subgroups)
+	rows := 16 * uint64(h.Subgroups)
 	return (uint64(a.Rows) + rows - 1) / rows * uint64(a.Heads)
 }

@@ -21,8 +21,8 @@ type Recorder struct {
 	// and tests.
 	Split    Split
 	Decoding Decoding
-	// Subgroups overrides how many a workgroup of flash_attn_cm has, for the same.
-	Subgroups uint32
+	// RunSplit overrides that of flash_attn_cm, for the same.
+	RunSplit RunSplit
 
 	// Few says that the step is of few rows: products are computed in bytes, attention with its positions side by side, where
 	// the device can. It is not what an op's own rows decide, for a step's rows may be recorded in parts. Without cooperative

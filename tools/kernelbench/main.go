@@ -36,7 +36,7 @@ type options struct {
 	rows, team, unr []int
 	lanes           []int
 	positions       int
-	subgroups       int
+	run             gpu.RunSplit
 	ahead           int   // MiB
 	memory          int64 // bytes
 	count           int
@@ -97,7 +97,7 @@ func parse(args []string, errw io.Writer) (*options, error) {
 	lanes := fs.String("lanes", "0", "LANES")
 	splits := fs.String("split", "", "BMxBNxWMxWN of products in halves, or BMxBNxWMxWNxBKxSTAGES, with an h behind it where they decode by halves, a w for wide loads; \"\": the engine's choice")
 	halves := fs.Int("halves", 0, "MiB that weights are decoded into; 0: 512, on a software device 64")
-	fs.IntVar(&o.subgroups, "subgroups", 0, "of a workgroup of flash_attn_cm; 0: the engine's choice")
+	runs := fs.String("run", "", "SUBGROUPSxSTAGES of flash_attn_cm, as 4x1; \"\": the engine's choice")
 	fs.IntVar(&o.positions, "positions", 512, "that a row of a layer, or of flash_attn, attends to; of flash_attn the shape is heads x size of a head")
 	fs.IntVar(&o.ahead, "ahead", 0, "MiB of each of a layer's next weights to read beside small ops, into the cache")
 	memory := fs.Int("memory", 0, "MiB of weights to rotate through; 0: 1280, on a software device 16")
@@ -113,14 +113,14 @@ func parse(args []string, errw io.Writer) (*options, error) {
 	if err := fs.Parse(args); err != nil {
 		return nil, err
 	}
-	if fs.NArg() > 0 || o.count < 1 || *memory < 0 || *halves < 0 || o.ahead < 0 || o.positions < 1 || o.subgroups < 0 || o.gridPhases < 2 {
+	if fs.NArg() > 0 || o.count < 1 || *memory < 0 || *halves < 0 || o.ahead < 0 || o.positions < 1 || o.gridPhases < 2 {
 		return nil, fmt.Errorf("want flags alone, -count of at least 1; found %q", fs.Args())
 	}
 	o.memory, o.halves = int64(*memory)<<20, int64(*halves)<<20
 	if *enable != "" {
 		o.enable = strings.Split(*enable, ",")
 	}
-	var errs [11]error
+	var errs [12]error
 	o.kernels, errs[0] = list(*kernels, kernelName)
 	o.types, errs[1] = list(*types, typeNamed)
 	if *shapes != "" {
@@ -135,6 +135,11 @@ func parse(args []string, errw io.Writer) (*options, error) {
 		o.gridGroups, errs[8] = list(*groups, positive)
 	}
 	o.gridKiB, errs[9] = list(*kib, number)
+	if *runs != "" {
+		if n, err := fmt.Sscanf(*runs, "%dx%d", &o.run.Subgroups, &o.run.Stages); n != 2 {
+			errs[11] = fmt.Errorf("-run: found %q, wanted one as 4x1: %w", *runs, err)
+		}
+	}
 	o.splits = []gpu.Split{{}}
 	if *splits != "" {
 		o.splits, errs[10] = list(*splits, parseSplit)
