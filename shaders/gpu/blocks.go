@@ -5,9 +5,9 @@ import (
 	"leat/shaders"
 )
 
-// mostDecoded is the most rows of X for which weights are decoded on their way into the product: each BN rows decode them anew,
-// and with more it pays to do it once, through memory.
-const mostDecoded = 1024
+// mostDecoded is the most rows of X for which weights are decoded on their way into the product: each BN rows decode them anew.
+// With as many it was no faster any more than decoding them once, through memory.
+const mostDecoded = 2048
 
 // Decoding is where the weights of products in halves are decoded.
 type Decoding uint8
@@ -21,8 +21,22 @@ const (
 
 // decodes reports whether a product of n rows of k values that goes in halves reads its m rows of weights of type t in blocks.
 func (r *Recorder) decodes(t gguf.Type, m, n, k uint32) bool {
-	return r.Decoding != DecodeBefore && (n <= mostDecoded || r.Decoding == DecodeWithin) && k%q8Block == 0 && teamVariants[t] == shaders.Int8 &&
+	return k%q8Block == 0 && teamVariants[t] == shaders.Int8 && (r.Decoding == DecodeWithin || r.Decoding == DecodeByRows && r.worthDecoding(t, m, n, k)) &&
 		r.usable(r.blocksChoice(t, m, n), func() (*shaders.Kernel, error) { return shaders.MulMatQCM(t) })
+}
+
+// worthDecoding reports whether weights are read faster in blocks. Blocks that don't begin on 16 bytes take three times the loads:
+// they are where the matrix is small, as the product then needs not wait for what runs beside it, and where its halves don't fit
+// into a slice, as slices leave a large device half idle.
+func (r *Recorder) worthDecoding(t gguf.Type, m, n, k uint32) bool {
+	slice := (r.Scratch.Bytes - shaders.TilesBytes(n, k) - shaders.ScaleBytes(n)) / 2
+	return n <= mostDecoded && (t.BlockBytes()%16 == 0 || fewTiles(m, n) || shaders.TilesBytes(m, k) > slice)
+}
+
+// fewTiles says that outputs of m x n, by tiles of the usual size, would leave much of a large device idle.
+func fewTiles(m, n uint32) bool {
+	s, a := OwnSplit(n), shaders.MulMatCMArgs{M: m, N: n}
+	return 4*a.Workgroups(s.BM, s.BN) <= enoughGroups
 }
 
 // blocksChoice is the product of n rows in tiles with m rows of weights in blocks.
@@ -32,6 +46,7 @@ func (r *Recorder) blocksChoice(t gguf.Type, m, n uint32) choice {
 	case s != (Split{}):
 	case r.k.matrix < 16:
 		s = softSplit
+		s.Halves, s.Wide = true, true
 	default:
 		s = ownBlocksSplit(m, n)
 	}
@@ -42,9 +57,10 @@ func (r *Recorder) blocksChoice(t gguf.Type, m, n uint32) choice {
 // larger ones (keys and values beside queries), and should not take as long.
 func ownBlocksSplit(m, n uint32) Split {
 	s := OwnSplit(n)
-	if a := (shaders.MulMatCMArgs{M: m, N: n}); 4*a.Workgroups(s.BM, s.BN) <= enoughGroups {
+	if fewTiles(m, n) {
 		s = Split{BM: 64, BN: 64, WM: 32, WN: 32}
 	}
+	s.Halves, s.Wide = true, true
 	return s
 }
 

@@ -168,6 +168,11 @@ func (d *device) fits(s gpu.Split) error {
 	return nil
 }
 
+// activations is what the input or the output of an op takes, in bytes.
+func activations(k kernelOp, s shape, n int) int64 {
+	return int64(max(s.m, s.k)) * int64(n) * int64(max(1, k.products)) * 4
+}
+
 // sample is one submission: so many dispatches in that time.
 type sample struct {
 	took  time.Duration
@@ -182,7 +187,7 @@ func (d *device) measure(ctx context.Context, o *options, p point) ([]sample, er
 	if bytes > o.memory {
 		return nil, unfitError(fmt.Sprintf("%d MiB of weights, want -memory to be more", bytes>>20))
 	}
-	if most := int64(max(p.shape.m, p.shape.k)) * int64(p.n) * int64(max(1, k.products)) * 4; most > o.room || o.overlap && most > outputStride {
+	if most := activations(k, p.shape, p.n); most > o.room || o.overlap && most > outputStride {
 		return nil, unfitError(fmt.Sprintf("%d bytes of activations, want at most %d, with -overlap %d", most, o.room, outputStride))
 	}
 	if k.matrices && !gpu.Matrices(d.dev.Physical, d.dev.Features) {

@@ -169,10 +169,12 @@ func (o *options) forDevice(software bool) {
 		o.halves = halves
 	}
 	o.room = leastRoom
-	for _, s := range o.shapes {
-		for _, n := range o.n {
-			if most := int64(max(s.m, s.k)) * int64(n) * 4; most <= mostRoom {
-				o.room = max(o.room, (most+1<<20-1)&^(1<<20-1))
+	for _, name := range o.kernels {
+		for _, s := range o.shapes {
+			for _, n := range o.n {
+				if most := activations(kernelOps[name], s, n); most <= mostRoom {
+					o.room = max(o.room, (most+1<<20-1)&^(1<<20-1))
+				}
 			}
 		}
 	}
