@@ -39,7 +39,7 @@ const (
 
 // openCache makes the caches: random, as the weights are, and together as large, but no fewer than one.
 func (d *device) openCache(ctx context.Context, o *options) (err error) {
-	n := (o.positions + page - 1) / page
+	n := ((o.positions+page-1)/page + 1) &^ 1 // pages; a table begins on 16 bytes
 	count := int(max(1, o.memory/(int64(n)*pageRoom)))
 	rows := max(mostRows, slices.Max(o.n))
 	part := (4*int64(rows) + 255) &^ 255 // bytes of each, ahead of the page table: positions, sequences, positions of a run
