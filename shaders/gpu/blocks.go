@@ -49,6 +49,10 @@ func (r *Recorder) blocksChoice(t gguf.Type, m, n uint32) choice {
 		s.Halves, s.Wide = true, true
 	default:
 		s = ownBlocksSplit(m, n)
+		if tuned := r.k.tuned.Load().split(n); tuned != (Split{}) && !fewTiles(m, n) {
+			tuned.Halves, tuned.Wide = true, true
+			s = tuned
+		}
 	}
 	return choice{op: "mul_mat", variant: shaders.BlocksCM, typed: true, typ: t, split: r.k.split(s)}
 }

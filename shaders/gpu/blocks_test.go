@@ -39,3 +39,18 @@ func TestDecodes(t *testing.T) {
 		t.Errorf("32 KiB of shared memory: %v, of %d bytes", got, got.SharedBytes())
 	}
 }
+
+// What was tuned is taken, but for small matrices.
+func TestBlocksTuned(t *testing.T) {
+	k := &Kernels{matrix: 32, shared: 48 << 10}
+	want := Split{BM: 128, BN: 128, WM: 32, WN: 64}
+	k.tuned.Store(&tuned{splits: [2]Split{want, {}}})
+	r := &Recorder{k: k}
+	want.Halves, want.Wide = true, true
+	if got := r.blocksChoice(gguf.Q4_K, 8192, 512).split.Split; got != want {
+		t.Errorf("%v, want what was tuned, %v", got, want)
+	}
+	if got := r.blocksChoice(gguf.Q4_K, 1024, 512).split.BM; got != 64 {
+		t.Errorf("1024 rows of weights: BM %d, want 64", got)
+	}
+}

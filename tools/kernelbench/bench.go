@@ -150,29 +150,6 @@ type unfitError string
 
 func (e unfitError) Error() string { return string(e) }
 
-// fits says why the device can't have a split.
-func (d *device) fits(s gpu.Split) error {
-	if s == (gpu.Split{}) {
-		return nil
-	}
-	l := &d.dev.Physical.Limits
-	if s.BM%s.WM != 0 || s.BN%s.WN != 0 {
-		return unfitError("want BM and BN of whole WM and WN")
-	}
-	if n := s.SharedBytes(); n > int64(l.MaxSharedBytes) {
-		return unfitError(fmt.Sprintf("%d bytes of shared memory, the device has %d", n, l.MaxSharedBytes))
-	}
-	if n := s.Lanes(int(l.Subgroup)); n > uint32(l.MaxWorkgroupInvocations) {
-		return unfitError(fmt.Sprintf("%d lanes, the device has %d", n, l.MaxWorkgroupInvocations))
-	}
-	return nil
-}
-
-// activations is what the input or the output of an op takes, in bytes.
-func activations(k kernelOp, s shape, n int) int64 {
-	return int64(max(s.m, s.k)) * int64(n) * int64(max(1, k.products)) * 4
-}
-
 // sample is one submission: so many dispatches in that time.
 type sample struct {
 	took  time.Duration
