@@ -122,6 +122,9 @@ func DequantF16(t gguf.Type) (*Kernel, error) { return find("dequant_f16", t.Str
 // MulMatCM finds the product of two matrices in tiles.
 func MulMatCM() (*Kernel, error) { return findVariant("mul_mat", CM, "") }
 
+// MulMatQCM finds the product of a matrix of type t, in blocks, with one in tiles.
+func MulMatQCM(t gguf.Type) (*Kernel, error) { return findVariant("mul_mat", BlocksCM, t.String()) }
+
 // TopKMoE finds topk_moe.
 func TopKMoE() (*Kernel, error) { return find("topk_moe", "") }
 

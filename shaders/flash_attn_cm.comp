@@ -20,6 +20,7 @@ layout(constant_id = 1) const uint SUBGROUP = DEFAULT_SUBGROUP; // its size
 layout(constant_id = 2) const uint KEY = DEFAULT_KEY;           // KeyLen, a multiple of 16
 layout(constant_id = 3) const uint VAL = DEFAULT_VAL;           // ValLen
 layout(constant_id = 4) const uint OPTIONS = DEFAULT_OPTIONS;   // bits; what is off leaves no code
+layout(constant_id = 5) const uint STAGES = DEFAULT_STAGES;     // 2: positions are stored beside those that others still compute with
 #define LANES_ID 0
 #include "memory.glsl"
 
@@ -48,7 +49,8 @@ const uint T = 16, STEP = 32; // of a cooperative matrix; positions
 const uint SUBGROUPS = LANES / SUBGROUP, ROWS = SUBGROUPS * T;
 // Rows of shared memory, in vecs of 16 bytes, one more than they need: no two meet in a bank.
 const uint K_STRIDE = KEY / 8 + 1, V_STRIDE = VAL / 8 + 1, P_STRIDE = STEP / 8 + 1, S_STRIDE = STEP / 4 + 1;
-const uint K_AT = 0, V_AT = STEP * K_STRIDE, P_AT = V_AT + STEP * V_STRIDE, S_AT = P_AT + SUBGROUPS * T * P_STRIDE;
+const uint V_AT = STEP * K_STRIDE, STAGE_VECS = V_AT + STEP * V_STRIDE; // of a stage; K comes first
+const uint S_AT = STAGES * STAGE_VECS; // a subgroup's scores, and where they were the weights that they become
 const uint LOOP_VECS = S_AT + SUBGROUPS * T * S_STRIDE;
 const uint Q_VECS = ROWS * K_STRIDE, OUT = 4, OUT_STRIDE = OUT * T / 4 + 1, OUT_VECS = ROWS * OUT_STRIDE; // before and after
 const uint SIDE_VECS = Q_VECS > OUT_VECS ? Q_VECS : OUT_VECS;
@@ -127,6 +129,8 @@ void main()
     coopmat<float16_t, gl_ScopeSubgroup, T, T, gl_MatrixUseA> q[KEY / T];
     [[unroll]] for (uint d = 0; d < KEY / T; d++)
         coopMatLoad(q[d], mem, sub * T * K_STRIDE + d * T / 8, K_STRIDE, gl_CooperativeMatrixLayoutRowMajor);
+    if (STAGES > 1) // the loop's first barrier comes after what it stores
+        barrier();
 #define BEGIN(o, d) ACC o = ACC(0.0);
     ALL(BEGIN)
     ACC total = ACC(0.0), top = ACC(LEAST);
@@ -146,7 +150,7 @@ void main()
     // The first position that is seen: by the workgroup's first row, from a multiple of STEP; by the subgroup's; by its last row.
     uint begin = WINDOW ? first_seen(Words(a.Pos).w[row0]) / STEP * STEP : 0;
     uint subBegin = WINDOW ? first_seen(subFirst) : 0, subAll = WINDOW ? first_seen(subLast) : 0;
-    uint pAt = P_AT + sub * T * P_STRIDE, sAt = S_AT + sub * T * S_STRIDE;
+    uint sAt = S_AT + sub * T * S_STRIDE;
 
     uvec4 rk[K_VECS], rv[V_VECS];
     SCALES(dk, K_VECS)
@@ -172,18 +176,20 @@ void main()
     LOAD
     page = page_of(seq, min(begin + STEP, last));
     [[dont_unroll]] for (uint now = begin; now <= last; now += STEP) {
-        barrier();
+        uint kAt = STAGES > 1 ? (now - begin) / STEP % 2 * STAGE_VECS : 0, vAt = kAt + V_AT;
+        if (STAGES == 1)
+            barrier();
         [[unroll]] for (uint i = 0; i < K_VECS; i++) {
             uint j = lane + i * LANES, r = j / (KEY / RUN), c = j % (KEY / RUN) * (RUN / 8);
             if (j < K_RUNS) // memory past the last position may hold NaN, which nothing hides
                 [[unroll]] for (uint e = 0; e < RUN / 8; e++)
-                    mem[K_AT + r * K_STRIDE + c + e] = now + r <= last ? eight(rk[i], SCALE(dk[i]), e) : uvec4(0);
+                    mem[kAt + r * K_STRIDE + c + e] = now + r <= last ? eight(rk[i], SCALE(dk[i]), e) : uvec4(0);
         }
         [[unroll]] for (uint i = 0; i < V_VECS; i++) {
             uint j = lane + i * LANES, r = j / (VAL / RUN), c = j % (VAL / RUN) * (RUN / 8);
             if (j < V_RUNS) // nor does a weight of 0
                 [[unroll]] for (uint e = 0; e < RUN / 8; e++)
-                    mem[V_AT + r * V_STRIDE + c + e] = now + r <= last ? eight(rv[i], SCALE(dv[i]), e) : uvec4(0);
+                    mem[vAt + r * V_STRIDE + c + e] = now + r <= last ? eight(rv[i], SCALE(dv[i]), e) : uvec4(0);
         }
         barrier();
         // The next positions; after the last ones those again, and nobody reads them.
@@ -196,7 +202,7 @@ void main()
                 s[t] = ACC(0.0);
                 [[unroll]] for (uint d = 0; d < KEY / T; d++) {
                     coopmat<float16_t, gl_ScopeSubgroup, T, T, gl_MatrixUseB> key;
-                    coopMatLoad(key, mem, K_AT + t * T * K_STRIDE + d * T / 8, K_STRIDE, gl_CooperativeMatrixLayoutColumnMajor);
+                    coopMatLoad(key, mem, kAt + t * T * K_STRIDE + d * T / 8, K_STRIDE, gl_CooperativeMatrixLayoutColumnMajor);
                     s[t] = coopMatMulAdd(q[d], key, s[t]);
                 }
             }
@@ -260,17 +266,17 @@ void main()
                 for (uint i = 0; i < s[t].length(); i++)
                     s[t][i] = exp2(max(s[t][i] - top[i], -200));
                 coopmat<float16_t, gl_ScopeSubgroup, T, T, gl_MatrixUseAccumulator> p = coopmat<float16_t, gl_ScopeSubgroup, T, T, gl_MatrixUseAccumulator>(s[t]);
-                coopMatStore(p, mem, pAt + t * T / 8, P_STRIDE, gl_CooperativeMatrixLayoutRowMajor);
+                coopMatStore(p, mem, sAt + t * T / 8, P_STRIDE, gl_CooperativeMatrixLayoutRowMajor);
             }
             together();
             [[unroll]] for (uint t = 0; t < STEP / T; t++) {
                 coopmat<float16_t, gl_ScopeSubgroup, T, T, gl_MatrixUseA> p;
-                coopMatLoad(p, mem, pAt + t * T / 8, P_STRIDE, gl_CooperativeMatrixLayoutRowMajor);
+                coopMatLoad(p, mem, sAt + t * T / 8, P_STRIDE, gl_CooperativeMatrixLayoutRowMajor);
                 total = coopMatMulAdd(p, ones, total);
                 coopmat<float16_t, gl_ScopeSubgroup, T, T, gl_MatrixUseB> value;
 #define ADD(o, d) \
         if (d < VAL / T) { \
-            coopMatLoad(value, mem, V_AT + t * T * V_STRIDE + d * T / 8, V_STRIDE, gl_CooperativeMatrixLayoutRowMajor); \
+            coopMatLoad(value, mem, vAt + t * T * V_STRIDE + d * T / 8, V_STRIDE, gl_CooperativeMatrixLayoutRowMajor); \
             o = coopMatMulAdd(p, value, o); \
         }
                 ALL(ADD)

@@ -138,3 +138,35 @@ uvec4 eight(uint q1, uint q2, vec2 s)
 {
     return uvec4(two_halves(q1, 0, s), two_halves(q1, 2, s), two_halves(q2, 0, s), two_halves(q2, 2, s));
 }
+
+// What of a byte is nearest the middle of its values: less that, they are small.
+#if defined(TYPE_Q2_K)
+const uint CENTRE = 2;
+#elif defined(TYPE_Q3_K)
+const uint CENTRE = 4;
+#elif defined(TYPE_Q4_0) || defined(TYPE_Q4_1) || defined(TYPE_Q4_K)
+const uint CENTRE = 8;
+#elif defined(TYPE_Q5_0) || defined(TYPE_Q5_1) || defined(TYPE_Q5_K)
+const uint CENTRE = 16;
+#elif defined(TYPE_Q6_K)
+const uint CENTRE = 32;
+#else
+const uint CENTRE = 128;
+#endif
+
+// centred gives s of bytes less CENTRE, each half twice.
+f16vec4 centred(vec2 s) { return f16vec4(vec2(s.x), vec2(s.y + float(CENTRE) * s.x)); }
+
+// two_of gives bytes i and i+1 of q, i even, as halves: 1024 + byte is one whose lowest bits the byte is.
+uint two_of(uint q, uint i, f16vec4 s)
+{
+    uint two = i == 0 ? (q & 0xff) | ((q << 8) & 0xff0000) : ((q >> 16) & 0xff) | ((q >> 8) & 0xff0000);
+    f16vec2 y = unpackFloat2x16(two | 0x64006400) - f16vec2(1024 + CENTRE); // exact
+    return packFloat2x16(fma(y, s.xy, s.zw));
+}
+
+// eight_halves is eight by arithmetic of halves: rounded are the scale, the offset and the value.
+uvec4 eight_halves(uint q1, uint q2, f16vec4 s)
+{
+    return uvec4(two_of(q1, 0, s), two_of(q1, 2, s), two_of(q2, 0, s), two_of(q2, 2, s));
+}

@@ -20,26 +20,35 @@ layout(constant_id = 2) const uint BN = DEFAULT_BN;       // rows of X
 layout(constant_id = 3) const uint BK = DEFAULT_BK;
 layout(constant_id = 4) const uint WM = DEFAULT_WM;
 layout(constant_id = 5) const uint WN = DEFAULT_WN;
+layout(constant_id = 6) const uint STAGES = DEFAULT_STAGES; // 2: a step is stored beside the one that others still multiply
 
 layout(push_constant, std430) uniform Args {
     uvec2 W, X, Scales, Dst, Residual;
     uint M, K, N, DstStride, ResidualStride, pad0;
 } a;
 
-layout(buffer_reference, std430, buffer_reference_align = 16) buffer OutFloats4 { vec4 f[]; };
+#include "out_cm.glsl"
 
 const uint TM = 16, TN = 16, TK = 16; // of one cooperative matrix
 const uint ACROSS = WM / TM, DOWN = WN / TN, SUBGROUPS = BM / WM * (BN / WN);
 const uint STRIDE = BK / 8 + 1;        // vecs from row to row in shared memory: no two rows meet in a bank
 const uint OUT_STRIDE = WM / 4 + 1;    // vecs, of 4 floats, of a row on its way out
-const uint IN_VECS = (BM + BN) * STRIDE, OUT_VECS = SUBGROUPS * TN * OUT_STRIDE;
+const uint STEP_VECS = (BM + BN) * STRIDE, IN_VECS = STEP_VECS * STAGES, OUT_VECS = SUBGROUPS * TN * OUT_STRIDE;
 const uint SHARED_VECS = IN_VECS > OUT_VECS ? IN_VECS : OUT_VECS;
 const uint W_VECS = BM * BK / 8 / LANES, X_VECS = BN * BK / 8 / LANES; // that a lane brings in a step
 
-shared uvec4 tile[SHARED_VECS]; // X (BN, STRIDE), W (BM, STRIDE); at last each subgroup's outputs
+shared uvec4 tile[SHARED_VECS]; // of each stage X (BN, STRIDE), W (BM, STRIDE); at last each subgroup's outputs
 
 // from is where the i-th vec of a step's rows × BK is, counted from the tile that row0 is in; to is its place in shared memory.
-uint from(uint row0, uint rows, uint i) { return i / (rows * 4) * TILE_VECS + row0 % TILE_ROWS * 4 + i % (rows * 4); }
+// There are tiles up to the one that row `last` is in: those behind repeat it.
+uint from(uint row0, uint rows, uint i, uint last)
+{
+    uint vec = i % (rows * 4), column = i / (rows * 4) * TILE_VECS + row0 % TILE_ROWS * 4;
+    if (rows <= TILE_ROWS)
+        return column + vec;
+    uint below = min(vec / (TILE_ROWS * 4), last / TILE_ROWS - row0 / TILE_ROWS);
+    return column + vec % (TILE_ROWS * 4) + below * (padded(a.K) / TILE_COLS * TILE_VECS);
+}
 uint to(uint rows, uint i) { return i % (rows * 4) / 4 * STRIDE + i / (rows * 4) * 4 + i % 4; }
 
 Words4 tiles(uvec2 base, uint row0) { return Words4(advance(base, row0 / TILE_ROWS, padded(a.K) * TILE_ROWS * 2)); }
@@ -60,29 +69,31 @@ void main()
 
     uvec4 rx[X_VECS], rw[W_VECS];
     [[unroll]] for (uint i = 0; i < X_VECS; i++)
-        rx[i] = X.w[from(n0, BN, lane + i * LANES)];
+        rx[i] = X.w[from(n0, BN, lane + i * LANES, a.N - 1)];
     [[unroll]] for (uint i = 0; i < W_VECS; i++)
-        rw[i] = W.w[from(m0, BM, lane + i * LANES)];
+        rw[i] = W.w[from(m0, BM, lane + i * LANES, a.M - 1)];
     uint steps = padded(a.K) / BK;
     [[dont_unroll]] for (uint step = 1; step <= steps; step++) {
-        barrier();
+        uint at = STAGES > 1 ? step % 2 * STEP_VECS : 0;
+        if (STAGES == 1)
+            barrier();
         [[unroll]] for (uint i = 0; i < X_VECS; i++)
-            tile[to(BN, lane + i * LANES)] = rx[i];
+            tile[at + to(BN, lane + i * LANES)] = rx[i];
         [[unroll]] for (uint i = 0; i < W_VECS; i++)
-            tile[BN * STRIDE + to(BM, lane + i * LANES)] = rw[i];
+            tile[at + BN * STRIDE + to(BM, lane + i * LANES)] = rw[i];
         barrier();
         uint next = (step < steps ? step : 0) * (BK / TILE_COLS) * TILE_VECS; // the last brings what nobody reads
         [[unroll]] for (uint i = 0; i < X_VECS; i++)
-            rx[i] = X.w[next + from(n0, BN, lane + i * LANES)];
+            rx[i] = X.w[next + from(n0, BN, lane + i * LANES, a.N - 1)];
         [[unroll]] for (uint i = 0; i < W_VECS; i++)
-            rw[i] = W.w[next + from(m0, BM, lane + i * LANES)];
+            rw[i] = W.w[next + from(m0, BM, lane + i * LANES, a.M - 1)];
         [[unroll]] for (uint k = 0; k < BK / TK; k++) {
             coopmat<float16_t, gl_ScopeSubgroup, TN, TK, gl_MatrixUseA> x[DOWN];
             [[unroll]] for (uint i = 0; i < DOWN; i++)
-                coopMatLoad(x[i], tile, (wn + i * TN) * STRIDE + k * TK / 8, STRIDE, gl_CooperativeMatrixLayoutRowMajor);
+                coopMatLoad(x[i], tile, at + (wn + i * TN) * STRIDE + k * TK / 8, STRIDE, gl_CooperativeMatrixLayoutRowMajor);
             [[unroll]] for (uint j = 0; j < ACROSS; j++) {
                 coopmat<float16_t, gl_ScopeSubgroup, TK, TM, gl_MatrixUseB> w;
-                coopMatLoad(w, tile, (BN + wm + j * TM) * STRIDE + k * TK / 8, STRIDE, gl_CooperativeMatrixLayoutColumnMajor);
+                coopMatLoad(w, tile, at + (BN + wm + j * TM) * STRIDE + k * TK / 8, STRIDE, gl_CooperativeMatrixLayoutColumnMajor);
                 [[unroll]] for (uint i = 0; i < DOWN; i++)
                     acc[j * DOWN + i] = coopMatMulAdd(x[i], w, acc[j * DOWN + i]);
             }
@@ -92,27 +103,12 @@ void main()
 
     // Out by 16 rows of a subgroup at a time, through its own part of the shared memory.
     uint mine = gl_SubgroupID * TN * OUT_STRIDE;
-    bool adds = (a.Residual.x | a.Residual.y) != 0, whole = ((a.DstStride | a.ResidualStride) & 3) == 0;
     [[unroll]] for (uint i = 0; i < DOWN; i++) {
         [[unroll]] for (uint j = 0; j < ACROSS; j++)
             coopMatStore(acc[j * DOWN + i], tile, mine + j * TM / 4, OUT_STRIDE, gl_CooperativeMatrixLayoutRowMajor);
         subgroupBarrier();
-        for (uint v = gl_SubgroupInvocationID; v < TN * WM / 4; v += gl_SubgroupSize) {
-            uint n = n0 + wn + i * TN + v / (WM / 4), m = m0 + wm + v % (WM / 4) * 4;
-            if (n >= a.N || m >= a.M)
-                continue;
-            precise vec4 y = uintBitsToFloat(tile[mine + v / (WM / 4) * OUT_STRIDE + v % (WM / 4)]) * Floats(a.Scales).f[n];
-            uvec2 row = advance(a.Dst, n, a.DstStride * 4), other = advance(a.Residual, n, a.ResidualStride * 4);
-            if (whole && m + 4 <= a.M) {
-                if (adds)
-                    y += Floats4(other).f[m / 4];
-                OutFloats4(row).f[m / 4] = y;
-                continue;
-            }
-            [[unroll]] for (uint c = 0; c < 4; c++)
-                if (m + c < a.M)
-                    Floats(row).f[m + c] = y[c] + (adds ? Floats(other).f[m + c] : 0);
-        }
+        for (uint v = gl_SubgroupInvocationID; v < TN * WM / 4; v += gl_SubgroupSize)
+            put_four(n0 + wn + i * TN + v / (WM / 4), m0 + wm + v % (WM / 4) * 4, uintBitsToFloat(tile[mine + v / (WM / 4) * OUT_STRIDE + v % (WM / 4)]));
         subgroupBarrier();
     }
 }

@@ -64,6 +64,7 @@ const (
 	KV         = "kv"         // the output into the KV cache
 	NormKV     = "norm_kv"    // kv behind an rms_norm of each head
 	CM         = "cm"         // products of cooperative matrices
+	BlocksCM   = "q_cm"       // cm of weights in blocks, decoded on their way into the product
 	Sum        = "sum"        // int8, summed up over experts
 	Held       = "held"       // a row's values in the registers of few lanes
 
@@ -156,6 +157,9 @@ var maxParts = fmt.Sprintf("MAX_PARTS=%d", MaxParts)
 // int8Types are those whose products with bytes are whole numbers times a few scales.
 var int8Types = weightTypes[3:]
 
+// BlockTypes are those whose blocks kernels with products of bytes or of cooperative matrices read.
+func BlockTypes() []gguf.Type { return int8Types }
+
 // StraightBits are those of a workgroup's number that straight takes.
 const StraightBits = 22
 
@@ -195,7 +199,7 @@ var families = []family{
 	{op: "argmax", variant: Joined, source: "argmax", args: ArgmaxArgs{}, lanes: rowLanes, extra: []string{"JOINED", fmt.Sprintf("PART=%d", ArgmaxPart)}},
 	{op: "checksum", args: ChecksumArgs{}, lanes: rowLanes},
 	{op: "flash_attn", variant: CM, needs: CoopMatrix | Subgroups, args: FlashAttnArgs{}, types: KVTypesCM, lanes: rowLanes,
-		spec: []SpecConst{{"LANES", rowLanes, 0}, {"SUBGROUP", 32, 0}, {"KEY", MaxHeadCM, 0}, {"VAL", MaxHeadCM, 0}, {"OPTIONS", 0, 0}}},
+		spec: []SpecConst{{"LANES", rowLanes, 0}, {"SUBGROUP", 32, 0}, {"KEY", MaxHeadCM, 0}, {"VAL", MaxHeadCM, 0}, {"OPTIONS", 0, 0}, {"STAGES", 1, 2}}},
 	{op: "tile_f16", args: TileF16Args{}, lanes: rowLanes},
 	{op: "tile_f16", variant: Wide, source: "tile_f16_wide", args: TileF16WideArgs{}, lanes: rowLanes, spec: perLane},
 	{op: "tile_f16", variant: Norm, source: "tile_f16_wide", args: TileF16WideArgs{}, lanes: rowLanes, spec: perLane, extra: []string{"NORM"}},
@@ -210,8 +214,7 @@ var families = []family{
 	{op: "mul_mat_vec_id", variant: Int8, source: "mul_mat_vec_int8", needs: Subgroups | IntDot, args: MulMatTeamIDArgs{}, types: int8Types, spec: team(1, 32, 2), extra: []string{"EXPERTS"}},
 	{op: "mul_mat_vec_id", variant: Sum, needs: Subgroups | IntDot, args: MulMatIDSumArgs{}, types: int8Types, spec: team(1, 32, 2), extra: []string{fmt.Sprintf("MAX_USED=%d", MaxSummed)}},
 	{op: "mul_mat_id", args: MulMatIDArgs{}, types: weightTypes, spec: tile(8, 8)},
-	{op: "mul_mat_id", variant: CM, needs: CoopMatrix, args: MulMatIDCMArgs{}, types: int8Types, lanes: rowLanes,
-		spec: []SpecConst{{"LANES", rowLanes, 0}, {"BM", 128, 0}, {"BN", 64, 0}, {"WM", 64, 0}, {"WN", 32, 0}, {"GLU", 0, 1}}},
+	{op: "mul_mat_id", variant: CM, needs: CoopMatrix, args: MulMatIDCMArgs{}, types: int8Types, lanes: rowLanes, spec: append(blocksCM(64, 32), SpecConst{"GLU", 0, 1})},
 	{op: "sum_experts", args: SumExpertsArgs{}},
 	{op: "sigmoid_mul", args: SigmoidMulArgs{}},
 	{op: "swiglu_oai", args: SwiGLUOAIArgs{}},
@@ -220,7 +223,13 @@ var families = []family{
 	{op: "ssm_conv", args: SSMConvArgs{}, extra: []string{fmt.Sprintf("MAX_TAPS=%d", MaxTaps)}},
 	{op: "gated_delta_net", args: GatedDeltaNetArgs{}, extra: []string{fmt.Sprintf("MAX_STATE=%d", MaxState)}},
 	{op: "mul_mat", variant: CM, needs: CoopMatrix, args: MulMatCMArgs{}, lanes: rowLanes,
-		spec: []SpecConst{{"LANES", rowLanes, 0}, {"BM", 128, 0}, {"BN", 128, 0}, {"BK", tileStep, 0}, {"WM", 64, 0}, {"WN", 64, 0}}},
+		spec: []SpecConst{{"LANES", rowLanes, 0}, {"BM", 128, 0}, {"BN", 128, 0}, {"BK", tileStep, tileStep}, {"WM", 64, 0}, {"WN", 64, 0}, {"STAGES", 1, 2}}},
+	{op: "mul_mat", variant: BlocksCM, needs: CoopMatrix, args: MulMatCMArgs{}, types: int8Types, lanes: rowLanes, spec: blocksCM(128, 64)},
+}
+
+// blocksCM are the constants of blocks_cm.glsl, BN and WN by default these.
+func blocksCM(bn, wn uint32) []SpecConst {
+	return []SpecConst{{"LANES", rowLanes, 0}, {"BM", 128, 0}, {"BN", bn, 0}, {"BK", tileStep, tileStep}, {"WM", 64, 0}, {"WN", wn, 0}, {"STAGES", 1, 2}, {"HALVES", 0, 1}, {"WIDE", 0, 1}}
 }
 
 func tile(rows, cols uint32) []SpecConst {

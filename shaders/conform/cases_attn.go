@@ -221,13 +221,17 @@ type attnShape struct {
 	sharp                          bool // scores so far apart that one position wins
 	window                         int
 	softCap                        float32
-	sinks                          float32 // of the first head, more for the others; 0: none
+	sinks                          float32      // of the first head, more for the others; 0: none
+	split                          gpu.RunSplit // of flash_attn_cm; zero: the device's own
 }
 
 func (s attnShape) String() string {
 	t := fmt.Sprintf("heads=%d/%d K=%d V=%d page=%d gap=%d long=%d sharp=%v", s.heads, s.headsKV, s.keyLen, s.valLen, s.page, s.gap, s.long, s.sharp)
 	if s.window > 0 || s.softCap > 0 || s.sinks != 0 {
 		t += fmt.Sprintf(" window=%d cap=%g sinks=%g", s.window, s.softCap, s.sinks)
+	}
+	if s.split != (gpu.RunSplit{}) {
+		t += fmt.Sprintf(" subgroups=%d stages=%d", s.split.Subgroups, s.split.Stages)
 	}
 	return t
 }

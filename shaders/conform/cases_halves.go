@@ -36,11 +36,36 @@ func halvesCases() []Case {
 	cases = append(cases, tileF16(3, 128, 0, 1e30), tileF16(3, 128, 0, 1e-30), tileF16(3, 128, 0, 0))
 	for _, n := range []int{17, 63, 64, 65, 127, 128, 129, 257} {
 		for _, m := range []int{1, 63, 128, 129, 260} {
-			cases = append(cases, mulMatHalves(gguf.Q8_0, m, 288, n, 0, 0))
+			cases = append(cases, mulMatHalves(gguf.Q8_0, m, 288, n, 0, 0), mulMatBlocks(gguf.Q8_0, m, 288, n, 0, gpu.Split{}))
 		}
 		cases = append(cases, mulMatHalves(gguf.Q4_K, 512, 256, n, 4, 1))
 	}
+	for _, t := range shaders.BlockTypes() {
+		cases = append(cases, mulMatBlocks(t, 100, max(96, t.BlockSize()), 17, 4, gpu.Split{}), mulMatBlocks(t, 300, 1024, 70, 0, gpu.Split{}),
+			mulMatBlocks(t, 100, 512, 40, 3, testSplits[0]))
+	}
+	for _, n := range []int{100, 257} {
+		for _, m := range []int{100, 260} {
+			for _, split := range testSplits {
+				cases = append(cases, mulMatBlocks(gguf.Q4_0, m, 288, n, 0, split))
+				if !split.Halves {
+					cases = append(cases, mulMatSplit(gguf.Q4_0, m, 288, n, 0, 0, split))
+				}
+			}
+		}
+	}
 	return append(cases, mulMatHalves(gguf.F16, 65, 4096, 40, 5, 0), mulMatHalves(gguf.F32, 130, 172, 33, 0, 0))
+}
+
+// testSplits are no large work to compile and do with 32 KiB: two stages; X, then W, from two tiles side by side, of which the
+// second may not be there; two and four lanes that decode a chunk together.
+var testSplits = []gpu.Split{
+	{BM: 64, BN: 64, WM: 32, WN: 16, BK: 32, Stages: 2, Halves: true, Wide: true},
+	{BM: 64, BN: 64, WM: 32, WN: 16, BK: 32, Stages: 2},
+	{BM: 64, BN: 256, WM: 32, WN: 64, BK: 32},
+	{BM: 256, BN: 64, WM: 32, WN: 64, BK: 32},
+	{BM: 64, BN: 64, WM: 16, WN: 16, BK: 32, Stages: 2},
+	{BM: 32, BN: 128, WM: 16, WN: 16, BK: 32},
 }
 
 // tilesOf lays rows of width k out as the kernels do, poison where no row is.
@@ -131,8 +156,25 @@ func mulMatHalves(t gguf.Type, m, k, n, gap, slices int) Case {
 }
 
 func mulMatSplit(t gguf.Type, m, k, n, gap, slices int, split gpu.Split) Case {
+	return mulMatInHalves("mul_mat_cm", fmt.Sprintf("%s M=%d K=%d N=%d gap=%d slices=%d", t, m, k, n, gap, slices)+splitName(split), t, m, k, n, gap, slices, split)
+}
+
+// mulMatBlocks multiplies by weights that are decoded in the product.
+func mulMatBlocks(t gguf.Type, m, k, n, gap int, split gpu.Split) Case {
+	return mulMatInHalves(typed("mul_mat_q_cm", t), fmt.Sprintf("M=%d K=%d N=%d gap=%d", m, k, n, gap)+splitName(split), t, m, k, n, gap, 0, split)
+}
+
+// splitName is "" for the device's own.
+func splitName(s gpu.Split) string {
+	if s == (gpu.Split{}) {
+		return ""
+	}
+	return " split=" + s.String()
+}
+
+func mulMatInHalves(kernel, name string, t gguf.Type, m, k, n, gap, slices int, split gpu.Split) Case {
 	return Case{
-		Kernel: "mul_mat_cm", Shape: fmt.Sprintf("%s M=%d K=%d N=%d gap=%d slices=%d", t, m, k, n, gap, slices), MaxNMSE: nmseHalf,
+		Kernel: kernel, Shape: name, MaxNMSE: nmseHalf,
 		build: func(j *job) error {
 			weights, w, err := j.weights(t, m, k, 1)
 			if err != nil {
@@ -171,7 +213,10 @@ func mulMatSplit(t gguf.Type, m, k, n, gap, slices int, split gpu.Split) Case {
 			b.Dst, c.Dst, d.Dst = j.addr(second), j.addr(third), j.addr(fourth)
 			c.DstStride, d.DstStride = uint32(m), uint32(m)
 			j.record = func(r *gpu.Recorder) error {
-				r.Scratch, r.Split = scratch, split
+				r.Scratch, r.Split, r.Decoding = scratch, split, gpu.DecodeWithin
+				if kernel == "mul_mat_cm" {
+					r.Decoding = gpu.DecodeBefore
+				}
 				if err := all([]shaders.MulMatArgs{a, b}, func(a shaders.MulMatArgs) error { return r.MulMat(t, a) }); err != nil {
 					return err
 				}
@@ -207,7 +252,10 @@ func attnRunCases() []Case {
 	cases = append(cases,
 		attnRun(gguf.F16, attnShape{heads: 4, headsKV: 1, keyLen: 64, valLen: 128, page: 32}, 40, 5),
 		attnRun(gguf.F16, attnShape{heads: 2, headsKV: 1, keyLen: 128, valLen: 128, page: 32, sharp: true}, 100, 700),
-		attnRun(gguf.F16, attnShape{heads: 2, headsKV: 1, keyLen: 128, valLen: 128, page: 32, gap: 3}, 65, 2000))
+		attnRun(gguf.F16, attnShape{heads: 2, headsKV: 1, keyLen: 128, valLen: 128, page: 32, gap: 3}, 65, 2000),
+		attnRun(gguf.F16, attnShape{heads: 2, headsKV: 1, keyLen: 64, valLen: 64, page: 32, split: gpu.RunSplit{Subgroups: 6, Stages: 1}}, 200, 70),
+		attnRun(gguf.F16, attnShape{heads: 2, headsKV: 1, keyLen: 64, valLen: 64, page: 32, split: gpu.RunSplit{Subgroups: 4, Stages: 2}}, 200, 70),
+		attnRun(gguf.F16, attnShape{heads: 2, headsKV: 1, keyLen: 64, valLen: 64, page: 32, window: 40, softCap: 2, sinks: 1, split: gpu.RunSplit{Subgroups: 4, Stages: 2}}, 200, 70))
 	for _, t := range []gguf.Type{gguf.Q8_0, gguf.Q4_0} {
 		for _, size := range []int{32, 64, 96, 128} {
 			cases = append(cases, attnRun(t, attnShape{heads: 4, headsKV: 2, keyLen: size, valLen: size, page: 32}, 70, 0))
@@ -248,7 +296,7 @@ func attnRun(t gguf.Type, s attnShape, rows, first int) Case {
 			ref.FlashAttn(want, q, &p.KV, pos, seq, s.heads, a.Scale, s.options())
 			j.output("dst", dst, want)
 			j.record = func(r *gpu.Recorder) error {
-				r.Run = true
+				r.Run, r.RunSplit = true, s.split
 				return r.FlashAttn(t, a)
 			}
 			return nil

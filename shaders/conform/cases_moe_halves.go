@@ -1,8 +1,6 @@
 package conform
 
 import (
-	"fmt"
-
 	"leat/gguf"
 	"leat/shaders"
 	"leat/shaders/gpu"
@@ -44,9 +42,7 @@ func idHalves(t gguf.Type, s idShape, gated bool, split gpu.Split) Case {
 	if gated {
 		name, most = "gates "+name, nmseGatedHalf
 	}
-	if split != (gpu.Split{}) {
-		name += fmt.Sprintf(" split=%dx%d/%dx%d", split.BM, split.BN, split.WM, split.WN)
-	}
+	name += splitName(split)
 	s.tiles = true
 	return Case{Kernel: typed("mul_mat_id_cm", t), Shape: name, MaxNMSE: most, build: func(j *job) error {
 		ids := j.chosen(s.rows, s.used, s.experts)

@@ -92,8 +92,14 @@ func proofs(v *gpu.Variant) []Case {
 		return []Case{idHalves(v.Row.Type, idShape{m: int(v.Split.BM) + 5, k: 512, rows: n + n/2, used: 2, experts: 3}, v.GLU != 0, v.Split)}
 	case "mul_mat":
 		n := 100
-		if v.Split.BN <= 64 {
+		switch {
+		case v.Split.BN <= 64:
 			n = 40
+		case v.Split.BN > shaders.TileRows:
+			n = 300
+		}
+		if v.Row.Variant == shaders.BlocksCM {
+			return []Case{mulMatBlocks(v.Row.Type, 260, 512, n, 0, v.Split)}
 		}
 		return []Case{mulMatSplit(gguf.Q8_0, 260, 288, n, 0, 0, v.Split)}
 	}
@@ -125,6 +131,7 @@ func attnProofs(v *gpu.Variant) []Case {
 		if v.Options&shaders.WithSinks != 0 {
 			s.sinks = 1
 		}
+		s.split = v.RunSplit
 		return []Case{attnRun(v.Row.Type, s, 65, 33)}
 	}
 	return nil

@@ -30,6 +30,7 @@ var quick = map[string][]string{
 	"quantize_q8":            {"rows=7 cols=288 gap=5 scale=1"},
 	"mul_mat":                {"M=65 K=1024 N=17 gap=0"},
 	"mul_mat_cm":             {"Q8_0 M=260 K=288 N=129 gap=0 slices=0", "Q4_K M=512 K=256 N=17 gap=4 slices=1"},
+	"mul_mat_q_cm":           {"M=300 K=1024 N=70 gap=0", "M=100 K=512 N=40 gap=3 split=64x64x32x16x32x2hw"},
 	"tile_f16":               {"N=131 K=1030 gap=0 size=10000"},
 	"tile_f16_wide":          {"rows=131 cols=1028 gap=0 size=1"},
 	"tile_f16_norm":          {"rows=131 cols=1028 gap=0 size=1", "rows=3 cols=100 gap=4 size=1"},

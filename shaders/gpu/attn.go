@@ -172,7 +172,7 @@ func (r *Recorder) FlashAttn(t gguf.Type, a shaders.FlashAttnArgs) error {
 	touched.write(f32s(a.Dst, a.Rows, a.Heads*a.ValLen, a.DstStride))
 	if c.err == nil && r.runs(t, &a) {
 		c.choice = r.runChoice(t, &a)
-		return record(r, &c, func() (*shaders.Kernel, error) { return shaders.FlashAttnCM(t) }, &a, runGroups(&a), &touched, co)
+		return record(r, &c, func() (*shaders.Kernel, error) { return shaders.FlashAttnCM(t) }, &a, c.choice.heads.groups(&a), &touched, co)
 	}
 	if c.err == nil && r.splits(t, &a) {
 		return r.flashAttnSplit(t, &a, positions)

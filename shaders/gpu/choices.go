@@ -30,6 +30,7 @@ var Rules = []Rule{
 	{"mul_mat_vec_id", shaders.FP32, "up to 8 rows", "Recorder.MulMatID", nil, nil},
 	{"mul_mat_id", shaders.CM, "17 rows or more, weights in blocks, rows of 64 values or more in whole blocks of 32, memory for X in halves", "Recorder.TakesExperts", lacksMatrix, []string{"mul_mat_id_cm", "tile_f16"}},
 	{"mul_mat_id", shaders.FP32, "", "Recorder.MulMatID", nil, nil},
+	{"mul_mat", shaders.BlocksCM, "as cm, up to 2048 rows, rows of whole blocks of 32: weights Q4_K and Q5_K, of other blocks matrices that are small or too large to decode at once", "Recorder.worthDecoding", lacksMatrix, []string{"mul_mat_q_cm", "tile_f16"}},
 	{"mul_mat", shaders.CM, "17 rows or more, of 64 values or more, memory for both sides in halves", "Recorder.halves", lacksMatrix, []string{"mul_mat_cm", "tile_f16", "dequant_f16"}},
 	{"mul_mat", shaders.FP32, "", "Recorder.MulMat", nil, nil},
 	{"flash_attn", shaders.CM, "17 rows or more of one sequence, no F32 cache, heads of up to 128 in multiples of 16, pages of a multiple of 32", "Recorder.runs", lacksMatrix, []string{"flash_attn_cm"}},

@@ -1,8 +1,8 @@
 package gpu
 
 import (
+	"cmp"
 	"fmt"
-	"slices"
 
 	"leat/gguf"
 	"leat/shaders"
@@ -18,20 +18,63 @@ type Scratch struct {
 // leastRows of X are worth the decoding of all weights into halves.
 const leastRows = shaders.ShortRows + 1
 
-// Split says how mul_mat_cm deals its outputs out: a workgroup takes BM rows of the weights times BN rows of X, a subgroup
-// WM times WN of these.
-type Split struct{ BM, BN, WM, WN uint32 }
+// Split says how a product of cooperative matrices deals its outputs out: a workgroup takes BM rows of the weights times BN
+// rows of X, a subgroup WM times WN of these.
+type Split struct {
+	BM, BN, WM, WN uint32
+
+	BK     uint32 // columns of a step; 0: 64
+	Stages uint32 // 2: a step is stored beside the one that is multiplied; 0: 1
+	Halves bool   // of weights in blocks: they are decoded by arithmetic of halves
+	Wide   bool   // of weights in blocks: fewer loads of more bytes
+}
+
+// String is BMxBNxWMxWN, of what is not the default xBKxSTAGES, and an h for Halves, a w for Wide.
+func (s Split) String() string {
+	text := fmt.Sprintf("%dx%dx%dx%d", s.BM, s.BN, s.WM, s.WN)
+	if s.BK != 0 || s.Stages != 0 {
+		text += fmt.Sprintf("x%dx%d", cmp.Or(s.BK, tileStep), cmp.Or(s.Stages, 1))
+	}
+	if s.Halves {
+		text += "h"
+	}
+	if s.Wide {
+		text += "w"
+	}
+	return text
+}
+
+// Lanes is the lanes of a workgroup whose subgroups have so many.
+func (s *Split) Lanes(subgroup int) uint32 { return s.BM / s.WM * (s.BN / s.WN) * uint32(subgroup) }
+
+// SharedBytes is the shared memory of a workgroup: what it multiplies, and in the end what comes of it.
+func (s *Split) SharedBytes() int64 {
+	in := (s.BM + s.BN) * (cmp.Or(s.BK, tileStep)/8 + 1) * cmp.Or(s.Stages, 1)
+	out := s.Lanes(1) * 16 * (s.WM/4 + 1)
+	return 16 * int64(max(in, out))
+}
+
+// tileStep is the columns of a step where a split says nothing.
+const tileStep = 64
 
 type split struct {
 	subgroup int
 	Split
 }
 
+// number is 1 for true.
+func number(b bool) uint32 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
 // constant is the split's value of a constant of mul_mat_cm.
 func (s *split) constant(name string, other uint32) uint32 {
 	switch name {
 	case "LANES":
-		return s.BM / s.WM * (s.BN / s.WN) * uint32(s.subgroup)
+		return s.Lanes(s.subgroup)
 	case "BM":
 		return s.BM
 	case "BN":
@@ -40,53 +83,20 @@ func (s *split) constant(name string, other uint32) uint32 {
 		return s.WM
 	case "WN":
 		return s.WN
+	case "BK":
+		return cmp.Or(s.BK, other)
+	case "STAGES":
+		return cmp.Or(s.Stages, other)
+	case "HALVES":
+		return number(s.Halves)
+	case "WIDE":
+		return number(s.Wide)
 	}
 	return other
 }
 
-// heads is what flash_attn_cm is made for.
-type heads struct {
-	subgroup int
-	key, val uint32
-	options  uint32
-}
-
-// options are the OPTIONS of flash_attn_cm.
-func options(a *shaders.FlashAttnArgs) (o uint32) {
-	if a.Window > 0 {
-		o |= shaders.WithWindow
-	}
-	if a.SoftCap > 0 {
-		o |= shaders.WithSoftCap
-	}
-	if a.Sinks != 0 {
-		o |= shaders.WithSinks
-	}
-	return o
-}
-
-// headSubgroups is how many subgroups a workgroup of flash_attn_cm has; each takes 16 rows.
-const headSubgroups = 4
-
-func (h *heads) constant(name string) uint32 {
-	switch name {
-	case "LANES":
-		return headSubgroups * uint32(h.subgroup)
-	case "SUBGROUP":
-		return uint32(h.subgroup)
-	case "KEY":
-		return h.key
-	case "OPTIONS":
-		return h.options
-	}
-	return h.val
-}
-
-// Bytes of shared memory that a whole tile of mul_mat_cm takes, and that half a tile or flash_attn_cm can do with.
-const (
-	wholeShared = 36 << 10
-	leastShared = 32 << 10
-)
+// leastShared is bytes of shared memory that half a tile of mul_mat_cm or flash_attn_cm can do with.
+const leastShared = 32 << 10
 
 // halfTile is as many rows of X as half a tile has.
 const halfTile = shaders.TileRows / 2
@@ -94,9 +104,9 @@ const halfTile = shaders.TileRows / 2
 // OwnSplit is what the program chooses by itself by the rows of X: half a tile where they would leave most of one idle.
 func OwnSplit(n uint32) Split {
 	if n <= halfTile {
-		return Split{128, 64, 64, 32}
+		return Split{BM: 128, BN: 64, WM: 64, WN: 32}
 	}
-	return Split{128, 128, 64, 64}
+	return Split{BM: 128, BN: 128, WM: 64, WN: 64}
 }
 
 // splitFor is the split for n rows of X. Who computes an output depends on it, not how: the bits stay.
@@ -108,24 +118,36 @@ func (r *Recorder) splitFor(n uint32) split {
 	if s == (Split{}) {
 		s = OwnSplit(n)
 	}
-	if s.BM+s.BN > shaders.TileRows+halfTile && r.k.shared < wholeShared {
-		s = OwnSplit(halfTile)
-	}
-	return split{r.k.matrix, s}
+	return r.k.split(s)
 }
 
-// fits says why a split can't be had, "" where it can: a workgroup's part lies within a tile, and its lanes share the loads.
-func (s *Split) fits(subgroup int, most uint32) string {
+// split is s where the device has the shared memory for it, else half a tile.
+func (k *Kernels) split(s Split) split {
+	if s.SharedBytes() > k.shared {
+		s = OwnSplit(halfTile)
+	}
+	return split{k.matrix, s}
+}
+
+// fits says why a split can't be had of so many lanes and bytes of shared memory, "" where it can: a workgroup's part lies within
+// a tile or is whole ones, and its lanes share the loads.
+func (s *Split) fits(subgroup int, most uint32, shared int64) string {
 	for _, n := range []uint32{s.BM, s.BN} {
-		if n != 64 && n != 128 {
-			return "BM and BN of 64 or 128"
+		if n != 64 && n != 128 && n != 256 {
+			return "BM and BN of 64, 128 or 256"
 		}
+	}
+	if (s.BK != 0 && s.BK != 32 && s.BK != tileStep) || s.Stages > 2 {
+		return "BK of 32 or 64 and up to 2 stages"
 	}
 	if (s.WM != 32 && s.WM != 64) || (s.WN != 32 && s.WN != 64) {
 		return "WM and WN of 32 or 64"
 	}
-	if n := s.BM / s.WM * (s.BN / s.WN) * uint32(subgroup); n < 64 || n > min(most, 256) {
+	if n := s.Lanes(subgroup); n < 64 || n > min(most, 256) {
 		return fmt.Sprintf("64 to %d lanes", min(most, 256))
+	}
+	if s.SharedBytes() > shared {
+		return fmt.Sprintf("up to %d bytes of shared memory, not %d", shared, s.SharedBytes())
 	}
 	return ""
 }
@@ -203,6 +225,9 @@ func (r *Recorder) splitChoice(n uint32) choice {
 //
 // What is at residual is added, with stride floats from row to row; 0: nothing is.
 func (r *Recorder) mulMatHalves(t gguf.Type, a *shaders.MulMatArgs, residual uint64, stride uint32) error {
+	if r.decodes(t, a.M, a.N, a.K) {
+		return r.mulMatBlocks(t, a, residual, stride)
+	}
 	x := r.Scratch.Address
 	scales := x + uint64(shaders.TilesBytes(a.N, a.K))
 	ring := span{scales + uint64(shaders.ScaleBytes(a.N)), r.Scratch.Address + uint64(r.Scratch.Bytes)}
@@ -253,16 +278,29 @@ func (r *Recorder) MulMatAdd(t gguf.Type, a shaders.MulMatArgs, residual uint64,
 	return r.mulMatHalves(t, &a, residual, stride)
 }
 
+// MulMatTiles is the product of weights and X that are both in tiles.
+func (r *Recorder) MulMatTiles(a shaders.MulMatCMArgs) error {
+	if a.M == 0 || a.N == 0 {
+		return nil
+	}
+	c := check{}
+	c.address("W", a.W)
+	c.address("X", a.X)
+	c.address("Scales", a.Scales)
+	c.address("Dst", a.Dst)
+	c.positive("K", a.K)
+	c.stride("DstStride", a.DstStride, a.M)
+	if c.err != nil {
+		return c.err
+	}
+	return r.later(a)
+}
+
 // later keeps a product for when its result is asked for, its place is, or there is enough to do.
 func (r *Recorder) later(a shaders.MulMatCMArgs) error {
 	p := product{args: a}
 	p.touch.read(span{a.W, a.W + uint64(shaders.TilesBytes(a.M, a.K))})
-	p.touch.read(span{a.X, a.X + uint64(shaders.TilesBytes(a.N, a.K))})
-	p.touch.read(f32s(a.Scales, 1, a.N, 0))
-	if a.Residual != 0 {
-		p.touch.read(f32s(a.Residual, a.N, a.M, a.ResidualStride))
-	}
-	p.touch.write(f32s(a.Dst, a.N, a.M, a.DstStride))
+	p.touch.product(&a)
 	split := r.splitFor(a.N)
 	r.tiles.pending = append(r.tiles.pending, p)
 	if r.tiles.groups += a.Workgroups(split.BM, split.BN); r.tiles.groups < enoughGroups {
@@ -301,20 +339,4 @@ func (r *Recorder) mulMatCM(p *product) error {
 	c := check{choice: r.splitChoice(a.N)}
 	m, n, k := float64(a.M), float64(a.N), float64(a.K)
 	return record(r, &c, shaders.MulMatCM, a, a.Workgroups(c.split.BM, c.split.BN), &p.touch, cost{bytes: 2*k*(m+n) + 4*m*n, flops: 2 * m * n * k})
-}
-
-// runs reports whether attention is computed by cooperative matrices.
-func (r *Recorder) runs(t gguf.Type, a *shaders.FlashAttnArgs) bool {
-	return r.k.matrix > 0 && r.Run && slices.Contains(shaders.KVTypesCM, t) && a.Rows >= leastRows && a.KeyLen%16 == 0 && a.ValLen%16 == 0 &&
-		max(a.KeyLen, a.ValLen) <= shaders.MaxHeadCM && a.PagePositions%32 == 0 && r.usable(r.runChoice(t, a), func() (*shaders.Kernel, error) { return shaders.FlashAttnCM(t) })
-}
-
-func (r *Recorder) runChoice(t gguf.Type, a *shaders.FlashAttnArgs) choice {
-	return choice{op: "flash_attn", variant: shaders.CM, typed: true, typ: t, heads: heads{r.k.matrix, a.KeyLen, a.ValLen, options(a)}}
-}
-
-// runGroups counts the workgroups of flash_attn_cm.
-func runGroups(a *shaders.FlashAttnArgs) uint64 {
-	const rows = 16 * headSubgroups
-	return (uint64(a.Rows) + rows - 1) / rows * uint64(a.Heads)
 }

@@ -46,21 +46,22 @@ func (r *Recorder) idSplit(pairs, experts uint32) split {
 	s := r.Split
 	if s == (Split{}) {
 		switch each := pairs / experts; {
-		case r.k.matrix < 16: // a software device would compile what its few lanes do for minutes
-			s = Split{64, 64, 32, 16}
+		case r.k.matrix < 16:
+			s = softSplit
 		case each <= quarterPairs:
-			s = Split{128, 32, 32, 32}
+			s = Split{BM: 128, BN: 32, WM: 32, WN: 32}
 		case each <= halfPairs:
-			s = Split{128, 64, 64, 32}
+			s = OwnSplit(halfTile)
 		default:
-			s = Split{128, 128, 64, 64}
+			s = OwnSplit(shaders.TileRows)
 		}
+		s.Halves, s.Wide = true, true
 	}
-	if s.BM+s.BN > shaders.TileRows+halfTile && r.k.shared < wholeShared {
-		s = OwnSplit(halfTile)
-	}
-	return split{r.k.matrix, s}
+	return r.k.split(s)
 }
+
+// softSplit is for a software device, which would compile for minutes what its few lanes do of others.
+var softSplit = Split{BM: 64, BN: 64, WM: 32, WN: 16}
 
 func (r *Recorder) idMatrixChoice(t gguf.Type, gated bool, pairs, experts uint32) choice {
 	c := choice{op: "mul_mat_id", variant: shaders.CM, typed: true, typ: t, split: r.idSplit(pairs, experts)}

@@ -28,6 +28,7 @@ type Variant struct {
 	Split      Split  // of mul_mat_cm
 	Key, Val   uint32 // head sizes of flash_attn_cm and flash_attn_split
 	Options    uint32 // of flash_attn_cm
+	RunSplit   RunSplit
 }
 
 // Outputs is how many rows of the output a workgroup of a mul_mat_vec in teams makes.
@@ -152,7 +153,7 @@ func (k *Kernels) prove(c choice, row *shaders.Kernel) (*built, error) {
 	}
 	begin := time.Now()
 	if err == nil {
-		err = k.test(k.plain, Variant{Row: row, Cols: c.cols, Tile: c.tile, GLU: c.glu, Normed: c.normed, Lanes: c.lanes, Per: c.per, RowLanes: c.rowLanes, Group: c.attn.group, Run: c.attn.run, Split: c.split.Split, Key: c.heads.key | c.attn.key, Val: c.heads.val | c.attn.val, Options: c.heads.options})
+		err = k.test(k.plain, Variant{Row: row, Cols: c.cols, Tile: c.tile, GLU: c.glu, Normed: c.normed, Lanes: c.lanes, Per: c.per, RowLanes: c.rowLanes, Group: c.attn.group, Run: c.attn.run, Split: c.split.Split, Key: c.heads.key | c.attn.key, Val: c.heads.val | c.attn.val, Options: c.heads.options, RunSplit: c.heads.RunSplit})
 	}
 	took := time.Since(begin)
 	if err == nil {

@@ -19,8 +19,12 @@ type Recorder struct {
 	// has at most; 0: as the program chooses.
 	Tile   Tile
 	Groups uint32
-	// Split overrides that of mul_mat_cm, for measurements and tests.
-	Split Split
+	// Split overrides that of products of cooperative matrices, and Decoding where their weights are decoded, for measurements
+	// and tests.
+	Split    Split
+	Decoding Decoding
+	// RunSplit overrides that of flash_attn_cm, for the same.
+	RunSplit RunSplit
 
 	// Few says that the step is of few rows: products are computed in bytes, attention with its positions side by side, where
 	// the device can. It is not what an op's own rows decide, for a step's rows may be recorded in parts. Without cooperative

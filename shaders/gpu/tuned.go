@@ -150,7 +150,7 @@ func (k *Kernels) Use(t *Tuned) error {
 		found.fp32[outputsKey{o.Op, typ}] = o
 	}
 	for _, s := range t.Splits {
-		if want := s.Split.fits(k.matrix, k.dev.Physical.Limits.MaxWorkgroupInvocations); k.matrix == 0 || want != "" {
+		if want := s.Split.fits(k.matrix, k.dev.Physical.Limits.MaxWorkgroupInvocations, k.shared); k.matrix == 0 || want != "" {
 			return &TunedError{"a split", s.Split, cmp.Or(want, "none: the device has no cooperative matrices")}
 		}
 		half := 0

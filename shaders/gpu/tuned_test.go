@@ -74,7 +74,7 @@ func TestTuned(t *testing.T) {
 		"no outputs":         {Kernels: key, Outputs: []TunedOutputs{{Op: "mul_mat", Type: "Q4_K", Rows: 8}}},
 		"too many outputs":   {Kernels: key, Outputs: []TunedOutputs{{Op: "mul_mat", Type: "Q4_K", Rows: 8, Cols: 16}}},
 		"columns of a vec":   {Kernels: key, Outputs: []TunedOutputs{{Op: "mul_mat_vec", Type: "Q4_K", Rows: 1, Cols: 2}}},
-		"no matrices":        {Kernels: key, Splits: []TunedSplit{{Split: Split{96, 128, 64, 64}}}},
+		"no matrices":        {Kernels: key, Splits: []TunedSplit{{Split: Split{BM: 96, BN: 128, WM: 64, WN: 64}}}},
 		"too many":           {Kernels: key, Products: make([]TunedProduct, maxTuned+1)},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -100,16 +100,21 @@ func TestTuned(t *testing.T) {
 
 // A split must lie within a tile and have lanes for all its parts.
 func TestSplitFits(t *testing.T) {
+	of := func(bm, bn, wm, wn, bk, stages uint32) Split {
+		return Split{BM: bm, BN: bn, WM: wm, WN: wn, BK: bk, Stages: stages}
+	}
 	for s, want := range map[Split]bool{
 		OwnSplit(1): true, OwnSplit(64): true, OwnSplit(65): true, OwnSplit(512): true,
-		{64, 64, 32, 32}: true, {64, 64, 64, 64}: false, {128, 128, 32, 32}: false, {256, 128, 64, 64}: false, {128, 128, 16, 64}: false,
-		{64, 64, 64, 0}: false, {}: false, {128, 96, 64, 32}: false,
+		of(64, 64, 32, 32, 0, 0): true, of(64, 64, 64, 64, 0, 0): false, of(128, 128, 32, 32, 0, 0): false, of(256, 128, 64, 64, 0, 0): false,
+		of(256, 128, 64, 64, 32, 0): true, of(256, 128, 64, 64, 32, 2): false, of(128, 128, 64, 64, 32, 2): true, of(128, 128, 64, 64, 64, 2): false,
+		of(512, 64, 64, 64, 32, 0): false, of(128, 128, 64, 64, 16, 0): false, of(128, 128, 64, 64, 32, 3): false, of(128, 128, 16, 64, 0, 0): false,
+		of(64, 64, 64, 0, 0, 0): false, {}: false, of(128, 96, 64, 32, 0, 0): false,
 	} {
-		if why := s.fits(32, 1024); (why == "") != want {
+		if why := s.fits(32, 1024, 48<<10); (why == "") != want {
 			t.Errorf("%+v: %q, want it to fit %v", s, why, want)
 		}
 	}
-	if own := OwnSplit(512); own.fits(64, 128) == "" {
+	if own := OwnSplit(512); own.fits(64, 128, 48<<10) == "" {
 		t.Error("256 lanes fit a device of 128")
 	}
 }

@@ -17,10 +17,10 @@ import (
 )
 
 const (
-	activations  = 32 << 20  // bytes each of X, its scales, other outputs, memory of the recorder, and an output
+	leastRoom    = 32 << 20  // bytes each of X, its scales, other outputs, memory of the recorder, and an output
+	mostRoom     = 512 << 20 // the same
 	outputs      = 512       // dispatches that may run side by side, at most
 	outputStride = 1 << 20   // bytes between their outputs
-	halves       = 64 << 20  // bytes of a recorder's scratch
 	pattern      = 16 << 20  // bytes of random weights, repeated
 	longest      = 400 << 20 // bytes or so that a software device computes in one submission
 	warmUp       = 2
@@ -41,6 +41,7 @@ type device struct {
 	stamps   *vk.QueryPool
 	timeline *vk.Timeline
 	ticket   uint64
+	scratch  int64                 // bytes
 	ceiling  float64               // GB/s
 	told     map[*vk.Pipeline]bool // what the driver made of it is printed
 }
@@ -62,7 +63,7 @@ func bench(ctx context.Context, o *options, out io.Writer) error {
 		for _, t := range k.typesOf(o.types) {
 			for _, s := range o.shapes {
 				for _, n := range o.n {
-					if err := d.kernel(ctx, o, out, &best, point{name, t, s, n, gpu.Tile{}}); err != nil {
+					if err := d.kernel(ctx, o, out, &best, point{kernel: name, typ: t, shape: s, n: n}); err != nil {
 						return err
 					}
 				}
@@ -83,6 +84,7 @@ type point struct {
 	shape  shape
 	n      int
 	tile   gpu.Tile
+	split  gpu.Split
 }
 
 func (p point) String() string {
@@ -94,6 +96,9 @@ func (p point) String() string {
 	if p.tile != (gpu.Tile{}) {
 		s += "/tile=" + tileName(p.tile)
 	}
+	if p.split != (gpu.Split{}) {
+		s += "/split=" + p.split.String()
+	}
 	return s
 }
 
@@ -102,14 +107,18 @@ func tileName(t gpu.Tile) string {
 	return fmt.Sprintf("%dx%dx%dx%d", t.Rows, t.Team, t.Unroll, t.Lanes)
 }
 
-// kernel measures a kernel with each tile.
+// kernel measures a kernel with each tile or split.
 func (d *device) kernel(ctx context.Context, o *options, out io.Writer, best *summary, p point) error {
 	k := kernelOps[p.kernel]
-	tiles := []gpu.Tile{{}}
+	tiles, splits := []gpu.Tile{{}}, []gpu.Split{{}}
 	if k.teams {
 		tiles = o.tiles()
 	}
-	for _, p.tile = range tiles {
+	if k.splits {
+		splits = o.splits
+	}
+	for i := range len(tiles) * len(splits) {
+		p.tile, p.split = tiles[i/len(splits)], splits[i%len(splits)]
 		samples, err := d.measure(ctx, o, p)
 		if wrong := (*gpu.ArgError)(nil); errors.As(err, &wrong) || errors.As(err, new(unfitError)) {
 			fmt.Fprintf(out, "# %v: %v\n", p, err)
@@ -119,15 +128,15 @@ func (d *device) kernel(ctx context.Context, o *options, out io.Writer, best *su
 			return fmt.Errorf("%v: %w", p, err)
 		}
 		bytes := float64(k.reads(p, o.positions))
-		flops := 2 * float64(p.shape.m) * float64(p.shape.k) * float64(p.n) * float64(max(1, k.products))
+		flops := k.work(p, o.positions)
 		for _, s := range samples {
 			rate := bytes / float64(s.took.Nanoseconds()) * float64(s.times)
 			line := fmt.Sprintf("%v %d %.0f ns/op %.1f GB/s %.1f %%read", p, s.times, float64(s.took.Nanoseconds())/float64(s.times), rate, 100*rate/d.ceiling)
-			if k.typed && k.cache == nil { // a product
+			if flops > 0 {
 				line += fmt.Sprintf(" %.2f TFLOP/s", flops/float64(s.took.Nanoseconds())*float64(s.times)/1e3)
 			}
 			fmt.Fprintln(out, line)
-			best.add(p, rate/d.ceiling)
+			best.add(p, rate/d.ceiling, flops/bytes*d.ceiling/1e3)
 		}
 		if err := d.tell(o, out); err != nil {
 			return err
@@ -155,8 +164,14 @@ func (d *device) measure(ctx context.Context, o *options, p point) ([]sample, er
 	if bytes > o.memory {
 		return nil, unfitError(fmt.Sprintf("%d MiB of weights, want -memory to be more", bytes>>20))
 	}
-	if most := max(p.shape.m, p.shape.k) * p.n * max(1, k.products) * 4; most > activations || o.overlap && most > outputStride {
-		return nil, unfitError(fmt.Sprintf("%d bytes of activations, want at most %d, with -overlap %d", most, activations, outputStride))
+	if most := activations(k, p.shape, p.n); most > o.room || o.overlap && most > outputStride {
+		return nil, unfitError(fmt.Sprintf("%d bytes of activations, want at most %d, with -overlap %d", most, o.room, outputStride))
+	}
+	if k.matrices && !gpu.Matrices(d.dev.Physical, d.dev.Features) {
+		return nil, unfitError("the device lacks cooperative matrices, or uses none unasked")
+	}
+	if err := d.fits(p.split); err != nil {
+		return nil, err
 	}
 	if k.products > 0 {
 		if err := d.openExperts(ctx, o, p); err != nil {
@@ -173,19 +188,20 @@ func (d *device) measure(ctx context.Context, o *options, p point) ([]sample, er
 	}
 	turn := 0
 	record := func(r *gpu.Recorder) error {
-		r.Tile, r.Split, r.Few = p.tile, o.split, true
-		r.Scratch = gpu.Scratch{Address: d.rest.Address + uint64(d.rest.Bytes) - halves, Bytes: halves}
-		at := d.rest.Address + 3*activations
-		r.Q8, r.Parts = gpu.Scratch{Address: at, Bytes: activations / 4}, gpu.Scratch{Address: at + activations/4, Bytes: activations / 2}
-		r.Counters = gpu.Scratch{Address: at + activations/4*3, Bytes: activations / 4}
+		r.Tile, r.Split, r.RunSplit, r.Few = p.tile, p.split, o.run, true
+		room, quarter := uint64(o.room), o.room/4
+		r.Scratch = gpu.Scratch{Address: d.rest.Address + uint64(d.rest.Bytes-d.scratch), Bytes: d.scratch}
+		at := d.rest.Address + 3*room
+		r.Q8, r.Parts = gpu.Scratch{Address: at, Bytes: quarter}, gpu.Scratch{Address: at + uint64(quarter), Bytes: 2 * quarter}
+		r.Counters = gpu.Scratch{Address: at + 3*uint64(quarter), Bytes: quarter}
 		if o.join {
 			r.Counters.Bytes = 0
-		} else if err := r.Zero(d.rest, 3*activations+activations/4*3, mostRows*1024); err != nil {
+		} else if err := r.Zero(d.rest, 3*o.room+3*quarter, mostRows*1024); err != nil {
 			return err
 		}
 		for i := range times {
-			m := memory{w: d.weights.Address + uint64(int64(turn)%slots*stride), x: d.rest.Address, s: d.rest.Address + activations,
-				more: d.rest.Address + 2*activations, dst: d.rest.Address + 4*activations, cache: d.cache, ahead: int64(o.ahead) << 20, experts: &d.experts, turn: turn, fold: o.fold}
+			m := memory{w: d.weights.Address + uint64(int64(turn)%slots*stride), x: d.rest.Address, s: d.rest.Address + room,
+				more: d.rest.Address + 2*room, dst: d.rest.Address + 4*room, cache: d.cache, ahead: int64(o.ahead) << 20, experts: &d.experts, turn: turn, fold: o.fold}
 			if o.overlap {
 				m.dst += uint64(i%outputs) * outputStride
 			}
@@ -215,7 +231,7 @@ func (d *device) readCeiling(ctx context.Context, o *options, out io.Writer) err
 	var rates []float64
 	for i := range warmUp + o.count {
 		took, err := d.submit(ctx, func(r *gpu.Recorder) error {
-			return r.Checksum(shaders.ChecksumArgs{Src: d.weights.Address, Dst: d.rest.Address + 4*activations, Count: uint32(o.memory / 16)})
+			return r.Checksum(shaders.ChecksumArgs{Src: d.weights.Address, Dst: d.rest.Address + 4*uint64(o.room), Count: uint32(o.memory / 16)})
 		})
 		if err != nil {
 			return err
@@ -241,7 +257,7 @@ func (d *device) open(ctx context.Context, o *options) (err error) {
 		return err
 	}
 	o.forDevice(p.Type == vk.CPU)
-	if d.dev, err = d.instance.NewDevice(p, vk.DeviceOptions{Inspect: o.stats || o.ir != ""}); err != nil {
+	if d.dev, err = d.instance.NewDevice(p, vk.DeviceOptions{Enable: o.enable, Inspect: o.stats || o.ir != ""}); err != nil {
 		return err
 	}
 	if d.kernels, err = gpu.New(d.dev, gpu.Options{}); err != nil {
@@ -250,7 +266,8 @@ func (d *device) open(ctx context.Context, o *options) (err error) {
 	if d.weights, err = d.dev.NewBuffer("weights", o.memory, vk.DeviceLocal); err != nil {
 		return err
 	}
-	rest := int64(5*activations + halves)
+	d.scratch = o.halves + o.room + 1<<20 // X in halves takes no more than X, and its scales
+	rest := 5*o.room + d.scratch
 	if o.overlap {
 		rest += outputs * outputStride
 	}

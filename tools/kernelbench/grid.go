@@ -63,7 +63,7 @@ func (d *device) grids(ctx context.Context, o *options, out io.Writer) error {
 			if fit := int(d.weights.Bytes / max(1, int64(g.quads()*16*g.groups))); g.phases > fit {
 				g.phases = fit
 			}
-			if g.phases < 2 || gridHead+8*g.groups > activations {
+			if g.phases < 2 || int64(gridHead+8*g.groups) > o.room {
 				fmt.Fprintf(out, "# grid of %d workgroups and %d KiB a phase: want -memory to be more, or fewer workgroups\n", g.groups, g.kib)
 				continue
 			}
@@ -85,7 +85,7 @@ func (d *device) grid(ctx context.Context, o *options, out io.Writer, p *vk.Pipe
 	}
 	name += fmt.Sprintf("/groups=%d/kib=%d", g.groups, g.kib)
 	for i := range warmUp + o.count {
-		took, err := d.gridRun(ctx, p, readback, g, alone)
+		took, err := d.gridRun(ctx, o, p, readback, g, alone)
 		if unfit := unfitError(""); errors.As(err, &unfit) {
 			fmt.Fprintf(out, "# %s: %v\n", name, err)
 			return nil
@@ -101,8 +101,8 @@ func (d *device) grid(ctx context.Context, o *options, out io.Writer, p *vk.Pipe
 	return nil
 }
 
-func (d *device) gridRun(ctx context.Context, p *vk.Pipeline, readback *vk.Buffer, g grid, alone bool) (took time.Duration, err error) {
-	state := int64(3 * activations)
+func (d *device) gridRun(ctx context.Context, o *options, p *vk.Pipeline, readback *vk.Buffer, g grid, alone bool) (took time.Duration, err error) {
+	state := 3 * o.room
 	if _, err := d.timed(ctx, func(cb *vk.CommandBuffer) error { cb.Fill(d.rest, state, int64(gridHead+8*g.groups), 0); return nil }); err != nil {
 		return 0, err
 	}

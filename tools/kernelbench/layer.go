@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"leat/gguf"
 	"leat/shaders"
@@ -15,6 +16,8 @@ import (
 // dispatch doesn't find in the device's own cache what the last one has read.
 type cache struct {
 	pages, pos, seq uint64
+	run             uint64 // the last positions in ascending order, for rows of one sequence
+	rows            int    // that pos, seq and run have
 	maxPages        uint32 // of one of them
 	positions       int
 	count           int
@@ -36,9 +39,11 @@ const (
 
 // openCache makes the caches: random, as the weights are, and together as large, but no fewer than one.
 func (d *device) openCache(ctx context.Context, o *options) (err error) {
-	n := (o.positions + page - 1) / page
+	n := ((o.positions+page-1)/page + 1) &^ 1 // pages; a table begins on 16 bytes
 	count := int(max(1, o.memory/(int64(n)*pageRoom)))
-	const table = 4096 // bytes ahead of the page table: positions, then sequences
+	rows := max(mostRows, slices.Max(o.n))
+	part := (4*int64(rows) + 255) &^ 255 // bytes of each, ahead of the page table: positions, sequences, positions of a run
+	table := 3 * part
 	head := table + 8*int64(n*count)
 	head = (head + 255) &^ 255
 	if d.pages, err = d.dev.NewBuffer("KV cache", head+int64(n*count)*pageRoom, vk.DeviceLocal); err != nil {
@@ -50,15 +55,16 @@ func (d *device) openCache(ctx context.Context, o *options) (err error) {
 	}
 	defer up.Close()
 	m := up.Mapped()
-	for i := range mostRows {
+	for i := range rows {
 		binary.LittleEndian.PutUint32(m[4*i:], uint32(o.positions-1))
-		binary.LittleEndian.PutUint32(m[table/2+4*i:], 0)
+		binary.LittleEndian.PutUint32(m[part+4*int64(i):], 0)
+		binary.LittleEndian.PutUint32(m[2*part+4*int64(i):], uint32(max(0, o.positions-rows+i)))
 	}
 	for i := range n * count {
-		binary.LittleEndian.PutUint64(m[table+8*i:], d.pages.Address+uint64(head)+uint64(i)*pageRoom)
+		binary.LittleEndian.PutUint64(m[table+8*int64(i):], d.pages.Address+uint64(head)+uint64(i)*pageRoom)
 	}
 	at := d.pages.Address
-	d.cache = cache{pages: at + table, pos: at, seq: at + table/2, maxPages: uint32(n), positions: o.positions, count: count}
+	d.cache = cache{pages: at + uint64(table), pos: at, seq: at + uint64(part), run: at + 2*uint64(part), rows: rows, maxPages: uint32(n), positions: o.positions, count: count}
 	_, err = d.submit(ctx, func(r *gpu.Recorder) error {
 		if err := r.Copy(d.pages, 0, up, 0, head); err != nil {
 			return err
@@ -75,6 +81,21 @@ func (d *device) openCache(ctx context.Context, o *options) (err error) {
 
 // sharedHeads is how many key heads there are for so many of queries.
 func sharedHeads(heads int) int { return max(1, heads/4) }
+
+// attendRun is attend of rows of one sequence, the last of which attends to all positions.
+func attendRun(r *gpu.Recorder, t gguf.Type, s shape, n int, m memory) error {
+	if n > m.cache.positions {
+		return unfitError(fmt.Sprintf("%d rows, want -positions to be more", n))
+	}
+	r.Run, m.cache.pos = true, m.cache.run+4*uint64(m.cache.rows-n)
+	return attend(r, t, s, n, m)
+}
+
+// attendFlops counts both products, for a row with the positions up to its own.
+func attendFlops(s shape, n, positions int) float64 {
+	seen := float64(n)*float64(positions) - float64(n)*float64(n-1)/2
+	return 4 * float64(s.m) * float64(s.k) * seen
+}
 
 // attend is the attention of heads of one size, 4 to a key head, over a cache of type t.
 func attend(r *gpu.Recorder, t gguf.Type, s shape, n int, m memory) error {

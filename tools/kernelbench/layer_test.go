@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"leat/gguf"
-	"leat/shaders/gpu"
 	"leat/vk/vktest"
 )
 
@@ -14,7 +13,7 @@ import (
 func TestAttention(t *testing.T) {
 	vktest.Open(t)
 	var out, errw bytes.Buffer
-	if code := run(t.Context(), strings.Fields("-kernels flash_attn -types f16,q8_0,q4_0,q6_k -shapes 8x64,8x40 -memory 1 -count 1 -positions 100"), &out, &errw); code != 0 {
+	if code := run(t.Context(), strings.Fields("-kernels flash_attn -types f16,q8_0,q4_0,q6_k -shapes 8x64,8x40 -memory 1 -count 1 -positions 200"), &out, &errw); code != 0 {
 		t.Fatalf("exit %d: %s", code, &errw)
 	}
 	for _, want := range []string{"BenchmarkFlashAttn/type=F16/shape=8x64/n=1", "BenchmarkFlashAttn/type=Q8_0/shape=8x64/n=1", "BenchmarkFlashAttn/type=Q4_0/shape=8x64/n=1",
@@ -26,8 +25,8 @@ func TestAttention(t *testing.T) {
 	if strings.Contains(out.String(), "Q6_K") {
 		t.Errorf("a cache of Q6_K in\n%s", &out)
 	}
-	p := point{"flash_attn", gguf.F16, shape{8, 64}, 1, gpu.Tile{}}
-	if got, want := kernelOps["flash_attn"].reads(p, 100), int64(8*64*8+2*100*2*64*2); got != want {
+	p := point{kernel: "flash_attn", typ: gguf.F16, shape: shape{8, 64}, n: 1}
+	if got, want := kernelOps["flash_attn"].reads(p, 200), int64(8*64*8+2*200*2*64*2); got != want {
 		t.Errorf("%d bytes read, wanted %d", got, want)
 	}
 	c := cache{pages: 1000, maxPages: 4, count: 3}

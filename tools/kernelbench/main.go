@@ -14,6 +14,7 @@ import (
 	"leat/gguf"
 	"leat/shaders"
 	"leat/shaders/gpu"
+	"leat/vk"
 )
 
 const usage = `Usage: kernelbench [flags]
@@ -27,6 +28,7 @@ Example: go run ./tools/kernelbench -kernels mul_mat_vec_int8 -types q4_k,q6_k -
 
 type options struct {
 	device          string
+	enable          []string // features that are off by themselves
 	kernels         []string
 	types           []gguf.Type
 	shapes          []shape // nil: the device's
@@ -34,6 +36,7 @@ type options struct {
 	rows, team, unr []int
 	lanes           []int
 	positions       int
+	run             gpu.RunSplit
 	ahead           int   // MiB
 	memory          int64 // bytes
 	count           int
@@ -44,7 +47,9 @@ type options struct {
 	gridGroups      []int  // none: no barriers are measured
 	gridKiB         []int
 	gridPhases      int
-	split           gpu.Split // of products in halves; zero: the engine's choice
+	splits          []gpu.Split // of products in halves; zero: the engine's choice
+	room            int64       // bytes each of X, its scales, other outputs, memory of the recorder, and an output
+	halves          int64       // bytes of a recorder's scratch beside X
 }
 
 // shape is a matrix of M rows of K values.
@@ -81,6 +86,7 @@ func parse(args []string, errw io.Writer) (*options, error) {
 	fs.SetOutput(errw)
 	fs.Usage = func() { fmt.Fprint(errw, usage); fs.PrintDefaults() }
 	fs.StringVar(&o.device, "device", "", "name, UUID or index; \"\": the best")
+	enable := fs.String("enable", "", "features that are off by themselves: "+strings.Join(vk.Enabled(), ", "))
 	kernels := fs.String("kernels", "mul_mat_vec,mul_mat_vec_int8,mul_mat_vec_wide", "of "+strings.Join(kernelNames(), ", "))
 	types := fs.String("types", "f16,q8_0,q6_k,q5_k,q4_k,q3_k,q4_0,iq4_xs", "of the weights, or of flash_attn's KV cache; those a kernel lacks are passed over")
 	shapes := fs.String("shapes", "", "rows x values of a row, of the weights; default "+gpuShapes+", on a software device "+cpuShapes)
@@ -89,7 +95,9 @@ func parse(args []string, errw io.Writer) (*options, error) {
 	team := fs.String("team", "0", "TEAM")
 	unroll := fs.String("unroll", "0", "UNROLL")
 	lanes := fs.String("lanes", "0", "LANES")
-	split := fs.String("split", "", "BMxBNxWMxWN of products in halves; \"\": the engine's choice")
+	splits := fs.String("split", "", "BMxBNxWMxWN of products in halves, or BMxBNxWMxWNxBKxSTAGES, with an h behind it where they decode by halves, a w for wide loads; \"\": the engine's choice")
+	halves := fs.Int("halves", 0, "MiB that weights are decoded into; 0: 512, on a software device 64")
+	runs := fs.String("run", "", "SUBGROUPSxSTAGES of flash_attn_cm, as 4x1; \"\": the engine's choice")
 	fs.IntVar(&o.positions, "positions", 512, "that a row of a layer, or of flash_attn, attends to; of flash_attn the shape is heads x size of a head")
 	fs.IntVar(&o.ahead, "ahead", 0, "MiB of each of a layer's next weights to read beside small ops, into the cache")
 	memory := fs.Int("memory", 0, "MiB of weights to rotate through; 0: 1280, on a software device 16")
@@ -105,11 +113,14 @@ func parse(args []string, errw io.Writer) (*options, error) {
 	if err := fs.Parse(args); err != nil {
 		return nil, err
 	}
-	if fs.NArg() > 0 || o.count < 1 || *memory < 0 || o.ahead < 0 || o.positions < 1 || o.gridPhases < 2 {
+	if fs.NArg() > 0 || o.count < 1 || *memory < 0 || *halves < 0 || o.ahead < 0 || o.positions < 1 || o.gridPhases < 2 {
 		return nil, fmt.Errorf("want flags alone, -count of at least 1; found %q", fs.Args())
 	}
-	o.memory = int64(*memory) << 20
-	var errs [11]error
+	o.memory, o.halves = int64(*memory)<<20, int64(*halves)<<20
+	if *enable != "" {
+		o.enable = strings.Split(*enable, ",")
+	}
+	var errs [12]error
 	o.kernels, errs[0] = list(*kernels, kernelName)
 	o.types, errs[1] = list(*types, typeNamed)
 	if *shapes != "" {
@@ -124,11 +135,14 @@ func parse(args []string, errw io.Writer) (*options, error) {
 		o.gridGroups, errs[8] = list(*groups, positive)
 	}
 	o.gridKiB, errs[9] = list(*kib, number)
-	if *split != "" {
-		s := &o.split
-		if n, err := fmt.Sscanf(*split, "%dx%dx%dx%d", &s.BM, &s.BN, &s.WM, &s.WN); n != 4 {
-			errs[10] = fmt.Errorf("-split: found %q, wanted one as 128x64x64x32: %w", *split, err)
+	if *runs != "" {
+		if n, err := fmt.Sscanf(*runs, "%dx%d", &o.run.Subgroups, &o.run.Stages); n != 2 {
+			errs[11] = fmt.Errorf("-run: found %q, wanted one as 4x1: %w", *runs, err)
 		}
+	}
+	o.splits = []gpu.Split{{}}
+	if *splits != "" {
+		o.splits, errs[10] = list(*splits, parseSplit)
 	}
 	return o, errors.Join(errs[:]...)
 }
@@ -141,15 +155,28 @@ const (
 
 // forDevice sets what was left open.
 func (o *options) forDevice(software bool) {
-	shapes, memory := gpuShapes, int64(1280<<20)
+	shapes, memory, halves := gpuShapes, int64(1280<<20), int64(512<<20)
 	if software {
-		shapes, memory = cpuShapes, 16<<20
+		shapes, memory, halves = cpuShapes, 16<<20, 64<<20
 	}
 	if o.shapes == nil {
 		o.shapes, _ = list(shapes, parseShape) // constants, and a test parses them
 	}
 	if o.memory == 0 {
 		o.memory = memory
+	}
+	if o.halves == 0 {
+		o.halves = halves
+	}
+	o.room = leastRoom
+	for _, name := range o.kernels {
+		for _, s := range o.shapes {
+			for _, n := range o.n {
+				if most := activations(kernelOps[name], s, n); most <= mostRoom {
+					o.room = max(o.room, (most+1<<20-1)&^(1<<20-1))
+				}
+			}
+		}
 	}
 }
 
@@ -192,6 +219,26 @@ func parseShape(s string) (shape, error) {
 		}
 	}
 	return shape{}, fmt.Errorf("shape: found %q, wanted one as 4096x14336", s)
+}
+
+// parseSplit reads what [gpu.Split.String] writes; "": the engine's choice.
+func parseSplit(text string) (s gpu.Split, err error) {
+	if text == "" {
+		return s, nil
+	}
+	numbers, wide := strings.CutSuffix(text, "w")
+	numbers, halves := strings.CutSuffix(numbers, "h")
+	s.Halves, s.Wide = halves, wide
+	words, to := strings.Split(numbers, "x"), []*uint32{&s.BM, &s.BN, &s.WM, &s.WN, &s.BK, &s.Stages}
+	ok := len(words) == 4 || len(words) == 6
+	for i := 0; ok && i < len(words); i++ {
+		n, err := strconv.ParseUint(words[i], 10, 16)
+		*to[i], ok = uint32(n), err == nil && n > 0
+	}
+	if !ok {
+		return s, fmt.Errorf("-split: found %q, wanted one as 128x64x64x32 or 128x128x64x64x32x2hw", text)
+	}
+	return s, nil
 }
 
 func kernelName(s string) (string, error) {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"leat/shaders/gpu"
 	"leat/vk/vktest"
 )
 
@@ -101,6 +102,8 @@ func TestCommandLine(t *testing.T) {
 		{"-types q9", `no kernel takes "q9"`},
 		{"-shapes 4096", `shape: found "4096", wanted one as 4096x14336`},
 		{"-shapes 0x32", `found "0x32"`},
+		{"-split 128x128", `-split: found "128x128", wanted one as 128x64x64x32`},
+		{"-split 128x128x64x64x32", `found "128x128x64x64x32"`},
 		{"-rows -1", `found "-1", wanted a number`},
 		{"-count 0", "-count of at least 1"},
 		{"extra", "want flags alone"},
@@ -108,6 +111,12 @@ func TestCommandLine(t *testing.T) {
 		var out, errw bytes.Buffer
 		if code := run(t.Context(), strings.Fields(c.args), &out, &errw); code != 2 || !strings.Contains(errw.String(), c.want) {
 			t.Errorf("%s: exit %d, %q; want 2 and %q", c.args, code, &errw, c.want)
+		}
+	}
+	for _, text := range []string{"", "128x64x64x32", "128x128x64x64x32x2h", "128x128x64x64x64x1w", "128x128x64x64x32x2hw"} {
+		s, err := parseSplit(text)
+		if err != nil || s != (gpu.Split{}) && s.String() != text {
+			t.Errorf("-split %q: %v, error %v", text, s, err)
 		}
 	}
 	for _, shapes := range []string{gpuShapes, cpuShapes} {

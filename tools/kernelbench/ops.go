@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -32,6 +33,20 @@ type kernelOp struct {
 	bytes func(t gguf.Type, s shape, n int) int64
 	// cache is what one dispatch reads of the KV cache beside that, where rows see so many positions; nil: nothing
 	cache func(t gguf.Type, s shape, positions int) int64
+	// flops of a dispatch of n rows that attend to so many positions; nil: those of a product where it is one
+	flops            func(s shape, n, positions int) float64
+	splits, matrices bool // it takes splits; the device must multiply cooperative matrices
+}
+
+// work is the floating-point operations of a dispatch, 0 where they are not what counts.
+func (k kernelOp) work(p point, positions int) float64 {
+	switch {
+	case k.flops != nil:
+		return k.flops(p.shape, p.n, positions)
+	case !k.typed || k.cache != nil:
+		return 0
+	}
+	return 2 * float64(p.shape.m) * float64(p.shape.k) * float64(p.n) * float64(max(1, k.products))
 }
 
 // reads is all that a dispatch is known to read.
@@ -101,24 +116,61 @@ func chosen(r *gpu.Recorder, t gguf.Type, s shape, n int, m memory) error {
 	return r.MulMat(t, mulMatArgs(s, n, m))
 }
 
+// decoded is chosen with weights that are decoded there.
+func decoded(where gpu.Decoding) func(r *gpu.Recorder, t gguf.Type, s shape, n int, m memory) error {
+	return func(r *gpu.Recorder, t gguf.Type, s shape, n int, m memory) error {
+		r.Decoding = where
+		return chosen(r, t, s, n, m)
+	}
+}
+
+// inTiles is the product of what is in tiles on both sides.
+func inTiles(r *gpu.Recorder, _ gguf.Type, s shape, n int, m memory) error {
+	return r.MulMatTiles(shaders.MulMatCMArgs{W: m.w, X: m.x, Scales: m.s, Dst: m.dst, M: uint32(s.m), K: uint32(s.k), N: uint32(n), DstStride: uint32(s.m)})
+}
+
+func tilesBytes(_ gguf.Type, s shape, _ int) int64 {
+	return shaders.TilesBytes(uint32(s.m), uint32(s.k))
+}
+
+// halvesAlone finds a kernel for halves and for no other type.
+func halvesAlone(t gguf.Type) (*shaders.Kernel, error) {
+	if t != gguf.F16 {
+		return nil, unfitError("it takes halves alone")
+	}
+	return shaders.MulMatCM()
+}
+
+func dequant(r *gpu.Recorder, t gguf.Type, s shape, _ int, m memory) error {
+	if tilesBytes(t, s, 0) > r.Scratch.Bytes {
+		return unfitError("want -halves to be more")
+	}
+	return r.DequantF16(t, shaders.DequantF16Args{W: m.w, Dst: r.Scratch.Address, M: uint32(s.m), K: uint32(s.k)})
+}
+
 var kernelOps = map[string]kernelOp{
-	"mul_mat":                         {typed: true, record: chosen, bytes: weightBytes},
+	"mul_mat_vec_persistent":          {typed: true, teams: true, table: variant(shaders.Persistent), record: teamOp(shaders.Persistent, shaders.NoGLU, alone), bytes: weightBytes},
+	"mul_mat_vec_persistent_siblings": {typed: true, teams: true, table: variant(shaders.Persistent), record: teamOp(shaders.Persistent, shaders.NoGLU, siblings), bytes: weightBytes},
+	"mul_mat_vec_persistent_residual": {typed: true, teams: true, table: variant(shaders.Persistent), record: teamOp(shaders.Persistent, shaders.NoGLU, residual), bytes: weightBytes},
+	"mul_mat_vec_persistent_gates":    {typed: true, teams: true, table: variant(shaders.Persistent), record: teamOp(shaders.Persistent, shaders.GLUBytes, gates), bytes: weightBytes},
+	"mul_mat":                         {typed: true, splits: true, record: chosen, bytes: weightBytes},
+	"mul_mat_before":                  {typed: true, splits: true, matrices: true, record: decoded(gpu.DecodeBefore), bytes: weightBytes},
+	"mul_mat_q_cm":                    {typed: true, splits: true, matrices: true, table: shaders.MulMatQCM, record: decoded(gpu.DecodeWithin), bytes: weightBytes},
+	"mul_mat_cm":                      {typed: true, splits: true, matrices: true, table: halvesAlone, record: inTiles, bytes: tilesBytes},
+	"dequant_f16":                     {typed: true, table: shaders.DequantF16, record: dequant, bytes: weightBytes, flops: func(shape, int, int) float64 { return 0 }},
 	"mul_mat_vec":                     {typed: true, record: plain, bytes: weightBytes},
 	"mul_mat_vec_int8":                {typed: true, teams: true, table: variant(shaders.Int8), record: teamOp(shaders.Int8, shaders.NoGLU, alone), bytes: weightBytes},
 	"mul_mat_vec_int8_siblings":       {typed: true, teams: true, table: variant(shaders.Int8), record: teamOp(shaders.Int8, shaders.NoGLU, siblings), bytes: weightBytes},
 	"mul_mat_vec_int8_residual":       {typed: true, teams: true, table: variant(shaders.Int8), record: teamOp(shaders.Int8, shaders.NoGLU, residual), bytes: weightBytes},
 	"mul_mat_vec_int8_gates":          {typed: true, teams: true, table: variant(shaders.Int8), record: teamOp(shaders.Int8, shaders.GLUBytes, gates), bytes: weightBytes},
 	"mul_mat_vec_straight":            {typed: true, teams: true, table: variant(shaders.Straight), record: teamOp(shaders.Straight, shaders.NoGLU, alone), bytes: weightBytes},
-	"mul_mat_vec_persistent":          {typed: true, teams: true, table: variant(shaders.Persistent), record: teamOp(shaders.Persistent, shaders.NoGLU, alone), bytes: weightBytes},
-	"mul_mat_vec_persistent_siblings": {typed: true, teams: true, table: variant(shaders.Persistent), record: teamOp(shaders.Persistent, shaders.NoGLU, siblings), bytes: weightBytes},
-	"mul_mat_vec_persistent_residual": {typed: true, teams: true, table: variant(shaders.Persistent), record: teamOp(shaders.Persistent, shaders.NoGLU, residual), bytes: weightBytes},
-	"mul_mat_vec_persistent_gates":    {typed: true, teams: true, table: variant(shaders.Persistent), record: teamOp(shaders.Persistent, shaders.GLUBytes, gates), bytes: weightBytes},
 	"mul_mat_vec_longs":               {typed: true, teams: true, table: variant(shaders.Longs), record: teamOp(shaders.Longs, shaders.NoGLU, alone), bytes: weightBytes},
 	"mul_mat_vec_wide":                {typed: true, teams: true, table: variant(shaders.Wide), record: teamOp(shaders.Wide, shaders.NoGLU, alone), bytes: weightBytes},
-	"mul_mat_id":                      {typed: true, teams: true, products: usedExperts, record: expertOp(false), bytes: expertBytes(1)},
-	"mul_mat_id_gates":                {typed: true, teams: true, products: 2 * usedExperts, record: expertOp(true), bytes: expertBytes(2)},
+	"mul_mat_id":                      {typed: true, teams: true, splits: true, products: usedExperts, record: expertOp(false), bytes: expertBytes(1)},
+	"mul_mat_id_gates":                {typed: true, teams: true, splits: true, products: 2 * usedExperts, record: expertOp(true), bytes: expertBytes(2)},
 	"layer":                           {typed: true, teams: true, record: layer, bytes: layerBytes, cache: layerCache},
 	"flash_attn":                      {typed: true, table: shaders.FlashAttn, record: attend, bytes: attendBytes, cache: attendCache},
+	"flash_attn_cm":                   {typed: true, matrices: true, table: shaders.FlashAttnCM, record: attendRun, bytes: attendBytes, cache: attendCache, flops: attendFlops},
 	"argmax": { // of as many columns as the weights have rows
 		record: func(r *gpu.Recorder, _ gguf.Type, s shape, n int, m memory) error {
 			return r.Argmax(shaders.ArgmaxArgs{X: m.x, Dst: m.dst, Rows: uint32(n), Cols: uint32(s.m)})
@@ -180,4 +232,27 @@ func title(name string) string {
 		b.WriteString(strings.ToUpper(w[:1]) + w[1:])
 	}
 	return b.String()
+}
+
+// fits says why the device can't have a split.
+func (d *device) fits(s gpu.Split) error {
+	if s == (gpu.Split{}) {
+		return nil
+	}
+	l := &d.dev.Physical.Limits
+	if s.BM%s.WM != 0 || s.BN%s.WN != 0 {
+		return unfitError("want BM and BN of whole WM and WN")
+	}
+	if n := s.SharedBytes(); n > int64(l.MaxSharedBytes) {
+		return unfitError(fmt.Sprintf("%d bytes of shared memory, the device has %d", n, l.MaxSharedBytes))
+	}
+	if n := s.Lanes(int(l.Subgroup)); n > uint32(l.MaxWorkgroupInvocations) {
+		return unfitError(fmt.Sprintf("%d lanes, the device has %d", n, l.MaxWorkgroupInvocations))
+	}
+	return nil
+}
+
+// activations is what the input or the output of an op takes, in bytes.
+func activations(k kernelOp, s shape, n int) int64 {
+	return int64(max(s.m, s.k)) * int64(n) * int64(max(1, k.products)) * 4
 }

@@ -8,20 +8,22 @@ import (
 	"leat/shaders/gpu"
 )
 
-// summary keeps the samples of each tile of a kernel, type and shape.
+// summary keeps the samples of each tile and split of a kernel, type and shape.
 type summary struct {
-	order []point // without tiles
+	order []point // without tiles and splits
 	tiles map[point][]tileRate
 }
 
 type tileRate struct {
 	tile  gpu.Tile
+	split gpu.Split
 	rates []float64 // of the ceiling
+	work  float64   // TFLOP/s at the ceiling, 0 where that is not what counts
 }
 
-func (s *summary) add(p point, rate float64) {
-	tile := p.tile
-	p.tile = gpu.Tile{}
+func (s *summary) add(p point, rate, work float64) {
+	tile, split := p.tile, p.split
+	p.tile, p.split = gpu.Tile{}, gpu.Split{}
 	if s.tiles == nil {
 		s.tiles = map[point][]tileRate{}
 	}
@@ -29,15 +31,15 @@ func (s *summary) add(p point, rate float64) {
 	if list == nil {
 		s.order = append(s.order, p)
 	}
-	if len(list) == 0 || list[len(list)-1].tile != tile {
-		list = append(list, tileRate{tile: tile})
+	if last := len(list) - 1; last < 0 || list[last].tile != tile || list[last].split != split {
+		list = append(list, tileRate{tile: tile, split: split, work: work})
 	}
 	last := &list[len(list)-1]
 	last.rates = append(last.rates, rate)
 	s.tiles[p] = list
 }
 
-// print names the three fastest tiles of each by their median.
+// print names the three fastest of each by their median.
 func (s *summary) print(w io.Writer) {
 	for _, p := range s.order {
 		list := s.tiles[p]
@@ -56,7 +58,13 @@ func (s *summary) print(w io.Writer) {
 			if t.tile != (gpu.Tile{}) {
 				fmt.Fprintf(w, "  %s", tileName(t.tile))
 			}
+			if t.split != (gpu.Split{}) {
+				fmt.Fprintf(w, "  %s", t.split)
+			}
 			fmt.Fprintf(w, " %5.1f %%", 100*median(t))
+			if t.work > 0 {
+				fmt.Fprintf(w, " (%.4g TFLOP/s)", t.work*median(t))
+			}
 		}
 		fmt.Fprintln(w)
 	}
