@@ -16,8 +16,9 @@ func TestDecodes(t *testing.T) {
 		how     Decoding
 		want    bool
 	}{
-		{gguf.Q4_K, 8192, 17, 256, DecodeByRows, true}, {gguf.Q5_K, 8192, mostDecoded, 8192, DecodeByRows, true},
+		{gguf.Q4_K, 8192, 17, 256, DecodeByRows, true}, {gguf.Q5_K, 8192, mostDecoded / 2, 8192, DecodeByRows, true},
 		{gguf.Q4_K, 8192, mostDecoded + 1, 8192, DecodeByRows, false}, {gguf.Q4_K, 8192, mostDecoded + 1, 8192, DecodeWithin, true}, {gguf.Q4_K, 8192, 17, 256, DecodeBefore, false},
+		{gguf.Q4_K, 8192, mostDecoded, 8192, DecodeByRows, false}, {gguf.Q4_K, 28672, mostDecoded, 8192, DecodeByRows, true}, {gguf.Q6_K, 28672, 512, 8192, DecodeByRows, false},
 		{gguf.Q6_K, 8192, 512, 8192, DecodeByRows, false}, {gguf.Q6_K, 8192, 512, 8192, DecodeWithin, true},
 		{gguf.Q6_K, 8192, 512, 28672, DecodeByRows, true}, {gguf.Q6_K, 1024, 512, 8192, DecodeByRows, true}, {gguf.Q6_K, 8192, mostDecoded + 1, 28672, DecodeByRows, false},
 		{gguf.Q8_0, 1024, 512, 96, DecodeByRows, true}, {gguf.F16, 1024, 512, 8192, DecodeByRows, false}, {gguf.F16, 8192, 512, 8192, DecodeWithin, false},
