@@ -1,11 +1,13 @@
 // What the variants of topk_moe share.
 
+#ifndef ROUTED // else the includer has them, under the same names
 layout(push_constant, std430) uniform Args {
     uvec2 X, Bias, IDs, Weights;
     uint Rows, Experts, Used, Gating, Normalise, Groups, GroupsUsed;
     float Scale;
     uint GroupBest, pad0;
 } a;
+#endif
 
 const uint SOFTMAX = 0, SIGMOID = 1, LATE = 2; // of all; each by itself; softmax of the chosen ones
 const float NONE = -3.0e38;                    // not -infinity: a driver need not honour it
