@@ -42,7 +42,8 @@ const uint TEAMS = LANES / TEAM, TURNS = ROW_LANES / LANES;
 const uint TREE = SUM_LANES / 4; // lanes that have a part of the sum of all scores
 
 shared vec4 normed[LANES * PER];
-shared float part[ROW_LANES / 4]; // (TURNS, subgroups)
+const uint AHEAD = 8;                     // values of shared memory that are loaded at once
+shared float part[ROW_LANES / 4 + AHEAD]; // (TURNS, subgroups)
 shared float prob[MAX_EXPERTS];   // what weighs an expert
 shared vec4 tree[TREE / 4];
 shared uint ended; // workgroups before this one
@@ -77,8 +78,13 @@ void norm()
     }
     barrier();
     float sum = 0;
-    for (uint i = 0; i < TURNS * gl_NumSubgroups; i++)
-        sum += part[i];
+    for (uint i = 0; i < TURNS * gl_NumSubgroups; i += AHEAD) {
+        float some[AHEAD];
+        [[unroll]] for (uint u = 0; u < AHEAD; u++)
+            some[u] = part[i + u];
+        [[unroll]] for (uint u = 0; u < AHEAD; u++)
+            sum += i + u < TURNS * gl_NumSubgroups ? some[u] : 0;
+    }
     float scale = 1.0 / sqrt(sum / float(a.Cols) + a.Eps);
     [[unroll]] for (uint u = 0; u < PER; u++)
         v[u] = v[u] * scale * w[u];
@@ -156,26 +162,29 @@ float max_all(float x)
     if (gl_SubgroupInvocationID == 0)
         part[gl_SubgroupID] = x;
     barrier();
-    for (uint i = 0; i < gl_NumSubgroups; i++)
-        x = max(x, part[i]);
+    for (uint i = 0; i < gl_NumSubgroups; i += AHEAD) {
+        float some[AHEAD];
+        [[unroll]] for (uint u = 0; u < AHEAD; u++)
+            some[u] = part[i + u];
+        [[unroll]] for (uint u = 0; u < AHEAD; u++)
+            x = i + u < gl_NumSubgroups ? max(x, some[u]) : x;
+    }
     return x;
-}
-
-// run is what lane i of SUM_LANES has of the sum of all.
-float run(uint i)
-{
-    precise float sum = 0;
-    for (uint e = i; e < a.Experts; e += SUM_LANES)
-        sum = sum + prob[e];
-    return sum;
 }
 
 // sum_all adds prob up, as sum_lanes of reduce.glsl does for SUM_LANES lanes.
 float sum_all(uint lane)
 {
     if (lane < TREE) {
-        precise float low = run(lane) + run(lane + 2 * TREE), high = run(lane + TREE) + run(lane + 3 * TREE);
-        precise float sum = low + high;
+        precise vec4 runs = vec4(0); // of lanes TREE apart
+        for (uint e = lane; e < a.Experts; e += SUM_LANES) {
+            vec4 p;
+            [[unroll]] for (uint k = 0; k < 4; k++)
+                p[k] = e + k * TREE < a.Experts ? prob[e + k * TREE] : 0;
+            runs = runs + p;
+        }
+        precise vec2 two = runs.xy + runs.zw;
+        precise float sum = two.x + two.y;
         tree[lane / 4][lane % 4] = sum;
     }
     barrier();
@@ -223,19 +232,26 @@ void rate(uint row, uint lane)
         prob[e] = p;
         score[e] = isnan(s) ? NONE : s;
     }
+    if (lane < AHEAD && a.Experts + lane < MAX_EXPERTS)
+        score[a.Experts + lane] = NONE; // for rank, which loads AHEAD at once
     barrier();
 }
 
-// rank fills chosen, the lowest expert among equals first: each lane counts what is better than its own.
+// rank fills chosen, the lowest expert among equals first: two neighbouring lanes count what is better than their expert, of
+// AHEAD scores in turn.
 void rank(uint lane)
 {
-    for (uint e = lane; e < a.Experts; e += LANES) {
+    for (uint e = lane / 2; e < a.Experts; e += LANES / 2) {
         float mine = score[e];
         uint better = 0;
-        for (uint o = 0; o < a.Experts; o++) {
-            float other = score[o];
-            better += other > mine || other == mine && o < e ? 1 : 0;
+        for (uint o = lane % 2 * AHEAD; o < a.Experts; o += 2 * AHEAD) {
+            float some[AHEAD];
+            [[unroll]] for (uint u = 0; u < AHEAD; u++)
+                some[u] = score[o + u];
+            [[unroll]] for (uint u = 0; u < AHEAD; u++)
+                better += some[u] > mine || some[u] == mine && o + u < e ? 1 : 0;
         }
+        better += subgroupShuffleXor(better, 1);
         if (better < a.Used)
             chosen[better] = e;
     }
@@ -258,7 +274,6 @@ void main()
         Left(advance(a.Scores, row, a.Experts * 4)).f[expert] = sum;
     if (!last(row, workgroups))
         return;
-    lane = gl_LocalInvocationID.x;
     rate(row, lane);
     if (a.Groups > 1)
         limit(lane);
