@@ -10,6 +10,7 @@ import (
 	"leat/engine/sample"
 	"leat/engine/token"
 	"leat/engine/trace"
+	"leat/shaders/gpu"
 	"leat/tools/testdata"
 )
 
@@ -44,7 +45,8 @@ func TestNoAllocation(t *testing.T) {
 		{"states", filepath.Join("testdata", "qwen3next-nano.gguf"), 0, 0, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			m := load(t, c.path, engine.Options{ContextLength: 128, Chunk: 8, DeviceBytes: c.vram, HostBytes: c.host, Trace: c.rec})
+			o := engine.Options{ContextLength: 128, Chunk: 8, DeviceBytes: c.vram, HostBytes: c.host, Trace: c.rec}
+			m := load(t, c.path, engine.WithKernels(o, func(g *gpu.Options) { g.Routes = true }))
 			s, err := m.NewSession()
 			if err != nil {
 				t.Fatal(err)

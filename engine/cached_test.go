@@ -9,6 +9,7 @@ import (
 	"leat/decompose"
 	"leat/engine"
 	"leat/engine/token"
+	"leat/shaders/gpu"
 	"leat/vk/mem"
 )
 
@@ -139,7 +140,7 @@ func someRAM(t *testing.T, path string, o engine.Options, part float64) int64 {
 // last product may be one with the sum, which rounds in another order; of what follows in bytes some are then the next ones.
 func TestExpertSlotsFast(t *testing.T) {
 	g := goldenNamed(t, "leat-demo-moe-q8_0")
-	base := engine.Options{KVType: "f32", ContextLength: 128, Chunk: 24, Discrete: true}
+	base := engine.WithKernels(engine.Options{KVType: "f32", ContextLength: 128, Chunk: 24, Discrete: true}, func(g *gpu.Options) { g.Routes = true })
 	ref := readReference(t, g.base)
 	ids := slices.Concat(ref.Tokens, ref.Greedy)[:40]
 	whole := load(t, g.model, base)

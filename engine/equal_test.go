@@ -13,6 +13,7 @@ import (
 	"leat/decompose"
 	"leat/engine"
 	"leat/engine/plan"
+	"leat/shaders/gpu"
 	"leat/vk/mem"
 )
 
@@ -192,9 +193,13 @@ func TestFewSameBits(t *testing.T) {
 		t.Run(g.name, func(t *testing.T) {
 			ids := readReference(t, g.base).Tokens
 			ids = ids[:min(len(ids), 40)]
-			want := logits(t, load(t, g.model, engine.Options{ContextLength: 128, Chunk: 8}), ids)
+			few := func(chunk int) engine.Options {
+				o := engine.Options{ContextLength: 128, Chunk: chunk}
+				return engine.WithKernels(o, func(g *gpu.Options) { g.Routes = true })
+			}
+			want := logits(t, load(t, g.model, few(8)), ids)
 			for _, chunk := range []int{1, 3} {
-				got := logits(t, load(t, g.model, engine.Options{ContextLength: 128, Chunk: chunk}), ids)
+				got := logits(t, load(t, g.model, few(chunk)), ids)
 				for i := range want {
 					if math.Float32bits(got[i]) != math.Float32bits(want[i]) {
 						t.Fatalf("chunk %d: logit %d: got %g, wanted the bits of %g", chunk, i, got[i], want[i])

@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -10,6 +11,8 @@ import (
 	"leat/engine"
 	"leat/engine/token"
 	"leat/engine/trace"
+	"leat/shaders"
+	"leat/shaders/conform"
 	"leat/shaders/gpu"
 	"leat/tools/testdata"
 	"leat/vk/vktest"
@@ -51,7 +54,7 @@ func TestExpertKernels(t *testing.T) {
 			if len(calls) == 0 {
 				t.Skipf("%s has no timestamps", p.Name)
 			}
-			layers := calls["topk_moe"] + calls["topk_moe_held"]
+			layers := calls["topk_moe"] + calls["topk_moe_held"] + calls["topk_moe_routed"]
 			if layers == 0 {
 				t.Errorf("no layer has experts: %v", calls)
 			}
@@ -59,6 +62,52 @@ func TestExpertKernels(t *testing.T) {
 				if want := layers * c.want[name]; calls[name] != want {
 					t.Errorf("%d calls of %s for %d layers, wanted %d", calls[name], name, layers, want)
 				}
+			}
+		})
+	}
+}
+
+// A norm, a router and the choice of experts in one dispatch give the bits that the three give, for as many rows as go together.
+func TestNormedRoute(t *testing.T) {
+	if p, f := chosen(t, vktest.Enable()); !gpu.Few(p, f) {
+		t.Skipf("%s has no steps of few rows", p.Name)
+	}
+	for name, one := range map[string]bool{"qwen3moe-tiny-q4_k_m": true, "deepseek3-nano": true, "qwen2moe-nano": true, "gpt-oss-nano": false, "leat-demo-moe-q4_k_m": true} {
+		t.Run(name, func(t *testing.T) {
+			g := goldenNamed(t, name)
+			var ops trace.Ops
+			o := engine.Options{KVType: "f32", ContextLength: 64, Chunk: 7, Ops: &ops}
+			var ids []token.ID
+			for i := range 34 {
+				ids = append(ids, token.ID(1+7*i%200))
+			}
+			run := func(test func(*gpu.Kernels, gpu.Variant) error) (logits []float32, routed, apart int) {
+				o := engine.WithKernels(o, func(g *gpu.Options) { g.Routes, g.Test = true, test })
+				logits = prefillAndDecode(t, load(t, g.model, o), ids)
+				all, _ := ops.Take()
+				for _, op := range all {
+					switch name, _, _ := strings.Cut(op.Name, " "); name {
+					case "topk_moe_routed":
+						routed += op.Calls
+					case "topk_moe", "topk_moe_held":
+						apart += op.Calls
+					}
+				}
+				return logits, routed, apart
+			}
+			got, routed, left := run(conform.Prove)
+			want, none, apart := run(func(_ *gpu.Kernels, v gpu.Variant) error {
+				if v.Row.Variant == shaders.Routed {
+					return errors.New("broken for this test")
+				}
+				return nil
+			})
+			sameBits(t, "in one dispatch", got, want)
+			if apart == 0 {
+				t.Skip("the device has no timestamps")
+			}
+			if none != 0 || routed+left != apart || (left == 0) != one {
+				t.Errorf("%d choices in one dispatch and %d apart; with that kernel broken %d and %d", routed, left, none, apart)
 			}
 		})
 	}

@@ -25,6 +25,23 @@ type TopKMoEArgs struct {
 // Workgroups counts the workgroups: one per row.
 func (a *TopKMoEArgs) Workgroups() uint64 { return uint64(a.Rows) }
 
+// TopKMoERoutedArgs is [TopKMoEArgs] of scores that are made on the way: Dst (Rows, Cols) = X (Rows, Cols) normalised, times W
+// (Cols), also as Bytes of [Q8Size], and Scores (Rows, Experts) = Dst · Routerᵀ, Router (Experts, Cols) typed. Counters (Rows)
+// uint32 are 0 before and after.
+type TopKMoERoutedArgs struct {
+	X, W, Router, Dst, Bytes, Scores, Bias, IDs, Weights, Counters   uint64
+	Rows, Cols, Experts, Used, Gating, Normalise, Groups, GroupsUsed uint32
+	Scale                                                            float32
+	GroupBest                                                        uint32
+	Eps                                                              float32
+	_                                                                uint32
+}
+
+// Workgroups counts the workgroups of a pipeline of which each has so many experts: for each row those, and one.
+func (a *TopKMoERoutedArgs) Workgroups(experts uint32) uint64 {
+	return uint64(a.Rows) * (groups(uint64(a.Experts), uint64(experts)) + 1)
+}
+
 // GroupExpertsArgs sorts pairs by their experts IDs (Count): Pairs (Count) uint32, and Tiles, as many as [ExpertTiles] says,
 // each four uint32: an expert, where in Pairs its pairs begin, how many, at most Cols, and 0.
 type GroupExpertsArgs struct {

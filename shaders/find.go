@@ -131,6 +131,9 @@ func TopKMoE() (*Kernel, error) { return find("topk_moe", "") }
 // TopKMoEHeld finds the topk_moe whose lanes hold the scores.
 func TopKMoEHeld() (*Kernel, error) { return findVariant("topk_moe", Held, "") }
 
+// TopKMoERouted finds the topk_moe behind a norm and a router of type t.
+func TopKMoERouted(t gguf.Type) (*Kernel, error) { return findVariant("topk_moe", Routed, t.String()) }
+
 // GroupExperts finds group_experts.
 func GroupExperts() (*Kernel, error) { return find("group_experts", "") }
 

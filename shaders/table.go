@@ -67,6 +67,7 @@ const (
 	BlocksCM   = "q_cm"       // cm of weights in blocks, decoded on their way into the product
 	Sum        = "sum"        // int8, summed up over experts
 	Held       = "held"       // a row's values in the registers of few lanes
+	Routed     = "routed"     // behind the norm and the router's product that make the scores
 
 	// Of tile_f16: what is brought into tiles is made on the way.
 	Norm = "norm"   // by rms_norm
@@ -93,6 +94,13 @@ const (
 
 // MaxPer is the most runs of 4 values that a lane holds of a row.
 const MaxPer = 16
+
+// MaxRouted is the most experts that topk_moe_routed takes, and MaxAhead the most chunks of a router's row that a lane of it
+// has under way.
+const (
+	MaxRouted = MaxPer * HeldLanes
+	MaxAhead  = 8
+)
 
 // HeldLanes is the most lanes of topk_moe_held: they should be one subgroup.
 const HeldLanes = 32
@@ -209,6 +217,9 @@ var families = []family{
 	{op: "topk_moe", args: TopKMoEArgs{}, lanes: rowLanes, extra: []string{fmt.Sprintf("MAX_EXPERTS=%d", MaxExperts)}},
 	{op: "topk_moe", variant: Held, needs: Subgroups, args: TopKMoEArgs{}, lanes: HeldLanes, spec: []SpecConst{{"LANES", HeldLanes, 0}, {"PER", 1, MaxPer}},
 		extra: []string{fmt.Sprintf("MAX_EXPERTS=%d", MaxExperts), fmt.Sprintf("SUM_LANES=%d", rowLanes)}},
+	{op: "topk_moe", variant: Routed, needs: Subgroups, args: TopKMoERoutedArgs{}, types: weightTypes[:3], lanes: rowLanes,
+		spec:  []SpecConst{{"LANES", rowLanes, 0}, {"PER", 1, MaxPer}, {"TEAM", 32, 0}, {"UNROLL", 1, MaxAhead}, {"ROW_LANES", rowLanes, 0}},
+		extra: []string{fmt.Sprintf("MAX_EXPERTS=%d", MaxRouted), fmt.Sprintf("SUM_LANES=%d", rowLanes)}},
 	{op: "group_experts", args: GroupExpertsArgs{}, lanes: rowLanes},
 	{op: "mul_mat_vec_id", args: MulMatIDArgs{}, types: weightTypes, spec: tile(4, 1)},
 	{op: "mul_mat_vec_id", variant: Int8, source: "mul_mat_vec_int8", needs: Subgroups | IntDot, args: MulMatTeamIDArgs{}, types: int8Types, spec: team(1, 32, 2), extra: []string{"EXPERTS"}},

@@ -1,11 +1,13 @@
 // What the variants of topk_moe share.
 
+#ifndef ROUTED // else the includer has them, under the same names
 layout(push_constant, std430) uniform Args {
     uvec2 X, Bias, IDs, Weights;
     uint Rows, Experts, Used, Gating, Normalise, Groups, GroupsUsed;
     float Scale;
     uint GroupBest, pad0;
 } a;
+#endif
 
 const uint SOFTMAX = 0, SIGMOID = 1, LATE = 2; // of all; each by itself; softmax of the chosen ones
 const float NONE = -3.0e38;                    // not -infinity: a driver need not honour it
@@ -67,8 +69,13 @@ void weigh(uint row, uint lane)
         barrier();
     }
     precise float total = 0;
-    for (uint k = 0; k < a.Used; k++)
-        total = total + share[k];
+    for (uint k = 0; k < a.Used; k += 8) { // loaded at once
+        float some[8];
+        [[unroll]] for (uint u = 0; u < 8; u++)
+            some[u] = share[k + u];
+        [[unroll]] for (uint u = 0; u < 8; u++)
+            total = total + (k + u < a.Used ? some[u] : 0);
+    }
     bool divide = a.Normalise != 0 || a.Gating == LATE;
     OutWords ids = OutWords(advance(a.IDs, row, a.Used * 4));
     Floats weights = Floats(advance(a.Weights, row, a.Used * 4));

@@ -20,7 +20,7 @@ func Fuse(ops []Op) []Op {
 
 // fuse finds what the first n of ops are together; n is 0 if nothing.
 func fuse(ops []Op) (fused Op, n int) {
-	for _, match := range []func([]Op) (Op, int){gated, added, siblings, headsNormed, turned} {
+	for _, match := range []func([]Op) (Op, int){gated, added, siblings, headsNormed, turned, routed} {
 		if fused, n = match(ops); n > 0 {
 			if fused.Ops == nil {
 				fused.Ops = slices.Clone(ops[:n])
@@ -120,6 +120,19 @@ func headsNormed(ops []Op) (Op, int) {
 	}
 	fused.Ops = slices.Clone(ops[2 : 2+n])
 	return Op{Kind: NormedAppend, Dst: Q, Heads: fused.Heads, Cols: fused.Cols, Ops: append(slices.Clone(ops[:2]), fused)}, 2 + n
+}
+
+// routed: a norm, a router's product of that, and the choice of experts by it, which alone reads the scores.
+func routed(ops []Op) (Op, int) {
+	if len(ops) < 3 || ops[0].Kind != RMSNorm || ops[1].Kind != MulMat || ops[2].Kind != Route {
+		return Op{}, 0
+	}
+	norm, mul, route := ops[0], ops[1], ops[2]
+	if norm.Heads != 1 || norm.Dst == norm.A || mul.A != norm.Dst || mul.Dst != Scores || route.A != Scores || !dead(ops[3:], Scores) {
+		return Op{}, 0
+	}
+	norm.Multiplied = true
+	return Op{Kind: NormedRoute, Dst: norm.Dst, A: norm.A, Ops: []Op{norm, mul, route}}, 3
 }
 
 // written reports whether one of ops writes v.

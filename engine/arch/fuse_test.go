@@ -11,7 +11,7 @@ import (
 func (o Op) short() string {
 	names := map[Value]string{X: "X", Norm: "Norm", Q: "Q", K: "K", V: "V", Att: "Att", Gate: "Gate", Up: "Up", Scores: "Scores", Chosen: "Chosen", ExpertOut: "ExpertOut"}
 	kinds := map[Kind]string{RMSNorm: "norm", MulMat: "mul", Bias: "bias", RopeTurn: "rope", KVAppend: "append", Attention: "attend", SwiGLU: "swiglu", Add: "add",
-		Siblings: "siblings", Gated: "gated", Added: "added", TurnedAppend: "turned", NormedAppend: "normed", Route: "route", Experts: "experts", SumExperts: "sum"}
+		Siblings: "siblings", Gated: "gated", Added: "added", TurnedAppend: "turned", NormedAppend: "normed", Route: "route", NormedRoute: "routed", Experts: "experts", SumExperts: "sum"}
 	s := kinds[o.Kind]
 	switch o.Kind {
 	case Siblings, KVAppend, TurnedAppend, NormedAppend:
@@ -49,7 +49,7 @@ func TestFuseLayer(t *testing.T) {
 		{"head norms", "qwen3", none, []string{"norm Norm, multiplied", "siblings of 3", "normed of 3", "attend Att", "added X of 2",
 			"norm Norm, multiplied", "gated Gate of 3", "added X of 2"}},
 		{"experts", "qwen3moe", none, []string{"norm Norm, multiplied", "siblings of 3", "normed of 3", "attend Att", "added X of 2",
-			"norm Norm, multiplied", "mul Scores", "route Chosen", "experts ExpertOut of 4", "sum X"}},
+			"routed Norm of 3", "experts ExpertOut of 4", "sum X"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			h := &Hyper{Architecture: c.arch, EmbeddingLength: 64, HeadCount: 4, HeadCountKV: 2, KeyLength: 16, ValueLength: 16, FeedForwardLength: 128}
@@ -118,6 +118,12 @@ func TestFuseNot(t *testing.T) {
 		{"a norm of heads elsewhere", []Op{{Kind: RMSNorm, Dst: Q, A: QueryGate}, {Kind: RMSNorm, Dst: K, A: K}, {Kind: RopeTurn, Dst: Q}, {Kind: RopeTurn, Dst: K}, {Kind: KVAppend, B: V}},
 			[]string{"norm Q", "norm K", "turned of 3"}},
 		{"norms of heads that are not turned", []Op{{Kind: RMSNorm, Dst: Q, A: Q}, {Kind: RMSNorm, Dst: K, A: K}, {Kind: RopeTurn, Dst: K}, {Kind: RopeTurn, Dst: Q}}, []string{"norm Q", "norm K", "rope K", "rope Q"}},
+		{"a router with a bias", []Op{{Kind: RMSNorm, Dst: Norm, A: X, Heads: 1}, mul(Scores, Norm), {Kind: Bias, Dst: Scores}, {Kind: Route, Dst: Chosen, A: Scores}},
+			[]string{"norm Norm, multiplied", "mul Scores", "bias Scores", "route Chosen"}},
+		{"a router of something else", []Op{{Kind: RMSNorm, Dst: Norm, A: X, Heads: 1}, mul(Scores, X), {Kind: Route, Dst: Chosen, A: Scores}}, []string{"norm Norm", "mul Scores", "route Chosen"}},
+		{"a norm in place before a router", []Op{{Kind: RMSNorm, Dst: X, A: X, Heads: 1}, mul(Scores, X), {Kind: Route, Dst: Chosen, A: Scores}}, []string{"norm X, multiplied", "mul Scores", "route Chosen"}},
+		{"scores that are read again", []Op{{Kind: RMSNorm, Dst: Norm, A: X, Heads: 1}, mul(Scores, Norm), {Kind: Route, Dst: Chosen, A: Scores}, add(X, X, Scores)},
+			[]string{"norm Norm, multiplied", "mul Scores", "route Chosen", "add X"}},
 		{"a norm that is not multiplied", []Op{{Kind: RMSNorm, Dst: Norm, A: X}, add(X, X, Norm), {Kind: RMSNorm, Dst: Norm, A: X}, mul(Q, Norm)},
 			[]string{"norm Norm", "add X", "norm Norm, multiplied", "mul Q"}},
 	} {

@@ -85,6 +85,7 @@ const (
 	Gated        // Dst = silu(first product of A) * second
 	Added        // Dst = product of A, + B
 	TurnedAppend // Q and K are turned, K and V written to the cache
+	NormedRoute  // Dst = A normalised; Scores are its product with a router, and Chosen and Share as of Route
 	NormedAppend // the heads of Q and of K are normalised before that; Ops are the norms and TurnedAppend
 )
 

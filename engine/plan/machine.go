@@ -138,6 +138,9 @@ func touches(o arch.Op) (reads, writes []arch.Value) {
 		}
 		return []arch.Value{o.A}, writes
 	}
+	if o.Kind == arch.NormedRoute {
+		return []arch.Value{o.A}, []arch.Value{o.Dst, arch.Scores, arch.Chosen}
+	}
 	if o.Kind == arch.TurnedAppend || o.Kind == arch.NormedAppend {
 		return []arch.Value{arch.V}, []arch.Value{arch.Q, arch.K}
 	}

@@ -93,6 +93,14 @@ func routerShape(r *ref.Router, rows int) string {
 func (j *job) topK(r ref.Router, rows int) shaders.TopKMoEArgs {
 	x := j.normal(rows, r.Experts, 0)
 	x.Row(0)[r.Experts-1] = x.Row(0)[0]
+	a := j.topKOf(r, x)
+	a.X = j.addr(j.mat(x))
+	return a
+}
+
+// topKOf is topK among scores that are elsewhere.
+func (j *job) topKOf(r ref.Router, x ref.Mat) shaders.TopKMoEArgs {
+	rows := x.Rows
 	a := shaders.TopKMoEArgs{
 		Rows: uint32(rows), Experts: uint32(r.Experts), Used: uint32(r.Used), Gating: gating(&r), Scale: r.Scale,
 		Groups: uint32(r.Groups), GroupsUsed: uint32(r.GroupsUsed), GroupBest: uint32(r.GroupBest),
@@ -110,7 +118,7 @@ func (j *job) topK(r ref.Router, rows int) shaders.TopKMoEArgs {
 	idSpan, weightSpan := j.alloc(4*len(ids)), j.space(weights)
 	j.exact("ids", idSpan, words(ids))
 	j.output("weights", weightSpan, weights)
-	a.X, a.IDs, a.Weights = j.addr(j.mat(x)), j.addr(idSpan), j.addr(weightSpan)
+	a.IDs, a.Weights = j.addr(idSpan), j.addr(weightSpan)
 	return a
 }
 

@@ -80,6 +80,9 @@ func proofs(v *gpu.Variant) []Case {
 		}
 		return []Case{ropeKV(kv, 4, 2, 64, 64, 64, true), ropeKV(kv, 3, 1, odd, odd, 20, false)}
 	case "topk_moe":
+		if v.Row.Variant == shaders.Routed {
+			return routedProofs(v)
+		}
 		n := int(v.Lanes * v.Per)
 		return []Case{topKHeld(ref.Router{Experts: n, Used: min(8, n), Normalise: true, Scale: 1}, 9),
 			topKHeld(ref.Router{Experts: n - 1, Used: min(5, n-1), Sigmoid: true, Scale: 2, Bias: []float32{}}, 9),

@@ -247,6 +247,8 @@ func TestProofs(t *testing.T) {
 		{Row: row("rope_kv_f16")}, {Row: row("argmax_joined")},
 		{Row: row("rope_norm_kv_f16"), RowLanes: 16}, {Row: row("rope_norm_kv_q8_0"), RowLanes: 32}, {Row: row("rope_norm_kv_q4_0"), RowLanes: 64},
 		{Row: row("topk_moe_held"), Lanes: lanes, Per: 1}, {Row: row("topk_moe_held"), Lanes: lanes, Per: 4}, {Row: row("topk_moe_held"), Lanes: lanes, Per: shaders.MaxPer},
+		{Row: row("topk_moe_routed_f32"), Tile: gpu.Tile{Rows: 1, Team: 64, Unroll: 4, Lanes: 128}, Per: 4, RowLanes: 128},
+		{Row: row("topk_moe_routed_f16"), Tile: gpu.Tile{Rows: 1, Team: 8, Unroll: 8, Lanes: 64}, Per: 2, RowLanes: 128},
 		{Row: row("dequant_f16_q6_k")}, {Row: row("tile_f16")},
 		{Row: row("tile_f16_wide"), Lanes: 128, Per: 1}, {Row: row("tile_f16_norm"), Lanes: 128, Per: 2}, {Row: row("tile_f16_swiglu"), Lanes: 128, Per: 3}, {Row: row("tile_f16_geglu"), Lanes: 128, Per: 1},
 		{Row: row("flash_attn_split_f32"), Group: 4, Key: 64, Val: 64, Run: 1}, {Row: row("flash_attn_joined_q8_0"), Group: 3, Key: 128, Val: 96, Run: 1},

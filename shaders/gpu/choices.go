@@ -42,6 +42,7 @@ var Rules = []Rule{
 	{"rope", shaders.NormKV, "as kv, behind a norm of each head, heads of up to 256", "Recorder.TakesRopeNormKV", nil, []string{"rope_norm_kv"}},
 	{"rope", shaders.KV, "keys and values of one input, a multiple of 4 values turned", "Recorder.TakesRopeKV", nil, []string{"rope_kv"}},
 	{"rope", shaders.FP32, "", "Recorder.Rope", nil, nil},
+	{"topk_moe", shaders.Routed, "up to 8 rows, behind a norm and the product of a router of F32, F16 or BF16, rows of whole blocks of 32, up to 512 experts", "Recorder.TakesRouted", lacksRouted, []string{"topk_moe_routed"}},
 	{"topk_moe", shaders.Held, "up to 16 experts for each of a subgroup's first 32 lanes", "Recorder.TopKMoE", lacksSubgroups, []string{"topk_moe_held"}},
 	{"topk_moe", shaders.FP32, "", "Recorder.TopKMoE", nil, nil},
 	{"argmax", shaders.Joined, "memory for its parts", "Recorder.Argmax", nil, []string{"argmax_joined"}},

@@ -27,6 +27,9 @@ type Options struct {
 	// Cache keeps what the driver compiled and what was tested, and has what was tuned; nil: nothing is kept.
 	Cache *cache.Folder
 
+	// Routes is for tests: CPUs have topk_moe_routed too, though they lose by it.
+	Routes bool
+
 	// Alter is for tests: other code or constants for a pipeline; nil: the table's.
 	Alter func(row *shaders.Kernel, spec []uint32) (spirv []byte, other []uint32)
 }
@@ -42,6 +45,7 @@ type Kernels struct {
 	persistent atomic.Bool // products of bytes by workgroups that stay
 	lanes      lanes       // for attention of few rows
 	few        bool        // steps of few rows have kernels of their own: products of bytes, fused ops
+	routes     bool        // a norm, a router and its top-k may be one
 	alter      func(*shaders.Kernel, []uint32) ([]byte, []uint32)
 
 	plain *Kernels // those that are tested own their pipelines by this one, which is not; nil: this is it
@@ -65,9 +69,9 @@ type choice struct {
 	tile        Tile   // of a mul_mat_vec in teams
 	glu         uint32 // GLU, of the same
 	normed      bool   // NORMED, of the same
-	lanes, per  uint32 // LANES and PER of rms_norm_q8 and topk_moe_held
+	lanes, per  uint32 // LANES and PER of rms_norm_q8 and topk_moe_held; PER of topk_moe_routed
 	attn        attn   // of flash_attn_split
-	rowLanes    uint32 // ROW_LANES of rms_norm and rope_norm_kv
+	rowLanes    uint32 // ROW_LANES of rms_norm, rope_norm_kv and topk_moe_routed
 	split       split  // of mul_mat_cm and mul_mat_id_cm
 	heads       heads  // of flash_attn_cm
 }
@@ -108,7 +112,7 @@ func New(dev *vk.Device, o Options) (*Kernels, error) {
 			return nil, fmt.Errorf("kernel %s on %s: workgroups of at most %d, want %d", row.Name, name, limits.MaxWorkgroupInvocations, row.LocalSize)
 		}
 	}
-	k := &Kernels{dev: dev, log: log, matrix: matrixSubgroup(dev.Physical, dev.Features), shared: int64(limits.MaxSharedBytes), lanes: lanesOf(dev.Physical), few: Few(dev.Physical, dev.Features), alter: o.Alter, built: map[choice]*built{}}
+	k := &Kernels{dev: dev, log: log, matrix: matrixSubgroup(dev.Physical, dev.Features), shared: int64(limits.MaxSharedBytes), lanes: lanesOf(dev.Physical), few: Few(dev.Physical, dev.Features), routes: routes(dev.Physical, o.Routes), alter: o.Alter, built: map[choice]*built{}}
 	k.longs.Store(k.few && dev.Physical.Type == vk.CPU && dev.Features.Int64)
 	k.straight.Store(k.longs.Load() && straightOn(dev))
 	k.persistent.Store(k.few && persistentOn(dev))
@@ -121,7 +125,7 @@ func New(dev *vk.Device, o Options) (*Kernels, error) {
 		}
 	}
 	if o.Test != nil {
-		k.plain = &Kernels{dev: dev, log: log, matrix: k.matrix, shared: k.shared, lanes: k.lanes, few: k.few, alter: k.alter, store: k.store, built: map[choice]*built{}}
+		k.plain = &Kernels{dev: dev, log: log, matrix: k.matrix, shared: k.shared, lanes: k.lanes, few: k.few, routes: k.routes, alter: k.alter, store: k.store, built: map[choice]*built{}}
 		k.test = o.Test
 		k.tested.load(k.store)
 	}
@@ -289,14 +293,14 @@ func specValues(row *shaders.Kernel, c choice) []uint32 {
 			values[i] = 1
 		case s.Name == "NORMED" && c.normed:
 			values[i] = 1
-		case c.tile != (Tile{}):
-			values[i] = c.tile.constant(s.Name, c.glu, s.Default)
-		case s.Name == "LANES" && c.lanes != 0:
-			values[i] = c.lanes
 		case s.Name == "PER" && c.per != 0:
 			values[i] = c.per
 		case s.Name == "ROW_LANES" && c.rowLanes != 0:
 			values[i] = c.rowLanes
+		case c.tile != (Tile{}):
+			values[i] = c.tile.constant(s.Name, c.glu, s.Default)
+		case s.Name == "LANES" && c.lanes != 0:
+			values[i] = c.lanes
 		case c.attn != (attn{}):
 			values[i] = c.attn.constant(s.Name)
 		case c.split != (split{}):

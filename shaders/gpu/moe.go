@@ -40,15 +40,7 @@ func (r *Recorder) TopKMoEVariant(variant string, a shaders.TopKMoEArgs) error {
 	c.address("X", a.X)
 	c.address("IDs", a.IDs)
 	c.address("Weights", a.Weights)
-	c.positive("Experts", a.Experts)
-	c.most("Experts", a.Experts, shaders.MaxExperts)
-	c.positive("Used", a.Used)
-	c.most("Used", a.Used, a.Experts)
-	c.most("Gating", a.Gating, shaders.GateLate)
-	c.most("Normalise", a.Normalise, 1)
-	if a.Groups > 1 {
-		c.groups(&a)
-	}
+	c.chooses(&a)
 	n := float64(a.Rows) * float64(a.Experts)
 	var t touch
 	t.read(f32s(a.X, a.Rows, a.Experts, a.Experts))
@@ -59,6 +51,19 @@ func (r *Recorder) TopKMoEVariant(variant string, a shaders.TopKMoEArgs) error {
 	t.write(f32s(a.IDs, a.Rows, a.Used, a.Used))
 	t.write(f32s(a.Weights, a.Rows, a.Used, a.Used))
 	return record(r, &c, find, &a, a.Workgroups(), &t, cost{4 * n, 8 * n})
+}
+
+// chooses checks how experts are chosen.
+func (c *check) chooses(a *shaders.TopKMoEArgs) {
+	c.positive("Experts", a.Experts)
+	c.most("Experts", a.Experts, shaders.MaxExperts)
+	c.positive("Used", a.Used)
+	c.most("Used", a.Used, a.Experts)
+	c.most("Gating", a.Gating, shaders.GateLate)
+	c.most("Normalise", a.Normalise, 1)
+	if a.Groups > 1 {
+		c.groups(a)
+	}
 }
 
 // groups demands groups of one size, and open ones with as many experts as are used.

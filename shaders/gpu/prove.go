@@ -19,11 +19,11 @@ import (
 type Variant struct {
 	Row        *shaders.Kernel
 	Cols       uint32 // NUM_COLS of a mul_mat_vec: rows of X
-	Tile       Tile   // of a mul_mat_vec in teams
+	Tile       Tile   // of a mul_mat_vec in teams and topk_moe_routed
 	GLU        uint32
 	Normed     bool   // of a mul_mat_vec in teams: X is what [shaders.NormBytes] left
-	Lanes, Per uint32 // of rms_norm_q8 and topk_moe_held
-	RowLanes   uint32 // of rope_norm_kv
+	Lanes, Per uint32 // of rms_norm_q8 and topk_moe_held; Per of topk_moe_routed, whose lanes are Tile's
+	RowLanes   uint32 // of rope_norm_kv; of topk_moe_routed those of the norm
 	Group, Run uint32 // of flash_attn_split
 	Split      Split  // of mul_mat_cm
 	Key, Val   uint32 // head sizes of flash_attn_cm and flash_attn_split

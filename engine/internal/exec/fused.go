@@ -23,6 +23,8 @@ func (r *run) fused(o *arch.Op, u *plan.Unit) (err error) {
 		done, err = r.added(o)
 	case arch.TurnedAppend:
 		done, err = r.turned(u.Layer)
+	case arch.NormedRoute:
+		done, err = r.normedRoute(o.Ops)
 	case arch.NormedAppend:
 		done, err = r.headsNormed(o.Ops, u.Layer)
 	}

@@ -30,10 +30,50 @@ func (r *run) grouped() bool { return len(r.rows) > shaders.FewRows }
 
 // route records the choice of each row's experts.
 func (r *run) route(o *arch.Op, bias uint64) error {
-	if err := r.rec.TopKMoE(r.routeArgs(r.value(o.A), bias)); err != nil || r.e.Routed == nil {
+	if err := r.rec.TopKMoE(r.routeArgs(r.value(o.A), bias)); err != nil {
 		return err
 	}
+	return r.keepRouted()
+}
+
+// keepRouted has the layer's choice copied to host memory where somebody wants to know all of them.
+func (r *run) keepRouted() error {
+	if r.e.Routed == nil {
+		return nil
+	}
 	return r.keepChosen(r.e.Plan.Units[r.at].Layer)
+}
+
+// normedRoute records a norm, a router and the choice of experts, as one where the device can.
+func (r *run) normedRoute(ops []arch.Op) (done bool, err error) {
+	norm, product, choice := &ops[0], &ops[1], &ops[2]
+	_, w, err := r.tensor(norm.Weight)
+	if err != nil {
+		return false, err
+	}
+	t, router, err := r.tensor(product.Weight)
+	if err != nil {
+		return false, err
+	}
+	bias := uint64(0)
+	if choice.Weight != "" {
+		if _, bias, err = r.tensor(choice.Weight); err != nil {
+			return false, err
+		}
+	}
+	c := r.routeArgs(r.value(choice.A), bias)
+	a := shaders.TopKMoERoutedArgs{
+		X: r.value(norm.A), W: w, Router: router, Dst: r.value(norm.Dst), Scores: c.X, Bias: c.Bias, IDs: c.IDs, Weights: c.Weights,
+		Rows: c.Rows, Cols: r.width(norm.A), Experts: c.Experts, Used: c.Used, Gating: c.Gating, Normalise: c.Normalise,
+		Groups: c.Groups, GroupsUsed: c.GroupsUsed, Scale: c.Scale, GroupBest: c.GroupBest, Eps: r.e.Hyper.RMSEpsilon,
+	}
+	if !r.rec.TakesRouted(t.Type, &a) {
+		return false, nil
+	}
+	if err := r.rec.RouteNormed(t.Type, a); err != nil {
+		return false, err
+	}
+	return true, r.keepRouted()
 }
 
 // routeArgs are the arguments of a choice by scores.

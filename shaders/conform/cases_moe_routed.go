@@ -1,0 +1,148 @@
+package conform
+
+import (
+	"fmt"
+	"math"
+
+	"leat/gguf"
+	"leat/gguf/quant"
+	"leat/shaders"
+	"leat/shaders/gpu"
+	"leat/shaders/ref"
+)
+
+func routedCases() []Case {
+	var cases []Case
+	for _, t := range []gguf.Type{gguf.F32, gguf.F16, gguf.BF16} {
+		cases = append(cases, topKRouted(t, ref.Router{Experts: 128, Used: 8, Normalise: true, Scale: 1}, 1, 2048, gpu.Tile{}, true))
+	}
+	for _, c := range []struct {
+		r          ref.Router
+		rows, cols int
+		tile       gpu.Tile
+	}{
+		{ref.Router{Experts: 128, Used: 8, Normalise: true, Scale: 1}, 3, 2048, gpu.Tile{}},
+		{ref.Router{Experts: 60, Used: 4, Scale: 1}, 8, 288, gpu.Tile{}},
+		{ref.Router{Experts: 1, Used: 1, Scale: 1}, 2, 32, gpu.Tile{}},
+		{ref.Router{Experts: 5, Used: 5, Scale: 1}, 3, 4096, gpu.Tile{}},
+		{ref.Router{Experts: 32, Used: 4, Late: true, Scale: 1}, 7, 2880, gpu.Tile{}},
+		{ref.Router{Experts: 512, Used: 10, Normalise: true, Scale: 1}, 2, 2048, gpu.Tile{}},
+		{ref.Router{Experts: 256, Used: 8, Sigmoid: true, Normalise: true, Scale: 2.5, Groups: 8, GroupsUsed: 4, GroupBest: 2, Bias: []float32{}}, 3, 1024, gpu.Tile{}},
+		{ref.Router{Experts: 160, Used: 6, Scale: 16, Groups: 8, GroupsUsed: 3, GroupBest: 1}, 4, 512, gpu.Tile{}},
+		{ref.Router{Experts: 128, Used: 8, Normalise: true, Scale: 1}, 2, 2048, gpu.Tile{Rows: 1, Team: 64, Unroll: 2, Lanes: 128}},
+		{ref.Router{Experts: 130, Used: 8, Normalise: true, Scale: 1}, 2, 1120, gpu.Tile{Rows: 1, Team: 4, Unroll: 8, Lanes: 64}},
+		{ref.Router{Experts: 7, Used: 2, Normalise: true, Scale: 1}, 2, 1120, gpu.Tile{Rows: 1, Team: 32, Unroll: 1, Lanes: 32}},
+	} {
+		cases = append(cases, topKRouted(gguf.F32, c.r, c.rows, c.cols, c.tile, true))
+	}
+	return cases
+}
+
+// topKRouted chooses experts by the scores of a normed row, twice, of which the last expert's and the first one's are equal; with same also
+// as rms_norm_q8, mul_mat_vec_wide and topk_moe do: to the same bits.
+func topKRouted(t gguf.Type, router ref.Router, rows, cols int, tile gpu.Tile, same bool) Case {
+	name := fmt.Sprintf("cols=%d %s", cols, routerShape(&router, rows))
+	if tile != (gpu.Tile{}) {
+		name += fmt.Sprintf(" %v", tile)
+	}
+	return Case{Kernel: typed("topk_moe_routed", t), Shape: name, MaxNMSE: nmseRounded, build: func(j *job) error {
+		a, err := j.routed(t, router, rows, cols)
+		if err != nil {
+			return err
+		}
+		runs := []shaders.TopKMoERoutedArgs{a, a} // the counters are fit for a second time
+		prepare := func(r *gpu.Recorder) { r.Few, r.Tile = true, tile }
+		var apart func(*gpu.Recorder) error
+		if same {
+			apart = j.routedApart(t, &a)
+		}
+		j.record = func(r *gpu.Recorder) error {
+			prepare(r)
+			err := all(runs, func(a shaders.TopKMoERoutedArgs) error { return r.TopKMoERouted(t, a) })
+			if err != nil || apart == nil {
+				return err
+			}
+			return apart(r)
+		}
+		return nil
+	}}
+}
+
+// routed are the arguments for a random router, and what must come of it.
+func (j *job) routed(t gguf.Type, router ref.Router, rows, cols int) (a shaders.TopKMoERoutedArgs, err error) {
+	const eps = 1e-5
+	x, w, normed, scores := j.normal(rows, cols, 0), j.normal(1, cols, 0), shape(rows, cols, 0), shape(rows, router.Experts, 0)
+	n, err := t.RowBytes(int64(cols))
+	if err != nil {
+		return a, err
+	}
+	weights := make([]byte, int(n)*router.Experts)
+	if err := quant.RandomBlocks(t, weights, j.rng, float32(2/math.Sqrt(float64(cols)))); err != nil {
+		return a, err
+	}
+	copy(weights[len(weights)-int(n):], weights[:n])
+	ref.RMSNorm(normed, x, w.Data, eps)
+	if err := ref.MulMat(t, scores, weights, normed); err != nil {
+		return a, err
+	}
+	a = shaders.TopKMoERoutedArgs{X: j.addr(j.mat(x)), W: j.addr(j.mat(w)), Router: j.addr(j.data(weights)), Rows: uint32(rows), Cols: uint32(cols), Eps: eps}
+	choice := j.topKOf(router, scores)
+	a.Bias, a.IDs, a.Weights = choice.Bias, choice.IDs, choice.Weights
+	a.Experts, a.Used, a.Gating, a.Normalise, a.Scale = choice.Experts, choice.Used, choice.Gating, choice.Normalise, choice.Scale
+	a.Groups, a.GroupsUsed, a.GroupBest = choice.Groups, choice.GroupsUsed, choice.GroupBest
+	dst, score, bytes, counters := j.space(normed), j.space(scores), j.alloc(int(shaders.Q8Size(a.Rows, a.Cols))), j.alloc(4*rows)
+	clear(j.at(counters))
+	j.exact("counters", counters, make([]byte, counters.n))
+	j.output("dst", dst, normed)
+	j.output("scores", score, scores)
+	sums := int(shaders.Q8Sums(0, a.Rows, a.Cols))
+	j.wants = append(j.wants, want8(ref.QuantizeQ8(normed), span{bytes.off, sums}, span{bytes.off + sums, bytes.n - sums})...)
+	a.Dst, a.Scores, a.Bytes, a.Counters = j.addr(dst), j.addr(score), j.addr(bytes), j.addr(counters)
+	return a, nil
+}
+
+// routedApart does what a does with kernels that do it apart.
+func (j *job) routedApart(t gguf.Type, a *shaders.TopKMoERoutedArgs) func(*gpu.Recorder) error {
+	at := func(address uint64) int {
+		for _, w := range j.wants {
+			if j.addr(w.at) == address {
+				return w.at.off
+			}
+		}
+		return 0
+	}
+	rows, cols, experts, used := int(a.Rows), int(a.Cols), int(a.Experts), int(a.Used)
+	normed, scores, weights := shape(rows, cols, 0), shape(rows, experts, 0), shape(rows, used, 0)
+	dst, score, share, ids, bytes := j.space(normed), j.space(scores), j.space(weights), j.alloc(4*rows*used), j.alloc(int(shaders.Q8Size(a.Rows, a.Cols)))
+	j.same("dst", dst, span{at(a.Dst), dst.n}, normed)
+	j.same("scores", score, span{at(a.Scores), score.n}, scores)
+	j.same("weights", share, span{at(a.Weights), share.n}, weights)
+	j.sameBytes("ids", ids, span{at(a.IDs), ids.n})
+	j.sameBytes("bytes", span{bytes.off, rows * cols}, span{at(a.Bytes), rows * cols})
+	sums := int(shaders.Q8Sums(0, a.Rows, a.Cols))
+	j.sameBytes("sums", span{bytes.off + sums, rows * cols / 4}, span{at(a.Bytes) + sums, rows * cols / 4})
+	norm := shaders.RMSNormQ8Args{X: a.X, W: a.W, Dst: j.addr(dst), Q: j.addr(bytes), S: j.addr(bytes) + uint64(sums), Rows: a.Rows, Cols: a.Cols, XStride: a.Cols, DstStride: a.Cols, Eps: a.Eps}
+	product := shaders.MulMatTeamArgs{W0: a.Router, X: norm.Dst, Dst0: j.addr(score), M0: a.Experts, K: a.Cols, N: a.Rows, XStride: a.Cols, DstStride: a.Experts}
+	choice := shaders.TopKMoEArgs{X: product.Dst0, Bias: a.Bias, IDs: j.addr(ids), Weights: j.addr(share), Rows: a.Rows, Experts: a.Experts, Used: a.Used,
+		Gating: a.Gating, Normalise: a.Normalise, Groups: a.Groups, GroupsUsed: a.GroupsUsed, Scale: a.Scale, GroupBest: a.GroupBest}
+	return func(r *gpu.Recorder) error {
+		if err := r.RMSNormQ8(norm); err != nil {
+			return err
+		}
+		if err := r.MulMatTeam(shaders.Wide, t, shaders.NoGLU, product); err != nil {
+			return err
+		}
+		return r.TopKMoEVariant(shaders.FP32, choice)
+	}
+}
+
+// routedProofs have rows of which each lane has all it can, and of which most lanes have less; several workgroups, and one.
+func routedProofs(v *gpu.Variant) []Case {
+	run := int(v.Tile.Lanes) * 4
+	teams := int(v.Tile.Lanes / v.Tile.Team)
+	return []Case{
+		topKRouted(v.Row.Type, ref.Router{Experts: 2*teams + 1, Used: min(8, 2*teams), Normalise: true, Scale: 1}, 3, int(v.Per)*run, v.Tile, false),
+		topKRouted(v.Row.Type, ref.Router{Experts: max(2, teams), Used: 2, Sigmoid: true, Scale: 2, Bias: []float32{}}, 2, int(v.Per-1)*run+32, v.Tile, false),
+		topKRouted(v.Row.Type, ref.Router{Experts: 4 * teams, Used: 2, Late: true, Scale: 1, Groups: 4, GroupsUsed: 2, GroupBest: 2}, 1, int(v.Per)*run, v.Tile, false),
+	}
+}
