@@ -175,29 +175,6 @@ type FlashAttnSplitArgs struct {
 	Window                                                 uint32
 }
 
-// FlashAttnTurnedArgs is [RopeKVArgs], or where QNorm is not 0 [RopeNormKVArgs], of one row and FlashAttnSplitArgs with Counters and
-// MaxParts of what becomes of it. Q and K stay as they are. Of what must only be near Q it has what [FromQ] says. Turn is RopeDim + Neox.
-type FlashAttnTurnedArgs struct {
-	Q, QNorm, KNorm, Parts, Pages, Sinks         uint64
-	K, V, CosSin, Pos, Seq, Counters, Dst, Bytes uint32
-	Heads, HeadsKV, KeyLen, ValLen, Turn         uint32
-	MaxPages, PagePositions, LayerOff            uint32
-	Scale, SoftCap, Eps                          float32
-	Window                                       uint32
-}
-
-// FromQ is how far an address is from Q: whole 16 bytes, up to 32 GiB either way.
-func FromQ(q, address uint64) (off uint32, ok bool) {
-	d := int64(address - q)
-	return uint32(d >> 4), d%16 == 0 && d>>4 == int64(int32(d>>4))
-}
-
-// Workgroups counts the workgroups as those of FlashAttnSplitArgs.
-func (a *FlashAttnTurnedArgs) Workgroups(group uint32, positions uint64) uint64 {
-	s := FlashAttnSplitArgs{Rows: 1, Heads: a.Heads, MaxParts: MaxParts, Window: a.Window}
-	return s.Workgroups(group, positions)
-}
-
 // CounterBytes is the memory that FlashAttnSplitArgs.Counters take at most.
 func CounterBytes(rows, heads uint32) int64 { return 4 * int64(rows) * int64(heads) }
 

@@ -4,7 +4,7 @@
 
 shared vec2 joined[HEADS * MAX_PARTS]; // of each head's parts the largest score and the sum of the weights
 
-uvec2 join_at(uvec2 dst, uint row, uint head) { return advance(advance(dst, row, DST_STRIDE * 4), head, a.ValLen * 4); }
+uvec2 join_at(uvec2 dst, uint row, uint head) { return advance(advance(dst, row, a.DstStride * 4), head, a.ValLen * 4); }
 
 // join stores heads from head0 on of the row (Heads, ValLen) of dst, and where q is not 0 as bytes too.
 void join(uint row, uint head0, uint count, uvec2 dst, uvec2 q, uvec2 s)

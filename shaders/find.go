@@ -71,11 +71,6 @@ func FlashAttnJoined(t gguf.Type) (*Kernel, error) {
 	return findVariant("flash_attn", Joined, t.String())
 }
 
-// FlashAttnTurned finds the flash_attn_joined that turns queries and the new key, over a KV cache of type t, one of [KVTypesTurned].
-func FlashAttnTurned(t gguf.Type) (*Kernel, error) {
-	return findVariant("flash_attn", Turned, t.String())
-}
-
 // FlashAttnJoin finds the kernel that puts the parts of flash_attn_split together.
 func FlashAttnJoin() (*Kernel, error) { return findVariant("flash_attn", Join, "") }
 

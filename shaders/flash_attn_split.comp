@@ -2,8 +2,7 @@
 // flash_attn_split: attention of few rows. A workgroup takes a row, GROUP query heads of one key head, and a part of the
 // positions: each key and value is read once for all of them. With JOINED the last workgroup of a row and
 // its heads to end puts the parts together, in their order, as flash_attn_join would: it is the last by Counters, which are 0
-// before and after. With TURNED, for a step of one row, queries and the new key are turned here, and the workgroups whose positions
-// include the last bring key and value into the cache.
+// before and after.
 //
 // SHARE lanes are a team, which takes RUN positions at a time and all dimensions of them: lane m has eights m, m + SHARE, … of
 // the queries, of each key and value, and of the sums, in registers. Teams meet at the end; until then nobody waits for
@@ -22,35 +21,11 @@ layout(constant_id = 3) const uint SHARE = DEFAULT_SHARE;
 layout(constant_id = 4) const uint RUN = DEFAULT_RUN; // divides PagePositions, and TILE * SHARE / LANES
 
 layout(push_constant, std430) uniform Args {
-#ifdef TURNED
-    uvec2 Q, QNorm, KNorm, Parts, Pages, Sinks;
-    uint K, V, CosSin, Pos, Seq, Counters, Dst, Bytes; // from Q on, in 16 bytes, either way
-    uint Heads, HeadsKV, KeyLen, ValLen, Turn, MaxPages, PagePositions, LayerOff;
-    float Scale, SoftCap, Eps;
-    uint Window;
-#else
     uvec2 Q, Parts, Pages, Pos, Seq, Counters, Dst, Bytes, Sinks;
     uint Rows, Heads, HeadsKV, KeyLen, ValLen, MaxPages, PagePositions, LayerOff, QStride, DstStride, MaxParts;
     float Scale, SoftCap;
     uint Window;
-#endif
 } a;
-
-#ifdef TURNED
-#define ROWS 1
-#define MOST_PARTS MAX_PARTS
-#define DST_STRIDE 0
-
-// from_q is the address that is so far from Q.
-uvec2 from_q(uint off)
-{
-    uint carry, lo = uaddCarry(a.Q.x, off << 4, carry);
-    return uvec2(lo, a.Q.y + uint(int(off) >> 28) + carry);
-}
-#define AT(name) from_q(a.name)
-#else
-#define AT(name) a.name
-#endif
 
 #include "kv.glsl"
 #include "kv_read.glsl"
@@ -78,18 +53,14 @@ bool last_of(uint counter, uint workgroups)
     memoryBarrierBuffer();
     barrier();
     if (gl_LocalInvocationID.x == 0) {
-        ended = atomicAdd(Counts(AT(Counters)).n[counter], 1);
+        ended = atomicAdd(Counts(a.Counters).n[counter], 1);
         if (ended == workgroups - 1)
-            Counts(AT(Counters)).n[counter] = 0; // for the next dispatch
+            Counts(a.Counters).n[counter] = 0; // for the next dispatch
     }
     barrier();
     memoryBarrierBuffer();
     return ended == workgroups - 1;
 }
-#endif
-
-#ifdef TURNED
-#include "attn_turned.glsl"
 #endif
 
 // What is written out: F of each eight of a lane; of each of its 8 loads.
@@ -131,38 +102,21 @@ void main()
     uint g = group();
     uint groups = a.Heads / (a.HeadsKV * GROUP); // workgroups that share a key head
     uint perRow = a.HeadsKV * groups;
-    uint row = g / perRow % ROWS, part = g / perRow / ROWS;
-    if (part >= MOST_PARTS)
+    uint row = g / perRow % a.Rows, part = g / perRow / a.Rows;
+    if (part >= a.MaxParts)
         return;
     uint headKV = g % perRow / groups, head0 = headKV * (a.Heads / a.HeadsKV) + g % groups * GROUP;
-#ifdef TURNED
-    Asked ahead = asked(head0, headKV); // before it is known what positions there are
-#endif
-    uint seq = Words(AT(Seq)).w[row], count = Words(AT(Pos)).w[row] + 1, begin = first_seen(count - 1);
+    uint seq = Words(a.Seq).w[row], count = Words(a.Pos).w[row] + 1, begin = first_seen(count - 1);
     uint from = parts_begin(begin), span = span_of(count - from), first = from + part * span, end = min(count, first + span);
     if (first >= count)
         return;
     begin = max(begin, first);
     uint lane = subgroup_lane(), team = lane / SHARE, member = lane % SHARE;
-    uint at = first + team * RUN;
-    uvec2 page = page_of(seq, clamp(at, begin, end - 1));
-#ifdef TURNED
-    uint newest = end == count ? count - 1 : ~0u; // the new position, where it is one of the workgroup's
-    turn(ahead);
-    if (end == count)
-        renew(ahead, kv_place(seq, count - 1), headKV, g % groups == 0);
-    barrier();
-#endif
 
     // A lane without an eight of its own has the last one of a row, and nothing comes of it.
 #define EIGHT_OF(e, len) min(member + (e) * SHARE, len / 8 - 1)
     vec4 query[MAX_EIGHTS][8], acc[MAX_EIGHTS][8];
-#ifdef TURNED
-#define QUERY_AT(i) parts[i]
-#else
     Floats4 q = Floats4(advance(advance(a.Q, row, a.QStride * 4), head0, KEY * 4));
-#define QUERY_AT(i) q.f[i]
-#endif
 #define BEGIN(e) \
     { \
         mat4 lo = mat4(0), hi = mat4(0); \
@@ -173,8 +127,8 @@ void main()
     }
 #define QUERY(e, h) \
         if (GROUP > h && KEYS > e && member + e * SHARE < KEY / 8) { \
-            lo[h] = QUERY_AT(h * (KEY / 4) + 2 * (member + e * SHARE)) * a.Scale; \
-            hi[h] = QUERY_AT(h * (KEY / 4) + 2 * (member + e * SHARE) + 1) * a.Scale; \
+            lo[h] = q.f[h * (KEY / 4) + 2 * (member + e * SHARE)] * a.Scale; \
+            hi[h] = q.f[h * (KEY / 4) + 2 * (member + e * SHARE) + 1] * a.Scale; \
         }
 #define SPREAD(e, j) \
         query[e][j] = lo[j]; \
@@ -183,6 +137,8 @@ void main()
     EACH_EIGHT(BEGIN)
     vec4 top = vec4(NONE), sum = vec4(0);
 
+    uint at = first + team * RUN;
+    uvec2 page = page_of(seq, clamp(at, begin, end - 1));
     [[dont_unroll]] for (uint next = first; next < end; next += TEAMS * RUN, at += TEAMS * RUN) {
         // Positions that are not seen are read as the nearest that is, and have no weight.
         uint p0 = clamp(at, begin, end - 1);
@@ -204,14 +160,6 @@ void main()
         EACH_LOAD(LOAD_VALUE)
         page = page_of(seq, clamp(at + TEAMS * RUN, begin, end - 1));
 
-#ifdef TURNED
-        // What the cache has at the new position, or not yet, is not looked at: every read that was to be the nearest one, too.
-#define IS_NEW(b) (max(at + (b), begin) >= newest)
-#define NEW_KEY(n) if (n < RUN * KEYS && IS_NEW(n / KEYS)) key[n] = new_key[EIGHT_OF(n % KEYS, KEY)];
-        [[dont_flatten]] if (IS_NEW(RUN - 1)) {
-            EACH_LOAD(NEW_KEY)
-        }
-#endif
         vec4 s[8]; // scores, then weights
 #define NO_SCORE(b) s[b] = vec4(0);
         EACH_LOAD(NO_SCORE)
@@ -265,12 +213,6 @@ void main()
             acc[e][7] *= fade; \
         }
         EACH_EIGHT(FADE)
-#ifdef TURNED
-#define NEW_VALUE(n) if (n < RUN * VALUES && IS_NEW(n / VALUES)) value[n] = new_value[EIGHT_OF(n % VALUES, VAL)];
-        [[dont_flatten]] if (IS_NEW(RUN - 1)) {
-            EACH_LOAD(NEW_VALUE)
-        }
-#endif
 #define TAKE(n) \
         if (n < RUN * VALUES) { \
             const uint e = n % VALUES; \
@@ -331,13 +273,8 @@ void main()
         memoryBarrierBuffer();
     barrier();
     if (all == 1 || last_of(row * perRow + g % perRow, all)) {
-        uint bytes = (ROWS * a.Heads * a.ValLen + 15) & ~15u; // those of Q8Size, then the sums
-        uvec2 q = AT(Bytes);
-#ifdef TURNED
-        if (a.Bytes == 0)
-            q = uvec2(0);
-#endif
-        join(row, head0, all, AT(Dst), q, advance(q, bytes, 1));
+        uint bytes = (a.Rows * a.Heads * a.ValLen + 15) & ~15u; // those of Q8Size, then the sums
+        join(row, head0, all, a.Dst, a.Bytes, advance(a.Bytes, bytes, 1));
     }
 #endif
 }

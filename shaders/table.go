@@ -60,7 +60,6 @@ const (
 	Q8         = "q8"         // the output as bytes too, as quantize_q8 makes them
 	Split      = "split"      // parts of the positions side by side
 	Joined     = "joined"     // split, with the parts put together by the last workgroup to end
-	Turned     = "turned"     // joined behind rope of the queries and the new key, which goes into the KV cache
 	Join       = "join"       // what split left, put together
 	KV         = "kv"         // the output into the KV cache
 	NormKV     = "norm_kv"    // kv behind an rms_norm of each head
@@ -123,9 +122,6 @@ const MaxHeadCM = 128
 
 // KVTypesCM are the types of a KV cache that flash_attn_cm takes: what halves hold.
 var KVTypesCM = []gguf.Type{gguf.F16, gguf.Q8_0, gguf.Q4_0}
-
-// KVTypesTurned are the types of a KV cache that flash_attn_turned takes: blocks take more lanes together than a new row has.
-var KVTypesTurned = []gguf.Type{gguf.F16, gguf.F32}
 
 // OPTIONS of flash_attn_cm: what it does not have costs it nothing.
 const (
@@ -202,8 +198,6 @@ var families = []family{
 		spec: attnParts, extra: []string{maxEights, maxParts}},
 	{op: "flash_attn", variant: Joined, source: "flash_attn_split", needs: Subgroups, args: FlashAttnSplitArgs{}, types: KVTypes, lanes: rowLanes,
 		spec: attnParts, extra: []string{maxEights, maxParts, "JOINED"}},
-	{op: "flash_attn", variant: Turned, source: "flash_attn_split", needs: Subgroups, args: FlashAttnTurnedArgs{}, types: KVTypesTurned, lanes: rowLanes,
-		spec: attnParts, extra: []string{maxEights, maxParts, "JOINED", "TURNED"}},
 	{op: "flash_attn", variant: Join, args: FlashAttnJoinArgs{}, lanes: rowLanes, extra: []string{maxParts}},
 	{op: "soft_max", args: SoftMaxArgs{}, lanes: rowLanes},
 	{op: "swiglu", args: GLUArgs{}},

@@ -3,7 +3,7 @@ package arch
 import "slices"
 
 // Fuse puts operations of a layer together that a device may run as one, in Ops of an operation that stands for them.
-// Both do the same, but for what nothing reads any more: products that are only added or gated, and keys and queries once they are in the cache or have been attended with.
+// Both do the same, but for what nothing reads any more: products that are only added or gated, and keys once they are in the cache.
 func Fuse(ops []Op) []Op {
 	var out []Op
 	for i := 0; i < len(ops); {
@@ -20,7 +20,7 @@ func Fuse(ops []Op) []Op {
 
 // fuse finds what the first n of ops are together; n is 0 if nothing.
 func fuse(ops []Op) (fused Op, n int) {
-	for _, match := range []func([]Op) (Op, int){gated, added, siblings, attended, headsNormed, turned, routed} {
+	for _, match := range []func([]Op) (Op, int){gated, added, siblings, headsNormed, turned, routed} {
 		if fused, n = match(ops); n > 0 {
 			if fused.Ops == nil {
 				fused.Ops = slices.Clone(ops[:n])
@@ -133,21 +133,6 @@ func routed(ops []Op) (Op, int) {
 	}
 	norm.Multiplied = true
 	return Op{Kind: NormedRoute, Dst: norm.Dst, A: norm.A, Ops: []Op{norm, mul, route}}, 3
-}
-
-// attended: what is turned, normed or not, then the attention that it is for.
-func attended(ops []Op) (Op, int) {
-	for _, match := range []func([]Op) (Op, int){headsNormed, turned} {
-		first, n := match(ops)
-		if n == 0 || n == len(ops) || ops[n].Kind != Attention || ops[n].A != Q || !dead(ops[n+1:], Q) {
-			continue
-		}
-		if first.Ops == nil {
-			first.Ops = slices.Clone(ops[:n])
-		}
-		return Op{Kind: TurnedAttend, Dst: ops[n].Dst, A: Q, B: V, Ops: []Op{first, ops[n]}}, n + 1
-	}
-	return Op{}, 0
 }
 
 // written reports whether one of ops writes v.

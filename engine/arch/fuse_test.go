@@ -11,7 +11,7 @@ import (
 func (o Op) short() string {
 	names := map[Value]string{X: "X", Norm: "Norm", Q: "Q", K: "K", V: "V", Att: "Att", Gate: "Gate", Up: "Up", Scores: "Scores", Chosen: "Chosen", ExpertOut: "ExpertOut"}
 	kinds := map[Kind]string{RMSNorm: "norm", MulMat: "mul", Bias: "bias", RopeTurn: "rope", KVAppend: "append", Attention: "attend", SwiGLU: "swiglu", Add: "add",
-		Siblings: "siblings", Gated: "gated", Added: "added", TurnedAppend: "turned", NormedAppend: "normed", TurnedAttend: "attend turned", Route: "route", NormedRoute: "routed", Experts: "experts", SumExperts: "sum"}
+		Siblings: "siblings", Gated: "gated", Added: "added", TurnedAppend: "turned", NormedAppend: "normed", Route: "route", NormedRoute: "routed", Experts: "experts", SumExperts: "sum"}
 	s := kinds[o.Kind]
 	switch o.Kind {
 	case Siblings, KVAppend, TurnedAppend, NormedAppend:
@@ -42,13 +42,13 @@ func TestFuseLayer(t *testing.T) {
 		has        func(string) bool
 		want       []string
 	}{
-		{"llama", "llama", none, []string{"norm Norm, multiplied", "siblings of 3", "attend turned Att of 2", "added X of 2",
+		{"llama", "llama", none, []string{"norm Norm, multiplied", "siblings of 3", "turned of 3", "attend Att", "added X of 2",
 			"norm Norm, multiplied", "gated Gate of 3", "added X of 2"}},
-		{"biases", "qwen2", biased, []string{"norm Norm, multiplied", "siblings of 6", "attend turned Att of 2", "added X of 3",
+		{"biases", "qwen2", biased, []string{"norm Norm, multiplied", "siblings of 6", "turned of 3", "attend Att", "added X of 3",
 			"norm Norm, multiplied", "gated Gate of 5", "added X of 3"}},
-		{"head norms", "qwen3", none, []string{"norm Norm, multiplied", "siblings of 3", "attend turned Att of 2", "added X of 2",
+		{"head norms", "qwen3", none, []string{"norm Norm, multiplied", "siblings of 3", "normed of 3", "attend Att", "added X of 2",
 			"norm Norm, multiplied", "gated Gate of 3", "added X of 2"}},
-		{"experts", "qwen3moe", none, []string{"norm Norm, multiplied", "siblings of 3", "attend turned Att of 2", "added X of 2",
+		{"experts", "qwen3moe", none, []string{"norm Norm, multiplied", "siblings of 3", "normed of 3", "attend Att", "added X of 2",
 			"routed Norm of 3", "experts ExpertOut of 4", "sum X"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -115,9 +115,6 @@ func TestFuseNot(t *testing.T) {
 		{"up is read again", []Op{mul(Gate, Norm), mul(Up, Norm), glu, mul(Q, Up)}, []string{"siblings of 2", "swiglu Gate", "mul Q"}},
 		{"gate and up swapped", []Op{mul(Up, Norm), mul(Gate, Norm), glu}, []string{"siblings of 2", "swiglu Gate"}},
 		{"K is read again", []Op{{Kind: RopeTurn, Dst: Q}, {Kind: RopeTurn, Dst: K}, {Kind: KVAppend}, mul(Norm, K)}, []string{"rope Q", "rope K", "append", "mul Norm"}},
-		{"attention", []Op{{Kind: RopeTurn, Dst: Q}, {Kind: RopeTurn, Dst: K}, {Kind: KVAppend, B: V}, {Kind: Attention, Dst: Att, A: Q}}, []string{"attend turned Att of 2"}},
-		{"Q is read again", []Op{{Kind: RopeTurn, Dst: Q}, {Kind: RopeTurn, Dst: K}, {Kind: KVAppend, B: V}, {Kind: Attention, Dst: Att, A: Q}, mul(Norm, Q)}, []string{"turned of 3", "attend Att", "mul Norm"}},
-		{"attention of something else", []Op{{Kind: RopeTurn, Dst: Q}, {Kind: RopeTurn, Dst: K}, {Kind: KVAppend, B: V}, {Kind: Attention, Dst: Att, A: LatentQ}}, []string{"turned of 3", "attend Att"}},
 		{"a norm of heads elsewhere", []Op{{Kind: RMSNorm, Dst: Q, A: QueryGate}, {Kind: RMSNorm, Dst: K, A: K}, {Kind: RopeTurn, Dst: Q}, {Kind: RopeTurn, Dst: K}, {Kind: KVAppend, B: V}},
 			[]string{"norm Q", "norm K", "turned of 3"}},
 		{"norms of heads that are not turned", []Op{{Kind: RMSNorm, Dst: Q, A: Q}, {Kind: RMSNorm, Dst: K, A: K}, {Kind: RopeTurn, Dst: K}, {Kind: RopeTurn, Dst: Q}}, []string{"norm Q", "norm K", "rope K", "rope Q"}},

@@ -87,7 +87,6 @@ const (
 	TurnedAppend // Q and K are turned, K and V written to the cache
 	NormedRoute  // Dst = A normalised; Scores are its product with a router, and Chosen and Share as of Route
 	NormedAppend // the heads of Q and of K are normalised before that; Ops are the norms and TurnedAppend
-	TurnedAttend // TurnedAppend or NormedAppend, then Attention, which alone reads what was turned; Ops are the two
 )
 
 // Op is one operation of a layer. Ops run in order; each sees what those before it

@@ -108,7 +108,7 @@ func (m *machine) program(ops []arch.Op, at map[string]int, count func(l *load, 
 		if o.Kind == arch.Route {
 			m.loads[unit].routes = true
 		}
-		if o.Kind == arch.Attention || o.Kind == arch.TurnedAttend {
+		if o.Kind == arch.Attention {
 			m.loads[unit].attention = true
 		}
 	}
@@ -129,8 +129,6 @@ func touches(o arch.Op) (reads, writes []arch.Value) {
 		return nil, []arch.Value{o.Dst}
 	case arch.KVAppend:
 		return []arch.Value{arch.V}, []arch.Value{arch.K}
-	case arch.TurnedAttend: // one row's; K is written where it is read
-		return []arch.Value{arch.Q, arch.V}, []arch.Value{arch.K, o.Dst}
 	case arch.Attention:
 		return []arch.Value{arch.Q, arch.K}, []arch.Value{o.Dst}
 	}

@@ -247,18 +247,14 @@ func (s attnShape) options() ref.FlashAttnOptions {
 	return o
 }
 
-func (s attnShape) scale() float32 {
+func (s attnShape) args(j *job, p *paged, pos, seq []uint32) shaders.FlashAttnArgs {
 	scale := float32(1 / math.Sqrt(float64(s.keyLen)))
 	if s.sharp {
 		scale *= 20
 	}
-	return scale
-}
-
-func (s attnShape) args(j *job, p *paged, pos, seq []uint32) shaders.FlashAttnArgs {
 	a := shaders.FlashAttnArgs{Pages: j.addr(p.table), Pos: j.addr(j.uint32s(pos)), Seq: j.addr(j.uint32s(seq)),
 		Rows: uint32(len(pos)), Heads: uint32(s.heads), HeadsKV: uint32(s.headsKV), KeyLen: uint32(s.keyLen), ValLen: uint32(s.valLen),
-		MaxPages: uint32(p.MaxPages), PagePositions: uint32(p.PagePositions), LayerOff: uint32(p.LayerOff), Scale: s.scale(),
+		MaxPages: uint32(p.MaxPages), PagePositions: uint32(p.PagePositions), LayerOff: uint32(p.LayerOff), Scale: scale,
 		SoftCap: s.softCap, Window: uint32(s.window)}
 	if sinks := s.options().Sinks; sinks != nil {
 		a.Sinks = j.addr(j.data(floatBytes(sinks)))

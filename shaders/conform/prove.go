@@ -111,11 +111,6 @@ func proofs(v *gpu.Variant) []Case {
 
 func attnProofs(v *gpu.Variant) []Case {
 	switch v.Row.Variant {
-	case shaders.Turned:
-		s := attnShape{heads: 2 * int(v.Group), headsKV: 2, keyLen: int(v.Key), valLen: int(v.Val), page: 9 * int(v.Run)}
-		masked := s
-		masked.window, masked.softCap, masked.sinks = 50, 2, 1
-		return []Case{attnTurned(v.Row.Type, turnShape{s, s.keyLen, true, true}), attnTurned(v.Row.Type, turnShape{masked, s.keyLen / 8 * 4, false, false})}
 	case shaders.Split, shaders.Joined:
 		joined := v.Row.Variant == shaders.Joined
 		s := attnShape{heads: 2 * int(v.Group), headsKV: 2, keyLen: int(v.Key), valLen: int(v.Val), page: 9 * int(v.Run)} // of no larger runs

@@ -22,8 +22,6 @@ var quick = map[string][]string{
 	"flash_attn_joined_f32":  {"heads=4/2 K=64 V=64 page=16 gap=0 long=0 sharp=true"},
 	"flash_attn_joined_q8_0": {"heads=16/2 K=64 V=64 page=32 gap=0 long=0 sharp=false", "heads=4/2 K=128 V=128 page=32 gap=0 long=0 sharp=false window=50 cap=2 sinks=1"},
 	"flash_attn_joined_q4_0": {"heads=16/2 K=64 V=64 page=32 gap=0 long=0 sharp=false", "heads=4/2 K=128 V=128 page=32 gap=0 long=0 sharp=false window=50 cap=2 sinks=1"},
-	"flash_attn_turned_f16":  {"heads=8/2 K=128 V=128 page=32 gap=0 long=0 sharp=false rope=128 norms=true neox=true", "heads=16/2 K=64 V=64 page=32 gap=0 long=0 sharp=false rope=64 norms=false neox=true", "heads=4/2 K=128 V=128 page=32 gap=0 long=0 sharp=false window=50 cap=2 sinks=1 rope=128 norms=false neox=true"},
-	"flash_attn_turned_f32":  {"heads=3/1 K=80 V=40 page=16 gap=0 long=0 sharp=false rope=20 norms=true neox=false"},
 	"flash_attn_split_f16":   {"heads=16/2 K=64 V=64 page=32 gap=0 long=0 sharp=false", "heads=4/2 K=128 V=128 page=16 gap=0 long=0 sharp=false"},
 	"flash_attn_split_f32":   {"heads=4/2 K=64 V=64 page=16 gap=0 long=0 sharp=true"},
 	"flash_attn_split_q8_0":  {"heads=16/2 K=64 V=64 page=32 gap=0 long=0 sharp=false", "heads=4/2 K=128 V=128 page=32 gap=0 long=0 sharp=false window=50 cap=2 sinks=1"},

@@ -150,7 +150,11 @@ func (r *Recorder) FlashAttn(t gguf.Type, a shaders.FlashAttnArgs) error {
 	c.stride("DstStride", a.DstStride, a.Heads*a.ValLen)
 	c.paged(t, a.Pages, a.Pos, a.Seq, a.MaxPages, a.PagePositions, a.LayerOff)
 	c.blocksOf(t, a.KeyLen, a.ValLen)
-	seen := float64(r.positions(&a))
+	positions := float64(r.Positions)
+	if positions == 0 {
+		positions = float64(a.MaxPages) * float64(a.PagePositions)
+	}
+	seen := positions
 	if a.Window > 0 {
 		seen = min(seen, float64(a.Window))
 	}
@@ -171,17 +175,9 @@ func (r *Recorder) FlashAttn(t gguf.Type, a shaders.FlashAttnArgs) error {
 		return record(r, &c, func() (*shaders.Kernel, error) { return shaders.FlashAttnCM(t) }, &a, c.choice.heads.groups(&a), &touched, co)
 	}
 	if c.err == nil && r.splits(t, &a) {
-		return r.flashAttnSplit(t, &a)
+		return r.flashAttnSplit(t, &a, positions)
 	}
 	return record(r, &c, func() (*shaders.Kernel, error) { return shaders.FlashAttn(t) }, &a, a.Workgroups(), &touched, co)
-}
-
-// positions is how many a row sees at most, window or not.
-func (r *Recorder) positions(a *shaders.FlashAttnArgs) uint64 {
-	if r.Positions == 0 {
-		return uint64(a.MaxPages) * uint64(a.PagePositions)
-	}
-	return uint64(r.Positions)
 }
 
 // pageTable adds what says where a row's positions are; of Pages at least one sequence's.

@@ -10,30 +10,29 @@ import (
 
 // splits reports whether attention is computed with the positions side by side.
 func (r *Recorder) splits(t gguf.Type, a *shaders.FlashAttnArgs) bool {
-	return r.fitsSplit(t, a) && (r.joined(t, a) ||
-		r.usable(r.k.splitChoice(t, a, groupOf(a.Heads/a.HeadsKV), shaders.Split), func() (*shaders.Kernel, error) { return splitKernel(t, shaders.Split) }) &&
-			r.usable(joinChoice, shaders.FlashAttnJoin))
-}
-
-// fitsSplit reports whether the positions of such rows can be side by side.
-func (r *Recorder) fitsSplit(t gguf.Type, a *shaders.FlashAttnArgs) bool {
-	c := r.k.splitChoice(t, a, 1, shaders.Split)
+	c := r.k.splitChoice(t, a, groupOf(a.Heads/a.HeadsKV), false)
 	return r.Few && r.k.few && a.Rows <= shaders.FewRows && max(a.KeyLen, a.ValLen) <= shaders.MaxHeadSplit && c.attn.eights() <= shaders.MaxEights && a.QStride%4 == 0 &&
-		shaders.PartBytes(a.Rows, a.Heads, shaders.MaxParts, a.ValLen) <= r.Parts.Bytes
+		shaders.PartBytes(a.Rows, a.Heads, shaders.MaxParts, a.ValLen) <= r.Parts.Bytes && (r.joined(t, a) ||
+		r.usable(c, func() (*shaders.Kernel, error) { return splitKernel(t, false) }) &&
+			r.usable(joinChoice, shaders.FlashAttnJoin))
 }
 
 // joined reports whether the kernel that splits the positions joins the parts, too.
 func (r *Recorder) joined(t gguf.Type, a *shaders.FlashAttnArgs) bool {
 	return shaders.CounterBytes(a.Rows, a.Heads) <= r.Counters.Bytes &&
-		r.usable(r.k.splitChoice(t, a, groupOf(a.Heads/a.HeadsKV), shaders.Joined), func() (*shaders.Kernel, error) { return splitKernel(t, shaders.Joined) })
+		r.usable(r.k.splitChoice(t, a, groupOf(a.Heads/a.HeadsKV), true), func() (*shaders.Kernel, error) { return splitKernel(t, true) })
 }
 
 // attn is what flash_attn_split is made for, and how its lanes share the work.
 type attn struct{ group, key, val, share, run uint32 }
 
-// splitChoice is the variant, Split or one like it, for groups of so many query heads.
-func (k *Kernels) splitChoice(t gguf.Type, a *shaders.FlashAttnArgs, group uint32, variant string) choice {
-	return choice{op: "flash_attn", variant: variant, typed: true, typ: t, attn: k.lanes.attn(group, a.KeyLen, a.ValLen, a.PagePositions)}
+// splitChoice is the kernel for groups of so many query heads.
+func (k *Kernels) splitChoice(t gguf.Type, a *shaders.FlashAttnArgs, group uint32, joined bool) choice {
+	c := choice{op: "flash_attn", variant: shaders.Split, typed: true, typ: t, attn: k.lanes.attn(group, a.KeyLen, a.ValLen, a.PagePositions)}
+	if joined {
+		c.variant = shaders.Joined
+	}
+	return c
 }
 
 // lanes are what a workgroup of flash_attn_split can do with.
@@ -80,11 +79,8 @@ func (a *attn) constant(name string) uint32 {
 	return a.run
 }
 
-func splitKernel(t gguf.Type, variant string) (*shaders.Kernel, error) {
-	switch variant {
-	case shaders.Turned:
-		return shaders.FlashAttnTurned(t)
-	case shaders.Joined:
+func splitKernel(t gguf.Type, joined bool) (*shaders.Kernel, error) {
+	if joined {
 		return shaders.FlashAttnJoined(t)
 	}
 	return shaders.FlashAttnSplit(t)
@@ -101,10 +97,18 @@ func groupOf(shared uint32) uint32 {
 	}
 }
 
-func (r *Recorder) flashAttnSplit(t gguf.Type, a *shaders.FlashAttnArgs) error {
+func (r *Recorder) flashAttnSplit(t gguf.Type, a *shaders.FlashAttnArgs, positions float64) error {
 	group := groupOf(a.Heads / a.HeadsKV)
-	to := r.attnSlot(a)
-	split := r.splitArgs(a)
+	var to *q8
+	if a.ValLen%q8Block == 0 {
+		to = r.q8Slot(a.Dst, a.Rows, a.Heads*a.ValLen, a.DstStride, 0)
+	}
+	split := shaders.FlashAttnSplitArgs{
+		Q: a.Q, Parts: r.Parts.Address, Pages: a.Pages, Pos: a.Pos, Seq: a.Seq,
+		Rows: a.Rows, Heads: a.Heads, HeadsKV: a.HeadsKV, KeyLen: a.KeyLen, ValLen: a.ValLen, MaxPages: a.MaxPages, PagePositions: a.PagePositions,
+		LayerOff: a.LayerOff, QStride: a.QStride, DstStride: a.DstStride, MaxParts: shaders.MaxParts,
+		Scale: a.Scale, SoftCap: a.SoftCap, Window: a.Window,
+	}
 	join := shaders.FlashAttnJoinArgs{Parts: split.Parts, Pos: a.Pos, Dst: a.Dst, Sinks: a.Sinks, Window: a.Window, Rows: a.Rows, Heads: a.Heads, ValLen: a.ValLen, MaxParts: shaders.MaxParts, DstStride: a.DstStride}
 	if to != nil {
 		join.Q, join.S = to.q, to.sums
@@ -113,7 +117,7 @@ func (r *Recorder) flashAttnSplit(t gguf.Type, a *shaders.FlashAttnArgs) error {
 	if alone {
 		split.Counters, split.Dst, split.Bytes, split.Sinks = r.Counters.Address, join.Dst, join.Q, join.Sinks
 	}
-	err := r.FlashAttnSplit(t, group, r.positions(a), split)
+	err := r.FlashAttnSplit(t, group, uint64(positions), split)
 	if err == nil && !alone {
 		err = r.FlashAttnJoin(join)
 	}
@@ -123,48 +127,13 @@ func (r *Recorder) flashAttnSplit(t gguf.Type, a *shaders.FlashAttnArgs) error {
 	return err
 }
 
-// attnSlot is where the output of attention goes as bytes; nil: nowhere.
-func (r *Recorder) attnSlot(a *shaders.FlashAttnArgs) *q8 {
-	if a.ValLen%q8Block != 0 {
-		return nil
-	}
-	return r.q8Slot(a.Dst, a.Rows, a.Heads*a.ValLen, a.DstStride, 0)
-}
-
-// splitArgs are a, for parts that are not joined yet.
-func (r *Recorder) splitArgs(a *shaders.FlashAttnArgs) shaders.FlashAttnSplitArgs {
-	return shaders.FlashAttnSplitArgs{
-		Q: a.Q, Parts: r.Parts.Address, Pages: a.Pages, Pos: a.Pos, Seq: a.Seq,
-		Rows: a.Rows, Heads: a.Heads, HeadsKV: a.HeadsKV, KeyLen: a.KeyLen, ValLen: a.ValLen, MaxPages: a.MaxPages, PagePositions: a.PagePositions,
-		LayerOff: a.LayerOff, QStride: a.QStride, DstStride: a.DstStride, MaxParts: shaders.MaxParts,
-		Scale: a.Scale, SoftCap: a.SoftCap, Window: a.Window,
-	}
-}
-
 // FlashAttnSplit lets each row of Q attend to its positions, of which no row sees more than so many, in parts. A
 // workgroup takes group query heads.
 func (r *Recorder) FlashAttnSplit(t gguf.Type, group uint32, positions uint64, a shaders.FlashAttnSplitArgs) error {
 	if a.Rows == 0 || a.Heads == 0 {
 		return nil
 	}
-	variant := shaders.Split
-	if a.Counters != 0 {
-		variant = shaders.Joined
-	}
-	c := check{choice: r.k.splitChoice(t, &shaders.FlashAttnArgs{KeyLen: a.KeyLen, ValLen: a.ValLen, PagePositions: a.PagePositions}, group, variant)}
-	var touched touch
-	co := c.inParts(t, group, positions, &a, &touched)
-	if variant == shaders.Joined {
-		c.joined(&a, group, &touched)
-	}
-	if c.err != nil {
-		return c.err
-	}
-	return record(r, &c, func() (*shaders.Kernel, error) { return splitKernel(t, variant) }, &a, a.Workgroups(group, positions), &touched, co)
-}
-
-// inParts checks the arguments of attention in parts, notes what it reads and writes, and counts what it costs.
-func (c *check) inParts(t gguf.Type, group uint32, positions uint64, a *shaders.FlashAttnSplitArgs, touched *touch) cost {
+	c := check{choice: r.k.splitChoice(t, &shaders.FlashAttnArgs{KeyLen: a.KeyLen, ValLen: a.ValLen, PagePositions: a.PagePositions}, group, a.Counters != 0)}
 	c.address("Q", a.Q)
 	c.address("Parts", a.Parts)
 	c.heads(a.Heads, a.HeadsKV, a.KeyLen, a.ValLen)
@@ -187,11 +156,20 @@ func (c *check) inParts(t gguf.Type, group uint32, positions uint64, a *shaders.
 		seen = min(seen, uint64(a.Window))
 	}
 	n := float64(a.Rows) * float64(seen)
+	co := cost{bytes: n * float64(a.Heads/max(1, group)) * kvBytes(t, a.KeyLen, a.ValLen), flops: 2 * n * float64(a.Heads) * float64(a.KeyLen+a.ValLen)}
+	var touched touch
 	touched.read(f32s(a.Q, a.Rows, a.Heads*a.KeyLen, a.QStride))
 	touched.pageTable(a.Pages, a.Pos, a.Seq, a.Rows, a.MaxPages)
 	touched.read(cacheSpan(a.LayerOff))
 	touched.write(span{a.Parts, a.Parts + uint64(shaders.PartBytes(a.Rows, a.Heads, a.MaxParts, a.ValLen))})
-	return cost{bytes: n * float64(a.Heads/max(1, group)) * kvBytes(t, a.KeyLen, a.ValLen), flops: 2 * n * float64(a.Heads) * float64(a.KeyLen+a.ValLen)}
+	joined := a.Counters != 0
+	if joined {
+		c.joined(&a, group, &touched)
+	}
+	if c.err != nil {
+		return c.err
+	}
+	return record(r, &c, func() (*shaders.Kernel, error) { return splitKernel(t, joined) }, &a, a.Workgroups(group, positions), &touched, co)
 }
 
 func (c *check) parts(most uint32) {

@@ -34,7 +34,6 @@ var Rules = []Rule{
 	{"mul_mat", shaders.CM, "17 rows or more, of 64 values or more, memory for both sides in halves", "Recorder.halves", lacksMatrix, []string{"mul_mat_cm", "tile_f16", "dequant_f16"}},
 	{"mul_mat", shaders.FP32, "", "Recorder.MulMat", nil, nil},
 	{"flash_attn", shaders.CM, "17 rows or more of one sequence, no F32 cache, heads of up to 128 in multiples of 16, pages of a multiple of 32", "Recorder.runs", lacksMatrix, []string{"flash_attn_cm"}},
-	{"flash_attn", shaders.Turned, "as joined, a step of one row, whose queries and new key are turned on the way, a multiple of 4 values of each, cache F16 or F32", "Recorder.TakesTurned", lacksFew, []string{"flash_attn_turned"}},
 	{"flash_attn", shaders.Joined, "a step of up to 8 rows, heads of up to 256, and of 32 values a lane of a subgroup", "Recorder.joined", lacksFew, []string{"flash_attn_joined"}},
 	{"flash_attn", shaders.Split, "a step of up to 8 rows, heads of up to 256, and of 32 values a lane of a subgroup", "Recorder.splits", lacksFew, []string{"flash_attn_split", "flash_attn_join"}},
 	{"flash_attn", shaders.FP32, "", "Recorder.FlashAttn", nil, nil},

@@ -177,12 +177,6 @@ func layer(r *gpu.Recorder, t gguf.Type, s shape, n int, m memory) error {
 	r.Positions = uint32(m.cache.positions)
 	gated := product(normed, d, gpu.Matrix{W: w[4], Dst: gate, M: f}, gpu.Matrix{W: w[5], Dst: gate + 2*room, M: f})
 	gated.GLU = true
-	rope := shaders.RopeKVArgs{Q: q, K: k, V: v, CosSin: m.s, Pages: m.cache.pages, Pos: m.cache.pos, Seq: m.cache.seq,
-		Rows: rows, Heads: heads, HeadsKV: kv, KeyLen: headSize, ValLen: headSize, RopeDim: headSize, MaxPages: m.cache.maxPages, PagePositions: page,
-		QStride: d, KStride: kv * headSize, VStride: kv * headSize}
-	attn := shaders.FlashAttnArgs{Q: q, Dst: att, Pages: m.cache.pages, Pos: m.cache.pos, Seq: m.cache.seq,
-		Rows: rows, Heads: heads, HeadsKV: kv, KeyLen: headSize, ValLen: headSize, MaxPages: m.cache.maxPages, PagePositions: page,
-		QStride: d, DstStride: d, Scale: 0.1}
 	ahead := func(i int) error { // reads of the matrix that comes next, beside an op that leaves the memory idle
 		sh := layerMatrices(s)[i]
 		bytes := min(m.ahead, weightBytes(t, sh, n))
@@ -194,7 +188,17 @@ func layer(r *gpu.Recorder, t gguf.Type, s shape, n int, m memory) error {
 		func() error {
 			return r.Products(product(normed, d, gpu.Matrix{W: w[0], Dst: q, M: d}, gpu.Matrix{W: w[1], Dst: k, M: kv * headSize}, gpu.Matrix{W: w[2], Dst: v, M: kv * headSize}))
 		},
-		func() error { return attendNew(r, m.apart, rope, attn, func() error { return ahead(3) }) },
+		func() error {
+			return r.RopeKV(gguf.F16, shaders.RopeKVArgs{Q: q, K: k, V: v, CosSin: m.s, Pages: m.cache.pages, Pos: m.cache.pos, Seq: m.cache.seq,
+				Rows: rows, Heads: heads, HeadsKV: kv, KeyLen: headSize, ValLen: headSize, RopeDim: headSize, MaxPages: m.cache.maxPages, PagePositions: page,
+				QStride: d, KStride: kv * headSize, VStride: kv * headSize})
+		},
+		func() error { return ahead(3) },
+		func() error {
+			return r.FlashAttn(gguf.F16, shaders.FlashAttnArgs{Q: q, Dst: att, Pages: m.cache.pages, Pos: m.cache.pos, Seq: m.cache.seq,
+				Rows: rows, Heads: heads, HeadsKV: kv, KeyLen: headSize, ValLen: headSize, MaxPages: m.cache.maxPages, PagePositions: page,
+				QStride: d, DstStride: d, Scale: 0.1})
+		},
 		func() error {
 			return r.Products(residual(product(att, d, gpu.Matrix{W: w[3], Dst: x, M: d}), norm+4*uint64(d)))
 		},
@@ -208,23 +212,4 @@ func layer(r *gpu.Recorder, t gguf.Type, s shape, n int, m memory) error {
 		}
 	}
 	return nil
-}
-
-// attendNew is the attention of new rows, which are turned and stored first: by itself where the recorder takes that and not apart. between is recorded
-// between the two, or ahead of the one.
-func attendNew(r *gpu.Recorder, apart bool, rope shaders.RopeKVArgs, a shaders.FlashAttnArgs, between func() error) error {
-	turned := rope.Normed(0, 0, 0)
-	if !apart && r.TakesTurned(gguf.F16, &turned, &a) {
-		if err := between(); err != nil {
-			return err
-		}
-		return r.FlashAttnTurned(gguf.F16, turned, a)
-	}
-	if err := r.RopeKV(gguf.F16, rope); err != nil {
-		return err
-	}
-	if err := between(); err != nil {
-		return err
-	}
-	return r.FlashAttn(gguf.F16, a)
 }

@@ -42,7 +42,6 @@ type options struct {
 	count           int
 	overlap         bool
 	join, fold      bool
-	apart           bool
 	stats           bool
 	ir              string // folder; "": none
 	gridGroups      []int  // none: no barriers are measured
@@ -105,7 +104,6 @@ func parse(args []string, errw io.Writer) (*options, error) {
 	fs.IntVar(&o.count, "count", 5, "samples of each")
 	fs.BoolVar(&o.overlap, "overlap", false, "let dispatches run side by side: no barriers")
 	fs.BoolVar(&o.join, "join", false, "put the parts of attention together in a dispatch of its own")
-	fs.BoolVar(&o.apart, "apart", false, "turn a layer's queries and keys in a dispatch of its own, as several rows are")
 	fs.BoolVar(&o.fold, "fold", false, "a layer's norms into the products before and behind them")
 	fs.BoolVar(&o.stats, "stats", false, "what the driver says it made of each kernel, as comments: registers, memory")
 	fs.StringVar(&o.ir, "ir", "", "folder for the driver's own texts of each kernel, where it has some")

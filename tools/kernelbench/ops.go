@@ -21,7 +21,6 @@ type memory struct {
 	turn      int
 	ahead     int64 // bytes
 	fold      bool  // norms into the products around them
-	apart     bool  // what attention could turn itself
 }
 
 // kernelOp is a kernel that can be measured.

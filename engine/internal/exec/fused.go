@@ -27,8 +27,6 @@ func (r *run) fused(o *arch.Op, u *plan.Unit) (err error) {
 		done, err = r.normedRoute(o.Ops)
 	case arch.NormedAppend:
 		done, err = r.headsNormed(o.Ops, u.Layer)
-	case arch.TurnedAttend:
-		done, err = r.turnedAttend(&o.Ops[0], &o.Ops[1], u.Layer)
 	}
 	if done || err != nil {
 		return err
@@ -203,46 +201,13 @@ func (r *run) headsNormed(ops []arch.Op, layer int) (done bool, err error) {
 	if h.Rope.Dim%4 != 0 || !r.rec.TakesRopeNormKV(r.e.KVType, uint32(h.KeyLength)) {
 		return false, nil
 	}
-	a, err := r.normedKV(ops, layer)
+	_, q, err := r.tensor(ops[0].Weight)
 	if err != nil {
 		return false, err
 	}
-	return true, r.rec.RopeNormKV(r.e.KVType, a)
-}
-
-// normedKV is ropeKV behind the norms that ops begin with.
-func (r *run) normedKV(ops []arch.Op, layer int) (a shaders.RopeNormKVArgs, err error) {
-	_, q, err := r.tensor(ops[0].Weight)
-	if err != nil {
-		return a, err
-	}
 	_, k, err := r.tensor(ops[1].Weight)
 	if err != nil {
-		return a, err
+		return false, err
 	}
-	return r.ropeKV(layer).Normed(q, k, r.e.Hyper.RMSEpsilon), nil
-}
-
-// turnedAttend records attention that turns its own queries and the new key, which is for a step of one row.
-func (r *run) turnedAttend(turned, attend *arch.Op, layer int) (done bool, err error) {
-	if len(r.rows) != 1 {
-		return false, nil
-	}
-	rope := r.ropeKV(layer).Normed(0, 0, 0)
-	if turned.Kind == arch.NormedAppend {
-		if rope, err = r.normedKV(turned.Ops, layer); err != nil {
-			return false, err
-		}
-	}
-	var sinks uint64
-	if attend.Weight != "" {
-		if _, sinks, err = r.tensor(attend.Weight); err != nil {
-			return false, err
-		}
-	}
-	a, perRow := r.attends(attend, layer, sinks)
-	if !r.rec.TakesTurned(r.e.KVType, &rope, &a) {
-		return false, nil
-	}
-	return true, r.byRows(1, perRow, func(uint32, uint32) error { return r.rec.FlashAttnTurned(r.e.KVType, rope, a) })
+	return true, r.rec.RopeNormKV(r.e.KVType, r.ropeKV(layer).Normed(q, k, h.RMSEpsilon))
 }

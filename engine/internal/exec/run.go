@@ -329,27 +329,21 @@ func (r *run) mulMatAdd(t gguf.Type, a shaders.MulMatArgs, residual uint64, stri
 }
 
 func (r *run) attention(o *arch.Op, layer int, sinks uint64) error {
-	all, perRow := r.attends(o, layer, sinks)
-	return r.byRows(all.Rows, perRow, func(from, n uint32) error {
-		a := all
-		a.Q, a.Dst = a.Q+uint64(from)*uint64(a.QStride)*4, a.Dst+uint64(from)*uint64(a.DstStride)*4
-		a.Pos, a.Seq, a.Rows = a.Pos+4*uint64(from), a.Seq+4*uint64(from), n
-		return r.rec.FlashAttn(r.e.KVType, a)
-	})
-}
-
-// attends is the attention of all rows, and how many operations a row has at most.
-func (r *run) attends(o *arch.Op, layer int, sinks uint64) (a shaders.FlashAttnArgs, perRow float64) {
 	h, s := r.e.Hyper, &r.e.Plan.Scratch
 	longest := 0
 	for _, row := range r.rows {
 		longest = max(longest, row.Position+1)
 	}
+	perRow := 2 * float64(longest) * float64(h.HeadCount) * float64(h.KeyLength+h.ValueLength)
+	q, dst := r.width(o.A), r.width(o.Dst)
 	r.rec.Positions = uint32(longest)
-	return shaders.FlashAttnArgs{
-		Q: r.value(o.A), Dst: r.value(o.Dst), Pages: r.addr(s.Pages), Pos: r.addr(s.Pos), Seq: r.addr(s.Seq),
-		Rows: uint32(len(r.rows)), Heads: uint32(h.HeadCount), HeadsKV: uint32(h.HeadCountKV), KeyLen: uint32(h.KeyLength), ValLen: uint32(h.ValueLength),
-		MaxPages: uint32(r.maxPages), PagePositions: plan.PagePositions, LayerOff: r.layerOff(layer),
-		QStride: r.width(o.A), DstStride: r.width(o.Dst), Scale: h.AttentionScale, Window: uint32(o.Window), Sinks: sinks,
-	}, 2 * float64(longest) * float64(h.HeadCount) * float64(h.KeyLength+h.ValueLength)
+	return r.byRows(uint32(len(r.rows)), perRow, func(from, n uint32) error {
+		return r.rec.FlashAttn(r.e.KVType, shaders.FlashAttnArgs{
+			Q: r.value(o.A) + uint64(from)*uint64(q)*4, Dst: r.value(o.Dst) + uint64(from)*uint64(dst)*4,
+			Pages: r.addr(s.Pages), Pos: r.addr(s.Pos) + 4*uint64(from), Seq: r.addr(s.Seq) + 4*uint64(from),
+			Rows: n, Heads: uint32(h.HeadCount), HeadsKV: uint32(h.HeadCountKV), KeyLen: uint32(h.KeyLength), ValLen: uint32(h.ValueLength),
+			MaxPages: uint32(r.maxPages), PagePositions: plan.PagePositions, LayerOff: r.layerOff(layer),
+			QStride: q, DstStride: dst, Scale: h.AttentionScale, Window: uint32(o.Window), Sinks: sinks,
+		})
+	})
 }
