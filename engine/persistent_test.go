@@ -26,7 +26,7 @@ func TestPersistent(t *testing.T) {
 				t.Errorf("NMSE %.2e, wanted at most %.2e", b.nmse, b.limit)
 			}
 			if !strings.Contains(log.String(), "mul_mat_vec_persistent") {
-				t.Errorf("no such kernel was built: %s", log.String()[:min(3000,log.Len())])
+				t.Errorf("no such kernel was built: %s", log.String()[:min(3000, log.Len())])
 			}
 		})
 	}

@@ -12,23 +12,64 @@
 shared uvec2 base[MAX_USED]; // where the matrices of the row's experts are
 shared float share[MAX_USED];
 
-Chunk none;
+const uint AHEAD = 8; // values of shared memory that are loaded at once
 
-// chunk is the i'th of all pairs' of row m.
-Chunk chunk(uint m, uint i, uint chunks)
+Chunk none;
+uint m[NUM_ROWS]; // the team's rows
+float of_pair;    // 1 / chunks of a pair
+
+// pair_of is i / chunks for i below 2^18: its middle lies further from the next whole number than what is rounded.
+uint pair_of(uint i) { return uint((float(i) + 0.5) * of_pair); }
+
+// chunk is the i'th of all pairs' of a row. With sure its expert is there: then it is a load that stands in no branch, of which
+// many can be under way.
+Chunk chunk(uint row, uint i, uint chunks, bool sure)
 {
-    uvec2 w = base[i / chunks];
-    if (given(w))
-        return load_chunk(w_row(w, m), i % chunks);
+    uint pair = pair_of(i);
+    uvec2 w = base[pair];
+    if (sure || given(w))
+        return load_chunk(w_row(w, row), i - pair * chunks);
     return none;
 }
 
-float part(Chunk raw, uint i, uint chunks, uvec2 x, uvec2 s)
+float part(Chunk raw, uint i, uint chunks, uvec2 x, uvec2 s, bool sure)
 {
-    uint pair = i / chunks, c = i % chunks;
-    if (!given(base[pair]))
+    uint pair = pair_of(i), c = i - pair * chunks;
+    if (!sure && !given(base[pair]))
         return 0;
     return share[pair] * dot_chunk(raw, c, load_x16(x, s, pair * a.K + first_of(c)), load_x16(x, s, pair * a.K + second_of(c)));
+}
+
+// all_there reports whether all experts of the row are.
+bool all_there()
+{
+    bool all = true;
+    for (uint k = 0; k < a.Used; k += AHEAD) {
+        uvec2 some[AHEAD];
+        [[unroll]] for (uint u = 0; u < AHEAD; u++)
+            some[u] = base[min(k + u, a.Used - 1)];
+        [[unroll]] for (uint u = 0; u < AHEAD; u++)
+            all = all && given(some[u]);
+    }
+    return all;
+}
+
+void sum_up(uvec2 x, uvec2 s, bool sure)
+{
+    uint chunks = a.K / 32, i = member;
+    for (; i + (UNROLL - 1) * TEAM < a.Used * chunks; i += UNROLL * TEAM) {
+        Chunk raw[UNROLL][NUM_ROWS];
+        [[unroll]] for (uint u = 0; u < UNROLL; u++)
+            [[unroll]] for (uint r = 0; r < NUM_ROWS; r++)
+                raw[u][r] = chunk(m[r], i + u * TEAM, chunks, sure);
+        [[unroll]] for (uint u = 0; u < UNROLL; u++)
+            [[unroll]] for (uint r = 0; r < NUM_ROWS; r++)
+                acc[r][0] += part(raw[u][r], i + u * TEAM, chunks, x, s, sure);
+    }
+    if (UNROLL > 1)
+        for (; i < a.Used * chunks; i += TEAM)
+            [[unroll]] for (uint r = 0; r < NUM_ROWS; r++)
+                acc[r][0] += part(chunk(m[r], i, chunks, sure), i, chunks, x, s, sure);
 }
 
 void main()
@@ -42,23 +83,13 @@ void main()
         share[k] = Floats(a.Weights).f[pair];
     }
     barrier();
-    uint m[NUM_ROWS];
     [[unroll]] for (uint r = 0; r < NUM_ROWS; r++)
         m[r] = team_row(r).row;
+    of_pair = 32.0 / float(a.K);
     uvec2 x = advance(a.X, col0 * a.Used, a.K), s = advance(a.S, col0 * a.Used, a.K / 4);
-    uint chunks = a.K / 32, i = member;
-    for (; i + (UNROLL - 1) * TEAM < a.Used * chunks; i += UNROLL * TEAM) {
-        Chunk raw[UNROLL][NUM_ROWS];
-        [[unroll]] for (uint u = 0; u < UNROLL; u++)
-            [[unroll]] for (uint r = 0; r < NUM_ROWS; r++)
-                raw[u][r] = chunk(m[r], i + u * TEAM, chunks);
-        [[unroll]] for (uint u = 0; u < UNROLL; u++)
-            [[unroll]] for (uint r = 0; r < NUM_ROWS; r++)
-                acc[r][0] += part(raw[u][r], i + u * TEAM, chunks, x, s);
-    }
-    if (UNROLL > 1)
-        for (; i < a.Used * chunks; i += TEAM)
-            [[unroll]] for (uint r = 0; r < NUM_ROWS; r++)
-                acc[r][0] += part(chunk(m[r], i, chunks), i, chunks, x, s);
+    if (all_there())
+        sum_up(x, s, true);
+    else
+        sum_up(x, s, false);
     team_end();
 }

@@ -2,6 +2,7 @@ package gpu
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -53,9 +54,10 @@ type Kernels struct {
 	store *store // nil: nothing is kept
 	tuned atomic.Pointer[tuned]
 
-	mu     sync.Mutex
-	built  map[choice]*built
-	tested tests
+	mu      sync.Mutex
+	built   map[choice]*built
+	refused map[choice]error // those of rows that failed their test: every step asks for them again
+	tested  tests
 	closed bool
 }
 
@@ -126,7 +128,7 @@ func New(dev *vk.Device, o Options) (*Kernels, error) {
 	}
 	if o.Test != nil {
 		k.plain = &Kernels{dev: dev, log: log, matrix: k.matrix, shared: k.shared, lanes: k.lanes, few: k.few, routes: k.routes, alter: k.alter, store: k.store, built: map[choice]*built{}}
-		k.test = o.Test
+		k.test, k.refused = o.Test, map[choice]error{}
 		k.tested.load(k.store)
 	}
 	return k, nil
@@ -202,6 +204,9 @@ func (k *Kernels) get(c choice, find func() (*shaders.Kernel, error)) (*built, e
 	if k.closed {
 		return nil, fmt.Errorf("build kernel %s: the kernels are closed", c)
 	}
+	if err, ok := k.refused[c]; ok {
+		return nil, err
+	}
 	row, err := find()
 	if err != nil {
 		return nil, err
@@ -213,6 +218,9 @@ func (k *Kernels) get(c choice, find func() (*shaders.Kernel, error)) (*built, e
 		return k.build(c, row)
 	}
 	b, err := k.prove(c, row)
+	if broken := (*BrokenError)(nil); errors.As(err, &broken) {
+		k.refused[c] = err
+	}
 	if err == nil {
 		k.built[c] = b
 	}

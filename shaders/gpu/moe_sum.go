@@ -6,6 +6,9 @@ import (
 	"leat/vk"
 )
 
+// mostSummed is how many chunks the kernel can tell the expert of.
+const mostSummed = 1 << 18
+
 // sumTile is tile for products that are summed up over experts: so many chunks in all. A lane should have all of a row's, or
 // a half or a third of them, under way at once.
 func (r *Recorder) sumTile(of gguf.Type, m, chunks uint32) Tile {
@@ -41,7 +44,7 @@ func (r *Recorder) sumChoice(t gguf.Type, a *shaders.MulMatIDSumArgs) choice {
 // TakesExpertSum reports whether the device and the recorder's memory allow [Recorder.ExpertSum]; [Recorder.MulMatID] and
 // [Recorder.SumExperts] are always there.
 func (r *Recorder) TakesExpertSum(t gguf.Type, a *shaders.MulMatIDSumArgs) bool {
-	return r.Few && r.inBytes() && teamVariants[t] == shaders.Int8 && a.K > 0 && a.K%q8Block == 0 && a.Used > 0 && a.Used <= shaders.MaxSummed &&
+	return r.Few && r.inBytes() && teamVariants[t] == shaders.Int8 && a.K > 0 && a.K%q8Block == 0 && a.Used > 0 && a.Used <= shaders.MaxSummed && a.Used*(a.K/q8Block) <= mostSummed &&
 		shaders.Q8Size(a.N*a.Used, a.K) <= r.q8Room() && r.usable(choice{op: "quantize_q8"}, shaders.QuantizeQ8) &&
 		r.usable(r.sumChoice(t, a), func() (*shaders.Kernel, error) { return shaders.MulMatVecIDSum(t) })
 }
@@ -58,6 +61,7 @@ func (r *Recorder) ExpertSum(t gguf.Type, a shaders.MulMatIDSumArgs, experts uin
 	c.multiple("K", a.K, q8Block)
 	c.positive("Used", a.Used)
 	c.most("Used", a.Used, shaders.MaxSummed)
+	c.most("Used * K / 32", a.Used*(a.K/q8Block), mostSummed)
 	c.positive("experts", experts)
 	c.table("Table", a.Table)
 	c.address("X", a.X)
