@@ -58,7 +58,7 @@ type Kernels struct {
 	built   map[choice]*built
 	refused map[choice]error // those of rows that failed their test: every step asks for them again
 	tested  tests
-	closed bool
+	closed  bool
 }
 
 // choice is what decides a pipeline: the table's row by op and type, and its constants.
