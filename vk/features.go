@@ -201,7 +201,9 @@ func (p *PhysicalDevice) Choose(disable, enable []string) (Features, error) {
 }
 
 // Disabled names what DeviceOptions.Disable knows, for usage texts.
-func Disabled() []string { return []string{"fp16", "int8", "subgroup", "coopmat", "int64", "persistent"} }
+func Disabled() []string {
+	return []string{"fp16", "int8", "subgroup", "coopmat", "int64", "persistent"}
+}
 
 // Without gives f less the named groups.
 func (f Features) Without(names []string) (Features, error) {
