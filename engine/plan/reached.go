@@ -31,9 +31,9 @@ type shares struct {
 //
 // prints. What it does not print was not measured there, or is what docs/benchmarks.md says of the link.
 var reached = shares{
-	link: 0.81, linkBusy: 0.97, copied: 0.35, memory: 0.90, decode: 0.115, attention: 0.12,
-	fp32: 0.15, matrix: 0.26, experts: 0.0705, halves: 0.124,
-	dispatch: 3400 * time.Nanosecond, route: 16500 * time.Nanosecond, host: 150 * time.Microsecond,
+	link: 0.81, linkBusy: 0.97, copied: 0.35, memory: 0.90, decode: 0.254, attention: 0.12,
+	fp32: 0.15, matrix: 0.24, experts: 0.0512, halves: 2.67,
+	dispatch: 3900 * time.Nanosecond, route: 16400 * time.Nanosecond, host: 150 * time.Microsecond,
 }
 
 // Reached estimates what leat reaches on a GPU from its data sheet, with a disk that reads
