@@ -69,6 +69,7 @@ func TestExpertKernels(t *testing.T) {
 
 // A norm, a router and the choice of experts in one dispatch give the bits that the three give, for as many rows as go together.
 func TestNormedRoute(t *testing.T) {
+	alone(t)
 	if p, f := chosen(t, vktest.Enable()); !gpu.Few(p, f) {
 		t.Skipf("%s has no steps of few rows", p.Name)
 	}
