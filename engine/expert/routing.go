@@ -31,8 +31,10 @@ const NoExpert = 0xffff
 const mostRows = 1 << 16
 
 func (h *Header) check() error {
-	const most = 1 << 12
+	const most, mostName = 1 << 12, 512 // what JSON makes of such a name is read back through one buffer
 	switch {
+	case len(h.Model) > mostName:
+		return fmt.Errorf("model: found a name of %d bytes, wanted at most %d", len(h.Model), mostName)
 	case h.Format != RoutingFormat:
 		return fmt.Errorf("format: found %q, wanted %q", h.Format, RoutingFormat)
 	case h.Layers < 1 || h.Layers > most || h.Experts < 1 || h.Experts >= NoExpert || h.Used < 1 || h.Used > min(h.Experts, most):
