@@ -34,23 +34,20 @@ func (r *Recorder) worthDecoding(t gguf.Type, m, n, k uint32) bool {
 	}
 	slice := max(0, r.Scratch.Bytes-shaders.TilesBytes(n, k)-shaders.ScaleBytes(n)) / 2
 	whole := shaders.TilesBytes(m, k) <= slice
-	if fewTiles(m, n) || !whole && idles(uint32(min(int64(m), slice/(2*int64(k)))), n) {
+	if fewTiles(m, n) || !whole && usualGroups(uint32(min(int64(m), slice/(2*int64(k)))), n) < enoughGroups {
 		return true
 	}
 	return t.BlockBytes()%16 == 0 && (n <= mostDecoded/2 || !whole)
 }
 
-// idles says that outputs of m x n, by tiles of the usual size, are too few workgroups for a large device.
-func idles(m, n uint32) bool {
+// usualGroups counts the workgroups that make m x n outputs by tiles of the usual size.
+func usualGroups(m, n uint32) uint64 {
 	s, a := OwnSplit(n), shaders.MulMatCMArgs{M: m, N: n}
-	return a.Workgroups(s.BM, s.BN) < enoughGroups
+	return a.Workgroups(s.BM, s.BN)
 }
 
 // fewTiles says that outputs of m x n, by tiles of the usual size, would leave much of a large device idle.
-func fewTiles(m, n uint32) bool {
-	s, a := OwnSplit(n), shaders.MulMatCMArgs{M: m, N: n}
-	return 4*a.Workgroups(s.BM, s.BN) <= enoughGroups
-}
+func fewTiles(m, n uint32) bool { return 4*usualGroups(m, n) <= enoughGroups }
 
 // blocksChoice is the product of n rows in tiles with m rows of weights in blocks.
 func (r *Recorder) blocksChoice(t gguf.Type, m, n uint32) choice {
