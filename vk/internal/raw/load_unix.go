@@ -26,10 +26,16 @@ func platform(goos string) (names []string, hint string) {
 }
 
 func openLibrary(name string) (uintptr, error) {
+	runtime.LockOSThread() // dlerror, which tells why it failed, is of the thread that called
+	defer runtime.UnlockOSThread()
 	return purego.Dlopen(name, purego.RTLD_NOW|purego.RTLD_LOCAL)
 }
 
-func findSymbol(lib uintptr, name string) (uintptr, error) { return purego.Dlsym(lib, name) }
+func findSymbol(lib uintptr, name string) (uintptr, error) {
+	runtime.LockOSThread() // as above
+	defer runtime.UnlockOSThread()
+	return purego.Dlsym(lib, name)
+}
 
 func closeLibrary(lib uintptr) error { return purego.Dlclose(lib) }
 
