@@ -43,8 +43,8 @@ func options(a *shaders.FlashAttnArgs) (o uint32) {
 	return o
 }
 
-// ownRun is what the program chooses by itself.
-var ownRun = RunSplit{Subgroups: 4, Stages: 1}
+// ownRun is what the program chooses by itself where there is the shared memory for it, else it is one stage.
+var ownRun = RunSplit{Subgroups: 4, Stages: 2}
 
 func (h *heads) constant(name string) uint32 {
 	switch name {

@@ -65,6 +65,9 @@ var softSplit = Split{BM: 64, BN: 64, WM: 32, WN: 16}
 
 func (r *Recorder) idMatrixChoice(t gguf.Type, gated bool, pairs, experts uint32) choice {
 	c := choice{op: "mul_mat_id", variant: shaders.CM, typed: true, typ: t, split: r.idSplit(pairs, experts)}
+	if r.Split == (Split{}) && t.BlockBytes()%16 == 0 { // others were not measured
+		c.split.Halves, c.split.Wide = true, true
+	}
 	if gated {
 		c.glu = shaders.GLUFloats
 	}
