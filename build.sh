@@ -327,7 +327,7 @@ matrices() {
     say "no Debian 13 to fetch Mesa from: the kernels with cooperative matrices are not run"
     return
   fi
-  run_tests LEAT_ENABLE=coopmat LEAT_VALIDATE=1 go test -exec "$newer" -count=1 -run '^TestQuick$' ./shaders/conform
+  run_tests LEAT_ENABLE=coopmat LEAT_VALIDATE=1 go test -exec "$newer" -count=1 -run '^TestQuickEnabled$' ./shaders/conform
   run_tests LEAT_ENABLE=coopmat go test -exec "$newer" -count=1 -run '^(TestGoldens|TestGoldensHalves|TestGenerateGreedy|TestExpertKernels)$' ./engine
 }
 

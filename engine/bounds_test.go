@@ -67,11 +67,20 @@ const (
 
 // testBounds runs the prompts of all goldens; with -v it ends with a table.
 func testBounds(t *testing.T, o engine.Options) {
-	var table strings.Builder
-	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "model\tNMSE\tllama.cpp CPU\tratio\tallowed\tsame top-1")
-	for _, g := range goldens(t) {
+	gs := goldens(t)
+	rows := make([]string, len(gs))
+	t.Cleanup(func() {
+		var table strings.Builder
+		w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
+		fmt.Fprint(w, "model\tNMSE\tllama.cpp CPU\tratio\tallowed\tsame top-1\n", strings.Join(rows, ""))
+		if err := w.Flush(); err != nil {
+			t.Error(err)
+		}
+		t.Logf("\n%s", &table)
+	})
+	for i, g := range gs {
 		t.Run(g.name, func(t *testing.T) {
+			t.Parallel()
 			b := measureBound(t, g, o, o.Chunk > 0)
 			if !(b.nmse <= b.limit) {
 				t.Errorf("NMSE %.2e, wanted at most %.2e", b.nmse, b.limit)
@@ -80,13 +89,9 @@ func testBounds(t *testing.T, o engine.Options) {
 			if b.other > 0 {
 				other, ratio = fmt.Sprintf("%.1e", b.other), fmt.Sprintf("%.2f", b.nmse/b.other)
 			}
-			fmt.Fprintf(w, "%s\t%.1e\t%s\t%s\t%.1e\t%d/%d\n", g.name, b.nmse, other, ratio, b.limit, b.same, b.rows)
+			rows[i] = fmt.Sprintf("%s\t%.1e\t%s\t%s\t%.1e\t%d/%d\n", g.name, b.nmse, other, ratio, b.limit, b.same, b.rows)
 		})
 	}
-	if err := w.Flush(); err != nil {
-		t.Fatal(err)
-	}
-	t.Logf("\n%s", &table)
 }
 
 func measureBound(t *testing.T, g golden, o engine.Options, bytes bool) bound {

@@ -33,6 +33,7 @@ func TestExpertSlots(t *testing.T) {
 			continue
 		}
 		t.Run(g.name, func(t *testing.T) {
+			t.Parallel()
 			base := exact(engine.Options{KVType: "f32", ContextLength: 128, Chunk: 24, Discrete: true})
 			var ids []token.ID
 			for i := range 40 {

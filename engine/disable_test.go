@@ -10,20 +10,17 @@ import (
 
 	"leat/engine"
 	"leat/shaders/gpu"
-	"leat/vk"
 	"leat/vk/vktest"
 )
 
-var combinations = flag.Bool("combinations", false, "TestDisable: all sets of features, on all models; elsewhere: all ways, on all models")
+var combinations = flag.Bool("combinations", false, "TestDisable: all sets of features, on all models; elsewhere: all ways, on all models, faults at more moments")
 
 // TestDisable runs models without each feature that can be disabled, and without any: a long step and steps of few rows.
-// By itself, one model of each weight type; with -combinations every set of features and every model.
+// By itself, one model of each weight type, and one model without what no kernel here makes a difference by; with
+// -combinations every set of features and every model.
 func TestDisable(t *testing.T) {
 	alone(t)
-	names := vk.Disabled()
-	if _, f := chosen(t, vktest.Enable()); !f.Persistent {
-		names = slices.DeleteFunc(names, func(n string) bool { return n == "persistent" }) // it would change nothing
-	}
+	names := vktest.Disabled(t)
 	gs, sets := goldens(t), append(singles(names), names)
 	if *combinations {
 		sets = subsets(names)
@@ -32,27 +29,46 @@ func TestDisable(t *testing.T) {
 			return !strings.HasPrefix(g.name, "llama-tiny-") && g.name != "leat-demo-q4_k_m" && g.name != "qwen2-tiny-q8_0"
 		})
 	}
-	if os.Getenv("LEAT_VALIDATE") == "1" {
-		sets = sets[len(sets)-1:] // the layers are slow, and see the same kernels in other tests
+	if os.Getenv("LEAT_VALIDATE") == "1" { // the layers are slow, and see the same kernels in other tests
+		sets, gs = sets[len(sets)-1:], slices.DeleteFunc(gs, func(g golden) bool { return strings.HasPrefix(g.name, "llama-tiny-q") })
 	}
+	ran := map[kernelSet]bool{kernelsWithout(t, nil): true}
 	for _, set := range sets {
+		gs := gs
+		k := kernelsWithout(t, set)
+		if ran[k] && !*combinations {
+			gs = gs[:1]
+		}
+		ran[k] = true
 		t.Run("without "+strings.Join(set, " "), func(t *testing.T) {
 			for _, g := range gs {
-				t.Run(g.name, func(t *testing.T) { testDisable(t, g, set) })
+				t.Run(g.name, func(t *testing.T) {
+					t.Parallel()
+					testDisable(t, g, set)
+				})
 			}
 		})
 	}
 }
 
-func testDisable(t *testing.T, g golden, set []string) {
+// kernelSet is what the choice of kernels goes by.
+type kernelSet struct{ few, bytes, matrices, persistent, int64, subgroups bool }
+
+func kernelsWithout(t *testing.T, set []string) kernelSet {
+	t.Helper()
 	p, _ := chosen(t, nil)
 	f, err := p.Choose(set, vktest.Enable())
 	if err != nil {
 		t.Fatal(err)
 	}
+	return kernelSet{gpu.Few(p, f), gpu.Bytes(p, f), gpu.Matrices(p, f), f.Persistent, f.Int64, f.SubgroupArithmetic}
+}
+
+func testDisable(t *testing.T, g golden, set []string) {
+	k := kernelsWithout(t, set)
 	for _, o := range []engine.Options{{KVType: "f32", ContextLength: 128, Chunk: 8}, {KVType: "f16", ContextLength: 128}} {
 		o.Disable = set
-		bytes := gpu.Bytes(p, f) || o.Chunk > 0 && gpu.Few(p, f)
+		bytes := k.bytes || o.Chunk > 0 && k.few
 		b := measureBound(t, g, o, bytes)
 		if o.Chunk > 0 && !bytes {
 			b.limit = math.Pow(toleranceF32, 2)

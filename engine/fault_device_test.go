@@ -199,8 +199,11 @@ func residentBytes() int64 {
 
 // moments are numbers of calls: the first ones, the last ones, and some between.
 func moments(all int) (list []int) {
-	steps := 8
-	if testing.Short() {
+	steps := 5
+	switch {
+	case *combinations:
+		steps = 16
+	case testing.Short():
 		steps = 2
 	}
 	for i := range steps + 1 {

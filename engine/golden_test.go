@@ -29,6 +29,7 @@ func TestGoldens(t *testing.T) {
 	alone(t)
 	for _, g := range goldens(t) {
 		t.Run(g.name, func(t *testing.T) {
+			t.Parallel()
 			ref := readReference(t, g.base)
 			ids := slices.Concat(ref.Tokens, ref.Greedy)
 			for _, kv := range []struct {
@@ -91,6 +92,7 @@ func TestGenerateGreedy(t *testing.T) {
 			continue
 		}
 		t.Run(g.name, func(t *testing.T) {
+			t.Parallel()
 			ref := readReference(t, g.base)
 			m := load(t, g.model, exact(engine.Options{KVType: "f32", ContextLength: 128}))
 			s, err := m.NewSession()

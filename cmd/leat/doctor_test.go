@@ -29,6 +29,9 @@ func newDoctor(out *bytes.Buffer) *doctor {
 
 // On this machine: every kernel, both ways to print, and what is measured is finite.
 func TestDoctor(t *testing.T) {
+	if testing.Short() {
+		t.Skip("every kernel, one after the other: nothing runs beside it")
+	}
 	vktest.Instance(t)
 	stdout, stderr, code := leat(t, "doctor", "--quick", "--json", "--disk", t.TempDir())
 	if code != exitOK || stderr != "" {

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"leat/shaders"
-	"leat/vk"
 	"leat/vk/vktest"
 )
 
@@ -29,14 +28,30 @@ func TestQuick(t *testing.T) {
 			t.Errorf("%s has quick shapes but there is no such op or kernel", op)
 		}
 	}
-	testQuick(t)
+	testQuick(t, func(int, *Case) bool { return true })
 }
 
-func testQuick(t *testing.T, options ...vktest.Option) {
+// TestQuickEnabled runs, with what LEAT_ENABLE names, the quick cases of the kernels that come by it, and a case of each other
+// kernel: for another driver than the one that all cases run on.
+func TestQuickEnabled(t *testing.T) {
+	if len(vktest.Enable()) == 0 {
+		t.Skip("LEAT_ENABLE names nothing")
+	}
+	seen := map[string]bool{}
+	testQuick(t, func(_ int, c *Case) bool {
+		k, _ := shaders.Lookup(c.Kernel)
+		first := !seen[c.Kernel]
+		seen[c.Kernel] = true
+		return first || k.Needs&shaders.CoopMatrix != 0
+	})
+}
+
+// testQuick runs those of the quick cases that are asked for by number and case.
+func testQuick(t *testing.T, takes func(i int, c *Case) bool, options ...vktest.Option) {
 	s := newSuite(t, 1, options...)
 	var sum Summary
-	for _, c := range Quick() {
-		if !s.Can(&c) {
+	for i, c := range Quick() {
+		if !s.Can(&c) || !takes(i, &c) {
 			continue
 		}
 		r, err := s.Run(t.Context(), &c)
@@ -49,12 +64,13 @@ func testQuick(t *testing.T, options ...vktest.Option) {
 	sum.Print(t.Output())
 }
 
-var combinations = flag.Bool("combinations", false, "TestQuickDisabled: all sets of features")
+var combinations = flag.Bool("combinations", false, "TestQuickDisabled: all sets of features, all quick cases of each")
 
-// TestQuickDisabled runs the quick cases without each feature that can be disabled, and without any; with -combinations,
-// every set of features.
+// TestQuickDisabled runs quick cases without each feature that can be disabled, and without any. The kernels left are those of
+// TestQuick, so some of them in turn will do; with -combinations it is all of them, and every set of features.
 func TestQuickDisabled(t *testing.T) {
-	all := vk.Disabled()
+	all := vktest.Disabled(t)
+	sets := 0
 	for set := 1; set < 1<<len(all); set++ {
 		if n := bits.OnesCount(uint(set)); n > 1 && n < len(all) && !*combinations {
 			continue
@@ -65,6 +81,14 @@ func TestQuickDisabled(t *testing.T) {
 				names = append(names, name)
 			}
 		}
-		t.Run("without "+strings.Join(names, " "), func(t *testing.T) { testQuick(t, vktest.Disable(names...)) })
+		part := 4
+		if *combinations {
+			part = 1
+		}
+		first := sets % part
+		t.Run("without "+strings.Join(names, " "), func(t *testing.T) {
+			testQuick(t, func(i int, _ *Case) bool { return i%part == first }, vktest.Disable(names...))
+		})
+		sets++
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -34,6 +35,23 @@ func Sel(sel string) Option { return func(c *config) { c.sel = sel } }
 // Enable is what LEAT_ENABLE names, for tests that open a device in another way.
 func Enable() []string {
 	return strings.FieldsFunc(os.Getenv("LEAT_ENABLE"), func(r rune) bool { return r == ',' })
+}
+
+// Disabled are the groups of features that change anything on the device of the tests, of those that [vk.Disabled] names.
+func Disabled(t testing.TB) []string {
+	t.Helper()
+	p, err := Instance(t).Pick("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	choose := func(disable ...string) vk.Features {
+		f, err := p.Choose(disable, Enable())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	return slices.DeleteFunc(vk.Disabled(), func(name string) bool { return reflect.DeepEqual(choose(name), choose()) })
 }
 
 // Open opens a device of its own for t, closed when t ends.
