@@ -64,7 +64,7 @@ func testQuick(t *testing.T, takes func(i int, c *Case) bool, options ...vktest.
 	sum.Print(t.Output())
 }
 
-var combinations = flag.Bool("combinations", false, "TestQuickDisabled: all sets of features, all quick cases of each")
+var combinations = flag.Bool("combinations", false, "TestQuickDisabled: all sets of features, all quick cases of each; TestConform: all tiles")
 
 // TestQuickDisabled runs quick cases without each feature that can be disabled, and without any. The kernels left are those of
 // TestQuick, so some of them in turn will do; with -combinations it is all of them, and every set of features.
