@@ -3,9 +3,11 @@ package conform
 import (
 	"flag"
 	"math/bits"
+	"slices"
 	"strings"
 	"testing"
 
+	"leat/gguf"
 	"leat/shaders"
 	"leat/vk/vktest"
 )
@@ -31,18 +33,21 @@ func TestQuick(t *testing.T) {
 	testQuick(t, func(int, *Case) bool { return true })
 }
 
-// TestQuickEnabled runs, with what LEAT_ENABLE names, the quick cases of the kernels that come by it, and a case of each other
-// kernel: for another driver than the one that all cases run on.
+// TestQuickEnabled runs, with what LEAT_ENABLE names, the quick cases of the kernels that come by it, for some types of weights or
+// with -combinations for all, and a case of each other op in each of its variants: for another driver than the one that all
+// cases run on, which takes seconds to compile one.
 func TestQuickEnabled(t *testing.T) {
 	if len(vktest.Enable()) == 0 {
 		t.Skip("LEAT_ENABLE names nothing")
 	}
+	types := []gguf.Type{gguf.Q8_0, gguf.Q4_K, gguf.Q6_K, gguf.F16}
 	seen := map[string]bool{}
 	testQuick(t, func(_ int, c *Case) bool {
 		k, _ := shaders.Lookup(c.Kernel)
-		first := !seen[c.Kernel]
-		seen[c.Kernel] = true
-		return first || k.Needs&shaders.CoopMatrix != 0
+		variant := k.Op + " " + k.Variant
+		first := !seen[variant]
+		seen[variant] = true
+		return first || k.Needs&shaders.CoopMatrix != 0 && (*combinations || !k.Typed || slices.Contains(types, k.Type))
 	})
 }
 
@@ -64,7 +69,7 @@ func testQuick(t *testing.T, takes func(i int, c *Case) bool, options ...vktest.
 	sum.Print(t.Output())
 }
 
-var combinations = flag.Bool("combinations", false, "TestQuickDisabled: all sets of features, all quick cases of each; TestConform: all tiles")
+var combinations = flag.Bool("combinations", false, "TestQuickDisabled: all sets of features, all quick cases of each; TestQuickEnabled: all types; TestConform: all tiles")
 
 // TestQuickDisabled runs quick cases without each feature that can be disabled, and without any. The kernels left are those of
 // TestQuick, so some of them in turn will do; with -combinations it is all of them, and every set of features.
