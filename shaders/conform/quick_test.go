@@ -30,7 +30,7 @@ func TestQuick(t *testing.T) {
 			t.Errorf("%s has quick shapes but there is no such op or kernel", op)
 		}
 	}
-	testQuick(t, func(int, *Case) bool { return true })
+	testQuick(t, everyCase)
 }
 
 // TestQuickEnabled runs, with what LEAT_ENABLE names, the quick cases of the kernels that come by it, for some types of weights or
@@ -42,7 +42,7 @@ func TestQuickEnabled(t *testing.T) {
 	}
 	types := []gguf.Type{gguf.Q8_0, gguf.Q4_K, gguf.Q6_K, gguf.F16}
 	seen := map[string]bool{}
-	testQuick(t, func(_ int, c *Case) bool {
+	testQuick(t, func(c *Case) bool {
 		k, _ := shaders.Lookup(c.Kernel)
 		variant := k.Op + " " + k.Variant
 		first := !seen[variant]
@@ -51,12 +51,14 @@ func TestQuickEnabled(t *testing.T) {
 	})
 }
 
-// testQuick runs those of the quick cases that are asked for by number and case.
-func testQuick(t *testing.T, takes func(i int, c *Case) bool, options ...vktest.Option) {
+func everyCase(*Case) bool { return true }
+
+// testQuick runs those of the quick cases that are asked for.
+func testQuick(t *testing.T, takes func(c *Case) bool, options ...vktest.Option) {
 	s := newSuite(t, 1, options...)
 	var sum Summary
-	for i, c := range Quick() {
-		if !s.Can(&c) || !takes(i, &c) {
+	for _, c := range Quick() {
+		if !s.Can(&c) || !takes(&c) {
 			continue
 		}
 		r, err := s.Run(t.Context(), &c)
@@ -69,13 +71,12 @@ func testQuick(t *testing.T, takes func(i int, c *Case) bool, options ...vktest.
 	sum.Print(t.Output())
 }
 
-var combinations = flag.Bool("combinations", false, "TestQuickDisabled: all sets of features, all quick cases of each; TestQuickEnabled: all types; TestConform: all tiles")
+var combinations = flag.Bool("combinations", false, "TestQuickDisabled: all sets of features; TestQuickEnabled: all types; TestConform: all tiles")
 
-// TestQuickDisabled runs quick cases without each feature that can be disabled, and without any. The kernels left are those of
-// TestQuick, so some of them in turn will do; with -combinations it is all of them, and every set of features.
+// TestQuickDisabled runs the quick cases without each feature that can be disabled, and without any; with -combinations,
+// every set of features.
 func TestQuickDisabled(t *testing.T) {
 	all := vktest.Disabled(t)
-	sets := 0
 	for set := 1; set < 1<<len(all); set++ {
 		if n := bits.OnesCount(uint(set)); n > 1 && n < len(all) && !*combinations {
 			continue
@@ -86,14 +87,8 @@ func TestQuickDisabled(t *testing.T) {
 				names = append(names, name)
 			}
 		}
-		part := 4
-		if *combinations {
-			part = 1
-		}
-		first := sets % part
 		t.Run("without "+strings.Join(names, " "), func(t *testing.T) {
-			testQuick(t, func(i int, _ *Case) bool { return i%part == first }, vktest.Disable(names...))
+			testQuick(t, everyCase, vktest.Disable(names...))
 		})
-		sets++
 	}
 }
