@@ -280,7 +280,7 @@ fresh() { # what is committed is what the generators make
 # All device tests run under the validation layers; without them those too that layers leave out or allocate for.
 without_layers() {
   run_tests go test -count=1 ./vk/... ./shaders/gpu/...
-  run_tests go test -count=1 -timeout 20m -run '^(TestDisable|TestDeviceLost|TestOutOfVRAM|TestOutOfHostMemory|TestNoAllocation)$' ./engine
+  run_tests go test -count=1 -timeout 40m -run '^(TestDisable|TestDeviceLost|TestOutOfVRAM|TestOutOfHostMemory|TestNoAllocation)$' ./engine
 }
 
 # Device tests must run, not skip, wherever this verb is called.
@@ -304,14 +304,14 @@ test_all() {
   mapfile -t device < <(device_packages)
   [ ${#device[@]} -gt 0 ] || fail "no package's tests link leat/vk: device_packages is wrong"
   mapfile -t plain < <(go list ./... ./tools/testdata | grep -vxF -f <(printf '%s\n' "${device[@]}"))
-  stage "tests" run_tests go test -count=1 -timeout 20m "${plain[@]}"
+  stage "tests" run_tests go test -count=1 -timeout 40m "${plain[@]}"
   stage "device tests without validation layers" without_layers
   stage "examples" run_tests go -C examples test -count=1 ./...
-  stage "device tests under the validation layers" run_tests LEAT_VALIDATE=1 go test -count=1 -timeout 20m "${device[@]}"
+  stage "device tests under the validation layers" run_tests LEAT_VALIDATE=1 go test -count=1 -timeout 40m "${device[@]}"
   mapfile -t race < <(race_packages)
   [ ${#race[@]} -gt 0 ] || fail "no package has tests for the race detector: race_packages is wrong"
   stage "cooperative matrices on a newer software device" matrices some
-  stage "race detector" run_tests CGO_ENABLED=1 go test -race -short -count=1 -timeout 20m "${race[@]}"
+  stage "race detector" run_tests CGO_ENABLED=1 go test -race -short -count=1 -timeout 40m "${race[@]}"
   stage "cross-builds" cross
   # By count: a target whose time is up while an input runs may be called failed (context deadline exceeded).
   FUZZTIME=${FUZZTIME:-5000x} stage "fuzz" fuzz
