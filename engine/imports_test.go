@@ -49,7 +49,7 @@ var allowed = map[string][]string{
 	"engine/sample":           {"engine/token"},
 	"engine/expert":           {},
 	"engine/pace":             {"engine/pace/nvml"},
-	"engine/pace/nvml":        {},
+	"engine/pace/nvml":        {"vk/dl"},
 	"engine/trace":            {},
 
 	"decompose":      {"engine/arch", "decompose/pack", "gguf"},
@@ -69,7 +69,8 @@ var allowed = map[string][]string{
 	"vk/file":         {"vk/limit"},
 	"vk/limit":        {},
 	"vk":              {"vk/internal/raw"},
-	"vk/internal/raw": {},
+	"vk/internal/raw": {"vk/dl"},
+	"vk/dl":           {},
 }
 
 var unsafeRooms = []string{"vk/internal/raw", "vk/mem", "vk/file"}

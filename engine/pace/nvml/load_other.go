@@ -9,5 +9,3 @@ var libraryNames []string
 var errNoDriver = errors.New("NVIDIA has no driver for this system")
 
 func openLibrary(string) (uintptr, error) { return 0, errNoDriver }
-
-func findSymbol(uintptr, string) (uintptr, error) { return 0, errNoDriver }

@@ -9,7 +9,3 @@ func openLibrary(name string) (uintptr, error) {
 	lib, err := windows.LoadLibraryEx(name, 0, windows.LOAD_LIBRARY_SEARCH_SYSTEM32)
 	return uintptr(lib), err
 }
-
-func findSymbol(lib uintptr, name string) (uintptr, error) {
-	return windows.GetProcAddress(windows.Handle(lib), name)
-}

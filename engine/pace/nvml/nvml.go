@@ -7,6 +7,8 @@ import (
 	"sync"
 
 	"github.com/ebitengine/purego"
+
+	"leat/vk/dl"
 )
 
 // functions are the library's entry points. purego keeps what a call points to alive and
@@ -95,7 +97,7 @@ func (l *Library) bind(handle uintptr) error {
 		{"nvmlDeviceGetPowerUsage", &l.fn.power}, {"nvmlDeviceGetClockInfo", &l.fn.clock},
 		{"nvmlDeviceGetCurrentClocksThrottleReasons", &l.fn.reasons},
 	} {
-		address, err := findSymbol(handle, f.name)
+		address, err := dl.Symbol(handle, f.name)
 		if err != nil || address == 0 {
 			return fmt.Errorf("look up %s in the NVIDIA management library: %w", f.name, errors.Join(err, ErrNone))
 		}

@@ -8,6 +8,8 @@ import (
 	"unsafe"
 
 	"github.com/ebitengine/purego"
+
+	"leat/vk/dl"
 )
 
 // librarySource stands in for a driver: it keeps what it was called with.
@@ -42,12 +44,12 @@ func buildLibrary(t testing.TB) string {
 // symbols opens the stand-in and returns a function that finds its symbols.
 func symbols(t testing.TB) func(name string) uintptr {
 	t.Helper()
-	lib, err := openLibrary(buildLibrary(t))
+	lib, err := dl.Open(buildLibrary(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return func(name string) uintptr {
-		p, err := findSymbol(lib, name)
+		p, err := dl.Symbol(lib, name)
 		if err != nil {
 			t.Fatal(err)
 		}

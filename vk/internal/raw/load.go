@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+
+	"leat/vk/dl"
 )
 
 // Loader is the opened Vulkan loader with the commands that need no instance.
@@ -108,16 +110,16 @@ func open(names []string) (*Loader, *LoaderError) {
 }
 
 func openAs(name string) (*Loader, error) {
-	lib, err := openLibrary(name)
+	lib, err := dl.Open(name)
 	if err != nil {
 		return nil, err
 	}
 	l := &Loader{Library: name, handle: lib}
-	if l.getInstanceProc, err = findSymbol(lib, "vkGetInstanceProcAddr"); err == nil {
+	if l.getInstanceProc, err = dl.Symbol(lib, "vkGetInstanceProcAddr"); err == nil {
 		err = lookUp(l.fn[:], globalCommands[:], l.getInstanceProc, 0)
 	}
 	if err != nil {
-		return nil, errors.Join(err, closeLibrary(lib))
+		return nil, errors.Join(err, dl.Close(lib))
 	}
 	return l, nil
 }
@@ -128,7 +130,7 @@ func (l *Loader) File() string { return libraryFile(l.handle, l.getInstanceProc)
 // TryLibrary opens a driver's library, as the loader would, and leaves it open:
 // drivers are not made to be closed and opened again by several hands.
 func TryLibrary(name string) error {
-	_, err := openLibrary(name)
+	_, err := dl.Open(name)
 	return err
 }
 

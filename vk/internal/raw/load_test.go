@@ -2,9 +2,7 @@ package raw
 
 import (
 	"errors"
-	"fmt"
 	"strings"
-	"sync"
 	"testing"
 )
 
@@ -134,27 +132,4 @@ func TestStrings(t *testing.T) {
 	if got := GoString(nil); got != "" {
 		t.Errorf("GoString(nil) = %q", got)
 	}
-}
-
-// What the system says of a library goes with the goroutine that asked, whatever thread it is moved to.
-func TestReasons(t *testing.T) {
-	lib, err := openLibrary(buildLibrary(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var all sync.WaitGroup
-	for g := range 16 {
-		all.Go(func() {
-			for i := range 400 {
-				name := fmt.Sprintf("absent-%d-%d", g, i)
-				if _, err := openLibrary(name + ".so"); err == nil || !strings.Contains(err.Error(), name) {
-					t.Errorf("open %s.so: %v, want an error that names it", name, err)
-				}
-				if _, err := findSymbol(lib, name); err == nil || !strings.Contains(err.Error(), name) {
-					t.Errorf("find %s: %v, want an error that names it", name, err)
-				}
-			}
-		})
-	}
-	all.Wait()
 }

@@ -25,20 +25,6 @@ func platform(goos string) (names []string, hint string) {
 	return []string{"libvulkan.so.1", "libvulkan.so"}, "install the Vulkan loader (package vulkan-loader) and your GPU's Vulkan driver"
 }
 
-func openLibrary(name string) (uintptr, error) {
-	runtime.LockOSThread() // dlerror, which tells why it failed, is of the thread that called
-	defer runtime.UnlockOSThread()
-	return purego.Dlopen(name, purego.RTLD_NOW|purego.RTLD_LOCAL)
-}
-
-func findSymbol(lib uintptr, name string) (uintptr, error) {
-	runtime.LockOSThread() // as above
-	defer runtime.UnlockOSThread()
-	return purego.Dlsym(lib, name)
-}
-
-func closeLibrary(lib uintptr) error { return purego.Dlclose(lib) }
-
 // dlInfo is Dl_info of dlfcn.h.
 type dlInfo struct {
 	fname *byte

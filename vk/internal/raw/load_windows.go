@@ -1,25 +1,10 @@
 package raw
 
-import (
-	"syscall"
-
-	"golang.org/x/sys/windows"
-)
+import "golang.org/x/sys/windows"
 
 var libraryNames = []string{"vulkan-1.dll"}
 
 const loaderHint = "install or update your graphics driver: it brings vulkan-1.dll"
-
-func openLibrary(name string) (uintptr, error) {
-	lib, err := syscall.LoadLibrary(name)
-	return uintptr(lib), err
-}
-
-func findSymbol(lib uintptr, name string) (uintptr, error) {
-	return syscall.GetProcAddress(syscall.Handle(lib), name)
-}
-
-func closeLibrary(lib uintptr) error { return syscall.FreeLibrary(syscall.Handle(lib)) }
 
 func libraryFile(lib, _ uintptr) string {
 	name := make([]uint16, windows.MAX_LONG_PATH)
