@@ -322,15 +322,15 @@ test_all() {
 # each way to compute. That device takes seconds to compile a kernel.
 matrices() {
   need_go
-  local newer models=.
-  [ "${1:-all}" = all ] || models='(demo-q4|demo-moe-q4|llama-tiny-q[468]_[0k]|deepseek3|qwen3next|rows)'
+  local newer models=. all=(-combinations)
+  if [ "${1:-all}" = some ]; then
+    models='(demo-q4|demo-moe-q4|llama-tiny-q[468]_[0k]|deepseek3|qwen3next|rows)' all=()
+  fi
   newer=$(newer_mesa)
   if [ -z "$newer" ]; then
     say "no Debian 13 to fetch Mesa from: the kernels with cooperative matrices are not run"
     return
   fi
-  local all=()
-  [ "${1:-all}" != all ] || all=(-combinations)
   run_tests LEAT_ENABLE=coopmat LEAT_VALIDATE=1 go test -exec "$newer" -count=1 -timeout 40m \
     -run "^(TestQuickEnabled|TestGoldens|TestGoldensHalves|TestGenerateGreedy|TestExpertKernels)$/$models" ./shaders/conform ./engine "${all[@]}"
 }

@@ -124,7 +124,7 @@ func (r *bencher) examine(ctx context.Context) error {
 // the plan without limits: less VRAM has shorter ones, and their products fill the device less. They are rehearsed with
 // all VRAM, as few layers fit into little.
 func (r *bencher) rehearse(ctx context.Context, known *calibrate.File, key string, p *vk.PhysicalDevice) error {
-	list, err := r.quietly(r.configurations)
+	list, err := r.quietly()
 	if err != nil || !slices.ContainsFunc(r.f.tests(), func(t bench.Test) bool { return t.Prompt > 0 }) {
 		return nil // what is wrong is said later
 	}
@@ -145,15 +145,15 @@ func (r *bencher) rehearse(ctx context.Context, known *calibrate.File, key strin
 }
 
 // quietly asks for the configurations before it is time to say what of them is not as it was asked for.
-func (r *bencher) quietly(ask func() ([]benchConfig, error)) ([]benchConfig, error) {
+func (r *bencher) quietly() ([]benchConfig, error) {
 	notes := r.report.Notes
 	defer func() { r.report.Notes = notes }()
-	return ask()
+	return r.configurations()
 }
 
 // fromDisk reports whether some configuration reads weights from disk for each token.
 func (r *bencher) fromDisk(p *vk.PhysicalDevice) bool {
-	list, err := r.quietly(r.configurations)
+	list, err := r.quietly()
 	if err != nil {
 		return false // said later
 	}
