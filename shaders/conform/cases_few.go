@@ -182,7 +182,8 @@ func attnJoin(s attnShape, parts int) Case {
 	}
 }
 
-// attnAlone joins parts by flash_attn_join, and where they are made: to the same bits; there as bytes too.
+// attnAlone joins parts by flash_attn_join, and where they are made, by workgroups of any number of heads: to the same bits; there
+// as bytes too.
 func attnAlone(s attnShape, parts int) Case {
 	return Case{
 		Kernel: typed("flash_attn_joined", gguf.F16), Shape: fmt.Sprintf("joins %s parts=%d", s, parts), MaxNMSE: nmseRounded,
@@ -191,23 +192,32 @@ func attnAlone(s attnShape, parts int) Case {
 			pos, seq = pos[:13], seq[:13]
 			q, out := j.normal(len(pos), s.heads*s.keyLen, 0), shape(len(pos), s.heads*s.valLen, 0)
 			a := s.args(j, p, pos, seq)
-			group := min(uint32(s.heads/s.headsKV), shaders.MaxGroup)
+			shared := uint32(s.heads / s.headsKV)
+			group := min(shared, shaders.MaxGroup)
 			room := j.alloc(int(shaders.PartBytes(a.Rows, a.Heads, uint32(parts), a.ValLen)))
-			counters := j.alloc(int(shaders.CounterBytes(a.Rows, a.Heads/group)))
+			counters := j.alloc(int(shaders.CounterBytes(a.Rows, a.Heads)))
 			clear(j.at(counters))
 			j.exact("counters", counters, make([]byte, counters.n))
 			j.spare = append(j.spare, room)
 			split := shaders.FlashAttnSplitArgs{Q: j.addr(j.mat(q)), Parts: j.addr(room), Pages: a.Pages, Pos: a.Pos, Seq: a.Seq,
 				Rows: a.Rows, Heads: a.Heads, HeadsKV: a.HeadsKV, KeyLen: a.KeyLen, ValLen: a.ValLen, MaxPages: a.MaxPages, PagePositions: a.PagePositions,
 				LayerOff: a.LayerOff, QStride: uint32(q.Stride), DstStride: uint32(out.Stride), MaxParts: uint32(parts), Scale: a.Scale, SoftCap: a.SoftCap, Window: a.Window}
-			alone := split
-			dst, again := j.space(out), j.space(out)
-			j.same("dst", dst, again, out)
+			dst := j.space(out)
 			bytes := j.alloc(int(shaders.Q8Size(a.Rows, a.Heads*a.ValLen)))
 			sums := int(shaders.Q8Sums(0, a.Rows, a.Heads*a.ValLen))
 			ref.FlashAttn(out, q, &p.KV, pos, seq, s.heads, a.Scale, s.options())
 			j.wants = append(j.wants, want8(ref.QuantizeQ8(out), span{bytes.off, sums}, span{bytes.off + sums, bytes.n - sums})...)
-			alone.Counters, alone.Dst, alone.Bytes, alone.Sinks = j.addr(counters), j.addr(again), j.addr(bytes), a.Sinks
+			var alone [shaders.MaxGroup + 1]shaders.FlashAttnSplitArgs // of each group; of no rows where it divides nothing
+			for g := uint32(1); g <= group; g++ {
+				if shared%g != 0 {
+					continue
+				}
+				again := j.space(out)
+				j.same(fmt.Sprintf("dst by %d heads", g), dst, again, out)
+				one := split
+				one.Counters, one.Dst, one.Bytes, one.Sinks = j.addr(counters), j.addr(again), j.addr(bytes), a.Sinks
+				alone[g] = one
+			}
 			join := shaders.FlashAttnJoinArgs{Parts: split.Parts, Pos: a.Pos, Dst: j.addr(dst),
 				Rows: a.Rows, Heads: a.Heads, ValLen: a.ValLen, MaxParts: split.MaxParts, DstStride: split.DstStride, Sinks: a.Sinks, Window: a.Window}
 			j.record = func(r *gpu.Recorder) error {
@@ -217,9 +227,14 @@ func attnAlone(s attnShape, parts int) Case {
 				if err := r.FlashAttnJoin(join); err != nil {
 					return err
 				}
-				return all([]shaders.FlashAttnSplitArgs{alone, alone}, func(a shaders.FlashAttnSplitArgs) error { // counters are fit for a second time
-					return r.FlashAttnSplit(gguf.F16, group, 2100, a)
-				})
+				for g, a := range alone {
+					for range 2 { // counters are fit for a second time
+						if err := r.FlashAttnSplit(gguf.F16, uint32(g), 2100, a); err != nil {
+							return err
+						}
+					}
+				}
+				return nil
 			}
 			return nil
 		},
@@ -251,7 +266,12 @@ func attnFewSameBits(t gguf.Type, s attnShape) Case {
 			prepare := j.few(s.heads*size, s.heads, size)
 			j.record = func(r *gpu.Recorder) error {
 				prepare(r)
-				return all(runs, func(a shaders.FlashAttnArgs) error { return r.FlashAttn(t, a) })
+				return all(runs, func(a shaders.FlashAttnArgs) error {
+					if r.Positions = 0; a.Rows == 1 { // as in a step of short contexts alone
+						r.Positions = min(1024, a.MaxPages*a.PagePositions)
+					}
+					return r.FlashAttn(t, a)
+				})
 			}
 			return nil
 		},

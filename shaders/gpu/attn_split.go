@@ -10,7 +10,7 @@ import (
 
 // splits reports whether attention is computed with the positions side by side.
 func (r *Recorder) splits(t gguf.Type, a *shaders.FlashAttnArgs) bool {
-	c := r.k.splitChoice(t, a, groupOf(a.Heads/a.HeadsKV), false)
+	c := r.k.splitChoice(t, a, r.groupOf(a), false)
 	return r.Few && r.k.few && a.Rows <= shaders.FewRows && max(a.KeyLen, a.ValLen) <= shaders.MaxHeadSplit && c.attn.eights() <= shaders.MaxEights && a.QStride%4 == 0 &&
 		shaders.PartBytes(a.Rows, a.Heads, shaders.MaxParts, a.ValLen) <= r.Parts.Bytes && (r.joined(t, a) ||
 		r.usable(c, func() (*shaders.Kernel, error) { return splitKernel(t, false) }) &&
@@ -20,7 +20,7 @@ func (r *Recorder) splits(t gguf.Type, a *shaders.FlashAttnArgs) bool {
 // joined reports whether the kernel that splits the positions joins the parts, too.
 func (r *Recorder) joined(t gguf.Type, a *shaders.FlashAttnArgs) bool {
 	return shaders.CounterBytes(a.Rows, a.Heads) <= r.Counters.Bytes &&
-		r.usable(r.k.splitChoice(t, a, groupOf(a.Heads/a.HeadsKV), true), func() (*shaders.Kernel, error) { return splitKernel(t, true) })
+		r.usable(r.k.splitChoice(t, a, r.groupOf(a), true), func() (*shaders.Kernel, error) { return splitKernel(t, true) })
 }
 
 // attn is what flash_attn_split is made for, and how its lanes share the work.
@@ -88,17 +88,34 @@ func splitKernel(t gguf.Type, joined bool) (*shaders.Kernel, error) {
 
 var joinChoice = choice{op: "flash_attn", variant: shaders.Join}
 
-// groupOf is how many of the query heads that share a key head a workgroup takes.
-func groupOf(shared uint32) uint32 {
-	for g := uint32(shaders.MaxGroup); ; g-- {
-		if shared%g == 0 {
-			return g
-		}
+// What a workgroup does for several heads one after another costs more than reading keys and values once for each of them, as
+// long as these are few and the device's own cache has them for the next; and its code is longer than what the device keeps.
+const (
+	shortPositions = 1024
+	shortGroup     = 1
+	longGroup      = 2
+)
+
+// groupOf is how many of the query heads that share a key head a workgroup takes. No result depends on it.
+func (r *Recorder) groupOf(a *shaders.FlashAttnArgs) uint32 {
+	seen := r.Positions // 0: it may be many
+	if a.Window > 0 && seen > 0 {
+		seen = min(seen, a.Window)
 	}
+	g := uint32(longGroup)
+	switch {
+	case r.k.dev.Physical.Type == vk.CPU:
+		g = shaders.MaxGroup
+	case seen > 0 && seen <= shortPositions:
+		g = shortGroup
+	}
+	for shared := a.Heads / a.HeadsKV; shared%g != 0; g-- {
+	}
+	return g
 }
 
 func (r *Recorder) flashAttnSplit(t gguf.Type, a *shaders.FlashAttnArgs, positions float64) error {
-	group := groupOf(a.Heads / a.HeadsKV)
+	group := r.groupOf(a)
 	var to *q8
 	if a.ValLen%q8Block == 0 {
 		to = r.q8Slot(a.Dst, a.Rows, a.Heads*a.ValLen, a.DstStride, 0)
