@@ -27,16 +27,17 @@ func NormedSize(rows, cols uint32) int64 {
 	return Q8Size(rows, cols) + (int64(rows)*int64(cols)/8+15)&^15
 }
 
-// RMSNormQ8Args is RMSNormArgs whose Dst is written as Q and S too, as quantize_q8 would.
+// RMSNormQ8Args is RMSNormArgs whose Dst is written as Q and S too, as quantize_q8 would. A row has as many workgroups as Parts says, 1 or
+// PER, each of which sums the row up for itself and stores a part of it; with several Dst must not be X.
 type RMSNormQ8Args struct {
 	X, W, Dst, Q, S                uint64
 	Rows, Cols, XStride, DstStride uint32
 	Eps                            float32
-	_                              uint32
+	Parts                          uint32
 }
 
-// Workgroups counts the workgroups: one per row.
-func (a *RMSNormQ8Args) Workgroups() uint64 { return uint64(a.Rows) }
+// Workgroups counts the workgroups: those of each row.
+func (a *RMSNormQ8Args) Workgroups() uint64 { return uint64(a.Rows) * uint64(a.Parts) }
 
 // QuantizeQ8Args: X (Rows, Cols) becomes blocks of 32 signed bytes Q (Rows, Cols), their scales and sums S
 // (Rows, Cols/32, 2): a float32 d, then as two int16 the sum of the first and of the second 16. X is about d * Q.

@@ -1,6 +1,7 @@
 #version 460
-// rms_norm, with Dst as bytes too: Q and S as quantize_q8 makes them. One workgroup per row, PER × LANES runs of 4 values at
-// most, all asked for at once. Rows are of whole blocks of 32.
+// rms_norm, with Dst as bytes too: Q and S as quantize_q8 makes them. A row is PER × LANES runs of 4 values at most, all asked for
+// at once, and of whole blocks of 32. Where it has several workgroups each sums it up for itself, and stores LANES runs of it: one
+// alone would be busy storing.
 #extension GL_GOOGLE_include_directive : require
 
 layout(constant_id = 0) const uint LANES = DEFAULT_LANES;
@@ -14,7 +15,7 @@ layout(push_constant, std430) uniform Args {
     uvec2 X, W, Dst, Q, S;
     uint Rows, Cols, XStride, DstStride;
     float Eps;
-    uint pad0;
+    uint Parts; // workgroups of a row: 1 or PER
 } a;
 
 layout(buffer_reference, std430, buffer_reference_align = 16) writeonly buffer OutFloats4 { vec4 f[]; };
@@ -43,9 +44,11 @@ float sum_all(float v)
     return sum;
 }
 
+bool stores(uint u, uint part) { return a.Parts == 1 || u == part; }
+
 void main()
 {
-    uint row = group();
+    uint row = group() / a.Parts, part = group() % a.Parts;
     if (row >= a.Rows)
         return;
     bool within = gl_SubgroupSize >= 8; // a block's lanes are of one subgroup
@@ -56,13 +59,15 @@ void main()
     [[unroll]] for (uint u = 0; u < PER; u++) {
         uint i = u * LANES + lane;
         v[u] = i < runs ? Floats4(x).f[i] : vec4(0);
-        w[u] = i < runs ? Floats4(a.W).f[i] : vec4(0);
+        w[u] = i < runs && stores(u, part) ? Floats4(a.W).f[i] : vec4(0);
     }
     float squares = 0;
     [[unroll]] for (uint u = 0; u < PER; u++)
         squares += dot(v[u], v[u]);
     float scale = 1.0 / sqrt(sum_all(squares) / float(a.Cols) + a.Eps);
     [[unroll]] for (uint u = 0; u < PER; u++) {
+        if (!stores(u, part))
+            continue;
         uint i = u * LANES + lane;
         vec4 y = v[u] * scale * w[u];
         if (i < runs)

@@ -87,6 +87,7 @@ type commandBlock struct {
 	begin       raw.CommandBufferBeginInfo
 	barrier     raw.MemoryBarrier
 	copyBarrier raw.MemoryBarrier
+	dispatches  raw.MemoryBarrier
 	hostBarrier raw.MemoryBarrier
 	stages      raw.PipelineStageFlags // those our commands run in
 	region      raw.BufferCopy
@@ -106,6 +107,8 @@ func (b *commandBlock) init(q *Queue) {
 	b.barrier = raw.MemoryBarrier{SType: raw.StructureTypeMemoryBarrier, SrcAccessMask: writes, DstAccessMask: reads | writes}
 	const copies = raw.AccessTransferWriteBit | raw.AccessTransferReadBit
 	b.copyBarrier = raw.MemoryBarrier{SType: raw.StructureTypeMemoryBarrier, SrcAccessMask: raw.AccessTransferWriteBit, DstAccessMask: copies}
+	const words = raw.AccessShaderReadBit | raw.AccessShaderWriteBit
+	b.dispatches = raw.MemoryBarrier{SType: raw.StructureTypeMemoryBarrier, SrcAccessMask: raw.AccessShaderWriteBit, DstAccessMask: words}
 	b.hostBarrier = raw.MemoryBarrier{SType: raw.StructureTypeMemoryBarrier, SrcAccessMask: writes, DstAccessMask: raw.AccessHostReadBit}
 }
 
@@ -208,6 +211,15 @@ func (c *CommandBuffer) CopyBarrier() {
 	if c.ok() {
 		b := &c.block
 		c.fn.CmdPipelineBarrier(c.handle, raw.PipelineStageTransferBit, raw.PipelineStageTransferBit, 0, 1, &b.copyBarrier, 0, nil, 0, nil)
+	}
+}
+
+// DispatchBarrier is a Barrier between dispatches alone; copies before and after
+// it may run on.
+func (c *CommandBuffer) DispatchBarrier() {
+	if c.ok() {
+		b := &c.block
+		c.fn.CmdPipelineBarrier(c.handle, raw.PipelineStageComputeShaderBit, raw.PipelineStageComputeShaderBit, 0, 1, &b.dispatches, 0, nil, 0, nil)
 	}
 }
 

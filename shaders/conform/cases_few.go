@@ -1,6 +1,7 @@
 package conform
 
 import (
+	"errors"
 	"fmt"
 
 	"leat/gguf"
@@ -91,12 +92,22 @@ func rmsNormQ8(rows, cols, gap int) Case {
 			const eps = 1e-5
 			x, w, want := j.normal(rows, cols, gap), j.normal(1, cols, 0), shape(rows, cols, 2*gap)
 			ref.RMSNorm(want, x, w.Data, eps)
-			dst, q, s := j.space(want), j.alloc(rows*cols), j.alloc(rows*cols/4)
-			j.output("dst", dst, want)
-			j.wants = append(j.wants, want8(ref.QuantizeQ8(want), q, s)...)
-			a := shaders.RMSNormQ8Args{X: j.addr(j.mat(x)), W: j.addr(j.mat(w)), Dst: j.addr(dst), Q: j.addr(q), S: j.addr(s),
-				Rows: uint32(rows), Cols: uint32(cols), XStride: uint32(x.Stride), DstStride: uint32(want.Stride), Eps: eps}
-			j.record = func(r *gpu.Recorder) error { return r.RMSNormQ8(a) }
+			in := shaders.RMSNormQ8Args{X: j.addr(j.mat(x)), W: j.addr(j.mat(w)), Rows: uint32(rows), Cols: uint32(cols), XStride: uint32(x.Stride), DstStride: uint32(want.Stride), Eps: eps}
+			outputs := func() (a shaders.RMSNormQ8Args, dst span) {
+				dst, q, s := j.space(want), j.alloc(rows*cols), j.alloc(rows*cols/4)
+				j.output("dst", dst, want)
+				j.wants = append(j.wants, want8(ref.QuantizeQ8(want), q, s)...)
+				a = in
+				a.Dst, a.Q, a.S = j.addr(dst), j.addr(q), j.addr(s)
+				return a, dst
+			}
+			alone, one := outputs()
+			parts, many := outputs()
+			j.same("dst by one workgroup a row and by several", one, many, want)
+			j.record = func(r *gpu.Recorder) error {
+				alone.Parts, parts.Parts = 1, r.NormParts(in.Cols)
+				return errors.Join(r.RMSNormQ8(alone), r.RMSNormQ8(parts))
+			}
 			return nil
 		},
 	}

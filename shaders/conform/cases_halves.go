@@ -221,7 +221,7 @@ func mulMatInHalves(kernel, name string, t gguf.Type, m, k, n, gap, slices int, 
 					return err
 				}
 				add := func(a shaders.MulMatArgs, to uint64) error { return r.MulMatAdd(t, a, to, uint32(m)) }
-				if !r.Halves(t, uint32(n), uint32(k)) { // as the plain ops do it, where the device lacks what that takes
+				if !r.Halves(t, uint32(m), uint32(n), uint32(k)) { // as the plain ops do it, where the device lacks what that takes
 					add = func(x shaders.MulMatArgs, to uint64) error {
 						product := x
 						product.Dst = j.addr(plain)

@@ -72,7 +72,7 @@ func (r *Recorder) blocksChoice(t gguf.Type, m, n uint32) choice {
 func ownBlocksSplit(m, n uint32) Split {
 	s := OwnSplit(n)
 	if fewTiles(m, n) {
-		s = Split{BM: 64, BN: 64, WM: 32, WN: 32}
+		s = smallSplit
 	}
 	s.Halves, s.Wide = true, true
 	return s

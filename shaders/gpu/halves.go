@@ -109,9 +109,15 @@ func OwnSplit(n uint32) Split {
 	return Split{BM: 128, BN: 128, WM: 64, WN: 64}
 }
 
-// splitFor is the split for n rows of X. Who computes an output depends on it, not how: the bits stay.
-func (r *Recorder) splitFor(n uint32) split {
+// smallSplit is for products of few outputs, which larger tiles would leave to a part of a large device.
+var smallSplit = Split{BM: 64, BN: 64, WM: 32, WN: 32}
+
+// splitFor is the split for m outputs of each of n rows of X. Who computes an output depends on it, not how: the bits stay.
+func (r *Recorder) splitFor(m, n uint32) split {
 	s := r.Split
+	if s == (Split{}) && r.k.matrix >= 16 && fewTiles(m, n) {
+		s = smallSplit
+	}
 	if s == (Split{}) {
 		s = r.k.tuned.Load().split(n)
 	}
@@ -184,6 +190,7 @@ type tiles struct {
 // product is a slice's product that is not recorded yet: so that those of several small matrices run together.
 type product struct {
 	args  shaders.MulMatCMArgs
+	split split
 	touch touch
 }
 
@@ -199,9 +206,10 @@ func (r *Recorder) LeastRows() uint32 {
 	return shaders.TileRows
 }
 
-// Halves reports whether products of n rows of k values with weights of type t are computed in halves, and [Recorder.MulMatAdd] may be asked for.
-func (r *Recorder) Halves(t gguf.Type, n, k uint32) bool {
-	return r.halves(t, &shaders.MulMatArgs{N: n, K: k})
+// Halves reports whether products of n rows of k values with weights (m, k) of type t are computed in halves, and
+// [Recorder.MulMatAdd] may be asked for.
+func (r *Recorder) Halves(t gguf.Type, m, n, k uint32) bool {
+	return r.halves(t, &shaders.MulMatArgs{M: m, N: n, K: k})
 }
 
 // halves reports whether a product is computed in halves.
@@ -210,14 +218,14 @@ func (r *Recorder) halves(t gguf.Type, a *shaders.MulMatArgs) bool {
 		shaders.ScratchBytes(a.N, a.K, 0) <= r.Scratch.Bytes &&
 		r.usable(choice{op: "tile_f16"}, shaders.TileF16) &&
 		r.usable(dequantChoice(t), func() (*shaders.Kernel, error) { return shaders.DequantF16(t) }) &&
-		r.usable(r.splitChoice(a.N), shaders.MulMatCM)
+		r.usable(r.splitChoice(a.M, a.N), shaders.MulMatCM)
 }
 
 func dequantChoice(t gguf.Type) choice { return choice{op: "dequant_f16", typed: true, typ: t} }
 
-// splitChoice is the product of n rows in tiles.
-func (r *Recorder) splitChoice(n uint32) choice {
-	return choice{op: "mul_mat", variant: shaders.CM, split: r.splitFor(n)}
+// splitChoice is the product of n rows in tiles with m rows of weights.
+func (r *Recorder) splitChoice(m, n uint32) choice {
+	return choice{op: "mul_mat", variant: shaders.CM, split: r.splitFor(m, n)}
 }
 
 // mulMatHalves decodes the weights slice by slice into a ring. While a slice is multiplied the next is decoded: they
@@ -253,7 +261,7 @@ func (r *Recorder) mulMatHalves(t gguf.Type, a *shaders.MulMatArgs, residual uin
 		if residual != 0 {
 			part.Residual, part.ResidualStride = residual+4*uint64(m), stride
 		}
-		err = r.later(part)
+		err = r.later(part, a.M)
 		if err != nil {
 			return err
 		}
@@ -293,17 +301,16 @@ func (r *Recorder) MulMatTiles(a shaders.MulMatCMArgs) error {
 	if c.err != nil {
 		return c.err
 	}
-	return r.later(a)
+	return r.later(a, a.M)
 }
 
-// later keeps a product for when its result is asked for, its place is, or there is enough to do.
-func (r *Recorder) later(a shaders.MulMatCMArgs) error {
-	p := product{args: a}
+// later keeps a product for when its result is asked for, its place is, or there is enough to do. It may be a slice of m rows.
+func (r *Recorder) later(a shaders.MulMatCMArgs, m uint32) error {
+	p := product{args: a, split: r.splitFor(m, a.N)}
 	p.touch.read(span{a.W, a.W + uint64(shaders.TilesBytes(a.M, a.K))})
 	p.touch.product(&a)
-	split := r.splitFor(a.N)
 	r.tiles.pending = append(r.tiles.pending, p)
-	if r.tiles.groups += a.Workgroups(split.BM, split.BN); r.tiles.groups < enoughGroups {
+	if r.tiles.groups += a.Workgroups(p.split.BM, p.split.BN); r.tiles.groups < enoughGroups {
 		return nil
 	}
 	return r.Finish()
@@ -336,7 +343,7 @@ func (r *Recorder) settle(t *touch) error {
 // mulMatCM multiplies what is in tiles.
 func (r *Recorder) mulMatCM(p *product) error {
 	a := &p.args
-	c := check{choice: r.splitChoice(a.N)}
+	c := check{choice: choice{op: "mul_mat", variant: shaders.CM, split: p.split}}
 	m, n, k := float64(a.M), float64(a.N), float64(a.K)
 	return record(r, &c, shaders.MulMatCM, a, a.Workgroups(c.split.BM, c.split.BN), &p.touch, cost{bytes: 2*k*(m+n) + 4*m*n, flops: 2 * m * n * k})
 }

@@ -24,6 +24,7 @@ func cacheSpan(layerOff uint32) span {
 type touch struct {
 	reads, writes [12]span
 	nr, nw        int
+	copies        bool // it is a copy, no dispatch
 }
 
 func (t *touch) read(s span)  { t.reads[t.nr] = s; t.nr++ }
@@ -55,15 +56,30 @@ func (h *hazards) add(t *touch) {
 
 func (h *hazards) clear() { h.reads, h.writes = h.reads[:0], h.writes[:0] }
 
+// between puts the barrier that t needs: where no copy is concerned, one between dispatches, which has less to wait for.
+func (r *Recorder) between(t *touch) {
+	if t.copies || r.copied {
+		r.Barrier()
+		return
+	}
+	r.cb.DispatchBarrier()
+	r.hazards.clear()
+	r.barriers++
+}
+
 // order puts a barrier before an op where it needs one, and remembers what it touches.
 func (r *Recorder) order(t *touch) error {
+	if err := r.pay(t); err != nil {
+		return err
+	}
 	if err := r.settle(t); err != nil {
 		return err
 	}
 	if r.hazards.conflict(t) {
-		r.Barrier()
+		r.between(t)
 	}
 	r.hazards.add(t)
+	r.copied = r.copied || t.copies
 	r.forget(t)
 	r.unsort(t)
 	if meet([]span{r.tiles.x}, t.writes[:t.nw]) {

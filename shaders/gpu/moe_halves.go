@@ -37,7 +37,7 @@ func (r *Recorder) unsort(t *touch) {
 // Pairs of an expert on average up to which a workgroup of mul_mat_id_cm takes as many as a quarter, and half, of a tile has rows:
 // an expert's number of pairs varies, and its weights are decoded anew for every workgroup that they don't fit into.
 const (
-	quarterPairs = shaders.TileRows * 3 / 16
+	quarterPairs = shaders.TileRows * 5 / 16
 	halfPairs    = shaders.TileRows * 5 / 8
 )
 

@@ -153,7 +153,19 @@ func (r *Recorder) normChoice(cols uint32) choice {
 	return choice{op: "rms_norm", variant: shaders.Q8, lanes: r.normLanes(), per: r.per(cols)}
 }
 
-// RMSNormQ8 normalises rows of X (Rows, Cols) into Dst, and into bytes Q with their scales and sums S.
+// NormParts is the most workgroups that a row of so many values may have in [Recorder.RMSNormQ8].
+func (r *Recorder) NormParts(cols uint32) uint32 { return r.per(cols) }
+
+// normParts is how many workgroups a row has: a CPU runs them one after another.
+func (r *Recorder) normParts(a *shaders.RMSNormQ8Args) uint32 {
+	if r.k.dev.Physical.Type == vk.CPU || f32s(a.X, a.Rows, a.Cols, a.XStride).overlaps(f32s(a.Dst, a.Rows, a.Cols, a.DstStride)) {
+		return 1
+	}
+	return r.per(a.Cols)
+}
+
+// RMSNormQ8 normalises rows of X (Rows, Cols) into Dst, and into bytes Q with their scales and sums S, by as many workgroups as suit
+// the device where a.Parts is 0.
 func (r *Recorder) RMSNormQ8(a shaders.RMSNormQ8Args) error {
 	if a.Rows == 0 || a.Cols == 0 {
 		return nil
@@ -172,6 +184,12 @@ func (r *Recorder) RMSNormQ8(a shaders.RMSNormQ8Args) error {
 	c.multiple("DstStride", a.DstStride, 4)
 	if !(a.Eps >= 0) {
 		c.that(false, "Eps", a.Eps, "0 or more")
+	}
+	if a.Parts == 0 {
+		a.Parts = r.normParts(&a)
+	}
+	if a.Parts != 1 && a.Parts != c.per {
+		c.that(false, "Parts", a.Parts, fmt.Sprintf("1 or %d, or 0", c.per))
 	}
 	n := float64(a.Rows) * float64(a.Cols)
 	var t touch

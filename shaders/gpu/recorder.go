@@ -57,12 +57,14 @@ type Recorder struct {
 
 	k            *Kernels
 	tiles        tiles
+	owed         owed
 	sorted       sorted
 	cb           *vk.CommandBuffer
 	bytes, flops float64
 	hazards      hazards
 	q8           [2]q8
-	q8Last       int // the one made last
+	q8Last       int  // the one made last
+	copied       bool // since the last barrier that holds for copies
 	barriers     int
 	memo         *memo
 }
@@ -94,9 +96,9 @@ func (r *Recorder) Reset(cb *vk.CommandBuffer) {
 // Continue makes r go on in another command buffer, which has begun: what was brought into bytes or tiles in the one before,
 // which must have been submitted to the same queue, is still there. A [Recorder.Barrier] must come first.
 func (r *Recorder) Continue(cb *vk.CommandBuffer) {
-	q8, last, t, s := r.q8, r.q8Last, r.tiles, r.sorted
+	q8, last, t, s, o := r.q8, r.q8Last, r.tiles, r.sorted, r.owed
 	r.Reset(cb)
-	r.sorted = s
+	r.sorted, r.owed = s, o
 	r.q8, r.q8Last = q8, last
 	r.tiles.x, r.tiles.n, r.tiles.k, r.tiles.s = t.x, t.n, t.k, t.s
 }
@@ -105,12 +107,13 @@ func (r *Recorder) Continue(cb *vk.CommandBuffer) {
 func (r *Recorder) Barrier() {
 	r.cb.Barrier()
 	r.hazards.clear()
+	r.copied = false
 	r.barriers++
 }
 
 // Copy copies bytes between buffers, in order with the ops.
 func (r *Recorder) Copy(dst *vk.Buffer, dstOff int64, src *vk.Buffer, srcOff, bytes int64) error {
-	var t touch
+	t := touch{copies: true}
 	t.read(span{src.Address + uint64(srcOff), src.Address + uint64(srcOff+bytes)})
 	t.write(span{dst.Address + uint64(dstOff), dst.Address + uint64(dstOff+bytes)})
 	if err := r.order(&t); err != nil {
@@ -125,7 +128,7 @@ func (r *Recorder) Copy(dst *vk.Buffer, dstOff int64, src *vk.Buffer, srcOff, by
 
 // Zero makes bytes of a buffer zeros, in order with the ops; off and bytes are multiples of 4.
 func (r *Recorder) Zero(dst *vk.Buffer, off, bytes int64) error {
-	var t touch
+	t := touch{copies: true}
 	t.write(span{dst.Address + uint64(off), dst.Address + uint64(off+bytes)})
 	if err := r.order(&t); err != nil {
 		return err
@@ -139,7 +142,7 @@ func (r *Recorder) Zero(dst *vk.Buffer, off, bytes int64) error {
 
 // Update writes b, as it is now, to a buffer, in order with the ops.
 func (r *Recorder) Update(dst *vk.Buffer, off int64, b []byte) error {
-	var t touch
+	t := touch{copies: true}
 	t.write(span{dst.Address + uint64(off), dst.Address + uint64(off) + uint64(len(b))})
 	if err := r.order(&t); err != nil {
 		return err
