@@ -213,7 +213,10 @@ func mulMatInHalves(kernel, name string, t gguf.Type, m, k, n, gap, slices int, 
 			b.Dst, c.Dst, d.Dst = j.addr(second), j.addr(third), j.addr(fourth)
 			c.DstStride, d.DstStride = uint32(m), uint32(m)
 			j.record = func(r *gpu.Recorder) error {
-				r.Scratch, r.Split, r.Decoding = scratch, split, gpu.DecodeWithin
+				r.Scratch, r.Decoding = scratch, gpu.DecodeWithin
+				if r.Splits(split) { // some are for small subgroups alone
+					r.Split = split
+				}
 				if kernel == "mul_mat_cm" {
 					r.Decoding = gpu.DecodeBefore
 				}

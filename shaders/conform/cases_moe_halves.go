@@ -69,7 +69,10 @@ func idHalves(t gguf.Type, s idShape, gated bool, split gpu.Split) Case {
 		gates, ups := j.alloc(4*len(gate.Data)), j.alloc(4*len(gate.Data))
 		j.spare = append(j.spare, room, gates, ups)
 		j.record = func(r *gpu.Recorder) error {
-			r.Scratch, r.Split = gpu.Scratch{Address: j.addr(room), Bytes: rows}, split
+			r.Scratch = gpu.Scratch{Address: j.addr(room), Bytes: rows}
+			if r.Splits(split) { // some are for small subgroups alone
+				r.Split = split
+			}
 			if r.TakesExperts(&p) {
 				return r.ExpertProducts(&p)
 			}

@@ -101,8 +101,10 @@ func owedRows(variant string, rows, cols, m int) Case {
 			j.output("floats", dst, made)
 			j.sums("product", out, want, float64(cols))
 			j.output("what read them", twice, ref.Mat{Rows: rows, Cols: cols, Stride: made.Stride, Data: doubled(made.Data)})
-			in := j.mat(x)
-			j.spare = append(j.spare, in) // overwritten in the end
+			in, ids, row := j.mat(x), j.alloc(4), j.alloc(4*cols)
+			j.spare = append(j.spare, in, row) // overwritten in the end
+			clear(j.at(ids))
+			elsewhere := shaders.GetRowsArgs{Table: j.addr(weights), IDs: j.addr(ids), Dst: j.addr(row), Rows: 1, Cols: k}
 			source, other := j.addr(in), j.addr(j.mat(by))
 			product := mulMatArgs(j.addr(weights), j.addr(dst), j.addr(out), m, cols, rows, cols, m)
 			read := shaders.AddArgs{A: j.addr(dst), B: j.addr(dst), Dst: j.addr(twice), Count: n * k, BCols: n * k}
@@ -130,7 +132,7 @@ func owedRows(variant string, rows, cols, m int) Case {
 					return errors.New("what was read is not stored")
 				}
 				overwrite := shaders.AddArgs{A: j.addr(twice), B: j.addr(twice), Dst: source, Count: n * k, BCols: n * k}
-				if err := errors.Join(bring(), r.Finish(), r.Add(overwrite)); err != nil {
+				if err := errors.Join(bring(), r.Finish(), r.Add(overwrite), r.GetRows(gguf.F16, elsewhere)); err != nil {
 					return err
 				}
 				var gone *gpu.ArgError

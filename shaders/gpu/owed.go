@@ -33,7 +33,7 @@ func (r *Recorder) pay(t *touch) error {
 	}
 	dst, in := [1]span{o.dst}, o.inputs()
 	switch {
-	case meet(dst[:], t.reads[:t.nr]):
+	case t.asks(o.dst):
 		r.owed = owed{}
 		if o.gone {
 			return &ArgError{"tile_f16_" + o.variant, "what it is made of", o.args.X, "there until its output has been read the last time"}
@@ -45,6 +45,19 @@ func (r *Recorder) pay(t *touch) error {
 		r.owed.gone = true
 	}
 	return nil
+}
+
+// asks reports whether t reads what is at dst. Of a table whose rows the device alone knows it is the beginning that counts.
+func (t *touch) asks(dst span) bool {
+	for _, s := range t.reads[:t.nr] {
+		if s.hi == endless {
+			s.hi = s.lo + 1
+		}
+		if s.overlaps(dst) {
+			return true
+		}
+	}
+	return false
 }
 
 // store makes it once more: as floats.

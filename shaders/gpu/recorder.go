@@ -245,7 +245,7 @@ func (r *Recorder) GetRows(t gguf.Type, a shaders.GetRowsArgs) error {
 	co := cost{bytes: float64(a.Rows) * (rowBytes(t, a.Cols) + 4*float64(a.Cols))}
 	var touched touch
 	touched.read(f32s(a.IDs, 1, a.Rows, 0))
-	touched.read(span{a.Table, 1 << 63}) // the device alone knows which rows
+	touched.read(span{a.Table, endless})
 	touched.write(f32s(a.Dst, a.Rows, a.Cols, a.Cols))
 	return record(r, &c, func() (*shaders.Kernel, error) { return shaders.GetRows(t) }, &a, a.Workgroups(), &touched, co)
 }
