@@ -28,6 +28,33 @@ type q8 struct {
 	q, sums uint64
 }
 
+// Brought is what a recorder knows to be there as bytes.
+type Brought struct {
+	q8   [2]q8
+	last int
+}
+
+// Brought is what is there behind all that r recorded.
+func (r *Recorder) Brought() Brought {
+	b := Brought{last: r.q8Last}
+	for i := range r.q8 {
+		if r.q8[i].there {
+			b.q8[i] = r.q8[i]
+		}
+	}
+	return b
+}
+
+// Both is what is there in b and in c.
+func (b Brought) Both(c Brought) Brought {
+	for i := range b.q8 {
+		if b.q8[i] != c.q8[i] {
+			b.q8[i] = q8{}
+		}
+	}
+	return b
+}
+
 // q8Room is the size of one of the two places for bytes. There are two, so that an op can read one and write the other.
 func (r *Recorder) q8Room() int64 { return r.Q8.Bytes / 2 &^ 15 }
 

@@ -103,6 +103,12 @@ func (r *Recorder) Continue(cb *vk.CommandBuffer) {
 	r.tiles.x, r.tiles.n, r.tiles.k, r.tiles.s = t.x, t.n, t.k, t.s
 }
 
+// Behind is [Recorder.Continue] behind a command buffer that another recorder, or this one, left b behind.
+func (r *Recorder) Behind(cb *vk.CommandBuffer, b Brought) {
+	r.Reset(cb)
+	r.q8, r.q8Last = b.q8, b.last
+}
+
 // Barrier makes what came before visible to what follows.
 func (r *Recorder) Barrier() {
 	r.cb.Barrier()

@@ -83,6 +83,7 @@ type Exec struct {
 	timer   *opTimer          // of kernels; nil: nobody asks
 	waves   waves             // of experts that share slots
 	replay  replay
+	parts   []part // of a step whose experts share slots
 }
 
 // Row is one token of a step.
@@ -194,7 +195,7 @@ func (e *Exec) allocate() (err error) {
 	if e.scratch, err = e.VRAM.Alloc("scratch", s.Bytes, vk.DeviceLocal); err != nil {
 		return err
 	}
-	if e.in, err = e.Host.Alloc("step inputs", s.Table.Off+s.Table.Bytes, vk.Upload); err != nil {
+	if e.in, err = e.Host.Alloc("step inputs", e.partTable(2), vk.Upload); err != nil {
 		return err
 	}
 	if e.out, err = e.Host.Alloc("logits", s.Logits.Bytes+s.Argmax.Bytes, vk.Readback); err != nil {

@@ -110,6 +110,9 @@ func (r *run) ask() error {
 	if norm == 0 || gate == 0 || bias == 0 && t.bias.unit >= 0 {
 		return nil
 	}
+	if err := r.begin(); err != nil {
+		return err
+	}
 	n, d, x := uint32(len(r.rows)), uint32(h.EmbeddingLength), &h.Experts
 	normed := r.value(arch.ExpertOut)
 	err := r.rec.RMSNorm(shaders.RMSNormArgs{X: r.value(arch.X), W: norm, Dst: normed, Rows: n, Cols: d, XStride: d, DstStride: d, Eps: h.RMSEpsilon})
@@ -134,7 +137,7 @@ func (r *run) ask() error {
 		return err
 	}
 	g.asked, g.value = layer, e.value
-	return r.begin()
+	return nil
 }
 
 // foresee has some of what the early router chose come, while the layer at hand runs. It never waits for the disk.

@@ -97,7 +97,7 @@ func (r *run) experts(o *arch.Op) error {
 	if isCached(&units[r.at]) {
 		return r.cached(o)
 	}
-	if r.at+1 < len(units) && neighbours(&units[r.at], &units[r.at+1]) {
+	if r.again || r.at+1 < len(units) && neighbours(&units[r.at], &units[r.at+1]) {
 		return nil
 	}
 	from := r.at
@@ -227,6 +227,11 @@ func (r *run) which(o *arch.Op, op int) (n int) {
 
 // tableOf is where a layer's part of the table begins, in entries.
 func (r *run) tableOf(layer int) int { return layer * expertTensors * r.e.Hyper.Experts.Count }
+
+// tableAt is where that is in the scratch.
+func (e *Exec) tableAt(layer int) int64 {
+	return e.Plan.Scratch.Table.Off + int64(8*layer*expertTensors*e.Hyper.Experts.Count)
+}
 
 // tell brings the addresses of the experts of the units from `from` up to the one at hand into the device's table, unless it
 // has them.

@@ -45,6 +45,9 @@ func (r *run) headPiece(u *plan.Unit, base uint64) error {
 
 // output copies logits, or their argmax, to host memory.
 func (r *run) output() error {
+	if r.again {
+		return nil
+	}
 	if len(r.asked) == 0 {
 		if r.e.Routed != nil {
 			r.cb.HostBarrier()

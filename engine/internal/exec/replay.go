@@ -21,7 +21,8 @@ type replay struct {
 type replayKey struct {
 	plan            *plan.Plan
 	greedy, logits  bool
-	maxPages, parts int // of the page table; of attention
+	slots           bool // experts share them: it is kept in parts
+	maxPages, parts int  // of the page table; of attention
 }
 
 // replayKey is the zero where the step can't be like another.
@@ -31,20 +32,27 @@ func (r *run) replayKey() replayKey {
 		e.Pacer != nil && e.Pacer.Active() {
 		return replayKey{}
 	}
+	slots := e.Weights.Experts() != nil
 	for i := range e.Plan.Units {
-		if u := &e.Plan.Units[i]; !u.Resident() || isCached(u) {
+		if u := &e.Plan.Units[i]; !u.Resident() && !isCached(u) {
 			return replayKey{}
 		}
 	}
+	if slots && e.Guess > 0 { // a router runs early, where the plan of slots says
+		return replayKey{}
+	}
 	r.sequences()
-	return replayKey{e.Plan, r.greedy, len(r.asked) > 0, r.maxPages, (r.rows[0].Position + shaders.PartPositions) / shaders.PartPositions}
+	return replayKey{e.Plan, r.greedy, len(r.asked) > 0, slots, r.maxPages, (r.rows[0].Position + shaders.PartPositions) / shaders.PartPositions}
 }
 
 // forwardOrAgain runs the step: by submitting the last one again where the two are alike, else by recording it.
 func (r *run) forwardOrAgain() error {
 	e, key := r.e, r.replayKey()
+	if key.slots {
+		return r.byParts(key)
+	}
 	if key != (replayKey{}) && key == e.replay.key {
-		return r.again()
+		return r.resubmit()
 	}
 	if err := r.forward(); err != nil {
 		return err
@@ -65,8 +73,8 @@ func (r *run) forwardOrAgain() error {
 	return nil
 }
 
-// again submits the last step's commands with this one's inputs.
-func (r *run) again() error {
+// resubmit submits the last step's commands with this one's inputs.
+func (r *run) resubmit() error {
 	e := r.e
 	r.resume()
 	defer r.pause()

@@ -71,22 +71,16 @@ func (r *run) account() error {
 	if err := e.Weights.Collect(); err != nil {
 		return err
 	}
-	from, n := r.told, 0
+	from := r.told
 	r.told = r.used
-	if e.Device.Compute.TimestampBits > 0 {
-		n = max(min(r.used, e.stamps.Count/2)-from, 0)
+	if err := r.readStamps(from); err != nil {
+		return err
 	}
-	e.ticks = resize(e.ticks, 2*n)
 	ticks := e.ticks
-	if n > 0 {
-		if err := e.stamps.Read(2*from, ticks); err != nil {
-			return err
-		}
-	}
 	for i := range r.timed[from:r.used] {
 		s := &r.timed[from+i]
 		w := s.expected
-		if i >= n {
+		if !r.stamped(s.nth) {
 			r.guess(w)
 			continue
 		}
@@ -108,6 +102,32 @@ func (r *run) account() error {
 			e.Pacer.Ran(pace.Key{Unit: w.unit, Rows: len(r.rows)}, base(w.bytes, w.flops), busy, idle)
 		}
 		e.ended = ticks[2*i+1]
+	}
+	return nil
+}
+
+// stamped reports whether a command buffer has timestamps.
+func (r *run) stamped(nth int) bool {
+	return r.e.Device.Compute.TimestampBits > 0 && nth < r.e.stamps.Count/2
+}
+
+// readStamps reads two timestamps of each submission that has some: at once those that lie side by side.
+func (r *run) readStamps(from int) error {
+	e, s := r.e, r.timed[from:r.used]
+	e.ticks = resize(e.ticks, 2*len(s))
+	for i := 0; i < len(s); {
+		n := 0
+		for i+n < len(s) && s[i+n].nth == s[i].nth+n && r.stamped(s[i+n].nth) {
+			n++
+		}
+		if n == 0 {
+			i++
+			continue
+		}
+		if err := e.stamps.Read(2*s[i].nth, e.ticks[2*i:2*(i+n)]); err != nil {
+			return err
+		}
+		i += n
 	}
 	return nil
 }

@@ -32,7 +32,13 @@ type run struct {
 	rec    *gpu.Recorder
 	waits  []vk.Point // of the submission being recorded
 	points []vk.Point
-	used   int        // command buffers submitted or open in this step
+	used   int        // command buffers submitted in this step
+	nth    int        // command buffer that is open
+	extra  int        // the next one that is no part
+	parts  bool       // the step's parts are kept
+	part   int        // that is open; nothing: none
+	again  bool       // it was recorded in a step before
+	stale  bool       // so was what was submitted last, and the recorder knows nothing of it
 	units  int        // units recorded since the last submission
 	absent float64    // the part of a layer's pairs of rows and experts that the wave being recorded leaves out
 	summed bool       // the sum of the layer's experts is recorded
@@ -59,7 +65,7 @@ func (r *run) reset(ctx context.Context, rows []Row, greedy bool) error {
 		return err
 	}
 	*r = run{
-		ctx: ctx, e: e, rows: rows, asked: asked, greedy: greedy, run: oneRun(rows), step: r.step + 1, at: nothing, open: nothing,
+		ctx: ctx, e: e, rows: rows, asked: asked, greedy: greedy, run: oneRun(rows), step: r.step + 1, at: nothing, open: nothing, part: nothing,
 		rec: r.rec, waits: r.waits[:0], points: r.points[:0], timed: r.timed[:0],
 	}
 	return nil
@@ -72,7 +78,7 @@ func (r *run) forward() error {
 	r.e.Weights.Begin(len(r.asked) > 0)
 	w := &r.e.waves
 	w.ahead, w.guesses.layer, w.guesses.asked = nothing, nothing, nothing
-	if err := r.begin(); err != nil {
+	if err := r.beginPart(0); err != nil {
 		return err
 	}
 	if err := r.embed(); err != nil {
@@ -92,7 +98,7 @@ func (r *run) forward() error {
 // embed copies the inputs to the device and decodes the tokens' embeddings into X.
 func (r *run) embed() error {
 	regions, err := r.inputs()
-	if err != nil {
+	if err != nil || r.again {
 		return err
 	}
 	for _, g := range regions {
@@ -127,22 +133,12 @@ func (r *run) unit(i int) error {
 	if isCached(u) {
 		return r.cachedUnit(i)
 	}
-	placed, waited, err := r.acquire(i)
-	if err != nil {
-		return err
-	}
-	if r.points = r.e.Weights.Waits(placed, r.points[:0]); len(r.points) > 0 {
-		if err := r.cut(); err != nil { // what is recorded so far need not wait for the bytes
+	var placed weights.Placed
+	if !r.again { // else it has come
+		var err error
+		if placed, err = r.place(i); err != nil {
 			return err
 		}
-		// They come no earlier; work in the queue before that could only wait there.
-		if err := r.await(placed.After); err != nil {
-			return err
-		}
-		r.waits = append(r.waits, r.points...)
-		r.next.awaits = i
-	} else if waited > 0 {
-		r.next.awaits, r.next.waited = i, waited
 	}
 	r.at, r.open = i, i
 	if r.next.from == nothing {
@@ -151,6 +147,11 @@ func (r *run) unit(i int) error {
 	if u.Kind != pack.Norm || len(r.asked) > 0 {
 		r.next.weights += u.Bytes
 	}
+	if r.again {
+		r.open = nothing
+		return nil
+	}
+	var err error
 	switch u.Kind {
 	case pack.Layer, pack.Experts:
 		r.e.bases[i] = placed.Address
@@ -176,7 +177,7 @@ func (r *run) unit(i int) error {
 		return r.begin()
 	}
 	r.open = nothing
-	if r.units++; r.units >= unitsPerSubmit(r.used) || r.due() {
+	if r.units++; !r.parts && r.units >= unitsPerSubmit(r.used) || r.due() {
 		return r.cut()
 	}
 	return nil
@@ -195,6 +196,28 @@ func (r *run) cachedUnit(i int) error {
 	}
 	r.open = nothing
 	return nil
+}
+
+// place waits for one unit, and has the submission being recorded wait for its bytes.
+func (r *run) place(i int) (placed weights.Placed, err error) {
+	placed, waited, err := r.acquire(i)
+	if err != nil {
+		return placed, err
+	}
+	if r.points = r.e.Weights.Waits(placed, r.points[:0]); len(r.points) > 0 {
+		if err := r.cut(); err != nil { // what is recorded so far need not wait for the bytes
+			return placed, err
+		}
+		// They come no earlier; work in the queue before that could only wait there.
+		if err := r.await(placed.After); err != nil {
+			return placed, err
+		}
+		r.waits = append(r.waits, r.points...)
+		r.next.awaits = i
+	} else if waited > 0 {
+		r.next.awaits, r.next.waited = i, waited
+	}
+	return placed, nil
 }
 
 // acquire is Weights.Acquire, which may have to wait for what is not on its way yet: then
@@ -238,6 +261,9 @@ func unitsPerSubmit(submitted int) int {
 func (r *run) op(o arch.Op, u *plan.Unit) error {
 	if o.Kind == arch.Experts {
 		return r.experts(&o)
+	}
+	if r.again {
+		return nil
 	}
 	if o.Ops != nil {
 		return r.fused(&o, u)

@@ -19,30 +19,43 @@ type submission struct {
 	awaits    int           // unit whose bytes it waits for, or the host did, or nothing
 	waited    time.Duration // by the host, for those bytes
 	rested    time.Duration // just before it
+	nth       int           // of the step's command buffers and pairs of timestamps
 	submitted time.Time
 }
 
-// begin opens the step's next command buffer.
+// begin opens the step's next command buffer, which is no part.
 func (r *run) begin() error {
+	r.part, r.nth, r.again = nothing, r.extra, false
+	r.extra++
+	if !r.parts {
+		r.e.replay.key = replayKey{} // what was recorded before is gone
+	}
+	return r.record()
+}
+
+// record opens the nth command buffer.
+func (r *run) record() error {
 	e := r.e
-	if r.used == len(e.cbs) {
+	for len(e.cbs) <= r.nth {
 		cb, err := e.pool.New()
 		if err != nil {
 			return err
 		}
 		e.cbs = append(e.cbs, cb)
 	}
-	r.cb = e.cbs[r.used]
-	e.replay.key = replayKey{} // what was recorded before is gone
+	r.cb = e.cbs[r.nth]
 	if err := r.cb.BeginReusable(); err != nil {
 		return err
 	}
 	if r.used == 0 {
 		r.cb.ResetQueries(e.stamps, 0, e.stamps.Count)
 	}
-	if r.used == 0 {
+	switch {
+	case r.part != nothing:
+		r.rec.Behind(r.cb, e.parts[r.part].brought)
+	case r.used == 0 || r.stale:
 		r.rec.Reset(r.cb)
-	} else {
+	default:
 		r.rec.Continue(r.cb)
 	}
 	r.rec.Run, r.rec.Few, r.rec.Short = r.run, len(r.rows) <= shaders.FewRows, len(r.rows) <= shaders.ShortRows
@@ -56,7 +69,7 @@ func (r *run) begin() error {
 		r.rec.Told = func(op string, bytes, flops float64) { t.mark(r.cb, opMark{op, bytes, flops}) }
 	}
 	r.units = 0
-	r.next = submission{from: r.open, awaits: nothing}
+	r.next = submission{from: r.open, awaits: nothing, nth: r.nth}
 	if e.Pacer != nil {
 		e.cost.most = e.Pacer.Longest().Seconds()
 	}
@@ -68,23 +81,24 @@ func (r *run) memory(g plan.Region) gpu.Scratch {
 }
 
 func (r *run) stamp(end int) {
-	if i := 2*r.used + end; i < r.e.stamps.Count && r.e.Device.Compute.TimestampBits > 0 {
-		r.cb.WriteTimestamp(r.e.stamps, i)
+	if r.stamped(r.nth) {
+		r.cb.WriteTimestamp(r.e.stamps, 2*r.nth+end)
 	}
 }
 
 // submit closes the command buffer and queues it; the step goes on with begin.
 func (r *run) submit() error {
 	e := r.e
-	if err := r.rec.Finish(); err != nil {
-		return err
+	if !r.again {
+		if err := r.rec.Finish(); err != nil {
+			return err
+		}
+		r.stamp(1)
+		if err := r.cb.End(); err != nil {
+			return err
+		}
 	}
-	r.stamp(1)
-	if err := r.cb.End(); err != nil {
-		return err
-	}
-	bytes, flops := r.rec.Cost()
-	r.next.expected = expected{bytes, flops, max(r.at, 0)}
+	r.worked()
 	r.timed = append(r.timed, r.next)
 	if err := r.rest(); err != nil {
 		return err
@@ -101,12 +115,16 @@ func (r *run) submit() error {
 	if err := e.Device.Compute.Submit(vk.Submission{Commands: r.commands[:], Waits: r.waits, Signals: r.signal[:]}); err != nil {
 		return err
 	}
+	if r.part != nothing {
+		e.parts[r.part].kept = true
+	}
 	e.value++
 	r.used++
+	r.cb, r.stale = nil, r.again
 	if e.timer != nil {
 		e.timer.submitted = len(e.timer.marks)
 	}
-	r.behind += base(bytes, flops)
+	r.behind += base(s.bytes, s.flops)
 	r.waits = r.waits[:0]
 	e.count.submissions.Add(1)
 	e.count.weights.Add(s.weights)
@@ -148,7 +166,7 @@ func (r *run) keepUp() error {
 // stop ends a step that was begun: what is submitted runs to its end, the rest is dropped.
 func (r *run) stop() error {
 	e := r.e
-	if r.cb != nil {
+	if r.cb != nil && !r.again {
 		_ = r.cb.End() // a command buffer that is being recorded can't be begun again
 	}
 	clear(e.table) // what it was to tell the device, it has not
@@ -166,6 +184,7 @@ func (r *run) stop() error {
 
 // cut submits what is recorded, if anything, and goes on in a new command buffer.
 func (r *run) cut() error {
+	r.part = nothing // what is cut is not kept
 	if bytes, flops := r.rec.Cost(); bytes == 0 && flops == 0 && len(r.waits) == 0 && r.used > 0 {
 		return nil
 	}

@@ -58,6 +58,7 @@ func (e *Exec) makeWaves() (err error) {
 	if err := e.makeGuesses(); err != nil {
 		return err
 	}
+	e.parts = make([]part, 1+2*w.layers)
 	w.pairs, w.taken, w.table = make([]int32, m.Count), make([]bool, m.Count), make([]byte, 8*expertTensors*m.Count)
 	return nil
 }
@@ -105,13 +106,11 @@ func (r *run) cached(o *arch.Op) error {
 	if err := r.ask(); err != nil {
 		return err
 	}
-	if err := r.wave(o, w.there); err != nil {
+	if err := r.wave(o, w.there, true, w.coming.Len()+len(rest) == 0); err != nil {
 		return err
 	}
-	for last := false; !last; {
-		if last = len(rest) == 0 && w.coming.Len() == 0; last {
-			break
-		}
+	for w.coming.Len()+len(rest) > 0 {
+		first := w.there.Len() == 0
 		if err := r.submitted(w.there); err != nil { // what is there runs while the others come
 			return err
 		}
@@ -131,7 +130,7 @@ func (r *run) cached(o *arch.Op) error {
 				return err
 			}
 		}
-		if err := r.wave(o, w.coming); err != nil {
+		if err := r.wave(o, w.coming, first, w.next.Len()+len(rest) == 0); err != nil {
 			return err
 		}
 		w.there, w.coming, w.next = w.coming, w.next, w.there
@@ -209,18 +208,18 @@ func (r *run) early() error {
 func (r *run) learn() error {
 	e, w, n := r.e, &r.e.waves, int64(len(r.rows)*r.e.Hyper.Experts.Used)
 	layer := e.Plan.Units[r.at].Layer
-	if e.Routed == nil { // else it is under way
-		if err := r.keepChosen(layer); err != nil {
-			return err
+	if !r.again {
+		if e.Routed == nil { // else it is under way
+			if err := r.keepChosen(layer); err != nil {
+				return err
+			}
 		}
+		r.cb.HostBarrier()
 	}
-	r.cb.HostBarrier()
 	if err := r.submit(); err != nil {
 		return err
 	}
-	if err := r.begin(); err != nil {
-		return err
-	}
+	r.chose(layer)
 	value := e.value
 	if err := r.foresee(); err != nil {
 		return err
@@ -290,9 +289,7 @@ func (r *run) submitted(b *weights.Batch) error {
 	if err := r.submit(); err != nil {
 		return err
 	}
-	if err := r.begin(); err != nil {
-		return err
-	}
+	r.followed(r.e.Plan.Units[r.at].Layer)
 	return r.release(b, r.e.value)
 }
 
@@ -304,10 +301,13 @@ func (r *run) release(b *weights.Batch, value uint64) error {
 	return err
 }
 
-// wave records a layer's products with the experts of a batch, once their uploads are submitted.
-func (r *run) wave(o *arch.Op, b *weights.Batch) error {
+// wave records a layer's products with the experts of a batch, its first or last one perhaps, once their uploads are submitted.
+func (r *run) wave(o *arch.Op, b *weights.Batch, first, last bool) error {
 	if b.Len() == 0 {
 		return nil
+	}
+	if err := r.beginWave(r.e.Plan.Units[r.at].Layer, first, last); err != nil {
+		return err
 	}
 	if err := r.arrive(b); err != nil {
 		return err
@@ -333,12 +333,14 @@ func (r *run) wave(o *arch.Op, b *weights.Batch) error {
 			r.next.weights += t.Bytes
 		}
 	}
-	at := e.Plan.Scratch.Table.Off + int64(8*r.tableOf(e.Plan.Units[r.at].Layer))
-	if err := r.rec.Update(e.scratch, at, w.table); err != nil {
+	absent := 1 - float64(pairs)/float64(len(r.rows)*e.Hyper.Experts.Used)
+	if r.part != nothing {
+		return r.partWave(o, absent)
+	}
+	if err := r.rec.Update(e.scratch, e.tableAt(e.Plan.Units[r.at].Layer), w.table); err != nil {
 		return err
 	}
-	r.absent = 1 - float64(pairs)/float64(len(r.rows)*e.Hyper.Experts.Used)
-	r.rec.Absent = r.absent
+	r.absent, r.rec.Absent = absent, absent
 	err := r.byExperts(o, 0, len(w.pairs))
 	r.absent, r.rec.Absent = 0, 0
 	return err
@@ -348,9 +350,6 @@ func (r *run) wave(o *arch.Op, b *weights.Batch) error {
 func (r *run) arrive(b *weights.Batch) error {
 	x := r.e.Weights.Experts()
 	if !x.Here(b) {
-		if err := r.cut(); err != nil {
-			return err
-		}
 		r.pause()
 		from := r.since
 		err := x.Arrive(r.ctx, b)
@@ -362,11 +361,7 @@ func (r *run) arrive(b *weights.Batch) error {
 			return err
 		}
 	}
-	if r.points = x.Waits(b, r.points[:0]); len(r.points) > 0 {
-		if err := r.cut(); err != nil { // what is recorded so far need not wait
-			return err
-		}
-		r.waits = append(r.waits, r.points...)
+	if r.waits = x.Waits(b, r.waits); len(r.waits) > 0 {
 		r.next.awaits = r.at
 	}
 	return nil
