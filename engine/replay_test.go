@@ -2,12 +2,19 @@ package engine_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"testing"
 
 	"leat/engine"
 	"leat/engine/token"
 	"leat/engine/trace"
+	"leat/shaders/gpu"
+	"leat/tools/testdata"
+	"leat/vk"
 )
 
 // Decoding submits the commands of the token before again where all weights are in VRAM. What comes out is what steps
@@ -74,6 +81,151 @@ func TestReplay(t *testing.T) {
 		}
 		if submissions[0] > steps[0]+8 || submissions[1] <= steps[1]+8 {
 			t.Errorf("%s: %d steps took %d submissions, recorded each %d; want few more than one a step", path, steps[0], submissions[0], submissions[1])
+		}
+	}
+}
+
+// Where experts share slots the commands between two looks of the host at a router's choice are submitted again, whether the
+// experts are there, come or have to go, in few slots or many. A step is stopped at each look at its context, and VRAM is taken
+// in between. What comes out is what a model in the same slots gives whose steps are recorded each.
+func TestReplaySlots(t *testing.T) {
+	demo := func(quant string) string { return filepath.Join(testdata.Demo(t), "leat-demo-moe-"+quant+".gguf") }
+	for _, c := range []struct {
+		path  string
+		part  float64 // of the VRAM between the least and all
+		host  int64
+		exact bool // no kernels for speed
+		keeps bool // there is no VRAM to take
+	}{
+		{demo("q8_0"), 0.16, 1 << 30, false, false}, // hardly more slots than a layer needs: some have three waves
+		{demo("q4_k_m"), 0.5, 1 << 30, true, false},
+		{demo("q8_0"), 0.8, 1, false, false},
+		{demo("q4_k_m"), 0.25, 1, false, false},
+		{goldenNamed(t, "mixtral-tiny-q4_k_m").model, 0.3, 1 << 30, false, false},
+		{goldenNamed(t, "qwen3moe-tiny-q4_k_m").model, 0.4, 1 << 30, false, false},
+		{"testdata/deepseek3-nano.gguf", 0.4, 1, false, true},
+		{"testdata/qwen35moe-nano.gguf", 0.6, 1 << 30, false, true},
+	} {
+		name := fmt.Sprintf("%s, %.0f %%", filepath.Base(c.path), 100*c.part)
+		var logits [2][][]float32
+		var begun, layers [2]int64
+		for i := range 2 {
+			var begins, take atomic.Int64
+			o := engine.Options{ContextLength: 160, Chunk: 8, Sessions: 2, Discrete: true}
+			if c.exact {
+				o = exact(o)
+			}
+			o = engine.WithKernels(o, func(g *gpu.Options) { g.Routes = !c.exact })
+			if !c.keeps {
+				o = engine.WithHeadroom(o, func() int64 { return 1<<30 - take.Swap(0) }, 64<<10)
+			}
+			o = engine.WithDeviceFault(o, func(call string) vk.Result {
+				if call == "vkBeginCommandBuffer" {
+					begins.Add(1)
+				}
+				return 0
+			})
+			least := leastBudget(t, c.path, o)
+			whole := load(t, c.path, o)
+			all := whole.Plan().DeviceBytes
+			if err := whole.Close(); err != nil {
+				t.Fatal(err)
+			}
+			o.DeviceBytes, o.HostBytes = least+int64(c.part*float64(all-least)), c.host
+			if i == 1 {
+				o.Trace = trace.New(1 << 10)
+			}
+			m := load(t, c.path, o)
+			if slotsOf(m) == 0 {
+				t.Fatalf("%s: the experts share no slots", name)
+			}
+			if err := m.Loaded(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			var open [2]*engine.Session
+			for j := range open {
+				s, err := m.NewSession()
+				if err != nil {
+					t.Fatal(err)
+				}
+				open[j] = s
+			}
+			a, b := open[0], open[1]
+			step := func(s *engine.Session, ids ...token.ID) {
+				t.Helper()
+				l, err := s.Forward(t.Context(), ids)
+				if err != nil {
+					t.Fatalf("%s: %v", name, err)
+				}
+				logits[i] = append(logits[i], slices.Clone(l))
+			}
+			step(a, 5, 6, 7)
+			step(b, 9)
+			before, from := m.Stats(), begins.Load()
+			for n := range 68 {
+				step(a, token.ID(20+n%40))
+				if n%8 == 3 {
+					step(b, token.ID(30+n%11))
+				}
+			}
+			begun[i] = begins.Load() - from
+			layers[i] = m.Stats().Experts.Layers - before.Experts.Layers
+			logits[i] = append(logits[i], stoppedAtEachLook(t, m, a, 17))
+			step(a, 18)
+			take.Store(1<<30 + (all-least)/6)
+			for n := range 12 {
+				step(a, token.ID(40-n))
+			}
+			if got := m.Stats().Shrinks; (len(got) == 1) == c.keeps {
+				t.Errorf("%s: VRAM was taken once, found %v", name, got)
+			}
+			if got, err := greedy(b, 8); err != nil {
+				t.Fatal(err)
+			} else {
+				logits[i] = append(logits[i], got)
+			}
+			if err := m.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for n := range logits[0] {
+			if !slices.Equal(logits[0][n], logits[1][n]) {
+				t.Fatalf("%s: step %d differs from one that is recorded", name, n)
+			}
+		}
+		t.Logf("%s: %d commands begun, %d where all is recorded, of %d layers", name, begun[0], begun[1], layers[1])
+		if layers[0] != layers[1] || begun[1]-begun[0] < layers[1]*3/4 {
+			t.Errorf("%s: %d command buffers were begun, %d where each step is recorded; want one less in most of %d layers", name, begun[0], begun[1], layers[1])
+		}
+	}
+}
+
+// stoppedAtEachLook runs a step whose context ends when it is looked at for the first time, then for the second, until it ends
+// before.
+func stoppedAtEachLook(t *testing.T, m *engine.Model, s *engine.Session, id token.ID) []float32 {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	n := s.Len()
+	for looks := int64(1); ; looks++ {
+		at, end := context.WithCancel(ctx)
+		l := &looked{Context: at, end: func() { end(); go m.Wake() }}
+		l.left.Store(looks)
+		s.LookAt(ctx, l)
+		got, err := s.Forward(ctx, []token.ID{id})
+		s.LookAt(t.Context(), t.Context())
+		end()
+		if err == nil {
+			if looks < 8 {
+				t.Errorf("a step looks at its context only %d times", looks)
+			}
+			return slices.Clone(got)
+		}
+		if !errors.Is(err, context.Canceled) {
+			t.Fatalf("look %d: ended with %v", looks, err)
+		}
+		if err := s.Truncate(n); err != nil { // else it would run, too
+			t.Fatal(err)
 		}
 	}
 }
