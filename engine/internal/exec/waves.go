@@ -249,14 +249,17 @@ const listening = 300 * time.Microsecond
 
 // hear is await where the host has something to do at once.
 func (r *run) hear(value uint64) error {
-	if e := r.e; e.Device.Physical.Type != vk.CPU { // which needs its cores
+	r.pause()
+	defer r.resume()
+	e := r.e
+	if e.Device.Physical.Type != vk.CPU { // which needs its cores
 		for from := time.Now(); time.Since(from) < listening; {
 			if now, err := e.Compute.Value(); err != nil || now >= value {
 				return err
 			}
 		}
 	}
-	return r.await(value)
+	return e.Compute.Wait(r.ctx, value)
 }
 
 // list lists the experts that have pairs, those with the most first, less what is taken.
