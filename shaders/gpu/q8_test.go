@@ -40,3 +40,31 @@ func TestQ8Slots(t *testing.T) {
 		}
 	}
 }
+
+// TestBrought: a recorder that goes on behind what another left finds those bytes that are there on each way to it, in a place
+// that it does not give away, and no others.
+func TestBrought(t *testing.T) {
+	const x, y, z, rows, cols = 1 << 20, 1 << 21, 1 << 22, 1, 64
+	r := &Recorder{k: &Kernels{few: true}, Q8: Scratch{Address: 1 << 30, Bytes: 1 << 16}}
+	bring := func(v uint64) { r.q8Slot(v, rows, cols, cols, 0).there = true }
+	bring(x)
+	before := r.Brought()
+	bring(y)
+	after := r.Brought()
+	if after == before || before.Both(before) != before || before.Both(after) != before || after.Both(before).q8 != before.q8 {
+		t.Errorf("%+v is there, then %+v, yet both have %+v", before, after, before.Both(after))
+	}
+	r.q8[1-r.q8Last].there = false // written to, in between
+	if got := before.Both(r.Brought()); got.q8 != [2]q8{} {
+		t.Errorf("x is written to behind %+v, yet there is %+v", before, got)
+	}
+	bring(z) // where x was
+	if got := after.Both(r.Brought()); got.q8[0].there && got.q8[1].there || got.q8 == [2]q8{} {
+		t.Errorf("y alone is there on both ways, found %+v", got)
+	}
+	next := &Recorder{k: r.k, Q8: r.Q8}
+	next.q8, next.q8Last = before.q8, before.last
+	if got, err := next.bytesOf(x, rows, cols, cols); err != nil || got.q != before.q8[before.last].q {
+		t.Errorf("x is at %#x, %v, wanted %#x", got.q, err, before.q8[before.last].q)
+	}
+}
