@@ -29,23 +29,17 @@ func (r *rehearsal) trip(ctx context.Context, classes []plan.Layer) error {
 		if len(c.Experts) == 0 {
 			continue
 		}
-		r.slots = true
-		defer func() { r.slots = false }()
-		if !r.fits([]plan.Layer{*c}) {
+		if !r.fits([]plan.Layer{*c}, true) {
 			return nil
 		}
-		var took [2]float64
-		for n, list := range [][]*plan.Layer{r.layers(c, nil), r.layers(c, c)} {
-			seconds, err := r.time(ctx, list, rehearseVocab, r.result.Steps[:1])
-			if errors.Is(err, errCold) {
-				return nil
-			}
-			if err != nil {
-				return fmt.Errorf("in slots: %w", err)
-			}
-			took[n] = seconds[0]
+		longer, base, err := r.pair(ctx, view{other: c, slots: true}, view{slots: true}, r.result.Steps[:1])
+		if errors.Is(err, errCold) {
+			return nil
 		}
-		r.result.Trip = max(0, min((took[1]-took[0])/float64(r.more)-r.result.Layers[c.Class][0], longestTrip))
+		if err != nil {
+			return fmt.Errorf("in slots: %w", err)
+		}
+		r.result.Trip = max(0, min((longer[0]-base[0])/float64(r.more)-r.result.Layers[c.Class][0], longestTrip))
 		return nil
 	}
 	return nil
