@@ -69,7 +69,7 @@ func (r *rehearsal) all(ctx context.Context) error {
 	r.first, r.took = &classes[0], map[view][]float64{}
 	r.base, r.more = layersOf(rehearseBase, r.first.Bytes(), 1), layersOf(rehearseMore, r.first.Bytes(), 2)
 	if r.inTurn() {
-		r.base, r.more = 1, layersOf(rehearseCPU, r.first.Bytes(), 2)
+		r.base, r.more = 1, min(layersOf(rehearseCPU, r.first.Bytes(), 2), rehearseLayers/2)
 	}
 	for ; !r.fits(classes, false); r.base, r.more = (r.base+1)/2, (r.more+1)/2 {
 		if r.base == 1 && r.more == 1 {

@@ -50,7 +50,7 @@ func (s *stopwatch) time(ctx context.Context, p *plan.Plan, steps []plan.StepSha
 		}
 	}
 	if len(steps) == 1 {
-		s.enough *= 4 // there is nothing to take turns with
+		s.enough *= 4 / time.Duration(len(s.once)) // there is nothing to take turns with, or little
 	}
 	seconds, err := s.typical(ctx, steps)
 	for i := 0; i < len(s.once) && err == nil; i++ {
@@ -156,10 +156,9 @@ func (s *stopwatch) typical(ctx context.Context, steps []plan.StepShape) ([][]fl
 	for k := range times {
 		times[k] = make([][]time.Duration, len(steps))
 	}
-	enough := s.enough * time.Duration(len(s.once))
 	for n := range mostTimes {
 		for i, step := range steps {
-			if n >= leastTimes && sums[i] >= enough || n == leastTimes-1 && sums[i] >= 3*enough {
+			if n >= leastTimes && sums[i] >= s.enough || n == leastTimes-1 && sums[i] >= 3*s.enough {
 				continue
 			}
 			for k, once := range s.once {
