@@ -78,10 +78,11 @@ func (r *rehearsal) all(ctx context.Context) error {
 	}
 	r.result = plan.Rehearsed{Layers: map[string][]float64{}, Bytes: map[string]int64{}, Chunk: r.plan.Chunk}
 	for i := range classes {
-		longer, base, err := r.pair(ctx, view{other: &classes[i]}, view{}, r.result.Steps)
+		both, err := r.each(ctx, r.result.Steps, view{other: &classes[i]}, view{})
 		if err != nil {
 			return err
 		}
+		longer, base := both[0], both[1]
 		if r.learn(classes[i], base, longer); i == 0 {
 			r.result.Rest = make([]float64, len(base))
 			for n := range base {
@@ -89,11 +90,11 @@ func (r *rehearsal) all(ctx context.Context) error {
 			}
 		}
 	}
-	head, base, err := r.pair(ctx, view{whole: true}, view{}, r.result.Steps[:1])
+	both, err := r.each(ctx, r.result.Steps[:1], view{whole: true}, view{})
 	if err != nil {
 		return err
 	}
-	r.result.Head = max(0, head[0]-base[0])
+	r.result.Head = max(0, both[0][0]-both[1][0])
 	if err := r.streams(ctx); err != nil {
 		return err
 	}

@@ -21,7 +21,7 @@ var errCold = errors.New("the slots are not filled in time")
 // trip times one row in layers whose experts share slots, all of them there. What that takes more than where they stay for good is
 // the way of each layer's choice to the host, and of the answer. Where it can't be had, nothing is known of it.
 func (r *rehearsal) trip(ctx context.Context, classes []plan.Layer) error {
-	if r.plan.InPlace {
+	if r.plan.InPlace && !r.inTurn() {
 		return nil // whole units stream there
 	}
 	for i := range classes {
@@ -32,14 +32,14 @@ func (r *rehearsal) trip(ctx context.Context, classes []plan.Layer) error {
 		if !r.fits([]plan.Layer{*c}, true) {
 			return nil
 		}
-		longer, base, err := r.pair(ctx, view{other: c, slots: true}, view{slots: true}, r.result.Steps[:1])
+		all, err := r.each(ctx, r.result.Steps[:1], view{other: c, slots: true}, view{slots: true}, view{other: c}, view{})
 		if errors.Is(err, errCold) {
 			return nil
 		}
 		if err != nil {
 			return fmt.Errorf("in slots: %w", err)
 		}
-		r.result.Trip = max(0, min((longer[0]-base[0])/float64(r.more)-r.result.Layers[c.Class][0], longestTrip))
+		r.result.Trip = max(0, min((all[0][0]-all[1][0]-all[2][0]+all[3][0])/float64(r.more), longestTrip))
 		return nil
 	}
 	return nil

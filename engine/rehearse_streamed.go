@@ -22,7 +22,7 @@ func (r *rehearsal) streams(ctx context.Context) error {
 	if err != nil || p.InPlace || p.Experts != nil || p.StreamedBytes == 0 || p.DiskBytes > 0 {
 		return nil
 	}
-	streamed, resident, err := r.pair(ctx, v, view{other: r.first}, r.result.Steps[:1])
+	both, err := r.each(ctx, r.result.Steps[:1], v, view{other: r.first})
 	if err != nil && ctx.Err() == nil {
 		r.o.Logger.Warn("what a streamed unit costs beside its bytes is not known", "error", err)
 		return nil
@@ -30,7 +30,7 @@ func (r *rehearsal) streams(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.result.Streamed = plan.Streamed{Seconds: streamed[0], Resident: resident[0], Bytes: p.StreamedBytes}
+	r.result.Streamed = plan.Streamed{Seconds: both[0][0], Resident: both[1][0], Bytes: p.StreamedBytes}
 	for i := range p.Units {
 		if !p.Units[i].Resident() {
 			r.result.Streamed.Units++

@@ -79,7 +79,7 @@ func (r *rehearsal) planFor(v view, m *pack.Model, h *arch.Hyper) (*plan.Plan, e
 	}
 	b.Chunk, b.ContextLength = r.plan.Chunk, max(r.plan.Chunk, min(r.hyper.ContextLength, rehearseContext))
 	if v.streamed {
-		if r.inTurn() { // where less VRAM is asked of a CPU than there is, it is as one beside the RAM
+		if r.inTurn() { // of whose RAM a part is taken for VRAM, where so much is asked for
 			b.InPlace, b.HostBytes = false, b.DeviceBytes
 		}
 		return leastVRAM(h, m, b)
@@ -110,26 +110,23 @@ func (r *rehearsal) fits(classes []plan.Layer, slots bool) bool {
 // other programs do, and what is told from a difference would change by much more.
 func (r *rehearsal) inTurn() bool { return r.dev.Physical.Type == vk.CPU }
 
-// pair times two views; steps as in [rehearsal.time].
-func (r *rehearsal) pair(ctx context.Context, v, w view, steps []plan.StepShape) (a, b []float64, err error) {
+// each times views, in turn or one after the other; steps as in [rehearsal.time].
+func (r *rehearsal) each(ctx context.Context, steps []plan.StepShape, views ...view) ([][]float64, error) {
 	if r.inTurn() {
-		both, err := r.time(ctx, steps, v, w)
-		if err != nil {
-			return nil, nil, err
-		}
-		return both[0], both[1], nil
+		return r.time(ctx, steps, views...)
 	}
-	for _, x := range []view{v, w} {
-		if len(r.took[x]) > 0 && len(r.took[x]) >= len(steps) {
-			continue
+	all := make([][]float64, len(views))
+	for i, v := range views {
+		if took := r.took[v]; len(took) == 0 || len(took) < len(steps) {
+			one, err := r.time(ctx, steps, v)
+			if err != nil {
+				return nil, err
+			}
+			r.took[v], steps = one[0], r.result.Steps[:len(one[0])]
 		}
-		one, err := r.time(ctx, steps, x)
-		if err != nil {
-			return nil, nil, err
-		}
-		r.took[x], steps = one[0], r.result.Steps[:len(one[0])]
+		all[i] = r.took[v]
 	}
-	return r.took[v], r.took[w], nil
+	return all, nil
 }
 
 // time builds views and returns how long each of steps takes in each of them; nil: as many as are worth it, which become
