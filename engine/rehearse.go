@@ -45,6 +45,7 @@ type rehearsal struct {
 	first  *plan.Layer // of the layers that every view begins with
 	base   int         // how many these are
 	more   int         // layers that are told from them
+	room   int64       // VRAM for views
 	took   map[view][]float64
 }
 
@@ -68,12 +69,15 @@ func (r *rehearsal) all(ctx context.Context) error {
 	classes = classes[:min(len(classes), rehearseClasses)]
 	r.first, r.took = &classes[0], map[view][]float64{}
 	r.base, r.more = layersOf(rehearseBase, r.first.Bytes(), 1), layersOf(rehearseMore, r.first.Bytes(), 2)
-	if r.inTurn() {
+	if r.onCPU() {
 		r.base, r.more = 1, min(layersOf(rehearseCPU, r.first.Bytes(), 2), rehearseLayers/2)
+	}
+	if r.room = r.plan.DeviceBudget; r.onCPU() { // its VRAM is RAM, of which a view may take more than the model was asked to
+		r.room = max(r.room, r.dev.Physical.FreeBytes())
 	}
 	for ; !r.fits(classes, false); r.base, r.more = (r.base+1)/2, (r.more+1)/2 {
 		if r.base == 1 && r.more == 1 {
-			return fmt.Errorf("two layers beside the cache and the scratch of the plan exceed %d bytes of VRAM", r.plan.DeviceBudget)
+			return fmt.Errorf("two layers beside the cache and the scratch of the plan exceed %d bytes of VRAM", r.room)
 		}
 	}
 	r.result = plan.Rehearsed{Layers: map[string][]float64{}, Bytes: map[string]int64{}, Chunk: r.plan.Chunk}

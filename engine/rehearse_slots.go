@@ -21,7 +21,7 @@ var errCold = errors.New("the slots are not filled in time")
 // trip times one row in layers whose experts share slots, all of them there. What that takes more than where they stay for good is
 // the way of each layer's choice to the host, and of the answer. Where it can't be had, nothing is known of it.
 func (r *rehearsal) trip(ctx context.Context, classes []plan.Layer) error {
-	if r.plan.InPlace && !r.inTurn() {
+	if r.plan.InPlace && !r.onCPU() {
 		return nil // whole units stream there
 	}
 	for i := range classes {

@@ -72,14 +72,11 @@ func (r *rehearsal) see(v view) (*pack.Model, *arch.Hyper, error) {
 // much as can be streamed.
 func (r *rehearsal) planFor(v view, m *pack.Model, h *arch.Hyper) (*plan.Plan, error) {
 	b := r.budget
-	b.DeviceBytes, b.Sessions, b.RingBytes, b.Sweep = r.plan.DeviceBudget, 1, 0, plan.Sweep{Halves: r.plan.Scratch.Weights, PartBytes: b.PartBytes}
+	b.DeviceBytes, b.Sessions, b.RingBytes, b.Sweep = r.room, 1, 0, plan.Sweep{Halves: r.plan.Scratch.Weights, PartBytes: b.PartBytes}
 	b.InPlace, b.Slots = r.plan.InPlace, v.slots
-	if r.inTurn() { // its VRAM is RAM
-		b.DeviceBytes = max(b.DeviceBytes, r.dev.Physical.FreeBytes())
-	}
 	b.Chunk, b.ContextLength = r.plan.Chunk, max(r.plan.Chunk, min(r.hyper.ContextLength, rehearseContext))
 	if v.streamed {
-		if r.inTurn() { // of whose RAM a part is taken for VRAM, where so much is asked for
+		if r.onCPU() { // of whose RAM a part is taken for VRAM, where so much is asked for
 			b.InPlace, b.HostBytes = false, b.DeviceBytes
 		}
 		return leastVRAM(h, m, b)
@@ -106,13 +103,32 @@ func (r *rehearsal) fits(classes []plan.Layer, slots bool) bool {
 	return true
 }
 
-// inTurn reports whether two views are there at once, and their steps are run in turn: a CPU's speed changes with what
-// other programs do, and what is told from a difference would change by much more.
-func (r *rehearsal) inTurn() bool { return r.dev.Physical.Type == vk.CPU }
+func (r *rehearsal) onCPU() bool { return r.dev.Physical.Type == vk.CPU }
+
+// inTurn reports whether views are to be there at once, their steps run in turn: a CPU's speed changes with what other
+// programs do, and what is told from a difference would change by much more.
+func (r *rehearsal) inTurn(views []view) bool {
+	if !r.onCPU() {
+		return false
+	}
+	var bytes int64
+	for _, v := range views {
+		m, h, err := r.see(v)
+		if err != nil {
+			return false
+		}
+		p, err := r.planFor(v, m, h)
+		if err != nil {
+			return false
+		}
+		bytes += p.DeviceBytes + p.HostBytes
+	}
+	return bytes <= r.room
+}
 
 // each times views, in turn or one after the other; steps as in [rehearsal.time].
 func (r *rehearsal) each(ctx context.Context, steps []plan.StepShape, views ...view) ([][]float64, error) {
-	if r.inTurn() {
+	if r.inTurn(views) {
 		return r.time(ctx, steps, views...)
 	}
 	all := make([][]float64, len(views))
