@@ -72,8 +72,8 @@ func Timed(device vk.DeviceType, p *plan.Plan, once func(plan.StepShape) time.Du
 	})
 	seconds, shapes, err := s.time(context.Background(), p, nil)
 	took = map[plan.StepShape]float64{}
-	for i := range seconds {
-		took[shapes[i]] = seconds[i]
+	for i := 0; err == nil && i < len(shapes); i++ {
+		took[shapes[i]] = seconds[0][i]
 	}
 	return took, steps, err
 }

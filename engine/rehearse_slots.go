@@ -21,7 +21,7 @@ var errCold = errors.New("the slots are not filled in time")
 // trip times one row in layers whose experts share slots, all of them there. What that takes more than where they stay for good is
 // the way of each layer's choice to the host, and of the answer. Where it can't be had, nothing is known of it.
 func (r *rehearsal) trip(ctx context.Context, classes []plan.Layer) error {
-	if r.plan.InPlace {
+	if r.plan.InPlace && !r.onCPU() {
 		return nil // whole units stream there
 	}
 	for i := range classes {
@@ -29,23 +29,17 @@ func (r *rehearsal) trip(ctx context.Context, classes []plan.Layer) error {
 		if len(c.Experts) == 0 {
 			continue
 		}
-		r.slots = true
-		defer func() { r.slots = false }()
-		if !r.fits([]plan.Layer{*c}) {
+		if !r.fits([]plan.Layer{*c}, true) {
 			return nil
 		}
-		var took [2]float64
-		for n, list := range [][]*plan.Layer{r.layers(c, nil), r.layers(c, c)} {
-			seconds, err := r.time(ctx, list, rehearseVocab, r.result.Steps[:1])
-			if errors.Is(err, errCold) {
-				return nil
-			}
-			if err != nil {
-				return fmt.Errorf("in slots: %w", err)
-			}
-			took[n] = seconds[0]
+		all, err := r.each(ctx, r.result.Steps[:1], view{other: c, slots: true}, view{slots: true}, view{other: c}, view{})
+		if errors.Is(err, errCold) {
+			return nil
 		}
-		r.result.Trip = max(0, min((took[1]-took[0])/float64(r.more)-r.result.Layers[c.Class][0], longestTrip))
+		if err != nil {
+			return fmt.Errorf("in slots: %w", err)
+		}
+		r.result.Trip = max(0, min((all[0][0]-all[1][0]-all[2][0]+all[3][0])/float64(r.more), longestTrip))
 		return nil
 	}
 	return nil

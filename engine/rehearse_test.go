@@ -130,6 +130,9 @@ func rehearse(t *testing.T, path string, classes []plan.Layer, h *arch.Hyper) {
 	if !r.Sound() || len(r.Layers) != len(classes) || r.Chunk != 16 {
 		t.Fatalf("%d layers of %d classes, chunk %d: %+v", len(r.Layers), len(classes), r.Chunk, r)
 	}
+	if s := r.Streamed; h.Experts.Count == 0 && (s.Units < 2 || s.Bytes <= 0 || s.Seconds <= 0 || s.Resident <= 0) {
+		t.Errorf("layers that are streamed: %+v", s)
+	}
 	most, longest := 0, 0
 	for i, s := range r.Steps {
 		most, longest = max(most, s.Rows), max(longest, s.Context)

@@ -9,12 +9,15 @@ import (
 	"leat/vk"
 )
 
-// stopwatch times steps of a model that is loaded.
+// stepper runs a step, and says how long it took.
+type stepper func(context.Context, plan.StepShape) (time.Duration, error)
+
+// stopwatch times steps of models that are loaded, in turn.
 type stopwatch struct {
-	once   func(context.Context, plan.StepShape) (time.Duration, error) // runs a step
-	enough time.Duration                                                // for one kind of step
-	warm   time.Duration                                                // of steps before the first that is timed
-	long   time.Duration                                                // that the largest steps run on end; 0: they don't
+	once   []stepper     // of each model
+	enough time.Duration // for one kind of step
+	warm   time.Duration // of steps before the first that is timed
+	long   time.Duration // that the largest steps run on end; 0: they don't
 }
 
 // A step is timed so often; on a slow device less, but more than once.
@@ -28,15 +31,15 @@ const (
 	slowDevice            = 20 * time.Millisecond   // of one row; then there are fewer kinds of steps
 )
 
-func newStopwatch(device vk.DeviceType, once func(context.Context, plan.StepShape) (time.Duration, error)) *stopwatch {
+func newStopwatch(device vk.DeviceType, once ...stepper) *stopwatch {
 	if device == vk.CPU { // its clock is high already, but other programs take turns with it
 		return &stopwatch{once: once, enough: 3 * enoughTime, warm: enoughTime}
 	}
 	return &stopwatch{once: once, enough: enoughTime, warm: warmTime, long: longTime}
 }
 
-// time returns how long each of steps takes, and which they are: of nil, as many as are worth it.
-func (s *stopwatch) time(ctx context.Context, p *plan.Plan, steps []plan.StepShape) ([]float64, []plan.StepShape, error) {
+// time returns how long each of steps takes in each model, and which they are: of nil, as many as are worth it in the first.
+func (s *stopwatch) time(ctx context.Context, p *plan.Plan, steps []plan.StepShape) ([][]float64, []plan.StepShape, error) {
 	if err := s.warmUp(ctx); err != nil {
 		return nil, nil, err
 	}
@@ -47,25 +50,27 @@ func (s *stopwatch) time(ctx context.Context, p *plan.Plan, steps []plan.StepSha
 		}
 	}
 	if len(steps) == 1 {
-		s.enough *= 4 // there is nothing to take turns with
+		s.enough *= 4 / time.Duration(len(s.once)) // there is nothing to take turns with, or little
 	}
 	seconds, err := s.typical(ctx, steps)
-	if err == nil {
-		err = s.onEnd(ctx, steps, seconds)
+	for i := 0; i < len(s.once) && err == nil; i++ {
+		err = s.onEnd(ctx, s.once[i], steps, seconds[i])
 	}
 	return seconds, steps, err
 }
 
 // warmUp lets pipelines be built, clocks rise, and the engine learn how much it may submit.
 func (s *stopwatch) warmUp(ctx context.Context) error {
-	var sum time.Duration
-	for n := 0; n < 2 || sum < s.warm; n++ {
-		t, err := s.once(ctx, plan.StepShape{Rows: 1, Context: 1})
-		if err != nil {
-			return err
-		}
-		if n > 0 { // the first builds pipelines: meanwhile the device has nothing to do
-			sum += t
+	for _, once := range s.once {
+		var sum time.Duration
+		for n := 0; n < 2 || sum < s.warm; n++ {
+			t, err := once(ctx, plan.StepShape{Rows: 1, Context: 1})
+			if err != nil {
+				return err
+			}
+			if n > 0 { // the first builds pipelines: meanwhile the device has nothing to do
+				sum += t
+			}
 		}
 	}
 	return nil
@@ -78,9 +83,9 @@ func (s *stopwatch) choose(ctx context.Context, p *plan.Plan) (steps []plan.Step
 	factor := 2
 	for n := 1; ; n = min(factor*n, p.Chunk) {
 		steps = append(steps, plan.StepShape{Rows: n, Context: n})
-		last, err = s.once(ctx, steps[len(steps)-1])
+		last, err = s.once[0](ctx, steps[len(steps)-1])
 		if err == nil && last > slowStep { // it may have built pipelines
-			last, err = s.once(ctx, steps[len(steps)-1])
+			last, err = s.once[0](ctx, steps[len(steps)-1])
 		}
 		if err != nil {
 			return nil, err
@@ -110,7 +115,7 @@ func (s *stopwatch) choose(ctx context.Context, p *plan.Plan) (steps []plan.Step
 
 // onEnd times the steps of the most rows again, one behind the other for as long as a prompt may take, and believes the second half
 // of that.
-func (s *stopwatch) onEnd(ctx context.Context, steps []plan.StepShape, seconds []float64) error {
+func (s *stopwatch) onEnd(ctx context.Context, once stepper, steps []plan.StepShape, seconds []float64) error {
 	most := slices.MaxFunc(steps, func(a, b plan.StepShape) int { return a.Rows - b.Rows }).Rows
 	if most <= fewRows || s.long == 0 {
 		return nil
@@ -122,7 +127,7 @@ func (s *stopwatch) onEnd(ctx context.Context, steps []plan.StepShape, seconds [
 			if step.Rows != most {
 				continue
 			}
-			t, err := s.once(ctx, step)
+			t, err := once(ctx, step)
 			if err != nil {
 				return err
 			}
@@ -144,32 +149,44 @@ func (s *stopwatch) onEnd(ctx context.Context, steps []plan.StepShape, seconds [
 	return nil
 }
 
-// typical runs the steps in turn, some times, and returns for each how many seconds it takes:
-// the lower quartile, as what disturbs only adds.
-func (s *stopwatch) typical(ctx context.Context, steps []plan.StepShape) ([]float64, error) {
-	times, sums := make([][]time.Duration, len(steps)), make([]time.Duration, len(steps))
+// typical runs the steps in turn, some times, and returns for each model and step how many seconds it takes: the lower
+// quartile, as what disturbs only adds.
+func (s *stopwatch) typical(ctx context.Context, steps []plan.StepShape) ([][]float64, error) {
+	times, sums := make([][][]time.Duration, len(s.once)), make([]time.Duration, len(steps))
+	for k := range times {
+		times[k] = make([][]time.Duration, len(steps))
+	}
 	for n := range mostTimes {
 		for i, step := range steps {
 			if n >= leastTimes && sums[i] >= s.enough || n == leastTimes-1 && sums[i] >= 3*s.enough {
 				continue
 			}
-			if step.Rows == 1 && n > 0 && times[i][n-1] < slowDevice {
-				// A model that decodes records few of its steps; here the one before it was of another kind.
-				if _, err := s.once(ctx, step); err != nil {
+			for k, once := range s.once {
+				t, err := again(ctx, once, step, times[k][i])
+				if err != nil {
 					return nil, err
 				}
+				times[k][i], sums[i] = append(times[k][i], t), sums[i]+t
 			}
-			t, err := s.once(ctx, step)
-			if err != nil {
-				return nil, err
-			}
-			times[i], sums[i] = append(times[i], t), sums[i]+t
 		}
 	}
-	seconds := make([]float64, len(steps))
-	for i, list := range times {
-		slices.Sort(list)
-		seconds[i] = list[(len(list)-1)/4].Seconds()
+	seconds := make([][]float64, len(s.once))
+	for k := range times {
+		for _, list := range times[k] {
+			slices.Sort(list)
+			seconds[k] = append(seconds[k], list[(len(list)-1)/4].Seconds())
+		}
 	}
 	return seconds, nil
+}
+
+// again runs a step that took so long before.
+func again(ctx context.Context, once stepper, step plan.StepShape, before []time.Duration) (time.Duration, error) {
+	if n := len(before); step.Rows == 1 && n > 0 && before[n-1] < slowDevice {
+		// A model that decodes records few of its steps; here the one before it was of another kind.
+		if _, err := once(ctx, step); err != nil {
+			return 0, err
+		}
+	}
+	return once(ctx, step)
 }

@@ -27,6 +27,7 @@ type runStats struct {
 	TTFTSeconds   float64 `json:"ttft_seconds"`
 	PromptPerSec  float64 `json:"prompt_tokens_per_second"`
 	DecodePerSec  float64 `json:"decode_tokens_per_second"`
+	SteadyPerSec  float64 `json:"steady_tokens_per_second"` // from the second token on: the first step of one row may build kernels; 0: fewer than three tokens
 	VRAMBytes     int64   `json:"vram_bytes"`
 	ResidentUnits int     `json:"resident_units"`
 	StreamedUnits int     `json:"streamed_units"`
@@ -128,7 +129,7 @@ func generate(ctx context.Context, m *engine.Model, s *engine.Session, q request
 	if err != nil {
 		return a, err
 	}
-	begin, first := time.Now(), time.Time{}
+	begin, first, second := time.Now(), time.Time{}, time.Time{}
 	before := m.Stats()
 	var decode engine.Stats // as decoding begins
 	var reply strings.Builder
@@ -139,6 +140,8 @@ func generate(ctx context.Context, m *engine.Model, s *engine.Session, q request
 		}
 		if first.IsZero() {
 			first, decode = time.Now(), m.Stats()
+		} else if second.IsZero() {
+			second = time.Now()
 		}
 		a.IDs, a.Stop = append(a.IDs, t.ID), t.Stop.String()
 		if q.p.Logprobs != 0 {
@@ -154,6 +157,9 @@ func generate(ctx context.Context, m *engine.Model, s *engine.Session, q request
 	}
 	a.Thinking, a.Text = q.split.Whole(reply.String())
 	a.Stats = statsOf(m, len(q.ids), len(rest), len(a.IDs), begin, first)
+	if n := len(a.IDs); n > 2 {
+		a.Stats.SteadyPerSec = float64(n-2) / time.Since(second).Seconds()
+	}
 	for _, s := range m.Stats().Shrinks[len(before.Shrinks):] {
 		a.Stats.Shrinks = append(a.Stats.Shrinks, s.String())
 	}
@@ -220,8 +226,12 @@ func (s *runStats) prediction() string {
 	if s.Busy != nil && s.Busy.Experts != nil {
 		at = fmt.Sprintf(" with %.0f %% of the experts in VRAM", 100*s.Busy.Experts.HitRate)
 	}
-	return fmt.Sprintf("predicted %s%s, reached %s tok/s (%+.0f %%); the %s is the bottleneck, %s tok/s its bound",
-		formatSpeed(p.DecodePerSec), at, formatSpeed(s.DecodePerSec), 100*(s.DecodePerSec/p.DecodePerSec-1), p.DecodeBottleneck, formatSpeed(p.BoundPerSec))
+	reached, from := s.DecodePerSec, ""
+	if s.SteadyPerSec > 0 {
+		reached, from = s.SteadyPerSec, " from the second token on"
+	}
+	return fmt.Sprintf("predicted %s%s, reached %s tok/s%s (%+.0f %%); the %s is the bottleneck, %s tok/s its bound",
+		formatSpeed(p.DecodePerSec), at, formatSpeed(reached), from, 100*(reached/p.DecodePerSec-1), p.DecodeBottleneck, formatSpeed(p.BoundPerSec))
 }
 
 // predict adds what the answer should have taken.

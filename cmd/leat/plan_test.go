@@ -58,6 +58,10 @@ func TestPredictionLine(t *testing.T) {
 	if got, want := s.prediction(), "predicted 14.1, reached 14.5 tok/s (+3 %); the link is the bottleneck, 14.2 tok/s its bound"; got != want {
 		t.Errorf("found %q, want %q", got, want)
 	}
+	s.SteadyPerSec = 15.2 // the first step of one row built kernels
+	if got, want := s.prediction(), "predicted 14.1, reached 15.2 tok/s from the second token on (+8 %); the link is the bottleneck, 14.2 tok/s its bound"; got != want {
+		t.Errorf("found %q, wanted %q", got, want)
+	}
 	for _, s := range []runStats{{DecodePerSec: 1}, {Predicted: &plan.Prediction{}}} {
 		if got := s.prediction(); got != "" {
 			t.Errorf("with nothing to compare: %q", got)

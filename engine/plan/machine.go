@@ -210,6 +210,7 @@ func (m *machine) host(rows int) float64 {
 func (m *machine) step(rows, ctx int, head bool) []Work {
 	works := make([]Work, len(m.p.Units))
 	var compute, link float64
+	alone := m.alone()
 	layers := map[int]float64{}
 	for i := range works {
 		u, w := &m.p.Units[i], &works[i]
@@ -231,11 +232,23 @@ func (m *machine) step(rows, ctx int, head bool) []Work {
 		}
 		w.DiskSeconds = over(read, m.s.DiskBytesPerSec)
 		compute, link = compute+w.ComputeSeconds, link+w.LinkSeconds
+		if u.Tier == Host || u.Tier == Disk {
+			w.ComputeSeconds += alone
+		}
 	}
 	for i, slower := 0, m.linkUnderLoad(link, compute); i < len(works); i++ {
 		works[i].LinkSeconds *= slower
 	}
 	return works
+}
+
+// alone is what a streamed unit takes of the compute lane because it is submitted by itself.
+func (m *machine) alone() float64 {
+	if m.parts == nil {
+		return 0
+	}
+	s := &m.s.Rehearsed.Streamed
+	return s.perUnit(over(float64(s.Bytes), m.s.LinkBytesPerSec), m.s.OneQueue)
 }
 
 // routeTrip is what a layer's choice of experts takes to the host, and the answer back, where it was not rehearsed: about what it

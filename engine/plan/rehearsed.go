@@ -22,6 +22,29 @@ type Rehearsed struct {
 	Head   float64              `json:"head"`   // seconds of the head and its norm, for one row
 	Trip   float64              `json:"trip"`   // seconds of one row that a layer takes longer whose experts share slots, though all are there; 0: not known
 	Chunk  int                  `json:"chunk"`  // rows that were asked for; Steps may end before, where a device is slow
+
+	Streamed Streamed `json:"streamed"` // the same layers, one row, where they are streamed; its zero: not known
+}
+
+// Streamed is what a few layers took that were streamed from RAM.
+type Streamed struct {
+	Seconds  float64 `json:"seconds"`
+	Resident float64 `json:"resident_seconds"` // all in VRAM
+	Units    int     `json:"units"`            // that were streamed
+	Bytes    int64   `json:"bytes"`            // of these
+}
+
+// perUnit is what a streamed unit takes of the compute lane beside its kernels, with a link on which all units take so
+// many seconds: a submission of its own, recorded for each token. Where the link is slower than the kernels it hides
+// that, here as in the model.
+func (s *Streamed) perUnit(link float64, oneQueue bool) float64 {
+	if s.Units == 0 || !oneQueue && link >= s.Resident {
+		return 0
+	}
+	if oneQueue {
+		return max(0, s.Seconds-s.Resident-link) / float64(s.Units)
+	}
+	return max(0, s.Seconds-s.Resident) / float64(s.Units)
 }
 
 // StepShape is a step's number of rows, and how many positions the last of them sees.

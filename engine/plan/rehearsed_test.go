@@ -248,3 +248,43 @@ func TestRehearsedParts(t *testing.T) {
 	got := p.Predict(plan.Speeds{Rehearsed: r}, h, 1, 1).Decode.ComputeSeconds
 	near(t, "compute", got, want+4e-3, 1e-9)
 }
+
+// A streamed unit is submitted by itself: what a rehearsal found that to take comes to the kernels, beside the link where
+// there is one queue; where the link hid it, nothing is known of it, nor is it asked for.
+func TestPredictStreamed(t *testing.T) {
+	h, m := preset(t, "8b")
+	one := plan.StepShape{Rows: 1, Context: 1}
+	r := rehearse(h, m, one)
+	compute := 4e-3
+	for _, c := range plan.Classes(h, m) {
+		compute += float64(c.Count) * law(c, one)
+	}
+	budget := plan.Budget{DeviceBytes: 2 << 30, HostBytes: 64 << 30, ContextLength: 1024, Chunk: 64}
+	p := mustMake(t, h, m, budget)
+	budget.DeviceBytes = 64 << 30
+	whole := mustMake(t, h, m, budget)
+	units, bytes := 0.0, float64(p.StreamedBytes)
+	for i := range p.Units {
+		if !p.Units[i].Resident() {
+			units++
+		}
+	}
+	r.Streamed = plan.Streamed{Seconds: 30e-3, Resident: 10e-3, Units: 10, Bytes: 1e9}
+	for _, c := range []struct {
+		name string
+		s    plan.Speeds
+		want float64
+	}{
+		{"one queue", plan.Speeds{OneQueue: true, LinkBytesPerSec: 1e11}, compute + bytes/1e11 + units*1e-3},
+		{"one queue, a link that takes all of it", plan.Speeds{OneQueue: true, LinkBytesPerSec: 2e10}, compute + bytes/2e10},
+		{"two queues", plan.Speeds{LinkBytesPerSec: 1e12}, compute + units*2e-3},
+		{"two queues, a link slower than the kernels", plan.Speeds{LinkBytesPerSec: 1e10}, bytes / 1e10},
+	} {
+		c.s.Rehearsed = r
+		near(t, c.name, p.Predict(c.s, h, 1, 1).DecodeSeconds, c.want, 1e-3)
+		near(t, c.name+", all in VRAM", whole.Predict(c.s, h, 1, 1).DecodeSeconds, compute, 1e-6)
+	}
+	if r.Streamed.Seconds = 9e-3; p.Predict(plan.Speeds{Rehearsed: r, LinkBytesPerSec: 1e12}, h, 1, 1).DecodeSeconds < compute*(1-1e-6) {
+		t.Error("noise makes streamed units faster than those in VRAM")
+	}
+}

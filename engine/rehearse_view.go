@@ -1,0 +1,217 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"leat/decompose/pack"
+	"leat/engine/arch"
+	"leat/engine/plan"
+	"leat/vk"
+)
+
+// view is the model with other layers: the base, and more of another class.
+type view struct {
+	other    *plan.Layer // nil: the base alone
+	whole    bool        // it has the whole head; else a part of the vocabulary
+	slots    bool        // experts share slots, which hold all of them
+	streamed bool        // all layers are streamed from the host tier
+}
+
+// opened is a view that can run.
+type opened struct {
+	model *Model
+	dummy *dummy
+}
+
+// layers lists a view's.
+func (r *rehearsal) layers(v view) (list []*plan.Layer) {
+	for range r.base {
+		list = append(list, r.first)
+	}
+	for n := 0; v.other != nil && n < r.more; n++ {
+		list = append(list, v.other)
+	}
+	return list
+}
+
+// see makes the view's model.
+func (r *rehearsal) see(v view) (*pack.Model, *arch.Hyper, error) {
+	var as []int
+	var layers []pack.Unit
+	for n, l := range r.layers(v) {
+		as, layers = append(as, l.First.Layer), append(layers, l.As(n)...)
+	}
+	h := r.hyper.View(as)
+	if !v.whole {
+		h.VocabSize = min(rehearseVocab, h.VocabSize)
+	}
+	var before, after []pack.Unit
+	for i := range r.file.Units {
+		switch u := &r.file.Units[i]; u.Kind {
+		case pack.Embed, pack.Head:
+			part := u.Rows(0, int64(h.VocabSize))
+			if u.Kind == pack.Embed {
+				before = append(before, part)
+			} else {
+				after = append(after, part)
+			}
+		case pack.Global:
+			before = append(before, *u)
+		case pack.Norm:
+			after = append(after, *u)
+		}
+	}
+	m, err := r.file.View(slices.Concat(before, layers, after))
+	return m, h, err
+}
+
+// planFor plans a view as the model is planned: with its rows to a step, in as long slices of weights, all in VRAM or as
+// much as can be streamed.
+func (r *rehearsal) planFor(v view, m *pack.Model, h *arch.Hyper) (*plan.Plan, error) {
+	b := r.budget
+	b.DeviceBytes, b.Sessions, b.RingBytes, b.Sweep = r.room, 1, 0, plan.Sweep{Halves: r.plan.Scratch.Weights, PartBytes: b.PartBytes}
+	b.InPlace, b.Slots = r.plan.InPlace, v.slots
+	b.Chunk, b.ContextLength = r.plan.Chunk, max(r.plan.Chunk, min(r.hyper.ContextLength, rehearseContext))
+	if v.streamed {
+		if r.onCPU() { // of whose RAM a part is taken for VRAM, where so much is asked for
+			b.InPlace, b.HostBytes = false, b.DeviceBytes
+		}
+		return leastVRAM(h, m, b)
+	}
+	b.HostBytes = 0
+	p, err := plan.Make(h, m, b)
+	if err == nil && (p.StreamedBytes > 0 || (p.Experts != nil) != v.slots) {
+		err = fmt.Errorf("%d layers do not fit", h.BlockCount)
+	}
+	return p, err
+}
+
+func (r *rehearsal) fits(classes []plan.Layer, slots bool) bool {
+	for i := range classes {
+		v := view{other: &classes[i], slots: slots}
+		m, h, err := r.see(v)
+		if err == nil {
+			_, err = r.planFor(v, m, h)
+		}
+		if err != nil {
+			return false
+		}
+	}
+	return true
+}
+
+func (r *rehearsal) onCPU() bool { return r.dev.Physical.Type == vk.CPU }
+
+// inTurn reports whether views are to be there at once, their steps run in turn: a CPU's speed changes with what other
+// programs do, and what is told from a difference would change by much more.
+func (r *rehearsal) inTurn(views []view) bool {
+	if !r.onCPU() {
+		return false
+	}
+	var bytes int64
+	for _, v := range views {
+		m, h, err := r.see(v)
+		if err != nil {
+			return false
+		}
+		p, err := r.planFor(v, m, h)
+		if err != nil {
+			return false
+		}
+		bytes += p.DeviceBytes + p.HostBytes
+	}
+	return bytes <= r.room
+}
+
+// each times views, in turn or one after the other; steps as in [rehearsal.time].
+func (r *rehearsal) each(ctx context.Context, steps []plan.StepShape, views ...view) ([][]float64, error) {
+	if r.inTurn(views) {
+		return r.time(ctx, steps, views...)
+	}
+	all := make([][]float64, len(views))
+	for i, v := range views {
+		if took := r.took[v]; len(took) == 0 || len(took) < len(steps) {
+			one, err := r.time(ctx, steps, v)
+			if err != nil {
+				return nil, err
+			}
+			r.took[v], steps = one[0], r.result.Steps[:len(one[0])]
+		}
+		all[i] = r.took[v]
+	}
+	return all, nil
+}
+
+// time builds views and returns how long each of steps takes in each of them; nil: as many as are worth it, which become
+// the rehearsal's.
+func (r *rehearsal) time(ctx context.Context, steps []plan.StepShape, views ...view) (seconds [][]float64, err error) {
+	var all []*opened
+	defer func() {
+		for _, o := range all {
+			err = errors.Join(err, r.close(o))
+		}
+	}()
+	var once []stepper
+	for _, v := range views {
+		o := &opened{}
+		all = append(all, o)
+		if err := r.open(ctx, v, o); err != nil {
+			return nil, err
+		}
+		once = append(once, o.dummy.step)
+	}
+	seconds, chosen, err := newStopwatch(r.dev.Physical.Type, once...).time(ctx, all[0].model.plan, steps)
+	if steps == nil {
+		r.result.Steps = chosen
+	}
+	return seconds, err
+}
+
+// open builds a view. It must be closed also where that fails.
+func (r *rehearsal) open(ctx context.Context, v view, o *opened) error {
+	file, h, err := r.see(v)
+	if err != nil {
+		return err
+	}
+	p, err := r.planFor(v, file, h)
+	if err != nil {
+		return err
+	}
+	m := &Model{o: r.o, file: file, hyper: h, inst: r.inst, dev: r.dev, kernels: r.kernels, plan: p}
+	if p.InPlace {
+		m.shared = r.shared
+	}
+	m.live()
+	o.model = m
+	m.makeHeaps()
+	if err := m.build(ctx, ""); err != nil {
+		return err
+	}
+	if err := m.Loaded(ctx); err != nil {
+		return err
+	}
+	d := &dummy{exec: m.exec, vocab: int32(h.VocabSize)}
+	if d.seq, err = m.cache.NewSequence(p.ContextLength); err != nil {
+		return err
+	}
+	if o.dummy = d; v.slots {
+		return m.fillSlots(ctx, d)
+	}
+	return nil
+}
+
+func (r *rehearsal) close(o *opened) error {
+	m := o.model
+	if m == nil {
+		return nil
+	}
+	if o.dummy != nil {
+		o.dummy.seq.Release()
+	}
+	err := m.dev.WaitIdle()
+	m.inst, m.dev, m.kernels = nil, nil, nil // they are the rehearsal's
+	return errors.Join(err, m.Close())
+}
