@@ -47,7 +47,8 @@ func (a *DequantF16Args) Workgroups() uint64 {
 }
 
 // MulMatCMArgs: Dst (N, M) = X (N, K) · Wᵀ + Residual (N, M), W and X in tiles, row n of the product times Scales[n].
-// Residual may be 0: none, or Dst. Of mul_mat_q_cm W is typed, in blocks.
+// Residual may be 0: none, or Dst. Of mul_mat_q_cm W is typed, in blocks; made with GLU it has another matrix like W, Up, in place of a
+// Residual, and Dst = silu(X · Wᵀ) * (X · Upᵀ).
 type MulMatCMArgs struct {
 	W, X, Scales, Dst, Residual        uint64
 	M, K, N, DstStride, ResidualStride uint32

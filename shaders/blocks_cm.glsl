@@ -16,6 +16,7 @@ layout(constant_id = 5) const uint WN = DEFAULT_WN;
 layout(constant_id = 6) const uint STAGES = DEFAULT_STAGES; // 1 or 2
 layout(constant_id = 7) const uint HALVES = DEFAULT_HALVES; // 1: weights are decoded by arithmetic of halves
 layout(constant_id = 8) const uint WIDE = DEFAULT_WIDE;     // 1: fewer loads, see chunk_loads.glsl
+layout(constant_id = 9) const uint GLU = DEFAULT_GLU;       // 1: of W's rows 16 are gates, 16 what they let through, and so on
 
 #define BYTES_ALONE
 #include "int8.glsl"
@@ -33,6 +34,9 @@ const uint SHARED_VECS = IN_VECS > OUT_VECS ? IN_VECS : OUT_VECS;
 const uint X_VECS = BN * PARTS / LANES;                                 // that a lane brings in a step
 const uint W_CHUNKS = BM * CHUNKS > LANES ? BM * CHUNKS / LANES : 1;    // the same
 const uint SHARE = BM * CHUNKS < LANES ? LANES / (BM * CHUNKS) : 1;     // lanes that decode a chunk together, up to 4
+
+const uint OUTS = GLU != 0 ? BM / 2 : BM;       // rows of the output
+const uint QUADS = GLU != 0 ? WM / 8 : WM / 4;  // runs of 4 values of a row that a subgroup makes
 
 shared uvec4 tile[SHARED_VECS]; // of each stage X (BN, STRIDE), W (BM, STRIDE); at last each subgroup's outputs
 
@@ -52,7 +56,17 @@ uint column(uint step, uint part)
 // vec_of is where the run of column k lies, counted from the row's first.
 uint vec_of(uint k) { return k / TILE_COLS * TILE_VECS + k % TILE_COLS / 8; }
 
+// out_row is the row of the output that row r of the W in shared memory is of.
+uint out_row(uint r) { return GLU != 0 ? r / 32 * 16 + r % 16 : r; }
+
 void put(uint n, uint quad, uint at);
+
+// let_through are 4 values that gates let through, of a row of X whose scale is given.
+vec4 let_through(uint quad, uint at, float scale)
+{
+    vec4 gate = uintBitsToFloat(tile[at + quad / 4 * 8 + quad % 4]) * scale;
+    return gate / (1.0 + exp(-max(gate, -88.0))) * (uintBitsToFloat(tile[at + quad / 4 * 8 + 4 + quad % 4]) * scale);
+}
 
 // decode brings a lane's part of a chunk into shared memory, where that begins at `to`.
 void decode(Chunk raw, uint chunk, uint to)

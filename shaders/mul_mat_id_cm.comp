@@ -2,8 +2,7 @@
 // mul_mat_id_cm: Dst (pairs, M) = X · Wᵀ of the expert of each pair, X as halves in tiles, W in blocks, summed in float32 by
 // cooperative matrices. With GLU it is silu(X · W0ᵀ) * (X · W1ᵀ).
 //
-// A workgroup makes BM rows of an expert's output for up to BN of its pairs, one of the Tiles of group_experts.
-// With GLU the BM rows are 16 of the gates, 16 of what they let through, and so on.
+// A workgroup makes BM rows of an expert's output, with GLU half as many, for up to BN of its pairs, one of the Tiles of group_experts.
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
 #extension GL_EXT_shader_16bit_storage : require
@@ -23,19 +22,11 @@ layout(push_constant, std430) uniform Args {
 
 #include "blocks_cm.glsl"
 
-layout(constant_id = 9) const uint GLU = DEFAULT_GLU;
-
 layout(buffer_reference, std430, buffer_reference_align = 16) buffer OutFloats4 { vec4 f[]; };
-
-const uint OUTS = GLU != 0 ? BM / 2 : BM;          // rows of the output
-const uint QUADS = GLU != 0 ? WM / 8 : WM / 4;     // runs of 4 values of a row that a subgroup makes
 
 uvec4 t; // of Tiles: expert, first of Pairs, how many
 
 bool given(uvec2 address) { return (address.x | address.y) != 0; }
-
-// out_row is the row of the output that row r of the W in shared memory is of.
-uint out_row(uint r) { return GLU != 0 ? r / 32 * 16 + r % 16 : r; }
 
 uint pair_of(uint n) { return Words(a.Pairs).w[t.y + min(n, t.z - 1)]; }
 
@@ -46,12 +37,7 @@ void put(uint n, uint quad, uint at)
         return;
     uint pair = pair_of(n);
     float scale = Floats(a.Scales).f[pair / a.Used];
-    vec4 y;
-    if (GLU != 0) { // 16 gates, then 16 of the others
-        vec4 gate = uintBitsToFloat(tile[at + quad / 4 * 8 + quad % 4]) * scale;
-        y = gate / (1.0 + exp(-max(gate, -88.0))) * (uintBitsToFloat(tile[at + quad / 4 * 8 + 4 + quad % 4]) * scale);
-    } else
-        y = uintBitsToFloat(tile[at + quad]) * scale;
+    vec4 y = GLU != 0 ? let_through(quad, at, scale) : uintBitsToFloat(tile[at + quad]) * scale;
     uvec2 row = advance(a.Dst, pair, a.DstStride * 4);
     if ((a.DstStride & 3) == 0 && m + 4 <= a.M) {
         OutFloats4(row).f[m / 4] = y;

@@ -2,21 +2,34 @@
 
 layout(buffer_reference, std430, buffer_reference_align = 16) buffer OutFloats4 { vec4 f[]; };
 
-// put_four stores values m … m+3 of row n, those that there are.
-void put_four(uint n, uint m, vec4 sums)
+// store_four stores values m … m+3 of row n, those that there are.
+void store_four(uint n, uint m, vec4 y)
 {
-    if (n >= a.N || m >= a.M)
-        return;
-    precise vec4 y = sums * Floats(a.Scales).f[n];
-    bool adds = (a.Residual.x | a.Residual.y) != 0, whole = ((a.DstStride | a.ResidualStride) & 3) == 0;
-    uvec2 row = advance(a.Dst, n, a.DstStride * 4), other = advance(a.Residual, n, a.ResidualStride * 4);
-    if (whole && m + 4 <= a.M) {
-        if (adds)
-            y += Floats4(other).f[m / 4];
+    uvec2 row = advance(a.Dst, n, a.DstStride * 4);
+    if ((a.DstStride & 3) == 0 && m + 4 <= a.M) {
         OutFloats4(row).f[m / 4] = y;
         return;
     }
     [[unroll]] for (uint c = 0; c < 4; c++)
         if (m + c < a.M)
-            Floats(row).f[m + c] = y[c] + (adds ? Floats(other).f[m + c] : 0);
+            Floats(row).f[m + c] = y[c];
+}
+
+// put_four stores values of a product.
+void put_four(uint n, uint m, vec4 sums)
+{
+    if (n >= a.N || m >= a.M)
+        return;
+    precise vec4 y = sums * Floats(a.Scales).f[n];
+    if ((a.Residual.x | a.Residual.y) != 0) {
+        uvec2 other = advance(a.Residual, n, a.ResidualStride * 4);
+        if ((a.ResidualStride & 3) == 0 && m + 4 <= a.M) {
+            y += Floats4(other).f[m / 4];
+        } else {
+            [[unroll]] for (uint c = 0; c < 4; c++)
+                if (m + c < a.M)
+                    y[c] += Floats(other).f[m + c];
+        }
+    }
+    store_four(n, m, y);
 }

@@ -225,7 +225,7 @@ var families = []family{
 	{op: "mul_mat_vec_id", variant: Int8, source: "mul_mat_vec_int8", needs: Subgroups | IntDot, args: MulMatTeamIDArgs{}, types: int8Types, spec: team(1, 32, 2), extra: []string{"EXPERTS"}},
 	{op: "mul_mat_vec_id", variant: Sum, needs: Subgroups | IntDot, args: MulMatIDSumArgs{}, types: int8Types, spec: team(1, 32, 2), extra: []string{fmt.Sprintf("MAX_USED=%d", MaxSummed)}},
 	{op: "mul_mat_id", args: MulMatIDArgs{}, types: weightTypes, spec: tile(8, 8)},
-	{op: "mul_mat_id", variant: CM, needs: CoopMatrix, args: MulMatIDCMArgs{}, types: int8Types, lanes: rowLanes, spec: append(blocksCM(64, 32), SpecConst{"GLU", 0, 1})},
+	{op: "mul_mat_id", variant: CM, needs: CoopMatrix, args: MulMatIDCMArgs{}, types: int8Types, lanes: rowLanes, spec: blocksCM(64, 32)},
 	{op: "sum_experts", args: SumExpertsArgs{}},
 	{op: "sigmoid_mul", args: SigmoidMulArgs{}},
 	{op: "swiglu_oai", args: SwiGLUOAIArgs{}},
@@ -240,7 +240,7 @@ var families = []family{
 
 // blocksCM are the constants of blocks_cm.glsl, BN and WN by default these.
 func blocksCM(bn, wn uint32) []SpecConst {
-	return []SpecConst{{"LANES", rowLanes, 0}, {"BM", 128, 0}, {"BN", bn, 0}, {"BK", tileStep, tileStep}, {"WM", 64, 0}, {"WN", wn, 0}, {"STAGES", 1, 2}, {"HALVES", 0, 1}, {"WIDE", 0, 1}}
+	return []SpecConst{{"LANES", rowLanes, 0}, {"BM", 128, 0}, {"BN", bn, 0}, {"BK", tileStep, tileStep}, {"WM", 64, 0}, {"WN", wn, 0}, {"STAGES", 1, 2}, {"HALVES", 0, 1}, {"WIDE", 0, 1}, {"GLU", 0, 1}}
 }
 
 func tile(rows, cols uint32) []SpecConst {

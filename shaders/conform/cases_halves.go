@@ -42,7 +42,8 @@ func halvesCases() []Case {
 	}
 	for _, t := range shaders.BlockTypes() {
 		cases = append(cases, mulMatBlocks(t, 100, max(96, t.BlockSize()), 17, 4, gpu.Split{}), mulMatBlocks(t, 300, 1024, 70, 0, gpu.Split{}),
-			mulMatBlocks(t, 100, 512, 40, 3, testSplits[0]))
+			mulMatBlocks(t, 100, 512, 40, 3, testSplits[0]),
+			gatedBlocks(t, 100, 512, 40, 4, gpu.Split{}), gatedBlocks(t, 44, 512, 130, 0, testSplits[0]))
 	}
 	for _, n := range []int{100, 257} {
 		for _, m := range []int{100, 260} {
@@ -162,6 +163,53 @@ func mulMatSplit(t gguf.Type, m, k, n, gap, slices int, split gpu.Split) Case {
 // mulMatBlocks multiplies by weights that are decoded in the product.
 func mulMatBlocks(t gguf.Type, m, k, n, gap int, split gpu.Split) Case {
 	return mulMatInHalves(typed("mul_mat_q_cm", t), fmt.Sprintf("M=%d K=%d N=%d gap=%d", m, k, n, gap)+splitName(split), t, m, k, n, gap, 0, split)
+}
+
+// gatedBlocks multiplies by gates and what they let through, which are decoded in the product.
+func gatedBlocks(t gguf.Type, m, k, n, gap int, split gpu.Split) Case {
+	return Case{
+		Kernel: typed("mul_mat_q_cm", t), Shape: fmt.Sprintf("gates M=%d K=%d N=%d gap=%d", m, k, n, gap) + splitName(split), MaxNMSE: nmseHalf,
+		build: func(j *job) error {
+			x, want, through := j.normal(n, k, gap), shape(n, m, gap), shape(n, m, gap)
+			var at [2]span
+			for i, dst := range []ref.Mat{want, through} {
+				weights, w, err := j.weights(t, m, k, 1)
+				if err != nil {
+					return err
+				}
+				at[i] = weights
+				if err := ref.MulMat(t, dst, w, x); err != nil {
+					return err
+				}
+			}
+			for r := range n {
+				ref.SwiGLU(want.Row(r), want.Row(r), through.Row(r))
+			}
+			bytes := shaders.ScratchBytes(uint32(n), uint32(k), 4*shaders.TilesBytes(uint32(m), uint32(k))+256)
+			spare, dst, gate, up := j.alloc(int(bytes)), j.space(want), j.space(want), j.space(want)
+			j.spare = append(j.spare, spare, gate, up)
+			j.sums("dst", dst, want, float64(k))
+			a := mulMatArgs(j.addr(at[0]), j.addr(j.mat(x)), j.addr(dst), m, k, n, x.Stride, want.Stride)
+			j.record = func(r *gpu.Recorder) error {
+				r.Scratch, r.Decoding = gpu.Scratch{Address: j.addr(spare), Bytes: bytes}, gpu.DecodeWithin
+				if r.Splits(split) {
+					r.Split = split
+				}
+				if r.TakesGates(t, &a) {
+					return r.Gates(t, a, j.addr(at[1]))
+				}
+				b, c := a, a // as the plain ops do it
+				b.Dst, c.W, c.Dst = j.addr(gate), j.addr(at[1]), j.addr(up)
+				err := errors.Join(r.MulMat(t, b), r.MulMat(t, c))
+				for i := range uint64(n) {
+					off := 4 * i * uint64(want.Stride)
+					err = errors.Join(err, r.SwiGLU(shaders.GLUArgs{Gate: b.Dst + off, Up: c.Dst + off, Dst: a.Dst + off, Count: uint32(m)}))
+				}
+				return err
+			}
+			return nil
+		},
+	}
 }
 
 // splitName is "" for the device's own.

@@ -101,6 +101,9 @@ func proofs(v *gpu.Variant) []Case {
 		case v.Split.BN > shaders.TileRows:
 			n = 300
 		}
+		if v.Row.Variant == shaders.BlocksCM && v.GLU != shaders.NoGLU {
+			return []Case{gatedBlocks(v.Row.Type, 130, 512, n, 0, v.Split)}
+		}
 		if v.Row.Variant == shaders.BlocksCM {
 			return []Case{mulMatBlocks(v.Row.Type, 260, 512, n, 0, v.Split)}
 		}

@@ -96,6 +96,50 @@ func (r *Recorder) mulMatBlocks(t gguf.Type, a *shaders.MulMatArgs, residual uin
 		cost{bytes: weights + 2*k*n + 4*m*n, flops: 2 * m * n * k})
 }
 
+// TakesGates reports whether the device and the recorder's memory allow [Recorder.Gates]: where the weights of both products would
+// be decoded within them.
+func (r *Recorder) TakesGates(t gguf.Type, a *shaders.MulMatArgs) bool {
+	c := r.gatesChoice(t, a.M, a.N)
+	return !r.inBytes() && r.halves(t, a) && r.decodes(t, 2*a.M, a.N, a.K) && c.split.WM%32 == 0 &&
+		r.usable(c, func() (*shaders.Kernel, error) { return shaders.MulMatQCM(t) })
+}
+
+// gatesChoice is the product of n rows in tiles with m rows each of two matrices.
+func (r *Recorder) gatesChoice(t gguf.Type, m, n uint32) choice {
+	c := r.blocksChoice(t, 2*m, n)
+	c.glu = shaders.GLUFloats
+	return c
+}
+
+// Gates is Dst (N, M) = silu(X (N, K) · Wᵀ) * (X · upᵀ), of two matrices of type t, that the recorder [Recorder.TakesGates].
+func (r *Recorder) Gates(t gguf.Type, a shaders.MulMatArgs, up uint64) error {
+	if a.M == 0 || a.N == 0 {
+		return nil
+	}
+	c := mulMatCheck(t, &a)
+	c.address("up", up)
+	c.that(r.k.matrix > 0 && shaders.ScratchBytes(a.N, a.K, 0) <= r.Scratch.Bytes, "Scratch", r.Scratch.Bytes, "room for X in tiles, on a device with cooperative matrices")
+	if c.err != nil {
+		return c.err
+	}
+	x := r.Scratch.Address
+	scales := x + uint64(shaders.TilesBytes(a.N, a.K))
+	if err := r.bringX(&a, x, scales); err != nil {
+		return err
+	}
+	c.choice = r.gatesChoice(t, a.M, a.N)
+	args := shaders.MulMatCMArgs{W: a.W, X: x, Scales: scales, Dst: a.Dst, M: a.M, K: a.K, N: a.N, DstStride: a.DstStride}
+	m, n, k := float64(a.M), float64(a.N), float64(a.K)
+	weights := m * rowBytes(t, a.K)
+	var touched touch
+	touched.read(span{a.W, a.W + uint64(weights)})
+	touched.read(span{up, up + uint64(weights)})
+	touched.product(&args)
+	args.Residual = up
+	return record(r, &c, func() (*shaders.Kernel, error) { return shaders.MulMatQCM(t) }, &args, args.Workgroups(c.split.BM/2, c.split.BN), &touched,
+		cost{bytes: 2*weights + 2*k*n + 4*m*n, flops: 4 * m * n * k})
+}
+
 // product adds what a product of cooperative matrices touches beside the weights.
 func (t *touch) product(a *shaders.MulMatCMArgs) {
 	t.read(span{a.X, a.X + uint64(shaders.TilesBytes(a.N, a.K))})

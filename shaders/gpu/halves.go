@@ -161,7 +161,7 @@ func (s *Split) fits(subgroup int, most uint32, shared int64) string {
 // Splits reports whether a workgroup of s has the lanes and the shared memory that the device allows, and a share of the loads
 // for each lane.
 func (r *Recorder) Splits(s Split) bool {
-	return r.k.matrix > 0 && s.Lanes(r.k.matrix) <= min(r.k.dev.Physical.Limits.MaxWorkgroupInvocations, 256) && s.SharedBytes() <= r.k.shared
+	return s != (Split{}) && r.k.matrix > 0 && s.Lanes(r.k.matrix) <= min(r.k.dev.Physical.Limits.MaxWorkgroupInvocations, 256) && s.SharedBytes() <= r.k.shared
 }
 
 // Matrices reports whether products of many rows are computed in halves on a device opened with f, given

@@ -167,10 +167,21 @@ func (r *run) gated(o *arch.Op) (done bool, err error) {
 	p.Type, p.GLU, p.DstStride = gate.Type, true, r.width(o.Dst)
 	g.Dst = r.value(o.Dst)
 	p.Of[0], p.Of[1] = g, u
-	if up.Type != gate.Type || !r.rec.Takes(&p) {
+	if up.Type != gate.Type {
 		return false, nil
 	}
-	return true, r.inParts(&p)
+	if r.rec.Takes(&p) {
+		return true, r.inParts(&p)
+	}
+	a := shaders.MulMatArgs{W: g.W, X: p.X, Dst: g.Dst, M: g.M, K: p.K, N: p.N, XStride: p.XStride, DstStride: p.DstStride}
+	if g.Bias|u.Bias != 0 || !r.rec.TakesGates(gate.Type, &a) {
+		return false, nil
+	}
+	return true, r.byRows(a.N, 4*float64(a.M)*float64(a.K), func(from, n uint32) error {
+		b := a
+		b.N, b.X, b.Dst = n, a.X+4*uint64(from)*uint64(a.XStride), a.Dst+4*uint64(from)*uint64(a.DstStride)
+		return r.rec.Gates(gate.Type, b, u.W)
+	})
 }
 
 // added records a product that is added to something.
