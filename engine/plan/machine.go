@@ -264,18 +264,24 @@ func (m *machine) comes(u *Unit, rows int) (uploaded, read float64) {
 	case Disk:
 		return bytes, bytes
 	case Cached:
-		x, needed := m.p.Experts, m.touched(rows)
-		found := Found{HitRate: x.hitRate(u.Layer), DiskShare: x.diskShare()}
-		if m.found != nil {
-			found = *m.found
-		}
-		if found.Needed > 0 {
-			needed = found.Needed
-		}
-		bytes *= needed * (1 - found.HitRate)
+		found := m.foundIn(u, rows)
+		bytes *= found.Needed * (1 - found.HitRate)
 		return bytes, bytes * found.DiskShare
 	}
 	return 0, 0
+}
+
+// foundIn is how a step of rows finds the experts of a unit that share slots.
+func (m *machine) foundIn(u *Unit, rows int) Found {
+	x := m.p.Experts
+	found := Found{HitRate: x.hitRate(u.Layer), DiskShare: x.diskShare()}
+	if m.found != nil {
+		found = *m.found
+	}
+	if found.Needed == 0 {
+		found.Needed = m.touched(rows)
+	}
+	return found
 }
 
 // touched is the part of a layer's experts that a step of rows needs, if all are as likely.
@@ -302,13 +308,13 @@ func (m *machine) linkUnderLoad(link, compute float64) float64 {
 func (m *machine) rehearsed(i int, s StepShape, layers map[int]float64) float64 {
 	x, r := &m.parts[i], m.s.Rehearsed
 	if x.class == "" {
-		return x.share*r.Head + m.trip(i)
+		return x.share*r.Head + m.trip(i, s.Rows)
 	}
 	l := m.p.Units[i].Layer
 	if _, known := layers[l]; !known {
 		layers[l] = r.layer(x.class, x.bytes, s)
 	}
-	return x.share*layers[l] + m.trip(i)
+	return x.share*layers[l] + m.trip(i, s.Rows)
 }
 
 // byRates is the seconds of a unit's kernels by the rates of each kind.
@@ -336,7 +342,7 @@ func (m *machine) byRates(i, rows, ctx int) (t float64) {
 	if l.routes {
 		t += m.s.RouteTime.Seconds()
 	}
-	t += m.trip(i)
+	t += m.trip(i, rows)
 	if l.attention {
 		t += m.attention(rows, ctx)
 	}
@@ -350,15 +356,20 @@ func (m *machine) byRates(i, rows, ctx int) (t float64) {
 	return t + float64(waits)*m.s.DispatchTime.Seconds()
 }
 
-// trip is how long the device waits for the host to say where a layer's experts are.
-func (m *machine) trip(i int) float64 {
-	switch r := m.s.Rehearsed; {
-	case m.p.Units[i].Tier != Cached:
+// trip is how long the device waits for the host to say where a layer's experts are. Those that are missing run after the others, when
+// they have come, which takes the host's word once more.
+func (m *machine) trip(i, rows int) float64 {
+	u := &m.p.Units[i]
+	if u.Tier != Cached {
 		return 0
-	case r.Sound() && r.Trip > 0:
-		return r.Trip
 	}
-	return routeTrip
+	t := routeTrip
+	if r := m.s.Rehearsed; r.Sound() && r.Trip > 0 {
+		t = r.Trip
+	}
+	found := m.foundIn(u, rows)
+	missing := 1 - math.Pow(found.HitRate, found.Needed*float64(m.p.Experts.Count))
+	return t * (1 + missing)
 }
 
 // product is the time of a matrix times n vectors: it is read once, and multiplied, at a rate where its type has no other.

@@ -1,6 +1,8 @@
 package plan_test
 
 import (
+	"fmt"
+	"math"
 	"slices"
 	"testing"
 
@@ -119,7 +121,10 @@ func TestPredictRehearsedExperts(t *testing.T) {
 	}
 	for trip, want := range map[float64]float64{0: 90e-6, 50e-6: 50e-6} { // assumed, rehearsed
 		r.Trip = trip
-		near(t, "in slots", slots.Predict(speeds, h, 1, 1).DecodeSeconds-decode, want*float64(h.BlockCount), 1e-3)
+		for rate, trips := range map[float64]float64{1: 1, 0: 2, 0.9: 2 - math.Pow(0.9, float64(h.Experts.Used))} { // what is missing takes one more
+			found := &plan.Found{HitRate: rate}
+			near(t, fmt.Sprintf("in slots, %g found", rate), slots.PredictFound(speeds, h, 1, 1, found, found).DecodeSeconds-decode, trips*want*float64(h.BlockCount), 1e-3)
+		}
 	}
 	forced := mustMake(t, h, m, plan.Budget{DeviceBytes: 64 << 30, ContextLength: 1024, Chunk: 64, Sweep: plan.Sweep{Slots: true}})
 	if x := forced.Experts; x == nil || x.Slots() != x.All() || forced.StreamedBytes != 0 {
