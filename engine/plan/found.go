@@ -22,6 +22,19 @@ const (
 	AlmostAll  = 4        // where there are so many pairs of rows and experts for each expert that it needs almost all
 )
 
+// foundIn is how a step of rows finds the experts of a unit that share slots.
+func (m *machine) foundIn(u *Unit, rows int) Found {
+	x := m.p.Experts
+	found := Found{HitRate: x.hitRate(u.Layer), DiskShare: x.diskShare()}
+	if m.found != nil {
+		found = *m.found
+	}
+	if found.Needed == 0 {
+		found.Needed = m.touched(rows)
+	}
+	return found
+}
+
 // waves says how a step's experts come, of which so many bytes do.
 func (m *machine) waves(w *Work, bytes float64, rows int) {
 	if rows <= shaders.FewRows || bytes <= 0 {
@@ -31,6 +44,26 @@ func (m *machine) waves(w *Work, bytes float64, rows int) {
 	if rows*m.h.Experts.Used >= AlmostAll*m.h.Experts.Count && !w.OneQueue {
 		w.early = min(1, EarlyWaves*w.wave)
 	}
+}
+
+// routeTrip is what a layer's choice of experts takes to the host, and the answer back, where it was not rehearsed: about what it
+// took beside an H100.
+const routeTrip = 90e-6 // seconds
+
+// trip is how long the device waits for the host to say where a layer's experts are. Those that are missing run after the others, when
+// they have come, which takes the host's word once more.
+func (m *machine) trip(i, rows int) float64 {
+	u := &m.p.Units[i]
+	if u.Tier != Cached {
+		return 0
+	}
+	t := routeTrip
+	if r := m.s.Rehearsed; r.Sound() && r.Trip > 0 {
+		t = r.Trip
+	}
+	found := m.foundIn(u, rows)
+	missing := 1 - math.Pow(found.HitRate, found.Needed*float64(m.p.Experts.Count))
+	return t * (1 + missing)
 }
 
 // HitRate is how fast a model decodes whose layers find so many of the experts that they need in VRAM.

@@ -251,10 +251,6 @@ func (m *machine) alone() float64 {
 	return s.perUnit(over(float64(s.Bytes), m.s.LinkBytesPerSec), m.s.OneQueue)
 }
 
-// routeTrip is what a layer's choice of experts takes to the host, and the answer back, where it was not rehearsed: about what it
-// took beside an H100.
-const routeTrip = 90e-6 // seconds
-
 // comes is how many of a unit's bytes a step of rows has uploaded, and how many of them read.
 func (m *machine) comes(u *Unit, rows int) (uploaded, read float64) {
 	bytes := float64(u.Bytes)
@@ -269,19 +265,6 @@ func (m *machine) comes(u *Unit, rows int) (uploaded, read float64) {
 		return bytes, bytes * found.DiskShare
 	}
 	return 0, 0
-}
-
-// foundIn is how a step of rows finds the experts of a unit that share slots.
-func (m *machine) foundIn(u *Unit, rows int) Found {
-	x := m.p.Experts
-	found := Found{HitRate: x.hitRate(u.Layer), DiskShare: x.diskShare()}
-	if m.found != nil {
-		found = *m.found
-	}
-	if found.Needed == 0 {
-		found.Needed = m.touched(rows)
-	}
-	return found
 }
 
 // touched is the part of a layer's experts that a step of rows needs, if all are as likely.
@@ -354,22 +337,6 @@ func (m *machine) byRates(i, rows, ctx int) (t float64) {
 		}
 	}
 	return t + float64(waits)*m.s.DispatchTime.Seconds()
-}
-
-// trip is how long the device waits for the host to say where a layer's experts are. Those that are missing run after the others, when
-// they have come, which takes the host's word once more.
-func (m *machine) trip(i, rows int) float64 {
-	u := &m.p.Units[i]
-	if u.Tier != Cached {
-		return 0
-	}
-	t := routeTrip
-	if r := m.s.Rehearsed; r.Sound() && r.Trip > 0 {
-		t = r.Trip
-	}
-	found := m.foundIn(u, rows)
-	missing := 1 - math.Pow(found.HitRate, found.Needed*float64(m.p.Experts.Count))
-	return t * (1 + missing)
 }
 
 // product is the time of a matrix times n vectors: it is read once, and multiplied, at a rate where its type has no other.
