@@ -31,31 +31,10 @@ func (r *run) fused(o *arch.Op, u *plan.Unit) (err error) {
 	if done || err != nil {
 		return err
 	}
-	if o.Kind == arch.Siblings {
-		return r.apart(o.Ops, u)
-	}
 	for _, o := range o.Ops {
 		if err := r.op(o, u); err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-// apart records siblings one by one, from the last: keys and values are small, and share the device with queries that follow, where
-// they would have most of it idle after them.
-func (r *run) apart(ops []arch.Op, u *plan.Unit) error {
-	for end := len(ops); end > 0; {
-		from := end - 1
-		for from > 0 && ops[from].Kind != arch.MulMat { // what belongs to a product
-			from--
-		}
-		for _, o := range ops[from:end] {
-			if err := r.op(o, u); err != nil {
-				return err
-			}
-		}
-		end = from
 	}
 	return nil
 }
