@@ -57,6 +57,11 @@ func (h *hazards) add(t *touch) {
 	h.writes = append(h.writes, t.writes[:t.nw]...)
 }
 
+func (h *hazards) merge(o *hazards) {
+	h.reads = append(h.reads, o.reads...)
+	h.writes = append(h.writes, o.writes...)
+}
+
 func (h *hazards) clear() { h.reads, h.writes = h.reads[:0], h.writes[:0] }
 
 // between puts the barrier that t needs: where no copy is concerned, one between dispatches, which has less to wait for.
@@ -66,6 +71,7 @@ func (r *Recorder) between(t *touch) {
 		return
 	}
 	r.cb.DispatchBarrier()
+	r.ordered.merge(&r.hazards)
 	r.hazards.clear()
 	r.barriers++
 }
@@ -78,7 +84,7 @@ func (r *Recorder) order(t *touch) error {
 	if err := r.settle(t); err != nil {
 		return err
 	}
-	if r.hazards.conflict(t) {
+	if r.hazards.conflict(t) || t.copies && r.ordered.conflict(t) {
 		r.between(t)
 	}
 	r.hazards.add(t)

@@ -119,6 +119,9 @@ func TestBarriers(t *testing.T) {
 		{"cache", []func(*Recorder) error{mul(0, 1), mul(0, 2), kvAppend(1, 2, 0), attend(3, 4, 0)}, 2},
 		{"cache of another layer", []func(*Recorder) error{kvAppend(1, 2, 0), attend(3, 4, 1)}, 0},
 		{"page table", []func(*Recorder) error{copied(120, 110), attend(3, 4, 0)}, 1},
+		{"a copy of what was ordered for dispatches alone", []func(*Recorder) error{norm(0, 1), mul(1, 2), copied(1, 5)}, 2},
+		{"a copy over what was", []func(*Recorder) error{norm(0, 1), mul(1, 2), copied(120, 0)}, 2},
+		{"a copy that nothing concerns", []func(*Recorder) error{norm(0, 1), mul(1, 2), copied(120, 5), mul(2, 3)}, 2},
 		{"output of the step before", []func(*Recorder) error{argmax(0, 3), copied(3, 5)}, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -62,6 +62,7 @@ type Recorder struct {
 	cb           *vk.CommandBuffer
 	bytes, flops float64
 	hazards      hazards
+	ordered      hazards // what barriers between dispatches have ordered, which is nothing to a copy
 	q8           [2]q8
 	q8Last       int  // the one made last
 	copied       bool // since the last barrier that holds for copies
@@ -88,9 +89,10 @@ func (k *Kernels) Recorder(cb *vk.CommandBuffer) *Recorder {
 
 // Reset makes r a new recorder, into cb, which has begun.
 func (r *Recorder) Reset(cb *vk.CommandBuffer) {
-	h, pending := r.hazards, r.tiles.pending[:0]
+	h, ordered, pending := r.hazards, r.ordered, r.tiles.pending[:0]
 	h.clear()
-	*r = Recorder{k: r.k, cb: cb, hazards: h, tiles: tiles{pending: pending}, memo: r.memo}
+	ordered.clear()
+	*r = Recorder{k: r.k, cb: cb, hazards: h, ordered: ordered, tiles: tiles{pending: pending}, memo: r.memo}
 }
 
 // Continue makes r go on in another command buffer, which has begun: what was brought into bytes or tiles in the one before,
@@ -113,6 +115,7 @@ func (r *Recorder) Behind(cb *vk.CommandBuffer, b Brought) {
 func (r *Recorder) Barrier() {
 	r.cb.Barrier()
 	r.hazards.clear()
+	r.ordered.clear()
 	r.copied = false
 	r.barriers++
 }
