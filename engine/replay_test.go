@@ -34,23 +34,7 @@ func TestReplay(t *testing.T) {
 			if err := m.Loaded(context.Background()); err != nil {
 				t.Fatal(err)
 			}
-			var open [2]*engine.Session
-			for j := range open {
-				s, err := m.NewSession()
-				if err != nil {
-					t.Fatal(err)
-				}
-				open[j] = s
-			}
-			a, b := open[0], open[1]
-			step := func(s *engine.Session, ids ...token.ID) {
-				t.Helper()
-				l, err := s.Forward(context.Background(), ids)
-				if err != nil {
-					t.Fatal(err)
-				}
-				logits[i] = append(logits[i], slices.Clone(l))
-			}
+			a, b, step := taken(t, path, m, &logits[i])
 			step(a, 5, 6, 7)
 			step(b, 9)
 			before := m.Stats()
@@ -82,6 +66,27 @@ func TestReplay(t *testing.T) {
 		if submissions[0] > steps[0]+8 || submissions[1] <= steps[1]+8 {
 			t.Errorf("%s: %d steps took %d submissions, recorded each %d; want few more than one a step", path, steps[0], submissions[0], submissions[1])
 		}
+	}
+}
+
+// taken are two sessions and how one steps: its logits go to the others.
+func taken(t *testing.T, name string, m *engine.Model, logits *[][]float32) (a, b *engine.Session, step func(s *engine.Session, ids ...token.ID)) {
+	t.Helper()
+	var open [2]*engine.Session
+	for i := range open {
+		s, err := m.NewSession()
+		if err != nil {
+			t.Fatal(err)
+		}
+		open[i] = s
+	}
+	return open[0], open[1], func(s *engine.Session, ids ...token.ID) {
+		t.Helper()
+		l, err := s.Forward(t.Context(), ids)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		*logits = append(*logits, slices.Clone(l))
 	}
 }
 
@@ -146,23 +151,7 @@ func TestReplaySlots(t *testing.T) {
 			if err := m.Loaded(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			var open [2]*engine.Session
-			for j := range open {
-				s, err := m.NewSession()
-				if err != nil {
-					t.Fatal(err)
-				}
-				open[j] = s
-			}
-			a, b := open[0], open[1]
-			step := func(s *engine.Session, ids ...token.ID) {
-				t.Helper()
-				l, err := s.Forward(t.Context(), ids)
-				if err != nil {
-					t.Fatalf("%s: %v", name, err)
-				}
-				logits[i] = append(logits[i], slices.Clone(l))
-			}
+			a, b, step := taken(t, name, m, &logits[i])
 			step(a, 5, 6, 7)
 			step(b, 9)
 			before, from := m.Stats(), begins.Load()

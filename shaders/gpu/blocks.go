@@ -80,9 +80,8 @@ func ownBlocksSplit(m, n uint32) Split {
 
 // mulMatBlocks is mulMatHalves without memory for weights.
 func (r *Recorder) mulMatBlocks(t gguf.Type, a *shaders.MulMatArgs, residual uint64, stride uint32) error {
-	x := r.Scratch.Address
-	scales := x + uint64(shaders.TilesBytes(a.N, a.K))
-	if err := r.bringX(a, x, scales); err != nil {
+	x, scales, err := r.bringX(a)
+	if err != nil {
 		return err
 	}
 	args := shaders.MulMatCMArgs{W: a.W, X: x, Scales: scales, Dst: a.Dst, Residual: residual, M: a.M, K: a.K, N: a.N, DstStride: a.DstStride, ResidualStride: stride}
@@ -122,9 +121,8 @@ func (r *Recorder) Gates(t gguf.Type, a shaders.MulMatArgs, up uint64) error {
 	if c.err != nil {
 		return c.err
 	}
-	x := r.Scratch.Address
-	scales := x + uint64(shaders.TilesBytes(a.N, a.K))
-	if err := r.bringX(&a, x, scales); err != nil {
+	x, scales, err := r.bringX(&a)
+	if err != nil {
 		return err
 	}
 	c.choice = r.gatesChoice(t, a.M, a.N)

@@ -242,12 +242,11 @@ func (r *Recorder) mulMatHalves(t gguf.Type, a *shaders.MulMatArgs, residual uin
 	if r.decodes(t, a.M, a.N, a.K) {
 		return r.mulMatBlocks(t, a, residual, stride)
 	}
-	x := r.Scratch.Address
-	scales := x + uint64(shaders.TilesBytes(a.N, a.K))
-	ring := span{scales + uint64(shaders.ScaleBytes(a.N)), r.Scratch.Address + uint64(r.Scratch.Bytes)}
-	if err := r.bringX(a, x, scales); err != nil {
+	x, scales, err := r.bringX(a)
+	if err != nil {
 		return err
 	}
+	ring := span{scales + uint64(shaders.ScaleBytes(a.N)), r.Scratch.Address + uint64(r.Scratch.Bytes)}
 	tileBytes := uint64(shaders.TilesBytes(shaders.TileRows, a.K))
 	most := uint32((ring.hi-ring.lo)/2/tileBytes) * shaders.TileRows
 	rowBytes := uint64(rowBytes(t, a.K))
@@ -259,16 +258,14 @@ func (r *Recorder) mulMatHalves(t gguf.Type, a *shaders.MulMatArgs, residual uin
 		}
 		to := ring.lo + r.tiles.next
 		r.tiles.next += bytes
-		err := r.DequantF16(t, shaders.DequantF16Args{W: a.W + uint64(m)*rowBytes, Dst: to, M: rows, K: a.K})
-		if err != nil {
+		if err := r.DequantF16(t, shaders.DequantF16Args{W: a.W + uint64(m)*rowBytes, Dst: to, M: rows, K: a.K}); err != nil {
 			return err
 		}
 		part := shaders.MulMatCMArgs{W: to, X: x, Scales: scales, Dst: a.Dst + 4*uint64(m), M: rows, K: a.K, N: a.N, DstStride: a.DstStride}
 		if residual != 0 {
 			part.Residual, part.ResidualStride = residual+4*uint64(m), stride
 		}
-		err = r.later(part, a.M)
-		if err != nil {
+		if err := r.later(part, a.M); err != nil {
 			return err
 		}
 		m += rows

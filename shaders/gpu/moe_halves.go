@@ -99,9 +99,8 @@ func (r *Recorder) expertHalves(p *ExpertProducts) error {
 		return err
 	}
 	rows := p.rows()
-	x := r.Scratch.Address
-	scales := x + uint64(shaders.TilesBytes(rows, p.K))
-	if err := r.bringX(&shaders.MulMatArgs{X: p.X, N: rows, K: p.K, XStride: p.XStride}, x, scales); err != nil {
+	x, scales, err := r.bringX(&shaders.MulMatArgs{X: p.X, N: rows, K: p.K, XStride: p.XStride})
+	if err != nil {
 		return err
 	}
 	a := shaders.MulMatIDCMArgs{

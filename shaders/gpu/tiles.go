@@ -62,20 +62,21 @@ func (t *tiles) brought(x span, n, k, stride uint32) {
 	t.next = 0 // the ring begins elsewhere than the last one
 }
 
-// bringX brings X into tiles, unless it is there.
-func (r *Recorder) bringX(a *shaders.MulMatArgs, to, scales uint64) error {
+// bringX brings X into tiles, unless it is there, and says where they and its scales are.
+func (r *Recorder) bringX(a *shaders.MulMatArgs) (x, scales uint64, err error) {
+	x = r.Scratch.Address
+	scales = x + uint64(shaders.TilesBytes(a.N, a.K))
 	want := f32s(a.X, a.N, a.K, a.XStride)
 	if r.tiles.x == want && r.tiles.n == a.N && r.tiles.k == a.K && r.tiles.s == a.XStride {
-		return nil
+		return x, scales, nil
 	}
-	var err error
 	if (a.K|a.XStride)%4 == 0 && r.per(a.K) <= shaders.MaxPer && r.tileUsable(shaders.Wide, a.K) {
-		err = r.TileF16Wide(shaders.Wide, shaders.TileF16WideArgs{X: a.X, Tiles: to, Scales: scales, Rows: a.N, Cols: a.K, XStride: a.XStride})
+		err = r.TileF16Wide(shaders.Wide, shaders.TileF16WideArgs{X: a.X, Tiles: x, Scales: scales, Rows: a.N, Cols: a.K, XStride: a.XStride})
 	} else {
-		err = r.TileF16(shaders.TileF16Args{X: a.X, Dst: to, Scales: scales, N: a.N, K: a.K, XStride: a.XStride})
+		err = r.TileF16(shaders.TileF16Args{X: a.X, Dst: x, Scales: scales, N: a.N, K: a.K, XStride: a.XStride})
 	}
 	r.tiles.brought(want, a.N, a.K, a.XStride)
-	return err
+	return x, scales, err
 }
 
 // TileF16 brings rows of X into tiles of halves.
