@@ -324,7 +324,7 @@ matrices() {
   need_go
   local newer models=. all=(-combinations)
   if [ "${1:-all}" = some ]; then
-    models='(demo-q4|demo-moe-q4|llama-tiny-q[468]_[0k]|deepseek3|qwen3next|rows)' all=()
+    models='(demo-q4|demo-moe-q4|llama-tiny-q[468]_[0k]|deepseek[23]|qwen3next|rows)' all=()
   fi
   newer=$(newer_mesa)
   if [ -z "$newer" ]; then

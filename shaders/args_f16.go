@@ -24,7 +24,7 @@ func (a *TileF16Args) Workgroups() uint64 { return uint64(a.N) }
 
 // TileF16WideArgs: Tiles = rows in tiles, row n times 1/Scales[n], a power of two. The rows, of whole runs of 4
 // values, are X (Rows, Cols) for [Wide], rms_norm of X with W for [Norm], act(X) * W for [SiLU] and [GeLU], W as X; but
-// for Wide they are written to Dst too, unless that is 0.
+// for Wide they are written to Dst too.
 type TileF16WideArgs struct {
 	X, W, Dst, Tiles, Scales       uint64
 	Rows, Cols, XStride, DstStride uint32

@@ -1,6 +1,6 @@
 #version 460
 // tile_f16 of rows of whole runs of 4 values that LANES lanes hold in registers, PER runs each at most: what is brought into
-// tiles is X itself, or made of X on the way, and written to Dst too, where that is not 0:
+// tiles is X itself, or made of X on the way, and written to Dst too:
 //   NORM    rms_norm of X with the weights W
 //   SWIGLU  silu(X) * W, W as X
 //   GEGLU   gelu(X) * W
@@ -79,13 +79,11 @@ void main()
     }
 #endif
 #if defined(GATED) || defined(NORM)
-    if ((a.Dst.x | a.Dst.y) != 0) {
-        OutFloats4 dst = OutFloats4(advance(a.Dst, row, a.DstStride * 4));
-        [[unroll]] for (uint u = 0; u < PER; u++) {
-            uint i = lane + u * LANES;
-            if (i < runs)
-                dst.f[i] = v[u];
-        }
+    OutFloats4 dst = OutFloats4(advance(a.Dst, row, a.DstStride * 4));
+    [[unroll]] for (uint u = 0; u < PER; u++) {
+        uint i = lane + u * LANES;
+        if (i < runs)
+            dst.f[i] = v[u];
     }
 #endif
     float top = 0;

@@ -5,9 +5,6 @@ type span struct{ lo, hi uint64 }
 
 func (a span) overlaps(b span) bool { return a.lo < b.hi && b.lo < a.hi }
 
-// endless is the end of a table whose rows the device alone knows.
-const endless = 1 << 63
-
 // f32s is n rows of cols float32 values (or uint32: as wide), stride values apart.
 func f32s(address uint64, n, cols, stride uint32) span {
 	if n == 0 || cols == 0 {
@@ -78,9 +75,6 @@ func (r *Recorder) between(t *touch) {
 
 // order puts a barrier before an op where it needs one, and remembers what it touches.
 func (r *Recorder) order(t *touch) error {
-	if err := r.pay(t); err != nil {
-		return err
-	}
 	if err := r.settle(t); err != nil {
 		return err
 	}

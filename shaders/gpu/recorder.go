@@ -57,7 +57,6 @@ type Recorder struct {
 
 	k            *Kernels
 	tiles        tiles
-	owed         owed
 	sorted       sorted
 	cb           *vk.CommandBuffer
 	bytes, flops float64
@@ -98,9 +97,9 @@ func (r *Recorder) Reset(cb *vk.CommandBuffer) {
 // Continue makes r go on in another command buffer, which has begun: what was brought into bytes or tiles in the one before,
 // which must have been submitted to the same queue, is still there. A [Recorder.Barrier] must come first.
 func (r *Recorder) Continue(cb *vk.CommandBuffer) {
-	q8, last, t, s, o := r.q8, r.q8Last, r.tiles, r.sorted, r.owed
+	q8, last, t, s := r.q8, r.q8Last, r.tiles, r.sorted
 	r.Reset(cb)
-	r.sorted, r.owed = s, o
+	r.sorted = s
 	r.q8, r.q8Last = q8, last
 	r.tiles.x, r.tiles.n, r.tiles.k, r.tiles.s = t.x, t.n, t.k, t.s
 }
@@ -254,7 +253,7 @@ func (r *Recorder) GetRows(t gguf.Type, a shaders.GetRowsArgs) error {
 	co := cost{bytes: float64(a.Rows) * (rowBytes(t, a.Cols) + 4*float64(a.Cols))}
 	var touched touch
 	touched.read(f32s(a.IDs, 1, a.Rows, 0))
-	touched.read(span{a.Table, endless})
+	touched.read(span{a.Table, 1 << 63}) // the device alone knows which rows
 	touched.write(f32s(a.Dst, a.Rows, a.Cols, a.Cols))
 	return record(r, &c, func() (*shaders.Kernel, error) { return shaders.GetRows(t) }, &a, a.Workgroups(), &touched, co)
 }

@@ -41,18 +41,14 @@ func (r *Recorder) tileUsable(variant string, cols uint32) bool {
 	return r.usable(r.tileChoice(variant, cols), func() (*shaders.Kernel, error) { return shaders.TileF16Variant(variant) })
 }
 
-// make records a kernel that leaves its output in tiles. It is stored as floats only if something asks for them, see [Recorder.owe].
+// make records a kernel that leaves its output in tiles, too.
 func (r *Recorder) make(variant string, a shaders.TileF16WideArgs) error {
 	a.Tiles = r.Scratch.Address
 	a.Scales = a.Tiles + uint64(shaders.TilesBytes(a.Rows, a.Cols))
-	alone := a
-	alone.Dst = 0
-	if err := r.TileF16Wide(variant, alone); err != nil {
+	if err := r.TileF16Wide(variant, a); err != nil {
 		return err
 	}
-	dst := f32s(a.Dst, a.Rows, a.Cols, a.DstStride)
-	r.tiles.brought(dst, a.Rows, a.Cols, a.DstStride)
-	r.owe(variant, &a, dst)
+	r.tiles.brought(f32s(a.Dst, a.Rows, a.Cols, a.DstStride), a.Rows, a.Cols, a.DstStride)
 	return nil
 }
 
@@ -117,13 +113,9 @@ func (r *Recorder) TileF16Wide(variant string, a shaders.TileF16WideArgs) error 
 	co := cost{6 * n, n}
 	if variant != shaders.Wide {
 		c.address("W", a.W)
-		if a.Dst != 0 {
-			c.address("Dst", a.Dst)
-			c.stride("DstStride", a.DstStride, a.Cols)
-			c.multiple("DstStride", a.DstStride, 4)
-			t.write(f32s(a.Dst, a.Rows, a.Cols, a.DstStride))
-			co.bytes += 4 * n
-		}
+		c.address("Dst", a.Dst)
+		c.stride("DstStride", a.DstStride, a.Cols)
+		c.multiple("DstStride", a.DstStride, 4)
 		if !(a.Eps >= 0) {
 			c.that(false, "Eps", a.Eps, "0 or more")
 		}
@@ -132,7 +124,8 @@ func (r *Recorder) TileF16Wide(variant string, a shaders.TileF16WideArgs) error 
 			rows = 1
 		}
 		t.read(f32s(a.W, rows, a.Cols, a.XStride))
-		co.bytes += 4 * float64(rows) * float64(a.Cols)
+		t.write(f32s(a.Dst, a.Rows, a.Cols, a.DstStride))
+		co.bytes += 4*n + 4*float64(rows)*float64(a.Cols)
 	}
 	t.write(span{a.Tiles, a.Tiles + uint64(shaders.TilesBytes(a.Rows, a.Cols))})
 	t.write(f32s(a.Scales, 1, a.Rows, 0))
