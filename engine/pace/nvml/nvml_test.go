@@ -2,32 +2,18 @@ package nvml
 
 import (
 	"errors"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
+
+	"leat/vk/dl/dltest"
 )
 
-// fakeLibrary builds testdata/fake.c, so that the binding is tried against C.
+// fakeLibrary is testdata/fake.c, so that the binding is tried against C.
 func fakeLibrary(t *testing.T) string {
 	t.Helper()
-	skip := t.Skipf
-	if os.Getenv("LEAT_REQUIRE_TOOLS") == "1" {
-		skip = t.Fatalf
-	}
-	if runtime.GOOS != "linux" {
-		t.Skip("the fake library is built on Linux only")
-	}
-	if _, err := exec.LookPath("gcc"); err != nil {
-		skip("no gcc to build a fake library with: %v", err)
-	}
-	lib := filepath.Join(t.TempDir(), "libfake.so")
-	if out, err := exec.Command("gcc", "-shared", "-fPIC", "-o", lib, filepath.Join("testdata", "fake.c")).CombinedOutput(); err != nil {
-		t.Fatalf("build testdata/fake.c: %v\n%s", err, out)
-	}
-	return lib
+	return dltest.Build(t, filepath.Join("testdata", "fake.c"))
 }
 
 func TestDevice(t *testing.T) {

@@ -1,0 +1,2 @@
+// Package dltest builds libraries for tests to open.
+package dltest
