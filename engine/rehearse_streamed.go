@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"leat/decompose/pack"
 	"leat/engine/arch"
@@ -14,11 +13,7 @@ import (
 // can't be had, nothing is known of it.
 func (r *rehearsal) streams(ctx context.Context) error {
 	v := view{other: r.first, streamed: true}
-	m, h, err := r.see(v)
-	if err != nil {
-		return fmt.Errorf("streamed: %w", err)
-	}
-	p, err := r.planFor(v, m, h)
+	_, _, p, err := r.planFor(v)
 	if err != nil || p.InPlace || p.Experts != nil || p.StreamedBytes == 0 || p.DiskBytes > 0 {
 		return nil
 	}

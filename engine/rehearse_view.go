@@ -68,9 +68,13 @@ func (r *rehearsal) see(v view) (*pack.Model, *arch.Hyper, error) {
 	return m, h, err
 }
 
-// planFor plans a view as the model is planned: with its rows to a step, in as long slices of weights, all in VRAM or as
+// planFor makes the view's model and plans it as the whole one is planned: with its rows to a step, in as long slices of weights, all in VRAM or as
 // much as can be streamed.
-func (r *rehearsal) planFor(v view, m *pack.Model, h *arch.Hyper) (*plan.Plan, error) {
+func (r *rehearsal) planFor(v view) (*pack.Model, *arch.Hyper, *plan.Plan, error) {
+	m, h, err := r.see(v)
+	if err != nil {
+		return nil, nil, nil, err
+	}
 	b := r.budget
 	b.DeviceBytes, b.Sessions, b.RingBytes, b.Sweep = r.room, 1, 0, plan.Sweep{Halves: r.plan.Scratch.Weights, PartBytes: b.PartBytes}
 	b.InPlace, b.Slots = r.plan.InPlace, v.slots
@@ -79,24 +83,20 @@ func (r *rehearsal) planFor(v view, m *pack.Model, h *arch.Hyper) (*plan.Plan, e
 		if r.onCPU() { // of whose RAM a part is taken for VRAM, where so much is asked for
 			b.InPlace, b.HostBytes = false, b.DeviceBytes
 		}
-		return leastVRAM(h, m, b)
+		p, err := leastVRAM(h, m, b)
+		return m, h, p, err
 	}
 	b.HostBytes = 0
 	p, err := plan.Make(h, m, b)
 	if err == nil && (p.StreamedBytes > 0 || (p.Experts != nil) != v.slots) {
 		err = fmt.Errorf("%d layers do not fit", h.BlockCount)
 	}
-	return p, err
+	return m, h, p, err
 }
 
 func (r *rehearsal) fits(classes []plan.Layer, slots bool) bool {
 	for i := range classes {
-		v := view{other: &classes[i], slots: slots}
-		m, h, err := r.see(v)
-		if err == nil {
-			_, err = r.planFor(v, m, h)
-		}
-		if err != nil {
+		if _, _, _, err := r.planFor(view{other: &classes[i], slots: slots}); err != nil {
 			return false
 		}
 	}
@@ -113,11 +113,7 @@ func (r *rehearsal) inTurn(views []view) bool {
 	}
 	var bytes int64
 	for _, v := range views {
-		m, h, err := r.see(v)
-		if err != nil {
-			return false
-		}
-		p, err := r.planFor(v, m, h)
+		_, _, p, err := r.planFor(v)
 		if err != nil {
 			return false
 		}
@@ -172,11 +168,7 @@ func (r *rehearsal) time(ctx context.Context, steps []plan.StepShape, views ...v
 
 // open builds a view. It must be closed also where that fails.
 func (r *rehearsal) open(ctx context.Context, v view, o *opened) error {
-	file, h, err := r.see(v)
-	if err != nil {
-		return err
-	}
-	p, err := r.planFor(v, file, h)
+	file, h, p, err := r.planFor(v)
 	if err != nil {
 		return err
 	}
