@@ -21,8 +21,7 @@ layout(push_constant, std430) uniform Args {
 } a;
 
 #include "blocks_cm.glsl"
-
-layout(buffer_reference, std430, buffer_reference_align = 16) buffer OutFloats4 { vec4 f[]; };
+#include "store_cm.glsl"
 
 uvec4 t; // of Tiles: expert, first of Pairs, how many
 
@@ -37,15 +36,7 @@ void put(uint n, uint quad, uint at)
         return;
     uint pair = pair_of(n);
     float scale = Floats(a.Scales).f[pair / a.Used];
-    vec4 y = GLU != 0 ? let_through(quad, at, scale) : uintBitsToFloat(tile[at + quad]) * scale;
-    uvec2 row = advance(a.Dst, pair, a.DstStride * 4);
-    if ((a.DstStride & 3) == 0 && m + 4 <= a.M) {
-        OutFloats4(row).f[m / 4] = y;
-        return;
-    }
-    [[unroll]] for (uint c = 0; c < 4; c++)
-        if (m + c < a.M)
-            Floats(row).f[m + c] = y[c];
+    store_four(pair, m, GLU != 0 ? let_through(quad, at, scale) : uintBitsToFloat(tile[at + quad]) * scale);
 }
 
 void main()

@@ -78,21 +78,25 @@ func ownBlocksSplit(m, n uint32) Split {
 	return s
 }
 
-// mulMatBlocks is mulMatHalves without memory for weights.
-func (r *Recorder) mulMatBlocks(t gguf.Type, a *shaders.MulMatArgs, residual uint64, stride uint32) error {
+// mulMatBlocks is mulMatHalves without memory for weights. With up, another matrix like W, it is gated, and nothing is added.
+func (r *Recorder) mulMatBlocks(t gguf.Type, a *shaders.MulMatArgs, residual uint64, stride uint32, up uint64) error {
 	x, scales, err := r.bringX(a)
 	if err != nil {
 		return err
 	}
 	args := shaders.MulMatCMArgs{W: a.W, X: x, Scales: scales, Dst: a.Dst, Residual: residual, M: a.M, K: a.K, N: a.N, DstStride: a.DstStride, ResidualStride: stride}
-	c := check{choice: r.blocksChoice(t, a.M, a.N)}
-	m, n, k := float64(a.M), float64(a.N), float64(a.K)
-	weights := m * rowBytes(t, a.K)
+	c, matrices := check{choice: r.blocksChoice(t, a.M, a.N)}, uint32(1)
+	bytes := float64(a.M) * rowBytes(t, a.K)
 	var touched touch
-	touched.read(span{a.W, a.W + uint64(weights)})
+	touched.read(span{a.W, a.W + uint64(bytes)})
 	touched.product(&args)
-	return record(r, &c, func() (*shaders.Kernel, error) { return shaders.MulMatQCM(t) }, &args, args.Workgroups(c.split.BM, c.split.BN), &touched,
-		cost{bytes: weights + 2*k*n + 4*m*n, flops: 2 * m * n * k})
+	if up != 0 {
+		c.choice, matrices, args.Residual = r.gatesChoice(t, a.M, a.N), 2, up
+		touched.read(span{up, up + uint64(bytes)})
+	}
+	m, n, k, of := float64(a.M), float64(a.N), float64(a.K), float64(matrices)
+	return record(r, &c, func() (*shaders.Kernel, error) { return shaders.MulMatQCM(t) }, &args, args.Workgroups(c.split.BM/matrices, c.split.BN), &touched,
+		cost{bytes: of*bytes + 2*k*n + 4*m*n, flops: 2 * of * m * n * k})
 }
 
 // TakesGates reports whether the device and the recorder's memory allow [Recorder.Gates]: where the weights of both products would
@@ -121,21 +125,7 @@ func (r *Recorder) Gates(t gguf.Type, a shaders.MulMatArgs, up uint64) error {
 	if c.err != nil {
 		return c.err
 	}
-	x, scales, err := r.bringX(&a)
-	if err != nil {
-		return err
-	}
-	c.choice = r.gatesChoice(t, a.M, a.N)
-	args := shaders.MulMatCMArgs{W: a.W, X: x, Scales: scales, Dst: a.Dst, M: a.M, K: a.K, N: a.N, DstStride: a.DstStride}
-	m, n, k := float64(a.M), float64(a.N), float64(a.K)
-	weights := m * rowBytes(t, a.K)
-	var touched touch
-	touched.read(span{a.W, a.W + uint64(weights)})
-	touched.read(span{up, up + uint64(weights)})
-	touched.product(&args)
-	args.Residual = up
-	return record(r, &c, func() (*shaders.Kernel, error) { return shaders.MulMatQCM(t) }, &args, args.Workgroups(c.split.BM/2, c.split.BN), &touched,
-		cost{bytes: 2*weights + 2*k*n + 4*m*n, flops: 4 * m * n * k})
+	return r.mulMatBlocks(t, &a, 0, 0, up)
 }
 
 // product adds what a product of cooperative matrices touches beside the weights.

@@ -57,6 +57,9 @@ func (s *Split) SharedBytes() int64 {
 // tileStep is the columns of a step where a split says nothing.
 const tileStep = 64
 
+// maxSplitLanes is the most lanes of a workgroup that still have a share of the loads each.
+const maxSplitLanes = 256
+
 type split struct {
 	subgroup int
 	Split
@@ -149,8 +152,8 @@ func (s *Split) fits(subgroup int, most uint32, shared int64) string {
 	if (s.WM != 32 && s.WM != 64) || (s.WN != 32 && s.WN != 64) {
 		return "WM and WN of 32 or 64"
 	}
-	if n := s.Lanes(subgroup); n < 64 || n > min(most, 256) {
-		return fmt.Sprintf("64 to %d lanes", min(most, 256))
+	if n := s.Lanes(subgroup); n < 64 || n > min(most, maxSplitLanes) {
+		return fmt.Sprintf("64 to %d lanes", min(most, maxSplitLanes))
 	}
 	if s.SharedBytes() > shared {
 		return fmt.Sprintf("up to %d bytes of shared memory, not %d", shared, s.SharedBytes())
@@ -161,7 +164,7 @@ func (s *Split) fits(subgroup int, most uint32, shared int64) string {
 // Splits reports whether a workgroup of s has the lanes and the shared memory that the device allows, and a share of the loads
 // for each lane.
 func (r *Recorder) Splits(s Split) bool {
-	return s != (Split{}) && r.k.matrix > 0 && s.Lanes(r.k.matrix) <= min(r.k.dev.Physical.Limits.MaxWorkgroupInvocations, 256) && s.SharedBytes() <= r.k.shared
+	return s != (Split{}) && r.k.matrix > 0 && s.Lanes(r.k.matrix) <= min(r.k.dev.Physical.Limits.MaxWorkgroupInvocations, maxSplitLanes) && s.SharedBytes() <= r.k.shared
 }
 
 // Matrices reports whether products of many rows are computed in halves on a device opened with f, given
@@ -240,7 +243,7 @@ func (r *Recorder) splitChoice(m, n uint32) choice {
 // What is at residual is added, with stride floats from row to row; 0: nothing is.
 func (r *Recorder) mulMatHalves(t gguf.Type, a *shaders.MulMatArgs, residual uint64, stride uint32) error {
 	if r.decodes(t, a.M, a.N, a.K) {
-		return r.mulMatBlocks(t, a, residual, stride)
+		return r.mulMatBlocks(t, a, residual, stride, 0)
 	}
 	x, scales, err := r.bringX(a)
 	if err != nil {

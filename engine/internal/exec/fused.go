@@ -157,9 +157,7 @@ func (r *run) gated(o *arch.Op) (done bool, err error) {
 		return false, nil
 	}
 	return true, r.byRows(a.N, 4*float64(a.M)*float64(a.K), func(from, n uint32) error {
-		b := a
-		b.N, b.X, b.Dst = n, a.X+4*uint64(from)*uint64(a.XStride), a.Dst+4*uint64(from)*uint64(a.DstStride)
-		return r.rec.Gates(gate.Type, b, u.W)
+		return r.rec.Gates(gate.Type, rowsOf(a, from, n), u.W)
 	})
 }
 

@@ -340,13 +340,20 @@ func (r *run) layerOff(l int) uint32 {
 // mulMat splits a product by rows of X where one dispatch would run too long.
 func (r *run) mulMat(t gguf.Type, a shaders.MulMatArgs) error { return r.mulMatAdd(t, a, 0, 0) }
 
+// rowsOf is the product of n rows of X, from one on.
+func rowsOf(a shaders.MulMatArgs, from, n uint32) shaders.MulMatArgs {
+	a.X += uint64(from) * uint64(a.XStride) * 4
+	a.Dst += uint64(from) * uint64(a.DstStride) * 4
+	a.N = n
+	return a
+}
+
 // mulMatAdd is mulMat with what is at residual added, stride floats from row to row, where the recorder
 // says that it can; 0: nothing is.
 func (r *run) mulMatAdd(t gguf.Type, a shaders.MulMatArgs, residual uint64, stride uint32) error {
 	perRow := 2 * float64(a.M) * float64(a.K)
 	return r.byRows(a.N, perRow, func(from, n uint32) error {
-		b := a
-		b.N, b.X, b.Dst = n, a.X+uint64(from)*uint64(a.XStride)*4, a.Dst+uint64(from)*uint64(a.DstStride)*4
+		b := rowsOf(a, from, n)
 		if residual != 0 {
 			return r.rec.MulMatAdd(t, b, residual+uint64(from)*uint64(stride)*4, stride)
 		}
