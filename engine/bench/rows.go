@@ -44,6 +44,9 @@ func (b *run) prompt(ctx context.Context, t Test) (*Row, error) {
 	b.watch.take()
 	b.ops(nil)
 	err := b.repeat(row, t.Prompt, func() (timing, error) {
+		if err := b.rest(ctx); err != nil {
+			return timing{}, err
+		}
 		a := take(b.m)
 		err := b.first(ctx, t.Depth, t.Prompt)
 		return timing{a, take(b.m), nil}, err
@@ -65,6 +68,32 @@ func (b *run) prompt(ctx context.Context, t Test) (*Row, error) {
 		}
 	}
 	return row, err
+}
+
+const (
+	restLook  = 5 * time.Millisecond  // between two looks at what has been asked for
+	restStill = 50 * time.Millisecond // without more of it, in which the last of it comes
+	restMost  = 10 * time.Second
+)
+
+// rest waits until what a step begins with has come: a prompt comes to a model that was at rest, and is predicted so.
+func (b *run) rest(ctx context.Context) error {
+	if b.plan.StreamedBytes == 0 {
+		return nil
+	}
+	begin := time.Now()
+	since, uploaded, read := begin, int64(0), int64(0)
+	for time.Since(since) < restStill && time.Since(begin) < restMost {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(restLook):
+		}
+		if u, d, _ := b.m.Traffic(); u != uploaded || d != read {
+			since, uploaded, read = time.Now(), u, d
+		}
+	}
+	return nil
 }
 
 // generation times tokens one by one.
