@@ -218,9 +218,11 @@ func (b *run) found(row *Row, prompts int) *plan.Found {
 	if x == nil || b.plan.Experts == nil {
 		return nil
 	}
-	f := &plan.Found{HitRate: x.HitRate, DiskShare: float64(x.DiskMisses) / float64(max(1, x.HostMisses+x.DiskMisses))}
+	asked := float64(x.Hits + x.HostMisses + x.DiskMisses)
+	came := float64(x.HostMisses + x.DiskMisses + x.Early) // what was foreseen counts as a hit, and came all the same
+	f := &plan.Found{HitRate: 1 - min(1, came/max(1, asked)), DiskShare: min(1, float64(x.Read)/float64(max(1, x.Uploaded)))}
 	if prompts > 0 {
-		f.Needed = float64(x.Hits+x.HostMisses+x.DiskMisses) / float64(prompts*b.plan.Experts.All())
+		f.Needed = asked / float64(prompts*b.plan.Experts.All())
 	}
 	row.PredictedHit = &f.HitRate
 	return f

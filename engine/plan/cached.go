@@ -278,6 +278,15 @@ func (p *Plan) addTraffic(sign int64) {
 	}
 }
 
+// FromDisk is how many experts a layer asks the disk for, for a token, if all are as likely.
+func (x *Experts) FromDisk(used int) (n float64) {
+	for i := range x.Classes {
+		layers := x.Classes[i].Layers
+		n += float64(used) * (1 - x.hitRate(layers[0])) * x.diskShare() * float64(len(layers)) / float64(x.Layers)
+	}
+	return n
+}
+
 // hitRate is the part of a layer's experts that VRAM holds.
 func (x *Experts) hitRate(layer int) float64 {
 	for i := range x.Classes {
