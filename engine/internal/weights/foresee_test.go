@@ -97,3 +97,57 @@ func TestForeseenFails(t *testing.T) {
 	r.ok(err)
 	r.run(b, true)
 }
+
+// TestForeseenShrinks: a slot goes to which an expert is on its way that nobody wants.
+func TestForeseenShrinks(t *testing.T) {
+	r := newRig(t, mixture(t), setup{host: 4 << 20, extra: 3 << 20, blocks: 200 << 10})
+	x := r.s.Experts()
+	p, err := r.o.Plan.Shrink(r.o.Plan.DeviceBytes - 1<<20)
+	r.ok(err)
+	class, layer := 0, -1 // of those that lose slots
+	for _, l := range x.layersOf() {
+		if c := x.layers[l].class; p.Experts.Classes[c].Slots() < len(x.classes[c].slots) {
+			class, layer = c, l
+		}
+	}
+	b, seen, last := x.NewBatch(), x.NewBatch(), len(x.classes[class].slots)-1
+	fill := 0
+	for _, l := range x.layersOf() {
+		if x.layers[l].class != class {
+			continue
+		}
+		x.Begin(1, l)
+		for id := range int32(x.p.Count) {
+			if fill == last { // the last slot is free
+				break
+			}
+			n, err := x.Take(t.Context(), l, []int32{id}, b)
+			r.ok(err)
+			r.ok(x.Arrive(t.Context(), b))
+			if _, err := x.Release(b, r.value, 1); err != nil {
+				t.Fatal(err)
+			}
+			fill += n
+		}
+	}
+	far := int32(-1)
+	for id := range int32(x.p.Count) {
+		if x.Where(layer, id) == Far {
+			far = id
+		}
+	}
+	x.Begin(1, layer)
+	r.ok(x.Foresee(t.Context(), layer, []int32{far}, seen))
+	if len(x.flying) == 0 || x.flying[0].t.Slot != last {
+		t.Fatalf("what is under way: %+v, wanted the expert on its way to slot %d", x.flying, last)
+	}
+	r.judge(nil, seen)
+	r.ok(r.s.Replan(t.Context(), p))
+	if x.Where(layer, far) != Far {
+		t.Error("the expert counts as one that is there")
+	}
+	x.Begin(2, layer)
+	_, err = x.Take(t.Context(), layer, []int32{far}, b)
+	r.ok(err)
+	r.run(b, true)
+}
