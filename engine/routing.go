@@ -5,26 +5,7 @@ import (
 	"path/filepath"
 
 	"leat/engine/expert"
-	"leat/vk"
 )
-
-// What a token waits for is the disk where a layer asks it for so many experts. Then one that the next layer will want in all
-// likelihood is read while it has not chosen yet.
-const (
-	fromDisk    = 0.25
-	guessedThen = 1
-)
-
-// guesses are how many experts may come before a layer has chosen, from RAM and from disk.
-func (m *Model) guesses() (near, far int) {
-	switch x := m.plan.Experts; {
-	case m.o.ExpertGuess > 0:
-		return m.o.ExpertGuess, m.o.ExpertGuess
-	case m.o.ExpertGuess == 0 && x != nil && m.dev.Physical.Type != vk.CPU && x.FromDisk(m.hyper.Experts.Used) >= fromDisk:
-		return 0, guessedThen
-	}
-	return 0, 0
-}
 
 // newRouting begins the trace of routing that the options ask for, and returns who is told of each step; nil: nobody.
 func (m *Model) newRouting() (func(rows int, ids []uint16) error, error) {

@@ -19,6 +19,8 @@ type Experts struct {
 	HostBlocks []int64 // bytes of each block of pinned RAM that experts rest in
 	HostCount  int     // how many do; the others are on disk
 	Staging    Staging // that those pass through
+
+	Guess Guess
 }
 
 // SlotClass is the slots for experts of about one size.
@@ -276,15 +278,6 @@ func (p *Plan) addTraffic(sign int64) {
 		p.StreamedBytes += sign * int64(bytes)
 		p.DiskBytes += sign * int64(bytes*x.diskShare())
 	}
-}
-
-// FromDisk is how many experts a layer asks the disk for, for a token, if all are as likely.
-func (x *Experts) FromDisk(used int) (n float64) {
-	for i := range x.Classes {
-		layers := x.Classes[i].Layers
-		n += float64(used) * (1 - x.hitRate(layers[0])) * x.diskShare() * float64(len(layers)) / float64(x.Layers)
-	}
-	return n
 }
 
 // hitRate is the part of a layer's experts that VRAM holds.

@@ -36,8 +36,12 @@ func (m *machine) foundIn(u *Unit, rows int) Found {
 }
 
 // waves says how a step's experts come, of which so many bytes do.
-func (m *machine) waves(w *Work, bytes float64, rows int) {
-	if rows <= shaders.FewRows || bytes <= 0 {
+func (m *machine) waves(w *Work, bytes float64, rows int, found Found) {
+	if bytes <= 0 {
+		return
+	}
+	if rows <= shaders.FewRows {
+		w.early = m.p.Experts.foreseen(found)
 		return
 	}
 	w.wave = min(1, WaveBytes/bytes)

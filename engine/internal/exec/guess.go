@@ -35,7 +35,7 @@ type at struct {
 
 func (e *Exec) makeGuesses() (err error) {
 	x := e.Weights.Experts()
-	if x == nil || e.Guess == 0 && e.GuessFar == 0 {
+	if x == nil || e.Guess == (plan.Guess{}) {
 		return nil
 	}
 	g := &e.waves.guesses
@@ -154,7 +154,7 @@ func (r *run) foresee() error {
 	}
 	x := e.Weights.Experts()
 	g.list = g.list[:0]
-	near, far := e.Guess, min(e.GuessFar, x.RoomFor(layer))
+	near, far := e.Guess.Near, min(e.Guess.Far, x.RoomFor(layer))
 	m, used := g.ids.Mapped(), e.Hyper.Experts.Used
 	for k := range used { // the best of each row first
 		for row := range r.rows {
