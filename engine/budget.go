@@ -24,9 +24,6 @@ func (o Options) PlanBudget(p *vk.PhysicalDevice) (plan.Budget, error) {
 		return plan.Budget{}, err
 	}
 	b.Matrices, b.Few = gpu.Matrices(p, f), gpu.Few(p, f)
-	if p.Type == vk.CPU && b.Guess == 0 {
-		b.Guess = -1 // its cores have no time for a router more
-	}
 	if b.InPlace = o.inPlace(p); b.InPlace && o.HostBytes == 0 {
 		if b.HostBytes = 0; o.DeviceBytes == 0 { // else what was asked for is the whole of one memory
 			b.HostBytes = max(0, spare(available)-b.DeviceBytes)
@@ -58,5 +55,5 @@ func (o Options) BudgetOf(vramBytes, ramBytes int64, uma bool) (plan.Budget, err
 
 // budget is what does not depend on the machine.
 func (o *Options) budget() plan.Budget {
-	return plan.Budget{DeviceBytes: o.DeviceBytes, HostBytes: o.HostBytes, ContextLength: o.ContextLength, Chunk: o.Chunk, KVType: o.kv(), Sessions: o.Sessions, RingBytes: o.RingBytes, Guess: o.ExpertGuess, Sweep: o.Sweep}
+	return plan.Budget{DeviceBytes: o.DeviceBytes, HostBytes: o.HostBytes, ContextLength: o.ContextLength, Chunk: o.Chunk, KVType: o.kv(), Sessions: o.Sessions, RingBytes: o.RingBytes, Sweep: o.Sweep}
 }

@@ -48,10 +48,7 @@ func TestExpertsStop(t *testing.T) {
 	for i, n := range moments {
 		ram := float64(i%2) / 2
 		disk := newStuckDisk(n)
-		m := demoSlots(t, ram, func(o engine.Options) engine.Options {
-			o.ExpertGuess = i % 3
-			return engine.WithFault(o, disk.fault)
-		})
+		m := demoSlots(t, ram, func(o engine.Options) engine.Options { return engine.WithFault(o, disk.fault) })
 		s, err := m.NewSession()
 		if err != nil {
 			t.Fatal(err)
@@ -85,10 +82,7 @@ func TestExpertsReadFails(t *testing.T) {
 	bad := errors.New("bad sector")
 	base := runtime.NumGoroutine()
 	for i, after := range []int64{0, 20, 60, 100, 200} {
-		m := demoSlots(t, float64(i%2)/2, func(o engine.Options) engine.Options {
-			o.ExpertGuess = i % 3
-			return engine.WithFault(o, failingAfter(after, bad))
-		})
+		m := demoSlots(t, float64(i%2)/2, func(o engine.Options) engine.Options { return engine.WithFault(o, failingAfter(after, bad)) })
 		s, err := m.NewSession()
 		if err != nil {
 			t.Fatal(err)
@@ -124,7 +118,7 @@ func TestExpertsShrink(t *testing.T) {
 	for _, host := range []int64{1, 1 << 30} {
 		var step, taken atomic.Int64
 		o := base
-		o.DeviceBytes, o.HostBytes, o.ExpertGuess = least+(all-least)*2/3, host, 2
+		o.DeviceBytes, o.HostBytes = least+(all-least)*2/3, host
 		m := load(t, path, engine.WithHeadroom(o, func() int64 {
 			if n := step.Add(1); n%3 == 0 {
 				taken.Add(1)

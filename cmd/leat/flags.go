@@ -41,7 +41,7 @@ func (f *modelFlags) register(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&f.enable, "enable", nil, "device features to use even on a CPU, where they only slow it down: "+strings.Join(vk.Enabled(), ", "))
 	fs.BoolVar(&f.oneQueue, "one-queue", false, "upload weights on the compute queue, as on devices without a transfer queue")
 	fs.StringVar(&f.experts, "expert-cache", "", "which experts leave VRAM where not all fit: "+strings.Join(engine.ExpertPolicies(), ", ")+" (default: adaptive)")
-	fs.IntVar(&f.guess, "expert-guess", 0, "how many experts of the next layer to bring to VRAM before it asks for them, by running its router early; -1: none (default: one, where tokens wait for the disk)")
+	fs.IntVar(&f.guess, "expert-guess", 0, "how many experts of the next layer to bring to VRAM before it asks for them, by running its router early (default: none)")
 	fs.StringVar(&f.pace, "pace", "auto", "auto: let the GPU rest where it would get hotter than --target-temp; off: never")
 	fs.IntVar(&f.targetTemp, "target-temp", 0, "temperature in °C to keep the GPU at or below (default: a few degrees below the one at which it slows itself, or 83)")
 	fs.BoolVar(&f.validate, "validate", false, "turn Vulkan's validation layers on (slow)")

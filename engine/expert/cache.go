@@ -151,14 +151,6 @@ func (c *Cache) Release(t Taken) {
 	}
 }
 
-// Holds reports whether the slot is still the expert's that was taken there, and Pinned whether somebody has not released it.
-func (c *Cache) Holds(t Taken) bool {
-	s := &c.slots[t.Slot]
-	return s.generation == t.Generation && s.expert == t.Expert
-}
-
-func (c *Cache) Pinned(t Taken) bool { return c.Holds(t) && c.slots[t.Slot].pins > 0 }
-
 // Drop forgets an expert, as its bytes could not be had, or are not valid any more. What is pinned
 // by others stays.
 func (c *Cache) Drop(t Taken) {

@@ -19,8 +19,6 @@ type Experts struct {
 	HostBlocks []int64 // bytes of each block of pinned RAM that experts rest in
 	HostCount  int     // how many do; the others are on disk
 	Staging    Staging // that those pass through
-
-	Guess Guess
 }
 
 // SlotClass is the slots for experts of about one size.

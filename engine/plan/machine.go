@@ -225,7 +225,7 @@ func (m *machine) step(rows, ctx int, head bool) []Work {
 		}
 		comes, read := m.comes(u, rows)
 		if u.Tier == Cached {
-			m.waves(w, comes, rows, m.foundIn(u, rows))
+			m.waves(w, comes, rows)
 		}
 		if !m.p.InPlace {
 			w.LinkSeconds = over(comes, m.s.LinkBytesPerSec)

@@ -35,7 +35,6 @@ type Budget struct {
 	RingBytes     int64     // VRAM that streamed units pass through; 0: chosen
 	Matrices      bool      // the device multiplies cooperative matrices: products of many rows are computed in halves
 	Few           bool      // the device has kernels of their own for steps of few rows
-	Guess         int       // experts of the next layer that may come before it has chosen; 0: chosen; negative: none
 	Sweep
 
 	// InPlace is for a device that has its memory in common with the host: units lie in memory as

@@ -220,7 +220,6 @@ func (s *sizing) cache(p *Plan) {
 	x.grow(s.b.DeviceBytes - p.DeviceBytes)
 	p.DeviceBytes += x.SlotBytes() - least
 	p.HostBytes += x.rest(s.m, s.b.HostBytes-p.HostBytes, ReadBytes)
-	x.guess(s.b.Guess)
 	p.Experts = x
 	for i := 0; i < len(p.Units); i++ {
 		last := i+1 == len(p.Units) || p.Units[i+1].Kind != pack.Layer || p.Units[i+1].Layer != p.Units[i].Layer

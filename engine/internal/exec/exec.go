@@ -47,8 +47,8 @@ type Options struct {
 	// the cost in no unit, and how long the device was busy; nil: nobody is.
 	Ran func(rows int, cost float64, busy time.Duration)
 
-	// Guess is how many experts of the next layer may come before it has chosen, in steps of few rows.
-	Guess plan.Guess
+	// Guess is how many experts of the next layer may come before it has chosen, in steps of few rows; 0: none do.
+	Guess int
 
 	// Routed is told, after each step, which experts each row used: (rows, layers that have experts, used). It may not keep
 	// ids. nil: nobody is.

@@ -35,7 +35,7 @@ type at struct {
 
 func (e *Exec) makeGuesses() (err error) {
 	x := e.Weights.Experts()
-	if x == nil || e.Guess == (plan.Guess{}) {
+	if x == nil || e.Guess == 0 {
 		return nil
 	}
 	g := &e.waves.guesses
@@ -140,8 +140,7 @@ func (r *run) ask() error {
 	return nil
 }
 
-// foresee has some of what the early router chose come, while the layer at hand runs: of what is in RAM, and of what is on disk,
-// which has nothing to do until the next layer has chosen. It waits for neither.
+// foresee has some of what the early router chose come, while the layer at hand runs. It never waits for the disk.
 func (r *run) foresee() error {
 	e, w, g := r.e, &r.e.waves, &r.e.waves.guesses
 	layer := g.asked
@@ -154,27 +153,12 @@ func (r *run) foresee() error {
 	}
 	x := e.Weights.Experts()
 	g.list = g.list[:0]
-	near, far := e.Guess.Near, min(e.Guess.Far, x.RoomFor(layer))
 	m, used := g.ids.Mapped(), e.Hyper.Experts.Used
 	for k := range used { // the best of each row first
 		for row := range r.rows {
-			id := int32(le.Uint32(m[4*(row*used+k):]))
-			if int(id) >= len(w.pairs) || contains(g.list, id) {
-				continue
+			if id := int32(le.Uint32(m[4*(row*used+k):])); int(id) < len(w.pairs) && len(g.list) < e.Guess && x.Near(layer, id) && !contains(g.list, id) {
+				g.list = append(g.list, id)
 			}
-			switch x.Where(layer, id) {
-			case weights.Near:
-				if near--; near < 0 {
-					continue
-				}
-			case weights.Far:
-				if far--; far < 0 {
-					continue
-				}
-			default:
-				continue
-			}
-			g.list = append(g.list, id)
 		}
 	}
 	x.Begin(r.step, layer)

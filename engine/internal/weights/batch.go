@@ -82,40 +82,18 @@ func (x *Experts) Take(ctx context.Context, layer int, ids []int32, b *Batch) (n
 	return len(b.taken), x.uploadListed(b)
 }
 
-// Whereabouts of an expert.
-type Whereabouts int
-
-const (
-	Here Whereabouts = iota // in VRAM, or under way to where it is to be
-	Near                    // in RAM
-	Far                     // on disk alone
-)
-
-// Where says where an expert is.
-func (x *Experts) Where(layer int, id int32) Whereabouts {
-	l, r := &x.layers[layer], &x.resting[layer*x.p.Count+int(id)]
+// Near reports whether an expert is not in VRAM, but in RAM.
+func (x *Experts) Near(layer int, id int32) bool {
+	l := &x.layers[layer]
 	if x.classes[l.class].cache.Has(l.index, id) {
-		return Here
+		return false
 	}
 	x.s.mu.Lock()
 	defer x.s.mu.Unlock()
-	switch {
-	case r.state == present:
-		return Near
-	case r.block < 0:
-		return Far
-	}
-	return Here
+	return x.resting[layer*x.p.Count+int(id)].state == present
 }
 
-// RoomFor is how many of a layer's experts may be read from disk before anybody asks for them: what is asked for must find most of
-// the staging free.
-func (x *Experts) RoomFor(layer int) int {
-	pieces := len(x.resting[layer*x.p.Count].pieces)
-	return min(len(x.free), x.p.Staging.Slots/2-x.staged()) / max(1, pieces)
-}
-
-// Foresee is Take of what nobody has asked for yet, of experts that are [Near] or, as many as there is room for, [Far].
+// Foresee is Take of what nobody has asked for yet, of experts that are [Experts.Near].
 func (x *Experts) Foresee(ctx context.Context, layer int, ids []int32, b *Batch) error {
 	if len(ids) == 0 {
 		return nil
@@ -126,17 +104,19 @@ func (x *Experts) Foresee(ctx context.Context, layer int, ids []int32, b *Batch)
 	return err
 }
 
-// Judge empties b, which was foreseen: what has pairs, by expert of the layer, stays. Of the others, the slots of those that came
-// from RAM are the next ones to be taken; what the disk was asked for is dear, and stays until others are wanted more.
+// Judge empties b, which was foreseen: what has pairs, by expert of the layer, stays; the others' slots are the next
+// ones to be taken.
 func (x *Experts) Judge(b *Batch, pairs []int32) error {
 	c := &x.classes[x.layers[b.layer].class]
 	for i := range b.taken {
 		t := &b.taken[i]
+		if !x.slotOf(b.layer, t).has(t) {
+			return x.wrong(b.layer, t)
+		}
 		c.cache.Release(*t)
-		switch {
-		case pairs[x.ID(b, i)] > 0:
+		if pairs[x.ID(b, i)] > 0 {
 			x.count.foreseen.Add(1)
-		case x.of(b.layer, t).block >= 0:
+		} else {
 			c.cache.Drop(*t)
 		}
 	}

@@ -203,6 +203,9 @@ func (x *Experts) abort(value uint64) error {
 	if err := x.up.Wait(context.Background(), x.up.Last()); err != nil {
 		return err
 	}
+	for i := range x.flying {
+		x.flying[i].orphan = true
+	}
 	for _, b := range x.batches {
 		for i := range b.taken {
 			t := &b.taken[i]
@@ -213,13 +216,6 @@ func (x *Experts) abort(value uint64) error {
 			}
 		}
 		b.taken = b.taken[:0]
-	}
-	for i := range x.flying {
-		f := &x.flying[i]
-		if !f.orphan && !x.slotOf(f.layer, &f.t).has(&f.t) { // what was foreseen, and not needed, no batch has
-			x.classes[x.layers[f.layer].class].cache.Drop(f.t)
-		}
-		f.orphan = true
 	}
 	for i := range x.classes {
 		for k := range x.classes[i].slots {
@@ -236,11 +232,6 @@ func (x *Experts) shrink(p *plan.Experts) {
 		c, n := &x.classes[i], p.Classes[i].Slots()
 		if n >= len(c.slots) {
 			continue
-		}
-		for k := range x.flying {
-			if f := &x.flying[k]; x.layers[f.layer].class == i && f.t.Slot >= n {
-				f.orphan = true
-			}
 		}
 		c.cache.Shrink(n)
 		c.slots = slices.Clip(c.slots[:n])

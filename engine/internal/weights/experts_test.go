@@ -97,19 +97,16 @@ func TestExpertBytes(t *testing.T) {
 			r := newRig(t, path, c.setup)
 			x := r.s.Experts()
 			layers, rng := x.layersOf(), rand.New(rand.NewPCG(3, 4))
-			batches, seen := []*Batch{x.NewBatch(), x.NewBatch()}, x.NewBatch()
+			batches := []*Batch{x.NewBatch(), x.NewBatch()}
 			for step := 1; step <= 60; step++ {
 				r.s.Begin(false)
 				stops := rng.IntN(6) == 0
 			steps:
-				for n, l := range layers {
+				for _, l := range layers {
 					x.Begin(step, l)
 					var ids []int32
 					for _, id := range rng.Perm(x.p.Count)[:1+rng.IntN(x.p.Count)] {
 						ids = append(ids, int32(id))
-					}
-					if seen.Len() > 0 {
-						r.judge(ids, seen)
 					}
 					if hits, misses := x.Split(l, ids, nil, nil); len(hits)+len(misses) != len(ids) || len(hits) > x.Present(l) {
 						t.Fatalf("%d hits and %d misses of %d, %d present", len(hits), len(misses), len(ids), x.Present(l))
@@ -137,9 +134,6 @@ func TestExpertBytes(t *testing.T) {
 						}
 						batches[0], batches[1] = batches[1], batches[0]
 					}
-					if n+1 < len(layers) && rng.IntN(2) == 0 {
-						r.foresee(layers[n+1], step, rng, seen)
-					}
 				}
 				r.ok(r.compute.Wait(context.Background(), r.value))
 				if stops {
@@ -153,7 +147,7 @@ func TestExpertBytes(t *testing.T) {
 				}
 			}
 			s := x.Stats()
-			if s.Asked() == 0 || s.Evictions == 0 || x.p.Staging.Slots > 4 && (s.Early == 0 || s.Foreseen == 0 || s.Foreseen >= s.Early) || s.UploadedBytes == 0 || c.host == 1 && s.HostMisses > 0 {
+			if s.Asked() == 0 || s.Evictions == 0 || s.UploadedBytes == 0 || c.host == 1 && s.HostMisses > 0 {
 				t.Errorf("%+v", s)
 			}
 			t.Logf("%d slots of %d, %d rest in RAM: %+v", r.o.Plan.Experts.Slots(), x.p.All(), x.p.HostCount, s)

@@ -79,11 +79,7 @@ func (x *Experts) miss(ctx context.Context, layer int, t expert.Taken, now uint6
 		x.count.hostMisses.Add(1)
 		return false, x.fly(ctx, flight{layer: layer, t: t, r: r, last: true})
 	}
-	if x.foresees {
-		x.count.early.Add(1)
-	} else {
-		x.count.diskMisses.Add(1)
-	}
+	x.count.diskMisses.Add(1)
 	for i := range r.pieces {
 		if err := x.fly(ctx, flight{layer: layer, t: t, r: r, piece: &r.pieces[i], request: x.spare(), last: i == len(r.pieces)-1}); err != nil {
 			x.leave(r)
@@ -261,12 +257,6 @@ func (x *Experts) land(ctx context.Context) error {
 		return err // it is still under way
 	}
 	x.flying = append(x.flying[:0], x.flying[1:]...)
-	if c := x.classes[x.layers[f.layer].class].cache; !f.orphan && !c.Pinned(f.t) { // it was foreseen, and not needed
-		if err != nil {
-			c.Drop(f.t)
-		}
-		f.orphan = !c.Holds(f.t)
-	}
 	if f.request != nil {
 		x.free = append(x.free, f.request)
 		if f.slot == nil {
