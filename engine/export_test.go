@@ -24,6 +24,12 @@ func WithHeadroom(o Options, free func() int64, blockBytes int64) Options {
 	return o
 }
 
+// WithAhead has layers go ahead, however often they miss an expert, and on a CPU, too.
+func WithAhead(o Options) Options {
+	o.ahead = 2
+	return o
+}
+
 // WithShared keeps o's weights in place in memory of a kind, whatever the budgets.
 func WithShared(o Options, kind mem.Shared) Options {
 	o.shared = kind

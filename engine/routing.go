@@ -5,7 +5,22 @@ import (
 	"path/filepath"
 
 	"leat/engine/expert"
+	"leat/vk"
 )
+
+// seldom is how likely a layer may be to miss an expert that goes ahead without asking the host.
+const seldom = 0.5
+
+// aheadBelow says when layers go ahead.
+func (m *Model) aheadBelow() float64 {
+	switch {
+	case m.o.ahead > 0:
+		return m.o.ahead
+	case m.dev.Physical.Type == vk.CPU:
+		return 0
+	}
+	return seldom
+}
 
 // newRouting begins the trace of routing that the options ask for, and returns who is told of each step; nil: nobody.
 func (m *Model) newRouting() (func(rows int, ids []uint16) error, error) {

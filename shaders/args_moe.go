@@ -140,3 +140,13 @@ type SumExpertsArgs struct {
 func (a *SumExpertsArgs) Workgroups() uint64 {
 	return groups(uint64(a.Rows)*uint64(a.Cols), lanes)
 }
+
+// ExpertsThereArgs: Go (2) uint32, on 8 bytes, becomes 0, Layer where its first is not 0 and an expert of IDs (Count) has the
+// address 0 in Table (experts), on 8 bytes; else it stays as it is.
+type ExpertsThereArgs struct {
+	Table, IDs, Go uint64
+	Count, Layer   uint32
+}
+
+// Workgroups counts the workgroups: one for all.
+func (a *ExpertsThereArgs) Workgroups() uint64 { return min(1, uint64(a.Count)) }

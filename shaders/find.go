@@ -159,6 +159,9 @@ func MulMatIDCM(t gguf.Type) (*Kernel, error) { return findVariant("mul_mat_id",
 // SumExperts finds sum_experts.
 func SumExperts() (*Kernel, error) { return find("sum_experts", "") }
 
+// ExpertsThere finds experts_there.
+func ExpertsThere() (*Kernel, error) { return find("experts_there", "") }
+
 // SigmoidMul finds sigmoid_mul.
 func SigmoidMul() (*Kernel, error) { return find("sigmoid_mul", "") }
 

@@ -227,6 +227,7 @@ var families = []family{
 	{op: "mul_mat_id", args: MulMatIDArgs{}, types: weightTypes, spec: tile(8, 8)},
 	{op: "mul_mat_id", variant: CM, needs: CoopMatrix, args: MulMatIDCMArgs{}, types: int8Types, lanes: rowLanes, spec: blocksCM(64, 32)},
 	{op: "sum_experts", args: SumExpertsArgs{}},
+	{op: "experts_there", args: ExpertsThereArgs{}},
 	{op: "sigmoid_mul", args: SigmoidMulArgs{}},
 	{op: "swiglu_oai", args: SwiGLUOAIArgs{}},
 	{op: "cpy", args: CpyArgs{}},

@@ -78,6 +78,9 @@ func (b *Buffer) create() (raw.MemoryRequirements, error) {
 		Size:  uint64(b.Bytes),
 		Usage: bufferUsage,
 	}
+	if d.Features.ConditionalRendering && b.foreign == nil { // imports may allow fewer uses
+		info.Usage |= raw.BufferUsageConditionalRenderingBitEXT
+	}
 	if b.foreign != nil {
 		info.PNext = raw.Ptr(&raw.ExternalMemoryBufferCreateInfo{
 			SType:       raw.StructureTypeExternalMemoryBufferCreateInfo,

@@ -73,12 +73,13 @@ func (s commandState) String() string {
 // CommandBuffer is a list of commands. Its recording methods return nothing:
 // the first that is wrong is remembered, the rest are skipped, End tells.
 type CommandBuffer struct {
-	queue  *Queue
-	handle raw.CommandBuffer
-	fn     *raw.DeviceFuncs
-	state  commandState
-	err    error
-	block  commandBlock
+	queue       *Queue
+	handle      raw.CommandBuffer
+	fn          *raw.DeviceFuncs
+	state       commandState
+	conditional bool // between BeginConditional and EndConditional
+	err         error
+	block       commandBlock
 }
 
 // commandBlock is what recording calls read. It lives with its command
@@ -90,8 +91,12 @@ type commandBlock struct {
 	dispatches  raw.MemoryBarrier
 	hostBarrier raw.MemoryBarrier
 	stages      raw.PipelineStageFlags // those our commands run in
+	read        raw.PipelineStageFlags // that of conditions, once there was one: their words may not be written too early
 	region      raw.BufferCopy
-	push        [256]byte
+	condition   raw.ConditionalRenderingBeginInfoEXT
+
+	conditionBarrier raw.MemoryBarrier
+	push             [256]byte
 }
 
 func (b *commandBlock) init(q *Queue) {
@@ -110,6 +115,8 @@ func (b *commandBlock) init(q *Queue) {
 	const words = raw.AccessShaderReadBit | raw.AccessShaderWriteBit
 	b.dispatches = raw.MemoryBarrier{SType: raw.StructureTypeMemoryBarrier, SrcAccessMask: raw.AccessShaderWriteBit, DstAccessMask: words}
 	b.hostBarrier = raw.MemoryBarrier{SType: raw.StructureTypeMemoryBarrier, SrcAccessMask: writes, DstAccessMask: raw.AccessHostReadBit}
+	b.condition = raw.ConditionalRenderingBeginInfoEXT{SType: raw.StructureTypeConditionalRenderingBeginInfoEXT}
+	b.conditionBarrier = raw.MemoryBarrier{SType: raw.StructureTypeMemoryBarrier, SrcAccessMask: writes, DstAccessMask: raw.AccessConditionalRenderingReadBitEXT}
 }
 
 // Begin starts a new recording, for one submission; what was recorded before is gone.
@@ -119,8 +126,8 @@ func (c *CommandBuffer) Begin() error { return c.start(raw.CommandBufferUsageOne
 func (c *CommandBuffer) BeginReusable() error { return c.start(0) }
 
 func (c *CommandBuffer) start(flags raw.CommandBufferUsageFlags) error {
-	c.state, c.err = initial, nil
-	c.block.begin.Flags = flags
+	c.state, c.conditional, c.err = initial, false, nil
+	c.block.begin.Flags, c.block.read = flags, 0
 	err := c.queue.dev.call("vkBeginCommandBuffer", c.queue.what, func() Result { return c.fn.BeginCommandBuffer(c.handle, &c.block.begin) })
 	if err != nil {
 		return err
@@ -135,6 +142,10 @@ func (c *CommandBuffer) End() error {
 		c.err = fmt.Errorf("end a command buffer that is %v", c.state)
 	}
 	if c.state == recording {
+		if c.conditional { // Vulkan wants it ended, after another mistake too
+			c.fail("end a command buffer inside of a condition")
+			c.fn.CmdEndConditionalRenderingEXT(c.handle)
+		}
 		err := c.queue.dev.call("vkEndCommandBuffer", c.queue.what, func() Result { return c.fn.EndCommandBuffer(c.handle) })
 		if err != nil && c.err == nil {
 			c.err = err
@@ -201,7 +212,7 @@ func (c *CommandBuffer) Dispatch(x, y, z uint32) {
 func (c *CommandBuffer) Barrier() {
 	if c.ok() {
 		b := &c.block
-		c.fn.CmdPipelineBarrier(c.handle, b.stages, b.stages, 0, 1, &b.barrier, 0, nil, 0, nil)
+		c.fn.CmdPipelineBarrier(c.handle, b.stages|b.read, b.stages, 0, 1, &b.barrier, 0, nil, 0, nil)
 	}
 }
 
@@ -210,7 +221,7 @@ func (c *CommandBuffer) Barrier() {
 func (c *CommandBuffer) CopyBarrier() {
 	if c.ok() {
 		b := &c.block
-		c.fn.CmdPipelineBarrier(c.handle, raw.PipelineStageTransferBit, raw.PipelineStageTransferBit, 0, 1, &b.copyBarrier, 0, nil, 0, nil)
+		c.fn.CmdPipelineBarrier(c.handle, raw.PipelineStageTransferBit|b.read, raw.PipelineStageTransferBit, 0, 1, &b.copyBarrier, 0, nil, 0, nil)
 	}
 }
 
@@ -219,7 +230,7 @@ func (c *CommandBuffer) CopyBarrier() {
 func (c *CommandBuffer) DispatchBarrier() {
 	if c.ok() {
 		b := &c.block
-		c.fn.CmdPipelineBarrier(c.handle, raw.PipelineStageComputeShaderBit, raw.PipelineStageComputeShaderBit, 0, 1, &b.dispatches, 0, nil, 0, nil)
+		c.fn.CmdPipelineBarrier(c.handle, raw.PipelineStageComputeShaderBit|b.read, raw.PipelineStageComputeShaderBit, 0, 1, &b.dispatches, 0, nil, 0, nil)
 	}
 }
 

@@ -22,6 +22,7 @@ const (
 	extCalibrated     = "VK_EXT_calibrated_timestamps"
 	extCalibratedKHR  = "VK_KHR_calibrated_timestamps" // its newer name
 	extExecutables    = "VK_KHR_pipeline_executable_properties"
+	extConditional    = "VK_EXT_conditional_rendering"
 	extPortabilitySub = "VK_KHR_portability_subset"
 )
 
@@ -43,6 +44,7 @@ type featureChain struct {
 	priority *raw.PhysicalDeviceMemoryPriorityFeaturesEXT
 	pageable *raw.PhysicalDevicePageableDeviceLocalMemoryFeaturesEXT
 	inspect  *raw.PhysicalDevicePipelineExecutablePropertiesFeaturesKHR
+	cond     *raw.PhysicalDeviceConditionalRenderingFeaturesEXT
 }
 
 // newFeatureChain links the structs of the extensions for which has says yes.
@@ -59,6 +61,7 @@ func newFeatureChain(has func(ext string) bool) *featureChain {
 		priority: &raw.PhysicalDeviceMemoryPriorityFeaturesEXT{SType: raw.StructureTypePhysicalDeviceMemoryPriorityFeaturesEXT},
 		pageable: &raw.PhysicalDevicePageableDeviceLocalMemoryFeaturesEXT{SType: raw.StructureTypePhysicalDevicePageableDeviceLocalMemoryFeaturesEXT},
 		inspect:  &raw.PhysicalDevicePipelineExecutablePropertiesFeaturesKHR{SType: raw.StructureTypePhysicalDevicePipelineExecutablePropertiesFeaturesKHR},
+		cond:     &raw.PhysicalDeviceConditionalRenderingFeaturesEXT{SType: raw.StructureTypePhysicalDeviceConditionalRenderingFeaturesEXT},
 	}
 	c.core.PNext, c.v11.PNext = raw.Ptr(c.v11), raw.Ptr(c.v12)
 	tail := &c.v12.PNext
@@ -84,7 +87,10 @@ func newFeatureChain(has func(ext string) bool) *featureChain {
 		*tail, tail = raw.Ptr(c.pageable), &c.pageable.PNext
 	}
 	if has(extExecutables) {
-		*tail = raw.Ptr(c.inspect)
+		*tail, tail = raw.Ptr(c.inspect), &c.inspect.PNext
+	}
+	if has(extConditional) {
+		*tail = raw.Ptr(c.cond)
 	}
 	return c
 }
@@ -116,6 +122,7 @@ func (p *PhysicalDevice) queryFeatures() {
 	f.Synchronization2 = c.sync2.Synchronization2.Bool()
 	f.MemoryPriority = c.priority.MemoryPriority.Bool()
 	f.PageableDeviceLocal = c.pageable.PageableDeviceLocalMemory.Bool() && f.MemoryPriority
+	f.ConditionalRendering = c.cond.ConditionalRendering.Bool()
 	f.HostImport = p.has(extHostImport)
 	f.Inspect = c.inspect.PipelineExecutableInfo.Bool()
 	f.CalibratedTimestamps = p.calibrates()
@@ -243,6 +250,7 @@ func (f Features) extensions(p *PhysicalDevice) []string {
 		{f.MemoryBudget, extMemoryBudget},
 		{f.MemoryPriority, extMemoryPriority},
 		{f.PageableDeviceLocal, extPageable},
+		{f.ConditionalRendering, extConditional},
 		{f.HostImport, extHostImport},
 		{f.Inspect, extExecutables},
 		{f.CalibratedTimestamps && p.has(extCalibrated), extCalibrated},
@@ -274,5 +282,6 @@ func (f Features) enable(exts []string) *featureChain {
 	c.priority.MemoryPriority = raw.ToBool32(f.MemoryPriority)
 	c.pageable.PageableDeviceLocalMemory = raw.ToBool32(f.PageableDeviceLocal)
 	c.inspect.PipelineExecutableInfo = raw.ToBool32(f.Inspect)
+	c.cond.ConditionalRendering = raw.ToBool32(f.ConditionalRendering)
 	return c
 }

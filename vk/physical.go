@@ -127,6 +127,7 @@ type Features struct {
 	MemoryBudget         bool // the driver says what is free
 	MemoryPriority       bool
 	PageableDeviceLocal  bool
+	ConditionalRendering bool // dispatches that a word in memory can turn off, see CommandBuffer.BeginConditional
 	HostImport           bool // memory of ours can become a buffer
 	Inspect              bool // the driver says what it made of a pipeline, see DeviceOptions.Inspect
 	CalibratedTimestamps bool // the device's clock can be read by the host, see Clock

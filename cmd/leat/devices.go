@@ -118,6 +118,7 @@ var deviceFeatures = []struct {
 	{"storage_16bit", "16-bit storage", func(p *vk.PhysicalDevice) bool { return p.Features.Storage16 }},
 	{"int64", "int64", func(p *vk.PhysicalDevice) bool { return p.Features.Int64 }},
 	{"subgroup_size_control", "subgroup size control", func(p *vk.PhysicalDevice) bool { return p.Features.SubgroupSizeControl }},
+	{"conditional_rendering", "conditional dispatches", func(p *vk.PhysicalDevice) bool { return p.Features.ConditionalRendering }},
 	{"cooperative_matrix", "cooperative matrix", func(p *vk.PhysicalDevice) bool { return p.Features.CooperativeMatrix }},
 	{"transfer_queue", "dedicated transfer queue", hasTransferQueue},
 	{"host_import", "host memory import", func(p *vk.PhysicalDevice) bool { return p.Features.HostImport }},

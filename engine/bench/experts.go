@@ -22,6 +22,7 @@ type Experts struct {
 	Uploaded   int64   `json:"uploaded_bytes"`
 	Read       int64   `json:"disk_bytes"`
 
+	Ahead    float64 `json:"ahead_share"`        // of layers, those of single tokens that found all theirs without asking the host
 	Distinct float64 `json:"distinct_per_layer"` // different experts that a layer of a step needed, on average
 
 	// Bytes of experts that a token took, by the tier they were in when a layer asked.
@@ -46,7 +47,7 @@ func expertsOf(x engine.ExpertStats, steps, rows int64) *Experts {
 	return &Experts{
 		Steps: steps, Tokens: rows, HitRate: x.HitRate(), Hits: x.Hits, HostMisses: x.HostMisses, DiskMisses: x.DiskMisses,
 		Evictions: x.Evictions, Early: x.Early, Foreseen: x.Foreseen, Uploaded: x.UploadedBytes, Read: x.DiskBytes,
-		Distinct: x.Distinct(), VRAMPerToken: each(x.VRAMBytes), RAMPerToken: each(max(0, x.UploadedBytes-x.DiskBytes)), DiskPerToken: each(x.DiskBytes),
+		Ahead: float64(x.Ahead) / float64(max(1, x.Layers)), Distinct: x.Distinct(), VRAMPerToken: each(x.VRAMBytes), RAMPerToken: each(max(0, x.UploadedBytes-x.DiskBytes)), DiskPerToken: each(x.DiskBytes),
 		Stalled: x.Stalled.Seconds(), StalledMS: 1000 * x.Stalled.Seconds() / float64(steps),
 	}
 }

@@ -16,6 +16,8 @@ type Cache struct {
 	slotOf   []int32           // by expert; none: in no slot
 	slots    []slot
 	free     []int32
+	left     []Expert // whose slots went to others since Left
+	listed   []bool   // by expert: it is in left
 	stats    Stats
 }
 
@@ -49,7 +51,8 @@ func NewCache(layers, perLayer, slots int, p Policy) (*Cache, error) {
 	if layers < 1 || perLayer < 1 || slots < 1 || layers > 1<<15 || perLayer > 1<<15 {
 		return nil, fmt.Errorf("cache experts: found %d layers of %d experts and %d slots, wanted at least one of each and at most %d", layers, perLayer, slots, 1<<15)
 	}
-	c := &Cache{perLayer: perLayer, policy: p, slotOf: make([]int32, layers*perLayer)}
+	c := &Cache{perLayer: perLayer, policy: p, slotOf: make([]int32, layers*perLayer), listed: make([]bool, layers*perLayer)}
+	c.left = make([]Expert, 0, layers*perLayer)
 	for i := range c.slotOf {
 		c.slotOf[i] = none
 	}
@@ -140,6 +143,9 @@ func (c *Cache) room() (int32, bool) {
 }
 
 func (c *Cache) drop(at int32) {
+	if e := c.slots[at].expert; !c.listed[e] {
+		c.listed[e], c.left = true, append(c.left, e)
+	}
 	c.slotOf[c.slots[at].expert] = none
 	c.slots[at].expert = none
 }
@@ -161,6 +167,17 @@ func (c *Cache) Drop(t Taken) {
 	c.policy.Remove(s.expert)
 	c.drop(int32(t.Slot))
 	c.free = append(c.free, int32(t.Slot))
+}
+
+// Left lists whom a slot was taken away from since it was asked last, each once; who has come back is listed, too. The list is good
+// until the next change.
+func (c *Cache) Left() []Expert {
+	for _, e := range c.left {
+		c.listed[e] = false
+	}
+	left := c.left
+	c.left = c.left[:0]
+	return left
 }
 
 // Shrink gives up the slots from n on, with what is in them; nothing may be pinned. It

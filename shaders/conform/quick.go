@@ -60,6 +60,7 @@ var quick = map[string][]string{
 	"mul_mat_id_cm":       {"M=65 K=512 rows=40 used=4 experts=5 gap=3 first=0 one absent"},
 	"mul_mat_id":          {"M=7 K=1024 rows=70 used=1 experts=3 gap=4 first=1"},
 	"sum_experts":         {"rows=33 used=8 cols=172 gap=4 residual=true"},
+	"experts_there":       {"experts=60 count=8 absent=7", "experts=8 count=17 absent=0"},
 	"sigmoid_mul":         {"rows=9 cols=192 gates=384 group=64 gap=8"},
 	"ssm_conv":            {"rows=33 cols=100 taps=4 gap=3"},
 	"gated_delta_net":     {"rows=17 heads=4/2 of 32 tiled=true gap=4 together=true"},

@@ -188,3 +188,20 @@ func (r *Recorder) SumExperts(a shaders.SumExpertsArgs) error {
 	t.write(f32s(a.Dst, a.Rows, a.Cols, a.DstStride))
 	return record(r, &c, shaders.SumExperts, &a, a.Workgroups(), &t, cost{4 * n, 2 * n})
 }
+
+// ExpertsThere looks whether all experts of the pairs have addresses, of at most [shaders.MaxExperts], and says in Go where not.
+func (r *Recorder) ExpertsThere(a shaders.ExpertsThereArgs) error {
+	if a.Count == 0 {
+		return nil
+	}
+	c := check{choice: choice{op: "experts_there"}}
+	c.table("Table", a.Table)
+	c.address("IDs", a.IDs)
+	c.table("Go", a.Go)
+	var t touch
+	t.read(span{a.Table, a.Table + 8*shaders.MaxExperts})
+	t.read(f32s(a.IDs, 1, a.Count, 0))
+	t.read(f32s(a.Go, 1, 2, 0))
+	t.write(f32s(a.Go, 1, 2, 0))
+	return record(r, &c, shaders.ExpertsThere, &a, a.Workgroups(), &t, cost{bytes: 12 * float64(a.Count)})
+}

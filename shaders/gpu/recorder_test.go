@@ -76,6 +76,8 @@ func TestArguments(t *testing.T) {
 			"record rope: XStride is 64, want at least the row's 128 values"},
 		{"bias", r.Add(shaders.AddArgs{A: at, B: at, Dst: at, Count: 8, BCols: 9}),
 			"record add: BCols is 9, want 1 to Count, 8"},
+		{"go", r.ExpertsThere(shaders.ExpertsThereArgs{Table: at, IDs: at, Go: at + 4, Count: 8}),
+			"record experts_there: Go is address 0x104, want a multiple of 8, not 0"},
 		{"argmax", r.Argmax(shaders.ArgmaxArgs{X: at, Dst: at, Rows: 1}),
 			"record argmax: Cols is 0, want more than 0"},
 		{"eps", r.RMSNorm(shaders.RMSNormArgs{X: at, W: at, Dst: at, Rows: 1, Cols: 8, XStride: 8, DstStride: 8, Eps: -1}),

@@ -50,6 +50,10 @@ type Options struct {
 	// Guess is how many experts of the next layer may come before it has chosen, in steps of few rows; 0: none do.
 	Guess int
 
+	// Ahead is how seldom layers must miss an expert to go ahead, if the device can: a part of them; 0: they don't. On a CPU
+	// asking the host takes less.
+	Ahead float64
+
 	// Routed is told, after each step, which experts each row used: (rows, layers that have experts, used). It may not keep
 	// ids. nil: nobody is.
 	Routed func(rows int, ids []uint16) error
@@ -84,6 +88,7 @@ type Exec struct {
 	waves   waves             // of experts that share slots
 	replay  replay
 	parts   []part // of a step whose experts share slots
+	ahead   ahead
 }
 
 // Row is one token of a step.
@@ -195,7 +200,7 @@ func (e *Exec) allocate() (err error) {
 	if e.scratch, err = e.VRAM.Alloc("scratch", s.Bytes, vk.DeviceLocal); err != nil {
 		return err
 	}
-	if e.in, err = e.Host.Alloc("step inputs", e.partTable(2), vk.Upload); err != nil {
+	if e.in, err = e.Host.Alloc("step inputs", e.partTable(2)+e.Plan.Scratch.Table.Bytes, vk.Upload); err != nil {
 		return err
 	}
 	if e.out, err = e.Host.Alloc("logits", s.Logits.Bytes+s.Argmax.Bytes, vk.Readback); err != nil {

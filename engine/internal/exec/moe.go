@@ -272,8 +272,12 @@ func (r *run) expertProducts(o *arch.Op, i int, first, last uint32) (p gpu.Exper
 		return p, fmt.Errorf("tensor %q is not in %s", e.Weight, u.Name)
 	}
 	x, m, k := &h.Experts, uint32(h.PairWidth(e.Dst)), uint32(h.PairWidth(e.A))
+	table := s.Table
+	if r.leaping { // all that are there, whoever brought them
+		table = s.There
+	}
 	p = gpu.ExpertProducts{Type: t.Type, Experts: uint32(x.Count), MulMatIDArgs: shaders.MulMatIDArgs{
-		Table: r.addr(s.Table) + uint64(8*(r.tableOf(u.Layer)+r.which(o, i)*x.Count)), X: r.value(e.A), Dst: r.value(e.Dst), IDs: r.value(arch.Chosen),
+		Table: r.addr(table) + uint64(8*(r.tableOf(u.Layer)+r.which(o, i)*x.Count)), X: r.value(e.A), Dst: r.value(e.Dst), IDs: r.value(arch.Chosen),
 		M: m, K: k, Count: uint32(len(r.rows) * x.Used), Used: uint32(x.Used), XStride: k, DstStride: m, First: first, Last: last,
 	}}
 	if e.A.PerPair() {

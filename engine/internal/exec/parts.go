@@ -9,12 +9,14 @@ import (
 // looks of the host at what a router chose. Which experts are where is in memory, and what they wait for is the submission's.
 //
 // Part 0 ends with the first layer's choice. Each layer that has experts has two more: a wave that others follow, which is there
-// only where some come and some need not, and the last wave, with all behind it up to the next layer's choice.
+// only where some come and some need not, and the last wave, with all behind it up to the next layer's choice. Behind all of these
+// come those of layers that go ahead, one for each.
 type part struct {
 	kept    bool
 	all     expected    // its work, were all of the layer's pairs in its wave
 	experts expected    // of that, the wave's
 	brought gpu.Brought // what there is as bytes when it begins
+	left    gpu.Brought // and when it is over
 }
 
 // byParts runs a step of which what is kept is submitted again, and the rest recorded and kept.
@@ -25,7 +27,17 @@ func (r *run) byParts(key replayKey) error {
 		e.replay.key = key
 	}
 	r.parts, r.extra = true, len(e.parts)
-	return r.forward()
+	err := r.forward()
+	e.ahead.steady = err == nil && r.cuts == 0
+	return err
+}
+
+// leaves is what there is as bytes when the part that is open is over.
+func (r *run) leaves() gpu.Brought {
+	if r.again {
+		return r.e.parts[r.part].left
+	}
+	return r.rec.Brought()
 }
 
 // beginPart opens a part of the step, or a command buffer for this step alone where it has none.
@@ -56,12 +68,12 @@ func (r *run) beginWave(layer int, first, last bool) error {
 func (r *run) waveOf(layer int) int { return 1 + 2*r.e.waves.nth[layer] }
 
 // chose notes what there is as bytes behind a layer's router, for the parts that begin there.
-func (r *run) chose(layer int) {
-	if !r.parts || r.again {
+func (r *run) chose(layer int, b gpu.Brought) {
+	if !r.parts {
 		return
 	}
 	wave, last := &r.e.parts[r.waveOf(layer)], &r.e.parts[r.waveOf(layer)+1]
-	if b := r.rec.Brought(); b != wave.brought {
+	if b != wave.brought {
 		wave.kept, wave.brought = false, b
 		last.kept, last.brought = false, b
 	}

@@ -108,7 +108,7 @@ func (r *run) account() error {
 
 // stamped reports whether a command buffer has timestamps.
 func (r *run) stamped(nth int) bool {
-	return r.e.Device.Compute.TimestampBits > 0 && nth < r.e.stamps.Count/2
+	return r.e.Device.Compute.TimestampBits > 0 && nth >= 0 && nth < r.e.stamps.Count/2
 }
 
 // readStamps reads two timestamps of each submission that has some: at once those that lie side by side.

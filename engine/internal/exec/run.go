@@ -50,11 +50,20 @@ type run struct {
 	over   int     // submissions known to be over
 	behind float64 // base cost of those that may not be
 
-	since          time.Time     // recording since then
-	blocked, rests time.Duration // waited for weights to be on their way; rested
-	missed         time.Duration // of blocked, for experts
-	commands       [1]*vk.CommandBuffer
+	since          time.Time           // recording since then
+	blocked, rests time.Duration       // waited for weights to be on their way; rested
+	missed         time.Duration       // of blocked, for experts
+	pending        []*vk.CommandBuffer // closed, and not submitted
 	signal         [1]vk.Point
+
+	leaps    []leap      // layers that went ahead, of which nothing is known yet
+	leapt    int         // of them, those of the next submission
+	leaping  bool        // the part that is open is such a layer's
+	cuts     int         // the step waited, or was too long
+	back     int         // unit to go back to, whose experts have to come; nothing: none
+	behindOf gpu.Brought // what there is as bytes there
+	resumes  bool        // the step has gone back
+	undone   []int       // command buffers that were left out, and may be submitted again
 }
 
 // reset makes r a step of rows, or says what is wrong with them.
@@ -66,7 +75,7 @@ func (r *run) reset(ctx context.Context, rows []Row, greedy bool) error {
 	}
 	*r = run{
 		ctx: ctx, e: e, rows: rows, asked: asked, greedy: greedy, run: oneRun(rows), step: r.step + 1, at: nothing, open: nothing, part: nothing,
-		rec: r.rec, waits: r.waits[:0], points: r.points[:0], timed: r.timed[:0],
+		rec: r.rec, waits: r.waits[:0], points: r.points[:0], timed: r.timed[:0], pending: r.pending[:0], leaps: r.leaps[:0], undone: r.undone[:0], back: nothing,
 	}
 	return nil
 }
@@ -84,15 +93,34 @@ func (r *run) forward() error {
 	if err := r.embed(); err != nil {
 		return err
 	}
-	for i := range r.e.Plan.Units {
+	for i := 0; i < len(r.e.Plan.Units); {
 		if err := r.unit(i); err != nil {
 			return fmt.Errorf("%s: %w", r.e.Plan.Units[i].Name, err)
 		}
+		if i++; i == len(r.e.Plan.Units) {
+			if err := r.end(); err != nil {
+				return err
+			}
+		}
+		if r.back != nothing {
+			i, r.back, r.resumes = r.back, nothing, true
+		}
 	}
+	return nil
+}
+
+// end hands in the last of the step's work, and learns whether layers that went ahead did.
+func (r *run) end() error {
 	if err := r.output(); err != nil {
 		return err
 	}
-	return r.submit()
+	if err := r.landed(); err != nil {
+		return err
+	}
+	if err := r.submit(); err != nil {
+		return err
+	}
+	return r.settle(true)
 }
 
 // embed copies the inputs to the device and decodes the tokens' embeddings into X.
@@ -192,6 +220,9 @@ func (r *run) cachedUnit(i int) error {
 	for _, o := range r.e.ops[i] {
 		if err := r.op(o, &r.e.Plan.Units[i]); err != nil {
 			return fmt.Errorf("%s: %w", strings.Join(o.Weights(), ", "), err)
+		}
+		if r.back != nothing {
+			return nil
 		}
 	}
 	r.open = nothing

@@ -20,6 +20,8 @@ type submission struct {
 	waited    time.Duration // by the host, for those bytes
 	rested    time.Duration // just before it
 	nth       int           // of the step's command buffers and pairs of timestamps
+	part      int           // of the step, that is kept; nothing: it is none
+	value     uint64        // that the compute timeline has when it is over
 	submitted time.Time
 }
 
@@ -86,12 +88,23 @@ func (r *run) stamp(end int) {
 	}
 }
 
-// submit closes the command buffer and queues it; the step goes on with begin.
+// submit closes the command buffer and submits it, behind those that are queued; the step goes on with begin.
 func (r *run) submit() error {
+	if err := r.queue(); err != nil {
+		return err
+	}
+	return r.flush()
+}
+
+// queue closes the command buffer, to be submitted with those that follow.
+func (r *run) queue() error {
 	e := r.e
 	if !r.again {
 		if err := r.rec.Finish(); err != nil {
 			return err
+		}
+		if r.part != nothing {
+			e.parts[r.part].left = r.rec.Brought()
 		}
 		r.stamp(1)
 		if err := r.cb.End(); err != nil {
@@ -99,7 +112,15 @@ func (r *run) submit() error {
 		}
 	}
 	r.worked()
-	r.timed = append(r.timed, r.next)
+	r.next.part = r.part
+	r.timed, r.pending = append(r.timed, r.next), append(r.pending, r.cb)
+	r.cb, r.stale = nil, r.again
+	return nil
+}
+
+// flush submits what is queued.
+func (r *run) flush() error {
+	e := r.e
 	if err := r.rest(); err != nil {
 		return err
 	}
@@ -109,25 +130,32 @@ func (r *run) submit() error {
 	if err := r.read(); err != nil {
 		return err
 	}
-	s := &r.timed[r.used]
-	s.submitted = time.Now()
-	r.commands[0], r.signal[0] = r.cb, vk.Point{Timeline: e.Compute, Value: e.value + 1}
-	if err := e.Device.Compute.Submit(vk.Submission{Commands: r.commands[:], Waits: r.waits, Signals: r.signal[:]}); err != nil {
+	r.signal[0] = vk.Point{Timeline: e.Compute, Value: e.value + 1}
+	now := time.Now()
+	if err := e.Device.Compute.Submit(vk.Submission{Commands: r.pending, Waits: r.waits, Signals: r.signal[:]}); err != nil {
 		return err
 	}
-	if r.part != nothing {
-		e.parts[r.part].kept = true
-	}
 	e.value++
-	r.used++
-	r.cb, r.stale = nil, r.again
+	for i := range r.timed[r.used:] {
+		s := &r.timed[r.used+i]
+		s.submitted, s.value = now, e.value
+		if s.part != nothing {
+			e.parts[s.part].kept = true
+		}
+		r.behind += base(s.bytes, s.flops)
+		e.count.weights.Add(s.weights)
+	}
+	for i := range r.leaps {
+		if l := &r.leaps[i]; l.value == 0 && l.timed < len(r.timed) {
+			l.value = e.value
+		}
+	}
+	r.used, r.pending = len(r.timed), r.pending[:0]
 	if e.timer != nil {
 		e.timer.submitted = len(e.timer.marks)
 	}
-	r.behind += base(s.bytes, s.flops)
 	r.waits = r.waits[:0]
 	e.count.submissions.Add(1)
-	e.count.weights.Add(s.weights)
 	return nil
 }
 
@@ -154,7 +182,7 @@ func (r *run) keepUp() error {
 	}
 	e := r.e
 	for r.used-r.over > aheadLeast && r.behind*e.cost.scale > aheadTime.Seconds() {
-		if err := r.await(e.value - uint64(r.used-1-r.over)); err != nil {
+		if err := r.await(r.timed[r.over].value); err != nil {
 			return err
 		}
 		r.behind -= base(r.timed[r.over].bytes, r.timed[r.over].flops)
@@ -170,6 +198,9 @@ func (r *run) stop() error {
 		_ = r.cb.End() // a command buffer that is being recorded can't be begun again
 	}
 	clear(e.table) // what it was to tell the device, it has not
+	for l := range e.ahead.stale {
+		e.ahead.stale[l] = true
+	}
 	if err := e.Compute.Wait(context.Background(), e.value); err != nil {
 		return err
 	}
@@ -185,13 +216,23 @@ func (r *run) stop() error {
 // cut submits what is recorded, if anything, and goes on in a new command buffer.
 func (r *run) cut() error {
 	r.part = nothing // what is cut is not kept
+	r.cuts++
 	if bytes, flops := r.rec.Cost(); bytes == 0 && flops == 0 && len(r.waits) == 0 && r.used > 0 {
 		return nil
+	}
+	leaping := r.leaping
+	if err := r.landed(); err != nil {
+		return err
 	}
 	if err := r.submit(); err != nil {
 		return err
 	}
-	return r.begin()
+	if err := r.begin(); err != nil || !leaping {
+		return err
+	}
+	r.leaping = true
+	r.onlyIfThere()
+	return nil
 }
 
 // rowGroup is the granule of a split: rows of uint32 then begin on 16 bytes, and kernels of few rows have all they take.

@@ -51,14 +51,15 @@ func (e *Exec) makeWaves() (err error) {
 		}
 	}
 	w.routed = make([]uint16, e.Plan.Chunk*w.layers*m.Used)
-	if w.chosen, err = e.Host.Alloc("chosen experts", int64(4*w.layers*e.Plan.Chunk*m.Used), vk.Readback); err != nil || x == nil {
+	if w.chosen, err = e.Host.Alloc("chosen experts", e.wentOff()+8, vk.Readback); err != nil || x == nil {
 		return err
 	}
 	w.there, w.coming, w.next, w.early = x.NewBatch(), x.NewBatch(), x.NewBatch(), [2]*weights.Batch{x.NewBatch(), x.NewBatch()}
 	if err := e.makeGuesses(); err != nil {
 		return err
 	}
-	e.parts = make([]part, 1+2*w.layers)
+	e.parts = make([]part, 1+3*w.layers)
+	e.makeAhead()
 	w.pairs, w.taken, w.table = make([]int32, m.Count), make([]bool, m.Count), make([]byte, 8*expertTensors*m.Count)
 	return nil
 }
@@ -96,12 +97,18 @@ func (r *run) routed() error {
 // as few waves as there are slots for. An expert of a step comes once.
 func (r *run) cached(o *arch.Op) error {
 	e, w, x, layer := r.e, &r.e.waves, r.e.Weights.Experts(), r.e.Plan.Units[r.at].Layer
-	if err := r.learn(); err != nil {
+	if r.goesAhead() {
+		return r.leap(o)
+	}
+	if err := r.learn(); err != nil || r.back != nothing {
 		return err
 	}
 	rest, err := r.first(layer)
 	if err != nil {
 		return err
+	}
+	if r.parts {
+		e.ahead.noted(w.coming.Len()+len(rest) > 0)
 	}
 	if err := r.ask(); err != nil {
 		return err
@@ -204,22 +211,22 @@ func (r *run) early() error {
 	return err
 }
 
-// learn waits for the router's choice and counts the pairs of the step's rows and each of the layer's experts.
+// learn waits for the router's choice, and counts who was chosen.
 func (r *run) learn() error {
-	e, w, n := r.e, &r.e.waves, int64(len(r.rows)*r.e.Hyper.Experts.Used)
-	layer := e.Plan.Units[r.at].Layer
-	if !r.again {
-		if e.Routed == nil { // else it is under way
-			if err := r.keepChosen(layer); err != nil {
-				return err
-			}
-		}
-		r.cb.HostBarrier()
+	e, layer := r.e, r.e.Plan.Units[r.at].Layer
+	if r.resumes { // it has chosen, and found that one is missing
+		r.resumes = false
+		r.chose(layer, r.behindOf)
+		return r.count(layer)
+	}
+	brought := r.leaves()
+	if err := r.chosen(layer); err != nil {
+		return err
 	}
 	if err := r.submit(); err != nil {
 		return err
 	}
-	r.chose(layer)
+	r.chose(layer, brought)
 	value := e.value
 	if err := r.foresee(); err != nil {
 		return err
@@ -227,6 +234,29 @@ func (r *run) learn() error {
 	if err := r.hear(value); err != nil {
 		return err
 	}
+	if err := r.settle(true); err != nil || r.back != nothing {
+		return err
+	}
+	return r.count(layer)
+}
+
+// chosen has a layer's choice brought to host memory by the end of the command buffer.
+func (r *run) chosen(layer int) error {
+	if err := r.landed(); err != nil || r.again {
+		return err
+	}
+	if r.e.Routed == nil { // else it is under way
+		if err := r.keepChosen(layer); err != nil {
+			return err
+		}
+	}
+	r.cb.HostBarrier()
+	return nil
+}
+
+// count counts the pairs of the step's rows and each of a layer's experts.
+func (r *run) count(layer int) error {
+	e, w, n := r.e, &r.e.waves, int64(len(r.rows)*r.e.Hyper.Experts.Used)
 	clear(w.pairs)
 	needed := 0
 	m := w.chosen.Mapped()[e.chosenOff(layer):]
@@ -298,9 +328,24 @@ func (r *run) submitted(b *weights.Batch) error {
 
 // release gives a batch of the layer at hand back, once the compute timeline has reached value.
 func (r *run) release(b *weights.Batch, value uint64) error {
-	w := &r.e.waves
-	kept, err := r.e.Weights.Experts().Release(b, value, w.keep[0])
+	e, w, x := r.e, &r.e.waves, r.e.Weights.Experts()
+	if e.ahead.able {
+		e.gone()
+		for i := range b.Len() {
+			address, id, unit, err := x.At(b, i)
+			if err != nil {
+				return err
+			}
+			if err := e.there(unit.Layer, address, id, unit); err != nil {
+				return err
+			}
+		}
+	}
+	kept, err := x.Release(b, value, w.keep[0])
 	w.keep[0] -= kept
+	if e.ahead.able {
+		e.gone()
+	}
 	return err
 }
 

@@ -40,6 +40,7 @@ type Experts struct {
 	listed   []int           // of the batch being taken: whose copies are listed
 	out      listing         // of it
 	landing  listing         // of a read that has ended
+	gone     []Gone          // scratch
 
 	count expertCounters
 }
@@ -67,6 +68,20 @@ type cachedLayer struct {
 	unit         int // of the plan
 }
 
+// Gone is an expert that is in VRAM no more.
+type Gone struct{ Layer, ID int }
+
+// Left lists who has left VRAM since it was asked last; the list is good until then.
+func (x *Experts) Left() []Gone {
+	x.gone = x.gone[:0]
+	for i := range x.classes {
+		for _, e := range x.classes[i].cache.Left() {
+			x.gone = append(x.gone, Gone{x.p.Classes[i].Layers[int(e)/x.p.Count], int(e) % x.p.Count})
+		}
+	}
+	return x.gone
+}
+
 // Batch is experts of a layer that were taken together.
 type Batch struct {
 	layer int
@@ -88,6 +103,7 @@ func (s *Store) newExperts(ctx context.Context) (err error) {
 	s.experts = x
 	x.ctx, x.cancel = context.WithCancel(context.Background())
 	x.rest()
+	x.gone = make([]Gone, 0, len(x.resting))
 	if err := x.makeSlots(ctx); err != nil {
 		return err
 	}

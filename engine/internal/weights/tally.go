@@ -17,7 +17,8 @@ type ExpertStats struct {
 	UploadedBytes          int64 // to the slots
 	DiskBytes              int64 // read from disk for that
 
-	Layers, Needed int64         // layers of steps that asked, once each; the different experts that these needed
+	Layers, Needed int64         // layers of steps that needed some, once each; the different experts that these needed
+	Ahead          int64         // of Layers, those of steps of one token that found all theirs without asking the host
 	Stalled        time.Duration // the device stood idle within steps because experts had not come; a part of all such waiting
 }
 
@@ -27,7 +28,7 @@ func (s ExpertStats) Less(b ExpertStats) ExpertStats {
 		Hits: s.Hits - b.Hits, HostMisses: s.HostMisses - b.HostMisses, DiskMisses: s.DiskMisses - b.DiskMisses, Evictions: s.Evictions - b.Evictions,
 		Early: s.Early - b.Early, Foreseen: s.Foreseen - b.Foreseen,
 		VRAMBytes: s.VRAMBytes - b.VRAMBytes, UploadedBytes: s.UploadedBytes - b.UploadedBytes, DiskBytes: s.DiskBytes - b.DiskBytes,
-		Layers: s.Layers - b.Layers, Needed: s.Needed - b.Needed, Stalled: s.Stalled - b.Stalled,
+		Layers: s.Layers - b.Layers, Ahead: s.Ahead - b.Ahead, Needed: s.Needed - b.Needed, Stalled: s.Stalled - b.Stalled,
 	}
 }
 
@@ -42,7 +43,7 @@ func (s ExpertStats) Distinct() float64 { return float64(s.Needed) / float64(max
 
 type expertCounters struct {
 	hits, hostMisses, diskMisses, evictions, early, foreseen, vramBytes, bytes, diskBytes atomic.Int64
-	layers, needed, stalled                                                               atomic.Int64 // stalled: ns
+	layers, ahead, needed, stalled                                                        atomic.Int64 // stalled: ns
 }
 
 func (c *expertCounters) took(now, before expert.Stats) {
@@ -60,7 +61,7 @@ func (x *Experts) Stats() ExpertStats {
 		Hits: c.hits.Load(), HostMisses: c.hostMisses.Load(), DiskMisses: c.diskMisses.Load(), Evictions: c.evictions.Load(),
 		Early: c.early.Load(), Foreseen: c.foreseen.Load(),
 		VRAMBytes: c.vramBytes.Load(), UploadedBytes: c.bytes.Load(), DiskBytes: c.diskBytes.Load(),
-		Layers: c.layers.Load(), Needed: c.needed.Load(), Stalled: time.Duration(c.stalled.Load()),
+		Layers: c.layers.Load(), Ahead: c.ahead.Load(), Needed: c.needed.Load(), Stalled: time.Duration(c.stalled.Load()),
 	}
 }
 
@@ -69,6 +70,9 @@ func (x *Experts) Needed(n int) {
 	x.count.layers.Add(1)
 	x.count.needed.Add(int64(n))
 }
+
+// Ahead counts a layer of a step that found its experts without asking the host.
+func (x *Experts) Ahead() { x.count.ahead.Add(1) }
 
 // Idle counts time that the device waited for experts.
 func (x *Experts) Idle(d time.Duration) { x.count.stalled.Add(int64(d)) }

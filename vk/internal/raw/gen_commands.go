@@ -74,6 +74,7 @@ const (
 	devBeginCommandBuffer
 	devBindBufferMemory
 	devBindBufferMemory2
+	devCmdBeginConditionalRenderingEXT
 	devCmdBeginDebugUtilsLabelEXT
 	devCmdBindDescriptorSets
 	devCmdBindPipeline
@@ -82,6 +83,7 @@ const (
 	devCmdDispatch
 	devCmdDispatchBase
 	devCmdDispatchIndirect
+	devCmdEndConditionalRenderingEXT
 	devCmdEndDebugUtilsLabelEXT
 	devCmdExecuteCommands
 	devCmdFillBuffer
@@ -177,6 +179,7 @@ var deviceCommands = [devCount]command{
 	devBeginCommandBuffer:                              {name: "vkBeginCommandBuffer", required: true},
 	devBindBufferMemory:                                {name: "vkBindBufferMemory", required: true},
 	devBindBufferMemory2:                               {name: "vkBindBufferMemory2", aliases: []string{"vkBindBufferMemory2KHR"}, required: true},
+	devCmdBeginConditionalRenderingEXT:                 {name: "vkCmdBeginConditionalRenderingEXT"},
 	devCmdBeginDebugUtilsLabelEXT:                      {name: "vkCmdBeginDebugUtilsLabelEXT"},
 	devCmdBindDescriptorSets:                           {name: "vkCmdBindDescriptorSets", required: true},
 	devCmdBindPipeline:                                 {name: "vkCmdBindPipeline", required: true},
@@ -185,6 +188,7 @@ var deviceCommands = [devCount]command{
 	devCmdDispatch:                                     {name: "vkCmdDispatch", required: true},
 	devCmdDispatchBase:                                 {name: "vkCmdDispatchBase", aliases: []string{"vkCmdDispatchBaseKHR"}, required: true},
 	devCmdDispatchIndirect:                             {name: "vkCmdDispatchIndirect", required: true},
+	devCmdEndConditionalRenderingEXT:                   {name: "vkCmdEndConditionalRenderingEXT"},
 	devCmdEndDebugUtilsLabelEXT:                        {name: "vkCmdEndDebugUtilsLabelEXT"},
 	devCmdExecuteCommands:                              {name: "vkCmdExecuteCommands", required: true},
 	devCmdFillBuffer:                                   {name: "vkCmdFillBuffer", required: true},
@@ -579,6 +583,18 @@ func (f *DeviceFuncs) BindBufferMemory2(device Device, bindInfoCount uint32, pBi
 	return c.result(f.fn[devBindBufferMemory2], 3)
 }
 
+// CmdBeginConditionalRenderingEXT is
+//
+//	void vkCmdBeginConditionalRenderingEXT(VkCommandBuffer commandBuffer, const VkConditionalRenderingBeginInfoEXT* pConditionalRenderingBegin)
+//
+// From VK_EXT_conditional_rendering; see Has.
+func (f *DeviceFuncs) CmdBeginConditionalRenderingEXT(commandBuffer CommandBuffer, pConditionalRenderingBegin *ConditionalRenderingBeginInfoEXT) {
+	c := newCall()
+	c.words[0] = uintptr(commandBuffer)
+	c.ptr(1, unsafe.Pointer(pConditionalRenderingBegin))
+	c.do(f.fn[devCmdBeginConditionalRenderingEXT], 2)
+}
+
 // CmdBeginDebugUtilsLabelEXT is
 //
 //	void vkCmdBeginDebugUtilsLabelEXT(VkCommandBuffer commandBuffer, const VkDebugUtilsLabelEXT* pLabelInfo)
@@ -683,6 +699,17 @@ func (f *DeviceFuncs) CmdDispatchIndirect(commandBuffer CommandBuffer, buffer Bu
 	c.words[1] = uintptr(buffer)
 	c.words[2] = uintptr(offset)
 	c.do(f.fn[devCmdDispatchIndirect], 3)
+}
+
+// CmdEndConditionalRenderingEXT is
+//
+//	void vkCmdEndConditionalRenderingEXT(VkCommandBuffer commandBuffer)
+//
+// From VK_EXT_conditional_rendering; see Has.
+func (f *DeviceFuncs) CmdEndConditionalRenderingEXT(commandBuffer CommandBuffer) {
+	c := newCall()
+	c.words[0] = uintptr(commandBuffer)
+	c.do(f.fn[devCmdEndConditionalRenderingEXT], 1)
 }
 
 // CmdEndDebugUtilsLabelEXT is

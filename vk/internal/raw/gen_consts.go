@@ -33,6 +33,7 @@ const (
 const (
 	AMDShaderCoreProperties2ExtensionName        = "VK_AMD_shader_core_properties2"
 	EXTCalibratedTimestampsExtensionName         = "VK_EXT_calibrated_timestamps"
+	EXTConditionalRenderingExtensionName         = "VK_EXT_conditional_rendering"
 	EXTDebugUtilsExtensionName                   = "VK_EXT_debug_utils"
 	EXTExternalMemoryHostExtensionName           = "VK_EXT_external_memory_host"
 	EXTGraphicsPipelineLibraryExtensionName      = "VK_EXT_graphics_pipeline_library"

@@ -32,6 +32,9 @@ type CommandPoolResetFlags uint32
 // CommandPoolTrimFlags is VkCommandPoolTrimFlags.
 type CommandPoolTrimFlags uint32
 
+// ConditionalRenderingFlagsEXT is VkConditionalRenderingFlagsEXT.
+type ConditionalRenderingFlagsEXT uint32
+
 // DebugUtilsMessageSeverityFlagsEXT is VkDebugUtilsMessageSeverityFlagsEXT.
 type DebugUtilsMessageSeverityFlagsEXT uint32
 
@@ -366,6 +369,13 @@ const (
 	ComponentTypeUint16KHR  ComponentTypeKHR = 8
 	ComponentTypeUint32KHR  ComponentTypeKHR = 9
 	ComponentTypeUint64KHR  ComponentTypeKHR = 10
+)
+
+// ConditionalRenderingFlagBitsEXT is VkConditionalRenderingFlagBitsEXT.
+type ConditionalRenderingFlagBitsEXT = ConditionalRenderingFlagsEXT
+
+const (
+	ConditionalRenderingInvertedBitEXT ConditionalRenderingFlagsEXT = 0x1
 )
 
 // DebugUtilsMessageSeverityFlagBitsEXT is VkDebugUtilsMessageSeverityFlagBitsEXT.

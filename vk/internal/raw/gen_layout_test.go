@@ -143,6 +143,13 @@ var structLayouts = []structLayout{
 		{"basePipelineHandle", unsafe.Offsetof(ComputePipelineCreateInfo{}.BasePipelineHandle)},
 		{"basePipelineIndex", unsafe.Offsetof(ComputePipelineCreateInfo{}.BasePipelineIndex)},
 	}},
+	{"VkConditionalRenderingBeginInfoEXT", unsafe.Sizeof(ConditionalRenderingBeginInfoEXT{}), []fieldLayout{
+		{"sType", unsafe.Offsetof(ConditionalRenderingBeginInfoEXT{}.SType)},
+		{"pNext", unsafe.Offsetof(ConditionalRenderingBeginInfoEXT{}.PNext)},
+		{"buffer", unsafe.Offsetof(ConditionalRenderingBeginInfoEXT{}.Buffer)},
+		{"offset", unsafe.Offsetof(ConditionalRenderingBeginInfoEXT{}.Offset)},
+		{"flags", unsafe.Offsetof(ConditionalRenderingBeginInfoEXT{}.Flags)},
+	}},
 	{"VkConformanceVersion", unsafe.Sizeof(ConformanceVersion{}), []fieldLayout{
 		{"major", unsafe.Offsetof(ConformanceVersion{}.Major)},
 		{"minor", unsafe.Offsetof(ConformanceVersion{}.Minor)},
@@ -533,6 +540,12 @@ var structLayouts = []structLayout{
 		{"bufferDeviceAddress", unsafe.Offsetof(PhysicalDeviceBufferDeviceAddressFeatures{}.BufferDeviceAddress)},
 		{"bufferDeviceAddressCaptureReplay", unsafe.Offsetof(PhysicalDeviceBufferDeviceAddressFeatures{}.BufferDeviceAddressCaptureReplay)},
 		{"bufferDeviceAddressMultiDevice", unsafe.Offsetof(PhysicalDeviceBufferDeviceAddressFeatures{}.BufferDeviceAddressMultiDevice)},
+	}},
+	{"VkPhysicalDeviceConditionalRenderingFeaturesEXT", unsafe.Sizeof(PhysicalDeviceConditionalRenderingFeaturesEXT{}), []fieldLayout{
+		{"sType", unsafe.Offsetof(PhysicalDeviceConditionalRenderingFeaturesEXT{}.SType)},
+		{"pNext", unsafe.Offsetof(PhysicalDeviceConditionalRenderingFeaturesEXT{}.PNext)},
+		{"conditionalRendering", unsafe.Offsetof(PhysicalDeviceConditionalRenderingFeaturesEXT{}.ConditionalRendering)},
+		{"inheritedConditionalRendering", unsafe.Offsetof(PhysicalDeviceConditionalRenderingFeaturesEXT{}.InheritedConditionalRendering)},
 	}},
 	{"VkPhysicalDeviceCooperativeMatrix2FeaturesNV", unsafe.Sizeof(PhysicalDeviceCooperativeMatrix2FeaturesNV{}), []fieldLayout{
 		{"sType", unsafe.Offsetof(PhysicalDeviceCooperativeMatrix2FeaturesNV{}.SType)},
@@ -1522,6 +1535,7 @@ var enumValues = []enumValue{
 	{"VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT", bits(CommandPoolCreateResetCommandBufferBit)},
 	{"VK_COMMAND_POOL_CREATE_PROTECTED_BIT", bits(CommandPoolCreateProtectedBit)},
 	{"VK_COMMAND_POOL_RESET_RELEASE_RESOURCES_BIT", bits(CommandPoolResetReleaseResourcesBit)},
+	{"VK_CONDITIONAL_RENDERING_INVERTED_BIT_EXT", bits(ConditionalRenderingInvertedBitEXT)},
 	{"VK_DEBUG_UTILS_MESSAGE_SEVERITY_VERBOSE_BIT_EXT", bits(DebugUtilsMessageSeverityVerboseBitEXT)},
 	{"VK_DEBUG_UTILS_MESSAGE_SEVERITY_INFO_BIT_EXT", bits(DebugUtilsMessageSeverityInfoBitEXT)},
 	{"VK_DEBUG_UTILS_MESSAGE_SEVERITY_WARNING_BIT_EXT", bits(DebugUtilsMessageSeverityWarningBitEXT)},
@@ -3031,6 +3045,7 @@ var enumValues = []enumValue{
 var extensionNames = []extensionName{
 	{"VK_AMD_SHADER_CORE_PROPERTIES_2_EXTENSION_NAME", AMDShaderCoreProperties2ExtensionName},
 	{"VK_EXT_CALIBRATED_TIMESTAMPS_EXTENSION_NAME", EXTCalibratedTimestampsExtensionName},
+	{"VK_EXT_CONDITIONAL_RENDERING_EXTENSION_NAME", EXTConditionalRenderingExtensionName},
 	{"VK_EXT_DEBUG_UTILS_EXTENSION_NAME", EXTDebugUtilsExtensionName},
 	{"VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME", EXTExternalMemoryHostExtensionName},
 	{"VK_EXT_GRAPHICS_PIPELINE_LIBRARY_EXTENSION_NAME", EXTGraphicsPipelineLibraryExtensionName},

@@ -175,6 +175,15 @@ type ComputePipelineCreateInfo struct {
 	BasePipelineIndex  int32
 }
 
+// ConditionalRenderingBeginInfoEXT is VkConditionalRenderingBeginInfoEXT.
+type ConditionalRenderingBeginInfoEXT struct {
+	SType  StructureType // StructureTypeConditionalRenderingBeginInfoEXT
+	PNext  unsafe.Pointer
+	Buffer Buffer
+	Offset uint64
+	Flags  ConditionalRenderingFlagsEXT
+}
+
 // ConformanceVersion is VkConformanceVersion.
 type ConformanceVersion struct {
 	Major    uint8
@@ -674,6 +683,14 @@ type PhysicalDeviceBufferDeviceAddressFeatures struct {
 	BufferDeviceAddress              Bool32
 	BufferDeviceAddressCaptureReplay Bool32
 	BufferDeviceAddressMultiDevice   Bool32
+}
+
+// PhysicalDeviceConditionalRenderingFeaturesEXT is VkPhysicalDeviceConditionalRenderingFeaturesEXT.
+type PhysicalDeviceConditionalRenderingFeaturesEXT struct {
+	SType                         StructureType // StructureTypePhysicalDeviceConditionalRenderingFeaturesEXT
+	PNext                         unsafe.Pointer
+	ConditionalRendering          Bool32
+	InheritedConditionalRendering Bool32
 }
 
 // PhysicalDeviceCooperativeMatrix2FeaturesNV is VkPhysicalDeviceCooperativeMatrix2FeaturesNV.

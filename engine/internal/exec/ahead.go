@@ -1,0 +1,328 @@
+package exec
+
+import (
+	"fmt"
+
+	"leat/decompose/pack"
+	"leat/engine/arch"
+	"leat/shaders"
+	"leat/shaders/gpu"
+)
+
+// A layer whose experts are all in VRAM need not ask the host where they are: the device has a table of all that are there. So
+// where they mostly are, a step of one row goes ahead, layer after layer, each behind a look whether its experts are all in
+// the table. Where one is not, all that follows is left out (the dispatches are conditional), the host has it brought, and the
+// step goes on from that layer as it would have without going ahead. The host learns of the layers that went well by and by.
+
+// ahead is what an Exec needs for that.
+type ahead struct {
+	able   bool
+	steady bool       // the step before waited for nothing but experts
+	misses float64    // how likely a layer misses one, by those before
+	names  [][]string // by layer of the model: its experts' matrices, in the order of the operations
+	table  []uint64   // (L, 3, E) as the device's is to be
+	stale  []bool     // by layer: the device's is not
+}
+
+// leap is a layer that went ahead, or was to.
+type leap struct {
+	unit, layer int
+	timed       int    // its part's entry of timed
+	value       uint64 // of the submission; 0: it is pending
+	brought     gpu.Brought
+}
+
+const (
+	missMemory = 1.0 / 32 // the weight of the last layer in how often they miss one
+	longLeap   = 16       // layers in a submission, at most
+)
+
+func (e *Exec) makeAhead() {
+	a, h := &e.ahead, e.Hyper
+	if a.able = e.Ahead > 0 && e.Device.Features.ConditionalRendering; !a.able {
+		return
+	}
+	a.names, a.stale, a.misses = make([][]string, h.BlockCount), make([]bool, h.BlockCount), 1
+	a.table = make([]uint64, h.BlockCount*expertTensors*h.Experts.Count)
+	for i, ops := range e.ops {
+		for _, o := range ops {
+			if o.Kind != arch.Experts || e.Plan.Units[i].Kind != pack.Experts {
+				continue
+			}
+			l := e.Plan.Units[i].Layer
+			a.names[l], a.stale[l] = nil, true
+			for _, p := range o.Ops {
+				if p.Kind == arch.MulMatID {
+					a.names[l] = append(a.names[l], p.Weight)
+				}
+			}
+		}
+	}
+}
+
+// entry is where the table has an expert's matrix.
+func (e *Exec) entry(layer, op, id int) int {
+	return (layer*expertTensors+op)*e.Hyper.Experts.Count + id
+}
+
+// layerTable is how many bytes of the table are of a layer.
+func (e *Exec) layerTable() int64 { return int64(8 * expertTensors * e.Hyper.Experts.Count) }
+
+// goOff is where the scratch has two words: 1 while a step may go ahead, and the layer where it could not.
+func (e *Exec) goOff() int64 { return e.Plan.Scratch.There.Off + int64(8*len(e.ahead.table)) }
+
+// there notes that experts of a batch are in VRAM, which the device's queue has waited for.
+func (e *Exec) there(layer int, address uint64, id int, u *pack.Unit) error {
+	a := &e.ahead
+	for op, name := range a.names[layer] {
+		t, ok := u.Tensor(name)
+		if !ok {
+			return fmt.Errorf("tensor %q is not in %s", name, u.Name)
+		}
+		at, to := e.entry(layer, op, id), address+uint64(t.UnitOff)
+		if a.table[at] == to {
+			return nil
+		}
+		a.table[at], a.stale[layer] = to, true
+	}
+	return nil
+}
+
+// gone notes which experts are in VRAM no more.
+func (e *Exec) gone() {
+	a := &e.ahead
+	for _, x := range e.Weights.Experts().Left() {
+		for op := range a.names[x.Layer] {
+			a.table[e.entry(x.Layer, op, x.ID)] = 0
+		}
+		a.stale[x.Layer] = true
+	}
+}
+
+// noted adds what came to pass with a layer to what is expected of the next ones.
+func (a *ahead) noted(missed bool) {
+	a.misses -= missMemory * a.misses
+	if missed {
+		a.misses += missMemory
+	}
+}
+
+// goesAhead reports whether the layer at hand need not ask.
+func (r *run) goesAhead() bool {
+	a := &r.e.ahead
+	return a.able && r.parts && a.steady && !r.resumes && (len(r.leaps) > 0 || a.misses < r.e.Ahead)
+}
+
+// stride is how many layers go in a submission: what is left out costs time as well.
+func (a *ahead) stride() int { return min(longLeap, max(1, int(0.5/max(a.misses, 1e-3)))) }
+
+// leap has the layer at hand go ahead.
+func (r *run) leap(o *arch.Op) error {
+	e, layer := r.e, r.e.Plan.Units[r.at].Layer
+	brought := r.leaves()
+	if err := r.chosen(layer); err != nil {
+		return err
+	}
+	if err := r.queue(); err != nil {
+		return err
+	}
+	if len(r.leaps) == 0 || r.leapt >= e.ahead.stride() {
+		if err := r.flush(); err != nil {
+			return err
+		}
+		if err := r.settle(false); err != nil || r.back != nothing {
+			return err
+		}
+	}
+	if len(r.leaps) == 0 {
+		if err := r.prelude(); err != nil {
+			return err
+		}
+	}
+	n := 1 + 2*e.waves.layers + e.waves.nth[layer]
+	if p := &e.parts[n]; p.brought != brought {
+		p.kept, p.brought = false, brought
+	}
+	if err := r.beginPart(n); err != nil {
+		return err
+	}
+	r.leaps = append(r.leaps, leap{unit: r.at, layer: layer, timed: len(r.timed), brought: brought})
+	r.leapt++
+	r.leaping = true
+	for _, t := range e.ahead.names[layer] {
+		if t, ok := e.Plan.Units[r.at].Tensor(t); ok {
+			r.next.weights += t.Bytes * int64(e.Hyper.Experts.Used)
+		}
+	}
+	if r.again {
+		return nil
+	}
+	err := r.rec.ExpertsThere(shaders.ExpertsThereArgs{
+		Table: r.addr(e.Plan.Scratch.There) + uint64(8*e.entry(layer, 0, 0)), IDs: r.value(arch.Chosen), Go: e.scratch.Address + uint64(e.goOff()),
+		Count: uint32(e.Hyper.Experts.Used), Layer: uint32(layer),
+	})
+	if err != nil {
+		return err
+	}
+	r.onlyIfThere()
+	return r.byExperts(o, 0, e.Hyper.Experts.Count)
+}
+
+// onlyIfThere has what follows in the command buffer left out where an expert was not there.
+func (r *run) onlyIfThere() {
+	r.cb.ConditionBarrier()
+	r.cb.BeginConditional(r.e.scratch, r.e.goOff())
+}
+
+// prelude tells the device what has come and gone, and to go.
+func (r *run) prelude() error {
+	e, s := r.e, &r.e.Plan.Scratch
+	if err := r.begin(); err != nil {
+		return err
+	}
+	for _, nth := range r.undone { // they write their times again
+		if r.stamped(nth) {
+			r.cb.ResetQueries(e.stamps, 2*nth, 2)
+		}
+	}
+	r.undone = r.undone[:0]
+	m, n := e.in.Mapped()[e.partTable(2):], e.layerTable()
+	for l, stale := range e.ahead.stale {
+		if !stale || e.ahead.names[l] == nil {
+			continue
+		}
+		e.ahead.stale[l] = false
+		from := e.entry(l, 0, 0)
+		for i := range expertTensors * e.Hyper.Experts.Count {
+			le.PutUint64(m[8*(from+i):], e.ahead.table[from+i])
+		}
+		if err := r.rec.Copy(e.scratch, s.There.Off+int64(8*from), e.in, e.partTable(2)+int64(8*from), n); err != nil {
+			return err
+		}
+	}
+	if err := r.rec.Update(e.scratch, e.goOff(), goAhead[:]); err != nil {
+		return err
+	}
+	return r.queue()
+}
+
+var goAhead = [8]byte{0: 1}
+
+// landed ends the part of a layer that goes ahead: the host is to know whether it went.
+func (r *run) landed() error {
+	if !r.leaping {
+		return nil
+	}
+	r.leaping = false
+	if r.again {
+		return nil
+	}
+	if err := r.rec.Finish(); err != nil {
+		return err
+	}
+	r.cb.EndConditional()
+	if err := r.rec.Copy(r.e.waves.chosen, r.e.wentOff(), r.e.scratch, r.e.goOff(), 8); err != nil {
+		return err
+	}
+	r.cb.HostBarrier()
+	return nil
+}
+
+// wentOff is where host memory has the two words of goOff, as of the last part that is over.
+func (e *Exec) wentOff() int64 {
+	return int64(4 * e.waves.layers * e.Plan.Chunk * e.Hyper.Experts.Used)
+}
+
+// settle learns how layers went that are submitted: all of them, or but the last submission's. Where one could not go, the
+// step is to go back there.
+func (r *run) settle(all bool) error {
+	e := r.e
+	r.leapt = 0
+	for len(r.leaps) > 0 && r.leaps[0].value != 0 && (all || r.leaps[0].value < e.value) {
+		value := r.leaps[0].value
+		if err := r.hear(value); err != nil {
+			return err
+		}
+		stopped, at := r.stopped()
+		if stopped { // what follows is left out, and soon over
+			if err := r.hear(e.value); err != nil {
+				return err
+			}
+			_, at = r.stopped()
+		}
+		n := 0
+		for n < len(r.leaps) && r.leaps[n].value != 0 && r.leaps[n].value <= value && !(stopped && r.leaps[n].layer == at) {
+			if err := r.went(&r.leaps[n]); err != nil {
+				return err
+			}
+			n++
+		}
+		if stopped {
+			for n < len(r.leaps) && r.leaps[n].layer != at { // of later submissions
+				if err := r.went(&r.leaps[n]); err != nil {
+					return err
+				}
+				n++
+			}
+			return r.goBack(n)
+		}
+		r.leaps = append(r.leaps[:0], r.leaps[n:]...)
+	}
+	return nil
+}
+
+// stopped says whether a step could not go ahead, and at which layer.
+func (r *run) stopped() (bool, int) {
+	m := r.e.waves.chosen.Mapped()[r.e.wentOff():]
+	return le.Uint32(m) == 0, int(le.Uint32(m[4:]))
+}
+
+// went does for a layer that went ahead what is done for one whose experts are all found.
+func (r *run) went(l *leap) error {
+	e, w, x := r.e, &r.e.waves, r.e.Weights.Experts()
+	if err := r.count(l.layer); err != nil {
+		return err
+	}
+	x.Begin(r.step, l.layer)
+	clear(w.taken)
+	w.list()
+	w.keep[0] = e.Hyper.Experts.Count
+	n, err := x.Take(r.ctx, l.layer, w.ids, w.there)
+	if err != nil {
+		return err
+	}
+	if n != len(w.ids) || !x.Here(w.there) {
+		return fmt.Errorf("layer %d went ahead without some of its experts", l.layer)
+	}
+	e.ahead.noted(false)
+	x.Ahead()
+	return r.release(w.there, l.value)
+}
+
+// goBack has the step go on from the n'th leap, which was left out with all that follow.
+func (r *run) goBack(n int) error {
+	e := r.e
+	if n == len(r.leaps) {
+		return fmt.Errorf("the step was left out from a layer on that it had not come to")
+	}
+	for _, l := range r.leaps[n:] {
+		if l.value == 0 {
+			break
+		}
+		s := &r.timed[l.timed]
+		e.count.weights.Add(-s.weights)
+		r.undone = append(r.undone, s.nth)
+		s.bytes, s.flops, s.weights, s.nth = 0, 0, 0, nothing
+	}
+	if r.cb != nil && !r.again {
+		if err := r.cb.End(); err != nil { // it is to be recorded anew
+			return err
+		}
+	}
+	r.timed, r.pending = r.timed[:r.used], r.pending[:0]
+	r.over, r.behind = r.used, 0
+	r.cb, r.leaping, r.part = nil, false, nothing
+	r.back, r.behindOf = r.leaps[n].unit, r.leaps[n].brought
+	r.leaps = r.leaps[:0]
+	return nil
+}
