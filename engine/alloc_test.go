@@ -5,6 +5,7 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"leat/engine"
@@ -44,12 +45,16 @@ func TestNoAllocation(t *testing.T) {
 		{"from disk, recorded", path, least, 1, running},
 		{"experts", experts, 0, 0, nil},
 		{"experts from host memory", experts, leastExperts, 1 << 30, nil},
+		{"experts that go ahead", experts, leastExperts * 2, 1 << 30, nil},
 		{"biases and sinks", filepath.Join("testdata", "gpt-oss-nano.gguf"), 0, 0, nil},
 		{"latent attention", filepath.Join("testdata", "deepseek3-nano.gguf"), 0, 0, nil},
 		{"states", filepath.Join("testdata", "qwen3next-nano.gguf"), 0, 0, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			o := engine.Options{ContextLength: 128, Chunk: 8, DeviceBytes: c.vram, HostBytes: c.host, Trace: c.rec}
+			if strings.HasSuffix(c.name, "ahead") {
+				o = engine.WithAhead(o)
+			}
 			m := load(t, c.path, engine.WithKernels(o, func(g *gpu.Options) { g.Routes = true }))
 			s, err := m.NewSession()
 			if err != nil {
@@ -67,6 +72,9 @@ func TestNoAllocation(t *testing.T) {
 				_, err := s.Forward(ctx, ids)
 				return err
 			})
+			if x := m.Stats().Experts; (x.Ahead > 0) != strings.HasSuffix(c.name, "ahead") {
+				t.Errorf("layers that went ahead: %+v", x)
+			}
 			if c.rec != nil {
 				return // it knows nothing of Generate
 			}

@@ -48,7 +48,12 @@ func TestExpertsStop(t *testing.T) {
 	for i, n := range moments {
 		ram := float64(i%2) / 2
 		disk := newStuckDisk(n)
-		m := demoSlots(t, ram, func(o engine.Options) engine.Options { return engine.WithFault(o, disk.fault) })
+		m := demoSlots(t, ram, func(o engine.Options) engine.Options {
+			if i%3 > 0 {
+				o = engine.WithAhead(o)
+			}
+			return engine.WithFault(o, disk.fault)
+		})
 		s, err := m.NewSession()
 		if err != nil {
 			t.Fatal(err)
@@ -82,7 +87,12 @@ func TestExpertsReadFails(t *testing.T) {
 	bad := errors.New("bad sector")
 	base := runtime.NumGoroutine()
 	for i, after := range []int64{0, 20, 60, 100, 200} {
-		m := demoSlots(t, float64(i%2)/2, func(o engine.Options) engine.Options { return engine.WithFault(o, failingAfter(after, bad)) })
+		m := demoSlots(t, float64(i%2)/2, func(o engine.Options) engine.Options {
+			if i%3 > 0 {
+				o = engine.WithAhead(o)
+			}
+			return engine.WithFault(o, failingAfter(after, bad))
+		})
 		s, err := m.NewSession()
 		if err != nil {
 			t.Fatal(err)
@@ -119,7 +129,7 @@ func TestExpertsShrink(t *testing.T) {
 		var step, taken atomic.Int64
 		o := base
 		o.DeviceBytes, o.HostBytes = least+(all-least)*2/3, host
-		m := load(t, path, engine.WithHeadroom(o, func() int64 {
+		m := load(t, path, engine.WithHeadroom(engine.WithAhead(o), func() int64 {
 			if n := step.Add(1); n%3 == 0 {
 				taken.Add(1)
 				return -(all - least) / 6

@@ -43,13 +43,14 @@ func TestExpertsLong(t *testing.T) {
 		part   float64 // of the VRAM between the least and all
 		host   int64
 		policy string
+		ahead  bool // layers go ahead
 	}
-	ways := []way{{0, 1, "lru"}, {0.4, half, "adaptive"}}
+	ways := []way{{0, 1, "lru", false}, {0.4, half, "adaptive", true}}
 	if *combinations {
 		ways = nil
 		for i, policy := range []string{"lru", "stale", "weighted", "adaptive"} {
 			for _, part := range []float64{0, 0.2, 0.4, 0.6, 0.8} {
-				ways = append(ways, way{part, []int64{1, half, 1 << 30}[(i+int(5*part))%3], policy})
+				ways = append(ways, way{part, []int64{1, half, 1 << 30}[(i+int(5*part))%3], policy, part >= 0.4})
 			}
 		}
 	}
@@ -59,6 +60,9 @@ func TestExpertsLong(t *testing.T) {
 			o.DeviceBytes, o.HostBytes, o.ExpertPolicy = least+int64(c.part*float64(all-least)), c.host, c.policy
 			if c.host == half {
 				o.HostBytes = someRAM(t, path, o, 0.5)
+			}
+			if c.ahead {
+				o = engine.WithAhead(o)
 			}
 			m := load(t, path, o)
 			if slotsOf(m) == 0 {
@@ -76,6 +80,9 @@ func TestExpertsLong(t *testing.T) {
 			x := m.Stats().Experts
 			if x.Evictions < int64(n)/4 || (x.Hits > 0) != (c.part > 0) && c.policy == "lru" {
 				t.Errorf("%d slots: %+v", slotsOf(m), x)
+			}
+			if (x.Ahead > 0) != c.ahead || x.Ahead == x.Layers {
+				t.Errorf("%d of %d layers went ahead", x.Ahead, x.Layers)
 			}
 			t.Logf("%d slots of %d, %d in RAM: %+v", slotsOf(m), m.Plan().Experts.All(), m.Plan().Experts.HostCount, x)
 		})
