@@ -66,6 +66,7 @@ func TestExpertSlots(t *testing.T) {
 				{0.7, 1, "", g.model, func(o *engine.Options) { o.Chunk = 5 }},
 				{0.2, 1 << 30, "", g.model, func(o *engine.Options) { o.Sweep.BlockBytes = 64 << 10 }},
 				{0.5, 1 << 30, "", g.model, func(o *engine.Options) { o.ExpertGuess = 2 }},
+				{0.5, half, "", g.model, func(o *engine.Options) { *o = engine.WithTogether(*o) }},
 				{0.3, half, "", pack, func(o *engine.Options) { o.ExpertGuess = 3 }},
 				{0.4, 1, "", pack, func(o *engine.Options) { *o = oneMemory(*o, mem.Imported) }},
 				{0.6, 1, "lru", pack, func(o *engine.Options) { *o = oneMemory(*o, mem.Mapped) }},

@@ -30,6 +30,20 @@ func WithAhead(o Options) Options {
 	return o
 }
 
+// WithTogether has experts that are there run with those that come, as on a CPU, WithApart apart from them, as on a GPU, unless
+// something was said.
+func WithTogether(o Options) Options {
+	o.waves = "together"
+	return o
+}
+
+func WithApart(o Options) Options {
+	if o.waves == "" {
+		o.waves = "apart"
+	}
+	return o
+}
+
 // WithShared keeps o's weights in place in memory of a kind, whatever the budgets.
 func WithShared(o Options, kind mem.Shared) Options {
 	o.shared = kind

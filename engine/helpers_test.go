@@ -128,11 +128,11 @@ func exact(o engine.Options) engine.Options {
 }
 
 // load opens a model for a test, with validation when LEAT_VALIDATE=1 asks for it.
-// Without a driver the test is skipped, unless LEAT_REQUIRE_DEVICE=1.
+// Experts run apart, as they do on GPUs. Without a driver the test is skipped, unless LEAT_REQUIRE_DEVICE=1.
 func load(t testing.TB, path string, o engine.Options) *engine.Model {
 	t.Helper()
 	o.Validate, o.Enable = os.Getenv("LEAT_VALIDATE") == "1", append(vktest.Enable(), o.Enable...)
-	m, err := engine.Load(context.Background(), path, o)
+	m, err := engine.Load(context.Background(), path, engine.WithApart(o))
 	if errors.Is(err, engine.ErrNoDevice) && os.Getenv("LEAT_REQUIRE_DEVICE") != "1" {
 		t.Skipf("no Vulkan device: %v", err)
 	}

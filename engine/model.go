@@ -206,7 +206,7 @@ func (m *Model) build(ctx context.Context, _ string) (err error) {
 		Weights: m.weights, Compute: m.compute, KVType: m.o.kv(), Logger: m.o.Logger, MaxSubmit: m.o.MaxSubmit,
 		Pacer: m.pacer, Ran: m.adapter.ran(), Trace: m.o.Trace, Ops: m.o.Ops, VRAMRate: m.rates.vram,
 		Routed: routed, Guess: m.o.ExpertGuess,
-		Ahead: m.aheadBelow(),
+		Ahead: m.aheadBelow(), Together: m.together(),
 	})
 	return err
 }

@@ -22,6 +22,11 @@ func (m *Model) aheadBelow() float64 {
 	return seldom
 }
 
+// together says whether a layer's experts that are there wait for those that come.
+func (m *Model) together() bool {
+	return m.o.waves == "together" || m.o.waves == "" && m.dev.Physical.Type == vk.CPU
+}
+
 // newRouting begins the trace of routing that the options ask for, and returns who is told of each step; nil: nobody.
 func (m *Model) newRouting() (func(rows int, ids []uint16) error, error) {
 	x := &m.hyper.Experts

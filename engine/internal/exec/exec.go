@@ -54,6 +54,9 @@ type Options struct {
 	// asking the host takes less.
 	Ahead float64
 
+	// Together has a layer's experts that are there wait for those that come, where one memory and the same cores do both.
+	Together bool
+
 	// Routed is told, after each step, which experts each row used: (rows, layers that have experts, used). It may not keep
 	// ids. nil: nobody is.
 	Routed func(rows int, ids []uint16) error

@@ -96,7 +96,7 @@ func (r *run) routed() error {
 // cached runs the experts of a layer whose router has run: those that are there at once, while the others come; these in
 // as few waves as there are slots for. An expert of a step comes once.
 func (r *run) cached(o *arch.Op) error {
-	e, w, x, layer := r.e, &r.e.waves, r.e.Weights.Experts(), r.e.Plan.Units[r.at].Layer
+	e, w, layer := r.e, &r.e.waves, r.e.Plan.Units[r.at].Layer
 	if r.goesAhead() {
 		return r.leap(o)
 	}
@@ -106,9 +106,6 @@ func (r *run) cached(o *arch.Op) error {
 	rest, err := r.first(layer)
 	if err != nil {
 		return err
-	}
-	if r.parts {
-		e.ahead.noted(w.coming.Len()+len(rest) > 0)
 	}
 	if err := r.ask(); err != nil {
 		return err
@@ -122,14 +119,14 @@ func (r *run) cached(o *arch.Op) error {
 			return err
 		}
 		if w.coming.Len() == 0 {
-			if rest, err = r.take(layer, rest, w.coming, x.Wave(layer)); err != nil {
+			if rest, err = r.take(layer, rest, w.coming, r.most(layer)); err != nil {
 				return err
 			}
 			if w.coming.Len() == 0 {
 				return fmt.Errorf("layer %d: no slot is free for the %d experts that have to come", layer, len(rest))
 			}
 		}
-		if rest, err = r.take(layer, rest, w.next, x.Wave(layer)); err != nil {
+		if rest, err = r.take(layer, rest, w.next, r.most(layer)); err != nil {
 			return err
 		}
 		if len(rest) == 0 {
@@ -171,10 +168,30 @@ func (r *run) first(layer int) (rest []int32, err error) {
 	if err := r.judge(layer); err != nil {
 		return nil, err
 	}
+	if r.parts {
+		r.e.ahead.noted(len(w.misses) > 0)
+	}
+	r.together()
 	if _, err := r.take(layer, w.hits, w.there, len(w.hits)); err != nil {
 		return nil, err
 	}
-	return r.take(layer, w.misses, w.coming, x.Wave(layer))
+	return r.take(layer, w.misses, w.coming, r.most(layer))
+}
+
+// most is how many of a layer's experts come at a time.
+func (r *run) most(layer int) int {
+	if x := r.e.Weights.Experts(); !r.e.Together {
+		return x.Wave(layer)
+	}
+	return r.e.Hyper.Experts.Count
+}
+
+// together has what is there run with what comes: each wave costs a CPU its beginnings, and nothing comes meanwhile.
+func (r *run) together() {
+	if w := &r.e.waves; r.e.Together && len(w.misses) > 0 {
+		w.misses = append(w.misses, w.hits...)
+		w.hits = w.hits[:0]
+	}
 }
 
 // mayStay is how many of a layer's experts that a step brings may stay once they were used. Few rows say who is wanted next;
@@ -204,10 +221,11 @@ func (r *run) early() error {
 		w.ids = append(w.ids, int32(id))
 	}
 	w.hits, w.misses = x.Split(layer, w.ids, w.hits[:0], w.misses[:0])
+	r.together()
 	if _, err := r.take(layer, w.hits, w.early[0], len(w.hits)); err != nil {
 		return err
 	}
-	_, err := r.take(layer, w.misses, w.early[1], plan.EarlyWaves*x.Wave(layer))
+	_, err := r.take(layer, w.misses, w.early[1], plan.EarlyWaves*r.most(layer))
 	return err
 }
 
