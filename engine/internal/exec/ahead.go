@@ -1,12 +1,14 @@
 package exec
 
 import (
+	"context"
 	"fmt"
 
 	"leat/decompose/pack"
 	"leat/engine/arch"
 	"leat/shaders"
 	"leat/shaders/gpu"
+	"leat/vk"
 )
 
 // A layer whose experts are all in VRAM need not ask the host where they are: the device has a table of all that are there. So
@@ -37,10 +39,18 @@ const (
 	longLeap   = 16       // layers in a submission, at most
 )
 
-func (e *Exec) makeAhead() {
+func (e *Exec) makeAhead() error {
 	a, h := &e.ahead, e.Hyper
-	if a.able = e.Ahead > 0 && e.Device.Features.ConditionalRendering; !a.able {
-		return
+	if e.Ahead == 0 || !e.Device.Features.ConditionalRendering {
+		return nil
+	}
+	var err error
+	if a.able, err = e.leavesOut(); err != nil {
+		return err
+	}
+	if !a.able {
+		e.Logger.Warn("conditional dispatches do not do what they are told: every layer asks the host where its experts are")
+		return nil
 	}
 	a.names, a.stale, a.misses = make([][]string, h.BlockCount), make([]bool, h.BlockCount), 1
 	a.table = make([]uint64, h.BlockCount*expertTensors*h.Experts.Count)
@@ -58,6 +68,55 @@ func (e *Exec) makeAhead() {
 			}
 		}
 	}
+	return nil
+}
+
+// leavesOut tries whether the device leaves out what it is told to, and nothing else: a wrong one would compute garbage unseen.
+func (e *Exec) leavesOut() (bool, error) {
+	cb, err := e.pool.New()
+	if err != nil {
+		return false, err
+	}
+	if err := cb.Begin(); err != nil {
+		return false, err
+	}
+	rec, at := e.run.rec, e.Plan.Scratch.There.Off
+	const word, looked, table, ids = 0, 8, 16, 64 // of There, which has 256 bytes at least
+	rec.Reset(cb)
+	if err := rec.Zero(e.scratch, at, 256); err != nil {
+		return false, err
+	}
+	for i := range int64(2) { // left out, and not
+		first := [looked + 8]byte{word: byte(i), looked: 1}
+		if err := rec.Update(e.scratch, at, first[:]); err != nil {
+			return false, err
+		}
+		rec.Barrier()
+		cb.ConditionBarrier()
+		cb.BeginConditional(e.scratch, at+word)
+		to := e.scratch.Address + uint64(at)
+		if err := rec.ExpertsThere(shaders.ExpertsThereArgs{Table: to + table, IDs: to + ids, Go: to + looked, Count: 1, Layer: 7}); err != nil {
+			return false, err
+		}
+		cb.EndConditional()
+		if err := rec.Copy(e.waves.chosen, 8*i, e.scratch, at+looked, 8); err != nil {
+			return false, err
+		}
+	}
+	cb.HostBarrier()
+	if err := cb.End(); err != nil {
+		return false, err
+	}
+	done := vk.Point{Timeline: e.Compute, Value: e.value + 1}
+	if err := e.Device.Compute.Submit(vk.Submission{Commands: []*vk.CommandBuffer{cb}, Signals: []vk.Point{done}}); err != nil {
+		return false, err
+	}
+	e.value++
+	if err := e.Compute.Wait(context.Background(), e.value); err != nil {
+		return false, err
+	}
+	m := e.waves.chosen.Mapped()
+	return le.Uint64(m) == 1 && le.Uint64(m[8:]) == 7<<32, nil
 }
 
 // entry is where the table has an expert's matrix.
@@ -180,6 +239,7 @@ func (r *run) prelude() error {
 	if err := r.begin(); err != nil {
 		return err
 	}
+	e.gone()
 	for _, nth := range r.undone { // they write their times again
 		if r.stamped(nth) {
 			r.cb.ResetQueries(e.stamps, 2*nth, 2)
