@@ -39,8 +39,8 @@ func TestDevicesPrint(t *testing.T) {
      has       buffer addresses, timelines, fp16, int8, int8 dot product,
                dedicated transfer queue
      lacks     8-bit storage, 16-bit storage, int64, subgroup size control,
-               cooperative matrix, host memory import, memory budget,
-               memory priority, pageable VRAM, resizable BAR,
+               conditional dispatches, cooperative matrix, host memory import,
+               memory budget, memory priority, pageable VRAM, resizable BAR,
                one memory with the CPU
 
 CPU  Some CPU
