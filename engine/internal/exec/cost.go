@@ -29,6 +29,7 @@ const (
 	costWindow = 0.5  // seconds of work that are remembered
 	costKnown  = 0.02 // seconds of work after which the estimator knows the device
 	longPart   = 0.25 // of the target: from there on a submission is long
+	slowest    = 2000 // times the yardstick's time that any device takes; more is a compiler at work, or other programs
 )
 
 func base(bytes, flops float64) float64 { return bytes/baseBandwidth + flops/baseRate }
@@ -57,6 +58,7 @@ func (e *estimator) learn(w expected, seconds float64) {
 	if b <= 0 || seconds <= 0 {
 		return
 	}
+	seconds = min(seconds, slowest*b)
 	keep := math.Exp(-seconds / costWindow)
 	e.measured, e.based = e.measured*keep+seconds, e.based*keep+b
 	if seconds > longPart*e.target {

@@ -67,6 +67,14 @@ func TestEstimatorWeighs(t *testing.T) {
 	if rows := e.rows(0, 0, perRow, n); rows != n {
 		t.Errorf("after a small slow submission %d rows of %d go at once, want all", rows, n)
 	}
+	for _, known := range []*estimator{fast(), {scale: 1, target: defaultTarget}} {
+		e = known
+		e.learn(expected{bytes: 20e3}, 0.3) // its kernel was compiled, or a CPU had others to serve
+		e.learn(expected{flops: 16e6}, 16e6/25e9)
+		if rows := e.rows(0, 0, 2e6, n); rows != n {
+			t.Errorf("after a small submission that stood still %d small rows of %d go at once, want all", rows, n)
+		}
+	}
 	e = fast()
 	e.learn(expected{flops: perRow * n}, 2*defaultTarget)
 	if rows := e.rows(0, 0, perRow, n); rows == 0 || rows > n/2 {
