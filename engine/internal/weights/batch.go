@@ -45,7 +45,7 @@ func (x *Experts) Wave(layer int) int {
 }
 
 // Take takes the first of ids that there are slots for into b, which must be empty, and has the bytes of those that are
-// not there brought. It returns how many it took: none, where all slots are taken.
+// not there brought. It returns how many it took: none, where all slots are taken. Those that are there it puts first in ids.
 func (x *Experts) Take(ctx context.Context, layer int, ids []int32, b *Batch) (n int, err error) {
 	if len(b.taken) > 0 {
 		return 0, fmt.Errorf("take experts of layer %d: the batch still has %d of layer %d", layer, len(b.taken), b.layer)
@@ -54,6 +54,7 @@ func (x *Experts) Take(ctx context.Context, layer int, ids []int32, b *Batch) (n
 	c := &x.classes[l.class]
 	b.layer = layer
 	before := c.cache.Stats()
+	x.hitsFirst(l, ids)
 	b.taken = c.cache.Take(l.index, ids, b.taken)
 	x.count.took(c.cache.Stats(), before)
 	x.listed = x.listed[:0]
@@ -80,6 +81,18 @@ func (x *Experts) Take(ctx context.Context, layer int, ids []int32, b *Batch) (n
 		}
 	}
 	return len(b.taken), x.uploadListed(b)
+}
+
+// hitsFirst moves those of a layer's ids to the front that need no slot, and leaves the order else: as the cache takes them.
+func (x *Experts) hitsFirst(l *cachedLayer, ids []int32) {
+	n := 0
+	for i, id := range ids {
+		if x.classes[l.class].cache.Has(l.index, id) {
+			copy(ids[n+1:i+1], ids[n:i])
+			ids[n] = id
+			n++
+		}
+	}
 }
 
 // Near reports whether an expert is not in VRAM, but in RAM.

@@ -111,6 +111,10 @@ func TestExpertBytes(t *testing.T) {
 					if hits, misses := x.Split(l, ids, nil, nil); len(hits)+len(misses) != len(ids) || len(hits) > x.Present(l) {
 						t.Fatalf("%d hits and %d misses of %d, %d present", len(hits), len(misses), len(ids), x.Present(l))
 					}
+					asked := map[int]bool{}
+					for _, id := range ids {
+						asked[int(id)] = true
+					}
 					for len(ids) > 0 || batches[0].Len()+batches[1].Len() > 0 {
 						if stops && rng.IntN(4) == 0 {
 							break steps
@@ -119,12 +123,18 @@ func TestExpertBytes(t *testing.T) {
 							if b.Len() > 0 || len(ids) == 0 {
 								continue
 							}
-							n, err := x.Take(context.Background(), l, ids[:min(len(ids), 1+rng.IntN(x.Wave(l)))], b)
+							n, err := x.Take(context.Background(), l, ids[:min(len(ids), 1+rng.IntN(x.p.Count))], b)
 							r.ok(err)
 							if n == 0 && b == batches[0] && batches[1].Len() == 0 {
 								t.Fatal("no slot is free, and nothing is taken")
 							}
 							ids = ids[n:]
+							for i := range b.Len() {
+								if !asked[x.ID(b, i)] {
+									t.Fatalf("expert %d of layer %d is taken, for which nobody asks any more", x.ID(b, i), l)
+								}
+								delete(asked, x.ID(b, i))
+							}
 						}
 						if batches[0].Len() > 0 {
 							r.run(batches[0], rng.IntN(2) == 0)
@@ -133,6 +143,9 @@ func TestExpertBytes(t *testing.T) {
 							}
 						}
 						batches[0], batches[1] = batches[1], batches[0]
+					}
+					if len(asked) > 0 {
+						t.Fatalf("experts %v of layer %d were not taken", asked, l)
 					}
 				}
 				r.ok(r.compute.Wait(context.Background(), r.value))

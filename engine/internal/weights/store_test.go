@@ -88,7 +88,7 @@ func newRig(t testing.TB, path string, c setup) *rig {
 	t.Cleanup(r.pool.Close)
 	r.cb, err = r.pool.New()
 	r.ok(err)
-	r.back, err = dev.NewBuffer("back", 1<<20, vk.Readback)
+	r.back, err = dev.NewBuffer("back", 4<<20, vk.Readback)
 	r.ok(err)
 	t.Cleanup(r.back.Close)
 	var queues []*vk.Queue
