@@ -143,10 +143,11 @@ func (c *Cache) room() (int32, bool) {
 }
 
 func (c *Cache) drop(at int32) {
-	if e := c.slots[at].expert; !c.listed[e] {
+	e := c.slots[at].expert
+	if !c.listed[e] {
 		c.listed[e], c.left = true, append(c.left, e)
 	}
-	c.slotOf[c.slots[at].expert] = none
+	c.slotOf[e] = none
 	c.slots[at].expert = none
 }
 

@@ -1,14 +1,12 @@
 package exec
 
 import (
-	"context"
 	"fmt"
 
 	"leat/decompose/pack"
 	"leat/engine/arch"
 	"leat/shaders"
 	"leat/shaders/gpu"
-	"leat/vk"
 )
 
 // A layer whose experts are all in VRAM need not ask the host where they are: the device has a table of all that are there. So
@@ -69,93 +67,6 @@ func (e *Exec) makeAhead() error {
 		}
 	}
 	return nil
-}
-
-// leavesOut tries whether the device leaves out what it is told to, and nothing else: a wrong one would compute garbage unseen.
-func (e *Exec) leavesOut() (bool, error) {
-	cb, err := e.pool.New()
-	if err != nil {
-		return false, err
-	}
-	if err := cb.Begin(); err != nil {
-		return false, err
-	}
-	rec, at := e.run.rec, e.Plan.Scratch.There.Off
-	const word, looked, table, ids = 0, 8, 16, 64 // of There, which has 256 bytes at least
-	rec.Reset(cb)
-	if err := rec.Zero(e.scratch, at, 256); err != nil {
-		return false, err
-	}
-	for i := range int64(2) { // left out, and not
-		first := [looked + 8]byte{word: byte(i), looked: 1}
-		if err := rec.Update(e.scratch, at, first[:]); err != nil {
-			return false, err
-		}
-		rec.Barrier()
-		cb.ConditionBarrier()
-		cb.BeginConditional(e.scratch, at+word)
-		to := e.scratch.Address + uint64(at)
-		if err := rec.ExpertsThere(shaders.ExpertsThereArgs{Table: to + table, IDs: to + ids, Go: to + looked, Count: 1, Layer: 7}); err != nil {
-			return false, err
-		}
-		cb.EndConditional()
-		if err := rec.Copy(e.waves.chosen, 8*i, e.scratch, at+looked, 8); err != nil {
-			return false, err
-		}
-	}
-	cb.HostBarrier()
-	if err := cb.End(); err != nil {
-		return false, err
-	}
-	done := vk.Point{Timeline: e.Compute, Value: e.value + 1}
-	if err := e.Device.Compute.Submit(vk.Submission{Commands: []*vk.CommandBuffer{cb}, Signals: []vk.Point{done}}); err != nil {
-		return false, err
-	}
-	e.value++
-	if err := e.Compute.Wait(context.Background(), e.value); err != nil {
-		return false, err
-	}
-	m := e.waves.chosen.Mapped()
-	return le.Uint64(m) == 1 && le.Uint64(m[8:]) == 7<<32, nil
-}
-
-// entry is where the table has an expert's matrix.
-func (e *Exec) entry(layer, op, id int) int {
-	return (layer*expertTensors+op)*e.Hyper.Experts.Count + id
-}
-
-// layerTable is how many bytes of the table are of a layer.
-func (e *Exec) layerTable() int64 { return int64(8 * expertTensors * e.Hyper.Experts.Count) }
-
-// goOff is where the scratch has two words: 1 while a step may go ahead, and the layer where it could not.
-func (e *Exec) goOff() int64 { return e.Plan.Scratch.There.Off + int64(8*len(e.ahead.table)) }
-
-// there notes that experts of a batch are in VRAM, which the device's queue has waited for.
-func (e *Exec) there(layer int, address uint64, id int, u *pack.Unit) error {
-	a := &e.ahead
-	for op, name := range a.names[layer] {
-		t, ok := u.Tensor(name)
-		if !ok {
-			return fmt.Errorf("tensor %q is not in %s", name, u.Name)
-		}
-		at, to := e.entry(layer, op, id), address+uint64(t.UnitOff)
-		if a.table[at] == to {
-			return nil
-		}
-		a.table[at], a.stale[layer] = to, true
-	}
-	return nil
-}
-
-// gone notes which experts are in VRAM no more.
-func (e *Exec) gone() {
-	a := &e.ahead
-	for _, x := range e.Weights.Experts().Left() {
-		for op := range a.names[x.Layer] {
-			a.table[e.entry(x.Layer, op, x.ID)] = 0
-		}
-		a.stale[x.Layer] = true
-	}
 }
 
 // noted adds what came to pass with a layer to what is expected of the next ones.
@@ -233,39 +144,6 @@ func (r *run) onlyIfThere() {
 	r.cb.BeginConditional(r.e.scratch, r.e.goOff())
 }
 
-// prelude tells the device what has come and gone, and to go.
-func (r *run) prelude() error {
-	e, s := r.e, &r.e.Plan.Scratch
-	if err := r.begin(); err != nil {
-		return err
-	}
-	e.gone()
-	for _, nth := range r.undone { // they write their times again
-		if r.stamped(nth) {
-			r.cb.ResetQueries(e.stamps, 2*nth, 2)
-		}
-	}
-	r.undone = r.undone[:0]
-	m, n := e.in.Mapped()[e.partTable(2):], e.layerTable()
-	for l, stale := range e.ahead.stale {
-		if !stale || e.ahead.names[l] == nil {
-			continue
-		}
-		e.ahead.stale[l] = false
-		from := e.entry(l, 0, 0)
-		for i := range expertTensors * e.Hyper.Experts.Count {
-			le.PutUint64(m[8*(from+i):], e.ahead.table[from+i])
-		}
-		if err := r.rec.Copy(e.scratch, s.There.Off+int64(8*from), e.in, e.partTable(2)+int64(8*from), n); err != nil {
-			return err
-		}
-	}
-	if err := r.rec.Update(e.scratch, e.goOff(), goAhead[:]); err != nil {
-		return err
-	}
-	return r.queue()
-}
-
 var goAhead = [8]byte{0: 1}
 
 // landed ends the part of a layer that goes ahead: the host is to know whether it went.
@@ -293,12 +171,12 @@ func (e *Exec) wentOff() int64 {
 	return int64(4 * e.waves.layers * e.Plan.Chunk * e.Hyper.Experts.Used)
 }
 
-// settle learns how layers went that are submitted: all of them, or but the last submission's. Where one could not go, the
+// settle learns how layers went, all of which are submitted: of all, or of those before the last submission. Where one could not go, the
 // step is to go back there.
 func (r *run) settle(all bool) error {
 	e := r.e
 	r.leapt = 0
-	for len(r.leaps) > 0 && r.leaps[0].value != 0 && (all || r.leaps[0].value < e.value) {
+	for len(r.leaps) > 0 && (all || r.leaps[0].value < e.value) {
 		value := r.leaps[0].value
 		if err := r.hear(value); err != nil {
 			return err
@@ -311,19 +189,13 @@ func (r *run) settle(all bool) error {
 			_, at = r.stopped()
 		}
 		n := 0
-		for n < len(r.leaps) && r.leaps[n].value != 0 && r.leaps[n].value <= value && !(stopped && r.leaps[n].layer == at) {
+		for n < len(r.leaps) && (stopped || r.leaps[n].value == value) && !(stopped && r.leaps[n].layer == at) {
 			if err := r.went(&r.leaps[n]); err != nil {
 				return err
 			}
 			n++
 		}
 		if stopped {
-			for n < len(r.leaps) && r.leaps[n].layer != at { // of later submissions
-				if err := r.went(&r.leaps[n]); err != nil {
-					return err
-				}
-				n++
-			}
 			return r.goBack(n)
 		}
 		r.leaps = append(r.leaps[:0], r.leaps[n:]...)
@@ -346,7 +218,6 @@ func (r *run) went(l *leap) error {
 	x.Begin(r.step, l.layer)
 	clear(w.taken)
 	w.list()
-	w.keep[0] = e.Hyper.Experts.Count
 	n, err := x.Take(r.ctx, l.layer, w.ids, w.there)
 	if err != nil {
 		return err
@@ -356,7 +227,8 @@ func (r *run) went(l *leap) error {
 	}
 	e.ahead.noted(false)
 	x.Ahead()
-	return r.release(w.there, l.value)
+	_, err = x.Release(w.there, l.value, 0)
+	return err
 }
 
 // goBack has the step go on from the n'th leap, which was left out with all that follow.
@@ -366,22 +238,12 @@ func (r *run) goBack(n int) error {
 		return fmt.Errorf("the step was left out from a layer on that it had not come to")
 	}
 	for _, l := range r.leaps[n:] {
-		if l.value == 0 {
-			break
-		}
 		s := &r.timed[l.timed]
 		e.count.weights.Add(-s.weights)
 		r.undone = append(r.undone, s.nth)
 		s.bytes, s.flops, s.weights, s.nth = 0, 0, 0, nothing
 	}
-	if r.cb != nil && !r.again {
-		if err := r.cb.End(); err != nil { // it is to be recorded anew
-			return err
-		}
-	}
-	r.timed, r.pending = r.timed[:r.used], r.pending[:0]
 	r.over, r.behind = r.used, 0
-	r.cb, r.leaping, r.part = nil, false, nothing
 	r.back, r.behindOf = r.leaps[n].unit, r.leaps[n].brought
 	r.leaps = r.leaps[:0]
 	return nil

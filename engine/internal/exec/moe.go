@@ -225,18 +225,23 @@ func (r *run) which(o *arch.Op, op int) (n int) {
 	return n
 }
 
-// tableOf is where a layer's part of the table begins, in entries.
-func (r *run) tableOf(layer int) int { return layer * expertTensors * r.e.Hyper.Experts.Count }
+// entry is where the table has an expert's matrix, the op'th of the layer's.
+func (e *Exec) entry(layer, op, id int) int {
+	return (layer*expertTensors+op)*e.Hyper.Experts.Count + id
+}
 
-// tableAt is where that is in the scratch.
+// layerTable is how many bytes of the table are of a layer.
+func (e *Exec) layerTable() int64 { return int64(8 * expertTensors * e.Hyper.Experts.Count) }
+
+// tableAt is where the scratch has a layer's part of it.
 func (e *Exec) tableAt(layer int) int64 {
-	return e.Plan.Scratch.Table.Off + int64(8*layer*expertTensors*e.Hyper.Experts.Count)
+	return e.Plan.Scratch.Table.Off + int64(8*e.entry(layer, 0, 0))
 }
 
 // tell brings the addresses of the experts of the units from `from` up to the one at hand into the device's table, unless it
 // has them.
 func (r *run) tell(o *arch.Op, from int) error {
-	units, table := r.e.Plan.Units[from:r.at+1], r.tableOf(r.e.Plan.Units[r.at].Layer)
+	units, layer := r.e.Plan.Units[from:r.at+1], r.e.Plan.Units[r.at].Layer
 	changed := false
 	for i := range units {
 		for j := range units[i].Tensors {
@@ -245,7 +250,7 @@ func (r *run) tell(o *arch.Op, from int) error {
 				if o.Ops[op].Weight != t.Name {
 					continue
 				}
-				at, addr := table+r.which(o, op)*r.e.Hyper.Experts.Count+t.Expert, r.e.bases[from+i]+uint64(t.UnitOff)
+				at, addr := r.e.entry(layer, r.which(o, op), t.Expert), r.e.bases[from+i]+uint64(t.UnitOff)
 				changed = changed || r.e.table[at] != addr
 				r.e.table[at] = addr
 			}
@@ -254,14 +259,18 @@ func (r *run) tell(o *arch.Op, from int) error {
 	if !changed {
 		return nil
 	}
-	g := r.e.Plan.Scratch.Table
-	g.Off += int64(8 * table)
-	g.Bytes = int64(8 * expertTensors * r.e.Hyper.Experts.Count)
-	m := r.e.in.Mapped()[g.Off:]
-	for i, addr := range r.e.table[table:][:expertTensors*r.e.Hyper.Experts.Count] {
+	return r.tellLayer(layer, r.e.table, r.e.Plan.Scratch.Table.Off, r.e.Plan.Scratch.Table.Off)
+}
+
+// tellLayer copies a layer's part of a table to the device's, which is at off of the scratch, by way of the inputs at via.
+func (r *run) tellLayer(layer int, table []uint64, off, via int64) error {
+	first, n := r.e.entry(layer, 0, 0), r.e.layerTable()
+	at := int64(8 * first)
+	m := r.e.in.Mapped()[via+at:]
+	for i, addr := range table[first:][:n/8] {
 		le.PutUint64(m[8*i:], addr)
 	}
-	return r.rec.Copy(r.e.scratch, g.Off, r.e.in, g.Off, g.Bytes)
+	return r.rec.Copy(r.e.scratch, off+at, r.e.in, via+at, n)
 }
 
 // expertProducts is the product that is operation i of o, with experts first to last.
@@ -277,7 +286,7 @@ func (r *run) expertProducts(o *arch.Op, i int, first, last uint32) (p gpu.Exper
 		table = s.There
 	}
 	p = gpu.ExpertProducts{Type: t.Type, Experts: uint32(x.Count), MulMatIDArgs: shaders.MulMatIDArgs{
-		Table: r.addr(table) + uint64(8*(r.tableOf(u.Layer)+r.which(o, i)*x.Count)), X: r.value(e.A), Dst: r.value(e.Dst), IDs: r.value(arch.Chosen),
+		Table: r.addr(table) + uint64(8*r.e.entry(u.Layer, r.which(o, i), 0)), X: r.value(e.A), Dst: r.value(e.Dst), IDs: r.value(arch.Chosen),
 		M: m, K: k, Count: uint32(len(r.rows) * x.Used), Used: uint32(x.Used), XStride: k, DstStride: m, First: first, Last: last,
 	}}
 	if e.A.PerPair() {

@@ -7,6 +7,9 @@ import (
 	"leat/shaders"
 )
 
+// mulMat splits a product by rows of X where one dispatch would run too long.
+func (r *run) mulMat(t gguf.Type, a shaders.MulMatArgs) error { return r.mulMatAdd(t, a, 0, 0) }
+
 // mulMatAdd is mulMat with what is at residual added, stride floats from row to row, where the recorder
 // says that it can; 0: nothing is.
 func (r *run) mulMatAdd(t gguf.Type, a shaders.MulMatArgs, residual uint64, stride uint32) error {

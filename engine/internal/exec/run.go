@@ -10,7 +10,6 @@ import (
 	"leat/engine/arch"
 	"leat/engine/internal/weights"
 	"leat/engine/plan"
-	"leat/gguf"
 	"leat/shaders"
 	"leat/shaders/gpu"
 	"leat/vk"
@@ -367,6 +366,3 @@ func (r *run) op(o arch.Op, u *plan.Unit) error {
 func (r *run) layerOff(l int) uint32 {
 	return uint32(int64(r.e.Hyper.CacheLayer(l)) * r.e.Plan.KV.LayerBytes)
 }
-
-// mulMat splits a product by rows of X where one dispatch would run too long.
-func (r *run) mulMat(t gguf.Type, a shaders.MulMatArgs) error { return r.mulMatAdd(t, a, 0, 0) }

@@ -146,7 +146,7 @@ func (r *run) flush() error {
 		e.count.weights.Add(s.weights)
 	}
 	for i := range r.leaps {
-		if l := &r.leaps[i]; l.value == 0 && l.timed < len(r.timed) {
+		if l := &r.leaps[i]; l.value == 0 {
 			l.value = e.value
 		}
 	}

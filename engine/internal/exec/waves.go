@@ -253,9 +253,6 @@ func (r *run) release(b *weights.Batch, value uint64) error {
 	}
 	kept, err := x.Release(b, value, w.keep[0])
 	w.keep[0] -= kept
-	if e.ahead.able {
-		e.gone()
-	}
 	return err
 }
 
