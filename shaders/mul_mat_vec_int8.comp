@@ -3,11 +3,53 @@
 // made bytes: X and S.
 //
 // A team of TEAM lanes makes NUM_ROWS × NUM_COLS sums. A lane's turn is a chunk: the 32 values of W that
-// it gets with the widest loads the type allows, two runs of 16 in the order of X. The bytes of UNROLL chunks
-// of every row are asked for before the first is used.
+// it gets with the widest loads the type allows, two runs of 16 in the order of X; of super-blocks a part, see parts.glsl. The bytes of
+// UNROLL chunks of every row are asked for before the first is used.
 #extension GL_GOOGLE_include_directive : require
 #include "team.glsl"
 #include "int8.glsl"
+#if !defined(LONGS) && !defined(EXPERTS) && (defined(TYPE_Q3_K) || defined(TYPE_Q4_K) || defined(TYPE_Q5_K) || defined(TYPE_IQ4_XS))
+#include "parts.glsl"
+
+void main()
+{
+    if (!team_begin())
+        return;
+
+    Weights w[NUM_ROWS];
+    [[unroll]] for (uint r = 0; r < NUM_ROWS; r++) {
+        Place p = team_row(r);
+        w[r] = weights_at(advance(weights_of(p), p.row, a.K / 256 * BLOCK_BYTES));
+    }
+    uvec2 x[NUM_COLS], s[NUM_COLS];
+    [[unroll]] for (uint c = 0; c < NUM_COLS; c++) {
+        x[c] = advance(advance(a.X, x_row(c), a.K), 1, first_value());
+        s[c] = advance(advance(a.S, x_row(c), a.K / 4), first_value() / 32, 8);
+    }
+
+    uint parts = a.K / 64, mine = member < parts ? (parts - 1 - member) / TEAM + 1 : 0, i = 0;
+    for (; i + UNROLL <= mine; i += UNROLL) {
+        Part raw[UNROLL][NUM_ROWS];
+        [[unroll]] for (uint u = 0; u < UNROLL; u++)
+            [[unroll]] for (uint r = 0; r < NUM_ROWS; r++)
+                raw[u][r] = load_part(w[r], i + u);
+        [[unroll]] for (uint u = 0; u < UNROLL; u++)
+            [[unroll]] for (uint c = 0; c < NUM_COLS; c++) {
+                X64 part = load_x64(x[c], s[c], i + u);
+                [[unroll]] for (uint r = 0; r < NUM_ROWS; r++)
+                    acc[r][c] += dot_part(raw[u][r], w[r], part);
+            }
+    }
+    if (UNROLL > 1)
+        for (; i < mine; i++)
+            [[unroll]] for (uint r = 0; r < NUM_ROWS; r++) {
+                Part raw = load_part(w[r], i);
+                [[unroll]] for (uint c = 0; c < NUM_COLS; c++)
+                    acc[r][c] += dot_part(raw, w[r], load_x64(x[c], s[c], i));
+            }
+    team_end();
+}
+#else
 #include "int8_types.glsl"
 
 void main()
@@ -48,3 +90,4 @@ void main()
             }
     team_end();
 }
+#endif

@@ -4,6 +4,7 @@ import (
 	"embed"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	"leat/gguf"
@@ -174,8 +175,22 @@ const StraightBits = 22
 // straightTypes are those of straight.
 var straightTypes = []gguf.Type{gguf.Q4_0, gguf.Q8_0, gguf.Q4_K, gguf.Q5_K, gguf.Q6_K}
 
-// PersistentTypes are those of persistent: super-blocks, of which it takes 64 values at a time.
-var PersistentTypes = []gguf.Type{gguf.Q4_K, gguf.Q5_K, gguf.Q6_K}
+// PersistentTypes are those of persistent: super-blocks, of which it takes 64 values at a time. PartTypes are those of which int8 does.
+var (
+	PersistentTypes = []gguf.Type{gguf.Q4_K, gguf.Q5_K, gguf.Q6_K}
+	PartTypes       = []gguf.Type{gguf.Q3_K, gguf.Q4_K, gguf.Q5_K, gguf.IQ4_XS}
+)
+
+// Chunk is how many values of a row a lane of a mul_mat_vec in teams takes at a time.
+func Chunk(variant string, t gguf.Type) uint32 {
+	switch {
+	case variant == Wide:
+		return 8
+	case variant == Int8 && slices.Contains(PartTypes, t):
+		return 64
+	}
+	return 32
+}
 
 var families = []family{
 	{op: "get_rows", args: GetRowsArgs{}, types: weightTypes},

@@ -146,10 +146,7 @@ func attnProofs(v *gpu.Variant) []Case {
 // teamProofs have rows for more than one workgroup, and so many values in a row that each lane takes several chunks, but
 // not all as many; as many rows of X as the kernel has columns, and fewer.
 func teamProofs(v *gpu.Variant) []Case {
-	chunk := 32
-	if v.Row.Variant == shaders.Wide {
-		chunk = 8
-	}
+	chunk := int(shaders.Chunk(v.Row.Variant, v.Row.Type))
 	block := max(chunk, v.Row.Type.BlockSize())
 	k := (chunk*int(v.Tile.Team*(2*v.Tile.Unroll+1)) + block) / block * block
 	if v.Row.Variant == shaders.Straight { // all of a row, and all but a part

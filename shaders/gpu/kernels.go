@@ -137,7 +137,7 @@ func New(dev *vk.Device, o Options) (*Kernels, error) {
 // Device is what the kernels run on.
 func (k *Kernels) Device() *vk.Device { return k.dev }
 
-// Can says whether the device has what a kernel of the table needs.
+// Can says whether the device has what a kernel of the table needs, and is of the kind that it is for.
 func (k *Kernels) Can(row *shaders.Kernel) bool {
 	f, limits := &k.dev.Features, &k.dev.Physical.Limits
 	if row.LocalSize > int(limits.MaxWorkgroupInvocations) {
@@ -150,6 +150,9 @@ func (k *Kernels) Can(row *shaders.Kernel) bool {
 		return false
 	}
 	if row.Needs&shaders.Int64 != 0 && !f.Int64 {
+		return false
+	}
+	if row.Variant == shaders.Straight && !straightOn(k.dev) {
 		return false
 	}
 	return row.Needs&shaders.IntDot == 0 || f.IntDotProduct

@@ -46,7 +46,7 @@ func TestArguments(t *testing.T) {
 		{"stride", r.MulMat(gguf.F32, with(mul, func(a *shaders.MulMatArgs) { a.DstStride = 2 })),
 			"record mul_mat_vec F32: DstStride is 2, want at least the row's 3 values"},
 		{"team", odd.MulMatTeam(shaders.Int8, gguf.Q4_K, shaders.NoGLU, bytes),
-			"record mul_mat_vec_int8 Q4_K: Tile.Team is 24, want a power of 2, 4 to 64"},
+			"record mul_mat_vec_int8 Q4_K: Tile.Team is 24, want a power of 2, 8 to 64"},
 		{"second matrix", r.MulMatTeam(shaders.Int8, gguf.Q4_K, shaders.NoGLU, with(bytes, func(a *shaders.MulMatTeamArgs) { a.M1, a.W1 = 3, at })),
 			"record mul_mat_vec_int8 Q4_K: Dst1 is address 0x0, want a multiple of 16, not 0"},
 		{"gates", r.MulMatTeam(shaders.Int8, gguf.Q4_K, shaders.GLUFloats, with(bytes, func(a *shaders.MulMatTeamArgs) { a.M1, a.W1 = 4, at })),

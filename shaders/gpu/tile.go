@@ -1,7 +1,9 @@
 package gpu
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 
 	"leat/gguf"
 	"leat/shaders"
@@ -48,11 +50,66 @@ func (t *Tile) outputs(glu uint32) uint32 {
 // pairs reports whether the rows of a product are gates and what they let through.
 func pairs(glu uint32) bool { return glu == shaders.GLUFloats || glu == shaders.GLUBytes }
 
+// vecTile fills in what is open in t for a mul_mat_vec in teams of a variant, m rows times cols values: as tile does, but for what was
+// measured to be better by a twentieth and more.
+func (k *Kernels) vecTile(t Tile, variant string, of gguf.Type, glu, m, cols uint32) Tile {
+	chunks, parts := cols/shaders.Chunk(variant, of), byParts(variant, of)
+	switch cpu := k.dev.Physical.Type == vk.CPU; {
+	case cpu && parts:
+		t = t.or(Tile{Team: minPartTeam})
+	case cpu, variant != shaders.Int8, glu == shaders.GLUBytes:
+	case parts:
+		t = t.or(partTile(of, glu, m, chunks))
+	case of == gguf.Q6_K && chunks >= 128:
+		switch {
+		case m >= 1<<15:
+			t = t.or(Tile{Rows: 2, Team: 32})
+		case m <= 1024 && glu != shaders.GLUFloats:
+			t = t.or(Tile{Rows: 1, Team: 128})
+		case chunks >= 512:
+			t = t.or(Tile{Rows: 2, Team: 128})
+		default:
+			t = t.or(Tile{Rows: 2, Team: 64})
+		}
+	}
+	return k.tile(t, of, glu, m, chunks)
+}
+
+// byParts reports whether a variant takes 64 values of a type at a time; its teams are no smaller than minPartTeam.
+func byParts(variant string, of gguf.Type) bool {
+	return variant == shaders.Int8 && slices.Contains(shaders.PartTypes, of)
+}
+
+const minPartTeam = 8
+
+// partTile is a GPU's tile for sums of so many parts.
+func partTile(of gguf.Type, glu, m, parts uint32) Tile {
+	t := Tile{Rows: 2, Team: 32}
+	switch {
+	case of == gguf.Q3_K && parts >= 256:
+		t.Rows = 4
+	case of != gguf.Q3_K && (parts >= 256 || of == gguf.Q4_K && parts >= 128):
+		t.Team = 64
+	case m >= 1<<16:
+		t.Team = 16
+	case of == gguf.Q4_K && m <= 1<<12 && glu != shaders.GLUFloats:
+		t.Rows, t.Unroll = 1, 2
+	}
+	for t.Team > minPartTeam && t.Team > parts {
+		t.Team /= 2
+	}
+	return t
+}
+
+// or is t with what is open taken from d.
+func (t Tile) or(d Tile) Tile {
+	return Tile{Rows: cmp.Or(t.Rows, d.Rows), Team: cmp.Or(t.Team, d.Team), Unroll: cmp.Or(t.Unroll, d.Unroll), Lanes: cmp.Or(t.Lanes, d.Lanes)}
+}
+
 // tile fills in what is open in t, for an output of m rows whose sums are of so many chunks of blocks of a type. Nothing but
 // these and the device decides: the order of a sum is part of it.
 //
-// What counts on a GPU is how many lanes have loads under way, and for blocks that begin at odd words (Q6_K) that neighbouring
-// lanes read neighbouring ones. A CPU computes a subgroup as one vector, so its teams are no larger.
+// What counts on a GPU is how many lanes have loads under way. A CPU computes a subgroup as one vector, so its teams are no larger.
 func (k *Kernels) tile(t Tile, of gguf.Type, glu, m, chunks uint32) Tile {
 	most := k.dev.Physical.Limits.MaxWorkgroupInvocations
 	var d Tile
@@ -70,10 +127,7 @@ func (k *Kernels) tile(t Tile, of gguf.Type, glu, m, chunks uint32) Tile {
 		if of.BlockSize() == 1 {
 			d.Unroll = 2
 		}
-		switch {
-		case of == gguf.Q6_K && chunks >= 128:
-			d.Team = 128
-		case chunks < 256:
+		if chunks < 256 {
 			d.Team = 32
 		}
 		if glu == shaders.GLUFloats || uint64(m)*uint64(d.Team) > 1<<19 {
@@ -83,15 +137,7 @@ func (k *Kernels) tile(t Tile, of gguf.Type, glu, m, chunks uint32) Tile {
 	for d.Team > 4 && d.Team > chunks && glu != shaders.GLUBytes {
 		d.Team /= 2
 	}
-	if t.Rows == 0 {
-		t.Rows = d.Rows
-	}
-	if t.Team == 0 {
-		t.Team = d.Team
-	}
-	if t.Unroll == 0 {
-		t.Unroll = d.Unroll
-	}
+	t = t.or(Tile{Rows: d.Rows, Team: d.Team, Unroll: d.Unroll})
 	if t.Lanes == 0 {
 		t.Lanes = max(d.Lanes, t.Team)
 	}
@@ -128,7 +174,11 @@ func (c *check) shape(t Tile, glu, cols uint32, most uint32) {
 	}
 	c.most("Tile.Unroll", t.Unroll, maxUnroll)
 	c.power("Tile.Lanes", t.Lanes, 32, min(most, maxTileLanes))
-	c.power("Tile.Team", t.Team, minSubgroup, t.Lanes)
+	least := uint32(minSubgroup)
+	if c.op == "mul_mat_vec" && byParts(c.variant, c.typ) {
+		least = minPartTeam
+	}
+	c.power("Tile.Team", t.Team, least, t.Lanes)
 	c.most("Tile.Rows * columns * Tile.Lanes", t.Rows*cols*t.Lanes, maxTileSums)
 	if glu == shaders.GLUBytes && c.err == nil {
 		c.multiple("the outputs of a workgroup", t.outputs(glu), q8Block)

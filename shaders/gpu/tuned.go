@@ -99,14 +99,11 @@ func (t *tuned) split(n uint32) Split {
 
 // OwnTile is the tile that the program chooses by itself for an output of m rows.
 func (k *Kernels) OwnTile(t gguf.Type, gated bool, m, cols uint32) Tile {
-	chunk, glu := uint32(q8Block), uint32(shaders.NoGLU)
-	if teamVariants[t] == shaders.Wide {
-		chunk = 8
-	}
+	glu := uint32(shaders.NoGLU)
 	if gated {
 		glu = shaders.GLUBytes
 	}
-	return k.tile(Tile{}, t, glu, m, cols/chunk)
+	return k.vecTile(Tile{}, k.Team(t, cols), t, glu, m, cols)
 }
 
 // TunedError says why something tuned is not used.

@@ -58,7 +58,7 @@ func (r *Recorder) Takes(p *Products) bool {
 	if p.N == 0 || p.Of[0].M == 0 {
 		return true
 	}
-	c := r.teamChoice(variant, p.Type, r.gluOf(p), p.N, p.Of[0].M, p.K)
+	c := r.teamChoice(variant, p.Type, r.gluOf(p), p.N, outRows(r.gluOf(p), p.Of[0].M, p.Of[1].M, p.Of[2].M), p.K)
 	ok := r.usable(c, func() (*shaders.Kernel, error) { return shaders.MulMatVecVariant(variant, p.Type) })
 	if !ok && variant == shaders.Straight {
 		r.k.straight.Store(false)
@@ -87,12 +87,16 @@ func (r *Recorder) gluOf(p *Products) uint32 {
 	return shaders.GLUFloats
 }
 
-// teamChoice is the pipeline of n rows times a matrix of k values a row, whose first output has m0 values.
-func (r *Recorder) teamChoice(variant string, t gguf.Type, glu, n, m0, k uint32) choice {
-	chunk := uint32(q8Block)
-	if variant == shaders.Wide {
-		chunk = 8
+// outRows is how many values products make of a row of X: gates and what they let through make one.
+func outRows(glu, m0, m1, m2 uint32) uint32 {
+	if glu == shaders.NoGLU {
+		return m0 + m1 + m2
 	}
+	return m0
+}
+
+// teamChoice is the pipeline of n rows times a matrix of k values a row, whose outputs have m values.
+func (r *Recorder) teamChoice(variant string, t gguf.Type, glu, n, m, k uint32) choice {
 	tile, cols := r.Tile, vecCols(min(n, shaders.FewRows))
 	if variant == shaders.Straight {
 		if tile, cols = straightTile(tile, k), min(cols, straightCols); tile.Rows*cols*tile.Lanes > maxTileSums {
@@ -106,7 +110,7 @@ func (r *Recorder) teamChoice(variant string, t gguf.Type, glu, n, m0, k uint32)
 	if tile == (Tile{}) {
 		tile = r.k.tuned.Load().tile(t, pairs(glu), k)
 	}
-	return choice{op: "mul_mat_vec", variant: variant, typed: true, typ: t, cols: cols, glu: glu, tile: r.k.tile(tile, t, glu, m0, k/chunk)}
+	return choice{op: "mul_mat_vec", variant: variant, typed: true, typ: t, cols: cols, glu: glu, tile: r.k.vecTile(tile, variant, t, glu, m, k)}
 }
 
 // Team is the variant of mul_mat_vec in teams for weights of type t in rows of so many values; "": there is none.
@@ -234,7 +238,7 @@ func (r *Recorder) mulMatTeam(variant string, t gguf.Type, glu uint32, normed bo
 	if glu != shaders.NormBytes {
 		m += a.M1 + a.M2
 	}
-	c.choice = r.teamChoice(variant, t, glu, a.N, a.M0, a.K)
+	c.choice = r.teamChoice(variant, t, glu, a.N, outRows(glu, a.M0, a.M1, a.M2), a.K)
 	c.choice.normed = normed
 	if most := r.k.dev.Physical.Limits.MaxWorkgroupInvocations; variant == shaders.Persistent {
 		c.persistentShape(c.tile, glu, a.K/persistentPart, most)
