@@ -70,6 +70,16 @@ func (t *Timeline) value(b *waitBlock) (uint64, error) {
 // Wait returns when the timeline has reached v, when ctx is done, or when the
 // device is lost.
 func (t *Timeline) Wait(ctx context.Context, v uint64) error {
+	return t.wait(ctx, v, func() time.Duration { return waitSlice })
+}
+
+// WaitUntil is Wait, but returns at a time at the latest.
+func (t *Timeline) WaitUntil(ctx context.Context, v uint64, at time.Time) error {
+	return t.wait(ctx, v, func() time.Duration { return min(waitSlice, time.Until(at)) })
+}
+
+// wait returns as well when left, which says how long to stay in the driver, has nothing left.
+func (t *Timeline) wait(ctx context.Context, v uint64, left func() time.Duration) error {
 	b := t.dev.waits.Get().(*waitBlock)
 	defer t.dev.waits.Put(b)
 	for {
@@ -77,6 +87,10 @@ func (t *Timeline) Wait(ctx context.Context, v uint64) error {
 		now, err := t.value(b)
 		if err != nil || now >= v {
 			return err
+		}
+		slice := left()
+		if slice <= 0 {
+			return nil
 		}
 		if err := ctx.Err(); err != nil {
 			return fmt.Errorf("wait for timeline %s to reach %d, at %d: %w", t.Name, v, now, err)
@@ -89,7 +103,7 @@ func (t *Timeline) Wait(ctx context.Context, v uint64) error {
 			PValues:        &b.value,
 		}
 		err = t.dev.call("vkWaitSemaphores", t.what, func() Result {
-			return t.dev.fn.WaitSemaphores(t.dev.handle, &b.info, uint64(waitSlice))
+			return t.dev.fn.WaitSemaphores(t.dev.handle, &b.info, uint64(slice))
 		})
 		if err != nil {
 			return err

@@ -265,7 +265,7 @@ func (e *Exec) Step(ctx context.Context, rows []Row, greedy bool) (Result, error
 		}
 		return Result{}, fmt.Errorf("step of %d rows: %w", len(rows), err)
 	}
-	if err := e.Compute.Wait(context.Background(), e.value); err != nil {
+	if err := r.ended(); err != nil {
 		return Result{}, fmt.Errorf("wait for a step of %d rows: %w", len(rows), err)
 	}
 	if err := r.finish(); err != nil {

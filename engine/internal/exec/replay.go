@@ -15,6 +15,7 @@ type replay struct {
 	key   replayKey // of the step; its zero: there is none
 	timed []submission
 	cbs   []*vk.CommandBuffer
+	took  time.Duration // by the last time it was submitted again, as the host saw it; 0: it was not yet
 }
 
 // replayKey is all that the recording of such a step depends on.
@@ -70,6 +71,7 @@ func (r *run) forwardOrAgain() error {
 	e.replay.key = key
 	e.replay.timed = append(e.replay.timed[:0], r.timed...)
 	e.replay.cbs = append(e.replay.cbs[:0], e.cbs[:r.used]...)
+	e.replay.took = 0
 	return nil
 }
 
@@ -97,7 +99,7 @@ func (r *run) resubmit() error {
 		return fmt.Errorf("submit the commands of the step before again: %w", err)
 	}
 	e.value++
-	r.used = len(e.replay.cbs)
+	r.used, r.resubmitted = len(e.replay.cbs), true
 	e.count.submissions.Add(1)
 	return nil
 }

@@ -55,14 +55,16 @@ type run struct {
 	pending        []*vk.CommandBuffer // closed, and not submitted
 	signal         [1]vk.Point
 
-	leaps    []leap      // layers that went ahead, of which nothing is known yet
-	leapt    int         // of them, those of the next submission
-	leaping  bool        // the part that is open is such a layer's
-	cuts     int         // the step waited, or was too long
-	back     int         // unit to go back to, whose experts have to come; nothing: none
-	behindOf gpu.Brought // what there is as bytes there
-	resumes  bool        // the step has gone back
-	undone   []int       // command buffers that were left out, and may be submitted again
+	leaps   []leap // layers that went ahead, of which nothing is known yet
+	leapt   int    // of them, those of the next submission
+	leaping bool   // the part that is open is such a layer's
+	cuts    int    // the step waited, or was too long
+
+	resubmitted bool        // it is the commands of the step before
+	back        int         // unit to go back to, whose experts have to come; nothing: none
+	behindOf    gpu.Brought // what there is as bytes there
+	resumes     bool        // the step has gone back
+	undone      []int       // command buffers that were left out, and may be submitted again
 }
 
 // reset makes r a step of rows, or says what is wrong with them.
