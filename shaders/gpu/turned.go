@@ -62,7 +62,7 @@ func (k *Kernels) turnedTile(t Tile, of gguf.Type, outputs, chunks uint32) Tile 
 		t.Unroll = own.Unroll
 	}
 	if t.Rows == 0 {
-		for t.Rows = 4; t.Rows > 1 && !cpu && outputs/t.Rows*t.Team < wanted && 8/t.Rows*t.Team <= most; {
+		for t.Rows = min(4, max(1, 4*t.Team/shaders.FewRows)); t.Rows > 1 && !cpu && outputs/t.Rows*t.Team < wanted && 8/t.Rows*t.Team <= most; {
 			t.Rows /= 2
 		}
 	}
@@ -132,12 +132,12 @@ func (r *Recorder) MulMatRope(t gguf.Type, of Turning, a shaders.MulMatRopeArgs)
 	if outputs == 0 || a.N == 0 {
 		return nil
 	}
-	c := check{choice: r.turnedChoice(t, of, a.N, outputs, a.K)}
+	c := check{choice: choice{op: "mul_mat_vec", variant: shaders.Turned, typed: true, typ: t, turning: of}}
 	var touched touch
-	c.turned(t, &a, &touched)
-	if c.err != nil {
+	if c.turned(t, &a, &touched); c.err != nil {
 		return c.err
 	}
+	c.choice = r.turnedChoice(t, of, a.N, outputs, a.K)
 	if c.shape(c.tile, shaders.NoGLU, c.cols, r.k.dev.Physical.Limits.MaxWorkgroupInvocations); c.err == nil {
 		c.multiple("the outputs of a workgroup", c.tile.outputs(shaders.NoGLU), 4)
 		c.most("Tile.Rows * columns", c.tile.Rows*c.cols, 4*c.tile.Team) // a lane takes four sums at most
