@@ -55,7 +55,7 @@ func TestNoAllocation(t *testing.T) {
 			if strings.HasSuffix(c.name, "ahead") {
 				o = engine.WithAhead(o)
 			}
-			m := load(t, c.path, engine.WithKernels(o, func(g *gpu.Options) { g.Routes = true }))
+			m := load(t, c.path, engine.WithKernels(o, func(g *gpu.Options) { g.Routes, g.Turns = true, true }))
 			s, err := m.NewSession()
 			if err != nil {
 				t.Fatal(err)

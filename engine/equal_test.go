@@ -189,29 +189,34 @@ func tiersOf(p *engine.Plan) int {
 func TestFewSameBits(t *testing.T) {
 	alone(t)
 	for _, g := range goldens(t) {
+		ways := 1
 		switch g.name {
-		case "leat-demo-q4_k_m", "qwen3-tiny-q6_k", "qwen2-tiny-q8_0", "llama-tiny-bf16", "leat-demo-moe-q8_0":
+		case "llama-tiny-q4_k_m", "qwen2-tiny-q8_0":
+			ways = 2
+		case "leat-demo-q4_k_m", "qwen3-tiny-q6_k", "llama-tiny-bf16", "leat-demo-moe-q8_0":
 		default:
 			continue
 		}
-		t.Run(g.name, func(t *testing.T) {
-			t.Parallel()
-			ids := readReference(t, g.base).Tokens
-			ids = ids[:min(len(ids), 40)]
-			few := func(chunk int) engine.Options {
-				o := engine.Options{ContextLength: 128, Chunk: chunk}
-				return engine.WithKernels(o, func(g *gpu.Options) { g.Routes = true })
-			}
-			want := logits(t, load(t, g.model, few(8)), ids)
-			for _, chunk := range []int{1, 3} {
-				got := logits(t, load(t, g.model, few(chunk)), ids)
-				for i := range want {
-					if math.Float32bits(got[i]) != math.Float32bits(want[i]) {
-						t.Fatalf("chunk %d: logit %d: got %g, wanted the bits of %g", chunk, i, got[i], want[i])
+		for _, turns := range []bool{false, true}[:ways] {
+			t.Run(fmt.Sprintf("%s, turns %v", g.name, turns), func(t *testing.T) {
+				t.Parallel()
+				ids := readReference(t, g.base).Tokens
+				ids = ids[:min(len(ids), 40)]
+				few := func(chunk int) engine.Options {
+					o := engine.Options{ContextLength: 128, Chunk: chunk}
+					return engine.WithKernels(o, func(g *gpu.Options) { g.Routes, g.Turns = true, turns })
+				}
+				want := logits(t, load(t, g.model, few(8)), ids)
+				for _, chunk := range []int{1, 3} {
+					got := logits(t, load(t, g.model, few(chunk)), ids)
+					for i := range want {
+						if math.Float32bits(got[i]) != math.Float32bits(want[i]) {
+							t.Fatalf("chunk %d: logit %d: got %g, wanted the bits of %g", chunk, i, got[i], want[i])
+						}
 					}
 				}
-			}
-		})
+			})
+		}
 	}
 }
 

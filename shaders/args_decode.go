@@ -84,6 +84,33 @@ func (a *MulMatTeamArgs) Straight() MulMatStraightArgs {
 	}
 }
 
+// MulMatRopeArgs: Q (N, heads, KEY), K (N, headsKV, KEY) and V (N, headsKV, VAL) are X (N, K) · Wᵀ + Bias for the weights W0, W1 and
+// W2 of one type; X is bytes, and their S. Then it is as [RopeKVArgs]: Q goes to Dst (N, heads, KEY), turned, and K and V go into the cache.
+// One whose W is 0 is missing, a Bias of 0 is none. Heads are heads | headsKV << 16.
+type MulMatRopeArgs struct {
+	W0, W1, W2, Bias0, Bias1, Bias2, X, S, Dst, CosSin, Pages, Pos, Seq uint64
+	K, N, Heads, MaxPages, PagePositions, LayerOff                      uint32
+}
+
+// Outputs counts the values of a row of X, by the sizes of heads.
+func (a *MulMatRopeArgs) Outputs(key, val uint32) uint32 {
+	n := uint32(0)
+	for _, m := range [...]struct {
+		w      uint64
+		values uint32
+	}{{a.W0, a.Heads & 0xffff * key}, {a.W1, a.Heads >> 16 * key}, {a.W2, a.Heads >> 16 * val}} {
+		if m.w != 0 {
+			n += m.values
+		}
+	}
+	return n
+}
+
+// Workgroups counts the workgroups of a pipeline that makes so many of the outputs, and so many columns, in each.
+func (a *MulMatRopeArgs) Workgroups(outputs, of, cols uint32) uint64 {
+	return groups(uint64(outputs), uint64(of)) * groups(uint64(a.N), uint64(cols))
+}
+
 // GLU of a mul_mat_vec in teams.
 const (
 	NoGLU     = iota

@@ -2,14 +2,24 @@
 // sequence. LayerOff bytes into a page lie the planes of K, one for each of HeadsKV heads, then those of V. A plane has a row
 // of KeyLen or ValLen values for each of PagePositions: floats, halves, or of blocks the quants of all rows, then their
 // scales in whole words, two to a word. So blocks, too, are read in words, and no word belongs to two rows.
+//
+// The includer may say by KV_FLOATS, a constant, which of floats and halves it is, and where the sizes are that are no arguments.
 
-#if defined(TYPE_Q8_0) || defined(TYPE_Q4_0)
+#ifdef KV_FLOATS
+#elif defined(TYPE_Q8_0) || defined(TYPE_Q4_0)
 #define BLOCKS
+#endif
+#ifndef KEY_LEN
+#define KEY_LEN a.KeyLen
+#define VAL_LEN a.ValLen
+#define HEADS_KV a.HeadsKV
 #endif
 
 uint row_bytes(uint len)
 {
-#if defined(TYPE_F32)
+#if defined(KV_FLOATS)
+    return len * (KV_FLOATS != 0 ? 4 : 2);
+#elif defined(TYPE_F32)
     return len * 4;
 #elif defined(TYPE_F16)
     return len * 2;
@@ -42,8 +52,8 @@ Place in_page(uvec2 page, uint pos)
 {
     uint slot = pos % a.PagePositions;
     uvec2 k = advance(page, 1, a.LayerOff);
-    uvec2 v = advance(k, a.HeadsKV, plane_bytes(a.KeyLen));
-    return Place(advance(k, slot, row_bytes(a.KeyLen)), advance(v, slot, row_bytes(a.ValLen)), slot);
+    uvec2 v = advance(k, HEADS_KV, plane_bytes(KEY_LEN));
+    return Place(advance(k, slot, row_bytes(KEY_LEN)), advance(v, slot, row_bytes(VAL_LEN)), slot);
 }
 
 Place kv_place(uint seq, uint pos) { return in_page(page_of(seq, pos), pos); }

@@ -21,6 +21,12 @@ uint half_bits(float f)
 #ifndef BLOCKS
 void put(uvec2 dst, uint i, float x0, float x1)
 {
+#ifdef KV_FLOATS
+    if (KV_FLOATS == 0) {
+        OutWords(dst).w[i / 2] = half_bits(x0) | half_bits(x1) << 16;
+        return;
+    }
+#endif
 #ifdef TYPE_F16
     OutWords(dst).w[i / 2] = half_bits(x0) | half_bits(x1) << 16;
 #else

@@ -1,12 +1,16 @@
 #version 460
-// mul_mat_vec, and with EXPERTS mul_mat_vec_id, 8-bit: Dst (N, M) = X (N, K) · Wᵀ for few rows of X, which quantize_q8 has
+// mul_mat_vec, with ROPE mul_mat_vec_rope and with EXPERTS mul_mat_vec_id, 8-bit: Dst (N, M) = X (N, K) · Wᵀ for few rows of X, which quantize_q8 has
 // made bytes: X and S.
 //
 // A team of TEAM lanes makes NUM_ROWS × NUM_COLS sums. A lane's turn is a chunk: the 32 values of W that
 // it gets with the widest loads the type allows, two runs of 16 in the order of X; of super-blocks a part, see parts.glsl. The bytes of
 // UNROLL chunks of every row are asked for before the first is used.
 #extension GL_GOOGLE_include_directive : require
+#ifdef ROPE
+#include "team_rope.glsl"
+#else
 #include "team.glsl"
+#endif
 #include "int8.glsl"
 #if !defined(LONGS) && !defined(EXPERTS) && (defined(TYPE_Q3_K) || defined(TYPE_Q4_K) || defined(TYPE_Q5_K) || defined(TYPE_IQ4_XS))
 #include "parts.glsl"
@@ -66,6 +70,9 @@ void main()
         x[c] = advance(a.X, x_row(c), a.K);
         s[c] = advance(a.S, x_row(c), a.K / 4);
     }
+#ifdef ROPE
+    ask_more();
+#endif
 
     uint chunks = a.K / 32, i = member;
     for (; i + (UNROLL - 1) * TEAM < chunks; i += UNROLL * TEAM) {

@@ -57,6 +57,7 @@ const (
 	Longs      = "longs"      // int8 with loads of 64 bits and products by 32-bit integers, for CPUs
 	Straight   = "straight"   // longs without a loop, for CPUs
 	Persistent = "persistent" // int8 by workgroups that make outputs turn by turn
+	Turned     = "rope"       // int8 of queries, keys and values, turned and in the KV cache
 	Wide       = "wide"       // fp32 sums of 16-byte loads
 	Q8         = "q8"         // the output as bytes too, as quantize_q8 makes them
 	Split      = "split"      // parts of the positions side by side
@@ -199,6 +200,7 @@ var families = []family{
 	{op: "mul_mat_vec", variant: Longs, source: "mul_mat_vec_int8", needs: Subgroups | IntDot | Int64, args: MulMatTeamArgs{}, types: int8Types, spec: team(1, 32, 2), extra: []string{"LONGS"}},
 	{op: "mul_mat_vec", variant: Straight, needs: Subgroups | IntDot | Int64, args: MulMatStraightArgs{}, types: straightTypes, spec: team(1, 32, 2), extra: []string{fmt.Sprintf("STRAIGHT_BITS=%d", StraightBits)}},
 	{op: "mul_mat_vec", variant: Persistent, needs: Subgroups | IntDot, args: MulMatTeamArgs{}, types: PersistentTypes, spec: team(1, 32, 2), extra: []string{"HOLD_MOST=2"}},
+	{op: "mul_mat_vec", variant: Turned, source: "mul_mat_vec_int8", needs: Subgroups | IntDot, args: MulMatRopeArgs{}, types: int8Types, spec: teamRope(), extra: []string{"ROPE"}},
 	{op: "mul_mat_vec", variant: Wide, needs: Subgroups, args: MulMatTeamArgs{}, types: weightTypes[:3], spec: team(1, 32, 2)},
 	{op: "quantize_q8", args: QuantizeQ8Args{}},
 	{op: "mul_mat", args: MulMatArgs{}, types: weightTypes, spec: tile(8, 8)},
@@ -267,6 +269,12 @@ func tile(rows, cols uint32) []SpecConst {
 // share a row, and each has UNROLL loads of it under way. GLU is 1 for pairs of rows, 2 where they are stored as bytes too; see [MulMatTeamArgs] for 3 and NORMED.
 func team(rows, lanesOfRow, unroll uint32) []SpecConst {
 	return []SpecConst{{"LANES", lanes, 0}, {"NUM_ROWS", rows, 8}, {"NUM_COLS", 1, 8}, {"TEAM", lanesOfRow, 0}, {"UNROLL", unroll, 8}, {"GLU", 0, NormBytes}, {"NORMED", 0, 1}}
+}
+
+// teamRope are those of mul_mat_vec_rope: of each head so many values of keys and of values, of keys' values so many that turn; FLOATS is 1
+// for a cache of F32.
+func teamRope() []SpecConst {
+	return append(team(4, 32, 2)[:5:5], SpecConst{"KEY", 128, MaxKey}, SpecConst{"VAL", 128, MaxHead}, SpecConst{"TURNS", 128, MaxKey}, SpecConst{"NEOX", 0, 1}, SpecConst{"FLOATS", 0, 1})
 }
 
 var (

@@ -20,7 +20,7 @@ func Fuse(ops []Op) []Op {
 
 // fuse finds what the first n of ops are together; n is 0 if nothing.
 func fuse(ops []Op) (fused Op, n int) {
-	for _, match := range []func([]Op) (Op, int){gated, added, siblings, headsNormed, turned, routed} {
+	for _, match := range []func([]Op) (Op, int){gated, added, siblingsTurned, siblings, headsNormed, turned, routed} {
 		if fused, n = match(ops); n > 0 {
 			if fused.Ops == nil {
 				fused.Ops = slices.Clone(ops[:n])
@@ -102,6 +102,32 @@ func turned(ops []Op) (Op, int) {
 		return Op{}, 0
 	}
 	return Op{Kind: TurnedAppend, Dst: Q, Heads: ops[0].Heads, Cols: ops[0].Cols}, 3
+}
+
+// siblingsTurned: the products Q, K and V of one input and what is turned of them, where nobody else reads K and V.
+func siblingsTurned(ops []Op) (Op, int) {
+	products, n := siblings(ops)
+	if n == 0 || n != linears(ops, Q, K, V) {
+		return Op{}, 0
+	}
+	rest, m := turned(ops[n:])
+	if m == 0 || ops[n+1].Off != 0 || ops[n+2].A != K || !dead(ops[n+m:], V) {
+		return Op{}, 0
+	}
+	products.Ops, rest.Ops = slices.Clone(ops[:n]), slices.Clone(ops[n:n+m])
+	return Op{Kind: TurnedProducts, Dst: Q, A: products.A, Heads: rest.Heads, Cols: rest.Cols, Ops: []Op{products, rest}}, n + m
+}
+
+// linears is the length of products, with their biases, that give these values and stand at the start of ops.
+func linears(ops []Op, values ...Value) (n int) {
+	for _, v := range values {
+		m := linear(ops[n:])
+		if m == 0 || ops[n].Dst != v {
+			return 0
+		}
+		n += m
+	}
+	return n
 }
 
 // headsNormed: norms of the heads of Q and K in place, then what is turned. Its Ops are the norms and that as one.

@@ -11,10 +11,10 @@ import (
 func (o Op) short() string {
 	names := map[Value]string{X: "X", Norm: "Norm", Q: "Q", K: "K", V: "V", Att: "Att", Gate: "Gate", Up: "Up", Scores: "Scores", Chosen: "Chosen", ExpertOut: "ExpertOut"}
 	kinds := map[Kind]string{RMSNorm: "norm", MulMat: "mul", Bias: "bias", RopeTurn: "rope", KVAppend: "append", Attention: "attend", SwiGLU: "swiglu", Add: "add",
-		Siblings: "siblings", Gated: "gated", Added: "added", TurnedAppend: "turned", NormedAppend: "normed", Route: "route", NormedRoute: "routed", Experts: "experts", SumExperts: "sum"}
+		Siblings: "siblings", Gated: "gated", Added: "added", TurnedAppend: "turned", TurnedProducts: "turned products", NormedAppend: "normed", Route: "route", NormedRoute: "routed", Experts: "experts", SumExperts: "sum"}
 	s := kinds[o.Kind]
 	switch o.Kind {
-	case Siblings, KVAppend, TurnedAppend, NormedAppend:
+	case Siblings, KVAppend, TurnedAppend, TurnedProducts, NormedAppend:
 	default:
 		s += " " + names[o.Dst]
 	}
@@ -42,9 +42,9 @@ func TestFuseLayer(t *testing.T) {
 		has        func(string) bool
 		want       []string
 	}{
-		{"llama", "llama", none, []string{"norm Norm, multiplied", "siblings of 3", "turned of 3", "attend Att", "added X of 2",
+		{"llama", "llama", none, []string{"norm Norm, multiplied", "turned products of 2", "attend Att", "added X of 2",
 			"norm Norm, multiplied", "gated Gate of 3", "added X of 2"}},
-		{"biases", "qwen2", biased, []string{"norm Norm, multiplied", "siblings of 6", "turned of 3", "attend Att", "added X of 3",
+		{"biases", "qwen2", biased, []string{"norm Norm, multiplied", "turned products of 2", "attend Att", "added X of 3",
 			"norm Norm, multiplied", "gated Gate of 5", "added X of 3"}},
 		{"head norms", "qwen3", none, []string{"norm Norm, multiplied", "siblings of 3", "normed of 3", "attend Att", "added X of 2",
 			"norm Norm, multiplied", "gated Gate of 3", "added X of 2"}},
@@ -117,6 +117,9 @@ func TestFuseNot(t *testing.T) {
 		{"K is read again", []Op{{Kind: RopeTurn, Dst: Q}, {Kind: RopeTurn, Dst: K}, {Kind: KVAppend}, mul(Norm, K)}, []string{"rope Q", "rope K", "append", "mul Norm"}},
 		{"a norm of heads elsewhere", []Op{{Kind: RMSNorm, Dst: Q, A: QueryGate}, {Kind: RMSNorm, Dst: K, A: K}, {Kind: RopeTurn, Dst: Q}, {Kind: RopeTurn, Dst: K}, {Kind: KVAppend, B: V}},
 			[]string{"norm Q", "norm K", "turned of 3"}},
+		{"V is read again", []Op{mul(Q, Norm), mul(K, Norm), mul(V, Norm), {Kind: RopeTurn, Dst: Q}, {Kind: RopeTurn, Dst: K}, {Kind: KVAppend, A: K, B: V}, mul(Norm, V)}, []string{"siblings of 3", "turned of 3", "mul Norm"}},
+		{"V is of another input", []Op{mul(Q, Norm), mul(K, Norm), mul(V, Att), {Kind: RopeTurn, Dst: Q}, {Kind: RopeTurn, Dst: K}, {Kind: KVAppend, A: K, B: V}}, []string{"siblings of 2", "mul V", "turned of 3"}},
+		{"products in another order", []Op{mul(K, Norm), mul(Q, Norm), mul(V, Norm), {Kind: RopeTurn, Dst: Q}, {Kind: RopeTurn, Dst: K}, {Kind: KVAppend, A: K, B: V}}, []string{"siblings of 3", "turned of 3"}},
 		{"norms of heads that are not turned", []Op{{Kind: RMSNorm, Dst: Q, A: Q}, {Kind: RMSNorm, Dst: K, A: K}, {Kind: RopeTurn, Dst: K}, {Kind: RopeTurn, Dst: Q}}, []string{"norm Q", "norm K", "rope K", "rope Q"}},
 		{"a router with a bias", []Op{{Kind: RMSNorm, Dst: Norm, A: X, Heads: 1}, mul(Scores, Norm), {Kind: Bias, Dst: Scores}, {Kind: Route, Dst: Chosen, A: Scores}},
 			[]string{"norm Norm, multiplied", "mul Scores", "bias Scores", "route Chosen"}},

@@ -81,12 +81,13 @@ const (
 	HeadCopy   // Cols values of each of Dst, from Off on, = those of A, from OffA on
 
 	// What [Fuse] makes of them; Ops are the operations themselves.
-	Siblings     // products of A, up to three
-	Gated        // Dst = silu(first product of A) * second
-	Added        // Dst = product of A, + B
-	TurnedAppend // Q and K are turned, K and V written to the cache
-	NormedRoute  // Dst = A normalised; Scores are its product with a router, and Chosen and Share as of Route
-	NormedAppend // the heads of Q and of K are normalised before that; Ops are the norms and TurnedAppend
+	Siblings       // products of A, up to three
+	Gated          // Dst = silu(first product of A) * second
+	Added          // Dst = product of A, + B
+	TurnedAppend   // Q and K are turned, K and V written to the cache
+	TurnedProducts // Siblings Q, K and V of A, then TurnedAppend, which are its Ops
+	NormedRoute    // Dst = A normalised; Scores are its product with a router, and Chosen and Share as of Route
+	NormedAppend   // the heads of Q and of K are normalised before that; Ops are the norms and TurnedAppend
 )
 
 // Op is one operation of a layer. Ops run in order; each sees what those before it

@@ -41,6 +41,9 @@ func (l *productList) add(u *pack.Unit, op arch.Op, count int) {
 	}
 	var of []*pack.Tensor
 	for _, o := range op.Ops {
+		if o.Kind == arch.Siblings { // within products that turn
+			l.add(u, o, count)
+		}
 		if o.Kind != arch.MulMat {
 			continue
 		}

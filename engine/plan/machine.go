@@ -31,6 +31,7 @@ type load struct {
 	matrices  []matrix
 	attention bool
 	routes    bool // experts are chosen
+	turns     bool // products turn, in steps of few rows; else that is a kernel more
 	waits     int  // kernels that wait for another
 	few       int  // the same in steps of few rows, where the device has kernels of their own for them
 	head      bool // only rows that want logits pass
@@ -108,6 +109,9 @@ func (m *machine) program(ops []arch.Op, at map[string]int, count func(l *load, 
 		if o.Kind == arch.Route {
 			m.loads[unit].routes = true
 		}
+		if o.Kind == arch.TurnedProducts {
+			m.loads[unit].turns = true
+		}
 		if o.Kind == arch.Attention {
 			m.loads[unit].attention = true
 		}
@@ -140,6 +144,9 @@ func touches(o arch.Op) (reads, writes []arch.Value) {
 	}
 	if o.Kind == arch.NormedRoute {
 		return []arch.Value{o.A}, []arch.Value{o.Dst, arch.Scores, arch.Chosen}
+	}
+	if o.Kind == arch.TurnedProducts {
+		return []arch.Value{o.A}, []arch.Value{arch.Q, arch.K}
 	}
 	if o.Kind == arch.TurnedAppend || o.Kind == arch.NormedAppend {
 		return []arch.Value{arch.V}, []arch.Value{arch.Q, arch.K}
@@ -334,6 +341,9 @@ func (m *machine) byRates(i, rows, ctx int) (t float64) {
 		waits = l.few
 		if l.attention && rows <= shaders.FewRows {
 			waits++ // its parts are put together
+		}
+		if l.turns && (rows > shaders.FewRows || shaders.KVQuantised(m.p.made.KVType)) {
+			waits++
 		}
 	}
 	return t + float64(waits)*m.s.DispatchTime.Seconds()

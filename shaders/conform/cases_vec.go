@@ -20,7 +20,7 @@ func vecCases() []Case {
 	}
 	cases = append(cases, quantizeQ8(3, 256, 0, 0), quantizeQ8(3, 256, 0, 1e-30), quantizeQ8(3, 256, 0, 1e30))
 	for _, k := range shaders.Kernels() {
-		if k.Op != "mul_mat_vec" || k.Variant == shaders.FP32 {
+		if k.Op != "mul_mat_vec" || k.Variant == shaders.FP32 || k.Variant == shaders.Turned {
 			continue
 		}
 		row := &k

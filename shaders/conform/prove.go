@@ -50,6 +50,9 @@ func proofs(v *gpu.Variant) []Case {
 	kv := v.Row.Type
 	switch v.Row.Op {
 	case "mul_mat_vec":
+		if v.Row.Variant == shaders.Turned {
+			return turnedProofs(v)
+		}
 		return teamProofs(v)
 	case "mul_mat_vec_id":
 		if v.Row.Variant == shaders.Sum {

@@ -19,6 +19,7 @@ type Rule struct {
 
 // Rules are all choices there are.
 var Rules = []Rule{
+	{"mul_mat_vec", shaders.Turned, "as int8, a step of up to 8 rows: queries, keys and values that turn, a multiple of 4 values, into a cache of F16 or F32", "Recorder.TakesTurned", lacksTurns, []string{"mul_mat_vec_rope", "quantize_q8"}},
 	{"mul_mat_vec", shaders.Straight, "as int8, weights Q4_0, Q8_0, Q4_K, Q5_K or Q6_K, rows of up to 32768 values in whole groups of 256, with Q6_K of 512", "Recorder.Takes", lacksStraight, []string{"mul_mat_vec_straight", "quantize_q8"}},
 	{"mul_mat_vec", shaders.Persistent, "as int8, gates of Q4_K, Q5_K or Q6_K", "Recorder.Takes", lacksPersistent, []string{"mul_mat_vec_persistent", "quantize_q8"}},
 	{"mul_mat_vec", shaders.Longs, "as int8", "Kernels.Team", lacksLongs, []string{"mul_mat_vec_longs", "quantize_q8"}},

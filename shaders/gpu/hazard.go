@@ -17,6 +17,12 @@ func f32s(address uint64, n, cols, stride uint32) span {
 // device alone, and no real address has this bit.
 func cacheSpan(layerOff uint32) span {
 	lo := uint64(1)<<63 + uint64(layerOff)
+	return span{lo, lo + 2}
+}
+
+// cachePart is the layer's keys, 0, or its values, 1.
+func cachePart(layerOff uint32, part int) span {
+	lo := cacheSpan(layerOff).lo + uint64(part)
 	return span{lo, lo + 1}
 }
 

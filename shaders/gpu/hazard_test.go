@@ -89,6 +89,18 @@ func TestBarriers(t *testing.T) {
 			return r.MulMatTeam(shaders.Int8, gguf.Q8_0, shaders.NoGLU, shaders.MulMatTeamArgs{W0: at(101), X: at(q), S: at(q) + 2048, Dst0: at(dst), M0: cols, K: cols, N: rows, DstStride: cols})
 		}
 	}
+	products := func(q, k, v, x, dst uint64) func(*Recorder) error { // of addresses 0: none
+		w := func(i uint64) uint64 {
+			if i == 0 {
+				return 0
+			}
+			return at(i)
+		}
+		return func(r *Recorder) error {
+			return r.MulMatRope(gguf.Q8_0, Turning{Key: cols, Val: cols, Turns: cols, Floats: true}, shaders.MulMatRopeArgs{W0: w(q), W1: w(k), W2: w(v), X: at(x), S: at(x) + 2048, Dst: at(dst), CosSin: at(102),
+				Pages: at(110), Pos: at(111), Seq: at(112), K: cols, N: rows, Heads: 1 | 1<<16, MaxPages: 1, PagePositions: 32})
+		}
+	}
 	there := func(table, ids, to uint64) func(*Recorder) error {
 		return func(r *Recorder) error {
 			return r.ExpertsThere(shaders.ExpertsThereArgs{Table: at(table), IDs: at(ids), Go: at(to), Count: rows})
@@ -122,6 +134,10 @@ func TestBarriers(t *testing.T) {
 		{"ids that were computed", []func(*Recorder) error{argmax(0, 3), getRows(104, 3, 4)}, 1},
 		{"the embedding of a step", []func(*Recorder) error{copied(120, 10), copied(121, 11), getRows(10, 11, 0), norm(0, 1)}, 2},
 		{"cache", []func(*Recorder) error{mul(0, 1), mul(0, 2), kvAppend(1, 2, 0), attend(3, 4, 0)}, 2},
+		{"products into the cache", []func(*Recorder) error{quantize(1, 2), products(103, 104, 105, 2, 3), attend(3, 4, 0), products(103, 104, 105, 2, 5)}, 3},
+		{"keys and values by themselves", []func(*Recorder) error{products(103, 104, 0, 2, 3), products(0, 0, 105, 2, 6), attend(6, 4, 1)}, 0},
+		{"both of them", []func(*Recorder) error{products(103, 104, 0, 2, 3), products(0, 0, 105, 2, 6), attend(7, 4, 0)}, 1},
+		{"values twice", []func(*Recorder) error{products(0, 0, 104, 2, 3), products(0, 0, 105, 2, 6)}, 1},
 		{"cache of another layer", []func(*Recorder) error{kvAppend(1, 2, 0), attend(3, 4, 1)}, 0},
 		{"page table", []func(*Recorder) error{copied(120, 110), attend(3, 4, 0)}, 1},
 		{"a copy of what was ordered for dispatches alone", []func(*Recorder) error{norm(0, 1), mul(1, 2), copied(1, 5)}, 2},

@@ -31,6 +31,9 @@ type Options struct {
 	// Routes is for tests: CPUs have topk_moe_routed too, though they lose by it.
 	Routes bool
 
+	// Turns is for tests: CPUs have mul_mat_vec_rope too, though they lose by it.
+	Turns bool
+
 	// Alter is for tests: other code or constants for a pipeline; nil: the table's.
 	Alter func(row *shaders.Kernel, spec []uint32) (spirv []byte, other []uint32)
 }
@@ -46,6 +49,7 @@ type Kernels struct {
 	persistent atomic.Bool // products of bytes by workgroups that stay
 	lanes      lanes       // for attention of few rows
 	few        bool        // steps of few rows have kernels of their own: products of bytes, fused ops
+	turns      bool        // products of Q, K and V may turn them, and leave K and V in the cache
 	routes     bool        // a norm, a router and its top-k may be one
 	alter      func(*shaders.Kernel, []uint32) ([]byte, []uint32)
 
@@ -66,16 +70,17 @@ type choice struct {
 	op, variant string // variant "": fp32
 	typed       bool
 	typ         gguf.Type
-	rows, cols  uint32 // NUM_ROWS, NUM_COLS; 0: the table's
-	whole       bool   // WHOLE: rows of X can be read 8 values at a time
-	tile        Tile   // of a mul_mat_vec in teams
-	glu         uint32 // GLU, of the same
-	normed      bool   // NORMED, of the same
-	lanes, per  uint32 // LANES and PER of rms_norm_q8 and topk_moe_held; PER of topk_moe_routed
-	attn        attn   // of flash_attn_split
-	rowLanes    uint32 // ROW_LANES of rms_norm, rope_norm_kv and topk_moe_routed
-	split       split  // of mul_mat_cm and mul_mat_id_cm
-	heads       heads  // of flash_attn_cm
+	rows, cols  uint32  // NUM_ROWS, NUM_COLS; 0: the table's
+	whole       bool    // WHOLE: rows of X can be read 8 values at a time
+	tile        Tile    // of a mul_mat_vec in teams
+	glu         uint32  // GLU, of the same
+	normed      bool    // NORMED, of the same
+	lanes, per  uint32  // LANES and PER of rms_norm_q8 and topk_moe_held; PER of topk_moe_routed
+	attn        attn    // of flash_attn_split
+	rowLanes    uint32  // ROW_LANES of rms_norm, rope_norm_kv and topk_moe_routed
+	turning     Turning // of mul_mat_vec_rope
+	split       split   // of mul_mat_cm and mul_mat_id_cm
+	heads       heads   // of flash_attn_cm
 }
 
 func (c choice) String() string {
@@ -114,7 +119,7 @@ func New(dev *vk.Device, o Options) (*Kernels, error) {
 			return nil, fmt.Errorf("kernel %s on %s: workgroups of at most %d, want %d", row.Name, name, limits.MaxWorkgroupInvocations, row.LocalSize)
 		}
 	}
-	k := &Kernels{dev: dev, log: log, matrix: matrixSubgroup(dev.Physical, dev.Features), shared: int64(limits.MaxSharedBytes), lanes: lanesOf(dev.Physical), few: Few(dev.Physical, dev.Features), routes: routes(dev.Physical, o.Routes), alter: o.Alter, built: map[choice]*built{}}
+	k := &Kernels{dev: dev, log: log, matrix: matrixSubgroup(dev.Physical, dev.Features), shared: int64(limits.MaxSharedBytes), lanes: lanesOf(dev.Physical), few: Few(dev.Physical, dev.Features), turns: turnsOn(dev.Physical, o.Turns), routes: routes(dev.Physical, o.Routes), alter: o.Alter, built: map[choice]*built{}}
 	k.longs.Store(k.few && dev.Physical.Type == vk.CPU && dev.Features.Int64)
 	k.straight.Store(k.longs.Load() && straightOn(dev))
 	k.persistent.Store(k.few && persistentOn(dev))
@@ -127,7 +132,7 @@ func New(dev *vk.Device, o Options) (*Kernels, error) {
 		}
 	}
 	if o.Test != nil {
-		k.plain = &Kernels{dev: dev, log: log, matrix: k.matrix, shared: k.shared, lanes: k.lanes, few: k.few, routes: k.routes, alter: k.alter, store: k.store, built: map[choice]*built{}}
+		k.plain = &Kernels{dev: dev, log: log, matrix: k.matrix, shared: k.shared, lanes: k.lanes, few: k.few, turns: k.turns, routes: k.routes, alter: k.alter, store: k.store, built: map[choice]*built{}}
 		k.test, k.refused = o.Test, map[choice]error{}
 		k.tested.load(k.store)
 	}
@@ -293,6 +298,10 @@ func specValues(row *shaders.Kernel, c choice) []uint32 {
 	values := make([]uint32, len(row.Spec))
 	for i, s := range row.Spec {
 		values[i] = s.Default
+		if v, ok := c.turning.constant(s.Name); ok && c.turning != (Turning{}) {
+			values[i] = v
+			continue
+		}
 		switch {
 		case s.Name == "GLU":
 			values[i] = c.glu

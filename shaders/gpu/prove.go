@@ -25,6 +25,7 @@ type Variant struct {
 	Lanes, Per uint32 // of rms_norm_q8 and topk_moe_held; Per of topk_moe_routed, whose lanes are Tile's
 	RowLanes   uint32 // of rope_norm_kv; of topk_moe_routed those of the norm
 	Group, Run uint32 // of flash_attn_split
+	Turning    Turning
 	Split      Split  // of mul_mat_cm
 	Key, Val   uint32 // head sizes of flash_attn_cm and flash_attn_split
 	Options    uint32 // of flash_attn_cm
@@ -153,7 +154,7 @@ func (k *Kernels) prove(c choice, row *shaders.Kernel) (*built, error) {
 	}
 	begin := time.Now()
 	if err == nil {
-		err = k.test(k.plain, Variant{Row: row, Cols: c.cols, Tile: c.tile, GLU: c.glu, Normed: c.normed, Lanes: c.lanes, Per: c.per, RowLanes: c.rowLanes, Group: c.attn.group, Run: c.attn.run, Split: c.split.Split, Key: c.heads.key | c.attn.key, Val: c.heads.val | c.attn.val, Options: c.heads.options, RunSplit: c.heads.RunSplit})
+		err = k.test(k.plain, Variant{Row: row, Cols: c.cols, Tile: c.tile, GLU: c.glu, Normed: c.normed, Lanes: c.lanes, Per: c.per, RowLanes: c.rowLanes, Group: c.attn.group, Run: c.attn.run, Turning: c.turning, Split: c.split.Split, Key: c.heads.key | c.attn.key, Val: c.heads.val | c.attn.val, Options: c.heads.options, RunSplit: c.heads.RunSplit})
 	}
 	took := time.Since(begin)
 	if err == nil {

@@ -29,6 +29,7 @@ func TestArguments(t *testing.T) {
 	odd := (&Kernels{dev: &vk.Device{Physical: &vk.PhysicalDevice{Limits: vk.Limits{MaxWorkgroupInvocations: 256}}}}).Recorder(nil)
 	odd.Tile = Tile{Rows: 1, Team: 24, Unroll: 1, Lanes: 64}
 	bytes := shaders.MulMatTeamArgs{W0: at, X: at, S: at, Dst0: at, M0: 3, K: 256, N: 1, DstStride: 3}
+	turned := shaders.MulMatRopeArgs{W0: at, X: at, S: at, Dst: at, CosSin: at, K: 256, N: 1, Heads: 2 | 1<<16}
 	wide := with(bytes, func(a *shaders.MulMatTeamArgs) { a.K, a.XStride = 100, 100 })
 	for _, c := range []struct {
 		name string
@@ -51,6 +52,14 @@ func TestArguments(t *testing.T) {
 			"record mul_mat_vec_int8 Q4_K: Dst1 is address 0x0, want a multiple of 16, not 0"},
 		{"gates", r.MulMatTeam(shaders.Int8, gguf.Q4_K, shaders.GLUFloats, with(bytes, func(a *shaders.MulMatTeamArgs) { a.M1, a.W1 = 4, at })),
 			"record mul_mat_vec_int8 Q4_K: M1 is 4, want M0, 3, for gates and what they let through"},
+		{"a head of which an odd pair turns", r.MulMatRope(gguf.Q4_K, Turning{Key: 64, Val: 64, Turns: 6}, with(turned, func(*shaders.MulMatRopeArgs) {})),
+			"record mul_mat_vec_rope Q4_K: RopeDim is 6, want a multiple of 4"},
+		{"many rows that turn", r.MulMatRope(gguf.Q4_K, Turning{Key: 64, Val: 64, Turns: 64}, with(turned, func(a *shaders.MulMatRopeArgs) { a.N = 9 })),
+			"record mul_mat_vec_rope Q4_K: N is 9, want at most 8"},
+		{"queries that go nowhere", r.MulMatRope(gguf.Q4_K, Turning{Key: 64, Val: 64, Turns: 64}, with(turned, func(a *shaders.MulMatRopeArgs) { a.Dst = 0 })),
+			"record mul_mat_vec_rope Q4_K: Dst is address 0x0, want a multiple of 16, not 0"},
+		{"a team that turns", odd.MulMatRope(gguf.Q4_K, Turning{Key: 64, Val: 64, Turns: 64}, turned),
+			"record mul_mat_vec_rope Q4_K: Tile.Team is 24, want a power of 2, 4 to 64"},
 		{"wide rows", r.MulMatTeam(shaders.Wide, gguf.F16, shaders.NoGLU, wide),
 			"record mul_mat_vec_wide F16: K is 100, want a multiple of 8"},
 		{"parts", r.FlashAttnSplit(gguf.F16, 3, 64, shaders.FlashAttnSplitArgs{Q: at, Parts: at, Pages: at, Pos: at, Seq: at, Rows: 1, Heads: 4, HeadsKV: 1,
@@ -116,6 +125,7 @@ func TestNoWork(t *testing.T) {
 		"checksum":       r.Checksum(shaders.ChecksumArgs{}),
 		"quantize":       r.QuantizeQ8(shaders.QuantizeQ8Args{Cols: 32}),
 		"mul_mat, teams": r.MulMatTeam(shaders.Int8, gguf.Q4_K, shaders.NoGLU, shaders.MulMatTeamArgs{K: 8, N: 1}),
+		"mul_mat, rope":  r.MulMatRope(gguf.Q4_K, Turning{Key: 64, Val: 64}, shaders.MulMatRopeArgs{W0: 256, K: 256, Heads: 1}),
 	} {
 		if err != nil {
 			t.Errorf("%s: %v", name, err)

@@ -186,12 +186,17 @@ func layer(r *gpu.Recorder, t gguf.Type, s shape, n int, m memory) error {
 		func() error { return rms(norm) },
 		func() error { return ahead(0) },
 		func() error {
-			return r.Products(product(normed, d, gpu.Matrix{W: w[0], Dst: q, M: d}, gpu.Matrix{W: w[1], Dst: k, M: kv * headSize}, gpu.Matrix{W: w[2], Dst: v, M: kv * headSize}))
-		},
-		func() error {
-			return r.RopeKV(gguf.F16, shaders.RopeKVArgs{Q: q, K: k, V: v, CosSin: m.s, Pages: m.cache.pages, Pos: m.cache.pos, Seq: m.cache.seq,
+			p := product(normed, d, gpu.Matrix{W: w[0], Dst: q, M: d}, gpu.Matrix{W: w[1], Dst: k, M: kv * headSize}, gpu.Matrix{W: w[2], Dst: v, M: kv * headSize})
+			rope := shaders.RopeKVArgs{Q: q, K: k, V: v, CosSin: m.s, Pages: m.cache.pages, Pos: m.cache.pos, Seq: m.cache.seq,
 				Rows: rows, Heads: heads, HeadsKV: kv, KeyLen: headSize, ValLen: headSize, RopeDim: headSize, MaxPages: m.cache.maxPages, PagePositions: page,
-				QStride: d, KStride: kv * headSize, VStride: kv * headSize})
+				QStride: d, KStride: kv * headSize, VStride: kv * headSize}
+			if !m.apart && !fold && r.TakesTurned(p, gguf.F16, &rope) {
+				return r.ProductsTurned(p, gguf.F16, &rope)
+			}
+			if err := r.Products(p); err != nil {
+				return err
+			}
+			return r.RopeKV(gguf.F16, rope)
 		},
 		func() error { return ahead(3) },
 		func() error {

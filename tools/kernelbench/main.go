@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -42,6 +43,7 @@ type options struct {
 	count           int
 	overlap         bool
 	join, fold      bool
+	rope            string
 	stats           bool
 	ir              string // folder; "": none
 	gridGroups      []int  // none: no barriers are measured
@@ -105,6 +107,7 @@ func parse(args []string, errw io.Writer) (*options, error) {
 	fs.BoolVar(&o.overlap, "overlap", false, "let dispatches run side by side: no barriers")
 	fs.BoolVar(&o.join, "join", false, "put the parts of attention together in a dispatch of its own")
 	fs.BoolVar(&o.fold, "fold", false, "a layer's norms into the products before and behind them")
+	fs.StringVar(&o.rope, "rope", "", "a layer's rope: apart, or within the product of Q, K and V; \"\": as suits the device")
 	fs.BoolVar(&o.stats, "stats", false, "what the driver says it made of each kernel, as comments: registers, memory")
 	fs.StringVar(&o.ir, "ir", "", "folder for the driver's own texts of each kernel, where it has some")
 	groups := fs.String("grid", "", "workgroups of a dispatch whose phases wait for one another, and of dispatches that do; see grid.comp")
@@ -115,6 +118,9 @@ func parse(args []string, errw io.Writer) (*options, error) {
 	}
 	if fs.NArg() > 0 || o.count < 1 || *memory < 0 || *halves < 0 || o.ahead < 0 || o.positions < 1 || o.gridPhases < 2 {
 		return nil, fmt.Errorf("want flags alone, -count of at least 1; found %q", fs.Args())
+	}
+	if !slices.Contains([]string{"", "apart", "within"}, o.rope) {
+		return nil, fmt.Errorf("-rope: found %q, wanted apart or within", o.rope)
 	}
 	o.memory, o.halves = int64(*memory)<<20, int64(*halves)<<20
 	if *enable != "" {

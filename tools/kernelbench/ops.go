@@ -21,6 +21,7 @@ type memory struct {
 	turn      int
 	ahead     int64 // bytes
 	fold      bool  // norms into the products around them
+	apart     bool  // rope, from the product of what it turns
 }
 
 // kernelOp is a kernel that can be measured.
@@ -165,6 +166,9 @@ var kernelOps = map[string]kernelOp{
 	"mul_mat_vec_int8_gates":          {typed: true, teams: true, table: variant(shaders.Int8), record: teamOp(shaders.Int8, shaders.GLUBytes, gates), bytes: weightBytes},
 	"mul_mat_vec_straight":            {typed: true, teams: true, table: variant(shaders.Straight), record: teamOp(shaders.Straight, shaders.NoGLU, alone), bytes: weightBytes},
 	"mul_mat_vec_longs":               {typed: true, teams: true, table: variant(shaders.Longs), record: teamOp(shaders.Longs, shaders.NoGLU, alone), bytes: weightBytes},
+	"mul_mat_vec_rope":                {typed: true, teams: true, table: variant(shaders.Turned), record: turned(true, true), bytes: weightBytes},
+	"mul_mat_vec_rope_qk":             {typed: true, teams: true, table: variant(shaders.Turned), record: turned(true, false), bytes: weightBytes},
+	"mul_mat_vec_rope_v":              {typed: true, teams: true, table: variant(shaders.Turned), record: turned(false, true), bytes: weightBytes},
 	"mul_mat_vec_wide":                {typed: true, teams: true, table: variant(shaders.Wide), record: teamOp(shaders.Wide, shaders.NoGLU, alone), bytes: weightBytes},
 	"mul_mat_id":                      {typed: true, teams: true, splits: true, products: usedExperts, record: expertOp(false), bytes: expertBytes(1)},
 	"mul_mat_id_gates":                {typed: true, teams: true, splits: true, products: 2 * usedExperts, record: expertOp(true), bytes: expertBytes(2)},

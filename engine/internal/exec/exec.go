@@ -150,11 +150,7 @@ func unitOps(units []plan.Unit, layer func(l int) []arch.Op) ([][]arch.Op, error
 			i++
 		}
 		for _, fused := range arch.Fuse(layer(l)) {
-			parts := []arch.Op{fused}
-			if fused.Ops != nil && !together(units[at:i], &fused) {
-				parts = fused.Ops
-			}
-			for _, o := range parts {
+			for _, o := range apart(units[at:i], &fused) {
 				if o.Kind == arch.Experts { // each unit computes its own
 					at = dealExperts(ops[at:i], units[at:i], o) + at
 					continue
@@ -183,6 +179,17 @@ func holds(u *plan.Unit, tensor string) bool {
 
 func heldBefore(units []plan.Unit, tensor string) bool {
 	return slices.ContainsFunc(units, func(u plan.Unit) bool { return holds(&u, tensor) })
+}
+
+// apart is an operation, or what it stands for where its weights are not together.
+func apart(units []plan.Unit, o *arch.Op) (parts []arch.Op) {
+	if o.Ops == nil || together(units, o) {
+		return []arch.Op{*o}
+	}
+	for i := range o.Ops {
+		parts = append(parts, apart(units, &o.Ops[i])...)
+	}
+	return parts
 }
 
 // together reports whether the weights of an operation are in one of the units, or in several that stay in VRAM.

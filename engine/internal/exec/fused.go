@@ -21,6 +21,8 @@ func (r *run) fused(o *arch.Op, u *plan.Unit) (err error) {
 		done, err = r.gated(o)
 	case arch.Added:
 		done, err = r.added(o)
+	case arch.TurnedProducts:
+		done, err = r.productsTurned(o, u.Layer)
 	case arch.TurnedAppend:
 		done, err = r.turned(u.Layer)
 	case arch.NormedRoute:
@@ -96,15 +98,13 @@ func (r *run) inParts(all *gpu.Products) error {
 	return r.byRows(all.N, perRow, record)
 }
 
-// siblings records products of one input, those of one type together.
-func (r *run) siblings(ops []arch.Op) (done bool, err error) {
-	var types [3]gpu.Products
+// byType is products of one input, up to three, those of one type together; where they turn, each has its own place among them.
+func (r *run) byType(ops []arch.Op, turn bool) (types [3]gpu.Products, kinds int, err error) {
 	var counts [3]int
-	kinds := 0
-	for len(ops) > 0 {
+	for nth := 0; len(ops) > 0; nth++ {
 		t, m, n, err := r.linear(ops)
 		if err != nil {
-			return false, err
+			return types, 0, err
 		}
 		i := 0
 		for i < kinds && types[i].Type != t.Type {
@@ -115,9 +115,22 @@ func (r *run) siblings(ops []arch.Op) (done bool, err error) {
 			types[i].Type, types[i].DstStride = t.Type, m.M
 			kinds++
 		}
-		types[i].Of[counts[i]] = m
+		at := counts[i]
+		if turn {
+			at = nth
+		}
+		types[i].Of[at] = m
 		counts[i]++
 		ops = ops[n:]
+	}
+	return types, kinds, nil
+}
+
+// siblings records products of one input, those of one type together.
+func (r *run) siblings(ops []arch.Op) (done bool, err error) {
+	types, kinds, err := r.byType(ops, false)
+	if err != nil {
+		return false, err
 	}
 	for i := range types[:kinds] {
 		if !r.rec.Takes(&types[i]) {
@@ -180,6 +193,26 @@ func (r *run) added(o *arch.Op) (done bool, err error) {
 		return false, nil
 	}
 	return true, r.inParts(&p)
+}
+
+// productsTurned records the products of Q, K and V, which turn and write the cache as they are made.
+func (r *run) productsTurned(o *arch.Op, layer int) (done bool, err error) {
+	types, kinds, err := r.byType(o.Ops[0].Ops, true)
+	if err != nil {
+		return false, err
+	}
+	a := r.ropeKV(layer)
+	for i := range types[:kinds] {
+		if !r.rec.TakesTurned(&types[i], r.e.KVType, &a) {
+			return false, nil
+		}
+	}
+	for i := range types[:kinds] {
+		if err := r.rec.ProductsTurned(&types[i], r.e.KVType, &a); err != nil {
+			return false, err
+		}
+	}
+	return true, nil
 }
 
 // turned records the turning of Q and K and the writing of the cache.

@@ -1,0 +1,293 @@
+package conform
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+
+	"leat/gguf"
+	"leat/gguf/quant"
+	"leat/shaders"
+	"leat/shaders/gpu"
+	"leat/shaders/ref"
+)
+
+// turnedShape are products of Q, K and V that turn and go into a cache.
+type turnedShape struct {
+	heads, headsKV  int
+	key, val, turns int
+	neox            bool
+	kv              gguf.Type
+	parts           string // of "qkv"
+	k, n            int
+}
+
+func (s turnedShape) String() string {
+	return fmt.Sprintf("%s heads=%d/%d key=%d val=%d turns=%d neox=%v kv=%v K=%d N=%d", s.parts, s.heads, s.headsKV, s.key, s.val, s.turns, s.neox, s.kv, s.k, s.n)
+}
+
+func (s turnedShape) rows() [3]int {
+	rows := [3]int{s.heads * s.key, s.headsKV * s.key, s.headsKV * s.val}
+	for i, part := range "qkv" {
+		if !slices.Contains([]rune(s.parts), part) {
+			rows[i] = 0
+		}
+	}
+	return rows
+}
+
+func (s turnedShape) turning() gpu.Turning {
+	return gpu.Turning{Key: uint32(s.key), Val: uint32(s.val), Turns: uint32(s.turns), Neox: s.neox, Floats: s.kv == gguf.F32}
+}
+
+// turnedCases have each part alone, heads of which a part turns, columns that are too many, and teams of a part of four outputs.
+func turnedCases() []Case {
+	var cases []Case
+	f16 := turnedShape{heads: 4, headsKV: 2, key: 64, val: 64, turns: 64, neox: true, kv: gguf.F16, parts: "qkv", k: 512, n: 3}
+	f32 := turnedShape{heads: 3, headsKV: 1, key: 80, val: 40, turns: 20, kv: gguf.F32, parts: "qkv", k: 768, n: 1}
+	for _, k := range shaders.Kernels() {
+		if k.Variant != shaders.Turned {
+			continue
+		}
+		row := &k
+		cases = append(cases, turned(row, f16, gpu.Tile{}), turned(row, f32, gpu.Tile{}))
+		if !slices.Contains([]gguf.Type{gguf.Q4_K, gguf.Q6_K, gguf.Q8_0}, row.Type) {
+			continue
+		}
+		for _, n := range []int{1, 8} {
+			a, b, part, odd := f16, f32, f16, f32
+			a.n, b.n, part.n, odd.n = n, n, n, n
+			part.parts, odd.parts = "qk", "v"
+			cases = append(cases, turned(row, a, gpu.Tile{}), turned(row, part, gpu.Tile{}), turned(row, odd, gpu.Tile{}))
+			b.neox, b.k = true, 2048
+			for _, tile := range []gpu.Tile{{}, {Rows: 1, Team: 16, Unroll: 2}, {Rows: 2, Team: 8, Unroll: 1, Lanes: 128}, {Rows: 3, Team: 32, Unroll: 1, Lanes: 128}} {
+				cases = append(cases, turned(row, b, tile))
+			}
+		}
+		same := f16
+		same.n = 8
+		cases = append(cases, turnedSameBits(row, same))
+	}
+	return cases
+}
+
+// angles are those of rows at such positions.
+func angles(pos []uint32, turns int) ref.Mat {
+	m := shape(len(pos), turns, 0)
+	for r, p := range pos {
+		for i := range turns / 2 {
+			a := float64(p) * math.Pow(10000, -2*float64(i)/float64(turns))
+			m.Row(r)[2*i], m.Row(r)[2*i+1] = float32(math.Cos(a)), float32(math.Sin(a))
+		}
+	}
+	return m
+}
+
+// turnedJob is what the cases share: X and the weights, a cache, and the arguments but for Dst, Seq and N. Biases have all but K.
+type turnedJob struct {
+	args shaders.MulMatRopeArgs
+	y    [3]ref.Mat // products, not turned
+	p    *paged
+	pos  []uint32
+	cos  ref.Mat
+}
+
+const turnedPages, turnedPage = 2, 16
+
+func (j *job) turned(row *shaders.Kernel, s turnedShape, sequences int) (*turnedJob, error) {
+	pos := []uint32{14, 15, 16, 17, 31, 0, 1, 2}[:s.n]
+	t := &turnedJob{p: j.paged(s.kv, sequences, turnedPages, turnedPage, s.headsKV, s.key, s.val), pos: pos, cos: angles(pos, s.turns)}
+	of := j.team(row, s.k, s.n)
+	t.args = shaders.MulMatRopeArgs{X: of.args.X, S: of.args.S, CosSin: j.addr(j.mat(t.cos)), Pages: j.addr(t.p.table), Pos: j.addr(j.uint32s(pos)),
+		K: uint32(s.k), N: uint32(s.n), Heads: uint32(s.heads | s.headsKV<<16), MaxPages: turnedPages, PagePositions: turnedPage, LayerOff: uint32(t.p.LayerOff)}
+	for i, m := range s.rows() {
+		if m == 0 {
+			continue
+		}
+		at, bytes, err := j.weights(row.Type, m, s.k, 1)
+		if err != nil {
+			return nil, err
+		}
+		t.y[i] = shape(s.n, m, 0)
+		if err := ref.MulMat(row.Type, t.y[i], bytes, of.x); err != nil {
+			return nil, err
+		}
+		w, bias := j.addr(at), uint64(0)
+		if i != 1 {
+			b := j.normal(1, m, 0)
+			ref.Add(t.y[i].Data, t.y[i].Data, b.Data)
+			bias = j.addr(j.mat(b))
+		}
+		*[3]*uint64{&t.args.W0, &t.args.W1, &t.args.W2}[i] = w
+		*[3]*uint64{&t.args.Bias0, &t.args.Bias1, &t.args.Bias2}[i] = bias
+	}
+	return t, nil
+}
+
+// turned holds the kernel against the reference. A half may be rounded the other way than its own, where sums differ in the last bit.
+func turned(row *shaders.Kernel, s turnedShape, tile gpu.Tile) Case {
+	most := nmseLinear
+	if s.kv == gguf.F16 {
+		most = 1e-6
+	}
+	return Case{
+		Kernel: row.Name, Shape: s.String() + tileName(tile), MaxNMSE: most,
+		build: func(j *job) error {
+			const sequences = 3
+			t, err := j.turned(row, s, sequences)
+			if err != nil {
+				return err
+			}
+			seq := make([]uint32, s.n)
+			for i := range seq {
+				seq[i] = uint32(i) % sequences
+			}
+			t.args.Seq = j.addr(j.uint32s(seq))
+			for i := range 2 {
+				if t.y[i].Rows > 0 {
+					ref.Rope(t.y[i], t.cos.Data, s.key, s.turns, s.neox)
+				}
+			}
+			if q := t.y[0]; q.Rows > 0 {
+				dst := j.space(q)
+				j.sums("q", dst, q, float64(s.k))
+				t.args.Dst = j.addr(dst)
+			}
+			for i := 1; i < 3; i++ {
+				for r := range t.y[i].Rows {
+					for h := range s.headsKV {
+						j.cached(t.p, i == 2, h, int(seq[r]), int(t.pos[r]), t.y[i].Row(r), float64(s.k))
+					}
+				}
+			}
+			j.record = func(r *gpu.Recorder) error {
+				r.Tile = tile
+				return r.MulMatRope(row.Type, s.turning(), t.args)
+			}
+			return nil
+		},
+	}
+}
+
+// cached says what must become of a head of a row of keys, or values, in a cache of floats or halves.
+func (j *job) cached(p *paged, values bool, head, seq, pos int, row []float32, power float64) {
+	size, n, off := 4, p.KeyLen, p.LayerOff
+	if p.Type == gguf.F16 {
+		size = 2
+	}
+	if values {
+		n, off = p.ValLen, off+p.HeadsKV*p.PagePositions*p.KeyLen*size
+	}
+	off += (head*p.PagePositions + pos%p.PagePositions) * n * size
+	at := span{p.pages[p.Table[seq*p.MaxPages+pos/p.PagePositions]].off + off, n * size}
+	w := want{name: fmt.Sprintf("head %d of position %d of sequence %d, values %v", head, pos, seq, values), at: at, mat: shape(1, n, 0), power: power}
+	copy(w.mat.Data, row[head*n:])
+	if p.Type == gguf.F16 {
+		for i, v := range w.mat.Data {
+			w.mat.Data[i] = quant.F16ToF32(quant.F32ToF16(v))
+		}
+		w.decode = func(got []byte) (ref.Mat, error) {
+			x := shape(1, n, 0)
+			for i := range x.Data {
+				x.Data[i] = quant.F16ToF32(binary.LittleEndian.Uint16(got[at.off+2*i:]))
+			}
+			return x, nil
+		}
+	}
+	j.wants = append(j.wants, w)
+}
+
+// turnedSameBits turns rows together, into one sequence, and alone, into another: to the same bits.
+func turnedSameBits(row *shaders.Kernel, s turnedShape) Case {
+	return Case{
+		Kernel: row.Name, Shape: "same bits " + s.String(), MaxNMSE: nmseLinear,
+		build: func(j *job) error {
+			t, err := j.turned(row, s, 2)
+			if err != nil {
+				return err
+			}
+			together, alone := t.twins(j)
+			runs := []shaders.MulMatRopeArgs{t.args}
+			runs[0].Dst, runs[0].Seq = j.addr(together), j.addr(j.uint32s(make([]uint32, s.n)))
+			for i := range s.n {
+				one := t.args
+				one.N, one.Dst = 1, j.addr(alone)+uint64(4*i*s.heads*s.key)
+				one.X, one.S, one.CosSin = one.X+uint64(i*s.k), one.S+uint64(i*s.k/4), one.CosSin+uint64(4*i*s.turns)
+				one.Pos, one.Seq = j.addr(j.uint32s(t.pos[i:i+1])), j.addr(j.uint32s([]uint32{1}))
+				runs = append(runs, one)
+			}
+			j.record = func(r *gpu.Recorder) error {
+				return all(runs, func(a shaders.MulMatRopeArgs) error { return r.MulMatRope(row.Type, s.turning(), a) })
+			}
+			return nil
+		},
+	}
+}
+
+// twins are two outputs of Q that must be the same, as must be what the cache has of sequences 0 and 1.
+func (t *turnedJob) twins(j *job) (a, b span) {
+	a, b = j.space(t.y[0]), j.space(t.y[0])
+	j.same("q", a, b, t.y[0])
+	t.p.fill(j, 0, turnedPages*turnedPage)
+	for i := range turnedPages {
+		a, b := t.p.pages[t.p.Table[i]], t.p.pages[t.p.Table[turnedPages+i]]
+		copy(j.at(b), j.at(a))
+		j.sameBytes(fmt.Sprintf("page %d", i), span{a.off + t.p.LayerOff, t.p.LayerBytes()}, span{b.off + t.p.LayerOff, t.p.LayerBytes()})
+	}
+	return a, b
+}
+
+// turnedAlike is mul_mat_vec_rope, and mul_mat_vec_int8 and rope_kv in its place: to the same bits, where a compiler keeps the source's order of sums.
+func turnedAlike(row, plain *shaders.Kernel, s turnedShape, tile gpu.Tile) Case {
+	return Case{
+		Kernel: row.Name, Shape: "alike " + s.String() + tileName(tile), MaxNMSE: nmseLinear,
+		build: func(j *job) error {
+			t, err := j.turned(row, s, 2)
+			if err != nil {
+				return err
+			}
+			fused, apart := t.twins(j)
+			a, rows := t.args, s.rows()
+			a.Dst, a.Seq = j.addr(fused), j.addr(j.uint32s(make([]uint32, s.n)))
+			one := make([]uint32, s.n)
+			for i := range one {
+				one[i] = 1
+			}
+			k, v := j.space(t.y[1]), j.space(t.y[2])
+			j.spare = append(j.spare, k, v)
+			product := shaders.MulMatTeamArgs{W0: a.W0, W1: a.W1, W2: a.W2, Bias0: a.Bias0, Bias1: a.Bias1, Bias2: a.Bias2, X: a.X, S: a.S, K: a.K, N: a.N,
+				Dst0: j.addr(apart), Dst1: j.addr(k), Dst2: j.addr(v), M0: uint32(rows[0]), M1: uint32(rows[1]), M2: uint32(rows[2]), DstStride: uint32(rows[0])}
+			rope := shaders.RopeKVArgs{Q: j.addr(apart), K: j.addr(k), V: j.addr(v), CosSin: a.CosSin, Pages: a.Pages, Pos: a.Pos, Seq: j.addr(j.uint32s(one)), Rows: a.N, Heads: uint32(s.heads), HeadsKV: uint32(s.headsKV),
+				KeyLen: uint32(s.key), ValLen: uint32(s.val), RopeDim: uint32(s.turns), MaxPages: a.MaxPages, PagePositions: a.PagePositions, LayerOff: a.LayerOff, QStride: product.M0, KStride: product.M1, VStride: product.M2}
+			if s.neox {
+				rope.Neox = 1
+			}
+			j.record = func(r *gpu.Recorder) error {
+				r.Tile = tile
+				if err := r.MulMatRope(row.Type, s.turning(), a); err != nil {
+					return err
+				}
+				if err := r.MulMatTeam(plain.Variant, row.Type, shaders.NoGLU, product); err != nil {
+					return err
+				}
+				return r.RopeKV(s.kv, rope)
+			}
+			return nil
+		},
+	}
+}
+
+// turnedProofs have all parts at once, in more than one workgroup, and rows so long that lanes take several chunks, but not all as many.
+func turnedProofs(v *gpu.Variant) []Case {
+	t, tile := &v.Turning, v.Tile
+	block := max(32, v.Row.Type.BlockSize())
+	s := turnedShape{heads: 2, headsKV: 1, key: int(t.Key), val: int(t.Val), turns: int(t.Turns), neox: t.Neox, kv: gguf.F16, parts: "qkv", k: block, n: int(v.Cols)}
+	if t.Floats {
+		s.kv = gguf.F32
+	}
+	long := s
+	long.parts, long.n, long.headsKV, long.heads = "v", s.n/2+1, int(v.Outputs())/s.val+1, 0
+	long.k = (32*int(tile.Team*tile.Unroll+tile.Team/2) + block) / block * block
+	return []Case{turned(v.Row, s, tile), turned(v.Row, long, tile)}
+}
