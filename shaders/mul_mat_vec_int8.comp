@@ -30,6 +30,9 @@ void main()
         x[c] = advance(advance(a.X, x_row(c), a.K), 1, first_value());
         s[c] = advance(advance(a.S, x_row(c), a.K / 4), first_value() / 32, 8);
     }
+#ifdef ROPE
+    ask_more();
+#endif
 
     uint parts = a.K / 64, mine = member < parts ? (parts - 1 - member) / TEAM + 1 : 0, i = 0;
     for (; i + UNROLL <= mine; i += UNROLL) {

@@ -187,7 +187,7 @@ func Chunk(variant string, t gguf.Type) uint32 {
 	switch {
 	case variant == Wide:
 		return 8
-	case variant == Int8 && slices.Contains(PartTypes, t):
+	case (variant == Int8 || variant == Turned) && slices.Contains(PartTypes, t):
 		return 64
 	}
 	return 32

@@ -25,7 +25,7 @@ layout(push_constant, std430) uniform Args {
     uint K, N, Heads, MaxPages, PagePositions, LayerOff; // Heads: of Q, and from bit 16 on of K and V
 } a;
 
-const bool APART = NEOX != 0; // a pair's two
+const bool HALVES = NEOX != 0; // a pair's two
 const uint TEAMS = LANES / TEAM;
 const uint OUTS = TEAMS * NUM_ROWS; // of a workgroup and column
 const uint QUADS = OUTS / 4;
@@ -66,7 +66,7 @@ struct Place {
 // in_head is the value of a head that comes t-th.
 uint in_head(uint t)
 {
-    if (APART)
+    if (HALVES)
         return t < TURNS ? t / 4 * 2 + (t & 1) + (t & 2) / 2 * (TURNS / 2) : t;
     return t;
 }
@@ -163,11 +163,11 @@ void leave(vec2 x, vec2 y)
 {
     if (turns) { // the arithmetic of rope_kv
         vec2 c = angles.xz, s = angles.yw;
-        vec2 x0 = APART ? x : vec2(x.x, y.x), x1 = APART ? y : vec2(x.y, y.y);
+        vec2 x0 = HALVES ? x : vec2(x.x, y.x), x1 = HALVES ? y : vec2(x.y, y.y);
         precise vec2 y0 = x0 * c - x1 * s;
         precise vec2 y1 = x0 * s + x1 * c;
-        x = APART ? y0 : vec2(y0.x, y1.x);
-        y = APART ? y1 : vec2(y0.y, y1.y);
+        x = HALVES ? y0 : vec2(y0.x, y1.x);
+        y = HALVES ? y1 : vec2(y0.y, y1.y);
     }
     if (matrix == 0) {
         Floats q = Floats(advance(advance(a.Dst, col0 + column, of_q * 4), head, KEY * 4));

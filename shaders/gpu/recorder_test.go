@@ -59,7 +59,7 @@ func TestArguments(t *testing.T) {
 		{"queries that go nowhere", r.MulMatRope(gguf.Q4_K, Turning{Key: 64, Val: 64, Turns: 64}, with(turned, func(a *shaders.MulMatRopeArgs) { a.Dst = 0 })),
 			"record mul_mat_vec_rope Q4_K: Dst is address 0x0, want a multiple of 16, not 0"},
 		{"a team that turns", odd.MulMatRope(gguf.Q4_K, Turning{Key: 64, Val: 64, Turns: 64}, turned),
-			"record mul_mat_vec_rope Q4_K: Tile.Team is 24, want a power of 2, 4 to 64"},
+			"record mul_mat_vec_rope Q4_K: Tile.Team is 24, want a power of 2, 8 to 64"},
 		{"wide rows", r.MulMatTeam(shaders.Wide, gguf.F16, shaders.NoGLU, wide),
 			"record mul_mat_vec_wide F16: K is 100, want a multiple of 8"},
 		{"parts", r.FlashAttnSplit(gguf.F16, 3, 64, shaders.FlashAttnSplitArgs{Q: at, Parts: at, Pages: at, Pos: at, Seq: at, Rows: 1, Heads: 4, HeadsKV: 1,

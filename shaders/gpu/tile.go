@@ -77,7 +77,7 @@ func (k *Kernels) vecTile(t Tile, variant string, of gguf.Type, glu, m, cols uin
 
 // byParts reports whether a variant takes 64 values of a type at a time; its teams are no smaller than minPartTeam.
 func byParts(variant string, of gguf.Type) bool {
-	return variant == shaders.Int8 && slices.Contains(shaders.PartTypes, of)
+	return (variant == shaders.Int8 || variant == shaders.Turned) && slices.Contains(shaders.PartTypes, of)
 }
 
 const minPartTeam = 8

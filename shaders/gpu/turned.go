@@ -47,20 +47,24 @@ func lacksTurns(k *Kernels) string {
 	return "workgroups that run side by side"
 }
 
-// turnedTile fills in what is open in t, for so many outputs of sums of so many chunks. A workgroup has whole fours of outputs. The order of a
-// sum depends on the type and the chunks alone; more rows of a lane are more loads under way, as long as there are lanes for all of the device.
-func (k *Kernels) turnedTile(t Tile, of gguf.Type, outputs, chunks uint32) Tile {
+// turnedTile fills in what is open in t, for so many outputs of sums of so many values. A workgroup has whole fours of outputs. The order of a
+// sum depends on the type and the length alone; more rows of a lane are more loads under way, as long as there are lanes for all of the device.
+func (k *Kernels) turnedTile(t Tile, of gguf.Type, outputs, cols uint32) Tile {
 	const wanted = 1 << 16 // lanes
-	own, most, cpu := k.tile(Tile{}, of, shaders.NoGLU, outputs, chunks), k.dev.Physical.Limits.MaxWorkgroupInvocations, k.dev.Physical.Type == vk.CPU
-	if !cpu && chunks >= 128 {
-		own.Team, own.Unroll = max(own.Team, 64), 2
+	chunks, parts := cols/shaders.Chunk(shaders.Turned, of), byParts(shaders.Turned, of)
+	most, cpu := k.dev.Physical.Limits.MaxWorkgroupInvocations, k.dev.Physical.Type == vk.CPU
+	var own Tile
+	switch {
+	case cpu && parts:
+		own.Team = minPartTeam
+	case parts:
+		own = partTile(of, shaders.GLUFloats, 0, chunks) // whatever the outputs
+	case !cpu && chunks >= 128:
+		own.Team, own.Unroll = 64, 2
 	}
-	if t.Team == 0 {
-		t.Team = own.Team
-	}
-	if t.Unroll == 0 {
-		t.Unroll = own.Unroll
-	}
+	t = t.or(own)
+	own = k.tile(t, of, shaders.NoGLU, outputs, chunks)
+	t.Team, t.Unroll = own.Team, own.Unroll
 	if t.Rows == 0 {
 		for t.Rows = min(4, max(1, 4*t.Team/shaders.FewRows)); t.Rows > 1 && !cpu && outputs/t.Rows*t.Team < wanted && 8/t.Rows*t.Team <= most; {
 			t.Rows /= 2
@@ -76,7 +80,7 @@ func (k *Kernels) turnedTile(t Tile, of gguf.Type, outputs, chunks uint32) Tile 
 }
 
 func (r *Recorder) turnedChoice(t gguf.Type, of Turning, n, outputs, k uint32) choice {
-	return choice{op: "mul_mat_vec", variant: shaders.Turned, typed: true, typ: t, cols: vecCols(min(n, shaders.FewRows)), turning: of, tile: r.k.turnedTile(r.Tile, t, outputs, k/q8Block)}
+	return choice{op: "mul_mat_vec", variant: shaders.Turned, typed: true, typ: t, cols: vecCols(min(n, shaders.FewRows)), turning: of, tile: r.k.turnedTile(r.Tile, t, outputs, k)}
 }
 
 func turningOf(kv gguf.Type, a *shaders.RopeKVArgs) Turning {
