@@ -141,11 +141,15 @@ func (a *SumExpertsArgs) Workgroups() uint64 {
 	return groups(uint64(a.Rows)*uint64(a.Cols), lanes)
 }
 
-// ExpertsThereArgs: Go (2) uint32, on 8 bytes, becomes 0, Layer where its first is not 0 and an expert of IDs (Count) has the
-// address 0 in Table (experts), on 8 bytes; else it stays as it is.
+// ThereHead is how many addresses are in front of a table that is looked at for whether experts are there.
+const ThereHead = 2
+
+// ExpertsThereArgs: There (ThereHead + experts) uint64, on 8 bytes, holds the addresses of two places, and of experts' W. The first
+// place (1) uint32 becomes 1 where no expert of IDs (Count) has the address 0, else 0. The second (1 + Count), which may be host
+// memory, becomes the same, and IDs.
 type ExpertsThereArgs struct {
-	Table, IDs, Go uint64
-	Count, Layer   uint32
+	There, IDs uint64
+	Count, _   uint32
 }
 
 // Workgroups counts the workgroups: one for all.

@@ -161,6 +161,7 @@ var attnParts = []SpecConst{{"GROUP", 1, MaxGroup}, {"KEY", 128, MaxHeadSplit}, 
 var maxEights = fmt.Sprintf("MAX_EIGHTS=%d", MaxEights)
 
 var maxParts = fmt.Sprintf("MAX_PARTS=%d", MaxParts)
+var thereHead = fmt.Sprintf("THERE_HEAD=%d", ThereHead)
 
 // int8Types are those whose products with bytes are whole numbers times a few scales.
 var int8Types = weightTypes[3:]
@@ -227,7 +228,7 @@ var families = []family{
 	{op: "mul_mat_id", args: MulMatIDArgs{}, types: weightTypes, spec: tile(8, 8)},
 	{op: "mul_mat_id", variant: CM, needs: CoopMatrix, args: MulMatIDCMArgs{}, types: int8Types, lanes: rowLanes, spec: blocksCM(64, 32)},
 	{op: "sum_experts", args: SumExpertsArgs{}},
-	{op: "experts_there", args: ExpertsThereArgs{}},
+	{op: "experts_there", args: ExpertsThereArgs{}, extra: []string{thereHead}},
 	{op: "sigmoid_mul", args: SigmoidMulArgs{}},
 	{op: "swiglu_oai", args: SwiGLUOAIArgs{}},
 	{op: "cpy", args: CpyArgs{}},

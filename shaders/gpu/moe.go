@@ -189,19 +189,20 @@ func (r *Recorder) SumExperts(a shaders.SumExpertsArgs) error {
 	return record(r, &c, shaders.SumExperts, &a, a.Workgroups(), &t, cost{4 * n, 2 * n})
 }
 
-// ExpertsThere looks whether all experts of the pairs have addresses, of at most [shaders.MaxExperts], and says in Go where not.
+// ExpertsThere looks whether all experts of the pairs have addresses, of at most [shaders.MaxExperts]. Where it says so the device
+// alone knows: who touched those places before, or does later, puts a barrier between.
 func (r *Recorder) ExpertsThere(a shaders.ExpertsThereArgs) error {
 	if a.Count == 0 {
 		return nil
 	}
 	c := check{choice: choice{op: "experts_there"}}
-	c.table("Table", a.Table)
+	c.table("There", a.There)
 	c.address("IDs", a.IDs)
-	c.table("Go", a.Go)
 	var t touch
-	t.read(span{a.Table, a.Table + 8*shaders.MaxExperts})
+	t.read(there(a.There))
 	t.read(f32s(a.IDs, 1, a.Count, 0))
-	t.read(f32s(a.Go, 1, 2, 0))
-	t.write(f32s(a.Go, 1, 2, 0))
-	return record(r, &c, shaders.ExpertsThere, &a, a.Workgroups(), &t, cost{bytes: 12 * float64(a.Count)})
+	return record(r, &c, shaders.ExpertsThere, &a, a.Workgroups(), &t, cost{bytes: 16 * float64(a.Count)})
 }
+
+// there is the table that is looked at for experts.
+func there(at uint64) span { return span{at, at + 8*(shaders.ThereHead+shaders.MaxExperts)} }

@@ -121,6 +121,9 @@ func (r *run) queue() error {
 // flush submits what is queued.
 func (r *run) flush() error {
 	e := r.e
+	if err := r.tellHost(); err != nil {
+		return err
+	}
 	if err := r.rest(); err != nil {
 		return err
 	}
