@@ -7,6 +7,8 @@ const (
 	GateSoftMax = iota // softmax of all scores
 	GateSigmoid        // sigmoid of each
 	GateLate           // softmax of the scores of the chosen ones
+
+	GateNormalised = 4 // beside one of these: a row's weights come to 1
 )
 
 // MaxExperts is the most experts of a layer that topk_moe takes.
@@ -14,12 +16,13 @@ const MaxExperts = 1024
 
 // TopKMoEArgs chooses experts by X (Rows, Experts): IDs (Rows, Used) uint32, the best first, and their Weights (Rows, Used).
 // Bias (Experts), 0 for none, is added where they are chosen, not where they are weighed. Of Groups groups, 0 for none, those
-// GroupsUsed are open whose GroupBest best, 1 or 2, have the largest sum. With Normalise 1 a row's weights come to 1; all are times Scale.
+// GroupsUsed are open whose GroupBest best, 1 or 2, have the largest sum. All weights are times Scale. There, 0 for none, is where a lone row looks whether its
+// experts are there, as in [ExpertsThereArgs].
 type TopKMoEArgs struct {
-	X, Bias, IDs, Weights                                      uint64
-	Rows, Experts, Used, Gating, Normalise, Groups, GroupsUsed uint32
-	Scale                                                      float32
-	GroupBest, _                                               uint32
+	X, Bias, IDs, Weights, There                    uint64
+	Rows, Experts, Used, Gating, Groups, GroupsUsed uint32
+	Scale                                           float32
+	GroupBest                                       uint32
 }
 
 // Workgroups counts the workgroups: one per row.
@@ -29,12 +32,11 @@ func (a *TopKMoEArgs) Workgroups() uint64 { return uint64(a.Rows) }
 // (Cols), also as Bytes of [Q8Size], and Scores (Rows, Experts) = Dst · Routerᵀ, Router (Experts, Cols) typed. Counters (Rows)
 // uint32 are 0 before and after.
 type TopKMoERoutedArgs struct {
-	X, W, Router, Dst, Bytes, Scores, Bias, IDs, Weights, Counters   uint64
-	Rows, Cols, Experts, Used, Gating, Normalise, Groups, GroupsUsed uint32
-	Scale                                                            float32
-	GroupBest                                                        uint32
-	Eps                                                              float32
-	_                                                                uint32
+	X, W, Router, Dst, Bytes, Scores, Bias, IDs, Weights, Counters, There uint64
+	Rows, Cols, Experts, Used, Gating, Groups, GroupsUsed                 uint32
+	Scale                                                                 float32
+	GroupBest                                                             uint32
+	Eps                                                                   float32
 }
 
 // Workgroups counts the workgroups of a pipeline of which each has so many experts: for each row those, and one.

@@ -15,7 +15,9 @@ void main()
     There there = there_at(a.There);
     there_begin(lane);
     barrier();
-    for (uint i = lane; i < a.Count; i += LANES)
-        there_one(there, a.There, i, Words(a.IDs).w[i]);
+    for (uint i = lane; i < a.Count; i += LANES) {
+        uint expert = Words(a.IDs).w[i];
+        there_one(there, i, expert, there_matrix(a.There, expert));
+    }
     there_end(there, lane);
 }

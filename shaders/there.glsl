@@ -14,10 +14,11 @@ void there_begin(uint lane)
         absent = 0;
 }
 
-// there_one takes the i'th expert, once all lanes have begun.
-void there_one(There to, uvec2 at, uint i, uint expert)
+uvec2 there_matrix(uvec2 at, uint expert) { return Words2(at).w[THERE_HEAD + expert]; }
+
+// there_one takes the i'th expert, whose matrix is there unless that is 0, once all lanes have begun.
+void there_one(There to, uint i, uint expert, uvec2 matrix)
 {
-    uvec2 matrix = Words2(at).w[THERE_HEAD + expert];
     if ((matrix.x | matrix.y) == 0)
         atomicOr(absent, 1);
     OutWords(to.told).w[1 + i] = expert;

@@ -137,12 +137,15 @@ func (r *run) before(layer int) error {
 	if !r.leaping {
 		return r.chosen(layer)
 	}
-	if !r.again {
-		if err := r.look(layer); err != nil {
-			return err
-		}
-	}
 	return r.landed()
+}
+
+// lookedUp is the table in which a choice is looked up by who makes it: of a layer that goes ahead, if the one before did; 0: none.
+func (r *run) lookedUp() uint64 {
+	if layer := r.e.Plan.Units[r.at].Layer; r.leaping && r.nextCached() == layer {
+		return r.thereAt(layer)
+	}
+	return 0
 }
 
 // look records the look at whether a layer's experts are there.

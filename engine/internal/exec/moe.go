@@ -64,8 +64,8 @@ func (r *run) normedRoute(ops []arch.Op) (done bool, err error) {
 	c := r.routeArgs(r.value(choice.A), bias)
 	a := shaders.TopKMoERoutedArgs{
 		X: r.value(norm.A), W: w, Router: router, Dst: r.value(norm.Dst), Scores: c.X, Bias: c.Bias, IDs: c.IDs, Weights: c.Weights,
-		Rows: c.Rows, Cols: r.width(norm.A), Experts: c.Experts, Used: c.Used, Gating: c.Gating, Normalise: c.Normalise,
-		Groups: c.Groups, GroupsUsed: c.GroupsUsed, Scale: c.Scale, GroupBest: c.GroupBest, Eps: r.e.Hyper.RMSEpsilon,
+		Rows: c.Rows, Cols: r.width(norm.A), Experts: c.Experts, Used: c.Used, Gating: c.Gating,
+		Groups: c.Groups, GroupsUsed: c.GroupsUsed, Scale: c.Scale, GroupBest: c.GroupBest, Eps: r.e.Hyper.RMSEpsilon, There: c.There,
 	}
 	if !r.rec.TakesRouted(t.Type, &a) {
 		return false, nil
@@ -83,9 +83,10 @@ func (r *run) routeArgs(scores, bias uint64) shaders.TopKMoEArgs {
 		X: scores, Bias: bias, IDs: r.value(arch.Chosen), Weights: r.value(arch.Share),
 		Rows: uint32(len(r.rows)), Experts: uint32(x.Count), Used: uint32(x.Used), Gating: uint32(x.Gating), Scale: x.Scale,
 		Groups: uint32(x.Groups), GroupsUsed: uint32(x.GroupsUsed), GroupBest: uint32(x.GroupBest),
+		There: r.lookedUp(),
 	}
 	if x.Normalise {
-		a.Normalise = 1
+		a.Gating |= shaders.GateNormalised
 	}
 	return a
 }
