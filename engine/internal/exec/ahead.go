@@ -110,7 +110,7 @@ func (r *run) leap(o *arch.Op) error {
 			return err
 		}
 	}
-	n := 1 + 2*e.waves.layers + e.waves.nth[layer]
+	n := e.firstLeap() + e.waves.nth[layer]
 	if p := &e.parts[n]; p.brought != brought {
 		p.kept, p.brought = false, brought
 	}
@@ -137,8 +137,15 @@ func (r *run) before(layer int) error {
 	if !r.leaping {
 		return r.chosen(layer)
 	}
+	if !r.again && r.rec.Copied() {
+		r.rec.Barrier()
+	}
 	return r.landed()
 }
+
+// firstLeap is the first part of layers that go ahead, and leaps reports whether a part is of one.
+func (e *Exec) firstLeap() int      { return 1 + 2*e.waves.layers }
+func (e *Exec) leaps(part int) bool { return part != nothing && part >= e.firstLeap() }
 
 // lookedUp is the table in which a choice is looked up by who makes it: of a layer that goes ahead, if the one before did; 0: none.
 func (r *run) lookedUp() uint64 {
@@ -155,7 +162,7 @@ func (r *run) look(layer int) error {
 
 // onlyIfThere has what follows in the command buffer left out where an expert of the layer was not there.
 func (r *run) onlyIfThere() {
-	r.cb.ConditionBarrier()
+	r.cb.DispatchConditionBarrier()
 	r.cb.BeginConditional(r.e.scratch, r.e.goOff(r.leaps[len(r.leaps)-1].layer))
 }
 
@@ -184,6 +191,7 @@ func (r *run) tellHost() error {
 		return err
 	}
 	r.cb.HostBarrier()
+	r.next.ends = true
 	return r.queue()
 }
 
@@ -242,8 +250,7 @@ func (r *run) goBack(n int) error {
 	for _, l := range r.leaps[n:] {
 		s := &r.timed[l.timed]
 		e.count.weights.Add(-s.weights)
-		r.undone = append(r.undone, s.nth)
-		s.bytes, s.flops, s.weights, s.nth = 0, 0, 0, nothing
+		s.bytes, s.flops, s.weights = 0, 0, 0
 	}
 	r.over, r.behind = r.used, 0
 	r.back, r.behindOf = r.leaps[n].unit, r.leaps[n].brought

@@ -62,7 +62,6 @@ type run struct {
 	back     int         // unit to go back to, whose experts have to come; nothing: none
 	behindOf gpu.Brought // what there is as bytes there
 	resumes  bool        // the step has gone back
-	undone   []int       // command buffers that were left out, and may be submitted again
 }
 
 // reset makes r a step of rows, or says what is wrong with them.
@@ -74,7 +73,7 @@ func (r *run) reset(ctx context.Context, rows []Row, greedy bool) error {
 	}
 	*r = run{
 		ctx: ctx, e: e, rows: rows, asked: asked, greedy: greedy, run: oneRun(rows), step: r.step + 1, at: nothing, open: nothing, part: nothing,
-		rec: r.rec, waits: r.waits[:0], points: r.points[:0], timed: r.timed[:0], pending: r.pending[:0], leaps: r.leaps[:0], undone: r.undone[:0], back: nothing,
+		rec: r.rec, waits: r.waits[:0], points: r.points[:0], timed: r.timed[:0], pending: r.pending[:0], leaps: r.leaps[:0], back: nothing,
 	}
 	return nil
 }

@@ -134,12 +134,6 @@ func (r *run) prelude(layer int) error {
 		return err
 	}
 	e.gone()
-	for _, nth := range r.undone { // they write their times again
-		if r.stamped(nth) {
-			r.cb.ResetQueries(e.stamps, 2*nth, 2)
-		}
-	}
-	r.undone = r.undone[:0]
 	for l, stale := range e.ahead.stale {
 		if e.ahead.names[l] == nil {
 			continue
