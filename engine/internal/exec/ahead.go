@@ -35,6 +35,7 @@ type leap struct {
 const (
 	missMemory = 1.0 / 32 // the weight of the last layer in how often they miss one
 	longLeap   = 16       // layers in a submission, at most
+	lastLeap   = 2        // and in the step's last: what they used the host tells the policies while the device stands
 )
 
 func (e *Exec) makeAhead() error {
@@ -97,7 +98,7 @@ func (r *run) leap(o *arch.Op) error {
 	if err := r.queue(); err != nil {
 		return err
 	}
-	if len(r.leaps) == 0 || r.leapt >= e.ahead.stride() {
+	if len(r.leaps) == 0 || r.leapt >= e.ahead.stride() || e.waves.layers-e.waves.nth[layer] == lastLeap {
 		if err := r.flush(); err != nil {
 			return err
 		}
