@@ -17,7 +17,7 @@ void main()
     barrier();
     for (uint i = lane; i < a.Count; i += LANES) {
         uint expert = Words(a.IDs).w[i];
-        there_one(there, i, expert, there_matrix(a.There, expert));
+        there_one(there, i, expert, there_has(a.There, expert));
     }
     there_end(there, lane);
 }

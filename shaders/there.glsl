@@ -14,12 +14,16 @@ void there_begin(uint lane)
         absent = 0;
 }
 
-uvec2 there_matrix(uvec2 at, uint expert) { return Words2(at).w[THERE_HEAD + expert]; }
-
-// there_one takes the i'th expert, whose matrix is there unless that is 0, once all lanes have begun.
-void there_one(There to, uint i, uint expert, uvec2 matrix)
+bool there_has(uvec2 at, uint expert)
 {
-    if ((matrix.x | matrix.y) == 0)
+    uvec2 matrix = Words2(at).w[THERE_HEAD + expert];
+    return (matrix.x | matrix.y) != 0;
+}
+
+// there_one takes the i'th expert, once all lanes have begun.
+void there_one(There to, uint i, uint expert, bool here)
+{
+    if (!here)
         atomicOr(absent, 1);
     OutWords(to.told).w[1 + i] = expert;
 }

@@ -29,6 +29,12 @@ float sigmoid(float x)
     return p;
 }
 
+#ifdef ROUTED // what is not there it asks for beside the scores
+shared uint gone[MAX_EXPERTS];
+#endif
+
+bool looks() { return (a.There.x | a.There.y) != 0; }
+
 uint gating() { return a.Gating & 3; }
 
 // limit leaves only the experts of the GroupsUsed groups whose GroupBest best, 1 or 2, have the largest sum of scores.
@@ -63,12 +69,13 @@ void weigh(uint row, uint lane)
 {
     there_begin(lane);
     barrier();
-    bool looks = (a.There.x | a.There.y) != 0;
     There there = There(uvec2(0), uvec2(0));
-    uvec2 matrix = uvec2(0); // of the lane's first: under way beside the others
-    if (looks) {
+    bool here = true; // the lane's first: under way beside the others
+    if (looks()) {
         there = there_at(a.There);
-        matrix = there_matrix(a.There, chosen[min(lane, a.Used - 1)]);
+#ifndef ROUTED
+        here = there_has(a.There, chosen[min(lane, a.Used - 1)]);
+#endif
     }
     if (gating() == LATE) {
         float top = share[0];
@@ -100,9 +107,13 @@ void weigh(uint row, uint lane)
         ids.w[k] = chosen[k];
         weights.f[k] = w;
     }
-    if (looks) {
+    if (looks()) {
         for (uint k = lane; k < a.Used; k += LANES)
-            there_one(there, k, chosen[k], k == lane ? matrix : there_matrix(a.There, chosen[k]));
+#ifdef ROUTED
+            there_one(there, k, chosen[k], gone[chosen[k]] == 0);
+#else
+            there_one(there, k, chosen[k], k == lane ? here : there_has(a.There, chosen[k]));
+#endif
         there_end(there, lane);
     }
 }

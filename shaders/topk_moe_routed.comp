@@ -208,6 +208,7 @@ void rate(uint row, uint lane)
     float top = NONE;
     for (uint e = lane; e < a.Experts; e += LANES) {
         float p = x.f[e];
+        gone[e] = !looks() || there_has(a.There, e) ? 0 : 1;
         prob[e] = p;
         top = p > top ? p : top; // what is not a number is not
     }

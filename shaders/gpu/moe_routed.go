@@ -23,7 +23,7 @@ func (r *Recorder) routedChoice(t gguf.Type, experts, cols uint32) choice {
 
 // routedShared is more than the bytes of shared memory that a pipeline takes.
 func routedShared(c *choice) int64 {
-	return 16*int64(c.per)*int64(c.tile.Lanes) + int64(c.rowLanes) + 12*shaders.MaxRouted + 8*int64(c.tile.Lanes) + 256
+	return 16*int64(c.per)*int64(c.tile.Lanes) + int64(c.rowLanes) + 16*shaders.MaxRouted + 8*int64(c.tile.Lanes) + 256
 }
 
 // TakesRouted reports whether the device and the recorder's memory allow [Recorder.RouteNormed]: it is a step of few rows.
