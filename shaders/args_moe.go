@@ -7,6 +7,8 @@ const (
 	GateSoftMax = iota // softmax of all scores
 	GateSigmoid        // sigmoid of each
 	GateLate           // softmax of the scores of the chosen ones
+
+	GateNormalised = 4 // beside one of these: a row's weights come to 1
 )
 
 // MaxExperts is the most experts of a layer that topk_moe takes.
@@ -14,12 +16,13 @@ const MaxExperts = 1024
 
 // TopKMoEArgs chooses experts by X (Rows, Experts): IDs (Rows, Used) uint32, the best first, and their Weights (Rows, Used).
 // Bias (Experts), 0 for none, is added where they are chosen, not where they are weighed. Of Groups groups, 0 for none, those
-// GroupsUsed are open whose GroupBest best, 1 or 2, have the largest sum. With Normalise 1 a row's weights come to 1; all are times Scale.
+// GroupsUsed are open whose GroupBest best, 1 or 2, have the largest sum. All weights are times Scale. There, 0 for none, is where a lone row looks whether its
+// experts are there, as in [ExpertsThereArgs].
 type TopKMoEArgs struct {
-	X, Bias, IDs, Weights                                      uint64
-	Rows, Experts, Used, Gating, Normalise, Groups, GroupsUsed uint32
-	Scale                                                      float32
-	GroupBest, _                                               uint32
+	X, Bias, IDs, Weights, There                    uint64
+	Rows, Experts, Used, Gating, Groups, GroupsUsed uint32
+	Scale                                           float32
+	GroupBest                                       uint32
 }
 
 // Workgroups counts the workgroups: one per row.
@@ -29,12 +32,11 @@ func (a *TopKMoEArgs) Workgroups() uint64 { return uint64(a.Rows) }
 // (Cols), also as Bytes of [Q8Size], and Scores (Rows, Experts) = Dst · Routerᵀ, Router (Experts, Cols) typed. Counters (Rows)
 // uint32 are 0 before and after.
 type TopKMoERoutedArgs struct {
-	X, W, Router, Dst, Bytes, Scores, Bias, IDs, Weights, Counters   uint64
-	Rows, Cols, Experts, Used, Gating, Normalise, Groups, GroupsUsed uint32
-	Scale                                                            float32
-	GroupBest                                                        uint32
-	Eps                                                              float32
-	_                                                                uint32
+	X, W, Router, Dst, Bytes, Scores, Bias, IDs, Weights, Counters, There uint64
+	Rows, Cols, Experts, Used, Gating, Groups, GroupsUsed                 uint32
+	Scale                                                                 float32
+	GroupBest                                                             uint32
+	Eps                                                                   float32
 }
 
 // Workgroups counts the workgroups of a pipeline of which each has so many experts: for each row those, and one.
@@ -141,11 +143,15 @@ func (a *SumExpertsArgs) Workgroups() uint64 {
 	return groups(uint64(a.Rows)*uint64(a.Cols), lanes)
 }
 
-// ExpertsThereArgs: Go (2) uint32, on 8 bytes, becomes 0, Layer where its first is not 0 and an expert of IDs (Count) has the
-// address 0 in Table (experts), on 8 bytes; else it stays as it is.
+// ThereHead is how many addresses are in front of a table that is looked at for whether experts are there.
+const ThereHead = 2
+
+// ExpertsThereArgs: There (ThereHead + experts) uint64, on 8 bytes, holds the addresses of two places, and of experts' W. The first
+// place (1) uint32 becomes 1 where no expert of IDs (Count) has the address 0, else 0. The second (1 + Count), which may be host
+// memory, becomes the same, and IDs.
 type ExpertsThereArgs struct {
-	Table, IDs, Go uint64
-	Count, Layer   uint32
+	There, IDs uint64
+	Count, _   uint32
 }
 
 // Workgroups counts the workgroups: one for all.

@@ -163,6 +163,7 @@ var attnParts = []SpecConst{{"GROUP", 1, MaxGroup}, {"KEY", 128, MaxHeadSplit}, 
 var maxEights = fmt.Sprintf("MAX_EIGHTS=%d", MaxEights)
 
 var maxParts = fmt.Sprintf("MAX_PARTS=%d", MaxParts)
+var thereHead = fmt.Sprintf("THERE_HEAD=%d", ThereHead)
 
 // int8Types are those whose products with bytes are whole numbers times a few scales.
 var int8Types = weightTypes[3:]
@@ -231,12 +232,12 @@ var families = []family{
 	{op: "tile_f16", variant: SiLU, source: "tile_f16_wide", args: TileF16WideArgs{}, lanes: rowLanes, spec: perLane, extra: []string{"SWIGLU"}},
 	{op: "tile_f16", variant: GeLU, source: "tile_f16_wide", args: TileF16WideArgs{}, lanes: rowLanes, spec: perLane, extra: []string{"GEGLU"}},
 	{op: "dequant_f16", args: DequantF16Args{}, types: weightTypes, lanes: rowLanes},
-	{op: "topk_moe", args: TopKMoEArgs{}, lanes: rowLanes, extra: []string{fmt.Sprintf("MAX_EXPERTS=%d", MaxExperts)}},
+	{op: "topk_moe", args: TopKMoEArgs{}, lanes: rowLanes, extra: []string{fmt.Sprintf("MAX_EXPERTS=%d", MaxExperts), thereHead}},
 	{op: "topk_moe", variant: Held, needs: Subgroups, args: TopKMoEArgs{}, lanes: HeldLanes, spec: []SpecConst{{"LANES", HeldLanes, 0}, {"PER", 1, MaxPer}},
-		extra: []string{fmt.Sprintf("MAX_EXPERTS=%d", MaxExperts), fmt.Sprintf("SUM_LANES=%d", rowLanes)}},
+		extra: []string{fmt.Sprintf("MAX_EXPERTS=%d", MaxExperts), thereHead, fmt.Sprintf("SUM_LANES=%d", rowLanes)}},
 	{op: "topk_moe", variant: Routed, needs: Subgroups, args: TopKMoERoutedArgs{}, types: weightTypes[:3], lanes: rowLanes,
 		spec:  []SpecConst{{"LANES", rowLanes, 0}, {"PER", 1, MaxPer}, {"TEAM", 32, 0}, {"UNROLL", 1, MaxAhead}, {"ROW_LANES", rowLanes, 0}},
-		extra: []string{fmt.Sprintf("MAX_EXPERTS=%d", MaxRouted), fmt.Sprintf("SUM_LANES=%d", rowLanes)}},
+		extra: []string{fmt.Sprintf("MAX_EXPERTS=%d", MaxRouted), thereHead, fmt.Sprintf("SUM_LANES=%d", rowLanes)}},
 	{op: "group_experts", args: GroupExpertsArgs{}, lanes: rowLanes},
 	{op: "mul_mat_vec_id", args: MulMatIDArgs{}, types: weightTypes, spec: tile(4, 1)},
 	{op: "mul_mat_vec_id", variant: Int8, source: "mul_mat_vec_int8", needs: Subgroups | IntDot, args: MulMatTeamIDArgs{}, types: int8Types, spec: team(1, 32, 2), extra: []string{"EXPERTS"}},
@@ -244,7 +245,7 @@ var families = []family{
 	{op: "mul_mat_id", args: MulMatIDArgs{}, types: weightTypes, spec: tile(8, 8)},
 	{op: "mul_mat_id", variant: CM, needs: CoopMatrix, args: MulMatIDCMArgs{}, types: int8Types, lanes: rowLanes, spec: blocksCM(64, 32)},
 	{op: "sum_experts", args: SumExpertsArgs{}},
-	{op: "experts_there", args: ExpertsThereArgs{}},
+	{op: "experts_there", args: ExpertsThereArgs{}, extra: []string{thereHead}},
 	{op: "sigmoid_mul", args: SigmoidMulArgs{}},
 	{op: "swiglu_oai", args: SwiGLUOAIArgs{}},
 	{op: "cpy", args: CpyArgs{}},

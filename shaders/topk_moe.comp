@@ -49,16 +49,16 @@ void rate(Floats x, uint lane)
     precise float total = 0;
     for (uint i = lane; i < a.Experts; i += LANES) {
         precise float p = x.f[i];
-        if (a.Gating == SOFTMAX) {
+        if (gating() == SOFTMAX) {
             p = exp(p - top);
             total = total + p;
-        } else if (a.Gating == SIGMOID)
+        } else if (gating() == SIGMOID)
             p = sigmoid(p);
         prob[i] = p;
     }
     total = sum_lanes(total);
     for (uint i = lane; i < a.Experts; i += LANES) {
-        precise float p = a.Gating == SOFTMAX ? prob[i] / total : prob[i];
+        precise float p = gating() == SOFTMAX ? prob[i] / total : prob[i];
         precise float s = (a.Bias.x | a.Bias.y) != 0 ? p + Floats(a.Bias).f[i] : p;
         prob[i] = p;
         score[i] = isnan(s) ? NONE : s;

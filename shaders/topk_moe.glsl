@@ -2,14 +2,16 @@
 
 #ifndef ROUTED // else the includer has them, under the same names
 layout(push_constant, std430) uniform Args {
-    uvec2 X, Bias, IDs, Weights;
-    uint Rows, Experts, Used, Gating, Normalise, Groups, GroupsUsed;
+    uvec2 X, Bias, IDs, Weights, There;
+    uint Rows, Experts, Used, Gating, Groups, GroupsUsed;
     float Scale;
-    uint GroupBest, pad0;
+    uint GroupBest;
 } a;
 #endif
+#include "there.glsl"
 
 const uint SOFTMAX = 0, SIGMOID = 1, LATE = 2; // of all; each by itself; softmax of the chosen ones
+const uint NORMALISED = 4;                     // beside one of these
 const float NONE = -3.0e38;                    // not -infinity: a driver need not honour it
 const float LEAST = 6.103515625e-05;           // of a sum that is divided by
 
@@ -26,6 +28,14 @@ float sigmoid(float x)
     precise float p = 1.0 / (1.0 + exp(-max(x, -88.0)));
     return p;
 }
+
+#ifdef ROUTED // what is not there it asks for beside the scores
+shared uint gone[MAX_EXPERTS];
+#endif
+
+bool looks() { return (a.There.x | a.There.y) != 0; }
+
+uint gating() { return a.Gating & 3; }
 
 // limit leaves only the experts of the GroupsUsed groups whose GroupBest best, 1 or 2, have the largest sum of scores.
 void limit(uint lane)
@@ -53,11 +63,21 @@ void limit(uint lane)
     barrier();
 }
 
-// weigh stores the chosen ones of a row and their weights; share has what they weigh, each put there by any lane.
+// weigh stores the chosen ones of a row and their weights, and looks whether they are there; share has what they weigh, each put
+// there by any lane.
 void weigh(uint row, uint lane)
 {
+    there_begin(lane);
     barrier();
-    if (a.Gating == LATE) {
+    There there = There(uvec2(0), uvec2(0));
+    bool here = true; // the lane's first: under way beside the others
+    if (looks()) {
+        there = there_at(a.There);
+#ifndef ROUTED
+        here = there_has(a.There, chosen[min(lane, a.Used - 1)]);
+#endif
+    }
+    if (gating() == LATE) {
         float top = share[0];
         for (uint k = 1; k < a.Used; k++)
             top = max(top, share[k]);
@@ -76,7 +96,7 @@ void weigh(uint row, uint lane)
         [[unroll]] for (uint u = 0; u < 8; u++)
             total = total + (k + u < a.Used ? some[u] : 0);
     }
-    bool divide = a.Normalise != 0 || a.Gating == LATE;
+    bool divide = (a.Gating & NORMALISED) != 0 || gating() == LATE;
     OutWords ids = OutWords(advance(a.IDs, row, a.Used * 4));
     Floats weights = Floats(advance(a.Weights, row, a.Used * 4));
     for (uint k = lane; k < a.Used; k += LANES) {
@@ -86,5 +106,14 @@ void weigh(uint row, uint lane)
         w = w * a.Scale;
         ids.w[k] = chosen[k];
         weights.f[k] = w;
+    }
+    if (looks()) {
+        for (uint k = lane; k < a.Used; k += LANES)
+#ifdef ROUTED
+            there_one(there, k, chosen[k], gone[chosen[k]] == 0);
+#else
+            there_one(there, k, chosen[k], k == lane ? here : there_has(a.There, chosen[k]));
+#endif
+        there_end(there, lane);
     }
 }

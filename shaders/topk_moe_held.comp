@@ -104,10 +104,10 @@ void main()
         p[u] = e < a.Experts ? x.f[e] : 0;
         s[u] = biased && e < a.Experts ? Floats(a.Bias).f[e] : 0;
     }
-    if (a.Gating == SOFTMAX)
+    if (gating() == SOFTMAX)
         softmax(p, lane);
     [[unroll]] for (uint u = 0; u < PER; u++) {
-        if (a.Gating == SIGMOID)
+        if (gating() == SIGMOID)
             p[u] = sigmoid(p[u]);
         precise float t = biased ? p[u] + s[u] : p[u];
         s[u] = order(t) == 0 ? NONE : t;

@@ -18,12 +18,11 @@ layout(constant_id = 3) const uint UNROLL = DEFAULT_UNROLL;
 layout(constant_id = 4) const uint ROW_LANES = DEFAULT_ROW_LANES;
 
 layout(push_constant, std430) uniform Args {
-    uvec2 X, W, Router, Dst, Bytes, Scores, Bias, IDs, Weights, Counters;
-    uint Rows, Cols, Experts, Used, Gating, Normalise, Groups, GroupsUsed;
+    uvec2 X, W, Router, Dst, Bytes, Scores, Bias, IDs, Weights, Counters, There;
+    uint Rows, Cols, Experts, Used, Gating, Groups, GroupsUsed;
     float Scale;
     uint GroupBest;
     float Eps;
-    uint pad0;
 } a;
 
 #define ROUTED
@@ -209,11 +208,12 @@ void rate(uint row, uint lane)
     float top = NONE;
     for (uint e = lane; e < a.Experts; e += LANES) {
         float p = x.f[e];
+        gone[e] = !looks() || there_has(a.There, e) ? 0 : 1;
         prob[e] = p;
         top = p > top ? p : top; // what is not a number is not
     }
     float total = 1;
-    if (a.Gating == SOFTMAX) {
+    if (gating() == SOFTMAX) {
         top = max_all(top);
         for (uint e = lane; e < a.Experts; e += LANES) {
             precise float p = exp(prob[e] - top);
@@ -224,9 +224,9 @@ void rate(uint row, uint lane)
     }
     for (uint e = lane; e < a.Experts; e += LANES) {
         precise float p = prob[e];
-        if (a.Gating == SOFTMAX)
+        if (gating() == SOFTMAX)
             p = p / total;
-        else if (a.Gating == SIGMOID)
+        else if (gating() == SIGMOID)
             p = sigmoid(p);
         precise float s = biased ? p + Floats(a.Bias).f[e] : p;
         prob[e] = p;

@@ -95,8 +95,9 @@ type commandBlock struct {
 	region      raw.BufferCopy
 	condition   raw.ConditionalRenderingBeginInfoEXT
 
-	conditionBarrier raw.MemoryBarrier
-	push             [256]byte
+	conditionBarrier  raw.MemoryBarrier
+	dispatchCondition raw.MemoryBarrier
+	push              [256]byte
 }
 
 func (b *commandBlock) init(q *Queue) {
@@ -117,6 +118,7 @@ func (b *commandBlock) init(q *Queue) {
 	b.hostBarrier = raw.MemoryBarrier{SType: raw.StructureTypeMemoryBarrier, SrcAccessMask: writes, DstAccessMask: raw.AccessHostReadBit}
 	b.condition = raw.ConditionalRenderingBeginInfoEXT{SType: raw.StructureTypeConditionalRenderingBeginInfoEXT}
 	b.conditionBarrier = raw.MemoryBarrier{SType: raw.StructureTypeMemoryBarrier, SrcAccessMask: writes, DstAccessMask: raw.AccessConditionalRenderingReadBitEXT}
+	b.dispatchCondition = raw.MemoryBarrier{SType: raw.StructureTypeMemoryBarrier, SrcAccessMask: raw.AccessShaderWriteBit, DstAccessMask: words | raw.AccessConditionalRenderingReadBitEXT}
 }
 
 // Begin starts a new recording, for one submission; what was recorded before is gone.

@@ -51,6 +51,15 @@ func (c *CommandBuffer) ConditionBarrier() {
 	}
 }
 
+// DispatchConditionBarrier is a DispatchBarrier that makes what dispatches before it wrote visible to BeginConditional, too.
+func (c *CommandBuffer) DispatchConditionBarrier() {
+	if c.conditions("put a barrier before a condition") {
+		b := &c.block
+		const to = raw.PipelineStageComputeShaderBit | raw.PipelineStageConditionalRenderingBitEXT
+		c.fn.CmdPipelineBarrier(c.handle, raw.PipelineStageComputeShaderBit|b.read, to, 0, 1, &b.dispatchCondition, 0, nil, 0, nil)
+	}
+}
+
 // conditions reports whether a command with conditions may be recorded.
 func (c *CommandBuffer) conditions(what string) bool {
 	switch {

@@ -124,6 +124,41 @@ func TestConditionalAgain(t *testing.T) {
 	}
 }
 
+// What is left out leaves out what is conditional on a word that it would have written, whichever of a chain is first.
+func TestConditionalChain(t *testing.T) {
+	r, write := conditional(t)
+	const links = 6
+	for stop := range uint32(links + 1) {
+		b, back := r.buffer("condition", 256, vk.DeviceLocal), r.buffer("back", 256, vk.Readback)
+		r.run(func(c *vk.CommandBuffer) {
+			c.Fill(b, 0, 256, 0)
+			c.Barrier()
+			write(c, b, wordAt, 1)
+			for i := range uint32(links) {
+				c.DispatchConditionBarrier()
+				c.BeginConditional(b, wordAt+4*int64(i))
+				write(c, b, outAt+4*int64(i), 8)
+				if i+1 != stop {
+					write(c, b, wordAt+4*int64(i+1), 1)
+				}
+				c.EndConditional()
+			}
+			c.Barrier()
+			c.Copy(back, 0, b, 0, 256)
+			c.HostBarrier()
+		})
+		for i := range uint32(links) {
+			want := uint32(8)
+			if stop > 0 && i >= stop {
+				want = 0
+			}
+			if got := binary.LittleEndian.Uint32(back.Mapped()[outAt+4*i:]); got != want {
+				t.Errorf("stopped before %d: dispatch %d left %d, want %d", stop, i, got, want)
+			}
+		}
+	}
+}
+
 func TestConditionalErrors(t *testing.T) {
 	r, write := conditional(t)
 	b := r.buffer("small", 64, vk.DeviceLocal)

@@ -168,7 +168,7 @@ type Scratch struct {
 	Embd     Region // (N) rows of token_embd in the file's type
 	LogitIDs Region // (LogitRows) uint32 rows of X that want logits
 	Table    Region // (L, 3, E) uint64 addresses of each expert's gate, up and down; none: there are no experts
-	There    Region // the same of all that are in slots; behind it a uint32 whether a step may go ahead, and one where it could not
+	There    Region // the same of all that are in slots, each layer's behind [shaders.ThereHead] more; behind all (L) uint32, whether a step may go ahead with a layer
 
 	Values  [arch.NumValues]Region // activations, (N, width)
 	Head    Region                 // (LogitRows, D) rows of X, normalised
@@ -201,7 +201,7 @@ func scratchSize(h *arch.Hyper, chunk, logits, pages, sessions int, embdRow, wei
 	experts := int64(h.Experts.Count)
 	take(&s.Table, 8*int64(h.BlockCount)*3*experts)
 	if experts > 0 {
-		take(&s.There, 8*int64(h.BlockCount)*3*experts+8)
+		take(&s.There, int64(h.BlockCount)*(8*(shaders.ThereHead+3*experts)+4))
 	}
 	for v := range s.Values {
 		take(&s.Values[v], 4*n*int64(h.Width(arch.Value(v))))

@@ -52,6 +52,7 @@ type job struct {
 	wants  []want
 	twins  [][2]want
 	spare  []span // memory that the op may leave anything in
+	lacks  uint64 // a table of experts, see topKOf
 }
 
 // want is an output: where it is and what it should be. Rows of bytes, stride apart.

@@ -22,6 +22,9 @@ func moeCases() []Case {
 		{ref.Router{Experts: 128, Used: 8, Normalise: true, Scale: 1}, 17},
 		{ref.Router{Experts: 512, Used: 10, Normalise: true, Scale: 1}, 3},
 		{ref.Router{Experts: 1, Used: 1, Scale: 1}, 2},
+		{ref.Router{Experts: 128, Used: 8, Normalise: true, Scale: 1}, 1},
+		{ref.Router{Experts: 60, Used: 4, Late: true, Scale: 1}, 1},
+		{ref.Router{Experts: 260, Used: 200, Sigmoid: true, Scale: 1}, 1}, // more than there are lanes
 		{ref.Router{Experts: 32, Used: 4, Late: true, Scale: 1}, 7},
 		{ref.Router{Experts: 256, Used: 8, Sigmoid: true, Normalise: true, Scale: 2.5, Groups: 8, GroupsUsed: 4, GroupBest: 2, Bias: []float32{}}, 9},
 		{ref.Router{Experts: 6, Used: 2, Sigmoid: true, Scale: 1, Groups: 6, GroupsUsed: 3, GroupBest: 2}, 9},
@@ -58,7 +61,9 @@ func moeCases() []Case {
 func topK(r ref.Router, rows int) Case {
 	return Case{Kernel: "topk_moe", Shape: routerShape(&r, rows), MaxNMSE: nmseCurved, build: func(j *job) error {
 		a := j.topK(r, rows)
-		j.record = func(rec *gpu.Recorder) error { return rec.TopKMoEVariant(shaders.FP32, a) }
+		j.record = func(rec *gpu.Recorder) error {
+			return all(j.lookups(a), func(a shaders.TopKMoEArgs) error { return rec.TopKMoEVariant(shaders.FP32, a) })
+		}
 		return nil
 	}}
 }
@@ -69,17 +74,18 @@ func topKHeld(r ref.Router, rows int) Case {
 		a := j.topK(r, rows)
 		plain, out := a, ref.NewMat(rows, r.Used)
 		ids, weights := j.alloc(4*rows*r.Used), j.space(out)
-		plain.IDs, plain.Weights = j.addr(ids), j.addr(weights)
+		plain.IDs, plain.Weights, plain.There = j.addr(ids), j.addr(weights), 0
 		j.sameBytes("ids", ids, span{j.wants[0].at.off, ids.n})
 		j.same("weights", weights, j.wants[1].at, out)
 		j.record = func(rec *gpu.Recorder) error {
 			if err := rec.TopKMoEVariant(shaders.FP32, plain); err != nil {
 				return err
 			}
-			if !rec.HoldsScores(a.Experts) {
-				return rec.TopKMoEVariant(shaders.FP32, a)
+			variant := shaders.FP32
+			if rec.HoldsScores(a.Experts) {
+				variant = shaders.Held
 			}
-			return rec.TopKMoEVariant(shaders.Held, a)
+			return all(j.lookups(a), func(a shaders.TopKMoEArgs) error { return rec.TopKMoEVariant(variant, a) })
 		}
 		return nil
 	}}
@@ -98,7 +104,7 @@ func (j *job) topK(r ref.Router, rows int) shaders.TopKMoEArgs {
 	return a
 }
 
-// topKOf is topK among scores that are elsewhere.
+// topKOf is topK among scores that are elsewhere. A lone row's experts are looked up in two tables, of which j.lacks lacks one.
 func (j *job) topKOf(r ref.Router, x ref.Mat) shaders.TopKMoEArgs {
 	rows := x.Rows
 	a := shaders.TopKMoEArgs{
@@ -106,7 +112,7 @@ func (j *job) topKOf(r ref.Router, x ref.Mat) shaders.TopKMoEArgs {
 		Groups: uint32(r.Groups), GroupsUsed: uint32(r.GroupsUsed), GroupBest: uint32(r.GroupBest),
 	}
 	if r.Normalise {
-		a.Normalise = 1
+		a.Gating |= shaders.GateNormalised
 	}
 	if r.Bias != nil {
 		bias := j.normal(1, r.Experts, 0)
@@ -119,7 +125,21 @@ func (j *job) topKOf(r ref.Router, x ref.Mat) shaders.TopKMoEArgs {
 	j.exact("ids", idSpan, words(ids))
 	j.output("weights", weightSpan, weights)
 	a.IDs, a.Weights = j.addr(idSpan), j.addr(weightSpan)
+	if rows == 1 {
+		a.There = j.there(r.Experts, ids, -1)
+		j.lacks = j.there(r.Experts, ids, r.Used-1)
+	}
 	return a
+}
+
+// lookups are a choice with each of the tables that it is looked up in.
+func (j *job) lookups(a shaders.TopKMoEArgs) []shaders.TopKMoEArgs {
+	if a.There == 0 {
+		return []shaders.TopKMoEArgs{a}
+	}
+	b := a
+	b.There = j.lacks
+	return []shaders.TopKMoEArgs{a, b}
 }
 
 func gating(r *ref.Router) uint32 {

@@ -51,6 +51,9 @@ func topKRouted(t gguf.Type, router ref.Router, rows, cols int, tile gpu.Tile, s
 			return err
 		}
 		runs := []shaders.TopKMoERoutedArgs{a, a} // the counters are fit for a second time
+		if a.There != 0 {
+			runs[1].There = j.lacks
+		}
 		prepare := func(r *gpu.Recorder) { r.Few, r.Tile = true, tile }
 		var apart func(*gpu.Recorder) error
 		if same {
@@ -87,8 +90,8 @@ func (j *job) routed(t gguf.Type, router ref.Router, rows, cols int) (a shaders.
 	}
 	a = shaders.TopKMoERoutedArgs{X: j.addr(j.mat(x)), W: j.addr(j.mat(w)), Router: j.addr(j.data(weights)), Rows: uint32(rows), Cols: uint32(cols), Eps: eps}
 	choice := j.topKOf(router, scores)
-	a.Bias, a.IDs, a.Weights = choice.Bias, choice.IDs, choice.Weights
-	a.Experts, a.Used, a.Gating, a.Normalise, a.Scale = choice.Experts, choice.Used, choice.Gating, choice.Normalise, choice.Scale
+	a.Bias, a.IDs, a.Weights, a.There = choice.Bias, choice.IDs, choice.Weights, choice.There
+	a.Experts, a.Used, a.Gating, a.Scale = choice.Experts, choice.Used, choice.Gating, choice.Scale
 	a.Groups, a.GroupsUsed, a.GroupBest = choice.Groups, choice.GroupsUsed, choice.GroupBest
 	dst, score, bytes, counters := j.space(normed), j.space(scores), j.alloc(int(shaders.Q8Size(a.Rows, a.Cols))), j.alloc(4*rows)
 	clear(j.at(counters))
@@ -124,7 +127,7 @@ func (j *job) routedApart(t gguf.Type, a *shaders.TopKMoERoutedArgs) func(*gpu.R
 	norm := shaders.RMSNormQ8Args{X: a.X, W: a.W, Dst: j.addr(dst), Q: j.addr(bytes), S: j.addr(bytes) + uint64(sums), Rows: a.Rows, Cols: a.Cols, XStride: a.Cols, DstStride: a.Cols, Eps: a.Eps}
 	product := shaders.MulMatTeamArgs{W0: a.Router, X: norm.Dst, Dst0: j.addr(score), M0: a.Experts, K: a.Cols, N: a.Rows, XStride: a.Cols, DstStride: a.Experts}
 	choice := shaders.TopKMoEArgs{X: product.Dst0, Bias: a.Bias, IDs: j.addr(ids), Weights: j.addr(share), Rows: a.Rows, Experts: a.Experts, Used: a.Used,
-		Gating: a.Gating, Normalise: a.Normalise, Groups: a.Groups, GroupsUsed: a.GroupsUsed, Scale: a.Scale, GroupBest: a.GroupBest}
+		Gating: a.Gating, Groups: a.Groups, GroupsUsed: a.GroupsUsed, Scale: a.Scale, GroupBest: a.GroupBest}
 	return func(r *gpu.Recorder) error {
 		if err := r.RMSNormQ8(norm); err != nil {
 			return err

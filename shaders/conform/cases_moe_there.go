@@ -19,41 +19,29 @@ func thereCases() []Case {
 	return cases
 }
 
-// expertsThere asks for experts, count of them, of which the one at place absent is not there; -1: all are. It asks where a
-// step goes on, and where another layer has stopped it. Addresses with one half of 0 are there.
+// expertsThere asks for experts, count of them, of which the one at place absent is not there; -1: all are. Addresses with one half
+// of 0 are there.
 func expertsThere(experts, count, absent int) Case {
 	return Case{Kernel: "experts_there", Shape: fmt.Sprintf("experts=%d count=%d absent=%d", experts, count, absent), MaxNMSE: nmseExact, build: func(j *job) error {
-		table, ids := make([]uint64, experts), j.chosen((count+experts-1)/experts, min(count, experts), experts)[:count]
-		used := map[uint32]bool{}
-		for _, id := range ids {
-			used[id] = true
-		}
-		for e := range table {
-			if used[uint32(e)] { // the others are not there
-				table[e] = []uint64{1 << 32, 256, 1<<40 + 256}[e%3]
-			}
-		}
-		if absent >= 0 {
-			table[ids[absent]] = 0
-		}
-		a := shaders.ExpertsThereArgs{Table: j.addr(j.uint64s(table)), IDs: j.addr(j.uint32s(ids)), Count: uint32(count), Layer: 17}
-		starts := [][2]uint32{{1, 3}, {1 << 31, 3}, {0, 3}}
-		var gos []uint64
-		for i, there := range starts {
-			at := j.uint32s(there[:])
-			gos = append(gos, j.addr(at))
-			ref.ExpertsThere(&there, table, ids, a.Layer)
-			j.exact(fmt.Sprintf("go %d", i), at, words(there[:]))
-		}
-		j.record = func(r *gpu.Recorder) error {
-			for _, at := range gos {
-				a.Go = at
-				if err := r.ExpertsThere(a); err != nil {
-					return err
-				}
-			}
-			return nil
-		}
+		ids := j.chosen((count+experts-1)/experts, min(count, experts), experts)[:count]
+		a := shaders.ExpertsThereArgs{There: j.there(experts, ids, absent), IDs: j.addr(j.uint32s(ids)), Count: uint32(count)}
+		j.record = func(r *gpu.Recorder) error { return r.ExpertsThere(a) }
 		return nil
 	}}
+}
+
+// there is a table of experts, of which those of ids are there but for the one at place absent, and what must come of a look at it.
+func (j *job) there(experts int, ids []uint32, absent int) uint64 {
+	table := make([]uint64, experts)
+	for _, id := range ids {
+		table[id] = []uint64{1 << 32, 256, 1<<40 + 256}[id%3]
+	}
+	if absent >= 0 {
+		table[ids[absent]] = 0
+	}
+	all := ref.ExpertsThere(table, ids)
+	step, told := j.alloc(4), j.alloc(4*(1+len(ids)))
+	j.exact("go", step, words([]uint32{all}))
+	j.exact("told", told, words(append([]uint32{all}, ids...)))
+	return j.addr(j.uint64s(append([]uint64{j.addr(step), j.addr(told)}, table...)))
 }

@@ -90,6 +90,7 @@ func proofs(v *gpu.Variant) []Case {
 		return []Case{topKHeld(ref.Router{Experts: n, Used: min(8, n), Normalise: true, Scale: 1}, 9),
 			topKHeld(ref.Router{Experts: n - 1, Used: min(5, n-1), Sigmoid: true, Scale: 2, Bias: []float32{}}, 9),
 			topKHeld(ref.Router{Experts: n, Used: min(8, n/2), Sigmoid: true, Normalise: true, Scale: 1, Groups: 4, GroupsUsed: 2, GroupBest: 2, Bias: []float32{}}, 5),
+			topKHeld(ref.Router{Experts: n, Used: min(8, n), Scale: 1}, 1),
 			topKHeld(ref.Router{Experts: n - 1, Used: 3, Late: true, Scale: 1}, 5)}
 	case "argmax":
 		return []Case{argmax("ties and NaN", 9, 5003, true, tied), argmax("ties and NaN", 9, 100001, true, tied)}

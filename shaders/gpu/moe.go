@@ -48,6 +48,7 @@ func (r *Recorder) TopKMoEVariant(variant string, a shaders.TopKMoEArgs) error {
 		c.address("Bias", a.Bias)
 		t.read(f32s(a.Bias, 1, a.Experts, 0))
 	}
+	c.looks(a.There, a.Rows, &t)
 	t.write(f32s(a.IDs, a.Rows, a.Used, a.Used))
 	t.write(f32s(a.Weights, a.Rows, a.Used, a.Used))
 	return record(r, &c, find, &a, a.Workgroups(), &t, cost{4 * n, 8 * n})
@@ -59,8 +60,7 @@ func (c *check) chooses(a *shaders.TopKMoEArgs) {
 	c.most("Experts", a.Experts, shaders.MaxExperts)
 	c.positive("Used", a.Used)
 	c.most("Used", a.Used, a.Experts)
-	c.most("Gating", a.Gating, shaders.GateLate)
-	c.most("Normalise", a.Normalise, 1)
+	c.most("Gating", a.Gating&^shaders.GateNormalised, shaders.GateLate)
 	if a.Groups > 1 {
 		c.groups(a)
 	}
@@ -189,19 +189,30 @@ func (r *Recorder) SumExperts(a shaders.SumExpertsArgs) error {
 	return record(r, &c, shaders.SumExperts, &a, a.Workgroups(), &t, cost{4 * n, 2 * n})
 }
 
-// ExpertsThere looks whether all experts of the pairs have addresses, of at most [shaders.MaxExperts], and says in Go where not.
+// ExpertsThere looks whether all experts of the pairs have addresses, of at most [shaders.MaxExperts]. Where it says so the device
+// alone knows: who touched those places before, or does later, puts a barrier between.
 func (r *Recorder) ExpertsThere(a shaders.ExpertsThereArgs) error {
 	if a.Count == 0 {
 		return nil
 	}
 	c := check{choice: choice{op: "experts_there"}}
-	c.table("Table", a.Table)
+	c.table("There", a.There)
 	c.address("IDs", a.IDs)
-	c.table("Go", a.Go)
 	var t touch
-	t.read(span{a.Table, a.Table + 8*shaders.MaxExperts})
+	t.read(there(a.There))
 	t.read(f32s(a.IDs, 1, a.Count, 0))
-	t.read(f32s(a.Go, 1, 2, 0))
-	t.write(f32s(a.Go, 1, 2, 0))
-	return record(r, &c, shaders.ExpertsThere, &a, a.Workgroups(), &t, cost{bytes: 12 * float64(a.Count)})
+	return record(r, &c, shaders.ExpertsThere, &a, a.Workgroups(), &t, cost{bytes: 16 * float64(a.Count)})
 }
+
+// looks checks the table in which a choice of experts is looked up, if it is.
+func (c *check) looks(at uint64, rows uint32, t *touch) {
+	if at == 0 {
+		return
+	}
+	c.table("There", at)
+	c.most("Rows", rows, 1)
+	t.read(there(at))
+}
+
+// there is the table that is looked at for experts.
+func there(at uint64) span { return span{at, at + 8*(shaders.ThereHead+shaders.MaxExperts)} }

@@ -23,7 +23,7 @@ func (r *Recorder) routedChoice(t gguf.Type, experts, cols uint32) choice {
 
 // routedShared is more than the bytes of shared memory that a pipeline takes.
 func routedShared(c *choice) int64 {
-	return 16*int64(c.per)*int64(c.tile.Lanes) + int64(c.rowLanes) + 12*shaders.MaxRouted + 8*int64(c.tile.Lanes) + 256
+	return 16*int64(c.per)*int64(c.tile.Lanes) + int64(c.rowLanes) + 16*shaders.MaxRouted + 8*int64(c.tile.Lanes) + 256
 }
 
 // TakesRouted reports whether the device and the recorder's memory allow [Recorder.RouteNormed]: it is a step of few rows.
@@ -84,6 +84,7 @@ func (r *Recorder) TopKMoERouted(t gguf.Type, a shaders.TopKMoERoutedArgs) error
 		c.address("Bias", a.Bias)
 		touched.read(f32s(a.Bias, 1, a.Experts, 0))
 	}
+	c.looks(a.There, a.Rows, &touched)
 	touched.write(f32s(a.Dst, a.Rows, a.Cols, a.Cols))
 	touched.write(span{a.Bytes, a.Bytes + uint64(shaders.Q8Size(a.Rows, a.Cols))})
 	touched.write(f32s(a.Scores, a.Rows, a.Experts, a.Experts))
@@ -112,7 +113,7 @@ func (c *check) routed(a *shaders.TopKMoERoutedArgs, most uint32) {
 	if !(a.Eps >= 0) {
 		c.that(false, "Eps", a.Eps, "0 or more")
 	}
-	c.chooses(&shaders.TopKMoEArgs{Experts: a.Experts, Used: a.Used, Gating: a.Gating, Normalise: a.Normalise, Groups: a.Groups, GroupsUsed: a.GroupsUsed, GroupBest: a.GroupBest})
+	c.chooses(&shaders.TopKMoEArgs{Experts: a.Experts, Used: a.Used, Gating: a.Gating, Groups: a.Groups, GroupsUsed: a.GroupsUsed, GroupBest: a.GroupBest})
 	c.power("Tile.Lanes", c.tile.Lanes, 32, most)
 	c.power("Tile.Team", c.tile.Team, minSubgroup, c.tile.Lanes)
 	if c.err == nil {

@@ -119,6 +119,9 @@ func (r *Recorder) Barrier() {
 	r.barriers++
 }
 
+// Copied reports whether something was copied since the last Barrier: to order that with what follows a DispatchBarrier is too little.
+func (r *Recorder) Copied() bool { return r.copied }
+
 // Copy copies bytes between buffers, in order with the ops.
 func (r *Recorder) Copy(dst *vk.Buffer, dstOff int64, src *vk.Buffer, srcOff, bytes int64) error {
 	t := touch{copies: true}

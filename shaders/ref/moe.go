@@ -141,11 +141,12 @@ func SumExperts(dst, residual Mat /* (T, D) */, y Mat /* (T*Used, D) */, weights
 	}
 }
 
-// ExpertsThere makes there 0, layer where its first is not 0 and table has the address 0 for one of ids.
-func ExpertsThere(there *[2]uint32, table []uint64 /* (Experts) */, ids []uint32, layer uint32) {
+// ExpertsThere is 1 where table has an address for each of ids, else 0.
+func ExpertsThere(table []uint64 /* (Experts) */, ids []uint32) uint32 {
 	for _, id := range ids {
-		if there[0] != 0 && table[id] == 0 {
-			*there = [2]uint32{0, layer}
+		if table[id] == 0 {
+			return 0
 		}
 	}
+	return 1
 }

@@ -182,13 +182,13 @@ var kernelOps = map[string]kernelOp{
 		bytes: func(_ gguf.Type, s shape, n int) int64 { return int64(n) * int64(s.m) * 4 }},
 	"topk_moe": { // as many experts as the weights have rows
 		record: func(r *gpu.Recorder, _ gguf.Type, s shape, n int, m memory) error {
-			return r.TopKMoE(shaders.TopKMoEArgs{X: m.x, IDs: m.more, Weights: m.dst, Rows: uint32(n), Experts: uint32(s.m), Used: usedExperts, Normalise: 1, Scale: 1})
+			return r.TopKMoE(shaders.TopKMoEArgs{X: m.x, IDs: m.more, Weights: m.dst, Rows: uint32(n), Experts: uint32(s.m), Used: usedExperts, Gating: shaders.GateNormalised, Scale: 1})
 		},
 		bytes: func(_ gguf.Type, s shape, n int) int64 { return int64(n) * int64(s.m) * 4 }},
 	"topk_moe_routed": {typed: true, table: shaders.TopKMoERouted, bytes: weightBytes, // behind a norm and the weights, a router's
 		record: func(r *gpu.Recorder, t gguf.Type, s shape, n int, m memory) error {
 			return r.RouteNormed(t, shaders.TopKMoERoutedArgs{X: m.x, W: m.s, Router: m.w, Dst: m.dst, Scores: m.more, IDs: m.more + outputStride, Weights: m.more + 2*outputStride,
-				Rows: uint32(n), Cols: uint32(s.k), Experts: uint32(s.m), Used: usedExperts, Normalise: 1, Scale: 1, Eps: 1e-5})
+				Rows: uint32(n), Cols: uint32(s.k), Experts: uint32(s.m), Used: usedExperts, Gating: shaders.GateNormalised, Scale: 1, Eps: 1e-5})
 		}},
 	"quantize_q8": {
 		record: func(r *gpu.Recorder, _ gguf.Type, s shape, n int, m memory) error {

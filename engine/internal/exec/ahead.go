@@ -20,7 +20,7 @@ type ahead struct {
 	steady bool       // the step before waited for nothing but experts
 	misses float64    // how likely a layer misses one, by those before
 	names  [][]string // by layer of the model: its experts' matrices, in the order of the operations
-	table  []uint64   // (L, 3, E) as the device's is to be
+	table  []uint64   // (L, head + 3*E) as the device's is to be: each layer's with where to say that its experts are there
 	stale  []bool     // by layer: the device's is not
 }
 
@@ -35,6 +35,7 @@ type leap struct {
 const (
 	missMemory = 1.0 / 32 // the weight of the last layer in how often they miss one
 	longLeap   = 16       // layers in a submission, at most
+	lastLeap   = 2        // and in the step's last: what they used the host tells the policies while the device stands
 )
 
 func (e *Exec) makeAhead() error {
@@ -51,7 +52,7 @@ func (e *Exec) makeAhead() error {
 		return nil
 	}
 	a.names, a.stale, a.misses = make([][]string, h.BlockCount), make([]bool, h.BlockCount), 1
-	a.table = make([]uint64, h.BlockCount*expertTensors*h.Experts.Count)
+	a.table = make([]uint64, e.thereEntry(h.BlockCount, 0, 0)-shaders.ThereHead)
 	for i, ops := range e.ops {
 		for _, o := range ops {
 			if o.Kind != arch.Experts || e.Plan.Units[i].Kind != pack.Experts {
@@ -59,6 +60,7 @@ func (e *Exec) makeAhead() error {
 			}
 			l := e.Plan.Units[i].Layer
 			a.names[l], a.stale[l] = nil, true
+			e.sayWhere(l)
 			for _, p := range o.Ops {
 				if p.Kind == arch.MulMatID {
 					a.names[l] = append(a.names[l], p.Weight)
@@ -90,13 +92,13 @@ func (a *ahead) stride() int { return min(longLeap, max(1, int(0.5/max(a.misses,
 func (r *run) leap(o *arch.Op) error {
 	e, layer := r.e, r.e.Plan.Units[r.at].Layer
 	brought := r.leaves()
-	if err := r.chosen(layer); err != nil {
+	if err := r.before(layer); err != nil {
 		return err
 	}
 	if err := r.queue(); err != nil {
 		return err
 	}
-	if len(r.leaps) == 0 || r.leapt >= e.ahead.stride() {
+	if len(r.leaps) == 0 || r.leapt >= e.ahead.stride() || e.waves.layers-e.waves.nth[layer] == lastLeap {
 		if err := r.flush(); err != nil {
 			return err
 		}
@@ -105,11 +107,11 @@ func (r *run) leap(o *arch.Op) error {
 		}
 	}
 	if len(r.leaps) == 0 {
-		if err := r.prelude(); err != nil {
+		if err := r.prelude(layer); err != nil {
 			return err
 		}
 	}
-	n := 1 + 2*e.waves.layers + e.waves.nth[layer]
+	n := e.firstLeap() + e.waves.nth[layer]
 	if p := &e.parts[n]; p.brought != brought {
 		p.kept, p.brought = false, brought
 	}
@@ -127,26 +129,45 @@ func (r *run) leap(o *arch.Op) error {
 	if r.again {
 		return nil
 	}
-	err := r.rec.ExpertsThere(shaders.ExpertsThereArgs{
-		Table: r.addr(e.Plan.Scratch.There) + uint64(8*e.entry(layer, 0, 0)), IDs: r.value(arch.Chosen), Go: e.scratch.Address + uint64(e.goOff()),
-		Count: uint32(e.Hyper.Experts.Used), Layer: uint32(layer),
-	})
-	if err != nil {
-		return err
-	}
 	r.onlyIfThere()
 	return r.byExperts(o, 0, e.Hyper.Experts.Count)
 }
 
-// onlyIfThere has what follows in the command buffer left out where an expert was not there.
-func (r *run) onlyIfThere() {
-	r.cb.ConditionBarrier()
-	r.cb.BeginConditional(r.e.scratch, r.e.goOff())
+// before ends what is open before a layer that goes ahead. The layer before looks whether this one can, if it went itself.
+func (r *run) before(layer int) error {
+	if !r.leaping {
+		return r.chosen(layer)
+	}
+	if !r.again && r.rec.Copied() {
+		r.rec.Barrier()
+	}
+	return r.landed()
 }
 
-var goAhead = [8]byte{0: 1}
+// firstLeap is the first part of layers that go ahead, and leaps reports whether a part is of one.
+func (e *Exec) firstLeap() int      { return 1 + 2*e.waves.layers }
+func (e *Exec) leaps(part int) bool { return part != nothing && part >= e.firstLeap() }
 
-// landed ends the part of a layer that goes ahead: the host is to know whether it went.
+// lookedUp is the table in which a choice is looked up by who makes it: of a layer that goes ahead, if the one before did; 0: none.
+func (r *run) lookedUp() uint64 {
+	if layer := r.e.Plan.Units[r.at].Layer; r.leaping && r.nextCached() == layer {
+		return r.thereAt(layer)
+	}
+	return 0
+}
+
+// look records the look at whether a layer's experts are there.
+func (r *run) look(layer int) error {
+	return r.rec.ExpertsThere(shaders.ExpertsThereArgs{There: r.thereAt(layer), IDs: r.value(arch.Chosen), Count: uint32(r.e.Hyper.Experts.Used)})
+}
+
+// onlyIfThere has what follows in the command buffer left out where an expert of the layer was not there.
+func (r *run) onlyIfThere() {
+	r.cb.DispatchConditionBarrier()
+	r.cb.BeginConditional(r.e.scratch, r.e.goOff(r.leaps[len(r.leaps)-1].layer))
+}
+
+// landed ends what is recorded of a layer that goes ahead.
 func (r *run) landed() error {
 	if !r.leaping {
 		return nil
@@ -159,16 +180,20 @@ func (r *run) landed() error {
 		return err
 	}
 	r.cb.EndConditional()
-	if err := r.rec.Copy(r.e.waves.chosen, r.e.wentOff(), r.e.scratch, r.e.goOff(), 8); err != nil {
-		return err
-	}
-	r.cb.HostBarrier()
 	return nil
 }
 
-// wentOff is where host memory has the two words of goOff, as of the last part that is over.
-func (e *Exec) wentOff() int64 {
-	return int64(4 * e.waves.layers * e.Plan.Chunk * e.Hyper.Experts.Used)
+// tellHost ends a submission of layers that go ahead: the host is to see what they say.
+func (r *run) tellHost() error {
+	if n := len(r.leaps); n == 0 || r.leaps[n-1].value != 0 {
+		return nil
+	}
+	if err := r.begin(); err != nil {
+		return err
+	}
+	r.cb.HostBarrier()
+	r.next.ends = true
+	return r.queue()
 }
 
 // settle learns how layers went, all of which are submitted: of all, or of those before the last submission. Where one could not go, the
@@ -177,36 +202,25 @@ func (r *run) settle(all bool) error {
 	e := r.e
 	r.leapt = 0
 	for len(r.leaps) > 0 && (all || r.leaps[0].value < e.value) {
-		value := r.leaps[0].value
+		value, n := r.leaps[0].value, 0
 		if err := r.hear(value); err != nil {
 			return err
 		}
-		stopped, at := r.stopped()
-		if stopped { // what follows is left out, and soon over
-			if err := r.hear(e.value); err != nil {
-				return err
-			}
-			_, at = r.stopped()
-		}
-		n := 0
-		for n < len(r.leaps) && (stopped || r.leaps[n].value == value) && !(stopped && r.leaps[n].layer == at) {
+		for n < len(r.leaps) && r.leaps[n].value == value && e.goes(r.leaps[n].layer) {
 			if err := r.went(&r.leaps[n]); err != nil {
 				return err
 			}
 			n++
 		}
-		if stopped {
+		if n < len(r.leaps) && !e.goes(r.leaps[n].layer) { // those behind are left out, and soon over
+			if err := r.hear(e.value); err != nil {
+				return err
+			}
 			return r.goBack(n)
 		}
 		r.leaps = append(r.leaps[:0], r.leaps[n:]...)
 	}
 	return nil
-}
-
-// stopped says whether a step could not go ahead, and at which layer.
-func (r *run) stopped() (bool, int) {
-	m := r.e.waves.chosen.Mapped()[r.e.wentOff():]
-	return le.Uint32(m) == 0, int(le.Uint32(m[4:]))
 }
 
 // went does for a layer that went ahead what is done for one whose experts are all found.
@@ -234,14 +248,10 @@ func (r *run) went(l *leap) error {
 // goBack has the step go on from the n'th leap, which was left out with all that follow.
 func (r *run) goBack(n int) error {
 	e := r.e
-	if n == len(r.leaps) {
-		return fmt.Errorf("the step was left out from a layer on that it had not come to")
-	}
 	for _, l := range r.leaps[n:] {
 		s := &r.timed[l.timed]
 		e.count.weights.Add(-s.weights)
-		r.undone = append(r.undone, s.nth)
-		s.bytes, s.flops, s.weights, s.nth = 0, 0, 0, nothing
+		s.bytes, s.flops, s.weights = 0, 0, 0
 	}
 	r.over, r.behind = r.used, 0
 	r.back, r.behindOf = r.leaps[n].unit, r.leaps[n].brought

@@ -210,7 +210,7 @@ func (e *Exec) allocate() (err error) {
 	if e.scratch, err = e.VRAM.Alloc("scratch", s.Bytes, vk.DeviceLocal); err != nil {
 		return err
 	}
-	if e.in, err = e.Host.Alloc("step inputs", e.partTable(2)+e.Plan.Scratch.Table.Bytes, vk.Upload); err != nil {
+	if e.in, err = e.Host.Alloc("step inputs", e.partTable(2)+e.Plan.Scratch.There.Bytes, vk.Upload); err != nil {
 		return err
 	}
 	if e.out, err = e.Host.Alloc("logits", s.Logits.Bytes+s.Argmax.Bytes, vk.Readback); err != nil {

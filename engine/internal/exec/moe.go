@@ -64,8 +64,8 @@ func (r *run) normedRoute(ops []arch.Op) (done bool, err error) {
 	c := r.routeArgs(r.value(choice.A), bias)
 	a := shaders.TopKMoERoutedArgs{
 		X: r.value(norm.A), W: w, Router: router, Dst: r.value(norm.Dst), Scores: c.X, Bias: c.Bias, IDs: c.IDs, Weights: c.Weights,
-		Rows: c.Rows, Cols: r.width(norm.A), Experts: c.Experts, Used: c.Used, Gating: c.Gating, Normalise: c.Normalise,
-		Groups: c.Groups, GroupsUsed: c.GroupsUsed, Scale: c.Scale, GroupBest: c.GroupBest, Eps: r.e.Hyper.RMSEpsilon,
+		Rows: c.Rows, Cols: r.width(norm.A), Experts: c.Experts, Used: c.Used, Gating: c.Gating,
+		Groups: c.Groups, GroupsUsed: c.GroupsUsed, Scale: c.Scale, GroupBest: c.GroupBest, Eps: r.e.Hyper.RMSEpsilon, There: c.There,
 	}
 	if !r.rec.TakesRouted(t.Type, &a) {
 		return false, nil
@@ -83,9 +83,10 @@ func (r *run) routeArgs(scores, bias uint64) shaders.TopKMoEArgs {
 		X: scores, Bias: bias, IDs: r.value(arch.Chosen), Weights: r.value(arch.Share),
 		Rows: uint32(len(r.rows)), Experts: uint32(x.Count), Used: uint32(x.Used), Gating: uint32(x.Gating), Scale: x.Scale,
 		Groups: uint32(x.Groups), GroupsUsed: uint32(x.GroupsUsed), GroupBest: uint32(x.GroupBest),
+		There: r.lookedUp(),
 	}
 	if x.Normalise {
-		a.Normalise = 1
+		a.Gating |= shaders.GateNormalised
 	}
 	return a
 }
@@ -230,9 +231,6 @@ func (e *Exec) entry(layer, op, id int) int {
 	return (layer*expertTensors+op)*e.Hyper.Experts.Count + id
 }
 
-// layerTable is how many bytes of the table are of a layer.
-func (e *Exec) layerTable() int64 { return int64(8 * expertTensors * e.Hyper.Experts.Count) }
-
 // tableAt is where the scratch has a layer's part of it.
 func (e *Exec) tableAt(layer int) int64 {
 	return e.Plan.Scratch.Table.Off + int64(8*e.entry(layer, 0, 0))
@@ -259,18 +257,19 @@ func (r *run) tell(o *arch.Op, from int) error {
 	if !changed {
 		return nil
 	}
-	return r.tellLayer(layer, r.e.table, r.e.Plan.Scratch.Table.Off, r.e.Plan.Scratch.Table.Off)
+	off := r.e.Plan.Scratch.Table.Off
+	return r.tellLayer(r.e.table, layer, off, off)
 }
 
 // tellLayer copies a layer's part of a table to the device's, which is at off of the scratch, by way of the inputs at via.
-func (r *run) tellLayer(layer int, table []uint64, off, via int64) error {
-	first, n := r.e.entry(layer, 0, 0), r.e.layerTable()
-	at := int64(8 * first)
+func (r *run) tellLayer(table []uint64, layer int, off, via int64) error {
+	n := len(table) / r.e.Hyper.BlockCount
+	at := int64(8 * n * layer)
 	m := r.e.in.Mapped()[via+at:]
-	for i, addr := range table[first:][:n/8] {
+	for i, addr := range table[n*layer:][:n] {
 		le.PutUint64(m[8*i:], addr)
 	}
-	return r.rec.Copy(r.e.scratch, off+at, r.e.in, via+at, n)
+	return r.rec.Copy(r.e.scratch, off+at, r.e.in, via+at, int64(8*n))
 }
 
 // expertProducts is the product that is operation i of o, with experts first to last.
@@ -281,12 +280,12 @@ func (r *run) expertProducts(o *arch.Op, i int, first, last uint32) (p gpu.Exper
 		return p, fmt.Errorf("tensor %q is not in %s", e.Weight, u.Name)
 	}
 	x, m, k := &h.Experts, uint32(h.PairWidth(e.Dst)), uint32(h.PairWidth(e.A))
-	table := s.Table
+	table := r.addr(s.Table) + uint64(8*r.e.entry(u.Layer, r.which(o, i), 0))
 	if r.leaping { // all that are there, whoever brought them
-		table = s.There
+		table = r.addr(s.There) + uint64(8*r.e.thereEntry(u.Layer, r.which(o, i), 0))
 	}
 	p = gpu.ExpertProducts{Type: t.Type, Experts: uint32(x.Count), MulMatIDArgs: shaders.MulMatIDArgs{
-		Table: r.addr(table) + uint64(8*r.e.entry(u.Layer, r.which(o, i), 0)), X: r.value(e.A), Dst: r.value(e.Dst), IDs: r.value(arch.Chosen),
+		Table: table, X: r.value(e.A), Dst: r.value(e.Dst), IDs: r.value(arch.Chosen),
 		M: m, K: k, Count: uint32(len(r.rows) * x.Used), Used: uint32(x.Used), XStride: k, DstStride: m, First: first, Last: last,
 	}}
 	if e.A.PerPair() {

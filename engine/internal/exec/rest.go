@@ -77,9 +77,21 @@ func (r *run) account() error {
 		return err
 	}
 	ticks := e.ticks
+	var together expected
 	for i := range r.timed[from:r.used] {
 		s := &r.timed[from+i]
 		w := s.expected
+		if s.leaps {
+			together.bytes += w.bytes
+			together.flops += w.flops
+			continue
+		}
+		if s.ends {
+			w.bytes, w.flops, together = w.bytes+together.bytes, w.flops+together.flops, expected{}
+			if e.ended > 0 {
+				ticks[2*i] = e.ended // they began when what was before them ended
+			}
+		}
 		if !r.stamped(s.nth) {
 			r.guess(w)
 			continue
@@ -117,7 +129,7 @@ func (r *run) readStamps(from int) error {
 	e.ticks = resize(e.ticks, 2*len(s))
 	for i := 0; i < len(s); {
 		n := 0
-		for i+n < len(s) && s[i+n].nth == s[i].nth+n && r.stamped(s[i+n].nth) {
+		for i+n < len(s) && s[i+n].nth == s[i].nth+n && r.stamped(s[i+n].nth) && !s[i+n].leaps {
 			n++
 		}
 		if n == 0 {

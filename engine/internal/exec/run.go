@@ -55,16 +55,15 @@ type run struct {
 	pending        []*vk.CommandBuffer // closed, and not submitted
 	signal         [1]vk.Point
 
-	leaps   []leap // layers that went ahead, of which nothing is known yet
-	leapt   int    // of them, those of the next submission
-	leaping bool   // the part that is open is such a layer's
-	cuts    int    // the step waited, or was too long
+	leaps    []leap      // layers that went ahead, of which nothing is known yet
+	leapt    int         // of them, those of the next submission
+	leaping  bool        // the part that is open is such a layer's
+	cuts     int         // the step waited, or was too long
+	back     int         // unit to go back to, whose experts have to come; nothing: none
+	behindOf gpu.Brought // what there is as bytes there
+	resumes  bool        // the step has gone back
 
-	resubmitted bool        // it is the commands of the step before
-	back        int         // unit to go back to, whose experts have to come; nothing: none
-	behindOf    gpu.Brought // what there is as bytes there
-	resumes     bool        // the step has gone back
-	undone      []int       // command buffers that were left out, and may be submitted again
+	resubmitted bool // it is the commands of the step before
 }
 
 // reset makes r a step of rows, or says what is wrong with them.
@@ -76,7 +75,7 @@ func (r *run) reset(ctx context.Context, rows []Row, greedy bool) error {
 	}
 	*r = run{
 		ctx: ctx, e: e, rows: rows, asked: asked, greedy: greedy, run: oneRun(rows), step: r.step + 1, at: nothing, open: nothing, part: nothing,
-		rec: r.rec, waits: r.waits[:0], points: r.points[:0], timed: r.timed[:0], pending: r.pending[:0], leaps: r.leaps[:0], undone: r.undone[:0], back: nothing,
+		rec: r.rec, waits: r.waits[:0], points: r.points[:0], timed: r.timed[:0], pending: r.pending[:0], leaps: r.leaps[:0], back: nothing,
 	}
 	return nil
 }

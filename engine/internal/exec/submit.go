@@ -21,6 +21,8 @@ type submission struct {
 	rested    time.Duration // just before it
 	nth       int           // of the step's command buffers and pairs of timestamps
 	part      int           // of the step, that is kept; nothing: it is none
+	leaps     bool          // of a layer that goes ahead
+	ends      bool          // it ends those, which are timed together
 	value     uint64        // that the compute timeline has when it is over
 	submitted time.Time
 }
@@ -64,14 +66,16 @@ func (r *run) record() error {
 	r.rec.Absent = r.absent
 	s := &e.Plan.Scratch
 	r.rec.Scratch, r.rec.Q8, r.rec.Parts, r.rec.Counters = r.memory(s.Halves), r.memory(s.Q8), r.memory(s.Parts), r.memory(s.Counts)
-	r.stamp(0)
-	r.rec.Barrier() // after all that was submitted before, streamed bytes included
+	r.next = submission{from: r.open, awaits: nothing, nth: r.nth}
+	if r.next.leaps = e.leaps(r.part); !r.next.leaps { // that begins behind dispatches, with a barrier of its own
+		r.stamp(0)
+		r.rec.Barrier() // after all that was submitted before, streamed bytes included
+	}
 	if t := e.timer; t != nil {
 		t.begin(r.cb, r.used == 0)
 		r.rec.Told = func(op string, bytes, flops float64) { t.mark(r.cb, opMark{op, bytes, flops}) }
 	}
 	r.units = 0
-	r.next = submission{from: r.open, awaits: nothing, nth: r.nth}
 	if e.Pacer != nil {
 		e.cost.most = e.Pacer.Longest().Seconds()
 	}
@@ -83,7 +87,7 @@ func (r *run) memory(g plan.Region) gpu.Scratch {
 }
 
 func (r *run) stamp(end int) {
-	if r.stamped(r.nth) {
+	if r.stamped(r.nth) && !r.next.leaps {
 		r.cb.WriteTimestamp(r.e.stamps, 2*r.nth+end)
 	}
 }
@@ -121,6 +125,9 @@ func (r *run) queue() error {
 // flush submits what is queued.
 func (r *run) flush() error {
 	e := r.e
+	if err := r.tellHost(); err != nil {
+		return err
+	}
 	if err := r.rest(); err != nil {
 		return err
 	}

@@ -9,7 +9,8 @@ import (
 	"leat/vk"
 )
 
-// leavesOut tries whether the device leaves out what it is told to, and nothing else: a wrong one would compute garbage unseen.
+// leavesOut tries whether the device leaves out what it is told to, and nothing else, and tells the host of it: a wrong one would
+// compute garbage unseen.
 func (e *Exec) leavesOut() (bool, error) {
 	cb, err := e.pool.New()
 	if err != nil {
@@ -17,6 +18,10 @@ func (e *Exec) leavesOut() (bool, error) {
 	}
 	if err := cb.Begin(); err != nil {
 		return false, err
+	}
+	said := e.waves.chosen.Mapped()[:leftOutBytes]
+	for i := range said {
+		said[i] = 7
 	}
 	if err := e.leaveOut(cb); err != nil {
 		return false, err
@@ -32,41 +37,67 @@ func (e *Exec) leavesOut() (bool, error) {
 	if err := e.Compute.Wait(context.Background(), e.value); err != nil {
 		return false, err
 	}
-	m := e.waves.chosen.Mapped()
-	return le.Uint64(m) == 1 && le.Uint64(m[8:]) == 7<<32, nil
+	const untouched = 0x0707070707070707
+	return le.Uint64(said) == untouched && le.Uint64(said[8:]) == 1<<32|1, nil
 }
 
-// leaveOut records a dispatch that is to be left out, and one that is not; what they leave goes where layers' choices do.
+// leftOutBytes is what the trial says to the host, of either dispatch.
+const leftOutBytes = 16
+
+// leaveOut records a dispatch that is to be left out, and one that is not. They look for expert 1 where host memory has layers' choices.
 func (e *Exec) leaveOut(cb *vk.CommandBuffer) error {
 	rec, at := e.run.rec, e.Plan.Scratch.There.Off
-	const word, looked, table, ids = 0, 8, 16, 64 // of There, which has 256 bytes at least
+	const word, looked, ids, table = 0, 4, 16, 32 // of There, which has 256 bytes at least
 	rec.Reset(cb)
-	if err := rec.Zero(e.scratch, at, 256); err != nil {
-		return err
-	}
 	for i := range int64(2) { // left out, and not
-		first := [looked + 8]byte{word: byte(i), looked: 1}
+		var first [256]byte
+		le.PutUint32(first[word:], uint32(i))
+		le.PutUint32(first[ids:], 1)
+		to := e.scratch.Address + uint64(at)
+		le.PutUint64(first[table:], to+looked)
+		le.PutUint64(first[table+8:], e.waves.chosen.Address+uint64(8*i))
+		le.PutUint64(first[table+8*(shaders.ThereHead+1):], to)
+		rec.Barrier()
 		if err := rec.Update(e.scratch, at, first[:]); err != nil {
 			return err
 		}
 		rec.Barrier()
 		cb.ConditionBarrier()
 		cb.BeginConditional(e.scratch, at+word)
-		to := e.scratch.Address + uint64(at)
-		if err := rec.ExpertsThere(shaders.ExpertsThereArgs{Table: to + table, IDs: to + ids, Go: to + looked, Count: 1, Layer: 7}); err != nil {
+		if err := rec.ExpertsThere(shaders.ExpertsThereArgs{There: to + table, IDs: to + ids, Count: 1}); err != nil {
 			return err
 		}
 		cb.EndConditional()
-		if err := rec.Copy(e.waves.chosen, 8*i, e.scratch, at+looked, 8); err != nil {
-			return err
-		}
 	}
 	cb.HostBarrier()
 	return nil
 }
 
-// goOff is where the scratch has two words: 1 while a step may go ahead, and the layer where it could not.
-func (e *Exec) goOff() int64 { return e.Plan.Scratch.There.Off + int64(8*len(e.ahead.table)) }
+// thereEntry is where ahead's table has an expert's matrix, the op'th of the layer's.
+func (e *Exec) thereEntry(layer, op, id int) int {
+	return e.entry(layer, op, id) + (layer+1)*shaders.ThereHead
+}
+
+// thereAt is where the device has a layer's part of that table.
+func (r *run) thereAt(layer int) uint64 {
+	return r.addr(r.e.Plan.Scratch.There) + uint64(8*(r.e.thereEntry(layer, 0, 0)-shaders.ThereHead))
+}
+
+// sayWhere puts in front of a layer's part where the device and the host want to know whether its experts are there.
+func (e *Exec) sayWhere(layer int) {
+	head := e.ahead.table[e.thereEntry(layer, 0, 0)-shaders.ThereHead:]
+	head[0], head[1] = e.scratch.Address+uint64(e.goOff(layer)), e.waves.chosen.Address+uint64(e.wentOff(layer))
+}
+
+// goOff is where the scratch has whether a step may go ahead with a layer.
+func (e *Exec) goOff(layer int) int64 {
+	return e.Plan.Scratch.There.Off + int64(8*len(e.ahead.table)+4*layer)
+}
+
+// goes reports whether a layer went ahead, once the host was told.
+func (e *Exec) goes(layer int) bool {
+	return le.Uint32(e.waves.chosen.Mapped()[e.wentOff(layer):]) != 0
+}
 
 // there notes that experts of a batch are in VRAM, which the device's queue has waited for.
 func (e *Exec) there(layer int, address uint64, id int, u *pack.Unit) error {
@@ -76,7 +107,7 @@ func (e *Exec) there(layer int, address uint64, id int, u *pack.Unit) error {
 		if !ok {
 			return fmt.Errorf("tensor %q is not in %s", name, u.Name)
 		}
-		at, to := e.entry(layer, op, id), address+uint64(t.UnitOff)
+		at, to := e.thereEntry(layer, op, id), address+uint64(t.UnitOff)
 		if a.table[at] == to {
 			return nil
 		}
@@ -90,35 +121,37 @@ func (e *Exec) gone() {
 	a := &e.ahead
 	for _, x := range e.Weights.Experts().Left() {
 		for op := range a.names[x.Layer] {
-			a.table[e.entry(x.Layer, op, x.ID)] = 0
+			a.table[e.thereEntry(x.Layer, op, x.ID)] = 0
 		}
 		a.stale[x.Layer] = true
 	}
 }
 
-// prelude tells the device what has come and gone, and to go.
-func (r *run) prelude() error {
+// prelude tells the device what has come and gone, and has it look whether the first layer can go ahead; no other may.
+func (r *run) prelude(layer int) error {
 	e := r.e
 	if err := r.begin(); err != nil {
 		return err
 	}
 	e.gone()
-	for _, nth := range r.undone { // they write their times again
-		if r.stamped(nth) {
-			r.cb.ResetQueries(e.stamps, 2*nth, 2)
-		}
-	}
-	r.undone = r.undone[:0]
 	for l, stale := range e.ahead.stale {
-		if !stale || e.ahead.names[l] == nil {
+		if e.ahead.names[l] == nil {
+			continue
+		}
+		le.PutUint32(e.waves.chosen.Mapped()[e.wentOff(l):], 0)
+		if !stale {
 			continue
 		}
 		e.ahead.stale[l] = false
-		if err := r.tellLayer(l, e.ahead.table, e.Plan.Scratch.There.Off, e.partTable(2)); err != nil {
+		if err := r.tellLayer(e.ahead.table, l, e.Plan.Scratch.There.Off, e.partTable(2)); err != nil {
 			return err
 		}
 	}
-	if err := r.rec.Update(e.scratch, e.goOff(), goAhead[:]); err != nil {
+	if err := r.rec.Zero(e.scratch, e.goOff(0), int64(4*e.Hyper.BlockCount)); err != nil {
+		return err
+	}
+	r.rec.Barrier()
+	if err := r.look(layer); err != nil {
 		return err
 	}
 	return r.queue()

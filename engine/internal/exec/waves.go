@@ -14,7 +14,7 @@ import (
 // waves are what a step needs to run experts that share slots of VRAM. A wave is experts that are there at a time: the
 // products skip all others, whose addresses are 0.
 type waves struct {
-	chosen *vk.Buffer // host memory: (layers that have experts, rows, Used) uint32, the experts that rows chose
+	chosen *vk.Buffer // host memory: (layers that have experts) whether the layer went ahead, and (rows, Used) the experts that rows chose, all uint32
 	nth    []int      // layer of the model -> of those
 	layers int
 	routed []uint16          // (rows, layers, Used)
@@ -50,7 +50,7 @@ func (e *Exec) makeWaves() (err error) {
 		}
 	}
 	w.routed = make([]uint16, e.Plan.Chunk*w.layers*m.Used)
-	if w.chosen, err = e.Host.Alloc("chosen experts", e.wentOff()+16, vk.Readback); err != nil || x == nil {
+	if w.chosen, err = e.Host.Alloc("chosen experts", int64(4*w.layers*e.chosenWords()+leftOutBytes), vk.Readback); err != nil || x == nil {
 		return err
 	}
 	w.there, w.coming, w.next, w.early = x.NewBatch(), x.NewBatch(), x.NewBatch(), [2]*weights.Batch{x.NewBatch(), x.NewBatch()}
@@ -62,10 +62,12 @@ func (e *Exec) makeWaves() (err error) {
 	return e.makeAhead()
 }
 
-// chosenOff is where a layer's choice lies in host memory.
-func (e *Exec) chosenOff(layer int) int64 {
-	return int64(4 * e.waves.nth[layer] * e.Plan.Chunk * e.Hyper.Experts.Used)
-}
+// chosenWords is how many words of host memory a layer has.
+func (e *Exec) chosenWords() int { return 1 + e.Plan.Chunk*e.Hyper.Experts.Used }
+
+// wentOff is where host memory has whether a layer went ahead, and chosenOff where its choice lies.
+func (e *Exec) wentOff(layer int) int64   { return int64(4 * e.waves.nth[layer] * e.chosenWords()) }
+func (e *Exec) chosenOff(layer int) int64 { return e.wentOff(layer) + 4 }
 
 // keepChosen has a layer's choice copied to host memory.
 func (r *run) keepChosen(layer int) error {
@@ -83,7 +85,7 @@ func (r *run) routed() error {
 	m, rows := w.chosen.Mapped(), len(r.rows)
 	ids := w.routed[:rows*w.layers*used]
 	for l := range w.layers {
-		from := m[4*l*e.Plan.Chunk*used:]
+		from := m[4*(l*e.chosenWords()+1):]
 		for i := range rows * used {
 			ids[(i/used*w.layers+l)*used+i%used] = uint16(le.Uint32(from[4*i:]))
 		}
