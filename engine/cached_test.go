@@ -69,6 +69,7 @@ func TestExpertSlots(t *testing.T) {
 				{0.5, half, "", g.model, func(o *engine.Options) { *o = engine.WithTogether(*o) }},
 				{0.3, half, "", pack, func(o *engine.Options) { o.ExpertGuess = 3 }},
 				{0.4, 1, "", pack, func(o *engine.Options) { *o = oneMemory(*o, mem.Imported) }},
+				{0.4, 1 << 30, "", pack, func(o *engine.Options) { *o = engine.WithGuesses(*o) }},
 				{0.6, 1, "lru", pack, func(o *engine.Options) { *o = oneMemory(*o, mem.Mapped) }},
 			} {
 				if !g.takes(i) {
@@ -100,8 +101,8 @@ func TestExpertSlots(t *testing.T) {
 					if x.DiskMisses == 0 && inRAM < all || inRAM == 0 && x.HostMisses > 0 || x.Hits+x.HostMisses+x.DiskMisses == 0 {
 						t.Errorf("%d of %d experts in RAM, yet %+v", inRAM, all, x)
 					}
-					if (x.Early > 0) != (o.ExpertGuess > 0) || x.Foreseen > x.Early || o.ExpertGuess > 0 && x.Foreseen == 0 {
-						t.Errorf("%d experts may be guessed: %+v", o.ExpertGuess, x)
+					if guesses := engine.Guesses(o); (x.Early > 0) != guesses || x.Foreseen > x.Early || guesses && x.Foreseen == 0 {
+						t.Errorf("experts may be guessed: %v, %+v", guesses, x)
 					}
 					if steps := s.Steps; x.Layers%steps != 0 || x.Needed < x.Layers || x.Asked() < x.Needed || (x.VRAMBytes > 0) != (x.Hits > 0) || x.Stalled > s.Stalled || c.part == 0 && x.Stalled == 0 {
 						t.Errorf("%d steps, the device waited %v: %+v", steps, s.Stalled, x)

@@ -201,11 +201,12 @@ func (m *Model) build(ctx context.Context, _ string) (err error) {
 	if err != nil {
 		return err
 	}
+	guess, above := m.foresees()
 	m.exec, err = exec.New(exec.Options{
 		Device: m.dev, Kernels: m.kernels, VRAM: m.vram, Host: m.host, Model: m.file, Hyper: m.hyper, Plan: m.plan,
 		Weights: m.weights, Compute: m.compute, KVType: m.o.kv(), Logger: m.o.Logger, MaxSubmit: m.o.MaxSubmit,
 		Pacer: m.pacer, Ran: m.adapter.ran(), Trace: m.o.Trace, Ops: m.o.Ops, VRAMRate: m.rates.vram,
-		Routed: routed, Guess: m.o.ExpertGuess,
+		Routed: routed, Guess: guess, GuessAbove: above,
 		Ahead: m.aheadBelow(), Together: m.together(),
 	})
 	return err

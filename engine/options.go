@@ -36,7 +36,7 @@ type Options struct {
 	Enable        []string // features not used by themselves: "coopmat" and "persistent" on a CPU, where they are slow
 	RingBytes     int64    // VRAM that streamed weights pass through; 0: chosen
 	ExpertPolicy  string   // which experts leave VRAM where not all fit: "lru", "weighted:128", "stale", "adaptive"; "": adaptive
-	ExpertGuess   int      // how many experts of the next layer may come to VRAM while a layer runs, as its router, run early, foresees; 0: none
+	ExpertGuess   int      // how many experts of the next layer may come to VRAM while a layer runs, as its router, run early, foresees; 0: as many as pay, -1: none
 	Sweep         Sweep    // for measurements: what is chosen otherwise
 	Discrete      bool     // upload weights even where the device has its memory in common with the host
 	OneQueue      bool     // upload on the compute queue even where there is a transfer queue
@@ -72,6 +72,7 @@ type Options struct {
 	queues   int                // tests: upload lanes, on as many queues as there are
 	headroom func() int64       // tests: what the driver says of free VRAM, asked before every step
 	waves    string             // tests: experts that are there run "apart" from those that come, or "together"; "": as the device has it
+	guesses  bool               // tests: a step may foresee experts by itself, on a CPU too
 	ahead    float64            // tests: how seldom layers must miss an expert to go ahead, on a CPU too; 0: as elsewhere
 	shared   mem.Shared         // tests: keep weights in place in such memory, whatever the budgets
 	opened   func(*vk.Device)   // tests: may make it a lesser one; nil: leaves it as it is
@@ -102,7 +103,7 @@ func (o Options) validated() (Options, error) {
 	for _, n := range []struct {
 		name string
 		v    int64
-	}{{"ContextLength", int64(o.ContextLength)}, {"DeviceBytes", o.DeviceBytes}, {"HostBytes", o.HostBytes}, {"RingBytes", o.RingBytes}, {"Sweep.BlockBytes", o.Sweep.BlockBytes}, {"Sweep.StagingBytes", o.Sweep.StagingBytes}, {"Sweep.PartBytes", o.Sweep.PartBytes}, {"Sweep.Halves", o.Sweep.Halves}, {"Sweep.StagingSlots", int64(o.Sweep.StagingSlots)}, {"Chunk", int64(o.Chunk)}, {"Sessions", int64(o.Sessions)}, {"MaxSubmit", int64(o.MaxSubmit)}, {"ExpertGuess", int64(o.ExpertGuess)}} {
+	}{{"ContextLength", int64(o.ContextLength)}, {"DeviceBytes", o.DeviceBytes}, {"HostBytes", o.HostBytes}, {"RingBytes", o.RingBytes}, {"Sweep.BlockBytes", o.Sweep.BlockBytes}, {"Sweep.StagingBytes", o.Sweep.StagingBytes}, {"Sweep.PartBytes", o.Sweep.PartBytes}, {"Sweep.Halves", o.Sweep.Halves}, {"Sweep.StagingSlots", int64(o.Sweep.StagingSlots)}, {"Chunk", int64(o.Chunk)}, {"Sessions", int64(o.Sessions)}, {"MaxSubmit", int64(o.MaxSubmit)}} {
 		if n.v < 0 {
 			return o, &OptionError{n.name, fmt.Sprint(n.v), "0 or more"}
 		}
@@ -114,6 +115,9 @@ func (o Options) validated() (Options, error) {
 		if !(r.v >= 0) {
 			return o, &OptionError{r.name, fmt.Sprint(r.v), "0 (no limit) or more"}
 		}
+	}
+	if o.ExpertGuess < -1 {
+		return o, &OptionError{"ExpertGuess", fmt.Sprint(o.ExpertGuess), "-1 or more"}
 	}
 	if o.Sweep.Spread < plan.Even || o.Sweep.Spread > plan.Edges {
 		return o, &OptionError{"Sweep.Spread", fmt.Sprint(int(o.Sweep.Spread)), "Even, Prefix or Edges"}

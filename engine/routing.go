@@ -22,6 +22,19 @@ func (m *Model) aheadBelow() float64 {
 	return seldom
 }
 
+// foresees says how many experts of the next layer may come early, and how often layers must miss one for that; 0: they need not.
+// By itself the engine has one come where a GPU often misses experts and all rest in RAM: the link has time for it then.
+func (m *Model) foresees() (guess int, above float64) {
+	x := m.plan.Experts
+	switch {
+	case m.o.ExpertGuess != 0:
+		return max(0, m.o.ExpertGuess), 0
+	case x == nil, m.dev.Physical.Type == vk.CPU && !m.o.guesses, x.HostCount < x.Layers*x.Count:
+		return 0, 0
+	}
+	return 1, seldom
+}
+
 // together says whether a layer's experts that are there wait for those that come.
 func (m *Model) together() bool {
 	return m.o.waves == "together" || m.o.waves == "" && m.dev.Physical.Type == vk.CPU

@@ -40,6 +40,7 @@ const (
 
 func (e *Exec) makeAhead() error {
 	a, h := &e.ahead, e.Hyper
+	a.misses = 1
 	if e.Ahead == 0 || !e.Device.Features.ConditionalRendering {
 		return nil
 	}
@@ -51,7 +52,7 @@ func (e *Exec) makeAhead() error {
 		e.Logger.Warn("conditional dispatches do not do what they are told: every layer asks the host where its experts are")
 		return nil
 	}
-	a.names, a.stale, a.misses = make([][]string, h.BlockCount), make([]bool, h.BlockCount), 1
+	a.names, a.stale = make([][]string, h.BlockCount), make([]bool, h.BlockCount)
 	a.table = make([]uint64, e.thereEntry(h.BlockCount, 0, 0)-shaders.ThereHead)
 	for i, ops := range e.ops {
 		for _, o := range ops {

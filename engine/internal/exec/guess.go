@@ -19,6 +19,26 @@ type guesses struct {
 	asked   int            // layer whose early router is under way; nothing: none's
 	value   uint64         // compute value at which it is over
 	list    []int32        // scratch
+	right   float64        // how many of them were, by those before
+}
+
+const (
+	guessMemory = 1.0 / 32  // the weight of the last guess in how many are right
+	leastRight  = 0.5       // of those that the engine has come by itself
+	forgiven    = 1.0 / 512 // of the wrong ones, with each step that has none
+)
+
+// guessing is how many experts of the next layer may come early in a step of so many rows.
+func (e *Exec) guessing(rows int) int {
+	g := &e.waves.guesses
+	if g.ids == nil || rows > shaders.FewRows {
+		return 0
+	}
+	if e.GuessAbove > 0 && (e.ahead.misses < e.GuessAbove || g.right < leastRight) {
+		g.right += forgiven * (1 - g.right)
+		return 0
+	}
+	return e.Guess
 }
 
 // router is what a layer's choice of experts is made of.
@@ -39,6 +59,7 @@ func (e *Exec) makeGuesses() (err error) {
 		return nil
 	}
 	g := &e.waves.guesses
+	g.right = 1
 	has := func(name string) bool { _, _, ok := e.Model.Tensor(name); return ok }
 	for l := range e.Hyper.BlockCount {
 		g.routers = append(g.routers, routerOf(e.Plan.Units, l, e.Hyper.Layer(l, has)))
@@ -102,7 +123,7 @@ func (r *run) nextCached() int {
 func (r *run) ask() error {
 	e, g, h := r.e, &r.e.waves.guesses, r.e.Hyper
 	layer := r.nextCached()
-	if g.ids == nil || r.grouped() || layer == nothing {
+	if r.guesses == 0 || r.grouped() || layer == nothing {
 		return nil
 	}
 	t := &g.routers[layer]
@@ -156,7 +177,7 @@ func (r *run) foresee() error {
 	m, used := g.ids.Mapped(), e.Hyper.Experts.Used
 	for k := range used { // the best of each row first
 		for row := range r.rows {
-			if id := int32(le.Uint32(m[4*(row*used+k):])); int(id) < len(w.pairs) && len(g.list) < e.Guess && x.Near(layer, id) && !contains(g.list, id) {
+			if id := int32(le.Uint32(m[4*(row*used+k):])); int(id) < len(w.pairs) && len(g.list) < r.guesses && x.Near(layer, id) && !contains(g.list, id) {
 				g.list = append(g.list, id)
 			}
 		}
@@ -197,5 +218,11 @@ func (r *run) judge(layer int) error {
 	}
 	w.hits = w.hits[:n]
 	g.layer = nothing
+	for i := range g.batch.Len() {
+		g.right -= guessMemory * g.right
+		if w.pairs[x.ID(g.batch, i)] > 0 {
+			g.right += guessMemory
+		}
+	}
 	return x.Judge(g.batch, w.pairs)
 }

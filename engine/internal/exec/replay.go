@@ -39,7 +39,7 @@ func (r *run) replayKey() replayKey {
 			return replayKey{}
 		}
 	}
-	if slots && e.Guess > 0 { // the next layer's router runs in between
+	if slots && r.guesses > 0 { // the next layer's router runs in between
 		return replayKey{}
 	}
 	r.sequences()

@@ -64,6 +64,7 @@ type run struct {
 	resumes  bool        // the step has gone back
 
 	resubmitted bool // it is the commands of the step before
+	guesses     int  // how many of the next layer's experts may come early
 }
 
 // reset makes r a step of rows, or says what is wrong with them.
@@ -75,7 +76,7 @@ func (r *run) reset(ctx context.Context, rows []Row, greedy bool) error {
 	}
 	*r = run{
 		ctx: ctx, e: e, rows: rows, asked: asked, greedy: greedy, run: oneRun(rows), step: r.step + 1, at: nothing, open: nothing, part: nothing,
-		rec: r.rec, waits: r.waits[:0], points: r.points[:0], timed: r.timed[:0], pending: r.pending[:0], leaps: r.leaps[:0], back: nothing,
+		guesses: e.guessing(len(rows)), rec: r.rec, waits: r.waits[:0], points: r.points[:0], timed: r.timed[:0], pending: r.pending[:0], leaps: r.leaps[:0], back: nothing,
 	}
 	return nil
 }

@@ -30,7 +30,7 @@ func (r *run) first(layer int) (rest []int32, err error) {
 	if err := r.judge(layer); err != nil {
 		return nil, err
 	}
-	if r.parts {
+	if r.parts || r.guesses > 0 {
 		r.e.ahead.noted(len(w.misses) > 0)
 	}
 	r.together()
