@@ -11,6 +11,9 @@ import (
 // seldom is how likely a layer may be to miss an expert that goes ahead without asking the host.
 const seldom = 0.5
 
+// several is how many experts layers must miss for one to come early.
+const several = 2
+
 // aheadBelow says when layers go ahead.
 func (m *Model) aheadBelow() float64 {
 	switch {
@@ -22,8 +25,9 @@ func (m *Model) aheadBelow() float64 {
 	return seldom
 }
 
-// foresees says how many experts of the next layer may come early, and how often layers must miss one for that; 0: they need not.
-// By itself the engine has one come where a GPU often misses experts and all rest in RAM: the link has time for it then.
+// foresees says how many experts of the next layer may come early, and how many layers must miss for that; 0: they need not.
+// By itself the engine has one come where a GPU misses several and all rest in RAM: what comes early then is one less to wait for, and
+// where few are missed layers go faster without (30B-A3B on an H200: 2.7 of 8 missed +6 %, 1.4 -12 %).
 func (m *Model) foresees() (guess int, above float64) {
 	x := m.plan.Experts
 	switch {
@@ -32,7 +36,7 @@ func (m *Model) foresees() (guess int, above float64) {
 	case x == nil, m.dev.Physical.Type == vk.CPU && !m.o.guesses, x.HostCount < x.Layers*x.Count:
 		return 0, 0
 	}
-	return 1, seldom
+	return 1, several
 }
 
 // together says whether a layer's experts that are there wait for those that come.

@@ -49,7 +49,7 @@ type Options struct {
 
 	// Guess is how many experts of the next layer may come before it has chosen, in steps of few rows; 0: none do.
 	Guess int
-	// GuessAbove is how often layers must have missed experts of late for that; 0: they need not.
+	// GuessAbove is how many experts layers must have missed of late for that; 0: they need not.
 	GuessAbove float64
 
 	// Ahead is how seldom layers must miss an expert to go ahead, if the device can: a part of them; 0: they don't. On a CPU

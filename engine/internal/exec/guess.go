@@ -34,7 +34,7 @@ func (e *Exec) guessing(rows int) int {
 	if g.ids == nil || rows > shaders.FewRows {
 		return 0
 	}
-	if e.GuessAbove > 0 && (e.ahead.misses < e.GuessAbove || g.right < leastRight) {
+	if e.GuessAbove > 0 && (e.ahead.lacks < e.GuessAbove || g.right < leastRight) {
 		g.right += forgiven * (1 - g.right)
 		return 0
 	}
@@ -197,11 +197,11 @@ func contains(list []int32, id int32) bool {
 }
 
 // judge lets go of what came because of a guess, now that the layer has chosen. What is used is taken as any other, but with
-// those that have to come: it may still be on its way.
-func (r *run) judge(layer int) error {
+// those that have to come: it may still be on its way. The others were guessed rightly, and are counted.
+func (r *run) judge(layer int) (came int, err error) {
 	w, g := &r.e.waves, &r.e.waves.guesses
 	if g.layer == nothing {
-		return nil
+		return 0, nil
 	}
 	x, n := r.e.Weights.Experts(), 0
 	for _, id := range w.hits {
@@ -219,10 +219,14 @@ func (r *run) judge(layer int) error {
 	w.hits = w.hits[:n]
 	g.layer = nothing
 	for i := range g.batch.Len() {
+		id := x.ID(g.batch, i)
 		g.right -= guessMemory * g.right
-		if w.pairs[x.ID(g.batch, i)] > 0 {
+		if w.pairs[id] > 0 {
 			g.right += guessMemory
 		}
+		if contains(w.hits, int32(id)) {
+			came++
+		}
 	}
-	return x.Judge(g.batch, w.pairs)
+	return came, x.Judge(g.batch, w.pairs)
 }

@@ -7,32 +7,51 @@ import (
 	"leat/vk"
 )
 
-// ended waits for the end of the step. One that was submitted again takes as long as the one before: the host sleeps until shortly
-// before its end, then looks again and again, as the device has nothing to do until the host has heard of it.
+// To be woken takes a host longer than a GPU takes for a layer of one row. So where it has something to do at once, it looks again and
+// again whether the device has come to a value. A CPU needs its cores itself.
+const (
+	listening = 300 * time.Microsecond // before it sleeps until then
+	early     = 200 * time.Microsecond // so long before the end of a step it is awake
+	strange   = 4 * time.Millisecond   // it listens to a step of which it knows nothing: longer ones lose little by its sleep
+)
+
+// hear is await where the host has something to do at once.
+func (r *run) hear(value uint64) error {
+	r.pause()
+	defer r.resume()
+	return r.listen(r.ctx, value, listening)
+}
+
+// ended waits for the end of the step. One that was submitted again takes as long as the one before, and the device then has nothing to do
+// until the host has heard of it.
 func (r *run) ended() error {
 	e, ctx := r.e, context.Background()
 	if !r.resubmitted || e.Device.Physical.Type == vk.CPU {
 		return e.Compute.Wait(ctx, e.value)
 	}
-	from := r.timed[0].submitted
-	if asleep := e.replay.took - listening/2; asleep > 0 {
-		if err := e.Compute.WaitUntil(ctx, e.value, from.Add(asleep)); err != nil {
+	from, long := r.timed[0].submitted, strange
+	if e.replay.took > 0 {
+		if err := e.Compute.WaitUntil(ctx, e.value, from.Add(e.replay.took-early)); err != nil {
 			return err
 		}
+		long = early + listening
 	}
-	if err := r.listen(e.value); err != nil {
+	if err := r.listen(ctx, e.value, long); err != nil {
 		return err
 	}
 	e.replay.took = time.Since(from)
 	return nil
 }
 
-// listen looks for a while whether the device has come to a value before it sleeps until then.
-func (r *run) listen(value uint64) error {
-	for from := time.Now(); time.Since(from) < listening; {
-		if now, err := r.e.Compute.Value(); err != nil || now >= value {
-			return err
+// listen looks for so long whether the device has come to a value, then sleeps until it has.
+func (r *run) listen(ctx context.Context, value uint64, long time.Duration) error {
+	e := r.e
+	if e.Device.Physical.Type != vk.CPU {
+		for from := time.Now(); time.Since(from) < long; {
+			if now, err := e.Compute.Value(); err != nil || now >= value {
+				return err
+			}
 		}
 	}
-	return r.e.Compute.Wait(context.Background(), value)
+	return e.Compute.Wait(ctx, value)
 }

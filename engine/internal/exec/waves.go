@@ -2,7 +2,6 @@ package exec
 
 import (
 	"fmt"
-	"time"
 
 	"leat/decompose/pack"
 	"leat/engine/arch"
@@ -205,25 +204,6 @@ func (r *run) count(layer int) error {
 	}
 	e.Weights.Experts().Needed(needed)
 	return nil
-}
-
-// listening is how long the host looks again and again whether the device has come to a value before it sleeps until then:
-// to be woken takes longer than a layer of one row.
-const listening = 300 * time.Microsecond
-
-// hear is await where the host has something to do at once.
-func (r *run) hear(value uint64) error {
-	r.pause()
-	defer r.resume()
-	e := r.e
-	if e.Device.Physical.Type != vk.CPU { // which needs its cores
-		for from := time.Now(); time.Since(from) < listening; {
-			if now, err := e.Compute.Value(); err != nil || now >= value {
-				return err
-			}
-		}
-	}
-	return e.Compute.Wait(r.ctx, value)
 }
 
 // submitted hands the device the wave of a batch, and the batch back.
