@@ -62,12 +62,7 @@ func TestProve(t *testing.T) {
 	if !gpu.Few(dev.Physical, dev.Features) {
 		t.Skip("the device has no variants for few rows")
 	}
-	plain, err := gpu.New(dev, gpu.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	team := "mul_mat_vec_" + plain.Team(gguf.Q4_K, 256)
-	plain.Close()
+	team := teamOf(t, dev)
 	other := func(name string) []byte {
 		k, ok := shaders.Lookup(name)
 		if !ok {
@@ -140,6 +135,32 @@ func TestProve(t *testing.T) {
 			}
 		})
 	}
+}
+
+// teamOf is the product that the step decodes takes here, but for the type.
+func teamOf(t *testing.T, dev *vk.Device) string {
+	k, err := gpu.New(dev, gpu.Options{Test: Prove})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer k.Close()
+	s, err := New(dev, k, 5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	c := decodes(gguf.Q4_K, 1)
+	if _, err := s.Run(t.Context(), &c); err != nil {
+		t.Fatal(err)
+	}
+	results, _ := k.Tested()
+	for _, r := range results {
+		if team, ok := strings.CutSuffix(r.Kernel, "_q4_k"); ok && strings.HasPrefix(team, "mul_mat_vec_") {
+			return team
+		}
+	}
+	t.Fatalf("no product was tested: %v", results)
+	return ""
 }
 
 func checkResults(t *testing.T, results []gpu.TestResult, broken, team string) {
