@@ -172,7 +172,9 @@ func (r *rehearsal) open(ctx context.Context, v view, o *opened) error {
 	if err != nil {
 		return err
 	}
-	m := &Model{o: r.o, file: file, hyper: h, inst: r.inst, dev: r.dev, kernels: r.kernels, plan: p}
+	options := r.o
+	options.ExpertGuess = -1 // all are there, or come as planned
+	m := &Model{o: options, file: file, hyper: h, inst: r.inst, dev: r.dev, kernels: r.kernels, plan: p}
 	if p.InPlace {
 		m.shared = r.shared
 	}
