@@ -30,6 +30,12 @@ func WithAhead(o Options) Options {
 	return o
 }
 
+// WithListening has the host listen for the end of a step, as to a GPU.
+func WithListening(o Options) Options {
+	o.listens = true
+	return o
+}
+
 // WithGuesses has the engine guess by itself which experts come, on a CPU too.
 func WithGuesses(o Options) Options {
 	o.guesses = true

@@ -29,6 +29,8 @@ func TestReplay(t *testing.T) {
 			o := engine.Options{ContextLength: 160, Sessions: 2}
 			if i == 1 {
 				o.Trace = trace.New(1 << 10)
+			} else if path == demo {
+				o = engine.WithListening(o)
 			}
 			m := load(t, path, o)
 			if err := m.Loaded(context.Background()); err != nil {

@@ -119,6 +119,35 @@ func TestTimelineContext(t *testing.T) {
 
 // Both queues write one buffer in turn, waiting for each other in both
 // directions; the buffer has no owner to be handed over.
+// WaitUntil gives up at its time, and not before what it waits for.
+func TestTimelineUntil(t *testing.T) {
+	d := vktest.Open(t)
+	line, err := d.NewTimeline("until")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer line.Close()
+	const short = 20 * time.Millisecond
+	begin := time.Now()
+	if err := line.WaitUntil(t.Context(), 1, begin.Add(short)); err != nil || time.Since(begin) < short {
+		t.Errorf("gave up after %v: %v, want %v", time.Since(begin), err, short)
+	}
+	if err := line.WaitUntil(t.Context(), 1, begin); err != nil {
+		t.Errorf("a time that is over: %v", err)
+	}
+	time.AfterFunc(short, func() {
+		if err := line.Signal(1); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := line.WaitUntil(t.Context(), 1, begin.Add(time.Hour)); err != nil {
+		t.Error(err)
+	}
+	if now, err := line.Value(); err != nil || now != 1 {
+		t.Errorf("came back at %d: %v, want 1", now, err)
+	}
+}
+
 func TestBothQueues(t *testing.T) {
 	for _, c := range []struct {
 		name    string

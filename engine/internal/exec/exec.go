@@ -59,6 +59,9 @@ type Options struct {
 	// Together has a layer's experts that are there wait for those that come, where one memory and the same cores do both.
 	Together bool
 
+	// Listens has the host look again and again for what it has to do something about at once, which a CPU's cores have no time for.
+	Listens bool
+
 	// Routed is told, after each step, which experts each row used: (rows, layers that have experts, used). It may not keep
 	// ids. nil: nobody is.
 	Routed func(rows int, ids []uint16) error

@@ -3,12 +3,10 @@ package exec
 import (
 	"context"
 	"time"
-
-	"leat/vk"
 )
 
 // To be woken takes a host longer than a GPU takes for a layer of one row. So where it has something to do at once, it looks again and
-// again whether the device has come to a value. A CPU needs its cores itself.
+// again whether the device has come to a value, where it listens.
 const (
 	listening = 300 * time.Microsecond // before it sleeps until then
 	early     = 200 * time.Microsecond // so long before the end of a step it is awake
@@ -26,7 +24,7 @@ func (r *run) hear(value uint64) error {
 // until the host has heard of it.
 func (r *run) ended() error {
 	e, ctx := r.e, context.Background()
-	if !r.resubmitted || e.Device.Physical.Type == vk.CPU {
+	if !r.resubmitted || !e.Listens {
 		return e.Compute.Wait(ctx, e.value)
 	}
 	from, long := r.timed[0].submitted, strange
@@ -46,7 +44,7 @@ func (r *run) ended() error {
 // listen looks for so long whether the device has come to a value, then sleeps until it has.
 func (r *run) listen(ctx context.Context, value uint64, long time.Duration) error {
 	e := r.e
-	if e.Device.Physical.Type != vk.CPU {
+	if e.Listens {
 		for from := time.Now(); time.Since(from) < long; {
 			if now, err := e.Compute.Value(); err != nil || now >= value {
 				return err
