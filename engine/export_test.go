@@ -4,7 +4,9 @@ import (
 	"context"
 	"time"
 
+	"leat/engine/internal/exec"
 	"leat/engine/plan"
+	"leat/engine/token"
 	"leat/shaders/gpu"
 	"leat/vk"
 	"leat/vk/file"
@@ -33,6 +35,12 @@ func WithAhead(o Options) Options {
 // WithListening has the host listen for the end of a step, as to a GPU.
 func WithListening(o Options) Options {
 	o.listens = true
+	return o
+}
+
+// WithEveryRow has the last layer compute rows that nobody asks logits of, too.
+func WithEveryRow(o Options) Options {
+	o.everyRow = true
 	return o
 }
 
@@ -132,3 +140,26 @@ func (s *Session) LookAt(ctx, at context.Context) {
 
 // Wake wakes a step that waits for weights.
 func (m *Model) Wake() { m.wake() }
+
+// Asking is a row of a step: the next token of a session, and whether it wants its logits.
+type Asking struct {
+	Session *Session
+	Token   token.ID
+	Logits  bool
+}
+
+// Step runs rows as one step and returns the logits of those that ask.
+func (m *Model) Step(ctx context.Context, rows []Asking) (logits []float32, err error) {
+	var of []exec.Row
+	for _, r := range rows {
+		of = append(of, exec.Row{Seq: r.Session.seq, Token: r.Token, Position: len(r.Session.ids), Logits: r.Logits})
+		if err := r.Session.take([]token.ID{r.Token}); err != nil {
+			return nil, err
+		}
+	}
+	err = m.step(rows[0].Session.during(ctx), of, false, func(r exec.Result) { logits = append(logits, r.Logits...) })
+	for i := 0; i < len(rows) && err == nil; i++ {
+		err = rows[i].Session.seq.Append(1)
+	}
+	return logits, err
+}

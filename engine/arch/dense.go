@@ -11,6 +11,14 @@ import (
 
 // Layer returns layer l of a transformer: llama (Touvron et al. 2023), and those that add to it, as their families say.
 func (h *Hyper) Layer(l int, has func(tensor string) bool) []Op {
+	ops := h.layer(l, has)
+	if l == h.BlockCount-1 {
+		return keepAsked(ops)
+	}
+	return ops
+}
+
+func (h *Hyper) layer(l int, has func(tensor string) bool) []Op {
 	p := &program{h: h, prefix: fmt.Sprintf("blk.%d.", l), has: has}
 
 	p.norm(Norm, X, "attn_norm")

@@ -194,7 +194,7 @@ func multiplied(ops []Op, v Value) bool {
 
 func (o *Op) writes(v Value) bool {
 	switch o.Kind {
-	case KVAppend:
+	case KVAppend, KeepAsked:
 		return false
 	case Route:
 		return v == Chosen || v == Share
@@ -206,6 +206,8 @@ func (o *Op) writes(v Value) bool {
 
 func (o *Op) reads(v Value) bool {
 	switch o.Kind {
+	case KeepAsked:
+		return slices.Contains(o.Values, v)
 	case RMSNorm, MulMat, Route, PairRows:
 		return o.A == v
 	case MulMatID:

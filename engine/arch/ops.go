@@ -80,6 +80,8 @@ const (
 	HeadMulMat // Rows values of each of Dst = the first Cols values of each of A · its matrix of Weight
 	HeadCopy   // Cols values of each of Dst, from Off on, = those of A, from OffA on
 
+	KeepAsked // from here on there are no rows but those that want logits, with these Values
+
 	// What [Fuse] makes of them; Ops are the operations themselves.
 	Siblings       // products of A, up to three
 	Gated          // Dst = silu(first product of A) * second
@@ -103,8 +105,9 @@ type Op struct {
 	Window          int    // Attention: positions that are seen, the own one with them; 0: all
 	Cols            int    // width of what the operation works on
 
-	Ops        []Op // of Experts, and of one that Fuse has made: what it stands for, in order
-	Multiplied bool // by Fuse: weights will be multiplied by Dst
+	Values     []Value // of KeepAsked
+	Ops        []Op    // of Experts, and of one that Fuse has made: what it stands for, in order
+	Multiplied bool    // by Fuse: weights will be multiplied by Dst
 }
 
 // Width is the number of float32 values a row of v holds.

@@ -167,10 +167,13 @@ type Scratch struct {
 	CosSin   Region // (N, Dr/2, 2)
 	Embd     Region // (N) rows of token_embd in the file's type
 	LogitIDs Region // (LogitRows) uint32 rows of X that want logits
+	KeptPos  Region // (FewRows) uint32, Pos of those rows, where no others are kept
+	KeptSeq  Region // (FewRows) uint32, Seq of them
 	Table    Region // (L, 3, E) uint64 addresses of each expert's gate, up and down; none: there are no experts
 	There    Region // the same of all that are in slots, each layer's behind [shaders.ThereHead] more; behind all (L) uint32, whether a step may go ahead with a layer
 
 	Values  [arch.NumValues]Region // activations, (N, width)
+	Kept    [arch.NumValues]Region // the same once few rows are left, see [arch.KeepAsked]: those that go on are elsewhere, (FewRows, width)
 	Head    Region                 // (LogitRows, D) rows of X, normalised
 	Logits  Region                 // (LogitRows, V)
 	Argmax  Region                 // (LogitRows) uint32
@@ -183,7 +186,7 @@ type Scratch struct {
 	Bytes   int64
 }
 
-func scratchSize(h *arch.Hyper, chunk, logits, pages, sessions int, embdRow, weights int64, few bool) Scratch {
+func scratchSize(h *arch.Hyper, kept []arch.Value, chunk, logits, pages, sessions int, embdRow, weights int64, few bool) Scratch {
 	var s Scratch
 	take := func(r *Region, bytes int64) {
 		*r = Region{Off: s.Bytes, Bytes: roundUp(bytes, 256)}
@@ -198,6 +201,8 @@ func scratchSize(h *arch.Hyper, chunk, logits, pages, sessions int, embdRow, wei
 	take(&s.CosSin, 4*n*int64(h.Rope.Dim))
 	take(&s.Embd, n*embdRow)
 	take(&s.LogitIDs, 4*rows)
+	take(&s.KeptPos, 4*shaders.FewRows)
+	take(&s.KeptSeq, 4*shaders.FewRows)
 	experts := int64(h.Experts.Count)
 	take(&s.Table, 8*int64(h.BlockCount)*3*experts)
 	if experts > 0 {
@@ -205,6 +210,10 @@ func scratchSize(h *arch.Hyper, chunk, logits, pages, sessions int, embdRow, wei
 	}
 	for v := range s.Values {
 		take(&s.Values[v], 4*n*int64(h.Width(arch.Value(v))))
+	}
+	s.Kept = s.Values
+	for _, v := range kept {
+		take(&s.Kept[v], 4*shaders.FewRows*int64(h.Width(v)))
 	}
 	take(&s.Head, 4*rows*int64(h.EmbeddingLength))
 	take(&s.Logits, 4*rows*int64(h.VocabSize))

@@ -133,6 +133,8 @@ func touches(o arch.Op) (reads, writes []arch.Value) {
 		return nil, []arch.Value{o.Dst}
 	case arch.KVAppend:
 		return []arch.Value{arch.V}, []arch.Value{arch.K}
+	case arch.KeepAsked: // as if there were none: it is in one layer of steps of many rows
+		return nil, nil
 	case arch.Attention:
 		return []arch.Value{arch.Q, arch.K}, []arch.Value{o.Dst}
 	}

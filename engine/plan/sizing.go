@@ -45,7 +45,8 @@ func (s *sizing) fixed(ctx, chunk int) int64 {
 }
 
 func (s *sizing) scratch(ctx, chunk int) Scratch {
-	return scratchSize(s.h, chunk, logitRows(s.h, chunk), kvPages(ctx)*s.b.Sessions, s.b.Sessions, s.embdRow, s.halves(), s.b.Few)
+	has := func(name string) bool { _, _, ok := s.m.Tensor(name); return ok }
+	return scratchSize(s.h, s.h.Kept(has), chunk, logitRows(s.h, chunk), kvPages(ctx)*s.b.Sessions, s.b.Sessions, s.embdRow, s.halves(), s.b.Few)
 }
 
 // halves is the memory to decode weights into, two slices at a time; 0 where products are not computed in halves.

@@ -40,6 +40,7 @@ type Options struct {
 	MaxSubmit time.Duration   // longest a submission should run; 0: a quarter of a second
 	Pacer     *pace.Pacer     // inserts rests between submissions; nil: nobody does
 	Trace     *trace.Recorder // keeps what device and host do; nil: nobody does
+	EveryRow  bool            // the last layer computes rows that nobody asks logits of, too
 	Ops       *trace.Ops      // sums up the time of each kernel; nil: nobody does
 	VRAMRate  *limit.Rate     // slows the reading of weights down; nil: as fast as it is
 

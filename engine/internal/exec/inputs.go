@@ -26,7 +26,7 @@ type inputs struct {
 //
 // The rows of token_embd are gathered here, so that the embedding matrix takes no
 // VRAM; the device decodes them with the same kernel as ever.
-func (r *run) inputs() (used [8]plan.Region, err error) {
+func (r *run) inputs() (used [10]plan.Region, err error) {
 	e, s, m, in := r.e, &r.e.Plan.Scratch, r.e.in.Mapped(), &r.e.inputs
 	n := int64(len(r.rows))
 	r.sequences()
@@ -67,10 +67,19 @@ func (r *run) inputs() (used [8]plan.Region, err error) {
 	for i, row := range r.asked {
 		le.PutUint32(m[s.LogitIDs.Off+int64(4*i):], uint32(row))
 	}
+	var kept int64
+	if r.keeps {
+		kept = int64(4 * len(r.asked))
+		for i, row := range r.asked {
+			copy(m[s.KeptPos.Off+int64(4*i):], m[s.Pos.Off+int64(4*row):][:4])
+			copy(m[s.KeptSeq.Off+int64(4*i):], m[s.Seq.Off+int64(4*row):][:4])
+		}
+	}
 	return [...]plan.Region{
 		{Off: s.IDs.Off, Bytes: 4 * n}, {Off: s.Pos.Off, Bytes: 4 * n}, {Off: s.Seq.Off, Bytes: 4 * n},
 		{Off: s.Pages.Off, Bytes: pages}, {Off: s.States.Off, Bytes: int64(16 * r.sequenceCount)}, {Off: s.CosSin.Off, Bytes: int64(4 * len(in.table))},
 		{Off: s.Embd.Off, Bytes: n * rowBytes}, {Off: s.LogitIDs.Off, Bytes: int64(4 * len(r.asked))},
+		{Off: s.KeptPos.Off, Bytes: kept}, {Off: s.KeptSeq.Off, Bytes: kept},
 	}, nil
 }
 

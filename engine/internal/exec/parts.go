@@ -49,7 +49,7 @@ func (r *run) beginPart(n int) error {
 	if !r.again {
 		return r.record()
 	}
-	r.cb, r.units, r.next = r.e.cbs[n], 0, submission{from: r.open, awaits: nothing, nth: n, leaps: r.e.leaps(n)}
+	r.cb, r.units, r.next = r.e.cbs[n], 0, submission{rows: len(r.rows), from: r.open, awaits: nothing, nth: n, leaps: r.e.leaps(n)}
 	return nil
 }
 

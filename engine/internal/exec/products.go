@@ -39,11 +39,12 @@ func (r *run) attention(o *arch.Op, layer int, sinks uint64) error {
 	}
 	perRow := 2 * float64(longest) * float64(h.HeadCount) * float64(h.KeyLength+h.ValueLength)
 	q, dst := r.width(o.A), r.width(o.Dst)
+	pos, seq := r.places()
 	r.rec.Positions = uint32(longest)
 	return r.byRows(uint32(len(r.rows)), perRow, func(from, n uint32) error {
 		return r.rec.FlashAttn(r.e.KVType, shaders.FlashAttnArgs{
 			Q: r.value(o.A) + uint64(from)*uint64(q)*4, Dst: r.value(o.Dst) + uint64(from)*uint64(dst)*4,
-			Pages: r.addr(s.Pages), Pos: r.addr(s.Pos) + 4*uint64(from), Seq: r.addr(s.Seq) + 4*uint64(from),
+			Pages: r.addr(s.Pages), Pos: pos + 4*uint64(from), Seq: seq + 4*uint64(from),
 			Rows: n, Heads: uint32(h.HeadCount), HeadsKV: uint32(h.HeadCountKV), KeyLen: uint32(h.KeyLength), ValLen: uint32(h.ValueLength),
 			MaxPages: uint32(r.maxPages), PagePositions: plan.PagePositions, LayerOff: r.layerOff(layer),
 			QStride: q, DstStride: dst, Scale: h.AttentionScale, Window: uint32(o.Window), Sinks: sinks,

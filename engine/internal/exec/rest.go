@@ -104,14 +104,14 @@ func (r *run) account() error {
 		busy := e.stamps.Duration(ticks[2*i], ticks[2*i+1])
 		e.cost.learn(w, busy.Seconds())
 		if e.Ran != nil && s.from != nothing && e.Plan.Units[w.unit].Resident() { // a streamed unit ends its submission
-			e.Ran(len(r.rows), base(w.bytes, w.flops), busy)
+			e.Ran(s.rows, base(w.bytes, w.flops), busy)
 		}
 		if e.Pacer != nil {
 			var idle time.Duration
 			if e.ended > 0 {
 				idle = e.stamps.Duration(e.ended, ticks[2*i])
 			}
-			e.Pacer.Ran(pace.Key{Unit: w.unit, Rows: len(r.rows)}, base(w.bytes, w.flops), busy, idle)
+			e.Pacer.Ran(pace.Key{Unit: w.unit, Rows: s.rows}, base(w.bytes, w.flops), busy, idle)
 		}
 		e.ended = ticks[2*i+1]
 	}

@@ -19,8 +19,11 @@ import (
 type run struct {
 	ctx           context.Context // ends the step
 	e             *Exec
-	rows          []Row
-	asked         []int // rows that want logits
+	rows          []Row // of which the layer at hand has values
+	asked         []int // of the step's, those that want logits
+	keeps         bool  // the last layer keeps no others
+	keeping       bool  // it has come to that
+	kept          []Row // memory for it
 	greedy        bool
 	maxPages      int
 	sequenceCount int
@@ -74,8 +77,9 @@ func (r *run) reset(ctx context.Context, rows []Row, greedy bool) error {
 	if err != nil {
 		return err
 	}
+	keeps := !e.EveryRow && e.Routed == nil && len(rows) > 1 && len(asked) < len(rows) && len(asked) <= shaders.FewRows
 	*r = run{
-		ctx: ctx, e: e, rows: rows, asked: asked, greedy: greedy, run: oneRun(rows), step: r.step + 1, at: nothing, open: nothing, part: nothing,
+		keeps: keeps, kept: r.kept[:0], ctx: ctx, e: e, rows: rows, asked: asked, greedy: greedy, run: oneRun(rows), step: r.step + 1, at: nothing, open: nothing, part: nothing,
 		guesses: e.guessing(len(rows)), rec: r.rec, waits: r.waits[:0], points: r.points[:0], timed: r.timed[:0], pending: r.pending[:0], leaps: r.leaps[:0], back: nothing,
 	}
 	return nil
@@ -150,7 +154,6 @@ func (r *run) embed() error {
 }
 
 func (r *run) addr(g plan.Region) uint64 { return r.e.scratch.Address + uint64(g.Off) }
-func (r *run) value(v arch.Value) uint64 { return r.addr(r.e.Plan.Scratch.Values[v]) }
 func (r *run) width(v arch.Value) uint32 { return uint32(r.e.Hyper.Width(v)) }
 
 // unit places one unit, waits for it, records it, and gives its memory back.
@@ -291,11 +294,17 @@ func unitsPerSubmit(submitted int) int {
 
 // op records one operation of a layer.
 func (r *run) op(o arch.Op, u *plan.Unit) error {
+	if len(r.rows) == 0 { // nobody asks what comes of it
+		return nil
+	}
 	if o.Kind == arch.Experts {
 		return r.experts(&o)
 	}
 	if r.again {
 		return nil
+	}
+	if o.Kind == arch.KeepAsked {
+		return r.keepAsked(o.Values)
 	}
 	if o.Ops != nil {
 		return r.fused(&o, u)

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"leat/engine/plan"
-	"leat/shaders"
 	"leat/shaders/gpu"
 	"leat/vk"
 )
@@ -14,6 +13,7 @@ import (
 // submission is what a run remembers of one.
 type submission struct {
 	expected
+	rows      int           // of the step when it began
 	from      int           // first unit of the plan that it holds, or nothing
 	weights   int64         // bytes of the units that begin in it
 	awaits    int           // unit whose bytes it waits for, or the host did, or nothing
@@ -62,11 +62,11 @@ func (r *run) record() error {
 	default:
 		r.rec.Continue(r.cb)
 	}
-	r.rec.Run, r.rec.Few, r.rec.Short = r.run, len(r.rows) <= shaders.FewRows, len(r.rows) <= shaders.ShortRows
+	r.steps()
 	r.rec.Absent = r.absent
 	s := &e.Plan.Scratch
 	r.rec.Scratch, r.rec.Q8, r.rec.Parts, r.rec.Counters = r.memory(s.Halves), r.memory(s.Q8), r.memory(s.Parts), r.memory(s.Counts)
-	r.next = submission{from: r.open, awaits: nothing, nth: r.nth}
+	r.next = submission{rows: len(r.rows), from: r.open, awaits: nothing, nth: r.nth}
 	if r.next.leaps = e.leaps(r.part); !r.next.leaps { // that begins behind dispatches, with a barrier of its own
 		r.stamp(0)
 		r.rec.Barrier() // after all that was submitted before, streamed bytes included

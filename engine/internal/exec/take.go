@@ -74,7 +74,7 @@ func (r *run) early() error {
 		return nil
 	}
 	layer := r.nextCached()
-	if layer == nothing {
+	if layer == nothing || r.keeps && layer == r.e.Hyper.BlockCount-1 {
 		return nil
 	}
 	w.ahead, w.keep[1] = layer, r.mayStay(layer)
