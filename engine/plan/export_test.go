@@ -1,6 +1,22 @@
 package plan
 
-import "time"
+import (
+	"time"
+
+	"leat/engine/arch"
+)
+
+// PredictEveryRow is [Plan.Predict] for an engine whose last layer computes rows that want no logits, too.
+func (p *Plan) PredictEveryRow(s Speeds, h *arch.Hyper, ctx, promptTokens int) Prediction {
+	m := newMachine(p, s, h)
+	for i := range m.loads {
+		m.loads[i].last = false
+	}
+	r := Prediction{Context: ctx, Prompt: promptTokens}
+	r.decode(m)
+	r.prefill(m)
+	return r
+}
 
 // ZipfRate is zipfRate for tests.
 var ZipfRate = zipfRate

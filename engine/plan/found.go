@@ -29,8 +29,8 @@ func (m *machine) foundIn(u *Unit, rows int) Found {
 	if m.found != nil {
 		found = *m.found
 	}
-	if found.Needed == 0 {
-		found.Needed = m.touched(rows)
+	if needed := m.touched(rows); found.Needed == 0 || found.Needed > needed {
+		found.Needed = needed
 	}
 	return found
 }
@@ -54,7 +54,7 @@ const routeTrip = 45e-6 // seconds
 // they have come, which takes the host's word once more.
 func (m *machine) trip(i, rows int) float64 {
 	u := &m.p.Units[i]
-	if u.Tier != Cached {
+	if u.Tier != Cached || rows == 0 {
 		return 0
 	}
 	t := routeTrip

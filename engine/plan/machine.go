@@ -35,6 +35,7 @@ type load struct {
 	waits     int  // kernels that wait for another
 	few       int  // the same in steps of few rows, where the device has kernels of their own for them
 	head      bool // only rows that want logits pass
+	last      bool // of the last layer: only they pass through matrices that are not for every row
 }
 
 type matrix struct {
@@ -42,6 +43,7 @@ type matrix struct {
 	rows  float64
 	bytes float64
 	flops float64 // for each vector
+	every bool    // of the last layer: every row passes, for the cache
 }
 
 func newMachine(p *Plan, s Speeds, h *arch.Hyper) *machine {
@@ -51,11 +53,13 @@ func newMachine(p *Plan, s Speeds, h *arch.Hyper) *machine {
 	}
 	at := map[string]int{} // tensor -> unit
 	m.loads = make([]load, len(p.Units))
+	every := everyRow(h, p)
 	for i := range p.Units {
+		m.loads[i].last = ofLayer(&p.Units[i], h.BlockCount-1)
 		for _, t := range p.Units[i].Tensors {
 			at[t.Name] = i
 			if len(t.Shape) == 2 {
-				m.loads[i].matrices = append(m.loads[i].matrices, matrix{t.Type, float64(t.Shape[0]), float64(t.Bytes), 2 * float64(t.Shape[0]) * float64(t.Shape[1])})
+				m.loads[i].matrices = append(m.loads[i].matrices, matrix{t.Type, float64(t.Shape[0]), float64(t.Bytes), 2 * float64(t.Shape[0]) * float64(t.Shape[1]), every[t.Name]})
 			}
 		}
 		if k := p.Units[i].Kind; k == pack.Head || k == pack.Norm {
@@ -227,14 +231,15 @@ func (m *machine) step(rows, ctx int, head bool) []Work {
 		if m.loads[i].head && !head {
 			continue // it does not come
 		}
+		asked := m.asked(i, rows, head)
 		if m.parts != nil {
-			w.ComputeSeconds = m.rehearsed(i, StepShape{rows, ctx}, layers)
+			w.ComputeSeconds = m.rehearsed(i, StepShape{rows, ctx}, asked, layers)
 		} else {
-			w.ComputeSeconds = m.byRates(i, rows, ctx)
+			w.ComputeSeconds = m.byRates(i, rows, asked, ctx)
 		}
-		comes, read := m.comes(u, rows)
+		comes, read := m.comes(u, asked)
 		if u.Tier == Cached {
-			m.waves(w, comes, rows)
+			m.waves(w, comes, asked)
 		}
 		if !m.p.InPlace {
 			w.LinkSeconds = over(comes, m.s.LinkBytesPerSec)
@@ -296,30 +301,14 @@ func (m *machine) linkUnderLoad(link, compute float64) float64 {
 	return min(1+(1-busy/idle)*compute/link, idle/busy)
 }
 
-// rehearsed is the seconds of a unit's kernels; layers holds those that are known already.
-func (m *machine) rehearsed(i int, s StepShape, layers map[int]float64) float64 {
-	x, r := &m.parts[i], m.s.Rehearsed
-	if x.class == "" {
-		return x.share*r.Head + m.trip(i, s.Rows)
-	}
-	l := m.p.Units[i].Layer
-	if _, known := layers[l]; !known {
-		layers[l] = r.layer(x.class, x.bytes, s)
-	}
-	return x.share*layers[l] + m.trip(i, s.Rows)
-}
-
-// byRates is the seconds of a unit's kernels by the rates of each kind.
-func (m *machine) byRates(i, rows, ctx int) (t float64) {
+// byRates is the seconds of a unit's kernels by the rates of each kind; every is how many rows pass through what is for every row.
+func (m *machine) byRates(i, every, rows, ctx int) (t float64) {
 	l, n := &m.loads[i], float64(rows)
 	if l.head {
 		n = 1
 	}
 	part, each := 1.0, n // of the matrices that are used; rows of each
-	multiply, halves := m.s.FlopsPerSec, 0.0
-	if n > shaders.FewRows && m.p.Scratch.Halves.Bytes > 0 {
-		halves = m.s.HalvesBytesPerSec
-	}
+	multiply, halves := m.s.FlopsPerSec, m.halvesRate(int(n))
 	if m.p.Units[i].Experts > 0 {
 		if m.s.ExpertFlopsPerSec > 0 {
 			multiply = m.s.ExpertFlopsPerSec
@@ -329,7 +318,15 @@ func (m *machine) byRates(i, rows, ctx int) (t float64) {
 		each = max(1, n*float64(m.h.Experts.Used)/float64(m.h.Experts.Count)/part)
 	}
 	for _, x := range l.matrices {
-		t += part * (m.product(x, each, multiply) + over(x.bytes, halves))
+		switch {
+		case x.every && rows < every:
+			t += m.product(x, float64(every), multiply) + over(x.bytes, m.halvesRate(every))
+		case rows > 0:
+			t += part * (m.product(x, each, multiply) + over(x.bytes, halves))
+		}
+	}
+	if rows == 0 {
+		return t
 	}
 	if l.routes {
 		t += m.s.RouteTime.Seconds()
@@ -349,6 +346,14 @@ func (m *machine) byRates(i, rows, ctx int) (t float64) {
 		}
 	}
 	return t + float64(waits)*m.s.DispatchTime.Seconds()
+}
+
+// halvesRate is how fast weights are brought into halves in a step of rows; 0: they are not.
+func (m *machine) halvesRate(rows int) float64 {
+	if rows > shaders.FewRows && m.p.Scratch.Halves.Bytes > 0 {
+		return m.s.HalvesBytesPerSec
+	}
+	return 0
 }
 
 // product is the time of a matrix times n vectors: it is read once, and multiplied, at a rate where its type has no other.
