@@ -2,6 +2,7 @@ package weights
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"leat/decompose/pack"
@@ -244,11 +245,9 @@ func (x *Experts) staged() (n int) {
 	return n
 }
 
-// land waits for the oldest read and has what it brought uploaded.
-func (x *Experts) land(ctx context.Context) error {
-	f := x.flying[0]
-	var err error
-	if f.request == nil {
+// land waits for the oldest read and has what it brought uploaded, together with what came meanwhile.
+func (x *Experts) land(ctx context.Context) (err error) {
+	if f := &x.flying[0]; f.request == nil {
 		err = x.others(ctx, f.r)
 	} else {
 		err = f.request.Wait(ctx)
@@ -256,24 +255,53 @@ func (x *Experts) land(ctx context.Context) error {
 	if err != nil && ctx.Err() != nil {
 		return err // it is still under way
 	}
-	x.flying = append(x.flying[:0], x.flying[1:]...)
-	if f.request != nil {
-		x.free = append(x.free, f.request)
-		if f.slot == nil {
-			x.landed(&f, err)
+	x.landing.clear()
+	n, came := 0, 0
+	for more := true; more; {
+		f := &x.flying[n]
+		if n++; f.request != nil {
+			x.free = append(x.free, f.request)
+			if f.slot == nil {
+				x.landed(f, err)
+			}
+		}
+		if err == nil && !f.orphan {
+			err = x.raise(f)
+		}
+		if err != nil && !f.orphan {
+			err = fmt.Errorf("read %s: %w", f.r.unit.Name, err)
+			break
+		}
+		err, came = nil, n
+		if more = n < len(x.flying) && x.flying[n].request != nil && x.flying[n].request.Ready(); more {
+			err = x.flying[n].request.Wait(context.Background())
 		}
 	}
-	var ticket xfer.Ticket
-	if err == nil && !f.orphan {
-		ticket, err = x.raise(&f)
+	return errors.Join(err, x.handIn(n, came))
+}
+
+// handIn uploads what the n oldest reads brought, of which so many did not fail, and forgets them.
+func (x *Experts) handIn(n, came int) (err error) {
+	var t xfer.Ticket
+	if len(x.landing.copies) > 0 {
+		t, err = x.upload(&x.landing)
 	}
-	if f.slot != nil {
-		f.slot.Release(ticket)
+	for i := range x.flying[:n] {
+		f := &x.flying[i]
+		if f.slot != nil {
+			f.slot.Release(t)
+		}
+		if f.orphan || i >= came {
+			continue
+		}
+		s := x.slotOf(f.layer, &f.t)
+		s.ticket = s.ticket.With(t)
+		if f.last && err == nil {
+			s.holds = f.t
+		}
 	}
-	if err != nil && !f.orphan {
-		return fmt.Errorf("read %s: %w", f.r.unit.Name, err)
-	}
-	return nil
+	x.flying = append(x.flying[:0], x.flying[n:]...)
+	return err
 }
 
 // landed notes what became of a piece read to host memory.
@@ -285,13 +313,12 @@ func (x *Experts) landed(f *flight, err error) {
 	}
 }
 
-// raise uploads what a read brought.
-func (x *Experts) raise(f *flight) (xfer.Ticket, error) {
+// raise lists the copies of what a read brought.
+func (x *Experts) raise(f *flight) error {
 	s, l := x.slotOf(f.layer, &f.t), &x.landing
-	l.clear()
 	now, err := x.s.o.Compute.Value()
 	if err != nil {
-		return xfer.Ticket{}, err
+		return err
 	}
 	x.after(s, now, l)
 	switch p := f.piece; {
@@ -302,12 +329,7 @@ func (x *Experts) raise(f *flight) (xfer.Ticket, error) {
 	default:
 		l.copies = append(l.copies, xfer.Copy{Dst: s.span.Slice(p.unitOff, p.n), Src: f.r.host, SrcOff: p.hostOff, Bytes: p.n, Tag: x.tag(f.r)})
 	}
-	t, err := x.upload(l)
-	s.ticket = s.ticket.With(t)
-	if f.last && err == nil {
-		s.holds = f.t
-	}
-	return t, err
+	return nil
 }
 
 // others waits until somebody else has read an expert into host memory.
