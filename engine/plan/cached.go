@@ -36,9 +36,8 @@ type Rest struct {
 }
 
 const (
-	slotSpread    = 20       // experts whose sizes differ by less than one part of so many share a class
-	expertStaging = 24 << 20 // bytes of staging where experts come from disk
-	missBytes     = 256 << 10
+	slotSpread  = 20 // experts whose sizes differ by less than one part of so many share a class
+	expertSlots = 24 // of staging where experts come from disk
 )
 
 // Slots is how many there are.
@@ -238,7 +237,7 @@ func (x *Experts) rest(m *pack.Model, bytes, piece int64) (taken int64) {
 	if place(make([]bool, len(units))) {
 		return staging() + sum(x.HostBlocks)
 	}
-	x.Staging.Slots = int(max(leastSlots, min(expertStaging, bytes/8)/x.Staging.SlotBytes))
+	x.Staging.Slots = int(min(expertSlots, max(leastSlots, bytes/8/x.Staging.SlotBytes)))
 	low, high := 0, len(units) // how many can rest in RAM
 	marked := func(n int) []bool {
 		disk := make([]bool, len(units))

@@ -220,7 +220,7 @@ func (s *sizing) cache(p *Plan) {
 	least := x.SlotBytes()
 	x.grow(s.b.DeviceBytes - p.DeviceBytes)
 	p.DeviceBytes += x.SlotBytes() - least
-	p.HostBytes += x.rest(s.m, s.b.HostBytes-p.HostBytes, s.missBytes())
+	p.HostBytes += x.rest(s.m, s.b.HostBytes-p.HostBytes, ReadBytes)
 	p.Experts = x
 	for i := 0; i < len(p.Units); i++ {
 		last := i+1 == len(p.Units) || p.Units[i+1].Kind != pack.Layer || p.Units[i+1].Layer != p.Units[i].Layer
@@ -297,15 +297,6 @@ const (
 	stagingSlots = 24
 	leastSlots   = 4
 )
-
-// missBytes is how much of an expert is read at a time, at most: so that the first part of what a layer misses is on its way to VRAM
-// while the disk brings the rest.
-func (s *sizing) missBytes() int64 {
-	if s.b.StagingBytes > 0 {
-		return roundUp(max(s.b.StagingBytes, 2*ReadAlign), ReadAlign)
-	}
-	return missBytes
-}
 
 // stage sizes the staging memory: pieces no larger than what is read at a time, fewer
 // of them where RAM is short.

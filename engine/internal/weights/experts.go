@@ -161,11 +161,7 @@ func (x *Experts) rest() {
 		at := x.p.Rest[u.Layer][u.Expert]
 		r := &x.resting[u.Layer*x.p.Count+u.Expert]
 		r.unit, r.block, r.cached = u, at.Block, x.layers[u.Layer].unit
-		most := x.p.Staging.SlotBytes
-		if at.Block >= 0 { // nothing is staged
-			most = plan.ReadBytes
-		}
-		r.pieces = pieces(&plan.Unit{Unit: *u, Off: at.Off}, most, stripeOf(s.o.Model))
+		r.pieces = pieces(&plan.Unit{Unit: *u, Off: at.Off}, x.p.Staging.SlotBytes, stripeOf(s.o.Model))
 	}
 }
 
