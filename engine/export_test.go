@@ -44,6 +44,12 @@ func WithEveryRow(o Options) Options {
 	return o
 }
 
+// WithHurry has a rehearsal time steps no oftener than it must.
+func WithHurry(o Options) Options {
+	o.hurried = true
+	return o
+}
+
 // WithGuesses has the engine guess by itself which experts come, on a CPU too.
 func WithGuesses(o Options) Options {
 	o.guesses = true

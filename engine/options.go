@@ -74,6 +74,7 @@ type Options struct {
 	waves    string             // tests: experts that are there run "apart" from those that come, or "together"; "": as the device has it
 	listens  bool               // tests: the host listens to the device, a CPU too
 	everyRow bool               // rehearsals, tests: the last layer computes rows that nobody asks logits of, too
+	hurried  bool               // tests: a rehearsal times steps no oftener than it must
 	guesses  bool               // tests: a step may foresee experts by itself, on a CPU too
 	ahead    float64            // tests: how seldom layers must miss an expert to go ahead, on a CPU too; 0: as elsewhere
 	shared   mem.Shared         // tests: keep weights in place in such memory, whatever the budgets

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"sync/atomic"
@@ -114,7 +115,7 @@ func TestReplaySlots(t *testing.T) {
 		{"testdata/deepseek3-nano.gguf", 0.4, 1, false, true},
 		{"testdata/qwen35moe-nano.gguf", 0.6, 1 << 30, false, true},
 	} {
-		if testing.Short() && n%3 > 0 {
+		if testing.Short() && n%3 > 0 || os.Getenv("LEAT_VALIDATE") == "1" && n%2 > 0 && n > 1 { // the layers see the same calls of all
 			continue
 		}
 		name := fmt.Sprintf("%s, %.0f %%", filepath.Base(c.path), 100*c.part)

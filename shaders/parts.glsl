@@ -8,7 +8,24 @@
 
 const uint APART = TEAM / 4; // blocks from a lane's part to its next
 
-#if defined(TYPE_Q4_K) || defined(TYPE_Q5_K) // two groups of 32, low nibbles and high, each with a scale and a min of 6 bits
+#if defined(TYPE_Q4_K) || defined(TYPE_Q5_K) || defined(TYPE_IQ4_XS) // two groups of 32, low nibbles and high
+struct X64 {
+    uvec4 q[4], s; // s: scale, sums, scale, sums
+};
+
+uint first_value() { return member * 64; }
+
+X64 load_x64(uvec2 x, uvec2 s, uint u)
+{
+    X64 v;
+    [[unroll]] for (uint i = 0; i < 4; i++)
+        v.q[i] = Words4(x).w[u * TEAM * 4 + i];
+    v.s = Words4(s).w[u * TEAM];
+    return v;
+}
+#endif
+
+#if defined(TYPE_Q4_K) || defined(TYPE_Q5_K) // each group with a scale and a min of 6 bits
 #ifdef TYPE_Q4_K
 #define BLOCK_BYTES 144
 #else
@@ -27,12 +44,6 @@ struct Part {
 #endif
 };
 
-struct X64 {
-    uvec4 q[4], s; // s: scale, sums, scale, sums
-};
-
-uint first_value() { return member * 64; }
-
 Weights weights_at(uvec2 row)
 {
     uvec2 block = advance(row, member / 4, BLOCK_BYTES);
@@ -50,15 +61,6 @@ Part load_part(Weights w, uint u)
     b.h1 = Words4(w.head).w[u * STEP + 2];
 #endif
     return b;
-}
-
-X64 load_x64(uvec2 x, uvec2 s, uint u)
-{
-    X64 v;
-    [[unroll]] for (uint i = 0; i < 4; i++)
-        v.q[i] = Words4(x).w[u * TEAM * 4 + i];
-    v.s = Words4(s).w[u * TEAM];
-    return v;
 }
 
 // both_sums is the sum of a block's 32 integers.
@@ -233,7 +235,7 @@ float dot_part(Part b, Weights w, X64 x)
 }
 #endif
 
-#if defined(TYPE_IQ4_XS) // d f16, upper 2 bits of 8 scales u16, their low 4 bits[4], quants[128]: two groups of 32, low nibbles and high
+#if defined(TYPE_IQ4_XS) // d f16, upper 2 bits of 8 scales u16, their low 4 bits[4], quants[128]
 #define BLOCK_BYTES 136
 const uint STEP = APART * BLOCK_BYTES / 8; // loads of 8 bytes
 const uint NIBBLES = 0x0f0f0f0fu;
@@ -246,12 +248,6 @@ struct Weights {
 struct Part {
     uvec2 head, q[4];
 };
-
-struct X64 {
-    uvec4 q[4], s; // s: scale, sums, scale, sums
-};
-
-uint first_value() { return member * 64; }
 
 Weights weights_at(uvec2 row)
 {
@@ -266,15 +262,6 @@ Part load_part(Weights w, uint u)
     [[unroll]] for (uint i = 0; i < 4; i++)
         b.q[i] = Words2(w.quants).w[u * STEP + i];
     return b;
-}
-
-X64 load_x64(uvec2 x, uvec2 s, uint u)
-{
-    X64 v;
-    [[unroll]] for (uint i = 0; i < 4; i++)
-        v.q[i] = Words4(x).w[u * TEAM * 4 + i];
-    v.s = Words4(s).w[u * TEAM];
-    return v;
 }
 
 float dot_part(Part b, Weights w, X64 x)

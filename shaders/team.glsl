@@ -17,15 +17,7 @@
 //
 // With EXPERT_SUM a sum goes over all experts of a row, too: there is one matrix, in Table, and no bias.
 
-layout(constant_id = 0) const uint LANES = DEFAULT_LANES;
-#define LANES_ID 0
-#include "memory.glsl"
-#include "subgroup.glsl"
-
-layout(constant_id = 1) const uint NUM_ROWS = DEFAULT_NUM_ROWS;
-layout(constant_id = 2) const uint NUM_COLS = DEFAULT_NUM_COLS;
-layout(constant_id = 3) const uint TEAM = DEFAULT_TEAM;
-layout(constant_id = 4) const uint UNROLL = DEFAULT_UNROLL;
+#include "team_shape.glsl"
 layout(constant_id = 5) const uint GLU = DEFAULT_GLU;
 layout(constant_id = 6) const uint NORMED = DEFAULT_NORMED;
 const bool PAIRS = GLU == 1 || GLU == 2, BYTES = GLU == 2, NORM = GLU == 3;

@@ -5,15 +5,7 @@
 // of the cache is one lane's. Which team sums an output up is the tile's affair; the sums meet in shared memory, and there
 // a lane takes four of one column, for which it has asked for all else before the sums were made.
 
-layout(constant_id = 0) const uint LANES = DEFAULT_LANES;
-#define LANES_ID 0
-#include "memory.glsl"
-#include "subgroup.glsl"
-
-layout(constant_id = 1) const uint NUM_ROWS = DEFAULT_NUM_ROWS;
-layout(constant_id = 2) const uint NUM_COLS = DEFAULT_NUM_COLS;
-layout(constant_id = 3) const uint TEAM = DEFAULT_TEAM;
-layout(constant_id = 4) const uint UNROLL = DEFAULT_UNROLL;
+#include "team_shape.glsl"
 layout(constant_id = 5) const uint KEY = DEFAULT_KEY; // values of a head
 layout(constant_id = 6) const uint VAL = DEFAULT_VAL;
 layout(constant_id = 7) const uint TURNS = DEFAULT_TURNS; // of them that turn

@@ -44,6 +44,9 @@ func TestDoctor(t *testing.T) {
 	if !r.Works || r.Loader == nil || r.Device == nil || len(r.Devices) == 0 || r.System.Kernel == "" || r.Program.Go != runtime.Version() {
 		t.Errorf("incomplete: %s", stdout)
 	}
+	if c := r.Cache; c == nil || c.Path == "" || len(c.Failed) != 0 || (c.Tuned > 0) != (c.TunedAt != nil) {
+		t.Errorf("kept of the device: %+v", c)
+	}
 	if got, want := len(r.Kernels), len(shaders.Kernels()); got != want {
 		t.Errorf("%d kernels tested, want %d", got, want)
 	}

@@ -52,7 +52,7 @@ func TestExperts(t *testing.T) {
 		if x.Steps != want.steps || x.Tokens != want.tokens || x.Distinct < want.least || x.Distinct > want.most {
 			t.Errorf("%s: %+v, wanted %+v", r.Rows[i].Test, x, want)
 		}
-		if asked := x.Hits + x.HostMisses + x.DiskMisses; asked < int64(x.Distinct*layers)*want.steps {
+		if asked := x.Hits + x.HostMisses + x.DiskMisses; asked < int64(x.Distinct*(layers-1))*want.steps { // a prompt has few rows left in the last one
 			t.Errorf("%s: %d asked for, %.2f different ones in each of %d layers and %d steps", r.Rows[i].Test, asked, x.Distinct, layers, want.steps)
 		}
 		if (x.Hits > 0) != (x.VRAMPerToken > 0) || x.DiskMisses > 0 && x.DiskPerToken == 0 || x.Stalled > r.Rows[i].Stalled*sum(r.Rows[i].Seconds)+1e-9 {

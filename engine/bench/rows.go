@@ -52,8 +52,7 @@ func (b *run) prompt(ctx context.Context, t Test) (*Row, error) {
 		return timing{a, take(b.m), nil}, err
 	})
 	if b.o.Speeds != nil && t.Depth == 0 {
-		steps := len(row.Seconds) * ((t.Prompt + b.plan.Chunk - 1) / b.plan.Chunk)
-		p := b.plan.PredictFound(*b.o.Speeds, &b.hyper, t.Prompt, t.Prompt, nil, b.found(row, steps))
+		p := b.plan.PredictFound(*b.o.Speeds, &b.hyper, t.Prompt, t.Prompt, nil, b.found(row, true))
 		row.Predicted, row.Bottleneck = p.PrefillPerSec, p.PrefillBottleneck
 		row.compare()
 	}
@@ -120,7 +119,7 @@ func (b *run) generation(ctx context.Context, t Test) (*Row, error) {
 		return g, err
 	})
 	if b.o.Speeds != nil {
-		p := b.plan.PredictFound(*b.o.Speeds, &b.hyper, t.Depth+1+t.Generate/2, 1, b.found(row, 0), nil)
+		p := b.plan.PredictFound(*b.o.Speeds, &b.hyper, t.Depth+1+t.Generate/2, 1, b.found(row, false), nil)
 		row.Predicted, row.Bottleneck = p.DecodePerSec, p.DecodeBottleneck
 		row.compare()
 	}
@@ -213,7 +212,7 @@ func (b *run) repeat(row *Row, tokens int, once func() (timing, error)) (err err
 
 // found is how a row's steps found the experts that share slots, nil where there are none, and has the row say so: what is predicted is
 // the machine's speed, not the text's habits. Prompts also tell how many of a layer's experts each of their steps needed.
-func (b *run) found(row *Row, prompts int) *plan.Found {
+func (b *run) found(row *Row, prompt bool) *plan.Found {
 	x := row.Experts
 	if x == nil || b.plan.Experts == nil {
 		return nil
@@ -221,8 +220,8 @@ func (b *run) found(row *Row, prompts int) *plan.Found {
 	asked := float64(x.Hits + x.HostMisses + x.DiskMisses)
 	came := float64(x.HostMisses + x.DiskMisses + x.Early) // what was foreseen counts as a hit, and came all the same
 	f := &plan.Found{HitRate: 1 - min(1, came/max(1, asked)), DiskShare: min(1, float64(x.Read)/float64(max(1, x.Uploaded)))}
-	if prompts > 0 {
-		f.Needed = asked / float64(prompts*b.plan.Experts.All())
+	if prompt {
+		f.Needed = x.Distinct / float64(b.plan.Experts.Count)
 	}
 	row.PredictedHit = &f.HitRate
 	return f

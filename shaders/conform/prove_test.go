@@ -104,23 +104,7 @@ func TestProve(t *testing.T) {
 			}
 			var first []gpu.TestResult
 			for run := range 2 {
-				k, err := gpu.New(dev, o)
-				if err != nil {
-					t.Fatal(err)
-				}
-				s, err := New(dev, k, 5)
-				if err != nil {
-					t.Fatal(err)
-				}
-				for _, n := range []int{1, 3} {
-					c := decodes(gguf.Q4_K, n)
-					if _, err := s.Run(t.Context(), &c); err != nil {
-						t.Errorf("run %d, %d rows: %v", run, n, err)
-					}
-				}
-				results, _ := k.Tested()
-				s.Close()
-				k.Close()
+				results := testedBy(t, dev, o, 1, 3)
 				if run == 0 {
 					first = results
 					checkResults(t, results, tt.broken, team)
@@ -137,9 +121,10 @@ func TestProve(t *testing.T) {
 	}
 }
 
-// teamOf is the product that the step decodes takes here, but for the type.
-func teamOf(t *testing.T, dev *vk.Device) string {
-	k, err := gpu.New(dev, gpu.Options{Test: Prove})
+// testedBy runs steps of so many rows, which must be right, and returns which kernels were tested for them.
+func testedBy(t *testing.T, dev *vk.Device, o gpu.Options, rows ...int) []gpu.TestResult {
+	t.Helper()
+	k, err := gpu.New(dev, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,11 +134,20 @@ func teamOf(t *testing.T, dev *vk.Device) string {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	c := decodes(gguf.Q4_K, 1)
-	if _, err := s.Run(t.Context(), &c); err != nil {
-		t.Fatal(err)
+	for _, n := range rows {
+		c := decodes(gguf.Q4_K, n)
+		if _, err := s.Run(t.Context(), &c); err != nil {
+			t.Errorf("%d rows: %v", n, err)
+		}
 	}
 	results, _ := k.Tested()
+	return results
+}
+
+// teamOf is the product that the step decodes takes here, but for the type.
+func teamOf(t *testing.T, dev *vk.Device) string {
+	t.Helper()
+	results := testedBy(t, dev, gpu.Options{Test: Prove}, 1)
 	for _, r := range results {
 		if team, ok := strings.CutSuffix(r.Kernel, "_q4_k"); ok && strings.HasPrefix(team, "mul_mat_vec_") {
 			return team

@@ -49,7 +49,10 @@ type series struct {
 	unitName     string
 }
 
-const warm = 5 // part of the samples, at the beginning, that don't count: 1/5
+const (
+	warm        = 5 // part of the samples, at the beginning, that don't count: 1/5
+	leastPoints = 8 // of a line: another program's moment on one of three would be a drift
+)
 
 // verdict prints how each figure drifts; the error says which did too much.
 func verdict(out io.Writer, samples []sample, r *rounds) error {
@@ -76,7 +79,7 @@ func verdict(out io.Writer, samples []sample, r *rounds) error {
 	}
 	var bad []string
 	for _, s := range all {
-		if len(s.points) < 3 {
+		if len(s.points) < leastPoints {
 			fmt.Fprintf(out, "%-26s too few figures to tell\n", s.name)
 			continue
 		}

@@ -202,7 +202,9 @@ func (r *run) count(layer int) error {
 			needed++
 		}
 	}
-	e.Weights.Experts().Needed(needed)
+	if !r.keeping { // else its few rows say nothing of the step's
+		e.Weights.Experts().Needed(needed)
+	}
 	return nil
 }
 

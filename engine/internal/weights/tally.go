@@ -17,7 +17,7 @@ type ExpertStats struct {
 	UploadedBytes          int64 // to the slots
 	DiskBytes              int64 // read from disk for that
 
-	Layers, Needed int64         // layers of steps that needed some, once each; the different experts that these needed
+	Layers, Needed int64         // layers that all rows of a step passed through, once each; the different experts that these needed
 	Ahead          int64         // of Layers, those of steps of one token that found all theirs without asking the host
 	Stalled        time.Duration // the device stood idle within steps because experts had not come; a part of all such waiting
 }
