@@ -157,15 +157,19 @@ type Asking struct {
 // Step runs rows as one step and returns the logits of those that ask.
 func (m *Model) Step(ctx context.Context, rows []Asking) (logits []float32, err error) {
 	var of []exec.Row
+	counts := map[*Session]int{}
 	for _, r := range rows {
+		counts[r.Session]++
 		of = append(of, exec.Row{Seq: r.Session.seq, Token: r.Token, Position: len(r.Session.ids), Logits: r.Logits})
 		if err := r.Session.take([]token.ID{r.Token}); err != nil {
 			return nil, err
 		}
 	}
 	err = m.step(rows[0].Session.during(ctx), of, false, func(r exec.Result) { logits = append(logits, r.Logits...) })
-	for i := 0; i < len(rows) && err == nil; i++ {
-		err = rows[i].Session.seq.Append(1)
+	for s, n := range counts {
+		if err == nil {
+			err = s.seq.Append(n)
+		}
 	}
 	return logits, err
 }
