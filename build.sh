@@ -331,7 +331,7 @@ matrices() {
     return
   fi
   run_tests LEAT_ENABLE=coopmat LEAT_VALIDATE=1 go test -exec "$newer" -count=1 -timeout 40m \
-    -run "^(TestQuickEnabled|TestGoldens|TestGoldensHalves|TestGenerateGreedy|TestExpertKernels)$/$models" ./shaders/conform ./engine "${all[@]}"
+    -run "^(TestQuickEnabled|TestGoldens|TestGoldensHalves|TestGenerateGreedy|TestExpertKernels|TestAskedFast)$/$models" ./shaders/conform ./engine "${all[@]}"
 }
 
 conform() {
