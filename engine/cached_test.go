@@ -111,8 +111,10 @@ func TestExpertSlots(t *testing.T) {
 							layers++
 						}
 					}
-					// Of a prompt the last layer computes one row, or none: it is not counted.
-					if steps := s.Steps; x.Layers >= layers*steps || x.Layers <= (layers-1)*steps || x.Needed < x.Layers || x.Asked() < x.Needed || (x.VRAMBytes > 0) != (x.Hits > 0) || x.Stalled > s.Stalled || c.part == 0 && x.Stalled == 0 {
+					// Of a prompt's steps the last layer, which computes one row or none, is not counted; the 25th row, where it is left alone, is
+					// a step as any that is decoded.
+					narrow := int64((24 + p.Chunk - 1) / p.Chunk)
+					if steps := s.Steps; x.Layers != layers*steps-2*narrow || x.Needed < x.Layers || x.Asked() < x.Needed || (x.VRAMBytes > 0) != (x.Hits > 0) || x.Stalled > s.Stalled || c.part == 0 && x.Stalled == 0 {
 						t.Errorf("%d steps, the device waited %v: %+v", steps, s.Stalled, x)
 					}
 					if c.host == half && (inRAM == 0 || inRAM == all) {

@@ -95,6 +95,12 @@ func (m *Model) Tensor(name string) (*Tensor, *Unit, bool) {
 	return &u.Tensors[at[1]], u, true
 }
 
+// Has reports whether there is a tensor of that GGUF name.
+func (m *Model) Has(name string) bool {
+	_, ok := m.index[name]
+	return ok
+}
+
 // ReadAt fills p from a file, or fails.
 func (m *Model) ReadAt(file int, p []byte, off int64) error {
 	if file < 0 || file >= len(m.readers) {

@@ -25,9 +25,8 @@ func TestKeepAsked(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		has := func(tensor string) bool { _, _, ok := m.Tensor(tensor); return ok }
 		for l := range h.BlockCount {
-			ops := h.Layer(l, has)
+			ops := h.Layer(l, m.Has)
 			at := slices.IndexFunc(ops, func(o arch.Op) bool { return o.Kind == arch.KeepAsked })
 			if (at >= 0) != (l == h.BlockCount-1) {
 				t.Errorf("%s: layer %d of %d: rows go at operation %d", name, l, h.BlockCount, at)
@@ -35,7 +34,7 @@ func TestKeepAsked(t *testing.T) {
 			if at < 0 {
 				continue
 			}
-			if got := ops[at].Values; !slices.Equal(got, want) || !slices.Equal(got, h.Kept(has)) {
+			if got := ops[at].Values; !slices.Equal(got, want) || !slices.Equal(got, h.Kept(m.Has)) {
 				t.Errorf("%s: values %v go on, wanted %v", name, got, want)
 			}
 			if k := ops[at-1].Kind; k != arch.KVAppend {
@@ -54,8 +53,7 @@ func TestKeepAsked(t *testing.T) {
 	}
 	v := h.View([]int{3, 0})
 	ops := v.Layer(1, func(tensor string) bool {
-		_, _, ok := m.Tensor(strings.Replace(tensor, "blk.1.", "blk.0.", 1))
-		return ok
+		return m.Has(strings.Replace(tensor, "blk.1.", "blk.0.", 1))
 	})
 	at := slices.IndexFunc(ops, func(o arch.Op) bool { return o.Kind == arch.KeepAsked })
 	if want := []arch.Value{arch.X, arch.NetGate, arch.NetOut}; !slices.Equal(ops[at].Values, want) || ops[at-1].Kind != arch.GatedDeltaNet {

@@ -164,22 +164,21 @@ func (h *Hyper) bind(m *pack.Model) error {
 	h.Tied = !untied
 	matrix := []int64{int64(h.VocabSize), int64(h.EmbeddingLength)}
 	ws := []want{{TokenEmbd, matrix}, {h.Head(), matrix}, {OutputNorm, []int64{int64(h.EmbeddingLength)}}}
-	has := func(name string) bool { _, _, ok := m.Tensor(name); return ok }
 	for _, old := range []struct{ name, want string }{
 		{"blk.0.attn_kv_b.weight", "files of newer converters, with attn_k_b and attn_v_b"},
 		{"blk.0.ssm_in.weight", "files of newer converters, with attn_qkv and attn_gate"},
 		{fmt.Sprintf("blk.%d.ffn_gate_up_exps.weight", h.Experts.Dense), "experts with ffn_gate_exps and ffn_up_exps apart"},
 	} {
-		if has(old.name) {
+		if m.Has(old.name) {
 			return &UnsupportedError{What: "tensor", Have: old.name, Want: old.want}
 		}
 	}
-	h.Experts.Biased = h.Experts.Count > 0 && has(fmt.Sprintf("blk.%d.ffn_down_exps.bias", h.Experts.Dense))
+	h.Experts.Biased = h.Experts.Count > 0 && m.Has(fmt.Sprintf("blk.%d.ffn_down_exps.bias", h.Experts.Dense))
 	for l := range h.BlockCount {
 		if _, ok := m.Unit(pack.Layer, l); !ok {
 			return fmt.Errorf("bind %s: layer %d of %d is missing", m.Path, l, h.BlockCount)
 		}
-		ops := h.Layer(l, has)
+		ops := h.Layer(l, m.Has)
 		ws = append(ws, h.wants(ops)...)
 		if err := h.wantExperts(m, l, ops); err != nil {
 			return err
@@ -190,7 +189,7 @@ func (h *Hyper) bind(m *pack.Model) error {
 			return err
 		}
 	}
-	if has(OutputBias) {
+	if m.Has(OutputBias) {
 		return &UnsupportedError{What: "tensor", Have: OutputBias, Want: "models without an output bias"}
 	}
 	return h.readFactors(m)

@@ -1,21 +1,11 @@
 package plan
 
-import (
-	"leat/decompose/pack"
-	"leat/engine/arch"
-)
+import "leat/engine/arch"
 
-// everyRow names what the last layer multiplies by every row.
-func everyRow(h *arch.Hyper, p *Plan) map[string]bool {
-	all, names := map[string]bool{}, map[string]bool{}
-	for i := range p.Units {
-		if ofLayer(&p.Units[i], h.BlockCount-1) {
-			for _, t := range p.Units[i].Tensors {
-				all[t.Name] = true
-			}
-		}
-	}
-	for _, o := range h.Layer(h.BlockCount-1, func(name string) bool { return all[name] }) {
+// everyRow names what the last layer, whose operations are ops, multiplies by every row.
+func everyRow(ops []arch.Op) map[string]bool {
+	names := map[string]bool{}
+	for _, o := range ops {
 		if o.Kind == arch.KeepAsked {
 			break
 		}
@@ -24,10 +14,6 @@ func everyRow(h *arch.Hyper, p *Plan) map[string]bool {
 		}
 	}
 	return names
-}
-
-func ofLayer(u *Unit, l int) bool {
-	return (u.Kind == pack.Layer || u.Kind == pack.Experts) && u.Layer == l
 }
 
 // asked is how many of a step's rows pass through a unit, but for what is for every row: in the last layer the one that

@@ -52,12 +52,17 @@ func newMachine(p *Plan, s Speeds, h *arch.Hyper) *machine {
 		m.parts = partsOf(h, p, over(float64(h.Experts.Used), float64(h.Experts.Count)))
 	}
 	at := map[string]int{} // tensor -> unit
-	m.loads = make([]load, len(p.Units))
-	every := everyRow(h, p)
 	for i := range p.Units {
-		m.loads[i].last = ofLayer(&p.Units[i], h.BlockCount-1)
 		for _, t := range p.Units[i].Tensors {
 			at[t.Name] = i
+		}
+	}
+	has := func(name string) bool { _, ok := at[name]; return ok }
+	every := everyRow(h.Layer(h.BlockCount-1, has))
+	m.loads = make([]load, len(p.Units))
+	for i := range p.Units {
+		m.loads[i].last = p.Units[i].Layer == h.BlockCount-1
+		for _, t := range p.Units[i].Tensors {
 			if len(t.Shape) == 2 {
 				m.loads[i].matrices = append(m.loads[i].matrices, matrix{t.Type, float64(t.Shape[0]), float64(t.Bytes), 2 * float64(t.Shape[0]) * float64(t.Shape[1]), every[t.Name]})
 			}
@@ -66,7 +71,6 @@ func newMachine(p *Plan, s Speeds, h *arch.Hyper) *machine {
 			m.loads[i].head, m.loads[i].waits, m.loads[i].few = true, 1, 1
 		}
 	}
-	has := func(name string) bool { _, ok := at[name]; return ok }
 	for l := range h.BlockCount {
 		plain := h.Layer(l, has)
 		m.program(plain, at, func(l *load, n int) { l.waits += n })

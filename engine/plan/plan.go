@@ -166,7 +166,7 @@ func Make(h *arch.Hyper, m *pack.Model, b Budget) (*Plan, error) {
 	if !ok {
 		return nil, fmt.Errorf("plan %s: tensor %q is missing", m.Path, arch.TokenEmbd)
 	}
-	s := &sizing{h: h, m: m, b: b, norm: norm, local: local, embdRow: embd.Bytes / int64(h.VocabSize), embd: embd.Bytes}
+	s := &sizing{h: h, m: m, b: b, kept: h.Kept(m.Has), norm: norm, local: local, embdRow: embd.Bytes / int64(h.VocabSize), embd: embd.Bytes}
 	s.b.Sessions = max(1, b.Sessions)
 	if b.BlockBytes == 0 {
 		s.b.BlockBytes = residentBlock

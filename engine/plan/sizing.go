@@ -14,7 +14,8 @@ type sizing struct {
 	h       *arch.Hyper
 	m       *pack.Model
 	b       Budget
-	experts *Experts // that share VRAM, with their fewest slots; nil: none
+	kept    []arch.Value // see [arch.KeepAsked]
+	experts *Experts     // that share VRAM, with their fewest slots; nil: none
 	units   []Unit
 	norm    pack.Unit
 	embdRow int64 // bytes of one row of token_embd
@@ -45,8 +46,7 @@ func (s *sizing) fixed(ctx, chunk int) int64 {
 }
 
 func (s *sizing) scratch(ctx, chunk int) Scratch {
-	has := func(name string) bool { _, _, ok := s.m.Tensor(name); return ok }
-	return scratchSize(s.h, s.h.Kept(has), chunk, logitRows(s.h, chunk), kvPages(ctx)*s.b.Sessions, s.b.Sessions, s.embdRow, s.halves(), s.b.Few)
+	return scratchSize(s.h, s.kept, chunk, logitRows(s.h, chunk), kvPages(ctx)*s.b.Sessions, s.b.Sessions, s.embdRow, s.halves(), s.b.Few)
 }
 
 // halves is the memory to decode weights into, two slices at a time; 0 where products are not computed in halves.

@@ -31,13 +31,12 @@ func movableBut(h *arch.Hyper, m *pack.Model, partBytes int64, experts bool) ([]
 	}
 	var us []Unit
 	var largest int64
-	has := func(name string) bool { _, _, ok := m.Tensor(name); return ok }
 	for l := range h.BlockCount {
 		u, ok := m.Unit(pack.Layer, l)
 		if !ok {
 			return nil, fmt.Errorf("plan %s: layer %d is missing", m.Path, l)
 		}
-		for _, p := range parts(u, h.Layer(l, has), partBytes) {
+		for _, p := range parts(u, h.Layer(l, m.Has), partBytes) {
 			us = append(us, Unit{Unit: p})
 			largest = max(largest, p.Bytes)
 		}

@@ -23,12 +23,12 @@ func (r *run) keepAsked(values []arch.Value) error {
 	}
 	r.rows, r.keeping = r.kept, true
 	r.run = oneRun(r.rows)
-	r.steps()
+	r.suit()
 	return nil
 }
 
-// steps tells the recorder which kernels suit so many rows.
-func (r *run) steps() {
+// suit tells the recorder which kernels suit the rows at hand.
+func (r *run) suit() {
 	r.rec.Run, r.rec.Few, r.rec.Short = r.run, len(r.rows) <= shaders.FewRows, len(r.rows) <= shaders.ShortRows
 }
 

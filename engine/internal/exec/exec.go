@@ -126,9 +126,8 @@ func New(o Options) (*Exec, error) {
 		e.cost.target = o.MaxSubmit.Seconds()
 	}
 	e.freqs, e.mscale = o.Hyper.Rope.Freqs()
-	has := func(name string) bool { _, _, ok := o.Model.Tensor(name); return ok }
 	var err error
-	if e.ops, err = unitOps(o.Plan.Units, func(l int) []arch.Op { return o.Hyper.Layer(l, has) }); err != nil {
+	if e.ops, err = unitOps(o.Plan.Units, func(l int) []arch.Op { return o.Hyper.Layer(l, o.Model.Has) }); err != nil {
 		return nil, err
 	}
 	e.bases = make([]uint64, len(o.Plan.Units))

@@ -60,9 +60,8 @@ func (e *Exec) makeGuesses() (err error) {
 	}
 	g := &e.waves.guesses
 	g.right = 1
-	has := func(name string) bool { _, _, ok := e.Model.Tensor(name); return ok }
 	for l := range e.Hyper.BlockCount {
-		g.routers = append(g.routers, routerOf(e.Plan.Units, l, e.Hyper.Layer(l, has)))
+		g.routers = append(g.routers, routerOf(e.Plan.Units, l, e.Hyper.Layer(l, e.Model.Has)))
 	}
 	g.batch = x.NewBatch()
 	g.ids, err = e.Host.Alloc("guessed experts", int64(4*shaders.FewRows*e.Hyper.Experts.Used), vk.Readback)

@@ -62,7 +62,7 @@ func (r *run) record() error {
 	default:
 		r.rec.Continue(r.cb)
 	}
-	r.steps()
+	r.suit()
 	r.rec.Absent = r.absent
 	s := &e.Plan.Scratch
 	r.rec.Scratch, r.rec.Q8, r.rec.Parts, r.rec.Counters = r.memory(s.Halves), r.memory(s.Q8), r.memory(s.Parts), r.memory(s.Counts)

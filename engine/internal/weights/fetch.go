@@ -256,28 +256,38 @@ func (x *Experts) land(ctx context.Context) (err error) {
 		return err // it is still under way
 	}
 	x.landing.clear()
-	n, came := 0, 0
-	for more := true; more; {
+	n := 1
+	err = x.ended(&x.flying[0], err)
+	for err == nil && n < len(x.flying) && x.flying[n].request != nil && x.flying[n].request.Ready() {
 		f := &x.flying[n]
-		if n++; f.request != nil {
-			x.free = append(x.free, f.request)
-			if f.slot == nil {
-				x.landed(f, err)
-			}
-		}
-		if err == nil && !f.orphan {
-			err = x.raise(f)
-		}
-		if err != nil && !f.orphan {
-			err = fmt.Errorf("read %s: %w", f.r.unit.Name, err)
-			break
-		}
-		err, came = nil, n
-		if more = n < len(x.flying) && x.flying[n].request != nil && x.flying[n].request.Ready(); more {
-			err = x.flying[n].request.Wait(context.Background())
-		}
+		n++
+		err = x.ended(f, f.request.Wait(context.Background()))
+	}
+	came := n
+	if err != nil {
+		came--
 	}
 	return errors.Join(err, x.handIn(n, came))
+}
+
+// ended lists the copies of what a read brought that is over, unless it failed or nobody wants it any more.
+func (x *Experts) ended(f *flight, err error) error {
+	if f.request != nil {
+		x.free = append(x.free, f.request)
+		if f.slot == nil {
+			x.landed(f, err)
+		}
+	}
+	if f.orphan {
+		return nil
+	}
+	if err == nil {
+		err = x.raise(f)
+	}
+	if err != nil {
+		return fmt.Errorf("read %s: %w", f.r.unit.Name, err)
+	}
+	return nil
 }
 
 // handIn uploads what the n oldest reads brought, of which so many did not fail, and forgets them.
