@@ -28,7 +28,7 @@ usage: ./build.sh VERB
   matrices the kernels with cooperative matrices on a newer software device than Debian 12's
   bench    the Go benchmarks, and each kernel against this machine's ceiling
   fuzz     each fuzz target, 60 s (FUZZTIME=5000x: that many inputs)
-  shaders  rebuild the committed SPIR-V (Debian 12's glslc, and 13's)
+  shaders  rebuild the committed SPIR-V of the shaders that changed (Debian 12's glslc, and 13's)
   binding  rebuild the Vulkan binding from vk.xml
   release  in dist/: an archive and a bill of materials for each of six targets, checksums
   setup    install what all these need (Debian, Ubuntu)
@@ -268,12 +268,19 @@ cross() {
   done
 }
 
-fresh() { # what is committed is what the generators make
+# fresh: what is committed was made from these sources, by the sums beside it.
+fresh() {
   run go run ./tools/genvk -check
+  run go run ./tools/genspv -check
+}
+
+# rebuilt: the generators make what is committed, byte by byte.
+rebuilt() {
+  run go run ./tools/genvk -check -all
   local newer
   newer=$(newer_glslc)
-  [ -n "$newer" ] || say "no Debian 13 to fetch glslc from: the kernels with cooperative matrices are not checked"
-  run go run ./tools/genspv -check -glslc-newer "$newer"
+  [ -n "$newer" ] || say "no Debian 13 to fetch glslc from: the kernels with cooperative matrices are not rebuilt"
+  run go run ./tools/genspv -check -all -glslc-newer "$newer"
 }
 
 # All device tests run under the validation layers; without them those too that layers leave out or allocate for.
@@ -299,7 +306,8 @@ test_all() {
   setup
   local device plain race
   stage "lint" lint
-  stage "generated files are fresh" fresh
+  stage "generated files" fresh
+  stage "generated files, made again" rebuilt
   mapfile -t device < <(device_packages)
   [ ${#device[@]} -gt 0 ] || fail "no package's tests link leat/vk: device_packages is wrong"
   mapfile -t plain < <(go list ./... ./tools/testdata | grep -vxF -f <(printf '%s\n' "${device[@]}"))

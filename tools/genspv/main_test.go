@@ -5,14 +5,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"leat/shaders"
+	"leat/tools/gensum"
 )
-
-// madeBy is what compiled the committed files; another release may give other, equally good code.
-const madeBy = "shaderc 2023.2"
 
 func needGlslc(t *testing.T) {
 	t.Helper()
@@ -31,18 +30,15 @@ func needGlslc(t *testing.T) {
 	t.Skip(why)
 }
 
+// What is committed was made from the sources that are; nightly, build.sh compiles all of it again and compares.
 func TestCommittedFilesAreFresh(t *testing.T) {
-	needGlslc(t)
-	if testing.Short() {
-		t.Skip("compiles every kernel")
-	}
 	var out, errw bytes.Buffer
-	if code := run([]string{"-check"}, &out, &errw); code != 0 {
+	if code := run([]string{"-check", "-glslc", "none"}, &out, &errw); code != 0 {
 		t.Errorf("genspv -check exits with %d: %s", code, errw.String())
 	}
 }
 
-// copySources makes a folder that holds all sources and, of the compiled files, add.spv.
+// copySources makes a folder that holds all sources and, of the compiled files, add.spv with its sum.
 func copySources(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -56,22 +52,49 @@ func copySources(t *testing.T) string {
 			t.Fatal(err)
 		}
 		for _, f := range files {
-			data, err := os.ReadFile(f)
-			if err != nil {
-				t.Fatal(err)
-			}
-			write(t, filepath.Join(dir, filepath.Base(f)), data)
+			write(t, filepath.Join(dir, filepath.Base(f)), read(t, f))
 		}
 	}
-	add, ok := shaders.Lookup("add")
-	if !ok {
-		t.Fatal("the table has no add")
+	sums, err := gensum.Read(filepath.Join(from, "spv.sum"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := gensum.Write(filepath.Join(dir, "spv.sum"), map[string]gensum.Sum{"add.spv": sums["add.spv"]}); err != nil {
+		t.Fatal(err)
 	}
 	if err := os.Mkdir(filepath.Join(dir, "spv"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	write(t, filepath.Join(dir, "spv", "add.spv"), add.SPIRV)
+	write(t, filepath.Join(dir, "spv", "add.spv"), addCode(t))
 	return dir
+}
+
+func addCode(t *testing.T) []byte {
+	t.Helper()
+	add, ok := shaders.Lookup("add")
+	if !ok {
+		t.Fatal("the table has no add")
+	}
+	return add.SPIRV
+}
+
+func read(t *testing.T, path string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// edit replaces a part of a file, which must be there.
+func edit(t *testing.T, path, old, by string) {
+	t.Helper()
+	text := read(t, path)
+	if !bytes.Contains(text, []byte(old)) {
+		t.Fatalf("%s has no %q", path, old)
+	}
+	write(t, path, bytes.Replace(text, []byte(old), []byte(by), 1))
 }
 
 func write(t *testing.T, path string, data []byte) {
@@ -81,57 +104,103 @@ func write(t *testing.T, path string, data []byte) {
 	}
 }
 
-func TestCheckNamesTheDifference(t *testing.T) {
-	needGlslc(t)
-	add, _ := shaders.Lookup("add")
+// No compiler is needed to see that a file was not made from its sources.
+func TestCheckBySums(t *testing.T) {
 	for _, c := range []struct {
 		name   string
-		spoil  func(dir string)
+		spoil  func(t *testing.T, dir string)
 		kernel string
 		want   string // "" where the check passes
 	}{
-		{"fresh", func(string) {}, "add", ""},
-		{"source changed", func(dir string) {
-			src, err := os.ReadFile(filepath.Join(dir, "add.comp"))
-			if err != nil {
+		{"fresh", func(*testing.T, string) {}, "add", ""},
+		{"source changed", func(t *testing.T, dir string) { edit(t, filepath.Join(dir, "add.comp"), "f[i] + ", "f[i] - ") }, "add", "spv/add.spv"},
+		{"include changed", func(t *testing.T, dir string) { edit(t, filepath.Join(dir, "memory.glsl"), "float", "highp float") }, "add", "spv/add.spv"},
+		{"file cut short", func(t *testing.T, dir string) { write(t, filepath.Join(dir, "spv", "add.spv"), addCode(t)[:100]) }, "add", "spv/add.spv"},
+		{"sum missing", func(t *testing.T, dir string) { write(t, filepath.Join(dir, "spv.sum"), nil) }, "add", "spv/add.spv"},
+		{"sum broken", func(t *testing.T, dir string) { write(t, filepath.Join(dir, "spv.sum"), []byte("add.spv\n")) }, "add", "line 1"},
+		{"file missing", func(*testing.T, string) {}, "rope", "spv/rope.spv is missing"},
+		{"include missing", func(t *testing.T, dir string) {
+			if err := os.Remove(filepath.Join(dir, "memory.glsl")); err != nil {
 				t.Fatal(err)
 			}
-			write(t, filepath.Join(dir, "add.comp"), bytes.Replace(src, []byte("f[i] + "), []byte("f[i] - "), 1))
-		}, "add", "spv/add.spv"},
-		{"file cut short", func(dir string) { write(t, filepath.Join(dir, "spv", "add.spv"), add.SPIRV[:100]) }, "add", "spv/add.spv"},
-		{"file missing", func(string) {}, "rope", "spv/rope.spv is missing"},
-		{"source broken", func(dir string) {
-			write(t, filepath.Join(dir, "add.comp"), []byte("#version 460\nvoid main() { x }\n"))
-		}, "add", "add.comp:2"},
-		{"no such kernel", func(string) {}, "nonsense", `"nonsense"`},
+		}, "add", "add.comp includes memory.glsl"},
+		{"no such kernel", func(*testing.T, string) {}, "nonsense", `"nonsense"`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := copySources(t)
-			c.spoil(dir)
-			var out, errw bytes.Buffer
-			code := run([]string{"-check", "-dir", dir, "-name", c.kernel}, &out, &errw)
-			switch {
-			case c.want == "" && code != 0:
-				t.Errorf("exit %d, want 0: %s", code, errw.String())
-			case c.want != "" && (code != 1 || !strings.Contains(errw.String(), c.want)):
-				t.Errorf("exit %d, want 1 and %q: %s", code, c.want, errw.String())
-			}
+			c.spoil(t, dir)
+			wantRun(t, c.want, "-check", "-dir", dir, "-name", c.kernel, "-glslc", "none")
 		})
 	}
+}
+
+// wantRun runs genspv, which must succeed, or fail with want in its error where that is not "".
+func wantRun(t *testing.T, want string, args ...string) (out string) {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	code := run(args, &stdout, &stderr)
+	switch {
+	case want == "" && code != 0:
+		t.Errorf("exit %d, want 0: %s", code, stderr.String())
+	case want != "" && (code != 1 || !strings.Contains(stderr.String(), want)):
+		t.Errorf("exit %d, want 1 and %q: %s", code, want, stderr.String())
+	}
+	return stdout.String()
+}
+
+// With -all the committed bytes themselves are compared, whatever the sums say.
+func TestCheckAll(t *testing.T) {
+	needGlslc(t)
+	dir := copySources(t)
+	all := []string{"-check", "-all", "-dir", dir, "-name", "add"}
+	wantRun(t, "", all...)
+	spoiled := append(slices.Clone(addCode(t)), 0, 0, 0, 0)
+	write(t, filepath.Join(dir, "spv", "add.spv"), spoiled)
+	sums, err := gensum.Read(filepath.Join(dir, "spv.sum"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sums["add.spv"] = gensum.Sum{From: sums["add.spv"].From, Made: gensum.Hash(spoiled)}
+	if err := gensum.Write(filepath.Join(dir, "spv.sum"), sums); err != nil {
+		t.Fatal(err)
+	}
+	wantRun(t, "", "-check", "-dir", dir, "-name", "add")
+	wantRun(t, "differs from what add.comp gives", all...)
+	write(t, filepath.Join(dir, "add.comp"), []byte("#version 460\nvoid main() { x }\n"))
+	wantRun(t, "add.comp:2", all...)
+}
+
+// Only what changed is compiled, and is fresh after.
+func TestCompilesWhatChanged(t *testing.T) {
+	needGlslc(t)
+	dir := copySources(t)
+	gen := []string{"-dir", dir, "-name", "a"} // add, argmax and argmax_joined
+	for i, want := range []string{"3 kernels, 2 of them compiled", "3 kernels, 0 of them compiled", "3 kernels, 1 of them compiled"} {
+		if i == 2 {
+			edit(t, filepath.Join(dir, "add.comp"), "f[i] + ", "f[i] - ")
+		}
+		if out := wantRun(t, "", gen...); !strings.Contains(out, want) {
+			t.Errorf("run %d says %q, want %q", i+1, out, want)
+		}
+	}
+	wantRun(t, "", append(gen, "-check", "-glslc", "none")...)
+	wantRun(t, "want -glslc-newer", "-dir", dir, "-name", "flash_attn_cm_f16")
 }
 
 func TestStaleFiles(t *testing.T) {
 	dir := copySources(t)
 	left := filepath.Join(dir, "spv", "old.spv")
 	write(t, left, nil)
-	if err := stale(options{dir: dir, check: true}, shaders.Kernels()); err == nil || !strings.Contains(err.Error(), "old.spv") {
-		t.Errorf("check of a folder with old.spv: %v, want an error naming it", err)
+	sums := map[string]gensum.Sum{"add.spv": {}, "older.spv": {}}
+	err := stale(options{dir: dir, check: true}, sums)
+	if err == nil || !strings.Contains(err.Error(), "old.spv") || !strings.Contains(err.Error(), "older.spv") || len(sums) != 2 {
+		t.Errorf("check of a folder with old.spv and a sum of older.spv: %v, want an error naming both", err)
 	}
-	if err := stale(options{dir: dir}, shaders.Kernels()); err != nil {
+	if err := stale(options{dir: dir}, sums); err != nil {
 		t.Error(err)
 	}
-	if _, err := os.Stat(left); err == nil {
-		t.Error("old.spv is still there")
+	if _, err := os.Stat(left); err == nil || len(sums) != 1 {
+		t.Errorf("old.spv is still there, or sums are wrong: %v", sums)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "spv", "add.spv")); err != nil {
 		t.Error(err)

@@ -6,5 +6,6 @@
 // they reach, and writes gen_*.go of package raw. Run it from the module root:
 //
 //	go run ./tools/genvk          write the files
-//	go run ./tools/genvk -check   exit 1 and name the file that differs
+//	go run ./tools/genvk -check   exit 1 and name each file that this generator did not make, by gen.sum
+//	go run ./tools/genvk -check -all   generate, and name each file that differs
 package main

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"leat/tools/gensum"
 )
 
 //go:embed testdata/small.xml
@@ -176,6 +178,47 @@ func TestCompare(t *testing.T) {
 	}
 	if err := compare(dir, files[:1], nil); err != nil {
 		t.Errorf("compare of an equal file: %v", err)
+	}
+}
+
+// Without a registry, sums tell a file that this generator did not make: changed, left over, or made by another state of it.
+func TestCheckSums(t *testing.T) {
+	if err := checkSums("../../vk/internal/raw"); err != nil {
+		t.Errorf("the committed files: %v", err)
+	}
+	for name, c := range map[string]struct {
+		spoil func(dir string) error
+		want  string
+	}{
+		"changed":   {func(dir string) error { return os.WriteFile(filepath.Join(dir, "gen_b.go"), []byte("y"), 0o600) }, "gen_b.go is not what"},
+		"missing":   {func(dir string) error { return os.Remove(filepath.Join(dir, "gen_a.go")) }, "gen_a.go: no such file"},
+		"left over": {func(dir string) error { return os.WriteFile(filepath.Join(dir, "gen_c.go"), nil, 0o600) }, "gen_c.go has no line"},
+		"no sums":   {func(dir string) error { return os.Remove(sumsPath(dir)) }, "gen_a.go has no line"},
+		"generator": {func(dir string) error {
+			return gensum.Write(sumsPath(dir), map[string]gensum.Sum{"gen_a.go": {From: "0", Made: gensum.Hash([]byte("x"))}})
+		}, "gen_a.go was made by another state"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			files := []file{{"gen_a.go", []byte("x")}, {"gen_b.go", []byte("x")}}
+			for _, f := range files {
+				if err := os.WriteFile(filepath.Join(dir, f.name), f.text, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := writeSums(dir, files); err != nil {
+				t.Fatal(err)
+			}
+			if err := checkSums(dir); err != nil {
+				t.Fatal(err)
+			}
+			if err := c.spoil(dir); err != nil {
+				t.Fatal(err)
+			}
+			if err := checkSums(dir); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%v, want an error with %q", err, c.want)
+			}
+		})
 	}
 }
 

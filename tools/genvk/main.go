@@ -15,9 +15,16 @@ import (
 func main() {
 	xmlPath := flag.String("xml", "/usr/share/vulkan/registry/vk.xml", "the Vulkan registry")
 	outDir := flag.String("out", "vk/internal/raw", "folder of the generated files")
-	check := flag.Bool("check", false, "write nothing; fail if a committed file differs")
+	check := flag.Bool("check", false, "write nothing; fail if a committed file is not made by this generator")
+	all := flag.Bool("all", false, "with -check: generate, and fail if a committed file differs")
 	flag.Parse()
-	if err := run(*xmlPath, *outDir, *check); err != nil {
+	var err error
+	if *check && !*all {
+		err = checkSums(*outDir)
+	} else {
+		err = run(*xmlPath, *outDir, *check)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "genvk: error:", err)
 		os.Exit(1)
 	}
@@ -45,7 +52,7 @@ func run(xmlPath, outDir string, check bool) error {
 		if err := sameVersion(outDir, reg.version()); err != nil {
 			return err
 		}
-		return compare(outDir, files, stale)
+		return errors.Join(compare(outDir, files, stale), checkSums(outDir))
 	}
 	for _, f := range files {
 		if err := os.WriteFile(filepath.Join(outDir, f.name), f.text, 0o644); err != nil {
@@ -57,7 +64,7 @@ func run(xmlPath, outDir string, check bool) error {
 			return err
 		}
 	}
-	return nil
+	return writeSums(outDir, files)
 }
 
 // versionError says that the committed files come from another registry.
