@@ -17,6 +17,7 @@ type view struct {
 	other    *plan.Layer // nil: the base alone
 	whole    bool        // it has the whole head; else a part of the vocabulary
 	slots    bool        // experts share slots, which hold all of them
+	row      int         // so many layers of other in place of all that; experts share as many slots as one token wants
 	streamed bool        // all layers are streamed from the host tier
 }
 
@@ -28,6 +29,9 @@ type opened struct {
 
 // layers lists a view's.
 func (r *rehearsal) layers(v view) (list []*plan.Layer) {
+	if v.row > 0 {
+		return slices.Repeat([]*plan.Layer{v.other}, v.row)
+	}
 	for range r.base {
 		list = append(list, r.first)
 	}
@@ -87,6 +91,10 @@ func (r *rehearsal) planFor(v view) (*pack.Model, *arch.Hyper, *plan.Plan, error
 		return m, h, p, err
 	}
 	b.HostBytes = 0
+	if v.row > 0 {
+		p, err := slotsOf(h, m, b, v.row)
+		return m, h, p, err
+	}
 	p, err := plan.Make(h, m, b)
 	if err == nil && (p.StreamedBytes > 0 || (p.Experts != nil) != v.slots) {
 		err = fmt.Errorf("%d layers do not fit", h.BlockCount)
@@ -159,15 +167,19 @@ func (r *rehearsal) time(ctx context.Context, steps []plan.StepShape, views ...v
 		}
 		once = append(once, o.dummy.step)
 	}
-	watch := newStopwatch(r.dev.Physical.Type, once...)
-	if r.o.hurried {
-		watch.enough, watch.warm, watch.long = 0, 0, 0
-	}
-	seconds, chosen, err := watch.time(ctx, all[0].model.plan, steps)
+	seconds, chosen, err := r.stopwatch(once).time(ctx, all[0].model.plan, steps)
 	if steps == nil {
 		r.result.Steps = chosen
 	}
 	return seconds, err
+}
+
+func (r *rehearsal) stopwatch(once []stepper) *stopwatch {
+	watch := newStopwatch(r.dev.Physical.Type, once...)
+	if r.o.hurried {
+		watch.enough, watch.warm, watch.long = 0, 0, 0
+	}
+	return watch
 }
 
 // open builds a view. It must be closed also where that fails.
@@ -192,7 +204,7 @@ func (r *rehearsal) open(ctx context.Context, v view, o *opened) error {
 	if err := m.Loaded(ctx); err != nil {
 		return err
 	}
-	d := &dummy{exec: m.exec, vocab: int32(h.VocabSize)}
+	d := &dummy{exec: m.exec, vocab: int32(h.VocabSize), same: v.row > 0}
 	if d.seq, err = m.cache.NewSequence(p.ContextLength); err != nil {
 		return err
 	}

@@ -5,11 +5,9 @@ import (
 	"path/filepath"
 
 	"leat/engine/expert"
+	"leat/engine/plan"
 	"leat/vk"
 )
-
-// seldom is how likely a layer may be to miss an expert that goes ahead without asking the host.
-const seldom = 0.5
 
 // several is how many experts layers must miss for one to come early.
 const several = 2
@@ -22,7 +20,7 @@ func (m *Model) aheadBelow() float64 {
 	case m.dev.Physical.Type == vk.CPU:
 		return 0
 	}
-	return seldom
+	return plan.Seldom
 }
 
 // foresees says how many experts of the next layer may come early, and how many a layer must miss for that; 0: none.

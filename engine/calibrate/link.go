@@ -16,8 +16,15 @@ import (
 
 // Link is what uploads reach once they flow, in bytes a second.
 type Link struct {
-	Idle float64 `json:"idle_bytes_per_second"` // kernels rest
-	Busy float64 `json:"busy_bytes_per_second"` // kernels read VRAM all the while; with one queue as Idle
+	Idle  float64 `json:"idle_bytes_per_second"` // kernels rest
+	Busy  float64 `json:"busy_bytes_per_second"` // kernels read VRAM all the while; with one queue as Idle
+	Burst Burst   `json:"burst"`
+}
+
+// Burst is an upload that nothing came before, and a kernel waits for: as of experts that a layer misses.
+type Burst struct {
+	Seconds     float64 `json:"seconds"`          // from nothing submitted to the kernel, beside the bytes
+	BytesPerSec float64 `json:"bytes_per_second"` // of them
 }
 
 const (
@@ -39,6 +46,9 @@ func LinkOf(ctx context.Context, dev *vk.Device, t gguf.Type, log *slog.Logger) 
 	defer f.close()
 	if l.Idle, err = f.rate(ctx); err != nil {
 		return l, fmt.Errorf("measure the link: %w", err)
+	}
+	if l.Burst, err = f.burst(ctx, dev); err != nil {
+		return l, fmt.Errorf("measure the link in bursts: %w", err)
 	}
 	if l.Busy = l.Idle; oneQueue(dev) {
 		return l, nil

@@ -65,13 +65,13 @@ func (d *Device) lacks(w Wanted) Wanted {
 
 func (d *Device) complete(w Wanted) bool {
 	_, attention := d.Attention[w.KV.String()]
-	return d.Link.Idle > 0 && attention && len(d.lacks(w).Types) == 0
+	return d.Link.Idle > 0 && d.Link.Burst.BytesPerSec > 0 && attention && len(d.lacks(w).Types) == 0
 }
 
 // measure fills in what d has not got of w.
 func (d *Device) measure(ctx context.Context, dev *vk.Device, w Wanted, log *slog.Logger) error {
 	_, read := Sizes(dev.Physical)
-	if d.Link.Idle == 0 {
+	if d.Link.Idle == 0 || d.Link.Burst.BytesPerSec == 0 { // earlier versions knew of no bursts
 		t := gguf.F16
 		if len(w.Types) > 0 {
 			t = w.Types[0]

@@ -70,26 +70,54 @@ func (r *runner) close() {
 // submit returns the time from the submission to its end. It returns after that also
 // where ctx ends before: what the device reads may be freed then.
 func (r *runner) submit(ctx context.Context, record func(*vk.CommandBuffer) error, waits ...vk.Point) (time.Duration, error) {
-	if err := r.cb.Begin(); err != nil {
+	if err := r.record(record); err != nil {
 		return 0, err
 	}
-	if err := record(r.cb); err != nil {
-		return 0, err
-	}
-	if err := r.cb.End(); err != nil {
-		return 0, err
-	}
-	r.ticket++
 	start := time.Now()
-	err := r.dev.Compute.Submit(vk.Submission{Commands: []*vk.CommandBuffer{r.cb}, Waits: waits, Signals: []vk.Point{{Timeline: r.done, Value: r.ticket}}})
-	if err != nil {
+	if err := r.hand(waits...); err != nil {
 		return 0, err
 	}
-	if err = r.done.Wait(ctx, r.ticket); err != nil && ctx.Err() != nil {
-		err = errors.Join(r.done.Wait(context.WithoutCancel(ctx), r.ticket), err)
-	}
+	err := r.wait(ctx)
 	r.ended = time.Now()
 	return r.ended.Sub(start), err
+}
+
+func (r *runner) record(record func(*vk.CommandBuffer) error) error {
+	if err := r.cb.Begin(); err != nil {
+		return err
+	}
+	if err := record(r.cb); err != nil {
+		return err
+	}
+	return r.cb.End()
+}
+
+// hand submits what is recorded; [runner.wait] or [runner.hear] waits for it.
+func (r *runner) hand(waits ...vk.Point) error {
+	r.ticket++
+	return r.dev.Compute.Submit(vk.Submission{Commands: []*vk.CommandBuffer{r.cb}, Waits: waits, Signals: []vk.Point{{Timeline: r.done, Value: r.ticket}}})
+}
+
+func (r *runner) wait(ctx context.Context) error {
+	err := r.done.Wait(ctx, r.ticket)
+	if err != nil && ctx.Err() != nil {
+		err = errors.Join(r.done.Wait(context.WithoutCancel(ctx), r.ticket), err)
+	}
+	return err
+}
+
+// hear is wait as a step does where the device needs the host at once: it looks again and again. Where the device is the
+// CPU itself, that would only hold it up.
+func (r *runner) hear(ctx context.Context) error {
+	const listening = time.Millisecond
+	if r.dev.Physical.Type != vk.CPU {
+		for from := time.Now(); time.Since(from) < listening; {
+			if now, err := r.done.Value(); err != nil || now >= r.ticket {
+				return err
+			}
+		}
+	}
+	return r.wait(ctx)
 }
 
 // repeat gives the time of one of what record records, from submissions long enough that

@@ -46,24 +46,57 @@ func (m *machine) waves(w *Work, bytes float64, rows int) {
 	}
 }
 
-// routeTrip is what a layer's choice of experts takes to the host, and the answer back, where it was not rehearsed: about what it
-// took beside an H200, where rehearsals say 31 to 35.
-const routeTrip = 45e-6 // seconds
+// Seldom is how likely a layer may be to miss an expert that goes ahead without asking the host.
+const Seldom = 0.5
 
-// trip is how long the device waits for the host to say where a layer's experts are. Those that are missing run after the others, when
-// they have come, which takes the host's word once more.
+// What was measured beside an H200, for where it was not rehearsed.
+const (
+	routeTrip  = 35e-6 // seconds of a layer's choice on its way to the host, and of the answer
+	aheadTrip  = 6e-6  // of a layer that goes ahead
+	burstTrip  = 35e-6 // until a kernel runs that waits for an upload with nothing before it, beside the bytes
+	burstShare = 0.95  // of the link's rate
+)
+
+// Stride is how many layers that go ahead are submitted together, where so large a part of them misses an expert: what is left
+// out behind one takes time as well.
+func Stride(misses float64) int { return min(longStride, max(1, int(0.5/max(misses, 1e-3)))) }
+
+const longStride = 16
+
+// missing is how likely a step's layer lacks one of the experts of a unit.
+func (m *machine) missing(u *Unit, rows int) float64 {
+	found := m.foundIn(u, rows)
+	return 1 - math.Pow(found.HitRate, found.Needed*float64(m.p.Experts.Count))
+}
+
+// trip is how long the device waits for the host to say where a layer's experts are, and for what is missing to be on its way.
+// Those that are missing run after the others.
 func (m *machine) trip(i, rows int) float64 {
 	u := &m.p.Units[i]
 	if u.Tier != Cached || rows == 0 {
 		return 0
 	}
-	t := routeTrip
-	if r := m.s.Rehearsed; r.Sound() && r.Trip > 0 {
-		t = r.Trip
+	asks, ahead, known := routeTrip, aheadTrip, m.s.Rehearsed.Sound()
+	if r := m.s.Rehearsed; known && r.Trip > 0 {
+		asks, ahead = r.Trip, r.Ahead
 	}
-	found := m.foundIn(u, rows)
-	missing := 1 - math.Pow(found.HitRate, found.Needed*float64(m.p.Experts.Count))
-	return t * (1 + missing)
+	missing := m.missing(u, rows)
+	miss := asks // the host is asked for once more
+	if m.s.BurstTime > 0 {
+		miss = m.s.BurstTime.Seconds()
+	}
+	if rows > 1 || ahead == 0 || missing >= Seldom {
+		return asks + missing*miss
+	}
+	// A layer that lacks one leaves out what follows, up to the end of the submission behind its own, before the host is asked.
+	stride := float64(Stride(missing))
+	leftOut := min(1.5*stride-0.5, float64(m.p.Experts.Layers)/2) * m.leftOut(i)
+	return ahead + missing*(asks+miss+leftOut)
+}
+
+// leftOut is how long a layer takes of which the device leaves out all dispatches: it waits between them all the same.
+func (m *machine) leftOut(i int) float64 {
+	return float64(m.loads[i].few) * m.s.DispatchTime.Seconds()
 }
 
 // HitRate is how fast a model decodes whose layers find so many of the experts that they need in VRAM.

@@ -246,7 +246,7 @@ func (m *machine) step(rows, ctx int, head bool) []Work {
 			m.waves(w, comes, asked)
 		}
 		if !m.p.InPlace {
-			w.LinkSeconds = over(comes, m.s.LinkBytesPerSec)
+			w.LinkSeconds = over(comes, m.linkRate(u, rows))
 		}
 		w.DiskSeconds = over(read, m.s.DiskBytesPerSec)
 		compute, link = compute+w.ComputeSeconds, link+w.LinkSeconds
@@ -258,6 +258,14 @@ func (m *machine) step(rows, ctx int, head bool) []Work {
 		works[i].LinkSeconds *= slower
 	}
 	return works
+}
+
+// linkRate is that of a unit's uploads in steps of so many rows: experts of few come in bursts.
+func (m *machine) linkRate(u *Unit, rows int) float64 {
+	if burst := m.s.BurstBytesPerSec; u.Tier == Cached && rows <= shaders.FewRows && burst > 0 {
+		return min(burst, m.s.LinkBytesPerSec)
+	}
+	return m.s.LinkBytesPerSec
 }
 
 // alone is what a streamed unit takes of the compute lane because it is submitted by itself.

@@ -32,6 +32,11 @@ type Speeds struct {
 	LinkBusyBytesPerSec float64
 	OneQueue            bool // uploads and kernels take turns
 
+	// Uploads of experts begin when their layer has chosen, with nothing before them: they take so long beside their bytes,
+	// which come at such a rate. 0: as others.
+	BurstTime        time.Duration
+	BurstBytesPerSec float64
+
 	// Rehearsed takes the place of all rates of kernels; nil: there are only rates.
 	Rehearsed *Rehearsed
 

@@ -20,7 +20,8 @@ type Rehearsed struct {
 	Bytes  map[string]int64     `json:"bytes"`  // of a layer's weights, of one expert of it, by its class
 	Rest   []float64            `json:"rest"`   // seconds of what a step has beside layers and head
 	Head   float64              `json:"head"`   // seconds of the head and its norm, for one row
-	Trip   float64              `json:"trip"`   // seconds of one row that a layer takes longer whose experts share slots, though all are there; 0: not known
+	Trip   float64              `json:"trip"`   // seconds of one row that a layer takes longer whose experts share slots, though all are there, as it asks the host; 0: not known
+	Ahead  float64              `json:"ahead"`  // the same where layers go ahead of the host; 0: they can't, or it is not known
 	Chunk  int                  `json:"chunk"`  // rows that were asked for; Steps may end before, where a device is slow
 
 	Streamed Streamed `json:"streamed"` // the same layers, one row, where they are streamed; its zero: not known

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"testing"
+	"time"
 
 	"leat/decompose/pack"
 	"leat/engine/arch"
@@ -119,12 +120,22 @@ func TestPredictRehearsedExperts(t *testing.T) {
 	if slots.Experts == nil {
 		t.Fatal("the experts share no slots")
 	}
-	for trip, want := range map[float64]float64{0: 45e-6, 60e-6: 60e-6} { // assumed, rehearsed
-		r.Trip = trip
-		for rate, trips := range map[float64]float64{1: 1, 0: 2, 0.9: 2 - math.Pow(0.9, float64(h.Experts.Used))} { // what is missing takes one more
-			found := &plan.Found{HitRate: rate}
-			near(t, fmt.Sprintf("in slots, %g found", rate), slots.PredictFound(speeds, h, 1, 1, found, found).DecodeSeconds-decode, trips*want*float64(h.BlockCount), 1e-3)
-		}
+	const us = 1e-6
+	missing := func(rate float64) float64 { return 1 - math.Pow(rate, float64(h.Experts.Used)) }
+	for _, c := range []struct {
+		trip, ahead float64 // rehearsed; 0 and 0: assumed
+		burst       time.Duration
+		rate, want  float64 // of the experts found; of a layer
+	}{
+		{0, 0, 0, 1, 6 * us}, {0, 0, 0, 0, 70 * us}, {0, 0, 0, 0.9, (1 + missing(0.9)) * 35 * us},
+		{60 * us, 0, 0, 1, 60 * us}, {60 * us, 0, 0, 0, 120 * us}, {60 * us, 0, 0, 0.9, (1 + missing(0.9)) * 60 * us}, // none can go ahead
+		{60 * us, 5 * us, 20 * time.Microsecond, 1, 5 * us}, {60 * us, 5 * us, 20 * time.Microsecond, 0, 80 * us},
+		{60 * us, 5 * us, 20 * time.Microsecond, 0.99, (5 + missing(0.99)*80) * us}, // dispatches that are left out take no time here
+	} {
+		r.Trip, r.Ahead = c.trip, c.ahead
+		speeds.BurstTime = c.burst
+		found := &plan.Found{HitRate: c.rate}
+		near(t, fmt.Sprintf("in slots, %+v", c), slots.PredictFound(speeds, h, 1, 1, found, found).DecodeSeconds-decode, c.want*float64(h.BlockCount), 1e-3)
 	}
 	forced := mustMake(t, h, m, plan.Budget{DeviceBytes: 64 << 30, ContextLength: 1024, Chunk: 64, Sweep: plan.Sweep{Slots: true}})
 	if x := forced.Experts; x == nil || x.Slots() != x.All() || forced.StreamedBytes != 0 {

@@ -5,6 +5,7 @@ import (
 
 	"leat/decompose/pack"
 	"leat/engine/arch"
+	"leat/engine/plan"
 	"leat/shaders"
 	"leat/shaders/gpu"
 )
@@ -35,7 +36,6 @@ type leap struct {
 
 const (
 	missMemory = 1.0 / 32 // the weight of the last layer in how often they miss one
-	longLeap   = 16       // layers in a submission, at most
 	lastLeap   = 2        // and in the step's last: what they used the host tells the policies while the device stands
 )
 
@@ -82,6 +82,9 @@ func (a *ahead) noted(lacked int) {
 	}
 }
 
+// GoesAhead reports whether layers can.
+func (e *Exec) GoesAhead() bool { return e.ahead.able }
+
 // goesAhead reports whether the layer at hand need not ask.
 func (r *run) goesAhead() bool {
 	a := &r.e.ahead
@@ -89,7 +92,7 @@ func (r *run) goesAhead() bool {
 }
 
 // stride is how many layers go in a submission: what is left out costs time as well.
-func (a *ahead) stride() int { return min(longLeap, max(1, int(0.5/max(a.misses, 1e-3)))) }
+func (a *ahead) stride() int { return plan.Stride(a.misses) }
 
 // leap has the layer at hand go ahead.
 func (r *run) leap(o *arch.Op) error {
