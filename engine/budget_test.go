@@ -1,25 +1,179 @@
-package engine
+package engine_test
 
 import (
 	"errors"
-	"leat/gguf"
+	"fmt"
+	"path/filepath"
+	"reflect"
 	"testing"
+
+	"leat/decompose"
+	"leat/decompose/pack"
+	"leat/engine"
+	"leat/engine/arch"
+	"leat/engine/plan"
+	"leat/engine/plan/gpus"
+	"leat/gguf"
+	"leat/tools/synth/synthetic"
+	"leat/vk"
+	"leat/vk/mem"
+	"leat/vk/vktest"
 )
 
-func TestBudgetOf(t *testing.T) {
-	b, err := Options{}.BudgetOf(24<<30, 32<<30, false)
-	if err != nil || b.DeviceBytes < 20<<30 || b.DeviceBytes > 23<<30 || b.HostBytes < 20<<30 || b.HostBytes > 28<<30 || b.KVType != gguf.F16 {
-		t.Errorf("24 and 32 GiB: %+v, %v", b, err)
+const gib = 1 << 30
+
+// sources are a model whose tensors a kernel reads where they lie on disk, the same where they begin elsewhere, and that as a pack.
+func sources(t *testing.T) map[string]string {
+	t.Helper()
+	dir := t.TempDir()
+	paths := map[string]string{"aligned": filepath.Join(dir, "a.gguf"), "unaligned": filepath.Join(dir, "u.gguf"), "pack": filepath.Join(dir, "pack")}
+	shape := synthetic.Shape{BlockCount: 3, EmbeddingLength: 64, VocabSize: 300}
+	for name, alignment := range map[string]int64{"aligned": 32, "unaligned": 8} {
+		if err := synthetic.Write(paths[name], synthetic.Options{Arch: "llama", Type: "q4_0", Shape: shape, Alignment: alignment}); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if u, err := (Options{}).BudgetOf(24<<30, 32<<30, true); err != nil || u.HostBytes >= b.HostBytes {
-		t.Errorf("one memory: %+v, %v", u, err)
+	if _, err := decompose.Run(t.Context(), paths["unaligned"], paths["pack"], decompose.Options{}); err != nil {
+		t.Fatal(err)
 	}
-	b, err = Options{DeviceBytes: 1 << 30, HostBytes: 2 << 30, KVType: "f32", ContextLength: 7}.BudgetOf(24<<30, 32<<30, false)
-	if err != nil || b.DeviceBytes != 1<<30 || b.HostBytes != 2<<30 || b.KVType != gguf.F32 || b.ContextLength != 7 {
-		t.Errorf("given: %+v, %v", b, err)
+	return paths
+}
+
+func opened(t *testing.T, path string) (*arch.Hyper, *pack.Model) {
+	t.Helper()
+	m, err := pack.Open(path)
+	if err != nil {
+		t.Fatal(err)
 	}
-	var option *OptionError
-	if _, err := (Options{KVType: "q1"}).BudgetOf(1, 1, false); !errors.As(err, &option) {
+	t.Cleanup(func() { m.Close() })
+	h, err := arch.Read(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h, m
+}
+
+// machines are those that differ in what a budget is.
+var machines = map[string]engine.Machine{
+	"discrete":                     {FreeBytes: 24 * gib, AvailableBytes: 28 * gib},
+	"shared":                       {FreeBytes: 20 * gib, AvailableBytes: 28 * gib, UMA: true, Shared: mem.Imported},
+	"shared, mapped":               {FreeBytes: 20 * gib, AvailableBytes: 28 * gib, UMA: true, Shared: mem.Mapped},
+	"shared, and nothing in place": {FreeBytes: 20 * gib, AvailableBytes: 28 * gib, UMA: true},
+	"CPU":                          {FreeBytes: 28 * gib, AvailableBytes: 28 * gib, UMA: true, CPU: true, Shared: mem.Imported},
+}
+
+var asked = map[string]engine.Options{
+	"nothing": {}, "VRAM": {DeviceBytes: 6 * gib}, "RAM": {HostBytes: 3 * gib}, "both": {DeviceBytes: 6 * gib, HostBytes: 3 * gib}, "all RAM": {HostBytes: 64 * gib},
+	"a context": {ContextLength: 77}, "uploads": {Discrete: true},
+}
+
+// What is allowed depends on the machine, on what was asked for, and on whether the file's tensors can be read in place. One memory is counted
+// once, and leaves the system its share.
+func TestBudget(t *testing.T) {
+	for source, path := range sources(t) {
+		h, m := opened(t, path)
+		for where, on := range machines {
+			for what, o := range asked {
+				b, err := o.Budget(&on, h, m)
+				if err != nil {
+					t.Fatal(err)
+				}
+				name := fmt.Sprintf("%s on %s, asked for %s: %.1f and %.1f GiB, in place %v", source, where, what, float64(b.DeviceBytes)/gib, float64(b.HostBytes)/gib, b.InPlace)
+				if want := source != "unaligned" && on.Shared != mem.NotShared && !o.Discrete && (!on.CPU || o.DeviceBytes == 0); b.InPlace != want {
+					t.Errorf("%s, wanted %v", name, want)
+				}
+				if o.DeviceBytes > 0 && b.DeviceBytes != o.DeviceBytes || b.HostBytes > o.HostBytes && o.HostBytes > 0 || b.ContextLength != o.ContextLength || b.KVType != gguf.F16 {
+					t.Errorf("%s: not what was asked for", name)
+				}
+				most := on.AvailableBytes / 8 * 7
+				if on.UMA && b.DeviceBytes+b.HostBytes > most || !on.UMA && (b.DeviceBytes > on.FreeBytes || o.HostBytes == 0 && b.HostBytes > most) {
+					t.Errorf("%s: more than there is", name)
+				}
+				if b.DeviceBytes < 5*gib || b.HostBytes == 0 && !b.InPlace {
+					t.Errorf("%s: too little", name)
+				}
+			}
+		}
+	}
+	var option *engine.OptionError
+	if _, err := (engine.Options{KVType: "q1"}).Budget(&engine.Machine{}, nil, nil); !errors.As(err, &option) {
 		t.Errorf("a wrong option: %v", err)
+	}
+}
+
+// A model is loaded within the budget that it is planned with by all others, whatever the machine, what was asked for and the file.
+func TestBudgetLoaded(t *testing.T) {
+	vktest.Instance(t)
+	paths := sources(t)
+	for where, on := range machines {
+		for _, o := range []engine.Options{{}, {DeviceBytes: 2 << 20}, {DeviceBytes: 2 << 20, HostBytes: 1 << 20}} {
+			for source, path := range paths {
+				o.ContextLength, o.Chunk, o.Pace = 64, 8, "off"
+				if on.UMA && on.Shared != mem.NotShared {
+					on.Shared = mem.Mapped // any device has that
+				}
+				h, file := opened(t, path)
+				b, err := o.Budget(&on, h, file)
+				if err != nil {
+					t.Fatal(err)
+				}
+				want, err := plan.Make(h, file, b)
+				if err != nil {
+					t.Fatal(err)
+				}
+				m := load(t, path, engine.WithMachine(o, &on))
+				if got := engine.BudgetOf(m); !reflect.DeepEqual(got, b) {
+					t.Errorf("%s on %s: loaded within %+v, planned %+v", source, where, got, b)
+				}
+				got := m.Plan()
+				if got.DeviceBytes != want.DeviceBytes || got.DeviceBudget != want.DeviceBudget || got.HostBytes != want.HostBytes || got.ContextLength != want.ContextLength || got.InPlace != want.InPlace || got.StreamedBytes != want.StreamedBytes {
+					t.Errorf("%s on %s: loaded %d of %d bytes, RAM %d, %d tokens; planned %d of %d, %d, %d", source, where,
+						got.DeviceBytes, got.DeviceBudget, got.HostBytes, got.ContextLength, want.DeviceBytes, want.DeviceBudget, want.HostBytes, want.ContextLength)
+				}
+				if err := m.Close(); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+}
+
+// Options see the machine that they are examined on as the model does that they load.
+func TestExamine(t *testing.T) {
+	inst := vktest.Instance(t)
+	p, err := inst.Pick("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	on, err := engine.Options{}.Examine(t.Context(), inst, p)
+	if err != nil || on.UMA != p.Features.UMA || on.CPU != (p.Type == vk.CPU) || on.FreeBytes <= 0 || on.UMA && on.Shared == mem.NotShared {
+		t.Errorf("found %+v, %v", on, err)
+	}
+	if on, err = (engine.Options{Discrete: true}).Examine(t.Context(), inst, p); err != nil || on.Shared != mem.NotShared {
+		t.Errorf("with uploads alone: %+v, %v", on, err)
+	}
+}
+
+// On all GPUs that have one memory with the CPU it is counted once, and the system keeps its share; a discrete one's is its own.
+func TestMachineOf(t *testing.T) {
+	h, m := opened(t, sources(t)["aligned"])
+	for _, g := range gpus.All() {
+		for _, ram := range []int64{0, 8 * gib, 24 * gib, 128 * gib, 512 * gib} {
+			on := engine.MachineOf(&g, ram)
+			b, err := engine.Options{}.Budget(&on, h, m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			memory := ram
+			if ram == 0 {
+				memory = g.RAMBytes()
+			}
+			switch sum := b.DeviceBytes + b.HostBytes; {
+			case !g.UMA && (b.DeviceBytes >= g.VRAMBytes || b.DeviceBytes < g.VRAMBytes/16*14 || b.HostBytes > memory/8*7 || b.InPlace):
+				t.Errorf("%s and %d GiB: %+v", g.Name, memory/gib, b)
+			case g.UMA && (sum > memory-memory/8 || sum < memory/2 || !b.InPlace):
+				t.Errorf("%s with %d GiB in all: %.1f and %.1f GiB, in place %v", g.Name, memory/gib, float64(b.DeviceBytes)/gib, float64(b.HostBytes)/gib, b.InPlace)
+			}
+		}
 	}
 }

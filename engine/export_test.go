@@ -26,6 +26,15 @@ func WithHeadroom(o Options, free func() int64, blockBytes int64) Options {
 	return o
 }
 
+// WithMachine has the model planned as on that machine.
+func WithMachine(o Options, on *Machine) Options {
+	o.machine = on
+	return o
+}
+
+// BudgetOf is what the model was planned for.
+func BudgetOf(m *Model) plan.Budget { return m.budget }
+
 // WithAhead has layers go ahead, however often they miss an expert, and on a CPU, too.
 func WithAhead(o Options) Options {
 	o.ahead = 2

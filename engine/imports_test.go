@@ -28,7 +28,7 @@ var allowed = map[string][]string{
 	"cmd/leat/picture": {"engine/trace"},
 
 	"engine": {"engine/arch", "engine/chat", "engine/expert", "engine/internal/adapt", "engine/internal/exec", "engine/internal/kv", "engine/internal/sched",
-		"engine/internal/weights", "engine/pace", "engine/plan", "engine/sample", "engine/token", "engine/trace", "decompose/pack", "gguf",
+		"engine/internal/weights", "engine/pace", "engine/plan", "engine/plan/gpus", "engine/sample", "engine/token", "engine/trace", "decompose/pack", "gguf",
 		"shaders", "shaders/conform", "shaders/gpu", "shaders/gpu/cache", "vk", "vk/file", "vk/limit", "vk/mem", "vk/xfer"},
 	"engine/server":         {"engine", "engine/chat", "engine/sample", "engine/token"},
 	"engine/train":          {"engine", "engine/arch", "engine/plan", "engine/token", "engine/internal/exec", "engine/internal/weights"},

@@ -131,32 +131,20 @@ func (m *Model) openDevice(context.Context, string) (err error) {
 }
 
 func (m *Model) makePlan(ctx context.Context, _ string) (err error) {
-	b, err := m.o.PlanBudget(m.dev.Physical)
+	on, err := m.o.examine(m.dev.Physical, func() (mem.Shared, error) { return mem.ProbeShared(ctx, m.dev) })
 	if err != nil {
 		return err
 	}
-	if m.shared = m.o.shared; b.InPlace && m.shared == mem.NotShared {
-		if m.shared, err = mem.ProbeShared(ctx, m.dev); err != nil {
-			return err
-		}
-		if m.shared == mem.Mapped && m.o.HostBytes == 0 {
-			b.HostBytes = 0 // it is all of the device's own
-		}
-		m.o.Logger.Debug("memory in common with the host", "weights", m.shared)
-	}
-	if b.InPlace && (m.shared == mem.NotShared || !plan.Aligned(m.hyper, m.file)) {
-		o := m.o
-		o.Discrete, o.shared = true, mem.NotShared
-		if b, err = o.PlanBudget(m.dev.Physical); err != nil {
-			return err
-		}
+	b, err := m.o.Budget(&on, m.hyper, m.file)
+	if err != nil {
+		return err
 	}
 	m.budget = b
 	if m.plan, err = plan.Make(m.hyper, m.file, b); err != nil {
 		return err
 	}
-	if !m.plan.InPlace {
-		m.shared = mem.NotShared
+	if m.plan.InPlace {
+		m.shared = on.Shared
 	}
 	if m.plan.ContextLength > m.hyper.ContextLength {
 		m.o.Logger.Warn("context is longer than the model was trained for", "context", m.plan.ContextLength, "trained", m.hyper.ContextLength)

@@ -78,6 +78,7 @@ type Options struct {
 	guesses  bool               // tests: a step may foresee experts by itself, on a CPU too
 	ahead    float64            // tests: how seldom layers must miss an expert to go ahead, on a CPU too; 0: as elsewhere
 	shared   mem.Shared         // tests: keep weights in place in such memory, whatever the budgets
+	machine  *Machine           // tests: plan as on that one
 	opened   func(*vk.Device)   // tests: may make it a lesser one; nil: leaves it as it is
 	kernels  func(*gpu.Options) // tests: may break some; nil: leaves them as they are
 }
@@ -203,37 +204,3 @@ var ErrDeviceLost error = vk.ErrDeviceLost
 
 // ErrNoDevice: this machine has no usable Vulkan; the error's Hint says what to install.
 var ErrNoDevice error = vk.ErrNoDriver
-
-// defaultReserve is left free beside our budget: a part, and never less than a little.
-func defaultReserve(free int64) int64 { return max(free/20, 256<<20) }
-
-// spare is what we may pin of the RAM that is available.
-func spare(available int64) int64 { return available - min(available/2, max(available/8, 1<<30)) }
-
-// inPlace reports whether the device reads weights where the host has them. A CPU that is
-// given a VRAM budget stands for another device, which is to be tried out.
-func (o *Options) inPlace(p *vk.PhysicalDevice) bool {
-	if o.shared != mem.NotShared {
-		return true
-	}
-	return p.Features.UMA && !o.Discrete && (p.Type != vk.CPU || o.DeviceBytes == 0)
-}
-
-// budgets returns the VRAM and RAM that o allows on the machine as it is now.
-func (o *Options) budgets(p *vk.PhysicalDevice, available int64) (device, host int64) {
-	device, host = o.DeviceBytes, o.HostBytes
-	if device == 0 {
-		device = p.FreeBytes()
-		if p.Features.UMA && available > 0 { // the heap is the same RAM that others use
-			device = min(device, available/4*3)
-		}
-		device -= min(device/2, defaultReserve(device))
-	}
-	if host == 0 {
-		host = spare(available)
-		if p.Features.UMA {
-			host = available / 8
-		}
-	}
-	return device, host
-}

@@ -90,10 +90,15 @@ func (r *bencher) drawSpeeds(w io.Writer) error {
 // curveSteps are enough for a smooth line; a plan takes about a millisecond.
 const curveSteps = 64
 
+// within is what a run may spend that is given so much VRAM.
+func (r *bencher) within(deviceBytes int64) (plan.Budget, error) {
+	return r.options(benchConfig{VRAM: deviceBytes, RAM: int64(r.f.ram)}).Budget(&r.machine, r.hyper, r.model)
+}
+
 // curve predicts a generation's speed from the least budget to the one that holds all, as
 // far as this device goes.
 func (r *bencher) curve(t bench.Test, measured []picture.Point) (points []picture.Point) {
-	q := plan.Question{Hyper: r.hyper, Model: r.model, Budget: r.budget, Speeds: *r.speeds, Context: t.Depth + 1 + t.Generate/2, Prompt: 1}
+	q := plan.Question{Hyper: r.hyper, Model: r.model, Within: r.within, Speeds: *r.speeds, Context: t.Depth + 1 + t.Generate/2, Prompt: 1}
 	least, err := q.Least()
 	if err != nil {
 		return nil

@@ -29,6 +29,7 @@ type bencher struct {
 	path      string
 	model     *pack.Model
 	hyper     *arch.Hyper
+	machine   engine.Machine
 	budget    plan.Budget // of this machine, without limits
 	speeds    *plan.Speeds
 	rehearsed []*plan.Rehearsed // by configuration; nil: as in speeds
@@ -82,12 +83,13 @@ func (r *bencher) examine(ctx context.Context) error {
 		return explainLoader(err)
 	}
 	defer instance.Close()
-	p, err := instance.Pick(r.f.device)
+	on, err := r.f.examine(ctx, r.a, instance)
 	if err != nil {
 		return err
 	}
-	r.report.Device = describe(p)
-	if r.budget, err = r.options(benchConfig{}).PlanBudget(p); err != nil {
+	p := on.device
+	r.report.Device, r.machine = describe(p), on.machine
+	if r.budget, err = r.options(benchConfig{}).Budget(&r.machine, r.hyper, r.model); err != nil {
 		return optionError(err)
 	}
 	if p.Type != vk.CPU {
@@ -99,10 +101,10 @@ func (r *bencher) examine(ctx context.Context) error {
 	if r.f.again {
 		known.Forget()
 	}
-	if r.fromDisk(p) {
+	if r.fromDisk(on) {
 		known.ForgetDisks(0) // so that what is predicted is of this moment
 	}
-	speeds, disk, key, err := r.f.calibratedAs(ctx, r.a, known, instance, p, r.model)
+	speeds, disk, key, err := r.f.calibratedAs(ctx, r.a, known, on, r.model)
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
@@ -117,13 +119,13 @@ func (r *bencher) examine(ctx context.Context) error {
 	if disk == nil {
 		r.report.note("the disk's ceiling is not known: the file is too small to measure")
 	}
-	return r.rehearse(ctx, known, key, p)
+	return r.rehearse(ctx, known, key, on)
 }
 
 // rehearse has the model rehearsed for each configuration whose prompts bring weights into halves by other slices than
 // the plan without limits: less VRAM has shorter ones, and their products fill the device less. They are rehearsed with
 // all VRAM, as few layers fit into little.
-func (r *bencher) rehearse(ctx context.Context, known *calibrate.File, key string, p *vk.PhysicalDevice) error {
+func (r *bencher) rehearse(ctx context.Context, known *calibrate.File, key string, on *site) error {
 	list, err := r.quietly()
 	if err != nil || !slices.ContainsFunc(r.f.tests(), func(t bench.Test) bool { return t.Prompt > 0 }) {
 		return nil // what is wrong is said later
@@ -131,13 +133,13 @@ func (r *bencher) rehearse(ctx context.Context, known *calibrate.File, key strin
 	say := func() { r.status.say("rehearsing steps as they run with less VRAM") }
 	r.rehearsed = make([]*plan.Rehearsed, len(list))
 	for i := range list {
-		made, _, err := r.f.planned(r.options(list[i]), p, r.model)
+		made, _, err := on.planned(r.options(list[i]), r.model)
 		if err != nil || made.Scratch.Weights == 0 {
 			continue
 		}
 		o := r.options(benchConfig{})
 		o.Sweep.Halves, o.Chunk = made.Scratch.Weights, made.Chunk
-		if r.rehearsed[i], err = r.f.rehearsed(ctx, r.a, known, key, p, r.model, o, say); err != nil {
+		if r.rehearsed[i], err = r.f.rehearsed(ctx, r.a, known, key, on, r.model, o, say); err != nil {
 			r.a.log.Info("the model is not rehearsed as it runs with less VRAM", "error", err)
 		}
 	}
@@ -152,13 +154,13 @@ func (r *bencher) quietly() ([]benchConfig, error) {
 }
 
 // fromDisk reports whether some configuration reads weights from disk for each token.
-func (r *bencher) fromDisk(p *vk.PhysicalDevice) bool {
+func (r *bencher) fromDisk(on *site) bool {
 	list, err := r.quietly()
 	if err != nil {
 		return false // said later
 	}
 	for _, c := range list {
-		if made, _, err := r.f.planned(r.options(c), p, r.model); err == nil && made.DiskBytes > 0 {
+		if made, _, err := on.planned(r.options(c), r.model); err == nil && made.DiskBytes > 0 {
 			return true
 		}
 	}

@@ -61,7 +61,7 @@ func (r *bencher) tierConfigurations() (list []benchConfig, err error) {
 		return nil, err
 	}
 	for _, t := range tiers {
-		b, err := r.options(benchConfig{RAM: int64(r.f.ram)}).BudgetOf(t.VRAMBytes, t.RAMBytes, t.UMA)
+		b, err := r.tierBudget(&t)
 		if err != nil {
 			return nil, optionError(err)
 		}
@@ -80,6 +80,13 @@ func (r *bencher) tierConfigurations() (list []benchConfig, err error) {
 		list = append(list, c)
 	}
 	return list, nil
+}
+
+// tierBudget is what a model may spend in that machine.
+func (r *bencher) tierBudget(t *gpus.Tier) (plan.Budget, error) {
+	o, on := r.f.elsewhere(r.a, &t.GPU, t.RAMBytes)
+	o.ContextLength = r.options(benchConfig{}).ContextLength
+	return o.Budget(&on, r.hyper, r.model)
 }
 
 // leavesRoom reports whether all of the model stays within a budget, and this device has as

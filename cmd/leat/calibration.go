@@ -68,21 +68,21 @@ func (f *modelFlags) kv() gguf.Type {
 
 // calibrated returns the speeds of a device of this machine for a model, measuring what is
 // not known of it yet; the disk is nil where it is not known.
-func (f *modelFlags) calibrated(ctx context.Context, a *app, known *calibrate.File, instance *vk.Instance, p *vk.PhysicalDevice, m *pack.Model) (plan.Speeds, *calibrate.Disk, error) {
-	speeds, disk, _, err := f.calibratedAs(ctx, a, known, instance, p, m)
+func (f *modelFlags) calibrated(ctx context.Context, a *app, known *calibrate.File, on *site, m *pack.Model) (plan.Speeds, *calibrate.Disk, error) {
+	speeds, disk, _, err := f.calibratedAs(ctx, a, known, on, m)
 	return speeds, disk, err
 }
 
 // calibratedAs is calibrated; key names the device to rehearsals.
-func (f *modelFlags) calibratedAs(ctx context.Context, a *app, known *calibrate.File, instance *vk.Instance, p *vk.PhysicalDevice, m *pack.Model) (speeds plan.Speeds, disk *calibrate.Disk, key string, err error) {
+func (f *modelFlags) calibratedAs(ctx context.Context, a *app, known *calibrate.File, on *site, m *pack.Model) (speeds plan.Speeds, disk *calibrate.Disk, key string, err error) {
 	say := saysMeasuring(a)
-	if planned, _, err := f.planned(f.options(a), p, m); err == nil && planned.DiskBytes > 0 {
+	if planned, _, err := on.planned(f.options(a), m); err == nil && planned.DiskBytes > 0 {
 		known.ForgetDisks(diskAge)
 	}
-	if speeds, disk, key, err = f.rates(ctx, a, known, instance, p, m, say); err != nil {
+	if speeds, disk, key, err = f.rates(ctx, a, known, on, m, say); err != nil {
 		return speeds, disk, key, err
 	}
-	if speeds.Rehearsed, err = f.rehearsed(ctx, a, known, key, p, m, f.options(a), say); err != nil {
+	if speeds.Rehearsed, err = f.rehearsed(ctx, a, known, key, on, m, f.options(a), say); err != nil {
 		a.log.Info("the model is not rehearsed: its kernels are predicted by their rates", "error", err)
 	}
 	return speeds, disk, key, ctx.Err()
@@ -91,13 +91,31 @@ func (f *modelFlags) calibratedAs(ctx context.Context, a *app, known *calibrate.
 // diskAge is how old the measurement of a disk may be that a model streams from.
 const diskAge = time.Hour
 
+// site is a device of this machine, and what budgets there depend on.
+type site struct {
+	instance *vk.Instance
+	device   *vk.PhysicalDevice
+	machine  engine.Machine
+}
+
+// examine picks the device.
+func (f *modelFlags) examine(ctx context.Context, a *app, instance *vk.Instance) (*site, error) {
+	p, err := instance.Pick(f.device)
+	if err != nil {
+		return nil, err
+	}
+	on := &site{instance: instance, device: p}
+	on.machine, err = f.options(a).Examine(ctx, instance, p)
+	return on, optionError(err)
+}
+
 // planned is where the model would live.
-func (f *modelFlags) planned(o engine.Options, p *vk.PhysicalDevice, m *pack.Model) (*plan.Plan, *arch.Hyper, error) {
+func (on *site) planned(o engine.Options, m *pack.Model) (*plan.Plan, *arch.Hyper, error) {
 	h, err := arch.Read(m)
 	if err != nil {
 		return nil, nil, err
 	}
-	b, err := o.PlanBudget(p)
+	b, err := o.Budget(&on.machine, h, m)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -106,8 +124,8 @@ func (f *modelFlags) planned(o engine.Options, p *vk.PhysicalDevice, m *pack.Mod
 }
 
 // measured is as calibrated, but for what the engine would have to run.
-func (f *modelFlags) measured(ctx context.Context, a *app, known *calibrate.File, instance *vk.Instance, p *vk.PhysicalDevice, m *pack.Model) (plan.Speeds, *calibrate.Disk, error) {
-	speeds, disk, _, err := f.rates(ctx, a, known, instance, p, m, saysMeasuring(a))
+func (f *modelFlags) measured(ctx context.Context, a *app, known *calibrate.File, on *site, m *pack.Model) (plan.Speeds, *calibrate.Disk, error) {
+	speeds, disk, _, err := f.rates(ctx, a, known, on, m, saysMeasuring(a))
 	return speeds, disk, err
 }
 
@@ -120,8 +138,8 @@ func saysMeasuring(a *app) func() {
 }
 
 // rates are what the parts of the machine reach by themselves; key names the device.
-func (f *modelFlags) rates(ctx context.Context, a *app, known *calibrate.File, instance *vk.Instance, p *vk.PhysicalDevice, m *pack.Model, say func()) (speeds plan.Speeds, disk *calibrate.Disk, key string, err error) {
-	dev, err := instance.NewDevice(p, vk.DeviceOptions{OneQueue: f.oneQueue, Disable: f.disable, Enable: f.enable})
+func (f *modelFlags) rates(ctx context.Context, a *app, known *calibrate.File, on *site, m *pack.Model, say func()) (speeds plan.Speeds, disk *calibrate.Disk, key string, err error) {
+	dev, err := on.instance.NewDevice(on.device, vk.DeviceOptions{OneQueue: f.oneQueue, Disable: f.disable, Enable: f.enable})
 	if err != nil {
 		return speeds, nil, "", err
 	}
@@ -142,9 +160,9 @@ func (f *modelFlags) rates(ctx context.Context, a *app, known *calibrate.File, i
 
 // rehearsed is how long layers of the model take on the device that key names, in steps as o's plan has them. Where
 // those can't be run, it is for steps as another plan had them.
-func (f *modelFlags) rehearsed(ctx context.Context, a *app, known *calibrate.File, key string, p *vk.PhysicalDevice, m *pack.Model, o engine.Options, say func()) (*plan.Rehearsed, error) {
+func (f *modelFlags) rehearsed(ctx context.Context, a *app, known *calibrate.File, key string, on *site, m *pack.Model, o engine.Options, say func()) (*plan.Rehearsed, error) {
 	o.Validate = false
-	planned, h, err := f.planned(o, p, m)
+	planned, h, err := on.planned(o, m)
 	if err != nil {
 		return nil, err
 	}
@@ -202,10 +220,10 @@ func (f *modelFlags) speedsFor(ctx context.Context, a *app, arg string) (s plan.
 		return s, err
 	}
 	defer instance.Close()
-	p, err := instance.Pick(f.device)
+	on, err := f.examine(ctx, a, instance)
 	if err != nil {
 		return s, err
 	}
-	s, _, err = f.calibrated(ctx, a, a.openCalibration(), instance, p, m)
+	s, _, err = f.calibrated(ctx, a, a.openCalibration(), on, m)
 	return s, err
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"leat/decompose/pack"
+	"leat/engine"
 	"leat/engine/arch"
 	"leat/engine/calibrate"
 	"leat/engine/plan"
@@ -143,7 +144,7 @@ func (f *planFlags) run(ctx context.Context, a *app, arg string) error {
 	if err != nil {
 		return fmt.Errorf("plan %s: %w", path, err)
 	}
-	mach, err := f.machine(ctx, a, m)
+	mach, err := f.machine(ctx, a, h, m)
 	if err != nil {
 		return err
 	}
@@ -168,6 +169,7 @@ type machine struct {
 	Disks   int       `json:"disks"` // that the model is striped over
 	speeds  plan.Speeds
 	budget  plan.Budget
+	within  func(deviceBytes int64) (plan.Budget, error) // what a run there may spend that is given so much VRAM; 0: as here
 }
 
 // How the time of kernels is predicted.
@@ -176,14 +178,11 @@ const (
 	kernelsByRates   = "by the rates of each kind"
 )
 
-// The machine around a GPU of which only the name is known.
-const (
-	assumedDisk = 7.0 // GB/s
-	assumedRAM  = 32 << 30
-)
+// assumedDisk, in GB/s, is that of a GPU of which only the name is known.
+const assumedDisk = 7.0
 
-func (f *planFlags) machine(ctx context.Context, a *app, m *pack.Model) (*machine, error) {
-	mach, err := f.base(ctx, a, m)
+func (f *planFlags) machine(ctx context.Context, a *app, h *arch.Hyper, m *pack.Model) (*machine, error) {
+	mach, err := f.base(ctx, a, h, m)
 	if err != nil {
 		return nil, err
 	}
@@ -196,7 +195,7 @@ func (f *planFlags) machine(ctx context.Context, a *app, m *pack.Model) (*machin
 	return mach, nil
 }
 
-func (f *planFlags) base(ctx context.Context, a *app, m *pack.Model) (*machine, error) {
+func (f *planFlags) base(ctx context.Context, a *app, h *arch.Hyper, m *pack.Model) (*machine, error) {
 	g := gpus.GPU{Name: "the GPU described", VRAMBytes: int64(f.vram), PCIe: 4, Lanes: 16, Source: "flags"}
 	switch {
 	case f.gpu != "":
@@ -207,7 +206,7 @@ func (f *planFlags) base(ctx context.Context, a *app, m *pack.Model) (*machine, 
 			return nil, &usageError{text: "--gpu: " + err.Error(), hint: missing.Hint()}
 		}
 	case f.memory == 0:
-		return f.here(ctx, a, m)
+		return f.here(ctx, a, h, m)
 	}
 	if f.memory > 0 {
 		g.MemBytesPerSec = f.memory * 1e9
@@ -216,32 +215,53 @@ func (f *planFlags) base(ctx context.Context, a *app, m *pack.Model) (*machine, 
 		g.FP32 = f.tflops * 1e12
 		g.BF16 = max(g.BF16, g.FP32)
 	}
-	b, err := f.options(a).BudgetOf(g.VRAMBytes, assumedRAM, g.UMA)
-	if err != nil {
-		return nil, optionError(err)
-	}
-	b.Matrices, b.Few = g.Matrices(), true
-	return &machine{
+	mach := &machine{
 		Name: g.Name, Source: "its data sheet: an estimate", Kernels: kernelsByRates, GPU: &g, DiskAs: "assumed", Disks: 1,
-		speeds: plan.Reached(&g, assumedDisk*1e9), budget: b,
-	}, nil
+		speeds: plan.Reached(&g, assumedDisk*1e9),
+	}
+	o, on := f.elsewhere(a, &g, 0)
+	return mach, mach.plans(o, &on, h, m)
+}
+
+// elsewhere is a machine with that GPU, and what the flags allow there. Where it has one memory with the CPU, --ram is all of that: else it
+// would be counted twice.
+func (f *modelFlags) elsewhere(a *app, g *gpus.GPU, ramBytes int64) (engine.Options, engine.Machine) {
+	o := f.options(a)
+	if g.UMA && o.HostBytes > 0 {
+		ramBytes, o.HostBytes = o.HostBytes, 0
+	}
+	return o, engine.MachineOf(g, ramBytes)
+}
+
+// plans sets what a model may spend on the machine.
+func (mach *machine) plans(o engine.Options, on *engine.Machine, h *arch.Hyper, m *pack.Model) (err error) {
+	mach.within = func(deviceBytes int64) (plan.Budget, error) {
+		o := o
+		if deviceBytes > 0 {
+			o.DeviceBytes = deviceBytes
+		}
+		b, err := o.Budget(on, h, m)
+		return b, optionError(err)
+	}
+	mach.budget, err = mach.within(0)
+	return err
 }
 
 // here is this machine, measured.
-func (f *planFlags) here(ctx context.Context, a *app, m *pack.Model) (*machine, error) {
+func (f *planFlags) here(ctx context.Context, a *app, h *arch.Hyper, m *pack.Model) (*machine, error) {
 	instance, err := vk.Open(a.vulkan())
 	if err != nil {
 		err = explainLoader(err)
 		return nil, withHint(err, "%s; or --gpu NAME plans for a GPU by its data sheet, with no Vulkan here", hintFor(err))
 	}
 	defer instance.Close()
-	p, err := instance.Pick(f.device)
+	on, err := f.examine(ctx, a, instance)
 	if err != nil {
 		return nil, err
 	}
-	mach := &machine{Name: p.Name, Source: "measured", Kernels: kernelsByRates, DiskAs: "measured", Disks: 1}
-	if mach.budget, err = f.options(a).PlanBudget(p); err != nil {
-		return nil, optionError(err)
+	mach := &machine{Name: on.device.Name, Source: "measured", Kernels: kernelsByRates, DiskAs: "measured", Disks: 1}
+	if err := mach.plans(f.options(a), &on.machine, h, m); err != nil {
+		return nil, err
 	}
 	known := a.openCalibration()
 	if f.again {
@@ -251,7 +271,7 @@ func (f *planFlags) here(ctx context.Context, a *app, m *pack.Model) (*machine, 
 	if f.train { // what trains is not what runs: any architecture will do
 		measure = f.measured
 	}
-	speeds, disk, err := measure(ctx, a, known, instance, p, m)
+	speeds, disk, err := measure(ctx, a, known, on, m)
 	if err != nil {
 		return nil, err
 	}

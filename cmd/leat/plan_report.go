@@ -59,6 +59,7 @@ type placement struct {
 	RAMBudget     int64        `json:"ram_budget_bytes"`
 	StreamedBytes int64        `json:"streamed_bytes_per_token"`
 	DiskBytes     int64        `json:"disk_bytes_per_token"`
+	InPlace       bool         `json:"in_place"` // RAM and VRAM are one memory, and its budget the VRAM's
 
 	Experts *expertPlacement `json:"experts,omitempty"` // that share slots of VRAM, where not all fit
 }
@@ -125,13 +126,17 @@ const tableContext = 4096
 
 // answer plans, predicts, and looks at what else there could be.
 func (f *planFlags) answer(name string, h *arch.Hyper, m *pack.Model, mach *machine) (*planReport, error) {
-	q := plan.Question{Hyper: h, Model: m, Budget: mach.budget, Speeds: mach.speeds, Context: f.depth, Prompt: f.prompt}
-	a, err := q.At(mach.budget.DeviceBytes)
+	q := plan.Question{Hyper: h, Model: m, Within: mach.within, Speeds: mach.speeds, Context: f.depth, Prompt: f.prompt}
+	a, err := q.Of(mach.budget)
 	if err != nil {
 		return nil, err
 	}
 	p := a.Plan
-	r := &planReport{Machine: mach, Prediction: a.Prediction, Plan: placementOf(p, mach.budget.HostBytes)}
+	ram := mach.budget.HostBytes
+	if p.InPlace { // one memory, counted once
+		ram = 0
+	}
+	r := &planReport{Machine: mach, Prediction: a.Prediction, Plan: placementOf(p, ram)}
 	r.Model = modelReport{Name: name, Architecture: h.Architecture, Units: len(p.Units)}
 	for i := range p.Units {
 		r.Model.Bytes += p.Units[i].Bytes
@@ -139,14 +144,13 @@ func (f *planFlags) answer(name string, h *arch.Hyper, m *pack.Model, mach *mach
 	s := &mach.speeds
 	r.Speeds = speedsReport{s.DiskBytesPerSec, s.DiskFirstBytesPerSec, s.LinkBytesPerSec, s.LinkBusyBytesPerSec, s.DeviceBytesPerSec, s.FlopsPerSec, s.DispatchTime.Seconds(), s.HostOverheadPerStep.Seconds()}
 	r.FullPerSec = p.Predict(mach.speeds, h, p.ContextLength, 1).DecodePerSec
-	q.Budget.ContextLength = p.ContextLength // settled, or a smaller budget would shrink it
-	if f.ctx == 0 {
-		q.Budget.ContextLength = min(p.ContextLength, tableContext)
+	if r.BudgetsFor = p.ContextLength; f.ctx == 0 {
+		r.BudgetsFor = min(p.ContextLength, tableContext)
 	}
-	r.BudgetsFor = q.Budget.ContextLength
-	all := q.Budget.HostBytes
-	if q.Budget.InPlace { // one memory, counted once
-		q.Budget.HostBytes = 0
+	q.Within = func(deviceBytes int64) (plan.Budget, error) {
+		b, err := mach.within(deviceBytes)
+		b.ContextLength = r.BudgetsFor // settled, or a smaller budget would shrink it
+		return b, err
 	}
 	if r.Budgets, err = budgetRows(&q); err != nil {
 		return nil, err
@@ -159,8 +163,9 @@ func (f *planFlags) answer(name string, h *arch.Hyper, m *pack.Model, mach *mach
 		r.Target = &targetReport{f.tokens, n, best.Prediction.DecodePerSec}
 	}
 	if p.DiskBytes > 0 {
-		q.Budget.ContextLength, q.Budget.HostBytes = p.ContextLength, all
-		two, err := q.Drives(2, mach.budget.DeviceBytes)
+		b := mach.budget
+		b.ContextLength = p.ContextLength
+		two, err := q.Drives(2, b)
 		if err != nil {
 			return nil, err
 		}
@@ -173,6 +178,7 @@ func placementOf(p *plan.Plan, ram int64) placement {
 	out := placement{
 		Context: p.ContextLength, Chunk: p.Chunk, VRAMBytes: p.DeviceBytes, VRAMBudget: p.DeviceBudget, RingBytes: p.RingSize(),
 		KVBytes: p.KV.Bytes(), ScratchBytes: p.Scratch.Bytes, RAMBytes: p.HostBytes, RAMBudget: ram, StreamedBytes: p.StreamedBytes, DiskBytes: p.DiskBytes,
+		InPlace: p.InPlace,
 	}
 	for _, b := range p.Blocks {
 		out.WeightBytes += b
@@ -267,7 +273,11 @@ func (r *planReport) print(w io.Writer) {
 	fmt.Fprintln(w)
 	line("VRAM", "%s of %s: weights %s, ring %s, KV cache of %d tokens %s, scratch %s",
 		formatSize(t.VRAMBytes), formatSize(t.VRAMBudget), formatSize(t.WeightBytes), formatSize(t.RingBytes), t.Context, formatSize(t.KVBytes), formatSize(t.ScratchBytes))
-	line("RAM", "%s of %s", formatSize(t.RAMBytes), formatSize(t.RAMBudget))
+	if r.Plan.InPlace {
+		line("RAM", "the same memory: weights are read where they lie")
+	} else {
+		line("RAM", "%s of %s", formatSize(t.RAMBytes), formatSize(t.RAMBudget))
+	}
 	fmt.Fprintln(w)
 	line("decode", "%s tok/s, %s a token, with %d tokens in the session; bottleneck: %s", formatSpeed(p.DecodePerSec), seconds(p.DecodeSeconds), p.Context, p.DecodeBottleneck)
 	line("", "busy: disk %s, link %s, compute %s", seconds(p.Decode.DiskSeconds), seconds(p.Decode.LinkSeconds), seconds(p.Decode.ComputeSeconds))

@@ -15,10 +15,7 @@ import (
 func TestPlanJSON(t *testing.T) {
 	for _, gpu := range []string{"gtx1660", "rtx 3060", "rtx 5090", "rx 9070", "8060s", "b580", "h100", "m4 max"} {
 		t.Run(gpu, func(t *testing.T) {
-			ram := "3MiB"
-			if gpu == "8060s" || gpu == "m4 max" {
-				ram = "1KiB" // one memory with --vram
-			}
+			ram := "3MiB" // where it is one memory with --vram this is all of it
 			stdout, stderr, code := leat(t, "plan", "demo", "--gpu", gpu, "--vram", "5MiB", "--ram", ram, "--ctx", "512", "--tokens", "1", "--json")
 			if code != exitOK || stderr != "" {
 				t.Fatalf("exit %d: %s", code, stderr)
@@ -50,6 +47,20 @@ func TestPlanJSON(t *testing.T) {
 				t.Errorf("second drive %+v, target %+v, prediction %+v", r.SecondDrive, r.Target, r.Prediction)
 			}
 		})
+	}
+}
+
+// One memory is counted once: on a GPU that shares it with the CPU, --ram is all of it.
+func TestPlanOneMemory(t *testing.T) {
+	for gpu, most := range map[string]int64{"8060S": 112 << 30, "m4 max": 112 << 30} { // seven eighths of 128 GiB
+		stdout, stderr, code := leat(t, "plan", "demo", "--gpu", gpu, "--ram", "128GiB", "--json")
+		var r planReport
+		if err := json.Unmarshal([]byte(stdout), &r); err != nil || code != exitOK {
+			t.Fatalf("exit %d, %v: %s", code, err, stderr)
+		}
+		if n := r.Plan.VRAMBudget + r.Plan.RAMBudget; n > most || n < most/2 {
+			t.Errorf("%s: %d MiB of VRAM, %d of RAM", gpu, r.Plan.VRAMBudget>>20, r.Plan.RAMBudget>>20)
+		}
 	}
 }
 

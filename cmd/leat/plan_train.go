@@ -75,7 +75,7 @@ const trainReserve = 1600 << 20
 const trainShare = 0.5
 
 func (f *planFlags) runTraining(ctx context.Context, a *app, name string, m *pack.Model) error {
-	mach, err := f.machine(ctx, a, m)
+	mach, err := f.machine(ctx, a, nil, m)
 	if err != nil {
 		return err
 	}

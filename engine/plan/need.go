@@ -11,7 +11,7 @@ import (
 type Question struct {
 	Hyper   *arch.Hyper
 	Model   *pack.Model
-	Budget  Budget // DeviceBytes is what the answers vary
+	Within  func(deviceBytes int64) (Budget, error) // what a run may spend that is given so much VRAM
 	Speeds  Speeds
 	Context int // tokens in the session while decoding; 0: half of what it can hold, 1024 at most
 	Prompt  int // tokens
@@ -25,8 +25,15 @@ type Answer struct {
 
 // At answers for one VRAM budget. The error is a [*BudgetError] where it can't hold.
 func (q *Question) At(deviceBytes int64) (Answer, error) {
-	b := q.Budget
-	b.DeviceBytes = deviceBytes
+	b, err := q.Within(deviceBytes)
+	if err != nil {
+		return Answer{}, err
+	}
+	return q.Of(b)
+}
+
+// Of answers for a budget.
+func (q *Question) Of(b Budget) (Answer, error) {
 	p, err := Make(q.Hyper, q.Model, b)
 	if err != nil {
 		return Answer{}, err
@@ -43,7 +50,7 @@ const mibi = 1 << 20
 // Least is the smallest VRAM budget, in whole MiB, that holds at all. The context must
 // be settled in the budget: else it would shrink to fit anything.
 func (q *Question) Least() (int64, error) {
-	_, err := q.At(0)
+	_, err := q.At(1) // none means that nothing was asked for
 	var small *BudgetError
 	if !errors.As(err, &small) {
 		return 0, err
@@ -67,8 +74,10 @@ func (q *Question) All() (int64, error) {
 	}
 	most += most/8 + 1<<30
 	chunk := func(n int64) int { // 0: something is streamed
-		b := q.Budget
-		b.DeviceBytes = n * mibi
+		b, err := q.Within(n * mibi)
+		if err != nil {
+			return 0
+		}
 		if p, err := Make(q.Hyper, q.Model, b); err == nil && p.StreamedBytes == 0 {
 			return p.Chunk
 		}
@@ -119,9 +128,9 @@ func search(low, high int64, enough func(int64) bool) int64 {
 }
 
 // Drives is the answer with as many drives of the same kind as given, striped.
-func (q *Question) Drives(n int, deviceBytes int64) (Answer, error) {
+func (q *Question) Drives(n int, b Budget) (Answer, error) {
 	more := *q
 	more.Speeds.DiskBytesPerSec *= float64(n)
 	more.Speeds.DiskFirstBytesPerSec *= float64(n)
-	return more.At(deviceBytes)
+	return more.Of(b)
 }

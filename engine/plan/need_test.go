@@ -10,13 +10,22 @@ import (
 	"leat/tools/synth/synthetic"
 )
 
+// within varies the VRAM alone.
+func within(b plan.Budget) func(int64) (plan.Budget, error) {
+	return func(deviceBytes int64) (plan.Budget, error) {
+		b := b
+		b.DeviceBytes = deviceBytes
+		return b, nil
+	}
+}
+
 func TestNeed(t *testing.T) {
 	h, m := preset(t, "8b")
 	g, err := gpus.Find("RTX 4090")
 	if err != nil {
 		t.Fatal(err)
 	}
-	q := plan.Question{Hyper: h, Model: m, Budget: plan.Budget{HostBytes: 1 << 30, ContextLength: 4096, KVType: gguf.F16}, Speeds: plan.Reached(&g, 7e9), Context: 128, Prompt: 512}
+	q := plan.Question{Hyper: h, Model: m, Within: within(plan.Budget{HostBytes: 1 << 30, ContextLength: 4096, KVType: gguf.F16}), Speeds: plan.Reached(&g, 7e9), Context: 128, Prompt: 512}
 	least, err := q.Least()
 	if err != nil {
 		t.Fatal(err)
@@ -50,7 +59,11 @@ func TestNeed(t *testing.T) {
 	if err != nil || one.Prediction.DecodeBottleneck != plan.LaneDisk {
 		t.Fatalf("at 2 GiB the bottleneck is %s, %v", one.Prediction.DecodeBottleneck, err)
 	}
-	two, err := q.Drives(2, 2<<30)
+	b, err := q.Within(2 << 30)
+	if err != nil {
+		t.Fatal(err)
+	}
+	two, err := q.Drives(2, b)
 	if gain := two.Prediction.DecodePerSec / one.Prediction.DecodePerSec; err != nil || gain < 1.8 || gain > 2.001 {
 		t.Errorf("a second drive makes it %.2f times as fast, %v", gain, err)
 	}
@@ -64,7 +77,7 @@ func TestNeed(t *testing.T) {
 func TestNeedAll(t *testing.T) {
 	for _, o := range []synthetic.Options{{Arch: "llama", Preset: "8b", Hollow: true}, {Arch: "qwen3moe", Preset: "30b-a3b", Hollow: true}} {
 		h, m := open(t, o)
-		q := plan.Question{Hyper: h, Model: m, Budget: plan.Budget{HostBytes: 1 << 30, ContextLength: 1024, KVType: gguf.F16, Few: true}, Prompt: 512}
+		q := plan.Question{Hyper: h, Model: m, Within: within(plan.Budget{HostBytes: 1 << 30, ContextLength: 1024, KVType: gguf.F16, Few: true}), Prompt: 512}
 		all, err := q.All()
 		if err != nil {
 			t.Fatal(err)

@@ -40,7 +40,7 @@ type Budget struct {
 	// InPlace is for a device that has its memory in common with the host: units lie in memory as
 	// on disk, up to whole blocks, so that the disk is read into where the device reads
 	// them. DeviceBytes and HostBytes are then one budget for weights, but KV cache and
-	// scratch stay within DeviceBytes. See [Plan.InPlace].
+	// scratch stay within DeviceBytes. It wants a model that is [Aligned]. See [Plan.InPlace].
 	InPlace bool
 }
 
@@ -77,7 +77,7 @@ type Plan struct {
 	Scratch       Scratch
 	Experts       *Experts // how experts share VRAM; nil: their units are as all others
 	Staging       Staging  // in place: none of it is allocated, it says how much is read at a time
-	InPlace       bool     // as the budget asked, where the file's alignment allows it; no unit is then in the host tier
+	InPlace       bool     // as the budget asked, but for experts that share slots; no unit is then in the host tier
 	ContextLength int
 	Chunk         int // rows of a step at most
 	LogitRows     int // rows of a step that may ask for logits at most
@@ -154,13 +154,10 @@ func Make(h *arch.Hyper, m *pack.Model, b Budget) (*Plan, error) {
 	}
 	asked, local := b, b.DeviceBytes
 	if b.InPlace {
-		if b.InPlace = asOnDisk(us, &norm); b.InPlace {
-			b.DeviceBytes, b.HostBytes = b.DeviceBytes+b.HostBytes, 0
-		} else if us, err = movable(h, m, b.PartBytes); err != nil {
-			return nil, err
-		} else {
-			norm = *found
+		if !asOnDisk(us, &norm) {
+			return nil, fmt.Errorf("plan %s in place: tensors begin on disk where no kernel can read them", m.Path)
 		}
+		b.DeviceBytes, b.HostBytes = b.DeviceBytes+b.HostBytes, 0
 	}
 	embd, _, ok := m.Tensor(arch.TokenEmbd)
 	if !ok {

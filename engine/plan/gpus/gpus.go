@@ -22,7 +22,8 @@ type GPU struct {
 	PCIe           int     `json:"pcie_generation"` // 0: UMA
 	Lanes          int     `json:"pcie_lanes"`
 	UMA            bool    `json:"uma"`
-	P2P            bool    `json:"p2p"` // reads from NVMe to VRAM past the CPU
+	MemoryBytes    int64   `json:"memory_bytes,omitempty"` // UMA: of the largest common one memory
+	P2P            bool    `json:"p2p"`                    // reads from NVMe to VRAM past the CPU
 	Source         string  `json:"source"`
 }
 
@@ -59,10 +60,20 @@ func parse(f []string) (g GPU, err error) {
 	if g.BF16 == 0 {
 		g.BF16 = g.FP32
 	}
-	if !g.UMA {
+	if g.UMA {
+		g.MemoryBytes = int64(num(f[7]) * (1 << 30))
+	} else {
 		g.PCIe, g.Lanes = int(num(f[6])), int(num(f[7]))
 	}
 	return g, err
+}
+
+// RAMBytes is what a machine around it commonly has; UMA: all of the one memory.
+func (g *GPU) RAMBytes() int64 {
+	if g.UMA {
+		return g.MemoryBytes
+	}
+	return commonRAM
 }
 
 // PCIeBytesPerSec is the link's peak one way, after its line code; 0: there is none.

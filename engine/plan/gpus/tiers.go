@@ -65,5 +65,5 @@ func FindTier(name string) (Tier, error) {
 			return t, nil
 		}
 	}
-	return Tier{g, commonRAM, commonDisk}, nil
+	return Tier{g, g.RAMBytes(), commonDisk}, nil
 }
