@@ -11,6 +11,7 @@ import (
 
 	"leat/decompose"
 	"leat/engine"
+	"leat/tools/await"
 	"leat/tools/testdata"
 )
 
@@ -54,7 +55,7 @@ func TestDiskFails(t *testing.T) {
 			testTruncated(t, path, cut, c.keep, c.want)
 		})
 	}
-	settled(t, base)
+	await.Goroutines(t, base)
 	if n := openHandles(); n > handles {
 		t.Errorf("%d files are open, %d were before", n, handles)
 	}

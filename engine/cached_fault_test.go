@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"leat/engine"
+	"leat/tools/await"
 	"leat/tools/testdata"
 	"leat/vk/file"
 )
@@ -79,7 +80,7 @@ func TestExpertsStop(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	settled(t, base)
+	await.Goroutines(t, base)
 }
 
 // TestExpertsReadFails: a read of an expert that fails ends the step with the disk's own error, and the model with it.
@@ -110,7 +111,7 @@ func TestExpertsReadFails(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	settled(t, base)
+	await.Goroutines(t, base)
 }
 
 // TestExpertsShrink: another program takes VRAM, again and again, down to the least; slots go, and the logits stay.

@@ -12,10 +12,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"leat/engine"
 	"leat/engine/token"
+	"leat/tools/await"
 	"leat/tools/testdata"
 	"leat/vk"
 )
@@ -104,12 +104,7 @@ func live(t *testing.T, o engine.Options, f *failing) (r outcome) {
 			r.ids = append(r.ids, tok.ID)
 		}
 	}()
-	select {
-	case <-done:
-	case <-time.After(time.Minute):
-		buf := make([]byte, 1<<20)
-		t.Fatalf("it hangs:\n%s", buf[:runtime.Stack(buf, true)])
-	}
+	await.Receive(t, "the model's end", done)
 	return r
 }
 
@@ -169,7 +164,7 @@ func atMoments(t *testing.T, f func() *failing, check func(t *testing.T, f *fail
 		}
 		t.Logf("%s: %d calls; failed in %v", name, calls[name], stages)
 	}
-	settled(t, base)
+	await.Goroutines(t, base)
 	if n := openHandles(); n > handles {
 		t.Errorf("%d files are open, %d were before", n, handles)
 	}

@@ -7,10 +7,11 @@ import (
 	"runtime"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"leat/engine"
+	"leat/tools/await"
 	"leat/tools/testdata"
+	"leat/vk"
 	"leat/vk/file"
 )
 
@@ -66,71 +67,87 @@ func TestReadFails(t *testing.T) {
 			}
 		})
 	}
-	settled(t, base)
+	await.Goroutines(t, base)
 }
 
-// settled demands that no more goroutines run than before.
-func settled(t *testing.T, before int) {
-	t.Helper()
-	n := 0
-	for range 200 {
-		if n = runtime.NumGoroutine(); n <= before {
-			return
-		}
-		time.Sleep(10 * time.Millisecond)
+// moment is a place in a model's life, counted in calls of Vulkan.
+type moment struct {
+	calls atomic.Int64
+	at    int64         // the call at which come is closed; 0: none
+	come  chan struct{} // closed
+}
+
+func (m *moment) fault(string) vk.Result {
+	if m.calls.Add(1) == m.at {
+		close(m.come)
 	}
-	t.Errorf("%d goroutines, %d before", n, before)
+	return 0
 }
 
 // TestCloseAnyMoment: a model may be closed, and a generation canceled, at any moment
 // without a hang or a goroutine left.
 func TestCloseAnyMoment(t *testing.T) {
-	rng := rand.New(rand.NewPCG(5, 6))
 	base := runtime.NumGoroutine()
-	rounds := 20
+	rounds := int64(12)
 	if testing.Short() {
 		rounds = 6
 	}
+	clean := &moment{}
+	closeAt(t, 0, clean, 0)
+	rng := rand.New(rand.NewPCG(5, 6))
 	for k := range rounds {
-		m := demoStreamed(t, int64(k%2)<<26, func(o engine.Options) engine.Options { return engine.WithLanes(o, k%3) })
-		s, err := m.NewSession()
-		if err != nil {
-			t.Fatal(err)
+		calls := clean.calls.Load()
+		closeAt(t, k, &moment{at: 1 + calls*k/rounds + rng.Int64N(calls/rounds), come: make(chan struct{})}, calls)
+	}
+	await.Goroutines(t, base)
+}
+
+// closeAt lives through round k: something happens to a generation at a moment, which a short life may not come to.
+func closeAt(t *testing.T, k int64, at *moment, calls int64) {
+	t.Helper()
+	m := demoStreamed(t, k%2<<26, func(o engine.Options) engine.Options {
+		return engine.WithDeviceFault(engine.WithLanes(o, int(k%3)), at.fault)
+	})
+	s, err := m.NewSession()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	done := make(chan error, 1)
+	go func() {
+		var last error
+		for _, err := range s.Generate(ctx, m.Encode("Once upon a time", true), engine.Params{MaxTokens: 6, IgnoreEOG: true}) {
+			last = err
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(rng.IntN(120))*time.Millisecond)
-		done := make(chan error, 1)
-		go func() {
-			var last error
-			for _, err := range s.Generate(ctx, m.Encode("Once upon a time", true), engine.Params{MaxTokens: 30, IgnoreEOG: true}) {
-				last = err
-			}
-			done <- last
-		}()
-		if k%4 == 3 { // closed beside a running generation, which then ends with an error
-			time.Sleep(time.Duration(rng.IntN(60)) * time.Millisecond)
-			if err := m.Close(); err != nil {
-				t.Error(err)
-			}
-		}
-		select {
-		case err := <-done:
-			if err != nil && k%4 != 3 && !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("round %d: the generation ended with %v", k, err)
-			}
-		case <-time.After(30 * time.Second):
-			t.Fatalf("round %d hangs", k)
-		}
-		cancel()
-		if k%4 == 0 { // the session goes on after a cancel
-			if _, err := s.Forward(t.Context(), m.Encode(" the", false)); err != nil {
-				t.Errorf("round %d: after the cancel: %v", k, err)
-			}
-		}
+		done <- last
+	}()
+	ended := false
+	select {
+	case <-at.come:
+	case err = <-done:
+		ended = true
+	}
+	if k%4 == 3 { // closed beside a running generation, which then ends with an error
 		if err := m.Close(); err != nil {
 			t.Error(err)
 		}
 	}
-	settled(t, base)
+	cancel()
+	if !ended {
+		err = await.Receive(t, "the generation's end", done)
+	}
+	if err != nil && k%4 != 3 && !errors.Is(err, context.Canceled) {
+		t.Errorf("round %d, call %d of %d: the generation ended with %v", k, at.at, calls, err)
+	}
+	if k%4 == 0 { // the session goes on after a cancel
+		if _, err := s.Forward(t.Context(), m.Encode(" the", false)); err != nil {
+			t.Errorf("round %d: after the cancel: %v", k, err)
+		}
+	}
+	if err := m.Close(); err != nil {
+		t.Error(err)
+	}
 }
 
 // TestLoadCanceled: a canceled Load frees everything, and Loaded ends with its context.
@@ -158,5 +175,5 @@ func TestLoadCanceled(t *testing.T) {
 	if err := m.Close(); err != nil {
 		t.Error(err)
 	}
-	settled(t, base)
+	await.Goroutines(t, base)
 }

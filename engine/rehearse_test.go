@@ -16,6 +16,7 @@ import (
 	"leat/engine/plan"
 	"leat/engine/token"
 	"leat/engine/trace"
+	"leat/tools/await"
 	"leat/tools/synth/synthetic"
 	"leat/vk"
 	"leat/vk/vktest"
@@ -126,7 +127,7 @@ func rehearse(t *testing.T, path string, classes []plan.Layer, h *arch.Hyper) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	settled(t, before)
+	await.Goroutines(t, before)
 	if !r.Sound() || len(r.Layers) != len(classes) || r.Chunk != 16 {
 		t.Fatalf("%d layers of %d classes, chunk %d: %+v", len(r.Layers), len(classes), r.Chunk, r)
 	}
@@ -177,7 +178,7 @@ func TestRehearseBudget(t *testing.T) {
 	if !errors.Is(err, bad) {
 		t.Errorf("a disk that fails: %v", err)
 	}
-	settled(t, before)
+	await.Goroutines(t, before)
 }
 
 // Before anything is timed a GPU has been busy for long enough to bring its clock up; slow

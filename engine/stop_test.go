@@ -15,6 +15,7 @@ import (
 
 	"leat/engine"
 	"leat/engine/token"
+	"leat/tools/await"
 	"leat/tools/testdata"
 	"leat/vk/mem"
 )
@@ -116,7 +117,7 @@ func TestStopMidToken(t *testing.T) {
 			}
 		}
 	}
-	settled(t, base)
+	await.Goroutines(t, base)
 }
 
 // looked is a context that ends when it has been looked at so many times.
@@ -259,7 +260,7 @@ func TestStopThenShrink(t *testing.T) {
 			})
 		}
 	}
-	settled(t, goroutines)
+	await.Goroutines(t, goroutines)
 }
 
 // TestContexts: a session's steps end with the context that each is given, and none with
@@ -332,5 +333,5 @@ func TestCloseMidToken(t *testing.T) {
 	if err := <-closed; err != nil {
 		t.Error(err)
 	}
-	settled(t, base)
+	await.Goroutines(t, base)
 }

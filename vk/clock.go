@@ -19,7 +19,8 @@ type Clock struct {
 	known bool
 	ticks uint64 // taken at the moment at, as far as we know
 	at    time.Time
-	asked time.Time // when the device was asked last
+	asked time.Time     // when the device was asked last
+	width time.Duration // see Width
 	info  raw.CalibratedTimestampInfoEXT
 	now   [2]uint64 // ticks, and their deviation
 }
@@ -64,6 +65,14 @@ func (c *Clock) At(ticks uint64) (time.Time, bool) {
 	return c.at.Add(c.Between(c.ticks, ticks)), c.known
 }
 
+// Width is how far [Clock.At] may be off: the longest that a reading of both clocks took, which is microseconds unless this
+// process lost its processor in each of many tries.
+func (c *Clock) Width() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.width
+}
+
 // Saw tells that a timestamp was taken between two moments of the host. It matters only
 // where the device can't be asked.
 func (c *Clock) Saw(ticks uint64, after, before time.Time) {
@@ -95,7 +104,7 @@ func (c *Clock) ask() {
 			break
 		}
 	}
-	c.asked = before
+	c.asked, c.width = before, max(c.width, before.Sub(after))
 	if !c.known {
 		c.known, c.ticks, c.at = true, ticks, after.Add(before.Sub(after)/2)
 	}

@@ -221,6 +221,7 @@ func TestTimestamps(t *testing.T) {
 	r.ok(err)
 	defer q.Close()
 	p, out := r.pipeline(probeOptions), r.buffer("out", 4<<16, vk.DeviceLocal)
+	begun := time.Now()
 	r.run(func(c *vk.CommandBuffer) {
 		c.ResetQueries(q, 0, q.Count)
 		c.WriteTimestamp(q, 0)
@@ -231,8 +232,8 @@ func TestTimestamps(t *testing.T) {
 	})
 	ticks := make([]uint64, 2)
 	r.ok(q.Read(0, ticks))
-	if d := q.Duration(ticks[0], ticks[1]); d <= 0 || d > time.Minute {
-		t.Errorf("the dispatch took %v", d)
+	if d := q.Duration(ticks[0], ticks[1]); d <= 0 || d > time.Since(begun) {
+		t.Errorf("the dispatch took %v of %v", d, time.Since(begun))
 	}
 	if err := q.Read(2, ticks[:1]); !errors.Is(err, vk.ErrNotReady) {
 		t.Errorf("an unwritten timestamp reads as %v, want ErrNotReady", err)
@@ -261,7 +262,6 @@ func TestClock(t *testing.T) {
 	q, err := r.dev.NewQueryPool(1)
 	r.ok(err)
 	defer q.Close()
-	const reading = 100 * time.Microsecond // to read both clocks took less than this, or 16 times in a row more
 	var last time.Time
 	for range 20 {
 		before := time.Now()
@@ -274,6 +274,7 @@ func TestClock(t *testing.T) {
 		r.ok(q.Read(0, ticks))
 		r.dev.Clock.Saw(ticks[0], before, after)
 		at, ok := r.dev.Clock.At(ticks[0])
+		reading := 50*time.Microsecond + r.dev.Clock.Width()
 		if !ok || at.Before(before.Add(-reading)) || at.After(after.Add(reading)) || at.Before(last) {
 			t.Fatalf("mapped to %v after the submission, which ended after %v", at.Sub(before), after.Sub(before))
 		}

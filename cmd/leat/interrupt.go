@@ -15,11 +15,15 @@ import (
 const patience = 700 * time.Millisecond
 
 // process is main: it ends within about a second of the first Ctrl-C, at once with the second.
-func process(args []string) int {
+func process(args []string) int { return prepared(args, func(context.Context, *app) {}) }
+
+// prepared is process, with what a test changes of the app; ctx ends with an interrupt.
+func prepared(args []string, change func(ctx context.Context, a *app)) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
 	a := newApp(os.Stdin, os.Stdout, os.Stderr)
 	a.exit, a.patience = os.Exit, func() <-chan time.Time { return time.After(patience) }
+	change(ctx, a)
 	return a.run(ctx, args)
 }
 

@@ -4,17 +4,21 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
-	"syscall"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"leat/decompose"
+	"leat/tools/await"
 	"leat/tools/synth/synthetic"
 )
 
@@ -60,8 +64,54 @@ func TestLastResort(t *testing.T) {
 	}
 }
 
-// TestInterrupt sends SIGINT to the program at random moments of what takes long: it ends
-// with 130 and says so. How soon is in the log; what is held against it is generous.
+// Variables of a child process that is interrupted: at which of its moments, and whether it goes on meanwhile.
+const (
+	momentVariable = "LEAT_TEST_MOMENT"
+	goesOnVariable = "LEAT_TEST_GOES_ON"
+	momentFD       = 3 // where the child tells that the moment has come
+)
+
+// program is main, for a test that runs the program.
+func program() {
+	at, err := strconv.ParseInt(os.Getenv(momentVariable), 10, 64)
+	if err != nil {
+		main()
+		return
+	}
+	os.Exit(prepared(os.Args[1:], func(ctx context.Context, a *app) {
+		m := &moments{at: at, come: func() {
+			fmt.Fprintln(os.NewFile(momentFD, "moment"))
+			if os.Getenv(goesOnVariable) == "" {
+				<-ctx.Done()
+			}
+		}}
+		a.out, a.err, a.now = m.writer(a.out), m.writer(a.err), func() time.Time { m.pass(); return time.Now() }
+	}))
+}
+
+// moments counts those of a program: what it prints, what it logs, when it looks at the clock to show how far it is.
+type moments struct {
+	passed atomic.Int64
+	at     int64
+	come   func()
+}
+
+func (m *moments) pass() {
+	if m.passed.Add(1) == m.at {
+		m.come()
+	}
+}
+
+func (m *moments) writer(w io.Writer) io.Writer {
+	return writerFunc(func(p []byte) (int, error) { m.pass(); return w.Write(p) })
+}
+
+type writerFunc func(p []byte) (int, error)
+
+func (w writerFunc) Write(p []byte) (int, error) { return w(p) }
+
+// TestInterrupt sends SIGINT to the program at moments of what takes long: it ends with 130 and says so. A moment is a place in
+// the program's work, whenever the machine comes to it.
 func TestInterrupt(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("no process can send Ctrl-C to another one here")
@@ -87,80 +137,69 @@ func TestInterrupt(t *testing.T) {
 		t.Fatal(err)
 	}
 	out := filepath.Join(dir, "out")
-	commands := []struct {
+	device := os.Getenv("LEAT_REQUIRE_DEVICE") == "1" || hasDevice()
+	for _, c := range []struct {
 		args   string
 		device bool
+		least  int // moments that it has, if it is let
 	}{
-		{"run demo --raw -p Once -n 4000 --ctx 900 --vram 5MiB --ram 1KiB", true},
-		{"run demo --raw -f " + book + " -n 10 --ctx 8000 --temp 0", true},
-		{"perplexity demo -f " + book, true},
-		{"plan demo --again", true},
-		{"doctor --full --disk " + dir, true},
-		{"eval demo --ctx 700 --tokens " + strings.Repeat("5,", 600) + "5", true},
-		{"decompose " + large + " " + out + " --verify", false},
-		{"verify " + pack, false},
-	}
-	rng := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 1))
-	rounds := 3
-	if testing.Short() {
-		rounds = 1
-	}
-	device := os.Getenv("LEAT_REQUIRE_DEVICE") == "1" || hasDevice()
-	for _, c := range commands {
+		{"run demo --raw -p Once -n 4000 --ctx 900 --vram 5MiB --ram 1KiB", true, 40},
+		{"run demo --raw -f " + book + " -n 10 --ctx 8000 --temp 0", true, 12},
+		{"perplexity demo -f " + book, true, 12},
+		{"plan demo --again", true, 2},
+		{"doctor --disk " + dir, true, 40},
+		{"eval demo --ctx 700 --tokens " + strings.Repeat("5,", 600) + "5", true, 12},
+		{"decompose " + large + " " + out + " --verify", false, 12},
+		{"verify " + pack, false, 12},
+	} {
 		if c.device && !device {
 			continue
 		}
-		met, most := 0, 1500*time.Millisecond
-		for tries := 0; met < rounds && tries < 8*rounds; tries++ {
-			if interrupt(t, leat, strings.Fields(c.args), time.Duration(rng.Int64N(int64(most)))) {
-				met++
-			} else {
-				most = max(most*2/3, 50*time.Millisecond) // it was over already, or not begun
-			}
-			os.RemoveAll(out)
-			os.RemoveAll(out + ".partial")
+		args := strings.Fields(c.args)
+		interrupt(t, leat, args, 1+rand.IntN(c.least), false)
+		if !testing.Short() {
+			interrupt(t, leat, args, c.least, false)
+			interrupt(t, leat, args, 1+rand.IntN(c.least), true)
 		}
-		if met == 0 {
-			t.Errorf("leat %.40s: no interrupt met it at work", c.args)
-		}
+		os.RemoveAll(out)
+		os.RemoveAll(out + ".partial")
 	}
 }
 
-// bySIGINT tells that death from any other: a crash is a signal, too.
-func bySIGINT(p *os.ProcessState) bool {
-	s, ok := p.Sys().(syscall.WaitStatus)
-	return ok && s.Signaled() && s.Signal() == syscall.SIGINT
-}
-
-// interrupt runs the program, stops it after a while, and says whether it was at work then.
-func interrupt(t *testing.T, leat string, args []string, after time.Duration) bool {
+// interrupt runs the program and stops it at a moment of its work. If it goes on meanwhile, it may be done before it notices.
+func interrupt(t *testing.T, leat string, args []string, moment int, goesOn bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, leat, args...)
+	come, tell, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer come.Close()
+	cmd := exec.CommandContext(await.Context(t), leat, append(args, "-v")...)
+	cmd.Env = append(os.Environ(), momentVariable+"="+strconv.Itoa(moment))
+	if goesOn {
+		cmd.Env = append(cmd.Env, goesOnVariable+"=1")
+	}
+	cmd.ExtraFiles = []*os.File{tell}
 	var errw bytes.Buffer
 	cmd.Stderr = &errw
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(after)
-	begin := time.Now()
+	tell.Close()
+	name := fmt.Sprintf("leat %.60s, interrupted at moment %d", strings.Join(args, " "), moment)
+	if _, err := come.Read(make([]byte, 1)); err != nil {
+		t.Errorf("%s: ended before: %v, %s", name, cmd.Wait(), errw.String())
+		return
+	}
 	if err := cmd.Process.Signal(os.Interrupt); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		t.Fatal(err)
 	}
-	err := cmd.Wait()
-	took := time.Since(begin)
-	code := cmd.ProcessState.ExitCode()
-	t.Logf("%s after %v: %v in %v", args[0], after, cmd.ProcessState, took.Round(time.Millisecond))
-	switch {
-	case code == exitInterrupted && strings.Contains(errw.String(), "leat: interrupted\n"):
-		return true
-	case ctx.Err() != nil:
-		t.Errorf("leat %.60s, interrupted after %v, did not end", strings.Join(args, " "), after)
-	case err == nil: // it was over already
-	case bySIGINT(cmd.ProcessState): // before main began
-	default:
-		t.Errorf("leat %.60s, interrupted after %v: exit status %d, %s", strings.Join(args, " "), after, code, errw.String())
+	err = cmd.Wait()
+	t.Logf("%s: %v", name, cmd.ProcessState)
+	if cmd.ProcessState.ExitCode() == exitInterrupted && strings.Contains(errw.String(), "leat: interrupted\n") {
+		return
 	}
-	return false
+	if !goesOn || err != nil {
+		t.Errorf("%s: %v, %s", name, cmd.ProcessState, errw.String())
+	}
 }

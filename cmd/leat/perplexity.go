@@ -102,7 +102,7 @@ func (f *perplexityFlags) run(ctx context.Context, a *app, arg string) error {
 		return err
 	}
 	defer s.Close()
-	begin := time.Now()
+	begin := a.now()
 	var sum, squares float64
 	n := 0
 	told := begin
@@ -121,8 +121,8 @@ func (f *perplexityFlags) run(ctx context.Context, a *app, arg string) error {
 		for _, l := range losses {
 			sum, squares, n = sum+l, squares+l*l, n+1
 		}
-		if time.Since(told) > 5*time.Second {
-			told = time.Now()
+		if now := a.now(); now.Sub(told) > 5*time.Second {
+			told = now
 			left := time.Since(begin) / time.Duration(w+1) * time.Duration(windows-w-1)
 			fmt.Fprintf(a.err, "leat: window %d of %d, perplexity so far %.4f, %s left\n", w+1, windows, math.Exp(sum/float64(n)), left.Round(time.Second))
 		}

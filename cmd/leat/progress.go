@@ -43,7 +43,7 @@ type progressSample struct {
 }
 
 func (a *app) progress(what string, total int64) *progress {
-	return newProgress(a.err, what, total, isTerminal(a.err), time.Now)
+	return newProgress(a.err, what, total, isTerminal(a.err), a.now)
 }
 
 // counting shows how many things of a total are done.

@@ -14,6 +14,7 @@ import (
 
 	"leat/cmd/leat/demo"
 	"leat/engine"
+	"leat/tools/await"
 )
 
 // talk is a conversation with the demo model, typed by a script.
@@ -190,14 +191,10 @@ func TestTalkIsFreedWhenIdle(t *testing.T) {
 	want := k.conv.Messages[1].Content
 	k.model.idle = time.Millisecond
 	k.say(t, "/retry") // its end starts the clock
-	for begin := time.Now(); ; time.Sleep(time.Millisecond) {
-		if _, loaded := k.model.facts(); !loaded {
-			break
-		}
-		if time.Since(begin) > 10*time.Second {
-			t.Fatal("it is still loaded")
-		}
-	}
+	await.Until(t, "the model to leave", func() bool {
+		_, loaded := k.model.facts()
+		return !loaded
+	})
 	if out, _ := k.say(t, "/show model"); !strings.Contains(out, "freed after") {
 		t.Errorf("/show model: %s", out)
 	}
@@ -305,21 +302,28 @@ func TestComplete(t *testing.T) {
 	}
 }
 
-// A use in progress keeps the timer of the one before from freeing the model.
+// A timer that fires while the model is used again does not free it, then or later.
 func TestResidentTimerWaits(t *testing.T) {
 	needDevice(t)
 	k := newTalk(t, engine.Options{})
-	k.model.idle = time.Millisecond
-	freed := false
+	k.model.idle = time.Hour
 	for range 3 {
+		fired := make(chan struct{})
 		err := k.model.use(t.Context(), func(m *engine.Model, _ *engine.Session) error {
-			time.Sleep(5 * time.Millisecond)
-			freed = freed || k.model.m != m // its lock is ours during a use
+			go func() { // the timer of the use before; the lock is ours during this one
+				k.model.expire(k.model.uses - 1)
+				close(fired)
+			}()
 			return nil
 		})
-		if err != nil || freed {
-			t.Fatalf("freed during a use, or error %v", err)
+		await.Receive(t, "the timer", fired)
+		if _, loaded := k.model.facts(); err != nil || !loaded {
+			t.Fatalf("freed by the timer of another use, or error %v", err)
 		}
+	}
+	k.model.expire(k.model.uses)
+	if _, loaded := k.model.facts(); loaded {
+		t.Error("the timer of the last use frees nothing")
 	}
 	if err := k.model.use(t.Context(), func(*engine.Model, *engine.Session) error { return io.ErrUnexpectedEOF }); err != io.ErrUnexpectedEOF {
 		t.Errorf("got error %v", err)

@@ -55,6 +55,7 @@ type app struct {
 	verbose  bool
 	noCache  bool // nothing that was found out about the machine is read or kept
 	started  bool // a command's own code has run: later errors aren't about usage
+	now      func() time.Time
 
 	exit          func(code int)          // ends the process; nil: this is none of our own
 	patience      func() <-chan time.Time // see lastResort
@@ -68,7 +69,7 @@ func run(ctx context.Context, args []string, in io.Reader, out, errw io.Writer) 
 }
 
 func newApp(in io.Reader, out, errw io.Writer) *app {
-	return &app{in: in, out: out, err: errw, log: slog.New(slog.DiscardHandler)}
+	return &app{in: in, out: out, err: errw, log: slog.New(slog.DiscardHandler), now: time.Now}
 }
 
 func (a *app) run(ctx context.Context, args []string) int {

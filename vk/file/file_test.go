@@ -10,7 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
+
+	"leat/tools/await"
 )
 
 // write makes a file of n random bytes.
@@ -284,14 +285,12 @@ func TestReadersEnd(t *testing.T) {
 		}
 		list = append(list, q)
 	}
-	short, stop := context.WithTimeout(t.Context(), 10*time.Millisecond)
-	defer stop()
-	if err := list[0].Wait(short); !errors.Is(err, context.DeadlineExceeded) || list[0].Ready() {
+	if err := list[0].Wait(await.Impatient(t)); !errors.Is(err, context.Canceled) || list[0].Ready() {
 		t.Errorf("a read that hangs: %v", err)
 	}
 	cancel()
 	go p.Close()
-	time.Sleep(time.Millisecond)
+	<-p.stop
 	close(gate)
 	p.Close()
 	for i, q := range list {

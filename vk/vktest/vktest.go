@@ -32,6 +32,9 @@ func Disable(names ...string) Option {
 // Sel chooses a device as vk.Instance.Pick does.
 func Sel(sel string) Option { return func(c *config) { c.sel = sel } }
 
+// Watch has f asked before each call of the device, see [vk.Fault].
+func Watch(f vk.Fault) Option { return func(c *config) { c.device.Fault = f } }
+
 // Enable is what LEAT_ENABLE names, for tests that open a device in another way.
 func Enable() []string {
 	return strings.FieldsFunc(os.Getenv("LEAT_ENABLE"), func(r rune) bool { return r == ',' })

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"leat/engine/plan"
+	"leat/tools/await"
 	"leat/vk/mem"
 )
 
@@ -154,7 +155,7 @@ func TestReplanAnyMoment(t *testing.T) {
 			}
 		})
 	}
-	settled(t, before)
+	await.Goroutines(t, before)
 }
 
 // TestReplanNoRing: where the driver has no room for a ring, a plan with a smaller one goes on.

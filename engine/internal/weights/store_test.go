@@ -12,11 +12,11 @@ import (
 	"runtime"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"leat/decompose/pack"
 	"leat/engine/arch"
 	"leat/engine/plan"
+	"leat/tools/await"
 	"leat/tools/synth/synthetic"
 	"leat/vk"
 	"leat/vk/file"
@@ -330,29 +330,15 @@ func TestEnds(t *testing.T) {
 			}
 		})
 	}
-	settled(t, before)
-}
-
-// settled demands that no more goroutines run than before.
-func settled(t *testing.T, before int) {
-	t.Helper()
-	for range 100 {
-		if runtime.NumGoroutine() <= before {
-			return
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	t.Errorf("%d goroutines, %d before", runtime.NumGoroutine(), before)
+	await.Goroutines(t, before)
 }
 
 // TestLoadedCanceled: waiting for a disk that does not answer ends with the context.
 func TestLoadedCanceled(t *testing.T) {
 	gate := make(chan struct{})
 	r := newRig(t, model(t), setup{extra: 1 << 20, host: 1, fault: func(string, int64, int64) error { <-gate; return nil }})
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-	defer cancel()
-	if err := r.s.Loaded(ctx); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("found %v, wanted DeadlineExceeded", err)
+	if err := r.s.Loaded(await.Impatient(t)); !errors.Is(err, context.Canceled) {
+		t.Errorf("found %v, wanted Canceled", err)
 	}
 	close(gate)
 	r.ok(r.s.Loaded(t.Context())) // though a full ring stands before residents
