@@ -153,6 +153,9 @@ func (s *Session) LookAt(ctx, at context.Context) {
 	s.until = until{done: ctx.Done(), ctx: at, stop: func() {}}
 }
 
+// ClockWidth is how far spans of m's device may be off by its clock.
+func (m *Model) ClockWidth() time.Duration { return m.dev.Clock.Width() }
+
 // Wake wakes a step that waits for weights.
 func (m *Model) Wake() { m.wake() }
 

@@ -13,6 +13,7 @@ import (
 	"leat/engine/plan"
 	"leat/engine/token"
 	"leat/engine/trace"
+	"leat/tools/await"
 	"leat/tools/testdata"
 	"leat/vk/mem"
 )
@@ -24,6 +25,7 @@ type traced struct {
 	first  engine.Stats // after the prompt
 	stats  engine.Stats // after the last one
 	wall   time.Duration
+	width  time.Duration // of the device's clock
 	spans  []trace.Span // including what was still under way then
 }
 
@@ -65,6 +67,7 @@ func record(t *testing.T, path string, o engine.Options, atOnce bool) (r traced)
 	}
 	r.stats, r.plan = m.Stats(), m.Plan()
 	s.Close()
+	r.width = m.ClockWidth()
 	if err := m.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +82,6 @@ func record(t *testing.T, path string, o engine.Options, atOnce bool) (r traced)
 func TestTrace(t *testing.T) {
 	path := filepath.Join(testdata.Demo(t), "leat-demo-q4_k_m.gguf")
 	base := engine.Options{ContextLength: 128, Chunk: tracedChunk, Discrete: true}
-	var stalled time.Duration
 	least := leastBudget(t, path, base)
 	for _, c := range []struct {
 		name       string
@@ -116,14 +118,21 @@ func TestTrace(t *testing.T) {
 			r.checkTracks(t)
 			r.checkOrder(t)
 			r.checkFile(t)
-			if stalled += r.stalls(); r.plan.StreamedBytes == 0 && r.stalls() > 0 {
+			if r.plan.StreamedBytes == 0 && r.stalls() > 0 {
 				t.Errorf("all is resident, and the device waited for %v", r.stalls())
 			}
 			t.Logf("%d spans, stalled for %v of %v", len(r.spans), r.stalls(), r.wall)
+			if r.plan.StreamedBytes > 0 && !c.atOnce {
+				// A ring of two units is no help where units differ, though which comes first is the machine's affair.
+				await.Until(t, "a stream that holds up the device", func() bool {
+					if r.stats.Stalled > r.first.Stalled {
+						return true
+					}
+					r = record(t, path, o, false)
+					return false
+				})
+			}
 		})
-	}
-	if stalled == 0 { // a ring of two units is no help where units differ
-		t.Error("no stream ever held up the device: nothing was shown of Stalled")
 	}
 }
 
@@ -256,8 +265,8 @@ func (r *traced) checkTimes(t *testing.T) {
 	t.Helper()
 	s := r.stats
 	// A span's two ends are rounded, and the mapping may move by what reading both clocks
-	// takes: see vk.Clock.
-	slack := 200*time.Microsecond + time.Duration(2*len(r.spans))
+	// takes, now and then: see vk.Clock.
+	slack := 200*time.Microsecond + time.Duration(2*len(r.spans)) + r.width*(1+r.wall/(100*time.Millisecond))
 	busy := func(lane trace.Lane) time.Duration { return trace.Busy(r.spans, lane, 0, r.wall) }
 	if d := s.Compute - busy(trace.Compute); d.Abs() > slack || s.Compute <= 0 {
 		t.Errorf("computed for %v, spans say %v", s.Compute, busy(trace.Compute))
@@ -290,7 +299,7 @@ func (r *traced) checkTimes(t *testing.T) {
 	if d := stalled - r.stalls(); d.Abs() > slack && !r.plan.InPlace {
 		t.Errorf("stalled for %v, spans say %v", stalled, r.stalls())
 	}
-	if most := r.idle(); r.plan.InPlace && (stalled > most+slack || stalled <= 0 && r.stalls() > 10*slack) { // it was the host that waited
+	if most := r.idle(); r.plan.InPlace && stalled > most+slack { // it was the host that waited
 		t.Errorf("stalled for %v, spans say %v, idle for %v", stalled, r.stalls(), most)
 	}
 	if s.VRAMBytes != r.plan.DeviceBytes || s.VRAMPeak < s.VRAMBytes || s.HostBytes <= 0 {
@@ -377,7 +386,7 @@ func (r *traced) checkOrder(t *testing.T) {
 	}
 	// The mapping onto the host's clock may have been corrected between the two: by at most
 	// what reading both clocks takes, of the tightest of several readings.
-	const slack = 100 * time.Microsecond
+	slack := 100*time.Microsecond + 2*r.width
 	read := 0
 	for _, s := range r.spans {
 		if s.Lane != trace.Compute {

@@ -20,8 +20,8 @@ func TestRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out, errw bytes.Buffer
-	// In so short a time a slope says nothing: that something drifts is no failure here.
-	code := run(t.Context(), []string{"-for", "4s", "-every", "300ms", "-n", "3", "-p", "2", "-ctx", "64", "-vram", "3MiB", "-ram", "1KiB", "-csv", csv, path}, &out, &errw)
+	// Tokens end it, as a time may be over before the model is loaded. In so short a time a slope says nothing: that something drifts is no failure here.
+	code := run(t.Context(), []string{"-for", "1h", "-tokens", "30", "-every", "20ms", "-n", "3", "-p", "2", "-ctx", "64", "-vram", "3MiB", "-ram", "1KiB", "-csv", csv, path}, &out, &errw)
 	if code != 0 && !strings.Contains(errw.String(), "it drifts") {
 		t.Fatalf("exit status %d: %s", code, errw.String())
 	}
@@ -31,7 +31,7 @@ func TestRun(t *testing.T) {
 		}
 	}
 	data, err := os.ReadFile(csv)
-	if lines := strings.Count(string(data), "\n"); err != nil || lines < 5 || !strings.HasPrefix(string(data), header) {
+	if lines := strings.Count(string(data), "\n"); err != nil || lines < 2 || !strings.HasPrefix(string(data), header) {
 		t.Errorf("%d lines of CSV, %v:\n%s", lines, err, data)
 	}
 }
