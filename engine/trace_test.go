@@ -26,7 +26,7 @@ type traced struct {
 	stats  engine.Stats // after the last one
 	wall   time.Duration
 	width  time.Duration // of the device's clock
-	spans  []trace.Span // including what was still under way then
+	spans  []trace.Span  // including what was still under way then
 }
 
 const (
