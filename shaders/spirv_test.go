@@ -3,6 +3,7 @@ package shaders
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -15,6 +16,7 @@ type module struct {
 	spec         map[uint32]uint32
 	contractible []string // float arithmetic a driver may fuse or reorder
 	descriptors  int      // variables in Uniform, StorageBuffer, UniformConstant
+	pointerLists int      // variables of functions that hold an array of pointers
 }
 
 type member struct {
@@ -27,11 +29,13 @@ type member struct {
 const (
 	opMemberName, opExtInst, opMemoryModel, opExecutionMode, opCapability = 6, 12, 14, 16, 17
 	opTypeInt, opTypeFloat, opTypeVector, opTypeStruct, opTypePointer     = 21, 22, 23, 30, 32
+	opTypeArray                                                           = 28
 	opSpecConstant, opVariable, opDecorate, opMemberDecorate              = 50, 59, 71, 72
 	opFAdd, opFSub, opFMul, opVectorTimesScalar, opDot                    = 129, 131, 133, 142, 148
 
 	decorationSpecID, decorationOffset, decorationNoContraction       = 1, 35, 42
 	classUniformConstant, classUniform, classPush, classStorageBuffer = 0, 2, 9, 12
+	classFunction                                                     = 7
 
 	extFma, modeLocalSize, addressingPhysical64 = 50, 17, 5348
 	capabilityShader, capabilityPhysicalStorage = 1, 5347
@@ -50,6 +54,7 @@ type reader struct {
 	offsets     map[[2]uint32]uint32
 	types       map[uint32]string
 	structs     map[uint32][]uint32
+	arrays      map[uint32]uint32    // element
 	pointers    map[uint32][2]uint32 // class, pointee
 	uncontract  map[uint32]bool
 	specID      map[uint32]uint32
@@ -68,7 +73,7 @@ func parse(code []byte) (*module, error) {
 	}
 	r := &reader{
 		names: map[[2]uint32]string{}, offsets: map[[2]uint32]uint32{}, types: map[uint32]string{},
-		structs: map[uint32][]uint32{}, pointers: map[uint32][2]uint32{}, uncontract: map[uint32]bool{},
+		structs: map[uint32][]uint32{}, arrays: map[uint32]uint32{}, pointers: map[uint32][2]uint32{}, uncontract: map[uint32]bool{},
 		specID: map[uint32]uint32{}, specDefault: map[uint32]uint32{}, floats: map[uint32]string{},
 	}
 	for i := 5; i < len(w); {
@@ -124,6 +129,8 @@ func (r *reader) instruction(op uint32, w []uint32) {
 		r.types[w[0]] = map[string]string{"uint": "uvec", "float": "vec"}[r.types[w[1]]] + fmt.Sprint(w[2])
 	case opTypeStruct:
 		r.structs[w[0]] = w[1:]
+	case opTypeArray:
+		r.arrays[w[0]] = w[1]
 	case opTypePointer:
 		r.pointers[w[0]] = [2]uint32{w[1], w[2]}
 	case opVariable:
@@ -147,7 +154,22 @@ func (r *reader) variable(w []uint32) {
 		}
 	case classUniformConstant, classUniform, classStorageBuffer:
 		r.m.descriptors++
+	case classFunction:
+		if r.listsPointers(r.pointers[w[0]][1], false) {
+			r.m.pointerLists++
+		}
 	}
+}
+
+// listsPointers reports whether a type has an array that holds a pointer, in structs or by itself.
+func (r *reader) listsPointers(typ uint32, inArray bool) bool {
+	if _, ok := r.pointers[typ]; ok {
+		return inArray
+	}
+	if element, ok := r.arrays[typ]; ok {
+		return r.listsPointers(element, true)
+	}
+	return slices.ContainsFunc(r.structs[typ], func(member uint32) bool { return r.listsPointers(member, inArray) })
 }
 
 // text reads a SPIR-V string: bytes in words, ended by a zero.

@@ -77,6 +77,9 @@ func TestNeeds(t *testing.T) {
 		if m.descriptors != 0 {
 			t.Errorf("%d descriptors, want none", m.descriptors)
 		}
+		if m.pointerLists != 0 {
+			t.Errorf("%d variables hold an array of pointers, want addresses: SwiftShader crashes as it compiles them", m.pointerLists)
+		}
 	})
 }
 

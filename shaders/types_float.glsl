@@ -5,12 +5,12 @@
 #define BLOCK_BYTES 4
 #define TAIL 1
 
-float value_at(Row r, uint k) { return uintBitsToFloat(r.p.w[k]); }
+float value_at(Row r, uint k) { return uintBitsToFloat(Words(r.base).w[k]); }
 
 void dequant8(Row r, uint k, out float v[8])
 {
     [[unroll]] for (uint i = 0; i < 8; i++)
-        v[i] = uintBitsToFloat(r.p.w[k + i]);
+        v[i] = uintBitsToFloat(Words(r.base).w[k + i]);
 }
 #endif
 

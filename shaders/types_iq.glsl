@@ -33,12 +33,12 @@ void dequant8(Row r, uint k, out float v[8])
 void dequant8(Row r, uint k, out float v[8])
 {
     uint b = k / 256 * BLOCK_BYTES / 4, j = k % 256;
-    uint head = r.p.w[b], s = j / 32;
-    uint sc = ((r.p.w[b + 1] >> (4 * s)) & 0xf) | ((head >> (16 + 2 * s)) & 3) << 4;
+    uint head = Words(r.base).w[b], s = j / 32;
+    uint sc = ((Words(r.base).w[b + 1] >> (4 * s)) & 0xf) | ((head >> (16 + 2 * s)) & 3) << 4;
     precise float scale = half_value(head & 0xffff) * float(int(sc) - 32);
     uint at = b + 2 + s * 4 + j % 16 / 4;
     uint shift = j % 32 < 16 ? 0 : 4;
-    uvec2 q = uvec2(r.p.w[at] >> shift, r.p.w[at + 1] >> shift);
+    uvec2 q = uvec2(Words(r.base).w[at] >> shift, Words(r.base).w[at + 1] >> shift);
     [[unroll]] for (uint i = 0; i < 8; i++) {
         precise float y = scale * level(byte_of(q[i >> 2], i & 3) & 0xf);
         v[i] = y;

@@ -11,13 +11,13 @@
 void dequant8(Row r, uint k, out float v[8])
 {
     uint b = k / 256 * BLOCK_BYTES / 4, j = k % 256;
-    vec2 d = unpackHalf2x16(r.p.w[b + 20]);
-    uint sc = byte_of(r.p.w[b + j / 64], j / 16 % 4);
+    vec2 d = unpackHalf2x16(Words(r.base).w[b + 20]);
+    uint sc = byte_of(Words(r.base).w[b + j / 64], j / 16 % 4);
     precise float scale = d.x * float(sc & 0xf);
     precise float low = d.y * float(sc >> 4);
     uint at = b + 4 + j / 128 * 8 + j % 32 / 4;
     uint shift = j % 128 / 32 * 2;
-    uvec2 q = uvec2(r.p.w[at] >> shift, r.p.w[at + 1] >> shift);
+    uvec2 q = uvec2(Words(r.base).w[at] >> shift, Words(r.base).w[at + 1] >> shift);
     [[unroll]] for (uint i = 0; i < 8; i++) {
         precise float y = scale * float(byte_of(q[i >> 2], i & 3) & 3) - low;
         v[i] = y;
@@ -61,8 +61,8 @@ void dequant8(Row r, uint k, out float v[8])
 // of byte s+4, the upper 2 in the top bits of bytes s-4 and s.
 vec2 scale_min(Row r, uint b, uint s)
 {
-    vec2 d = unpackHalf2x16(r.p.w[b]);
-    uint w0 = r.p.w[b + 1], w1 = r.p.w[b + 2], w2 = r.p.w[b + 3];
+    vec2 d = unpackHalf2x16(Words(r.base).w[b]);
+    uint w0 = Words(r.base).w[b + 1], w1 = Words(r.base).w[b + 2], w2 = Words(r.base).w[b + 3];
     uint i = s & 3, sc, m;
     if (s < 4) {
         sc = byte_of(w0, i) & 63;
@@ -87,7 +87,7 @@ void dequant8(Row r, uint k, out float v[8])
     vec2 sm = scale_min(r, b, j / 32);
     uint at = b + 4 + j / 64 * 8 + j % 32 / 4;
     uint shift = j % 64 < 32 ? 0 : 4;
-    uvec2 q = uvec2(r.p.w[at] >> shift, r.p.w[at + 1] >> shift);
+    uvec2 q = uvec2(Words(r.base).w[at] >> shift, Words(r.base).w[at + 1] >> shift);
     [[unroll]] for (uint i = 0; i < 8; i++) {
         precise float y = sm.x * float(byte_of(q[i >> 2], i & 3) & 0xf) - sm.y;
         v[i] = y;
@@ -104,9 +104,9 @@ void dequant8(Row r, uint k, out float v[8])
     vec2 sm = scale_min(r, b, j / 32);
     uint at = b + 12 + j / 64 * 8 + j % 32 / 4;
     uint shift = j % 64 < 32 ? 0 : 4;
-    uvec2 q = uvec2(r.p.w[at] >> shift, r.p.w[at + 1] >> shift);
+    uvec2 q = uvec2(Words(r.base).w[at] >> shift, Words(r.base).w[at + 1] >> shift);
     uint fifth = b + 4 + j % 32 / 4;
-    uvec2 high = uvec2(r.p.w[fifth], r.p.w[fifth + 1]) >> (j / 32);
+    uvec2 high = uvec2(Words(r.base).w[fifth], Words(r.base).w[fifth + 1]) >> (j / 32);
     [[unroll]] for (uint i = 0; i < 8; i++) {
         uint five = (byte_of(q[i >> 2], i & 3) & 0xf) | (byte_of(high[i >> 2], i & 3) & 1) << 4;
         precise float y = sm.x * float(five) - sm.y;

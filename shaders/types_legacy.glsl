@@ -29,8 +29,8 @@ void dequant8(Row r, uint k, out float v[8])
 void dequant8(Row r, uint k, out float v[8])
 {
     uint b = k / 32 * BLOCK_BYTES, j = k % 32;
-    vec2 dm = unpackHalf2x16(r.p.w[b / 4]);
-    uvec2 q = uvec2(r.p.w[(b + 4 + j % 16) / 4], r.p.w[(b + 8 + j % 16) / 4]);
+    vec2 dm = unpackHalf2x16(Words(r.base).w[b / 4]);
+    uvec2 q = uvec2(Words(r.base).w[(b + 4 + j % 16) / 4], Words(r.base).w[(b + 8 + j % 16) / 4]);
     [[unroll]] for (uint i = 0; i < 8; i++) {
         precise float y = float(nibble(q, j, i)) * dm.x + dm.y;
         v[i] = y;
@@ -61,9 +61,9 @@ void dequant8(Row r, uint k, out float v[8])
 void dequant8(Row r, uint k, out float v[8])
 {
     uint b = k / 32 * BLOCK_BYTES, j = k % 32;
-    vec2 dm = unpackHalf2x16(r.p.w[b / 4]);
-    uint high = r.p.w[b / 4 + 1] >> j;
-    uvec2 q = uvec2(r.p.w[(b + 8 + j % 16) / 4], r.p.w[(b + 12 + j % 16) / 4]);
+    vec2 dm = unpackHalf2x16(Words(r.base).w[b / 4]);
+    uint high = Words(r.base).w[b / 4 + 1] >> j;
+    uvec2 q = uvec2(Words(r.base).w[(b + 8 + j % 16) / 4], Words(r.base).w[(b + 12 + j % 16) / 4]);
     [[unroll]] for (uint i = 0; i < 8; i++) {
         uint five = nibble(q, j, i) | ((high >> i) & 1) << 4;
         precise float y = float(five) * dm.x + dm.y;
