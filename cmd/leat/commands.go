@@ -31,6 +31,7 @@ func commandTable() []command {
 		{name: "stats", help: "speeds of the last answer, and what was reused", run: (*repl).cmdStats},
 		{name: "save", args: "FILE", help: "write the conversation and its settings to FILE", complete: completeFile, run: (*repl).cmdSave},
 		{name: "load", args: "FILE", help: "go on with a conversation that /save wrote", complete: completeFile, run: (*repl).cmdLoad},
+		{name: "private", help: "keep nothing of this talk, nor of what is typed", run: (*repl).cmdPrivate},
 		{name: "retry", help: "answer the last question anew", run: (*repl).cmdRetry},
 		{name: "quit", aliases: []string{"exit", "bye"}, help: "leave; so do Ctrl-D and Ctrl-C twice", run: (*repl).cmdQuit},
 	}
@@ -71,6 +72,10 @@ func (r *repl) cmdHelp(context.Context, string) error {
 }
 
 func (r *repl) cmdClear(context.Context, string) error {
+	if n := len(r.conv.Messages); r.unsaved() && !r.confirm("this talk of %d %s is not saved; clear it?", n, plural(n, "message")) {
+		return nil
+	}
+	r.endTalk()
 	r.conv.clear()
 	r.pending, r.last = "", nil
 	r.note("forgotten")
@@ -118,13 +123,21 @@ func (r *repl) cmdSave(_ context.Context, arg string) error {
 		return usageErrorf("/save FILE: no file was named")
 	}
 	path := expandHome(arg)
-	_, _, err := loadConversation(path, &settings{})
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	talk := r.conv.saved(r.name, &r.set)
+	old, err := readSaved(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
 		return withHint(fmt.Errorf("save the conversation: %s is there, and is none", path), "choose another name, or remove the file first")
+	case !talk.holds(old):
+		if n := len(old.Messages); !r.confirm("%s holds another talk of %d %s; overwrite it?", path, n, plural(n, "message")) {
+			return nil
+		}
 	}
-	if err := r.conv.save(path, r.name, &r.set); err != nil {
-		return err
+	if err := talk.write(path); err != nil {
+		return fmt.Errorf("save the conversation: %w", err)
 	}
+	r.isSaved()
 	n := len(r.conv.Messages)
 	r.note("saved %d %s to %s", n, plural(n, "message"), path)
 	return nil
@@ -142,12 +155,28 @@ func (r *repl) cmdLoad(_ context.Context, arg string) error {
 	if f, _ := r.model.facts(); !c.Raw && !f.hasTemplate {
 		return fmt.Errorf("load a conversation from %s: it was made with a chat template, and this model has none", arg)
 	}
-	r.conv, r.set, r.pending, r.last, r.attempt = c, next, "", nil, 0
+	if n := len(r.conv.Messages); r.unsaved() && !r.confirm("this talk of %d %s is not saved; load another in its place?", n, plural(n, "message")) {
+		return nil
+	}
+	r.endTalk()
+	r.resume(c, next)
 	n := len(c.Messages)
 	r.note("loaded %d %s; the next question has them prefilled", n, plural(n, "message"))
-	if model != r.name {
+	if pathOfModel(model) != pathOfModel(r.name) {
 		r.note("it was made with %s", printable(model))
 	}
+	return nil
+}
+
+// cmdPrivate ends the keeping of this talk, from its beginning.
+func (r *repl) cmdPrivate(context.Context, string) error {
+	if err := r.keep.forget(); err != nil {
+		return fmt.Errorf("remove what was kept of this talk: %w", err)
+	}
+	if err := r.term.Forget(); err != nil {
+		return err
+	}
+	r.note("private: nothing is kept of this talk, nor of what is typed")
 	return nil
 }
 
@@ -164,7 +193,7 @@ func (r *repl) cmdRetry(ctx context.Context, _ string) error {
 	}
 	r.conv.ask(question)
 	r.attempt++
-	return r.reply(ctx)
+	return r.ask(ctx)
 }
 
 func (r *repl) cmdQuit(context.Context, string) error {

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"leat/engine/chat"
@@ -55,6 +56,15 @@ func (c *conversation) retract() (question string, ok bool) {
 	c.Messages = c.Messages[:n-1]
 	c.Dropped = min(c.Dropped, len(c.Messages))
 	return question, true
+}
+
+// unanswered takes back a last question without an answer, as a talk has one that ended
+// there.
+func (c *conversation) unanswered() (question string) {
+	if n := len(c.Messages); n > 0 && c.Messages[n-1].Role == roleUser {
+		question, _ = c.retract()
+	}
+	return question
 }
 
 // clear forgets what was said; the system prompt stays.
@@ -112,20 +122,32 @@ const (
 	maxSaved     = 64 << 20 // of a file to load: far above any context
 )
 
-// save writes the conversation to path: the whole file, or none of it.
-func (c *conversation) save(path, model string, s *settings) error {
-	messages := c.Messages
-	if messages == nil {
-		messages = []message{}
-	}
-	data, err := json.MarshalIndent(saved{
+// saved is the conversation as a file has it.
+func (c *conversation) saved(model string, s *settings) *saved {
+	return &saved{
 		Format: savedFormat, Version: savedVersion, Model: model, Raw: c.Raw, System: c.System,
-		Messages: messages, Dropped: c.Dropped, Settings: s.values(),
-	}, "", "  ")
-	if err != nil {
-		return fmt.Errorf("save the conversation: %w", err)
+		Messages: append([]message{}, c.Messages...), Dropped: c.Dropped, Settings: s.values(),
 	}
-	if err := writeFile(path, append(data, '\n')); err != nil {
+}
+
+// write writes the conversation to path: the whole file, or none of it.
+func (f *saved) write(path string) error {
+	data, err := json.MarshalIndent(f, "", "  ")
+	if err != nil {
+		return err
+	}
+	return writeFile(path, append(data, '\n'))
+}
+
+// holds tells whether nothing of old would be lost with f in its place.
+func (f *saved) holds(old *saved) bool {
+	n := len(old.Messages)
+	return n <= len(f.Messages) && slices.Equal(f.Messages[:n], old.Messages) && (old.System == "" || old.System == f.System)
+}
+
+// save writes the conversation to path.
+func (c *conversation) save(path, model string, s *settings) error {
+	if err := c.saved(model, s).write(path); err != nil {
 		return fmt.Errorf("save the conversation: %w", err)
 	}
 	return nil
@@ -133,32 +155,42 @@ func (c *conversation) save(path, model string, s *settings) error {
 
 // loadConversation reads what save wrote, and sets s to its settings.
 func loadConversation(path string, s *settings) (c conversation, model string, err error) {
-	fail := func(err error) (conversation, string, error) {
+	f, err := readSaved(path)
+	if err == nil {
+		err = s.changeAll(f.Settings)
+	}
+	if err != nil {
 		return conversation{}, "", fmt.Errorf("load a conversation from %s: %w", path, err)
 	}
+	return f.conversation(), f.Model, nil
+}
+
+func (f *saved) conversation() conversation {
+	return conversation{Raw: f.Raw, System: f.System, Messages: slices.Clone(f.Messages), Dropped: f.Dropped}
+}
+
+// readSaved reads a conversation's file and checks it.
+func readSaved(path string) (*saved, error) {
 	data, err := readFile(path, maxSaved)
 	if err != nil {
-		return fail(err)
+		return nil, err
 	}
 	var f saved
 	if err := json.Unmarshal(data, &f); err != nil || f.Format != savedFormat {
-		return fail(withHint(errors.New("it is not a saved conversation"), "/save FILE makes one"))
+		return nil, withHint(errors.New("it is not a saved conversation"), "/save FILE makes one")
 	}
 	if f.Version != savedVersion {
-		return fail(fmt.Errorf("found version %d, wanted %d", f.Version, savedVersion))
+		return nil, fmt.Errorf("found version %d, wanted %d", f.Version, savedVersion)
 	}
 	for i, m := range f.Messages {
 		if m.Role != roleUser && m.Role != roleAssistant {
-			return fail(fmt.Errorf("message %d: found role %q, wanted user or assistant", i, m.Role))
+			return nil, fmt.Errorf("message %d: found role %q, wanted user or assistant", i, m.Role)
 		}
 	}
 	if f.Dropped < 0 || f.Dropped > len(f.Messages) {
-		return fail(fmt.Errorf("found %d messages dropped of %d", f.Dropped, len(f.Messages)))
+		return nil, fmt.Errorf("found %d messages dropped of %d", f.Dropped, len(f.Messages))
 	}
-	if err := s.changeAll(f.Settings); err != nil {
-		return fail(err)
-	}
-	return conversation{Raw: f.Raw, System: f.System, Messages: f.Messages, Dropped: f.Dropped}, f.Model, nil
+	return &f, nil
 }
 
 // writeFile replaces path at once, so that no crash leaves half a file. What was typed

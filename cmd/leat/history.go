@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -21,6 +22,7 @@ const (
 type history struct {
 	path    string
 	entries []string
+	added   map[string]bool // by this run, to the file
 }
 
 // openHistory reads the file at path; "" keeps the history in memory alone.
@@ -61,10 +63,29 @@ func (h *history) add(entry string) error {
 	if !h.push(entry) || h.path == "" {
 		return nil
 	}
+	if h.added == nil {
+		h.added = map[string]bool{}
+	}
+	h.added[entry] = true
 	if err := h.append(entry); err != nil {
 		return fmt.Errorf("write the history: %w", err)
 	}
 	return nil
+}
+
+// forget removes from the file what this run added, and adds nothing from here on.
+func (h *history) forget() error {
+	path := h.path
+	h.path = ""
+	if path == "" || len(h.added) == 0 {
+		return nil
+	}
+	now, err := openHistory(path) // others may have added to it
+	if err != nil {
+		return err
+	}
+	now.entries = slices.DeleteFunc(now.entries, func(entry string) bool { return h.added[entry] })
+	return now.rewrite()
 }
 
 func (h *history) append(entry string) error {

@@ -9,14 +9,18 @@ import (
 // terminal is where a person types.
 type terminal interface {
 	// ReadLine reads one line, which holds newlines where some were pasted. Ctrl-C is
-	// errInterrupted, Ctrl-D io.EOF.
+	// errInterrupted, or errCleared where it cleared some text; Ctrl-D is io.EOF.
 	ReadLine(prompt string) (string, error)
 	Remember(text string) // for the arrow keys, now and in later runs
+	Forget() error        // what is remembered is for this run alone, from its beginning
 	Interrupts() <-chan os.Signal
 	Close() error
 }
 
-var errInterrupted = errors.New("interrupted at the prompt")
+var (
+	errInterrupted = errors.New("interrupted at the prompt")
+	errCleared     = errors.New("what was typed is cleared")
+)
 
 const (
 	promptFirst = ">>> "
@@ -37,6 +41,9 @@ func readInput(t terminal) (text string, quoted bool, err error) {
 		text, quoted = head+body, head == ""
 	} else {
 		text, err = readContinued(t, line)
+	}
+	if errors.Is(err, errInterrupted) {
+		err = errCleared // the lines before it
 	}
 	if err != nil {
 		return "", false, err

@@ -28,13 +28,16 @@ func (s *script) ReadLine(prompt string) (string, error) {
 	}
 	line := s.lines[0]
 	s.lines = s.lines[1:]
-	if line == "^C" {
+	if typed, ok := strings.CutSuffix(line, "^C"); ok && typed != "" {
+		return "", errCleared
+	} else if ok {
 		return "", errInterrupted
 	}
 	return line, nil
 }
 
 func (s *script) Remember(text string)         { s.remembered = append(s.remembered, text) }
+func (s *script) Forget() error                { return nil }
 func (s *script) Interrupts() <-chan os.Signal { return s.signals }
 func (s *script) Close() error                 { return nil }
 
@@ -58,7 +61,7 @@ func TestReadInput(t *testing.T) {
 		{"pasted", []string{"one\ntwo\n\n"}, "one\ntwo", false, nil},
 		{"pasted quotes", []string{"\"\"\"\none\n\"\"\"\n"}, "one", true, nil},
 		{"leaves in the middle", []string{`"""`, "one"}, "", false, io.EOF},
-		{"interrupted in the middle", []string{`one\`, "^C"}, "", false, errInterrupted},
+		{"interrupted in the middle", []string{`one\`, "^C"}, "", false, errCleared},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := newScript(c.lines...)

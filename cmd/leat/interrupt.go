@@ -37,6 +37,7 @@ func (a *app) lastResort() {
 	if a.ownInterrupts.Load() || !a.ended.CompareAndSwap(false, true) {
 		return
 	}
+	a.lastWord()
 	if isTerminal(a.err) {
 		io.WriteString(a.err, "\n") // a progress bar may stand there
 	}
@@ -44,11 +45,22 @@ func (a *app) lastResort() {
 	a.exit(exitInterrupted)
 }
 
+// lastWord runs what a command left to be done if the process ends without it.
+func (a *app) lastWord() {
+	if do := a.atExit.Swap(nil); do != nil {
+		(*do)()
+	}
+}
+
 // ownInterrupt gives Ctrl-C to a command until the function returned is called. The new
-// ctx ends with what ends the program otherwise.
+// ctx ends with what ends the program otherwise, and with its terminal.
 func (a *app) ownInterrupt(ctx context.Context) (context.Context, func()) {
 	a.ownInterrupts.Store(true)
-	ctx, stop := signal.NotifyContext(context.WithoutCancel(ctx), syscall.SIGTERM)
+	signals := []os.Signal{syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) { // as nohup has it
+		signals = append(signals, syscall.SIGHUP)
+	}
+	ctx, stop := signal.NotifyContext(context.WithoutCancel(ctx), signals...)
 	disarm := context.AfterFunc(ctx, func() {
 		a.ownInterrupts.Store(false)
 		a.lastResort()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"leat/engine"
@@ -24,7 +25,9 @@ type repl struct {
 	last    *answer
 	total   totals
 	quit    bool
-	predict *predictor // nil: there is no prediction
+	reply   func(context.Context, *repl) (*answer, error) // answers the last question
+	keep    *keeper
+	safe    []message // the talk as a file has it, by /save, /load or --resume
 }
 
 // totals are sums over all answers of a run.
@@ -43,6 +46,9 @@ func (r *repl) loop(ctx context.Context) error {
 		case errors.Is(err, errInterrupted) && !interrupted:
 			interrupted = true
 			r.note("Ctrl-C again, Ctrl-D or /quit leaves")
+			continue
+		case errors.Is(err, errCleared):
+			interrupted = false
 			continue
 		case errors.Is(err, errInterrupted), errors.Is(err, io.EOF):
 			return nil
@@ -73,23 +79,67 @@ func (r *repl) do(ctx context.Context, text string, quoted bool) error {
 	}
 	r.conv.ask(text)
 	r.attempt = 0
-	return r.reply(ctx)
+	return r.ask(ctx)
 }
 
-// reply answers the last question. Without an answer the question is taken back, since
-// most templates want a turn of each side; /retry asks it again.
-func (r *repl) reply(ctx context.Context) error {
+// hold keeps the talk as it stands, a question without an answer included.
+func (r *repl) hold() {
+	talk := r.conv.saved(r.name, &r.set)
+	if r.pending != "" {
+		talk.Messages = append(talk.Messages, message{Role: roleUser, Content: r.pending})
+	}
+	r.keep.hold(talk)
+}
+
+// unsaved tells whether the talk would be lost, were it not for what is kept by itself.
+func (r *repl) unsaved() bool {
+	return len(r.conv.Messages) > 0 && !slices.Equal(r.conv.Messages, r.safe)
+}
+
+// isSaved notes that a file has the talk as it stands.
+func (r *repl) isSaved() { r.safe = slices.Clone(r.conv.Messages) }
+
+// resume goes on with a conversation that was read from a file.
+func (r *repl) resume(c conversation, set settings) {
+	r.conv, r.set, r.last, r.attempt = c, set, nil, 0
+	r.pending = r.conv.unanswered()
+	r.isSaved()
+}
+
+// endTalk ends what is kept as one talk; the next one gets a file of its own.
+func (r *repl) endTalk() {
+	if path := r.keep.end(); path != "" {
+		r.note("this talk is kept in %s; \"leat run --resume\" goes on with the last one", path)
+	}
+}
+
+// confirm asks a question. All but y and yes are a no, the end of the input too.
+func (r *repl) confirm(format string, args ...any) bool {
+	answer, err := r.term.ReadLine(fmt.Sprintf(format, args...) + " [y/N] ")
+	answer = strings.ToLower(strings.TrimSpace(answer))
+	if err == nil && (answer == "y" || answer == "yes") {
+		return true
+	}
+	r.note("nothing was changed")
+	return false
+}
+
+// ask has the last question answered, and keeps the talk before and after.
+func (r *repl) ask(ctx context.Context) error {
+	r.pending = ""
+	r.hold()
+	err := r.answerLast(ctx)
+	r.hold() // not deferred: a panic leaves this to what ends the talk
+	return err
+}
+
+// answerLast has the last question answered and takes the answer in. Without one the question
+// is taken back, since most templates want a turn of each side; /retry asks it again.
+func (r *repl) answerLast(ctx context.Context) error {
 	ctx, stop := r.interruptible(ctx)
 	defer stop()
 	before := r.conv.Dropped
-	var got *answer
-	err := r.model.use(ctx, func(m *engine.Model, s *engine.Session) (err error) {
-		if got, err = r.generate(ctx, m, s); got != nil {
-			got.Stats.predict(r.predict, m)
-		}
-		return err
-	})
-	r.pending = ""
+	got, err := r.reply(ctx, r)
 	if err != nil && (got == nil || got.Text == "" && got.Thinking == "") {
 		r.conv.Dropped = before
 		r.pending, _ = r.conv.retract()
@@ -129,6 +179,19 @@ func interrupted(ctx context.Context, err error) bool {
 	return ctx.Err() != nil && errors.Is(err, context.Canceled)
 }
 
+// modelReplies is reply by the model; predict may be nil.
+func modelReplies(predict *predictor) func(context.Context, *repl) (*answer, error) {
+	return func(ctx context.Context, r *repl) (got *answer, err error) {
+		err = r.model.use(ctx, func(m *engine.Model, s *engine.Session) (err error) {
+			if got, err = r.generate(ctx, m, s); got != nil {
+				got.Stats.predict(predict, m)
+			}
+			return err
+		})
+		return got, err
+	}
+}
+
 func (r *repl) generate(ctx context.Context, m *engine.Model, s *engine.Session) (*answer, error) {
 	ids, split, dropped, err := fit(ctx, m, s.Cap(), &r.conv, &r.set)
 	if err != nil {
@@ -137,9 +200,18 @@ func (r *repl) generate(ctx context.Context, m *engine.Model, s *engine.Session)
 	if dropped > 0 {
 		r.note("the context of %d tokens is full: the oldest %d %s left out from here on", s.Cap(), dropped, plural(dropped, "message"))
 	}
+	show, finish := r.show()
+	defer finish()
+	return generate(ctx, m, s, request{ids: ids, split: split, p: r.set.params(m, r.attempt), show: show})
+}
+
+// show is where the pieces of an answer go; finish ends it.
+func (r *repl) show() (show func(thinking, text string) error, finish func()) {
 	scr := r.screen()
-	defer scr.finish()
-	return generate(ctx, m, s, request{ids: ids, split: split, p: r.set.params(m, r.attempt), show: scr.show})
+	return func(thinking, text string) error {
+		r.keep.said(thinking, text)
+		return scr.show(thinking, text)
+	}, scr.finish
 }
 
 func (r *repl) screen() *screen {
@@ -166,6 +238,7 @@ func (r *repl) interruptible(ctx context.Context) (context.Context, func()) {
 		select {
 		case <-interrupts:
 			if r.a.exit != nil {
+				r.a.lastWord()
 				r.a.exit(exitInterrupted)
 			}
 		case <-over:

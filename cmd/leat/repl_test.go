@@ -50,7 +50,7 @@ func newTalkWith(model *resident) *talk {
 	a := &app{in: strings.NewReader(""), out: k, err: &k.err, log: slog.New(slog.DiscardHandler)}
 	s := defaultSettings()
 	s.Temperature, s.MinP, s.Tokens = 0, 0, 4
-	k.repl = &repl{a: a, name: "demo", set: s, start: s, model: model}
+	k.repl = &repl{a: a, name: "demo", set: s, start: s, model: model, keep: &keeper{}, reply: modelReplies(nil)}
 	return k
 }
 
@@ -260,6 +260,60 @@ func TestTalkWithoutModel(t *testing.T) {
 	}
 	if data, _ := os.ReadFile(foreign); string(data) != "mine" {
 		t.Error("a file that is no conversation was overwritten")
+	}
+}
+
+// TestAsksBeforeItDrops: a question comes where something would be lost, and only there.
+func TestAsksBeforeItDrops(t *testing.T) {
+	dir := t.TempDir()
+	other, mine := filepath.Join(dir, "other.json"), filepath.Join(dir, "mine.json")
+	for _, c := range []struct {
+		name  string
+		lines []string
+		asked string // "": nothing
+		said  int    // messages of the talk in the end
+		other string // first message in the file other in the end
+	}{
+		{"clear, no", []string{"hi", "/clear", "n"}, "clear it?", 2, "old"},
+		{"clear, Enter alone", []string{"hi", "/clear", ""}, "clear it?", 2, "old"},
+		{"clear, Ctrl-C", []string{"hi", "/clear", "^C"}, "clear it?", 2, "old"},
+		{"clear, the input ends", []string{"hi", "/clear"}, "clear it?", 2, "old"},
+		{"clear, yes", []string{"hi", "/clear", "Yes "}, "clear it?", 0, "old"},
+		{"clear nothing", []string{"/clear"}, "", 0, "old"},
+		{"clear what is saved", []string{"hi", "/save " + mine, "/clear"}, "", 0, "old"},
+		{"clear what was saved before", []string{"hi", "/save " + mine, "more", "/clear", "n"}, "clear it?", 4, "old"},
+		{"clear what was loaded", []string{"/load " + other, "/clear"}, "", 0, "old"},
+		{"load, no", []string{"hi", "/load " + other, "n"}, "load another in its place?", 2, "old"},
+		{"load, yes", []string{"hi", "more", "/load " + other, "y"}, "load another in its place?", 2, "old"},
+		{"load what isn't there", []string{"hi", "/load " + other + "x"}, "", 2, "old"},
+		{"load into nothing", []string{"/load " + other}, "", 2, "old"},
+		{"save over another, no", []string{"hi", "/save " + other, "n"}, "overwrite it?", 2, "old"},
+		{"save over another, yes", []string{"hi", "/save " + other, "y"}, "overwrite it?", 2, "hi"},
+		{"save over its beginning", []string{"/load " + other, "more", "/save " + other}, "", 4, "old"},
+		{"save over what went on differently", []string{"/load " + other, "more", "/save " + mine, "/load " + other, "else", "/save " + mine, "n"}, "overwrite it?", 4, "old"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			old, set := &conversation{}, defaultSettings()
+			old.ask("old")
+			old.answer("answer", "")
+			if err := old.save(other, "demo", &set); err != nil {
+				t.Fatal(err)
+			}
+			os.Remove(mine)
+			k := newTalkWith(&resident{last: modelFacts{hasTemplate: true}})
+			k.repl.reply = scriptedReply
+			k.say(t, c.lines...)
+			asked := strings.Join(k.term.(*script).prompts, "\n")
+			if strings.Contains(asked, "[y/N]") != (c.asked != "") || !strings.Contains(asked, c.asked) {
+				t.Errorf("asked %q, wanted %q", asked, c.asked)
+			}
+			if n := len(k.conv.Messages); n != c.said {
+				t.Errorf("the talk has %d messages, wanted %d", n, c.said)
+			}
+			if talk, err := readSaved(other); err != nil || talk.Messages[0].Content != c.other {
+				t.Errorf("the other file has %+v, error %v", talk, err)
+			}
+		})
 	}
 }
 

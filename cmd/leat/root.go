@@ -61,6 +61,7 @@ type app struct {
 	patience      func() <-chan time.Time // see lastResort
 	ownInterrupts atomic.Bool             // Ctrl-C is for the command
 	ended         atomic.Bool             // the last word is said
+	atExit        atomic.Pointer[func()]  // see lastWord
 }
 
 // run is the whole program, less the process: it returns the exit code.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,7 +31,8 @@ type runFlags struct {
 	system     string
 	systemFile string
 	keepAlive  time.Duration
-	history    bool
+	noHistory  bool
+	resume     bool
 	given      func(flag string) bool
 }
 
@@ -48,12 +50,18 @@ leat/system.txt in your config folder ($XDG_CONFIG_HOME or ~/.config on Linux,
 ~/Library/Application Support on macOS, %AppData% on Windows), where there is one;
 --system "" is none. A conversation keeps what was typed in the file history beside it.
 
+The newest 20 conversations are kept in the folder leat/talks of your state folder
+($XDG_STATE_HOME or ~/.local/state on Linux, ~/Library/Application Support on macOS,
+%LocalAppData% on Windows), for you alone to read, however they end. --resume goes on
+with the last one; /load takes any. --no-history and /private keep nothing.
+
 A conversation holds on to what the model has read: with each question only what is new
 is prefilled. When the context is full, the oldest turns are left out, with a notice.
 --keep-alive 10m frees the GPU when nothing was asked for ten minutes; the next question
 then loads the model again, and has the whole conversation prefilled.`
 
 const runExample = `  leat run demo
+  leat run --resume
   leat run demo -p "Tell me a story about a dog and a ball."
   leat run qwen3-30b.gguf -p "Why is the sky blue?" -n 200 --vram 6GiB --stats
   git diff | leat run qwen3-30b.gguf --system "Write a commit message for this diff."
@@ -62,12 +70,19 @@ const runExample = `  leat run demo
 func newRunCmd(a *app) *cobra.Command {
 	f := &runFlags{set: defaultSettings()}
 	cmd := &cobra.Command{
-		Use:     "run MODEL [-p TEXT | -f FILE]",
+		Use:     "run MODEL [-p TEXT | -f FILE | --resume]",
 		Short:   "Complete a prompt, or talk with a model",
 		Long:    runLong,
 		Example: runExample,
-		Args:    cobra.ExactArgs(1),
-		RunE:    func(cmd *cobra.Command, args []string) error { return f.run(cmd.Context(), a, args[0]) },
+		Args: func(cmd *cobra.Command, args []string) error {
+			if f.resume && len(args) == 0 {
+				return nil
+			}
+			return cobra.ExactArgs(1)(cmd, args)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return f.run(cmd.Context(), a, strings.Join(args, ""))
+		},
 	}
 	fs := cmd.Flags()
 	f.registerAll(fs)
@@ -93,7 +108,8 @@ func (f *runFlags) registerAll(fs *pflag.FlagSet) {
 	fs.BoolVar(&f.json, "json", false, "print one JSON object at the end instead of streaming text")
 	fs.IntVar(&f.logprobs, "logprobs", 0, "with --json, the log probability of each token, and of so many of the likeliest beside it")
 	fs.DurationVar(&f.keepAlive, "keep-alive", 0, "free the GPU when nothing was asked for so long, as 10m; the next question loads the model again (default: never)")
-	fs.BoolVar(&f.history, "history", true, "keep what is typed for the arrow keys of later conversations; --history=false doesn't")
+	fs.BoolVar(&f.noHistory, "no-history", false, "keep neither the conversation nor what is typed for the arrow keys of later ones")
+	fs.BoolVar(&f.resume, "resume", false, "go on with the last conversation, with its model or with MODEL")
 }
 
 func (f *runFlags) run(ctx context.Context, a *app, arg string) error {
@@ -107,6 +123,13 @@ func (f *runFlags) run(ctx context.Context, a *app, arg string) error {
 	system, err := f.systemPrompt()
 	if err != nil {
 		return err
+	}
+	var last *keptTalk
+	if f.resume {
+		if last, err = lastTalk(); err != nil {
+			return err
+		}
+		arg = cmp.Or(arg, last.talk.Model)
 	}
 	var predict *predictor
 	if f.set.Stats {
@@ -127,7 +150,14 @@ func (f *runFlags) run(ctx context.Context, a *app, arg string) error {
 		return usageErrorf("this model's file has no chat template, so there is no place for a system prompt")
 	}
 	if talk {
-		return f.converse(ctx, a, &repl{a: a, model: model, name: arg, conv: conv, set: f.set, start: f.set.clone(), predict: predict})
+		r := &repl{a: a, model: model, name: arg, conv: conv, set: f.set, start: f.set.clone(), reply: modelReplies(predict)}
+		r.keep = &keeper{dir: f.keptDir(), model: pathOfModel(arg), warn: func(err error) { r.note("%v", err) }}
+		if last != nil {
+			if err := f.goOn(r, last); err != nil {
+				return err
+			}
+		}
+		return f.converse(ctx, a, r, last)
 	}
 	conv.ask(prompt)
 	return f.once(ctx, a, model, &conv, predict)
@@ -139,6 +169,8 @@ func (f *runFlags) check() error {
 		return usageErrorf("--system and --system-file exclude each other")
 	case f.raw && (f.given("system") || f.given("system-file")):
 		return usageErrorf("--raw leaves no place for a system prompt: write it into the prompt")
+	case f.resume && (f.given("prompt") || f.given("file") || f.raw):
+		return usageErrorf("--resume goes on with a conversation as it was: -p, -f and --raw have no place in it")
 	case f.logprobs < 0 || f.logprobs > sample.MaxLogprobs:
 		return usageErrorf("--logprobs: found %d, wanted 0 to %d", f.logprobs, sample.MaxLogprobs)
 	case f.logprobs > 0 && !f.json:
@@ -276,10 +308,7 @@ func (f *runFlags) output(a *app) interface {
 	return &plainOutput{out: a.out, thinking: thinking}
 }
 
-func (f *runFlags) converse(ctx context.Context, a *app, r *repl) error {
-	// From here on Ctrl-C is the conversation's; other signals still end it.
-	ctx, stop := a.ownInterrupt(ctx)
-	defer stop()
+func (f *runFlags) converse(ctx context.Context, a *app, r *repl, last *keptTalk) error {
 	past, err := openHistory(f.historyPath())
 	if err != nil {
 		r.note("%v", err)
@@ -288,10 +317,23 @@ func (f *runFlags) converse(ctx context.Context, a *app, r *repl) error {
 	if err != nil {
 		return fmt.Errorf("open the terminal: %w", err)
 	}
+	defer r.endTalk() // in a panic too
 	defer term.Close()
+	atExit := func() {
+		r.keep.flush()
+		term.Restore()
+	}
+	a.atExit.Store(&atExit)
+	defer a.atExit.Store(nil)
+	// From here on Ctrl-C is the conversation's; other signals still end it.
+	ctx, stop := a.ownInterrupt(ctx)
+	defer stop()
 	defer context.AfterFunc(ctx, func() { term.Close() })()
 	r.term = term
 	r.welcome()
+	if last != nil {
+		r.showResumed(last)
+	}
 	err = r.loop(ctx)
 	if errors.Is(err, context.Canceled) {
 		fmt.Fprintln(a.out)
@@ -301,8 +343,17 @@ func (f *runFlags) converse(ctx context.Context, a *app, r *repl) error {
 
 func (f *runFlags) historyPath() string {
 	dir, err := configDir()
-	if !f.history || err != nil {
+	if f.noHistory || err != nil {
 		return ""
 	}
 	return filepath.Join(dir, "history")
+}
+
+// keptDir is where talks are kept, "" for nowhere.
+func (f *runFlags) keptDir() string {
+	dir, err := talksDir()
+	if f.noHistory || err != nil {
+		return ""
+	}
+	return dir
 }

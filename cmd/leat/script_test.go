@@ -14,7 +14,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"leat": program})
+	testscript.Main(m, map[string]func(){"leat": program, "leat-talk": talkMain})
 }
 
 // TestScript runs the program as a user does: each file of testdata/script is a session.

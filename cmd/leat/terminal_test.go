@@ -1,17 +1,16 @@
 package main
 
 import (
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-	"testing/iotest"
 )
 
-func TestPasteReader(t *testing.T) {
+func TestPasteFilter(t *testing.T) {
 	const begin, end = "\x1b[200~", "\x1b[201~"
+	long := strings.Repeat("x", longPaste)
 	for _, c := range []struct{ name, typed, want string }{
 		{"typed", "one\rtwo\n\t\x03", "one\rtwo\n\t\x03"},
 		{"keys", "\x1b[A\x1b[2~\x1b\x1b[B", "\x1b[A\x1b[2~\x1b\x1b[B"},
@@ -21,18 +20,52 @@ func TestPasteReader(t *testing.T) {
 		{"pasted keys are none", begin + "a\x03\x1b[Ab\x7f" + end, "a[Ab"},
 		{"twice", begin + "a" + end + "b" + begin + "c\nd" + end, "abc\nd"},
 		{"more than ASCII", begin + "日本\né" + end, "日本\né"},
+		{"long pastes", begin + long + "\n" + end + "a" + begin + long + end, long + "\na" + long},
 		{"bracket inside a bracket", begin + "a" + "\x1b[20" + end + "b", "a[20b"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			for _, r := range []io.Reader{strings.NewReader(c.typed), iotest.OneByteReader(strings.NewReader(c.typed))} {
-				p := &pasteReader{ReadCloser: io.NopCloser(r)}
-				got, err := io.ReadAll(p)
-				if text := fromMarks.Replace(string(got)); err != nil || text != c.want {
-					t.Errorf("got %q, error %v; wanted %q", text, err, c.want)
-				}
-				if strings.Contains(c.name, "lines") && strings.ContainsAny(string(got[:len(got)-1]), "\r\n") {
-					t.Errorf("a pasted newline ends a line: %q", got)
-				}
+			var p pasteFilter
+			for _, b := range []byte(c.typed) {
+				p.push(b)
+			}
+			got := string(p.ready)
+			for _, text := range p.long {
+				got = strings.Replace(got, string(pasteMark), text, 1)
+			}
+			if text := fromMarks.Replace(got); text != c.want {
+				t.Errorf("got %q, wanted %q", text, c.want)
+			}
+			if strings.Contains(c.name, "lines") && strings.ContainsAny(got[:len(got)-1], "\r\n") {
+				t.Errorf("a pasted newline ends a line: %q", got)
+			}
+		})
+	}
+}
+
+func TestJoinAhead(t *testing.T) {
+	const begin, end = "\x1b[200~", "\x1b[201~"
+	for _, c := range []struct{ name, typed, want string }{
+		{"nothing", "", ""},
+		{"a word", "hello", "hello"},
+		{"a line", "hello\r", "hello\r"},
+		{"lines are one entry", "one\rtwo\r\rthree\r", "one⏎two⏎⏎three\r"},
+		{"the last is open", "one\rtwo", "one⏎two"},
+		{"Enter alone", "\r\r\n", ""},
+		{"Enter before and after", "\rone\r\r", "one\r"},
+		{"pasted", begin + "one\ntwo\n" + end, "one⏎two⏎"},
+		{"pasted and sent", begin + "one\ntwo" + end + "\r", "one⏎two\r"},
+		{"pasted twice", begin + "one\n" + end + begin + "two" + end, "one⏎two"},
+		{"commands stand alone", "one\rtwo\r/set temp 0\rthree\r", "one⏎two\r/set temp 0\rthree\r"},
+		{"slash in a paste", begin + "one\n/usr/bin" + end + "\r", "one⏎/usr/bin\r"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := pasteFilter{ahead: true}
+			for _, b := range []byte(c.typed) {
+				p.push(b)
+			}
+			got := strings.ReplaceAll(joinAhead(string(p.ready)), string(newlineMark), "⏎")
+			if got != c.want {
+				t.Errorf("got %q, wanted %q", got, c.want)
 			}
 		})
 	}

@@ -1,0 +1,166 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// atTerminal is the program at a terminal of its own, with a person who waits for what
+// it shows.
+type atTerminal struct {
+	t      *testing.T
+	cmd    *exec.Cmd
+	master *os.File
+	fd     int // master's
+
+	mu    sync.Mutex
+	more  sync.Cond
+	shown string
+	seen  int // bytes of shown that expect has passed
+	ended bool
+}
+
+// talkAt starts a conversation with scripted answers; home is its home folder.
+func talkAt(t *testing.T, home string, columns int, args ...string) *atTerminal {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(t.TempDir(), "leat-talk") // by this name the test is talkMain
+	if err := os.Symlink(self, name); err != nil {
+		t.Fatal(err)
+	}
+	p := &atTerminal{t: t, cmd: exec.Command(name, args...)}
+	p.more.L = &p.mu
+	p.cmd.Env = []string{"HOME=" + home, "XDG_STATE_HOME=" + filepath.Join(home, "state"), "TERM=xterm", "GOTRACEBACK=none"}
+	slave := p.open(columns)
+	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = slave, slave, slave
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	slave.Close()
+	go p.read()
+	t.Cleanup(func() {
+		p.cmd.Process.Kill()
+		p.cmd.Wait()
+		p.master.Close()
+	})
+	return p
+}
+
+func (p *atTerminal) open(columns int) (slave *os.File) {
+	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err != nil {
+		p.t.Skipf("no terminal to be had: %v", err)
+	}
+	p.fd, p.master = fd, os.NewFile(uintptr(fd), "/dev/ptmx") // Fd would make Close wait for read
+	p.resize(columns)
+	n, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
+	if err == nil {
+		err = unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0)
+	}
+	if err == nil {
+		slave, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|syscall.O_NOCTTY, 0)
+	}
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return slave
+}
+
+func (p *atTerminal) resize(columns int) {
+	if err := unix.IoctlSetWinsize(p.fd, unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: uint16(columns)}); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func (p *atTerminal) read() {
+	var buf [4096]byte
+	for {
+		n, err := p.master.Read(buf[:])
+		p.mu.Lock()
+		p.shown += string(buf[:n])
+		p.ended = p.ended || err != nil
+		p.more.Broadcast()
+		p.mu.Unlock()
+		if err != nil {
+			return
+		}
+	}
+}
+
+// enter types keys; "\r" is Enter.
+func (p *atTerminal) enter(keys string) {
+	p.t.Helper()
+	if _, err := p.master.WriteString(keys); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// expect waits for text after what was expected before, and returns what came until it.
+func (p *atTerminal) expect(text string) string {
+	p.t.Helper()
+	late := time.AfterFunc(2*time.Minute, func() { // a machine that does nothing else is not waited for
+		p.mu.Lock()
+		p.ended = true
+		p.more.Broadcast()
+		p.mu.Unlock()
+	})
+	defer late.Stop()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for {
+		if i := strings.Index(p.shown[p.seen:], text); i >= 0 {
+			before := p.shown[p.seen : p.seen+i]
+			p.seen += i + len(text)
+			return before
+		}
+		if p.ended {
+			p.t.Fatalf("waited for %q in vain; after what was expected before, the terminal shows %q", text, p.shown[p.seen:])
+		}
+		p.more.Wait()
+	}
+}
+
+// say types a line at the prompt and waits for its answer.
+func (p *atTerminal) say(line string) {
+	p.t.Helper()
+	p.expect(promptFirst)
+	p.enter(line + "\r")
+	p.expect(fmt.Sprintf("you said: %q", line))
+}
+
+// hangUp closes the terminal's window.
+func (p *atTerminal) hangUp() { p.master.Close() }
+
+// wait waits for the program's end.
+func (p *atTerminal) wait() *os.ProcessState {
+	p.cmd.Wait()
+	return p.cmd.ProcessState
+}
+
+// pipe is a file whose reader waits for a writer.
+func pipe(t *testing.T) string {
+	path := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func release(t *testing.T, pipe string) {
+	if err := os.WriteFile(pipe, nil, 0); err != nil {
+		t.Fatal(err)
+	}
+}
