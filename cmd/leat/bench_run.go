@@ -41,7 +41,7 @@ type bencher struct {
 // newBencher opens the model, and learns all about the machine that must be known before
 // the model takes it.
 func (f *benchFlags) newBencher(ctx context.Context, a *app, arg string) (r *bencher, err error) {
-	r = &bencher{f: f, a: a, status: newStatus(a.err)}
+	r = &bencher{f: f, a: a, status: a.newStatus()}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, r.close())

@@ -47,7 +47,7 @@ func newTalk(t *testing.T, o engine.Options) *talk {
 
 func newTalkWith(model *resident) *talk {
 	k := &talk{}
-	a := &app{in: strings.NewReader(""), out: k, err: &k.err, log: slog.New(slog.DiscardHandler)}
+	a := &app{in: strings.NewReader(""), out: k, err: &k.err, log: slog.New(slog.DiscardHandler), now: time.Now}
 	s := defaultSettings()
 	s.Temperature, s.MinP, s.Tokens = 0, 0, 4
 	k.repl = &repl{a: a, name: "demo", set: s, start: s, model: model, keep: &keeper{}, reply: modelReplies(nil)}
@@ -132,9 +132,9 @@ func talkIsInterrupted(t *testing.T, k *talk) {
 	k.set.IgnoreEOG = true
 	k.watch = func(shown string) {
 		if strings.Contains(shown, "One day") {
-			select {
-			case k.term.(*script).signals <- os.Interrupt:
-			default:
+			k.watch = nil
+			for range 3 { // the third goes into the channel once the second is taken, after the first has canceled
+				k.term.(*script).signals <- os.Interrupt
 			}
 		}
 	}
@@ -147,7 +147,6 @@ func talkIsInterrupted(t *testing.T, k *talk) {
 	}
 
 	// Before the first token: the question is taken back, and can be asked again.
-	k.watch = nil
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	k.term = newScript()

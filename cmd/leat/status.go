@@ -20,8 +20,8 @@ type status struct {
 	closed bool
 }
 
-func newStatus(w io.Writer) *status {
-	return &status{w: w, terminal: isTerminal(w), now: time.Now, shown: time.Now()}
+func (a *app) newStatus() *status {
+	return &status{w: a.err, terminal: isTerminal(a.err), now: a.now, shown: a.now()}
 }
 
 // say replaces what was said before.
