@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -13,51 +12,45 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"leat/decompose/pack"
 )
 
 // childMode as the first argument makes the test binary a process that decomposes, for a test to
 // kill: MODE BYTES IN OUT, with which it kills itself in the middle of a write after so many bytes
-// (never: -1).
-const childMode = "decompose-child"
+// (never: -1). With outside before BYTES it says on stdout that it is there, and waits in that write.
+const (
+	childMode = "decompose-child"
+	outside   = "outside:"
+)
 
 func TestMain(m *testing.M) {
 	if len(os.Args) == 5 && os.Args[1] == childMode {
-		os.Exit(child(os.Args[2], os.Args[3], os.Args[4]))
+		os.Exit(decomposes(os.Args[2], os.Args[3], os.Args[4]))
 	}
 	os.Exit(m.Run())
 }
 
-func child(bytes, in, out string) int {
+func decomposes(bytes, in, out string) int {
+	bytes, waits := strings.CutPrefix(bytes, outside)
 	left, err := strconv.ParseInt(bytes, 10, 64)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	h := defaultHooks()
-	if left >= 0 {
+	if !waits {
 		h = quick()
-		var mu sync.Mutex
-		h.write = func(f *os.File, p []byte) error {
-			mu.Lock()
-			defer mu.Unlock()
-			if int64(len(p)) > left {
-				f.Write(p[:left])
-				self, err := os.FindProcess(os.Getpid())
-				if err == nil {
-					err = self.Kill()
-				}
-				if err != nil {
-					return err
-				}
-				select {}
+	}
+	if left >= 0 {
+		h.write = endsAfter(left, func() {
+			if waits {
+				fmt.Println("here")
+			} else if self, err := os.FindProcess(os.Getpid()); err == nil {
+				self.Kill()
 			}
-			left -= int64(len(p))
-			_, err := f.Write(p)
-			return err
-		}
+			select {}
+		})
 	}
 	o := Options{}
 	if strings.HasSuffix(out, stripedSuffix) {
@@ -70,19 +63,33 @@ func child(bytes, in, out string) int {
 	return 0
 }
 
+// endsAfter writes, and calls end in the middle of the write that comes to so many bytes. Other writes go on.
+func endsAfter(left int64, end func()) func(*os.File, []byte) error {
+	var mu sync.Mutex
+	return func(f *os.File, p []byte) error {
+		mu.Lock()
+		before := left
+		left -= int64(len(p))
+		mu.Unlock()
+		if before >= 0 && before < int64(len(p)) {
+			f.Write(p[:before])
+			end()
+		}
+		_, err := f.Write(p)
+		return err
+	}
+}
+
 const stripedSuffix = "-striped" // of an OUTDIR: the child stripes it over two folders more
 
-func startChild(t *testing.T, bytes int64, in, out string) *exec.Cmd {
+func child(t *testing.T, bytes, in, out string) *exec.Cmd {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := exec.Command(self, childMode, fmt.Sprint(bytes), in, out)
+	c := exec.Command(self, childMode, bytes, in, out)
 	c.Stderr = os.Stderr
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
 	return c
 }
 
@@ -101,7 +108,7 @@ func killed(t *testing.T, err error) bool {
 func TestKilledAtAnyByte(t *testing.T) {
 	x := newFixture(t, shape{layers: 3, dim: 256, experts: 2})
 	for _, n := range x.points(20) {
-		if err := startChild(t, n, x.in, x.out).Wait(); !killed(t, err) {
+		if err := child(t, fmt.Sprint(n), x.in, x.out).Run(); !killed(t, err) {
 			t.Fatalf("after %d of %d bytes: the child lived", n, x.total)
 		}
 		if exists(x.out) {
@@ -121,7 +128,7 @@ func TestKilledStriped(t *testing.T) {
 	x.out += stripedSuffix
 	o := Options{Verify: true, Stripe: []string{x.out + ".b", x.out + ".c"}, StripeBytes: 2 * pack.FileAlign}
 	for _, n := range x.points(12) {
-		if err := startChild(t, n, x.in, x.out).Wait(); !killed(t, err) {
+		if err := child(t, fmt.Sprint(n), x.in, x.out).Run(); !killed(t, err) {
 			t.Fatalf("after %d of %d bytes: the child lived", n, x.total)
 		}
 		if exists(x.out) {
@@ -137,30 +144,26 @@ func TestKilledStriped(t *testing.T) {
 	}
 }
 
-// kill -9 from outside at random times, over and over, on a model of 100 MB with all its syncs.
-func TestKilledAtAnyTime(t *testing.T) {
+// kill -9 from outside in the middle of one write, whatever other goroutines do meanwhile, over and over, on a model of 100 MB
+// with all its syncs.
+func TestKilledFromOutside(t *testing.T) {
 	if testing.Short() {
 		t.Skip("writes some 100 MB several times")
 	}
 	x := newFixture(t, shape{layers: 10, dim: 2048})
-	start := time.Now()
 	kills, resumes := 0, 0
-	for round := 0; round < 2 || (kills == 0 && round < 20); round++ {
+	for range 2 {
 		for try := 0; ; try++ {
-			c := startChild(t, -1, x.in, x.out)
-			if try < 12 { // then let it finish
-				timer := time.AfterFunc(time.Duration(rand.Int64N(int64(400*time.Millisecond))), func() { c.Process.Kill() })
-				defer timer.Stop()
+			at := int64(-1)
+			if try < 8 { // then let it finish
+				at = 1 + rand.Int64N(x.total/4)
 			}
-			if !killed(t, c.Wait()) {
+			if !killed(t, killInWrite(t, at, x)) {
 				break
 			}
 			kills++
 			if finished, _ := filepath.Glob(filepath.Join(x.out+pack.PartialSuffix, "*.bin")); len(finished) > 0 {
 				resumes++
-			}
-			if whole(t, x) {
-				break // it died in its very last step
 			}
 		}
 		got := files(t, x.out)
@@ -173,18 +176,25 @@ func TestKilledAtAnyTime(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	t.Logf("%d kills, %d of them with files to resume from, in %v", kills, resumes, time.Since(start).Round(time.Millisecond))
-	if kills == 0 {
-		t.Error("no child was killed before it finished")
+	t.Logf("%d kills, %d of them with files to resume from", kills, resumes)
+	if kills < 2 || resumes == 0 {
+		t.Errorf("%d kills, %d of them with files to resume from", kills, resumes)
 	}
 }
 
-// whole reports whether the pack has its own name, which it gets as the last step only.
-func whole(t *testing.T, x *fixture) bool {
+// killInWrite kills a child once it says that a write of its own has come to so many bytes; one with less to write ends by itself.
+func killInWrite(t *testing.T, bytes int64, x *fixture) error {
 	t.Helper()
-	_, err := os.Stat(x.out)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	c := child(t, outside+fmt.Sprint(bytes), x.in, x.out)
+	said, err := c.StdoutPipe()
+	if err != nil {
 		t.Fatal(err)
 	}
-	return err == nil
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := said.Read(make([]byte, 1)); err == nil {
+		c.Process.Kill()
+	}
+	return c.Wait()
 }
