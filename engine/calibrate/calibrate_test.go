@@ -113,7 +113,7 @@ func TestDisk(t *testing.T) {
 	if d, n := ask(); d == nil || n != 0 {
 		t.Errorf("a tiny file on a known disk: %+v, measured %d times", d, n)
 	}
-	write(3 * DiskBlock) // tells more
+	write(3 * DiskBlock)                              // tells more
 	if d, n := ask(); n != 1 || d.Bytes < DiskBlock { // a slow disk got to less than all
 		t.Errorf("a larger file: %+v, measured %d times", d, n)
 	}
