@@ -230,8 +230,8 @@ func (s *runStats) prediction() string {
 	if s.SteadyPerSec > 0 {
 		reached, from = s.SteadyPerSec, " from the second token on"
 	}
-	return fmt.Sprintf("predicted %s%s, reached %s tok/s%s (%+.0f %%); the %s is the bottleneck, %s tok/s its bound",
-		formatSpeed(p.DecodePerSec), at, formatSpeed(reached), from, 100*(reached/p.DecodePerSec-1), p.DecodeBottleneck, formatSpeed(p.BoundPerSec))
+	return fmt.Sprintf("predicted %s%s, reached %s tok/s%s (%s); the %s is the bottleneck, %s tok/s its bound",
+		formatSpeed(p.DecodePerSec), at, formatSpeed(reached), from, formatChange(reached/p.DecodePerSec-1), p.DecodeBottleneck, formatSpeed(p.BoundPerSec))
 }
 
 // predict adds what the answer should have taken.
@@ -249,24 +249,13 @@ func (s *runStats) predict(p *predictor, m *engine.Model) {
 	s.Predicted = &r
 }
 
-// formatSpeed prints tok/s with three digits, as far as they say anything.
-func formatSpeed(perSec float64) string {
-	switch {
-	case perSec >= 99.95:
-		return fmt.Sprintf("%.0f", perSec)
-	case perSec >= 9.995:
-		return fmt.Sprintf("%.1f", perSec)
-	}
-	return fmt.Sprintf("%.2f", perSec)
-}
-
 // speeds is one line on an answer.
 func (s *runStats) speeds() string {
 	prompt := fmt.Sprintf("prompt %d tokens", s.PromptTokens)
 	if s.ReusedTokens > 0 {
 		prompt += fmt.Sprintf(" (%d reused, %d prefilled)", s.ReusedTokens, s.PromptTokens-s.ReusedTokens)
 	}
-	return fmt.Sprintf("TTFT %.0f ms, %s at %.1f tok/s, decode %d tokens at %.2f tok/s", 1000*s.TTFTSeconds, prompt, s.PromptPerSec, s.Tokens, s.DecodePerSec)
+	return fmt.Sprintf("TTFT %s, %s at %s, decode %d tokens at %s", seconds(s.TTFTSeconds), prompt, speedText(s.PromptPerSec), s.Tokens, speedText(s.DecodePerSec))
 }
 
 // encode is the conversation as the model is given it.

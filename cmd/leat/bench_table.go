@@ -35,7 +35,7 @@ var benchColumns = []benchColumn{
 		if r.Predicted == 0 {
 			return ""
 		}
-		text := fmt.Sprintf("%s (%+.0f%%)", formatSpeed(r.Predicted), 100*r.Difference)
+		text := fmt.Sprintf("%s (%s)", formatSpeed(r.Predicted), strings.ReplaceAll(formatChange(r.Difference), " ", ""))
 		if r.PredictedHit != nil { // not the plan's, which can't know it
 			text += fmt.Sprintf(" at %s hits", percent(*r.PredictedHit))
 		}
@@ -77,8 +77,6 @@ func laneCell(of func(*bench.Row) bench.Lane) func(*benchConfig, *bench.Row) str
 		return fmt.Sprintf("%s (%s)", formatRate(l.BytesPerSec), percent(l.Share))
 	}
 }
-
-func percent(share float64) string { return fmt.Sprintf("%.0f%%", 100*share) }
 
 func (r *benchReport) columns(all []benchColumn) (list []benchColumn) {
 	for _, c := range all {

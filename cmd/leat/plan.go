@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -166,7 +166,8 @@ type machine struct {
 	Kernels string    `json:"kernels"` // how their time is predicted
 	GPU     *gpus.GPU `json:"data_sheet,omitempty"`
 	DiskAs  string    `json:"disk"`
-	Disks   int       `json:"disks"` // that the model is striped over
+	Disks   int       `json:"disks"`   // that the model is striped over
+	Assumed []string  `json:"assumed"` // figures that were neither measured here nor given: fields of speeds, ram_budget_bytes
 	speeds  plan.Speeds
 	budget  plan.Budget
 	within  func(deviceBytes int64) (plan.Budget, error) // what a run there may spend that is given so much VRAM; 0: as here
@@ -178,6 +179,28 @@ const (
 	kernelsByRates   = "by the rates of each kind"
 )
 
+// What may be assumed, as JSON names it.
+const (
+	assumesDisk   = "disk_bytes_per_second"
+	assumesLink   = "link_bytes_per_second"
+	assumesDevice = "device_bytes_per_second"
+	assumesFlops  = "flops"
+	assumesRAM    = "ram_budget_bytes"
+)
+
+// is says that a figure is not assumed.
+func (mach *machine) is(figure string) {
+	mach.Assumed = slices.DeleteFunc(mach.Assumed, func(s string) bool { return s == figure })
+}
+
+// as marks a figure that is assumed.
+func (mach *machine) as(figure string) string {
+	if slices.Contains(mach.Assumed, figure) {
+		return " (assumed)"
+	}
+	return ""
+}
+
 // assumedDisk, in GB/s, is that of a GPU of which only the name is known.
 const assumedDisk = 7.0
 
@@ -188,9 +211,11 @@ func (f *planFlags) machine(ctx context.Context, a *app, h *arch.Hyper, m *pack.
 	}
 	if f.disk > 0 {
 		mach.speeds.DiskBytesPerSec, mach.speeds.DiskFirstBytesPerSec, mach.DiskAs = f.disk*1e9, 0, "given"
+		mach.is(assumesDisk)
 	}
 	if f.link > 0 {
-		mach.speeds.LinkBytesPerSec = f.link * 1e9
+		mach.speeds.LinkBytesPerSec, mach.speeds.LinkBusyBytesPerSec, mach.speeds.BurstBytesPerSec = f.link*1e9, f.link*1e9, f.link*1e9
+		mach.is(assumesLink)
 	}
 	return mach, nil
 }
@@ -218,6 +243,10 @@ func (f *planFlags) base(ctx context.Context, a *app, h *arch.Hyper, m *pack.Mod
 	mach := &machine{
 		Name: g.Name, Source: "its data sheet: an estimate", Kernels: kernelsByRates, GPU: &g, DiskAs: "assumed", Disks: 1,
 		speeds: plan.Reached(&g, assumedDisk*1e9),
+	}
+	mach.Assumed = []string{assumesDisk, assumesLink, assumesDevice, assumesFlops, assumesRAM}
+	if f.ram > 0 {
+		mach.is(assumesRAM)
 	}
 	o, on := f.elsewhere(a, &g, 0)
 	return mach, mach.plans(o, &on, h, m)
@@ -259,7 +288,7 @@ func (f *planFlags) here(ctx context.Context, a *app, h *arch.Hyper, m *pack.Mod
 	if err != nil {
 		return nil, err
 	}
-	mach := &machine{Name: on.device.Name, Source: "measured", Kernels: kernelsByRates, DiskAs: "measured", Disks: 1}
+	mach := &machine{Name: on.device.Name, Source: "measured", Kernels: kernelsByRates, DiskAs: "measured", Disks: 1, Assumed: []string{}}
 	if err := mach.plans(f.options(a), &on.machine, h, m); err != nil {
 		return nil, err
 	}
@@ -285,6 +314,7 @@ func (f *planFlags) here(ctx context.Context, a *app, h *arch.Hyper, m *pack.Mod
 	switch {
 	case disk == nil:
 		mach.speeds.DiskBytesPerSec, mach.DiskAs = assumedDisk*1e9, "assumed: the file is too small to measure"
+		mach.Assumed = append(mach.Assumed, assumesDisk)
 	case !disk.Direct:
 		mach.DiskAs = "measured through the page cache"
 	}
@@ -308,17 +338,4 @@ func (f *planFlags) list(a *app) error {
 		fmt.Fprintf(a.out, "%-22s %4.0f GiB %6.0f GB/s %6.1f TFLOPS  %s\n", g.Name, float64(g.VRAMBytes)/(1<<30), g.MemBytesPerSec/1e9, g.FP32/1e12, link)
 	}
 	return nil
-}
-
-func seconds(s float64) string {
-	d := time.Duration(s * float64(time.Second))
-	switch {
-	case d >= 10*time.Second:
-		return fmt.Sprintf("%.0f s", s)
-	case d >= time.Second:
-		return fmt.Sprintf("%.1f s", s)
-	case d >= 10*time.Millisecond:
-		return fmt.Sprintf("%.0f ms", 1e3*s)
-	}
-	return fmt.Sprintf("%.1f ms", 1e3*s)
 }

@@ -14,6 +14,7 @@ import (
 
 // planReport is what leat plan prints.
 type planReport struct {
+	Summary     string          `json:"summary"` // does it fit, how fast is it, what would help most
 	Model       modelReport     `json:"model"`
 	Machine     *machine        `json:"machine"`
 	Speeds      speedsReport    `json:"speeds"`
@@ -23,6 +24,7 @@ type planReport struct {
 	BudgetsFor  int             `json:"budgets_context"`
 	Budgets     []budgetRow     `json:"budgets"`          // what other VRAM budgets would give
 	Target      *targetReport   `json:"target,omitempty"` // of --tokens
+	Helps       *help           `json:"helps,omitempty"`  // what would help most; absent: nothing but a faster GPU
 	SecondDrive *driveReport    `json:"second_drive,omitempty"`
 }
 
@@ -171,6 +173,8 @@ func (f *planFlags) answer(name string, h *arch.Hyper, m *pack.Model, mach *mach
 		}
 		r.SecondDrive = &driveReport{two.Prediction.DecodePerSec, two.Prediction.DecodeBottleneck, two.Prediction.TTFTSeconds}
 	}
+	r.Helps = mostHelp(&q, mach, a)
+	r.Summary = r.summarise(p)
 	return r, nil
 }
 
@@ -259,9 +263,11 @@ func (r *planReport) print(w io.Writer) {
 		fmt.Fprintf(w, "%-9s"+format+"\n", append([]any{label}, args...)...)
 	}
 	p, s, t := &r.Prediction, &r.Speeds, &r.Plan
+	fmt.Fprintf(w, "%s\n\n", r.Summary)
 	line("model", "%s: %s, %d units, %s", r.Model.Name, r.Model.Architecture, r.Model.Units, formatSize(r.Model.Bytes))
 	line("machine", "%s, speeds by %s; kernels %s", r.Machine.Name, sourceText(r.Machine.Source), r.Machine.Kernels)
-	line("", "disk %s (%s), link %s, weights in VRAM %s, products %.3g TFLOPS", formatDisk(s.Disk, s.First), r.Machine.DiskAs, formatRate(s.Link), formatRate(s.Device), s.Flops/1e12)
+	line("", "disk %s (%s), link %s%s, weights in VRAM %s%s, products %s TFLOPS%s", formatDisk(s.Disk, s.First), r.Machine.DiskAs, formatRate(s.Link), r.Machine.as(assumesLink),
+		formatRate(s.Device), r.Machine.as(assumesDevice), digits(s.Flops/1e12, 3), r.Machine.as(assumesFlops))
 	fmt.Fprintln(w)
 	for i, tier := range t.Tiers {
 		how := []string{"stays", "streams over the link for each token", "is read and streams for each token", "experts share slots"}[i]
@@ -276,10 +282,10 @@ func (r *planReport) print(w io.Writer) {
 	if r.Plan.InPlace {
 		line("RAM", "the same memory: weights are read where they lie")
 	} else {
-		line("RAM", "%s of %s", formatSize(t.RAMBytes), formatSize(t.RAMBudget))
+		line("RAM", "%s of %s%s", formatSize(t.RAMBytes), formatSize(t.RAMBudget), r.Machine.as(assumesRAM))
 	}
 	fmt.Fprintln(w)
-	line("decode", "%s tok/s, %s a token, with %d tokens in the session; bottleneck: %s", formatSpeed(p.DecodePerSec), seconds(p.DecodeSeconds), p.Context, p.DecodeBottleneck)
+	line("decode", "%s tok/s%s, %s a token, with %d tokens in the session; bottleneck: %s", formatSpeed(p.DecodePerSec), r.estimate(), seconds(p.DecodeSeconds), p.Context, p.DecodeBottleneck)
 	line("", "busy: disk %s, link %s, compute %s", seconds(p.Decode.DiskSeconds), seconds(p.Decode.LinkSeconds), seconds(p.Decode.ComputeSeconds))
 	if len(p.HitRates) > 0 {
 		var rates []string
@@ -295,10 +301,18 @@ func (r *planReport) print(w io.Writer) {
 	if t.StreamedBytes > 0 {
 		line("", "bound %s tok/s; in lock-step, each unit waiting for the next, it would be %s", formatSpeed(p.BoundPerSec), formatSpeed(p.LockStepPerSec))
 	}
-	line("prefill", "%d tokens in %s, %s tok/s, %d at a time; bottleneck: %s", p.Prompt, seconds(p.TTFTSeconds), formatSpeed(p.PrefillPerSec), t.Chunk, p.PrefillBottleneck)
+	line("prefill", "%d tokens in %s, %s tok/s%s, %d at a time; bottleneck: %s", p.Prompt, seconds(p.TTFTSeconds), formatSpeed(p.PrefillPerSec), r.estimate(), t.Chunk, p.PrefillBottleneck)
 	line("load", "%s, until all is where it stays", seconds(p.LoadSeconds))
 	fmt.Fprintln(w)
 	r.printNeed(w)
+}
+
+// estimate marks what follows from assumed figures.
+func (r *planReport) estimate() string {
+	if slices.Contains(r.Machine.Assumed, assumesDevice) || r.Plan.DiskBytes > 0 && slices.Contains(r.Machine.Assumed, assumesDisk) {
+		return " (an estimate)"
+	}
+	return ""
 }
 
 func sourceText(source string) string {
@@ -333,8 +347,8 @@ func (r *planReport) printNeed(w io.Writer) {
 		if n := r.Machine.Disks; n > 1 {
 			more = fmt.Sprintf("%d drives like these %d", 2*n, n)
 		}
-		fmt.Fprintf(w, "%s: decode %s tok/s (%+.0f %%), the prompt in %s; bottleneck: %s\n", more, formatSpeed(d.DecodePerSec),
-			100*(d.DecodePerSec/r.Prediction.DecodePerSec-1), seconds(d.TTFTSeconds), d.Bottleneck)
+		fmt.Fprintf(w, "%s: decode %s (%s), the prompt in %s; bottleneck: %s\n", more, speedText(d.DecodePerSec),
+			formatChange(d.DecodePerSec/r.Prediction.DecodePerSec-1), seconds(d.TTFTSeconds), d.Bottleneck)
 	}
 }
 

@@ -126,8 +126,8 @@ func (r *repl) cmdStats(context.Context, string) error {
 	prompt, last := "none yet", "none yet"
 	if r.last != nil {
 		st := &r.last.Stats
-		prompt = fmt.Sprintf("%d tokens: %d reused, %d prefilled at %.1f tok/s", st.PromptTokens, st.ReusedTokens, st.PromptTokens-st.ReusedTokens, st.PromptPerSec)
-		last = fmt.Sprintf("%d tokens at %.2f tok/s, TTFT %.0f ms, seed %d", st.Tokens, st.DecodePerSec, 1000*st.TTFTSeconds, r.last.Seed)
+		prompt = fmt.Sprintf("%d tokens: %d reused, %d prefilled at %s", st.PromptTokens, st.ReusedTokens, st.PromptTokens-st.ReusedTokens, speedText(st.PromptPerSec))
+		last = fmt.Sprintf("%d tokens at %s, TTFT %s, seed %d", st.Tokens, speedText(st.DecodePerSec), seconds(st.TTFTSeconds), r.last.Seed)
 	}
 	rows := [][2]string{
 		{"last prompt", prompt},

@@ -64,11 +64,3 @@ func parseSize(text string) (int64, error) {
 
 // formatSize prints memory for people: 412.0 MiB, 6.5 GiB.
 func formatSize(n int64) string { return mem.FormatBytes(n) }
-
-// formatRate prints a bandwidth, whose units are powers of ten.
-func formatRate(bytesPerSec float64) string {
-	if bytesPerSec < 1e9 {
-		return fmt.Sprintf("%.0f MB/s", bytesPerSec/1e6)
-	}
-	return fmt.Sprintf("%.2f GB/s", bytesPerSec/1e9)
-}

@@ -129,8 +129,23 @@ func search(low, high int64, enough func(int64) bool) int64 {
 
 // Drives is the answer with as many drives of the same kind as given, striped.
 func (q *Question) Drives(n int, b Budget) (Answer, error) {
-	more := *q
-	more.Speeds.DiskBytesPerSec *= float64(n)
-	more.Speeds.DiskFirstBytesPerSec *= float64(n)
+	more := q.WithDrives(float64(n))
 	return more.Of(b)
+}
+
+// WithDrives is the question with so many times the drives.
+func (q *Question) WithDrives(times float64) Question {
+	more := *q
+	more.Speeds.DiskBytesPerSec *= times
+	more.Speeds.DiskFirstBytesPerSec *= times
+	return more
+}
+
+// WithLink is the question with a link so many times as fast.
+func (q *Question) WithLink(times float64) Question {
+	more := *q
+	for _, rate := range []*float64{&more.Speeds.LinkBytesPerSec, &more.Speeds.LinkBusyBytesPerSec, &more.Speeds.BurstBytesPerSec} {
+		*rate *= times
+	}
+	return more
 }
