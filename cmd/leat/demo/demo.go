@@ -5,9 +5,10 @@ import (
 	"crypto/sha256"
 	_ "embed"
 	"encoding/hex"
-	"fmt"
 	"os"
 	"path/filepath"
+
+	"leat/output"
 )
 
 //go:embed leat-demo-q4_k_m.gguf
@@ -23,36 +24,16 @@ func Path(dir string) (string, error) {
 	}
 	sum := sha256.Sum256(model)
 	path := filepath.Join(dir, "leat-demo-q4_k_m-"+hex.EncodeToString(sum[:4])+".gguf")
-	if have, err := os.ReadFile(path); err == nil && bytes.Equal(have, model) {
+	if have, err := output.ReadState(path, int64(len(model))); err == nil && bytes.Equal(have, model) {
 		return path, nil
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", err
 	}
-	if err := writeFile(dir, path); err != nil {
+	if err := output.Write(path, model, output.Options{Perm: 0o644}); err != nil {
 		return "", err
 	}
 	return path, nil
-}
-
-func writeFile(dir, path string) (err error) {
-	tmp, err := os.CreateTemp(dir, ".leat-demo-*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			tmp.Close()
-			os.Remove(tmp.Name())
-		}
-	}()
-	if _, err := tmp.Write(model); err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	if err := tmp.Close(); err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	return os.Rename(tmp.Name(), path)
 }
 
 // cacheDir falls back to the temporary folder for accounts without a home.

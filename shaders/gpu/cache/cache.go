@@ -5,15 +5,14 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
+
+	"leat/output"
 )
 
 // Bounds: what is larger is not kept, nor read; and of the files of one kind the newest stay.
@@ -63,30 +62,23 @@ func (f *Folder) Load(kind, key string) ([]byte, error) {
 		return nil, nil
 	}
 	path := f.file(kind, key)
-	file, err := os.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
+	data, err := output.ReadState(path, mostBytes(key))
+	if err != nil {
+		return nil, &UnreadableError{path, err.Error()}
+	}
+	return decode(path, key, data)
+}
+
+// mostBytes bounds a file.
+func mostBytes(key string) int64 { return int64(len(header(key))+sha256.Size) + MaxBytes }
+
+// decode returns what a file holds under a key; nil, with the reason, where it is not as it was written.
+func decode(path, key string, data []byte) ([]byte, error) {
+	if data == nil {
 		return nil, nil
 	}
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	head := header(key)
-	most := int64(len(head)+sha256.Size) + MaxBytes
-	info, err := file.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if info.Size() > most {
-		return nil, &UnreadableError{path, fmt.Sprintf("%d bytes", info.Size())}
-	}
-	data, err := io.ReadAll(io.LimitReader(file, most))
-	if err != nil {
-		return nil, err
-	}
-	rest, ours := bytes.CutPrefix(data, head)
-	switch {
-	case !ours || len(rest) < sha256.Size:
+	rest, ours := bytes.CutPrefix(data, header(key))
+	if !ours || len(rest) < sha256.Size {
 		return nil, &UnreadableError{path, "its header is another one"}
 	}
 	payload := rest[sha256.Size:]
@@ -104,72 +96,20 @@ func (f *Folder) Update(kind, key string, change func(old []byte) ([]byte, error
 	if f == nil {
 		return nil
 	}
-	if err := os.MkdirAll(f.path, 0o755); err != nil {
-		return err
-	}
 	path := f.file(kind, key)
-	unlock := lock(path + ".lock")
-	defer unlock()
-	old, _ := f.Load(kind, key) // what can't be read is replaced
-	data, err := change(old)
-	if err != nil {
-		return err
-	}
-	if data == nil {
-		if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
-			return err
+	err := output.UpdateState(path, mostBytes(key), func(raw []byte) ([]byte, error) {
+		old, _ := decode(path, key, raw) // what is damaged is replaced
+		data, err := change(old)
+		if err != nil || data == nil {
+			return nil, err
 		}
-		return nil
-	}
-	if len(data) > MaxBytes {
-		return fmt.Errorf("write cache file %s: %d bytes, want at most %d", path, len(data), MaxBytes)
-	}
-	if err := write(path, key, data); err != nil {
-		return err
-	}
-	f.prune(kind)
-	return nil
-}
-
-// write puts the file in place whole or not at all.
-func write(path, key string, data []byte) error {
-	tmp, err := os.CreateTemp(filepath.Dir(path), ".new-*")
-	if err != nil {
-		return err
-	}
-	sum := sha256.Sum256(data)
-	_, err = tmp.Write(slices.Concat(header(key), sum[:], data))
-	if err = errors.Join(err, tmp.Close()); err == nil {
-		err = os.Rename(tmp.Name(), path)
-	}
-	if err != nil {
-		os.Remove(tmp.Name())
+		sum := sha256.Sum256(data)
+		return slices.Concat(header(key), sum[:], data), nil
+	})
+	if err == nil {
+		f.prune(kind)
 	}
 	return err
-}
-
-// A lock is held for as long as writing takes. One that is older was left by a process that died.
-const (
-	lockPause = 5 * time.Millisecond
-	lockWait  = 2 * time.Second
-)
-
-// lock makes a file that others can't make; where that fails it goes without: the worst is a measurement made again.
-func lock(path string) (unlock func()) {
-	for begin := time.Now(); time.Since(begin) < lockWait; time.Sleep(lockPause) {
-		file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
-		if err == nil {
-			file.Close()
-			return func() { os.Remove(path) }
-		}
-		if !errors.Is(err, fs.ErrExist) && !errors.Is(err, fs.ErrPermission) {
-			break
-		}
-		if info, err := os.Stat(path); err == nil && time.Since(info.ModTime()) > lockWait {
-			os.Remove(path)
-		}
-	}
-	return func() {}
 }
 
 // File is one of a folder's files.

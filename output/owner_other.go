@@ -1,0 +1,11 @@
+//go:build !unix
+
+package output
+
+import (
+	"io/fs"
+	"os"
+)
+
+// keepOwner does nothing where owners are not numbers.
+func keepOwner(*os.File, fs.FileInfo) {}
