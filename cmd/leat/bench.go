@@ -1,11 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"os"
+	"io"
 	"runtime/pprof"
 	"slices"
 	"time"
@@ -176,15 +176,25 @@ func (f *benchFlags) run(ctx context.Context, a *app, arg string) (err error) {
 	if err := f.check(); err != nil {
 		return err
 	}
+	if err := f.asks(a, arg, nil, result{flag: "svg", path: f.svg}, result{flag: "timeline", path: f.timeline}, result{flag: "trace", path: f.trace},
+		result{flag: "experts", path: f.uses}, result{"cpuprofile", f.profile, true}); err != nil {
+		return err
+	}
+	var r *bencher
 	if f.profile != "" {
-		stop, err := startProfile(f.profile)
-		if err != nil {
+		var profile bytes.Buffer
+		if err := pprof.StartCPUProfile(&profile); err != nil {
 			return err
 		}
-		defer stop()
+		defer func() {
+			pprof.StopCPUProfile()
+			if r != nil { // the model is there
+				err = errors.Join(err, f.results.fill(f.profile, func(w io.Writer) error { _, err := profile.WriteTo(w); return err }))
+			}
+		}()
 	}
-	r, err := f.newBencher(ctx, a, arg)
-	if err != nil {
+	if r, err = f.newBencher(ctx, a, arg); err != nil {
+		r = nil // closed
 		return err
 	}
 	defer func() { err = errors.Join(err, r.close()) }()
@@ -195,18 +205,4 @@ func (f *benchFlags) run(ctx context.Context, a *app, arg string) (err error) {
 		printErr = r.draw()
 	}
 	return cmp.Or(runErr, printErr)
-}
-
-func startProfile(path string) (stop func(), err error) {
-	w, err := os.Create(path)
-	if err != nil {
-		return nil, fmt.Errorf("write the profile: %w", err)
-	}
-	if err := pprof.StartCPUProfile(w); err != nil {
-		return nil, errors.Join(err, w.Close())
-	}
-	return func() {
-		pprof.StopCPUProfile()
-		w.Close()
-	}, nil
 }

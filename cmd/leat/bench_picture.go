@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"cmp"
 	"errors"
 	"fmt"
@@ -12,6 +11,7 @@ import (
 	"leat/engine/bench"
 	"leat/engine/plan"
 	"leat/engine/trace"
+	"leat/output"
 )
 
 // draw writes the pictures and the trace that were asked for.
@@ -24,9 +24,9 @@ func (r *bencher) draw() error {
 		if out.path == "" {
 			continue
 		}
-		err := writeAtomic(out.path, func(w *bufio.Writer) error { return out.write(w) })
+		err := r.f.results.fill(out.path, out.write)
 		errs = append(errs, err)
-		if err == nil {
+		if err == nil && standard(out.path) != output.Stdout {
 			fmt.Fprintf(r.a.err, "leat: wrote %s\n", out.path)
 		}
 	}

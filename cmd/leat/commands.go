@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"leat/output"
 )
 
 // command is one row of what a person can type after a slash.
@@ -126,7 +128,7 @@ func (r *repl) cmdSave(_ context.Context, arg string) error {
 	talk := r.conv.saved(r.name, &r.set)
 	old, err := readSaved(path)
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	case errors.Is(err, fs.ErrNotExist), output.IsStream(path):
 	case err != nil:
 		return withHint(fmt.Errorf("save the conversation: %s is there, and is none", path), "choose another name, or remove the file first")
 	case !talk.holds(old):

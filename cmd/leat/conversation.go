@@ -5,13 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
 	"leat/engine/chat"
+	"leat/output"
 )
 
 // message is one turn as it is kept and saved.
@@ -171,6 +170,9 @@ func (f *saved) conversation() conversation {
 
 // readSaved reads a conversation's file and checks it.
 func readSaved(path string) (*saved, error) {
+	if output.IsStream(path) {
+		return nil, errors.New("it is no regular file")
+	}
 	data, err := readFile(path, maxSaved)
 	if err != nil {
 		return nil, err
@@ -195,31 +197,8 @@ func readSaved(path string) (*saved, error) {
 
 // writeFile replaces path at once, so that no crash leaves half a file. What was typed
 // is nobody else's to read.
-func writeFile(path string, data []byte) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
-	if err != nil {
-		var at *fs.PathError
-		if errors.As(err, &at) {
-			at.Path = path // nobody knows the other name
-		}
-		return err
-	}
-	defer func() {
-		if err != nil {
-			f.Close()
-			os.Remove(f.Name())
-		}
-	}()
-	if _, err := f.Write(data); err != nil {
-		return err
-	}
-	if err := f.Sync(); err != nil {
-		return err
-	}
-	if err := f.Close(); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
+func writeFile(path string, data []byte) error {
+	return output.Write(path, data, output.Options{Perm: 0o600})
 }
 
 // readFile reads a file of at most limit bytes.

@@ -211,7 +211,7 @@ func readCPU() cpuReport {
 	return r
 }
 
-// print writes the report for people. Stdout that fails ends the program by itself.
+// print writes the report for people.
 func (r *devicesReport) print(w io.Writer) {
 	for _, d := range r.Devices {
 		d.print(w, false)

@@ -1,13 +1,11 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"encoding/binary"
 	"fmt"
+	"io"
 	"math"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -69,6 +67,9 @@ func (f *evalFlags) run(ctx context.Context, a *app, arg string) error {
 	if err != nil {
 		return err
 	}
+	if err := f.asks(a, arg, nil, result{"logits", f.logits, true}); err != nil {
+		return err
+	}
 	m, err := f.load(ctx, a, arg)
 	if err != nil {
 		return err
@@ -80,10 +81,15 @@ func (f *evalFlags) run(ctx context.Context, a *app, arg string) error {
 	}
 	defer s.Close()
 	var best []token.ID
-	err = writeAtomic(f.logits, func(w *bufio.Writer) error {
+	write := func(w io.Writer) error {
 		best, err = evaluate(ctx, s, ids, w)
 		return err
-	})
+	}
+	if f.logits == "" {
+		err = write(io.Discard)
+	} else {
+		err = f.results.fill(f.logits, write)
+	}
 	if err != nil {
 		return err
 	}
@@ -101,7 +107,7 @@ func (f *evalFlags) run(ctx context.Context, a *app, arg string) error {
 }
 
 // evaluate writes every row of logits to w and returns the most likely next ids.
-func evaluate(ctx context.Context, s *engine.Session, ids []token.ID, w *bufio.Writer) (best []token.ID, err error) {
+func evaluate(ctx context.Context, s *engine.Session, ids []token.ID, w io.Writer) (best []token.ID, err error) {
 	var row []byte
 	for logits, err := range s.Logits(ctx, ids) {
 		if err != nil {
@@ -112,44 +118,9 @@ func evaluate(ctx context.Context, s *engine.Session, ids []token.ID, w *bufio.W
 			row = binary.LittleEndian.AppendUint32(row, math.Float32bits(l))
 		}
 		if _, err := w.Write(row); err != nil {
-			return nil, fmt.Errorf("write logits: %w", err)
+			return nil, err
 		}
 		best = append(best, token.ID(sample.Argmax(logits)))
 	}
 	return best, nil
 }
-
-// writeAtomic lets fill write a file that appears under its name only when it is
-// whole; with no name what is written is dropped.
-func writeAtomic(name string, fill func(w *bufio.Writer) error) error {
-	if name == "" {
-		return fill(bufio.NewWriter(discard{}))
-	}
-	f, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*.partial")
-	if err != nil {
-		return fmt.Errorf("write %s: %w", name, err)
-	}
-	defer os.Remove(f.Name())
-	w := bufio.NewWriterSize(f, 1<<20)
-	err = fill(w)
-	if err == nil {
-		err = w.Flush()
-	}
-	if closeErr := f.Close(); err == nil {
-		err = closeErr
-	}
-	if err == nil {
-		err = os.Chmod(f.Name(), 0o644)
-	}
-	if err == nil {
-		err = os.Rename(f.Name(), name)
-	}
-	if err != nil {
-		return fmt.Errorf("write %s: %w", name, err)
-	}
-	return nil
-}
-
-type discard struct{}
-
-func (discard) Write(p []byte) (int, error) { return len(p), nil }

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -30,6 +30,8 @@ type modelFlags struct {
 	experts    string
 	guess      guessFlag
 	routing    string // file
+	results    *results
+	traced     bool // the trace of routing has begun
 }
 
 func (f *modelFlags) register(fs *pflag.FlagSet) {
@@ -70,12 +72,11 @@ func (f *modelFlags) load(ctx context.Context, a *app, arg string) (*engine.Mode
 		return nil, err
 	}
 	o := f.options(a)
-	if f.routing != "" {
-		file, err := os.Create(f.routing) // open as long as the program runs; the model writes all of it before it is closed
-		if err != nil {
-			return nil, err
-		}
-		o.Routing = file
+	if f.routing != "" && !f.traced {
+		f.traced = true // of one load: another one would begin anew
+		trace := &later{r: f.results, path: f.routing}
+		a.last = append(a.last, trace.finish) // by then the model is closed, and has written all of it
+		o.Routing = trace
 	}
 	var mu sync.Mutex // loading goes on beside the first step
 	var bar *progress
@@ -107,7 +108,21 @@ func (f *modelFlags) load(ctx context.Context, a *app, arg string) (*engine.Mode
 	if err != nil {
 		return nil, explainLoader(optionError(err))
 	}
+	if f.routing != "" && m.Hyper().Experts.Count == 0 {
+		m.Close()
+		return nil, usageErrorf("--trace-experts: %s has no experts to trace", arg)
+	}
 	return m, nil
+}
+
+// asks prepares the files that the command is asked to write; others are what it reads beside the model.
+func (f *modelFlags) asks(a *app, arg string, others []string, list ...result) (err error) {
+	list = append(list, result{"trace-experts", f.routing, true})
+	if !slices.ContainsFunc(list, func(r result) bool { return r.path != "" }) {
+		return nil
+	}
+	f.results, err = a.newResults(a.modelInputs(arg, others...), list...)
+	return err
 }
 
 // optionError names the flag of an engine option.

@@ -1,9 +1,9 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"errors"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -62,7 +62,7 @@ func TestFullDisk(t *testing.T) {
 			return c.save(at("conversation"), "m", &s)
 		}},
 		{"logits", func() error {
-			return writeAtomic(at("logits"), func(w *bufio.Writer) error { _, err := w.WriteString(long + long); return err })
+			return (&results{paths: []string{at("logits")}}).fill(at("logits"), func(w io.Writer) error { _, err := io.WriteString(w, long+long); return err })
 		}},
 		{"demo model", func() error { _, err := demo.Path(disk); return err }},
 		{"disk measurement", func() error { _, err := calibrate.ReadFolder(t.Context(), disk, 1<<20); return err }},
@@ -75,7 +75,7 @@ func TestFullDisk(t *testing.T) {
 	if err := os.WriteFile(at("rest"), []byte(long), 0o644); !errors.Is(err, unix.ENOSPC) {
 		t.Fatal(err)
 	}
-	before = append(before, "rest")
+	before = append(before, "rest", ".lock")
 	var log bytes.Buffer
 	f := calibrate.Open(at("calibration.json"))
 	d, err := f.Disk(t.Context(), []string{measured}, slog.New(slog.NewTextHandler(&log, nil)), func() {})

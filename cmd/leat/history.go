@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"leat/output"
 )
 
 const (
@@ -92,15 +94,11 @@ func (h *history) append(entry string) error {
 	if err := os.MkdirAll(filepath.Dir(h.path), 0o700); err != nil {
 		return err
 	}
-	f, err := os.OpenFile(h.path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	line, err := json.Marshal(entry)
 	if err != nil {
 		return err
 	}
-	line, err := json.Marshal(entry)
-	if err == nil {
-		_, err = f.Write(append(line, '\n'))
-	}
-	return errors.Join(err, f.Close())
+	return output.Append(h.path, append(line, '\n'), 0o600)
 }
 
 func (h *history) rewrite() error {

@@ -8,6 +8,8 @@ import (
 	"os/signal"
 	"syscall"
 	"time"
+
+	"leat/output"
 )
 
 // patience is how long an interrupted command may take to end by itself. A driver that
@@ -41,6 +43,7 @@ func (a *app) lastResort() {
 	if isTerminal(a.err) {
 		io.WriteString(a.err, "\n") // a progress bar may stand there
 	}
+	output.Abandon()
 	fmt.Fprintln(a.err, "leat: interrupted")
 	a.exit(exitInterrupted)
 }

@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -12,6 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
+
+	"leat/output"
 )
 
 // Only a build with the tag docs has this command, so that no other carries what turns
@@ -64,7 +67,7 @@ func writePages(c *cobra.Command, dir string) error {
 	}
 	text := offSwitch.ReplaceAll(page.Bytes(), []byte("$1"))
 	text = noDefault.ReplaceAll(text, []byte("$1=VALUE"))
-	if err := os.WriteFile(filepath.Join(dir, name+".1"), text, 0o644); err != nil {
+	if err := output.Write(filepath.Join(dir, name+".1"), text, output.Options{}); err != nil {
 		return err
 	}
 	for _, sub := range c.Commands() {
@@ -101,13 +104,13 @@ func writeCompletions(root *cobra.Command, dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	bash := func(path string) error { return root.GenBashCompletionFileV2(path, true) }
-	fish := func(path string) error { return root.GenFishCompletionFile(path, true) }
+	bash := func(w io.Writer) error { return root.GenBashCompletionV2(w, true) }
+	fish := func(w io.Writer) error { return root.GenFishCompletion(w, true) }
 	for _, f := range []struct {
 		name  string
-		write func(path string) error
-	}{{"leat.bash", bash}, {"_leat", root.GenZshCompletionFile}, {"leat.fish", fish}, {"leat.ps1", root.GenPowerShellCompletionFileWithDesc}} {
-		if err := f.write(filepath.Join(dir, f.name)); err != nil {
+		write func(io.Writer) error
+	}{{"leat.bash", bash}, {"_leat", root.GenZshCompletion}, {"leat.fish", fish}, {"leat.ps1", root.GenPowerShellCompletionWithDesc}} {
+		if err := output.Fill(filepath.Join(dir, f.name), output.Options{}, f.write); err != nil {
 			return err
 		}
 	}

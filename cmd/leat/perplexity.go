@@ -80,6 +80,9 @@ func (f *perplexityFlags) run(ctx context.Context, a *app, arg string) error {
 	if f.ctx < f.window {
 		return usageErrorf("--window %d does not fit into --ctx %d", f.window, f.ctx)
 	}
+	if err := f.asks(a, arg, []string{f.file}); err != nil {
+		return err
+	}
 	m, err := f.load(ctx, a, arg)
 	if err != nil {
 		return err

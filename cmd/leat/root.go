@@ -56,6 +56,7 @@ type app struct {
 	noCache  bool // nothing that was found out about the machine is read or kept
 	started  bool // a command's own code has run: later errors aren't about usage
 	now      func() time.Time
+	last     []func() error // what is left to do when a command's code is done
 
 	exit          func(code int)          // ends the process; nil: this is none of our own
 	patience      func() <-chan time.Time // see lastResort
@@ -75,10 +76,13 @@ func newApp(in io.Reader, out, errw io.Writer) *app {
 
 func (a *app) run(ctx context.Context, args []string) int {
 	defer context.AfterFunc(ctx, a.lastResort)()
+	working, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	out := a.guard(fail)
 	root := newRootCmd(a)
 	root.SetArgs(args)
-	cmd, err := root.ExecuteContextC(ctx)
-	if err != nil && !a.started {
+	cmd, err := root.ExecuteContextC(working)
+	if err != nil && !a.started && !out.failed() {
 		err = a.usage(root, cmd, args, err)
 	}
 	var usage *usageError
@@ -88,7 +92,10 @@ func (a *app) run(ctx context.Context, args []string) int {
 	if !a.ended.CompareAndSwap(false, true) {
 		select {} // the process is about to end
 	}
-	return a.report(ctx, err)
+	if a.exit != nil {
+		out.Close()
+	}
+	return a.report(ctx, out.join(err))
 }
 
 func newRootCmd(a *app) *cobra.Command {
@@ -146,7 +153,7 @@ func (a *app) wrap(c *cobra.Command) {
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		a.started = true
 		a.log = newLogger(a.err, a.verbose)
-		return runE(cmd, args)
+		return a.finish(runE(cmd, args))
 	}
 }
 
@@ -217,6 +224,9 @@ func (a *app) report(ctx context.Context, err error) int {
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		fmt.Fprintln(a.err, "leat: interrupted")
 		return exitInterrupted
+	}
+	if unheard(err) {
+		return exitFailure
 	}
 	a.explain(err)
 	var usage *usageError

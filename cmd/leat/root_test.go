@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"leat/engine"
 	"leat/vk"
@@ -229,4 +230,9 @@ func TestModelPath(t *testing.T) {
 	if !errors.Is(err, os.ErrNotExist) || hintFor(err) == "" {
 		t.Errorf("modelPath of nothing: %v, hint %q", err, hintFor(err))
 	}
+}
+
+func flagsOf(c *cobra.Command) (list []*pflag.Flag) {
+	c.Flags().VisitAll(func(f *pflag.Flag) { list = append(list, f) })
+	return list
 }

@@ -131,6 +131,9 @@ func (f *runFlags) run(ctx context.Context, a *app, arg string) error {
 		}
 		arg = cmp.Or(arg, last.talk.Model)
 	}
+	if err := f.asks(a, arg, []string{f.file, f.systemFile}); err != nil {
+		return err
+	}
 	var predict *predictor
 	if f.set.Stats {
 		predict = f.newPredictor(ctx, a, arg)
