@@ -129,7 +129,11 @@ func TestDisk(t *testing.T) {
 		}
 		d.Again = 0 // as earlier versions wrote it
 	}
-	if err := f.save(); err != nil {
+	earlier, err := f.data.encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(cache, earlier, 0o644); err != nil {
 		t.Fatal(err)
 	}
 	if d, n := ask(); n != 1 || d.Again <= 0 {

@@ -2,8 +2,6 @@ package calibrate
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
@@ -16,62 +14,32 @@ import (
 
 	"leat/engine/plan"
 	"leat/gguf"
+	"leat/output"
 	"leat/vk"
 )
 
-// File is where measurements are kept between runs.
+// File is where measurements are kept between runs. Several processes may share one.
 type File struct {
-	path string
-	data contents
+	path      string
+	data      contents
+	own       contents // of data, what this process measured
+	forgotten contents // what of the file is not to be believed
 }
 
-// contents is the file's JSON. Another version is measured anew.
-type contents struct {
-	Version int                     `json:"version"`
-	Devices map[string]*Device      `json:"devices"`
-	Disks   map[string]*diskContent `json:"disks"`
-	// Rehearsals are by device, program and model.
-	Rehearsals map[string]*plan.Rehearsed `json:"rehearsals"`
-}
-
-type diskContent struct {
-	Disk
-	Asked    int64     `json:"asked"` // bytes that could have been read; a slow disk got to less
-	Measured time.Time `json:"measured"`
-}
-
-const version = 2
-
-// Open reads the file at path; one that is absent, or not ours, is empty. A path of ""
-// keeps nothing.
+// Open reads the file at path; one that is absent, or not ours, is empty, and what of it is not as it was written is
+// measured anew. A path of "" keeps nothing.
 func Open(path string) *File {
-	f := &File{path: path, data: contents{Version: version}}
-	if data, err := os.ReadFile(path); err == nil {
-		var c contents
-		if json.Unmarshal(data, &c) == nil && c.Version == version {
-			f.data = c
-		}
+	f := &File{path: path, data: empty(), own: empty(), forgotten: empty()}
+	if data, err := output.ReadState(path, mostBytes); path != "" && err == nil {
+		f.data = decode(data, time.Now())
 	}
-	f.fill()
 	return f
-}
-
-func (f *File) fill() {
-	if f.data.Devices == nil {
-		f.data.Devices = map[string]*Device{}
-	}
-	if f.data.Disks == nil {
-		f.data.Disks = map[string]*diskContent{}
-	}
-	if f.data.Rehearsals == nil {
-		f.data.Rehearsals = map[string]*plan.Rehearsed{}
-	}
 }
 
 // Forget drops everything, so that it is measured anew.
 func (f *File) Forget() {
-	f.data = contents{Version: version}
-	f.fill()
+	f.forgotten.merge(&f.data)
+	f.data, f.own = empty(), empty()
 }
 
 // ForgetDisks drops what was measured of disks longer than age ago: that changes with what else
@@ -79,36 +47,28 @@ func (f *File) Forget() {
 func (f *File) ForgetDisks(age time.Duration) {
 	for name, d := range f.data.Disks {
 		if time.Since(d.Measured) >= age {
+			f.forgotten.Disks[name] = d
 			delete(f.data.Disks, name)
+			delete(f.own.Disks, name)
 		}
 	}
 }
 
-// save writes the file whole or not at all.
+// save adds what this process measured to the file, as other processes may have done.
 func (f *File) save() error {
 	if f.path == "" {
 		return nil
 	}
-	data, err := json.MarshalIndent(&f.data, "", "  ")
-	if err != nil {
-		return err
-	}
-	dir := filepath.Dir(f.path)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
-	tmp, err := os.CreateTemp(dir, ".calibration-*")
-	if err != nil {
-		return err
-	}
-	_, err = tmp.Write(append(data, '\n'))
-	if err = errors.Join(err, tmp.Close()); err == nil {
-		err = os.Rename(tmp.Name(), f.path)
-	}
-	if err != nil {
-		os.Remove(tmp.Name())
-	}
-	return err
+	return output.UpdateState(f.path, mostBytes, func(old []byte) ([]byte, error) {
+		all := decode(old, time.Now())
+		all.drop(&f.forgotten)
+		all.merge(&f.own)
+		data, err := all.encode()
+		if err == nil && len(data) > mostBytes { // of programs long gone
+			return f.own.encode()
+		}
+		return data, err
+	})
 }
 
 // keep saves; a full or read-only disk only costs the next run a second.
@@ -133,7 +93,7 @@ func (f *File) Device(ctx context.Context, dev *vk.Device, w Wanted, log *slog.L
 	if err := d.measure(ctx, dev, w, log); err != nil {
 		return nil, fmt.Errorf("calibrate %s: %w", dev.Physical.Name, err)
 	}
-	f.data.Devices[key] = d
+	f.data.Devices[key], f.own.Devices[key] = d, d
 	f.keep(log)
 	return d, nil
 }
@@ -149,7 +109,7 @@ func (f *File) Rehearsal(key string, chunk int, log *slog.Logger, rehearse func(
 	if err != nil {
 		return nil, err
 	}
-	f.data.Rehearsals[key] = r
+	f.data.Rehearsals[key], f.own.Rehearsals[key] = r, r
 	f.keep(log)
 	return r, nil
 }
@@ -209,7 +169,7 @@ func (f *File) disk(ctx context.Context, name string, paths []string, log *slog.
 		}
 	}
 	asked := min(diskBytes, whole)
-	if d := f.data.Disks[name]; d != nil && d.Asked >= asked && d.Again > 0 { // earlier versions read once
+	if d := f.data.Disks[name]; d != nil && d.Asked >= asked {
 		return &d.Disk, nil
 	}
 	if asked == 0 {
@@ -220,7 +180,8 @@ func (f *File) disk(ctx context.Context, name string, paths []string, log *slog.
 	if err != nil {
 		return nil, fmt.Errorf("calibrate the disk: %w", err)
 	}
-	f.data.Disks[name] = &diskContent{d, asked, time.Now().UTC().Truncate(time.Second)}
+	kept := &diskContent{d, asked, time.Now().UTC().Truncate(time.Second)}
+	f.data.Disks[name], f.own.Disks[name] = kept, kept
 	f.keep(log)
 	return &d, nil
 }

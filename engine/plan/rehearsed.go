@@ -84,6 +84,14 @@ func (r *Rehearsed) Sound() bool {
 	if r == nil || len(r.Layers) == 0 || len(r.Steps) == 0 || r.Steps[0] != (StepShape{1, 1}) || len(r.Rest) != len(r.Steps) {
 		return false
 	}
+	for _, s := range r.Steps {
+		if s.Rows < 1 || s.Context < s.Rows {
+			return false
+		}
+	}
+	if len(r.Bytes) != len(r.Layers) {
+		return false
+	}
 	for class, seconds := range r.Layers {
 		if len(seconds) != len(r.Steps) || r.Bytes[class] <= 0 {
 			return false

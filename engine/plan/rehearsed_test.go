@@ -154,8 +154,11 @@ func TestRehearsedSound(t *testing.T) {
 		"no layers": func(r *plan.Rehearsed) { r.Layers = nil },
 		"no steps":  func(r *plan.Rehearsed) { r.Steps = nil },
 		"no first":  func(r *plan.Rehearsed) { r.Steps = []plan.StepShape{{Rows: 2, Context: 2}} },
-		"no rest":   func(r *plan.Rehearsed) { r.Rest = nil },
-		"no bytes":  func(r *plan.Rehearsed) { clear(r.Bytes) },
+		"no rows": func(r *plan.Rehearsed) {
+			r.Steps, r.Rest = append(r.Steps, plan.StepShape{Context: 4}), append(r.Rest, 0)
+		},
+		"no rest":  func(r *plan.Rehearsed) { r.Rest = nil },
+		"no bytes": func(r *plan.Rehearsed) { clear(r.Bytes) },
 		"a layer short": func(r *plan.Rehearsed) {
 			for c := range r.Layers {
 				r.Layers[c] = nil
