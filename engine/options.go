@@ -67,6 +67,10 @@ type Options struct {
 	Logger   *slog.Logger                      // nil: silent
 	Progress func(doneBytes, totalBytes int64) // called by another goroutine until all that VRAM and RAM keep is there; nil: none
 
+	// SelfTest is called before a kernel is tested on this driver, which it is once before its first use, and what it
+	// returns after that; nil: none.
+	SelfTest func(kernel string) (over func())
+
 	fault    file.Fault         // tests: fails reads
 	device   vk.Fault           // tests: fails calls of Vulkan
 	queues   int                // tests: upload lanes, on as many queues as there are
@@ -149,11 +153,18 @@ func (o Options) validated() (Options, error) {
 
 // newKernels returns the device's kernels, which are tested before their first use.
 func (o *Options) newKernels(dev *vk.Device) (*gpu.Kernels, error) {
-	g := gpu.Options{Logger: o.Logger, Cache: cache.Open(o.CacheDir), Test: conform.Prove}
+	g := gpu.Options{Logger: o.Logger, Cache: cache.Open(o.CacheDir), Test: o.selfTest}
 	if o.kernels != nil {
 		o.kernels(&g)
 	}
 	return gpu.New(dev, g)
+}
+
+func (o *Options) selfTest(k *gpu.Kernels, v gpu.Variant) error {
+	if o.SelfTest != nil {
+		defer o.SelfTest(v.Row.Name)()
+	}
+	return conform.Prove(k, v)
 }
 
 // KVTypes lists what [Options].KVType may be, the default first.

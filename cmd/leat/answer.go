@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"leat/engine"
+	"leat/engine/arch"
 	"leat/engine/bench"
 	"leat/engine/chat"
 	"leat/engine/pace"
@@ -199,9 +200,6 @@ func statsOf(m *engine.Model, prompt, prefilled, tokens int, begin, first time.T
 func printStats(w io.Writer, s *runStats) {
 	fmt.Fprintf(w, "leat: %s: %d of %d units resident, %s VRAM, %s streamed per token\n", s.Device, s.ResidentUnits, s.ResidentUnits+s.StreamedUnits, formatSize(s.VRAMBytes), formatSize(s.StreamedBytes))
 	fmt.Fprintf(w, "leat: load %.2f s, %s\n", s.LoadSeconds, s.speeds())
-	if p := s.prediction(); p != "" {
-		fmt.Fprintf(w, "leat: %s\n", p)
-	}
 	if s.Busy != nil {
 		fmt.Fprintf(w, "leat: %s\n", s.Busy)
 		if x := s.Busy.Experts; x != nil {
@@ -235,17 +233,16 @@ func (s *runStats) prediction() string {
 }
 
 // predict adds what the answer should have taken.
-func (s *runStats) predict(p *predictor, m *engine.Model) {
+func (s *runStats) predict(p *predictor, of engine.Plan, h *arch.Hyper) {
 	if p == nil {
 		return
 	}
-	of, h := m.Plan(), m.Hyper()
 	var found *plan.Found // as the answer's tokens did: a plan can't know it
 	if s.Busy != nil && s.Busy.Experts != nil {
 		x := s.Busy.Experts
 		found = &plan.Found{HitRate: x.HitRate, DiskShare: float64(x.DiskMisses) / float64(max(1, x.HostMisses+x.DiskMisses))}
 	}
-	r := of.PredictFound(p.speeds, &h, s.PromptTokens+s.Tokens/2, s.PromptTokens-s.ReusedTokens, found, nil)
+	r := of.PredictFound(p.speeds, h, s.PromptTokens+s.Tokens/2, s.PromptTokens-s.ReusedTokens, found, nil)
 	s.Predicted = &r
 }
 

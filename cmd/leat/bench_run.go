@@ -130,7 +130,10 @@ func (r *bencher) rehearse(ctx context.Context, known *calibrate.File, key strin
 	if err != nil || !slices.ContainsFunc(r.f.tests(), func(t bench.Test) bool { return t.Prompt > 0 }) {
 		return nil // what is wrong is said later
 	}
-	say := func() { r.status.say("rehearsing steps as they run with less VRAM") }
+	say := func() error {
+		r.status.say("rehearsing steps as they run with less VRAM")
+		return nil
+	}
 	r.rehearsed = make([]*plan.Rehearsed, len(list))
 	for i := range list {
 		made, _, err := on.planned(r.options(list[i]), r.model)

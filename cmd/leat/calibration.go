@@ -75,14 +75,18 @@ func (f *modelFlags) calibrated(ctx context.Context, a *app, known *calibrate.Fi
 
 // calibratedAs is calibrated; key names the device to rehearsals.
 func (f *modelFlags) calibratedAs(ctx context.Context, a *app, known *calibrate.File, on *site, m *pack.Model) (speeds plan.Speeds, disk *calibrate.Disk, key string, err error) {
-	say := saysMeasuring(a)
+	return f.calibratedIf(ctx, a, known, on, m, saysMeasuring(a))
+}
+
+// calibratedIf is calibratedAs where may says so; what it refuses is missing from the speeds, or an error.
+func (f *modelFlags) calibratedIf(ctx context.Context, a *app, known *calibrate.File, on *site, m *pack.Model, may func() error) (speeds plan.Speeds, disk *calibrate.Disk, key string, err error) {
 	if planned, _, err := on.planned(f.options(a), m); err == nil && planned.DiskBytes > 0 {
 		known.ForgetDisks(diskAge)
 	}
-	if speeds, disk, key, err = f.rates(ctx, a, known, on, m, say); err != nil {
+	if speeds, disk, key, err = f.rates(ctx, a, known, on, m, may); err != nil {
 		return speeds, disk, key, err
 	}
-	if speeds.Rehearsed, err = f.rehearsed(ctx, a, known, key, on, m, f.options(a), say); err != nil {
+	if speeds.Rehearsed, err = f.rehearsed(ctx, a, known, key, on, m, f.options(a), may); err != nil {
 		a.log.Info("the model is not rehearsed: its kernels are predicted by their rates", "error", err)
 	}
 	return speeds, disk, key, ctx.Err()
@@ -130,15 +134,21 @@ func (f *modelFlags) measured(ctx context.Context, a *app, known *calibrate.File
 }
 
 // saysMeasuring tells the user once, before it takes time.
-func saysMeasuring(a *app) func() {
+func saysMeasuring(a *app) func() error {
 	var once sync.Once
-	return func() {
+	return func() error {
 		once.Do(func() { fmt.Fprintln(a.err, "leat: measuring this machine, once: some seconds") })
+		return nil
 	}
 }
 
+// errNotNow is why nothing is measured while a person waits.
+var errNotNow = errors.New("it is not the time to measure")
+
+func notNow() error { return errNotNow }
+
 // rates are what the parts of the machine reach by themselves; key names the device.
-func (f *modelFlags) rates(ctx context.Context, a *app, known *calibrate.File, on *site, m *pack.Model, say func()) (speeds plan.Speeds, disk *calibrate.Disk, key string, err error) {
+func (f *modelFlags) rates(ctx context.Context, a *app, known *calibrate.File, on *site, m *pack.Model, may func() error) (speeds plan.Speeds, disk *calibrate.Disk, key string, err error) {
 	dev, err := on.instance.NewDevice(on.device, vk.DeviceOptions{OneQueue: f.oneQueue, Disable: f.disable, Enable: f.enable})
 	if err != nil {
 		return speeds, nil, "", err
@@ -147,12 +157,14 @@ func (f *modelFlags) rates(ctx context.Context, a *app, known *calibrate.File, o
 	if t, err := gpu.LoadTuned(a.cacheFolder(), dev); err == nil {
 		key += t.Stamp() // other kernels take other times
 	}
-	d, err := known.Device(ctx, dev, calibrate.Wanted{Types: matrixTypes(m), KV: f.kv()}, a.log, say)
+	d, err := known.Device(ctx, dev, calibrate.Wanted{Types: matrixTypes(m), KV: f.kv(), Kernels: gpu.Options{Logger: a.log, Cache: a.cacheFolder()}}, a.log, may)
 	if err = errors.Join(err, dev.Close()); err != nil { // before others want its memory
 		return speeds, nil, "", err
 	}
-	if disk, err = known.Disk(ctx, m.Paths(), a.log, say); err != nil {
-		a.log.Warn("the disk is not measured", "error", err)
+	if disk, err = known.Disk(ctx, m.Paths(), a.log, may); err != nil {
+		if !errors.Is(err, errNotNow) {
+			a.log.Warn("the disk is not measured", "error", err)
+		}
 		disk = nil
 	}
 	return calibrate.Speeds(d, disk, f.kv()), disk, key, ctx.Err()
@@ -160,7 +172,7 @@ func (f *modelFlags) rates(ctx context.Context, a *app, known *calibrate.File, o
 
 // rehearsed is how long layers of the model take on the device that key names, in steps as o's plan has them. Where
 // those can't be run, it is for steps as another plan had them.
-func (f *modelFlags) rehearsed(ctx context.Context, a *app, known *calibrate.File, key string, on *site, m *pack.Model, o engine.Options, say func()) (*plan.Rehearsed, error) {
+func (f *modelFlags) rehearsed(ctx context.Context, a *app, known *calibrate.File, key string, on *site, m *pack.Model, o engine.Options, may func() error) (*plan.Rehearsed, error) {
 	o.Validate = false
 	planned, h, err := on.planned(o, m)
 	if err != nil {
@@ -168,7 +180,9 @@ func (f *modelFlags) rehearsed(ctx context.Context, a *app, known *calibrate.Fil
 	}
 	key += "/" + thisProgram() + "/" + plan.Signature(h, m, planned.KV.Type)
 	r, err := known.Rehearsal(fmt.Sprintf("%s/%d", key, planned.Scratch.Weights), planned.Chunk, a.log, func() (*plan.Rehearsed, error) {
-		say()
+		if err := may(); err != nil {
+			return nil, err
+		}
 		return engine.Rehearse(ctx, m.Path, o)
 	})
 	if other := known.Rehearsed(key + "/"); err != nil && other != nil && ctx.Err() == nil {
@@ -193,9 +207,9 @@ func thisProgram() string {
 // predictor says what an answer should have taken; nil where that can't be told.
 type predictor struct{ speeds plan.Speeds }
 
-// newPredictor measures this machine where it must. A failure costs the prediction alone.
-func (f *modelFlags) newPredictor(ctx context.Context, a *app, arg string) *predictor {
-	speeds, err := f.speedsFor(ctx, a, arg)
+// newPredictor measures this machine where it must and may. A failure costs the prediction alone.
+func (f *modelFlags) newPredictor(ctx context.Context, a *app, arg string, may func() error) *predictor {
+	speeds, err := f.speedsFor(ctx, a, arg, may)
 	if err != nil {
 		if ctx.Err() == nil {
 			a.log.Info("there is no prediction", "error", err)
@@ -205,7 +219,7 @@ func (f *modelFlags) newPredictor(ctx context.Context, a *app, arg string) *pred
 	return &predictor{speeds}
 }
 
-func (f *modelFlags) speedsFor(ctx context.Context, a *app, arg string) (s plan.Speeds, err error) {
+func (f *modelFlags) speedsFor(ctx context.Context, a *app, arg string, may func() error) (s plan.Speeds, err error) {
 	path, err := a.modelPath(arg)
 	if err != nil {
 		return s, err
@@ -224,6 +238,6 @@ func (f *modelFlags) speedsFor(ctx context.Context, a *app, arg string) (s plan.
 	if err != nil {
 		return s, err
 	}
-	s, _, err = f.calibrated(ctx, a, a.openCalibration(), on, m)
+	s, _, _, err = f.calibratedIf(ctx, a, a.openCalibration(), on, m, may)
 	return s, err
 }

@@ -61,7 +61,7 @@ func (f *modelFlags) options(a *app) engine.Options {
 		Device: f.device, ContextLength: f.ctx, DeviceBytes: int64(f.vram), HostBytes: int64(f.ram), KVType: f.kvType,
 		Chunk: f.chunk, Disable: f.disable, Enable: f.enable, OneQueue: f.oneQueue, Validate: f.validate,
 		Pace: f.pace, TargetTempC: f.targetTemp, ExpertPolicy: f.experts, ExpertGuess: f.guess.option(),
-		VulkanLoader: a.vulkan().LoaderPath, CacheDir: a.cached("kernels"), Logger: a.log,
+		VulkanLoader: a.vulkan().LoaderPath, CacheDir: a.cached("kernels"), Logger: a.log, SelfTest: a.selfTest,
 	}
 }
 

@@ -78,7 +78,7 @@ func TestFullDisk(t *testing.T) {
 	before = append(before, "rest", ".lock")
 	var log bytes.Buffer
 	f := calibrate.Open(at("calibration.json"))
-	d, err := f.Disk(t.Context(), []string{measured}, slog.New(slog.NewTextHandler(&log, nil)), func() {})
+	d, err := f.Disk(t.Context(), []string{measured}, slog.New(slog.NewTextHandler(&log, nil)), func() error { return nil })
 	if err != nil || d == nil || !strings.Contains(log.String(), "no space left") {
 		t.Errorf("calibration: %v, %v, %q", d, err, log.String())
 	}

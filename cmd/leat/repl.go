@@ -165,6 +165,7 @@ func (r *repl) answerLast(ctx context.Context) error {
 	for _, line := range got.Stats.Shrinks {
 		r.note("%s", line)
 	}
+	r.a.toldTests(r.set.Stats)
 	if r.set.Stats {
 		r.note("%s", got.Stats.speeds())
 		if p := got.Stats.prediction(); p != "" {
@@ -184,7 +185,8 @@ func modelReplies(predict *predictor) func(context.Context, *repl) (*answer, err
 	return func(ctx context.Context, r *repl) (got *answer, err error) {
 		err = r.model.use(ctx, func(m *engine.Model, s *engine.Session) (err error) {
 			if got, err = r.generate(ctx, m, s); got != nil {
-				got.Stats.predict(predict, m)
+				h := m.Hyper()
+				got.Stats.predict(predict, m.Plan(), &h)
 			}
 			return err
 		})

@@ -57,6 +57,7 @@ type app struct {
 	started  bool // a command's own code has run: later errors aren't about usage
 	now      func() time.Time
 	last     []func() error // what is left to do when a command's code is done
+	tests    selfTests
 
 	exit          func(code int)          // ends the process; nil: this is none of our own
 	patience      func() <-chan time.Time // see lastResort
@@ -153,6 +154,7 @@ func (a *app) wrap(c *cobra.Command) {
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		a.started = true
 		a.log = newLogger(a.err, a.verbose)
+		defer a.toldTests(false)
 		return a.finish(runE(cmd, args))
 	}
 }

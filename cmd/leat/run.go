@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"leat/engine"
+	"leat/engine/arch"
 	"leat/engine/sample"
 )
 
@@ -134,10 +135,6 @@ func (f *runFlags) run(ctx context.Context, a *app, arg string) error {
 	if err := f.asks(a, arg, []string{f.file, f.systemFile}); err != nil {
 		return err
 	}
-	var predict *predictor
-	if f.set.Stats {
-		predict = f.newPredictor(ctx, a, arg)
-	}
 	model := &resident{idle: f.keepAlive, load: func(ctx context.Context) (*engine.Model, error) { return f.load(ctx, a, arg) }}
 	defer model.Close()
 	// Loading here means that a model that can't be loaded is an error at once.
@@ -153,6 +150,12 @@ func (f *runFlags) run(ctx context.Context, a *app, arg string) error {
 		return usageErrorf("this model's file has no chat template, so there is no place for a system prompt")
 	}
 	if talk {
+		var predict *predictor // of what is known: a person waits for a prompt
+		if f.set.Stats {
+			if predict = f.newPredictor(ctx, a, arg, notNow); predict == nil {
+				fmt.Fprintf(a.err, "leat: nothing is predicted: \"leat plan %s\" measures what this machine does with it\n", arg)
+			}
+		}
 		r := &repl{a: a, model: model, name: arg, conv: conv, set: f.set, start: f.set.clone(), reply: modelReplies(predict)}
 		r.keep = &keeper{dir: f.keptDir(), model: pathOfModel(arg), warn: func(err error) { r.note("%v", err) }}
 		if last != nil {
@@ -163,7 +166,7 @@ func (f *runFlags) run(ctx context.Context, a *app, arg string) error {
 		return f.converse(ctx, a, r, last)
 	}
 	conv.ask(prompt)
-	return f.once(ctx, a, model, &conv, predict)
+	return f.once(ctx, a, model, &conv, func() *predictor { return f.newPredictor(ctx, a, arg, saysMeasuring(a)) })
 }
 
 func (f *runFlags) check() error {
@@ -223,9 +226,12 @@ func (f *runFlags) systemPrompt() (string, error) {
 }
 
 // once answers one prompt. What the model thinks is no part of the completion: it goes
-// to stderr.
-func (f *runFlags) once(ctx context.Context, a *app, model *resident, conv *conversation, predict *predictor) error {
+// to stderr. What a prediction needs is measured last, where it must be, when the answer is
+// there and the device is free.
+func (f *runFlags) once(ctx context.Context, a *app, model *resident, conv *conversation, predict func() *predictor) error {
 	var res *answer
+	var of engine.Plan
+	var hyper arch.Hyper
 	err := model.use(ctx, func(m *engine.Model, s *engine.Session) error {
 		ids, split, err := encode(ctx, m, conv, &f.set)
 		if err != nil {
@@ -238,10 +244,11 @@ func (f *runFlags) once(ctx context.Context, a *app, model *resident, conv *conv
 			out.finish()
 		}
 		if err == nil {
-			res.Stats.predict(predict, m)
+			of, hyper = m.Plan(), m.Hyper()
 		}
 		return hintContext(err)
 	})
+	a.toldTests(f.set.Stats)
 	if err != nil {
 		return err
 	}
@@ -249,11 +256,21 @@ func (f *runFlags) once(ctx context.Context, a *app, model *resident, conv *conv
 	for _, line := range res.Stats.Shrinks {
 		printLines(a.err, "leat: ", line)
 	}
+	if f.set.Stats {
+		if !f.json {
+			printStats(a.err, &res.Stats)
+		}
+		model.Close()
+		res.Stats.predict(predict(), of, &hyper)
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+	}
 	if f.json {
 		return a.printJSON(res)
 	}
-	if f.set.Stats {
-		printStats(a.err, &res.Stats)
+	if p := res.Stats.prediction(); p != "" {
+		fmt.Fprintf(a.err, "leat: %s\n", p)
 	}
 	return nil
 }

@@ -45,7 +45,7 @@ func TestDevice(t *testing.T) {
 	ask := func(f *File, w Wanted) (*Device, int) {
 		t.Helper()
 		n := 0
-		d, err := f.Device(t.Context(), dev, w, log, func() { n++ })
+		d, err := f.Device(t.Context(), dev, w, log, func() error { n++; return nil })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -92,7 +92,7 @@ func TestDisk(t *testing.T) {
 		t.Helper()
 		n, f := 0, Open(cache)
 		f.ForgetDisks(age)
-		d, err := f.Disk(t.Context(), []string{model}, slog.New(slog.DiscardHandler), func() { n++ })
+		d, err := f.Disk(t.Context(), []string{model}, slog.New(slog.DiscardHandler), func() error { n++; return nil })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -348,7 +348,7 @@ func TestDisks(t *testing.T) {
 	f, n := Open(filepath.Join(t.TempDir(), "calibration.json")), 0
 	ask := func(paths ...string) *Disk {
 		t.Helper()
-		d, err := f.Disk(t.Context(), paths, slog.New(slog.DiscardHandler), func() { n++ })
+		d, err := f.Disk(t.Context(), paths, slog.New(slog.DiscardHandler), func() error { n++; return nil })
 		if err != nil || d == nil {
 			t.Fatal(d, err)
 		}

@@ -79,8 +79,8 @@ func (f *File) keep(log *slog.Logger) {
 }
 
 // Device returns what is known of a device, measuring what is wanted and missing; measuring
-// is called before that takes time.
-func (f *File) Device(ctx context.Context, dev *vk.Device, w Wanted, log *slog.Logger, measuring func()) (*Device, error) {
+// is called before that takes time, and may refuse it.
+func (f *File) Device(ctx context.Context, dev *vk.Device, w Wanted, log *slog.Logger, measuring func() error) (*Device, error) {
 	key := DeviceKey(dev)
 	d := f.data.Devices[key]
 	if d == nil {
@@ -89,12 +89,16 @@ func (f *File) Device(ctx context.Context, dev *vk.Device, w Wanted, log *slog.L
 	if d.complete(w) {
 		return d, nil
 	}
-	measuring()
-	if err := d.measure(ctx, dev, w, log); err != nil {
+	if err := measuring(); err != nil {
+		return nil, err
+	}
+	err := d.measure(ctx, dev, w, func() {
+		f.data.Devices[key], f.own.Devices[key] = d, d
+		f.keep(log)
+	})
+	if err != nil {
 		return nil, fmt.Errorf("calibrate %s: %w", dev.Physical.Name, err)
 	}
-	f.data.Devices[key], f.own.Devices[key] = d, d
-	f.keep(log)
 	return d, nil
 }
 
@@ -131,7 +135,7 @@ const diskBytes = 8 << 30
 // Disk returns how fast the disks of a model's files are, all of them together as a striped
 // model reads them, measuring what is not known, or was measured with less. nil where the
 // files are too small to tell.
-func (f *File) Disk(ctx context.Context, paths []string, log *slog.Logger, measuring func()) (*Disk, error) {
+func (f *File) Disk(ctx context.Context, paths []string, log *slog.Logger, measuring func() error) (*Disk, error) {
 	disks, err := Disks(paths)
 	if err != nil {
 		return nil, err
@@ -156,7 +160,7 @@ func (f *File) Disk(ctx context.Context, paths []string, log *slog.Logger, measu
 }
 
 // disk is one disk, by those of the files that are on it.
-func (f *File) disk(ctx context.Context, name string, paths []string, log *slog.Logger, measuring func()) (*Disk, error) {
+func (f *File) disk(ctx context.Context, name string, paths []string, log *slog.Logger, measuring func() error) (*Disk, error) {
 	var own []string
 	var whole int64
 	for _, path := range paths {
@@ -175,7 +179,9 @@ func (f *File) disk(ctx context.Context, name string, paths []string, log *slog.
 	if asked == 0 {
 		return nil, nil
 	}
-	measuring()
+	if err := measuring(); err != nil {
+		return nil, err
+	}
 	d, err := ReadFiles(ctx, own, asked)
 	if err != nil {
 		return nil, fmt.Errorf("calibrate the disk: %w", err)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"time"
 
 	"leat/gguf"
@@ -37,8 +36,8 @@ const (
 
 // LinkOf measures uploads as the engine does them: from pinned memory larger than any cache,
 // on its queues, a unit at a time, one behind the other; alone, and while kernels that
-// multiply with weights of type t keep the device busy.
-func LinkOf(ctx context.Context, dev *vk.Device, t gguf.Type, log *slog.Logger) (l Link, err error) {
+// multiply with weights of type t, made as o says, keep the device busy.
+func LinkOf(ctx context.Context, dev *vk.Device, t gguf.Type, o gpu.Options) (l Link, err error) {
 	f, err := newFlood(dev)
 	if err != nil {
 		return l, fmt.Errorf("measure the link: %w", err)
@@ -54,7 +53,7 @@ func LinkOf(ctx context.Context, dev *vk.Device, t gguf.Type, log *slog.Logger) 
 		return l, nil
 	}
 	_, read := Sizes(dev.Physical)
-	k, err := NewKernels(ctx, dev, read, log)
+	k, err := newKernels(ctx, dev, read, o)
 	if err != nil {
 		return l, err
 	}

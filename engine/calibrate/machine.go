@@ -4,11 +4,12 @@ import (
 	"context"
 	"fmt"
 	"hash/fnv"
-	"log/slog"
 	"time"
 
 	"leat/gguf"
 	"leat/shaders"
+	"leat/shaders/conform"
+	"leat/shaders/gpu"
 	"leat/vk"
 )
 
@@ -49,6 +50,8 @@ func Fitting(p *vk.PhysicalDevice, bytes int64) int64 {
 type Wanted struct {
 	Types []gguf.Type // of its weights
 	KV    gguf.Type   // of the cache
+
+	Kernels gpu.Options // Logger and Cache of those that measure
 }
 
 // lacks returns what of w is not in d.
@@ -59,7 +62,7 @@ func (d *Device) lacks(w Wanted) Wanted {
 			missing.Types = append(missing.Types, t)
 		}
 	}
-	missing.KV = w.KV
+	missing.KV, missing.Kernels = w.KV, w.Kernels
 	return missing
 }
 
@@ -68,8 +71,10 @@ func (d *Device) complete(w Wanted) bool {
 	return d.Link.Idle > 0 && d.Link.Burst.BytesPerSec > 0 && attention && len(d.lacks(w).Types) == 0
 }
 
-// measure fills in what d has not got of w.
-func (d *Device) measure(ctx context.Context, dev *vk.Device, w Wanted, log *slog.Logger) error {
+// measure fills in what d has not got of w. keep is called whenever one more thing is known: who interrupts a measurement loses
+// one thing at most. The first is what a device needs to be known at all, the link and what a dispatch costs.
+func (d *Device) measure(ctx context.Context, dev *vk.Device, w Wanted, keep func()) error {
+	w.Kernels.Test = conform.Prove
 	_, read := Sizes(dev.Physical)
 	if d.Link.Idle == 0 || d.Link.Burst.BytesPerSec == 0 { // earlier versions knew of no bursts
 		t := gguf.F16
@@ -77,31 +82,19 @@ func (d *Device) measure(ctx context.Context, dev *vk.Device, w Wanted, log *slo
 			t = w.Types[0]
 		}
 		var err error
-		if d.Link, err = LinkOf(ctx, dev, t, log); err != nil {
+		if d.Link, err = LinkOf(ctx, dev, t, w.Kernels); err != nil {
 			return err
 		}
 		d.OneQueue = oneQueue(dev)
 	}
-	k, err := NewKernels(ctx, dev, read, log)
+	k, err := newKernels(ctx, dev, read, w.Kernels)
 	if err != nil {
 		return err
 	}
 	defer k.Close()
-	for _, t := range d.lacks(w).Types {
-		read, row, err := k.ByRow(ctx, t)
-		if err != nil {
-			return err
-		}
-		flops, err := k.Flops(ctx, t)
-		if err != nil {
-			return err
-		}
-		d.Types[t.String()] = Products{read, row, flops}
-	}
-	if _, ok := d.Attention[w.KV.String()]; !ok {
-		if d.Attention[w.KV.String()], err = k.Attention(ctx, w.KV); err != nil {
-			return err
-		}
+	known := func() {
+		d.Name, d.Measured = dev.Physical.Name, time.Now().UTC().Truncate(time.Second)
+		keep()
 	}
 	if d.DispatchNanos == 0 {
 		dispatch, step, err := k.Waiting(ctx)
@@ -109,9 +102,32 @@ func (d *Device) measure(ctx context.Context, dev *vk.Device, w Wanted, log *slo
 			return err
 		}
 		d.DispatchNanos, d.StepNanos = max(1, dispatch.Nanoseconds()), step.Nanoseconds()
+		known()
 	}
-	d.Name, d.Measured = dev.Physical.Name, time.Now().UTC().Truncate(time.Second)
+	for _, t := range d.lacks(w).Types {
+		if d.Types[t.String()], err = k.products(ctx, t); err != nil {
+			delete(d.Types, t.String())
+			return err
+		}
+		known()
+	}
+	if _, ok := d.Attention[w.KV.String()]; !ok {
+		attention, err := k.Attention(ctx, w.KV)
+		if err != nil {
+			return err
+		}
+		d.Attention[w.KV.String()] = attention
+	}
+	known()
 	return nil
+}
+
+// products are the rates of one type.
+func (k *Kernels) products(ctx context.Context, t gguf.Type) (p Products, err error) {
+	if p.ReadPerSec, p.RowSeconds, err = k.ByRow(ctx, t); err == nil {
+		p.Flops, err = k.Flops(ctx, t)
+	}
+	return p, err
 }
 
 // DeviceKey names a device, its driver, the features that are used and these kernels: what
