@@ -359,3 +359,36 @@ func TestDisks(t *testing.T) {
 		t.Errorf("both %+v, one %+v, the other %+v, measured %d times", both, a, b, n)
 	}
 }
+
+// Who interrupts a measurement loses one thing at most: the next one goes on where it stopped.
+func TestKeptInPieces(t *testing.T) {
+	dev := vktest.Open(t)
+	path := filepath.Join(t.TempDir(), "calibration.json")
+	log := slog.New(slog.DiscardHandler)
+	w := Wanted{Types: []gguf.Type{gguf.F16, gguf.F32}, KV: gguf.F16}
+	ctx, cancel := context.WithCancel(t.Context())
+	first := Open(path)
+	d, kept := &Device{Types: map[string]Products{}, Attention: map[string]float64{}}, 0
+	err := d.measure(ctx, dev, w, func() {
+		first.data.Devices[DeviceKey(dev)], first.own.Devices[DeviceKey(dev)] = d, d
+		first.keep(log)
+		if kept++; kept == 2 { // the device, and one type
+			cancel()
+		}
+	})
+	if !errors.Is(err, context.Canceled) || kept != 2 {
+		t.Fatalf("kept %d times, then %v", kept, err)
+	}
+	was := Open(path).data.Devices[DeviceKey(dev)]
+	if was == nil || was.Link.Idle <= 0 || was.DispatchNanos <= 0 || len(was.Types) != 1 || len(was.Attention) != 0 {
+		t.Fatalf("kept of a measurement that was interrupted: %+v", was)
+	}
+	refused := errors.New("not now")
+	if _, err := Open(path).Device(t.Context(), dev, w, log, func() error { return refused }); !errors.Is(err, refused) {
+		t.Errorf("a measurement that is refused: %v", err)
+	}
+	whole, err := Open(path).Device(t.Context(), dev, w, log, func() error { return nil })
+	if err != nil || !whole.complete(w) || whole.Link != was.Link || whole.DispatchNanos != was.DispatchNanos || whole.Types["F16"] != was.Types["F16"] {
+		t.Errorf("gone on with: %+v, %v; was %+v", whole, err, was)
+	}
+}
