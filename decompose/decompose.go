@@ -15,11 +15,12 @@ import (
 
 // Options tells [Run] what to do beside copying. The zero value is a good start.
 type Options struct {
-	Verify      bool           // read pack and source again and compare, before the pack gets its name
-	Stripe      []string       // folders, on other drives, that the large files' bytes alternate with; made, as OUTDIR is
-	StripeBytes int64          // that lie in one of these folders together, a multiple of 4096; 0: 8 MiB
-	Progress    func(Progress) // may be nil; called by one goroutine at a time
-	Logger      *slog.Logger   // nil: silent
+	Check       func(*pack.Model) error // says why a model is not to be decomposed, before anything is written; nil: every one is
+	Verify      bool                    // read pack and source again and compare, before the pack gets its name
+	Stripe      []string                // folders, on other drives, that the large files' bytes alternate with; made, as OUTDIR is
+	StripeBytes int64                   // that lie in one of these folders together, a multiple of 4096; 0: 8 MiB
+	Progress    func(Progress)          // may be nil; called by one goroutine at a time
+	Logger      *slog.Logger            // nil: silent
 }
 
 // Stage names what is going on.
@@ -105,6 +106,11 @@ func (j *job) run(ctx context.Context, in, outdir string) (*pack.Manifest, error
 	}
 	if len(j.src.Units) == 0 {
 		return nil, fmt.Errorf("found no tensors in %s, wanted a model's (a vocabulary alone needs no pack)", in)
+	}
+	if j.o.Check != nil {
+		if err := j.o.Check(j.src); err != nil {
+			return nil, err
+		}
 	}
 	if j.layout, err = newLayout(j.src); err != nil {
 		return nil, err

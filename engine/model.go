@@ -100,19 +100,13 @@ func (m *Model) openFile(_ context.Context, path string) (err error) {
 	if m.file, err = pack.Open(path); err != nil {
 		return err
 	}
-	if m.hyper, err = arch.Read(m.file); err != nil {
+	if m.hyper, m.tok, m.tokErr, err = Examine(m.file); err != nil {
 		return err
 	}
-	if err = shaders.CheckKV(m.o.kv(), m.hyper.KeyLength, m.hyper.ValueLength); err != nil {
-		return err
+	for _, note := range m.hyper.Notes {
+		m.o.Logger.Warn(note, "model", path)
 	}
-	m.tok, err = token.New(m.file.Metadata)
-	var unsupported *token.UnsupportedError
-	if errors.As(err, &unsupported) {
-		m.tokErr = err // the weights run all the same; only text in and out is lost
-		return nil
-	}
-	return err
+	return shaders.CheckKV(m.o.kv(), m.hyper.KeyLength, m.hyper.ValueLength)
 }
 
 func (m *Model) openDevice(context.Context, string) (err error) {

@@ -41,11 +41,15 @@ func badf(off int64, what, found, wanted string, args ...any) *FormatError {
 	return &FormatError{Off: off, What: what, Found: found, Wanted: fmt.Sprintf(wanted, args...)}
 }
 
-// inFile names the file in a format error that a deeper call made.
+// inFile names the file in a format error that a deeper call made, and lets the name say what it may
+// be of.
 func inFile(path string, err error) error {
 	var fe *FormatError
 	if errors.As(err, &fe) {
 		fe.Path = path
+		if hint := unfinished(path); hint != "" {
+			fe.hint = hint
+		}
 		return err
 	}
 	return fmt.Errorf("read %s: %w", path, err)

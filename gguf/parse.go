@@ -1,7 +1,9 @@
 package gguf
 
 import (
+	"bytes"
 	"cmp"
+	"encoding/binary"
 	"fmt"
 	"io"
 	"math"
@@ -33,7 +35,11 @@ func Parse(r io.ReaderAt, size int64) (*File, error) {
 	if rd.err != nil {
 		return nil, rd.err
 	}
-	if err := f.place(rd.off, size); err != nil {
+	end, err := f.place(rd.off, size)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkTail(r, end, size); err != nil {
 		return nil, err
 	}
 	return f, nil
@@ -42,16 +48,17 @@ func Parse(r io.ReaderAt, size int64) (*File, error) {
 // parseCounts reads magic and version, and returns the numbers of tensors and of
 // metadata values.
 func (f *File) parseCounts(r *reader) (tensors, values uint64) {
+	head, _ := r.br.Peek(int(min(r.end, headBytes)))
 	var m [4]byte
 	if r.end < int64(len(m)) {
 		e := badf(0, "magic", fmt.Sprintf("a file of %d bytes", r.end), "%q", magic)
-		e.hint = cutShort
+		e.hint = foreign(head)
 		r.fail(e)
 		return 0, 0
 	}
 	if r.bytes(m[:], "magic"); r.err == nil && string(m[:]) != magic {
 		e := badf(0, "magic", fmt.Sprintf("%q", m[:]), "%q", magic)
-		e.hint = foreign(string(m[:]))
+		e.hint = foreign(head)
 		r.fail(e)
 	}
 	v := r.u32("version")
@@ -78,22 +85,6 @@ func (f *File) parseCounts(r *reader) (tensors, values uint64) {
 	return tensors, values
 }
 
-// foreign says what to do with a file that is no GGUF, by its first bytes: those that
-// people meet instead of one.
-func foreign(start string) string {
-	switch {
-	case start == "vers": // version https://git-lfs…
-		return "this may be a git-lfs pointer: fetch the file that it stands for with git lfs pull"
-	case start[0] == '<':
-		return "this may be a web page: download the file itself, not the page about it"
-	case start[:2] == "PK":
-		return "this may be PyTorch weights: convert the model to GGUF, as with llama.cpp's convert_hf_to_gguf.py"
-	case start == "ggml", start == "lmgg", start == "tjgg", start == "fmgg", start == "algg":
-		return "this is a model from before GGUF: get or convert a newer one"
-	}
-	return "a model in another format (safetensors, PyTorch) must be converted to GGUF first, as with llama.cpp's convert_hf_to_gguf.py"
-}
-
 func (f *File) parseMetadata(r *reader, n uint64) {
 	for i := uint64(0); i < n && r.err == nil; i++ {
 		off := r.off
@@ -105,6 +96,9 @@ func (f *File) parseMetadata(r *reader, n uint64) {
 		}
 		if _, found := f.values[key]; found {
 			r.fail(badf(off, what, "it twice", "it once"))
+			return
+		}
+		if !r.take(pairBytes, what) {
 			return
 		}
 		f.keys = append(f.keys, key)
@@ -163,6 +157,9 @@ func (f *File) parseTensors(r *reader, n uint64) {
 			r.fail(badf(typeOff+4, what, fmt.Sprintf("offset %d", rel), "a multiple of the alignment, %d", f.Alignment))
 			return
 		}
+		if !r.take(infoBytes, what) {
+			return
+		}
 		t.Off = int64(rel) // place makes it absolute, when the header's end is known
 		f.index[t.Name] = len(f.Tensors)
 		f.Tensors = append(f.Tensors, t)
@@ -216,19 +213,26 @@ func tensorBytes(t Type, shape []int64) (int64, error) {
 
 // place turns offsets relative to the data into absolute ones, and checks that every
 // tensor lies inside the file and apart from the others. Gaps between them are fine.
-func (f *File) place(headerEnd, size int64) error {
+// It returns where the last one ends.
+func (f *File) place(headerEnd, size int64) (end int64, err error) {
 	if len(f.Tensors) == 0 {
-		return nil // a vocabulary: the file may end with the header
+		return headerEnd, nil // a vocabulary: the file may end with the header
 	}
 	start := align(headerEnd, f.Alignment)
+	whole := start // bytes of the file that the header describes
+	for _, t := range f.Tensors {
+		if t.Off < math.MaxInt64-t.Bytes-start {
+			whole = max(whole, start+t.Off+t.Bytes)
+		}
+	}
 	for i := range f.Tensors {
 		t := &f.Tensors[i]
 		if start > size || t.Off > size-start || t.Bytes > size-start-t.Off {
 			e := badf(-1, fmt.Sprintf("tensor %q", t.Name),
 				fmt.Sprintf("%d bytes at data offset %d", t.Bytes, t.Off),
 				"data inside the file, which has %d bytes of it", max(0, size-start))
-			e.hint = cutShort
-			return e
+			e.hint = fmt.Sprintf("the file has %s of the %s that its header describes: let the download or copy finish, or do it again", sizeOf(size), sizeOf(whole))
+			return 0, e
 		}
 		t.Off += start
 	}
@@ -239,8 +243,42 @@ func (f *File) place(headerEnd, size int64) error {
 	slices.SortFunc(byOff, func(a, b *TensorInfo) int { return cmp.Compare(a.Off, b.Off) })
 	for i := 1; i < len(byOff); i++ {
 		if a, b := byOff[i-1], byOff[i]; a.Off+a.Bytes > b.Off {
-			return badf(b.Off, fmt.Sprintf("tensor %q", b.Name),
+			return 0, badf(b.Off, fmt.Sprintf("tensor %q", b.Name),
 				fmt.Sprintf("it %d bytes into tensor %q", b.Off-a.Off, a.Name), "tensors apart")
+		}
+	}
+	last := byOff[len(byOff)-1]
+	return last.Off + last.Bytes, nil
+}
+
+func sizeOf(n int64) string {
+	switch {
+	case n < 1<<20:
+		return fmt.Sprintf("%d bytes", n)
+	case n < 1<<30:
+		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
+	}
+	return fmt.Sprintf("%.2f GiB", float64(n)/(1<<30))
+}
+
+// checkTail refuses a second GGUF after the first: its tensors would be ignored.
+func checkTail(r io.ReaderAt, end, size int64) error {
+	tail := make([]byte, min(size-end, 1<<12))
+	if len(tail) == 0 {
+		return nil
+	}
+	if n, err := r.ReadAt(tail, end); n < len(tail) {
+		return fmt.Errorf("read what follows the tensors: %w", err)
+	}
+	for i := range tail {
+		rest := tail[i:]
+		if !bytes.HasPrefix(rest, []byte(magic)) || len(rest) < 8 {
+			continue
+		}
+		if v := binary.LittleEndian.Uint32(rest[4:]); v == 2 || v == 3 {
+			e := badf(end+int64(i), "data after the last tensor", "the beginning of another GGUF", "one model in a file")
+			e.hint = "these are several files in one, as cat makes of the shards of a model: keep shards apart, side by side under the names they were published under, or join them with llama-gguf-split --merge"
+			return e
 		}
 	}
 	return nil

@@ -128,14 +128,23 @@ func TestParseHints(t *testing.T) {
 		want string
 	}{
 		{"big-endian", func() *raw { r := &raw{}; r.WriteString("GGUF"); return r.u32(3 << 24) }(), "little-endian machine"},
-		{"cut short", head(1, 0).tensor("a", F32, 0, 64).zeros(200), "download or copy it again"},
+		{"cut short", head(1, 0).tensor("a", F32, 0, 64).zeros(200), "that its header describes"},
 		{"cut short in the metadata", head(0, 3).str("a"), "download or copy it again"},
 		{"no bytes at all", &raw{}, "download or copy it again"},
 		{"git-lfs pointer", text("version https://git-lfs.github.com/spec/v1"), "git lfs pull"},
 		{"web page", text("<!DOCTYPE html>"), "web page"},
 		{"PyTorch weights", text("PK\x03\x04"), "PyTorch"},
 		{"before GGUF", text("tjgg"), "before GGUF"},
-		{"safetensors", text("\x00\x10\x00\x00\x00\x00\x00\x00{"), "converted to GGUF"},
+		{"safetensors", text("\x00\x10\x00\x00\x00\x00\x00\x00{\"__metadata__\""), "safetensors: convert"},
+		{"a web page after a blank line", text("\n\n  <html>"), "web page"},
+		{"a web page with a byte order mark", text("\ufeff<html>"), "web page"},
+		{"an error of a server", text("{\"error\":\"Access to model x is restricted\"}"), `"{\"error\":\"Access to model x is restricted\"}"`},
+		{"a refusal", text("Entry not found\n"), `"Entry not found"`},
+		{"pickled PyTorch weights", text("\x80\x02\x8a\x0a"), "PyTorch"},
+		{"gzip", text("\x1f\x8b\x08\x00"), "gzip"},
+		{"zstd", text("\x28\xb5\x2f\xfd"), "zstd"},
+		{"a hole", func() *raw { r := &raw{}; r.zeros(4096); return r }(), "begins with zeros"},
+		{"the middle of a file", text("\x9a\x01\xf3\x77\x00\x80\x02\x91\xfe"), "join its parts"},
 		{"removed type", head(1, 0).tensor("a", 4, 0, 32).zeros(99), "quantize the model again"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -51,19 +51,26 @@ func Open(path string) (*File, error) {
 	return whole, nil
 }
 
+// openOne looks at what a path is before it opens it: a pipe would wait for a writer, and a device may do
+// anything.
 func openOne(path string) (*File, error) {
+	st, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !st.Mode().IsRegular() {
+		return nil, fmt.Errorf("open %s: found %s, want a regular file", path, kindOf(st.Mode()))
+	}
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	st, err := file.Stat()
+	if st, err = file.Stat(); err == nil && !st.Mode().IsRegular() {
+		err = fmt.Errorf("open %s: found another file than a moment ago", path)
+	}
 	if err != nil {
 		file.Close()
 		return nil, err
-	}
-	if !st.Mode().IsRegular() {
-		file.Close()
-		return nil, fmt.Errorf("open %s: found %s, want a regular file", path, kindOf(st.Mode()))
 	}
 	f, err := Parse(file, st.Size())
 	if err != nil {
@@ -76,8 +83,15 @@ func openOne(path string) (*File, error) {
 }
 
 func kindOf(m fs.FileMode) string {
-	if m.IsDir() {
+	switch {
+	case m.IsDir():
 		return "a directory"
+	case m&fs.ModeNamedPipe != 0:
+		return "a pipe"
+	case m&fs.ModeSocket != 0:
+		return "a socket"
+	case m&fs.ModeDevice != 0:
+		return "a device"
 	}
 	return "a special file"
 }

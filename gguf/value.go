@@ -95,6 +95,20 @@ func valueType(v any) (t, elem ValueType, ok bool) {
 	return 0, 0, false
 }
 
+// TypeName is what GGUF calls the type of a metadata value, with its article: "a uint32", "an array of string".
+func TypeName(v any) string {
+	t, elem, ok := valueType(v)
+	switch {
+	case !ok:
+		return fmt.Sprintf("a %T", v)
+	case t == Array:
+		return "an array of " + elem.String()
+	case t == Int8 || t == Int16 || t == Int32 || t == Int64:
+		return "an " + t.String()
+	}
+	return "a " + t.String()
+}
+
 // arraysOnly reports whether every element is itself a slice that GGUF can hold, none
 // nested deeper than the reader goes.
 func arraysOnly(v []any, depth int) bool {

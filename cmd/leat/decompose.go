@@ -19,6 +19,8 @@ for each layer, ready to be streamed from the disk. The GGUF stays as it is and 
 needed afterwards. "leat run" takes a GGUF as well; a pack reads faster, as each layer
 is one read at an aligned place.
 
+A model that leat can't run is refused before anything is written; --force takes it.
+
 The work is done in OUTDIR.partial, which gets its name when all is on disk. After an
 interruption the same command goes on where it stopped. OUTDIR must not exist.
 
@@ -50,16 +52,20 @@ type decomposeReport struct {
 }
 
 func newDecomposeCmd(a *app) *cobra.Command {
-	var verify, asJSON bool
+	var verify, force, asJSON bool
 	var stripe []string
 	cmd := &cobra.Command{
 		Use:     "decompose IN.gguf OUTDIR",
 		Short:   "Write a GGUF as a pack: one file for each layer",
 		Long:    decomposeLong,
 		Example: decomposeExample,
-		Args:    cobra.ExactArgs(2),
+		Args:    wants("IN.gguf", "OUTDIR"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			report, err := a.decompose(cmd.Context(), args[0], args[1], verify, stripe)
+			o := decompose.Options{Verify: verify, Stripe: stripe, Logger: a.log, Check: a.runs}
+			if force {
+				o.Check = nil
+			}
+			report, err := a.decompose(cmd.Context(), args[0], args[1], o)
 			if err != nil {
 				return err
 			}
@@ -71,30 +77,40 @@ func newDecomposeCmd(a *app) *cobra.Command {
 	}
 	cmd.Flags().StringSliceVar(&stripe, "stripe", nil, "folders on other drives to alternate the large files' bytes with, so that all drives read at once")
 	cmd.Flags().BoolVar(&verify, "verify", false, "read pack and GGUF again and compare every byte")
+	cmd.Flags().BoolVar(&force, "force", false, "decompose a model that leat can't run, too")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the summary as JSON")
 	return cmd
 }
 
-func (a *app) decompose(ctx context.Context, in, outdir string, verify bool, stripe []string) (*decomposeReport, error) {
+// runs says why leat can't run a model.
+func (a *app) runs(m *pack.Model) error {
+	_, err := a.examine(m)
+	if err == nil {
+		return nil
+	}
+	hint := "leat can't run this model, so it makes no pack of it; --force makes one all the same"
+	if own := hintFor(err); own != "" {
+		hint = own + "; " + hint
+	}
+	return withHint(err, "%s", hint)
+}
+
+func (a *app) decompose(ctx context.Context, in, outdir string, o decompose.Options) (*decomposeReport, error) {
 	in, err := a.modelPath(in)
 	if err != nil {
 		return nil, err
 	}
-	report := &decomposeReport{Pack: outdir, Stripe: stripe, Verified: verify}
+	report := &decomposeReport{Pack: outdir, Stripe: o.Stripe, Verified: o.Verify}
 	start := time.Now()
 	bar := &stageBar{app: a}
-	m, err := decompose.Run(ctx, in, outdir, decompose.Options{
-		Verify: verify,
-		Stripe: stripe,
-		Logger: a.log,
-		Progress: func(p decompose.Progress) {
-			if p.Stage == decompose.StageCopy {
-				report.ResumedBytes = p.Resumed
-				report.Seconds = time.Since(start).Seconds()
-			}
-			bar.set(string(p.Stage), p.Done, p.Total)
-		},
-	})
+	o.Progress = func(p decompose.Progress) {
+		if p.Stage == decompose.StageCopy {
+			report.ResumedBytes = p.Resumed
+			report.Seconds = time.Since(start).Seconds()
+		}
+		bar.set(string(p.Stage), p.Done, p.Total)
+	}
+	m, err := decompose.Run(ctx, in, outdir, o)
 	bar.close()
 	if err != nil {
 		var hinted interface{ Hint() string }

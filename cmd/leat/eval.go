@@ -35,7 +35,7 @@ written as little-endian float32, one row of vocabulary size for each token.
 stdout gets the most likely next token after each.`,
 		Example: `  leat eval model.gguf --tokens 1,333,470 --logits out.f32
   leat eval model.gguf --tokens "$(leat tokenize model.gguf -p 'Once upon' --ids)" --kv-type f32`,
-		Args: cobra.ExactArgs(1),
+		Args: wants("MODEL"),
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd.Context(), a, args[0]) },
 	}
 	f.register(cmd.Flags())
@@ -63,6 +63,9 @@ func parseIDs(text string) ([]token.ID, error) {
 }
 
 func (f *evalFlags) run(ctx context.Context, a *app, arg string) error {
+	if err := a.modelExists(arg); err != nil {
+		return err
+	}
 	ids, err := parseIDs(f.tokens)
 	if err != nil {
 		return err

@@ -34,7 +34,7 @@ an empty context; the second half of each window counts, as its tokens see enoug
 before them.`,
 		Example: `  leat perplexity model.gguf -f wiki.test.txt
   leat perplexity demo -f book.txt --window 256 --limit 20 --json`,
-		Args: cobra.ExactArgs(1),
+		Args: wants("MODEL"),
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd.Context(), a, args[0]) },
 	}
 	f.register(cmd.Flags())
@@ -62,6 +62,9 @@ type perplexityResult struct {
 const defaultWindow = 512
 
 func (f *perplexityFlags) run(ctx context.Context, a *app, arg string) error {
+	if err := a.modelExists(arg); err != nil {
+		return err
+	}
 	text, err := readText(a, f.text, f.file)
 	if err != nil {
 		return err

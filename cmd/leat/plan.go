@@ -67,7 +67,7 @@ func newPlanCmd(a *app) *cobra.Command {
 			if f.gpu == "list" {
 				return nil
 			}
-			return cobra.ExactArgs(1)(cmd, args)
+			return wants("MODEL")(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if f.gpu == "list" {
@@ -140,7 +140,7 @@ func (f *planFlags) run(ctx context.Context, a *app, arg string) error {
 	if f.train {
 		return f.runTraining(ctx, a, arg, m)
 	}
-	h, err := arch.Read(m)
+	h, err := a.examine(m)
 	if err != nil {
 		return fmt.Errorf("plan %s: %w", path, err)
 	}

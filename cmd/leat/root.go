@@ -6,15 +6,12 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-
-	"leat/cmd/leat/demo"
 )
 
 // Exit codes, as the help explains them.
@@ -250,20 +247,4 @@ func printLines(w io.Writer, prefix, text string) {
 			fmt.Fprintln(w, prefix+line)
 		}
 	}
-}
-
-// modelPath is the file or folder that a MODEL argument means; it exists. A folder that is
-// really named demo is reached as ./demo.
-func (a *app) modelPath(arg string) (string, error) {
-	if arg != "demo" {
-		if _, err := os.Stat(arg); err != nil {
-			return "", missingModel(arg, err)
-		}
-		return arg, nil
-	}
-	path, err := demo.Path("")
-	if err != nil {
-		return "", fmt.Errorf("unpack the demo model: %w", err)
-	}
-	return path, nil
 }

@@ -79,7 +79,7 @@ func newRunCmd(a *app) *cobra.Command {
 			if f.resume && len(args) == 0 {
 				return nil
 			}
-			return cobra.ExactArgs(1)(cmd, args)
+			return wants("MODEL")(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.run(cmd.Context(), a, strings.Join(args, ""))
@@ -116,6 +116,11 @@ func (f *runFlags) registerAll(fs *pflag.FlagSet) {
 func (f *runFlags) run(ctx context.Context, a *app, arg string) error {
 	if err := f.check(); err != nil {
 		return err
+	}
+	if arg != "" || !f.resume {
+		if err := a.modelExists(arg); err != nil {
+			return err
+		}
 	}
 	talk, prompt, err := f.input(a)
 	if err != nil {

@@ -38,8 +38,11 @@ tokenizer is not supported; 2 the command line is wrong.`,
 		Example: `  leat tokenize demo -p "Once upon a time"
   leat tokenize model.gguf -f prompt.txt --ids
   echo -n "<|im_start|>user" | leat tokenize demo -f - --special --json`,
-		Args: cobra.ExactArgs(1),
+		Args: wants("MODEL"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := a.modelExists(args[0]); err != nil {
+				return err
+			}
 			// -p "" is a text too: an empty one.
 			text := f.text
 			if !cmd.Flags().Changed("prompt") || f.file != "" || text != "" {

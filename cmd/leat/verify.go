@@ -43,7 +43,7 @@ func newVerifyCmd(a *app) *cobra.Command {
 		Short:   "Check a pack's files against its checksums",
 		Long:    verifyLong,
 		Example: "  leat verify packs/llama-70b\n  leat verify packs/qwen3 --json",
-		Args:    cobra.ExactArgs(1),
+		Args:    wants("PACK"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if _, err := os.Stat(args[0]); err != nil {
 				return withHint(fmt.Errorf("find the pack: %w", err), "\"leat decompose IN.gguf OUTDIR\" makes one")

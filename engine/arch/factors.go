@@ -2,6 +2,7 @@ package arch
 
 import (
 	"fmt"
+	"math"
 
 	"leat/decompose/pack"
 	"leat/gguf"
@@ -27,8 +28,8 @@ func (h *Hyper) readFactors(m *pack.Model) error {
 		return fmt.Errorf("read %s: %w", RopeFreqs, err)
 	}
 	for i, f := range h.Rope.Factors {
-		if !(f > 0) {
-			return fmt.Errorf("read %s: value %d: found %g, wanted a positive number", RopeFreqs, i, f)
+		if !(f > 0) || math.IsInf(float64(f), 1) {
+			return fmt.Errorf("read %s: value %d: found %g, wanted a finite positive number", RopeFreqs, i, f)
 		}
 	}
 	return nil

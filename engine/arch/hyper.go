@@ -34,7 +34,10 @@ type Hyper struct {
 	Tied              bool // the output matrix is token_embd
 	Experts           Mixture
 
-	as []int // layer of the model that a layer works as; nil: each as itself
+	Notes []string // what of the file is left out, and doesn't change the logits
+
+	predicting int   // layers after the last that predict further tokens
+	as         []int // layer of the model that a layer works as; nil: each as itself
 }
 
 // View is the model with other layers: its layer i works as the model's layer as[i].
@@ -116,69 +119,41 @@ func Supported() []string {
 	return names
 }
 
-// keys reads one architecture's integers and floats and remembers the first fault.
-type keys struct {
-	md   *gguf.Metadata
-	arch string
-	err  error
-}
-
-const maxDim = 1 << 24 // no hyperparameter of a real model comes near; keeps products inside int64
-
-func (k *keys) int(name string, fallback int) int {
-	key := k.arch + "." + name
-	if _, ok := k.md.Get(key); !ok {
-		if fallback < 0 && k.err == nil {
-			k.err = fmt.Errorf("read hyperparameters: key %q is missing", key)
-		}
-		return fallback
-	}
-	v, ok := k.md.Int(key)
-	if !ok {
-		// Some files carry one value per layer; we run those where all agree.
-		vs, isList := k.md.Ints(key)
-		if isList && len(vs) > 0 {
-			v, ok = vs[0], true
-			for _, o := range vs {
-				ok = ok && o == v
-			}
-		}
-		if !ok {
-			k.fail("key %q: found a value that is not one integer for all layers", key)
-			return 0
-		}
-	}
-	if v < 0 || v > maxDim {
-		k.fail("key %q: found %d, wanted 0 to %d", key, v, maxDim)
-		return 0
-	}
-	return int(v)
-}
-
-func (k *keys) float(name string, fallback float64) float64 {
-	if v, ok := k.md.Float(k.arch + "." + name); ok {
-		return v
-	}
-	return fallback
-}
-
-func (k *keys) fail(format string, args ...any) {
-	if k.err == nil {
-		k.err = fmt.Errorf("read hyperparameters: "+format, args...)
-	}
-}
-
 // Read takes the hyperparameters from a model's metadata and checks them against
-// the shapes of its tensors, so that later code may trust both.
+// the shapes of its tensors, so that later code may trust both. A model with keys or
+// tensors that change what it computes, and that no operation here uses, is refused.
 func Read(m *pack.Model) (*Hyper, error) {
-	name := m.Architecture()
-	fam, ok := families[name]
-	if !ok {
-		return nil, &UnsupportedError{What: "architecture", Have: fmt.Sprintf("%q", name), Want: strings.Join(Supported(), ", ")}
+	name, err := architecture(m.Metadata)
+	if err != nil {
+		return nil, err
 	}
-	k := &keys{md: m.Metadata, arch: name}
+	k := newKeys(m.Metadata, name)
+	h, err := readHyper(k, families[name])
+	if err != nil {
+		return nil, err
+	}
+	if err := h.audit(k); err != nil {
+		return nil, err
+	}
+	return h, h.bind(m)
+}
+
+// architecture is the name of a family.
+func architecture(md *gguf.Metadata) (string, error) {
+	const key = "general.architecture"
+	name, ok := md.String(key)
+	if v, there := md.Get(key); there && !ok {
+		return "", fmt.Errorf("read hyperparameters: key %q: found %s, wanted a string", key, gguf.TypeName(v))
+	}
+	if _, known := families[name]; !known {
+		return "", &UnsupportedError{What: "architecture", Have: fmt.Sprintf("%q", name), Want: strings.Join(Supported(), ", ")}
+	}
+	return name, nil
+}
+
+func readHyper(k *keys, fam family) (*Hyper, error) {
 	h := &Hyper{
-		Architecture:    name,
+		Architecture:    k.arch,
 		ContextLength:   k.int("context_length", -1),
 		EmbeddingLength: k.int("embedding_length", -1),
 		BlockCount:      k.int("block_count", -1),
@@ -193,11 +168,12 @@ func Read(m *pack.Model) (*Hyper, error) {
 	}
 	h.FeedForwardLength = k.int("feed_forward_length", wide)
 	h.HeadCountKV = k.int("attention.head_count_kv", h.HeadCount)
-	h.BlockCount -= k.int("nextn_predict_layers", 0) // these predict further tokens, and are not part of the forward pass
+	h.predicting = k.int("nextn_predict_layers", 0) // these predict further tokens, and are not part of the forward pass
+	h.BlockCount -= h.predicting
 	if fam.moe != nil {
 		h.Experts = readMixture(k, *fam.moe, h.FeedForwardLength)
 	} else if n := k.int("expert_count", 0); n > 0 {
-		return nil, &UnsupportedError{What: "mixture of experts", Have: fmt.Sprintf("%q with %d experts", name, n), Want: "dense ones"}
+		return nil, &UnsupportedError{What: "mixture of experts", Have: fmt.Sprintf("%q with %d experts", k.arch, n), Want: "dense ones"}
 	}
 	if k.err != nil {
 		return nil, k.err
@@ -224,10 +200,7 @@ func Read(m *pack.Model) (*Hyper, error) {
 	if k.err != nil {
 		return nil, k.err
 	}
-	if err := h.checkHeads(); err != nil {
-		return nil, err
-	}
-	return h, h.bind(m)
+	return h, h.checkHeads()
 }
 
 func (h *Hyper) checkCounts() error {

@@ -35,7 +35,7 @@ func (h *Hyper) readLatent(k *keys) {
 	h.AttentionScale = float32(1 / math.Sqrt(float64(m.Key)))
 	// DeepSeek's YaRN leaves cosine and sine as they are and scales the scores by the square of its factor, which the file has as a tenth
 	// of mscale_all_dim.
-	if log := k.float("rope.scaling.yarn_log_multiplier", 0); log != 0 && h.Rope.ExtFactor != 0 {
+	if log := k.atLeastZero("rope.scaling.yarn_log_multiplier", 0); log != 0 && h.Rope.ExtFactor != 0 {
 		factor := math.Log(1 / h.Rope.Scale)
 		h.Rope.AttnFactor /= 1 + 0.1*factor
 		scale := 1 + log*factor

@@ -1,12 +1,5 @@
 package arch
 
-import (
-	"fmt"
-
-	"leat/decompose/pack"
-	"leat/gguf/quant"
-)
-
 // Mixture is how a layer's FFN is made of experts; Count 0: it is dense.
 type Mixture struct {
 	Count, Used                   int     // E, K: experts of a layer, and of a token
@@ -46,23 +39,24 @@ func readMixture(k *keys, g gate, feedForward int) Mixture {
 	m := Mixture{
 		Clamped: g.clamped,
 		Count:   k.int("expert_count", 0), Used: k.int("expert_used_count", 0), FeedForwardLength: k.int("expert_feed_forward_length", feedForward),
-		Gating: g.gating, Normalise: g.normalise, Scale: float32(k.float("expert_weights_scale", 1)), Dense: k.int("leading_dense_block_count", 0),
+		Gating: g.gating, Normalise: g.normalise, Scale: float32(k.atLeastZero("expert_weights_scale", 1)), Dense: k.int("leading_dense_block_count", 0),
 	}
-	if m.Count == 0 {
-		return Mixture{}
+	if m.Scale == 0 { // none
+		m.Scale = 1
 	}
-	if n, ok := k.md.Bool(k.arch + ".expert_weights_norm"); ok {
-		m.Normalise = n
-	}
+	m.Normalise = k.bool("expert_weights_norm", m.Normalise)
 	if n := k.int("expert_gating_func", 0); n > 0 { // the key's numbers begin at 1
 		m.Gating = Gating(n - 1)
 	}
 	m.SharedLength = k.int("expert_shared_feed_forward_length", k.int("expert_shared_count", 0)*m.FeedForwardLength)
-	if m.Groups = k.int("expert_group_count", 0); m.Groups > 1 {
-		m.GroupsUsed, m.GroupBest = k.int("expert_group_used_count", 1), 2
-		if m.Gating == SoftMax {
-			m.GroupBest = 1 // DeepSeek-V2; V3 takes the sum of two
-		}
+	m.Groups, m.GroupsUsed = k.int("expert_group_count", 0), k.int("expert_group_used_count", 1)
+	if m.Groups <= 1 {
+		m.GroupsUsed = 0
+	} else if m.GroupBest = 2; m.Gating == SoftMax {
+		m.GroupBest = 1 // DeepSeek-V2; V3 takes the sum of two
+	}
+	if m.Count == 0 {
+		return Mixture{}
 	}
 	switch {
 	case m.Groups > 1 && (m.Count%m.Groups != 0 || m.GroupsUsed < 1 || m.GroupsUsed > m.Groups || m.GroupsUsed*(m.Count/m.Groups) < m.Used):
@@ -176,70 +170,4 @@ func (h *Hyper) mixtureWidth(v Value) int {
 		return h.EmbeddingLength * min(1, m.SharedLength)
 	}
 	return m.Used * h.EmbeddingLength * min(1, m.Count)
-}
-
-// wantExperts checks that a layer has all its experts, and that they are as its operations want them.
-func (h *Hyper) wantExperts(m *pack.Model, layer int, ops []Op) error {
-	var wants []want
-	for _, o := range ops {
-		for _, e := range o.Ops {
-			if e.Kind == MulMatID {
-				wants = append(wants, want{e.Weight, []int64{int64(h.PairWidth(e.Dst)), int64(h.PairWidth(e.A))}})
-			}
-		}
-	}
-	if wants == nil {
-		return nil
-	}
-	units := m.Experts(layer)
-	if len(units) != h.Experts.Count {
-		return fmt.Errorf("bind %s: layer %d: found %d experts, wanted %d", m.Path, layer, len(units), h.Experts.Count)
-	}
-	for i := range units {
-		for _, w := range wants {
-			t, ok := units[i].Tensor(w.name)
-			if !ok {
-				return fmt.Errorf("bind %s: %s: tensor %q is missing", m.Path, units[i].Name, w.name)
-			}
-			if err := w.check(m.Path, t); err != nil {
-				return err
-			}
-		}
-		if n := len(units[i].Tensors); n != len(wants) {
-			return &UnsupportedError{What: "tensor", Have: extra(units[i].Tensors, wants), Want: "experts with gate, up and down alone"}
-		}
-	}
-	return nil
-}
-
-func extra(tensors []pack.Tensor, wants []want) string {
-	for _, t := range tensors {
-		known := false
-		for _, w := range wants {
-			known = known || w.name == t.Name
-		}
-		if !known {
-			return t.Name
-		}
-	}
-	return ""
-}
-
-// check holds a tensor against what is wanted of it.
-func (w *want) check(path string, t *pack.Tensor) error {
-	found := t.Shape
-	if len(found) == 2 && found[0] == 1 { // a row is a vector
-		found = found[1:]
-	}
-	same := len(found) == len(w.shape)
-	for i := 0; same && i < len(w.shape); i++ {
-		same = found[i] == w.shape[i]
-	}
-	if !same {
-		return fmt.Errorf("bind %s: tensor %q: found shape %v, wanted %v", path, w.name, t.Shape, w.shape)
-	}
-	if !quant.Supported(t.Type) {
-		return &UnsupportedError{What: "tensor " + w.name + " of type", Have: t.Type.String(), Want: typeNames()}
-	}
-	return nil
 }

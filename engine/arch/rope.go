@@ -22,32 +22,34 @@ type Rope struct {
 func readRope(k *keys, keyLength, contextLength int, neox bool) Rope {
 	r := Rope{
 		Dim: k.int("rope.dimension_count", keyLength), Neox: neox,
-		Base: k.float("rope.freq_base", 10000), Scale: 1, AttnFactor: k.float("rope.scaling.attn_factor", 1),
-		BetaFast: k.float("rope.scaling.yarn_beta_fast", 32), BetaSlow: k.float("rope.scaling.yarn_beta_slow", 1),
+		Base: k.float("rope.freq_base", 10000), Scale: 1, AttnFactor: k.positive("rope.scaling.attn_factor", 1),
+		BetaFast: k.positive("rope.scaling.yarn_beta_fast", 32), BetaSlow: k.positive("rope.scaling.yarn_beta_slow", 1),
 		OrigContext: k.int("rope.scaling.original_context_length", contextLength),
 	}
 	if r.Dim < 2 || r.Dim%2 != 0 || r.Dim > keyLength {
 		k.fail("key %q: found %d, wanted an even number up to the head size %d", k.arch+".rope.dimension_count", r.Dim, keyLength)
 	}
-	if !(r.Base > 1) || math.IsInf(r.Base, 0) {
+	if r.Base <= 1 {
 		k.fail("key %q: found %g, wanted more than 1", k.arch+".rope.freq_base", r.Base)
 	}
-	factor := k.float("rope.scaling.factor", k.float("rope.scale_linear", 1))
-	kind, _ := k.md.String(k.arch + ".rope.scaling.type")
-	switch kind {
+	factor := k.atLeastZero("rope.scaling.factor", k.atLeastZero("rope.scale_linear", 1))
+	ext := k.float("rope.scaling.yarn_ext_factor", -1)
+	switch kind := k.text("rope.scaling.type", ""); kind {
 	case "", "linear":
 	case "none":
 		factor = 1
 	case "yarn":
-		r.ExtFactor = k.float("rope.scaling.yarn_ext_factor", 1)
+		if r.ExtFactor = ext; ext < 0 { // not said
+			r.ExtFactor = 1
+		}
+		if r.OrigContext < 1 {
+			k.fail("key %q: found 0, wanted at least 1", k.arch+".rope.scaling.original_context_length")
+		}
 	default:
 		k.fail("key %q: found %q, wanted none, linear or yarn", k.arch+".rope.scaling.type", kind)
 	}
-	if factor == 0 {
+	if factor == 0 { // none
 		factor = 1
-	}
-	if !(factor > 0) || math.IsInf(factor, 0) {
-		k.fail("key %q: found %g, wanted a positive number", k.arch+".rope.scaling.factor", factor)
 	}
 	r.Scale = 1 / factor
 	return r

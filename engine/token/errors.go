@@ -8,6 +8,9 @@ import (
 	"leat/gguf"
 )
 
+// ErrNone says that a file has no tokenizer keys. Its weights run all the same, on token ids.
+var ErrNone = errors.New("the file has no tokenizer")
+
 // UnsupportedError names a tokenizer, or a pre-tokenizer, that this package doesn't know.
 type UnsupportedError struct {
 	Key   string   // "tokenizer.ggml.pre"

@@ -30,11 +30,8 @@ type preTokenizer struct {
 func findPre(md *gguf.Metadata) (*preTokenizer, error) {
 	const key = "tokenizer.ggml.pre"
 	name, ok := md.String(key)
-	if _, present := md.Get(key); !present {
-		name, ok = "default", true
-	}
 	if !ok {
-		return nil, badKey(key, "no string", "the name of a pre-tokenizer")
+		name = "default"
 	}
 	var known []string
 	for _, spec := range preSpecs {

@@ -3,6 +3,7 @@ package token
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -34,10 +35,11 @@ func newSPM(md *gguf.Metadata) (*spm, error) {
 	if !ok || len(scores) != len(v.texts) {
 		return nil, badKey(key, fmt.Sprintf("%d numbers", len(scores)), "%d, one per token", len(v.texts))
 	}
-	m := &spm{vocab: v, ranks: make([]uint32, len(scores)), pieces: make(map[string]ID, len(v.texts)), splits: true}
-	if m.spacePrefix, err = readBool(md, "tokenizer.ggml.add_space_prefix", true); err != nil {
-		return nil, err
+	if i := slices.IndexFunc(scores, func(s float32) bool { return s != s }); i >= 0 {
+		return nil, badKey(key, fmt.Sprintf("NaN at token %d", i), "numbers")
 	}
+	m := &spm{vocab: v, ranks: make([]uint32, len(scores)), pieces: make(map[string]ID, len(v.texts)), splits: true}
+	m.spacePrefix = readBool(md, "tokenizer.ggml.add_space_prefix", true)
 	for i := range m.bytes {
 		m.bytes[i] = none
 	}

@@ -34,10 +34,13 @@ type encoder interface {
 	encode(dst []ID, text string, fresh bool) []ID
 }
 
-// New reads the tokenizer.ggml.* keys. The error is an [*UnsupportedError], or wraps
-// [gguf.ErrFormat] where the keys contradict each other.
+// New reads the tokenizer.ggml.* keys. The error is an [*UnsupportedError], wraps [ErrNone],
+// or wraps [gguf.ErrFormat] where the keys contradict each other.
 func New(md *gguf.Metadata) (*Tokenizer, error) {
 	const key = "tokenizer.ggml.model"
+	if err := checkTypes(md); err != nil {
+		return nil, err
+	}
 	t := &Tokenizer{}
 	switch name, ok := md.String(key); name {
 	case "llama":
@@ -54,6 +57,9 @@ func New(md *gguf.Metadata) (*Tokenizer, error) {
 		}
 		t.vocab, t.model = m.vocab, m
 	default:
+		if _, tokens := md.Get("tokenizer.ggml.tokens"); !ok && !tokens {
+			return nil, fmt.Errorf("read the tokenizer: %w", ErrNone)
+		}
 		if !ok {
 			return nil, badKey(key, "none", "the name of a tokenizer")
 		}

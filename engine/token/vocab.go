@@ -88,11 +88,9 @@ func (v *vocab) readIDs(md *gguf.Metadata, d defaults) (err error) {
 			return err
 		}
 	}
-	if v.addBOS, err = readBool(md, "tokenizer.ggml.add_bos_token", d.addBOS); err != nil {
-		return err
-	}
-	v.addEOS, err = readBool(md, "tokenizer.ggml.add_eos_token", d.addEOS)
-	return err
+	v.addBOS = readBool(md, "tokenizer.ggml.add_bos_token", d.addBOS)
+	v.addEOS = readBool(md, "tokenizer.ggml.add_eos_token", d.addEOS)
+	return nil
 }
 
 // readID reads a special token's id. All ones, or -1, is how some converters say "none".
@@ -114,16 +112,12 @@ func (v *vocab) readID(md *gguf.Metadata, key string, fallback ID) (ID, error) {
 	return ID(id), nil
 }
 
-func readBool(md *gguf.Metadata, key string, fallback bool) (bool, error) {
-	value, present := md.Get(key)
-	if !present {
-		return fallback, nil
+// readBool is of a key that checkTypes has seen.
+func readBool(md *gguf.Metadata, key string, fallback bool) bool {
+	if b, present := md.Bool(key); present {
+		return b
 	}
-	b, ok := value.(bool)
-	if !ok {
-		return false, badKey(key, fmt.Sprintf("%T", value), "a bool")
-	}
-	return b, nil
+	return fallback
 }
 
 func (v *vocab) readKinds(md *gguf.Metadata) error {

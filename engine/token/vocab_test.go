@@ -56,6 +56,10 @@ func metadata(t testing.TB, model string, pieces []piece, more ...any) *gguf.Met
 		set("tokenizer.ggml.scores", scores)
 	}
 	for i := 0; i < len(more); i += 2 {
+		if more[i+1] == nil {
+			md.Delete(more[i].(string))
+			continue
+		}
 		set(more[i].(string), more[i+1])
 	}
 	return md
@@ -102,23 +106,25 @@ func TestHostile(t *testing.T) {
 		want   string
 	}{
 		"no tokens":             {"llama", nil, nil, "tokenizer.ggml.tokens: found no tokens"},
-		"tokens not strings":    {"llama", spm, []any{"tokenizer.ggml.tokens", []int32{1}}, "tokenizer.ggml.tokens: found no tokens"},
+		"tokens not strings":    {"llama", spm, []any{"tokenizer.ggml.tokens", []int32{1}}, "tokenizer.ggml.tokens: found an array of int32, want an array of strings"},
 		"types too few":         {"llama", spm, []any{"tokenizer.ggml.token_type", []int32{1}}, "token_type: found 1 integers, want 275"},
-		"types not integers":    {"llama", spm, []any{"tokenizer.ggml.token_type", "x"}, "token_type: found 0 integers"},
+		"types not integers":    {"llama", spm, []any{"tokenizer.ggml.token_type", "x"}, "token_type: found a string, want an array of integers"},
 		"type unheard of":       {"llama", []piece{{"a", 7, 0}}, nil, "found type 7 at token 0"},
 		"scores too few":        {"llama", spm, []any{"tokenizer.ggml.scores", []float32{1, 2}}, "scores: found 2 numbers, want 275"},
-		"scores missing":        {"llama", spm, []any{"tokenizer.ggml.scores", "x"}, "scores: found 0 numbers"},
+		"scores missing":        {"llama", spm, []any{"tokenizer.ggml.scores", "x"}, "scores: found a string, want an array of floats"},
 		"bos past the end":      {"llama", spm, []any{"tokenizer.ggml.bos_token_id", uint32(275)}, "bos_token_id: found 275, want an id below 275"},
 		"eos below zero":        {"llama", spm, []any{"tokenizer.ggml.eos_token_id", int32(-2)}, "eos_token_id: found -2"},
 		"unknown past the end":  {"gpt2", bpe, append(withMerges, "tokenizer.ggml.unknown_token_id", uint64(math.MaxUint64)), "unknown_token_id: found 18446744073709551615"},
-		"eot no number":         {"gpt2", bpe, append(withMerges, "tokenizer.ggml.eot_token_id", "x"), "eot_token_id: found x"},
-		"add_bos no bool":       {"llama", spm, []any{"tokenizer.ggml.add_bos_token", uint8(1)}, "add_bos_token: found uint8, want a bool"},
-		"space prefix no bool":  {"llama", spm, []any{"tokenizer.ggml.add_space_prefix", "yes"}, "add_space_prefix: found string"},
+		"eot no number":         {"gpt2", bpe, append(withMerges, "tokenizer.ggml.eot_token_id", "x"), "eot_token_id: found a string, want an integer"},
+		"add_bos no bool":       {"llama", spm, []any{"tokenizer.ggml.add_bos_token", uint8(1)}, "add_bos_token: found a uint8, want a bool"},
+		"space prefix no bool":  {"llama", spm, []any{"tokenizer.ggml.add_space_prefix", "yes"}, "add_space_prefix: found a string"},
+		"no model":              {"llama", spm, []any{"tokenizer.ggml.model", nil}, "tokenizer.ggml.model: found none"},
+		"a score that is none":  {"llama", tinySPM(piece{"x", normal, float32(math.NaN())}), nil, "scores: found NaN at token 259"},
 		"no merges":             {"gpt2", bpe, nil, "merges: found none"},
 		"merge without a space": {"gpt2", bpe, []any{"tokenizer.ggml.merges", []string{"a b", "ab"}}, `merges: found "ab" at 1`},
 		"merge of one half":     {"gpt2", bpe, []any{"tokenizer.ggml.merges", []string{"a "}}, `merges: found "a " at 0`},
 		"empty merge":           {"gpt2", bpe, []any{"tokenizer.ggml.merges", []string{""}}, `merges: found "" at 0`},
-		"pre no string":         {"gpt2", bpe, append(withMerges, "tokenizer.ggml.pre", uint32(1)), "tokenizer.ggml.pre: found no string"},
+		"pre no string":         {"gpt2", bpe, append(withMerges, "tokenizer.ggml.pre", uint32(1)), "tokenizer.ggml.pre: found a uint32, want a string"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -128,7 +134,7 @@ func TestHostile(t *testing.T) {
 			}
 		})
 	}
-	if _, err := New(gguf.NewMetadata()); !errors.Is(err, gguf.ErrFormat) {
+	if _, err := New(gguf.NewMetadata()); !errors.Is(err, ErrNone) {
 		t.Errorf("nothing at all: err = %v", err)
 	}
 }
@@ -234,6 +240,27 @@ func TestByteText(t *testing.T) {
 		b, ok := byteText(text)
 		if got := int(b); ok != (want >= 0) || ok && got != want {
 			t.Errorf("byteText(%q) = %d, %v", text, got, ok)
+		}
+	}
+}
+
+// Every key that this format has for tokenizers is refused by its name where it has another type, read or not.
+func TestKeyTypes(t *testing.T) {
+	values := []any{"x", uint32(1), float32(1), true, []string{"x"}, []uint32{1}, []float32{1}, []bool{true}}
+	bpe, merges := tinyBPE()
+	for key, kind := range keyTypes {
+		for _, v := range values {
+			for model, md := range map[string]*gguf.Metadata{
+				"llama": metadata(t, "llama", tinySPM(hello...), key, v),
+				"gpt2":  metadata(t, "gpt2", bpe, "tokenizer.ggml.merges", merges, key, v),
+			} {
+				_, err := New(md)
+				if fits := kind.fits(v); !fits && (err == nil || !strings.Contains(err.Error(), key+": found "+gguf.TypeName(v)) || !errors.Is(err, gguf.ErrFormat)) {
+					t.Errorf("%s: %s = %#v: err = %v, wanted one about the type", model, key, v, err)
+				} else if fits && err != nil && strings.Contains(err.Error(), "found "+gguf.TypeName(v)) {
+					t.Errorf("%s: %s = %#v: err = %v", model, key, v, err)
+				}
+			}
 		}
 	}
 }

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"leat/cmd/leat/demo"
+	"leat/decompose/pack"
+	"leat/engine"
+	"leat/engine/arch"
+)
+
+// wants demands the arguments of these names, and says which one is missing.
+func wants(names ...string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		switch missing := len(names) - len(args); {
+		case missing == 1:
+			return usageErrorf("%s is missing", names[len(names)-1])
+		case missing > 1:
+			return usageErrorf("%s are missing", strings.Join(names[len(args):], " and "))
+		case missing < 0:
+			return usageErrorf("found %q after %s, wanted flags alone", args[len(names)], names[len(names)-1])
+		}
+		return nil
+	}
+}
+
+// modelPath is the file or folder that a MODEL argument means; it exists. A folder that is
+// really named demo is reached as ./demo.
+func (a *app) modelPath(arg string) (string, error) {
+	if err := a.modelExists(arg); err != nil || arg != "demo" {
+		return arg, err
+	}
+	path, err := demo.Path("")
+	if err != nil {
+		return "", fmt.Errorf("unpack the demo model: %w", err)
+	}
+	return path, nil
+}
+
+// modelExists fails where a MODEL argument means nothing. Commands ask it before anything else that may be missing.
+func (a *app) modelExists(arg string) error {
+	if arg == "demo" {
+		return nil
+	}
+	if _, err := os.Stat(arg); err != nil {
+		return missingModel(arg, err)
+	}
+	return nil
+}
+
+// examine reads what a load would of an opened model, and tells what of it is not used.
+func (a *app) examine(m *pack.Model) (*arch.Hyper, error) {
+	h, _, _, err := engine.Examine(m)
+	if err != nil {
+		return nil, err
+	}
+	for _, note := range h.Notes {
+		a.log.Warn(note, "model", m.Path)
+	}
+	return h, nil
+}

@@ -1,0 +1,204 @@
+package arch
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"leat/decompose/pack"
+	"leat/gguf"
+	"leat/gguf/quant"
+)
+
+// want is one tensor that an operation reads, with its shape.
+type want struct {
+	name  string
+	shape []int64
+}
+
+// wants lists the tensors that a layer's ops read, but for those of the experts.
+func (h *Hyper) wants(ops []Op) []want {
+	var ws []want
+	for _, o := range ops {
+		switch o.Kind {
+		case RMSNorm:
+			ws = append(ws, want{o.Weight, []int64{int64(o.Cols)}})
+		case MulMat:
+			shape := []int64{int64(h.Width(o.Dst)), int64(h.Width(o.A))}
+			if shape[0] == 1 {
+				shape = shape[1:]
+			}
+			ws = append(ws, want{o.Weight, shape})
+		case HeadMulMat:
+			ws = append(ws, want{o.Weight, []int64{int64(o.Heads), int64(o.Rows), int64(o.Cols)}})
+		case Bias:
+			ws = append(ws, want{o.Weight, []int64{int64(h.Width(o.Dst))}})
+		case SSMConv:
+			ws = append(ws, want{o.Weight, []int64{int64(h.Net.Channels()), int64(h.Net.Taps)}})
+		case GatedDeltaNet:
+			ws = append(ws, want{o.Weight, []int64{int64(h.Net.Heads)}}, want{o.Weight2, []int64{int64(h.Net.Heads)}})
+		case PairRows:
+			ws = append(ws, want{o.Weight, []int64{int64(h.Experts.Count), int64(h.PairWidth(o.Dst))}})
+		case Attention:
+			if o.Weight != "" {
+				ws = append(ws, want{o.Weight, []int64{int64(h.HeadCount)}})
+			}
+		case Route:
+			if o.Weight != "" {
+				ws = append(ws, want{o.Weight, []int64{int64(h.Width(o.A))}})
+			}
+		}
+	}
+	return ws
+}
+
+// expertWants lists the tensors that a layer's ops read of each expert.
+func (h *Hyper) expertWants(ops []Op) []want {
+	var ws []want
+	for _, o := range ops {
+		for _, e := range o.Ops {
+			if e.Kind == MulMatID {
+				ws = append(ws, want{e.Weight, []int64{int64(h.PairWidth(e.Dst)), int64(h.PairWidth(e.A))}})
+			}
+		}
+	}
+	return ws
+}
+
+// bind checks that every tensor that the model's ops name is there with the right shape
+// and a type the kernels take, and that no other one is; and reads what the host needs of them.
+func (h *Hyper) bind(m *pack.Model) error {
+	if len(m.Units) == 0 {
+		return fmt.Errorf("bind %s: the file holds a vocabulary only, no weights", m.Path)
+	}
+	ws, err := h.outerWants(m)
+	if err != nil {
+		return err
+	}
+	if err := h.checkVocabulary(m); err != nil {
+		return err
+	}
+	read := map[string]bool{RopeFreqs: true}
+	h.Experts.Biased = h.Experts.Count > 0 && m.Has(fmt.Sprintf("blk.%d.ffn_down_exps.bias", h.Experts.Dense))
+	for l := range h.BlockCount {
+		if _, ok := m.Unit(pack.Layer, l); !ok {
+			return fmt.Errorf("bind %s: layer %d of %d is missing", m.Path, l, h.BlockCount)
+		}
+		ops := h.Layer(l, m.Has)
+		ws = append(ws, h.wants(ops)...)
+		experts := h.expertWants(ops)
+		for _, w := range experts {
+			read[w.name] = true
+		}
+		if err := h.checkExperts(m, l, experts); err != nil {
+			return err
+		}
+	}
+	for _, w := range ws {
+		read[w.name] = true
+		if err := checkTensor(m, w); err != nil {
+			return err
+		}
+	}
+	if err := h.checkUnread(m, read); err != nil {
+		return err
+	}
+	return h.readFactors(m)
+}
+
+// outerWants are the tensors outside the layers. The first of them says how large the vocabulary is.
+func (h *Hyper) outerWants(m *pack.Model) ([]want, error) {
+	embd, _, ok := m.Tensor(TokenEmbd)
+	if !ok {
+		return nil, fmt.Errorf("bind %s: tensor %q is missing", m.Path, TokenEmbd)
+	}
+	if len(embd.Shape) != 2 || embd.Shape[0] < 1 || embd.Shape[0] > maxDim {
+		return nil, fmt.Errorf("bind %s: tensor %q: found shape %v, wanted (V, %d)", m.Path, TokenEmbd, embd.Shape, h.EmbeddingLength)
+	}
+	h.VocabSize = int(embd.Shape[0])
+	h.Tied = !m.Has(Output)
+	for _, old := range []struct{ name, want string }{
+		{"blk.0.attn_kv_b.weight", "files of newer converters, with attn_k_b and attn_v_b"},
+		{"blk.0.ssm_in.weight", "files of newer converters, with attn_qkv and attn_gate"},
+		{fmt.Sprintf("blk.%d.ffn_gate_up_exps.weight", h.Experts.Dense), "experts with ffn_gate_exps and ffn_up_exps apart"},
+	} {
+		if m.Has(old.name) {
+			return nil, &UnsupportedError{What: "tensor", Have: old.name, Want: old.want}
+		}
+	}
+	matrix := []int64{int64(h.VocabSize), int64(h.EmbeddingLength)}
+	return []want{{TokenEmbd, matrix}, {h.Head(), matrix}, {OutputNorm, []int64{int64(h.EmbeddingLength)}}}, nil
+}
+
+// checkVocabulary holds the number of the tokenizer's tokens, where the file has a tokenizer, against the embedding's rows.
+func (h *Hyper) checkVocabulary(m *pack.Model) error {
+	const key = "tokenizer.ggml.tokens"
+	if tokens, ok := m.Strings(key); ok && len(tokens) != h.VocabSize {
+		return fmt.Errorf("bind %s: key %q: found %d tokens, wanted %d, one for each row of %s", m.Path, key, len(tokens), h.VocabSize, TokenEmbd)
+	}
+	size := h.Architecture + ".vocab_size"
+	if n, ok := m.Int(size); ok && n != int64(h.VocabSize) {
+		return fmt.Errorf("bind %s: key %q: found %d, wanted %d, the rows of %s", m.Path, size, n, h.VocabSize, TokenEmbd)
+	}
+	return nil
+}
+
+// checkExperts checks that a layer has all its experts, and that they are as its operations want them.
+func (h *Hyper) checkExperts(m *pack.Model, layer int, wants []want) error {
+	if wants == nil {
+		return nil
+	}
+	units := m.Experts(layer)
+	if len(units) != h.Experts.Count {
+		return fmt.Errorf("bind %s: layer %d: found %d experts, wanted %d", m.Path, layer, len(units), h.Experts.Count)
+	}
+	for i := range units {
+		for _, w := range wants {
+			t, ok := units[i].Tensor(w.name)
+			if !ok {
+				return fmt.Errorf("bind %s: %s: tensor %q is missing", m.Path, units[i].Name, w.name)
+			}
+			if err := w.check(m.Path, t); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func checkTensor(m *pack.Model, w want) error {
+	t, _, ok := m.Tensor(w.name)
+	if !ok {
+		return fmt.Errorf("bind %s: tensor %q is missing", m.Path, w.name)
+	}
+	if err := w.check(m.Path, t); err != nil {
+		return err
+	}
+	if (len(w.shape) == 1 || strings.HasSuffix(w.name, ".ssm_conv1d.weight")) && t.Type != gguf.F32 {
+		return &UnsupportedError{What: "tensor " + w.name + " of type", Have: t.Type.String(), Want: "F32 for norms, biases and convolutions"}
+	}
+	return nil
+}
+
+// check holds a tensor against what is wanted of it.
+func (w *want) check(path string, t *pack.Tensor) error {
+	found := t.Shape
+	if len(found) == 2 && found[0] == 1 { // a row is a vector
+		found = found[1:]
+	}
+	if !slices.Equal(found, w.shape) {
+		return fmt.Errorf("bind %s: tensor %q: found shape %v, wanted %v", path, w.name, t.Shape, w.shape)
+	}
+	if !quant.Supported(t.Type) {
+		return &UnsupportedError{What: "tensor " + w.name + " of type", Have: t.Type.String(), Want: typeNames()}
+	}
+	return nil
+}
+
+func typeNames() string {
+	var names []string
+	for _, t := range quant.Types() {
+		names = append(names, t.String())
+	}
+	return strings.Join(names, ", ")
+}
