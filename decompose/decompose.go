@@ -79,7 +79,11 @@ func run(ctx context.Context, in, outdir string, o Options, h *hooks) (*pack.Man
 
 func checkNames(in, outdir string) error {
 	if info, err := os.Stat(in); err == nil && info.IsDir() {
-		return &hinted{fmt.Errorf("decompose %s: found a folder, wanted a GGUF file", in), "a pack is decomposed already: use it as it is"}
+		hint := "a pack is decomposed already: use it as it is"
+		if _, err := os.Stat(filepath.Join(in, pack.ManifestName)); err != nil {
+			hint = pack.FolderHint(in)
+		}
+		return &hinted{fmt.Errorf("decompose %s: found a folder, wanted a GGUF file", in), hint}
 	}
 	if strings.HasSuffix(outdir, pack.PartialSuffix) {
 		return &hinted{fmt.Errorf("write %s: found a name that ends in %s, which marks unfinished packs", outdir, pack.PartialSuffix), "name another OUTDIR"}

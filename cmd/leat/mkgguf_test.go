@@ -15,11 +15,11 @@ import (
 )
 
 // cmdMkgguf writes a small model that is wrong in one way. Its arguments change what a
-// good one says: KEY=TEXT a metadata value, NAME:TYPE the type of a tensor (its bytes become
-// zeros), and the first, FILE or ARCH:FILE, what is written where.
+// good one says: KEY=TEXT a metadata value, a string or of the kind before a colon, KEY= takes it away; NAME:TYPE the type
+// of a tensor (its bytes become zeros), +NAME one tensor more; and the first, FILE or ARCH:FILE, what is written where.
 func cmdMkgguf(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) < 1 || neg {
-		ts.Fatalf("usage: mkgguf [ARCH:]FILE [KEY=TEXT | TENSOR:TYPE]...")
+		ts.Fatalf("usage: mkgguf [ARCH:]FILE [KEY=TEXT | TENSOR:TYPE | +TENSOR]...")
 	}
 	arch, file, found := strings.Cut(args[0], ":")
 	if !found {
@@ -38,13 +38,18 @@ func rewrite(path string, changes []string) error {
 	}
 	defer in.Close()
 	types := map[string]gguf.Type{}
+	var more []gguf.WriteTensor
 	for _, c := range changes {
-		if key, value, ok := strings.Cut(c, "="); ok {
-			err = in.Metadata.Set(key, value)
+		if key, value, ok := strings.Cut(c, "="); ok && value == "" {
+			in.Metadata.Delete(key)
+		} else if ok {
+			err = in.Metadata.Set(key, metadataValue(value))
+		} else if name, ok := strings.CutPrefix(c, "+"); ok {
+			more = append(more, gguf.WriteTensor{Name: name, Type: gguf.F32, Shape: []int64{1}, Data: bytes.NewReader(make([]byte, 4))})
 		} else if name, text, ok := strings.Cut(c, ":"); ok {
 			types[name], err = gguf.ParseType(text)
 		} else {
-			err = errors.New("mkgguf: want KEY=TEXT or TENSOR:TYPE, found " + strconv.Quote(c))
+			err = errors.New("mkgguf: want KEY=TEXT, TENSOR:TYPE or +TENSOR, found " + strconv.Quote(c))
 		}
 		if err != nil {
 			return err
@@ -76,10 +81,25 @@ func rewrite(path string, changes []string) error {
 		return errors.New("mkgguf: the model has no tensor " + name)
 	}
 	var out bytes.Buffer
-	if err := gguf.Write(&out, in.Metadata, tensors, gguf.WriteOptions{}); err != nil {
+	if err := gguf.Write(&out, in.Metadata, append(tensors, more...), gguf.WriteOptions{}); err != nil {
 		return err
 	}
 	return os.WriteFile(path, out.Bytes(), 0o644)
+}
+
+// metadataValue is the value that a text of mkgguf means.
+func metadataValue(text string) any {
+	kind, rest, _ := strings.Cut(text, ":")
+	n, err := strconv.ParseFloat(rest, 64)
+	switch {
+	case kind == "float32" && err == nil:
+		return float32(n)
+	case kind == "uint32" && err == nil:
+		return uint32(n)
+	case kind == "strings":
+		return strings.Split(rest, ",")
+	}
+	return text
 }
 
 // cmdExits runs a command whose exit code must be the one given.

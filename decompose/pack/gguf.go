@@ -24,7 +24,7 @@ func (r shardReader) ReadAt(p []byte, off int64) (int, error) {
 func openGGUF(path string) (*Model, error) {
 	f, err := gguf.Open(path)
 	if err != nil {
-		return nil, err
+		return nil, insidePack(path, err)
 	}
 	m := &Model{Metadata: f.Metadata, Path: path, Files: f.Paths}
 	m.closers = append(m.closers, f)

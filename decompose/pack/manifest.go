@@ -128,7 +128,7 @@ func ReadManifest(dir string) (*Manifest, error) {
 	f, err := openRegular(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		e := formatErrorf(dir, "found no %s, wanted a pack", ManifestName)
-		e.hint = "make one with: leat decompose MODEL.gguf OUTDIR"
+		e.hint = FolderHint(dir)
 		return nil, e
 	}
 	if err != nil {
