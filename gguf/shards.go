@@ -210,5 +210,8 @@ func (e *MissingShardError) Unwrap() error { return fs.ErrNotExist }
 
 // Hint says what to do.
 func (e *MissingShardError) Hint() string {
+	if halves, _ := filepath.Glob(e.Path + ".*"); len(halves) > 0 {
+		return fmt.Sprintf("%s lies there: let its download finish, and give it its name", halves[0])
+	}
 	return fmt.Sprintf("put all %d shards into one folder", e.Count)
 }

@@ -3,11 +3,13 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"leat/decompose"
+	"leat/decompose/pack"
 	"leat/engine"
 	"leat/vk"
 )
@@ -58,6 +60,13 @@ func missingModel(path string, err error) error {
 	near, _ := filepath.Glob(filepath.Join(filepath.Dir(path), "*.gguf"))
 	for i := range near {
 		near[i] = filepath.Base(near[i])
+	}
+	if halves, _ := filepath.Glob(path + ".*"); len(halves) > 0 && errors.Is(err, fs.ErrNotExist) {
+		what := "a download that is not finished, or part of it"
+		if strings.HasSuffix(halves[0], pack.PartialSuffix) {
+			what = "an unfinished pack: run the same leat decompose again, it resumes"
+		}
+		return withHint(fmt.Errorf("find the model: %w", err), "there is %s: %s", halves[0], what)
 	}
 	hint := "give the path of a GGUF file or a pack, or the word demo"
 	if n := len(near); n > 0 {

@@ -3,13 +3,17 @@ package pack_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
 	"leat/decompose"
 	"leat/decompose/pack"
+	"leat/gguf"
 	"leat/tools/synth/synthetic"
 )
 
@@ -69,3 +73,38 @@ func TestFileOfAPack(t *testing.T) {
 		}
 	}
 }
+
+// A few bytes of header and a hole claim as many experts as they like: the units for them aren't made.
+func TestSparseExperts(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "m.gguf")
+	md := gguf.NewMetadata()
+	if err := md.Set("general.architecture", "llama"); err != nil {
+		t.Fatal(err)
+	}
+	const layers, experts, bytes = 30, 4096, 128
+	var tensors []gguf.WriteTensor
+	for l := range layers {
+		for _, stack := range []string{"gate", "up", "down"} {
+			tensors = append(tensors, gguf.WriteTensor{Name: fmt.Sprintf("blk.%d.ffn_%s_exps.weight", l, stack), Type: gguf.F32, Shape: []int64{experts, 1, bytes / 4}, Data: io.LimitReader(zeros{}, experts*bytes)})
+		}
+	}
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err = gguf.Write(f, md, tensors, gguf.WriteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	f.Close()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err = pack.Open(path)
+	runtime.ReadMemStats(&after)
+	if got := (after.TotalAlloc - before.TotalAlloc) >> 20; err == nil || !strings.Contains(err.Error(), "expert slices") || got > 256 {
+		t.Errorf("%d MiB allocated, error %v", got, err)
+	}
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }

@@ -12,8 +12,8 @@ const (
 	FileAlign   = 4096 // bytes; files and expert records are padded to it, for direct reads
 
 	maxDims    = 4       // as ggml has it
-	maxExperts = 1 << 16 // in one layer
-	maxTensors = 1 << 20 // over all units, each expert's slices counted; a 61-layer model of 384 experts has 70 thousand
+	maxExperts = 1 << 12 // in one layer; the kernels hold fewer
+	maxTensors = 1 << 18 // over all units, each expert's slices counted: some 300 bytes of memory each; a 94-layer model of 512 experts has 144 thousand
 	maxLayer   = 999_999 // highest layer number
 )
 
