@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -9,9 +10,10 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
+
+	"leat/tools/await"
 )
 
 // atTerminal is the program at a terminal of its own, with a person who waits for what
@@ -111,13 +113,12 @@ func (p *atTerminal) enter(keys string) {
 // expect waits for text after what was expected before, and returns what came until it.
 func (p *atTerminal) expect(text string) string {
 	p.t.Helper()
-	late := time.AfterFunc(2*time.Minute, func() { // a machine that does nothing else is not waited for
+	defer context.AfterFunc(await.Context(p.t), func() {
 		p.mu.Lock()
 		p.ended = true
 		p.more.Broadcast()
 		p.mu.Unlock()
-	})
-	defer late.Stop()
+	})()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for {
