@@ -239,8 +239,7 @@ func (s *runStats) predict(p *predictor, of engine.Plan, h *arch.Hyper) {
 	}
 	var found *plan.Found // as the answer's tokens did: a plan can't know it
 	if s.Busy != nil && s.Busy.Experts != nil {
-		x := s.Busy.Experts
-		found = &plan.Found{HitRate: x.HitRate, DiskShare: float64(x.DiskMisses) / float64(max(1, x.HostMisses+x.DiskMisses))}
+		found = s.Busy.Experts.Found()
 	}
 	r := of.PredictFound(p.speeds, h, s.PromptTokens+s.Tokens/2, s.PromptTokens-s.ReusedTokens, found, nil)
 	s.Predicted = &r

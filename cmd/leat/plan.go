@@ -214,7 +214,7 @@ func (f *planFlags) machine(ctx context.Context, a *app, h *arch.Hyper, m *pack.
 		mach.is(assumesDisk)
 	}
 	if f.link > 0 {
-		mach.speeds.LinkBytesPerSec, mach.speeds.LinkBusyBytesPerSec, mach.speeds.BurstBytesPerSec = f.link*1e9, f.link*1e9, f.link*1e9
+		mach.speeds.LinkBytesPerSec, mach.speeds.LinkBusyBytesPerSec, mach.speeds.Bursts = f.link*1e9, f.link*1e9, nil
 		mach.is(assumesLink)
 	}
 	return mach, nil

@@ -6,6 +6,7 @@ import (
 
 	"leat/engine"
 	"leat/engine/expert"
+	"leat/engine/plan"
 )
 
 // Experts is what the slots of experts did in some steps. A step asks once for each that a layer needs.
@@ -50,6 +51,13 @@ func expertsOf(x engine.ExpertStats, steps, rows int64) *Experts {
 		Ahead: float64(x.Ahead) / float64(max(1, x.Layers)), Distinct: x.Distinct(), VRAMPerToken: each(x.VRAMBytes), RAMPerToken: each(max(0, x.UploadedBytes-x.DiskBytes)), DiskPerToken: each(x.DiskBytes),
 		Stalled: x.Stalled.Seconds(), StalledMS: 1000 * x.Stalled.Seconds() / float64(steps),
 	}
+}
+
+// Found is how the steps found their experts, as predictions want it.
+func (x *Experts) Found() *plan.Found {
+	asked := float64(x.Hits + x.HostMisses + x.DiskMisses)
+	came := float64(x.HostMisses + x.DiskMisses + x.Early) // what was foreseen counts as a hit, and came all the same
+	return &plan.Found{HitRate: 1 - min(1, came/max(1, asked)), DiskShare: min(1, float64(x.Read)/float64(max(1, x.Uploaded)))}
 }
 
 // uses counts which experts a model tells that it uses, as it tells it: a trace of a long run would be large.

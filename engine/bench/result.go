@@ -116,6 +116,8 @@ type Row struct {
 	Depth    int    `json:"depth"`
 	Asked    int    `json:"asked_tokens,omitempty"` // where there was no time for so many
 
+	typical *Experts // of the repetition whose speed is the median; nil: of no one alone
+
 	PerSec  Spread    `json:"tokens_per_second"`  // over repetitions
 	Seconds []float64 `json:"seconds"`            // each repetition
 	TokenMS *Spread   `json:"token_ms,omitempty"` // generations: over all tokens
@@ -123,7 +125,7 @@ type Row struct {
 	Predicted  float64   `json:"predicted_tokens_per_second,omitempty"`
 	Difference float64   `json:"difference,omitempty"` // measured over predicted, less 1
 	Bottleneck plan.Lane `json:"predicted_bottleneck,omitempty"`
-	// PredictedHit is the hit rate that Predicted is for, the row's own; nil: no experts share slots.
+	// PredictedHit is the hit rate that Predicted is for, of the repetition with the median speed; nil: no experts share slots.
 	PredictedHit *float64 `json:"predicted_at_hit_rate,omitempty"`
 
 	Disk    Lane      `json:"disk"`

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"leat/engine/plan"
@@ -182,6 +183,7 @@ func (b *run) generate(ctx context.Context, depth, n, warm int, bounded bool) (g
 func (b *run) repeat(row *Row, tokens int, once func() (timing, error)) (err error) {
 	var u usage
 	var rates []float64
+	var each []*Experts
 	begin, total := time.Now(), 0
 	for i := range b.o.Repetitions {
 		if i > 0 && b.o.Limit > 0 && time.Since(begin)*time.Duration(i+1)/time.Duration(i) > b.o.Limit {
@@ -199,12 +201,14 @@ func (b *run) repeat(row *Row, tokens int, once func() (timing, error)) (err err
 		seconds := g.to.at.Sub(g.from.at).Seconds()
 		row.Seconds = append(row.Seconds, seconds)
 		rates = append(rates, float64(n)/seconds)
+		each = append(each, ExpertsOf(&g.from.stats, &g.to.stats))
 		u.add(g.from, g.to)
 		total += n
 		b.doing("%s: %d of %d, %.3g tok/s", row.Test, i+1, b.o.Repetitions, rates[i])
 	}
 	row.PerSec = NewSpread(rates)
 	u.fill(row, b.o.Ceilings)
+	row.typical = typicalOf(rates, each)
 	b.watch.take().fill(row, u.wall.Seconds(), total)
 	b.ops(row)
 	return err
@@ -217,14 +221,24 @@ func (b *run) found(row *Row, prompt bool) *plan.Found {
 	if x == nil || b.plan.Experts == nil {
 		return nil
 	}
-	asked := float64(x.Hits + x.HostMisses + x.DiskMisses)
-	came := float64(x.HostMisses + x.DiskMisses + x.Early) // what was foreseen counts as a hit, and came all the same
-	f := &plan.Found{HitRate: 1 - min(1, came/max(1, asked)), DiskShare: min(1, float64(x.Read)/float64(max(1, x.Uploaded)))}
+	if row.typical != nil {
+		x = row.typical
+	}
+	f := x.Found()
 	if prompt {
 		f.Needed = x.Distinct / float64(b.plan.Experts.Count)
 	}
 	row.PredictedHit = &f.HitRate
 	return f
+}
+
+// typicalOf is how the repetition with the median speed found its experts: the first one still brings some that the others find. nil: no one
+// repetition has that speed.
+func typicalOf(rates []float64, each []*Experts) *Experts {
+	if len(rates)%2 == 0 {
+		return nil
+	}
+	return each[slices.Index(rates, NewSpread(rates).Median)]
 }
 
 // ops takes what was summed up of the kernels: into row, or to forget it.

@@ -5,39 +5,43 @@ import (
 	"slices"
 	"time"
 
+	"leat/engine/plan"
 	"leat/vk"
 	"leat/vk/mem"
 	"leat/vk/xfer"
 )
 
+// What bursts are timed: about an expert, some, and all that a token uses of a layer. The engine uploads less than 8 MiB by one queue.
+var burstBytes = []int64{3 << 20, 7 << 20, 9 << 20, 24 << 20}
+
 const (
-	burstPiece = 1 << 20      // about a matrix of an expert
-	burstLess  = 3 * 1 << 20  // about an expert
-	burstMore  = 24 * 1 << 20 // all that a token uses of a layer
-	burstTimes = 40           // of each
-	burstLimit = 200 * time.Millisecond
+	burstPiece = 1 << 20 // about a matrix of an expert
+	burstTimes = 40      // of each
+	burstLimit = 100 * time.Millisecond
 )
 
-// burst times uploads of few bytes and of more, one after the other: the host hands in each when it has heard of the last.
-func (f *flood) burst(ctx context.Context, dev *vk.Device) (b Burst, err error) {
+// bursts times uploads one after the other: the host hands in each when it has heard of the last.
+func (f *flood) bursts(ctx context.Context, dev *vk.Device) (list []plan.Burst, err error) {
 	run, err := newRunner(dev)
 	if err != nil {
-		return b, err
+		return nil, err
 	}
 	defer run.close()
-	more := min(burstMore, f.src.Bytes, f.dst.Bytes) / burstPiece * burstPiece
-	less := min(burstLess, more/2)
-	short, err := f.typicalBurst(ctx, run, less)
-	if err != nil {
-		return b, err
+	for _, n := range burstBytes {
+		if n = min(n, f.src.Bytes, f.dst.Bytes) / burstPiece * burstPiece; len(list) > 0 && n <= list[len(list)-1].Bytes {
+			break
+		}
+		t, err := f.typicalBurst(ctx, run, n)
+		if err != nil {
+			return nil, err
+		}
+		seconds := t.Seconds()
+		if len(list) > 0 { // noise must not make bytes free
+			seconds = max(seconds, list[len(list)-1].Seconds)
+		}
+		list = append(list, plan.Burst{Bytes: n, Seconds: seconds})
 	}
-	long, err := f.typicalBurst(ctx, run, more)
-	if err != nil {
-		return b, err
-	}
-	// What a burst of no bytes would take, and what each byte adds. Noise must not make bytes free, nor bursts.
-	perByte := max(long-short, long/4).Seconds() / float64(more-less)
-	return Burst{Seconds: max(0, short.Seconds()-perByte*float64(less)), BytesPerSec: 1 / perByte}, nil
+	return list, nil
 }
 
 // typicalBurst is the median.

@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"reflect"
 	"sync"
 	"testing"
 	"time"
@@ -57,12 +58,12 @@ func TestDevice(t *testing.T) {
 		t.Errorf("an unknown device was measured %d times", n)
 	}
 	again, n := ask(Open(path), w)
-	if n != 0 || again.Link != d.Link || again.Types["Q4_K"] != d.Types["Q4_K"] {
+	if n != 0 || !reflect.DeepEqual(again.Link, d.Link) || again.Types["Q4_K"] != d.Types["Q4_K"] {
 		t.Errorf("a known device was measured %d times: %+v, was %+v", n, again, d)
 	}
 	w.Types = append(w.Types, gguf.F32)
 	more, n := ask(Open(path), w)
-	if n != 1 || more.Link != d.Link || more.Types["Q4_K"] != d.Types["Q4_K"] || more.Types["F32"].ReadPerSec <= 0 {
+	if n != 1 || !reflect.DeepEqual(more.Link, d.Link) || more.Types["Q4_K"] != d.Types["Q4_K"] || more.Types["F32"].ReadPerSec <= 0 {
 		t.Errorf("with a new type: measured %d times, %+v, was %+v", n, more, d)
 	}
 	f := Open(path)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"leat/engine/plan"
 	"leat/gguf"
 	"leat/shaders/gpu"
 	"leat/vk"
@@ -15,15 +16,9 @@ import (
 
 // Link is what uploads reach once they flow, in bytes a second.
 type Link struct {
-	Idle  float64 `json:"idle_bytes_per_second"` // kernels rest
-	Busy  float64 `json:"busy_bytes_per_second"` // kernels read VRAM all the while; with one queue as Idle
-	Burst Burst   `json:"burst"`
-}
-
-// Burst is an upload that nothing came before, and a kernel waits for: as of experts that a layer misses.
-type Burst struct {
-	Seconds     float64 `json:"seconds"`          // from nothing submitted to the kernel, beside the bytes
-	BytesPerSec float64 `json:"bytes_per_second"` // of them
+	Idle   float64      `json:"idle_bytes_per_second"` // kernels rest
+	Busy   float64      `json:"busy_bytes_per_second"` // kernels read VRAM all the while; with one queue as Idle
+	Bursts []plan.Burst `json:"bursts"`                // uploads by themselves, as of experts that a layer misses
 }
 
 const (
@@ -46,7 +41,7 @@ func LinkOf(ctx context.Context, dev *vk.Device, t gguf.Type, o gpu.Options) (l 
 	if l.Idle, err = f.rate(ctx); err != nil {
 		return l, fmt.Errorf("measure the link: %w", err)
 	}
-	if l.Burst, err = f.burst(ctx, dev); err != nil {
+	if l.Bursts, err = f.bursts(ctx, dev); err != nil {
 		return l, fmt.Errorf("measure the link in bursts: %w", err)
 	}
 	if l.Busy = l.Idle; oneQueue(dev) {

@@ -19,6 +19,7 @@ type Device struct {
 	Measured      time.Time           `json:"measured"`
 	Link          Link                `json:"link"`
 	OneQueue      bool                `json:"one_queue"` // uploads and kernels take turns
+	Rests         bool                `json:"rests"`     // it lowers its clock where it has little to do: a GPU
 	DispatchNanos int64               `json:"dispatch_ns"`
 	StepNanos     int64               `json:"step_ns"`
 	Types         map[string]Products `json:"types"`     // by type of the weights
@@ -68,7 +69,7 @@ func (d *Device) lacks(w Wanted) Wanted {
 
 func (d *Device) complete(w Wanted) bool {
 	_, attention := d.Attention[w.KV.String()]
-	return d.Link.Idle > 0 && d.Link.Burst.BytesPerSec > 0 && attention && len(d.lacks(w).Types) == 0
+	return d.Link.Idle > 0 && len(d.Link.Bursts) > 1 && attention && len(d.lacks(w).Types) == 0
 }
 
 // measure fills in what d has not got of w. keep is called whenever one more thing is known: who interrupts a measurement loses
@@ -76,7 +77,7 @@ func (d *Device) complete(w Wanted) bool {
 func (d *Device) measure(ctx context.Context, dev *vk.Device, w Wanted, keep func()) error {
 	w.Kernels.Test = conform.Prove
 	_, read := Sizes(dev.Physical)
-	if d.Link.Idle == 0 || d.Link.Burst.BytesPerSec == 0 { // earlier versions knew of no bursts
+	if d.Link.Idle == 0 || len(d.Link.Bursts) < 2 { // earlier versions knew of no bursts
 		t := gguf.F16
 		if len(w.Types) > 0 {
 			t = w.Types[0]
@@ -85,7 +86,7 @@ func (d *Device) measure(ctx context.Context, dev *vk.Device, w Wanted, keep fun
 		if d.Link, err = LinkOf(ctx, dev, t, w.Kernels); err != nil {
 			return err
 		}
-		d.OneQueue = oneQueue(dev)
+		d.OneQueue, d.Rests = oneQueue(dev), dev.Physical.Type != vk.CPU
 	}
 	k, err := newKernels(ctx, dev, read, w.Kernels)
 	if err != nil {

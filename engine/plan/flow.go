@@ -84,6 +84,10 @@ func (f *flow) run(works []Work, host float64, head bool) (end float64) {
 // routed runs experts of which nobody knows which ones they are before the layer has chosen, but that a long step needs almost all.
 // Where they come in waves, each runs while the next one comes.
 func (f *flow) routed(w Work) {
+	if w.behind > 0 || w.late > 0 {
+		f.missed(w)
+		return
+	}
 	came := func(free, seconds float64) float64 {
 		early := w.early * seconds
 		return max(free+early, f.computed) + seconds - early
@@ -102,6 +106,18 @@ func (f *flow) routed(w Work) {
 		return
 	}
 	f.computed = max(f.computed+w.ComputeSeconds, there+w.wave*w.ComputeSeconds)
+}
+
+// missed runs experts of few rows, of which those that are missing come in a burst: from RAM, and from disk behind all that is read.
+func (f *flow) missed(w Work) {
+	begin := f.computed
+	there := max(f.uploaded, begin) + w.behind // the rest of their way is hidden, as the host's is that w's computing holds
+	f.uploaded = max(f.uploaded, begin) + w.LinkSeconds
+	if w.DiskSeconds > 0 {
+		f.read = max(f.read, begin+heard) + w.DiskSeconds
+		there = max(there, f.read+w.late)
+	}
+	f.computed = there + w.ComputeSeconds
 }
 
 // upload returns when a unit's bytes are there.

@@ -51,10 +51,13 @@ const Seldom = 0.5
 
 // What was measured beside an H200, for where it was not rehearsed.
 const (
-	routeTrip  = 35e-6 // seconds of a layer's choice on its way to the host, and of the answer
+	routeTrip  = 80e-6 // seconds of a layer's choice on its way to the host, and of the answer
 	aheadTrip  = 6e-6  // of a layer that goes ahead
-	burstTrip  = 35e-6 // until a kernel runs that waits for an upload with nothing before it, beside the bytes
-	burstShare = 0.95  // of the link's rate
+	burstTrip  = 25e-6 // of a burst, beside its bytes
+	burstShare = 0.85  // of the link's rate, in bursts: few bytes go by one queue
+	heard      = 18e-6 // from a layer's choice until the upload of what it misses is handed in
+	backTrip   = 50e-6 // of a step that goes back to a layer that went ahead in vain, until it goes on as others that ask
+	leftOut    = 0.3   // of a dispatch's time, if it is left out
 )
 
 // Stride is how many layers that go ahead are submitted together, where so large a part of them misses an expert: what is left
@@ -81,22 +84,63 @@ func (m *machine) trip(i, rows int) float64 {
 		asks, ahead = r.Trip, r.Ahead
 	}
 	missing := m.missing(u, rows)
-	miss := asks // the host is asked for once more
-	if m.s.BurstTime > 0 {
-		miss = m.s.BurstTime.Seconds()
+	switch {
+	case rows > shaders.FewRows: // the host is asked for once more
+		return asks * (1 + missing)
+	case rows > 1 || ahead == 0 || missing >= Seldom:
+		return asks
 	}
-	if rows > 1 || ahead == 0 || missing >= Seldom {
-		return asks + missing*miss
-	}
-	// A layer that lacks one leaves out what follows, up to the end of the submission behind its own, before the host is asked.
-	stride := float64(Stride(missing))
-	leftOut := min(1.5*stride-0.5, float64(m.p.Experts.Layers)/2) * m.leftOut(i)
-	return ahead + missing*(asks+miss+leftOut)
+	// Behind a layer that lacks one all is left out, up to the end of the submission behind its own, before the host is asked.
+	layers := min(1.5*float64(Stride(missing))-0.5, float64(m.p.Experts.Layers)/2)
+	return ahead + missing*(asks+backTrip+layers*leftOut*float64(m.fewWaits(u.Layer))*m.s.DispatchTime.Seconds())
 }
 
-// leftOut is how long a layer takes of which the device leaves out all dispatches: it waits between them all the same.
-func (m *machine) leftOut(i int) float64 {
-	return float64(m.loads[i].few) * m.s.DispatchTime.Seconds()
+// fewWaits is how many kernels of a layer wait for another, in steps of few rows.
+func (m *machine) fewWaits(layer int) (n int) {
+	for i := range m.p.Units {
+		if m.p.Units[i].Layer == layer {
+			n += m.loads[i].few
+		}
+	}
+	return n
+}
+
+// misses says how long a step of few rows waits for a layer's experts that are missing, beside the host. They are handed in before the others run: what
+// the host and the device do with those is hidden behind the bytes. What comes from disk is uploaded when all of it has come.
+func (m *machine) misses(w *Work, u *Unit, bytes, read float64, rows int) {
+	missing := m.missing(u, rows)
+	if rows > shaders.FewRows || bytes <= 0 || missing <= 0 || m.p.InPlace {
+		return
+	}
+	asks, slower := routeTrip, 1.0
+	if r := m.s.Rehearsed; r.Sound() && r.Trip > 0 {
+		asks = r.Trip
+	}
+	if m.resting {
+		slower = restingUploads
+	}
+	w.behind = missing * max(0, heard+slower*m.burst((bytes-read)/missing)-asks)
+	if read > 0 {
+		w.late = missing * slower * m.burst(read/missing)
+	}
+}
+
+// burst is how long an upload takes that nothing came before.
+func (m *machine) burst(bytes float64) float64 {
+	list, link := m.s.Bursts, over(bytes, m.s.LinkBytesPerSec)
+	if bytes <= 0 {
+		return 0
+	}
+	if len(list) < 2 {
+		return burstTrip + link/burstShare
+	}
+	i := 1
+	for i < len(list)-1 && float64(list[i].Bytes) < bytes {
+		i++
+	}
+	a, b := &list[i-1], &list[i]
+	t := a.Seconds + (b.Seconds-a.Seconds)*(bytes-float64(a.Bytes))/float64(b.Bytes-a.Bytes)
+	return max(t, a.Seconds/4, link)
 }
 
 // HitRate is how fast a model decodes whose layers find so many of the experts that they need in VRAM.

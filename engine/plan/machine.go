@@ -17,6 +17,8 @@ type machine struct {
 	loads []load
 	parts []part // where there is a rehearsal
 	found *Found // of experts that share slots; nil: as if all are as likely
+
+	resting bool // its clock is low
 }
 
 // part is what of a layer a unit is.
@@ -241,12 +243,16 @@ func (m *machine) step(rows, ctx int, head bool) []Work {
 		} else {
 			w.ComputeSeconds = m.byRates(i, rows, asked, ctx)
 		}
+		if m.resting {
+			w.ComputeSeconds *= restingKernels
+		}
 		comes, read := m.comes(u, asked)
 		if u.Tier == Cached {
 			m.waves(w, comes, asked)
+			m.misses(w, u, comes, read, asked)
 		}
 		if !m.p.InPlace {
-			w.LinkSeconds = over(comes, m.linkRate(u, rows))
+			w.LinkSeconds = over(comes, m.s.LinkBytesPerSec)
 		}
 		w.DiskSeconds = over(read, m.s.DiskBytesPerSec)
 		compute, link = compute+w.ComputeSeconds, link+w.LinkSeconds
@@ -258,14 +264,6 @@ func (m *machine) step(rows, ctx int, head bool) []Work {
 		works[i].LinkSeconds *= slower
 	}
 	return works
-}
-
-// linkRate is that of a unit's uploads in steps of so many rows: experts of few come in bursts.
-func (m *machine) linkRate(u *Unit, rows int) float64 {
-	if burst := m.s.BurstBytesPerSec; u.Tier == Cached && rows <= shaders.FewRows && burst > 0 {
-		return min(burst, m.s.LinkBytesPerSec)
-	}
-	return m.s.LinkBytesPerSec
 }
 
 // alone is what a streamed unit takes of the compute lane because it is submitted by itself.

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"errors"
+	"slices"
 
 	"leat/decompose/pack"
 	"leat/engine/arch"
@@ -144,8 +145,11 @@ func (q *Question) WithDrives(times float64) Question {
 // WithLink is the question with a link so many times as fast.
 func (q *Question) WithLink(times float64) Question {
 	more := *q
-	for _, rate := range []*float64{&more.Speeds.LinkBytesPerSec, &more.Speeds.LinkBusyBytesPerSec, &more.Speeds.BurstBytesPerSec} {
-		*rate *= times
+	more.Speeds.LinkBytesPerSec *= times
+	more.Speeds.LinkBusyBytesPerSec *= times
+	more.Speeds.Bursts = slices.Clone(q.Speeds.Bursts)
+	for i := range more.Speeds.Bursts {
+		more.Speeds.Bursts[i].Seconds /= times
 	}
 	return more
 }

@@ -32,10 +32,12 @@ type Speeds struct {
 	LinkBusyBytesPerSec float64
 	OneQueue            bool // uploads and kernels take turns
 
-	// Uploads of experts begin when their layer has chosen, with nothing before them: they take so long beside their bytes,
-	// which come at such a rate. 0: as others.
-	BurstTime        time.Duration
-	BurstBytesPerSec float64
+	// Bursts are uploads of experts: they begin when a layer has chosen, with nothing before them, and kernels wait for them. By bytes,
+	// ascending; none: they are guessed from the link's rate.
+	Bursts []Burst
+
+	// Rests says that the device lowers its clock where it has next to nothing to do.
+	Rests bool
 
 	// Rehearsed takes the place of all rates of kernels; nil: there are only rates.
 	Rehearsed *Rehearsed
@@ -43,6 +45,12 @@ type Speeds struct {
 	DispatchTime        time.Duration // a kernel that waits for the one before it, however small
 	RouteTime           time.Duration // a layer's choice of experts, beside such waits
 	HostOverheadPerStep time.Duration // from the end of a step to the device's first work on the next
+}
+
+// Burst is an upload that nothing came before: from handing it in until a kernel runs that waits for it.
+type Burst struct {
+	Bytes   int64   `json:"bytes"`
+	Seconds float64 `json:"seconds"`
 }
 
 // Lane is a part of the machine that a step keeps busy.
@@ -62,8 +70,10 @@ type Work struct {
 	ComputeSeconds float64 `json:"compute_seconds"` // the host's part included: the device waits for it
 	OneQueue       bool    `json:"one_queue"`       // link and compute take turns
 
-	wave  float64 // the part of experts, which come in waves, that comes at a time; 0: all that is missing comes at once
-	early float64 // the part that may come before their layer has chosen
+	behind float64 // steps of few rows: what is waited for missing experts, beside the host
+	late   float64 // of these, the uploads that begin when all has come from disk
+	wave   float64 // the part of experts, which come in waves, that comes at a time; 0: all that is missing comes at once
+	early  float64 // the part that may come before their layer has chosen
 }
 
 // Bottleneck is the busiest lane.
@@ -149,7 +159,26 @@ func (p *Plan) loading(s Speeds) float64 {
 // Tokens are timed in the flow: the first ones fill the ring.
 const warmSteps, timedSteps = 3, 4
 
+// A device that has next to nothing to do lowers its clock: kernels and uploads then take so many times as long (an H200 beside a disk from
+// which experts come: 345 MHz in place of 1980, docs/benchmarks.md).
+const (
+	restsBelow     = 0.1 // of the time, by its full clock
+	restingKernels = 4
+	restingUploads = 2
+)
+
 func (r *Prediction) decode(m *machine) {
+	m.resting = false
+	r.decodeOnce(m)
+	if m.s.Rests && m.p.Experts != nil && r.Decode.ComputeSeconds < restsBelow*r.DecodeSeconds { // else what streams hides it
+		m.resting = true
+		r.decodeOnce(m)
+		m.resting = false
+	}
+}
+
+func (r *Prediction) decodeOnce(m *machine) {
+	r.Decode = Work{}
 	works := m.step(1, r.Context, true)
 	host := m.host(1)
 	lockStep := host

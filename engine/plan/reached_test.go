@@ -94,6 +94,26 @@ func TestReached(t *testing.T) {
 	}
 }
 
+// Prompts without matrix units: an 8B on an H200 with --disable coopmat (leat bench b.gguf -p 512,2048 -n 16 -r 2 -c 4096 --limit 20s --disable coopmat,
+// 2026-11-30), which computes them in bytes as a device does that has none. By float32 it reached 1297 and 1171.
+func TestReachedWithoutMatrices(t *testing.T) {
+	g, err := gpus.Find("H200")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.BF16 = g.FP32
+	if g.Matrices() {
+		t.Fatal("it has matrix units")
+	}
+	h, file := open(t, synthetic.Options{Arch: "llama", Preset: "8b", Type: "q4_k_m", Hollow: true})
+	p := mustMake(t, h, file, plan.Budget{DeviceBytes: 100 << 30, HostBytes: 100 << 30, ContextLength: 4096, Few: true})
+	for prompt, perSec := range map[int]float64{512: 1100, 2048: 1008} {
+		r := p.Predict(plan.Reached(&g, 2e9), h, 1, prompt)
+		t.Logf("%d tokens: %.4g tok/s, measured %.4g", prompt, r.PrefillPerSec, perSec)
+		near(t, "without matrix units", r.PrefillPerSec, perSec, withinPredicted)
+	}
+}
+
 // fitReached goes downhill in all constants, by smaller and smaller steps.
 func fitReached(t *testing.T, found func(row int) float64) {
 	names, get, set := plan.Constants()

@@ -5,7 +5,6 @@ import (
 	"math"
 	"slices"
 	"testing"
-	"time"
 
 	"leat/decompose/pack"
 	"leat/engine/arch"
@@ -124,16 +123,19 @@ func TestPredictRehearsedExperts(t *testing.T) {
 	missing := func(rate float64) float64 { return 1 - math.Pow(rate, float64(h.Experts.Used)) }
 	for _, c := range []struct {
 		trip, ahead float64 // rehearsed; 0 and 0: assumed
-		burst       time.Duration
+		burst       float64 // 0: guessed from a link that is as good as none
 		rate, want  float64 // of the experts found; of a layer
 	}{
-		{0, 0, 0, 1, 6 * us}, {0, 0, 0, 0, 70 * us}, {0, 0, 0, 0.9, (1 + missing(0.9)) * 35 * us},
-		{60 * us, 0, 0, 1, 60 * us}, {60 * us, 0, 0, 0, 120 * us}, {60 * us, 0, 0, 0.9, (1 + missing(0.9)) * 60 * us}, // none can go ahead
-		{60 * us, 5 * us, 20 * time.Microsecond, 1, 5 * us}, {60 * us, 5 * us, 20 * time.Microsecond, 0, 80 * us},
-		{60 * us, 5 * us, 20 * time.Microsecond, 0.99, (5 + missing(0.99)*80) * us}, // dispatches that are left out take no time here
+		{0, 0, 0, 1, 6 * us}, {0, 0, 0, 0, 80 * us}, {0, 0, 0, 0.9, 80 * us},
+		{60 * us, 0, 0, 1, 60 * us}, {60 * us, 0, 0, 0, 60 * us}, // none can go ahead
+		{60 * us, 5 * us, 100 * us, 1, 5 * us}, {60 * us, 5 * us, 100 * us, 0, 118 * us}, // handed in when the choice was heard
+		{60 * us, 5 * us, 100 * us, 0.9, (60 + missing(0.9)*58) * us},          // beside that the others run
+		{60 * us, 5 * us, 100 * us, 0.99, (5 + missing(0.99)*(60+50+58)) * us}, // dispatches that are left out take no time here
 	} {
 		r.Trip, r.Ahead = c.trip, c.ahead
-		speeds.BurstTime = c.burst
+		if speeds.Bursts = nil; c.burst > 0 {
+			speeds.Bursts = []plan.Burst{{Bytes: 1, Seconds: c.burst}, {Bytes: 1 << 40, Seconds: c.burst}}
+		}
 		found := &plan.Found{HitRate: c.rate}
 		near(t, fmt.Sprintf("in slots, %+v", c), slots.PredictFound(speeds, h, 1, 1, found, found).DecodeSeconds-decode, c.want*float64(h.BlockCount), 1e-3)
 	}
