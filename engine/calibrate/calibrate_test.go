@@ -389,7 +389,7 @@ func TestKeptInPieces(t *testing.T) {
 		t.Errorf("a measurement that is refused: %v", err)
 	}
 	whole, err := Open(path).Device(t.Context(), dev, w, log, func() error { return nil })
-	if err != nil || !whole.complete(w) || whole.Link != was.Link || whole.DispatchNanos != was.DispatchNanos || whole.Types["F16"] != was.Types["F16"] {
+	if err != nil || !whole.complete(w) || !reflect.DeepEqual(whole.Link, was.Link) || whole.DispatchNanos != was.DispatchNanos || whole.Types["F16"] != was.Types["F16"] {
 		t.Errorf("gone on with: %+v, %v; was %+v", whole, err, was)
 	}
 }

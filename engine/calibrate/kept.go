@@ -148,6 +148,11 @@ func (d *Device) check(now time.Time) error {
 	case d.DispatchNanos < 1:
 		return errors.New("a dispatch takes no time")
 	}
+	for i, b := range d.Link.Bursts { // predictions draw lines through them
+		if b.Bytes <= 0 || b.Seconds <= 0 || i > 0 && (b.Bytes <= d.Link.Bursts[i-1].Bytes || b.Seconds < d.Link.Bursts[i-1].Seconds) {
+			return fmt.Errorf("found a burst of %d bytes in %g s behind others", b.Bytes, b.Seconds)
+		}
+	}
 	for t, p := range d.Types {
 		if p.ReadPerSec <= 0 {
 			return fmt.Errorf("%s is read at %g bytes/s", t, p.ReadPerSec)

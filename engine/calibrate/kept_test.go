@@ -28,7 +28,7 @@ func example() contents {
 	for i, name := range []string{"a", "b"} {
 		x := float64(i + 1)
 		c.Devices[name] = &Device{
-			Name: "device " + name, Measured: today, Link: Link{Idle: 2e9 * x, Busy: 1e9 * x}, DispatchNanos: 4000, StepNanos: 20000,
+			Name: "device " + name, Measured: today, Link: Link{Idle: 2e9 * x, Busy: 1e9 * x, Bursts: []plan.Burst{{Bytes: 1 << 20, Seconds: 1e-3}, {Bytes: 3 << 20, Seconds: 2e-3}}}, DispatchNanos: 4000, StepNanos: 20000,
 			Types: map[string]Products{"F16": {1e9 * x, 1e-6, 1e12}, "Q4_K": {2e9 * x, 0, 2e12}}, Attention: map[string]float64{"F16": 1e11},
 		}
 		c.Disks[name] = &diskContent{Disk{Rate{1 << 30, 1e9 * x}, 2e9 * x, true, CacheCold}, 1 << 30, today}
