@@ -12,7 +12,6 @@ import (
 	"leat/engine/sample"
 	"leat/engine/token"
 	"leat/engine/trace"
-	"leat/shaders/gpu"
 	"leat/tools/testdata"
 )
 
@@ -55,7 +54,7 @@ func TestNoAllocation(t *testing.T) {
 			if strings.HasSuffix(c.name, "ahead") {
 				o = engine.WithAhead(o)
 			}
-			m := load(t, c.path, engine.WithKernels(o, func(g *gpu.Options) { g.Routes, g.Turns = true, true }))
+			m := load(t, c.path, engine.WithRoutes(o, true, true))
 			s, err := m.NewSession()
 			if err != nil {
 				t.Fatal(err)

@@ -10,7 +10,6 @@ import (
 	"leat/engine"
 	"leat/engine/plan"
 	"leat/engine/token"
-	"leat/shaders/gpu"
 	"leat/vk/mem"
 )
 
@@ -153,7 +152,7 @@ func someRAM(t *testing.T, path string, o engine.Options, part float64) int64 {
 // last product may be one with the sum, which rounds in another order; of what follows in bytes some are then the next ones.
 func TestExpertSlotsFast(t *testing.T) {
 	g := goldenNamed(t, "leat-demo-moe-q8_0")
-	base := engine.WithKernels(engine.Options{KVType: "f32", ContextLength: 128, Chunk: 24, Discrete: true}, func(g *gpu.Options) { g.Routes = true })
+	base := engine.WithRoutes(engine.Options{KVType: "f32", ContextLength: 128, Chunk: 24, Discrete: true}, true, false)
 	ref := readReference(t, g.base)
 	ids := slices.Concat(ref.Tokens, ref.Greedy)[:40]
 	whole := load(t, g.model, base)

@@ -14,7 +14,6 @@ import (
 	"leat/decompose"
 	"leat/engine"
 	"leat/engine/plan"
-	"leat/shaders/gpu"
 	"leat/vk/mem"
 )
 
@@ -205,7 +204,7 @@ func TestFewSameBits(t *testing.T) {
 				ids = ids[:min(len(ids), 40)]
 				few := func(chunk int) engine.Options {
 					o := engine.Options{ContextLength: 128, Chunk: chunk}
-					return engine.WithKernels(o, func(g *gpu.Options) { g.Routes, g.Turns = true, turns })
+					return engine.WithRoutes(o, true, turns)
 				}
 				want := logits(t, load(t, g.model, few(8)), ids)
 				for _, chunk := range []int{1, 3} {
@@ -226,10 +225,10 @@ func TestFewSameBits(t *testing.T) {
 func leastBudget(t *testing.T, path string, o engine.Options) int64 {
 	t.Helper()
 	o.DeviceBytes = 1
-	_, err := engine.Load(context.Background(), path, o)
+	_, err := engine.Load(context.Background(), path, lend(o))
 	need := budgetNeed(t, err)
 	o.DeviceBytes = need - 1
-	_, err = engine.Load(context.Background(), path, o)
+	_, err = engine.Load(context.Background(), path, lend(o))
 	if budgetNeed(t, err) != need {
 		t.Fatalf("the least budget is %d, but not when %d are offered", need, need-1)
 	}

@@ -29,7 +29,12 @@ func TestMain(m *testing.M) {
 			instance.Close()
 		}
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	if err := devices.Close(); err != nil {
+		fmt.Println("the tests' devices:", err)
+		code = 1
+	}
+	os.Exit(code)
 }
 
 func Example() {

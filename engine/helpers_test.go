@@ -131,30 +131,39 @@ func exact(o engine.Options) engine.Options {
 // Experts run apart, as they do on GPUs. Without a driver the test is skipped, unless LEAT_REQUIRE_DEVICE=1.
 func load(t testing.TB, path string, o engine.Options) *engine.Model {
 	t.Helper()
-	o.Validate, o.Enable = os.Getenv("LEAT_VALIDATE") == "1", append(vktest.Enable(), o.Enable...)
-	m, err := engine.Load(context.Background(), path, engine.WithApart(o))
+	m, err := engine.Load(context.Background(), path, engine.WithApart(lend(o)))
 	if errors.Is(err, engine.ErrNoDevice) && os.Getenv("LEAT_REQUIRE_DEVICE") != "1" {
 		t.Skipf("no Vulkan device: %v", err)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
+	before := m.ValidationMessages()
 	t.Cleanup(func() {
-		messages := m.ValidationMessages()
+		messages := m.ValidationMessages() - before // those of loading are told at the end
 		if err := m.Close(); err != nil {
 			t.Error(err)
 		}
 		if messages > 0 {
-			t.Errorf("%d messages of the validation layers", messages)
+			t.Errorf("%d messages of the validation layers, to this test or one that ran beside it", messages)
 		}
 	})
 	return m
 }
 
+// devices are closed by TestMain.
+var devices engine.Devices
+
+// lend has a model run on the tests' device, under the validation layers when LEAT_VALIDATE=1 asks for it.
+func lend(o engine.Options) engine.Options {
+	o.Validate, o.Enable = os.Getenv("LEAT_VALIDATE") == "1", append(vktest.Enable(), o.Enable...)
+	return devices.Lend(o)
+}
+
 // loadKV is load, but for heads that the type of KV cache can't hold: then it says no.
 func loadKV(t testing.TB, path string, o engine.Options) (*engine.Model, bool) {
 	t.Helper()
-	m, err := engine.Load(context.Background(), path, o)
+	m, err := engine.Load(context.Background(), path, lend(o))
 	var size *shaders.HeadSizeError
 	if errors.As(err, &size) {
 		return nil, false

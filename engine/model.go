@@ -44,6 +44,7 @@ type Model struct {
 	host    *mem.Heap
 	shared  mem.Shared // memory that weights are in place in
 	kernels *gpu.Kernels
+	lent    bool // inst, dev and kernels are others', too
 	compute *vk.Timeline
 	weights *weights.Store
 	cache   *kv.Cache
@@ -110,6 +111,14 @@ func (m *Model) openFile(_ context.Context, path string) (err error) {
 }
 
 func (m *Model) openDevice(context.Context, string) (err error) {
+	if m.o.lend != nil {
+		if l, err := m.o.lend(&m.o); err != nil || l != nil {
+			if l != nil {
+				m.inst, m.dev, m.kernels, m.lent = l.inst, l.dev, l.kernels, true
+			}
+			return err
+		}
+	}
 	if m.inst, err = vk.Open(vk.InstanceOptions{LoaderPath: m.o.VulkanLoader, Validate: m.o.Validate, Logger: m.o.Logger}); err != nil {
 		return err
 	}
@@ -156,7 +165,7 @@ func (m *Model) makeHeaps() {
 
 // build makes everything that lives on the device, in order of dependence.
 func (m *Model) build(ctx context.Context, _ string) (err error) {
-	if m.kernels == nil { // a rehearsal lends them
+	if m.kernels == nil { // a rehearsal lends them, or a test
 		if m.kernels, err = m.o.newKernels(m.dev); err != nil {
 			return err
 		}
@@ -330,7 +339,7 @@ func (m *Model) Close() error {
 	if m.compute != nil {
 		m.compute.Close()
 	}
-	if m.kernels != nil {
+	if m.kernels != nil && !m.lent {
 		m.kernels.Close()
 	}
 	for _, h := range []*mem.Heap{m.vram, m.host} {
@@ -338,11 +347,13 @@ func (m *Model) Close() error {
 			h.Close()
 		}
 	}
-	if m.dev != nil {
+	if m.dev != nil && !m.lent {
 		errs = append(errs, m.dev.Close())
 	}
 	if m.inst != nil {
-		errs = append(errs, m.inst.Close())
+		if !m.lent {
+			errs = append(errs, m.inst.Close())
+		}
 		m.messages = m.inst.Messages()
 	}
 	if m.file != nil {

@@ -84,7 +84,20 @@ type Options struct {
 	shared   mem.Shared         // tests: keep weights in place in such memory, whatever the budgets
 	machine  *Machine           // tests: plan as on that one
 	opened   func(*vk.Device)   // tests: may make it a lesser one; nil: leaves it as it is
+	routes   bool               // tests: see [gpu.Options]
+	turns    bool               // tests: see [gpu.Options]
 	kernels  func(*gpu.Options) // tests: may break some; nil: leaves them as they are
+
+	// lend has a device for a model with such options, or nil where that must have its own. Tests share a few: most of what a
+	// small model costs is to compile kernels and to test them.
+	lend func(*Options) (*lent, error)
+}
+
+// lent is a device, with its kernels, that a model uses and leaves open.
+type lent struct {
+	inst    *vk.Instance
+	dev     *vk.Device
+	kernels *gpu.Kernels
 }
 
 // A target of room temperature would stop the device, one above all limits do nothing.
@@ -153,7 +166,7 @@ func (o Options) validated() (Options, error) {
 
 // newKernels returns the device's kernels, which are tested before their first use.
 func (o *Options) newKernels(dev *vk.Device) (*gpu.Kernels, error) {
-	g := gpu.Options{Logger: o.Logger, Cache: cache.Open(o.CacheDir), Test: o.selfTest}
+	g := gpu.Options{Logger: o.Logger, Cache: cache.Open(o.CacheDir), Test: o.selfTest, Routes: o.routes, Turns: o.turns}
 	if o.kernels != nil {
 		o.kernels(&g)
 	}

@@ -28,7 +28,10 @@ func Rehearse(ctx context.Context, path string, o Options) (*plan.Rehearsed, err
 			return nil, fmt.Errorf("rehearse %s: %w", path, err)
 		}
 	}
-	if r.kernels, err = o.newKernels(r.dev); err == nil {
+	if r.kernels == nil {
+		r.kernels, err = o.newKernels(r.dev)
+	}
+	if err == nil {
 		err = r.all(ctx)
 	}
 	if err != nil {

@@ -47,6 +47,8 @@ func classesOf(t *testing.T, path string) ([]plan.Layer, *arch.Hyper) {
 	return plan.Classes(h, m), h
 }
 
+func hurry(o engine.Options) engine.Options { return engine.WithHurry(lend(o)) }
+
 // A rehearsal runs the kernels that the model runs: one that does not know what the device can
 // do times others.
 func TestRehearseKernels(t *testing.T) {
@@ -54,7 +56,7 @@ func TestRehearseKernels(t *testing.T) {
 	vktest.Instance(t)
 	path, _, _ := small(t, synthetic.Options{Arch: "llama", Type: "q4_k_m", Shape: synthetic.Shape{EmbeddingLength: 256, FeedForwardLength: 512}})
 	opts := engine.Options{ContextLength: 128, Chunk: 32, DeviceBytes: 64 << 20, Pace: "off", Ops: &trace.Ops{}}
-	if _, err := engine.Rehearse(t.Context(), path, engine.WithHurry(opts)); err != nil {
+	if _, err := engine.Rehearse(t.Context(), path, hurry(opts)); err != nil {
 		t.Fatal(err)
 	}
 	rehearsed := map[string]bool{}
@@ -123,7 +125,7 @@ func rehearse(t *testing.T, path string, classes []plan.Layer, h *arch.Hyper) {
 	t.Helper()
 	before := runtime.NumGoroutine()
 	opts := engine.Options{ContextLength: 128, Chunk: 16, DeviceBytes: 64 << 20, Pace: "off"}
-	r, err := engine.Rehearse(t.Context(), path, engine.WithHurry(opts))
+	r, err := engine.Rehearse(t.Context(), path, hurry(opts))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,13 +160,13 @@ func TestRehearseBudget(t *testing.T) {
 	vktest.Instance(t)
 	path, _, _ := small(t, synthetic.Options{Arch: "llama", Shape: synthetic.Shape{BlockCount: 8, VocabSize: 8000}})
 	o := engine.Options{ContextLength: 64, Chunk: 8, DeviceBytes: 1, HostBytes: 1 << 20}
-	_, err := engine.Load(t.Context(), path, o)
+	_, err := engine.Load(t.Context(), path, lend(o))
 	o.DeviceBytes = budgetNeed(t, err)
-	if _, err := engine.Rehearse(t.Context(), path, engine.WithHurry(o)); err == nil {
+	if _, err := engine.Rehearse(t.Context(), path, hurry(o)); err == nil {
 		t.Logf("the least budget holds a rehearsal")
 	}
 	o.DeviceBytes = 16 << 20
-	if _, err := engine.Rehearse(t.Context(), path, engine.WithHurry(o)); err != nil {
+	if _, err := engine.Rehearse(t.Context(), path, hurry(o)); err != nil {
 		t.Errorf("within %d bytes: %v", o.DeviceBytes, err)
 	}
 	canceled, cancel := context.WithCancel(t.Context())
@@ -259,7 +261,7 @@ func TestRehearseReplayed(t *testing.T) {
 		return 0
 	}
 	o := engine.Options{ContextLength: 1024, Chunk: 8, Pace: "off"}
-	if _, err := engine.Rehearse(t.Context(), path, engine.WithHurry(engine.WithDeviceFault(o, count))); err != nil {
+	if _, err := engine.Rehearse(t.Context(), path, hurry(engine.WithDeviceFault(o, count))); err != nil {
 		t.Fatal(err)
 	}
 	// Two views have steps of one row in four contexts, each twice at least.
@@ -295,7 +297,7 @@ func TestRehearseStriped(t *testing.T) {
 	if _, err := decompose.Run(t.Context(), path, striped, decompose.Options{Stripe: []string{filepath.Join(dir, "second")}, StripeBytes: 16 << 10}); err != nil {
 		t.Fatal(err)
 	}
-	r, err := engine.Rehearse(t.Context(), striped, engine.WithHurry(engine.Options{ContextLength: 64, Chunk: 8, Pace: "off"}))
+	r, err := engine.Rehearse(t.Context(), striped, hurry(engine.Options{ContextLength: 64, Chunk: 8, Pace: "off"}))
 	if err != nil || !r.Sound() {
 		t.Errorf("%+v, %v", r, err)
 	}

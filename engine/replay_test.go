@@ -13,7 +13,6 @@ import (
 	"leat/engine"
 	"leat/engine/token"
 	"leat/engine/trace"
-	"leat/shaders/gpu"
 	"leat/tools/testdata"
 	"leat/vk"
 )
@@ -127,7 +126,7 @@ func TestReplaySlots(t *testing.T) {
 			if c.exact {
 				o = exact(o)
 			}
-			o = engine.WithKernels(o, func(g *gpu.Options) { g.Routes, g.Turns = !c.exact, !c.exact })
+			o = engine.WithRoutes(o, !c.exact, !c.exact)
 			if !c.keeps {
 				o = engine.WithHeadroom(o, func() int64 { return 1<<30 - take.Swap(0) }, 64<<10)
 			}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -32,39 +33,51 @@ func newSuite(t testing.TB, n uint64, options ...vktest.Option) *Suite {
 	return s
 }
 
+// byKernel sorts cases by their kernel, and says in which order those came.
+func byKernel(cases []Case) (by map[string][]Case, order []string) {
+	by = map[string][]Case{}
+	for _, c := range cases {
+		if by[c.Kernel] == nil {
+			order = append(order, c.Kernel)
+		}
+		by[c.Kernel] = append(by[c.Kernel], c)
+	}
+	return by, order
+}
+
+func runCases(t *testing.T, s *Suite, cases []Case, sum *Summary) {
+	t.Helper()
+	for i := range cases {
+		r, err := s.Run(t.Context(), &cases[i])
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		sum.Add(r)
+	}
+}
+
 // TestConform runs every case, of those with a tile of their own, each of which is a pipeline to compile, a fifth by turns, or all
-// with -combinations; with -v it ends with a table. One kernel: -run 'TestConform/mul_mat_q4_k$'.
+// with -combinations; with -v it ends with a table. One kernel: -run '/mul_mat_q4_k$', for cases run in tests of the
+// second level alone.
 func TestConform(t *testing.T) {
 	n := *seed
 	if n == 0 {
 		n = rand.Uint64()
 	}
 	s := newSuite(t, n)
-	byKernel := map[string][]Case{}
-	var order []string
-	for _, c := range Cases() {
-		if byKernel[c.Kernel] == nil {
-			order = append(order, c.Kernel)
-		}
-		byKernel[c.Kernel] = append(byKernel[c.Kernel], c)
-	}
+	cases, order := byKernel(Cases())
 	var sum Summary
 	for _, kernel := range order {
 		t.Run(kernel, func(t *testing.T) {
-			if !s.Can(&byKernel[kernel][0]) {
+			if !s.Can(&cases[kernel][0]) {
 				t.Skip("the device lacks what it needs")
 			}
-			for i, c := range byKernel[kernel] {
-				if strings.Contains(c.Shape, " tile=") && (uint64(i)+n)%5 != 0 && !*combinations {
-					continue
-				}
-				r, err := s.Run(t.Context(), &c)
-				if err != nil {
-					t.Error(err)
-					continue
-				}
-				sum.Add(r)
-			}
+			turn := n
+			runCases(t, s, slices.DeleteFunc(cases[kernel], func(c Case) bool {
+				turn++
+				return strings.Contains(c.Shape, " tile=") && turn%5 != 0 && !*combinations
+			}), &sum)
 		})
 	}
 	var table strings.Builder

@@ -1,11 +1,13 @@
 package conform
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
 	"leat/shaders"
 	"leat/shaders/gpu"
+	"leat/vk"
 	"leat/vk/vktest"
 )
 
@@ -19,34 +21,38 @@ func TestAttnRuns(t *testing.T) {
 		4: {"flash_attn_joined_f16/heads=2/2 K=32 V=32 page=256 gap=0 long=1 sharp=false window=700 cap=0 sinks=0",
 			"flash_attn_joined_f32/heads=4/2 K=64 V=64 page=16 gap=0 long=0 sharp=false window=65 cap=0 sinks=0"},
 	} {
-		k, err := gpu.New(dev, gpu.Options{Alter: func(row *shaders.Kernel, spec []uint32) ([]byte, []uint32) {
-			if row.Op != "flash_attn" || row.Variant != shaders.Joined && row.Variant != shaders.Split {
-				return row.SPIRV, spec
-			}
-			eights := (max(spec[1], spec[2]) + 8*share - 1) / (8 * share)
-			return row.SPIRV, []uint32{spec[0], spec[1], spec[2], share, min(8/eights, shaders.PartPositions*share/shaders.SplitLanes)}
-		}})
-		if err != nil {
-			t.Fatal(err)
+		t.Run(fmt.Sprintf("%d lanes a position", share), func(t *testing.T) { testAttnRuns(t, dev, share, names) })
+	}
+}
+
+func testAttnRuns(t *testing.T, dev *vk.Device, share uint32, names []string) {
+	k, err := gpu.New(dev, gpu.Options{Alter: func(row *shaders.Kernel, spec []uint32) ([]byte, []uint32) {
+		if row.Op != "flash_attn" || row.Variant != shaders.Joined && row.Variant != shaders.Split {
+			return row.SPIRV, spec
 		}
-		defer k.Close()
-		s, err := New(dev, k, 1)
-		if err != nil {
-			t.Fatal(err)
+		eights := (max(spec[1], spec[2]) + 8*share - 1) / (8 * share)
+		return row.SPIRV, []uint32{spec[0], spec[1], spec[2], share, min(8/eights, shaders.PartPositions*share/shaders.SplitLanes)}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer k.Close()
+	s, err := New(dev, k, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	ran := 0
+	for _, c := range Cases() {
+		if !slices.Contains(names, c.Kernel+"/"+c.Shape) || !s.Can(&c) {
+			continue
 		}
-		defer s.Close()
-		ran := 0
-		for _, c := range Cases() {
-			if !slices.Contains(names, c.Kernel+"/"+c.Shape) || !s.Can(&c) {
-				continue
-			}
-			if _, err := s.Run(t.Context(), &c); err != nil {
-				t.Errorf("%d lanes a position: %v", share, err)
-			}
-			ran++
+		if _, err := s.Run(t.Context(), &c); err != nil {
+			t.Errorf("%d lanes a position: %v", share, err)
 		}
-		if row, _ := shaders.Lookup("flash_attn_joined_f16"); ran != len(names) && k.Can(row) {
-			t.Errorf("%d lanes a position: %d cases ran, want %d", share, ran, len(names))
-		}
+		ran++
+	}
+	if row, _ := shaders.Lookup("flash_attn_joined_f16"); ran != len(names) && k.Can(row) {
+		t.Errorf("%d lanes a position: %d cases ran, want %d", share, ran, len(names))
 	}
 }

@@ -57,7 +57,9 @@ func decodes(t gguf.Type, n int) Case {
 
 // Every pipeline of a step is tested at its first use and then known, in the next run too; a broken one is not used, whatever is wrong with it,
 // and what is computed is right all the same.
-func TestProve(t *testing.T) {
+func TestProve(t *testing.T) { t.Run("a step", testProve) }
+
+func testProve(t *testing.T) {
 	dev := vktest.Open(t)
 	if !gpu.Few(dev.Physical, dev.Features) {
 		t.Skip("the device has no variants for few rows")
@@ -185,7 +187,9 @@ func checkResults(t *testing.T, results []gpu.TestResult, broken, team string) {
 
 // A lost device is no verdict in this run, but the next one doesn't try that kernel again. For want of memory to test with
 // a kernel is not used in this run alone.
-func TestProveFatal(t *testing.T) {
+func TestProveFatal(t *testing.T) { t.Run("quantize_q8", testProveFatal) }
+
+func testProveFatal(t *testing.T) {
 	dev := vktest.Open(t)
 	folder := cache.Open(t.TempDir())
 	var fault error
@@ -277,9 +281,11 @@ func TestProofs(t *testing.T) {
 		if !k.Can(v.Row) {
 			continue
 		}
-		if err := Prove(k, v); err != nil {
-			t.Errorf("%+v: %v", v, err)
-		}
+		t.Run(v.Row.Name, func(t *testing.T) {
+			if err := Prove(k, v); err != nil {
+				t.Errorf("%+v: %v", v, err)
+			}
+		})
 	}
 }
 
@@ -301,12 +307,8 @@ func TestSmallSubgroups(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	for _, c := range Cases() {
-		if c.Kernel != "topk_moe_held" || !s.Can(&c) || 4*dev.Physical.Limits.Subgroup > 128 {
-			continue
-		}
-		if _, err := s.Run(t.Context(), &c); err != nil {
-			t.Error(err)
-		}
-	}
+	cases := slices.DeleteFunc(Cases(), func(c Case) bool {
+		return c.Kernel != "topk_moe_held" || !s.Can(&c) || 4*dev.Physical.Limits.Subgroup > 128
+	})
+	t.Run("topk_moe_held", func(t *testing.T) { runCases(t, s, cases, new(Summary)) })
 }

@@ -33,6 +33,8 @@ type Suite struct {
 	tamper func(*job, []byte) // tests: what a broken kernel would have left
 }
 
+var begun = func(*Case) {} // tests: told of every case that runs
+
 // New makes a suite for a device and its kernels. The seed makes the random data.
 func New(dev *vk.Device, k *gpu.Kernels, seed uint64) (*Suite, error) {
 	return suiteOf(dev, k, seed, memoryBytes)
@@ -97,6 +99,7 @@ func (s *Suite) Can(c *Case) bool {
 // Run runs a case twice and compares. The error is a [*MismatchError] if the device got it wrong.
 func (s *Suite) Run(ctx context.Context, c *Case) (Result, error) {
 	start := time.Now()
+	begun(c)
 	s.image.reset()
 	j := &job{image: &s.image, rng: c.seeded(s.Seed)}
 	if err := c.build(j); err != nil {

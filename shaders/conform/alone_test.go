@@ -1,0 +1,57 @@
+package conform
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"leat/vk/vktest"
+)
+
+var listRan = flag.Bool("ran", false, "print each kernel of which a case ran")
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	var mu sync.Mutex
+	ran := map[string]bool{}
+	begun = func(c *Case) {
+		mu.Lock()
+		defer mu.Unlock()
+		ran[c.Kernel] = true
+	}
+	code := m.Run()
+	if *listRan {
+		for _, name := range slices.Sorted(maps.Keys(ran)) {
+			fmt.Println("ran", name)
+		}
+	}
+	os.Exit(code)
+}
+
+// -run '/NAME$' runs the cases of that kernel alone: cases run only in tests of the second level, which have its name or quite
+// another one.
+func TestOneKernelAlone(t *testing.T) {
+	vktest.Instance(t)
+	for name, c := range map[string]struct{ run, want string }{
+		"a kernel":        {"/sigmoid_mul$", "ran sigmoid_mul"},
+		"what is no name": {"/no_such_kernel$", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out, err := exec.Command(os.Args[0], "-test.run", c.run, "-ran").CombinedOutput()
+			if err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			lines := strings.Split(string(out), "\n")
+			got := strings.Join(slices.DeleteFunc(lines, func(line string) bool { return !strings.HasPrefix(line, "ran ") }), "\n")
+			if got != c.want {
+				t.Errorf("-run %s: %q, want %q:\n%s", c.run, got, c.want, out)
+			}
+		})
+	}
+}
