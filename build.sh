@@ -12,17 +12,16 @@ DEV_PACKAGES=(ca-certificates git gcc libc6-dev libvulkan1 mesa-vulkan-drivers v
   libvulkan-dev glslc spirv-tools shellcheck)
 RELEASE_TARGETS=(linux/amd64 linux/arm64 windows/amd64 windows/arm64 darwin/amd64 darwin/arm64)
 SBOM_TOOL=github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.10.0
-# Where goroutines share state: these run under the race detector too, but for those of the engine that have neither.
-RACE_PACKAGES='^leat/(vk|engine|decompose|cmd)(/|$)'
-NO_RACE_PACKAGES='^leat/engine/(arch|chat|expert|plan|sample|token)(/|$)'
-
 help() {
   cat <<'TEXT'
 usage: ./build.sh VERB
 
   build    make bin/leat
   demo     decompose the demo model and tell a story with it, in less VRAM than it needs
+  check    after every edit: lint, the tests that need no device, a sample of those that do
   test     everything CI runs
+  nightly  the rest: all of it under the validation layers and the race detector, all sets of features, other drivers,
+           long fuzzing, generated files made again, all cross-builds; run it before you close an issue
   lint     gofmt, go vet, staticcheck, shellcheck
   conform  hold every shader against its Go reference on this machine's device
   matrices the kernels with cooperative matrices on a newer software device than Debian 12's
@@ -33,7 +32,7 @@ usage: ./build.sh VERB
   release  in dist/: an archive and a bill of materials for each of six targets, checksums
   setup    install what all these need (Debian, Ubuntu)
 
-demo and test call setup for what is missing.
+demo, check, test and nightly call setup for what is missing.
 Exit status: 0 it worked, 2 no such verb, anything else: the command printed last failed.
 TEXT
 }
@@ -252,18 +251,16 @@ lint() {
   run shellcheck build.sh .ci/run docs/img/record.sh
 }
 
-# device_packages lists the packages whose tests link the Vulkan layer.
-device_packages() {
-  go list -test -f '{{.ImportPath}} {{join .Deps " "}} ' ./... | sed -n 's/^\([^ ]*\)\.test .* leat\/vk .*/\1/p'
+# split_packages lists in device the packages whose tests link the Vulkan layer, and in plain the others.
+split_packages() {
+  mapfile -t device < <(go list -test -f '{{.ImportPath}} {{join .Deps " "}} ' ./... | sed -n 's/^\([^ ]*\)\.test .* leat\/vk .*/\1/p')
+  [ ${#device[@]} -gt 0 ] || fail "no package's tests link leat/vk: split_packages is wrong"
+  mapfile -t plain < <(go list ./... ./tools/testdata | grep -vxF -f <(printf '%s\n' "${device[@]}"))
 }
 
-race_packages() {
-  go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./... | grep -E "$RACE_PACKAGES" | grep -vE "$NO_RACE_PACKAGES"
-}
-
-cross() {
-  local target # one of each system and of each kind of processor; a release builds them all
-  for target in linux/arm64 windows/amd64 darwin/arm64; do
+cross() { # TARGET…
+  local target
+  for target in "$@"; do
     run env CGO_ENABLED=0 GOOS="${target%/*}" GOARCH="${target#*/}" go build ./...
   done
 }
@@ -283,16 +280,23 @@ rebuilt() {
   run go run ./tools/genspv -check -all -glslc-newer "$newer"
 }
 
-# All device tests run under the validation layers; without them those too that layers leave out or allocate for.
-without_layers() {
-  run_tests go test -count=1 ./vk/... ./shaders/gpu/...
-  run_tests go test -count=1 -timeout 40m -run '^(TestDisable|TestDeviceLost|TestOutOfVRAM|TestOutOfHostMemory|TestNoAllocation)$' ./engine
-}
-
 # Device tests must run, not skip, wherever this verb is called.
 run_tests() {
   run env LEAT_REQUIRE_DEVICE=1 LEAT_REQUIRE_TOOLS=1 "$@"
 }
+
+# suite NAME [VARIABLE=VALUE…] [FLAG…]: the tests that tools/suites lists under that name.
+suite() {
+  local name=$1 lines line args
+  shift
+  lines=$(go run ./tools/suites "$name")
+  while IFS= read -r line; do
+    read -ra args <<<"$line"
+    run_tests "$@" "${args[@]}"
+  done <<<"$lines"
+}
+
+stages=
 
 stage() {
   local name=$1 start=$SECONDS
@@ -300,46 +304,76 @@ stage() {
   say "$name"
   "$@"
   say "$name: $((SECONDS - start)) s"
+  stages+="${stages:+, }$name $((SECONDS - start))"
+}
+
+# passed VERB: the last two lines, which a note can quote.
+passed() {
+  say "seconds: $stages"
+  say "$1: all of it passed in $SECONDS s, at $(git rev-parse --short=12 HEAD 2>/dev/null || echo 'no commit')"
+}
+
+# Where a stage belongs: in check what an edit breaks soonest; in test what finds most for its seconds, each device test once; in
+# nightly everything, also what test has a sample of.
+
+# A few goldens: a dense model in blocks, experts, and biases with shared heads.
+GOLDENS='^TestGoldens$/^(leat-demo-q4_k_m|leat-demo-moe-q8_0|qwen2-tiny-q8_0)$'
+# One kernel of each kind: a product of few rows, one of many, attention, a norm, routing, the cache.
+SAMPLE='/^(mul_mat_vec_longs_q4_k|mul_mat_q8_0|flash_attn_f16|rms_norm|topk_moe|kv_append_q8_0)$'
+
+check() {
+  setup
+  local device plain
+  split_packages
+  stage "lint" lint
+  stage "generated files" fresh
+  stage "tests without a device" run go test "${plain[@]}"
+  stage "a sample of the kernels" run_tests go test -count=1 -run "^TestQuick\$$SAMPLE" ./shaders/conform
+  stage "three goldens" run_tests go test -count=1 -run "$GOLDENS" ./engine
+  passed check
 }
 
 test_all() {
   setup
-  local device plain race
+  local device plain
+  split_packages
   stage "lint" lint
   stage "generated files" fresh
-  stage "generated files, made again" rebuilt
-  mapfile -t device < <(device_packages)
-  [ ${#device[@]} -gt 0 ] || fail "no package's tests link leat/vk: device_packages is wrong"
-  mapfile -t plain < <(go list ./... ./tools/testdata | grep -vxF -f <(printf '%s\n' "${device[@]}"))
-  stage "tests" run_tests go test -count=1 -timeout 40m "${plain[@]}"
-  stage "device tests without validation layers" without_layers
+  stage "tests without a device" run_tests go test -count=1 -timeout 40m "${plain[@]}"
+  # TestConform has the cases of TestQuick, which the next stage runs.
+  stage "device tests" run_tests go test -count=1 -timeout 40m -skip '^TestQuick$' "${device[@]}"
   stage "examples" run_tests go -C examples test -count=1 ./...
-  stage "device tests under the validation layers" run_tests LEAT_VALIDATE=1 go test -count=1 -timeout 40m "${device[@]}"
-  mapfile -t race < <(race_packages)
-  [ ${#race[@]} -gt 0 ] || fail "no package has tests for the race detector: race_packages is wrong"
-  stage "cooperative matrices on a newer software device" matrices some
-  stage "race detector" run_tests CGO_ENABLED=1 go test -race -short -count=1 -timeout 40m "${race[@]}"
-  stage "cross-builds" cross
-  # By count: a target whose time is up while an input runs may be called failed (context deadline exceeded).
-  FUZZTIME=${FUZZTIME:-5000x} stage "fuzz" fuzz
-  say "all of it passed in $SECONDS s"
+  stage "validation layers" suite layers LEAT_VALIDATE=1 go test -count=1 -timeout 40m
+  stage "race detector" suite race CGO_ENABLED=1 go test -race -short -count=1 -timeout 40m
+  stage "another system" cross windows/amd64
+  passed test
 }
 
-# matrices tests what Debian 12's software device can't run, on a newer one: all of it, or with "some" models and types for
-# each way to compute. That device takes seconds to compile a kernel.
+nightly() {
+  setup
+  local device plain
+  split_packages
+  stage "generated files, made again" rebuilt
+  stage "all under the validation layers" run_tests LEAT_VALIDATE=1 go test -count=1 -timeout 120m "${device[@]}"
+  stage "all sets of features" run_tests go test -count=1 -timeout 180m -run '^(TestConform|TestQuickDisabled|TestDisable)$' ./shaders/conform ./engine -combinations
+  stage "newer Mesa" matrices
+  stage "all under the race detector" run_tests CGO_ENABLED=1 go test -race -count=1 -timeout 180m "${plain[@]}" "${device[@]}"
+  stage "cross-builds" cross "${RELEASE_TARGETS[@]}"
+  stage "fuzz" fuzz
+  passed nightly
+}
+
+# matrices tests what Debian 12's software device can't run, on a newer one, which takes seconds to compile a kernel.
 matrices() {
   need_go
-  local newer models=. all=(-combinations)
-  if [ "${1:-all}" = some ]; then
-    models='(demo-q4|demo-moe-q4|llama-tiny-q[468]_[0k]|deepseek[23]|qwen3next|rows)' all=()
-  fi
+  local newer
   newer=$(newer_mesa)
   if [ -z "$newer" ]; then
     say "no Debian 13 to fetch Mesa from: the kernels with cooperative matrices are not run"
     return
   fi
-  run_tests LEAT_ENABLE=coopmat LEAT_VALIDATE=1 go test -exec "$newer" -count=1 -timeout 40m \
-    -run "^(TestQuickEnabled|TestGoldens|TestGoldensHalves|TestGenerateGreedy|TestExpertKernels|TestAskedFast)$/$models" ./shaders/conform ./engine "${all[@]}"
+  run_tests LEAT_ENABLE=coopmat LEAT_VALIDATE=1 go test -exec "$newer" -count=1 -timeout 120m \
+    -run '^(TestQuickEnabled|TestGoldens|TestGoldensHalves|TestGenerateGreedy|TestExpertKernels|TestAskedFast)$' ./shaders/conform ./engine -combinations
 }
 
 conform() {
@@ -408,7 +442,7 @@ archive() { # NAME GOOS GOARCH LDFLAGS
 }
 
 case ${1:-help} in
-  build | demo | lint | conform | matrices | bench | fuzz | release | setup | help) "${1:-help}" ;;
+  build | demo | check | nightly | lint | conform | matrices | bench | fuzz | release | setup | help) "${1:-help}" ;;
   test) test_all ;;
   shaders)
     need_go

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -41,7 +42,7 @@ func (d *Devices) lend(o *Options) (*lent, error) {
 	}
 	own := Model{o: *o}
 	own.o.lend, own.o.Logger = nil, slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	err := own.openDevice(nil, "")
+	err := own.openDevice(context.Background(), "")
 	if err == nil {
 		own.kernels, err = own.o.newKernels(own.dev)
 	}

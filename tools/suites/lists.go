@@ -1,0 +1,51 @@
+package main
+
+var suites = map[string]*suite{"layers": &layers, "race": &race}
+
+// The layers look at calls of Vulkan and at SPIR-V. They must see each call of the binding, each kernel, and each way of the engine
+// to bring weights, to submit, and to stop: resident, streamed from RAM and from disk, in place, in slots; recorded anew and
+// again; on one queue and on several; for one session and for more; closed at any moment.
+var layers = suite{
+	parts: []part{
+		{packages: []string{"vk", "vk/internal/raw", "vk/mem", "vk/xfer", "shaders/gpu", "engine/internal/kv", "engine/internal/weights"}},
+		{packages: []string{"shaders/conform"}, only: []string{"TestQuick", "TestQuickCovers", "TestProve"},
+			why: "the quick cases are of every kernel; the others dispatch the same code with other shapes"},
+		{packages: []string{"engine"}, left: []left{
+			{"they compare numbers of kernels that TestQuick runs, by calls that TestBitEqual makes", []string{
+				"TestGoldens", "TestGoldensFew", "TestGoldensHalves", "TestBytesOfText", "TestDisable", "TestFewSameBits", "TestExpertKernels",
+				"TestNormedRoute", "TestTurned", "TestAsked", "TestExpertSlotsFast", "TestExpertsLong", "TestBrokenKernels", "TestReplay"}},
+			{"they skip there: the layers would not be told of what they simulate, or allocate by themselves", []string{
+				"TestDeviceLost", "TestOutOfVRAM", "TestOutOfHostMemory", "TestNoAllocation"}},
+			{"they are about time; TestRehearse makes the same calls", []string{
+				"TestRates", "TestPacing", "TestRehearseKernels", "TestRehearseLayers", "TestRehearseReplayed", "TestRehearseStriped"}},
+			{"no more calls than TestShrink and TestExpertsStop make", []string{"TestShrinkGeneration", "TestExpertsShrink", "TestExpertsReadFails"}},
+		}},
+	},
+	without: map[string]string{
+		"cmd/leat":             "its tests run the program, which turns the layers on nowhere; what it calls is the engine",
+		"engine/bench":         "runs models by the engine's exported calls",
+		"engine/internal/exec": "its tests open no device",
+		"engine/calibrate":     "measures by vk/xfer, by kernels that TestQuick runs, and by the engine's rehearsal",
+		"tools/golden":         "runs models by the engine's exported calls",
+		"tools/kernelbench":    "measures kernels that TestQuick runs",
+		"tools/soak":           "runs models by the engine's exported calls",
+		"tools/streambench":    "measures by vk/xfer",
+	},
+}
+
+// The race detector is for packages that start goroutines or hold locks, and for their tests in which several goroutines are at
+// work: with -short, tests in which one does all skip by themselves.
+var race = suite{
+	parts: []part{
+		{packages: []string{"vk", "vk/internal/raw", "vk/mem", "vk/xfer", "vk/file", "vk/limit", "shaders/gpu", "shaders/gpu/cache", "decompose", "decompose/pack", "output", "engine/internal/adapt",
+			"engine/internal/exec", "engine/internal/kv", "engine/internal/weights", "engine/pace", "engine/pace/nvml", "engine/trace", "engine/bench", "engine/calibrate"},
+			left: []left{{"they search and measure in one goroutine", []string{"TestTune", "TestSearch", "TestRehearsal", "TestTiers", "TestExperts"}}}},
+		{packages: []string{"cmd/leat"}, left: []left{
+			{"they run the program as processes of its own, which share nothing", []string{"TestScript", "TestInterrupt", "TestFullDisk", "TestDoctor"}}}},
+		{packages: []string{"engine"}, left: []left{
+			{"one goroutine steps, as in TestBitEqual, whose streamed ways meet the same readers and uploads", []string{
+				"TestAsked", "TestAskedFast", "TestBytesOfText", "TestGoldensFew", "TestNoAllocation", "TestBlocksBitEqual", "TestPersistent", "TestGenerateGreedy",
+				"TestTraceWithoutClock", "TestRates", "TestExpertSlotsFast", "TestGoldensHalves"}}}},
+	},
+	without: map[string]string{},
+}
