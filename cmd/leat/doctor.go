@@ -17,7 +17,7 @@ func init() { commands = append(commands, newDoctorCmd) }
 func newDoctorCmd(a *app) *cobra.Command {
 	d := &doctor{app: a}
 	cmd := &cobra.Command{
-		Use:   "doctor [--tune [MODEL]]",
+		Use:   "doctor [--tune [MODEL]] [--retry]",
 		Short: "Examine this machine, and print what a bug report needs",
 		Long: `Examine this machine: the Vulkan loader, drivers, layers and devices, each kernel
 against its reference, and the speeds that decide how fast a model larger than the
@@ -27,6 +27,9 @@ With --tune it also measures which constants of the kernels are fastest on this 
 for the products of MODEL or those of a common model, and keeps them in the cache folder,
 where every later run finds them. It takes some seconds on a GPU. What failed a self-test
 before is tried anew.
+
+A kernel that the driver crashed in is not used by later runs, nor tried by doctor, which
+names it. --retry forgets this, and failed self-tests, and tries these kernels again.
 
 Please put the whole output into a bug report. Your home folder shows as ~ in it.
 
@@ -51,6 +54,7 @@ Exit status: 0 leat can run here; 1 a kernel computes wrong, or no device works;
 	fs.BoolVar(&d.quick, "quick", false, "measure speeds with an eighth of the bytes: faster, less exact")
 	fs.BoolVar(&d.full, "full", false, "test the kernels with all cases, not a few each; takes minutes")
 	fs.BoolVar(&d.tune, "tune", false, "measure which constants of the kernels are fastest, and keep them")
+	fs.BoolVar(&d.retry, "retry", false, "try kernels again that failed before or that the driver crashed in")
 	fs.BoolVar(&d.json, "json", false, "print as JSON, at the end")
 	return cmd
 }
@@ -61,7 +65,7 @@ type doctor struct {
 	app               *app
 	device, disk      string
 	quick, full, json bool
-	tune              bool
+	tune, retry       bool
 	model             string // that is tuned for; "": a common one
 	out               io.Writer
 	report            doctorReport
@@ -106,7 +110,7 @@ func (d *doctor) run(ctx context.Context) error {
 		d.out = io.Discard
 	}
 	d.report = doctorReport{Drivers: []driverReport{}, Devices: []deviceReport{}, Kernels: []kernelReport{}, Variants: []variantReport{}, Tuned: []tunedReport{}, Speeds: []speedReport{}, Problems: []problem{}}
-	for _, part := range []func(context.Context){d.program, d.vulkan, d.devices, d.selfTest, d.tuneKernels, d.variants, d.speeds} {
+	for _, part := range []func(context.Context){d.program, d.vulkan, d.devices, d.retryKernels, d.selfTest, d.tuneKernels, d.variants, d.speeds} {
 		part(ctx)
 		if ctx.Err() != nil {
 			break

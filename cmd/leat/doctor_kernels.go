@@ -27,6 +27,14 @@ func (d *doctor) selfTest(ctx context.Context) {
 	if d.chosen == nil {
 		return
 	}
+	cases := conform.Quick()
+	if d.full {
+		cases = append(conform.Cases(), conform.Sweep()...)
+	}
+	d.testCases(ctx, cases)
+}
+
+func (d *doctor) testCases(ctx context.Context, cases []conform.Case) {
 	dev := d.openDevice(vk.DeviceOptions{})
 	if dev == nil {
 		return
@@ -45,10 +53,6 @@ func (d *doctor) selfTest(ctx context.Context) {
 	}
 	defer suite.Close()
 	d.heading("Self-test on device %d, seed %d", d.chosen.Index, suite.Seed)
-	cases := conform.Quick()
-	if d.full {
-		cases = append(conform.Cases(), conform.Sweep()...)
-	}
 	cases = slices.DeleteFunc(cases, func(c conform.Case) bool { return !suite.Can(&c) })
 	d.testKernels(ctx, cases, suite.Run)
 	d.blank()

@@ -30,6 +30,7 @@ type cacheReport struct {
 	PipelineBytes int64             `json:"pipeline_bytes"` // of this device and driver
 	Tested        int               `json:"tested"`         // pipelines
 	Failed        map[string]string `json:"failed"`         // kernel: why
+	Crashed       map[string]string `json:"crashed"`        // kernel: how the driver ended a run in it
 	Tuned         int               `json:"tuned"`          // choices in use
 	TunedAt       *time.Time        `json:"tuned_at"`       // the newest of them; null: none
 	Stale         string            `json:"stale,omitempty"`
@@ -78,7 +79,7 @@ func (d *doctor) variant(c gpu.Choice) {
 // cache tells what is kept, and warns of kernels that earlier runs gave up.
 func (d *doctor) cache(dev *vk.Device, kernels *gpu.Kernels) {
 	folder := d.app.cacheFolder()
-	r := cacheReport{Path: folder.Path(), Failed: map[string]string{}}
+	r := cacheReport{Path: folder.Path(), Failed: map[string]string{}, Crashed: map[string]string{}}
 	d.report.Cache = &r
 	if folder == nil {
 		d.field("cache", "none: kernels are compiled and tested in every run")
@@ -100,9 +101,35 @@ func (d *doctor) cache(dev *vk.Device, kernels *gpu.Kernels) {
 	d.field("tested", "%d %s at their first use, %d %s failed", r.Tested, plural(r.Tested, "pipeline"), len(r.Failed), plural(len(r.Failed), "kernel"))
 	for _, name := range sortedKeys(r.Failed) {
 		d.warn(fmt.Sprintf("kernel %s failed its self-test in a run, so another is used: %s", name, r.Failed[name]),
-			"update the driver; leat doctor --tune tries it anew")
+			"update the driver; leat doctor --retry tries it again")
 	}
+	d.crashes(kernels, &r)
 	d.tuneState(dev, &r)
+}
+
+// crashes names the kernels that the driver ended a run in.
+func (d *doctor) crashes(kernels *gpu.Kernels, r *cacheReport) {
+	for _, c := range kernels.Crashes() {
+		r.Crashed[c.Kernel] = c.Why
+	}
+	for _, name := range sortedKeys(r.Crashed) {
+		instead := "no other stands in for it"
+		if gpu.Replaced(name) {
+			instead = "another is used"
+		}
+		d.field("crashed", "%s", name)
+		d.warn(fmt.Sprintf("kernel %s is not used, %s: %s", name, instead, r.Crashed[name]), "update the driver; leat doctor --retry tries it again")
+	}
+}
+
+// retryKernels forgets, where asked to, which kernels crashed or failed in earlier runs.
+func (d *doctor) retryKernels(context.Context) {
+	if !d.retry || d.chosen == nil {
+		return
+	}
+	if err := gpu.Retry(d.app.cacheFolder(), d.chosen); err != nil {
+		d.fail(fmt.Errorf("try kernels again: %w", err))
+	}
 }
 
 func (d *doctor) tuneState(dev *vk.Device, r *cacheReport) {

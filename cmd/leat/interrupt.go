@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"leat/output"
+	"leat/shaders/gpu/cache"
 )
 
 // patience is how long an interrupted command may take to end by itself. A driver that
@@ -22,7 +23,10 @@ func process(args []string) int { return prepared(args, func(context.Context, *a
 // prepared is process, with what a test changes of the app; ctx ends with an interrupt.
 func prepared(args []string, change func(ctx context.Context, a *app)) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop)
+	context.AfterFunc(ctx, func() {
+		cache.Forgive() // whom its user ends no driver has crashed
+		stop()
+	})
 	a := newApp(os.Stdin, os.Stdout, os.Stderr)
 	a.exit, a.patience = os.Exit, func() <-chan time.Time { return time.After(patience) }
 	change(ctx, a)

@@ -12,6 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"leat/shaders/gpu"
 )
 
 // Exit codes, as the help explains them.
@@ -151,6 +153,7 @@ func (a *app) wrap(c *cobra.Command) {
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		a.started = true
 		a.log = newLogger(a.err, a.verbose)
+		gpu.NoteCrashes(a.cacheFolder())
 		defer a.toldTests(false)
 		return a.finish(runE(cmd, args))
 	}

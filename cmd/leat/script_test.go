@@ -14,6 +14,9 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	if kernel := os.Getenv(crashKernel); kernel != "" {
+		crashIn(kernel)
+	}
 	testscript.Main(m, map[string]func(){"leat": program, "leat-talk": talkMain})
 }
 

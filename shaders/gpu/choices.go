@@ -1,6 +1,7 @@
 package gpu
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -103,22 +104,27 @@ func lacksMatrix(k *Kernels) string {
 type Choice struct {
 	Rule
 	Lacks  string   // what the device lacks for it; "": nothing
-	Failed []string // names of its kernels that failed their self-test: others are used in their place
+	Failed []string // names of its kernels that failed their self-test or crashed the driver: others are used in their place
 }
 
 // Choices lists all rules and what the device makes of them.
 func (k *Kernels) Choices() []Choice {
 	var all []Choice
+	failed := k.guard.failed()
 	results, _ := k.Tested()
+	for _, t := range results {
+		if t.Error != "" {
+			failed[t.Kernel] = t.Error
+		}
+	}
 	for _, r := range Rules {
 		c := Choice{Rule: r}
 		if r.needs != nil {
 			c.Lacks = r.needs(k)
 		}
-		for _, t := range results {
-			of := slices.ContainsFunc(r.kernels, func(name string) bool { return t.Kernel == name || strings.HasPrefix(t.Kernel, name+"_") })
-			if t.Error != "" && of && !slices.Contains(c.Failed, t.Kernel) {
-				c.Failed = append(c.Failed, t.Kernel)
+		for _, name := range slices.Sorted(maps.Keys(failed)) {
+			if slices.ContainsFunc(r.kernels, func(of string) bool { return name == of || strings.HasPrefix(name, of+"_") }) {
+				c.Failed = append(c.Failed, name)
 			}
 		}
 		all = append(all, c)

@@ -29,6 +29,21 @@ func (e *BrokenError) Hint() string {
 	return "another kernel is used in its place, slower; update the driver, and see leat doctor"
 }
 
+// CrashError says that the driver crashed in a kernel in an earlier run, so it is not compiled again.
+type CrashError struct {
+	Kernel, Device string
+	Why            string
+}
+
+func (e *CrashError) Error() string {
+	return fmt.Sprintf("build kernel %s on %s: %s", e.Kernel, e.Device, e.Why)
+}
+
+// Hint names what tries the kernel again.
+func (e *CrashError) Hint() string {
+	return "update the driver, or choose another device with --device; leat doctor --retry tries the kernel again"
+}
+
 // check keeps the first wrong argument of an op.
 type check struct {
 	choice

@@ -25,7 +25,8 @@ type Options struct {
 	// error the variant is not used: the next one of its op is. nil: they are trusted.
 	Test func(k *Kernels, v Variant) error
 
-	// Cache keeps what the driver compiled and what was tested, and has what was tuned; nil: nothing is kept.
+	// Cache keeps what the driver compiled or crashed in and what was tested, and has what was tuned; nil: nothing is kept,
+	// but for what [NoteCrashes] says.
 	Cache *cache.Folder
 
 	// Routes is for tests: CPUs have topk_moe_routed too, though they lose by it.
@@ -56,6 +57,7 @@ type Kernels struct {
 	plain *Kernels // those that are tested own their pipelines by this one, which is not; nil: this is it
 	test  func(*Kernels, Variant) error
 	store *store // nil: nothing is kept
+	guard *guard // nil: what a driver crashes in is not known
 	tuned atomic.Pointer[tuned]
 
 	mu      sync.Mutex
@@ -124,6 +126,7 @@ func New(dev *vk.Device, o Options) (*Kernels, error) {
 	k.straight.Store(k.longs.Load() && straightOn(dev))
 	k.persistent.Store(k.few && persistentOn(dev))
 	k.store = openStore(dev, o.Cache, log)
+	k.guard = openGuard(dev.Physical, cmp.Or(o.Cache, crashFolder.Load()), log)
 	if t, err := LoadTuned(o.Cache, dev); err != nil {
 		log.Info("what was tuned is not used", "error", err)
 	} else if t != nil {
@@ -132,9 +135,9 @@ func New(dev *vk.Device, o Options) (*Kernels, error) {
 		}
 	}
 	if o.Test != nil {
-		k.plain = &Kernels{dev: dev, log: log, matrix: k.matrix, shared: k.shared, lanes: k.lanes, few: k.few, turns: k.turns, routes: k.routes, alter: k.alter, store: k.store, built: map[choice]*built{}}
+		k.plain = &Kernels{dev: dev, log: log, matrix: k.matrix, shared: k.shared, lanes: k.lanes, few: k.few, turns: k.turns, routes: k.routes, alter: k.alter, store: k.store, guard: k.guard, built: map[choice]*built{}}
 		k.test, k.refused = o.Test, map[choice]error{}
-		k.tested.load(k.store)
+		k.tested.load(k.store, k.guard.failed())
 	}
 	return k, nil
 }
@@ -183,6 +186,7 @@ func (k *Kernels) Close() {
 	}
 	if k.shut() {
 		k.store.close(k)
+		k.guard.close()
 	}
 }
 
@@ -249,6 +253,11 @@ func (k *Kernels) untested(c choice, row *shaders.Kernel) (*built, error) {
 // build makes a pipeline and keeps it.
 func (k *Kernels) build(c choice, row *shaders.Kernel) (*built, error) {
 	b := &built{row: row, spec: specValues(row, c)}
+	id := testID(row, b.spec, c.subgroup())
+	if why := k.guard.crashed(id, mustProve(row)); why != "" {
+		return nil, &CrashError{row.Name, k.dev.Physical.Name, why}
+	}
+	end := k.guard.begin(stageCompile, id)
 	code, spec := row.SPIRV, b.spec
 	if k.alter != nil {
 		code, spec = k.alter(row, b.spec)
@@ -258,6 +267,7 @@ func (k *Kernels) build(c choice, row *shaders.Kernel) (*built, error) {
 	b.pipeline, err = k.dev.NewPipeline(vk.PipelineOptions{
 		Name: row.Name, SPIRV: code, PushBytes: row.PushBytes, Spec: spec, SubgroupSize: c.subgroup(), Cache: k.store.pipelines(),
 	})
+	end(err == nil)
 	if err != nil {
 		return nil, fmt.Errorf("build kernel %s: %w", row.Name, err)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -66,23 +67,27 @@ func testID(row *shaders.Kernel, spec []uint32, subgroup int) string {
 	return fmt.Sprintf("%s %v %d %x", row.Name, spec, subgroup, sum[:6])
 }
 
-// load takes what earlier runs found. A row of which a pipeline failed is not tried again with the same code.
-func (t *tests) load(s *store) {
+// ofCode reports whether a testID is of the row's present code.
+func ofCode(id string, row *shaders.Kernel) bool {
+	sum := sha256.Sum256(row.SPIRV)
+	return strings.HasSuffix(id, fmt.Sprintf(" %x", sum[:6]))
+}
+
+// load takes what earlier runs found, crashed by the name of a row among it. A row of which a pipeline failed is not tried
+// again with the same code.
+func (t *tests) load(s *store, crashed map[string]string) {
 	t.results, t.failed, t.kept = map[string]string{}, map[string]string{}, s
 	kept := s.loadTests()
 	for id, why := range kept {
 		row, ok := shaders.Lookup(nameOf(id))
-		if !ok {
-			continue
-		}
-		sum := sha256.Sum256(row.SPIRV)
-		if code := fmt.Sprintf("%x", sum[:6]); len(id) < len(code) || id[len(id)-len(code):] != code {
+		if !ok || !ofCode(id, row) {
 			continue // of another version of the kernel
 		}
 		if t.results[id] = why; why != "" {
 			t.failed[row.Name] = why
 		}
 	}
+	maps.Copy(t.failed, crashed)
 	t.failures.Store(int32(len(t.failed)))
 }
 
@@ -119,13 +124,15 @@ func (t *tests) passed(id string, took time.Duration) {
 	t.kept.grown()
 }
 
-// gaveUp notes why a row is not used. What is no fault of the kernel is not kept: that there was no memory to test it with.
+// gaveUp notes why a row is not used. What is no fault of the kernel is not kept: that there was no memory to test it with,
+// or that another kernel crashed that its test needs.
 func (t *tests) gaveUp(name, id string, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.failed[name] = err.Error()
 	t.failures.Store(int32(len(t.failed)))
-	if !errors.Is(err, vk.ErrOutOfDeviceMemory) && !errors.Is(err, vk.ErrOutOfHostMemory) {
+	var other *CrashError
+	if !errors.Is(err, vk.ErrOutOfDeviceMemory) && !errors.Is(err, vk.ErrOutOfHostMemory) && !errors.As(err, &other) {
 		t.results[id] = err.Error()
 		t.kept.grown()
 	}
@@ -154,7 +161,9 @@ func (k *Kernels) prove(c choice, row *shaders.Kernel) (*built, error) {
 	}
 	begin := time.Now()
 	if err == nil {
+		end := k.guard.begin(stageTest, id)
 		err = k.test(k.plain, Variant{Row: row, Cols: c.cols, Tile: c.tile, GLU: c.glu, Normed: c.normed, Lanes: c.lanes, Per: c.per, RowLanes: c.rowLanes, Group: c.attn.group, Run: c.attn.run, Turning: c.turning, Split: c.split.Split, Key: c.heads.key | c.attn.key, Val: c.heads.val | c.attn.val, Options: c.heads.options, RunSplit: c.heads.RunSplit})
+		end(err == nil)
 	}
 	took := time.Since(begin)
 	if err == nil {

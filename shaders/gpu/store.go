@@ -115,7 +115,7 @@ func (s *store) close(k *Kernels) {
 func (s *store) write(k *Kernels) {
 	s.one.Lock()
 	defer s.one.Unlock()
-	err := errors.Join(s.writePipelines(), s.writeTests(&k.tested))
+	err := errors.Join(s.writePipelines(), s.writeTests(&k.tested), k.guard.keep())
 	if err != nil {
 		s.log.Info("kernels are not kept for the next run", "error", err)
 	}
