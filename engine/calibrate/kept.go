@@ -145,6 +145,8 @@ func (d *Device) check(now time.Time) error {
 		return errors.New("a table of the device is missing")
 	case d.Link.Idle <= 0 || d.Link.Busy <= 0 || d.Link.Busy > d.Link.Idle:
 		return fmt.Errorf("found a link of %g and %g bytes/s", d.Link.Idle, d.Link.Busy)
+	case len(d.Link.Bursts) < 2: // earlier versions knew of none
+		return fmt.Errorf("found %d bursts", len(d.Link.Bursts))
 	case d.DispatchNanos < 1:
 		return errors.New("a dispatch takes no time")
 	}

@@ -69,7 +69,7 @@ func (d *Device) lacks(w Wanted) Wanted {
 
 func (d *Device) complete(w Wanted) bool {
 	_, attention := d.Attention[w.KV.String()]
-	return d.Link.Idle > 0 && len(d.Link.Bursts) > 1 && attention && len(d.lacks(w).Types) == 0
+	return d.Link.Idle > 0 && attention && len(d.lacks(w).Types) == 0
 }
 
 // measure fills in what d has not got of w. keep is called whenever one more thing is known: who interrupts a measurement loses
@@ -77,7 +77,7 @@ func (d *Device) complete(w Wanted) bool {
 func (d *Device) measure(ctx context.Context, dev *vk.Device, w Wanted, keep func()) error {
 	w.Kernels.Test = conform.Prove
 	_, read := Sizes(dev.Physical)
-	if d.Link.Idle == 0 || len(d.Link.Bursts) < 2 { // earlier versions knew of no bursts
+	if d.Link.Idle == 0 {
 		t := gguf.F16
 		if len(w.Types) > 0 {
 			t = w.Types[0]
