@@ -253,7 +253,7 @@ func (f *File) place(headerEnd, size int64) (end int64, err error) {
 
 func sizeOf(n int64) string {
 	switch {
-	case n < 1<<20:
+	case n < 100_000:
 		return fmt.Sprintf("%d bytes", n)
 	case n < 1<<30:
 		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
