@@ -1,7 +1,7 @@
 #version 460
-// argmax: column of the greatest value of each row. One workgroup per row; JOINED: one per PART columns, and the last to end of a
-// row puts together what they found. Floats are compared as integers: no driver can optimise a NaN test away, and no
-// subnormal is flushed.
+// argmax: column of the greatest value of each row, or where a row holds NaN or an infinity the first such column, inverted. One
+// workgroup per row; JOINED: one per PART columns, and the last to end of a row puts together what they found. Floats are compared as
+// integers: no driver can optimise a NaN test away, and no subnormal is flushed.
 #extension GL_GOOGLE_include_directive : require
 #include "memory.glsl"
 
@@ -13,11 +13,13 @@ layout(push_constant, std430) uniform Args {
 shared uint keys[LANES];
 shared uint columns[LANES];
 
-// order maps floats to integers of the same order; NaN to 0, below -infinity; -0 to what 0 maps to.
+const uint BROKEN = 0xffffffff;
+
+// order maps floats to integers above 0 of the same order; NaN and infinities to BROKEN, above all; -0 to what 0 maps to.
 uint order(uint u)
 {
-    if ((u & 0x7fffffff) > 0x7f800000)
-        return 0;
+    if ((u & 0x7f800000) == 0x7f800000)
+        return BROKEN;
     if ((u & 0x80000000u) == 0 || u == 0x80000000u)
         return u | 0x80000000u;
     return ~u;
@@ -56,18 +58,18 @@ uint meet(inout uint key, uint column)
 
 #ifdef JOINED
 const uint AHEAD = PART / (4 * LANES); // 16-byte loads that a lane has under way
-const uint NAN = 0x7fc00000;
+const uint LEAST = 0xff7fffff; // the least number: what is behind a row is not before any of it
 
 layout(buffer_reference, std430, buffer_reference_align = 8) coherent buffer Left { uvec2 w[]; };
 layout(buffer_reference, std430, buffer_reference_align = 4) coherent buffer Counts { uint n[]; };
 shared uint ended; // workgroups of the row before this one
 
-// quad is words at … at+3 of a row that ends at `end`; what is behind is NaN.
+// quad is words at … at+3 of a row that ends at `end`; what is behind is LEAST.
 uvec4 quad(uvec2 x, uint at, uint end)
 {
     if (at + 4 <= end)
         return Words4(x).w[at / 4];
-    uvec4 v = uvec4(NAN);
+    uvec4 v = uvec4(LEAST);
     [[unroll]] for (uint k = 0; k < 3; k++)
         if (at + k < end)
             v[k] = Words(x).w[at + k];
@@ -123,7 +125,7 @@ void main()
         column = meet(key, column);
     }
     if (lane == 0)
-        OutWords(a.Dst).w[row] = column;
+        OutWords(a.Dst).w[row] = key == BROKEN ? ~column : column;
 }
 #else
 void main()
@@ -142,6 +144,6 @@ void main()
     }
     column = meet(key, column);
     if (gl_LocalInvocationID.x == 0)
-        OutWords(a.Dst).w[row] = column;
+        OutWords(a.Dst).w[row] = key == BROKEN ? ~column : column;
 }
 #endif

@@ -104,7 +104,7 @@ type AddArgs struct {
 func (a *AddArgs) Workgroups() uint64 { return groups(uint64(a.Count), lanes) }
 
 // ArgmaxArgs: Dst (Rows) uint32 = column of the greatest of each row of X (Rows, Cols): the lowest
-// among equals; NaN is less than everything.
+// among equals. Of a row that holds NaN or an infinity it is the first such column, inverted: negative as int32.
 //
 // With Counters (Rows) uint32, which are 0 before it and after, it is argmax_joined, whose rows are cut into parts of
 // [ArgmaxPart] columns; Parts are [ArgmaxPartBytes] for what becomes of them.

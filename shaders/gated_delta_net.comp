@@ -4,6 +4,7 @@
 #extension GL_GOOGLE_include_directive : require
 #include "memory.glsl"
 #include "reduce.glsl"
+#include "finite.glsl"
 
 layout(push_constant, std430) uniform Args {
     uvec2 X, Beta, Alpha, A, Dt, Dst, States, Seq, Pos;
@@ -34,7 +35,7 @@ void load(Floats x, uint head)
 float sigmoid(float x)
 {
     precise float y = 1.0 / (1.0 + exp(-max(x, -88.0)));
-    return y;
+    return unless_nan(x, y);
 }
 
 // softplus is log(1 + exp(x)), which is x where exp would overflow.

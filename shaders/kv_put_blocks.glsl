@@ -1,5 +1,6 @@
 // How values get into a KV cache of blocks: a lane has 4 values of a row, 16 lanes two blocks. The numbers are ggml's, but
-// for ties: a driver's quotient may be off by a bit, so products decide.
+// for ties: a driver's quotient may be off by a bit, so products decide. A block with NaN or an infinity has the scale NaN, and zeros.
+#include "finite.glsl"
 
 shared float most[LANES];  // the farthest from 0 of a lane's values
 shared uint packed[LANES]; // its quants, a byte each
@@ -7,7 +8,7 @@ shared uint packed[LANES]; // its quants, a byte each
 // row_lanes is how many lanes have a row of len values; those behind its end have none.
 uint row_lanes(uint len) { return (len + 63) / 64 * 16; }
 
-float farther(float x, float y) { return abs(y) > abs(x) ? y : x; } // the first of equals
+float farther(float x, float y) { return magnitude(y) > magnitude(x) ? y : x; } // the first of equals
 
 float most_of_block(uint first)
 {
@@ -27,9 +28,12 @@ float scale_of(float high)
     return d;
 }
 
+// scale_bits is the scale as F16. Above its range that is infinity, and so is what comes of the block, or NaN.
+uint scale_bits(float high) { return magnitude(high) < INFINITY ? half_bits(scale_of(high)) : 0x7e00; }
+
 uint quant(float x, float high)
 {
-    float size = abs(high);
+    float size = magnitude(high) < INFINITY ? abs(high) : 0;
 #ifdef TYPE_Q8_0
     // The greatest n with (n - 0.5) * size <= |x| * 127, with x's sign.
     if (size == 0)
@@ -61,7 +65,7 @@ void put_blocks(vec4 x, bool there, uvec2 row, uvec2 scales, uint t)
     float high = most_of_block(first);
     uint quants = quant(x.x, high) | quant(x.y, high) << 8 | quant(x.z, high) << 16 | quant(x.w, high) << 24;
     if (there && t % 16 == 0)
-        OutWords(scales).w[t / 16] = half_bits(scale_of(high)) | half_bits(scale_of(most_of_block(first + 8))) << 16;
+        OutWords(scales).w[t / 16] = scale_bits(high) | scale_bits(most_of_block(first + 8)) << 16;
 #ifdef TYPE_Q8_0
     if (there)
         OutWords(row).w[t] = quants;

@@ -324,12 +324,12 @@ void norm_out()
         uint block = (n * rows + m) / 32;
         put_q8(x * w, there, a.Dst1, a.Dst2, block);
         barrier();
-        q8_largest[me] = dot(x, x);
+        q8_largest[me] = floatBitsToUint(dot(x, x)); // its memory is free
         barrier();
         if (there && me % 8 == 0) {
             float sum = 32 * uintBitsToFloat(a.M1);
             [[unroll]] for (uint l = 0; l < 8; l++)
-                sum += q8_largest[me + l];
+                sum += uintBitsToFloat(q8_largest[me + l]);
             Floats(squares_behind(a.Dst2, a.N * rows)).f[block] = sum;
         }
         barrier(); // the sums have been read

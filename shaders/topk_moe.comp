@@ -34,7 +34,7 @@ uint best(uint from, uint n)
         }
         barrier();
     }
-    uint found = min(tree_at[0], from + n - 1); // where all are NaN there is no largest
+    uint found = min(tree_at[0], from + n - 1); // where all are taken, or -infinity, there is no largest
     barrier();
     return found;
 }
@@ -61,12 +61,12 @@ void rate(Floats x, uint lane)
         precise float p = gating() == SOFTMAX ? prob[i] / total : prob[i];
         precise float s = (a.Bias.x | a.Bias.y) != 0 ? p + Floats(a.Bias).f[i] : p;
         prob[i] = p;
-        score[i] = isnan(s) ? NONE : s;
+        score[i] = rated(s);
     }
     barrier();
 }
 
-// rank fills chosen. The lowest expert among equals is the better one; what is not a number is worse than all.
+// rank fills chosen. The lowest expert among equals is the better one.
 void rank(uint lane)
 {
     if (a.Experts > FEW) {

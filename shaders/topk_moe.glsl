@@ -9,10 +9,11 @@ layout(push_constant, std430) uniform Args {
 } a;
 #endif
 #include "there.glsl"
+#include "finite.glsl"
 
 const uint SOFTMAX = 0, SIGMOID = 1, LATE = 2; // of all; each by itself; softmax of the chosen ones
 const uint NORMALISED = 4;                     // beside one of these
-const float NONE = -3.0e38;                    // not -infinity: a driver need not honour it
+const float NONE = -3.0e38, ALL = 3.0e38;      // not infinities: a driver need not honour them
 const float LEAST = 6.103515625e-05;           // of a sum that is divided by
 
 // What chooses an expert, and the chosen ones. Memory is scarce: limit has its groups' sums, as bits, where the
@@ -26,8 +27,11 @@ float group_sum(uint g) { return uintBitsToFloat(chosen[g]); }
 float sigmoid(float x)
 {
     precise float p = 1.0 / (1.0 + exp(-max(x, -88.0)));
-    return p;
+    return unless_nan(x, p);
 }
+
+// rated is what chooses an expert. One whose score is not a number is chosen before all others: so that its row is not a number either.
+float rated(float s) { return is_nan(s) ? ALL : s; }
 
 #ifdef ROUTED // what is not there it asks for beside the scores
 shared uint gone[MAX_EXPERTS];
@@ -102,7 +106,7 @@ void weigh(uint row, uint lane)
     for (uint k = lane; k < a.Used; k += LANES) {
         precise float w = share[k];
         if (divide)
-            w = w / max(total, LEAST);
+            w = w / unless_nan(total, max(total, LEAST));
         w = w * a.Scale;
         ids.w[k] = chosen[k];
         weights.f[k] = w;

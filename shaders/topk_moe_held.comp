@@ -110,7 +110,7 @@ void main()
         if (gating() == SIGMOID)
             p[u] = sigmoid(p[u]);
         precise float t = biased ? p[u] + s[u] : p[u];
-        s[u] = order(t) == 0 ? NONE : t;
+        s[u] = rated(t);
     }
     if (a.Groups > 1) {
         [[unroll]] for (uint u = 0; u < PER; u++)

@@ -230,7 +230,7 @@ void rate(uint row, uint lane)
             p = sigmoid(p);
         precise float s = biased ? p + Floats(a.Bias).f[e] : p;
         prob[e] = p;
-        score[e] = isnan(s) ? NONE : s;
+        score[e] = rated(s);
     }
     if (lane < AHEAD && a.Experts + lane < MAX_EXPERTS)
         score[a.Experts + lane] = NONE; // for rank, which loads AHEAD at once

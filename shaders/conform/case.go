@@ -38,7 +38,7 @@ type Result struct {
 // Cases returns the whole suite.
 func Cases() []Case {
 	var cases []Case
-	for _, part := range []func() []Case{getRowsCases, mulMatCases, vecCases, turnedCases, fewCases, rowCases, ropeCases, kvAppendCases, attnCases, pointCases, argmaxCases, checksumCases, halvesCases, tileCases, attnRunCases, moeCases, thereCases, routedCases, teamIDCases, idHalvesCases, gateCases, stateCases, headCases} {
+	for _, part := range []func() []Case{getRowsCases, mulMatCases, vecCases, turnedCases, fewCases, rowCases, ropeCases, kvAppendCases, attnCases, pointCases, argmaxCases, checksumCases, halvesCases, tileCases, attnRunCases, moeCases, thereCases, routedCases, teamIDCases, idHalvesCases, gateCases, stateCases, headCases, spoiledCases} {
 		cases = append(cases, part()...)
 	}
 	return cases
@@ -53,6 +53,7 @@ type job struct {
 	twins  [][2]want
 	spare  []span // memory that the op may leave anything in
 	lacks  uint64 // a table of experts, see topKOf
+	spoils bool   // every other row of a random matrix holds NaN or an infinity
 }
 
 // want is an output: where it is and what it should be. Rows of bytes, stride apart.
@@ -108,6 +109,7 @@ func (j *job) normal(rows, cols, gap int) ref.Mat {
 			x.Row(r)[i] = float32(j.rng.NormFloat64())
 		}
 	}
+	j.spoil(x)
 	return x
 }
 

@@ -116,6 +116,7 @@ const ties = -1
 // scaled makes values of a scale.
 func (j *job) scaled(rows, cols, gap int, scale float32) ref.Mat {
 	m := j.normal(rows, cols, gap)
+	defer j.spoil(m)
 	for i := range m.Data {
 		if scale != ties {
 			m.Data[i] *= scale

@@ -13,7 +13,8 @@ type Q8 struct {
 	D          []float32 // (T, K/32)
 }
 
-// QuantizeQ8 rounds each value to the nearest of 255 steps, a block's largest being the last.
+// QuantizeQ8 rounds each value to the nearest of 255 steps, a block's largest being the last. A block with NaN or an infinity has the
+// scale NaN and zeros.
 func QuantizeQ8(x Mat /* (T, K) */) *Q8 {
 	q := &Q8{Rows: x.Rows, Cols: x.Cols, Q: make([]int8, x.Rows*x.Cols), D: make([]float32, x.Rows*x.Cols/32)}
 	for r := range x.Rows {
@@ -24,6 +25,9 @@ func QuantizeQ8(x Mat /* (T, K) */) *Q8 {
 				top = max(top, float32(math.Abs(float64(v))))
 			}
 			d := top / 127
+			if !allFinite(block) {
+				d = float32(math.NaN())
+			}
 			q.D[(r*x.Cols+b)/32] = d
 			for i, v := range block {
 				if d > 0 {

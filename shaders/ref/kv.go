@@ -106,7 +106,11 @@ func (w Row) storeBlocks(src []float32) {
 			copy(block, src[32*b:])
 		}
 		high := farthest(block)
-		binary.LittleEndian.PutUint16(w.scales[2*b:], quant.F32ToF16(blockScale(w.typ, high)))
+		scale := blockScale(w.typ, high)
+		if !allFinite(block) { // nor is what comes of it
+			high, scale = 0, float32(math.NaN())
+		}
+		binary.LittleEndian.PutUint16(w.scales[2*b:], quant.F32ToF16(scale))
 		if 32*b >= len(src) {
 			continue
 		}

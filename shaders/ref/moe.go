@@ -38,6 +38,11 @@ func TopKMoE(r *Router, ids []uint32 /* (T, Used) */, weights Mat /* (T, Used) *
 		for e := range r.Bias {
 			score[e] += float64(r.Bias[e])
 		}
+		for e, s := range score {
+			if math.IsNaN(s) {
+				score[e] = math.MaxFloat32 // chosen before all others: so that its row is not a number either
+			}
+		}
 		if r.Groups > 1 {
 			r.limit(score)
 		}

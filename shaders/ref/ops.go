@@ -118,13 +118,18 @@ func Add(dst, a []float32 /* (T*D) */, b []float32 /* (D) or (T*D) */) {
 	}
 }
 
-// Argmax is the column of the largest value in each row, the lowest among equals; NaN is less than everything.
+// Argmax is the column of the largest value in each row, the lowest among equals; of a row with NaN or an infinity
+// the first such column, inverted.
 func Argmax(dst []uint32 /* (T) */, x Mat /* (T, V) */) {
 	for r := range x.Rows {
 		row := x.Row(r)
 		best := 0
 		for i, v := range row {
-			if v > row[best] || v == v && row[best] != row[best] {
+			if !finite(v) {
+				best = ^i
+				break
+			}
+			if v > row[best] {
 				best = i
 			}
 		}
