@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 )
 
@@ -26,7 +27,8 @@ type File struct {
 	Version   int   // 2 or 3
 	Alignment int64 // of tensor offsets; the smallest where shards differ
 	Tensors   []TensorInfo
-	Paths     []string // one a shard; empty from Parse
+	Paths     []string      // one a shard; empty from Parse
+	Infos     []fs.FileInfo // of each, as it was opened
 
 	index  map[string]int // name → Tensors
 	shards []shard

@@ -77,7 +77,7 @@ func openOne(path string) (*File, error) {
 		file.Close()
 		return nil, inFile(path, err)
 	}
-	f.Paths = []string{path}
+	f.Paths, f.Infos = []string{path}, []fs.FileInfo{st}
 	f.shards[0].closer = file
 	return f, nil
 }
@@ -168,7 +168,7 @@ func join(parts []*File) (*File, error) {
 	whole := &File{Metadata: first.Metadata, Version: first.Version, Alignment: first.Alignment, index: map[string]int{}}
 	for i, p := range parts {
 		whole.Alignment = min(whole.Alignment, p.Alignment)
-		whole.Paths = append(whole.Paths, p.Paths...)
+		whole.Paths, whole.Infos = append(whole.Paths, p.Paths...), append(whole.Infos, p.Infos...)
 		whole.shards = append(whole.shards, p.shards...)
 		for _, t := range p.Tensors {
 			if _, found := whole.index[t.Name]; found {

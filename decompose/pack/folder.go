@@ -83,7 +83,13 @@ func (m *Model) openFile(f *FileEntry) error {
 	m.closers = append(m.closers, r)
 	m.readers = append(m.readers, r)
 	paths := m.Manifest.paths(m.Path, f)
-	m.Files, m.Parts = append(m.Files, paths[0]), append(m.Parts, paths)
+	infos := make([]fs.FileInfo, len(paths))
+	for i, path := range paths {
+		if infos[i], err = os.Stat(path); err != nil {
+			return fmt.Errorf("open pack: %w", err)
+		}
+	}
+	m.Files, m.Parts, m.Infos = append(m.Files, paths[0]), append(m.Parts, paths), append(m.Infos, infos)
 	file := len(m.Files) - 1
 	if f.Kind != Experts {
 		return m.addUnit(f, file, 0, -1)

@@ -2,6 +2,7 @@ package pack
 
 import (
 	"fmt"
+	"io/fs"
 	"maps"
 	"slices"
 
@@ -27,6 +28,9 @@ func openGGUF(path string) (*Model, error) {
 		return nil, insidePack(path, err)
 	}
 	m := &Model{Metadata: f.Metadata, Path: path, Files: f.Paths}
+	for _, info := range f.Infos {
+		m.Infos = append(m.Infos, []fs.FileInfo{info})
+	}
 	m.closers = append(m.closers, f)
 	for i := range f.Paths {
 		m.readers = append(m.readers, shardReader{f, i})

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"slices"
 
@@ -22,6 +23,10 @@ type Model struct {
 	// Parts are, of a striped pack, the paths that the bytes of each file alternate between,
 	// Manifest.Stripe.Bytes at a time; nil for a GGUF.
 	Parts [][]string
+
+	// Infos are of each file's parts, as they were when the model was opened: who opens them by path later finds out with these whether
+	// they are still the same.
+	Infos [][]fs.FileInfo
 
 	index   map[string][2]int // tensor name -> unit, tensor; of experts the first one's
 	readers []io.ReaderAt

@@ -8,7 +8,7 @@ import (
 // View is a model of other units over m's files, in the order given: fewer layers, say, or a
 // part of the vocabulary. It lives as long as m does; closing it does nothing.
 func (m *Model) View(units []Unit) (*Model, error) {
-	v := &Model{Metadata: m.Metadata, Path: m.Path, IsPack: m.IsPack, Units: units, Files: m.Files, Parts: m.Parts, Manifest: m.Manifest, readers: m.readers}
+	v := &Model{Metadata: m.Metadata, Path: m.Path, IsPack: m.IsPack, Units: units, Files: m.Files, Parts: m.Parts, Infos: m.Infos, Manifest: m.Manifest, readers: m.readers}
 	if err := v.buildIndex(); err != nil {
 		return nil, err
 	}

@@ -57,6 +57,8 @@ type File struct {
 	direct   *os.File // nil where the system has no direct reads
 	buffered *os.File
 	refused  atomic.Bool // a direct read was refused: no more of them
+	first    version     // as it was opened
+	changed  atomic.Bool // it was written to since
 
 	parts  []*File // of a striped file, which has nothing else
 	stripe int64
@@ -69,6 +71,10 @@ func Open(path string) (*File, error) {
 		return nil, err
 	}
 	f := &File{path: path, buffered: buffered}
+	if f.first, err = currentVersion(buffered); err != nil {
+		buffered.Close()
+		return nil, fmt.Errorf("look at %s: %w", path, err)
+	}
 	if f.direct, err = openDirect(path); err != nil {
 		f.direct = nil // the page cache serves it
 	}
@@ -137,7 +143,8 @@ func (f *File) Close() error {
 	return err
 }
 
-// Read reads n bytes at off to dst[Skip(off):], or fails with an [Error]. dst has
+// Read reads n bytes at off to dst[Skip(off):], or fails with an [Error] or, of a file that was written to since it was opened, a
+// [ChangedError]. dst has
 // [Room] for it; what is not asked for may be overwritten too.
 func (f *File) Read(ctx context.Context, dst []byte, off, n int64) error {
 	if n == 0 {
@@ -153,7 +160,7 @@ func (f *File) Read(ctx context.Context, dst []byte, off, n int64) error {
 	if f.Direct() && aligned(dst) {
 		found, err := fill(ctx, f.direct, dst[:Room(off, n)], off-skip, skip+n, Align)
 		if err == nil {
-			return nil
+			return f.Unchanged()
 		}
 		if !isRefusal(err) {
 			return &Error{Path: f.path, Off: off, Found: max(0, found-skip), Want: n, Err: err}
@@ -165,7 +172,7 @@ func (f *File) Read(ctx context.Context, dst []byte, off, n int64) error {
 	if err != nil {
 		return &Error{Path: f.path, Off: off, Found: found, Want: n, Err: err}
 	}
-	return nil
+	return f.Unchanged()
 }
 
 // readParts reads from one part after another; who wants them busy at once cuts reads

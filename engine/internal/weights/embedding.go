@@ -108,10 +108,21 @@ func (s *Store) Embeddings(dst []byte, tokens []int32) error {
 			absent++
 		}
 	}
-	switch {
-	case absent == 0:
+	if absent == 0 {
 		return nil
-	case absent < embeddingReaders:
+	}
+	if err := s.readAbsent(dst, tokens, absent); err != nil {
+		return err
+	}
+	if err := s.files[e.tensor.File].Unchanged(); err != nil {
+		return fmt.Errorf("read rows of %s: %w", e.tensor.Name, err)
+	}
+	return nil
+}
+
+// readAbsent reads the rows that are not in RAM.
+func (s *Store) readAbsent(dst []byte, tokens []int32, absent int) error {
+	if absent < embeddingReaders {
 		return s.readRows(dst, tokens, 0, 1)
 	}
 	var all sync.WaitGroup // a disk serves many small reads at once
