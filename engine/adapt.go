@@ -84,10 +84,12 @@ func (a *adapter) ran() func(rows int, cost float64, busy time.Duration) {
 	return a.drift.Ran
 }
 
-// adapt looks, between two steps, whether VRAM must be given back, and does so. An error
-// is the model's end.
+// adapt looks, between two steps, whether VRAM must be given back, and does so. What could not be done it tries again at the next step.
 func (m *Model) adapt(ctx context.Context) error {
 	a := &m.adapter
+	if m.pending != nil {
+		return m.replan(context.WithoutCancel(ctx), m.pending)
+	}
 	if a.least {
 		return nil
 	}
@@ -154,11 +156,12 @@ func (m *Model) give(ctx context.Context, bytes int64) error {
 // replan lets p hold from the next step on.
 func (m *Model) replan(ctx context.Context, p *plan.Plan) error {
 	m.vram.SetBudget(p.DeviceBudget)
+	m.pending = p
 	if err := m.weights.Replan(ctx, p); err != nil {
 		return fmt.Errorf("give VRAM back: %w", err)
 	}
 	s := Shrink{BeforeBytes: m.now.Load().DeviceBytes, AfterBytes: p.DeviceBytes, StreamedBytes: p.StreamedBytes}
-	m.exec.Plan = p
+	m.exec.Plan, m.pending = p, nil
 	m.now.Store(p)
 	m.shrinks.add(s)
 	m.o.Logger.Info("another program takes VRAM: fewer weights stay resident", "before", mibi(s.BeforeBytes), "after", mibi(s.AfterBytes), "streamed", mibi(s.StreamedBytes))

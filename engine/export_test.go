@@ -177,11 +177,15 @@ func (m *Model) Step(ctx context.Context, rows []Asking) (logits []float32, err 
 			return nil, err
 		}
 	}
-	err = m.step(rows[0].Session.during(ctx), of, false, func(r exec.Result) { logits = append(logits, r.Logits...) })
-	for s, n := range counts {
-		if err == nil {
-			err = s.seq.Append(n)
+	first := rows[0].Session
+	err = m.step(first.during(ctx), first.life, of, false, func(r exec.Result) error {
+		logits = append(logits, r.Logits...)
+		for s, n := range counts {
+			if err := s.seq.Append(n); err != nil {
+				return err
+			}
 		}
-	}
+		return nil
+	})
 	return logits, err
 }

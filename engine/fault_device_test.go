@@ -277,5 +277,8 @@ func TestOutOfHostMemory(t *testing.T) {
 		if r.err != nil && (!errors.Is(r.err, vk.ErrOutOfHostMemory) || !hinted(r.err)) {
 			t.Errorf("call %d (%s) in %s: %v, wanted ErrOutOfHostMemory with a hint", f.n, f.hit, r.stage, r.err)
 		}
+		if (r.stage == "prefill" || r.stage == "decode") && r.again != nil {
+			t.Errorf("call %d (%s) in %s: the next step ended with %v, though its calls succeed", f.n, f.hit, r.stage, r.again)
+		}
 	})
 }

@@ -65,9 +65,15 @@ type Token struct {
 // sampled. Canceling ctx stops a step in the midst: it waits for no disk, and on the
 // device for half a second of work at most. The session keeps every token yielded, and
 // can go on. A failure comes once, last, with a zero
-// Token: [ErrContextFull], [ErrDeviceLost] (the Model is dead) or ctx.Err().
+// Token: [ErrContextFull], [ErrClosed], [ErrBusy], ctx.Err(), a [*NotFiniteError], an error of reading weights, or [ErrDeviceLost]:
+// after that the Model is dead, after all others it is as good as before.
 func (s *Session) Generate(ctx context.Context, ids []token.ID, p Params) iter.Seq2[Token, error] {
 	return func(yield func(Token, error) bool) {
+		if err := s.claim(); err != nil {
+			yield(Token{}, fmt.Errorf("generate: %w", err))
+			return
+		}
+		defer s.release()
 		g, err := s.start(ids, p)
 		if err != nil {
 			yield(Token{}, err)

@@ -55,8 +55,6 @@ type Model struct {
 
 	rates struct{ link, disk, vram *limit.Rate } // nil: as fast as they are
 
-	messages int // of the validation layers, once the instance is closed
-
 	chatOnce sync.Once
 	chat     *chat.Template
 	chatErr  error
@@ -65,8 +63,13 @@ type Model struct {
 	end  context.CancelCauseFunc
 	wake func() // lets a step that waits for weights look at its context
 
-	mu   sync.Mutex // held during a step
-	dead error      // why no step can run any more
+	mu      sync.Mutex // held during a step
+	dead    error      // the device is lost: no step can run any more
+	pending *plan.Plan // that gives VRAM back, and could not be put in force
+
+	open   sync.RWMutex // held by Close, and by those who must not meet it
+	closed bool
+	left   Stats // once it is closed
 }
 
 // Load opens the GGUF file (any shard) or the pack at path, plans residency and begins
@@ -206,7 +209,19 @@ func (m *Model) build(ctx context.Context, _ string) (err error) {
 // Loaded waits until all weights that VRAM and RAM are to keep are there. Where a step has
 // begun before, it waits for what that step brings.
 func (m *Model) Loaded(ctx context.Context) error {
-	if err := m.weights.Loaded(ctx); err != nil {
+	m.open.RLock()
+	defer m.open.RUnlock()
+	both, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(m.life, func() { cancel(errModelClosed) })()
+	err := context.Cause(m.life)
+	if err == nil {
+		err = m.weights.Loaded(both)
+	}
+	if err != nil {
+		if both.Err() != nil {
+			err = ended(both)
+		}
 		return fmt.Errorf("load %s: %w", m.file.Path, err)
 	}
 	return nil
@@ -247,6 +262,8 @@ func (m *Model) DeviceName() string { return m.dev.Physical.Name }
 // Traffic returns the bytes of weights that were uploaded and read from disk so far,
 // and whether the disk is read past the page cache.
 func (m *Model) Traffic() (uploaded, fromDisk int64, direct bool) {
+	m.open.RLock()
+	defer m.open.RUnlock()
 	uploaded, fromDisk = m.weights.Traffic()
 	return uploaded, fromDisk, m.weights.Direct()
 }
@@ -258,68 +275,77 @@ func (m *Model) HostMemory() int64 { return m.host.Used() }
 func (m *Model) Memory() (used, peak int64) { return m.vram.Used(), m.vram.Peak() }
 
 // ValidationMessages counts the warnings and errors of Vulkan's validation layers.
-func (m *Model) ValidationMessages() int {
-	if m.inst != nil {
-		return m.inst.Messages()
-	}
-	return m.messages
-}
+func (m *Model) ValidationMessages() int { return m.inst.Messages() }
 
 // live makes the context that ends with the model.
 func (m *Model) live() {
 	m.life, m.end = context.WithCancelCause(context.Background())
 }
 
-// step runs one step; a failure on the device ends the model. ctx is of [Session.during].
-func (m *Model) step(ctx context.Context, rows []exec.Row, greedy bool, use func(exec.Result)) error {
+// step runs one step for a session that lives as long as life. ctx is of [Session.during]. Only a lost device ends the model.
+func (m *Model) step(ctx, life context.Context, rows []exec.Row, greedy bool, use func(exec.Result) error) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.dead != nil {
 		return fmt.Errorf("the model can run no more steps: %w", m.dead)
 	}
+	if life.Err() != nil {
+		return context.Cause(life)
+	}
 	if ctx.Err() != nil {
 		return ended(ctx)
 	}
-	if err := m.adapt(ctx); err != nil {
-		m.dead = err
-		return err
-	}
-	res, err := m.exec.Step(ctx, rows, greedy)
+	res, err := m.tryStep(ctx, rows, greedy)
 	if errors.Is(err, exec.ErrStopped) {
 		return fmt.Errorf("%w: %w", exec.ErrStopped, ended(ctx))
 	}
 	if err != nil {
-		m.dead = err
+		if errors.Is(err, ErrDeviceLost) {
+			m.dead = err
+		}
 		return err
 	}
 	m.kernels.Keep()
-	use(res)
-	return nil
+	return use(res)
+}
+
+// tryStep runs one step, with weights that take as much VRAM as there is for them, and are read again where that failed before.
+func (m *Model) tryStep(ctx context.Context, rows []exec.Row, greedy bool) (exec.Result, error) {
+	if err := m.adapt(ctx); err != nil {
+		return exec.Result{}, err
+	}
+	if err := m.weights.Recover(context.WithoutCancel(ctx)); err != nil {
+		return exec.Result{}, err
+	}
+	return m.exec.Step(ctx, rows, greedy)
 }
 
 // ended is why a context of [Session.during] has.
 func ended(ctx context.Context) error {
-	if err := context.Cause(ctx); err == errClosed {
+	if err := context.Cause(ctx); errors.Is(err, ErrClosed) {
 		return err
 	}
 	return ctx.Err()
 }
 
-var errClosed = errors.New("the model is closed")
-
-// Close stops a step that runs, waits for the device and frees all; safe to call twice.
-// No session may be used afterwards.
+// Close stops a step that runs, waits for the device and frees all; safe to call twice, and beside any other call.
+// Afterwards what would need the device gives [ErrClosed], and what is known of the model stays known.
 func (m *Model) Close() error {
-	m.end(errClosed)
+	m.end(errModelClosed)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.dead == nil {
-		m.dead = errClosed
+	m.open.Lock()
+	defer m.open.Unlock()
+	if m.closed {
+		return nil
 	}
+	if m.exec != nil {
+		m.left = m.stats()
+	}
+	m.closed = true
 	var errs []error
 	if m.routing != nil {
 		errs = append(errs, m.routing.Flush())
-		m.routing = nil
 	}
 	if m.dev != nil {
 		errs = append(errs, m.dev.WaitIdle())
@@ -354,11 +380,9 @@ func (m *Model) Close() error {
 		if !m.lent {
 			errs = append(errs, m.inst.Close())
 		}
-		m.messages = m.inst.Messages()
 	}
 	if m.file != nil {
 		errs = append(errs, m.file.Close())
 	}
-	m.weights, m.exec, m.pacer, m.cache, m.compute, m.kernels, m.vram, m.host, m.dev, m.inst, m.file = nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil
 	return errors.Join(errs...)
 }

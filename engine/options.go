@@ -10,6 +10,7 @@ import (
 
 	"leat/engine/arch"
 	"leat/engine/expert"
+	"leat/engine/internal/exec"
 	"leat/engine/pace"
 	"leat/engine/plan"
 	"leat/engine/trace"
@@ -215,6 +216,11 @@ func (e *OptionError) Error() string {
 type (
 	// BudgetError says what did not fit into a memory budget.
 	BudgetError = plan.BudgetError
+	// NotFiniteError says that a model computed logits that are no finite numbers, and after which position.
+	NotFiniteError = exec.NotFiniteError
+	// SourceChangedError says that a file of the model was written to after [Load]: what VRAM and RAM hold stays good, what would be read
+	// from it is refused.
+	SourceChangedError = file.ChangedError
 	// UnsupportedError says what about a model we cannot run.
 	UnsupportedError = arch.UnsupportedError
 	// Plan is where each unit of a model lives.
@@ -223,7 +229,7 @@ type (
 	Sweep = plan.Sweep
 )
 
-// ErrDeviceLost: the driver gave up on the device; the Model is dead.
+// ErrDeviceLost: the driver gave up on the device; the Model is dead. After any other error it is not.
 var ErrDeviceLost error = vk.ErrDeviceLost
 
 // ErrNoDevice: this machine has no usable Vulkan; the error's Hint says what to install.

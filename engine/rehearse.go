@@ -160,5 +160,10 @@ func (d *dummy) step(ctx context.Context, step plan.StepShape) (time.Duration, e
 	}
 	begin := time.Now()
 	_, err := d.exec.Step(ctx, d.rows, true)
-	return time.Since(begin), err
+	took := time.Since(begin)
+	var garbage *NotFiniteError
+	if errors.As(err, &garbage) { // as the positions before may be
+		err = nil
+	}
+	return took, err
 }

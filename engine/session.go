@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"sync"
 
 	"leat/engine/internal/exec"
 	"leat/engine/internal/kv"
@@ -14,16 +15,35 @@ import (
 // ErrContextFull: the session holds as many tokens as it has room for.
 var ErrContextFull = errors.New("the context is full")
 
-// Session is one conversation and its KV cache. One goroutine owns it.
-type Session struct {
-	m   *Model
-	seq *kv.Sequence
-	ids []token.ID // all tokens taken in; those past seq.Len() have yet to run
-	ran int        // of these, how many ran before a truncation that their state couldn't follow: they run again unseen
+// ErrClosed: the session was closed, or its model; the text says which. A closed session leaves its model and all other sessions as
+// they are.
+var ErrClosed = errors.New("closed")
 
+// ErrBusy: another call of the session has not returned yet, or its sequence is still being ranged over.
+var ErrBusy = errors.New("the session is busy with another call")
+
+var (
+	errSessionClosed = fmt.Errorf("the session is %w", ErrClosed)
+	errModelClosed   = fmt.Errorf("the model is %w", ErrClosed)
+)
+
+// Session is one conversation and its KV cache. It does one thing at a time: what runs or forgets tokens while another such call has
+// not returned, or its sequence is being ranged over, gives [ErrBusy]. [Session.Len], [Session.Cap] and [Session.Tokens] may be called
+// at any time, by any goroutine; so may [Session.Close], which ends the call that runs with [ErrClosed].
+type Session struct {
+	m    *Model
+	life context.Context // until Close, of the session or of the model
+	end  context.CancelCauseFunc
+
+	mu    sync.Mutex // also guards changes of seq, which are made under the model's mu too where a step reads it
+	busy  bool       // a call runs: it alone changes ids and what is below
+	seq   *kv.Sequence
+	ids   []token.ID // all tokens taken in; those past seq.Len() have yet to run
+	until until
+
+	ran    int       // of ids, how many ran before a truncation that their state couldn't follow: they run again unseen
 	logits []float32 // of the last step that was asked for them
 	rows   []exec.Row
-	until  until
 }
 
 // until is a context for a session's steps, kept for as long as it is called with the same.
@@ -33,19 +53,41 @@ type until struct {
 	stop func()
 }
 
-// during returns a context for steps that ends with ctx and with the model, and then wakes a
+// claim begins a call that runs or forgets tokens, release ends it.
+func (s *Session) claim() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.life.Err() != nil {
+		return context.Cause(s.life)
+	}
+	if s.busy {
+		return ErrBusy
+	}
+	s.busy = true
+	return nil
+}
+
+func (s *Session) release() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.busy = false
+}
+
+// during returns a context for steps that ends with ctx and with the session, and then wakes a
 // step that waits for weights. It is made once for all steps under one ctx: so that a step
 // allocates nothing.
 func (s *Session) during(ctx context.Context) context.Context {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	u := &s.until
-	switch done := ctx.Done(); done {
-	case nil:
-		return s.m.life
-	case u.done:
+	switch done := ctx.Done(); {
+	case done == nil, s.life.Err() != nil:
+		return s.life
+	case done == u.done:
 	default:
 		s.forget()
 		all, cancel := context.WithCancelCause(ctx)
-		closed := context.AfterFunc(s.m.life, func() { cancel(errClosed) })
+		closed := context.AfterFunc(s.life, func() { cancel(context.Cause(s.life)) })
 		woken := context.AfterFunc(all, s.m.wake)
 		*u = until{done: done, ctx: all, stop: func() { closed(); woken(); cancel(nil) }}
 	}
@@ -63,6 +105,11 @@ func (s *Session) forget() {
 // NewSession reserves a KV cache of the model's full context, or fails with a
 // [*BudgetError] when as many sessions as were planned are open.
 func (m *Model) NewSession() (*Session, error) {
+	m.open.RLock()
+	defer m.open.RUnlock()
+	if m.life.Err() != nil {
+		return nil, fmt.Errorf("new session: %w", context.Cause(m.life))
+	}
 	seq, err := m.cache.NewSequence(m.plan.ContextLength)
 	if err != nil {
 		page := m.plan.KV.PageBytes
@@ -72,29 +119,57 @@ func (m *Model) NewSession() (*Session, error) {
 			Need: need, Have: int64(m.cache.Free()) * page, Remedy: "close a session, or load the model with more Sessions",
 		})
 	}
-	return &Session{m: m, seq: seq}, nil
+	s := &Session{m: m, seq: seq}
+	s.life, s.end = context.WithCancelCause(m.life)
+	context.AfterFunc(s.life, m.wake)
+	return s, nil
 }
 
-// Close gives the session's cache back; safe to call twice.
+// Close gives the session's cache back, once the step that runs has stopped; safe to call twice, and beside any other call. Nothing
+// else may be done with the session afterwards: all that could fail gives [ErrClosed].
 func (s *Session) Close() {
+	s.end(errSessionClosed)
 	s.m.mu.Lock() // no step is reading the pages
 	defer s.m.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.forget()
 	s.seq.Release()
 }
 
 // Len is the number of tokens the session holds.
-func (s *Session) Len() int { return len(s.ids) }
+func (s *Session) Len() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.ids)
+}
 
 // Cap is the number of tokens the session can hold.
 func (s *Session) Cap() int { return s.m.plan.ContextLength }
 
 // Tokens returns the ids the session holds, oldest first.
-func (s *Session) Tokens() []token.ID { return append([]token.ID(nil), s.ids...) }
+func (s *Session) Tokens() []token.ID {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]token.ID(nil), s.ids...)
+}
 
 // Truncate forgets positions n and later; n may be up to [Session.Len]. Where layers have a state in place of a cache, what is left may
 // have to run again, as a part of the next call that runs tokens.
 func (s *Session) Truncate(n int) error {
+	if err := s.claim(); err != nil {
+		return fmt.Errorf("truncate: %w", err)
+	}
+	defer s.release()
+	return s.truncate(n)
+}
+
+func (s *Session) truncate(n int) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.life.Err() != nil { // by now
+		return context.Cause(s.life)
+	}
 	if n < 0 || n > len(s.ids) {
 		return fmt.Errorf("truncate a session of %d tokens to %d", len(s.ids), n)
 	}
@@ -110,11 +185,15 @@ func (s *Session) Truncate(n int) error {
 // Reuse keeps the longest beginning that the session has in common with ids, forgets
 // the rest, and returns the ids that have yet to run: at least the last one.
 func (s *Session) Reuse(ids []token.ID) (rest []token.ID, err error) {
+	if err := s.claim(); err != nil {
+		return nil, fmt.Errorf("reuse: %w", err)
+	}
+	defer s.release()
 	n := 0
 	for n < len(s.ids) && n < len(ids)-1 && s.ids[n] == ids[n] {
 		n++
 	}
-	if err := s.Truncate(n); err != nil {
+	if err := s.truncate(n); err != nil {
 		return nil, err
 	}
 	return ids[n:], nil
@@ -124,28 +203,34 @@ func (s *Session) Reuse(ids []token.ID) (rest []token.ID, err error) {
 // (V). The slice belongs to the session; the next call overwrites it. It fails as
 // [Session.Generate] does.
 func (s *Session) Forward(ctx context.Context, ids []token.ID) ([]float32, error) {
+	if err := s.claim(); err != nil {
+		return nil, fmt.Errorf("forward: %w", err)
+	}
+	defer s.release()
 	if err := s.take(ids); err != nil {
 		return nil, err
 	}
-	ctx = s.during(ctx)
-	if err := s.run(ctx, false, false, s.keep); err != nil {
+	if err := s.run(s.during(ctx), false, false, s.keep); err != nil {
 		return nil, err
 	}
 	return s.logits, nil
 }
 
-// keep copies a step's logits, which the next step of any session overwrites.
-// Next is Forward for who wants the likeliest token alone, of the lowest id where several are: the device chooses it. The
+// Next is Forward for callers who want the likeliest token alone, the one of the lowest id where several are: the device chooses it. The
 // session does not take it.
 func (s *Session) Next(ctx context.Context, ids []token.ID) (id token.ID, err error) {
+	if err := s.claim(); err != nil {
+		return 0, fmt.Errorf("next: %w", err)
+	}
+	defer s.release()
 	if err := s.take(ids); err != nil {
 		return 0, err
 	}
-	ctx = s.during(ctx)
-	err = s.run(ctx, true, false, func(r exec.Result) { id = r.IDs[0] })
+	err = s.run(s.during(ctx), true, false, func(r exec.Result) { id = r.IDs[0] })
 	return id, err
 }
 
+// keep copies a step's logits, which the next step of any session overwrites.
 func (s *Session) keep(r exec.Result) { s.logits = append(s.logits[:0], r.Logits...) }
 
 // Logits runs ids and yields the logits after each of them in order, shape (V); a
@@ -153,6 +238,11 @@ func (s *Session) keep(r exec.Result) { s.logits = append(s.logits[:0], r.Logits
 // early keeps the tokens up to the end of the step in flight.
 func (s *Session) Logits(ctx context.Context, ids []token.ID) iter.Seq2[[]float32, error] {
 	return func(yield func([]float32, error) bool) {
+		if err := s.claim(); err != nil {
+			yield(nil, fmt.Errorf("logits: %w", err))
+			return
+		}
+		defer s.release()
 		ctx := s.during(ctx)
 		for len(ids) > 0 {
 			part := ids[:min(len(ids), s.m.plan.LogitRows)]
@@ -185,18 +275,27 @@ func (s *Session) take(ids []token.ID) error {
 			return fmt.Errorf("token %d of %d: found id %d, wanted 0 to %d", i, len(ids), id, s.m.hyper.VocabSize-1)
 		}
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.ids = append(s.ids, ids...)
 	return nil
+}
+
+// length is how many positions have run.
+func (s *Session) length() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.seq.Len()
 }
 
 // run brings the cache up to the tokens taken, a chunk at a time, and hands the
 // output of the last row (or, with all, of every row of each chunk) to use.
 func (s *Session) run(ctx context.Context, greedy, all bool, use func(exec.Result)) error {
-	if s.seq.Len() == len(s.ids) {
+	from := s.length()
+	if from == len(s.ids) {
 		return errors.New("forward: no tokens were given")
 	}
-	for s.seq.Len() < len(s.ids) {
-		from := s.seq.Len()
+	for from < len(s.ids) {
 		n := min(len(s.ids)-from, s.m.plan.Chunk)
 		seen := from >= s.ran
 		if !seen {
@@ -207,17 +306,18 @@ func (s *Session) run(ctx context.Context, greedy, all bool, use func(exec.Resul
 			last := from+i == len(s.ids)-1
 			s.rows = append(s.rows, exec.Row{Seq: s.seq, Token: id, Position: from + i, Logits: all && seen || last})
 		}
-		err := s.m.step(ctx, s.rows, greedy, func(r exec.Result) {
+		err := s.m.step(ctx, s.life, s.rows, greedy, func(r exec.Result) error {
 			if s.rows[n-1].Logits {
 				use(r)
 			}
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			return s.seq.Append(n)
 		})
 		if err != nil {
 			return err
 		}
-		if err := s.seq.Append(n); err != nil {
-			return err
-		}
+		from += n
 	}
 	return nil
 }

@@ -39,8 +39,17 @@ type Stats struct {
 type ExpertStats = weights.ExpertStats
 
 // Stats may be called by any goroutine, also while a step runs. It does not wait for that,
-// so what the device does just now is not in it yet.
+// so what the device does just now is not in it yet. Of a closed model they are what they were in the end.
 func (m *Model) Stats() Stats {
+	m.open.RLock()
+	defer m.open.RUnlock()
+	if m.closed {
+		return m.left
+	}
+	return m.stats()
+}
+
+func (m *Model) stats() Stats {
 	c := m.exec.Counters()
 	s := Stats{
 		Pace: m.pacer.Report(), Shrinks: m.shrinks.all(), Steps: c.Steps, Rows: c.Rows, Submissions: c.Submissions, WeightBytes: c.WeightBytes,

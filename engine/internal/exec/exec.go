@@ -257,8 +257,9 @@ func (e *Exec) Close() {
 
 // Step runs rows through the model and returns what those that asked for logits
 // get; with greedy only the argmax is computed. Canceling ctx ends it between two
-// submissions with [ErrStopped]; then it is as if the step had not begun. Whoever cancels it
-// calls [weights.Store.Wake] then, for a step that waits for weights.
+// submissions with [ErrStopped]; whoever cancels it
+// calls [weights.Store.Wake] then, for a step that waits for weights. After an error it is as if the step had not begun, unless the device
+// is lost.
 func (e *Exec) Step(ctx context.Context, rows []Row, greedy bool) (Result, error) {
 	if err := ctx.Err(); err != nil {
 		return Result{}, fmt.Errorf("%w: %w", ErrStopped, err)
@@ -272,10 +273,7 @@ func (e *Exec) Step(ctx context.Context, rows []Row, greedy bool) (Result, error
 		defer e.Pacer.End()
 	}
 	if err := r.forwardOrAgain(); err != nil {
-		if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-			err = r.stop()
-		}
-		return Result{}, fmt.Errorf("step of %d rows: %w", len(rows), err)
+		return Result{}, fmt.Errorf("step of %d rows: %w", len(rows), r.broken(err))
 	}
 	if err := r.ended(); err != nil {
 		return Result{}, fmt.Errorf("wait for a step of %d rows: %w", len(rows), err)
@@ -288,7 +286,7 @@ func (e *Exec) Step(ctx context.Context, rows []Row, greedy bool) (Result, error
 	}
 	e.count.steps.Add(1)
 	e.count.rows.Add(int64(len(rows)))
-	return e.read(len(r.asked), greedy)
+	return e.read(rows, r.asked, greedy)
 }
 
 // ErrStopped is wrapped, beside the context's error, by a step that was stopped.
@@ -326,23 +324,29 @@ func (e *Exec) check(rows []Row, asked []int) ([]int, error) {
 	return asked, nil
 }
 
-// read copies a finished step's output out of the mapped buffer.
-func (e *Exec) read(asked int, greedy bool) (Result, error) {
+// read copies a finished step's output out of the mapped buffer. It fails with a [*NotFiniteError] where that is no finite number.
+func (e *Exec) read(rows []Row, asked []int, greedy bool) (Result, error) {
 	m := e.out.Mapped()
 	if greedy {
 		e.ids = e.ids[:0]
-		for i := range asked {
-			e.ids = append(e.ids, int32(le.Uint32(m[e.Plan.Scratch.Logits.Bytes+int64(4*i):])))
+		for i, row := range asked {
+			id := int32(le.Uint32(m[e.Plan.Scratch.Logits.Bytes+int64(4*i):]))
+			if id < 0 { // the kernel's word for it
+				return Result{}, &NotFiniteError{Position: rows[row].Position, Token: ^id}
+			}
+			e.ids = append(e.ids, id)
 		}
 		return Result{IDs: e.ids}, nil
 	}
-	n := asked * e.Hyper.VocabSize
+	v := e.Hyper.VocabSize
+	n := len(asked) * v
 	if cap(e.logits) < n {
 		e.logits = make([]float32, n)
 	}
 	e.logits = e.logits[:n]
-	for i := range e.logits {
-		e.logits[i] = float32frombits(le.Uint32(m[4*i:]))
+	if !floats(e.logits, m) {
+		at := firstNotFinite(e.logits)
+		return Result{}, &NotFiniteError{Position: rows[asked[at/v]].Position, Token: int32(at % v)}
 	}
 	return Result{Logits: e.logits}, nil
 }

@@ -2,6 +2,7 @@ package exec
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -198,8 +199,28 @@ func (r *run) keepUp() error {
 	return nil
 }
 
-// stop ends a step that was begun: what is submitted runs to its end, the rest is dropped.
-func (r *run) stop() error {
+// broken ends a step that failed, or that its context has ended, and returns why.
+func (r *run) broken(err error) error {
+	ctx := r.ctx.Err()
+	stopped := ctx != nil && errors.Is(err, ctx)
+	if errors.Is(err, vk.ErrDeviceLost) {
+		return err
+	}
+	if !stopped {
+		r.e.replay.key = replayKey{} // what is kept for the next step may be recorded in part
+		clear(r.e.parts)
+	}
+	if failed := r.drop(); failed != nil {
+		return errors.Join(err, failed)
+	}
+	if stopped {
+		return fmt.Errorf("%w: %w", ErrStopped, ctx)
+	}
+	return err
+}
+
+// drop leaves a step that was begun: what is submitted runs to its end, the rest is forgotten.
+func (r *run) drop() error {
 	e := r.e
 	if r.cb != nil && !r.again {
 		_ = r.cb.End() // a command buffer that is being recorded can't be begun again
@@ -214,10 +235,7 @@ func (r *run) stop() error {
 	if err := e.Weights.Abort(e.value); err != nil {
 		return err
 	}
-	if err := r.finish(); err != nil {
-		return err
-	}
-	return fmt.Errorf("%w: %w", ErrStopped, r.ctx.Err())
+	return r.finish()
 }
 
 // cut submits what is recorded, if anything, and goes on in a new command buffer.

@@ -41,6 +41,7 @@ type Experts struct {
 	out      listing         // of it
 	landing  listing         // of a read that has ended
 	gone     []Gone          // scratch
+	filling  bool            // the host tier; under the store's lock
 
 	count expertCounters
 }
@@ -122,13 +123,31 @@ func (s *Store) newExperts(ctx context.Context) (err error) {
 
 // start begins to fill the host tier.
 func (x *Experts) start() {
-	for _, do := range []func() error{x.pin, x.fill} {
-		x.s.crew.Go(func() {
-			if err := do(); err != nil {
-				x.s.fail(err)
-			}
-		})
+	x.s.crew.Go(func() {
+		if err := x.pin(); err != nil {
+			x.s.fail(err)
+		}
+	})
+	x.fillAgain()
+}
+
+// fillAgain fills what is missing in the host tier, unless that is being done.
+func (x *Experts) fillAgain() {
+	x.s.mu.Lock()
+	defer x.s.mu.Unlock()
+	if arrived, total := x.kept(); x.filling || arrived == total {
+		return
 	}
+	x.filling = true
+	x.s.crew.Go(func() {
+		err := x.fill()
+		x.s.mu.Lock()
+		x.filling = false
+		x.s.mu.Unlock()
+		if err != nil {
+			x.s.fail(err)
+		}
+	})
 }
 
 // defaultPolicy hits as often as the best half-life does on one topic, and more often where topics change: RATIONALE.md has

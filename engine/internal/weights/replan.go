@@ -18,9 +18,12 @@ func (s *Store) start() {
 	for range n {
 		s.requests <- file.NewRequest()
 	}
-	s.pool = file.NewPool(min(plan.ReadDepth*s.drives, s.o.Plan.Staging.Slots), s.o.Fault)
-	s.pool.Limit(s.o.DiskRate)
-	s.pool.Watch(s.read())
+	pool := file.NewPool(min(plan.ReadDepth*s.drives, s.o.Plan.Staging.Slots), s.o.Fault)
+	pool.Limit(s.o.DiskRate)
+	pool.Watch(s.read())
+	s.mu.Lock()
+	s.pool = pool
+	s.mu.Unlock()
 	ctx, cancel := context.WithCancel(context.Background())
 	s.cancel = cancel
 	for _, do := range []func(context.Context) error{s.pin, s.walk, s.feed} {
@@ -41,6 +44,9 @@ func (s *Store) stop() {
 	s.cancel()
 	s.work.Wait()
 	s.pool.Close() // before the memory that it reads into goes
+	s.mu.Lock()
+	s.reading, s.pool = s.reading+s.pool.Busy(), nil
+	s.mu.Unlock()
 	s.cancel = nil
 }
 
@@ -48,23 +54,41 @@ func (s *Store) stop() {
 // between two steps, when the device has done all that was submitted of them. What was
 // prefetched is dropped; what is kept in VRAM or in the host tier stays there.
 //
-// Where the ring cannot be allocated nothing more can be acquired, but it may be called
-// again, with a plan that takes less; after any other error the store is done for.
+// What failed before is tried again. After an error nothing can be acquired until it is called again: where the ring cannot be allocated,
+// with a plan that takes less.
 func (s *Store) Replan(ctx context.Context, p *plan.Plan) error {
 	s.pause()
-	if s.err != nil {
-		return s.err
+	err := s.replan(ctx, p)
+	s.resume(err)
+	if err != nil {
+		return err
 	}
+	s.start()
+	if s.experts != nil {
+		s.experts.fillAgain()
+	}
+	return nil
+}
+
+// Recover begins anew, after a failure: with what is in VRAM and in the host tier by now. It is called as [Store.Replan] is.
+func (s *Store) Recover(ctx context.Context) error {
+	s.mu.Lock()
+	failed := s.err != nil
+	s.mu.Unlock()
+	if !failed {
+		return nil
+	}
+	return s.Replan(ctx, s.o.Plan)
+}
+
+// replan is Replan while nobody is at work.
+func (s *Store) replan(ctx context.Context, p *plan.Plan) error {
 	if err := s.up.Wait(ctx, s.up.Last()); err != nil {
-		s.resume()
-		s.fail(err)
 		return err
 	}
 	s.up.Reclaim()
 	if s.experts != nil {
 		if err := s.experts.up.Wait(ctx, s.experts.up.Last()); err != nil {
-			s.resume()
-			s.fail(err)
 			return err
 		}
 		s.experts.shrink(p.Experts)
@@ -86,15 +110,14 @@ func (s *Store) Replan(ctx context.Context, p *plan.Plan) error {
 		}
 	}
 	s.ring = ring{blocks: p.Ring}
-	s.resume()
-	s.start()
 	return nil
 }
 
-func (s *Store) resume() {
+// resume lets what failed be noted again, and says what has by now.
+func (s *Store) resume(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.pausing = false
+	s.pausing, s.err = false, err
 }
 
 // pause stops the goroutines so that no error of theirs is the store's.

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"leat/decompose/pack"
 	"leat/engine/plan"
@@ -47,7 +48,7 @@ type Options struct {
 type Store struct {
 	o      Options
 	up     *xfer.Uploader
-	pool   *file.Pool
+	pool   *file.Pool // nil: nobody is at work
 	files  []*file.File
 	drives int          // that a file is striped over, at most
 	blocks []*vk.Buffer // nil: given back
@@ -76,12 +77,13 @@ type Store struct {
 	full    bool      // the feeder waits for room in the ring
 	pins    []*vk.Buffer
 	ended   [][2]atomic.Uint64 // of each unit, in even and odd steps: the device's time when its last copy ended
-	err     error              // first failure; sticky
+	err     error              // first failure, until Replan
 	closing bool
 	pausing bool // the goroutines are being stopped, to be started again
 	cancel  context.CancelFunc
 	work    sync.WaitGroup
 
+	reading            time.Duration // of pools that were closed
 	uploaded, fromDisk atomic.Int64
 	taken              int         // walker: blocks of the host tier that were given to their units
 	arrived, total     int64       // bytes of kept units: there, and all
@@ -174,6 +176,9 @@ func (s *Store) allocate(ctx context.Context) error {
 			return err
 		}
 		s.files = append(s.files, f)
+		if err := f.Is(s.o.Model.Infos[i]...); err != nil {
+			return err
+		}
 	}
 	var err error
 	if s.blocks, err = s.alloc(ctx, "weights", p.Blocks); err != nil {

@@ -57,7 +57,12 @@ func (s *Store) copied(d *xfer.Done) {
 // Experts that share slots have readers and lanes of their own: where others are streamed beside them, it is the busier
 // of both.
 func (s *Store) Busy() (disk, link time.Duration) {
-	disk, link = s.pool.Busy(), s.up.Busy()
+	s.mu.Lock()
+	if disk = s.reading; s.pool != nil {
+		disk += s.pool.Busy()
+	}
+	s.mu.Unlock()
+	link = s.up.Busy()
 	if x := s.experts; x != nil {
 		disk, link = max(disk, x.pool.Busy()), max(link, x.up.Busy())
 	}
