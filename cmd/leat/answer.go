@@ -52,6 +52,18 @@ type answer struct {
 	Stats    runStats   `json:"stats"`
 }
 
+// cut reports whether the answer ended because it had as many tokens as it may have.
+func (a *answer) cut() bool { return a.Stop == engine.StopLength.String() }
+
+// length is where an answer that was cut ends.
+func (a *answer) length() string {
+	text := fmt.Sprintf("%d %s", a.Stats.Tokens, plural(a.Stats.Tokens, "token"))
+	if a.Thinking != "" && a.Text == "" {
+		text += " of thinking, before the answer"
+	}
+	return text
+}
+
 // logprobs are what the model alone thought of a token, and of the likeliest ones.
 type logprobs struct {
 	tokenLogprob
@@ -245,13 +257,21 @@ func (s *runStats) predict(p *predictor, of engine.Plan, h *arch.Hyper) {
 	s.Predicted = &r
 }
 
+// atSpeed is a speed in a sentence; nothing where none was measured.
+func atSpeed(perSec float64) string {
+	if perSec <= 0 {
+		return ""
+	}
+	return " at " + speedText(perSec)
+}
+
 // speeds is one line on an answer.
 func (s *runStats) speeds() string {
-	prompt := fmt.Sprintf("prompt %d tokens", s.PromptTokens)
+	prompt := fmt.Sprintf("prompt %d %s", s.PromptTokens, plural(s.PromptTokens, "token"))
 	if s.ReusedTokens > 0 {
 		prompt += fmt.Sprintf(" (%d reused, %d prefilled)", s.ReusedTokens, s.PromptTokens-s.ReusedTokens)
 	}
-	return fmt.Sprintf("TTFT %s, %s at %s, decode %d tokens at %s", seconds(s.TTFTSeconds), prompt, speedText(s.PromptPerSec), s.Tokens, speedText(s.DecodePerSec))
+	return fmt.Sprintf("TTFT %s, %s%s, decode %d %s%s", seconds(s.TTFTSeconds), prompt, atSpeed(s.PromptPerSec), s.Tokens, plural(s.Tokens, "token"), atSpeed(s.DecodePerSec))
 }
 
 // encode is the conversation as the model is given it.

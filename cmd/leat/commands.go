@@ -25,7 +25,7 @@ type command struct {
 // commandTable is in the order of /help.
 func commandTable() []command {
 	return []command{
-		{name: "help", help: "this list", run: (*repl).cmdHelp},
+		{name: "help", aliases: []string{"?"}, help: "this list", run: (*repl).cmdHelp},
 		{name: "clear", help: "forget what was said; the system prompt stays", run: (*repl).cmdClear},
 		{name: "system", args: "[TEXT|off]", help: "show or set the system prompt", run: (*repl).cmdSystem},
 		{name: "set", args: "[NAME [VALUE]]", help: "change a setting; without VALUE, back to what it was at the start", complete: completeSetting, run: (*repl).cmdSet},
@@ -57,11 +57,7 @@ func (r *repl) command(ctx context.Context, line string) error {
 			return c.run(r, ctx, arg)
 		}
 	}
-	hint := "/help lists the commands; a message that begins with a slash is typed with a blank in front"
-	if near := completeCommand(name); name != "" && len(near) > 0 {
-		hint = "did you mean " + near[0] + "?"
-	}
-	return &usageError{text: fmt.Sprintf("unknown command %q", "/"+name), hint: hint}
+	return &usageError{text: fmt.Sprintf("unknown command %q", "/"+name), hint: nearestCommand(name)}
 }
 
 func (r *repl) cmdHelp(context.Context, string) error {
@@ -116,7 +112,11 @@ func (r *repl) cmdSet(_ context.Context, arg string) error {
 			return err
 		}
 	}
-	r.note("%s is %s", name, orNone(r.set.values()[name]))
+	row, err := findSetting(name)
+	if err != nil {
+		return err
+	}
+	r.note("%s is %s", name, r.effective(row))
 	return nil
 }
 

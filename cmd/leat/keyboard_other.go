@@ -2,11 +2,7 @@
 
 package main
 
-import (
-	"os"
-
-	"github.com/chzyer/readline"
-)
+import "github.com/chzyer/readline"
 
 // keyboard reads the terminal for a prompt. What is typed while there is none is left to
 // the system.
@@ -16,7 +12,8 @@ func openKeyboard() (*keyboard, error) {
 	return &keyboard{readline.NewCancelableStdin(readline.Stdin)}, nil
 }
 
-func (k *keyboard) atPrompt(bool)         {}
-func (k *keyboard) exitRaw() func() error { return nil } // the line editor's own
+// configure has the line editor read from here.
+func (k *keyboard) configure(c *readline.Config) { c.Stdin = k }
 
-func (k *keyboard) OnChange([]rune, int, rune) ([]rune, int, bool) { return nil, 0, false }
+func (k *keyboard) atPrompt(bool) {}
+func (k *keyboard) restore()      {} // the line editor does

@@ -5,7 +5,9 @@ package main
 import (
 	"io"
 	"os"
+	"os/signal"
 	"sync"
+	"sync/atomic"
 
 	"github.com/chzyer/readline"
 	"golang.org/x/sys/unix"
@@ -18,6 +20,8 @@ type keyboard struct {
 	fd     int
 	before *readline.State // of the terminal
 	wake   [2]int          // a pipe: closing its end stops pump
+	prompt atomic.Bool     // what is typed is for a prompt that is there
+	cont   chan os.Signal
 
 	mu     sync.Mutex
 	more   sync.Cond
@@ -37,29 +41,73 @@ func openKeyboard() (*keyboard, error) {
 	if err := unix.Pipe(k.wake[:]); err != nil {
 		return nil, err
 	}
-	k.quiet()
+	k.cont = make(chan os.Signal, 1)
+	signal.Notify(k.cont, unix.SIGCONT)
+	k.mode()
 	go k.pump()
+	go func() {
+		for range k.cont {
+			k.mode() // a shell had the terminal meanwhile
+		}
+	}()
 	return k, nil
 }
 
+// configure has the line editor read from here.
+func (k *keyboard) configure(c *readline.Config) {
+	c.Stdin, c.Listener = k, k
+	c.FuncMakeRaw = k.mode
+	c.FuncExitRaw = func() error {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		if k.closed {
+			return k.restore()
+		}
+		return k.quiet() // never less: pump would wait for a whole line
+	}
+	c.FuncFilterInputRune = func(key rune) (rune, bool) {
+		if key == readline.CharCtrlZ {
+			k.stop()
+			return 0, false
+		}
+		return key, true
+	}
+}
+
+// stop stops the process, as Ctrl-Z does elsewhere.
+func (k *keyboard) stop() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.restore()
+	unix.Kill(0, unix.SIGTSTP)
+	k.mode()
+}
+
+// mode gives the terminal the mode it should have now.
+func (k *keyboard) mode() error {
+	if !k.prompt.Load() {
+		return k.quiet()
+	}
+	_, err := readline.MakeRaw(k.fd)
+	return err
+}
+
 // quiet has the terminal echo nothing and hold back nothing.
-func (k *keyboard) quiet() {
+func (k *keyboard) quiet() error {
 	t, err := unix.IoctlGetTermios(k.fd, getTermios)
 	if err != nil {
-		return
+		return err
 	}
+	t.Lflag |= unix.ISIG | unix.IEXTEN
 	t.Lflag &^= unix.ECHO | unix.ECHONL | unix.ICANON
 	t.Lflag |= unix.NOFLSH // Ctrl-C drops nothing that was typed
 	t.Iflag &^= unix.ICRNL
 	t.Cc[unix.VMIN], t.Cc[unix.VTIME] = 1, 0
-	unix.IoctlSetTermios(k.fd, setTermios, t)
+	return unix.IoctlSetTermios(k.fd, setTermios, t)
 }
 
-// exitRaw is how the line editor leaves the terminal, which a stopped process leaves to a
-// shell.
-func (k *keyboard) exitRaw() func() error {
-	return func() error { return readline.Restore(k.fd, k.before) }
-}
+// restore gives the terminal back as it was.
+func (k *keyboard) restore() error { return readline.Restore(k.fd, k.before) }
 
 // atPrompt tells whether what is typed from now on is for the prompt that is there.
 func (k *keyboard) atPrompt(there bool) {
@@ -68,9 +116,7 @@ func (k *keyboard) atPrompt(there bool) {
 	if k.closed {
 		return
 	}
-	if !there {
-		k.quiet()
-	}
+	k.prompt.Store(there)
 	for k.err == nil && k.readable(0) {
 		k.read() // it was typed before
 	}
@@ -178,6 +224,8 @@ func (k *keyboard) Close() error {
 	defer k.mu.Unlock()
 	if !k.closed {
 		k.closed = true
+		signal.Stop(k.cont)
+		close(k.cont)
 		unix.Close(k.wake[1])
 		k.more.Broadcast()
 	}

@@ -22,7 +22,8 @@ type atTerminal struct {
 	t      *testing.T
 	cmd    *exec.Cmd
 	master *os.File
-	fd     int // master's
+	fd     int           // master's
+	before *unix.Termios // the terminal's modes before the program began
 
 	mu    sync.Mutex
 	more  sync.Cond
@@ -61,24 +62,35 @@ func talkAt(t *testing.T, home string, columns int, args ...string) *atTerminal 
 	return p
 }
 
-func (p *atTerminal) open(columns int) (slave *os.File) {
+func (p *atTerminal) open(columns int) *os.File {
 	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
 		p.t.Skipf("no terminal to be had: %v", err)
 	}
 	p.fd, p.master = fd, os.NewFile(uintptr(fd), "/dev/ptmx") // Fd would make Close wait for read
 	p.resize(columns)
-	n, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
-	if err == nil {
-		err = unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0)
-	}
-	if err == nil {
-		slave, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|syscall.O_NOCTTY, 0)
-	}
-	if err != nil {
+	if err := unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
 		p.t.Fatal(err)
 	}
-	return slave
+	if p.before, err = unix.IoctlGetTermios(fd, unix.TCGETS); err != nil {
+		p.t.Fatal(err)
+	}
+	return p.slave(p.t)
+}
+
+// slave opens the terminal itself.
+func (p *atTerminal) slave(t *testing.T) *os.File {
+	t.Helper()
+	n, err := unix.IoctlGetInt(p.fd, unix.TIOCGPTN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	return f
 }
 
 func (p *atTerminal) resize(columns int) {

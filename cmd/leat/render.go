@@ -1,21 +1,63 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"runtime"
 	"strings"
+	"time"
 	"unicode/utf8"
+
+	"golang.org/x/term"
 )
 
-// screen shows an answer as it comes, on a terminal: control characters that a model
-// makes can't move the cursor, and what it thinks stands apart.
+// screen shows an answer as it comes, on a terminal: lines break between words, control
+// characters that a model makes can't move the cursor, and what it thinks stands apart.
 type screen struct {
-	w        io.Writer
-	dim      bool // the terminal shows dimmed text
-	thinking bool // whether to show that
+	text     wrapper
+	dim      bool    // the terminal shows dimmed text
+	thinking bool    // whether to show that
+	status   *status // says that the model thinks, where that isn't shown
+	begin    time.Time
 	part     part // where the text is
 	last     byte // last byte shown
+}
+
+// newScreen is a screen on stdout.
+func (a *app) newScreen(thinking bool) *screen {
+	return &screen{text: newWrapper(a.out), dim: dims(a.out), thinking: thinking, status: newStatus(a.err)}
+}
+
+func newWrapper(w io.Writer) wrapper {
+	return wrapper{w: w, columns: func() int { return columnsOf(w) }, erases: runtime.GOOS != "windows" && os.Getenv("TERM") != "dumb"}
+}
+
+// printWrapped writes a line of the program's own.
+func printWrapped(w io.Writer, line string) {
+	out := newWrapper(w)
+	out.whole = true
+	_ = out.push(line + "\n") // stderr that is gone has no reader
+}
+
+// printText shows a text as answers are shown.
+func (a *app) printText(text string) {
+	s := a.newScreen(true)
+	_ = s.show("", text) // a terminal that is gone shows at the prompt
+	s.finish()
+}
+
+// columnsOf is the width of a terminal; 0: w is none, or doesn't say.
+func columnsOf(w io.Writer) int {
+	f, ok := w.(*os.File)
+	if !ok {
+		return 0
+	}
+	columns, _, err := term.GetSize(int(f.Fd()))
+	if err != nil {
+		return 0
+	}
+	return columns
 }
 
 type part int
@@ -34,12 +76,34 @@ func dims(w io.Writer) bool {
 
 // show writes the next piece.
 func (s *screen) show(thinking, text string) error {
-	if s.thinking {
-		if err := s.write(partThinking, thinking); err != nil {
-			return err
-		}
+	if !s.thinking {
+		s.hidden(thinking)
+	} else if err := s.write(partThinking, thinking); err != nil {
+		return err
 	}
 	return s.write(partAnswer, text)
+}
+
+// hidden says on the status line that the model thinks.
+func (s *screen) hidden(thinking string) {
+	if thinking != "" && s.part == partNone {
+		s.begin = sayThinking(s.status, s.begin)
+	}
+}
+
+// sayThinking says on a terminal for how long the model has been thinking; a zero begin is now.
+func sayThinking(st *status, begin time.Time) time.Time {
+	if begin.IsZero() {
+		begin = time.Now()
+	}
+	if st != nil && st.terminal { // a log needs no such lines
+		text := "thinking"
+		if took := time.Since(begin); took >= time.Second {
+			text += fmt.Sprintf(" for %.0f s", took.Seconds())
+		}
+		st.say(text)
+	}
+	return begin
 }
 
 func (s *screen) write(p part, text string) error {
@@ -48,52 +112,59 @@ func (s *screen) write(p part, text string) error {
 		if text = strings.TrimLeft(text, "\n"); text == "" {
 			return nil
 		}
-		text = s.turn(p) + text
+		if err := s.turn(p); err != nil {
+			return err
+		}
 	}
 	if text == "" {
 		return nil
 	}
 	s.last = text[len(text)-1]
-	_, err := io.WriteString(s.w, text)
-	return err
+	return s.text.push(text)
 }
 
 // turn is what comes between one part and the next.
-func (s *screen) turn(p part) string {
-	out := ""
+func (s *screen) turn(p part) error {
+	s.status.clear()
 	if s.part == partThinking {
-		out = s.endThinking() + "\n"
-	}
-	if p == partThinking {
-		if s.dim {
-			out += "\x1b[2m"
-		} else {
-			out += "(thinking) "
+		if err := s.endThinking(); err != nil {
+			return err
 		}
+		s.text.raw("\n")
 	}
 	s.part = p
-	return out
+	switch {
+	case p != partThinking:
+	case s.dim:
+		s.text.raw("\x1b[2m")
+	default:
+		return s.text.push("(thinking) ")
+	}
+	return nil
 }
 
-func (s *screen) endThinking() string {
-	out := ""
+func (s *screen) endThinking() error {
+	err := s.text.end()
 	if s.dim {
-		out = "\x1b[0m"
+		s.text.raw("\x1b[0m")
 	}
 	if s.last != '\n' {
-		out += "\n"
+		s.text.endLine()
 	}
-	return out
+	s.text.fence = "" // a code block doesn't reach into the answer
+	return err
 }
 
 // finish ends the line, and what was dimmed.
 func (s *screen) finish() {
+	s.status.close()
 	switch {
 	case s.part == partThinking:
-		io.WriteString(s.w, s.endThinking())
+		s.endThinking()
 	case s.part == partAnswer && s.last != '\n':
-		io.WriteString(s.w, "\n")
+		s.text.endLine()
 	}
+	s.text.flush()
 	s.part = partNone
 }
 

@@ -66,15 +66,19 @@ func (r *repl) loop(ctx context.Context) error {
 	return nil
 }
 
-// do takes one input: a command, or a message. A blank in front of a slash makes it a message.
+// do takes one input: a command, or a message. A blank in front makes a message of what
+// would be a command.
 func (r *repl) do(ctx context.Context, text string, quoted bool) error {
 	switch {
 	case strings.TrimSpace(text) == "":
 		return nil
 	case strings.HasPrefix(text, "/") && !quoted:
 		return r.command(ctx, text)
+	case !quoted && bareCommand(text) != "":
+		r.note("%s; with a blank in front %q goes to the model", bareCommand(text), text)
+		return nil
 	}
-	if trimmed := strings.TrimLeft(text, " \t"); strings.HasPrefix(trimmed, "/") && !quoted {
+	if trimmed := strings.TrimLeft(text, " \t"); !quoted && (strings.HasPrefix(trimmed, "/") || bareCommand(trimmed) != "") {
 		text = trimmed
 	}
 	r.conv.ask(text)
@@ -155,6 +159,8 @@ func (r *repl) answerLast(ctx context.Context) error {
 	switch {
 	case err == nil && got.Text == "" && got.Thinking == "":
 		r.note("the model had nothing to say")
+	case err == nil && got.cut():
+		r.note("cut at %s, as /set tokens has it; /set tokens 0 lets an answer end by itself", got.length())
 	case interrupted(ctx, err):
 		r.note("stopped")
 		err = nil
@@ -209,15 +215,11 @@ func (r *repl) generate(ctx context.Context, m *engine.Model, s *engine.Session)
 
 // show is where the pieces of an answer go; finish ends it.
 func (r *repl) show() (show func(thinking, text string) error, finish func()) {
-	scr := r.screen()
+	scr := r.a.newScreen(r.set.ShowThinking)
 	return func(thinking, text string) error {
 		r.keep.said(thinking, text)
 		return scr.show(thinking, text)
 	}, scr.finish
-}
-
-func (r *repl) screen() *screen {
-	return &screen{w: r.a.out, dim: dims(r.a.out), thinking: r.set.ShowThinking}
 }
 
 // interruptible is ctx until Ctrl-C; those of before don't count. A second one ends the
@@ -254,7 +256,7 @@ func (r *repl) interruptible(ctx context.Context) (context.Context, func()) {
 
 // note is talk of the program: it goes to stderr.
 func (r *repl) note(format string, args ...any) {
-	fmt.Fprintf(r.a.err, "leat: "+format+"\n", args...)
+	printWrapped(r.a.err, "leat: "+fmt.Sprintf(format, args...))
 }
 
 func (t *totals) add(s *runStats) {

@@ -233,13 +233,24 @@ func TestTalkWithoutModel(t *testing.T) {
 		{"Ctrl-C once", []string{"^C", "/set", "^C"}, "Ctrl-C again", 0},
 		{"Ctrl-C twice", []string{"^C", "^C", "more"}, "Ctrl-C again", 1},
 		{"blank lines", []string{"", "  "}, "", 0},
-		{"unknown command", []string{"/quti"}, "leat: error: unknown command \"/quti\"\nleat: hint: /help", 0},
+		{"unknown command", []string{"/quti"}, "leat: error: unknown command \"/quti\"\nleat: hint: did you mean /quit?", 0},
+		{"swapped letters", []string{"/cleer"}, "did you mean /clear?", 0},
+		{"capitals", []string{"/SET"}, "did you mean /set?", 0},
+		{"another program's command", []string{"/reset"}, "leat: hint: here it is /clear", 0},
+		{"nothing like a command", []string{"/usr/bin/env"}, "leat: hint: /help lists the commands; a message", 0},
+		{"slash alone", []string{"/"}, "leat: hint: /help lists", 0},
+		{"question mark", []string{"/?"}, "/system [TEXT|off]", 0},
+		{"exit", []string{"exit", "/quit", "more"}, "leat: /quit leaves, as does Ctrl-D; with a blank in front \"exit\" goes to the model", 1},
+		{"QUIT", []string{"QUIT"}, "leat: /quit leaves", 0},
+		{"help without a slash", []string{"help"}, "leat: /help lists the commands;", 0},
 		{"begun command", []string{"/sav x"}, "leat: hint: did you mean /save?", 0},
 		{"argument too much", []string{"/clear all"}, "takes no argument", 0},
 		{"nothing to retry", []string{"/retry"}, "leat: error: there is no question", 0},
 		{"system prompt", []string{`/system """Be`, `brief."""`, "/system"}, "Be\nbrief.\n", 0},
 		{"set", []string{"/set temp 0.25", "/show"}, "temp                  0.25  (was 0)", 0},
-		{"set back", []string{"/set temp 0.25", "/set temp"}, "leat: temp is 0\n", 0},
+		{"set back", []string{"/set temp 0.25", "/set temp"}, "leat: temp is 0 (always the most likely token)\n", 0},
+		{"set shows what 0 means", []string{"/set"}, "repeat-last-n         0 (64)\n", 0},
+		{"set shows what nothing means", []string{"/set seed"}, "leat: seed is 0 (drawn for each answer)\n", 0},
 		{"set wrongly", []string{"/set temp hot"}, "leat: hint: sampling temperature", 0},
 		{"show nothing known", []string{"/show me"}, "leat: hint: it knows settings, model", 0},
 		{"save without a name", []string{"/save"}, "no file was named", 0},
@@ -313,6 +324,35 @@ func TestAsksBeforeItDrops(t *testing.T) {
 				t.Errorf("the other file has %+v, error %v", talk, err)
 			}
 		})
+	}
+}
+
+func TestCutAnswerSaysSo(t *testing.T) {
+	k := newTalkWith(&resident{})
+	k.repl.reply = scriptedReply
+	for line, want := range map[string]string{
+		"cut":   "leat: cut at 2 tokens, as /set tokens has it; /set tokens 0 lets",
+		"brood": "leat: cut at 1 token of thinking, before the answer, as /set tokens",
+		"hi":    "",
+	} {
+		if _, talk := k.say(t, line); !strings.Contains(talk, want) || want == "" && talk != "" {
+			t.Errorf("%q: got %q, wanted %q", line, talk, want)
+		}
+	}
+}
+
+func TestSpeedsThatWereNotMeasured(t *testing.T) {
+	for _, c := range []struct {
+		stats runStats
+		want  string
+	}{
+		{runStats{PromptTokens: 1, Tokens: 1, TTFTSeconds: 0.5, PromptPerSec: 2}, "TTFT 500 ms, prompt 1 token at 2.00 tok/s, decode 1 token"},
+		{runStats{PromptTokens: 3}, "TTFT 0 s, prompt 3 tokens, decode 0 tokens"},
+		{runStats{PromptTokens: 3, ReusedTokens: 2, Tokens: 2, TTFTSeconds: 1, PromptPerSec: 1, DecodePerSec: 0.0012}, "TTFT 1.0 s, prompt 3 tokens (2 reused, 1 prefilled) at 1.00 tok/s, decode 2 tokens at 14 min a token"},
+	} {
+		if got := c.stats.speeds(); got != c.want {
+			t.Errorf("got %q, wanted %q", got, c.want)
+		}
 	}
 }
 

@@ -81,11 +81,11 @@ func (r *repl) showResumed(last *keptTalk) {
 		r.note("it was made with %s", printable(model))
 	}
 	for _, m := range last.talk.Messages[max(0, n-2):] {
-		text := strings.Trim(printable(m.Content), "\n")
+		text := strings.Trim(m.Content, "\n")
 		if m.Role == roleUser {
 			text = promptFirst + text
 		}
-		fmt.Fprintln(r.a.out, text)
+		r.a.printText(text)
 	}
 	switch {
 	case r.pending != "":

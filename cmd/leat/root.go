@@ -247,7 +247,7 @@ func (a *app) explain(err error) {
 func printLines(w io.Writer, prefix, text string) {
 	for line := range strings.Lines(text) {
 		if line = strings.TrimSpace(line); line != "" {
-			fmt.Fprintln(w, prefix+line)
+			printWrapped(w, prefix+line)
 		}
 	}
 }

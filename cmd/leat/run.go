@@ -274,6 +274,9 @@ func (f *runFlags) once(ctx context.Context, a *app, model *resident, conv *conv
 	if f.json {
 		return a.printJSON(res)
 	}
+	if res.cut() && isTerminal(a.err) { // a script has --json
+		fmt.Fprintf(a.err, "leat: cut at %s, as --tokens has it\n", res.length())
+	}
 	if p := res.Stats.prediction(); p != "" {
 		fmt.Fprintf(a.err, "leat: %s\n", p)
 	}
@@ -282,15 +285,22 @@ func (f *runFlags) once(ctx context.Context, a *app, model *resident, conv *conv
 
 // plainOutput is stdout for a script: the very text, and no thinking.
 type plainOutput struct {
-	out, thinking io.Writer
+	out, thinking io.Writer // thinking nil: it isn't shown
+	status        *status   // says then that the model thinks
+	begin         time.Time
 	thought       bool // and nothing answered yet
 	last          byte
 }
 
 func (p *plainOutput) show(thinking, text string) error {
-	if thinking != "" {
+	switch {
+	case thinking == "":
+	case p.thinking != nil:
 		p.thought = true
 		io.WriteString(p.thinking, printable(thinking))
+	case p.last == 0:
+		p.thought = true
+		p.begin = sayThinking(p.status, p.begin)
 	}
 	if p.thought {
 		text = strings.TrimLeft(text, "\n")
@@ -298,10 +308,11 @@ func (p *plainOutput) show(thinking, text string) error {
 	if text == "" {
 		return nil
 	}
-	if p.thought {
+	if p.thought && p.thinking != nil {
 		io.WriteString(p.thinking, "\n")
-		p.thought = false
 	}
+	p.thought = false
+	p.status.clear()
 	p.last = text[len(text)-1]
 	if _, err := io.WriteString(p.out, text); err != nil {
 		return fmt.Errorf("write the completion: %w", err)
@@ -310,6 +321,7 @@ func (p *plainOutput) show(thinking, text string) error {
 }
 
 func (p *plainOutput) finish() {
+	p.status.close()
 	if p.last != '\n' {
 		io.WriteString(p.out, "\n")
 	}
@@ -320,17 +332,16 @@ func (f *runFlags) output(a *app) interface {
 	show(thinking, text string) error
 	finish()
 } {
-	thinking := io.Discard
-	if f.set.ShowThinking {
-		thinking = a.err
-	}
+	p := &plainOutput{out: a.out, status: newStatus(a.err)}
 	switch {
 	case f.json:
-		return &plainOutput{out: io.Discard, thinking: io.Discard}
+		p.out, p.thinking = io.Discard, io.Discard
 	case isTerminal(a.out):
-		return &screen{w: a.out, dim: dims(a.out), thinking: f.set.ShowThinking}
+		return a.newScreen(f.set.ShowThinking)
+	case f.set.ShowThinking:
+		p.thinking = a.err
 	}
-	return &plainOutput{out: a.out, thinking: thinking}
+	return p
 }
 
 func (f *runFlags) converse(ctx context.Context, a *app, r *repl, last *keptTalk) error {

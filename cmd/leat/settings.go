@@ -33,35 +33,36 @@ func defaultSettings() settings {
 // setting is one row of the table: a flag of leat run, and a NAME of /set.
 type setting struct {
 	name, short string
+	zero        string // what 0 or nothing amounts to, where that isn't plain
 	help        string
 	value       func(*settings) pflag.Value
 }
 
 var settingTable = []setting{
-	{"temp", "", "sampling temperature; 0 takes the most likely token", float(func(s *settings) *float64 { return &s.Temperature })},
-	{"top-k", "", "sample from so many of the likeliest tokens; 0: all", count(func(s *settings) *int { return &s.TopK }, 0)},
-	{"top-p", "", "sample from the likeliest tokens that have this probability together; 0: all", float(func(s *settings) *float64 { return &s.TopP })},
-	{"min-p", "", "sample from tokens with at least this share of the likeliest one's probability; 0: all", float(func(s *settings) *float64 { return &s.MinP })},
-	{"typical-p", "", "as top-p, but the tokens nearest to the expected surprise; 0: all", float(func(s *settings) *float64 { return &s.TypicalP })},
-	{"repeat-penalty", "", "makes seen tokens less likely, as 1.1; 0 or 1: off", float(func(s *settings) *float64 { return &s.RepeatPenalty })},
-	{"frequency-penalty", "", "makes tokens less likely each time they are seen; 0: off", float(func(s *settings) *float64 { return &s.FrequencyPenalty })},
-	{"presence-penalty", "", "makes seen tokens less likely, once; 0: off", float(func(s *settings) *float64 { return &s.PresencePenalty })},
-	{"repeat-last-n", "", "tokens that these penalties look back on; 0: 64, -1: all", count(func(s *settings) *int { return &s.PenaltyLastN }, -1)},
-	{"dry-multiplier", "", "makes it less likely that a passage repeats, as 0.8; 0: off", float(func(s *settings) *float64 { return &s.DRYMultiplier })},
-	{"dry-base", "", "growth of that penalty with the repeat's length; 0: 1.75", float(func(s *settings) *float64 { return &s.DRYBase })},
-	{"dry-allowed-length", "", "tokens of a repeat that are free of it; 0: 2", count(func(s *settings) *int { return &s.DRYAllowedLength }, 0)},
-	{"dry-penalty-last-n", "", "tokens it looks back on; 0 or -1: all", count(func(s *settings) *int { return &s.DRYLastN }, -1)},
-	{"dry-sequence-breaker", "", "text that no repeat reaches across, for all the usual ones; may be given several times", func(s *settings) pflag.Value { return &textsValue{&s.Breakers} }},
-	{"xtc-probability", "", "how often the likeliest of several good tokens are left out; 0: never", float(func(s *settings) *float64 { return &s.XTCProbability })},
-	{"xtc-threshold", "", "probability that makes a token a good one for that; 0: 0.1", float(func(s *settings) *float64 { return &s.XTCThreshold })},
-	{"logit-bias", "", "added to a token's logit, as 13=-1.5; -inf bans it; may be given several times", func(s *settings) pflag.Value { return &biasValue{&s.LogitBias} }},
-	{"seed", "", "seed of the sampling; 0 draws one", func(s *settings) pflag.Value { return &seedValue{&s.Seed} }},
-	{"tokens", "n", "tokens to generate at most; 0: until the model stops or the context is full", count(func(s *settings) *int { return &s.Tokens }, 0)},
-	{"stop", "", "text that ends the completion; may be given several times", func(s *settings) pflag.Value { return &textsValue{&s.Stop} }},
-	{"ignore-eog", "", "go on past the model's own stop", onOff(func(s *settings) *bool { return &s.IgnoreEOG })},
-	{"stats", "", "print speeds and memory to stderr after the answer", onOff(func(s *settings) *bool { return &s.Stats })},
-	{"thinking", "", "show what the model thinks before it answers; to stderr where stdout is no terminal", onOff(func(s *settings) *bool { return &s.ShowThinking })},
-	{"template-arg", "", "argument of the chat template, as enable_thinking=false; may be given several times", func(s *settings) pflag.Value { return &argsValue{&s.TemplateArgs} }},
+	{"temp", "", "always the most likely token", "sampling temperature; 0 takes the most likely token", float(func(s *settings) *float64 { return &s.Temperature })},
+	{"top-k", "", "all", "sample from so many of the likeliest tokens; 0: all", count(func(s *settings) *int { return &s.TopK }, 0)},
+	{"top-p", "", "all", "sample from the likeliest tokens that have this probability together; 0: all", float(func(s *settings) *float64 { return &s.TopP })},
+	{"min-p", "", "all", "sample from tokens with at least this share of the likeliest one's probability; 0: all", float(func(s *settings) *float64 { return &s.MinP })},
+	{"typical-p", "", "all", "as top-p, but the tokens nearest to the expected surprise; 0: all", float(func(s *settings) *float64 { return &s.TypicalP })},
+	{"repeat-penalty", "", "off", "makes seen tokens less likely, as 1.1; 0 or 1: off", float(func(s *settings) *float64 { return &s.RepeatPenalty })},
+	{"frequency-penalty", "", "off", "makes tokens less likely each time they are seen; 0: off", float(func(s *settings) *float64 { return &s.FrequencyPenalty })},
+	{"presence-penalty", "", "off", "makes seen tokens less likely, once; 0: off", float(func(s *settings) *float64 { return &s.PresencePenalty })},
+	{"repeat-last-n", "", "64", "tokens that these penalties look back on; 0: 64, -1: all", count(func(s *settings) *int { return &s.PenaltyLastN }, -1)},
+	{"dry-multiplier", "", "off", "makes it less likely that a passage repeats, as 0.8; 0: off", float(func(s *settings) *float64 { return &s.DRYMultiplier })},
+	{"dry-base", "", "1.75", "growth of that penalty with the repeat's length; 0: 1.75", float(func(s *settings) *float64 { return &s.DRYBase })},
+	{"dry-allowed-length", "", "2", "tokens of a repeat that are free of it; 0: 2", count(func(s *settings) *int { return &s.DRYAllowedLength }, 0)},
+	{"dry-penalty-last-n", "", "all", "tokens it looks back on; 0 or -1: all", count(func(s *settings) *int { return &s.DRYLastN }, -1)},
+	{"dry-sequence-breaker", "", "the usual ones: newline, colon, double quote, asterisk", "text that no repeat reaches across, for all the usual ones; may be given several times", func(s *settings) pflag.Value { return &textsValue{&s.Breakers} }},
+	{"xtc-probability", "", "never", "how often the likeliest of several good tokens are left out; 0: never", float(func(s *settings) *float64 { return &s.XTCProbability })},
+	{"xtc-threshold", "", "0.1", "probability that makes a token a good one for that; 0: 0.1", float(func(s *settings) *float64 { return &s.XTCThreshold })},
+	{"logit-bias", "", "", "added to a token's logit, as 13=-1.5; -inf bans it; may be given several times", func(s *settings) pflag.Value { return &biasValue{&s.LogitBias} }},
+	{"seed", "", "drawn for each answer", "seed of the sampling; 0 draws one", func(s *settings) pflag.Value { return &seedValue{&s.Seed} }},
+	{"tokens", "n", "until the model stops or the context is full", "tokens to generate at most; 0: until the model stops or the context is full", count(func(s *settings) *int { return &s.Tokens }, 0)},
+	{"stop", "", "", "text that ends the completion; may be given several times", func(s *settings) pflag.Value { return &textsValue{&s.Stop} }},
+	{"ignore-eog", "", "", "go on past the model's own stop", onOff(func(s *settings) *bool { return &s.IgnoreEOG })},
+	{"stats", "", "", "print speeds and memory to stderr after the answer", onOff(func(s *settings) *bool { return &s.Stats })},
+	{"thinking", "", "", "show what the model thinks before it answers; to stderr where stdout is no terminal", onOff(func(s *settings) *bool { return &s.ShowThinking })},
+	{"template-arg", "", "", "argument of the chat template, as enable_thinking=false; may be given several times", func(s *settings) pflag.Value { return &argsValue{&s.TemplateArgs} }},
 }
 
 func float(of func(*settings) *float64) func(*settings) pflag.Value {

@@ -37,13 +37,30 @@ func (r *repl) cmdShow(_ context.Context, arg string) error {
 func (r *repl) showSettings() error {
 	values, start := r.set.values(), r.start.values()
 	for _, row := range settingTable {
-		changed := ""
+		value := r.effective(&row)
 		if values[row.name] != start[row.name] {
-			changed = "  (was " + orNone(start[row.name]) + ")"
+			value += "  (was " + orNone(start[row.name]) + ")"
 		}
-		fmt.Fprintf(r.a.out, "  %-21s %s%s\n", row.name, orNone(values[row.name]), changed)
+		fmt.Fprintf(r.a.out, "  %-21s %s\n", row.name, value)
 	}
 	return nil
+}
+
+// effective is a setting's value, and what it amounts to where the number alone doesn't
+// say it.
+func (r *repl) effective(row *setting) string {
+	value := row.value(&r.set).String()
+	means := row.zero
+	if row.name == "seed" && r.last != nil {
+		means = fmt.Sprintf("%s; the last answer had %d", means, r.last.Seed)
+	}
+	if means == "" || value != "" && value != "0" && !(value == "-1" && means == "all") {
+		return orNone(value)
+	}
+	if value == "" {
+		return means
+	}
+	return fmt.Sprintf("%s (%s)", value, means)
 }
 
 func orNone(text string) string {
@@ -111,7 +128,7 @@ func (r *repl) showMessages() error {
 		if i == r.conv.Dropped && i > 0 {
 			r.note("the model isn't given what stands above")
 		}
-		fmt.Fprintf(r.a.out, "%s: %s\n", m.Role, strings.TrimRight(printable(m.Content), "\n"))
+		r.a.printText(m.Role + ": " + strings.TrimRight(m.Content, "\n"))
 	}
 	if len(r.conv.Messages) == 0 {
 		r.note("nothing was said yet")
@@ -126,8 +143,8 @@ func (r *repl) cmdStats(context.Context, string) error {
 	prompt, last := "none yet", "none yet"
 	if r.last != nil {
 		st := &r.last.Stats
-		prompt = fmt.Sprintf("%d tokens: %d reused, %d prefilled at %s", st.PromptTokens, st.ReusedTokens, st.PromptTokens-st.ReusedTokens, speedText(st.PromptPerSec))
-		last = fmt.Sprintf("%d tokens at %s, TTFT %s, seed %d", st.Tokens, speedText(st.DecodePerSec), seconds(st.TTFTSeconds), r.last.Seed)
+		prompt = fmt.Sprintf("%d %s: %d reused, %d prefilled%s", st.PromptTokens, plural(st.PromptTokens, "token"), st.ReusedTokens, st.PromptTokens-st.ReusedTokens, atSpeed(st.PromptPerSec))
+		last = fmt.Sprintf("%d %s%s, TTFT %s, seed %d", st.Tokens, plural(st.Tokens, "token"), atSpeed(st.DecodePerSec), seconds(st.TTFTSeconds), r.last.Seed)
 	}
 	rows := [][2]string{
 		{"last prompt", prompt},

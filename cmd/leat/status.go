@@ -8,7 +8,7 @@ import (
 )
 
 // status says what goes on: a line that changes on a terminal, else a line now and then.
-// Several goroutines may use it.
+// Several goroutines may use it. A nil status says nothing.
 type status struct {
 	w        io.Writer
 	terminal bool
@@ -26,6 +26,9 @@ func (a *app) newStatus() *status {
 
 // say replaces what was said before.
 func (s *status) say(text string) {
+	if s == nil {
+		return
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.now()
@@ -52,6 +55,16 @@ func (s *status) done(text string) {
 	fmt.Fprintf(s.w, "leat: %s\n", text)
 }
 
+// clear takes the line away until more is said.
+func (s *status) clear() {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.wipe()
+}
+
 func (s *status) wipe() {
 	if s.open {
 		fmt.Fprint(s.w, "\r\x1b[K")
@@ -61,6 +74,9 @@ func (s *status) wipe() {
 
 // close takes the line away; nothing is said afterwards. It may be called twice.
 func (s *status) close() {
+	if s == nil {
+		return
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.wipe()

@@ -76,6 +76,12 @@ func scriptedReply(ctx context.Context, r *repl) (*answer, error) {
 		self, _ := os.FindProcess(os.Getpid())
 		self.Kill()
 		select {}
+	case "cut":
+		say("", "Once upon")
+		got.Stop, got.Stats.Tokens = engine.StopLength.String(), 2
+	case "brood":
+		say("hm", "")
+		got.Stop, got.Stats.Tokens = engine.StopLength.String(), 1
 	case "recite":
 		for word := range strings.SplitAfterSeq(rest, " ") {
 			say("", word)

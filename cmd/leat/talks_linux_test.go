@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // kept lists the talks in a home's state folder as "role:content|…" each, newest first.
@@ -253,15 +255,15 @@ func TestTypingAhead(t *testing.T) {
 			p := talkAt(t, home, 200)
 			p.expect(promptFirst)
 			p.enter("until " + gate + "\r")
-			p.expect("begun ")
+			p.expect("begun")
 			p.enter(c.typed)
 			release(t, gate)
-			if between := p.expect("ended"); between != "" {
+			if between := p.expect("ended"); between != " " {
 				t.Errorf("the answer has %q in it", between)
 			}
 			p.expect(promptFirst)
 			p.enter(c.more)
-			p.expect("you said: ")
+			p.expect("you said:")
 			p.expect(promptFirst)
 			p.enter("/quit\r")
 			p.wait()
@@ -282,5 +284,75 @@ func TestLinesBeforehand(t *testing.T) {
 	p.expect("forgotten")
 	if code := p.wait().ExitCode(); code != exitOK {
 		t.Errorf("exit code %d, %q", code, p.shown)
+	}
+}
+
+func TestLinesBreakAtTheTerminalsWidth(t *testing.T) {
+	p := talkAt(t, t.TempDir(), 20)
+	p.expect(promptFirst)
+	p.enter("recite Once upon a time there was a little girl named Lily. 今天天气很好，我们去公园玩。\r")
+	p.expect("\r\nOnce upon a time") // the line as it was typed comes first
+	got := strings.ReplaceAll(p.expect(promptFirst), "\r", "")
+	if got, want := screenText(t, "Once upon a time"+strings.TrimRight(cutBefore(got, "\x1b[J"), "\n"), 20), "Once upon a time\nthere was a little\ngirl named Lily. 今\n天天气很好，我们去公\n园玩。"; got != want {
+		t.Errorf("20 columns: got %q, wanted %q", got, want)
+	}
+	p.resize(30)
+	p.enter("/show messages\r")
+	p.expect("assistant: Once upon a time\r\n")
+	p.expect("there was a little girl named\r\n")
+}
+
+func cutBefore(text, end string) string {
+	text, _, _ = strings.Cut(text, end)
+	return text
+}
+
+func TestThinkingIsShownOrSaid(t *testing.T) {
+	for _, shown := range []bool{true, false} {
+		gate := pipe(t)
+		p := talkAt(t, t.TempDir(), 100)
+		p.expect(promptFirst)
+		p.enter("/set thinking " + map[bool]string{true: "on", false: "off"}[shown] + "\r")
+		p.expect("leat: thinking is o")
+		p.expect(promptFirst)
+		p.enter("think " + gate + "\r")
+		if shown {
+			p.expect("\x1b[2mhm")
+		} else {
+			p.expect("\r\x1b[Kleat: thinking")
+		}
+		release(t, gate)
+		if between := p.expect("thought\r\n"); !shown && !strings.HasSuffix(between, "\r\x1b[K") {
+			t.Errorf("the status is still there: %q", between)
+		}
+		p.expect(promptFirst)
+		p.enter("/quit\r")
+		p.wait()
+		if strings.Contains(p.shown, "hm") != shown {
+			t.Errorf("shown %v: %q", shown, p.shown)
+		}
+	}
+}
+
+// TestTerminalIsGivenBack: a shell finds the terminal as it was.
+func TestTerminalIsGivenBack(t *testing.T) {
+	for _, leave := range []string{"/quit\r", "deaf\r"} {
+		p := talkAt(t, t.TempDir(), 100)
+		before := p.before
+		p.slave(t) // keeps the terminal when the program has left
+		p.expect(promptFirst)
+		p.enter(leave)
+		if leave != "/quit\r" {
+			p.expect("begun")
+			p.enter("\x03")
+			p.expect("asked")
+			p.enter("\x03")
+		}
+		p.expect("\x1b[?2004l")
+		p.wait()
+		after, err := unix.IoctlGetTermios(p.fd, unix.TCGETS)
+		if err != nil || after.Lflag != before.Lflag || after.Iflag != before.Iflag {
+			t.Errorf("%q: modes %x, %x, error %v; wanted %x, %x", leave, after.Lflag, after.Iflag, err, before.Lflag, before.Iflag)
+		}
 	}
 }

@@ -34,15 +34,14 @@ func openTerminal(past *history, complete completer, warn func(error)) (*lineTer
 		keys: keys, past: past, warn: warn, signals: make(chan os.Signal, 1),
 		bracket: runtime.GOOS != "windows" && os.Getenv("TERM") != "dumb",
 	}
-	t.rl, err = readline.NewEx(&readline.Config{
-		Stdin:                  keys,
+	config := &readline.Config{
 		AutoComplete:           lineCompleter(complete),
 		Painter:                markPainter{},
 		HistoryLimit:           historyLimit + 1,
 		DisableAutoSaveHistory: true,
-		Listener:               keys,
-		FuncExitRaw:            keys.exitRaw(),
-	})
+	}
+	keys.configure(config)
+	t.rl, err = readline.NewEx(config)
 	if err != nil {
 		keys.Close()
 		return nil, err
@@ -91,7 +90,7 @@ func (t *lineTerminal) Restore() {
 	if t.bracket {
 		io.WriteString(t.rl.Config.Stdout, "\x1b[?2004l")
 	}
-	t.rl.Terminal.ExitRawMode()
+	t.keys.restore()
 }
 
 // Close ends a ReadLine in progress; the terminal is as it was before.

@@ -135,12 +135,13 @@ func TestScreen(t *testing.T) {
 		{"thinking dimmed", true, true, []piece{{"\nhm", ""}, {" so\n", ""}, {"", "\n\nHi"}}, "\x1b[2mhm so\n\x1b[0m\nHi\n"},
 		{"thinking plain", false, true, []piece{{"hm", "Hi"}}, "(thinking) hm\n\nHi\n"},
 		{"thinking hidden", true, false, []piece{{"hm", ""}, {"", "\nHi"}}, "Hi\n"},
+		{"code block ends with the thinking", true, true, []piece{{"```\nx", ""}, {"", "Hi"}}, "\x1b[2m```\nx\x1b[0m\n\nHi\n"},
 		{"stopped while thinking", true, true, []piece{{"hm", ""}}, "\x1b[2mhm\x1b[0m\n"},
 		{"control characters", true, true, []piece{{"", "a\x1b[2Jb\r\n\tc\u009b\u00e9"}}, "a\ufffd[2Jb\n\tc\ufffd\u00e9\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var out strings.Builder
-			s := &screen{w: &out, dim: c.dim, thinking: c.thinking}
+			s := &screen{text: wrapper{w: &out, columns: func() int { return 0 }}, dim: c.dim, thinking: c.thinking}
 			for _, p := range c.pieces {
 				if err := s.show(p.thinking, p.text); err != nil {
 					t.Fatal(err)
