@@ -26,7 +26,7 @@ type screen struct {
 
 // newScreen is a screen on stdout.
 func (a *app) newScreen(thinking bool) *screen {
-	return &screen{text: newWrapper(a.out), dim: dims(a.out), thinking: thinking, status: newStatus(a.err)}
+	return &screen{text: newWrapper(a.out), dim: dims(a.out), thinking: thinking, status: a.newStatus()}
 }
 
 func newWrapper(w io.Writer) wrapper {
@@ -93,16 +93,17 @@ func (s *screen) hidden(thinking string) {
 
 // sayThinking says on a terminal for how long the model has been thinking; a zero begin is now.
 func sayThinking(st *status, begin time.Time) time.Time {
+	if st == nil || !st.terminal { // a log needs no such lines
+		return begin
+	}
 	if begin.IsZero() {
-		begin = time.Now()
+		begin = st.now()
 	}
-	if st != nil && st.terminal { // a log needs no such lines
-		text := "thinking"
-		if took := time.Since(begin); took >= time.Second {
-			text += fmt.Sprintf(" for %.0f s", took.Seconds())
-		}
-		st.say(text)
+	text := "thinking"
+	if took := st.now().Sub(begin); took >= time.Second {
+		text += fmt.Sprintf(" for %.0f s", took.Seconds())
 	}
+	st.say(text)
 	return begin
 }
 

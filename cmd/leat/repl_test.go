@@ -347,7 +347,7 @@ func TestSpeedsThatWereNotMeasured(t *testing.T) {
 		want  string
 	}{
 		{runStats{PromptTokens: 1, Tokens: 1, TTFTSeconds: 0.5, PromptPerSec: 2}, "TTFT 500 ms, prompt 1 token at 2.00 tok/s, decode 1 token"},
-		{runStats{PromptTokens: 3}, "TTFT 0 s, prompt 3 tokens, decode 0 tokens"},
+		{runStats{PromptTokens: 3}, "TTFT 0 ms, prompt 3 tokens, decode 0 tokens"},
 		{runStats{PromptTokens: 3, ReusedTokens: 2, Tokens: 2, TTFTSeconds: 1, PromptPerSec: 1, DecodePerSec: 0.0012}, "TTFT 1.0 s, prompt 3 tokens (2 reused, 1 prefilled) at 1.00 tok/s, decode 2 tokens at 14 min a token"},
 	} {
 		if got := c.stats.speeds(); got != c.want {

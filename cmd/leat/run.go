@@ -332,7 +332,7 @@ func (f *runFlags) output(a *app) interface {
 	show(thinking, text string) error
 	finish()
 } {
-	p := &plainOutput{out: a.out, status: newStatus(a.err)}
+	p := &plainOutput{out: a.out, status: a.newStatus()}
 	switch {
 	case f.json:
 		p.out, p.thinking = io.Discard, io.Discard
