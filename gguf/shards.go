@@ -179,8 +179,9 @@ func join(parts []*File) (*File, error) {
 			whole.Tensors = append(whole.Tensors, t)
 		}
 	}
-	if n, ok := first.Int(keySplitTensors); ok && n != int64(len(whole.Tensors)) {
-		return nil, inFile(first.Paths[0], badf(-1, "metadata "+keySplitTensors, fmt.Sprint(n),
+	n, ok := first.Int(keySplitTensors)
+	if _, there := first.Get(keySplitTensors); there && (!ok || n != int64(len(whole.Tensors))) {
+		return nil, inFile(first.Paths[0], badf(-1, "metadata "+keySplitTensors, describe(first, keySplitTensors),
 			"the number of tensors in all shards, %d", len(whole.Tensors)))
 	}
 	whole.dropSplit()

@@ -196,3 +196,26 @@ func TestUnreadError(t *testing.T) {
 		}
 	}
 }
+
+// The number of tokens, where a file has them, is that of the embedding's rows.
+func TestVocabularySizes(t *testing.T) {
+	everyModel(t, func(t *testing.T, m *pack.Model) {
+		h, err := arch.Read(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		const key = "tokenizer.ggml.tokens"
+		for _, n := range []int{0, 1, h.VocabSize - 1, h.VocabSize, h.VocabSize + 1} {
+			_, err := arch.Read(withKey(t, m, key, make([]string, n)))
+			if fits := n == h.VocabSize; fits != (err == nil) || err != nil && !strings.Contains(err.Error(), fmt.Sprintf("%q: found %d tokens, wanted %d", key, n, h.VocabSize)) {
+				t.Errorf("%d tokens of %d: error %v", n, h.VocabSize, err)
+			}
+		}
+		if _, err := arch.Read(withKey(t, m, key, nil)); err != nil {
+			t.Errorf("no tokens: %v", err)
+		}
+		if _, err := arch.Read(withKey(t, m, m.Architecture()+".vocab_size", uint32(h.VocabSize+1))); err == nil || !strings.Contains(err.Error(), "vocab_size") {
+			t.Errorf("another vocab_size: error %v", err)
+		}
+	})
+}
