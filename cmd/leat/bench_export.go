@@ -135,7 +135,7 @@ var csvFields = []struct {
 	{"link_share_of_ceiling", func(_ *benchReport, _ *benchConfig, x *bench.Row) any { return x.Link.Share }},
 	{"vram_bytes_per_second", func(_ *benchReport, _ *benchConfig, x *bench.Row) any { return x.VRAM.BytesPerSec }},
 	{"vram_share_of_ceiling", func(_ *benchReport, _ *benchConfig, x *bench.Row) any { return x.VRAM.Share }},
-	{"busiest", func(_ *benchReport, _ *benchConfig, x *bench.Row) any { return x.Busiest }},
+	{"bottleneck", func(_ *benchReport, _ *benchConfig, x *bench.Row) any { return x.Bottleneck }},
 	{"overlap", func(_ *benchReport, _ *benchConfig, x *bench.Row) any {
 		if x.Overlap == nil {
 			return ""

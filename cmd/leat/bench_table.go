@@ -44,9 +44,9 @@ var benchColumns = []benchColumn{
 	{head: "disk", show: anyRow(func(r *bench.Row) bool { return r.Disk.Bytes > 0 }), cell: laneCell(func(r *bench.Row) bench.Lane { return r.Disk })},
 	{head: "link", show: anyRow(func(r *bench.Row) bool { return r.Link.Bytes > 0 }), cell: laneCell(func(r *bench.Row) bench.Lane { return r.Link })},
 	{head: "VRAM reads", show: anyRow(func(r *bench.Row) bool { return r.VRAM.Bytes > 0 }), cell: laneCell(func(r *bench.Row) bench.Lane { return r.VRAM })},
-	{head: "busiest", show: anyRow(func(r *bench.Row) bool { return r.Busiest != "" }), cell: func(_ *benchConfig, r *bench.Row) string {
+	{head: "bottleneck", show: anyRow(func(r *bench.Row) bool { return r.Bottleneck != "" }), cell: func(_ *benchConfig, r *bench.Row) string {
 		busy := map[plan.Lane]float64{plan.LaneDisk: r.Disk.Busy, plan.LaneLink: r.Link.Busy, plan.LaneCompute: r.VRAM.Busy}
-		return fmt.Sprintf("%s %s", r.Busiest, percent(busy[r.Busiest]))
+		return fmt.Sprintf("%s %s", r.Bottleneck, percent(busy[r.Bottleneck]))
 	}},
 	{head: "overlap", show: anyRow(func(r *bench.Row) bool { return r.Overlap != nil }), cell: func(_ *benchConfig, r *bench.Row) string {
 		if r.Overlap == nil {

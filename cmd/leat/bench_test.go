@@ -33,7 +33,7 @@ func bigReport() *benchReport {
 				Rows: []bench.Row{{
 					Test: "tg128", Generate: 128, PerSec: bench.NewSpread([]float64{1.36, 1.37, 1.39}), Seconds: []float64{94, 93, 92}, Predicted: 1.34, Difference: 0.0224,
 					Disk: bench.Lane{Bytes: 1, BytesPerSec: 1.6e9, Share: 0.94, Busy: 0.95}, Link: bench.Lane{Bytes: 1, BytesPerSec: 50.5e9, Share: 0.99, Busy: 0.99},
-					VRAM: bench.Lane{Bytes: 1, BytesPerSec: 1000e9, Share: 0.77, Busy: 0.2}, Busiest: plan.LaneLink, Overlap: &half,
+					VRAM: bench.Lane{Bytes: 1, BytesPerSec: 1000e9, Share: 0.77, Busy: 0.2}, Bottleneck: plan.LaneLink, Overlap: &half,
 					CPUOfCore: 0.126, TempC: 61, PowerW: 210, JoulePer: 153, RestShare: 0.03,
 				}, {Test: "tg128@d8192", Generate: 128, Depth: 8192, PerSec: bench.NewSpread([]float64{100.4})}},
 			},
@@ -51,8 +51,8 @@ func TestBenchTable(t *testing.T) {
 		"VRAM     5.0 GiB of 6.0 GiB: 10 of 33 units stay",
 		"streamed 34.0 GiB a token, 1.0 GiB of it from disk\n",
 		"load     26 s; first token after 28 s (512 tokens, cold), 1.5 s (512 tokens, warm)\n",
-		"\ntest                  tok/s    min..max   predicted             disk              link          VRAM reads   busiest  overlap  CPU  °C  J/token  rests\n",
-		"\ntg128 emulated         1.37  1.36..1.39  1.34 (+2%)  1.60 GB/s (94%)  50.50 GB/s (99%)  1000.00 GB/s (77%)  link 99%      50%  13%  61      153     3%\n",
+		"\ntest                  tok/s    min..max   predicted             disk              link          VRAM reads  bottleneck  overlap  CPU  °C  J/token  rests\n",
+		"\ntg128 emulated         1.37  1.36..1.39  1.34 (+2%)  1.60 GB/s (94%)  50.50 GB/s (99%)  1000.00 GB/s (77%)    link 99%      50%  13%  61      153     3%\n",
 		"\ntg128@d8192 emulated    100    100..100", "note: a note on one\n", "note: a note on all\n", "VRAM     1GiB: too small\n",
 	} {
 		if !strings.Contains(out.String(), want) {
@@ -99,7 +99,7 @@ func TestBenchCSV(t *testing.T) {
 		cell[name] = rows[1][i]
 	}
 	for name, want := range map[string]string{
-		"emulated": "RTX 2060", "test": "tg128", "tokens_per_second": "1.37", "tokens_per_second_max": "1.39", "overlap": "0.5", "busiest": "link",
+		"emulated": "RTX 2060", "test": "tg128", "tokens_per_second": "1.37", "tokens_per_second_max": "1.39", "overlap": "0.5", "bottleneck": "link",
 		"vram_budget_bytes": "6442450944", "joules_per_token": "153", "started": "1970-01-01T00:00:00Z", "repetitions": "3", "link_bytes_per_second": "5.05e+10",
 	} {
 		if cell[name] != want {
@@ -129,7 +129,7 @@ func TestBenchJSON(t *testing.T) {
 		"configurations.0.rows.0.tokens_per_second.median", "configurations.0.rows.0.tokens_per_second.mad", "configurations.0.rows.0.tokens_per_second.values.2",
 		"configurations.0.rows.0.seconds", "configurations.0.rows.0.predicted_tokens_per_second", "configurations.0.rows.0.difference",
 		"configurations.0.rows.0.disk.bytes_per_second", "configurations.0.rows.0.link.share_of_ceiling", "configurations.0.rows.0.vram.busy_share",
-		"configurations.0.rows.0.busiest", "configurations.0.rows.0.overlap", "configurations.0.rows.0.stalled_share", "configurations.0.rows.0.cpu_of_one_core",
+		"configurations.0.rows.0.bottleneck", "configurations.0.rows.0.overlap", "configurations.0.rows.0.stalled_share", "configurations.0.rows.0.cpu_of_one_core",
 		"configurations.0.rows.0.cpu_of_all_cores", "configurations.0.rows.0.temp_c", "configurations.0.rows.0.joules_per_token", "configurations.0.rows.0.rest_share",
 	} {
 		if !reaches(r, strings.Split(path, ".")) {

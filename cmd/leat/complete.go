@@ -4,48 +4,62 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"leat/decompose/pack"
 	"leat/engine"
+	"leat/engine/plan/gpus"
 	"leat/vk"
 )
 
 // addCompletion tells the shells what cobra can't know: which words name a model or a
-// device. A command's first argument says in its Use what it is.
+// device. A command says in its Use what its argument is.
 func addCompletion(root *cobra.Command) {
 	for _, c := range root.Commands() {
-		_, rest, _ := strings.Cut(c.Use, " ")
-		argument, _, _ := strings.Cut(rest, " ")
-		if complete := argumentCompletion[strings.Trim(argument, "[]")]; complete != nil && c.ValidArgsFunction == nil {
-			c.ValidArgsFunction = complete
-		}
-		for name, complete := range flagCompletion {
-			if c.Flags().Lookup(name) != nil {
-				_ = c.RegisterFlagCompletionFunc(name, complete) // fails only where the command has done so itself
+		if c.ValidArgsFunction == nil {
+			c.ValidArgsFunction = cobra.NoFileCompletions
+			for _, word := range strings.Fields(c.Use)[1:] {
+				if complete := argumentCompletion[strings.Trim(word, "[]")]; complete != nil {
+					c.ValidArgsFunction = complete
+					break
+				}
 			}
 		}
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			complete := flagCompletion[f.Name]
+			if complete == nil && !slices.Contains(fileFlags, f.Name) {
+				complete = cobra.NoFileCompletions // a number or a text: no file is one
+			}
+			if complete != nil {
+				_ = c.RegisterFlagCompletionFunc(f.Name, complete) // fails only where the command has done so itself
+			}
+		})
 	}
 }
 
 var argumentCompletion = map[string]cobra.CompletionFunc{
-	"MODEL":   first(completeModel),
-	"IN.gguf": first(completeModel),
-	"PACK":    first(completeModel),
+	"MODEL":   first(func(word string) []string { return completeModel(word, true, true) }),
+	"IN.gguf": first(func(word string) []string { return completeModel(word, true, false) }),
+	"PACK":    first(func(word string) []string { return completeModel(word, false, true) }),
 }
+
+// fileFlags are those whose values the shell completes: names of files and folders.
+var fileFlags = []string{"file", "system-file", "disk", "stripe", "logits", "trace-experts", "svg", "timeline", "trace", "experts", "cpuprofile"}
 
 var flagCompletion = map[string]cobra.CompletionFunc{
 	"device":  completeDevice,
 	"kv-type": cobra.FixedCompletions(engine.KVTypes(), cobra.ShellCompDirectiveNoFileComp),
 	"disable": cobra.FixedCompletions(vk.Disabled(), cobra.ShellCompDirectiveNoFileComp),
 	"enable":  cobra.FixedCompletions(vk.Enabled(), cobra.ShellCompDirectiveNoFileComp),
-	"prompt":  cobra.NoFileCompletions,
-	"system":  cobra.NoFileCompletions,
-	"vram":    cobra.NoFileCompletions,
-	"ram":     cobra.NoFileCompletions,
-	"ctx":     cobra.NoFileCompletions,
+	"pace":    cobra.FixedCompletions([]string{"auto\trest where the GPU gets too hot", "off\tnever rest"}, cobra.ShellCompDirectiveNoFileComp),
+	"gpu": func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return completeGPU(), cobra.ShellCompDirectiveNoFileComp
+	},
+	"expert-cache": cobra.FixedCompletions(engine.ExpertPolicies(), cobra.ShellCompDirectiveNoFileComp),
 	"tier": func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return completeTier(), cobra.ShellCompDirectiveNoFileComp
 	},
@@ -67,10 +81,19 @@ func first(complete func(word string) []string) cobra.CompletionFunc {
 	}
 }
 
+// completeGPU offers the GPUs that are known by their data sheets.
+func completeGPU() []string {
+	words := []string{"list\tthe names of those known"}
+	for _, g := range gpus.All() {
+		words = append(words, fmt.Sprintf("%s\t%s", g.Name, formatSize(g.VRAMBytes)))
+	}
+	return words
+}
+
 // completeModel lists the GGUF files, the packs and the folders that word can become.
-func completeModel(word string) []string {
+func completeModel(word string, ggufs, packs bool) []string {
 	var words []string
-	if strings.HasPrefix("demo", word) {
+	if ggufs && strings.HasPrefix("demo", word) {
 		words = append(words, "demo\tthe model inside this program")
 	}
 	dir, base := filepath.Split(word)
@@ -88,8 +111,14 @@ func completeModel(word string) []string {
 		info, err := os.Stat(path)
 		switch {
 		case err != nil:
-		case info.IsDir() && isPack(path), !info.IsDir() && strings.EqualFold(filepath.Ext(name), ".gguf"):
-			words = append(words, dir+name)
+		case info.IsDir() && isPack(path):
+			if packs {
+				words = append(words, dir+name)
+			}
+		case info.Mode().IsRegular() && strings.EqualFold(filepath.Ext(name), ".gguf"):
+			if ggufs {
+				words = append(words, dir+name)
+			}
 		case info.IsDir():
 			words = append(words, dir+name+string(filepath.Separator))
 		}

@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"io"
+	"math"
+	"runtime"
 	"strings"
 
 	"github.com/klauspost/cpuid/v2"
@@ -97,8 +99,9 @@ type queueReport struct {
 
 type cpuReport struct {
 	Name           string   `json:"name"`
-	Cores          int      `json:"cores"`   // 0: unknown
-	Threads        int      `json:"threads"` // 0: unknown
+	Cores          int      `json:"cores"`           // that this process may use: by its affinity, and by the quota of its cgroup
+	MachineCores   int      `json:"machine_cores"`   // 0: unknown
+	MachineThreads int      `json:"machine_threads"` // 0: unknown
 	SIMD           []string `json:"simd"`
 	RAMBytes       int64    `json:"ram_bytes"`
 	AvailableBytes int64    `json:"ram_available_bytes"`
@@ -190,7 +193,7 @@ func describe(p *vk.PhysicalDevice) deviceReport {
 
 func readCPU() cpuReport {
 	cpu := &cpuid.CPU
-	r := cpuReport{Name: strings.Join(strings.Fields(cpu.BrandName), " "), Cores: cpu.PhysicalCores, Threads: cpu.LogicalCores, SIMD: []string{}}
+	r := cpuReport{Name: strings.Join(strings.Fields(cpu.BrandName), " "), Cores: usableCores(runtime.NumCPU(), quota()), MachineCores: cpu.PhysicalCores, MachineThreads: cpu.LogicalCores, SIMD: []string{}}
 	if r.Name == "" {
 		r.Name = "unknown"
 	}
@@ -211,6 +214,14 @@ func readCPU() cpuReport {
 	return r
 }
 
+// usableCores is how many cores a process can keep busy that may run on so many, for a part of the time; quota 0 is no limit.
+func usableCores(allowed int, quota float64) int {
+	if quota > 0 {
+		allowed = min(allowed, int(math.Ceil(quota)))
+	}
+	return max(1, allowed)
+}
+
 // print writes the report for people.
 func (r *devicesReport) print(w io.Writer) {
 	for _, d := range r.Devices {
@@ -221,9 +232,11 @@ func (r *devicesReport) print(w io.Writer) {
 
 func (c *cpuReport) print(w io.Writer) {
 	fmt.Fprintf(w, "CPU  %s\n", c.Name)
-	if c.Cores > 0 {
-		printField(w, "cores", fmt.Sprintf("%d, %d threads", c.Cores, c.Threads))
+	cores := fmt.Sprintf("%d for this process", c.Cores)
+	if c.MachineCores > 0 {
+		cores += fmt.Sprintf(", of %d with %d threads", c.MachineCores, c.MachineThreads)
 	}
+	printField(w, "cores", cores)
 	printField(w, "SIMD", strings.Join(c.SIMD, ", "))
 	if c.RAMBytes > 0 {
 		printField(w, "RAM", fmt.Sprintf("%s, %s available", formatSize(c.RAMBytes), formatSize(c.AvailableBytes)))

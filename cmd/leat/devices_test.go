@@ -26,7 +26,7 @@ func TestDevicesPrint(t *testing.T) {
 				"transfer_queue": true,
 			},
 		}},
-		CPU: cpuReport{Name: "Some CPU", Cores: 8, Threads: 16, SIMD: []string{"AVX2", "AMX-INT8"}, RAMBytes: 64 << 30, AvailableBytes: 60 << 30},
+		CPU: cpuReport{Name: "Some CPU", Cores: 4, MachineCores: 8, MachineThreads: 16, SIMD: []string{"AVX2", "AMX-INT8"}, RAMBytes: 64 << 30, AvailableBytes: 60 << 30},
 	}
 	want := `1    Some GPU (discrete, default)
      driver    somedrv 1.2.3, Vulkan 1.4.312
@@ -44,7 +44,7 @@ func TestDevicesPrint(t *testing.T) {
                one memory with the CPU
 
 CPU  Some CPU
-     cores     8, 16 threads
+     cores     4 for this process, of 8 with 16 threads
      SIMD      AVX2, AMX-INT8
      RAM       64.0 GiB, 60.0 GiB available
 `

@@ -32,7 +32,14 @@ func newEvalCmd(a *app) *cobra.Command {
 		Short: "Run token ids through a model and write the logits",
 		Long: `Run token ids through a model. With --logits the logits after every token are
 written as little-endian float32, one row of vocabulary size for each token.
-stdout gets the most likely next token after each.`,
+stdout gets the most likely next token after each.
+
+A FILE that is - is stdout; the tokens go to stderr then. A file that is there is replaced
+once the new one is whole; pipes and devices are written to.
+
+--disable int8,coopmat computes in float32: the logits are then equal to the bit with
+every --vram, --ram and --chunk, on one device and driver. By default products are computed
+in bytes and halves, which is faster: there the last bits may change with these flags.`,
 		Example: `  leat eval model.gguf --tokens 1,333,470 --logits out.f32
   leat eval model.gguf --tokens "$(leat tokenize model.gguf -p 'Once upon' --ids)" --kv-type f32`,
 		Args: wants("MODEL"),
@@ -42,7 +49,7 @@ stdout gets the most likely next token after each.`,
 	f.registerRouting(cmd.Flags())
 	fs := cmd.Flags()
 	fs.StringVar(&f.tokens, "tokens", "", "token ids, separated by commas or spaces")
-	fs.StringVar(&f.logits, "logits", "", "file for the logits")
+	fs.StringVar(&f.logits, "logits", "", "write the logits to this file; - is stdout")
 	fs.BoolVar(&f.json, "json", false, "print as JSON")
 	return cmd
 }

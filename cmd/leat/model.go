@@ -15,12 +15,12 @@ import (
 
 // wants demands the arguments of these names, and says which one is missing.
 func wants(names ...string) cobra.PositionalArgs {
-	return func(_ *cobra.Command, args []string) error {
+	return func(cmd *cobra.Command, args []string) error {
 		switch missing := len(names) - len(args); {
 		case missing == 1:
-			return usageErrorf("%s is missing", names[len(names)-1])
+			return &usageError{text: names[len(names)-1] + " is missing", hint: hintMissing(cmd, names[len(names)-1])}
 		case missing > 1:
-			return usageErrorf("%s are missing", strings.Join(names[len(args):], " and "))
+			return &usageError{text: strings.Join(names[len(args):], " and ") + " are missing", hint: hintMissing(cmd, names[len(args)])}
 		case missing < 0:
 			return usageErrorf("found %q after %s, wanted flags alone", args[len(names)], names[len(names)-1])
 		}

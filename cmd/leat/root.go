@@ -159,38 +159,6 @@ func (a *app) wrap(c *cobra.Command) {
 	}
 }
 
-func newLogger(w io.Writer, verbose bool) *slog.Logger {
-	if verbose {
-		return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	}
-	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{
-		Level: slog.LevelWarn,
-		ReplaceAttr: func(groups []string, attr slog.Attr) slog.Attr {
-			if len(groups) == 0 && attr.Key == slog.TimeKey {
-				return slog.Attr{}
-			}
-			return attr
-		},
-	}))
-}
-
-// usage turns what cobra says of a command line into a usage error with a hint.
-func (a *app) usage(root, cmd *cobra.Command, args []string, err error) error {
-	hint := explains(cmd)
-	text, _, _ := strings.Cut(err.Error(), "\n")
-	if _, rest, unknown := root.Find(args); unknown != nil && len(rest) > 0 {
-		text = fmt.Sprintf("unknown command %q", rest[0])
-		if near := root.SuggestionsFor(rest[0]); len(near) > 0 {
-			hint = fmt.Sprintf("did you mean %q?", "leat "+near[0])
-		}
-	}
-	return &usageError{text: text, hint: hint}
-}
-
-func explains(cmd *cobra.Command) string {
-	return fmt.Sprintf("%q explains the usage", cmd.CommandPath()+" --help")
-}
-
 // usageError is about the command line; the exit code is 2.
 type usageError struct{ text, hint string }
 

@@ -35,7 +35,7 @@ func withCommand(t *testing.T, fn func(a *app, cmd *cobra.Command, args []string
 	t.Cleanup(func() { commands = before })
 	commands = append(before[:len(before):len(before)], func(a *app) *cobra.Command {
 		cmd := &cobra.Command{
-			Use:  "probe",
+			Use:  "probe [WHAT]",
 			Args: cobra.MaximumNArgs(1),
 			RunE: func(cmd *cobra.Command, args []string) error { return fn(a, cmd, args) },
 		}
@@ -54,7 +54,7 @@ func TestUsageErrors(t *testing.T) {
 		"unknown command":      {[]string{"frobnicate"}, "leat: error: unknown command \"frobnicate\"\nleat: hint: \"leat --help\" explains the usage\n"},
 		"command nearly right": {[]string{"versoin"}, "leat: error: unknown command \"versoin\"\nleat: hint: did you mean \"leat version\"?\n"},
 		"unknown flag":         {[]string{"probe", "--nope"}, "leat: error: unknown flag: --nope\nleat: hint: \"leat probe --help\" explains the usage\n"},
-		"too many arguments":   {[]string{"probe", "a", "b"}, "leat: error: accepts at most 1 arg(s), received 2\nleat: hint: \"leat probe --help\" explains the usage\n"},
+		"too many arguments":   {[]string{"probe", "a", "b"}, "leat: error: found \"b\", wanted flags alone\nleat: hint: \"leat probe --help\" explains the usage\n"},
 		"bad size": {[]string{"probe", "--size", "big"}, "leat: error: invalid argument \"big\" for \"--size\" flag: size \"big\": want a number and a unit, as 6.5GiB, 512MiB or 8GB\n" +
 			"leat: hint: \"leat probe --help\" explains the usage\n"},
 	}
@@ -198,11 +198,11 @@ func TestEveryCommandHasAnExample(t *testing.T) {
 func TestLog(t *testing.T) {
 	withCommand(t, func(a *app, _ *cobra.Command, _ []string) error {
 		a.log.Debug("a detail")
-		a.log.Warn("a warning", "size", 3)
+		a.log.Warn("a warning", "size", 3, "error", errors.New("it leaks"))
 		return nil
 	})
 	_, quiet, _ := leat(t, "probe")
-	if quiet != "level=WARN msg=\"a warning\" size=3\n" {
+	if quiet != "leat: warning: a warning (size: 3): it leaks\n" {
 		t.Errorf("without -v: %q", quiet)
 	}
 	_, loud, _ := leat(t, "probe", "-v")

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -9,6 +10,9 @@ import (
 	"leat/vk/mem"
 )
 
+// errNoSize: 0 is how a flag that was not given reads.
+var errNoSize = errors.New("wanted more than 0; without the flag leat takes what is free, less a reserve")
+
 // sizeFlag is a number of bytes on the command line; it is a pflag.Value.
 type sizeFlag int64
 
@@ -16,6 +20,9 @@ func (s *sizeFlag) Set(text string) error {
 	n, err := parseSize(text)
 	if err != nil {
 		return err
+	}
+	if n == 0 {
+		return errNoSize
 	}
 	*s = sizeFlag(n)
 	return nil

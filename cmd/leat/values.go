@@ -183,6 +183,9 @@ func (v *sizesFlag) Set(text string) error {
 	var list []int64
 	for word := range strings.SplitSeq(text, ",") {
 		n, err := parseSize(strings.TrimSpace(word))
+		if err == nil && n == 0 {
+			err = errNoSize
+		}
 		if err != nil {
 			return err
 		}

@@ -124,7 +124,7 @@ func TestUsage(t *testing.T) {
 	if r.VRAM != (Lane{Bytes: 200, BytesPerSec: 100, Ceiling: 400, Share: 0.25, Busy: 0.5}) {
 		t.Errorf("VRAM: %+v", r.VRAM)
 	}
-	if r.Busiest != plan.LaneLink || r.Overlap == nil || *r.Overlap != 1 || r.CPUOfCore != 0.5 || r.Stalled != 0.5 {
+	if r.Bottleneck != plan.LaneLink || r.Overlap == nil || *r.Overlap != 1 || r.CPUOfCore != 0.5 || r.Stalled != 0.5 {
 		t.Errorf("%+v", r)
 	}
 }

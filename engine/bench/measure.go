@@ -66,7 +66,7 @@ func (u *usage) fill(r *Row, c Ceilings) {
 	r.VRAM = lane(u.weights, u.compute.Seconds(), c.VRAM, share(u.compute))
 	work := plan.Work{DiskSeconds: u.disk.Seconds(), LinkSeconds: u.link.Seconds(), ComputeSeconds: u.compute.Seconds()}
 	if work.Bound() > 0 {
-		r.Busiest = work.Bottleneck()
+		r.Bottleneck = work.Bottleneck()
 	}
 	if share, ok := overlap(wall, work.DiskSeconds, work.LinkSeconds, work.ComputeSeconds); ok {
 		r.Overlap = &share

@@ -54,7 +54,7 @@ func (b *run) prompt(ctx context.Context, t Test) (*Row, error) {
 	})
 	if b.o.Speeds != nil && t.Depth == 0 {
 		p := b.plan.PredictFound(*b.o.Speeds, &b.hyper, t.Prompt, t.Prompt, nil, b.found(row, true))
-		row.Predicted, row.Bottleneck = p.PrefillPerSec, p.PrefillBottleneck
+		row.Predicted, row.PredictedBottleneck = p.PrefillPerSec, p.PrefillBottleneck
 		row.compare()
 	}
 	if t.Depth == 0 && len(row.Seconds) > 0 {
@@ -121,7 +121,7 @@ func (b *run) generation(ctx context.Context, t Test) (*Row, error) {
 	})
 	if b.o.Speeds != nil {
 		p := b.plan.PredictFound(*b.o.Speeds, &b.hyper, t.Depth+1+t.Generate/2, 1, b.found(row, false), nil)
-		row.Predicted, row.Bottleneck = p.DecodePerSec, p.DecodeBottleneck
+		row.Predicted, row.PredictedBottleneck = p.DecodePerSec, p.DecodeBottleneck
 		row.compare()
 	}
 	if len(each) > 0 {
