@@ -27,7 +27,7 @@ func (a *app) usage(root, cmd *cobra.Command, args []string, err error) error {
 	if long := longShorthand(args); long != "" && strings.Contains(text, "flag") {
 		return &usageError{text: fmt.Sprintf("unknown flag: -%s", long), hint: cmp.Or(hintFlag(cmd, long, args), explains(cmd))}
 	}
-	if flag, ok := unknownFlag(text); ok {
+	if flag, ok := unknownFlag(err); ok {
 		return &usageError{text: text, hint: cmp.Or(hintFlag(cmd, flag, args), explains(cmd))}
 	}
 	if extra := cmd.Flags().Args(); tooMany.MatchString(text) && len(extra) > 0 {
@@ -124,16 +124,12 @@ func hintMissing(cmd *cobra.Command, name string) string {
 var tooMany = regexp.MustCompile(`^accepts .*arg\(s\)|^unknown command "[^"]*" for "leat .*"$`)
 
 // unknownFlag is the flag that pflag doesn't know, without dashes.
-func unknownFlag(text string) (name string, ok bool) {
-	if rest, ok := strings.CutPrefix(text, "unknown flag: --"); ok {
-		return rest, true
+func unknownFlag(err error) (name string, ok bool) {
+	var e *pflag.NotExistError
+	if !errors.As(err, &e) {
+		return "", false
 	}
-	var letter rune
-	if n, _ := fmt.Sscanf(text, "unknown shorthand flag: '%c'", &letter); n == 1 {
-		_, group, _ := strings.Cut(text, " in -")
-		return cmp.Or(group, string(letter)), true
-	}
-	return "", false
+	return cmp.Or(e.GetSpecifiedShortnames(), e.GetSpecifiedName()), true
 }
 
 // longShorthand is a flag of another program with one dash and several letters, which reads as -n gl; "": there is none.
