@@ -35,6 +35,15 @@ func (m *machine) foundIn(u *Unit, rows int) Found {
 	return found
 }
 
+// touched is the part of a layer's experts that a step of rows needs, if all are as likely.
+func (m *machine) touched(rows int) float64 {
+	x := &m.h.Experts
+	if x.Count == 0 {
+		return 1
+	}
+	return 1 - math.Pow(1-float64(x.Used)/float64(x.Count), float64(rows))
+}
+
 // waves says how a step's experts come, of which so many bytes do.
 func (m *machine) waves(w *Work, bytes float64, rows int) {
 	if rows <= shaders.FewRows || bytes <= 0 {
@@ -112,12 +121,9 @@ func (m *machine) misses(w *Work, u *Unit, bytes, read float64, rows int) {
 	if rows > shaders.FewRows || bytes <= 0 || missing <= 0 || m.p.InPlace {
 		return
 	}
-	asks, slower := routeTrip, 1.0
+	asks, slower := routeTrip, 1+m.resting*(restingUploads-1)
 	if r := m.s.Rehearsed; r.Sound() && r.Trip > 0 {
 		asks = r.Trip
-	}
-	if m.resting {
-		slower = restingUploads
 	}
 	w.behind = missing * max(0, heard+slower*m.burst((bytes-read)/missing)-asks)
 	if read > 0 {

@@ -1,8 +1,6 @@
 package plan
 
 import (
-	"math"
-
 	"leat/decompose/pack"
 	"leat/engine/arch"
 	"leat/gguf"
@@ -18,7 +16,7 @@ type machine struct {
 	parts []part // where there is a rehearsal
 	found *Found // of experts that share slots; nil: as if all are as likely
 
-	resting bool // its clock is low
+	resting float64 // how low its clock is; 0: it is not, 1: as low as it gets
 }
 
 // part is what of a layer a unit is.
@@ -243,9 +241,7 @@ func (m *machine) step(rows, ctx int, head bool) []Work {
 		} else {
 			w.ComputeSeconds = m.byRates(i, rows, asked, ctx)
 		}
-		if m.resting {
-			w.ComputeSeconds *= restingKernels
-		}
+		w.ComputeSeconds *= 1 + m.resting*(restingKernels-1)
 		comes, read := m.comes(u, asked)
 		if u.Tier == Cached {
 			m.waves(w, comes, asked)
@@ -289,15 +285,6 @@ func (m *machine) comes(u *Unit, rows int) (uploaded, read float64) {
 		return bytes, bytes * found.DiskShare
 	}
 	return 0, 0
-}
-
-// touched is the part of a layer's experts that a step of rows needs, if all are as likely.
-func (m *machine) touched(rows int) float64 {
-	x := &m.h.Experts
-	if x.Count == 0 {
-		return 1
-	}
-	return 1 - math.Pow(1-float64(x.Used)/float64(x.Count), float64(rows))
 }
 
 // linkUnderLoad is how many times as long a step's uploads take, because kernels read VRAM

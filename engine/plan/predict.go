@@ -162,18 +162,20 @@ const warmSteps, timedSteps = 3, 4
 // A device that has next to nothing to do lowers its clock: kernels and uploads then take so many times as long (an H200 beside a disk from
 // which experts come: 345 MHz in place of 1980, docs/benchmarks.md).
 const (
-	restsBelow     = 0.1 // of the time, by its full clock
+	restsBelow     = 0.06 // of the time, by its full clock
+	wakesAbove     = 0.2  // from here on it has enough to do; between them nothing was measured: a line
 	restingKernels = 4
 	restingUploads = 2
 )
 
 func (r *Prediction) decode(m *machine) {
-	m.resting = false
+	m.resting = 0
 	r.decodeOnce(m)
-	if m.s.Rests && m.p.Experts != nil && r.Decode.ComputeSeconds < restsBelow*r.DecodeSeconds { // else what streams hides it
-		m.resting = true
+	busy := over(r.Decode.ComputeSeconds, r.DecodeSeconds)
+	if m.s.Rests && m.p.Experts != nil && busy < wakesAbove { // else what streams hides it
+		m.resting = min(1, (wakesAbove-busy)/(wakesAbove-restsBelow))
 		r.decodeOnce(m)
-		m.resting = false
+		m.resting = 0
 	}
 }
 

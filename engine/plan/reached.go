@@ -57,6 +57,6 @@ func Reached(g *gpus.GPU, diskBytesPerSec float64) Speeds {
 	if g.UMA {
 		s.LinkBytesPerSec = r.copied * g.MemBytesPerSec
 	}
-	s.LinkBusyBytesPerSec = r.linkBusy * s.LinkBytesPerSec
+	s.LinkBusyBytesPerSec, s.Rests = r.linkBusy*s.LinkBytesPerSec, true
 	return s
 }
