@@ -35,11 +35,17 @@ type atTerminal struct {
 // talkAt starts a conversation with scripted answers; home is its home folder.
 func talkAt(t *testing.T, home string, columns int, args ...string) *atTerminal {
 	t.Helper()
+	return programAt(t, "leat-talk", home, columns, args...)
+}
+
+// programAt starts a program of TestMain's.
+func programAt(t *testing.T, program, home string, columns int, args ...string) *atTerminal {
+	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	name := filepath.Join(t.TempDir(), "leat-talk") // by this name the test is talkMain
+	name := filepath.Join(t.TempDir(), program) // by this name the test is that program
 	if err := os.Symlink(self, name); err != nil {
 		t.Fatal(err)
 	}

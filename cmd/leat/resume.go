@@ -81,7 +81,7 @@ func (r *repl) showResumed(last *keptTalk) {
 		r.note("it was made with %s", printable(model))
 	}
 	for _, m := range last.talk.Messages[max(0, n-2):] {
-		text := strings.Trim(m.Content, "\n")
+		text := ending(strings.Trim(m.Content, "\n"))
 		if m.Role == roleUser {
 			text = promptFirst + text
 		}
@@ -90,7 +90,21 @@ func (r *repl) showResumed(last *keptTalk) {
 	switch {
 	case r.pending != "":
 		r.note("the last question has no answer; /retry asks it again")
-	case n > 2:
+	default:
 		r.note("/show messages shows all")
 	}
+}
+
+// ending is the end of a long text.
+func ending(text string) string {
+	const most = 600 // characters
+	runes := []rune(text)
+	if len(runes) <= most {
+		return text
+	}
+	_, rest, found := strings.Cut(string(runes[len(runes)-most:]), " ")
+	if !found {
+		rest = string(runes[len(runes)-most:])
+	}
+	return "… " + rest
 }

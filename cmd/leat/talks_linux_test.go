@@ -150,6 +150,37 @@ func TestResume(t *testing.T) {
 	}
 }
 
+// TestResumeTakesTheModel: the talk names it, if the command line doesn't.
+func TestResumeTakesTheModel(t *testing.T) {
+	home, set := t.TempDir(), defaultSettings()
+	c := &conversation{}
+	c.ask("hi")
+	dir := filepath.Join(home, "state", "leat", "talks")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.save(filepath.Join(dir, "a.json"), filepath.Join(home, "gone.gguf"), &set); err != nil {
+		t.Fatal(err)
+	}
+	// A newer one is cut short: it is passed by.
+	if err := os.WriteFile(filepath.Join(dir, "b.json"), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ args, want string }{
+		{"run --resume", "leat: error: find the model: stat " + home + "/gone.gguf: no such file"},
+		{"run --resume " + home + "/other.gguf", "leat: error: find the model: stat " + home + "/other.gguf: no such file"},
+		{"run --resume -p hi", "leat: error: --resume goes on with a conversation as it was"},
+		{"run --resume one two", "leat: error: "},
+		{"run", "leat: error: "},
+	} {
+		p := programAt(t, "leat", home, 1000, strings.Fields(c.args)...)
+		p.expect(c.want)
+		if code := p.wait().ExitCode(); code == exitOK {
+			t.Errorf("leat %s: exit code %d", c.args, code)
+		}
+	}
+}
+
 func TestNewestTalksAreKept(t *testing.T) {
 	home := t.TempDir()
 	dir := filepath.Join(home, "state", "leat", "talks")
