@@ -98,3 +98,21 @@ func TestChatTemplateOnce(t *testing.T) {
 		t.Error("a conversation without a template is encoded")
 	}
 }
+
+// A template that is none, or makes nothing, is named by its key, and the file has one all the same: it is not taken for a file without.
+func TestChatTemplateNamed(t *testing.T) {
+	messages := []chat.Message{{Role: "user", Content: "Hello"}}
+	for name, value := range map[string]any{
+		"a number": uint32(7), "a bool": true, "a list": []string{"{{ messages }}"}, "nothing": "{# none #}", "spaces": " \n ",
+		"nothing for these": "{% for m in messages if m.role == 'nobody' %}{{ m.content }}{% endfor %}", "broken": "{% for", "failing": "{{ 1 + messages }}",
+	} {
+		m := chatModel(t, chatTemplate)
+		if err := m.file.Metadata.Set(chatTemplateKey, value); err != nil {
+			t.Fatal(err)
+		}
+		_, err := m.EncodeChat(t.Context(), messages, chat.RenderOptions{})
+		if !m.HasChatTemplate() || err == nil || !strings.Contains(err.Error(), chatTemplateKey) {
+			t.Errorf("%s: found error %v, wanted one that names %s", name, err, chatTemplateKey)
+		}
+	}
+}

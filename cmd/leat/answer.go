@@ -283,7 +283,7 @@ func encode(ctx context.Context, m *engine.Model, c *conversation, s *settings) 
 		}
 		return ids, noThinking{}, nil
 	}
-	text, err := m.RenderChat(ctx, c.prompt(), chat.RenderOptions{Args: s.TemplateArgs})
+	text, err := m.RenderChat(ctx, c.prompt(), chat.RenderOptions{Args: s.TemplateArgs, Now: c.now})
 	if err != nil {
 		return nil, nil, withHint(err, "--raw gives the prompt to the model without its chat template")
 	}

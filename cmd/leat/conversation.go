@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"leat/engine/chat"
 	"leat/output"
@@ -32,6 +33,15 @@ type conversation struct {
 	System   string
 	Messages []message // user and assistant, oldest first
 	Dropped  int       // the oldest of these that the model isn't given any more
+	began    time.Time // the moment that its template is told, all along; zero: it has not begun
+}
+
+// now is that moment: with a clock that goes on, a time in the system prompt would have each turn prefilled whole.
+func (c *conversation) now() time.Time {
+	if c.began.IsZero() {
+		c.began = time.Now()
+	}
+	return c.began
 }
 
 func (c *conversation) ask(text string) {
@@ -66,8 +76,8 @@ func (c *conversation) unanswered() (question string) {
 	return question
 }
 
-// clear forgets what was said; the system prompt stays.
-func (c *conversation) clear() { c.Messages, c.Dropped = nil, 0 }
+// clear forgets what was said, and when; the system prompt stays.
+func (c *conversation) clear() { c.Messages, c.Dropped, c.began = nil, 0, time.Time{} }
 
 // dropOldest takes the oldest question and its answer from what the model is given and
 // returns how many messages that were: 0 when only the last question is left.

@@ -7,6 +7,9 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
+
+	"leat/engine/chat"
 )
 
 // dialog makes a conversation of n questions and their answers, and one open question.
@@ -135,5 +138,34 @@ func TestReadFileHasALimit(t *testing.T) {
 	}
 	if _, err := readFile(path, 4); err == nil {
 		t.Error("read more than the limit")
+	}
+}
+
+// A conversation's template is told one moment, until all that was said is cleared: with a time in the system prompt the text of a turn
+// begins with all of the last one's.
+func TestConversationMoment(t *testing.T) {
+	template, err := chat.New("{{ strftime_now('%Y-%m-%d %H:%M:%S.%f') }}{% for m in messages %}|{{ m.content }}{% endfor %}", "", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := conversation{began: time.Now().Add(-time.Hour)}
+	text := func() string {
+		text, err := template.Render(t.Context(), c.prompt(), chat.RenderOptions{Now: c.now})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	c.ask("one")
+	first := text()
+	c.answer("two", "")
+	c.ask("three")
+	if second := text(); !strings.HasPrefix(second, first) {
+		t.Errorf("the second turn's text %q does not begin with the first one's, %q", second, first)
+	}
+	c.clear()
+	c.ask("one")
+	if third := text(); third == first {
+		t.Errorf("after all was cleared the text is still %q", third)
 	}
 }

@@ -37,7 +37,9 @@ type RenderOptions struct {
 	// Args are arguments that the template itself defines, such as enable_thinking. They
 	// override what we pass.
 	Args map[string]any
-	Now  func() time.Time // for strftime_now; nil: time.Now
+	// Now is the moment for strftime_now; nil: time.Now. It should stand still within a conversation: else a time in the system prompt
+	// makes each turn's text another from its beginning on, and nothing of the last turn can be used again.
+	Now func() time.Time
 
 	// Guard goes over every string that is not the template's own; nil: none. Package
 	// engine sees to it that none of them spells a control token.

@@ -15,6 +15,7 @@ import (
 	"net/http"
 	"os"
 	"sync"
+	"time"
 
 	"leat/engine"
 	"leat/engine/chat"
@@ -26,6 +27,7 @@ type server struct {
 	model   *engine.Model
 	mu      sync.Mutex // held by the request that is being answered
 	session *engine.Session
+	first   time.Time // when the conversation began that is going on
 }
 
 func main() {
@@ -50,6 +52,17 @@ func newServer(ctx context.Context, path string) (*server, error) {
 	return &server{model: m, session: session}, err
 }
 
+// began is the moment that a conversation's template is told: of its first turn, so that what was said before need not run again.
+func (s *server) began(messages []chat.Message) func() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(messages) < 3 { // a system prompt and a question
+		s.first = time.Now()
+	}
+	first := s.first
+	return func() time.Time { return first }
+}
+
 func (s *server) chat(w http.ResponseWriter, r *http.Request) {
 	var request struct {
 		Messages  []chat.Message
@@ -58,7 +71,7 @@ func (s *server) chat(w http.ResponseWriter, r *http.Request) {
 	var ids []token.ID
 	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<20)).Decode(&request)
 	if err == nil {
-		ids, err = s.model.EncodeChat(r.Context(), request.Messages, chat.RenderOptions{})
+		ids, err = s.model.EncodeChat(r.Context(), request.Messages, chat.RenderOptions{Now: s.began(request.Messages)})
 	}
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
