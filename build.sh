@@ -25,6 +25,7 @@ usage: ./build.sh VERB
   lint     gofmt, go vet, staticcheck, shellcheck
   conform  hold every shader against its Go reference on this machine's device
   matrices the kernels with cooperative matrices on a newer software device than Debian 12's
+  swiftshader kernels, goldens and a streamed run on SwiftShader, another driver than Mesa's, with less than any GPU has
   bench    the Go benchmarks, and each kernel against this machine's ceiling
   fuzz     each fuzz target, 60 s (FUZZTIME=5000x: that many inputs)
   shaders  rebuild the committed SPIR-V of the shaders that changed (Debian 12's glslc, and 13's)
@@ -209,6 +210,32 @@ SCRIPT
   chmod +x "$1/run"
 }
 
+# swiftshader_icd prints the path of the manifest of SwiftShader, the CPU's Vulkan device that Chromium carries: two files of
+# its Debian package. Elsewhere than on Debian on x86-64 it prints nothing.
+swiftshader_icd() {
+  local ours=${XDG_CACHE_HOME:-$HOME/.cache}/leat/swiftshader icd=vk_swiftshader_icd.json
+  if [ ! -f "$ours/$icd" ] && [ -f /usr/share/keyrings/debian-archive-keyring.gpg ] && command -v apt-get >/dev/null &&
+    [ "$(dpkg --print-architecture)" = amd64 ]; then
+    fetch_swiftshader "$ours" >&2
+  fi
+  if [ -f "$ours/$icd" ]; then echo "$ours/$icd"; fi
+}
+
+fetch_swiftshader() { # into the folder $1
+  local tmp
+  tmp=$(mktemp -d)
+  mkdir "$tmp/new"
+  # A machine whose lists are old, or that has none, fetches them first.
+  (cd "$tmp" && run apt-get -q -o APT::Sandbox::User= download chromium-common) ||
+    { as_root apt-get update -q && (cd "$tmp" && run apt-get -q -o APT::Sandbox::User= download chromium-common); }
+  dpkg -x "$tmp"/chromium-common_*.deb "$tmp/root"
+  cp "$tmp"/root/usr/lib/chromium/{libvk_swiftshader.so,vk_swiftshader_icd.json} "$tmp/new"
+  mkdir -p "$(dirname "$1")"
+  rm -rf "$1"
+  mv "$tmp/new" "$1"
+  rm -rf "$tmp"
+}
+
 setup() {
   need_go
   install "${DEV_PACKAGES[@]}"
@@ -321,6 +348,9 @@ GOLDENS='^TestGoldens$/^(leat-demo-q4_k_m|leat-demo-moe-q8_0|qwen2-tiny-q8_0)$'
 # One kernel of each kind: a product of few rows, one of many, attention, a norm, routing, the cache.
 SAMPLE='/^(mul_mat_vec_longs_q4_k|mul_mat_q8_0|flash_attn_f16|rms_norm|topk_moe|kv_append_q8_0)$'
 
+# All goldens that another driver runs.
+DRIVER_GOLDENS='^(TestGoldens|TestGoldensFew|TestGenerateGreedy)$'
+
 check() {
   setup
   local device plain
@@ -345,6 +375,7 @@ test_all() {
   stage "examples" run_tests go -C examples test -count=1 ./...
   stage "validation layers" suite layers LEAT_VALIDATE=1 go test -count=1 -timeout 40m
   stage "race detector" suite race CGO_ENABLED=1 go test -race -short -count=1 -timeout 40m
+  stage "SwiftShader" swiftshader some
   stage "another system" cross windows/amd64
   passed test
 }
@@ -357,6 +388,7 @@ nightly() {
   stage "all under the validation layers" run_tests LEAT_VALIDATE=1 go test -count=1 -timeout 120m "${device[@]}"
   stage "all sets of features" run_tests go test -count=1 -timeout 180m -run '^(TestConform|TestQuickDisabled|TestDisable)$' ./shaders/conform ./engine -combinations
   stage "newer Mesa" matrices
+  stage "SwiftShader" swiftshader
   stage "all under the race detector" run_tests CGO_ENABLED=1 go test -race -count=1 -timeout 180m "${plain[@]}" "${device[@]}"
   stage "cross-builds" cross "${RELEASE_TARGETS[@]}"
   stage "fuzz" fuzz
@@ -374,6 +406,36 @@ matrices() {
   fi
   run_tests LEAT_ENABLE=coopmat LEAT_VALIDATE=1 go test -exec "$newer" -count=1 -timeout 120m \
     -run '^(TestQuickEnabled|TestGoldens|TestGoldensHalves|TestGenerateGreedy|TestExpertKernels|TestAskedFast)$' ./shaders/conform ./engine -combinations
+}
+
+# swiftshader tests a second driver, which has subgroups of 4, no storage of 8 or 16 bits and no integers of 64: all quick cases,
+# goldens and a streamed run, or with "some" one of each kind.
+swiftshader() {
+  need_go
+  local icd kernels goldens=$DRIVER_GOLDENS
+  icd=$(swiftshader_icd)
+  if [ -z "$icd" ]; then
+    say "no Debian to fetch SwiftShader from: nothing is run on it"
+    return
+  fi
+  if [ "${1:-all}" = some ]; then
+    kernels=$SAMPLE goldens='^TestGoldens(Few)?$/^qwen2moe-nano$'
+  fi
+  run_tests VK_DRIVER_FILES="$icd" go test -count=1 -timeout 60m -run "^TestQuick\$${kernels:-}" ./shaders/conform
+  run_tests VK_DRIVER_FILES="$icd" go test -count=1 -timeout 60m -run "$goldens" ./engine
+  streamed VK_DRIVER_FILES="$icd"
+}
+
+# streamed VARIABLE=VALUE…: logits in float32 have the same bits streamed and not.
+streamed() {
+  build
+  local dir
+  local -a eval=(bin/leat eval demo --tokens "1,333,470,281,259,260,300,301,302,303" --disable "fp16,int8,coopmat")
+  dir=$(mktemp -d)
+  run env "$@" "${eval[@]}" --logits "$dir/whole"
+  run env "$@" "${eval[@]}" --logits "$dir/streamed" --vram 4MiB
+  run cmp "$dir/whole" "$dir/streamed"
+  rm -r "$dir"
 }
 
 conform() {
@@ -443,6 +505,7 @@ archive() { # NAME GOOS GOARCH LDFLAGS
 
 case ${1:-help} in
   build | demo | check | nightly | lint | conform | matrices | bench | fuzz | release | setup | help) "${1:-help}" ;;
+  swiftshader) swiftshader "${2:-all}" ;;
   test) test_all ;;
   shaders)
     need_go
