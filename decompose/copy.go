@@ -75,6 +75,11 @@ func (j *job) read(ctx context.Context, todo []*outFile, free <-chan []byte, out
 			if err := f.fill(j.src, p, off); err != nil {
 				return sourceError(err)
 			}
+			if j.o.Finite {
+				if err := checkFinite(f, p, off); err != nil {
+					return err
+				}
+			}
 			off += int64(len(p))
 			if err := give(ctx, out, chunk{file: f, p: p, last: off == f.Bytes}); err != nil {
 				return err

@@ -16,6 +16,7 @@ import (
 // Options tells [Run] what to do beside copying. The zero value is a good start.
 type Options struct {
 	Check       func(*pack.Model) error // says why a model is not to be decomposed, before anything is written; nil: every one is
+	Finite      bool                    // refuse a source with NaN or infinities among its numbers, as a [*NotFiniteError]
 	Verify      bool                    // read pack and source again and compare, before the pack gets its name
 	Stripe      []string                // folders, on other drives, that the large files' bytes alternate with; made, as OUTDIR is
 	StripeBytes int64                   // that lie in one of these folders together, a multiple of 4096; 0: 8 MiB

@@ -52,7 +52,7 @@ var allowed = map[string][]string{
 	"engine/pace/nvml":        {"vk/dl"},
 	"engine/trace":            {},
 
-	"decompose":      {"engine/arch", "decompose/pack", "gguf"},
+	"decompose":      {"engine/arch", "decompose/pack", "gguf", "gguf/quant"},
 	"decompose/pack": {"gguf"},
 	"gguf/quant":     {"gguf"},
 	"gguf":           {},

@@ -61,7 +61,7 @@ func newDecomposeCmd(a *app) *cobra.Command {
 		Example: decomposeExample,
 		Args:    wants("IN.gguf", "OUTDIR"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o := decompose.Options{Verify: verify, Stripe: stripe, Logger: a.log, Check: a.runs}
+			o := decompose.Options{Verify: verify, Stripe: stripe, Logger: a.log, Check: a.runs, Finite: !force}
 			if force {
 				o.Check = nil
 			}
@@ -77,7 +77,7 @@ func newDecomposeCmd(a *app) *cobra.Command {
 	}
 	cmd.Flags().StringSliceVar(&stripe, "stripe", nil, "folders on other drives to alternate the large files' bytes with, so that all drives read at once")
 	cmd.Flags().BoolVar(&verify, "verify", false, "read pack and GGUF again and compare every byte")
-	cmd.Flags().BoolVar(&force, "force", false, "decompose a model that leat can't run, too")
+	cmd.Flags().BoolVar(&force, "force", false, "decompose a model that leat can't run, or that holds NaN, too")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the summary as JSON")
 	return cmd
 }
