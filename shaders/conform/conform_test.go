@@ -14,7 +14,34 @@ import (
 	"leat/vk/vktest"
 )
 
-var seed = flag.Uint64("seed", 0, "seed of the random data; 0: a fresh one")
+var (
+	seed    = flag.Uint64("seed", 0, "seed of the random data; 0: a fresh one")
+	inParts = flag.Int("part", 1, "TestConform, TestQuickDisabled: of each kernel run the first case and one of so many others, by turns that the seed begins")
+)
+
+// freshSeed is the seed that was asked for, or another one each time.
+func freshSeed() uint64 {
+	if *seed != 0 {
+		return *seed
+	}
+	return rand.Uint64()
+}
+
+// parts leaves of a kernel's cases those that are their turn by -part, and of those with a tile of their own, each of which is a
+// pipeline to compile, a fifth, or all with -combinations.
+func parts(cases []Case, turn uint64) []Case {
+	n := uint64(0)
+	return slices.DeleteFunc(slices.Clone(cases), func(c Case) bool {
+		n++
+		every := uint64(*inParts)
+		if strings.Contains(c.Shape, " tile=") && !*combinations {
+			every *= 5
+		} else if n == 1 {
+			return false
+		}
+		return (turn+n)%every != 0
+	})
+}
 
 func newSuite(t testing.TB, n uint64, options ...vktest.Option) *Suite {
 	t.Helper()
@@ -57,14 +84,10 @@ func runCases(t *testing.T, s *Suite, cases []Case, sum *Summary) {
 	}
 }
 
-// TestConform runs every case, of those with a tile of their own, each of which is a pipeline to compile, a fifth by turns, or all
-// with -combinations; with -v it ends with a table. One kernel: -run '/mul_mat_q4_k$', for cases run in tests of the
-// second level alone.
+// TestConform runs every case, see [parts]; with -v it ends with a table. One kernel: -run '/mul_mat_q4_k$', for cases run in tests
+// of the second level alone.
 func TestConform(t *testing.T) {
-	n := *seed
-	if n == 0 {
-		n = rand.Uint64()
-	}
+	n := freshSeed()
 	s := newSuite(t, n)
 	cases, order := byKernel(Cases())
 	var sum Summary
@@ -73,11 +96,7 @@ func TestConform(t *testing.T) {
 			if !s.Can(&cases[kernel][0]) {
 				t.Skip("the device lacks what it needs")
 			}
-			turn := n
-			runCases(t, s, slices.DeleteFunc(cases[kernel], func(c Case) bool {
-				turn++
-				return strings.Contains(c.Shape, " tile=") && turn%5 != 0 && !*combinations
-			}), &sum)
+			runCases(t, s, parts(cases[kernel], n), &sum)
 		})
 	}
 	var table strings.Builder
