@@ -95,8 +95,7 @@ func kernels(o options, sums map[string]gensum.Sum) ([]kernel, error) {
 	return list, nil
 }
 
-// each checks or compiles the kernels of a list and notes what was made in sums. All errors are returned, so that one run shows
-// them all.
+// each checks or compiles the kernels of a list and notes what was made in sums. One run shows several errors.
 func each(o options, list []kernel, sums map[string]gensum.Sum) (compiled int, err error) {
 	errs, made := make([]error, len(list)), make([][]byte, len(list))
 	var g errgroup.Group
@@ -117,7 +116,17 @@ func each(o options, list []kernel, sums map[string]gensum.Sum) (compiled int, e
 			sums[list[i].file()] = gensum.Sum{From: list[i].from, Made: gensum.Hash(made[i])}
 		}
 	}
-	return compiled, errors.Join(errs...)
+	return compiled, few(errs)
+}
+
+// few joins the first errors and counts the others: a file that many sources include makes as many.
+func few(errs []error) error {
+	const most = 8
+	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
+	if n := len(errs) - most; n > 0 {
+		errs = append(errs[:most:most], fmt.Errorf("and %d more kernels", n))
+	}
+	return errors.Join(errs...)
 }
 
 // one checks a kernel by its sums, or compiles it and writes or compares the file; made is nil where nothing was compiled.

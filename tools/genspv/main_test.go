@@ -187,6 +187,17 @@ func TestCompilesWhatChanged(t *testing.T) {
 	wantRun(t, "want -glslc-newer", "-dir", dir, "-name", "flash_attn_cm_f16")
 }
 
+// A file that every source includes makes an error for each: some are shown, all are counted.
+func TestFewErrors(t *testing.T) {
+	dir := copySources(t)
+	edit(t, filepath.Join(dir, "memory.glsl"), "float", "highp float")
+	var out, errw bytes.Buffer
+	code := run([]string{"-check", "-dir", dir}, &out, &errw)
+	if text := errw.String(); code != 1 || strings.Count(text, "run ./build.sh shaders") != 8 || !strings.Contains(text, "more kernels") {
+		t.Errorf("exit %d: %s", code, text)
+	}
+}
+
 func TestStaleFiles(t *testing.T) {
 	dir := copySources(t)
 	left := filepath.Join(dir, "spv", "old.spv")
