@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,7 +23,9 @@ func newDoctorCmd(a *app) *cobra.Command {
 		Short: "Examine this machine, and print what a bug report needs",
 		Long: `Examine this machine: the Vulkan loader, drivers, layers and devices, each kernel
 against its reference, and the speeds that decide how fast a model larger than the
-GPU's memory can run. Problems come last, each with a hint.
+GPU's memory can run. The verdict comes first, then the problems, each with a hint.
+On a CPU, which compiles a kernel for a second and more, one kernel of each kind is
+tested; --full tests all of them, with all cases, anywhere.
 
 With --tune it also measures which constants of the kernels are fastest on this device,
 for the products of MODEL or those of a common model, and keeps them in the cache folder,
@@ -59,8 +63,8 @@ Exit status: 0 leat can run here; 1 a kernel computes wrong, or no device works;
 	return cmd
 }
 
-// doctor is one examination. It prints as it goes, so that a driver that takes the whole
-// process down leaves everything before it on the screen.
+// doctor is one examination. What it finds comes after the verdict, in order; until then it says at
+// a terminal what it does, so that a driver that takes the whole process down leaves that on the screen.
 type doctor struct {
 	app               *app
 	device, disk      string
@@ -70,6 +74,7 @@ type doctor struct {
 	out               io.Writer
 	report            doctorReport
 	failure           error // the first fatal problem
+	status            *status
 	instance          *vk.Instance
 	chosen            *vk.PhysicalDevice
 }
@@ -90,6 +95,7 @@ type doctorReport struct {
 	Speeds   []speedReport   `json:"speeds"`
 	Problems []problem       `json:"problems"`
 	Works    bool            `json:"works"`
+	Verdict  string          `json:"verdict"`
 }
 
 // problem is what is wrong, and what to do about it. With a fatal one leat can't run.
@@ -106,9 +112,9 @@ func (d *doctor) run(ctx context.Context) error {
 	if d.quick && d.full {
 		return usageErrorf("--quick and --full exclude each other")
 	}
-	if d.out = d.app.out; d.json {
-		d.out = io.Discard
-	}
+	var found bytes.Buffer
+	d.out, d.status = &found, d.app.newStatus()
+	defer d.status.close()
 	d.report = doctorReport{Drivers: []driverReport{}, Devices: []deviceReport{}, Kernels: []kernelReport{}, Variants: []variantReport{}, Tuned: []tunedReport{}, Speeds: []speedReport{}, Problems: []problem{}}
 	for _, part := range []func(context.Context){d.program, d.vulkan, d.devices, d.retryKernels, d.selfTest, d.tuneKernels, d.variants, d.speeds} {
 		part(ctx)
@@ -121,17 +127,54 @@ func (d *doctor) run(ctx context.Context) error {
 			d.warn(err.Error(), "")
 		}
 	}
-	if err := ctx.Err(); err != nil {
-		return err
+	d.status.close()
+	err := ctx.Err()
+	if err == nil {
+		d.conclude()
 	}
+	return cmp.Or(d.print(&found), err, d.failure)
+}
+
+// conclude sums up what was found.
+func (d *doctor) conclude() {
 	d.report.Works = d.failure == nil
-	d.printProblems()
-	if d.json {
-		if err := d.app.printJSON(&d.report); err != nil {
-			return err
-		}
+	switch n := len(d.report.Problems); {
+	case !d.report.Works:
+		d.report.Verdict = "leat can't run here: " + d.failure.Error()
+	case d.chosen.Type == vk.CPU:
+		d.report.Verdict = fmt.Sprintf("leat runs here, slowly: the device is the CPU (%s)", d.chosen.Name)
+	case n > 0:
+		d.report.Verdict = fmt.Sprintf("leat runs here, on %s, with %d %s", d.chosen.Name, n, plural(n, "problem"))
+	default:
+		d.report.Verdict = fmt.Sprintf("leat runs here, on %s", d.chosen.Name)
 	}
-	return d.failure
+}
+
+// print prints the verdict and the problems, then all that was found; of an examination that was interrupted, what was
+// found so far.
+func (d *doctor) print(found *bytes.Buffer) error {
+	if d.json {
+		if d.report.Verdict == "" {
+			return nil
+		}
+		return d.app.printJSON(&d.report)
+	}
+	d.out = d.app.out
+	if d.report.Verdict != "" {
+		d.heading("%s", d.report.Verdict)
+		d.blank()
+		d.printProblems()
+		d.blank()
+	}
+	_, err := found.WriteTo(d.app.out)
+	return err
+}
+
+// say tells at a terminal what is done now.
+func (d *doctor) say(format string, args ...any) {
+	if d.status != nil {
+		d.status.say(fmt.Sprintf(format, args...))
+	}
 }
 
 // warn notes a problem that leat can live with.

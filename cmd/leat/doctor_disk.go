@@ -18,6 +18,7 @@ func (d *doctor) measureDisk(ctx context.Context) {
 	if path == "" {
 		path = defaultDisk()
 	}
+	d.say("measuring the disk")
 	s, err := readDisk(ctx, path, total)
 	if ctx.Err() != nil {
 		return

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"leat/shaders"
 	"leat/shaders/conform"
 	"leat/shaders/gpu"
 	"leat/vk"
@@ -28,8 +29,11 @@ func (d *doctor) selfTest(ctx context.Context) {
 		return
 	}
 	cases := conform.Quick()
-	if d.full {
+	switch {
+	case d.full:
 		cases = append(conform.Cases(), conform.Sweep()...)
+	case d.sampled():
+		cases = conform.Sample()
 	}
 	d.testCases(ctx, cases)
 }
@@ -53,9 +57,19 @@ func (d *doctor) testCases(ctx context.Context, cases []conform.Case) {
 	}
 	defer suite.Close()
 	d.heading("Self-test on device %d, seed %d", d.chosen.Index, suite.Seed)
-	cases = slices.DeleteFunc(cases, func(c conform.Case) bool { return !suite.Can(&c) })
+	choices := kernels.Choices()
+	cases = slices.DeleteFunc(cases, func(c conform.Case) bool { return !suite.Can(&c) || d.sampled() && unused(choices, c) })
 	d.testKernels(ctx, cases, suite.Run)
 	d.blank()
+}
+
+// sampled says that of each kind of kernel that steps use one is tested: a CPU compiles a kernel for a second and more.
+func (d *doctor) sampled() bool { return d.chosen.Type == vk.CPU && !d.full }
+
+// unused says that the device computes an op in other ways than a case does.
+func unused(choices []gpu.Choice, c conform.Case) bool {
+	k, ok := shaders.Lookup(c.Kernel)
+	return ok && slices.ContainsFunc(choices, func(way gpu.Choice) bool { return way.Op == k.Op && way.Variant == k.Variant && way.Lacks != "" })
 }
 
 // runCase is conform.Suite.Run; tests have kernels that fail.
@@ -73,7 +87,8 @@ func (d *doctor) testKernels(ctx context.Context, cases []conform.Case, run runC
 	}
 	wrong, spared := 0, 0
 	for _, name := range names {
-		fmt.Fprintf(d.out, "     %-30s", name) // before it runs: who crashes is named
+		d.say("testing kernel %s, %d of %d", name, len(d.report.Kernels)+1, len(names)) // before it runs: who crashes is named
+		fmt.Fprintf(d.out, "     %-30s", name)
 		r, err := testKernel(ctx, run, name, byKernel[name])
 		if ctx.Err() != nil {
 			d.blank()

@@ -7,6 +7,7 @@ import (
 
 	"leat/engine/calibrate"
 	"leat/gguf"
+	"leat/shaders/gpu"
 	"leat/vk"
 )
 
@@ -58,6 +59,7 @@ func gigabyte(rate float64) string {
 }
 
 func (d *doctor) measureDevice(ctx context.Context) {
+	d.say("measuring the device")
 	upload, read := calibrate.Sizes(d.chosen)
 	if d.quick {
 		upload, read = calibrate.Fitting(d.chosen, upload/8), calibrate.Fitting(d.chosen, read/8)
@@ -112,7 +114,8 @@ func (d *doctor) measureUpload(ctx context.Context, dev *vk.Device, queue string
 
 // measureReads lets the kernel that reads most of a model at decode read total bytes.
 func (d *doctor) measureReads(ctx context.Context, dev *vk.Device, total int64) error {
-	k, err := calibrate.NewKernels(ctx, dev, total, d.app.log)
+	// The self-test has told what of them computes wrong.
+	k, err := calibrate.NewKernels(ctx, dev, total, gpu.Options{Logger: d.app.log, Cache: d.app.cacheFolder()})
 	if err != nil {
 		return err
 	}

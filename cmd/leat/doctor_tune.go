@@ -51,6 +51,7 @@ func (d *doctor) tuneDevice(ctx context.Context, dev *vk.Device, products []cali
 	if err := gpu.ForgetTests(folder, dev.Physical); err != nil {
 		return fmt.Errorf("forget earlier self-tests: %w", err)
 	}
+	d.status.clear()
 	var bar *progress
 	tuned, gains, err := calibrate.Tune(ctx, dev, products, d.app.log, func(done, total int) {
 		if bar == nil {

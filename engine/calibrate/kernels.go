@@ -4,12 +4,10 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
-	"log/slog"
 	"time"
 
 	"leat/gguf"
 	"leat/shaders"
-	"leat/shaders/conform"
 	"leat/shaders/gpu"
 	"leat/vk"
 )
@@ -39,12 +37,8 @@ type Kernels struct {
 	total   int64      // of the weights
 }
 
-// NewKernels prepares measurements that read total bytes of weights.
-func NewKernels(ctx context.Context, dev *vk.Device, total int64, log *slog.Logger) (*Kernels, error) {
-	return newKernels(ctx, dev, total, gpu.Options{Logger: log, Test: conform.Prove})
-}
-
-func newKernels(ctx context.Context, dev *vk.Device, total int64, o gpu.Options) (*Kernels, error) {
+// NewKernels prepares measurements that read total bytes of weights, by kernels made as o says.
+func NewKernels(ctx context.Context, dev *vk.Device, total int64, o gpu.Options) (*Kernels, error) {
 	k := &Kernels{dev: dev, total: total}
 	if err := k.open(ctx, o); err != nil {
 		k.Close()

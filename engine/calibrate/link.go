@@ -48,7 +48,7 @@ func LinkOf(ctx context.Context, dev *vk.Device, t gguf.Type, o gpu.Options) (l 
 		return l, nil
 	}
 	_, read := Sizes(dev.Physical)
-	k, err := newKernels(ctx, dev, read, o)
+	k, err := NewKernels(ctx, dev, read, o)
 	if err != nil {
 		return l, err
 	}

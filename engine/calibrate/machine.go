@@ -88,7 +88,7 @@ func (d *Device) measure(ctx context.Context, dev *vk.Device, w Wanted, keep fun
 		}
 		d.OneQueue, d.Rests = oneQueue(dev), dev.Physical.Type != vk.CPU
 	}
-	k, err := newKernels(ctx, dev, read, w.Kernels)
+	k, err := NewKernels(ctx, dev, read, w.Kernels)
 	if err != nil {
 		return err
 	}

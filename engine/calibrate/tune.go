@@ -51,7 +51,7 @@ type choice struct {
 // what was found for each. progress is told how many of all are done.
 func Tune(ctx context.Context, dev *vk.Device, products []Product, log *slog.Logger, progress func(done, total int)) (*gpu.Tuned, []Gain, error) {
 	_, read := Sizes(dev.Physical)
-	k, err := newKernels(ctx, dev, read, gpu.Options{Logger: log}) // candidates are tested, not what is common to them
+	k, err := NewKernels(ctx, dev, read, gpu.Options{Logger: log}) // candidates are tested, not what is common to them
 	if err != nil {
 		return nil, nil, err
 	}

@@ -3,6 +3,7 @@ package conform
 import (
 	"slices"
 
+	"leat/gguf"
 	"leat/shaders"
 )
 
@@ -81,6 +82,32 @@ func Quick() []Case {
 	return slices.DeleteFunc(Cases(), func(c Case) bool {
 		k, ok := shaders.Lookup(c.Kernel)
 		return !ok || !slices.Contains(quickShapes(k), c.Shape)
+	})
+}
+
+// common are the types that most models have, of the cache and of the weights; the last is taken before the first.
+var common = []gguf.Type{gguf.F16, gguf.Q4_K}
+
+// Sample returns one case of Quick for one kernel of each way to compute each op, of a common type where there are several:
+// on a device that takes a second to compile a pipeline the others would take minutes.
+func Sample() []Case {
+	type way struct{ op, variant string }
+	chosen := map[way]*shaders.Kernel{}
+	all := shaders.Kernels()
+	for i := range all {
+		k := &all[i]
+		w := way{k.Op, k.Variant}
+		if old := chosen[w]; old == nil || slices.Index(common, k.Type) > slices.Index(common, old.Type) {
+			chosen[w] = k
+		}
+	}
+	return slices.DeleteFunc(Quick(), func(c Case) bool {
+		k, ok := shaders.Lookup(c.Kernel)
+		if !ok || chosen[way{k.Op, k.Variant}] == nil || chosen[way{k.Op, k.Variant}].Name != k.Name {
+			return true
+		}
+		chosen[way{k.Op, k.Variant}] = nil // its first case is enough
+		return false
 	})
 }
 
