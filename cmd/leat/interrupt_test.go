@@ -148,7 +148,7 @@ func TestInterrupt(t *testing.T) {
 		{"run demo --raw -f " + book + " -n 10 --ctx 8000 --temp 0", true, 12},
 		{"perplexity demo -f " + book, true, 12},
 		{"plan demo --again", true, 2},
-		{"doctor --disk " + dir, true, 40},
+		{"doctor --disk " + dir, true, 8},
 		{"eval demo --ctx 700 --tokens " + strings.Repeat("5,", 600) + "5", true, 12},
 		{"decompose " + large + " " + out + " --verify", false, 12},
 		{"verify " + pack, false, 12},
