@@ -172,7 +172,7 @@ func (d *doctor) print(found *bytes.Buffer) error {
 
 // say tells at a terminal what is done now.
 func (d *doctor) say(format string, args ...any) {
-	if d.status != nil {
+	if d.status != nil && d.status.terminal {
 		d.status.say(fmt.Sprintf(format, args...))
 	}
 }

@@ -96,6 +96,9 @@ func cmdDamage(ts *testscript.TestScript, neg bool, args []string) {
 		file := filepath.Join(ts.MkAbs(args[0]), e.Name())
 		data, err := os.ReadFile(file)
 		ts.Check(err)
+		if len(data) == 0 { // it says what it says by being there
+			continue
+		}
 		data[len(data)-1] ^= 0xff
 		ts.Check(os.WriteFile(file, data, 0o644))
 	}
