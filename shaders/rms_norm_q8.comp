@@ -8,6 +8,7 @@ layout(constant_id = 0) const uint LANES = DEFAULT_LANES;
 #define LANES_ID 0
 #include "memory.glsl"
 #include "subgroup.glsl"
+#include "norm.glsl"
 
 layout(constant_id = 1) const uint PER = DEFAULT_PER;
 
@@ -63,13 +64,13 @@ void main()
     }
     float squares = 0;
     [[unroll]] for (uint u = 0; u < PER; u++)
-        squares += dot(v[u], v[u]);
-    float scale = 1.0 / sqrt(sum_all(squares) / float(a.Cols) + a.Eps);
+        squares += sum_squares(v[u]);
+    float scale = norm_scale(sum_all(squares), a.Cols, a.Eps);
     [[unroll]] for (uint u = 0; u < PER; u++) {
         if (!stores(u, part))
             continue;
         uint i = u * LANES + lane;
-        vec4 y = v[u] * scale * w[u];
+        vec4 y = normed_run(v[u], scale, w[u]);
         if (i < runs)
             OutFloats4(dst).f[i] = y;
         if (within)

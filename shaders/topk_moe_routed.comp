@@ -1,7 +1,6 @@
 #version 460
-// rms_norm_q8, mul_mat_vec_wide with a router's weights, and topk_moe of what that makes, in one dispatch, to the same bits where
-// a compiler makes the same of the norm. A row has one workgroup for every TEAMS experts, each of which norms it for itself, and one
-// more that stores what the norm makes; the last of the others to end chooses.
+// rms_norm_q8, mul_mat_vec_wide with a router's weights, and topk_moe of what that makes, in one dispatch, to the same bits.
+// A row has one workgroup for every TEAMS experts, each of which norms it for itself, and one more that stores what the norm makes; the last of the others to end chooses.
 //
 // ROW_LANES are those of rms_norm_q8, whose order its sum has; a lane of these has the runs of ROW_LANES / LANES of them.
 #extension GL_GOOGLE_include_directive : require
@@ -10,6 +9,7 @@ layout(constant_id = 0) const uint LANES = DEFAULT_LANES;
 #define LANES_ID 0
 #include "memory.glsl"
 #include "subgroup.glsl"
+#include "norm.glsl"
 #extension GL_KHR_shader_subgroup_arithmetic : require
 
 layout(constant_id = 1) const uint PER = DEFAULT_PER;
@@ -69,7 +69,7 @@ void norm()
     [[unroll]] for (uint t = 0; t < TURNS; t++)
         squares[t] = 0;
     [[unroll]] for (uint u = 0; u < PER; u++)
-        squares[u % TURNS] += dot(v[u], v[u]);
+        squares[u % TURNS] += sum_squares(v[u]);
     [[unroll]] for (uint t = 0; t < TURNS; t++) {
         float some = sum_within(squares[t], gl_SubgroupSize);
         if (gl_SubgroupInvocationID == 0)
@@ -84,9 +84,9 @@ void norm()
         [[unroll]] for (uint u = 0; u < AHEAD; u++)
             sum += i + u < TURNS * gl_NumSubgroups ? some[u] : 0;
     }
-    float scale = 1.0 / sqrt(sum / float(a.Cols) + a.Eps);
+    float scale = norm_scale(sum, a.Cols, a.Eps);
     [[unroll]] for (uint u = 0; u < PER; u++)
-        v[u] = v[u] * scale * w[u];
+        v[u] = normed_run(v[u], scale, w[u]);
 }
 
 void store(uint row)
