@@ -22,9 +22,9 @@ import (
 // only go down. Tests and tools may look anywhere, so tools have no row.
 var allowed = map[string][]string{
 	"cmd/leat": {"cmd/leat/demo", "cmd/leat/picture", "engine", "engine/arch", "engine/bench", "engine/calibrate", "engine/chat", "engine/pace", "engine/plan", "engine/plan/gpus", "engine/sample",
-		"engine/server", "engine/token", "engine/trace", "engine/train", "decompose", "decompose/pack", "gguf", "output",
+		"engine/server", "engine/token", "engine/trace", "engine/train", "decompose", "decompose/pack", "gguf", "internal/output",
 		"shaders", "shaders/conform", "shaders/gpu", "shaders/gpu/cache", "vk", "vk/mem"}, // doctor looks below the engine
-	"cmd/leat/demo":    {"output"},
+	"cmd/leat/demo":    {"internal/output"},
 	"cmd/leat/picture": {"engine/trace"},
 
 	"engine": {"engine/arch", "engine/chat", "engine/expert", "engine/internal/adapt", "engine/internal/exec", "engine/internal/kv", "engine/internal/sched",
@@ -39,7 +39,7 @@ var allowed = map[string][]string{
 	"engine/internal/adapt":   {},
 	"engine/internal/kv":      {"engine/plan", "gguf", "vk", "vk/mem"},
 	"engine/bench":            {"engine", "engine/arch", "engine/expert", "engine/pace", "engine/plan", "engine/token", "engine/trace"},
-	"engine/calibrate":        {"engine/arch", "engine/plan", "decompose/pack", "gguf", "output", "shaders", "shaders/conform", "shaders/gpu", "vk", "vk/file", "vk/mem", "vk/xfer"},
+	"engine/calibrate":        {"engine/arch", "engine/plan", "decompose/pack", "gguf", "internal/output", "shaders", "shaders/conform", "shaders/gpu", "vk", "vk/file", "vk/mem", "vk/xfer"},
 	"engine/plan":             {"engine/arch", "engine/plan/gpus", "decompose/pack", "gguf", "shaders"},
 	"engine/plan/gpus":        {},
 	"engine/arch":             {"decompose/pack", "gguf", "gguf/quant"},
@@ -52,15 +52,15 @@ var allowed = map[string][]string{
 	"engine/pace/nvml":        {"vk/dl"},
 	"engine/trace":            {},
 
-	"decompose":      {"engine/arch", "decompose/pack", "gguf", "gguf/quant"},
-	"decompose/pack": {"gguf"},
-	"gguf/quant":     {"gguf"},
-	"gguf":           {},
-	"output":         {},
+	"decompose":       {"engine/arch", "decompose/pack", "gguf", "gguf/quant"},
+	"decompose/pack":  {"gguf"},
+	"gguf/quant":      {"gguf"},
+	"gguf":            {},
+	"internal/output": {},
 
 	"shaders/conform":   {"shaders", "shaders/gpu", "shaders/ref", "gguf", "gguf/quant", "vk", "vk/mem"},
 	"shaders/gpu":       {"shaders", "shaders/gpu/cache", "gguf", "vk"},
-	"shaders/gpu/cache": {"output"},
+	"shaders/gpu/cache": {"internal/output"},
 	"shaders/ref":       {"shaders", "gguf", "gguf/quant"},
 	"shaders":           {"gguf"},
 

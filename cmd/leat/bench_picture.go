@@ -11,7 +11,7 @@ import (
 	"leat/engine/bench"
 	"leat/engine/plan"
 	"leat/engine/trace"
-	"leat/output"
+	"leat/internal/output"
 )
 
 // draw writes the pictures and the trace that were asked for.

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"leat/output"
+	"leat/internal/output"
 )
 
 // command is one row of what a person can type after a slash.

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"leat/engine/chat"
-	"leat/output"
+	"leat/internal/output"
 )
 
 // message is one turn as it is kept and saved.

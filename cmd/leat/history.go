@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"leat/output"
+	"leat/internal/output"
 )
 
 const (

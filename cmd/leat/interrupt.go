@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"time"
 
-	"leat/output"
+	"leat/internal/output"
 	"leat/shaders/gpu/cache"
 )
 

@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
 
-	"leat/output"
+	"leat/internal/output"
 )
 
 // Only a build with the tag docs has this command, so that no other carries what turns

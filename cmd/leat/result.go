@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"leat/decompose/pack"
-	"leat/output"
+	"leat/internal/output"
 )
 
 // result is a file that a flag asks for; path "" is none.

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"leat/decompose"
-	"leat/output"
+	"leat/internal/output"
 	"leat/tools/synth/synthetic"
 )
 

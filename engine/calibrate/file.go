@@ -14,7 +14,7 @@ import (
 
 	"leat/engine/plan"
 	"leat/gguf"
-	"leat/output"
+	"leat/internal/output"
 	"leat/vk"
 )
 

@@ -37,7 +37,7 @@ var layers = suite{
 // work: with -short, tests in which one does all skip by themselves.
 var race = suite{
 	parts: []part{
-		{packages: []string{"vk", "vk/internal/raw", "vk/mem", "vk/xfer", "vk/file", "vk/limit", "shaders/gpu", "shaders/gpu/cache", "decompose", "decompose/pack", "output", "engine/internal/adapt",
+		{packages: []string{"vk", "vk/internal/raw", "vk/mem", "vk/xfer", "vk/file", "vk/limit", "shaders/gpu", "shaders/gpu/cache", "decompose", "decompose/pack", "internal/output", "engine/internal/adapt",
 			"engine/internal/exec", "engine/internal/kv", "engine/internal/weights", "engine/pace", "engine/pace/nvml", "engine/trace", "engine/bench", "engine/calibrate"},
 			left: []left{{"they search and measure in one goroutine", []string{"TestTune", "TestSearch", "TestRehearsal", "TestTiers", "TestExperts"}}}},
 		{packages: []string{"cmd/leat"}, left: []left{

@@ -117,7 +117,7 @@ func TestLayersKnowEveryDevicePackage(t *testing.T) {
 func TestRaceKnowsEverySharingPackage(t *testing.T) {
 	root := testdata.Root(t)
 	listed, found := race.listed(), 0
-	for _, top := range []string{"vk", "shaders", "engine", "decompose", "gguf", "cmd", "output"} {
+	for _, top := range []string{"vk", "shaders", "engine", "decompose", "gguf", "cmd", "internal"} {
 		err := filepath.WalkDir(filepath.Join(root, top), func(dir string, entry os.DirEntry, err error) error {
 			if err != nil || !entry.IsDir() || entry.Name() == "testdata" {
 				return err

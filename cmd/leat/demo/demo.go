@@ -8,7 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"leat/output"
+	"leat/internal/output"
 )
 
 //go:embed leat-demo-q4_k_m.gguf

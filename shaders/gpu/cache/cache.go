@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"leat/output"
+	"leat/internal/output"
 )
 
 // Bounds: what is larger is not kept, nor read; and of the files of one kind the newest stay.

@@ -43,7 +43,7 @@ func TestCallers(t *testing.T) {
 		}
 		name = filepath.ToSlash(name)
 		switch {
-		case d.IsDir() && (name == "output" || name != "." && strings.HasPrefix(d.Name(), ".")):
+		case d.IsDir() && (name == "internal/output" || name != "." && strings.HasPrefix(d.Name(), ".")):
 			return filepath.SkipDir
 		case d.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go"):
 			return nil
