@@ -358,6 +358,7 @@ check() {
   stage "lint" lint
   stage "generated files" fresh
   stage "tests without a device" run go test "${plain[@]}"
+  stage "commands and figures of the pages" go -C examples test -run '^TestFigures|^TestCommands$/^(flags|list)$' .
   stage "a sample of the kernels" run_tests go test -count=1 -run "^TestQuick\$$SAMPLE" ./shaders/conform
   stage "three goldens" run_tests go test -count=1 -run "$GOLDENS" ./engine
   passed check
