@@ -24,7 +24,7 @@ var unrun = map[string]string{
 	"leat bench [MODEL]":                 "it measures the machine first, on a CPU for a minute; cmd/leat's bench.txtar runs it",
 	"leat plan MODEL":                    "it measures the machine first, on a CPU for a minute; cmd/leat's plan.txtar runs it",
 	"leat doctor":                        "it tests kernels, on a CPU for a minute; cmd/leat's TestDoctor runs it",
-	"leat doctor --retry":                "it tests kernels, on a CPU for a minute; cmd/leat's TestDoctor runs it",
+	"leat doctor --retry":                "it tests kernels, on a CPU for a minute; cmd/leat's TestDoctorCrashes runs it",
 	"leat run --resume":                  "only a talk at a terminal is kept; cmd/leat's tests resume one at a terminal of their own",
 	"leat decompose --force":             "named without its model",
 	"leat verify":                        "named without its pack",
@@ -43,7 +43,7 @@ var unrun = map[string]string{
 
 // Every command that a page shows is known to the program, with its flags, and does what the page says.
 func TestCommands(t *testing.T) {
-	bench := newBench(t)
+	folder := newWorkFolder(t)
 	var all []command
 	var outputs []string
 	for _, page := range pages {
@@ -55,17 +55,17 @@ func TestCommands(t *testing.T) {
 	}
 	t.Run("flags", func(t *testing.T) {
 		for _, c := range all {
-			bench.known(t, c)
+			folder.known(t, c)
 		}
 		for _, page := range pages {
-			bench.flagsKnown(t, page, read(t, page))
+			folder.flagsKnown(t, page, read(t, page))
 		}
 	})
 	t.Run("list", func(t *testing.T) { listed(t, all) })
 	t.Run("run", func(t *testing.T) {
 		device := vktest.Open(t).Physical.Name // skips where there is none
 		all = append(all, demoCommands(t)...)
-		bench.runAll(t, device, all, outputs)
+		folder.runAll(t, device, all, outputs)
 	})
 }
 
@@ -107,15 +107,15 @@ func demoCommands(t *testing.T) (commands []command) {
 	return commands
 }
 
-// bench is a folder in which the pages' commands run: with the program, and a model by each name that pages give one.
-type bench struct {
+// workFolder is a folder in which the pages' commands run: with the program, and a model by each name that pages give one.
+type workFolder struct {
 	dir, leat string
 	env       []string
 	help      map[string]string // of each command
 }
 
-func newBench(t *testing.T) *bench {
-	b := &bench{dir: t.TempDir(), help: map[string]string{}}
+func newWorkFolder(t *testing.T) *workFolder {
+	b := &workFolder{dir: t.TempDir(), help: map[string]string{}}
 	b.leat = filepath.Join(b.dir, "bin", "leat")
 	if out, err := exec.Command("go", "-C", "..", "build", "-o", b.leat, "./cmd/leat").CombinedOutput(); err != nil {
 		t.Fatalf("build cmd/leat: %v\n%s", err, out)
@@ -155,7 +155,7 @@ func model(t *testing.T) string {
 	return path
 }
 
-func (b *bench) write(t *testing.T, name, text string) {
+func (b *workFolder) write(t *testing.T, name, text string) {
 	if err := os.WriteFile(filepath.Join(b.dir, name), []byte(text), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -168,7 +168,7 @@ var (
 )
 
 // helpOf is what the program says of one of its commands; "" is of all.
-func (b *bench) helpOf(t *testing.T, name string) string {
+func (b *workFolder) helpOf(t *testing.T, name string) string {
 	if _, ok := b.help[name]; !ok {
 		out, err := exec.Command(b.leat, strings.Fields(name+" --help")...).Output()
 		if err != nil || !strings.Contains(string(out), "Usage:\n  leat "+name) {
@@ -180,7 +180,7 @@ func (b *bench) helpOf(t *testing.T, name string) string {
 }
 
 // known checks commands and flags against the program's own help.
-func (b *bench) known(t *testing.T, c command) {
+func (b *workFolder) known(t *testing.T, c command) {
 	for _, m := range call.FindAllStringSubmatch(quoted.ReplaceAllString(c.line, "Q"), -1) {
 		switch {
 		case m[1] == "./build.sh":
@@ -202,7 +202,7 @@ func hasFlag(help, name string) bool {
 }
 
 // flagsKnown checks the flags, and the commands of a conversation, that a page names by themselves.
-func (b *bench) flagsKnown(t *testing.T, page, text string) {
+func (b *workFolder) flagsKnown(t *testing.T, page, text string) {
 	others := map[string]bool{"--gpus": true} // containers'
 	talk := read(t, "cmd/leat/commands.go")
 	for _, span := range codeSpan.FindAllStringSubmatch(text, -1) {
@@ -228,7 +228,7 @@ func (b *bench) flagsKnown(t *testing.T, page, text string) {
 }
 
 // runAll runs each command once, in the pages' order, and looks for what the pages show of outputs.
-func (b *bench) runAll(t *testing.T, device string, all []command, outputs []string) {
+func (b *workFolder) runAll(t *testing.T, device string, all []command, outputs []string) {
 	shown := strings.Contains(read(t, "docs/getting-started.md"), "leat: "+device+": ")
 	if !shown {
 		t.Logf("outputs are of another device than %s: they are not compared", device)
@@ -275,7 +275,7 @@ func shows(text, want string) bool {
 }
 
 // run is a command's stdout, then its stderr. Its status is that of what the page shows of its output.
-func (b *bench) run(t *testing.T, c command) string {
+func (b *workFolder) run(t *testing.T, c command) string {
 	wantStatus := 0
 	for _, out := range c.output {
 		if strings.HasPrefix(out, "leat: error:") {

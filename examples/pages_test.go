@@ -30,7 +30,7 @@ var (
 	isLine   = regexp.MustCompile(`^(\$ |[A-Z_]+=\S+ |(bin/leat|leat|\./build\.sh|echo|source|cd|go|ldd|podman|sudo|git|apt-get|ubuntu-drivers|dnf|pacman|brew)( |$))`)
 )
 
-// commands finds those of a page: lines of indented blocks and of fences, and code in text and tables. outputs are what
+// commandsIn finds the commands of a page: lines of indented blocks and of fences, and code in text and tables. outputs are what
 // blocks hold beside commands, each run of lines as one, with those that follow a "$" left to their command.
 func commandsIn(page, text string) (commands []command, outputs []string) {
 	add := func(line string) *command {
