@@ -5,7 +5,9 @@ import (
 	"errors"
 	"flag"
 	"math/rand/v2"
+	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -15,9 +17,22 @@ import (
 )
 
 var (
-	seed    = flag.Uint64("seed", 0, "seed of the random data; 0: a fresh one")
-	inParts = flag.Int("part", 1, "TestConform, TestQuickDisabled: of each kernel run the first case and one of so many others, by turns that the seed begins")
+	seed = flag.Uint64("seed", 0, "seed of the random data; 0: a fresh one")
+	// inParts has TestConform and TestQuickDisabled run the first case of each kernel and one of so many others, by turns that the
+	// seed begins. It comes from the environment, not from a flag, so that one go test runs this package beside others.
+	inParts = partsAsked(os.Getenv("LEAT_CONFORM_PARTS"))
 )
+
+func partsAsked(env string) int {
+	if env == "" {
+		return 1
+	}
+	n, err := strconv.Atoi(env)
+	if err != nil || n < 1 {
+		panic("LEAT_CONFORM_PARTS: found " + strconv.Quote(env) + ", want a whole number from 1 on")
+	}
+	return n
+}
 
 // freshSeed is the seed that was asked for, or another one each time.
 func freshSeed() uint64 {
@@ -27,13 +42,13 @@ func freshSeed() uint64 {
 	return rand.Uint64()
 }
 
-// parts leaves of a kernel's cases those that are their turn by -part, and of those with a tile of their own, each of which is a
+// parts leaves of a kernel's cases those that are their turn by LEAT_CONFORM_PARTS, and of those with a tile of their own, each of which is a
 // pipeline to compile, a fifth, or all with -combinations.
 func parts(cases []Case, turn uint64) []Case {
 	n := uint64(0)
 	return slices.DeleteFunc(slices.Clone(cases), func(c Case) bool {
 		n++
-		every := uint64(*inParts)
+		every := uint64(inParts)
 		if strings.Contains(c.Shape, " tile=") && !*combinations {
 			every *= 5
 		} else if n == 1 {

@@ -69,7 +69,7 @@ func testQuick(t *testing.T, takes func(c *Case) bool, options ...vktest.Option)
 var combinations = flag.Bool("combinations", false, "TestQuickDisabled: all sets of features; TestQuickEnabled: all types; TestConform: all tiles")
 
 // TestQuickDisabled runs the quick cases without each feature that can be disabled, and without any; with -combinations,
-// every set of features, and with -part some of the cases in each.
+// every set of features, and with LEAT_CONFORM_PARTS some of the cases in each.
 func TestQuickDisabled(t *testing.T) {
 	all, turn := vktest.Disabled(t), freshSeed()
 	t.Logf("-seed %d", turn)
@@ -84,7 +84,7 @@ func TestQuickDisabled(t *testing.T) {
 			}
 		}
 		t.Run("without "+strings.Join(names, " "), func(t *testing.T) {
-			testQuick(t, func(*Case) bool { turn++; return turn%uint64(*inParts) == 0 }, vktest.Disable(names...))
+			testQuick(t, func(*Case) bool { turn++; return turn%uint64(inParts) == 0 }, vktest.Disable(names...))
 		})
 	}
 }
