@@ -79,11 +79,11 @@ func TestNoAllocation(t *testing.T) {
 			}
 			for name, p := range map[string]sample.Params{"greedy": {}, "sampled": {Temperature: 0.8, TopK: 40, TopP: 0.9}} {
 				next, stop := iter.Pull2(s.Generate(ctx, ids, engine.Params{Params: p, IgnoreEOG: true}))
-				defer stop()
 				allocations(t, "Generate, "+name, 1, func() error {
 					_, err, _ := next()
 					return err
 				})
+				stop()
 			}
 		})
 	}

@@ -314,7 +314,7 @@ func (m *Model) tryStep(ctx context.Context, rows []exec.Row, greedy bool) (exec
 	if err := m.adapt(ctx); err != nil {
 		return exec.Result{}, err
 	}
-	if err := m.weights.Recover(context.WithoutCancel(ctx)); err != nil {
+	if err := m.weights.Recover(ctx); err != nil {
 		return exec.Result{}, err
 	}
 	return m.exec.Step(ctx, rows, greedy)

@@ -70,7 +70,8 @@ func (s *Store) Replan(ctx context.Context, p *plan.Plan) error {
 	return nil
 }
 
-// Recover begins anew, after a failure: with what is in VRAM and in the host tier by now. It is called as [Store.Replan] is.
+// Recover begins anew, after a failure: with what is in VRAM and in the host tier by now. It is called as [Store.Replan] is;
+// the end of ctx does not interrupt it.
 func (s *Store) Recover(ctx context.Context) error {
 	s.mu.Lock()
 	failed := s.err != nil
@@ -78,7 +79,7 @@ func (s *Store) Recover(ctx context.Context) error {
 	if !failed {
 		return nil
 	}
-	return s.Replan(ctx, s.o.Plan)
+	return s.Replan(context.WithoutCancel(ctx), s.o.Plan)
 }
 
 // replan is Replan while nobody is at work.
