@@ -120,6 +120,23 @@ func (p *atTerminal) read() {
 	}
 }
 
+// text is what the terminal shows so far.
+func (p *atTerminal) text() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.shown
+}
+
+// all is what the terminal shows once nothing has it open any more.
+func (p *atTerminal) all() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for !p.ended {
+		p.more.Wait()
+	}
+	return p.shown
+}
+
 // enter types keys; "\r" is Enter.
 func (p *atTerminal) enter(keys string) {
 	p.t.Helper()

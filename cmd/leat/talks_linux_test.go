@@ -91,7 +91,7 @@ func TestTalkIsKept(t *testing.T) {
 			}
 			p.wait()
 			if got := strings.Join(kept(t, home), "\n"); got != c.want {
-				t.Errorf("kept %q, wanted %q; the terminal shows %q", got, c.want, p.shown)
+				t.Errorf("kept %q, wanted %q; the terminal shows %q", got, c.want, p.text())
 			}
 			if past, _ := os.ReadFile(filepath.Join(home, ".config", "leat", "history")); c.want == "" && strings.Contains(string(past), "hi\"") {
 				t.Errorf("the history has %q", past)
@@ -230,7 +230,7 @@ func TestKeepingFails(t *testing.T) {
 	p.say("two")
 	p.enter("/quit\r")
 	p.wait()
-	if n := strings.Count(p.shown, "keep the talk"); n != 1 {
+	if n := strings.Count(p.all(), "keep the talk"); n != 1 {
 		t.Errorf("it is said %d times", n)
 	}
 }
@@ -265,7 +265,7 @@ func TestCtrlC(t *testing.T) {
 	p.expect(promptFirst)
 	p.enter("\x03")
 	if code := p.wait().ExitCode(); code != exitOK {
-		t.Errorf("exit code %d, %q", code, p.shown)
+		t.Errorf("exit code %d, %q", code, p.text())
 	}
 }
 
@@ -314,7 +314,7 @@ func TestLinesBeforehand(t *testing.T) {
 	p.expect("temp is 0.5")
 	p.expect("forgotten")
 	if code := p.wait().ExitCode(); code != exitOK {
-		t.Errorf("exit code %d, %q", code, p.shown)
+		t.Errorf("exit code %d, %q", code, p.text())
 	}
 }
 
@@ -359,8 +359,8 @@ func TestThinkingIsShownOrSaid(t *testing.T) {
 		p.expect(promptFirst)
 		p.enter("/quit\r")
 		p.wait()
-		if strings.Contains(p.shown, "hm") != shown {
-			t.Errorf("shown %v: %q", shown, p.shown)
+		if strings.Contains(p.all(), "hm") != shown {
+			t.Errorf("shown %v: %q", shown, p.text())
 		}
 	}
 }
