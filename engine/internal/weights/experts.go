@@ -123,8 +123,9 @@ func (s *Store) newExperts(ctx context.Context) (err error) {
 
 // start begins to fill the host tier.
 func (x *Experts) start() {
+	blocks := x.p.HostBlocks // here: a plan that shrinks meanwhile has the same
 	x.s.crew.Go(func() {
-		if err := x.pin(); err != nil {
+		if err := x.pin(blocks); err != nil {
 			x.s.fail(err)
 		}
 	})

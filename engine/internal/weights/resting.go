@@ -9,9 +9,9 @@ import (
 	"leat/vk/file"
 )
 
-// pin allocates the host tier.
-func (x *Experts) pin() error {
-	for b, bytes := range x.p.HostBlocks {
+// pin allocates the host tier, of blocks of so many bytes.
+func (x *Experts) pin(blocks []int64) error {
+	for b, bytes := range blocks {
 		if x.ctx.Err() != nil {
 			return nil
 		}
