@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -158,16 +157,14 @@ func testBitEqual(t *testing.T, g golden) {
 	}
 }
 
-// takes reports whether a model tries the i-th way: these small ones try all, others, and all under the validation layers, a third
-// of them each in turn, or all with -combinations; for the race detector the same third will do.
+// takes reports whether a model tries the i-th way: each tries a third of them, in turn, or all with -combinations; for the race
+// detector the same third will do.
 func (g golden) takes(i int) bool {
 	switch {
 	case *combinations:
 		return true
 	case testing.Short():
 		return i%3 == 0
-	case (g.name == "leat-demo-q4_k_m" || g.name == "mixtral-tiny-q4_k_m") && os.Getenv("LEAT_VALIDATE") != "1":
-		return true
 	}
 	turn := 0
 	for _, b := range []byte(g.name) {
