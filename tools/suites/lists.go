@@ -10,16 +10,8 @@ var layers = suite{
 		{packages: []string{"vk", "vk/internal/raw", "vk/mem", "vk/xfer", "shaders/gpu", "engine/internal/kv", "engine/internal/weights"}},
 		{packages: []string{"shaders/conform"}, only: []string{"TestQuick", "TestQuickCovers", "TestProve"},
 			why: "the quick cases are of every kernel; the others dispatch the same code with other shapes"},
-		{packages: []string{"engine"}, left: []left{
-			{"they compare numbers of kernels that TestQuick runs, by calls that TestBitEqual makes", []string{
-				"TestGoldens", "TestGoldensFew", "TestGoldensHalves", "TestBytesOfText", "TestDisable", "TestFewSameBits", "TestExpertKernels",
-				"TestNormedRoute", "TestTurned", "TestAsked", "TestExpertSlotsFast", "TestExpertsLong", "TestBrokenKernels", "TestReplay"}},
-			{"they skip there: the layers would not be told of what they simulate, or allocate by themselves", []string{
-				"TestDeviceLost", "TestOutOfVRAM", "TestOutOfHostMemory", "TestNoAllocation"}},
-			{"they are about time; TestRehearse makes the same calls", []string{
-				"TestRates", "TestPacing", "TestRehearseKernels", "TestRehearseLayers", "TestRehearseReplayed", "TestRehearseStriped"}},
-			{"no more calls than TestShrink and TestExpertsStop make", []string{"TestShrinkGeneration", "TestExpertsShrink", "TestExpertsReadFails"}},
-		}},
+		{packages: []string{"engine"}, only: []string{"TestBitEqual", "TestExpertSlots", "TestReplaySlots", "TestSessions", "TestCloseAnyMoment", "TestStopThenShrink"},
+			why: "between them they bring weights, submit, and stop in each of those ways; the others compare numbers, or measure, by the same calls"},
 	},
 	without: map[string]string{
 		"cmd/leat":             "its tests run the program, which turns the layers on nowhere; what it calls is the engine",
@@ -42,10 +34,9 @@ var race = suite{
 			left: []left{{"they search and measure in one goroutine", []string{"TestTune", "TestSearch", "TestRehearsal", "TestTiers", "TestExperts"}}}},
 		{packages: []string{"cmd/leat"}, left: []left{
 			{"they run the program as processes of its own, which share nothing", []string{"TestScript", "TestInterrupt", "TestFullDisk", "TestDoctor"}}}},
-		{packages: []string{"engine"}, left: []left{
-			{"one goroutine steps, as in TestBitEqual, whose streamed ways meet the same readers and uploads", []string{
-				"TestAsked", "TestAskedFast", "TestBytesOfText", "TestGoldensFew", "TestNoAllocation", "TestBlocksBitEqual", "TestPersistent", "TestGenerateGreedy",
-				"TestTraceWithoutClock", "TestRates", "TestExpertSlotsFast", "TestGoldensHalves"}}}},
+		{packages: []string{"engine"}, only: []string{"TestSessionCalls", "TestSessionClosedMidStep", "TestModelCallsAfterClose", "TestCloseAnyMoment", "TestCloseMidToken", "TestContexts",
+			"TestReadFails", "TestExpertsReadFails", "TestExpertsStop", "TestExpertsShrink", "TestShrink", "TestStopThenShrink", "TestSourceChanges", "TestTrace"},
+			why: "in them calls, readers, uploads and closes meet; in the others one goroutine steps, beside the same readers and uploads"},
 	},
 	without: map[string]string{},
 }
