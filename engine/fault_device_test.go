@@ -98,10 +98,12 @@ func live(t *testing.T, o engine.Options, f *failing) (r outcome) {
 				if r.stage, r.err = "decode", err; len(r.ids) == 0 {
 					r.stage = "prefill"
 				}
-				_, r.again = s.Forward(t.Context(), prompt[:1])
-				return
+				break // a session whose sequence is being ranged over is busy
 			}
 			r.ids = append(r.ids, tok.ID)
+		}
+		if r.err != nil {
+			_, r.again = s.Forward(t.Context(), prompt[:1])
 		}
 	}()
 	await.Receive(t, "the model's end", done)
