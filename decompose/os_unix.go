@@ -12,20 +12,6 @@ import (
 
 const renamesOpen = true // a folder with open files in it can be renamed
 
-// lockFile locks f for this process, or says ErrBusy. The lock dies with the process.
-func lockFile(f *os.File) error {
-	for {
-		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-		switch {
-		case errors.Is(err, unix.EINTR):
-			continue
-		case errors.Is(err, unix.EWOULDBLOCK):
-			return ErrBusy
-		}
-		return err
-	}
-}
-
 // sameDrive reports whether two folders are on one file system, as far as can be told.
 func sameDrive(a, b string) bool {
 	var x, y unix.Stat_t

@@ -2,7 +2,6 @@ package decompose
 
 import (
 	"errors"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -10,17 +9,6 @@ import (
 )
 
 const renamesOpen = false // a folder with open files in it can't be renamed
-
-// lockFile locks f for this process, or says ErrBusy. The lock dies with the process. It covers one
-// byte far behind the content, as Windows locks are mandatory.
-func lockFile(f *os.File) error {
-	const flags = windows.LOCKFILE_EXCLUSIVE_LOCK | windows.LOCKFILE_FAIL_IMMEDIATELY
-	err := windows.LockFileEx(windows.Handle(f.Fd()), flags, 0, 1, 0, &windows.Overlapped{OffsetHigh: 1 << 30})
-	if errors.Is(err, windows.ERROR_LOCK_VIOLATION) {
-		return ErrBusy
-	}
-	return err
-}
 
 // sameDrive reports whether two folders are on one volume, as far as can be told.
 func sameDrive(a, b string) bool {

@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"leat/decompose/pack"
+	"leat/internal/output"
 )
 
 const (
@@ -92,16 +93,15 @@ func tryPartial(dir string, h *hooks) (p *partial, retry bool, err error) {
 	if err != nil {
 		return nil, false, fmt.Errorf("open journal: %w", err)
 	}
-	if err := lockFile(f); err != nil {
+	locked, err := output.TryLock(f)
+	switch {
+	case err != nil:
 		f.Close()
-		if errors.Is(err, ErrBusy) {
-			return nil, false, &hinted{fmt.Errorf("lock %s: %w", dir, err), "wait for it, or name another OUTDIR"}
-		}
 		return nil, false, fmt.Errorf("lock %s: %w", path, err)
-	}
-	held, err1 := f.Stat()
-	there, err2 := os.Stat(path)
-	if err1 != nil || err2 != nil || !os.SameFile(held, there) {
+	case !locked:
+		f.Close()
+		return nil, false, &hinted{fmt.Errorf("lock %s: %w", dir, ErrBusy), "wait for it, or name another OUTDIR"}
+	case !output.InPlace(f):
 		f.Close()
 		return nil, true, nil
 	}

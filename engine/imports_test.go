@@ -52,7 +52,7 @@ var allowed = map[string][]string{
 	"engine/pace/nvml":        {"vk/dl"},
 	"engine/trace":            {},
 
-	"decompose":       {"engine/arch", "decompose/pack", "gguf", "gguf/quant"},
+	"decompose":       {"engine/arch", "decompose/pack", "gguf", "gguf/quant", "internal/output"},
 	"decompose/pack":  {"gguf"},
 	"gguf/quant":      {"gguf"},
 	"gguf":            {},

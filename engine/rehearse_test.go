@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"leat/decompose"
-	"leat/decompose/pack"
 	"leat/engine"
 	"leat/engine/arch"
 	"leat/engine/plan"
@@ -35,15 +34,7 @@ func small(t *testing.T, o synthetic.Options) (path string, classes []plan.Layer
 
 func classesOf(t *testing.T, path string) ([]plan.Layer, *arch.Hyper) {
 	t.Helper()
-	m, err := pack.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { m.Close() })
-	h, err := arch.Read(m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	h, m := opened(t, path)
 	return plan.Classes(h, m), h
 }
 

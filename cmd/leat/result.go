@@ -59,24 +59,29 @@ func standard(path string) string {
 	return path
 }
 
-func (r *results) create(path string) (*output.File, error) {
+// options are those of a file that was checked.
+func (r *results) options(path string) (output.Options, error) {
 	if r == nil || !slices.Contains(r.paths, path) {
-		return nil, fmt.Errorf("write %s: nobody checked it", path)
+		return output.Options{}, fmt.Errorf("write %s: nobody checked it", path)
 	}
-	return output.Create(standard(path), output.Options{Inputs: r.inputs, Stdout: r.stdout})
+	return output.Options{Inputs: r.inputs, Stdout: r.stdout}, nil
+}
+
+func (r *results) create(path string) (*output.File, error) {
+	o, err := r.options(path)
+	if err != nil {
+		return nil, err
+	}
+	return output.Create(standard(path), o)
 }
 
 // fill writes one of the files. Where fill fails there is none, and what stood there stays.
 func (r *results) fill(path string, fill func(io.Writer) error) error {
-	f, err := r.create(path)
+	o, err := r.options(path)
 	if err != nil {
 		return err
 	}
-	defer f.Close()
-	if err := fill(f); err != nil {
-		return err
-	}
-	return f.Commit()
+	return output.Fill(standard(path), o, fill)
 }
 
 // later is a file that begins with the first byte written to it: when the model that writes it is loaded.

@@ -78,6 +78,14 @@ func UpdateState(path string, limit int64, change func(old []byte) ([]byte, erro
 	return f.commit(false)
 }
 
+// InPlace reports whether the file that f has open is still the one under its name: another process may have removed or replaced it
+// before f was locked.
+func InPlace(f *os.File) bool {
+	mine, err1 := f.Stat()
+	there, err2 := os.Stat(f.Name())
+	return err1 == nil && err2 == nil && os.SameFile(mine, there)
+}
+
 // lock keeps other processes out; the system gives it back when a process dies. Where that fails it goes without: the
 // worst is a measurement made again.
 func lock(path string) (unlock func()) {
@@ -86,7 +94,7 @@ func lock(path string) (unlock func()) {
 		return func() {}
 	}
 	for begin := time.Now(); time.Since(begin) < lockWait; time.Sleep(lockPause) {
-		if tryLock(f) {
+		if locked, _ := TryLock(f); locked {
 			return func() { f.Close() } // gives the lock back
 		}
 	}

@@ -12,6 +12,8 @@ import (
 	"runtime/debug"
 	"strings"
 	"sync"
+
+	"leat/internal/output"
 )
 
 // Marker says on disk what this process is doing that may kill it. It is a file that the process keeps locked: the lock
@@ -76,24 +78,18 @@ func (f *Folder) NewMarker(kind, key string) (*Marker, error) {
 		if err != nil {
 			return nil, err
 		}
-		locked, err := tryLock(file)
+		locked, err := output.TryLock(file)
 		if err != nil {
 			file.Close()
 			os.Remove(file.Name())
 			return nil, fmt.Errorf("lock %s: %w", file.Name(), err)
 		}
-		if locked && inPlace(file) {
+		if locked && output.InPlace(file) {
 			return adopt(&Marker{file: file}), nil
 		}
 		file.Close()
 	}
 	return nil, errors.New("make marker: other processes remove each one")
-}
-
-func inPlace(file *os.File) bool {
-	mine, err1 := file.Stat()
-	there, err2 := os.Stat(file.Name())
-	return err1 == nil && err2 == nil && os.SameFile(mine, there)
 }
 
 func adopt(m *Marker) *Marker {
@@ -200,7 +196,7 @@ func takeLeft(path string, take func(Left) error) error {
 		return err
 	}
 	defer file.Close()
-	if locked, err := tryLock(file); err != nil || !locked || !inPlace(file) {
+	if locked, err := output.TryLock(file); err != nil || !locked || !output.InPlace(file) {
 		return err // its process lives
 	}
 	text, err := io.ReadAll(io.LimitReader(file, maxLeft))
