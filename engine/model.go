@@ -376,10 +376,8 @@ func (m *Model) Close() error {
 	if m.dev != nil && !m.lent {
 		errs = append(errs, m.dev.Close())
 	}
-	if m.inst != nil {
-		if !m.lent {
-			errs = append(errs, m.inst.Close())
-		}
+	if m.inst != nil && !m.lent {
+		errs = append(errs, m.inst.Close())
 	}
 	if m.file != nil {
 		errs = append(errs, m.file.Close())

@@ -24,7 +24,7 @@ func process(args []string) int { return prepared(args, func(context.Context, *a
 func prepared(args []string, change func(ctx context.Context, a *app)) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, func() {
-		cache.Forgive() // whom its user ends no driver has crashed
+		cache.ClearMarkers() // whom its user ends no driver has crashed
 		stop()
 	})
 	a := newApp(os.Stdin, os.Stdout, os.Stderr)

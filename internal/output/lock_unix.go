@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TryLock locks f until it is closed or the process ends, and reports whether no other process holds it.
+// TryLock tries to lock f without waiting, and reports whether it got the lock. The lock lasts until f is closed or the process ends.
 func TryLock(f *os.File) (bool, error) {
 	for {
 		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)

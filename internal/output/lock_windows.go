@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// TryLock locks f until it is closed or the process ends, and reports whether no other process holds it. It locks one byte far
+// TryLock tries to lock f without waiting, and reports whether it got the lock. The lock lasts until f is closed or the process ends. It locks one byte far
 // after the content, as Windows locks are mandatory.
 func TryLock(f *os.File) (bool, error) {
 	const flags = windows.LOCKFILE_EXCLUSIVE_LOCK | windows.LOCKFILE_FAIL_IMMEDIATELY

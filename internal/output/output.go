@@ -12,29 +12,29 @@ import (
 	"path/filepath"
 )
 
-// Stdout is the name that means standard output.
+// Stdout is the name of standard output.
 const Stdout = "-"
 
-// Options say how to write a file. The zero value is for a file of the user's.
+// Options say how to write a file. The zero value has no inputs and makes new files with mode 0666.
 type Options struct {
-	Inputs []string    // what the command reads; writing over one of them is refused
-	Perm   fs.FileMode // of a new file; 0: 0666. The umask applies
-	Stdout io.Writer   // what "-" means; nil: os.Stdout
+	Inputs []string    // files that the command reads: Create refuses to write over one of them
+	Perm   fs.FileMode // mode of a new file, before the umask; 0 means 0666. An existing file keeps its mode
+	Stdout io.Writer   // writer for the name "-"; nil means os.Stdout
 }
 
-// File is a file that is being written. [File.Commit] puts it in place, [File.Close] without it drops it.
+// File is a file that is being written. Commit puts it in place; Close without Commit discards it.
 type File struct {
 	name   string // as the user gave it
 	place  place
 	inputs []string
 	w      *bufio.Writer
-	f      *os.File // temporary, or the stream; nil: stdout
-	done   bool
+	f      *os.File // the temporary file or the stream; nil for stdout
+	done   bool     // committed or closed
 }
 
-const bufferBytes = 1 << 20
+const bufferBytes = 1 << 20 // of the writer in front of each file
 
-// Create begins a file. What stands under its name stays until [File.Commit]; a pipe or a device is opened.
+// Create starts a file. The old file stays until Commit. A pipe or a device is opened, and what is written goes straight to it.
 func Create(name string, o Options) (*File, error) {
 	if name == Stdout {
 		if o.Stdout == nil {
@@ -59,7 +59,7 @@ func Create(name string, o Options) (*File, error) {
 	return &File{name: name, place: p, inputs: o.Inputs, f: f, w: bufio.NewWriterSize(f, bufferBytes)}, nil
 }
 
-// open opens a stream itself, for a regular file a temporary one.
+// open opens a stream, or makes the temporary file of a regular one in the same folder.
 func (p *place) open(perm fs.FileMode) (*os.File, error) {
 	if p.stream {
 		return os.OpenFile(p.path, os.O_WRONLY, 0)
@@ -80,11 +80,12 @@ func (p *place) open(perm fs.FileMode) (*os.File, error) {
 	return f, err
 }
 
-const partial = ".partial"
+const partialSuffix = ".partial" // of temporary files' names
 
+// temporary makes a new file in dir, under a name that no other process uses.
 func temporary(dir string, perm fs.FileMode) (*os.File, error) {
 	for {
-		name := filepath.Join(dir, fmt.Sprintf(".leat-%016x%s", rand.Uint64(), partial))
+		name := filepath.Join(dir, fmt.Sprintf(".leat-%016x%s", rand.Uint64(), partialSuffix))
 		f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, perm)
 		if !errors.Is(err, fs.ErrExist) {
 			return f, err
@@ -92,7 +93,7 @@ func temporary(dir string, perm fs.FileMode) (*os.File, error) {
 	}
 }
 
-// Write adds to the file.
+// Write adds b to the file.
 func (f *File) Write(b []byte) (int, error) {
 	n, err := f.w.Write(b)
 	return n, f.named(err)
@@ -105,9 +106,10 @@ func (f *File) named(err error) error {
 	return named(f.name, err)
 }
 
-// Commit writes what is left and gives a regular file its name.
+// Commit writes the rest of the buffer. It syncs a regular file and renames it to its final name; it closes a stream.
 func (f *File) Commit() error { return f.commit(true) }
 
+// commit is Commit, which syncs only state that can't be made again.
 func (f *File) commit(sync bool) error {
 	if f.done {
 		return nil
@@ -137,7 +139,7 @@ func (f *File) commit(sync bool) error {
 	return f.named(f.rename())
 }
 
-// rename replaces the file, unless it has become another kind of file, or an input, in the meantime.
+// rename gives the temporary file its final name. It fails if one of the inputs stands there by now.
 func (f *File) rename() error {
 	now, err := find(f.place.path)
 	if err != nil {
@@ -160,7 +162,7 @@ func (f *File) rename() error {
 	return err
 }
 
-// overwrite copies into the file where it can't be replaced; Close drops the temporary one.
+// overwrite copies the temporary file into the existing one, where rename is not possible. Close removes the temporary file.
 func (f *File) overwrite() error {
 	from, err := os.Open(f.f.Name())
 	if err != nil {
@@ -175,7 +177,7 @@ func (f *File) overwrite() error {
 	return errors.Join(err, to.Close())
 }
 
-// Close drops what was not committed; safe to call twice.
+// Close discards a file that is not committed. After Commit, or a second time, it does nothing.
 func (f *File) Close() error {
 	if f.done || f.f == nil {
 		return nil
@@ -189,12 +191,12 @@ func (f *File) Close() error {
 	return os.Remove(f.f.Name())
 }
 
-// Write writes a whole file.
+// Write writes data to a file, as Create and Commit do.
 func Write(name string, data []byte, o Options) error {
 	return Fill(name, o, func(w io.Writer) error { _, err := io.Copy(w, bytes.NewReader(data)); return err })
 }
 
-// Fill writes a file with what fill writes. Where that fails there is no file.
+// Fill creates a file, calls fill to write it, and commits it. If a step fails the old file stays.
 func Fill(name string, o Options, fill func(io.Writer) error) error {
 	f, err := Create(name, o)
 	if err != nil {
@@ -207,7 +209,7 @@ func Fill(name string, o Options, fill func(io.Writer) error) error {
 	return f.Commit()
 }
 
-// Append adds a line or more to a file of the program's own, at once, so that several processes may.
+// Append adds data to a state file in a single write, so that several processes can append to one file. A new file gets the mode perm.
 func Append(name string, data []byte, perm fs.FileMode) error {
 	f, err := os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, perm)
 	if err != nil {

@@ -115,7 +115,7 @@ func mknod(path string, major, minor uint32) error {
 func left(t *testing.T, dir string) {
 	t.Helper()
 	must(t, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if strings.HasSuffix(path, partial) {
+		if strings.HasSuffix(path, partialSuffix) {
 			t.Errorf("%s is left", path)
 		}
 		return err

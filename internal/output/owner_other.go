@@ -7,5 +7,5 @@ import (
 	"os"
 )
 
-// keepOwner does nothing where owners are not numbers.
+// keepOwner does nothing on systems whose owners are not numbers.
 func keepOwner(*os.File, fs.FileInfo) {}

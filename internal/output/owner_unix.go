@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// keepOwner gives f the owner of the file it replaces, where root writes for others. Who may not is the owner already.
+// keepOwner gives f the owner of the file that it replaces, if this user may: root may, and other users mostly own the file already.
 func keepOwner(f *os.File, old fs.FileInfo) {
 	if s, ok := old.Sys().(*syscall.Stat_t); ok {
 		_ = f.Chown(int(s.Uid), int(s.Gid))

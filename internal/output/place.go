@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 )
 
-// A RefusedError says why nothing is written to a path.
+// A RefusedError says that this package refuses to write to Path, and why.
 type RefusedError struct {
 	Path, Why string
 	hint      string
@@ -19,14 +19,14 @@ func (e *RefusedError) Error() string { return fmt.Sprintf("write %s: %s", e.Pat
 // Hint says what to do instead.
 func (e *RefusedError) Hint() string { return e.hint }
 
-// place is where a name leads.
+// place is the file that a name leads to.
 type place struct {
-	path   string      // with links followed
-	info   fs.FileInfo // nil: nothing is there yet
-	stream bool        // a pipe, a device, or a file with no name of its own: written through
+	path   string      // without symbolic links
+	info   fs.FileInfo // nil if there is no file yet
+	stream bool        // a pipe, a device, or a deleted file that is still open: writes go straight to it
 }
 
-// find follows links, also to what does not exist yet. It opens nothing.
+// find resolves a name, even if its file does not exist yet. It opens nothing.
 func find(name string) (place, error) {
 	info, err := os.Stat(name)
 	switch {
@@ -49,7 +49,8 @@ func find(name string) (place, error) {
 	return place{path: path}, nil
 }
 
-// findRegular finds a file's own name. A deleted file that /proc/self/fd still shows has none.
+// findRegular resolves the name of a regular file, also one such as /proc/self/fd/3. A deleted file that is still open has no path:
+// its place is a stream.
 func findRegular(name string, info fs.FileInfo) place {
 	path, err := filepath.EvalSymlinks(name)
 	if err != nil {
@@ -61,10 +62,10 @@ func findRegular(name string, info fs.FileInfo) place {
 	return place{path, info, false}
 }
 
-// maxLinks is as many as Linux follows.
+// maxLinks is how many symbolic links follow takes, as Linux does.
 const maxLinks = 40
 
-// follow returns where a chain of links ends, though nothing is there.
+// follow returns where a chain of symbolic links ends, even if no file is there.
 func follow(name string) (string, error) {
 	for range maxLinks {
 		target, err := os.Readlink(name)
@@ -79,7 +80,7 @@ func follow(name string) (string, error) {
 	return "", &RefusedError{name, "its links lead in a circle", "name another file"}
 }
 
-// refuse fails where p is one of the files that a command reads.
+// refuse returns a RefusedError if p is one of inputs.
 func (p *place) refuse(name string, inputs []string) error {
 	if p.info == nil || p.stream {
 		return nil
@@ -96,7 +97,7 @@ func (p *place) refuse(name string, inputs []string) error {
 	return nil
 }
 
-// Check fails where [Create] would, but opens and changes nothing. It is for the time before long work.
+// Check returns the error that Create would return, and changes no file. Call it before long work.
 func Check(name string, o Options) error {
 	if name == Stdout {
 		return nil
@@ -111,7 +112,8 @@ func Check(name string, o Options) error {
 	return named(name, p.writable())
 }
 
-// writable opens a regular file for writing, and leaves it as it is: a rename would replace one that its owner protects.
+// writable checks that this user may write to a regular file, by opening it. A rename needs no such permission, and would replace a
+// read-only file.
 func (p *place) writable() error {
 	if p.info == nil || p.stream {
 		return nil
@@ -123,7 +125,8 @@ func (p *place) writable() error {
 	return f.Close()
 }
 
-// Same reports whether two names lead to one file, or would once it is written. Streams may be shared.
+// Same reports whether two names lead to the same file, even if it does not exist yet. Of streams it says false: two results may go to
+// one pipe.
 func Same(a, b string) bool {
 	if a == Stdout || b == Stdout {
 		return a == b
@@ -141,7 +144,7 @@ func Same(a, b string) bool {
 	return samePath(p.path, q.path)
 }
 
-// samePath compares the names of files that don't exist yet, in folders that do.
+// samePath reports whether two paths are the same. The files don't exist yet, their folders do.
 func samePath(a, b string) bool {
 	if filepath.Base(a) != filepath.Base(b) {
 		return false
@@ -151,7 +154,7 @@ func samePath(a, b string) bool {
 	return errX == nil && errY == nil && os.SameFile(x, y)
 }
 
-// IsStdout reports whether a name means the process's stdout: "-", or a path that leads to the same file, as /dev/stdout.
+// IsStdout reports whether a name means the process's stdout: "-", or a path that leads to the same file, such as /dev/stdout.
 func IsStdout(name string) bool {
 	if name == Stdout {
 		return true
@@ -164,20 +167,19 @@ func IsStdout(name string) bool {
 	return err == nil && os.SameFile(out, info) && !isNull(info)
 }
 
-// IsStream reports whether a pipe or a device is under a name: what is written to it replaces nothing, and reading from it
-// may wait for ever.
+// IsStream reports whether a name leads to a pipe or a device. A write to it replaces no file, and a read can wait for ever.
 func IsStream(name string) bool {
 	info, err := os.Stat(name)
 	return err == nil && !info.Mode().IsRegular() && !info.IsDir()
 }
 
-// isNull tells /dev/null, which is the same file for all who write to it.
+// isNull reports whether info is of /dev/null, which any number of results can share.
 func isNull(info fs.FileInfo) bool {
 	null, err := os.Stat(os.DevNull)
 	return err == nil && os.SameFile(null, info)
 }
 
-// named gives an error the name that the user knows, in place of a temporary one.
+// named puts the name that the user gave into err, in place of the temporary file's.
 func named(name string, err error) error {
 	var refused *RefusedError
 	if err == nil || errors.As(err, &refused) {

@@ -10,14 +10,15 @@ import (
 	"time"
 )
 
-// A file of the program's own state, such as measurements, is changed under a lock.
+// UpdateState tries to get its folder's lock every lockPause, for lockWait at most.
 const (
 	lockPause = 5 * time.Millisecond
-	lockWait  = 10 * time.Second // writing takes milliseconds: a process that holds the lock longer was stopped
-	lockName  = ".lock"          // one for each folder; it stays
+	lockWait  = 10 * time.Second // a write takes milliseconds: a process that holds the lock longer is suspended
+	lockName  = ".lock"          // one file in each folder; nothing deletes it
 )
 
-// ReadState reads a file of the program's own: a regular one of at most limit bytes. Nothing is there: nil.
+// ReadState reads a state file. It returns nil without an error if there is none, and an error if it is no regular file or larger than
+// limit bytes.
 func ReadState(path string, limit int64) ([]byte, error) {
 	info, err := os.Stat(path) // before it is opened: a pipe would wait
 	switch {
@@ -42,9 +43,10 @@ func ReadState(path string, limit int64) ([]byte, error) {
 	return data, err
 }
 
-// UpdateState replaces a file of the program's own by what change makes of it; old is nil where nothing readable of at
-// most limit bytes is there. No other process updates it meanwhile. Where change returns nil the file goes. A crash of the
-// system may lose the file, as nothing waits for the disk: what is read is checked, and made again.
+// UpdateState calls change with the content of a state file and replaces the content with the result. old is nil if the file is
+// missing, unreadable, or larger than limit bytes. If change returns nil, UpdateState deletes the file; if it fails, the file stays.
+// Meanwhile UpdateState holds the folder's lock, if it can get it. It does not sync: a crash of the system can damage the file,
+// so callers check what they read.
 func UpdateState(path string, limit int64, change func(old []byte) ([]byte, error)) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
@@ -78,16 +80,16 @@ func UpdateState(path string, limit int64, change func(old []byte) ([]byte, erro
 	return f.commit(false)
 }
 
-// InPlace reports whether the file that f has open is still the one under its name: another process may have removed or replaced it
-// before f was locked.
+// InPlace reports whether f.Name() still leads to the open file f. Call it once f is locked: before, another process may have removed
+// or replaced the file.
 func InPlace(f *os.File) bool {
 	mine, err1 := f.Stat()
 	there, err2 := os.Stat(f.Name())
 	return err1 == nil && err2 == nil && os.SameFile(mine, there)
 }
 
-// lock keeps other processes out; the system gives it back when a process dies. Where that fails it goes without: the
-// worst is a measurement made again.
+// lock locks the file at path against other processes; the system unlocks it if this process dies. If lock doesn't get it within
+// lockWait it goes on without: at worst an update is lost, and something is measured again.
 func lock(path string) (unlock func()) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {
@@ -95,7 +97,7 @@ func lock(path string) (unlock func()) {
 	}
 	for begin := time.Now(); time.Since(begin) < lockWait; time.Sleep(lockPause) {
 		if locked, _ := TryLock(f); locked {
-			return func() { f.Close() } // gives the lock back
+			return func() { f.Close() }
 		}
 	}
 	f.Close()

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// unfinished are the temporary files of this process.
+// unfinished is the set of temporary files that this process has neither committed nor removed.
 var unfinished temporaries
 
 type temporaries struct {
@@ -28,7 +28,7 @@ func (t *temporaries) drop(name string) {
 	delete(t.names, name)
 }
 
-// Abandon removes what is half-written. It is for a process that ends at once; files being written are lost.
+// Abandon removes all temporary files of this process. Call it just before the process exits; the old files stay.
 func Abandon() {
 	unfinished.mu.Lock()
 	defer unfinished.mu.Unlock()

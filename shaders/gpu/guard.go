@@ -18,22 +18,22 @@ import (
 // KindCrashes is the kind of the file, and of the markers, that say which pipelines a driver crashes in.
 const KindCrashes = "crashes"
 
-// outcome is what is known of a pipeline on a driver; the zero one compiled.
+// outcome is what is known of a pipeline on a driver. The zero outcome compiled.
 type outcome struct {
-	// Why says how the driver crashed in it: it is not used again before [Retry]. "": it didn't.
+	// Why says how the driver crashed in the pipeline, which is then not used before [Retry]. It is "" if the driver did not crash.
 	Why string `json:"why,omitempty"`
-	// Left is how many processes ended in it, nobody knows why. One may have been killed: the run that finds its marker does
-	// without the kernel, the next one tries it again. Two are a crash.
+	// Left counts processes that ended in the pipeline for an unknown reason. One may have been killed: the run that finds its marker
+	// does not use the kernel, and the next run tries it again. Two count as a crash.
 	Left int `json:"left,omitempty"`
 }
 
-const crashes = 2 // of outcome.Left: so many are no accident
+const crashes = 2 // this many of outcome.Left are no accident
 
-// crashFolder is where guards keep what they know whose [Options] name no folder.
+// crashFolder is the folder of guards whose [Options] name none.
 var crashFolder atomic.Pointer[cache.Folder]
 
-// NoteCrashes has all kernels of this process that have no [Options].Cache, too, keep in folder which of them a driver crashes
-// in, and a crash's own words be part of it, as [cache.ExplainCrashes] says. A program calls it once; nil: they don't.
+// NoteCrashes makes folder the place where kernels without an [Options].Cache record which pipelines a driver crashes in, and turns on
+// [cache.ExplainCrashes]. A program calls it once. With nil nothing is recorded.
 func NoteCrashes(folder *cache.Folder) {
 	crashFolder.Store(folder)
 	if folder != nil {
@@ -41,8 +41,8 @@ func NoteCrashes(folder *cache.Folder) {
 	}
 }
 
-// guard keeps which pipelines the driver of a device crashes in. Before one is compiled for the first time a marker says
-// which, until it compiled; so it is where its self-test runs. A nil guard knows nothing and marks nothing.
+// guard records which pipelines the driver of a device crashes in. A marker names a pipeline while it is compiled for the first time and
+// while its self-test runs. A nil guard knows nothing and marks nothing.
 type guard struct {
 	folder *cache.Folder
 	key    string
@@ -50,20 +50,20 @@ type guard struct {
 
 	mu      sync.Mutex
 	known   map[string]outcome // by testID
-	spared  map[string]string  // by testID, in this run alone: why
-	fresh   map[string]outcome // not kept yet
-	doing   []string           // what the marker says, and said before
-	marker  *cache.Marker      // nil: none yet
-	unmarks bool               // there can be none here
+	spared  map[string]string  // by testID: why this run does not use the pipeline, the next run may
+	fresh   map[string]outcome // not written yet
+	doing   []string           // work under way, the innermost last: the marker names that
+	marker  *cache.Marker      // nil until it is needed
+	unmarks bool               // no marker can be made here
 }
 
-// openGuard never fails: what can't be read is as if it were not there.
+// openGuard never fails: it treats what can't be read as absent.
 func openGuard(p *vk.PhysicalDevice, folder *cache.Folder, log *slog.Logger) *guard {
 	if folder == nil {
 		return nil
 	}
 	g := &guard{folder: folder, key: DeviceKey(p), log: log, spared: map[string]string{}, fresh: map[string]outcome{}}
-	if err := folder.TakeLeft(KindCrashes, g.key, func(l cache.Left) error { return g.take(l, p.Name) }); err != nil {
+	if err := folder.TakeLeft(KindCrashes, g.key, func(l cache.LeftMarker) error { return g.take(l, p.Name) }); err != nil {
 		log.Info("markers that earlier runs left are not all noted", "error", err)
 	}
 	data, err := folder.Load(KindCrashes, g.key)
@@ -83,11 +83,11 @@ func decodeOutcomes(data []byte) map[string]outcome {
 	return m
 }
 
-const maxOutcomes = 4096 // more are of versions long gone
+const maxOutcomes = 4096 // a file with more is damaged, or of versions long gone
 
-// take notes a marker whose process died.
-func (g *guard) take(l cache.Left, device string) error {
-	stage, id, ok := strings.Cut(l.What, " ")
+// take records the marker of a dead process.
+func (g *guard) take(l cache.LeftMarker, device string) error {
+	stage, id, ok := strings.Cut(l.Work, " ")
 	if _, known := shaders.Lookup(nameOf(id)); !ok || !known {
 		return nil // another version's
 	}
@@ -120,7 +120,7 @@ func (g *guard) take(l cache.Left, device string) error {
 	return err
 }
 
-// The stages that a marker names, and what the driver does then.
+// The stages that a marker names, and what the driver does in each.
 const (
 	stageCompile = "compile"
 	stageTest    = "test"
@@ -146,7 +146,7 @@ func (g *guard) update(change func(all map[string]outcome)) error {
 	})
 }
 
-// crashed says why a pipeline is not to be compiled; "": it may be. One that has a stand-in is spared on suspicion.
+// crashed says why a pipeline must not be compiled, or "" if it may be. Suspicion alone is enough for a pipeline that has a stand-in.
 func (g *guard) crashed(id string, standIn bool) string {
 	if g == nil {
 		return ""
@@ -162,7 +162,7 @@ func (g *guard) crashed(id string, standIn bool) string {
 	return ""
 }
 
-// failed lists the rows of the pipelines that have a stand-in and are not to be used, by name: why.
+// failed maps the kernels that have a stand-in and must not be used to the reason.
 func (g *guard) failed() map[string]string {
 	rows := map[string]string{}
 	if g == nil {
@@ -176,7 +176,7 @@ func (g *guard) failed() map[string]string {
 	return rows
 }
 
-// begin marks a stage of a pipeline until the function returned is called with whether it went well.
+// begin marks a stage of a pipeline. The function that it returns ends the mark; ok says whether the stage went well.
 func (g *guard) begin(stage, id string) (end func(ok bool)) {
 	if g == nil {
 		return func(bool) {}
@@ -194,13 +194,13 @@ func (g *guard) begin(stage, id string) (end func(ok bool)) {
 		g.doing = g.doing[:len(g.doing)-1]
 		g.mark()
 		_, known := g.known[id]
-		if suspect := known && stage == stageCompile && Replaced(nameOf(id)); ok && !suspect { // its test may be what ended leat
+		if suspect := known && stage == stageCompile && Replaced(nameOf(id)); ok && !suspect { // an earlier run may have ended in the self-test that follows
 			g.known[id], g.fresh[id] = outcome{}, outcome{}
 		}
 	}
 }
 
-// mark has the marker say what is done now.
+// mark writes the innermost work under way into the marker.
 func (g *guard) mark() {
 	if g.marker == nil && !g.unmarks && len(g.doing) > 0 {
 		var err error
@@ -220,7 +220,7 @@ func (g *guard) mark() {
 	}
 }
 
-// keep writes what is new.
+// keep writes fresh outcomes to disk.
 func (g *guard) keep() error {
 	if g == nil {
 		return nil
@@ -251,11 +251,12 @@ func (g *guard) close() {
 	g.marker.Close()
 }
 
-// Crash is a pipeline that the driver ended a run in.
+// Crash is a pipeline in which the driver ended a run.
 type Crash struct {
-	Kernel, Pipeline string // its constants
-	Why              string
-	Suspect          bool // it may be an accident: the next run tries it again
+	Kernel   string
+	Pipeline string // the values of its constants
+	Why      string
+	Suspect  bool // the run may have ended for another reason: the next run tries the pipeline again
 }
 
 func (g *guard) list() (all []Crash) {
@@ -279,7 +280,7 @@ func (g *guard) list() (all []Crash) {
 	return all
 }
 
-// Crashes lists the pipelines that the driver ended a run in, and that are not used for it.
+// Crashes lists the pipelines in which the driver ended a run, and that this run does not use for that reason.
 func (k *Kernels) Crashes() []Crash { return k.guard.list() }
 
 // Retry forgets which kernels crashed a device's driver or failed their self-test, so that they are tried again.

@@ -15,18 +15,18 @@ import (
 	"leat/internal/output"
 )
 
-// Bounds: what is larger is not kept, nor read; and of the files of one kind the newest stay.
+// Bounds of what is kept.
 const (
-	MaxBytes = 64 << 20
-	MaxFiles = 8
+	MaxBytes = 64 << 20 // of a file's content
+	MaxFiles = 8        // of one kind: Update deletes the oldest
 )
 
-const magic = "leat cache 1\n"
+const magic = "leat cache 1\n" // begins every file
 
-// Folder is a place for files. A nil one keeps nothing.
+// Folder is a folder of such files. A nil *Folder is valid: Load finds nothing in it and Update stores nothing.
 type Folder struct{ path string }
 
-// Open returns the folder at path, which is made at the first [Folder.Update]; nil for "".
+// Open returns the folder at path, or nil if path is "". The first Update or NewMarker makes it.
 func Open(path string) *Folder {
 	if path == "" {
 		return nil
@@ -42,37 +42,37 @@ func (f *Folder) Path() string {
 	return f.path
 }
 
-// file names the file of a kind, letters only, under a key.
+// file returns the path of the file for a kind, which is of letters only, and a key.
 func (f *Folder) file(kind, key string) string {
 	sum := sha256.Sum256([]byte(key))
 	return filepath.Join(f.path, kind+"-"+hex.EncodeToString(sum[:8])+".bin")
 }
 
-// UnreadableError says why a file that is there counts as absent.
+// UnreadableError says why Load ignores an existing file.
 type UnreadableError struct{ Path, Why string }
 
 func (e *UnreadableError) Error() string {
 	return fmt.Sprintf("read cache file %s: %s, wanted what we wrote", e.Path, e.Why)
 }
 
-// Load returns what a kind holds under a key, nil where there is nothing. The error, an [*UnreadableError] for a damaged
-// or foreign file, is for a log: it is as if there were none.
+// Load returns the content for a kind and a key, or nil if there is none. Of a damaged or foreign file it returns nil and an
+// [*UnreadableError]: log it, and go on as if there were no file.
 func (f *Folder) Load(kind, key string) ([]byte, error) {
 	if f == nil {
 		return nil, nil
 	}
 	path := f.file(kind, key)
-	data, err := output.ReadState(path, mostBytes(key))
+	data, err := output.ReadState(path, maxFileBytes(key))
 	if err != nil {
 		return nil, &UnreadableError{path, err.Error()}
 	}
 	return decode(path, key, data)
 }
 
-// mostBytes bounds a file.
-func mostBytes(key string) int64 { return int64(len(header(key))+sha256.Size) + MaxBytes }
+// maxFileBytes is the largest size of a file with this key.
+func maxFileBytes(key string) int64 { return int64(len(header(key))+sha256.Size) + MaxBytes }
 
-// decode returns what a file holds under a key; nil, with the reason, where it is not as it was written.
+// decode returns the content of a file. It fails if the file is damaged or has another key.
 func decode(path, key string, data []byte) ([]byte, error) {
 	if data == nil {
 		return nil, nil
@@ -88,16 +88,17 @@ func decode(path, key string, data []byte) ([]byte, error) {
 	return payload, nil
 }
 
+// header begins a file; the checksum of the content follows, then the content.
 func header(key string) []byte { return fmt.Appendf(nil, "%s%q\n", magic, key) }
 
-// Update replaces what a kind holds under a key by what change makes of it, nil where there is nothing. No other process
-// updates it meanwhile. Where change returns nil the file goes.
+// Update calls change with the content for a kind and a key, or nil if there is none, and stores the result, as [output.UpdateState] does.
+// If change returns nil, Update deletes the file.
 func (f *Folder) Update(kind, key string, change func(old []byte) ([]byte, error)) error {
 	if f == nil {
 		return nil
 	}
 	path := f.file(kind, key)
-	err := output.UpdateState(path, mostBytes(key), func(raw []byte) ([]byte, error) {
+	err := output.UpdateState(path, maxFileBytes(key), func(raw []byte) ([]byte, error) {
 		old, _ := decode(path, key, raw) // what is damaged is replaced
 		data, err := change(old)
 		if err != nil || data == nil {
@@ -114,13 +115,13 @@ func (f *Folder) Update(kind, key string, change func(old []byte) ([]byte, error
 
 // File is one of a folder's files.
 type File struct {
-	Name  string // within the folder
-	Kind  string
-	Bytes int64
-	Used  time.Time // written last
+	Name    string // within the folder
+	Kind    string
+	Bytes   int64
+	Written time.Time
 }
 
-// Files lists what is there, the newest first.
+// Files lists the files of all kinds, without markers, newest first.
 func (f *Folder) Files() []File {
 	if f == nil {
 		return nil
@@ -136,11 +137,11 @@ func (f *Folder) Files() []File {
 			files = append(files, File{e.Name(), kind, info.Size(), info.ModTime()})
 		}
 	}
-	slices.SortFunc(files, func(a, b File) int { return cmp.Or(b.Used.Compare(a.Used), cmp.Compare(a.Name, b.Name)) })
+	slices.SortFunc(files, func(a, b File) int { return cmp.Or(b.Written.Compare(a.Written), cmp.Compare(a.Name, b.Name)) })
 	return files
 }
 
-// prune drops the oldest files of a kind: of drivers and programs of the past.
+// prune deletes the oldest files of a kind, which are those of earlier drivers and versions, and keeps MaxFiles.
 func (f *Folder) prune(kind string) {
 	n := 0
 	for _, file := range f.Files() {

@@ -1,5 +1,7 @@
-// Package cache keeps small files between runs, each bound to a key that says what it holds for.
+// Package cache keeps small files between runs, each with a key that says which device and driver it is valid for.
 //
-// A file is read back only whole and under its own key: another device's or driver's, a truncated or altered one counts
-// as absent. Writing replaces it whole, under a lock, so that two processes lose nothing of each other's.
+// Load returns a file's content only if the file is intact and its key matches; it treats all other files as absent. Update replaces the
+// whole file under a lock, so that two processes keep each other's changes.
+//
+// It keeps markers too. A [Marker] names the risky work that a process is doing, so that the next run knows what a crash was in.
 package cache

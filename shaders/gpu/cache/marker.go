@@ -16,37 +16,38 @@ import (
 	"leat/internal/output"
 )
 
-// Marker says on disk what this process is doing that may kill it. It is a file that the process keeps locked: the lock
-// ends with the process, however that ends, so a marker that is not locked and not empty was left by a process that died
-// at what it says. Nothing is synced: a marker outlives its process, not a power cut.
+// Marker records on disk which risky work this process is doing. It is a file that the process keeps locked. The system unlocks it when
+// the process ends, so an unlocked marker with content comes from a process that died during the work that it names. Markers are not
+// synced: they survive their process, but a power cut can lose them.
 type Marker struct {
 	mu      sync.Mutex
-	file    *os.File // nil: closed
-	explain bool     // Go's runtime writes into it why the process died
+	file    *os.File // nil once it is closed
+	explain bool     // Go's runtime writes the text of a crash into file
 }
 
-// maxLeft bounds what is read of a marker: a line, then the text of a crash.
+// maxLeft is how many bytes of a dead process's marker are read: the line that Set wrote, then the text of the crash.
 const maxLeft = 16 << 10
 
 var (
 	markersMu sync.Mutex
-	markers   = map[*Marker]bool{} // of this process
-	explains  bool
-	forgiven  bool
+	markers   = map[*Marker]bool{} // that this process has open
+	explains  bool                 // ExplainCrashes was called
+	cleared   bool                 // ClearMarkers was called
 )
 
-// ExplainCrashes has Go's runtime write into this process's markers why it dies, where a signal in C code is the reason.
-// That takes the one [debug.SetCrashOutput] there is, so programs ask for it, libraries don't.
+// ExplainCrashes has Go's runtime write the text of a crash into the marker that was made last. It uses [debug.SetCrashOutput], of which a
+// process has only one, so a program calls it and a library doesn't.
 func ExplainCrashes() {
 	markersMu.Lock()
 	defer markersMu.Unlock()
 	explains = true
 }
 
-// Forgive empties this process's markers for good: its user ends it, which says nothing about what it was doing.
-func Forgive() {
+// ClearMarkers empties all markers of this process, and later calls of Set write nothing. Call it when the user stops the process: the
+// work that was being done is not the reason.
+func ClearMarkers() {
 	markersMu.Lock()
-	forgiven = true
+	cleared = true
 	mine := make([]*Marker, 0, len(markers))
 	for m := range markers {
 		mine = append(mine, m)
@@ -57,7 +58,7 @@ func Forgive() {
 	}
 }
 
-// markerPrefix begins the names of a kind's markers under a key; what follows differs by process.
+// markerPrefix returns the start of the names of all markers of a kind and a key. The rest differs for each marker.
 func markerPrefix(kind, key string) string {
 	sum := sha256.Sum256([]byte(key))
 	return kind + "-" + hex.EncodeToString(sum[:8]) + "-"
@@ -65,7 +66,7 @@ func markerPrefix(kind, key string) string {
 
 const markerSuffix = ".mark"
 
-// NewMarker makes a marker, which says nothing yet. The error is that of a folder that can't be written, or locked in.
+// NewMarker makes an empty marker. It fails if it can't make a file in the folder, or can't lock it.
 func (f *Folder) NewMarker(kind, key string) (*Marker, error) {
 	if f == nil {
 		return nil, errors.New("make marker: there is no folder")
@@ -85,14 +86,15 @@ func (f *Folder) NewMarker(kind, key string) (*Marker, error) {
 			return nil, fmt.Errorf("lock %s: %w", file.Name(), err)
 		}
 		if locked && output.InPlace(file) {
-			return adopt(&Marker{file: file}), nil
+			return register(&Marker{file: file}), nil
 		}
 		file.Close()
 	}
 	return nil, errors.New("make marker: other processes remove each one")
 }
 
-func adopt(m *Marker) *Marker {
+// register adds a marker to those of this process.
+func register(m *Marker) *Marker {
 	markersMu.Lock()
 	defer markersMu.Unlock()
 	markers[m] = true
@@ -100,33 +102,33 @@ func adopt(m *Marker) *Marker {
 	return m
 }
 
-// Set writes what is done next, one line.
+// Set records the work that begins now, in one line.
 func (m *Marker) Set(what string) error {
 	markersMu.Lock()
-	skip := forgiven
+	skip := cleared
 	markersMu.Unlock()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.file == nil || skip {
 		return nil
 	}
-	if err := m.empty(); err != nil {
+	if err := m.truncate(); err != nil {
 		return err
 	}
-	_, err := m.file.WriteString(what + "\n") // where it ends a crash's text begins
+	_, err := m.file.WriteString(what + "\n") // the text of a crash follows
 	return err
 }
 
-// Clear says that it is done.
+// Clear empties the marker: the work is done.
 func (m *Marker) Clear() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.file != nil {
-		m.empty()
+		m.truncate()
 	}
 }
 
-func (m *Marker) empty() error {
+func (m *Marker) truncate() error {
 	if err := m.file.Truncate(0); err != nil {
 		return err
 	}
@@ -134,7 +136,7 @@ func (m *Marker) empty() error {
 	return err
 }
 
-// Close removes the marker. It may be called twice.
+// Close deletes the marker's file. A second call does nothing.
 func (m *Marker) Close() {
 	if m == nil {
 		return
@@ -150,20 +152,20 @@ func (m *Marker) Close() {
 	if m.explain {
 		debug.SetCrashOutput(nil, debug.CrashOptions{})
 	}
-	m.empty()
+	m.truncate()
 	m.file.Close() // Windows removes no open file
 	os.Remove(m.file.Name())
 	m.file = nil
 }
 
-// Left is a marker of a process that died.
-type Left struct {
-	What   string // it was doing
-	Signal string // of C code, that ended it: "SIGSEGV: segmentation violation"; "": unknown, it may have been killed
+// LeftMarker is the content of a marker that a dead process left.
+type LeftMarker struct {
+	Work   string // what the process was doing
+	Signal string // the signal that ended it in C code, such as "SIGSEGV: segmentation violation"; "" if there was none, or none is known
 }
 
-// TakeLeft hands over every marker of a kind under a key whose process died; those for which take returns no error go.
-func (f *Folder) TakeLeft(kind, key string, take func(Left) error) error {
+// TakeLeft calls take for each marker of a kind and a key that a dead process left, and deletes the marker if take returns nil.
+func (f *Folder) TakeLeft(kind, key string, take func(LeftMarker) error) error {
 	if f == nil {
 		return nil
 	}
@@ -184,7 +186,8 @@ func (f *Folder) TakeLeft(kind, key string, take func(Left) error) error {
 	return errors.Join(errs...)
 }
 
-func takeLeft(path string, take func(Left) error) error {
+// takeLeft is TakeLeft for one marker file.
+func takeLeft(path string, take func(LeftMarker) error) error {
 	file, err := os.OpenFile(path, os.O_RDWR, 0)
 	if errors.Is(err, os.ErrPermission) {
 		file, err = os.Open(path) // read-only: it can't go, and counts again next time
@@ -205,17 +208,18 @@ func takeLeft(path string, take func(Left) error) error {
 	}
 	if len(text) > 0 {
 		what, crash, _ := bytes.Cut(text, []byte("\n"))
-		if err := take(Left{string(what), signalIn(string(crash))}); err != nil {
+		if err := take(LeftMarker{string(what), signalIn(string(crash))}); err != nil {
 			return err
 		}
 	}
-	file.Truncate(0) // whoever comes between the two finds nothing
+	file.Truncate(0) // a process that opens it before it is removed finds nothing
 	file.Close()
 	os.Remove(path)
 	return nil
 }
 
-// signalIn is the signal that a crash's text says ended C code, "" where it says something else: a panic is no driver's.
+// signalIn returns the signal that ended the process in C code, as the text of the crash says. It returns "" for all other crashes: no
+// driver causes a panic of Go.
 func signalIn(crash string) string {
 	head, rest, _ := strings.Cut(crash, "\n")
 	switch {

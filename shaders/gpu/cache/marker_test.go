@@ -22,9 +22,9 @@ func die(t *testing.T, m *Marker, last string) {
 	markersMu.Unlock()
 }
 
-func taken(t *testing.T, f *Folder, key string) (all []Left) {
+func taken(t *testing.T, f *Folder, key string) (all []LeftMarker) {
 	t.Helper()
-	if err := f.TakeLeft("marks", key, func(l Left) error { all = append(all, l); return nil }); err != nil {
+	if err := f.TakeLeft("marks", key, func(l LeftMarker) error { all = append(all, l); return nil }); err != nil {
 		t.Fatal(err)
 	}
 	return all
@@ -59,7 +59,7 @@ func TestMarker(t *testing.T) {
 	if got := taken(t, f, "another key"); got != nil {
 		t.Errorf("another key has %v", got)
 	}
-	if got, want := taken(t, f, "key"), []Left{{What: "dead"}}; !slices.Equal(got, want) {
+	if got, want := taken(t, f, "key"), []LeftMarker{{Work: "dead"}}; !slices.Equal(got, want) {
 		t.Errorf("found %v, want %v", got, want)
 	}
 	if got := taken(t, f, "key"); got != nil {
@@ -69,7 +69,7 @@ func TestMarker(t *testing.T) {
 		t.Error(err)
 	}
 	die(t, live, "")
-	if got, want := taken(t, f, "key"), []Left{{What: "still live"}}; !slices.Equal(got, want) {
+	if got, want := taken(t, f, "key"), []LeftMarker{{Work: "still live"}}; !slices.Equal(got, want) {
 		t.Errorf("found %v, want %v", got, want)
 	}
 	if left, _ := os.ReadDir(f.Path()); len(left) != 0 {
@@ -82,20 +82,20 @@ func TestMarkerStays(t *testing.T) {
 	f := Open(t.TempDir())
 	die(t, marker(t, f, "dead"), "")
 	full := errors.New("disk full")
-	if err := f.TakeLeft("marks", "key", func(Left) error { return full }); !errors.Is(err, full) {
+	if err := f.TakeLeft("marks", "key", func(LeftMarker) error { return full }); !errors.Is(err, full) {
 		t.Errorf("the error is %v, want %v", err, full)
 	}
-	if got, want := taken(t, f, "key"), []Left{{What: "dead"}}; !slices.Equal(got, want) {
+	if got, want := taken(t, f, "key"), []LeftMarker{{Work: "dead"}}; !slices.Equal(got, want) {
 		t.Errorf("found %v, want %v", got, want)
 	}
 }
 
 // A process whose user ends it leaves nothing.
-func TestForgive(t *testing.T) {
-	defer func() { forgiven = false }()
+func TestClearMarkers(t *testing.T) {
+	defer func() { cleared = false }()
 	f := Open(t.TempDir())
 	m := marker(t, f, "before")
-	Forgive()
+	ClearMarkers()
 	if err := m.Set("after"); err != nil {
 		t.Error(err)
 	}
@@ -117,7 +117,7 @@ func TestMarkerSignal(t *testing.T) {
 	} {
 		f := Open(t.TempDir())
 		die(t, marker(t, f, "x"), c.crash)
-		if got, want := taken(t, f, "key"), []Left{{"x", c.want}}; !slices.Equal(got, want) {
+		if got, want := taken(t, f, "key"), []LeftMarker{{"x", c.want}}; !slices.Equal(got, want) {
 			t.Errorf("%s: found %v, want %v", name, got, want)
 		}
 	}
