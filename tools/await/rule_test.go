@@ -5,7 +5,6 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -32,51 +31,37 @@ var virtual = []string{"engine/pace/pacer_test.go"}
 func TestNoGuesses(t *testing.T) {
 	root := testdata.Root(t)
 	seen := 0
-	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			if err == nil && path != root && strings.HasPrefix(d.Name(), ".") {
-				return filepath.SkipDir
-			}
-			return err
+	for _, name := range testdata.Files(t) {
+		script := strings.HasSuffix(name, ".txtar")
+		if !script && !strings.HasSuffix(name, "_test.go") || slices.Contains(virtual, name) {
+			continue
 		}
-		rel, err := filepath.Rel(root, path)
+		seen++
+		source, err := os.ReadFile(filepath.Join(root, name))
 		if err != nil {
-			return err
+			t.Fatal(err)
 		}
-		rel = filepath.ToSlash(rel)
-		switch {
-		case strings.HasSuffix(rel, ".txtar"):
-			seen++
-			return noSleepIn(t, path, rel)
-		case strings.HasSuffix(rel, "_test.go") && !slices.Contains(virtual, rel):
-			seen++
-			source, err := os.ReadFile(path)
-			if err != nil {
-				return err
-			}
-			for _, found := range guessesIn(t, rel, source) {
-				t.Error(found)
-			}
+		find := guessesIn
+		if script {
+			find = sleepsIn
 		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
+		for _, found := range find(t, name, source) {
+			t.Error(found)
+		}
 	}
 	if seen < 100 {
 		t.Errorf("looked at %d files only", seen)
 	}
 }
 
-// noSleepIn: nor do scripts.
-func noSleepIn(t *testing.T, path, rel string) error {
-	text, err := os.ReadFile(path)
-	for n, line := range strings.Split(string(text), "\n") {
+// sleepsIn finds the lines of a script that sleep.
+func sleepsIn(_ *testing.T, name string, source []byte) (found []string) {
+	for n, line := range strings.Split(string(source), "\n") {
 		if slices.Contains(strings.Fields(line), "sleep") {
-			t.Errorf("%s:%d: a script that sleeps: %s", rel, n+1, line)
+			found = append(found, fmt.Sprintf("%s:%d: a script that sleeps: %s", name, n+1, line))
 		}
 	}
-	return err
+	return found
 }
 
 func guessesIn(t *testing.T, name string, source []byte) (found []string) {

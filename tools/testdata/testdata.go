@@ -1,8 +1,10 @@
 package testdata
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -41,6 +43,28 @@ func find(t testing.TB, dir string) string {
 	}
 	t.Skipf("no test data in %s (LEAT_TESTDATA names another folder)", dir)
 	return ""
+}
+
+// Files lists the files of the project, below [Root] and with slashes, for tests of how it is written. It leaves out folders whose names begin
+// with a dot.
+func Files(t testing.TB) (files []string) {
+	t.Helper()
+	root := os.DirFS(Root(t))
+	err := fs.WalkDir(root, ".", func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && path != "." && strings.HasPrefix(d.Name(), "."):
+			return fs.SkipDir
+		case !d.IsDir():
+			files = append(files, path)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
 }
 
 // Root is the module's root: the nearest folder above the test's with a go.mod.
