@@ -36,6 +36,7 @@ const bool WINDOW = (OPTIONS & 1) != 0, SOFT_CAP = (OPTIONS & 2) != 0, SINKS = (
 #include "kv.glsl"
 #include "kv_read.glsl"
 #include "attn_window.glsl"
+#include "finite.glsl"
 
 #if defined(TYPE_F16)
 #define RUN 8 // values in 16 bytes of the cache
@@ -209,7 +210,7 @@ void main()
             if (SOFT_CAP)
                 [[unroll]] for (uint t = 0; t < STEP / T; t++)
                     for (uint i = 0; i < s[t].length(); i++)
-                        s[t][i] = a.SoftCap * LOG2_E * tanh(clamp(s[t][i], -15, 15));
+                        s[t][i] = unless_nan(s[t][i], a.SoftCap * LOG2_E * tanh(clamp(s[t][i], -15, 15)));
             if (now + STEP > subFirst + 1 || now < subAll) { // some rows do not see some positions
                 together();
                 [[unroll]] for (uint i = 0; i < LOOKS * WIDTH; i += 4) {
@@ -263,8 +264,10 @@ void main()
             }
             together();
             [[unroll]] for (uint t = 0; t < STEP / T; t++) {
-                for (uint i = 0; i < s[t].length(); i++)
-                    s[t][i] = exp2(max(s[t][i] - top[i], -200));
+                for (uint i = 0; i < s[t].length(); i++) {
+                    float x = s[t][i] - top[i];
+                    s[t][i] = x < -200 ? 0 : exp2(x); // NaN stays, as it does not in max
+                }
                 coopmat<float16_t, gl_ScopeSubgroup, T, T, gl_MatrixUseAccumulator> p = coopmat<float16_t, gl_ScopeSubgroup, T, T, gl_MatrixUseAccumulator>(s[t]);
                 coopMatStore(p, mem, sAt + t * T / 8, P_STRIDE, gl_CooperativeMatrixLayoutRowMajor);
             }

@@ -60,8 +60,9 @@ func rope(rows, heads, headDim, ropeDim, gap int, neox bool) Case {
 // paged is a cache of several sequences whose pages lie in no order, between other layers of the same pages.
 type paged struct {
 	ref.KV
-	pages []span
-	table span // (B, MaxPages) page addresses
+	pages  []span
+	table  span // (B, MaxPages) page addresses
+	badKey bool // the keys of position 0 that fill stores hold NaN; no value does
 }
 
 func (j *job) paged(t gguf.Type, sequences, maxPages, pagePositions, headsKV, keyLen, valLen int) *paged {
@@ -87,7 +88,13 @@ func (p *paged) fill(j *job, seq, length int) {
 	for i := range pos {
 		pos[i], seqs[i] = uint32(i), uint32(seq)
 	}
-	ref.KVAppend(&p.KV, j.normal(length, p.HeadsKV*p.KeyLen, 0), j.normal(length, p.HeadsKV*p.ValLen, 0), pos, seqs)
+	k, v := j.normal(length, p.HeadsKV*p.KeyLen, 0), j.normal(length, p.HeadsKV*p.ValLen, 0)
+	for head := range p.HeadsKV {
+		if p.badKey {
+			k.Row(0)[head*p.KeyLen+j.rng.IntN(p.KeyLen)] = float32(math.NaN())
+		}
+	}
+	ref.KVAppend(&p.KV, k, v, pos, seqs)
 }
 
 func kvAppendCases() []Case {
@@ -224,6 +231,7 @@ type attnShape struct {
 	softCap                        float32
 	sinks                          float32      // of the first head, more for the others; 0: none
 	split                          gpu.RunSplit // of flash_attn_cm; zero: the device's own
+	badKey                         bool         // the first key holds NaN, and every row sees it
 }
 
 func (s attnShape) String() string {
@@ -233,6 +241,9 @@ func (s attnShape) String() string {
 	}
 	if s.split != (gpu.RunSplit{}) {
 		t += fmt.Sprintf(" subgroups=%d stages=%d", s.split.Subgroups, s.split.Stages)
+	}
+	if s.badKey {
+		t += " bad key"
 	}
 	return t
 }
@@ -295,6 +306,7 @@ func (j *job) attnBatch(t gguf.Type, s attnShape) (p *paged, pos, seq []uint32) 
 	}
 	maxPages := (lengths[2] + s.page - 1) / s.page
 	p = j.paged(t, len(lengths), maxPages, s.page, s.headsKV, s.keyLen, s.valLen)
+	p.badKey = s.badKey
 	for i, n := range lengths {
 		p.fill(j, i, n)
 	}

@@ -20,8 +20,14 @@ func spoiledCases() []Case {
 		sigmoidMul(9, 64, 64, ref.Gates{Group: 64, Step: 1}, 4), swigluOAI(4097, 8),
 		mulMatHalves(gguf.Q8_0, 100, 256, 17, 4, 0), mulMatBlocks(gguf.Q8_0, 100, 256, 17, 4, gpu.Split{}),
 	}
+	var keys []Case
 	for _, t := range []gguf.Type{gguf.F16, gguf.Q8_0, gguf.Q4_0} {
 		cases = append(cases, attnFew(t, attnShape{heads: 4, headsKV: 2, keyLen: 64, valLen: 64, page: 16}, true))
+		for _, s := range []attnShape{
+			{heads: 4, headsKV: 2, keyLen: 64, valLen: 64, page: 32, badKey: true}, {heads: 4, headsKV: 2, keyLen: 64, valLen: 64, page: 32, softCap: 2, sinks: 1, badKey: true},
+		} {
+			keys = append(keys, attn(t, s), attnFew(t, s, false), attnFew(t, s, true), attnRun(t, s, 65, 333))
+		}
 	}
 	for _, r := range []ref.Router{
 		{Experts: 8, Used: 2, Normalise: true, Scale: 1}, {Experts: 32, Used: 4, Late: true, Scale: 1}, {Experts: 300, Used: 4, Sigmoid: true, Scale: 1},
@@ -38,7 +44,7 @@ func spoiledCases() []Case {
 	for i := range cases {
 		cases[i] = spoiled(cases[i])
 	}
-	return cases
+	return append(cases, keys...)
 }
 
 // spoiled is a case with NaN and infinities in every other row of its matrices.
