@@ -20,8 +20,8 @@ usage: ./build.sh VERB
   demo     decompose the demo model and tell a story with it, in less VRAM than it needs
   check    after every edit: lint, the tests that need no device, a sample of those that do
   test     everything CI runs
-  nightly  the rest: all of it under the validation layers and the race detector, all sets of features, other drivers,
-           long fuzzing, generated files made again, all cross-builds; run it before you close an issue
+  nightly  the rest: each device test whole, all tests under the validation layers and the race detector, all sets of
+           features, other drivers, long fuzzing, generated files made again, all cross-builds; run it before you close an issue
   lint     gofmt, go vet, staticcheck, shellcheck
   conform  hold every shader against its Go reference on this machine's device
   matrices the kernels with cooperative matrices on a newer software device than Debian 12's
@@ -364,8 +364,8 @@ check() {
   passed check
 }
 
-# TestQuick is under the layers; the others have not been seen whole since tests share devices: nightly runs them.
-NIGHTLY_ALONE='^(TestQuick|TestReplay|TestReplaySlots|TestBrokenKernels|TestRehearse.*|TestDeviceLost|TestRates|TestFewSameBits|TestBlocksBitEqual|TestExpertsLong|TestExpertKernels|TestNormedRoute|TestTurned)$'
+# Not in test: TestQuick is under the layers; the others take minutes to compute what shorter ones have samples of.
+NIGHTLY_ALONE='^(TestQuick|TestReplaySlots|TestRehearse|TestRehearseLayers|TestExpertsLong|TestNormedRoute|TestTurned|TestBytesOfText|TestAttnRuns|TestTurnedAlike|TestTunedBits)$'
 
 test_all() {
   setup
@@ -375,7 +375,7 @@ test_all() {
   stage "generated files" fresh
   stage "tests without a device" run_tests go test -count=1 -timeout 40m "${plain[@]}"
   # TestQuick is under the layers. Kernels are compiled by one thread, so conform runs beside the others.
-  stage "device tests" run_tests LEAT_CONFORM_PARTS=5 go test -count=1 -timeout 40m -skip "$NIGHTLY_ALONE" "${device[@]}"
+  stage "device tests" run_tests LEAT_CONFORM_PARTS=20 LEAT_ENGINE_PARTS=3 go test -count=1 -timeout 40m -skip "$NIGHTLY_ALONE" "${device[@]}"
   stage "examples" run_tests go -C examples test -count=1 ./...
   stage "validation layers" suite layers LEAT_VALIDATE=1 go test -count=1 -timeout 40m
   stage "race detector" suite race CGO_ENABLED=1 go test -race -short -count=1 -timeout 40m
@@ -384,17 +384,21 @@ test_all() {
   passed test
 }
 
+# Each device test is seen whole once; under the layers, under the race detector and with sets of features that differ, samples by turns
+# of the cases that compute for long.
 nightly() {
   setup
   local device plain
   split_packages
   stage "generated files, made again" rebuilt
-  stage "all under the validation layers" run_tests LEAT_VALIDATE=1 go test -count=1 -timeout 120m "${device[@]}"
-  stage "all sets of features" run_tests go test -count=1 -timeout 180m -run '^(TestConform|TestQuickDisabled|TestDisable)$' ./shaders/conform ./engine -combinations
+  stage "cross-builds" cross "${RELEASE_TARGETS[@]}"
+  stage "all device tests, whole" run_tests go test -count=1 -timeout 180m "${device[@]}"
+  stage "all under the validation layers" run_tests LEAT_VALIDATE=1 LEAT_CONFORM_PARTS=20 LEAT_ENGINE_PARTS=3 go test -count=1 -timeout 120m "${device[@]}"
+  stage "all sets of features" run_tests LEAT_CONFORM_PARTS=10 LEAT_ENGINE_PARTS=8 go test -count=1 -timeout 180m \
+    -run '^(TestConform|TestQuickDisabled|TestDisable)$' ./shaders/conform ./engine -combinations
   stage "newer Mesa" matrices
   stage "SwiftShader" swiftshader
-  stage "all under the race detector" run_tests CGO_ENABLED=1 go test -race -count=1 -timeout 180m "${plain[@]}" "${device[@]}"
-  stage "cross-builds" cross "${RELEASE_TARGETS[@]}"
+  stage "all under the race detector" run_tests CGO_ENABLED=1 go test -race -short -count=1 -timeout 180m "${plain[@]}" "${device[@]}"
   stage "fuzz" fuzz
   passed nightly
 }

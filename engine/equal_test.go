@@ -157,22 +157,6 @@ func testBitEqual(t *testing.T, g golden) {
 	}
 }
 
-// takes reports whether a model tries the i-th way: each tries a third of them, in turn, or all with -combinations; for the race
-// detector the same third will do.
-func (g golden) takes(i int) bool {
-	switch {
-	case *combinations:
-		return true
-	case testing.Short():
-		return i%3 == 0
-	}
-	turn := 0
-	for _, b := range []byte(g.name) {
-		turn += int(b)
-	}
-	return i%3 == turn%3
-}
-
 // tiersOf counts the tiers that a plan uses.
 func tiersOf(p *engine.Plan) int {
 	tiers := map[string]bool{}

@@ -18,8 +18,7 @@ import (
 
 var (
 	seed = flag.Uint64("seed", 0, "seed of the random data; 0: a fresh one")
-	// inParts has TestConform and TestQuickDisabled run the first case of each kernel and one of so many others, by turns that the
-	// seed begins. It comes from the environment, not from a flag, so that one go test runs this package beside others.
+	// inParts has TestConform and TestQuickDisabled run one of so many cases, by turns that the seed begins. It comes from the environment, not from a flag, so that one go test runs this package beside others.
 	inParts = partsAsked(os.Getenv("LEAT_CONFORM_PARTS"))
 )
 
@@ -42,7 +41,7 @@ func freshSeed() uint64 {
 	return rand.Uint64()
 }
 
-// parts leaves of a kernel's cases those that are their turn by LEAT_CONFORM_PARTS, and of those with a tile of their own, each of which is a
+// parts leaves of the cases those that are their turn by LEAT_CONFORM_PARTS, and of those with a tile of their own, each of which is a
 // pipeline to compile, a fifth, or all with -combinations.
 func parts(cases []Case, turn uint64) []Case {
 	n := uint64(0)
@@ -51,8 +50,6 @@ func parts(cases []Case, turn uint64) []Case {
 		every := uint64(inParts)
 		if strings.Contains(c.Shape, " tile=") && !*combinations {
 			every *= 5
-		} else if n == 1 {
-			return false
 		}
 		return (turn+n)%every != 0
 	})
@@ -104,14 +101,14 @@ func runCases(t *testing.T, s *Suite, cases []Case, sum *Summary) {
 func TestConform(t *testing.T) {
 	n := freshSeed()
 	s := newSuite(t, n)
-	cases, order := byKernel(Cases())
+	cases, order := byKernel(parts(Cases(), n))
 	var sum Summary
 	for _, kernel := range order {
 		t.Run(kernel, func(t *testing.T) {
 			if !s.Can(&cases[kernel][0]) {
 				t.Skip("the device lacks what it needs")
 			}
-			runCases(t, s, parts(cases[kernel], n), &sum)
+			runCases(t, s, cases[kernel], &sum)
 		})
 	}
 	var table strings.Builder
