@@ -174,6 +174,11 @@ func (b *workFolder) helpOf(t *testing.T, name string) string {
 		if err != nil || !strings.Contains(string(out), "Usage:\n  leat "+name) {
 			t.Errorf("leat has no command %q (%v)", name, err)
 		}
+		if advanced := "--help-advanced"; strings.Contains(string(out), advanced) {
+			if out, err = exec.Command(b.leat, strings.Fields(name+" "+advanced)...).Output(); err != nil {
+				t.Errorf("leat %s %s: %v", name, advanced, err)
+			}
+		}
 		b.help[name] = string(out)
 	}
 	return b.help[name]

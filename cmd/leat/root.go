@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"leat/shaders/gpu"
 )
@@ -123,14 +122,6 @@ func newRootCmd(a *app) *cobra.Command {
 	}
 	addCompletion(root)
 	return root
-}
-
-func init() {
-	cobra.AddTemplateFunc("flagUsages", func(flags *pflag.FlagSet) string {
-		// Blanks of the same width keep the columns.
-		const noise = "[=true|false]"
-		return strings.ReplaceAll(flags.FlagUsagesWrapped(100), noise, strings.Repeat(" ", len(noise)))
-	})
 }
 
 // usageTemplate is cobra's, with flags that fit a terminal and no noise after the bool ones.
