@@ -19,9 +19,6 @@ func q8Sums(rows, cols uint32) int64 { return (int64(rows)*int64(cols) + 15) &^ 
 // Q8Sums is the address of the scales and sums of rows whose bytes stand at q.
 func Q8Sums(q uint64, rows, cols uint32) uint64 { return q + uint64(q8Sums(rows, cols)) }
 
-// Q8Squares is the address of the squares of rows whose bytes stand at q, where bytes of an RMSNorm have them.
-func Q8Squares(q uint64, rows, cols uint32) uint64 { return q + uint64(Q8Size(rows, cols)) }
-
 // NormedSize is what rows take as bytes of an RMSNorm: Q8Size, then their squares.
 func NormedSize(rows, cols uint32) int64 {
 	return Q8Size(rows, cols) + (int64(rows)*int64(cols)/8+15)&^15
@@ -58,7 +55,7 @@ func (a *QuantizeQ8Args) Workgroups() uint64 {
 // well: Q at Dst1 and S at Dst2.
 //
 // One made with GLU 3 has one matrix, and stores Dst0 times the weights W1 (M0) of an RMSNorm as bytes: Q at Dst1, S at Dst2, and
-// behind, at [Q8Squares], what the norm divides by (N, M0/32): of each block the sum of Dst0's squares and 32 eps. M1 has the
+// [Q8Size] behind Q what the norm divides by (N, M0/32): of each block the sum of Dst0's squares and 32 eps. M1 has the
 // bits of eps, Bias1 counters (M0/32) uint32 that are 0 before it and after. One made with NORMED takes such an X.
 //
 // The strides are those of Dst0, and of the residual that is added to it; the others have none.

@@ -2,7 +2,6 @@ package mem_test
 
 import (
 	"errors"
-	"strings"
 	"sync"
 	"testing"
 
@@ -121,52 +120,6 @@ func TestBudgetErrorText(t *testing.T) {
 				t.Errorf("it reads %q, want %q", e.Error(), c.want)
 			}
 		})
-	}
-}
-
-func TestArena(t *testing.T) {
-	b := &vk.Buffer{Address: 1<<40 + 64, Bytes: 1000, What: "ring"} // an arena never touches memory
-	a := mem.NewArena(b)
-	for _, c := range []struct {
-		name         string
-		bytes, align int64
-		off          int64 // -1: an error
-	}{
-		{"first, aligned by address", 10, 256, 192},
-		{"next", 1, 1, 202},
-		{"aligned again", 16, 16, 208},
-		{"nothing", 0, 1, 224},
-		{"too much", 777, 1, -1},
-		{"too much with padding", 745, 256, -1},
-		{"the rest", 776, 1, 224},
-		{"full", 1, 1, -1},
-		{"odd alignment", 1, 3, -1},
-		{"no alignment", 1, 0, -1},
-		{"less than nothing", -1, 1, -1},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			s, err := a.Alloc(c.bytes, c.align)
-			if c.off < 0 {
-				if err == nil {
-					t.Errorf("got [%d,+%d), want an error", s.Off, s.Bytes)
-				}
-				return
-			}
-			if err != nil || s.Off != c.off || s.Bytes != c.bytes || s.Address() != b.Address+uint64(c.off) {
-				t.Errorf("got [%d,+%d) at %#x, %v, want offset %d", s.Off, s.Bytes, s.Address(), err, c.off)
-			}
-		})
-	}
-	if a.Used() != 1000 {
-		t.Errorf("used %d, want 1000", a.Used())
-	}
-	var e *mem.BudgetError
-	if _, err := a.Alloc(1, 1); !errors.As(err, &e) || !strings.Contains(err.Error(), "ring") {
-		t.Errorf("full: %v, want a BudgetError that names the buffer", err)
-	}
-	a.Reset()
-	if s, err := a.Alloc(1000, 1); err != nil || s.Off != 0 {
-		t.Errorf("after Reset: offset %d, %v", s.Off, err)
 	}
 }
 

@@ -15,7 +15,6 @@ import (
 
 type config struct {
 	device vk.DeviceOptions
-	sel    string
 }
 
 // Option changes how Open opens.
@@ -28,9 +27,6 @@ func OneQueue() Option { return func(c *config) { c.device.OneQueue = true } }
 func Disable(names ...string) Option {
 	return func(c *config) { c.device.Disable = append(c.device.Disable, names...) }
 }
-
-// Sel chooses a device as vk.Instance.Pick does.
-func Sel(sel string) Option { return func(c *config) { c.sel = sel } }
 
 // Watch has f asked before each call of the device, see [vk.Fault].
 func Watch(f vk.Fault) Option { return func(c *config) { c.device.Fault = f } }
@@ -65,7 +61,7 @@ func Open(t testing.TB, options ...Option) *vk.Device {
 		o(&c)
 	}
 	i := Instance(t)
-	p, err := i.Pick(c.sel)
+	p, err := i.Pick("")
 	if err != nil {
 		t.Fatal(err)
 	}
