@@ -13,7 +13,7 @@ func keepAsked(ops []Op) []Op {
 	}
 	var live []Value
 	for v := range NumValues {
-		if written(ops[:at], v) && !dead(ops[at:], v) || v == X {
+		if v != Cache && written(ops[:at], v) && !dead(ops[at:], v) || v == X {
 			live = append(live, v)
 		}
 	}

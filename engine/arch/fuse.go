@@ -163,16 +163,16 @@ func routed(ops []Op) (Op, int) {
 
 // written reports whether one of ops writes v.
 func written(ops []Op, v Value) bool {
-	return slices.ContainsFunc(ops, func(o Op) bool { return o.writes(v) })
+	return slices.ContainsFunc(ops, func(o Op) bool { return slices.Contains(o.Writes(), v) })
 }
 
 // dead reports whether the ops that follow do without v: only X is handed on to the next layer.
 func dead(ops []Op, v Value) bool {
 	for _, o := range ops {
-		if o.reads(v) {
+		if slices.Contains(o.Reads(), v) {
 			return false
 		}
-		if o.writes(v) {
+		if slices.Contains(o.Writes(), v) {
 			return true
 		}
 	}
@@ -185,45 +185,11 @@ func multiplied(ops []Op, v Value) bool {
 		if o.Kind == MulMat && o.A == v {
 			return true
 		}
-		if o.writes(v) {
+		if slices.Contains(o.Writes(), v) {
 			return false
 		}
 	}
 	return false
-}
-
-func (o *Op) writes(v Value) bool {
-	switch o.Kind {
-	case KVAppend, KeepAsked:
-		return false
-	case Route:
-		return v == Chosen || v == Share
-	case Experts:
-		return slices.ContainsFunc(o.Ops, func(e Op) bool { return e.writes(v) })
-	}
-	return o.Dst == v
-}
-
-func (o *Op) reads(v Value) bool {
-	switch o.Kind {
-	case KeepAsked:
-		return slices.Contains(o.Values, v)
-	case RMSNorm, MulMat, Route, PairRows:
-		return o.A == v
-	case MulMatID:
-		return o.A == v || v == Chosen
-	case Experts:
-		return slices.ContainsFunc(o.Ops, func(e Op) bool { return e.reads(v) })
-	case SumExperts:
-		return o.A == v || o.B == v || v == Share
-	case Bias, RopeTurn:
-		return o.Dst == v
-	case GatedDeltaNet:
-		return o.A == v || o.B == v || v == Alpha
-	case Attention, HeadMulMat, HeadCopy, SSMConv:
-		return o.A == v
-	}
-	return o.A == v || o.B == v
 }
 
 // Weights lists the tensors that an operation reads.

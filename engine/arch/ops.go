@@ -5,14 +5,16 @@ type Value int
 
 // The activations of a layer. Only X, the residual stream, is handed on to the next.
 const (
-	X    Value = iota // (N, D) residual stream
-	Norm              // (N, D) normalised X, then the branch that is added to X
-	Q                 // (N, H*Dk)
-	K                 // (N, Hkv*Dk)
-	V                 // (N, Hkv*Dv)
-	Att               // (N, H*Dv)
-	Gate              // (N, F)
-	Up                // (N, F)
+	None  Value = iota // an operation has no such operand
+	Cache              // the layer's keys and values of all positions; no activation
+	X                  // (N, D) residual stream
+	Norm               // (N, D) normalised X, then the branch that is added to X
+	Q                  // (N, H*Dk)
+	K                  // (N, Hkv*Dk)
+	V                  // (N, Hkv*Dv)
+	Att                // (N, H*Dv)
+	Gate               // (N, F)
+	Up                 // (N, F)
 
 	// Of a mixture of experts; a pair is a row and one of its experts.
 	Scores     // (N, E) the router's
@@ -113,6 +115,8 @@ type Op struct {
 // Width is the number of float32 values a row of v holds.
 func (h *Hyper) Width(v Value) int {
 	switch v {
+	case None, Cache:
+		return 0
 	case Q:
 		if h.Latent.Rank > 0 {
 			return h.HeadCount * h.Latent.Key

@@ -93,7 +93,10 @@ func (m *machine) program(ops []arch.Op, at map[string]int, count func(l *load, 
 		if unit < 0 {
 			continue
 		}
-		reads, writes := touches(o)
+		if o.Kind == arch.KeepAsked {
+			continue // as if there were none: it is in one layer of steps of many rows
+		}
+		reads, writes := o.Reads(), o.Writes()
 		if o.Kind == arch.Experts {
 			count(&m.loads[unit], expertWaits)
 		}
@@ -131,38 +134,6 @@ func (m *machine) program(ops []arch.Op, at map[string]int, count func(l *load, 
 
 // expertWaits are those within the products with experts: what is between gate, up and down waits for the former, down for it.
 const expertWaits = 2
-
-// touches lists the values an op reads and writes. The cache stands in as K.
-func touches(o arch.Op) (reads, writes []arch.Value) {
-	switch o.Kind {
-	case arch.RMSNorm, arch.MulMat, arch.Gated:
-		return []arch.Value{o.A}, []arch.Value{o.Dst}
-	case arch.Bias, arch.RopeTurn:
-		return nil, []arch.Value{o.Dst}
-	case arch.KVAppend:
-		return []arch.Value{arch.V}, []arch.Value{arch.K}
-	case arch.KeepAsked: // as if there were none: it is in one layer of steps of many rows
-		return nil, nil
-	case arch.Attention:
-		return []arch.Value{arch.Q, arch.K}, []arch.Value{o.Dst}
-	}
-	if o.Kind == arch.Siblings {
-		for _, p := range o.Ops {
-			writes = append(writes, p.Dst)
-		}
-		return []arch.Value{o.A}, writes
-	}
-	if o.Kind == arch.NormedRoute {
-		return []arch.Value{o.A}, []arch.Value{o.Dst, arch.Scores, arch.Chosen}
-	}
-	if o.Kind == arch.TurnedProducts {
-		return []arch.Value{o.A}, []arch.Value{arch.Q, arch.K}
-	}
-	if o.Kind == arch.TurnedAppend || o.Kind == arch.NormedAppend {
-		return []arch.Value{arch.V}, []arch.Value{arch.Q, arch.K}
-	}
-	return []arch.Value{o.A, o.B}, []arch.Value{o.Dst}
-}
 
 // partsOf says of each unit which layer it is a part of, or how much of the head. Of a layer's experts a token uses so
 // large a part.
