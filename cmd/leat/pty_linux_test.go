@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -38,9 +39,18 @@ func talkAt(t *testing.T, home string, columns int, args ...string) *atTerminal 
 	return programAt(t, "leat-talk", home, columns, args...)
 }
 
+// hearHangUps has a program that a test starts hear of a terminal that closes where the tests run under nohup: a process starts with those
+// signals ignored that its parent ignores, but not with those that its parent catches.
+var hearHangUps = sync.OnceFunc(func() {
+	if signal.Ignored(syscall.SIGHUP) {
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
+	}
+})
+
 // programAt starts a program of TestMain's.
 func programAt(t *testing.T, program, home string, columns int, args ...string) *atTerminal {
 	t.Helper()
+	hearHangUps()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
