@@ -375,7 +375,7 @@ test_all() {
   stage "generated files" fresh
   stage "tests without a device" run_tests go test -count=1 -timeout 40m "${plain[@]}"
   # TestQuick is under the layers. Kernels are compiled by one thread, so conform runs beside the others.
-  stage "device tests" run_tests LEAT_CONFORM_PARTS=60 LEAT_ENGINE_PARTS=4 go test -count=1 -timeout 40m -skip "$NIGHTLY_ALONE" "${device[@]}"
+  stage "device tests" run_tests LEAT_CONFORM_PARTS=60 LEAT_ENGINE_PARTS=6 go test -count=1 -timeout 40m -skip "$NIGHTLY_ALONE" "${device[@]}"
   stage "examples" run_tests go -C examples test -count=1 ./...
   stage "validation layers" suite layers LEAT_VALIDATE=1 go test -count=1 -timeout 40m
   stage "race detector" suite race CGO_ENABLED=1 go test -race -short -count=1 -timeout 40m
