@@ -2,28 +2,17 @@ package engine_test
 
 import (
 	"math/rand/v2"
-	"os"
-	"strconv"
 	"testing"
+
+	"leat/tools/testdata"
 )
 
 // Tests that try many models in many ways take their time from what they compute, not from what they find: ./build.sh test has
 // each of them try one model of LEAT_ENGINE_PARTS, by turns, and nightly all.
 var (
-	engineParts = partsAsked(os.Getenv("LEAT_ENGINE_PARTS"))
+	engineParts = testdata.Parts("LEAT_ENGINE_PARTS")
 	engineTurn  = rand.IntN(engineParts)
 )
-
-func partsAsked(env string) int {
-	if env == "" {
-		return 1
-	}
-	n, err := strconv.Atoi(env)
-	if err != nil || n < 1 {
-		panic("LEAT_ENGINE_PARTS: found " + strconv.Quote(env) + ", want a whole number from 1 on")
-	}
-	return n
-}
 
 // inTurn reports whether the i-th of many alike cases is tried in this run.
 func inTurn(i int) bool { return (i+engineTurn)%engineParts == 0 }

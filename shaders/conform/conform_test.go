@@ -5,33 +5,21 @@ import (
 	"errors"
 	"flag"
 	"math/rand/v2"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
 	"leat/shaders"
 	"leat/shaders/gpu"
+	"leat/tools/testdata"
 	"leat/vk/vktest"
 )
 
 var (
 	seed = flag.Uint64("seed", 0, "seed of the random data; 0: a fresh one")
 	// inParts has TestConform and TestQuickDisabled run one of so many cases, by turns that the seed begins. It comes from the environment, not from a flag, so that one go test runs this package beside others.
-	inParts = partsAsked(os.Getenv("LEAT_CONFORM_PARTS"))
+	inParts = testdata.Parts("LEAT_CONFORM_PARTS")
 )
-
-func partsAsked(env string) int {
-	if env == "" {
-		return 1
-	}
-	n, err := strconv.Atoi(env)
-	if err != nil || n < 1 {
-		panic("LEAT_CONFORM_PARTS: found " + strconv.Quote(env) + ", want a whole number from 1 on")
-	}
-	return n
-}
 
 // freshSeed is the seed that was asked for, or another one each time.
 func freshSeed() uint64 {

@@ -1,9 +1,11 @@
 package testdata
 
 import (
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -65,6 +67,20 @@ func Files(t testing.TB) (files []string) {
 		t.Fatal(err)
 	}
 	return files
+}
+
+// Parts is the whole number from 1 on that a variable of the environment holds, or 1 where it isn't set: into how many parts
+// tests divide their cases, of which they run one.
+func Parts(variable string) int {
+	text := os.Getenv(variable)
+	if text == "" {
+		return 1
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		panic(fmt.Sprintf("%s: found %q, want a whole number from 1 on", variable, text))
+	}
+	return n
 }
 
 // Root is the module's root: the nearest folder above the test's with a go.mod.
