@@ -5,8 +5,10 @@ import (
 	"errors"
 	"flag"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"leat/shaders"
@@ -72,7 +74,7 @@ func byKernel(cases []Case) (by map[string][]Case, order []string) {
 	return by, order
 }
 
-func runCases(t *testing.T, s *Suite, cases []Case, sum *Summary) {
+func runCases(t *testing.T, s *Suite, cases []Case, passed func(Result)) {
 	t.Helper()
 	for i := range cases {
 		r, err := s.Run(t.Context(), &cases[i])
@@ -80,30 +82,73 @@ func runCases(t *testing.T, s *Suite, cases []Case, sum *Summary) {
 			t.Error(err)
 			continue
 		}
-		sum.Add(r)
+		passed(r)
 	}
+}
+
+// suites are as many as there are processors: a driver compiles a kernel in one thread, so several at once take half the time and less.
+type suites struct {
+	free chan *Suite
+
+	mu  sync.Mutex
+	sum Summary
+}
+
+func newSuites(t *testing.T, seed uint64, options ...vktest.Option) *suites {
+	t.Helper()
+	n := min(runtime.GOMAXPROCS(0), 4)
+	p := &suites{free: make(chan *Suite, n)}
+	for range n {
+		p.free <- newSuite(t, seed, options...)
+	}
+	return p
+}
+
+// can says whether the device can run a case.
+func (p *suites) can(c *Case) bool {
+	s := <-p.free
+	defer func() { p.free <- s }()
+	return s.Can(c)
+}
+
+// run runs cases of one kernel, beside those of others.
+func (p *suites) run(t *testing.T, cases []Case) {
+	t.Parallel()
+	s := <-p.free
+	defer func() { p.free <- s }()
+	runCases(t, s, cases, func(r Result) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.sum.Add(r)
+	})
+}
+
+// print ends a test with the table of what ran, once all of it has.
+func (p *suites) print(t *testing.T) {
+	t.Cleanup(func() {
+		var table strings.Builder
+		if err := p.sum.Print(&table); err != nil {
+			t.Error(err)
+		}
+		t.Logf("\n%s", &table)
+	})
 }
 
 // TestConform runs every case, see [parts]; with -v it ends with a table. One kernel: -run '/mul_mat_q4_k$', for cases run in tests
 // of the second level alone.
 func TestConform(t *testing.T) {
 	n := freshSeed()
-	s := newSuite(t, n)
+	s := newSuites(t, n)
+	s.print(t)
 	cases, order := byKernel(parts(Cases(), n))
-	var sum Summary
 	for _, kernel := range order {
 		t.Run(kernel, func(t *testing.T) {
-			if !s.Can(&cases[kernel][0]) {
+			if !s.can(&cases[kernel][0]) {
 				t.Skip("the device lacks what it needs")
 			}
-			runCases(t, s, cases[kernel], &sum)
+			s.run(t, cases[kernel])
 		})
 	}
-	var table strings.Builder
-	if err := sum.Print(&table); err != nil {
-		t.Fatal(err)
-	}
-	t.Logf("\n%s", &table)
 }
 
 // Every row of the table has cases.

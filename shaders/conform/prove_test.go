@@ -310,5 +310,5 @@ func TestSmallSubgroups(t *testing.T) {
 	cases := slices.DeleteFunc(Cases(), func(c Case) bool {
 		return c.Kernel != "topk_moe_held" || !s.Can(&c) || 4*dev.Physical.Limits.Subgroup > 128
 	})
-	t.Run("topk_moe_held", func(t *testing.T) { runCases(t, s, cases, new(Summary)) })
+	t.Run("topk_moe_held", func(t *testing.T) { runCases(t, s, cases, func(Result) {}) })
 }

@@ -57,13 +57,12 @@ func everyCase(*Case) bool { return true }
 
 // testQuick runs those of the quick cases that are asked for.
 func testQuick(t *testing.T, takes func(c *Case) bool, options ...vktest.Option) {
-	s := newSuite(t, 1, options...)
-	cases, order := byKernel(slices.DeleteFunc(Quick(), func(c Case) bool { return !s.Can(&c) || !takes(&c) }))
-	var sum Summary
+	s := newSuites(t, 1, options...)
+	s.print(t)
+	cases, order := byKernel(slices.DeleteFunc(Quick(), func(c Case) bool { return !s.can(&c) || !takes(&c) }))
 	for _, kernel := range order {
-		t.Run(kernel, func(t *testing.T) { runCases(t, s, cases[kernel], &sum) })
+		t.Run(kernel, func(t *testing.T) { s.run(t, cases[kernel]) })
 	}
-	sum.Print(t.Output())
 }
 
 var combinations = flag.Bool("combinations", false, "TestQuickDisabled: all sets of features; TestQuickEnabled: all types; TestConform: all tiles")

@@ -12,7 +12,7 @@ func TestSweep(t *testing.T) {
 	}
 	sorted, order := byKernel(some)
 	for _, kernel := range order {
-		t.Run(kernel, func(t *testing.T) { runCases(t, s, sorted[kernel], new(Summary)) })
+		t.Run(kernel, func(t *testing.T) { runCases(t, s, sorted[kernel], func(Result) {}) })
 	}
 	if n := len(cases); n < sweepRows {
 		t.Errorf("%d cases, want one for each number of rows at least", n)

@@ -31,7 +31,8 @@ var race = suite{
 	parts: []part{
 		{packages: []string{"vk", "vk/internal/raw", "vk/mem", "vk/xfer", "vk/file", "vk/limit", "shaders/gpu", "shaders/gpu/cache", "decompose", "decompose/pack", "internal/output", "engine/internal/adapt",
 			"engine/internal/exec", "engine/internal/kv", "engine/internal/weights", "engine/pace", "engine/pace/nvml", "engine/trace", "engine/bench", "engine/calibrate"},
-			left: []left{{"they search and measure in one goroutine", []string{"TestTune", "TestSearch", "TestRehearsal", "TestTiers", "TestExperts"}}}},
+			left: []left{{"they search and measure in one goroutine", []string{"TestTune", "TestSearch", "TestRehearsal", "TestTiers", "TestExperts"}},
+				{"they simulate a GPU in one goroutine", []string{"TestDrift", "TestSteadyUnderThrottle", "TestHoldsTarget", "TestNoRestWithoutNeed", "TestChangingWork"}}}},
 		{packages: []string{"cmd/leat"}, left: []left{
 			{"they run the program as processes of its own, which share nothing", []string{"TestScript", "TestInterrupt", "TestFullDisk", "TestDoctor"}}}},
 		{packages: []string{"engine"}, only: []string{"TestSessionCalls", "TestSessionClosedMidStep", "TestModelCallsAfterClose", "TestCloseAnyMoment", "TestCloseMidToken", "TestContexts",
