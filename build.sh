@@ -20,8 +20,8 @@ usage: ./build.sh VERB
   demo     decompose the demo model and tell a story with it, in less VRAM than it needs
   check    after every edit: lint, the tests that need no device, a sample of those that do
   test     everything CI runs
-  nightly  the rest: each device test whole, all tests under the validation layers and the race detector, all sets of
-           features, other drivers, long fuzzing, generated files made again, all cross-builds; run it before you close an issue
+  nightly  the rest: each device test whole, then parts of them under the validation layers, the race detector and all sets
+           of features; other drivers, long fuzzing, generated files made again, all cross-builds; run it before you close an issue
   lint     gofmt, go vet, staticcheck, shellcheck
   conform  hold every shader against its Go reference on this machine's device
   matrices the kernels with cooperative matrices on a newer software device than Debian 12's
@@ -374,18 +374,17 @@ test_all() {
   stage "lint" lint
   stage "generated files" fresh
   stage "tests without a device" run_tests go test -count=1 -timeout 40m "${plain[@]}"
-  # TestQuick is under the layers. Kernels are compiled by one thread, so conform runs beside the others.
   stage "device tests" run_tests LEAT_CONFORM_PARTS=60 LEAT_ENGINE_PARTS=6 go test -count=1 -timeout 40m -skip "$NIGHTLY_ALONE" "${device[@]}"
   stage "examples" run_tests go -C examples test -count=1 ./...
-  stage "validation layers" suite layers LEAT_VALIDATE=1 go test -count=1 -timeout 40m
+  stage "validation layers" suite layers LEAT_VALIDATE=1 LEAT_ENGINE_PARTS=6 go test -count=1 -timeout 40m
   stage "race detector" suite race CGO_ENABLED=1 go test -race -short -count=1 -timeout 40m
   stage "SwiftShader" swiftshader some
   stage "another system" cross windows/amd64
   passed test
 }
 
-# Each device test is seen whole once; under the layers, under the race detector and with sets of features that differ, samples by turns
-# of the cases that compute for long.
+# Each device test is seen whole once. Under the layers and with sets of features, of the cases that compute for long some take their turn;
+# the race detector leaves out, by -short, tests in which one goroutine does all.
 nightly() {
   setup
   local device plain

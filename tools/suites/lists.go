@@ -10,7 +10,7 @@ var layers = suite{
 		{packages: []string{"vk", "vk/internal/raw", "vk/mem", "vk/xfer", "shaders/gpu", "engine/internal/kv", "engine/internal/weights"}},
 		{packages: []string{"shaders/conform"}, only: []string{"TestQuick", "TestQuickCovers", "TestProve"},
 			why: "the quick cases are of every kernel; the others dispatch the same code with other shapes"},
-		{packages: []string{"engine"}, only: []string{"TestSessions", "TestStopThenShrink", "TestGenerateGreedy"},
+		{packages: []string{"engine"}, only: []string{"TestBitEqual", "TestExpertSlots", "TestReplay", "TestSessions", "TestCloseAnyMoment", "TestStopThenShrink", "TestGenerateGreedy"},
 			why: "between them they bring weights, submit, and stop in each of those ways; the others compare numbers, or measure, by the same calls"},
 	},
 	without: map[string]string{
