@@ -26,14 +26,9 @@ func TestAsked(t *testing.T) {
 		only(rows, last), only(rows, func(i int) bool { return last(i) || i%5 == 1 }), only(rows, func(i int) bool { return i%2 == 0 }), only(rows, none),
 		only(7, func(i int) bool { return i > 4 }), only(7, none),
 	}
-	n := 0
-	for _, g := range goldens(t) {
-		if !strings.HasSuffix(g.name, "-nano") && g.name != "qwen3moe-tiny-q4_k_m" && g.name != "qwen2-tiny-q8_0" {
-			continue
-		}
-		if n++; !inTurn(n) {
-			continue
-		}
+	for _, g := range goldensInTurn(t, func(g golden) bool {
+		return strings.HasSuffix(g.name, "-nano") || g.name == "qwen3moe-tiny-q4_k_m" || g.name == "qwen2-tiny-q8_0"
+	}) {
 		t.Run(g.name, func(t *testing.T) {
 			t.Parallel()
 			base := exact(engine.Options{KVType: "f32", ContextLength: 128, Chunk: rows, Sessions: 2, Discrete: true})

@@ -28,14 +28,9 @@ func slotsOf(m *engine.Model) int {
 // TestExpertSlots: whatever VRAM the experts share, wherever they come from and whoever has to go, the logits are the bits of a
 // model that has all of them in VRAM: of a prompt, of steps of few rows, and of a token at a time.
 func TestExpertSlots(t *testing.T) {
-	n := 0
-	for _, g := range goldens(t) {
-		if !slices.Contains(mixtures, g.name) && !(testing.Short() && g.routed()) { // for the race detector there is another
-			continue
-		}
-		if n++; !inTurn(n) {
-			continue
-		}
+	for _, g := range goldensInTurn(t, func(g golden) bool {
+		return slices.Contains(mixtures, g.name) || testing.Short() && g.routed() // for the race detector there is another
+	}) {
 		t.Run(g.name, func(t *testing.T) {
 			t.Parallel()
 			base := exact(engine.Options{KVType: "f32", ContextLength: 128, Chunk: 24, Discrete: true})

@@ -17,6 +17,21 @@ var (
 // inTurn reports whether the i-th of many alike cases is tried in this run.
 func inTurn(i int) bool { return (i+engineTurn)%engineParts == 0 }
 
+// goldensInTurn are those of the goldens that a test is for and that are tried in this run.
+func goldensInTurn(t *testing.T, wanted func(g golden) bool) (list []golden) {
+	t.Helper()
+	n := 0
+	for _, g := range goldens(t) {
+		if !wanted(g) {
+			continue
+		}
+		if n++; inTurn(n) {
+			list = append(list, g)
+		}
+	}
+	return list
+}
+
 // takes reports whether a model tries the i-th way: each tries a third of them, in turn, or all with -combinations; for the race
 // detector the same third will do.
 func (g golden) takes(i int) bool {
