@@ -7,8 +7,8 @@ import (
 	"leat/tools/testdata"
 )
 
-// Tests that try many models in many ways take their time from what they compute, not from what they find: ./build.sh test has
-// each of them try one model of LEAT_ENGINE_PARTS, by turns, and nightly all.
+// Tests that try many models in many ways take minutes. ./build.sh test has each of them try one of LEAT_ENGINE_PARTS models, beginning with a
+// random one, so that several runs see all; nightly tries all.
 var (
 	engineParts = testdata.Parts("LEAT_ENGINE_PARTS")
 	engineTurn  = rand.IntN(engineParts)
@@ -32,8 +32,8 @@ func goldensInTurn(t *testing.T, wanted func(g golden) bool) (list []golden) {
 	return list
 }
 
-// takes reports whether a model tries the i-th way: each tries a third of them, in turn, or all with -combinations; for the race
-// detector the same third will do.
+// takes reports whether a model tries the i-th way. Each tries a third of them, which its name decides, or all with -combinations; under the race
+// detector (-short) all models try the same third.
 func (g golden) takes(i int) bool {
 	switch {
 	case *combinations:
@@ -48,7 +48,7 @@ func (g golden) takes(i int) bool {
 	return i%3 == turn%3
 }
 
-// By turns every model is tried.
+// With each beginning other models are tried, and with all of them every model once.
 func TestTurns(t *testing.T) {
 	defer func(parts, turn int) { engineParts, engineTurn = parts, turn }(engineParts, engineTurn)
 	engineParts = 4

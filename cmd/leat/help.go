@@ -13,8 +13,9 @@ const advancedHelp = "help-advanced"
 
 const advancedFlag = "leat_advanced" // the annotation of a flag that plain help leaves out
 
-// hasAdvanced leaves the flags of that name out of a command's plain help.
-func hasAdvanced(c *cobra.Command, names ...string) {
+// hideAdvanced leaves the flags of those names out of a command's plain help, and adds --help-advanced, which shows them. The command
+// has its other flags, its Args and its RunE by then.
+func hideAdvanced(c *cobra.Command, names ...string) {
 	fs := c.Flags()
 	for _, name := range names {
 		if err := fs.SetAnnotation(name, advancedFlag, nil); err != nil {
@@ -39,7 +40,7 @@ func hasAdvanced(c *cobra.Command, names ...string) {
 
 func init() { cobra.AddTemplateFunc("flagUsages", flagUsages) }
 
-// flagUsages lists flags for a command's help, 100 columns wide.
+// flagUsages lists flags for a command's help, 100 columns wide: the advanced ones only where --help-advanced is given.
 func flagUsages(flags *pflag.FlagSet) string {
 	if all := flags.Lookup(advancedHelp); all == nil || all.Value.String() != "true" {
 		plain := pflag.NewFlagSet("", pflag.ContinueOnError)

@@ -20,7 +20,8 @@ func keepAsked(ops []Op) []Op {
 	return slices.Insert(ops, at, Op{Kind: KeepAsked, Values: live})
 }
 
-// Kept lists the values that rows that want logits go on with in the last layer of those that has tells of.
+// Kept lists the values that rows that want logits go on with in the model's last layer, see [KeepAsked]. has reports whether the file
+// holds a tensor.
 func (h *Hyper) Kept(has func(tensor string) bool) []Value {
 	for _, o := range h.Layer(h.BlockCount-1, has) {
 		if o.Kind == KeepAsked {

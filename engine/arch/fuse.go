@@ -2,8 +2,9 @@ package arch
 
 import "slices"
 
-// Fuse puts operations of a layer together that a device may run as one, in Ops of an operation that stands for them.
-// Both do the same, but for what nothing reads any more: products that are only added or gated, and keys once they are in the cache.
+// Fuse replaces operations of a layer that a device may run as one by an operation that holds them in its Ops. The results are the same, but
+// values that nothing reads any more may not be written: products that are only added or gated, K and V once they are in the cache, Scores once
+// experts are chosen. It sets Multiplied, too.
 func Fuse(ops []Op) []Op {
 	var out []Op
 	for i := 0; i < len(ops); {
@@ -18,7 +19,7 @@ func Fuse(ops []Op) []Op {
 	return out
 }
 
-// fuse finds what the first n of ops are together; n is 0 if nothing.
+// fuse puts the first n of ops together into one; n is 0 if they fit nothing.
 func fuse(ops []Op) (fused Op, n int) {
 	for _, match := range []func([]Op) (Op, int){gated, added, siblingsTurned, siblings, headsNormed, turned, routed} {
 		if fused, n = match(ops); n > 0 {
@@ -179,7 +180,7 @@ func dead(ops []Op, v Value) bool {
 	return v != X
 }
 
-// multiplied reports whether weights are multiplied by v before it is written anew.
+// multiplied reports whether a MulMat reads v before v is written anew.
 func multiplied(ops []Op, v Value) bool {
 	for _, o := range ops {
 		if o.Kind == MulMat && o.A == v {

@@ -61,7 +61,7 @@ const (
 	Bias                  // Dst = Dst + Weight, for each row
 	RopeTurn              // Dst is turned in place, Heads heads of Cols values, from value Off of each on
 	KVAppend              // A and B, keys and values, are written to the cache
-	Attention             // Dst = attention of A over the cache; Weight: scores of nothing, one for each head
+	Attention             // Dst = attention of A over the cache; Weight: attention sinks, one score for each head
 	SwiGLU                // Dst = silu(A) * B
 	Add                   // Dst = A + B
 
@@ -90,8 +90,8 @@ const (
 	Added          // Dst = product of A, + B
 	TurnedAppend   // Q and K are turned, K and V written to the cache
 	TurnedProducts // Siblings Q, K and V of A, then TurnedAppend, which are its Ops
-	NormedRoute    // Dst = A normalised; Scores are its product with a router, and Chosen and Share as of Route
-	NormedAppend   // the heads of Q and of K are normalised before that; Ops are the norms and TurnedAppend
+	NormedRoute    // Dst = A normalised; Chosen and Share as of Route, by its product with a router, which is not kept
+	NormedAppend   // norms of the heads of Q and of K, then TurnedAppend, which are its Ops
 )
 
 // Op is one operation of a layer. Ops run in order; each sees what those before it
@@ -103,13 +103,13 @@ type Op struct {
 	Weight          string // tensor name, "" where the operation has none
 	Weight2         string // another one
 	Heads           int    // RopeTurn, HeadMulMat, HeadCopy; RMSNorm over heads
-	Rows, Off, OffA int    // HeadMulMat, HeadCopy
+	Rows, Off, OffA int    // Rows: HeadMulMat; Off: RopeTurn, SigmoidMul, HeadCopy; OffA: HeadCopy
 	Window          int    // Attention: positions that are seen, the own one with them; 0: all
 	Cols            int    // width of what the operation works on
 
 	Values     []Value // of KeepAsked
 	Ops        []Op    // of Experts, and of one that Fuse has made: what it stands for, in order
-	Multiplied bool    // by Fuse: weights will be multiplied by Dst
+	Multiplied bool    // of an RMSNorm that Fuse has seen: a MulMat reads Dst before it is written anew
 }
 
 // Width is the number of float32 values a row of v holds.

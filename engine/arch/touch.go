@@ -2,7 +2,7 @@ package arch
 
 import "slices"
 
-// Reads lists the values that an operation reads. What the parts of a fused one hand to each other is not among them.
+// Reads lists the values that an operation reads. What the Ops of Experts, or of a fused operation, hand to each other is not among them.
 func (o *Op) Reads() []Value {
 	switch o.Kind {
 	case Bias, RopeTurn:

@@ -86,7 +86,8 @@ func runCases(t *testing.T, s *Suite, cases []Case, passed func(Result)) {
 	}
 }
 
-// suites are as many as there are processors: a driver compiles a kernel in one thread, so several at once take half the time and less.
+// suites is a pool of Suites, one for each processor but at most four, which tests of a kernel borrow: a driver compiles a kernel in one thread,
+// so several at once take half the time and less.
 type suites struct {
 	free chan *Suite
 
@@ -111,7 +112,7 @@ func (p *suites) can(c *Case) bool {
 	return s.Can(c)
 }
 
-// run runs cases of one kernel, beside those of others.
+// run runs cases of one kernel in a test that is parallel to those of other kernels.
 func (p *suites) run(t *testing.T, cases []Case) {
 	t.Parallel()
 	s := <-p.free
