@@ -94,8 +94,6 @@ const (
 	shortPositions = 1024
 	shortGroup     = 1
 	longGroup      = 2
-	// Where 4 lanes share a position each has so much of it that SwiftShader compiles 4 heads of 128 values for minutes, 2 in seconds.
-	narrowGroup, narrowSubgroup = 2, 4
 )
 
 // groupOf is how many of the query heads that share a key head a workgroup takes. No result depends on it.
@@ -111,19 +109,9 @@ func (r *Recorder) groupOf(a *shaders.FlashAttnArgs) uint32 {
 	case seen > 0 && seen <= shortPositions:
 		g = shortGroup
 	}
-	return r.k.groupWithin(g, a.Heads/a.HeadsKV)
-}
-
-// groupWithin is the largest group of up to most heads that the device compiles in reasonable time, and that divides the heads that share a
-// key head.
-func (k *Kernels) groupWithin(most, shared uint32) uint32 {
-	if k.lanes.subgroup <= narrowSubgroup {
-		most = min(most, narrowGroup)
+	for shared := a.Heads / a.HeadsKV; shared%g != 0; g-- {
 	}
-	for shared%most != 0 {
-		most--
-	}
-	return most
+	return g
 }
 
 func (r *Recorder) flashAttnSplit(t gguf.Type, a *shaders.FlashAttnArgs, positions float64) error {
