@@ -325,12 +325,12 @@ suite() {
 
 stages=
 
+# stage NAME COMMAND…: its seconds, and how many processors it kept busy, say what to shorten.
 stage() {
-  local name=$1 start=$SECONDS
+  local name=$1 start=$SECONDS TIMEFORMAT="== $1: %0lR, %P %% of one processor"
   shift
   say "$name"
-  "$@"
-  say "$name: $((SECONDS - start)) s"
+  time "$@"
   stages+="${stages:+, }$name $((SECONDS - start))"
 }
 
