@@ -43,12 +43,10 @@ func TestAsked(t *testing.T) {
 			disk.HostBytes = 1
 			short := base
 			short.MaxSubmit = 1 // every product is split by rows
-			guess := small
-			guess.ExpertGuess = 2
 			for n, c := range []struct {
 				name string
 				o    engine.Options
-			}{{"all in VRAM", base}, {"least VRAM", small}, {"from disk", disk}, {"shortest submissions", short}, {"guessed", guess}} {
+			}{{"all in VRAM", base}, {"least VRAM", small}, {"from disk", disk}, {"shortest submissions", short}} {
 				if !g.takes(n) {
 					continue
 				}

@@ -64,11 +64,9 @@ func TestExpertSlots(t *testing.T) {
 				{0.6, half, "weighted:3", g.model, func(o *engine.Options) { *o = engine.WithLanes(*o, 2) }},
 				{0.7, 1, "", g.model, func(o *engine.Options) { o.Chunk = 5 }},
 				{0.2, 1 << 30, "", g.model, func(o *engine.Options) { o.Sweep.BlockBytes = 64 << 10 }},
-				{0.5, 1 << 30, "", g.model, func(o *engine.Options) { o.ExpertGuess = 2 }},
 				{0.5, half, "", g.model, func(o *engine.Options) { *o = engine.WithTogether(*o) }},
-				{0.3, half, "", pack, func(o *engine.Options) { o.ExpertGuess = 3 }},
+				{0.3, half, "", pack, nil},
 				{0.4, 1, "", pack, func(o *engine.Options) { *o = oneMemory(*o, mem.Imported) }},
-				{0.4, 1 << 30, "", pack, func(o *engine.Options) { *o = engine.WithGuesses(*o) }},
 				{0.6, 1, "lru", pack, func(o *engine.Options) { *o = oneMemory(*o, mem.Mapped) }},
 			} {
 				if !g.takes(i) {
@@ -99,9 +97,6 @@ func TestExpertSlots(t *testing.T) {
 					inRAM, all := p.Experts.HostCount, p.Experts.All()
 					if x.DiskMisses == 0 && inRAM < all || inRAM == 0 && x.HostMisses > 0 || x.Hits+x.HostMisses+x.DiskMisses == 0 {
 						t.Errorf("%d of %d experts in RAM, yet %+v", inRAM, all, x)
-					}
-					if guesses := engine.Guesses(o); (x.Early > 0) != guesses || x.Foreseen > x.Early || guesses && x.Foreseen == 0 {
-						t.Errorf("experts may be guessed: %v, %+v", guesses, x)
 					}
 					layers := int64(0)
 					for i := range p.Units {

@@ -59,15 +59,6 @@ func WithHurry(o Options) Options {
 	return o
 }
 
-// WithGuesses has the engine guess by itself which experts come, on a CPU too.
-func WithGuesses(o Options) Options {
-	o.guesses = true
-	return o
-}
-
-// Guesses reports whether some are to come so.
-func Guesses(o Options) bool { return o.ExpertGuess > 0 || o.guesses }
-
 // WithTogether has experts that are there run with those that come, as on a CPU, WithApart apart from them, as on a GPU, unless
 // something was said.
 func WithTogether(o Options) Options {

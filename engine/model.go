@@ -195,12 +195,11 @@ func (m *Model) build(ctx context.Context, _ string) (err error) {
 	if err != nil {
 		return err
 	}
-	guess, above := m.foresees()
 	m.exec, err = exec.New(exec.Options{
 		Device: m.dev, Kernels: m.kernels, VRAM: m.vram, Host: m.host, Model: m.file, Hyper: m.hyper, Plan: m.plan,
 		Weights: m.weights, Compute: m.compute, KVType: m.o.kv(), Logger: m.o.Logger, MaxSubmit: m.o.MaxSubmit,
 		Pacer: m.pacer, Ran: m.adapter.ran(), Trace: m.o.Trace, Ops: m.o.Ops, VRAMRate: m.rates.vram,
-		Routed: routed, EveryRow: m.o.everyRow, Guess: guess, GuessAbove: above,
+		Routed: routed, EveryRow: m.o.everyRow,
 		Ahead: m.aheadBelow(), Together: m.together(), Listens: m.o.listens || m.dev.Physical.Type != vk.CPU,
 	})
 	return err

@@ -37,7 +37,6 @@ type Options struct {
 	Enable        []string // features not used by themselves: "coopmat" and "persistent" on a CPU, where they are slow
 	RingBytes     int64    // VRAM that streamed weights pass through; 0: chosen
 	ExpertPolicy  string   // which experts leave VRAM where not all fit: "lru", "weighted:128", "stale", "adaptive"; "": adaptive
-	ExpertGuess   int      // how many experts of the next layer may come to VRAM while a layer runs, as its router, run early, foresees; 0: as many as pay, -1: none
 	Sweep         Sweep    // for measurements: what is chosen otherwise
 	Discrete      bool     // upload weights even where the device has its memory in common with the host
 	OneQueue      bool     // upload on the compute queue even where there is a transfer queue
@@ -80,7 +79,6 @@ type Options struct {
 	listens  bool               // tests: the host listens to the device, a CPU too
 	everyRow bool               // rehearsals, tests: the last layer computes rows that nobody asks logits of, too
 	hurried  bool               // tests: a rehearsal times steps no oftener than it must
-	guesses  bool               // tests: a step may foresee experts by itself, on a CPU too
 	ahead    float64            // tests: how seldom layers must miss an expert to go ahead, on a CPU too; 0: as elsewhere
 	shared   mem.Shared         // tests: keep weights in place in such memory, whatever the budgets
 	machine  *Machine           // tests: plan as on that one
@@ -137,9 +135,6 @@ func (o Options) validated() (Options, error) {
 		if !(r.v >= 0) {
 			return o, &OptionError{r.name, fmt.Sprint(r.v), "0 (no limit) or more"}
 		}
-	}
-	if o.ExpertGuess < -1 {
-		return o, &OptionError{"ExpertGuess", fmt.Sprint(o.ExpertGuess), "-1 or more"}
 	}
 	if o.Sweep.Spread < plan.Even || o.Sweep.Spread > plan.Edges {
 		return o, &OptionError{"Sweep.Spread", fmt.Sprint(int(o.Sweep.Spread)), "Even, Prefix or Edges"}

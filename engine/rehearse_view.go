@@ -189,8 +189,7 @@ func (r *rehearsal) open(ctx context.Context, v view, o *opened) error {
 		return err
 	}
 	options := r.o
-	options.ExpertGuess = -1 // all are there, or come as planned
-	options.everyRow = true  // the last layer stands for those before it
+	options.everyRow = true // the last layer stands for those before it
 	m := &Model{o: options, file: file, hyper: h, inst: r.inst, dev: r.dev, kernels: r.kernels, plan: p}
 	if p.InPlace {
 		m.shared = r.shared

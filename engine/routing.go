@@ -9,9 +9,6 @@ import (
 	"leat/vk"
 )
 
-// several is how many experts layers must miss for one to come early.
-const several = 2
-
 // aheadBelow says when layers go ahead.
 func (m *Model) aheadBelow() float64 {
 	switch {
@@ -21,20 +18,6 @@ func (m *Model) aheadBelow() float64 {
 		return 0
 	}
 	return plan.Seldom
-}
-
-// foresees says how many experts of the next layer may come early, and how many a layer must miss for that; 0: none.
-// By itself the engine has one come where a GPU misses several and all rest in RAM: what comes early then is one less to wait for, and
-// where few are missed layers go faster without (30B-A3B on an H200: 2.7 of 8 missed +6 %, 1.4 -12 %).
-func (m *Model) foresees() (guess int, above float64) {
-	x := m.plan.Experts
-	switch {
-	case m.o.ExpertGuess != 0:
-		return max(0, m.o.ExpertGuess), 0
-	case x == nil, m.dev.Physical.Type == vk.CPU && !m.o.guesses, x.HostCount < x.All():
-		return 0, 0
-	}
-	return 1, several
 }
 
 // together says whether a layer's experts that are there wait for those that come.

@@ -151,9 +151,6 @@ func (c *benchConfig) print(w io.Writer, columns []benchColumn) {
 	printTable(w, columns, c)
 	for i := range c.Rows {
 		if x := c.Rows[i].Experts; x != nil {
-			if x.Early > 0 {
-				fmt.Fprintf(w, "%s: %d experts came before a layer asked for them, %d of them rightly\n", c.Rows[i].Test, x.Early, x.Foreseen)
-			}
 			for _, text := range []string{expertsFound(x), expertsTook(x), expertsDistinct(x)} {
 				fmt.Fprintf(w, "%s: %s\n", c.Rows[i].Test, text)
 			}

@@ -3,9 +3,7 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 
@@ -28,7 +26,6 @@ type modelFlags struct {
 	pace       string
 	targetTemp int
 	experts    string
-	guess      guessFlag
 	routing    string // file
 	results    *results
 	traced     bool // the trace of routing has begun
@@ -45,7 +42,6 @@ func (f *modelFlags) register(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&f.enable, "enable", nil, "device features to use even on a CPU, where they only slow it down: "+strings.Join(vk.Enabled(), ", "))
 	fs.BoolVar(&f.oneQueue, "one-queue", false, "upload weights on the compute queue, as on devices without a transfer queue")
 	fs.StringVar(&f.experts, "expert-cache", "", "which experts leave VRAM where not all fit: "+strings.Join(engine.ExpertPolicies(), ", ")+" (default: adaptive)")
-	fs.Var(&f.guess, "expert-guess", "how many experts of the next layer to bring to VRAM before it asks for them, by running its router early (default: one where it pays)")
 	fs.StringVar(&f.pace, "pace", "auto", "auto: let the GPU rest where it would get hotter than --target-temp; off: never")
 	fs.IntVar(&f.targetTemp, "target-temp", 0, "temperature in °C to keep the GPU at or below (default: a few degrees below the one at which it slows itself, or 83)")
 	fs.BoolVar(&f.validate, "validate", false, "turn Vulkan's validation layers on (slow)")
@@ -60,7 +56,7 @@ func (f *modelFlags) options(a *app) engine.Options {
 	return engine.Options{
 		Device: f.device, ContextLength: f.ctx, DeviceBytes: int64(f.vram), HostBytes: int64(f.ram), KVType: f.kvType,
 		Chunk: f.chunk, Disable: f.disable, Enable: f.enable, OneQueue: f.oneQueue, Validate: f.validate,
-		Pace: f.pace, TargetTempC: f.targetTemp, ExpertPolicy: f.experts, ExpertGuess: f.guess.option(),
+		Pace: f.pace, TargetTempC: f.targetTemp, ExpertPolicy: f.experts,
 		VulkanLoader: a.vulkan().LoaderPath, CacheDir: a.cached("kernels"), Logger: a.log, SelfTest: a.selfTest,
 	}
 }
@@ -134,42 +130,10 @@ func optionError(err error) error {
 	return err
 }
 
-// guessFlag is a count of experts, of which 0 is not the same as none given.
-type guessFlag struct {
-	given bool
-	n     int
-}
-
-func (g *guessFlag) Set(text string) error {
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 0 {
-		return fmt.Errorf("found %q, wanted 0 (none) or more", text)
-	}
-	*g = guessFlag{true, n}
-	return nil
-}
-
-func (g *guessFlag) String() string {
-	if !g.given {
-		return "" // pflag prints no default for it
-	}
-	return strconv.Itoa(g.n)
-}
-
-func (g *guessFlag) Type() string { return "N" }
-
-// option is what the engine takes.
-func (g *guessFlag) option() int {
-	if g.given && g.n == 0 {
-		return -1
-	}
-	return g.n
-}
-
 // flagNames says which flag sets an engine option.
 var flagNames = map[string]string{
 	"KVType": "kv-type", "ContextLength": "ctx", "DeviceBytes": "vram", "HostBytes": "ram", "Chunk": "chunk", "Disable": "disable", "Enable": "enable",
-	"ExpertPolicy": "expert-cache", "ExpertGuess": "expert-guess", "Pace": "pace", "TargetTempC": "target-temp",
+	"ExpertPolicy": "expert-cache", "Pace": "pace", "TargetTempC": "target-temp",
 }
 
 // tokenizerNeeded fails where a model's tokenizer is one we don't know.

@@ -89,7 +89,7 @@ func newRunCmd(a *app) *cobra.Command {
 	f.registerAll(fs)
 	f.given = fs.Changed
 	hideAdvanced(cmd, "chunk", "disable", "dry-allowed-length", "dry-base", "dry-multiplier", "dry-penalty-last-n", "dry-sequence-breaker", "enable",
-		"expert-cache", "expert-guess", "frequency-penalty", "ignore-eog", "logit-bias", "logprobs", "one-queue", "presence-penalty", "repeat-last-n",
+		"expert-cache", "frequency-penalty", "ignore-eog", "logit-bias", "logprobs", "one-queue", "presence-penalty", "repeat-last-n",
 		"template-arg", "trace-experts", "typical-p", "validate", "xtc-probability", "xtc-threshold")
 	return cmd
 }

@@ -18,8 +18,6 @@ type Experts struct {
 	HostMisses int64   `json:"misses_in_ram"`
 	DiskMisses int64   `json:"misses_on_disk"`
 	Evictions  int64   `json:"evictions"`
-	Early      int64   `json:"early,omitempty"`    // brought before a layer asked
-	Foreseen   int64   `json:"foreseen,omitempty"` // of these, that it then did ask for: hits
 	Uploaded   int64   `json:"uploaded_bytes"`
 	Read       int64   `json:"disk_bytes"`
 
@@ -47,7 +45,7 @@ func expertsOf(x engine.ExpertStats, steps, rows int64) *Experts {
 	each := func(bytes int64) float64 { return float64(bytes) / float64(rows) }
 	return &Experts{
 		Steps: steps, Tokens: rows, HitRate: x.HitRate(), Hits: x.Hits, HostMisses: x.HostMisses, DiskMisses: x.DiskMisses,
-		Evictions: x.Evictions, Early: x.Early, Foreseen: x.Foreseen, Uploaded: x.UploadedBytes, Read: x.DiskBytes,
+		Evictions: x.Evictions, Uploaded: x.UploadedBytes, Read: x.DiskBytes,
 		Ahead: float64(x.Ahead) / float64(max(1, x.Layers)), Distinct: x.Distinct(), VRAMPerToken: each(x.VRAMBytes), RAMPerToken: each(max(0, x.UploadedBytes-x.DiskBytes)), DiskPerToken: each(x.DiskBytes),
 		Stalled: x.Stalled.Seconds(), StalledMS: 1000 * x.Stalled.Seconds() / float64(steps),
 	}
@@ -56,7 +54,7 @@ func expertsOf(x engine.ExpertStats, steps, rows int64) *Experts {
 // Found is how the steps found their experts, as predictions want it.
 func (x *Experts) Found() *plan.Found {
 	asked := float64(x.Hits + x.HostMisses + x.DiskMisses)
-	came := float64(x.HostMisses + x.DiskMisses + x.Early) // what was foreseen counts as a hit, and came all the same
+	came := float64(x.HostMisses + x.DiskMisses)
 	return &plan.Found{HitRate: 1 - min(1, came/max(1, asked)), DiskShare: min(1, float64(x.Read)/float64(max(1, x.Uploaded)))}
 }
 

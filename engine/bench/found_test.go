@@ -2,15 +2,15 @@ package bench
 
 import "testing"
 
-// What was brought before a layer asked for it counts as a hit, and came all the same. A row is predicted for the repetition whose speed it
+// A row is predicted for the repetition whose speed it
 // shows: the first one still brings experts that the others find.
 func TestFound(t *testing.T) {
-	x := &Experts{Hits: 70, HostMisses: 20, DiskMisses: 10, Early: 30, Uploaded: 1000, Read: 250}
-	if f := x.Found(); f.HitRate != 0.4 || f.DiskShare != 0.25 {
+	x := &Experts{Hits: 70, HostMisses: 20, DiskMisses: 10, Uploaded: 1000, Read: 250}
+	if f := x.Found(); f.HitRate != 0.7 || f.DiskShare != 0.25 {
 		t.Errorf("found %+v", f)
 	}
-	if f := (&Experts{HostMisses: 1, Early: 9}).Found(); f.HitRate != 0 || f.DiskShare != 0 {
-		t.Errorf("more came than were asked for: %+v", f)
+	if f := (&Experts{HostMisses: 1}).Found(); f.HitRate != 0 || f.DiskShare != 0 {
+		t.Errorf("nothing was in VRAM: %+v", f)
 	}
 	each := []*Experts{{Hits: 1}, {Hits: 2}, {Hits: 3}}
 	if got := typicalOf([]float64{219, 297, 296}, each); got != each[2] {

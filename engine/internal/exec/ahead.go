@@ -20,7 +20,6 @@ type ahead struct {
 	able   bool
 	steady bool       // the step before waited for nothing but experts
 	misses float64    // how likely a layer misses one, by those before
-	lacks  float64    // and how many
 	names  [][]string // by layer of the model: its experts' matrices, in the order of the operations
 	table  []uint64   // (L, head + 3*E) as the device's is to be: each layer's with where to say that its experts are there
 	stale  []bool     // by layer: the device's is not
@@ -41,7 +40,7 @@ const (
 
 func (e *Exec) makeAhead() error {
 	a, h := &e.ahead, e.Hyper
-	a.misses, a.lacks = 1, float64(h.Experts.Used)
+	a.misses = 1
 	if e.Ahead == 0 || !e.Device.Features.ConditionalRendering {
 		return nil
 	}
@@ -76,7 +75,6 @@ func (e *Exec) makeAhead() error {
 // noted adds what came to pass with a layer to what is expected of the next ones.
 func (a *ahead) noted(lacked int) {
 	a.misses -= missMemory * a.misses
-	a.lacks += missMemory * (float64(lacked) - a.lacks)
 	if lacked > 0 {
 		a.misses += missMemory
 	}

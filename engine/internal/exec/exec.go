@@ -48,11 +48,6 @@ type Options struct {
 	// the cost in no unit, and how long the device was busy; nil: nobody is.
 	Ran func(rows int, cost float64, busy time.Duration)
 
-	// Guess is how many experts of the next layer may come before it has chosen, in steps of few rows; 0: none do.
-	Guess int
-	// GuessAbove is how many experts layers must have missed of late for that; 0: they need not.
-	GuessAbove float64
-
 	// Ahead is how seldom layers must miss an expert to go ahead, if the device can: a part of them; 0: they don't. On a CPU
 	// asking the host takes less.
 	Ahead float64
@@ -244,7 +239,7 @@ func (e *Exec) Close() {
 	if e.pool != nil {
 		e.pool.Close()
 	}
-	for _, b := range []*vk.Buffer{e.in, e.out, e.waves.chosen, e.waves.guesses.ids} {
+	for _, b := range []*vk.Buffer{e.in, e.out, e.waves.chosen} {
 		if b != nil {
 			e.Host.Free(b)
 		}
@@ -252,7 +247,7 @@ func (e *Exec) Close() {
 	if e.scratch != nil {
 		e.VRAM.Free(e.scratch)
 	}
-	e.timer, e.stamps, e.pool, e.in, e.out, e.scratch, e.waves.chosen, e.waves.guesses.ids = nil, nil, nil, nil, nil, nil, nil, nil
+	e.timer, e.stamps, e.pool, e.in, e.out, e.scratch, e.waves.chosen = nil, nil, nil, nil, nil, nil, nil
 }
 
 // Step runs rows through the model and returns what those that asked for logits

@@ -39,9 +39,6 @@ func (r *run) replayKey() replayKey {
 			return replayKey{}
 		}
 	}
-	if slots && r.guesses > 0 { // the next layer's router runs in between
-		return replayKey{}
-	}
 	r.sequences()
 	return replayKey{e.Plan, r.greedy, len(r.asked) > 0, slots, r.maxPages, (r.rows[0].Position + shaders.PartPositions) / shaders.PartPositions}
 }

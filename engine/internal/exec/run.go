@@ -67,7 +67,6 @@ type run struct {
 	resumes  bool        // the step has gone back
 
 	resubmitted bool // it is the commands of the step before
-	guesses     int  // how many of the next layer's experts may come early
 }
 
 // reset makes r a step of rows, or says what is wrong with them.
@@ -80,7 +79,7 @@ func (r *run) reset(ctx context.Context, rows []Row, greedy bool) error {
 	keeps := !e.EveryRow && e.Routed == nil && len(rows) > 1 && len(asked) < len(rows) && len(asked) <= shaders.FewRows
 	*r = run{
 		keeps: keeps, kept: r.kept[:0], ctx: ctx, e: e, rows: rows, asked: asked, greedy: greedy, run: oneRun(rows), step: r.step + 1, at: nothing, open: nothing, part: nothing,
-		guesses: e.guessing(len(rows)), rec: r.rec, waits: r.waits[:0], points: r.points[:0], timed: r.timed[:0], pending: r.pending[:0], leaps: r.leaps[:0], back: nothing,
+		rec: r.rec, waits: r.waits[:0], points: r.points[:0], timed: r.timed[:0], pending: r.pending[:0], leaps: r.leaps[:0], back: nothing,
 	}
 	return nil
 }
@@ -90,8 +89,7 @@ func (r *run) forward() error {
 	r.resume()
 	defer r.pause()
 	r.e.Weights.Begin(len(r.asked) > 0)
-	w := &r.e.waves
-	w.ahead, w.guesses.layer, w.guesses.asked = nothing, nothing, nothing
+	r.e.waves.ahead = nothing
 	if err := r.beginPart(0); err != nil {
 		return err
 	}

@@ -27,12 +27,8 @@ func (r *run) first(layer int) (rest []int32, err error) {
 	w.keep[0] = r.mayStay(layer)
 	w.list()
 	w.hits, w.misses = x.Split(layer, w.ids, w.hits[:0], w.misses[:0])
-	guessed, err := r.judge(layer)
-	if err != nil {
-		return nil, err
-	}
-	if r.parts || r.guesses > 0 {
-		r.e.ahead.noted(len(w.misses) + guessed)
+	if r.parts {
+		r.e.ahead.noted(len(w.misses))
 	}
 	r.together()
 	if _, err := r.take(layer, w.hits, w.there, len(w.hits)); err != nil {

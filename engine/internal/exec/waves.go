@@ -29,8 +29,6 @@ type waves struct {
 	hits   []int32
 	misses []int32
 	table  []byte // (3, E) uint64 addresses
-
-	guesses guesses
 }
 
 func (e *Exec) makeWaves() (err error) {
@@ -53,9 +51,6 @@ func (e *Exec) makeWaves() (err error) {
 		return err
 	}
 	w.there, w.coming, w.next, w.early = x.NewBatch(), x.NewBatch(), x.NewBatch(), [2]*weights.Batch{x.NewBatch(), x.NewBatch()}
-	if err := e.makeGuesses(); err != nil {
-		return err
-	}
 	e.parts = make([]part, 1+3*w.layers)
 	w.pairs, w.taken, w.table = make([]int32, m.Count), make([]bool, m.Count), make([]byte, 8*expertTensors*m.Count)
 	return e.makeAhead()
@@ -104,9 +99,6 @@ func (r *run) cached(o *arch.Op) error {
 	}
 	rest, err := r.first(layer)
 	if err != nil {
-		return err
-	}
-	if err := r.ask(); err != nil {
 		return err
 	}
 	if err := r.wave(o, w.there, true, w.coming.Len()+len(rest) == 0); err != nil {
@@ -160,11 +152,7 @@ func (r *run) learn() error {
 		return err
 	}
 	r.chose(layer, brought)
-	value := e.value
-	if err := r.foresee(); err != nil {
-		return err
-	}
-	if err := r.hear(value); err != nil {
+	if err := r.hear(e.value); err != nil {
 		return err
 	}
 	if err := r.settle(true); err != nil || r.back != nothing {
@@ -304,6 +292,17 @@ func (r *run) arrive(b *weights.Batch) error {
 		r.next.awaits = r.at
 	}
 	return nil
+}
+
+// nextCached is the layer whose experts share slots and run next; nothing: none's.
+func (r *run) nextCached() int {
+	units := r.e.Plan.Units
+	for i := r.at + 1; i < len(units); i++ {
+		if isCached(&units[i]) {
+			return units[i].Layer
+		}
+	}
+	return nothing
 }
 
 // isCached reports whether the unit stands for experts that share slots.

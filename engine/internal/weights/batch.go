@@ -62,7 +62,7 @@ func (x *Experts) Take(ctx context.Context, layer int, ids []int32, b *Batch) (n
 	var now uint64
 	for i := range b.taken {
 		t := &b.taken[i]
-		if t.Hit && !x.foresees {
+		if t.Hit {
 			x.count.vramBytes.Add(x.of(layer, t).unit.Bytes)
 		}
 		if !t.Hit {
@@ -93,48 +93,6 @@ func (x *Experts) hitsFirst(l *cachedLayer, ids []int32) {
 			n++
 		}
 	}
-}
-
-// Near reports whether an expert is not in VRAM, but in RAM.
-func (x *Experts) Near(layer int, id int32) bool {
-	l := &x.layers[layer]
-	if x.classes[l.class].cache.Has(l.index, id) {
-		return false
-	}
-	x.s.mu.Lock()
-	defer x.s.mu.Unlock()
-	return x.resting[layer*x.p.Count+int(id)].state == present
-}
-
-// Foresee is Take of what nobody has asked for yet, of experts that are [Experts.Near].
-func (x *Experts) Foresee(ctx context.Context, layer int, ids []int32, b *Batch) error {
-	if len(ids) == 0 {
-		return nil
-	}
-	x.foresees = true
-	_, err := x.Take(ctx, layer, ids, b)
-	x.foresees = false
-	return err
-}
-
-// Judge empties b, which was foreseen: what has pairs, by expert of the layer, stays; the others' slots are the next
-// ones to be taken.
-func (x *Experts) Judge(b *Batch, pairs []int32) error {
-	c := &x.classes[x.layers[b.layer].class]
-	for i := range b.taken {
-		t := &b.taken[i]
-		if !x.slotOf(b.layer, t).has(t) {
-			return x.wrong(b.layer, t)
-		}
-		c.cache.Release(*t)
-		if pairs[x.ID(b, i)] > 0 {
-			x.count.foreseen.Add(1)
-		} else {
-			c.cache.Drop(*t)
-		}
-	}
-	b.taken = b.taken[:0]
-	return nil
 }
 
 // of is the expert's place of rest.

@@ -31,17 +31,16 @@ type Experts struct {
 	ctx     context.Context
 	cancel  context.CancelFunc
 
-	batches  []*Batch
-	step     int
-	flying   []flight        // reads under way, oldest first
-	free     []*file.Request // for more of them
-	waited   xfer.Ticket     // what the step's queue has waited for
-	foresees bool            // what is taken nobody has asked for
-	listed   []int           // of the batch being taken: whose copies are listed
-	out      listing         // of it
-	landing  listing         // of a read that has ended
-	gone     []Gone          // scratch
-	filling  bool            // the host tier; under the store's lock
+	batches []*Batch
+	step    int
+	flying  []flight        // reads under way, oldest first
+	free    []*file.Request // for more of them
+	waited  xfer.Ticket     // what the step's queue has waited for
+	listed  []int           // of the batch being taken: whose copies are listed
+	out     listing         // of it
+	landing listing         // of a read that has ended
+	gone    []Gone          // scratch
+	filling bool            // the host tier; under the store's lock
 
 	count expertCounters
 }

@@ -68,11 +68,7 @@ func (x *Experts) miss(ctx context.Context, layer int, t expert.Taken, now uint6
 	case err != nil:
 		return false, err
 	case state == present:
-		if x.foresees {
-			x.count.early.Add(1)
-		} else {
-			x.count.hostMisses.Add(1)
-		}
+		x.count.hostMisses.Add(1)
 		x.after(s, now, &x.out)
 		x.list(r, s, &x.out)
 		return true, nil

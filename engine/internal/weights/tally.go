@@ -12,7 +12,6 @@ type ExpertStats struct {
 	Hits                   int64 // experts that a layer needed and VRAM had
 	HostMisses, DiskMisses int64 // and had not, by where they came from
 	Evictions              int64 // experts that lost their slot to another
-	Early, Foreseen        int64 // experts that came before a layer asked for them; of these, that it then did: they count as hits
 	VRAMBytes              int64 // of the hits
 	UploadedBytes          int64 // to the slots
 	DiskBytes              int64 // read from disk for that
@@ -26,7 +25,6 @@ type ExpertStats struct {
 func (s ExpertStats) Less(b ExpertStats) ExpertStats {
 	return ExpertStats{
 		Hits: s.Hits - b.Hits, HostMisses: s.HostMisses - b.HostMisses, DiskMisses: s.DiskMisses - b.DiskMisses, Evictions: s.Evictions - b.Evictions,
-		Early: s.Early - b.Early, Foreseen: s.Foreseen - b.Foreseen,
 		VRAMBytes: s.VRAMBytes - b.VRAMBytes, UploadedBytes: s.UploadedBytes - b.UploadedBytes, DiskBytes: s.DiskBytes - b.DiskBytes,
 		Layers: s.Layers - b.Layers, Ahead: s.Ahead - b.Ahead, Needed: s.Needed - b.Needed, Stalled: s.Stalled - b.Stalled,
 	}
@@ -42,8 +40,8 @@ func (s ExpertStats) HitRate() float64 { return float64(s.Hits) / float64(max(1,
 func (s ExpertStats) Distinct() float64 { return float64(s.Needed) / float64(max(1, s.Layers)) }
 
 type expertCounters struct {
-	hits, hostMisses, diskMisses, evictions, early, foreseen, vramBytes, bytes, diskBytes atomic.Int64
-	layers, ahead, needed, stalled                                                        atomic.Int64 // stalled: ns
+	hits, hostMisses, diskMisses, evictions, vramBytes, bytes, diskBytes atomic.Int64
+	layers, ahead, needed, stalled                                       atomic.Int64 // stalled: ns
 }
 
 func (c *expertCounters) took(now, before expert.Stats) {
@@ -59,7 +57,6 @@ func (x *Experts) Stats() ExpertStats {
 	c := &x.count
 	return ExpertStats{
 		Hits: c.hits.Load(), HostMisses: c.hostMisses.Load(), DiskMisses: c.diskMisses.Load(), Evictions: c.evictions.Load(),
-		Early: c.early.Load(), Foreseen: c.foreseen.Load(),
 		VRAMBytes: c.vramBytes.Load(), UploadedBytes: c.bytes.Load(), DiskBytes: c.diskBytes.Load(),
 		Layers: c.layers.Load(), Ahead: c.ahead.Load(), Needed: c.needed.Load(), Stalled: time.Duration(c.stalled.Load()),
 	}
