@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 
-	"leat/engine/internal/adapt"
-	"leat/engine/plan"
+	"leat/internal/adapt"
+	"leat/internal/plan"
 	"leat/vk"
 )
 

@@ -11,7 +11,7 @@ import (
 	"leat/engine"
 	"leat/engine/sample"
 	"leat/engine/token"
-	"leat/engine/trace"
+	"leat/internal/trace"
 	"leat/tools/testdata"
 )
 

@@ -12,7 +12,7 @@ import (
 
 	"leat/engine"
 	"leat/engine/sample"
-	"leat/shaders/gpu"
+	"leat/internal/kernels"
 	"leat/tools/testdata"
 	"leat/vk"
 	"leat/vk/vktest"
@@ -28,7 +28,7 @@ func TestGoldensFew(t *testing.T) {
 // TestGoldensHalves holds long steps by cooperative matrices, whose inputs are halves, to the same.
 func TestGoldensHalves(t *testing.T) {
 	p, f := chosen(t, vktest.Enable())
-	if !gpu.Matrices(p, f) {
+	if !kernels.Matrices(p, f) {
 		t.Skipf("%s has no cooperative matrices, or is a CPU and LEAT_ENABLE=coopmat is not set", p.Name)
 	}
 	testBounds(t, engine.Options{KVType: "f16", ContextLength: 128})
@@ -158,8 +158,8 @@ func TestBytesOfText(t *testing.T) {
 	change := math.Exp((nats[0]-nats[1])/n) - 1
 	t.Logf("perplexity %.3f in bytes, %.3f in float32 (%+.2f %%); %d of %d most likely tokens equal (%.1f %%)",
 		math.Exp(nats[0]/n), math.Exp(nats[1]/n), 100*change, same, rows, 100*float64(same)/n)
-	if p, f := chosen(t, nil); gpu.Few(p, f) == (nats[0] == nats[1]) {
-		t.Errorf("steps in bytes: %v, yet %.9f nats with them, %.9f without", gpu.Few(p, f), nats[0], nats[1])
+	if p, f := chosen(t, nil); kernels.Few(p, f) == (nats[0] == nats[1]) {
+		t.Errorf("steps in bytes: %v, yet %.9f nats with them, %.9f without", kernels.Few(p, f), nats[0], nats[1])
 	}
 	if math.Abs(change) > 0.005 {
 		t.Errorf("perplexity changes by %.2f %%, wanted at most 0.5 %%", 100*change)

@@ -5,10 +5,10 @@ import (
 	"errors"
 
 	"leat/decompose/pack"
-	"leat/engine/arch"
-	"leat/engine/plan"
-	"leat/engine/plan/gpus"
-	"leat/shaders/gpu"
+	"leat/internal/arch"
+	"leat/internal/kernels"
+	"leat/internal/plan"
+	"leat/internal/plan/gpus"
 	"leat/vk"
 	"leat/vk/mem"
 )
@@ -48,7 +48,7 @@ func (o *Options) examine(p *vk.PhysicalDevice, probe func() (mem.Shared, error)
 	if err != nil {
 		return Machine{}, err
 	}
-	m := Machine{FreeBytes: p.FreeBytes(), UMA: p.Features.UMA, CPU: p.Type == vk.CPU, Shared: o.shared, Matrices: gpu.Matrices(p, f), Few: gpu.Few(p, f)}
+	m := Machine{FreeBytes: p.FreeBytes(), UMA: p.Features.UMA, CPU: p.Type == vk.CPU, Shared: o.shared, Matrices: kernels.Matrices(p, f), Few: kernels.Few(p, f)}
 	if _, m.AvailableBytes, err = mem.RAM(); err != nil {
 		o.Logger.Warn("host memory unknown: nothing is kept there", "error", err)
 	}

@@ -8,8 +8,8 @@ import (
 
 	"leat/decompose"
 	"leat/engine"
-	"leat/engine/plan"
 	"leat/engine/token"
+	"leat/internal/plan"
 	"leat/vk/mem"
 )
 

@@ -13,9 +13,9 @@ import (
 	"github.com/ebitengine/purego"
 
 	"leat/engine"
+	"leat/internal/kernels"
+	"leat/internal/kernels/cache"
 	"leat/shaders"
-	"leat/shaders/gpu"
-	"leat/shaders/gpu/cache"
 	"leat/tools/testdata"
 	"leat/vk"
 	"leat/vk/vktest"
@@ -42,9 +42,9 @@ func TestCrashingProcess(t *testing.T) {
 	if folder == "" {
 		t.Skip("TestDriverCrashes starts it")
 	}
-	gpu.NoteCrashes(cache.Open(folder))
+	kernels.NoteCrashes(cache.Open(folder))
 	o := engine.Options{ContextLength: 64, CacheDir: folder, Logger: slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{Level: slog.LevelWarn}))}
-	o = engine.WithKernels(o, func(g *gpu.Options) {
+	o = engine.WithKernels(o, func(g *kernels.Options) {
 		g.Alter = func(row *shaders.Kernel, spec []uint32) ([]byte, []uint32) {
 			if row.Name == kernel {
 				dies(os.Getenv(crashHow))
@@ -121,7 +121,7 @@ func TestDriverCrashes(t *testing.T) {
 					t.Errorf("run %d: %d warnings:\n%s", i, said, out)
 				}
 			}
-			if err := gpu.Retry(cache.Open(folder), device(t)); err != nil {
+			if err := kernels.Retry(cache.Open(folder), device(t)); err != nil {
 				t.Fatal(err)
 			}
 			if out, died := start(folder, c.kernel, c.how); !died || strings.Contains(out, "text: ") {

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"leat/engine"
-	"leat/shaders/gpu"
+	"leat/internal/kernels"
 	"leat/vk/vktest"
 )
 
@@ -64,7 +64,7 @@ func kernelsWithout(t *testing.T, set []string) kernelSet {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return kernelSet{gpu.Few(p, f), gpu.Bytes(p, f), gpu.Matrices(p, f), f.Persistent, f.Int64, f.SubgroupArithmetic}
+	return kernelSet{kernels.Few(p, f), kernels.Bytes(p, f), kernels.Matrices(p, f), f.Persistent, f.Int64, f.SubgroupArithmetic}
 }
 
 func testDisable(t *testing.T, g golden, set []string) {

@@ -12,7 +12,7 @@ import (
 
 	"leat/decompose"
 	"leat/engine"
-	"leat/engine/plan"
+	"leat/internal/plan"
 	"leat/vk/mem"
 )
 

@@ -4,8 +4,8 @@ import (
 	"errors"
 
 	"leat/decompose/pack"
-	"leat/engine/arch"
 	"leat/engine/token"
+	"leat/internal/arch"
 )
 
 // Examine reads what [Load] has to know of a model before there is a device, and refuses what can't be run. The tokenizer is

@@ -10,10 +10,10 @@ import (
 
 	"leat/engine"
 	"leat/engine/token"
-	"leat/engine/trace"
+	"leat/internal/kernels"
+	"leat/internal/trace"
 	"leat/shaders"
 	"leat/shaders/conform"
-	"leat/shaders/gpu"
 	"leat/tools/testdata"
 	"leat/vk/vktest"
 )
@@ -22,13 +22,13 @@ import (
 // them falls back in silence. Pairs of a prompt are sorted once a layer.
 func TestExpertKernels(t *testing.T) {
 	p, f := chosen(t, vktest.Enable())
-	if !gpu.Few(p, f) {
+	if !kernels.Few(p, f) {
 		t.Skipf("%s has no products of bytes", p.Name)
 	}
 	const bytes, summed, matrices = "mul_mat_vec_id_int8", "mul_mat_vec_id_sum", "mul_mat_id_cm"
 	few, short := map[string]int{bytes: 1, summed: 1}, map[string]int{bytes: 2, "group_experts": 1, "sum_experts": 1}
 	long := short
-	if gpu.Matrices(p, f) {
+	if kernels.Matrices(p, f) {
 		long = map[string]int{matrices: 2, "group_experts": 1, "sum_experts": 1}
 	}
 	for _, c := range []struct {
@@ -70,7 +70,7 @@ func TestExpertKernels(t *testing.T) {
 // A norm, a router and the choice of experts in one dispatch give the bits that the three give, for as many rows as go together.
 func TestNormedRoute(t *testing.T) {
 	alone(t)
-	if p, f := chosen(t, vktest.Enable()); !gpu.Few(p, f) {
+	if p, f := chosen(t, vktest.Enable()); !kernels.Few(p, f) {
 		t.Skipf("%s has no steps of few rows", p.Name)
 	}
 	for name, one := range map[string]bool{"qwen3moe-tiny-q4_k_m": true, "deepseek3-nano": true, "qwen2moe-nano": true, "gpt-oss-nano": false, "leat-demo-moe-q4_k_m": true} {
@@ -82,8 +82,8 @@ func TestNormedRoute(t *testing.T) {
 			for i := range 34 {
 				ids = append(ids, token.ID(1+7*i%200))
 			}
-			run := func(test func(*gpu.Kernels, gpu.Variant) error) (logits []float32, routed, apart int) {
-				o := engine.WithKernels(o, func(g *gpu.Options) { g.Routes, g.Test = true, test })
+			run := func(test func(*kernels.Kernels, kernels.Variant) error) (logits []float32, routed, apart int) {
+				o := engine.WithKernels(o, func(g *kernels.Options) { g.Routes, g.Test = true, test })
 				logits = prefillAndDecode(t, load(t, g.model, o), ids)
 				all, _ := ops.Take()
 				for _, op := range all {
@@ -97,7 +97,7 @@ func TestNormedRoute(t *testing.T) {
 				return logits, routed, apart
 			}
 			got, routed, left := run(conform.Prove)
-			want, none, apart := run(func(_ *gpu.Kernels, v gpu.Variant) error {
+			want, none, apart := run(func(_ *kernels.Kernels, v kernels.Variant) error {
 				if v.Row.Variant == shaders.Routed {
 					return errors.New("broken for this test")
 				}

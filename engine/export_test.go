@@ -4,10 +4,10 @@ import (
 	"context"
 	"time"
 
-	"leat/engine/internal/exec"
-	"leat/engine/plan"
 	"leat/engine/token"
-	"leat/shaders/gpu"
+	"leat/internal/exec"
+	"leat/internal/kernels"
+	"leat/internal/plan"
 	"leat/vk"
 	"leat/vk/file"
 	"leat/vk/mem"
@@ -133,7 +133,7 @@ func (m *Model) Passed() (link, disk, vram int64) {
 }
 
 // WithKernels has change look at how o's kernels are made.
-func WithKernels(o Options, change func(*gpu.Options)) Options {
+func WithKernels(o Options, change func(*kernels.Options)) Options {
 	o.kernels = change
 	return o
 }

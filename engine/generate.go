@@ -6,9 +6,9 @@ import (
 	"iter"
 	"strings"
 
-	"leat/engine/internal/exec"
 	"leat/engine/sample"
 	"leat/engine/token"
+	"leat/internal/exec"
 )
 
 // Params shapes one generation. The zero value is greedy and ends at the model's stop.

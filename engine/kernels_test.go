@@ -12,8 +12,8 @@ import (
 
 	"leat/engine"
 	"leat/gguf"
+	"leat/internal/kernels"
 	"leat/shaders"
-	"leat/shaders/gpu"
 	"leat/tools/testdata"
 	"leat/vk/vktest"
 )
@@ -26,15 +26,15 @@ func TestBrokenKernels(t *testing.T) {
 	ref := readReference(t, strings.TrimSuffix(path, ".gguf"))
 	o := engine.Options{KVType: "f16", ContextLength: 128, Chunk: 8, CacheDir: t.TempDir()}
 	plain := logits(t, load(t, path, exact(o)), ref.Tokens)
-	kernels, err := gpu.New(vktest.Open(t), gpu.Options{})
+	plainKernels, err := kernels.New(vktest.Open(t), kernels.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	const width = 256
-	q4, q6 := "mul_mat_vec_"+kernels.Team(gguf.Q4_K, width)+"_q4_k", "mul_mat_vec_"+kernels.Team(gguf.Q6_K, width)+"_q6_k"
-	kernels.Close()
+	q4, q6 := "mul_mat_vec_"+plainKernels.Team(gguf.Q4_K, width)+"_q4_k", "mul_mat_vec_"+plainKernels.Team(gguf.Q6_K, width)+"_q6_k"
+	plainKernels.Close()
 	wrong := func(names ...string) engine.Options {
-		return engine.WithKernels(o, func(g *gpu.Options) {
+		return engine.WithKernels(o, func(g *kernels.Options) {
 			g.Alter = func(row *shaders.Kernel, spec []uint32) ([]byte, []uint32) {
 				if slices.Contains(names, row.Name) {
 					other := "mul_mat_vec_int8_q5_k"
@@ -91,9 +91,9 @@ func TestBrokenKernels(t *testing.T) {
 		})
 	}
 	t.Run("all", func(t *testing.T) {
-		o := engine.WithKernels(o, func(g *gpu.Options) {
+		o := engine.WithKernels(o, func(g *kernels.Options) {
 			g.Cache = nil
-			g.Test = func(_ *gpu.Kernels, v gpu.Variant) error { return errors.New("broken for this test") }
+			g.Test = func(_ *kernels.Kernels, v kernels.Variant) error { return errors.New("broken for this test") }
 		})
 		if got := logits(t, load(t, path, o), ref.Tokens); !slices.Equal(got, plain) {
 			t.Errorf("without any variant logits differ from the plain kernels': relative error %.2e", relativeError(got, plain))

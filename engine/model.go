@@ -9,17 +9,17 @@ import (
 	"sync/atomic"
 
 	"leat/decompose/pack"
-	"leat/engine/arch"
 	"leat/engine/chat"
-	"leat/engine/expert"
-	"leat/engine/internal/exec"
-	"leat/engine/internal/kv"
-	"leat/engine/internal/weights"
-	"leat/engine/pace"
-	"leat/engine/plan"
 	"leat/engine/token"
+	"leat/internal/arch"
+	"leat/internal/exec"
+	"leat/internal/expertcache"
+	"leat/internal/kernels"
+	"leat/internal/kv"
+	"leat/internal/pace"
+	"leat/internal/plan"
+	"leat/internal/weights"
 	"leat/shaders"
-	"leat/shaders/gpu"
 	"leat/vk"
 	"leat/vk/limit"
 	"leat/vk/mem"
@@ -43,7 +43,7 @@ type Model struct {
 	vram    *mem.Heap
 	host    *mem.Heap
 	shared  mem.Shared // memory that weights are in place in
-	kernels *gpu.Kernels
+	kernels *kernels.Kernels
 	lent    bool // inst, dev and kernels are others', too
 	compute *vk.Timeline
 	weights *weights.Store
@@ -51,7 +51,7 @@ type Model struct {
 	exec    *exec.Exec
 	pacer   *pace.Pacer // nil: nothing is paced
 
-	routing *expert.Writer // nil: nobody wants to know
+	routing *expertcache.Writer // nil: nobody wants to know
 
 	rates struct{ link, disk, vram *limit.Rate } // nil: as fast as they are
 

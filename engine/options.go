@@ -8,17 +8,17 @@ import (
 	"strings"
 	"time"
 
-	"leat/engine/arch"
-	"leat/engine/expert"
-	"leat/engine/internal/exec"
-	"leat/engine/pace"
-	"leat/engine/plan"
-	"leat/engine/trace"
 	"leat/gguf"
+	"leat/internal/arch"
+	"leat/internal/exec"
+	"leat/internal/expertcache"
+	"leat/internal/kernels"
+	"leat/internal/kernels/cache"
+	"leat/internal/pace"
+	"leat/internal/plan"
+	"leat/internal/trace"
 	"leat/shaders"
 	"leat/shaders/conform"
-	"leat/shaders/gpu"
-	"leat/shaders/gpu/cache"
 	"leat/vk"
 	"leat/vk/file"
 	"leat/vk/mem"
@@ -71,21 +71,21 @@ type Options struct {
 	// returns after that; nil: none.
 	SelfTest func(kernel string) (over func())
 
-	fault    file.Fault         // tests: fails reads
-	device   vk.Fault           // tests: fails calls of Vulkan
-	queues   int                // tests: upload lanes, on as many queues as there are
-	headroom func() int64       // tests: what the driver says of free VRAM, asked before every step
-	waves    string             // tests: experts that are there run "apart" from those that come, or "together"; "": as the device has it
-	listens  bool               // tests: the host listens to the device, a CPU too
-	everyRow bool               // rehearsals, tests: the last layer computes rows that nobody asks logits of, too
-	hurried  bool               // tests: a rehearsal times steps no oftener than it must
-	ahead    float64            // tests: how seldom layers must miss an expert to go ahead, on a CPU too; 0: as elsewhere
-	shared   mem.Shared         // tests: keep weights in place in such memory, whatever the budgets
-	machine  *Machine           // tests: plan as on that one
-	opened   func(*vk.Device)   // tests: may make it a lesser one; nil: leaves it as it is
-	routes   bool               // tests: see [gpu.Options]
-	turns    bool               // tests: see [gpu.Options]
-	kernels  func(*gpu.Options) // tests: may break some; nil: leaves them as they are
+	fault    file.Fault             // tests: fails reads
+	device   vk.Fault               // tests: fails calls of Vulkan
+	queues   int                    // tests: upload lanes, on as many queues as there are
+	headroom func() int64           // tests: what the driver says of free VRAM, asked before every step
+	waves    string                 // tests: experts that are there run "apart" from those that come, or "together"; "": as the device has it
+	listens  bool                   // tests: the host listens to the device, a CPU too
+	everyRow bool                   // rehearsals, tests: the last layer computes rows that nobody asks logits of, too
+	hurried  bool                   // tests: a rehearsal times steps no oftener than it must
+	ahead    float64                // tests: how seldom layers must miss an expert to go ahead, on a CPU too; 0: as elsewhere
+	shared   mem.Shared             // tests: keep weights in place in such memory, whatever the budgets
+	machine  *Machine               // tests: plan as on that one
+	opened   func(*vk.Device)       // tests: may make it a lesser one; nil: leaves it as it is
+	routes   bool                   // tests: see [kernels.Options]
+	turns    bool                   // tests: see [kernels.Options]
+	kernels  func(*kernels.Options) // tests: may break some; nil: leaves them as they are
 
 	// lend has a device for a model with such options, or nil where that must have its own. Tests share a few: most of what a
 	// small model costs is to compile kernels and to test them.
@@ -96,7 +96,7 @@ type Options struct {
 type lent struct {
 	inst    *vk.Instance
 	dev     *vk.Device
-	kernels *gpu.Kernels
+	kernels *kernels.Kernels
 }
 
 // A target of room temperature would stop the device, one above all limits do nothing.
@@ -150,8 +150,8 @@ func (o Options) validated() (Options, error) {
 		}
 	}
 	if o.ExpertPolicy != "" {
-		if _, err := expert.ByName(o.ExpertPolicy); err != nil {
-			return o, &OptionError{"ExpertPolicy", o.ExpertPolicy, strings.Join(expert.Policies(), ", ")}
+		if _, err := expertcache.ByName(o.ExpertPolicy); err != nil {
+			return o, &OptionError{"ExpertPolicy", o.ExpertPolicy, strings.Join(expertcache.Policies(), ", ")}
 		}
 	}
 	if o.Logger == nil {
@@ -161,15 +161,15 @@ func (o Options) validated() (Options, error) {
 }
 
 // newKernels returns the device's kernels, which are tested before their first use.
-func (o *Options) newKernels(dev *vk.Device) (*gpu.Kernels, error) {
-	g := gpu.Options{Logger: o.Logger, Cache: cache.Open(o.CacheDir), Test: o.selfTest, Routes: o.routes, Turns: o.turns}
+func (o *Options) newKernels(dev *vk.Device) (*kernels.Kernels, error) {
+	g := kernels.Options{Logger: o.Logger, Cache: cache.Open(o.CacheDir), Test: o.selfTest, Routes: o.routes, Turns: o.turns}
 	if o.kernels != nil {
 		o.kernels(&g)
 	}
-	return gpu.New(dev, g)
+	return kernels.New(dev, g)
 }
 
-func (o *Options) selfTest(k *gpu.Kernels, v gpu.Variant) error {
+func (o *Options) selfTest(k *kernels.Kernels, v kernels.Variant) error {
 	if o.SelfTest != nil {
 		defer o.SelfTest(v.Row.Name)()
 	}
@@ -187,7 +187,7 @@ func KVTypes() []string {
 
 // ExpertPolicies lists what [Options].ExpertPolicy may be; "weighted" may be followed by a half-life in steps, as
 // "weighted:128".
-func ExpertPolicies() []string { return expert.Policies() }
+func ExpertPolicies() []string { return expertcache.Policies() }
 
 // kv returns the KV cache's type.
 func (o *Options) kv() gguf.Type {

@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"leat/engine"
-	"leat/engine/pace"
 	"leat/engine/token"
+	"leat/internal/pace"
 	"leat/tools/await"
 	"leat/tools/testdata"
 )

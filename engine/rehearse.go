@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"time"
 
-	"leat/engine/internal/exec"
-	"leat/engine/internal/kv"
-	"leat/engine/plan"
+	"leat/internal/exec"
+	"leat/internal/kv"
+	"leat/internal/plan"
 )
 
 // Rehearse times a few layers of the model at path, of each kind that it has, within o's budgets:

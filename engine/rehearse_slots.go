@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"leat/decompose/pack"
-	"leat/engine/arch"
-	"leat/engine/plan"
+	"leat/internal/arch"
+	"leat/internal/plan"
 )
 
 const (

@@ -5,8 +5,8 @@ import (
 	"errors"
 
 	"leat/decompose/pack"
-	"leat/engine/arch"
-	"leat/engine/plan"
+	"leat/internal/arch"
+	"leat/internal/plan"
 )
 
 // streams times one row in a view of which all layers are streamed from RAM, beside the same one all in VRAM. Where that

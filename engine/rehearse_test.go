@@ -11,10 +11,10 @@ import (
 
 	"leat/decompose"
 	"leat/engine"
-	"leat/engine/arch"
-	"leat/engine/plan"
 	"leat/engine/token"
-	"leat/engine/trace"
+	"leat/internal/arch"
+	"leat/internal/plan"
+	"leat/internal/trace"
 	"leat/tools/await"
 	"leat/tools/synth/synthetic"
 	"leat/vk"

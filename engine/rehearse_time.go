@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"leat/engine/plan"
+	"leat/internal/plan"
 	"leat/vk"
 )
 

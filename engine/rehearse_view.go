@@ -7,8 +7,8 @@ import (
 	"slices"
 
 	"leat/decompose/pack"
-	"leat/engine/arch"
-	"leat/engine/plan"
+	"leat/internal/arch"
+	"leat/internal/plan"
 	"leat/vk"
 )
 

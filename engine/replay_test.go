@@ -12,7 +12,7 @@ import (
 
 	"leat/engine"
 	"leat/engine/token"
-	"leat/engine/trace"
+	"leat/internal/trace"
 	"leat/tools/testdata"
 	"leat/vk"
 )

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"path/filepath"
 
-	"leat/engine/expert"
-	"leat/engine/plan"
+	"leat/internal/expertcache"
+	"leat/internal/plan"
 	"leat/vk"
 )
 
@@ -31,7 +31,7 @@ func (m *Model) newRouting() (func(rows int, ids []uint16) error, error) {
 	if m.o.Routing == nil || x.Count == 0 {
 		return nil, nil
 	}
-	h := expert.Header{Model: filepath.Base(m.file.Path), Experts: x.Count, Used: x.Used}
+	h := expertcache.Header{Model: filepath.Base(m.file.Path), Experts: x.Count, Used: x.Used}
 	for l := range m.hyper.BlockCount {
 		experts := m.file.Experts(l)
 		if len(experts) == 0 {
@@ -42,13 +42,13 @@ func (m *Model) newRouting() (func(rows int, ids []uint16) error, error) {
 			h.Bytes = max(h.Bytes, experts[i].Bytes)
 		}
 	}
-	w, err := expert.NewWriter(m.o.Routing, h)
+	w, err := expertcache.NewWriter(m.o.Routing, h)
 	if err != nil {
 		return nil, err
 	}
 	m.routing = w
 	return func(rows int, ids []uint16) error {
-		if err := w.Write(expert.Step{Rows: rows, IDs: ids}); err != nil {
+		if err := w.Write(expertcache.Step{Rows: rows, IDs: ids}); err != nil {
 			return fmt.Errorf("record which experts are used: %w", err)
 		}
 		return nil

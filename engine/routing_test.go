@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"leat/engine"
-	"leat/engine/expert"
 	"leat/engine/token"
+	"leat/internal/expertcache"
 	"leat/tools/synth/synthetic"
 	"leat/tools/testdata"
 )
@@ -20,7 +20,7 @@ func TestRouting(t *testing.T) {
 	path := filepath.Join(testdata.Demo(t), "leat-demo-moe-q8_0.gguf")
 	base := exact(engine.Options{ContextLength: 64, Chunk: 12, Discrete: true, ExpertPolicy: "lru"})
 	least := leastBudget(t, path, base)
-	var first *expert.Routing
+	var first *expertcache.Routing
 	var some int64 // VRAM for a part of the experts
 	for i, change := range []func(o *engine.Options){
 		func(*engine.Options) {},
@@ -53,7 +53,7 @@ func TestRouting(t *testing.T) {
 		if err := m.Close(); err != nil {
 			t.Fatal(err)
 		}
-		got, err := expert.ReadRouting(&file)
+		got, err := expertcache.ReadRouting(&file)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -69,11 +69,11 @@ func TestRouting(t *testing.T) {
 		if n := len(m.Plan().Experts.Classes); n != 1 {
 			t.Fatalf("%d classes of experts, wanted one", n)
 		}
-		p, err := expert.ByName("lru")
+		p, err := expertcache.ByName("lru")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r, err := expert.Replay(got, slots, p); err != nil || o.Chunk == 1 && (r.Hits != stats.Hits || r.Misses != stats.HostMisses+stats.DiskMisses) {
+		if r, err := expertcache.Replay(got, slots, p); err != nil || o.Chunk == 1 && (r.Hits != stats.Hits || r.Misses != stats.HostMisses+stats.DiskMisses) {
 			t.Errorf("%d: a replay has %+v, the slots had %+v, %v", i, r.Stats, stats, err)
 		}
 		if stats.Hits == 0 {
@@ -83,7 +83,7 @@ func TestRouting(t *testing.T) {
 }
 
 // flat is the ids of all rows.
-func flat(r *expert.Routing) (ids []uint16) {
+func flat(r *expertcache.Routing) (ids []uint16) {
 	for _, s := range r.Steps {
 		ids = append(ids, s.IDs...)
 	}
@@ -115,7 +115,7 @@ func TestSyntheticRouting(t *testing.T) {
 	if err := m.Close(); err != nil {
 		t.Fatal(err)
 	}
-	got, err := expert.ReadRouting(&file)
+	got, err := expertcache.ReadRouting(&file)
 	if err != nil {
 		t.Fatal(err)
 	}

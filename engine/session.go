@@ -7,9 +7,9 @@ import (
 	"iter"
 	"sync"
 
-	"leat/engine/internal/exec"
-	"leat/engine/internal/kv"
 	"leat/engine/token"
+	"leat/internal/exec"
+	"leat/internal/kv"
 )
 
 // ErrContextFull: the session holds as many tokens as it has room for.

@@ -3,8 +3,8 @@ package engine
 import (
 	"time"
 
-	"leat/engine/internal/weights"
-	"leat/engine/pace"
+	"leat/internal/pace"
+	"leat/internal/weights"
 	"leat/vk"
 )
 

@@ -10,9 +10,9 @@ import (
 
 	"leat/decompose/pack"
 	"leat/engine"
-	"leat/engine/plan"
 	"leat/engine/token"
-	"leat/engine/trace"
+	"leat/internal/plan"
+	"leat/internal/trace"
 	"leat/tools/await"
 	"leat/tools/testdata"
 	"leat/vk/mem"

@@ -12,7 +12,7 @@ import (
 
 	"leat/engine"
 	"leat/gguf"
-	"leat/shaders/gpu"
+	"leat/internal/kernels"
 )
 
 // TestTurned runs products of Q, K and V that turn and write the cache, which a CPU does not by itself: with biases, with values of another type than
@@ -40,11 +40,11 @@ func testTurned(t *testing.T, g golden, kv string, broken bool) {
 	var log bytes.Buffer
 	o := engine.Options{KVType: kv, ContextLength: 128, Chunk: 8}
 	o.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	o = engine.WithKernels(o, func(k *gpu.Options) {
+	o = engine.WithKernels(o, func(k *kernels.Options) {
 		k.Turns = true
 		if test := k.Test; broken {
-			k.Test = func(k *gpu.Kernels, v gpu.Variant) error {
-				if v.Turning != (gpu.Turning{}) && v.Row.Type != gguf.Q4_K { // of Q4_K_M values alone, of the others all
+			k.Test = func(k *kernels.Kernels, v kernels.Variant) error {
+				if v.Turning != (kernels.Turning{}) && v.Row.Type != gguf.Q4_K { // of Q4_K_M values alone, of the others all
 					return errors.New("broken for this test")
 				}
 				return test(k, v)

@@ -10,12 +10,12 @@ import (
 	"time"
 
 	"leat/engine"
-	"leat/engine/arch"
-	"leat/engine/bench"
 	"leat/engine/chat"
-	"leat/engine/pace"
-	"leat/engine/plan"
 	"leat/engine/token"
+	"leat/internal/arch"
+	"leat/internal/bench"
+	"leat/internal/pace"
+	"leat/internal/plan"
 )
 
 // runStats is what --stats, /stats and --json report of one answer.

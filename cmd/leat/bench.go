@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"leat/engine/bench"
+	"leat/internal/bench"
 )
 
 func init() { commands = append(commands, newBenchCmd) }

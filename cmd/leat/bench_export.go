@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"leat/engine/bench"
+	"leat/internal/bench"
 )
 
 // printMarkdown is a table to be pasted, every row whole in itself.

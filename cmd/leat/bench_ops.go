@@ -5,7 +5,7 @@ import (
 	"io"
 	"time"
 
-	"leat/engine/bench"
+	"leat/internal/bench"
 )
 
 // printOps lists the kernels of a row's steps, the ones that matter.

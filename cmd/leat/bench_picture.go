@@ -8,10 +8,10 @@ import (
 	"slices"
 
 	"leat/cmd/leat/picture"
-	"leat/engine/bench"
-	"leat/engine/plan"
-	"leat/engine/trace"
+	"leat/internal/bench"
 	"leat/internal/output"
+	"leat/internal/plan"
+	"leat/internal/trace"
 )
 
 // draw writes the pictures and the trace that were asked for.

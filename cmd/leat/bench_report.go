@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"leat/decompose/pack"
-	"leat/engine/arch"
-	"leat/engine/bench"
+	"leat/internal/arch"
+	"leat/internal/bench"
 )
 
 // benchFormat counts up when a field changes its meaning or goes; new ones may come.

@@ -12,11 +12,11 @@ import (
 
 	"leat/decompose/pack"
 	"leat/engine"
-	"leat/engine/arch"
-	"leat/engine/bench"
-	"leat/engine/calibrate"
-	"leat/engine/pace"
-	"leat/engine/plan"
+	"leat/internal/arch"
+	"leat/internal/bench"
+	"leat/internal/calibrate"
+	"leat/internal/pace"
+	"leat/internal/plan"
 	"leat/vk"
 	"leat/vk/mem"
 )

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"leat/engine/bench"
-	"leat/engine/plan"
+	"leat/internal/bench"
+	"leat/internal/plan"
 )
 
 // benchColumn is a column of the tables for people.

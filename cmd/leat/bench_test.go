@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"leat/decompose/pack"
-	"leat/engine/arch"
-	"leat/engine/bench"
-	"leat/engine/plan"
+	"leat/internal/arch"
+	"leat/internal/bench"
+	"leat/internal/plan"
 	"leat/tools/testdata"
 )
 

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"leat/engine/bench"
-	"leat/engine/plan"
-	"leat/engine/plan/gpus"
+	"leat/internal/bench"
+	"leat/internal/plan"
+	"leat/internal/plan/gpus"
 )
 
 // emulation is what of another machine this one plays. A rate of 0 is not slowed down: it

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"leat/engine"
-	"leat/engine/bench"
+	"leat/internal/bench"
 )
 
 // busyStats say what kept a decode from being faster: shares of its time, and the rates

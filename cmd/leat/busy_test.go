@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"leat/engine"
-	"leat/engine/bench"
+	"leat/internal/bench"
 )
 
 func TestBusy(t *testing.T) {

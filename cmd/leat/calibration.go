@@ -13,13 +13,13 @@ import (
 
 	"leat/decompose/pack"
 	"leat/engine"
-	"leat/engine/arch"
-	"leat/engine/calibrate"
-	"leat/engine/plan"
 	"leat/gguf"
+	"leat/internal/arch"
+	"leat/internal/calibrate"
+	"leat/internal/kernels"
+	"leat/internal/kernels/cache"
+	"leat/internal/plan"
 	"leat/shaders"
-	"leat/shaders/gpu"
-	"leat/shaders/gpu/cache"
 	"leat/vk"
 )
 
@@ -154,10 +154,10 @@ func (f *modelFlags) rates(ctx context.Context, a *app, known *calibrate.File, o
 		return speeds, nil, "", err
 	}
 	key = calibrate.DeviceKey(dev)
-	if t, err := gpu.LoadTuned(a.cacheFolder(), dev); err == nil {
+	if t, err := kernels.LoadTuned(a.cacheFolder(), dev); err == nil {
 		key += t.Stamp() // other kernels take other times
 	}
-	d, err := known.Device(ctx, dev, calibrate.Wanted{Types: matrixTypes(m), KV: f.kv(), Kernels: gpu.Options{Logger: a.log, Cache: a.cacheFolder()}}, a.log, may)
+	d, err := known.Device(ctx, dev, calibrate.Wanted{Types: matrixTypes(m), KV: f.kv(), Kernels: kernels.Options{Logger: a.log, Cache: a.cacheFolder()}}, a.log, may)
 	if err = errors.Join(err, dev.Close()); err != nil { // before others want its memory
 		return speeds, nil, "", err
 	}

@@ -12,7 +12,7 @@ import (
 
 	"leat/decompose/pack"
 	"leat/engine"
-	"leat/engine/plan/gpus"
+	"leat/internal/plan/gpus"
 	"leat/vk"
 )
 

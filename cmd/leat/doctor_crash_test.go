@@ -10,10 +10,10 @@ import (
 	"strings"
 	"testing"
 
+	"leat/internal/kernels"
+	"leat/internal/kernels/cache"
 	"leat/shaders"
 	"leat/shaders/conform"
-	"leat/shaders/gpu"
-	"leat/shaders/gpu/cache"
 	"leat/vk"
 	"leat/vk/vktest"
 )
@@ -38,7 +38,7 @@ func crashIn(kernel string) {
 	if err != nil {
 		fail(err)
 	}
-	k, err := gpu.New(dev, gpu.Options{Cache: newApp(nil, nil, nil).cacheFolder(), Alter: func(row *shaders.Kernel, spec []uint32) ([]byte, []uint32) {
+	k, err := kernels.New(dev, kernels.Options{Cache: newApp(nil, nil, nil).cacheFolder(), Alter: func(row *shaders.Kernel, spec []uint32) ([]byte, []uint32) {
 		if row.Name == kernel {
 			os.Exit(3)
 		}
@@ -74,7 +74,7 @@ func TestDoctorCrashes(t *testing.T) {
 			t.Fatalf("%v: %s", err, out)
 		}
 		folder := newApp(nil, nil, nil).cacheFolder() // the run that finds the marker
-		k, err := gpu.New(vktest.Open(t), gpu.Options{Cache: folder})
+		k, err := kernels.New(vktest.Open(t), kernels.Options{Cache: folder})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -82,8 +82,8 @@ func TestDoctorCrashes(t *testing.T) {
 	}
 	crash()
 	crash()
-	defer gpu.NoteCrashes(nil)
-	gpu.NoteCrashes(cache.Open(newApp(nil, nil, nil).cached("kernels")))
+	defer kernels.NoteCrashes(nil)
+	kernels.NoteCrashes(cache.Open(newApp(nil, nil, nil).cached("kernels")))
 	cases := slices.DeleteFunc(conform.Quick(), func(c conform.Case) bool { return c.Kernel != kernel && c.Kernel != other })
 	for _, retry := range []bool{false, true} {
 		var out bytes.Buffer

@@ -5,7 +5,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"leat/engine/calibrate"
+	"leat/internal/calibrate"
 )
 
 // measureDisk reads a file as the weights of the disk tier are read.

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"time"
 
+	"leat/internal/kernels"
 	"leat/shaders"
 	"leat/shaders/conform"
-	"leat/shaders/gpu"
 	"leat/vk"
 )
 
@@ -44,20 +44,20 @@ func (d *doctor) testCases(ctx context.Context, cases []conform.Case) {
 		return
 	}
 	defer d.closeDevice(dev)
-	kernels, err := gpu.New(dev, gpu.Options{Logger: d.app.log})
+	all, err := kernels.New(dev, kernels.Options{Logger: d.app.log})
 	if err != nil {
 		d.fail(err)
 		return
 	}
-	defer kernels.Close()
-	suite, err := conform.New(dev, kernels, uint64(time.Now().UnixNano()))
+	defer all.Close()
+	suite, err := conform.New(dev, all, uint64(time.Now().UnixNano()))
 	if err != nil {
 		d.fail(fmt.Errorf("self-test: %w", err))
 		return
 	}
 	defer suite.Close()
 	d.heading("Self-test on device %d, seed %d", d.chosen.Index, suite.Seed)
-	choices := kernels.Choices()
+	choices := all.Choices()
 	cases = slices.DeleteFunc(cases, func(c conform.Case) bool { return !suite.Can(&c) || d.sampled() && unused(choices, c) })
 	d.testKernels(ctx, cases, suite.Run)
 	d.blank()
@@ -67,9 +67,9 @@ func (d *doctor) testCases(ctx context.Context, cases []conform.Case) {
 func (d *doctor) sampled() bool { return d.chosen.Type == vk.CPU && !d.full }
 
 // unused says that the device computes an op in other ways than a case does.
-func unused(choices []gpu.Choice, c conform.Case) bool {
+func unused(choices []kernels.Choice, c conform.Case) bool {
 	k, ok := shaders.Lookup(c.Kernel)
-	return ok && slices.ContainsFunc(choices, func(way gpu.Choice) bool { return way.Op == k.Op && way.Variant == k.Variant && way.Lacks != "" })
+	return ok && slices.ContainsFunc(choices, func(way kernels.Choice) bool { return way.Op == k.Op && way.Variant == k.Variant && way.Lacks != "" })
 }
 
 // runCase is conform.Suite.Run; tests have kernels that fail.
@@ -99,7 +99,7 @@ func (d *doctor) testKernels(ctx context.Context, cases []conform.Case, run runC
 			fmt.Fprintf(d.out, "PASS  %3d cases %6.0f ms  NMSE %.0e\n", r.Cases, 1000*r.Seconds, r.NMSE)
 			continue
 		}
-		if wrong++; gpu.Replaced(name) {
+		if wrong++; kernels.Replaced(name) {
 			spared++
 		}
 		fmt.Fprintf(d.out, "FAIL  %3d cases %6.0f ms\n     %s\n", r.Cases, 1000*r.Seconds, r.Error)

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 
-	"leat/engine/calibrate"
 	"leat/gguf"
-	"leat/shaders/gpu"
+	"leat/internal/calibrate"
+	"leat/internal/kernels"
 	"leat/vk"
 )
 
@@ -115,7 +115,7 @@ func (d *doctor) measureUpload(ctx context.Context, dev *vk.Device, queue string
 // measureReads lets the kernel that reads most of a model at decode read total bytes.
 func (d *doctor) measureReads(ctx context.Context, dev *vk.Device, total int64) error {
 	// The self-test has told what of them computes wrong.
-	k, err := calibrate.NewKernels(ctx, dev, total, gpu.Options{Logger: d.app.log, Cache: d.app.cacheFolder()})
+	k, err := calibrate.NewKernels(ctx, dev, total, kernels.Options{Logger: d.app.log, Cache: d.app.cacheFolder()})
 	if err != nil {
 		return err
 	}

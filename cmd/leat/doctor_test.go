@@ -15,7 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"leat/engine/calibrate"
+	"leat/internal/calibrate"
 	"leat/shaders/conform"
 	"leat/vk"
 	"leat/vk/vktest"

@@ -6,9 +6,9 @@ import (
 	"fmt"
 
 	"leat/decompose/pack"
-	"leat/engine/arch"
-	"leat/engine/calibrate"
-	"leat/shaders/gpu"
+	"leat/internal/arch"
+	"leat/internal/calibrate"
+	"leat/internal/kernels"
 	"leat/vk"
 )
 
@@ -48,7 +48,7 @@ func (d *doctor) tuneDevice(ctx context.Context, dev *vk.Device, products []cali
 	d.heading("Tuning on device %d", d.chosen.Index)
 	defer d.blank()
 	folder := d.app.cacheFolder()
-	if err := gpu.ForgetTests(folder, dev.Physical); err != nil {
+	if err := kernels.ForgetTests(folder, dev.Physical); err != nil {
 		return fmt.Errorf("forget earlier self-tests: %w", err)
 	}
 	d.status.clear()
@@ -65,7 +65,7 @@ func (d *doctor) tuneDevice(ctx context.Context, dev *vk.Device, products []cali
 	if err != nil {
 		return err
 	}
-	if err := gpu.SaveTuned(folder, dev, tuned); err != nil {
+	if err := kernels.SaveTuned(folder, dev, tuned); err != nil {
 		return fmt.Errorf("keep what was tuned: %w", err)
 	}
 	for _, g := range gains {

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"leat/internal/kernels"
 	"leat/shaders/conform"
-	"leat/shaders/gpu"
 	"leat/vk"
 )
 
@@ -46,21 +46,21 @@ func (d *doctor) variants(context.Context) {
 		return
 	}
 	defer d.closeDevice(dev)
-	kernels, err := gpu.New(dev, gpu.Options{Logger: d.app.log, Cache: d.app.cacheFolder(), Test: conform.Prove})
+	all, err := kernels.New(dev, kernels.Options{Logger: d.app.log, Cache: d.app.cacheFolder(), Test: conform.Prove})
 	if err != nil {
 		d.fail(err)
 		return
 	}
-	defer kernels.Close()
+	defer all.Close()
 	d.heading("Kernels on device %d", d.chosen.Index)
-	for _, c := range kernels.Choices() {
+	for _, c := range all.Choices() {
 		d.variant(c)
 	}
-	d.cache(dev, kernels)
+	d.cache(dev, all)
 	d.blank()
 }
 
-func (d *doctor) variant(c gpu.Choice) {
+func (d *doctor) variant(c kernels.Choice) {
 	r := variantReport{Op: c.Op, Variant: c.Variant, When: c.When, Used: c.Lacks == "", Lacks: c.Lacks, Failed: c.Failed}
 	d.report.Variants = append(d.report.Variants, r)
 	text := c.When
@@ -77,7 +77,7 @@ func (d *doctor) variant(c gpu.Choice) {
 }
 
 // cache tells what is kept, and warns of kernels that earlier runs gave up.
-func (d *doctor) cache(dev *vk.Device, kernels *gpu.Kernels) {
+func (d *doctor) cache(dev *vk.Device, all *kernels.Kernels) {
 	folder := d.app.cacheFolder()
 	r := cacheReport{Path: folder.Path(), Failed: map[string]string{}, Crashed: map[string]string{}}
 	d.report.Cache = &r
@@ -88,10 +88,10 @@ func (d *doctor) cache(dev *vk.Device, kernels *gpu.Kernels) {
 	for _, f := range folder.Files() {
 		r.Files, r.Bytes = r.Files+1, r.Bytes+f.Bytes
 	}
-	if data, err := folder.Load(gpu.KindPipelines, gpu.DeviceKey(dev.Physical)); err == nil {
+	if data, err := folder.Load(kernels.KindPipelines, kernels.DeviceKey(dev.Physical)); err == nil {
 		r.PipelineBytes = int64(len(data))
 	}
-	results, _ := kernels.Tested()
+	results, _ := all.Tested()
 	for _, t := range results {
 		if r.Tested++; t.Error != "" {
 			r.Failed[t.Kernel] = t.Error
@@ -103,18 +103,18 @@ func (d *doctor) cache(dev *vk.Device, kernels *gpu.Kernels) {
 		d.warn(fmt.Sprintf("kernel %s failed its self-test in a run, so another is used: %s", name, r.Failed[name]),
 			"update the driver; leat doctor --retry tries it again")
 	}
-	d.crashes(kernels, &r)
+	d.crashes(all, &r)
 	d.tuneState(dev, &r)
 }
 
 // crashes names the kernels that the driver ended a run in.
-func (d *doctor) crashes(kernels *gpu.Kernels, r *cacheReport) {
-	for _, c := range kernels.Crashes() {
+func (d *doctor) crashes(all *kernels.Kernels, r *cacheReport) {
+	for _, c := range all.Crashes() {
 		r.Crashed[c.Kernel] = c.Why
 	}
 	for _, name := range sortedKeys(r.Crashed) {
 		instead := "no other stands in for it"
-		if gpu.Replaced(name) {
+		if kernels.Replaced(name) {
 			instead = "another is used"
 		}
 		d.field("crashed", "%s", name)
@@ -127,17 +127,17 @@ func (d *doctor) retryKernels(context.Context) {
 	if !d.retry || d.chosen == nil {
 		return
 	}
-	if err := gpu.Retry(d.app.cacheFolder(), d.chosen); err != nil {
+	if err := kernels.Retry(d.app.cacheFolder(), d.chosen); err != nil {
 		d.fail(fmt.Errorf("try kernels again: %w", err))
 	}
 }
 
 func (d *doctor) tuneState(dev *vk.Device, r *cacheReport) {
-	t, err := gpu.LoadTuned(d.app.cacheFolder(), dev)
+	t, err := kernels.LoadTuned(d.app.cacheFolder(), dev)
 	switch {
 	case err != nil:
 		r.Stale = err.Error()
-	case t != nil && t.Kernels != gpu.TableKey(dev):
+	case t != nil && t.Kernels != kernels.TableKey(dev):
 		r.Stale = "of other kernels"
 	case t != nil:
 		r.Tuned = t.Len()
@@ -157,7 +157,7 @@ func (d *doctor) tuneState(dev *vk.Device, r *cacheReport) {
 	}
 }
 
-func tunedTimes(t *gpu.Tuned) (times []time.Time) {
+func tunedTimes(t *kernels.Tuned) (times []time.Time) {
 	for _, p := range t.Products {
 		times = append(times, p.Measured)
 	}

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"leat/engine/bench"
-	"leat/engine/plan"
+	"leat/internal/bench"
+	"leat/internal/plan"
 )
 
 // What is small is not printed as nothing, and nothing is not negative.

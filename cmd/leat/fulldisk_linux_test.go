@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"leat/cmd/leat/demo"
-	"leat/engine/calibrate"
+	"leat/internal/calibrate"
 )
 
 // TestFullDisk: whatever the program writes beside packs, a full disk is an error with a

@@ -9,8 +9,8 @@ import (
 	"syscall"
 	"time"
 
+	"leat/internal/kernels/cache"
 	"leat/internal/output"
-	"leat/shaders/gpu/cache"
 )
 
 // patience is how long an interrupted command may take to end by itself. A driver that

@@ -10,7 +10,7 @@ import (
 	"leat/cmd/leat/demo"
 	"leat/decompose/pack"
 	"leat/engine"
-	"leat/engine/arch"
+	"leat/internal/arch"
 )
 
 // wants demands the arguments of these names, and says which one is missing.

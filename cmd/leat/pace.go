@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"leat/engine/pace"
+	"leat/internal/pace"
 )
 
 // paceStats are what --stats, /stats and --json say of heat and rests.

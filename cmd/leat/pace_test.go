@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"leat/engine/pace"
+	"leat/internal/pace"
 )
 
 func TestPaceStats(t *testing.T) {

@@ -10,10 +10,10 @@ import (
 
 	"leat/decompose/pack"
 	"leat/engine"
-	"leat/engine/arch"
-	"leat/engine/calibrate"
-	"leat/engine/plan"
-	"leat/engine/plan/gpus"
+	"leat/internal/arch"
+	"leat/internal/calibrate"
+	"leat/internal/plan"
+	"leat/internal/plan/gpus"
 	"leat/vk"
 )
 

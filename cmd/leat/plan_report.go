@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"leat/decompose/pack"
-	"leat/engine/arch"
-	"leat/engine/plan"
+	"leat/internal/arch"
+	"leat/internal/plan"
 )
 
 // planReport is what leat plan prints.

@@ -3,7 +3,7 @@ package main
 import (
 	"fmt"
 
-	"leat/engine/plan"
+	"leat/internal/plan"
 )
 
 // help is what more of something would bring.

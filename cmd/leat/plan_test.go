@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"leat/decompose/pack"
-	"leat/engine/plan"
+	"leat/internal/plan"
 	"leat/tools/synth/synthetic"
 )
 

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"leat/decompose/pack"
-	"leat/engine/plan"
+	"leat/internal/plan"
 )
 
 // trainReport is what leat plan --train prints.

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"leat/engine"
-	"leat/engine/pace"
+	"leat/internal/pace"
 )
 
 // resident is a loaded model and its one session. What a session holds is kept from

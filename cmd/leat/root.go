@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"leat/shaders/gpu"
+	"leat/internal/kernels"
 )
 
 // Exit codes, as the help explains them.
@@ -144,7 +144,7 @@ func (a *app) wrap(c *cobra.Command) {
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		a.started = true
 		a.log = newLogger(a.err, a.verbose)
-		gpu.NoteCrashes(a.cacheFolder())
+		kernels.NoteCrashes(a.cacheFolder())
 		defer a.toldTests(false)
 		return a.finish(runE(cmd, args))
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"leat/engine"
-	"leat/engine/arch"
 	"leat/engine/sample"
+	"leat/internal/arch"
 )
 
 func init() { commands = append(commands, newRunCmd) }

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"leat/engine"
-	"leat/engine/plan"
+	"leat/internal/plan"
 )
 
 // A person is told of self-tests that take long, while they do and in all; of others where that is asked for.

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"leat/engine/plan"
+	"leat/internal/plan"
 )
 
 // topics are what /show knows; their names complete.

@@ -19,13 +19,13 @@ var writers = []string{"Create", "CreateTemp", "WriteFile", "OpenFile", "Rename"
 
 // callers are the files, beside this package's, that may call them. Folders end in a slash.
 var callers = map[string]string{
-	"cmd/leat/talks.go":           "makes an empty file with a name of its own, for package output to replace",
-	"decompose/partial.go":        "a pack is written in a folder of its own, with a journal, and is taken up again after a kill",
-	"engine/calibrate/disk.go":    "a temporary file whose reading is measured",
-	"shaders/gpu/cache/marker.go": "files that stand for work in progress, held by a lock while it goes on: what counts is that they are there",
-	"vk/file/direct_linux.go":     "opens for reading, past the page cache",
-	"vk/file/direct_windows.go":   "opens for reading, past the page cache",
-	"tools/":                      "programs for who works on leat, in a clone of it",
+	"cmd/leat/talks.go":                "makes an empty file with a name of its own, for package output to replace",
+	"decompose/partial.go":             "a pack is written in a folder of its own, with a journal, and is taken up again after a kill",
+	"internal/calibrate/disk.go":       "a temporary file whose reading is measured",
+	"internal/kernels/cache/marker.go": "files that stand for work in progress, held by a lock while it goes on: what counts is that they are there",
+	"vk/file/direct_linux.go":          "opens for reading, past the page cache",
+	"vk/file/direct_windows.go":        "opens for reading, past the page cache",
+	"tools/":                           "programs for who works on leat, in a clone of it",
 }
 
 // TestCallers: a command that writes files in a way of its own would lose what this package keeps.

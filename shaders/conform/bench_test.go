@@ -5,8 +5,8 @@ import (
 
 	"leat/gguf"
 	"leat/gguf/quant"
+	"leat/internal/kernels"
 	"leat/shaders"
-	"leat/shaders/gpu"
 	"leat/vk"
 	"leat/vk/vktest"
 )
@@ -14,7 +14,7 @@ import (
 // benchmark is a device with memory for benchmarks: weights, then 64 MiB for all else.
 type benchmark struct {
 	dev      *vk.Device
-	kernels  *gpu.Kernels
+	kernels  *kernels.Kernels
 	buf      *vk.Buffer
 	cb       *vk.CommandBuffer
 	timeline *vk.Timeline
@@ -36,7 +36,7 @@ func newBenchmark(b *testing.B) *benchmark {
 			b.Fatal(err)
 		}
 	}
-	x.kernels, err = gpu.New(x.dev, gpu.Options{})
+	x.kernels, err = kernels.New(x.dev, kernels.Options{})
 	must()
 	b.Cleanup(x.kernels.Close)
 	x.buf, err = x.dev.NewBuffer("benchmark", x.weights+64<<20, vk.DeviceLocal)
@@ -53,7 +53,7 @@ func newBenchmark(b *testing.B) *benchmark {
 	x.timeline, err = x.dev.NewTimeline("benchmark")
 	must()
 	b.Cleanup(x.timeline.Close)
-	x.submit(b, func(*gpu.Recorder) error {
+	x.submit(b, func(*kernels.Recorder) error {
 		x.cb.Fill(x.buf, 0, x.buf.Bytes, 0x2c002c00) // small numbers in every format
 		x.cb.Fill(x.buf, x.weights, 1<<20, 0)        // ids, positions, sequences
 		return nil
@@ -61,7 +61,7 @@ func newBenchmark(b *testing.B) *benchmark {
 	return x
 }
 
-func (x *benchmark) submit(b *testing.B, record func(*gpu.Recorder) error) (bytes, flops float64) {
+func (x *benchmark) submit(b *testing.B, record func(*kernels.Recorder) error) (bytes, flops float64) {
 	if err := x.cb.Begin(); err != nil {
 		b.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func (x *benchmark) submit(b *testing.B, record func(*gpu.Recorder) error) (byte
 }
 
 // run measures whole submissions: what is recorded, its dispatch and the wait for it.
-func (x *benchmark) run(b *testing.B, record func(*gpu.Recorder) error) {
+func (x *benchmark) run(b *testing.B, record func(*kernels.Recorder) error) {
 	bytes, flops := x.submit(b, record) // builds the pipeline
 	b.SetBytes(int64(bytes))
 	for b.Loop() {
@@ -103,7 +103,7 @@ func (x *benchmark) mulMat(b *testing.B, n int, weights int64) {
 		m := int(weights / rowBytes)
 		a := mulMatArgs(x.buf.Address, x.rest+2<<20, x.rest+4<<20, m, k, n, k, m)
 		b.Run(t.String(), func(b *testing.B) {
-			x.run(b, func(r *gpu.Recorder) error { return r.MulMat(t, a) })
+			x.run(b, func(r *kernels.Recorder) error { return r.MulMat(t, a) })
 		})
 	}
 }
@@ -123,7 +123,7 @@ func BenchmarkGetRows(b *testing.B) {
 	for _, t := range quant.Types() {
 		a := shaders.GetRowsArgs{Table: x.buf.Address, IDs: x.rest, Dst: x.rest + 4<<20, Rows: 512, Cols: 4096}
 		b.Run(t.String(), func(b *testing.B) {
-			x.run(b, func(r *gpu.Recorder) error { return r.GetRows(t, a) })
+			x.run(b, func(r *kernels.Recorder) error { return r.GetRows(t, a) })
 		})
 	}
 }
@@ -133,7 +133,7 @@ func BenchmarkFlashAttn(b *testing.B) {
 	const positions, heads, headsKV, size = 1024, 32, 8, 128
 	x := newBenchmark(b)
 	page := x.buf.Address // one page holds all
-	x.submit(b, func(*gpu.Recorder) error {
+	x.submit(b, func(*kernels.Recorder) error {
 		x.cb.Fill(x.buf, x.weights, 4, positions-1)
 		x.cb.Fill(x.buf, x.weights+64, 4, uint32(page))
 		x.cb.Fill(x.buf, x.weights+68, 4, uint32(page>>32))
@@ -143,7 +143,7 @@ func BenchmarkFlashAttn(b *testing.B) {
 		a := shaders.FlashAttnArgs{Q: x.rest + 2<<20, Dst: x.rest + 4<<20, Pages: x.rest + 64, Pos: x.rest, Seq: x.rest + 128, Rows: 1,
 			Heads: heads, HeadsKV: headsKV, KeyLen: size, ValLen: size, MaxPages: 1, PagePositions: positions, QStride: heads * size, DstStride: heads * size, Scale: 0.1}
 		b.Run(t.String(), func(b *testing.B) {
-			x.run(b, func(r *gpu.Recorder) error { return r.FlashAttn(t, a) })
+			x.run(b, func(r *kernels.Recorder) error { return r.FlashAttn(t, a) })
 		})
 	}
 }
@@ -153,26 +153,26 @@ func BenchmarkRows(b *testing.B) {
 	const rows, cols = 512, 4096
 	x := newBenchmark(b)
 	in, out, w := x.rest+4<<20, x.rest+16<<20, x.rest+2<<20
-	for name, record := range map[string]func(*gpu.Recorder) error{
-		"rms_norm": func(r *gpu.Recorder) error {
+	for name, record := range map[string]func(*kernels.Recorder) error{
+		"rms_norm": func(r *kernels.Recorder) error {
 			return r.RMSNorm(shaders.RMSNormArgs{X: in, W: w, Dst: out, Rows: rows, Cols: cols, XStride: cols, DstStride: cols, Eps: 1e-5})
 		},
-		"soft_max": func(r *gpu.Recorder) error {
+		"soft_max": func(r *kernels.Recorder) error {
 			return r.SoftMax(shaders.SoftMaxArgs{X: in, Dst: out, Rows: rows, Cols: cols, Scale: 1})
 		},
-		"rope": func(r *gpu.Recorder) error {
+		"rope": func(r *kernels.Recorder) error {
 			return r.Rope(shaders.RopeArgs{X: in, CosSin: w, Rows: rows, Heads: 32, HeadDim: 128, RopeDim: 128, XStride: cols, Neox: 1})
 		},
-		"swiglu": func(r *gpu.Recorder) error {
+		"swiglu": func(r *kernels.Recorder) error {
 			return r.SwiGLU(shaders.GLUArgs{Gate: in, Up: in, Dst: out, Count: rows * cols})
 		},
-		"geglu": func(r *gpu.Recorder) error {
+		"geglu": func(r *kernels.Recorder) error {
 			return r.GeGLU(shaders.GLUArgs{Gate: in, Up: in, Dst: out, Count: rows * cols})
 		},
-		"add": func(r *gpu.Recorder) error {
+		"add": func(r *kernels.Recorder) error {
 			return r.Add(shaders.AddArgs{A: in, B: in, Dst: out, Count: rows * cols, BCols: rows * cols})
 		},
-		"argmax": func(r *gpu.Recorder) error {
+		"argmax": func(r *kernels.Recorder) error {
 			return r.Argmax(shaders.ArgmaxArgs{X: in, Dst: out, Rows: rows, Cols: cols})
 		},
 	} {
@@ -184,7 +184,7 @@ func BenchmarkRows(b *testing.B) {
 func BenchmarkKVAppend(b *testing.B) {
 	x := newBenchmark(b)
 	page := x.buf.Address
-	x.submit(b, func(*gpu.Recorder) error {
+	x.submit(b, func(*kernels.Recorder) error {
 		x.cb.Fill(x.buf, x.weights+64<<10, 4, uint32(page))
 		x.cb.Fill(x.buf, x.weights+64<<10+4, 4, uint32(page>>32))
 		return nil
@@ -193,7 +193,7 @@ func BenchmarkKVAppend(b *testing.B) {
 		a := shaders.KVAppendArgs{K: x.rest + 4<<20, V: x.rest + 4<<20, Pages: x.rest + 64<<10, Pos: x.rest, Seq: x.rest, Rows: 512,
 			HeadsKV: 8, KeyLen: 128, ValLen: 128, MaxPages: 1, PagePositions: 256, KStride: 1024, VStride: 1024}
 		b.Run(t.String(), func(b *testing.B) {
-			x.run(b, func(r *gpu.Recorder) error { return r.KVAppend(t, a) })
+			x.run(b, func(r *kernels.Recorder) error { return r.KVAppend(t, a) })
 		})
 	}
 }

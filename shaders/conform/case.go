@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"leat/shaders/gpu"
+	"leat/internal/kernels"
 	"leat/shaders/ref"
 )
 
@@ -48,7 +48,7 @@ func Cases() []Case {
 type job struct {
 	*image
 	rng    *rand.Rand
-	record func(*gpu.Recorder) error
+	record func(*kernels.Recorder) error
 	wants  []want
 	twins  [][2]want
 	spare  []span // memory that the op may leave anything in

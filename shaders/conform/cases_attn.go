@@ -5,8 +5,8 @@ import (
 	"math"
 
 	"leat/gguf"
+	"leat/internal/kernels"
 	"leat/shaders"
-	"leat/shaders/gpu"
 	"leat/shaders/ref"
 )
 
@@ -51,7 +51,7 @@ func rope(rows, heads, headDim, ropeDim, gap int, neox bool) Case {
 			if neox {
 				a.Neox = 1
 			}
-			j.record = func(r *gpu.Recorder) error { return r.Rope(a) }
+			j.record = func(r *kernels.Recorder) error { return r.Rope(a) }
 			return nil
 		},
 	}
@@ -154,7 +154,7 @@ func kvAppend(t gguf.Type, headsKV, keyLen, valLen, gap int, scale float32) Case
 				Rows: uint32(len(pos)), HeadsKV: uint32(headsKV), KeyLen: uint32(keyLen), ValLen: uint32(valLen),
 				MaxPages: maxPages, PagePositions: pagePositions, LayerOff: uint32(p.LayerOff), KStride: uint32(k.Stride), VStride: uint32(v.Stride)}
 			p.expect(j, k, v, pos, seq)
-			j.record = func(r *gpu.Recorder) error { return r.KVAppend(t, a) }
+			j.record = func(r *kernels.Recorder) error { return r.KVAppend(t, a) }
 			return nil
 		},
 	}
@@ -229,9 +229,9 @@ type attnShape struct {
 	sharp                          bool // scores so far apart that one position wins
 	window                         int
 	softCap                        float32
-	sinks                          float32      // of the first head, more for the others; 0: none
-	split                          gpu.RunSplit // of flash_attn_cm; zero: the device's own
-	badKey                         bool         // the first key holds NaN, and every row sees it
+	sinks                          float32          // of the first head, more for the others; 0: none
+	split                          kernels.RunSplit // of flash_attn_cm; zero: the device's own
+	badKey                         bool             // the first key holds NaN, and every row sees it
 }
 
 func (s attnShape) String() string {
@@ -239,7 +239,7 @@ func (s attnShape) String() string {
 	if s.window > 0 || s.softCap > 0 || s.sinks != 0 {
 		t += fmt.Sprintf(" window=%d cap=%g sinks=%g", s.window, s.softCap, s.sinks)
 	}
-	if s.split != (gpu.RunSplit{}) {
+	if s.split != (kernels.RunSplit{}) {
 		t += fmt.Sprintf(" subgroups=%d stages=%d", s.split.Subgroups, s.split.Stages)
 	}
 	if s.badKey {
@@ -287,7 +287,7 @@ func attn(t gguf.Type, s attnShape) Case {
 			a.Q, a.Dst, a.QStride, a.DstStride = j.addr(j.mat(q)), j.addr(dst), uint32(q.Stride), uint32(want.Stride)
 			ref.FlashAttn(want, q, &p.KV, pos, seq, s.heads, a.Scale, s.options())
 			j.output("dst", dst, want)
-			j.record = func(r *gpu.Recorder) error { return r.FlashAttn(t, a) }
+			j.record = func(r *kernels.Recorder) error { return r.FlashAttn(t, a) }
 			return nil
 		},
 	}
@@ -334,7 +334,7 @@ func attnSameBits(t gguf.Type, s attnShape) Case {
 				a.Q, a.Dst, a.QStride, a.DstStride = in+off, j.addr(single)+off, stride, stride
 				runs = append(runs, a)
 			}
-			j.record = func(r *gpu.Recorder) error {
+			j.record = func(r *kernels.Recorder) error {
 				return all(runs, func(a shaders.FlashAttnArgs) error { return r.FlashAttn(t, a) })
 			}
 			return nil

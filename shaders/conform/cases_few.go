@@ -5,8 +5,8 @@ import (
 	"fmt"
 
 	"leat/gguf"
+	"leat/internal/kernels"
 	"leat/shaders"
-	"leat/shaders/gpu"
 	"leat/shaders/ref"
 )
 
@@ -69,18 +69,18 @@ func fewCases() []Case {
 		}
 		for _, n := range []int{1, 3, 8} {
 			cases = append(cases,
-				siblings(row, [3]int{33, 12, 20}, 512, n, gpu.Tile{}), siblings(row, [3]int{64, 1, 0}, 256, n, gpu.Tile{}),
-				residual(row, 65, 512, n, gpu.Tile{}), gates(row, 65, 256, n, false, gpu.Tile{}), gates(row, 96, 512, n, true, gpu.Tile{}))
+				siblings(row, [3]int{33, 12, 20}, 512, n, kernels.Tile{}), siblings(row, [3]int{64, 1, 0}, 256, n, kernels.Tile{}),
+				residual(row, 65, 512, n, kernels.Tile{}), gates(row, 65, 256, n, false, kernels.Tile{}), gates(row, 96, 512, n, true, kernels.Tile{}))
 		}
 		for _, n := range []int{1, 3, 8} {
-			for _, tile := range []gpu.Tile{{}, {Rows: 1, Team: 64, Lanes: 64}, {Rows: 2, Team: 32, Lanes: 64}, {Rows: 4, Team: 8, Lanes: 128}} {
+			for _, tile := range []kernels.Tile{{}, {Rows: 1, Team: 64, Lanes: 64}, {Rows: 2, Team: 32, Lanes: 64}, {Rows: 4, Team: 8, Lanes: 128}} {
 				cases = append(cases, normOut(row, 96, 512, n, tile))
 			}
 			if row.Variant != shaders.Wide {
-				cases = append(cases, folded(row, 512, 256, 64, n), normIn(row, 65, 512, n, shaders.NoGLU, gpu.Tile{}), normIn(row, 65, 1280, n, shaders.GLUFloats, gpu.Tile{}), normIn(row, 96, 1280, n, shaders.GLUBytes, gpu.Tile{}))
+				cases = append(cases, folded(row, 512, 256, 64, n), normIn(row, 65, 512, n, shaders.NoGLU, kernels.Tile{}), normIn(row, 65, 1280, n, shaders.GLUFloats, kernels.Tile{}), normIn(row, 96, 1280, n, shaders.GLUBytes, kernels.Tile{}))
 			}
 		}
-		cases = append(cases, gates(row, 1056, 2048, 1, true, gpu.Tile{}), gatesSameBits(row))
+		cases = append(cases, gates(row, 1056, 2048, 1, true, kernels.Tile{}), gatesSameBits(row))
 	}
 	return cases
 }
@@ -104,7 +104,7 @@ func rmsNormQ8(rows, cols, gap int) Case {
 			alone, one := outputs()
 			parts, many := outputs()
 			j.same("dst by one workgroup a row and by several", one, many, want)
-			j.record = func(r *gpu.Recorder) error {
+			j.record = func(r *kernels.Recorder) error {
 				alone.Parts, parts.Parts = 1, r.NormParts(in.Cols)
 				return errors.Join(r.RMSNormQ8(alone), r.RMSNormQ8(parts))
 			}
@@ -114,15 +114,15 @@ func rmsNormQ8(rows, cols, gap int) Case {
 }
 
 // few gives a recorder the memory that steps of few rows need, and no promise of what is left there.
-func (j *job) few(cols, heads, valLen int) func(*gpu.Recorder) {
+func (j *job) few(cols, heads, valLen int) func(*kernels.Recorder) {
 	bytes := j.alloc(int(2 * shaders.Q8Size(shaders.FewRows, uint32(cols))))
 	parts := j.alloc(int(shaders.PartBytes(shaders.FewRows, uint32(heads), shaders.MaxParts, uint32(valLen))))
 	counters := j.alloc(int(shaders.CounterBytes(shaders.FewRows, uint32(heads))))
 	clear(j.at(counters))
 	j.exact("counters", counters, make([]byte, counters.n)) // for the next step
 	j.spare = append(j.spare, bytes, parts)
-	q8, p, c := gpu.Scratch{Address: j.addr(bytes), Bytes: int64(bytes.n)}, gpu.Scratch{Address: j.addr(parts), Bytes: int64(parts.n)}, gpu.Scratch{Address: j.addr(counters), Bytes: int64(counters.n)}
-	return func(r *gpu.Recorder) { r.Few, r.Q8, r.Parts, r.Counters = true, q8, p, c }
+	q8, p, c := kernels.Scratch{Address: j.addr(bytes), Bytes: int64(bytes.n)}, kernels.Scratch{Address: j.addr(parts), Bytes: int64(parts.n)}, kernels.Scratch{Address: j.addr(counters), Bytes: int64(counters.n)}
+	return func(r *kernels.Recorder) { r.Few, r.Q8, r.Parts, r.Counters = true, q8, p, c }
 }
 
 // attnFew attends with single rows, and with a few together, as steps of few rows do: by flash_attn_split and flash_attn_join,
@@ -142,9 +142,9 @@ func attnFew(t gguf.Type, s attnShape, joined bool) Case {
 			ref.FlashAttn(want, q, &p.KV, pos, seq, s.heads, a.Scale, s.options())
 			j.output("dst", dst, want)
 			in, prepare := j.addr(j.mat(q)), j.few(s.heads*s.valLen, s.heads, s.valLen)
-			j.record = func(r *gpu.Recorder) error {
+			j.record = func(r *kernels.Recorder) error {
 				if prepare(r); !joined {
-					r.Counters = gpu.Scratch{}
+					r.Counters = kernels.Scratch{}
 				}
 				for from := 0; from < len(pos); from += 4 { // 16 bytes of each of the arrays of rows
 					n := min(4, len(pos)-from)
@@ -182,7 +182,7 @@ func attnJoin(s attnShape, parts int) Case {
 				LayerOff: a.LayerOff, QStride: uint32(q.Stride), MaxParts: uint32(parts), Scale: a.Scale, SoftCap: a.SoftCap, Window: a.Window}
 			join := shaders.FlashAttnJoinArgs{Parts: split.Parts, Pos: a.Pos, Dst: j.addr(dst), Q: j.addr(bytes), S: j.addr(sums),
 				Rows: a.Rows, Heads: a.Heads, ValLen: a.ValLen, MaxParts: split.MaxParts, DstStride: uint32(want.Stride), Sinks: a.Sinks, Window: a.Window}
-			j.record = func(r *gpu.Recorder) error {
+			j.record = func(r *kernels.Recorder) error {
 				if err := r.FlashAttnSplit(gguf.F16, a.Heads/a.HeadsKV, 2100, split); err != nil {
 					return err
 				}
@@ -231,7 +231,7 @@ func attnAlone(s attnShape, parts int) Case {
 			}
 			join := shaders.FlashAttnJoinArgs{Parts: split.Parts, Pos: a.Pos, Dst: j.addr(dst),
 				Rows: a.Rows, Heads: a.Heads, ValLen: a.ValLen, MaxParts: split.MaxParts, DstStride: split.DstStride, Sinks: a.Sinks, Window: a.Window}
-			j.record = func(r *gpu.Recorder) error {
+			j.record = func(r *kernels.Recorder) error {
 				if err := r.FlashAttnSplit(gguf.F16, group, 2100, split); err != nil {
 					return err
 				}
@@ -275,7 +275,7 @@ func attnFewSameBits(t gguf.Type, s attnShape) Case {
 				runs = append(runs, a)
 			}
 			prepare := j.few(s.heads*size, s.heads, size)
-			j.record = func(r *gpu.Recorder) error {
+			j.record = func(r *kernels.Recorder) error {
 				prepare(r)
 				return all(runs, func(a shaders.FlashAttnArgs) error {
 					if r.Positions = 0; a.Rows == 1 { // as in a step of short contexts alone

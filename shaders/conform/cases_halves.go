@@ -8,8 +8,8 @@ import (
 
 	"leat/gguf"
 	"leat/gguf/quant"
+	"leat/internal/kernels"
 	"leat/shaders"
-	"leat/shaders/gpu"
 	"leat/shaders/ref"
 )
 
@@ -36,14 +36,14 @@ func halvesCases() []Case {
 	cases = append(cases, tileF16(3, 128, 0, 1e30), tileF16(3, 128, 0, 1e-30), tileF16(3, 128, 0, 0))
 	for _, n := range []int{17, 63, 64, 65, 127, 128, 129, 257} {
 		for _, m := range []int{1, 63, 128, 129, 260} {
-			cases = append(cases, mulMatHalves(gguf.Q8_0, m, 288, n, 0, 0), mulMatBlocks(gguf.Q8_0, m, 288, n, 0, gpu.Split{}))
+			cases = append(cases, mulMatHalves(gguf.Q8_0, m, 288, n, 0, 0), mulMatBlocks(gguf.Q8_0, m, 288, n, 0, kernels.Split{}))
 		}
 		cases = append(cases, mulMatHalves(gguf.Q4_K, 512, 256, n, 4, 1))
 	}
 	for _, t := range shaders.BlockTypes() {
-		cases = append(cases, mulMatBlocks(t, 100, max(96, t.BlockSize()), 17, 4, gpu.Split{}), mulMatBlocks(t, 300, 1024, 70, 0, gpu.Split{}),
+		cases = append(cases, mulMatBlocks(t, 100, max(96, t.BlockSize()), 17, 4, kernels.Split{}), mulMatBlocks(t, 300, 1024, 70, 0, kernels.Split{}),
 			mulMatBlocks(t, 100, 512, 40, 3, testSplits[0]),
-			gatedBlocks(t, 100, 512, 40, 4, gpu.Split{}), gatedBlocks(t, 44, 512, 130, 0, testSplits[0]))
+			gatedBlocks(t, 100, 512, 40, 4, kernels.Split{}), gatedBlocks(t, 44, 512, 130, 0, testSplits[0]))
 	}
 	for _, n := range []int{100, 257} {
 		for _, m := range []int{100, 260} {
@@ -60,7 +60,7 @@ func halvesCases() []Case {
 
 // testSplits are no large work to compile and do with 32 KiB: two stages; X, then W, from two tiles side by side, of which the
 // second may not be there; two and four lanes that decode a chunk together.
-var testSplits = []gpu.Split{
+var testSplits = []kernels.Split{
 	{BM: 64, BN: 64, WM: 32, WN: 16, BK: 32, Stages: 2, Halves: true, Wide: true},
 	{BM: 64, BN: 64, WM: 32, WN: 16, BK: 32, Stages: 2},
 	{BM: 64, BN: 256, WM: 32, WN: 64, BK: 32},
@@ -111,7 +111,7 @@ func tileF16(rows, k, gap int, size float32) Case {
 			j.exact("dst", dst, tilesOf(rows, k, func(r, i int) float32 { return x.Row(r)[i] / scales[r] }))
 			j.exact("scales", sums, floatBytes(scales))
 			a := shaders.TileF16Args{X: j.addr(j.mat(x)), Dst: j.addr(dst), Scales: j.addr(sums), N: uint32(rows), K: uint32(k), XStride: uint32(x.Stride)}
-			j.record = func(r *gpu.Recorder) error { return r.TileF16(a) }
+			j.record = func(r *kernels.Recorder) error { return r.TileF16(a) }
 			return nil
 		},
 	}
@@ -144,7 +144,7 @@ func dequantF16(t gguf.Type, rows, k int) Case {
 			dst := j.alloc(int(shaders.TilesBytes(uint32(rows), uint32(k))))
 			j.exact("dst", dst, tilesOf(rows, k, func(r, i int) float32 { return mat.Row(r)[i] }))
 			a := shaders.DequantF16Args{W: j.addr(weights), Dst: j.addr(dst), M: uint32(rows), K: uint32(k)}
-			j.record = func(r *gpu.Recorder) error { return r.DequantF16(t, a) }
+			j.record = func(r *kernels.Recorder) error { return r.DequantF16(t, a) }
 			return nil
 		},
 	}
@@ -153,20 +153,20 @@ func dequantF16(t gguf.Type, rows, k int) Case {
 // mulMatHalves multiplies with room for slices tiles of weights at a time, 0 for all, and twice by the same X, which
 // is brought into tiles once.
 func mulMatHalves(t gguf.Type, m, k, n, gap, slices int) Case {
-	return mulMatSplit(t, m, k, n, gap, slices, gpu.Split{})
+	return mulMatSplit(t, m, k, n, gap, slices, kernels.Split{})
 }
 
-func mulMatSplit(t gguf.Type, m, k, n, gap, slices int, split gpu.Split) Case {
+func mulMatSplit(t gguf.Type, m, k, n, gap, slices int, split kernels.Split) Case {
 	return mulMatInHalves("mul_mat_cm", fmt.Sprintf("%s M=%d K=%d N=%d gap=%d slices=%d", t, m, k, n, gap, slices)+splitName(split), t, m, k, n, gap, slices, split)
 }
 
 // mulMatBlocks multiplies by weights that are decoded in the product.
-func mulMatBlocks(t gguf.Type, m, k, n, gap int, split gpu.Split) Case {
+func mulMatBlocks(t gguf.Type, m, k, n, gap int, split kernels.Split) Case {
 	return mulMatInHalves(typed("mul_mat_q_cm", t), fmt.Sprintf("M=%d K=%d N=%d gap=%d", m, k, n, gap)+splitName(split), t, m, k, n, gap, 0, split)
 }
 
 // gatedBlocks multiplies by gates and what they let through, which are decoded in the product.
-func gatedBlocks(t gguf.Type, m, k, n, gap int, split gpu.Split) Case {
+func gatedBlocks(t gguf.Type, m, k, n, gap int, split kernels.Split) Case {
 	return Case{
 		Kernel: typed("mul_mat_q_cm", t), Shape: fmt.Sprintf("gates M=%d K=%d N=%d gap=%d", m, k, n, gap) + splitName(split), MaxNMSE: nmseHalf,
 		build: func(j *job) error {
@@ -190,8 +190,8 @@ func gatedBlocks(t gguf.Type, m, k, n, gap int, split gpu.Split) Case {
 			j.spare = append(j.spare, spare, gate, up)
 			j.sums("dst", dst, want, float64(k))
 			a := mulMatArgs(j.addr(at[0]), j.addr(j.mat(x)), j.addr(dst), m, k, n, x.Stride, want.Stride)
-			j.record = func(r *gpu.Recorder) error {
-				r.Scratch, r.Decoding = gpu.Scratch{Address: j.addr(spare), Bytes: bytes}, gpu.DecodeWithin
+			j.record = func(r *kernels.Recorder) error {
+				r.Scratch, r.Decoding = kernels.Scratch{Address: j.addr(spare), Bytes: bytes}, kernels.DecodeWithin
 				if r.Splits(split) {
 					r.Split = split
 				}
@@ -213,14 +213,14 @@ func gatedBlocks(t gguf.Type, m, k, n, gap int, split gpu.Split) Case {
 }
 
 // splitName is "" for the device's own.
-func splitName(s gpu.Split) string {
-	if s == (gpu.Split{}) {
+func splitName(s kernels.Split) string {
+	if s == (kernels.Split{}) {
 		return ""
 	}
 	return " split=" + s.String()
 }
 
-func mulMatInHalves(kernel, name string, t gguf.Type, m, k, n, gap, slices int, split gpu.Split) Case {
+func mulMatInHalves(kernel, name string, t gguf.Type, m, k, n, gap, slices int, split kernels.Split) Case {
 	return Case{
 		Kernel: kernel, Shape: name, MaxNMSE: nmseHalf,
 		build: func(j *job) error {
@@ -241,7 +241,7 @@ func mulMatInHalves(kernel, name string, t gguf.Type, m, k, n, gap, slices int, 
 			bytes := shaders.ScratchBytes(uint32(n), uint32(k), room+256)
 			spare := j.alloc(int(bytes))
 			j.spare = append(j.spare, spare)
-			scratch := gpu.Scratch{Address: j.addr(spare), Bytes: bytes}
+			scratch := kernels.Scratch{Address: j.addr(spare), Bytes: bytes}
 			first, second := j.space(want), j.space(want)
 			j.sums("first", first, want, float64(k))
 			j.sums("second", second, want, float64(k))
@@ -260,13 +260,13 @@ func mulMatInHalves(kernel, name string, t gguf.Type, m, k, n, gap, slices int, 
 			b, c, d := a, a, a
 			b.Dst, c.Dst, d.Dst = j.addr(second), j.addr(third), j.addr(fourth)
 			c.DstStride, d.DstStride = uint32(m), uint32(m)
-			j.record = func(r *gpu.Recorder) error {
-				r.Scratch, r.Decoding = scratch, gpu.DecodeWithin
+			j.record = func(r *kernels.Recorder) error {
+				r.Scratch, r.Decoding = scratch, kernels.DecodeWithin
 				if r.Splits(split) { // some are for small subgroups alone
 					r.Split = split
 				}
 				if kernel == "mul_mat_cm" {
-					r.Decoding = gpu.DecodeBefore
+					r.Decoding = kernels.DecodeBefore
 				}
 				if err := all([]shaders.MulMatArgs{a, b}, func(a shaders.MulMatArgs) error { return r.MulMat(t, a) }); err != nil {
 					return err
@@ -304,9 +304,9 @@ func attnRunCases() []Case {
 		attnRun(gguf.F16, attnShape{heads: 4, headsKV: 1, keyLen: 64, valLen: 128, page: 32}, 40, 5),
 		attnRun(gguf.F16, attnShape{heads: 2, headsKV: 1, keyLen: 128, valLen: 128, page: 32, sharp: true}, 100, 700),
 		attnRun(gguf.F16, attnShape{heads: 2, headsKV: 1, keyLen: 128, valLen: 128, page: 32, gap: 3}, 65, 2000),
-		attnRun(gguf.F16, attnShape{heads: 2, headsKV: 1, keyLen: 64, valLen: 64, page: 32, split: gpu.RunSplit{Subgroups: 6, Stages: 1}}, 200, 70),
-		attnRun(gguf.F16, attnShape{heads: 2, headsKV: 1, keyLen: 64, valLen: 64, page: 32, split: gpu.RunSplit{Subgroups: 4, Stages: 2}}, 200, 70),
-		attnRun(gguf.F16, attnShape{heads: 2, headsKV: 1, keyLen: 64, valLen: 64, page: 32, window: 40, softCap: 2, sinks: 1, split: gpu.RunSplit{Subgroups: 4, Stages: 2}}, 200, 70))
+		attnRun(gguf.F16, attnShape{heads: 2, headsKV: 1, keyLen: 64, valLen: 64, page: 32, split: kernels.RunSplit{Subgroups: 6, Stages: 1}}, 200, 70),
+		attnRun(gguf.F16, attnShape{heads: 2, headsKV: 1, keyLen: 64, valLen: 64, page: 32, split: kernels.RunSplit{Subgroups: 4, Stages: 2}}, 200, 70),
+		attnRun(gguf.F16, attnShape{heads: 2, headsKV: 1, keyLen: 64, valLen: 64, page: 32, window: 40, softCap: 2, sinks: 1, split: kernels.RunSplit{Subgroups: 4, Stages: 2}}, 200, 70))
 	for _, t := range []gguf.Type{gguf.Q8_0, gguf.Q4_0} {
 		for _, size := range []int{32, 64, 96, 128} {
 			cases = append(cases, attnRun(t, attnShape{heads: 4, headsKV: 2, keyLen: size, valLen: size, page: 32}, 70, 0))
@@ -347,7 +347,7 @@ func attnRun(t gguf.Type, s attnShape, rows, first int) Case {
 			a.Q, a.Dst, a.QStride, a.DstStride = j.addr(j.mat(q)), j.addr(dst), uint32(q.Stride), uint32(want.Stride)
 			ref.FlashAttn(want, q, &p.KV, pos, seq, s.heads, a.Scale, s.options())
 			j.output("dst", dst, want)
-			j.record = func(r *gpu.Recorder) error {
+			j.record = func(r *kernels.Recorder) error {
 				r.Run, r.RunSplit = true, s.split
 				return r.FlashAttn(t, a)
 			}

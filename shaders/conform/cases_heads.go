@@ -5,8 +5,8 @@ import (
 
 	"leat/gguf"
 	"leat/gguf/quant"
+	"leat/internal/kernels"
 	"leat/shaders"
-	"leat/shaders/gpu"
 	"leat/shaders/ref"
 )
 
@@ -35,7 +35,7 @@ func mulMatHeads(t gguf.Type, heads, m, k, n, xGap, dstGap int) Case {
 		j.sums("dst", dst, want, float64(k)/2)
 		a := headArgs(heads, m, k, n, xGap, dstGap)
 		a.W, a.X, a.Dst = j.addr(span), j.addr(j.mat(x)), j.addr(dst)
-		j.record = func(r *gpu.Recorder) error { return r.MulMatHeads(t, a) }
+		j.record = func(r *kernels.Recorder) error { return r.MulMatHeads(t, a) }
 		return nil
 	}}
 }
@@ -66,7 +66,7 @@ func mulMatHeadsSameBits(t gguf.Type, heads, m, k, n int) Case {
 			one.N, one.X, one.Dst = 1, a.X+uint64(4*i*x.Stride), j.addr(single)+uint64(4*i*out.Stride)
 			runs = append(runs, one)
 		}
-		j.record = func(r *gpu.Recorder) error {
+		j.record = func(r *kernels.Recorder) error {
 			return all(runs, func(a shaders.MulMatHeadsArgs) error { return r.MulMatHeads(t, a) })
 		}
 		return nil

@@ -6,8 +6,8 @@ import (
 
 	"leat/gguf"
 	"leat/gguf/quant"
+	"leat/internal/kernels"
 	"leat/shaders"
-	"leat/shaders/gpu"
 	"leat/shaders/ref"
 )
 
@@ -61,7 +61,7 @@ func moeCases() []Case {
 func topK(r ref.Router, rows int) Case {
 	return Case{Kernel: "topk_moe", Shape: routerShape(&r, rows), MaxNMSE: nmseCurved, build: func(j *job) error {
 		a := j.topK(r, rows)
-		j.record = func(rec *gpu.Recorder) error {
+		j.record = func(rec *kernels.Recorder) error {
 			return all(j.lookups(a), func(a shaders.TopKMoEArgs) error { return rec.TopKMoEVariant(shaders.FP32, a) })
 		}
 		return nil
@@ -77,7 +77,7 @@ func topKHeld(r ref.Router, rows int) Case {
 		plain.IDs, plain.Weights, plain.There = j.addr(ids), j.addr(weights), 0
 		j.sameBytes("ids", ids, span{j.wants[0].at.off, ids.n})
 		j.same("weights", weights, j.wants[1].at, out)
-		j.record = func(rec *gpu.Recorder) error {
+		j.record = func(rec *kernels.Recorder) error {
 			if err := rec.TopKMoEVariant(shaders.FP32, plain); err != nil {
 				return err
 			}
@@ -194,7 +194,7 @@ func groupExperts(pairs, experts int) Case {
 		j.exact("pairs", to, words(sorted))
 		j.exact("tiles", tileSpan, words(flat))
 		a := shaders.GroupExpertsArgs{IDs: j.addr(j.uint32s(ids)), Pairs: j.addr(to), Tiles: j.addr(tileSpan), Count: uint32(pairs), Experts: uint32(experts)}
-		j.record = func(r *gpu.Recorder) error { return r.GroupExperts(a) }
+		j.record = func(r *kernels.Recorder) error { return r.GroupExperts(a) }
 		return nil
 	}}
 }
@@ -271,7 +271,7 @@ func mulMatID(t gguf.Type, s idShape) Case {
 		}
 		j.sums("dst", dst, untouched, float64(s.k))
 		a.Table, a.X, a.Dst = table, j.addr(j.mat(x)), j.addr(dst)
-		j.record = func(r *gpu.Recorder) error {
+		j.record = func(r *kernels.Recorder) error {
 			if s.tiles {
 				if err := r.GroupExperts(g); err != nil {
 					return err
@@ -301,7 +301,7 @@ func mulMatIDSameBits(t gguf.Type, m, k int) Case {
 		a.Table, a.X, a.Dst = table, j.addr(j.mat(x)), j.addr(tiled)
 		one := a
 		one.Pairs, one.Tiles, one.Dst = 0, 0, j.addr(single)
-		j.record = func(r *gpu.Recorder) error {
+		j.record = func(r *kernels.Recorder) error {
 			if err := r.GroupExperts(g); err != nil {
 				return err
 			}
@@ -338,7 +338,7 @@ func sumExperts(rows, used, cols, gap int, residual bool) Case {
 		if residual {
 			a.Residual = a.Dst
 		}
-		j.record = func(r *gpu.Recorder) error { return r.SumExperts(a) }
+		j.record = func(r *kernels.Recorder) error { return r.SumExperts(a) }
 		return nil
 	}}
 }

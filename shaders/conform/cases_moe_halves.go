@@ -2,8 +2,8 @@ package conform
 
 import (
 	"leat/gguf"
+	"leat/internal/kernels"
 	"leat/shaders"
-	"leat/shaders/gpu"
 	"leat/shaders/ref"
 )
 
@@ -19,25 +19,25 @@ func idHalvesCases() []Case {
 		}
 		t, long := k.Type, max(96, k.Type.BlockSize())
 		cases = append(cases,
-			idHalves(t, idShape{m: 100, k: long, rows: 33, used: 2, experts: 6, gap: 4}, false, gpu.Split{}),
-			idHalves(t, idShape{m: 260, k: 1024, rows: 150, used: 2, experts: 3, first: 1, last: 3}, false, gpu.Split{}),
-			idHalves(t, idShape{m: 65, k: 512, rows: 40, used: 4, experts: 5, gap: 3, absent: true}, false, gpu.Split{}),
+			idHalves(t, idShape{m: 100, k: long, rows: 33, used: 2, experts: 6, gap: 4}, false, kernels.Split{}),
+			idHalves(t, idShape{m: 260, k: 1024, rows: 150, used: 2, experts: 3, first: 1, last: 3}, false, kernels.Split{}),
+			idHalves(t, idShape{m: 65, k: 512, rows: 40, used: 4, experts: 5, gap: 3, absent: true}, false, kernels.Split{}),
 		)
 	}
 	for _, t := range []gguf.Type{gguf.Q4_0, gguf.Q4_K, gguf.Q6_K, gguf.IQ4_XS} {
-		cases = append(cases, idHalves(t, idShape{m: 65, k: 512, rows: 40, used: 4, experts: 5, gap: 3, absent: true}, true, gpu.Split{}))
+		cases = append(cases, idHalves(t, idShape{m: 65, k: 512, rows: 40, used: 4, experts: 5, gap: 3, absent: true}, true, kernels.Split{}))
 	}
 	// A pipeline takes a software device minutes to compile: each split but once.
 	for _, rows := range []int{17, 64, 129} {
 		cases = append(cases,
-			idHalves(gguf.Q4_K, idShape{m: 129, k: 256, rows: rows, used: 1, experts: 2}, false, gpu.Split{BM: 128, BN: 32, WM: 32, WN: 32}),
-			idHalves(gguf.Q4_0, idShape{m: 200, k: 288, rows: rows, used: 3, experts: 4}, true, gpu.Split{BM: 128, BN: 64, WM: 64, WN: 32}))
+			idHalves(gguf.Q4_K, idShape{m: 129, k: 256, rows: rows, used: 1, experts: 2}, false, kernels.Split{BM: 128, BN: 32, WM: 32, WN: 32}),
+			idHalves(gguf.Q4_0, idShape{m: 200, k: 288, rows: rows, used: 3, experts: 4}, true, kernels.Split{BM: 128, BN: 64, WM: 64, WN: 32}))
 	}
 	return cases
 }
 
 // idHalves multiplies pairs with the weights of their experts, gated or not; the rows of pairs that take no part stay as they are.
-func idHalves(t gguf.Type, s idShape, gated bool, split gpu.Split) Case {
+func idHalves(t gguf.Type, s idShape, gated bool, split kernels.Split) Case {
 	name, most := s.String(), nmseHalf
 	if gated {
 		name, most = "gates "+name, nmseGatedHalf
@@ -54,7 +54,7 @@ func idHalves(t gguf.Type, s idShape, gated bool, split gpu.Split) Case {
 		if err != nil {
 			return err
 		}
-		p := gpu.ExpertProducts{Type: t, Experts: uint32(s.experts), MulMatIDArgs: a}
+		p := kernels.ExpertProducts{Type: t, Experts: uint32(s.experts), MulMatIDArgs: a}
 		p.Table, p.X, p.Dst = table, j.addr(j.mat(x)), j.addr(dst)
 		if !gated {
 			err = ref.MulMatID(t, want, w, x, ids, s.used, s.first, int(a.Last))
@@ -68,8 +68,8 @@ func idHalves(t gguf.Type, s idShape, gated bool, split gpu.Split) Case {
 		room := j.alloc(int(rows))
 		gates, ups := j.alloc(4*len(gate.Data)), j.alloc(4*len(gate.Data))
 		j.spare = append(j.spare, room, gates, ups)
-		j.record = func(r *gpu.Recorder) error {
-			r.Scratch = gpu.Scratch{Address: j.addr(room), Bytes: rows}
+		j.record = func(r *kernels.Recorder) error {
+			r.Scratch = kernels.Scratch{Address: j.addr(room), Bytes: rows}
 			if r.Splits(split) { // some are for small subgroups alone
 				r.Split = split
 			}
@@ -86,7 +86,7 @@ func idHalves(t gguf.Type, s idShape, gated bool, split gpu.Split) Case {
 }
 
 // gatedPairs fills want with what the reference makes of pairs that take part, and makes the matrices that are gated.
-func (j *job) gatedPairs(p *gpu.ExpertProducts, s idShape, want, gate, up, x ref.Mat, ids []uint32, w [][]byte) error {
+func (j *job) gatedPairs(p *kernels.ExpertProducts, s idShape, want, gate, up, x ref.Mat, ids []uint32, w [][]byte) error {
 	table, other, err := j.expertWeights(p.Type, s)
 	if err != nil {
 		return err
@@ -107,7 +107,7 @@ func (j *job) gatedPairs(p *gpu.ExpertProducts, s idShape, want, gate, up, x ref
 }
 
 // plainGates is what a gated product stands for, op by op, for the pairs that take part.
-func plainGates(r *gpu.Recorder, p gpu.ExpertProducts, gates, ups uint64, ids []uint32, w [][]byte) error {
+func plainGates(r *kernels.Recorder, p kernels.ExpertProducts, gates, ups uint64, ids []uint32, w [][]byte) error {
 	a, b := p.MulMatIDArgs, p.MulMatIDArgs
 	b.Table, a.Dst, b.Dst = p.Up, gates, ups
 	if err := all([]shaders.MulMatIDArgs{a, b}, func(a shaders.MulMatIDArgs) error { return r.MulMatID(p.Type, a, p.Experts) }); err != nil {

@@ -6,32 +6,32 @@ import (
 
 	"leat/gguf"
 	"leat/gguf/quant"
+	"leat/internal/kernels"
 	"leat/shaders"
-	"leat/shaders/gpu"
 	"leat/shaders/ref"
 )
 
 func routedCases() []Case {
 	var cases []Case
 	for _, t := range []gguf.Type{gguf.F32, gguf.F16, gguf.BF16} {
-		cases = append(cases, topKRouted(t, ref.Router{Experts: 128, Used: 8, Normalise: true, Scale: 1}, 1, 2048, gpu.Tile{}, true))
+		cases = append(cases, topKRouted(t, ref.Router{Experts: 128, Used: 8, Normalise: true, Scale: 1}, 1, 2048, kernels.Tile{}, true))
 	}
 	for _, c := range []struct {
 		r          ref.Router
 		rows, cols int
-		tile       gpu.Tile
+		tile       kernels.Tile
 	}{
-		{ref.Router{Experts: 128, Used: 8, Normalise: true, Scale: 1}, 3, 2048, gpu.Tile{}},
-		{ref.Router{Experts: 60, Used: 4, Scale: 1}, 8, 288, gpu.Tile{}},
-		{ref.Router{Experts: 1, Used: 1, Scale: 1}, 2, 32, gpu.Tile{}},
-		{ref.Router{Experts: 5, Used: 5, Scale: 1}, 3, 4096, gpu.Tile{}},
-		{ref.Router{Experts: 32, Used: 4, Late: true, Scale: 1}, 7, 2880, gpu.Tile{}},
-		{ref.Router{Experts: 512, Used: 10, Normalise: true, Scale: 1}, 2, 2048, gpu.Tile{}},
-		{ref.Router{Experts: 256, Used: 8, Sigmoid: true, Normalise: true, Scale: 2.5, Groups: 8, GroupsUsed: 4, GroupBest: 2, Bias: []float32{}}, 3, 1024, gpu.Tile{}},
-		{ref.Router{Experts: 160, Used: 6, Scale: 16, Groups: 8, GroupsUsed: 3, GroupBest: 1}, 4, 512, gpu.Tile{}},
-		{ref.Router{Experts: 128, Used: 8, Normalise: true, Scale: 1}, 2, 2048, gpu.Tile{Rows: 1, Team: 64, Unroll: 2, Lanes: 128}},
-		{ref.Router{Experts: 130, Used: 8, Normalise: true, Scale: 1}, 2, 1120, gpu.Tile{Rows: 1, Team: 4, Unroll: 8, Lanes: 64}},
-		{ref.Router{Experts: 7, Used: 2, Normalise: true, Scale: 1}, 2, 1120, gpu.Tile{Rows: 1, Team: 32, Unroll: 1, Lanes: 32}},
+		{ref.Router{Experts: 128, Used: 8, Normalise: true, Scale: 1}, 3, 2048, kernels.Tile{}},
+		{ref.Router{Experts: 60, Used: 4, Scale: 1}, 8, 288, kernels.Tile{}},
+		{ref.Router{Experts: 1, Used: 1, Scale: 1}, 2, 32, kernels.Tile{}},
+		{ref.Router{Experts: 5, Used: 5, Scale: 1}, 3, 4096, kernels.Tile{}},
+		{ref.Router{Experts: 32, Used: 4, Late: true, Scale: 1}, 7, 2880, kernels.Tile{}},
+		{ref.Router{Experts: 512, Used: 10, Normalise: true, Scale: 1}, 2, 2048, kernels.Tile{}},
+		{ref.Router{Experts: 256, Used: 8, Sigmoid: true, Normalise: true, Scale: 2.5, Groups: 8, GroupsUsed: 4, GroupBest: 2, Bias: []float32{}}, 3, 1024, kernels.Tile{}},
+		{ref.Router{Experts: 160, Used: 6, Scale: 16, Groups: 8, GroupsUsed: 3, GroupBest: 1}, 4, 512, kernels.Tile{}},
+		{ref.Router{Experts: 128, Used: 8, Normalise: true, Scale: 1}, 2, 2048, kernels.Tile{Rows: 1, Team: 64, Unroll: 2, Lanes: 128}},
+		{ref.Router{Experts: 130, Used: 8, Normalise: true, Scale: 1}, 2, 1120, kernels.Tile{Rows: 1, Team: 4, Unroll: 8, Lanes: 64}},
+		{ref.Router{Experts: 7, Used: 2, Normalise: true, Scale: 1}, 2, 1120, kernels.Tile{Rows: 1, Team: 32, Unroll: 1, Lanes: 32}},
 	} {
 		cases = append(cases, topKRouted(gguf.F32, c.r, c.rows, c.cols, c.tile, true))
 	}
@@ -40,9 +40,9 @@ func routedCases() []Case {
 
 // topKRouted chooses experts by the scores of a normed row, twice, of which the last expert's and the first one's are equal; with same also
 // as rms_norm_q8, mul_mat_vec_wide and topk_moe do: to the same bits.
-func topKRouted(t gguf.Type, router ref.Router, rows, cols int, tile gpu.Tile, same bool) Case {
+func topKRouted(t gguf.Type, router ref.Router, rows, cols int, tile kernels.Tile, same bool) Case {
 	name := fmt.Sprintf("cols=%d %s", cols, routerShape(&router, rows))
-	if tile != (gpu.Tile{}) {
+	if tile != (kernels.Tile{}) {
 		name += fmt.Sprintf(" %v", tile)
 	}
 	return Case{Kernel: typed("topk_moe_routed", t), Shape: name, MaxNMSE: nmseRounded, build: func(j *job) error {
@@ -54,12 +54,12 @@ func topKRouted(t gguf.Type, router ref.Router, rows, cols int, tile gpu.Tile, s
 		if a.There != 0 {
 			runs[1].There = j.lacks
 		}
-		prepare := func(r *gpu.Recorder) { r.Few, r.Tile = true, tile }
-		var apart func(*gpu.Recorder) error
+		prepare := func(r *kernels.Recorder) { r.Few, r.Tile = true, tile }
+		var apart func(*kernels.Recorder) error
 		if same {
 			apart = j.routedApart(t, &a)
 		}
-		j.record = func(r *gpu.Recorder) error {
+		j.record = func(r *kernels.Recorder) error {
 			prepare(r)
 			err := all(runs, func(a shaders.TopKMoERoutedArgs) error { return r.TopKMoERouted(t, a) })
 			if err != nil || apart == nil {
@@ -105,7 +105,7 @@ func (j *job) routed(t gguf.Type, router ref.Router, rows, cols int) (a shaders.
 }
 
 // routedApart does what a does with kernels that do it apart.
-func (j *job) routedApart(t gguf.Type, a *shaders.TopKMoERoutedArgs) func(*gpu.Recorder) error {
+func (j *job) routedApart(t gguf.Type, a *shaders.TopKMoERoutedArgs) func(*kernels.Recorder) error {
 	at := func(address uint64) int {
 		for _, w := range j.wants {
 			if j.addr(w.at) == address {
@@ -128,7 +128,7 @@ func (j *job) routedApart(t gguf.Type, a *shaders.TopKMoERoutedArgs) func(*gpu.R
 	product := shaders.MulMatTeamArgs{W0: a.Router, X: norm.Dst, Dst0: j.addr(score), M0: a.Experts, K: a.Cols, N: a.Rows, XStride: a.Cols, DstStride: a.Experts}
 	choice := shaders.TopKMoEArgs{X: product.Dst0, Bias: a.Bias, IDs: j.addr(ids), Weights: j.addr(share), Rows: a.Rows, Experts: a.Experts, Used: a.Used,
 		Gating: a.Gating, Groups: a.Groups, GroupsUsed: a.GroupsUsed, Scale: a.Scale, GroupBest: a.GroupBest}
-	return func(r *gpu.Recorder) error {
+	return func(r *kernels.Recorder) error {
 		if err := r.RMSNormQ8(norm); err != nil {
 			return err
 		}
@@ -140,7 +140,7 @@ func (j *job) routedApart(t gguf.Type, a *shaders.TopKMoERoutedArgs) func(*gpu.R
 }
 
 // routedProofs have rows of which each lane has all it can, and of which most lanes have less; several workgroups, and one.
-func routedProofs(v *gpu.Variant) []Case {
+func routedProofs(v *kernels.Variant) []Case {
 	run := int(v.Tile.Lanes) * 4
 	teams := int(v.Tile.Lanes / v.Tile.Team)
 	return []Case{

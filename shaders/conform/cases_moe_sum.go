@@ -2,13 +2,13 @@ package conform
 
 import (
 	"leat/gguf"
+	"leat/internal/kernels"
 	"leat/shaders"
-	"leat/shaders/gpu"
 	"leat/shaders/ref"
 )
 
 // idSum sums up what a row's experts make of the row's pairs, and adds it to what is there.
-func idSum(t gguf.Type, s idShape, tile gpu.Tile) Case {
+func idSum(t gguf.Type, s idShape, tile kernels.Tile) Case {
 	return Case{Kernel: typed("mul_mat_vec_id_sum", t), Shape: s.String() + tileName(tile), MaxNMSE: nmseRounded, build: func(j *job) error {
 		table, w, err := j.expertWeights(t, s)
 		if err != nil {
@@ -29,8 +29,8 @@ func idSum(t gguf.Type, s idShape, tile gpu.Tile) Case {
 			Table: table, X: j.addr(j.mat(x)), IDs: j.addr(j.uint32s(ids)), Weights: j.addr(j.mat(weights)), Dst: j.addr(dst), Residual: j.addr(dst),
 			M: uint32(s.m), K: uint32(s.k), N: uint32(s.rows), Used: uint32(s.used), DstStride: uint32(want.Stride), ResidualStride: uint32(want.Stride),
 		}
-		j.record = func(r *gpu.Recorder) error {
-			r.Tile, r.Few, r.Q8 = tile, true, gpu.Scratch{Address: j.addr(room), Bytes: int64(room.n)}
+		j.record = func(r *kernels.Recorder) error {
+			r.Tile, r.Few, r.Q8 = tile, true, kernels.Scratch{Address: j.addr(room), Bytes: int64(room.n)}
 			return r.ExpertSum(t, a, uint32(s.experts))
 		}
 		return nil
@@ -38,7 +38,7 @@ func idSum(t gguf.Type, s idShape, tile gpu.Tile) Case {
 }
 
 // idSumProofs are [teamProofs] for what is summed up over experts.
-func idSumProofs(v *gpu.Variant) []Case {
+func idSumProofs(v *kernels.Variant) []Case {
 	const used = 3
 	block := max(32, v.Row.Type.BlockSize())
 	k := (32*int(v.Tile.Team*(2*v.Tile.Unroll+1))/used + block) / block * block

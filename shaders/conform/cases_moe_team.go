@@ -1,8 +1,8 @@
 package conform
 
 import (
+	"leat/internal/kernels"
 	"leat/shaders"
-	"leat/shaders/gpu"
 	"leat/shaders/ref"
 )
 
@@ -16,24 +16,24 @@ func teamIDCases() []Case {
 		}
 		for _, tiles := range []bool{false, true} {
 			cases = append(cases,
-				teamID(row, idShape{m: 65, k: 512, rows: 1, used: 8, experts: 16, tiles: tiles}, shaders.NoGLU, gpu.Tile{}),
-				teamID(row, idShape{m: 7, k: 768, rows: 19, used: 3, experts: 4, gap: 4, first: 1, last: 3, tiles: tiles}, shaders.NoGLU, gpu.Tile{}),
-				teamID(row, idShape{m: 33, k: 256, rows: 5, used: 2, experts: 3, first: 1, last: 2, tiles: tiles}, shaders.GLUFloats, gpu.Tile{}),
-				teamID(row, idShape{m: 96, k: 1024, rows: 21, used: 2, experts: 5, tiles: tiles}, shaders.GLUBytes, gpu.Tile{}),
+				teamID(row, idShape{m: 65, k: 512, rows: 1, used: 8, experts: 16, tiles: tiles}, shaders.NoGLU, kernels.Tile{}),
+				teamID(row, idShape{m: 7, k: 768, rows: 19, used: 3, experts: 4, gap: 4, first: 1, last: 3, tiles: tiles}, shaders.NoGLU, kernels.Tile{}),
+				teamID(row, idShape{m: 33, k: 256, rows: 5, used: 2, experts: 3, first: 1, last: 2, tiles: tiles}, shaders.GLUFloats, kernels.Tile{}),
+				teamID(row, idShape{m: 96, k: 1024, rows: 21, used: 2, experts: 5, tiles: tiles}, shaders.GLUBytes, kernels.Tile{}),
 			)
 		}
-		cases = append(cases, teamIDSameBits(row), teamID(row, idShape{m: 7, k: 1024, rows: 5, used: 3, experts: 4, gap: 4}, shaders.NoGLU, gpu.Tile{}))
+		cases = append(cases, teamIDSameBits(row), teamID(row, idShape{m: 7, k: 1024, rows: 5, used: 3, experts: 4, gap: 4}, shaders.NoGLU, kernels.Tile{}))
 	}
 	for _, k := range shaders.Kernels() {
 		if k.Op == "mul_mat_vec_id" && k.Variant == shaders.Sum {
-			cases = append(cases, idSum(k.Type, idShape{m: 65, k: 768, rows: 1, used: 8, experts: 16}, gpu.Tile{}),
-				idSum(k.Type, idShape{m: 7, k: 256, rows: 5, used: 3, experts: 4, gap: 4, absent: true}, gpu.Tile{}))
+			cases = append(cases, idSum(k.Type, idShape{m: 65, k: 768, rows: 1, used: 8, experts: 16}, kernels.Tile{}),
+				idSum(k.Type, idShape{m: 7, k: 256, rows: 5, used: 3, experts: 4, gap: 4, absent: true}, kernels.Tile{}))
 		}
 	}
 	if row, ok := shaders.Lookup("mul_mat_vec_id_int8_q4_k"); ok {
 		for _, tiles := range []bool{false, true} {
-			cases = append(cases, teamID(row, idShape{m: 20, k: 512, rows: 12, used: 2, experts: 3, tiles: tiles, absent: true}, shaders.NoGLU, gpu.Tile{}),
-				teamID(row, idShape{m: 64, k: 512, rows: 12, used: 2, experts: 3, tiles: tiles, absent: true}, shaders.GLUFloats, gpu.Tile{}))
+			cases = append(cases, teamID(row, idShape{m: 20, k: 512, rows: 12, used: 2, experts: 3, tiles: tiles, absent: true}, shaders.NoGLU, kernels.Tile{}),
+				teamID(row, idShape{m: 64, k: 512, rows: 12, used: 2, experts: 3, tiles: tiles, absent: true}, shaders.GLUFloats, kernels.Tile{}))
 		}
 	}
 	return cases
@@ -84,7 +84,7 @@ func (j *job) expertTeam(row *shaders.Kernel, s idShape, glu uint32) (a shaders.
 }
 
 // teamID multiplies pairs with the weights of their experts, in bytes.
-func teamID(row *shaders.Kernel, s idShape, glu uint32, tile gpu.Tile) Case {
+func teamID(row *shaders.Kernel, s idShape, glu uint32, tile kernels.Tile) Case {
 	name := [...]string{"", "gates ", "gates, bytes "}[glu] + s.String()
 	if s.tiles {
 		name += " by expert"
@@ -100,7 +100,7 @@ func teamID(row *shaders.Kernel, s idShape, glu uint32, tile gpu.Tile) Case {
 			j.wants = append(j.wants, want8(ref.QuantizeQ8(want), q, sums)...)
 			a.Dst1, a.Dst2 = j.addr(q), j.addr(sums)
 		}
-		j.record = func(r *gpu.Recorder) error {
+		j.record = func(r *kernels.Recorder) error {
 			r.Tile = tile
 			if s.tiles {
 				if err := r.GroupExperts(g); err != nil {
@@ -126,7 +126,7 @@ func teamIDSameBits(row *shaders.Kernel) Case {
 		a.Dst0 = j.addr(tiled)
 		one := a
 		one.Pairs, one.Tiles, one.Blocks, one.Dst0 = 0, 0, uint32(want.Rows), j.addr(single)
-		j.record = func(r *gpu.Recorder) error {
+		j.record = func(r *kernels.Recorder) error {
 			if err := r.GroupExperts(g); err != nil {
 				return err
 			}
@@ -139,7 +139,7 @@ func teamIDSameBits(row *shaders.Kernel) Case {
 }
 
 // teamIDProofs are [teamProofs] for products with experts.
-func teamIDProofs(v *gpu.Variant) []Case {
+func teamIDProofs(v *kernels.Variant) []Case {
 	block := max(32, v.Row.Type.BlockSize())
 	k := (32*int(v.Tile.Team*(2*v.Tile.Unroll+1)) + block) / block * block
 	m := int(v.Outputs())

@@ -5,8 +5,8 @@ import (
 	"math"
 
 	"leat/gguf"
+	"leat/internal/kernels"
 	"leat/shaders"
-	"leat/shaders/gpu"
 )
 
 // ropeKV does the same by rope and kv_append for one sequence and by rope_kv for another: to the same bits.
@@ -58,7 +58,7 @@ func ropeInto(kernel string, norms bool, t gguf.Type, heads, headsKV, keyLen, va
 				Rows: rows, Heads: uint32(heads), HeadsKV: put.HeadsKV, KeyLen: put.KeyLen, ValLen: put.ValLen, RopeDim: r.RopeDim,
 				MaxPages: maxPages, PagePositions: page, LayerOff: put.LayerOff, QStride: turnQ.XStride, KStride: put.KStride, VStride: put.VStride, Neox: r.Neox}
 			w := [2]uint64{j.addr(j.mat(j.normal(1, keyLen, 0))), j.addr(j.mat(j.normal(1, keyLen, 0)))}
-			j.record = func(r *gpu.Recorder) error {
+			j.record = func(r *kernels.Recorder) error {
 				for i, x := range []shaders.RopeArgs{turnQ, turnK} {
 					if norms {
 						if err := normHeads(r, &x, w[i]); err != nil {
@@ -85,7 +85,7 @@ func ropeInto(kernel string, norms bool, t gguf.Type, heads, headsKV, keyLen, va
 const ropeEps = 1e-5
 
 // normHeads records an rms_norm of each head, by weights w, of what x is to turn.
-func normHeads(r *gpu.Recorder, x *shaders.RopeArgs, w uint64) error {
+func normHeads(r *kernels.Recorder, x *shaders.RopeArgs, w uint64) error {
 	for row := range x.Rows {
 		at := x.X + 4*uint64(row)*uint64(x.XStride)
 		a := shaders.RMSNormArgs{X: at, W: w, Dst: at, Rows: x.Heads, Cols: x.HeadDim, XStride: x.HeadDim, DstStride: x.HeadDim, Eps: ropeEps}

@@ -4,8 +4,8 @@ import (
 	"math"
 
 	"leat/gguf"
+	"leat/internal/kernels"
 	"leat/shaders"
-	"leat/shaders/gpu"
 	"leat/shaders/ref"
 )
 
@@ -18,7 +18,7 @@ func spoiledCases() []Case {
 		ropeKV(gguf.Q8_0, 4, 2, 64, 64, 64, true), ropeKV(gguf.Q4_0, 4, 2, 64, 64, 32, false), ropeNormKV(gguf.Q8_0, 4, 2, 64, 64, 64, true), ropeNormKV(gguf.Q4_0, 4, 2, 64, 64, 64, false),
 		attnJoin(attnShape{heads: 4, headsKV: 2, keyLen: 64, valLen: 64, page: 16}, 4), attnAlone(attnShape{heads: 4, headsKV: 2, keyLen: 64, valLen: 64, page: 16}, 4),
 		sigmoidMul(9, 64, 64, ref.Gates{Group: 64, Step: 1}, 4), swigluOAI(4097, 8),
-		mulMatHalves(gguf.Q8_0, 100, 256, 17, 4, 0), mulMatBlocks(gguf.Q8_0, 100, 256, 17, 4, gpu.Split{}),
+		mulMatHalves(gguf.Q8_0, 100, 256, 17, 4, 0), mulMatBlocks(gguf.Q8_0, 100, 256, 17, 4, kernels.Split{}),
 	}
 	var keys []Case
 	for _, t := range []gguf.Type{gguf.F16, gguf.Q8_0, gguf.Q4_0} {
@@ -34,11 +34,11 @@ func spoiledCases() []Case {
 		{Experts: 128, Used: 8, Sigmoid: true, Normalise: true, Scale: 2.5, Groups: 8, GroupsUsed: 4, GroupBest: 2, Bias: []float32{}},
 		{Experts: 64, Used: 6, Scale: 1, Groups: 8, GroupsUsed: 3, GroupBest: 1},
 	} {
-		cases = append(cases, topK(r, 9), topKHeld(r, 9), topKRouted(gguf.F32, r, 5, 512, gpu.Tile{}, true))
+		cases = append(cases, topK(r, 9), topKHeld(r, 9), topKRouted(gguf.F32, r, 5, 512, kernels.Tile{}, true))
 	}
 	for _, name := range []string{"mul_mat_vec_int8_q4_k", "mul_mat_vec_int8_q6_k", "mul_mat_vec_int8_q8_0", "mul_mat_vec_int8_iq4_xs", "mul_mat_vec_wide_f16"} {
 		if row, ok := shaders.Lookup(name); ok {
-			cases = append(cases, residual(row, 65, 512, 5, gpu.Tile{}), gates(row, 96, 512, 5, true, gpu.Tile{}), normOut(row, 96, 512, 5, gpu.Tile{}))
+			cases = append(cases, residual(row, 65, 512, 5, kernels.Tile{}), gates(row, 96, 512, 5, true, kernels.Tile{}), normOut(row, 96, 512, 5, kernels.Tile{}))
 		}
 	}
 	for i := range cases {

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"math"
 
+	"leat/internal/kernels"
 	"leat/shaders"
-	"leat/shaders/gpu"
 	"leat/shaders/ref"
 )
 
@@ -44,7 +44,7 @@ func (t *team) matrix(j *job, row *shaders.Kernel, m int) (w, bias uint64, y ref
 }
 
 // siblings are up to three matrices that share X; the second has no bias.
-func siblings(row *shaders.Kernel, m [3]int, k, n int, tile gpu.Tile) Case {
+func siblings(row *shaders.Kernel, m [3]int, k, n int, tile kernels.Tile) Case {
 	return Case{
 		Kernel: row.Name, Shape: fmt.Sprintf("siblings M=%v K=%d N=%d", m, k, n) + tileName(tile), MaxNMSE: nmseLinear,
 		build: func(j *job) error {
@@ -75,7 +75,7 @@ func siblings(row *shaders.Kernel, m [3]int, k, n int, tile gpu.Tile) Case {
 				*w[i], *bias[i], *dst[i] = at, b, j.addr(out)
 			}
 			a.M0, a.M1, a.M2, a.DstStride = uint32(m[0]), uint32(m[1]), uint32(m[2]), uint32(m[0])
-			j.record = func(r *gpu.Recorder) error {
+			j.record = func(r *kernels.Recorder) error {
 				r.Tile, r.Groups = tile, fewGroups
 				return r.MulMatTeam(row.Variant, row.Type, shaders.NoGLU, *a)
 			}
@@ -85,7 +85,7 @@ func siblings(row *shaders.Kernel, m [3]int, k, n int, tile gpu.Tile) Case {
 }
 
 // residual adds a product to what is there.
-func residual(row *shaders.Kernel, m, k, n int, tile gpu.Tile) Case {
+func residual(row *shaders.Kernel, m, k, n int, tile kernels.Tile) Case {
 	return Case{
 		Kernel: row.Name, Shape: fmt.Sprintf("residual M=%d K=%d N=%d", m, k, n) + tileName(tile), MaxNMSE: nmseLinear,
 		build: func(j *job) error {
@@ -104,7 +104,7 @@ func residual(row *shaders.Kernel, m, k, n int, tile gpu.Tile) Case {
 			a := t.args
 			a.W0, a.Bias0, a.Dst0, a.M0, a.DstStride = w, bias, j.addr(dst), uint32(m), uint32(want.Stride)
 			a.Residual, a.ResidualStride = a.Dst0, a.DstStride
-			j.record = func(r *gpu.Recorder) error {
+			j.record = func(r *kernels.Recorder) error {
 				r.Tile, r.Groups = tile, fewGroups
 				return r.MulMatTeam(row.Variant, row.Type, shaders.NoGLU, a)
 			}
@@ -114,7 +114,7 @@ func residual(row *shaders.Kernel, m, k, n int, tile gpu.Tile) Case {
 }
 
 // gates are pairs of rows, and their swiglu, as bytes too.
-func gates(row *shaders.Kernel, m, k, n int, bytes bool, tile gpu.Tile) Case {
+func gates(row *shaders.Kernel, m, k, n int, bytes bool, tile kernels.Tile) Case {
 	name, glu, most := "gates", uint32(shaders.GLUFloats), nmseCurved
 	if bytes {
 		name, glu, most = "gates, bytes", shaders.GLUBytes, nmseRounded
@@ -135,7 +135,7 @@ func gates(row *shaders.Kernel, m, k, n int, bytes bool, tile gpu.Tile) Case {
 				j.wants = append(j.wants, want8(ref.QuantizeQ8(want), q, s)...)
 				a.Dst1, a.Dst2 = j.addr(q), j.addr(s)
 			}
-			j.record = func(r *gpu.Recorder) error {
+			j.record = func(r *kernels.Recorder) error {
 				r.Tile, r.Groups = tile, fewGroups
 				return r.MulMatTeam(row.Variant, row.Type, glu, a)
 			}
@@ -185,7 +185,7 @@ func gatesSameBits(row *shaders.Kernel) Case {
 				}
 				runs = append(runs, b)
 			}
-			j.record = func(r *gpu.Recorder) error {
+			j.record = func(r *kernels.Recorder) error {
 				return all(runs, func(a shaders.MulMatTeamArgs) error { return r.MulMatTeam(row.Variant, row.Type, shaders.GLUBytes, a) })
 			}
 			return nil
@@ -194,7 +194,7 @@ func gatesSameBits(row *shaders.Kernel) Case {
 }
 
 // normOut adds a product to what is there, and leaves the sum times the weights of a norm as bytes, with a tile or the device's.
-func normOut(row *shaders.Kernel, m, k, n int, tile gpu.Tile) Case {
+func normOut(row *shaders.Kernel, m, k, n int, tile kernels.Tile) Case {
 	return Case{
 		Kernel: row.Name, Shape: fmt.Sprintf("norm out M=%d K=%d N=%d tile=%v", m, k, n, tile), MaxNMSE: nmseRounded,
 		build: func(j *job) error {
@@ -226,7 +226,7 @@ func normOut(row *shaders.Kernel, m, k, n int, tile gpu.Tile) Case {
 			a.W0, a.Bias0, a.Dst0, a.M0, a.DstStride = w, bias, j.addr(dst), uint32(m), uint32(want.Stride)
 			a.Residual, a.ResidualStride = a.Dst0, a.DstStride
 			a.W1, a.Dst1, a.Dst2, a.Bias1, a.M1 = j.addr(j.mat(weights)), j.addr(bytes), shaders.Q8Sums(j.addr(bytes), uint32(n), uint32(m)), j.addr(counters), math.Float32bits(eps)
-			j.record = func(r *gpu.Recorder) error {
+			j.record = func(r *kernels.Recorder) error {
 				r.Tile, r.Groups = tile, fewGroups
 				return r.MulMatTeam(row.Variant, row.Type, shaders.NormBytes, a)
 			}
@@ -237,7 +237,7 @@ func normOut(row *shaders.Kernel, m, k, n int, tile gpu.Tile) Case {
 
 // normIn takes bytes that still want to be divided by the root of their mean, for one product or gated pairs, with a tile or the
 // device's.
-func normIn(row *shaders.Kernel, m, k, n int, glu uint32, tile gpu.Tile) Case {
+func normIn(row *shaders.Kernel, m, k, n int, glu uint32, tile kernels.Tile) Case {
 	most := nmseCurved
 	if glu == shaders.GLUBytes {
 		most = nmseRounded
@@ -285,7 +285,7 @@ func normIn(row *shaders.Kernel, m, k, n int, glu uint32, tile gpu.Tile) Case {
 				j.wants = append(j.wants, want8(ref.QuantizeQ8(want), bytes, sums)...)
 				a.Dst1, a.Dst2 = j.addr(bytes), j.addr(sums)
 			}
-			j.record = func(r *gpu.Recorder) error {
+			j.record = func(r *kernels.Recorder) error {
 				r.Tile, r.Groups = tile, fewGroups
 				return r.MulMatNormed(row.Variant, row.Type, glu, a)
 			}
@@ -327,17 +327,17 @@ func folded(row *shaders.Kernel, k, d, m, n int) Case {
 			middle := [2]span{j.mat(before), j.mat(before)}
 			j.spare = append(j.spare, middle[0], middle[1])
 			prepare := j.few(max(k, d), d/32, 32)
-			j.record = func(r *gpu.Recorder) error {
+			j.record = func(r *kernels.Recorder) error {
 				prepare(r)
 				for i, rows := range []int{n, 1} {
 					for from := 0; from < n; from += rows {
 						f, c := uint64(4*from), uint32(rows)
 						mid, x := j.addr(middle[i])+f*uint64(d), j.addr(nothing)+f*uint64(d)
-						p := gpu.Products{Type: row.Type, X: in + f*uint64(k), N: c, K: uint32(k), XStride: uint32(k), DstStride: uint32(d), Residual: mid, ResidualStride: uint32(d),
-							Of: [3]gpu.Matrix{{W: j.addr(w1), Dst: mid, M: uint32(d)}}, Norm: gpu.Norm{W: norm, X: x, Eps: eps}}
-						next := gpu.Products{Type: row.Type, X: x, N: c, K: uint32(d), XStride: uint32(d), DstStride: uint32(m),
-							Of: [3]gpu.Matrix{{W: j.addr(w2), Dst: j.addr(ends[i]) + f*uint64(m), M: uint32(m)}}}
-						if err := all([]*gpu.Products{&p, &next}, r.Products); err != nil {
+						p := kernels.Products{Type: row.Type, X: in + f*uint64(k), N: c, K: uint32(k), XStride: uint32(k), DstStride: uint32(d), Residual: mid, ResidualStride: uint32(d),
+							Of: [3]kernels.Matrix{{W: j.addr(w1), Dst: mid, M: uint32(d)}}, Norm: kernels.Norm{W: norm, X: x, Eps: eps}}
+						next := kernels.Products{Type: row.Type, X: x, N: c, K: uint32(d), XStride: uint32(d), DstStride: uint32(m),
+							Of: [3]kernels.Matrix{{W: j.addr(w2), Dst: j.addr(ends[i]) + f*uint64(m), M: uint32(m)}}}
+						if err := all([]*kernels.Products{&p, &next}, r.Products); err != nil {
 							return err
 						}
 					}

@@ -8,8 +8,8 @@ import (
 
 	"leat/gguf"
 	"leat/gguf/quant"
+	"leat/internal/kernels"
 	"leat/shaders"
-	"leat/shaders/gpu"
 	"leat/shaders/ref"
 )
 
@@ -37,8 +37,8 @@ func (s turnedShape) rows() [3]int {
 	return rows
 }
 
-func (s turnedShape) turning() gpu.Turning {
-	return gpu.Turning{Key: uint32(s.key), Val: uint32(s.val), Turns: uint32(s.turns), Neox: s.neox, Floats: s.kv == gguf.F32}
+func (s turnedShape) turning() kernels.Turning {
+	return kernels.Turning{Key: uint32(s.key), Val: uint32(s.val), Turns: uint32(s.turns), Neox: s.neox, Floats: s.kv == gguf.F32}
 }
 
 // turnedCases have each part alone, heads of which a part turns, columns that are too many, and teams of a part of four outputs.
@@ -51,7 +51,7 @@ func turnedCases() []Case {
 			continue
 		}
 		row := &k
-		cases = append(cases, turned(row, f16, gpu.Tile{}), turned(row, f32, gpu.Tile{}))
+		cases = append(cases, turned(row, f16, kernels.Tile{}), turned(row, f32, kernels.Tile{}))
 		if !slices.Contains([]gguf.Type{gguf.Q4_K, gguf.Q6_K, gguf.Q8_0}, row.Type) {
 			continue
 		}
@@ -59,9 +59,9 @@ func turnedCases() []Case {
 			a, b, part, odd := f16, f32, f16, f32
 			a.n, b.n, part.n, odd.n = n, n, n, n
 			part.parts, odd.parts = "qk", "v"
-			cases = append(cases, turned(row, a, gpu.Tile{}), turned(row, part, gpu.Tile{}), turned(row, odd, gpu.Tile{}))
+			cases = append(cases, turned(row, a, kernels.Tile{}), turned(row, part, kernels.Tile{}), turned(row, odd, kernels.Tile{}))
 			b.neox, b.k = true, 2048
-			for _, tile := range []gpu.Tile{{}, {Rows: 1, Team: 16, Unroll: 2}, {Rows: 2, Team: 8, Unroll: 1, Lanes: 128}, {Rows: 3, Team: 32, Unroll: 1, Lanes: 128}} {
+			for _, tile := range []kernels.Tile{{}, {Rows: 1, Team: 16, Unroll: 2}, {Rows: 2, Team: 8, Unroll: 1, Lanes: 128}, {Rows: 3, Team: 32, Unroll: 1, Lanes: 128}} {
 				cases = append(cases, turned(row, b, tile))
 			}
 		}
@@ -126,7 +126,7 @@ func (j *job) turned(row *shaders.Kernel, s turnedShape, sequences int) (*turned
 }
 
 // turned holds the kernel against the reference. A half may be rounded the other way than its own, where sums differ in the last bit.
-func turned(row *shaders.Kernel, s turnedShape, tile gpu.Tile) Case {
+func turned(row *shaders.Kernel, s turnedShape, tile kernels.Tile) Case {
 	most := nmseLinear
 	if s.kv == gguf.F16 {
 		most = 1e-6
@@ -161,7 +161,7 @@ func turned(row *shaders.Kernel, s turnedShape, tile gpu.Tile) Case {
 					}
 				}
 			}
-			j.record = func(r *gpu.Recorder) error {
+			j.record = func(r *kernels.Recorder) error {
 				r.Tile = tile
 				return r.MulMatRope(row.Type, s.turning(), t.args)
 			}
@@ -217,7 +217,7 @@ func turnedSameBits(row *shaders.Kernel, s turnedShape) Case {
 				one.Pos, one.Seq = j.addr(j.uint32s(t.pos[i:i+1])), j.addr(j.uint32s([]uint32{1}))
 				runs = append(runs, one)
 			}
-			j.record = func(r *gpu.Recorder) error {
+			j.record = func(r *kernels.Recorder) error {
 				return all(runs, func(a shaders.MulMatRopeArgs) error { return r.MulMatRope(row.Type, s.turning(), a) })
 			}
 			return nil
@@ -239,7 +239,7 @@ func (t *turnedJob) twins(j *job) (a, b span) {
 }
 
 // turnedAlike is mul_mat_vec_rope, and mul_mat_vec_int8 and rope_kv in its place: to the same bits, where a compiler keeps the source's order of sums.
-func turnedAlike(row, plain *shaders.Kernel, s turnedShape, tile gpu.Tile) Case {
+func turnedAlike(row, plain *shaders.Kernel, s turnedShape, tile kernels.Tile) Case {
 	return Case{
 		Kernel: row.Name, Shape: "alike " + s.String() + tileName(tile), MaxNMSE: nmseLinear,
 		build: func(j *job) error {
@@ -263,7 +263,7 @@ func turnedAlike(row, plain *shaders.Kernel, s turnedShape, tile gpu.Tile) Case 
 			if s.neox {
 				rope.Neox = 1
 			}
-			j.record = func(r *gpu.Recorder) error {
+			j.record = func(r *kernels.Recorder) error {
 				r.Tile = tile
 				if err := r.MulMatRope(row.Type, s.turning(), a); err != nil {
 					return err
@@ -279,7 +279,7 @@ func turnedAlike(row, plain *shaders.Kernel, s turnedShape, tile gpu.Tile) Case 
 }
 
 // turnedProofs have all parts at once, in more than one workgroup, and rows so long that lanes take several chunks, but not all as many.
-func turnedProofs(v *gpu.Variant) []Case {
+func turnedProofs(v *kernels.Variant) []Case {
 	t, tile := &v.Turning, v.Tile
 	block := max(32, v.Row.Type.BlockSize())
 	s := turnedShape{heads: 2, headsKV: 1, key: int(t.Key), val: int(t.Val), turns: int(t.Turns), neox: t.Neox, kv: gguf.F16, parts: "qkv", k: block, n: int(v.Cols)}

@@ -7,8 +7,8 @@ import (
 	"slices"
 
 	"leat/gguf"
+	"leat/internal/kernels"
 	"leat/shaders"
-	"leat/shaders/gpu"
 	"leat/shaders/ref"
 )
 
@@ -34,24 +34,24 @@ func vecCases() []Case {
 		}
 		for _, cols := range vecLengths(k.Type) {
 			for _, m := range []int{1, 7, 100} {
-				cases = append(cases, vec(row, m, cols, 1, 0, gpu.Tile{}))
+				cases = append(cases, vec(row, m, cols, 1, 0, kernels.Tile{}))
 			}
 		}
 		long := vecLengths(k.Type)[1]
 		for n := 2; n <= 8; n++ {
-			cases = append(cases, vec(row, 65, long, n, 4, gpu.Tile{}))
+			cases = append(cases, vec(row, 65, long, n, 4, kernels.Tile{}))
 		}
 		// Each tile is a pipeline, which lavapipe takes long to compile; what they change is the same for all types.
-		cases = append(cases, vec(row, 37, 2048+long, 1, 0, gpu.Tile{Rows: 4, Team: 16, Unroll: 2, Lanes: 64}))
+		cases = append(cases, vec(row, 37, 2048+long, 1, 0, kernels.Tile{Rows: 4, Team: 16, Unroll: 2, Lanes: 64}))
 		if slices.Contains([]gguf.Type{gguf.F16, gguf.Q4_K, gguf.Q6_K}, row.Type) {
-			for _, tile := range []gpu.Tile{{Rows: 1, Team: 8, Unroll: 1, Lanes: 32}, {Rows: 3, Team: 32, Unroll: 4, Lanes: 64}, {Rows: 2, Team: 64, Unroll: 1, Lanes: 128}} {
+			for _, tile := range []kernels.Tile{{Rows: 1, Team: 8, Unroll: 1, Lanes: 32}, {Rows: 3, Team: 32, Unroll: 4, Lanes: 64}, {Rows: 2, Team: 64, Unroll: 1, Lanes: 128}} {
 				cases = append(cases, vec(row, 37, 1024, 1, 0, tile), vec(row, 37, 2048+long, 3, 0, tile))
 			}
 		}
 		if row.Variant != shaders.Wide {
 			cases = append(cases, vecExtremes(row))
 		}
-		cases = append(cases, vec(row, 65, 1024, 8, 0, gpu.Tile{}), vecSameBits(row, 33, 1024), vecSameBits(row, 5, 4096))
+		cases = append(cases, vec(row, 65, 1024, 8, 0, kernels.Tile{}), vecSameBits(row, 33, 1024), vecSameBits(row, 5, 4096))
 	}
 	return cases
 }
@@ -59,15 +59,15 @@ func vecCases() []Case {
 // straightCases have rows that end within a lane's share, and teams of one subgroup and of several. They are few: code without loops
 // takes lavapipe a second to compile.
 func straightCases(row *shaders.Kernel) []Case {
-	cases := []Case{vecExtremes(row), vecSameBits(row, 33, 1024), vec(row, 1, 512, 1, 0, gpu.Tile{}), vec(row, 100, 1024, 1, 0, gpu.Tile{}),
-		vec(row, 37, 5632, 1, 0, gpu.Tile{}), vec(row, 65, 1024, 8, 0, gpu.Tile{}), vec(row, 65, 1024, 3, 4, gpu.Tile{})}
-	for _, tile := range []gpu.Tile{{Rows: 1, Team: 8, Unroll: 4, Lanes: 32}, {Rows: 3, Team: 32, Unroll: 2, Lanes: 64}, {Rows: 2, Team: 64, Unroll: 2, Lanes: 64}} {
+	cases := []Case{vecExtremes(row), vecSameBits(row, 33, 1024), vec(row, 1, 512, 1, 0, kernels.Tile{}), vec(row, 100, 1024, 1, 0, kernels.Tile{}),
+		vec(row, 37, 5632, 1, 0, kernels.Tile{}), vec(row, 65, 1024, 8, 0, kernels.Tile{}), vec(row, 65, 1024, 3, 4, kernels.Tile{})}
+	for _, tile := range []kernels.Tile{{Rows: 1, Team: 8, Unroll: 4, Lanes: 32}, {Rows: 3, Team: 32, Unroll: 2, Lanes: 64}, {Rows: 2, Team: 64, Unroll: 2, Lanes: 64}} {
 		cases = append(cases, vec(row, 37, 1024, 1, 0, tile), vec(row, 300, 512, 3, 0, tile))
 	}
 	for _, n := range []int{1, 3} {
-		cases = append(cases, siblings(row, [3]int{33, 12, 20}, 512, n, gpu.Tile{}), siblings(row, [3]int{64, 1, 0}, 512, n, gpu.Tile{}), residual(row, 65, 512, n, gpu.Tile{}),
-			gates(row, 65, 512, n, false, gpu.Tile{}), gates(row, 96, 512, n, true, gpu.Tile{}), normOut(row, 96, 512, n, gpu.Tile{}),
-			normIn(row, 65, 512, n, shaders.NoGLU, gpu.Tile{}), normIn(row, 96, 512, n, shaders.GLUBytes, gpu.Tile{}))
+		cases = append(cases, siblings(row, [3]int{33, 12, 20}, 512, n, kernels.Tile{}), siblings(row, [3]int{64, 1, 0}, 512, n, kernels.Tile{}), residual(row, 65, 512, n, kernels.Tile{}),
+			gates(row, 65, 512, n, false, kernels.Tile{}), gates(row, 96, 512, n, true, kernels.Tile{}), normOut(row, 96, 512, n, kernels.Tile{}),
+			normIn(row, 65, 512, n, shaders.NoGLU, kernels.Tile{}), normIn(row, 96, 512, n, shaders.GLUBytes, kernels.Tile{}))
 	}
 	return append(cases, gatesSameBits(row))
 }
@@ -78,18 +78,18 @@ const fewGroups = 5
 // persistentCases have rows that end within a lane's share, teams of a part of a subgroup and of several, more turns than one, and
 // more columns than a workgroup has.
 func persistentCases(row *shaders.Kernel) []Case {
-	cases := []Case{vecExtremes(row), vecSameBits(row, 33, 1024), vecSameBits(row, 5, 4096), vec(row, 1, 256, 1, 0, gpu.Tile{}), vec(row, 100, 768, 1, 0, gpu.Tile{}),
-		vec(row, 37, 5632, 1, 0, gpu.Tile{}), vec(row, 65, 1024, 8, 0, gpu.Tile{}), vec(row, 65, 1024, 3, 4, gpu.Tile{})}
+	cases := []Case{vecExtremes(row), vecSameBits(row, 33, 1024), vecSameBits(row, 5, 4096), vec(row, 1, 256, 1, 0, kernels.Tile{}), vec(row, 100, 768, 1, 0, kernels.Tile{}),
+		vec(row, 37, 5632, 1, 0, kernels.Tile{}), vec(row, 65, 1024, 8, 0, kernels.Tile{}), vec(row, 65, 1024, 3, 4, kernels.Tile{})}
 	if slices.Contains([]gguf.Type{gguf.Q4_K, gguf.Q6_K}, row.Type) {
-		for _, tile := range []gpu.Tile{{Team: 8, Lanes: 32}, {Rows: 2, Team: 16, Lanes: 64}, {Team: 64}} {
+		for _, tile := range []kernels.Tile{{Team: 8, Lanes: 32}, {Rows: 2, Team: 16, Lanes: 64}, {Team: 64}} {
 			cases = append(cases, vec(row, 37, 1024, 1, 0, tile), vec(row, 1100, 512, 3, 0, tile))
 		}
-		cases = append(cases, vec(row, 900, 256, 1, 0, gpu.Tile{}), vec(row, 900, 256, 11, 4, gpu.Tile{}), siblings(row, [3]int{900, 1, 0}, 256, 1, gpu.Tile{}), residual(row, 900, 256, 3, gpu.Tile{}),
-			gates(row, 32*17, 256, 1, true, gpu.Tile{}))
+		cases = append(cases, vec(row, 900, 256, 1, 0, kernels.Tile{}), vec(row, 900, 256, 11, 4, kernels.Tile{}), siblings(row, [3]int{900, 1, 0}, 256, 1, kernels.Tile{}), residual(row, 900, 256, 3, kernels.Tile{}),
+			gates(row, 32*17, 256, 1, true, kernels.Tile{}))
 	}
 	for _, n := range []int{1, 3} {
-		cases = append(cases, siblings(row, [3]int{33, 12, 20}, 512, n, gpu.Tile{}), residual(row, 65, 512, n, gpu.Tile{}), gates(row, 65, 512, n, false, gpu.Tile{}), gates(row, 96, 512, n, true, gpu.Tile{}),
-			gates(row, 96, 2048, n, true, gpu.Tile{Team: 64}))
+		cases = append(cases, siblings(row, [3]int{33, 12, 20}, 512, n, kernels.Tile{}), residual(row, 65, 512, n, kernels.Tile{}), gates(row, 65, 512, n, false, kernels.Tile{}), gates(row, 96, 512, n, true, kernels.Tile{}),
+			gates(row, 96, 2048, n, true, kernels.Tile{Team: 64}))
 	}
 	return append(cases, gatesSameBits(row))
 }
@@ -116,7 +116,7 @@ func quantizeQ8(rows, cols, gap int, scale float32) Case {
 			want := ref.QuantizeQ8(x)
 			q, s := j.alloc(rows*cols), j.alloc(rows*cols/4)
 			a := shaders.QuantizeQ8Args{X: j.addr(j.mat(x)), Q: j.addr(q), S: j.addr(s), Rows: uint32(rows), Cols: uint32(cols), XStride: uint32(x.Stride)}
-			j.record = func(r *gpu.Recorder) error { return r.QuantizeQ8(a) }
+			j.record = func(r *kernels.Recorder) error { return r.QuantizeQ8(a) }
 			j.wants = append(j.wants, want8(want, q, s)...)
 			return nil
 		},
@@ -197,7 +197,7 @@ func (p *product) reference(dst ref.Mat) error {
 }
 
 // record multiplies n rows of X from the given one on.
-func (p *product) record(r *gpu.Recorder, from, n int, dst uint64, stride int) error {
+func (p *product) record(r *kernels.Recorder, from, n int, dst uint64, stride int) error {
 	a := shaders.MulMatTeamArgs{W0: p.w, X: p.xAt + uint64(from*p.k), S: p.s + uint64(from*p.k/4), Dst0: dst, M0: uint32(p.m), K: uint32(p.k), N: uint32(n), DstStride: uint32(stride)}
 	if p.q8 == nil {
 		a.X, a.S, a.XStride = p.xAt+uint64(4*from*p.x.Stride), 0, uint32(p.x.Stride)
@@ -206,14 +206,14 @@ func (p *product) record(r *gpu.Recorder, from, n int, dst uint64, stride int) e
 }
 
 // tileName is what a case's shape ends with where it has constants of its own.
-func tileName(t gpu.Tile) string {
-	if t == (gpu.Tile{}) {
+func tileName(t kernels.Tile) string {
+	if t == (kernels.Tile{}) {
 		return ""
 	}
 	return fmt.Sprintf(" tile=%dx%dx%dx%d", t.Rows, t.Team, t.Unroll, t.Lanes)
 }
 
-func vec(row *shaders.Kernel, m, k, n, gap int, tile gpu.Tile) Case {
+func vec(row *shaders.Kernel, m, k, n, gap int, tile kernels.Tile) Case {
 	return Case{
 		Kernel: row.Name, Shape: fmt.Sprintf("M=%d K=%d N=%d gap=%d", m, k, n, gap) + tileName(tile), MaxNMSE: nmseLinear,
 		build: func(j *job) error {
@@ -228,7 +228,7 @@ func vec(row *shaders.Kernel, m, k, n, gap int, tile gpu.Tile) Case {
 			dst := j.space(want)
 			j.sums("dst", dst, want, float64(k))
 			at := j.addr(dst)
-			j.record = func(r *gpu.Recorder) error {
+			j.record = func(r *kernels.Recorder) error {
 				r.Tile, r.Groups = tile, fewGroups
 				return p.record(r, 0, n, at, want.Stride)
 			}
@@ -257,7 +257,7 @@ func vecSameBits(row *shaders.Kernel, m, k int) Case {
 				j.same(fmt.Sprintf("N=%d", n), batch, single, shape(n, m, gap))
 				batches[n] = j.addr(batch)
 			}
-			j.record = func(r *gpu.Recorder) error {
+			j.record = func(r *kernels.Recorder) error {
 				for n := range most {
 					if err := p.record(r, n, 1, one+uint64(4*n*(m+gap)), m); err != nil {
 						return err
@@ -319,7 +319,7 @@ func vecExtremes(row *shaders.Kernel) Case {
 			j.sums("dst", dst, want, k)
 			p := product{row: row, m: m, k: k, q8: q8, w: j.addr(j.data(w)), xAt: j.addr(q), s: j.addr(s)}
 			to := j.addr(dst)
-			j.record = func(r *gpu.Recorder) error { return p.record(r, 0, 4, to, want.Stride) }
+			j.record = func(r *kernels.Recorder) error { return p.record(r, 0, 4, to, want.Stride) }
 			return nil
 		},
 	}

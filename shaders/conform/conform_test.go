@@ -11,8 +11,8 @@ import (
 	"sync"
 	"testing"
 
+	"leat/internal/kernels"
 	"leat/shaders"
-	"leat/shaders/gpu"
 	"leat/tools/testdata"
 	"leat/vk/vktest"
 )
@@ -48,7 +48,7 @@ func parts(cases []Case, turn uint64) []Case {
 func newSuite(t testing.TB, n uint64, options ...vktest.Option) *Suite {
 	t.Helper()
 	dev := vktest.Open(t, options...)
-	k, err := gpu.New(dev, gpu.Options{})
+	k, err := kernels.New(dev, kernels.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"testing"
 
+	"leat/internal/kernels"
 	"leat/shaders"
-	"leat/shaders/gpu"
 	"leat/vk"
 	"leat/vk/vktest"
 )
@@ -26,7 +26,7 @@ func TestAttnRuns(t *testing.T) {
 }
 
 func testAttnRuns(t *testing.T, dev *vk.Device, share uint32, names []string) {
-	k, err := gpu.New(dev, gpu.Options{Alter: func(row *shaders.Kernel, spec []uint32) ([]byte, []uint32) {
+	k, err := kernels.New(dev, kernels.Options{Alter: func(row *shaders.Kernel, spec []uint32) ([]byte, []uint32) {
 		if row.Op != "flash_attn" || row.Variant != shaders.Joined && row.Variant != shaders.Split {
 			return row.SPIRV, spec
 		}

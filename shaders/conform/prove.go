@@ -6,8 +6,8 @@ import (
 	"fmt"
 
 	"leat/gguf"
+	"leat/internal/kernels"
 	"leat/shaders"
-	"leat/shaders/gpu"
 	"leat/shaders/ref"
 	"leat/vk"
 )
@@ -18,8 +18,8 @@ const (
 )
 
 // Prove runs a pipeline on a few small cases that reach all of its code and compares with the reference: it is a
-// [gpu.Options.Test]. k has the pipeline, untested. The error is a [*MismatchError] where it computes wrong.
-func Prove(k *gpu.Kernels, v gpu.Variant) error {
+// [kernels.Options.Test]. k has the pipeline, untested. The error is a [*MismatchError] where it computes wrong.
+func Prove(k *kernels.Kernels, v kernels.Variant) error {
 	cases := proofs(&v)
 	if len(cases) == 0 {
 		return fmt.Errorf("prove %s: there is no case for it", v.Row.Name)
@@ -46,7 +46,7 @@ func idle(dev *vk.Device) error {
 }
 
 // proofs are cases that run no pipeline of v's row but v.
-func proofs(v *gpu.Variant) []Case {
+func proofs(v *kernels.Variant) []Case {
 	kv := v.Row.Type
 	switch v.Row.Op {
 	case "mul_mat_vec":
@@ -116,7 +116,7 @@ func proofs(v *gpu.Variant) []Case {
 	return attnProofs(v)
 }
 
-func attnProofs(v *gpu.Variant) []Case {
+func attnProofs(v *kernels.Variant) []Case {
 	switch v.Row.Variant {
 	case shaders.Split, shaders.Joined:
 		joined := v.Row.Variant == shaders.Joined
@@ -149,7 +149,7 @@ func attnProofs(v *gpu.Variant) []Case {
 
 // teamProofs have rows for more than one workgroup, and so many values in a row that each lane takes several chunks, but
 // not all as many; as many rows of X as the kernel has columns, and fewer.
-func teamProofs(v *gpu.Variant) []Case {
+func teamProofs(v *kernels.Variant) []Case {
 	chunk := int(shaders.Chunk(v.Row.Variant, v.Row.Type))
 	block := max(chunk, v.Row.Type.BlockSize())
 	k := (chunk*int(v.Tile.Team*(2*v.Tile.Unroll+1)) + block) / block * block

@@ -8,9 +8,9 @@ import (
 	"testing"
 
 	"leat/gguf"
+	"leat/internal/kernels"
+	"leat/internal/kernels/cache"
 	"leat/shaders"
-	"leat/shaders/gpu"
-	"leat/shaders/gpu/cache"
 	"leat/vk"
 	"leat/vk/vktest"
 )
@@ -34,7 +34,7 @@ func decodes(t gguf.Type, n int) Case {
 		j.spare = append(j.spare, out, glu)
 		prepare, attn := j.few(f, 4, 64), j.record
 		half, _ := t.RowBytes(d)
-		j.record = func(r *gpu.Recorder) error {
+		j.record = func(r *kernels.Recorder) error {
 			if err := attn(r); err != nil {
 				return err
 			}
@@ -43,8 +43,8 @@ func decodes(t gguf.Type, n int) Case {
 			if err != nil {
 				return err
 			}
-			p := gpu.Products{Type: t, X: j.addr(out), N: uint32(n), K: d, XStride: d, GLU: true, DstStride: f,
-				Of: [3]gpu.Matrix{{W: j.addr(gate), Dst: j.addr(glu), M: f}, {W: j.addr(gate) + uint64(half)*f, M: f}}}
+			p := kernels.Products{Type: t, X: j.addr(out), N: uint32(n), K: d, XStride: d, GLU: true, DstStride: f,
+				Of: [3]kernels.Matrix{{W: j.addr(gate), Dst: j.addr(glu), M: f}, {W: j.addr(gate) + uint64(half)*f, M: f}}}
 			if !r.Takes(&p) {
 				return nil
 			}
@@ -61,7 +61,7 @@ func TestProve(t *testing.T) { t.Run("a step", testProve) }
 
 func testProve(t *testing.T) {
 	dev := vktest.Open(t)
-	if !gpu.Few(dev.Physical, dev.Features) {
+	if !kernels.Few(dev.Physical, dev.Features) {
 		t.Skip("the device has no variants for few rows")
 	}
 	team := teamOf(t, dev)
@@ -92,7 +92,7 @@ func testProve(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			folder := cache.Open(t.TempDir())
 			tests := 0
-			o := gpu.Options{Cache: folder, Test: func(k *gpu.Kernels, v gpu.Variant) error {
+			o := kernels.Options{Cache: folder, Test: func(k *kernels.Kernels, v kernels.Variant) error {
 				tests++
 				return Prove(k, v)
 			}}
@@ -104,7 +104,7 @@ func testProve(t *testing.T) {
 					return row.SPIRV, spec
 				}
 			}
-			var first []gpu.TestResult
+			var first []kernels.TestResult
 			for run := range 2 {
 				results := testedBy(t, dev, o, 1, 3)
 				if run == 0 {
@@ -124,9 +124,9 @@ func testProve(t *testing.T) {
 }
 
 // testedBy runs steps of so many rows, which must be right, and returns which kernels were tested for them.
-func testedBy(t *testing.T, dev *vk.Device, o gpu.Options, rows ...int) []gpu.TestResult {
+func testedBy(t *testing.T, dev *vk.Device, o kernels.Options, rows ...int) []kernels.TestResult {
 	t.Helper()
-	k, err := gpu.New(dev, o)
+	k, err := kernels.New(dev, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +149,7 @@ func testedBy(t *testing.T, dev *vk.Device, o gpu.Options, rows ...int) []gpu.Te
 // teamOf is the product that the step decodes takes here, but for the type.
 func teamOf(t *testing.T, dev *vk.Device) string {
 	t.Helper()
-	results := testedBy(t, dev, gpu.Options{Test: Prove}, 1)
+	results := testedBy(t, dev, kernels.Options{Test: Prove}, 1)
 	for _, r := range results {
 		if team, ok := strings.CutSuffix(r.Kernel, "_q4_k"); ok && strings.HasPrefix(team, "mul_mat_vec_") {
 			return team
@@ -159,7 +159,7 @@ func teamOf(t *testing.T, dev *vk.Device) string {
 	return ""
 }
 
-func checkResults(t *testing.T, results []gpu.TestResult, broken, team string) {
+func checkResults(t *testing.T, results []kernels.TestResult, broken, team string) {
 	t.Helper()
 	var names []string
 	for _, r := range results {
@@ -194,7 +194,7 @@ func testProveFatal(t *testing.T) {
 	folder := cache.Open(t.TempDir())
 	var fault error
 	run := func() error {
-		k, err := gpu.New(dev, gpu.Options{Cache: folder, Test: func(k *gpu.Kernels, v gpu.Variant) error {
+		k, err := kernels.New(dev, kernels.Options{Cache: folder, Test: func(k *kernels.Kernels, v kernels.Variant) error {
 			if fault != nil {
 				return fault
 			}
@@ -216,7 +216,7 @@ func testProveFatal(t *testing.T) {
 		}
 		return first
 	}
-	var broken *gpu.BrokenError
+	var broken *kernels.BrokenError
 	fault = &vk.CallError{Call: "vkAllocateMemory", Result: vk.ErrOutOfDeviceMemory}
 	if err := run(); !errors.As(err, &broken) {
 		t.Errorf("without memory: the error is %v, want a BrokenError", err)
@@ -225,7 +225,7 @@ func testProveFatal(t *testing.T) {
 	if err := run(); err != nil {
 		t.Errorf("with memory again: %v", err)
 	}
-	if err := gpu.ForgetTests(folder, dev.Physical); err != nil {
+	if err := kernels.ForgetTests(folder, dev.Physical); err != nil {
 		t.Fatal(err)
 	}
 	fault = &vk.CallError{Call: "vkQueueSubmit", Result: vk.ErrDeviceLost}
@@ -241,7 +241,7 @@ func testProveFatal(t *testing.T) {
 // Whatever pipelines a device may want have cases that pass, each of them at every number of rows.
 func TestProofs(t *testing.T) {
 	dev := vktest.Open(t)
-	k, err := gpu.New(dev, gpu.Options{})
+	k, err := kernels.New(dev, kernels.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -255,26 +255,26 @@ func TestProofs(t *testing.T) {
 	}
 	q4k, f16 := row("mul_mat_vec_int8_q4_k"), row("mul_mat_vec_wide_f16")
 	lanes := min(shaders.HeldLanes, uint32(dev.Physical.Limits.Subgroup))
-	variants := []gpu.Variant{
-		{Row: q4k, Cols: 8, Tile: gpu.Tile{Rows: 1, Team: 64, Unroll: 2, Lanes: 64}},
-		{Row: q4k, Cols: 1, Tile: gpu.Tile{Rows: 2, Team: 8, Unroll: 2, Lanes: 256}, GLU: shaders.GLUBytes},
-		{Row: f16, Cols: 4, Tile: gpu.Tile{Rows: 2, Team: 64, Unroll: 2, Lanes: 64}, GLU: shaders.GLUFloats},
-		{Row: q4k, Cols: 2, Tile: gpu.Tile{Rows: 1, Team: 64, Unroll: 2, Lanes: 64}, GLU: shaders.NormBytes},
-		{Row: q4k, Cols: 4, Tile: gpu.Tile{Rows: 2, Team: 8, Unroll: 2, Lanes: 256}, GLU: shaders.GLUBytes, Normed: true},
-		{Row: q4k, Cols: 1, Tile: gpu.Tile{Rows: 1, Team: 64, Unroll: 2, Lanes: 64}, Normed: true},
-		{Row: row("mul_mat_vec_rope_q4_k"), Cols: 1, Tile: gpu.Tile{Rows: 1, Team: 64, Unroll: 2, Lanes: 256}, Turning: gpu.Turning{Key: 128, Val: 128, Turns: 128}},
-		{Row: row("mul_mat_vec_rope_q6_k"), Cols: 8, Tile: gpu.Tile{Rows: 4, Team: 128, Unroll: 2, Lanes: 128}, Turning: gpu.Turning{Key: 512, Val: 512, Turns: 64, Neox: true}},
-		{Row: row("mul_mat_vec_rope_q8_0"), Cols: 4, Tile: gpu.Tile{Rows: 4, Team: 32, Unroll: 1, Lanes: 64}, Turning: gpu.Turning{Key: 80, Val: 40, Turns: 20, Floats: true}},
+	variants := []kernels.Variant{
+		{Row: q4k, Cols: 8, Tile: kernels.Tile{Rows: 1, Team: 64, Unroll: 2, Lanes: 64}},
+		{Row: q4k, Cols: 1, Tile: kernels.Tile{Rows: 2, Team: 8, Unroll: 2, Lanes: 256}, GLU: shaders.GLUBytes},
+		{Row: f16, Cols: 4, Tile: kernels.Tile{Rows: 2, Team: 64, Unroll: 2, Lanes: 64}, GLU: shaders.GLUFloats},
+		{Row: q4k, Cols: 2, Tile: kernels.Tile{Rows: 1, Team: 64, Unroll: 2, Lanes: 64}, GLU: shaders.NormBytes},
+		{Row: q4k, Cols: 4, Tile: kernels.Tile{Rows: 2, Team: 8, Unroll: 2, Lanes: 256}, GLU: shaders.GLUBytes, Normed: true},
+		{Row: q4k, Cols: 1, Tile: kernels.Tile{Rows: 1, Team: 64, Unroll: 2, Lanes: 64}, Normed: true},
+		{Row: row("mul_mat_vec_rope_q4_k"), Cols: 1, Tile: kernels.Tile{Rows: 1, Team: 64, Unroll: 2, Lanes: 256}, Turning: kernels.Turning{Key: 128, Val: 128, Turns: 128}},
+		{Row: row("mul_mat_vec_rope_q6_k"), Cols: 8, Tile: kernels.Tile{Rows: 4, Team: 128, Unroll: 2, Lanes: 128}, Turning: kernels.Turning{Key: 512, Val: 512, Turns: 64, Neox: true}},
+		{Row: row("mul_mat_vec_rope_q8_0"), Cols: 4, Tile: kernels.Tile{Rows: 4, Team: 32, Unroll: 1, Lanes: 64}, Turning: kernels.Turning{Key: 80, Val: 40, Turns: 20, Floats: true}},
 		{Row: row("rms_norm_q8"), Lanes: 64, Per: 2},
 		{Row: row("rope_kv_f16")}, {Row: row("argmax_joined")},
 		{Row: row("rope_norm_kv_f16"), RowLanes: 16}, {Row: row("rope_norm_kv_q8_0"), RowLanes: 32}, {Row: row("rope_norm_kv_q4_0"), RowLanes: 64},
 		{Row: row("topk_moe_held"), Lanes: lanes, Per: 1}, {Row: row("topk_moe_held"), Lanes: lanes, Per: 4}, {Row: row("topk_moe_held"), Lanes: lanes, Per: shaders.MaxPer},
-		{Row: row("topk_moe_routed_f32"), Tile: gpu.Tile{Rows: 1, Team: 64, Unroll: 4, Lanes: 128}, Per: 4, RowLanes: 128},
-		{Row: row("topk_moe_routed_f16"), Tile: gpu.Tile{Rows: 1, Team: 8, Unroll: 8, Lanes: 64}, Per: 2, RowLanes: 128},
+		{Row: row("topk_moe_routed_f32"), Tile: kernels.Tile{Rows: 1, Team: 64, Unroll: 4, Lanes: 128}, Per: 4, RowLanes: 128},
+		{Row: row("topk_moe_routed_f16"), Tile: kernels.Tile{Rows: 1, Team: 8, Unroll: 8, Lanes: 64}, Per: 2, RowLanes: 128},
 		{Row: row("dequant_f16_q6_k")}, {Row: row("tile_f16")},
 		{Row: row("tile_f16_wide"), Lanes: 128, Per: 1}, {Row: row("tile_f16_norm"), Lanes: 128, Per: 2}, {Row: row("tile_f16_swiglu"), Lanes: 128, Per: 3}, {Row: row("tile_f16_geglu"), Lanes: 128, Per: 1},
 		{Row: row("flash_attn_split_f32"), Group: 4, Key: 64, Val: 64, Run: 1}, {Row: row("flash_attn_joined_q8_0"), Group: 3, Key: 128, Val: 96, Run: 1},
-		{Row: row("mul_mat_cm"), Split: gpu.OwnSplit(512)}, {Row: row("mul_mat_cm"), Split: gpu.OwnSplit(64)}, {Row: row("mul_mat_q_cm_q4_k"), Split: gpu.Split{BM: 64, BN: 64, WM: 32, WN: 16}},
+		{Row: row("mul_mat_cm"), Split: kernels.OwnSplit(512)}, {Row: row("mul_mat_cm"), Split: kernels.OwnSplit(64)}, {Row: row("mul_mat_q_cm_q4_k"), Split: kernels.Split{BM: 64, BN: 64, WM: 32, WN: 16}},
 		{Row: row("flash_attn_cm_f16"), Key: 128, Val: 128}, {Row: row("flash_attn_cm_f16"), Key: 64, Val: 96},
 	}
 	for _, v := range variants {
@@ -292,7 +292,7 @@ func TestProofs(t *testing.T) {
 // Drivers may run a row's lanes as several subgroups, smaller ones than they tell of: they meet all the same.
 func TestSmallSubgroups(t *testing.T) {
 	dev := vktest.Open(t)
-	k, err := gpu.New(dev, gpu.Options{Alter: func(row *shaders.Kernel, spec []uint32) ([]byte, []uint32) {
+	k, err := kernels.New(dev, kernels.Options{Alter: func(row *shaders.Kernel, spec []uint32) ([]byte, []uint32) {
 		if row.Name == "topk_moe_held" {
 			spec = append([]uint32{4 * uint32(dev.Physical.Limits.Subgroup)}, spec[1:]...)
 		}

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"leat/internal/kernels"
 	"leat/shaders"
-	"leat/shaders/gpu"
 	"leat/vk"
 )
 
@@ -19,7 +19,7 @@ type Suite struct {
 	Seed uint64 // of the random data
 
 	dev      *vk.Device
-	kernels  *gpu.Kernels
+	kernels  *kernels.Kernels
 	room     int64      // of memory
 	up       *vk.Buffer // host
 	arena    *vk.Buffer // device
@@ -36,11 +36,11 @@ type Suite struct {
 var begun = func(*Case) {} // tests: told of every case that runs
 
 // New makes a suite for a device and its kernels. The seed makes the random data.
-func New(dev *vk.Device, k *gpu.Kernels, seed uint64) (*Suite, error) {
+func New(dev *vk.Device, k *kernels.Kernels, seed uint64) (*Suite, error) {
 	return suiteOf(dev, k, seed, memoryBytes)
 }
 
-func suiteOf(dev *vk.Device, k *gpu.Kernels, seed uint64, room int64) (*Suite, error) {
+func suiteOf(dev *vk.Device, k *kernels.Kernels, seed uint64, room int64) (*Suite, error) {
 	s := &Suite{Seed: seed, dev: dev, kernels: k, room: room}
 	if err := s.open(); err != nil {
 		s.Close()

@@ -3,21 +3,21 @@ package conform
 import (
 	"testing"
 
+	"leat/internal/kernels"
 	"leat/shaders"
-	"leat/shaders/gpu"
 )
 
 // Whatever is tuned, a row's results don't depend on how many others there are; those of the fp32 kernels not on what is tuned either: alone
 // and together they have different constants, and one value.
 func TestTunedBits(t *testing.T) {
 	s := newSuite(t, 1)
-	key := gpu.TableKey(s.dev)
-	for name, tuned := range map[string]gpu.Tuned{
+	key := kernels.TableKey(s.dev)
+	for name, tuned := range map[string]kernels.Tuned{
 		"own":   {},
-		"small": {Outputs: []gpu.TunedOutputs{{Op: "mul_mat_vec", Type: "Q4_K", Rows: 1}, {Op: "mul_mat", Type: "Q4_K", Rows: 2, Cols: 32}}},
+		"small": {Outputs: []kernels.TunedOutputs{{Op: "mul_mat_vec", Type: "Q4_K", Rows: 1}, {Op: "mul_mat", Type: "Q4_K", Rows: 2, Cols: 32}}},
 		"large": {
-			Products: []gpu.TunedProduct{{Type: "Q4_K", K: 1024, Tile: gpu.Tile{Rows: 2, Team: 32, Unroll: 2, Lanes: 64}}, {Type: "F16", K: 1024, Tile: gpu.Tile{Rows: 1, Team: 16, Unroll: 4, Lanes: 32}}},
-			Outputs:  []gpu.TunedOutputs{{Op: "mul_mat_vec", Type: "Q4_K", Rows: 8}, {Op: "mul_mat", Type: "Q4_K", Rows: 16, Cols: 4}},
+			Products: []kernels.TunedProduct{{Type: "Q4_K", K: 1024, Tile: kernels.Tile{Rows: 2, Team: 32, Unroll: 2, Lanes: 64}}, {Type: "F16", K: 1024, Tile: kernels.Tile{Rows: 1, Team: 16, Unroll: 4, Lanes: 32}}},
+			Outputs:  []kernels.TunedOutputs{{Op: "mul_mat_vec", Type: "Q4_K", Rows: 8}, {Op: "mul_mat", Type: "Q4_K", Rows: 16, Cols: 4}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -32,7 +32,7 @@ func TestTunedBits(t *testing.T) {
 					t.Fatal(row)
 				}
 				if s.kernels.Can(k) {
-					cases = append(cases, vecSameBits(k, 33, 1024), vec(k, 65, 1024, 8, 0, gpu.Tile{}))
+					cases = append(cases, vecSameBits(k, 33, 1024), vec(k, 65, 1024, 8, 0, kernels.Tile{}))
 				}
 			}
 			k, _ := shaders.Lookup("mul_mat_q4_k")

@@ -4,8 +4,8 @@ import (
 	"testing"
 
 	"leat/gguf"
+	"leat/internal/kernels"
 	"leat/shaders"
-	"leat/shaders/gpu"
 	"leat/vk"
 )
 
@@ -28,9 +28,9 @@ func TestTurnedAlike(t *testing.T) {
 			t.Skip("the device lacks what it needs")
 		}
 		cases := []Case{
-			turnedAlike(row, plain, turnedShape{heads: 4, headsKV: 2, key: 64, val: 64, turns: 64, neox: true, kv: gguf.F16, parts: "qkv", k: 1280, n: 3}, gpu.Tile{Rows: 4, Team: 16, Unroll: 2, Lanes: 64}),
-			turnedAlike(row, plain, turnedShape{heads: 2, headsKV: 2, key: 80, val: 40, turns: 20, kv: gguf.F16, parts: "qkv", k: 768, n: 1}, gpu.Tile{Rows: 1, Team: 8, Unroll: 1, Lanes: 64}),
-			turnedAlike(row, plain, turnedShape{heads: 3, headsKV: 1, key: 48, val: 128, turns: 48, kv: gguf.F32, parts: "qkv", k: 512, n: 8}, gpu.Tile{Rows: 2, Team: 32, Unroll: 1, Lanes: 128}),
+			turnedAlike(row, plain, turnedShape{heads: 4, headsKV: 2, key: 64, val: 64, turns: 64, neox: true, kv: gguf.F16, parts: "qkv", k: 1280, n: 3}, kernels.Tile{Rows: 4, Team: 16, Unroll: 2, Lanes: 64}),
+			turnedAlike(row, plain, turnedShape{heads: 2, headsKV: 2, key: 80, val: 40, turns: 20, kv: gguf.F16, parts: "qkv", k: 768, n: 1}, kernels.Tile{Rows: 1, Team: 8, Unroll: 1, Lanes: 64}),
+			turnedAlike(row, plain, turnedShape{heads: 3, headsKV: 1, key: 48, val: 128, turns: 48, kv: gguf.F32, parts: "qkv", k: 512, n: 8}, kernels.Tile{Rows: 2, Team: 32, Unroll: 1, Lanes: 128}),
 		}
 		t.Run(row.Name, func(t *testing.T) { runCases(t, s, cases, func(Result) {}) })
 	}

@@ -24,7 +24,7 @@ var guesses = []string{
 var units = []string{"time.Nanosecond", "time.Microsecond", "time.Millisecond", "time.Second", "time.Minute", "time.Hour"}
 
 // virtual are files whose clock is testing/synctest's: sleeping takes no time there, and is exact.
-var virtual = []string{"engine/pace/pacer_test.go"}
+var virtual = []string{"internal/pace/pacer_test.go"}
 
 // TestNoGuesses: a test waits for a state. It sleeps for no time, sets itself no short deadline and holds no measured time
 // against a constant; a machine that is busy would fail it.

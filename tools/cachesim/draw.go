@@ -6,11 +6,11 @@ import (
 	"os"
 
 	"leat/cmd/leat/picture"
-	"leat/engine/expert"
+	"leat/internal/expertcache"
 )
 
 // draw writes the pictures that were asked for.
-func (o *options) draw(t *expert.Routing, all *table) error {
+func (o *options) draw(t *expertcache.Routing, all *table) error {
 	if o.title == "" {
 		o.title = t.Model
 	}
@@ -19,7 +19,7 @@ func (o *options) draw(t *expert.Routing, all *table) error {
 		return err
 	}
 	return file(o.uses, func(w io.Writer) error {
-		uses := expert.NewUses(t.Header)
+		uses := expertcache.NewUses(t.Header)
 		for _, s := range t.Steps {
 			uses.Add(s)
 		}

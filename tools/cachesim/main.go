@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"strings"
 
-	"leat/engine/expert"
+	"leat/internal/expertcache"
 )
 
 const usage = `Usage: cachesim [flags] [TRACE ...]
@@ -58,7 +58,7 @@ func run(args []string, out, errs io.Writer) error {
 	fs.SetOutput(errs)
 	fs.Usage = func() { fmt.Fprint(errs, usage+"\n"); fs.PrintDefaults() }
 	fs.StringVar(&o.sizes, "sizes", "5%,10%,20%,30%,40%,50%,60%,80%", "slots, as numbers or in parts of all experts")
-	fs.StringVar(&o.policies, "policies", "lru,stale,weighted:8,weighted:32,weighted:128,weighted:512,adaptive", "of "+strings.Join(expert.Policies(), ", "))
+	fs.StringVar(&o.policies, "policies", "lru,stale,weighted:8,weighted:32,weighted:128,weighted:512,adaptive", "of "+strings.Join(expertcache.Policies(), ", "))
 	fs.BoolVar(&o.json, "json", false, "print as JSON")
 	fs.BoolVar(&o.csv, "csv", false, "print as CSV")
 	fs.BoolVar(&o.all, "all", false, "count the first half, too")
@@ -107,21 +107,21 @@ func run(args []string, out, errs io.Writer) error {
 }
 
 // routing reads the traces, which must be of one shape, or makes one.
-func (o *options) routing(paths []string) (*expert.Routing, error) {
+func (o *options) routing(paths []string) (*expertcache.Routing, error) {
 	if len(paths) == 0 {
 		if o.layers < 1 || o.used < 1 || o.used > o.experts || o.experts > 4096 || o.layers > 4096 || o.steps < 2 || o.steps > 1<<20 {
 			return nil, fmt.Errorf("synthetic routing: found %d layers of %d experts, %d used, %d steps: wanted at least 1, 1, 1 of them and 2, and at most 4096, 4096 and %d", o.layers, o.experts, o.used, o.steps, 1<<20)
 		}
-		return expert.Synthetic{Layers: o.layers, Experts: o.experts, Used: o.used, Skew: o.skew, TopicSteps: o.topic, TopicShare: o.share, Seed: o.seed}.Routing(0, o.steps), nil
+		return expertcache.Synthetic{Layers: o.layers, Experts: o.experts, Used: o.used, Skew: o.skew, TopicSteps: o.topic, TopicShare: o.share, Seed: o.seed}.Routing(0, o.steps), nil
 	}
-	var all *expert.Routing
-	var each [][]expert.Step
+	var all *expertcache.Routing
+	var each [][]expertcache.Step
 	for _, path := range paths {
 		f, err := os.Open(path)
 		if err != nil {
 			return nil, err
 		}
-		t, err := expert.ReadRouting(f)
+		t, err := expertcache.ReadRouting(f)
 		f.Close()
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", path, err)
@@ -142,7 +142,7 @@ func (o *options) routing(paths []string) (*expert.Routing, error) {
 }
 
 // inTurns takes so many steps of each list, and again until all are taken; 0: lists are whole.
-func inTurns(lists [][]expert.Step, steps int) (all []expert.Step) {
+func inTurns(lists [][]expertcache.Step, steps int) (all []expertcache.Step) {
 	for left := true; left; {
 		left = false
 		for i, l := range lists {
@@ -175,19 +175,19 @@ func (o *options) slots(all int) (list []int, err error) {
 
 // table is what comes out.
 type table struct {
-	expert.Header
+	expertcache.Header
 	Steps int   `json:"steps"`
 	Rows  []row `json:"rows"`
 	all   bool
 }
 
 type row struct {
-	Slots   int             `json:"slots"`
-	Share   float64         `json:"share_of_experts"`
-	Results []expert.Result `json:"results"` // the optimum last
+	Slots   int                  `json:"slots"`
+	Share   float64              `json:"share_of_experts"`
+	Results []expertcache.Result `json:"results"` // the optimum last
 }
 
-func (o *options) simulate(t *expert.Routing) (*table, error) {
+func (o *options) simulate(t *expertcache.Routing) (*table, error) {
 	all := t.Layers * t.Experts
 	sizes, err := o.slots(all)
 	if err != nil {
@@ -197,17 +197,17 @@ func (o *options) simulate(t *expert.Routing) (*table, error) {
 	for _, slots := range sizes {
 		r := row{Slots: slots, Share: float64(slots) / float64(all)}
 		for _, name := range strings.Split(o.policies, ",") {
-			p, err := expert.ByName(strings.TrimSpace(name))
+			p, err := expertcache.ByName(strings.TrimSpace(name))
 			if err != nil {
 				return nil, fmt.Errorf("-policies: %w", err)
 			}
-			one, err := expert.Replay(t, slots, p)
+			one, err := expertcache.Replay(t, slots, p)
 			if err != nil {
 				return nil, err
 			}
 			r.Results = append(r.Results, one)
 		}
-		best, err := expert.Optimum(t, slots)
+		best, err := expertcache.Optimum(t, slots)
 		if err != nil {
 			return nil, err
 		}
@@ -217,7 +217,7 @@ func (o *options) simulate(t *expert.Routing) (*table, error) {
 	return out, nil
 }
 
-func (t *table) rate(r *expert.Result) float64 {
+func (t *table) rate(r *expertcache.Result) float64 {
 	if t.all {
 		return r.HitRate()
 	}

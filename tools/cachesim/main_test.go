@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"leat/engine/expert"
+	"leat/internal/expertcache"
 )
 
 func output(t *testing.T, args ...string) string {
@@ -28,8 +28,8 @@ func TestTable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	trace := expert.Synthetic{Layers: 4, Experts: 16, Used: 2, Skew: 1}.Routing(3, 60)
-	w, err := expert.NewWriter(f, trace.Header)
+	trace := expertcache.Synthetic{Layers: 4, Experts: 16, Used: 2, Skew: 1}.Routing(3, 60)
+	w, err := expertcache.NewWriter(f, trace.Header)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,14 +99,14 @@ func TestCold(t *testing.T) {
 }
 
 func TestInTurns(t *testing.T) {
-	step := func(list ...int) (steps []expert.Step) {
+	step := func(list ...int) (steps []expertcache.Step) {
 		for _, rows := range list {
-			steps = append(steps, expert.Step{Rows: rows})
+			steps = append(steps, expertcache.Step{Rows: rows})
 		}
 		return steps
 	}
 	for turns, want := range map[int][]int{0: {1, 2, 3, 4, 5, 6}, 1: {1, 4, 2, 5, 3, 6}, 2: {1, 2, 4, 5, 3, 6}, 9: {1, 2, 3, 4, 5, 6}} {
-		if got := inTurns([][]expert.Step{step(1, 2, 3), step(4, 5, 6)}, turns); !reflect.DeepEqual(got, step(want...)) {
+		if got := inTurns([][]expertcache.Step{step(1, 2, 3), step(4, 5, 6)}, turns); !reflect.DeepEqual(got, step(want...)) {
 			t.Errorf("turns of %d: %v", turns, got)
 		}
 	}

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"leat/gguf"
+	"leat/internal/kernels"
 	"leat/shaders"
-	"leat/shaders/gpu"
 	"leat/vk"
 )
 
@@ -30,7 +30,7 @@ const (
 type device struct {
 	instance *vk.Instance
 	dev      *vk.Device
-	kernels  *gpu.Kernels
+	kernels  *kernels.Kernels
 	weights  *vk.Buffer
 	rest     *vk.Buffer
 	pages    *vk.Buffer // the KV cache and its table
@@ -83,8 +83,8 @@ type point struct {
 	typ    gguf.Type
 	shape  shape
 	n      int
-	tile   gpu.Tile
-	split  gpu.Split
+	tile   kernels.Tile
+	split  kernels.Split
 }
 
 func (p point) String() string {
@@ -93,24 +93,24 @@ func (p point) String() string {
 		s += "/type=" + p.typ.String()
 	}
 	s += fmt.Sprintf("/shape=%v/n=%d", p.shape, p.n)
-	if p.tile != (gpu.Tile{}) {
+	if p.tile != (kernels.Tile{}) {
 		s += "/tile=" + tileName(p.tile)
 	}
-	if p.split != (gpu.Split{}) {
+	if p.split != (kernels.Split{}) {
 		s += "/split=" + p.split.String()
 	}
 	return s
 }
 
 // tileName is rows x team x unroll x lanes, of each 0 for the engine's choice.
-func tileName(t gpu.Tile) string {
+func tileName(t kernels.Tile) string {
 	return fmt.Sprintf("%dx%dx%dx%d", t.Rows, t.Team, t.Unroll, t.Lanes)
 }
 
 // kernel measures a kernel with each tile or split.
 func (d *device) kernel(ctx context.Context, o *options, out io.Writer, best *summary, p point) error {
 	k := kernelOps[p.kernel]
-	tiles, splits := []gpu.Tile{{}}, []gpu.Split{{}}
+	tiles, splits := []kernels.Tile{{}}, []kernels.Split{{}}
 	if k.teams {
 		tiles = o.tiles()
 	}
@@ -120,7 +120,7 @@ func (d *device) kernel(ctx context.Context, o *options, out io.Writer, best *su
 	for i := range len(tiles) * len(splits) {
 		p.tile, p.split = tiles[i/len(splits)], splits[i%len(splits)]
 		samples, err := d.measure(ctx, o, p)
-		if wrong := (*gpu.ArgError)(nil); errors.As(err, &wrong) || errors.As(err, new(unfitError)) {
+		if wrong := (*kernels.ArgError)(nil); errors.As(err, &wrong) || errors.As(err, new(unfitError)) {
 			fmt.Fprintf(out, "# %v: %v\n", p, err)
 			continue
 		}
@@ -167,7 +167,7 @@ func (d *device) measure(ctx context.Context, o *options, p point) ([]sample, er
 	if most := activations(k, p.shape, p.n); most > o.room || o.overlap && most > outputStride {
 		return nil, unfitError(fmt.Sprintf("%d bytes of activations, want at most %d, with -overlap %d", most, o.room, outputStride))
 	}
-	if k.matrices && !gpu.Matrices(d.dev.Physical, d.dev.Features) {
+	if k.matrices && !kernels.Matrices(d.dev.Physical, d.dev.Features) {
 		return nil, unfitError("the device lacks cooperative matrices, or uses none unasked")
 	}
 	if err := d.fits(p.split); err != nil {
@@ -187,13 +187,13 @@ func (d *device) measure(ctx context.Context, o *options, p point) ([]sample, er
 		times = int(max(1, min(int64(times), longest/k.reads(p, o.positions)/int64(p.n))))
 	}
 	turn := 0
-	record := func(r *gpu.Recorder) error {
+	record := func(r *kernels.Recorder) error {
 		r.Tile, r.Split, r.RunSplit, r.Few = p.tile, p.split, o.run, true
 		room, quarter := uint64(o.room), o.room/4
-		r.Scratch = gpu.Scratch{Address: d.rest.Address + uint64(d.rest.Bytes-d.scratch), Bytes: d.scratch}
+		r.Scratch = kernels.Scratch{Address: d.rest.Address + uint64(d.rest.Bytes-d.scratch), Bytes: d.scratch}
 		at := d.rest.Address + 3*room
-		r.Q8, r.Parts = gpu.Scratch{Address: at, Bytes: quarter}, gpu.Scratch{Address: at + uint64(quarter), Bytes: 2 * quarter}
-		r.Counters = gpu.Scratch{Address: at + 3*uint64(quarter), Bytes: quarter}
+		r.Q8, r.Parts = kernels.Scratch{Address: at, Bytes: quarter}, kernels.Scratch{Address: at + uint64(quarter), Bytes: 2 * quarter}
+		r.Counters = kernels.Scratch{Address: at + 3*uint64(quarter), Bytes: quarter}
 		if o.join {
 			r.Counters.Bytes = 0
 		} else if err := r.Zero(d.rest, 3*o.room+3*quarter, mostRows*1024); err != nil {
@@ -230,7 +230,7 @@ func (d *device) measure(ctx context.Context, o *options, p point) ([]sample, er
 func (d *device) readCeiling(ctx context.Context, o *options, out io.Writer) error {
 	var rates []float64
 	for i := range warmUp + o.count {
-		took, err := d.submit(ctx, func(r *gpu.Recorder) error {
+		took, err := d.submit(ctx, func(r *kernels.Recorder) error {
 			return r.Checksum(shaders.ChecksumArgs{Src: d.weights.Address, Dst: d.rest.Address + 4*uint64(o.room), Count: uint32(o.memory / 16)})
 		})
 		if err != nil {
@@ -260,7 +260,7 @@ func (d *device) open(ctx context.Context, o *options) (err error) {
 	if d.dev, err = d.instance.NewDevice(p, vk.DeviceOptions{Enable: o.enable, Inspect: o.stats || o.ir != ""}); err != nil {
 		return err
 	}
-	if d.kernels, err = gpu.New(d.dev, gpu.Options{Turns: o.rope == "within"}); err != nil {
+	if d.kernels, err = kernels.New(d.dev, kernels.Options{Turns: o.rope == "within"}); err != nil {
 		return err
 	}
 	if d.weights, err = d.dev.NewBuffer("weights", o.memory, vk.DeviceLocal); err != nil {
@@ -306,7 +306,7 @@ func (d *device) fill(ctx context.Context) error {
 			m[i+j] = byte(v>>(8*j)) &^ 0x40 // as halves and as floats: no exponent is all ones
 		}
 	}
-	_, err = d.submit(ctx, func(*gpu.Recorder) error {
+	_, err = d.submit(ctx, func(*kernels.Recorder) error {
 		for _, b := range []*vk.Buffer{d.weights, d.rest} {
 			for off := int64(0); off < b.Bytes; off += pattern {
 				d.cb.Copy(b, off, up, 0, min(pattern, b.Bytes-off))
@@ -318,7 +318,7 @@ func (d *device) fill(ctx context.Context) error {
 }
 
 // submit runs what record records and returns how long the device took.
-func (d *device) submit(ctx context.Context, record func(*gpu.Recorder) error) (time.Duration, error) {
+func (d *device) submit(ctx context.Context, record func(*kernels.Recorder) error) (time.Duration, error) {
 	return d.timed(ctx, func(cb *vk.CommandBuffer) error { return record(d.kernels.Recorder(cb)) })
 }
 

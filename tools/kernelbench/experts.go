@@ -7,8 +7,8 @@ import (
 	"math/rand/v2"
 
 	"leat/gguf"
+	"leat/internal/kernels"
 	"leat/shaders"
-	"leat/shaders/gpu"
 	"leat/vk"
 )
 
@@ -67,16 +67,16 @@ func (d *device) openExperts(ctx context.Context, o *options, p point) error {
 	e.gates, e.ups, e.ids = base, base+uint64(table), base+uint64(at)
 	e.pairs = e.ids + uint64(ids)
 	e.tiles = e.pairs + uint64(pairs)
-	_, err = d.submit(ctx, func(r *gpu.Recorder) error { return r.Copy(room, 0, up, 0, filled) })
+	_, err = d.submit(ctx, func(r *kernels.Recorder) error { return r.Copy(room, 0, up, 0, filled) })
 	return err
 }
 
 // expertOp is a product of n rows with the matrices of usedExperts experts each; gated, with two of each.
-func expertOp(gated bool) func(r *gpu.Recorder, t gguf.Type, s shape, n int, m memory) error {
-	return func(r *gpu.Recorder, t gguf.Type, s shape, n int, m memory) error {
+func expertOp(gated bool) func(r *kernels.Recorder, t gguf.Type, s shape, n int, m memory) error {
+	return func(r *kernels.Recorder, t gguf.Type, s shape, n int, m memory) error {
 		e := m.experts
 		r.Few, r.Short = n <= shaders.FewRows, n <= shaders.ShortRows
-		p := gpu.ExpertProducts{Type: t, Experts: allExperts, MulMatIDArgs: shaders.MulMatIDArgs{
+		p := kernels.ExpertProducts{Type: t, Experts: allExperts, MulMatIDArgs: shaders.MulMatIDArgs{
 			Table: e.gates, X: m.x, Dst: m.dst, IDs: e.ids + uint64(m.turn%e.turns*n*usedExperts*4), M: uint32(s.m), K: uint32(s.k),
 			Count: uint32(n * usedExperts), Used: usedExperts, XStride: uint32(s.k), DstStride: uint32(s.m), Last: allExperts,
 		}}

@@ -7,8 +7,8 @@ import (
 	"slices"
 
 	"leat/gguf"
+	"leat/internal/kernels"
 	"leat/shaders"
-	"leat/shaders/gpu"
 	"leat/vk"
 )
 
@@ -65,7 +65,7 @@ func (d *device) openCache(ctx context.Context, o *options) (err error) {
 	}
 	at := d.pages.Address
 	d.cache = cache{pages: at + uint64(table), pos: at, seq: at + uint64(part), run: at + 2*uint64(part), rows: rows, maxPages: uint32(n), positions: o.positions, count: count}
-	_, err = d.submit(ctx, func(r *gpu.Recorder) error {
+	_, err = d.submit(ctx, func(r *kernels.Recorder) error {
 		if err := r.Copy(d.pages, 0, up, 0, head); err != nil {
 			return err
 		}
@@ -83,7 +83,7 @@ func (d *device) openCache(ctx context.Context, o *options) (err error) {
 func sharedHeads(heads int) int { return max(1, heads/4) }
 
 // attendRun is attend of rows of one sequence, the last of which attends to all positions.
-func attendRun(r *gpu.Recorder, t gguf.Type, s shape, n int, m memory) error {
+func attendRun(r *kernels.Recorder, t gguf.Type, s shape, n int, m memory) error {
 	if n > m.cache.positions {
 		return unfitError(fmt.Sprintf("%d rows, want -positions to be more", n))
 	}
@@ -98,7 +98,7 @@ func attendFlops(s shape, n, positions int) float64 {
 }
 
 // attend is the attention of heads of one size, 4 to a key head, over a cache of type t.
-func attend(r *gpu.Recorder, t gguf.Type, s shape, n int, m memory) error {
+func attend(r *kernels.Recorder, t gguf.Type, s shape, n int, m memory) error {
 	kv := sharedHeads(s.m)
 	if s.m%kv != 0 || attendCache(t, s, page) > pageRoom {
 		return unfitError(fmt.Sprintf("%d heads of %d, want fewer", s.m, s.k))
@@ -141,7 +141,7 @@ func layerBytes(t gguf.Type, s shape, n int) (sum int64) {
 }
 
 // layer is all that a step of n rows does in a layer, as the engine records it.
-func layer(r *gpu.Recorder, t gguf.Type, s shape, n int, m memory) error {
+func layer(r *kernels.Recorder, t gguf.Type, s shape, n int, m memory) error {
 	if s.m%headSize != 0 || s.m/headSize%min(keyHeads, s.m/headSize) != 0 || n > mostRows {
 		return unfitError(fmt.Sprintf("a layer of width %d and %d rows, want heads of %d and at most %d rows", s.m, n, headSize, mostRows))
 	}
@@ -155,8 +155,8 @@ func layer(r *gpu.Recorder, t gguf.Type, s shape, n int, m memory) error {
 	x, normed, q, k, v, att, gate := m.x, m.x+room, m.x+2*room, m.x+3*room, m.x+4*room, m.x+5*room, m.x+6*room
 	heads, rows, d, f := uint32(s.m/headSize), uint32(n), uint32(s.m), uint32(s.k)
 	kv := min(keyHeads, heads)
-	product := func(x uint64, cols uint32, of ...gpu.Matrix) *gpu.Products {
-		p := &gpu.Products{Type: t, X: x, N: rows, K: cols, XStride: cols, DstStride: of[0].M}
+	product := func(x uint64, cols uint32, of ...kernels.Matrix) *kernels.Products {
+		p := &kernels.Products{Type: t, X: x, N: rows, K: cols, XStride: cols, DstStride: of[0].M}
 		copy(p.Of[:], of)
 		return p
 	}
@@ -167,15 +167,15 @@ func layer(r *gpu.Recorder, t gguf.Type, s shape, n int, m memory) error {
 		}
 		return r.RMSNormMultiplied(shaders.RMSNormArgs{X: x, W: w, Dst: normed, Rows: rows, Cols: d, XStride: d, DstStride: d, Eps: 1e-5})
 	}
-	residual := func(p *gpu.Products, norm uint64) *gpu.Products {
+	residual := func(p *kernels.Products, norm uint64) *kernels.Products {
 		if fold {
-			p.Norm = gpu.Norm{W: norm, X: normed, Eps: 1e-5}
+			p.Norm = kernels.Norm{W: norm, X: normed, Eps: 1e-5}
 		}
 		p.Residual, p.ResidualStride = x, d
 		return p
 	}
 	r.Positions = uint32(m.cache.positions)
-	gated := product(normed, d, gpu.Matrix{W: w[4], Dst: gate, M: f}, gpu.Matrix{W: w[5], Dst: gate + 2*room, M: f})
+	gated := product(normed, d, kernels.Matrix{W: w[4], Dst: gate, M: f}, kernels.Matrix{W: w[5], Dst: gate + 2*room, M: f})
 	gated.GLU = true
 	ahead := func(i int) error { // reads of the matrix that comes next, beside an op that leaves the memory idle
 		sh := layerMatrices(s)[i]
@@ -186,7 +186,7 @@ func layer(r *gpu.Recorder, t gguf.Type, s shape, n int, m memory) error {
 		func() error { return rms(norm) },
 		func() error { return ahead(0) },
 		func() error {
-			p := product(normed, d, gpu.Matrix{W: w[0], Dst: q, M: d}, gpu.Matrix{W: w[1], Dst: k, M: kv * headSize}, gpu.Matrix{W: w[2], Dst: v, M: kv * headSize})
+			p := product(normed, d, kernels.Matrix{W: w[0], Dst: q, M: d}, kernels.Matrix{W: w[1], Dst: k, M: kv * headSize}, kernels.Matrix{W: w[2], Dst: v, M: kv * headSize})
 			rope := shaders.RopeKVArgs{Q: q, K: k, V: v, CosSin: m.s, Pages: m.cache.pages, Pos: m.cache.pos, Seq: m.cache.seq,
 				Rows: rows, Heads: heads, HeadsKV: kv, KeyLen: headSize, ValLen: headSize, RopeDim: headSize, MaxPages: m.cache.maxPages, PagePositions: page,
 				QStride: d, KStride: kv * headSize, VStride: kv * headSize}
@@ -205,12 +205,14 @@ func layer(r *gpu.Recorder, t gguf.Type, s shape, n int, m memory) error {
 				QStride: d, DstStride: d, Scale: 0.1})
 		},
 		func() error {
-			return r.Products(residual(product(att, d, gpu.Matrix{W: w[3], Dst: x, M: d}), norm+4*uint64(d)))
+			return r.Products(residual(product(att, d, kernels.Matrix{W: w[3], Dst: x, M: d}), norm+4*uint64(d)))
 		},
 		func() error { return rms(norm + 4*uint64(d)) },
 		func() error { return ahead(4) },
 		func() error { return r.Products(gated) },
-		func() error { return r.Products(residual(product(gate, f, gpu.Matrix{W: w[6], Dst: x, M: d}), norm)) },
+		func() error {
+			return r.Products(residual(product(gate, f, kernels.Matrix{W: w[6], Dst: x, M: d}), norm))
+		},
 	} {
 		if err := op(); err != nil {
 			return err

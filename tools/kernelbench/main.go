@@ -13,8 +13,8 @@ import (
 	"strings"
 
 	"leat/gguf"
+	"leat/internal/kernels"
 	"leat/shaders"
-	"leat/shaders/gpu"
 	"leat/vk"
 )
 
@@ -37,7 +37,7 @@ type options struct {
 	rows, team, unr []int
 	lanes           []int
 	positions       int
-	run             gpu.RunSplit
+	run             kernels.RunSplit
 	ahead           int   // MiB
 	memory          int64 // bytes
 	count           int
@@ -49,9 +49,9 @@ type options struct {
 	gridGroups      []int  // none: no barriers are measured
 	gridKiB         []int
 	gridPhases      int
-	splits          []gpu.Split // of products in halves; zero: the engine's choice
-	room            int64       // bytes each of X, its scales, other outputs, memory of the recorder, and an output
-	halves          int64       // bytes of a recorder's scratch beside X
+	splits          []kernels.Split // of products in halves; zero: the engine's choice
+	room            int64           // bytes each of X, its scales, other outputs, memory of the recorder, and an output
+	halves          int64           // bytes of a recorder's scratch beside X
 }
 
 // shape is a matrix of M rows of K values.
@@ -89,7 +89,7 @@ func parse(args []string, errw io.Writer) (*options, error) {
 	fs.Usage = func() { fmt.Fprint(errw, usage); fs.PrintDefaults() }
 	fs.StringVar(&o.device, "device", "", "name, UUID or index; \"\": the best")
 	enable := fs.String("enable", "", "features that are off by themselves: "+strings.Join(vk.Enabled(), ", "))
-	kernels := fs.String("kernels", "mul_mat_vec,mul_mat_vec_int8,mul_mat_vec_wide", "of "+strings.Join(kernelNames(), ", "))
+	names := fs.String("kernels", "mul_mat_vec,mul_mat_vec_int8,mul_mat_vec_wide", "of "+strings.Join(kernelNames(), ", "))
 	types := fs.String("types", "f16,q8_0,q6_k,q5_k,q4_k,q3_k,q4_0,iq4_xs", "of the weights, or of flash_attn's KV cache; those a kernel lacks are passed over")
 	shapes := fs.String("shapes", "", "rows x values of a row, of the weights; default "+gpuShapes+", on a software device "+cpuShapes)
 	n := fs.String("n", "1", "rows of X")
@@ -127,7 +127,7 @@ func parse(args []string, errw io.Writer) (*options, error) {
 		o.enable = strings.Split(*enable, ",")
 	}
 	var errs [12]error
-	o.kernels, errs[0] = list(*kernels, kernelName)
+	o.kernels, errs[0] = list(*names, kernelName)
 	o.types, errs[1] = list(*types, typeNamed)
 	if *shapes != "" {
 		o.shapes, errs[2] = list(*shapes, parseShape)
@@ -146,7 +146,7 @@ func parse(args []string, errw io.Writer) (*options, error) {
 			errs[11] = fmt.Errorf("-run: found %q, wanted one as 4x1: %w", *runs, err)
 		}
 	}
-	o.splits = []gpu.Split{{}}
+	o.splits = []kernels.Split{{}}
 	if *splits != "" {
 		o.splits, errs[10] = list(*splits, parseSplit)
 	}
@@ -227,8 +227,8 @@ func parseShape(s string) (shape, error) {
 	return shape{}, fmt.Errorf("shape: found %q, wanted one as 4096x14336", s)
 }
 
-// parseSplit reads what [gpu.Split.String] writes; "": the engine's choice.
-func parseSplit(text string) (s gpu.Split, err error) {
+// parseSplit reads what [kernels.Split.String] writes; "": the engine's choice.
+func parseSplit(text string) (s kernels.Split, err error) {
 	if text == "" {
 		return s, nil
 	}
@@ -265,13 +265,13 @@ func typeNamed(s string) (gguf.Type, error) {
 }
 
 // tiles are all combinations that were asked for.
-func (o *options) tiles() []gpu.Tile {
-	var ts []gpu.Tile
+func (o *options) tiles() []kernels.Tile {
+	var ts []kernels.Tile
 	for _, r := range o.rows {
 		for _, t := range o.team {
 			for _, u := range o.unr {
 				for _, l := range o.lanes {
-					ts = append(ts, gpu.Tile{Rows: uint32(r), Team: uint32(t), Unroll: uint32(u), Lanes: uint32(l)})
+					ts = append(ts, kernels.Tile{Rows: uint32(r), Team: uint32(t), Unroll: uint32(u), Lanes: uint32(l)})
 				}
 			}
 		}

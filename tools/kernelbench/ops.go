@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"leat/gguf"
+	"leat/internal/kernels"
 	"leat/shaders"
-	"leat/shaders/gpu"
 )
 
 // memory is where an op finds its operands.
@@ -29,7 +29,7 @@ type kernelOp struct {
 	typed, teams bool
 	products     int                                        // with experts, that a row of X takes part in; 0: there are none
 	table        func(t gguf.Type) (*shaders.Kernel, error) // nil: exists for all types
-	record       func(r *gpu.Recorder, t gguf.Type, s shape, n int, m memory) error
+	record       func(r *kernels.Recorder, t gguf.Type, s shape, n int, m memory) error
 	// bytes that one dispatch reads of the rotating memory; of an op without weights, all that it moves
 	bytes func(t gguf.Type, s shape, n int) int64
 	// cache is what one dispatch reads of the KV cache beside that, where rows see so many positions; nil: nothing
@@ -64,8 +64,8 @@ func variant(v string) func(t gguf.Type) (*shaders.Kernel, error) {
 }
 
 // teamOp is a mul_mat_vec in teams; change makes of one product what shares its dispatch, given the bytes of a row.
-func teamOp(variant string, glu uint32, change func(a *shaders.MulMatTeamArgs, m memory, row int64)) func(r *gpu.Recorder, t gguf.Type, s shape, n int, m memory) error {
-	return func(r *gpu.Recorder, t gguf.Type, s shape, n int, m memory) error {
+func teamOp(variant string, glu uint32, change func(a *shaders.MulMatTeamArgs, m memory, row int64)) func(r *kernels.Recorder, t gguf.Type, s shape, n int, m memory) error {
+	return func(r *kernels.Recorder, t gguf.Type, s shape, n int, m memory) error {
 		a := shaders.MulMatTeamArgs{W0: m.w, X: m.x, S: m.s, Dst0: m.dst, M0: uint32(s.m), K: uint32(s.k), N: uint32(n), XStride: uint32(s.k), DstStride: uint32(s.m)}
 		change(&a, m, weightBytes(t, shape{1, s.k}, n))
 		return r.MulMatTeam(variant, t, glu, a)
@@ -106,27 +106,27 @@ func weightBytes(t gguf.Type, s shape, n int) int64 {
 }
 
 // plain is the float32 mul_mat_vec up to 8 rows of X, and beyond mul_mat.
-func plain(r *gpu.Recorder, t gguf.Type, s shape, n int, m memory) error {
-	r.Few, r.Q8, r.Scratch = false, gpu.Scratch{}, gpu.Scratch{}
+func plain(r *kernels.Recorder, t gguf.Type, s shape, n int, m memory) error {
+	r.Few, r.Q8, r.Scratch = false, kernels.Scratch{}, kernels.Scratch{}
 	return r.MulMat(t, mulMatArgs(s, n, m))
 }
 
 // chosen is what a step's product of so many rows runs on the device, once X is in the form that it takes.
-func chosen(r *gpu.Recorder, t gguf.Type, s shape, n int, m memory) error {
+func chosen(r *kernels.Recorder, t gguf.Type, s shape, n int, m memory) error {
 	r.Few = n <= shaders.FewRows
 	return r.MulMat(t, mulMatArgs(s, n, m))
 }
 
 // decoded is chosen with weights that are decoded there.
-func decoded(where gpu.Decoding) func(r *gpu.Recorder, t gguf.Type, s shape, n int, m memory) error {
-	return func(r *gpu.Recorder, t gguf.Type, s shape, n int, m memory) error {
+func decoded(where kernels.Decoding) func(r *kernels.Recorder, t gguf.Type, s shape, n int, m memory) error {
+	return func(r *kernels.Recorder, t gguf.Type, s shape, n int, m memory) error {
 		r.Decoding = where
 		return chosen(r, t, s, n, m)
 	}
 }
 
 // inTiles is the product of what is in tiles on both sides.
-func inTiles(r *gpu.Recorder, _ gguf.Type, s shape, n int, m memory) error {
+func inTiles(r *kernels.Recorder, _ gguf.Type, s shape, n int, m memory) error {
 	return r.MulMatTiles(shaders.MulMatCMArgs{W: m.w, X: m.x, Scales: m.s, Dst: m.dst, M: uint32(s.m), K: uint32(s.k), N: uint32(n), DstStride: uint32(s.m)})
 }
 
@@ -142,7 +142,7 @@ func halvesAlone(t gguf.Type) (*shaders.Kernel, error) {
 	return shaders.MulMatCM()
 }
 
-func dequant(r *gpu.Recorder, t gguf.Type, s shape, _ int, m memory) error {
+func dequant(r *kernels.Recorder, t gguf.Type, s shape, _ int, m memory) error {
 	if tilesBytes(t, s, 0) > r.Scratch.Bytes {
 		return unfitError("want -halves to be more")
 	}
@@ -155,8 +155,8 @@ var kernelOps = map[string]kernelOp{
 	"mul_mat_vec_persistent_residual": {typed: true, teams: true, table: variant(shaders.Persistent), record: teamOp(shaders.Persistent, shaders.NoGLU, residual), bytes: weightBytes},
 	"mul_mat_vec_persistent_gates":    {typed: true, teams: true, table: variant(shaders.Persistent), record: teamOp(shaders.Persistent, shaders.GLUBytes, gates), bytes: weightBytes},
 	"mul_mat":                         {typed: true, splits: true, record: chosen, bytes: weightBytes},
-	"mul_mat_before":                  {typed: true, splits: true, matrices: true, record: decoded(gpu.DecodeBefore), bytes: weightBytes},
-	"mul_mat_q_cm":                    {typed: true, splits: true, matrices: true, table: shaders.MulMatQCM, record: decoded(gpu.DecodeWithin), bytes: weightBytes},
+	"mul_mat_before":                  {typed: true, splits: true, matrices: true, record: decoded(kernels.DecodeBefore), bytes: weightBytes},
+	"mul_mat_q_cm":                    {typed: true, splits: true, matrices: true, table: shaders.MulMatQCM, record: decoded(kernels.DecodeWithin), bytes: weightBytes},
 	"mul_mat_cm":                      {typed: true, splits: true, matrices: true, table: halvesAlone, record: inTiles, bytes: tilesBytes},
 	"dequant_f16":                     {typed: true, table: shaders.DequantF16, record: dequant, bytes: weightBytes, flops: func(shape, int, int) float64 { return 0 }},
 	"mul_mat_vec":                     {typed: true, record: plain, bytes: weightBytes},
@@ -176,42 +176,42 @@ var kernelOps = map[string]kernelOp{
 	"flash_attn":                      {typed: true, table: shaders.FlashAttn, record: attend, bytes: attendBytes, cache: attendCache},
 	"flash_attn_cm":                   {typed: true, matrices: true, table: shaders.FlashAttnCM, record: attendRun, bytes: attendBytes, cache: attendCache, flops: attendFlops},
 	"argmax": { // of as many columns as the weights have rows
-		record: func(r *gpu.Recorder, _ gguf.Type, s shape, n int, m memory) error {
+		record: func(r *kernels.Recorder, _ gguf.Type, s shape, n int, m memory) error {
 			return r.Argmax(shaders.ArgmaxArgs{X: m.x, Dst: m.dst, Rows: uint32(n), Cols: uint32(s.m)})
 		},
 		bytes: func(_ gguf.Type, s shape, n int) int64 { return int64(n) * int64(s.m) * 4 }},
 	"topk_moe": { // as many experts as the weights have rows
-		record: func(r *gpu.Recorder, _ gguf.Type, s shape, n int, m memory) error {
+		record: func(r *kernels.Recorder, _ gguf.Type, s shape, n int, m memory) error {
 			return r.TopKMoE(shaders.TopKMoEArgs{X: m.x, IDs: m.more, Weights: m.dst, Rows: uint32(n), Experts: uint32(s.m), Used: usedExperts, Gating: shaders.GateNormalised, Scale: 1})
 		},
 		bytes: func(_ gguf.Type, s shape, n int) int64 { return int64(n) * int64(s.m) * 4 }},
 	"topk_moe_routed": {typed: true, table: shaders.TopKMoERouted, bytes: weightBytes, // behind a norm and the weights, a router's
-		record: func(r *gpu.Recorder, t gguf.Type, s shape, n int, m memory) error {
+		record: func(r *kernels.Recorder, t gguf.Type, s shape, n int, m memory) error {
 			return r.RouteNormed(t, shaders.TopKMoERoutedArgs{X: m.x, W: m.s, Router: m.w, Dst: m.dst, Scores: m.more, IDs: m.more + outputStride, Weights: m.more + 2*outputStride,
 				Rows: uint32(n), Cols: uint32(s.k), Experts: uint32(s.m), Used: usedExperts, Gating: shaders.GateNormalised, Scale: 1, Eps: 1e-5})
 		}},
 	"quantize_q8": {
-		record: func(r *gpu.Recorder, _ gguf.Type, s shape, n int, m memory) error {
+		record: func(r *kernels.Recorder, _ gguf.Type, s shape, n int, m memory) error {
 			return r.QuantizeQ8(shaders.QuantizeQ8Args{X: m.x, Q: m.dst, S: m.s, Rows: uint32(n), Cols: uint32(s.k), XStride: uint32(s.k)})
 		},
 		bytes: func(_ gguf.Type, s shape, n int) int64 { return int64(n) * int64(s.k) * 21 / 4 }},
 	"rms_norm": {
-		record: func(r *gpu.Recorder, _ gguf.Type, s shape, n int, m memory) error {
+		record: func(r *kernels.Recorder, _ gguf.Type, s shape, n int, m memory) error {
 			return r.RMSNorm(shaders.RMSNormArgs{X: m.x, W: m.s, Dst: m.dst, Rows: uint32(n), Cols: uint32(s.k), XStride: uint32(s.k), DstStride: uint32(s.k), Eps: 1e-5})
 		},
 		bytes: func(_ gguf.Type, s shape, n int) int64 { return int64(n) * int64(s.k) * 8 }},
 	"rms_norm_q8": {
-		record: func(r *gpu.Recorder, _ gguf.Type, s shape, n int, m memory) error {
+		record: func(r *kernels.Recorder, _ gguf.Type, s shape, n int, m memory) error {
 			return r.RMSNormQ8(shaders.RMSNormQ8Args{X: m.x, W: m.s, Dst: m.dst, Q: m.more, S: m.more + outputStride, Rows: uint32(n), Cols: uint32(s.k), XStride: uint32(s.k), DstStride: uint32(s.k), Eps: 1e-5})
 		},
 		bytes: func(_ gguf.Type, s shape, n int) int64 { return int64(n) * int64(s.k) * 37 / 4 }},
 	"add": {
-		record: func(r *gpu.Recorder, _ gguf.Type, s shape, n int, m memory) error {
+		record: func(r *kernels.Recorder, _ gguf.Type, s shape, n int, m memory) error {
 			return r.Add(shaders.AddArgs{A: m.x, B: m.x, Dst: m.dst, Count: uint32(n * s.k), BCols: uint32(n * s.k)})
 		},
 		bytes: func(_ gguf.Type, s shape, n int) int64 { return int64(n) * int64(s.k) * 12 }},
 	"swiglu": {
-		record: func(r *gpu.Recorder, _ gguf.Type, s shape, n int, m memory) error {
+		record: func(r *kernels.Recorder, _ gguf.Type, s shape, n int, m memory) error {
 			return r.SwiGLU(shaders.GLUArgs{Gate: m.x, Up: m.x, Dst: m.dst, Count: uint32(n * s.k)})
 		},
 		bytes: func(_ gguf.Type, s shape, n int) int64 { return int64(n) * int64(s.k) * 12 }},
@@ -244,8 +244,8 @@ func title(name string) string {
 }
 
 // fits says why the device can't have a split.
-func (d *device) fits(s gpu.Split) error {
-	if s == (gpu.Split{}) {
+func (d *device) fits(s kernels.Split) error {
+	if s == (kernels.Split{}) {
 		return nil
 	}
 	l := &d.dev.Physical.Limits

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"leat/shaders/gpu"
+	"leat/internal/kernels"
 	"leat/vk"
 )
 
@@ -41,7 +41,7 @@ func (d *device) tell(o *options, out io.Writer) error {
 }
 
 // statLines is a comment for each executable.
-func statLines(b gpu.Pipeline, list []vk.Executable) []string {
+func statLines(b kernels.Pipeline, list []vk.Executable) []string {
 	title := strings.TrimSpace("# " + b.Name + " " + b.Spec)
 	if len(list) == 0 {
 		return []string{title + ": the driver does not say"}
@@ -58,7 +58,7 @@ func statLines(b gpu.Pipeline, list []vk.Executable) []string {
 }
 
 // keepTexts writes what the driver says of the stages of a compile into files of the folder.
-func keepTexts(folder string, b gpu.Pipeline, list []vk.Executable) error {
+func keepTexts(folder string, b kernels.Pipeline, list []vk.Executable) error {
 	if folder == "" {
 		return nil
 	}

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"testing"
 
-	"leat/shaders/gpu"
+	"leat/internal/kernels"
 	"leat/vk"
 	"leat/vk/vktest"
 )
@@ -33,7 +33,7 @@ func TestStats(t *testing.T) {
 }
 
 func TestStatLines(t *testing.T) {
-	b := gpu.Pipeline{Name: "probe_f16", Spec: "LANES=64 GROUP=2"}
+	b := kernels.Pipeline{Name: "probe_f16", Spec: "LANES=64 GROUP=2"}
 	list := []vk.Executable{{SubgroupSize: 32, Statistics: []vk.Statistic{{Name: "Register Count", Value: "168"}, {Name: "Local Memory Size", Value: "0"}}, Texts: []vk.Text{{Name: "SASS/1", Data: []byte("RET;")}}}}
 	if got, want := statLines(b, list), []string{"# probe_f16 LANES=64 GROUP=2: subgroup=32 Register_Count=168 Local_Memory_Size=0"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)

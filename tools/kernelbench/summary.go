@@ -5,7 +5,7 @@ import (
 	"io"
 	"slices"
 
-	"leat/shaders/gpu"
+	"leat/internal/kernels"
 )
 
 // summary keeps the samples of each tile and split of a kernel, type and shape.
@@ -15,15 +15,15 @@ type summary struct {
 }
 
 type tileRate struct {
-	tile  gpu.Tile
-	split gpu.Split
+	tile  kernels.Tile
+	split kernels.Split
 	rates []float64 // of the ceiling
 	work  float64   // TFLOP/s at the ceiling, 0 where that is not what counts
 }
 
 func (s *summary) add(p point, rate, work float64) {
 	tile, split := p.tile, p.split
-	p.tile, p.split = gpu.Tile{}, gpu.Split{}
+	p.tile, p.split = kernels.Tile{}, kernels.Split{}
 	if s.tiles == nil {
 		s.tiles = map[point][]tileRate{}
 	}
@@ -55,10 +55,10 @@ func (s *summary) print(w io.Writer) {
 		})
 		fmt.Fprintf(w, "# %-60v", p)
 		for _, t := range list[:min(3, len(list))] {
-			if t.tile != (gpu.Tile{}) {
+			if t.tile != (kernels.Tile{}) {
 				fmt.Fprintf(w, "  %s", tileName(t.tile))
 			}
-			if t.split != (gpu.Split{}) {
+			if t.split != (kernels.Split{}) {
 				fmt.Fprintf(w, "  %s", t.split)
 			}
 			fmt.Fprintf(w, " %5.1f %%", 100*median(t))

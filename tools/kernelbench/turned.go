@@ -4,14 +4,14 @@ import (
 	"fmt"
 
 	"leat/gguf"
+	"leat/internal/kernels"
 	"leat/shaders"
-	"leat/shaders/gpu"
 )
 
 // turned is the product of queries and keys, or of values, or of all, that turns them and leaves keys and values in the cache. The weights' rows are
 // heads of 128 of all that there are, with as many key heads as a layer has at most.
-func turned(keys, values bool) func(r *gpu.Recorder, t gguf.Type, s shape, n int, m memory) error {
-	return func(r *gpu.Recorder, t gguf.Type, s shape, n int, m memory) error {
+func turned(keys, values bool) func(r *kernels.Recorder, t gguf.Type, s shape, n int, m memory) error {
+	return func(r *kernels.Recorder, t gguf.Type, s shape, n int, m memory) error {
 		all, kv := s.m/headSize, keyHeads
 		queries := func() int {
 			q := all
@@ -41,6 +41,6 @@ func turned(keys, values bool) func(r *gpu.Recorder, t gguf.Type, s shape, n int
 		if values {
 			a.W2 = next(kv)
 		}
-		return r.MulMatRope(t, gpu.Turning{Key: headSize, Val: headSize, Turns: headSize}, a)
+		return r.MulMatRope(t, kernels.Turning{Key: headSize, Val: headSize, Turns: headSize}, a)
 	}
 }

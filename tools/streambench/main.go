@@ -14,7 +14,7 @@ import (
 	"strings"
 
 	"leat/engine"
-	"leat/engine/plan"
+	"leat/internal/plan"
 )
 
 const usage = `Usage: streambench [flags] MODEL

@@ -7,21 +7,21 @@ var suites = map[string]*suite{"layers": &layers, "race": &race}
 // again; on one queue and on several; for one session and for more; closed at any moment.
 var layers = suite{
 	parts: []part{
-		{packages: []string{"vk", "vk/internal/raw", "vk/mem", "vk/xfer", "shaders/gpu", "engine/internal/kv", "engine/internal/weights"}},
+		{packages: []string{"vk", "vk/internal/raw", "vk/mem", "vk/xfer", "internal/kernels", "internal/kv", "internal/weights"}},
 		{packages: []string{"shaders/conform"}, only: []string{"TestQuick", "TestQuickCovers", "TestProve"},
 			why: "the quick cases are of every kernel; the others dispatch the same code with other shapes"},
 		{packages: []string{"engine"}, only: []string{"TestBitEqual", "TestExpertSlots", "TestReplay", "TestSessions", "TestCloseAnyMoment", "TestStopThenShrink", "TestGenerateGreedy"},
 			why: "between them they bring weights, submit, and stop in each of those ways; the others compare numbers, or measure, by the same calls"},
 	},
 	without: map[string]string{
-		"cmd/leat":             "its tests run the program, which turns the layers on nowhere; what it calls is the engine",
-		"engine/bench":         "runs models by the engine's exported calls",
-		"engine/internal/exec": "its tests open no device",
-		"engine/calibrate":     "measures by vk/xfer, by kernels that TestQuick runs, and by the engine's rehearsal",
-		"tools/golden":         "runs models by the engine's exported calls",
-		"tools/kernelbench":    "measures kernels that TestQuick runs",
-		"tools/soak":           "runs models by the engine's exported calls",
-		"tools/streambench":    "measures by vk/xfer",
+		"cmd/leat":           "its tests run the program, which turns the layers on nowhere; what it calls is the engine",
+		"internal/bench":     "runs models by the engine's exported calls",
+		"internal/exec":      "its tests open no device",
+		"internal/calibrate": "measures by vk/xfer, by kernels that TestQuick runs, and by the engine's rehearsal",
+		"tools/golden":       "runs models by the engine's exported calls",
+		"tools/kernelbench":  "measures kernels that TestQuick runs",
+		"tools/soak":         "runs models by the engine's exported calls",
+		"tools/streambench":  "measures by vk/xfer",
 	},
 }
 
@@ -29,8 +29,8 @@ var layers = suite{
 // work: with -short, tests in which one does all skip by themselves.
 var race = suite{
 	parts: []part{
-		{packages: []string{"vk", "vk/internal/raw", "vk/mem", "vk/xfer", "vk/file", "vk/limit", "shaders/gpu", "shaders/gpu/cache", "decompose", "decompose/pack", "internal/output", "engine/internal/adapt",
-			"engine/internal/exec", "engine/internal/kv", "engine/internal/weights", "engine/pace", "engine/pace/nvml", "engine/trace", "engine/bench", "engine/calibrate"},
+		{packages: []string{"vk", "vk/internal/raw", "vk/mem", "vk/xfer", "vk/file", "vk/limit", "internal/kernels", "internal/kernels/cache", "decompose", "decompose/pack", "internal/output", "internal/adapt",
+			"internal/exec", "internal/kv", "internal/weights", "internal/pace", "internal/pace/nvml", "internal/trace", "internal/bench", "internal/calibrate"},
 			left: []left{{"they search and measure in one goroutine", []string{"TestTune", "TestSearch", "TestRehearsal", "TestTiers", "TestExperts"}},
 				{"they simulate a GPU in one goroutine", []string{"TestDrift", "TestSteadyUnderThrottle", "TestHoldsTarget", "TestNoRestWithoutNeed", "TestChangingWork"}}}},
 		{packages: []string{"cmd/leat"}, left: []left{

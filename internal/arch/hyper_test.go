@@ -1,0 +1,139 @@
+package arch_test
+
+import (
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"leat/decompose/pack"
+	"leat/internal/arch"
+	"leat/tools/synth/synthetic"
+)
+
+func open(t *testing.T, o synthetic.Options) *pack.Model {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "m.gguf")
+	if err := synthetic.Write(path, o); err != nil {
+		t.Fatal(err)
+	}
+	m, err := pack.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { m.Close() })
+	return m
+}
+
+func TestRead(t *testing.T) {
+	m := open(t, synthetic.Options{Arch: "qwen3"})
+	h, err := arch.Read(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if h.Architecture != "qwen3" || h.BlockCount != 4 || h.EmbeddingLength != 256 || h.HeadCount != 8 || h.HeadCountKV != 4 ||
+		h.KeyLength != 64 || h.ValueLength != 64 || h.FeedForwardLength != 512 || h.VocabSize != 512 || h.Tied || !h.Rope.Neox || h.Rope.Dim != 64 {
+		t.Errorf("got %+v", h)
+	}
+	if w := h.Width(arch.Q); w != 512 {
+		t.Errorf("Q is %d wide, wanted 512: heads of 64 are not the width over the heads", w)
+	}
+}
+
+func TestReadExperts(t *testing.T) {
+	for name, want := range map[string]arch.Mixture{
+		"qwen3moe": {Count: 8, Used: 2, FeedForwardLength: 256, Normalise: true, Scale: 1},
+		"mixtral":  {Count: 4, Used: 2, FeedForwardLength: 512, Normalise: true, Scale: 1},
+	} {
+		h, err := arch.Read(open(t, synthetic.Options{Arch: name}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if h.Experts != want {
+			t.Errorf("%s: got %+v, want %+v", name, h.Experts, want)
+		}
+		if h.Width(arch.ExpertOut) != 2*256 || h.PairWidth(arch.ExpertOut) != 256 || h.Width(arch.Scores) != want.Count || h.Width(arch.Gate) != 0 {
+			t.Errorf("%s: widths %d %d %d %d", name, h.Width(arch.ExpertOut), h.PairWidth(arch.ExpertOut), h.Width(arch.Scores), h.Width(arch.Gate))
+		}
+	}
+}
+
+// The layers differ only where the architectures do.
+func TestLayerOps(t *testing.T) {
+	count := func(name string) (norms, biases int) {
+		m := open(t, synthetic.Options{Arch: name})
+		h, err := arch.Read(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range h.Layer(1, func(n string) bool { _, _, ok := m.Tensor(n); return ok }) {
+			switch o.Kind {
+			case arch.RMSNorm:
+				norms++
+			case arch.Bias:
+				biases++
+			}
+		}
+		return norms, biases
+	}
+	for name, want := range map[string][2]int{"llama": {2, 0}, "qwen2": {2, 3}, "qwen3": {4, 0}} {
+		if norms, biases := count(name); norms != want[0] || biases != want[1] {
+			t.Errorf("%s: %d norms and %d biases in a layer, wanted %v", name, norms, biases, want)
+		}
+	}
+}
+
+func TestReadRefuses(t *testing.T) {
+	for _, c := range []struct {
+		name, key string
+		value     any
+		want      string
+	}{
+		{"architecture", "general.architecture", "mamba", "mamba"},
+		{"experts", "qwen2.expert_count", uint32(8), "mixture of experts"},
+		{"no heads", "llama.attention.head_count", uint32(0), "head_count"},
+		{"heads that don't divide", "llama.attention.head_count_kv", uint32(3), "multiple"},
+		{"huge", "llama.embedding_length", uint64(1 << 40), "embedding_length"},
+		{"negative", "llama.block_count", int32(-1), "block_count"},
+		{"not a number", "llama.block_count", "four", "block_count"},
+		{"head size", "llama.attention.key_length", uint32(60), "head size"},
+		{"rope dimension", "llama.rope.dimension_count", uint32(66), "dimension_count"},
+		{"rope base", "llama.rope.freq_base", float32(0), "freq_base"},
+		{"rope scaling", "llama.rope.scaling.type", "longrope", "scaling.type"},
+		{"epsilon", "llama.attention.layer_norm_rms_epsilon", float32(-1), "epsilon"},
+		{"shape", "llama.feed_forward_length", uint32(511), "ffn_gate"},
+		{"missing layer", "llama.block_count", uint32(5), "layer 4"},
+		{"no expert used", "qwen3moe.expert_used_count", uint32(0), "expert_used_count"},
+		{"more used than there are", "qwen3moe.expert_used_count", uint32(9), "expert_used_count"},
+		{"more than the kernels hold", "qwen3moe.expert_count", uint32(1025), "expert_count"},
+		{"fewer than there are", "qwen3moe.expert_count", uint32(7), "8 experts, wanted 7"},
+		{"width of an expert", "qwen3moe.expert_feed_forward_length", uint32(255), "ffn_gate_exps"},
+		{"heads per layer", "llama.attention.head_count_kv", []int32{2, 2, 1, 2}, "one integer"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			name, _, _ := strings.Cut(c.key, ".")
+			if name == "general" {
+				name = "llama"
+			}
+			m := open(t, synthetic.Options{Arch: name})
+			if err := m.Metadata.Set(c.key, c.value); err != nil {
+				t.Fatal(err)
+			}
+			_, err := arch.Read(m)
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("found error %v, wanted one with %q", err, c.want)
+			}
+		})
+	}
+	t.Run("hint", func(t *testing.T) {
+		m := open(t, synthetic.Options{Arch: "llama"})
+		if err := m.Metadata.Set("general.architecture", "mamba"); err != nil {
+			t.Fatal(err)
+		}
+		_, err := arch.Read(m)
+		var u *arch.UnsupportedError
+		if !errors.As(err, &u) || u.Hint() == "" || !errors.Is(err, errors.ErrUnsupported) {
+			t.Errorf("found error %v, wanted an UnsupportedError with a hint", err)
+		}
+	})
+}

@@ -1,0 +1,57 @@
+package bench
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"leat/internal/plan"
+)
+
+// A disk's rate is learned from enough bytes, and a lower one only where nothing else held the disk up.
+func TestLearned(t *testing.T) {
+	const gib = 1 << 30
+	for _, c := range []struct {
+		name     string
+		bytes    int64
+		busy, of time.Duration
+		want     float64 // bytes a second; 0: nothing is learned
+	}{
+		{"faster", 4 * gib, 2 * time.Second, 4 * time.Second, 2 * gib},
+		{"faster, by little", 4 * gib, 3800 * time.Millisecond, 4 * time.Second, 0},
+		{"too few bytes", gib, 500 * time.Millisecond, time.Second, 0},
+		{"slower", 4 * gib, 8 * time.Second, 8 * time.Second, gib / 2},
+		{"slower, by little", 4 * gib, 4200 * time.Millisecond, 4200 * time.Millisecond, 0},
+		{"held up by others", 4 * gib, 8 * time.Second, 16 * time.Second, 0},
+		{"never busy", 4 * gib, 0, time.Second, 0},
+	} {
+		rate, ok := learned(gib, c.bytes, c.busy, c.of)
+		if ok != (c.want > 0) || ok && rate != c.want {
+			t.Errorf("%s: found %g, %v; wanted %g", c.name, rate, ok, c.want)
+		}
+	}
+}
+
+// A row is predicted by the disk as it was until then, and what was measured before stays as it was.
+func TestLearnDisk(t *testing.T) {
+	measured := &plan.Speeds{DiskBytesPerSec: 1e9, LinkBytesPerSec: 20e9}
+	b := &run{o: Options{Speeds: measured}, result: &Result{}, noted: map[string]bool{}}
+	b.loaded.at = time.Unix(100, 0)
+	b.loaded.stats.DiskBytes, b.loaded.stats.Disk = 50e9, 70*time.Second // the load, at another rate
+	until := b.loaded
+	until.at = until.at.Add(2 * time.Second)
+	until.stats.DiskBytes, until.stats.Disk = until.stats.DiskBytes+3e9, until.stats.Disk+2*time.Second
+	b.learnDisk(until)
+	if s := b.o.Speeds; s.DiskBytesPerSec != 1.5e9 || s.LinkBytesPerSec != 20e9 || measured.DiskBytesPerSec != 1e9 {
+		t.Errorf("learned %+v, measured %+v", s, measured)
+	}
+	if len(b.result.Notes) != 1 || !strings.Contains(b.result.Notes[0], "1.50 GB/s") {
+		t.Errorf("notes: %q", b.result.Notes)
+	}
+	b.learnDisk(until)
+	if len(b.result.Notes) != 1 {
+		t.Errorf("noted again: %q", b.result.Notes)
+	}
+	b.o.Speeds = nil
+	b.learnDisk(until) // nothing is predicted
+}

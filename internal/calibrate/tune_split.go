@@ -1,0 +1,75 @@
+package calibrate
+
+import (
+	"context"
+	"fmt"
+
+	"leat/internal/kernels"
+	"leat/shaders"
+	"leat/shaders/conform"
+)
+
+// Rows that splits of mul_mat_cm are measured with, and of the matrix at most.
+const (
+	halfRows, manyRows = 64, 512
+	splitMatrix        = 8192  // rows
+	splitLength        = width // values of a row
+)
+
+// splits are the candidates; those that a device has not the lanes for fall out.
+var splits = []kernels.Split{
+	{BM: 128, BN: 128, WM: 64, WN: 64}, {BM: 128, BN: 128, WM: 32, WN: 64}, {BM: 128, BN: 128, WM: 64, WN: 32},
+	{BM: 128, BN: 64, WM: 64, WN: 32}, {BM: 128, BN: 64, WM: 64, WN: 64}, {BM: 128, BN: 64, WM: 32, WN: 32}, {BM: 128, BN: 64, WM: 32, WN: 64},
+	{BM: 64, BN: 128, WM: 32, WN: 64}, {BM: 64, BN: 128, WM: 64, WN: 32}, {BM: 64, BN: 64, WM: 32, WN: 32},
+}
+
+// split tunes how cooperative matrices share the outputs of up to half a tile's rows of X, or of more: their bits stay.
+func (t *tuner) split(ctx context.Context, half bool, p Product) error {
+	p.M, p.K, p.Gated = [3]uint32{min(p.M[0], splitMatrix)}, min(p.K, splitLength), false
+	n, rows := uint32(manyRows), "many rows"
+	if half {
+		n, rows = halfRows, fmt.Sprintf("up to %d rows", halfRows)
+	}
+	row, err := shaders.MulMatCM()
+	if err != nil {
+		return err
+	}
+	measure := func(s kernels.Split) (float64, error) {
+		return t.seconds(ctx, choice{split: &kernels.TunedSplit{Half: half, Split: s}}, []Product{p}, n)
+	}
+	own := kernels.OwnSplit(n)
+	best, least := own, 0.0
+	for _, s := range splits {
+		if s != own && (t.fails(s) || conform.Prove(t.kernels, kernels.Variant{Row: row, Split: s}) != nil) {
+			continue
+		}
+		took, err := measure(s)
+		if err != nil {
+			return err
+		}
+		if took > 0 && (least == 0 || took < least) {
+			best, least = s, took
+		}
+	}
+	was, is, err := compare(func() (float64, error) { return measure(own) }, func() (float64, error) { return measure(best) })
+	if err != nil {
+		return err
+	}
+	g := Gain{What: "products by cooperative matrices, " + rows, Own: splitText(own), OwnSeconds: was, BestSeconds: was}
+	if best != own && was > leastGain*is {
+		g.Best, g.BestSeconds = splitText(best), is
+		t.tuned.Splits = append(t.tuned.Splits, kernels.TunedSplit{Half: half, Split: best, Measured: t.now, Gain: was / is})
+	}
+	t.gains = append(t.gains, g)
+	return nil
+}
+
+// fails reports whether the device can't have a split.
+func (t *tuner) fails(s kernels.Split) bool {
+	defer t.kernels.Use(nil)
+	return t.kernels.Use(&kernels.Tuned{Kernels: t.tuned.Kernels, Splits: []kernels.TunedSplit{{Split: s}}}) != nil
+}
+
+func splitText(s kernels.Split) string {
+	return fmt.Sprintf("%d x %d of %d x %d", s.WM, s.WN, s.BM, s.BN)
+}

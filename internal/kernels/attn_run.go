@@ -1,0 +1,84 @@
+package kernels
+
+import (
+	"cmp"
+	"slices"
+
+	"leat/gguf"
+	"leat/shaders"
+)
+
+// heads is what flash_attn_cm is made for.
+type heads struct {
+	subgroup int
+	RunSplit
+	key, val uint32
+	options  uint32
+}
+
+// RunSplit is how a workgroup of flash_attn_cm works; 0: the program's own choice.
+type RunSplit struct {
+	Subgroups uint32 // each takes 16 rows
+	Stages    uint32 // 2: positions are stored beside those that are computed with
+}
+
+// SharedBytes is the shared memory of a workgroup, for heads of so many values.
+func (s *RunSplit) SharedBytes(key, val uint32) int64 {
+	const step = 32 // positions
+	k, v, rows := key/8+1, val/8+1, 16*s.Subgroups
+	return 16 * int64(max(s.Stages*step*(k+v)+rows*(step/4+1), rows*k, rows*17))
+}
+
+// options are the OPTIONS of flash_attn_cm.
+func options(a *shaders.FlashAttnArgs) (o uint32) {
+	if a.Window > 0 {
+		o |= shaders.WithWindow
+	}
+	if a.SoftCap > 0 {
+		o |= shaders.WithSoftCap
+	}
+	if a.Sinks != 0 {
+		o |= shaders.WithSinks
+	}
+	return o
+}
+
+// ownRun is what the program chooses by itself where there is the shared memory for it, else it is one stage.
+var ownRun = RunSplit{Subgroups: 4, Stages: 2}
+
+func (h *heads) constant(name string) uint32 {
+	switch name {
+	case "LANES":
+		return h.Subgroups * uint32(h.subgroup)
+	case "STAGES":
+		return h.Stages
+	case "SUBGROUP":
+		return uint32(h.subgroup)
+	case "KEY":
+		return h.key
+	case "OPTIONS":
+		return h.options
+	}
+	return h.val
+}
+
+// runs reports whether attention is computed by cooperative matrices.
+func (r *Recorder) runs(t gguf.Type, a *shaders.FlashAttnArgs) bool {
+	return r.k.matrix > 0 && r.Run && slices.Contains(shaders.KVTypesCM, t) && a.Rows >= leastRows && a.KeyLen%16 == 0 && a.ValLen%16 == 0 &&
+		max(a.KeyLen, a.ValLen) <= shaders.MaxHeadCM && a.PagePositions%32 == 0 && r.usable(r.runChoice(t, a), func() (*shaders.Kernel, error) { return shaders.FlashAttnCM(t) })
+}
+
+func (r *Recorder) runChoice(t gguf.Type, a *shaders.FlashAttnArgs) choice {
+	s := RunSplit{cmp.Or(r.RunSplit.Subgroups, ownRun.Subgroups), cmp.Or(r.RunSplit.Stages, ownRun.Stages)}
+	if s.SharedBytes(a.KeyLen, a.ValLen) > r.k.shared {
+		s = RunSplit{Subgroups: 4, Stages: 1}
+	}
+	h := heads{r.k.matrix, s, a.KeyLen, a.ValLen, options(a)}
+	return choice{op: "flash_attn", variant: shaders.CM, typed: true, typ: t, heads: h}
+}
+
+// groups counts the workgroups of flash_attn_cm.
+func (h *heads) groups(a *shaders.FlashAttnArgs) uint64 {
+	rows := 16 * uint64(h.Subgroups)
+	return (uint64(a.Rows) + rows - 1) / rows * uint64(a.Heads)
+}

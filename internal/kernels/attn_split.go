@@ -1,0 +1,247 @@
+package kernels
+
+import (
+	"fmt"
+
+	"leat/gguf"
+	"leat/shaders"
+	"leat/vk"
+)
+
+// splits reports whether attention is computed with the positions side by side.
+func (r *Recorder) splits(t gguf.Type, a *shaders.FlashAttnArgs) bool {
+	c := r.k.splitChoice(t, a, r.groupOf(a), false)
+	return r.Few && r.k.few && a.Rows <= shaders.FewRows && max(a.KeyLen, a.ValLen) <= shaders.MaxHeadSplit && c.attn.eights() <= shaders.MaxEights && a.QStride%4 == 0 &&
+		shaders.PartBytes(a.Rows, a.Heads, shaders.MaxParts, a.ValLen) <= r.Parts.Bytes && (r.joined(t, a) ||
+		r.usable(c, func() (*shaders.Kernel, error) { return splitKernel(t, false) }) &&
+			r.usable(joinChoice, shaders.FlashAttnJoin))
+}
+
+// joined reports whether the kernel that splits the positions joins the parts, too.
+func (r *Recorder) joined(t gguf.Type, a *shaders.FlashAttnArgs) bool {
+	return shaders.CounterBytes(a.Rows, a.Heads) <= r.Counters.Bytes &&
+		r.usable(r.k.splitChoice(t, a, r.groupOf(a), true), func() (*shaders.Kernel, error) { return splitKernel(t, true) })
+}
+
+// attn is what flash_attn_split is made for, and how its lanes share the work.
+type attn struct{ group, key, val, share, run uint32 }
+
+// splitChoice is the kernel for groups of so many query heads.
+func (k *Kernels) splitChoice(t gguf.Type, a *shaders.FlashAttnArgs, group uint32, joined bool) choice {
+	c := choice{op: "flash_attn", variant: shaders.Split, typed: true, typ: t, attn: k.lanes.attn(group, a.KeyLen, a.ValLen, a.PagePositions)}
+	if joined {
+		c.variant = shaders.Joined
+	}
+	return c
+}
+
+// lanes are what a workgroup of flash_attn_split can do with.
+type lanes struct {
+	subgroup uint32 // how many can share a position
+	loads    uint32 // of a key or a value that each asks for at once
+}
+
+func lanesOf(p *vk.PhysicalDevice) lanes {
+	if p.Type == vk.CPU {
+		return lanes{uint32(p.Limits.Subgroup), 1} // it gains nothing by loads under way, and takes long to compile them
+	}
+	return lanes{uint32(p.Limits.Subgroup), 8}
+}
+
+// attn shares out heads of such sizes: of the smaller one as few eights to a lane as can be, and of the other no more than
+// twice as many. A team takes as many positions as lie in one page and as its lanes have loads for.
+func (l lanes) attn(group, key, val, page uint32) attn {
+	a := attn{group: group, key: key, val: val, share: 4, run: 1}
+	for a.share < min(32, l.subgroup) && a.share*8 < max(min(key, val), max(key, val)/2) {
+		a.share *= 2
+	}
+	most := min(l.loads/max(1, a.eights()), shaders.PartPositions*a.share/shaders.SplitLanes)
+	for 2*a.run <= most && page%(2*a.run) == 0 {
+		a.run *= 2
+	}
+	return a
+}
+
+// eights is how many runs of 8 values of a key or a value a lane has at most.
+func (a *attn) eights() uint32 { return (max(a.key, a.val) + 8*a.share - 1) / (8 * a.share) }
+
+func (a *attn) constant(name string) uint32 {
+	switch name {
+	case "GROUP":
+		return a.group
+	case "KEY":
+		return a.key
+	case "VAL":
+		return a.val
+	case "SHARE":
+		return a.share
+	}
+	return a.run
+}
+
+func splitKernel(t gguf.Type, joined bool) (*shaders.Kernel, error) {
+	if joined {
+		return shaders.FlashAttnJoined(t)
+	}
+	return shaders.FlashAttnSplit(t)
+}
+
+var joinChoice = choice{op: "flash_attn", variant: shaders.Join}
+
+// What a workgroup does for several heads one after another costs more than reading keys and values once for each of them, as
+// long as these are few and the device's own cache has them for the next; and its code is longer than what the device keeps.
+const (
+	shortPositions = 1024
+	shortGroup     = 1
+	longGroup      = 2
+)
+
+// groupOf is how many of the query heads that share a key head a workgroup takes. No result depends on it.
+func (r *Recorder) groupOf(a *shaders.FlashAttnArgs) uint32 {
+	seen := r.Positions // 0: it may be many
+	if a.Window > 0 && seen > 0 {
+		seen = min(seen, a.Window)
+	}
+	g := uint32(longGroup)
+	switch {
+	case r.k.dev.Physical.Type == vk.CPU:
+		g = shaders.MaxGroup
+	case seen > 0 && seen <= shortPositions:
+		g = shortGroup
+	}
+	for shared := a.Heads / a.HeadsKV; shared%g != 0; g-- {
+	}
+	return g
+}
+
+func (r *Recorder) flashAttnSplit(t gguf.Type, a *shaders.FlashAttnArgs, positions float64) error {
+	group := r.groupOf(a)
+	var to *q8
+	if a.ValLen%q8Block == 0 {
+		to = r.q8Slot(a.Dst, a.Rows, a.Heads*a.ValLen, a.DstStride, 0)
+	}
+	split := shaders.FlashAttnSplitArgs{
+		Q: a.Q, Parts: r.Parts.Address, Pages: a.Pages, Pos: a.Pos, Seq: a.Seq,
+		Rows: a.Rows, Heads: a.Heads, HeadsKV: a.HeadsKV, KeyLen: a.KeyLen, ValLen: a.ValLen, MaxPages: a.MaxPages, PagePositions: a.PagePositions,
+		LayerOff: a.LayerOff, QStride: a.QStride, DstStride: a.DstStride, MaxParts: shaders.MaxParts,
+		Scale: a.Scale, SoftCap: a.SoftCap, Window: a.Window,
+	}
+	join := shaders.FlashAttnJoinArgs{Parts: split.Parts, Pos: a.Pos, Dst: a.Dst, Sinks: a.Sinks, Window: a.Window, Rows: a.Rows, Heads: a.Heads, ValLen: a.ValLen, MaxParts: shaders.MaxParts, DstStride: a.DstStride}
+	if to != nil {
+		join.Q, join.S = to.q, to.sums
+	}
+	alone := r.joined(t, a)
+	if alone {
+		split.Counters, split.Dst, split.Bytes, split.Sinks = r.Counters.Address, join.Dst, join.Q, join.Sinks
+	}
+	err := r.FlashAttnSplit(t, group, uint64(positions), split)
+	if err == nil && !alone {
+		err = r.FlashAttnJoin(join)
+	}
+	if err == nil && to != nil {
+		to.there = true
+	}
+	return err
+}
+
+// FlashAttnSplit lets each row of Q attend to its positions, of which no row sees more than so many, in parts. A
+// workgroup takes group query heads.
+func (r *Recorder) FlashAttnSplit(t gguf.Type, group uint32, positions uint64, a shaders.FlashAttnSplitArgs) error {
+	if a.Rows == 0 || a.Heads == 0 {
+		return nil
+	}
+	c := check{choice: r.k.splitChoice(t, &shaders.FlashAttnArgs{KeyLen: a.KeyLen, ValLen: a.ValLen, PagePositions: a.PagePositions}, group, a.Counters != 0)}
+	c.address("Q", a.Q)
+	c.address("Parts", a.Parts)
+	c.heads(a.Heads, a.HeadsKV, a.KeyLen, a.ValLen)
+	c.most("the head size", max(a.KeyLen, a.ValLen), shaders.MaxHeadSplit)
+	if n := c.choice.attn.eights(); n > shaders.MaxEights {
+		c.that(false, "the head size", max(a.KeyLen, a.ValLen), fmt.Sprintf("at most %d of each lane of a subgroup", 8*shaders.MaxEights))
+	}
+	c.stride("QStride", a.QStride, a.Heads*a.KeyLen)
+	c.multiple("QStride", a.QStride, 4)
+	c.parts(a.MaxParts)
+	c.most("the group", group, shaders.MaxGroup)
+	if shared := a.Heads / max(1, a.HeadsKV); group == 0 || shared%group != 0 {
+		c.that(false, "the group", group, fmt.Sprintf("a divisor of the %d heads that share a key head", shared))
+	}
+	c.paged(t, a.Pages, a.Pos, a.Seq, a.MaxPages, a.PagePositions, a.LayerOff)
+	c.blocksOf(t, a.KeyLen, a.ValLen)
+	c.softCap(a.SoftCap)
+	seen := positions
+	if a.Window > 0 {
+		seen = min(seen, uint64(a.Window))
+	}
+	n := float64(a.Rows) * float64(seen)
+	co := cost{bytes: n * float64(a.Heads/max(1, group)) * kvBytes(t, a.KeyLen, a.ValLen), flops: 2 * n * float64(a.Heads) * float64(a.KeyLen+a.ValLen)}
+	var touched touch
+	touched.read(f32s(a.Q, a.Rows, a.Heads*a.KeyLen, a.QStride))
+	touched.pageTable(a.Pages, a.Pos, a.Seq, a.Rows, a.MaxPages)
+	touched.read(cacheSpan(a.LayerOff))
+	touched.write(span{a.Parts, a.Parts + uint64(shaders.PartBytes(a.Rows, a.Heads, a.MaxParts, a.ValLen))})
+	joined := a.Counters != 0
+	if joined {
+		c.joined(&a, group, &touched)
+	}
+	if c.err != nil {
+		return c.err
+	}
+	return record(r, &c, func() (*shaders.Kernel, error) { return splitKernel(t, joined) }, &a, a.Workgroups(group, positions), &touched, co)
+}
+
+func (c *check) parts(most uint32) {
+	c.positive("MaxParts", most)
+	c.most("MaxParts", most, shaders.MaxParts)
+}
+
+// joined checks what a kernel that joins its parts needs besides, and notes what it writes.
+func (c *check) joined(a *shaders.FlashAttnSplitArgs, group uint32, t *touch) {
+	c.address("Counters", a.Counters)
+	c.address("Dst", a.Dst)
+	c.positive("ValLen", a.ValLen)
+	c.stride("DstStride", a.DstStride, a.Heads*a.ValLen)
+	t.write(span{a.Counters, a.Counters + uint64(shaders.CounterBytes(a.Rows, a.Heads/max(1, group)))})
+	if a.Sinks != 0 {
+		c.address("Sinks", a.Sinks)
+		t.read(f32s(a.Sinks, 1, a.Heads, 0))
+	}
+	t.write(f32s(a.Dst, a.Rows, a.Heads*a.ValLen, a.DstStride))
+	if a.Bytes != 0 {
+		c.address("Bytes", a.Bytes)
+		c.multiple("ValLen", a.ValLen, q8Block)
+		t.write(q8Bytes(a.Bytes, a.Rows, a.Heads*a.ValLen))
+		t.write(q8Scales(shaders.Q8Sums(a.Bytes, a.Rows, a.Heads*a.ValLen), a.Rows, a.Heads*a.ValLen))
+	}
+}
+
+// FlashAttnJoin puts the parts that FlashAttnSplit left together.
+func (r *Recorder) FlashAttnJoin(a shaders.FlashAttnJoinArgs) error {
+	if a.Rows == 0 || a.Heads == 0 {
+		return nil
+	}
+	c := check{choice: joinChoice}
+	c.address("Parts", a.Parts)
+	c.address("Dst", a.Dst)
+	c.address("Pos", a.Pos)
+	c.positive("ValLen", a.ValLen)
+	c.parts(a.MaxParts)
+	c.multiple("ValLen", a.ValLen, 8)
+	c.most("ValLen", a.ValLen, shaders.MaxHeadSplit)
+	c.stride("DstStride", a.DstStride, a.Heads*a.ValLen)
+	parts := uint64(shaders.PartBytes(a.Rows, a.Heads, a.MaxParts, a.ValLen))
+	var t touch
+	t.read(span{a.Parts, a.Parts + parts})
+	t.read(f32s(a.Pos, 1, a.Rows, 0))
+	if a.Sinks != 0 {
+		c.address("Sinks", a.Sinks)
+		t.read(f32s(a.Sinks, 1, a.Heads, 0))
+	}
+	t.write(f32s(a.Dst, a.Rows, a.Heads*a.ValLen, a.DstStride))
+	if a.Q != 0 {
+		c.address("S", a.S)
+		c.multiple("ValLen", a.ValLen, q8Block)
+		t.write(q8Bytes(a.Q, a.Rows, a.Heads*a.ValLen))
+		t.write(q8Scales(a.S, a.Rows, a.Heads*a.ValLen))
+	}
+	return record(r, &c, shaders.FlashAttnJoin, &a, a.Workgroups(), &t, cost{bytes: float64(parts), flops: float64(parts)})
+}

@@ -1,0 +1,139 @@
+package kernels
+
+import (
+	"leat/gguf"
+	"leat/shaders"
+)
+
+// mostDecoded is the most rows of X for which weights are decoded on their way into the product: each BN rows decode them anew.
+// With as many it was no faster any more than decoding them once, through memory.
+const mostDecoded = 2048
+
+// Decoding is where the weights of products in halves are decoded.
+type Decoding uint8
+
+// Where weights are decoded: as the rows of X decide; into memory before the product; in the product.
+const (
+	DecodeByRows Decoding = iota
+	DecodeBefore
+	DecodeWithin
+)
+
+// decodes reports whether a product of n rows of k values that goes in halves reads its m rows of weights of type t in blocks.
+func (r *Recorder) decodes(t gguf.Type, m, n, k uint32) bool {
+	return k%q8Block == 0 && teamVariants[t] == shaders.Int8 && (r.Decoding == DecodeWithin || r.Decoding == DecodeByRows && r.worthDecoding(t, m, n, k)) &&
+		r.usable(r.blocksChoice(t, m, n), func() (*shaders.Kernel, error) { return shaders.MulMatQCM(t) })
+}
+
+// worthDecoding reports whether weights are read faster in blocks. They are where the matrix is small, as the product then needs not
+// wait for what runs beside it, and where slices of its halves would leave much of a large device idle. Else only blocks that begin on
+// 16 bytes are, of not too many rows, or if their halves don't fit into a slice: others take three times the loads.
+func (r *Recorder) worthDecoding(t gguf.Type, m, n, k uint32) bool {
+	if n > mostDecoded {
+		return false
+	}
+	slice := max(0, r.Scratch.Bytes-shaders.TilesBytes(n, k)-shaders.ScaleBytes(n)) / 2
+	whole := shaders.TilesBytes(m, k) <= slice
+	if fewTiles(m, n) || !whole && usualGroups(uint32(min(int64(m), slice/(2*int64(k)))), n) < enoughGroups {
+		return true
+	}
+	return t.BlockBytes()%16 == 0 && (n <= mostDecoded/2 || !whole)
+}
+
+// usualGroups counts the workgroups that make m x n outputs by tiles of the usual size.
+func usualGroups(m, n uint32) uint64 {
+	s, a := OwnSplit(n), shaders.MulMatCMArgs{M: m, N: n}
+	return a.Workgroups(s.BM, s.BN)
+}
+
+// fewTiles says that outputs of m x n, by tiles of the usual size, would leave much of a large device idle.
+func fewTiles(m, n uint32) bool { return 4*usualGroups(m, n) <= enoughGroups }
+
+// blocksChoice is the product of n rows in tiles with m rows of weights in blocks.
+func (r *Recorder) blocksChoice(t gguf.Type, m, n uint32) choice {
+	s := r.Split
+	switch {
+	case s != (Split{}):
+	case r.k.matrix < 16:
+		s = softSplit
+		s.Halves, s.Wide = true, true
+	default:
+		s = ownBlocksSplit(m, n)
+		if tuned := r.k.tuned.Load().split(n); tuned != (Split{}) && !fewTiles(m, n) {
+			tuned.Halves, tuned.Wide = true, true
+			s = tuned
+		}
+	}
+	return choice{op: "mul_mat", variant: shaders.BlocksCM, typed: true, typ: t, split: r.k.split(s)}
+}
+
+// ownBlocksSplit is what the program chooses by itself: small tiles where there would be few of them. Such products run beside
+// larger ones (keys and values beside queries), and should not take as long.
+func ownBlocksSplit(m, n uint32) Split {
+	s := OwnSplit(n)
+	if fewTiles(m, n) {
+		s = smallSplit
+	}
+	s.Halves, s.Wide = true, true
+	return s
+}
+
+// mulMatBlocks is mulMatHalves without memory for weights. With up, another matrix like W, it is gated, and nothing is added.
+func (r *Recorder) mulMatBlocks(t gguf.Type, a *shaders.MulMatArgs, residual uint64, stride uint32, up uint64) error {
+	x, scales, err := r.bringX(a)
+	if err != nil {
+		return err
+	}
+	args := shaders.MulMatCMArgs{W: a.W, X: x, Scales: scales, Dst: a.Dst, Residual: residual, M: a.M, K: a.K, N: a.N, DstStride: a.DstStride, ResidualStride: stride}
+	c, matrices := check{choice: r.blocksChoice(t, a.M, a.N)}, uint32(1)
+	bytes := float64(a.M) * rowBytes(t, a.K)
+	var touched touch
+	touched.read(span{a.W, a.W + uint64(bytes)})
+	touched.product(&args)
+	if up != 0 {
+		c.choice, matrices, args.Residual = r.gatesChoice(t, a.M, a.N), 2, up
+		touched.read(span{up, up + uint64(bytes)})
+	}
+	m, n, k, of := float64(a.M), float64(a.N), float64(a.K), float64(matrices)
+	return record(r, &c, func() (*shaders.Kernel, error) { return shaders.MulMatQCM(t) }, &args, args.Workgroups(c.split.BM/matrices, c.split.BN), &touched,
+		cost{bytes: of*bytes + 2*k*n + 4*m*n, flops: 2 * of * m * n * k})
+}
+
+// TakesGates reports whether the device and the recorder's memory allow [Recorder.Gates]: where the weights of both products would
+// be decoded within them.
+func (r *Recorder) TakesGates(t gguf.Type, a *shaders.MulMatArgs) bool {
+	c := r.gatesChoice(t, a.M, a.N)
+	return !r.inBytes() && r.halves(t, a) && r.decodes(t, 2*a.M, a.N, a.K) && c.split.WM%32 == 0 &&
+		r.usable(c, func() (*shaders.Kernel, error) { return shaders.MulMatQCM(t) })
+}
+
+// gatesChoice is the product of n rows in tiles with m rows each of two matrices.
+func (r *Recorder) gatesChoice(t gguf.Type, m, n uint32) choice {
+	c := r.blocksChoice(t, 2*m, n)
+	c.glu = shaders.GLUFloats
+	return c
+}
+
+// Gates is Dst (N, M) = silu(X (N, K) · Wᵀ) * (X · upᵀ), of two matrices of type t, that the recorder [Recorder.TakesGates].
+func (r *Recorder) Gates(t gguf.Type, a shaders.MulMatArgs, up uint64) error {
+	if a.M == 0 || a.N == 0 {
+		return nil
+	}
+	c := mulMatCheck(t, &a)
+	c.address("up", up)
+	c.that(r.k.matrix > 0 && shaders.ScratchBytes(a.N, a.K, 0) <= r.Scratch.Bytes, "Scratch", r.Scratch.Bytes, "room for X in tiles, on a device with cooperative matrices")
+	if c.err != nil {
+		return c.err
+	}
+	return r.mulMatBlocks(t, &a, 0, 0, up)
+}
+
+// product adds what a product of cooperative matrices touches beside the weights.
+func (t *touch) product(a *shaders.MulMatCMArgs) {
+	t.read(span{a.X, a.X + uint64(shaders.TilesBytes(a.N, a.K))})
+	t.read(f32s(a.Scales, 1, a.N, 0))
+	if a.Residual != 0 {
+		t.read(f32s(a.Residual, a.N, a.M, a.ResidualStride))
+	}
+	t.write(f32s(a.Dst, a.N, a.M, a.DstStride))
+}

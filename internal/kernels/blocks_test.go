@@ -1,0 +1,57 @@
+package kernels
+
+import (
+	"testing"
+
+	"leat/gguf"
+	"leat/shaders"
+)
+
+// Weights in blocks are decoded in products of up to so many rows, and small matrices go by small tiles.
+func TestDecodes(t *testing.T) {
+	r := &Recorder{k: &Kernels{matrix: 32, shared: 48 << 10}}
+	for _, c := range []struct {
+		t       gguf.Type
+		m, n, k uint32
+		how     Decoding
+		want    bool
+	}{
+		{gguf.Q4_K, 8192, 17, 256, DecodeByRows, true}, {gguf.Q5_K, 8192, mostDecoded / 2, 8192, DecodeByRows, true},
+		{gguf.Q4_K, 8192, mostDecoded + 1, 8192, DecodeByRows, false}, {gguf.Q4_K, 8192, mostDecoded + 1, 8192, DecodeWithin, true}, {gguf.Q4_K, 8192, 17, 256, DecodeBefore, false},
+		{gguf.Q4_K, 8192, mostDecoded, 8192, DecodeByRows, false}, {gguf.Q4_K, 28672, mostDecoded, 8192, DecodeByRows, true}, {gguf.Q6_K, 28672, 512, 8192, DecodeByRows, false},
+		{gguf.Q6_K, 8192, 512, 8192, DecodeByRows, false}, {gguf.Q6_K, 8192, 512, 8192, DecodeWithin, true},
+		{gguf.Q6_K, 8192, 512, 28672, DecodeByRows, true}, {gguf.Q6_K, 1024, 512, 8192, DecodeByRows, true}, {gguf.Q6_K, 8192, mostDecoded + 1, 28672, DecodeByRows, false},
+		{gguf.Q8_0, 1024, 512, 96, DecodeByRows, true}, {gguf.F16, 1024, 512, 8192, DecodeByRows, false}, {gguf.F16, 8192, 512, 8192, DecodeWithin, false},
+	} {
+		r.Decoding = c.how
+		r.Scratch.Bytes = shaders.ScratchBytes(c.n, c.k, 512<<20)
+		if got := r.decodes(c.t, c.m, c.n, c.k); got != c.want {
+			t.Errorf("%v, %d x %d by %d rows, %d: decoded within %v, want %v", c.t, c.m, c.k, c.n, c.how, got, c.want)
+		}
+	}
+	if got := r.blocksChoice(gguf.Q4_K, 1024, 512).split.BM; got != 64 {
+		t.Errorf("1024 rows of weights: BM %d, want 64", got)
+	}
+	if got := r.blocksChoice(gguf.Q4_K, 8192, 512).split.Split; got.BM != 128 || got.BN != 128 || !got.Halves {
+		t.Errorf("8192 rows of weights: %v, want tiles of 128 x 128 in halves", got)
+	}
+	r.k.shared = 32 << 10
+	if got := r.blocksChoice(gguf.Q4_K, 8192, 512).split.Split; got.SharedBytes() > r.k.shared || got.BN != shaders.TileRows/2 {
+		t.Errorf("32 KiB of shared memory: %v, of %d bytes", got, got.SharedBytes())
+	}
+}
+
+// What was tuned is taken, but for small matrices.
+func TestBlocksTuned(t *testing.T) {
+	k := &Kernels{matrix: 32, shared: 48 << 10}
+	want := Split{BM: 128, BN: 128, WM: 32, WN: 64}
+	k.tuned.Store(&tuned{splits: [2]Split{want, {}}})
+	r := &Recorder{k: k}
+	want.Halves, want.Wide = true, true
+	if got := r.blocksChoice(gguf.Q4_K, 8192, 512).split.Split; got != want {
+		t.Errorf("%v, want what was tuned, %v", got, want)
+	}
+	if got := r.blocksChoice(gguf.Q4_K, 1024, 512).split.BM; got != 64 {
+		t.Errorf("1024 rows of weights: BM %d, want 64", got)
+	}
+}

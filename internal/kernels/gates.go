@@ -1,0 +1,69 @@
+package kernels
+
+import (
+	"fmt"
+
+	"leat/shaders"
+)
+
+// SigmoidMul is Dst = X * sigmoid(gate), Dst may be X.
+func (r *Recorder) SigmoidMul(a shaders.SigmoidMulArgs) error {
+	if a.Rows == 0 || a.Cols == 0 {
+		return nil
+	}
+	c := check{choice: choice{op: "sigmoid_mul"}}
+	c.address("X", a.X)
+	c.address("Gate", a.Gate)
+	c.address("Dst", a.Dst)
+	c.stride("XStride", a.XStride, a.Cols)
+	c.stride("DstStride", a.DstStride, a.Cols)
+	c.positive("Group", a.Group)
+	if a.Group > 0 {
+		last := uint64(a.Cols-1)/uint64(a.Group)*uint64(a.Jump) + uint64(min(a.Cols, a.Group)-1)*uint64(a.Step)
+		if last >= uint64(a.GateStride) {
+			c.that(false, "GateStride", a.GateStride, fmt.Sprintf("more than %d, the last gate's place", last))
+		}
+	}
+	n := float64(a.Rows) * float64(a.Cols)
+	var t touch
+	t.read(f32s(a.X, a.Rows, a.Cols, a.XStride))
+	t.read(f32s(a.Gate, a.Rows, a.GateStride, a.GateStride))
+	t.write(f32s(a.Dst, a.Rows, a.Cols, a.DstStride))
+	return record(r, &c, shaders.SigmoidMul, &a, a.Workgroups(), &t, cost{12 * n, 4 * n})
+}
+
+// SwiGLUOAI is Dst = g * sigmoid(Alpha*g) * (u + 1) of clamped Gate and Up.
+func (r *Recorder) SwiGLUOAI(a shaders.SwiGLUOAIArgs) error {
+	if a.Count == 0 {
+		return nil
+	}
+	c := check{choice: choice{op: "swiglu_oai"}}
+	c.address("Gate", a.Gate)
+	c.address("Up", a.Up)
+	c.address("Dst", a.Dst)
+	if !(a.Limit > 0) {
+		c.that(false, "Limit", a.Limit, "more than 0")
+	}
+	n := float64(a.Count)
+	var t touch
+	t.read(f32s(a.Gate, 1, a.Count, 0))
+	t.read(f32s(a.Up, 1, a.Count, 0))
+	t.write(f32s(a.Dst, 1, a.Count, 0))
+	return record(r, &c, shaders.SwiGLUOAI, &a, a.Workgroups(), &t, cost{12 * n, 10 * n})
+}
+
+// Cpy copies rows of X to those of Dst.
+func (r *Recorder) Cpy(a shaders.CpyArgs) error {
+	if a.Rows == 0 || a.Cols == 0 {
+		return nil
+	}
+	c := check{choice: choice{op: "cpy"}}
+	c.address("X", a.X)
+	c.address("Dst", a.Dst)
+	c.stride("XStride", a.XStride, a.Cols)
+	c.stride("DstStride", a.DstStride, a.Cols)
+	var t touch
+	t.read(f32s(a.X, a.Rows, a.Cols, a.XStride))
+	t.write(f32s(a.Dst, a.Rows, a.Cols, a.DstStride))
+	return record(r, &c, shaders.Cpy, &a, a.Workgroups(), &t, cost{bytes: 8 * float64(a.Rows) * float64(a.Cols)})
+}

@@ -1,0 +1,355 @@
+package kernels
+
+import (
+	"cmp"
+	"fmt"
+
+	"leat/gguf"
+	"leat/shaders"
+	"leat/vk"
+)
+
+// Scratch is device memory for a recorder's own use. Its address is a multiple of 16.
+type Scratch struct {
+	Address uint64
+	Bytes   int64
+}
+
+// leastRows of X are worth the decoding of all weights into halves.
+const leastRows = shaders.ShortRows + 1
+
+// Split says how a product of cooperative matrices deals its outputs out: a workgroup takes BM rows of the weights times BN
+// rows of X, a subgroup WM times WN of these.
+type Split struct {
+	BM, BN, WM, WN uint32
+
+	BK     uint32 // columns of a step; 0: 64
+	Stages uint32 // 2: a step is stored beside the one that is multiplied; 0: 1
+	Halves bool   // of weights in blocks: they are decoded by arithmetic of halves
+	Wide   bool   // of weights in blocks: fewer loads of more bytes
+}
+
+// String is BMxBNxWMxWN, of what is not the default xBKxSTAGES, and an h for Halves, a w for Wide.
+func (s Split) String() string {
+	text := fmt.Sprintf("%dx%dx%dx%d", s.BM, s.BN, s.WM, s.WN)
+	if s.BK != 0 || s.Stages != 0 {
+		text += fmt.Sprintf("x%dx%d", cmp.Or(s.BK, tileStep), cmp.Or(s.Stages, 1))
+	}
+	if s.Halves {
+		text += "h"
+	}
+	if s.Wide {
+		text += "w"
+	}
+	return text
+}
+
+// Lanes is the lanes of a workgroup whose subgroups have so many.
+func (s *Split) Lanes(subgroup int) uint32 { return s.BM / s.WM * (s.BN / s.WN) * uint32(subgroup) }
+
+// SharedBytes is the shared memory of a workgroup: what it multiplies, and in the end what comes of it.
+func (s *Split) SharedBytes() int64 {
+	in := (s.BM + s.BN) * (cmp.Or(s.BK, tileStep)/8 + 1) * cmp.Or(s.Stages, 1)
+	out := s.Lanes(1) * 16 * (s.WM/4 + 1)
+	return 16 * int64(max(in, out))
+}
+
+// tileStep is the columns of a step where a split says nothing.
+const tileStep = 64
+
+// maxSplitLanes is the most lanes of a workgroup that still have a share of the loads each.
+const maxSplitLanes = 256
+
+type split struct {
+	subgroup int
+	Split
+}
+
+// number is 1 for true.
+func number(b bool) uint32 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// constant is the split's value of a constant of mul_mat_cm.
+func (s *split) constant(name string, other uint32) uint32 {
+	switch name {
+	case "LANES":
+		return s.Lanes(s.subgroup)
+	case "BM":
+		return s.BM
+	case "BN":
+		return s.BN
+	case "WM":
+		return s.WM
+	case "WN":
+		return s.WN
+	case "BK":
+		return cmp.Or(s.BK, other)
+	case "STAGES":
+		return cmp.Or(s.Stages, other)
+	case "HALVES":
+		return number(s.Halves)
+	case "WIDE":
+		return number(s.Wide)
+	}
+	return other
+}
+
+// leastShared is bytes of shared memory that half a tile of mul_mat_cm or flash_attn_cm can do with.
+const leastShared = 32 << 10
+
+// halfTile is as many rows of X as half a tile has.
+const halfTile = shaders.TileRows / 2
+
+// OwnSplit is what the program chooses by itself by the rows of X: half a tile where they would leave most of one idle.
+func OwnSplit(n uint32) Split {
+	if n <= halfTile {
+		return Split{BM: 128, BN: 64, WM: 64, WN: 32}
+	}
+	return Split{BM: 128, BN: 128, WM: 64, WN: 64}
+}
+
+// smallSplit is for products of few outputs, which larger tiles would leave to a part of a large device.
+var smallSplit = Split{BM: 64, BN: 64, WM: 32, WN: 32}
+
+// splitFor is the split for m outputs of each of n rows of X. Who computes an output depends on it, not how: the bits stay.
+func (r *Recorder) splitFor(m, n uint32) split {
+	s := r.Split
+	if s == (Split{}) && r.k.matrix >= 16 && fewTiles(m, n) {
+		s = smallSplit
+	}
+	if s == (Split{}) {
+		s = r.k.tuned.Load().split(n)
+	}
+	if s == (Split{}) {
+		s = OwnSplit(n)
+	}
+	return r.k.split(s)
+}
+
+// split is s where the device has the shared memory for it, else half a tile.
+func (k *Kernels) split(s Split) split {
+	if s.SharedBytes() > k.shared {
+		s = OwnSplit(halfTile)
+	}
+	return split{k.matrix, s}
+}
+
+// fits says why a split can't be had of so many lanes and bytes of shared memory, "" where it can: a workgroup's part lies within
+// a tile or is whole ones, and its lanes share the loads.
+func (s *Split) fits(subgroup int, most uint32, shared int64) string {
+	for _, n := range []uint32{s.BM, s.BN} {
+		if n != 64 && n != 128 && n != 256 {
+			return "BM and BN of 64, 128 or 256"
+		}
+	}
+	if (s.BK != 0 && s.BK != 32 && s.BK != tileStep) || s.Stages > 2 {
+		return "BK of 32 or 64 and up to 2 stages"
+	}
+	if (s.WM != 32 && s.WM != 64) || (s.WN != 32 && s.WN != 64) {
+		return "WM and WN of 32 or 64"
+	}
+	if n := s.Lanes(subgroup); n < 64 || n > min(most, maxSplitLanes) {
+		return fmt.Sprintf("64 to %d lanes", min(most, maxSplitLanes))
+	}
+	if s.SharedBytes() > shared {
+		return fmt.Sprintf("up to %d bytes of shared memory, not %d", shared, s.SharedBytes())
+	}
+	return ""
+}
+
+// Splits reports whether a workgroup of s has the lanes and the shared memory that the device allows, and a share of the loads
+// for each lane.
+func (r *Recorder) Splits(s Split) bool {
+	return s != (Split{}) && r.k.matrix > 0 && s.Lanes(r.k.matrix) <= min(r.k.dev.Physical.Limits.MaxWorkgroupInvocations, maxSplitLanes) && s.SharedBytes() <= r.k.shared
+}
+
+// Matrices reports whether products of many rows are computed in halves on a device opened with f, given
+// [Recorder.Scratch].
+func Matrices(p *vk.PhysicalDevice, f vk.Features) bool { return matrixSubgroup(p, f) > 0 }
+
+// matrixSubgroup is the size of the subgroups that mul_mat_cm can have, 0 where it can't run.
+func matrixSubgroup(p *vk.PhysicalDevice, f vk.Features) int {
+	l := &p.Limits
+	if !f.SubgroupArithmetic || !p.Multiplies(f, vk.CooperativeMatrix{M: 16, N: 16, K: 16}) {
+		return 0
+	}
+	size := l.Subgroup
+	if f.SubgroupSizeControl && l.SubgroupMin <= 32 && l.SubgroupMax >= 32 {
+		size = 32
+	}
+	if size < 8 || size > 64 || int(l.MaxWorkgroupInvocations) < 4*size || l.MaxSharedBytes < leastShared {
+		return 0
+	}
+	return size
+}
+
+// tiles is what a recorder knows of its scratch: X and its scales, then a ring that slices of weights take in turn.
+type tiles struct {
+	x       span // that was brought in; empty: none
+	n, k, s uint32
+	next    uint64 // offset in the ring
+	pending []product
+	groups  uint64 // of all pending
+}
+
+// product is a slice's product that is not recorded yet: so that those of several small matrices run together.
+type product struct {
+	args  shaders.MulMatCMArgs
+	split split
+	touch touch
+}
+
+// enoughGroups keep a large device busy, while the next slice is decoded beside them.
+const enoughGroups = 256
+
+// LeastRows is how many rows of a step's products and attention should stay together: fewer would go by kernels that
+// are ten times as slow, whatever is expected of the device; 0: any number is as good.
+func (r *Recorder) LeastRows() uint32 {
+	if r.k.matrix == 0 || r.Scratch.Bytes == 0 || r.k.tested.broken("mul_mat_cm") {
+		return 0
+	}
+	return shaders.TileRows
+}
+
+// Halves reports whether products of n rows of k values with weights (m, k) of type t are computed in halves, and
+// [Recorder.MulMatAdd] may be asked for.
+func (r *Recorder) Halves(t gguf.Type, m, n, k uint32) bool {
+	return r.halves(t, &shaders.MulMatArgs{M: m, N: n, K: k})
+}
+
+// halves reports whether a product is computed in halves.
+func (r *Recorder) halves(t gguf.Type, a *shaders.MulMatArgs) bool {
+	return r.k.matrix > 0 && a.N >= leastRows && a.K >= 64 &&
+		shaders.ScratchBytes(a.N, a.K, 0) <= r.Scratch.Bytes &&
+		r.usable(choice{op: "tile_f16"}, shaders.TileF16) &&
+		r.usable(dequantChoice(t), func() (*shaders.Kernel, error) { return shaders.DequantF16(t) }) &&
+		r.usable(r.splitChoice(a.M, a.N), shaders.MulMatCM)
+}
+
+func dequantChoice(t gguf.Type) choice { return choice{op: "dequant_f16", typed: true, typ: t} }
+
+// splitChoice is the product of n rows in tiles with m rows of weights.
+func (r *Recorder) splitChoice(m, n uint32) choice {
+	return choice{op: "mul_mat", variant: shaders.CM, split: r.splitFor(m, n)}
+}
+
+// mulMatHalves decodes the weights slice by slice into a ring. While a slice is multiplied the next is decoded: they
+// lie in different places, so nothing orders them.
+//
+// What is at residual is added, with stride floats from row to row; 0: nothing is.
+func (r *Recorder) mulMatHalves(t gguf.Type, a *shaders.MulMatArgs, residual uint64, stride uint32) error {
+	if r.decodes(t, a.M, a.N, a.K) {
+		return r.mulMatBlocks(t, a, residual, stride, 0)
+	}
+	x, scales, err := r.bringX(a)
+	if err != nil {
+		return err
+	}
+	ring := span{scales + uint64(shaders.ScaleBytes(a.N)), r.Scratch.Address + uint64(r.Scratch.Bytes)}
+	tileBytes := uint64(shaders.TilesBytes(shaders.TileRows, a.K))
+	most := uint32((ring.hi-ring.lo)/2/tileBytes) * shaders.TileRows
+	rowBytes := uint64(rowBytes(t, a.K))
+	for m := uint32(0); m < a.M; {
+		rows := min(most, a.M-m)
+		bytes := uint64(shaders.TilesBytes(rows, a.K))
+		if r.tiles.next+bytes > ring.hi-ring.lo {
+			r.tiles.next = 0
+		}
+		to := ring.lo + r.tiles.next
+		r.tiles.next += bytes
+		if err := r.DequantF16(t, shaders.DequantF16Args{W: a.W + uint64(m)*rowBytes, Dst: to, M: rows, K: a.K}); err != nil {
+			return err
+		}
+		part := shaders.MulMatCMArgs{W: to, X: x, Scales: scales, Dst: a.Dst + 4*uint64(m), M: rows, K: a.K, N: a.N, DstStride: a.DstStride}
+		if residual != 0 {
+			part.Residual, part.ResidualStride = residual+4*uint64(m), stride
+		}
+		if err := r.later(part, a.M); err != nil {
+			return err
+		}
+		m += rows
+	}
+	return nil
+}
+
+// MulMatAdd is MulMat where [Recorder.Halves] says so of the whole step, with residual (N, M), stride floats from row to row,
+// added; Dst may be residual.
+func (r *Recorder) MulMatAdd(t gguf.Type, a shaders.MulMatArgs, residual uint64, stride uint32) error {
+	if a.M == 0 || a.N == 0 {
+		return nil
+	}
+	c := mulMatCheck(t, &a)
+	c.address("residual", residual)
+	c.stride("residual's stride", stride, a.M)
+	c.that(r.k.matrix > 0 && shaders.ScratchBytes(a.N, a.K, 0) <= r.Scratch.Bytes, "Scratch", r.Scratch.Bytes, "room for X in tiles, on a device with cooperative matrices")
+	if c.err != nil {
+		return c.err
+	}
+	return r.mulMatHalves(t, &a, residual, stride)
+}
+
+// MulMatTiles is the product of weights and X that are both in tiles.
+func (r *Recorder) MulMatTiles(a shaders.MulMatCMArgs) error {
+	if a.M == 0 || a.N == 0 {
+		return nil
+	}
+	c := check{}
+	c.address("W", a.W)
+	c.address("X", a.X)
+	c.address("Scales", a.Scales)
+	c.address("Dst", a.Dst)
+	c.positive("K", a.K)
+	c.stride("DstStride", a.DstStride, a.M)
+	if c.err != nil {
+		return c.err
+	}
+	return r.later(a, a.M)
+}
+
+// later keeps a product for when its result is asked for, its place is, or there is enough to do. It may be a slice of m rows.
+func (r *Recorder) later(a shaders.MulMatCMArgs, m uint32) error {
+	p := product{args: a, split: r.splitFor(m, a.N)}
+	p.touch.read(span{a.W, a.W + uint64(shaders.TilesBytes(a.M, a.K))})
+	p.touch.product(&a)
+	r.tiles.pending = append(r.tiles.pending, p)
+	if r.tiles.groups += a.Workgroups(p.split.BM, p.split.BN); r.tiles.groups < enoughGroups {
+		return nil
+	}
+	return r.Finish()
+}
+
+// Finish records what waits to be recorded together with others. It must be called before the command buffer ends.
+func (r *Recorder) Finish() error {
+	pending := r.tiles.pending
+	r.tiles.pending, r.tiles.groups = nil, 0
+	for i := range pending {
+		if err := r.mulMatCM(&pending[i]); err != nil {
+			return err
+		}
+	}
+	r.tiles.pending = pending[:0]
+	return nil
+}
+
+// settle records what is pending where t must come after it.
+func (r *Recorder) settle(t *touch) error {
+	for i := range r.tiles.pending {
+		p := &r.tiles.pending[i].touch
+		if meet(p.writes[:p.nw], t.reads[:t.nr]) || meet(p.writes[:p.nw], t.writes[:t.nw]) || meet(p.reads[:p.nr], t.writes[:t.nw]) {
+			return r.Finish()
+		}
+	}
+	return nil
+}
+
+// mulMatCM multiplies what is in tiles.
+func (r *Recorder) mulMatCM(p *product) error {
+	a := &p.args
+	c := check{choice: choice{op: "mul_mat", variant: shaders.CM, split: p.split}}
+	m, n, k := float64(a.M), float64(a.N), float64(a.K)
+	return record(r, &c, shaders.MulMatCM, a, a.Workgroups(c.split.BM, c.split.BN), &p.touch, cost{bytes: 2*k*(m+n) + 4*m*n, flops: 2 * m * n * k})
+}

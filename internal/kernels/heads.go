@@ -1,0 +1,41 @@
+package kernels
+
+import (
+	"leat/gguf"
+	"leat/shaders"
+)
+
+// The outputs of a workgroup of mul_mat_heads: mul_mat_vec's for few rows of X, mul_mat's for many.
+const (
+	headRowsFew = 4
+	headTile    = 8
+)
+
+// MulMatHeads multiplies each head's part of X by a matrix of its own of type t. It gives the bits of [Recorder.MulMat] in float32, head by
+// head.
+func (r *Recorder) MulMatHeads(t gguf.Type, a shaders.MulMatHeadsArgs) error {
+	if a.M == 0 || a.N == 0 || a.Heads == 0 {
+		return nil
+	}
+	c := check{choice: choice{op: "mul_mat_heads", typed: true, typ: t, rows: headRowsFew, cols: vecCols(a.N), whole: a.K%8 == 0 && a.XStride%4 == 0 && a.XHead%4 == 0}}
+	if c.cols == 0 {
+		c.rows, c.cols = headTile, headTile
+	}
+	c.address("W", a.W)
+	c.address("X", a.X)
+	c.address("Dst", a.Dst)
+	c.positive("K", a.K)
+	c.blocks("K", a.K)
+	c.stride("XHead", a.XHead, a.K)
+	c.stride("DstHead", a.DstHead, a.M)
+	c.stride("XStride", a.XStride, (a.Heads-1)*a.XHead+a.K)
+	c.stride("DstStride", a.DstStride, (a.Heads-1)*a.DstHead+a.M)
+	m, n, k := float64(a.M)*float64(a.Heads), float64(a.N), float64(a.K)
+	passes := float64((a.N + c.cols - 1) / c.cols)
+	co := cost{bytes: passes*m*rowBytes(t, a.K) + 4*n*(k*float64(a.Heads)+m), flops: 2 * m * n * k}
+	var touched touch
+	touched.read(span{a.W, a.W + uint64(m*rowBytes(t, a.K))})
+	touched.read(f32s(a.X, a.N, (a.Heads-1)*a.XHead+a.K, a.XStride))
+	touched.write(f32s(a.Dst, a.N, (a.Heads-1)*a.DstHead+a.M, a.DstStride))
+	return record(r, &c, func() (*shaders.Kernel, error) { return shaders.MulMatHeads(t) }, &a, a.Workgroups(c.rows, c.cols), &touched, co)
+}

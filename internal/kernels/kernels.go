@@ -1,0 +1,356 @@
+package kernels
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"leat/gguf"
+	"leat/internal/kernels/cache"
+	"leat/shaders"
+	"leat/vk"
+)
+
+// Options of [New]; the zero value is a good start.
+type Options struct {
+	Logger *slog.Logger // nil: silent
+
+	// Test is asked before the first use of a pipeline that is not a plain fp32 one; k has the same pipelines, untested. With an
+	// error the variant is not used: the next one of its op is. nil: they are trusted.
+	Test func(k *Kernels, v Variant) error
+
+	// Cache keeps what the driver compiled or crashed in and what was tested, and has what was tuned; nil: nothing is kept,
+	// but for what [NoteCrashes] says.
+	Cache *cache.Folder
+
+	// Routes is for tests: CPUs have topk_moe_routed too, though they lose by it.
+	Routes bool
+
+	// Turns is for tests: CPUs have mul_mat_vec_rope too, though they lose by it.
+	Turns bool
+
+	// Alter is for tests: other code or constants for a pipeline; nil: the table's.
+	Alter func(row *shaders.Kernel, spec []uint32) (spirv []byte, other []uint32)
+}
+
+// Kernels are the pipelines of one device. Goroutines may share it.
+type Kernels struct {
+	dev        *vk.Device
+	log        *slog.Logger
+	matrix     int         // size of the subgroups that multiply cooperative matrices; 0: none do
+	shared     int64       // bytes of shared memory of a workgroup
+	straight   atomic.Bool // products of bytes by code without loops
+	longs      atomic.Bool // products of bytes load 64 bits at a time
+	persistent atomic.Bool // products of bytes by workgroups that stay
+	lanes      lanes       // for attention of few rows
+	few        bool        // steps of few rows have kernels of their own: products of bytes, fused ops
+	turns      bool        // products of Q, K and V may turn them, and leave K and V in the cache
+	routes     bool        // a norm, a router and its top-k may be one
+	alter      func(*shaders.Kernel, []uint32) ([]byte, []uint32)
+
+	plain *Kernels // those that are tested own their pipelines by this one, which is not; nil: this is it
+	test  func(*Kernels, Variant) error
+	store *store // nil: nothing is kept
+	guard *guard // nil: what a driver crashes in is not known
+	tuned atomic.Pointer[tuned]
+
+	mu      sync.Mutex
+	built   map[choice]*built
+	refused map[choice]error // those of rows that failed their test: every step asks for them again
+	tested  tests
+	closed  bool
+}
+
+// choice is what decides a pipeline: the table's row by op and type, and its constants.
+type choice struct {
+	op, variant string // variant "": fp32
+	typed       bool
+	typ         gguf.Type
+	rows, cols  uint32  // NUM_ROWS, NUM_COLS; 0: the table's
+	whole       bool    // WHOLE: rows of X can be read 8 values at a time
+	tile        Tile    // of a mul_mat_vec in teams
+	glu         uint32  // GLU, of the same
+	normed      bool    // NORMED, of the same
+	lanes, per  uint32  // LANES and PER of rms_norm_q8 and topk_moe_held; PER of topk_moe_routed
+	attn        attn    // of flash_attn_split
+	rowLanes    uint32  // ROW_LANES of rms_norm, rope_norm_kv and topk_moe_routed
+	turning     Turning // of mul_mat_vec_rope
+	split       split   // of mul_mat_cm and mul_mat_id_cm
+	heads       heads   // of flash_attn_cm
+}
+
+func (c choice) String() string {
+	s := c.op
+	if c.variant != "" {
+		s += "_" + c.variant
+	}
+	if c.typed {
+		s += " " + c.typ.String()
+	}
+	return s
+}
+
+// built is a row of the table ready to run.
+type built struct {
+	row      *shaders.Kernel
+	pipeline *vk.Pipeline
+	spec     []uint32
+}
+
+// New checks that the device can run the table's kernels; each pipeline is built when first used.
+func New(dev *vk.Device, o Options) (*Kernels, error) {
+	log := o.Logger
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	limits, name := &dev.Physical.Limits, dev.Physical.Name
+	for _, row := range shaders.Kernels() {
+		if row.Variant != shaders.FP32 {
+			continue // asked for where the device has what it needs
+		}
+		if row.PushBytes > int(limits.MaxPushConstants) {
+			return nil, fmt.Errorf("kernel %s on %s: %d bytes of push constants, want %d", row.Name, name, limits.MaxPushConstants, row.PushBytes)
+		}
+		if row.LocalSize > int(limits.MaxWorkgroupInvocations) {
+			return nil, fmt.Errorf("kernel %s on %s: workgroups of at most %d, want %d", row.Name, name, limits.MaxWorkgroupInvocations, row.LocalSize)
+		}
+	}
+	k := &Kernels{dev: dev, log: log, matrix: matrixSubgroup(dev.Physical, dev.Features), shared: int64(limits.MaxSharedBytes), lanes: lanesOf(dev.Physical), few: Few(dev.Physical, dev.Features), turns: turnsOn(dev.Physical, o.Turns), routes: routes(dev.Physical, o.Routes), alter: o.Alter, built: map[choice]*built{}}
+	k.longs.Store(k.few && dev.Physical.Type == vk.CPU && dev.Features.Int64)
+	k.straight.Store(k.longs.Load() && straightOn(dev))
+	k.persistent.Store(k.few && persistentOn(dev))
+	k.store = openStore(dev, o.Cache, log)
+	k.guard = openGuard(dev.Physical, cmp.Or(o.Cache, crashFolder.Load()), log)
+	if t, err := LoadTuned(o.Cache, dev); err != nil {
+		log.Info("what was tuned is not used", "error", err)
+	} else if t != nil {
+		if err := k.Use(t); err != nil {
+			log.Info("what was tuned is not used", "error", err)
+		}
+	}
+	if o.Test != nil {
+		k.plain = &Kernels{dev: dev, log: log, matrix: k.matrix, shared: k.shared, lanes: k.lanes, few: k.few, turns: k.turns, routes: k.routes, alter: k.alter, store: k.store, guard: k.guard, built: map[choice]*built{}}
+		k.test, k.refused = o.Test, map[choice]error{}
+		k.tested.load(k.store, k.guard.failed())
+	}
+	return k, nil
+}
+
+// Device is what the kernels run on.
+func (k *Kernels) Device() *vk.Device { return k.dev }
+
+// Can says whether the device has what a kernel of the table needs, and is of the kind that it is for.
+func (k *Kernels) Can(row *shaders.Kernel) bool {
+	f, limits := &k.dev.Features, &k.dev.Physical.Limits
+	if row.LocalSize > int(limits.MaxWorkgroupInvocations) {
+		return false
+	}
+	if row.Needs&shaders.Subgroups != 0 && !(f.SubgroupArithmetic && limits.Subgroup >= minSubgroup) {
+		return false
+	}
+	if row.Needs&shaders.CoopMatrix != 0 && k.matrix == 0 {
+		return false
+	}
+	if row.Needs&shaders.Int64 != 0 && !f.Int64 {
+		return false
+	}
+	if row.Variant == shaders.Straight && !straightOn(k.dev) {
+		return false
+	}
+	return row.Needs&shaders.IntDot == 0 || f.IntDotProduct
+}
+
+// Few reports whether steps of few rows have kernels of their own on a device opened with f: products of bytes, and
+// several ops in one.
+func Few(p *vk.PhysicalDevice, f vk.Features) bool {
+	return f.IntDotProduct && f.SubgroupArithmetic && p.Limits.Subgroup >= minSubgroup
+}
+
+// Bytes reports whether products of steps of any length are computed in bytes on a device opened with f, given
+// [Recorder.Q8]: it has no cooperative matrices, which are faster for many rows.
+func Bytes(p *vk.PhysicalDevice, f vk.Features) bool { return Few(p, f) && !Matrices(p, f) }
+
+// minSubgroup is what the kernels that need subgroups have memory for.
+const minSubgroup = 4
+
+// Close frees every pipeline, after keeping what is worth it; the device must be done with them. It may be called twice.
+func (k *Kernels) Close() {
+	if k.plain != nil {
+		k.plain.shut()
+	}
+	if k.shut() {
+		k.store.close(k)
+		k.guard.close()
+	}
+}
+
+// shut frees the pipelines, once.
+func (k *Kernels) shut() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	first := !k.closed
+	k.closed = true
+	if k.plain == nil {
+		for _, b := range k.built {
+			b.pipeline.Close()
+		}
+	}
+	clear(k.built)
+	return first
+}
+
+// get returns the pipeline of a choice, built and tested at its first use from the row that find returns. The error is a
+// [*BrokenError] where a test of the row failed.
+func (k *Kernels) get(c choice, find func() (*shaders.Kernel, error)) (*built, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if b, ok := k.built[c]; ok {
+		return b, nil
+	}
+	if k.closed {
+		return nil, fmt.Errorf("build kernel %s: the kernels are closed", c)
+	}
+	if err, ok := k.refused[c]; ok {
+		return nil, err
+	}
+	row, err := find()
+	if err != nil {
+		return nil, err
+	}
+	if !k.Can(row) {
+		return nil, fmt.Errorf("build kernel %s: %s lacks what it needs", row.Name, k.dev.Physical.Name)
+	}
+	if k.plain == nil {
+		return k.build(c, row)
+	}
+	b, err := k.prove(c, row)
+	if broken := (*BrokenError)(nil); errors.As(err, &broken) {
+		k.refused[c] = err
+	}
+	if err == nil {
+		k.built[c] = b
+	}
+	return b, err
+}
+
+// untested is the pipeline of a choice that is to be tested, or needs no test.
+func (k *Kernels) untested(c choice, row *shaders.Kernel) (*built, error) {
+	p := k.plain
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if b, ok := p.built[c]; ok {
+		return b, nil
+	}
+	return p.build(c, row)
+}
+
+// build makes a pipeline and keeps it.
+func (k *Kernels) build(c choice, row *shaders.Kernel) (*built, error) {
+	b := &built{row: row, spec: specValues(row, c)}
+	id := testID(row, b.spec, c.subgroup())
+	if why := k.guard.crashed(id, mustProve(row)); why != "" {
+		return nil, &CrashError{row.Name, k.dev.Physical.Name, why}
+	}
+	end := k.guard.begin(stageCompile, id)
+	code, spec := row.SPIRV, b.spec
+	if k.alter != nil {
+		code, spec = k.alter(row, b.spec)
+	}
+	start := time.Now()
+	var err error
+	b.pipeline, err = k.dev.NewPipeline(vk.PipelineOptions{
+		Name: row.Name, SPIRV: code, PushBytes: row.PushBytes, Spec: spec, SubgroupSize: c.subgroup(), Cache: k.store.pipelines(),
+	})
+	end(err == nil)
+	if err != nil {
+		return nil, fmt.Errorf("build kernel %s: %w", row.Name, err)
+	}
+	k.log.Debug("built kernel", "name", row.Name, "spec", b.spec, "took", time.Since(start))
+	k.store.grown()
+	k.built[c] = b
+	return b, nil
+}
+
+// subgroup is the size of subgroups that the pipeline asks for; 0: the driver's choice.
+func (c *choice) subgroup() int { return max(c.split.subgroup, c.heads.subgroup) }
+
+// Pipeline is one that was built: a row of the table with its constants.
+type Pipeline struct {
+	Name     string
+	Spec     string // NAME=value of each constant
+	Pipeline *vk.Pipeline
+}
+
+// Built lists the pipelines there are, by name and constants. They stay the kernels' own.
+func (k *Kernels) Built() []Pipeline {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	var list []Pipeline
+	for _, b := range k.built {
+		var words []string
+		for i, s := range b.row.Spec {
+			words = append(words, fmt.Sprintf("%s=%d", s.Name, b.spec[i]))
+		}
+		list = append(list, Pipeline{b.row.Name, strings.Join(words, " "), b.pipeline})
+	}
+	slices.SortFunc(list, func(a, b Pipeline) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Spec, b.Spec)) })
+	return list
+}
+
+// specValues are the row's constants in order, with the choice's in place of the table's.
+func specValues(row *shaders.Kernel, c choice) []uint32 {
+	values := make([]uint32, len(row.Spec))
+	for i, s := range row.Spec {
+		values[i] = s.Default
+		if v, ok := c.turning.constant(s.Name); ok && c.turning != (Turning{}) {
+			values[i] = v
+			continue
+		}
+		switch {
+		case s.Name == "GLU":
+			values[i] = c.glu
+		case s.Name == "NUM_COLS" && c.cols != 0:
+			values[i] = c.cols
+		case s.Name == "NUM_ROWS" && c.rows != 0:
+			values[i] = c.rows
+		case s.Name == "WHOLE" && c.whole:
+			values[i] = 1
+		case s.Name == "NORMED" && c.normed:
+			values[i] = 1
+		case s.Name == "PER" && c.per != 0:
+			values[i] = c.per
+		case s.Name == "ROW_LANES" && c.rowLanes != 0:
+			values[i] = c.rowLanes
+		case c.tile != (Tile{}):
+			values[i] = c.tile.constant(s.Name, c.glu, s.Default)
+		case s.Name == "LANES" && c.lanes != 0:
+			values[i] = c.lanes
+		case c.attn != (attn{}):
+			values[i] = c.attn.constant(s.Name)
+		case c.split != (split{}):
+			values[i] = c.split.constant(s.Name, s.Default)
+		case c.heads != (heads{}):
+			values[i] = c.heads.constant(s.Name)
+		}
+	}
+	return values
+}
+
+// constant is the value of one of the kernel's constants, 1 where it has none of that name.
+func (b *built) constant(name string) uint32 {
+	for i, s := range b.row.Spec {
+		if s.Name == name {
+			return b.spec[i]
+		}
+	}
+	return 1
+}
+
+// tile is the outputs of one workgroup of a mul_mat: rows of W, rows of X.
+func (b *built) tile() (rows, cols uint32) { return b.constant("NUM_ROWS"), b.constant("NUM_COLS") }

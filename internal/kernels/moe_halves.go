@@ -1,0 +1,135 @@
+package kernels
+
+import (
+	"leat/gguf"
+	"leat/shaders"
+)
+
+// sorted is what group_experts left last: for which pairs, where, in tiles of how many.
+type sorted struct {
+	ids, pairs, tiles span
+	experts, cols     uint32
+}
+
+// sort brings the pairs of p into tiles of cols, unless they are.
+func (r *Recorder) sort(p *ExpertProducts, cols uint32) error {
+	a := shaders.GroupExpertsArgs{IDs: p.IDs, Pairs: p.Pairs, Tiles: p.Tiles, Count: p.Count, Experts: p.Experts, Cols: cols}
+	if r.sorted == sortedBy(&a) {
+		return nil
+	}
+	return r.GroupExperts(a)
+}
+
+func sortedBy(a *shaders.GroupExpertsArgs) sorted {
+	return sorted{
+		ids: f32s(a.IDs, 1, a.Count, 0), pairs: f32s(a.Pairs, 1, a.Count, 0), tiles: f32s(a.Tiles, shaders.ExpertTiles(a.Count, a.Experts, a.Cols), 4, 4),
+		experts: a.Experts, cols: a.Cols,
+	}
+}
+
+// unsort forgets pairs whose experts or order t writes.
+func (r *Recorder) unsort(t *touch) {
+	if s := &r.sorted; meet([]span{s.ids, s.pairs, s.tiles}, t.writes[:t.nw]) {
+		*s = sorted{}
+	}
+}
+
+// Pairs of an expert on average up to which a workgroup of mul_mat_id_cm takes as many as a quarter, and half, of a tile has rows:
+// an expert's number of pairs varies, and its weights are decoded anew for every workgroup that they don't fit into.
+const (
+	quarterPairs = shaders.TileRows * 5 / 16
+	halfPairs    = shaders.TileRows * 5 / 8
+)
+
+// idSplit is the split for so many pairs. The bits don't depend on it.
+func (r *Recorder) idSplit(pairs, experts uint32) split {
+	s := r.Split
+	if s == (Split{}) {
+		switch each := pairs / experts; {
+		case r.k.matrix < 16:
+			s = softSplit
+		case each <= quarterPairs:
+			s = Split{BM: 128, BN: 32, WM: 32, WN: 32}
+		case each <= halfPairs:
+			s = OwnSplit(halfTile)
+		default:
+			s = OwnSplit(shaders.TileRows)
+		}
+		s.Halves, s.Wide = true, true
+	}
+	return r.k.split(s)
+}
+
+// softSplit is for a software device, which would compile for minutes what its few lanes do of others.
+var softSplit = Split{BM: 64, BN: 64, WM: 32, WN: 16}
+
+func (r *Recorder) idMatrixChoice(t gguf.Type, gated bool, pairs, experts uint32) choice {
+	c := choice{op: "mul_mat_id", variant: shaders.CM, typed: true, typ: t, split: r.idSplit(pairs, experts)}
+	if r.Split == (Split{}) && t.BlockBytes()%16 == 0 { // others were not measured
+		c.split.Halves, c.split.Wide = true, true
+	}
+	if gated {
+		c.glu = shaders.GLUFloats
+	}
+	return c
+}
+
+// takesHalves reports whether products with experts are computed in halves.
+func (r *Recorder) takesHalves(p *ExpertProducts) bool {
+	if r.k.matrix == 0 || p.Tiles == 0 || teamVariants[p.Type] != shaders.Int8 || p.K < 64 || p.K%q8Block != 0 {
+		return false
+	}
+	if p.Count == 0 || p.Used == 0 || p.Experts == 0 {
+		return true
+	}
+	return shaders.ScratchBytes(p.rows(), p.K, 0) <= r.Scratch.Bytes && r.usable(choice{op: "tile_f16"}, shaders.TileF16) &&
+		r.usable(r.idMatrixChoice(p.Type, p.Up != 0, p.Count, p.Experts), func() (*shaders.Kernel, error) { return shaders.MulMatIDCM(p.Type) })
+}
+
+// expertHalves records products with experts in halves.
+func (r *Recorder) expertHalves(p *ExpertProducts) error {
+	c := check{choice: r.idMatrixChoice(p.Type, p.Up != 0, p.Count, p.Experts)}
+	c.experts(p.Type, &p.MulMatIDArgs, p.Experts)
+	c.address("Pairs", p.Pairs)
+	c.address("Tiles", p.Tiles)
+	if c.err != nil {
+		return c.err
+	}
+	if err := r.sort(p, c.split.BN); err != nil {
+		return err
+	}
+	rows := p.rows()
+	x, scales, err := r.bringX(&shaders.MulMatArgs{X: p.X, N: rows, K: p.K, XStride: p.XStride})
+	if err != nil {
+		return err
+	}
+	a := shaders.MulMatIDCMArgs{
+		W0: p.Table, W1: p.Up, X: x, Scales: scales, Dst: p.Dst, Pairs: p.Pairs, Tiles: p.Tiles,
+		M: p.M, K: p.K, Blocks: shaders.ExpertTiles(p.Count, p.Experts, c.split.BN), Used: p.Used, DstStride: p.DstStride, First: p.First, Last: p.Last,
+	}
+	outs, matrices := c.split.BM, 1.0
+	if p.Up != 0 {
+		outs, matrices = outs/2, 2
+	}
+	share := (1 - r.Absent) * float64(p.Last-p.First) / float64(p.Experts)
+	m, n, k := matrices*float64(p.M), share*float64(p.Count), float64(p.K)
+	passes := share * float64(min(p.Count, a.Blocks))
+	co := cost{bytes: passes*m*rowBytes(p.Type, p.K) + n*(2*k+4*float64(p.M)), flops: 2 * m * n * k}
+	var t touch
+	t.read(span{x, x + uint64(shaders.TilesBytes(rows, p.K))})
+	t.read(f32s(scales, 1, rows, 0))
+	p.tables(&t)
+	t.read(r.sorted.pairs)
+	t.read(r.sorted.tiles)
+	t.write(f32s(p.Dst, p.Count, p.M, p.DstStride))
+	return record(r, &c, func() (*shaders.Kernel, error) { return shaders.MulMatIDCM(p.Type) }, &a, a.Workgroups(outs), &t, co)
+}
+
+// tables reads those of addresses.
+func (p *ExpertProducts) tables(t *touch) {
+	for _, table := range [2]uint64{p.Table, p.Up} {
+		if table != 0 {
+			t.read(span{table, table + 8*uint64(p.Experts)})
+		}
+	}
+}

@@ -1,0 +1,123 @@
+package kernels
+
+import (
+	"leat/gguf"
+	"leat/shaders"
+	"leat/vk"
+)
+
+// routedLanes is the most lanes of topk_moe_routed on a GPU: with teams of 64 a mixture of 128 experts is one of 32 workgroups, and
+// one that stores the row.
+const routedLanes = 256
+
+// routedChoice is the kernel for a router of type t: the order of its sums is that of the norm and the product by themselves.
+func (r *Recorder) routedChoice(t gguf.Type, experts, cols uint32) choice {
+	tile := r.Tile
+	if tile == (Tile{}) {
+		tile = Tile{Rows: 1, Team: r.teamChoice(shaders.Wide, t, shaders.NoGLU, 1, experts, cols).tile.Team, Lanes: min(routedLanes, r.normLanes())}
+		tile.Unroll = min(shaders.MaxAhead, (cols/8+tile.Team-1)/tile.Team)
+	}
+	lanes := max(1, tile.Lanes)
+	return choice{op: "topk_moe", variant: shaders.Routed, typed: true, typ: t, tile: tile, per: (cols/4 + lanes - 1) / lanes, rowLanes: r.normLanes()}
+}
+
+// routedShared is more than the bytes of shared memory that a pipeline takes.
+func routedShared(c *choice) int64 {
+	return 16*int64(c.per)*int64(c.tile.Lanes) + int64(c.rowLanes) + 16*shaders.MaxRouted + 8*int64(c.tile.Lanes) + 256
+}
+
+// TakesRouted reports whether the device and the recorder's memory allow [Recorder.RouteNormed]: it is a step of few rows.
+// A CPU gains nothing: each of its workgroups norms the row again.
+func (r *Recorder) TakesRouted(t gguf.Type, a *shaders.TopKMoERoutedArgs) bool {
+	if !r.Few || lacksRouted(r.k) != "" || a.Rows > shaders.FewRows || r.k.Team(t, a.Cols) != shaders.Wide || r.k.tuned.Load().plain(t, a.Cols) {
+		return false
+	}
+	if a.Experts == 0 || a.Experts > shaders.MaxRouted || a.Cols == 0 || a.Cols%q8Block != 0 || shaders.Q8Size(a.Rows, a.Cols) > r.q8Room() || 4*int64(a.Rows) > r.Counters.Bytes {
+		return false
+	}
+	c := r.routedChoice(t, a.Experts, a.Cols)
+	fits := c.per <= shaders.MaxPer && c.tile.Team <= c.tile.Lanes && c.rowLanes%c.tile.Lanes == 0 && routedShared(&c) <= r.k.shared
+	return fits && r.usable(c, func() (*shaders.Kernel, error) { return shaders.TopKMoERouted(t) })
+}
+
+func lacksRouted(k *Kernels) string {
+	if lacks := lacksFew(k); lacks != "" || k.routes {
+		return lacks
+	}
+	return "workgroups that run side by side"
+}
+
+func routes(p *vk.PhysicalDevice, forced bool) bool { return forced || p.Type != vk.CPU }
+
+// RouteNormed records what [Recorder.TakesRouted]: a norm, a router of type t, and the choice of each row's experts. It sets
+// a.Bytes and a.Counters, and knows Dst as bytes from then on.
+func (r *Recorder) RouteNormed(t gguf.Type, a shaders.TopKMoERoutedArgs) error {
+	if a.Rows == 0 {
+		return nil
+	}
+	to := r.q8Slot(a.Dst, a.Rows, a.Cols, a.Cols, 0)
+	if to == nil {
+		return &ArgError{"topk_moe_routed", "Q8", r.Q8.Bytes, "twice the Q8Size of X"}
+	}
+	a.Bytes, a.Counters = to.q, r.Counters.Address
+	if err := r.TopKMoERouted(t, a); err != nil {
+		return err
+	}
+	to.there = true
+	return nil
+}
+
+// TopKMoERouted records one topk_moe_routed.
+func (r *Recorder) TopKMoERouted(t gguf.Type, a shaders.TopKMoERoutedArgs) error {
+	if a.Rows == 0 {
+		return nil
+	}
+	c := check{choice: r.routedChoice(t, a.Experts, a.Cols)}
+	c.routed(&a, r.k.dev.Physical.Limits.MaxWorkgroupInvocations)
+	n, k := float64(a.Rows), float64(a.Cols)
+	router := float64(a.Experts) * rowBytes(t, a.Cols)
+	var touched touch
+	touched.read(f32s(a.X, a.Rows, a.Cols, a.Cols))
+	touched.read(f32s(a.W, 1, a.Cols, 0))
+	touched.read(span{a.Router, a.Router + uint64(router)})
+	if a.Bias != 0 {
+		c.address("Bias", a.Bias)
+		touched.read(f32s(a.Bias, 1, a.Experts, 0))
+	}
+	c.looks(a.There, a.Rows, &touched)
+	touched.write(f32s(a.Dst, a.Rows, a.Cols, a.Cols))
+	touched.write(span{a.Bytes, a.Bytes + uint64(shaders.Q8Size(a.Rows, a.Cols))})
+	touched.write(f32s(a.Scores, a.Rows, a.Experts, a.Experts))
+	touched.write(f32s(a.IDs, a.Rows, a.Used, a.Used))
+	touched.write(f32s(a.Weights, a.Rows, a.Used, a.Used))
+	touched.write(f32s(a.Counters, 1, a.Rows, 0))
+	if c.err != nil {
+		return c.err
+	}
+	groups := a.Workgroups(c.tile.Lanes / c.tile.Team)
+	co := cost{bytes: router + n*(9*k+8*float64(a.Experts)), flops: n * (8*k + 2*k*float64(a.Experts) + 8*float64(a.Experts))}
+	return record(r, &c, func() (*shaders.Kernel, error) { return shaders.TopKMoERouted(t) }, &a, groups, &touched, co)
+}
+
+func (c *check) routed(a *shaders.TopKMoERoutedArgs, most uint32) {
+	for _, x := range [...]struct {
+		name string
+		at   uint64
+	}{{"X", a.X}, {"W", a.W}, {"Router", a.Router}, {"Dst", a.Dst}, {"Bytes", a.Bytes}, {"Scores", a.Scores}, {"IDs", a.IDs}, {"Weights", a.Weights}, {"Counters", a.Counters}} {
+		c.address(x.name, x.at)
+	}
+	c.positive("Cols", a.Cols)
+	c.multiple("Cols", a.Cols, q8Block)
+	c.most("Rows", a.Rows, shaders.FewRows)
+	c.most("Experts", a.Experts, shaders.MaxRouted)
+	if !(a.Eps >= 0) {
+		c.that(false, "Eps", a.Eps, "0 or more")
+	}
+	c.chooses(&shaders.TopKMoEArgs{Experts: a.Experts, Used: a.Used, Gating: a.Gating, Groups: a.Groups, GroupsUsed: a.GroupsUsed, GroupBest: a.GroupBest})
+	c.power("Tile.Lanes", c.tile.Lanes, 32, most)
+	c.power("Tile.Team", c.tile.Team, minSubgroup, c.tile.Lanes)
+	if c.err == nil {
+		c.most("Cols", a.Cols, shaders.MaxPer*c.tile.Lanes*4)
+		c.multiple("the norm's lanes", c.rowLanes, c.tile.Lanes)
+	}
+}

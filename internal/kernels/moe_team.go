@@ -1,0 +1,188 @@
+package kernels
+
+import (
+	"leat/gguf"
+	"leat/shaders"
+)
+
+// ExpertProducts are products of pairs of rows and experts, see [shaders.MulMatIDArgs]: Dst is X times the experts' matrices,
+// of one type, at the addresses in Table; or, where Up is not 0, silu of that times the product with those in Up, of the
+// same type and size.
+type ExpertProducts struct {
+	Type    gguf.Type
+	Up      uint64
+	Experts uint32 // in each table
+	shaders.MulMatIDArgs
+}
+
+// rows of X.
+func (p *ExpertProducts) rows() uint32 { return (p.Count-1)/p.Used + 1 }
+
+// byExpert reports whether products in bytes go by tiles: where an expert has but one or two pairs most columns of a tile would
+// be idle, and the cache has what two share.
+func (p *ExpertProducts) byExpert() bool { return p.Tiles != 0 && p.Count > 2*p.Experts }
+
+// cols is how many pairs a workgroup takes.
+func (p *ExpertProducts) cols() uint32 {
+	if p.byExpert() {
+		return shaders.ExpertCols
+	}
+	return 1
+}
+
+// TakesExperts reports whether the device and the recorder's memory allow [Recorder.ExpertProducts]; [Recorder.MulMatID] is
+// always there.
+func (r *Recorder) TakesExperts(p *ExpertProducts) bool {
+	if r.inBytes() {
+		return r.takesBytes(p)
+	}
+	return r.takesHalves(p)
+}
+
+func (r *Recorder) takesBytes(p *ExpertProducts) bool {
+	if teamVariants[p.Type] != shaders.Int8 || p.K%q8Block != 0 || p.Up == 0 && r.k.tuned.Load().plain(p.Type, p.K) {
+		return false
+	}
+	if p.Count == 0 || p.Used == 0 || p.M == 0 {
+		return true
+	}
+	return shaders.Q8Size(p.rows(), p.K) <= r.q8Room() && r.usable(choice{op: "quantize_q8"}, shaders.QuantizeQ8) &&
+		r.usable(r.idChoice(p.Type, r.gluOfExperts(p), p.cols(), p.M, p.K), func() (*shaders.Kernel, error) { return shaders.MulMatVecIDInt8(p.Type) })
+}
+
+func (r *Recorder) gluOfExperts(p *ExpertProducts) uint32 {
+	switch {
+	case p.Up == 0:
+		return shaders.NoGLU
+	case p.M%q8Block == 0 && p.DstStride == p.M && shaders.Q8Size(p.Count, p.M) <= r.q8Room():
+		return shaders.GLUBytes
+	}
+	return shaders.GLUFloats
+}
+
+// idChoice is the pipeline of products of cols pairs with an expert's matrix of m rows of k values.
+func (r *Recorder) idChoice(t gguf.Type, glu, cols, m, k uint32) choice {
+	return choice{op: "mul_mat_vec_id", variant: shaders.Int8, typed: true, typ: t, cols: cols, glu: glu, tile: r.k.idTile(r.Tile, t, glu, m, k/q8Block)}
+}
+
+// ExpertProducts records products that the recorder [Recorder.TakesExperts]: X is brought into bytes, or into halves in tiles, at
+// need, and what is gated is left as bytes, too. Pairs are sorted at need.
+func (r *Recorder) ExpertProducts(p *ExpertProducts) error {
+	if p.M == 0 || p.Count == 0 || p.First >= p.Last {
+		return nil
+	}
+	if !r.inBytes() {
+		return r.expertHalves(p)
+	}
+	glu := r.gluOfExperts(p)
+	a := shaders.MulMatTeamIDArgs{
+		W0: p.Table, W1: p.Up, Dst0: p.Dst, IDs: p.IDs,
+		M0: p.M, K: p.K, Blocks: p.Count, Used: p.Used, DstStride: p.DstStride, First: p.First, Last: p.Last,
+	}
+	if p.byExpert() {
+		a.Pairs, a.Tiles = p.Pairs, p.Tiles
+		a.Blocks = shaders.ExpertTiles(p.Count, p.Experts, shaders.ExpertCols)
+		if err := r.sort(p, shaders.ExpertCols); err != nil {
+			return err
+		}
+	}
+	var err error
+	if a.X, a.S, err = r.wholeBytesOf("mul_mat_vec_id", p.X, p.rows(), p.K, p.XStride); err != nil {
+		return err
+	}
+	var to *q8
+	if glu == shaders.GLUBytes {
+		to = r.q8Slot(p.Dst, p.Count, p.M, p.DstStride, a.X)
+		a.Dst1, a.Dst2 = to.q, to.sums
+	}
+	if err := r.MulMatTeamID(p.Type, glu, a, p.Count, p.Experts); err != nil {
+		return err
+	}
+	if to != nil {
+		to.there = true
+	}
+	return nil
+}
+
+// MulMatTeamID records one mul_mat_vec_id in teams of so many pairs, pair by pair or, where a.Tiles is not 0, by those; see
+// [shaders.MulMatTeamIDArgs] for glu. The tables have so many experts.
+func (r *Recorder) MulMatTeamID(t gguf.Type, glu uint32, a shaders.MulMatTeamIDArgs, pairs, experts uint32) error {
+	if a.M0 == 0 || a.Blocks == 0 || a.First >= a.Last {
+		return nil
+	}
+	cols := uint32(1)
+	if a.Tiles != 0 {
+		cols = shaders.ExpertCols
+	}
+	c := check{choice: choice{op: "mul_mat_vec_id", variant: shaders.Int8, typed: true, typ: t, cols: cols, glu: glu}}
+	c.teamID(glu, &a, experts)
+	if c.err != nil {
+		return c.err
+	}
+	c.choice = r.idChoice(t, glu, cols, a.M0, a.K)
+	if c.shape(c.tile, glu, cols, r.k.dev.Physical.Limits.MaxWorkgroupInvocations); c.err != nil {
+		return c.err
+	}
+	b, err := r.get(c.choice, func() (*shaders.Kernel, error) { return shaders.MulMatVecIDInt8(t) })
+	if err != nil {
+		return err
+	}
+	rows, matrices := (pairs-1)/a.Used+1, 1.0
+	if glu != shaders.NoGLU {
+		matrices = 2
+	}
+	share := (1 - r.Absent) * float64(a.Last-a.First) / float64(experts)
+	m, n, k := matrices*float64(a.M0), share*float64(pairs), float64(a.K)
+	passes := share * float64(min(pairs, a.Blocks))
+	co := cost{bytes: passes*m*rowBytes(t, a.K) + n*(1.25*k+4*m), flops: 2 * m * n * k}
+	var touched touch
+	touched.read(q8Bytes(a.X, rows, a.K))
+	touched.read(q8Scales(a.S, rows, a.K))
+	for _, table := range []uint64{a.W0, a.W1} {
+		if table != 0 {
+			touched.read(span{table, table + 8*uint64(experts)})
+		}
+	}
+	if a.Tiles != 0 {
+		touched.read(f32s(a.Pairs, 1, pairs, 0))
+		touched.read(f32s(a.Tiles, a.Blocks, 4, 4))
+	} else {
+		touched.read(f32s(a.IDs, 1, pairs, 0))
+	}
+	touched.write(f32s(a.Dst0, pairs, a.M0, a.DstStride))
+	if glu == shaders.GLUBytes {
+		touched.write(q8Bytes(a.Dst1, pairs, a.M0))
+		touched.write(q8Scales(a.Dst2, pairs, a.M0))
+	}
+	return dispatch(r, &c, b, &a, a.Workgroups(c.tile.outputs(glu)), &touched, co)
+}
+
+// teamID checks addresses and strides.
+func (c *check) teamID(glu uint32, a *shaders.MulMatTeamIDArgs, experts uint32) {
+	c.positive("K", a.K)
+	c.blocks("K", a.K)
+	c.multiple("K", a.K, q8Block)
+	c.positive("Used", a.Used)
+	c.positive("experts", experts)
+	c.most("Last", a.Last, experts)
+	c.most("GLU", glu, shaders.GLUBytes)
+	c.address("X", a.X)
+	c.address("S", a.S)
+	c.table("W0", a.W0)
+	c.address("Dst0", a.Dst0)
+	c.stride("DstStride", a.DstStride, a.M0)
+	if a.Tiles != 0 {
+		c.address("Pairs", a.Pairs)
+		c.address("Tiles", a.Tiles)
+	} else {
+		c.address("IDs", a.IDs)
+	}
+	if glu != shaders.NoGLU {
+		c.table("W1", a.W1)
+	}
+	if glu == shaders.GLUBytes {
+		c.multiple("M0", a.M0, q8Block)
+		c.address("Dst1", a.Dst1)
+		c.address("Dst2", a.Dst2)
+	}
+}

@@ -1,0 +1,229 @@
+package kernels
+
+import (
+	"fmt"
+
+	"leat/shaders"
+	"leat/vk"
+)
+
+// q8Block is the number of values that share a scale.
+const q8Block = 32
+
+func q8Bytes(at uint64, rows, cols uint32) span  { return span{at, at + uint64(rows)*uint64(cols)} }
+func q8Scales(at uint64, rows, cols uint32) span { return span{at, at + uint64(rows)*uint64(cols)/4} }
+
+// squares are those behind the scales and sums at s.
+func squares(s uint64, rows, cols uint32) span {
+	n := uint64(rows) * uint64(cols)
+	return span{s + (n/4+15)&^15, s + (n/4+15)&^15 + n/8}
+}
+
+// q8 is an X that the recorder has as bytes too: where it stands, and the bytes.
+type q8 struct {
+	there   bool
+	normed  bool // and the squares; no floats are at x
+	x       span
+	n, k, s uint32
+	q, sums uint64
+}
+
+// Brought is what a recorder knows to be there as bytes.
+type Brought struct {
+	q8   [2]q8
+	last int
+}
+
+// Brought is what is there behind all that r recorded.
+func (r *Recorder) Brought() Brought {
+	b := Brought{last: r.q8Last}
+	for i := range r.q8 {
+		if r.q8[i].there {
+			b.q8[i] = r.q8[i]
+		}
+	}
+	return b
+}
+
+// Both is what is there in b and in c.
+func (b Brought) Both(c Brought) Brought {
+	for i := range b.q8 {
+		if b.q8[i] != c.q8[i] {
+			b.q8[i] = q8{}
+		}
+	}
+	return b
+}
+
+// q8Room is the size of one of the two places for bytes. There are two, so that an op can read one and write the other.
+func (r *Recorder) q8Room() int64 { return r.Q8.Bytes / 2 &^ 15 }
+
+// q8Slot is the place where an op may leave its output as bytes; nil: there is no room. It is not the one that holds
+// the bytes at `reads`, or those made last. It is there once the op
+// has been recorded.
+func (r *Recorder) q8Slot(x uint64, n, k, stride uint32, reads uint64) *q8 {
+	room := r.q8Room()
+	if n == 0 || k == 0 || k%q8Block != 0 || shaders.Q8Size(n, k) > room {
+		return nil
+	}
+	i := 1 - r.q8Last
+	if at := r.Q8.Address + uint64(i)*uint64(room); reads >= at && reads < at+uint64(room) { // some rows of what is there
+		i = r.q8Last
+	}
+	at := r.Q8.Address + uint64(i)*uint64(room)
+	r.q8Last = i
+	r.q8[i] = q8{x: f32s(x, n, k, stride), q: at, sums: shaders.Q8Sums(at, n, k), n: n, k: k, s: stride}
+	return &r.q8[i]
+}
+
+// holds reports whether rows at x are, whole, among those that are here.
+func (b *q8) holds(x uint64, n, k, stride uint32) bool {
+	if !b.there || b.k != k || b.s != stride || x < b.x.lo {
+		return false
+	}
+	row := 4 * uint64(max(1, stride))
+	from := (x - b.x.lo) / row
+	return (x-b.x.lo)%row == 0 && from+uint64(n) <= uint64(b.n)
+}
+
+// bytesOf returns where X is as bytes, and brings it there unless it is.
+// Bytes of a norm have their squares behind all rows together, and no floats to make others from.
+func (r *Recorder) bytesOf(x uint64, n, k, stride uint32) (q8, error) {
+	for i := range r.q8 {
+		if b := &r.q8[i]; b.holds(x, n, k, stride) {
+			from := (x - b.x.lo) / 4 / uint64(max(1, stride))
+			if b.normed && (from != 0 || n != b.n) {
+				return q8{}, &ArgError{"mul_mat_vec", "N of bytes of a norm", n, fmt.Sprintf("%d: all its rows", b.n)}
+			}
+			some := *b
+			some.q, some.sums = b.q+from*uint64(k), b.sums+from*uint64(k)/4
+			return some, nil
+		}
+	}
+	to := r.q8Slot(x, n, k, stride, 0)
+	if to == nil {
+		return q8{}, &ArgError{"quantize_q8", "Q8", r.Q8.Bytes, "twice the Q8Size of X"}
+	}
+	if err := r.QuantizeQ8(shaders.QuantizeQ8Args{X: x, Q: to.q, S: to.sums, Rows: n, Cols: k, XStride: stride}); err != nil {
+		return q8{}, err
+	}
+	to.there = true
+	return *to, nil
+}
+
+// wholeBytesOf is bytesOf for a kernel that can't do what a folded norm leaves to do.
+func (r *Recorder) wholeBytesOf(op string, x uint64, n, k, stride uint32) (q, sums uint64, err error) {
+	b, err := r.bytesOf(x, n, k, stride)
+	if err == nil && b.normed {
+		err = &ArgError{op, "X", x, "an input whose norm is done"}
+	}
+	return b.q, b.sums, err
+}
+
+// forget drops the bytes of an X that t writes.
+func (r *Recorder) forget(t *touch) {
+	for i := range r.q8 {
+		if b := &r.q8[i]; b.there && meet([]span{b.x}, t.writes[:t.nw]) {
+			b.there = false
+		}
+	}
+}
+
+// QuantizeQ8 turns X (Rows, Cols) into blocks of 32 bytes Q with their scales and sums S.
+func (r *Recorder) QuantizeQ8(a shaders.QuantizeQ8Args) error {
+	if a.Rows == 0 || a.Cols == 0 {
+		return nil
+	}
+	c := check{choice: choice{op: "quantize_q8"}}
+	c.address("X", a.X)
+	c.address("Q", a.Q)
+	c.address("S", a.S)
+	c.multiple("Cols", a.Cols, q8Block)
+	c.stride("XStride", a.XStride, a.Cols)
+	n := float64(a.Rows) * float64(a.Cols)
+	var t touch
+	t.read(f32s(a.X, a.Rows, a.Cols, a.XStride))
+	t.write(q8Bytes(a.Q, a.Rows, a.Cols))
+	t.write(q8Scales(a.S, a.Rows, a.Cols))
+	return record(r, &c, shaders.QuantizeQ8, &a, a.Workgroups(), &t, cost{5.25 * n, 4 * n})
+}
+
+// normBytes reports whether the output of an RMSNorm is brought into bytes: it is of few rows, and there is room.
+func (r *Recorder) normBytes(a *shaders.RMSNormArgs) bool {
+	return r.inBytes() && r.per(a.Cols) <= shaders.MaxPer && (a.XStride|a.DstStride)%4 == 0 &&
+		a.Rows > 0 && a.Cols%q8Block == 0 && shaders.Q8Size(a.Rows, a.Cols) <= r.q8Room() && r.usable(r.normChoice(a.Cols), shaders.RMSNormQ8)
+}
+
+func (r *Recorder) rmsNormBytes(a *shaders.RMSNormArgs) error {
+	to := r.q8Slot(a.Dst, a.Rows, a.Cols, a.DstStride, 0)
+	err := r.RMSNormQ8(shaders.RMSNormQ8Args{X: a.X, W: a.W, Dst: a.Dst, Q: to.q, S: to.sums,
+		Rows: a.Rows, Cols: a.Cols, XStride: a.XStride, DstStride: a.DstStride, Eps: a.Eps})
+	if err != nil {
+		return err
+	}
+	to.there = true
+	return nil
+}
+
+// normLanes are those of a kernel whose lanes hold a row in registers: a row's loads should all be under way at once.
+func (r *Recorder) normLanes() uint32 {
+	if r.k.dev.Physical.Type == vk.CPU {
+		return 128
+	}
+	return min(512, r.k.dev.Physical.Limits.MaxWorkgroupInvocations)
+}
+
+// per is the runs of 4 values that each of them takes.
+func (r *Recorder) per(cols uint32) uint32 { return (cols/4 + r.normLanes() - 1) / r.normLanes() }
+
+func (r *Recorder) normChoice(cols uint32) choice {
+	return choice{op: "rms_norm", variant: shaders.Q8, lanes: r.normLanes(), per: r.per(cols)}
+}
+
+// NormParts is the most workgroups that a row of so many values may have in [Recorder.RMSNormQ8].
+func (r *Recorder) NormParts(cols uint32) uint32 { return r.per(cols) }
+
+// normParts is how many workgroups a row has: a CPU runs them one after another.
+func (r *Recorder) normParts(a *shaders.RMSNormQ8Args) uint32 {
+	if r.k.dev.Physical.Type == vk.CPU || f32s(a.X, a.Rows, a.Cols, a.XStride).overlaps(f32s(a.Dst, a.Rows, a.Cols, a.DstStride)) {
+		return 1
+	}
+	return r.per(a.Cols)
+}
+
+// RMSNormQ8 normalises rows of X (Rows, Cols) into Dst, and into bytes Q with their scales and sums S, by as many workgroups as suit
+// the device where a.Parts is 0.
+func (r *Recorder) RMSNormQ8(a shaders.RMSNormQ8Args) error {
+	if a.Rows == 0 || a.Cols == 0 {
+		return nil
+	}
+	c := check{choice: r.normChoice(a.Cols)}
+	c.address("X", a.X)
+	c.address("W", a.W)
+	c.address("Dst", a.Dst)
+	c.address("Q", a.Q)
+	c.address("S", a.S)
+	c.multiple("Cols", a.Cols, q8Block)
+	c.most("Cols", a.Cols, shaders.MaxPer*c.lanes*4)
+	c.stride("XStride", a.XStride, a.Cols)
+	c.multiple("XStride", a.XStride, 4)
+	c.stride("DstStride", a.DstStride, a.Cols)
+	c.multiple("DstStride", a.DstStride, 4)
+	if !(a.Eps >= 0) {
+		c.that(false, "Eps", a.Eps, "0 or more")
+	}
+	if a.Parts == 0 {
+		a.Parts = r.normParts(&a)
+	}
+	if a.Parts != 1 && a.Parts != c.per {
+		c.that(false, "Parts", a.Parts, fmt.Sprintf("1 or %d, or 0", c.per))
+	}
+	n := float64(a.Rows) * float64(a.Cols)
+	var t touch
+	t.read(f32s(a.X, a.Rows, a.Cols, a.XStride))
+	t.read(f32s(a.W, 1, a.Cols, 0))
+	t.write(f32s(a.Dst, a.Rows, a.Cols, a.DstStride))
+	t.write(q8Bytes(a.Q, a.Rows, a.Cols))
+	t.write(q8Scales(a.S, a.Rows, a.Cols))
+	return record(r, &c, shaders.RMSNormQ8, &a, a.Workgroups(), &t, cost{9 * n, 8 * n})
+}

@@ -1,0 +1,347 @@
+package kernels
+
+import (
+	"errors"
+	"fmt"
+
+	"leat/gguf"
+	"leat/shaders"
+	"leat/vk"
+)
+
+// Recorder records ops into one command buffer; one goroutine owns it. An op without work (a zero count) records
+// nothing. Ops run in order as far as one can tell: it puts a barrier where an op touches what another wrote, and
+// nowhere else. What other command buffers did needs a [Recorder.Barrier] at the beginning.
+type Recorder struct {
+	// Positions is the most positions a row of FlashAttn attends to, for the cost estimate; 0: all its pages hold.
+	Positions uint32
+	// Tile overrides the constants of a mul_mat_vec in teams, for measurements, and Groups how many workgroups mul_mat_vec_persistent
+	// has at most; 0: as the program chooses.
+	Tile   Tile
+	Groups uint32
+	// Split overrides that of products of cooperative matrices, and Decoding where their weights are decoded, for measurements
+	// and tests.
+	Split    Split
+	Decoding Decoding
+	// RunSplit overrides that of flash_attn_cm, for the same.
+	RunSplit RunSplit
+
+	// Few says that the step is of few rows: products are computed in bytes, attention with its positions side by side, where
+	// the device can. It is not what an op's own rows decide, for a step's rows may be recorded in parts. Without cooperative
+	// matrices products of many rows are computed in bytes, too.
+	Few bool
+
+	// Short says that the step has fewer rows than halves are worth: products are computed in bytes, where there is memory
+	// and the device can.
+	Short bool
+
+	// Absent is the part of the pairs whose experts' addresses are 0, for the cost estimate.
+	Absent float64
+
+	// Run says that all rows of FlashAttn are of one sequence, at ascending positions.
+	Run bool
+
+	// Scratch is memory that products of many rows bring both sides into halves in; 0 bytes: they do without.
+	Scratch Scratch
+
+	// Q8 is memory for the X of products in bytes, twice the longest's [shaders.Q8Size], and Parts for the parts of the
+	// attention of few rows, see [shaders.PartBytes], and of argmax, see [shaders.ArgmaxPartBytes]; 0 bytes: they do without.
+	Q8, Parts Scratch
+
+	// Counters are zeros, whenever what is recorded begins to run, by which attention of few rows and argmax know when to put
+	// their parts together, see [shaders.CounterBytes]; 0 bytes: a dispatch of its own does, argmax has none.
+	Counters Scratch
+
+	// Told is told of each dispatch and copy once that is recorded; nil: nobody is.
+	Told func(op string, bytes, flops float64)
+
+	k            *Kernels
+	tiles        tiles
+	sorted       sorted
+	cb           *vk.CommandBuffer
+	bytes, flops float64
+	hazards      hazards
+	ordered      hazards // what barriers between dispatches have ordered, which is nothing to a copy
+	q8           [2]q8
+	q8Last       int  // the one made last
+	copied       bool // since the last barrier that holds for copies
+	barriers     int
+	memo         *memo
+}
+
+// memo is what a recorder got last: a step asks for the same few pipelines over and over.
+type memo [64]struct {
+	choice choice
+	built  *built
+}
+
+// slot is where a choice is in a memo.
+func (c *choice) slot() uint32 {
+	n := c.split.BN*23 + uint32(c.typ)*31 + c.cols*7 + c.rows*5 + c.glu*3 + c.tile.Team + c.tile.Rows*11 + c.per + c.attn.group*19 + uint32(len(c.op))*13 + uint32(len(c.variant))*17
+	return n % uint32(len(memo{}))
+}
+
+// Recorder returns a recorder into cb, which has begun.
+func (k *Kernels) Recorder(cb *vk.CommandBuffer) *Recorder {
+	return &Recorder{k: k, cb: cb}
+}
+
+// Reset makes r a new recorder, into cb, which has begun.
+func (r *Recorder) Reset(cb *vk.CommandBuffer) {
+	h, ordered, pending := r.hazards, r.ordered, r.tiles.pending[:0]
+	h.clear()
+	ordered.clear()
+	*r = Recorder{k: r.k, cb: cb, hazards: h, ordered: ordered, tiles: tiles{pending: pending}, memo: r.memo}
+}
+
+// Continue makes r go on in another command buffer, which has begun: what was brought into bytes or tiles in the one before,
+// which must have been submitted to the same queue, is still there. A [Recorder.Barrier] must come first.
+func (r *Recorder) Continue(cb *vk.CommandBuffer) {
+	q8, last, t, s := r.q8, r.q8Last, r.tiles, r.sorted
+	r.Reset(cb)
+	r.sorted = s
+	r.q8, r.q8Last = q8, last
+	r.tiles.x, r.tiles.n, r.tiles.k, r.tiles.s = t.x, t.n, t.k, t.s
+}
+
+// Behind is [Recorder.Continue] behind a command buffer that another recorder, or this one, left b behind.
+func (r *Recorder) Behind(cb *vk.CommandBuffer, b Brought) {
+	r.Reset(cb)
+	r.q8, r.q8Last = b.q8, b.last
+}
+
+// Barrier makes what came before visible to what follows.
+func (r *Recorder) Barrier() {
+	r.cb.Barrier()
+	r.hazards.clear()
+	r.ordered.clear()
+	r.copied = false
+	r.barriers++
+}
+
+// Copied reports whether something was copied since the last Barrier: to order that with what follows a DispatchBarrier is too little.
+func (r *Recorder) Copied() bool { return r.copied }
+
+// Copy copies bytes between buffers, in order with the ops.
+func (r *Recorder) Copy(dst *vk.Buffer, dstOff int64, src *vk.Buffer, srcOff, bytes int64) error {
+	t := touch{copies: true}
+	t.read(span{src.Address + uint64(srcOff), src.Address + uint64(srcOff+bytes)})
+	t.write(span{dst.Address + uint64(dstOff), dst.Address + uint64(dstOff+bytes)})
+	if err := r.order(&t); err != nil {
+		return err
+	}
+	r.cb.Copy(dst, dstOff, src, srcOff, bytes)
+	if r.Told != nil {
+		r.Told("copy", 2*float64(bytes), 0)
+	}
+	return nil
+}
+
+// Zero makes bytes of a buffer zeros, in order with the ops; off and bytes are multiples of 4.
+func (r *Recorder) Zero(dst *vk.Buffer, off, bytes int64) error {
+	t := touch{copies: true}
+	t.write(span{dst.Address + uint64(off), dst.Address + uint64(off+bytes)})
+	if err := r.order(&t); err != nil {
+		return err
+	}
+	r.cb.Fill(dst, off, bytes, 0)
+	if r.Told != nil {
+		r.Told("fill", float64(bytes), 0)
+	}
+	return nil
+}
+
+// Update writes b, as it is now, to a buffer, in order with the ops.
+func (r *Recorder) Update(dst *vk.Buffer, off int64, b []byte) error {
+	t := touch{copies: true}
+	t.write(span{dst.Address + uint64(off), dst.Address + uint64(off) + uint64(len(b))})
+	if err := r.order(&t); err != nil {
+		return err
+	}
+	r.cb.Update(dst, off, b)
+	if r.Told != nil {
+		r.Told("update", float64(len(b)), 0)
+	}
+	return nil
+}
+
+// Cost estimates the bytes of memory traffic and the floating-point operations recorded since [Recorder.ResetCost],
+// so that work can be split into submits of bounded time.
+func (r *Recorder) Cost() (bytes, flops float64) { return r.bytes, r.flops }
+
+// ResetCost starts a new estimate.
+func (r *Recorder) ResetCost() { r.bytes, r.flops = 0, 0 }
+
+// cost is what one op reads and writes, and computes.
+type cost struct{ bytes, flops float64 }
+
+// record checks, builds at need and dispatches an op whose table row find returns.
+func record[T any](r *Recorder, c *check, find func() (*shaders.Kernel, error), args *T, groups uint64, t *touch, co cost) error {
+	if c.err != nil {
+		return c.err
+	}
+	b, err := r.get(c.choice, find)
+	if err != nil {
+		return err
+	}
+	return dispatch(r, c, b, args, groups, t, co)
+}
+
+// get is [Kernels.get], at once for what the recorder got before.
+func (r *Recorder) get(c choice, find func() (*shaders.Kernel, error)) (*built, error) {
+	if r.memo == nil {
+		r.memo = new(memo)
+	}
+	m := &r.memo[c.slot()]
+	if m.built != nil && m.choice == c {
+		return m.built, nil
+	}
+	b, err := r.k.get(c, find)
+	if err == nil {
+		m.choice, m.built = c, b
+	}
+	return b, err
+}
+
+// usable reports whether a choice that is not a plain fp32 one may be recorded: no test of its row has failed. Whatever
+// else is wrong with it recording it will say.
+func (r *Recorder) usable(c choice, find func() (*shaders.Kernel, error)) bool {
+	if r.k.plain == nil {
+		return true // nothing is tested
+	}
+	b, err := r.get(c, find)
+	if err == nil { // it may have been built before another of its row failed
+		return r.k.tested.failures.Load() == 0 || !r.k.tested.broken(b.row.Name)
+	}
+	var broken *BrokenError
+	return !errors.As(err, &broken)
+}
+
+// maxGroups bounds a grid's sides where the device has no narrower limit, so that every device folds alike.
+const maxGroups = 65535
+
+// dispatch records one run of groups workgroups with args as push constants.
+func dispatch[T any](r *Recorder, c *check, b *built, args *T, groups uint64, t *touch, co cost) error {
+	limit := &r.k.dev.Physical.Limits.MaxWorkgroups
+	x, y, ok := fold(groups, min(limit[0], maxGroups), min(limit[1], maxGroups))
+	// Kernels number lanes in 32 bits.
+	if !ok || uint64(x)*uint64(y) > 1<<32/uint64(b.row.LocalSize) {
+		return &ArgError{c.String(), "the number of workgroups", groups,
+			fmt.Sprintf("at most %d x %d and 2^32 lanes", min(limit[0], maxGroups), min(limit[1], maxGroups))}
+	}
+	if err := r.order(t); err != nil {
+		return err
+	}
+	r.cb.Bind(b.pipeline)
+	vk.Push(r.cb, b.pipeline, args)
+	r.cb.Dispatch(x, y, 1)
+	r.bytes += co.bytes
+	r.flops += co.flops
+	if r.Told != nil {
+		r.Told(c.choice.String(), co.bytes, co.flops)
+	}
+	return nil
+}
+
+// GetRows decodes rows of a table of type t: Dst (Rows, Cols).
+func (r *Recorder) GetRows(t gguf.Type, a shaders.GetRowsArgs) error {
+	if a.Rows == 0 || a.Cols == 0 {
+		return nil
+	}
+	c := check{choice: choice{op: "get_rows", typed: true, typ: t}}
+	c.address("Table", a.Table)
+	c.address("IDs", a.IDs)
+	c.address("Dst", a.Dst)
+	c.blocks("Cols", a.Cols)
+	co := cost{bytes: float64(a.Rows) * (rowBytes(t, a.Cols) + 4*float64(a.Cols))}
+	var touched touch
+	touched.read(f32s(a.IDs, 1, a.Rows, 0))
+	touched.read(span{a.Table, 1 << 63}) // the device alone knows which rows
+	touched.write(f32s(a.Dst, a.Rows, a.Cols, a.Cols))
+	return record(r, &c, func() (*shaders.Kernel, error) { return shaders.GetRows(t) }, &a, a.Workgroups(), &touched, co)
+}
+
+// inBytes says that products of the step are computed in bytes, where there is memory.
+func (r *Recorder) inBytes() bool {
+	return r.k.few && (r.Few || (r.Short || r.k.matrix == 0) && r.Q8.Bytes > 0)
+}
+
+// MulMat multiplies by weights of type t: Dst (N, M) = X (N, K) · Wᵀ. Up to 8 rows of X take mul_mat_vec, which reads
+// each weight once for all of them; more take mul_mat. Both give the same bits.
+//
+// Where the device has what it needs and there is memory, few rows are multiplied as bytes (see [Recorder.Q8]), many as
+// halves, summed in float32 (see [Recorder.Scratch]), or as bytes as well.
+func (r *Recorder) MulMat(t gguf.Type, a shaders.MulMatArgs) error {
+	if a.M == 0 || a.N == 0 {
+		return nil
+	}
+	c := mulMatCheck(t, &a)
+	find := func() (*shaders.Kernel, error) { return shaders.MulMat(t) }
+	outputs := r.k.tuned.Load()
+	if c.cols > 0 {
+		c.rows = outputs.outputs(c.op, t).Rows
+		find = func() (*shaders.Kernel, error) { return shaders.MulMatVec(t) }
+	} else {
+		o := outputs.outputs(c.op, t)
+		c.rows, c.cols = o.Rows, o.Cols
+	}
+	if c.err != nil {
+		return c.err
+	}
+	if p := (Products{Type: t, X: a.X, N: a.N, K: a.K, XStride: a.XStride, Of: [3]Matrix{{W: a.W, Dst: a.Dst, M: a.M}}, DstStride: a.DstStride}); r.Takes(&p) {
+		return r.Products(&p)
+	}
+	if r.halves(t, &a) {
+		return r.mulMatHalves(t, &a, 0, 0)
+	}
+	b, err := r.get(c.choice, find)
+	if err != nil {
+		return err
+	}
+	rows, cols := b.tile()
+	m, n, k := float64(a.M), float64(a.N), float64(a.K)
+	passes := float64((a.N + cols - 1) / cols)
+	co := cost{bytes: passes*m*rowBytes(t, a.K) + 4*n*(k+m), flops: 2 * m * n * k}
+	var touched touch
+	touched.read(span{a.W, a.W + uint64(m*rowBytes(t, a.K))})
+	touched.read(f32s(a.X, a.N, a.K, a.XStride))
+	touched.write(f32s(a.Dst, a.N, a.M, a.DstStride))
+	return dispatch(r, &c, b, &a, a.Workgroups(rows, cols), &touched, co)
+}
+
+// mulMatCheck checks the arguments of a mul_mat.
+func mulMatCheck(t gguf.Type, a *shaders.MulMatArgs) check {
+	c := check{choice: choice{op: "mul_mat", typed: true, typ: t, whole: a.K%8 == 0 && a.XStride%4 == 0}}
+	if c.cols = vecCols(a.N); c.cols > 0 {
+		c.op = "mul_mat_vec"
+	}
+	c.address("W", a.W)
+	c.address("X", a.X)
+	c.address("Dst", a.Dst)
+	c.positive("K", a.K)
+	c.blocks("K", a.K)
+	c.stride("XStride", a.XStride, a.K)
+	c.stride("DstStride", a.DstStride, a.M)
+	return c
+}
+
+// vecCols is the NUM_COLS of mul_mat_vec for n rows of X, 0 where mul_mat does better.
+func vecCols(n uint32) uint32 {
+	for _, cols := range []uint32{1, 2, 4, 8} {
+		if n <= cols {
+			return cols
+		}
+	}
+	return 0
+}
+
+// blocks demands whole blocks of the op's type.
+func (c *check) blocks(what string, n uint32) {
+	if size := c.typ.BlockSize(); size > 0 { // an unknown type has none: the table will say so
+		c.multiple(what, n, uint32(size))
+	}
+}
+
+func rowBytes(t gguf.Type, cols uint32) float64 {
+	return float64(cols) / float64(t.BlockSize()) * float64(t.BlockBytes())
+}

@@ -1,0 +1,31 @@
+package kernels
+
+import (
+	"errors"
+	"testing"
+
+	"leat/shaders"
+	"leat/vk/vktest"
+)
+
+// A kernel that failed its test costs a step nothing but a look: it is asked for in each of them.
+func TestRefusedAtOnce(t *testing.T) {
+	tests := 0
+	k, err := New(vktest.Open(t), Options{Test: func(*Kernels, Variant) error { tests++; return errors.New("wrong") }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer k.Close()
+	r, found := k.Recorder(nil), 0
+	find := func() (*shaders.Kernel, error) { found++; return shaders.QuantizeQ8() }
+	ask := func() {
+		if r.usable(choice{op: "quantize_q8"}, find) {
+			t.Fatal("what failed its test is used")
+		}
+	}
+	ask()
+	found = 0
+	if allocs := testing.AllocsPerRun(100, ask); allocs > 1 || found > 0 || tests != 1 { // 1: the target of errors.As
+		t.Errorf("%v allocations each time, looked up %d times, tested %d times; want it remembered", allocs, found, tests)
+	}
+}

@@ -1,0 +1,129 @@
+package kernels
+
+import (
+	"fmt"
+
+	"leat/shaders"
+)
+
+// RMSNorm normalises rows of X (Rows, Cols) into Dst, which may be X.
+func (r *Recorder) RMSNorm(a shaders.RMSNormArgs) error {
+	if a.Rows == 0 || a.Cols == 0 {
+		return nil
+	}
+	c := check{choice: choice{op: "rms_norm", rowLanes: a.RowLanes()}}
+	c.address("X", a.X)
+	c.address("W", a.W)
+	c.address("Dst", a.Dst)
+	c.stride("XStride", a.XStride, a.Cols)
+	c.stride("DstStride", a.DstStride, a.Cols)
+	if !(a.Eps >= 0) {
+		c.that(false, "Eps", a.Eps, "0 or more")
+	}
+	n := float64(a.Rows) * float64(a.Cols)
+	var t touch
+	t.read(f32s(a.X, a.Rows, a.Cols, a.XStride))
+	t.read(f32s(a.W, 1, a.Cols, 0))
+	t.write(f32s(a.Dst, a.Rows, a.Cols, a.DstStride))
+	return record(r, &c, shaders.RMSNorm, &a, a.Workgroups(c.rowLanes), &t, cost{8 * n, 4 * n})
+}
+
+// SoftMax turns rows of Scale · X (Rows, Cols) into probabilities in Dst, which may be X.
+func (r *Recorder) SoftMax(a shaders.SoftMaxArgs) error {
+	if a.Rows == 0 || a.Cols == 0 {
+		return nil
+	}
+	c := check{choice: choice{op: "soft_max"}}
+	c.address("X", a.X)
+	c.address("Dst", a.Dst)
+	n := float64(a.Rows) * float64(a.Cols)
+	var t touch
+	t.read(f32s(a.X, a.Rows, a.Cols, a.Cols))
+	t.write(f32s(a.Dst, a.Rows, a.Cols, a.Cols))
+	return record(r, &c, shaders.SoftMax, &a, a.Workgroups(), &t, cost{16 * n, 8 * n})
+}
+
+// SwiGLU is Dst = silu(Gate) * Up.
+func (r *Recorder) SwiGLU(a shaders.GLUArgs) error { return r.glu("swiglu", shaders.SwiGLU, a) }
+
+// GeGLU is Dst = gelu(Gate) * Up.
+func (r *Recorder) GeGLU(a shaders.GLUArgs) error { return r.glu("geglu", shaders.GeGLU, a) }
+
+func (r *Recorder) glu(op string, find func() (*shaders.Kernel, error), a shaders.GLUArgs) error {
+	if a.Count == 0 {
+		return nil
+	}
+	c := check{choice: choice{op: op}}
+	c.address("Gate", a.Gate)
+	c.address("Up", a.Up)
+	c.address("Dst", a.Dst)
+	n := float64(a.Count)
+	var t touch
+	t.read(f32s(a.Gate, 1, a.Count, 0))
+	t.read(f32s(a.Up, 1, a.Count, 0))
+	t.write(f32s(a.Dst, 1, a.Count, 0))
+	return record(r, &c, find, &a, a.Workgroups(), &t, cost{12 * n, 8 * n})
+}
+
+// Add is Dst[i] = A[i] + B[i % BCols]: a residual or, with BCols below Count, a bias. Dst may be A.
+func (r *Recorder) Add(a shaders.AddArgs) error {
+	if a.Count == 0 {
+		return nil
+	}
+	c := check{choice: choice{op: "add"}}
+	c.address("A", a.A)
+	c.address("B", a.B)
+	c.address("Dst", a.Dst)
+	if a.BCols == 0 || a.BCols > a.Count {
+		c.that(false, "BCols", a.BCols, fmt.Sprintf("1 to Count, %d", a.Count))
+	}
+	n := float64(a.Count)
+	var t touch
+	t.read(f32s(a.A, 1, a.Count, 0))
+	t.read(f32s(a.B, 1, a.BCols, 0))
+	t.write(f32s(a.Dst, 1, a.Count, 0))
+	return record(r, &c, shaders.Add, &a, a.Workgroups(), &t, cost{12 * n, n})
+}
+
+var argmaxJoined = choice{op: "argmax", variant: shaders.Joined}
+
+// Argmax writes the column of each row's largest value to Dst (Rows) uint32. Where [Recorder.Parts] and Counters have room,
+// whatever Parts and Counters of a are, rows are cut into parts.
+func (r *Recorder) Argmax(a shaders.ArgmaxArgs) error {
+	if a.Rows == 0 {
+		return nil
+	}
+	c, find := check{choice: choice{op: "argmax"}}, shaders.Argmax
+	var t touch
+	a.Parts, a.Counters = 0, 0
+	parts := shaders.ArgmaxPartBytes(a.Rows, a.Cols)
+	if 4*int64(a.Rows) <= r.Counters.Bytes && parts <= r.Parts.Bytes && r.usable(argmaxJoined, shaders.ArgmaxJoined) {
+		c.choice, find = argmaxJoined, shaders.ArgmaxJoined
+		a.Parts, a.Counters = r.Parts.Address, r.Counters.Address
+		c.address("Parts", a.Parts)
+		c.address("Counters", a.Counters)
+		t.write(span{a.Parts, a.Parts + uint64(parts)})
+		t.write(f32s(a.Counters, 1, a.Rows, 0))
+	}
+	c.address("X", a.X)
+	c.address("Dst", a.Dst)
+	c.positive("Cols", a.Cols)
+	t.read(f32s(a.X, a.Rows, a.Cols, a.Cols))
+	t.write(f32s(a.Dst, 1, a.Rows, 0))
+	return record(r, &c, find, &a, a.Workgroups(), &t, cost{bytes: 4 * float64(a.Rows) * float64(a.Cols)})
+}
+
+// Checksum writes the xor of the words of each [shaders.ChecksumPiece] of Src, of Count times 16 bytes, to Dst uint32.
+func (r *Recorder) Checksum(a shaders.ChecksumArgs) error {
+	if a.Count == 0 {
+		return nil
+	}
+	c := check{choice: choice{op: "checksum"}}
+	c.address("Src", a.Src)
+	c.address("Dst", a.Dst)
+	bytes := 16 * uint64(a.Count)
+	var t touch
+	t.read(span{a.Src, a.Src + bytes})
+	t.write(f32s(a.Dst, 1, uint32(a.Workgroups()), 0))
+	return record(r, &c, shaders.Checksum, &a, a.Workgroups(), &t, cost{bytes: float64(bytes)})
+}

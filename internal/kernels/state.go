@@ -1,0 +1,80 @@
+package kernels
+
+import (
+	"fmt"
+
+	"leat/shaders"
+)
+
+// SSMConv convolves the columns of X over the rows of each sequence, from the state before to that after.
+func (r *Recorder) SSMConv(a shaders.SSMConvArgs) error {
+	if a.Rows == 0 || a.Cols == 0 {
+		return nil
+	}
+	c := check{choice: choice{op: "ssm_conv"}}
+	c.address("X", a.X)
+	c.address("W", a.W)
+	c.address("Dst", a.Dst)
+	c.positive("Taps", a.Taps)
+	c.most("Taps", a.Taps, shaders.MaxTaps)
+	c.stride("XStride", a.XStride, a.Cols)
+	c.stride("DstStride", a.DstStride, a.Cols)
+	var t touch
+	c.states(&t, a.States, a.Seq, a.Pos, a.Rows, a.Sequences, a.StateOff)
+	t.read(f32s(a.X, a.Rows, a.Cols, a.XStride))
+	t.read(f32s(a.W, a.Cols, a.Taps, a.Taps))
+	t.write(f32s(a.Dst, a.Rows, a.Cols, a.DstStride))
+	n := float64(a.Rows) * float64(a.Cols)
+	return record(r, &c, shaders.SSMConv, &a, a.Workgroups(), &t, cost{8 * n, 2 * n * float64(a.Taps)})
+}
+
+// GatedDeltaNet takes the rows of each sequence through the states of its heads.
+func (r *Recorder) GatedDeltaNet(a shaders.GatedDeltaNetArgs) error {
+	if a.Rows == 0 || a.Heads == 0 {
+		return nil
+	}
+	c := check{choice: choice{op: "gated_delta_net"}}
+	for _, p := range []struct {
+		name string
+		addr uint64
+	}{{"X", a.X}, {"Beta", a.Beta}, {"Alpha", a.Alpha}, {"A", a.A}, {"Dt", a.Dt}, {"Dst", a.Dst}} {
+		c.address(p.name, p.addr)
+	}
+	c.positive("KeyHeads", a.KeyHeads)
+	if a.KeyHeads > 0 {
+		c.multiple("Heads", a.Heads, a.KeyHeads)
+	}
+	c.positive("Head", a.Head)
+	c.most("Head", a.Head, shaders.MaxState)
+	c.stride("XStride", a.XStride, (2*a.KeyHeads+a.Heads)*a.Head)
+	c.stride("DstStride", a.DstStride, a.Heads*a.Head)
+	c.most("Tiled", a.Tiled, 1)
+	c.positive("Group", a.Group)
+	if a.Group > 0 {
+		if last := (a.Heads-1)/a.Group*a.Jump + min(a.Heads, a.Group) - 1 + a.AlphaOff; last >= a.GateStride {
+			c.that(false, "GateStride", a.GateStride, fmt.Sprintf("more than %d, the last gate's place", last))
+		}
+	}
+	var t touch
+	c.states(&t, a.States, a.Seq, a.Pos, a.Rows, a.Sequences, a.StateOff)
+	t.read(f32s(a.X, a.Rows, (2*a.KeyHeads+a.Heads)*a.Head, a.XStride))
+	t.read(f32s(a.Beta, a.Rows, a.GateStride, a.GateStride))
+	t.read(f32s(a.Alpha, a.Rows, a.GateStride, a.GateStride))
+	t.read(f32s(a.A, 1, a.Heads, 0))
+	t.read(f32s(a.Dt, 1, a.Heads, 0))
+	t.write(f32s(a.Dst, a.Rows, a.Heads*a.Head, a.DstStride))
+	n := float64(a.Heads) * float64(a.Head) * float64(a.Head)
+	return record(r, &c, shaders.GatedDeltaNet, &a, a.Workgroups(), &t, cost{8 * n * float64(a.Sequences), 7 * n * float64(a.Rows)})
+}
+
+// states checks what the rows' sequences and their states are found by. The states themselves are touched by one kernel of a step each.
+func (c *check) states(t *touch, states, seq, pos uint64, rows, sequences, off uint32) {
+	c.address("States", states)
+	c.address("Seq", seq)
+	c.address("Pos", pos)
+	c.positive("Sequences", sequences)
+	c.multiple("StateOff", off, 16)
+	t.read(span{states, states + 16*uint64(sequences)})
+	t.read(f32s(seq, 1, rows, 0))
+	t.read(f32s(pos, 1, rows, 0))
+}

@@ -1,0 +1,92 @@
+package kernels
+
+import (
+	"fmt"
+
+	"leat/gguf"
+	"leat/shaders"
+	"leat/vk"
+)
+
+// What mul_mat_vec_straight takes: its code has no loop, so all of a row is one workgroup's, and what a lane takes has a bound.
+const (
+	straightGroup    = 256   // values of a row that are multiplied together
+	straightSubgroup = 8     // lanes that do it
+	straightUnroll   = 8     // such groups of a lane at most: the code is as long
+	straightMost     = 32768 // values of a row: those of a workgroup of maxTileLanes with 8 teams, and straightUnroll
+	straightCols     = 2
+)
+
+// straightOn reports whether a device gains by it.
+func straightOn(dev *vk.Device) bool {
+	return dev.Physical.Type == vk.CPU && dev.Physical.Limits.Subgroup == straightSubgroup && dev.Physical.Limits.MaxWorkgroupInvocations >= maxTileLanes
+}
+
+// straightSteps are the multiples of values that rows must have, by the type of the weights: whole groups, of which each begins at a
+// word, or with Q6_K every other one.
+var straightSteps = findStraight()
+
+func findStraight() map[gguf.Type]uint32 {
+	m := map[gguf.Type]uint32{}
+	for _, k := range shaders.Kernels() {
+		if k.Op != "mul_mat_vec" || k.Variant != shaders.Straight {
+			continue
+		}
+		if m[k.Type] = straightGroup; k.Type == gguf.Q6_K {
+			m[k.Type] *= 2
+		}
+	}
+	return m
+}
+
+// straightens reports whether products with rows of so many values of type t go by it.
+func (k *Kernels) straightens(t gguf.Type, cols uint32) bool {
+	if !k.straight.Load() || cols > straightMost {
+		return false
+	}
+	step := straightSteps[t]
+	return step > 0 && cols%step == 0
+}
+
+// straightTile fills in what is open in t for rows of so many values: as few subgroups to a row as can be.
+func straightTile(t Tile, cols uint32) Tile {
+	groups, parts := (cols+straightGroup-1)/straightGroup, uint32(1)
+	for parts*straightUnroll < groups {
+		parts *= 2
+	}
+	if t.Team == 0 {
+		t.Team = straightSubgroup * parts
+	}
+	if t.Unroll == 0 {
+		t.Unroll = (groups*straightSubgroup/t.Team + 1) &^ 1
+		for t.Unroll*t.Team < groups*straightSubgroup {
+			t.Unroll += 2
+		}
+	}
+	if t.Rows == 0 {
+		if t.Rows = 4; 16*t.Team > maxTileLanes {
+			t.Rows = 8
+		}
+	}
+	if t.Lanes == 0 {
+		t.Lanes = min(16*t.Team, maxTileLanes)
+	}
+	return t
+}
+
+// straight checks a tile of it, and that its workgroups can be told apart.
+func (c *check) straight(t Tile, cols uint32, workgroups uint64) {
+	if straightSteps[c.typ] == 0 {
+		return // the table will say so
+	}
+	c.multiple("K", cols, straightSteps[c.typ])
+	c.most("K", cols, straightMost)
+	c.multiple("Tile.Team", t.Team, straightSubgroup)
+	c.multiple("Tile.Unroll", t.Unroll, straightSteps[c.typ]/straightGroup)
+	if c.err == nil {
+		c.most("K", cols, t.Team/straightSubgroup*t.Unroll*straightGroup)
+	}
+	if c.err == nil && workgroups > 1<<shaders.StraightBits {
+		c.that(false, "workgroups", uint32(min(workgroups, 1<<32-1)), fmt.Sprintf("at most %d", 1<<shaders.StraightBits))
+	}
+}

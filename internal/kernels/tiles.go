@@ -1,0 +1,151 @@
+package kernels
+
+import (
+	"leat/gguf"
+	"leat/shaders"
+)
+
+// brings reports whether rows are brought into tiles where they are made, as products of many rows will follow.
+func (r *Recorder) brings(variant string, rows, cols, stride uint32) bool {
+	return r.k.matrix > 0 && rows >= leastRows && cols >= 64 && (cols|stride)%4 == 0 && r.per(cols) <= shaders.MaxPer &&
+		shaders.ScratchBytes(rows, cols, 0) <= r.Scratch.Bytes && r.tileUsable(variant, cols)
+}
+
+// RMSNormMultiplied is RMSNorm whose output will be multiplied by weights: it is brought on the way into what the products
+// take, bytes or tiles, where that is possible.
+func (r *Recorder) RMSNormMultiplied(a shaders.RMSNormArgs) error {
+	if r.normBytes(&a) {
+		return r.rmsNormBytes(&a)
+	}
+	if a.XStride%4 == 0 && r.brings(shaders.Norm, a.Rows, a.Cols, a.DstStride) {
+		return r.make(shaders.Norm, shaders.TileF16WideArgs{X: a.X, W: a.W, Dst: a.Dst, Rows: a.Rows, Cols: a.Cols, XStride: a.XStride, DstStride: a.DstStride, Eps: a.Eps})
+	}
+	return r.RMSNorm(a)
+}
+
+// SwiGLUMultiplied is SwiGLU of rows (Rows, Cols), side by side, whose output will be multiplied by weights: it is brought into
+// tiles on the way, where that is possible.
+func (r *Recorder) SwiGLUMultiplied(a shaders.GLUArgs, rows, cols uint32) error {
+	if a.Count == rows*cols && r.brings(shaders.SiLU, rows, cols, cols) {
+		return r.make(shaders.SiLU, shaders.TileF16WideArgs{X: a.Gate, W: a.Up, Dst: a.Dst, Rows: rows, Cols: cols, XStride: cols, DstStride: cols})
+	}
+	return r.SwiGLU(a)
+}
+
+// tileChoice is the kernel that brings rows of cols values into tiles.
+func (r *Recorder) tileChoice(variant string, cols uint32) choice {
+	return choice{op: "tile_f16", variant: variant, lanes: r.normLanes(), per: r.per(cols)}
+}
+
+func (r *Recorder) tileUsable(variant string, cols uint32) bool {
+	return r.usable(r.tileChoice(variant, cols), func() (*shaders.Kernel, error) { return shaders.TileF16Variant(variant) })
+}
+
+// make records a kernel that leaves its output in tiles, too.
+func (r *Recorder) make(variant string, a shaders.TileF16WideArgs) error {
+	a.Tiles = r.Scratch.Address
+	a.Scales = a.Tiles + uint64(shaders.TilesBytes(a.Rows, a.Cols))
+	if err := r.TileF16Wide(variant, a); err != nil {
+		return err
+	}
+	r.tiles.brought(f32s(a.Dst, a.Rows, a.Cols, a.DstStride), a.Rows, a.Cols, a.DstStride)
+	return nil
+}
+
+// brought says that x is in tiles now.
+func (t *tiles) brought(x span, n, k, stride uint32) {
+	t.x, t.n, t.k, t.s = x, n, k, stride
+	t.next = 0 // the ring begins elsewhere than the last one
+}
+
+// bringX brings X into tiles, unless it is there, and says where they and its scales are.
+func (r *Recorder) bringX(a *shaders.MulMatArgs) (x, scales uint64, err error) {
+	x = r.Scratch.Address
+	scales = x + uint64(shaders.TilesBytes(a.N, a.K))
+	want := f32s(a.X, a.N, a.K, a.XStride)
+	if r.tiles.x == want && r.tiles.n == a.N && r.tiles.k == a.K && r.tiles.s == a.XStride {
+		return x, scales, nil
+	}
+	if (a.K|a.XStride)%4 == 0 && r.per(a.K) <= shaders.MaxPer && r.tileUsable(shaders.Wide, a.K) {
+		err = r.TileF16Wide(shaders.Wide, shaders.TileF16WideArgs{X: a.X, Tiles: x, Scales: scales, Rows: a.N, Cols: a.K, XStride: a.XStride})
+	} else {
+		err = r.TileF16(shaders.TileF16Args{X: a.X, Dst: x, Scales: scales, N: a.N, K: a.K, XStride: a.XStride})
+	}
+	r.tiles.brought(want, a.N, a.K, a.XStride)
+	return x, scales, err
+}
+
+// TileF16 brings rows of X into tiles of halves.
+func (r *Recorder) TileF16(a shaders.TileF16Args) error {
+	if a.N == 0 || a.K == 0 {
+		return nil
+	}
+	c := check{choice: choice{op: "tile_f16"}}
+	c.address("X", a.X)
+	c.address("Dst", a.Dst)
+	c.address("Scales", a.Scales)
+	c.stride("XStride", a.XStride, a.K)
+	var t touch
+	t.read(f32s(a.X, a.N, a.K, a.XStride))
+	t.write(span{a.Dst, a.Dst + uint64(shaders.TilesBytes(a.N, a.K))})
+	t.write(f32s(a.Scales, 1, a.N, 0))
+	n := float64(a.N) * float64(a.K)
+	return record(r, &c, shaders.TileF16, &a, a.Workgroups(), &t, cost{10 * n, n})
+}
+
+// TileF16Wide brings rows of whole runs of 4 values into tiles of halves; by the variant they are made on the way, see
+// [shaders.TileF16WideArgs].
+func (r *Recorder) TileF16Wide(variant string, a shaders.TileF16WideArgs) error {
+	if a.Rows == 0 || a.Cols == 0 {
+		return nil
+	}
+	c := check{choice: r.tileChoice(variant, a.Cols)}
+	c.address("X", a.X)
+	c.address("Tiles", a.Tiles)
+	c.address("Scales", a.Scales)
+	c.multiple("Cols", a.Cols, 4)
+	c.most("Cols", a.Cols, shaders.MaxPer*c.lanes*4)
+	c.stride("XStride", a.XStride, a.Cols)
+	c.multiple("XStride", a.XStride, 4)
+	var t touch
+	t.read(f32s(a.X, a.Rows, a.Cols, a.XStride))
+	n := float64(a.Rows) * float64(a.Cols)
+	co := cost{6 * n, n}
+	if variant != shaders.Wide {
+		c.address("W", a.W)
+		c.address("Dst", a.Dst)
+		c.stride("DstStride", a.DstStride, a.Cols)
+		c.multiple("DstStride", a.DstStride, 4)
+		if !(a.Eps >= 0) {
+			c.that(false, "Eps", a.Eps, "0 or more")
+		}
+		rows := a.Rows
+		if variant == shaders.Norm {
+			rows = 1
+		}
+		t.read(f32s(a.W, rows, a.Cols, a.XStride))
+		t.write(f32s(a.Dst, a.Rows, a.Cols, a.DstStride))
+		co.bytes += 4*n + 4*float64(rows)*float64(a.Cols)
+	}
+	t.write(span{a.Tiles, a.Tiles + uint64(shaders.TilesBytes(a.Rows, a.Cols))})
+	t.write(f32s(a.Scales, 1, a.Rows, 0))
+	return record(r, &c, func() (*shaders.Kernel, error) { return shaders.TileF16Variant(variant) }, &a, a.Workgroups(), &t, co)
+}
+
+// DequantF16 decodes weights of type t into tiles of halves. W may be any multiple of 16, or of a row where the
+// rows' length is.
+func (r *Recorder) DequantF16(t gguf.Type, a shaders.DequantF16Args) error {
+	if a.M == 0 || a.K == 0 {
+		return nil
+	}
+	c := check{choice: dequantChoice(t)}
+	c.that(a.W != 0 && a.W%2 == 0, "W", a.W, "a multiple of 2, not 0")
+	c.address("Dst", a.Dst)
+	c.blocks("K", a.K)
+	bytes := float64(a.M) * rowBytes(t, a.K)
+	var touched touch
+	touched.read(span{a.W, a.W + uint64(bytes)})
+	touched.write(span{a.Dst, a.Dst + uint64(shaders.TilesBytes(a.M, a.K))})
+	find := func() (*shaders.Kernel, error) { return shaders.DequantF16(t) }
+	return record(r, &c, find, &a, a.Workgroups(), &touched, cost{bytes: bytes + 2*float64(a.M)*float64(a.K)})
+}

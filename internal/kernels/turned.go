@@ -1,0 +1,199 @@
+package kernels
+
+import (
+	"fmt"
+
+	"leat/gguf"
+	"leat/shaders"
+	"leat/vk"
+)
+
+// Turning are constants of mul_mat_vec_rope: a head's values of keys and of values, how many of a key's turn, and how they pair; Floats is for
+// a cache of F32.
+type Turning struct {
+	Key, Val, Turns uint32
+	Neox, Floats    bool
+}
+
+func (t *Turning) constant(name string) (value uint32, ok bool) {
+	bit := func(on bool) uint32 {
+		if on {
+			return 1
+		}
+		return 0
+	}
+	switch name {
+	case "KEY":
+		return t.Key, true
+	case "VAL":
+		return t.Val, true
+	case "TURNS":
+		return t.Turns, true
+	case "NEOX":
+		return bit(t.Neox), true
+	case "FLOATS":
+		return bit(t.Floats), true
+	}
+	return 0, false
+}
+
+// turnsOn reports whether a device gains by a product of Q, K and V that turns them: a CPU has faster products.
+func turnsOn(p *vk.PhysicalDevice, forced bool) bool { return forced || p.Type != vk.CPU }
+
+func lacksTurns(k *Kernels) string {
+	if lacks := lacksFew(k); lacks != "" || k.turns {
+		return lacks
+	}
+	return "workgroups that run side by side"
+}
+
+// turnedTile fills in what is open in t, for so many outputs of sums of so many values. A workgroup has whole fours of outputs. The order of a
+// sum depends on the type and the length alone; more rows of a lane are more loads under way, as long as there are lanes for all of the device.
+func (k *Kernels) turnedTile(t Tile, of gguf.Type, outputs, cols uint32) Tile {
+	const wanted = 1 << 16 // lanes
+	chunks, parts := cols/shaders.Chunk(shaders.Turned, of), byParts(shaders.Turned, of)
+	most, cpu := k.dev.Physical.Limits.MaxWorkgroupInvocations, k.dev.Physical.Type == vk.CPU
+	var own Tile
+	switch {
+	case cpu && parts:
+		own.Team = minPartTeam
+	case parts:
+		own = partTile(of, shaders.GLUFloats, 0, chunks) // whatever the outputs
+	case !cpu && chunks >= 128:
+		own.Team, own.Unroll = 64, 2
+	}
+	t = t.or(own)
+	own = k.tile(t, of, shaders.NoGLU, outputs, chunks)
+	t.Team, t.Unroll = own.Team, own.Unroll
+	if t.Rows == 0 {
+		for t.Rows = min(4, max(1, 4*t.Team/shaders.FewRows)); t.Rows > 1 && !cpu && outputs/t.Rows*t.Team < wanted && 8/t.Rows*t.Team <= most; {
+			t.Rows /= 2
+		}
+	}
+	if t.Lanes == 0 {
+		t.Lanes = max(own.Lanes, t.Team)
+		for t.Lanes < maxTileLanes && t.Rows*(t.Lanes/t.Team)%4 != 0 {
+			t.Lanes *= 2
+		}
+	}
+	return t
+}
+
+func (r *Recorder) turnedChoice(t gguf.Type, of Turning, n, outputs, k uint32) choice {
+	return choice{op: "mul_mat_vec", variant: shaders.Turned, typed: true, typ: t, cols: vecCols(min(n, shaders.FewRows)), turning: of, tile: r.k.turnedTile(r.Tile, t, outputs, k)}
+}
+
+func turningOf(kv gguf.Type, a *shaders.RopeKVArgs) Turning {
+	return Turning{Key: a.KeyLen, Val: a.ValLen, Turns: a.RopeDim, Neox: a.Neox != 0, Floats: kv == gguf.F32}
+}
+
+// TakesTurned reports whether [Recorder.ProductsTurned] can be used: it does not depend on how few rows the step has.
+func (r *Recorder) TakesTurned(p *Products, kv gguf.Type, a *shaders.RopeKVArgs) bool {
+	if !r.Few || !r.k.few || !r.k.turns || teamVariants[p.Type] != shaders.Int8 || kv != gguf.F16 && kv != gguf.F32 || p.N > shaders.FewRows {
+		return false
+	}
+	if a.RopeDim%4 != 0 || a.QStride != a.Heads*a.KeyLen || a.Heads >= 1<<16 || p.K%q8Block != 0 || r.k.tuned.Load().plain(p.Type, p.K) {
+		return false
+	}
+	if shaders.Q8Size(p.N, p.K) > r.q8Room() || !r.usable(choice{op: "quantize_q8"}, shaders.QuantizeQ8) {
+		return false
+	}
+	c := r.turnedChoice(p.Type, turningOf(kv, a), p.N, p.Of[0].M+p.Of[1].M+p.Of[2].M, p.K)
+	return r.usable(c, func() (*shaders.Kernel, error) { return shaders.MulMatVecVariant(shaders.Turned, p.Type) })
+}
+
+// ProductsTurned records the products of Q, K and V, in this order, that [Recorder.TakesTurned], and [Recorder.RopeKV] of what they give; of those with
+// no rows neither. Q is left at a.Q, K and V in the cache alone: where a and p say that they would be, nothing is written.
+func (r *Recorder) ProductsTurned(p *Products, kv gguf.Type, a *shaders.RopeKVArgs) error {
+	if p.N == 0 {
+		return nil
+	}
+	args := shaders.MulMatRopeArgs{
+		Dst: a.Q, CosSin: a.CosSin, Pages: a.Pages, Pos: a.Pos, Seq: a.Seq,
+		K: p.K, N: p.N, Heads: a.Heads | a.HeadsKV<<16, MaxPages: a.MaxPages, PagePositions: a.PagePositions, LayerOff: a.LayerOff,
+	}
+	weights, biases := [3]*uint64{&args.W0, &args.W1, &args.W2}, [3]*uint64{&args.Bias0, &args.Bias1, &args.Bias2}
+	for i, rows := range [3]uint32{a.Heads * a.KeyLen, a.HeadsKV * a.KeyLen, a.HeadsKV * a.ValLen} {
+		m := &p.Of[i]
+		if m.M == 0 {
+			continue
+		}
+		if m.M != rows {
+			return &ArgError{"mul_mat_vec_rope", "M of Q, K or V", m.M, fmt.Sprintf("%d, or 0", rows)}
+		}
+		*weights[i], *biases[i] = m.W, m.Bias
+	}
+	var err error
+	if args.X, args.S, err = r.wholeBytesOf("mul_mat_vec_rope", p.X, p.N, p.K, p.XStride); err != nil {
+		return err
+	}
+	return r.MulMatRope(p.Type, turningOf(kv, a), args)
+}
+
+// MulMatRope records one mul_mat_vec_rope.
+func (r *Recorder) MulMatRope(t gguf.Type, of Turning, a shaders.MulMatRopeArgs) error {
+	outputs := a.Outputs(of.Key, of.Val)
+	if outputs == 0 || a.N == 0 {
+		return nil
+	}
+	c := check{choice: choice{op: "mul_mat_vec", variant: shaders.Turned, typed: true, typ: t, turning: of}}
+	var touched touch
+	if c.turned(t, &a, &touched); c.err != nil {
+		return c.err
+	}
+	c.choice = r.turnedChoice(t, of, a.N, outputs, a.K)
+	if c.shape(c.tile, shaders.NoGLU, c.cols, r.k.dev.Physical.Limits.MaxWorkgroupInvocations); c.err == nil {
+		c.multiple("the outputs of a workgroup", c.tile.outputs(shaders.NoGLU), 4)
+		c.most("Tile.Rows * columns", c.tile.Rows*c.cols, 4*c.tile.Team) // a lane takes four sums at most
+	}
+	if c.err != nil {
+		return c.err
+	}
+	n, k, m := float64(a.N), float64(a.K), float64(outputs)
+	co := cost{bytes: float64((a.N+c.cols-1)/c.cols)*m*rowBytes(t, a.K) + 4*n*(k+m), flops: 2 * m * n * k}
+	return record(r, &c, func() (*shaders.Kernel, error) { return shaders.MulMatVecVariant(shaders.Turned, t) }, &a, a.Workgroups(outputs, c.tile.outputs(shaders.NoGLU), c.cols), &touched, co)
+}
+
+// turned checks the arguments of a mul_mat_vec_rope, and notes what it reads and writes.
+func (c *check) turned(t gguf.Type, a *shaders.MulMatRopeArgs, touched *touch) {
+	of, heads, headsKV := &c.turning, a.Heads&0xffff, a.Heads>>16
+	c.address("X", a.X)
+	c.address("S", a.S)
+	c.positive("K", a.K)
+	c.blocks("K", a.K)
+	c.most("N", a.N, shaders.FewRows)
+	c.heads(heads, headsKV, of.Key, of.Val)
+	c.multiple("RopeDim", of.Turns, 4)
+	c.most("RopeDim", of.Turns, of.Key)
+	touched.read(q8Bytes(a.X, a.N, a.K))
+	touched.read(q8Scales(a.S, a.N, a.K))
+	for i, m := range [...]struct {
+		name    string // whole: putting it together would allocate, for each product
+		w, bias uint64
+		rows    uint32
+	}{{"W0", a.W0, a.Bias0, heads * of.Key}, {"W1", a.W1, a.Bias1, headsKV * of.Key}, {"W2", a.W2, a.Bias2, headsKV * of.Val}} {
+		if m.w == 0 {
+			continue
+		}
+		c.address(m.name, m.w)
+		touched.read(span{m.w, m.w + uint64(float64(m.rows)*rowBytes(t, a.K))})
+		if m.bias != 0 {
+			touched.read(f32s(m.bias, 1, m.rows, 0))
+		}
+		if i > 0 {
+			touched.write(cachePart(a.LayerOff, i-1))
+		}
+	}
+	if a.W0|a.W1 != 0 && of.Turns > 0 {
+		c.address("CosSin", a.CosSin)
+		touched.read(f32s(a.CosSin, a.N, of.Turns, of.Turns))
+	}
+	if a.W0 != 0 {
+		c.address("Dst", a.Dst)
+		touched.write(f32s(a.Dst, a.N, heads*of.Key, heads*of.Key))
+	}
+	if a.W1|a.W2 != 0 {
+		c.paged(gguf.F16, a.Pages, a.Pos, a.Seq, a.MaxPages, a.PagePositions, a.LayerOff)
+		touched.pageTable(a.Pages, a.Pos, a.Seq, a.N, a.MaxPages)
+	}
+}

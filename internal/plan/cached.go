@@ -1,0 +1,289 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+
+	"leat/decompose/pack"
+	"leat/internal/arch"
+)
+
+// Experts says how the experts of all layers share slots of VRAM where not all fit, and where they rest. A layer's
+// unit, whose tier is [Cached], stands for all of them.
+type Experts struct {
+	Layers, Count, Used int // layers that have experts; experts of a layer; of a token
+
+	Classes []SlotClass
+	Rest    [][]Rest // by layer of the model and expert; nil: a layer without
+
+	HostBlocks []int64 // bytes of each block of pinned RAM that experts rest in
+	HostCount  int     // how many do; the others are on disk
+	Staging    Staging // that those pass through
+}
+
+// SlotClass is the slots for experts of about one size.
+type SlotClass struct {
+	Layers    []int // of the model, ascending, whose experts it takes
+	SlotBytes int64 // of the largest expert
+	Blocks    []int // slots of each allocation
+	BlockMost int   // of any
+}
+
+// Rest is where an expert rests.
+type Rest struct {
+	Block int   // index into HostBlocks; -1: on disk alone
+	Off   int64 // in that block
+}
+
+const (
+	slotSpread  = 20 // experts whose sizes differ by less than one part of so many share a class
+	expertSlots = 24 // of staging where experts come from disk
+)
+
+// Slots is how many there are.
+func (c *SlotClass) Slots() (n int) {
+	for _, b := range c.Blocks {
+		n += b
+	}
+	return n
+}
+
+// BlockBytes is the allocation of n slots.
+func (c *SlotClass) BlockBytes(n int) int64 { return roundUp(int64(n)*c.SlotBytes, granule) }
+
+// Bytes is the VRAM that the class takes.
+func (c *SlotClass) Bytes() (n int64) {
+	for _, b := range c.Blocks {
+		n += c.BlockBytes(b)
+	}
+	return n
+}
+
+// Slots is how many experts VRAM holds.
+func (x *Experts) Slots() (n int) {
+	for i := range x.Classes {
+		n += x.Classes[i].Slots()
+	}
+	return n
+}
+
+// SlotBytes is the VRAM for all slots.
+func (x *Experts) SlotBytes() (n int64) {
+	if x == nil {
+		return 0
+	}
+	for i := range x.Classes {
+		n += x.Classes[i].Bytes()
+	}
+	return n
+}
+
+// All is how many experts there are.
+func (x *Experts) All() int { return x.Layers * x.Count }
+
+// cachedUnit stands for a layer's experts; false: it has none.
+func cachedUnit(m *pack.Model, layer int) (Unit, bool) {
+	experts := m.Experts(layer)
+	if len(experts) == 0 {
+		return Unit{}, false
+	}
+	u := Unit{Unit: pack.Join(fmt.Sprintf("layer %d experts", layer), experts), Tier: Cached, Experts: len(experts)}
+	u.Bytes, u.Extents = 0, nil
+	for i := range experts {
+		u.Bytes += experts[i].Bytes
+	}
+	return u, true
+}
+
+// classes groups the layers by the size of their experts; the slots come later.
+func classes(h *arch.Hyper, m *pack.Model, blockBytes int64) *Experts {
+	x := &Experts{Count: h.Experts.Count, Used: h.Experts.Used, Rest: make([][]Rest, h.BlockCount)}
+	type sized struct {
+		layer int
+		bytes int64
+	}
+	var list []sized
+	for l := range h.BlockCount {
+		var most int64
+		for _, u := range m.Experts(l) {
+			most = max(most, roundUp(u.Bytes, pack.TensorAlign))
+		}
+		if most > 0 {
+			list = append(list, sized{l, most})
+		}
+	}
+	x.Layers = len(list)
+	slices.SortStableFunc(list, func(a, b sized) int { return int(b.bytes - a.bytes) })
+	for _, s := range list {
+		n := len(x.Classes)
+		if n == 0 || s.bytes < x.Classes[n-1].SlotBytes-x.Classes[n-1].SlotBytes/slotSpread {
+			x.Classes = append(x.Classes, SlotClass{SlotBytes: s.bytes})
+			n++
+		}
+		x.Classes[n-1].Layers = append(x.Classes[n-1].Layers, s.layer)
+	}
+	for i := range x.Classes {
+		c := &x.Classes[i]
+		slices.Sort(c.Layers)
+		c.BlockMost = max(int(min(blockBytes, maxBlock)/c.SlotBytes), x.least())
+		c.Blocks = []int{x.least()}
+	}
+	return x
+}
+
+// least is the fewest slots of a class: what a token uses of a layer.
+func (x *Experts) least() int { return min(x.Used, x.Count) }
+
+// grow gives the classes, which have the fewest slots, as many as VRAM of so many bytes more holds: to all the same share of
+// their experts.
+func (x *Experts) grow(bytes int64) {
+	var all int64
+	for i := range x.Classes {
+		all += x.Classes[i].all(x.Count) * x.Classes[i].SlotBytes
+	}
+	for i := range x.Classes {
+		c := &x.Classes[i]
+		most, least := c.all(x.Count), c.Bytes()
+		share := least + int64(float64(bytes)*float64(most*c.SlotBytes)/float64(all))
+		n := int(min(share/c.SlotBytes, most))
+		for c.fill(n); c.Bytes() > share && n > x.least(); c.fill(n) { // blocks are rounded up
+			n--
+		}
+	}
+}
+
+// all is how many experts the class takes.
+func (c *SlotClass) all(perLayer int) int64 { return int64(len(c.Layers) * perLayer) }
+
+// fill gives a class n slots.
+func (c *SlotClass) fill(n int) {
+	c.Blocks = nil
+	for n > 0 {
+		b := min(n, c.BlockMost)
+		c.Blocks = append(c.Blocks, b)
+		n -= b
+	}
+}
+
+// shrink gives back the last block of the class that has the most of its share left; false: there is nothing to give.
+func (x *Experts) shrink() bool {
+	best, most := -1, 0.0
+	for i := range x.Classes {
+		c := &x.Classes[i]
+		if n := len(c.Blocks); n > 1 {
+			if share := float64(c.Slots()) / float64(len(c.Layers)); share > most {
+				best, most = i, share
+			}
+		}
+	}
+	if best < 0 {
+		return false
+	}
+	c := &x.Classes[best]
+	c.Blocks = slices.Clone(c.Blocks[:len(c.Blocks)-1])
+	return true
+}
+
+// clone is a copy whose classes can be changed.
+func (x *Experts) clone() *Experts {
+	if x == nil {
+		return nil
+	}
+	y := *x
+	y.Classes = slices.Clone(x.Classes)
+	return &y
+}
+
+// rest lets as many experts rest in pinned RAM of so many bytes as fit, spread evenly over each layer and over all of them, and
+// returns the bytes taken, staging included.
+func (x *Experts) rest(m *pack.Model, bytes, piece int64) (taken int64) {
+	var units []*pack.Unit
+	var sizes []int64
+	var longest int64
+	for i := range m.Units {
+		u := &m.Units[i]
+		if u.Kind != pack.Experts || u.Layer < 0 || u.Layer >= len(x.Rest) {
+			continue
+		}
+		units, sizes = append(units, u), append(sizes, HostExtents(u, nil))
+		for _, e := range u.Extents {
+			longest = max(longest, e.Bytes)
+		}
+	}
+	x.Staging = Staging{Slots: leastSlots, SlotBytes: min(piece, roundUp(longest+ReadAlign, ReadAlign))}
+	staging := func() int64 { return roundUp(int64(x.Staging.Slots)*x.Staging.SlotBytes, granule) }
+	place := func(disk []bool) bool {
+		x.HostBlocks, x.HostCount = nil, 0
+		for i, u := range units {
+			if x.Rest[u.Layer] == nil {
+				x.Rest[u.Layer] = make([]Rest, x.Count)
+			}
+			r := &x.Rest[u.Layer][u.Expert]
+			if *r = (Rest{Block: -1}); disk[i] {
+				continue
+			}
+			last := len(x.HostBlocks) - 1
+			if last < 0 || x.HostBlocks[last]+sizes[i] > maxBlock {
+				x.HostBlocks = append(x.HostBlocks, 0)
+				last++
+			}
+			*r = Rest{last, x.HostBlocks[last]}
+			x.HostBlocks[last] += sizes[i]
+			x.HostCount++
+		}
+		rounded(x.HostBlocks)
+		return sum(x.HostBlocks)+staging() <= bytes
+	}
+	if place(make([]bool, len(units))) {
+		return staging() + sum(x.HostBlocks)
+	}
+	x.Staging.Slots = int(min(expertSlots, max(leastSlots, bytes/8/x.Staging.SlotBytes)))
+	low, high := 0, len(units) // how many can rest in RAM
+	marked := func(n int) []bool {
+		disk := make([]bool, len(units))
+		for i := range disk { // the first of each run of equal shares
+			disk[i] = (i+1)*n/len(units) == i*n/len(units)
+		}
+		return disk
+	}
+	for low < high {
+		if mid := (low + high + 1) / 2; place(marked(mid)) {
+			low = mid
+		} else {
+			high = mid - 1
+		}
+	}
+	place(marked(low))
+	return staging() + sum(x.HostBlocks)
+}
+
+// traffic adds what a token's experts cause, if each is as likely as any other, to what is streamed; untraffic takes it away.
+func (p *Plan) traffic() { p.addTraffic(1) }
+
+func (p *Plan) untraffic() { p.addTraffic(-1) }
+
+func (p *Plan) addTraffic(sign int64) {
+	x := p.Experts
+	if x == nil {
+		return
+	}
+	for i := range p.Units {
+		u := &p.Units[i]
+		if u.Tier != Cached {
+			continue
+		}
+		bytes := float64(u.Bytes) * float64(x.Used) / float64(x.Count) * (1 - x.hitRate(u.Layer))
+		p.StreamedBytes += sign * int64(bytes)
+		p.DiskBytes += sign * int64(bytes*x.diskShare())
+	}
+}
+
+// hitRate is the part of a layer's experts that VRAM holds.
+func (x *Experts) hitRate(layer int) float64 {
+	for i := range x.Classes {
+		if c := &x.Classes[i]; slices.Contains(c.Layers, layer) {
+			return min(1, float64(c.Slots())/float64(len(c.Layers)*x.Count))
+		}
+	}
+	return 0
+}

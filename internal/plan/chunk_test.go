@@ -1,0 +1,27 @@
+package plan_test
+
+import (
+	"testing"
+
+	"leat/gguf"
+	"leat/internal/plan"
+)
+
+// A large model's prompts cross the link in steps of many rows, where what that takes of the VRAM is nothing beside what
+// is streamed anyway; a model of which little is streamed keeps the VRAM for weights.
+func TestChunkOfStreamed(t *testing.T) {
+	for _, c := range []struct {
+		preset string
+		vram   int64
+		chunk  int
+	}{{"70b", 6 << 30, 2048}, {"70b", 24 << 30, 2048}, {"8b", 2 << 30, 512}, {"8b", 4 << 30, 1024}} {
+		h, m := preset(t, c.preset)
+		p := mustMake(t, h, m, plan.Budget{DeviceBytes: c.vram, HostBytes: 80 << 30, ContextLength: 2560, KVType: gguf.F16, Matrices: true, Few: true})
+		if p.Chunk != c.chunk {
+			t.Errorf("%s in %d GiB: steps of %d rows, want %d", c.preset, c.vram>>30, p.Chunk, c.chunk)
+		}
+		if p.Scratch.Bytes > c.vram/4 {
+			t.Errorf("%s in %d GiB: %d MiB of scratch, want a quarter at most", c.preset, c.vram>>30, p.Scratch.Bytes>>20)
+		}
+	}
+}

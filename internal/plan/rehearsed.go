@@ -1,0 +1,248 @@
+package plan
+
+import (
+	"fmt"
+	"hash/fnv"
+	"leat/gguf"
+	"slices"
+	"strings"
+
+	"leat/decompose/pack"
+	"leat/internal/arch"
+)
+
+// Rehearsed is how long the model's own layers took where the engine ran a few of them, all
+// in VRAM. It knows what no rate does: the kernels of today, the waits between them, the
+// host's part. Package engine makes it.
+type Rehearsed struct {
+	Steps  []StepShape          `json:"steps"`  // that were run
+	Layers map[string][]float64 `json:"layers"` // seconds of a layer by its class, for each of Steps
+	Bytes  map[string]int64     `json:"bytes"`  // of a layer's weights, of one expert of it, by its class
+	Rest   []float64            `json:"rest"`   // seconds of what a step has beside layers and head
+	Head   float64              `json:"head"`   // seconds of the head and its norm, for one row
+	Trip   float64              `json:"trip"`   // seconds of one row that a layer takes longer whose experts share slots, though all are there, as it asks the host; 0: not known
+	Ahead  float64              `json:"ahead"`  // the same where layers go ahead of the host; 0: they can't, or it is not known
+	Chunk  int                  `json:"chunk"`  // rows that were asked for; Steps may end before, where a device is slow
+
+	Streamed Streamed `json:"streamed"` // the same layers, one row, where they are streamed; its zero: not known
+}
+
+// Streamed is what a few layers took that were streamed from RAM.
+type Streamed struct {
+	Seconds  float64 `json:"seconds"`
+	Resident float64 `json:"resident_seconds"` // all in VRAM
+	Units    int     `json:"units"`            // that were streamed
+	Bytes    int64   `json:"bytes"`            // of these
+}
+
+// perUnit is what a streamed unit takes of the compute lane beside its kernels, with a link on which all units take so
+// many seconds: a submission of its own, recorded for each token. Where the link is slower than the kernels it hides
+// that, here as in the model.
+func (s *Streamed) perUnit(link float64, oneQueue bool) float64 {
+	if s.Units == 0 || !oneQueue && link >= s.Resident {
+		return 0
+	}
+	if oneQueue {
+		return max(0, s.Seconds-s.Resident-link) / float64(s.Units)
+	}
+	return max(0, s.Seconds-s.Resident) / float64(s.Units)
+}
+
+// StepShape is a step's number of rows, and how many positions the last of them sees.
+type StepShape struct {
+	Rows    int `json:"rows"`
+	Context int `json:"context"`
+}
+
+// Tensors are the layer's, and one expert's, who stands for all.
+func (l *Layer) Tensors() []pack.Tensor {
+	if len(l.Experts) == 0 {
+		return l.First.Tensors
+	}
+	return slices.Concat(l.First.Tensors, l.Experts[0].Tensors)
+}
+
+// Bytes are those of the layer's weights.
+func (l *Layer) Bytes() (n int64) {
+	for i := range l.Experts {
+		n += l.Experts[i].Bytes
+	}
+	return n + l.First.Bytes
+}
+
+// As lists the layer's units under another layer's number.
+func (l *Layer) As(n int) []pack.Unit {
+	units := []pack.Unit{l.First.AsLayer(n)}
+	for i := range l.Experts {
+		units = append(units, l.Experts[i].AsLayer(n))
+	}
+	return units
+}
+
+// Sound reports whether there is a rehearsal, and it is whole.
+func (r *Rehearsed) Sound() bool {
+	if r == nil || len(r.Layers) == 0 || len(r.Steps) == 0 || r.Steps[0] != (StepShape{1, 1}) || len(r.Rest) != len(r.Steps) {
+		return false
+	}
+	for _, s := range r.Steps {
+		if s.Rows < 1 || s.Context < s.Rows {
+			return false
+		}
+	}
+	if len(r.Bytes) != len(r.Layers) {
+		return false
+	}
+	for class, seconds := range r.Layers {
+		if len(seconds) != len(r.Steps) || r.Bytes[class] <= 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// mean is how many positions a row sees, on average.
+func (s StepShape) mean() float64 { return float64(s.Context) - float64(s.Rows-1)/2 }
+
+// Layer is a part of a step: all layers of a class.
+type Layer struct {
+	Class   string
+	First   *pack.Unit  // in the model
+	Experts []pack.Unit // of that layer
+	Count   int
+}
+
+// Classes groups a model's layers by the types and shapes of their tensors and by what else
+// they work as, the most frequent class first. Layers of one class take the same time.
+func Classes(h *arch.Hyper, m *pack.Model) (classes []Layer) {
+	for i := range m.Units {
+		u := &m.Units[i]
+		if u.Kind != pack.Layer || u.Layer >= h.BlockCount {
+			continue
+		}
+		layer := Layer{First: u, Experts: m.Experts(u.Layer)}
+		class := classOf(h, u.Layer, layer.Tensors())
+		at := slices.IndexFunc(classes, func(l Layer) bool { return l.Class == class })
+		if at < 0 {
+			at = len(classes)
+			layer.Class = class
+			classes = append(classes, layer)
+		}
+		classes[at].Count++
+	}
+	slices.SortStableFunc(classes, func(a, b Layer) int { return b.Count - a.Count })
+	return classes
+}
+
+// classOf is the class of layer l, one expert of which stands for all. Its tensors tell how it
+// works, but not how far it sees.
+func classOf(h *arch.Hyper, l int, tensors []pack.Tensor) string {
+	f := fnv.New64a()
+	if h.Windowed(l) {
+		fmt.Fprintln(f, "window")
+	}
+	for _, t := range tensors {
+		_, name, _ := strings.Cut(strings.TrimPrefix(t.Name, "blk."), ".")
+		fmt.Fprintln(f, name, t.Type, t.Shape)
+	}
+	return fmt.Sprintf("%016x", f.Sum64())
+}
+
+// Signature names all that a rehearsal depends on, but for the machine: two models with the
+// same one run at the same speed, layer for layer.
+func Signature(h *arch.Hyper, m *pack.Model, kvType gguf.Type) string {
+	f := fnv.New64a()
+	var classes []string
+	for _, c := range Classes(h, m) {
+		classes = append(classes, c.Class)
+	}
+	slices.Sort(classes)
+	fmt.Fprintln(f, classes)
+	fmt.Fprintln(f, h.Window, h.Net, h.Latent)
+	fmt.Fprintln(f, h.Architecture, h.EmbeddingLength, h.FeedForwardLength, h.HeadCount, h.HeadCountKV, h.KeyLength, h.ValueLength, h.VocabSize, h.Rope.Dim, kvType, h.Experts.Count, h.Experts.Used)
+	for _, name := range []string{arch.TokenEmbd, h.Head()} {
+		if t, _, ok := m.Tensor(name); ok {
+			fmt.Fprintln(f, t.Type, t.Shape)
+		}
+	}
+	return fmt.Sprintf("%016x", f.Sum64())
+}
+
+// of is the seconds of a part of a step, from what was measured of it for each of Steps.
+func (r *Rehearsed) of(seconds []float64, s StepShape) float64 {
+	if s.Rows == 1 {
+		return max(0, line(r.Steps, seconds, StepShape.inContext, float64(s.Context)))
+	}
+	// A step by its rows, which see no more than each other; and what more they see.
+	most := 1
+	for _, m := range r.Steps {
+		most = max(most, m.Rows)
+	}
+	known := min(s.Rows, most)
+	t := line(r.Steps, seconds, StepShape.inRows, float64(known)) * float64(s.Rows) / float64(known)
+	seen := StepShape{known, known}.mean()
+	return max(0, t+(s.mean()-seen)*r.perPosition(seconds, s.Rows, most))
+}
+
+func (s StepShape) inContext() (x float64, ok bool) { return float64(s.Context), s.Rows == 1 }
+func (s StepShape) inRows() (x float64, ok bool)    { return float64(s.Rows), s.Context == s.Rows }
+
+// perPosition is what a step of rows takes for each position more that they see. One row
+// leaves a large device idle: some more cost nothing, until it is full.
+func (r *Rehearsed) perPosition(seconds []float64, rows, most int) float64 {
+	slope := func(n int) float64 {
+		low, high := -1, -1
+		for i, s := range r.Steps {
+			if s.Rows == n && (low < 0 || s.Context < r.Steps[low].Context) {
+				low = i
+			}
+			if s.Rows == n && (high < 0 || s.Context > r.Steps[high].Context) {
+				high = i
+			}
+		}
+		if low == high {
+			return 0
+		}
+		return max(0, (seconds[high]-seconds[low])/(r.Steps[high].mean()-r.Steps[low].mean()))
+	}
+	return max(slope(1), slope(most)*float64(rows)/float64(most))
+}
+
+// line is the value at x of the line through the points that are on an axis, in order of x;
+// beyond its end it goes on as it went.
+func line(steps []StepShape, seconds []float64, axis func(StepShape) (float64, bool), x float64) float64 {
+	var xs, ys []float64
+	for i, s := range steps {
+		if at, ok := axis(s); ok {
+			n, _ := slices.BinarySearch(xs, at)
+			xs, ys = slices.Insert(xs, n, at), slices.Insert(ys, n, seconds[i])
+		}
+	}
+	switch n, found := slices.BinarySearch(xs, x); {
+	case len(xs) == 0:
+		return 0
+	case found:
+		return ys[n]
+	case len(xs) == 1 || n == 0:
+		return ys[0]
+	default:
+		n = min(n, len(xs)-1)
+		return ys[n-1] + (ys[n]-ys[n-1])*(x-xs[n-1])/(xs[n]-xs[n-1])
+	}
+}
+
+// layer is the seconds of a layer of a class, with so many bytes as Bytes counts them. Of a
+// class that was not run, it is those of the class nearest in size, by the byte.
+func (r *Rehearsed) layer(class string, bytes int64, s StepShape) float64 {
+	if seconds, ok := r.Layers[class]; ok {
+		return r.of(seconds, s)
+	}
+	best := ""
+	for c, n := range r.Bytes {
+		if d := abs(n-bytes) - abs(r.Bytes[best]-bytes); best == "" || d < 0 || d == 0 && c < best {
+			best = c
+		}
+	}
+	return r.of(r.Layers[best], s) * float64(bytes) / float64(max(1, r.Bytes[best]))
+}
+
+func abs(n int64) int64 { return max(n, -n) }

@@ -1,0 +1,188 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"leat/decompose/pack"
+	"leat/internal/arch"
+)
+
+// maxPart is what a part of a layer is cut at, between tensors: 4 ms of a fast link.
+// Smaller parts make the ring smaller and the choice of residents finer; each costs
+// two submissions when it is streamed.
+const maxPart = 192 << 20
+
+// movable lists the units whose tier is open: the layers' parts and the head, the head
+// cut by rows so that no piece is larger than the largest part; partBytes 0 is maxPart.
+func movable(h *arch.Hyper, m *pack.Model, partBytes int64) ([]Unit, error) {
+	return movableBut(h, m, partBytes, false)
+}
+
+// dense is movable without experts.
+func dense(h *arch.Hyper, m *pack.Model, partBytes int64) ([]Unit, error) {
+	return movableBut(h, m, partBytes, true)
+}
+
+func movableBut(h *arch.Hyper, m *pack.Model, partBytes int64, experts bool) ([]Unit, error) {
+	if partBytes == 0 {
+		partBytes = maxPart
+	}
+	var us []Unit
+	var largest int64
+	for l := range h.BlockCount {
+		u, ok := m.Unit(pack.Layer, l)
+		if !ok {
+			return nil, fmt.Errorf("plan %s: layer %d is missing", m.Path, l)
+		}
+		for _, p := range parts(u, h.Layer(l, m.Has), partBytes) {
+			us = append(us, Unit{Unit: p})
+			largest = max(largest, p.Bytes)
+		}
+		if experts {
+			continue
+		}
+		for _, e := range expertParts(m, l, partBytes) {
+			us = append(us, e)
+			largest = max(largest, e.Bytes)
+		}
+	}
+	head, err := headPieces(h, m, largest)
+	return append(us, head...), err
+}
+
+// headGroup is a multiple of rows at which pieces of the head begin, as the kernels
+// write their logits to multiples of 16 bytes, and read what is in place from such.
+func headGroup(rowBytes int64) int64 {
+	group := int64(4)
+	for group*rowBytes%kernelAlign != 0 {
+		group *= 2
+	}
+	return group
+}
+
+// kernelAlign is what the kernels want of a tensor's address.
+const kernelAlign = 16
+
+func headPieces(h *arch.Hyper, m *pack.Model, largest int64) ([]Unit, error) {
+	kind := pack.Head
+	if h.Tied {
+		kind = pack.Embed
+	}
+	head, ok := m.Unit(kind, -1)
+	if !ok {
+		return nil, fmt.Errorf("plan %s: the output matrix %q is missing", m.Path, h.Head())
+	}
+	t, ok := head.Tensor(h.Head())
+	if !ok {
+		return nil, fmt.Errorf("plan %s: tensor %q is missing", m.Path, h.Head())
+	}
+	rows, rowBytes := int64(h.VocabSize), t.Bytes/int64(h.VocabSize)
+	group := headGroup(rowBytes)
+	step := max(group, min(largest, maxBlock)/rowBytes-group)
+	pieces := (rows + step - 1) / step
+	us := make([]Unit, 0, pieces)
+	for i := range pieces { // even pieces: the last is not a sliver
+		r0, r1 := rows*i/pieces/group*group, rows*(i+1)/pieces/group*group
+		if i == pieces-1 {
+			r1 = rows
+		}
+		u := Unit{Unit: head.Rows(r0, r1-r0), Row: r0}
+		u.Kind, u.Name = pack.Head, fmt.Sprintf("lm_head rows %d to %d", r0, r1-1)
+		us = append(us, u)
+	}
+	return us, nil
+}
+
+// parts cuts a layer where its program allows: before the FFN, before the FFN's last
+// matrix, and where a part would grow past most. A cut is allowed where no tensor
+// behind it is used before the last use of one ahead of it.
+func parts(u *pack.Unit, ops []arch.Op, most int64) []pack.Unit {
+	firstUse, lastUse := map[string]int{}, map[string]int{}
+	mixture := slices.ContainsFunc(ops, func(o arch.Op) bool { return o.Kind == arch.Experts }) // its experts are units of their own
+	for i, o := range ops {
+		if _, seen := firstUse[o.Weight]; !seen {
+			firstUse[o.Weight] = i
+		}
+		lastUse[o.Weight] = i
+	}
+	n := len(u.Tensors)
+	earliest := make([]int, n+1) // first use of any tensor from i on
+	earliest[n] = len(ops)
+	for i := n - 1; i >= 0; i-- {
+		earliest[i] = earliest[i+1]
+		if use, used := firstUse[u.Tensors[i].Name]; used {
+			earliest[i] = min(earliest[i], use)
+		}
+	}
+	var out []pack.Unit
+	from, latest, bytes := 0, -1, int64(0)
+	cut := func(to int) {
+		out = append(out, u.Part(partName(u, len(out), from, to), from, to))
+		from, bytes = to, 0
+	}
+	for i, t := range u.Tensors {
+		wanted := strings.Contains(t.Name, ".ffn_norm.") && !mixture || strings.Contains(t.Name, ".ffn_down.") || bytes+t.Bytes > most
+		if i > from && wanted && latest < earliest[i] {
+			cut(i)
+		}
+		bytes += t.Bytes
+		if use, used := lastUse[t.Name]; used {
+			latest = max(latest, use)
+		}
+	}
+	cut(n)
+	return out
+}
+
+func partName(u *pack.Unit, index, from, to int) string {
+	if from == 0 && to == len(u.Tensors) {
+		return u.Name
+	}
+	return fmt.Sprintf("%s part %d", u.Name, index+1)
+}
+
+// ReadAlign is the granule of direct reads: where an extent rests in host memory it
+// stands as far behind a multiple of it as it does on disk.
+const ReadAlign = 4096
+
+// HostExtents calls do with each of u's extents and its place in u's host memory, and
+// returns the size of that memory.
+func HostExtents(u *pack.Unit, do func(e pack.Extent, at int64)) (bytes int64) {
+	for _, e := range u.Extents {
+		if do != nil {
+			do(e, bytes+e.Off%ReadAlign)
+		}
+		bytes += roundUp(e.Off%ReadAlign+e.Bytes, ReadAlign)
+	}
+	return bytes
+}
+
+// asOnDisk lays the units out so that each extent stands as far behind a block in memory
+// as on disk. It reports false where a tensor would then begin where no kernel can read
+// it; the units are of no use then.
+func asOnDisk(us []Unit, norm *pack.Unit) bool {
+	ok := layAsOnDisk(norm)
+	for i := range us {
+		ok = ok && layAsOnDisk(&us[i].Unit)
+	}
+	return ok
+}
+
+func layAsOnDisk(u *pack.Unit) bool {
+	extents, tensors := slices.Clone(u.Extents), slices.Clone(u.Tensors)
+	aligned, k := true, 0
+	bytes := HostExtents(u, func(e pack.Extent, at int64) {
+		for i := range tensors {
+			if t := &u.Tensors[i]; t.UnitOff >= e.UnitOff && t.UnitOff+t.Bytes <= e.UnitOff+e.Bytes {
+				tensors[i].UnitOff = t.UnitOff - e.UnitOff + at
+				aligned = aligned && tensors[i].UnitOff%kernelAlign == 0
+			}
+		}
+		extents[k].UnitOff = at
+		k++
+	})
+	u.Extents, u.Tensors, u.Bytes = extents, tensors, bytes
+	return aligned
+}

@@ -1,0 +1,75 @@
+package weights
+
+import (
+	"sync/atomic"
+	"time"
+
+	"leat/internal/expertcache"
+)
+
+// ExpertStats is what the slots of experts were asked for, and what came of it.
+type ExpertStats struct {
+	Hits                   int64 // experts that a layer needed and VRAM had
+	HostMisses, DiskMisses int64 // and had not, by where they came from
+	Evictions              int64 // experts that lost their slot to another
+	VRAMBytes              int64 // of the hits
+	UploadedBytes          int64 // to the slots
+	DiskBytes              int64 // read from disk for that
+
+	Layers, Needed int64         // layers that all rows of a step passed through, once each; the different experts that these needed
+	Ahead          int64         // of Layers, those of steps of one token that found all theirs without asking the host
+	Stalled        time.Duration // the device stood idle within steps because experts had not come; a part of all such waiting
+}
+
+// Less is what happened since b.
+func (s ExpertStats) Less(b ExpertStats) ExpertStats {
+	return ExpertStats{
+		Hits: s.Hits - b.Hits, HostMisses: s.HostMisses - b.HostMisses, DiskMisses: s.DiskMisses - b.DiskMisses, Evictions: s.Evictions - b.Evictions,
+		VRAMBytes: s.VRAMBytes - b.VRAMBytes, UploadedBytes: s.UploadedBytes - b.UploadedBytes, DiskBytes: s.DiskBytes - b.DiskBytes,
+		Layers: s.Layers - b.Layers, Ahead: s.Ahead - b.Ahead, Needed: s.Needed - b.Needed, Stalled: s.Stalled - b.Stalled,
+	}
+}
+
+// Asked is how often an expert was needed.
+func (s ExpertStats) Asked() int64 { return s.Hits + s.HostMisses + s.DiskMisses }
+
+// HitRate is the part of what was asked for that was in VRAM.
+func (s ExpertStats) HitRate() float64 { return float64(s.Hits) / float64(max(1, s.Asked())) }
+
+// Distinct is how many different experts a layer of a step needed, on average.
+func (s ExpertStats) Distinct() float64 { return float64(s.Needed) / float64(max(1, s.Layers)) }
+
+type expertCounters struct {
+	hits, hostMisses, diskMisses, evictions, vramBytes, bytes, diskBytes atomic.Int64
+	layers, ahead, needed, stalled                                       atomic.Int64 // stalled: ns
+}
+
+func (c *expertCounters) took(now, before expertcache.Stats) {
+	c.hits.Add(now.Hits - before.Hits)
+	c.evictions.Add(now.Evictions - before.Evictions)
+}
+
+// Stats may be called by any goroutine; of none at all they are zero.
+func (x *Experts) Stats() ExpertStats {
+	if x == nil {
+		return ExpertStats{}
+	}
+	c := &x.count
+	return ExpertStats{
+		Hits: c.hits.Load(), HostMisses: c.hostMisses.Load(), DiskMisses: c.diskMisses.Load(), Evictions: c.evictions.Load(),
+		VRAMBytes: c.vramBytes.Load(), UploadedBytes: c.bytes.Load(), DiskBytes: c.diskBytes.Load(),
+		Layers: c.layers.Load(), Ahead: c.ahead.Load(), Needed: c.needed.Load(), Stalled: time.Duration(c.stalled.Load()),
+	}
+}
+
+// Needed counts the different experts that a layer of a step needs.
+func (x *Experts) Needed(n int) {
+	x.count.layers.Add(1)
+	x.count.needed.Add(int64(n))
+}
+
+// Ahead counts a layer of a step that found its experts without asking the host.
+func (x *Experts) Ahead() { x.count.ahead.Add(1) }
+
+// Idle counts time that the device waited for experts.
+func (x *Experts) Idle(d time.Duration) { x.count.stalled.Add(int64(d)) }
