@@ -8,7 +8,7 @@ import (
 	"leat/internal/arch"
 	"leat/internal/kernels"
 	"leat/internal/plan"
-	"leat/internal/plan/gpus"
+	"leat/internal/predict/gpus"
 	"leat/vk"
 	"leat/vk/mem"
 )

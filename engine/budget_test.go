@@ -13,7 +13,7 @@ import (
 	"leat/gguf"
 	"leat/internal/arch"
 	"leat/internal/plan"
-	"leat/internal/plan/gpus"
+	"leat/internal/predict/gpus"
 	"leat/tools/synth/synthetic"
 	"leat/vk"
 	"leat/vk/mem"

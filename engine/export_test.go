@@ -8,6 +8,7 @@ import (
 	"leat/internal/exec"
 	"leat/internal/kernels"
 	"leat/internal/plan"
+	"leat/internal/predict"
 	"leat/vk"
 	"leat/vk/file"
 	"leat/vk/mem"
@@ -107,20 +108,20 @@ func WithLanes(o Options, n int) Options {
 
 // Watched are the steps that a rehearsal runs on a kind of device, where each takes what once
 // says.
-func Watched(device vk.DeviceType, p *plan.Plan, once func(plan.StepShape) time.Duration) (steps []plan.StepShape, err error) {
+func Watched(device vk.DeviceType, p *plan.Plan, once func(predict.StepShape) time.Duration) (steps []predict.StepShape, err error) {
 	_, steps, err = Timed(device, p, once)
 	return steps, err
 }
 
 // Timed is what a rehearsal on a kind of device says that its steps take, in seconds, where each takes what once says; and all
 // that it ran.
-func Timed(device vk.DeviceType, p *plan.Plan, once func(plan.StepShape) time.Duration) (took map[plan.StepShape]float64, steps []plan.StepShape, err error) {
-	s := newStopwatch(device, func(_ context.Context, step plan.StepShape) (time.Duration, error) {
+func Timed(device vk.DeviceType, p *plan.Plan, once func(predict.StepShape) time.Duration) (took map[predict.StepShape]float64, steps []predict.StepShape, err error) {
+	s := newStopwatch(device, func(_ context.Context, step predict.StepShape) (time.Duration, error) {
 		steps = append(steps, step)
 		return once(step), nil
 	})
 	seconds, shapes, err := s.time(context.Background(), p, nil)
-	took = map[plan.StepShape]float64{}
+	took = map[predict.StepShape]float64{}
 	for i := 0; err == nil && i < len(shapes); i++ {
 		took[shapes[i]] = seconds[0][i]
 	}

@@ -8,13 +8,13 @@ import (
 
 	"leat/internal/exec"
 	"leat/internal/kv"
-	"leat/internal/plan"
+	"leat/internal/predict"
 )
 
 // Rehearse times a few layers of the model at path, of each kind that it has, within o's budgets:
 // so it learns, from the engine itself, how long a step of any plan for that model computes.
 // It reads a few layers from disk and takes some seconds, more on a slow device or disk.
-func Rehearse(ctx context.Context, path string, o Options) (*plan.Rehearsed, error) {
+func Rehearse(ctx context.Context, path string, o Options) (*predict.Rehearsed, error) {
 	o, err := o.validated()
 	if err != nil {
 		return nil, err
@@ -44,11 +44,11 @@ func Rehearse(ctx context.Context, path string, o Options) (*plan.Rehearsed, err
 // itself that have a few layers.
 type rehearsal struct {
 	Model
-	result plan.Rehearsed
-	first  *plan.Layer // of the layers that every view begins with
-	base   int         // how many these are
-	more   int         // layers that are told from them
-	room   int64       // VRAM for views
+	result predict.Rehearsed
+	first  *predict.Layer // of the layers that every view begins with
+	base   int            // how many these are
+	more   int            // layers that are told from them
+	room   int64          // VRAM for views
 	took   map[view][]float64
 }
 
@@ -65,7 +65,7 @@ const (
 )
 
 func (r *rehearsal) all(ctx context.Context) error {
-	classes := plan.Classes(r.hyper, r.file)
+	classes := predict.Classes(r.hyper, r.file)
 	if len(classes) == 0 {
 		return errors.New("the model has no layers")
 	}
@@ -83,7 +83,7 @@ func (r *rehearsal) all(ctx context.Context) error {
 			return fmt.Errorf("two layers beside the cache and the scratch of the plan exceed %d bytes of VRAM", r.room)
 		}
 	}
-	r.result = plan.Rehearsed{Layers: map[string][]float64{}, Bytes: map[string]int64{}, Chunk: r.plan.Chunk}
+	r.result = predict.Rehearsed{Layers: map[string][]float64{}, Bytes: map[string]int64{}, Chunk: r.plan.Chunk}
 	for i := range classes {
 		both, err := r.each(ctx, r.result.Steps, view{other: &classes[i]}, view{})
 		if err != nil {
@@ -114,7 +114,7 @@ func layersOf(total, each int64, least int) int {
 
 // learn tells a layer's time from what steps took without and with some more of them. It
 // grows with the context, whatever the noise says.
-func (r *rehearsal) learn(c plan.Layer, base, longer []float64) {
+func (r *rehearsal) learn(c predict.Layer, base, longer []float64) {
 	steps := r.result.Steps
 	seconds := make([]float64, len(base))
 	for i := range seconds {
@@ -144,7 +144,7 @@ type dummy struct {
 // step runs one step. The positions before its rows hold nothing: a kernel takes no notice. Its tokens are others than
 // those of the step before, or a mixture would find their experts in the device's caches. One row is never the first of
 // its context, whose commands are not submitted again.
-func (d *dummy) step(ctx context.Context, step plan.StepShape) (time.Duration, error) {
+func (d *dummy) step(ctx context.Context, step predict.StepShape) (time.Duration, error) {
 	d.rows = d.rows[:0]
 	first := step.Context - step.Rows
 	if step.Rows == 1 {

@@ -10,6 +10,7 @@ import (
 	"leat/decompose/pack"
 	"leat/internal/arch"
 	"leat/internal/plan"
+	"leat/internal/predict"
 )
 
 const (
@@ -24,11 +25,11 @@ var errCold = errors.New("the slots are not filled in time")
 
 // trip times one row in layers whose experts share slots, all of them there. What that takes more than where they stay for good is
 // the way of each layer's choice to the host, and of the answer. Where it can't be had, nothing is known of it.
-func (r *rehearsal) trip(ctx context.Context, classes []plan.Layer) error {
+func (r *rehearsal) trip(ctx context.Context, classes []predict.Layer) error {
 	if r.plan.InPlace && !r.onCPU() {
 		return nil // whole units stream there
 	}
-	at := slices.IndexFunc(classes, func(c plan.Layer) bool { return len(c.Experts) > 0 })
+	at := slices.IndexFunc(classes, func(c predict.Layer) bool { return len(c.Experts) > 0 })
 	if at < 0 {
 		return nil
 	}
@@ -45,8 +46,8 @@ func (r *rehearsal) trip(ctx context.Context, classes []plan.Layer) error {
 }
 
 // asksCPU times it beside layers that stay for good, in turn: a CPU's speed changes meanwhile.
-func (r *rehearsal) asksCPU(ctx context.Context, c *plan.Layer) error {
-	if !r.fits([]plan.Layer{*c}, true) {
+func (r *rehearsal) asksCPU(ctx context.Context, c *predict.Layer) error {
+	if !r.fits([]predict.Layer{*c}, true) {
 		return nil
 	}
 	all, err := r.each(ctx, r.result.Steps[:1], view{other: c, slots: true}, view{slots: true}, view{other: c}, view{})
@@ -65,7 +66,7 @@ const (
 )
 
 // asks times rows of layers, which ask the host each, or go ahead where the device can.
-func (r *rehearsal) asks(ctx context.Context, c *plan.Layer) error {
+func (r *rehearsal) asks(ctx context.Context, c *predict.Layer) error {
 	long, short := view{other: c, slots: true, row: longRow}, view{other: c, slots: true, row: shortRow}
 	if _, _, _, err := r.planFor(long); err != nil {
 		return nil // there is no room
@@ -95,7 +96,7 @@ func (r *rehearsal) inSlots(ctx context.Context, v view) (asks, ahead float64, e
 	}
 	e := o.model.exec
 	mode := func(below float64) stepper {
-		return func(ctx context.Context, s plan.StepShape) (time.Duration, error) {
+		return func(ctx context.Context, s predict.StepShape) (time.Duration, error) {
 			e.Ahead = below
 			return o.dummy.step(ctx, s)
 		}
@@ -148,7 +149,7 @@ func (m *Model) fillSlots(ctx context.Context, d *dummy) error {
 	x, begin := m.weights.Experts(), time.Now()
 	for hits := 0; hits < fillSteps; hits++ {
 		before := x.Stats()
-		if _, err := d.step(ctx, plan.StepShape{Rows: 1, Context: 1}); err != nil {
+		if _, err := d.step(ctx, predict.StepShape{Rows: 1, Context: 1}); err != nil {
 			return err
 		}
 		if now := x.Stats().Less(before); now.Hits < now.Asked() {

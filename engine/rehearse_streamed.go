@@ -7,6 +7,7 @@ import (
 	"leat/decompose/pack"
 	"leat/internal/arch"
 	"leat/internal/plan"
+	"leat/internal/predict"
 )
 
 // streams times one row in a view of which all layers are streamed from RAM, beside the same one all in VRAM. Where that
@@ -25,7 +26,7 @@ func (r *rehearsal) streams(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.result.Streamed = plan.Streamed{Seconds: both[0][0], Resident: both[1][0], Bytes: p.StreamedBytes}
+	r.result.Streamed = predict.Streamed{Seconds: both[0][0], Resident: both[1][0], Bytes: p.StreamedBytes}
 	for i := range p.Units {
 		if !p.Units[i].Resident() {
 			r.result.Streamed.Units++

@@ -14,6 +14,7 @@ import (
 	"leat/engine/token"
 	"leat/internal/arch"
 	"leat/internal/plan"
+	"leat/internal/predict"
 	"leat/internal/trace"
 	"leat/tools/await"
 	"leat/tools/synth/synthetic"
@@ -22,7 +23,7 @@ import (
 )
 
 // small writes a model that a rehearsal runs in a moment.
-func small(t *testing.T, o synthetic.Options) (path string, classes []plan.Layer, h *arch.Hyper) {
+func small(t *testing.T, o synthetic.Options) (path string, classes []predict.Layer, h *arch.Hyper) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "m.gguf")
 	if err := synthetic.Write(path, o); err != nil {
@@ -32,10 +33,10 @@ func small(t *testing.T, o synthetic.Options) (path string, classes []plan.Layer
 	return path, classes, h
 }
 
-func classesOf(t *testing.T, path string) ([]plan.Layer, *arch.Hyper) {
+func classesOf(t *testing.T, path string) ([]predict.Layer, *arch.Hyper) {
 	t.Helper()
 	h, m := opened(t, path)
-	return plan.Classes(h, m), h
+	return predict.Classes(h, m), h
 }
 
 func hurry(o engine.Options) engine.Options { return engine.WithHurry(lend(o)) }
@@ -112,7 +113,7 @@ func TestRehearseLayers(t *testing.T) {
 }
 
 // rehearse runs a rehearsal and looks that it is whole.
-func rehearse(t *testing.T, path string, classes []plan.Layer, h *arch.Hyper) {
+func rehearse(t *testing.T, path string, classes []predict.Layer, h *arch.Hyper) {
 	t.Helper()
 	before := runtime.NumGoroutine()
 	opts := engine.Options{ContextLength: 128, Chunk: 16, DeviceBytes: 64 << 20, Pace: "off"}
@@ -140,7 +141,7 @@ func rehearse(t *testing.T, path string, classes []plan.Layer, h *arch.Hyper) {
 		t.Errorf("steps of %d rows and %d positions at most: %+v", most, longest, r.Steps)
 	}
 	p := load(t, path, opts).Plan()
-	if got := p.Predict(plan.Speeds{Rehearsed: r}, h, 64, 16); got.DecodeSeconds <= 0 || got.TTFTSeconds <= 0 {
+	if got := predict.Plan(&p, predict.Speeds{Rehearsed: r}, h, 64, 16); got.DecodeSeconds <= 0 || got.TTFTSeconds <= 0 {
 		t.Errorf("predicted %+v", got)
 	}
 }
@@ -185,7 +186,7 @@ func TestRehearseWarm(t *testing.T) {
 		seen, began := map[int]bool{}, false
 		var busy time.Duration
 		most := 0
-		steps, err := engine.Watched(device, p, func(s plan.StepShape) time.Duration {
+		steps, err := engine.Watched(device, p, func(s predict.StepShape) time.Duration {
 			began = began || s.Rows > 1
 			most = max(most, s.Rows)
 			if !seen[s.Rows] {
@@ -216,7 +217,7 @@ func TestRehearseLong(t *testing.T) {
 	const fast, slow = 10 * time.Millisecond, 12 * time.Millisecond
 	for device, want := range map[vk.DeviceType]time.Duration{vk.Discrete: slow, vk.Integrated: slow, vk.CPU: fast} {
 		var full time.Duration // at full power, on end
-		took, _, err := engine.Timed(device, p, func(s plan.StepShape) time.Duration {
+		took, _, err := engine.Timed(device, p, func(s predict.StepShape) time.Duration {
 			if s.Rows < p.Chunk {
 				full = 0
 				return fast
@@ -262,11 +263,11 @@ func TestRehearseReplayed(t *testing.T) {
 	// The clock takes the second of two equal steps.
 	p := &plan.Plan{Chunk: 2, ContextLength: 4096}
 	for each, want := range map[time.Duration]bool{time.Millisecond: true, 100 * time.Millisecond: false} {
-		steps, err := engine.Watched(vk.Discrete, p, func(plan.StepShape) time.Duration { return each })
+		steps, err := engine.Watched(vk.Discrete, p, func(predict.StepShape) time.Duration { return each })
 		if err != nil {
 			t.Fatal(err)
 		}
-		shape, twice := plan.StepShape{Rows: 1, Context: 256}, 0
+		shape, twice := predict.StepShape{Rows: 1, Context: 256}, 0
 		for i := range steps[1:] {
 			if steps[i] == shape && steps[i+1] == shape {
 				twice++

@@ -6,11 +6,12 @@ import (
 	"time"
 
 	"leat/internal/plan"
+	"leat/internal/predict"
 	"leat/vk"
 )
 
 // stepper runs a step, and says how long it took.
-type stepper func(context.Context, plan.StepShape) (time.Duration, error)
+type stepper func(context.Context, predict.StepShape) (time.Duration, error)
 
 // stopwatch times steps of models that are loaded, in turn.
 type stopwatch struct {
@@ -39,7 +40,7 @@ func newStopwatch(device vk.DeviceType, once ...stepper) *stopwatch {
 }
 
 // time returns how long each of steps takes in each model, and which they are: of nil, as many as are worth it in the first.
-func (s *stopwatch) time(ctx context.Context, p *plan.Plan, steps []plan.StepShape) ([][]float64, []plan.StepShape, error) {
+func (s *stopwatch) time(ctx context.Context, p *plan.Plan, steps []predict.StepShape) ([][]float64, []predict.StepShape, error) {
 	if err := s.warmUp(ctx); err != nil {
 		return nil, nil, err
 	}
@@ -64,7 +65,7 @@ func (s *stopwatch) warmUp(ctx context.Context) error {
 	for _, once := range s.once {
 		var sum time.Duration
 		for n := 0; n < 2 || sum < s.warm; n++ {
-			t, err := once(ctx, plan.StepShape{Rows: 1, Context: 1})
+			t, err := once(ctx, predict.StepShape{Rows: 1, Context: 1})
 			if err != nil {
 				return err
 			}
@@ -78,11 +79,11 @@ func (s *stopwatch) warmUp(ctx context.Context) error {
 
 // choose lists the steps to run: decoding in short and long contexts, and more and more rows
 // up to the plan's chunk, as long as they take no longer than a moment.
-func (s *stopwatch) choose(ctx context.Context, p *plan.Plan) (steps []plan.StepShape, err error) {
+func (s *stopwatch) choose(ctx context.Context, p *plan.Plan) (steps []predict.StepShape, err error) {
 	var last time.Duration
 	factor := 2
 	for n := 1; ; n = min(factor*n, p.Chunk) {
-		steps = append(steps, plan.StepShape{Rows: n, Context: n})
+		steps = append(steps, predict.StepShape{Rows: n, Context: n})
 		last, err = s.once[0](ctx, steps[len(steps)-1])
 		if err == nil && last > slowStep { // it may have built pipelines
 			last, err = s.once[0](ctx, steps[len(steps)-1])
@@ -104,19 +105,19 @@ func (s *stopwatch) choose(ctx context.Context, p *plan.Plan) (steps []plan.Step
 	}
 	for _, c := range []int{256, 1024, longest} {
 		if c == longest || c < longest && factor == 2 {
-			steps = append(steps, plan.StepShape{Rows: 1, Context: c})
+			steps = append(steps, predict.StepShape{Rows: 1, Context: c})
 		}
 	}
 	if most > 1 && most < longest {
-		steps = append(steps, plan.StepShape{Rows: most, Context: longest})
+		steps = append(steps, predict.StepShape{Rows: most, Context: longest})
 	}
 	return slices.Compact(steps), nil
 }
 
 // onEnd times the steps of the most rows again, one behind the other for as long as a prompt may take, and believes the second half
 // of that.
-func (s *stopwatch) onEnd(ctx context.Context, once stepper, steps []plan.StepShape, seconds []float64) error {
-	most := slices.MaxFunc(steps, func(a, b plan.StepShape) int { return a.Rows - b.Rows }).Rows
+func (s *stopwatch) onEnd(ctx context.Context, once stepper, steps []predict.StepShape, seconds []float64) error {
+	most := slices.MaxFunc(steps, func(a, b predict.StepShape) int { return a.Rows - b.Rows }).Rows
 	if most <= fewRows || s.long == 0 {
 		return nil
 	}
@@ -151,7 +152,7 @@ func (s *stopwatch) onEnd(ctx context.Context, once stepper, steps []plan.StepSh
 
 // typical runs the steps in turn, some times, and returns for each model and step how many seconds it takes: the lower
 // quartile, as what disturbs only adds.
-func (s *stopwatch) typical(ctx context.Context, steps []plan.StepShape) ([][]float64, error) {
+func (s *stopwatch) typical(ctx context.Context, steps []predict.StepShape) ([][]float64, error) {
 	times, sums := make([][][]time.Duration, len(s.once)), make([]time.Duration, len(steps))
 	for k := range times {
 		times[k] = make([][]time.Duration, len(steps))
@@ -181,7 +182,7 @@ func (s *stopwatch) typical(ctx context.Context, steps []plan.StepShape) ([][]fl
 }
 
 // again runs a step that took so long before.
-func again(ctx context.Context, once stepper, step plan.StepShape, before []time.Duration) (time.Duration, error) {
+func again(ctx context.Context, once stepper, step predict.StepShape, before []time.Duration) (time.Duration, error) {
 	if n := len(before); step.Rows == 1 && n > 0 && before[n-1] < slowDevice {
 		// A model that decodes records few of its steps; here the one before it was of another kind.
 		if _, err := once(ctx, step); err != nil {

@@ -9,16 +9,17 @@ import (
 	"leat/decompose/pack"
 	"leat/internal/arch"
 	"leat/internal/plan"
+	"leat/internal/predict"
 	"leat/vk"
 )
 
 // view is the model with other layers: the base, and more of another class.
 type view struct {
-	other    *plan.Layer // nil: the base alone
-	whole    bool        // it has the whole head; else a part of the vocabulary
-	slots    bool        // experts share slots, which hold all of them
-	row      int         // so many layers of other in place of all that; experts share as many slots as one token wants
-	streamed bool        // all layers are streamed from the host tier
+	other    *predict.Layer // nil: the base alone
+	whole    bool           // it has the whole head; else a part of the vocabulary
+	slots    bool           // experts share slots, which hold all of them
+	row      int            // so many layers of other in place of all that; experts share as many slots as one token wants
+	streamed bool           // all layers are streamed from the host tier
 }
 
 // opened is a view that can run.
@@ -28,9 +29,9 @@ type opened struct {
 }
 
 // layers lists a view's.
-func (r *rehearsal) layers(v view) (list []*plan.Layer) {
+func (r *rehearsal) layers(v view) (list []*predict.Layer) {
 	if v.row > 0 {
-		return slices.Repeat([]*plan.Layer{v.other}, v.row)
+		return slices.Repeat([]*predict.Layer{v.other}, v.row)
 	}
 	for range r.base {
 		list = append(list, r.first)
@@ -102,7 +103,7 @@ func (r *rehearsal) planFor(v view) (*pack.Model, *arch.Hyper, *plan.Plan, error
 	return m, h, p, err
 }
 
-func (r *rehearsal) fits(classes []plan.Layer, slots bool) bool {
+func (r *rehearsal) fits(classes []predict.Layer, slots bool) bool {
 	for i := range classes {
 		if _, _, _, err := r.planFor(view{other: &classes[i], slots: slots}); err != nil {
 			return false
@@ -131,7 +132,7 @@ func (r *rehearsal) inTurn(views []view) bool {
 }
 
 // each times views, in turn or one after the other; steps as in [rehearsal.time].
-func (r *rehearsal) each(ctx context.Context, steps []plan.StepShape, views ...view) ([][]float64, error) {
+func (r *rehearsal) each(ctx context.Context, steps []predict.StepShape, views ...view) ([][]float64, error) {
 	if r.inTurn(views) {
 		return r.time(ctx, steps, views...)
 	}
@@ -151,7 +152,7 @@ func (r *rehearsal) each(ctx context.Context, steps []plan.StepShape, views ...v
 
 // time builds views and returns how long each of steps takes in each of them; nil: as many as are worth it, which become
 // the rehearsal's.
-func (r *rehearsal) time(ctx context.Context, steps []plan.StepShape, views ...view) (seconds [][]float64, err error) {
+func (r *rehearsal) time(ctx context.Context, steps []predict.StepShape, views ...view) (seconds [][]float64, err error) {
 	var all []*opened
 	defer func() {
 		for _, o := range all {

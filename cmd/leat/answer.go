@@ -15,7 +15,7 @@ import (
 	"leat/internal/arch"
 	"leat/internal/bench"
 	"leat/internal/pace"
-	"leat/internal/plan"
+	"leat/internal/predict"
 )
 
 // runStats is what --stats, /stats and --json report of one answer.
@@ -34,11 +34,11 @@ type runStats struct {
 	StreamedUnits int     `json:"streamed_units"`
 	StreamedBytes int64   `json:"streamed_bytes_per_token"`
 
-	Pace      paceStats        `json:"pace"`
-	Shrinks   []string         `json:"vram_given_back,omitempty"` // a line each, during this answer
-	Busy      *busyStats       `json:"busy,omitempty"`            // while decoding
-	Prefill   *bench.Experts   `json:"prompt_experts,omitempty"`  // that share slots of VRAM, while reading the prompt
-	Predicted *plan.Prediction `json:"predicted,omitempty"`       // by what this machine was measured to do
+	Pace      paceStats           `json:"pace"`
+	Shrinks   []string            `json:"vram_given_back,omitempty"` // a line each, during this answer
+	Busy      *busyStats          `json:"busy,omitempty"`            // while decoding
+	Prefill   *bench.Experts      `json:"prompt_experts,omitempty"`  // that share slots of VRAM, while reading the prompt
+	Predicted *predict.Prediction `json:"predicted,omitempty"`       // by what this machine was measured to do
 }
 
 // answer is one completion and what it took.
@@ -249,11 +249,11 @@ func (s *runStats) predict(p *predictor, of engine.Plan, h *arch.Hyper) {
 	if p == nil {
 		return
 	}
-	var found *plan.Found // as the answer's tokens did: a plan can't know it
+	var found *predict.Found // as the answer's tokens did: a plan can't know it
 	if s.Busy != nil && s.Busy.Experts != nil {
 		found = s.Busy.Experts.Found()
 	}
-	r := of.PredictFound(p.speeds, h, s.PromptTokens+s.Tokens/2, s.PromptTokens-s.ReusedTokens, found, nil)
+	r := predict.PlanFound(&of, p.speeds, h, s.PromptTokens+s.Tokens/2, s.PromptTokens-s.ReusedTokens, found, nil)
 	s.Predicted = &r
 }
 

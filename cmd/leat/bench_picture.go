@@ -11,6 +11,7 @@ import (
 	"leat/internal/bench"
 	"leat/internal/output"
 	"leat/internal/plan"
+	"leat/internal/predict"
 	"leat/internal/trace"
 )
 
@@ -98,7 +99,7 @@ func (r *bencher) within(deviceBytes int64) (plan.Budget, error) {
 // curve predicts a generation's speed from the least budget to the one that holds all, as
 // far as this device goes.
 func (r *bencher) curve(t bench.Test, measured []picture.Point) (points []picture.Point) {
-	q := plan.Question{Hyper: r.hyper, Model: r.model, Within: r.within, Speeds: *r.speeds, Context: t.Depth + 1 + t.Generate/2, Prompt: 1}
+	q := predict.Question{Search: plan.Search{Hyper: r.hyper, Model: r.model, Within: r.within}, Speeds: *r.speeds, Context: t.Depth + 1 + t.Generate/2, Prompt: 1}
 	least, err := q.Least()
 	if err != nil {
 		return nil

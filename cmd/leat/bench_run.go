@@ -17,6 +17,7 @@ import (
 	"leat/internal/calibrate"
 	"leat/internal/pace"
 	"leat/internal/plan"
+	"leat/internal/predict"
 	"leat/vk"
 	"leat/vk/mem"
 )
@@ -31,8 +32,8 @@ type bencher struct {
 	hyper     *arch.Hyper
 	machine   engine.Machine
 	budget    plan.Budget // of this machine, without limits
-	speeds    *plan.Speeds
-	rehearsed []*plan.Rehearsed // by configuration; nil: as in speeds
+	speeds    *predict.Speeds
+	rehearsed []*predict.Rehearsed // by configuration; nil: as in speeds
 	sensor    pace.Sensor
 	report    benchReport
 	picked    *bench.Result // whose token is drawn
@@ -134,7 +135,7 @@ func (r *bencher) rehearse(ctx context.Context, known *calibrate.File, key strin
 		r.status.say("rehearsing steps as they run with less VRAM")
 		return nil
 	}
-	r.rehearsed = make([]*plan.Rehearsed, len(list))
+	r.rehearsed = make([]*predict.Rehearsed, len(list))
 	for i := range list {
 		made, _, err := on.planned(r.options(list[i]), r.model)
 		if err != nil || made.Scratch.Weights == 0 {
@@ -171,7 +172,7 @@ func (r *bencher) fromDisk(on *site) bool {
 }
 
 // ceilingsOf is what each lane can do with this model's bytes.
-func ceilingsOf(s *plan.Speeds, m *pack.Model) bench.Ceilings {
+func ceilingsOf(s *predict.Speeds, m *pack.Model) bench.Ceilings {
 	_, untied := m.Unit(pack.Head, -1)
 	bytes, seconds := 0.0, 0.0
 	for i := range m.Units {

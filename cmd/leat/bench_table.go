@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 
 	"leat/internal/bench"
-	"leat/internal/plan"
+	"leat/internal/predict"
 )
 
 // benchColumn is a column of the tables for people.
@@ -45,7 +45,7 @@ var benchColumns = []benchColumn{
 	{head: "link", show: anyRow(func(r *bench.Row) bool { return r.Link.Bytes > 0 }), cell: laneCell(func(r *bench.Row) bench.Lane { return r.Link })},
 	{head: "VRAM reads", show: anyRow(func(r *bench.Row) bool { return r.VRAM.Bytes > 0 }), cell: laneCell(func(r *bench.Row) bench.Lane { return r.VRAM })},
 	{head: "bottleneck", show: anyRow(func(r *bench.Row) bool { return r.Bottleneck != "" }), cell: func(_ *benchConfig, r *bench.Row) string {
-		busy := map[plan.Lane]float64{plan.LaneDisk: r.Disk.Busy, plan.LaneLink: r.Link.Busy, plan.LaneCompute: r.VRAM.Busy}
+		busy := map[predict.Lane]float64{predict.LaneDisk: r.Disk.Busy, predict.LaneLink: r.Link.Busy, predict.LaneCompute: r.VRAM.Busy}
 		return fmt.Sprintf("%s %s", r.Bottleneck, percent(busy[r.Bottleneck]))
 	}},
 	{head: "overlap", show: anyRow(func(r *bench.Row) bool { return r.Overlap != nil }), cell: func(_ *benchConfig, r *bench.Row) string {

@@ -13,6 +13,7 @@ import (
 	"leat/internal/arch"
 	"leat/internal/bench"
 	"leat/internal/plan"
+	"leat/internal/predict"
 	"leat/tools/testdata"
 )
 
@@ -33,7 +34,7 @@ func bigReport() *benchReport {
 				Rows: []bench.Row{{
 					Test: "tg128", Generate: 128, PerSec: bench.NewSpread([]float64{1.36, 1.37, 1.39}), Seconds: []float64{94, 93, 92}, Predicted: 1.34, Difference: 0.0224,
 					Disk: bench.Lane{Bytes: 1, BytesPerSec: 1.6e9, Share: 0.94, Busy: 0.95}, Link: bench.Lane{Bytes: 1, BytesPerSec: 50.5e9, Share: 0.99, Busy: 0.99},
-					VRAM: bench.Lane{Bytes: 1, BytesPerSec: 1000e9, Share: 0.77, Busy: 0.2}, Bottleneck: plan.LaneLink, Overlap: &half,
+					VRAM: bench.Lane{Bytes: 1, BytesPerSec: 1000e9, Share: 0.77, Busy: 0.2}, Bottleneck: predict.LaneLink, Overlap: &half,
 					CPUOfCore: 0.126, TempC: 61, PowerW: 210, JoulePer: 153, RestShare: 0.03,
 				}, {Test: "tg128@d8192", Generate: 128, Depth: 8192, PerSec: bench.NewSpread([]float64{100.4})}},
 			},
@@ -216,7 +217,7 @@ func TestBenchTiers(t *testing.T) {
 		if a.Link == 0 || b.Link != 0 || a.Mem == 0 || b.Mem == 0 || a.Disk != 0 {
 			t.Errorf("%s: rates %+v, %+v", c.name, a, b)
 		}
-		o := bench.Options{Ceilings: r.report.Ceilings, Speeds: &plan.Speeds{LinkBytesPerSec: 20e9, DeviceBytesPerSec: 3000e9}}
+		o := bench.Options{Ceilings: r.report.Ceilings, Speeds: &predict.Speeds{LinkBytesPerSec: 20e9, DeviceBytesPerSec: 3000e9}}
 		list[0].emulated(&o)
 		if o.Engine.LinkBytesPerSec != a.Link || o.Ceilings.Link != a.Link || o.Speeds.LinkBytesPerSec != a.Link || o.Ceilings.Disk != 1e9 || o.Speeds.DeviceBytesPerSec != a.Mem {
 			t.Errorf("%s: %+v, %+v", c.name, o.Ceilings, o.Speeds)

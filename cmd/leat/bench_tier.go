@@ -8,7 +8,8 @@ import (
 
 	"leat/internal/bench"
 	"leat/internal/plan"
-	"leat/internal/plan/gpus"
+	"leat/internal/predict"
+	"leat/internal/predict/gpus"
 )
 
 // emulation is what of another machine this one plays. A rate of 0 is not slowed down: it
@@ -98,7 +99,7 @@ func (r *bencher) leavesRoom(b plan.Budget) bool {
 
 // slow finds the rates at which another machine would be slower than this one.
 func (r *bencher) slow(t *gpus.Tier, e *emulation) {
-	there, here := plan.Reached(&t.GPU, t.DiskBytesPerSec), r.report.Ceilings
+	there, here := predict.Reached(&t.GPU, t.DiskBytesPerSec), r.report.Ceilings
 	var faster []string
 	for _, lane := range []struct {
 		name        string

@@ -19,6 +19,7 @@ import (
 	"leat/internal/kernels"
 	"leat/internal/kernels/cache"
 	"leat/internal/plan"
+	"leat/internal/predict"
 	"leat/shaders"
 	"leat/vk"
 )
@@ -68,18 +69,18 @@ func (f *modelFlags) kv() gguf.Type {
 
 // calibrated returns the speeds of a device of this machine for a model, measuring what is
 // not known of it yet; the disk is nil where it is not known.
-func (f *modelFlags) calibrated(ctx context.Context, a *app, known *calibrate.File, on *site, m *pack.Model) (plan.Speeds, *calibrate.Disk, error) {
+func (f *modelFlags) calibrated(ctx context.Context, a *app, known *calibrate.File, on *site, m *pack.Model) (predict.Speeds, *calibrate.Disk, error) {
 	speeds, disk, _, err := f.calibratedAs(ctx, a, known, on, m)
 	return speeds, disk, err
 }
 
 // calibratedAs is calibrated; key names the device to rehearsals.
-func (f *modelFlags) calibratedAs(ctx context.Context, a *app, known *calibrate.File, on *site, m *pack.Model) (speeds plan.Speeds, disk *calibrate.Disk, key string, err error) {
+func (f *modelFlags) calibratedAs(ctx context.Context, a *app, known *calibrate.File, on *site, m *pack.Model) (speeds predict.Speeds, disk *calibrate.Disk, key string, err error) {
 	return f.calibratedIf(ctx, a, known, on, m, saysMeasuring(a))
 }
 
 // calibratedIf is calibratedAs where may says so; what it refuses is missing from the speeds, or an error.
-func (f *modelFlags) calibratedIf(ctx context.Context, a *app, known *calibrate.File, on *site, m *pack.Model, may func() error) (speeds plan.Speeds, disk *calibrate.Disk, key string, err error) {
+func (f *modelFlags) calibratedIf(ctx context.Context, a *app, known *calibrate.File, on *site, m *pack.Model, may func() error) (speeds predict.Speeds, disk *calibrate.Disk, key string, err error) {
 	if planned, _, err := on.planned(f.options(a), m); err == nil && planned.DiskBytes > 0 {
 		known.ForgetDisks(diskAge)
 	}
@@ -128,7 +129,7 @@ func (on *site) planned(o engine.Options, m *pack.Model) (*plan.Plan, *arch.Hype
 }
 
 // measured is as calibrated, but for what the engine would have to run.
-func (f *modelFlags) measured(ctx context.Context, a *app, known *calibrate.File, on *site, m *pack.Model) (plan.Speeds, *calibrate.Disk, error) {
+func (f *modelFlags) measured(ctx context.Context, a *app, known *calibrate.File, on *site, m *pack.Model) (predict.Speeds, *calibrate.Disk, error) {
 	speeds, disk, _, err := f.rates(ctx, a, known, on, m, saysMeasuring(a))
 	return speeds, disk, err
 }
@@ -148,7 +149,7 @@ var errNotNow = errors.New("it is not the time to measure")
 func notNow() error { return errNotNow }
 
 // rates are what the parts of the machine reach by themselves; key names the device.
-func (f *modelFlags) rates(ctx context.Context, a *app, known *calibrate.File, on *site, m *pack.Model, may func() error) (speeds plan.Speeds, disk *calibrate.Disk, key string, err error) {
+func (f *modelFlags) rates(ctx context.Context, a *app, known *calibrate.File, on *site, m *pack.Model, may func() error) (speeds predict.Speeds, disk *calibrate.Disk, key string, err error) {
 	dev, err := on.instance.NewDevice(on.device, vk.DeviceOptions{OneQueue: f.oneQueue, Disable: f.disable, Enable: f.enable})
 	if err != nil {
 		return speeds, nil, "", err
@@ -172,14 +173,14 @@ func (f *modelFlags) rates(ctx context.Context, a *app, known *calibrate.File, o
 
 // rehearsed is how long layers of the model take on the device that key names, in steps as o's plan has them. Where
 // those can't be run, it is for steps as another plan had them.
-func (f *modelFlags) rehearsed(ctx context.Context, a *app, known *calibrate.File, key string, on *site, m *pack.Model, o engine.Options, may func() error) (*plan.Rehearsed, error) {
+func (f *modelFlags) rehearsed(ctx context.Context, a *app, known *calibrate.File, key string, on *site, m *pack.Model, o engine.Options, may func() error) (*predict.Rehearsed, error) {
 	o.Validate = false
 	planned, h, err := on.planned(o, m)
 	if err != nil {
 		return nil, err
 	}
-	key += "/" + thisProgram() + "/" + plan.Signature(h, m, planned.KV.Type)
-	r, err := known.Rehearsal(fmt.Sprintf("%s/%d", key, planned.Scratch.Weights), planned.Chunk, a.log, func() (*plan.Rehearsed, error) {
+	key += "/" + thisProgram() + "/" + predict.Signature(h, m, planned.KV.Type)
+	r, err := known.Rehearsal(fmt.Sprintf("%s/%d", key, planned.Scratch.Weights), planned.Chunk, a.log, func() (*predict.Rehearsed, error) {
 		if err := may(); err != nil {
 			return nil, err
 		}
@@ -205,7 +206,7 @@ func thisProgram() string {
 }
 
 // predictor says what an answer should have taken; nil where that can't be told.
-type predictor struct{ speeds plan.Speeds }
+type predictor struct{ speeds predict.Speeds }
 
 // newPredictor measures this machine where it must and may. A failure costs the prediction alone.
 func (f *modelFlags) newPredictor(ctx context.Context, a *app, arg string, may func() error) *predictor {
@@ -219,7 +220,7 @@ func (f *modelFlags) newPredictor(ctx context.Context, a *app, arg string, may f
 	return &predictor{speeds}
 }
 
-func (f *modelFlags) speedsFor(ctx context.Context, a *app, arg string, may func() error) (s plan.Speeds, err error) {
+func (f *modelFlags) speedsFor(ctx context.Context, a *app, arg string, may func() error) (s predict.Speeds, err error) {
 	path, err := a.modelPath(arg)
 	if err != nil {
 		return s, err

@@ -12,7 +12,7 @@ import (
 
 	"leat/decompose/pack"
 	"leat/engine"
-	"leat/internal/plan/gpus"
+	"leat/internal/predict/gpus"
 	"leat/vk"
 )
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"leat/internal/bench"
-	"leat/internal/plan"
+	"leat/internal/predict"
 )
 
 // What is small is not printed as nothing, and nothing is not negative.
@@ -37,7 +37,7 @@ var lies = regexp.MustCompile(`-0 ?%|\b0\.0+ tok/s|\b0\.0+ ms`)
 
 // No report has any of them, however slow the machine or small the difference.
 func TestFiguresPrinted(t *testing.T) {
-	slow := plan.Prediction{DecodePerSec: 0.0021, BoundPerSec: 0.0021, DecodeBottleneck: plan.LaneDisk}
+	slow := predict.Prediction{DecodePerSec: 0.0021, BoundPerSec: 0.0021, DecodeBottleneck: predict.LaneDisk}
 	s := runStats{DecodePerSec: 0.00209999, PromptPerSec: 0.004, TTFTSeconds: 3e-6, Tokens: 3, Predicted: &slow}
 	r := &benchReport{Configurations: []benchConfig{{Result: bench.Result{
 		Rows: []bench.Row{{Test: "tg2", PerSec: bench.Spread{Median: 0.0021, Min: 0.002, Max: 0.0022}, Predicted: 0.0021, Difference: -0.001, Disk: bench.Lane{Bytes: 1, BytesPerSec: 1e5, Share: 0.001}}},

@@ -13,7 +13,8 @@ import (
 	"leat/internal/arch"
 	"leat/internal/calibrate"
 	"leat/internal/plan"
-	"leat/internal/plan/gpus"
+	"leat/internal/predict"
+	"leat/internal/predict/gpus"
 	"leat/vk"
 )
 
@@ -168,7 +169,7 @@ type machine struct {
 	DiskAs  string    `json:"disk"`
 	Disks   int       `json:"disks"`   // that the model is striped over
 	Assumed []string  `json:"assumed"` // figures that were neither measured here nor given: fields of speeds, ram_budget_bytes
-	speeds  plan.Speeds
+	speeds  predict.Speeds
 	budget  plan.Budget
 	within  func(deviceBytes int64) (plan.Budget, error) // what a run there may spend that is given so much VRAM; 0: as here
 }
@@ -242,7 +243,7 @@ func (f *planFlags) base(ctx context.Context, a *app, h *arch.Hyper, m *pack.Mod
 	}
 	mach := &machine{
 		Name: g.Name, Source: "its data sheet: an estimate", Kernels: kernelsByRates, GPU: &g, DiskAs: "assumed", Disks: 1,
-		speeds: plan.Reached(&g, assumedDisk*1e9),
+		speeds: predict.Reached(&g, assumedDisk*1e9),
 	}
 	mach.Assumed = []string{assumesDisk, assumesLink, assumesDevice, assumesFlops, assumesRAM}
 	if f.ram > 0 {

@@ -10,22 +10,23 @@ import (
 	"leat/decompose/pack"
 	"leat/internal/arch"
 	"leat/internal/plan"
+	"leat/internal/predict"
 )
 
 // planReport is what leat plan prints.
 type planReport struct {
-	Summary     string          `json:"summary"` // does it fit, how fast is it, what would help most
-	Model       modelReport     `json:"model"`
-	Machine     *machine        `json:"machine"`
-	Speeds      speedsReport    `json:"speeds"`
-	Plan        placement       `json:"plan"`
-	Prediction  plan.Prediction `json:"prediction"`
-	FullPerSec  float64         `json:"full_context_tokens_per_second"`
-	BudgetsFor  int             `json:"budgets_context"`
-	Budgets     []budgetRow     `json:"budgets"`          // what other VRAM budgets would give
-	Target      *targetReport   `json:"target,omitempty"` // of --tokens
-	Helps       *help           `json:"helps,omitempty"`  // what would help most; absent: nothing but a faster GPU
-	SecondDrive *driveReport    `json:"second_drive,omitempty"`
+	Summary     string             `json:"summary"` // does it fit, how fast is it, what would help most
+	Model       modelReport        `json:"model"`
+	Machine     *machine           `json:"machine"`
+	Speeds      speedsReport       `json:"speeds"`
+	Plan        placement          `json:"plan"`
+	Prediction  predict.Prediction `json:"prediction"`
+	FullPerSec  float64            `json:"full_context_tokens_per_second"`
+	BudgetsFor  int                `json:"budgets_context"`
+	Budgets     []budgetRow        `json:"budgets"`          // what other VRAM budgets would give
+	Target      *targetReport      `json:"target,omitempty"` // of --tokens
+	Helps       *help              `json:"helps,omitempty"`  // what would help most; absent: nothing but a faster GPU
+	SecondDrive *driveReport       `json:"second_drive,omitempty"`
 }
 
 type modelReport struct {
@@ -102,13 +103,13 @@ type tierReport struct {
 }
 
 type budgetRow struct {
-	VRAMBytes     int64     `json:"vram_bytes"`
-	StreamedBytes int64     `json:"streamed_bytes_per_token"`
-	DecodePerSec  float64   `json:"decode_tokens_per_second"`
-	PrefillPerSec float64   `json:"prefill_tokens_per_second"`
-	TTFTSeconds   float64   `json:"ttft_seconds"`
-	Bottleneck    plan.Lane `json:"bottleneck"`
-	What          string    `json:"what,omitempty"` // "least", "all"
+	VRAMBytes     int64        `json:"vram_bytes"`
+	StreamedBytes int64        `json:"streamed_bytes_per_token"`
+	DecodePerSec  float64      `json:"decode_tokens_per_second"`
+	PrefillPerSec float64      `json:"prefill_tokens_per_second"`
+	TTFTSeconds   float64      `json:"ttft_seconds"`
+	Bottleneck    predict.Lane `json:"bottleneck"`
+	What          string       `json:"what,omitempty"` // "least", "all"
 }
 
 type targetReport struct {
@@ -118,9 +119,9 @@ type targetReport struct {
 }
 
 type driveReport struct {
-	DecodePerSec float64   `json:"decode_tokens_per_second"`
-	Bottleneck   plan.Lane `json:"bottleneck"`
-	TTFTSeconds  float64   `json:"ttft_seconds"`
+	DecodePerSec float64      `json:"decode_tokens_per_second"`
+	Bottleneck   predict.Lane `json:"bottleneck"`
+	TTFTSeconds  float64      `json:"ttft_seconds"`
 }
 
 // tableContext is enough to talk, and a small part of any budget.
@@ -128,7 +129,7 @@ const tableContext = 4096
 
 // answer plans, predicts, and looks at what else there could be.
 func (f *planFlags) answer(name string, h *arch.Hyper, m *pack.Model, mach *machine) (*planReport, error) {
-	q := plan.Question{Hyper: h, Model: m, Within: mach.within, Speeds: mach.speeds, Context: f.depth, Prompt: f.prompt}
+	q := predict.Question{Search: plan.Search{Hyper: h, Model: m, Within: mach.within}, Speeds: mach.speeds, Context: f.depth, Prompt: f.prompt}
 	a, err := q.Of(mach.budget)
 	if err != nil {
 		return nil, err
@@ -145,7 +146,7 @@ func (f *planFlags) answer(name string, h *arch.Hyper, m *pack.Model, mach *mach
 	}
 	s := &mach.speeds
 	r.Speeds = speedsReport{s.DiskBytesPerSec, s.DiskFirstBytesPerSec, s.LinkBytesPerSec, s.LinkBusyBytesPerSec, s.DeviceBytesPerSec, s.FlopsPerSec, s.DispatchTime.Seconds(), s.HostOverheadPerStep.Seconds()}
-	r.FullPerSec = p.Predict(mach.speeds, h, p.ContextLength, 1).DecodePerSec
+	r.FullPerSec = predict.Plan(p, mach.speeds, h, p.ContextLength, 1).DecodePerSec
 	if r.BudgetsFor = p.ContextLength; f.ctx == 0 {
 		r.BudgetsFor = min(p.ContextLength, tableContext)
 	}
@@ -207,7 +208,7 @@ func placementOf(p *plan.Plan, ram int64) placement {
 
 // budgetRows asks what other budgets give: those that cards have, or, for a model smaller
 // than any card, even steps.
-func budgetRows(q *plan.Question) ([]budgetRow, error) {
+func budgetRows(q *predict.Question) ([]budgetRow, error) {
 	least, err := q.Least()
 	if err != nil {
 		return nil, err

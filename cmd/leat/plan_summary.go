@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"leat/internal/plan"
+	"leat/internal/predict"
 )
 
 // help is what more of something would bring.
@@ -16,9 +17,9 @@ type help struct {
 const worthSaying = 0.05
 
 // mostHelp asks what twice as much of each would bring, and returns what brings most; nil: nothing of it helps.
-func mostHelp(q *plan.Question, mach *machine, now plan.Answer) *help {
+func mostHelp(q *predict.Question, mach *machine, now predict.Answer) *help {
 	var best *help
-	try := func(what string, better plan.Question, b plan.Budget) {
+	try := func(what string, better predict.Question, b plan.Budget) {
 		a, err := better.Of(b)
 		if err != nil || a.Prediction.DecodePerSec < (1+worthSaying)*now.Prediction.DecodePerSec {
 			return

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"leat/decompose/pack"
-	"leat/internal/plan"
+	"leat/internal/predict"
 	"leat/tools/synth/synthetic"
 )
 
@@ -65,7 +65,7 @@ func TestPlanOneMemory(t *testing.T) {
 }
 
 func TestPredictionLine(t *testing.T) {
-	s := runStats{DecodePerSec: 14.5, Predicted: &plan.Prediction{DecodePerSec: 14.1, BoundPerSec: 14.21, DecodeBottleneck: plan.LaneLink}}
+	s := runStats{DecodePerSec: 14.5, Predicted: &predict.Prediction{DecodePerSec: 14.1, BoundPerSec: 14.21, DecodeBottleneck: predict.LaneLink}}
 	if got, want := s.prediction(), "predicted 14.1, reached 14.5 tok/s (+3 %); the link is the bottleneck, 14.2 tok/s its bound"; got != want {
 		t.Errorf("found %q, want %q", got, want)
 	}
@@ -73,7 +73,7 @@ func TestPredictionLine(t *testing.T) {
 	if got, want := s.prediction(), "predicted 14.1, reached 15.2 tok/s from the second token on (+8 %); the link is the bottleneck, 14.2 tok/s its bound"; got != want {
 		t.Errorf("found %q, wanted %q", got, want)
 	}
-	for _, s := range []runStats{{DecodePerSec: 1}, {Predicted: &plan.Prediction{}}} {
+	for _, s := range []runStats{{DecodePerSec: 1}, {Predicted: &predict.Prediction{}}} {
 		if got := s.prediction(); got != "" {
 			t.Errorf("with nothing to compare: %q", got)
 		}

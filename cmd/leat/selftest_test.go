@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"leat/engine"
-	"leat/internal/plan"
+	"leat/internal/predict"
 )
 
 // A person is told of self-tests that take long, while they do and in all; of others where that is asked for.
@@ -62,7 +62,7 @@ func TestAnswerBeforeMeasuring(t *testing.T) {
 			if _, loaded := model.facts(); loaded || !strings.HasSuffix(out.String(), "\n") || !strings.Contains(errw.String(), "TTFT") {
 				t.Errorf("measured with the model loaded (%t), after %q and %q", loaded, out.String(), errw.String())
 			}
-			return &predictor{plan.Speeds{DeviceBytesPerSec: 1e9, LinkBytesPerSec: 1e9, FlopsPerSec: 1e9}}
+			return &predictor{predict.Speeds{DeviceBytesPerSec: 1e9, LinkBytesPerSec: 1e9, FlopsPerSec: 1e9}}
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 	"leat/internal/arch"
 	"leat/internal/pace"
 	"leat/internal/plan"
+	"leat/internal/predict"
 	"leat/internal/trace"
 )
 
@@ -21,7 +22,7 @@ type Options struct {
 	Repetitions int           // 0: 3
 	Limit       time.Duration // about as long as a row may take, longer only for its least; 0: none
 	Ceilings    Ceilings
-	Speeds      *plan.Speeds      // to predict with; nil: nothing is predicted
+	Speeds      *predict.Speeds   // to predict with; nil: nothing is predicted
 	Sensor      pace.Sensor       // nil: no heat
 	TraceTokens int               // so many tokens go into Result.Spans, the middle one into Result.Token
 	Uses        bool              // Result.Uses counts which experts all tokens used, those that aren't timed as well; that takes some time, too
@@ -195,7 +196,7 @@ func (b *run) promptSeconds(n int) float64 {
 	if b.o.Speeds == nil {
 		return b.probed * max(1, float64(n)/probePrompt)
 	}
-	return b.promptFactor * b.plan.Predict(*b.o.Speeds, &b.hyper, n, n).TTFTSeconds
+	return b.promptFactor * predict.Plan(&b.plan, *b.o.Speeds, &b.hyper, n, n).TTFTSeconds
 }
 
 // fitPrompt halves a prompt until it can be read within the limit.

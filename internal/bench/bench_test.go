@@ -14,6 +14,7 @@ import (
 	"leat/engine"
 	"leat/internal/pace"
 	"leat/internal/plan"
+	"leat/internal/predict"
 	"leat/internal/trace"
 	"leat/tools/synth/synthetic"
 	"leat/tools/testdata"
@@ -124,7 +125,7 @@ func TestUsage(t *testing.T) {
 	if r.VRAM != (Lane{Bytes: 200, BytesPerSec: 100, Ceiling: 400, Share: 0.25, Busy: 0.5}) {
 		t.Errorf("VRAM: %+v", r.VRAM)
 	}
-	if r.Bottleneck != plan.LaneLink || r.Overlap == nil || *r.Overlap != 1 || r.CPUOfCore != 0.5 || r.Stalled != 0.5 {
+	if r.Bottleneck != predict.LaneLink || r.Overlap == nil || *r.Overlap != 1 || r.CPUOfCore != 0.5 || r.Stalled != 0.5 {
 		t.Errorf("%+v", r)
 	}
 }
@@ -252,7 +253,7 @@ func TestPredictedAtHits(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The link is slow, and nothing else takes time: so the speed says how much came over it.
-	speeds := plan.Speeds{LinkBytesPerSec: 1e6, Bursts: []plan.Burst{{Bytes: 1, Seconds: 1e-6}, {Bytes: 1e6, Seconds: 1}}}
+	speeds := predict.Speeds{LinkBytesPerSec: 1e6, Bursts: []predict.Burst{{Bytes: 1, Seconds: 1e-6}, {Bytes: 1e6, Seconds: 1}}}
 	o := Options{
 		Path: path, Engine: engine.Options{ContextLength: 64, Chunk: 16, DeviceBytes: 6 << 20, HostBytes: 64 << 20},
 		Tests: []Test{{Prompt: 32}, {Generate: 8}}, Repetitions: 2, Speeds: &speeds,
@@ -307,7 +308,7 @@ func testOps(t *testing.T, row *Row) {
 
 // With next to no time everything becomes as small as it can be, and the notes say so.
 func TestLimit(t *testing.T) {
-	speeds := plan.Speeds{FlopsPerSec: 1e6, DeviceBytesPerSec: 1e6} // a machine of which nothing can be expected
+	speeds := predict.Speeds{FlopsPerSec: 1e6, DeviceBytesPerSec: 1e6} // a machine of which nothing can be expected
 	r, err := Run(t.Context(), Options{
 		Path: demo(t), Engine: engine.Options{ContextLength: 128}, Speeds: &speeds,
 		Tests: []Test{{Prompt: 64}, {Generate: 40}, {Generate: 8, Depth: 50}}, Repetitions: 3, Limit: time.Nanosecond,

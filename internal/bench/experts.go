@@ -6,7 +6,7 @@ import (
 
 	"leat/engine"
 	"leat/internal/expertcache"
-	"leat/internal/plan"
+	"leat/internal/predict"
 )
 
 // Experts is what the slots of experts did in some steps. A step asks once for each that a layer needs.
@@ -52,10 +52,10 @@ func expertsOf(x engine.ExpertStats, steps, rows int64) *Experts {
 }
 
 // Found is how the steps found their experts, as predictions want it.
-func (x *Experts) Found() *plan.Found {
+func (x *Experts) Found() *predict.Found {
 	asked := float64(x.Hits + x.HostMisses + x.DiskMisses)
 	came := float64(x.HostMisses + x.DiskMisses)
-	return &plan.Found{HitRate: 1 - min(1, came/max(1, asked)), DiskShare: min(1, float64(x.Read)/float64(max(1, x.Uploaded)))}
+	return &predict.Found{HitRate: 1 - min(1, came/max(1, asked)), DiskShare: min(1, float64(x.Read)/float64(max(1, x.Uploaded)))}
 }
 
 // uses counts which experts a model tells that it uses, as it tells it: a trace of a long run would be large.

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"leat/internal/plan"
+	"leat/internal/predict"
 )
 
 // A disk's rate is learned from enough bytes, and a lower one only where nothing else held the disk up.
@@ -34,7 +34,7 @@ func TestLearned(t *testing.T) {
 
 // A row is predicted by the disk as it was until then, and what was measured before stays as it was.
 func TestLearnDisk(t *testing.T) {
-	measured := &plan.Speeds{DiskBytesPerSec: 1e9, LinkBytesPerSec: 20e9}
+	measured := &predict.Speeds{DiskBytesPerSec: 1e9, LinkBytesPerSec: 20e9}
 	b := &run{o: Options{Speeds: measured}, result: &Result{}, noted: map[string]bool{}}
 	b.loaded.at = time.Unix(100, 0)
 	b.loaded.stats.DiskBytes, b.loaded.stats.Disk = 50e9, 70*time.Second // the load, at another rate

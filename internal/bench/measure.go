@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"leat/engine"
-	"leat/internal/plan"
+	"leat/internal/predict"
 )
 
 // sample is the counters at one moment.
@@ -64,7 +64,7 @@ func (u *usage) fill(r *Row, c Ceilings) {
 	r.Disk = lane(u.fromDisk, wall, c.Disk, share(u.disk))
 	r.Link = lane(u.uploaded, wall, c.Link, share(u.link))
 	r.VRAM = lane(u.weights, u.compute.Seconds(), c.VRAM, share(u.compute))
-	work := plan.Work{DiskSeconds: u.disk.Seconds(), LinkSeconds: u.link.Seconds(), ComputeSeconds: u.compute.Seconds()}
+	work := predict.Work{DiskSeconds: u.disk.Seconds(), LinkSeconds: u.link.Seconds(), ComputeSeconds: u.compute.Seconds()}
 	if work.Bound() > 0 {
 		r.Bottleneck = work.Bottleneck()
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"leat/internal/plan"
+	"leat/internal/predict"
 	"leat/internal/trace"
 )
 
@@ -122,16 +123,16 @@ type Row struct {
 	Seconds []float64 `json:"seconds"`            // each repetition
 	TokenMS *Spread   `json:"token_ms,omitempty"` // generations: over all tokens
 
-	Predicted           float64   `json:"predicted_tokens_per_second,omitempty"`
-	Difference          float64   `json:"difference,omitempty"` // measured over predicted, less 1
-	PredictedBottleneck plan.Lane `json:"predicted_bottleneck,omitempty"`
+	Predicted           float64      `json:"predicted_tokens_per_second,omitempty"`
+	Difference          float64      `json:"difference,omitempty"` // measured over predicted, less 1
+	PredictedBottleneck predict.Lane `json:"predicted_bottleneck,omitempty"`
 	// PredictedHit is the hit rate that Predicted is for, of the repetition with the median speed; nil: no experts share slots.
 	PredictedHit *float64 `json:"predicted_at_hit_rate,omitempty"`
 
-	Disk       Lane      `json:"disk"`
-	Link       Lane      `json:"link"`
-	VRAM       Lane      `json:"vram"`                 // weights that kernels read, while they computed
-	Bottleneck plan.Lane `json:"bottleneck,omitempty"` // lane, as it was measured
+	Disk       Lane         `json:"disk"`
+	Link       Lane         `json:"link"`
+	VRAM       Lane         `json:"vram"`                 // weights that kernels read, while they computed
+	Bottleneck predict.Lane `json:"bottleneck,omitempty"` // lane, as it was measured
 	// 1: the other lanes were hidden behind the busiest; 0: all worked one after the other.
 	// Absent where the others had too little to do to tell.
 	Overlap *float64 `json:"overlap,omitempty"`

@@ -3,6 +3,8 @@ package bench
 import (
 	"context"
 	"time"
+
+	"leat/internal/predict"
 )
 
 // An idle GPU's clock is a fraction of a busy one's, and rises only with work: on an H100 the first prompt after a load of 11 s
@@ -90,5 +92,5 @@ func (b *run) tokenSeconds(depth int) float64 {
 	if b.o.Speeds == nil {
 		return b.probed
 	}
-	return b.promptFactor * b.plan.Predict(*b.o.Speeds, &b.hyper, depth+1, 1).DecodeSeconds
+	return b.promptFactor * predict.Plan(&b.plan, *b.o.Speeds, &b.hyper, depth+1, 1).DecodeSeconds
 }

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"leat/internal/plan"
+	"leat/internal/predict"
 	"leat/vk"
 	"leat/vk/mem"
 	"leat/vk/xfer"
@@ -21,7 +21,7 @@ const (
 )
 
 // bursts times uploads one after the other: the host hands in each when it has heard of the last.
-func (f *flood) bursts(ctx context.Context, dev *vk.Device) (list []plan.Burst, err error) {
+func (f *flood) bursts(ctx context.Context, dev *vk.Device) (list []predict.Burst, err error) {
 	run, err := newRunner(dev)
 	if err != nil {
 		return nil, err
@@ -39,7 +39,7 @@ func (f *flood) bursts(ctx context.Context, dev *vk.Device) (list []plan.Burst, 
 		if len(list) > 0 { // noise must not make bytes free
 			seconds = max(seconds, list[len(list)-1].Seconds)
 		}
-		list = append(list, plan.Burst{Bytes: n, Seconds: seconds})
+		list = append(list, predict.Burst{Bytes: n, Seconds: seconds})
 	}
 	return list, nil
 }

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"leat/gguf"
-	"leat/internal/plan"
+	"leat/internal/predict"
 	"leat/vk/file"
 	"leat/vk/vktest"
 )
@@ -293,10 +293,10 @@ func TestRehearsal(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "calibration.json")
 	ask := func(key string, chunk int) (runs int) {
 		t.Helper()
-		r, err := Open(path).Rehearsal(key, chunk, slog.New(slog.DiscardHandler), func() (*plan.Rehearsed, error) {
+		r, err := Open(path).Rehearsal(key, chunk, slog.New(slog.DiscardHandler), func() (*predict.Rehearsed, error) {
 			runs++
-			return &plan.Rehearsed{
-				Steps: []plan.StepShape{{Rows: 1, Context: 1}}, Layers: map[string][]float64{"a": {1}}, Bytes: map[string]int64{"a": 1}, Rest: []float64{0}, Chunk: chunk,
+			return &predict.Rehearsed{
+				Steps: []predict.StepShape{{Rows: 1, Context: 1}}, Layers: map[string][]float64{"a": {1}}, Bytes: map[string]int64{"a": 1}, Rest: []float64{0}, Chunk: chunk,
 			}, nil
 		})
 		if err != nil || !r.Sound() || r.Chunk < chunk {
@@ -314,7 +314,7 @@ func TestRehearsal(t *testing.T) {
 		}
 	}
 	failed := errors.New("no room")
-	if _, err := Open(path).Rehearsal("z", 1, nil, func() (*plan.Rehearsed, error) { return nil, failed }); !errors.Is(err, failed) {
+	if _, err := Open(path).Rehearsal("z", 1, nil, func() (*predict.Rehearsed, error) { return nil, failed }); !errors.Is(err, failed) {
 		t.Errorf("a failure: %v", err)
 	}
 	f := Open(path)

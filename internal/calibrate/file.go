@@ -14,7 +14,7 @@ import (
 
 	"leat/gguf"
 	"leat/internal/output"
-	"leat/internal/plan"
+	"leat/internal/predict"
 	"leat/vk"
 )
 
@@ -104,8 +104,8 @@ func (f *File) Device(ctx context.Context, dev *vk.Device, w Wanted, log *slog.L
 
 // Rehearsal returns what was rehearsed under a key for steps of as many rows as chunk, or asks
 // rehearse for it and keeps that. A key names all it depends on: [DeviceKey], the program's
-// version, plan.Signature, the memory for slices of weights.
-func (f *File) Rehearsal(key string, chunk int, log *slog.Logger, rehearse func() (*plan.Rehearsed, error)) (*plan.Rehearsed, error) {
+// version, predict.Signature, the memory for slices of weights.
+func (f *File) Rehearsal(key string, chunk int, log *slog.Logger, rehearse func() (*predict.Rehearsed, error)) (*predict.Rehearsed, error) {
 	if r := f.data.Rehearsals[key]; r.Sound() && r.Chunk >= chunk {
 		return r, nil
 	}
@@ -119,7 +119,7 @@ func (f *File) Rehearsal(key string, chunk int, log *slog.Logger, rehearse func(
 }
 
 // Rehearsed returns what was rehearsed under a key that begins so, of the most rows to a step; nil: nothing was.
-func (f *File) Rehearsed(prefix string) (best *plan.Rehearsed) {
+func (f *File) Rehearsed(prefix string) (best *predict.Rehearsed) {
 	for _, key := range slices.Sorted(maps.Keys(f.data.Rehearsals)) {
 		r := f.data.Rehearsals[key]
 		if strings.HasPrefix(key, prefix) && r.Sound() && (best == nil || r.Chunk > best.Chunk) {
@@ -222,8 +222,8 @@ func diskOf(path string, info fs.FileInfo) string {
 }
 
 // Speeds are those of the device and the disk together, as a plan wants them.
-func Speeds(d *Device, disk *Disk, kv gguf.Type) plan.Speeds {
-	s := plan.Speeds{
+func Speeds(d *Device, disk *Disk, kv gguf.Type) predict.Speeds {
+	s := predict.Speeds{
 		LinkBytesPerSec: d.Link.Idle, LinkBusyBytesPerSec: d.Link.Busy, OneQueue: d.OneQueue, AttnFlopsPerSec: d.Attention[kv.String()],
 		Bursts: d.Link.Bursts, Rests: d.Rests,
 		DispatchTime: time.Duration(d.DispatchNanos), HostOverheadPerStep: time.Duration(d.StepNanos),

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"leat/gguf"
-	"leat/internal/plan"
+	"leat/internal/predict"
 	"leat/tools/testdata"
 )
 
@@ -28,13 +28,13 @@ func example() contents {
 	for i, name := range []string{"a", "b"} {
 		x := float64(i + 1)
 		c.Devices[name] = &Device{
-			Name: "device " + name, Measured: today, Link: Link{Idle: 2e9 * x, Busy: 1e9 * x, Bursts: []plan.Burst{{Bytes: 1 << 20, Seconds: 1e-3}, {Bytes: 3 << 20, Seconds: 2e-3}}}, DispatchNanos: 4000, StepNanos: 20000,
+			Name: "device " + name, Measured: today, Link: Link{Idle: 2e9 * x, Busy: 1e9 * x, Bursts: []predict.Burst{{Bytes: 1 << 20, Seconds: 1e-3}, {Bytes: 3 << 20, Seconds: 2e-3}}}, DispatchNanos: 4000, StepNanos: 20000,
 			Types: map[string]Products{"F16": {1e9 * x, 1e-6, 1e12}, "Q4_K": {2e9 * x, 0, 2e12}}, Attention: map[string]float64{"F16": 1e11},
 		}
 		c.Disks[name] = &diskContent{Disk{Rate{1 << 30, 1e9 * x}, 2e9 * x, true, CacheCold}, 1 << 30, today}
-		c.Rehearsals[name] = &plan.Rehearsed{
-			Steps: []plan.StepShape{{Rows: 1, Context: 1}, {Rows: 8, Context: 64}}, Layers: map[string][]float64{"l": {1e-3 * x, 2e-3}, "m": {0, 1}}, Bytes: map[string]int64{"l": 1 << 20, "m": 7},
-			Rest: []float64{0, 1e-4}, Head: 1e-3, Chunk: 512, Streamed: plan.Streamed{Seconds: 1, Resident: 0.5, Units: 4, Bytes: 1 << 20},
+		c.Rehearsals[name] = &predict.Rehearsed{
+			Steps: []predict.StepShape{{Rows: 1, Context: 1}, {Rows: 8, Context: 64}}, Layers: map[string][]float64{"l": {1e-3 * x, 2e-3}, "m": {0, 1}}, Bytes: map[string]int64{"l": 1 << 20, "m": 7},
+			Rest: []float64{0, 1e-4}, Head: 1e-3, Chunk: 512, Streamed: predict.Streamed{Seconds: 1, Resident: 0.5, Units: 4, Bytes: 1 << 20},
 		}
 	}
 	return c
@@ -253,7 +253,7 @@ func TestTogether(t *testing.T) {
 			f.own.Devices["a"] = &d
 			f.keep(log)
 			key := fmt.Sprint("r", i)
-			if _, err := f.Rehearsal(key, 1, log, func() (*plan.Rehearsed, error) { return example().Rehearsals["a"], nil }); err != nil {
+			if _, err := f.Rehearsal(key, 1, log, func() (*predict.Rehearsed, error) { return example().Rehearsals["a"], nil }); err != nil {
 				t.Error(err)
 			}
 		})

@@ -8,7 +8,7 @@ import (
 
 	"leat/gguf"
 	"leat/internal/kernels"
-	"leat/internal/plan"
+	"leat/internal/predict"
 	"leat/vk"
 	"leat/vk/mem"
 	"leat/vk/xfer"
@@ -16,9 +16,9 @@ import (
 
 // Link is what uploads reach once they flow, in bytes a second.
 type Link struct {
-	Idle   float64      `json:"idle_bytes_per_second"` // kernels rest
-	Busy   float64      `json:"busy_bytes_per_second"` // kernels read VRAM all the while; with one queue as Idle
-	Bursts []plan.Burst `json:"bursts"`                // uploads by themselves, as of experts that a layer misses
+	Idle   float64         `json:"idle_bytes_per_second"` // kernels rest
+	Busy   float64         `json:"busy_bytes_per_second"` // kernels read VRAM all the while; with one queue as Idle
+	Bursts []predict.Burst `json:"bursts"`                // uploads by themselves, as of experts that a layer misses
 }
 
 const (

@@ -25,3 +25,26 @@ func TestChunkOfStreamed(t *testing.T) {
 		}
 	}
 }
+
+// Less VRAM decodes weights into shorter slices, unless it is asked for others.
+func TestSlices(t *testing.T) {
+	h, m := preset(t, "70b")
+	make := func(vram, asked int64) int64 {
+		b := plan.Budget{DeviceBytes: vram, HostBytes: 64 << 30, ContextLength: 2560, Matrices: true, Few: true, Sweep: plan.Sweep{Halves: asked}}
+		p := mustMake(t, h, m, b)
+		if w := p.Scratch.Weights; p.Scratch.Halves.Bytes <= w {
+			t.Errorf("%d bytes of VRAM: weights take %d of %d bytes, no room for the other side", vram, w, p.Scratch.Halves.Bytes)
+		}
+		return p.Scratch.Weights
+	}
+	all, little := make(75<<30, 0), make(6<<30, 0)
+	if little >= all || little <= 0 {
+		t.Errorf("slices of %d bytes within 6 GiB, of %d within 75", little, all)
+	}
+	if got := make(75<<30, little); got != little {
+		t.Errorf("asked for slices of %d bytes, found %d", little, got)
+	}
+	if got := make(75<<30, 1<<40); got < all || got > 1<<40/2 {
+		t.Errorf("slices as large as the largest matrix: %d bytes", got)
+	}
+}

@@ -1,7 +1,8 @@
 // Package plan decides where a model's bytes live: which units stay in VRAM, which
-// are streamed from host memory or disk, and how much context fits beside them.
+// are streamed from host memory or disk, how much context fits beside them.
 //
-// It is pure: sizes and budgets in, a verdict per unit out. What it promises is
+// It is pure: sizes and budgets in, a verdict per unit out. It knows nothing of time: how
+// fast a plan runs is for package predict to say. What it promises is
 // exact: [Plan.DeviceBytes] is the sum of the allocations that package weights,
 // kv and exec then make.
 //

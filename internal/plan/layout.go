@@ -110,6 +110,11 @@ func ringBlocks(bytes, largest int64) []int64 {
 	return blocks
 }
 
+// RingSize is the VRAM that streamed units pass through.
+func (p *Plan) RingSize() int64 {
+	return p.DeviceBytes - sum(p.Blocks) - p.KV.Bytes() - p.Scratch.Bytes - p.Experts.SlotBytes()
+}
+
 // PagePositions is how many positions of a session one page of the KV cache holds.
 const PagePositions = 32
 

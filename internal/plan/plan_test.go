@@ -2,11 +2,11 @@ package plan_test
 
 import (
 	"errors"
-	"leat/gguf"
 	"path/filepath"
 	"testing"
 
 	"leat/decompose/pack"
+	"leat/gguf"
 	"leat/internal/arch"
 	"leat/internal/plan"
 	"leat/tools/synth/synthetic"
@@ -28,6 +28,24 @@ func open(t *testing.T, o synthetic.Options) (*arch.Hyper, *pack.Model) {
 		t.Fatal(err)
 	}
 	return h, m
+}
+
+// preset opens a model of full size that holds no weights.
+func preset(t *testing.T, name string) (*arch.Hyper, *pack.Model) {
+	t.Helper()
+	return open(t, synthetic.Options{Arch: "llama", Preset: name, Hollow: true})
+}
+
+func mustMake(t *testing.T, h *arch.Hyper, m *pack.Model, b plan.Budget) *plan.Plan {
+	t.Helper()
+	if b.KVType == 0 {
+		b.KVType = gguf.F16
+	}
+	p, err := plan.Make(h, m, b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
 }
 
 // TestBudgets holds what every plan must keep, at every budget from too little to all.

@@ -1,9 +1,9 @@
-package plan
+package predict
 
 import (
 	"math"
 
-	"leat/internal/arch"
+	"leat/internal/plan"
 	"leat/shaders"
 )
 
@@ -15,17 +15,10 @@ type Found struct {
 	Needed    float64 // the part of a layer's experts that a step needed; 0: what its rows need if all are as likely
 }
 
-// How missing experts come in steps of many rows: the engine's way, which predictions know.
-const (
-	WaveBytes  = 64 << 20 // what comes together: enough for the link to run at full speed
-	EarlyWaves = 2        // so many of the next layer come while its attention runs, before it has chosen,
-	AlmostAll  = 4        // where there are so many pairs of rows and experts for each expert that it needs almost all
-)
-
 // foundIn is how a step of rows finds the experts of a unit that share slots.
-func (m *machine) foundIn(u *Unit, rows int) Found {
+func (m *machine) foundIn(u *plan.Unit, rows int) Found {
 	x := m.p.Experts
-	found := Found{HitRate: x.hitRate(u.Layer), DiskShare: x.diskShare()}
+	found := Found{HitRate: x.SlotShare(u.Layer), DiskShare: x.DiskShare()}
 	if m.found != nil {
 		found = *m.found
 	}
@@ -49,14 +42,11 @@ func (m *machine) waves(w *Work, bytes float64, rows int) {
 	if rows <= shaders.FewRows || bytes <= 0 {
 		return
 	}
-	w.wave = min(1, WaveBytes/bytes)
-	if rows*m.h.Experts.Used >= AlmostAll*m.h.Experts.Count && !w.OneQueue {
-		w.early = min(1, EarlyWaves*w.wave)
+	w.wave = min(1, plan.WaveBytes/bytes)
+	if rows*m.h.Experts.Used >= plan.AlmostAll*m.h.Experts.Count && !w.OneQueue {
+		w.early = min(1, plan.EarlyWaves*w.wave)
 	}
 }
-
-// Seldom is how likely a layer may be to miss an expert that goes ahead without asking the host.
-const Seldom = 0.5
 
 // What was measured beside an H200, for where it was not rehearsed.
 const (
@@ -69,14 +59,8 @@ const (
 	leftOut    = 0.3   // of a dispatch's time, if it is left out
 )
 
-// Stride is how many layers that go ahead are submitted together, where so large a part of them misses an expert: what is left
-// out behind one takes time as well.
-func Stride(misses float64) int { return min(longStride, max(1, int(0.5/max(misses, 1e-3)))) }
-
-const longStride = 16
-
 // missing is how likely a step's layer lacks one of the experts of a unit.
-func (m *machine) missing(u *Unit, rows int) float64 {
+func (m *machine) missing(u *plan.Unit, rows int) float64 {
 	found := m.foundIn(u, rows)
 	return 1 - math.Pow(found.HitRate, found.Needed*float64(m.p.Experts.Count))
 }
@@ -85,7 +69,7 @@ func (m *machine) missing(u *Unit, rows int) float64 {
 // Those that are missing run after the others.
 func (m *machine) trip(i, rows int) float64 {
 	u := &m.p.Units[i]
-	if u.Tier != Cached || rows == 0 {
+	if u.Tier != plan.Cached || rows == 0 {
 		return 0
 	}
 	asks, ahead, known := routeTrip, aheadTrip, m.s.Rehearsed.Sound()
@@ -96,11 +80,11 @@ func (m *machine) trip(i, rows int) float64 {
 	switch {
 	case rows > shaders.FewRows: // the host is asked for once more
 		return asks * (1 + missing)
-	case rows > 1 || ahead == 0 || missing >= Seldom:
+	case rows > 1 || ahead == 0 || missing >= plan.Seldom:
 		return asks
 	}
 	// Behind a layer that lacks one all is left out, up to the end of the submission behind its own, before the host is asked.
-	layers := min(1.5*float64(Stride(missing))-0.5, float64(m.p.Experts.Layers)/2)
+	layers := min(1.5*float64(plan.Stride(missing))-0.5, float64(m.p.Experts.Layers)/2)
 	return ahead + missing*(asks+backTrip+layers*leftOut*float64(m.fewWaits(u.Layer))*m.s.DispatchTime.Seconds())
 }
 
@@ -116,7 +100,7 @@ func (m *machine) fewWaits(layer int) (n int) {
 
 // misses says how long a step of few rows waits for a layer's experts that are missing, beside the host. They are handed in before the others run: what
 // the host and the device do with those is hidden behind the bytes. What comes from disk is uploaded when all of it has come.
-func (m *machine) misses(w *Work, u *Unit, bytes, read float64, rows int) {
+func (m *machine) misses(w *Work, u *plan.Unit, bytes, read float64, rows int) {
 	missing := m.missing(u, rows)
 	if rows > shaders.FewRows || bytes <= 0 || missing <= 0 || m.p.InPlace {
 		return
@@ -147,79 +131,4 @@ func (m *machine) burst(bytes float64) float64 {
 	a, b := &list[i-1], &list[i]
 	t := a.Seconds + (b.Seconds-a.Seconds)*(bytes-float64(a.Bytes))/float64(b.Bytes-a.Bytes)
 	return max(t, a.Seconds/4, link)
-}
-
-// HitRate is how fast a model decodes whose layers find so many of the experts that they need in VRAM.
-type HitRate struct {
-	Rate         float64 `json:"hit_rate"`
-	DecodePerSec float64 `json:"decode_tokens_per_second"`
-}
-
-// hitRates are those that a prediction tries.
-var hitRates = []float64{0, 0.25, 0.5, 0.75, 0.9, 1}
-
-// PredictFound is [Plan.Predict] for experts that are found as decode and prompt say; nil: as if all are as likely.
-func (p *Plan) PredictFound(s Speeds, h *arch.Hyper, ctx, promptTokens int, decode, prompt *Found) Prediction {
-	m := newMachine(p, s, h)
-	ctx = max(1, min(ctx, p.ContextLength))
-	promptTokens = max(1, min(promptTokens, p.ContextLength))
-	r := Prediction{Context: ctx, Prompt: promptTokens}
-	m.found = decode
-	r.decode(m)
-	m.found = prompt
-	r.prefill(m)
-	r.LoadSeconds = p.loading(s)
-	if x := p.Experts; x != nil {
-		at := func(rate float64) HitRate {
-			m.found = &Found{HitRate: rate, DiskShare: x.diskShare()}
-			at := Prediction{Context: ctx, Prompt: promptTokens}
-			at.decode(m)
-			return HitRate{rate, at.DecodePerSec}
-		}
-		for _, rate := range hitRates {
-			r.HitRates = append(r.HitRates, at(rate))
-		}
-		skewed := at(x.skewedRate())
-		r.Skewed = &skewed
-	}
-	return r
-}
-
-// diskShare is the part of the experts that rests on disk alone.
-func (x *Experts) diskShare() float64 { return 1 - float64(x.HostCount)/float64(x.All()) }
-
-// skewedRate is the part of a token's experts that VRAM has if a layer's experts are used as Zipf's law says, the n-th most used one an n-th
-// as often as the first, and those used most are there.
-func (x *Experts) skewedRate() (rate float64) {
-	for i := range x.Classes {
-		c := &x.Classes[i]
-		layers := float64(len(c.Layers))
-		rate += layers / float64(x.Layers) * zipfRate(x.Count, x.Used, float64(c.Slots())/layers)
-	}
-	return rate
-}
-
-// zipfRate is the part of `used` different ones of count, drawn by Zipf's law, that are among the first slots.
-func zipfRate(count, used int, slots float64) float64 {
-	if used >= count || slots >= float64(count) {
-		return min(1, slots/float64(count))
-	}
-	sum := func(lambda float64, upto float64) (n float64) { // how many are drawn of the first upto
-		for i := 1; float64(i-1) < upto; i++ {
-			n += min(1, upto-float64(i-1)) * -math.Expm1(-lambda/float64(i))
-		}
-		return n
-	}
-	low, high := 0.0, 1.0
-	for sum(high, float64(count)) < float64(used) {
-		high *= 2
-	}
-	for range 60 {
-		if mid := (low + high) / 2; sum(mid, float64(count)) < float64(used) {
-			low = mid
-		} else {
-			high = mid
-		}
-	}
-	return sum(high, slots) / float64(used)
 }

@@ -1,4 +1,4 @@
-package plan
+package predict
 
 import "math"
 

@@ -22,9 +22,7 @@ func TestSlots(t *testing.T) {
 		t.Fatal(err)
 	}
 	least := small.Need
-	s := plan.Speeds{DiskBytesPerSec: 3e9, LinkBytesPerSec: 25e9, DeviceBytesPerSec: 300e9, FlopsPerSec: 5e12}
-	var speed float64
-	for i, vram := range []int64{least, 2 << 30, 6 << 30, 12 << 30, 20 << 30} {
+	for _, vram := range []int64{least, 2 << 30, 6 << 30, 12 << 30, 20 << 30} {
 		for _, ram := range []int64{1, 7 << 30, 64 << 30} {
 			b.DeviceBytes, b.HostBytes = vram, ram
 			p, err := plan.Make(h, m, b)
@@ -46,19 +44,6 @@ func TestSlots(t *testing.T) {
 			checkSlots(t, p, h, m)
 			if rests := p.Experts.HostCount; (rests == 0) != (ram == 1) || (rests == p.Experts.All()) != (ram == 64<<30) || (p.DiskBytes == 0) != (ram == 64<<30) {
 				t.Errorf("%d of RAM: %d of %d experts rest there, %d bytes a token come from disk", ram, rests, p.Experts.All(), p.DiskBytes)
-			}
-			got := p.Predict(s, h, 512, 512)
-			rates := got.HitRates
-			for k := 1; k < len(rates); k++ {
-				if rates[k].DecodePerSec < rates[k-1].DecodePerSec {
-					t.Errorf("more hits are slower: %v", rates)
-				}
-			}
-			if ram == 64<<30 {
-				if got.DecodePerSec < speed {
-					t.Errorf("budget %d: %.1f tok/s, with less VRAM %.1f", i, got.DecodePerSec, speed)
-				}
-				speed = got.DecodePerSec
 			}
 		}
 	}

@@ -1,13 +1,14 @@
-package plan
+package predict
 
 import (
 	"time"
 
 	"leat/internal/arch"
+	"leat/internal/plan"
 )
 
-// PredictEveryRow is [Plan.Predict] for an engine whose last layer computes rows that want no logits, too.
-func (p *Plan) PredictEveryRow(s Speeds, h *arch.Hyper, ctx, promptTokens int) Prediction {
+// EveryRow is [Plan] for an engine whose last layer computes rows that want no logits, too.
+func EveryRow(p *plan.Plan, s Speeds, h *arch.Hyper, ctx, promptTokens int) Prediction {
 	m := newMachine(p, s, h)
 	for i := range m.loads {
 		m.loads[i].last = false

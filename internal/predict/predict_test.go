@@ -1,8 +1,7 @@
-package plan_test
+package predict_test
 
 import (
 	"fmt"
-	"math"
 	"testing"
 	"time"
 
@@ -10,33 +9,8 @@ import (
 	"leat/gguf"
 	"leat/internal/arch"
 	"leat/internal/plan"
-	"leat/tools/synth/synthetic"
+	"leat/internal/predict"
 )
-
-// preset opens a model of full size that holds no weights.
-func preset(t *testing.T, name string) (*arch.Hyper, *pack.Model) {
-	t.Helper()
-	return open(t, synthetic.Options{Arch: "llama", Preset: name, Hollow: true})
-}
-
-func mustMake(t *testing.T, h *arch.Hyper, m *pack.Model, b plan.Budget) *plan.Plan {
-	t.Helper()
-	if b.KVType == 0 {
-		b.KVType = gguf.F16
-	}
-	p, err := plan.Make(h, m, b)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
-}
-
-func near(t *testing.T, what string, got, want, within float64) {
-	t.Helper()
-	if math.Abs(got-want) > within*math.Abs(want) {
-		t.Errorf("%s: found %.4g, wanted %.4g within %.0f %%", what, got, want, 100*within)
-	}
-}
 
 // Each lane's sum is what it says: bytes over rate, operations over rate.
 func TestPredictWork(t *testing.T) {
@@ -60,42 +34,42 @@ func TestPredictWork(t *testing.T) {
 			}
 		}
 	}
-	r := p.Predict(plan.Speeds{DiskBytesPerSec: 2e9, LinkBytesPerSec: 10e9, DeviceBytesPerSec: 100e9}, h, 1, 1)
+	r := predict.Plan(p, predict.Speeds{DiskBytesPerSec: 2e9, LinkBytesPerSec: 10e9, DeviceBytesPerSec: 100e9}, h, 1, 1)
 	near(t, "disk", r.Decode.DiskSeconds, float64(p.DiskBytes)/2e9, 1e-9)
 	near(t, "link", r.Decode.LinkSeconds, float64(p.StreamedBytes)/10e9, 1e-9)
 	near(t, "compute", r.Decode.ComputeSeconds, weights/100e9, 1e-3) // and a little cache
 	near(t, "bound", r.BoundPerSec, 2e9/float64(p.DiskBytes), 1e-9)
 
 	// A disk is slower with what it is asked for the first time: that concerns loading alone.
-	once := p.Predict(plan.Speeds{DiskBytesPerSec: 2e9, DiskFirstBytesPerSec: 1e9, LinkBytesPerSec: 10e9, DeviceBytesPerSec: 100e9}, h, 1, 1)
+	once := predict.Plan(p, predict.Speeds{DiskBytesPerSec: 2e9, DiskFirstBytesPerSec: 1e9, LinkBytesPerSec: 10e9, DeviceBytesPerSec: 100e9}, h, 1, 1)
 	near(t, "load", once.LoadSeconds, 2*r.LoadSeconds, 1e-9)
 	near(t, "decode", once.DecodeSeconds, r.DecodeSeconds, 1e-9)
 	near(t, "first token", once.TTFTSeconds, r.TTFTSeconds, 1e-9)
 
-	r = p.Predict(plan.Speeds{FlopsPerSec: 1e12}, h, 1, 128)
+	r = predict.Plan(p, predict.Speeds{FlopsPerSec: 1e12}, h, 1, 128)
 	attention := 4*128*64.5*4096*31. + 4*128*4096 // one row of the last layer
 	near(t, "prefill", r.Prefill.ComputeSeconds, (128*flops+attention)/1e12, 1e-6)
 	near(t, "TTFT", r.TTFTSeconds, r.Prefill.ComputeSeconds, 1e-9)
 
 	// 12 waits a layer, 33 of them, are kernels of a decoded token; and the host.
-	r = p.Predict(plan.Speeds{DispatchTime: time.Microsecond, HostOverheadPerStep: time.Millisecond}, h, 1, 1)
+	r = predict.Plan(p, predict.Speeds{DispatchTime: time.Microsecond, HostOverheadPerStep: time.Millisecond}, h, 1, 1)
 	if n := (r.Decode.ComputeSeconds - 1e-3) * 1e6; n < 32*10 || n > 32*16 {
 		t.Errorf("%.0f kernels wait for another in a token", n)
 	}
 	// A device with kernels for few rows waits less often, and without matrices in long steps as well.
 	for _, matrices := range []bool{true, false} {
 		q := mustMake(t, h, m, plan.Budget{DeviceBytes: 3 << 30, HostBytes: 1 << 30, ContextLength: 1024, Chunk: 128, Few: true, Matrices: matrices})
-		f := q.Predict(plan.Speeds{DispatchTime: time.Microsecond}, h, 1, 9)
+		f := predict.Plan(q, predict.Speeds{DispatchTime: time.Microsecond}, h, 1, 9)
 		if n, many := f.Decode.ComputeSeconds*1e6, f.Prefill.ComputeSeconds*1e6; n < 32*8 || n > 32*10 || (many < 32*10) == matrices {
 			t.Errorf("%.0f kernels wait for another in a step of one row, %.0f in one of nine (matrices %v)", n, many, matrices)
 		}
 	}
 	// A type of its own rate.
-	slow := plan.Speeds{DeviceBytesPerSec: 100e9, TypeBytesPerSec: map[gguf.Type]float64{gguf.Q6_K: 1e9}}
-	if a, b := p.Predict(slow, h, 1, 1).DecodeSeconds, weights/100e9; a < 5*b {
+	slow := predict.Speeds{DeviceBytesPerSec: 100e9, TypeBytesPerSec: map[gguf.Type]float64{gguf.Q6_K: 1e9}}
+	if a, b := predict.Plan(p, slow, h, 1, 1).DecodeSeconds, weights/100e9; a < 5*b {
 		t.Errorf("a type a hundred times slower: %.3f s, without it %.3f", a, b)
 	}
-	if z := p.Predict(plan.Speeds{}, h, 1, 1); z.DecodePerSec != 0 || z.DecodeSeconds != 0 {
+	if z := predict.Plan(p, predict.Speeds{}, h, 1, 1); z.DecodePerSec != 0 || z.DecodeSeconds != 0 {
 		t.Errorf("with no speeds known: %+v", z)
 	}
 }
@@ -103,7 +77,7 @@ func TestPredictWork(t *testing.T) {
 // What must hold on any machine, over a grid of budgets and speeds.
 func TestPredictProperties(t *testing.T) {
 	h, m := preset(t, "8b")
-	machines := map[string]plan.Speeds{
+	machines := map[string]predict.Speeds{
 		"slow disk":    {DiskBytesPerSec: 0.5e9, LinkBytesPerSec: 12e9, DeviceBytesPerSec: 100e9, FlopsPerSec: 1e12, AttnFlopsPerSec: 1e10, DispatchTime: 5e3, HostOverheadPerStep: 1e5},
 		"slow link":    {DiskBytesPerSec: 14e9, LinkBytesPerSec: 3e9, DeviceBytesPerSec: 700e9, FlopsPerSec: 10e12, AttnFlopsPerSec: 1e10, DispatchTime: 5e3, HostOverheadPerStep: 1e5},
 		"slow compute": {DiskBytesPerSec: 7e9, LinkBytesPerSec: 25e9, DeviceBytesPerSec: 5e9, FlopsPerSec: 5e9, AttnFlopsPerSec: 1e9},
@@ -114,7 +88,7 @@ func TestPredictProperties(t *testing.T) {
 				last := 0.0
 				for vram := int64(1200 << 20); vram < 6<<30; vram += 100 << 20 {
 					p := mustMake(t, h, m, plan.Budget{DeviceBytes: vram, HostBytes: ram, ContextLength: 1024, Chunk: 64})
-					r := p.Predict(s, h, 512, 512)
+					r := predict.Plan(p, s, h, 512, 512)
 					checkPrediction(t, p, s, h, r)
 					// Tiers are dealt by whole units, so a step may cost a part of one.
 					if r.DecodePerSec < 0.97*last {
@@ -127,7 +101,7 @@ func TestPredictProperties(t *testing.T) {
 	}
 }
 
-func checkPrediction(t *testing.T, p *plan.Plan, s plan.Speeds, h *arch.Hyper, r plan.Prediction) {
+func checkPrediction(t *testing.T, p *plan.Plan, s predict.Speeds, h *arch.Hyper, r predict.Prediction) {
 	t.Helper()
 	const eps = 1 + 1e-9
 	if r.DecodePerSec > r.BoundPerSec*eps {
@@ -145,20 +119,20 @@ func checkPrediction(t *testing.T, p *plan.Plan, s plan.Speeds, h *arch.Hyper, r
 	if r.TTFTSeconds < least/eps {
 		t.Errorf("TTFT %.3f s, the busiest lane alone takes %.3f", r.TTFTSeconds, least)
 	}
-	for _, faster := range []plan.Speeds{
-		with(s, func(s *plan.Speeds) { s.DiskBytesPerSec *= 2 }), with(s, func(s *plan.Speeds) { s.LinkBytesPerSec *= 2 }),
-		with(s, func(s *plan.Speeds) { s.DeviceBytesPerSec *= 2 }), with(s, func(s *plan.Speeds) { s.FlopsPerSec *= 2 }),
+	for _, faster := range []predict.Speeds{
+		with(s, func(s *predict.Speeds) { s.DiskBytesPerSec *= 2 }), with(s, func(s *predict.Speeds) { s.LinkBytesPerSec *= 2 }),
+		with(s, func(s *predict.Speeds) { s.DeviceBytesPerSec *= 2 }), with(s, func(s *predict.Speeds) { s.FlopsPerSec *= 2 }),
 	} {
-		if f := p.Predict(faster, h, 512, 512); f.DecodeSeconds > r.DecodeSeconds*eps || f.TTFTSeconds > r.TTFTSeconds*eps {
+		if f := predict.Plan(p, faster, h, 512, 512); f.DecodeSeconds > r.DecodeSeconds*eps || f.TTFTSeconds > r.TTFTSeconds*eps {
 			t.Errorf("a faster machine %+v is slower: %.4f and %.4f s, was %.4f and %.4f", faster, f.DecodeSeconds, f.TTFTSeconds, r.DecodeSeconds, r.TTFTSeconds)
 		}
 	}
-	if later := p.Predict(s, h, 1024, 512); later.DecodeSeconds < r.DecodeSeconds/eps {
+	if later := predict.Plan(p, s, h, 1024, 512); later.DecodeSeconds < r.DecodeSeconds/eps {
 		t.Errorf("a longer context is faster: %.4f s, was %.4f", later.DecodeSeconds, r.DecodeSeconds)
 	}
 }
 
-func with(s plan.Speeds, change func(*plan.Speeds)) plan.Speeds {
+func with(s predict.Speeds, change func(*predict.Speeds)) predict.Speeds {
 	change(&s)
 	return s
 }

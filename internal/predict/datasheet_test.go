@@ -1,4 +1,4 @@
-package plan_test
+package predict_test
 
 import (
 	"flag"
@@ -8,14 +8,15 @@ import (
 	"leat/decompose/pack"
 	"leat/internal/arch"
 	"leat/internal/plan"
-	"leat/internal/plan/gpus"
+	"leat/internal/predict"
+	"leat/internal/predict/gpus"
 	"leat/tools/synth/synthetic"
 )
 
-var fit = flag.Bool("fit", false, "print the constants of reached.go that suit the rows of TestReached best")
+var fit = flag.Bool("fit", false, "print the constants of datasheet.go that suit the rows of TestReached best")
 
 // reachedRows are what leat bench measured on an H100 80GB HBM3 (driver 580.159.04), synthetic models in Q4_K_M, on 2026-11-28:
-// docs/benchmarks.md. Its last layer computed every row. The constants of reached.go are fitted to them.
+// docs/benchmarks.md. Its last layer computed every row. The constants of datasheet.go are fitted to them.
 var reachedRows = []struct {
 	model  string
 	vram   int64   // GiB; 75: all
@@ -68,10 +69,10 @@ func TestReached(t *testing.T) {
 			DeviceBytes: r.vram << 30, HostBytes: 100 << 30, ContextLength: (r.depth + r.prompt + 1023) / 512 * 512, Matrices: true, Few: true,
 		}))
 	}
-	lanes := make([]plan.Lane, len(plans))
+	lanes := make([]predict.Lane, len(plans))
 	found := func(i int) float64 {
 		r := &reachedRows[i]
-		p := plans[i].PredictEveryRow(plan.Reached(&g, 1.5e9), models[r.model].h, r.depth+1, max(1, r.prompt))
+		p := predict.EveryRow(plans[i], predict.Reached(&g, 1.5e9), models[r.model].h, r.depth+1, max(1, r.prompt))
 		if lanes[i] = p.DecodeBottleneck; r.prompt > 0 {
 			lanes[i] = p.PrefillBottleneck
 			return p.PrefillPerSec
@@ -88,7 +89,7 @@ func TestReached(t *testing.T) {
 		}
 		t.Logf("%-8s %2d GiB, prompt %4d, depth %4d: %8.4g tok/s, measured %8.4g (%+.0f %%)", r.model, r.vram, r.prompt, r.depth, got, r.perSec, 100*(r.perSec/got-1))
 		near(t, r.model, got, r.perSec, within)
-		if links := r.vram < 75 && r.prompt < 2048; links != (lanes[i] == plan.LaneLink) {
+		if links := r.vram < 75 && r.prompt < 2048; links != (lanes[i] == predict.LaneLink) {
 			t.Errorf("%s within %d GiB, prompt %d: the bottleneck is %s", r.model, r.vram, r.prompt, lanes[i])
 		}
 	}
@@ -108,7 +109,7 @@ func TestReachedWithoutMatrices(t *testing.T) {
 	h, file := open(t, synthetic.Options{Arch: "llama", Preset: "8b", Type: "q4_k_m", Hollow: true})
 	p := mustMake(t, h, file, plan.Budget{DeviceBytes: 100 << 30, HostBytes: 100 << 30, ContextLength: 4096, Few: true})
 	for prompt, perSec := range map[int]float64{512: 1100, 2048: 1008} {
-		r := p.Predict(plan.Reached(&g, 2e9), h, 1, prompt)
+		r := predict.Plan(p, predict.Reached(&g, 2e9), h, 1, prompt)
 		t.Logf("%d tokens: %.4g tok/s, measured %.4g", prompt, r.PrefillPerSec, perSec)
 		near(t, "without matrix units", r.PrefillPerSec, perSec, withinPredicted)
 	}
@@ -116,7 +117,7 @@ func TestReachedWithoutMatrices(t *testing.T) {
 
 // fitReached goes downhill in all constants, by smaller and smaller steps.
 func fitReached(t *testing.T, found func(row int) float64) {
-	names, get, set := plan.Constants()
+	names, get, set := predict.Constants()
 	off := func() (sum float64) {
 		for i, r := range reachedRows {
 			if d := math.Log(found(i) / r.perSec); r.fitted {

@@ -1,9 +1,9 @@
-package plan
+package predict
 
 import (
 	"time"
 
-	"leat/internal/plan/gpus"
+	"leat/internal/predict/gpus"
 )
 
 // shares are what our kernels and transfers make of a data sheet's peaks. A machine that was calibrated needs none of it.
@@ -24,10 +24,10 @@ type shares struct {
 	host     time.Duration // between two steps
 }
 
-// reached is fitted to what one H100 reached (driver 580.159.04, leat bench of 2026-11-28), by the rows of reached_test.go,
+// reached is fitted to what one H100 reached (driver 580.159.04, leat bench of 2026-11-28), by the rows of datasheet_test.go,
 // which hold it to that. When kernels have changed: change the rows, and take over what
 //
-//	go test ./internal/plan -run TestReached -v -args -fit
+//	go test ./internal/predict -run TestReached -v -args -fit
 //
 // prints. What it does not print was not measured there, or is what docs/benchmarks.md says of the link.
 var reached = shares{

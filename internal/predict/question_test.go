@@ -1,13 +1,13 @@
-package plan_test
+package predict_test
 
 import (
 	"errors"
-	"leat/gguf"
 	"testing"
 
+	"leat/gguf"
 	"leat/internal/plan"
-	"leat/internal/plan/gpus"
-	"leat/tools/synth/synthetic"
+	"leat/internal/predict"
+	"leat/internal/predict/gpus"
 )
 
 // within varies the VRAM alone.
@@ -25,7 +25,7 @@ func TestNeed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	q := plan.Question{Hyper: h, Model: m, Within: within(plan.Budget{HostBytes: 1 << 30, ContextLength: 4096, KVType: gguf.F16}), Speeds: plan.Reached(&g, 7e9), Context: 128, Prompt: 512}
+	q := predict.Question{Search: plan.Search{Hyper: h, Model: m, Within: within(plan.Budget{HostBytes: 1 << 30, ContextLength: 4096, KVType: gguf.F16})}, Speeds: predict.Reached(&g, 7e9), Context: 128, Prompt: 512}
 	least, err := q.Least()
 	if err != nil {
 		t.Fatal(err)
@@ -56,7 +56,7 @@ func TestNeed(t *testing.T) {
 		t.Errorf("a million tok/s: %d bytes, %v", n, err)
 	}
 	one, err := q.At(2 << 30)
-	if err != nil || one.Prediction.DecodeBottleneck != plan.LaneDisk {
+	if err != nil || one.Prediction.DecodeBottleneck != predict.LaneDisk {
 		t.Fatalf("at 2 GiB the bottleneck is %s, %v", one.Prediction.DecodeBottleneck, err)
 	}
 	b, err := q.Within(2 << 30)
@@ -69,32 +69,5 @@ func TestNeed(t *testing.T) {
 	}
 	if q.Speeds.DiskBytesPerSec != 7e9 {
 		t.Error("the question was changed")
-	}
-}
-
-// What is said to hold all of a model reads its prompts by as many rows as more VRAM would, where that costs little, and is the least
-// budget that does.
-func TestNeedAll(t *testing.T) {
-	for _, o := range []synthetic.Options{{Arch: "llama", Preset: "8b", Hollow: true}, {Arch: "qwen3moe", Preset: "30b-a3b", Hollow: true}} {
-		h, m := open(t, o)
-		q := plan.Question{Hyper: h, Model: m, Within: within(plan.Budget{HostBytes: 1 << 30, ContextLength: 1024, KVType: gguf.F16, Few: true}), Prompt: 512}
-		all, err := q.All()
-		if err != nil {
-			t.Fatal(err)
-		}
-		a, err := q.At(all)
-		if err != nil {
-			t.Fatal(err)
-		}
-		more, err := q.At(2 * all)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if a.Plan.StreamedBytes != 0 || a.Plan.Chunk != more.Plan.Chunk {
-			t.Errorf("%s: all in %d MiB, %d bytes of it streamed, by %d rows; in twice that by %d", o.Arch, all>>20, a.Plan.StreamedBytes, a.Plan.Chunk, more.Plan.Chunk)
-		}
-		if b, err := q.At(all - 1<<20); err != nil || b.Plan.StreamedBytes == 0 && b.Plan.Chunk >= a.Plan.Chunk {
-			t.Errorf("%s: a MiB below %d MiB is as good, %v", o.Arch, all>>20, err)
-		}
 	}
 }

@@ -1,4 +1,4 @@
-package plan_test
+package predict_test
 
 import (
 	"fmt"
@@ -10,21 +10,22 @@ import (
 	"leat/gguf"
 	"leat/internal/arch"
 	"leat/internal/plan"
+	"leat/internal/predict"
 	"leat/tools/synth/synthetic"
 )
 
 // law is the machine of these tests: what a step of a layer takes, by how many positions its
 // rows see on average.
-func law(c plan.Layer, s plan.StepShape) float64 {
+func law(c predict.Layer, s predict.StepShape) float64 {
 	size := float64(c.First.Bytes)
 	seen := float64(s.Context) - float64(s.Rows-1)/2
 	return 1e-11*size + 1e-12*size*float64(s.Rows) + 1e-7*float64(s.Rows)*seen
 }
 
 // rehearse is a rehearsal of a model on that machine.
-func rehearse(h *arch.Hyper, m *pack.Model, steps ...plan.StepShape) *plan.Rehearsed {
-	r := &plan.Rehearsed{Steps: steps, Layers: map[string][]float64{}, Bytes: map[string]int64{}, Head: 3e-3}
-	for _, c := range plan.Classes(h, m) {
+func rehearse(h *arch.Hyper, m *pack.Model, steps ...predict.StepShape) *predict.Rehearsed {
+	r := &predict.Rehearsed{Steps: steps, Layers: map[string][]float64{}, Bytes: map[string]int64{}, Head: 3e-3}
+	for _, c := range predict.Classes(h, m) {
 		for _, s := range steps {
 			r.Layers[c.Class] = append(r.Layers[c.Class], law(c, s))
 		}
@@ -37,32 +38,9 @@ func rehearse(h *arch.Hyper, m *pack.Model, steps ...plan.StepShape) *plan.Rehea
 }
 
 // With all in VRAM a step takes what was rehearsed: all layers of each class, the head, the rest.
-// Less VRAM decodes weights into shorter slices, unless it is asked for others.
-func TestSlices(t *testing.T) {
-	h, m := preset(t, "70b")
-	make := func(vram, asked int64) int64 {
-		b := plan.Budget{DeviceBytes: vram, HostBytes: 64 << 30, ContextLength: 2560, Matrices: true, Few: true, Sweep: plan.Sweep{Halves: asked}}
-		p := mustMake(t, h, m, b)
-		if w := p.Scratch.Weights; p.Scratch.Halves.Bytes <= w {
-			t.Errorf("%d bytes of VRAM: weights take %d of %d bytes, no room for the other side", vram, w, p.Scratch.Halves.Bytes)
-		}
-		return p.Scratch.Weights
-	}
-	all, little := make(75<<30, 0), make(6<<30, 0)
-	if little >= all || little <= 0 {
-		t.Errorf("slices of %d bytes within 6 GiB, of %d within 75", little, all)
-	}
-	if got := make(75<<30, little); got != little {
-		t.Errorf("asked for slices of %d bytes, found %d", little, got)
-	}
-	if got := make(75<<30, 1<<40); got < all || got > 1<<40/2 {
-		t.Errorf("slices as large as the largest matrix: %d bytes", got)
-	}
-}
-
 func TestRehearsed(t *testing.T) {
 	h, m := open(t, synthetic.Options{Arch: "llama", Preset: "8b", Hollow: true})
-	classes := plan.Classes(h, m)
+	classes := predict.Classes(h, m)
 	count := 0
 	for _, c := range classes {
 		count += c.Count
@@ -70,50 +48,50 @@ func TestRehearsed(t *testing.T) {
 	if len(classes) != 2 || count != h.BlockCount {
 		t.Fatalf("%d classes of %d layers in a Q4_K_M of %d", len(classes), count, h.BlockCount)
 	}
-	step := func(rows, ctx int) plan.StepShape { return plan.StepShape{Rows: rows, Context: ctx} }
+	step := func(rows, ctx int) predict.StepShape { return predict.StepShape{Rows: rows, Context: ctx} }
 	r := rehearse(h, m, step(1, 1), step(64, 64), step(256, 256), step(1, 1024), step(256, 2048))
-	all := func(s plan.StepShape) (sum float64) {
+	all := func(s predict.StepShape) (sum float64) {
 		for _, c := range classes {
 			sum += float64(c.Count) * law(c, s)
 		}
 		return sum
 	}
 	p := mustMake(t, h, m, plan.Budget{DeviceBytes: 64 << 30, HostBytes: 1 << 30, ContextLength: 4096, Chunk: 512})
-	speeds := plan.Speeds{Rehearsed: r, DeviceBytesPerSec: 1, FlopsPerSec: 1} // which nothing asks
+	speeds := predict.Speeds{Rehearsed: r, DeviceBytesPerSec: 1, FlopsPerSec: 1} // which nothing asks
 	for _, ctx := range []int{1, 300, 1024, 4000} {
-		near(t, "decode", p.Predict(speeds, h, ctx, 1).DecodeSeconds, all(step(1, ctx))+4e-3, 1e-6)
+		near(t, "decode", predict.Plan(p, speeds, h, ctx, 1).DecodeSeconds, all(step(1, ctx))+4e-3, 1e-6)
 	}
 	for _, prompt := range []int{64, 200, 256, 512} { // within what was run, between, and beyond
-		near(t, "prefill", p.Predict(speeds, h, 1, prompt).TTFTSeconds, all(step(prompt, prompt))+4e-3, 0.05)
+		near(t, "prefill", predict.Plan(p, speeds, h, 1, prompt).TTFTSeconds, all(step(prompt, prompt))+4e-3, 0.05)
 	}
-	near(t, "two chunks", p.Predict(speeds, h, 1, 1024).TTFTSeconds, all(step(512, 512))+all(step(512, 1024))+5e-3, 0.05)
+	near(t, "two chunks", predict.Plan(p, speeds, h, 1, 1024).TTFTSeconds, all(step(512, 512))+all(step(512, 1024))+5e-3, 0.05)
 
 	streamed := mustMake(t, h, m, plan.Budget{DeviceBytes: 3 << 30, HostBytes: 64 << 30, ContextLength: 4096, Chunk: 512})
-	near(t, "streamed over a quick link", streamed.Predict(speeds, h, 300, 1).DecodeSeconds, all(step(1, 300))+4e-3, 1e-6)
+	near(t, "streamed over a quick link", predict.Plan(streamed, speeds, h, 300, 1).DecodeSeconds, all(step(1, 300))+4e-3, 1e-6)
 
 	// A class that was not run is taken for the nearest one.
 	delete(r.Layers, classes[1].Class)
 	delete(r.Bytes, classes[1].Class)
-	near(t, "a class unknown", p.Predict(speeds, h, 1, 1).DecodeSeconds, all(step(1, 1))+4e-3, 0.02)
+	near(t, "a class unknown", predict.Plan(p, speeds, h, 1, 1).DecodeSeconds, all(step(1, 1))+4e-3, 0.02)
 }
 
 // A layer that has experts was run with them: its time is all of its units', in VRAM and in slots, where the host is asked
 // for each layer as well.
 func TestPredictRehearsedExperts(t *testing.T) {
 	h, m := open(t, synthetic.Options{Arch: "qwen3moe", Preset: "30b-a3b", Type: "q4_k_m", Hollow: true})
-	classes := plan.Classes(h, m)
+	classes := predict.Classes(h, m)
 	if len(classes) != 2 || len(classes[0].Experts) != h.Experts.Count {
 		t.Fatalf("%d classes, %d experts in the first, wanted 2 with %d", len(classes), len(classes[0].Experts), h.Experts.Count)
 	}
-	one := plan.StepShape{Rows: 1, Context: 1}
+	one := predict.StepShape{Rows: 1, Context: 1}
 	r := rehearse(h, m, one)
 	want := 0.0
 	for _, c := range classes {
 		want += float64(c.Count) * law(c, one)
 	}
-	speeds := plan.Speeds{Rehearsed: r, DeviceBytesPerSec: 1, FlopsPerSec: 1, LinkBytesPerSec: 1e15}
+	speeds := predict.Speeds{Rehearsed: r, DeviceBytesPerSec: 1, FlopsPerSec: 1, LinkBytesPerSec: 1e15}
 	whole := mustMake(t, h, m, plan.Budget{DeviceBytes: 64 << 30, HostBytes: 1 << 30, ContextLength: 1024, Chunk: 64})
-	decode := whole.Predict(speeds, h, 1, 1).DecodeSeconds
+	decode := predict.Plan(whole, speeds, h, 1, 1).DecodeSeconds
 	near(t, "all in VRAM", decode, want+4e-3, 1e-6)
 	slots := mustMake(t, h, m, plan.Budget{DeviceBytes: 6 << 30, HostBytes: 64 << 30, ContextLength: 1024, Chunk: 64})
 	if slots.Experts == nil {
@@ -134,10 +112,10 @@ func TestPredictRehearsedExperts(t *testing.T) {
 	} {
 		r.Trip, r.Ahead = c.trip, c.ahead
 		if speeds.Bursts = nil; c.burst > 0 {
-			speeds.Bursts = []plan.Burst{{Bytes: 1, Seconds: c.burst}, {Bytes: 1 << 40, Seconds: c.burst}}
+			speeds.Bursts = []predict.Burst{{Bytes: 1, Seconds: c.burst}, {Bytes: 1 << 40, Seconds: c.burst}}
 		}
-		found := &plan.Found{HitRate: c.rate}
-		near(t, fmt.Sprintf("in slots, %+v", c), slots.PredictFound(speeds, h, 1, 1, found, found).DecodeSeconds-decode, c.want*float64(h.BlockCount), 1e-3)
+		found := &predict.Found{HitRate: c.rate}
+		near(t, fmt.Sprintf("in slots, %+v", c), predict.PlanFound(slots, speeds, h, 1, 1, found, found).DecodeSeconds-decode, c.want*float64(h.BlockCount), 1e-3)
 	}
 	forced := mustMake(t, h, m, plan.Budget{DeviceBytes: 64 << 30, ContextLength: 1024, Chunk: 64, Sweep: plan.Sweep{Slots: true}})
 	if x := forced.Experts; x == nil || x.Slots() != x.All() || forced.StreamedBytes != 0 {
@@ -148,20 +126,20 @@ func TestPredictRehearsedExperts(t *testing.T) {
 // What is no rehearsal, as of an older program's file, is not believed.
 func TestRehearsedSound(t *testing.T) {
 	h, m := open(t, synthetic.Options{Arch: "llama", Preset: "8b", Hollow: true})
-	good := func() *plan.Rehearsed { return rehearse(h, m, plan.StepShape{Rows: 1, Context: 1}) }
+	good := func() *predict.Rehearsed { return rehearse(h, m, predict.StepShape{Rows: 1, Context: 1}) }
 	if !good().Sound() {
 		t.Error("a good one is not sound")
 	}
-	for name, spoil := range map[string]func(*plan.Rehearsed){
-		"no layers": func(r *plan.Rehearsed) { r.Layers = nil },
-		"no steps":  func(r *plan.Rehearsed) { r.Steps = nil },
-		"no first":  func(r *plan.Rehearsed) { r.Steps = []plan.StepShape{{Rows: 2, Context: 2}} },
-		"no rows": func(r *plan.Rehearsed) {
-			r.Steps, r.Rest = append(r.Steps, plan.StepShape{Context: 4}), append(r.Rest, 0)
+	for name, spoil := range map[string]func(*predict.Rehearsed){
+		"no layers": func(r *predict.Rehearsed) { r.Layers = nil },
+		"no steps":  func(r *predict.Rehearsed) { r.Steps = nil },
+		"no first":  func(r *predict.Rehearsed) { r.Steps = []predict.StepShape{{Rows: 2, Context: 2}} },
+		"no rows": func(r *predict.Rehearsed) {
+			r.Steps, r.Rest = append(r.Steps, predict.StepShape{Context: 4}), append(r.Rest, 0)
 		},
-		"no rest":  func(r *plan.Rehearsed) { r.Rest = nil },
-		"no bytes": func(r *plan.Rehearsed) { clear(r.Bytes) },
-		"a layer short": func(r *plan.Rehearsed) {
+		"no rest":  func(r *predict.Rehearsed) { r.Rest = nil },
+		"no bytes": func(r *predict.Rehearsed) { clear(r.Bytes) },
+		"a layer short": func(r *predict.Rehearsed) {
 			for c := range r.Layers {
 				r.Layers[c] = nil
 			}
@@ -172,7 +150,7 @@ func TestRehearsedSound(t *testing.T) {
 			t.Errorf("%s: it is sound", name)
 		}
 	}
-	if (*plan.Rehearsed)(nil).Sound() {
+	if (*predict.Rehearsed)(nil).Sound() {
 		t.Error("none is sound")
 	}
 }
@@ -182,7 +160,7 @@ func TestSignature(t *testing.T) {
 	sign := func(o synthetic.Options, kv gguf.Type) string {
 		o.Arch, o.Hollow = "llama", true
 		h, m := open(t, o)
-		return plan.Signature(h, m, kv)
+		return predict.Signature(h, m, kv)
 	}
 	shape := func(change func(*synthetic.Shape)) synthetic.Options {
 		s := synthetic.Shape{BlockCount: 8}
@@ -212,25 +190,25 @@ func TestSignature(t *testing.T) {
 func TestPredictQueues(t *testing.T) {
 	h, m := preset(t, "8b")
 	p := mustMake(t, h, m, plan.Budget{DeviceBytes: 2 << 30, HostBytes: 64 << 30, ContextLength: 1024, Chunk: 64})
-	s := plan.Speeds{LinkBytesPerSec: 50e9, DeviceBytesPerSec: 100e9}
-	link, compute := float64(p.StreamedBytes)/50e9, p.Predict(s, h, 1, 1).Decode.ComputeSeconds
+	s := predict.Speeds{LinkBytesPerSec: 50e9, DeviceBytesPerSec: 100e9}
+	link, compute := float64(p.StreamedBytes)/50e9, predict.Plan(p, s, h, 1, 1).Decode.ComputeSeconds
 	if link < 1.1*compute {
 		t.Fatalf("link %.3f s, compute %.3f s: the link is no bottleneck", link, compute)
 	}
-	r := p.Predict(s, h, 1, 1)
+	r := predict.Plan(p, s, h, 1, 1)
 	near(t, "two queues", r.DecodeSeconds, link, 1e-3)
 	s.LinkBusyBytesPerSec = 40e9 // while kernels run, a fifth is lost
-	r = p.Predict(s, h, 1, 1)
+	r = predict.Plan(p, s, h, 1, 1)
 	near(t, "two queues, the link under load", r.DecodeSeconds, link+compute/5, 1e-3)
 	s.OneQueue = true
-	r = p.Predict(s, h, 1, 1)
+	r = predict.Plan(p, s, h, 1, 1)
 	near(t, "one queue", r.DecodeSeconds, link+compute, 1e-3)
 	near(t, "one queue's bound", r.BoundPerSec, 1/(link+compute), 1e-3)
-	if r.DecodeBottleneck != plan.LaneLink {
+	if r.DecodeBottleneck != predict.LaneLink {
 		t.Errorf("the %s is the bottleneck", r.DecodeBottleneck)
 	}
 	s.LinkBusyBytesPerSec, s.OneQueue, s.DeviceBytesPerSec = 25e9, false, 20e9 // kernels run all the time
-	r = p.Predict(s, h, 1, 1)
+	r = predict.Plan(p, s, h, 1, 1)
 	near(t, "kernels all the time", r.Decode.LinkSeconds, 2*link, 1e-3)
 }
 
@@ -238,13 +216,13 @@ func TestPredictQueues(t *testing.T) {
 func TestPredictRested(t *testing.T) {
 	h, m := preset(t, "8b")
 	p := mustMake(t, h, m, plan.Budget{DeviceBytes: 2 << 30, HostBytes: 64 << 30, ContextLength: 1024, Chunk: 64})
-	r := p.Predict(plan.Speeds{LinkBytesPerSec: 1e9}, h, 1, 64)
+	r := predict.Plan(p, predict.Speeds{LinkBytesPerSec: 1e9}, h, 1, 64)
 	saved := r.Prefill.LinkSeconds - r.TTFTSeconds
 	if ring := float64(p.RingSize()) / 1e9; saved <= 0 || saved > ring {
 		t.Errorf("the first token waits %.3f s less than all bytes take; the ring holds %.3f s of them", saved, ring)
 	}
 	// The head is of no use before the prompt's last chunk.
-	two := p.Predict(plan.Speeds{LinkBytesPerSec: 1e9}, h, 1, 128)
+	two := predict.Plan(p, predict.Speeds{LinkBytesPerSec: 1e9}, h, 1, 128)
 	var head int64
 	for i := range p.Units {
 		if u := &p.Units[i]; u.Kind == pack.Head && !u.Resident() {
@@ -257,16 +235,16 @@ func TestPredictRested(t *testing.T) {
 // The units of a layer share its time; the sum is the layer's, wherever it is cut.
 func TestRehearsedParts(t *testing.T) {
 	h, m := preset(t, "8b")
-	r := rehearse(h, m, plan.StepShape{Rows: 1, Context: 1})
+	r := rehearse(h, m, predict.StepShape{Rows: 1, Context: 1})
 	p := mustMake(t, h, m, plan.Budget{DeviceBytes: 2 << 30, HostBytes: 64 << 30, ContextLength: 1024, Chunk: 64})
 	if !slices.ContainsFunc(p.Units, func(u plan.Unit) bool { return u.Kind == pack.Layer && len(u.Tensors) < 4 }) {
 		t.Fatal("no layer is cut")
 	}
 	var want float64
-	for _, c := range plan.Classes(h, m) {
+	for _, c := range predict.Classes(h, m) {
 		want += float64(c.Count) * law(c, r.Steps[0])
 	}
-	got := p.Predict(plan.Speeds{Rehearsed: r}, h, 1, 1).Decode.ComputeSeconds
+	got := predict.Plan(p, predict.Speeds{Rehearsed: r}, h, 1, 1).Decode.ComputeSeconds
 	near(t, "compute", got, want+4e-3, 1e-9)
 }
 
@@ -274,10 +252,10 @@ func TestRehearsedParts(t *testing.T) {
 // there is one queue; where the link hid it, nothing is known of it, nor is it asked for.
 func TestPredictStreamed(t *testing.T) {
 	h, m := preset(t, "8b")
-	one := plan.StepShape{Rows: 1, Context: 1}
+	one := predict.StepShape{Rows: 1, Context: 1}
 	r := rehearse(h, m, one)
 	compute := 4e-3
-	for _, c := range plan.Classes(h, m) {
+	for _, c := range predict.Classes(h, m) {
 		compute += float64(c.Count) * law(c, one)
 	}
 	budget := plan.Budget{DeviceBytes: 2 << 30, HostBytes: 64 << 30, ContextLength: 1024, Chunk: 64}
@@ -290,22 +268,22 @@ func TestPredictStreamed(t *testing.T) {
 			units++
 		}
 	}
-	r.Streamed = plan.Streamed{Seconds: 30e-3, Resident: 10e-3, Units: 10, Bytes: 1e9}
+	r.Streamed = predict.Streamed{Seconds: 30e-3, Resident: 10e-3, Units: 10, Bytes: 1e9}
 	for _, c := range []struct {
 		name string
-		s    plan.Speeds
+		s    predict.Speeds
 		want float64
 	}{
-		{"one queue", plan.Speeds{OneQueue: true, LinkBytesPerSec: 1e11}, compute + bytes/1e11 + units*1e-3},
-		{"one queue, a link that takes all of it", plan.Speeds{OneQueue: true, LinkBytesPerSec: 2e10}, compute + bytes/2e10},
-		{"two queues", plan.Speeds{LinkBytesPerSec: 1e12}, compute + units*2e-3},
-		{"two queues, a link slower than the kernels", plan.Speeds{LinkBytesPerSec: 1e10}, bytes / 1e10},
+		{"one queue", predict.Speeds{OneQueue: true, LinkBytesPerSec: 1e11}, compute + bytes/1e11 + units*1e-3},
+		{"one queue, a link that takes all of it", predict.Speeds{OneQueue: true, LinkBytesPerSec: 2e10}, compute + bytes/2e10},
+		{"two queues", predict.Speeds{LinkBytesPerSec: 1e12}, compute + units*2e-3},
+		{"two queues, a link slower than the kernels", predict.Speeds{LinkBytesPerSec: 1e10}, bytes / 1e10},
 	} {
 		c.s.Rehearsed = r
-		near(t, c.name, p.Predict(c.s, h, 1, 1).DecodeSeconds, c.want, 1e-3)
-		near(t, c.name+", all in VRAM", whole.Predict(c.s, h, 1, 1).DecodeSeconds, compute, 1e-6)
+		near(t, c.name, predict.Plan(p, c.s, h, 1, 1).DecodeSeconds, c.want, 1e-3)
+		near(t, c.name+", all in VRAM", predict.Plan(whole, c.s, h, 1, 1).DecodeSeconds, compute, 1e-6)
 	}
-	if r.Streamed.Seconds = 9e-3; p.Predict(plan.Speeds{Rehearsed: r, LinkBytesPerSec: 1e12}, h, 1, 1).DecodeSeconds < compute*(1-1e-6) {
+	if r.Streamed.Seconds = 9e-3; predict.Plan(p, predict.Speeds{Rehearsed: r, LinkBytesPerSec: 1e12}, h, 1, 1).DecodeSeconds < compute*(1-1e-6) {
 		t.Error("noise makes streamed units faster than those in VRAM")
 	}
 }

@@ -1,4 +1,6 @@
-package plan
+package predict
+
+import "leat/internal/plan"
 
 // flow runs steps one after another through three lanes that work at the same time: the
 // disk ahead of the link by what staging holds, the link ahead of the kernels by what
@@ -31,7 +33,7 @@ func (f *flow) rested() *flow {
 	f.read = -f.ahead
 	for i := range f.m.p.Units {
 		u := &f.m.p.Units[i]
-		if u.Resident() || u.Tier == Cached {
+		if u.Resident() || u.Tier == plan.Cached {
 			continue
 		}
 		if f.used+u.Bytes > f.ring || f.m.loads[i].head { // the head comes for a step that asks for it
@@ -48,11 +50,6 @@ func (f *flow) hold(bytes int64) {
 	f.inRing = append(f.inRing, held{bytes: bytes})
 }
 
-// RingSize is the VRAM that streamed units pass through.
-func (p *Plan) RingSize() int64 {
-	return p.DeviceBytes - sum(p.Blocks) - p.KV.Bytes() - p.Scratch.Bytes - p.Experts.SlotBytes()
-}
-
 // run lets one step flow through, with the head or without, which waits so many seconds for
 // the host, and returns when its last kernel ends.
 func (f *flow) run(works []Work, host float64, head bool) (end float64) {
@@ -66,7 +63,7 @@ func (f *flow) run(works []Work, host float64, head bool) (end float64) {
 			f.computed += w.ComputeSeconds
 			continue
 		}
-		if u.Tier == Cached {
+		if u.Tier == plan.Cached {
 			f.routed(w)
 			continue
 		}

@@ -272,14 +272,17 @@ func (p *Plan) addTraffic(sign int64) {
 		if u.Tier != Cached {
 			continue
 		}
-		bytes := float64(u.Bytes) * float64(x.Used) / float64(x.Count) * (1 - x.hitRate(u.Layer))
+		bytes := float64(u.Bytes) * float64(x.Used) / float64(x.Count) * (1 - x.SlotShare(u.Layer))
 		p.StreamedBytes += sign * int64(bytes)
-		p.DiskBytes += sign * int64(bytes*x.diskShare())
+		p.DiskBytes += sign * int64(bytes*x.DiskShare())
 	}
 }
 
-// hitRate is the part of a layer's experts that VRAM holds.
-func (x *Experts) hitRate(layer int) float64 {
+// DiskShare is the part of the experts that rests on disk alone.
+func (x *Experts) DiskShare() float64 { return 1 - float64(x.HostCount)/float64(x.All()) }
+
+// SlotShare is the part of a layer's experts that the layer's class has slots for.
+func (x *Experts) SlotShare(layer int) float64 {
 	for i := range x.Classes {
 		if c := &x.Classes[i]; slices.Contains(c.Layers, layer) {
 			return min(1, float64(c.Slots())/float64(len(c.Layers)*x.Count))

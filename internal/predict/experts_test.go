@@ -1,32 +1,34 @@
-package plan_test
+package predict_test
 
 import (
+	"errors"
 	"slices"
 	"testing"
 
 	"leat/gguf"
 	"leat/internal/expertcache"
 	"leat/internal/plan"
+	"leat/internal/predict"
 	"leat/tools/synth/synthetic"
 )
 
-func mixture(t *testing.T) (*plan.Plan, func(decode, prompt *plan.Found) plan.Prediction) {
+func mixture(t *testing.T) (*plan.Plan, func(decode, prompt *predict.Found) predict.Prediction) {
 	t.Helper()
 	h, m := open(t, synthetic.Options{Arch: "qwen3moe", Preset: "30b-a3b", Type: "q4_k_m", Hollow: true})
 	p := mustMake(t, h, m, plan.Budget{DeviceBytes: 6 << 30, HostBytes: 64 << 30, ContextLength: 1024, KVType: gguf.F16})
-	s := plan.Speeds{DiskBytesPerSec: 2e9, LinkBytesPerSec: 20e9, DeviceBytesPerSec: 1e12, FlopsPerSec: 50e12}
-	return p, func(decode, prompt *plan.Found) plan.Prediction {
-		return p.PredictFound(s, h, 512, 512, decode, prompt)
+	s := predict.Speeds{DiskBytesPerSec: 2e9, LinkBytesPerSec: 20e9, DeviceBytesPerSec: 1e12, FlopsPerSec: 50e12}
+	return p, func(decode, prompt *predict.Found) predict.Prediction {
+		return predict.PlanFound(p, s, h, 512, 512, decode, prompt)
 	}
 }
 
 // What was measured of the experts decides what comes over the link and from disk, of tokens and of prompts each.
 func TestPredictFound(t *testing.T) {
-	p, predict := mixture(t)
-	even := predict(nil, nil)
+	p, of := mixture(t)
+	even := of(nil, nil)
 	x := p.Experts
 	uniform := float64(x.Slots()) / float64(x.All())
-	same := predict(&plan.Found{HitRate: uniform}, nil)
+	same := of(&predict.Found{HitRate: uniform}, nil)
 	near(t, "the hit rate of a plan", same.DecodePerSec, even.DecodePerSec, 0.01)
 	all := float64(0)
 	for i := range p.Units {
@@ -35,7 +37,7 @@ func TestPredictFound(t *testing.T) {
 		}
 	}
 	used := float64(x.Used) / float64(x.Count)
-	got := predict(&plan.Found{HitRate: 0.9, DiskShare: 0.25}, &plan.Found{HitRate: 0.5, Needed: 0.4})
+	got := of(&predict.Found{HitRate: 0.9, DiskShare: 0.25}, &predict.Found{HitRate: 0.5, Needed: 0.4})
 	near(t, "a token's link", got.Decode.LinkSeconds, all*used*0.1/20e9, 1e-6)
 	near(t, "a token's disk", got.Decode.DiskSeconds, all*used*0.1*0.25/2e9, 1e-6)
 	last := all / 48 // layers, of which the last one has one row to compute
@@ -59,7 +61,7 @@ func TestSkewedRate(t *testing.T) {
 		}
 	}
 	for _, slots := range []int{4, 16, 40, 64} {
-		got := plan.ZipfRate(experts, used, float64(slots))
+		got := predict.ZipfRate(experts, used, float64(slots))
 		found := 0
 		for l := range uses {
 			slices.SortFunc(uses[l][:], func(a, b int) int { return b - a })
@@ -70,7 +72,7 @@ func TestSkewedRate(t *testing.T) {
 		near(t, "hit rate", got, float64(found)/float64(layers*steps*used), 0.04)
 	}
 	for _, c := range [][3]float64{{8, 8, 4}, {8, 2, 0}, {8, 2, 8}} {
-		if got, want := plan.ZipfRate(int(c[0]), int(c[1]), c[2]), c[2]/c[0]; got != want {
+		if got, want := predict.ZipfRate(int(c[0]), int(c[1]), c[2]), c[2]/c[0]; got != want {
 			t.Errorf("%v: found %.3f, wanted %.3f", c, got, want)
 		}
 	}
@@ -81,8 +83,8 @@ func TestSkewedRate(t *testing.T) {
 func TestPredictWaves(t *testing.T) {
 	h, m := open(t, synthetic.Options{Arch: "qwen3moe", Preset: "30b-a3b", Type: "q4_k_m", Hollow: true})
 	p := mustMake(t, h, m, plan.Budget{DeviceBytes: 6 << 30, HostBytes: 64 << 30, ContextLength: 1024, KVType: gguf.F16})
-	s := plan.Speeds{LinkBytesPerSec: 50e9, FlopsPerSec: 25e12}
-	r := p.Predict(s, h, 1, 512)
+	s := predict.Speeds{LinkBytesPerSec: 50e9, FlopsPerSec: 25e12}
+	r := predict.Plan(p, s, h, 1, 512)
 	link, compute := r.Prefill.LinkSeconds, r.Prefill.ComputeSeconds
 	if share := compute / link; share < 0.3 || share > 0.9 {
 		t.Fatalf("no test: %.3f s of compute beside %.3f s on the link", compute, link)
@@ -90,12 +92,44 @@ func TestPredictWaves(t *testing.T) {
 	if r.TTFTSeconds < link || r.TTFTSeconds > link+0.15*compute {
 		t.Errorf("a prompt takes %.3f s; its link is busy for %.3f, its kernels for %.3f", r.TTFTSeconds, link, compute)
 	}
-	short := p.Predict(s, h, 1, 32) // which experts it needs nobody knows before
+	short := predict.Plan(p, s, h, 1, 32) // which experts it needs nobody knows before
 	if ahead := short.Prefill.LinkSeconds + short.Prefill.ComputeSeconds - short.TTFTSeconds; ahead < 0 || ahead > short.Prefill.ComputeSeconds {
 		t.Errorf("a short prompt takes %.3f s, %+v", short.TTFTSeconds, short.Prefill)
 	}
 	s.OneQueue = true
-	if r := p.Predict(s, h, 1, 512); r.TTFTSeconds < 0.999*(r.Prefill.LinkSeconds+r.Prefill.ComputeSeconds) {
+	if r := predict.Plan(p, s, h, 1, 512); r.TTFTSeconds < 0.999*(r.Prefill.LinkSeconds+r.Prefill.ComputeSeconds) {
 		t.Errorf("with one queue a prompt takes %.3f s, %+v", r.TTFTSeconds, r.Prefill)
+	}
+}
+
+// More VRAM never makes a mixture slower, nor does a higher hit rate, from the least budget up to all.
+func TestPredictSlots(t *testing.T) {
+	h, m := open(t, synthetic.Options{Arch: "qwen3moe", Preset: "30b-a3b", Type: "q4_k_m", Hollow: true})
+	b := plan.Budget{DeviceBytes: 1, HostBytes: 1 << 30, ContextLength: 1024, KVType: gguf.F16}
+	_, err := plan.Make(h, m, b)
+	var small *plan.BudgetError
+	if !errors.As(err, &small) {
+		t.Fatal(err)
+	}
+	s := predict.Speeds{DiskBytesPerSec: 3e9, LinkBytesPerSec: 25e9, DeviceBytesPerSec: 300e9, FlopsPerSec: 5e12}
+	var speed float64
+	for i, vram := range []int64{small.Need, 2 << 30, 6 << 30, 12 << 30} {
+		for _, ram := range []int64{1, 7 << 30, 64 << 30} {
+			b.DeviceBytes, b.HostBytes = vram, ram
+			p := mustMake(t, h, m, b)
+			got := predict.Plan(p, s, h, 512, 512)
+			rates := got.HitRates
+			for k := 1; k < len(rates); k++ {
+				if rates[k].DecodePerSec < rates[k-1].DecodePerSec {
+					t.Errorf("more hits are slower: %v", rates)
+				}
+			}
+			if ram == 64<<30 {
+				if got.DecodePerSec < speed {
+					t.Errorf("budget %d: %.1f tok/s, with less VRAM %.1f", i, got.DecodePerSec, speed)
+				}
+				speed = got.DecodePerSec
+			}
+		}
 	}
 }

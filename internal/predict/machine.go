@@ -1,15 +1,16 @@
-package plan
+package predict
 
 import (
 	"leat/decompose/pack"
 	"leat/gguf"
 	"leat/internal/arch"
+	"leat/internal/plan"
 	"leat/shaders"
 )
 
 // machine is a plan on a machine whose speeds are known: it gives each unit's work.
 type machine struct {
-	p     *Plan
+	p     *plan.Plan
 	s     Speeds
 	h     *arch.Hyper
 	loads []load
@@ -46,7 +47,7 @@ type matrix struct {
 	every bool    // of the last layer: every row passes, for the cache
 }
 
-func newMachine(p *Plan, s Speeds, h *arch.Hyper) *machine {
+func newMachine(p *plan.Plan, s Speeds, h *arch.Hyper) *machine {
 	m := &machine{p: p, s: s, h: h}
 	if s.Rehearsed.Sound() {
 		m.parts = partsOf(h, p, over(float64(h.Experts.Used), float64(h.Experts.Count)))
@@ -137,7 +138,7 @@ const expertWaits = 2
 
 // partsOf says of each unit which layer it is a part of, or how much of the head. Of a layer's experts a token uses so
 // large a part.
-func partsOf(h *arch.Hyper, p *Plan, used float64) []part {
+func partsOf(h *arch.Hyper, p *plan.Plan, used float64) []part {
 	layers, heads := map[int][]pack.Tensor{}, 0.0
 	bytes := map[int]float64{} // that a token uses of a layer
 	for i := range p.Units {
@@ -214,7 +215,7 @@ func (m *machine) step(rows, ctx int, head bool) []Work {
 		}
 		w.ComputeSeconds *= 1 + m.resting*(restingKernels-1)
 		comes, read := m.comes(u, asked)
-		if u.Tier == Cached {
+		if u.Tier == plan.Cached {
 			m.waves(w, comes, asked)
 			m.misses(w, u, comes, read, asked)
 		}
@@ -223,7 +224,7 @@ func (m *machine) step(rows, ctx int, head bool) []Work {
 		}
 		w.DiskSeconds = over(read, m.s.DiskBytesPerSec)
 		compute, link = compute+w.ComputeSeconds, link+w.LinkSeconds
-		if u.Tier == Host || u.Tier == Disk {
+		if u.Tier == plan.Host || u.Tier == plan.Disk {
 			w.ComputeSeconds += alone
 		}
 	}
@@ -243,14 +244,14 @@ func (m *machine) alone() float64 {
 }
 
 // comes is how many of a unit's bytes a step of rows has uploaded, and how many of them read.
-func (m *machine) comes(u *Unit, rows int) (uploaded, read float64) {
+func (m *machine) comes(u *plan.Unit, rows int) (uploaded, read float64) {
 	bytes := float64(u.Bytes)
 	switch u.Tier {
-	case Host:
+	case plan.Host:
 		return bytes, 0
-	case Disk:
+	case plan.Disk:
 		return bytes, bytes
-	case Cached:
+	case plan.Cached:
 		found := m.foundIn(u, rows)
 		bytes *= found.Needed * (1 - found.HitRate)
 		return bytes, bytes * found.DiskShare
@@ -309,7 +310,7 @@ func (m *machine) byRates(i, every, rows, ctx int) (t float64) {
 		if l.attention && rows <= shaders.FewRows {
 			waits++ // its parts are put together
 		}
-		if l.turns && (rows > shaders.FewRows || shaders.KVQuantised(m.p.made.KVType)) {
+		if l.turns && (rows > shaders.FewRows || shaders.KVQuantised(m.p.KV.Type)) {
 			waits++
 		}
 	}

@@ -1,0 +1,81 @@
+package plan
+
+import (
+	"errors"
+
+	"leat/decompose/pack"
+	"leat/internal/arch"
+)
+
+// Search looks for the VRAM budgets of a model at which its plan changes kind.
+type Search struct {
+	Hyper  *arch.Hyper
+	Model  *pack.Model
+	Within func(deviceBytes int64) (Budget, error) // what a run may spend that is given that much VRAM
+}
+
+// SearchStep is what budgets that are searched for are multiples of.
+const SearchStep = 1 << 20
+
+// Make plans the model within a VRAM budget. The error is a [*BudgetError] where it can't hold.
+func (s *Search) Make(deviceBytes int64) (*Plan, error) {
+	b, err := s.Within(deviceBytes)
+	if err != nil {
+		return nil, err
+	}
+	return Make(s.Hyper, s.Model, b)
+}
+
+// Least is the smallest VRAM budget, in whole steps, that holds at all. The context must
+// be settled in the budget: else it would shrink to fit anything.
+func (s *Search) Least() (int64, error) {
+	_, err := s.Make(1) // none means that nothing was asked for
+	var small *BudgetError
+	if !errors.As(err, &small) {
+		return 0, err
+	}
+	return First(small.Need/2, 2*small.Need+SearchStep, func(deviceBytes int64) bool {
+		_, err := s.Make(deviceBytes)
+		return err == nil
+	}), nil
+}
+
+// All is the smallest VRAM budget, in whole steps, with which nothing is streamed, and steps of the model have as many rows as a
+// little more VRAM gives them: what holds no more than the weights reads a prompt by few rows.
+func (s *Search) All() (int64, error) {
+	least, err := s.Least()
+	if err != nil {
+		return 0, err
+	}
+	most := least
+	for i := range s.Model.Units {
+		most += s.Model.Units[i].Bytes
+	}
+	most += most/8 + 1<<30
+	chunk := func(deviceBytes int64) int { // 0: something is streamed
+		if p, err := s.Make(deviceBytes); err == nil && p.StreamedBytes == 0 {
+			return p.Chunk
+		}
+		return 0
+	}
+	barely := First(least, most, func(deviceBytes int64) bool { return chunk(deviceBytes) > 0 })
+	roomy := (barely/SearchStep + barely/SearchStep/moreRows) * SearchStep
+	rows := chunk(roomy)
+	return First(barely, roomy, func(deviceBytes int64) bool { return chunk(deviceBytes) >= rows }), nil
+}
+
+// moreRows is the part of the VRAM that more rows of a step may cost.
+const moreRows = 16
+
+// First is the smallest budget of low to high, in whole steps, for which enough holds, if it holds from there on.
+func First(low, high int64, enough func(deviceBytes int64) bool) int64 {
+	low, high = low/SearchStep, high/SearchStep
+	for low < high {
+		if mid := low + (high-low)/2; enough(mid * SearchStep) {
+			high = mid
+		} else {
+			low = mid + 1
+		}
+	}
+	return low * SearchStep
+}

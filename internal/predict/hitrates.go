@@ -1,0 +1,52 @@
+package predict
+
+import (
+	"math"
+
+	"leat/internal/plan"
+)
+
+// HitRate is how fast a model decodes whose layers find so many of the experts that they need in VRAM.
+type HitRate struct {
+	Rate         float64 `json:"hit_rate"`
+	DecodePerSec float64 `json:"decode_tokens_per_second"`
+}
+
+// hitRates are those that a prediction tries.
+var hitRates = []float64{0, 0.25, 0.5, 0.75, 0.9, 1}
+
+// skewedRate is the part of a token's experts that VRAM has if a layer's experts are used as Zipf's law says, the n-th most used one an n-th
+// as often as the first, and those used most are there.
+func skewedRate(x *plan.Experts) (rate float64) {
+	for i := range x.Classes {
+		c := &x.Classes[i]
+		layers := float64(len(c.Layers))
+		rate += layers / float64(x.Layers) * zipfRate(x.Count, x.Used, float64(c.Slots())/layers)
+	}
+	return rate
+}
+
+// zipfRate is the part of `used` different ones of count, drawn by Zipf's law, that are among the first slots.
+func zipfRate(count, used int, slots float64) float64 {
+	if used >= count || slots >= float64(count) {
+		return min(1, slots/float64(count))
+	}
+	sum := func(lambda float64, upto float64) (n float64) { // how many are drawn of the first upto
+		for i := 1; float64(i-1) < upto; i++ {
+			n += min(1, upto-float64(i-1)) * -math.Expm1(-lambda/float64(i))
+		}
+		return n
+	}
+	low, high := 0.0, 1.0
+	for sum(high, float64(count)) < float64(used) {
+		high *= 2
+	}
+	for range 60 {
+		if mid := (low + high) / 2; sum(mid, float64(count)) < float64(used) {
+			low = mid
+		} else {
+			high = mid
+		}
+	}
+	return sum(high, slots) / float64(used)
+}

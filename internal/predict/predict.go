@@ -1,0 +1,154 @@
+package predict
+
+import (
+	"leat/internal/arch"
+	"leat/internal/plan"
+)
+
+// Prediction is what a plan will reach on a machine.
+type Prediction struct {
+	Context int `json:"context"` // tokens in the session while decoding
+	Prompt  int `json:"prompt_tokens"`
+
+	Decode           Work    `json:"decode"` // of one token
+	DecodeBottleneck Lane    `json:"decode_bottleneck"`
+	DecodeSeconds    float64 `json:"decode_seconds"` // a token, with this plan's ring and staging
+	DecodePerSec     float64 `json:"decode_tokens_per_second"`
+	BoundPerSec      float64 `json:"bound_tokens_per_second"`     // 1 / max(Σ disk, Σ link, Σ compute): a ring without end
+	LockStepPerSec   float64 `json:"lock_step_tokens_per_second"` // 1 / Σ max(…): each unit waits for the slowest of its lanes
+
+	Prefill           Work    `json:"prefill"` // of the prompt
+	PrefillBottleneck Lane    `json:"prefill_bottleneck"`
+	PrefillPerSec     float64 `json:"prefill_tokens_per_second"`
+	TTFTSeconds       float64 `json:"ttft_seconds"` // loaded and warm: the ring holds what a step begins with
+	LoadSeconds       float64 `json:"load_seconds"` // what VRAM and the host tier hold, read from disk
+
+	HitRates []HitRate `json:"hit_rates,omitempty"` // decoding, where experts share slots
+	Skewed   *HitRate  `json:"skewed,omitempty"`    // the same, if experts are used as unevenly as Zipf's law has it and the most used are there
+}
+
+// Plan predicts how fast a plan will run: decoding with ctx tokens in the session, and
+// a prompt of promptTokens in an empty one. h is the model's that was planned. Where experts
+// share slots, all are taken to be as likely: a real router uses some more than others, and is faster.
+func Plan(p *plan.Plan, s Speeds, h *arch.Hyper, ctx, promptTokens int) Prediction {
+	return PlanFound(p, s, h, ctx, promptTokens, nil, nil)
+}
+
+// PlanFound is [Plan] for experts that are found as decode and prompt say; nil: as if all are as likely.
+func PlanFound(p *plan.Plan, s Speeds, h *arch.Hyper, ctx, promptTokens int, decode, prompt *Found) Prediction {
+	m := newMachine(p, s, h)
+	ctx = max(1, min(ctx, p.ContextLength))
+	promptTokens = max(1, min(promptTokens, p.ContextLength))
+	r := Prediction{Context: ctx, Prompt: promptTokens}
+	m.found = decode
+	r.decode(m)
+	m.found = prompt
+	r.prefill(m)
+	r.LoadSeconds = loading(p, s)
+	if x := p.Experts; x != nil {
+		at := func(rate float64) HitRate {
+			m.found = &Found{HitRate: rate, DiskShare: x.DiskShare()}
+			at := Prediction{Context: ctx, Prompt: promptTokens}
+			at.decode(m)
+			return HitRate{rate, at.DecodePerSec}
+		}
+		for _, rate := range hitRates {
+			r.HitRates = append(r.HitRates, at(rate))
+		}
+		skewed := at(skewedRate(x))
+		r.Skewed = &skewed
+	}
+	return r
+}
+
+// loading is how long it takes until all that stays is there.
+func loading(p *plan.Plan, s Speeds) float64 {
+	var device, all float64
+	for i := range p.Units {
+		switch u := &p.Units[i]; u.Tier {
+		case plan.VRAM:
+			device += float64(u.Bytes)
+			all += float64(u.Bytes)
+		case plan.Host:
+			all += float64(u.Bytes)
+		case plan.Cached:
+			all += float64(u.Bytes) * (1 - p.Experts.DiskShare())
+		}
+	}
+	disk := s.DiskFirstBytesPerSec
+	if disk <= 0 {
+		disk = s.DiskBytesPerSec
+	}
+	return max(over(all, disk), over(device, s.LinkBytesPerSec))
+}
+
+// Tokens are timed in the flow: the first ones fill the ring.
+const warmSteps, timedSteps = 3, 4
+
+// A device that has next to nothing to do lowers its clock: kernels and uploads then take so many times as long (an H200 beside a disk from
+// which experts come: 345 MHz in place of 1980, docs/benchmarks.md).
+const (
+	restsBelow     = 0.06 // of the time, by its full clock
+	wakesAbove     = 0.2  // from here on it has enough to do; between them nothing was measured: a line
+	restingKernels = 4
+	restingUploads = 2
+)
+
+func (r *Prediction) decode(m *machine) {
+	m.resting = 0
+	r.decodeOnce(m)
+	busy := over(r.Decode.ComputeSeconds, r.DecodeSeconds)
+	if m.s.Rests && m.p.Experts != nil && busy < wakesAbove { // else what streams hides it
+		m.resting = min(1, (wakesAbove-busy)/(wakesAbove-restsBelow))
+		r.decodeOnce(m)
+		m.resting = 0
+	}
+}
+
+func (r *Prediction) decodeOnce(m *machine) {
+	r.Decode = Work{}
+	works := m.step(1, r.Context, true)
+	host := m.host(1)
+	lockStep := host
+	for _, w := range works {
+		r.Decode = r.Decode.plus(w)
+		lockStep += w.Bound()
+	}
+	r.Decode.ComputeSeconds += host
+	r.DecodeBottleneck = r.Decode.Bottleneck()
+	flow := m.newFlow()
+	var warm float64
+	for n := range warmSteps + timedSteps {
+		if end := flow.run(works, host, true); n == warmSteps-1 {
+			warm = end
+		}
+	}
+	r.DecodeSeconds = (flow.computed - warm) / timedSteps
+	r.DecodePerSec, r.BoundPerSec, r.LockStepPerSec = inverse(r.DecodeSeconds), inverse(r.Decode.Bound()), inverse(lockStep)
+}
+
+func (r *Prediction) prefill(m *machine) {
+	flow := m.newFlow().rested()
+	for from := 0; from < r.Prompt; from += m.p.Chunk {
+		n := min(m.p.Chunk, r.Prompt-from)
+		head := from+n == r.Prompt
+		works, host := m.step(n, from+n, head), m.host(n)
+		for _, w := range works {
+			r.Prefill = r.Prefill.plus(w)
+		}
+		r.Prefill.ComputeSeconds += host
+		r.TTFTSeconds = flow.run(works, host, head)
+	}
+	r.PrefillBottleneck = r.Prefill.Bottleneck()
+	r.PrefillPerSec = float64(r.Prompt) * inverse(r.TTFTSeconds)
+}
+
+func inverse(x float64) float64 { return over(1, x) }
+
+// over is how long an amount takes at a rate; 0 where there is no rate.
+func over(amount, perSec float64) float64 {
+	if perSec <= 0 {
+		return 0
+	}
+	return amount / perSec
+}

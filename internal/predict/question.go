@@ -1,0 +1,92 @@
+package predict
+
+import (
+	"slices"
+
+	"leat/internal/plan"
+)
+
+// Question is what is asked about a model: how a budget and a machine suit it.
+type Question struct {
+	plan.Search
+	Speeds  Speeds
+	Context int // tokens in the session while decoding; 0: half of what it can hold, 1024 at most
+	Prompt  int // tokens
+}
+
+// Answer is a plan and what it reaches.
+type Answer struct {
+	Plan       *plan.Plan
+	Prediction Prediction
+}
+
+// At answers for one VRAM budget. The error is a [*plan.BudgetError] where it can't hold.
+func (q *Question) At(deviceBytes int64) (Answer, error) {
+	b, err := q.Within(deviceBytes)
+	if err != nil {
+		return Answer{}, err
+	}
+	return q.Of(b)
+}
+
+// Of answers for a budget.
+func (q *Question) Of(b plan.Budget) (Answer, error) {
+	p, err := plan.Make(q.Hyper, q.Model, b)
+	if err != nil {
+		return Answer{}, err
+	}
+	ctx := q.Context
+	if ctx == 0 {
+		ctx = min(p.ContextLength/2, 1024)
+	}
+	return Answer{p, Plan(p, q.Speeds, q.Hyper, ctx, q.Prompt)}, nil
+}
+
+// Reaching is the smallest VRAM budget, in whole steps of the search, that decodes tokensPerSec; 0 where
+// none does, with the answer for all in VRAM.
+func (q *Question) Reaching(tokensPerSec float64) (int64, Answer, error) {
+	least, err := q.Least()
+	if err != nil {
+		return 0, Answer{}, err
+	}
+	all, err := q.All()
+	if err != nil {
+		return 0, Answer{}, err
+	}
+	best, err := q.At(all)
+	if err != nil || best.Prediction.DecodePerSec < tokensPerSec {
+		return 0, best, err
+	}
+	n := plan.First(least, all, func(deviceBytes int64) bool {
+		a, err := q.At(deviceBytes)
+		return err == nil && a.Prediction.DecodePerSec >= tokensPerSec
+	})
+	best, err = q.At(n)
+	return n, best, err
+}
+
+// Drives is the answer with n drives of the same kind, striped.
+func (q *Question) Drives(n int, b plan.Budget) (Answer, error) {
+	more := q.WithDrives(float64(n))
+	return more.Of(b)
+}
+
+// WithDrives is the question with times as many drives.
+func (q *Question) WithDrives(times float64) Question {
+	more := *q
+	more.Speeds.DiskBytesPerSec *= times
+	more.Speeds.DiskFirstBytesPerSec *= times
+	return more
+}
+
+// WithLink is the question with a link times as fast.
+func (q *Question) WithLink(times float64) Question {
+	more := *q
+	more.Speeds.LinkBytesPerSec *= times
+	more.Speeds.LinkBusyBytesPerSec *= times
+	more.Speeds.Bursts = slices.Clone(q.Speeds.Bursts)
+	for i := range more.Speeds.Bursts {
+		more.Speeds.Bursts[i].Seconds /= times
+	}
+	return more
+}
