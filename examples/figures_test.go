@@ -13,15 +13,19 @@ import (
 // results is docs/results/figures.json: every figure that the pages state, and where it comes from.
 type results struct {
 	Measured []struct {
-		Device, Date, Source, Section string // Source: the file that has it; none: a command of the page, whose output TestCommands compares
-		Figures                       []figure
+		// Source is the file that has the figures: a result of leat bench below docs/results, which has device, date, model and command
+		// too, or another. None: a command of the page, whose output TestCommands compares.
+		Source                string
+		Device, Date, Section string // of other sources
+		Figures               []figure
 	}
 	Given []struct{ Page, Shown, What string } // not measured: budgets and such
 }
 
 type figure struct {
 	Page, Shown                   string // as the page rounds it, with its unit
-	Measured                      string // as Source has it
+	At                            string // where a result of leat bench has it, a JSON pointer (RFC 6901)
+	Measured                      string // as another source has it
 	Model, Quant, Counts, Command string
 }
 
@@ -85,6 +89,12 @@ func TestFigures(t *testing.T) {
 	for _, run := range r.Measured {
 		for _, f := range run.Figures {
 			known[f.Page][f.Shown] = true
+			if f.At != "" {
+				if measured := f.inResult(t, run.Source); !rounds(measured, f.Shown) {
+					t.Errorf("%s shows %s, %s has %s", f.Page, f.Shown, run.Source, measured)
+				}
+				continue
+			}
 			if run.Device == "" || run.Date == "" || f.Counts == "" || f.Command == "" || (f.Model == "") != (f.Quant == "") {
 				t.Errorf("%s in %s lacks its device, date, counts, command or model", f.Shown, f.Page)
 			}
@@ -117,6 +127,37 @@ func TestFigures(t *testing.T) {
 			}
 		}
 	}
+}
+
+// perUnit is how much of a result's unit one of a page's units is.
+var perUnit = map[string]float64{"tok/s": 1, "times": 1, "s": 1, "ms": 1e-3, "%": 0.01, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "MB/s": 1e6, "GB/s": 1e9}
+
+// inResult is what a result of leat bench has at the figure's place, in the unit of the page.
+func (f figure) inResult(t *testing.T, source string) string {
+	var value any
+	if err := json.Unmarshal([]byte(read(t, source)), &value); err != nil {
+		t.Fatalf("%s: %v", source, err)
+	}
+	for _, key := range strings.Split(f.At, "/")[1:] {
+		switch v := value.(type) {
+		case map[string]any:
+			value = v[key]
+		case []any:
+			i, err := strconv.Atoi(key)
+			if err != nil || i < 0 || i >= len(v) {
+				t.Fatalf("%s has no %s", source, f.At)
+			}
+			value = v[i]
+		default:
+			t.Fatalf("%s has no %s", source, f.At)
+		}
+	}
+	number, ok := value.(float64)
+	unit := perUnit[f.Shown[strings.LastIndex(f.Shown, " ")+1:]]
+	if !ok || unit == 0 {
+		t.Fatalf("%s has %v at %s, want a number for %s", source, value, f.At, f.Shown)
+	}
+	return strconv.FormatFloat(number/unit, 'f', -1, 64)
 }
 
 // standsIn checks that the source has what was measured, and in docs/benchmarks.md the command in the same section.
