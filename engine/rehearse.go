@@ -14,7 +14,7 @@ import (
 // Rehearse times a few layers of the model at path, of each kind that it has, within o's budgets:
 // so it learns, from the engine itself, how long a step of any plan for that model computes.
 // It reads a few layers from disk and takes some seconds, more on a slow device or disk.
-func Rehearse(ctx context.Context, path string, o Options) (*predict.Rehearsed, error) {
+func Rehearse(ctx context.Context, path string, o Options) (*predict.Rehearsal, error) {
 	o, err := o.validated()
 	if err != nil {
 		return nil, err
@@ -44,11 +44,11 @@ func Rehearse(ctx context.Context, path string, o Options) (*predict.Rehearsed, 
 // itself that have a few layers.
 type rehearsal struct {
 	Model
-	result predict.Rehearsed
-	first  *predict.Layer // of the layers that every view begins with
-	base   int            // how many these are
-	more   int            // layers that are told from them
-	room   int64          // VRAM for views
+	result predict.Rehearsal
+	first  *predict.LayerClass // of the layers that every view begins with
+	base   int                 // how many these are
+	more   int                 // layers that are told from them
+	room   int64               // VRAM for views
 	took   map[view][]float64
 }
 
@@ -65,7 +65,7 @@ const (
 )
 
 func (r *rehearsal) all(ctx context.Context) error {
-	classes := predict.Classes(r.hyper, r.file)
+	classes := predict.LayerClasses(r.hyper, r.file)
 	if len(classes) == 0 {
 		return errors.New("the model has no layers")
 	}
@@ -83,7 +83,7 @@ func (r *rehearsal) all(ctx context.Context) error {
 			return fmt.Errorf("two layers beside the cache and the scratch of the plan exceed %d bytes of VRAM", r.room)
 		}
 	}
-	r.result = predict.Rehearsed{Layers: map[string][]float64{}, Bytes: map[string]int64{}, Chunk: r.plan.Chunk}
+	r.result = predict.Rehearsal{Layers: map[string][]float64{}, Bytes: map[string]int64{}, Chunk: r.plan.Chunk}
 	for i := range classes {
 		both, err := r.each(ctx, r.result.Steps, view{other: &classes[i]}, view{})
 		if err != nil {
@@ -114,7 +114,7 @@ func layersOf(total, each int64, least int) int {
 
 // learn tells a layer's time from what steps took without and with some more of them. It
 // grows with the context, whatever the noise says.
-func (r *rehearsal) learn(c predict.Layer, base, longer []float64) {
+func (r *rehearsal) learn(c predict.LayerClass, base, longer []float64) {
 	steps := r.result.Steps
 	seconds := make([]float64, len(base))
 	for i := range seconds {

@@ -25,11 +25,11 @@ var errCold = errors.New("the slots are not filled in time")
 
 // trip times one row in layers whose experts share slots, all of them there. What that takes more than where they stay for good is
 // the way of each layer's choice to the host, and of the answer. Where it can't be had, nothing is known of it.
-func (r *rehearsal) trip(ctx context.Context, classes []predict.Layer) error {
+func (r *rehearsal) trip(ctx context.Context, classes []predict.LayerClass) error {
 	if r.plan.InPlace && !r.onCPU() {
 		return nil // whole units stream there
 	}
-	at := slices.IndexFunc(classes, func(c predict.Layer) bool { return len(c.Experts) > 0 })
+	at := slices.IndexFunc(classes, func(c predict.LayerClass) bool { return len(c.Experts) > 0 })
 	if at < 0 {
 		return nil
 	}
@@ -46,8 +46,8 @@ func (r *rehearsal) trip(ctx context.Context, classes []predict.Layer) error {
 }
 
 // asksCPU times it beside layers that stay for good, in turn: a CPU's speed changes meanwhile.
-func (r *rehearsal) asksCPU(ctx context.Context, c *predict.Layer) error {
-	if !r.fits([]predict.Layer{*c}, true) {
+func (r *rehearsal) asksCPU(ctx context.Context, c *predict.LayerClass) error {
+	if !r.fits([]predict.LayerClass{*c}, true) {
 		return nil
 	}
 	all, err := r.each(ctx, r.result.Steps[:1], view{other: c, slots: true}, view{slots: true}, view{other: c}, view{})
@@ -66,7 +66,7 @@ const (
 )
 
 // asks times rows of layers, which ask the host each, or go ahead where the device can.
-func (r *rehearsal) asks(ctx context.Context, c *predict.Layer) error {
+func (r *rehearsal) asks(ctx context.Context, c *predict.LayerClass) error {
 	long, short := view{other: c, slots: true, row: longRow}, view{other: c, slots: true, row: shortRow}
 	if _, _, _, err := r.planFor(long); err != nil {
 		return nil // there is no room

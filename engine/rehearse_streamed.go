@@ -26,7 +26,7 @@ func (r *rehearsal) streams(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.result.Streamed = predict.Streamed{Seconds: both[0][0], Resident: both[1][0], Bytes: p.StreamedBytes}
+	r.result.Streamed = predict.StreamedLayers{Seconds: both[0][0], Resident: both[1][0], Bytes: p.StreamedBytes}
 	for i := range p.Units {
 		if !p.Units[i].Resident() {
 			r.result.Streamed.Units++

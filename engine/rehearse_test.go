@@ -23,7 +23,7 @@ import (
 )
 
 // small writes a model that a rehearsal runs in a moment.
-func small(t *testing.T, o synthetic.Options) (path string, classes []predict.Layer, h *arch.Hyper) {
+func small(t *testing.T, o synthetic.Options) (path string, classes []predict.LayerClass, h *arch.Hyper) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "m.gguf")
 	if err := synthetic.Write(path, o); err != nil {
@@ -33,10 +33,10 @@ func small(t *testing.T, o synthetic.Options) (path string, classes []predict.La
 	return path, classes, h
 }
 
-func classesOf(t *testing.T, path string) ([]predict.Layer, *arch.Hyper) {
+func classesOf(t *testing.T, path string) ([]predict.LayerClass, *arch.Hyper) {
 	t.Helper()
 	h, m := opened(t, path)
-	return predict.Classes(h, m), h
+	return predict.LayerClasses(h, m), h
 }
 
 func hurry(o engine.Options) engine.Options { return engine.WithHurry(lend(o)) }
@@ -113,7 +113,7 @@ func TestRehearseLayers(t *testing.T) {
 }
 
 // rehearse runs a rehearsal and looks that it is whole.
-func rehearse(t *testing.T, path string, classes []predict.Layer, h *arch.Hyper) {
+func rehearse(t *testing.T, path string, classes []predict.LayerClass, h *arch.Hyper) {
 	t.Helper()
 	before := runtime.NumGoroutine()
 	opts := engine.Options{ContextLength: 128, Chunk: 16, DeviceBytes: 64 << 20, Pace: "off"}
@@ -141,7 +141,7 @@ func rehearse(t *testing.T, path string, classes []predict.Layer, h *arch.Hyper)
 		t.Errorf("steps of %d rows and %d positions at most: %+v", most, longest, r.Steps)
 	}
 	p := load(t, path, opts).Plan()
-	if got := predict.Plan(&p, predict.Speeds{Rehearsed: r}, h, 64, 16); got.DecodeSeconds <= 0 || got.TTFTSeconds <= 0 {
+	if got := predict.Plan(&p, predict.Speeds{Rehearsal: r}, h, 64, 16); got.DecodeSeconds <= 0 || got.TTFTSeconds <= 0 {
 		t.Errorf("predicted %+v", got)
 	}
 }

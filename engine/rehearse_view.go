@@ -15,11 +15,11 @@ import (
 
 // view is the model with other layers: the base, and more of another class.
 type view struct {
-	other    *predict.Layer // nil: the base alone
-	whole    bool           // it has the whole head; else a part of the vocabulary
-	slots    bool           // experts share slots, which hold all of them
-	row      int            // so many layers of other in place of all that; experts share as many slots as one token wants
-	streamed bool           // all layers are streamed from the host tier
+	other    *predict.LayerClass // nil: the base alone
+	whole    bool                // it has the whole head; else a part of the vocabulary
+	slots    bool                // experts share slots, which hold all of them
+	row      int                 // so many layers of other in place of all that; experts share as many slots as one token wants
+	streamed bool                // all layers are streamed from the host tier
 }
 
 // opened is a view that can run.
@@ -29,9 +29,9 @@ type opened struct {
 }
 
 // layers lists a view's.
-func (r *rehearsal) layers(v view) (list []*predict.Layer) {
+func (r *rehearsal) layers(v view) (list []*predict.LayerClass) {
 	if v.row > 0 {
-		return slices.Repeat([]*predict.Layer{v.other}, v.row)
+		return slices.Repeat([]*predict.LayerClass{v.other}, v.row)
 	}
 	for range r.base {
 		list = append(list, r.first)
@@ -103,7 +103,7 @@ func (r *rehearsal) planFor(v view) (*pack.Model, *arch.Hyper, *plan.Plan, error
 	return m, h, p, err
 }
 
-func (r *rehearsal) fits(classes []predict.Layer, slots bool) bool {
+func (r *rehearsal) fits(classes []predict.LayerClass, slots bool) bool {
 	for i := range classes {
 		if _, _, _, err := r.planFor(view{other: &classes[i], slots: slots}); err != nil {
 			return false

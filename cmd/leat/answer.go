@@ -249,11 +249,11 @@ func (s *runStats) predict(p *predictor, of engine.Plan, h *arch.Hyper) {
 	if p == nil {
 		return
 	}
-	var found *predict.Found // as the answer's tokens did: a plan can't know it
+	var found *predict.ExpertHits // as the answer's tokens did: a plan can't know it
 	if s.Busy != nil && s.Busy.Experts != nil {
-		found = s.Busy.Experts.Found()
+		found = s.Busy.Experts.ExpertHits()
 	}
-	r := predict.PlanFound(&of, p.speeds, h, s.PromptTokens+s.Tokens/2, s.PromptTokens-s.ReusedTokens, found, nil)
+	r := predict.PlanWithHits(&of, p.speeds, h, s.PromptTokens+s.Tokens/2, s.PromptTokens-s.ReusedTokens, found, nil)
 	s.Predicted = &r
 }
 

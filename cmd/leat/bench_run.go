@@ -33,7 +33,7 @@ type bencher struct {
 	machine   engine.Machine
 	budget    plan.Budget // of this machine, without limits
 	speeds    *predict.Speeds
-	rehearsed []*predict.Rehearsed // by configuration; nil: as in speeds
+	rehearsed []*predict.Rehearsal // by configuration; nil: as in speeds
 	sensor    pace.Sensor
 	report    benchReport
 	picked    *bench.Result // whose token is drawn
@@ -135,7 +135,7 @@ func (r *bencher) rehearse(ctx context.Context, known *calibrate.File, key strin
 		r.status.say("rehearsing steps as they run with less VRAM")
 		return nil
 	}
-	r.rehearsed = make([]*predict.Rehearsed, len(list))
+	r.rehearsed = make([]*predict.Rehearsal, len(list))
 	for i := range list {
 		made, _, err := on.planned(r.options(list[i]), r.model)
 		if err != nil || made.Scratch.Weights == 0 {
@@ -288,7 +288,7 @@ func (r *bencher) one(ctx context.Context, c *benchConfig, i, of int) error {
 	}
 	if i < len(r.rehearsed) && r.rehearsed[i] != nil && r.speeds != nil {
 		s := *r.speeds
-		s.Rehearsed = r.rehearsed[i]
+		s.Rehearsal = r.rehearsed[i]
 		o.Speeds = &s
 	}
 	o.Ops, o.Uses = r.f.ops, r.f.uses != ""

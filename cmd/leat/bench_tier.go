@@ -99,7 +99,7 @@ func (r *bencher) leavesRoom(b plan.Budget) bool {
 
 // slow finds the rates at which another machine would be slower than this one.
 func (r *bencher) slow(t *gpus.Tier, e *emulation) {
-	there, here := predict.Reached(&t.GPU, t.DiskBytesPerSec), r.report.Ceilings
+	there, here := predict.FromDataSheet(&t.GPU, t.DiskBytesPerSec), r.report.Ceilings
 	var faster []string
 	for _, lane := range []struct {
 		name        string

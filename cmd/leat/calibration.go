@@ -87,7 +87,7 @@ func (f *modelFlags) calibratedIf(ctx context.Context, a *app, known *calibrate.
 	if speeds, disk, key, err = f.rates(ctx, a, known, on, m, may); err != nil {
 		return speeds, disk, key, err
 	}
-	if speeds.Rehearsed, err = f.rehearsed(ctx, a, known, key, on, m, f.options(a), may); err != nil {
+	if speeds.Rehearsal, err = f.rehearsed(ctx, a, known, key, on, m, f.options(a), may); err != nil {
 		a.log.Info("the model is not rehearsed: its kernels are predicted by their rates", "error", err)
 	}
 	return speeds, disk, key, ctx.Err()
@@ -173,14 +173,14 @@ func (f *modelFlags) rates(ctx context.Context, a *app, known *calibrate.File, o
 
 // rehearsed is how long layers of the model take on the device that key names, in steps as o's plan has them. Where
 // those can't be run, it is for steps as another plan had them.
-func (f *modelFlags) rehearsed(ctx context.Context, a *app, known *calibrate.File, key string, on *site, m *pack.Model, o engine.Options, may func() error) (*predict.Rehearsed, error) {
+func (f *modelFlags) rehearsed(ctx context.Context, a *app, known *calibrate.File, key string, on *site, m *pack.Model, o engine.Options, may func() error) (*predict.Rehearsal, error) {
 	o.Validate = false
 	planned, h, err := on.planned(o, m)
 	if err != nil {
 		return nil, err
 	}
-	key += "/" + thisProgram() + "/" + predict.Signature(h, m, planned.KV.Type)
-	r, err := known.Rehearsal(fmt.Sprintf("%s/%d", key, planned.Scratch.Weights), planned.Chunk, a.log, func() (*predict.Rehearsed, error) {
+	key += "/" + thisProgram() + "/" + predict.RehearsalKey(h, m, planned.KV.Type)
+	r, err := known.Rehearsal(fmt.Sprintf("%s/%d", key, planned.Scratch.Weights), planned.Chunk, a.log, func() (*predict.Rehearsal, error) {
 		if err := may(); err != nil {
 			return nil, err
 		}

@@ -243,7 +243,7 @@ func (f *planFlags) base(ctx context.Context, a *app, h *arch.Hyper, m *pack.Mod
 	}
 	mach := &machine{
 		Name: g.Name, Source: "its data sheet: an estimate", Kernels: kernelsByRates, GPU: &g, DiskAs: "assumed", Disks: 1,
-		speeds: predict.Reached(&g, assumedDisk*1e9),
+		speeds: predict.FromDataSheet(&g, assumedDisk*1e9),
 	}
 	mach.Assumed = []string{assumesDisk, assumesLink, assumesDevice, assumesFlops, assumesRAM}
 	if f.ram > 0 {
@@ -309,7 +309,7 @@ func (f *planFlags) here(ctx context.Context, a *app, h *arch.Hyper, m *pack.Mod
 	if disks, err := calibrate.Disks(m.Paths()); err == nil {
 		mach.Disks = max(1, len(disks))
 	}
-	if speeds.Rehearsed.Sound() {
+	if speeds.Rehearsal.Sound() {
 		mach.Kernels = kernelsRehearsed
 	}
 	switch {

@@ -51,11 +51,11 @@ func expertsOf(x engine.ExpertStats, steps, rows int64) *Experts {
 	}
 }
 
-// Found is how the steps found their experts, as predictions want it.
-func (x *Experts) Found() *predict.Found {
+// ExpertHits is how the steps found their experts, as predictions want it.
+func (x *Experts) ExpertHits() *predict.ExpertHits {
 	asked := float64(x.Hits + x.HostMisses + x.DiskMisses)
 	came := float64(x.HostMisses + x.DiskMisses)
-	return &predict.Found{HitRate: 1 - min(1, came/max(1, asked)), DiskShare: min(1, float64(x.Read)/float64(max(1, x.Uploaded)))}
+	return &predict.ExpertHits{HitRate: 1 - min(1, came/max(1, asked)), DiskShare: min(1, float64(x.Read)/float64(max(1, x.Uploaded)))}
 }
 
 // uses counts which experts a model tells that it uses, as it tells it: a trace of a long run would be large.

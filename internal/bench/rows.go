@@ -53,7 +53,7 @@ func (b *run) prompt(ctx context.Context, t Test) (*Row, error) {
 		return timing{a, take(b.m), nil}, err
 	})
 	if b.o.Speeds != nil && t.Depth == 0 {
-		p := predict.PlanFound(&b.plan, *b.o.Speeds, &b.hyper, t.Prompt, t.Prompt, nil, b.found(row, true))
+		p := predict.PlanWithHits(&b.plan, *b.o.Speeds, &b.hyper, t.Prompt, t.Prompt, nil, b.found(row, true))
 		row.Predicted, row.PredictedBottleneck = p.PrefillPerSec, p.PrefillBottleneck
 		row.compare()
 	}
@@ -120,7 +120,7 @@ func (b *run) generation(ctx context.Context, t Test) (*Row, error) {
 		return g, err
 	})
 	if b.o.Speeds != nil {
-		p := predict.PlanFound(&b.plan, *b.o.Speeds, &b.hyper, t.Depth+1+t.Generate/2, 1, b.found(row, false), nil)
+		p := predict.PlanWithHits(&b.plan, *b.o.Speeds, &b.hyper, t.Depth+1+t.Generate/2, 1, b.found(row, false), nil)
 		row.Predicted, row.PredictedBottleneck = p.DecodePerSec, p.DecodeBottleneck
 		row.compare()
 	}
@@ -216,7 +216,7 @@ func (b *run) repeat(row *Row, tokens int, once func() (timing, error)) (err err
 
 // found is how a row's steps found the experts that share slots, nil where there are none, and has the row say so: what is predicted is
 // the machine's speed, not the text's habits. Prompts also tell how many of a layer's experts each of their steps needed.
-func (b *run) found(row *Row, prompt bool) *predict.Found {
+func (b *run) found(row *Row, prompt bool) *predict.ExpertHits {
 	x := row.Experts
 	if x == nil || b.plan.Experts == nil {
 		return nil
@@ -224,7 +224,7 @@ func (b *run) found(row *Row, prompt bool) *predict.Found {
 	if row.typical != nil {
 		x = row.typical
 	}
-	f := x.Found()
+	f := x.ExpertHits()
 	if prompt {
 		f.Needed = x.Distinct / float64(b.plan.Experts.Count)
 	}

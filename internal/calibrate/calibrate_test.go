@@ -293,9 +293,9 @@ func TestRehearsal(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "calibration.json")
 	ask := func(key string, chunk int) (runs int) {
 		t.Helper()
-		r, err := Open(path).Rehearsal(key, chunk, slog.New(slog.DiscardHandler), func() (*predict.Rehearsed, error) {
+		r, err := Open(path).Rehearsal(key, chunk, slog.New(slog.DiscardHandler), func() (*predict.Rehearsal, error) {
 			runs++
-			return &predict.Rehearsed{
+			return &predict.Rehearsal{
 				Steps: []predict.StepShape{{Rows: 1, Context: 1}}, Layers: map[string][]float64{"a": {1}}, Bytes: map[string]int64{"a": 1}, Rest: []float64{0}, Chunk: chunk,
 			}, nil
 		})
@@ -314,7 +314,7 @@ func TestRehearsal(t *testing.T) {
 		}
 	}
 	failed := errors.New("no room")
-	if _, err := Open(path).Rehearsal("z", 1, nil, func() (*predict.Rehearsed, error) { return nil, failed }); !errors.Is(err, failed) {
+	if _, err := Open(path).Rehearsal("z", 1, nil, func() (*predict.Rehearsal, error) { return nil, failed }); !errors.Is(err, failed) {
 		t.Errorf("a failure: %v", err)
 	}
 	f := Open(path)

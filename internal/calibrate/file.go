@@ -104,8 +104,8 @@ func (f *File) Device(ctx context.Context, dev *vk.Device, w Wanted, log *slog.L
 
 // Rehearsal returns what was rehearsed under a key for steps of as many rows as chunk, or asks
 // rehearse for it and keeps that. A key names all it depends on: [DeviceKey], the program's
-// version, predict.Signature, the memory for slices of weights.
-func (f *File) Rehearsal(key string, chunk int, log *slog.Logger, rehearse func() (*predict.Rehearsed, error)) (*predict.Rehearsed, error) {
+// version, predict.RehearsalKey, the memory for slices of weights.
+func (f *File) Rehearsal(key string, chunk int, log *slog.Logger, rehearse func() (*predict.Rehearsal, error)) (*predict.Rehearsal, error) {
 	if r := f.data.Rehearsals[key]; r.Sound() && r.Chunk >= chunk {
 		return r, nil
 	}
@@ -119,7 +119,7 @@ func (f *File) Rehearsal(key string, chunk int, log *slog.Logger, rehearse func(
 }
 
 // Rehearsed returns what was rehearsed under a key that begins so, of the most rows to a step; nil: nothing was.
-func (f *File) Rehearsed(prefix string) (best *predict.Rehearsed) {
+func (f *File) Rehearsed(prefix string) (best *predict.Rehearsal) {
 	for _, key := range slices.Sorted(maps.Keys(f.data.Rehearsals)) {
 		r := f.data.Rehearsals[key]
 		if strings.HasPrefix(key, prefix) && r.Sound() && (best == nil || r.Chunk > best.Chunk) {

@@ -20,7 +20,7 @@ type contents struct {
 	Devices map[string]*Device      `json:"devices"`
 	Disks   map[string]*diskContent `json:"disks"`
 	// Rehearsals are by device, program and model.
-	Rehearsals map[string]*predict.Rehearsed `json:"rehearsals"`
+	Rehearsals map[string]*predict.Rehearsal `json:"rehearsals"`
 }
 
 type diskContent struct {
@@ -36,7 +36,7 @@ const (
 )
 
 func empty() contents {
-	return contents{version, map[string]*Device{}, map[string]*diskContent{}, map[string]*predict.Rehearsed{}}
+	return contents{version, map[string]*Device{}, map[string]*diskContent{}, map[string]*predict.Rehearsal{}}
 }
 
 // decode returns what of a file's bytes is as encode wrote it, and could have been measured by now. The rest counts as
@@ -54,7 +54,7 @@ func decode(data []byte, now time.Time) contents {
 	}
 	c.Devices = entries(parts.Devices, func(d *Device) error { return d.check(now) })
 	c.Disks = entries(parts.Disks, func(d *diskContent) error { return d.check(now) })
-	c.Rehearsals = entries(parts.Rehearsals, func(r *predict.Rehearsed) error {
+	c.Rehearsals = entries(parts.Rehearsals, func(r *predict.Rehearsal) error {
 		if !r.Sound() || r.Chunk < 1 {
 			return errors.New("the rehearsal is not whole")
 		}

@@ -32,9 +32,9 @@ func example() contents {
 			Types: map[string]Products{"F16": {1e9 * x, 1e-6, 1e12}, "Q4_K": {2e9 * x, 0, 2e12}}, Attention: map[string]float64{"F16": 1e11},
 		}
 		c.Disks[name] = &diskContent{Disk{Rate{1 << 30, 1e9 * x}, 2e9 * x, true, CacheCold}, 1 << 30, today}
-		c.Rehearsals[name] = &predict.Rehearsed{
+		c.Rehearsals[name] = &predict.Rehearsal{
 			Steps: []predict.StepShape{{Rows: 1, Context: 1}, {Rows: 8, Context: 64}}, Layers: map[string][]float64{"l": {1e-3 * x, 2e-3}, "m": {0, 1}}, Bytes: map[string]int64{"l": 1 << 20, "m": 7},
-			Rest: []float64{0, 1e-4}, Head: 1e-3, Chunk: 512, Streamed: predict.Streamed{Seconds: 1, Resident: 0.5, Units: 4, Bytes: 1 << 20},
+			Rest: []float64{0, 1e-4}, Head: 1e-3, Chunk: 512, Streamed: predict.StreamedLayers{Seconds: 1, Resident: 0.5, Units: 4, Bytes: 1 << 20},
 		}
 	}
 	return c
@@ -253,7 +253,7 @@ func TestTogether(t *testing.T) {
 			f.own.Devices["a"] = &d
 			f.keep(log)
 			key := fmt.Sprint("r", i)
-			if _, err := f.Rehearsal(key, 1, log, func() (*predict.Rehearsed, error) { return example().Rehearsals["a"], nil }); err != nil {
+			if _, err := f.Rehearsal(key, 1, log, func() (*predict.Rehearsal, error) { return example().Rehearsals["a"], nil }); err != nil {
 				t.Error(err)
 			}
 		})

@@ -19,7 +19,7 @@ type Product struct {
 // ProductsOf lists what a step of a model multiplies, as its operations are put together.
 func ProductsOf(h *arch.Hyper, m *pack.Model) []Product {
 	var list productList
-	for _, c := range predict.Classes(h, m) {
+	for _, c := range predict.LayerClasses(h, m) {
 		has := func(name string) bool { _, ok := c.First.Tensor(name); return ok }
 		for _, op := range arch.Fuse(h.Layer(c.First.Layer, has)) {
 			list.add(c.First, op, c.Count)

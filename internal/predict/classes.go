@@ -11,8 +11,8 @@ import (
 	"leat/internal/arch"
 )
 
-// Layer is a part of a step: all layers of a class.
-type Layer struct {
+// LayerClass is a part of a step: all layers of a class.
+type LayerClass struct {
 	Class   string
 	First   *pack.Unit  // in the model
 	Experts []pack.Unit // of that layer
@@ -20,7 +20,7 @@ type Layer struct {
 }
 
 // Tensors are the layer's, and one expert's, who stands for all.
-func (l *Layer) Tensors() []pack.Tensor {
+func (l *LayerClass) Tensors() []pack.Tensor {
 	if len(l.Experts) == 0 {
 		return l.First.Tensors
 	}
@@ -28,7 +28,7 @@ func (l *Layer) Tensors() []pack.Tensor {
 }
 
 // Bytes are those of the layer's weights.
-func (l *Layer) Bytes() (n int64) {
+func (l *LayerClass) Bytes() (n int64) {
 	for i := range l.Experts {
 		n += l.Experts[i].Bytes
 	}
@@ -36,7 +36,7 @@ func (l *Layer) Bytes() (n int64) {
 }
 
 // As lists the layer's units under another layer's number.
-func (l *Layer) As(n int) []pack.Unit {
+func (l *LayerClass) As(n int) []pack.Unit {
 	units := []pack.Unit{l.First.AsLayer(n)}
 	for i := range l.Experts {
 		units = append(units, l.Experts[i].AsLayer(n))
@@ -44,17 +44,17 @@ func (l *Layer) As(n int) []pack.Unit {
 	return units
 }
 
-// Classes groups a model's layers by the types and shapes of their tensors and by what else
+// LayerClasses groups a model's layers by the types and shapes of their tensors and by what else
 // they work as, the most frequent class first. Layers of one class take the same time.
-func Classes(h *arch.Hyper, m *pack.Model) (classes []Layer) {
+func LayerClasses(h *arch.Hyper, m *pack.Model) (classes []LayerClass) {
 	for i := range m.Units {
 		u := &m.Units[i]
 		if u.Kind != pack.Layer || u.Layer >= h.BlockCount {
 			continue
 		}
-		layer := Layer{First: u, Experts: m.Experts(u.Layer)}
+		layer := LayerClass{First: u, Experts: m.Experts(u.Layer)}
 		class := classOf(h, u.Layer, layer.Tensors())
-		at := slices.IndexFunc(classes, func(l Layer) bool { return l.Class == class })
+		at := slices.IndexFunc(classes, func(l LayerClass) bool { return l.Class == class })
 		if at < 0 {
 			at = len(classes)
 			layer.Class = class
@@ -62,7 +62,7 @@ func Classes(h *arch.Hyper, m *pack.Model) (classes []Layer) {
 		}
 		classes[at].Count++
 	}
-	slices.SortStableFunc(classes, func(a, b Layer) int { return b.Count - a.Count })
+	slices.SortStableFunc(classes, func(a, b LayerClass) int { return b.Count - a.Count })
 	return classes
 }
 
@@ -80,12 +80,12 @@ func classOf(h *arch.Hyper, l int, tensors []pack.Tensor) string {
 	return fmt.Sprintf("%016x", f.Sum64())
 }
 
-// Signature names all that a rehearsal depends on, but for the machine: two models with the
+// RehearsalKey names all that a rehearsal depends on, but for the machine: two models with the
 // same one run at the same speed, layer for layer.
-func Signature(h *arch.Hyper, m *pack.Model, kvType gguf.Type) string {
+func RehearsalKey(h *arch.Hyper, m *pack.Model, kvType gguf.Type) string {
 	f := fnv.New64a()
 	var classes []string
-	for _, c := range Classes(h, m) {
+	for _, c := range LayerClasses(h, m) {
 		classes = append(classes, c.Class)
 	}
 	slices.Sort(classes)

@@ -36,9 +36,9 @@ var reached = shares{
 	dispatch: 3900 * time.Nanosecond, route: 16400 * time.Nanosecond, host: 150 * time.Microsecond,
 }
 
-// Reached estimates what leat reaches on a GPU from its data sheet, with a disk that reads
+// FromDataSheet estimates what leat reaches on a GPU from its data sheet, with a disk that reads
 // diskBytesPerSec. It is a guess from one machine: calibrate where you can.
-func Reached(g *gpus.GPU, diskBytesPerSec float64) Speeds {
+func FromDataSheet(g *gpus.GPU, diskBytesPerSec float64) Speeds {
 	r := &reached
 	s := Speeds{
 		DiskBytesPerSec:     diskBytesPerSec,

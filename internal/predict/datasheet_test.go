@@ -72,7 +72,7 @@ func TestReached(t *testing.T) {
 	lanes := make([]predict.Lane, len(plans))
 	found := func(i int) float64 {
 		r := &reachedRows[i]
-		p := predict.EveryRow(plans[i], predict.Reached(&g, 1.5e9), models[r.model].h, r.depth+1, max(1, r.prompt))
+		p := predict.EveryRow(plans[i], predict.FromDataSheet(&g, 1.5e9), models[r.model].h, r.depth+1, max(1, r.prompt))
 		if lanes[i] = p.DecodeBottleneck; r.prompt > 0 {
 			lanes[i] = p.PrefillBottleneck
 			return p.PrefillPerSec
@@ -109,7 +109,7 @@ func TestReachedWithoutMatrices(t *testing.T) {
 	h, file := open(t, synthetic.Options{Arch: "llama", Preset: "8b", Type: "q4_k_m", Hollow: true})
 	p := mustMake(t, h, file, plan.Budget{DeviceBytes: 100 << 30, HostBytes: 100 << 30, ContextLength: 4096, Few: true})
 	for prompt, perSec := range map[int]float64{512: 1100, 2048: 1008} {
-		r := predict.Plan(p, predict.Reached(&g, 2e9), h, 1, prompt)
+		r := predict.Plan(p, predict.FromDataSheet(&g, 2e9), h, 1, prompt)
 		t.Logf("%d tokens: %.4g tok/s, measured %.4g", prompt, r.PrefillPerSec, perSec)
 		near(t, "without matrix units", r.PrefillPerSec, perSec, withinPredicted)
 	}

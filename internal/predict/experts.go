@@ -7,18 +7,18 @@ import (
 	"leat/shaders"
 )
 
-// Found is how steps found the experts that share slots: as it was measured, or is supposed. What a plan can't know is which experts
+// ExpertHits is how steps found the experts that share slots: as it was measured, or is supposed. What a plan can't know is which experts
 // a text uses; where nothing is said, all are as likely.
-type Found struct {
+type ExpertHits struct {
 	HitRate   float64 // the part of what layers needed that VRAM had
 	DiskShare float64 // of the others, the part that came from disk
 	Needed    float64 // the part of a layer's experts that a step needed; 0: what its rows need if all are as likely
 }
 
 // foundIn is how a step of rows finds the experts of a unit that share slots.
-func (m *machine) foundIn(u *plan.Unit, rows int) Found {
+func (m *machine) foundIn(u *plan.Unit, rows int) ExpertHits {
 	x := m.p.Experts
-	found := Found{HitRate: x.SlotShare(u.Layer), DiskShare: x.DiskShare()}
+	found := ExpertHits{HitRate: x.SlotShare(u.Layer), DiskShare: x.DiskShare()}
 	if m.found != nil {
 		found = *m.found
 	}
@@ -72,8 +72,8 @@ func (m *machine) trip(i, rows int) float64 {
 	if u.Tier != plan.Cached || rows == 0 {
 		return 0
 	}
-	asks, ahead, known := routeTrip, aheadTrip, m.s.Rehearsed.Sound()
-	if r := m.s.Rehearsed; known && r.Trip > 0 {
+	asks, ahead, known := routeTrip, aheadTrip, m.s.Rehearsal.Sound()
+	if r := m.s.Rehearsal; known && r.Trip > 0 {
 		asks, ahead = r.Trip, r.Ahead
 	}
 	missing := m.missing(u, rows)
@@ -106,7 +106,7 @@ func (m *machine) misses(w *Work, u *plan.Unit, bytes, read float64, rows int) {
 		return
 	}
 	asks, slower := routeTrip, 1+m.resting*(restingUploads-1)
-	if r := m.s.Rehearsed; r.Sound() && r.Trip > 0 {
+	if r := m.s.Rehearsal; r.Sound() && r.Trip > 0 {
 		asks = r.Trip
 	}
 	w.behind = missing * max(0, heard+slower*m.burst((bytes-read)/missing)-asks)

@@ -12,13 +12,13 @@ import (
 	"leat/tools/synth/synthetic"
 )
 
-func mixture(t *testing.T) (*plan.Plan, func(decode, prompt *predict.Found) predict.Prediction) {
+func mixture(t *testing.T) (*plan.Plan, func(decode, prompt *predict.ExpertHits) predict.Prediction) {
 	t.Helper()
 	h, m := open(t, synthetic.Options{Arch: "qwen3moe", Preset: "30b-a3b", Type: "q4_k_m", Hollow: true})
 	p := mustMake(t, h, m, plan.Budget{DeviceBytes: 6 << 30, HostBytes: 64 << 30, ContextLength: 1024, KVType: gguf.F16})
 	s := predict.Speeds{DiskBytesPerSec: 2e9, LinkBytesPerSec: 20e9, DeviceBytesPerSec: 1e12, FlopsPerSec: 50e12}
-	return p, func(decode, prompt *predict.Found) predict.Prediction {
-		return predict.PlanFound(p, s, h, 512, 512, decode, prompt)
+	return p, func(decode, prompt *predict.ExpertHits) predict.Prediction {
+		return predict.PlanWithHits(p, s, h, 512, 512, decode, prompt)
 	}
 }
 
@@ -28,7 +28,7 @@ func TestPredictFound(t *testing.T) {
 	even := of(nil, nil)
 	x := p.Experts
 	uniform := float64(x.Slots()) / float64(x.All())
-	same := of(&predict.Found{HitRate: uniform}, nil)
+	same := of(&predict.ExpertHits{HitRate: uniform}, nil)
 	near(t, "the hit rate of a plan", same.DecodePerSec, even.DecodePerSec, 0.01)
 	all := float64(0)
 	for i := range p.Units {
@@ -37,7 +37,7 @@ func TestPredictFound(t *testing.T) {
 		}
 	}
 	used := float64(x.Used) / float64(x.Count)
-	got := of(&predict.Found{HitRate: 0.9, DiskShare: 0.25}, &predict.Found{HitRate: 0.5, Needed: 0.4})
+	got := of(&predict.ExpertHits{HitRate: 0.9, DiskShare: 0.25}, &predict.ExpertHits{HitRate: 0.5, Needed: 0.4})
 	near(t, "a token's link", got.Decode.LinkSeconds, all*used*0.1/20e9, 1e-6)
 	near(t, "a token's disk", got.Decode.DiskSeconds, all*used*0.1*0.25/2e9, 1e-6)
 	last := all / 48 // layers, of which the last one has one row to compute
@@ -61,7 +61,7 @@ func TestSkewedRate(t *testing.T) {
 		}
 	}
 	for _, slots := range []int{4, 16, 40, 64} {
-		got := predict.ZipfRate(experts, used, float64(slots))
+		got := predict.ZipfHitRate(experts, used, float64(slots))
 		found := 0
 		for l := range uses {
 			slices.SortFunc(uses[l][:], func(a, b int) int { return b - a })
@@ -72,7 +72,7 @@ func TestSkewedRate(t *testing.T) {
 		near(t, "hit rate", got, float64(found)/float64(layers*steps*used), 0.04)
 	}
 	for _, c := range [][3]float64{{8, 8, 4}, {8, 2, 0}, {8, 2, 8}} {
-		if got, want := predict.ZipfRate(int(c[0]), int(c[1]), c[2]), c[2]/c[0]; got != want {
+		if got, want := predict.ZipfHitRate(int(c[0]), int(c[1]), c[2]), c[2]/c[0]; got != want {
 			t.Errorf("%v: found %.3f, wanted %.3f", c, got, want)
 		}
 	}

@@ -19,10 +19,10 @@ func EveryRow(p *plan.Plan, s Speeds, h *arch.Hyper, ctx, promptTokens int) Pred
 	return r
 }
 
-// ZipfRate is zipfRate for tests.
-var ZipfRate = zipfRate
+// ZipfHitRate is zipfHitRate for tests.
+var ZipfHitRate = zipfHitRate
 
-// Constants are those of Reached that rows of measurements tell, by name; set changes one.
+// Constants are those of FromDataSheet that rows of measurements tell, by name; set changes one.
 func Constants() (names []string, get func(name string) float64, set func(name string, x float64)) {
 	numbers := map[string]*float64{"decode": &reached.decode, "matrix": &reached.matrix, "experts": &reached.experts, "halves": &reached.halves}
 	times := map[string]*time.Duration{"dispatch": &reached.dispatch, "route": &reached.route}

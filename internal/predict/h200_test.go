@@ -27,7 +27,7 @@ type measured struct {
 		Dispatch int64 `json:"dispatch_ns"`
 		Step     int64 `json:"step_ns"`
 	} `json:"device"`
-	Rehearsed *predict.Rehearsed `json:"rehearsed"`
+	Rehearsed *predict.Rehearsal `json:"rehearsed"`
 	Rows      []measuredRow      `json:"rows"`
 }
 
@@ -59,12 +59,12 @@ func TestPredictMeasuredExperts(t *testing.T) {
 	d := &all.Device
 	s := predict.Speeds{
 		DiskBytesPerSec: all.Disk, LinkBytesPerSec: d.Link.Idle, LinkBusyBytesPerSec: d.Link.Busy, Bursts: d.Link.Bursts, Rests: d.Rests,
-		DispatchTime: time.Duration(d.Dispatch), HostOverheadPerStep: time.Duration(d.Step), Rehearsed: all.Rehearsed,
+		DispatchTime: time.Duration(d.Dispatch), HostOverheadPerStep: time.Duration(d.Step), Rehearsal: all.Rehearsed,
 	}
 	h, m := open(t, synthetic.Options{Arch: "qwen3moe", Preset: "30b-a3b", Type: "q4_k_m", Hollow: true})
 	for _, r := range all.Rows {
 		p := mustMake(t, h, m, plan.Budget{DeviceBytes: r.VRAM << 30, HostBytes: int64(r.RAM * (1 << 30)), ContextLength: 1024, KVType: gguf.F16, Matrices: true, Few: true})
-		got := predict.PlanFound(p, s, h, r.Context, 1, &predict.Found{HitRate: r.HitRate, DiskShare: r.DiskShare}, nil)
+		got := predict.PlanWithHits(p, s, h, r.Context, 1, &predict.ExpertHits{HitRate: r.HitRate, DiskShare: r.DiskShare}, nil)
 		t.Logf("%d GiB, skew %g, %4.1f %% found, %2.0f %% from disk: predicted %6.4g, measured %6.4g (%+.1f %%)", r.VRAM, r.Skew, 100*r.HitRate, 100*r.DiskShare, got.DecodePerSec, r.PerSec, 100*(r.PerSec/got.DecodePerSec-1))
 		if least, most := slices.Min(r.Each), slices.Max(r.Each); most > 1.2*least { // the first ones still brought experts: hits of all say little of one
 			if got.DecodePerSec < least || got.DecodePerSec > most {

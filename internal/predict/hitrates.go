@@ -6,8 +6,8 @@ import (
 	"leat/internal/plan"
 )
 
-// HitRate is how fast a model decodes whose layers find so many of the experts that they need in VRAM.
-type HitRate struct {
+// SpeedAtHitRate is how fast a model decodes whose layers find so many of the experts that they need in VRAM.
+type SpeedAtHitRate struct {
 	Rate         float64 `json:"hit_rate"`
 	DecodePerSec float64 `json:"decode_tokens_per_second"`
 }
@@ -21,13 +21,13 @@ func skewedRate(x *plan.Experts) (rate float64) {
 	for i := range x.Classes {
 		c := &x.Classes[i]
 		layers := float64(len(c.Layers))
-		rate += layers / float64(x.Layers) * zipfRate(x.Count, x.Used, float64(c.Slots())/layers)
+		rate += layers / float64(x.Layers) * zipfHitRate(x.Count, x.Used, float64(c.Slots())/layers)
 	}
 	return rate
 }
 
-// zipfRate is the part of `used` different ones of count, drawn by Zipf's law, that are among the first slots.
-func zipfRate(count, used int, slots float64) float64 {
+// zipfHitRate is the part of `used` different ones of count, drawn by Zipf's law, that are among the first slots.
+func zipfHitRate(count, used int, slots float64) float64 {
 	if used >= count || slots >= float64(count) {
 		return min(1, slots/float64(count))
 	}

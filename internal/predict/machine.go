@@ -14,8 +14,8 @@ type machine struct {
 	s     Speeds
 	h     *arch.Hyper
 	loads []load
-	parts []part // where there is a rehearsal
-	found *Found // of experts that share slots; nil: as if all are as likely
+	parts []part      // where there is a rehearsal
+	found *ExpertHits // of experts that share slots; nil: as if all are as likely
 
 	resting float64 // how low its clock is; 0: it is not, 1: as low as it gets
 }
@@ -49,7 +49,7 @@ type matrix struct {
 
 func newMachine(p *plan.Plan, s Speeds, h *arch.Hyper) *machine {
 	m := &machine{p: p, s: s, h: h}
-	if s.Rehearsed.Sound() {
+	if s.Rehearsal.Sound() {
 		m.parts = partsOf(h, p, over(float64(h.Experts.Used), float64(h.Experts.Count)))
 	}
 	at := map[string]int{} // tensor -> unit
@@ -188,7 +188,7 @@ func bytesOf(ts []pack.Tensor) (n float64) {
 // host is the time of a step in which the device waits for the host; of a rehearsal, all
 // that is not spent in layers or head.
 func (m *machine) host(rows int) float64 {
-	if r := m.s.Rehearsed; m.parts != nil {
+	if r := m.s.Rehearsal; m.parts != nil {
 		return r.of(r.Rest, StepShape{rows, rows})
 	}
 	return m.s.HostOverheadPerStep.Seconds()
@@ -239,7 +239,7 @@ func (m *machine) alone() float64 {
 	if m.parts == nil {
 		return 0
 	}
-	s := &m.s.Rehearsed.Streamed
+	s := &m.s.Rehearsal.Streamed
 	return s.perUnit(over(float64(s.Bytes), m.s.LinkBytesPerSec), m.s.OneQueue)
 }
 

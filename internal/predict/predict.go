@@ -23,19 +23,19 @@ type Prediction struct {
 	TTFTSeconds       float64 `json:"ttft_seconds"` // loaded and warm: the ring holds what a step begins with
 	LoadSeconds       float64 `json:"load_seconds"` // what VRAM and the host tier hold, read from disk
 
-	HitRates []HitRate `json:"hit_rates,omitempty"` // decoding, where experts share slots
-	Skewed   *HitRate  `json:"skewed,omitempty"`    // the same, if experts are used as unevenly as Zipf's law has it and the most used are there
+	HitRates []SpeedAtHitRate `json:"hit_rates,omitempty"` // decoding, where experts share slots
+	Skewed   *SpeedAtHitRate  `json:"skewed,omitempty"`    // the same, if experts are used as unevenly as Zipf's law has it and the most used are there
 }
 
 // Plan predicts how fast a plan will run: decoding with ctx tokens in the session, and
 // a prompt of promptTokens in an empty one. h is the model's that was planned. Where experts
 // share slots, all are taken to be as likely: a real router uses some more than others, and is faster.
 func Plan(p *plan.Plan, s Speeds, h *arch.Hyper, ctx, promptTokens int) Prediction {
-	return PlanFound(p, s, h, ctx, promptTokens, nil, nil)
+	return PlanWithHits(p, s, h, ctx, promptTokens, nil, nil)
 }
 
-// PlanFound is [Plan] for experts that are found as decode and prompt say; nil: as if all are as likely.
-func PlanFound(p *plan.Plan, s Speeds, h *arch.Hyper, ctx, promptTokens int, decode, prompt *Found) Prediction {
+// PlanWithHits is [Plan] for experts that are found as decode and prompt say; nil: as if all are as likely.
+func PlanWithHits(p *plan.Plan, s Speeds, h *arch.Hyper, ctx, promptTokens int, decode, prompt *ExpertHits) Prediction {
 	m := newMachine(p, s, h)
 	ctx = max(1, min(ctx, p.ContextLength))
 	promptTokens = max(1, min(promptTokens, p.ContextLength))
@@ -46,11 +46,11 @@ func PlanFound(p *plan.Plan, s Speeds, h *arch.Hyper, ctx, promptTokens int, dec
 	r.prefill(m)
 	r.LoadSeconds = loading(p, s)
 	if x := p.Experts; x != nil {
-		at := func(rate float64) HitRate {
-			m.found = &Found{HitRate: rate, DiskShare: x.DiskShare()}
+		at := func(rate float64) SpeedAtHitRate {
+			m.found = &ExpertHits{HitRate: rate, DiskShare: x.DiskShare()}
 			at := Prediction{Context: ctx, Prompt: promptTokens}
 			at.decode(m)
-			return HitRate{rate, at.DecodePerSec}
+			return SpeedAtHitRate{rate, at.DecodePerSec}
 		}
 		for _, rate := range hitRates {
 			r.HitRates = append(r.HitRates, at(rate))

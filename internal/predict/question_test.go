@@ -25,7 +25,7 @@ func TestNeed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	q := predict.Question{Search: plan.Search{Hyper: h, Model: m, Within: within(plan.Budget{HostBytes: 1 << 30, ContextLength: 4096, KVType: gguf.F16})}, Speeds: predict.Reached(&g, 7e9), Context: 128, Prompt: 512}
+	q := predict.Question{Search: plan.Search{Hyper: h, Model: m, Within: within(plan.Budget{HostBytes: 1 << 30, ContextLength: 4096, KVType: gguf.F16})}, Speeds: predict.FromDataSheet(&g, 7e9), Context: 128, Prompt: 512}
 	least, err := q.Least()
 	if err != nil {
 		t.Fatal(err)

@@ -2,10 +2,10 @@ package predict
 
 import "slices"
 
-// Rehearsed is how long the model's own layers took where the engine ran a few of them, all
+// Rehearsal is how long the model's own layers took where the engine ran a few of them, all
 // in VRAM. It knows what no rate does: the kernels of today, the waits between them, the
 // host's part. Package engine makes it.
-type Rehearsed struct {
+type Rehearsal struct {
 	Steps  []StepShape          `json:"steps"`  // that were run
 	Layers map[string][]float64 `json:"layers"` // seconds of a layer by its class, for each of Steps
 	Bytes  map[string]int64     `json:"bytes"`  // of a layer's weights, of one expert of it, by its class
@@ -15,11 +15,11 @@ type Rehearsed struct {
 	Ahead  float64              `json:"ahead"`  // the same where layers go ahead of the host; 0: they can't, or it is not known
 	Chunk  int                  `json:"chunk"`  // rows that were asked for; Steps may end before, where a device is slow
 
-	Streamed Streamed `json:"streamed"` // the same layers, one row, where they are streamed; its zero: not known
+	Streamed StreamedLayers `json:"streamed"` // the same layers, one row, where they are streamed; its zero: not known
 }
 
-// Streamed is what a few layers took that were streamed from RAM.
-type Streamed struct {
+// StreamedLayers is what a few layers took that were streamed from RAM.
+type StreamedLayers struct {
 	Seconds  float64 `json:"seconds"`
 	Resident float64 `json:"resident_seconds"` // all in VRAM
 	Units    int     `json:"units"`            // that were streamed
@@ -29,7 +29,7 @@ type Streamed struct {
 // perUnit is what a streamed unit takes of the compute lane beside its kernels, with a link on which all units take so
 // many seconds: a submission of its own, recorded for each token. Where the link is slower than the kernels it hides
 // that, here as in the model.
-func (s *Streamed) perUnit(link float64, oneQueue bool) float64 {
+func (s *StreamedLayers) perUnit(link float64, oneQueue bool) float64 {
 	if s.Units == 0 || !oneQueue && link >= s.Resident {
 		return 0
 	}
@@ -46,7 +46,7 @@ type StepShape struct {
 }
 
 // Sound reports whether there is a rehearsal, and it is whole.
-func (r *Rehearsed) Sound() bool {
+func (r *Rehearsal) Sound() bool {
 	if r == nil || len(r.Layers) == 0 || len(r.Steps) == 0 || r.Steps[0] != (StepShape{1, 1}) || len(r.Rest) != len(r.Steps) {
 		return false
 	}
@@ -70,7 +70,7 @@ func (r *Rehearsed) Sound() bool {
 func (s StepShape) mean() float64 { return float64(s.Context) - float64(s.Rows-1)/2 }
 
 // of is the seconds of a part of a step, from what was measured of it for each of Steps.
-func (r *Rehearsed) of(seconds []float64, s StepShape) float64 {
+func (r *Rehearsal) of(seconds []float64, s StepShape) float64 {
 	if s.Rows == 1 {
 		return max(0, line(r.Steps, seconds, StepShape.inContext, float64(s.Context)))
 	}
@@ -90,7 +90,7 @@ func (s StepShape) inRows() (x float64, ok bool)    { return float64(s.Rows), s.
 
 // perPosition is what a step of rows takes for each position more that they see. One row
 // leaves a large device idle: some more cost nothing, until it is full.
-func (r *Rehearsed) perPosition(seconds []float64, rows, most int) float64 {
+func (r *Rehearsal) perPosition(seconds []float64, rows, most int) float64 {
 	slope := func(n int) float64 {
 		low, high := -1, -1
 		for i, s := range r.Steps {
@@ -134,7 +134,7 @@ func line(steps []StepShape, seconds []float64, axis func(StepShape) (float64, b
 
 // layer is the seconds of a layer of a class, with so many bytes as Bytes counts them. Of a
 // class that was not run, it is those of the class nearest in size, by the byte.
-func (r *Rehearsed) layer(class string, bytes int64, s StepShape) float64 {
+func (r *Rehearsal) layer(class string, bytes int64, s StepShape) float64 {
 	if seconds, ok := r.Layers[class]; ok {
 		return r.of(seconds, s)
 	}

@@ -16,16 +16,16 @@ import (
 
 // law is the machine of these tests: what a step of a layer takes, by how many positions its
 // rows see on average.
-func law(c predict.Layer, s predict.StepShape) float64 {
+func law(c predict.LayerClass, s predict.StepShape) float64 {
 	size := float64(c.First.Bytes)
 	seen := float64(s.Context) - float64(s.Rows-1)/2
 	return 1e-11*size + 1e-12*size*float64(s.Rows) + 1e-7*float64(s.Rows)*seen
 }
 
 // rehearse is a rehearsal of a model on that machine.
-func rehearse(h *arch.Hyper, m *pack.Model, steps ...predict.StepShape) *predict.Rehearsed {
-	r := &predict.Rehearsed{Steps: steps, Layers: map[string][]float64{}, Bytes: map[string]int64{}, Head: 3e-3}
-	for _, c := range predict.Classes(h, m) {
+func rehearse(h *arch.Hyper, m *pack.Model, steps ...predict.StepShape) *predict.Rehearsal {
+	r := &predict.Rehearsal{Steps: steps, Layers: map[string][]float64{}, Bytes: map[string]int64{}, Head: 3e-3}
+	for _, c := range predict.LayerClasses(h, m) {
 		for _, s := range steps {
 			r.Layers[c.Class] = append(r.Layers[c.Class], law(c, s))
 		}
@@ -40,7 +40,7 @@ func rehearse(h *arch.Hyper, m *pack.Model, steps ...predict.StepShape) *predict
 // With all in VRAM a step takes what was rehearsed: all layers of each class, the head, the rest.
 func TestRehearsed(t *testing.T) {
 	h, m := open(t, synthetic.Options{Arch: "llama", Preset: "8b", Hollow: true})
-	classes := predict.Classes(h, m)
+	classes := predict.LayerClasses(h, m)
 	count := 0
 	for _, c := range classes {
 		count += c.Count
@@ -57,7 +57,7 @@ func TestRehearsed(t *testing.T) {
 		return sum
 	}
 	p := mustMake(t, h, m, plan.Budget{DeviceBytes: 64 << 30, HostBytes: 1 << 30, ContextLength: 4096, Chunk: 512})
-	speeds := predict.Speeds{Rehearsed: r, DeviceBytesPerSec: 1, FlopsPerSec: 1} // which nothing asks
+	speeds := predict.Speeds{Rehearsal: r, DeviceBytesPerSec: 1, FlopsPerSec: 1} // which nothing asks
 	for _, ctx := range []int{1, 300, 1024, 4000} {
 		near(t, "decode", predict.Plan(p, speeds, h, ctx, 1).DecodeSeconds, all(step(1, ctx))+4e-3, 1e-6)
 	}
@@ -79,7 +79,7 @@ func TestRehearsed(t *testing.T) {
 // for each layer as well.
 func TestPredictRehearsedExperts(t *testing.T) {
 	h, m := open(t, synthetic.Options{Arch: "qwen3moe", Preset: "30b-a3b", Type: "q4_k_m", Hollow: true})
-	classes := predict.Classes(h, m)
+	classes := predict.LayerClasses(h, m)
 	if len(classes) != 2 || len(classes[0].Experts) != h.Experts.Count {
 		t.Fatalf("%d classes, %d experts in the first, wanted 2 with %d", len(classes), len(classes[0].Experts), h.Experts.Count)
 	}
@@ -89,7 +89,7 @@ func TestPredictRehearsedExperts(t *testing.T) {
 	for _, c := range classes {
 		want += float64(c.Count) * law(c, one)
 	}
-	speeds := predict.Speeds{Rehearsed: r, DeviceBytesPerSec: 1, FlopsPerSec: 1, LinkBytesPerSec: 1e15}
+	speeds := predict.Speeds{Rehearsal: r, DeviceBytesPerSec: 1, FlopsPerSec: 1, LinkBytesPerSec: 1e15}
 	whole := mustMake(t, h, m, plan.Budget{DeviceBytes: 64 << 30, HostBytes: 1 << 30, ContextLength: 1024, Chunk: 64})
 	decode := predict.Plan(whole, speeds, h, 1, 1).DecodeSeconds
 	near(t, "all in VRAM", decode, want+4e-3, 1e-6)
@@ -114,8 +114,8 @@ func TestPredictRehearsedExperts(t *testing.T) {
 		if speeds.Bursts = nil; c.burst > 0 {
 			speeds.Bursts = []predict.Burst{{Bytes: 1, Seconds: c.burst}, {Bytes: 1 << 40, Seconds: c.burst}}
 		}
-		found := &predict.Found{HitRate: c.rate}
-		near(t, fmt.Sprintf("in slots, %+v", c), predict.PlanFound(slots, speeds, h, 1, 1, found, found).DecodeSeconds-decode, c.want*float64(h.BlockCount), 1e-3)
+		found := &predict.ExpertHits{HitRate: c.rate}
+		near(t, fmt.Sprintf("in slots, %+v", c), predict.PlanWithHits(slots, speeds, h, 1, 1, found, found).DecodeSeconds-decode, c.want*float64(h.BlockCount), 1e-3)
 	}
 	forced := mustMake(t, h, m, plan.Budget{DeviceBytes: 64 << 30, ContextLength: 1024, Chunk: 64, Sweep: plan.Sweep{Slots: true}})
 	if x := forced.Experts; x == nil || x.Slots() != x.All() || forced.StreamedBytes != 0 {
@@ -126,20 +126,20 @@ func TestPredictRehearsedExperts(t *testing.T) {
 // What is no rehearsal, as of an older program's file, is not believed.
 func TestRehearsedSound(t *testing.T) {
 	h, m := open(t, synthetic.Options{Arch: "llama", Preset: "8b", Hollow: true})
-	good := func() *predict.Rehearsed { return rehearse(h, m, predict.StepShape{Rows: 1, Context: 1}) }
+	good := func() *predict.Rehearsal { return rehearse(h, m, predict.StepShape{Rows: 1, Context: 1}) }
 	if !good().Sound() {
 		t.Error("a good one is not sound")
 	}
-	for name, spoil := range map[string]func(*predict.Rehearsed){
-		"no layers": func(r *predict.Rehearsed) { r.Layers = nil },
-		"no steps":  func(r *predict.Rehearsed) { r.Steps = nil },
-		"no first":  func(r *predict.Rehearsed) { r.Steps = []predict.StepShape{{Rows: 2, Context: 2}} },
-		"no rows": func(r *predict.Rehearsed) {
+	for name, spoil := range map[string]func(*predict.Rehearsal){
+		"no layers": func(r *predict.Rehearsal) { r.Layers = nil },
+		"no steps":  func(r *predict.Rehearsal) { r.Steps = nil },
+		"no first":  func(r *predict.Rehearsal) { r.Steps = []predict.StepShape{{Rows: 2, Context: 2}} },
+		"no rows": func(r *predict.Rehearsal) {
 			r.Steps, r.Rest = append(r.Steps, predict.StepShape{Context: 4}), append(r.Rest, 0)
 		},
-		"no rest":  func(r *predict.Rehearsed) { r.Rest = nil },
-		"no bytes": func(r *predict.Rehearsed) { clear(r.Bytes) },
-		"a layer short": func(r *predict.Rehearsed) {
+		"no rest":  func(r *predict.Rehearsal) { r.Rest = nil },
+		"no bytes": func(r *predict.Rehearsal) { clear(r.Bytes) },
+		"a layer short": func(r *predict.Rehearsal) {
 			for c := range r.Layers {
 				r.Layers[c] = nil
 			}
@@ -150,7 +150,7 @@ func TestRehearsedSound(t *testing.T) {
 			t.Errorf("%s: it is sound", name)
 		}
 	}
-	if (*predict.Rehearsed)(nil).Sound() {
+	if (*predict.Rehearsal)(nil).Sound() {
 		t.Error("none is sound")
 	}
 }
@@ -160,7 +160,7 @@ func TestSignature(t *testing.T) {
 	sign := func(o synthetic.Options, kv gguf.Type) string {
 		o.Arch, o.Hollow = "llama", true
 		h, m := open(t, o)
-		return predict.Signature(h, m, kv)
+		return predict.RehearsalKey(h, m, kv)
 	}
 	shape := func(change func(*synthetic.Shape)) synthetic.Options {
 		s := synthetic.Shape{BlockCount: 8}
@@ -241,10 +241,10 @@ func TestRehearsedParts(t *testing.T) {
 		t.Fatal("no layer is cut")
 	}
 	var want float64
-	for _, c := range predict.Classes(h, m) {
+	for _, c := range predict.LayerClasses(h, m) {
 		want += float64(c.Count) * law(c, r.Steps[0])
 	}
-	got := predict.Plan(p, predict.Speeds{Rehearsed: r}, h, 1, 1).Decode.ComputeSeconds
+	got := predict.Plan(p, predict.Speeds{Rehearsal: r}, h, 1, 1).Decode.ComputeSeconds
 	near(t, "compute", got, want+4e-3, 1e-9)
 }
 
@@ -255,7 +255,7 @@ func TestPredictStreamed(t *testing.T) {
 	one := predict.StepShape{Rows: 1, Context: 1}
 	r := rehearse(h, m, one)
 	compute := 4e-3
-	for _, c := range predict.Classes(h, m) {
+	for _, c := range predict.LayerClasses(h, m) {
 		compute += float64(c.Count) * law(c, one)
 	}
 	budget := plan.Budget{DeviceBytes: 2 << 30, HostBytes: 64 << 30, ContextLength: 1024, Chunk: 64}
@@ -268,7 +268,7 @@ func TestPredictStreamed(t *testing.T) {
 			units++
 		}
 	}
-	r.Streamed = predict.Streamed{Seconds: 30e-3, Resident: 10e-3, Units: 10, Bytes: 1e9}
+	r.Streamed = predict.StreamedLayers{Seconds: 30e-3, Resident: 10e-3, Units: 10, Bytes: 1e9}
 	for _, c := range []struct {
 		name string
 		s    predict.Speeds
@@ -279,11 +279,11 @@ func TestPredictStreamed(t *testing.T) {
 		{"two queues", predict.Speeds{LinkBytesPerSec: 1e12}, compute + units*2e-3},
 		{"two queues, a link slower than the kernels", predict.Speeds{LinkBytesPerSec: 1e10}, bytes / 1e10},
 	} {
-		c.s.Rehearsed = r
+		c.s.Rehearsal = r
 		near(t, c.name, predict.Plan(p, c.s, h, 1, 1).DecodeSeconds, c.want, 1e-3)
 		near(t, c.name+", all in VRAM", predict.Plan(whole, c.s, h, 1, 1).DecodeSeconds, compute, 1e-6)
 	}
-	if r.Streamed.Seconds = 9e-3; predict.Plan(p, predict.Speeds{Rehearsed: r, LinkBytesPerSec: 1e12}, h, 1, 1).DecodeSeconds < compute*(1-1e-6) {
+	if r.Streamed.Seconds = 9e-3; predict.Plan(p, predict.Speeds{Rehearsal: r, LinkBytesPerSec: 1e12}, h, 1, 1).DecodeSeconds < compute*(1-1e-6) {
 		t.Error("noise makes streamed units faster than those in VRAM")
 	}
 }

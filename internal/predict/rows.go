@@ -30,7 +30,7 @@ func (m *machine) asked(i, rows int, head bool) int {
 
 // rehearsed is the seconds of a unit's kernels; layers holds those that are known already.
 func (m *machine) rehearsed(i int, s StepShape, asked int, layers map[int]float64) float64 {
-	x, r := &m.parts[i], m.s.Rehearsed
+	x, r := &m.parts[i], m.s.Rehearsal
 	if x.class == "" {
 		return x.share*r.Head + m.trip(i, s.Rows)
 	}

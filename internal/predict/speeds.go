@@ -7,7 +7,7 @@ import (
 )
 
 // Speeds are what a machine reaches, not what its data sheet says: package calibrate
-// measures them, [Reached] estimates them. A rate of 0 means "takes no time".
+// measures them, [FromDataSheet] estimates them. A rate of 0 means "takes no time".
 type Speeds struct {
 	DiskBytesPerSec   float64 // the model's file, past the page cache, as steps read it: again and again
 	LinkBytesPerSec   float64 // uploads from pinned memory, the kernels idle
@@ -38,8 +38,8 @@ type Speeds struct {
 	// Rests says that the device lowers its clock where it has next to nothing to do.
 	Rests bool
 
-	// Rehearsed takes the place of all rates of kernels; nil: there are only rates.
-	Rehearsed *Rehearsed
+	// Rehearsal takes the place of all rates of kernels; nil: there are only rates.
+	Rehearsal *Rehearsal
 
 	DispatchTime        time.Duration // a kernel that waits for the one before it, however small
 	RouteTime           time.Duration // a layer's choice of experts, beside such waits

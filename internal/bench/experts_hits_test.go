@@ -6,10 +6,10 @@ import "testing"
 // shows: the first one still brings experts that the others find.
 func TestFound(t *testing.T) {
 	x := &Experts{Hits: 70, HostMisses: 20, DiskMisses: 10, Uploaded: 1000, Read: 250}
-	if f := x.Found(); f.HitRate != 0.7 || f.DiskShare != 0.25 {
+	if f := x.ExpertHits(); f.HitRate != 0.7 || f.DiskShare != 0.25 {
 		t.Errorf("found %+v", f)
 	}
-	if f := (&Experts{HostMisses: 1}).Found(); f.HitRate != 0 || f.DiskShare != 0 {
+	if f := (&Experts{HostMisses: 1}).ExpertHits(); f.HitRate != 0 || f.DiskShare != 0 {
 		t.Errorf("nothing was in VRAM: %+v", f)
 	}
 	each := []*Experts{{Hits: 1}, {Hits: 2}, {Hits: 3}}
