@@ -150,7 +150,7 @@ func (x *Experts) fillAgain() {
 	})
 }
 
-// defaultPolicy hits as often as the best half-life does on one topic, and more often where topics change: RATIONALE.md has
+// defaultPolicy hits as often as the best half-life does on one topic, and more often where topics change: docs/experts.md has
 // the table.
 const defaultPolicy = "adaptive"
 
