@@ -91,9 +91,9 @@ func (r *rehearsal) all(ctx context.Context) error {
 		}
 		longer, base := both[0], both[1]
 		if r.learn(classes[i], base, longer); i == 0 {
-			r.result.Rest = make([]float64, len(base))
+			r.result.Overhead = make([]float64, len(base))
 			for n := range base {
-				r.result.Rest[n] = max(0, base[n]-float64(r.base)*r.result.Layers[classes[0].Class][n])
+				r.result.Overhead[n] = max(0, base[n]-float64(r.base)*r.result.Layers[classes[0].Class][n])
 			}
 		}
 	}

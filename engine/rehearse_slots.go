@@ -52,7 +52,7 @@ func (r *rehearsal) asksCPU(ctx context.Context, c *predict.LayerClass) error {
 	}
 	all, err := r.each(ctx, r.result.Steps[:1], view{other: c, slots: true}, view{slots: true}, view{other: c}, view{})
 	if err == nil {
-		r.result.Trip = tripOf((all[0][0] - all[1][0] - all[2][0] + all[3][0]) / float64(r.more))
+		r.result.HostTrip = tripOf((all[0][0] - all[1][0] - all[2][0] + all[3][0]) / float64(r.more))
 	}
 	return err
 }
@@ -80,9 +80,9 @@ func (r *rehearsal) asks(ctx context.Context, c *predict.LayerClass) error {
 		return err
 	}
 	layer := r.result.Layers[c.Class][0]
-	r.result.Trip = tripOf((askLong-askShort)/(longRow-shortRow) - layer)
+	r.result.HostTrip = tripOf((askLong-askShort)/(longRow-shortRow) - layer)
 	if aheadLong > 0 && aheadShort > 0 {
-		r.result.Ahead = max(leastAhead, min(r.result.Trip, (aheadLong-aheadShort)/(longRow-shortRow)-layer))
+		r.result.ConditionalTrip = max(leastAhead, min(r.result.HostTrip, (aheadLong-aheadShort)/(longRow-shortRow)-layer))
 	}
 	return nil
 }

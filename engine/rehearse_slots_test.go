@@ -23,7 +23,7 @@ func TestRehearseAhead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !r.Sound() || !(r.Trip >= 0) || !(r.Ahead > 0) || r.Ahead > max(r.Trip, 1e-7) {
-		t.Errorf("a layer that asks takes %g s longer, one that goes ahead %g", r.Trip, r.Ahead)
+	if !r.Sound() || !(r.HostTrip >= 0) || !(r.ConditionalTrip > 0) || r.ConditionalTrip > max(r.HostTrip, 1e-7) {
+		t.Errorf("a layer that asks takes %g s longer, one that goes ahead %g", r.HostTrip, r.ConditionalTrip)
 	}
 }

@@ -296,7 +296,7 @@ func TestRehearsal(t *testing.T) {
 		r, err := Open(path).Rehearsal(key, chunk, slog.New(slog.DiscardHandler), func() (*predict.Rehearsal, error) {
 			runs++
 			return &predict.Rehearsal{
-				Steps: []predict.StepShape{{Rows: 1, Context: 1}}, Layers: map[string][]float64{"a": {1}}, Bytes: map[string]int64{"a": 1}, Rest: []float64{0}, Chunk: chunk,
+				Steps: []predict.StepShape{{Rows: 1, Context: 1}}, Layers: map[string][]float64{"a": {1}}, Bytes: map[string]int64{"a": 1}, Overhead: []float64{0}, Chunk: chunk,
 			}, nil
 		})
 		if err != nil || !r.Sound() || r.Chunk < chunk {

@@ -225,7 +225,7 @@ func diskOf(path string, info fs.FileInfo) string {
 func Speeds(d *Device, disk *Disk, kv gguf.Type) predict.Speeds {
 	s := predict.Speeds{
 		LinkBytesPerSec: d.Link.Idle, LinkBusyBytesPerSec: d.Link.Busy, OneQueue: d.OneQueue, AttnFlopsPerSec: d.Attention[kv.String()],
-		Bursts: d.Link.Bursts, Rests: d.Rests,
+		Bursts: d.Link.Bursts, IdleClock: d.Rests,
 		DispatchTime: time.Duration(d.DispatchNanos), HostOverheadPerStep: time.Duration(d.StepNanos),
 		TypeBytesPerSec: map[gguf.Type]float64{}, TypeFlopsPerSec: map[gguf.Type]float64{}, TypeRowSeconds: map[gguf.Type]float64{},
 	}

@@ -34,7 +34,7 @@ func example() contents {
 		c.Disks[name] = &diskContent{Disk{Rate{1 << 30, 1e9 * x}, 2e9 * x, true, CacheCold}, 1 << 30, today}
 		c.Rehearsals[name] = &predict.Rehearsal{
 			Steps: []predict.StepShape{{Rows: 1, Context: 1}, {Rows: 8, Context: 64}}, Layers: map[string][]float64{"l": {1e-3 * x, 2e-3}, "m": {0, 1}}, Bytes: map[string]int64{"l": 1 << 20, "m": 7},
-			Rest: []float64{0, 1e-4}, Head: 1e-3, Chunk: 512, Streamed: predict.StreamedLayers{Seconds: 1, Resident: 0.5, Units: 4, Bytes: 1 << 20},
+			Overhead: []float64{0, 1e-4}, Head: 1e-3, Chunk: 512, Streamed: predict.StreamedLayers{Seconds: 1, Resident: 0.5, Units: 4, Bytes: 1 << 20},
 		}
 	}
 	return c

@@ -57,6 +57,6 @@ func FromDataSheet(g *gpus.GPU, diskBytesPerSec float64) Speeds {
 	if g.UMA {
 		s.LinkBytesPerSec = r.copied * g.MemBytesPerSec
 	}
-	s.LinkBusyBytesPerSec, s.Rests = r.linkBusy*s.LinkBytesPerSec, true
+	s.LinkBusyBytesPerSec, s.IdleClock = r.linkBusy*s.LinkBytesPerSec, true
 	return s
 }

@@ -7,29 +7,45 @@ import (
 	"leat/shaders"
 )
 
-// ExpertHits is how steps found the experts that share slots: as it was measured, or is supposed. What a plan can't know is which experts
-// a text uses; where nothing is said, all are as likely.
+// ExpertHits is how steps find the experts that share slots, measured or assumed. A plan can't know which experts
+// a text uses: unless it is told, all are as likely.
 type ExpertHits struct {
-	HitRate   float64 // the part of what layers needed that VRAM had
+	HitRate   float64 // the part of the experts that layers needed that VRAM had
 	DiskShare float64 // of the others, the part that came from disk
 	Needed    float64 // the part of a layer's experts that a step needed; 0: what its rows need if all are as likely
 }
 
-// foundIn is how a step of rows finds the experts of a unit that share slots.
-func (m *machine) foundIn(u *plan.Unit, rows int) ExpertHits {
+// Seconds measured with an H200, for machines whose rehearsal doesn't tell them.
+const (
+	hostTrip        = 80e-6 // a router's choice on its way to the host, and the answer's way back
+	conditionalTrip = 6e-6  // what a layer takes longer that runs without asking the host
+	returnTrip      = 50e-6 // of a step that goes back to a layer which ran in vain, until it goes on as one that asks
+	uploadDelay     = 18e-6 // from a router's choice until the upload of missing experts is handed in
+	burstTrip       = 25e-6 // of a burst beside its bytes
+)
+
+// Shares measured with an H200.
+const (
+	burstShare   = 0.85 // of the link's rate that bursts reach: few bytes go by one queue
+	skippedShare = 0.3  // of a dispatch's time that a skipped one still takes
+	burstFloor   = 0.25 // of the nearest measured burst's time: the least that a smaller one is taken to need
+)
+
+// hitsOf is how a step of rows finds the experts of a unit that share slots.
+func (m *machine) hitsOf(u *plan.Unit, rows int) ExpertHits {
 	x := m.p.Experts
-	found := ExpertHits{HitRate: x.SlotShare(u.Layer), DiskShare: x.DiskShare()}
-	if m.found != nil {
-		found = *m.found
+	hits := ExpertHits{HitRate: x.SlotShare(u.Layer), DiskShare: x.DiskShare()}
+	if m.hits != nil {
+		hits = *m.hits
 	}
-	if needed := m.touched(rows); found.Needed == 0 || found.Needed > needed {
-		found.Needed = needed
+	if needed := m.neededShare(rows); hits.Needed == 0 || hits.Needed > needed {
+		hits.Needed = needed
 	}
-	return found
+	return hits
 }
 
-// touched is the part of a layer's experts that a step of rows needs, if all are as likely.
-func (m *machine) touched(rows int) float64 {
+// neededShare is the part of a layer's experts that a step of rows needs, if all are as likely.
+func (m *machine) neededShare(rows int) float64 {
 	x := &m.h.Experts
 	if x.Count == 0 {
 		return 1
@@ -37,85 +53,81 @@ func (m *machine) touched(rows int) float64 {
 	return 1 - math.Pow(1-float64(x.Used)/float64(x.Count), float64(rows))
 }
 
-// waves says how a step's experts come, of which so many bytes do.
-func (m *machine) waves(w *Work, bytes float64, rows int) {
+// missChance is how likely a step's layer lacks one of the experts of a unit.
+func (m *machine) missChance(u *plan.Unit, rows int) float64 {
+	hits := m.hitsOf(u, rows)
+	return 1 - math.Pow(hits.HitRate, hits.Needed*float64(m.p.Experts.Count))
+}
+
+// setWaves says in which waves the missing experts of a step come; bytes are those of all of them.
+func (m *machine) setWaves(w *Work, bytes float64, rows int) {
 	if rows <= shaders.FewRows || bytes <= 0 {
 		return
 	}
-	w.wave = min(1, plan.WaveBytes/bytes)
+	w.waveShare = min(1, plan.WaveBytes/bytes)
 	if rows*m.h.Experts.Used >= plan.AlmostAll*m.h.Experts.Count && !w.OneQueue {
-		w.early = min(1, plan.EarlyWaves*w.wave)
+		w.earlyShare = min(1, plan.EarlyWaves*w.waveShare)
 	}
 }
 
-// What was measured beside an H200, for where it was not rehearsed.
-const (
-	routeTrip  = 80e-6 // seconds of a layer's choice on its way to the host, and of the answer
-	aheadTrip  = 6e-6  // of a layer that goes ahead
-	burstTrip  = 25e-6 // of a burst, beside its bytes
-	burstShare = 0.85  // of the link's rate, in bursts: few bytes go by one queue
-	heard      = 18e-6 // from a layer's choice until the upload of what it misses is handed in
-	backTrip   = 50e-6 // of a step that goes back to a layer that went ahead in vain, until it goes on as others that ask
-	leftOut    = 0.3   // of a dispatch's time, if it is left out
-)
-
-// missing is how likely a step's layer lacks one of the experts of a unit.
-func (m *machine) missing(u *plan.Unit, rows int) float64 {
-	found := m.foundIn(u, rows)
-	return 1 - math.Pow(found.HitRate, found.Needed*float64(m.p.Experts.Count))
+// setMisses says how long a step of few rows waits for a layer's missing experts, beside the host. Their upload is handed in before the
+// resident ones run, so what the host and the device do with those is hidden by it. What comes from disk is uploaded when all of it has been read.
+func (m *machine) setMisses(w *Work, u *plan.Unit, bytes, read float64, rows int) {
+	missing := m.missChance(u, rows)
+	if rows > shaders.FewRows || bytes <= 0 || missing <= 0 || m.p.InPlace {
+		return
+	}
+	ask, _ := m.trips()
+	slower := 1 + m.idle*(idleUploads-1)
+	w.missSeconds = missing * max(0, uploadDelay+slower*m.burst((bytes-read)/missing)-ask)
+	if read > 0 {
+		w.diskMissSeconds = missing * slower * m.burst(read/missing)
+	}
 }
 
-// trip is how long the device waits for the host to say where a layer's experts are, and for what is missing to be on its way.
-// Those that are missing run after the others.
-func (m *machine) trip(i, rows int) float64 {
+// trips is what a layer takes longer that asks the host, and one that doesn't; 0: the device can't.
+func (m *machine) trips() (ask, conditional float64) {
+	if r := m.s.Rehearsal; r.Sound() && r.HostTrip > 0 {
+		return r.HostTrip, r.ConditionalTrip
+	}
+	return hostTrip, conditionalTrip
+}
+
+// routeSeconds is how long the device waits for the host to say where a layer's experts are, and for the missing ones to be on their way.
+// Those run after the others.
+func (m *machine) routeSeconds(i, rows int) float64 {
 	u := &m.p.Units[i]
 	if u.Tier != plan.Cached || rows == 0 {
 		return 0
 	}
-	asks, ahead, known := routeTrip, aheadTrip, m.s.Rehearsal.Sound()
-	if r := m.s.Rehearsal; known && r.Trip > 0 {
-		asks, ahead = r.Trip, r.Ahead
-	}
-	missing := m.missing(u, rows)
+	ask, conditional := m.trips()
+	missing := m.missChance(u, rows)
 	switch {
 	case rows > shaders.FewRows: // the host is asked for once more
-		return asks * (1 + missing)
-	case rows > 1 || ahead == 0 || missing >= plan.Seldom:
-		return asks
+		return ask * (1 + missing)
+	case rows > 1 || conditional == 0 || missing >= plan.Seldom:
+		return ask
 	}
-	// Behind a layer that lacks one all is left out, up to the end of the submission behind its own, before the host is asked.
-	layers := min(1.5*float64(plan.Stride(missing))-0.5, float64(m.p.Experts.Layers)/2)
-	return ahead + missing*(asks+backTrip+layers*leftOut*float64(m.fewWaits(u.Layer))*m.s.DispatchTime.Seconds())
+	return conditional + missing*(ask+returnTrip+m.skippedLayers(missing)*skippedShare*float64(m.fewRowsWaitsOf(u.Layer))*m.s.DispatchTime.Seconds())
 }
 
-// fewWaits is how many kernels of a layer wait for another, in steps of few rows.
-func (m *machine) fewWaits(layer int) (n int) {
+// skippedLayers is how many layers are skipped, on average, after one that lacks an expert: the rest of its submission and all of the next,
+// which is under way before the host is asked.
+func (m *machine) skippedLayers(missing float64) float64 {
+	return min(1.5*float64(plan.Stride(missing))-0.5, float64(m.p.Experts.Layers)/2)
+}
+
+// fewRowsWaitsOf is how many kernels of a layer wait for another, in steps of few rows.
+func (m *machine) fewRowsWaitsOf(layer int) (n int) {
 	for i := range m.p.Units {
 		if m.p.Units[i].Layer == layer {
-			n += m.loads[i].few
+			n += m.loads[i].fewRowsWaits
 		}
 	}
 	return n
 }
 
-// misses says how long a step of few rows waits for a layer's experts that are missing, beside the host. They are handed in before the others run: what
-// the host and the device do with those is hidden behind the bytes. What comes from disk is uploaded when all of it has come.
-func (m *machine) misses(w *Work, u *plan.Unit, bytes, read float64, rows int) {
-	missing := m.missing(u, rows)
-	if rows > shaders.FewRows || bytes <= 0 || missing <= 0 || m.p.InPlace {
-		return
-	}
-	asks, slower := routeTrip, 1+m.resting*(restingUploads-1)
-	if r := m.s.Rehearsal; r.Sound() && r.Trip > 0 {
-		asks = r.Trip
-	}
-	w.behind = missing * max(0, heard+slower*m.burst((bytes-read)/missing)-asks)
-	if read > 0 {
-		w.late = missing * slower * m.burst(read/missing)
-	}
-}
-
-// burst is how long an upload takes that nothing came before.
+// burst is the seconds of an upload with nothing before it.
 func (m *machine) burst(bytes float64) float64 {
 	list, link := m.s.Bursts, over(bytes, m.s.LinkBytesPerSec)
 	if bytes <= 0 {
@@ -130,5 +142,5 @@ func (m *machine) burst(bytes float64) float64 {
 	}
 	a, b := &list[i-1], &list[i]
 	t := a.Seconds + (b.Seconds-a.Seconds)*(bytes-float64(a.Bytes))/float64(b.Bytes-a.Bytes)
-	return max(t, a.Seconds/4, link)
+	return max(t, a.Seconds*burstFloor, link)
 }

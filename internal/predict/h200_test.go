@@ -58,7 +58,7 @@ func TestPredictMeasuredExperts(t *testing.T) {
 	}
 	d := &all.Device
 	s := predict.Speeds{
-		DiskBytesPerSec: all.Disk, LinkBytesPerSec: d.Link.Idle, LinkBusyBytesPerSec: d.Link.Busy, Bursts: d.Link.Bursts, Rests: d.Rests,
+		DiskBytesPerSec: all.Disk, LinkBytesPerSec: d.Link.Idle, LinkBusyBytesPerSec: d.Link.Busy, Bursts: d.Link.Bursts, IdleClock: d.Rests,
 		DispatchTime: time.Duration(d.Dispatch), HostOverheadPerStep: time.Duration(d.Step), Rehearsal: all.Rehearsed,
 	}
 	h, m := open(t, synthetic.Options{Arch: "qwen3moe", Preset: "30b-a3b", Type: "q4_k_m", Hollow: true})

@@ -17,10 +17,10 @@ type Work struct {
 	ComputeSeconds float64 `json:"compute_seconds"` // the host's part included: the device waits for it
 	OneQueue       bool    `json:"one_queue"`       // link and compute take turns
 
-	behind float64 // steps of few rows: what is waited for missing experts, beside the host
-	late   float64 // of these, the uploads that begin when all has come from disk
-	wave   float64 // the part of experts, which come in waves, that comes at a time; 0: all that is missing comes at once
-	early  float64 // the part that may come before their layer has chosen
+	missSeconds     float64 // steps of few rows: the wait for missing experts, beside the host
+	diskMissSeconds float64 // of these, the uploads that begin when all has been read from disk
+	waveShare       float64 // the part of the experts of a step of many rows that comes at a time; 0: all that is missing comes at once
+	earlyShare      float64 // the part that may come before their layer's router has chosen
 }
 
 // Bottleneck is the busiest lane.

@@ -34,20 +34,20 @@ func Plan(p *plan.Plan, s Speeds, h *arch.Hyper, ctx, promptTokens int) Predicti
 	return PlanWithHits(p, s, h, ctx, promptTokens, nil, nil)
 }
 
-// PlanWithHits is [Plan] for experts that are found as decode and prompt say; nil: as if all are as likely.
+// PlanWithHits is [Plan] for experts that decoded tokens and prompts find as told; nil: as if all are as likely.
 func PlanWithHits(p *plan.Plan, s Speeds, h *arch.Hyper, ctx, promptTokens int, decode, prompt *ExpertHits) Prediction {
 	m := newMachine(p, s, h)
 	ctx = max(1, min(ctx, p.ContextLength))
 	promptTokens = max(1, min(promptTokens, p.ContextLength))
 	r := Prediction{Context: ctx, Prompt: promptTokens}
-	m.found = decode
+	m.hits = decode
 	r.decode(m)
-	m.found = prompt
+	m.hits = prompt
 	r.prefill(m)
-	r.LoadSeconds = loading(p, s)
+	r.LoadSeconds = loadSeconds(p, s)
 	if x := p.Experts; x != nil {
 		at := func(rate float64) SpeedAtHitRate {
-			m.found = &ExpertHits{HitRate: rate, DiskShare: x.DiskShare()}
+			m.hits = &ExpertHits{HitRate: rate, DiskShare: x.DiskShare()}
 			at := Prediction{Context: ctx, Prompt: promptTokens}
 			at.decode(m)
 			return SpeedAtHitRate{rate, at.DecodePerSec}
@@ -61,8 +61,8 @@ func PlanWithHits(p *plan.Plan, s Speeds, h *arch.Hyper, ctx, promptTokens int, 
 	return r
 }
 
-// loading is how long it takes until all that stays is there.
-func loading(p *plan.Plan, s Speeds) float64 {
+// loadSeconds is how long it takes to bring all that stays in VRAM and RAM.
+func loadSeconds(p *plan.Plan, s Speeds) float64 {
 	var device, all float64
 	for i := range p.Units {
 		switch u := &p.Units[i]; u.Tier {
@@ -85,30 +85,29 @@ func loading(p *plan.Plan, s Speeds) float64 {
 // Tokens are timed in the flow: the first ones fill the ring.
 const warmSteps, timedSteps = 3, 4
 
-// A device that has next to nothing to do lowers its clock: kernels and uploads then take so many times as long (an H200 beside a disk from
-// which experts come: 345 MHz in place of 1980, docs/benchmarks.md).
+// A nearly idle device lowers its clock (an H200 that waits for experts from disk: 345 MHz in place of 1980, docs/benchmarks.md).
 const (
-	restsBelow     = 0.06 // of the time, by its full clock
-	wakesAbove     = 0.2  // from here on it has enough to do; between them nothing was measured: a line
-	restingKernels = 4
-	restingUploads = 2
+	idleBelow   = 0.06 // the busy part of the time, by its full clock, at which the clock is lowest
+	awakeAbove  = 0.2  // the part from which on the clock is full; between the two nothing was measured: a line
+	idleKernels = 4    // the factor by which kernels take longer at the lowest clock
+	idleUploads = 2    // the same of uploads
 )
 
 func (r *Prediction) decode(m *machine) {
-	m.resting = 0
+	m.idle = 0
 	r.decodeOnce(m)
 	busy := over(r.Decode.ComputeSeconds, r.DecodeSeconds)
-	if m.s.Rests && m.p.Experts != nil && busy < wakesAbove { // else what streams hides it
-		m.resting = min(1, (wakesAbove-busy)/(wakesAbove-restsBelow))
+	if m.s.IdleClock && m.p.Experts != nil && busy < awakeAbove { // else what streams hides it
+		m.idle = min(1, (awakeAbove-busy)/(awakeAbove-idleBelow))
 		r.decodeOnce(m)
-		m.resting = 0
+		m.idle = 0
 	}
 }
 
 func (r *Prediction) decodeOnce(m *machine) {
 	r.Decode = Work{}
 	works := m.step(1, r.Context, true)
-	host := m.host(1)
+	host := m.hostSeconds(1)
 	lockStep := host
 	for _, w := range works {
 		r.Decode = r.Decode.plus(w)
@@ -128,11 +127,11 @@ func (r *Prediction) decodeOnce(m *machine) {
 }
 
 func (r *Prediction) prefill(m *machine) {
-	flow := m.newFlow().rested()
+	flow := m.newFlow().prefilled()
 	for from := 0; from < r.Prompt; from += m.p.Chunk {
 		n := min(m.p.Chunk, r.Prompt-from)
 		head := from+n == r.Prompt
-		works, host := m.step(n, from+n, head), m.host(n)
+		works, host := m.step(n, from+n, head), m.hostSeconds(n)
 		for _, w := range works {
 			r.Prefill = r.Prefill.plus(w)
 		}

@@ -2,18 +2,19 @@ package predict
 
 import "slices"
 
-// Rehearsal is how long the model's own layers took where the engine ran a few of them, all
-// in VRAM. It knows what no rate does: the kernels of today, the waits between them, the
+// Rehearsal is how long layers of the model took where the engine ran a few of them, all
+// in VRAM. It includes what no rate tells: today's kernels, the waits between them, the
 // host's part. Package engine makes it.
 type Rehearsal struct {
-	Steps  []StepShape          `json:"steps"`  // that were run
-	Layers map[string][]float64 `json:"layers"` // seconds of a layer by its class, for each of Steps
-	Bytes  map[string]int64     `json:"bytes"`  // of a layer's weights, of one expert of it, by its class
-	Rest   []float64            `json:"rest"`   // seconds of what a step has beside layers and head
-	Head   float64              `json:"head"`   // seconds of the head and its norm, for one row
-	Trip   float64              `json:"trip"`   // seconds of one row that a layer takes longer whose experts share slots, though all are there, as it asks the host; 0: not known
-	Ahead  float64              `json:"ahead"`  // the same where layers go ahead of the host; 0: they can't, or it is not known
-	Chunk  int                  `json:"chunk"`  // rows that were asked for; Steps may end before, where a device is slow
+	Steps    []StepShape          `json:"steps"`  // that were run
+	Layers   map[string][]float64 `json:"layers"` // seconds of a layer by its class, for each of Steps
+	Bytes    map[string]int64     `json:"bytes"`  // of a layer's weights, of one expert of it, by its class
+	Overhead []float64            `json:"rest"`   // seconds of a step beside its layers and its head, for each of Steps
+	Head     float64              `json:"head"`   // seconds of the head and its norm, for one row
+	Chunk    int                  `json:"chunk"`  // rows that were asked for; Steps may end before, where a device is slow
+
+	HostTrip        float64 `json:"trip"`  // seconds that one row of a layer whose experts share slots, all resident, takes longer because the host is asked; 0: not known
+	ConditionalTrip float64 `json:"ahead"` // the same where the layer runs without asking the host; 0: it can't, or it is not known
 
 	Streamed StreamedLayers `json:"streamed"` // the same layers, one row, where they are streamed; its zero: not known
 }
@@ -26,15 +27,14 @@ type StreamedLayers struct {
 	Bytes    int64   `json:"bytes"`            // of these
 }
 
-// perUnit is what a streamed unit takes of the compute lane beside its kernels, with a link on which all units take so
-// many seconds: a submission of its own, recorded for each token. Where the link is slower than the kernels it hides
-// that, here as in the model.
-func (s *StreamedLayers) perUnit(link float64, oneQueue bool) float64 {
-	if s.Units == 0 || !oneQueue && link >= s.Resident {
+// perUnit is the compute lane's seconds of a streamed unit beside its kernels: a submission of its own, recorded for each
+// token. linkSeconds is what all units take on the link. Where the link is slower than the kernels it hides that, here as in the model.
+func (s *StreamedLayers) perUnit(linkSeconds float64, oneQueue bool) float64 {
+	if s.Units == 0 || !oneQueue && linkSeconds >= s.Resident {
 		return 0
 	}
 	if oneQueue {
-		return max(0, s.Seconds-s.Resident-link) / float64(s.Units)
+		return max(0, s.Seconds-s.Resident-linkSeconds) / float64(s.Units)
 	}
 	return max(0, s.Seconds-s.Resident) / float64(s.Units)
 }
@@ -45,9 +45,15 @@ type StepShape struct {
 	Context int `json:"context"`
 }
 
+// mean is how many positions a row sees, on average.
+func (s StepShape) mean() float64 { return float64(s.Context) - float64(s.Rows-1)/2 }
+
+func (s StepShape) inContext() (x float64, ok bool) { return float64(s.Context), s.Rows == 1 }
+func (s StepShape) inRows() (x float64, ok bool)    { return float64(s.Rows), s.Context == s.Rows }
+
 // Sound reports whether there is a rehearsal, and it is whole.
 func (r *Rehearsal) Sound() bool {
-	if r == nil || len(r.Layers) == 0 || len(r.Steps) == 0 || r.Steps[0] != (StepShape{1, 1}) || len(r.Rest) != len(r.Steps) {
+	if r == nil || len(r.Layers) == 0 || len(r.Steps) == 0 || r.Steps[0] != (StepShape{1, 1}) || len(r.Overhead) != len(r.Steps) {
 		return false
 	}
 	for _, s := range r.Steps {
@@ -66,15 +72,12 @@ func (r *Rehearsal) Sound() bool {
 	return true
 }
 
-// mean is how many positions a row sees, on average.
-func (s StepShape) mean() float64 { return float64(s.Context) - float64(s.Rows-1)/2 }
-
-// of is the seconds of a part of a step, from what was measured of it for each of Steps.
-func (r *Rehearsal) of(seconds []float64, s StepShape) float64 {
+// at is the seconds of a part of a step of shape s, from those that were measured of it for each of Steps.
+func (r *Rehearsal) at(seconds []float64, s StepShape) float64 {
 	if s.Rows == 1 {
 		return max(0, line(r.Steps, seconds, StepShape.inContext, float64(s.Context)))
 	}
-	// A step by its rows, which see no more than each other; and what more they see.
+	// A step whose rows see only each other, and then the further positions that they see.
 	most := 1
 	for _, m := range r.Steps {
 		most = max(most, m.Rows)
@@ -85,11 +88,8 @@ func (r *Rehearsal) of(seconds []float64, s StepShape) float64 {
 	return max(0, t+(s.mean()-seen)*r.perPosition(seconds, s.Rows, most))
 }
 
-func (s StepShape) inContext() (x float64, ok bool) { return float64(s.Context), s.Rows == 1 }
-func (s StepShape) inRows() (x float64, ok bool)    { return float64(s.Rows), s.Context == s.Rows }
-
-// perPosition is what a step of rows takes for each position more that they see. One row
-// leaves a large device idle: some more cost nothing, until it is full.
+// perPosition is the seconds that each further position costs a step of rows. One row
+// leaves a large device idle: more rows cost nothing until it is full.
 func (r *Rehearsal) perPosition(seconds []float64, rows, most int) float64 {
 	slope := func(n int) float64 {
 		low, high := -1, -1
@@ -109,8 +109,8 @@ func (r *Rehearsal) perPosition(seconds []float64, rows, most int) float64 {
 	return max(slope(1), slope(most)*float64(rows)/float64(most))
 }
 
-// line is the value at x of the line through the points that are on an axis, in order of x;
-// beyond its end it goes on as it went.
+// line is the value at x of the polyline through the steps that lie on an axis, in order of x;
+// past its end its last piece goes on.
 func line(steps []StepShape, seconds []float64, axis func(StepShape) (float64, bool), x float64) float64 {
 	var xs, ys []float64
 	for i, s := range steps {
@@ -132,11 +132,11 @@ func line(steps []StepShape, seconds []float64, axis func(StepShape) (float64, b
 	}
 }
 
-// layer is the seconds of a layer of a class, with so many bytes as Bytes counts them. Of a
-// class that was not run, it is those of the class nearest in size, by the byte.
+// layer is the seconds of a layer of a class with that many bytes, as Bytes counts them. A
+// class that was not run takes as long a byte as the class nearest in size.
 func (r *Rehearsal) layer(class string, bytes int64, s StepShape) float64 {
 	if seconds, ok := r.Layers[class]; ok {
-		return r.of(seconds, s)
+		return r.at(seconds, s)
 	}
 	best := ""
 	for c, n := range r.Bytes {
@@ -144,7 +144,7 @@ func (r *Rehearsal) layer(class string, bytes int64, s StepShape) float64 {
 			best = c
 		}
 	}
-	return r.of(r.Layers[best], s) * float64(bytes) / float64(max(1, r.Bytes[best]))
+	return r.at(r.Layers[best], s) * float64(bytes) / float64(max(1, r.Bytes[best]))
 }
 
 func abs(n int64) int64 { return max(n, -n) }

@@ -32,7 +32,7 @@ func rehearse(h *arch.Hyper, m *pack.Model, steps ...predict.StepShape) *predict
 		r.Bytes[c.Class] = c.First.Bytes
 	}
 	for range steps {
-		r.Rest = append(r.Rest, 1e-3)
+		r.Overhead = append(r.Overhead, 1e-3)
 	}
 	return r
 }
@@ -110,7 +110,7 @@ func TestPredictRehearsedExperts(t *testing.T) {
 		{60 * us, 5 * us, 100 * us, 0.9, (60 + missing(0.9)*58) * us},          // beside that the others run
 		{60 * us, 5 * us, 100 * us, 0.99, (5 + missing(0.99)*(60+50+58)) * us}, // dispatches that are left out take no time here
 	} {
-		r.Trip, r.Ahead = c.trip, c.ahead
+		r.HostTrip, r.ConditionalTrip = c.trip, c.ahead
 		if speeds.Bursts = nil; c.burst > 0 {
 			speeds.Bursts = []predict.Burst{{Bytes: 1, Seconds: c.burst}, {Bytes: 1 << 40, Seconds: c.burst}}
 		}
@@ -135,9 +135,9 @@ func TestRehearsedSound(t *testing.T) {
 		"no steps":  func(r *predict.Rehearsal) { r.Steps = nil },
 		"no first":  func(r *predict.Rehearsal) { r.Steps = []predict.StepShape{{Rows: 2, Context: 2}} },
 		"no rows": func(r *predict.Rehearsal) {
-			r.Steps, r.Rest = append(r.Steps, predict.StepShape{Context: 4}), append(r.Rest, 0)
+			r.Steps, r.Overhead = append(r.Steps, predict.StepShape{Context: 4}), append(r.Overhead, 0)
 		},
-		"no rest":  func(r *predict.Rehearsal) { r.Rest = nil },
+		"no rest":  func(r *predict.Rehearsal) { r.Overhead = nil },
 		"no bytes": func(r *predict.Rehearsal) { clear(r.Bytes) },
 		"a layer short": func(r *predict.Rehearsal) {
 			for c := range r.Layers {

@@ -35,8 +35,8 @@ type Speeds struct {
 	// ascending; none: they are guessed from the link's rate.
 	Bursts []Burst
 
-	// Rests says that the device lowers its clock where it has next to nothing to do.
-	Rests bool
+	// IdleClock says that the device lowers its clock when it is nearly idle.
+	IdleClock bool
 
 	// Rehearsal takes the place of all rates of kernels; nil: there are only rates.
 	Rehearsal *Rehearsal

@@ -1,0 +1,116 @@
+package predict
+
+import "leat/shaders"
+
+// kernelSeconds is the seconds of a unit's kernels by the rates of each kind. all is how many rows the step has, rows how many of them pass
+// through matrices that are not for every row.
+func (m *machine) kernelSeconds(i, all, rows, ctx int) float64 {
+	l := &m.loads[i]
+	t := m.productSeconds(i, all, rows)
+	if rows == 0 {
+		return t
+	}
+	if l.routes {
+		t += m.s.RouteTime.Seconds()
+	}
+	t += m.routeSeconds(i, rows)
+	if l.attention {
+		t += m.attentionSeconds(rows, ctx)
+	}
+	return t + float64(m.waitsOf(l, rows))*m.s.DispatchTime.Seconds()
+}
+
+// productSeconds is the seconds of a unit's products.
+func (m *machine) productSeconds(i, all, rows int) (t float64) {
+	l, n := &m.loads[i], float64(rows)
+	if l.head {
+		n = 1
+	}
+	used, each := 1.0, n // the part of the matrices that is used; rows of each
+	multiply, halves := m.s.FlopsPerSec, m.halvesBytesPerSec(int(n))
+	if m.p.Units[i].Experts > 0 {
+		if m.s.ExpertFlopsPerSec > 0 {
+			multiply = m.s.ExpertFlopsPerSec
+		}
+		halves = 0 // its products decode as they go
+		used = m.neededShare(rows)
+		each = max(1, n*float64(m.h.Experts.Used)/float64(m.h.Experts.Count)/used)
+	}
+	for _, x := range l.matrices {
+		switch {
+		case x.everyRow && rows < all:
+			t += m.product(x, float64(all), multiply) + over(x.bytes, m.halvesBytesPerSec(all))
+		case rows > 0:
+			t += used * (m.product(x, each, multiply) + over(x.bytes, halves))
+		}
+	}
+	return t
+}
+
+// waitsOf is how many of a unit's kernels wait for another in a step of rows.
+func (m *machine) waitsOf(l *load, rows int) int {
+	if !m.likeFewRows(rows) {
+		return l.waits
+	}
+	waits := l.fewRowsWaits
+	if l.attention && rows <= shaders.FewRows {
+		waits++ // its parts are put together
+	}
+	if l.turns && (rows > shaders.FewRows || shaders.KVQuantised(m.p.KV.Type)) {
+		waits++
+	}
+	return waits
+}
+
+// halvesBytesPerSec is how fast weights are brought into halves in a step of rows; 0: they are not.
+func (m *machine) halvesBytesPerSec(rows int) float64 {
+	if rows > shaders.FewRows && m.p.Scratch.Halves.Bytes > 0 {
+		return m.s.HalvesBytesPerSec
+	}
+	return 0
+}
+
+// product is the seconds of a matrix times n vectors: it is read once, and multiplied at the rate flopsPerSec unless its type has its own.
+func (m *machine) product(x matrix, n, flopsPerSec float64) float64 {
+	read := m.s.DeviceBytesPerSec
+	if r, ok := m.s.TypeBytesPerSec[x.typ]; ok {
+		read = r
+	}
+	if r, ok := m.s.TypeFlopsPerSec[x.typ]; ok {
+		flopsPerSec = r
+	}
+	t := 0.0
+	if read > 0 {
+		t = x.bytes/read + x.rows*m.s.TypeRowSeconds[x.typ]
+	}
+	if n > 1 && flopsPerSec > 0 {
+		t = max(t, n*x.flops/flopsPerSec)
+	}
+	return t
+}
+
+// attentionSeconds is the seconds of one layer's rows over the cache. One row leaves most of a
+// large device idle, and every further one costs nothing until it is full.
+func (m *machine) attentionSeconds(rows, ctx int) float64 {
+	h := m.h
+	first := float64(ctx - rows + 1)
+	positions := float64(rows) * (first + float64(ctx)) / 2
+	flops := 2 * positions * float64(h.HeadCount) * float64(h.KeyLength+h.ValueLength)
+	rate := m.s.AttnFlopsPerSec
+	if rate <= 0 {
+		rate = m.s.FlopsPerSec
+	} else if many := rate * float64(rows); m.s.FlopsPerSec > 0 {
+		rate = min(many, max(rate, m.s.FlopsPerSec))
+	} else {
+		rate = many
+	}
+	t := 0.0
+	if rate > 0 {
+		t = flops / rate
+	}
+	if m.s.DeviceBytesPerSec > 0 { // at least as long as reading the cache
+		bytes := float64(ctx) * float64(h.HeadCountKV) * float64(m.p.KV.RowBytes)
+		t = max(t, bytes/m.s.DeviceBytesPerSec)
+	}
+	return t
+}

@@ -1,0 +1,135 @@
+package predict
+
+import (
+	"leat/internal/plan"
+	"leat/shaders"
+)
+
+// hostSeconds is the time of a step in which the device waits for the host; of a rehearsal, all
+// that is not spent in layers or head.
+func (m *machine) hostSeconds(rows int) float64 {
+	if r := m.s.Rehearsal; m.shares != nil {
+		return r.at(r.Overhead, StepShape{rows, rows})
+	}
+	return m.s.HostOverheadPerStep.Seconds()
+}
+
+// step is each unit's work in a step of rows whose last one sees ctx positions. Its logits are needed where head is set.
+func (m *machine) step(rows, ctx int, head bool) []Work {
+	works := make([]Work, len(m.p.Units))
+	var compute, link float64
+	submission := m.submissionSeconds()
+	layers := map[int]float64{}
+	for i := range works {
+		u, w := &m.p.Units[i], &works[i]
+		w.OneQueue = m.s.OneQueue
+		if m.loads[i].head && !head {
+			continue // the step doesn't bring it
+		}
+		through := m.rowsThrough(i, rows, head)
+		if m.shares != nil {
+			w.ComputeSeconds = m.rehearsedSeconds(i, StepShape{rows, ctx}, through, layers)
+		} else {
+			w.ComputeSeconds = m.kernelSeconds(i, rows, through, ctx)
+		}
+		w.ComputeSeconds *= 1 + m.idle*(idleKernels-1)
+		uploaded, read := m.traffic(u, through)
+		if u.Tier == plan.Cached {
+			m.setWaves(w, uploaded, through)
+			m.setMisses(w, u, uploaded, read, through)
+		}
+		if !m.p.InPlace {
+			w.LinkSeconds = over(uploaded, m.s.LinkBytesPerSec)
+		}
+		w.DiskSeconds = over(read, m.s.DiskBytesPerSec)
+		compute, link = compute+w.ComputeSeconds, link+w.LinkSeconds
+		if u.Tier == plan.Host || u.Tier == plan.Disk {
+			w.ComputeSeconds += submission
+		}
+	}
+	for i, slower := 0, m.linkUnderLoad(link, compute); i < len(works); i++ {
+		works[i].LinkSeconds *= slower
+	}
+	return works
+}
+
+// rowsThrough is how many of a step's rows pass through a unit, except through its matrices for every row: in the last layer
+// the row whose logits are needed, if there is one.
+func (m *machine) rowsThrough(i, rows int, head bool) int {
+	switch {
+	case !m.loads[i].last || rows == 1:
+		return rows
+	case head:
+		return 1
+	}
+	return 0
+}
+
+// submissionSeconds is what a streamed unit takes of the compute lane because it is submitted by itself.
+func (m *machine) submissionSeconds() float64 {
+	if m.shares == nil {
+		return 0
+	}
+	s := &m.s.Rehearsal.Streamed
+	return s.perUnit(over(float64(s.Bytes), m.s.LinkBytesPerSec), m.s.OneQueue)
+}
+
+// traffic is how many bytes of a unit a step of rows has uploaded, and how many of these are read from disk.
+func (m *machine) traffic(u *plan.Unit, rows int) (uploaded, read float64) {
+	bytes := float64(u.Bytes)
+	switch u.Tier {
+	case plan.Host:
+		return bytes, 0
+	case plan.Disk:
+		return bytes, bytes
+	case plan.Cached:
+		hits := m.hitsOf(u, rows)
+		bytes *= hits.Needed * (1 - hits.HitRate)
+		return bytes, bytes * hits.DiskShare
+	}
+	return 0, 0
+}
+
+// linkUnderLoad is the factor by which a step's uploads take longer because kernels read VRAM
+// for a part of that time.
+func (m *machine) linkUnderLoad(link, compute float64) float64 {
+	idle, busy := m.s.LinkBytesPerSec, m.s.LinkBusyBytesPerSec
+	if link <= 0 || busy <= 0 || busy >= idle || m.s.OneQueue {
+		return 1
+	}
+	// bytes = busy × compute + idle × (time − compute), or busy × time.
+	return min(1+(1-busy/idle)*compute/link, idle/busy)
+}
+
+// rehearsedSeconds is the seconds of a unit's kernels by the rehearsal. through is how many rows pass, see rowsThrough;
+// layers keeps those of layers that are known already.
+func (m *machine) rehearsedSeconds(i int, s StepShape, through int, layers map[int]float64) float64 {
+	x, r := &m.shares[i], m.s.Rehearsal
+	if x.class == "" {
+		return x.share*r.Head + m.routeSeconds(i, s.Rows)
+	}
+	l := m.p.Units[i].Layer
+	if _, known := layers[l]; !known {
+		layers[l] = r.layer(x.class, x.layerBytes, s)
+	}
+	if through == s.Rows {
+		return x.share*layers[l] + m.routeSeconds(i, s.Rows)
+	}
+	every, all := 0.0, 0.0
+	for _, t := range m.loads[i].matrices {
+		if all += t.bytes; t.everyRow {
+			every += t.bytes
+		}
+	}
+	every = over(every, all)
+	t := every * layers[l]
+	if through > 0 {
+		t += (1 - every) * r.layer(x.class, x.layerBytes, StepShape{through, s.Context})
+	}
+	return x.share*t + m.routeSeconds(i, through)
+}
+
+// likeFewRows reports whether a step of rows runs the kernels for few rows, or keeps to their ways: without halves long steps do, too.
+func (m *machine) likeFewRows(rows int) bool {
+	return m.p.Scratch.Q8.Bytes > 0 && (rows <= shaders.FewRows || m.p.Scratch.Halves.Bytes == 0)
+}
