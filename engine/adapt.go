@@ -76,7 +76,7 @@ func (m *Model) newAdapter() adapter {
 	return a
 }
 
-// ran is what exec tells of the time that resident weights take.
+// ran is what steps tell of the time that resident weights take.
 func (a *adapter) ran() func(rows int, cost float64, busy time.Duration) {
 	if a.drift == nil {
 		return nil
@@ -161,7 +161,8 @@ func (m *Model) replan(ctx context.Context, p *plan.Plan) error {
 		return fmt.Errorf("give VRAM back: %w", err)
 	}
 	s := Shrink{BeforeBytes: m.now.Load().DeviceBytes, AfterBytes: p.DeviceBytes, StreamedBytes: p.StreamedBytes}
-	m.exec.Plan, m.pending = p, nil
+	m.stepper.Replan(p)
+	m.pending = nil
 	m.now.Store(p)
 	m.shrinks.add(s)
 	m.o.Logger.Info("another program takes VRAM: fewer weights stay resident", "before", mibi(s.BeforeBytes), "after", mibi(s.AfterBytes), "streamed", mibi(s.StreamedBytes))

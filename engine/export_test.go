@@ -5,10 +5,10 @@ import (
 	"time"
 
 	"leat/engine/token"
-	"leat/internal/exec"
 	"leat/internal/kernels"
 	"leat/internal/plan"
 	"leat/internal/predict"
+	"leat/internal/step"
 	"leat/vk"
 	"leat/vk/file"
 	"leat/vk/mem"
@@ -160,17 +160,23 @@ type Asking struct {
 
 // Step runs rows as one step and returns the logits of those that ask.
 func (m *Model) Step(ctx context.Context, rows []Asking) (logits []float32, err error) {
-	var of []exec.Row
+	var of []step.Row
 	counts := map[*Session]int{}
 	for _, r := range rows {
 		counts[r.Session]++
-		of = append(of, exec.Row{Seq: r.Session.seq, Token: r.Token, Position: len(r.Session.ids), Logits: r.Logits})
+		row := step.Row{Seq: r.Session.seq, Token: r.Token, Position: len(r.Session.ids), Cell: len(r.Session.ids), Parent: step.FromCache, Role: step.Decode, Logits: r.Logits}
+		for i := range of {
+			if of[i].Seq == row.Seq {
+				row.Parent = i
+			}
+		}
+		of = append(of, row)
 		if err := r.Session.take([]token.ID{r.Token}); err != nil {
 			return nil, err
 		}
 	}
 	first := rows[0].Session
-	err = m.step(first.during(ctx), first.life, of, false, func(r exec.Result) error {
+	err = m.step(first.during(ctx), first.life, of, false, func(r step.Result) error {
 		logits = append(logits, r.Logits...)
 		for s, n := range counts {
 			if err := s.seq.Append(n); err != nil {

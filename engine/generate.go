@@ -8,7 +8,7 @@ import (
 
 	"leat/engine/sample"
 	"leat/engine/token"
-	"leat/internal/exec"
+	"leat/internal/step"
 )
 
 // Params shapes one generation. The zero value is greedy and ends at the model's stop.
@@ -161,7 +161,7 @@ func (g *generation) next(ctx context.Context, n int) (Token, error) {
 // sample runs what has yet to run and chooses, on the device where that is enough.
 func (g *generation) sample(ctx context.Context) (t Token, err error) {
 	if g.p.onDevice() {
-		err = g.s.run(ctx, true, false, func(r exec.Result) { t.ID = r.IDs[0] })
+		err = g.s.run(ctx, true, false, func(r step.Result) { t.ID = r.IDs[0] })
 		return t, err
 	}
 	// Kept, so that other sessions' steps needn't wait for the choice.

@@ -29,19 +29,22 @@ var allowed = map[string][]string{
 
 	// Public: for embedders.
 	"server": {"engine", "engine/chat", "engine/sample", "engine/token"},
-	"train":  {"engine", "engine/token", "internal/arch", "internal/plan", "internal/exec", "internal/weights"},
+	"train":  {"engine", "engine/token", "internal/arch", "internal/plan", "internal/step", "internal/weights"},
 	"engine": {"engine/chat", "engine/sample", "engine/token", "decompose/pack", "gguf",
-		"internal/adapt", "internal/arch", "internal/exec", "internal/expertcache", "internal/kernels", "internal/kernels/cache", "internal/kv", "internal/pace", "internal/plan", "internal/predict", "internal/predict/gpus",
-		"internal/sched", "internal/trace", "internal/weights", "shaders", "shaders/conform", "vk", "vk/file", "vk/limit", "vk/mem", "vk/xfer"},
+		"internal/adapt", "internal/arch", "internal/expertcache", "internal/kernels", "internal/kernels/cache", "internal/kv", "internal/pace", "internal/plan", "internal/predict", "internal/predict/gpus",
+		"internal/sched", "internal/step", "internal/trace", "internal/weights", "shaders", "shaders/conform", "vk", "vk/file", "vk/limit", "vk/mem", "vk/xfer"},
 	"engine/token":      {"gguf"},
 	"engine/chat":       {"engine/chat/jinja"},
 	"engine/chat/jinja": {},
 	"engine/sample":     {"engine/token"},
 
 	// One step, and what serves it.
-	"internal/sched": {"engine/token", "internal/exec", "internal/kv"},
-	"internal/exec": {"decompose/pack", "gguf", "internal/arch", "internal/kernels", "internal/kv", "internal/pace", "internal/plan", "internal/trace", "internal/weights",
-		"shaders", "vk", "vk/limit", "vk/mem"},
+	"internal/sched": {"engine/token", "internal/step", "internal/kv"},
+	"internal/step": {"decompose/pack", "gguf", "internal/arch", "internal/experts", "internal/kernels", "internal/kv", "internal/pace", "internal/plan", "internal/record", "internal/submit",
+		"internal/trace", "internal/weights", "shaders", "vk", "vk/limit", "vk/mem"},
+	"internal/experts":     {"decompose/pack", "internal/arch", "internal/kernels", "internal/plan", "internal/record", "internal/submit", "internal/weights", "shaders", "vk", "vk/mem"},
+	"internal/record":      {"decompose/pack", "gguf", "internal/arch", "internal/kernels", "internal/plan", "internal/submit", "shaders"},
+	"internal/submit":      {"internal/kernels", "internal/pace", "internal/trace", "vk", "vk/limit"},
 	"internal/weights":     {"decompose/pack", "gguf", "internal/arch", "internal/expertcache", "internal/plan", "internal/trace", "vk", "vk/file", "vk/limit", "vk/mem", "vk/xfer"},
 	"internal/kv":          {"gguf", "internal/plan", "vk", "vk/mem"},
 	"internal/adapt":       {},

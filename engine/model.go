@@ -12,12 +12,12 @@ import (
 	"leat/engine/chat"
 	"leat/engine/token"
 	"leat/internal/arch"
-	"leat/internal/exec"
 	"leat/internal/expertcache"
 	"leat/internal/kernels"
 	"leat/internal/kv"
 	"leat/internal/pace"
 	"leat/internal/plan"
+	"leat/internal/step"
 	"leat/internal/weights"
 	"leat/shaders"
 	"leat/vk"
@@ -48,7 +48,7 @@ type Model struct {
 	compute *vk.Timeline
 	weights *weights.Store
 	cache   *kv.Cache
-	exec    *exec.Exec
+	stepper *step.Stepper
 	pacer   *pace.Pacer // nil: nothing is paced
 
 	routing *expertcache.Writer // nil: nobody wants to know
@@ -195,12 +195,12 @@ func (m *Model) build(ctx context.Context, _ string) (err error) {
 	if err != nil {
 		return err
 	}
-	m.exec, err = exec.New(exec.Options{
+	m.stepper, err = step.New(step.Options{
 		Device: m.dev, Kernels: m.kernels, VRAM: m.vram, Host: m.host, Model: m.file, Hyper: m.hyper, Plan: m.plan,
 		Weights: m.weights, Compute: m.compute, KVType: m.o.kv(), Logger: m.o.Logger, MaxSubmit: m.o.MaxSubmit,
-		Pacer: m.pacer, Ran: m.adapter.ran(), Trace: m.o.Trace, Ops: m.o.Ops, VRAMRate: m.rates.vram,
+		Pacer: m.pacer, Ran: m.adapter.ran(), Trace: m.o.Trace, Ops: m.o.Ops, ReadRate: m.rates.vram,
 		Routed: routed, EveryRow: m.o.everyRow,
-		Ahead: m.aheadBelow(), Together: m.together(), Listens: m.o.listens || m.dev.Physical.Type != vk.CPU,
+		ConditionalBelow: m.aheadBelow(), MergeExperts: m.together(), Listen: m.o.listens || m.dev.Physical.Type != vk.CPU,
 	})
 	return err
 }
@@ -282,7 +282,7 @@ func (m *Model) live() {
 }
 
 // step runs one step for a session that lives as long as life. ctx is of [Session.during]. Only a lost device ends the model.
-func (m *Model) step(ctx, life context.Context, rows []exec.Row, greedy bool, use func(exec.Result) error) error {
+func (m *Model) step(ctx, life context.Context, rows []step.Row, greedy bool, use func(step.Result) error) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.dead != nil {
@@ -295,8 +295,8 @@ func (m *Model) step(ctx, life context.Context, rows []exec.Row, greedy bool, us
 		return ended(ctx)
 	}
 	res, err := m.tryStep(ctx, rows, greedy)
-	if errors.Is(err, exec.ErrStopped) {
-		return fmt.Errorf("%w: %w", exec.ErrStopped, ended(ctx))
+	if errors.Is(err, step.ErrStopped) {
+		return fmt.Errorf("%w: %w", step.ErrStopped, ended(ctx))
 	}
 	if err != nil {
 		if errors.Is(err, ErrDeviceLost) {
@@ -309,14 +309,14 @@ func (m *Model) step(ctx, life context.Context, rows []exec.Row, greedy bool, us
 }
 
 // tryStep runs one step, with weights that take as much VRAM as there is for them, and are read again where that failed before.
-func (m *Model) tryStep(ctx context.Context, rows []exec.Row, greedy bool) (exec.Result, error) {
+func (m *Model) tryStep(ctx context.Context, rows []step.Row, greedy bool) (step.Result, error) {
 	if err := m.adapt(ctx); err != nil {
-		return exec.Result{}, err
+		return step.Result{}, err
 	}
 	if err := m.weights.Recover(ctx); err != nil {
-		return exec.Result{}, err
+		return step.Result{}, err
 	}
-	return m.exec.Step(ctx, rows, greedy)
+	return m.stepper.Step(ctx, rows, greedy)
 }
 
 // ended is why a context of [Session.during] has.
@@ -338,7 +338,7 @@ func (m *Model) Close() error {
 	if m.closed {
 		return nil
 	}
-	if m.exec != nil {
+	if m.stepper != nil {
 		m.left = m.stats()
 	}
 	m.closed = true
@@ -352,8 +352,8 @@ func (m *Model) Close() error {
 	if m.weights != nil {
 		errs = append(errs, m.weights.Close())
 	}
-	if m.exec != nil {
-		m.exec.Close()
+	if m.stepper != nil {
+		m.stepper.Close()
 	}
 	if m.pacer != nil {
 		errs = append(errs, m.pacer.Close())

@@ -10,12 +10,12 @@ import (
 
 	"leat/gguf"
 	"leat/internal/arch"
-	"leat/internal/exec"
 	"leat/internal/expertcache"
 	"leat/internal/kernels"
 	"leat/internal/kernels/cache"
 	"leat/internal/pace"
 	"leat/internal/plan"
+	"leat/internal/step"
 	"leat/internal/trace"
 	"leat/shaders"
 	"leat/shaders/conform"
@@ -212,7 +212,7 @@ type (
 	// BudgetError says what did not fit into a memory budget.
 	BudgetError = plan.BudgetError
 	// NotFiniteError says that a model computed logits that are no finite numbers, and after which position.
-	NotFiniteError = exec.NotFiniteError
+	NotFiniteError = step.NotFiniteError
 	// SourceChangedError says that a file of the model was written to after [Load]: what VRAM and RAM hold stays good, what would be read
 	// from it is refused.
 	SourceChangedError = file.ChangedError

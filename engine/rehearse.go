@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"time"
 
-	"leat/internal/exec"
 	"leat/internal/kv"
 	"leat/internal/predict"
+	"leat/internal/step"
 )
 
 // Rehearse times a few layers of the model at path, of each kind that it has, within o's budgets:
@@ -133,33 +133,34 @@ func (r *rehearsal) learn(c predict.LayerClass, base, longer []float64) {
 
 // dummy is a session of which only the shape of steps matters.
 type dummy struct {
-	exec  *exec.Exec
-	seq   *kv.Sequence
-	vocab int32
-	token int32 // the last one
-	same  bool  // all are that one: its experts are found again
-	rows  []exec.Row
+	stepper *step.Stepper
+	seq     *kv.Sequence
+	vocab   int32
+	token   int32 // the last one
+	same    bool  // all are that one: its experts are found again
+	rows    []step.Row
 }
 
 // step runs one step. The positions before its rows hold nothing: a kernel takes no notice. Its tokens are others than
 // those of the step before, or a mixture would find their experts in the device's caches. One row is never the first of
 // its context, whose commands are not submitted again.
-func (d *dummy) step(ctx context.Context, step predict.StepShape) (time.Duration, error) {
+func (d *dummy) step(ctx context.Context, shape predict.StepShape) (time.Duration, error) {
 	d.rows = d.rows[:0]
-	first := step.Context - step.Rows
-	if step.Rows == 1 {
+	first, role := shape.Context-shape.Rows, step.Prompt
+	if shape.Rows == 1 {
+		role = step.Decode
 		first = max(first, 1)
 	}
-	for i := range step.Rows {
+	for i := range shape.Rows {
 		if !d.same {
 			d.token = (d.token + 7) % d.vocab
 		}
-		d.rows = append(d.rows, exec.Row{
-			Seq: d.seq, Token: d.token, Position: first + i, Logits: i == step.Rows-1,
-		})
+		row := step.Next(d.rows, d.seq, d.token, first+i, role)
+		row.Logits = i == shape.Rows-1
+		d.rows = append(d.rows, row)
 	}
 	begin := time.Now()
-	_, err := d.exec.Step(ctx, d.rows, true)
+	_, err := d.stepper.Step(ctx, d.rows, true)
 	took := time.Since(begin)
 	var garbage *NotFiniteError
 	if errors.As(err, &garbage) { // as the positions before may be

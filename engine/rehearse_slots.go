@@ -94,15 +94,15 @@ func (r *rehearsal) inSlots(ctx context.Context, v view) (asks, ahead float64, e
 	if err = r.open(ctx, v, o); err != nil {
 		return 0, 0, err
 	}
-	e := o.model.exec
+	e := o.model.stepper
 	mode := func(below float64) stepper {
 		return func(ctx context.Context, s predict.StepShape) (time.Duration, error) {
-			e.Ahead = below
+			e.RunConditionally(below)
 			return o.dummy.step(ctx, s)
 		}
 	}
 	once := []stepper{mode(0)}
-	if e.GoesAhead() {
+	if e.RunsConditionally() {
 		once = append(once, mode(plan.Seldom))
 	}
 	seconds, _, err := r.stopwatch(once).time(ctx, o.model.plan, r.result.Steps[:1])

@@ -204,7 +204,7 @@ func (r *rehearsal) open(ctx context.Context, v view, o *opened) error {
 	if err := m.Loaded(ctx); err != nil {
 		return err
 	}
-	d := &dummy{exec: m.exec, vocab: int32(h.VocabSize), same: v.row > 0}
+	d := &dummy{stepper: m.stepper, vocab: int32(h.VocabSize), same: v.row > 0}
 	if d.seq, err = m.cache.NewSequence(p.ContextLength); err != nil {
 		return err
 	}

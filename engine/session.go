@@ -8,8 +8,8 @@ import (
 	"sync"
 
 	"leat/engine/token"
-	"leat/internal/exec"
 	"leat/internal/kv"
+	"leat/internal/step"
 )
 
 // ErrContextFull: the session holds as many tokens as it has room for.
@@ -43,7 +43,7 @@ type Session struct {
 
 	ran    int       // of ids, how many ran before a truncation that their state couldn't follow: they run again unseen
 	logits []float32 // of the last step that was asked for them
-	rows   []exec.Row
+	rows   []step.Row
 }
 
 // until is a context for a session's steps, kept for as long as it is called with the same.
@@ -226,12 +226,12 @@ func (s *Session) Next(ctx context.Context, ids []token.ID) (id token.ID, err er
 	if err := s.take(ids); err != nil {
 		return 0, err
 	}
-	err = s.run(s.during(ctx), true, false, func(r exec.Result) { id = r.IDs[0] })
+	err = s.run(s.during(ctx), true, false, func(r step.Result) { id = r.IDs[0] })
 	return id, err
 }
 
 // keep copies a step's logits, which the next step of any session overwrites.
-func (s *Session) keep(r exec.Result) { s.logits = append(s.logits[:0], r.Logits...) }
+func (s *Session) keep(r step.Result) { s.logits = append(s.logits[:0], r.Logits...) }
 
 // Logits runs ids and yields the logits after each of them in order, shape (V); a
 // yielded slice is valid until the next. A failure comes last. Leaving the loop
@@ -290,10 +290,14 @@ func (s *Session) length() int {
 
 // run brings the cache up to the tokens taken, a chunk at a time, and hands the
 // output of the last row (or, with all, of every row of each chunk) to use.
-func (s *Session) run(ctx context.Context, greedy, all bool, use func(exec.Result)) error {
+func (s *Session) run(ctx context.Context, greedy, all bool, use func(step.Result)) error {
 	from := s.length()
 	if from == len(s.ids) {
 		return errors.New("forward: no tokens were given")
+	}
+	role := step.Prompt
+	if len(s.ids)-from == 1 && !all {
+		role = step.Decode
 	}
 	for from < len(s.ids) {
 		n := min(len(s.ids)-from, s.m.plan.Chunk)
@@ -304,9 +308,11 @@ func (s *Session) run(ctx context.Context, greedy, all bool, use func(exec.Resul
 		s.rows = s.rows[:0]
 		for i, id := range s.ids[from : from+n] {
 			last := from+i == len(s.ids)-1
-			s.rows = append(s.rows, exec.Row{Seq: s.seq, Token: id, Position: from + i, Logits: all && seen || last})
+			row := step.Next(s.rows, s.seq, id, from+i, role)
+			row.Logits = all && seen || last
+			s.rows = append(s.rows, row)
 		}
-		err := s.m.step(ctx, s.life, s.rows, greedy, func(r exec.Result) error {
+		err := s.m.step(ctx, s.life, s.rows, greedy, func(r step.Result) error {
 			if s.rows[n-1].Logits {
 				use(r)
 			}

@@ -50,7 +50,7 @@ func (m *Model) Stats() Stats {
 }
 
 func (m *Model) stats() Stats {
-	c := m.exec.Counters()
+	c := m.stepper.Counters()
 	s := Stats{
 		Pace: m.pacer.Report(), Shrinks: m.shrinks.all(), Steps: c.Steps, Rows: c.Rows, Submissions: c.Submissions, WeightBytes: c.WeightBytes,
 		Compute: c.Compute, Stalled: c.Stalled, Record: c.Record,

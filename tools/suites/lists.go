@@ -16,7 +16,8 @@ var layers = suite{
 	without: map[string]string{
 		"cmd/leat":           "its tests run the program, which turns the layers on nowhere; what it calls is the engine",
 		"internal/bench":     "runs models by the engine's exported calls",
-		"internal/exec":      "its tests open no device",
+		"internal/step":      "its tests make no step",
+		"internal/submit":    "its tests open no device",
 		"internal/calibrate": "measures by vk/xfer, by kernels that TestQuick runs, and by the engine's rehearsal",
 		"tools/golden":       "runs models by the engine's exported calls",
 		"tools/kernelbench":  "measures kernels that TestQuick runs",
@@ -30,7 +31,7 @@ var layers = suite{
 var race = suite{
 	parts: []part{
 		{packages: []string{"vk", "vk/internal/raw", "vk/mem", "vk/xfer", "vk/file", "vk/limit", "internal/kernels", "internal/kernels/cache", "decompose", "decompose/pack", "internal/output", "internal/adapt",
-			"internal/exec", "internal/kv", "internal/weights", "internal/pace", "internal/pace/nvml", "internal/trace", "internal/bench", "internal/calibrate"},
+			"internal/step", "internal/submit", "internal/kv", "internal/weights", "internal/pace", "internal/pace/nvml", "internal/trace", "internal/bench", "internal/calibrate"},
 			left: []left{{"they search and measure in one goroutine", []string{"TestTune", "TestSearch", "TestRehearsal", "TestTiers", "TestExperts"}},
 				{"they simulate a GPU in one goroutine", []string{"TestDrift", "TestSteadyUnderThrottle", "TestHoldsTarget", "TestNoRestWithoutNeed", "TestChangingWork"}}}},
 		{packages: []string{"cmd/leat"}, left: []left{

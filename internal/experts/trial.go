@@ -1,0 +1,62 @@
+package experts
+
+import (
+	"context"
+
+	"leat/shaders"
+	"leat/vk"
+)
+
+// skips tries whether the device skips dispatches that it is told to, and no others, and tells the host of it: a wrong one would compute
+// garbage unseen.
+func (a *ahead) skips() (bool, error) {
+	const untouched, ran = 0x0707070707070707, 1<<32 | 1
+	said := a.s.buffer.Mapped()[:trialBytes]
+	for i := range said {
+		said[i] = 7
+	}
+	q := a.s.o.Queue
+	q.Begin(context.Background(), 1)
+	if err := q.Commands.Open(); err != nil {
+		return false, err
+	}
+	if err := a.trial(q.Commands.Buffer()); err != nil {
+		return false, err
+	}
+	if err := q.Commands.Submit(); err != nil {
+		return false, err
+	}
+	if err := q.Compute.Wait(context.Background(), q.Value()); err != nil {
+		return false, err
+	}
+	return le.Uint64(said) == untouched && le.Uint64(said[8:]) == ran, nil
+}
+
+// trial records a dispatch that is to be skipped, and one that is not. They look for expert 1 where host memory has layers' choices.
+func (a *ahead) trial(cb *vk.CommandBuffer) error {
+	const word, looked, ids, table = 0, 4, 16, 32 // of There, which has 256 bytes at least
+	rec, o := a.s.o.Frame.Rec, &a.s.o
+	at := o.Frame.Scratch.There.Off
+	for i := range int64(2) { // skipped, and not
+		var first [256]byte
+		le.PutUint32(first[word:], uint32(i))
+		le.PutUint32(first[ids:], 1)
+		to := o.Scratch.Address + uint64(at)
+		le.PutUint64(first[table:], to+looked)
+		le.PutUint64(first[table+8:], a.s.buffer.Address+uint64(8*i))
+		le.PutUint64(first[table+8*(shaders.ThereHead+1):], to)
+		rec.Barrier()
+		if err := rec.Update(o.Scratch, at, first[:]); err != nil {
+			return err
+		}
+		rec.Barrier()
+		cb.ConditionBarrier()
+		cb.BeginConditional(o.Scratch, at+word)
+		if err := rec.ExpertsThere(shaders.ExpertsThereArgs{There: to + table, IDs: to + ids, Count: 1}); err != nil {
+			return err
+		}
+		cb.EndConditional()
+	}
+	cb.HostBarrier()
+	return nil
+}

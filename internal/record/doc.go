@@ -1,0 +1,3 @@
+// Package record turns operations of package arch into dispatches: a function for each kind of operation says which
+// kernels run it, with what arguments. It decides nothing about when work is submitted or where weights live.
+package record

@@ -1,0 +1,248 @@
+package record
+
+import (
+	"fmt"
+
+	"leat/decompose/pack"
+	"leat/internal/arch"
+	"leat/internal/kernels"
+	"leat/shaders"
+)
+
+// route records the choice of each row's experts.
+func route(f *Frame, o *arch.Op) error {
+	_, bias, err := f.weight(o)
+	if err != nil {
+		return err
+	}
+	return f.Rec.TopKMoE(routeArgs(f, f.value(o.A), bias))
+}
+
+// routeArgs are the arguments of a choice by scores.
+func routeArgs(f *Frame, scores, bias uint64) shaders.TopKMoEArgs {
+	x := &f.Hyper.Experts
+	a := shaders.TopKMoEArgs{
+		X: scores, Bias: bias, IDs: f.value(arch.Chosen), Weights: f.value(arch.Share),
+		Rows: f.n(), Experts: uint32(x.Count), Used: uint32(x.Used), Gating: uint32(x.Gating), Scale: x.Scale,
+		Groups: uint32(x.Groups), GroupsUsed: uint32(x.GroupsUsed), GroupBest: uint32(x.GroupBest),
+	}
+	if f.Lookup.Layer == f.Layer {
+		a.There = f.Lookup.Address
+	}
+	if x.Normalise {
+		a.Gating |= shaders.GateNormalised
+	}
+	return a
+}
+
+// normedRoute records a norm, a router and the choice of experts as one.
+func normedRoute(f *Frame, o *arch.Op) (done bool, err error) {
+	norm, product, choice := &o.Ops[0], &o.Ops[1], &o.Ops[2]
+	_, w, err := f.weight(norm)
+	if err != nil {
+		return false, err
+	}
+	t, router, err := f.weight(product)
+	if err != nil {
+		return false, err
+	}
+	_, bias, err := f.weight(choice)
+	if err != nil {
+		return false, err
+	}
+	c := routeArgs(f, f.value(choice.A), bias)
+	a := shaders.TopKMoERoutedArgs{
+		X: f.value(norm.A), W: w, Router: router, Dst: f.value(norm.Dst), Scores: c.X, Bias: c.Bias, IDs: c.IDs, Weights: c.Weights,
+		Rows: c.Rows, Cols: f.width(norm.A), Experts: c.Experts, Used: c.Used, Gating: c.Gating,
+		Groups: c.Groups, GroupsUsed: c.GroupsUsed, Scale: c.Scale, GroupBest: c.GroupBest, Eps: f.Hyper.RMSEpsilon, There: c.There,
+	}
+	if !f.Rec.TakesRouted(t.Type, &a) {
+		return false, nil
+	}
+	return true, f.Rec.RouteNormed(t.Type, a)
+}
+
+// LookUp records a look at whether the layer's chosen experts have addresses in a table of that kind.
+func (f *Frame) LookUp(table uint64) error {
+	return f.Rec.ExpertsThere(shaders.ExpertsThereArgs{There: table, IDs: f.value(arch.Chosen), Count: uint32(f.Hyper.Experts.Used)})
+}
+
+// LayerExperts records the operations o.Ops of the layer's experts that [Frame.Experts] has addresses of, in runs of experts where all would
+// run too long. Tensors of an expert are like those of sample.
+func (f *Frame) LayerExperts(o *arch.Op, sample Tensors) error {
+	h, perExpert := f.Hyper, 0.0
+	for i := range o.Ops {
+		if e := &o.Ops[i]; e.Kind == arch.MulMatID {
+			perExpert += 2 * float64(h.PairWidth(e.Dst)) * float64(h.PairWidth(e.A)) * float64(f.Rows.N) * float64(h.Experts.Used) / float64(h.Experts.Count)
+		}
+	}
+	first, last := uint32(f.Experts.First), uint32(f.Experts.Last)
+	return f.Commands.ByRows(last-first, perExpert*(1-f.Absent), func(from, n uint32) error {
+		return expertOps(f, o, len(o.Ops), sample, first+from, first+from+n)
+	})
+}
+
+// Tensors finds a tensor by name: a unit of the plan or of the model.
+type Tensors interface {
+	Tensor(name string) (*pack.Tensor, bool)
+}
+
+// SummedExperts records all experts of a layer together with the sum of what they make, which is next among the layer's operations, where
+// the device can: the last product and the sum are one.
+func (f *Frame) SummedExperts(o *arch.Op, next []arch.Op, sample Tensors) (done bool, err error) {
+	h, down := f.Hyper, len(o.Ops)-1
+	if f.Experts.First != 0 || f.Experts.Last != h.Experts.Count || down < 0 || o.Ops[down].Kind != arch.MulMatID || !o.Ops[down].A.PerPair() || len(next) == 0 {
+		return false, nil
+	}
+	sum := &next[0]
+	if sum.Kind != arch.SumExperts || sum.A != o.Ops[down].Dst {
+		return false, nil
+	}
+	last := uint32(h.Experts.Count)
+	p, err := expertProducts(f, o, down, sample, 0, last)
+	if err != nil {
+		return false, err
+	}
+	a := shaders.MulMatIDSumArgs{
+		Table: p.Table, X: p.X, IDs: p.IDs, Weights: f.value(arch.Share), Dst: f.value(sum.Dst), Residual: f.value(sum.B),
+		M: p.M, K: p.K, N: f.n(), Used: uint32(h.Experts.Used), DstStride: f.width(sum.Dst), ResidualStride: f.width(sum.B),
+	}
+	if !f.Rec.TakesExpertSum(p.Type, &a) {
+		return false, nil
+	}
+	if err := expertOps(f, o, down, sample, 0, last); err != nil {
+		return false, err
+	}
+	f.summed = true
+	return true, f.Rec.ExpertSum(p.Type, a, p.Experts)
+}
+
+// expertOps records the first n operations of experts first to last, last not one of them.
+func expertOps(f *Frame, o *arch.Op, n int, sample Tensors, first, last uint32) error {
+	for i := 0; i < n; i++ {
+		e := &o.Ops[i]
+		var err error
+		switch e.Kind {
+		case arch.MulMatID:
+			var p kernels.ExpertProducts
+			if p, err = expertProducts(f, o, i, sample, first, last); err != nil {
+				return err
+			}
+			var done bool
+			if done, err = gatedExperts(f, o, i, sample, p); done {
+				i += 2
+			} else if err == nil {
+				err = f.Rec.MulMatID(p.Type, p.MulMatIDArgs, p.Experts)
+			}
+		case arch.SwiGLU:
+			cols := uint32(f.Hyper.PairWidth(e.Dst))
+			pairs := f.n() * f.width(e.Dst) / cols
+			err = f.Rec.SwiGLUMultiplied(shaders.GLUArgs{Gate: f.value(e.A), Up: f.value(e.B), Dst: f.value(e.Dst), Count: pairs * cols}, pairs, cols)
+		default:
+			err = eachPair(f, e)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// gatedExperts records the product at i, the next one and what comes of both as one, where they are gates and what those let through, and
+// the device can.
+func gatedExperts(f *Frame, o *arch.Op, i int, sample Tensors, p kernels.ExpertProducts) (done bool, err error) {
+	if i+2 >= len(o.Ops) {
+		return false, nil
+	}
+	gate, up, glu := &o.Ops[i], &o.Ops[i+1], &o.Ops[i+2]
+	if up.Kind != arch.MulMatID || up.A != gate.A || glu.Kind != arch.SwiGLU || glu.A != gate.Dst || glu.B != up.Dst {
+		return false, nil
+	}
+	other, err := expertProducts(f, o, i+1, sample, p.First, p.Last)
+	if err != nil || other.Type != p.Type {
+		return false, err
+	}
+	p.Up, p.Dst = other.Table, f.value(glu.Dst)
+	if !f.Rec.TakesExperts(&p) {
+		return false, nil
+	}
+	return true, f.Rec.ExpertProducts(&p)
+}
+
+// ExpertMatrices lists the weights of the products among the operations of experts, in the order of an [ExpertTable].
+func ExpertMatrices(o *arch.Op) (names []string) {
+	for i := range o.Ops {
+		if o.Ops[i].Kind == arch.MulMatID {
+			names = append(names, o.Ops[i].Weight)
+		}
+	}
+	return names
+}
+
+// expertProducts is the product that is operation i of o, with experts first to last.
+func expertProducts(f *Frame, o *arch.Op, i int, sample Tensors, first, last uint32) (p kernels.ExpertProducts, err error) {
+	h, e := f.Hyper, &o.Ops[i]
+	t, ok := sample.Tensor(e.Weight)
+	if !ok {
+		return p, fmt.Errorf("tensor %q is not among an expert's", e.Weight)
+	}
+	x, m, k := &h.Experts, uint32(h.PairWidth(e.Dst)), uint32(h.PairWidth(e.A))
+	matrix := 0
+	for k := range o.Ops[:i] {
+		if o.Ops[k].Kind == arch.MulMatID {
+			matrix++
+		}
+	}
+	p = kernels.ExpertProducts{Type: t.Type, Experts: uint32(x.Count), MulMatIDArgs: shaders.MulMatIDArgs{
+		Table: f.Experts.Address + uint64(8*matrix*x.Count), X: f.value(e.A), Dst: f.value(e.Dst), IDs: f.value(arch.Chosen),
+		M: m, K: k, Count: uint32(f.Rows.N * x.Used), Used: uint32(x.Used), XStride: k, DstStride: m, First: first, Last: last,
+	}}
+	if e.A.PerPair() {
+		p.Used = 1
+	}
+	if f.Rows.Grouped {
+		p.Pairs, p.Tiles = f.value(arch.Pairs), f.At(f.Scratch.Tiles)
+	}
+	return p, nil
+}
+
+// What gpt-oss' gated unit is made with.
+const (
+	oaiAlpha = 1.702
+	oaiLimit = 7
+)
+
+// eachPair records what is computed value by value between the products of experts. What it makes of pairs whose experts are left out is
+// never read: their products come first.
+func eachPair(f *Frame, o *arch.Op) error {
+	count := f.n() * f.width(o.Dst)
+	switch o.Kind {
+	case arch.Add:
+		return f.Rec.Add(shaders.AddArgs{A: f.value(o.A), B: f.value(o.B), Dst: f.value(o.Dst), Count: count, BCols: count})
+	case arch.SwiGLUOAI:
+		return f.Rec.SwiGLUOAI(shaders.SwiGLUOAIArgs{Gate: f.value(o.A), Up: f.value(o.B), Dst: f.value(o.Dst), Count: count, Alpha: oaiAlpha, Limit: oaiLimit})
+	}
+	return fmt.Errorf("operation %d has no kernel for experts", o.Kind)
+}
+
+// pairRows records, for each pair, the row of a matrix that is its expert's.
+func pairRows(f *Frame, o *arch.Op) error {
+	t, w, err := f.weight(o)
+	if err != nil {
+		return err
+	}
+	return f.Rec.GetRows(t.Type, shaders.GetRowsArgs{Table: w, IDs: f.value(o.A), Dst: f.value(o.Dst), Rows: f.n() * f.width(o.A), Cols: uint32(f.Hyper.PairWidth(o.Dst))})
+}
+
+// sumExperts records the sum of what each row's experts made, unless that is done.
+func sumExperts(f *Frame, o *arch.Op) error {
+	if f.summed {
+		f.summed = false
+		return nil
+	}
+	d := f.width(o.Dst)
+	return f.Rec.SumExperts(shaders.SumExpertsArgs{
+		Y: f.value(o.A), Weights: f.value(arch.Share), Residual: f.value(o.B), Dst: f.value(o.Dst),
+		Rows: f.n(), Used: uint32(f.Hyper.Experts.Used), Cols: d, DstStride: d,
+	})
+}

@@ -1,0 +1,51 @@
+package record
+
+import (
+	"leat/internal/arch"
+	"leat/shaders"
+)
+
+// stateOff is where the layer's part of a state begins.
+func (f *Frame) stateOff() int64 {
+	h := f.Hyper
+	return int64(h.StateLayer(f.Layer)) * (h.ConvBytes() + h.NetBytes())
+}
+
+// ssmConv records a convolution over the rows of each sequence.
+func ssmConv(f *Frame, o *arch.Op) error {
+	_, w, err := f.weight(o)
+	if err != nil {
+		return err
+	}
+	s, cols := f.Scratch, f.width(o.A)
+	return f.Rec.SSMConv(shaders.SSMConvArgs{
+		X: f.value(o.A), W: w, Dst: f.value(o.Dst), States: f.At(s.States), Seq: f.At(s.Seq), Pos: f.At(s.Pos),
+		Rows: f.n(), Cols: cols, Taps: uint32(f.Hyper.Net.Taps), XStride: cols, DstStride: cols,
+		Sequences: uint32(f.Batch.Sequences), StateOff: uint32(f.stateOff()),
+	})
+}
+
+// gatedDeltaNet records a gated delta net: o.Weight is A, o.Weight2 is Dt.
+func gatedDeltaNet(f *Frame, o *arch.Op) error {
+	_, fade, err := f.weight(o)
+	if err != nil {
+		return err
+	}
+	_, bias, err := f.Tensor(o.Weight2)
+	if err != nil {
+		return err
+	}
+	h, s := f.Hyper, f.Scratch
+	d, gates := &h.Net, f.width(o.B)
+	a := shaders.GatedDeltaNetArgs{
+		X: f.value(o.A), Beta: f.value(o.B), Alpha: f.value(arch.Alpha), A: fade, Dt: bias, Dst: f.value(o.Dst),
+		States: f.At(s.States), Seq: f.At(s.Seq), Pos: f.At(s.Pos),
+		Rows: f.n(), KeyHeads: uint32(d.KeyHeads), Heads: uint32(d.Heads), Head: uint32(d.Head), XStride: f.width(o.A), DstStride: f.width(o.Dst),
+		Tiled: flag(d.Tiled), GateStride: gates, Group: uint32(d.Heads), Sequences: uint32(f.Batch.Sequences), StateOff: uint32(f.stateOff() + h.ConvBytes()),
+	}
+	if d.Together {
+		a.Alpha, a.Group = a.Beta, uint32(d.Heads/d.KeyHeads)
+		a.Jump, a.AlphaOff = 2*a.Group, a.Group
+	}
+	return f.Rec.GatedDeltaNet(a)
+}

@@ -1,0 +1,58 @@
+package step
+
+import (
+	"fmt"
+	"math"
+)
+
+// NotFiniteError says that a step computed logits with NaN or an infinity among them: the model's weights are broken, or what it
+// computed left the range of its numbers. What is banned later, by a mask or a bias, does not count.
+type NotFiniteError struct {
+	Position int   // in its session, of the token whose logits they are
+	Token    int32 // the first one whose logit is no finite number
+}
+
+// Error names both.
+func (e *NotFiniteError) Error() string {
+	return fmt.Sprintf("compute the logits after position %d: that of token %d is not a finite number", e.Position, e.Token)
+}
+
+// Hint says what such an error often means.
+func (e *NotFiniteError) Hint() string {
+	return "the file may be damaged (its checksum tells), or the model's values leave the range of halves: try --disable fp16 and --kv-type f32"
+}
+
+// notFinite is the sign bit of each half of two float32, where that half is NaN or an infinity: all bits of its exponent are set, and
+// one more carries into the sign. No float is compared, so that none passes by being unordered.
+func notFinite(two uint64) uint64 {
+	const magnitude, one, sign = 0x7fffffff_7fffffff, 0x00800000_00800000, 0x80000000_80000000
+	return (two&magnitude + one) & sign
+}
+
+// floats decodes little-endian float32 from m to x and reports whether all are finite.
+func floats(x []float32, m []byte) bool {
+	var seen uint64
+	n := len(x) &^ 1
+	m = m[:4*len(x)]
+	for i := 0; i < n; i += 2 {
+		two := le.Uint64(m[4*i:])
+		seen |= notFinite(two)
+		x[i], x[i+1] = float32frombits(uint32(two)), float32frombits(uint32(two>>32))
+	}
+	if n < len(x) {
+		one := le.Uint32(m[4*n:])
+		seen |= notFinite(uint64(one))
+		x[n] = float32frombits(one)
+	}
+	return seen == 0
+}
+
+// firstNotFinite is where the first such value is.
+func firstNotFinite(x []float32) int {
+	for i, v := range x {
+		if math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) {
+			return i
+		}
+	}
+	return len(x)
+}

@@ -1,0 +1,259 @@
+package step
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"leat/decompose/pack"
+	"leat/internal/arch"
+	"leat/internal/experts"
+	"leat/internal/plan"
+	"leat/internal/weights"
+	"leat/shaders"
+)
+
+// Rows up to which a step has kernels of few rows, and for which halves are not worth while.
+const (
+	mostKept  = shaders.FewRows
+	mostShort = shaders.ShortRows
+)
+
+// run runs the step: by submitting the commands of the last one again, where they are the same, else by recording it.
+func (p *pass) run() error {
+	defer p.s.queue.Host.Pause()
+	p.s.Weights.Begin(len(p.asked) > 0)
+	key := p.keptKey()
+	p.reuse = key.slots
+	if key != p.s.kept && key != (keptKey{}) {
+		p.s.queue.Forget()
+		p.s.kept = key
+	}
+	if key != (keptKey{}) && !key.slots && p.s.queue.Kept() {
+		return p.repeat()
+	}
+	if err := p.forward(); err != nil {
+		return err
+	}
+	if key != (keptKey{}) && !key.slots {
+		p.s.queue.Keep()
+	}
+	return nil
+}
+
+// forward records and submits a forward pass.
+func (p *pass) forward() error {
+	if err := p.s.experts.Begin(p.reuse); err != nil {
+		return err
+	}
+	if err := p.embed(); err != nil {
+		return err
+	}
+	for i := range p.s.Plan.Units {
+		if err := p.unit(i); err != nil {
+			return fmt.Errorf("%s: %w", p.s.Plan.Units[i].Name, err)
+		}
+	}
+	if err := p.output(); err != nil {
+		return err
+	}
+	return p.s.experts.End()
+}
+
+// unit places one unit, records it, and gives its memory back. The pieces of the head are left out where no row wants logits.
+func (p *pass) unit(i int) error {
+	u := &p.s.Plan.Units[i]
+	if u.Kind == pack.Head && len(p.asked) == 0 {
+		return nil
+	}
+	placed, err := p.place(i)
+	if err != nil {
+		return err
+	}
+	p.at, p.s.frame.Layer = i, u.Layer
+	p.s.queue.Commands.Enter(i)
+	switch u.Kind {
+	case pack.Layer, pack.Experts:
+		err = p.layer(i)
+	case pack.Norm:
+		err = p.headNorm(i)
+	case pack.Head:
+		err = p.headPiece(i)
+	}
+	if err != nil {
+		return err
+	}
+	return p.release(i, placed)
+}
+
+// layer records the operations of a layer that are dealt to a unit.
+func (p *pass) layer(i int) error {
+	ops := p.s.ops[i]
+	for k := range ops {
+		if err := p.op(i, &ops[k], ops[k+1:]); err != nil {
+			return fmt.Errorf("%s: %w", strings.Join(ops[k].Weights(), ", "), err)
+		}
+	}
+	return nil
+}
+
+// op records one operation of a layer; next are those behind it in its unit.
+func (p *pass) op(i int, o *arch.Op, next []arch.Op) error {
+	f, layer := &p.s.frame, p.s.Plan.Units[i].Layer
+	if f.Rows.N == 0 { // what comes of it is not wanted
+		return nil
+	}
+	if o.Kind == arch.Experts {
+		return p.s.experts.Run(experts.Layer{Unit: i, Layer: layer, Op: o, Next: next})
+	}
+	if p.s.queue.Commands.Again() {
+		return nil
+	}
+	if o.Kind == arch.KeepAsked {
+		return p.keepAsked(o.Values)
+	}
+	if err := f.Op(o); err != nil {
+		return err
+	}
+	if o.Kind == arch.Route || o.Kind == arch.NormedRoute {
+		return p.s.experts.Chosen(layer)
+	}
+	return nil
+}
+
+// keepAsked has the rest of the step go on with the rows that want logits alone, whose values it gathers.
+func (p *pass) keepAsked(values []arch.Value) error {
+	f := &p.s.frame
+	if !f.Batch.Keeps {
+		return nil
+	}
+	if err := f.Keep(values, len(p.asked)); err != nil {
+		return err
+	}
+	for _, row := range p.asked {
+		p.kept = append(p.kept, p.rows[row])
+	}
+	p.rows = p.kept
+	f.Rows = shape(p.rows, true)
+	p.s.configure(f.Rec)
+	return nil
+}
+
+// place waits for a unit, and has the submission being recorded wait for its bytes. Experts in slots are placed as they run.
+func (p *pass) place(i int) (placed weights.Placed, err error) {
+	q := p.s.queue
+	if experts.IsSlotted(&p.s.Plan.Units[i]) {
+		return placed, nil
+	}
+	if q.Commands.Again() { // its commands have run, so its bytes have come
+		q.Commands.Work().WeightBytes += p.reads(i)
+		return placed, nil
+	}
+	waited, err := p.acquire(i, &placed)
+	if err != nil {
+		return placed, err
+	}
+	points := p.s.Weights.Waits(placed, p.s.inputs.points[:0])
+	p.s.inputs.points = points
+	if len(points) > 0 {
+		if err := q.Commands.Cut(); err != nil { // what is recorded so far need not wait for the bytes
+			return placed, err
+		}
+		// They come no earlier; work in the queue before that could only wait there.
+		if err := q.Host.Await(placed.After); err != nil {
+			return placed, err
+		}
+		q.Commands.Wait(points, i)
+	}
+	if waited > 0 {
+		q.Commands.Work().Awaits, q.Commands.Work().Waited = i, waited
+	}
+	q.Commands.Work().WeightBytes += p.reads(i)
+	p.s.bases[i] = placed.Address
+	return placed, nil
+}
+
+// reads is how many bytes of weights a step reads of a unit.
+func (p *pass) reads(i int) int64 {
+	if u := &p.s.Plan.Units[i]; u.Kind != pack.Norm || len(p.asked) > 0 {
+		return u.Bytes
+	}
+	return 0
+}
+
+// release gives a unit's memory back once the device has read it, and submits what is worth it.
+func (p *pass) release(i int, placed weights.Placed) error {
+	q := p.s.queue
+	if placed.Streamed {
+		if err := q.Commands.Submit(); err != nil {
+			return err
+		}
+		p.s.Weights.Release(q.Value())
+		q.Commands.Leave()
+		return q.Commands.Open()
+	}
+	q.Commands.Leave()
+	if !p.reuse && !experts.IsSlotted(&p.s.Plan.Units[i]) && q.Commands.Full() {
+		return q.Commands.Cut()
+	}
+	return nil
+}
+
+// tensor finds a weight of the unit that is being recorded, or of one before it that stays in VRAM, and its address.
+func (p *pass) tensor(name string) (*pack.Tensor, uint64, error) {
+	units, at := p.s.Plan.Units, p.at
+	for i := at; i >= 0 && units[i].Layer == units[at].Layer; i-- {
+		if t, ok := units[i].Tensor(name); ok {
+			return t, p.s.bases[i] + uint64(t.UnitOff), nil
+		}
+	}
+	return nil, 0, fmt.Errorf("tensor %q is not in %s, nor in a part of the layer before it", name, units[at].Name)
+}
+
+// keptKey is all that a step's commands depend on that are kept for the next one; its zero: they can't be.
+type keptKey struct {
+	plan           *plan.Plan
+	greedy, logits bool
+	slots          bool // experts share them: what lies between two looks at what a router chose is kept, else the step as a whole
+	maxPages       int
+	parts          int // of attention
+}
+
+// keptKey is the zero where the step can't be like another.
+func (p *pass) keptKey() keptKey {
+	if len(p.rows) != 1 || p.rows[0].Position == 0 || p.s.Trace != nil || p.s.Ops != nil || p.s.Routed != nil || p.s.ReadRate != nil ||
+		p.s.Pacer != nil && p.s.Pacer.Active() {
+		return keptKey{}
+	}
+	for i := range p.s.Plan.Units {
+		if u := &p.s.Plan.Units[i]; !u.Resident() && !experts.IsSlotted(u) {
+			return keptKey{}
+		}
+	}
+	return keptKey{p.s.Plan, p.greedy, len(p.asked) > 0, p.s.Weights.Experts() != nil, p.s.frame.Batch.MaxPages, (p.rows[0].Position + shaders.PartPositions) / shaders.PartPositions}
+}
+
+// repeat submits the last step's commands with this one's inputs.
+func (p *pass) repeat() error {
+	if _, err := p.writeInputs(); err != nil {
+		return err
+	}
+	return p.s.queue.Repeat()
+}
+
+// acquire is Weights.Acquire, which may have to wait for what is not on its way yet: then the device gets what is recorded before.
+func (p *pass) acquire(i int, placed *weights.Placed) (waited time.Duration, err error) {
+	q := p.s.queue
+	if p.s.Weights.Came(i) {
+		*placed, err = p.s.Weights.Acquire(q.Commands.Context(), i)
+		return 0, err
+	}
+	if err := q.Commands.Cut(); err != nil {
+		return 0, err
+	}
+	return q.Host.Blocked(func(ctx context.Context) (err error) {
+		*placed, err = p.s.Weights.Acquire(ctx, i)
+		return err
+	})
+}

@@ -1,0 +1,128 @@
+package step
+
+import (
+	"encoding/binary"
+	"math"
+	"slices"
+
+	"leat/decompose/pack"
+	"leat/internal/kv"
+	"leat/internal/plan"
+	"leat/vk"
+)
+
+var (
+	le              = binary.LittleEndian
+	float32frombits = math.Float32frombits
+)
+
+// inputs is what a step's inputs are made from.
+type inputs struct {
+	freqs  []float64 // of rope
+	mscale float64
+	embd   *pack.Tensor // token_embd
+
+	// Memory, used again by the next step.
+	seqs      []*kv.Sequence // of the step, in order of appearance
+	positions []int          // (rows)
+	table     []float32      // (rows, RopeDim/2, 2) cosines and sines
+	tokens    []int32        // (rows)
+	points    []vk.Point
+}
+
+// sequences lists the sequences of rows, and returns how many they are and the row length of their page table.
+func (in *inputs) sequences(rows []Row) (n, maxPages int) {
+	in.seqs, maxPages = in.seqs[:0], 1
+	for i := range rows {
+		if seq := rows[i].Seq; !slices.Contains(in.seqs, seq) {
+			in.seqs = append(in.seqs, seq)
+			maxPages = max(maxPages, len(seq.Pages()))
+		}
+	}
+	return len(in.seqs), maxPages
+}
+
+// embed copies the inputs to the device and decodes the tokens' embeddings into X.
+func (p *pass) embed() error {
+	regions, err := p.writeInputs()
+	if err != nil || p.s.queue.Commands.Again() {
+		return err
+	}
+	f, of := &p.s.frame, &p.s.Plan.Scratch
+	for _, g := range regions {
+		if g.Bytes > 0 {
+			if err := f.Rec.Copy(p.s.scratch, g.Off, p.s.in, g.Off, g.Bytes); err != nil {
+				return err
+			}
+		}
+	}
+	if of.Counts.Bytes > 0 { // whatever became of the step before
+		if err := f.Rec.Zero(p.s.scratch, of.Counts.Off, of.Counts.Bytes); err != nil {
+			return err
+		}
+	}
+	return f.Embed(p.s.inputs.embd.Type)
+}
+
+// writeInputs writes a step's inputs to host memory and returns the regions to copy.
+//
+// The rows of token_embd are gathered here, so that the embedding matrix takes no VRAM; the device decodes them with the same kernel as
+// ever.
+func (p *pass) writeInputs() (used [10]plan.Region, err error) {
+	of, m, in, batch := &p.s.Plan.Scratch, p.s.in.Mapped(), &p.s.inputs, &p.s.frame.Batch
+	n, asked := int64(len(p.rows)), int64(len(p.asked))
+	in.positions, in.tokens = in.positions[:0], in.tokens[:0]
+	for i := range p.rows {
+		row := &p.rows[i]
+		in.positions, in.tokens = append(in.positions, row.Position), append(in.tokens, row.Token)
+		le.PutUint32(m[of.IDs.Off+int64(4*i):], uint32(i))
+		le.PutUint32(m[of.Pos.Off+int64(4*i):], uint32(row.Position))
+		le.PutUint32(m[of.Seq.Off+int64(4*i):], uint32(slices.Index(in.seqs, row.Seq)))
+	}
+	for i, seq := range in.seqs {
+		at := of.Pages.Off + int64(8*i*batch.MaxPages)
+		for k, page := range seq.Pages() {
+			le.PutUint64(m[at+int64(8*k):], page)
+		}
+		from, to := seq.States()
+		le.PutUint64(m[of.States.Off+int64(16*i):], from)
+		le.PutUint64(m[of.States.Off+int64(16*i+8):], to)
+	}
+	clear(in.seqs) // so that a closed session's can go
+	in.table = resize(in.table, int(n)*len(in.freqs)*2)
+	if err := p.s.Hyper.Rope.Table(in.table, in.freqs, in.mscale, in.positions); err != nil {
+		return used, err
+	}
+	for i, v := range in.table {
+		le.PutUint32(m[of.CosSin.Off+int64(4*i):], math.Float32bits(v))
+	}
+	rowBytes := in.embd.Bytes / int64(p.s.Hyper.VocabSize)
+	if err := p.s.Weights.Embeddings(m[of.Embd.Off:of.Embd.Off+n*rowBytes], in.tokens); err != nil {
+		return used, err
+	}
+	for i, row := range p.asked {
+		le.PutUint32(m[of.LogitIDs.Off+int64(4*i):], uint32(row))
+	}
+	var kept int64
+	if batch.Keeps {
+		kept = 4 * asked
+		for i, row := range p.asked {
+			copy(m[of.KeptPos.Off+int64(4*i):], m[of.Pos.Off+int64(4*row):][:4])
+			copy(m[of.KeptSeq.Off+int64(4*i):], m[of.Seq.Off+int64(4*row):][:4])
+		}
+	}
+	return [...]plan.Region{
+		{Off: of.IDs.Off, Bytes: 4 * n}, {Off: of.Pos.Off, Bytes: 4 * n}, {Off: of.Seq.Off, Bytes: 4 * n},
+		{Off: of.Pages.Off, Bytes: int64(8 * batch.Sequences * batch.MaxPages)}, {Off: of.States.Off, Bytes: int64(16 * batch.Sequences)},
+		{Off: of.CosSin.Off, Bytes: int64(4 * len(in.table))}, {Off: of.Embd.Off, Bytes: n * rowBytes}, {Off: of.LogitIDs.Off, Bytes: 4 * asked},
+		{Off: of.KeptPos.Off, Bytes: kept}, {Off: of.KeptSeq.Off, Bytes: kept},
+	}, nil
+}
+
+// resize is list with n elements, of any value.
+func resize[T any](list []T, n int) []T {
+	if cap(list) < n {
+		return make([]T, n)
+	}
+	return list[:n]
+}

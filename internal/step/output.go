@@ -1,0 +1,79 @@
+package step
+
+import (
+	"fmt"
+
+	"leat/internal/arch"
+)
+
+// headNorm normalises the rows that want logits, by a unit that holds the output norm.
+func (p *pass) headNorm(i int) error {
+	u := &p.s.Plan.Units[i]
+	if len(p.asked) == 0 || p.s.queue.Commands.Again() {
+		return nil
+	}
+	t, ok := u.Tensor(arch.OutputNorm)
+	if !ok {
+		return fmt.Errorf("tensor %q is not in %s", arch.OutputNorm, u.Name)
+	}
+	return p.s.frame.HeadNorm(p.s.bases[i]+uint64(t.UnitOff), len(p.asked))
+}
+
+// headPiece computes the logits of a run of the vocabulary, by a unit that holds its rows of the head.
+func (p *pass) headPiece(i int) error {
+	if p.s.queue.Commands.Again() {
+		return nil
+	}
+	u := &p.s.Plan.Units[i]
+	t := &u.Tensors[0]
+	return p.s.frame.HeadPiece(t.Type, p.s.bases[i]+uint64(t.UnitOff), u.Row, int64(t.Shape[0]), len(p.asked))
+}
+
+// output copies logits, or their argmax, to host memory.
+func (p *pass) output() error {
+	f, of, n := &p.s.frame, &p.s.Plan.Scratch, len(p.asked)
+	if p.s.queue.Commands.Again() {
+		return nil
+	}
+	switch {
+	case n == 0 && p.s.Routed == nil:
+		return nil
+	case n == 0:
+	case p.greedy:
+		if err := f.Argmax(n); err != nil {
+			return err
+		}
+		if err := f.Rec.Copy(p.s.out, of.Logits.Bytes, p.s.scratch, of.Argmax.Off, int64(4*n)); err != nil {
+			return err
+		}
+	default:
+		if err := f.Rec.Copy(p.s.out, 0, p.s.scratch, of.Logits.Off, int64(4*n*p.s.Hyper.VocabSize)); err != nil {
+			return err
+		}
+	}
+	p.s.queue.Commands.Buffer().HostBarrier()
+	return nil
+}
+
+// read copies a finished step's output out of the mapped buffer. It fails with a [*NotFiniteError] where that is no finite number.
+func (s *Stepper) read(rows []Row) (Result, error) {
+	m, to, asked := s.out.Mapped(), &s.results, s.pass.asked
+	if s.pass.greedy {
+		to.IDs = to.IDs[:0]
+		for i, row := range asked {
+			id := int32(le.Uint32(m[s.Plan.Scratch.Logits.Bytes+int64(4*i):]))
+			if id < 0 { // the kernel's word for it
+				return Result{}, &NotFiniteError{Position: rows[row].Position, Token: ^id}
+			}
+			to.IDs = append(to.IDs, id)
+		}
+		return Result{IDs: to.IDs}, nil
+	}
+	v := s.Hyper.VocabSize
+	to.Logits = resize(to.Logits, len(asked)*v)
+	if !floats(to.Logits, m) {
+		at := firstNotFinite(to.Logits)
+		return Result{}, &NotFiniteError{Position: rows[asked[at/v]].Position, Token: int32(at % v)}
+	}
+	return Result{Logits: to.Logits}, nil
+}

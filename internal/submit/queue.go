@@ -1,0 +1,173 @@
+package submit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"leat/internal/kernels"
+	"leat/vk"
+)
+
+// Queue submits the commands of one step after another. One goroutine uses it; [Queue.Counters] may be called by any.
+type Queue struct {
+	Options
+	Rec      *kernels.Recorder // records into the open command buffer
+	Commands Commands          // of the step under way
+	Host     Host
+
+	pool    *vk.CommandPool
+	buffers buffers
+	value   uint64 // last value submitted on Compute
+	cost    estimator
+	clock   clock
+	timer   *opTimer // of kernels; nil: not asked for
+	again   again
+	count   counters
+	signal  [1]vk.Point // scratch
+}
+
+// Counters are what a queue has done since it was made.
+type Counters struct {
+	Submissions int64
+	WeightBytes int64         // read by kernels
+	Compute     time.Duration // a submission ran; an estimate where the device has no timestamps
+	Record      time.Duration // the host recorded and submitted
+}
+
+type counters struct{ submissions, weights, compute, record atomic.Int64 }
+
+// New makes a queue.
+func New(o Options) (*Queue, error) {
+	q := &Queue{Options: o, Rec: o.Kernels.Recorder(nil), cost: estimator{scale: 1, target: defaultTarget}}
+	q.Commands.q, q.Host.q, q.clock.q = q, q, q
+	if o.MaxSubmit > 0 {
+		q.cost.target = o.MaxSubmit.Seconds()
+	}
+	q.clock.names = map[[2]int]string{}
+	var err error
+	if q.pool, err = o.Device.Compute.NewCommandPool(); err != nil {
+		return nil, err
+	}
+	if q.clock.stamps, err = o.Device.NewQueryPool(2 * (o.Kept + o.Stamps)); err != nil {
+		q.Close()
+		return nil, err
+	}
+	q.buffers.kept = make([]buffer, o.Kept)
+	if q.timer, err = newOpTimer(o.Device, o.Ops); err != nil {
+		q.Close()
+		return nil, err
+	}
+	return q, nil
+}
+
+// Close frees what New made; the device must be idle. Safe to call twice.
+func (q *Queue) Close() {
+	if q.timer != nil {
+		q.timer.stamps.Close()
+	}
+	if q.clock.stamps != nil {
+		q.clock.stamps.Close()
+	}
+	if q.pool != nil {
+		q.pool.Close()
+	}
+	q.timer, q.clock.stamps, q.pool = nil, nil, nil
+}
+
+// Counters may be called by any goroutine.
+func (q *Queue) Counters() Counters {
+	c := &q.count
+	return Counters{c.submissions.Load(), c.weights.Load(), time.Duration(c.compute.Load()), time.Duration(c.record.Load())}
+}
+
+// Begin opens a step of so many rows, which ctx ends between two submissions. The host counts as recording until it waits.
+func (q *Queue) Begin(ctx context.Context, rows int) {
+	q.Commands.reset(ctx, rows)
+	q.again.now = false
+	q.Host.Resume()
+}
+
+// Value is the last value submitted on the compute timeline.
+func (q *Queue) Value() uint64 { return q.value }
+
+// End waits until all that the step has submitted is over, and accounts for it.
+func (q *Queue) End() error {
+	if err := q.Host.ended(); err != nil {
+		return fmt.Errorf("wait for the end of a step: %w", err)
+	}
+	return q.finish()
+}
+
+// ErrStopped is wrapped, beside the context's error, by a step that its context has ended.
+var ErrStopped = errors.New("the step was stopped")
+
+// Abort ends a step that failed with err, or that its context has ended: what is submitted runs to its end, what is not is dropped. It
+// returns why the step ended. Once the device has come to value, the last one submitted, undo undoes what else the caller has to.
+func (q *Queue) Abort(err error, undo func(value uint64) error) error {
+	if errors.Is(err, vk.ErrDeviceLost) {
+		return err
+	}
+	ctx := q.Commands.ctx.Err()
+	stopped := ctx != nil && errors.Is(err, ctx)
+	if !stopped {
+		q.Forget() // some of it may be recorded in part
+	}
+	if b := q.Commands.open.buffer; b != nil && b.recording {
+		b.recording = false
+		_ = b.cb.End() // a command buffer that is being recorded can't be begun again
+	}
+	failed := q.Compute.Wait(context.Background(), q.value)
+	if failed == nil {
+		failed = undo(q.value)
+	}
+	if failed == nil {
+		failed = q.finish()
+	}
+	switch {
+	case failed != nil:
+		return errors.Join(err, failed)
+	case stopped:
+		return fmt.Errorf("%w: %w", ErrStopped, ctx)
+	}
+	return err
+}
+
+// finish accounts for a step whose submissions are all over.
+func (q *Queue) finish() error {
+	end := time.Now()
+	if err := q.account(); err != nil {
+		return err
+	}
+	if c := &q.Commands; q.Device.Compute.TimestampBits == 0 && c.done.sent > 0 {
+		q.clock.untimed(c.list[:c.done.sent], end)
+	}
+	if q.timer != nil {
+		return q.timer.finish()
+	}
+	return nil
+}
+
+// account accounts for the submissions that have ended since the last time, which must be all that were submitted.
+func (q *Queue) account() error {
+	if err := q.Collect(); err != nil {
+		return err
+	}
+	c := &q.Commands
+	from := c.done.told
+	c.done.told = c.done.sent
+	return q.clock.account(c.list[from:c.done.sent], from == 0)
+}
+
+// send submits command buffers, once the device has come to waits.
+func (q *Queue) send(commands []*vk.CommandBuffer, waits []vk.Point) error {
+	q.signal[0] = vk.Point{Timeline: q.Compute, Value: q.value + 1}
+	if err := q.Device.Compute.Submit(vk.Submission{Commands: commands, Waits: waits, Signals: q.signal[:]}); err != nil {
+		return err
+	}
+	q.value++
+	q.count.submissions.Add(1)
+	return nil
+}
