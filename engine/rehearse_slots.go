@@ -103,7 +103,7 @@ func (r *rehearsal) inSlots(ctx context.Context, v view) (asks, ahead float64, e
 	}
 	once := []stepper{mode(0)}
 	if e.RunsConditionally() {
-		once = append(once, mode(plan.Seldom))
+		once = append(once, mode(plan.ConditionalBelow))
 	}
 	seconds, _, err := r.stopwatch(once).time(ctx, o.model.plan, r.result.Steps[:1])
 	if err != nil || len(seconds) < 2 {

@@ -17,7 +17,7 @@ func (m *Model) aheadBelow() float64 {
 	case m.dev.Physical.Type == vk.CPU:
 		return 0
 	}
-	return plan.Seldom
+	return plan.ConditionalBelow
 }
 
 // together says whether a layer's experts that are there wait for those that come.

@@ -163,19 +163,7 @@ type Region struct{ Off, Bytes int64 }
 
 // Scratch lays out the buffer that a step's inputs, activations and logits share.
 type Scratch struct {
-	// Inputs, filled by the host for every step.
-	IDs      Region // (N) uint32 0…N-1: rows of Embd
-	Pos      Region // (N) uint32
-	Seq      Region // (N) uint32 index into Pages' rows
-	Pages    Region // (sessions, pages of a session) uint64 addresses
-	States   Region // (sessions, 2) uint64 addresses of states, before the step and after it
-	CosSin   Region // (N, Dr/2, 2)
-	Embd     Region // (N) rows of token_embd in the file's type
-	LogitIDs Region // (LogitRows) uint32 rows of X that want logits
-	KeptPos  Region // (FewRows) uint32, Pos of those rows, where no others are kept
-	KeptSeq  Region // (FewRows) uint32, Seq of them
-	Table    Region // (L, 3, E) uint64 addresses of each expert's gate, up and down; none: there are no experts
-	There    Region // the same of all that are in slots, each layer's behind [shaders.ThereHead] more; behind all (L) uint32, whether a step may go ahead with a layer
+	Inputs
 
 	Values  [arch.NumValues]Region // activations, (N, width)
 	Kept    [arch.NumValues]Region // the same once few rows are left, see [arch.KeepAsked]: those that go on are elsewhere, (FewRows, width)
@@ -189,6 +177,22 @@ type Scratch struct {
 	Parts   Region                 // the parts of attention of few rows, and those of argmax
 	Counts  Region                 // of the parts that have ended
 	Bytes   int64
+}
+
+// Inputs are the regions that the host fills for every step.
+type Inputs struct {
+	IDs      Region // (N) uint32 0…N-1: rows of Embd
+	Pos      Region // (N) uint32
+	Seq      Region // (N) uint32 index into Pages' rows
+	Pages    Region // (sessions, pages of a session) uint64 addresses
+	States   Region // (sessions, 2) uint64 addresses of states, before the step and after it
+	CosSin   Region // (N, Dr/2, 2)
+	Embd     Region // (N) rows of token_embd in the file's type
+	LogitIDs Region // (LogitRows) uint32 rows of X that want logits
+	KeptPos  Region // (FewRows) uint32, Pos of those rows, where no others are kept
+	KeptSeq  Region // (FewRows) uint32, Seq of them
+	Table    Region // (L, 3, E) uint64 addresses of each expert's gate, up and down; none: there are no experts
+	There    Region // the same of all that are in slots, each layer's behind [shaders.ThereHead] more; behind all (L) uint32, whether a step may go ahead with a layer
 }
 
 func scratchSize(h *arch.Hyper, kept []arch.Value, chunk, logits, pages, sessions int, embdRow, weights int64, few bool) Scratch {

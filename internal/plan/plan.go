@@ -22,7 +22,9 @@ const (
 	Cached
 )
 
-func (t Tier) String() string { return [...]string{"VRAM", "host", "disk", "cache"}[t] }
+func (t Tier) String() string {
+	return [...]string{VRAM: "VRAM", Host: "host", Disk: "disk", Cached: "cache"}[t]
+}
 
 // Budget is what a model may spend. Zero values ask for defaults where one is named.
 type Budget struct {
@@ -83,14 +85,19 @@ type Plan struct {
 	LogitRows     int // rows of a step that may ask for logits at most
 	Sessions      int
 
+	Totals
+
+	made Budget // what it was made for
+}
+
+// Totals are the sums over a plan.
+type Totals struct {
 	DeviceBytes   int64 // all VRAM allocations
 	DeviceBudget  int64
 	HostBytes     int64 // staging, host tier, token embeddings
 	EmbedBytes    int64 // token embeddings kept in RAM; 0: rows are read as they are needed
 	StreamedBytes int64 // uploaded per step; of experts that share VRAM, what a token needs on average if all are as likely
 	DiskBytes     int64 // of those, read from disk per step
-
-	made Budget // what it was made for
 }
 
 // Staging is the persistent pinned memory that uploads pass through. A slot holds what

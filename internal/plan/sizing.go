@@ -184,7 +184,7 @@ func logitRows(h *arch.Hyper, chunk int) int {
 func (s *sizing) build(ctx, chunk int) (*Plan, error) {
 	p := &Plan{
 		ContextLength: ctx, Chunk: chunk, LogitRows: logitRows(s.h, chunk), Sessions: s.b.Sessions,
-		KV: kvSize(s.h, s.b.KVType, ctx, s.b.Sessions), Scratch: s.scratch(ctx, chunk), DeviceBudget: s.b.DeviceBytes, made: s.b,
+		KV: kvSize(s.h, s.b.KVType, ctx, s.b.Sessions), Scratch: s.scratch(ctx, chunk), Totals: Totals{DeviceBudget: s.b.DeviceBytes}, made: s.b,
 		InPlace: s.b.InPlace,
 	}
 	streamed, ring := s.streamed(s.b.DeviceBytes - s.fixed(ctx, chunk))

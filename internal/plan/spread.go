@@ -16,7 +16,9 @@ const (
 	Edges                // the first and the last layers are resident
 )
 
-func (s Spread) String() string { return [...]string{"even", "prefix", "edges"}[s] }
+func (s Spread) String() string {
+	return [...]string{Even: "even", Prefix: "prefix", Edges: "edges"}[s]
+}
 
 // mark marks about the part f of sizes to be streamed.
 func (s Spread) mark(sizes []int64, f float64) []bool {

@@ -7,8 +7,8 @@ const (
 	AlmostAll  = 4        // pairs of rows and experts for each expert from which on a step needs almost every expert, so that waves come early
 )
 
-// Seldom is the miss rate of layers below which a step of one row runs them without asking the host.
-const Seldom = 0.5
+// ConditionalBelow is the miss rate of layers below which a step of one row runs them without asking the host.
+const ConditionalBelow = 0.5
 
 // Stride is how many layers that run without asking the host are submitted together where the part misses of them misses an expert:
 // what is left out after a miss takes time as well.

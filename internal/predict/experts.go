@@ -105,7 +105,7 @@ func (m *machine) routeSeconds(i, rows int) float64 {
 	switch {
 	case rows > shaders.FewRows: // the host is asked for once more
 		return ask * (1 + missing)
-	case rows > 1 || conditional == 0 || missing >= plan.Seldom:
+	case rows > 1 || conditional == 0 || missing >= plan.ConditionalBelow:
 		return ask
 	}
 	return conditional + missing*(ask+returnTrip+m.skippedLayers(missing)*skippedShare*float64(m.fewRowsWaitsOf(u.Layer))*m.s.DispatchTime.Seconds())
