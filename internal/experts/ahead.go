@@ -34,6 +34,7 @@ type aheadLayer struct {
 	value   uint64          // of its submission; 0: it is enqueued
 	counted bool            // what it used is told to the policies
 	skipped bool            // it was, and has yet to be submitted again
+	bytes   int64           // of weights that its command buffer reads, once that was submitted
 }
 
 const (
@@ -282,6 +283,11 @@ func (a *ahead) resolve() error {
 	if a.waiting > 0 {
 		return fmt.Errorf("layer %d was skipped while others wait to be submitted", l.Layer.Layer)
 	}
+	for i := range a.layers {
+		if of := &a.layers[i]; !of.skipped {
+			of.bytes = q.Commands.WeightBytes(of.closed)
+		}
+	}
 	q.Commands.Discount(l.closed)
 	if err := a.take(l); err != nil {
 		return err
@@ -332,6 +338,7 @@ func (a *ahead) submitSkipped() error {
 			return fmt.Errorf("layer %d: its commands were not kept", l.Layer.Layer)
 		}
 		a.open, l.skipped = false, false
+		a.s.o.Queue.Commands.Work().WeightBytes = l.bytes
 		a.waiting++
 		if err := a.s.o.Queue.Commands.Enqueue(); err != nil {
 			return err

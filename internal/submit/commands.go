@@ -176,6 +176,9 @@ func (c *Commands) Flush() error {
 	return nil
 }
 
+// WeightBytes is what the n'th command buffer closed reads of weights.
+func (c *Commands) WeightBytes(n int) int64 { return c.list[n].WeightBytes }
+
 // Discount takes the work of the command buffers submitted, from the from-th closed on, off the account: the device has left it out.
 func (c *Commands) Discount(from int) {
 	for i := from; i < c.done.sent; i++ {
