@@ -2,7 +2,6 @@ package experts
 
 import (
 	"leat/decompose/pack"
-	"leat/internal/arch"
 	"leat/internal/plan"
 	"leat/internal/record"
 	"leat/internal/submit"
@@ -69,7 +68,7 @@ func (p *placed) tellDevice(l Layer, from int) error {
 		u := &p.o.Plan.Units[i]
 		for j := range u.Tensors {
 			t := &u.Tensors[j]
-			matrix := matrixOf(l, t.Name)
+			matrix := record.MatrixOf(l.Op, t.Name)
 			if matrix < 0 {
 				continue
 			}
@@ -82,20 +81,6 @@ func (p *placed) tellDevice(l Layer, from int) error {
 		return nil
 	}
 	return copyTable(&p.o, p.table, p.at(l.Layer), matrices*count, p.o.Frame.Scratch.Table.Off, p.o.Frame.Scratch.Table.Off)
-}
-
-// matrixOf numbers the matrix of an expert by its name; -1: no product of the operation takes it.
-func matrixOf(l Layer, name string) int {
-	n := 0
-	for i := range l.Op.Ops {
-		if o := &l.Op.Ops[i]; o.Kind == arch.MulMatID {
-			if o.Weight == name {
-				return n
-			}
-			n++
-		}
-	}
-	return -1
 }
 
 // copyTable copies n addresses of a table, from one on, to the device's, which is at off of the scratch, by way of the inputs at via.

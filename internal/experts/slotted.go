@@ -256,18 +256,18 @@ func (s *slotted) wave(l Layer, b *weights.Batch, first, last bool) error {
 			return err
 		}
 		pairs += s.waves.need.pairs[id]
-		matrix := 0
 		for op := range l.Op.Ops {
+			name := l.Op.Ops[op].Weight
 			if l.Op.Ops[op].Kind != arch.MulMatID {
 				continue
 			}
-			t, ok := unit.Tensor(l.Op.Ops[op].Weight)
+			matrix := record.MatrixOf(l.Op, name)
+			t, ok := unit.Tensor(name)
 			if !ok {
-				return fmt.Errorf("tensor %q is not in %s", l.Op.Ops[op].Weight, unit.Name)
+				return fmt.Errorf("tensor %q is not in %s", name, unit.Name)
 			}
 			le.PutUint64(w.table[8*(matrix*count+id):], address+uint64(t.UnitOff))
 			q.Commands.Work().WeightBytes += t.Bytes
-			matrix++
 		}
 	}
 	absent := 1 - float64(pairs)/float64(f.Rows.N*f.Hyper.Experts.Used)

@@ -179,6 +179,21 @@ func ExpertMatrices(o *arch.Op) (names []string) {
 	return names
 }
 
+// MatrixOf is the place of an expert's matrix in an [ExpertTable], by its name; -1: no product of the operation takes it.
+func MatrixOf(o *arch.Op, name string) int {
+	n := 0
+	for i := range o.Ops {
+		switch {
+		case o.Ops[i].Kind != arch.MulMatID:
+		case o.Ops[i].Weight == name:
+			return n
+		default:
+			n++
+		}
+	}
+	return -1
+}
+
 // expertProducts is the product that is operation i of o, with experts first to last.
 func expertProducts(f *Frame, o *arch.Op, i int, sample Tensors, first, last uint32) (p kernels.ExpertProducts, err error) {
 	h, e := f.Hyper, &o.Ops[i]
@@ -187,14 +202,8 @@ func expertProducts(f *Frame, o *arch.Op, i int, sample Tensors, first, last uin
 		return p, fmt.Errorf("tensor %q is not among an expert's", e.Weight)
 	}
 	x, m, k := &h.Experts, uint32(h.PairWidth(e.Dst)), uint32(h.PairWidth(e.A))
-	matrix := 0
-	for k := range o.Ops[:i] {
-		if o.Ops[k].Kind == arch.MulMatID {
-			matrix++
-		}
-	}
 	p = kernels.ExpertProducts{Type: t.Type, Experts: uint32(x.Count), MulMatIDArgs: shaders.MulMatIDArgs{
-		Table: f.Experts.Address + uint64(8*matrix*x.Count), X: f.value(e.A), Dst: f.value(e.Dst), IDs: f.value(arch.Chosen),
+		Table: f.Experts.Address + uint64(8*MatrixOf(o, e.Weight)*x.Count), X: f.value(e.A), Dst: f.value(e.Dst), IDs: f.value(arch.Chosen),
 		M: m, K: k, Count: uint32(f.Rows.N * x.Used), Used: uint32(x.Used), XStride: k, DstStride: m, First: first, Last: last,
 	}}
 	if e.A.PerPair() {

@@ -89,7 +89,7 @@ func (p *pass) writeInputs() (used [10]plan.Region, err error) {
 		le.PutUint64(m[of.States.Off+int64(16*i+8):], to)
 	}
 	clear(in.seqs) // so that a closed session's can go
-	in.table = resize(in.table, int(n)*len(in.freqs)*2)
+	in.table = slices.Grow(in.table[:0], int(n)*len(in.freqs)*2)[:int(n)*len(in.freqs)*2]
 	if err := p.s.Hyper.Rope.Table(in.table, in.freqs, in.mscale, in.positions); err != nil {
 		return used, err
 	}
@@ -117,12 +117,4 @@ func (p *pass) writeInputs() (used [10]plan.Region, err error) {
 		{Off: of.CosSin.Off, Bytes: int64(4 * len(in.table))}, {Off: of.Embd.Off, Bytes: n * rowBytes}, {Off: of.LogitIDs.Off, Bytes: 4 * asked},
 		{Off: of.KeptPos.Off, Bytes: kept}, {Off: of.KeptSeq.Off, Bytes: kept},
 	}, nil
-}
-
-// resize is list with n elements, of any value.
-func resize[T any](list []T, n int) []T {
-	if cap(list) < n {
-		return make([]T, n)
-	}
-	return list[:n]
 }

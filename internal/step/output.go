@@ -2,6 +2,7 @@ package step
 
 import (
 	"fmt"
+	"slices"
 
 	"leat/internal/arch"
 )
@@ -70,7 +71,7 @@ func (s *Stepper) read(rows []Row) (Result, error) {
 		return Result{IDs: to.IDs}, nil
 	}
 	v := s.Hyper.VocabSize
-	to.Logits = resize(to.Logits, len(asked)*v)
+	to.Logits = slices.Grow(to.Logits[:0], len(asked)*v)[:len(asked)*v]
 	if !floats(to.Logits, m) {
 		at := firstNotFinite(to.Logits)
 		return Result{}, &NotFiniteError{Position: rows[asked[at/v]].Position, Token: int32(at % v)}

@@ -1,6 +1,7 @@
 package submit
 
 import (
+	"slices"
 	"time"
 
 	"leat/internal/pace"
@@ -126,7 +127,7 @@ func (t *clock) span(w *submission, first bool, begin, end time.Time) {
 
 // readStamps reads two timestamps of each submission that has some: at once those that lie side by side.
 func (t *clock) readStamps(list []submission) error {
-	t.ticks = resize(t.ticks, 2*len(list))
+	t.ticks = slices.Grow(t.ticks[:0], 2*len(list))[:2*len(list)]
 	for i := 0; i < len(list); {
 		first, n := list[i].buffer.query, 0
 		for first >= 0 && i+n < len(list) && list[i+n].buffer.query == first+2*n {
@@ -173,12 +174,4 @@ func (t *clock) untimed(list []submission, end time.Time) {
 	if q.Trace != nil {
 		t.span(&whole, true, first, end)
 	}
-}
-
-// resize is s with n elements, of any value.
-func resize[T any](s []T, n int) []T {
-	if cap(s) < n {
-		return make([]T, n)
-	}
-	return s[:n]
 }

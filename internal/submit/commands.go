@@ -46,10 +46,6 @@ type progress struct {
 	behind float64 // yardstick seconds of those submitted and perhaps not over
 }
 
-func (c *Commands) reset(ctx context.Context, rows int) {
-	*c = Commands{q: c.q, ctx: ctx, step: c.step + 1, rows: rows, part: Nothing, at: Nothing, list: c.list[:0], pending: c.pending[:0], waits: c.waits[:0]}
-}
-
 // Context ends the step.
 func (c *Commands) Context() context.Context { return c.ctx }
 

@@ -1,6 +1,8 @@
 package submit
 
 import (
+	"slices"
+
 	"leat/internal/trace"
 	"leat/vk"
 )
@@ -56,7 +58,7 @@ func (t *opTimer) mark(cb *vk.CommandBuffer, m opMark) {
 
 // finish tells of the kernels of a step that is over.
 func (t *opTimer) finish() error {
-	t.ticks = resize(t.ticks, t.submitted)
+	t.ticks = slices.Grow(t.ticks[:0], t.submitted)[:t.submitted]
 	if err := t.stamps.Read(0, t.ticks); err != nil {
 		return err
 	}

@@ -85,7 +85,8 @@ func (q *Queue) Counters() Counters {
 
 // Begin opens a step of so many rows, which ctx ends between two submissions. The host counts as recording until it waits.
 func (q *Queue) Begin(ctx context.Context, rows int) {
-	q.Commands.reset(ctx, rows)
+	c := &q.Commands
+	*c = Commands{q: q, ctx: ctx, step: c.step + 1, rows: rows, part: Nothing, at: Nothing, list: c.list[:0], pending: c.pending[:0], waits: c.waits[:0]}
 	q.again.now = false
 	q.Host.Resume()
 }
