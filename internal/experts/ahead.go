@@ -38,14 +38,14 @@ type aheadLayer struct {
 }
 
 const (
-	missMemory = 1.0 / 32 // weight of the last layer in the likelihood of misses
-	lastAhead  = 2        // layers of the step's last submission: what they used is told to the policies while the device stands
+	missWeight = 1.0 / 32 // weight of the last layer in the likelihood of misses
+	lastAhead  = 2        // layers of the step's last submission: what they used is told to the policies while the device is idle
 )
 
 // newAhead makes it where the device can skip dispatches; else it is nil.
 func newAhead(s *slotted) (*ahead, error) {
 	o := &s.o
-	if o.ConditionalBelow == 0 || !o.Device.Features.ConditionalRendering || !fits(&s.o) {
+	if o.ConditionalBelow == 0 || !o.Device.Features.ConditionalRendering || !oneRowFits(&s.o) {
 		return nil, nil
 	}
 	a := &ahead{s: s, misses: 1}
@@ -59,8 +59,8 @@ func newAhead(s *slotted) (*ahead, error) {
 	return a, nil
 }
 
-// fits reports whether the slots of each class hold all experts that a row uses in a layer.
-func fits(o *Options) bool {
+// oneRowFits reports whether the slots of each class hold all experts that a row uses in a layer.
+func oneRowFits(o *Options) bool {
 	for i := range o.Plan.Experts.Classes {
 		if o.Plan.Experts.Classes[i].Slots() < o.Frame.Hyper.Experts.Used {
 			return false
@@ -79,9 +79,9 @@ func (a *ahead) missed(n int) {
 	if a == nil {
 		return
 	}
-	a.misses -= missMemory * a.misses
+	a.misses -= missWeight * a.misses
 	if n > 0 {
-		a.misses += missMemory
+		a.misses += missWeight
 	}
 }
 
@@ -120,7 +120,7 @@ func (a *ahead) run(l Layer) error {
 		return err
 	}
 	q.Commands.Buffer().DispatchConditionBarrier()
-	q.Commands.Buffer().BeginConditional(s.o.Scratch, a.table.goOff(l.Layer))
+	q.Commands.Buffer().BeginConditional(s.o.Scratch, a.table.runFlagOff(l.Layer))
 	return s.o.Frame.LayerExperts(l.Op, &s.o.Plan.Units[l.Unit])
 }
 
@@ -142,7 +142,7 @@ func (a *ahead) between(layer int) error {
 // openLayer opens a layer's command buffer.
 func (a *ahead) openLayer(l *aheadLayer) (again bool, err error) {
 	s, q, f := a.s, a.s.o.Queue, a.s.o.Frame
-	again, err = q.Commands.OpenKept(s.slotOf(l.Layer.Layer)+2, l.after, true)
+	again, err = q.Commands.OpenKept(s.keptOf(l.Layer.Layer)+2, l.after, true)
 	if err != nil {
 		return false, err
 	}
@@ -155,7 +155,7 @@ func (a *ahead) openLayer(l *aheadLayer) (again bool, err error) {
 		}
 	}
 	f.Experts = record.ExpertTable{Address: a.table.address(l.Layer.Layer), Last: f.Hyper.Experts.Count}
-	f.Lookup = record.Lookup{Layer: nextSlotted(s.o.Plan, l.Unit)}
+	f.Lookup = record.Lookup{Layer: nextSlottedLayer(s.o.Plan, l.Unit)}
 	if f.Lookup.Layer != nothing {
 		f.Lookup.Address = a.table.head(f.Lookup.Layer)
 	}
@@ -358,7 +358,7 @@ func (a *ahead) prelude(layer int) error {
 	if err := a.table.update(); err != nil {
 		return err
 	}
-	if err := f.Rec.Zero(s.o.Scratch, a.table.goOff(0), int64(4*f.Hyper.BlockCount)); err != nil {
+	if err := f.Rec.Zero(s.o.Scratch, a.table.runFlagOff(0), int64(4*f.Hyper.BlockCount)); err != nil {
 		return err
 	}
 	f.Rec.Barrier()

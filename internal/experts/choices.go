@@ -22,7 +22,7 @@ type choices struct {
 	ids    []uint16 // (rows, layers, Used), for Options.Routed
 }
 
-// trialBytes is room behind the choices for [leavesOut].
+// trialBytes is room behind the choices for [ahead.skips].
 const trialBytes = 16
 
 func newChoices(o *Options) (*choices, error) {
@@ -55,12 +55,14 @@ func (c *choices) close(host *mem.Heap) {
 // words is how many words a layer has.
 func (c *choices) words() int { return 1 + c.o.Plan.Chunk*c.o.Frame.Hyper.Experts.Used }
 
-// wentOff is where a layer says whether it ran without asking the host, idsOff where its choice lies.
-func (c *choices) wentOff(layer int) int64 { return int64(4 * c.nth[layer] * c.words()) }
-func (c *choices) idsOff(layer int) int64  { return c.wentOff(layer) + 4 }
+// ranFlagOff is where a layer says whether it ran without asking the host, idsOff where its choice lies.
+func (c *choices) ranFlagOff(layer int) int64 { return int64(4 * c.nth[layer] * c.words()) }
+func (c *choices) idsOff(layer int) int64     { return c.ranFlagOff(layer) + 4 }
 
 // went reports whether a layer ran without asking the host, once the host can see it.
-func (c *choices) went(layer int) bool { return le.Uint32(c.buffer.Mapped()[c.wentOff(layer):]) != 0 }
+func (c *choices) went(layer int) bool {
+	return le.Uint32(c.buffer.Mapped()[c.ranFlagOff(layer):]) != 0
+}
 
 // record records a copy of a layer's choice, for the rows at hand.
 func (c *choices) record(layer int) error {

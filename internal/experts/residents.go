@@ -34,7 +34,7 @@ func (t *residents) init(s *slotted) {
 	for l := range h.BlockCount {
 		if t.names[l] != nil {
 			head := t.words[l*t.perLayer():]
-			head[0], head[1] = s.o.Scratch.Address+uint64(t.goOff(l)), s.buffer.Address+uint64(s.wentOff(l))
+			head[0], head[1] = s.o.Scratch.Address+uint64(t.runFlagOff(l)), s.buffer.Address+uint64(s.ranFlagOff(l))
 		}
 	}
 }
@@ -55,14 +55,14 @@ func (t *residents) head(layer int) uint64 {
 }
 func (t *residents) address(layer int) uint64 { return t.head(layer) + 8*shaders.ThereHead }
 
-// goOff is where the scratch has the word by which a layer's dispatches run.
-func (t *residents) goOff(layer int) int64 {
+// runFlagOff is where the scratch has the word by which a layer's dispatches run.
+func (t *residents) runFlagOff(layer int) int64 {
 	return t.s.o.Frame.Scratch.There.Off + int64(8*len(t.words)+4*layer)
 }
 
 // note notes where the experts of a batch are, which the device's queue has waited for, or will before it looks.
 func (t *residents) note(b *weights.Batch) error {
-	t.evicted()
+	t.markEvicted()
 	for i := range b.Len() {
 		address, id, unit, err := t.s.x.At(b, i)
 		if err != nil {
@@ -83,8 +83,8 @@ func (t *residents) note(b *weights.Batch) error {
 	return nil
 }
 
-// evicted notes which experts have lost their slots.
-func (t *residents) evicted() {
+// markEvicted notes which experts have lost their slots.
+func (t *residents) markEvicted() {
 	for _, x := range t.s.x.Left() {
 		for matrix := range t.names[x.Layer] {
 			t.words[t.entry(x.Layer, matrix, x.ID)] = 0
@@ -95,14 +95,14 @@ func (t *residents) evicted() {
 
 // update records copies of what the device does not know yet, and takes back what the host was told of layers of the step before.
 func (t *residents) update() error {
-	t.evicted()
+	t.markEvicted()
 	o, scratch := &t.s.o, t.s.o.Frame.Scratch
 	via := t.s.waveTable(2)
 	for l := range t.names {
 		if t.names[l] == nil {
 			continue
 		}
-		le.PutUint32(t.s.buffer.Mapped()[t.s.wentOff(l):], 0)
+		le.PutUint32(t.s.buffer.Mapped()[t.s.ranFlagOff(l):], 0)
 		if t.stale[l] {
 			t.stale[l] = false
 			if err := copyTable(o, t.words, l*t.perLayer(), t.perLayer(), scratch.There.Off, via); err != nil {

@@ -100,8 +100,8 @@ func KeptBuffers(p *plan.Plan, h *arch.Hyper) int {
 // IsSlotted reports whether the unit stands for experts that share slots.
 func IsSlotted(u *plan.Unit) bool { return u.Tier == plan.Cached }
 
-// nextSlotted is the layer of the next unit of experts that share slots, behind one; nothing: there is none.
-func nextSlotted(p *plan.Plan, unit int) int {
+// nextSlottedLayer is the layer of the next unit of experts that share slots, behind one; nothing: there is none.
+func nextSlottedLayer(p *plan.Plan, unit int) int {
 	for i := unit + 1; i < len(p.Units); i++ {
 		if IsSlotted(&p.Units[i]) {
 			return p.Units[i].Layer

@@ -55,8 +55,8 @@ func newSlotted(o Options, c *choices) (*slotted, error) {
 	return s, err
 }
 
-// slotOf is a layer's first command buffer that is kept.
-func (c *choices) slotOf(layer int) int { return 1 + partsPerLayer*c.nth[layer] }
+// keptOf numbers the first of a layer's command buffers that are kept.
+func (c *choices) keptOf(layer int) int { return 1 + partsPerLayer*c.nth[layer] }
 
 // Begin opens the step's first command buffer.
 func (s *slotted) Begin(kept bool) error {
@@ -225,7 +225,7 @@ func (s *slotted) release(b *weights.Batch, value uint64) error {
 func (s *slotted) openWave(layer int, first, last bool) error {
 	q := s.o.Queue
 	if s.parts.kept && (first || last) {
-		p, slot := &s.parts.layers[s.nth[layer]], s.slotOf(layer)
+		p, slot := &s.parts.layers[s.nth[layer]], s.keptOf(layer)
 		after := p.wave
 		if last {
 			after, slot = p.last, slot+1
@@ -288,7 +288,7 @@ func (s *slotted) tableOff(layer int) int64 {
 	return s.o.Frame.Scratch.Table.Off + int64(8*layer*matrices*s.o.Frame.Hyper.Experts.Count)
 }
 
-// keptWave is a wave whose command buffer is kept: the host writes where its experts are to memory, from where it is copied. There are two
+// keptWave is a wave whose command buffer is kept, and leaves out a share, absent, of the layer's pairs of rows and experts: the host writes where its experts are to memory, from where it is copied. There are two
 // such places, as a wave and the last one of a layer may both be under way; those of the layer before are over.
 func (s *slotted) keptWave(l Layer, last bool, absent float64) error {
 	f, q, which := s.o.Frame, s.o.Queue, 0

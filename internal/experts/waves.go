@@ -120,7 +120,7 @@ func (w *waves) prefetchNext(l Layer) error {
 	if w.early != nothing || !f.Rows.Grouped || f.Rows.N*m.Used < plan.AlmostAll*m.Count {
 		return nil
 	}
-	layer := nextSlotted(w.o.Plan, l.Unit)
+	layer := nextSlottedLayer(w.o.Plan, l.Unit)
 	if layer == nothing || f.Batch.Keeps && layer == f.Hyper.BlockCount-1 {
 		return nil
 	}

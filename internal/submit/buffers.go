@@ -21,7 +21,7 @@ type buffer struct {
 	slot         bool
 	untimed      bool            // its time counts to the next submission that is timed
 	whole        bool            // it is recorded and was submitted: it may be again
-	after        kernels.Brought // what the recorder knew when it began
+	after        kernels.Brought // what the commands before it left, as the recorder knew when it began
 	left         kernels.Brought // and when it was over
 	bytes, flops float64         // its work
 }
@@ -48,7 +48,8 @@ func (c *Commands) Open() error {
 }
 
 // OpenKept opens the command buffer of a slot. Where it was recorded before it is to be submitted again as it is: then again is true,
-// and nothing may be recorded. after is what the recorder may rely on when it begins, untimed leaves its time to the next that has one.
+// and nothing may be recorded. after is what the recorder may rely on when it begins: which inputs
+// the commands before it left in bytes. With untimed it has no timestamps, and its time counts to the next command buffer that has.
 func (c *Commands) OpenKept(slot int, after kernels.Brought, untimed bool) (again bool, err error) {
 	q, b := c.q, &c.q.buffers.kept[slot]
 	if b.whole && b.after == after {

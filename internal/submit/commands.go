@@ -25,7 +25,7 @@ type Commands struct {
 	at      int        // the last one; Nothing: before the first
 }
 
-// submission is a command buffer and what is known of it.
+// submission is one command buffer of a submission, and what is known of it.
 type submission struct {
 	Work
 	bytes, flops float64
@@ -175,7 +175,7 @@ func (c *Commands) Flush() error {
 // WeightBytes is what the n'th command buffer closed reads of weights.
 func (c *Commands) WeightBytes(n int) int64 { return c.list[n].WeightBytes }
 
-// Discount takes the work of the command buffers submitted, from the from-th closed on, off the account: the device has left it out.
+// Discount takes the work of the command buffers submitted, from the from-th closed on, off the account: the device skipped its conditional dispatches.
 func (c *Commands) Discount(from int) {
 	for i := from; i < c.done.sent; i++ {
 		one := &c.list[i]

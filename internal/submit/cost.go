@@ -26,6 +26,7 @@ const (
 	slowest    = 2000 // times the yardstick's time that any device takes; more is a compiler at work, or other programs
 )
 
+// base is how many seconds work takes on the yardstick device.
 func base(bytes, flops float64) float64 { return bytes/baseBandwidth + flops/baseRate }
 
 // rows says how many more rows of work fit into the submission, up to n: all of them,

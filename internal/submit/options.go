@@ -27,15 +27,15 @@ type Options struct {
 
 	// Configure sets what the recorder needs, whenever a command buffer is opened.
 	Configure func(*kernels.Recorder)
-	// Collect is called before timestamps are read.
+	// Collect is called before timestamps are read: the caller accounts for its uploads, which Ran may ask for.
 	Collect func() error
 	// Ran is told of each submission once it has run; nil: no one is.
 	Ran func(*Ran)
-	// Name names work From its caller's first part To its last, for traces.
+	// Name returns the label, in traces, of work that begins with one part and ends with another.
 	Name func(from, to int) string
 }
 
-// Nothing stands for no part of the caller's work: as Work.From for inputs and outputs, as Work.Awaits for no bytes.
+// The caller numbers the parts of its work, as the units of a plan. Nothing stands for no part: as Work.From for inputs and outputs, as Work.Awaits for no bytes.
 const Nothing = -1
 
 // Work is what a submission does, in its caller's terms.
@@ -53,6 +53,6 @@ type Ran struct {
 	Cost   float64       // seconds on the yardstick device, see estimator
 	Busy   time.Duration // from its begin to its end; an estimate where Timed is false
 	Idle   time.Duration // from the end of the submission before, less rests; 0 for the first of a step
-	Before uint64        // the device's time when that ended; 0: not known
+	Before uint64        // the device's time when the submission before ended; 0: not known
 	Timed  bool          // by timestamps
 }

@@ -1,7 +1,7 @@
 package submit
 
-// Cut submits what is recorded, if anything, and goes on in a new command buffer. One without timestamps is not cut: see
-// [Commands.OpenKept].
+// Cut submits what is recorded, if anything, and goes on in a new command buffer. An untimed one, see [Commands.OpenKept], is never cut: it
+// would not be whole when it is submitted again.
 func (c *Commands) Cut() error {
 	if c.open.buffer.untimed {
 		return nil
@@ -17,7 +17,7 @@ func (c *Commands) Cut() error {
 	return c.Open()
 }
 
-// rowGroup is the granule of a split: rows of uint32 then begin on 16 bytes, and kernels of few rows have all they take.
+// rowGroup is what rows are split in multiples of: arrays of uint32 then begin on 16 bytes, and kernels of few rows get as many as they take.
 const rowGroup = 8
 
 // ByRows runs do over n rows in as few runs as keep each submission short.
