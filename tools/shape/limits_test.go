@@ -1,0 +1,96 @@
+package shape_test
+
+// What one reader can hold in mind at once.
+const (
+	mostMethods       = 25  // of a type, those of embedded types included
+	mostFields        = 15  // of a struct that is not plain data, those of embedded structs included
+	mostFileLines     = 400 // of a file without tests
+	mostFunctionLines = 60  // of a function without tests
+)
+
+// exception is something that is larger than a limit.
+type exception struct {
+	size int // it may shrink, not grow; at the limit or below it the exception must go
+	why  string
+}
+
+// exceptions are by kind and name, as TestShape reports them. The list may only get shorter.
+var exceptions = map[string]exception{
+	"methods internal/kernels.Recorder": {134, "records each operation by a method"},
+	"fields internal/kernels.Recorder":  {28, "records each operation by a method"},
+	"methods internal/kernels.Kernels":  {27, "builds, proves and keeps pipelines"},
+	"fields internal/kernels.Kernels":   {22, "builds, proves and keeps pipelines"},
+	"methods internal/kernels.check":    {31, "collects how a device refuses each kernel"},
+	"fields internal/kernels.check":     {18, "collects how a device refuses each kernel"},
+	"fields internal/kernels.choice":    {17, "a choice of a variant for one product"},
+	"methods internal/weights.Store":    {63, "reads, uploads and lends units"},
+	"fields internal/weights.Store":     {41, "reads, uploads and lends units"},
+	"methods internal/weights.Experts":  {52, "reads, uploads and lends experts"},
+	"fields internal/weights.Experts":   {21, "reads, uploads and lends experts"},
+	"methods engine.Model":              {40, "the public door"},
+	"fields engine.Model":               {36, "the public door"},
+	"methods engine.rehearsal":          {58, "is a Model without weights"},
+	"fields engine.rehearsal":           {42, "is a Model without weights"},
+
+	"methods cmd/leat.app":             {30, "what all commands share"},
+	"methods cmd/leat.doctor":          {39, "all parts of an examination"},
+	"methods cmd/leat.repl":            {36, "all parts of a talk at a terminal"},
+	"methods internal/arch.Hyper":      {32, "keys of a file and what follows from them"},
+	"fields internal/arch.Hyper":       {23, "keys of a file and what follows from them"},
+	"methods internal/bench.run":       {26, "all parts of a benchmark"},
+	"methods shaders/conform.job":      {42, "buffers, dispatch and comparison of one case"},
+	"methods internal/predict.machine": {26, "all rates of a rehearsal"},
+	"fields internal/pace.Controller":  {16, "the controller's constants and its state"},
+	"fields internal/pace.Pacer":       {20, "sensors, controller and ledger"},
+	"fields vk.Device":                 {16, "a device and its queues"},
+	"fields vk/xfer.lane":              {16, "one queue of uploads"},
+	"fields tools/kernelbench.device":  {16, "a device under a benchmark"},
+
+	"methods engine/chat/jinja.machine":      {70, "an interpreter: one method for each construct of the language"},
+	"methods engine/chat/jinja.parser":       {41, "a parser by descent: one method for each construct of the language"},
+	"lines of file engine/chat/jinja/ops.go": {416, "the operators of the language"},
+	"lines of file tools/genvk/registry.go":  {402, "the registry's XML"},
+
+	"lines of function cmd/leat.perplexityFlags.run":     {81, "reads, runs and reports"},
+	"lines of function decompose.job.run":                {61, "the order of the work"},
+	"lines of function shaders/conform.fewCases":         {73, "a table"},
+	"lines of function shaders/conform.mulMatInHalves":   {68, "a table"},
+	"lines of function shaders/conform.proofs":           {69, "a table"},
+	"lines of function shaders/conform.ropeInto":         {62, "a table"},
+	"lines of function tools/golden/tiny.file.deltaNets": {63, "a table of tensors"},
+	"lines of function tools/kernelbench.device.measure": {68, "the order of the work"},
+	"lines of function tools/kernelbench.layer":          {79, "a table of kernels"},
+	"lines of function tools/kernelbench.parse":          {70, "a table of flags"},
+}
+
+// plainData are structs with many fields that carry no state: they are filled in once, then read. The value says what they are. Names are patterns
+// of path.Match.
+var plainData = map[string]string{
+	"engine.Options":                "options",
+	"engine.Stats":                  "a report",
+	"engine/sample.Params":          "options",
+	"decompose/pack.Manifest":       "a JSON file",
+	"internal/bench.Experts":        "a report",
+	"internal/bench.Placement":      "a report",
+	"internal/bench.Row":            "a report",
+	"internal/kernels.Variant":      "a row of the table of variants",
+	"internal/plan.Budget":          "options",
+	"internal/plan.Plan":            "the plan: a decision, not a process",
+	"internal/plan.Scratch":         "sizes of buffers",
+	"internal/predict.Speeds":       "rates that were measured",
+	"internal/step.Options":         "options",
+	"internal/submit.Options":       "options",
+	"shaders.*Args":                 "buffers and push constants of one kernel",
+	"vk.Features":                   "what a device can do",
+	"vk.PhysicalDevice":             "what a device is",
+	"cmd/leat.benchFlags":           "flags of a command",
+	"cmd/leat.modelFlags":           "flags of a command",
+	"cmd/leat.deviceReport":         "a report",
+	"cmd/leat.runStats":             "a report",
+	"tools/bindcmp/rawside.Binding": "a row of a table",
+	"tools/cachesim.options":        "flags of a command",
+	"tools/kernelbench.options":     "flags of a command",
+	"tools/soak.sample":             "a report",
+	"tools/streambench.options":     "flags of a command",
+	"tools/synth/synthetic.Options": "options",
+}
