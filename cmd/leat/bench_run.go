@@ -180,12 +180,12 @@ func ceilingsOf(s *predict.Speeds, m *pack.Model) bench.Ceilings {
 			continue
 		}
 		for _, t := range m.Units[i].Tensors {
-			if rate := s.TypeBytesPerSec[t.Type]; rate > 0 && len(t.Shape) == 2 {
+			if rate := s.Kernels.TypeBytesPerSec[t.Type]; rate > 0 && len(t.Shape) == 2 {
 				bytes, seconds = bytes+float64(t.Bytes), seconds+float64(t.Bytes)/rate
 			}
 		}
 	}
-	c := bench.Ceilings{Disk: s.DiskBytesPerSec, DiskFirst: s.DiskFirstBytesPerSec, Link: s.LinkBytesPerSec}
+	c := bench.Ceilings{Disk: s.Disk.BytesPerSec, DiskFirst: s.Disk.FirstBytesPerSec, Link: s.Link.BytesPerSec}
 	if seconds > 0 {
 		c.VRAM = bytes / seconds
 	}

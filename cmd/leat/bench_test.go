@@ -217,9 +217,9 @@ func TestBenchTiers(t *testing.T) {
 		if a.Link == 0 || b.Link != 0 || a.Mem == 0 || b.Mem == 0 || a.Disk != 0 {
 			t.Errorf("%s: rates %+v, %+v", c.name, a, b)
 		}
-		o := bench.Options{Ceilings: r.report.Ceilings, Speeds: &predict.Speeds{LinkBytesPerSec: 20e9, DeviceBytesPerSec: 3000e9}}
+		o := bench.Options{Ceilings: r.report.Ceilings, Speeds: &predict.Speeds{Link: predict.LinkSpeeds{BytesPerSec: 20e9}, Kernels: predict.KernelSpeeds{BytesPerSec: 3000e9}}}
 		list[0].emulated(&o)
-		if o.Engine.LinkBytesPerSec != a.Link || o.Ceilings.Link != a.Link || o.Speeds.LinkBytesPerSec != a.Link || o.Ceilings.Disk != 1e9 || o.Speeds.DeviceBytesPerSec != a.Mem {
+		if o.Engine.LinkBytesPerSec != a.Link || o.Ceilings.Link != a.Link || o.Speeds.Link.BytesPerSec != a.Link || o.Ceilings.Disk != 1e9 || o.Speeds.Kernels.BytesPerSec != a.Mem {
 			t.Errorf("%s: %+v, %+v", c.name, o.Ceilings, o.Speeds)
 		}
 	}

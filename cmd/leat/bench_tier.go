@@ -105,7 +105,7 @@ func (r *bencher) slow(t *gpus.Tier, e *emulation) {
 		name        string
 		there, here float64
 		to          *float64
-	}{{"link", there.LinkBytesPerSec, here.Link, &e.Link}, {"disk", there.DiskBytesPerSec, here.Disk, &e.Disk}, {"VRAM", there.DeviceBytesPerSec, here.VRAM, &e.Mem}} {
+	}{{"link", there.Link.BytesPerSec, here.Link, &e.Link}, {"disk", there.Disk.BytesPerSec, here.Disk, &e.Disk}, {"VRAM", there.Kernels.BytesPerSec, here.VRAM, &e.Mem}} {
 		if lane.here == 0 || lane.there < lane.here {
 			*lane.to = lane.there
 			continue
@@ -136,13 +136,13 @@ func (c *benchConfig) emulated(o *bench.Options) {
 		return
 	}
 	s := *o.Speeds
-	slower(&s.LinkBytesPerSec, e.Link)
-	slower(&s.DiskBytesPerSec, e.Disk)
-	if s.DiskFirstBytesPerSec > 0 {
-		slower(&s.DiskFirstBytesPerSec, e.Disk)
+	slower(&s.Link.BytesPerSec, e.Link)
+	slower(&s.Disk.BytesPerSec, e.Disk)
+	if s.Disk.FirstBytesPerSec > 0 {
+		slower(&s.Disk.FirstBytesPerSec, e.Disk)
 	}
 	if e.Mem > 0 {
-		s.DeviceBytesPerSec, s.TypeBytesPerSec, s.TypeRowSeconds = e.Mem, nil, nil
+		s.Kernels.BytesPerSec, s.Kernels.TypeBytesPerSec, s.Kernels.TypeRowSeconds = e.Mem, nil, nil
 	}
 	o.Speeds = &s
 }

@@ -211,11 +211,11 @@ func (f *planFlags) machine(ctx context.Context, a *app, h *arch.Hyper, m *pack.
 		return nil, err
 	}
 	if f.disk > 0 {
-		mach.speeds.DiskBytesPerSec, mach.speeds.DiskFirstBytesPerSec, mach.DiskAs = f.disk*1e9, 0, "given"
+		mach.speeds.Disk.BytesPerSec, mach.speeds.Disk.FirstBytesPerSec, mach.DiskAs = f.disk*1e9, 0, "given"
 		mach.is(assumesDisk)
 	}
 	if f.link > 0 {
-		mach.speeds.LinkBytesPerSec, mach.speeds.LinkBusyBytesPerSec, mach.speeds.Bursts = f.link*1e9, f.link*1e9, nil
+		mach.speeds.Link.BytesPerSec, mach.speeds.Link.BusyBytesPerSec, mach.speeds.Link.Bursts = f.link*1e9, f.link*1e9, nil
 		mach.is(assumesLink)
 	}
 	return mach, nil
@@ -314,7 +314,7 @@ func (f *planFlags) here(ctx context.Context, a *app, h *arch.Hyper, m *pack.Mod
 	}
 	switch {
 	case disk == nil:
-		mach.speeds.DiskBytesPerSec, mach.DiskAs = assumedDisk*1e9, "assumed: the file is too small to measure"
+		mach.speeds.Disk.BytesPerSec, mach.DiskAs = assumedDisk*1e9, "assumed: the file is too small to measure"
 		mach.Assumed = append(mach.Assumed, assumesDisk)
 	case !disk.Direct:
 		mach.DiskAs = "measured through the page cache"

@@ -145,7 +145,7 @@ func (f *planFlags) answer(name string, h *arch.Hyper, m *pack.Model, mach *mach
 		r.Model.Bytes += p.Units[i].Bytes
 	}
 	s := &mach.speeds
-	r.Speeds = speedsReport{s.DiskBytesPerSec, s.DiskFirstBytesPerSec, s.LinkBytesPerSec, s.LinkBusyBytesPerSec, s.DeviceBytesPerSec, s.FlopsPerSec, s.DispatchTime.Seconds(), s.HostOverheadPerStep.Seconds()}
+	r.Speeds = speedsReport{s.Disk.BytesPerSec, s.Disk.FirstBytesPerSec, s.Link.BytesPerSec, s.Link.BusyBytesPerSec, s.Kernels.BytesPerSec, s.Kernels.FlopsPerSec, s.Kernels.DispatchTime.Seconds(), s.HostOverheadPerStep.Seconds()}
 	r.FullPerSec = predict.Plan(p, mach.speeds, h, p.ContextLength, 1).DecodePerSec
 	if r.BudgetsFor = p.ContextLength; f.ctx == 0 {
 		r.BudgetsFor = min(p.ContextLength, tableContext)

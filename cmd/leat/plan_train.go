@@ -138,10 +138,10 @@ func (f *planFlags) training(name string, m *pack.Model, mach *machine) (*trainR
 	t := predict.Training{Layers: layers, LayerBytes: perLayer, ActiveParams: active / float64(layers)}
 	r := &trainReport{
 		Model:   trainModel{name, layers, int64(perLayer), t.ActiveParams, t.BytesPerFlop()},
-		Machine: trainMachine{Name: mach.Name, VRAMBytes: mach.budget.DeviceBytes, LinkPerSec: mach.speeds.LinkBytesPerSec, DrivePerSec: mach.speeds.DiskBytesPerSec},
+		Machine: trainMachine{Name: mach.Name, VRAMBytes: mach.budget.DeviceBytes, LinkPerSec: mach.speeds.Link.BytesPerSec, DrivePerSec: mach.speeds.Disk.BytesPerSec},
 	}
 	c := &r.Machine
-	c.Flops, c.FlopsAre = mach.speeds.FlopsPerSec, "of our kernels, measured in prefill"
+	c.Flops, c.FlopsAre = mach.speeds.Kernels.FlopsPerSec, "of our kernels, measured in prefill"
 	if g := mach.GPU; g != nil {
 		c.Flops, c.FlopsAre, c.P2P = trainShare*g.BF16, fmt.Sprintf("half of its BF16 peak of %.0f", g.BF16/1e12), g.P2P
 	}

@@ -62,7 +62,7 @@ func TestAnswerBeforeMeasuring(t *testing.T) {
 			if _, loaded := model.facts(); loaded || !strings.HasSuffix(out.String(), "\n") || !strings.Contains(errw.String(), "TTFT") {
 				t.Errorf("measured with the model loaded (%t), after %q and %q", loaded, out.String(), errw.String())
 			}
-			return &predictor{predict.Speeds{DeviceBytesPerSec: 1e9, LinkBytesPerSec: 1e9, FlopsPerSec: 1e9}}
+			return &predictor{predict.Speeds{Link: predict.LinkSpeeds{BytesPerSec: 1e9}, Kernels: predict.KernelSpeeds{BytesPerSec: 1e9, FlopsPerSec: 1e9}}}
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -253,7 +253,7 @@ func TestPredictedAtHits(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The link is slow, and nothing else takes time: so the speed says how much came over it.
-	speeds := predict.Speeds{LinkBytesPerSec: 1e6, Bursts: []predict.Burst{{Bytes: 1, Seconds: 1e-6}, {Bytes: 1e6, Seconds: 1}}}
+	speeds := predict.Speeds{Link: predict.LinkSpeeds{BytesPerSec: 1e6, Bursts: []predict.Burst{{Bytes: 1, Seconds: 1e-6}, {Bytes: 1e6, Seconds: 1}}}}
 	o := Options{
 		Path: path, Engine: engine.Options{ContextLength: 64, Chunk: 16, DeviceBytes: 6 << 20, HostBytes: 64 << 20},
 		Tests: []Test{{Prompt: 32}, {Generate: 8}}, Repetitions: 2, Speeds: &speeds,
@@ -272,11 +272,11 @@ func TestPredictedAtHits(t *testing.T) {
 		tokens := float64(max(row.Prompt, row.Generate) * len(row.Seconds))
 		came := float64(row.Experts.Uploaded)
 		if trips := 90e-6 * float64(4*2); row.Prompt > 0 { // of a prompt's two steps, in four layers each
-			came += trips * speeds.LinkBytesPerSec * float64(len(row.Seconds))
+			came += trips * speeds.Link.BytesPerSec * float64(len(row.Seconds))
 		} else {
-			came += 90e-6 * 4 * speeds.LinkBytesPerSec * tokens
+			came += 90e-6 * 4 * speeds.Link.BytesPerSec * tokens
 		}
-		if want := tokens / (came / speeds.LinkBytesPerSec); math.Abs(row.Predicted/want-1) > 0.02 {
+		if want := tokens / (came / speeds.Link.BytesPerSec); math.Abs(row.Predicted/want-1) > 0.02 {
 			t.Errorf("%s: predicted %.2f tok/s, what came says %.2f", row.Test, row.Predicted, want)
 		}
 	}
@@ -308,7 +308,7 @@ func testOps(t *testing.T, row *Row) {
 
 // With next to no time everything becomes as small as it can be, and the notes say so.
 func TestLimit(t *testing.T) {
-	speeds := predict.Speeds{FlopsPerSec: 1e6, DeviceBytesPerSec: 1e6} // a machine of which nothing can be expected
+	speeds := predict.Speeds{Kernels: predict.KernelSpeeds{FlopsPerSec: 1e6, BytesPerSec: 1e6}} // a machine of which nothing can be expected
 	r, err := Run(t.Context(), Options{
 		Path: demo(t), Engine: engine.Options{ContextLength: 128}, Speeds: &speeds,
 		Tests: []Test{{Prompt: 64}, {Generate: 40}, {Generate: 8, Depth: 50}}, Repetitions: 3, Limit: time.Nanosecond,

@@ -25,15 +25,15 @@ func learned(measured float64, bytes int64, busy, of time.Duration) (rate float6
 // of the row itself.
 func (b *run) learnDisk(until sample) {
 	s, from := b.o.Speeds, &b.loaded
-	if s == nil || s.DiskBytesPerSec <= 0 {
+	if s == nil || s.Disk.BytesPerSec <= 0 {
 		return
 	}
-	rate, ok := learned(s.DiskBytesPerSec, until.stats.DiskBytes-from.stats.DiskBytes, until.stats.Disk-from.stats.Disk, until.at.Sub(from.at))
+	rate, ok := learned(s.Disk.BytesPerSec, until.stats.DiskBytes-from.stats.DiskBytes, until.stats.Disk-from.stats.Disk, until.at.Sub(from.at))
 	if !ok {
 		return
 	}
-	b.note("the disk gave %.2f GB/s before what was timed, and %.2f when it was measured: predicted with what it gave", rate/1e9, s.DiskBytesPerSec/1e9)
+	b.note("the disk gave %.2f GB/s before what was timed, and %.2f when it was measured: predicted with what it gave", rate/1e9, s.Disk.BytesPerSec/1e9)
 	better := *s
-	better.DiskBytesPerSec = rate
+	better.Disk.BytesPerSec = rate
 	b.o.Speeds = &better
 }

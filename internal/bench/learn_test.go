@@ -34,7 +34,7 @@ func TestLearned(t *testing.T) {
 
 // A row is predicted by the disk as it was until then, and what was measured before stays as it was.
 func TestLearnDisk(t *testing.T) {
-	measured := &predict.Speeds{DiskBytesPerSec: 1e9, LinkBytesPerSec: 20e9}
+	measured := &predict.Speeds{Disk: predict.DiskSpeeds{BytesPerSec: 1e9}, Link: predict.LinkSpeeds{BytesPerSec: 20e9}}
 	b := &run{o: Options{Speeds: measured}, result: &Result{}, noted: map[string]bool{}}
 	b.loaded.at = time.Unix(100, 0)
 	b.loaded.stats.DiskBytes, b.loaded.stats.Disk = 50e9, 70*time.Second // the load, at another rate
@@ -42,7 +42,7 @@ func TestLearnDisk(t *testing.T) {
 	until.at = until.at.Add(2 * time.Second)
 	until.stats.DiskBytes, until.stats.Disk = until.stats.DiskBytes+3e9, until.stats.Disk+2*time.Second
 	b.learnDisk(until)
-	if s := b.o.Speeds; s.DiskBytesPerSec != 1.5e9 || s.LinkBytesPerSec != 20e9 || measured.DiskBytesPerSec != 1e9 {
+	if s := b.o.Speeds; s.Disk.BytesPerSec != 1.5e9 || s.Link.BytesPerSec != 20e9 || measured.Disk.BytesPerSec != 1e9 {
 		t.Errorf("learned %+v, measured %+v", s, measured)
 	}
 	if len(b.result.Notes) != 1 || !strings.Contains(b.result.Notes[0], "1.50 GB/s") {

@@ -72,8 +72,8 @@ func TestDevice(t *testing.T) {
 		t.Error("a forgotten device was not measured")
 	}
 	s := Speeds(d, &Disk{Rate: Rate{1, 1e9}, Again: 2e9}, gguf.F16)
-	if s.DiskBytesPerSec != 2e9 || s.DiskFirstBytesPerSec != 1e9 || !(s.LinkBytesPerSec > 0) || !(s.TypeBytesPerSec[gguf.Q4_K] > 0) || !(s.TypeFlopsPerSec[gguf.Q4_K] > 0) ||
-		!(s.AttnFlopsPerSec > 0) || s.DispatchTime <= 0 || s.HostOverheadPerStep <= 0 {
+	if s.Disk.BytesPerSec != 2e9 || s.Disk.FirstBytesPerSec != 1e9 || !(s.Link.BytesPerSec > 0) || !(s.Kernels.TypeBytesPerSec[gguf.Q4_K] > 0) || !(s.Kernels.TypeFlopsPerSec[gguf.Q4_K] > 0) ||
+		!(s.Kernels.AttnFlopsPerSec > 0) || s.Kernels.DispatchTime <= 0 || s.HostOverheadPerStep <= 0 {
 		t.Errorf("implausible: %+v", s)
 	}
 	t.Logf("%+v", s)

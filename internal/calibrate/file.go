@@ -223,10 +223,8 @@ func diskOf(path string, info fs.FileInfo) string {
 
 // Speeds are those of the device and the disk together, as a plan wants them.
 func Speeds(d *Device, disk *Disk, kv gguf.Type) predict.Speeds {
-	s := predict.Speeds{
-		LinkBytesPerSec: d.Link.Idle, LinkBusyBytesPerSec: d.Link.Busy, OneQueue: d.OneQueue, AttnFlopsPerSec: d.Attention[kv.String()],
-		Bursts: d.Link.Bursts, IdleClock: d.Rests,
-		DispatchTime: time.Duration(d.DispatchNanos), HostOverheadPerStep: time.Duration(d.StepNanos),
+	kernels := predict.KernelSpeeds{
+		AttnFlopsPerSec: d.Attention[kv.String()], DispatchTime: time.Duration(d.DispatchNanos),
 		TypeBytesPerSec: map[gguf.Type]float64{}, TypeFlopsPerSec: map[gguf.Type]float64{}, TypeRowSeconds: map[gguf.Type]float64{},
 	}
 	for name, r := range d.Types {
@@ -234,12 +232,18 @@ func Speeds(d *Device, disk *Disk, kv gguf.Type) predict.Speeds {
 		if err != nil {
 			continue // of a later version
 		}
-		s.TypeBytesPerSec[t], s.TypeFlopsPerSec[t], s.TypeRowSeconds[t] = r.ReadPerSec, r.Flops, r.RowSeconds
-		s.DeviceBytesPerSec = max(s.DeviceBytesPerSec, r.ReadPerSec)
-		s.FlopsPerSec = max(s.FlopsPerSec, r.Flops)
+		kernels.TypeBytesPerSec[t], kernels.TypeFlopsPerSec[t], kernels.TypeRowSeconds[t] = r.ReadPerSec, r.Flops, r.RowSeconds
+		kernels.BytesPerSec = max(kernels.BytesPerSec, r.ReadPerSec)
+		kernels.FlopsPerSec = max(kernels.FlopsPerSec, r.Flops)
+	}
+	s := predict.Speeds{
+		Link:                predict.LinkSpeeds{BytesPerSec: d.Link.Idle, BusyBytesPerSec: d.Link.Busy, OneQueue: d.OneQueue, Bursts: d.Link.Bursts},
+		Kernels:             kernels,
+		IdleClock:           d.Rests,
+		HostOverheadPerStep: time.Duration(d.StepNanos),
 	}
 	if disk != nil {
-		s.DiskBytesPerSec, s.DiskFirstBytesPerSec = disk.Again, disk.BytesPerSec
+		s.Disk.BytesPerSec, s.Disk.FirstBytesPerSec = disk.Again, disk.BytesPerSec
 	}
 	return s
 }

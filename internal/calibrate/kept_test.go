@@ -176,7 +176,7 @@ func sound(t testing.TB, c *contents, now time.Time) {
 		}
 		d.complete(Wanted{Types: []gguf.Type{gguf.Q4_K}, KV: gguf.F16})
 		s := Speeds(d, nil, gguf.F16)
-		if !(s.LinkBytesPerSec > 0) || s.DispatchTime <= 0 || s.HostOverheadPerStep < 0 {
+		if !(s.Link.BytesPerSec > 0) || s.Kernels.DispatchTime <= 0 || s.HostOverheadPerStep < 0 {
 			t.Errorf("device %q: %+v", key, s)
 		}
 		d.Types["X"], d.Attention["X"] = Products{1, 0, 0}, 0 // as measure does

@@ -41,22 +41,25 @@ var reached = shares{
 func FromDataSheet(g *gpus.GPU, diskBytesPerSec float64) Speeds {
 	r := &reached
 	s := Speeds{
-		DiskBytesPerSec:     diskBytesPerSec,
-		LinkBytesPerSec:     r.link * g.PCIeBytesPerSec(),
-		DeviceBytesPerSec:   1 / (1/(r.memory*g.MemBytesPerSec) + 1/(r.decode*g.FP32)), // a kernel does both, one after the other
-		FlopsPerSec:         r.fp32 * g.FP32,
-		AttnFlopsPerSec:     r.attention * g.FP32,
-		DispatchTime:        r.dispatch,
-		RouteTime:           r.route,
+		Disk: DiskSpeeds{BytesPerSec: diskBytesPerSec},
+		Link: LinkSpeeds{BytesPerSec: r.link * g.PCIeBytesPerSec()},
+		Kernels: KernelSpeeds{
+			BytesPerSec:     1 / (1/(r.memory*g.MemBytesPerSec) + 1/(r.decode*g.FP32)), // a kernel does both, one after the other
+			FlopsPerSec:     r.fp32 * g.FP32,
+			AttnFlopsPerSec: r.attention * g.FP32,
+			DispatchTime:    r.dispatch,
+			RouteTime:       r.route,
+		},
+		IdleClock:           true,
 		HostOverheadPerStep: r.host,
 	}
 	if g.Matrices() {
-		s.FlopsPerSec = max(s.FlopsPerSec, r.matrix*g.BF16)
-		s.ExpertFlopsPerSec, s.HalvesBytesPerSec = r.experts*g.BF16, r.halves*g.MemBytesPerSec
+		s.Kernels.FlopsPerSec = max(s.Kernels.FlopsPerSec, r.matrix*g.BF16)
+		s.Kernels.ExpertFlopsPerSec, s.Kernels.HalvesBytesPerSec = r.experts*g.BF16, r.halves*g.MemBytesPerSec
 	}
 	if g.UMA {
-		s.LinkBytesPerSec = r.copied * g.MemBytesPerSec
+		s.Link.BytesPerSec = r.copied * g.MemBytesPerSec
 	}
-	s.LinkBusyBytesPerSec, s.IdleClock = r.linkBusy*s.LinkBytesPerSec, true
+	s.Link.BusyBytesPerSec = r.linkBusy * s.Link.BytesPerSec
 	return s
 }

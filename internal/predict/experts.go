@@ -79,9 +79,9 @@ func (m *machine) setMisses(w *Work, u *plan.Unit, bytes, read float64, rows int
 	}
 	ask, _ := m.trips()
 	slower := 1 + m.idle*(idleUploads-1)
-	w.missSeconds = missing * max(0, uploadDelay+slower*m.burst((bytes-read)/missing)-ask)
+	w.missSeconds = missing * max(0, uploadDelay+slower*m.s.Link.burst((bytes-read)/missing)-ask)
 	if read > 0 {
-		w.diskMissSeconds = missing * slower * m.burst(read/missing)
+		w.diskMissSeconds = missing * slower * m.s.Link.burst(read/missing)
 	}
 }
 
@@ -108,7 +108,7 @@ func (m *machine) routeSeconds(i, rows int) float64 {
 	case rows > 1 || conditional == 0 || missing >= plan.ConditionalBelow:
 		return ask
 	}
-	return conditional + missing*(ask+returnTrip+m.skippedLayers(missing)*skippedShare*float64(m.fewRowsWaitsOf(u.Layer))*m.s.DispatchTime.Seconds())
+	return conditional + missing*(ask+returnTrip+m.skippedLayers(missing)*skippedShare*float64(m.fewRowsWaitsOf(u.Layer))*m.s.Kernels.DispatchTime.Seconds())
 }
 
 // skippedLayers is how many layers are skipped, on average, after one that lacks an expert: the rest of its submission and all of the next,
@@ -125,22 +125,4 @@ func (m *machine) fewRowsWaitsOf(layer int) (n int) {
 		}
 	}
 	return n
-}
-
-// burst is the seconds of an upload with nothing before it.
-func (m *machine) burst(bytes float64) float64 {
-	list, link := m.s.Bursts, over(bytes, m.s.LinkBytesPerSec)
-	if bytes <= 0 {
-		return 0
-	}
-	if len(list) < 2 {
-		return burstTrip + link/burstShare
-	}
-	i := 1
-	for i < len(list)-1 && float64(list[i].Bytes) < bytes {
-		i++
-	}
-	a, b := &list[i-1], &list[i]
-	t := a.Seconds + (b.Seconds-a.Seconds)*(bytes-float64(a.Bytes))/float64(b.Bytes-a.Bytes)
-	return max(t, a.Seconds*burstFloor, link)
 }

@@ -16,7 +16,7 @@ func mixture(t *testing.T) (*plan.Plan, func(decode, prompt *predict.ExpertHits)
 	t.Helper()
 	h, m := open(t, synthetic.Options{Arch: "qwen3moe", Preset: "30b-a3b", Type: "q4_k_m", Hollow: true})
 	p := mustMake(t, h, m, plan.Budget{DeviceBytes: 6 << 30, HostBytes: 64 << 30, ContextLength: 1024, KVType: gguf.F16})
-	s := predict.Speeds{DiskBytesPerSec: 2e9, LinkBytesPerSec: 20e9, DeviceBytesPerSec: 1e12, FlopsPerSec: 50e12}
+	s := predict.Speeds{Disk: predict.DiskSpeeds{BytesPerSec: 2e9}, Link: predict.LinkSpeeds{BytesPerSec: 20e9}, Kernels: predict.KernelSpeeds{BytesPerSec: 1e12, FlopsPerSec: 50e12}}
 	return p, func(decode, prompt *predict.ExpertHits) predict.Prediction {
 		return predict.PlanWithHits(p, s, h, 512, 512, decode, prompt)
 	}
@@ -83,7 +83,7 @@ func TestSkewedRate(t *testing.T) {
 func TestPredictWaves(t *testing.T) {
 	h, m := open(t, synthetic.Options{Arch: "qwen3moe", Preset: "30b-a3b", Type: "q4_k_m", Hollow: true})
 	p := mustMake(t, h, m, plan.Budget{DeviceBytes: 6 << 30, HostBytes: 64 << 30, ContextLength: 1024, KVType: gguf.F16})
-	s := predict.Speeds{LinkBytesPerSec: 50e9, FlopsPerSec: 25e12}
+	s := predict.Speeds{Link: predict.LinkSpeeds{BytesPerSec: 50e9}, Kernels: predict.KernelSpeeds{FlopsPerSec: 25e12}}
 	r := predict.Plan(p, s, h, 1, 512)
 	link, compute := r.Prefill.LinkSeconds, r.Prefill.ComputeSeconds
 	if share := compute / link; share < 0.3 || share > 0.9 {
@@ -96,7 +96,7 @@ func TestPredictWaves(t *testing.T) {
 	if ahead := short.Prefill.LinkSeconds + short.Prefill.ComputeSeconds - short.TTFTSeconds; ahead < 0 || ahead > short.Prefill.ComputeSeconds {
 		t.Errorf("a short prompt takes %.3f s, %+v", short.TTFTSeconds, short.Prefill)
 	}
-	s.OneQueue = true
+	s.Link.OneQueue = true
 	if r := predict.Plan(p, s, h, 1, 512); r.TTFTSeconds < 0.999*(r.Prefill.LinkSeconds+r.Prefill.ComputeSeconds) {
 		t.Errorf("with one queue a prompt takes %.3f s, %+v", r.TTFTSeconds, r.Prefill)
 	}
@@ -111,7 +111,7 @@ func TestPredictSlots(t *testing.T) {
 	if !errors.As(err, &small) {
 		t.Fatal(err)
 	}
-	s := predict.Speeds{DiskBytesPerSec: 3e9, LinkBytesPerSec: 25e9, DeviceBytesPerSec: 300e9, FlopsPerSec: 5e12}
+	s := predict.Speeds{Disk: predict.DiskSpeeds{BytesPerSec: 3e9}, Link: predict.LinkSpeeds{BytesPerSec: 25e9}, Kernels: predict.KernelSpeeds{BytesPerSec: 300e9, FlopsPerSec: 5e12}}
 	var speed float64
 	for i, vram := range []int64{small.Need, 2 << 30, 6 << 30, 12 << 30} {
 		for _, ram := range []int64{1, 7 << 30, 64 << 30} {

@@ -25,7 +25,7 @@ type ringUnit struct {
 
 func (m *machine) newFlow() *flow {
 	f := &flow{m: m, ringBytes: m.p.RingSize()}
-	f.stagingSeconds = over(float64(int64(m.p.Staging.Slots)*m.p.Staging.SlotBytes), m.s.DiskBytesPerSec)
+	f.stagingSeconds = over(float64(int64(m.p.Staging.Slots)*m.p.Staging.SlotBytes), m.s.Disk.BytesPerSec)
 	return f
 }
 

@@ -58,8 +58,12 @@ func TestPredictMeasuredExperts(t *testing.T) {
 	}
 	d := &all.Device
 	s := predict.Speeds{
-		DiskBytesPerSec: all.Disk, LinkBytesPerSec: d.Link.Idle, LinkBusyBytesPerSec: d.Link.Busy, Bursts: d.Link.Bursts, IdleClock: d.Rests,
-		DispatchTime: time.Duration(d.Dispatch), HostOverheadPerStep: time.Duration(d.Step), Rehearsal: all.Rehearsed,
+		Disk:                predict.DiskSpeeds{BytesPerSec: all.Disk},
+		Link:                predict.LinkSpeeds{BytesPerSec: d.Link.Idle, BusyBytesPerSec: d.Link.Busy, Bursts: d.Link.Bursts},
+		Kernels:             predict.KernelSpeeds{DispatchTime: time.Duration(d.Dispatch)},
+		IdleClock:           d.Rests,
+		HostOverheadPerStep: time.Duration(d.Step),
+		Rehearsal:           all.Rehearsed,
 	}
 	h, m := open(t, synthetic.Options{Arch: "qwen3moe", Preset: "30b-a3b", Type: "q4_k_m", Hollow: true})
 	for _, r := range all.Rows {

@@ -11,13 +11,13 @@ func (m *machine) kernelSeconds(i, all, rows, ctx int) float64 {
 		return t
 	}
 	if l.routes {
-		t += m.s.RouteTime.Seconds()
+		t += m.s.Kernels.RouteTime.Seconds()
 	}
 	t += m.routeSeconds(i, rows)
 	if l.attention {
 		t += m.attentionSeconds(rows, ctx)
 	}
-	return t + float64(m.waitsOf(l, rows))*m.s.DispatchTime.Seconds()
+	return t + float64(m.waitsOf(l, rows))*m.s.Kernels.DispatchTime.Seconds()
 }
 
 // productSeconds is the seconds of a unit's products.
@@ -27,10 +27,10 @@ func (m *machine) productSeconds(i, all, rows int) (t float64) {
 		n = 1
 	}
 	used, each := 1.0, n // the part of the matrices that is used; rows of each
-	multiply, halves := m.s.FlopsPerSec, m.halvesBytesPerSec(int(n))
+	multiply, halves := m.s.Kernels.FlopsPerSec, m.halvesBytesPerSec(int(n))
 	if m.p.Units[i].Experts > 0 {
-		if m.s.ExpertFlopsPerSec > 0 {
-			multiply = m.s.ExpertFlopsPerSec
+		if m.s.Kernels.ExpertFlopsPerSec > 0 {
+			multiply = m.s.Kernels.ExpertFlopsPerSec
 		}
 		halves = 0 // its products decode as they go
 		used = m.neededShare(rows)
@@ -39,9 +39,9 @@ func (m *machine) productSeconds(i, all, rows int) (t float64) {
 	for _, x := range l.matrices {
 		switch {
 		case x.everyRow && rows < all:
-			t += m.product(x, float64(all), multiply) + over(x.bytes, m.halvesBytesPerSec(all))
+			t += m.s.Kernels.product(x, float64(all), multiply) + over(x.bytes, m.halvesBytesPerSec(all))
 		case rows > 0:
-			t += used * (m.product(x, each, multiply) + over(x.bytes, halves))
+			t += used * (m.s.Kernels.product(x, each, multiply) + over(x.bytes, halves))
 		}
 	}
 	return t
@@ -65,52 +65,17 @@ func (m *machine) waitsOf(l *load, rows int) int {
 // halvesBytesPerSec is how fast weights are brought into halves in a step of rows; 0: they are not.
 func (m *machine) halvesBytesPerSec(rows int) float64 {
 	if rows > shaders.FewRows && m.p.Scratch.Halves.Bytes > 0 {
-		return m.s.HalvesBytesPerSec
+		return m.s.Kernels.HalvesBytesPerSec
 	}
 	return 0
 }
 
-// product is the seconds of a matrix times n vectors: it is read once, and multiplied at the rate flopsPerSec unless its type has its own.
-func (m *machine) product(x matrix, n, flopsPerSec float64) float64 {
-	read := m.s.DeviceBytesPerSec
-	if r, ok := m.s.TypeBytesPerSec[x.typ]; ok {
-		read = r
-	}
-	if r, ok := m.s.TypeFlopsPerSec[x.typ]; ok {
-		flopsPerSec = r
-	}
-	t := 0.0
-	if read > 0 {
-		t = x.bytes/read + x.rows*m.s.TypeRowSeconds[x.typ]
-	}
-	if n > 1 && flopsPerSec > 0 {
-		t = max(t, n*x.flops/flopsPerSec)
-	}
-	return t
-}
-
-// attentionSeconds is the seconds of one layer's rows over the cache. One row leaves most of a
-// large device idle, and every further one costs nothing until it is full.
+// attentionSeconds is the seconds of one layer's rows over the cache: at least as long as reading it.
 func (m *machine) attentionSeconds(rows, ctx int) float64 {
 	h := m.h
 	first := float64(ctx - rows + 1)
 	positions := float64(rows) * (first + float64(ctx)) / 2
 	flops := 2 * positions * float64(h.HeadCount) * float64(h.KeyLength+h.ValueLength)
-	rate := m.s.AttnFlopsPerSec
-	if rate <= 0 {
-		rate = m.s.FlopsPerSec
-	} else if many := rate * float64(rows); m.s.FlopsPerSec > 0 {
-		rate = min(many, max(rate, m.s.FlopsPerSec))
-	} else {
-		rate = many
-	}
-	t := 0.0
-	if rate > 0 {
-		t = flops / rate
-	}
-	if m.s.DeviceBytesPerSec > 0 { // at least as long as reading the cache
-		bytes := float64(ctx) * float64(h.HeadCountKV) * float64(m.p.KV.RowBytes)
-		t = max(t, bytes/m.s.DeviceBytesPerSec)
-	}
-	return t
+	bytes := float64(ctx) * float64(h.HeadCountKV) * float64(m.p.KV.RowBytes)
+	return max(m.s.Kernels.attention(flops, rows), over(bytes, m.s.Kernels.BytesPerSec))
 }

@@ -75,11 +75,11 @@ func loadSeconds(p *plan.Plan, s Speeds) float64 {
 			all += float64(u.Bytes) * (1 - p.Experts.DiskShare())
 		}
 	}
-	disk := s.DiskFirstBytesPerSec
+	disk := s.Disk.FirstBytesPerSec
 	if disk <= 0 {
-		disk = s.DiskBytesPerSec
+		disk = s.Disk.BytesPerSec
 	}
-	return max(over(all, disk), over(device, s.LinkBytesPerSec))
+	return max(over(all, disk), over(device, s.Link.BytesPerSec))
 }
 
 // Tokens are timed in the flow: the first ones fill the ring.

@@ -34,38 +34,38 @@ func TestPredictWork(t *testing.T) {
 			}
 		}
 	}
-	r := predict.Plan(p, predict.Speeds{DiskBytesPerSec: 2e9, LinkBytesPerSec: 10e9, DeviceBytesPerSec: 100e9}, h, 1, 1)
+	r := predict.Plan(p, predict.Speeds{Disk: predict.DiskSpeeds{BytesPerSec: 2e9}, Link: predict.LinkSpeeds{BytesPerSec: 10e9}, Kernels: predict.KernelSpeeds{BytesPerSec: 100e9}}, h, 1, 1)
 	near(t, "disk", r.Decode.DiskSeconds, float64(p.DiskBytes)/2e9, 1e-9)
 	near(t, "link", r.Decode.LinkSeconds, float64(p.StreamedBytes)/10e9, 1e-9)
 	near(t, "compute", r.Decode.ComputeSeconds, weights/100e9, 1e-3) // and a little cache
 	near(t, "bound", r.BoundPerSec, 2e9/float64(p.DiskBytes), 1e-9)
 
 	// A disk is slower with what it is asked for the first time: that concerns loading alone.
-	once := predict.Plan(p, predict.Speeds{DiskBytesPerSec: 2e9, DiskFirstBytesPerSec: 1e9, LinkBytesPerSec: 10e9, DeviceBytesPerSec: 100e9}, h, 1, 1)
+	once := predict.Plan(p, predict.Speeds{Disk: predict.DiskSpeeds{BytesPerSec: 2e9, FirstBytesPerSec: 1e9}, Link: predict.LinkSpeeds{BytesPerSec: 10e9}, Kernels: predict.KernelSpeeds{BytesPerSec: 100e9}}, h, 1, 1)
 	near(t, "load", once.LoadSeconds, 2*r.LoadSeconds, 1e-9)
 	near(t, "decode", once.DecodeSeconds, r.DecodeSeconds, 1e-9)
 	near(t, "first token", once.TTFTSeconds, r.TTFTSeconds, 1e-9)
 
-	r = predict.Plan(p, predict.Speeds{FlopsPerSec: 1e12}, h, 1, 128)
+	r = predict.Plan(p, predict.Speeds{Kernels: predict.KernelSpeeds{FlopsPerSec: 1e12}}, h, 1, 128)
 	attention := 4*128*64.5*4096*31. + 4*128*4096 // one row of the last layer
 	near(t, "prefill", r.Prefill.ComputeSeconds, (128*flops+attention)/1e12, 1e-6)
 	near(t, "TTFT", r.TTFTSeconds, r.Prefill.ComputeSeconds, 1e-9)
 
 	// 12 waits a layer, 33 of them, are kernels of a decoded token; and the host.
-	r = predict.Plan(p, predict.Speeds{DispatchTime: time.Microsecond, HostOverheadPerStep: time.Millisecond}, h, 1, 1)
+	r = predict.Plan(p, predict.Speeds{Kernels: predict.KernelSpeeds{DispatchTime: time.Microsecond}, HostOverheadPerStep: time.Millisecond}, h, 1, 1)
 	if n := (r.Decode.ComputeSeconds - 1e-3) * 1e6; n < 32*10 || n > 32*16 {
 		t.Errorf("%.0f kernels wait for another in a token", n)
 	}
 	// A device with kernels for few rows waits less often, and without matrices in long steps as well.
 	for _, matrices := range []bool{true, false} {
 		q := mustMake(t, h, m, plan.Budget{DeviceBytes: 3 << 30, HostBytes: 1 << 30, ContextLength: 1024, Chunk: 128, Few: true, Matrices: matrices})
-		f := predict.Plan(q, predict.Speeds{DispatchTime: time.Microsecond}, h, 1, 9)
+		f := predict.Plan(q, predict.Speeds{Kernels: predict.KernelSpeeds{DispatchTime: time.Microsecond}}, h, 1, 9)
 		if n, many := f.Decode.ComputeSeconds*1e6, f.Prefill.ComputeSeconds*1e6; n < 32*8 || n > 32*10 || (many < 32*10) == matrices {
 			t.Errorf("%.0f kernels wait for another in a step of one row, %.0f in one of nine (matrices %v)", n, many, matrices)
 		}
 	}
 	// A type of its own rate.
-	slow := predict.Speeds{DeviceBytesPerSec: 100e9, TypeBytesPerSec: map[gguf.Type]float64{gguf.Q6_K: 1e9}}
+	slow := predict.Speeds{Kernels: predict.KernelSpeeds{BytesPerSec: 100e9, TypeBytesPerSec: map[gguf.Type]float64{gguf.Q6_K: 1e9}}}
 	if a, b := predict.Plan(p, slow, h, 1, 1).DecodeSeconds, weights/100e9; a < 5*b {
 		t.Errorf("a type a hundred times slower: %.3f s, without it %.3f", a, b)
 	}
@@ -78,9 +78,9 @@ func TestPredictWork(t *testing.T) {
 func TestPredictProperties(t *testing.T) {
 	h, m := preset(t, "8b")
 	machines := map[string]predict.Speeds{
-		"slow disk":    {DiskBytesPerSec: 0.5e9, LinkBytesPerSec: 12e9, DeviceBytesPerSec: 100e9, FlopsPerSec: 1e12, AttnFlopsPerSec: 1e10, DispatchTime: 5e3, HostOverheadPerStep: 1e5},
-		"slow link":    {DiskBytesPerSec: 14e9, LinkBytesPerSec: 3e9, DeviceBytesPerSec: 700e9, FlopsPerSec: 10e12, AttnFlopsPerSec: 1e10, DispatchTime: 5e3, HostOverheadPerStep: 1e5},
-		"slow compute": {DiskBytesPerSec: 7e9, LinkBytesPerSec: 25e9, DeviceBytesPerSec: 5e9, FlopsPerSec: 5e9, AttnFlopsPerSec: 1e9},
+		"slow disk":    {Disk: predict.DiskSpeeds{BytesPerSec: 0.5e9}, Link: predict.LinkSpeeds{BytesPerSec: 12e9}, Kernels: predict.KernelSpeeds{BytesPerSec: 100e9, FlopsPerSec: 1e12, AttnFlopsPerSec: 1e10, DispatchTime: 5e3}, HostOverheadPerStep: 1e5},
+		"slow link":    {Disk: predict.DiskSpeeds{BytesPerSec: 14e9}, Link: predict.LinkSpeeds{BytesPerSec: 3e9}, Kernels: predict.KernelSpeeds{BytesPerSec: 700e9, FlopsPerSec: 10e12, AttnFlopsPerSec: 1e10, DispatchTime: 5e3}, HostOverheadPerStep: 1e5},
+		"slow compute": {Disk: predict.DiskSpeeds{BytesPerSec: 7e9}, Link: predict.LinkSpeeds{BytesPerSec: 25e9}, Kernels: predict.KernelSpeeds{BytesPerSec: 5e9, FlopsPerSec: 5e9, AttnFlopsPerSec: 1e9}},
 	}
 	for name, s := range machines {
 		t.Run(name, func(t *testing.T) {
@@ -115,13 +115,13 @@ func checkPrediction(t *testing.T, p *plan.Plan, s predict.Speeds, h *arch.Hyper
 	}
 	// What the ring and staging hold has come before the prompt.
 	there := float64(p.RingSize()) + float64(int64(p.Staging.Slots)*p.Staging.SlotBytes)
-	least := max(r.Prefill.ComputeSeconds, r.Prefill.LinkSeconds-there/s.LinkBytesPerSec, r.Prefill.DiskSeconds-there/s.DiskBytesPerSec)
+	least := max(r.Prefill.ComputeSeconds, r.Prefill.LinkSeconds-there/s.Link.BytesPerSec, r.Prefill.DiskSeconds-there/s.Disk.BytesPerSec)
 	if r.TTFTSeconds < least/eps {
 		t.Errorf("TTFT %.3f s, the busiest lane alone takes %.3f", r.TTFTSeconds, least)
 	}
 	for _, faster := range []predict.Speeds{
-		with(s, func(s *predict.Speeds) { s.DiskBytesPerSec *= 2 }), with(s, func(s *predict.Speeds) { s.LinkBytesPerSec *= 2 }),
-		with(s, func(s *predict.Speeds) { s.DeviceBytesPerSec *= 2 }), with(s, func(s *predict.Speeds) { s.FlopsPerSec *= 2 }),
+		with(s, func(s *predict.Speeds) { s.Disk.BytesPerSec *= 2 }), with(s, func(s *predict.Speeds) { s.Link.BytesPerSec *= 2 }),
+		with(s, func(s *predict.Speeds) { s.Kernels.BytesPerSec *= 2 }), with(s, func(s *predict.Speeds) { s.Kernels.FlopsPerSec *= 2 }),
 	} {
 		if f := predict.Plan(p, faster, h, 512, 512); f.DecodeSeconds > r.DecodeSeconds*eps || f.TTFTSeconds > r.TTFTSeconds*eps {
 			t.Errorf("a faster machine %+v is slower: %.4f and %.4f s, was %.4f and %.4f", faster, f.DecodeSeconds, f.TTFTSeconds, r.DecodeSeconds, r.TTFTSeconds)

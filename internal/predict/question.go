@@ -74,19 +74,19 @@ func (q *Question) Drives(n int, b plan.Budget) (Answer, error) {
 // WithDrives is the question with times as many drives.
 func (q *Question) WithDrives(times float64) Question {
 	more := *q
-	more.Speeds.DiskBytesPerSec *= times
-	more.Speeds.DiskFirstBytesPerSec *= times
+	more.Speeds.Disk.BytesPerSec *= times
+	more.Speeds.Disk.FirstBytesPerSec *= times
 	return more
 }
 
 // WithLink is the question with a link times as fast.
 func (q *Question) WithLink(times float64) Question {
 	more := *q
-	more.Speeds.LinkBytesPerSec *= times
-	more.Speeds.LinkBusyBytesPerSec *= times
-	more.Speeds.Bursts = slices.Clone(q.Speeds.Bursts)
-	for i := range more.Speeds.Bursts {
-		more.Speeds.Bursts[i].Seconds /= times
+	more.Speeds.Link.BytesPerSec *= times
+	more.Speeds.Link.BusyBytesPerSec *= times
+	more.Speeds.Link.Bursts = slices.Clone(q.Speeds.Link.Bursts)
+	for i := range more.Speeds.Link.Bursts {
+		more.Speeds.Link.Bursts[i].Seconds /= times
 	}
 	return more
 }

@@ -67,7 +67,7 @@ func TestNeed(t *testing.T) {
 	if gain := two.Prediction.DecodePerSec / one.Prediction.DecodePerSec; err != nil || gain < 1.8 || gain > 2.001 {
 		t.Errorf("a second drive makes it %.2f times as fast, %v", gain, err)
 	}
-	if q.Speeds.DiskBytesPerSec != 7e9 {
+	if q.Speeds.Disk.BytesPerSec != 7e9 {
 		t.Error("the question was changed")
 	}
 }

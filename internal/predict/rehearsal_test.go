@@ -57,7 +57,7 @@ func TestRehearsed(t *testing.T) {
 		return sum
 	}
 	p := mustMake(t, h, m, plan.Budget{DeviceBytes: 64 << 30, HostBytes: 1 << 30, ContextLength: 4096, Chunk: 512})
-	speeds := predict.Speeds{Rehearsal: r, DeviceBytesPerSec: 1, FlopsPerSec: 1} // which nothing asks
+	speeds := predict.Speeds{Kernels: predict.KernelSpeeds{BytesPerSec: 1, FlopsPerSec: 1}, Rehearsal: r} // which nothing asks
 	for _, ctx := range []int{1, 300, 1024, 4000} {
 		near(t, "decode", predict.Plan(p, speeds, h, ctx, 1).DecodeSeconds, all(step(1, ctx))+4e-3, 1e-6)
 	}
@@ -89,7 +89,7 @@ func TestPredictRehearsedExperts(t *testing.T) {
 	for _, c := range classes {
 		want += float64(c.Count) * law(c, one)
 	}
-	speeds := predict.Speeds{Rehearsal: r, DeviceBytesPerSec: 1, FlopsPerSec: 1, LinkBytesPerSec: 1e15}
+	speeds := predict.Speeds{Link: predict.LinkSpeeds{BytesPerSec: 1e15}, Kernels: predict.KernelSpeeds{BytesPerSec: 1, FlopsPerSec: 1}, Rehearsal: r}
 	whole := mustMake(t, h, m, plan.Budget{DeviceBytes: 64 << 30, HostBytes: 1 << 30, ContextLength: 1024, Chunk: 64})
 	decode := predict.Plan(whole, speeds, h, 1, 1).DecodeSeconds
 	near(t, "all in VRAM", decode, want+4e-3, 1e-6)
@@ -111,8 +111,8 @@ func TestPredictRehearsedExperts(t *testing.T) {
 		{60 * us, 5 * us, 100 * us, 0.99, (5 + missing(0.99)*(60+50+58)) * us}, // dispatches that are left out take no time here
 	} {
 		r.HostTrip, r.ConditionalTrip = c.trip, c.ahead
-		if speeds.Bursts = nil; c.burst > 0 {
-			speeds.Bursts = []predict.Burst{{Bytes: 1, Seconds: c.burst}, {Bytes: 1 << 40, Seconds: c.burst}}
+		if speeds.Link.Bursts = nil; c.burst > 0 {
+			speeds.Link.Bursts = []predict.Burst{{Bytes: 1, Seconds: c.burst}, {Bytes: 1 << 40, Seconds: c.burst}}
 		}
 		found := &predict.ExpertHits{HitRate: c.rate}
 		near(t, fmt.Sprintf("in slots, %+v", c), predict.PlanWithHits(slots, speeds, h, 1, 1, found, found).DecodeSeconds-decode, c.want*float64(h.BlockCount), 1e-3)
@@ -190,24 +190,24 @@ func TestSignature(t *testing.T) {
 func TestPredictQueues(t *testing.T) {
 	h, m := preset(t, "8b")
 	p := mustMake(t, h, m, plan.Budget{DeviceBytes: 2 << 30, HostBytes: 64 << 30, ContextLength: 1024, Chunk: 64})
-	s := predict.Speeds{LinkBytesPerSec: 50e9, DeviceBytesPerSec: 100e9}
+	s := predict.Speeds{Link: predict.LinkSpeeds{BytesPerSec: 50e9}, Kernels: predict.KernelSpeeds{BytesPerSec: 100e9}}
 	link, compute := float64(p.StreamedBytes)/50e9, predict.Plan(p, s, h, 1, 1).Decode.ComputeSeconds
 	if link < 1.1*compute {
 		t.Fatalf("link %.3f s, compute %.3f s: the link is no bottleneck", link, compute)
 	}
 	r := predict.Plan(p, s, h, 1, 1)
 	near(t, "two queues", r.DecodeSeconds, link, 1e-3)
-	s.LinkBusyBytesPerSec = 40e9 // while kernels run, a fifth is lost
+	s.Link.BusyBytesPerSec = 40e9 // while kernels run, a fifth is lost
 	r = predict.Plan(p, s, h, 1, 1)
 	near(t, "two queues, the link under load", r.DecodeSeconds, link+compute/5, 1e-3)
-	s.OneQueue = true
+	s.Link.OneQueue = true
 	r = predict.Plan(p, s, h, 1, 1)
 	near(t, "one queue", r.DecodeSeconds, link+compute, 1e-3)
 	near(t, "one queue's bound", r.BoundPerSec, 1/(link+compute), 1e-3)
 	if r.DecodeBottleneck != predict.LaneLink {
 		t.Errorf("the %s is the bottleneck", r.DecodeBottleneck)
 	}
-	s.LinkBusyBytesPerSec, s.OneQueue, s.DeviceBytesPerSec = 25e9, false, 20e9 // kernels run all the time
+	s.Link.BusyBytesPerSec, s.Link.OneQueue, s.Kernels.BytesPerSec = 25e9, false, 20e9 // kernels run all the time
 	r = predict.Plan(p, s, h, 1, 1)
 	near(t, "kernels all the time", r.Decode.LinkSeconds, 2*link, 1e-3)
 }
@@ -216,13 +216,13 @@ func TestPredictQueues(t *testing.T) {
 func TestPredictRested(t *testing.T) {
 	h, m := preset(t, "8b")
 	p := mustMake(t, h, m, plan.Budget{DeviceBytes: 2 << 30, HostBytes: 64 << 30, ContextLength: 1024, Chunk: 64})
-	r := predict.Plan(p, predict.Speeds{LinkBytesPerSec: 1e9}, h, 1, 64)
+	r := predict.Plan(p, predict.Speeds{Link: predict.LinkSpeeds{BytesPerSec: 1e9}}, h, 1, 64)
 	saved := r.Prefill.LinkSeconds - r.TTFTSeconds
 	if ring := float64(p.RingSize()) / 1e9; saved <= 0 || saved > ring {
 		t.Errorf("the first token waits %.3f s less than all bytes take; the ring holds %.3f s of them", saved, ring)
 	}
 	// The head is of no use before the prompt's last chunk.
-	two := predict.Plan(p, predict.Speeds{LinkBytesPerSec: 1e9}, h, 1, 128)
+	two := predict.Plan(p, predict.Speeds{Link: predict.LinkSpeeds{BytesPerSec: 1e9}}, h, 1, 128)
 	var head int64
 	for i := range p.Units {
 		if u := &p.Units[i]; u.Kind == pack.Head && !u.Resident() {
@@ -274,16 +274,16 @@ func TestPredictStreamed(t *testing.T) {
 		s    predict.Speeds
 		want float64
 	}{
-		{"one queue", predict.Speeds{OneQueue: true, LinkBytesPerSec: 1e11}, compute + bytes/1e11 + units*1e-3},
-		{"one queue, a link that takes all of it", predict.Speeds{OneQueue: true, LinkBytesPerSec: 2e10}, compute + bytes/2e10},
-		{"two queues", predict.Speeds{LinkBytesPerSec: 1e12}, compute + units*2e-3},
-		{"two queues, a link slower than the kernels", predict.Speeds{LinkBytesPerSec: 1e10}, bytes / 1e10},
+		{"one queue", predict.Speeds{Link: predict.LinkSpeeds{OneQueue: true, BytesPerSec: 1e11}}, compute + bytes/1e11 + units*1e-3},
+		{"one queue, a link that takes all of it", predict.Speeds{Link: predict.LinkSpeeds{OneQueue: true, BytesPerSec: 2e10}}, compute + bytes/2e10},
+		{"two queues", predict.Speeds{Link: predict.LinkSpeeds{BytesPerSec: 1e12}}, compute + units*2e-3},
+		{"two queues, a link slower than the kernels", predict.Speeds{Link: predict.LinkSpeeds{BytesPerSec: 1e10}}, bytes / 1e10},
 	} {
 		c.s.Rehearsal = r
 		near(t, c.name, predict.Plan(p, c.s, h, 1, 1).DecodeSeconds, c.want, 1e-3)
 		near(t, c.name+", all in VRAM", predict.Plan(whole, c.s, h, 1, 1).DecodeSeconds, compute, 1e-6)
 	}
-	if r.Streamed.Seconds = 9e-3; predict.Plan(p, predict.Speeds{Rehearsal: r, LinkBytesPerSec: 1e12}, h, 1, 1).DecodeSeconds < compute*(1-1e-6) {
+	if r.Streamed.Seconds = 9e-3; predict.Plan(p, predict.Speeds{Link: predict.LinkSpeeds{BytesPerSec: 1e12}, Rehearsal: r}, h, 1, 1).DecodeSeconds < compute*(1-1e-6) {
 		t.Error("noise makes streamed units faster than those in VRAM")
 	}
 }

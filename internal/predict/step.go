@@ -22,7 +22,7 @@ func (m *machine) step(rows, ctx int, head bool) []Work {
 	layers := map[int]float64{}
 	for i := range works {
 		u, w := &m.p.Units[i], &works[i]
-		w.OneQueue = m.s.OneQueue
+		w.OneQueue = m.s.Link.OneQueue
 		if m.loads[i].head && !head {
 			continue // the step doesn't bring it
 		}
@@ -39,15 +39,15 @@ func (m *machine) step(rows, ctx int, head bool) []Work {
 			m.setMisses(w, u, uploaded, read, through)
 		}
 		if !m.p.InPlace {
-			w.LinkSeconds = over(uploaded, m.s.LinkBytesPerSec)
+			w.LinkSeconds = over(uploaded, m.s.Link.BytesPerSec)
 		}
-		w.DiskSeconds = over(read, m.s.DiskBytesPerSec)
+		w.DiskSeconds = over(read, m.s.Disk.BytesPerSec)
 		compute, link = compute+w.ComputeSeconds, link+w.LinkSeconds
 		if u.Tier == plan.Host || u.Tier == plan.Disk {
 			w.ComputeSeconds += submission
 		}
 	}
-	for i, slower := 0, m.linkUnderLoad(link, compute); i < len(works); i++ {
+	for i, slower := 0, m.s.Link.underLoad(link, compute); i < len(works); i++ {
 		works[i].LinkSeconds *= slower
 	}
 	return works
@@ -71,7 +71,7 @@ func (m *machine) submissionSeconds() float64 {
 		return 0
 	}
 	s := &m.s.Rehearsal.Streamed
-	return s.perUnit(over(float64(s.Bytes), m.s.LinkBytesPerSec), m.s.OneQueue)
+	return s.perUnit(over(float64(s.Bytes), m.s.Link.BytesPerSec), m.s.Link.OneQueue)
 }
 
 // traffic is how many bytes of a unit a step of rows has uploaded, and how many of these are read from disk.
@@ -88,17 +88,6 @@ func (m *machine) traffic(u *plan.Unit, rows int) (uploaded, read float64) {
 		return bytes, bytes * hits.DiskShare
 	}
 	return 0, 0
-}
-
-// linkUnderLoad is the factor by which a step's uploads take longer because kernels read VRAM
-// for a part of that time.
-func (m *machine) linkUnderLoad(link, compute float64) float64 {
-	idle, busy := m.s.LinkBytesPerSec, m.s.LinkBusyBytesPerSec
-	if link <= 0 || busy <= 0 || busy >= idle || m.s.OneQueue {
-		return 1
-	}
-	// bytes = busy × compute + idle × (time − compute), or busy × time.
-	return min(1+(1-busy/idle)*compute/link, idle/busy)
 }
 
 // rehearsedSeconds is the seconds of a unit's kernels by the rehearsal. through is how many rows pass, see rowsThrough;
