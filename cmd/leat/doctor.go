@@ -4,20 +4,20 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"leat/internal/kernels"
 	"leat/vk"
 )
 
 func init() { commands = append(commands, newDoctorCmd) }
 
 func newDoctorCmd(a *app) *cobra.Command {
-	d := &doctor{app: a}
+	var f doctorFlags
 	cmd := &cobra.Command{
 		Use:   "doctor [--tune [MODEL]] [--retry]",
 		Short: "Examine this machine, and print what a bug report needs",
@@ -45,38 +45,53 @@ Exit status: 0 leat can run here; 1 a kernel computes wrong, or no device works;
   leat doctor --disk /mnt/models --json`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 && !d.tune {
+			if len(args) > 0 && !f.tune {
 				return usageErrorf("doctor takes a MODEL only with --tune, found %q", args[0])
 			}
-			d.model = strings.Join(args, "")
-			return d.run(cmd.Context())
+			f.model = strings.Join(args, "")
+			return f.run(cmd.Context(), a)
 		},
 	}
 	fs := cmd.Flags()
-	fs.StringVar(&d.device, "device", "", "GPU by index, name or UUID as \"leat devices\" prints them (default: the one with most VRAM)")
-	fs.StringVar(&d.disk, "disk", "", "folder, or file, whose disk is measured (default: the cache folder)")
-	fs.BoolVar(&d.quick, "quick", false, "measure speeds with an eighth of the bytes: faster, less exact")
-	fs.BoolVar(&d.full, "full", false, "test the kernels with all cases, not a few each; takes minutes")
-	fs.BoolVar(&d.tune, "tune", false, "measure which constants of the kernels are fastest, and keep them")
-	fs.BoolVar(&d.retry, "retry", false, "try kernels again that failed before or that the driver crashed in")
-	fs.BoolVar(&d.json, "json", false, "print as JSON, at the end")
+	fs.StringVar(&f.device, "device", "", "GPU by index, name or UUID as \"leat devices\" prints them (default: the one with most VRAM)")
+	fs.StringVar(&f.disk, "disk", "", "folder, or file, whose disk is measured (default: the cache folder)")
+	fs.BoolVar(&f.quick, "quick", false, "measure speeds with an eighth of the bytes: faster, less exact")
+	fs.BoolVar(&f.full, "full", false, "test the kernels with all cases, not a few each; takes minutes")
+	fs.BoolVar(&f.tune, "tune", false, "measure which constants of the kernels are fastest, and keep them")
+	fs.BoolVar(&f.retry, "retry", false, "try kernels again that failed before or that the driver crashed in")
+	fs.BoolVar(&f.json, "json", false, "print as JSON, at the end")
 	return cmd
 }
 
-// doctor is one examination. What it finds comes after the verdict, in order; until then it says at
-// a terminal what it does, so that a driver that takes the whole process down leaves that on the screen.
-type doctor struct {
-	app               *app
+type doctorFlags struct {
 	device, disk      string
 	quick, full, json bool
 	tune, retry       bool
 	model             string // that is tuned for; "": a common one
-	out               io.Writer
-	report            doctorReport
-	failure           error // the first fatal problem
-	status            *status
-	instance          *vk.Instance
-	chosen            *vk.PhysicalDevice
+}
+
+// doctor is one examination: its parts, each of which keeps what it found for the report.
+type doctor struct {
+	app     *app
+	found   *findings
+	system  systemProbe
+	device  testedDevice
+	tests   kernelTests
+	tuning  kernelTuning
+	kept    keptProbe
+	speeds  speedProbe
+	verdict string // "": the examination was interrupted
+}
+
+func newDoctor(a *app, f *doctorFlags, out io.Writer, st *status) *doctor {
+	d := &doctor{app: a, found: &findings{out: out, status: st, problems: []problem{}}}
+	d.system = systemProbe{found: d.found, drivers: []driverReport{}}
+	d.device = testedDevice{found: d.found, reports: []deviceReport{}}
+	d.tests = kernelTests{found: d.found, device: &d.device, log: a.log, full: f.full, reports: []kernelReport{}}
+	d.tuning = kernelTuning{app: a, found: d.found, device: &d.device, reports: []tunedReport{}}
+	d.kept = keptProbe{found: d.found, device: &d.device, log: a.log, folder: a.cacheFolder(), variants: []variantReport{}}
+	d.speeds = speedProbe{found: d.found, device: &d.device, kernels: kernels.Options{Logger: a.log, Cache: a.cacheFolder()}, quick: f.quick, reports: []speedReport{}}
+	return d
 }
 
 // doctorReport is what --json prints.
@@ -98,169 +113,108 @@ type doctorReport struct {
 	Verdict  string          `json:"verdict"`
 }
 
-// problem is what is wrong, and what to do about it. With a fatal one leat can't run.
-type problem struct {
-	What  string `json:"what"`
-	Hint  string `json:"hint,omitempty"`
-	Fatal bool   `json:"fatal"`
-}
-
-func (d *doctor) run(ctx context.Context) error {
-	if d.tune && d.app.cached("kernels") == "" {
+// run examines this machine. What is found comes after the verdict, in order; until then a line on a terminal says what is
+// done now, so that a driver that takes the whole process down leaves that on the screen.
+func (f *doctorFlags) run(ctx context.Context, a *app) error {
+	if f.tune && a.cached("kernels") == "" {
 		return usageErrorf("--tune needs a cache folder to keep what it finds in, found none (or --no-cache)")
 	}
-	if d.quick && d.full {
+	if f.quick && f.full {
 		return usageErrorf("--quick and --full exclude each other")
 	}
-	var found bytes.Buffer
-	d.out, d.status = &found, d.app.newStatus()
-	defer d.status.close()
-	d.report = doctorReport{Drivers: []driverReport{}, Devices: []deviceReport{}, Kernels: []kernelReport{}, Variants: []variantReport{}, Tuned: []tunedReport{}, Speeds: []speedReport{}, Problems: []problem{}}
-	for _, part := range []func(context.Context){d.program, d.vulkan, d.devices, d.retryKernels, d.selfTest, d.tuneKernels, d.variants, d.speeds} {
-		part(ctx)
-		if ctx.Err() != nil {
-			break
-		}
-	}
-	if d.instance != nil {
-		if err := d.instance.Close(); err != nil {
-			d.warn(err.Error(), "")
-		}
-	}
-	d.status.close()
+	var text bytes.Buffer
+	st := a.newStatus()
+	defer st.close()
+	d := newDoctor(a, f, &text, st)
+	d.examine(ctx, f)
+	st.close()
 	err := ctx.Err()
 	if err == nil {
 		d.conclude()
 	}
-	return cmp.Or(d.print(&found), err, d.failure)
+	return cmp.Or(d.print(f.json, &text), err, d.found.failure)
+}
+
+// examine goes through the parts of an examination.
+func (d *doctor) examine(ctx context.Context, f *doctorFlags) {
+	defer d.device.closeInstance()
+	d.system.examineProgram()
+	d.system.examineVulkan(d.app.vulkan().LoaderPath)
+	d.findDevices(f.device)
+	if f.retry {
+		d.kept.retry()
+	}
+	d.tests.run(ctx)
+	if f.tune && ctx.Err() == nil {
+		d.tuning.run(ctx, f.model)
+	}
+	if d.tests.ran() && ctx.Err() == nil {
+		d.kept.examine()
+	}
+	if ctx.Err() == nil {
+		d.speeds.measure(ctx, d.tests.ran(), f.disk)
+	}
+}
+
+// findDevices lists the devices and chooses the one to test.
+func (d *doctor) findDevices(name string) {
+	if d.system.loader != nil {
+		d.device.find(d.app.vulkan(), name)
+	}
+	switch chosen := d.device.chosen; {
+	case chosen == nil:
+		d.system.missingGPU()
+	case chosen.Type == vk.CPU:
+		d.system.missingGPU()
+		d.found.warn(fmt.Sprintf("the device is the CPU (%s): all works, slowly", chosen.Name),
+			"where there is a GPU, install its Vulkan driver; a container must be given the GPU (--gpus all, or --device /dev/dri)")
+	case chosen.Type == vk.Discrete && !chosen.Features.MemoryBudget:
+		d.found.warn("the driver does not say how much VRAM is free: leat takes nine tenths of all", "update the driver, or set --vram when other programs use the GPU")
+	}
 }
 
 // conclude sums up what was found.
 func (d *doctor) conclude() {
-	d.report.Works = d.failure == nil
-	switch n := len(d.report.Problems); {
-	case !d.report.Works:
-		d.report.Verdict = "leat can't run here: " + d.failure.Error()
-	case d.chosen.Type == vk.CPU:
-		d.report.Verdict = fmt.Sprintf("leat runs here, slowly: the device is the CPU (%s)", d.chosen.Name)
+	switch n := len(d.found.problems); {
+	case d.found.failure != nil:
+		d.verdict = "leat can't run here: " + d.found.failure.Error()
+	case d.device.chosen.Type == vk.CPU:
+		d.verdict = fmt.Sprintf("leat runs here, slowly: the device is the CPU (%s)", d.device.chosen.Name)
 	case n > 0:
-		d.report.Verdict = fmt.Sprintf("leat runs here, on %s, with %d %s", d.chosen.Name, n, plural(n, "problem"))
+		d.verdict = fmt.Sprintf("leat runs here, on %s, with %d %s", d.device.chosen.Name, n, plural(n, "problem"))
 	default:
-		d.report.Verdict = fmt.Sprintf("leat runs here, on %s", d.chosen.Name)
+		d.verdict = fmt.Sprintf("leat runs here, on %s", d.device.chosen.Name)
 	}
 }
 
-// print prints the verdict and the problems, then all that was found; of an examination that was interrupted, what was
-// found so far.
-func (d *doctor) print(found *bytes.Buffer) error {
-	if d.json {
-		if d.report.Verdict == "" {
+// print prints the verdict and the problems, then the text of all that was found. An interrupted examination has no verdict:
+// its text is what was found so far, and it prints no JSON.
+func (d *doctor) print(asJSON bool, text *bytes.Buffer) error {
+	if asJSON {
+		if d.verdict == "" {
 			return nil
 		}
-		return d.app.printJSON(&d.report)
+		return d.app.printJSON(d.report())
 	}
-	d.out = d.app.out
-	if d.report.Verdict != "" {
-		d.heading("%s", d.report.Verdict)
-		d.blank()
-		d.printProblems()
-		d.blank()
+	if d.verdict != "" {
+		d.found.out = d.app.out
+		d.found.heading("%s", d.verdict)
+		d.found.blank()
+		d.found.printProblems()
+		d.found.blank()
 	}
-	_, err := found.WriteTo(d.app.out)
+	_, err := text.WriteTo(d.app.out)
 	return err
 }
 
-// say tells at a terminal what is done now.
-func (d *doctor) say(format string, args ...any) {
-	if d.status != nil && d.status.terminal {
-		d.status.say(fmt.Sprintf(format, args...))
+func (d *doctor) report() *doctorReport {
+	r := &doctorReport{
+		Program: d.system.program, System: d.system.system, CPU: d.system.cpu, Loader: d.system.loader, Drivers: d.system.drivers,
+		Devices: d.device.reports, Kernels: d.tests.reports, Variants: d.kept.variants, Cache: d.kept.cache, Tuned: d.tuning.reports,
+		Speeds: d.speeds.reports, Problems: d.found.problems, Works: d.found.failure == nil, Verdict: d.verdict,
 	}
-}
-
-// warn notes a problem that leat can live with.
-func (d *doctor) warn(what, hint string) {
-	d.report.Problems = append(d.report.Problems, problem{What: what, Hint: hint})
-}
-
-// fail notes a problem that leat can't live with.
-func (d *doctor) fail(err error) {
-	d.report.Problems = append(d.report.Problems, problem{What: err.Error(), Hint: hintFor(err), Fatal: true})
-	if d.failure == nil {
-		d.failure = err
+	if d.device.chosen != nil {
+		r.Device = &d.device.chosen.Index
 	}
-}
-
-func (d *doctor) heading(format string, args ...any) { fmt.Fprintf(d.out, format+"\n", args...) }
-
-func (d *doctor) field(label, format string, args ...any) {
-	printField(d.out, label, fmt.Sprintf(format, args...))
-}
-
-func (d *doctor) blank() { fmt.Fprintln(d.out) }
-
-func (d *doctor) printProblems() {
-	if len(d.report.Problems) == 0 {
-		d.heading("No problems found.")
-		return
-	}
-	d.heading("Problems")
-	for n, p := range d.report.Problems {
-		fmt.Fprintf(d.out, "%4d %s\n", n+1, p.What)
-		if p.Hint != "" {
-			fmt.Fprintf(d.out, "     hint: %s\n", p.Hint)
-		}
-	}
-}
-
-// devices lists the devices and chooses the one to test.
-func (d *doctor) devices(context.Context) {
-	if d.report.Loader != nil {
-		d.findDevices()
-	}
-	switch {
-	case d.chosen == nil:
-		d.missingGPU()
-	case d.chosen.Type == vk.CPU:
-		d.missingGPU()
-		d.warn(fmt.Sprintf("the device is the CPU (%s): all works, slowly", d.chosen.Name),
-			"where there is a GPU, install its Vulkan driver; a container must be given the GPU (--gpus all, or --device /dev/dri)")
-	case d.chosen.Type == vk.Discrete && !d.chosen.Features.MemoryBudget:
-		d.warn("the driver does not say how much VRAM is free: leat takes nine tenths of all", "update the driver, or set --vram when other programs use the GPU")
-	}
-}
-
-func (d *doctor) findDevices() {
-	var err error
-	if d.instance, err = vk.Open(d.app.vulkan()); err != nil {
-		d.fail(err)
-		return
-	}
-	best, bestErr := d.instance.Pick("")
-	if d.chosen, err = d.instance.Pick(d.device); err != nil {
-		d.fail(err)
-	} else {
-		d.report.Device = &d.chosen.Index
-	}
-	for _, p := range d.instance.PhysicalDevices() {
-		r := describe(p)
-		r.Default = bestErr == nil && p == best
-		d.report.Devices = append(d.report.Devices, r)
-		r.print(d.out, true)
-	}
-}
-
-// openDevice opens the chosen device; nil, with the problem noted, where it fails.
-func (d *doctor) openDevice(o vk.DeviceOptions) *vk.Device {
-	dev, err := d.instance.NewDevice(d.chosen, o)
-	if err != nil {
-		d.fail(err)
-		return nil
-	}
-	return dev
-}
-
-func (d *doctor) closeDevice(dev *vk.Device) {
-	if err := dev.Close(); err != nil && !errors.Is(err, vk.ErrDeviceLost) {
-		d.warn(err.Error(), "")
-	}
+	return r
 }

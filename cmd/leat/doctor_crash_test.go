@@ -87,34 +87,34 @@ func TestDoctorCrashes(t *testing.T) {
 	cases := slices.DeleteFunc(conform.Quick(), func(c conform.Case) bool { return c.Kernel != kernel && c.Kernel != other })
 	for _, retry := range []bool{false, true} {
 		var out bytes.Buffer
-		d := newDoctor(&out)
-		d.app.log = newLogger(&out, false)
-		d.retry = retry
-		d.findDevices()
-		if d.chosen == nil {
+		d := testDoctor(&out)
+		d.device.find(d.app.vulkan(), "")
+		if d.device.chosen == nil {
 			t.Fatalf("no device: %s", &out)
 		}
-		d.retryKernels(t.Context())
-		d.testCases(t.Context(), slices.Clone(cases))
-		d.variants(t.Context())
-		d.printProblems()
-		d.instance.Close()
+		if retry {
+			d.kept.retry()
+		}
+		d.tests.testCases(t.Context(), slices.Clone(cases))
+		d.kept.examine()
+		d.found.printProblems()
+		d.device.closeInstance()
 		text := out.String()
 		var failed []string
-		for _, k := range d.report.Kernels {
+		for _, k := range d.tests.reports {
 			if !k.Pass {
 				failed = append(failed, k.Name)
 			}
 		}
 		if retry {
-			if len(failed) > 0 || strings.Contains(text, "ended leat") || len(d.report.Cache.Crashed) > 0 {
+			if len(failed) > 0 || strings.Contains(text, "ended leat") || len(d.kept.cache.Crashed) > 0 {
 				t.Errorf("with --retry %v failed:\n%s", failed, text)
 			}
 			continue
 		}
 		why := "the driver ended leat 2 times as it compiled this kernel"
-		if len(failed) != 1 || failed[0] != kernel || d.report.Cache.Crashed[kernel] != why || d.failure != nil {
-			t.Errorf("%v failed, %v crashed, the verdict is %v, want %s alone, and that leat runs", failed, d.report.Cache.Crashed, d.failure, kernel)
+		if len(failed) != 1 || failed[0] != kernel || d.kept.cache.Crashed[kernel] != why || d.found.failure != nil {
+			t.Errorf("%v failed, %v crashed, the verdict is %v, want %s alone, and that leat runs", failed, d.kept.cache.Crashed, d.found.failure, kernel)
 		}
 		for _, want := range []string{"crashed   " + kernel + "\n", "kernel " + kernel + " is not used, another is used: " + why, "hint: update the driver; leat doctor --retry tries it again"} {
 			if !strings.Contains(text, want) {

@@ -9,27 +9,23 @@ import (
 )
 
 // measureDisk reads a file as the weights of the disk tier are read.
-func (d *doctor) measureDisk(ctx context.Context) {
+func (p *speedProbe) measureDisk(ctx context.Context, path string) {
 	total := int64(256 << 20)
-	if d.quick {
+	if p.quick {
 		total /= 8
 	}
-	path := d.disk
-	if path == "" {
-		path = defaultDisk()
-	}
-	d.say("measuring the disk")
+	p.found.say("measuring the disk")
 	s, err := readDisk(ctx, path, total)
 	if ctx.Err() != nil {
 		return
 	}
 	if err != nil {
-		d.field("disk", "not measured: %s", tilde(err.Error()))
-		d.warn("measure the disk: "+tilde(err.Error()), "--disk names another folder, or a file to read")
+		p.found.field("disk", "not measured: %s", tilde(err.Error()))
+		p.found.warn("measure the disk: "+tilde(err.Error()), "--disk names another folder, or a file to read")
 		return
 	}
 	s.Matters = "weights that fit neither VRAM nor RAM come from it: " + gigabyte(s.BytesPerSec)
-	d.add(s)
+	p.add(s)
 }
 
 // defaultDisk is where models are likely to be: beside the cache, which is seldom in memory.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -23,48 +24,60 @@ type kernelReport struct {
 	Error   string  `json:"error,omitempty"`
 }
 
-// selfTest runs each kernel on the chosen device against its Go reference.
-func (d *doctor) selfTest(ctx context.Context) {
-	if d.chosen == nil {
+// kernelTests holds each kernel on the tested device against its Go reference.
+type kernelTests struct {
+	found   *findings
+	device  *testedDevice
+	log     *slog.Logger
+	full    bool // all cases, not a few of each kernel
+	reports []kernelReport
+}
+
+// ran reports whether the device computed with any kernel.
+func (t *kernelTests) ran() bool { return len(t.reports) > 0 }
+
+// run tests the kernels: on a CPU one of each kind, unless full.
+func (t *kernelTests) run(ctx context.Context) {
+	if t.device.chosen == nil {
 		return
 	}
 	cases := conform.Quick()
 	switch {
-	case d.full:
+	case t.full:
 		cases = append(conform.Cases(), conform.Sweep()...)
-	case d.sampled():
+	case t.sampled():
 		cases = conform.Sample()
 	}
-	d.testCases(ctx, cases)
+	t.testCases(ctx, cases)
 }
 
-func (d *doctor) testCases(ctx context.Context, cases []conform.Case) {
-	dev := d.openDevice(vk.DeviceOptions{})
+func (t *kernelTests) testCases(ctx context.Context, cases []conform.Case) {
+	dev := t.device.open(vk.DeviceOptions{})
 	if dev == nil {
 		return
 	}
-	defer d.closeDevice(dev)
-	all, err := kernels.New(dev, kernels.Options{Logger: d.app.log})
+	defer t.device.close(dev)
+	all, err := kernels.New(dev, kernels.Options{Logger: t.log})
 	if err != nil {
-		d.fail(err)
+		t.found.fail(err)
 		return
 	}
 	defer all.Close()
 	suite, err := conform.New(dev, all, uint64(time.Now().UnixNano()))
 	if err != nil {
-		d.fail(fmt.Errorf("self-test: %w", err))
+		t.found.fail(fmt.Errorf("self-test: %w", err))
 		return
 	}
 	defer suite.Close()
-	d.heading("Self-test on device %d, seed %d", d.chosen.Index, suite.Seed)
+	t.found.heading("Self-test on device %d, seed %d", t.device.chosen.Index, suite.Seed)
 	choices := all.Choices()
-	cases = slices.DeleteFunc(cases, func(c conform.Case) bool { return !suite.Can(&c) || d.sampled() && unused(choices, c) })
-	d.testKernels(ctx, cases, suite.Run)
-	d.blank()
+	cases = slices.DeleteFunc(cases, func(c conform.Case) bool { return !suite.Can(&c) || t.sampled() && unused(choices, c) })
+	t.testKernels(ctx, cases, suite.Run)
+	t.found.blank()
 }
 
 // sampled says that of each kind of kernel that steps use one is tested: a CPU compiles a kernel for a second and more.
-func (d *doctor) sampled() bool { return d.chosen.Type == vk.CPU && !d.full }
+func (t *kernelTests) sampled() bool { return t.device.chosen.Type == vk.CPU && !t.full }
 
 // unused says that the device computes an op in other ways than a case does.
 func unused(choices []kernels.Choice, c conform.Case) bool {
@@ -75,7 +88,7 @@ func unused(choices []kernels.Choice, c conform.Case) bool {
 // runCase is conform.Suite.Run; tests have kernels that fail.
 type runCase func(context.Context, *conform.Case) (conform.Result, error)
 
-func (d *doctor) testKernels(ctx context.Context, cases []conform.Case, run runCase) {
+func (t *kernelTests) testKernels(ctx context.Context, cases []conform.Case, run runCase) {
 	byKernel := map[string][]*conform.Case{}
 	var names []string
 	for i := range cases {
@@ -87,33 +100,33 @@ func (d *doctor) testKernels(ctx context.Context, cases []conform.Case, run runC
 	}
 	wrong, spared := 0, 0
 	for _, name := range names {
-		d.say("testing kernel %s, %d of %d", name, len(d.report.Kernels)+1, len(names)) // before it runs: who crashes is named
-		fmt.Fprintf(d.out, "     %-30s", name)
+		t.found.say("testing kernel %s, %d of %d", name, len(t.reports)+1, len(names)) // before it runs: who crashes is named
+		fmt.Fprintf(t.found.out, "     %-30s", name)
 		r, err := testKernel(ctx, run, name, byKernel[name])
 		if ctx.Err() != nil {
-			d.blank()
+			t.found.blank()
 			return
 		}
-		d.report.Kernels = append(d.report.Kernels, r)
+		t.reports = append(t.reports, r)
 		if r.Pass {
-			fmt.Fprintf(d.out, "PASS  %3d cases %6.0f ms  NMSE %.0e\n", r.Cases, 1000*r.Seconds, r.NMSE)
+			fmt.Fprintf(t.found.out, "PASS  %3d cases %6.0f ms  NMSE %.0e\n", r.Cases, 1000*r.Seconds, r.NMSE)
 			continue
 		}
 		if wrong++; kernels.Replaced(name) {
 			spared++
 		}
-		fmt.Fprintf(d.out, "FAIL  %3d cases %6.0f ms\n     %s\n", r.Cases, 1000*r.Seconds, r.Error)
+		fmt.Fprintf(t.found.out, "FAIL  %3d cases %6.0f ms\n     %s\n", r.Cases, 1000*r.Seconds, r.Error)
 		if errors.Is(err, vk.ErrDeviceLost) {
-			d.fail(fmt.Errorf("self-test: kernel %s: %w", name, err))
+			t.found.fail(fmt.Errorf("self-test: kernel %s: %w", name, err))
 			return
 		}
 	}
 	if spared > 0 {
-		d.warn(fmt.Sprintf("self-test: %d of %d kernels fail on %s that others can stand in for: leat runs, slower", spared, len(names), d.chosen.Name),
+		t.found.warn(fmt.Sprintf("self-test: %d of %d kernels fail on %s that others can stand in for: leat runs, slower", spared, len(names), t.device.chosen.Name),
 			"update the driver; if it stays so, report it with all this output")
 	}
 	if wrong > spared {
-		d.fail(withHint(fmt.Errorf("self-test: %d of %d kernels fail on %s", wrong-spared, len(names), d.chosen.Name),
+		t.found.fail(withHint(fmt.Errorf("self-test: %d of %d kernels fail on %s", wrong-spared, len(names), t.device.chosen.Name),
 			"update the driver, or choose another device; if it stays so, report it with all this output"))
 	}
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -49,29 +48,38 @@ type driverReport struct {
 	Error    string `json:"error,omitempty"` // why it does not load
 }
 
-// program tells what runs, and on what.
-func (d *doctor) program(context.Context) {
-	r := &d.report
-	r.Program = readVersion()
-	d.heading("%s", r.Program)
-	r.System = systemReport{Environment: environment(os.Environ()), Nodes: deviceNodes()}
-	r.System.OS, r.System.Kernel = readOS()
-	d.field("system", "%s", r.System.OS)
-	d.field("kernel", "%s", r.System.Kernel)
-	for _, e := range r.System.Environment {
-		d.field("set", "%s", e)
+// systemProbe tells what is known without a device: the program, the system, the CPU, Vulkan's loader and its drivers.
+type systemProbe struct {
+	found   *findings
+	program versionInfo
+	system  systemReport
+	cpu     cpuReport
+	loader  *loaderReport // nil: none
+	drivers []driverReport
+}
+
+// examineProgram tells what runs, and on what.
+func (p *systemProbe) examineProgram() {
+	p.program = readVersion()
+	p.found.heading("%s", p.program)
+	p.system = systemReport{Environment: environment(os.Environ()), Nodes: deviceNodes()}
+	p.system.OS, p.system.Kernel = readOS()
+	p.found.field("system", "%s", p.system.OS)
+	p.found.field("kernel", "%s", p.system.Kernel)
+	for _, e := range p.system.Environment {
+		p.found.field("set", "%s", e)
 	}
-	for _, n := range r.System.Nodes {
-		d.field("node", "%s", strings.TrimSuffix(n.Path+": "+n.Error, ": "))
+	for _, n := range p.system.Nodes {
+		p.found.field("node", "%s", strings.TrimSuffix(n.Path+": "+n.Error, ": "))
 	}
-	d.blank()
-	r.CPU = readCPU()
+	p.found.blank()
+	p.cpu = readCPU()
 	var err error
-	if r.CPU.RAMBytes, r.CPU.AvailableBytes, err = mem.RAM(); err != nil {
-		d.warn(err.Error(), "")
+	if p.cpu.RAMBytes, p.cpu.AvailableBytes, err = mem.RAM(); err != nil {
+		p.found.warn(err.Error(), "")
 	}
-	r.CPU.print(d.out)
-	d.blank()
+	p.cpu.print(p.found.out)
+	p.found.blank()
 }
 
 // environment picks the variables that change what Vulkan and its drivers do. Others stay
@@ -98,19 +106,19 @@ func tilde(text string) string {
 	return strings.ReplaceAll(text, home, "~")
 }
 
-// vulkan tells of the loader, and what it would load.
-func (d *doctor) vulkan(context.Context) {
-	d.heading("Vulkan")
-	defer d.blank()
-	d.loader()
-	d.drivers()
+// examineVulkan tells of the loader, and what it would load.
+func (p *systemProbe) examineVulkan(loaderPath string) {
+	p.found.heading("Vulkan")
+	defer p.found.blank()
+	p.examineLoader(loaderPath)
+	p.examineDrivers()
 }
 
-func (d *doctor) loader() {
-	l, err := vk.ReadLoader(d.app.vulkan().LoaderPath)
+func (p *systemProbe) examineLoader(path string) {
+	l, err := vk.ReadLoader(path)
 	if err != nil {
-		d.field("loader", "none")
-		d.fail(explainLoader(err))
+		p.found.field("loader", "none")
+		p.found.fail(explainLoader(err))
 		return
 	}
 	file := l.File
@@ -118,53 +126,53 @@ func (d *doctor) loader() {
 		file = real
 	}
 	r := &loaderReport{Library: tilde(l.Library), File: tilde(file), Version: l.Version.String(), Layers: []layerReport{}, Extensions: l.Extensions}
-	d.report.Loader = r
-	d.field("loader", "%s %s", r.Version, r.File)
+	p.loader = r
+	p.found.field("loader", "%s %s", r.Version, r.File)
 	for _, layer := range l.Layers {
 		r.Layers = append(r.Layers, layerReport{layer.Name, layer.Description, layer.SpecVersion.String()})
-		d.field("layer", "%s %s", layer.Name, layer.SpecVersion)
+		p.found.field("layer", "%s %s", layer.Name, layer.SpecVersion)
 	}
 	if len(l.Layers) == 0 {
-		d.field("layers", "none")
+		p.found.field("layers", "none")
 	}
 }
 
-func (d *doctor) drivers() {
+func (p *systemProbe) examineDrivers() {
 	if runtime.GOOS == "windows" {
-		d.field("drivers", "in the registry, where the loader finds them") // by display adapter, in keys of several kinds
+		p.found.field("drivers", "in the registry, where the loader finds them") // by display adapter, in keys of several kinds
 		return
 	}
 	for _, path := range driverManifests(os.LookupEnv, homeDir()) {
 		r := readDriver(path)
-		d.report.Drivers = append(d.report.Drivers, r)
+		p.drivers = append(p.drivers, r)
 		text := r.Manifest
 		if r.API != "" {
 			text += ", Vulkan " + r.API
 		}
-		d.field("driver", "%s", text)
+		p.found.field("driver", "%s", text)
 		if r.Error != "" {
-			d.field("", "%s", r.Error)
+			p.found.field("", "%s", r.Error)
 		}
 	}
-	if len(d.report.Drivers) == 0 {
-		d.field("drivers", "none found")
+	if len(p.drivers) == 0 {
+		p.found.field("drivers", "none found")
 	}
 }
 
 // missingGPU says why there may be a GPU that Vulkan does not show. With a GPU at work, what
 // is wrong with others is no problem.
-func (d *doctor) missingGPU() {
-	for _, n := range d.report.System.Nodes {
+func (p *systemProbe) missingGPU() {
+	for _, n := range p.system.Nodes {
 		if n.Error != "" {
-			d.warn(fmt.Sprintf("the GPU at %s can't be used: %s", n.Path, n.Error), "join the groups it belongs to (often: sudo usermod -aG render,video $USER) and log in again")
+			p.found.warn(fmt.Sprintf("the GPU at %s can't be used: %s", n.Path, n.Error), "join the groups it belongs to (often: sudo usermod -aG render,video $USER) and log in again")
 		}
 	}
 	if name, _ := onlyDrivers(os.LookupEnv); name != "" {
-		d.warn(name+" is set, so the loader looks nowhere else for drivers", "unset it, unless it is meant")
+		p.found.warn(name+" is set, so the loader looks nowhere else for drivers", "unset it, unless it is meant")
 	}
-	for _, r := range d.report.Drivers {
+	for _, r := range p.drivers {
 		if r.Error != "" && !strings.Contains(r.Error, "wrong ELF class") { // of a 32-bit driver beside the 64-bit one
-			d.warn(fmt.Sprintf("the driver of %s does not load: %s", r.Manifest, r.Error), "install the driver again, with the libraries that it misses")
+			p.found.warn(fmt.Sprintf("the driver of %s does not load: %s", r.Manifest, r.Error), "install the driver again, with the libraries that it misses")
 		}
 	}
 }

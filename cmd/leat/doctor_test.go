@@ -21,9 +21,9 @@ import (
 	"leat/vk/vktest"
 )
 
-// newDoctor is an examination that prints into out.
-func newDoctor(out *bytes.Buffer) *doctor {
-	return &doctor{app: &app{out: out, err: out}, out: out}
+// testDoctor is an examination that prints into out.
+func testDoctor(out *bytes.Buffer) *doctor {
+	return newDoctor(&app{out: out, err: out, log: newLogger(out, false)}, &doctorFlags{}, out, nil)
 }
 
 // On this machine: every kernel, both ways to print, and what is measured is finite.
@@ -100,30 +100,30 @@ func TestDoctorKernels(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
-			d := newDoctor(&out)
-			d.chosen = &vk.PhysicalDevice{Name: "Some GPU"}
+			d := testDoctor(&out)
+			d.device.chosen = &vk.PhysicalDevice{Name: "Some GPU"}
 			cases := cases
 			if tt.fails[variant.String()] != nil {
 				cases = append(slices.Clip(cases), variant)
 			}
-			d.testKernels(t.Context(), cases, func(_ context.Context, c *conform.Case) (conform.Result, error) {
+			d.tests.testKernels(t.Context(), cases, func(_ context.Context, c *conform.Case) (conform.Result, error) {
 				return conform.Result{Case: c}, tt.fails[c.String()]
 			})
 			var got []string
-			for _, k := range d.report.Kernels {
+			for _, k := range d.tests.reports {
 				got = append(got, k.Name+map[bool]string{true: " PASS", false: " FAIL"}[k.Pass])
 			}
 			if strings.Join(got, ", ") != tt.want {
 				t.Errorf("found %v, want %s", got, tt.want)
 			}
-			if (d.failure != nil) != (tt.failure != "") || d.failure != nil && !strings.Contains(d.failure.Error(), tt.failure) {
-				t.Fatalf("failure %v, want %q", d.failure, tt.failure)
+			if (d.found.failure != nil) != (tt.failure != "") || d.found.failure != nil && !strings.Contains(d.found.failure.Error(), tt.failure) {
+				t.Fatalf("failure %v, want %q", d.found.failure, tt.failure)
 			}
-			if d.failure != nil && !strings.Contains(d.report.Problems[0].Hint, tt.hint) {
-				t.Errorf("hint %q, want one with %q", d.report.Problems[0].Hint, tt.hint)
+			if d.found.failure != nil && !strings.Contains(d.found.problems[0].Hint, tt.hint) {
+				t.Errorf("hint %q, want one with %q", d.found.problems[0].Hint, tt.hint)
 			}
-			if spared := tt.fails[variant.String()] != nil; spared != (len(d.report.Problems) > 0 && !d.report.Problems[0].Fatal) {
-				t.Errorf("problems %+v", d.report.Problems)
+			if spared := tt.fails[variant.String()] != nil; spared != (len(d.found.problems) > 0 && !d.found.problems[0].Fatal) {
+				t.Errorf("problems %+v", d.found.problems)
 			}
 			for _, err := range tt.fails {
 				if !strings.Contains(out.String(), err.Error()) {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"leat/decompose/pack"
@@ -21,41 +20,49 @@ type tunedReport struct {
 	BestSeconds float64 `json:"best_seconds"`
 }
 
-// tuneKernels measures what is fastest on the chosen device, and keeps it.
-func (d *doctor) tuneKernels(ctx context.Context) {
-	if !d.tune || d.chosen == nil || errors.Is(d.failure, vk.ErrDeviceLost) {
+// kernelTuning measures which constants of the kernels are fastest on the tested device, and keeps them.
+type kernelTuning struct {
+	app     *app
+	found   *findings
+	device  *testedDevice
+	reports []tunedReport
+}
+
+// run tunes for the products of a model; "": of a common one.
+func (t *kernelTuning) run(ctx context.Context, model string) {
+	if t.device.chosen == nil || t.device.lost() {
 		return
 	}
 	products := calibrate.CommonProducts()
-	if d.model != "" {
+	if model != "" {
 		var err error
-		if products, err = d.app.productsOf(d.model); err != nil {
-			d.fail(err)
+		if products, err = productsOf(t.app, model); err != nil {
+			t.found.fail(err)
 			return
 		}
 	}
-	dev := d.openDevice(vk.DeviceOptions{})
+	dev := t.device.open(vk.DeviceOptions{})
 	if dev == nil {
 		return
 	}
-	defer d.closeDevice(dev)
-	if err := d.tuneDevice(ctx, dev, products); err != nil && ctx.Err() == nil {
-		d.fail(err)
+	defer t.device.close(dev)
+	if err := t.tuneDevice(ctx, dev, products); err != nil && ctx.Err() == nil {
+		t.found.fail(err)
 	}
 }
 
-func (d *doctor) tuneDevice(ctx context.Context, dev *vk.Device, products []calibrate.Product) error {
-	d.heading("Tuning on device %d", d.chosen.Index)
-	defer d.blank()
-	folder := d.app.cacheFolder()
+func (t *kernelTuning) tuneDevice(ctx context.Context, dev *vk.Device, products []calibrate.Product) error {
+	t.found.heading("Tuning on device %d", t.device.chosen.Index)
+	defer t.found.blank()
+	folder := t.app.cacheFolder()
 	if err := kernels.ForgetTests(folder, dev.Physical); err != nil {
 		return fmt.Errorf("forget earlier self-tests: %w", err)
 	}
-	d.status.clear()
+	t.found.status.clear()
 	var bar *progress
-	tuned, gains, err := calibrate.Tune(ctx, dev, products, d.app.log, func(done, total int) {
+	constants, gains, err := calibrate.Tune(ctx, dev, products, t.app.log, func(done, total int) {
 		if bar == nil {
-			bar = d.app.counting("tuning", int64(total))
+			bar = t.app.counting("tuning", int64(total))
 		}
 		bar.Set(int64(done))
 	})
@@ -65,28 +72,28 @@ func (d *doctor) tuneDevice(ctx context.Context, dev *vk.Device, products []cali
 	if err != nil {
 		return err
 	}
-	if err := kernels.SaveTuned(folder, dev, tuned); err != nil {
+	if err := kernels.SaveTuned(folder, dev, constants); err != nil {
 		return fmt.Errorf("keep what was tuned: %w", err)
 	}
 	for _, g := range gains {
-		d.report.Tuned = append(d.report.Tuned, tunedReport(g))
-		d.printGain(g)
+		t.reports = append(t.reports, tunedReport(g))
+		t.printGain(g)
 	}
 	return nil
 }
 
 // printGain is a row of the table of what won, by how much.
-func (d *doctor) printGain(g calibrate.Gain) {
+func (t *kernelTuning) printGain(g calibrate.Gain) {
 	was := 1e3 * g.OwnSeconds
 	if g.Best == "" {
-		fmt.Fprintf(d.out, "     %-40s %9.2f ms  stays: %s\n", g.What, was, g.Own)
+		fmt.Fprintf(t.found.out, "     %-40s %9.2f ms  stays: %s\n", g.What, was, g.Own)
 		return
 	}
-	fmt.Fprintf(d.out, "     %-40s %9.2f ms  %.2f times as fast: %s, not %s\n", g.What, was, g.OwnSeconds/g.BestSeconds, g.Best, g.Own)
+	fmt.Fprintf(t.found.out, "     %-40s %9.2f ms  %.2f times as fast: %s, not %s\n", g.What, was, g.OwnSeconds/g.BestSeconds, g.Best, g.Own)
 }
 
 // productsOf lists what a model multiplies.
-func (a *app) productsOf(arg string) ([]calibrate.Product, error) {
+func productsOf(a *app, arg string) ([]calibrate.Product, error) {
 	path, err := a.modelPath(arg)
 	if err != nil {
 		return nil, err

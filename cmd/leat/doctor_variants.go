@@ -1,13 +1,14 @@
 package main
 
 import (
-	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"time"
 
 	"leat/internal/kernels"
+	"leat/internal/kernels/cache"
 	"leat/shaders/conform"
 	"leat/vk"
 )
@@ -36,33 +37,40 @@ type cacheReport struct {
 	Stale         string            `json:"stale,omitempty"`
 }
 
-// variants tells which kernels steps on the chosen device use, and what earlier runs found out.
-func (d *doctor) variants(context.Context) {
-	if d.chosen == nil || len(d.report.Kernels) == 0 {
-		return
-	}
-	dev := d.openDevice(vk.DeviceOptions{})
+// keptProbe tells which kernels steps on the tested device use, and what earlier runs kept of the device.
+type keptProbe struct {
+	found    *findings
+	device   *testedDevice
+	log      *slog.Logger
+	folder   *cache.Folder // nil: nothing is kept
+	variants []variantReport
+	cache    *cacheReport // nil: the device was not examined
+}
+
+// examine tells both.
+func (k *keptProbe) examine() {
+	dev := k.device.open(vk.DeviceOptions{})
 	if dev == nil {
 		return
 	}
-	defer d.closeDevice(dev)
-	all, err := kernels.New(dev, kernels.Options{Logger: d.app.log, Cache: d.app.cacheFolder(), Test: conform.Prove})
+	defer k.device.close(dev)
+	all, err := kernels.New(dev, kernels.Options{Logger: k.log, Cache: k.folder, Test: conform.Prove})
 	if err != nil {
-		d.fail(err)
+		k.found.fail(err)
 		return
 	}
 	defer all.Close()
-	d.heading("Kernels on device %d", d.chosen.Index)
+	k.found.heading("Kernels on device %d", k.device.chosen.Index)
 	for _, c := range all.Choices() {
-		d.variant(c)
+		k.variant(c)
 	}
-	d.cache(dev, all)
-	d.blank()
+	k.examineCache(dev, all)
+	k.found.blank()
 }
 
-func (d *doctor) variant(c kernels.Choice) {
+func (k *keptProbe) variant(c kernels.Choice) {
 	r := variantReport{Op: c.Op, Variant: c.Variant, When: c.When, Used: c.Lacks == "", Lacks: c.Lacks, Failed: c.Failed}
-	d.report.Variants = append(d.report.Variants, r)
+	k.variants = append(k.variants, r)
 	text := c.When
 	switch {
 	case c.Lacks != "":
@@ -70,25 +78,24 @@ func (d *doctor) variant(c kernels.Choice) {
 	case text == "":
 		text = "else"
 	}
-	fmt.Fprintf(d.out, "     %-12s %-6s %s\n", c.Op, c.Variant, text)
+	fmt.Fprintf(k.found.out, "     %-12s %-6s %s\n", c.Op, c.Variant, text)
 	if len(c.Failed) > 0 {
-		fmt.Fprintf(d.out, "     %-12s %-6s FAILED: %s\n", "", "", strings.Join(c.Failed, ", "))
+		fmt.Fprintf(k.found.out, "     %-12s %-6s FAILED: %s\n", "", "", strings.Join(c.Failed, ", "))
 	}
 }
 
-// cache tells what is kept, and warns of kernels that earlier runs gave up.
-func (d *doctor) cache(dev *vk.Device, all *kernels.Kernels) {
-	folder := d.app.cacheFolder()
-	r := cacheReport{Path: folder.Path(), Failed: map[string]string{}, Crashed: map[string]string{}}
-	d.report.Cache = &r
-	if folder == nil {
-		d.field("cache", "none: kernels are compiled and tested in every run")
+// examineCache tells what is kept, and warns of kernels that earlier runs gave up.
+func (k *keptProbe) examineCache(dev *vk.Device, all *kernels.Kernels) {
+	r := cacheReport{Path: k.folder.Path(), Failed: map[string]string{}, Crashed: map[string]string{}}
+	k.cache = &r
+	if k.folder == nil {
+		k.found.field("cache", "none: kernels are compiled and tested in every run")
 		return
 	}
-	for _, f := range folder.Files() {
+	for _, f := range k.folder.Files() {
 		r.Files, r.Bytes = r.Files+1, r.Bytes+f.Bytes
 	}
-	if data, err := folder.Load(kernels.KindPipelines, kernels.DeviceKey(dev.Physical)); err == nil {
+	if data, err := k.folder.Load(kernels.KindPipelines, kernels.DeviceKey(dev.Physical)); err == nil {
 		r.PipelineBytes = int64(len(data))
 	}
 	results, _ := all.Tested()
@@ -97,18 +104,18 @@ func (d *doctor) cache(dev *vk.Device, all *kernels.Kernels) {
 			r.Failed[t.Kernel] = t.Error
 		}
 	}
-	d.field("cache", "%s: %s in %d %s, compiled for this driver %s", tilde(r.Path), formatSize(r.Bytes), r.Files, plural(r.Files, "file"), formatSize(r.PipelineBytes))
-	d.field("tested", "%d %s at their first use, %d %s failed", r.Tested, plural(r.Tested, "pipeline"), len(r.Failed), plural(len(r.Failed), "kernel"))
+	k.found.field("cache", "%s: %s in %d %s, compiled for this driver %s", tilde(r.Path), formatSize(r.Bytes), r.Files, plural(r.Files, "file"), formatSize(r.PipelineBytes))
+	k.found.field("tested", "%d %s at their first use, %d %s failed", r.Tested, plural(r.Tested, "pipeline"), len(r.Failed), plural(len(r.Failed), "kernel"))
 	for _, name := range sortedKeys(r.Failed) {
-		d.warn(fmt.Sprintf("kernel %s failed its self-test in a run, so another is used: %s", name, r.Failed[name]),
+		k.found.warn(fmt.Sprintf("kernel %s failed its self-test in a run, so another is used: %s", name, r.Failed[name]),
 			"update the driver; leat doctor --retry tries it again")
 	}
-	d.crashes(all, &r)
-	d.tuneState(dev, &r)
+	k.crashes(all, &r)
+	k.tuneState(dev, &r)
 }
 
 // crashes names the kernels that the driver ended a run in.
-func (d *doctor) crashes(all *kernels.Kernels, r *cacheReport) {
+func (k *keptProbe) crashes(all *kernels.Kernels, r *cacheReport) {
 	for _, c := range all.Crashes() {
 		r.Crashed[c.Kernel] = c.Why
 	}
@@ -117,23 +124,23 @@ func (d *doctor) crashes(all *kernels.Kernels, r *cacheReport) {
 		if kernels.Replaced(name) {
 			instead = "another is used"
 		}
-		d.field("crashed", "%s", name)
-		d.warn(fmt.Sprintf("kernel %s is not used, %s: %s", name, instead, r.Crashed[name]), "update the driver; leat doctor --retry tries it again")
+		k.found.field("crashed", "%s", name)
+		k.found.warn(fmt.Sprintf("kernel %s is not used, %s: %s", name, instead, r.Crashed[name]), "update the driver; leat doctor --retry tries it again")
 	}
 }
 
-// retryKernels forgets, where asked to, which kernels crashed or failed in earlier runs.
-func (d *doctor) retryKernels(context.Context) {
-	if !d.retry || d.chosen == nil {
+// retry forgets which kernels crashed or failed in earlier runs.
+func (k *keptProbe) retry() {
+	if k.device.chosen == nil {
 		return
 	}
-	if err := kernels.Retry(d.app.cacheFolder(), d.chosen); err != nil {
-		d.fail(fmt.Errorf("try kernels again: %w", err))
+	if err := kernels.Retry(k.folder, k.device.chosen); err != nil {
+		k.found.fail(fmt.Errorf("try kernels again: %w", err))
 	}
 }
 
-func (d *doctor) tuneState(dev *vk.Device, r *cacheReport) {
-	t, err := kernels.LoadTuned(d.app.cacheFolder(), dev)
+func (k *keptProbe) tuneState(dev *vk.Device, r *cacheReport) {
+	t, err := kernels.LoadTuned(k.folder, dev)
 	switch {
 	case err != nil:
 		r.Stale = err.Error()
@@ -149,11 +156,11 @@ func (d *doctor) tuneState(dev *vk.Device, r *cacheReport) {
 	}
 	switch {
 	case r.Stale != "":
-		d.field("tuned", "not used: %s; leat doctor --tune MODEL measures anew", r.Stale)
+		k.found.field("tuned", "not used: %s; leat doctor --tune MODEL measures anew", r.Stale)
 	case r.Tuned == 0:
-		d.field("tuned", "nothing: leat doctor --tune MODEL measures what is fastest")
+		k.found.field("tuned", "nothing: leat doctor --tune MODEL measures what is fastest")
 	default:
-		d.field("tuned", "%d %s, %s", r.Tuned, plural(r.Tuned, "choice"), r.TunedAt.Format(time.DateOnly))
+		k.found.field("tuned", "%d %s, %s", r.Tuned, plural(r.Tuned, "choice"), r.TunedAt.Format(time.DateOnly))
 	}
 }
 
