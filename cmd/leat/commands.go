@@ -29,8 +29,8 @@ func commandTable() []command {
 		{name: "clear", help: "forget what was said; the system prompt stays", run: (*repl).cmdClear},
 		{name: "system", args: "[TEXT|off]", help: "show or set the system prompt", run: (*repl).cmdSystem},
 		{name: "set", args: "[NAME [VALUE]]", help: "change a setting; without VALUE, back to what it was at the start", complete: completeSetting, run: (*repl).cmdSet},
-		{name: "show", args: "[WHAT]", help: "settings, model, plan, system or messages", complete: completeTopic, run: (*repl).cmdShow},
-		{name: "stats", help: "speeds of the last answer, and what was reused", run: (*repl).cmdStats},
+		{name: "show", args: "[WHAT]", help: "settings, model, plan, system or messages", complete: completeTopic, run: func(r *repl, _ context.Context, arg string) error { return r.viewer().show(arg) }},
+		{name: "stats", help: "speeds of the last answer, and what was reused", run: func(r *repl, _ context.Context, _ string) error { return r.viewer().stats() }},
 		{name: "save", args: "FILE", help: "write the conversation and its settings to FILE", complete: completeFile, run: (*repl).cmdSave},
 		{name: "load", args: "FILE", help: "go on with a conversation that /save wrote", complete: completeFile, run: (*repl).cmdLoad},
 		{name: "private", help: "keep nothing of this talk, nor of what is typed", run: (*repl).cmdPrivate},
@@ -70,29 +70,29 @@ func (r *repl) cmdHelp(context.Context, string) error {
 }
 
 func (r *repl) cmdClear(context.Context, string) error {
-	if n := len(r.conv.Messages); r.unsaved() && !r.confirm("this talk of %d %s is not saved; clear it?", n, plural(n, "message")) {
+	if n := len(r.talk.conv.Messages); r.talk.unsaved() && !r.ui.confirm("this talk of %d %s is not saved; clear it?", n, plural(n, "message")) {
 		return nil
 	}
 	r.endTalk()
-	r.conv.clear()
-	r.pending, r.last = "", nil
-	r.note("forgotten")
+	r.talk.conv.clear()
+	r.talk.pending, r.talk.last = "", nil
+	r.ui.note("forgotten")
 	return nil
 }
 
 func (r *repl) cmdSystem(_ context.Context, arg string) error {
-	if r.conv.Raw {
+	if r.talk.conv.Raw {
 		return errors.New("there is no system prompt without a chat template")
 	}
 	switch arg {
 	case "":
-		return r.showSystem()
+		return r.viewer().system()
 	case "off":
-		r.conv.System = ""
-		r.note("no system prompt from here on")
+		r.talk.conv.System = ""
+		r.ui.note("no system prompt from here on")
 	default:
-		r.conv.System = arg
-		r.note("system prompt set")
+		r.talk.conv.System = arg
+		r.ui.note("system prompt set")
 	}
 	return nil
 }
@@ -102,13 +102,13 @@ func (r *repl) cmdSet(_ context.Context, arg string) error {
 	value = strings.TrimSpace(value)
 	switch {
 	case name == "":
-		return r.showSettings()
+		return r.viewer().settings()
 	case value == "":
-		if err := r.set.reset(name, &r.start); err != nil {
+		if err := r.talk.set.reset(name, &r.talk.start); err != nil {
 			return err
 		}
 	default:
-		if err := r.set.change(name, value); err != nil {
+		if err := r.talk.set.change(name, value); err != nil {
 			return err
 		}
 	}
@@ -116,7 +116,7 @@ func (r *repl) cmdSet(_ context.Context, arg string) error {
 	if err != nil {
 		return err
 	}
-	r.note("%s is %s", name, r.effective(row))
+	r.ui.note("%s is %s", name, r.talk.effective(row))
 	return nil
 }
 
@@ -125,23 +125,23 @@ func (r *repl) cmdSave(_ context.Context, arg string) error {
 		return usageErrorf("/save FILE: no file was named")
 	}
 	path := expandHome(arg)
-	talk := r.conv.saved(r.name, &r.set)
+	talk := r.talk.conv.saved(r.talk.name, &r.talk.set)
 	old, err := readSaved(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist), output.IsStream(path):
 	case err != nil:
 		return withHint(fmt.Errorf("save the conversation: %s is there, and is none", path), "choose another name, or remove the file first")
 	case !talk.holds(old):
-		if n := len(old.Messages); !r.confirm("%s holds another talk of %d %s; overwrite it?", path, n, plural(n, "message")) {
+		if n := len(old.Messages); !r.ui.confirm("%s holds another talk of %d %s; overwrite it?", path, n, plural(n, "message")) {
 			return nil
 		}
 	}
 	if err := talk.write(path); err != nil {
 		return fmt.Errorf("save the conversation: %w", err)
 	}
-	r.isSaved()
-	n := len(r.conv.Messages)
-	r.note("saved %d %s to %s", n, plural(n, "message"), path)
+	r.talk.isSaved()
+	n := len(r.talk.conv.Messages)
+	r.ui.note("saved %d %s to %s", n, plural(n, "message"), path)
 	return nil
 }
 
@@ -149,7 +149,7 @@ func (r *repl) cmdLoad(_ context.Context, arg string) error {
 	if arg == "" {
 		return usageErrorf("/load FILE: no file was named")
 	}
-	next := r.set.clone()
+	next := r.talk.set.clone()
 	c, model, err := loadConversation(expandHome(arg), &next)
 	if err != nil {
 		return err
@@ -157,44 +157,44 @@ func (r *repl) cmdLoad(_ context.Context, arg string) error {
 	if f, _ := r.model.facts(); !c.Raw && !f.hasTemplate {
 		return fmt.Errorf("load a conversation from %s: it was made with a chat template, and this model has none", arg)
 	}
-	if n := len(r.conv.Messages); r.unsaved() && !r.confirm("this talk of %d %s is not saved; load another in its place?", n, plural(n, "message")) {
+	if n := len(r.talk.conv.Messages); r.talk.unsaved() && !r.ui.confirm("this talk of %d %s is not saved; load another in its place?", n, plural(n, "message")) {
 		return nil
 	}
 	r.endTalk()
-	r.resume(c, next)
+	r.talk.resume(c, next)
 	n := len(c.Messages)
-	r.note("loaded %d %s; the next question has them prefilled", n, plural(n, "message"))
-	if pathOfModel(model) != pathOfModel(r.name) {
-		r.note("it was made with %s", printable(model))
+	r.ui.note("loaded %d %s; the next question has them prefilled", n, plural(n, "message"))
+	if pathOfModel(model) != pathOfModel(r.talk.name) {
+		r.ui.note("it was made with %s", printable(model))
 	}
 	return nil
 }
 
 // cmdPrivate ends the keeping of this talk, from its beginning.
 func (r *repl) cmdPrivate(context.Context, string) error {
-	if err := r.keep.forget(); err != nil {
+	if err := r.talk.keep.forget(); err != nil {
 		return fmt.Errorf("remove what was kept of this talk: %w", err)
 	}
-	if err := r.term.Forget(); err != nil {
+	if err := r.ui.term.Forget(); err != nil {
 		return err
 	}
-	r.note("private: nothing is kept of this talk, nor of what is typed")
+	r.ui.note("private: nothing is kept of this talk, nor of what is typed")
 	return nil
 }
 
 func (r *repl) cmdRetry(ctx context.Context, _ string) error {
-	question := r.pending
+	question := r.talk.pending
 	if question == "" {
 		var ok bool
-		if question, ok = r.conv.retract(); !ok {
+		if question, ok = r.talk.conv.retract(); !ok {
 			return errors.New("there is no question to answer anew")
 		}
 	}
-	if r.set.Greedy() {
-		r.note("at temperature 0 the answer is always the same; /set temp 0.8 makes it vary")
+	if r.talk.set.Greedy() {
+		r.ui.note("at temperature 0 the answer is always the same; /set temp 0.8 makes it vary")
 	}
-	r.conv.ask(question)
-	r.attempt++
+	r.talk.conv.ask(question)
+	r.talk.attempt++
 	return r.ask(ctx)
 }
 

@@ -50,7 +50,7 @@ func newTalkWith(model *resident) *talk {
 	a := &app{in: strings.NewReader(""), out: k, err: &k.err, log: slog.New(slog.DiscardHandler), now: time.Now}
 	s := defaultSettings()
 	s.Temperature, s.MinP, s.Tokens = 0, 0, 4
-	k.repl = &repl{a: a, name: "demo", set: s, start: s, model: model, keep: &keeper{}, reply: modelReplies(nil)}
+	k.repl = newRepl(a, model, &openTalk{name: "demo", set: s, start: s, keep: &keeper{}}, modelReplies(nil))
 	return k
 }
 
@@ -59,7 +59,7 @@ func (k *talk) say(t *testing.T, lines ...string) (out, talk string) {
 	t.Helper()
 	k.out.Reset()
 	k.err.Reset()
-	k.term = newScript(lines...)
+	k.ui.term = newScript(lines...)
 	if err := k.loop(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -91,12 +91,12 @@ func talkKeepsItsState(t *testing.T, k *talk) {
 	if !strings.HasPrefix(out, "One day, a") {
 		t.Errorf("got %q", out)
 	}
-	first := k.last
+	first := k.talk.last
 	if first.Stats.ReusedTokens != 0 || first.Stats.Tokens != 4 || first.Stats.TTFTSeconds <= 0 || first.Stats.DecodePerSec <= 0 {
 		t.Errorf("first answer: %+v", first.Stats)
 	}
 	k.say(t, "And then?")
-	second := k.last.Stats
+	second := k.talk.last.Stats
 	// All of the first prompt and answer is still there; the last token sampled has yet to run.
 	if had := first.Stats.PromptTokens + first.Stats.Tokens - 1; second.ReusedTokens < had {
 		t.Errorf("second answer reused %d of %d prompt tokens, wanted the %d of before", second.ReusedTokens, second.PromptTokens, had)
@@ -107,20 +107,20 @@ func talkKeepsItsState(t *testing.T, k *talk) {
 	}
 
 	// The answer doesn't depend on what was reused.
-	want := k.last.Text
+	want := k.talk.last.Text
 	out, talk := k.say(t, "/retry")
-	if k.last.Text != want || !strings.Contains(talk, "temperature 0") || len(k.conv.Messages) != 4 {
+	if k.talk.last.Text != want || !strings.Contains(talk, "temperature 0") || len(k.talk.conv.Messages) != 4 {
 		t.Errorf("/retry: got %q with %q, wanted %q", out, talk, want)
 	}
 
 	path := filepath.Join(t.TempDir(), "talk.json")
 	k.say(t, "/system Be brief.", "/set temp 0.5", "/save "+path, "/clear", "/set temp", "/system off")
-	if k.conv.System != "" || len(k.conv.Messages) != 0 || k.set.Temperature != 0 {
-		t.Errorf("after /clear: %+v", k.conv)
+	if k.talk.conv.System != "" || len(k.talk.conv.Messages) != 0 || k.talk.set.Temperature != 0 {
+		t.Errorf("after /clear: %+v", k.talk.conv)
 	}
 	k.say(t, "/load "+path)
-	if k.conv.System != "Be brief." || len(k.conv.Messages) != 4 || k.set.Temperature != 0.5 {
-		t.Errorf("after /load: %+v", k.conv)
+	if k.talk.conv.System != "Be brief." || len(k.talk.conv.Messages) != 4 || k.talk.set.Temperature != 0.5 {
+		t.Errorf("after /load: %+v", k.talk.conv)
 	}
 	if _, talk = k.say(t, "/show messages", "/show model", "/show plan", "/show system"); strings.Contains(talk, "error") {
 		t.Errorf("/show: %s", talk)
@@ -128,55 +128,55 @@ func talkKeepsItsState(t *testing.T, k *talk) {
 }
 
 func talkIsInterrupted(t *testing.T, k *talk) {
-	k.set.Tokens = 0
-	k.set.IgnoreEOG = true
+	k.talk.set.Tokens = 0
+	k.talk.set.IgnoreEOG = true
 	k.watch = func(shown string) {
 		if strings.Contains(shown, "One day") {
 			k.watch = nil
 			for range 3 { // the third goes into the channel once the second is taken, after the first has canceled
-				k.term.(*script).signals <- os.Interrupt
+				k.ui.term.(*script).signals <- os.Interrupt
 			}
 		}
 	}
 	_, talk := k.say(t, story)
-	if !strings.Contains(talk, "leat: stopped\n") || k.last == nil || k.last.Stats.Tokens > 100 {
-		t.Fatalf("got %+v, %q", k.last, talk)
+	if !strings.Contains(talk, "leat: stopped\n") || k.talk.last == nil || k.talk.last.Stats.Tokens > 100 {
+		t.Fatalf("got %+v, %q", k.talk.last, talk)
 	}
-	if n := len(k.conv.Messages); n != 2 || !strings.HasPrefix(k.conv.Messages[1].Content, "One day") {
-		t.Errorf("what was shown is not kept: %+v", k.conv.Messages)
+	if n := len(k.talk.conv.Messages); n != 2 || !strings.HasPrefix(k.talk.conv.Messages[1].Content, "One day") {
+		t.Errorf("what was shown is not kept: %+v", k.talk.conv.Messages)
 	}
 
 	// Before the first token: the question is taken back, and can be asked again.
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	k.term = newScript()
-	if err := k.do(ctx, "And then?", false); err != nil || len(k.conv.Messages) != 2 || k.pending != "And then?" {
-		t.Errorf("error %v, %+v, pending %q", err, k.conv.Messages, k.pending)
+	k.ui.term = newScript()
+	if err := k.do(ctx, "And then?", false); err != nil || len(k.talk.conv.Messages) != 2 || k.talk.pending != "And then?" {
+		t.Errorf("error %v, %+v, pending %q", err, k.talk.conv.Messages, k.talk.pending)
 	}
-	k.set.Tokens = 2
+	k.talk.set.Tokens = 2
 	k.say(t, "/retry")
-	if n := len(k.conv.Messages); n != 4 || k.conv.Messages[2].Content != "And then?" || k.pending != "" {
-		t.Errorf("after /retry: %+v", k.conv.Messages)
+	if n := len(k.talk.conv.Messages); n != 4 || k.talk.conv.Messages[2].Content != "And then?" || k.talk.pending != "" {
+		t.Errorf("after /retry: %+v", k.talk.conv.Messages)
 	}
 }
 
 func TestTalkOutlivesItsContext(t *testing.T) {
 	needDevice(t)
 	k := newTalk(t, engine.Options{ContextLength: 64})
-	k.set.IgnoreEOG = true
+	k.talk.set.IgnoreEOG = true
 	k.say(t, story)
 	_, talk := k.say(t, "Tell me more of it.", "What did the dog do?")
-	if !strings.Contains(talk, "left out from here on") || k.conv.Dropped == 0 || len(k.conv.Messages) != 6 {
-		t.Errorf("dropped %d of %d: %s", k.conv.Dropped, len(k.conv.Messages), talk)
+	if !strings.Contains(talk, "left out from here on") || k.talk.conv.Dropped == 0 || len(k.talk.conv.Messages) != 6 {
+		t.Errorf("dropped %d of %d: %s", k.talk.conv.Dropped, len(k.talk.conv.Messages), talk)
 	}
 	_, talk = k.say(t, strings.Repeat("long ", 80))
 	if !strings.Contains(talk, "leat: error: the context is full") || !strings.Contains(talk, "leat: hint: --ctx") {
 		t.Errorf("a question that can't fit: %s", talk)
 	}
-	if len(k.conv.Messages) != 6 {
-		t.Errorf("it is kept: %+v", k.conv.Messages)
+	if len(k.talk.conv.Messages) != 6 {
+		t.Errorf("it is kept: %+v", k.talk.conv.Messages)
 	}
-	k.set.Tokens = 0
+	k.talk.set.Tokens = 0
 	if _, talk = k.say(t, "Go on."); !strings.Contains(talk, "so the answer ends here") {
 		t.Errorf("an answer that fills the context: %s", talk)
 	}
@@ -185,9 +185,9 @@ func TestTalkOutlivesItsContext(t *testing.T) {
 func TestTalkIsFreedWhenIdle(t *testing.T) {
 	needDevice(t)
 	k := newTalk(t, engine.Options{})
-	k.set.Tokens = 2
+	k.talk.set.Tokens = 2
 	k.say(t, story)
-	want := k.conv.Messages[1].Content
+	want := k.talk.conv.Messages[1].Content
 	k.model.idle = time.Millisecond
 	k.say(t, "/retry") // its end starts the clock
 	await.Until(t, "the model to leave", func() bool {
@@ -199,18 +199,18 @@ func TestTalkIsFreedWhenIdle(t *testing.T) {
 	}
 	k.model.idle = 0
 	k.say(t, "/retry")
-	if got := k.conv.Messages[1].Content; got != want || k.model.loads != 2 || k.last.Stats.ReusedTokens != 0 {
-		t.Errorf("loaded %d times, got %q with %+v; wanted %q", k.model.loads, got, k.last.Stats, want)
+	if got := k.talk.conv.Messages[1].Content; got != want || k.model.loads != 2 || k.talk.last.Stats.ReusedTokens != 0 {
+		t.Errorf("loaded %d times, got %q with %+v; wanted %q", k.model.loads, got, k.talk.last.Stats, want)
 	}
 }
 
 func talkGoesOn(t *testing.T, k *talk) {
-	k.conv.Raw = true
+	k.talk.conv.Raw = true
 	out, talk := k.say(t, "Once upon a time", "/system Be brief.", "and")
 	if !strings.HasPrefix(out, ", there was") || !strings.Contains(talk, "no system prompt without") {
 		t.Errorf("got %q, %q", out, talk)
 	}
-	if got := k.conv.text(); !strings.HasPrefix(got, "Once upon a time, there was") {
+	if got := k.talk.conv.text(); !strings.HasPrefix(got, "Once upon a time, there was") {
 		t.Errorf("the text is %q", got)
 	}
 }
@@ -263,7 +263,7 @@ func TestTalkWithoutModel(t *testing.T) {
 			if got := out + talk; !strings.Contains(got, c.want) {
 				t.Errorf("got %q, wanted %q in it", got, c.want)
 			}
-			if left := len(k.term.(*script).lines); left != c.left {
+			if left := len(k.ui.term.(*script).lines); left != c.left {
 				t.Errorf("%d lines were not read, wanted %d", left, c.left)
 			}
 		})
@@ -313,11 +313,11 @@ func TestAsksBeforeItDrops(t *testing.T) {
 			k := newTalkWith(&resident{last: modelFacts{hasTemplate: true}})
 			k.repl.reply = scriptedReply
 			k.say(t, c.lines...)
-			asked := strings.Join(k.term.(*script).prompts, "\n")
+			asked := strings.Join(k.ui.term.(*script).prompts, "\n")
 			if strings.Contains(asked, "[y/N]") != (c.asked != "") || !strings.Contains(asked, c.asked) {
 				t.Errorf("asked %q, wanted %q", asked, c.asked)
 			}
-			if n := len(k.conv.Messages); n != c.said {
+			if n := len(k.talk.conv.Messages); n != c.said {
 				t.Errorf("the talk has %d messages, wanted %d", n, c.said)
 			}
 			if talk, err := readSaved(other); err != nil || talk.Messages[0].Content != c.other {

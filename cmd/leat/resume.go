@@ -64,21 +64,21 @@ func (f *runFlags) goOn(r *repl, last *keptTalk) error {
 			return doing(fmt.Errorf("it was made with a chat template, and this model has none"))
 		}
 		if f.given("system") || f.given("system-file") {
-			c.System = r.conv.System
+			c.System = r.talk.conv.System
 		}
 	}
-	r.resume(c, set)
-	r.start = set.clone()
-	r.keep.from = last.path
+	r.talk.resume(c, set)
+	r.talk.start = set.clone()
+	r.talk.keep.from = last.path
 	return nil
 }
 
 // showResumed shows where a conversation goes on.
 func (r *repl) showResumed(last *keptTalk) {
 	n := len(last.talk.Messages)
-	r.note("going on with the talk of %s: %d %s, the last of them:", last.at.Format("2006-01-02 15:04"), n, plural(n, "message"))
-	if model := last.talk.Model; model != r.keep.model {
-		r.note("it was made with %s", printable(model))
+	r.ui.note("going on with the talk of %s: %d %s, the last of them:", last.at.Format("2006-01-02 15:04"), n, plural(n, "message"))
+	if model := last.talk.Model; model != r.talk.keep.model {
+		r.ui.note("it was made with %s", printable(model))
 	}
 	for _, m := range last.talk.Messages[max(0, n-2):] {
 		text := ending(strings.Trim(m.Content, "\n"))
@@ -88,10 +88,10 @@ func (r *repl) showResumed(last *keptTalk) {
 		r.a.printText(text)
 	}
 	switch {
-	case r.pending != "":
-		r.note("the last question has no answer; /retry asks it again")
+	case r.talk.pending != "":
+		r.ui.note("the last question has no answer; /retry asks it again")
 	default:
-		r.note("/show messages shows all")
+		r.ui.note("/show messages shows all")
 	}
 }
 

@@ -164,8 +164,8 @@ func (f *runFlags) run(ctx context.Context, a *app, arg string) error {
 				fmt.Fprintf(a.err, "leat: nothing is predicted: \"leat plan %s\" measures what this machine does with it\n", arg)
 			}
 		}
-		r := &repl{a: a, model: model, name: arg, conv: conv, set: f.set, start: f.set.clone(), reply: modelReplies(predict)}
-		r.keep = &keeper{dir: f.keptDir(), model: pathOfModel(arg), warn: func(err error) { r.note("%v", err) }}
+		r := newRepl(a, model, &openTalk{name: arg, conv: conv, set: f.set, start: f.set.clone()}, modelReplies(predict))
+		r.talk.keep = &keeper{dir: f.keptDir(), model: pathOfModel(arg), warn: func(err error) { r.ui.note("%v", err) }}
 		if last != nil {
 			if err := f.goOn(r, last); err != nil {
 				return err
@@ -350,16 +350,16 @@ func (f *runFlags) output(a *app) interface {
 func (f *runFlags) converse(ctx context.Context, a *app, r *repl, last *keptTalk) error {
 	past, err := openHistory(f.historyPath())
 	if err != nil {
-		r.note("%v", err)
+		r.ui.note("%v", err)
 	}
-	term, err := openTerminal(past, r.complete, func(err error) { r.note("%v", err) })
+	term, err := openTerminal(past, r.complete, func(err error) { r.ui.note("%v", err) })
 	if err != nil {
 		return fmt.Errorf("open the terminal: %w", err)
 	}
 	defer r.endTalk() // in a panic too
 	defer term.Close()
 	atExit := func() {
-		r.keep.flush()
+		r.talk.keep.flush()
 		term.Restore()
 	}
 	a.atExit.Store(&atExit)
@@ -368,7 +368,7 @@ func (f *runFlags) converse(ctx context.Context, a *app, r *repl, last *keptTalk
 	ctx, stop := a.ownInterrupt(ctx)
 	defer stop()
 	defer context.AfterFunc(ctx, func() { term.Close() })()
-	r.term = term
+	r.ui.term = term
 	r.welcome()
 	if last != nil {
 		r.showResumed(last)

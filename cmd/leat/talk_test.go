@@ -21,8 +21,8 @@ func talkMain() {
 	f := &runFlags{set: defaultSettings(), given: func(string) bool { return false }}
 	f.noHistory = slices.Contains(os.Args, "--no-history")
 	model := &resident{last: modelFacts{device: "none", hasTemplate: true}}
-	r := &repl{a: a, model: model, name: "demo", set: f.set, start: f.set.clone(), reply: scriptedReply}
-	r.keep = &keeper{dir: f.keptDir(), model: "demo", warn: func(err error) { r.note("%v", err) }}
+	r := newRepl(a, model, &openTalk{name: "demo", set: f.set, start: f.set.clone()}, scriptedReply)
+	r.talk.keep = &keeper{dir: f.keptDir(), model: "demo", warn: func(err error) { r.ui.note("%v", err) }}
 	var last *keptTalk
 	if slices.Contains(os.Args, "--resume") {
 		var err error
@@ -38,7 +38,7 @@ func talkMain() {
 }
 
 func scriptedReply(ctx context.Context, r *repl) (*answer, error) {
-	question := r.conv.Messages[len(r.conv.Messages)-1].Content
+	question := r.talk.conv.Messages[len(r.talk.conv.Messages)-1].Content
 	got := &answer{Stop: engine.StopEOG.String()}
 	show, finish := r.show()
 	defer finish()

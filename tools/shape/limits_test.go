@@ -33,7 +33,6 @@ var exceptions = map[string]exception{
 	"fields engine.rehearsal":           {42, "is a Model without weights"},
 
 	"methods cmd/leat.app":            {30, "what all commands share"},
-	"methods cmd/leat.repl":           {36, "all parts of a talk at a terminal"},
 	"methods internal/arch.Hyper":     {32, "keys of a file and what follows from them"},
 	"fields internal/arch.Hyper":      {23, "keys of a file and what follows from them"},
 	"methods internal/bench.run":      {26, "all parts of a benchmark"},
