@@ -48,7 +48,7 @@ func (f *benchFlags) newBencher(ctx context.Context, a *app, arg string) (r *ben
 			err = errors.Join(err, r.close())
 		}
 	}()
-	if r.path, err = a.modelPath(arg); err != nil {
+	if r.path, err = modelPath(arg); err != nil {
 		return r, err
 	}
 	if r.model, err = pack.Open(r.path); err != nil {

@@ -87,7 +87,7 @@ func TestCompletion(t *testing.T) {
 // completions are the words that the shells are given, without their descriptions.
 func completions(t *testing.T, line []string) (words []string) {
 	var out, errw strings.Builder
-	if code := run(context.Background(), append([]string{"__complete"}, line...), strings.NewReader(""), &out, &errw); code != 0 {
+	if code := newApp(strings.NewReader(""), &out, &errw).run(context.Background(), append([]string{"__complete"}, line...)); code != 0 {
 		t.Fatalf("exit code %d: %s", code, errw.String())
 	}
 	const files = "ShellCompDirectiveDefault" // the shell would offer all there are

@@ -47,9 +47,9 @@ func (c *console) interruptible(ctx context.Context) (context.Context, func()) {
 		}
 		select {
 		case <-interrupts:
-			if c.a.exit != nil {
-				c.a.lastWord()
-				c.a.exit(exitInterrupted)
+			if c.a.end.exit != nil {
+				c.a.end.lastWord()
+				c.a.end.exit(exitInterrupted)
 			}
 		case <-over:
 		}

@@ -154,15 +154,7 @@ func (f *saved) holds(old *saved) bool {
 	return n <= len(f.Messages) && slices.Equal(f.Messages[:n], old.Messages) && (old.System == "" || old.System == f.System)
 }
 
-// save writes the conversation to path.
-func (c *conversation) save(path, model string, s *settings) error {
-	if err := c.saved(model, s).write(path); err != nil {
-		return fmt.Errorf("save the conversation: %w", err)
-	}
-	return nil
-}
-
-// loadConversation reads what save wrote, and sets s to its settings.
+// loadConversation reads what [saved.write] wrote, and sets s to its settings.
 func loadConversation(path string, s *settings) (c conversation, model string, err error) {
 	f, err := readSaved(path)
 	if err == nil {

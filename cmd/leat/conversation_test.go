@@ -82,7 +82,7 @@ func TestSaveAndLoad(t *testing.T) {
 	c.Dropped = 2
 	s.Seed, s.Stop = 7, []string{"\n"}
 	for range 2 { // the second replaces the first
-		if err := c.save(path, "demo", &s); err != nil {
+		if err := c.saved("demo", &s).write(path); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -94,7 +94,7 @@ func TestSaveAndLoad(t *testing.T) {
 	if entries, _ := os.ReadDir(dir); len(entries) != 1 {
 		t.Errorf("saving left %v", entries)
 	}
-	if err := c.save(filepath.Join(dir, "no", "such"), "demo", &s); err == nil {
+	if err := c.saved("demo", &s).write(filepath.Join(dir, "no", "such")); err == nil {
 		t.Error("saved into a folder that isn't there")
 	}
 }

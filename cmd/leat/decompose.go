@@ -96,7 +96,7 @@ func (a *app) runs(m *pack.Model) error {
 }
 
 func (a *app) decompose(ctx context.Context, in, outdir string, o decompose.Options) (*decomposeReport, error) {
-	in, err := a.modelPath(in)
+	in, err := modelPath(in)
 	if err != nil {
 		return nil, err
 	}

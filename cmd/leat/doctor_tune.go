@@ -94,7 +94,7 @@ func (t *kernelTuning) printGain(g calibrate.Gain) {
 
 // productsOf lists what a model multiplies.
 func productsOf(a *app, arg string) ([]calibrate.Product, error) {
-	path, err := a.modelPath(arg)
+	path, err := modelPath(arg)
 	if err != nil {
 		return nil, err
 	}

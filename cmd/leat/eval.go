@@ -70,7 +70,7 @@ func parseIDs(text string) ([]token.ID, error) {
 }
 
 func (f *evalFlags) run(ctx context.Context, a *app, arg string) error {
-	if err := a.modelExists(arg); err != nil {
+	if err := modelExists(arg); err != nil {
 		return err
 	}
 	ids, err := parseIDs(f.tokens)

@@ -57,13 +57,13 @@ func (f *modelFlags) options(a *app) engine.Options {
 		Device: f.device, ContextLength: f.ctx, DeviceBytes: int64(f.vram), HostBytes: int64(f.ram), KVType: f.kvType,
 		Chunk: f.chunk, Disable: f.disable, Enable: f.enable, OneQueue: f.oneQueue, Validate: f.validate,
 		Pace: f.pace, TargetTempC: f.targetTemp, ExpertPolicy: f.experts,
-		VulkanLoader: a.vulkan().LoaderPath, CacheDir: a.cached("kernels"), Logger: a.log, SelfTest: a.selfTest,
+		VulkanLoader: a.vulkan().LoaderPath, CacheDir: a.cached("kernels"), Logger: a.log, SelfTest: a.tests.begin,
 	}
 }
 
 // load loads the model that a MODEL argument names, with a progress bar.
 func (f *modelFlags) load(ctx context.Context, a *app, arg string) (*engine.Model, error) {
-	path, err := a.modelPath(arg)
+	path, err := modelPath(arg)
 	if err != nil {
 		return nil, err
 	}
@@ -117,7 +117,7 @@ func (f *modelFlags) asks(a *app, arg string, others []string, list ...result) (
 	if !slices.ContainsFunc(list, func(r result) bool { return r.path != "" }) {
 		return nil
 	}
-	f.results, err = a.newResults(a.modelInputs(arg, others...), list...)
+	f.results, err = a.newResults(modelInputs(arg, others...), list...)
 	return err
 }
 

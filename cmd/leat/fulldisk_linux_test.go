@@ -59,7 +59,7 @@ func TestFullDisk(t *testing.T) {
 		{"conversation", func() error {
 			c := conversation{Messages: []message{{Role: roleUser, Content: long}}}
 			s := defaultSettings()
-			return c.save(at("conversation"), "m", &s)
+			return c.saved("m", &s).write(at("conversation"))
 		}},
 		{"logits", func() error {
 			return (&results{paths: []string{at("logits")}}).fill(at("logits"), func(w io.Writer) error { _, err := io.WriteString(w, long+long); return err })

@@ -10,7 +10,7 @@ import (
 func TestHelpAdvanced(t *testing.T) {
 	help := func(args ...string) string {
 		var out, errs bytes.Buffer
-		if code := run(t.Context(), args, strings.NewReader(""), &out, &errs); code != 0 || errs.Len() > 0 {
+		if code := newApp(strings.NewReader(""), &out, &errs).run(t.Context(), args); code != 0 || errs.Len() > 0 {
 			t.Fatalf("%v: exit status %d, %s", args, code, &errs)
 		}
 		return out.String()

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -28,53 +29,63 @@ func prepared(args []string, change func(ctx context.Context, a *app)) int {
 		stop()
 	})
 	a := newApp(os.Stdin, os.Stdout, os.Stderr)
-	a.exit, a.patience = os.Exit, func() <-chan time.Time { return time.After(patience) }
+	a.end.exit, a.end.patience = os.Exit, func() <-chan time.Time { return time.After(patience) }
 	change(ctx, a)
 	return a.run(ctx, args)
 }
 
+// processEnd is how the process ends where a command does not return.
+type processEnd struct {
+	exit          func(code int) // nil: the process is none of our own
+	err           io.Writer
+	patience      func() <-chan time.Time // see lastResort
+	ownInterrupts atomic.Bool             // Ctrl-C is for the command
+	ended         atomic.Bool             // the last word is said
+	atExit        atomic.Pointer[func()]  // see lastWord
+}
+
 // lastResort ends the process where an interrupted command does not. What leat writes
 // bears it: whole files get their names last, and a pack is taken up again.
-func (a *app) lastResort() {
-	if a.exit == nil || a.ownInterrupts.Load() {
+func (e *processEnd) lastResort() {
+	if e.exit == nil || e.ownInterrupts.Load() {
 		return
 	}
-	<-a.patience()
-	if a.ownInterrupts.Load() || !a.ended.CompareAndSwap(false, true) {
+	<-e.patience()
+	if e.ownInterrupts.Load() || !e.ended.CompareAndSwap(false, true) {
 		return
 	}
-	a.lastWord()
-	if isTerminal(a.err) {
-		io.WriteString(a.err, "\n") // a progress bar may stand there
+	e.lastWord()
+	if isTerminal(e.err) {
+		io.WriteString(e.err, "\n") // a progress bar may stand there
 	}
 	output.Abandon()
-	fmt.Fprintln(a.err, "leat: interrupted")
-	a.exit(exitInterrupted)
+	fmt.Fprintln(e.err, "leat: interrupted")
+	e.exit(exitInterrupted)
 }
 
 // lastWord runs what a command left to be done if the process ends without it.
-func (a *app) lastWord() {
-	if do := a.atExit.Swap(nil); do != nil {
+func (e *processEnd) lastWord() {
+	if do := e.atExit.Swap(nil); do != nil {
 		(*do)()
 	}
 }
 
 // ownInterrupt gives Ctrl-C to a command until the function returned is called. The new
 // ctx ends with what ends the program otherwise, and with its terminal.
-func (a *app) ownInterrupt(ctx context.Context) (context.Context, func()) {
-	a.ownInterrupts.Store(true)
+func (e *processEnd) ownInterrupt(ctx context.Context) (context.Context, func()) {
+	e.ownInterrupts.Store(true)
 	signals := []os.Signal{syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) { // as nohup has it
 		signals = append(signals, syscall.SIGHUP)
 	}
 	ctx, stop := signal.NotifyContext(context.WithoutCancel(ctx), signals...)
 	disarm := context.AfterFunc(ctx, func() {
-		a.ownInterrupts.Store(false)
-		a.lastResort()
+		e.ownInterrupts.Store(false)
+		e.lastResort()
 	})
 	return ctx, func() {
 		disarm()
 		stop()
-		a.ownInterrupts.Store(false)
+		e.ownInterrupts.Store(false)
 	}
 }

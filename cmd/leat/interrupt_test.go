@@ -38,18 +38,18 @@ func TestLastResort(t *testing.T) {
 			var errw bytes.Buffer
 			a := newApp(strings.NewReader(""), &errw, &errw)
 			code := -1
-			a.exit = func(n int) { code = n }
-			a.patience = func() <-chan time.Time {
-				a.ended.Store(c.over)
+			a.end.exit = func(n int) { code = n }
+			a.end.patience = func() <-chan time.Time {
+				a.end.ended.Store(c.over)
 				now := make(chan time.Time)
 				close(now)
 				return now
 			}
 			ctx, back := t.Context(), func() {}
 			if c.own {
-				ctx, back = a.ownInterrupt(ctx)
+				ctx, back = a.end.ownInterrupt(ctx)
 			}
-			a.lastResort()
+			a.end.lastResort()
 			if got := code == exitInterrupted && errw.String() == "leat: interrupted\n"; got != c.want {
 				t.Errorf("exit code %d, %q", code, errw.String())
 			}
@@ -57,7 +57,7 @@ func TestLastResort(t *testing.T) {
 				t.Error("the command's own context has ended")
 			}
 			back()
-			if a.ownInterrupts.Load() {
+			if a.end.ownInterrupts.Load() {
 				t.Error("Ctrl-C is still the conversation's")
 			}
 		})

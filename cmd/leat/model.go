@@ -30,8 +30,8 @@ func wants(names ...string) cobra.PositionalArgs {
 
 // modelPath is the file or folder that a MODEL argument means; it exists. A folder that is
 // really named demo is reached as ./demo.
-func (a *app) modelPath(arg string) (string, error) {
-	if err := a.modelExists(arg); err != nil || arg != "demo" {
+func modelPath(arg string) (string, error) {
+	if err := modelExists(arg); err != nil || arg != "demo" {
 		return arg, err
 	}
 	path, err := demo.Path("")
@@ -42,7 +42,7 @@ func (a *app) modelPath(arg string) (string, error) {
 }
 
 // modelExists fails where a MODEL argument means nothing. Commands ask it before anything else that may be missing.
-func (a *app) modelExists(arg string) error {
+func modelExists(arg string) error {
 	if arg == "demo" {
 		return nil
 	}

@@ -62,7 +62,7 @@ type perplexityResult struct {
 const defaultWindow = 512
 
 func (f *perplexityFlags) run(ctx context.Context, a *app, arg string) error {
-	if err := a.modelExists(arg); err != nil {
+	if err := modelExists(arg); err != nil {
 		return err
 	}
 	text, err := readText(a, f.text, f.file)

@@ -129,7 +129,7 @@ func (f *planFlags) run(ctx context.Context, a *app, arg string) error {
 	if err := f.check(); err != nil {
 		return err
 	}
-	path, err := a.modelPath(arg)
+	path, err := modelPath(arg)
 	if err != nil {
 		return err
 	}

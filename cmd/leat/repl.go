@@ -127,7 +127,7 @@ func (r *repl) answerLast(ctx context.Context) error {
 	for _, line := range got.Stats.Shrinks {
 		r.ui.note("%s", line)
 	}
-	r.a.toldTests(r.talk.set.Stats)
+	r.a.tests.tell(r.talk.set.Stats)
 	if r.talk.set.Stats {
 		r.ui.note("%s", got.Stats.speeds())
 		if p := got.Stats.prediction(); p != "" {

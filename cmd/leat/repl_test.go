@@ -306,7 +306,7 @@ func TestAsksBeforeItDrops(t *testing.T) {
 			old, set := &conversation{}, defaultSettings()
 			old.ask("old")
 			old.answer("answer", "")
-			if err := old.save(other, "demo", &set); err != nil {
+			if err := old.saved("demo", &set).write(other); err != nil {
 				t.Fatal(err)
 			}
 			os.Remove(mine)

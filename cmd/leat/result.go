@@ -118,14 +118,14 @@ func (l *later) finish() error {
 
 // modelInputs are the files that a command with a MODEL reads, so that it writes over none of them: all of the model's, and
 // others that were named.
-func (a *app) modelInputs(arg string, others ...string) []string {
+func modelInputs(arg string, others ...string) []string {
 	var inputs []string
 	for _, path := range others {
 		if path != "" && path != output.Stdout {
 			inputs = append(inputs, path)
 		}
 	}
-	path, err := a.modelPath(arg)
+	path, err := modelPath(arg)
 	if err != nil {
 		return inputs // said when it is loaded
 	}

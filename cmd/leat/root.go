@@ -7,7 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -56,25 +55,18 @@ type app struct {
 	now      func() time.Time
 	last     []func() error // what is left to do when a command's code is done
 	tests    selfTests
-
-	exit          func(code int)          // ends the process; nil: this is none of our own
-	patience      func() <-chan time.Time // see lastResort
-	ownInterrupts atomic.Bool             // Ctrl-C is for the command
-	ended         atomic.Bool             // the last word is said
-	atExit        atomic.Pointer[func()]  // see lastWord
-}
-
-// run is the whole program, less the process: it returns the exit code.
-func run(ctx context.Context, args []string, in io.Reader, out, errw io.Writer) int {
-	return newApp(in, out, errw).run(ctx, args)
+	end      processEnd
 }
 
 func newApp(in io.Reader, out, errw io.Writer) *app {
-	return &app{in: in, out: out, err: errw, log: slog.New(slog.DiscardHandler), now: time.Now}
+	a := &app{in: in, out: out, err: errw, log: slog.New(slog.DiscardHandler), now: time.Now}
+	a.tests.err, a.tests.now, a.end.err = errw, a.now, errw
+	return a
 }
 
+// run is the whole program, less the process: it returns the exit code.
 func (a *app) run(ctx context.Context, args []string) int {
-	defer context.AfterFunc(ctx, a.lastResort)()
+	defer context.AfterFunc(ctx, a.end.lastResort)()
 	working, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	out := a.guard(fail)
@@ -88,10 +80,10 @@ func (a *app) run(ctx context.Context, args []string) int {
 	if errors.As(err, &usage) && usage.hint == "" {
 		usage.hint = explains(cmd)
 	}
-	if !a.ended.CompareAndSwap(false, true) {
+	if !a.end.ended.CompareAndSwap(false, true) {
 		select {} // the process is about to end
 	}
-	if a.exit != nil {
+	if a.end.exit != nil {
 		out.Close()
 	}
 	return a.report(ctx, out.join(err))
@@ -145,7 +137,7 @@ func (a *app) wrap(c *cobra.Command) {
 		a.started = true
 		a.log = newLogger(a.err, a.verbose)
 		kernels.NoteCrashes(a.cacheFolder())
-		defer a.toldTests(false)
+		defer a.tests.tell(false)
 		return a.finish(runE(cmd, args))
 	}
 }

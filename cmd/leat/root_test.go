@@ -25,7 +25,7 @@ func leat(t *testing.T, args ...string) (stdout, stderr string, code int) {
 func leatContext(t *testing.T, ctx context.Context, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	var out, errw bytes.Buffer
-	code = run(ctx, args, strings.NewReader(""), &out, &errw)
+	code = newApp(strings.NewReader(""), &out, &errw).run(ctx, args)
 	return out.String(), errw.String(), code
 }
 
@@ -215,18 +215,17 @@ func TestModelPath(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	t.Setenv("HOME", t.TempDir())
 	t.Setenv("LocalAppData", t.TempDir())
-	a := &app{}
-	path, err := a.modelPath("demo")
+	path, err := modelPath("demo")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(path); err != nil {
 		t.Error(err)
 	}
-	if path, err := a.modelPath("./demo"); err != nil || path != "./demo" { // our package of that name
+	if path, err := modelPath("./demo"); err != nil || path != "./demo" { // our package of that name
 		t.Errorf("modelPath(./demo) = %q, %v", path, err)
 	}
-	_, err = a.modelPath("nowhere/model.gguf")
+	_, err = modelPath("nowhere/model.gguf")
 	if !errors.Is(err, os.ErrNotExist) || hintFor(err) == "" {
 		t.Errorf("modelPath of nothing: %v, hint %q", err, hintFor(err))
 	}

@@ -121,7 +121,7 @@ func (f *runFlags) run(ctx context.Context, a *app, arg string) error {
 		return err
 	}
 	if arg != "" || !f.resume {
-		if err := a.modelExists(arg); err != nil {
+		if err := modelExists(arg); err != nil {
 			return err
 		}
 	}
@@ -256,7 +256,7 @@ func (f *runFlags) once(ctx context.Context, a *app, model *resident, conv *conv
 		}
 		return hintContext(err)
 	})
-	a.toldTests(f.set.Stats)
+	a.tests.tell(f.set.Stats)
 	if err != nil {
 		return err
 	}
@@ -362,10 +362,10 @@ func (f *runFlags) converse(ctx context.Context, a *app, r *repl, last *keptTalk
 		r.talk.keep.flush()
 		term.Restore()
 	}
-	a.atExit.Store(&atExit)
-	defer a.atExit.Store(nil)
+	a.end.atExit.Store(&atExit)
+	defer a.end.atExit.Store(nil)
 	// From here on Ctrl-C is the conversation's; other signals still end it.
-	ctx, stop := a.ownInterrupt(ctx)
+	ctx, stop := a.end.ownInterrupt(ctx)
 	defer stop()
 	defer context.AfterFunc(ctx, func() { term.Close() })()
 	r.ui.term = term

@@ -31,14 +31,14 @@ func TestSelfTests(t *testing.T) {
 		var errw bytes.Buffer
 		a := newApp(strings.NewReader(""), &errw, &errw)
 		now := time.Unix(0, 0)
-		a.now = func() time.Time { return now }
+		a.tests.now = func() time.Time { return now }
 		for range c.tests {
-			over := a.selfTest("a kernel")
+			over := a.tests.begin("a kernel")
 			now = now.Add(c.each)
 			over()
 		}
-		a.toldTests(c.asked)
-		a.toldTests(c.asked) // nothing is said twice
+		a.tests.tell(c.asked)
+		a.tests.tell(c.asked) // nothing is said twice
 		if got := errw.String(); got != c.want {
 			t.Errorf("%s: said %q, wanted %q", c.name, got, c.want)
 		}

@@ -77,7 +77,7 @@ func allCommands() (list []*cobra.Command) {
 // TestFullStdout: no command is content where what it prints can't be written, whether all of it or the end.
 func TestFullStdout(t *testing.T) {
 	dir := t.TempDir()
-	path, err := (&app{}).modelPath("demo")
+	path, err := modelPath("demo")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +113,7 @@ func TestFullStdout(t *testing.T) {
 						args[i] = strings.NewReplacer("$DIR", work, "$PACK", filepath.Join(dir, "pack")).Replace(args[i])
 					}
 					var errw bytes.Buffer
-					code := run(t.Context(), args, strings.NewReader(""), &full{space, syscall.ENOSPC}, &errw)
+					code := newApp(strings.NewReader(""), &full{space, syscall.ENOSPC}, &errw).run(t.Context(), args)
 					if want := "leat: error: write to stdout: no space left on device\n"; code != exitFailure || !strings.HasSuffix(before(errw.String(), "leat: hint"), want) {
 						t.Errorf("%v with room for %d bytes: exit %d, want %d, stderr:\n%swant %s", args, space, code, exitFailure, &errw, want)
 					}
@@ -132,7 +132,7 @@ func before(text, mark string) string {
 func TestReaderGone(t *testing.T) {
 	for _, args := range [][]string{{"version"}, {"--help"}, {"plan", "demo", "--gpu", "RTX 3060"}} {
 		var errw bytes.Buffer
-		if code := run(t.Context(), args, strings.NewReader(""), &full{0, syscall.EPIPE}, &errw); code != exitFailure || errw.Len() > 0 {
+		if code := newApp(strings.NewReader(""), &full{0, syscall.EPIPE}, &errw).run(t.Context(), args); code != exitFailure || errw.Len() > 0 {
 			t.Errorf("%v: exit %d, stderr %q", args, code, &errw)
 		}
 	}
@@ -145,7 +145,7 @@ func TestStdoutAndMore(t *testing.T) {
 		return errors.New("the roof leaks")
 	})
 	var errw bytes.Buffer
-	code := run(t.Context(), []string{"probe"}, strings.NewReader(""), &full{0, os.ErrClosed}, &errw)
+	code := newApp(strings.NewReader(""), &full{0, os.ErrClosed}, &errw).run(t.Context(), []string{"probe"})
 	if want := "leat: error: the roof leaks\nleat: error: write to stdout: file already closed\n"; code != exitFailure || errw.String() != want {
 		t.Errorf("exit %d, stderr %q, want %q", code, &errw, want)
 	}

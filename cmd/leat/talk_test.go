@@ -16,8 +16,8 @@ import (
 // from the question. So tests need no device, and can stop an answer in its midst.
 func talkMain() {
 	a := newApp(os.Stdin, os.Stdout, os.Stderr)
-	a.exit, a.log = os.Exit, slog.New(slog.DiscardHandler)
-	a.patience = func() <-chan time.Time { return nil } // lent without end: nothing depends on time
+	a.end.exit, a.log = os.Exit, slog.New(slog.DiscardHandler)
+	a.end.patience = func() <-chan time.Time { return nil } // lent without end: nothing depends on time
 	f := &runFlags{set: defaultSettings(), given: func(string) bool { return false }}
 	f.noHistory = slices.Contains(os.Args, "--no-history")
 	model := &resident{last: modelFacts{device: "none", hasTemplate: true}}

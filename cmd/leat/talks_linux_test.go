@@ -159,7 +159,7 @@ func TestResumeTakesTheModel(t *testing.T) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.save(filepath.Join(dir, "a.json"), filepath.Join(home, "gone.gguf"), &set); err != nil {
+	if err := c.saved(filepath.Join(home, "gone.gguf"), &set).write(filepath.Join(dir, "a.json")); err != nil {
 		t.Fatal(err)
 	}
 	// A newer one is cut short: it is passed by.
@@ -192,7 +192,7 @@ func TestNewestTalksAreKept(t *testing.T) {
 		c := &conversation{}
 		c.ask(fmt.Sprint(i))
 		path := filepath.Join(dir, fmt.Sprintf("%d.json", 999-i))
-		if err := c.save(path, "demo", &set); err != nil {
+		if err := c.saved("demo", &set).write(path); err != nil {
 			t.Fatal(err)
 		}
 		at := time.Unix(int64(i), 0)

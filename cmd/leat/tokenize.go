@@ -40,7 +40,7 @@ tokenizer is not supported; 2 the command line is wrong.`,
   echo -n "<|im_start|>user" | leat tokenize demo -f - --special --json`,
 		Args: wants("MODEL"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := a.modelExists(args[0]); err != nil {
+			if err := modelExists(args[0]); err != nil {
 				return err
 			}
 			// -p "" is a text too: an empty one.
@@ -66,7 +66,7 @@ tokenizer is not supported; 2 the command line is wrong.`,
 }
 
 func (f *tokenizeFlags) run(a *app, arg, text string) error {
-	path, err := a.modelPath(arg)
+	path, err := modelPath(arg)
 	if err != nil {
 		return err
 	}

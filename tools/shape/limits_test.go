@@ -32,7 +32,6 @@ var exceptions = map[string]exception{
 	"methods engine.rehearsal":          {58, "is a Model without weights"},
 	"fields engine.rehearsal":           {42, "is a Model without weights"},
 
-	"methods cmd/leat.app":            {30, "what all commands share"},
 	"methods internal/arch.Hyper":     {32, "keys of a file and what follows from them"},
 	"fields internal/arch.Hyper":      {23, "keys of a file and what follows from them"},
 	"methods internal/bench.run":      {26, "all parts of a benchmark"},
