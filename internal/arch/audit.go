@@ -102,7 +102,7 @@ var groups = []string{"ssm.", "wkv.", "kda.", "time_", "token_shift", "shortconv
 
 // audit refuses keys of the architecture that no operation reads and that would change the logits, or that are of another
 // type than GGUF gives them.
-func (h *Hyper) audit(k *keys) error {
+func (k *keys) audit(h *Hyper) error {
 	for _, key := range k.md.Keys() {
 		name, ours := strings.CutPrefix(key, k.arch+".")
 		if !ours || k.read[key] {

@@ -22,7 +22,7 @@ func hyper(md *gguf.Metadata, name string) (*keys, *Hyper, error) {
 	k := newKeys(md, name)
 	h, err := readHyper(k, families[name])
 	if err == nil {
-		err = h.audit(k)
+		err = k.audit(h)
 	}
 	return k, h, err
 }

@@ -16,8 +16,16 @@ type want struct {
 	shape []int64
 }
 
+// binding holds a model's tensors against its hyperparameters.
+type binding struct {
+	h    *Hyper
+	m    *pack.Model
+	read map[string]bool // tensors that some operation reads
+}
+
 // wants lists the tensors that a layer's ops read, but for those of the experts.
-func (h *Hyper) wants(ops []Op) []want {
+func (b *binding) wants(ops []Op) []want {
+	h := b.h
 	var ws []want
 	for _, o := range ops {
 		switch o.Kind {
@@ -53,12 +61,12 @@ func (h *Hyper) wants(ops []Op) []want {
 }
 
 // expertWants lists the tensors that a layer's ops read of each expert.
-func (h *Hyper) expertWants(ops []Op) []want {
+func (b *binding) expertWants(ops []Op) []want {
 	var ws []want
 	for _, o := range ops {
 		for _, e := range o.Ops {
 			if e.Kind == MulMatID {
-				ws = append(ws, want{e.Weight, []int64{int64(h.PairWidth(e.Dst)), int64(h.PairWidth(e.A))}})
+				ws = append(ws, want{e.Weight, []int64{int64(b.h.PairWidth(e.Dst)), int64(b.h.PairWidth(e.A))}})
 			}
 		}
 	}
@@ -68,46 +76,47 @@ func (h *Hyper) expertWants(ops []Op) []want {
 // bind checks that every tensor that the model's ops name is there with the right shape
 // and a type the kernels take, and that no other one is; and reads what the host needs of them.
 func (h *Hyper) bind(m *pack.Model) error {
+	b := &binding{h, m, map[string]bool{RopeFreqs: true}}
 	if len(m.Units) == 0 {
 		return fmt.Errorf("bind %s: the file holds a vocabulary only, no weights", m.Path)
 	}
-	ws, err := h.outerWants(m)
+	ws, err := b.outerWants()
 	if err != nil {
 		return err
 	}
-	if err := h.checkVocabulary(m); err != nil {
+	if err := b.checkVocabulary(); err != nil {
 		return err
 	}
-	read := map[string]bool{RopeFreqs: true}
 	h.Experts.Biased = h.Experts.Count > 0 && m.Has(fmt.Sprintf("blk.%d.ffn_down_exps.bias", h.Experts.Dense))
 	for l := range h.BlockCount {
 		if _, ok := m.Unit(pack.Layer, l); !ok {
 			return fmt.Errorf("bind %s: layer %d of %d is missing", m.Path, l, h.BlockCount)
 		}
 		ops := h.Layer(l, m.Has)
-		ws = append(ws, h.wants(ops)...)
-		experts := h.expertWants(ops)
+		ws = append(ws, b.wants(ops)...)
+		experts := b.expertWants(ops)
 		for _, w := range experts {
-			read[w.name] = true
+			b.read[w.name] = true
 		}
-		if err := h.checkExperts(m, l, experts); err != nil {
+		if err := b.checkExperts(l, experts); err != nil {
 			return err
 		}
 	}
 	for _, w := range ws {
-		read[w.name] = true
+		b.read[w.name] = true
 		if err := checkTensor(m, w); err != nil {
 			return err
 		}
 	}
-	if err := h.checkUnread(m, read); err != nil {
+	if err := b.checkUnread(); err != nil {
 		return err
 	}
-	return h.readFactors(m)
+	return b.readFactors()
 }
 
 // outerWants are the tensors outside the layers. The first of them says how large the vocabulary is.
-func (h *Hyper) outerWants(m *pack.Model) ([]want, error) {
+func (b *binding) outerWants() ([]want, error) {
+	h, m := b.h, b.m
 	embd, _, ok := m.Tensor(TokenEmbd)
 	if !ok {
 		return nil, fmt.Errorf("bind %s: tensor %q is missing", m.Path, TokenEmbd)
@@ -131,7 +140,8 @@ func (h *Hyper) outerWants(m *pack.Model) ([]want, error) {
 }
 
 // checkVocabulary holds the number of the tokenizer's tokens, where the file has a tokenizer, against the embedding's rows.
-func (h *Hyper) checkVocabulary(m *pack.Model) error {
+func (b *binding) checkVocabulary() error {
+	h, m := b.h, b.m
 	const key = "tokenizer.ggml.tokens"
 	if tokens, ok := m.Strings(key); ok && len(tokens) != h.VocabSize {
 		return fmt.Errorf("bind %s: key %q: found %d tokens, wanted %d, one for each row of %s", m.Path, key, len(tokens), h.VocabSize, TokenEmbd)
@@ -144,21 +154,21 @@ func (h *Hyper) checkVocabulary(m *pack.Model) error {
 }
 
 // checkExperts checks that a layer has all its experts, and that they are as its operations want them.
-func (h *Hyper) checkExperts(m *pack.Model, layer int, wants []want) error {
+func (b *binding) checkExperts(layer int, wants []want) error {
 	if wants == nil {
 		return nil
 	}
-	units := m.Experts(layer)
-	if len(units) != h.Experts.Count {
-		return fmt.Errorf("bind %s: layer %d: found %d experts, wanted %d", m.Path, layer, len(units), h.Experts.Count)
+	units := b.m.Experts(layer)
+	if len(units) != b.h.Experts.Count {
+		return fmt.Errorf("bind %s: layer %d: found %d experts, wanted %d", b.m.Path, layer, len(units), b.h.Experts.Count)
 	}
 	for i := range units {
 		for _, w := range wants {
 			t, ok := units[i].Tensor(w.name)
 			if !ok {
-				return fmt.Errorf("bind %s: %s: tensor %q is missing", m.Path, units[i].Name, w.name)
+				return fmt.Errorf("bind %s: %s: tensor %q is missing", b.m.Path, units[i].Name, w.name)
 			}
-			if err := w.check(m.Path, t); err != nil {
+			if err := w.check(b.m.Path, t); err != nil {
 				return err
 			}
 		}

@@ -15,6 +15,35 @@ type DeltaNet struct {
 // Channels is how many values of a row the convolution takes: queries, keys, values.
 func (d *DeltaNet) Channels() int { return (2*d.KeyHeads + d.Heads) * d.Head }
 
+// ConvBytes is the first part of a layer's state: the convolution's last inputs (Taps-1, Channels), float32, in a multiple of 256 bytes.
+func (d *DeltaNet) ConvBytes() int64 {
+	return (4*int64(d.Taps-1)*int64(d.Channels()) + 255) &^ 255
+}
+
+// NetBytes is the second part of a layer's state: the heads' matrices (Hn, Dn, Dn), float32, in a multiple of 256 bytes.
+func (d *DeltaNet) NetBytes() int64 {
+	return (4*int64(d.Heads)*int64(d.Head)*int64(d.Head) + 255) &^ 255
+}
+
+// width is [Hyper.Width] of a value that only delta nets have.
+func (d *DeltaNet) width(v Value) int {
+	switch v {
+	case NetIn, NetMixed:
+		return d.Channels()
+	case Beta:
+		if d.Together {
+			return 2 * d.Heads
+		}
+		return d.Heads
+	case Alpha:
+		if d.Together {
+			return 0
+		}
+		return d.Heads
+	}
+	return d.Heads * d.Head
+}
+
 // The kernels' limits.
 const (
 	maxTaps  = 4
@@ -66,23 +95,12 @@ func (h *Hyper) CacheLayer(l int) int {
 // StateLayer numbers the layers that have a state.
 func (h *Hyper) StateLayer(l int) int { return l - h.CacheLayer(l) }
 
-// ConvBytes and NetBytes are the parts of a layer's state: the convolution's last inputs (Taps-1, Channels) and the heads' matrices
-// (Hn, Dn, Dn), float32; both in multiples of 256.
-func (h *Hyper) ConvBytes() int64 {
-	return (4*int64(h.Net.Taps-1)*int64(h.Net.Channels()) + 255) &^ 255
-}
-
-// NetBytes: see ConvBytes.
-func (h *Hyper) NetBytes() int64 {
-	return (4*int64(h.Net.Heads)*int64(h.Net.Head)*int64(h.Net.Head) + 255) &^ 255
-}
-
 // StateBytes is the state of all layers; 0: there is none.
 func (h *Hyper) StateBytes() int64 {
 	if h.Net.Heads == 0 {
 		return 0
 	}
-	return int64(h.StateLayer(h.BlockCount)) * (h.ConvBytes() + h.NetBytes())
+	return int64(h.StateLayer(h.BlockCount)) * (h.Net.ConvBytes() + h.Net.NetBytes())
 }
 
 // deltaNet adds a gated delta net of Norm to X.
@@ -102,24 +120,4 @@ func (p *program) deltaNet() {
 	p.op(Op{Kind: SwiGLU, Dst: NetOut, A: NetGate, B: NetOut})
 	p.linear(Norm, NetOut, "ssm_out")
 	p.op(Op{Kind: Add, Dst: X, A: X, B: Norm})
-}
-
-// netWidth is Width of what only delta nets have.
-func (h *Hyper) netWidth(v Value) int {
-	d := &h.Net
-	switch v {
-	case NetIn, NetMixed:
-		return d.Channels()
-	case Beta:
-		if d.Together {
-			return 2 * d.Heads
-		}
-		return d.Heads
-	case Alpha:
-		if d.Together {
-			return 0
-		}
-		return d.Heads
-	}
-	return d.Heads * d.Head
 }

@@ -4,13 +4,13 @@ import (
 	"fmt"
 	"math"
 
-	"leat/decompose/pack"
 	"leat/gguf"
 	"leat/gguf/quant"
 )
 
 // readFactors loads Llama 3's frequency factors, shape (Dr/2), if the file has them.
-func (h *Hyper) readFactors(m *pack.Model) error {
+func (b *binding) readFactors() error {
+	h, m := b.h, b.m
 	t, _, ok := m.Tensor(RopeFreqs)
 	if !ok {
 		return nil

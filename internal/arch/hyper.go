@@ -132,7 +132,7 @@ func Read(m *pack.Model) (*Hyper, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := h.audit(k); err != nil {
+	if err := k.audit(h); err != nil {
 		return nil, err
 	}
 	return h, h.bind(m)
@@ -192,7 +192,7 @@ func readHyper(k *keys, fam family) (*Hyper, error) {
 		h.Net = readDeltaNet(k, *fam.net)
 	}
 	if fam.latent {
-		h.readLatent(k)
+		readLatent(k, h)
 	}
 	if fam.window > 0 {
 		h.Window, h.WindowPeriod = k.int("attention.sliding_window", -1), fam.window

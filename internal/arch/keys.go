@@ -8,7 +8,7 @@ import (
 )
 
 // keys reads the hyperparameters of one architecture. It remembers the first fault, and which
-// keys were read: what is left of them, [Hyper.audit] judges.
+// keys were read: what is left of them, [keys.audit] judges.
 type keys struct {
 	md   *gguf.Metadata
 	arch string

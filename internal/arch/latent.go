@@ -13,7 +13,7 @@ type Latent struct {
 }
 
 // readLatent takes what the metadata says of latents; KeyLength and ValueLength are those of the cache then.
-func (h *Hyper) readLatent(k *keys) {
+func readLatent(k *keys, h *Hyper) {
 	m := Latent{
 		QueryRank: k.int("attention.q_lora_rank", 0), Rank: k.int("attention.kv_lora_rank", -1),
 		Key: k.int("attention.key_length_mla", 0), Value: k.int("attention.value_length_mla", 0),

@@ -116,8 +116,8 @@ func TestStateLayers(t *testing.T) {
 			t.Errorf("layer %d: recurrent %v, cache layer %d, state layer %d", l, h.Recurrent(l), h.CacheLayer(l), h.StateLayer(l))
 		}
 	}
-	if h.ConvBytes() != 3*256*4 || h.NetBytes() != 4*32*32*4 || h.StateBytes() != 3*(3*256*4+4*32*32*4) {
-		t.Errorf("a layer's state has %d and %d bytes, all %d", h.ConvBytes(), h.NetBytes(), h.StateBytes())
+	if h.Net.ConvBytes() != 3*256*4 || h.Net.NetBytes() != 4*32*32*4 || h.StateBytes() != 3*(3*256*4+4*32*32*4) {
+		t.Errorf("a layer's state has %d and %d bytes, all %d", h.Net.ConvBytes(), h.Net.NetBytes(), h.StateBytes())
 	}
 	dense, err := arch.Read(nano(t, "gpt-oss-nano"))
 	if err != nil {

@@ -139,7 +139,7 @@ func (h *Hyper) Width(v Value) int {
 	}
 	switch {
 	case v >= NetIn:
-		return h.netWidth(v)
+		return h.Net.width(v)
 	case v == QueryGate:
 		if h.GatedQuery {
 			return 2 * h.HeadCount * h.KeyLength

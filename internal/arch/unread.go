@@ -38,15 +38,16 @@ func (e *UnreadError) Unwrap() error { return errors.ErrUnsupported }
 // checkUnread refuses a model with tensors that are not read, except for those that have no part in the logits:
 //   - layers that predict further tokens (multi-token prediction): nextn_predict_layers counts them, and they hold a tensor
 //     nextn.*. They come after the last layer; a note says that they are not used.
-func (h *Hyper) checkUnread(m *pack.Model, read map[string]bool) error {
+func (b *binding) checkUnread() error {
+	h, m := b.h, b.m
 	e := &UnreadError{Path: m.Path, Architecture: h.Architecture}
-	predicting := h.predictingLayers(m)
+	predicting := b.predictingLayers()
 	beyond, unused := -1, 0
 	for i := range m.Units {
 		u := &m.Units[i]
 		for _, t := range u.Tensors {
 			switch {
-			case read[t.Name] || u.Expert > 0: // all experts of a stack are alike
+			case b.read[t.Name] || u.Expert > 0: // all experts of a stack are alike
 			case slices.Contains(predicting, u.Layer):
 				unused++
 			default:
@@ -56,7 +57,7 @@ func (h *Hyper) checkUnread(m *pack.Model, read map[string]bool) error {
 		}
 	}
 	if len(e.Names) > 0 {
-		e.hint = h.unreadHint(e.Names, beyond)
+		e.hint = b.unreadHint(e.Names, beyond)
 		return e
 	}
 	if unused > 0 {
@@ -70,7 +71,8 @@ func (h *Hyper) checkUnread(m *pack.Model, read map[string]bool) error {
 }
 
 // predictingLayers are those that nextn_predict_layers counts and that are what it says.
-func (h *Hyper) predictingLayers(m *pack.Model) []int {
+func (b *binding) predictingLayers() []int {
+	h, m := b.h, b.m
 	var layers []int
 	for i := range m.Units {
 		u := &m.Units[i]
@@ -85,14 +87,14 @@ func (h *Hyper) predictingLayers(m *pack.Model) []int {
 	return layers
 }
 
-func (h *Hyper) unreadHint(names []string, layer int) string {
+func (b *binding) unreadHint(names []string, layer int) string {
 	scale := func(name string) bool {
 		return strings.HasSuffix(name, ".scale") || strings.HasSuffix(name, ".input_scale")
 	}
 	switch {
-	case layer >= h.BlockCount:
+	case layer >= b.h.BlockCount:
 		return fmt.Sprintf("%s.block_count gives the model %d layers, blk.0 to blk.%d; the file has tensors of blk.%d: convert the model again, or correct that key",
-			h.Architecture, h.BlockCount+h.predicting, h.BlockCount+h.predicting-1, layer)
+			b.h.Architecture, b.h.BlockCount+b.h.predicting, b.h.BlockCount+b.h.predicting-1, layer)
 	case slices.ContainsFunc(names, scale):
 		return "leat applies no scales that stand beside their weights: take a file of another quantization"
 	}

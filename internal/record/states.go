@@ -8,7 +8,7 @@ import (
 // stateOff is where the layer's part of a state begins.
 func (f *Frame) stateOff() int64 {
 	h := f.Hyper
-	return int64(h.StateLayer(f.Layer)) * (h.ConvBytes() + h.NetBytes())
+	return int64(h.StateLayer(f.Layer)) * (h.Net.ConvBytes() + h.Net.NetBytes())
 }
 
 // ssmConv records a convolution over the rows of each sequence.
@@ -41,7 +41,7 @@ func gatedDeltaNet(f *Frame, o *arch.Op) error {
 		X: f.value(o.A), Beta: f.value(o.B), Alpha: f.value(arch.Alpha), A: fade, Dt: bias, Dst: f.value(o.Dst),
 		States: f.At(s.States), Seq: f.At(s.Seq), Pos: f.At(s.Pos),
 		Rows: f.n(), KeyHeads: uint32(d.KeyHeads), Heads: uint32(d.Heads), Head: uint32(d.Head), XStride: f.width(o.A), DstStride: f.width(o.Dst),
-		Tiled: flag(d.Tiled), GateStride: gates, Group: uint32(d.Heads), Sequences: uint32(f.Batch.Sequences), StateOff: uint32(f.stateOff() + h.ConvBytes()),
+		Tiled: flag(d.Tiled), GateStride: gates, Group: uint32(d.Heads), Sequences: uint32(f.Batch.Sequences), StateOff: uint32(f.stateOff() + h.Net.ConvBytes()),
 	}
 	if d.Together {
 		a.Alpha, a.Group = a.Beta, uint32(d.Heads/d.KeyHeads)

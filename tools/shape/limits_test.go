@@ -32,8 +32,6 @@ var exceptions = map[string]exception{
 	"methods engine.rehearsal":          {58, "is a Model without weights"},
 	"fields engine.rehearsal":           {42, "is a Model without weights"},
 
-	"methods internal/arch.Hyper":     {32, "keys of a file and what follows from them"},
-	"fields internal/arch.Hyper":      {23, "keys of a file and what follows from them"},
 	"methods internal/bench.run":      {26, "all parts of a benchmark"},
 	"methods shaders/conform.job":     {42, "buffers, dispatch and comparison of one case"},
 	"fields internal/pace.Controller": {16, "the controller's constants and its state"},
@@ -66,6 +64,7 @@ var plainData = map[string]string{
 	"engine.Stats":                  "a report",
 	"engine/sample.Params":          "options",
 	"decompose/pack.Manifest":       "a JSON file",
+	"internal/arch.Hyper":           "the keys of a file, by GGUF's names",
 	"internal/bench.Experts":        "a report",
 	"internal/bench.Placement":      "a report",
 	"internal/bench.Row":            "a report",
