@@ -7,9 +7,7 @@ import (
 	"time"
 
 	"leat/engine"
-	"leat/internal/arch"
 	"leat/internal/pace"
-	"leat/internal/plan"
 	"leat/internal/predict"
 	"leat/internal/trace"
 )
@@ -51,17 +49,14 @@ type run struct {
 	o      Options
 	m      *engine.Model
 	s      *engine.Session
-	hyper  arch.Hyper
-	plan   plan.Plan
+	expect forecast
 	watch  *watcher
 	loaded sample // when all was where it stays, and the first token there
 	trace  *trace.Recorder
 	result *Result
 
-	promptFactor float64 // how much longer prompts took than predicted
-	probed       float64 // seconds of a prompt of probePrompt tokens, without a prediction
-	noted        map[string]bool
-	uses         *uses // nil: nobody asked
+	noted map[string]bool
+	uses  *uses // nil: nobody asked
 }
 
 // Run loads a model, runs the tests and frees it. When ctx is canceled, or a test fails,
@@ -70,7 +65,7 @@ func Run(ctx context.Context, o Options) (result *Result, err error) {
 	if o.Repetitions == 0 {
 		o.Repetitions = defaultRepetitions
 	}
-	b := &run{o: o, result: &Result{Rows: []Row{}}, promptFactor: 1, noted: map[string]bool{}}
+	b := &run{o: o, expect: forecast{speeds: o.Speeds, limit: o.Limit, factor: 1}, result: &Result{Rows: []Row{}}, noted: map[string]bool{}}
 	if o.Ops {
 		b.o.Engine.Ops = &trace.Ops{}
 	}
@@ -134,8 +129,8 @@ func (b *run) load(ctx context.Context) (err error) {
 	if b.m, err = engine.Load(ctx, b.o.Path, b.o.Engine); err != nil {
 		return err
 	}
-	b.hyper, b.plan = b.m.Hyper(), b.m.Plan()
-	b.result.Plan = placementOf(&b.plan)
+	b.expect.hyper, b.expect.plan = b.m.Hyper(), b.m.Plan()
+	b.result.Plan = placementOf(&b.expect.plan)
 	loaded := make(chan error, 1)
 	go func() {
 		err := b.m.Loaded(ctx)
@@ -162,10 +157,10 @@ func (b *run) coldPrompt() int {
 		if t.Prompt == 0 || t.Depth > 0 {
 			continue
 		}
-		if b.o.Speeds == nil && b.o.Limit > 0 {
+		if b.expect.speeds == nil && b.o.Limit > 0 {
 			return min(t.Prompt, probePrompt)
 		}
-		return b.fitPrompt(t.Prompt)
+		return b.expect.fitPrompt(t.Prompt)
 	}
 	return 1
 }
@@ -175,8 +170,8 @@ func (b *run) coldPrompt() int {
 func (b *run) probe(ctx context.Context) error {
 	n := min(probePrompt, b.s.Cap()-1)
 	predicted := 0.0
-	if b.o.Speeds != nil {
-		if predicted = b.promptSeconds(n); predicted > b.o.Limit.Seconds()/8 {
+	if b.expect.speeds != nil {
+		if predicted = b.expect.promptSeconds(n); predicted > b.o.Limit.Seconds()/8 {
 			return nil // a probe costs as much as a chunk where the weights stream
 		}
 	}
@@ -184,27 +179,11 @@ func (b *run) probe(ctx context.Context) error {
 	if err := b.first(ctx, 0, n); err != nil {
 		return err
 	}
-	b.probed = time.Since(begin).Seconds()
+	b.expect.probed = time.Since(begin).Seconds()
 	if predicted > 0 {
-		b.promptFactor = b.probed / predicted
+		b.expect.factor = b.expect.probed / predicted
 	}
 	return nil
-}
-
-// promptSeconds is about how long n tokens in an empty context take.
-func (b *run) promptSeconds(n int) float64 {
-	if b.o.Speeds == nil {
-		return b.probed * max(1, float64(n)/probePrompt)
-	}
-	return b.promptFactor * predict.Plan(&b.plan, *b.o.Speeds, &b.hyper, n, n).TTFTSeconds
-}
-
-// fitPrompt halves a prompt until it can be read within the limit.
-func (b *run) fitPrompt(n int) int {
-	for b.o.Limit > 0 && n > 1 && b.promptSeconds(n) > b.o.Limit.Seconds() {
-		n = (n + 1) / 2
-	}
-	return n
 }
 
 // tests runs them, those whose depth can be reached.
@@ -246,7 +225,7 @@ func (b *run) fill(ctx context.Context, depth int) (reached bool, err error) {
 	if missing == 0 {
 		return true, nil
 	}
-	need := b.promptSeconds(depth) * float64(missing) / float64(depth)
+	need := b.expect.promptSeconds(depth) * float64(missing) / float64(depth)
 	if limit := fillLimits * b.o.Limit.Seconds(); limit > 0 && need > limit {
 		b.note("depth %d is left out: filling the context would take about %s", depth, about(need))
 		return false, nil

@@ -16,7 +16,7 @@ func (b *run) ids(from, n int) []token.ID {
 	for i := range ids {
 		x := uint64(from+i+1) * 0x9e3779b97f4a7c15 // a hash: no two positions alike
 		x = (x ^ x>>29) * 0xbf58476d1ce4e5b9
-		ids[i] = token.ID((x >> 20) % uint64(b.hyper.VocabSize))
+		ids[i] = token.ID((x >> 20) % uint64(b.expect.hyper.VocabSize))
 	}
 	return ids
 }
@@ -35,8 +35,8 @@ func (b *run) first(ctx context.Context, depth, n int) error {
 // prompt times the reading of a prompt up to the choice of the next token.
 func (b *run) prompt(ctx context.Context, t Test) (*Row, error) {
 	asked := t.Prompt
-	if t.Prompt = b.fitPrompt(asked); t.Prompt < asked {
-		b.note("pp%d became pp%d: %d tokens would take about %s, --limit is %s", asked, t.Prompt, asked, about(b.promptSeconds(asked)), b.o.Limit)
+	if t.Prompt = b.expect.fitPrompt(asked); t.Prompt < asked {
+		b.note("pp%d became pp%d: %d tokens would take about %s, --limit is %s", asked, t.Prompt, asked, about(b.expect.promptSeconds(asked)), b.o.Limit)
 	}
 	row := b.newRow(t, asked, t.Prompt)
 	if err := b.warmPrompt(ctx, t); err != nil {
@@ -52,8 +52,8 @@ func (b *run) prompt(ctx context.Context, t Test) (*Row, error) {
 		err := b.first(ctx, t.Depth, t.Prompt)
 		return timing{a, take(b.m), nil}, err
 	})
-	if b.o.Speeds != nil && t.Depth == 0 {
-		p := predict.PlanWithHits(&b.plan, *b.o.Speeds, &b.hyper, t.Prompt, t.Prompt, nil, b.found(row, true))
+	if b.expect.speeds != nil && t.Depth == 0 {
+		p := predict.PlanWithHits(&b.expect.plan, *b.expect.speeds, &b.expect.hyper, t.Prompt, t.Prompt, nil, b.found(row, true))
 		row.Predicted, row.PredictedBottleneck = p.PrefillPerSec, p.PrefillBottleneck
 		row.compare()
 	}
@@ -63,9 +63,7 @@ func (b *run) prompt(ctx context.Context, t Test) (*Row, error) {
 		if l.WarmPrompt == 0 {
 			l.WarmTTFTSeconds, l.WarmPrompt = seconds, t.Prompt
 		}
-		if b.o.Speeds != nil {
-			b.promptFactor *= seconds / b.promptSeconds(t.Prompt)
-		}
+		b.expect.promptTook(t.Prompt, seconds)
 	}
 	return row, err
 }
@@ -78,7 +76,7 @@ const (
 
 // rest waits until what a step begins with has come: a prompt comes to a model that was at rest, and is predicted so.
 func (b *run) rest(ctx context.Context) error {
-	if b.plan.StreamedBytes == 0 {
+	if b.expect.plan.StreamedBytes == 0 {
 		return nil
 	}
 	begin := time.Now()
@@ -119,8 +117,8 @@ func (b *run) generation(ctx context.Context, t Test) (*Row, error) {
 		}
 		return g, err
 	})
-	if b.o.Speeds != nil {
-		p := predict.PlanWithHits(&b.plan, *b.o.Speeds, &b.hyper, t.Depth+1+t.Generate/2, 1, b.found(row, false), nil)
+	if b.expect.speeds != nil {
+		p := predict.PlanWithHits(&b.expect.plan, *b.expect.speeds, &b.expect.hyper, t.Depth+1+t.Generate/2, 1, b.found(row, false), nil)
 		row.Predicted, row.PredictedBottleneck = p.DecodePerSec, p.DecodeBottleneck
 		row.compare()
 	}
@@ -195,7 +193,9 @@ func (b *run) repeat(row *Row, tokens int, once func() (timing, error)) (err err
 			break
 		}
 		if i == 0 {
-			b.learnDisk(g.from)
+			if text := b.expect.learnDisk(&b.loaded, &g.from); text != "" {
+				b.note("%s", text)
+			}
 		}
 		n := max(tokens, len(g.tokens))
 		seconds := g.to.at.Sub(g.from.at).Seconds()
@@ -218,7 +218,7 @@ func (b *run) repeat(row *Row, tokens int, once func() (timing, error)) (err err
 // the machine's speed, not the text's habits. Prompts also tell how many of a layer's experts each of their steps needed.
 func (b *run) found(row *Row, prompt bool) *predict.ExpertHits {
 	x := row.Experts
-	if x == nil || b.plan.Experts == nil {
+	if x == nil || b.expect.plan.Experts == nil {
 		return nil
 	}
 	if row.typical != nil {
@@ -226,7 +226,7 @@ func (b *run) found(row *Row, prompt bool) *predict.ExpertHits {
 	}
 	f := x.ExpertHits()
 	if prompt {
-		f.Needed = x.Distinct / float64(b.plan.Experts.Count)
+		f.Needed = x.Distinct / float64(b.expect.plan.Experts.Count)
 	}
 	row.PredictedHit = &f.HitRate
 	return f

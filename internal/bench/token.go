@@ -50,7 +50,7 @@ func (b *run) record(ctx context.Context) error {
 	}
 	at := len(ends) / 2
 	b.result.Token = cut(b.result.Spans, ends[at-1], ends[at])
-	tiers := tiersOf(&b.plan)
+	tiers := tiersOf(&b.expect.plan)
 	for _, s := range b.result.Token.Spans {
 		b.result.Token.Tiers = append(b.result.Token.Tiers, tiers.of(s.Name))
 	}

@@ -3,8 +3,6 @@ package bench
 import (
 	"context"
 	"time"
-
-	"leat/internal/predict"
 )
 
 // An idle GPU's clock is a fraction of a busy one's, and rises only with work: on an H100 the first prompt after a load of 11 s
@@ -63,7 +61,7 @@ func (b *run) warmUp(least int, about float64, work func() (tokens int, err erro
 
 // warmPrompt reads a prompt as it will be timed.
 func (b *run) warmPrompt(ctx context.Context, t Test) error {
-	seconds, least := b.promptSeconds(t.Prompt), 1
+	seconds, least := b.expect.promptSeconds(t.Prompt), 1
 	if b.result.Load.ColdPrompt == t.Prompt || b.o.Limit > 0 && 2*seconds >= b.o.Limit.Seconds() {
 		least = 0 // what this length needs is built, or there is no time for it
 	}
@@ -72,7 +70,7 @@ func (b *run) warmPrompt(ctx context.Context, t Test) error {
 
 // warmGeneration generates others than those that will be timed: these must not find their experts in VRAM for having been there.
 func (b *run) warmGeneration(ctx context.Context, t Test) error {
-	return b.warmUp(0, b.tokenSeconds(t.Depth), func() (n int, err error) {
+	return b.warmUp(0, b.expect.tokenSeconds(t.Depth), func() (n int, err error) {
 		if err := b.s.Truncate(t.Depth); err != nil {
 			return 0, err
 		}
@@ -85,12 +83,4 @@ func (b *run) warmGeneration(ctx context.Context, t Test) error {
 		}
 		return n, b.s.Truncate(t.Depth)
 	})
-}
-
-// tokenSeconds is about how long a token takes at a depth.
-func (b *run) tokenSeconds(depth int) float64 {
-	if b.o.Speeds == nil {
-		return b.probed
-	}
-	return b.promptFactor * predict.Plan(&b.plan, *b.o.Speeds, &b.hyper, depth+1, 1).DecodeSeconds
 }

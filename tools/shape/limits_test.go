@@ -32,7 +32,6 @@ var exceptions = map[string]exception{
 	"methods engine.rehearsal":          {58, "is a Model without weights"},
 	"fields engine.rehearsal":           {42, "is a Model without weights"},
 
-	"methods internal/bench.run":      {26, "all parts of a benchmark"},
 	"methods shaders/conform.job":     {42, "buffers, dispatch and comparison of one case"},
 	"fields internal/pace.Controller": {16, "the controller's constants and its state"},
 	"fields internal/pace.Pacer":      {20, "sensors, controller and ledger"},

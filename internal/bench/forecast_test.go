@@ -35,23 +35,24 @@ func TestLearned(t *testing.T) {
 // A row is predicted by the disk as it was until then, and what was measured before stays as it was.
 func TestLearnDisk(t *testing.T) {
 	measured := &predict.Speeds{Disk: predict.DiskSpeeds{BytesPerSec: 1e9}, Link: predict.LinkSpeeds{BytesPerSec: 20e9}}
-	b := &run{o: Options{Speeds: measured}, result: &Result{}, noted: map[string]bool{}}
-	b.loaded.at = time.Unix(100, 0)
-	b.loaded.stats.DiskBytes, b.loaded.stats.Disk = 50e9, 70*time.Second // the load, at another rate
-	until := b.loaded
+	f := &forecast{speeds: measured}
+	loaded := sample{at: time.Unix(100, 0)}
+	loaded.stats.DiskBytes, loaded.stats.Disk = 50e9, 70*time.Second // the load, at another rate
+	until := loaded
 	until.at = until.at.Add(2 * time.Second)
 	until.stats.DiskBytes, until.stats.Disk = until.stats.DiskBytes+3e9, until.stats.Disk+2*time.Second
-	b.learnDisk(until)
-	if s := b.o.Speeds; s.Disk.BytesPerSec != 1.5e9 || s.Link.BytesPerSec != 20e9 || measured.Disk.BytesPerSec != 1e9 {
+	note := f.learnDisk(&loaded, &until)
+	if s := f.speeds; s.Disk.BytesPerSec != 1.5e9 || s.Link.BytesPerSec != 20e9 || measured.Disk.BytesPerSec != 1e9 {
 		t.Errorf("learned %+v, measured %+v", s, measured)
 	}
-	if len(b.result.Notes) != 1 || !strings.Contains(b.result.Notes[0], "1.50 GB/s") {
-		t.Errorf("notes: %q", b.result.Notes)
+	if !strings.Contains(note, "1.50 GB/s") {
+		t.Errorf("note %q", note)
 	}
-	b.learnDisk(until)
-	if len(b.result.Notes) != 1 {
-		t.Errorf("noted again: %q", b.result.Notes)
+	if note := f.learnDisk(&loaded, &until); note != "" {
+		t.Errorf("learned again: %q", note)
 	}
-	b.o.Speeds = nil
-	b.learnDisk(until) // nothing is predicted
+	f.speeds = nil
+	if note := f.learnDisk(&loaded, &until); note != "" {
+		t.Errorf("learned without a prediction: %q", note)
+	}
 }
