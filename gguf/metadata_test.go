@@ -96,7 +96,11 @@ func TestMetadataKeepsOrder(t *testing.T) {
 }
 
 func TestTypes(t *testing.T) {
-	for _, ty := range Types() {
+	for i := range typeTable {
+		ty := Type(i)
+		if !ty.Valid() {
+			continue // a number that ggml has given up
+		}
 		back, err := ParseType(ty.String())
 		if err != nil || back != ty {
 			t.Errorf("%v: parsed as %v, error %v", ty, back, err)

@@ -157,14 +157,3 @@ func ParseType(s string) (Type, error) {
 	}
 	return 0, fmt.Errorf("tensor type: found %q, want one of ggml's such as Q4_K", s)
 }
-
-// Types lists every known type in the order of its number.
-func Types() []Type {
-	var ts []Type
-	for t := range typeTable {
-		if Type(t).Valid() {
-			ts = append(ts, Type(t))
-		}
-	}
-	return ts
-}

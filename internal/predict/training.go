@@ -62,15 +62,6 @@ func (t *Training) HiddenFrom() float64 {
 	return n
 }
 
-// TokenSteps is HiddenFrom as people set it: the next power of two.
-func (t *Training) TokenSteps() float64 {
-	n := t.HiddenFrom()
-	if n <= 1 {
-		return n
-	}
-	return math.Exp2(math.Ceil(math.Log2(n)))
-}
-
 // BytesPerFlop says how hard a model is to stream: it is a machine's bytes over flops that
 // hide all of it.
 func (t *Training) BytesPerFlop() float64 { return t.LayerBytes / (3 * flopsPerParam * t.ActiveParams) }
@@ -129,14 +120,4 @@ func FitLayers(layers int, layerBytes, deviceBytes, reserve float64, devices int
 	f.Resident = max(0, min(f.Layers, int((room-2*layerBytes)/layerBytes)))
 	f.Streamed = f.Layers - f.Resident
 	return f
-}
-
-// DevicesForAll is how many devices hold all layers, nothing streamed.
-func DevicesForAll(layers int, layerBytes, deviceBytes, reserve float64) int {
-	for n := 1; n <= layers; n++ {
-		if FitLayers(layers, layerBytes, deviceBytes, reserve, n).Streamed == 0 {
-			return n
-		}
-	}
-	return 0
 }
