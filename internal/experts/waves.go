@@ -117,7 +117,7 @@ func (w *waves) most(layer int) int {
 func (w *waves) prefetchNext(l Layer) error {
 	n, f := &w.need, w.o.Frame
 	m := &f.Hyper.Experts
-	if w.early != nothing || !f.Rows.Grouped || f.Rows.N*m.Used < plan.AlmostAll*m.Count {
+	if w.early != nothing || !f.Rows.Grouped || f.Rows.N*m.Used < plan.PrefetchPairs*m.Count {
 		return nil
 	}
 	layer := nextSlottedLayer(w.o.Plan, l.Unit)
@@ -135,7 +135,7 @@ func (w *waves) prefetchNext(l Layer) error {
 	if _, err := w.take(layer, n.hits, w.prefetch[0], len(n.hits)); err != nil {
 		return err
 	}
-	_, err := w.take(layer, n.misses, w.prefetch[1], plan.EarlyWaves*w.most(layer))
+	_, err := w.take(layer, n.misses, w.prefetch[1], plan.PrefetchWaves*w.most(layer))
 	return err
 }
 

@@ -31,6 +31,7 @@ func placeHost(us []*Unit, first int) []int64 {
 	return rounded(blocks)
 }
 
+// rounded rounds the sizes of blocks up to the granule of allocations, in place.
 func rounded(blocks []int64) []int64 {
 	for i := range blocks {
 		blocks[i] = roundUp(blocks[i], granule)
@@ -71,7 +72,7 @@ func deal(us []*Unit, blockBytes int64) []int64 {
 	return rounded(blocks)
 }
 
-// sink moves the first of a heap to where it belongs.
+// sink moves a heap's first element down to its place.
 func sink(heap []int, less func(a, b int) bool) {
 	for i := 0; ; {
 		least := i
@@ -88,7 +89,7 @@ func sink(heap []int, less func(a, b int) bool) {
 	}
 }
 
-// chosen points at the units that in accepts.
+// chosen lists pointers to the units whose index in accepts.
 func chosen(us []Unit, in func(i int) bool) []*Unit {
 	var list []*Unit
 	for i := range us {
@@ -99,7 +100,7 @@ func chosen(us []Unit, in func(i int) bool) []*Unit {
 	return list
 }
 
-// ringBlocks cuts a ring of bytes into allocations; each holds any unit.
+// ringBlocks is the sizes of the allocations that make up a ring of so many bytes. Each can hold the largest unit.
 func ringBlocks(bytes, largest int64) []int64 {
 	n := max(1, (bytes+maxBlock-1)/maxBlock)
 	each := roundUp(max(bytes/n, largest), granule)

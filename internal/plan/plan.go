@@ -31,12 +31,12 @@ type Budget struct {
 	DeviceBytes   int64     // VRAM for weights, KV cache and scratch together
 	HostBytes     int64     // pinned RAM for staging and host-tier units
 	ContextLength int       // tokens a session can hold; 0: what fits, at most the trained length
-	Chunk         int       // most rows of one step; 0: chosen
+	Chunk         int       // most rows of a step; 0: chosen
 	KVType        gguf.Type // of the KV cache, one of shaders.KVTypes; 0 is F32
 	Sessions      int       // sessions with a full context each; 0: 1
 	RingBytes     int64     // VRAM that streamed units pass through; 0: chosen
-	Matrices      bool      // the device multiplies cooperative matrices: products of many rows are computed in halves
-	Few           bool      // the device has kernels of their own for steps of few rows
+	Matrices      bool      // the device multiplies cooperative matrices: products of many rows are computed in half-precision floats
+	Few           bool      // the device has kernels made for steps of at most shaders.FewRows rows
 	Sweep
 
 	// InPlace is for a device that has its memory in common with the host: units lie in memory as
@@ -46,7 +46,7 @@ type Budget struct {
 	InPlace bool
 }
 
-// Sweep is what the plan chooses well by itself, and what measurements vary to show that.
+// Sweep overrides choices that [Make] otherwise makes itself. Benchmarks vary them to show that the choices are good.
 type Sweep struct {
 	Spread       Spread // which units are resident
 	BlockBytes   int64  // of resident units in one allocation, about: what [Plan.Shrink] gives back at least; 0: 256 MiB
@@ -81,23 +81,23 @@ type Plan struct {
 	Staging       Staging  // in place: none of it is allocated, it says how much is read at a time
 	InPlace       bool     // as the budget asked, but for experts that share slots; no unit is then in the host tier
 	ContextLength int
-	Chunk         int // rows of a step at most
-	LogitRows     int // rows of a step that may ask for logits at most
+	Chunk         int // most rows of a step
+	LogitRows     int // most rows of a step that may want logits
 	Sessions      int
 
 	Totals
 
-	made Budget // what it was made for
+	made Budget // the budget that Make was given, as completed by defaults; Shrink lowers its DeviceBytes
 }
 
-// Totals are the sums over a plan.
+// Totals are sums over all of a plan.
 type Totals struct {
 	DeviceBytes   int64 // all VRAM allocations
 	DeviceBudget  int64
 	HostBytes     int64 // staging, host tier, token embeddings
 	EmbedBytes    int64 // token embeddings kept in RAM; 0: rows are read as they are needed
 	StreamedBytes int64 // uploaded per step; of experts that share VRAM, what a token needs on average if all are as likely
-	DiskBytes     int64 // of those, read from disk per step
+	DiskBytes     int64 // the part of StreamedBytes that is read from disk
 }
 
 // Staging is the persistent pinned memory that uploads pass through. A slot holds what
@@ -175,7 +175,7 @@ func Make(h *arch.Hyper, m *pack.Model, b Budget) (*Plan, error) {
 	if b.BlockBytes == 0 {
 		s.b.BlockBytes = residentBlock
 	}
-	s.move(us)
+	s.setUnits(us)
 	p, err := s.make()
 	if h.Experts.Count == 0 || err == nil && p.StreamedBytes == 0 && !b.Slots {
 		return p, err
@@ -196,11 +196,11 @@ func Make(h *arch.Hyper, m *pack.Model, b Budget) (*Plan, error) {
 		return nil, err
 	}
 	s.experts = classes(h, m, s.b.BlockBytes)
-	s.move(us)
+	s.setUnits(us)
 	return s.make()
 }
 
-// needs is the budget that an error says is wanted; math.MaxInt64: it is about something else.
+// needs is how many bytes a [BudgetError] asks for; math.MaxInt64 for other errors.
 func needs(err error) int64 {
 	var small *BudgetError
 	if !errors.As(err, &small) {
@@ -209,8 +209,8 @@ func needs(err error) int64 {
 	return small.Need
 }
 
-// move sets the units whose tier is open.
-func (s *sizing) move(us []Unit) {
+// setUnits sets the units whose tier is to be chosen.
+func (s *sizing) setUnits(us []Unit) {
 	s.units, s.largest, s.heads = us, 0, 0
 	for _, u := range us {
 		s.largest = max(s.largest, u.Bytes)
@@ -220,6 +220,7 @@ func (s *sizing) move(us []Unit) {
 	}
 }
 
+// make chooses context and chunk, and plans with these.
 func (s *sizing) make() (*Plan, error) {
 	ctx, chunk, err := s.choose()
 	if err != nil {

@@ -14,7 +14,7 @@ type Search struct {
 	Within func(deviceBytes int64) (Budget, error) // what a run may spend that is given that much VRAM
 }
 
-// SearchStep is what budgets that are searched for are multiples of.
+// SearchStep is the granule of VRAM budgets: a search finds multiples of it.
 const SearchStep = 1 << 20
 
 // Make plans the model within a VRAM budget. The error is a [*BudgetError] where it can't hold.
@@ -26,8 +26,8 @@ func (s *Search) Make(deviceBytes int64) (*Plan, error) {
 	return Make(s.Hyper, s.Model, b)
 }
 
-// Least is the smallest VRAM budget, in whole steps, that holds at all. The context must
-// be settled in the budget: else it would shrink to fit anything.
+// Least is the smallest VRAM budget with which the model can run, a multiple of [SearchStep]. Within must set the
+// context's length: else the context would shrink to fit almost any budget.
 func (s *Search) Least() (int64, error) {
 	_, err := s.Make(1) // none means that nothing was asked for
 	var small *BudgetError
@@ -40,8 +40,8 @@ func (s *Search) Least() (int64, error) {
 	}), nil
 }
 
-// All is the smallest VRAM budget, in whole steps, with which nothing is streamed, and steps of the model have as many rows as a
-// little more VRAM gives them: what holds no more than the weights reads a prompt by few rows.
+// All is the smallest VRAM budget, a multiple of [SearchStep], with which nothing is streamed and steps have as many rows as with a
+// little more VRAM. A budget for the weights alone would leave room for steps of few rows only, and prompts would be slow.
 func (s *Search) All() (int64, error) {
 	least, err := s.Least()
 	if err != nil {
@@ -64,10 +64,11 @@ func (s *Search) All() (int64, error) {
 	return First(barely, roomy, func(deviceBytes int64) bool { return chunk(deviceBytes) >= rows }), nil
 }
 
-// moreRows is the part of the VRAM that more rows of a step may cost.
+// moreRows: All spends up to this part of the VRAM for steps of more rows.
 const moreRows = 16
 
-// First is the smallest budget of low to high, in whole steps, for which enough holds, if it holds from there on.
+// First is the smallest budget from low to high, a multiple of [SearchStep], for which enough is true. Once true, enough must stay true
+// for larger budgets.
 func First(low, high int64, enough func(deviceBytes int64) bool) int64 {
 	low, high = low/SearchStep, high/SearchStep
 	for low < high {

@@ -58,7 +58,7 @@ func (p *Plan) shrinkSlots(deviceBytes int64) bool {
 	if p.Experts == nil {
 		return false
 	}
-	p.untraffic()
+	p.addTraffic(-1)
 	p.Experts = p.Experts.clone()
 	before := p.Experts.SlotBytes()
 	for p.DeviceBytes > deviceBytes && p.Experts.shrink() {
@@ -66,11 +66,11 @@ func (p *Plan) shrinkSlots(deviceBytes int64) bool {
 		p.DeviceBytes += now - before
 		before = now
 	}
-	p.traffic()
+	p.addTraffic(1)
 	return p.DeviceBytes <= deviceBytes
 }
 
-// streamed says which units are not resident, or stood in a block given back.
+// streamed marks the units that are streamed: those not in VRAM, and those whose block was given back.
 func (p *Plan) streamed() []bool {
 	streamed := make([]bool, len(p.Units))
 	for i := range p.Units {
@@ -80,8 +80,7 @@ func (p *Plan) streamed() []bool {
 	return streamed
 }
 
-// next is the index in blocks of the one to give back, so that what is streamed is
-// spread as evenly as can be.
+// next chooses the block to give back so that streamed units are spread as evenly as can be, and returns its index in blocks.
 func (p *Plan) next(blocks []int) (best int) {
 	streamed, least := p.streamed(), 0.0
 	for i, b := range blocks {
@@ -92,8 +91,8 @@ func (p *Plan) next(blocks []int) (best int) {
 	return best
 }
 
-// uneven is how far the streamed bytes stray from an even share, if a block's units
-// join them: the mean square over all units.
+// uneven says how unevenly streamed bytes would be spread if a block's units were streamed too: the mean square of the distance from
+// an even share, over all units.
 func (p *Plan) uneven(streamed []bool, block int) (off float64) {
 	var all, got float64
 	joins := func(i int) bool { return streamed[i] || p.Units[i].Block == block }
@@ -115,7 +114,7 @@ func (p *Plan) uneven(streamed []bool, block int) (off float64) {
 	return off / float64(len(p.Units))
 }
 
-// settle finds the units of the blocks given back another tier.
+// settle moves the units of blocks given back to the host tier or to disk.
 func (p *Plan) settle() {
 	var flow []*Unit
 	for i := range p.Units {

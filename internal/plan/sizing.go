@@ -9,33 +9,33 @@ import (
 	"leat/shaders"
 )
 
-// sizing holds what the choice of context, chunk and residency looks at.
+// sizing chooses context, chunk, and which units are resident.
 type sizing struct {
 	h       *arch.Hyper
 	m       *pack.Model
 	b       Budget
-	kept    []arch.Value // see [arch.KeepAsked]
-	experts *Experts     // that share VRAM, with their fewest slots; nil: none
-	units   []Unit
-	norm    pack.Unit
-	embdRow int64 // bytes of one row of token_embd
-	embd    int64 // bytes of all of them
-	heads   int   // how many of the units, the last ones, are pieces of the head
-	largest int64 // bytes of the largest unit
-	local   int64 // VRAM for what must be the device's own: scratch and KV cache
+	kept    []arch.Value // values of the rows that want logits, see [arch.KeepAsked]
+	experts *Experts     // with the fewest slots; nil: no experts share slots
+	units   []Unit       // whose tier is to be chosen
+	norm    pack.Unit    // the final norm, always resident
+	embdRow int64        // bytes of one row of token_embd
+	embd    int64        // bytes of token_embd
+	heads   int          // pieces of the head among units, at their end
+	largest int64        // bytes of the largest unit
+	local   int64        // most VRAM that scratch and KV cache may take, which can't lie in memory shared with the host
 }
 
 const (
 	minContext   = 512
-	maxChunk     = 512  // rows of a step when all is resident
-	streamChunk  = 2048 // with streamed units, which cross the link once a step
-	minChunk     = 8
-	ringReserve  = 256 << 20 // of the ring beyond the two units in it, see ringBytes
-	ringFraction = 16        // of the VRAM budget, at most, for that
+	maxChunk     = 512       // rows of a step when all is resident
+	streamChunk  = 2048      // rows of a step with streamed units, which cross the link once a step
+	minChunk     = 8         // rows of a step at least
+	ringReserve  = 256 << 20 // bytes of the ring beyond its two units, see ringBytes
+	ringFraction = 16        // ringReserve is at most this part of the VRAM budget
 
-	leastHalves, mostHalves = 16 << 20, 512 << 20 // a slice of weights should fill the device when it is multiplied
-	hardly                  = 64                  // a part of the streamed weights that is not missed
-	halvesFraction          = 24                  // of the VRAM budget, at most, for both slices
+	leastHalves, mostHalves = 16 << 20, 512 << 20 // bytes for two slices of weights in halves: one should fill the device when it is multiplied
+	halvesFraction          = 24                  // both slices take at most this part of the VRAM budget
+	hardly                  = 64                  // this part of the streamed weights more costs hardly any time, see worth
 )
 
 // fixed is what must be in VRAM whatever is streamed: scratch, KV cache, the fewest slots of experts, and the final norm,
@@ -62,7 +62,7 @@ func (s *sizing) halves() int64 {
 	return min(most, max(leastHalves, min(mostHalves, s.b.DeviceBytes/halvesFraction)))
 }
 
-// ring is the least that streaming takes: two of the largest unit.
+// ring is the VRAM of the smallest ring: it holds the largest unit twice.
 func (s *sizing) ring() int64 { return sum(ringBlocks(2*s.largest, s.largest)) }
 
 // ringBytes is the ring for units of at most largest bytes: one that is read, one that
@@ -77,10 +77,10 @@ func (s *sizing) ringBytes(largest int64) int64 {
 	return 2*largest + min(ringReserve, s.b.DeviceBytes/ringFraction)
 }
 
-// resident is the VRAM for all units, ring excluded.
+// resident is the VRAM that all units take if none is streamed.
 func (s *sizing) resident() int64 { return s.blocks(make([]bool, len(s.units))) }
 
-// blocks is the VRAM for all units that are not streamed. It moves them.
+// blocks is the VRAM that the units that are not streamed take. It gives each of these a block and an offset.
 func (s *sizing) blocks(streamed []bool) int64 {
 	return sum(deal(chosen(s.units, func(i int) bool { return !streamed[i] }), s.b.BlockBytes))
 }
@@ -127,8 +127,8 @@ func (s *sizing) residentChunk() int {
 	return maxChunk
 }
 
-// worth reports whether steps of n rows take little VRAM for what they are: an eighth, or up to a quarter where half as many
-// rows would bring a token that much less of streamed weights that it hardly matters, while a prompt's cross the link twice as often.
+// worth reports whether the scratch of steps of n rows is worth its VRAM at context c: it takes an eighth of the budget at most; or a
+// quarter, where n/2 rows would leave hardly more VRAM to weights, and a prompt's weights would cross the link twice as often.
 func (s *sizing) worth(c, n int) bool {
 	bytes := s.scratch(c, min(n, c)).Bytes
 	if bytes <= s.b.DeviceBytes/8 {
@@ -180,7 +180,7 @@ func logitRows(h *arch.Hyper, chunk int) int {
 	return min(chunk, max(1, 32<<20/(4*h.VocabSize)))
 }
 
-// build settles every unit's tier for a context and chunk known to fit.
+// build makes the plan for a context and chunk known to fit: it gives every unit its tier.
 func (s *sizing) build(ctx, chunk int) (*Plan, error) {
 	p := &Plan{
 		ContextLength: ctx, Chunk: chunk, LogitRows: logitRows(s.h, chunk), Sessions: s.b.Sessions,
@@ -214,13 +214,13 @@ func (s *sizing) build(ctx, chunk int) (*Plan, error) {
 	return p, nil
 }
 
-// cache gives experts the VRAM and the RAM that are left, and each layer its unit of them.
+// cache gives experts the VRAM and the RAM that are left, and adds each layer's unit of experts to the plan.
 func (s *sizing) cache(p *Plan) {
 	x := s.experts.clone()
 	least := x.SlotBytes()
 	x.grow(s.b.DeviceBytes - p.DeviceBytes)
 	p.DeviceBytes += x.SlotBytes() - least
-	p.HostBytes += x.rest(s.m, s.b.HostBytes-p.HostBytes, ReadBytes)
+	p.HostBytes += x.keep(s.m, s.b.HostBytes-p.HostBytes, ReadBytes)
 	p.Experts = x
 	for i := 0; i < len(p.Units); i++ {
 		last := i+1 == len(p.Units) || p.Units[i+1].Kind != pack.Layer || p.Units[i+1].Layer != p.Units[i].Layer
@@ -232,11 +232,11 @@ func (s *sizing) cache(p *Plan) {
 			p.Units = slices.Insert(p.Units, i, u)
 		}
 	}
-	p.traffic()
+	p.addTraffic(1)
 }
 
-// keepEmbedding takes RAM for the token embeddings, unless units lack it: a step reads all of a
-// unit, and a few rows of these.
+// keepEmbedding keeps token_embd in RAM, unless units of the host tier need the room: a step reads whole units, but only a few
+// rows of token_embd.
 func (s *sizing) keepEmbedding(p *Plan) {
 	left := s.b.HostBytes - p.HostBytes
 	if p.InPlace {
@@ -271,7 +271,7 @@ func (s *sizing) streamed(room int64) (streamed []bool, ring []int64) {
 	return streamed, ring
 }
 
-// ringFor is the ring for what is streamed.
+// ringFor is the sizes of the ring's blocks for the streamed units. With least it holds the largest unit twice, no more.
 func (s *sizing) ringFor(streamed []bool, least bool) []int64 {
 	var largest, bytes int64
 	for i, u := range s.units {
@@ -289,13 +289,13 @@ func (s *sizing) ringFor(streamed []bool, least bool) []int64 {
 	return ringBlocks(max(2*largest, min(s.ringBytes(largest), bytes)), largest)
 }
 
-// Sixteen direct reads of 8 MiB fill a disk's queue; the other slots are being
-// uploaded meanwhile.
+// Sixteen direct reads of 8 MiB fill a disk's queue; the other slots of staging memory
+// are uploaded meanwhile.
 const (
 	ReadDepth    = 16      // reads under way
-	ReadBytes    = 8 << 20 // of one, at most
-	stagingSlots = 24
-	leastSlots   = 4
+	ReadBytes    = 8 << 20 // bytes of a read, at most
+	stagingSlots = 24      // slots of staging memory, where the RAM suffices
+	leastSlots   = 4       // slots of staging memory at least
 )
 
 // stage sizes the staging memory: pieces no larger than what is read at a time, fewer
@@ -325,8 +325,7 @@ func (s *sizing) stage(p *Plan) {
 	}
 }
 
-// setHost moves those units of flow, streamed ones, to the host tier that the RAM
-// budget has room for, and leaves the others, spread among them, on disk.
+// setHost gives each streamed unit of flow a tier: host as far as the RAM budget goes, disk for the others, spread evenly.
 func (p *Plan) setHost(flow []*Unit) {
 	sizes := make([]int64, len(flow))
 	for i, u := range flow {

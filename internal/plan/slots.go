@@ -8,39 +8,39 @@ import (
 	"leat/internal/arch"
 )
 
-// Experts says how the experts of all layers share slots of VRAM where not all fit, and where they rest. A layer's
-// unit, whose tier is [Cached], stands for all of them.
+// Experts says how the experts of all layers share slots of VRAM where not all fit, and where each is kept besides. One unit of
+// tier [Cached] stands for all experts of a layer.
 type Experts struct {
-	Layers, Count, Used int // layers that have experts; experts of a layer; of a token
+	Layers, Count, Used int // layers that have experts; experts of a layer; experts that a token uses of a layer
 
-	Classes []SlotClass
-	Rest    [][]Rest // by layer of the model and expert; nil: a layer without
+	Classes []SlotClass // the slots, by the size of the experts that they hold
+	Rest    [][]Rest    // where each expert is kept outside VRAM, by layer of the model and expert; nil for layers without experts
 
-	HostBlocks []int64 // bytes of each block of pinned RAM that experts rest in
-	HostCount  int     // how many do; the others are on disk
-	Staging    Staging // that those pass through
+	HostBlocks []int64 // bytes of each block of pinned RAM that holds experts
+	HostCount  int     // experts in HostBlocks; the others are on disk alone
+	Staging    Staging // the pinned memory that uploads of experts from disk pass through
 }
 
-// SlotClass is the slots for experts of about one size.
+// SlotClass is the slots for experts of about the same size.
 type SlotClass struct {
-	Layers    []int // of the model, ascending, whose experts it takes
-	SlotBytes int64 // of the largest expert
-	Blocks    []int // slots of each allocation
-	BlockMost int   // of any
+	Layers    []int // the model's layers whose experts use these slots, ascending
+	SlotBytes int64 // bytes of a slot: of the largest expert
+	Blocks    []int // slots in each allocation
+	BlockMost int   // most slots in an allocation
 }
 
-// Rest is where an expert rests.
+// Rest is where an expert is kept outside VRAM.
 type Rest struct {
 	Block int   // index into HostBlocks; -1: on disk alone
 	Off   int64 // in that block
 }
 
 const (
-	slotSpread  = 20 // experts whose sizes differ by less than one part of so many share a class
-	expertSlots = 24 // of staging where experts come from disk
+	slotSpread  = 20 // experts share a class if their sizes differ by less than a 20th
+	expertSlots = 24 // slots of staging memory where experts come from disk
 )
 
-// Slots is how many there are.
+// Slots is how many slots the class has.
 func (c *SlotClass) Slots() (n int) {
 	for _, b := range c.Blocks {
 		n += b
@@ -48,7 +48,7 @@ func (c *SlotClass) Slots() (n int) {
 	return n
 }
 
-// BlockBytes is the allocation of n slots.
+// BlockBytes is the size of an allocation of n slots.
 func (c *SlotClass) BlockBytes(n int) int64 { return roundUp(int64(n)*c.SlotBytes, granule) }
 
 // Bytes is the VRAM that the class takes.
@@ -59,7 +59,7 @@ func (c *SlotClass) Bytes() (n int64) {
 	return n
 }
 
-// Slots is how many experts VRAM holds.
+// Slots is how many slots all classes have.
 func (x *Experts) Slots() (n int) {
 	for i := range x.Classes {
 		n += x.Classes[i].Slots()
@@ -67,7 +67,7 @@ func (x *Experts) Slots() (n int) {
 	return n
 }
 
-// SlotBytes is the VRAM for all slots.
+// SlotBytes is the VRAM that all slots take.
 func (x *Experts) SlotBytes() (n int64) {
 	if x == nil {
 		return 0
@@ -78,10 +78,10 @@ func (x *Experts) SlotBytes() (n int64) {
 	return n
 }
 
-// All is how many experts there are.
+// All is how many experts all layers have.
 func (x *Experts) All() int { return x.Layers * x.Count }
 
-// cachedUnit stands for a layer's experts; false: it has none.
+// cachedUnit makes the unit of tier [Cached] that stands for a layer's experts; false: the layer has none.
 func cachedUnit(m *pack.Model, layer int) (Unit, bool) {
 	experts := m.Experts(layer)
 	if len(experts) == 0 {
@@ -95,7 +95,7 @@ func cachedUnit(m *pack.Model, layer int) (Unit, bool) {
 	return u, true
 }
 
-// classes groups the layers by the size of their experts; the slots come later.
+// classes groups the layers by the size of their experts, and gives each class its fewest slots.
 func classes(h *arch.Hyper, m *pack.Model, blockBytes int64) *Experts {
 	x := &Experts{Count: h.Experts.Count, Used: h.Experts.Used, Rest: make([][]Rest, h.BlockCount)}
 	type sized struct {
@@ -131,19 +131,18 @@ func classes(h *arch.Hyper, m *pack.Model, blockBytes int64) *Experts {
 	return x
 }
 
-// least is the fewest slots of a class: what a token uses of a layer.
+// least is the fewest slots that a class can have: one for each expert that a token uses of a layer.
 func (x *Experts) least() int { return min(x.Used, x.Count) }
 
-// grow gives the classes, which have the fewest slots, as many as VRAM of so many bytes more holds: to all the same share of
-// their experts.
+// grow adds slots to classes that have the fewest, as far as bytes of VRAM go. Each class gets slots for the same share of its experts.
 func (x *Experts) grow(bytes int64) {
 	var all int64
 	for i := range x.Classes {
-		all += x.Classes[i].all(x.Count) * x.Classes[i].SlotBytes
+		all += x.Classes[i].experts(x.Count) * x.Classes[i].SlotBytes
 	}
 	for i := range x.Classes {
 		c := &x.Classes[i]
-		most, least := c.all(x.Count), c.Bytes()
+		most, least := c.experts(x.Count), c.Bytes()
 		share := least + int64(float64(bytes)*float64(most*c.SlotBytes)/float64(all))
 		n := int(min(share/c.SlotBytes, most))
 		for c.fill(n); c.Bytes() > share && n > x.least(); c.fill(n) { // blocks are rounded up
@@ -152,10 +151,10 @@ func (x *Experts) grow(bytes int64) {
 	}
 }
 
-// all is how many experts the class takes.
-func (c *SlotClass) all(perLayer int) int64 { return int64(len(c.Layers) * perLayer) }
+// experts is how many experts use the class's slots, if a layer has perLayer.
+func (c *SlotClass) experts(perLayer int) int64 { return int64(len(c.Layers) * perLayer) }
 
-// fill gives a class n slots.
+// fill sets the number of the class's slots, in as few allocations as can be.
 func (c *SlotClass) fill(n int) {
 	c.Blocks = nil
 	for n > 0 {
@@ -165,7 +164,7 @@ func (c *SlotClass) fill(n int) {
 	}
 }
 
-// shrink gives back the last block of the class that has the most of its share left; false: there is nothing to give.
+// shrink gives back the last allocation of the class that has the most slots a layer; false: each class has one allocation only.
 func (x *Experts) shrink() bool {
 	best, most := -1, 0.0
 	for i := range x.Classes {
@@ -184,7 +183,7 @@ func (x *Experts) shrink() bool {
 	return true
 }
 
-// clone is a copy whose classes can be changed.
+// clone copies x, so that the copy's classes can be changed.
 func (x *Experts) clone() *Experts {
 	if x == nil {
 		return nil
@@ -194,9 +193,9 @@ func (x *Experts) clone() *Experts {
 	return &y
 }
 
-// rest lets as many experts rest in pinned RAM of so many bytes as fit, spread evenly over each layer and over all of them, and
-// returns the bytes taken, staging included.
-func (x *Experts) rest(m *pack.Model, bytes, piece int64) (taken int64) {
+// keep puts as many experts into pinned RAM as bytes have room for, spread evenly over the layers and within each. The others stay on
+// disk. It returns the bytes taken, staging included.
+func (x *Experts) keep(m *pack.Model, bytes, piece int64) (taken int64) {
 	var units []*pack.Unit
 	var sizes []int64
 	var longest int64
@@ -257,11 +256,8 @@ func (x *Experts) rest(m *pack.Model, bytes, piece int64) (taken int64) {
 	return staging() + sum(x.HostBlocks)
 }
 
-// traffic adds what a token's experts cause, if each is as likely as any other, to what is streamed; untraffic takes it away.
-func (p *Plan) traffic() { p.addTraffic(1) }
-
-func (p *Plan) untraffic() { p.addTraffic(-1) }
-
+// addTraffic adds the uploads and reads that a token's missing experts cause, if all experts are as likely, to the plan's totals; sign -1
+// takes them away again.
 func (p *Plan) addTraffic(sign int64) {
 	x := p.Experts
 	if x == nil {
@@ -278,10 +274,10 @@ func (p *Plan) addTraffic(sign int64) {
 	}
 }
 
-// DiskShare is the part of the experts that rests on disk alone.
+// DiskShare is the share of the experts that are on disk alone.
 func (x *Experts) DiskShare() float64 { return 1 - float64(x.HostCount)/float64(x.All()) }
 
-// SlotShare is the part of a layer's experts that the layer's class has slots for.
+// SlotShare is the share of a layer's experts that have slots in VRAM, on average.
 func (x *Experts) SlotShare(layer int) float64 {
 	for i := range x.Classes {
 		if c := &x.Classes[i]; slices.Contains(c.Layers, layer) {

@@ -20,7 +20,7 @@ func (s Spread) String() string {
 	return [...]string{Even: "even", Prefix: "prefix", Edges: "edges"}[s]
 }
 
-// mark marks about the part f of sizes to be streamed.
+// mark chooses the units to stream, given the sizes of all units: about the share f of the bytes.
 func (s Spread) mark(sizes []int64, f float64) []bool {
 	if s == Even {
 		return evenly(sizes, f)
@@ -42,8 +42,7 @@ func (s Spread) mark(sizes []int64, f float64) []bool {
 	return marked
 }
 
-// evenly marks some of sizes so that in every run from the first on, about the part f
-// of the bytes is marked.
+// evenly marks units of the given sizes so that among the first n units, for every n, about the share f of the bytes is marked.
 func evenly(sizes []int64, f float64) []bool {
 	marked := make([]bool, len(sizes))
 	seen, got := 0.0, 0.0
@@ -57,12 +56,11 @@ func evenly(sizes []int64, f float64) []bool {
 	return marked
 }
 
-// spreadSteps is how many shares are tried.
+// spreadSteps is how many shares of streamed bytes fewest tries.
 const spreadSteps = 512
 
-// fewest marks as few bytes as it can so that fits accepts the rest, spread as how says
-// at first; then it takes marks away where the rest still fits, the largest first. It
-// returns nil where nothing fits.
+// fewest marks units of the given sizes, as few bytes as it can, so that fits accepts the choice. It begins with a choice spread
+// as how says, and then takes away marks, of the largest units first, while the choice still fits. It returns nil where nothing fits.
 func fewest(sizes []int64, how Spread, fits func(marked []bool) bool) []bool {
 	var best []bool
 	least := int64(-1)
@@ -89,6 +87,7 @@ func fewest(sizes []int64, how Spread, fits func(marked []bool) bool) []bool {
 	return best
 }
 
+// markedBytes is the sum of the marked sizes.
 func markedBytes(sizes []int64, marked []bool) (n int64) {
 	for i, bytes := range sizes {
 		if marked[i] {

@@ -14,13 +14,13 @@ import (
 // two submissions when it is streamed.
 const maxPart = 192 << 20
 
-// movable lists the units whose tier is open: the layers' parts and the head, the head
-// cut by rows so that no piece is larger than the largest part; partBytes 0 is maxPart.
+// movable lists the units that may be resident or streamed: the layers' parts, their experts, and the head, cut by rows so that no
+// piece is larger than the largest part. partBytes 0 is maxPart.
 func movable(h *arch.Hyper, m *pack.Model, partBytes int64) ([]Unit, error) {
 	return movableBut(h, m, partBytes, false)
 }
 
-// dense is movable without experts.
+// dense lists the units of movable that hold no experts.
 func dense(h *arch.Hyper, m *pack.Model, partBytes int64) ([]Unit, error) {
 	return movableBut(h, m, partBytes, true)
 }

@@ -11,15 +11,15 @@ import (
 	"leat/internal/arch"
 )
 
-// LayerClass is a part of a step: all layers of a class.
+// LayerClass is a set of a model's layers that take the same time, see [LayerClasses]. Its first layer stands for all.
 type LayerClass struct {
-	Class   string
-	First   *pack.Unit  // in the model
-	Experts []pack.Unit // of that layer
-	Count   int
+	Class   string      // a hash of what the layers have in common
+	First   *pack.Unit  // the first layer, without its experts
+	Experts []pack.Unit // the first layer's experts
+	Count   int         // layers of the class
 }
 
-// Tensors are the layer's, and one expert's, who stands for all.
+// Tensors lists the tensors of the first layer, and those of one of its experts, which stands for all.
 func (l *LayerClass) Tensors() []pack.Tensor {
 	if len(l.Experts) == 0 {
 		return l.First.Tensors
@@ -27,7 +27,7 @@ func (l *LayerClass) Tensors() []pack.Tensor {
 	return slices.Concat(l.First.Tensors, l.Experts[0].Tensors)
 }
 
-// Bytes are those of the layer's weights.
+// Bytes is the size of the first layer's weights, all its experts included.
 func (l *LayerClass) Bytes() (n int64) {
 	for i := range l.Experts {
 		n += l.Experts[i].Bytes
@@ -35,7 +35,7 @@ func (l *LayerClass) Bytes() (n int64) {
 	return n + l.First.Bytes
 }
 
-// As lists the layer's units under another layer's number.
+// As lists the first layer's units, renamed as those of layer n.
 func (l *LayerClass) As(n int) []pack.Unit {
 	units := []pack.Unit{l.First.AsLayer(n)}
 	for i := range l.Experts {
@@ -66,8 +66,8 @@ func LayerClasses(h *arch.Hyper, m *pack.Model) (classes []LayerClass) {
 	return classes
 }
 
-// classOf is the class of layer l, one expert of which stands for all. Its tensors tell how it
-// works, but not how far it sees.
+// classOf is the class of layer l: a hash of its tensors' names, types and shapes, and of whether attention has a window. One expert's
+// tensors stand for those of all.
 func classOf(h *arch.Hyper, l int, tensors []pack.Tensor) string {
 	f := fnv.New64a()
 	if h.Windowed(l) {
@@ -80,8 +80,8 @@ func classOf(h *arch.Hyper, l int, tensors []pack.Tensor) string {
 	return fmt.Sprintf("%016x", f.Sum64())
 }
 
-// RehearsalKey names all that a rehearsal depends on, but for the machine: two models with the
-// same one run at the same speed, layer for layer.
+// RehearsalKey is a hash of all properties of a model that a rehearsal depends on: models with the same key take the same time, layer
+// for layer.
 func RehearsalKey(h *arch.Hyper, m *pack.Model, kvType gguf.Type) string {
 	f := fnv.New64a()
 	var classes []string

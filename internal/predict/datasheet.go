@@ -6,21 +6,21 @@ import (
 	"leat/internal/predict/gpus"
 )
 
-// shares are what our kernels and transfers make of a data sheet's peaks. A machine that was calibrated needs none of it.
-type shares struct {
-	link      float64 // of PCIe's peak
-	linkBusy  float64 // of that, while kernels read at full speed
-	copied    float64 // of the memory's peak, where an upload is a copy within it
-	memory    float64 // of the memory's, where nothing else holds the kernels up
-	decode    float64 // weights' bytes that the shader units decode a peak FP32 operation, by rows of one
-	attention float64 // of FP32's peak, one row
-	fp32      float64 // of FP32's peak, in products with many vectors where there are no matrix units: as an H200 reached without its own
-	matrix    float64 // of the matrix units' peak, in products with many vectors
-	experts   float64 // of the same, in those with experts, of which each has some vectors
-	halves    float64 // weights' bytes that are brought into halves for those, a byte of the memory's peak
+// peakShares says which shares of a data sheet's peaks our kernels and transfers reach. Machines that were calibrated don't need it.
+type peakShares struct {
+	link      float64 // uploads, of PCIe's peak
+	linkBusy  float64 // uploads while kernels read VRAM at full speed, of the rate of uploads alone
+	copied    float64 // uploads that are copies within shared memory, of the memory's peak
+	memory    float64 // kernels that only read, of the memory's peak
+	decode    float64 // bytes of weights that products with one vector decode, for each FP32 operation at peak
+	attention float64 // attention of one row, of FP32's peak
+	fp32      float64 // products with many vectors without matrix units, of FP32's peak: as an H200 reached that left its own unused
+	matrix    float64 // products with many vectors, of the matrix units' peak
+	experts   float64 // products with experts, each of which multiplies some of the vectors, of the matrix units' peak
+	halves    float64 // converting weights to half-precision floats, of the memory's peak
 
-	dispatch time.Duration // a kernel that waits
-	route    time.Duration // a layer's choice of experts, beside its waits
+	dispatch time.Duration // a kernel that waits for the one before it
+	route    time.Duration // choosing a layer's experts, without such waits
 	host     time.Duration // between two steps
 }
 
@@ -30,7 +30,7 @@ type shares struct {
 //	go test ./internal/predict -run TestReached -v -args -fit
 //
 // prints. What it does not print was not measured there, or is what docs/benchmarks.md says of the link.
-var reached = shares{
+var reached = peakShares{
 	link: 0.81, linkBusy: 0.97, copied: 0.35, memory: 0.90, decode: 0.254, attention: 0.12,
 	fp32: 0.22, matrix: 0.24, experts: 0.0512, halves: 2.67,
 	dispatch: 3900 * time.Nanosecond, route: 16400 * time.Nanosecond, host: 150 * time.Microsecond,

@@ -2,22 +2,22 @@ package predict
 
 import "leat/internal/plan"
 
-// flow runs steps one after another through three lanes that work at the same time: the
-// disk reads ahead of the link by what staging holds, the link uploads ahead of the kernels by what
-// the ring holds. With one queue, the link and the kernels are one lane.
+// flow simulates steps, one after another, on three lanes that work at the same time. The disk
+// reads ahead of the link until staging is full, the link uploads ahead of the kernels until the ring is full.
+// With one queue, link and kernels take turns.
 type flow struct {
 	m              *machine
-	stagingSeconds float64 // that the disk reads before its bytes can go on
+	stagingSeconds float64 // the disk takes to fill staging
 
-	read, uploaded, computed float64 // when each lane is free
+	read, uploaded, computed float64 // when disk, link and kernels have ended their work so far
 
 	ringBytes int64
 	ringUsed  int64
 	ring      []ringUnit // oldest first
-	unused    int        // how many of ring, the last ones, no step has used
+	unused    int        // units at the end of ring that were uploaded before any step used them
 }
 
-// ringUnit is a unit in the ring, and when its memory comes free.
+// ringUnit is a unit in the ring. Its memory can be used anew from free on.
 type ringUnit struct {
 	bytes int64
 	free  float64
@@ -29,7 +29,8 @@ func (m *machine) newFlow() *flow {
 	return f
 }
 
-// prefilled begins with a model at rest: the ring holds the first units of a step, and staging what is read next.
+// prefilled has the flow begin as a loaded model does that has computed nothing yet: the ring holds the first units of a step, and staging
+// is full.
 func (f *flow) prefilled() *flow {
 	f.read = -f.stagingSeconds
 	for i := range f.m.p.Units {
@@ -46,13 +47,14 @@ func (f *flow) prefilled() *flow {
 	return f
 }
 
+// hold adds a unit to the ring.
 func (f *flow) hold(bytes int64) {
 	f.ringUsed += bytes
 	f.ring = append(f.ring, ringUnit{bytes: bytes})
 }
 
-// run lets one step flow through, with the head or without. First the device waits host seconds for the
-// host. It returns when the step's last kernel ends.
+// run simulates one step, given each unit's work, with or without the head. The device first waits host seconds for the
+// host. It returns the time at which the step's last kernel ends.
 func (f *flow) run(works []Work, host float64, head bool) (end float64) {
 	f.computed += host
 	for i, w := range works {
@@ -79,15 +81,15 @@ func (f *flow) run(works []Work, host float64, head bool) (end float64) {
 	return f.computed
 }
 
-// runExperts runs a layer's experts. Which ones is known only once its router has chosen, except that a long step needs almost all.
-// Experts that come in waves run wave by wave, each while the next one comes.
+// runExperts simulates a layer's experts. Uploads begin once the router has chosen, except for the share w.prefetchShare of a long step,
+// which needs almost all experts. Experts that come in waves run wave by wave, each while the next is uploaded.
 func (f *flow) runExperts(w Work) {
 	if w.missSeconds > 0 || w.diskMissSeconds > 0 {
 		f.runFewRows(w)
 		return
 	}
 	end := func(free, seconds float64) float64 { // of a lane's work
-		early := w.earlyShare * seconds
+		early := w.prefetchShare * seconds
 		return max(free+early, f.computed) + seconds - early
 	}
 	arrived := f.computed
@@ -106,7 +108,7 @@ func (f *flow) runExperts(w Work) {
 	f.computed = max(f.computed+w.ComputeSeconds, arrived+w.waveShare*w.ComputeSeconds)
 }
 
-// runFewRows runs the experts of few rows. The missing ones come in a burst: from RAM, and from disk after all that is read before.
+// runFewRows simulates a layer's experts in a step of few rows. The missing ones are uploaded in a burst; those on disk are read first.
 func (f *flow) runFewRows(w Work) {
 	begin := f.computed
 	arrived := max(f.uploaded, begin) + w.missSeconds // the rest of the upload is hidden, as is the host's part, which w.ComputeSeconds includes
@@ -118,7 +120,7 @@ func (f *flow) runFewRows(w Work) {
 	f.computed = arrived + w.ComputeSeconds
 }
 
-// upload returns when a unit's bytes are in the ring.
+// upload simulates the upload of a unit, and returns the time at which its bytes are in the ring.
 func (f *flow) upload(bytes int64, w Work) float64 {
 	start := f.uploaded
 	for f.ringUsed+bytes > f.ringBytes && len(f.ring) > 0 {

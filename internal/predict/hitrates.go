@@ -6,17 +6,17 @@ import (
 	"leat/internal/plan"
 )
 
-// SpeedAtHitRate is how fast a model decodes whose layers find so many of the experts that they need in VRAM.
+// SpeedAtHitRate is how fast a model decodes at a rate of experts found in VRAM.
 type SpeedAtHitRate struct {
-	Rate         float64 `json:"hit_rate"`
+	Rate         float64 `json:"hit_rate"` // the share of needed experts found in VRAM
 	DecodePerSec float64 `json:"decode_tokens_per_second"`
 }
 
-// hitRates are those that a prediction tries.
+// hitRates are the hit rates of [Prediction.HitRates].
 var hitRates = []float64{0, 0.25, 0.5, 0.75, 0.9, 1}
 
-// skewedRate is the part of a token's experts that VRAM has if a layer's experts are used as Zipf's law says, the n-th most used one an n-th
-// as often as the first, and those used most are there.
+// skewedRate is the hit rate if a layer's experts are used by Zipf's law (the n-th most used one an n-th as often as the first) and the
+// slots hold the most used ones.
 func skewedRate(x *plan.Experts) (rate float64) {
 	for i := range x.Classes {
 		c := &x.Classes[i]
@@ -26,7 +26,7 @@ func skewedRate(x *plan.Experts) (rate float64) {
 	return rate
 }
 
-// zipfHitRate is the part of `used` different ones of count, drawn by Zipf's law, that are among the first slots.
+// zipfHitRate draws used different experts of count by Zipf's law: it is the share of them that are among the first slots.
 func zipfHitRate(count, used int, slots float64) float64 {
 	if used >= count || slots >= float64(count) {
 		return min(1, slots/float64(count))

@@ -2,8 +2,8 @@ package predict
 
 import "leat/shaders"
 
-// kernelSeconds is the seconds of a unit's kernels by the rates of each kind. all is how many rows the step has, rows how many of them pass
-// through matrices that are not for every row.
+// kernelSeconds is the seconds of unit i's kernels by rates. The step has all rows, rows of which pass through the whole unit, see
+// rowsThrough.
 func (m *machine) kernelSeconds(i, all, rows, ctx int) float64 {
 	l := &m.loads[i]
 	t := m.productSeconds(i, all, rows)
@@ -20,13 +20,13 @@ func (m *machine) kernelSeconds(i, all, rows, ctx int) float64 {
 	return t + float64(m.waitsOf(l, rows))*m.s.Kernels.DispatchTime.Seconds()
 }
 
-// productSeconds is the seconds of a unit's products.
+// productSeconds is the seconds of unit i's products with matrices.
 func (m *machine) productSeconds(i, all, rows int) (t float64) {
 	l, n := &m.loads[i], float64(rows)
 	if l.head {
 		n = 1
 	}
-	used, each := 1.0, n // the part of the matrices that is used; rows of each
+	used, each := 1.0, n // the share of the matrices that is used; rows that each multiplies
 	multiply, halves := m.s.Kernels.FlopsPerSec, m.halvesBytesPerSec(int(n))
 	if m.p.Units[i].Experts > 0 {
 		if m.s.Kernels.ExpertFlopsPerSec > 0 {
@@ -47,7 +47,7 @@ func (m *machine) productSeconds(i, all, rows int) (t float64) {
 	return t
 }
 
-// waitsOf is how many of a unit's kernels wait for another in a step of rows.
+// waitsOf is how many of a unit's kernels wait for the one before in a step of rows.
 func (m *machine) waitsOf(l *load, rows int) int {
 	if !m.likeFewRows(rows) {
 		return l.waits
@@ -62,7 +62,7 @@ func (m *machine) waitsOf(l *load, rows int) int {
 	return waits
 }
 
-// halvesBytesPerSec is how fast weights are brought into halves in a step of rows; 0: they are not.
+// halvesBytesPerSec is how fast weights are converted to half-precision floats in a step of rows; 0: they are not converted.
 func (m *machine) halvesBytesPerSec(rows int) float64 {
 	if rows > shaders.FewRows && m.p.Scratch.Halves.Bytes > 0 {
 		return m.s.Kernels.HalvesBytesPerSec

@@ -1,6 +1,6 @@
 package predict
 
-// Lane is a part of the machine that a step keeps busy.
+// Lane is one of the parts of a machine that work at the same time: disk, link, device.
 type Lane string
 
 // The lanes run at the same time, so the busiest of them decides.
@@ -10,17 +10,17 @@ const (
 	LaneCompute Lane = "compute"
 )
 
-// Work is how long each lane is busy, all transfers and all kernels of something.
+// Work is how long each lane is busy with a unit, or with a whole step.
 type Work struct {
 	DiskSeconds    float64 `json:"disk_seconds"`
 	LinkSeconds    float64 `json:"link_seconds"`
 	ComputeSeconds float64 `json:"compute_seconds"` // the host's part included: the device waits for it
 	OneQueue       bool    `json:"one_queue"`       // link and compute take turns
 
-	missSeconds     float64 // steps of few rows: the wait for missing experts, beside the host
-	diskMissSeconds float64 // of these, the uploads that begin when all has been read from disk
-	waveShare       float64 // the part of the experts of a step of many rows that comes at a time; 0: all that is missing comes at once
-	earlyShare      float64 // the part that may come before their layer's router has chosen
+	missSeconds     float64 // in steps of few rows: the wait for missing experts from RAM, in addition to asking the host
+	diskMissSeconds float64 // in steps of few rows: the wait for the upload of missing experts that were read from disk
+	waveShare       float64 // in steps of many rows: the share of the missing experts that a wave uploads; 0: there is one wave
+	prefetchShare   float64 // in steps of many rows: the share of them that is uploaded before the layer's router has chosen
 }
 
 // Bottleneck is the busiest lane.
@@ -46,6 +46,7 @@ func (w Work) Bound() float64 {
 	return max(w.DiskSeconds, w.LinkSeconds, w.ComputeSeconds)
 }
 
+// plus is the work of both.
 func (w Work) plus(o Work) Work {
 	return Work{
 		DiskSeconds: w.DiskSeconds + o.DiskSeconds, LinkSeconds: w.LinkSeconds + o.LinkSeconds, ComputeSeconds: w.ComputeSeconds + o.ComputeSeconds,

@@ -9,45 +9,47 @@ import (
 	"leat/internal/plan"
 )
 
-// machine is a plan on a machine whose speeds are known: it gives each unit's work.
+// machine reckons the work of each unit of a plan, on a machine whose speeds are known.
 type machine struct {
 	p      *plan.Plan
 	s      Speeds
 	h      *arch.Hyper
 	loads  []load      // of each unit
 	shares []share     // of each unit; nil: nothing was rehearsed
-	hits   *ExpertHits // of experts that share slots; nil: as if all are as likely
+	hits   *ExpertHits // how steps find experts that share slots; nil: as if all experts are as likely
 
-	idle float64 // how far its clock is lowered; 0: not at all, 1: as far as it goes
+	idle float64 // how far the device's clock is lowered; 0: not at all, 1: as far as it goes
 }
 
-// share is the part of a rehearsed layer, or of the head, that a unit is.
+// share says which share of a rehearsed layer's time, or of the head's, a unit takes.
 type share struct {
-	class      string  // of the layer; "": it is no layer's
-	layerBytes int64   // of the layer, one expert standing for all
-	share      float64 // of the bytes that a token uses of the layer, or of the head
+	class      string  // the layer's class, see classOf; "": the unit belongs to no layer
+	layerBytes int64   // bytes of the layer, with one expert for all
+	share      float64 // the unit's share of the bytes that a token uses of its layer, or of the head
 }
 
-// load is what a unit's kernels do for each row.
+// load is what a unit's kernels do in a step.
 type load struct {
 	matrices     []matrix
 	attention    bool
 	routes       bool // its router chooses experts
-	turns        bool // Q and K are rotated by the kernel of their products in steps of few rows; else by one more kernel
-	waits        int  // kernels that wait for another
-	fewRowsWaits int  // the same in steps of few rows, where the device has kernels for them
-	head         bool // only rows whose logits are needed pass
-	last         bool // of the last layer: only those rows pass through matrices that are not for every row
+	turns        bool // in steps of few rows, the kernel of the products also rotates Q and K; in others, one more kernel does
+	waits        int  // kernels that wait for the one before
+	fewRowsWaits int  // waits in steps of few rows, where the device has kernels for these
+	head         bool // a piece of the head: only rows whose logits are needed pass through
+	last         bool // a part of the last layer: only rows whose logits are needed pass through most matrices, see matrix.everyRow
 }
 
+// matrix is a weight that rows are multiplied with.
 type matrix struct {
 	typ      gguf.Type
 	rows     float64
 	bytes    float64
 	flops    float64 // for each vector
-	everyRow bool    // of the last layer: every row passes, for the cache
+	everyRow bool    // in the last layer: the cache needs it of every row
 }
 
+// newMachine finds out what the kernels of each of the plan's units do.
 func newMachine(p *plan.Plan, s Speeds, h *arch.Hyper) *machine {
 	m := &machine{p: p, s: s, h: h}
 	if s.Rehearsal.Sound() {
@@ -83,8 +85,8 @@ func newMachine(p *plan.Plan, s Speeds, h *arch.Hyper) *machine {
 	return m
 }
 
-// program counts the waits of a layer's ops and finds the unit of each: an op without a
-// weight runs with the one before it. An op waits where it touches a value that an op since the last wait wrote.
+// program goes through a layer's ops, finds the unit of each, and counts its waits by count: an op without a
+// weight runs with the op before it. An op waits where it reads or writes a value that an op since the last wait wrote.
 func (m *machine) program(ops []arch.Op, at map[string]int, count func(l *load, waits int)) {
 	unit := -1
 	var written, read [arch.NumValues]bool
@@ -121,7 +123,7 @@ func (m *machine) program(ops []arch.Op, at map[string]int, count func(l *load, 
 	}
 }
 
-// note keeps that a unit has an op of a kind whose time is not that of its products.
+// note keeps that a unit has an op whose time does not follow from its matrices.
 func (l *load) note(kind arch.Kind) {
 	switch kind {
 	case arch.Route:
@@ -133,10 +135,10 @@ func (l *load) note(kind arch.Kind) {
 	}
 }
 
-// expertWaits are those within the products with experts: the values between gate, up and down wait for the former, down for these.
+// expertWaits is how many kernels wait within the products with experts: SwiGLU waits for gate and up, down waits for SwiGLU.
 const expertWaits = 2
 
-// sharesOf gives each unit's share of its layer, or of the head. used is the part of a layer's experts that a token uses.
+// sharesOf is each unit's share of its layer, or of the head. used is the share of a layer's experts that a token uses.
 func sharesOf(h *arch.Hyper, p *plan.Plan, used float64) []share {
 	layers, headBytes := map[int][]pack.Tensor{}, 0.0
 	tokenBytes := map[int]float64{} // that a token uses of a layer

@@ -10,21 +10,21 @@ type Prediction struct {
 	Context int `json:"context"` // tokens in the session while decoding
 	Prompt  int `json:"prompt_tokens"`
 
-	Decode           Work    `json:"decode"` // of one token
+	Decode           Work    `json:"decode"` // one token
 	DecodeBottleneck Lane    `json:"decode_bottleneck"`
-	DecodeSeconds    float64 `json:"decode_seconds"` // a token, with this plan's ring and staging
+	DecodeSeconds    float64 `json:"decode_seconds"` // one token, with this plan's ring and staging
 	DecodePerSec     float64 `json:"decode_tokens_per_second"`
 	BoundPerSec      float64 `json:"bound_tokens_per_second"`     // 1 / max(Σ disk, Σ link, Σ compute): a ring without end
 	LockStepPerSec   float64 `json:"lock_step_tokens_per_second"` // 1 / Σ max(…): each unit waits for the slowest of its lanes
 
-	Prefill           Work    `json:"prefill"` // of the prompt
+	Prefill           Work    `json:"prefill"` // the whole prompt
 	PrefillBottleneck Lane    `json:"prefill_bottleneck"`
-	PrefillPerSec     float64 `json:"prefill_tokens_per_second"`
-	TTFTSeconds       float64 `json:"ttft_seconds"` // loaded and warm: the ring holds what a step begins with
-	LoadSeconds       float64 `json:"load_seconds"` // what VRAM and the host tier hold, read from disk
+	PrefillPerSec     float64 `json:"prefill_tokens_per_second"` // tokens of the prompt
+	TTFTSeconds       float64 `json:"ttft_seconds"`              // time to the first token; the model is loaded, and the ring holds the first units of a step
+	LoadSeconds       float64 `json:"load_seconds"`              // to read from disk what VRAM and the host tier hold
 
-	HitRates []SpeedAtHitRate `json:"hit_rates,omitempty"` // decoding, where experts share slots
-	Skewed   *SpeedAtHitRate  `json:"skewed,omitempty"`    // the same, if experts are used as unevenly as Zipf's law has it and the most used are there
+	HitRates []SpeedAtHitRate `json:"hit_rates,omitempty"` // where experts share slots: decoding at several hit rates
+	Skewed   *SpeedAtHitRate  `json:"skewed,omitempty"`    // where experts share slots: decoding if experts are used by Zipf's law, see skewedRate
 }
 
 // Plan predicts how fast a plan will run: decoding with ctx tokens in the session, and
@@ -93,6 +93,7 @@ const (
 	idleUploads = 2    // the same of uploads
 )
 
+// decode predicts decoding, with a lowered clock where the device is nearly idle.
 func (r *Prediction) decode(m *machine) {
 	m.idle = 0
 	r.decodeOnce(m)
@@ -104,6 +105,7 @@ func (r *Prediction) decode(m *machine) {
 	}
 }
 
+// decodeOnce predicts decoding at the machine's present clock.
 func (r *Prediction) decodeOnce(m *machine) {
 	r.Decode = Work{}
 	works := m.step(1, r.Context, true)
@@ -126,6 +128,7 @@ func (r *Prediction) decodeOnce(m *machine) {
 	r.DecodePerSec, r.BoundPerSec, r.LockStepPerSec = inverse(r.DecodeSeconds), inverse(r.Decode.Bound()), inverse(lockStep)
 }
 
+// prefill predicts reading a prompt, chunk by chunk.
 func (r *Prediction) prefill(m *machine) {
 	flow := m.newFlow().prefilled()
 	for from := 0; from < r.Prompt; from += m.p.Chunk {
@@ -142,6 +145,7 @@ func (r *Prediction) prefill(m *machine) {
 	r.PrefillPerSec = float64(r.Prompt) * inverse(r.TTFTSeconds)
 }
 
+// inverse is 1/x; 0 where x is 0.
 func inverse(x float64) float64 { return over(1, x) }
 
 // over is how long an amount takes at a rate; 0 where there is no rate.

@@ -6,21 +6,21 @@ import (
 	"leat/internal/plan"
 )
 
-// Question is what is asked about a model: how a budget and a machine suit it.
+// Question asks how fast a model will run on a machine, with VRAM budgets that the search may vary.
 type Question struct {
 	plan.Search
 	Speeds  Speeds
 	Context int // tokens in the session while decoding; 0: half of what it can hold, 1024 at most
-	Prompt  int // tokens
+	Prompt  int // tokens of the prompt whose time is predicted
 }
 
-// Answer is a plan and what it reaches.
+// Answer is a plan for a budget, and how fast it will run.
 type Answer struct {
 	Plan       *plan.Plan
 	Prediction Prediction
 }
 
-// At answers for one VRAM budget. The error is a [*plan.BudgetError] where it can't hold.
+// At answers for one VRAM budget. The error is a [*plan.BudgetError] where the model does not fit.
 func (q *Question) At(deviceBytes int64) (Answer, error) {
 	b, err := q.Within(deviceBytes)
 	if err != nil {
@@ -29,7 +29,7 @@ func (q *Question) At(deviceBytes int64) (Answer, error) {
 	return q.Of(b)
 }
 
-// Of answers for a budget.
+// Of answers for a whole budget, RAM and all.
 func (q *Question) Of(b plan.Budget) (Answer, error) {
 	p, err := plan.Make(q.Hyper, q.Model, b)
 	if err != nil {
@@ -42,8 +42,8 @@ func (q *Question) Of(b plan.Budget) (Answer, error) {
 	return Answer{p, Plan(p, q.Speeds, q.Hyper, ctx, q.Prompt)}, nil
 }
 
-// Reaching is the smallest VRAM budget, in whole steps of the search, that decodes tokensPerSec; 0 where
-// none does, with the answer for all in VRAM.
+// Reaching is the smallest VRAM budget that decodes tokensPerSec, a multiple of [plan.SearchStep], with the answer for it; 0 where
+// no budget does, with the answer for all in VRAM.
 func (q *Question) Reaching(tokensPerSec float64) (int64, Answer, error) {
 	least, err := q.Least()
 	if err != nil {
@@ -65,13 +65,13 @@ func (q *Question) Reaching(tokensPerSec float64) (int64, Answer, error) {
 	return n, best, err
 }
 
-// Drives is the answer with n drives of the same kind, striped.
+// Drives answers for a budget as if the file lay on n striped drives.
 func (q *Question) Drives(n int, b plan.Budget) (Answer, error) {
 	more := q.WithDrives(float64(n))
 	return more.Of(b)
 }
 
-// WithDrives is the question with times as many drives.
+// WithDrives is the question for a disk that is faster by a factor.
 func (q *Question) WithDrives(times float64) Question {
 	more := *q
 	more.Speeds.Disk.BytesPerSec *= times
@@ -79,7 +79,7 @@ func (q *Question) WithDrives(times float64) Question {
 	return more
 }
 
-// WithLink is the question with a link times as fast.
+// WithLink is the question for a link that is faster by a factor.
 func (q *Question) WithLink(times float64) Question {
 	more := *q
 	more.Speeds.Link.BytesPerSec *= times

@@ -2,33 +2,32 @@ package predict
 
 import "slices"
 
-// Rehearsal is how long layers of the model took where the engine ran a few of them, all
-// in VRAM. It includes what no rate tells: today's kernels, the waits between them, the
-// host's part. Package engine makes it.
+// Rehearsal is how long a few of the model's layers took when package engine ran them, all
+// in VRAM. It includes what rates leave out: waits between kernels, and the host's part.
 type Rehearsal struct {
-	Steps    []StepShape          `json:"steps"`  // that were run
+	Steps    []StepShape          `json:"steps"`  // the shapes that were run
 	Layers   map[string][]float64 `json:"layers"` // seconds of a layer by its class, for each of Steps
-	Bytes    map[string]int64     `json:"bytes"`  // of a layer's weights, of one expert of it, by its class
-	Overhead []float64            `json:"rest"`   // seconds of a step beside its layers and its head, for each of Steps
+	Bytes    map[string]int64     `json:"bytes"`  // of a layer's weights with one expert for all, by its class
+	Overhead []float64            `json:"rest"`   // seconds of a step outside layers and head, for each of Steps
 	Head     float64              `json:"head"`   // seconds of the head and its norm, for one row
-	Chunk    int                  `json:"chunk"`  // rows that were asked for; Steps may end before, where a device is slow
+	Chunk    int                  `json:"chunk"`  // rows of the longest step that was wanted; Steps ends with fewer rows where the device is slow
 
-	HostTrip        float64 `json:"trip"`  // seconds that one row of a layer whose experts share slots, all resident, takes longer because the host is asked; 0: not known
-	ConditionalTrip float64 `json:"ahead"` // the same where the layer runs without asking the host; 0: it can't, or it is not known
+	HostTrip        float64 `json:"trip"`  // seconds by which asking the host lengthens a layer whose experts share slots and are all resident, in a step of one row; 0: not known
+	ConditionalTrip float64 `json:"ahead"` // seconds by which running on a condition, without asking the host, lengthens such a layer; 0: the device can't, or it is not known
 
-	Streamed StreamedLayers `json:"streamed"` // the same layers, one row, where they are streamed; its zero: not known
+	Streamed StreamedLayers `json:"streamed"` // the layers when they were streamed; zero: not known
 }
 
-// StreamedLayers is what a few layers took that were streamed from RAM.
+// StreamedLayers is how long a few layers took in a step of one row when they were streamed from RAM.
 type StreamedLayers struct {
 	Seconds  float64 `json:"seconds"`
-	Resident float64 `json:"resident_seconds"` // all in VRAM
-	Units    int     `json:"units"`            // that were streamed
-	Bytes    int64   `json:"bytes"`            // of these
+	Resident float64 `json:"resident_seconds"` // what the same layers took in VRAM
+	Units    int     `json:"units"`            // units that were streamed
+	Bytes    int64   `json:"bytes"`            // of all streamed units
 }
 
-// perUnit is the compute lane's seconds of a streamed unit beside its kernels: a submission of its own, recorded for each
-// token. linkSeconds is what all units take on the link. Where the link is slower than the kernels it hides that, here as in the model.
+// perUnit is what a streamed unit costs the compute lane in addition to its kernels: a submission of its own, recorded for each
+// token. linkSeconds is how long the link takes for all units. 0 where the link is slower than the kernels: it hides the cost.
 func (s *StreamedLayers) perUnit(linkSeconds float64, oneQueue bool) float64 {
 	if s.Units == 0 || !oneQueue && linkSeconds >= s.Resident {
 		return 0
@@ -39,15 +38,16 @@ func (s *StreamedLayers) perUnit(linkSeconds float64, oneQueue bool) float64 {
 	return max(0, s.Seconds-s.Resident) / float64(s.Units)
 }
 
-// StepShape is a step's number of rows, and how many positions the last of them sees.
+// StepShape is a step's number of rows, and how many positions the last row attends to.
 type StepShape struct {
 	Rows    int `json:"rows"`
 	Context int `json:"context"`
 }
 
-// mean is how many positions a row sees, on average.
+// mean is how many positions a row attends to, on average.
 func (s StepShape) mean() float64 { return float64(s.Context) - float64(s.Rows-1)/2 }
 
+// inContext accepts steps of one row, and inRows steps whose rows attend to each other alone, as axes of line.
 func (s StepShape) inContext() (x float64, ok bool) { return float64(s.Context), s.Rows == 1 }
 func (s StepShape) inRows() (x float64, ok bool)    { return float64(s.Rows), s.Context == s.Rows }
 
@@ -72,7 +72,7 @@ func (r *Rehearsal) Sound() bool {
 	return true
 }
 
-// at is the seconds of a part of a step of shape s, from those that were measured of it for each of Steps.
+// at is the seconds that a part of a step takes at shape s, given the part's measured seconds for each of Steps.
 func (r *Rehearsal) at(seconds []float64, s StepShape) float64 {
 	if s.Rows == 1 {
 		return max(0, line(r.Steps, seconds, StepShape.inContext, float64(s.Context)))
@@ -109,8 +109,8 @@ func (r *Rehearsal) perPosition(seconds []float64, rows, most int) float64 {
 	return max(slope(1), slope(most)*float64(rows)/float64(most))
 }
 
-// line is the value at x of the polyline through the steps that lie on an axis, in order of x;
-// past its end its last piece goes on.
+// line interpolates seconds at x, between the steps that axis accepts; axis also gives each step's x. Beyond the last
+// step it goes on as between the last two.
 func line(steps []StepShape, seconds []float64, axis func(StepShape) (float64, bool), x float64) float64 {
 	var xs, ys []float64
 	for i, s := range steps {
@@ -132,8 +132,8 @@ func line(steps []StepShape, seconds []float64, axis func(StepShape) (float64, b
 	}
 }
 
-// layer is the seconds of a layer of a class with that many bytes, as Bytes counts them. A
-// class that was not run takes as long a byte as the class nearest in size.
+// layer is the seconds of a layer of a class at shape s. bytes is the layer's size as in Bytes: a class that was not run
+// takes as long a byte as the class nearest in size.
 func (r *Rehearsal) layer(class string, bytes int64, s StepShape) float64 {
 	if seconds, ok := r.Layers[class]; ok {
 		return r.at(seconds, s)

@@ -5,8 +5,8 @@ import (
 	"leat/shaders"
 )
 
-// hostSeconds is the time of a step in which the device waits for the host; of a rehearsal, all
-// that is not spent in layers or head.
+// hostSeconds is how long the device waits for the host in a step of rows. With a rehearsal it is the time
+// outside layers and head.
 func (m *machine) hostSeconds(rows int) float64 {
 	if r := m.s.Rehearsal; m.shares != nil {
 		return r.at(r.Overhead, StepShape{rows, rows})
@@ -14,7 +14,7 @@ func (m *machine) hostSeconds(rows int) float64 {
 	return m.s.HostOverheadPerStep.Seconds()
 }
 
-// step is each unit's work in a step of rows whose last one sees ctx positions. Its logits are needed where head is set.
+// step is each unit's work in a step of rows, the last of which attends to ctx positions. head says whether the last row's logits are needed.
 func (m *machine) step(rows, ctx int, head bool) []Work {
 	works := make([]Work, len(m.p.Units))
 	var compute, link float64
@@ -53,8 +53,8 @@ func (m *machine) step(rows, ctx int, head bool) []Work {
 	return works
 }
 
-// rowsThrough is how many of a step's rows pass through a unit, except through its matrices for every row: in the last layer
-// the row whose logits are needed, if there is one.
+// rowsThrough is how many of a step's rows pass through unit i, apart from its matrices with everyRow: all rows, but in the last layer
+// only the row whose logits are needed.
 func (m *machine) rowsThrough(i, rows int, head bool) int {
 	switch {
 	case !m.loads[i].last || rows == 1:
@@ -65,7 +65,7 @@ func (m *machine) rowsThrough(i, rows int, head bool) int {
 	return 0
 }
 
-// submissionSeconds is what a streamed unit takes of the compute lane because it is submitted by itself.
+// submissionSeconds is what a streamed unit costs the compute lane because it has a submission of its own.
 func (m *machine) submissionSeconds() float64 {
 	if m.shares == nil {
 		return 0
@@ -74,7 +74,7 @@ func (m *machine) submissionSeconds() float64 {
 	return s.perUnit(over(float64(s.Bytes), m.s.Link.BytesPerSec), m.s.Link.OneQueue)
 }
 
-// traffic is how many bytes of a unit a step of rows has uploaded, and how many of these are read from disk.
+// traffic is how many bytes of a unit a step of rows uploads, and how many of these it reads from disk.
 func (m *machine) traffic(u *plan.Unit, rows int) (uploaded, read float64) {
 	bytes := float64(u.Bytes)
 	switch u.Tier {
@@ -90,8 +90,8 @@ func (m *machine) traffic(u *plan.Unit, rows int) (uploaded, read float64) {
 	return 0, 0
 }
 
-// rehearsedSeconds is the seconds of a unit's kernels by the rehearsal. through is how many rows pass, see rowsThrough;
-// layers keeps those of layers that are known already.
+// rehearsedSeconds is the seconds of unit i's kernels by the rehearsal, at shape s. through is how many rows pass, see rowsThrough.
+// layers keeps the seconds of whole layers, by number, for the layer's other units.
 func (m *machine) rehearsedSeconds(i int, s StepShape, through int, layers map[int]float64) float64 {
 	x, r := &m.shares[i], m.s.Rehearsal
 	if x.class == "" {
@@ -118,7 +118,8 @@ func (m *machine) rehearsedSeconds(i int, s StepShape, through int, layers map[i
 	return x.share*t + m.routeSeconds(i, through)
 }
 
-// likeFewRows reports whether a step of rows runs the kernels for few rows, or keeps to their ways: without halves long steps do, too.
+// likeFewRows reports whether a step of rows has the fused kernels of steps of few rows. Longer steps have them too on devices that don't
+// compute in half-precision floats.
 func (m *machine) likeFewRows(rows int) bool {
 	return m.p.Scratch.Q8.Bytes > 0 && (rows <= shaders.FewRows || m.p.Scratch.Halves.Bytes == 0)
 }

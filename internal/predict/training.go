@@ -12,11 +12,11 @@ import "math"
 // for, but at the turn.
 type Training struct {
 	Layers       int
-	LayerBytes   float64 // all experts
-	ActiveParams float64 // of a layer, those that one token uses
-	FlopsPerSec  float64
-	BytesPerSec  float64 // what brings streamed layers, see Path
-	Streamed     float64 // fraction of the layers
+	LayerBytes   float64 // weights of a layer, all experts included
+	ActiveParams float64 // parameters of a layer that one token uses
+	FlopsPerSec  float64 // compute
+	BytesPerSec  float64 // transfers of streamed layers, see [Path.BytesPerSec]
+	Streamed     float64 // fraction of the layers that is streamed
 
 	// OneTransfer counts one transfer against all three computes, as
 	// nvme-weight-streaming.md does: only right if the weights of a whole step fit somewhere
@@ -24,7 +24,7 @@ type Training struct {
 	OneTransfer bool
 }
 
-// flopsPerParam is one multiplication and one addition of each parameter and token.
+// flopsPerParam is a multiplication and an addition for each parameter and token.
 const flopsPerParam = 2
 
 // ForwardSeconds is the compute of a layer's forward pass, a third of a step's.
@@ -38,8 +38,8 @@ func (t *Training) ComputeSeconds(tokens float64) float64 { return 3 * t.Forward
 // TransferSeconds is one transfer of a layer.
 func (t *Training) TransferSeconds() float64 { return t.LayerBytes / t.BytesPerSec }
 
-// LayerSeconds is what a layer takes of a step: with a fraction streamed evenly, each
-// transfer has 1/fraction layers of compute to hide behind.
+// LayerSeconds is the time of a layer in a step, transfers included. With a fraction of the layers streamed, evenly spread,
+// each transfer is hidden by 1/fraction layers of compute.
 func (t *Training) LayerSeconds(tokens float64) float64 {
 	c, x := t.ForwardSeconds(tokens), t.Streamed*t.TransferSeconds()
 	if t.OneTransfer {
