@@ -12,21 +12,21 @@ const (
 	// still too hot, something else heats it, and resting more would not help.
 	MinDuty = 0.1
 
-	below      = 0.5   // °C under the target that is aimed at: a sensor may round down
+	below      = 0.5   // °C under the target: the goal, since a sensor may round down
 	sensorLag  = 1.0   // seconds by which sensors are late, about
-	near       = 6.0   // seconds in which to be at the target: so few, or
-	far        = 120.0 // as many as keep the gain small
-	maxGain    = 0.08  // of duty for each °C: rests are smooth
-	maxRise    = 0.2   // of duty in a second
-	maxFall    = 0.6
-	soon       = 10.0 // seconds: who would not be at the target by then doesn't rest
-	steady     = 3.0  // seconds over which the duty without rests is averaged
-	warm       = 25.0 // °C under the target below which nothing ever rests
-	needed     = 0.96 // of the duty without rests: where less is wanted, resting begins
-	persistent = 3    // readings in a row
-	calm       = 5.0  // seconds without need after which resting ends
-	glitch     = 15.0 // °C between a reading and the model that no device explains
-	over       = 1.0  // °C over the target, where the model is no longer believed alone
+	near       = 6.0   // seconds in which to reach the goal, at least
+	far        = 120.0 // seconds in which to reach the goal, at most: more seconds make the gain smaller
+	maxGain    = 0.08  // change of duty for a °C, at most: rests are smooth
+	maxRise    = 0.2   // rise of duty in a second, at most
+	maxFall    = 0.6   // fall of duty in a second, at most
+	soon       = 10.0  // seconds: a device that would not reach the goal by then needs no rest
+	steady     = 3.0   // seconds over which the duty without rests is averaged
+	warm       = 25.0  // °C under the goal, below which no device rests
+	needed     = 0.96  // rests begin where the wanted duty is below this share of the duty without rests
+	persistent = 3     // readings in a row at which rests must be needed before they begin
+	calm       = 5.0   // seconds without need after which rests end
+	glitch     = 15.0  // °C between a reading and the model that no device can cause
+	over       = 1.0   // °C over the target from which on readings lower the duty, whatever the model says
 )
 
 // Controller finds the duty, the share of time a device may work, that keeps it at a
@@ -35,22 +35,24 @@ type Controller struct {
 	target float64
 	f      *filter
 
-	last       time.Duration
-	busy, idle float64   // seconds since the last reading
-	rested     float64   // of those idle, by our doing
-	was        float64   // duty in the last interval
-	free       float64   // duty there would be without our rests
-	worked     bool      // free is known
-	lid        float64   // most duty, whatever the model says
-	past       []stretch // duty of the last sensorLag seconds, oldest first
+	last   time.Duration // time of the last reading
+	told   workTimes     // since the last reading
+	was    float64       // duty between the last two readings
+	free   float64       // duty there would be without rests
+	worked bool          // free is known
+	lid    float64       // most duty allowed, whatever the model says: lowered while readings are over the target
+	past   []stretch     // duty of the last sensorLag seconds, oldest first
 
-	duty   float64
-	active bool
-	needs  int     // readings in a row that asked for rests
-	calm   float64 // seconds without need
+	duty   float64 // the duty decided at the last reading
+	active bool    // rests are inserted
+	needs  int     // readings in a row at which rests were needed, while not active
+	calm   float64 // seconds for which no rests were needed, while active
 
-	ceiling float64 // °C, where the device itself said that it slows; 0: it didn't
+	ceiling float64 // °C at which the device said that it slows because of heat; 0: it never did
 }
+
+// workTimes are seconds in which the device was busy and idle. rested is the part of idle that was rests.
+type workTimes struct{ busy, idle, rested float64 }
 
 // stretch is a duty held for some seconds.
 type stretch struct{ seconds, duty float64 }
@@ -60,12 +62,12 @@ func NewController(targetC float64) *Controller {
 	return &Controller{target: targetC, duty: 1, free: 1, lid: 1}
 }
 
-// Ran tells of work done: for how long the device was busy, and idle before that, and how
-// much of that idle time was a rest.
+// Ran tells of work done: for how long the device was busy, for how long it was idle before, and how
+// much of the idle time was rests.
 func (c *Controller) Ran(busy, idle, rested time.Duration) {
-	c.busy += busy.Seconds()
-	c.idle += min(idle.Seconds(), 1)
-	c.rested += min(rested.Seconds(), idle.Seconds(), 1)
+	c.told.busy += busy.Seconds()
+	c.told.idle += min(idle.Seconds(), 1)
+	c.told.rested += min(rested.Seconds(), idle.Seconds(), 1)
 }
 
 // Duty is the share of time the device may work; 1: no rest is needed.
@@ -90,7 +92,7 @@ func (c *Controller) Target() float64 {
 func (c *Controller) Sense(now time.Duration, r Reading, working bool) {
 	if c.f == nil {
 		c.f, c.last = newFilter(r.TempC), now
-		c.busy, c.idle, c.rested = 0, 0, 0
+		c.told = workTimes{}
 		return
 	}
 	dt := (now - c.last).Seconds()
@@ -114,23 +116,24 @@ func (c *Controller) Sense(now time.Duration, r Reading, working bool) {
 	c.decide(dt)
 }
 
-// lately is the duty since the last reading.
+// lately is the duty in the dt seconds since the last reading, by what Ran told. Where too little was told of a step under way, it is the
+// duty before.
 func (c *Controller) lately(dt float64, working bool) float64 {
-	told := c.busy + c.idle
+	told := c.told.busy + c.told.idle
 	duty := c.was
 	switch {
 	case told >= dt/4:
-		duty = c.busy / told
-		free, share := c.busy/max(told-c.rested, 1e-9), min(dt/steady, 1)
+		duty = c.told.busy / told
+		free, share := c.told.busy/max(told-c.told.rested, 1e-9), min(dt/steady, 1)
 		if !c.worked {
 			c.worked, share = true, 1
 		}
 		c.free += (min(free, 1) - c.free) * share
 	case !working:
-		duty = min(c.busy/dt, 1)
+		duty = min(c.told.busy/dt, 1)
 	}
 	if told >= dt/4 || !working {
-		c.busy, c.idle, c.rested = 0, 0, 0
+		c.told = workTimes{}
 	}
 	return duty
 }
@@ -158,8 +161,8 @@ func (c *Controller) follow(dt, tempC float64) {
 	c.f.correct(tempC)
 }
 
-// listen lowers the ceiling where the device slows because of heat below the target,
-// and forgets that by a degree in five minutes.
+// listen lowers the ceiling where the device says that it slows because of heat below the target,
+// and raises it again by a degree in five minutes.
 func (c *Controller) listen(dt float64, r Reading) {
 	switch {
 	case r.Slowed && r.TempC <= c.Target()+1:
@@ -171,7 +174,7 @@ func (c *Controller) listen(dt float64, r Reading) {
 	}
 }
 
-// decide sets the duty under which the model comes to the target, and stays.
+// decide sets the duty with which the model reaches the goal and stays there.
 func (c *Controller) decide(dt float64) {
 	goal := c.Target() - below
 	f := *c.f
@@ -192,7 +195,8 @@ func (c *Controller) decide(dt float64) {
 	c.duty = want
 }
 
-// switchOver begins and ends resting, each with some reluctance.
+// switchOver begins rests once they have been needed for several readings, and ends them after some seconds without need. want is the
+// wanted duty.
 func (c *Controller) switchOver(want, dt float64) {
 	if !c.active {
 		if c.needs++; want >= needed*c.free {

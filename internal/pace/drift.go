@@ -9,10 +9,10 @@ import (
 // Key names work that takes the same time while the device runs at the same speed: a
 // part of the model at a shape.
 type Key struct {
-	Unit int // the one that the submission ends with
-	Rows int // tokens
+	Unit int // the unit that the submission ends with
+	Rows int // rows of the submission
 
-	cost int // by a few percent: a growing context, or another split, is other work
+	cost int // the expected cost, in steps of a few percent: a growing context, or another split, is other work
 }
 
 // Drift sees a device without a sensor slow down: it compares how long work takes with
@@ -22,35 +22,36 @@ type Key struct {
 // device is just then, so that a growing context never looks like heat, nor hides it.
 type Drift struct {
 	base  map[Key]baseline
-	born  map[Key]float64 // without cost: the level that its newest baseline began at
-	ratio []float64       // of this step's submissions
+	born  map[Key]float64 // by key without cost: the level at which its newest baseline began
+	ratio []float64       // of this step's submissions: time taken to baseline
 
-	bin      sum // of the steps of the last binSeconds
+	bin      sum // the steps' median ratios since binStart
 	binStart time.Duration
-	bins     []float64 // oldest first
-	best     float64   // the lowest level: cool
+	bins     []float64 // mean ratios of the last bins, oldest first
+	best     float64   // the lowest level so far: the device's when cool
 }
 
-// baseline is the time that work took, for each unit of its cost.
+// baseline is the time that work takes on a cool device, for each unit of its cost, averaged over n submissions.
 type baseline struct {
 	time float64
 	n    int
 }
 
+// sum is a sum of n ratios.
 type sum struct {
 	total float64
 	n     int
 }
 
 const (
-	binSeconds    = 0.2
-	window        = 20 // bins whose median is the level
-	fewest        = 8  // bins before anything is said
-	learning      = 8  // times a baseline is averaged over
-	mostBaselines = 1 << 14
-	leastDrift    = 1.06 // below which no device is called slow
-	clearly       = 6    // times the noise
-	costSteps     = 16   // to a doubling
+	binSeconds    = 0.2     // length of a bin
+	window        = 20      // bins whose median is the level
+	fewest        = 8       // bins before there is a level
+	learning      = 8       // submissions that a baseline is averaged over
+	mostBaselines = 1 << 14 // above, all are forgotten
+	leastDrift    = 1.06    // level below which no device is called slow
+	clearly       = 6       // standard deviations by which a slow device must be above leastDrift
+	costSteps     = 16      // values of Key.cost for each doubling
 )
 
 // NewDrift makes a detector for a cool device.
@@ -82,8 +83,8 @@ func (d *Drift) Ran(k Key, cost float64, busy time.Duration) {
 	}
 }
 
-// birth is how slow to take the device for when the cost of a work changes. What little
-// the level rose since the last time is an estimate's error, which would add up.
+// birth is the level at which a new baseline of a family begins: the present level, or that of the family's baseline before where the two
+// differ by less than leastDrift. A small difference is an error of estimation, and such errors would add up.
 func (d *Drift) birth(family Key) float64 {
 	level := d.level()
 	if before := d.born[family]; before > 0 && math.Abs(level/before-1) < leastDrift-1 {
@@ -92,7 +93,7 @@ func (d *Drift) birth(family Key) float64 {
 	return level
 }
 
-// Step ends a step at now.
+// Step tells that a step ended at now.
 func (d *Drift) Step(now time.Duration) {
 	if len(d.ratio) > 0 {
 		slices.Sort(d.ratio)
@@ -117,7 +118,7 @@ func (d *Drift) Step(now time.Duration) {
 	}
 }
 
-// level is how slow the device is now, against the baselines.
+// level is how much longer work takes now than its baselines say; 1: no longer.
 func (d *Drift) level() float64 {
 	if len(d.bins) < fewest {
 		return 1
@@ -125,8 +126,7 @@ func (d *Drift) level() float64 {
 	return median(d.bins)
 }
 
-// Slow is how much longer work takes than when the device was cool, and whether that is
-// more than noise makes of it.
+// Slow is how much longer work takes than when the device was cool, and whether noise can't explain the difference.
 func (d *Drift) Slow() (ratio float64, sure bool) {
 	if d.best == 0 || len(d.bins) < fewest {
 		return 1, false
@@ -135,7 +135,7 @@ func (d *Drift) Slow() (ratio float64, sure bool) {
 	return ratio, ratio > leastDrift+clearly*d.noise()
 }
 
-// noise is the standard deviation to expect of the level.
+// noise is the standard deviation of the level, estimated from the bins.
 func (d *Drift) noise() float64 {
 	m := median(d.bins)
 	off := make([]float64, len(d.bins))
@@ -145,7 +145,7 @@ func (d *Drift) noise() float64 {
 	return 1.4826 * 1.25 * median(off) / math.Sqrt(float64(len(off))) / m
 }
 
-// Accept takes the speed of now for that of a cool device.
+// Accept takes the present speed for that of a cool device.
 func (d *Drift) Accept() {
 	if len(d.bins) >= fewest {
 		d.best = d.level()
@@ -159,26 +159,26 @@ func median(v []float64) float64 {
 }
 
 // Governor finds a duty from drift alone. It sees only that the device slows, not how hot
-// it is: so it rests more until the slowness is gone, stays there, and tries after a
-// while whether less would do. Where rests change nothing, the cause isn't heat: it
-// takes the new speed for the right one and lets go.
+// it is: so it lowers the duty until the slowness is gone, keeps it for a while, and then tries a
+// higher one. Where rests change nothing, heat is not the cause: it accepts the new speed
+// and ends the rests.
 type Governor struct {
 	duty  float64
-	last  time.Duration
-	hold  time.Duration // when less rest may be tried
-	slow  float64       // ratio when resting began
-	since time.Duration
-	edge  float64 // duty at which the device slowed last; 0: never
+	last  time.Duration // when Decide was called last
+	hold  time.Duration // from then on a higher duty may be tried
+	slow  float64       // Drift.Slow when rests began
+	since time.Duration // when rests began
+	edge  float64       // duty at which the device slowed last; 0: never
 }
 
 const (
-	leastDriftDuty = 0.5
-	fall           = 0.02  // of duty in a second while the device is slow
-	rise           = 0.002 // while it isn't
-	creep          = 0.0002
-	patience       = 60 * time.Second // that rests are given to show an effect
-	holding        = 30 * time.Second
-	gone           = 1.03 // ratio at which a device is cool again
+	leastDriftDuty = 0.5              // least duty that drift alone can ask for
+	fall           = 0.02             // fall of duty in a second while the device is slow
+	rise           = 0.002            // rise of duty in a second while it isn't
+	creep          = 0.0002           // the same near the duty at which the device slowed last
+	patience       = 60 * time.Second // how long rests may take to show an effect
+	holding        = 30 * time.Second // after slowness, before a higher duty is tried
+	gone           = 1.03             // ratio below which a device counts as cool again
 )
 
 // NewGovernor makes a governor that lets the device work all the time.
@@ -187,7 +187,7 @@ func NewGovernor() *Governor { return &Governor{duty: 1} }
 // Duty is the share of time the device may work.
 func (g *Governor) Duty() float64 { return g.duty }
 
-// Decide looks at the drift at now.
+// Decide sets the duty by the drift, at now.
 func (g *Governor) Decide(now time.Duration, d *Drift) {
 	dt := min((now - g.last).Seconds(), 1)
 	g.last = now

@@ -14,9 +14,9 @@ import "math"
 // explain of a difference corrects the model a little only, so that a rounded
 // temperature causes no hunting, and still leads to the edge between two readings.
 type filter struct {
-	ref float64 // °C
-	x   [states]float64
-	p   [states][states]float64
+	ref float64                 // °C: the first reading
+	x   [states]float64         // the states, as estimated
+	p   [states][states]float64 // the covariance of their errors
 }
 
 // What the states are.
@@ -52,6 +52,7 @@ var (
 	highest = [states]float64{cooler: 300, ambient: 20, heating: math.Log(20), leak: math.Log(1.0 / 4), die: 30, jump: 25}
 )
 
+// newFilter knows a device's temperature, and nothing else of it.
 func newFilter(tempC float64) *filter {
 	f := &filter{ref: tempC, x: guess}
 	for i, s := range doubt {
@@ -60,10 +61,10 @@ func newFilter(tempC float64) *filter {
 	return f
 }
 
-// temp is where the model stands.
+// temp is the model's temperature.
 func (f *filter) temp() float64 { return f.ref + f.x[cooler] + f.x[die] }
 
-// restart puts the model to a temperature and keeps what was learnt of the device.
+// restart sets the model's temperature. It keeps what was learnt of the device.
 func (f *filter) restart(tempC float64) {
 	f.x[cooler], f.x[die] = tempC-f.ref, 0
 	for _, i := range []int{cooler, die} {
@@ -75,7 +76,7 @@ func (f *filter) restart(tempC float64) {
 	}
 }
 
-// response is what the temperature does in some seconds: start + gain·duty.
+// response predicts the temperature after some seconds of a duty: start + gain·duty.
 func (f *filter) response(seconds float64) (start, gain float64) {
 	c := math.Exp(f.x[leak])
 	kept, grown := math.Exp(-c*seconds), (1-math.Exp(-c*seconds))/c
@@ -84,6 +85,7 @@ func (f *filter) response(seconds float64) (start, gain float64) {
 	return start, math.Exp(f.x[heating])*grown + f.x[jump]*(1-cold)
 }
 
+// move moves the states on by some seconds of a duty.
 func (f *filter) move(seconds, duty float64) {
 	c := math.Exp(f.x[leak])
 	kept, grown := math.Exp(-c*seconds), (1-math.Exp(-c*seconds))/c
@@ -92,7 +94,7 @@ func (f *filter) move(seconds, duty float64) {
 	f.x[die] = f.x[die]*cold + f.x[jump]*duty*(1-cold)
 }
 
-// predict moves the model, and what is doubtful of it, by some seconds of a duty.
+// predict moves states and covariance on by some seconds of a duty.
 func (f *filter) predict(seconds, duty float64) {
 	b, c := math.Exp(f.x[heating]), math.Exp(f.x[leak])
 	cold := math.Exp(-seconds / dieSeconds)
@@ -110,7 +112,7 @@ func (f *filter) predict(seconds, duty float64) {
 	f.bound()
 }
 
-// correct takes a reading.
+// correct corrects the states by a reading.
 func (f *filter) correct(tempC float64) {
 	off := tempC - f.temp()
 	off -= (1 - insideGain) * min(max(off, -rounding), rounding)
@@ -128,6 +130,7 @@ func (f *filter) correct(tempC float64) {
 	f.bound()
 }
 
+// bound keeps states and covariance within what devices can be.
 func (f *filter) bound() {
 	for i := range states {
 		f.x[i] = min(max(f.x[i], lowest[i]), highest[i])
@@ -140,6 +143,7 @@ func (f *filter) bound() {
 	}
 }
 
+// times is the product of two matrices.
 func times(a, b [states][states]float64) (c [states][states]float64) {
 	for i := range states {
 		for k := range states {
@@ -151,6 +155,7 @@ func times(a, b [states][states]float64) (c [states][states]float64) {
 	return c
 }
 
+// transposed is a matrix with rows and columns exchanged.
 func transposed(a [states][states]float64) (t [states][states]float64) {
 	for i := range states {
 		for k := range states {

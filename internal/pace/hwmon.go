@@ -14,12 +14,12 @@ import (
 // hwmon reads a GPU's sensors from Linux's sysfs: amdgpu, and what other drivers show
 // there.
 type hwmon struct {
-	fsys  fs.FS // /sys
-	name  string
-	temp  string // file
-	slow  float64
-	power string // "": none
-	clock string
+	fsys  fs.FS   // /sys
+	name  string  // the driver's
+	temp  string  // file of the temperature
+	slow  float64 // °C at which the device slows itself; 0: not known
+	power string  // file of the power; "": none
+	clock string  // file of the clock; "": none
 }
 
 // newHwmon finds the sensor of the device at a PCI address; nil: there is none.
@@ -61,6 +61,7 @@ func (h *hwmon) pickTemp(dir string) {
 	}
 }
 
+// readable is the first of the files that holds a number; "": none does.
 func (h *hwmon) readable(files ...string) string {
 	for _, f := range files {
 		if _, err := h.number(f); err == nil {
@@ -70,6 +71,7 @@ func (h *hwmon) readable(files ...string) string {
 	return ""
 }
 
+// text is a file's text without space around it; "" where it can't be read.
 func (h *hwmon) text(file string) string {
 	b, err := fs.ReadFile(h.fsys, file)
 	if err != nil {
@@ -78,6 +80,7 @@ func (h *hwmon) text(file string) string {
 	return strings.TrimSpace(string(b))
 }
 
+// number reads a file that holds a whole number.
 func (h *hwmon) number(file string) (float64, error) {
 	b, err := fs.ReadFile(h.fsys, file)
 	if err != nil {
@@ -94,7 +97,7 @@ func (h *hwmon) Name() string       { return h.name }
 func (h *hwmon) SlowdownC() float64 { return h.slow }
 func (h *hwmon) Close() error       { return nil }
 
-// Read takes milli-°C, µW and Hz.
+// Read converts from milli-°C, µW and Hz.
 func (h *hwmon) Read() (r Reading, err error) {
 	temp, err := h.number(h.temp)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 // Options are what a Pacer is made from.
 type Options struct {
 	TargetC float64      // 0: AutoTarget of the sensor's slowdown
-	Sensor  Sensor       // closed by the pacer; nil: none, only drift is watched
-	Layers  int          // of the model, for the report
+	Sensor  Sensor       // the pacer closes it; nil: there is none, and the pacer goes by drift
+	Layers  int          // layers of the model, for [Report.RestPerLayer]
 	Logger  *slog.Logger // needed
 }
 
@@ -21,36 +21,45 @@ type Options struct {
 // submissions when it gets too hot. One goroutine runs steps; any may ask for the report.
 type Pacer struct {
 	o      Options
-	start  time.Time
-	active atomic.Bool // read on the step's path
+	start  time.Time   // zero of the clock that parts of the pacer are told
+	active atomic.Bool // rests may be needed; read on the step's path
+	timer  *time.Timer // of rests
+	watch  watching
 
 	mu       sync.Mutex
-	control  *Controller // nil without a sensor
+	control  *Controller // finds the duty by temperature; nil without a sensor
 	drift    *Drift
-	governor *Governor
+	governor *Governor // finds the duty by drift
 	ledger   ledger
-	last     Reading
-	failures int
-	working  bool          // a step is under way
-	begun    time.Duration // when it began, or the last one did
-	resting  time.Duration // rested in this step
-	unseen   time.Duration // rested, but not yet told as idle time
+	last     Reading       // the newest one
+	failures int           // readings in a row that failed
+	step     stepTimes     // of the step under way, or of the last one
+	unseen   time.Duration // rested since Ran told of idle time last
 	recent   recent
+}
 
-	timer  *time.Timer
-	wake   chan struct{}
-	done   chan struct{}
+// stepTimes are times of a step.
+type stepTimes struct {
+	working bool          // the step is under way
+	begun   time.Duration // when it began; once it has ended, when it ended
+	resting time.Duration // rested so far
+}
+
+// watching is the goroutine that reads the sensor.
+type watching struct {
+	wake   chan struct{} // a step begins after a long pause
+	done   chan struct{} // closed to end the goroutine
 	closed sync.Once
 	wg     sync.WaitGroup
 }
 
-// recent are sums that forget the past within some seconds of steps.
+// recent sums up steps, their seconds and the seconds rested in them. Older steps count less: by e after recentSteps seconds of steps.
 type recent struct{ steps, seconds, rested float64 }
 
 const (
 	every       = 500 * time.Millisecond // between readings
-	asleep      = 5 * time.Second        // without a step until the sensor is left in peace
-	mostFailed  = 5                      // readings in a row until a sensor is given up
+	asleep      = 5 * time.Second        // without a step, after which the sensor is not read
+	mostFailed  = 5                      // failed readings in a row after which a sensor is not used any more
 	recentSteps = 10.0                   // seconds
 )
 
@@ -58,7 +67,7 @@ const (
 func New(o Options) *Pacer {
 	p := &Pacer{
 		o: o, start: time.Now(), drift: NewDrift(), governor: NewGovernor(),
-		wake: make(chan struct{}, 1), done: make(chan struct{}), timer: time.NewTimer(0),
+		watch: watching{wake: make(chan struct{}, 1), done: make(chan struct{})}, timer: time.NewTimer(0),
 	}
 	if !p.timer.Stop() {
 		<-p.timer.C
@@ -72,16 +81,16 @@ func New(o Options) *Pacer {
 	}
 	p.control = NewController(target)
 	p.sense()
-	p.wg.Add(1)
-	go p.watch()
+	p.watch.wg.Add(1)
+	go p.readOften()
 	return p
 }
 
 // Close ends the watching and closes the sensor; safe to call twice.
 func (p *Pacer) Close() (err error) {
-	p.closed.Do(func() {
-		close(p.done)
-		p.wg.Wait()
+	p.watch.closed.Do(func() {
+		close(p.watch.done)
+		p.watch.wg.Wait()
 		if p.o.Sensor != nil {
 			err = p.o.Sensor.Close()
 		}
@@ -89,17 +98,18 @@ func (p *Pacer) Close() (err error) {
 	return err
 }
 
+// now is the time since the pacer was made.
 func (p *Pacer) now() time.Duration { return time.Since(p.start) }
 
-// watch reads the sensor while steps run. It leaves an idle device alone: reading it can
+// readOften reads the sensor while steps run. It leaves an idle device alone: reading it can
 // keep a laptop's GPU from sleeping.
-func (p *Pacer) watch() {
-	defer p.wg.Done()
+func (p *Pacer) readOften() {
+	defer p.watch.wg.Done()
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
 		select {
-		case <-p.done:
+		case <-p.watch.done:
 			return
 		case <-tick.C:
 		}
@@ -109,32 +119,33 @@ func (p *Pacer) watch() {
 		}
 		tick.Stop()
 		select {
-		case <-p.done:
+		case <-p.watch.done:
 			return
-		case <-p.wake:
+		case <-p.watch.wake:
 		}
 		p.sense()
 		tick.Reset(every)
 	}
 }
 
+// idleFor is the time since the last step ended; 0 while one is under way.
 func (p *Pacer) idleFor() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.working {
+	if p.step.working {
 		return 0
 	}
-	return p.now() - p.begun
+	return p.now() - p.step.begun
 }
 
-// sense takes a reading.
+// sense reads the sensor, and has the controller decide.
 func (p *Pacer) sense() {
 	r, err := p.o.Sensor.Read() // outside the lock: it may be slow
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err == nil {
 		p.failures, p.last = 0, r
-		p.control.Sense(p.now(), r, p.working)
+		p.control.Sense(p.now(), r, p.step.working)
 		p.decided()
 		return
 	}
@@ -144,9 +155,10 @@ func (p *Pacer) sense() {
 	}
 }
 
-// blind: there is no sensor, or it fails.
+// blind reports whether the pacer must go by drift: there is no sensor, or it failed too often.
 func (p *Pacer) blind() bool { return p.control == nil || p.failures >= mostFailed }
 
+// duty is the share of time the device may work.
 func (p *Pacer) duty() float64 {
 	if p.blind() {
 		return p.governor.Duty()
@@ -154,6 +166,7 @@ func (p *Pacer) duty() float64 {
 	return p.control.Duty()
 }
 
+// decided notes whether rests are needed, once the duty may have changed.
 func (p *Pacer) decided() {
 	resting := p.duty() < 1
 	if p.active.Swap(resting) != resting {
@@ -169,13 +182,13 @@ func (p *Pacer) Active() bool { return p.active.Load() }
 func (p *Pacer) Begin() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.now()-p.begun >= asleep {
+	if p.now()-p.step.begun >= asleep {
 		select {
-		case p.wake <- struct{}{}:
+		case p.watch.wake <- struct{}{}:
 		default:
 		}
 	}
-	p.working, p.begun, p.resting = true, p.now(), 0
+	p.step = stepTimes{working: true, begun: p.now()}
 }
 
 // Ran tells of a submission that is finished: what it was, what it was expected to cost
@@ -188,13 +201,14 @@ func (p *Pacer) Ran(k Key, cost float64, busy, idle time.Duration) {
 	p.drift.Ran(k, cost, busy)
 }
 
-// RanUntimed tells of a submission of which only an estimate is known.
+// RanUntimed tells of a finished submission without timestamps: busy is an estimate.
 func (p *Pacer) RanUntimed(busy time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.ran(busy, p.unseen)
 }
 
+// ran accounts for a submission, and for the idle time before it.
 func (p *Pacer) ran(busy, idle time.Duration) {
 	rested := min(p.unseen, idle)
 	p.unseen = 0
@@ -204,15 +218,14 @@ func (p *Pacer) ran(busy, idle time.Duration) {
 	p.ledger.ran(busy, idle, p.duty())
 }
 
-// Due says whether a rest would be due once more work, submitted or recorded but not yet
-// told by Ran, is done.
+// Due says whether a rest will be due once more work is done. more is the work that is submitted or recorded, and that Ran has not yet told of.
 func (p *Pacer) Due(more time.Duration) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.ledger.due(more, p.duty())
 }
 
-// Longest is how long a submission should run at most, so that one rest can make it good;
+// Longest is how long a submission should run at most, so that one rest suffices for it;
 // 0: no limit.
 func (p *Pacer) Longest() time.Duration {
 	p.mu.Lock()
@@ -239,7 +252,7 @@ func (p *Pacer) Rest(ctx context.Context) time.Duration {
 	slept := time.Since(begin)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.resting += slept
+	p.step.resting += slept
 	p.unseen += slept
 	return slept
 }
@@ -249,9 +262,9 @@ func (p *Pacer) End() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := p.now()
-	p.working = false
-	took := (now - p.begun).Seconds()
-	p.begun = now
+	p.step.working = false
+	took := (now - p.step.begun).Seconds()
+	p.step.begun = now
 	p.drift.Step(now)
 	p.governor.Decide(now, p.drift)
 	if p.blind() {
@@ -260,5 +273,5 @@ func (p *Pacer) End() {
 	forget := math.Exp(-took / recentSteps)
 	p.recent.steps = p.recent.steps*forget + 1
 	p.recent.seconds = p.recent.seconds*forget + took
-	p.recent.rested = p.recent.rested*forget + p.resting.Seconds()
+	p.recent.rested = p.recent.rested*forget + p.step.resting.Seconds()
 }

@@ -2,24 +2,24 @@ package pace
 
 import "time"
 
-// Report is what a pacer knows and does just now.
+// Report is what a pacer knows, and what it does.
 type Report struct {
-	By           By
+	By           By            // what the pacer goes by
 	Sensor       string        // its name; "" without one
 	TargetC      float64       // 0 without a sensor
-	Reading      Reading       // the last one
+	Reading      Reading       // the newest one; zero without a sensor
 	Drift        float64       // how much longer work takes than when the device was cool; 1: no longer
-	RestPerLayer time.Duration // lately, on average
-	RestShare    float64       // of the time of late steps, 0 to 1
+	RestPerLayer time.Duration // rest for each layer of recent steps, on average
+	RestShare    float64       // share of the time of recent steps that was rest, 0 to 1
 }
 
 // By is what a pacer goes by.
 type By int
 
 const (
-	Off      By = iota
-	BySensor    // a temperature
-	ByDrift     // how long work takes
+	Off      By = iota // there is no pacer
+	BySensor           // the temperature that a sensor reads
+	ByDrift            // how much longer work takes than on a cool device
 )
 
 func (b By) String() string {
@@ -32,7 +32,7 @@ func (b By) String() string {
 	return "off"
 }
 
-// Report says how things stand. That of a nil pacer is the zero Report.
+// Report reports on a pacer; a nil pacer's report is zero.
 func (p *Pacer) Report() Report {
 	if p == nil {
 		return Report{}

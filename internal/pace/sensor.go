@@ -1,6 +1,6 @@
 package pace
 
-// Reading is what a sensor knows of a device at a moment.
+// Reading is what a sensor says of a device at a moment.
 type Reading struct {
 	TempC    float64
 	PowerW   float64 // 0: not known
@@ -16,10 +16,10 @@ type Sensor interface {
 	Close() error
 }
 
-// DefaultTargetC is kept where neither the user nor the sensor names a temperature.
+// DefaultTargetC is the target where neither the user nor the sensor names a temperature.
 const DefaultTargetC = 83
 
-// margin is how far below its own slowdown a device is kept.
+// margin is how many °C below a device's own slowdown its target lies.
 const margin = 5
 
 // AutoTarget is the target for a device that slows itself at slowdownC; 0: not known.

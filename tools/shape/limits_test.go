@@ -33,8 +33,6 @@ var exceptions = map[string]exception{
 	"fields engine.rehearsal":           {42, "is a Model without weights"},
 
 	"methods shaders/conform.job":     {42, "buffers, dispatch and comparison of one case"},
-	"fields internal/pace.Controller": {16, "the controller's constants and its state"},
-	"fields internal/pace.Pacer":      {20, "sensors, controller and ledger"},
 	"fields vk.Device":                {16, "a device and its queues"},
 	"fields vk/xfer.lane":             {16, "one queue of uploads"},
 	"fields tools/kernelbench.device": {16, "a device under a benchmark"},
