@@ -412,7 +412,7 @@ matrices() {
     return
   fi
   run_tests LEAT_ENABLE=coopmat LEAT_VALIDATE=1 go test -exec "$newer" -count=1 -timeout 120m \
-    -run '^(TestQuickEnabled|TestGoldens|TestGoldensHalves|TestGenerateGreedy|TestExpertKernels|TestAskedFast)$' ./shaders/conform ./engine -combinations
+    -run '^(TestQuickEnabled|TestGoldens|TestGoldensHalves|TestGenerateGreedy|TestExpertKernels|TestRoles)$' ./shaders/conform ./engine -combinations
 }
 
 # swiftshader tests a second driver, which has subgroups of 4, no storage of 8 or 16 bits and no integers of 64: all quick cases,
@@ -433,11 +433,11 @@ swiftshader() {
   streamed VK_DRIVER_FILES="$icd"
 }
 
-# streamed VARIABLE=VALUE…: logits in float32 have the same bits streamed and not.
+# streamed VARIABLE=VALUE…: logits have the same bits streamed and not.
 streamed() {
   build
   local dir
-  local -a eval=(bin/leat eval demo --tokens "1,333,470,281,259,260,300,301,302,303" --disable "fp16,int8,coopmat")
+  local -a eval=(bin/leat eval demo --tokens "1,333,470,281,259,260,300,301,302,303")
   dir=$(mktemp -d)
   run env "$@" "${eval[@]}" --logits "$dir/whole"
   run env "$@" "${eval[@]}" --logits "$dir/streamed" --vram 4MiB

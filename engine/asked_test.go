@@ -3,12 +3,12 @@ package engine_test
 import (
 	"context"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"testing"
 
 	"leat/engine"
+	"leat/engine/token"
 )
 
 // TestAsked demands the same logits, to the bit, of rows whatever others of their step ask: the last layer computes those that
@@ -101,36 +101,77 @@ func alternate(t *testing.T, m *engine.Model, g golden, asks []bool) []float32 {
 	return append(got, more...)
 }
 
-// With the kernels that a device has for speed the last row of a prompt goes by those of few rows where the others go by bytes or
-// halves: its logits differ by no more than either does from float32.
-func TestAskedFast(t *testing.T) {
-	for _, g := range goldens(t) {
-		switch g.name {
-		case "leat-demo-q4_k_m", "llama-tiny-q4_k_m", "llama-tiny-q8_0", "llama-tiny-q6_k", "qwen2-tiny-q8_0":
-		default:
-			continue
-		}
+// TestRoles demands of the kernels that a device has for speed the same logits, to the bit, of a row in a step of its own and in a step of four
+// sessions, two with a prompt and two with a token to decode; and of a prompt's last row and of the same row where all ask.
+func TestRoles(t *testing.T) {
+	for _, g := range goldensInTurn(t, func(g golden) bool {
+		return strings.HasSuffix(g.name, "-nano") || slices.Contains([]string{"leat-demo-q4_k_m", "leat-demo-moe-q4_k_m", "llama-tiny-q6_k", "qwen2-tiny-q8_0", "llama-tiny-bf16"}, g.name)
+	}) {
 		t.Run(g.name, func(t *testing.T) {
 			t.Parallel()
 			ref := readReference(t, g.base)
-			ids := slices.Concat(ref.Tokens, ref.Greedy)[:40]
-			m := load(t, g.model, engine.Options{ContextLength: 128})
-			all := logits(t, m, ids)
+			ids := slices.Concat(ref.Tokens, ref.Greedy)
+			m := load(t, g.model, engine.Options{ContextLength: 64, Chunk: 32, Sessions: 4})
+			open := func() *engine.Session {
+				s, err := m.NewSession()
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(s.Close)
+				return s
+			}
+			forward := func(s *engine.Session, ids []token.ID) []float32 {
+				row, err := s.Forward(t.Context(), ids)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return slices.Clone(row)
+			}
+			// Each session has read before some ids, and reads more in the step.
+			parts := []struct {
+				before, in int
+				prompt     bool
+			}{{0, 11, true}, {7, 1, false}, {2, 3, true}, {13, 1, false}}
+			var want []float32
 			vocab := m.Hyper().VocabSize
-			want := all[len(all)-vocab:]
-			s, err := m.NewSession()
+			if g.takes(11) {
+				all := open()
+				for row, err := range all.Logits(t.Context(), ids[:11]) {
+					if err != nil {
+						t.Fatal(err)
+					}
+					want = append(want[:0], row...)
+				}
+				all.Close()
+				s := open()
+				sameBits(t, "the last row of a prompt of which all ask", forward(s, ids[:11]), want)
+				s.Close()
+			}
+			want = want[:0]
+			for _, p := range parts {
+				s := open()
+				if p.before > 0 {
+					forward(s, ids[:p.before])
+				}
+				want = append(want, forward(s, ids[p.before:][:p.in])...)
+				s.Close()
+			}
+			var rows []engine.Asking
+			for _, p := range parts {
+				s := open()
+				if p.before > 0 {
+					forward(s, ids[:p.before])
+				}
+				for i, id := range ids[p.before:][:p.in] {
+					rows = append(rows, engine.Asking{Session: s, Token: id, Prompt: p.prompt, Logits: i == p.in-1})
+				}
+			}
+			got, err := m.Step(t.Context(), rows)
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer s.Close()
-			got, err := s.Forward(t.Context(), ids)
-			if err != nil {
-				t.Fatal(err)
-			}
-			nmse := math.Pow(relativeError(got, want), 2)
-			t.Logf("NMSE %.2e", nmse)
-			if !(nmse < 2e-3) {
-				t.Errorf("NMSE %.2e, wanted at most 2e-3", nmse)
+			for i := range parts {
+				sameBits(t, fmt.Sprintf("session %d of the step", i+1), got[i*vocab:][:vocab], want[i*vocab:][:vocab])
 			}
 		})
 	}

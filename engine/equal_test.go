@@ -12,13 +12,14 @@ import (
 
 	"leat/decompose"
 	"leat/engine"
+	"leat/engine/token"
 	"leat/internal/plan"
 	"leat/vk/mem"
 )
 
 // TestBitEqual demands the same bits of every way to run the same tokens: from the
 // GGUF and its pack, within budgets from two units up to all, in any prefill chunk,
-// through one queue or two, with the streamed part in host memory or on disk.
+// through one queue or two, with the streamed part in host memory or on disk: with the kernels that the device has for speed, and for two models with float32's.
 func TestBitEqual(t *testing.T) {
 	for _, g := range goldensInTurn(t, func(g golden) bool {
 		switch g.name {
@@ -29,25 +30,52 @@ func TestBitEqual(t *testing.T) {
 	}) {
 		t.Run(g.name, func(t *testing.T) {
 			t.Parallel()
-			testBitEqual(t, g)
+			testBitEqual(t, g, engine.Options{})
 		})
+		if strings.HasPrefix(g.name, "leat-demo") {
+			t.Run(g.name+", float32", func(t *testing.T) {
+				t.Parallel()
+				testBitEqual(t, g, exact(engine.Options{KVType: "f32"}))
+			})
+		}
 	}
+}
+
+// answers are the logits of all ids, then of prompts of several lengths and of tokens behind each.
+func answers(t *testing.T, m *engine.Model, ids []token.ID) []float32 {
+	t.Helper()
+	all := logits(t, m, ids)
+	for _, n := range []int{1, 2, 9, 17, 30} {
+		s, err := m.NewSession()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, part := range [][]token.ID{ids[:n], ids[n : n+1], ids[n+1 : n+2]} {
+			row, err := s.Forward(t.Context(), part)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, row...)
+		}
+		s.Close()
+	}
+	return all
 }
 
 // equalRows is how many positions are compared: past a page of the KV cache and past
 // several chunks.
 const equalRows = 44
 
-func testBitEqual(t *testing.T, g golden) {
+func testBitEqual(t *testing.T, g golden, base engine.Options) {
 	ref := readReference(t, g.base)
 	ids := slices.Concat(ref.Tokens, ref.Greedy)[:equalRows]
 	pack := filepath.Join(t.TempDir(), "pack")
 	if _, err := decompose.Run(context.Background(), g.model, pack, decompose.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	base := exact(engine.Options{KVType: "f32", ContextLength: 128, Chunk: 16}) // halves of a prompt differ by how it is cut
+	base.ContextLength, base.Chunk = 128, 16
 	whole := load(t, g.model, base)
-	want := logits(t, whole, ids)
+	want := answers(t, whole, ids)
 	all := whole.Plan().DeviceBytes
 	if len(whole.Plan().Ring) != 0 {
 		t.Fatal("the model without a budget is not all resident")
@@ -134,7 +162,7 @@ func testBitEqual(t *testing.T, g golden) {
 		t.Run(v.name, func(t *testing.T) {
 			ran++
 			m := load(t, v.model, v.o)
-			got := logits(t, m, ids)
+			got := answers(t, m, ids)
 			for i := range want {
 				if math.Float32bits(got[i]) != math.Float32bits(want[i]) {
 					t.Fatalf("logit %d of row %d: got %g, wanted the bits of %g", i%ref.Vocab, i/ref.Vocab, got[i], want[i])

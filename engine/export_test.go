@@ -155,6 +155,7 @@ func (m *Model) Wake() { m.wake() }
 type Asking struct {
 	Session *Session
 	Token   token.ID
+	Prompt  bool // it is of a prompt, else to decode
 	Logits  bool
 }
 
@@ -165,6 +166,9 @@ func (m *Model) Step(ctx context.Context, rows []Asking) (logits []float32, err 
 	for _, r := range rows {
 		counts[r.Session]++
 		row := step.Row{Seq: r.Session.seq, Token: r.Token, Position: len(r.Session.ids), Cell: len(r.Session.ids), Parent: step.FromCache, Role: step.Decode, Logits: r.Logits}
+		if r.Prompt {
+			row.Role = step.Prompt
+		}
 		for i := range of {
 			if of[i].Seq == row.Seq {
 				row.Parent = i

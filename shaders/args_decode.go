@@ -5,9 +5,6 @@ package shaders
 // FewRows is the most rows of a step that has kernels of its own.
 const FewRows = 8
 
-// ShortRows is the most rows of a step that halves are not worth: see gpu.Recorder.Short.
-const ShortRows = 16
-
 // Q8Size is what rows take as bytes: the bytes, then, on a multiple of 16, their scales and sums.
 func Q8Size(rows, cols uint32) int64 {
 	return q8Sums(rows, cols) + (int64(rows)*int64(cols)/4+15)&^15

@@ -99,22 +99,6 @@ func (a *MulMatTeamIDArgs) Workgroups(rows uint32) uint64 {
 	return groups(uint64(a.M0), uint64(rows)) * uint64(a.Blocks)
 }
 
-// MaxSummed is the most experts of a row that mul_mat_vec_id_sum takes.
-const MaxSummed = 64
-
-// MulMatIDSumArgs: Dst (N, M) = Residual (N, M), 0 for none, + the sum over a row's Used experts IDs (N, Used) of its Weights times
-// the pair's X, bytes (N, Used, K) with their S, times W (M, K) typed. Table has the addresses of the experts' W; those whose
-// address is 0 add nothing. Dst may be Residual.
-type MulMatIDSumArgs struct {
-	Table, X, S, IDs, Weights, Dst, Residual uint64
-	M, K, N, Used, DstStride, ResidualStride uint32
-}
-
-// Workgroups counts the workgroups of a pipeline that makes so many rows of the output in each.
-func (a *MulMatIDSumArgs) Workgroups(rows uint32) uint64 {
-	return groups(uint64(a.M), uint64(rows)) * uint64(a.N)
-}
-
 // MulMatIDCMArgs: Dst (pairs, M) = X · Wᵀ of each pair's expert, where that is First or above, below Last and has an address; a
 // pair takes row pair / Used of X (.., K), in tiles, times its Scales. W0 is a table of the addresses of experts' W (M, K)
 // typed. With GLU it is silu(X · W0ᵀ) * (X · W1ᵀ).

@@ -145,11 +145,6 @@ func MulMatVecIDInt8(t gguf.Type) (*Kernel, error) {
 	return findVariant("mul_mat_vec_id", Int8, t.String())
 }
 
-// MulMatVecIDSum finds the same, summed up over a row's experts.
-func MulMatVecIDSum(t gguf.Type) (*Kernel, error) {
-	return findVariant("mul_mat_vec_id", Sum, t.String())
-}
-
 // MulMatID finds the product of many rows with experts of type t.
 func MulMatID(t gguf.Type) (*Kernel, error) { return find("mul_mat_id", t.String()) }
 

@@ -4,7 +4,7 @@
 // are computed with, the next are on their way into registers.
 //
 // Weights are exp2(score - top), top being near the row's highest score: it is raised, and what has been summed
-// scaled down, only when a score comes that is SLACK above it. So scores need not leave their matrices, whose
+// scaled down, only when a score of that row comes that is SLACK above it. So scores need not leave their matrices, whose
 // elements lie where the device likes; a product with ones sums the weights.
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
@@ -245,7 +245,8 @@ void main()
                     }
                     [[unroll]] for (uint x = 1; x < PARTS; x *= 2)
                         high = max(high, subgroupShuffleXor(high, x));
-                    high = max(high, rowTop[l]);
+                    if (!(high > rowTop[l] + SLACK)) // of this row none is: others' scores must not change its bits
+                        high = rowTop[l];
                     float fade = exp2(max(rowTop[l] - high, -200));
                     rowTop[l] = high;
                     together();

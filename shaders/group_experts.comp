@@ -21,10 +21,10 @@ const uint NOBODY = ~0u; // is the expert of a pair that is not there
 
 uvec4 experts_of(uint i)
 {
-    if (i + 4 <= a.Count)
+    if (i + 4 <= a.Count && (a.IDs.x & 15u) == 0) // the rows may be some of a step's
         return Words4(a.IDs).w[i / 4];
     uvec4 ids = uvec4(NOBODY);
-    [[unroll]] for (uint c = 0; c < 3; c++)
+    [[unroll]] for (uint c = 0; c < 4; c++)
         if (i + c < a.Count)
             ids[c] = Words(a.IDs).w[i + c];
     return ids;

@@ -67,7 +67,6 @@ const (
 	NormKV     = "norm_kv"    // kv behind an rms_norm of each head
 	CM         = "cm"         // products of cooperative matrices
 	BlocksCM   = "q_cm"       // cm of weights in blocks, decoded on their way into the product
-	Sum        = "sum"        // int8, summed up over experts
 	Held       = "held"       // a row's values in the registers of few lanes
 	Routed     = "routed"     // behind the norm and the router's product that make the scores
 
@@ -241,7 +240,6 @@ var families = []family{
 	{op: "group_experts", args: GroupExpertsArgs{}, lanes: rowLanes},
 	{op: "mul_mat_vec_id", args: MulMatIDArgs{}, types: weightTypes, spec: tile(4, 1)},
 	{op: "mul_mat_vec_id", variant: Int8, source: "mul_mat_vec_int8", needs: Subgroups | IntDot, args: MulMatTeamIDArgs{}, types: int8Types, spec: team(1, 32, 2), extra: []string{"EXPERTS"}},
-	{op: "mul_mat_vec_id", variant: Sum, needs: Subgroups | IntDot, args: MulMatIDSumArgs{}, types: int8Types, spec: team(1, 32, 2), extra: []string{fmt.Sprintf("MAX_USED=%d", MaxSummed)}},
 	{op: "mul_mat_id", args: MulMatIDArgs{}, types: weightTypes, spec: tile(8, 8)},
 	{op: "mul_mat_id", variant: CM, needs: CoopMatrix, args: MulMatIDCMArgs{}, types: int8Types, lanes: rowLanes, spec: blocksCM(64, 32)},
 	{op: "sum_experts", args: SumExpertsArgs{}},

@@ -37,9 +37,9 @@ stdout gets the most likely next token after each.
 A FILE that is - is stdout; the tokens go to stderr then. A file that is there is replaced
 once the new one is whole; pipes and devices are written to.
 
---disable int8,coopmat computes in float32: the logits are then equal to the bit with
-every --vram, --ram and --chunk, on one device and driver. By default products are computed
-in bytes and halves, which is faster: there the last bits may change with these flags.`,
+The logits are equal to the bit with every --vram, --ram and --chunk, on one device and
+driver. --disable int8,coopmat computes in float32, which is slower and nearer to the
+model's own logits: by default products are computed in bytes and halves.`,
 		Example: `  leat eval model.gguf --tokens 1,333,470 --logits out.f32
   leat eval model.gguf --tokens "$(leat tokenize model.gguf -p 'Once upon' --ids)" --kv-type f32`,
 		Args: wants("MODEL"),

@@ -60,8 +60,7 @@ type app struct {
 
 func newApp(in io.Reader, out, errw io.Writer) *app {
 	a := &app{in: in, out: out, err: errw, log: slog.New(slog.DiscardHandler), now: time.Now}
-	a.tests = selfTests{err: errw, now: func() time.Time { return a.now() }} // now as a test may set it
-	a.end.err = errw
+	a.tests.err, a.tests.now, a.end.err = errw, a.now, errw
 	return a
 }
 

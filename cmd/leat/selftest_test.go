@@ -31,7 +31,7 @@ func TestSelfTests(t *testing.T) {
 		var errw bytes.Buffer
 		a := newApp(strings.NewReader(""), &errw, &errw)
 		now := time.Unix(0, 0)
-		a.now = func() time.Time { return now }
+		a.tests.now = func() time.Time { return now }
 		for range c.tests {
 			over := a.tests.begin("a kernel")
 			now = now.Add(c.each)

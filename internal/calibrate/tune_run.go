@@ -84,7 +84,7 @@ const splitScratch = 16 << 20
 // multiply records one product.
 func (t *tuner) multiply(r *kernels.Recorder, p Product, n uint32, turn int) (err error) {
 	if n > shaders.FewRows {
-		r.Few = false
+		r.Role = kernels.Prompt
 		end := t.weights.Address + uint64(t.weights.Bytes) - decoderBytes
 		r.Scratch = kernels.Scratch{Address: end - splitScratch, Bytes: splitScratch}
 	}

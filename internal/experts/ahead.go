@@ -121,7 +121,7 @@ func (a *ahead) run(l Layer) error {
 	}
 	q.Commands.Buffer().DispatchConditionBarrier()
 	q.Commands.Buffer().BeginConditional(s.o.Scratch, a.table.runFlagOff(l.Layer))
-	return s.o.Frame.LayerExperts(l.Op, &s.o.Plan.Units[l.Unit])
+	return s.o.Frame.EachSpan(l.Op, &s.o.Plan.Units[l.Unit])
 }
 
 // between ends what is open before a layer that is to run ahead. The layer before looks its experts up, if it runs ahead itself.

@@ -67,7 +67,7 @@ func (c *choices) went(layer int) bool {
 // record records a copy of a layer's choice, for the rows at hand.
 func (c *choices) record(layer int) error {
 	f := c.o.Frame
-	n := int64(4 * f.Rows.N * f.Hyper.Experts.Used)
+	n := int64(4 * f.AtHand.N * f.Hyper.Experts.Used)
 	return f.Rec.Copy(c.buffer, c.idsOff(layer), c.o.Scratch, f.Scratch.Values[arch.Chosen].Off, n)
 }
 
@@ -84,7 +84,7 @@ func (c *choices) tell() error {
 	if c.o.Routed == nil || c.layers == 0 {
 		return nil
 	}
-	m, rows, used := c.buffer.Mapped(), c.o.Frame.Rows.N, c.o.Frame.Hyper.Experts.Used
+	m, rows, used := c.buffer.Mapped(), c.o.Frame.AtHand.N, c.o.Frame.Hyper.Experts.Used
 	ids := c.ids[:rows*c.layers*used]
 	for l := range c.layers {
 		from := m[4*(l*c.words()+1):]
@@ -99,7 +99,7 @@ func (c *choices) tell() error {
 func (c *choices) count(layer int, pairs []int32) (chosen int, err error) {
 	clear(pairs)
 	m := c.buffer.Mapped()[c.idsOff(layer):]
-	for i := range c.o.Frame.Rows.N * c.o.Frame.Hyper.Experts.Used {
+	for i := range c.o.Frame.AtHand.N * c.o.Frame.Hyper.Experts.Used {
 		id := le.Uint32(m[4*i:])
 		if int(id) >= len(pairs) {
 			return 0, fmt.Errorf("the router of layer %d chose expert %d of %d", layer, id, len(pairs))

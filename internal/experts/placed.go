@@ -47,10 +47,7 @@ func (p *placed) Run(l Layer) error {
 	if err := p.tellDevice(l, from); err != nil {
 		return err
 	}
-	if done, err := f.SummedExperts(l.Op, l.Next, &units[l.Unit]); done || err != nil {
-		return err
-	}
-	return f.LayerExperts(l.Op, &units[l.Unit])
+	return f.EachSpan(l.Op, &units[l.Unit])
 }
 
 // together reports whether a unit's experts run with those of the next one.

@@ -38,10 +38,9 @@ type Options struct {
 
 // Layer is a layer whose router is recorded and whose experts are to run next.
 type Layer struct {
-	Unit  int       // of the plan, that holds these experts
-	Layer int       // of the model
-	Op    *arch.Op  // [arch.Experts]
-	Next  []arch.Op // the operations behind it in its unit
+	Unit  int      // of the plan, that holds these experts
+	Layer int      // of the model
+	Op    *arch.Op // [arch.Experts]
 }
 
 // Runner runs the experts of one step after another. One goroutine uses it.

@@ -190,7 +190,7 @@ func (s *slotted) flush() error {
 // countNeed counts the pairs of the step's rows and each of a layer's experts.
 func (s *slotted) countNeed(layer int) error {
 	chosen, err := s.count(layer, s.waves.need.pairs)
-	if err == nil && !s.o.Frame.Rows.Kept { // else its few rows say nothing of the step's
+	if err == nil && !s.o.Frame.AtHand.Kept { // else its few rows say nothing of the step's
 		s.x.Needed(chosen)
 	}
 	return err
@@ -270,7 +270,7 @@ func (s *slotted) wave(l Layer, b *weights.Batch, first, last bool) error {
 			q.Commands.Work().WeightBytes += t.Bytes
 		}
 	}
-	absent := 1 - float64(pairs)/float64(f.Rows.N*f.Hyper.Experts.Used)
+	absent := 1 - float64(pairs)/float64(f.AtHand.N*f.Hyper.Experts.Used)
 	f.Experts = record.ExpertTable{Address: f.At(f.Scratch.Table) + uint64(8*l.Layer*matrices*count), Last: count}
 	if s.parts.kept && (first || last) {
 		return s.keptWave(l, last, absent)
@@ -278,9 +278,9 @@ func (s *slotted) wave(l Layer, b *weights.Batch, first, last bool) error {
 	if err := f.Rec.Update(s.o.Scratch, s.tableOff(l.Layer), w.table); err != nil {
 		return err
 	}
-	f.SetAbsent(absent)
-	err := f.LayerExperts(l.Op, &s.o.Plan.Units[l.Unit])
-	f.SetAbsent(0)
+	record.SetAbsent(f, absent)
+	err := f.EachSpan(l.Op, &s.o.Plan.Units[l.Unit])
+	record.SetAbsent(f, 0)
 	return err
 }
 
@@ -304,7 +304,7 @@ func (s *slotted) keptWave(l Layer, last bool, absent float64) error {
 			return err
 		}
 		cuts := q.Commands.Cuts()
-		if err := f.LayerExperts(l.Op, &s.o.Plan.Units[l.Unit]); err != nil || q.Commands.Cuts() > cuts {
+		if err := f.EachSpan(l.Op, &s.o.Plan.Units[l.Unit]); err != nil || q.Commands.Cuts() > cuts {
 			return err
 		}
 		cost.bytes, cost.flops = f.Rec.Cost()

@@ -5,6 +5,7 @@ import (
 
 	"leat/internal/plan"
 	"leat/internal/weights"
+	"leat/shaders"
 	"leat/vk"
 )
 
@@ -99,7 +100,7 @@ func (w *waves) merge() {
 // mayStay is how many of a layer's experts that a step uploads may stay once they were used. Few rows say which are wanted next; a prompt
 // uses almost all once, and must not evict those of other layers, which it needs as well.
 func (w *waves) mayStay(layer int) int {
-	if !w.o.Frame.Rows.Grouped {
+	if w.o.Frame.AtHand.N <= shaders.FewRows {
 		return w.o.Frame.Hyper.Experts.Count
 	}
 	return max(0, w.x.Share(layer)-w.x.Present(layer))
@@ -117,7 +118,7 @@ func (w *waves) most(layer int) int {
 func (w *waves) prefetchNext(l Layer) error {
 	n, f := &w.need, w.o.Frame
 	m := &f.Hyper.Experts
-	if w.early != nothing || !f.Rows.Grouped || f.Rows.N*m.Used < plan.PrefetchPairs*m.Count {
+	if w.early != nothing || f.AtHand.N <= shaders.FewRows || f.AtHand.N*m.Used < plan.PrefetchPairs*m.Count {
 		return nil
 	}
 	layer := nextSlottedLayer(w.o.Plan, l.Unit)

@@ -13,8 +13,8 @@ func (r *Recorder) Rope(a shaders.RopeArgs) error {
 		return nil
 	}
 	c := check{choice: choice{op: "rope"}}
-	c.address("X", a.X)
-	c.address("CosSin", a.CosSin)
+	c.words("X", a.X)
+	c.words("CosSin", a.CosSin)
 	c.multiple("RopeDim", a.RopeDim, 2)
 	if a.RopeDim > a.HeadDim {
 		c.that(false, "RopeDim", a.RopeDim, fmt.Sprintf("at most HeadDim, %d", a.HeadDim))
@@ -36,8 +36,8 @@ func (r *Recorder) KVAppend(t gguf.Type, a shaders.KVAppendArgs) error {
 		return nil
 	}
 	c := check{choice: choice{op: "kv_append", typed: true, typ: t}}
-	c.address("K", a.K)
-	c.address("V", a.V)
+	c.floats("K", a.K, a.KStride)
+	c.floats("V", a.V, a.VStride)
 	c.heads(a.HeadsKV, a.HeadsKV, a.KeyLen, a.ValLen)
 	c.stride("KStride", a.KStride, a.HeadsKV*a.KeyLen)
 	c.stride("VStride", a.VStride, a.HeadsKV*a.ValLen)
@@ -143,8 +143,8 @@ func (r *Recorder) FlashAttn(t gguf.Type, a shaders.FlashAttnArgs) error {
 		return nil
 	}
 	c := check{choice: choice{op: "flash_attn", typed: true, typ: t}}
-	c.address("Q", a.Q)
-	c.address("Dst", a.Dst)
+	c.floats("Q", a.Q, a.QStride)
+	c.floats("Dst", a.Dst, a.DstStride)
 	c.heads(a.Heads, a.HeadsKV, a.KeyLen, a.ValLen)
 	c.stride("QStride", a.QStride, a.Heads*a.KeyLen)
 	c.stride("DstStride", a.DstStride, a.Heads*a.ValLen)
@@ -208,8 +208,8 @@ func (c *check) blocksOf(t gguf.Type, keyLen, valLen uint32) {
 // paged checks what the ops on a paged cache of type t share.
 func (c *check) paged(t gguf.Type, pages, pos, seq uint64, maxPages, pagePositions, layerOff uint32) {
 	c.address("Pages", pages)
-	c.address("Pos", pos)
-	c.address("Seq", seq)
+	c.words("Pos", pos)
+	c.words("Seq", seq)
 	c.positive("MaxPages", maxPages)
 	c.positive("PagePositions", pagePositions)
 	if shaders.KVQuantised(t) {

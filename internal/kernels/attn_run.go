@@ -64,7 +64,7 @@ func (h *heads) constant(name string) uint32 {
 
 // runs reports whether attention is computed by cooperative matrices.
 func (r *Recorder) runs(t gguf.Type, a *shaders.FlashAttnArgs) bool {
-	return r.k.matrix > 0 && r.Run && slices.Contains(shaders.KVTypesCM, t) && a.Rows >= leastRows && a.KeyLen%16 == 0 && a.ValLen%16 == 0 &&
+	return r.k.matrix > 0 && r.Run && slices.Contains(shaders.KVTypesCM, t) && r.Role == Prompt && a.KeyLen%16 == 0 && a.ValLen%16 == 0 &&
 		max(a.KeyLen, a.ValLen) <= shaders.MaxHeadCM && a.PagePositions%32 == 0 && r.usable(r.runChoice(t, a), func() (*shaders.Kernel, error) { return shaders.FlashAttnCM(t) })
 }
 

@@ -11,7 +11,7 @@ import (
 // splits reports whether attention is computed with the positions side by side.
 func (r *Recorder) splits(t gguf.Type, a *shaders.FlashAttnArgs) bool {
 	c := r.k.splitChoice(t, a, r.groupOf(a), false)
-	return r.Few && r.k.few && a.Rows <= shaders.FewRows && max(a.KeyLen, a.ValLen) <= shaders.MaxHeadSplit && c.attn.eights() <= shaders.MaxEights && a.QStride%4 == 0 &&
+	return r.Role == Decode && r.k.few && a.Rows <= shaders.FewRows && max(a.KeyLen, a.ValLen) <= shaders.MaxHeadSplit && c.attn.eights() <= shaders.MaxEights && a.QStride%4 == 0 &&
 		shaders.PartBytes(a.Rows, a.Heads, shaders.MaxParts, a.ValLen) <= r.Parts.Bytes && (r.joined(t, a) ||
 		r.usable(c, func() (*shaders.Kernel, error) { return splitKernel(t, false) }) &&
 			r.usable(joinChoice, shaders.FlashAttnJoin))
@@ -222,7 +222,7 @@ func (r *Recorder) FlashAttnJoin(a shaders.FlashAttnJoinArgs) error {
 	c := check{choice: joinChoice}
 	c.address("Parts", a.Parts)
 	c.address("Dst", a.Dst)
-	c.address("Pos", a.Pos)
+	c.words("Pos", a.Pos)
 	c.positive("ValLen", a.ValLen)
 	c.parts(a.MaxParts)
 	c.multiple("ValLen", a.ValLen, 8)

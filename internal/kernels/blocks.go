@@ -5,40 +5,29 @@ import (
 	"leat/shaders"
 )
 
-// mostDecoded is the most rows of X for which weights are decoded on their way into the product: each BN rows decode them anew.
-// With as many it was no faster any more than decoding them once, through memory.
-const mostDecoded = 2048
-
 // Decoding is where the weights of products in halves are decoded.
 type Decoding uint8
 
-// Where weights are decoded: as the rows of X decide; into memory before the product; in the product.
+// Where weights are decoded: as the matrix decides; into memory before the product; in the product.
 const (
-	DecodeByRows Decoding = iota
+	DecodeByShape Decoding = iota
 	DecodeBefore
 	DecodeWithin
 )
 
 // decodes reports whether a product of n rows of k values that goes in halves reads its m rows of weights of type t in blocks.
 func (r *Recorder) decodes(t gguf.Type, m, n, k uint32) bool {
-	return k%q8Block == 0 && teamVariants[t] == shaders.Int8 && (r.Decoding == DecodeWithin || r.Decoding == DecodeByRows && r.worthDecoding(t, m, n, k)) &&
+	return k%q8Block == 0 && teamVariants[t] == shaders.Int8 && (r.Decoding == DecodeWithin || r.Decoding == DecodeByShape && worthDecoding(t, m)) &&
 		r.usable(r.blocksChoice(t, m, n), func() (*shaders.Kernel, error) { return shaders.MulMatQCM(t) })
 }
 
-// worthDecoding reports whether weights are read faster in blocks. They are where the matrix is small, as the product then needs not
-// wait for what runs beside it, and where slices of its halves would leave much of a large device idle. Else only blocks that begin on
-// 16 bytes are, of not too many rows, or if their halves don't fit into a slice: others take three times the loads.
-func (r *Recorder) worthDecoding(t gguf.Type, m, n, k uint32) bool {
-	if n > mostDecoded {
-		return false
-	}
-	slice := max(0, r.Scratch.Bytes-shaders.TilesBytes(n, k)-shaders.ScaleBytes(n)) / 2
-	whole := shaders.TilesBytes(m, k) <= slice
-	if fewTiles(m, n) || !whole && usualGroups(uint32(min(int64(m), slice/(2*int64(k)))), n) < enoughGroups {
-		return true
-	}
-	return t.BlockBytes()%16 == 0 && (n <= mostDecoded/2 || !whole)
-}
+// mostWithin is the most rows of weights in blocks that don't begin on 16 bytes for which decoding within the product is faster.
+const mostWithin = 2048
+
+// worthDecoding reports whether weights are read faster in blocks: where the matrix is small, as the product then needs not wait for what
+// runs beside it, and of types whose blocks begin on 16 bytes; others take three times the loads. The two ways sum in other orders, so
+// neither the rows of X nor the memory may decide.
+func worthDecoding(t gguf.Type, m uint32) bool { return m <= mostWithin || t.BlockBytes()%16 == 0 }
 
 // usualGroups counts the workgroups that make m x n outputs by tiles of the usual size.
 func usualGroups(m, n uint32) uint64 {

@@ -7,7 +7,7 @@ import (
 	"leat/shaders"
 )
 
-// Weights in blocks are decoded in products of up to so many rows, and small matrices go by small tiles.
+// Where weights in blocks are decoded depends on the matrix, not on the rows of X, and small matrices go by small tiles.
 func TestDecodes(t *testing.T) {
 	r := &Recorder{k: &Kernels{matrix: 32, shared: 48 << 10}}
 	for _, c := range []struct {
@@ -16,12 +16,10 @@ func TestDecodes(t *testing.T) {
 		how     Decoding
 		want    bool
 	}{
-		{gguf.Q4_K, 8192, 17, 256, DecodeByRows, true}, {gguf.Q5_K, 8192, mostDecoded / 2, 8192, DecodeByRows, true},
-		{gguf.Q4_K, 8192, mostDecoded + 1, 8192, DecodeByRows, false}, {gguf.Q4_K, 8192, mostDecoded + 1, 8192, DecodeWithin, true}, {gguf.Q4_K, 8192, 17, 256, DecodeBefore, false},
-		{gguf.Q4_K, 8192, mostDecoded, 8192, DecodeByRows, false}, {gguf.Q4_K, 28672, mostDecoded, 8192, DecodeByRows, true}, {gguf.Q6_K, 28672, 512, 8192, DecodeByRows, false},
-		{gguf.Q6_K, 8192, 512, 8192, DecodeByRows, false}, {gguf.Q6_K, 8192, 512, 8192, DecodeWithin, true},
-		{gguf.Q6_K, 8192, 512, 28672, DecodeByRows, true}, {gguf.Q6_K, 1024, 512, 8192, DecodeByRows, true}, {gguf.Q6_K, 8192, mostDecoded + 1, 28672, DecodeByRows, false},
-		{gguf.Q8_0, 1024, 512, 96, DecodeByRows, true}, {gguf.F16, 1024, 512, 8192, DecodeByRows, false}, {gguf.F16, 8192, 512, 8192, DecodeWithin, false},
+		{gguf.Q4_K, 8192, 1, 256, DecodeByShape, true}, {gguf.Q4_K, 8192, 4096, 256, DecodeByShape, true}, {gguf.Q5_K, 8192, 17, 8192, DecodeByShape, true},
+		{gguf.Q4_K, 8192, 17, 256, DecodeBefore, false}, {gguf.Q6_K, 8192, 1, 8192, DecodeByShape, false}, {gguf.Q6_K, 8192, 4096, 8192, DecodeByShape, false},
+		{gguf.Q6_K, 8192, 512, 8192, DecodeWithin, true}, {gguf.Q6_K, 2048, 1, 8192, DecodeByShape, true}, {gguf.Q6_K, 2048, 4096, 8192, DecodeByShape, true},
+		{gguf.Q8_0, 1024, 512, 96, DecodeByShape, true}, {gguf.F16, 1024, 512, 8192, DecodeByShape, false}, {gguf.F16, 8192, 512, 8192, DecodeWithin, false},
 	} {
 		r.Decoding = c.how
 		r.Scratch.Bytes = shaders.ScratchBytes(c.n, c.k, 512<<20)

@@ -27,7 +27,6 @@ var Rules = []Rule{
 	{"mul_mat_vec", shaders.Int8, "a step of up to 16 rows, without cooperative matrices any, weights in blocks, rows of whole blocks of 32", "Recorder.Takes", lacksFew, []string{"mul_mat_vec_int8", "quantize_q8"}},
 	{"mul_mat_vec", shaders.Wide, "a step of up to 16 rows, without cooperative matrices any, weights F32, F16 or BF16, rows of a multiple of 8 values", "Recorder.Takes", lacksFew, []string{"mul_mat_vec_wide"}},
 	{"mul_mat_vec", shaders.FP32, "up to 8 rows", "Recorder.MulMat", nil, nil},
-	{"mul_mat_vec_id", shaders.Sum, "a step of up to 8 rows whose experts are all in VRAM, weights in blocks, rows of whole blocks of 32, up to 64 experts a row", "Recorder.TakesExpertSum", lacksFew, []string{"mul_mat_vec_id_sum", "quantize_q8"}},
 	{"mul_mat_vec_id", shaders.Int8, "a step of up to 16 rows, without cooperative matrices any, weights in blocks, rows of whole blocks of 32", "Recorder.TakesExperts", lacksFew, []string{"mul_mat_vec_id_int8", "quantize_q8"}},
 	{"mul_mat_vec_id", shaders.FP32, "up to 8 rows", "Recorder.MulMatID", nil, nil},
 	{"mul_mat_id", shaders.CM, "17 rows or more, weights in blocks, rows of 64 values or more in whole blocks of 32, memory for X in halves", "Recorder.TakesExperts", lacksMatrix, []string{"mul_mat_id_cm", "tile_f16"}},

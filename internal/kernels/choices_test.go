@@ -81,7 +81,7 @@ func TestWholeRowFails(t *testing.T) {
 	}
 	defer k.Close()
 	r := k.Recorder(nil)
-	r.Few, r.Q8 = true, Scratch{256, 1 << 20}
+	r.Role, r.Q8 = Decode, Scratch{256, 1 << 20}
 	takes := func(typ gguf.Type, n uint32) bool {
 		return r.Takes(&Products{Type: typ, X: 256, N: n, K: 256, XStride: 256, Of: [3]Matrix{{W: 256, Dst: 256, M: 64}}, DstStride: 64})
 	}

@@ -63,6 +63,22 @@ func (c *check) address(what string, addr uint64) {
 	}
 }
 
+// words demands what loads of 4 bytes can use: of an array with one value for each row, whose rows may be some of a step's.
+func (c *check) words(what string, addr uint64) {
+	if addr == 0 || addr%4 != 0 {
+		c.that(false, what, fmt.Sprintf("address %#x", addr), "a multiple of 4, not 0")
+	}
+}
+
+// floats demands 16-byte loads of rows of floats where their stride allows them.
+func (c *check) floats(what string, addr uint64, stride uint32) {
+	if stride%4 == 0 {
+		c.address(what, addr)
+	} else {
+		c.words(what, addr)
+	}
+}
+
 // table demands what a table of addresses can be read at: experts may be odd in number.
 func (c *check) table(what string, addr uint64) {
 	if addr == 0 || addr%8 != 0 {

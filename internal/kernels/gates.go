@@ -12,9 +12,9 @@ func (r *Recorder) SigmoidMul(a shaders.SigmoidMulArgs) error {
 		return nil
 	}
 	c := check{choice: choice{op: "sigmoid_mul"}}
-	c.address("X", a.X)
-	c.address("Gate", a.Gate)
-	c.address("Dst", a.Dst)
+	c.words("X", a.X)
+	c.words("Gate", a.Gate)
+	c.words("Dst", a.Dst)
 	c.stride("XStride", a.XStride, a.Cols)
 	c.stride("DstStride", a.DstStride, a.Cols)
 	c.positive("Group", a.Group)
@@ -38,9 +38,9 @@ func (r *Recorder) SwiGLUOAI(a shaders.SwiGLUOAIArgs) error {
 		return nil
 	}
 	c := check{choice: choice{op: "swiglu_oai"}}
-	c.address("Gate", a.Gate)
-	c.address("Up", a.Up)
-	c.address("Dst", a.Dst)
+	c.words("Gate", a.Gate)
+	c.words("Up", a.Up)
+	c.words("Dst", a.Dst)
 	if !(a.Limit > 0) {
 		c.that(false, "Limit", a.Limit, "more than 0")
 	}
@@ -58,8 +58,8 @@ func (r *Recorder) Cpy(a shaders.CpyArgs) error {
 		return nil
 	}
 	c := check{choice: choice{op: "cpy"}}
-	c.address("X", a.X)
-	c.address("Dst", a.Dst)
+	c.words("X", a.X)
+	c.words("Dst", a.Dst)
 	c.stride("XStride", a.XStride, a.Cols)
 	c.stride("DstStride", a.DstStride, a.Cols)
 	var t touch

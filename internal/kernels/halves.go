@@ -15,9 +15,6 @@ type Scratch struct {
 	Bytes   int64
 }
 
-// leastRows of X are worth the decoding of all weights into halves.
-const leastRows = shaders.ShortRows + 1
-
 // Split says how a product of cooperative matrices deals its outputs out: a workgroup takes BM rows of the weights times BN
 // rows of X, a subgroup WM times WN of these.
 type Split struct {
@@ -223,7 +220,7 @@ func (r *Recorder) Halves(t gguf.Type, m, n, k uint32) bool {
 
 // halves reports whether a product is computed in halves.
 func (r *Recorder) halves(t gguf.Type, a *shaders.MulMatArgs) bool {
-	return r.k.matrix > 0 && a.N >= leastRows && a.K >= 64 &&
+	return r.k.matrix > 0 && r.Role == Prompt && a.K >= 64 &&
 		shaders.ScratchBytes(a.N, a.K, 0) <= r.Scratch.Bytes &&
 		r.usable(choice{op: "tile_f16"}, shaders.TileF16) &&
 		r.usable(dequantChoice(t), func() (*shaders.Kernel, error) { return shaders.DequantF16(t) }) &&
@@ -283,7 +280,7 @@ func (r *Recorder) MulMatAdd(t gguf.Type, a shaders.MulMatArgs, residual uint64,
 		return nil
 	}
 	c := mulMatCheck(t, &a)
-	c.address("residual", residual)
+	c.floats("residual", residual, stride)
 	c.stride("residual's stride", stride, a.M)
 	c.that(r.k.matrix > 0 && shaders.ScratchBytes(a.N, a.K, 0) <= r.Scratch.Bytes, "Scratch", r.Scratch.Bytes, "room for X in tiles, on a device with cooperative matrices")
 	if c.err != nil {
@@ -301,7 +298,7 @@ func (r *Recorder) MulMatTiles(a shaders.MulMatCMArgs) error {
 	c.address("W", a.W)
 	c.address("X", a.X)
 	c.address("Scales", a.Scales)
-	c.address("Dst", a.Dst)
+	c.floats("Dst", a.Dst, a.DstStride)
 	c.positive("K", a.K)
 	c.stride("DstStride", a.DstStride, a.M)
 	if c.err != nil {

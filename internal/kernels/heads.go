@@ -22,8 +22,8 @@ func (r *Recorder) MulMatHeads(t gguf.Type, a shaders.MulMatHeadsArgs) error {
 		c.rows, c.cols = headTile, headTile
 	}
 	c.address("W", a.W)
-	c.address("X", a.X)
-	c.address("Dst", a.Dst)
+	c.floats("X", a.X, a.XStride)
+	c.floats("Dst", a.Dst, a.DstStride)
 	c.positive("K", a.K)
 	c.blocks("K", a.K)
 	c.stride("XHead", a.XHead, a.K)

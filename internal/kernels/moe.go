@@ -37,9 +37,9 @@ func (r *Recorder) TopKMoEVariant(variant string, a shaders.TopKMoEArgs) error {
 		c.choice, find = heldChoice(r.k.dev.Physical, a.Experts), shaders.TopKMoEHeld
 		c.most("Experts", a.Experts, shaders.MaxPer*c.lanes)
 	}
-	c.address("X", a.X)
-	c.address("IDs", a.IDs)
-	c.address("Weights", a.Weights)
+	c.words("X", a.X)
+	c.words("IDs", a.IDs)
+	c.words("Weights", a.Weights)
 	c.chooses(&a)
 	n := float64(a.Rows) * float64(a.Experts)
 	var t touch
@@ -87,8 +87,8 @@ func (r *Recorder) GroupExperts(a shaders.GroupExpertsArgs) error {
 		a.Cols = shaders.ExpertCols
 	}
 	c := check{choice: choice{op: "group_experts"}}
-	c.address("IDs", a.IDs)
-	c.address("Pairs", a.Pairs)
+	c.words("IDs", a.IDs)
+	c.words("Pairs", a.Pairs)
 	c.address("Tiles", a.Tiles)
 	c.positive("Experts", a.Experts)
 	var t touch
@@ -100,6 +100,12 @@ func (r *Recorder) GroupExperts(a shaders.GroupExpertsArgs) error {
 		r.sorted = sortedBy(&a)
 	}
 	return err
+}
+
+// SortsPairs reports whether pairs of n rows and their experts should be sorted by expert: for cooperative matrices, and where an expert has
+// several. The bits of other kernels do not depend on it.
+func (r *Recorder) SortsPairs(n uint32) bool {
+	return r.Role == Prompt && (r.k.matrix > 0 || n > shaders.FewRows)
 }
 
 // MulMatID multiplies each pair's row of X by the weights of its expert, one of so many: with Tiles by mul_mat_id, which reads an
@@ -120,7 +126,7 @@ func (r *Recorder) MulMatID(t gguf.Type, a shaders.MulMatIDArgs, experts uint32)
 	passes := float64(a.Count)
 	if a.Tiles != 0 {
 		c.cols = shaders.ExpertCols
-		c.address("Pairs", a.Pairs)
+		c.words("Pairs", a.Pairs)
 		c.address("Tiles", a.Tiles)
 		a.Blocks = shaders.ExpertTiles(a.Count, experts, shaders.ExpertCols)
 		passes = min(passes, float64(a.Blocks))
@@ -132,7 +138,7 @@ func (r *Recorder) MulMatID(t gguf.Type, a shaders.MulMatIDArgs, experts uint32)
 	} else {
 		c.op, a.Blocks = "mul_mat_vec_id", a.Count
 		find = func() (*shaders.Kernel, error) { return shaders.MulMatVecID(t) }
-		c.address("IDs", a.IDs)
+		c.words("IDs", a.IDs)
 		touched.read(f32s(a.IDs, 1, a.Count, 0))
 	}
 	c.experts(t, &a, experts)
@@ -155,8 +161,8 @@ func (r *Recorder) MulMatID(t gguf.Type, a shaders.MulMatIDArgs, experts uint32)
 
 func (c *check) experts(t gguf.Type, a *shaders.MulMatIDArgs, experts uint32) {
 	c.table("Table", a.Table)
-	c.address("X", a.X)
-	c.address("Dst", a.Dst)
+	c.floats("X", a.X, a.XStride)
+	c.floats("Dst", a.Dst, a.DstStride)
 	c.positive("K", a.K)
 	c.blocks("K", a.K)
 	c.positive("Used", a.Used)
@@ -172,9 +178,9 @@ func (r *Recorder) SumExperts(a shaders.SumExpertsArgs) error {
 		return nil
 	}
 	c := check{choice: choice{op: "sum_experts"}}
-	c.address("Y", a.Y)
-	c.address("Weights", a.Weights)
-	c.address("Dst", a.Dst)
+	c.words("Y", a.Y)
+	c.words("Weights", a.Weights)
+	c.words("Dst", a.Dst)
 	c.positive("Used", a.Used)
 	c.stride("DstStride", a.DstStride, a.Cols)
 	n := float64(a.Rows) * float64(a.Used) * float64(a.Cols)
@@ -182,7 +188,7 @@ func (r *Recorder) SumExperts(a shaders.SumExpertsArgs) error {
 	t.read(f32s(a.Y, a.Rows*a.Used, a.Cols, a.Cols))
 	t.read(f32s(a.Weights, a.Rows, a.Used, a.Used))
 	if a.Residual != 0 {
-		c.address("Residual", a.Residual)
+		c.words("Residual", a.Residual)
 		t.read(f32s(a.Residual, a.Rows, a.Cols, a.DstStride))
 	}
 	t.write(f32s(a.Dst, a.Rows, a.Cols, a.DstStride))
@@ -197,7 +203,7 @@ func (r *Recorder) ExpertsThere(a shaders.ExpertsThereArgs) error {
 	}
 	c := check{choice: choice{op: "experts_there"}}
 	c.table("There", a.There)
-	c.address("IDs", a.IDs)
+	c.words("IDs", a.IDs)
 	var t touch
 	t.read(there(a.There))
 	t.read(f32s(a.IDs, 1, a.Count, 0))

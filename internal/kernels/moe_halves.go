@@ -90,7 +90,7 @@ func (r *Recorder) takesHalves(p *ExpertProducts) bool {
 func (r *Recorder) expertHalves(p *ExpertProducts) error {
 	c := check{choice: r.idMatrixChoice(p.Type, p.Up != 0, p.Count, p.Experts)}
 	c.experts(p.Type, &p.MulMatIDArgs, p.Experts)
-	c.address("Pairs", p.Pairs)
+	c.words("Pairs", p.Pairs)
 	c.address("Tiles", p.Tiles)
 	if c.err != nil {
 		return c.err

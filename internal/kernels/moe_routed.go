@@ -29,7 +29,7 @@ func routedShared(c *choice) int64 {
 // TakesRouted reports whether the device and the recorder's memory allow [Recorder.RouteNormed]: it is a step of few rows.
 // A CPU gains nothing: each of its workgroups norms the row again.
 func (r *Recorder) TakesRouted(t gguf.Type, a *shaders.TopKMoERoutedArgs) bool {
-	if !r.Few || lacksRouted(r.k) != "" || a.Rows > shaders.FewRows || r.k.Team(t, a.Cols) != shaders.Wide || r.k.tuned.Load().plain(t, a.Cols) {
+	if r.Role != Decode || lacksRouted(r.k) != "" || a.Rows > shaders.FewRows || r.k.Team(t, a.Cols) != shaders.Wide || r.k.tuned.Load().plain(t, a.Cols) {
 		return false
 	}
 	if a.Experts == 0 || a.Experts > shaders.MaxRouted || a.Cols == 0 || a.Cols%q8Block != 0 || shaders.Q8Size(a.Rows, a.Cols) > r.q8Room() || 4*int64(a.Rows) > r.Counters.Bytes {
@@ -103,9 +103,12 @@ func (c *check) routed(a *shaders.TopKMoERoutedArgs, most uint32) {
 	for _, x := range [...]struct {
 		name string
 		at   uint64
-	}{{"X", a.X}, {"W", a.W}, {"Router", a.Router}, {"Dst", a.Dst}, {"Bytes", a.Bytes}, {"Scores", a.Scores}, {"IDs", a.IDs}, {"Weights", a.Weights}, {"Counters", a.Counters}} {
+	}{{"X", a.X}, {"W", a.W}, {"Router", a.Router}, {"Dst", a.Dst}, {"Bytes", a.Bytes}, {"Counters", a.Counters}} {
 		c.address(x.name, x.at)
 	}
+	c.words("Scores", a.Scores)
+	c.words("IDs", a.IDs)
+	c.words("Weights", a.Weights)
 	c.positive("Cols", a.Cols)
 	c.multiple("Cols", a.Cols, q8Block)
 	c.most("Rows", a.Rows, shaders.FewRows)

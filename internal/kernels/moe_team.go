@@ -169,13 +169,13 @@ func (c *check) teamID(glu uint32, a *shaders.MulMatTeamIDArgs, experts uint32) 
 	c.address("X", a.X)
 	c.address("S", a.S)
 	c.table("W0", a.W0)
-	c.address("Dst0", a.Dst0)
+	c.floats("Dst0", a.Dst0, a.DstStride)
 	c.stride("DstStride", a.DstStride, a.M0)
 	if a.Tiles != 0 {
-		c.address("Pairs", a.Pairs)
+		c.words("Pairs", a.Pairs)
 		c.address("Tiles", a.Tiles)
 	} else {
-		c.address("IDs", a.IDs)
+		c.words("IDs", a.IDs)
 	}
 	if glu != shaders.NoGLU {
 		c.table("W1", a.W1)

@@ -135,7 +135,7 @@ func (r *Recorder) QuantizeQ8(a shaders.QuantizeQ8Args) error {
 		return nil
 	}
 	c := check{choice: choice{op: "quantize_q8"}}
-	c.address("X", a.X)
+	c.floats("X", a.X, a.XStride)
 	c.address("Q", a.Q)
 	c.address("S", a.S)
 	c.multiple("Cols", a.Cols, q8Block)

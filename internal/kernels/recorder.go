@@ -9,6 +9,15 @@ import (
 	"leat/vk"
 )
 
+// Role is what rows are for. Kernels of one role give a row the same bits whatever shares its step.
+type Role uint8
+
+// The roles of rows.
+const (
+	Prompt Role = iota // given tokens
+	Decode             // sampled tokens, and rows whose logits are wanted, from the last layer's attention on
+)
+
 // Recorder records ops into one command buffer; one goroutine owns it. An op without work (a zero count) records
 // nothing. Ops run in order as far as one can tell: it puts a barrier where an op touches what another wrote, and
 // nowhere else. What other command buffers did needs a [Recorder.Barrier] at the beginning.
@@ -26,14 +35,10 @@ type Recorder struct {
 	// RunSplit overrides that of flash_attn_cm, for the same.
 	RunSplit RunSplit
 
-	// Few says that the step is of few rows: products are computed in bytes, attention with its positions side by side, where
-	// the device can. It is not what an op's own rows decide, for a step's rows may be recorded in parts. Without cooperative
-	// matrices products of many rows are computed in bytes, too.
-	Few bool
-
-	// Short says that the step has fewer rows than halves are worth: products are computed in bytes, where there is memory
-	// and the device can.
-	Short bool
+	// Role is that of the rows of what is recorded: it decides the class of kernels, never their number. Rows to decode are at most
+	// [shaders.FewRows]: their products are computed in bytes, their attention with its positions side by side, where the device can. Rows of
+	// prompts go by cooperative matrices where the device has them, else in bytes where there is memory.
+	Role Role
 
 	// Absent is the part of the pairs whose experts' addresses are 0, for the cost estimate.
 	Absent float64
@@ -250,8 +255,8 @@ func (r *Recorder) GetRows(t gguf.Type, a shaders.GetRowsArgs) error {
 	}
 	c := check{choice: choice{op: "get_rows", typed: true, typ: t}}
 	c.address("Table", a.Table)
-	c.address("IDs", a.IDs)
-	c.address("Dst", a.Dst)
+	c.words("IDs", a.IDs)
+	c.floats("Dst", a.Dst, a.Cols)
 	c.blocks("Cols", a.Cols)
 	co := cost{bytes: float64(a.Rows) * (rowBytes(t, a.Cols) + 4*float64(a.Cols))}
 	var touched touch
@@ -263,7 +268,7 @@ func (r *Recorder) GetRows(t gguf.Type, a shaders.GetRowsArgs) error {
 
 // inBytes says that products of the step are computed in bytes, where there is memory.
 func (r *Recorder) inBytes() bool {
-	return r.k.few && (r.Few || (r.Short || r.k.matrix == 0) && r.Q8.Bytes > 0)
+	return r.k.few && (r.Role == Decode || r.k.matrix == 0 && r.Q8.Bytes > 0)
 }
 
 // MulMat multiplies by weights of type t: Dst (N, M) = X (N, K) · Wᵀ. Up to 8 rows of X take mul_mat_vec, which reads
@@ -316,8 +321,8 @@ func mulMatCheck(t gguf.Type, a *shaders.MulMatArgs) check {
 		c.op = "mul_mat_vec"
 	}
 	c.address("W", a.W)
-	c.address("X", a.X)
-	c.address("Dst", a.Dst)
+	c.floats("X", a.X, a.XStride)
+	c.floats("Dst", a.Dst, a.DstStride)
 	c.positive("K", a.K)
 	c.blocks("K", a.K)
 	c.stride("XStride", a.XStride, a.K)

@@ -12,9 +12,9 @@ func (r *Recorder) RMSNorm(a shaders.RMSNormArgs) error {
 		return nil
 	}
 	c := check{choice: choice{op: "rms_norm", rowLanes: a.RowLanes()}}
-	c.address("X", a.X)
+	c.floats("X", a.X, a.XStride)
 	c.address("W", a.W)
-	c.address("Dst", a.Dst)
+	c.floats("Dst", a.Dst, a.DstStride)
 	c.stride("XStride", a.XStride, a.Cols)
 	c.stride("DstStride", a.DstStride, a.Cols)
 	if !(a.Eps >= 0) {
@@ -54,9 +54,9 @@ func (r *Recorder) glu(op string, find func() (*shaders.Kernel, error), a shader
 		return nil
 	}
 	c := check{choice: choice{op: op}}
-	c.address("Gate", a.Gate)
-	c.address("Up", a.Up)
-	c.address("Dst", a.Dst)
+	c.words("Gate", a.Gate)
+	c.words("Up", a.Up)
+	c.words("Dst", a.Dst)
 	n := float64(a.Count)
 	var t touch
 	t.read(f32s(a.Gate, 1, a.Count, 0))
@@ -71,9 +71,9 @@ func (r *Recorder) Add(a shaders.AddArgs) error {
 		return nil
 	}
 	c := check{choice: choice{op: "add"}}
-	c.address("A", a.A)
-	c.address("B", a.B)
-	c.address("Dst", a.Dst)
+	c.words("A", a.A)
+	c.words("B", a.B)
+	c.words("Dst", a.Dst)
 	if a.BCols == 0 || a.BCols > a.Count {
 		c.that(false, "BCols", a.BCols, fmt.Sprintf("1 to Count, %d", a.Count))
 	}

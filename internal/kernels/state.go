@@ -12,9 +12,9 @@ func (r *Recorder) SSMConv(a shaders.SSMConvArgs) error {
 		return nil
 	}
 	c := check{choice: choice{op: "ssm_conv"}}
-	c.address("X", a.X)
+	c.words("X", a.X)
 	c.address("W", a.W)
-	c.address("Dst", a.Dst)
+	c.words("Dst", a.Dst)
 	c.positive("Taps", a.Taps)
 	c.most("Taps", a.Taps, shaders.MaxTaps)
 	c.stride("XStride", a.XStride, a.Cols)
@@ -38,7 +38,7 @@ func (r *Recorder) GatedDeltaNet(a shaders.GatedDeltaNetArgs) error {
 		name string
 		addr uint64
 	}{{"X", a.X}, {"Beta", a.Beta}, {"Alpha", a.Alpha}, {"A", a.A}, {"Dt", a.Dt}, {"Dst", a.Dst}} {
-		c.address(p.name, p.addr)
+		c.words(p.name, p.addr)
 	}
 	c.positive("KeyHeads", a.KeyHeads)
 	if a.KeyHeads > 0 {
@@ -70,8 +70,8 @@ func (r *Recorder) GatedDeltaNet(a shaders.GatedDeltaNetArgs) error {
 // states checks what the rows' sequences and their states are found by. The states themselves are touched by one kernel of a step each.
 func (c *check) states(t *touch, states, seq, pos uint64, rows, sequences, off uint32) {
 	c.address("States", states)
-	c.address("Seq", seq)
-	c.address("Pos", pos)
+	c.words("Seq", seq)
+	c.words("Pos", pos)
 	c.positive("Sequences", sequences)
 	c.multiple("StateOff", off, 16)
 	t.read(span{states, states + 16*uint64(sequences)})

@@ -7,7 +7,7 @@ import (
 
 // brings reports whether rows are brought into tiles where they are made, as products of many rows will follow.
 func (r *Recorder) brings(variant string, rows, cols, stride uint32) bool {
-	return r.k.matrix > 0 && rows >= leastRows && cols >= 64 && (cols|stride)%4 == 0 && r.per(cols) <= shaders.MaxPer &&
+	return r.k.matrix > 0 && r.Role == Prompt && cols >= 64 && (cols|stride)%4 == 0 && r.per(cols) <= shaders.MaxPer &&
 		shaders.ScratchBytes(rows, cols, 0) <= r.Scratch.Bytes && r.tileUsable(variant, cols)
 }
 
@@ -81,7 +81,7 @@ func (r *Recorder) TileF16(a shaders.TileF16Args) error {
 		return nil
 	}
 	c := check{choice: choice{op: "tile_f16"}}
-	c.address("X", a.X)
+	c.floats("X", a.X, a.XStride)
 	c.address("Dst", a.Dst)
 	c.address("Scales", a.Scales)
 	c.stride("XStride", a.XStride, a.K)

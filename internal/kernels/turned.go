@@ -89,7 +89,7 @@ func turningOf(kv gguf.Type, a *shaders.RopeKVArgs) Turning {
 
 // TakesTurned reports whether [Recorder.ProductsTurned] can be used: it does not depend on how few rows the step has.
 func (r *Recorder) TakesTurned(p *Products, kv gguf.Type, a *shaders.RopeKVArgs) bool {
-	if !r.Few || !r.k.few || !r.k.turns || teamVariants[p.Type] != shaders.Int8 || kv != gguf.F16 && kv != gguf.F32 || p.N > shaders.FewRows {
+	if r.Role != Decode || !r.k.few || !r.k.turns || teamVariants[p.Type] != shaders.Int8 || kv != gguf.F16 && kv != gguf.F32 || p.N > shaders.FewRows {
 		return false
 	}
 	if a.RopeDim%4 != 0 || a.QStride != a.Heads*a.KeyLen || a.Heads >= 1<<16 || p.K%q8Block != 0 || r.k.tuned.Load().plain(p.Type, p.K) {

@@ -38,7 +38,7 @@ type Norm struct {
 
 // Folds reports whether the device and the recorder's memory allow the Norm of products of so many columns: of any few rows.
 func (r *Recorder) Folds(cols uint32) bool {
-	return r.Few && r.k.few && cols > 0 && cols%(4*q8Block) == 0 && shaders.NormedSize(shaders.FewRows, cols) <= r.q8Room() && int64(cols)/q8Block*4 <= r.Counters.Bytes
+	return r.Role == Decode && r.k.few && cols > 0 && cols%(4*q8Block) == 0 && shaders.NormedSize(shaders.FewRows, cols) <= r.q8Room() && int64(cols)/q8Block*4 <= r.Counters.Bytes
 }
 
 // Takes reports whether the device and the recorder's memory allow [Recorder.Products]; [Recorder.MulMat] and the other
@@ -297,17 +297,17 @@ func (c *check) team(variant string, glu uint32, a *shaders.MulMatTeamArgs) {
 		}
 	}
 	for _, m := range [...]struct {
-		w, dst   string // whole names: putting them together would allocate, for each product
-		of, to   uint64
-		m        uint32
-		internal bool // stays in the kernel
-	}{{"W0", "Dst0", a.W0, a.Dst0, a.M0, false}, {"W1", "Dst1", a.W1, a.Dst1, m1, glu == shaders.GLUFloats}, {"W2", "Dst2", a.W2, a.Dst2, a.M2, glu == shaders.GLUFloats}} {
+		w, dst    string // whole names: putting them together would allocate, for each product
+		of, to    uint64
+		m, stride uint32
+		internal  bool // stays in the kernel
+	}{{"W0", "Dst0", a.W0, a.Dst0, a.M0, a.DstStride, false}, {"W1", "Dst1", a.W1, a.Dst1, m1, a.M1, glu == shaders.GLUFloats}, {"W2", "Dst2", a.W2, a.Dst2, a.M2, a.M2, glu == shaders.GLUFloats}} {
 		if m.m == 0 {
 			continue
 		}
 		c.address(m.w, m.of)
 		if !m.internal {
-			c.address(m.dst, m.to)
+			c.floats(m.dst, m.to, m.stride)
 		}
 	}
 	c.stride("DstStride", a.DstStride, a.M0)

@@ -167,7 +167,7 @@ type Scratch struct {
 	Inputs
 
 	Values  [arch.NumValues]Region // activations, (N, width)
-	Kept    [arch.NumValues]Region // the same once few rows are left, see [arch.KeepAsked]: those that go on are elsewhere, (FewRows, width)
+	Kept    [arch.NumValues]Region // the same once only rows that want logits are left, see [arch.KeepAsked]: those that go on are elsewhere, (LogitRows, width)
 	Head    Region                 // (LogitRows, D) rows of X, normalised
 	Logits  Region                 // (LogitRows, V)
 	Argmax  Region                 // (LogitRows) uint32
@@ -190,8 +190,8 @@ type Inputs struct {
 	CosSin   Region // (N, Dr/2, 2)
 	Embd     Region // (N) rows of token_embd in the file's type
 	LogitIDs Region // (LogitRows) uint32 rows of X that want logits
-	KeptPos  Region // (FewRows) uint32, Pos of those rows, where no others are kept
-	KeptSeq  Region // (FewRows) uint32, Seq of them
+	KeptPos  Region // (LogitRows) uint32, Pos of those rows, where no others are kept
+	KeptSeq  Region // (LogitRows) uint32, Seq of them
 	Table    Region // (L, 3, E) uint64 addresses of each expert's gate, up and down; none: there are no experts
 	There    Region // the same of all that are in slots, each layer's behind [shaders.ThereHead] more; behind all (L) uint32, whether a step may go ahead with a layer
 }
@@ -211,8 +211,8 @@ func scratchSize(h *arch.Hyper, kept []arch.Value, chunk, logits, pages, session
 	take(&s.CosSin, 4*n*int64(h.Rope.Dim))
 	take(&s.Embd, n*embdRow)
 	take(&s.LogitIDs, 4*rows)
-	take(&s.KeptPos, 4*shaders.FewRows)
-	take(&s.KeptSeq, 4*shaders.FewRows)
+	take(&s.KeptPos, 4*rows)
+	take(&s.KeptSeq, 4*rows)
 	experts := int64(h.Experts.Count)
 	take(&s.Table, 8*int64(h.BlockCount)*3*experts)
 	if experts > 0 {
@@ -223,7 +223,7 @@ func scratchSize(h *arch.Hyper, kept []arch.Value, chunk, logits, pages, session
 	}
 	s.Kept = s.Values
 	for _, v := range kept {
-		take(&s.Kept[v], 4*shaders.FewRows*int64(h.Width(v)))
+		take(&s.Kept[v], 4*rows*int64(h.Width(v)))
 	}
 	take(&s.Head, 4*rows*int64(h.EmbeddingLength))
 	take(&s.Logits, 4*rows*int64(h.VocabSize))
@@ -237,7 +237,7 @@ func scratchSize(h *arch.Hyper, kept []arch.Value, chunk, logits, pages, session
 	}
 	parts, counts := shaders.ArgmaxPartBytes(uint32(logits), uint32(h.VocabSize)), 4*rows
 	if few {
-		rows := uint32(shaders.ShortRows)
+		rows := uint32(shaders.FewRows)
 		if weights == 0 { // long steps go by bytes, too
 			rows = max(rows, uint32(chunk))
 		}

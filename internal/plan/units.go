@@ -97,15 +97,19 @@ func headPieces(h *arch.Hyper, m *pack.Model, largest int64) ([]Unit, error) {
 
 // parts cuts a layer where its program allows: before the FFN, before the FFN's last
 // matrix, and where a part would grow past most. A cut is allowed where no tensor
-// behind it is used before the last use of one ahead of it.
+// behind it is used before the last use of one ahead of it, and none between the weights
+// of operations that run as one, see [arch.Fuse]: what runs must not depend on the budget.
 func parts(u *pack.Unit, ops []arch.Op, most int64) []pack.Unit {
 	firstUse, lastUse := map[string]int{}, map[string]int{}
 	mixture := slices.ContainsFunc(ops, func(o arch.Op) bool { return o.Kind == arch.Experts }) // its experts are units of their own
-	for i, o := range ops {
-		if _, seen := firstUse[o.Weight]; !seen {
-			firstUse[o.Weight] = i
+	ops = arch.Fuse(ops)
+	for i := range ops {
+		for _, name := range ops[i].Weights() {
+			if _, seen := firstUse[name]; !seen {
+				firstUse[name] = i
+			}
+			lastUse[name] = i
 		}
-		lastUse[o.Weight] = i
 	}
 	n := len(u.Tensors)
 	earliest := make([]int, n+1) // first use of any tensor from i on

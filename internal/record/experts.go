@@ -82,39 +82,20 @@ func (f *Frame) LayerExperts(o *arch.Op, sample Tensors) error {
 	})
 }
 
+// EachSpan is LayerExperts for all rows at hand.
+func (f *Frame) EachSpan(o *arch.Op, sample Tensors) error {
+	for i := range f.AtHand.Spans {
+		f.Take(f.AtHand.Spans[i])
+		if err := f.LayerExperts(o, sample); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Tensors finds a tensor by name: a unit of the plan or of the model.
 type Tensors interface {
 	Tensor(name string) (*pack.Tensor, bool)
-}
-
-// SummedExperts records all experts of a layer together with the sum of what they make, which is next among the layer's operations, where
-// the device can: the last product and the sum are one.
-func (f *Frame) SummedExperts(o *arch.Op, next []arch.Op, sample Tensors) (done bool, err error) {
-	h, down := f.Hyper, len(o.Ops)-1
-	if f.Experts.First != 0 || f.Experts.Last != h.Experts.Count || down < 0 || o.Ops[down].Kind != arch.MulMatID || !o.Ops[down].A.PerPair() || len(next) == 0 {
-		return false, nil
-	}
-	sum := &next[0]
-	if sum.Kind != arch.SumExperts || sum.A != o.Ops[down].Dst {
-		return false, nil
-	}
-	last := uint32(h.Experts.Count)
-	p, err := expertProducts(f, o, down, sample, 0, last)
-	if err != nil {
-		return false, err
-	}
-	a := shaders.MulMatIDSumArgs{
-		Table: p.Table, X: p.X, IDs: p.IDs, Weights: f.value(arch.Share), Dst: f.value(sum.Dst), Residual: f.value(sum.B),
-		M: p.M, K: p.K, N: f.n(), Used: uint32(h.Experts.Used), DstStride: f.width(sum.Dst), ResidualStride: f.width(sum.B),
-	}
-	if !f.Rec.TakesExpertSum(p.Type, &a) {
-		return false, nil
-	}
-	if err := expertOps(f, o, down, sample, 0, last); err != nil {
-		return false, err
-	}
-	f.summed = true
-	return true, f.Rec.ExpertSum(p.Type, a, p.Experts)
 }
 
 // expertOps records the first n operations of experts first to last, last not one of them.
@@ -209,7 +190,7 @@ func expertProducts(f *Frame, o *arch.Op, i int, sample Tensors, first, last uin
 	if e.A.PerPair() {
 		p.Used = 1
 	}
-	if f.Rows.Grouped {
+	if f.Rec.SortsPairs(f.n()) {
 		p.Pairs, p.Tiles = f.value(arch.Pairs), f.At(f.Scratch.Tiles)
 	}
 	return p, nil
@@ -243,12 +224,8 @@ func pairRows(f *Frame, o *arch.Op) error {
 	return f.Rec.GetRows(t.Type, shaders.GetRowsArgs{Table: w, IDs: f.value(o.A), Dst: f.value(o.Dst), Rows: f.n() * f.width(o.A), Cols: uint32(f.Hyper.PairWidth(o.Dst))})
 }
 
-// sumExperts records the sum of what each row's experts made, unless that is done.
+// sumExperts records the sum of what each row's experts made.
 func sumExperts(f *Frame, o *arch.Op) error {
-	if f.summed {
-		f.summed = false
-		return nil
-	}
 	d := f.width(o.Dst)
 	return f.Rec.SumExperts(shaders.SumExpertsArgs{
 		Y: f.value(o.A), Weights: f.value(arch.Share), Residual: f.value(o.B), Dst: f.value(o.Dst),

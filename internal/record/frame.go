@@ -27,6 +27,7 @@ type Frame struct {
 	Rec      *kernels.Recorder // records into them
 	Layer    int               // of the model, that is recorded
 	Rows     Rows              // that it is recorded for
+	AtHand   Hand              // the rows that the step goes on with
 	Batch    Batch
 
 	// Tensor finds a weight that the layer at hand may read, and its device address.
@@ -35,16 +36,21 @@ type Frame struct {
 	Experts ExpertTable
 	Absent  float64 // share of the layer's pairs of rows and experts that the recording leaves out
 	Lookup  Lookup
-	summed  bool // the sum of the layer's experts is recorded with their last product
 }
 
-// Rows are the rows that an operation is recorded for.
+// Hand is the rows that a step goes on with: all, or from [arch.KeepAsked] of the last layer on those that want logits.
+type Hand struct {
+	Spans []Rows // in order
+	N     int    // rows
+	Kept  bool   // they are those that want logits, gathered
+}
+
+// Rows are rows that an operation is recorded for together: a run of the rows at hand with one role, of prompts with one sequence.
 type Rows struct {
-	N       int
-	Kept    bool // they are those that want logits, gathered: see [arch.KeepAsked]
+	From, N int // of the rows at hand
+	Role    kernels.Role
 	Longest int  // positions that the row with most of them attends to
 	OneRun  bool // they are of one sequence, at ascending positions
-	Grouped bool // pairs of rows and experts are sorted by expert: that pays where an expert has several
 }
 
 // Batch is what holds for all rows of a step.
@@ -115,25 +121,42 @@ func (f *Frame) Memory(g plan.Region) kernels.Scratch {
 	return kernels.Scratch{Address: f.At(g), Bytes: g.Bytes}
 }
 
-// value is where the rows at hand have an activation.
-func (f *Frame) value(v arch.Value) uint64 {
-	if f.Rows.Kept {
+// Take has what follows recorded for a span of the rows at hand.
+func (f *Frame) Take(rows Rows) {
+	f.Rows = rows
+	f.Rec.Role, f.Rec.Run = rows.Role, rows.OneRun
+}
+
+// base is where the rows at hand have an activation, the first of them.
+func (f *Frame) base(v arch.Value) uint64 {
+	if f.AtHand.Kept {
 		return f.At(f.Scratch.Kept[v])
 	}
 	return f.At(f.Scratch.Values[v])
 }
 
-// positions is where the positions of the rows at hand are, and the indices of their sequences.
+// value is where the rows that are recorded for have an activation.
+func (f *Frame) value(v arch.Value) uint64 {
+	return f.base(v) + 4*uint64(f.Rows.From)*uint64(f.width(v))
+}
+
+// positions is where the positions of the rows that are recorded for are, and the indices of their sequences.
 func (f *Frame) positions() (pos, seq uint64) {
-	if f.Rows.Kept {
-		return f.At(f.Scratch.KeptPos), f.At(f.Scratch.KeptSeq)
+	pos, seq = f.At(f.Scratch.Pos), f.At(f.Scratch.Seq)
+	if f.AtHand.Kept {
+		pos, seq = f.At(f.Scratch.KeptPos), f.At(f.Scratch.KeptSeq)
 	}
-	return f.At(f.Scratch.Pos), f.At(f.Scratch.Seq)
+	return pos + 4*uint64(f.Rows.From), seq + 4*uint64(f.Rows.From)
+}
+
+// angles is where the cosines and sines of their positions are.
+func (f *Frame) angles() uint64 {
+	return f.At(f.Scratch.CosSin) + 4*uint64(f.Rows.From)*uint64(f.Hyper.Rope.Dim)
 }
 
 func (f *Frame) width(v arch.Value) uint32 { return uint32(f.Hyper.Width(v)) }
 
-// n is the number of rows at hand.
+// n is the number of rows that are recorded for.
 func (f *Frame) n() uint32 { return uint32(f.Rows.N) }
 
 // cacheOff is where the layer's part of a page of the KV cache begins.
@@ -149,5 +172,5 @@ func (f *Frame) weight(o *arch.Op) (*pack.Tensor, uint64, error) {
 	return f.Tensor(o.Weight)
 }
 
-// SetAbsent says which share of the layer's pairs of rows and experts is left out by what follows, for estimates of its cost.
-func (f *Frame) SetAbsent(share float64) { f.Absent, f.Rec.Absent = share, share }
+// SetAbsent says which share of the layer's pairs of rows and experts is left out by what f records next, for estimates of its cost.
+func SetAbsent(f *Frame, share float64) { f.Absent, f.Rec.Absent = share, share }

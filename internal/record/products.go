@@ -243,9 +243,10 @@ func normedAppend(f *Frame, o *arch.Op) (done bool, err error) {
 }
 
 func ropeKV(f *Frame) shaders.RopeKVArgs {
-	h, s := f.Hyper, f.Scratch
+	h := f.Hyper
+	pos, seq := f.positions()
 	return shaders.RopeKVArgs{
-		Q: f.value(arch.Q), K: f.value(arch.K), V: f.value(arch.V), CosSin: f.At(s.CosSin), Pages: f.At(s.Pages), Pos: f.At(s.Pos), Seq: f.At(s.Seq),
+		Q: f.value(arch.Q), K: f.value(arch.K), V: f.value(arch.V), CosSin: f.angles(), Pages: f.At(f.Scratch.Pages), Pos: pos, Seq: seq,
 		Rows: f.n(), Heads: uint32(h.HeadCount), HeadsKV: uint32(h.HeadCountKV), KeyLen: uint32(h.KeyLength), ValLen: uint32(h.ValueLength),
 		RopeDim: uint32(h.Rope.Dim), Neox: flag(h.Rope.Neox), MaxPages: uint32(f.Batch.MaxPages), PagePositions: plan.PagePositions, LayerOff: f.cacheOff(),
 		QStride: f.width(arch.Q), KStride: f.width(arch.K), VStride: f.width(arch.V),

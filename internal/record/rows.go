@@ -3,6 +3,7 @@ package record
 import (
 	"leat/gguf"
 	"leat/internal/arch"
+	"leat/internal/kernels"
 	"leat/internal/plan"
 	"leat/shaders"
 )
@@ -69,14 +70,25 @@ func headCopy(f *Frame, o *arch.Op) error {
 // Embed decodes the embeddings of the step's tokens, rows of a table of type t, into the residual stream.
 func (f *Frame) Embed(t gguf.Type) error {
 	s := f.Scratch
-	return f.Rec.GetRows(t, shaders.GetRowsArgs{Table: f.At(s.Embd), IDs: f.At(s.IDs), Dst: f.value(arch.X), Rows: f.n(), Cols: uint32(f.Hyper.EmbeddingLength)})
+	return f.Rec.GetRows(t, shaders.GetRowsArgs{Table: f.At(s.Embd), IDs: f.At(s.IDs), Dst: f.base(arch.X), Rows: uint32(f.AtHand.N), Cols: uint32(f.Hyper.EmbeddingLength)})
 }
 
 // Keep gathers values of the rows that want logits, n of them, to where they go on without the others.
 func (f *Frame) Keep(values []arch.Value, n int) error {
 	for _, v := range values {
-		a := shaders.GetRowsArgs{Table: f.value(v), IDs: f.At(f.Scratch.LogitIDs), Dst: f.At(f.Scratch.Kept[v]), Rows: uint32(n), Cols: f.width(v)}
+		a := shaders.GetRowsArgs{Table: f.base(v), IDs: f.At(f.Scratch.LogitIDs), Dst: f.At(f.Scratch.Kept[v]), Rows: uint32(n), Cols: f.width(v)}
 		if err := f.Rec.GetRows(gguf.F32, a); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// decoded runs do over n rows as rows to decode are, [shaders.FewRows] at a time.
+func decoded(f *Frame, n int, do func(from, n uint64) error) error {
+	f.Rec.Role = kernels.Decode
+	for from := 0; from < n; from += shaders.FewRows {
+		if err := do(uint64(from), uint64(min(shaders.FewRows, n-from))); err != nil {
 			return err
 		}
 	}
@@ -86,22 +98,27 @@ func (f *Frame) Keep(values []arch.Value, n int) error {
 // HeadNorm normalises the residual stream of the rows that want logits, n of those at hand, by the output norm at w: the input of
 // the head.
 func (f *Frame) HeadNorm(w uint64, n int) error {
-	s, d, x := f.Scratch, uint32(f.Hyper.EmbeddingLength), f.value(arch.X)
-	if n < f.Rows.N {
+	s, d, x := f.Scratch, uint32(f.Hyper.EmbeddingLength), f.base(arch.X)
+	if n < f.AtHand.N {
 		a := shaders.GetRowsArgs{Table: x, IDs: f.At(s.LogitIDs), Dst: f.At(s.Head), Rows: uint32(n), Cols: d}
 		if err := f.Rec.GetRows(gguf.F32, a); err != nil {
 			return err
 		}
 		x = f.At(s.Head)
 	}
-	return f.Rec.RMSNormMultiplied(shaders.RMSNormArgs{X: x, W: w, Dst: f.At(s.Head), Rows: uint32(n), Cols: d, XStride: d, DstStride: d, Eps: f.Hyper.RMSEpsilon})
+	return decoded(f, n, func(from, n uint64) error {
+		at := 4 * from * uint64(d)
+		return f.Rec.RMSNormMultiplied(shaders.RMSNormArgs{X: x + at, W: w, Dst: f.At(s.Head) + at, Rows: uint32(n), Cols: d, XStride: d, DstStride: d, Eps: f.Hyper.RMSEpsilon})
+	})
 }
 
 // HeadPiece computes the logits of n rows for a run of the vocabulary: m tokens from first on, whose weights of type t are at w.
 func (f *Frame) HeadPiece(t gguf.Type, w uint64, first, m int64, n int) error {
-	s, d := f.Scratch, uint32(f.Hyper.EmbeddingLength)
-	return f.mulMat(t, shaders.MulMatArgs{
-		W: w, X: f.At(s.Head), Dst: f.At(s.Logits) + 4*uint64(first), M: uint32(m), K: d, N: uint32(n), XStride: d, DstStride: uint32(f.Hyper.VocabSize),
+	s, d, v := f.Scratch, uint32(f.Hyper.EmbeddingLength), uint32(f.Hyper.VocabSize)
+	return decoded(f, n, func(from, n uint64) error {
+		return f.mulMat(t, shaders.MulMatArgs{
+			W: w, X: f.At(s.Head) + 4*from*uint64(d), Dst: f.At(s.Logits) + 4*(from*uint64(v)+uint64(first)), M: uint32(m), K: d, N: uint32(n), XStride: d, DstStride: v,
+		})
 	})
 }
 
@@ -113,7 +130,7 @@ func (f *Frame) Argmax(n int) error {
 func ropeTurn(f *Frame, o *arch.Op) error {
 	h := f.Hyper
 	return f.Rec.Rope(shaders.RopeArgs{
-		X: f.value(o.Dst) + 4*uint64(o.Off), CosSin: f.At(f.Scratch.CosSin), Rows: f.n(), Heads: uint32(o.Heads), HeadDim: uint32(o.Cols),
+		X: f.value(o.Dst) + 4*uint64(o.Off), CosSin: f.angles(), Rows: f.n(), Heads: uint32(o.Heads), HeadDim: uint32(o.Cols),
 		RopeDim: uint32(h.Rope.Dim), XStride: f.width(o.Dst), Neox: flag(h.Rope.Neox),
 	})
 }
@@ -126,9 +143,10 @@ func flag(on bool) uint32 {
 }
 
 func kvAppend(f *Frame, o *arch.Op) error {
-	h, s := f.Hyper, f.Scratch
+	h := f.Hyper
+	pos, seq := f.positions()
 	return f.Rec.KVAppend(f.KVType, shaders.KVAppendArgs{
-		K: f.value(o.A), V: f.value(o.B), Pages: f.At(s.Pages), Pos: f.At(s.Pos), Seq: f.At(s.Seq),
+		K: f.value(o.A), V: f.value(o.B), Pages: f.At(f.Scratch.Pages), Pos: pos, Seq: seq,
 		Rows: f.n(), HeadsKV: uint32(h.HeadCountKV), KeyLen: uint32(h.KeyLength), ValLen: uint32(h.ValueLength),
 		MaxPages: uint32(f.Batch.MaxPages), PagePositions: plan.PagePositions, LayerOff: f.cacheOff(),
 		KStride: f.width(o.A), VStride: f.width(o.B),

@@ -18,8 +18,9 @@ func ssmConv(f *Frame, o *arch.Op) error {
 		return err
 	}
 	s, cols := f.Scratch, f.width(o.A)
+	pos, seq := f.positions()
 	return f.Rec.SSMConv(shaders.SSMConvArgs{
-		X: f.value(o.A), W: w, Dst: f.value(o.Dst), States: f.At(s.States), Seq: f.At(s.Seq), Pos: f.At(s.Pos),
+		X: f.value(o.A), W: w, Dst: f.value(o.Dst), States: f.At(s.States), Seq: seq, Pos: pos,
 		Rows: f.n(), Cols: cols, Taps: uint32(f.Hyper.Net.Taps), XStride: cols, DstStride: cols,
 		Sequences: uint32(f.Batch.Sequences), StateOff: uint32(f.stateOff()),
 	})
@@ -36,10 +37,11 @@ func gatedDeltaNet(f *Frame, o *arch.Op) error {
 		return err
 	}
 	h, s := f.Hyper, f.Scratch
+	pos, seq := f.positions()
 	d, gates := &h.Net, f.width(o.B)
 	a := shaders.GatedDeltaNetArgs{
 		X: f.value(o.A), Beta: f.value(o.B), Alpha: f.value(arch.Alpha), A: fade, Dt: bias, Dst: f.value(o.Dst),
-		States: f.At(s.States), Seq: f.At(s.Seq), Pos: f.At(s.Pos),
+		States: f.At(s.States), Seq: seq, Pos: pos,
 		Rows: f.n(), KeyHeads: uint32(d.KeyHeads), Heads: uint32(d.Heads), Head: uint32(d.Head), XStride: f.width(o.A), DstStride: f.width(o.Dst),
 		Tiled: flag(d.Tiled), GateStride: gates, Group: uint32(d.Heads), Sequences: uint32(f.Batch.Sequences), StateOff: uint32(f.stateOff() + h.Net.ConvBytes()),
 	}

@@ -3,15 +3,15 @@ package step
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"leat/decompose/pack"
 	"leat/internal/arch"
 	"leat/internal/plan"
 )
 
-// unitOps deals each layer's program out to the units that hold its weights. What
-// reads no weight runs behind what was before it. Fused operations whose weights are in
-// several units stay so only where all of these stay in VRAM.
+// unitOps deals each layer's operations out to the units that hold their weights: the plan keeps the weights of one in one unit. What reads
+// no weight runs behind what was before it.
 func unitOps(units []plan.Unit, layer func(l int) []arch.Op) ([][]arch.Op, error) {
 	ops := make([][]arch.Op, len(units))
 	for i := 0; i < len(units); {
@@ -19,26 +19,22 @@ func unitOps(units []plan.Unit, layer func(l int) []arch.Op) ([][]arch.Op, error
 			i++
 			continue
 		}
-		l, first, at := units[i].Layer, i, i
+		l, at := units[i].Layer, i
 		for i < len(units) && ofLayer(&units[i]) && units[i].Layer == l {
 			i++
 		}
-		for _, fused := range arch.Fuse(layer(l)) {
-			for _, o := range apart(units[at:i], &fused) {
-				if o.Kind == arch.Experts { // each unit computes its own
-					at = dealExperts(ops[at:i], units[at:i], o) + at
-					continue
-				}
-				for _, name := range o.Weights() {
-					for at < i && !holds(&units[at], name) && !(o.Ops != nil && heldBefore(units[first:at], name)) {
-						at++
-					}
-					if at == i {
-						return nil, fmt.Errorf("layer %d: %s is not in its units, from the one in use on", l, name)
-					}
-				}
-				ops[at] = append(ops[at], o)
+		for _, o := range arch.Fuse(layer(l)) {
+			if o.Kind == arch.Experts { // each unit computes its own
+				at = dealExperts(ops[at:i], units[at:i], o) + at
+				continue
 			}
+			for at < i && !holds(&units[at], o.Weights()) {
+				at++
+			}
+			if at == i {
+				return nil, fmt.Errorf("layer %d: no unit, from the one in use on, holds %s", l, strings.Join(o.Weights(), ", "))
+			}
+			ops[at] = append(ops[at], o)
 		}
 	}
 	return ops, nil
@@ -46,37 +42,12 @@ func unitOps(units []plan.Unit, layer func(l int) []arch.Op) ([][]arch.Op, error
 
 func ofLayer(u *plan.Unit) bool { return u.Kind == pack.Layer || u.Kind == pack.Experts }
 
-func holds(u *plan.Unit, tensor string) bool {
-	_, ok := u.Tensor(tensor)
-	return ok
-}
-
-func heldBefore(units []plan.Unit, tensor string) bool {
-	return slices.ContainsFunc(units, func(u plan.Unit) bool { return holds(&u, tensor) })
-}
-
-// apart is an operation, or what it stands for where its weights are not together.
-func apart(units []plan.Unit, o *arch.Op) (parts []arch.Op) {
-	if o.Ops == nil || together(units, o) {
-		return []arch.Op{*o}
-	}
-	for i := range o.Ops {
-		parts = append(parts, apart(units, &o.Ops[i])...)
-	}
-	return parts
-}
-
-// together reports whether the weights of an operation are in one of the units, or in several that stay in VRAM.
-func together(units []plan.Unit, o *arch.Op) bool {
-	from, to := len(units), -1
-	for _, name := range o.Weights() {
-		i := slices.IndexFunc(units, func(u plan.Unit) bool { return holds(&u, name) })
-		if i < 0 {
-			return false
-		}
-		from, to = min(from, i), max(to, i)
-	}
-	return from >= to || !slices.ContainsFunc(units[from:to+1], func(u plan.Unit) bool { return u.Tier != plan.VRAM })
+// holds reports whether a unit holds all of these tensors.
+func holds(u *plan.Unit, tensors []string) bool {
+	return !slices.ContainsFunc(tensors, func(name string) bool {
+		_, ok := u.Tensor(name)
+		return !ok
+	})
 }
 
 // dealExperts gives the operation of experts to each unit that holds some, and returns the last one's index.

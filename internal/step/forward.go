@@ -9,15 +9,10 @@ import (
 	"leat/decompose/pack"
 	"leat/internal/arch"
 	"leat/internal/experts"
+	"leat/internal/kernels"
 	"leat/internal/plan"
 	"leat/internal/weights"
 	"leat/shaders"
-)
-
-// Rows up to which a step has kernels of few rows, and for which halves are not worth while.
-const (
-	mostKept  = shaders.FewRows
-	mostShort = shaders.ShortRows
 )
 
 // run runs the step: by submitting the commands of the last one again, where they are the same, else by recording it.
@@ -87,45 +82,66 @@ func (p *pass) unit(i int) error {
 	return p.release(i, placed)
 }
 
-// layer records the operations of a layer that are dealt to a unit.
+// layer records the operations of a layer that are dealt to a unit: span by span of the rows, up to what concerns all rows.
 func (p *pass) layer(i int) error {
 	ops := p.s.ops[i]
-	for k := range ops {
-		if err := p.op(i, &ops[k], ops[k+1:]); err != nil {
-			return fmt.Errorf("%s: %w", strings.Join(ops[k].Weights(), ", "), err)
+	for len(ops) > 0 && p.s.frame.AtHand.N > 0 { // else what comes of it is not wanted
+		n := 0
+		for n < len(ops) && ops[n].Kind != arch.Experts && ops[n].Kind != arch.KeepAsked {
+			n++
 		}
+		if err := p.record(i, ops[:n]); err != nil {
+			return err
+		}
+		if n == len(ops) {
+			return nil
+		}
+		if err := p.forAll(i, &ops[n]); err != nil {
+			return err
+		}
+		ops = ops[n+1:]
 	}
 	return nil
 }
 
-// op records one operation of a layer; next are those behind it in its unit.
-func (p *pass) op(i int, o *arch.Op, next []arch.Op) error {
-	f, layer := &p.s.frame, p.s.Plan.Units[i].Layer
-	if f.Rows.N == 0 { // what comes of it is not wanted
+// record records operations for each span of the rows.
+func (p *pass) record(i int, ops []arch.Op) error {
+	f, routes := &p.s.frame, false
+	if len(ops) == 0 || p.s.queue.Commands.Again() {
 		return nil
 	}
-	if o.Kind == arch.Experts {
-		return p.s.experts.Run(experts.Layer{Unit: i, Layer: layer, Op: o, Next: next})
+	for _, span := range f.AtHand.Spans {
+		f.Take(span)
+		for k := range ops {
+			if err := f.Op(&ops[k]); err != nil {
+				return fmt.Errorf("%s: %w", strings.Join(ops[k].Weights(), ", "), err)
+			}
+			routes = routes || ops[k].Kind == arch.Route || ops[k].Kind == arch.NormedRoute
+		}
 	}
-	if p.s.queue.Commands.Again() {
-		return nil
+	if routes {
+		return p.s.experts.Chosen(p.s.Plan.Units[i].Layer)
 	}
+	return nil
+}
+
+// forAll records an operation that concerns all rows together.
+func (p *pass) forAll(i int, o *arch.Op) error {
 	if o.Kind == arch.KeepAsked {
 		return p.keepAsked(o.Values)
 	}
-	if err := f.Op(o); err != nil {
-		return err
-	}
-	if o.Kind == arch.Route || o.Kind == arch.NormedRoute {
-		return p.s.experts.Chosen(layer)
-	}
-	return nil
+	return p.s.experts.Run(experts.Layer{Unit: i, Layer: p.s.Plan.Units[i].Layer, Op: o})
 }
 
-// keepAsked has the rest of the step go on with the rows that want logits alone, whose values it gathers.
+// keepAsked has the rest of the step go on with the rows that want logits alone, whose values it gathers. They are rows to decode from here
+// on, also where the others go on beside them.
 func (p *pass) keepAsked(values []arch.Value) error {
 	f := &p.s.frame
+	if p.s.queue.Commands.Again() { // it has one row
+		return nil
+	}
 	if !f.Batch.Keeps {
+		f.AtHand.Spans = spans(f.AtHand.Spans[:0], p.rows, p.asked)
 		return nil
 	}
 	if err := f.Keep(values, len(p.asked)); err != nil {
@@ -133,10 +149,10 @@ func (p *pass) keepAsked(values []arch.Value) error {
 	}
 	for _, row := range p.asked {
 		p.kept = append(p.kept, p.rows[row])
+		p.kept[len(p.kept)-1].Role = Decode
 	}
 	p.rows = p.kept
-	f.Rows = shape(p.rows, true)
-	p.s.configure(f.Rec)
+	f.AtHand.Spans, f.AtHand.N, f.AtHand.Kept = spans(f.AtHand.Spans[:0], p.rows, nil), len(p.rows), true
 	return nil
 }
 
@@ -200,21 +216,20 @@ func (p *pass) release(i int, placed weights.Placed) error {
 	return nil
 }
 
-// tensor finds a weight of the unit that is being recorded, or of one before it that stays in VRAM, and its address.
+// tensor finds a weight of the unit that is recorded, and its address.
 func (p *pass) tensor(name string) (*pack.Tensor, uint64, error) {
-	units, at := p.s.Plan.Units, p.at
-	for i := at; i >= 0 && units[i].Layer == units[at].Layer; i-- {
-		if t, ok := units[i].Tensor(name); ok {
-			return t, p.s.bases[i] + uint64(t.UnitOff), nil
-		}
+	u := &p.s.Plan.Units[p.at]
+	if t, ok := u.Tensor(name); ok {
+		return t, p.s.bases[p.at] + uint64(t.UnitOff), nil
 	}
-	return nil, 0, fmt.Errorf("tensor %q is not in %s, nor in a part of the layer before it", name, units[at].Name)
+	return nil, 0, fmt.Errorf("tensor %q is not in %s", name, u.Name)
 }
 
 // keptKey is all that a step's commands depend on that are kept for the next one; its zero: they can't be.
 type keptKey struct {
 	plan           *plan.Plan
 	greedy, logits bool
+	role           kernels.Role
 	slots          bool // experts share them: what lies between two looks at what a router chose is kept, else the step as a whole
 	maxPages       int
 	parts          int // of attention
@@ -231,7 +246,7 @@ func (p *pass) keptKey() keptKey {
 			return keptKey{}
 		}
 	}
-	return keptKey{p.s.Plan, p.greedy, len(p.asked) > 0, p.s.Weights.Experts() != nil, p.s.frame.Batch.MaxPages, (p.rows[0].Position + shaders.PartPositions) / shaders.PartPositions}
+	return keptKey{p.s.Plan, p.greedy, len(p.asked) > 0, p.rows[0].Role, p.s.Weights.Experts() != nil, p.s.frame.Batch.MaxPages, (p.rows[0].Position + shaders.PartPositions) / shaders.PartPositions}
 }
 
 // repeat submits the last step's commands with this one's inputs.

@@ -3,36 +3,34 @@ package step
 import (
 	"fmt"
 
+	"leat/internal/kernels"
 	"leat/internal/kv"
 	"leat/internal/record"
 	"leat/shaders"
 )
 
-// Role says what a row is for.
-type Role uint8
-
 // The roles of rows.
 const (
-	Prompt Role = iota // a given token
-	Decode             // a sampled token
+	Prompt = kernels.Prompt
+	Decode = kernels.Decode
 )
 
 // Row is one token of a step.
 type Row struct {
 	Seq      *kv.Sequence
 	Token    int32
-	Position int  // in its sequence
-	Cell     int  // of its sequence's cache, that its keys and values are written to: its position
-	Parent   int  // the row of this step that it follows; FromCache: it follows what is in the cache
-	Role     Role // all rows of a sequence have one
-	Logits   bool // it wants its logits (or, in a greedy step, its argmax)
+	Position int          // in its sequence
+	Cell     int          // of its sequence's cache, that its keys and values are written to: its position
+	Parent   int          // the row of this step that it follows; FromCache: it follows what is in the cache
+	Role     kernels.Role // all rows of a sequence have one
+	Logits   bool         // it wants its logits (or, in a greedy step, its argmax)
 }
 
 // FromCache is the parent of a row that follows the tokens in its sequence's cache.
 const FromCache = -1
 
 // Next is the row behind the others of one sequence, the last of rows: token at a position.
-func Next(rows []Row, seq *kv.Sequence, token int32, position int, role Role) Row {
+func Next(rows []Row, seq *kv.Sequence, token int32, position int, role kernels.Role) Row {
 	r := Row{Seq: seq, Token: token, Position: position, Cell: position, Parent: FromCache, Role: role}
 	if n := len(rows); n > 0 && rows[n-1].Seq == seq {
 		r.Parent = n - 1
@@ -82,14 +80,23 @@ func parentOf(rows []Row, seq *kv.Sequence) int {
 	return FromCache
 }
 
-// shape is what recordings need to know of rows.
-func shape(rows []Row, kept bool) record.Rows {
-	of := record.Rows{N: len(rows), Kept: kept, OneRun: true, Grouped: len(rows) > shaders.FewRows}
+// spans appends rows as they are recorded: rows of prompts sequence by sequence, rows to decode a few at a time. With asked, ascending
+// indices of rows that want logits, those are rows to decode whatever they were.
+func spans(list []record.Rows, rows []Row, asked []int) []record.Rows {
 	for i := range rows {
-		of.Longest = max(of.Longest, rows[i].Position+1)
-		if i > 0 && (rows[i].Seq != rows[0].Seq || rows[i].Position <= rows[i-1].Position) {
-			of.OneRun = false
+		r := &rows[i]
+		role := r.Role
+		if len(asked) > 0 && asked[0] == i {
+			role, asked = Decode, asked[1:]
 		}
+		if n := len(list); n > 0 && list[n-1].Role == role && (role == Decode && list[n-1].N < shaders.FewRows || role == Prompt && r.Seq == rows[i-1].Seq) {
+			last := &list[n-1]
+			last.N++
+			last.Longest = max(last.Longest, r.Position+1)
+			last.OneRun = last.OneRun && r.Seq == rows[i-1].Seq && r.Position > rows[i-1].Position
+			continue
+		}
+		list = append(list, record.Rows{From: i, N: 1, Role: role, Longest: r.Position + 1, OneRun: true})
 	}
-	return of
+	return list
 }

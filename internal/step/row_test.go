@@ -8,6 +8,7 @@ import (
 	"leat/internal/arch"
 	"leat/internal/kv"
 	"leat/internal/plan"
+	"leat/internal/record"
 	"leat/vk/mem"
 	"leat/vk/vktest"
 )
@@ -67,10 +68,30 @@ func TestRowsAreChecked(t *testing.T) {
 			t.Errorf("%s: %v ask", c.name, asked)
 		}
 	}
-	if got := shape(run(3), false); !got.OneRun || got.N != 3 || got.Longest != 3 || got.Grouped {
-		t.Errorf("a run of 3 is %+v", got)
+	for _, c := range []struct {
+		name  string
+		rows  []Row
+		asked []int
+		want  []record.Rows
+	}{
+		{"a prompt", run(3), nil, []record.Rows{{N: 3, Longest: 3, OneRun: true}}},
+		{"a prompt whose last row asks", run(3), []int{2}, []record.Rows{{N: 2, Longest: 2, OneRun: true}, {From: 2, N: 1, Role: Decode, Longest: 3, OneRun: true}}},
+		{"two sequences", two, nil, []record.Rows{{N: 2, Longest: 2, OneRun: true}, {From: 2, N: 1, Role: Decode, Longest: 6, OneRun: true}, {From: 3, N: 1, Longest: 3, OneRun: true}}},
+	} {
+		if got := spans(nil, c.rows, c.asked); !slices.Equal(got, c.want) {
+			t.Errorf("%s: spans %+v, want %+v", c.name, got, c.want)
+		}
 	}
-	if got := shape(two, true); got.OneRun || !got.Kept || got.Longest != 6 {
-		t.Errorf("rows of two sequences are %+v", got)
+	many := run(4)
+	for i := range 17 {
+		r := Next(many, seqs[1], 1, i, Decode)
+		many = append(many, r)
+	}
+	var sizes []int
+	for _, s := range spans(nil, many, nil) {
+		sizes = append(sizes, s.N)
+	}
+	if !slices.Equal(sizes, []int{4, 8, 8, 1}) {
+		t.Errorf("4 rows of a prompt and 17 to decode are spans of %v", sizes)
 	}
 }

@@ -229,9 +229,10 @@ func (s *Stepper) Step(ctx context.Context, rows []Row, greedy bool) (Result, er
 func (s *Stepper) begin(ctx context.Context, rows []Row, asked []int, greedy bool) {
 	s.pass = pass{s: s, rows: rows, asked: asked, kept: s.pass.kept[:0], greedy: greedy, at: submit.Nothing}
 	f := &s.frame
-	f.Rows = shape(rows, false)
+	f.AtHand.Spans, f.AtHand.N, f.AtHand.Kept = spans(f.AtHand.Spans[:0], rows, nil), len(rows), false
+	f.Take(f.AtHand.Spans[0])
 	f.Batch.Sequences, f.Batch.MaxPages = s.inputs.sequences(rows)
-	f.Batch.Keeps = !s.EveryRow && s.Routed == nil && len(rows) > 1 && len(asked) < len(rows) && len(asked) <= mostKept
+	f.Batch.Keeps = !s.EveryRow && s.Routed == nil && len(rows) > 1 && len(asked) < len(rows)
 	s.queue.Begin(ctx, len(rows))
 }
 
@@ -244,7 +245,7 @@ func (s *Stepper) undo(value uint64) error {
 // configure sets what the recorder needs to know of the rows at hand.
 func (s *Stepper) configure(rec *kernels.Recorder) {
 	f, of := &s.frame, &s.Plan.Scratch
-	rec.Run, rec.Few, rec.Short, rec.Absent = f.Rows.OneRun, f.Rows.N <= mostKept, f.Rows.N <= mostShort, f.Absent
+	rec.Role, rec.Run, rec.Absent = f.Rows.Role, f.Rows.OneRun, f.Absent
 	rec.Scratch, rec.Q8, rec.Parts, rec.Counters = f.Memory(of.Halves), f.Memory(of.Q8), f.Memory(of.Parts), f.Memory(of.Counts)
 }
 

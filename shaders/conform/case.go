@@ -38,7 +38,7 @@ type Result struct {
 // Cases returns the whole suite.
 func Cases() []Case {
 	var cases []Case
-	for _, part := range []func() []Case{getRowsCases, mulMatCases, vecCases, turnedCases, fewCases, rowCases, ropeCases, kvAppendCases, attnCases, pointCases, argmaxCases, checksumCases, halvesCases, tileCases, attnRunCases, moeCases, thereCases, routedCases, teamIDCases, idHalvesCases, gateCases, stateCases, headCases, spoiledCases} {
+	for _, part := range []func() []Case{getRowsCases, mulMatCases, vecCases, turnedCases, fewCases, rowCases, ropeCases, kvAppendCases, attnCases, pointCases, argmaxCases, checksumCases, halvesCases, tileCases, attnRunCases, moeCases, thereCases, routedCases, teamIDCases, idHalvesCases, gateCases, stateCases, headCases, spoiledCases, classCases} {
 		cases = append(cases, part()...)
 	}
 	return cases

@@ -122,7 +122,7 @@ func (j *job) few(cols, heads, valLen int) func(*kernels.Recorder) {
 	j.exact("counters", counters, make([]byte, counters.n)) // for the next step
 	j.spare = append(j.spare, bytes, parts)
 	q8, p, c := kernels.Scratch{Address: j.addr(bytes), Bytes: int64(bytes.n)}, kernels.Scratch{Address: j.addr(parts), Bytes: int64(parts.n)}, kernels.Scratch{Address: j.addr(counters), Bytes: int64(counters.n)}
-	return func(r *kernels.Recorder) { r.Few, r.Q8, r.Parts, r.Counters = true, q8, p, c }
+	return func(r *kernels.Recorder) { r.Role, r.Q8, r.Parts, r.Counters = kernels.Decode, q8, p, c }
 }
 
 // attnFew attends with single rows, and with a few together, as steps of few rows do: by flash_attn_split and flash_attn_join,

@@ -39,7 +39,7 @@ func moeCases() []Case {
 	}
 	cases = append(cases,
 		sumExperts(1, 1, 7, 0, false), sumExperts(5, 2, 256, 0, true), sumExperts(33, 8, 172, 4, true),
-		groupExperts(1, 1), groupExperts(2, 8), groupExperts(64, 8), groupExperts(1000, 60), groupExperts(4096, 128), groupExperts(300, 1024),
+		groupExperts(1, 1, 0), groupExperts(2, 8, 0), groupExperts(64, 8, 0), groupExperts(1000, 60, 0), groupExperts(1001, 60, 3), groupExperts(4096, 128, 0), groupExperts(300, 1024, 0),
 	)
 	for _, t := range quant.Types() {
 		k := rowLengths(t)[2]
@@ -179,8 +179,9 @@ func (j *job) chosen(rows, used, experts int) []uint32 {
 	return ids
 }
 
-func groupExperts(pairs, experts int) Case {
-	return Case{Kernel: "group_experts", Shape: fmt.Sprintf("pairs=%d experts=%d", pairs, experts), MaxNMSE: nmseExact, build: func(j *job) error {
+// groupExperts sorts pairs whose experts' numbers stand behind `before` others, at any multiple of 4 bytes.
+func groupExperts(pairs, experts, before int) Case {
+	return Case{Kernel: "group_experts", Shape: fmt.Sprintf("pairs=%d experts=%d behind %d", pairs, experts, before), MaxNMSE: nmseExact, build: func(j *job) error {
 		ids := j.chosen(pairs, 1, experts)
 		sorted, tiles := ref.GroupExperts(ids, experts, shaders.ExpertCols)
 		flat := make([]uint32, 0, 4*len(tiles))
@@ -193,7 +194,7 @@ func groupExperts(pairs, experts int) Case {
 		to, tileSpan := j.alloc(4*len(sorted)), j.alloc(4*len(flat))
 		j.exact("pairs", to, words(sorted))
 		j.exact("tiles", tileSpan, words(flat))
-		a := shaders.GroupExpertsArgs{IDs: j.addr(j.uint32s(ids)), Pairs: j.addr(to), Tiles: j.addr(tileSpan), Count: uint32(pairs), Experts: uint32(experts)}
+		a := shaders.GroupExpertsArgs{IDs: j.addr(j.uint32s(append(make([]uint32, before), ids...))) + uint64(4*before), Pairs: j.addr(to), Tiles: j.addr(tileSpan), Count: uint32(pairs), Experts: uint32(experts)}
 		j.record = func(r *kernels.Recorder) error { return r.GroupExperts(a) }
 		return nil
 	}}

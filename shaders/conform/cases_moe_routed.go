@@ -54,7 +54,7 @@ func topKRouted(t gguf.Type, router ref.Router, rows, cols int, tile kernels.Til
 		if a.There != 0 {
 			runs[1].There = j.lacks
 		}
-		prepare := func(r *kernels.Recorder) { r.Few, r.Tile = true, tile }
+		prepare := func(r *kernels.Recorder) { r.Role, r.Tile = kernels.Decode, tile }
 		var apart func(*kernels.Recorder) error
 		if same {
 			apart = j.routedApart(t, &a)

@@ -24,12 +24,6 @@ func teamIDCases() []Case {
 		}
 		cases = append(cases, teamIDSameBits(row), teamID(row, idShape{m: 7, k: 1024, rows: 5, used: 3, experts: 4, gap: 4}, shaders.NoGLU, kernels.Tile{}))
 	}
-	for _, k := range shaders.Kernels() {
-		if k.Op == "mul_mat_vec_id" && k.Variant == shaders.Sum {
-			cases = append(cases, idSum(k.Type, idShape{m: 65, k: 768, rows: 1, used: 8, experts: 16}, kernels.Tile{}),
-				idSum(k.Type, idShape{m: 7, k: 256, rows: 5, used: 3, experts: 4, gap: 4, absent: true}, kernels.Tile{}))
-		}
-	}
 	if row, ok := shaders.Lookup("mul_mat_vec_id_int8_q4_k"); ok {
 		for _, tiles := range []bool{false, true} {
 			cases = append(cases, teamID(row, idShape{m: 20, k: 512, rows: 12, used: 2, experts: 3, tiles: tiles, absent: true}, shaders.NoGLU, kernels.Tile{}),

@@ -26,7 +26,7 @@ func typed(op string, t gguf.Type) string {
 	k := map[string]func(gguf.Type) (*shaders.Kernel, error){
 		"get_rows": shaders.GetRows, "mul_mat": shaders.MulMat, "mul_mat_vec": shaders.MulMatVec,
 		"kv_append": shaders.KVAppend, "flash_attn": shaders.FlashAttn, "dequant_f16": shaders.DequantF16,
-		"mul_mat_heads": shaders.MulMatHeads, "mul_mat_id": shaders.MulMatID, "mul_mat_id_cm": shaders.MulMatIDCM, "mul_mat_q_cm": shaders.MulMatQCM, "mul_mat_vec_id_sum": shaders.MulMatVecIDSum, "mul_mat_vec_id": shaders.MulMatVecID,
+		"mul_mat_heads": shaders.MulMatHeads, "mul_mat_id": shaders.MulMatID, "mul_mat_id_cm": shaders.MulMatIDCM, "mul_mat_q_cm": shaders.MulMatQCM, "mul_mat_vec_id": shaders.MulMatVecID,
 		"rope_kv": shaders.RopeKV, "rope_norm_kv": shaders.RopeNormKV, "flash_attn_split": shaders.FlashAttnSplit, "flash_attn_joined": shaders.FlashAttnJoined, "flash_attn_cm": shaders.FlashAttnCM, "topk_moe_routed": shaders.TopKMoERouted,
 	}[op]
 	row, err := k(t)

@@ -188,7 +188,7 @@ func (d *device) measure(ctx context.Context, o *options, p point) ([]sample, er
 	}
 	turn := 0
 	record := func(r *kernels.Recorder) error {
-		r.Tile, r.Split, r.RunSplit, r.Few = p.tile, p.split, o.run, true
+		r.Tile, r.Split, r.RunSplit, r.Role = p.tile, p.split, o.run, kernels.Decode
 		room, quarter := uint64(o.room), o.room/4
 		r.Scratch = kernels.Scratch{Address: d.rest.Address + uint64(d.rest.Bytes-d.scratch), Bytes: d.scratch}
 		at := d.rest.Address + 3*room

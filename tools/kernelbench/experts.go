@@ -75,7 +75,10 @@ func (d *device) openExperts(ctx context.Context, o *options, p point) error {
 func expertOp(gated bool) func(r *kernels.Recorder, t gguf.Type, s shape, n int, m memory) error {
 	return func(r *kernels.Recorder, t gguf.Type, s shape, n int, m memory) error {
 		e := m.experts
-		r.Few, r.Short = n <= shaders.FewRows, n <= shaders.ShortRows
+		r.Role = kernels.Prompt
+		if n <= shaders.FewRows {
+			r.Role = kernels.Decode
+		}
 		p := kernels.ExpertProducts{Type: t, Experts: allExperts, MulMatIDArgs: shaders.MulMatIDArgs{
 			Table: e.gates, X: m.x, Dst: m.dst, IDs: e.ids + uint64(m.turn%e.turns*n*usedExperts*4), M: uint32(s.m), K: uint32(s.k),
 			Count: uint32(n * usedExperts), Used: usedExperts, XStride: uint32(s.k), DstStride: uint32(s.m), Last: allExperts,

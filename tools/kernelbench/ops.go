@@ -107,13 +107,16 @@ func weightBytes(t gguf.Type, s shape, n int) int64 {
 
 // plain is the float32 mul_mat_vec up to 8 rows of X, and beyond mul_mat.
 func plain(r *kernels.Recorder, t gguf.Type, s shape, n int, m memory) error {
-	r.Few, r.Q8, r.Scratch = false, kernels.Scratch{}, kernels.Scratch{}
+	r.Role, r.Q8, r.Scratch = kernels.Prompt, kernels.Scratch{}, kernels.Scratch{}
 	return r.MulMat(t, mulMatArgs(s, n, m))
 }
 
 // chosen is what a step's product of so many rows runs on the device, once X is in the form that it takes.
 func chosen(r *kernels.Recorder, t gguf.Type, s shape, n int, m memory) error {
-	r.Few = n <= shaders.FewRows
+	r.Role = kernels.Prompt
+	if n <= shaders.FewRows {
+		r.Role = kernels.Decode
+	}
 	return r.MulMat(t, mulMatArgs(s, n, m))
 }
 

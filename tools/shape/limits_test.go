@@ -20,7 +20,7 @@ var exceptions = map[string]exception{
 	"fields internal/kernels.Recorder":  {28, "records each operation by a method"},
 	"methods internal/kernels.Kernels":  {27, "builds, proves and keeps pipelines"},
 	"fields internal/kernels.Kernels":   {22, "builds, proves and keeps pipelines"},
-	"methods internal/kernels.check":    {31, "collects how a device refuses each kernel"},
+	"methods internal/kernels.check":    {33, "collects how a device refuses each kernel"},
 	"fields internal/kernels.check":     {18, "collects how a device refuses each kernel"},
 	"fields internal/kernels.choice":    {17, "a choice of a variant for one product"},
 	"methods internal/weights.Store":    {63, "reads, uploads and lends units"},
