@@ -207,18 +207,41 @@ func TestFewSameBits(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, turns %v", g.name, turns), func(t *testing.T) {
 				t.Parallel()
 				ids := readReference(t, g.base).Tokens
-				ids = ids[:min(len(ids), 40)]
-				few := func(chunk int) engine.Options {
-					o := engine.Options{ContextLength: 128, Chunk: chunk}
-					return engine.WithRoutes(o, true, turns)
+				m := load(t, g.model, engine.WithRoutes(engine.Options{ContextLength: 64, Chunk: 8, Sessions: 8}, true, turns))
+				vocab := m.Hyper().VocabSize
+				// Session i has read i+1 ids, and decodes the next one.
+				open := func(i int) *engine.Session {
+					s, err := m.NewSession()
+					if err != nil {
+						t.Fatal(err)
+					}
+					if _, err := s.Forward(t.Context(), ids[i:2*i+1]); err != nil {
+						t.Fatal(err)
+					}
+					return s
 				}
-				want := logits(t, load(t, g.model, few(8)), ids)
-				for _, chunk := range []int{1, 3} {
-					got := logits(t, load(t, g.model, few(chunk)), ids)
-					for i := range want {
-						if math.Float32bits(got[i]) != math.Float32bits(want[i]) {
-							t.Fatalf("chunk %d: logit %d: got %g, wanted the bits of %g", chunk, i, got[i], want[i])
-						}
+				var want []float32
+				for i := range 8 {
+					s := open(i)
+					row, err := s.Forward(t.Context(), ids[2*i+1:2*i+2])
+					if err != nil {
+						t.Fatal(err)
+					}
+					want = append(want, row...)
+					s.Close()
+				}
+				for _, n := range []int{2, 3, 8} {
+					var rows []engine.Asking
+					for i := range n {
+						rows = append(rows, engine.Asking{Session: open(i), Token: ids[2*i+1], Logits: true})
+					}
+					got, err := m.Step(t.Context(), rows)
+					if err != nil {
+						t.Fatal(err)
+					}
+					sameBits(t, fmt.Sprintf("%d rows of a step", n), got, want[:n*vocab])
+					for i := range rows {
+						rows[i].Session.Close()
 					}
 				}
 			})

@@ -85,7 +85,7 @@ func TestNormedRoute(t *testing.T) {
 			}
 			run := func(test func(*kernels.Kernels, kernels.Variant) error) (logits []float32, routed, apart int) {
 				o := engine.WithKernels(o, func(g *kernels.Options) { g.Routes, g.Test = true, test })
-				logits = prefillAndDecode(t, load(t, g.model, o), ids)
+				logits = decoded(t, load(t, g.model, o), ids)
 				all, _ := ops.Take()
 				for _, op := range all {
 					switch name, _, _ := strings.Cut(op.Name, " "); name {

@@ -195,6 +195,25 @@ func logits(t testing.TB, m *engine.Model, ids []token.ID) []float32 {
 	return all
 }
 
+// decoded are the logits after each of ids, each of which is given alone, as sampled tokens are.
+func decoded(t testing.TB, m *engine.Model, ids []token.ID) []float32 {
+	t.Helper()
+	s, err := m.NewSession()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	var all []float32
+	for i := range ids {
+		row, err := s.Forward(context.Background(), ids[i:i+1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, row...)
+	}
+	return all
+}
+
 // relativeError is ‖a−b‖/‖b‖; NaN never passes a comparison with it.
 func relativeError(a, b []float32) float64 {
 	var diff, norm float64
