@@ -100,7 +100,7 @@ func ReadFiles(ctx context.Context, paths []string, total int64) (d Disk, err er
 	return d, err
 }
 
-// readSize is what to read at a time: the engine's pieces, of little smaller ones.
+// readSize is how many bytes to read at a time: as many as the engine does, fewer where there is little to read.
 func readSize(paths []string, total int64) (int64, error) {
 	var whole int64
 	for _, path := range paths {
@@ -128,7 +128,7 @@ func coolDown(path string, total int64) (Cached, error) {
 	return probeCache(f, total), nil
 }
 
-// block is a place of a file, that long.
+// block is n bytes of a file from off on.
 type block struct {
 	f      *file.File
 	off, n int64

@@ -163,7 +163,7 @@ func (d *Device) check(now time.Time) error {
 	return measuredBy(d.Measured, now)
 }
 
-// check states the same for disks.
+// check refuses measurements of a disk that no disk can give, or that are in the future.
 func (d *diskContent) check(now time.Time) error {
 	switch {
 	case d.Bytes <= 0 || d.Bytes > d.Asked:

@@ -255,8 +255,8 @@ func (k *Kernels) Attention(ctx context.Context, t gguf.Type) (float64, error) {
 	return 4 * float64(n) * width / many.Seconds(), nil
 }
 
-// Waiting is what a small kernel costs that waits for the one before it, and what a step
-// costs beside its kernels: submitting, and hearing of the end.
+// Waiting is the time of a small kernel that waits for the one before it, and the time of a step
+// in addition to its kernels: for submitting it, and for noticing that it has ended.
 func (k *Kernels) Waiting(ctx context.Context) (dispatch, step time.Duration, err error) {
 	if err := k.warm(ctx); err != nil {
 		return 0, 0, err

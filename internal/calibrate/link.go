@@ -14,7 +14,7 @@ import (
 	"leat/vk/xfer"
 )
 
-// Link is what uploads reach once they flow, in bytes a second.
+// Link is the rates of uploads in bytes a second, once several are under way, and the times of single ones.
 type Link struct {
 	Idle   float64         `json:"idle_bytes_per_second"` // kernels rest
 	Busy   float64         `json:"busy_bytes_per_second"` // kernels read VRAM all the while; with one queue as Idle

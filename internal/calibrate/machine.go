@@ -47,7 +47,7 @@ func Fitting(p *vk.PhysicalDevice, bytes int64) int64 {
 	return max(pieceBytes, min(bytes, p.FreeBytes()/4)/pieceBytes*pieceBytes)
 }
 
-// Wanted is what of a device a model needs to know.
+// Wanted says what a model needs to know of a device: the types of its weights and of its KV cache.
 type Wanted struct {
 	Types []gguf.Type // of its weights
 	KV    gguf.Type   // of the cache
@@ -72,8 +72,8 @@ func (d *Device) complete(w Wanted) bool {
 	return d.Link.Idle > 0 && attention && len(d.lacks(w).Types) == 0
 }
 
-// measure fills in what d has not got of w. keep is called whenever one more thing is known: who interrupts a measurement loses
-// one thing at most. The first is what a device needs to be known at all, the link and what a dispatch costs.
+// measure measures what w wants and d lacks. It calls keep after each measurement, so that an interrupt loses one at most. It first
+// measures the link and the cost of a dispatch, which every model needs.
 func (d *Device) measure(ctx context.Context, dev *vk.Device, w Wanted, keep func()) error {
 	w.Kernels.Test = conform.Prove
 	_, read := Sizes(dev.Physical)

@@ -10,7 +10,7 @@ import (
 	"leat/vk"
 )
 
-// takes reports whether the few-row kernels take a product at all.
+// takes reports whether the kernels for few rows can compute a product.
 func (t *tuner) takes(p Product) bool {
 	r := t.decoder(nil)
 	x := t.products(p, 1, 0)

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// adaptive is weighted by the half-life that did best lately. Some layers are replayed in small
-// caches, one for each half-life, as large as those layers' share of the whole.
+// adaptive is the policy weighted, with the half-life that has done best lately. It finds out by trials: small caches, one for each
+// half-life, that see some of the layers and have those layers' share of the slots.
 type adaptive struct {
 	scores   []scores // by half-life
 	heap     heap
@@ -63,7 +63,7 @@ func (p *adaptive) Begin(step int64, _ int) {
 	}
 }
 
-// decide goes over to another half-life where that would have hit clearly more often.
+// decide changes to another half-life where its trial found experts clearly more often.
 func (p *adaptive) decide(step int64) {
 	p.decided = step
 	best := p.best

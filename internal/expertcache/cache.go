@@ -38,7 +38,7 @@ func (s Stats) HitRate() float64 {
 	return float64(s.Hits) / float64(s.Hits+s.Misses)
 }
 
-// Taken is an expert in a slot that is pinned: it stays until [Cache.Release].
+// Taken is an expert that [Cache.Take] has pinned in a slot: it stays there until [Cache.Release].
 type Taken struct {
 	Expert     Expert
 	Slot       int
@@ -79,9 +79,9 @@ func (c *Cache) Weigh(layer int, id int32, times float64) {
 	}
 }
 
-// Take pins experts of a layer, which are all different, and appends where they are. What is
-// not there gets a slot, an empty one or a victim's. Where all slots are pinned it ends early:
-// the rest can be taken after a [Cache.Release].
+// Take pins experts of a layer, given by ids that are all different, and appends them to list. An expert without a slot
+// gets one, an empty one or a victim's. Where all slots are pinned Take ends early:
+// the remaining experts can be taken after a [Cache.Release].
 func (c *Cache) Take(layer int, ids []int32, list []Taken) []Taken {
 	first := len(list)
 	for _, id := range ids { // pinned before any victim is chosen
@@ -151,15 +151,15 @@ func (c *Cache) drop(at int32) {
 	c.slots[at].expert = none
 }
 
-// Release unpins what was taken. An expert whose bytes never came is then to be dropped.
+// Release unpins an expert. The caller must also [Cache.Drop] an expert whose bytes never arrived.
 func (c *Cache) Release(t Taken) {
 	if s := &c.slots[t.Slot]; s.generation == t.Generation && s.pins > 0 {
 		s.pins--
 	}
 }
 
-// Drop forgets an expert, as its bytes could not be had, or are not valid any more. What is pinned
-// by others stays.
+// Drop forgets an expert, because its bytes could not be read, or are not valid any more. An expert that others
+// have pinned stays.
 func (c *Cache) Drop(t Taken) {
 	s := &c.slots[t.Slot]
 	if s.generation != t.Generation || s.expert != t.Expert || s.pins > 0 {

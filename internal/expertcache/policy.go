@@ -143,7 +143,7 @@ func (p *stale) Use(e Expert) { p.remove(p.of(e), e); p.Add(e) }
 
 func (p *stale) Remove(e Expert) { p.remove(p.of(e), e) }
 
-// passed is how often the expert's layer ran without it since it was used.
+// passed is how often the expert's layer ran without using it since its last use.
 func (p *stale) passed(e Expert) int64 {
 	n := p.step - p.used[e]
 	if int(e)/p.perLayer > p.layer { // it has yet to run in this step

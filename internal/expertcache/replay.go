@@ -2,7 +2,7 @@ package expertcache
 
 import "slices"
 
-// Result is what a cache of some slots made of a trace.
+// Result is how often a cache with a policy and a number of slots found a trace's experts.
 type Result struct {
 	Policy string `json:"policy"`
 	Slots  int    `json:"slots"`
@@ -12,8 +12,8 @@ type Result struct {
 	Late    Stats `json:"late"`    // the second half of the steps: the cache is warm
 }
 
-// Replay runs a trace through a cache of a policy. In each layer of a step the experts of all rows are asked
-// for once; where they are more than there are slots, some at a time.
+// Replay runs a trace through a cache with a policy. In each layer of a step it takes the experts of all rows
+// once; where these are more than the slots, some at a time.
 func Replay(t *Routing, slots int, p Policy) (Result, error) {
 	c, err := NewCache(t.Layers, t.Experts, slots, p)
 	if err != nil {
@@ -75,7 +75,7 @@ func Optimum(t *Routing, slots int) (Result, error) {
 	return Replay(t, slots, &clairvoyant{routing: t})
 }
 
-// clairvoyant reads the trace that it is used in.
+// clairvoyant is the best policy possible: it evicts the expert that the trace uses again last. It must know the trace.
 type clairvoyant struct {
 	routing *Routing
 	heap    heap

@@ -15,7 +15,7 @@ type Ops struct {
 	of    map[opKey]*Op
 }
 
-// opKey keeps kernels of one name apart that do very different amounts of work.
+// opKey identifies a kernel by its name and the amount of its work, in powers of two.
 type opKey struct {
 	name string
 	size int // of the work, as a power of two

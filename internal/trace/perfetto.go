@@ -106,7 +106,7 @@ func compare(a, b thread) int {
 	return cmp.Or(cmp.Compare(rank(a.lane), rank(b.lane)), cmp.Compare(a.lane, b.lane), cmp.Compare(a.track, b.track))
 }
 
-// rank puts lanes that we don't know last.
+// rank is a lane's place from top to bottom; unknown lanes come last.
 func rank(l Lane) int {
 	if i := slices.Index(lanes, l); i >= 0 {
 		return i

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Lane is what a span kept busy.
+// Lane is the part of the machine that a span kept busy.
 type Lane string
 
 // The lanes of a model that streams its weights.
