@@ -323,20 +323,36 @@ suite() {
   done <<<"$lines"
 }
 
-stages=
-
 # stage NAME COMMAND…: its seconds, and how many processors it kept busy, say what to shorten.
 stage() {
   local name=$1 start=$SECONDS TIMEFORMAT="== $1: %0lR, %P %% of one processor"
   shift
   say "$name"
   time "$@"
-  stages+="${stages:+, }$name $((SECONDS - start))"
+  echo "$name $((SECONDS - start))" >>"$stage_seconds"
+}
+
+# together FUNCTION FUNCTION: two rows of stages at once, as each leaves processors idle at times. What the second one prints comes behind the
+# first one's.
+together() {
+  local status=0 output
+  output=$(mktemp)
+  say "beside it, printed when it has ended: $2"
+  ("$1") &
+  local first=$!
+  ("$2") >"$output" 2>&1 &
+  local second=$!
+  wait "$first" || status=$?
+  wait "$second" || status=$?
+  cat "$output"
+  rm "$output"
+  [ "$status" = 0 ] || fail "a stage failed" "its output is above, of $1 or of $2"
 }
 
 # passed VERB: the last two lines, which a note can quote.
 passed() {
-  say "seconds: $stages"
+  say "seconds: $(paste -s -d, "$stage_seconds" | sed 's/,/, /g')"
+  rm "$stage_seconds"
   say "$1: all of it passed in $SECONDS s, at $(git rev-parse --short=12 HEAD 2>/dev/null || echo 'no commit')"
 }
 
@@ -353,6 +369,7 @@ DRIVER_GOLDENS='^(TestGoldens|TestGoldensFew|TestGenerateGreedy)$'
 
 check() {
   setup
+  stage_seconds=$(mktemp)
   local device plain
   split_packages
   stage "lint" lint
@@ -369,24 +386,33 @@ NIGHTLY_ALONE='^(TestQuick|TestReplaySlots|TestRehearse|TestRehearseLayers|TestE
 
 test_all() {
   setup
+  stage_seconds=$(mktemp)
   local device plain
   split_packages
+  together device_stages other_stages
+  passed test
+}
+
+device_stages() {
+  stage "device tests" run_tests LEAT_CONFORM_PARTS=60 LEAT_ENGINE_PARTS=6 go test -count=1 -timeout 60m -skip "$NIGHTLY_ALONE" "${device[@]}"
+  stage "validation layers" suite layers LEAT_VALIDATE=1 LEAT_ENGINE_PARTS=6 go test -count=1 -timeout 60m
+}
+
+other_stages() {
   stage "lint" lint
   stage "generated files" fresh
-  stage "tests without a device" run_tests go test -count=1 -timeout 40m "${plain[@]}"
-  stage "device tests" run_tests LEAT_CONFORM_PARTS=60 LEAT_ENGINE_PARTS=6 go test -count=1 -timeout 40m -skip "$NIGHTLY_ALONE" "${device[@]}"
+  stage "tests without a device" run_tests go test -count=1 -timeout 60m "${plain[@]}"
   stage "examples" run_tests go -C examples test -count=1 ./...
-  stage "validation layers" suite layers LEAT_VALIDATE=1 LEAT_ENGINE_PARTS=6 go test -count=1 -timeout 40m
-  stage "race detector" suite race CGO_ENABLED=1 go test -race -short -count=1 -timeout 40m
+  stage "race detector" suite race CGO_ENABLED=1 go test -race -short -count=1 -timeout 60m
   stage "SwiftShader" swiftshader some
   stage "another system" cross windows/amd64
-  passed test
 }
 
 # Each device test is seen whole once. Under the layers and with sets of features, of the cases that compute for long some take their turn;
 # the race detector leaves out, by -short, tests in which one goroutine does all.
 nightly() {
   setup
+  stage_seconds=$(mktemp)
   local device plain
   split_packages
   stage "generated files, made again" rebuilt
