@@ -104,18 +104,24 @@ type job struct {
 	progress Progress
 }
 
-func (j *job) run(ctx context.Context, in, outdir string) (*pack.Manifest, error) {
-	var err error
+// open opens the model and checks that a pack can be made of it.
+func (j *job) open(in string) (err error) {
 	if j.src, err = pack.Open(in); err != nil {
-		return nil, err
+		return err
 	}
 	if len(j.src.Units) == 0 {
-		return nil, fmt.Errorf("found no tensors in %s, wanted a model's (a vocabulary alone needs no pack)", in)
+		return fmt.Errorf("found no tensors in %s, wanted a model's (a vocabulary alone needs no pack)", in)
 	}
 	if j.o.Check != nil {
-		if err := j.o.Check(j.src); err != nil {
-			return nil, err
-		}
+		return j.o.Check(j.src)
+	}
+	return nil
+}
+
+func (j *job) run(ctx context.Context, in, outdir string) (*pack.Manifest, error) {
+	err := j.open(in)
+	if err != nil {
+		return nil, err
 	}
 	if j.layout, err = newLayout(j.src); err != nil {
 		return nil, err

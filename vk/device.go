@@ -50,10 +50,15 @@ type Device struct {
 
 	waits sync.Pool // of *waitBlock
 
-	mu      sync.Mutex
-	objects map[object]bool // open children
-	dying   []raw.Semaphore // closed timelines, see Timeline.destroy
-	closed  bool
+	mu       sync.Mutex
+	children children
+}
+
+// children are what a device has made.
+type children struct {
+	open   map[object]bool // nil: the device is closed
+	dying  []raw.Semaphore // closed timelines, see Timeline.destroy
+	closed bool
 }
 
 // object is a child of a device, which closes what was forgotten.
@@ -82,7 +87,7 @@ func (i *Instance) NewDevice(p *PhysicalDevice, o DeviceOptions) (*Device, error
 		features.CooperativeMatrix, features.FlexibleMatrix = false, false // the layer would call it an error
 	}
 	features.FlexibleMatrix = features.FlexibleMatrix && (i.layer == 0 || i.layer >= flexMatrixSince)
-	d := &Device{Physical: p, Features: features, instance: i, objects: map[object]bool{}, fault: o.Fault}
+	d := &Device{Physical: p, Features: features, instance: i, children: children{open: map[object]bool{}}, fault: o.Fault}
 	d.waits.New = func() any { return new(waitBlock) }
 	d.families = slices.Compact([]uint32{uint32(compute), uint32(transfer)})
 	if err := d.create(); err != nil {
@@ -197,8 +202,8 @@ func (d *Device) WaitIdle() error {
 		}
 	}
 	d.mu.Lock()
-	dying := d.dying
-	d.dying = nil
+	dying := d.children.dying
+	d.children.dying = nil
 	d.mu.Unlock()
 	r := d.fn.DeviceWaitIdle(d.handle)
 	err := d.call("vkDeviceWaitIdle", "", func() Result { return r }) // a test's device is not lost in truth
@@ -212,8 +217,8 @@ func (d *Device) WaitIdle() error {
 // error, then the device. It may be called twice.
 func (d *Device) Close() error {
 	d.mu.Lock()
-	left, closed := d.objects, d.closed
-	d.objects, d.closed = nil, true
+	left, closed := d.children.open, d.children.closed
+	d.children.open, d.children.closed = nil, true
 	d.mu.Unlock()
 	if closed {
 		return nil
@@ -244,16 +249,16 @@ func (d *Device) Close() error {
 func (d *Device) adopt(o object) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.objects != nil {
-		d.objects[o] = true
+	if d.children.open != nil {
+		d.children.open[o] = true
 	}
 }
 
 // release destroys o unless that has happened already.
 func (d *Device) release(o object) {
 	d.mu.Lock()
-	ours := d.objects[o]
-	delete(d.objects, o)
+	ours := d.children.open[o]
+	delete(d.children.open, o)
 	d.mu.Unlock()
 	if ours {
 		o.destroy()

@@ -131,5 +131,5 @@ func (t *Timeline) destroy() {
 	d := t.dev
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.dying = append(d.dying, t.handle)
+	d.children.dying = append(d.children.dying, t.handle)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -69,6 +70,44 @@ func (f *perplexityFlags) run(ctx context.Context, a *app, arg string) error {
 	if err != nil {
 		return err
 	}
+	if err := f.fitWindow(); err != nil {
+		return err
+	}
+	if err := f.asks(a, arg, []string{f.file}); err != nil {
+		return err
+	}
+	m, err := f.load(ctx, a, arg)
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	if err := tokenizerNeeded(m); err != nil {
+		return err
+	}
+	ids := m.Tokenizer().Encode(text, false, false)
+	windows := len(ids) / f.window
+	if f.limit > 0 {
+		windows = min(windows, f.limit)
+	}
+	if windows == 0 {
+		return usageErrorf("the text has %d tokens, less than one window of %d", len(ids), f.window)
+	}
+	begin := a.now()
+	sum, err := f.losses(ctx, a, m, ids[:windows*f.window])
+	if err != nil {
+		return err
+	}
+	mean, stderr := sum.mean()
+	r := perplexityResult{Perplexity: math.Exp(mean), StdErr: math.Exp(mean) * stderr, Nats: mean, Tokens: sum.n, Windows: windows, Window: f.window, Seconds: time.Since(begin).Seconds()}
+	if f.json {
+		return a.printJSON(r)
+	}
+	fmt.Fprintf(a.out, "perplexity %.4f ± %.4f (%.4f nats/token, %d tokens in %d %s of %d)\n", r.Perplexity, r.StdErr, r.Nats, r.Tokens, windows, plural(windows, "window"), f.window)
+	return nil
+}
+
+// fitWindow sets window and context where they were not given, and holds them against each other.
+func (f *perplexityFlags) fitWindow() error {
 	if f.window == 0 {
 		if f.window = defaultWindow; f.ctx > 0 {
 			f.window = min(f.window, f.ctx)
@@ -83,64 +122,56 @@ func (f *perplexityFlags) run(ctx context.Context, a *app, arg string) error {
 	if f.ctx < f.window {
 		return usageErrorf("--window %d does not fit into --ctx %d", f.window, f.ctx)
 	}
-	if err := f.asks(a, arg, []string{f.file}); err != nil {
-		return err
-	}
-	m, err := f.load(ctx, a, arg)
-	if err != nil {
-		return err
-	}
-	defer m.Close()
-	if err := tokenizerNeeded(m); err != nil {
-		return err
-	}
-	tok := m.Tokenizer()
-	ids := tok.Encode(text, false, false)
-	windows := len(ids) / f.window
-	if f.limit > 0 {
-		windows = min(windows, f.limit)
-	}
-	if windows == 0 {
-		return usageErrorf("the text has %d tokens, less than one window of %d", len(ids), f.window)
-	}
+	return nil
+}
+
+// losses sums up the losses of ids, whole windows, and says now and then how far it is.
+func (f *perplexityFlags) losses(ctx context.Context, a *app, m *engine.Model, ids []token.ID) (sum lossSum, err error) {
 	s, err := m.NewSession()
 	if err != nil {
-		return err
+		return sum, err
 	}
 	defer s.Close()
 	begin := a.now()
-	var sum, squares float64
-	n := 0
 	told := begin
+	windows := len(ids) / f.window
 	for w := range windows {
-		window := append([]token.ID(nil), ids[w*f.window:(w+1)*f.window]...)
-		if bos, ok := tok.BOS(); ok && tok.AddsBOS() {
+		window := slices.Clone(ids[w*f.window : (w+1)*f.window])
+		if bos, ok := m.Tokenizer().BOS(); ok && m.Tokenizer().AddsBOS() {
 			window[0] = bos // as in training, each window begins a text
 		}
 		if err := s.Truncate(0); err != nil {
-			return err
+			return sum, err
 		}
 		losses, err := windowLosses(ctx, s, window)
 		if err != nil {
-			return err
+			return sum, err
 		}
 		for _, l := range losses {
-			sum, squares, n = sum+l, squares+l*l, n+1
+			sum.add(l)
 		}
 		if now := a.now(); now.Sub(told) > 5*time.Second {
 			told = now
 			left := time.Since(begin) / time.Duration(w+1) * time.Duration(windows-w-1)
-			fmt.Fprintf(a.err, "leat: window %d of %d, perplexity so far %.4f, %s left\n", w+1, windows, math.Exp(sum/float64(n)), left.Round(time.Second))
+			mean, _ := sum.mean()
+			fmt.Fprintf(a.err, "leat: window %d of %d, perplexity so far %.4f, %s left\n", w+1, windows, math.Exp(mean), left.Round(time.Second))
 		}
 	}
-	mean := sum / float64(n)
-	stderr := math.Sqrt(max(0, squares/float64(n)-mean*mean) / float64(n))
-	r := perplexityResult{Perplexity: math.Exp(mean), StdErr: math.Exp(mean) * stderr, Nats: mean, Tokens: n, Windows: windows, Window: f.window, Seconds: time.Since(begin).Seconds()}
-	if f.json {
-		return a.printJSON(r)
-	}
-	fmt.Fprintf(a.out, "perplexity %.4f ± %.4f (%.4f nats/token, %d tokens in %d %s of %d)\n", r.Perplexity, r.StdErr, r.Nats, n, windows, plural(windows, "window"), f.window)
-	return nil
+	return sum, nil
+}
+
+// lossSum sums up losses of tokens, in nats.
+type lossSum struct {
+	sum, squares float64
+	n            int
+}
+
+func (s *lossSum) add(loss float64) { s.sum, s.squares, s.n = s.sum+loss, s.squares+loss*loss, s.n+1 }
+
+// mean is the mean and its standard error.
+func (s *lossSum) mean() (mean, stderr float64) {
+	mean = s.sum / float64(s.n)
+	return mean, math.Sqrt(max(0, s.squares/float64(s.n)-mean*mean) / float64(s.n))
 }
 
 // windowLosses returns the negative log likelihood of each token in the second half

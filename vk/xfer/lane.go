@@ -21,14 +21,19 @@ type lane struct {
 	times     *times
 	stamps    *vk.QueryPool // when copies begin and end, two for each command; nil: the queue has no timestamps
 	hostReset bool          // of stamps
-	counted   uint64        // value of the last submission that is accounted for
-	seen      time.Time     // its end
-	mapped    time.Time     // the end that Done.Times gave last
+	last      accounted
 
 	command [1]*vk.CommandBuffer // scratch
 	signal  [1]vk.Point
 	ticks   [2 * maxCommands]uint64
 	done    Done
+}
+
+// accounted is the last submission of a lane that is accounted for.
+type accounted struct {
+	value  uint64
+	end    time.Time // when the host noticed that it had ended
+	mapped time.Time // the end that Done.Times gave last
 }
 
 // command is a command buffer and its last submission.
@@ -144,7 +149,7 @@ func (l *lane) free(value uint64) error {
 	if value > maxCommands {
 		least = value - maxCommands
 	}
-	if l.stamps != nil && l.counted >= least {
+	if l.stamps != nil && l.last.value >= least {
 		return nil
 	}
 	now, err := l.timeline.Value()
@@ -159,9 +164,9 @@ func (l *lane) free(value uint64) error {
 
 // collect accounts for the submissions that had ended when the timeline stood at now.
 func (l *lane) collect(now uint64) error {
-	for l.counted < now {
-		at := slot(l.counted + 1)
-		n := min(int(now-l.counted), maxCommands-at) // to the end of the ring, at most
+	for l.last.value < now {
+		at := slot(l.last.value + 1)
+		n := min(int(now-l.last.value), maxCommands-at) // to the end of the ring, at most
 		ticks := l.ticks[:2*n]
 		if l.stamps != nil {
 			if err := l.stamps.Read(2*at, ticks); err != nil {
@@ -176,7 +181,7 @@ func (l *lane) collect(now uint64) error {
 		for i := range n {
 			l.times.ended(l, &l.commands[at+i], ticks[2*i], ticks[2*i+1])
 		}
-		l.counted += uint64(n)
+		l.last.value += uint64(n)
 	}
 	return nil
 }

@@ -31,9 +31,9 @@ func (d *Done) Times() (begin, end time.Time) {
 		begin, _ = l.times.clock.At(d.began)
 		end, _ = l.times.clock.At(d.Ticks)
 	}
-	begin = later(begin, l.mapped) // what is known of the clock may have changed since
+	begin = later(begin, l.last.mapped) // what is known of the clock may have changed since
 	end = later(end, begin)
-	l.mapped = end
+	l.last.mapped = end
 	return begin, end
 }
 
@@ -64,8 +64,8 @@ const forget = time.Minute
 // ended accounts for l's submission c, whose end was seen just now.
 func (t *times) ended(l *lane, c *command, began, ended uint64) {
 	d := &l.done
-	*d = Done{Lane: l.index, Tag: c.tag, Bytes: c.bytes, Ticks: ended, lane: l, begin: later(c.submitted, l.seen), end: time.Now(), began: began}
-	l.seen = d.end
+	*d = Done{Lane: l.index, Tag: c.tag, Bytes: c.bytes, Ticks: ended, lane: l, begin: later(c.submitted, l.last.end), end: time.Now(), began: began}
+	l.last.end = d.end
 	t.add(d)
 	if t.done != nil {
 		t.done(d)
@@ -106,7 +106,7 @@ func (u *Uploader) Collect() error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	for _, l := range u.lanes {
-		if l.counted == l.value {
+		if l.last.value == l.value {
 			continue
 		}
 		now, err := l.timeline.Value()
