@@ -36,7 +36,7 @@ type Controller struct {
 	f      *filter
 
 	last   time.Duration // time of the last reading
-	told   workTimes     // since the last reading
+	told   workTimes     // what Ran told since the last reading
 	was    float64       // duty between the last two readings
 	free   float64       // duty there would be without rests
 	worked bool          // free is known

@@ -23,7 +23,7 @@ type Pacer struct {
 	o      Options
 	start  time.Time   // zero of the clock that parts of the pacer are told
 	active atomic.Bool // rests may be needed; read on the step's path
-	timer  *time.Timer // of rests
+	timer  *time.Timer // ends a rest
 	watch  watching
 
 	mu       sync.Mutex
@@ -31,7 +31,7 @@ type Pacer struct {
 	drift    *Drift
 	governor *Governor // finds the duty by drift
 	ledger   ledger
-	last     Reading       // the newest one
+	last     Reading       // the newest reading
 	failures int           // readings in a row that failed
 	step     stepTimes     // of the step under way, or of the last one
 	unseen   time.Duration // rested since Ran told of idle time last

@@ -252,7 +252,7 @@ func scratchSize(h *arch.Hyper, kept []arch.Value, chunk, logits, pages, session
 	return s
 }
 
-// longestRow is the most columns that a matrix of a layer has.
+// longestRow is the number of columns of the layers' widest matrix.
 func longestRow(h *arch.Hyper) (n int) {
 	for v := range arch.NumValues {
 		n = max(n, h.PairWidth(arch.Value(v)))

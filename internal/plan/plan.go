@@ -130,6 +130,7 @@ func (e *BudgetError) Error() string {
 // Hint names the option to change.
 func (e *BudgetError) Hint() string { return e.Remedy }
 
+// tierName is a tier's memory in an error message.
 func tierName(t Tier) string {
 	if t == VRAM {
 		return "VRAM"
@@ -137,6 +138,7 @@ func tierName(t Tier) string {
 	return "RAM"
 }
 
+// mib formats bytes in KiB, MiB or GiB.
 func mib(n int64) string {
 	switch {
 	case n >= 1<<30:

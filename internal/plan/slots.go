@@ -11,7 +11,9 @@ import (
 // Experts says how the experts of all layers share slots of VRAM where not all fit, and where each is kept besides. One unit of
 // tier [Cached] stands for all experts of a layer.
 type Experts struct {
-	Layers, Count, Used int // layers that have experts; experts of a layer; experts that a token uses of a layer
+	Layers int // layers that have experts
+	Count  int // experts of a layer
+	Used   int // experts that a token uses of a layer
 
 	Classes []SlotClass // the slots, by the size of the experts that they hold
 	Rest    [][]Rest    // where each expert is kept outside VRAM, by layer of the model and expert; nil for layers without experts

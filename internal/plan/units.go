@@ -65,6 +65,7 @@ func headGroup(rowBytes int64) int64 {
 // kernelAlign is what the kernels want of a tensor's address.
 const kernelAlign = 16
 
+// headPieces cuts the output matrix by rows, into pieces about as large as largest.
 func headPieces(h *arch.Hyper, m *pack.Model, largest int64) ([]Unit, error) {
 	kind := pack.Head
 	if h.Tied {
@@ -140,6 +141,7 @@ func parts(u *pack.Unit, ops []arch.Op, most int64) []pack.Unit {
 	return out
 }
 
+// partName is the name of the tensors from to to of a layer's unit, its part number index.
 func partName(u *pack.Unit, index, from, to int) string {
 	if from == 0 && to == len(u.Tensors) {
 		return u.Name

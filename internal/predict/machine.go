@@ -79,15 +79,15 @@ func newMachine(p *plan.Plan, s Speeds, h *arch.Hyper) *machine {
 	}
 	for l := range h.BlockCount {
 		plain := h.Layer(l, has)
-		m.program(plain, at, func(l *load, n int) { l.waits += n })
-		m.program(arch.Fuse(plain), at, func(l *load, n int) { l.fewRowsWaits += n })
+		m.addWaits(plain, at, func(l *load, n int) { l.waits += n })
+		m.addWaits(arch.Fuse(plain), at, func(l *load, n int) { l.fewRowsWaits += n })
 	}
 	return m
 }
 
-// program goes through a layer's ops, finds the unit of each, and counts its waits by count: an op without a
-// weight runs with the op before it. An op waits where it reads or writes a value that an op since the last wait wrote.
-func (m *machine) program(ops []arch.Op, at map[string]int, count func(l *load, waits int)) {
+// addWaits adds the waits of a layer's ops to the loads of their units, by count. An op without a
+// weight runs in the unit of the op before it. An op waits where it reads or writes a value that an op since the last wait wrote.
+func (m *machine) addWaits(ops []arch.Op, at map[string]int, count func(l *load, waits int)) {
 	unit := -1
 	var written, read [arch.NumValues]bool
 	for _, o := range ops {
