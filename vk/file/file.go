@@ -20,13 +20,6 @@ func Skip(off int64) int64 { return off % Align }
 // Room is the memory that a read of n bytes at off needs.
 func Room(off, n int64) int64 { return (Skip(off) + n + Align - 1) / Align * Align }
 
-// Buffer is n bytes of Go memory that takes direct reads, for tests and tools.
-func Buffer(n int64) []byte {
-	b := make([]byte, n+Align)
-	skip := int64(-uintptr(unsafe.Pointer(&b[0])) & (Align - 1))
-	return b[skip : skip+n : skip+n]
-}
-
 func aligned(b []byte) bool { return uintptr(unsafe.Pointer(unsafe.SliceData(b)))%Align == 0 }
 
 // Error says which read of which file failed; Err may be io.ErrUnexpectedEOF.
