@@ -20,27 +20,27 @@ import (
 // decode, and what was given back is free.
 func TestShrink(t *testing.T) {
 	path := filepath.Join(testdata.Demo(t), "leat-demo-q4_k_m.gguf")
-	base := engine.Options{KVType: "f32", ContextLength: 128, Chunk: 8, Discrete: true}
+	base := setup(engine.Options{KVType: "f32", ContextLength: 128, Tuning: engine.Tuning{Chunk: 8, Discrete: true}})
 	var ids []token.ID
 	for i := range 40 {
 		ids = append(ids, token.ID(1+7*i%500))
 	}
 	plain := load(t, path, base)
 	want := prefillAndDecode(t, plain, ids)
-	all, least := plain.Plan().DeviceBytes, leastBudget(t, path, base)
+	all, least := engine.DetailsOf(plain).Plan.DeviceBytes, leastBudget(t, path, base)
 	for _, c := range []struct {
 		name   string
 		vram   int64 // 0: all resident
 		host   int64
-		change func(*engine.Options)
+		change func(*engine.Setup)
 	}{
 		{"all resident, then from disk", 0, 1, nil},
 		{"all resident, then from RAM", 0, 1 << 30, nil},
 		{"streamed, then more", (all + least) / 2, 1, nil},
 		{"streamed from RAM and disk, then more", (all + least) / 2, 4 << 20, nil},
-		{"one queue", 0, 1 << 30, func(o *engine.Options) { o.OneQueue = true }},
-		{"in place", 0, 1, func(o *engine.Options) { o.Discrete = false }},
-		{"two lanes", 0, 1, func(o *engine.Options) { *o = engine.WithLanes(*o, 2) }},
+		{"one queue", 0, 1 << 30, func(o *engine.Setup) { o.Tuning.OneQueue = true }},
+		{"in place", 0, 1, func(o *engine.Setup) { o.Tuning.Discrete = false }},
+		{"two lanes", 0, 1, func(o *engine.Setup) { *o = engine.WithLanes(*o, 2) }},
 	} {
 		if testing.Short() && c.vram == 0 {
 			continue
@@ -60,8 +60,8 @@ func TestShrink(t *testing.T) {
 				c.change(&o)
 			}
 			m := load(t, path, engine.WithHeadroom(o, free, 128<<10))
-			before := m.Plan()
-			if before.InPlace && o.Discrete {
+			before := engine.DetailsOf(m).Plan
+			if before.InPlace && o.Tuning.Discrete {
 				t.Fatal("the plan is not that of a discrete device")
 			}
 			got := prefillAndDecode(t, m, ids)
@@ -70,8 +70,8 @@ func TestShrink(t *testing.T) {
 					t.Fatalf("logit %d: got %g, wanted the bits of %g", i, got[i], want[i])
 				}
 			}
-			p, shrinks := m.Plan(), m.Stats().Shrinks
-			used, _ := m.Memory()
+			p, shrinks := engine.DetailsOf(m).Plan, m.Stats().Shrinks
+			used := m.Stats().VRAMBytes
 			if used != p.DeviceBytes || p.DeviceBytes >= before.DeviceBytes || p.StreamedBytes <= before.StreamedBytes || len(p.Ring) == 0 {
 				t.Errorf("%d bytes in use, %d planned, %d before; %d streamed, %d before", used, p.DeviceBytes, before.DeviceBytes, p.StreamedBytes, before.StreamedBytes)
 			}
@@ -87,7 +87,7 @@ func TestShrink(t *testing.T) {
 			if got := prefillAndDecode(t, m, ids); !slices.Equal(got, want) {
 				t.Error("the logits of a second run differ")
 			}
-			if used, _ := m.Memory(); used > least+256<<10 {
+			if used := m.Stats().VRAMBytes; used > least+256<<10 {
 				t.Errorf("%d bytes are in use, the least is %d", used, least)
 			}
 		})
@@ -130,7 +130,7 @@ func TestShrinkGeneration(t *testing.T) {
 	texts := map[bool]string{}
 	for _, taken := range []bool{false, true} {
 		var step atomic.Int64
-		m := load(t, path, engine.WithHeadroom(engine.Options{ContextLength: 128}, func() int64 {
+		m := load(t, path, engine.WithHeadroom(setup(engine.Options{ContextLength: 128}), func() int64 {
 			if taken && step.Add(1) == 7 {
 				return -1 << 20
 			}

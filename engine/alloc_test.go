@@ -26,8 +26,8 @@ func TestNoAllocation(t *testing.T) {
 		t.Skip("counted in the run without the layers")
 	}
 	path, experts := filepath.Join(testdata.Demo(t), "leat-demo-q4_k_m.gguf"), filepath.Join(testdata.Demo(t), "leat-demo-moe-q4_k_m.gguf")
-	least := leastBudget(t, path, engine.Options{ContextLength: 1024, Chunk: 8})
-	leastExperts := leastBudget(t, experts, engine.Options{ContextLength: 1024, Chunk: 8})
+	least := leastBudget(t, path, setup(engine.Options{ContextLength: 1024, Tuning: engine.Tuning{Chunk: 8}}))
+	leastExperts := leastBudget(t, experts, setup(engine.Options{ContextLength: 1024, Tuning: engine.Tuning{Chunk: 8}}))
 	stopped, running := trace.New(1<<16), trace.New(1<<16)
 	stopped.Start()
 	stopped.Stop()
@@ -53,7 +53,7 @@ func TestNoAllocation(t *testing.T) {
 			continue
 		}
 		t.Run(c.name, func(t *testing.T) {
-			o := engine.Options{ContextLength: 1024, Chunk: 8, DeviceBytes: c.vram, HostBytes: c.host, Trace: c.rec}
+			o := setup(engine.Options{ContextLength: 1024, DeviceBytes: c.vram, HostBytes: c.host, Tuning: engine.Tuning{Chunk: 8, Trace: engine.TraceOf(c.rec, nil)}})
 			if strings.HasSuffix(c.name, "ahead") {
 				o = engine.WithAhead(o)
 			}

@@ -31,7 +31,7 @@ func TestAsked(t *testing.T) {
 	}) {
 		t.Run(g.name, func(t *testing.T) {
 			t.Parallel()
-			base := exact(engine.Options{KVType: "f32", ContextLength: 128, Chunk: rows, Sessions: 2, Discrete: true})
+			base := exact(setup(engine.Options{KVType: "f32", ContextLength: 128, Sessions: 2, Tuning: engine.Tuning{Chunk: rows, Discrete: true}}))
 			whole := load(t, g.model, engine.WithEveryRow(base))
 			want := map[int][]float32{}
 			for _, n := range []int{rows, 7} {
@@ -42,16 +42,16 @@ func TestAsked(t *testing.T) {
 			disk := small
 			disk.HostBytes = 1
 			short := base
-			short.MaxSubmit = 1 // every product is split by rows
+			short.Tuning.MaxSubmit = 1 // every product is split by rows
 			for n, c := range []struct {
 				name string
-				o    engine.Options
+				o    engine.Setup
 			}{{"all in VRAM", base}, {"least VRAM", small}, {"from disk", disk}, {"shortest submissions", short}} {
 				if !g.takes(n) {
 					continue
 				}
 				m := load(t, g.model, c.o)
-				vocab := m.Hyper().VocabSize
+				vocab := engine.DetailsOf(m).Hyper.VocabSize
 				for i, asks := range cases {
 					got := alternate(t, m, g, asks)
 					at := 0
@@ -111,7 +111,7 @@ func TestRoles(t *testing.T) {
 			t.Parallel()
 			ref := readReference(t, g.base)
 			ids := slices.Concat(ref.Tokens, ref.Greedy)
-			m := load(t, g.model, engine.Options{ContextLength: 64, Chunk: 32, Sessions: 4})
+			m := load(t, g.model, setup(engine.Options{ContextLength: 64, Tuning: engine.Tuning{Chunk: 32}, Sessions: 4}))
 			open := func() *engine.Session {
 				s, err := m.NewSession()
 				if err != nil {
@@ -133,7 +133,7 @@ func TestRoles(t *testing.T) {
 				prompt     bool
 			}{{0, 11, true}, {7, 1, false}, {2, 3, true}, {13, 1, false}}
 			var want []float32
-			vocab := m.Hyper().VocabSize
+			vocab := engine.DetailsOf(m).Hyper.VocabSize
 			if g.takes(11) {
 				all := open()
 				for row, err := range all.Logits(t.Context(), ids[:11]) {

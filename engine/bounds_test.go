@@ -22,7 +22,7 @@ import (
 // much again as the other engine does whose inputs are bytes too.
 func TestGoldensFew(t *testing.T) {
 	alone(t)
-	testBounds(t, engine.Options{KVType: "f32", ContextLength: 128, Chunk: 8})
+	testBounds(t, setup(engine.Options{KVType: "f32", ContextLength: 128, Tuning: engine.Tuning{Chunk: 8}}))
 }
 
 // TestGoldensHalves holds long steps by cooperative matrices, whose inputs are halves, to the same.
@@ -31,7 +31,7 @@ func TestGoldensHalves(t *testing.T) {
 	if !kernels.Matrices(p, f) {
 		t.Skipf("%s has no cooperative matrices, or is a CPU and LEAT_ENABLE=coopmat is not set", p.Name)
 	}
-	testBounds(t, engine.Options{KVType: "f16", ContextLength: 128})
+	testBounds(t, setup(engine.Options{KVType: "f16", ContextLength: 128}))
 }
 
 // chosen is the device that models run on, and the features that they use.
@@ -66,7 +66,7 @@ const (
 )
 
 // testBounds runs the prompts of the goldens that are in turn; with -v it ends with a table.
-func testBounds(t *testing.T, o engine.Options) {
+func testBounds(t *testing.T, o engine.Setup) {
 	gs := goldens(t)
 	rows := make([]string, len(gs))
 	t.Cleanup(func() {
@@ -84,7 +84,7 @@ func testBounds(t *testing.T, o engine.Options) {
 		}
 		t.Run(g.name, func(t *testing.T) {
 			t.Parallel()
-			b := measureBound(t, g, o, o.Chunk > 0)
+			b := measureBound(t, g, o, o.Tuning.Chunk > 0)
 			if !(b.nmse <= b.limit) {
 				t.Errorf("NMSE %.2e, wanted at most %.2e", b.nmse, b.limit)
 			}
@@ -98,12 +98,12 @@ func testBounds(t *testing.T, o engine.Options) {
 }
 
 // measureBound decodes the prompt where o's steps are short, and else reads it as one; with bytes the limit is that of kernels in bytes.
-func measureBound(t *testing.T, g golden, o engine.Options, bytes bool) bound {
+func measureBound(t *testing.T, g golden, o engine.Setup, bytes bool) bound {
 	ref := readReference(t, g.base)
 	b := bound{rows: len(ref.Tokens)}
 	n := b.rows * ref.Vocab
 	read := logits
-	if o.Chunk > 0 {
+	if o.Tuning.Chunk > 0 {
 		read = decoded
 	}
 	got := read(t, load(t, g.model, o), ref.Tokens)
@@ -136,7 +136,7 @@ func TestBytesOfText(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := engine.Options{KVType: "f32", ContextLength: window, Chunk: 8}
+	o := setup(engine.Options{KVType: "f32", ContextLength: window, Tuning: engine.Tuning{Chunk: 8}})
 	few, whole := load(t, g.model, o), load(t, g.model, exact(o))
 	ids := few.Encode(string(text[:8<<10]), false)
 	if len(ids) < windows*window {

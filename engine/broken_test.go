@@ -62,8 +62,8 @@ func TestDiskFails(t *testing.T) {
 }
 
 func testTruncated(t *testing.T, path, cut string, keep int64, want string) {
-	o := engine.Options{ContextLength: 64, HostBytes: 1, DeviceBytes: 1}
-	_, err := engine.Load(t.Context(), path, o)
+	o := setup(engine.Options{ContextLength: 64, HostBytes: 1, DeviceBytes: 1})
+	_, err := engine.LoadSetup(t.Context(), path, o)
 	o.DeviceBytes = budgetNeed(t, err)
 	m := load(t, path, o)
 	s, err := m.NewSession()
@@ -113,7 +113,7 @@ func TestLoadFails(t *testing.T) {
 		{"empty folder", dir, "manifest.json"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			m, err := engine.Load(t.Context(), c.path, engine.Options{})
+			m, err := engine.LoadSetup(t.Context(), c.path, setup(engine.Options{}))
 			if err == nil {
 				m.Close()
 				t.Fatal("it was loaded")

@@ -3,6 +3,7 @@ package engine_test
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"path/filepath"
 	"reflect"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"leat/engine"
 	"leat/gguf"
 	"leat/internal/arch"
+	"leat/internal/budget"
 	"leat/internal/plan"
 	"leat/internal/predict/gpus"
 	"leat/tools/synth/synthetic"
@@ -54,7 +56,7 @@ func opened(t *testing.T, path string) (*arch.Hyper, *pack.Model) {
 }
 
 // machines are those that differ in what a budget is.
-var machines = map[string]engine.Machine{
+var machines = map[string]budget.Machine{
 	"discrete":                     {FreeBytes: 24 * gib, AvailableBytes: 28 * gib},
 	"shared":                       {FreeBytes: 20 * gib, AvailableBytes: 28 * gib, UMA: true, Shared: mem.Imported},
 	"shared, mapped":               {FreeBytes: 20 * gib, AvailableBytes: 28 * gib, UMA: true, Shared: mem.Mapped},
@@ -64,7 +66,16 @@ var machines = map[string]engine.Machine{
 
 var asked = map[string]engine.Options{
 	"nothing": {}, "VRAM": {DeviceBytes: 6 * gib}, "RAM": {HostBytes: 3 * gib}, "both": {DeviceBytes: 6 * gib, HostBytes: 3 * gib}, "all RAM": {HostBytes: 64 * gib},
-	"a context": {ContextLength: 77}, "uploads": {Discrete: true},
+	"a context": {ContextLength: 77}, "uploads": {Tuning: engine.Tuning{Discrete: true}},
+}
+
+func wishes(t *testing.T, o engine.Options) *budget.Wishes {
+	t.Helper()
+	w, err := engine.WishesOf(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &w
 }
 
 // What is allowed depends on the machine, on what was asked for, and on whether the file's tensors can be read in place. One memory is counted
@@ -74,12 +85,9 @@ func TestBudget(t *testing.T) {
 		h, m := opened(t, path)
 		for where, on := range machines {
 			for what, o := range asked {
-				b, err := o.Budget(&on, h, m)
-				if err != nil {
-					t.Fatal(err)
-				}
+				b := wishes(t, o).Budget(&on, h, m)
 				name := fmt.Sprintf("%s on %s, asked for %s: %.1f and %.1f GiB, in place %v", source, where, what, float64(b.DeviceBytes)/gib, float64(b.HostBytes)/gib, b.InPlace)
-				if want := source != "unaligned" && on.Shared != mem.NotShared && !o.Discrete && (!on.CPU || o.DeviceBytes == 0); b.InPlace != want {
+				if want := source != "unaligned" && on.Shared != mem.NotShared && !o.Tuning.Discrete && (!on.CPU || o.DeviceBytes == 0); b.InPlace != want {
 					t.Errorf("%s, wanted %v", name, want)
 				}
 				if o.DeviceBytes > 0 && b.DeviceBytes != o.DeviceBytes || b.HostBytes > o.HostBytes && o.HostBytes > 0 || b.ContextLength != o.ContextLength || b.KVType != gguf.F16 {
@@ -96,7 +104,7 @@ func TestBudget(t *testing.T) {
 		}
 	}
 	var option *engine.OptionError
-	if _, err := (engine.Options{KVType: "q1"}).Budget(&engine.Machine{}, nil, nil); !errors.As(err, &option) {
+	if _, err := engine.WishesOf(engine.Options{KVType: "q1"}); !errors.As(err, &option) {
 		t.Errorf("a wrong option: %v", err)
 	}
 }
@@ -108,24 +116,21 @@ func TestBudgetLoaded(t *testing.T) {
 	for where, on := range machines {
 		for _, o := range []engine.Options{{}, {DeviceBytes: 2 << 20}, {DeviceBytes: 2 << 20, HostBytes: 1 << 20}} {
 			for source, path := range paths {
-				o.ContextLength, o.Chunk, o.Pace = 64, 8, "off"
+				o.ContextLength, o.Tuning.Chunk, o.Pace = 64, 8, "off"
 				if on.UMA && on.Shared != mem.NotShared {
 					on.Shared = mem.Mapped // any device has that
 				}
 				h, file := opened(t, path)
-				b, err := o.Budget(&on, h, file)
-				if err != nil {
-					t.Fatal(err)
-				}
+				b := wishes(t, o).Budget(&on, h, file)
 				want, err := plan.Make(h, file, b)
 				if err != nil {
 					t.Fatal(err)
 				}
-				m := load(t, path, engine.WithMachine(o, &on))
+				m := load(t, path, engine.WithMachine(setup(o), &on))
 				if got := engine.BudgetOf(m); !reflect.DeepEqual(got, b) {
 					t.Errorf("%s on %s: loaded within %+v, planned %+v", source, where, got, b)
 				}
-				got := m.Plan()
+				got := engine.DetailsOf(m).Plan
 				if got.DeviceBytes != want.DeviceBytes || got.DeviceBudget != want.DeviceBudget || got.HostBytes != want.HostBytes || got.ContextLength != want.ContextLength || got.InPlace != want.InPlace || got.StreamedBytes != want.StreamedBytes {
 					t.Errorf("%s on %s: loaded %d of %d bytes, RAM %d, %d tokens; planned %d of %d, %d, %d", source, where,
 						got.DeviceBytes, got.DeviceBudget, got.HostBytes, got.ContextLength, want.DeviceBytes, want.DeviceBudget, want.HostBytes, want.ContextLength)
@@ -145,25 +150,22 @@ func TestExamine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	on, err := engine.Options{}.Examine(t.Context(), inst, p)
+	on, err := wishes(t, engine.Options{}).Examine(t.Context(), inst, p, slog.Default())
 	if err != nil || on.UMA != p.Features.UMA || on.CPU != (p.Type == vk.CPU) || on.FreeBytes <= 0 || on.UMA && on.Shared == mem.NotShared {
 		t.Errorf("found %+v, %v", on, err)
 	}
-	if on, err = (engine.Options{Discrete: true}).Examine(t.Context(), inst, p); err != nil || on.Shared != mem.NotShared {
+	if on, err = wishes(t, engine.Options{Tuning: engine.Tuning{Discrete: true}}).Examine(t.Context(), inst, p, slog.Default()); err != nil || on.Shared != mem.NotShared {
 		t.Errorf("with uploads alone: %+v, %v", on, err)
 	}
 }
 
 // On all GPUs that have one memory with the CPU it is counted once, and the system keeps its share; a discrete one's is its own.
-func TestMachineOf(t *testing.T) {
+func TestBudgetOfGPUs(t *testing.T) {
 	h, m := opened(t, sources(t)["aligned"])
 	for _, g := range gpus.All() {
 		for _, ram := range []int64{0, 8 * gib, 24 * gib, 128 * gib, 512 * gib} {
-			on := engine.MachineOf(&g, ram)
-			b, err := engine.Options{}.Budget(&on, h, m)
-			if err != nil {
-				t.Fatal(err)
-			}
+			on := budget.Of(&g, ram)
+			b := wishes(t, engine.Options{}).Budget(&on, h, m)
 			memory := ram
 			if ram == 0 {
 				memory = g.RAMBytes()

@@ -15,10 +15,10 @@ import (
 )
 
 // demoSlots loads the demo model of experts within little more than the least VRAM; all else is in RAM, or half of it, or on disk.
-func demoSlots(t *testing.T, ram float64, change func(engine.Options) engine.Options) *engine.Model {
+func demoSlots(t *testing.T, ram float64, change func(engine.Setup) engine.Setup) *engine.Model {
 	t.Helper()
 	path := filepath.Join(testdata.Demo(t), "leat-demo-moe-q4_k_m.gguf")
-	o := exact(engine.Options{ContextLength: 64, Chunk: 5, HostBytes: 1, Discrete: true})
+	o := exact(setup(engine.Options{ContextLength: 64, HostBytes: 1, Tuning: engine.Tuning{Chunk: 5, Discrete: true}}))
 	least := leastBudget(t, path, o)
 	o.DeviceBytes = least + least/8
 	if ram > 0 {
@@ -36,10 +36,10 @@ const slotsPrompt = "Once upon a time there was a dog"
 // TestExpertsStop: a step whose disk hangs while experts come ends with its context, and the session goes on later with
 // the bits that one finds which was never stopped.
 func TestExpertsStop(t *testing.T) {
-	whole := load(t, filepath.Join(testdata.Demo(t), "leat-demo-moe-q4_k_m.gguf"), exact(engine.Options{ContextLength: 64, Chunk: 5}))
+	whole := load(t, filepath.Join(testdata.Demo(t), "leat-demo-moe-q4_k_m.gguf"), exact(setup(engine.Options{ContextLength: 64, Tuning: engine.Tuning{Chunk: 5}})))
 	prompt := whole.Encode(slotsPrompt, true)
 	all := logits(t, whole, prompt)
-	want := all[len(all)-whole.Hyper().VocabSize:]
+	want := all[len(all)-engine.DetailsOf(whole).Hyper.VocabSize:]
 	base := runtime.NumGoroutine()
 	moments := []int{0, 9, 30, 55, 80, 140}
 	if testing.Short() {
@@ -48,7 +48,7 @@ func TestExpertsStop(t *testing.T) {
 	for i, n := range moments {
 		ram := float64(i%2) / 2
 		disk := newStuckDisk(n)
-		m := demoSlots(t, ram, func(o engine.Options) engine.Options {
+		m := demoSlots(t, ram, func(o engine.Setup) engine.Setup {
 			if i%3 > 0 {
 				o = engine.WithAhead(o)
 			}
@@ -86,14 +86,14 @@ func TestExpertsStop(t *testing.T) {
 // does, with the bits that one finds whose disk never failed.
 func TestExpertsReadFails(t *testing.T) {
 	bad := errors.New("bad sector")
-	whole := load(t, filepath.Join(testdata.Demo(t), "leat-demo-moe-q4_k_m.gguf"), exact(engine.Options{ContextLength: 64, Chunk: 5}))
+	whole := load(t, filepath.Join(testdata.Demo(t), "leat-demo-moe-q4_k_m.gguf"), exact(setup(engine.Options{ContextLength: 64, Tuning: engine.Tuning{Chunk: 5}})))
 	prompt := whole.Encode(slotsPrompt, true)
 	all := logits(t, whole, prompt)
-	want := all[len(all)-whole.Hyper().VocabSize:]
+	want := all[len(all)-engine.DetailsOf(whole).Hyper.VocabSize:]
 	base := runtime.NumGoroutine()
 	for i, after := range []int64{0, 60, 200} {
 		disk := newFailingDisk(after, bad)
-		m := demoSlots(t, float64(i%2)/2, func(o engine.Options) engine.Options {
+		m := demoSlots(t, float64(i%2)/2, func(o engine.Setup) engine.Setup {
 			if i%3 > 0 {
 				o = engine.WithAhead(o)
 			}
@@ -107,7 +107,7 @@ func TestExpertsReadFails(t *testing.T) {
 // TestExpertsShrink: another program takes VRAM, again and again, down to the least; slots go, and the logits stay.
 func TestExpertsShrink(t *testing.T) {
 	path := filepath.Join(testdata.Demo(t), "leat-demo-moe-q4_k_m.gguf")
-	base := exact(engine.Options{ContextLength: 128, Chunk: 8, Discrete: true})
+	base := exact(setup(engine.Options{ContextLength: 128, Tuning: engine.Tuning{Chunk: 8, Discrete: true}}))
 	whole := load(t, path, base)
 	ids := whole.Encode("Once upon a time there was a dog who lived in a house by the sea with a little girl called Lily and her mother", true)
 	for len(ids) < 40 {
@@ -115,7 +115,7 @@ func TestExpertsShrink(t *testing.T) {
 	}
 	ids = ids[:40]
 	want := prefillAndDecode(t, whole, ids)
-	all, least := whole.Plan().DeviceBytes, leastBudget(t, path, base)
+	all, least := engine.DetailsOf(whole).Plan.DeviceBytes, leastBudget(t, path, base)
 	for _, host := range []int64{1, 1 << 30} {
 		var step, taken atomic.Int64
 		o := base
@@ -127,12 +127,12 @@ func TestExpertsShrink(t *testing.T) {
 			}
 			return 1 << 30
 		}, 512<<10))
-		before := m.Plan()
+		before := engine.DetailsOf(m).Plan
 		for round := range 2 {
 			sameBits(t, fmt.Sprintf("%d of RAM, round %d", host, round+1), prefillAndDecode(t, m, ids), want)
 		}
-		p, shrinks := m.Plan(), m.Stats().Shrinks
-		used, _ := m.Memory()
+		p, shrinks := engine.DetailsOf(m).Plan, m.Stats().Shrinks
+		used := m.Stats().VRAMBytes
 		if used != p.DeviceBytes || p.Experts.Slots() >= before.Experts.Slots() || p.StreamedBytes <= before.StreamedBytes || len(shrinks) < 2 {
 			t.Errorf("%d bytes in use, %d planned; %d slots, %d before; %d bytes streamed, %d before; shrinks %v", used, p.DeviceBytes, p.Experts.Slots(), before.Experts.Slots(), p.StreamedBytes, before.StreamedBytes, shrinks)
 		}

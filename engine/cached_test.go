@@ -18,7 +18,7 @@ var mixtures = []string{"leat-demo-moe-q4_k_m", "mixtral-tiny-q4_k_m", "qwen3moe
 
 // slotsOf is how many experts VRAM holds; 0: they do not share slots.
 func slotsOf(m *engine.Model) int {
-	p := m.Plan()
+	p := engine.DetailsOf(m).Plan
 	if p.Experts == nil {
 		return 0
 	}
@@ -33,7 +33,7 @@ func TestExpertSlots(t *testing.T) {
 	}) {
 		t.Run(g.name, func(t *testing.T) {
 			t.Parallel()
-			base := exact(engine.Options{KVType: "f32", ContextLength: 128, Chunk: 24, Discrete: true})
+			base := exact(setup(engine.Options{KVType: "f32", ContextLength: 128, Tuning: engine.Tuning{Chunk: 24, Discrete: true}}))
 			var ids []token.ID
 			for i := range 40 {
 				ids = append(ids, token.ID(1+7*i%200))
@@ -43,7 +43,7 @@ func TestExpertSlots(t *testing.T) {
 			if slotsOf(whole) != 0 {
 				t.Fatal("the model that has all in VRAM has slots")
 			}
-			all, least := whole.Plan().DeviceBytes, leastBudget(t, g.model, base)
+			all, least := engine.DetailsOf(whole).Plan.DeviceBytes, leastBudget(t, g.model, base)
 			pack := filepath.Join(t.TempDir(), "pack")
 			if _, err := decompose.Run(t.Context(), g.model, pack, decompose.Options{}); err != nil {
 				t.Fatal(err)
@@ -54,26 +54,26 @@ func TestExpertSlots(t *testing.T) {
 				host   int64
 				policy string
 				path   string
-				change func(o *engine.Options)
+				change func(o *engine.Setup)
 			}{
 				{0, 1 << 30, "", g.model, nil},
 				{0, 1, "lru", pack, nil},
 				{0.3, 1, "stale", g.model, nil},
 				{0.5, half, "adaptive", pack, nil},
-				{0.5, 1 << 30, "lru", pack, func(o *engine.Options) { o.OneQueue = true }},
-				{0.6, half, "weighted:3", g.model, func(o *engine.Options) { *o = engine.WithLanes(*o, 2) }},
-				{0.7, 1, "", g.model, func(o *engine.Options) { o.Chunk = 5 }},
-				{0.2, 1 << 30, "", g.model, func(o *engine.Options) { o.Sweep.BlockBytes = 64 << 10 }},
-				{0.5, half, "", g.model, func(o *engine.Options) { *o = engine.WithTogether(*o) }},
+				{0.5, 1 << 30, "lru", pack, func(o *engine.Setup) { o.Tuning.OneQueue = true }},
+				{0.6, half, "weighted:3", g.model, func(o *engine.Setup) { *o = engine.WithLanes(*o, 2) }},
+				{0.7, 1, "", g.model, func(o *engine.Setup) { o.Tuning.Chunk = 5 }},
+				{0.2, 1 << 30, "", g.model, func(o *engine.Setup) { o.Tuning.Layout.BlockBytes = 64 << 10 }},
+				{0.5, half, "", g.model, func(o *engine.Setup) { *o = engine.WithTogether(*o) }},
 				{0.3, half, "", pack, nil},
-				{0.4, 1, "", pack, func(o *engine.Options) { *o = oneMemory(*o, mem.Imported) }},
-				{0.6, 1, "lru", pack, func(o *engine.Options) { *o = oneMemory(*o, mem.Mapped) }},
+				{0.4, 1, "", pack, func(o *engine.Setup) { *o = oneMemory(*o, mem.Imported) }},
+				{0.6, 1, "lru", pack, func(o *engine.Setup) { *o = oneMemory(*o, mem.Mapped) }},
 			} {
 				if !g.takes(i) {
 					continue
 				}
 				o := base
-				o.DeviceBytes, o.HostBytes, o.ExpertPolicy = least+int64(c.part*float64(all-least)), c.host, c.policy
+				o.DeviceBytes, o.HostBytes, o.Tuning.ExpertPolicy = least+int64(c.part*float64(all-least)), c.host, c.policy
 				if c.change != nil {
 					c.change(&o)
 				}
@@ -82,14 +82,14 @@ func TestExpertSlots(t *testing.T) {
 				}
 				t.Run(fmt.Sprintf("%d, %s", i+1, c.policy), func(t *testing.T) {
 					m := load(t, c.path, o)
-					if slotsOf(m) == 0 || m.Plan().InPlace {
+					if slotsOf(m) == 0 || engine.DetailsOf(m).Plan.InPlace {
 						t.Fatal("the experts share no slots")
 					}
 					for round := range 2 {
 						sameBits(t, fmt.Sprintf("round %d", round+1), prefillAndDecode(t, m, ids), want)
 					}
-					used, _ := m.Memory()
-					p, s := m.Plan(), m.Stats()
+					used := m.Stats().VRAMBytes
+					p, s := engine.DetailsOf(m).Plan, m.Stats()
 					if used != p.DeviceBytes || used > o.DeviceBytes {
 						t.Errorf("%d bytes of VRAM in use, planned %d, allowed %d", used, p.DeviceBytes, o.DeviceBytes)
 					}
@@ -121,17 +121,17 @@ func TestExpertSlots(t *testing.T) {
 }
 
 // oneMemory has device and host share one.
-func oneMemory(o engine.Options, kind mem.Shared) engine.Options {
-	o.Discrete = false
+func oneMemory(o engine.Setup, kind mem.Shared) engine.Setup {
+	o.Tuning.Discrete = false
 	return engine.WithShared(o, kind)
 }
 
 // someRAM is a budget of RAM in which about a part of the experts can rest beside what is staged.
-func someRAM(t *testing.T, path string, o engine.Options, part float64) int64 {
+func someRAM(t *testing.T, path string, o engine.Setup, part float64) int64 {
 	t.Helper()
 	o.HostBytes = 1 << 30
 	m := load(t, path, o)
-	p := m.Plan()
+	p := engine.DetailsOf(m).Plan
 	if err := m.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -146,12 +146,12 @@ func someRAM(t *testing.T, path string, o engine.Options, part float64) int64 {
 // last product may be one with the sum, which rounds in another order; of what follows in bytes some are then the next ones.
 func TestExpertSlotsFast(t *testing.T) {
 	g := goldenNamed(t, "leat-demo-moe-q8_0")
-	base := engine.WithRoutes(engine.Options{KVType: "f32", ContextLength: 128, Chunk: 24, Discrete: true}, true, false)
+	base := engine.WithRoutes(setup(engine.Options{KVType: "f32", ContextLength: 128, Tuning: engine.Tuning{Chunk: 24, Discrete: true}}), true, false)
 	ref := readReference(t, g.base)
 	ids := slices.Concat(ref.Tokens, ref.Greedy)[:40]
 	whole := load(t, g.model, base)
 	all := prefillAndDecode(t, whole, ids)
-	least, most := leastBudget(t, g.model, base), whole.Plan().DeviceBytes
+	least, most := leastBudget(t, g.model, base), engine.DetailsOf(whole).Plan.DeviceBytes
 	var first []float32
 	for _, part := range []float64{0.05, 0.5, 0.8} {
 		o := base

@@ -59,7 +59,7 @@ var sessionCalls = map[string]sessionCall{
 // TestSessionCalls walks every exported call of a session that is closed, busy, canceled or full. Each says so, and a new session of the
 // same model finds the text that one finds before.
 func TestSessionCalls(t *testing.T) {
-	m := demoModel(t, engine.Options{ContextLength: 16, Sessions: 2})
+	m := demoModel(t, setup(engine.Options{ContextLength: 16, Sessions: 2}))
 	prompt := m.Encode("Once upon a time there was a", true)
 	open := func(t *testing.T) *engine.Session {
 		t.Helper()
@@ -150,7 +150,7 @@ func TestSessionCalls(t *testing.T) {
 // TestSessionClosedMidStep: closing a session stops the step that it runs, which waits for a disk, and no other session's.
 func TestSessionClosedMidStep(t *testing.T) {
 	disk := newStuckDisk(30)
-	m := demoStreamed(t, 1, func(o engine.Options) engine.Options { return engine.WithFault(o, disk.fault) })
+	m := demoStreamed(t, 1, func(o engine.Setup) engine.Setup { return engine.WithFault(o, disk.fault) })
 	prompt := m.Encode("Once upon a time", true)
 	for _, canEnd := range []bool{false, true} { // its context can, too
 		s, err := m.NewSession()
@@ -183,7 +183,7 @@ func TestSessionClosedMidStep(t *testing.T) {
 	}
 	defer s.Close()
 	got, _, _ := generate(t, s, prompt, engine.Params{MaxTokens: 3})
-	whole, err := demoModel(t, engine.Options{ContextLength: 64}).NewSession()
+	whole, err := demoModel(t, setup(engine.Options{ContextLength: 64})).NewSession()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -195,7 +195,7 @@ func TestSessionClosedMidStep(t *testing.T) {
 
 // TestModelCallsAfterClose: what would need the device of a closed model says so, and what is known of it stays known.
 func TestModelCallsAfterClose(t *testing.T) {
-	m := load(t, filepath.Join(testdata.Dir(t), "models", "qwen3-tiny-q8_0.gguf"), engine.Options{ContextLength: 32})
+	m := load(t, filepath.Join(testdata.Dir(t), "models", "qwen3-tiny-q8_0.gguf"), setup(engine.Options{ContextLength: 32}))
 	s, err := m.NewSession()
 	if err != nil {
 		t.Fatal(err)
@@ -206,25 +206,21 @@ func TestModelCallsAfterClose(t *testing.T) {
 	messages := []chat.Message{{Role: "user", Content: "Hello"}}
 	ctx := t.Context()
 	calls := map[string]func() any{
-		"Breakers":           func() any { return m.Breakers("\n") },
-		"ChatTemplate":       func() any { _, err := m.ChatTemplate(); return errorText(err) },
-		"Close":              func() any { return m.Close() },
-		"DeviceName":         func() any { return m.DeviceName() },
-		"Encode":             func() any { return m.Encode("Once", true) },
-		"EncodeChat":         func() any { _, err := m.EncodeChat(ctx, messages, chat.RenderOptions{}); return errorText(err) },
-		"HasChatTemplate":    func() any { return m.HasChatTemplate() },
-		"HostMemory":         func() any { m.HostMemory(); return nil },
-		"Hyper":              func() any { return m.Hyper() },
-		"Loaded":             func() any { return m.Loaded(ctx) },
-		"Memory":             func() any { m.Memory(); return nil },
-		"NewSession":         func() any { _, err := m.NewSession(); return err },
-		"Plan":               func() any { return m.Plan().DeviceBytes },
-		"RenderChat":         func() any { _, err := m.RenderChat(ctx, messages, chat.RenderOptions{}); return errorText(err) },
-		"Stats":              func() any { return m.Stats().Steps },
-		"Tokenizer":          func() any { return m.Tokenizer() },
-		"TokenizerError":     func() any { return m.TokenizerError() },
-		"Traffic":            func() any { m.Traffic(); return nil },
-		"ValidationMessages": func() any { return m.ValidationMessages() },
+		"Breakers":        func() any { return m.Breakers("\n") },
+		"ChatTemplate":    func() any { _, err := m.ChatTemplate(); return errorText(err) },
+		"Close":           func() any { return m.Close() },
+		"DeviceName":      func() any { return m.DeviceName() },
+		"Encode":          func() any { return m.Encode("Once", true) },
+		"EncodeChat":      func() any { _, err := m.EncodeChat(ctx, messages, chat.RenderOptions{}); return errorText(err) },
+		"HasChatTemplate": func() any { return m.HasChatTemplate() },
+		"Info":            func() any { return m.Info() },
+		"Loaded":          func() any { return m.Loaded(ctx) },
+		"NewSession":      func() any { _, err := m.NewSession(); return err },
+		"Plan":            func() any { return m.Plan() },
+		"RenderChat":      func() any { _, err := m.RenderChat(ctx, messages, chat.RenderOptions{}); return errorText(err) },
+		"Stats":           func() any { return m.Stats().Steps },
+		"Tokenizer":       func() any { return m.Tokenizer() },
+		"TokenizerError":  func() any { return m.TokenizerError() },
 	}
 	before := map[string]any{}
 	for name, do := range calls {

@@ -37,10 +37,10 @@ func TestSourceChanges(t *testing.T) {
 				path += ".pack"
 				changed = filepath.Join(path, c.changed)
 			}
-			o := engine.Options{ContextLength: 64}
+			o := setup(engine.Options{ContextLength: 64})
 			if !c.resident {
 				o.HostBytes, o.DeviceBytes = 1, 1
-				_, err := engine.Load(t.Context(), path, o)
+				_, err := engine.LoadSetup(t.Context(), path, o)
 				o.DeviceBytes = budgetNeed(t, err)
 			}
 			testChanged(t, load(t, path, o), changed, c.resident)

@@ -29,11 +29,11 @@ func chatModel(t *testing.T, template string) *Model {
 	if err := file.Metadata.Set(chatTemplateKey, template); err != nil {
 		t.Fatal(err)
 	}
-	tok, err := token.New(file.Metadata)
-	if err != nil {
+	m := &Model{}
+	if err := m.text.read(file); err != nil {
 		t.Fatal(err)
 	}
-	return &Model{file: file, tok: tok}
+	return m
 }
 
 // No string of a conversation makes a control token, wherever it stands.
@@ -50,8 +50,8 @@ func TestEncodeChatGuards(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	start, ok := m.tok.Find("<|im_start|>")
-	end, also := m.tok.Find("<|im_end|>")
+	start, ok := m.text.tok.Find("<|im_start|>")
+	end, also := m.text.tok.Find("<|im_end|>")
 	if !ok || !also {
 		t.Fatal("the vocabulary has no ChatML")
 	}
@@ -66,7 +66,7 @@ func TestEncodeChatGuards(t *testing.T) {
 	if count(start) != 3 || count(end) != 2 {
 		t.Errorf("found %d starts and %d ends of turns, wanted the template's 3 and 2", count(start), count(end))
 	}
-	if text := m.tok.Decode(ids); strings.Count(text, "Obey") != 15 || strings.ContainsRune(text, '\uFDD0') {
+	if text := m.text.tok.Decode(ids); strings.Count(text, "Obey") != 15 || strings.ContainsRune(text, '\uFDD0') {
 		t.Errorf("the text is not all there, or not clean: %q", text)
 	}
 }
@@ -77,7 +77,7 @@ func TestEncodeChatPlain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := m.tok.Encode("<|im_start|>user\nHello there<|im_end|>\n<|im_start|>assistant", false, true)
+	want := m.text.tok.Encode("<|im_start|>user\nHello there<|im_end|>\n<|im_start|>assistant", false, true)
 	if !slices.Equal(got, want) {
 		t.Errorf("got %v, wanted %v", got, want)
 	}
@@ -107,7 +107,7 @@ func TestChatTemplateNamed(t *testing.T) {
 		"nothing for these": "{% for m in messages if m.role == 'nobody' %}{{ m.content }}{% endfor %}", "broken": "{% for", "failing": "{{ 1 + messages }}",
 	} {
 		m := chatModel(t, chatTemplate)
-		if err := m.file.Metadata.Set(chatTemplateKey, value); err != nil {
+		if err := m.text.metadata.Set(chatTemplateKey, value); err != nil {
 			t.Fatal(err)
 		}
 		_, err := m.EncodeChat(t.Context(), messages, chat.RenderOptions{})

@@ -43,7 +43,7 @@ func TestCrashingProcess(t *testing.T) {
 		t.Skip("TestDriverCrashes starts it")
 	}
 	kernels.NoteCrashes(cache.Open(folder))
-	o := engine.Options{ContextLength: 64, CacheDir: folder, Logger: slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{Level: slog.LevelWarn}))}
+	o := setup(engine.Options{ContextLength: 64, CacheDir: folder, Logger: slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{Level: slog.LevelWarn}))})
 	o = engine.WithKernels(o, func(g *kernels.Options) {
 		g.Alter = func(row *shaders.Kernel, spec []uint32) ([]byte, []uint32) {
 			if row.Name == kernel {

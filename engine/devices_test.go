@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -14,7 +13,7 @@ import (
 // and tested once.
 type Devices struct {
 	mu   sync.Mutex
-	open map[deviceKey]*lent
+	open map[deviceKey]*device
 }
 
 // deviceKey is what a device and its kernels are made by.
@@ -24,37 +23,38 @@ type deviceKey struct {
 }
 
 // Lend has o's model run on one of d, unless it could change that for others: then it opens its own.
-func (d *Devices) Lend(o Options) Options {
-	o.lend = d.lend
+func (d *Devices) Lend(o Setup) Setup {
+	o.hooks.lend = d.lend
 	return o
 }
 
-func (d *Devices) lend(o *Options) (*lent, error) {
-	if o.fault != nil || o.device != nil || o.opened != nil || o.kernels != nil || o.SelfTest != nil || o.CacheDir != "" || o.VulkanLoader != "" || o.Device != "" {
+func (d *Devices) lend(o *Options, h *hooks) (*device, error) {
+	if h.fail.read != nil || h.fail.call != nil || h.opened != nil || h.kernels != nil || o.SelfTest != nil || o.CacheDir != "" || o.Tuning.VulkanLoader != "" || o.Device != "" {
 		return nil, nil
 	}
 	sorted := func(names []string) string { return fmt.Sprint(slices.Compact(slices.Sorted(slices.Values(names)))) }
-	key := deviceKey{sorted(o.Disable), sorted(o.Enable), o.OneQueue, o.Validate, o.routes, o.turns}
+	t := &o.Tuning
+	key := deviceKey{sorted(t.Disable), sorted(t.Enable), t.OneQueue, t.Validate, h.routes, h.turns}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if l := d.open[key]; l != nil {
-		return l, nil
+	if one := d.open[key]; one != nil {
+		return one, nil
 	}
-	own := Model{o: *o}
-	own.o.lend, own.o.Logger = nil, slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	err := own.openDevice(context.Background(), "")
-	if err == nil {
-		own.kernels, err = own.o.newKernels(own.dev)
-	}
+	own, alone := *o, *h
+	alone.lend, own.Logger = nil, slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	one, err := openDevice(&own, &alone)
 	if err != nil {
-		own.live()
-		return nil, errors.Join(err, own.Close())
+		return nil, err
+	}
+	if err := one.makeKernels(&own, &alone); err != nil {
+		return nil, errors.Join(err, one.close())
 	}
 	if d.open == nil {
-		d.open = map[deviceKey]*lent{}
+		d.open = map[deviceKey]*device{}
 	}
-	d.open[key] = &lent{own.inst, own.dev, own.kernels}
-	return d.open[key], nil
+	one.lent = true
+	d.open[key] = one
+	return one, nil
 }
 
 // Close closes them all. The error tells of what was left open, and of messages of the validation layers.
@@ -63,9 +63,9 @@ func (d *Devices) Close() error {
 	defer d.mu.Unlock()
 	var errs []error
 	for key, l := range d.open {
-		errs = append(errs, l.dev.WaitIdle())
-		l.kernels.Close()
-		errs = append(errs, l.dev.Close(), l.inst.Close())
+		errs = append(errs, l.vk.WaitIdle())
+		l.lent = false
+		errs = append(errs, l.close())
 		if n := l.inst.Messages(); n > 0 {
 			errs = append(errs, fmt.Errorf("device %+v: %d messages of the validation layers", key, n))
 		}
@@ -75,7 +75,7 @@ func (d *Devices) Close() error {
 }
 
 // WithRoutes has CPUs use topk_moe_routed, and mul_mat_vec_rope.
-func WithRoutes(o Options, routes, turns bool) Options {
-	o.routes, o.turns = routes, turns
+func WithRoutes(o Setup, routes, turns bool) Setup {
+	o.hooks.routes, o.hooks.turns = routes, turns
 	return o
 }

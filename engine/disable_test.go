@@ -69,15 +69,15 @@ func kernelsWithout(t *testing.T, set []string) kernelSet {
 
 func testDisable(t *testing.T, g golden, set []string) {
 	k := kernelsWithout(t, set)
-	for _, o := range []engine.Options{{KVType: "f32", ContextLength: 128, Chunk: 8}, {KVType: "f16", ContextLength: 128}} {
-		o.Disable = set
-		bytes := k.bytes || o.Chunk > 0 && k.few
+	for _, o := range []engine.Setup{{Options: engine.Options{KVType: "f32", ContextLength: 128, Tuning: engine.Tuning{Chunk: 8}}}, {Options: engine.Options{KVType: "f16", ContextLength: 128}}} {
+		o.Tuning.Disable = set
+		bytes := k.bytes || o.Tuning.Chunk > 0 && k.few
 		b := measureBound(t, g, o, bytes)
-		if o.Chunk > 0 && !bytes {
+		if o.Tuning.Chunk > 0 && !bytes {
 			b.limit = math.Pow(toleranceF32, 2)
 		}
 		if !(b.nmse <= b.limit) {
-			t.Errorf("chunk %d: NMSE %.2e, wanted at most %.2e", o.Chunk, b.nmse, b.limit)
+			t.Errorf("chunk %d: NMSE %.2e, wanted at most %.2e", o.Tuning.Chunk, b.nmse, b.limit)
 		}
 	}
 }

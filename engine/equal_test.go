@@ -30,12 +30,12 @@ func TestBitEqual(t *testing.T) {
 	}) {
 		t.Run(g.name, func(t *testing.T) {
 			t.Parallel()
-			testBitEqual(t, g, engine.Options{})
+			testBitEqual(t, g, setup(engine.Options{}))
 		})
 		if strings.HasPrefix(g.name, "leat-demo") {
 			t.Run(g.name+", float32", func(t *testing.T) {
 				t.Parallel()
-				testBitEqual(t, g, exact(engine.Options{KVType: "f32"}))
+				testBitEqual(t, g, exact(setup(engine.Options{KVType: "f32"})))
 			})
 		}
 	}
@@ -66,18 +66,18 @@ func answers(t *testing.T, m *engine.Model, ids []token.ID) []float32 {
 // several chunks.
 const equalRows = 44
 
-func testBitEqual(t *testing.T, g golden, base engine.Options) {
+func testBitEqual(t *testing.T, g golden, base engine.Setup) {
 	ref := readReference(t, g.base)
 	ids := slices.Concat(ref.Tokens, ref.Greedy)[:equalRows]
 	pack := filepath.Join(t.TempDir(), "pack")
 	if _, err := decompose.Run(context.Background(), g.model, pack, decompose.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	base.ContextLength, base.Chunk = 128, 16
+	base.ContextLength, base.Tuning.Chunk = 128, 16
 	whole := load(t, g.model, base)
 	want := answers(t, whole, ids)
-	all := whole.Plan().DeviceBytes
-	if len(whole.Plan().Ring) != 0 {
+	all := engine.DetailsOf(whole).Plan.DeviceBytes
+	if len(engine.DetailsOf(whole).Plan.Ring) != 0 {
 		t.Fatal("the model without a budget is not all resident")
 	}
 	least := max(leastBudget(t, g.model, base), leastBudget(t, pack, base)) // a pack rounds experts up to blocks of the disk
@@ -85,7 +85,7 @@ func testBitEqual(t *testing.T, g golden, base engine.Options) {
 	type variant struct {
 		name  string
 		model string
-		o     engine.Options
+		o     engine.Setup
 	}
 	variants := []variant{{"pack", pack, base}}
 	for i := range 5 {
@@ -98,27 +98,27 @@ func testBitEqual(t *testing.T, g golden, base engine.Options) {
 	}
 	for _, chunk := range []int{1, 3, 8, 9, 128} {
 		o := base
-		o.Chunk = chunk
+		o.Tuning.Chunk = chunk
 		variants = append(variants, variant{fmt.Sprintf("chunk %d", chunk), g.model, o})
 	}
 	short := base
-	short.MaxSubmit, short.Chunk = time.Nanosecond, 13 // every product is split by rows
+	short.Tuning.MaxSubmit, short.Tuning.Chunk = time.Nanosecond, 13 // every product is split by rows
 	variants = append(variants, variant{"shortest submissions", g.model, short})
 	one := base
-	one.OneQueue = true
+	one.Tuning.OneQueue = true
 	variants = append(variants, variant{"one queue", g.model, one})
 	one.DeviceBytes = least
 	variants = append(variants, variant{"one queue, streamed", pack, one})
 	for i, ring := range []int64{1, 1 << 20, 64 << 20} { // the least, and more than a token needs
 		o := base
-		o.DeviceBytes, o.RingBytes, o.HostBytes = (least+all)/2, ring, int64(i)<<21
+		o.DeviceBytes, o.Tuning.Layout.RingBytes, o.HostBytes = (least+all)/2, ring, int64(i)<<21
 		variants = append(variants, variant{fmt.Sprintf("ring of %d bytes, two lanes", ring), g.model, engine.WithLanes(o, 2)})
 	}
 
-	for _, spread := range []plan.Spread{plan.Prefix, plan.Edges} {
+	for _, spread := range []engine.Spread{engine.Prefix, engine.Edges} {
 		o := base
 		o.DeviceBytes, o.HostBytes = (least+all)/2, 2<<20
-		o.Sweep = engine.Sweep{Spread: spread, StagingSlots: 3, StagingBytes: 64 << 10, BlockBytes: 256 << 10}
+		o.Tuning.Layout = engine.Layout{Spread: spread, StagingSlots: 3, StagingBytes: 64 << 10, BlockBytes: 256 << 10}
 		variants = append(variants, variant{spread.String(), g.model, o})
 	}
 
@@ -129,10 +129,10 @@ func testBitEqual(t *testing.T, g golden, base engine.Options) {
 			variants = append(variants, variant{fmt.Sprintf("in place, %v, %d bytes", kind, budget), []string{g.model, pack}[int(kind)%2], engine.WithShared(o, kind)})
 		}
 	}
-	if whole.Hyper().Experts.Count > 0 { // a layer's experts in several units: all in VRAM, none, some
+	if engine.DetailsOf(whole).Hyper.Experts.Count > 0 { // a layer's experts in several units: all in VRAM, none, some
 		for i, budget := range []int64{all + 4<<20, least, (least + all) / 2} {
 			o := base
-			o.DeviceBytes, o.HostBytes, o.Sweep.PartBytes = budget, 1<<30, 200<<10
+			o.DeviceBytes, o.HostBytes, o.Tuning.Layout.PartBytes = budget, 1<<30, 200<<10
 			variants = append(variants, variant{fmt.Sprintf("experts in parts, %d bytes", budget), []string{g.model, pack}[i%2], o})
 		}
 	}
@@ -146,7 +146,7 @@ func testBitEqual(t *testing.T, g golden, base engine.Options) {
 	for i, at := range []int64{1, 3} { // some of it in each of the three places
 		o := base
 		o.DeviceBytes, o.HostBytes = least+at*(all-least)/5, 1<<30
-		inHost := load(t, pack, o).Plan()
+		inHost := engine.DetailsOf(load(t, pack, o)).Plan
 		o.HostBytes = inHost.HostBytes
 		for _, n := range inHost.HostBlocks {
 			o.HostBytes -= n / 2
@@ -168,11 +168,11 @@ func testBitEqual(t *testing.T, g golden, base engine.Options) {
 					t.Fatalf("logit %d of row %d: got %g, wanted the bits of %g", i%ref.Vocab, i/ref.Vocab, got[i], want[i])
 				}
 			}
-			p := m.Plan()
+			p := engine.DetailsOf(m).Plan
 			if tiersOf(&p) == 3 {
 				mixed++
 			}
-			used, peak := m.Memory()
+			used, peak := m.Stats().VRAMBytes, m.Stats().VRAMPeak
 			if used != p.DeviceBytes || peak > p.DeviceBudget {
 				t.Errorf("VRAM: %d bytes in use, at most %d; planned %d, budget %d", used, peak, p.DeviceBytes, p.DeviceBudget)
 			}
@@ -185,7 +185,7 @@ func testBitEqual(t *testing.T, g golden, base engine.Options) {
 }
 
 // tiersOf counts the tiers that a plan uses.
-func tiersOf(p *engine.Plan) int {
+func tiersOf(p *plan.Plan) int {
 	tiers := map[string]bool{}
 	for i := range p.Units {
 		tiers[p.Units[i].Tier.String()] = true
@@ -207,8 +207,8 @@ func TestFewSameBits(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, turns %v", g.name, turns), func(t *testing.T) {
 				t.Parallel()
 				ids := readReference(t, g.base).Tokens
-				m := load(t, g.model, engine.WithRoutes(engine.Options{ContextLength: 64, Chunk: 8, Sessions: 8}, true, turns))
-				vocab := m.Hyper().VocabSize
+				m := load(t, g.model, engine.WithRoutes(setup(engine.Options{ContextLength: 64, Tuning: engine.Tuning{Chunk: 8}, Sessions: 8}), true, turns))
+				vocab := engine.DetailsOf(m).Hyper.VocabSize
 				// Session i has read i+1 ids, and decodes the next one.
 				open := func(i int) *engine.Session {
 					s, err := m.NewSession()
@@ -251,13 +251,13 @@ func TestFewSameBits(t *testing.T) {
 
 // leastBudget finds the smallest budget that the plan accepts: two units in a ring,
 // and scratch.
-func leastBudget(t *testing.T, path string, o engine.Options) int64 {
+func leastBudget(t *testing.T, path string, o engine.Setup) int64 {
 	t.Helper()
 	o.DeviceBytes = 1
-	_, err := engine.Load(context.Background(), path, lend(o))
+	_, err := engine.LoadSetup(context.Background(), path, lend(o))
 	need := budgetNeed(t, err)
 	o.DeviceBytes = need - 1
-	_, err = engine.Load(context.Background(), path, lend(o))
+	_, err = engine.LoadSetup(context.Background(), path, lend(o))
 	if budgetNeed(t, err) != need {
 		t.Fatalf("the least budget is %d, but not when %d are offered", need, need-1)
 	}

@@ -38,7 +38,7 @@ func TestExpertKernels(t *testing.T) {
 	}{{1, few}, {8, short}, {12, long}, {32, long}} {
 		t.Run(fmt.Sprintf("%d rows", c.rows), func(t *testing.T) {
 			var ops trace.Ops
-			m := load(t, filepath.Join(testdata.Demo(t), "leat-demo-moe-q4_k_m.gguf"), engine.Options{ContextLength: 64, Ops: &ops})
+			m := load(t, filepath.Join(testdata.Demo(t), "leat-demo-moe-q4_k_m.gguf"), setup(engine.Options{ContextLength: 64, Tuning: engine.Tuning{Trace: engine.TraceOf(nil, &ops)}}))
 			s, err := m.NewSession()
 			if err != nil {
 				t.Fatal(err)
@@ -78,7 +78,7 @@ func TestNormedRoute(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := goldenNamed(t, name)
 			var ops trace.Ops
-			o := engine.Options{KVType: "f32", ContextLength: 64, Chunk: 7, Ops: &ops}
+			o := setup(engine.Options{KVType: "f32", ContextLength: 64, Tuning: engine.Tuning{Chunk: 7, Trace: engine.TraceOf(nil, &ops)}})
 			var ids []token.ID
 			for i := range 34 {
 				ids = append(ids, token.ID(1+7*i%200))

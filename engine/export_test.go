@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"leat/engine/token"
+	"leat/internal/budget"
 	"leat/internal/kernels"
 	"leat/internal/plan"
 	"leat/internal/predict"
@@ -14,76 +15,92 @@ import (
 	"leat/vk/mem"
 )
 
+// Setup is how a test loads a model: options, and hooks.
+type Setup struct {
+	Options
+	hooks hooks
+}
+
+// LoadSetup is [Load] with a test's hooks.
+func LoadSetup(ctx context.Context, path string, s Setup) (*Model, error) {
+	return load(ctx, path, s.Options, s.hooks)
+}
+
+// RehearseSetup is [Rehearse] with a test's hooks.
+func RehearseSetup(ctx context.Context, path string, s Setup) (*predict.Rehearsal, error) {
+	return rehearse(ctx, path, s.Options, s.hooks)
+}
+
 // WithFault makes o's reads of weights fail where fault says so.
-func WithFault(o Options, fault file.Fault) Options {
-	o.fault = fault
+func WithFault(o Setup, fault file.Fault) Setup {
+	o.hooks.fail.read = fault
 	return o
 }
 
 // WithHeadroom makes o's model ask free, before every step, how much VRAM is left to it,
 // and keep its resident weights in blocks of blockBytes.
-func WithHeadroom(o Options, free func() int64, blockBytes int64) Options {
-	o.headroom, o.Sweep.BlockBytes = free, blockBytes
+func WithHeadroom(o Setup, free func() int64, blockBytes int64) Setup {
+	o.hooks.headroom, o.Tuning.Layout.BlockBytes = free, blockBytes
 	return o
 }
 
 // WithMachine has the model planned as on that machine.
-func WithMachine(o Options, on *Machine) Options {
-	o.machine = on
+func WithMachine(o Setup, on *budget.Machine) Setup {
+	o.hooks.machine = on
 	return o
 }
 
 // BudgetOf is what the model was planned for.
-func BudgetOf(m *Model) plan.Budget { return m.budget }
+func BudgetOf(m *Model) plan.Budget { return m.prepared.budget }
 
 // WithAhead has layers go ahead, however often they miss an expert, and on a CPU, too.
-func WithAhead(o Options) Options {
-	o.ahead = 2
+func WithAhead(o Setup) Setup {
+	o.hooks.always = true
 	return o
 }
 
 // WithListening has the host listen for the end of a step, as to a GPU.
-func WithListening(o Options) Options {
-	o.listens = true
+func WithListening(o Setup) Setup {
+	o.hooks.listens = true
 	return o
 }
 
 // WithEveryRow has the last layer compute rows that nobody asks logits of, too.
-func WithEveryRow(o Options) Options {
-	o.everyRow = true
+func WithEveryRow(o Setup) Setup {
+	o.hooks.everyRow = true
 	return o
 }
 
 // WithHurry has a rehearsal time steps no oftener than it must.
-func WithHurry(o Options) Options {
-	o.hurried = true
+func WithHurry(o Setup) Setup {
+	o.hooks.hurried = true
 	return o
 }
 
 // WithTogether has experts that are there run with those that come, as on a CPU, WithApart apart from them, as on a GPU, unless
 // something was said.
-func WithTogether(o Options) Options {
-	o.waves = "together"
+func WithTogether(o Setup) Setup {
+	o.hooks.waves = wavesTogether
 	return o
 }
 
-func WithApart(o Options) Options {
-	if o.waves == "" {
-		o.waves = "apart"
+func WithApart(o Setup) Setup {
+	if o.hooks.waves == byDevice {
+		o.hooks.waves = wavesApart
 	}
 	return o
 }
 
 // WithShared keeps o's weights in place in memory of a kind, whatever the budgets.
-func WithShared(o Options, kind mem.Shared) Options {
-	o.shared = kind
+func WithShared(o Setup, kind mem.Shared) Setup {
+	o.hooks.shared = kind
 	return o
 }
 
 // WithoutClock has o's model run on a device whose clock can't be read, or which has no
 // timestamps at all.
-func WithoutClock(o Options, noStamps bool) Options {
-	o.opened = func(d *vk.Device) {
+func WithoutClock(o Setup, noStamps bool) Setup {
+	o.hooks.opened = func(d *vk.Device) {
 		d.Features.CalibratedTimestamps = false
 		for _, q := range append(d.Transfers, d.Compute) {
 			if noStamps {
@@ -95,14 +112,14 @@ func WithoutClock(o Options, noStamps bool) Options {
 }
 
 // WithDeviceFault makes o's calls of Vulkan fail where fault says so.
-func WithDeviceFault(o Options, fault vk.Fault) Options {
-	o.device = fault
+func WithDeviceFault(o Setup, fault vk.Fault) Setup {
+	o.hooks.fail.call = fault
 	return o
 }
 
 // WithLanes makes o upload on n lanes, though the device may have fewer queues.
-func WithLanes(o Options, n int) Options {
-	o.queues = n
+func WithLanes(o Setup, n int) Setup {
+	o.hooks.lanes = n
 	return o
 }
 
@@ -130,12 +147,12 @@ func Timed(device vk.DeviceType, p *plan.Plan, once func(predict.StepShape) time
 
 // Passed are the bytes that went through the rates of a model that has them.
 func (m *Model) Passed() (link, disk, vram int64) {
-	return m.rates.link.Passed(), m.rates.disk.Passed(), m.rates.vram.Passed()
+	return m.runner.rates.link.Passed(), m.runner.rates.disk.Passed(), m.runner.rates.vram.Passed()
 }
 
 // WithKernels has change look at how o's kernels are made.
-func WithKernels(o Options, change func(*kernels.Options)) Options {
-	o.kernels = change
+func WithKernels(o Setup, change func(*kernels.Options)) Setup {
+	o.hooks.kernels = change
 	return o
 }
 
@@ -146,10 +163,10 @@ func (s *Session) LookAt(ctx, at context.Context) {
 }
 
 // ClockWidth is how far spans of m's device may be off by its clock.
-func (m *Model) ClockWidth() time.Duration { return m.dev.Clock.Width() }
+func (m *Model) ClockWidth() time.Duration { return m.prepared.device.vk.Clock.Width() }
 
 // Wake wakes a step that waits for weights.
-func (m *Model) Wake() { m.wake() }
+func (m *Model) Wake() { m.runner.weights.Wake() }
 
 // Asking is a row of a step: the next token of a session, and whether it wants its logits.
 type Asking struct {
@@ -180,7 +197,7 @@ func (m *Model) Step(ctx context.Context, rows []Asking) (logits []float32, err 
 		}
 	}
 	first := rows[0].Session
-	err = m.step(first.during(ctx), first.life, of, false, func(r step.Result) error {
+	err = m.runner.step(first.during(ctx), first.life, of, false, func(r step.Result) error {
 		logits = append(logits, r.Logits...)
 		for s, n := range counts {
 			if err := s.seq.Append(n); err != nil {

@@ -59,7 +59,7 @@ type outcome struct {
 }
 
 // live loads the demo model, generates, and closes it, with the calls failing as f says.
-func live(t *testing.T, o engine.Options, f *failing) (r outcome) {
+func live(t *testing.T, o engine.Setup, f *failing) (r outcome) {
 	t.Helper()
 	var log bytes.Buffer
 	var mu sync.Mutex
@@ -76,7 +76,7 @@ func live(t *testing.T, o engine.Options, f *failing) (r outcome) {
 			defer mu.Unlock()
 			r.log = log.String()
 		}()
-		m, err := engine.Load(t.Context(), testdata.Root(t)+"/cmd/leat/demo/leat-demo-q4_k_m.gguf", engine.WithDeviceFault(o, f.fault))
+		m, err := engine.LoadSetup(t.Context(), testdata.Root(t)+"/cmd/leat/demo/leat-demo-q4_k_m.gguf", engine.WithDeviceFault(o, f.fault))
 		if err != nil {
 			r.stage, r.err = "load", err
 			return
@@ -115,10 +115,10 @@ type writerFunc func(p []byte) (int, error)
 func (w writerFunc) Write(p []byte) (int, error) { return w(p) }
 
 // ways are tier mixes of the demo model.
-func ways(t *testing.T) map[string]engine.Options {
+func ways(t *testing.T) map[string]engine.Setup {
 	t.Helper()
-	o := engine.Options{ContextLength: 64, Chunk: 4, HostBytes: 1, DeviceBytes: 1}
-	_, err := engine.Load(t.Context(), testdata.Root(t)+"/cmd/leat/demo/leat-demo-q4_k_m.gguf", o)
+	o := setup(engine.Options{ContextLength: 64, Tuning: engine.Tuning{Chunk: 4}, HostBytes: 1, DeviceBytes: 1})
+	_, err := engine.LoadSetup(t.Context(), testdata.Root(t)+"/cmd/leat/demo/leat-demo-q4_k_m.gguf", o)
 	if errors.Is(err, engine.ErrNoDevice) && os.Getenv("LEAT_REQUIRE_DEVICE") != "1" {
 		t.Skipf("no Vulkan device: %v", err)
 	}
@@ -126,7 +126,7 @@ func ways(t *testing.T) map[string]engine.Options {
 	whole, disk, host := o, o, o
 	whole.DeviceBytes, disk.DeviceBytes, host.DeviceBytes = 64<<20, least+1<<20, least+1<<19
 	host.HostBytes = 3 << 20
-	return map[string]engine.Options{"resident": whole, "disk": disk, "host and disk": engine.WithLanes(host, 2)}
+	return map[string]engine.Setup{"resident": whole, "disk": disk, "host and disk": engine.WithLanes(host, 2)}
 }
 
 // atMoments runs f's faults at moments from the first counted call to the last.

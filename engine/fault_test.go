@@ -19,11 +19,11 @@ import (
 
 // demoStreamed loads the demo model within the least VRAM, all of it streamed from disk
 // or from host memory.
-func demoStreamed(t *testing.T, host int64, change func(engine.Options) engine.Options) *engine.Model {
+func demoStreamed(t *testing.T, host int64, change func(engine.Setup) engine.Setup) *engine.Model {
 	t.Helper()
 	path := testdata.Root(t) + "/cmd/leat/demo/leat-demo-q4_k_m.gguf"
-	o := engine.Options{ContextLength: 64, HostBytes: 1, DeviceBytes: 1}
-	_, err := engine.Load(t.Context(), path, o)
+	o := setup(engine.Options{ContextLength: 64, HostBytes: 1, DeviceBytes: 1})
+	_, err := engine.LoadSetup(t.Context(), path, o)
 	o.DeviceBytes, o.HostBytes = budgetNeed(t, err), host
 	return load(t, path, change(o))
 }
@@ -50,16 +50,16 @@ func (d *failingDisk) fault(string, int64, int64) error {
 // one finds whose disk never failed. Closing leaves nothing behind.
 func TestReadFails(t *testing.T) {
 	bad := errors.New("bad sector")
-	whole := load(t, testdata.Root(t)+"/cmd/leat/demo/leat-demo-q4_k_m.gguf", engine.Options{ContextLength: 64})
+	whole := load(t, testdata.Root(t)+"/cmd/leat/demo/leat-demo-q4_k_m.gguf", setup(engine.Options{ContextLength: 64}))
 	prompt := whole.Encode("Once upon a time", true)
 	all := logits(t, whole, prompt)
-	want := all[len(all)-whole.Hyper().VocabSize:]
+	want := all[len(all)-engine.DetailsOf(whole).Hyper.VocabSize:]
 	base := runtime.NumGoroutine()
 	for _, host := range []int64{1, 3 << 20} {
 		for _, after := range []int64{0, 17, 150} {
 			disk := newFailingDisk(after, bad)
-			m := demoStreamed(t, host, func(o engine.Options) engine.Options {
-				o.Chunk = 5
+			m := demoStreamed(t, host, func(o engine.Setup) engine.Setup {
+				o.Tuning.Chunk = 5
 				return engine.WithFault(o, disk.fault)
 			})
 			failsAndGoesOn(t, m, disk, prompt, want)
@@ -80,7 +80,7 @@ func failsAndGoesOn(t *testing.T, m *engine.Model, disk *failingDisk, prompt []t
 	for _, last := range s.Generate(t.Context(), prompt, engine.Params{MaxTokens: 40, IgnoreEOG: true}) {
 		err = last
 	}
-	if err != nil && (!errors.Is(err, disk.err) || !errors.As(err, &e)) || err == nil && m.Plan().DiskBytes > 0 {
+	if err != nil && (!errors.Is(err, disk.err) || !errors.As(err, &e)) || err == nil && engine.DetailsOf(m).Plan.DiskBytes > 0 {
 		t.Fatalf("after %d reads: the generation ended with %v", disk.after, err)
 	}
 	if err != nil {
@@ -138,7 +138,7 @@ func TestCloseAnyMoment(t *testing.T) {
 // closeAt lives through round k: something happens to a generation at a moment, which a short life may not come to.
 func closeAt(t *testing.T, k int64, at *moment, calls int64) {
 	t.Helper()
-	m := demoStreamed(t, k%2<<26, func(o engine.Options) engine.Options {
+	m := demoStreamed(t, k%2<<26, func(o engine.Setup) engine.Setup {
 		return engine.WithDeviceFault(engine.WithLanes(o, int(k%3)), at.fault)
 	})
 	s, err := m.NewSession()
@@ -189,7 +189,7 @@ func TestLoadCanceled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	path := testdata.Root(t) + "/cmd/leat/demo/leat-demo-q4_k_m.gguf"
-	if m, err := engine.Load(ctx, path, engine.Options{ContextLength: 64}); !errors.Is(err, context.Canceled) {
+	if m, err := engine.LoadSetup(ctx, path, setup(engine.Options{ContextLength: 64})); !errors.Is(err, context.Canceled) {
 		if err == nil {
 			m.Close()
 		}
@@ -198,7 +198,7 @@ func TestLoadCanceled(t *testing.T) {
 		}
 		t.Errorf("Load ended with %v", err)
 	}
-	m := load(t, path, engine.Options{ContextLength: 64})
+	m := load(t, path, setup(engine.Options{ContextLength: 64}))
 	if err := m.Loaded(t.Context()); err != nil {
 		t.Error(err)
 	}

@@ -65,7 +65,8 @@ type Token struct {
 // sampled. Canceling ctx stops a step in the midst: it waits for no disk, and on the
 // device for half a second of work at most. The session keeps every token yielded, and
 // can go on. A failure comes once, last, with a zero
-// Token: [ErrContextFull], [ErrClosed], [ErrBusy], ctx.Err(), a [*NotFiniteError], an error of reading weights, or [ErrDeviceLost]:
+// Token: [ErrContextFull], [ErrNoTokens], [ErrClosed], [ErrBusy], ctx.Err(), a [*TokenError], a [*sample.RangeError], a [*NotFiniteError], a
+// [*SourceChangedError], another error of reading weights, or [ErrDeviceLost]:
 // after that the Model is dead, after all others it is as good as before.
 func (s *Session) Generate(ctx context.Context, ids []token.ID, p Params) iter.Seq2[Token, error] {
 	return func(yield func(Token, error) bool) {
@@ -106,7 +107,7 @@ func (s *Session) start(ids []token.ID, p Params) (*generation, error) {
 	if err := p.Validate(); err != nil {
 		return nil, err
 	}
-	v := s.m.hyper.VocabSize
+	v := s.r.p.hyper.VocabSize
 	for id := range p.LogitBias {
 		if int(id) >= v {
 			return nil, &sample.RangeError{Param: "logit bias", Found: fmt.Sprintf("token %d", id), Wanted: fmt.Sprintf("0 to %d", v-1)}
@@ -121,8 +122,8 @@ func (s *Session) start(ids []token.ID, p Params) (*generation, error) {
 	g := &generation{s: s, p: p, sampler: sample.New(p.Params)}
 	g.sampler.SetMask(p.Mask)
 	g.sampler.Prime(s.ids...)
-	if s.m.tok != nil {
-		g.text = s.m.tok.NewStream()
+	if s.m.text.tok != nil {
+		g.text = s.m.text.tok.NewStream()
 	}
 	return g, nil
 }
@@ -138,7 +139,7 @@ func (g *generation) next(ctx context.Context, n int) (Token, error) {
 		return Token{}, err
 	}
 	g.sampler.Accept(id)
-	if g.s.m.tok != nil && g.s.m.tok.IsEOG(id) && !g.p.IgnoreEOG {
+	if g.s.m.text.tok != nil && g.s.m.text.tok.IsEOG(id) && !g.p.IgnoreEOG {
 		t.Stop, t.Text = StopEOG, g.flush()
 		return t, nil
 	}

@@ -42,7 +42,7 @@ func TestGoldens(t *testing.T) {
 				if kv.typ != "f32" && !inTurn(i) {
 					continue
 				}
-				m, ok := loadKV(t, g.model, exact(engine.Options{KVType: kv.typ, ContextLength: 128}))
+				m, ok := loadKV(t, g.model, exact(setup(engine.Options{KVType: kv.typ, ContextLength: 128})))
 				if !ok {
 					continue
 				}
@@ -97,7 +97,7 @@ func TestGenerateGreedy(t *testing.T) {
 		t.Run(g.name, func(t *testing.T) {
 			t.Parallel()
 			ref := readReference(t, g.base)
-			m := load(t, g.model, exact(engine.Options{KVType: "f32", ContextLength: 128}))
+			m := load(t, g.model, exact(setup(engine.Options{KVType: "f32", ContextLength: 128})))
 			s, err := m.NewSession()
 			if err != nil {
 				t.Fatal(err)

@@ -120,27 +120,30 @@ func goldens(t *testing.T) []golden {
 	return gs
 }
 
+// setup is how a test loads a model with options o, and no hooks yet.
+func setup(o engine.Options) engine.Setup { return engine.Setup{Options: o} }
+
 // exact are the options of a model whose every step is computed in float32, row by row in the same order: what few rows
 // in bytes are not.
-func exact(o engine.Options) engine.Options {
-	o.Disable = append(slices.Clone(o.Disable), "int8", "coopmat")
+func exact(o engine.Setup) engine.Setup {
+	o.Tuning.Disable = append(slices.Clone(o.Tuning.Disable), "int8", "coopmat")
 	return o
 }
 
 // load opens a model for a test, with validation when LEAT_VALIDATE=1 asks for it.
 // Experts run apart, as they do on GPUs. Without a driver the test is skipped, unless LEAT_REQUIRE_DEVICE=1.
-func load(t testing.TB, path string, o engine.Options) *engine.Model {
+func load(t testing.TB, path string, o engine.Setup) *engine.Model {
 	t.Helper()
-	m, err := engine.Load(context.Background(), path, engine.WithApart(lend(o)))
+	m, err := engine.LoadSetup(context.Background(), path, engine.WithApart(lend(o)))
 	if errors.Is(err, engine.ErrNoDevice) && os.Getenv("LEAT_REQUIRE_DEVICE") != "1" {
 		t.Skipf("no Vulkan device: %v", err)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	before := m.ValidationMessages()
+	before := m.Stats().ValidationMessages
 	t.Cleanup(func() {
-		messages := m.ValidationMessages() - before // those of loading are told at the end
+		messages := m.Stats().ValidationMessages - before // those of loading are told at the end
 		if err := m.Close(); err != nil {
 			t.Error(err)
 		}
@@ -155,15 +158,15 @@ func load(t testing.TB, path string, o engine.Options) *engine.Model {
 var devices engine.Devices
 
 // lend has a model run on the tests' device, under the validation layers when LEAT_VALIDATE=1 asks for it.
-func lend(o engine.Options) engine.Options {
-	o.Validate, o.Enable = os.Getenv("LEAT_VALIDATE") == "1", append(vktest.Enable(), o.Enable...)
+func lend(o engine.Setup) engine.Setup {
+	o.Tuning.Validate, o.Tuning.Enable = os.Getenv("LEAT_VALIDATE") == "1", append(vktest.Enable(), o.Tuning.Enable...)
 	return devices.Lend(o)
 }
 
 // loadKV is load, but for heads that the type of KV cache can't hold: then it says no.
-func loadKV(t testing.TB, path string, o engine.Options) (*engine.Model, bool) {
+func loadKV(t testing.TB, path string, o engine.Setup) (*engine.Model, bool) {
 	t.Helper()
-	m, err := engine.Load(context.Background(), path, lend(o))
+	m, err := engine.LoadSetup(context.Background(), path, lend(o))
 	var size *shaders.HeadSizeError
 	if errors.As(err, &size) {
 		return nil, false

@@ -22,7 +22,7 @@ import (
 // only go down. Tests and tools may look anywhere, so tools have no row.
 var allowed = map[string][]string{
 	"cmd/leat": {"cmd/leat/demo", "cmd/leat/picture", "engine", "engine/chat", "engine/sample", "engine/token", "server", "train", "decompose", "decompose/pack", "gguf",
-		"internal/arch", "internal/bench", "internal/calibrate", "internal/kernels", "internal/kernels/cache", "internal/output", "internal/pace", "internal/plan", "internal/predict", "internal/predict/gpus", "internal/trace",
+		"internal/arch", "internal/bench", "internal/budget", "internal/calibrate", "internal/kernels", "internal/kernels/cache", "internal/output", "internal/pace", "internal/plan", "internal/predict", "internal/predict/gpus", "internal/trace",
 		"shaders", "shaders/conform", "vk", "vk/mem"}, // doctor looks below the engine
 	"cmd/leat/demo":    {"internal/output"},
 	"cmd/leat/picture": {"internal/trace"},
@@ -31,7 +31,7 @@ var allowed = map[string][]string{
 	"server": {"engine", "engine/chat", "engine/sample", "engine/token"},
 	"train":  {"engine", "engine/token", "internal/arch", "internal/plan", "internal/step", "internal/weights"},
 	"engine": {"engine/chat", "engine/sample", "engine/token", "decompose/pack", "gguf",
-		"internal/adapt", "internal/arch", "internal/expertcache", "internal/kernels", "internal/kernels/cache", "internal/kv", "internal/pace", "internal/plan", "internal/predict", "internal/predict/gpus",
+		"internal/adapt", "internal/arch", "internal/budget", "internal/expertcache", "internal/kernels", "internal/kernels/cache", "internal/kv", "internal/pace", "internal/plan", "internal/predict",
 		"internal/sched", "internal/step", "internal/trace", "internal/weights", "shaders", "shaders/conform", "vk", "vk/file", "vk/limit", "vk/mem", "vk/xfer"},
 	"engine/token":      {"gguf"},
 	"engine/chat":       {"engine/chat/jinja"},
@@ -58,6 +58,7 @@ var allowed = map[string][]string{
 	"internal/calibrate":    {"decompose/pack", "gguf", "internal/arch", "internal/kernels", "internal/output", "internal/plan", "internal/predict", "shaders", "shaders/conform", "vk", "vk/file", "vk/mem", "vk/xfer"},
 	"internal/predict":      {"decompose/pack", "gguf", "internal/arch", "internal/plan", "internal/predict/gpus", "shaders"},
 	"internal/predict/gpus": {},
+	"internal/budget":       {"decompose/pack", "gguf", "internal/arch", "internal/kernels", "internal/plan", "internal/predict/gpus", "vk", "vk/mem"},
 	"internal/plan":         {"decompose/pack", "gguf", "internal/arch", "shaders"},
 	"internal/arch":         {"decompose/pack", "gguf", "gguf/quant"},
 	"internal/output":       {},

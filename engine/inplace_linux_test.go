@@ -24,15 +24,15 @@ func BenchmarkInPlace(b *testing.B) {
 	if err := synthetic.Write(path, synthetic.Options{Arch: "llama", Type: "f16", Shape: shape}); err != nil {
 		b.Fatal(err)
 	}
-	base := engine.Options{ContextLength: 256, HostBytes: 1 << 20}
+	base := setup(engine.Options{ContextLength: 256, HostBytes: 1 << 20})
 	probe := load(b, path, base)
-	all := probe.Plan().DeviceBytes
+	all := engine.DetailsOf(probe).Plan.DeviceBytes
 	probe.Close()
 	for _, part := range []int64{110, 60} {
 		for _, kind := range []mem.Shared{mem.NotShared, mem.Imported, mem.Mapped} {
 			b.Run(fmt.Sprintf("%d%%/%v", part, kind), func(b *testing.B) {
 				o := base
-				o.DeviceBytes, o.Discrete = all*part/100, kind == mem.NotShared
+				o.DeviceBytes, o.Tuning.Discrete = all*part/100, kind == mem.NotShared
 				o = engine.WithShared(o, kind)
 				var loaded, decoded, loadedCPU, decodedCPU time.Duration
 				const tokens = 4
@@ -56,7 +56,7 @@ func BenchmarkInPlace(b *testing.B) {
 							decoded, decodedCPU = decoded+time.Since(begin), decodedCPU+cpuTime()-cpu
 						}
 					}
-					if m.Plan().InPlace != (kind != mem.NotShared) {
+					if engine.DetailsOf(m).Plan.InPlace != (kind != mem.NotShared) {
 						b.Fatal("the plan is of another kind")
 					}
 					s.Close()

@@ -24,7 +24,7 @@ func TestBrokenKernels(t *testing.T) {
 	alone(t)
 	path := filepath.Join(testdata.Demo(t), "leat-demo-q4_k_m.gguf")
 	ref := readReference(t, strings.TrimSuffix(path, ".gguf"))
-	o := engine.Options{KVType: "f16", ContextLength: 128, Chunk: 8, CacheDir: t.TempDir()}
+	o := setup(engine.Options{KVType: "f16", ContextLength: 128, Tuning: engine.Tuning{Chunk: 8}, CacheDir: t.TempDir()})
 	plain := logits(t, load(t, path, exact(o)), ref.Tokens)
 	plainKernels, err := kernels.New(vktest.Open(t), kernels.Options{})
 	if err != nil {
@@ -33,7 +33,7 @@ func TestBrokenKernels(t *testing.T) {
 	const width = 256
 	q4, q6 := "mul_mat_vec_"+plainKernels.Team(gguf.Q4_K, width)+"_q4_k", "mul_mat_vec_"+plainKernels.Team(gguf.Q6_K, width)+"_q6_k"
 	plainKernels.Close()
-	wrong := func(names ...string) engine.Options {
+	wrong := func(names ...string) engine.Setup {
 		return engine.WithKernels(o, func(g *kernels.Options) {
 			g.Alter = func(row *shaders.Kernel, spec []uint32) ([]byte, []uint32) {
 				if slices.Contains(names, row.Name) {
@@ -68,7 +68,7 @@ func TestBrokenKernels(t *testing.T) {
 				o := wrong(c.broken...)
 				o.CacheDir = filepath.Join(o.CacheDir, name)
 				o.Logger = slog.New(slog.NewTextHandler(&log, nil))
-				m, err := engine.Load(t.Context(), path, o)
+				m, err := engine.LoadSetup(t.Context(), path, o)
 				if errors.Is(err, engine.ErrNoDevice) {
 					t.Skip(err)
 				}

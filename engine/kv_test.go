@@ -21,12 +21,12 @@ func TestBlocksBitEqual(t *testing.T) {
 		ref := readReference(t, g.base)
 		ids := slices.Concat(ref.Tokens, ref.Greedy)[:equalRows]
 		for _, kv := range []string{"q8_0", "q4_0"} {
-			base := exact(engine.Options{KVType: kv, ContextLength: 128, Chunk: 16})
+			base := exact(setup(engine.Options{KVType: kv, ContextLength: 128, Tuning: engine.Tuning{Chunk: 16}}))
 			m := load(t, g.model, base)
 			want := logits(t, m, ids)
 			streamed, single := base, base
-			streamed.DeviceBytes, single.Chunk = leastBudget(t, g.model, base), 1
-			for name, o := range map[string]engine.Options{"streamed": streamed, "one by one": single} {
+			streamed.DeviceBytes, single.Tuning.Chunk = leastBudget(t, g.model, base), 1
+			for name, o := range map[string]engine.Setup{"streamed": streamed, "one by one": single} {
 				sameBits(t, kv+", "+name, logits(t, load(t, g.model, o), ids), want)
 			}
 			s, err := m.NewSession()
@@ -65,8 +65,8 @@ func TestBlocksWantWholeHeads(t *testing.T) {
 		if g.name != "stories260K-f32" { // heads of 8
 			continue
 		}
-		load(t, g.model, engine.Options{ContextLength: 64}) // skips without a device
-		_, err := engine.Load(context.Background(), g.model, engine.Options{KVType: "q8_0"})
+		load(t, g.model, setup(engine.Options{ContextLength: 64})) // skips without a device
+		_, err := engine.LoadSetup(context.Background(), g.model, setup(engine.Options{KVType: "q8_0"}))
 		var size *shaders.HeadSizeError
 		if !errors.As(err, &size) || size.Size != 8 || size.Hint() == "" {
 			t.Errorf("got %v, wanted a HeadSizeError of 8 values", err)

@@ -22,7 +22,7 @@ func TestExpertsLong(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := 500
-	base := exact(engine.Options{KVType: "f32", ContextLength: 512, Chunk: 8, Discrete: true})
+	base := exact(setup(engine.Options{KVType: "f32", ContextLength: 512, Tuning: engine.Tuning{Chunk: 8, Discrete: true}}))
 	whole := load(t, path, base)
 	if slotsOf(whole) != 0 {
 		t.Fatal("the model that has all in VRAM has slots")
@@ -31,13 +31,13 @@ func TestExpertsLong(t *testing.T) {
 	ids := make([]token.ID, n)
 	for i := range ids {
 		x := uint32(i+1) * 0x9e3779b1
-		ids[i] = token.ID((x ^ x>>15) % uint32(whole.Hyper().VocabSize))
+		ids[i] = token.ID((x ^ x>>15) % uint32(engine.DetailsOf(whole).Hyper.VocabSize))
 	}
 	tokenByToken(t, whole, ids, func(_ int, row []float32) bool {
 		want = append(want, slices.Clone(row))
 		return true
 	})
-	least, all := leastBudget(t, path, base), whole.Plan().DeviceBytes
+	least, all := leastBudget(t, path, base), engine.DetailsOf(whole).Plan.DeviceBytes
 	const half = -1 // as much RAM as half of the experts take
 	type way struct {
 		part   float64 // of the VRAM between the least and all
@@ -57,7 +57,7 @@ func TestExpertsLong(t *testing.T) {
 	for _, c := range ways {
 		t.Run(fmt.Sprintf("%s, %.0f %% of the VRAM, %d bytes of RAM", c.policy, 100*c.part, c.host), func(t *testing.T) {
 			o := base
-			o.DeviceBytes, o.HostBytes, o.ExpertPolicy = least+int64(c.part*float64(all-least)), c.host, c.policy
+			o.DeviceBytes, o.HostBytes, o.Tuning.ExpertPolicy = least+int64(c.part*float64(all-least)), c.host, c.policy
 			if c.host == half {
 				o.HostBytes = someRAM(t, path, o, 0.5)
 			}
@@ -84,7 +84,7 @@ func TestExpertsLong(t *testing.T) {
 			if (x.Ahead > 0) != c.ahead || x.Ahead == x.Layers {
 				t.Errorf("%d of %d layers went ahead", x.Ahead, x.Layers)
 			}
-			t.Logf("%d slots of %d, %d in RAM: %+v", slotsOf(m), m.Plan().Experts.All(), m.Plan().Experts.HostCount, x)
+			t.Logf("%d slots of %d, %d in RAM: %+v", slotsOf(m), engine.DetailsOf(m).Plan.Experts.All(), engine.DetailsOf(m).Plan.Experts.HostCount, x)
 		})
 	}
 }

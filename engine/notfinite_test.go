@@ -18,12 +18,12 @@ import (
 func TestNotFinite(t *testing.T) {
 	for _, way := range []struct {
 		name, file string
-		o          engine.Options
+		o          engine.Setup
 	}{
-		{"as it is", "inf_norm", engine.Options{}}, {"as it is", "nan_norm", engine.Options{}},
-		{"float32", "nan_norm", engine.Options{KVType: "f32", Disable: []string{"fp16", "int8"}}},
-		{"q8_0 cache", "inf_norm", engine.Options{KVType: "q8_0", Disable: []string{"fp16"}}},
-		{"q4_0 cache", "nan_norm", engine.Options{KVType: "q4_0", Disable: []string{"int8"}}},
+		{"as it is", "inf_norm", setup(engine.Options{})}, {"as it is", "nan_norm", setup(engine.Options{})},
+		{"float32", "nan_norm", setup(engine.Options{KVType: "f32", Tuning: engine.Tuning{Disable: []string{"fp16", "int8"}}})},
+		{"q8_0 cache", "inf_norm", setup(engine.Options{KVType: "q8_0", Tuning: engine.Tuning{Disable: []string{"fp16"}}})},
+		{"q4_0 cache", "nan_norm", setup(engine.Options{KVType: "q4_0", Tuning: engine.Tuning{Disable: []string{"int8"}}})},
 	} {
 		t.Run(way.file+", "+way.name, func(t *testing.T) {
 			path := filepath.Join(testdata.Dir(t), "faults", way.file+".gguf")
@@ -95,14 +95,14 @@ func (o onlyOne) Accept(int32) {}
 
 // TestBans: a mask and a bias of minus infinity are the user's, and no error.
 func TestBans(t *testing.T) {
-	m := demoModel(t, engine.Options{ContextLength: 64})
+	m := demoModel(t, setup(engine.Options{ContextLength: 64}))
 	s, err := m.NewSession()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()
 	bias := map[int32]float32{}
-	for id := range int32(m.Hyper().VocabSize) {
+	for id := range int32(engine.DetailsOf(m).Hyper.VocabSize) {
 		if id != 9 {
 			bias[id] = negativeInfinity
 		}

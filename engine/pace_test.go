@@ -10,7 +10,6 @@ import (
 
 	"leat/engine"
 	"leat/engine/token"
-	"leat/internal/pace"
 	"leat/tools/await"
 	"leat/tools/testdata"
 )
@@ -21,16 +20,16 @@ type oven struct{ temp, reads, closed atomic.Int64 }
 func (o *oven) Name() string       { return "oven" }
 func (o *oven) SlowdownC() float64 { return 0 }
 func (o *oven) Close() error       { o.closed.Add(1); return nil }
-func (o *oven) Read() (pace.Reading, error) {
+func (o *oven) Read() (engine.Reading, error) {
 	o.reads.Add(1)
-	return pace.Reading{TempC: float64(o.temp.Load()), PowerW: 150}, nil
+	return engine.Reading{TempC: float64(o.temp.Load()), PowerW: 150}, nil
 }
 
 // A hot device rests, and its logits are the bits of one that doesn't; a cool one, and
 // one with pacing off, never rests.
 func TestPacing(t *testing.T) {
 	path := filepath.Join(testdata.Demo(t), "leat-demo-q4_k_m.gguf")
-	base := engine.Options{KVType: "f32", ContextLength: 128, Chunk: 16}
+	base := setup(engine.Options{KVType: "f32", ContextLength: 128, Tuning: engine.Tuning{Chunk: 16}})
 	ids := []token.ID{1}
 	for i := range 11 {
 		ids = append(ids, token.ID(40+7*i))
@@ -39,7 +38,7 @@ func TestPacing(t *testing.T) {
 	want := logits(t, plain, ids)
 	// A small model leaves a GPU idle enough to cool; only on a CPU is it work.
 	busy := strings.Contains(plain.DeviceName(), "llvmpipe")
-	if r := plain.Stats().Pace; busy && r.By != pace.Off {
+	if r := plain.Stats().Pace; busy && r.By != "off" {
 		t.Errorf("on a CPU without a sensor: %+v", r)
 	}
 	for _, tt := range []struct {
@@ -64,7 +63,7 @@ func TestPacing(t *testing.T) {
 			if tt.rests && !busy {
 				t.Skipf("the model is too small to heat %s", m.DeviceName())
 			}
-			var r pace.Report
+			var r engine.PaceReport
 			seen := heat.reads.Load()
 			await.Until(t, "rests, or readings that call for none", func() bool {
 				got := logits(t, m, ids)
@@ -82,10 +81,10 @@ func TestPacing(t *testing.T) {
 			if tt.rests != (r.RestShare > 0.02) || tt.rests != (r.RestPerLayer > 0) {
 				t.Errorf("rests wanted: %t; found %+v", tt.rests, r)
 			}
-			if tt.pace == "auto" && (r.By != pace.BySensor || r.Sensor != "oven" || r.TargetC != 80 || r.Reading.PowerW != 150) {
+			if tt.pace == "auto" && (r.By != "sensor" || r.Sensor != "oven" || r.TargetC != 80 || r.Reading.PowerW != 150) {
 				t.Errorf("found %+v", r)
 			}
-			if tt.pace == "off" && (r != pace.Report{}) {
+			if tt.pace == "off" && (r != engine.PaceReport{By: "off"}) {
 				t.Errorf("off: found %+v", r)
 			}
 			t.Logf("%+v", r)
@@ -120,8 +119,8 @@ func stopRests(t *testing.T, m *engine.Model, ids []token.ID) {
 }
 
 func TestPaceOptions(t *testing.T) {
-	for _, o := range []engine.Options{{Pace: "fast"}, {TargetTempC: 20}, {TargetTempC: -1}, {TargetTempC: 200}} {
-		_, err := engine.Load(context.Background(), "absent.gguf", o)
+	for _, o := range []engine.Setup{{Options: engine.Options{Pace: "fast"}}, {Options: engine.Options{TargetTempC: 20}}, {Options: engine.Options{TargetTempC: -1}}, {Options: engine.Options{TargetTempC: 200}}} {
+		_, err := engine.LoadSetup(context.Background(), "absent.gguf", o)
 		if _, ok := err.(*engine.OptionError); !ok {
 			t.Errorf("%+v: %v, wanted an OptionError", o, err)
 		}

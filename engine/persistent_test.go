@@ -19,7 +19,7 @@ func TestPersistent(t *testing.T) {
 		}
 		t.Run(g.name, func(t *testing.T) {
 			var log bytes.Buffer
-			o := engine.Options{KVType: "f32", ContextLength: 128, Chunk: 8, Enable: []string{"persistent"}, CacheDir: t.TempDir()} // a device of its own, which logs what it builds
+			o := setup(engine.Options{KVType: "f32", ContextLength: 128, Tuning: engine.Tuning{Chunk: 8, Enable: []string{"persistent"}}, CacheDir: t.TempDir()}) // a device of its own, which logs what it builds
 			o.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 			b := measureBound(t, g, o, true)
 			if !(b.nmse <= b.limit) {

@@ -6,36 +6,35 @@ import (
 	"fmt"
 	"time"
 
+	"leat/decompose/pack"
 	"leat/internal/kv"
 	"leat/internal/predict"
 	"leat/internal/step"
 )
 
-// Rehearse times a few layers of the model at path, of each kind that it has, within o's budgets:
+// Rehearse is for leat's own commands. It times a few layers of the model at path, of each kind that it has, within o's budgets:
 // so it learns, from the engine itself, how long a step of any plan for that model computes.
 // It reads a few layers from disk and takes some seconds, more on a slow device or disk.
 func Rehearse(ctx context.Context, path string, o Options) (*predict.Rehearsal, error) {
-	o, err := o.validated()
-	if err != nil {
+	return rehearse(ctx, path, o, hooks{})
+}
+
+func rehearse(ctx context.Context, path string, o Options, h hooks) (_ *predict.Rehearsal, err error) {
+	if o, err = o.validated(); err != nil {
 		return nil, err
 	}
-	o.Pace, o.Progress, o.Routing = "off", nil, nil
-	r := &rehearsal{Model: Model{o: o}}
-	r.live()
-	defer r.Close()
-	for _, stage := range []func(context.Context, string) error{r.openFile, r.openDevice, r.makePlan} {
-		if err := stage(ctx, path); err != nil {
-			return nil, fmt.Errorf("rehearse %s: %w", path, err)
-		}
-	}
-	if r.kernels == nil {
-		r.kernels, err = o.newKernels(r.dev)
+	o.Pace, o.Progress, o.Tuning.Routing = "off", nil, nil
+	r := &rehearsal{p: &prepared{o: o, hooks: h}}
+	defer r.p.close()
+	err = r.p.prepare(ctx, path, func(*pack.Model) error { return nil })
+	if err == nil {
+		err = r.p.device.makeKernels(&o, &h)
 	}
 	if err == nil {
 		err = r.all(ctx)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("rehearse %s: %w", path, err)
+		return nil, public(fmt.Errorf("rehearse %s: %w", path, err))
 	}
 	return &r.result, nil
 }
@@ -43,11 +42,11 @@ func Rehearse(ctx context.Context, path string, o Options) (*predict.Rehearsal, 
 // rehearsal is a model that is never built whole: it lends device and kernels to views of
 // itself that have a few layers.
 type rehearsal struct {
-	Model
+	p      *prepared
 	result predict.Rehearsal
 	first  *predict.LayerClass // of the layers that every view begins with
-	base   int                 // how many these are
-	more   int                 // layers that are told from them
+	base   int                 // how many layers every view begins with
+	more   int                 // layers that follow them in a view with another class, whose time is told
 	room   int64               // VRAM for views
 	took   map[view][]float64
 }
@@ -65,7 +64,7 @@ const (
 )
 
 func (r *rehearsal) all(ctx context.Context) error {
-	classes := predict.LayerClasses(r.hyper, r.file)
+	classes := predict.LayerClasses(r.p.hyper, r.p.file)
 	if len(classes) == 0 {
 		return errors.New("the model has no layers")
 	}
@@ -75,15 +74,15 @@ func (r *rehearsal) all(ctx context.Context) error {
 	if r.onCPU() {
 		r.base, r.more = 1, min(layersOf(rehearseCPU, r.first.Bytes(), 2), rehearseLayers/2)
 	}
-	if r.room = r.plan.DeviceBudget; r.onCPU() { // its VRAM is RAM, of which a view may take more than the model was asked to
-		r.room = max(r.room, r.dev.Physical.FreeBytes())
+	if r.room = r.p.plan.DeviceBudget; r.onCPU() { // its VRAM is RAM, of which a view may take more than the model was asked to
+		r.room = max(r.room, r.p.device.vk.Physical.FreeBytes())
 	}
 	for ; !r.fits(classes, false); r.base, r.more = (r.base+1)/2, (r.more+1)/2 {
 		if r.base == 1 && r.more == 1 {
 			return fmt.Errorf("two layers beside the cache and the scratch of the plan exceed %d bytes of VRAM", r.room)
 		}
 	}
-	r.result = predict.Rehearsal{Layers: map[string][]float64{}, Bytes: map[string]int64{}, Chunk: r.plan.Chunk}
+	r.result = predict.Rehearsal{Layers: map[string][]float64{}, Bytes: map[string]int64{}, Chunk: r.p.plan.Chunk}
 	for i := range classes {
 		both, err := r.each(ctx, r.result.Steps, view{other: &classes[i]}, view{})
 		if err != nil {
@@ -162,7 +161,7 @@ func (d *dummy) step(ctx context.Context, shape predict.StepShape) (time.Duratio
 	begin := time.Now()
 	_, err := d.stepper.Step(ctx, d.rows, true)
 	took := time.Since(begin)
-	var garbage *NotFiniteError
+	var garbage *step.NotFiniteError
 	if errors.As(err, &garbage) { // as the positions before may be
 		err = nil
 	}

@@ -26,7 +26,7 @@ var errCold = errors.New("the slots are not filled in time")
 // trip times one row in layers whose experts share slots, all of them there. What that takes more than where they stay for good is
 // the way of each layer's choice to the host, and of the answer. Where it can't be had, nothing is known of it.
 func (r *rehearsal) trip(ctx context.Context, classes []predict.LayerClass) error {
-	if r.plan.InPlace && !r.onCPU() {
+	if r.p.plan.InPlace && !r.onCPU() {
 		return nil // whole units stream there
 	}
 	at := slices.IndexFunc(classes, func(c predict.LayerClass) bool { return len(c.Experts) > 0 })
@@ -34,7 +34,7 @@ func (r *rehearsal) trip(ctx context.Context, classes []predict.LayerClass) erro
 		return nil
 	}
 	var err error
-	if r.onCPU() && r.o.ahead == 0 {
+	if r.onCPU() && !r.p.hooks.always {
 		err = r.asksCPU(ctx, &classes[at])
 	} else {
 		err = r.asks(ctx, &classes[at])
@@ -94,7 +94,7 @@ func (r *rehearsal) inSlots(ctx context.Context, v view) (asks, ahead float64, e
 	if err = r.open(ctx, v, o); err != nil {
 		return 0, 0, err
 	}
-	e := o.model.stepper
+	e := o.runner.stepper
 	mode := func(below float64) stepper {
 		return func(ctx context.Context, s predict.StepShape) (time.Duration, error) {
 			e.RunConditionally(below)
@@ -105,7 +105,7 @@ func (r *rehearsal) inSlots(ctx context.Context, v view) (asks, ahead float64, e
 	if e.RunsConditionally() {
 		once = append(once, mode(plan.ConditionalBelow))
 	}
-	seconds, _, err := r.stopwatch(once).time(ctx, o.model.plan, r.result.Steps[:1])
+	seconds, _, err := r.stopwatch(once).time(ctx, o.runner.p.plan, r.result.Steps[:1])
 	if err != nil || len(seconds) < 2 {
 		return firstOf(seconds), 0, err
 	}
@@ -145,8 +145,8 @@ func slotsOf(h *arch.Hyper, m *pack.Model, b plan.Budget, layers int) (*plan.Pla
 }
 
 // fillSlots runs steps until they find all their experts.
-func (m *Model) fillSlots(ctx context.Context, d *dummy) error {
-	x, begin := m.weights.Experts(), time.Now()
+func (r *runner) fillSlots(ctx context.Context, d *dummy) error {
+	x, begin := r.weights.Experts(), time.Now()
 	for hits := 0; hits < fillSteps; hits++ {
 		before := x.Stats()
 		if _, err := d.step(ctx, predict.StepShape{Rows: 1, Context: 1}); err != nil {

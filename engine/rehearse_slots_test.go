@@ -18,8 +18,8 @@ func TestRehearseAhead(t *testing.T) {
 	for i := range classes[0].Experts {
 		all += classes[0].Experts[i].Bytes
 	}
-	o := engine.Options{ContextLength: 64, Chunk: 8, DeviceBytes: 8 * all, Pace: "off", Discrete: true}
-	r, err := engine.Rehearse(t.Context(), path, engine.WithHurry(engine.WithAhead(o)))
+	o := setup(engine.Options{ContextLength: 64, DeviceBytes: 8 * all, Pace: "off", Tuning: engine.Tuning{Chunk: 8, Discrete: true}})
+	r, err := engine.RehearseSetup(t.Context(), path, engine.WithHurry(engine.WithAhead(o)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,7 +20,7 @@ func (r *rehearsal) streams(ctx context.Context) error {
 	}
 	both, err := r.each(ctx, r.result.Steps[:1], v, view{other: r.first})
 	if err != nil && ctx.Err() == nil {
-		r.o.Logger.Warn("what a streamed unit costs beside its bytes is not known", "error", err)
+		r.p.o.Logger.Warn("what a streamed unit costs beside its bytes is not known", "error", err)
 		return nil
 	}
 	if err != nil {

@@ -39,7 +39,7 @@ func classesOf(t *testing.T, path string) ([]predict.LayerClass, *arch.Hyper) {
 	return predict.LayerClasses(h, m), h
 }
 
-func hurry(o engine.Options) engine.Options { return engine.WithHurry(lend(o)) }
+func hurry(o engine.Setup) engine.Setup { return engine.WithHurry(lend(o)) }
 
 // A rehearsal runs the kernels that the model runs: one that does not know what the device can
 // do times others.
@@ -47,12 +47,13 @@ func TestRehearseKernels(t *testing.T) {
 	alone(t)
 	vktest.Instance(t)
 	path, _, _ := small(t, synthetic.Options{Arch: "llama", Type: "q4_k_m", Shape: synthetic.Shape{EmbeddingLength: 256, FeedForwardLength: 512}})
-	opts := engine.Options{ContextLength: 128, Chunk: 32, DeviceBytes: 64 << 20, Pace: "off", Ops: &trace.Ops{}}
-	if _, err := engine.Rehearse(t.Context(), path, hurry(opts)); err != nil {
+	var kernels trace.Ops
+	opts := setup(engine.Options{ContextLength: 128, DeviceBytes: 64 << 20, Pace: "off", Tuning: engine.Tuning{Chunk: 32, Trace: engine.TraceOf(nil, &kernels)}})
+	if _, err := engine.RehearseSetup(t.Context(), path, hurry(opts)); err != nil {
 		t.Fatal(err)
 	}
 	rehearsed := map[string]bool{}
-	ops, _ := opts.Ops.Take()
+	ops, _ := kernels.Take()
 	for _, op := range ops {
 		rehearsed[op.Name] = true
 	}
@@ -66,7 +67,7 @@ func TestRehearseKernels(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	ops, steps := opts.Ops.Take()
+	ops, steps := kernels.Take()
 	if steps != 2 || len(ops) < 10 {
 		t.Errorf("%d steps with %d kernels", steps, len(ops))
 	}
@@ -116,8 +117,8 @@ func TestRehearseLayers(t *testing.T) {
 func rehearse(t *testing.T, path string, classes []predict.LayerClass, h *arch.Hyper) {
 	t.Helper()
 	before := runtime.NumGoroutine()
-	opts := engine.Options{ContextLength: 128, Chunk: 16, DeviceBytes: 64 << 20, Pace: "off"}
-	r, err := engine.Rehearse(t.Context(), path, hurry(opts))
+	opts := setup(engine.Options{ContextLength: 128, Tuning: engine.Tuning{Chunk: 16}, DeviceBytes: 64 << 20, Pace: "off"})
+	r, err := engine.RehearseSetup(t.Context(), path, hurry(opts))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +141,7 @@ func rehearse(t *testing.T, path string, classes []predict.LayerClass, h *arch.H
 	if most != 16 || longest <= 16 {
 		t.Errorf("steps of %d rows and %d positions at most: %+v", most, longest, r.Steps)
 	}
-	p := load(t, path, opts).Plan()
+	p := engine.DetailsOf(load(t, path, opts)).Plan
 	if got := predict.Plan(&p, predict.Speeds{Rehearsal: r}, h, 64, 16); got.DecodeSeconds <= 0 || got.TTFTSeconds <= 0 {
 		t.Errorf("predicted %+v", got)
 	}
@@ -151,24 +152,24 @@ func rehearse(t *testing.T, path string, classes []predict.LayerClass, h *arch.H
 func TestRehearseBudget(t *testing.T) {
 	vktest.Instance(t)
 	path, _, _ := small(t, synthetic.Options{Arch: "llama", Shape: synthetic.Shape{BlockCount: 8, VocabSize: 8000}})
-	o := engine.Options{ContextLength: 64, Chunk: 8, DeviceBytes: 1, HostBytes: 1 << 20}
-	_, err := engine.Load(t.Context(), path, lend(o))
+	o := setup(engine.Options{ContextLength: 64, Tuning: engine.Tuning{Chunk: 8}, DeviceBytes: 1, HostBytes: 1 << 20})
+	_, err := engine.LoadSetup(t.Context(), path, lend(o))
 	o.DeviceBytes = budgetNeed(t, err)
-	if _, err := engine.Rehearse(t.Context(), path, hurry(o)); err == nil {
+	if _, err := engine.RehearseSetup(t.Context(), path, hurry(o)); err == nil {
 		t.Logf("the least budget holds a rehearsal")
 	}
 	o.DeviceBytes = 16 << 20
-	if _, err := engine.Rehearse(t.Context(), path, hurry(o)); err != nil {
+	if _, err := engine.RehearseSetup(t.Context(), path, hurry(o)); err != nil {
 		t.Errorf("within %d bytes: %v", o.DeviceBytes, err)
 	}
 	canceled, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := engine.Rehearse(canceled, path, o); !errors.Is(err, context.Canceled) {
+	if _, err := engine.RehearseSetup(canceled, path, o); !errors.Is(err, context.Canceled) {
 		t.Errorf("canceled: %v", err)
 	}
 	before := runtime.NumGoroutine()
 	bad := errors.New("bad sector")
-	_, err = engine.Rehearse(t.Context(), path, engine.WithFault(o, func(string, int64, int64) error { return bad }))
+	_, err = engine.RehearseSetup(t.Context(), path, engine.WithFault(o, func(string, int64, int64) error { return bad }))
 	if !errors.Is(err, bad) {
 		t.Errorf("a disk that fails: %v", err)
 	}
@@ -252,8 +253,8 @@ func TestRehearseReplayed(t *testing.T) {
 		}
 		return 0
 	}
-	o := engine.Options{ContextLength: 1024, Chunk: 8, Pace: "off"}
-	if _, err := engine.Rehearse(t.Context(), path, hurry(engine.WithDeviceFault(o, count))); err != nil {
+	o := setup(engine.Options{ContextLength: 1024, Tuning: engine.Tuning{Chunk: 8}, Pace: "off"})
+	if _, err := engine.RehearseSetup(t.Context(), path, hurry(engine.WithDeviceFault(o, count))); err != nil {
 		t.Fatal(err)
 	}
 	// Two views have steps of one row in four contexts, each twice at least.
@@ -289,7 +290,7 @@ func TestRehearseStriped(t *testing.T) {
 	if _, err := decompose.Run(t.Context(), path, striped, decompose.Options{Stripe: []string{filepath.Join(dir, "second")}, StripeBytes: 16 << 10}); err != nil {
 		t.Fatal(err)
 	}
-	r, err := engine.Rehearse(t.Context(), striped, hurry(engine.Options{ContextLength: 64, Chunk: 8, Pace: "off"}))
+	r, err := engine.RehearseSetup(t.Context(), striped, hurry(setup(engine.Options{ContextLength: 64, Tuning: engine.Tuning{Chunk: 8}, Pace: "off"})))
 	if err != nil || !r.Sound() {
 		t.Errorf("%+v, %v", r, err)
 	}

@@ -10,7 +10,7 @@ import (
 	"leat/internal/arch"
 	"leat/internal/plan"
 	"leat/internal/predict"
-	"leat/vk"
+	"leat/vk/mem"
 )
 
 // view is the model with other layers: the base, and more of another class.
@@ -24,8 +24,8 @@ type view struct {
 
 // opened is a view that can run.
 type opened struct {
-	model *Model
-	dummy *dummy
+	runner *runner
+	dummy  *dummy
 }
 
 // layers lists a view's.
@@ -49,13 +49,13 @@ func (r *rehearsal) see(v view) (*pack.Model, *arch.Hyper, error) {
 	for n, l := range r.layers(v) {
 		as, layers = append(as, l.First.Layer), append(layers, l.As(n)...)
 	}
-	h := r.hyper.View(as)
+	h := r.p.hyper.View(as)
 	if !v.whole {
 		h.VocabSize = min(rehearseVocab, h.VocabSize)
 	}
 	var before, after []pack.Unit
-	for i := range r.file.Units {
-		switch u := &r.file.Units[i]; u.Kind {
+	for i := range r.p.file.Units {
+		switch u := &r.p.file.Units[i]; u.Kind {
 		case pack.Embed, pack.Head:
 			part := u.Rows(0, int64(h.VocabSize))
 			if u.Kind == pack.Embed {
@@ -69,7 +69,7 @@ func (r *rehearsal) see(v view) (*pack.Model, *arch.Hyper, error) {
 			after = append(after, *u)
 		}
 	}
-	m, err := r.file.View(slices.Concat(before, layers, after))
+	m, err := r.p.file.View(slices.Concat(before, layers, after))
 	return m, h, err
 }
 
@@ -80,10 +80,10 @@ func (r *rehearsal) planFor(v view) (*pack.Model, *arch.Hyper, *plan.Plan, error
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	b := r.budget
-	b.DeviceBytes, b.Sessions, b.RingBytes, b.Sweep = r.room, 1, 0, plan.Sweep{Halves: r.plan.Scratch.Weights, PartBytes: b.PartBytes}
-	b.InPlace, b.Slots = r.plan.InPlace, v.slots
-	b.Chunk, b.ContextLength = r.plan.Chunk, max(r.plan.Chunk, min(r.hyper.ContextLength, rehearseContext))
+	b := r.p.budget
+	b.DeviceBytes, b.Sessions, b.RingBytes, b.Sweep = r.room, 1, 0, plan.Sweep{Halves: r.p.plan.Scratch.Weights, PartBytes: b.PartBytes}
+	b.InPlace, b.Slots = r.p.plan.InPlace, v.slots
+	b.Chunk, b.ContextLength = r.p.plan.Chunk, max(r.p.plan.Chunk, min(r.p.hyper.ContextLength, rehearseContext))
 	if v.streamed {
 		if r.onCPU() { // of whose RAM a part is taken for VRAM, where so much is asked for
 			b.InPlace, b.HostBytes = false, b.DeviceBytes
@@ -112,7 +112,7 @@ func (r *rehearsal) fits(classes []predict.LayerClass, slots bool) bool {
 	return true
 }
 
-func (r *rehearsal) onCPU() bool { return r.dev.Physical.Type == vk.CPU }
+func (r *rehearsal) onCPU() bool { return r.p.device.onCPU() }
 
 // inTurn reports whether views are to be there at once, their steps run in turn: a CPU's speed changes with what other
 // programs do, and what is told from a difference would change by much more.
@@ -168,7 +168,7 @@ func (r *rehearsal) time(ctx context.Context, steps []predict.StepShape, views .
 		}
 		once = append(once, o.dummy.step)
 	}
-	seconds, chosen, err := r.stopwatch(once).time(ctx, all[0].model.plan, steps)
+	seconds, chosen, err := r.stopwatch(once).time(ctx, all[0].runner.p.plan, steps)
 	if steps == nil {
 		r.result.Steps = chosen
 	}
@@ -176,8 +176,8 @@ func (r *rehearsal) time(ctx context.Context, steps []predict.StepShape, views .
 }
 
 func (r *rehearsal) stopwatch(once []stepper) *stopwatch {
-	watch := newStopwatch(r.dev.Physical.Type, once...)
-	if r.o.hurried {
+	watch := newStopwatch(r.p.device.vk.Physical.Type, once...)
+	if r.p.hooks.hurried {
 		watch.enough, watch.warm, watch.long = 0, 0, 0
 	}
 	return watch
@@ -185,44 +185,39 @@ func (r *rehearsal) stopwatch(once []stepper) *stopwatch {
 
 // open builds a view. It must be closed also where that fails.
 func (r *rehearsal) open(ctx context.Context, v view, o *opened) error {
-	file, h, p, err := r.planFor(v)
+	file, hyper, p, err := r.planFor(v)
 	if err != nil {
 		return err
 	}
-	options := r.o
-	options.everyRow = true // the last layer stands for those before it
-	m := &Model{o: options, file: file, hyper: h, inst: r.inst, dev: r.dev, kernels: r.kernels, plan: p}
-	if p.InPlace {
-		m.shared = r.shared
+	own := *r.p
+	own.hooks.everyRow = true // the last layer stands for those before it
+	own.file, own.hyper, own.plan = file, hyper, p
+	if !p.InPlace {
+		own.shared = mem.NotShared
 	}
-	m.live()
-	o.model = m
-	m.makeHeaps()
-	if err := m.build(ctx, ""); err != nil {
+	o.runner = &runner{p: &own}
+	if err := o.runner.build(ctx); err != nil {
 		return err
 	}
-	if err := m.Loaded(ctx); err != nil {
+	if err := o.runner.weights.Loaded(ctx); err != nil {
 		return err
 	}
-	d := &dummy{stepper: m.stepper, vocab: int32(h.VocabSize), same: v.row > 0}
-	if d.seq, err = m.cache.NewSequence(p.ContextLength); err != nil {
+	d := &dummy{stepper: o.runner.stepper, vocab: int32(hyper.VocabSize), same: v.row > 0}
+	if d.seq, err = o.runner.cache.NewSequence(p.ContextLength); err != nil {
 		return err
 	}
 	if o.dummy = d; v.slots {
-		return m.fillSlots(ctx, d)
+		return o.runner.fillSlots(ctx, d)
 	}
 	return nil
 }
 
 func (r *rehearsal) close(o *opened) error {
-	m := o.model
-	if m == nil {
+	if o.runner == nil {
 		return nil
 	}
 	if o.dummy != nil {
 		o.dummy.seq.Release()
 	}
-	err := m.dev.WaitIdle()
-	m.inst, m.dev, m.kernels = nil, nil, nil // they are the rehearsal's
-	return errors.Join(err, m.Close())
+	return o.runner.close() // its file is a view of the model's
 }

@@ -12,7 +12,6 @@ import (
 
 	"leat/engine"
 	"leat/engine/token"
-	"leat/internal/trace"
 	"leat/tools/testdata"
 	"leat/vk"
 )
@@ -26,9 +25,9 @@ func TestReplay(t *testing.T) {
 		var logits [2][][]float32
 		var steps, submissions [2]int64
 		for i := range 2 {
-			o := engine.Options{ContextLength: 160, Sessions: 2}
+			o := setup(engine.Options{ContextLength: 160, Sessions: 2})
 			if i == 1 {
-				o.Trace = trace.New(1 << 10)
+				o.Tuning.Trace = engine.NewTrace(1 << 10)
 			} else if path == demo {
 				o = engine.WithListening(o)
 			}
@@ -122,7 +121,7 @@ func TestReplaySlots(t *testing.T) {
 		var begun, layers, ahead [3]int64
 		for i := range 3 {
 			var begins, take atomic.Int64
-			o := engine.Options{ContextLength: 160, Chunk: 8, Sessions: 2, Discrete: true}
+			o := setup(engine.Options{ContextLength: 160, Sessions: 2, Tuning: engine.Tuning{Chunk: 8, Discrete: true}})
 			if c.exact {
 				o = exact(o)
 			}
@@ -138,14 +137,14 @@ func TestReplaySlots(t *testing.T) {
 			})
 			least := leastBudget(t, c.path, o)
 			whole := load(t, c.path, o)
-			all := whole.Plan().DeviceBytes
+			all := engine.DetailsOf(whole).Plan.DeviceBytes
 			if err := whole.Close(); err != nil {
 				t.Fatal(err)
 			}
 			o.DeviceBytes, o.HostBytes = least+int64(c.part*float64(all-least)), c.host
 			switch i {
 			case 1:
-				o.Trace = trace.New(1 << 10)
+				o.Tuning.Trace = engine.NewTrace(1 << 10)
 			case 2:
 				o = engine.WithAhead(o)
 			}

@@ -18,22 +18,22 @@ import (
 // replays them hits as often as the slots did.
 func TestRouting(t *testing.T) {
 	path := filepath.Join(testdata.Demo(t), "leat-demo-moe-q8_0.gguf")
-	base := exact(engine.Options{ContextLength: 64, Chunk: 12, Discrete: true, ExpertPolicy: "lru"})
+	base := exact(setup(engine.Options{ContextLength: 64, Tuning: engine.Tuning{Chunk: 12, Discrete: true, ExpertPolicy: "lru"}}))
 	least := leastBudget(t, path, base)
 	var first *expertcache.Routing
 	var some int64 // VRAM for a part of the experts
-	for i, change := range []func(o *engine.Options){
-		func(*engine.Options) {},
-		func(o *engine.Options) { o.DeviceBytes = some },
-		func(o *engine.Options) { o.DeviceBytes, o.Chunk = some, 1 },
+	for i, change := range []func(o *engine.Setup){
+		func(*engine.Setup) {},
+		func(o *engine.Setup) { o.DeviceBytes = some },
+		func(o *engine.Setup) { o.DeviceBytes, o.Tuning.Chunk = some, 1 },
 	} {
 		var file bytes.Buffer
 		o := base
 		change(&o)
-		o.Routing = &file
+		o.Tuning.Routing = &file
 		m := load(t, path, o)
 		if i == 0 {
-			some = (least + m.Plan().DeviceBytes) / 2
+			some = (least + engine.DetailsOf(m).Plan.DeviceBytes) / 2
 		}
 		ids := m.Encode("Once upon a time there was a little girl called Lily who had a dog", true)
 		s, err := m.NewSession()
@@ -66,14 +66,14 @@ func TestRouting(t *testing.T) {
 		if slots == 0 {
 			continue
 		}
-		if n := len(m.Plan().Experts.Classes); n != 1 {
+		if n := len(engine.DetailsOf(m).Plan.Experts.Classes); n != 1 {
 			t.Fatalf("%d classes of experts, wanted one", n)
 		}
 		p, err := expertcache.ByName("lru")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r, err := expertcache.Replay(got, slots, p); err != nil || o.Chunk == 1 && (r.Hits != stats.Hits || r.Misses != stats.HostMisses+stats.DiskMisses) {
+		if r, err := expertcache.Replay(got, slots, p); err != nil || o.Tuning.Chunk == 1 && (r.Hits != stats.Hits || r.Misses != stats.HostMisses+stats.DiskMisses) {
 			t.Errorf("%d: a replay has %+v, the slots had %+v, %v", i, r.Stats, stats, err)
 		}
 		if stats.Hits == 0 {
@@ -100,7 +100,7 @@ func TestSyntheticRouting(t *testing.T) {
 		t.Fatal(err)
 	}
 	var file bytes.Buffer
-	m := load(t, path, engine.Options{ContextLength: 160, Routing: &file})
+	m := load(t, path, setup(engine.Options{ContextLength: 160, Tuning: engine.Tuning{Routing: &file}}))
 	s, err := m.NewSession()
 	if err != nil {
 		t.Fatal(err)

@@ -31,7 +31,7 @@ func (m *onlyWith) Accept(id token.ID) { m.accepted = append(m.accepted, id) }
 // TestSampling: what Params asks of the sampler reaches it, and what the sampler needs of
 // the session does too.
 func TestSampling(t *testing.T) {
-	m := demoModel(t, engine.Options{ContextLength: 96, Sessions: 2})
+	m := demoModel(t, setup(engine.Options{ContextLength: 96, Sessions: 2}))
 	prompt := m.Encode("Once upon a time there was a", true)
 	run := func(t *testing.T, p engine.Params) (out []engine.Token) {
 		t.Helper()

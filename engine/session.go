@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"sync"
@@ -12,30 +11,16 @@ import (
 	"leat/internal/step"
 )
 
-// ErrContextFull: the session holds as many tokens as it has room for.
-var ErrContextFull = errors.New("the context is full")
-
-// ErrClosed: the session was closed, or its model; the text says which. A closed session leaves its model and all other sessions as
-// they are.
-var ErrClosed = errors.New("closed")
-
-// ErrBusy: another call of the session has not returned yet, or its sequence is still being ranged over.
-var ErrBusy = errors.New("the session is busy with another call")
-
-var (
-	errSessionClosed = fmt.Errorf("the session is %w", ErrClosed)
-	errModelClosed   = fmt.Errorf("the model is %w", ErrClosed)
-)
-
 // Session is one conversation and its KV cache. It does one thing at a time: what runs or forgets tokens while another such call has
 // not returned, or its sequence is being ranged over, gives [ErrBusy]. [Session.Len], [Session.Cap] and [Session.Tokens] may be called
 // at any time, by any goroutine; so may [Session.Close], which ends the call that runs with [ErrClosed].
 type Session struct {
 	m    *Model
+	r    *runner
 	life context.Context // until Close, of the session or of the model
 	end  context.CancelCauseFunc
 
-	mu    sync.Mutex // also guards changes of seq, which are made under the model's mu too where a step reads it
+	mu    sync.Mutex // also guards changes of seq, which are made under the runner's mu too where a step reads it
 	busy  bool       // a call runs: it alone changes ids and what is below
 	seq   *kv.Sequence
 	ids   []token.ID // all tokens taken in; those past seq.Len() have yet to run
@@ -88,7 +73,7 @@ func (s *Session) during(ctx context.Context) context.Context {
 		s.forget()
 		all, cancel := context.WithCancelCause(ctx)
 		closed := context.AfterFunc(s.life, func() { cancel(context.Cause(s.life)) })
-		woken := context.AfterFunc(all, s.m.wake)
+		woken := context.AfterFunc(all, s.r.weights.Wake)
 		*u = until{done: done, ctx: all, stop: func() { closed(); woken(); cancel(nil) }}
 	}
 	return u.ctx
@@ -110,18 +95,18 @@ func (m *Model) NewSession() (*Session, error) {
 	if m.life.Err() != nil {
 		return nil, fmt.Errorf("new session: %w", context.Cause(m.life))
 	}
-	seq, err := m.cache.NewSequence(m.plan.ContextLength)
+	p, cache := m.prepared.plan, m.runner.cache
+	seq, err := cache.NewSequence(p.ContextLength)
 	if err != nil {
-		page := m.plan.KV.PageBytes
-		need := int64(m.plan.KV.Pages/m.plan.Sessions) * page
+		need := int64(p.KV.Pages/p.Sessions) * p.KV.PageBytes
 		return nil, fmt.Errorf("new session: %w", &BudgetError{
-			What: fmt.Sprintf("a KV cache of %d tokens beside the open sessions", m.plan.ContextLength),
-			Need: need, Have: int64(m.cache.Free()) * page, Remedy: "close a session, or load the model with more Sessions",
+			What: fmt.Sprintf("a KV cache of %d tokens beside the open sessions", p.ContextLength),
+			Need: need, Have: int64(cache.Free()) * p.KV.PageBytes, Remedy: "close a session, or load the model with more Sessions",
 		})
 	}
-	s := &Session{m: m, seq: seq}
+	s := &Session{m: m, r: &m.runner, seq: seq}
 	s.life, s.end = context.WithCancelCause(m.life)
-	context.AfterFunc(s.life, m.wake)
+	context.AfterFunc(s.life, s.r.weights.Wake)
 	return s, nil
 }
 
@@ -129,8 +114,8 @@ func (m *Model) NewSession() (*Session, error) {
 // else may be done with the session afterwards: all that could fail gives [ErrClosed].
 func (s *Session) Close() {
 	s.end(errSessionClosed)
-	s.m.mu.Lock() // no step is reading the pages
-	defer s.m.mu.Unlock()
+	s.r.mu.Lock() // no step is reading the pages
+	defer s.r.mu.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.forget()
@@ -145,7 +130,7 @@ func (s *Session) Len() int {
 }
 
 // Cap is the number of tokens the session can hold.
-func (s *Session) Cap() int { return s.m.plan.ContextLength }
+func (s *Session) Cap() int { return s.r.p.plan.ContextLength }
 
 // Tokens returns the ids the session holds, oldest first.
 func (s *Session) Tokens() []token.ID {
@@ -245,7 +230,7 @@ func (s *Session) Logits(ctx context.Context, ids []token.ID) iter.Seq2[[]float3
 		defer s.release()
 		ctx := s.during(ctx)
 		for len(ids) > 0 {
-			part := ids[:min(len(ids), s.m.plan.LogitRows)]
+			part := ids[:min(len(ids), s.r.p.plan.LogitRows)]
 			ids = ids[len(part):]
 			if err := s.take(part); err != nil {
 				yield(nil, err)
@@ -255,7 +240,7 @@ func (s *Session) Logits(ctx context.Context, ids []token.ID) iter.Seq2[[]float3
 				yield(nil, err)
 				return
 			}
-			v := s.m.hyper.VocabSize
+			v := s.r.p.hyper.VocabSize
 			for at := 0; at < len(s.logits); at += v {
 				if !yield(s.logits[at:at+v], nil) {
 					return
@@ -271,8 +256,8 @@ func (s *Session) take(ids []token.ID) error {
 		return fmt.Errorf("%w: it holds %d tokens, %d more do not fit into %d", ErrContextFull, len(s.ids), len(ids), s.Cap())
 	}
 	for i, id := range ids {
-		if id < 0 || int(id) >= s.m.hyper.VocabSize {
-			return fmt.Errorf("token %d of %d: found id %d, wanted 0 to %d", i, len(ids), id, s.m.hyper.VocabSize-1)
+		if id < 0 || int(id) >= s.r.p.hyper.VocabSize {
+			return &TokenError{ID: id, Index: i, Count: len(ids), VocabSize: s.r.p.hyper.VocabSize}
 		}
 	}
 	s.mu.Lock()
@@ -293,14 +278,14 @@ func (s *Session) length() int {
 func (s *Session) run(ctx context.Context, greedy, all bool, use func(step.Result)) error {
 	from := s.length()
 	if from == len(s.ids) {
-		return errors.New("forward: no tokens were given")
+		return fmt.Errorf("forward: %w", ErrNoTokens)
 	}
 	role := step.Prompt
 	if len(s.ids)-from == 1 && !all {
 		role = step.Decode
 	}
 	for from < len(s.ids) {
-		n := min(len(s.ids)-from, s.m.plan.Chunk)
+		n := min(len(s.ids)-from, s.r.p.plan.Chunk)
 		seen := from >= s.ran
 		if !seen {
 			n = min(n, s.ran-from)
@@ -312,7 +297,7 @@ func (s *Session) run(ctx context.Context, greedy, all bool, use func(step.Resul
 			row.Logits = all && seen || last
 			s.rows = append(s.rows, row)
 		}
-		err := s.m.step(ctx, s.life, s.rows, greedy, func(r step.Result) error {
+		err := s.r.step(ctx, s.life, s.rows, greedy, func(r step.Result) error {
 			if s.rows[n-1].Logits {
 				use(r)
 			}

@@ -24,7 +24,7 @@ func budgetNeed(t *testing.T, err error) int64 {
 	return b.Need
 }
 
-func demoModel(t *testing.T, o engine.Options) *engine.Model {
+func demoModel(t *testing.T, o engine.Setup) *engine.Model {
 	t.Helper()
 	return load(t, testdata.Root(t)+"/cmd/leat/demo/leat-demo-q4_k_m.gguf", o)
 }
@@ -41,7 +41,7 @@ func generate(t *testing.T, s *engine.Session, ids []token.ID, p engine.Params) 
 }
 
 func TestGenerate(t *testing.T) {
-	m := demoModel(t, engine.Options{ContextLength: 96, Sessions: 4})
+	m := demoModel(t, setup(engine.Options{ContextLength: 96, Sessions: 4}))
 	open := func(t *testing.T) *engine.Session {
 		s, err := m.NewSession()
 		if err != nil {
@@ -163,7 +163,7 @@ func TestGenerate(t *testing.T) {
 // TestSessions: sessions share a model without touching each other's cache, and there
 // are no more of them than were planned.
 func TestSessions(t *testing.T) {
-	m := demoModel(t, engine.Options{ContextLength: 64, Sessions: 2})
+	m := demoModel(t, setup(engine.Options{ContextLength: 64, Sessions: 2}))
 	prompt := m.Encode("The dog ran to the", true)
 	a, err := m.NewSession()
 	if err != nil {
@@ -214,15 +214,15 @@ func TestSessions(t *testing.T) {
 func TestOptions(t *testing.T) {
 	for _, c := range []struct {
 		name string
-		o    engine.Options
+		o    engine.Setup
 		want string
 	}{
-		{"kv type", engine.Options{KVType: "q4"}, "KVType"},
-		{"negative context", engine.Options{ContextLength: -1}, "ContextLength"},
-		{"unknown feature", engine.Options{Disable: []string{"magic"}}, "Disable"},
+		{"kv type", setup(engine.Options{KVType: "q4"}), "KVType"},
+		{"negative context", setup(engine.Options{ContextLength: -1}), "ContextLength"},
+		{"unknown feature", setup(engine.Options{Tuning: engine.Tuning{Disable: []string{"magic"}}}), "Disable"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			_, err := engine.Load(t.Context(), "nowhere.gguf", c.o)
+			_, err := engine.LoadSetup(t.Context(), "nowhere.gguf", c.o)
 			var o *engine.OptionError
 			if !errors.As(err, &o) || o.Name != c.want {
 				t.Errorf("found %v, wanted an OptionError about %s", err, c.want)

@@ -17,7 +17,7 @@ func TestStateGoesBack(t *testing.T) {
 	g := golden{"qwen3next-nano", filepath.Join("testdata", "qwen3next-nano.gguf"), filepath.Join("testdata", "qwen3next-nano")}
 	ref := readReference(t, g.base)
 	ids := slices.Concat(ref.Tokens, ref.Greedy)
-	m := load(t, g.model, exact(engine.Options{KVType: "f32", ContextLength: 128, Chunk: 16, Sessions: 2}))
+	m := load(t, g.model, exact(setup(engine.Options{KVType: "f32", ContextLength: 128, Tuning: engine.Tuning{Chunk: 16}, Sessions: 2})))
 	want := logits(t, m, ids)
 	v := ref.Vocab
 	for _, c := range []struct {
@@ -62,7 +62,7 @@ func TestStateOfStoppedStep(t *testing.T) {
 	base := filepath.Join("testdata", "qwen35moe-nano")
 	ref := readReference(t, base)
 	ids := slices.Concat(ref.Tokens, ref.Greedy)
-	o := exact(engine.Options{KVType: "f32", ContextLength: 128, Chunk: 16})
+	o := exact(setup(engine.Options{KVType: "f32", ContextLength: 128, Tuning: engine.Tuning{Chunk: 16}}))
 	whole := load(t, base+".gguf", o)
 	want := logits(t, whole, ids)
 	o.DeviceBytes, o.HostBytes = leastBudget(t, base+".gguf", o), 1

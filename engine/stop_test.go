@@ -68,16 +68,16 @@ func TestStopMidToken(t *testing.T) {
 	if testing.Short() {
 		moments = []int{0, 5, 40}
 	}
-	whole := load(t, testdata.Root(t)+"/cmd/leat/demo/leat-demo-q4_k_m.gguf", engine.Options{ContextLength: 64})
+	whole := load(t, testdata.Root(t)+"/cmd/leat/demo/leat-demo-q4_k_m.gguf", setup(engine.Options{ContextLength: 64}))
 	prompt := whole.Encode("Once upon a time there was a dog", true)
 	all := logits(t, whole, prompt)
-	want := all[len(all)-whole.Hyper().VocabSize:]
+	want := all[len(all)-engine.DetailsOf(whole).Hyper.VocabSize:]
 	base := runtime.NumGoroutine()
 	for _, host := range []int64{1, 3 << 20} {
 		for _, n := range moments {
 			disk := newStuckDisk(n)
-			m := demoStreamed(t, host, func(o engine.Options) engine.Options {
-				o.Chunk = 5
+			m := demoStreamed(t, host, func(o engine.Setup) engine.Setup {
+				o.Tuning.Chunk = 5
 				return engine.WithFault(o, disk.fault)
 			})
 			s, err := m.NewSession()
@@ -139,7 +139,7 @@ func (l *looked) Err() error {
 func TestStopAtEachLook(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	m := demoStreamed(t, 1, func(o engine.Options) engine.Options { return o })
+	m := demoStreamed(t, 1, func(o engine.Setup) engine.Setup { return o })
 	s, err := m.NewSession()
 	if err != nil {
 		t.Fatal(err)
@@ -186,11 +186,11 @@ func TestStopAtEachLook(t *testing.T) {
 // again, with the bits that a model left in peace finds; with uploads and in place.
 func TestStopThenShrink(t *testing.T) {
 	path := filepath.Join(testdata.Demo(t), "leat-demo-q4_k_m.gguf")
-	base := engine.Options{ContextLength: 64, Chunk: 5, Discrete: true}
+	base := setup(engine.Options{ContextLength: 64, Tuning: engine.Tuning{Chunk: 5, Discrete: true}})
 	whole := load(t, path, base)
 	prompt := whole.Encode("Once upon a time there was a dog", true)
 	all := logits(t, whole, prompt)
-	want := all[len(all)-whole.Hyper().VocabSize:]
+	want := all[len(all)-engine.DetailsOf(whole).Hyper.VocabSize:]
 	goroutines := runtime.NumGoroutine()
 	for _, kind := range []mem.Shared{mem.NotShared, mem.Imported} {
 		for _, after := range []int{3, 40} {
@@ -202,7 +202,7 @@ func TestStopThenShrink(t *testing.T) {
 				if kind == mem.NotShared {
 					o.HostBytes = 1 // in place it would be a part of the budget
 				}
-				least, most := leastBudget(t, path, o), whole.Plan().DeviceBytes
+				least, most := leastBudget(t, path, o), engine.DetailsOf(whole).Plan.DeviceBytes
 				o.DeviceBytes = least + (most-least)*2/3
 				o = engine.WithFault(o, func(at string, off, n int64) error { return disk.Load().fault(at, off, n) })
 				m := load(t, path, engine.WithHeadroom(o, func() int64 {
@@ -211,7 +211,7 @@ func TestStopThenShrink(t *testing.T) {
 					}
 					return 1 << 30
 				}, 128<<10))
-				if m.Plan().InPlace != (kind != mem.NotShared) {
+				if engine.DetailsOf(m).Plan.InPlace != (kind != mem.NotShared) {
 					t.Fatal("the plan is of another kind")
 				}
 				s, err := m.NewSession()
@@ -266,7 +266,7 @@ func TestStopThenShrink(t *testing.T) {
 // TestContexts: a session's steps end with the context that each is given, and none with
 // another's; once the model is closed they say so.
 func TestContexts(t *testing.T) {
-	m := load(t, filepath.Join(testdata.Demo(t), "leat-demo-q4_k_m.gguf"), engine.Options{ContextLength: 64})
+	m := load(t, filepath.Join(testdata.Demo(t), "leat-demo-q4_k_m.gguf"), setup(engine.Options{ContextLength: 64}))
 	s, err := m.NewSession()
 	if err != nil {
 		t.Fatal(err)
@@ -310,7 +310,7 @@ func TestContexts(t *testing.T) {
 func TestCloseMidToken(t *testing.T) {
 	base := runtime.NumGoroutine()
 	disk := newStuckDisk(30)
-	m := demoStreamed(t, 1, func(o engine.Options) engine.Options { return engine.WithFault(o, disk.fault) })
+	m := demoStreamed(t, 1, func(o engine.Setup) engine.Setup { return engine.WithFault(o, disk.fault) })
 	s, err := m.NewSession()
 	if err != nil {
 		t.Fatal(err)

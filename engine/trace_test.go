@@ -21,7 +21,7 @@ import (
 // traced is a model that has run some steps, and what was recorded of them.
 type traced struct {
 	atOnce bool // it began to load
-	plan   engine.Plan
+	plan   plan.Plan
 	first  engine.Stats // after the prompt
 	stats  engine.Stats // after the last one
 	wall   time.Duration
@@ -38,10 +38,11 @@ const (
 
 // record loads a model, runs a prompt and some tokens, and closes it; with atOnce it does
 // not wait for what is to be kept before the first step.
-func record(t *testing.T, path string, o engine.Options, atOnce bool) (r traced) {
+func record(t *testing.T, path string, o engine.Setup, atOnce bool) (r traced) {
 	t.Helper()
-	o.Trace = trace.New(1 << 16)
-	o.Trace.Start()
+	spans := trace.New(1 << 16)
+	o.Tuning.Trace = engine.TraceOf(spans, nil)
+	spans.Start()
 	begun := time.Now()
 	m := load(t, path, o)
 	if r.atOnce = atOnce; !atOnce {
@@ -65,15 +66,15 @@ func record(t *testing.T, path string, o engine.Options, atOnce bool) (r traced)
 			r.first = m.Stats()
 		}
 	}
-	r.stats, r.plan = m.Stats(), m.Plan()
+	r.stats, r.plan = m.Stats(), engine.DetailsOf(m).Plan
 	s.Close()
 	r.width = m.ClockWidth()
 	if err := m.Close(); err != nil {
 		t.Fatal(err)
 	}
-	o.Trace.Stop()
-	r.wall, r.spans = time.Since(begun), o.Trace.Spans()
-	if n := o.Trace.Dropped(); n > 0 {
+	spans.Stop()
+	r.wall, r.spans = time.Since(begun), spans.Spans()
+	if n := spans.Dropped(); n > 0 {
 		t.Fatalf("%d spans dropped", n)
 	}
 	return r
@@ -81,7 +82,7 @@ func record(t *testing.T, path string, o engine.Options, atOnce bool) (r traced)
 
 func TestTrace(t *testing.T) {
 	path := filepath.Join(testdata.Demo(t), "leat-demo-q4_k_m.gguf")
-	base := engine.Options{ContextLength: 128, Chunk: tracedChunk, Discrete: true}
+	base := setup(engine.Options{ContextLength: 128, Tuning: engine.Tuning{Chunk: tracedChunk, Discrete: true}})
 	least := leastBudget(t, path, base)
 	for _, c := range []struct {
 		name       string
@@ -104,7 +105,7 @@ func TestTrace(t *testing.T) {
 			o := base
 			o.DeviceBytes, o.HostBytes = c.vram, c.host
 			if c.split {
-				o.MaxSubmit = time.Nanosecond
+				o.Tuning.MaxSubmit = time.Nanosecond
 			}
 			if o = engine.WithShared(engine.WithLanes(o, c.lanes), c.inPlace); c.inPlace != mem.NotShared && c.vram > 0 {
 				o.DeviceBytes = leastBudget(t, path, o)
@@ -140,7 +141,7 @@ func TestTrace(t *testing.T) {
 // as much of what.
 func TestTraceWithoutClock(t *testing.T) {
 	path := filepath.Join(testdata.Demo(t), "leat-demo-q4_k_m.gguf")
-	o := engine.Options{ContextLength: 128, Chunk: tracedChunk, HostBytes: 1, Discrete: true}
+	o := setup(engine.Options{ContextLength: 128, HostBytes: 1, Tuning: engine.Tuning{Chunk: tracedChunk, Discrete: true}})
 	o.DeviceBytes = leastBudget(t, path, o)
 	for name, noStamps := range map[string]bool{"never asked": false, "no timestamps": true} {
 		t.Run(name, func(t *testing.T) {

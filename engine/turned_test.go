@@ -38,7 +38,7 @@ func TestTurned(t *testing.T) {
 
 func testTurned(t *testing.T, g golden, kv string, broken bool) {
 	var log bytes.Buffer
-	o := engine.Options{KVType: kv, ContextLength: 128, Chunk: 8}
+	o := setup(engine.Options{KVType: kv, ContextLength: 128, Tuning: engine.Tuning{Chunk: 8}})
 	o.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	o = engine.WithKernels(o, func(k *kernels.Options) {
 		k.Turns = true

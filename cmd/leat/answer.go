@@ -12,9 +12,7 @@ import (
 	"leat/engine"
 	"leat/engine/chat"
 	"leat/engine/token"
-	"leat/internal/arch"
 	"leat/internal/bench"
-	"leat/internal/pace"
 	"leat/internal/predict"
 )
 
@@ -186,11 +184,10 @@ func generate(ctx context.Context, m *engine.Model, s *engine.Session, q request
 }
 
 func statsOf(m *engine.Model, prompt, prefilled, tokens int, begin, first time.Time) runStats {
-	p := m.Plan()
-	_, peak := m.Memory()
+	p, now := m.Plan(), m.Stats()
 	st := runStats{
 		Device: m.DeviceName(), PromptTokens: prompt, ReusedTokens: prompt - prefilled, Tokens: tokens,
-		VRAMBytes: peak, StreamedBytes: p.StreamedBytes, Pace: paceStatsOf(m.Stats().Pace),
+		VRAMBytes: now.VRAMPeak, StreamedBytes: p.StreamedBytes, Pace: paceStatsOf(now.Pace),
 	}
 	if tokens > 0 {
 		st.TTFTSeconds = first.Sub(begin).Seconds()
@@ -221,7 +218,7 @@ func printStats(w io.Writer, s *runStats) {
 	if s.Prefill != nil {
 		fmt.Fprintf(w, "leat: prompt: %s; %s\n", expertsDistinct(s.Prefill), expertsFound(s.Prefill))
 	}
-	if s.Pace.By != pace.Off.String() {
+	if s.Pace.By != "off" {
 		fmt.Fprintf(w, "leat: pace: %s\n", &s.Pace)
 	}
 }
@@ -245,7 +242,7 @@ func (s *runStats) prediction() string {
 }
 
 // predict adds what the answer should have taken.
-func (s *runStats) predict(p *predictor, of engine.Plan, h *arch.Hyper) {
+func (s *runStats) predict(p *predictor, of engine.Details) {
 	if p == nil {
 		return
 	}
@@ -253,7 +250,7 @@ func (s *runStats) predict(p *predictor, of engine.Plan, h *arch.Hyper) {
 	if s.Busy != nil && s.Busy.Experts != nil {
 		found = s.Busy.Experts.ExpertHits()
 	}
-	r := predict.PlanWithHits(&of, p.speeds, h, s.PromptTokens+s.Tokens/2, s.PromptTokens-s.ReusedTokens, found, nil)
+	r := predict.PlanWithHits(&of.Plan, p.speeds, &of.Hyper, s.PromptTokens+s.Tokens/2, s.PromptTokens-s.ReusedTokens, found, nil)
 	s.Predicted = &r
 }
 

@@ -93,7 +93,7 @@ const curveSteps = 64
 
 // within is what a run may spend that is given so much VRAM.
 func (r *bencher) within(deviceBytes int64) (plan.Budget, error) {
-	return r.options(benchConfig{VRAM: deviceBytes, RAM: int64(r.f.ram)}).Budget(&r.machine, r.hyper, r.model)
+	return budgetOf(r.options(benchConfig{VRAM: deviceBytes, RAM: int64(r.f.ram)}), &r.machine, r.hyper, r.model)
 }
 
 // curve predicts a generation's speed from the least budget to the one that holds all, as

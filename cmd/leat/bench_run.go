@@ -14,6 +14,7 @@ import (
 	"leat/engine"
 	"leat/internal/arch"
 	"leat/internal/bench"
+	"leat/internal/budget"
 	"leat/internal/calibrate"
 	"leat/internal/pace"
 	"leat/internal/plan"
@@ -30,7 +31,7 @@ type bencher struct {
 	path      string
 	model     *pack.Model
 	hyper     *arch.Hyper
-	machine   engine.Machine
+	machine   budget.Machine
 	budget    plan.Budget // of this machine, without limits
 	speeds    *predict.Speeds
 	rehearsed []*predict.Rehearsal // by configuration; nil: as in speeds
@@ -90,8 +91,8 @@ func (r *bencher) examine(ctx context.Context) error {
 	}
 	p := on.device
 	r.report.Device, r.machine = describe(p), on.machine
-	if r.budget, err = r.options(benchConfig{}).Budget(&r.machine, r.hyper, r.model); err != nil {
-		return optionError(err)
+	if r.budget, err = budgetOf(r.options(benchConfig{}), &r.machine, r.hyper, r.model); err != nil {
+		return err
 	}
 	if p.Type != vk.CPU {
 		if r.sensor, err = pace.Find(pace.Device{VendorID: p.VendorID, PCI: p.PCI, UUID: p.UUID}); err != nil {
@@ -142,7 +143,7 @@ func (r *bencher) rehearse(ctx context.Context, known *calibrate.File, key strin
 			continue
 		}
 		o := r.options(benchConfig{})
-		o.Sweep.Halves, o.Chunk = made.Scratch.Weights, made.Chunk
+		o.Tuning.Layout.Halves, o.Tuning.Chunk = made.Scratch.Weights, made.Chunk
 		if r.rehearsed[i], err = r.f.rehearsed(ctx, r.a, known, key, on, r.model, o, say); err != nil {
 			r.a.log.Info("the model is not rehearsed as it runs with less VRAM", "error", err)
 		}
@@ -208,7 +209,7 @@ func (r *bencher) close() error {
 // options are the engine's for one configuration.
 func (r *bencher) options(c benchConfig) engine.Options {
 	o := r.f.options(r.a)
-	o.DeviceBytes, o.RingBytes = c.VRAM, c.Ring
+	o.DeviceBytes, o.Tuning.Layout.RingBytes = c.VRAM, c.Ring
 	if c.RAM > 0 {
 		o.HostBytes = c.RAM
 	}

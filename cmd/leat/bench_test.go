@@ -219,7 +219,7 @@ func TestBenchTiers(t *testing.T) {
 		}
 		o := bench.Options{Ceilings: r.report.Ceilings, Speeds: &predict.Speeds{Link: predict.LinkSpeeds{BytesPerSec: 20e9}, Kernels: predict.KernelSpeeds{BytesPerSec: 3000e9}}}
 		list[0].emulated(&o)
-		if o.Engine.LinkBytesPerSec != a.Link || o.Ceilings.Link != a.Link || o.Speeds.Link.BytesPerSec != a.Link || o.Ceilings.Disk != 1e9 || o.Speeds.Kernels.BytesPerSec != a.Mem {
+		if o.Engine.Tuning.Limits.LinkBytesPerSec != a.Link || o.Ceilings.Link != a.Link || o.Speeds.Link.BytesPerSec != a.Link || o.Ceilings.Disk != 1e9 || o.Speeds.Kernels.BytesPerSec != a.Mem {
 			t.Errorf("%s: %+v, %+v", c.name, o.Ceilings, o.Speeds)
 		}
 	}

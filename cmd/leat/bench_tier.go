@@ -87,7 +87,7 @@ func (r *bencher) tierConfigurations() (list []benchConfig, err error) {
 func (r *bencher) tierBudget(t *gpus.Tier) (plan.Budget, error) {
 	o, on := r.f.elsewhere(r.a, &t.GPU, t.RAMBytes)
 	o.ContextLength = r.options(benchConfig{}).ContextLength
-	return o.Budget(&on, r.hyper, r.model)
+	return budgetOf(o, &on, r.hyper, r.model)
 }
 
 // leavesRoom reports whether all of the model stays within a budget, and this device has as
@@ -123,7 +123,7 @@ func (c *benchConfig) emulated(o *bench.Options) {
 	if e == nil {
 		return
 	}
-	o.Engine.LinkBytesPerSec, o.Engine.DiskBytesPerSec, o.Engine.VRAMBytesPerSec = e.Link, e.Disk, e.Mem
+	o.Engine.Tuning.Limits.LinkBytesPerSec, o.Engine.Tuning.Limits.DiskBytesPerSec, o.Engine.Tuning.Limits.VRAMBytesPerSec = e.Link, e.Disk, e.Mem
 	slower := func(here *float64, there float64) {
 		if there > 0 && (*here == 0 || there < *here) {
 			*here = there

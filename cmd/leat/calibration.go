@@ -15,6 +15,7 @@ import (
 	"leat/engine"
 	"leat/gguf"
 	"leat/internal/arch"
+	"leat/internal/budget"
 	"leat/internal/calibrate"
 	"leat/internal/kernels"
 	"leat/internal/kernels/cache"
@@ -100,7 +101,7 @@ const diskAge = time.Hour
 type site struct {
 	instance *vk.Instance
 	device   *vk.PhysicalDevice
-	machine  engine.Machine
+	machine  budget.Machine
 }
 
 // examine picks the device.
@@ -110,8 +111,12 @@ func (f *modelFlags) examine(ctx context.Context, a *app, instance *vk.Instance)
 		return nil, err
 	}
 	on := &site{instance: instance, device: p}
-	on.machine, err = f.options(a).Examine(ctx, instance, p)
-	return on, optionError(err)
+	w, err := engine.WishesOf(f.options(a))
+	if err != nil {
+		return on, optionError(err)
+	}
+	on.machine, err = w.Examine(ctx, instance, p, a.log)
+	return on, err
 }
 
 // planned is where the model would live.
@@ -120,12 +125,21 @@ func (on *site) planned(o engine.Options, m *pack.Model) (*plan.Plan, *arch.Hype
 	if err != nil {
 		return nil, nil, err
 	}
-	b, err := o.Budget(&on.machine, h, m)
+	b, err := budgetOf(o, &on.machine, h, m)
 	if err != nil {
 		return nil, nil, err
 	}
 	made, err := plan.Make(h, m, b)
 	return made, h, err
+}
+
+// budgetOf is what a run with options o may spend on a machine.
+func budgetOf(o engine.Options, on *budget.Machine, h *arch.Hyper, m *pack.Model) (plan.Budget, error) {
+	w, err := engine.WishesOf(o)
+	if err != nil {
+		return plan.Budget{}, optionError(err)
+	}
+	return w.Budget(on, h, m), nil
 }
 
 // measured is as calibrated, but for what the engine would have to run.
@@ -174,7 +188,7 @@ func (f *modelFlags) rates(ctx context.Context, a *app, known *calibrate.File, o
 // rehearsed is how long layers of the model take on the device that key names, in steps as o's plan has them. Where
 // those can't be run, it is for steps as another plan had them.
 func (f *modelFlags) rehearsed(ctx context.Context, a *app, known *calibrate.File, key string, on *site, m *pack.Model, o engine.Options, may func() error) (*predict.Rehearsal, error) {
-	o.Validate = false
+	o.Tuning.Validate = false
 	planned, h, err := on.planned(o, m)
 	if err != nil {
 		return nil, err

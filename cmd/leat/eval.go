@@ -104,7 +104,7 @@ func (f *evalFlags) run(ctx context.Context, a *app, arg string) error {
 		return err
 	}
 	if f.json {
-		return a.printJSON(map[string]any{"tokens": ids, "next": best, "vocab": m.Hyper().VocabSize})
+		return a.printJSON(map[string]any{"tokens": ids, "next": best, "vocab": m.Info().VocabSize})
 	}
 	for i, id := range best {
 		sep := " "

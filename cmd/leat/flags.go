@@ -55,9 +55,11 @@ func (f *modelFlags) registerRouting(fs *pflag.FlagSet) {
 func (f *modelFlags) options(a *app) engine.Options {
 	return engine.Options{
 		Device: f.device, ContextLength: f.ctx, DeviceBytes: int64(f.vram), HostBytes: int64(f.ram), KVType: f.kvType,
-		Chunk: f.chunk, Disable: f.disable, Enable: f.enable, OneQueue: f.oneQueue, Validate: f.validate,
-		Pace: f.pace, TargetTempC: f.targetTemp, ExpertPolicy: f.experts,
-		VulkanLoader: a.vulkan().LoaderPath, CacheDir: a.cached("kernels"), Logger: a.log, SelfTest: a.tests.begin,
+		Pace: f.pace, TargetTempC: f.targetTemp, CacheDir: a.cached("kernels"), Logger: a.log, SelfTest: a.tests.begin,
+		Tuning: engine.Tuning{
+			Chunk: f.chunk, Disable: f.disable, Enable: f.enable, OneQueue: f.oneQueue, Validate: f.validate,
+			ExpertPolicy: f.experts, VulkanLoader: a.vulkan().LoaderPath,
+		},
 	}
 }
 
@@ -72,7 +74,7 @@ func (f *modelFlags) load(ctx context.Context, a *app, arg string) (*engine.Mode
 		f.traced = true // of one load: another one would begin anew
 		trace := &later{r: f.results, path: f.routing}
 		a.last = append(a.last, trace.finish) // by then the model is closed, and has written all of it
-		o.Routing = trace
+		o.Tuning.Routing = trace
 	}
 	var mu sync.Mutex // loading goes on beside the first step
 	var bar *progress
@@ -104,7 +106,7 @@ func (f *modelFlags) load(ctx context.Context, a *app, arg string) (*engine.Mode
 	if err != nil {
 		return nil, explainLoader(optionError(err))
 	}
-	if f.routing != "" && m.Hyper().Experts.Count == 0 {
+	if f.routing != "" && m.Info().Experts == 0 {
 		m.Close()
 		return nil, usageErrorf("--trace-experts: %s has no experts to trace", arg)
 	}
@@ -132,8 +134,8 @@ func optionError(err error) error {
 
 // flagNames says which flag sets an engine option.
 var flagNames = map[string]string{
-	"KVType": "kv-type", "ContextLength": "ctx", "DeviceBytes": "vram", "HostBytes": "ram", "Chunk": "chunk", "Disable": "disable", "Enable": "enable",
-	"ExpertPolicy": "expert-cache", "Pace": "pace", "TargetTempC": "target-temp",
+	"KVType": "kv-type", "ContextLength": "ctx", "DeviceBytes": "vram", "HostBytes": "ram", "Tuning.Chunk": "chunk", "Tuning.Disable": "disable", "Tuning.Enable": "enable",
+	"Tuning.ExpertPolicy": "expert-cache", "Pace": "pace", "TargetTempC": "target-temp",
 }
 
 // tokenizerNeeded fails where a model's tokenizer is one we don't know.

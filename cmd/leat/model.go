@@ -9,7 +9,7 @@ import (
 
 	"leat/cmd/leat/demo"
 	"leat/decompose/pack"
-	"leat/engine"
+	"leat/engine/token"
 	"leat/internal/arch"
 )
 
@@ -54,7 +54,12 @@ func modelExists(arg string) error {
 
 // examine reads what a load would of an opened model, and tells what of it is not used.
 func (a *app) examine(m *pack.Model) (*arch.Hyper, error) {
-	h, _, _, err := engine.Examine(m)
+	h, err := arch.Read(m)
+	if err == nil {
+		if _, err = token.New(m.Metadata); token.Missing(err) {
+			err = nil // it runs on token ids
+		}
+	}
 	if err != nil {
 		return nil, err
 	}

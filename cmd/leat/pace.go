@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"leat/engine"
 	"leat/internal/pace"
 )
 
@@ -21,9 +22,9 @@ type paceStats struct {
 	RestShare      float64 `json:"rest_share"` // of the time of late steps
 }
 
-func paceStatsOf(r pace.Report) paceStats {
+func paceStatsOf(r engine.PaceReport) paceStats {
 	return paceStats{
-		By: r.By.String(), Sensor: r.Sensor, TempC: r.Reading.TempC, TargetC: r.TargetC, PowerW: r.Reading.PowerW,
+		By: r.By, Sensor: r.Sensor, TempC: r.Reading.TempC, TargetC: r.TargetC, PowerW: r.Reading.PowerW,
 		ClockMHz: r.Reading.ClockMHz, Slowed: r.Reading.Slowed, Drift: r.Drift,
 		RestPerLayerMS: 1000 * r.RestPerLayer.Seconds(), RestShare: r.RestShare,
 	}

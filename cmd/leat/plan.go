@@ -11,6 +11,7 @@ import (
 	"leat/decompose/pack"
 	"leat/engine"
 	"leat/internal/arch"
+	"leat/internal/budget"
 	"leat/internal/calibrate"
 	"leat/internal/plan"
 	"leat/internal/predict"
@@ -255,23 +256,22 @@ func (f *planFlags) base(ctx context.Context, a *app, h *arch.Hyper, m *pack.Mod
 
 // elsewhere is a machine with that GPU, and what the flags allow there. Where it has one memory with the CPU, --ram is all of that: else it
 // would be counted twice.
-func (f *modelFlags) elsewhere(a *app, g *gpus.GPU, ramBytes int64) (engine.Options, engine.Machine) {
+func (f *modelFlags) elsewhere(a *app, g *gpus.GPU, ramBytes int64) (engine.Options, budget.Machine) {
 	o := f.options(a)
 	if g.UMA && o.HostBytes > 0 {
 		ramBytes, o.HostBytes = o.HostBytes, 0
 	}
-	return o, engine.MachineOf(g, ramBytes)
+	return o, budget.Of(g, ramBytes)
 }
 
 // plans sets what a model may spend on the machine.
-func (mach *machine) plans(o engine.Options, on *engine.Machine, h *arch.Hyper, m *pack.Model) (err error) {
+func (mach *machine) plans(o engine.Options, on *budget.Machine, h *arch.Hyper, m *pack.Model) (err error) {
 	mach.within = func(deviceBytes int64) (plan.Budget, error) {
 		o := o
 		if deviceBytes > 0 {
 			o.DeviceBytes = deviceBytes
 		}
-		b, err := o.Budget(on, h, m)
-		return b, optionError(err)
+		return budgetOf(o, on, h, m)
 	}
 	mach.budget, err = mach.within(0)
 	return err

@@ -147,8 +147,7 @@ func modelReplies(predict *predictor) func(context.Context, *repl) (*answer, err
 	return func(ctx context.Context, r *repl) (got *answer, err error) {
 		err = r.model.use(ctx, func(m *engine.Model, s *engine.Session) (err error) {
 			if got, err = r.generate(ctx, m, s); got != nil {
-				h := m.Hyper()
-				got.Stats.predict(predict, m.Plan(), &h)
+				got.Stats.predict(predict, engine.DetailsOf(m))
 			}
 			return err
 		})

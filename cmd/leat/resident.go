@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"leat/engine"
-	"leat/internal/pace"
+	"leat/internal/plan"
 )
 
 // resident is a loaded model and its one session. What a session holds is kept from
@@ -34,7 +34,7 @@ type modelFacts struct {
 	trained     int // tokens of context
 	cap         int
 	hasTemplate bool
-	plan        engine.Plan
+	plan        plan.Plan
 }
 
 // use loads the model where it isn't and lends it to do.
@@ -51,7 +51,7 @@ func (r *resident) use(ctx context.Context, do func(*engine.Model, *engine.Sessi
 		}
 	}
 	err := do(r.m, r.s)
-	r.last.plan = r.m.Plan() // less may be resident than before
+	r.last.plan = engine.DetailsOf(r.m).Plan // less may be resident than before
 	if errors.Is(err, engine.ErrDeviceLost) {
 		r.free() // it can do no more; the next use may find the device again
 		return err
@@ -78,12 +78,12 @@ func (r *resident) open(ctx context.Context) error {
 		m.Close()
 		return err
 	}
-	h := m.Hyper()
+	info := m.Info()
 	r.m, r.s, r.took = m, s, time.Since(begin)
 	r.loads++
 	r.last = modelFacts{
-		device: m.DeviceName(), arch: h.Architecture, trained: h.ContextLength, cap: s.Cap(),
-		hasTemplate: m.HasChatTemplate(), plan: m.Plan(),
+		device: m.DeviceName(), arch: info.Architecture, trained: info.ContextLength, cap: s.Cap(),
+		hasTemplate: m.HasChatTemplate(), plan: engine.DetailsOf(m).Plan,
 	}
 	return nil
 }
@@ -129,7 +129,7 @@ func (r *resident) pace() paceStats {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.m == nil {
-		return paceStatsOf(pace.Report{})
+		return paceStats{By: "off"}
 	}
 	return paceStatsOf(r.m.Stats().Pace)
 }
@@ -142,6 +142,5 @@ func (r *resident) memory() (used int64, held int) {
 	if r.m == nil {
 		return 0, 0
 	}
-	used, _ = r.m.Memory()
-	return used, r.s.Len()
+	return r.m.Stats().VRAMBytes, r.s.Len()
 }

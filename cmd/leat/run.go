@@ -15,7 +15,6 @@ import (
 
 	"leat/engine"
 	"leat/engine/sample"
-	"leat/internal/arch"
 )
 
 func init() { commands = append(commands, newRunCmd) }
@@ -238,8 +237,7 @@ func (f *runFlags) systemPrompt() (string, error) {
 // there and the device is free.
 func (f *runFlags) once(ctx context.Context, a *app, model *resident, conv *conversation, predict func() *predictor) error {
 	var res *answer
-	var of engine.Plan
-	var hyper arch.Hyper
+	var of engine.Details
 	err := model.use(ctx, func(m *engine.Model, s *engine.Session) error {
 		ids, split, err := encode(ctx, m, conv, &f.set)
 		if err != nil {
@@ -252,7 +250,7 @@ func (f *runFlags) once(ctx context.Context, a *app, model *resident, conv *conv
 			out.finish()
 		}
 		if err == nil {
-			of, hyper = m.Plan(), m.Hyper()
+			of = engine.DetailsOf(m)
 		}
 		return hintContext(err)
 	})
@@ -269,7 +267,7 @@ func (f *runFlags) once(ctx context.Context, a *app, model *resident, conv *conv
 			printStats(a.err, &res.Stats)
 		}
 		model.Close()
-		res.Stats.predict(predict(), of, &hyper)
+		res.Stats.predict(predict(), of)
 		if err := ctx.Err(); err != nil {
 			return err
 		}

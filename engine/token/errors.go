@@ -35,3 +35,10 @@ func badKey(key, found, wanted string, args ...any) error {
 	return fmt.Errorf("read the tokenizer: %w",
 		&gguf.FormatError{Off: -1, What: key, Found: found, Wanted: fmt.Sprintf(wanted, args...)})
 }
+
+// Missing reports whether err, of [New], says that a file has no tokenizer, or one that this package doesn't know. The model runs on
+// token ids then. After any other error the file is broken.
+func Missing(err error) bool {
+	var unsupported *UnsupportedError
+	return errors.Is(err, ErrNone) || errors.As(err, &unsupported)
+}

@@ -53,6 +53,7 @@ type run struct {
 	watch  *watcher
 	loaded sample // when all was where it stays, and the first token there
 	trace  *trace.Recorder
+	ops    *trace.Ops // nil: the device's time is not summed up by kernel
 	result *Result
 
 	noted map[string]bool
@@ -67,15 +68,15 @@ func Run(ctx context.Context, o Options) (result *Result, err error) {
 	}
 	b := &run{o: o, expect: forecast{speeds: o.Speeds, limit: o.Limit, factor: 1}, result: &Result{Rows: []Row{}}, noted: map[string]bool{}}
 	if o.Ops {
-		b.o.Engine.Ops = &trace.Ops{}
+		b.ops = &trace.Ops{}
 	}
 	if o.TraceTokens > 0 {
 		b.trace = trace.New(1 << 20)
-		b.o.Engine.Trace = b.trace
 	}
+	b.o.Engine.Tuning.Trace = engine.TraceOf(b.trace, b.ops)
 	if o.Uses {
 		b.uses = countUses()
-		b.o.Engine.Routing = b.uses
+		b.o.Engine.Tuning.Routing = b.uses
 	}
 	b.watch = watch(o.Sensor)
 	defer b.watch.close()
@@ -89,7 +90,7 @@ func Run(ctx context.Context, o Options) (result *Result, err error) {
 	}
 	st := b.m.Stats()
 	b.result.Memory = Memory{VRAMPeak: st.VRAMPeak, Pinned: st.HostBytes, RSS: b.watch.peakRSS(), CacheGrowth: cachedBytes() - cached}
-	_, _, b.result.Plan.DirectReads = b.m.Traffic()
+	b.result.Plan.DirectReads = st.DirectReads
 	return b.result, errors.Join(err, b.close())
 }
 
@@ -129,7 +130,8 @@ func (b *run) load(ctx context.Context) (err error) {
 	if b.m, err = engine.Load(ctx, b.o.Path, b.o.Engine); err != nil {
 		return err
 	}
-	b.expect.hyper, b.expect.plan = b.m.Hyper(), b.m.Plan()
+	of := engine.DetailsOf(b.m)
+	b.expect.hyper, b.expect.plan = of.Hyper, of.Plan
 	b.result.Plan = placementOf(&b.expect.plan)
 	loaded := make(chan error, 1)
 	go func() {

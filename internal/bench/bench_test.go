@@ -255,7 +255,7 @@ func TestPredictedAtHits(t *testing.T) {
 	// The link is slow, and nothing else takes time: so the speed says how much came over it.
 	speeds := predict.Speeds{Link: predict.LinkSpeeds{BytesPerSec: 1e6, Bursts: []predict.Burst{{Bytes: 1, Seconds: 1e-6}, {Bytes: 1e6, Seconds: 1}}}}
 	o := Options{
-		Path: path, Engine: engine.Options{ContextLength: 64, Chunk: 16, DeviceBytes: 6 << 20, HostBytes: 64 << 20},
+		Path: path, Engine: engine.Options{ContextLength: 64, Tuning: engine.Tuning{Chunk: 16}, DeviceBytes: 6 << 20, HostBytes: 64 << 20},
 		Tests: []Test{{Prompt: 32}, {Generate: 8}}, Repetitions: 2, Speeds: &speeds,
 	}
 	r, err := Run(t.Context(), o)

@@ -32,7 +32,7 @@ func TestExperts(t *testing.T) {
 	vktest.Instance(t)
 	const used, layers, all = 4, 4, 16
 	r, err := Run(t.Context(), Options{
-		Path: filepath.Join(testdata.Demo(t), "leat-demo-moe-q4_k_m.gguf"), Engine: engine.Options{ContextLength: 64, Chunk: 8, DeviceBytes: 6 << 20, HostBytes: 3 << 20, Discrete: true},
+		Path: filepath.Join(testdata.Demo(t), "leat-demo-moe-q4_k_m.gguf"), Engine: engine.Options{ContextLength: 64, DeviceBytes: 6 << 20, HostBytes: 3 << 20, Tuning: engine.Tuning{Chunk: 8, Discrete: true}},
 		Tests: []Test{{Prompt: 16}, {Generate: 3}}, Repetitions: 2, Uses: true,
 	})
 	if err != nil {

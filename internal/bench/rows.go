@@ -43,7 +43,7 @@ func (b *run) prompt(ctx context.Context, t Test) (*Row, error) {
 		return row, err
 	}
 	b.watch.take()
-	b.ops(nil)
+	b.takeOps(nil)
 	err := b.repeat(row, t.Prompt, func() (timing, error) {
 		if err := b.rest(ctx); err != nil {
 			return timing{}, err
@@ -87,8 +87,8 @@ func (b *run) rest(ctx context.Context) error {
 			return ctx.Err()
 		case <-time.After(restLook):
 		}
-		if u, d, _ := b.m.Traffic(); u != uploaded || d != read {
-			since, uploaded, read = time.Now(), u, d
+		if st := b.m.Stats(); st.UploadedBytes != uploaded || st.DiskBytes != read {
+			since, uploaded, read = time.Now(), st.UploadedBytes, st.DiskBytes
 		}
 	}
 	return nil
@@ -103,7 +103,7 @@ func (b *run) generation(ctx context.Context, t Test) (*Row, error) {
 		return row, err
 	}
 	b.watch.take()
-	b.ops(nil)
+	b.takeOps(nil)
 	err := b.repeat(row, 0, func() (timing, error) {
 		g, err := b.generate(ctx, t.Depth, t.Generate, warm, len(row.Seconds) == 0)
 		warm = 1
@@ -210,7 +210,7 @@ func (b *run) repeat(row *Row, tokens int, once func() (timing, error)) (err err
 	u.fill(row, b.o.Ceilings)
 	row.typical = typicalOf(rates, each)
 	b.watch.take().fill(row, u.wall.Seconds(), total)
-	b.ops(row)
+	b.takeOps(row)
 	return err
 }
 
@@ -241,12 +241,12 @@ func typicalOf(rates []float64, each []*Experts) *Experts {
 	return each[slices.Index(rates, NewSpread(rates).Median)]
 }
 
-// ops takes what was summed up of the kernels: into row, or to forget it.
-func (b *run) ops(row *Row) {
-	if b.o.Engine.Ops == nil {
+// takeOps takes what was summed up of the kernels: into row, or to forget it.
+func (b *run) takeOps(row *Row) {
+	if b.ops == nil {
 		return
 	}
-	ops, steps := b.o.Engine.Ops.Take()
+	ops, steps := b.ops.Take()
 	if row != nil && len(ops) > 0 {
 		row.Ops = &Ops{steps, ops}
 	}

@@ -27,10 +27,6 @@ var exceptions = map[string]exception{
 	"fields internal/weights.Store":     {41, "reads, uploads and lends units"},
 	"methods internal/weights.Experts":  {52, "reads, uploads and lends experts"},
 	"fields internal/weights.Experts":   {21, "reads, uploads and lends experts"},
-	"methods engine.Model":              {40, "the public door"},
-	"fields engine.Model":               {36, "the public door"},
-	"methods engine.rehearsal":          {58, "is a Model without weights"},
-	"fields engine.rehearsal":           {42, "is a Model without weights"},
 
 	"methods shaders/conform.job":     {42, "buffers, dispatch and comparison of one case"},
 	"fields tools/kernelbench.device": {16, "a device under a benchmark"},
@@ -53,7 +49,6 @@ var exceptions = map[string]exception{
 // plainData are structs with many fields that carry no state: they are filled in once, then read. The value says what they are. Names are patterns
 // of path.Match.
 var plainData = map[string]string{
-	"engine.Options":                "options",
 	"engine.Stats":                  "a report",
 	"engine/sample.Params":          "options",
 	"decompose/pack.Manifest":       "a JSON file",

@@ -87,8 +87,6 @@ func (g *gauge) take(r *rounds) (s sample) {
 	var mem runtime.MemStats
 	runtime.ReadMemStats(&mem)
 	s.heap, s.goroutines = int64(mem.HeapAlloc), int64(runtime.NumGoroutine())
-	s.vram, _ = g.m.Memory()
-	s.pins = g.m.HostMemory()
 	if g.phys.Features.MemoryBudget {
 		for _, h := range g.phys.HeapsNow() {
 			if h.DeviceLocal {
@@ -96,7 +94,8 @@ func (g *gauge) take(r *rounds) (s sample) {
 			}
 		}
 	}
-	s.tempC = g.m.Stats().Pace.Reading.TempC
+	st := g.m.Stats()
+	s.vram, s.pins, s.tempC = st.VRAMBytes, st.HostBytes, st.Pace.Reading.TempC
 	return s
 }
 

@@ -111,7 +111,7 @@ func soak(ctx context.Context, o options, out io.Writer) (err error) {
 	defer cancel()
 	eo := engine.Options{ContextLength: o.ctx, DeviceBytes: int64(o.vram), HostBytes: int64(o.ram)}
 	if o.disable != "" {
-		eo.Disable = strings.Split(o.disable, ",")
+		eo.Tuning.Disable = strings.Split(o.disable, ",")
 	}
 	m, err := engine.Load(ctx, o.model, eo)
 	if err != nil {
@@ -137,7 +137,7 @@ func soak(ctx context.Context, o options, out io.Writer) (err error) {
 		return err
 	}
 	defer g.close()
-	p := m.Plan()
+	p := engine.DetailsOf(m).Plan
 	if x := p.Experts; x != nil {
 		fmt.Fprintf(out, "# %d slots of VRAM for %d experts, %d of which rest in RAM\n", x.Slots(), x.All(), x.HostCount)
 	}

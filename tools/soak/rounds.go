@@ -28,7 +28,7 @@ func (r *rounds) run(ctx context.Context) error {
 	begin := time.Now()
 	prompt := make([]token.ID, r.o.prompt)
 	for i := range prompt {
-		prompt[i] = token.ID((i*7919 + 3) % r.m.Hyper().VocabSize)
+		prompt[i] = token.ID((i*7919 + 3) % r.m.Info().VocabSize)
 	}
 	var first []token.ID
 	for round := 1; ; round++ {

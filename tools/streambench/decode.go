@@ -28,7 +28,7 @@ func decode(ctx context.Context, o options, point engine.Options, out io.Writer)
 	defer s.Close()
 	prompt := make([]token.ID, o.prompt)
 	for i := range prompt {
-		prompt[i] = token.ID((i*7919 + 3) % m.Hyper().VocabSize)
+		prompt[i] = token.ID((i*7919 + 3) % m.Info().VocabSize)
 	}
 	loaded := time.Since(begin)
 	var first time.Duration
@@ -59,21 +59,18 @@ func decode(ctx context.Context, o options, point engine.Options, out io.Writer)
 // sample is the counters at one moment.
 type sample struct {
 	at                 time.Time
-	uploaded, fromDisk int64
-	direct             bool
 	cpu                time.Duration
 	stats              engine.Stats
 	cached             int64
 }
 
 func take(m *engine.Model) (s sample) {
-	s.uploaded, s.fromDisk, s.direct = m.Traffic()
 	s.at, s.cpu, s.cached, s.stats = time.Now(), cpuTime(), meminfo("Cached:"), m.Stats()
 	return s
 }
 
 func report(out io.Writer, m *engine.Model, o engine.Options, took []float64, first, loaded time.Duration, a, b sample) {
-	p := m.Plan()
+	p := engine.DetailsOf(m).Plan
 	wall := b.at.Sub(a.at).Seconds()
 	n := float64(len(took))
 	fmt.Fprintf(out, "tokens (ms):")
@@ -93,10 +90,10 @@ func report(out io.Writer, m *engine.Model, o engine.Options, took []float64, fi
 	}
 	fmt.Fprintf(out, "decode: vram %s (resident %s, ring %s, scratch %s, kv %s) host %s chunk %d, %v, %d slots of %d KiB | streamed %s a token, disk %s | "+
 		"%.3f tok/s, median %.1f ms, worst %.1f ms | link %.2f GB/s, disk %.2f GB/s direct %v | cpu %.1f%% of a core | cache %+d MiB | open %.2f s, first token %.2f s\n",
-		gib(p.DeviceBytes), gib(resident), gib(ring), gib(p.Scratch.Bytes), gib(p.KV.Bytes()), gib(m.HostMemory()), p.Chunk, o.Sweep.Spread, p.Staging.Slots, p.Staging.SlotBytes>>10,
+		gib(p.DeviceBytes), gib(resident), gib(ring), gib(p.Scratch.Bytes), gib(p.KV.Bytes()), gib(m.Stats().HostBytes), p.Chunk, o.Tuning.Layout.Spread, p.Staging.Slots, p.Staging.SlotBytes>>10,
 		gib(p.StreamedBytes), gib(p.DiskBytes),
 		n/wall, 1e3*took[len(took)/2], 1e3*took[len(took)-1],
-		float64(b.uploaded-a.uploaded)/1e9/wall, float64(b.fromDisk-a.fromDisk)/1e9/wall, b.direct,
+		float64(b.stats.UploadedBytes-a.stats.UploadedBytes)/1e9/wall, float64(b.stats.DiskBytes-a.stats.DiskBytes)/1e9/wall, b.stats.DirectReads,
 		100*(b.cpu-a.cpu).Seconds()/wall, (b.cached-a.cached)>>20, loaded.Seconds(), first.Seconds())
 	share := func(a, b time.Duration) float64 { return 100 * (b - a).Seconds() / wall }
 	x, y := &a.stats, &b.stats

@@ -14,7 +14,6 @@ import (
 	"strings"
 
 	"leat/engine"
-	"leat/internal/plan"
 )
 
 const usage = `Usage: streambench [flags] MODEL
@@ -66,7 +65,7 @@ func run(ctx context.Context, args []string, out, errw io.Writer) int {
 }
 
 func parse(args []string, errw io.Writer) (options, error) {
-	o := options{vram: sizes{0}, ram: sizes{0}, ring: sizes{0}, pieces: sizes{0}, slots: counts{0}, spreads: spreads{plan.Even}}
+	o := options{vram: sizes{0}, ram: sizes{0}, ring: sizes{0}, pieces: sizes{0}, slots: counts{0}, spreads: spreads{engine.Even}}
 	fs := flag.NewFlagSet("streambench", flag.ContinueOnError)
 	fs.SetOutput(errw)
 	fs.Usage = func() { fmt.Fprint(errw, usage); fs.PrintDefaults() }
@@ -116,15 +115,15 @@ func (c *counts) Set(text string) error {
 }
 
 // spreads is a list of ways to choose resident units.
-type spreads []plan.Spread
+type spreads []engine.Spread
 
 func (s *spreads) String() string { return "even" }
 
 func (s *spreads) Set(text string) error {
 	*s = nil
 	for _, word := range strings.Split(text, ",") {
-		known := []plan.Spread{plan.Even, plan.Prefix, plan.Edges}
-		i := slices.IndexFunc(known, func(k plan.Spread) bool { return k.String() == word })
+		known := []engine.Spread{engine.Even, engine.Prefix, engine.Edges}
+		i := slices.IndexFunc(known, func(k engine.Spread) bool { return k.String() == word })
 		if i < 0 {
 			return fmt.Errorf("found %q, wanted even, prefix or edges", word)
 		}
@@ -203,8 +202,11 @@ func (o *options) points() (list []engine.Options) {
 					for _, slots := range o.slots {
 						for _, piece := range o.pieces {
 							list = append(list, engine.Options{
-								ContextLength: o.ctx, DeviceBytes: vram, HostBytes: ram, RingBytes: ring, Chunk: o.chunk, OneQueue: o.oneQueue, Discrete: o.discrete,
-								Sweep: engine.Sweep{Spread: spread, StagingSlots: slots, StagingBytes: piece},
+								ContextLength: o.ctx, DeviceBytes: vram, HostBytes: ram,
+								Tuning: engine.Tuning{
+									Chunk: o.chunk, OneQueue: o.oneQueue, Discrete: o.discrete,
+									Layout: engine.Layout{RingBytes: ring, Spread: spread, StagingSlots: slots, StagingBytes: piece},
+								},
 							})
 						}
 					}

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -10,41 +9,15 @@ import (
 	"leat/engine/token"
 )
 
-const chatTemplateKey = "tokenizer.chat_template"
-
 // HasChatTemplate tells whether the file says how a conversation is written. What it says may be wrong: then [Model.ChatTemplate] has
 // the error.
-func (m *Model) HasChatTemplate() bool {
-	v, ok := m.file.Metadata.Get(chatTemplateKey)
-	return ok && v != "" && m.tok != nil
-}
+func (m *Model) HasChatTemplate() bool { return m.text.hasTemplate() }
 
-// ChatTemplate is the file's chat template, compiled the first time it's asked for.
+// ChatTemplate is the file's chat template. The error wraps [ErrNoTokenizer] or [ErrNoChatTemplate] where the file has none.
 func (m *Model) ChatTemplate() (*chat.Template, error) {
-	m.chatOnce.Do(func() { m.chat, m.chatErr = m.compileChat() })
-	return m.chat, m.chatErr
-}
-
-func (m *Model) compileChat() (*chat.Template, error) {
-	if !m.HasChatTemplate() {
-		return nil, errors.New("encode a conversation: the file has no chat template, or no tokenizer we support")
-	}
-	source, ok := m.file.Metadata.String(chatTemplateKey)
-	if !ok {
-		v, _ := m.file.Metadata.Get(chatTemplateKey)
-		return nil, fmt.Errorf("read %s: found a value of Go's type %T, wanted a string", chatTemplateKey, v)
-	}
-	text := func(id token.ID, ok bool) string {
-		if !ok {
-			return ""
-		}
-		return m.tok.Text(id)
-	}
-	t, err := chat.New(source, text(m.tok.BOS()), text(m.tok.EOS()))
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", chatTemplateKey, err)
-	}
-	return t, nil
+	t := &m.text
+	t.once.Do(func() { t.template, t.err = t.compile() })
+	return t.template, t.err
 }
 
 // EncodeChat renders messages with the model's own template, the one other place
@@ -56,7 +29,7 @@ func (m *Model) EncodeChat(ctx context.Context, messages []chat.Message, o chat.
 	if err != nil {
 		return nil, err
 	}
-	return m.tok.EncodeTemplate(text), nil
+	return m.text.tok.EncodeTemplate(text), nil
 }
 
 // RenderChat is the text that EncodeChat encodes, with what guards the messages in it.
@@ -70,7 +43,7 @@ func (m *Model) RenderChat(ctx context.Context, messages []chat.Message, o chat.
 		if given != nil {
 			s = given(s)
 		}
-		return m.tok.Guard(s)
+		return m.text.tok.Guard(s)
 	}
 	text, err := t.Render(ctx, messages, o)
 	if err != nil {
