@@ -116,13 +116,8 @@ func newSplitter(of *chat.Template, rendered string) *templateSplitter {
 	return &templateSplitter{of.NewSplitter(rendered), of, rendered}
 }
 
-// Whole leaves a reply without thinking as it is, white space and all, so that the
-// session's tokens fit the next prompt.
 func (s *templateSplitter) Whole(reply string) (thinking, answer string) {
-	if thinking, answer = s.of.Split(s.rendered, reply); thinking == "" && strings.TrimSpace(reply) == answer {
-		return "", reply
-	}
-	return thinking, answer
+	return s.of.SplitReply(s.rendered, reply)
 }
 
 // request is what one answer is made from.

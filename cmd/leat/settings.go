@@ -3,8 +3,6 @@ package main
 import (
 	"fmt"
 	"maps"
-	"math"
-	"math/rand/v2"
 	"slices"
 	"strings"
 
@@ -172,10 +170,10 @@ func (s *settings) params(m *engine.Model, attempt int) engine.Params {
 	return p
 }
 
-// seed draws one where none is set: short enough to be typed again.
+// seed draws one where none is set, so that the answer can name it.
 func (s *settings) seed(attempt int) uint64 {
 	if s.Seed == 0 {
-		return uint64(rand.Uint32N(math.MaxUint32)) + 1
+		return sample.NewSeed()
 	}
 	return s.Seed + uint64(attempt)
 }

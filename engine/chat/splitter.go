@@ -245,3 +245,12 @@ func (t *Template) Split(rendered, reply string) (thinking, answer string) {
 	restThinking, restAnswer := s.Flush()
 	return strings.TrimSpace(thinking + restThinking), strings.TrimSpace(answer + restAnswer)
 }
+
+// SplitReply is Split for a reply that becomes a message of the next prompt: one without thinking stays as it is, white space and all, so
+// that the tokens that a session holds fit that prompt.
+func (t *Template) SplitReply(rendered, reply string) (thinking, answer string) {
+	if thinking, answer = t.Split(rendered, reply); thinking == "" && strings.TrimSpace(reply) == answer {
+		return "", reply
+	}
+	return thinking, answer
+}

@@ -188,7 +188,7 @@ func TestXTC(t *testing.T) {
 			t.Errorf("%s: kept %v, wanted %v", c.name, got, c.want)
 		}
 	}
-	s, acted := New(Params{Temperature: 1, XTCProbability: 0.3}), 0
+	s, acted := New(Params{Temperature: 1, XTCProbability: 0.3, Seed: 1}), 0
 	const n = 5000
 	for range n {
 		if len(distribution(t, s, logits)) == 3 {

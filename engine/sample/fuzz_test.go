@@ -22,7 +22,7 @@ func FuzzNext(f *testing.F) {
 		}
 		p := Params{Temperature: temperature, TopK: topK, TopP: topP, MinP: minP, TypicalP: typicalP, RepeatPenalty: repeat, PresencePenalty: presence,
 			FrequencyPenalty: -presence / 2, PenaltyLastN: int(seed % 9), DRYMultiplier: dry, DRYBase: 1 + dry, XTCProbability: xtc, XTCThreshold: minP / 2,
-			Seed: seed, LogitBias: map[int32]float32{1: negInf, 2: float32(-dry)}, DRYBreakers: []int32{3}}
+			Seed: max(seed, 1), LogitBias: map[int32]float32{1: negInf, 2: float32(-dry)}, DRYBreakers: []int32{3}}
 		if p.Validate() != nil {
 			return
 		}

@@ -29,7 +29,7 @@ type Params struct {
 	XTCThreshold   float64 // probability from which a token is a top choice; 0: 0.1
 
 	LogitBias map[int32]float32 // added to these tokens' logits; −Inf bans
-	Seed      uint64            // of the random choice; the same seed gives the same tokens
+	Seed      uint64            // of the random choice: the same seed, parameters and prompt give the same tokens; 0: [NewSeed] draws one for each generation
 }
 
 // RangeError is a parameter with a value it can't have.

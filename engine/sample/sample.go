@@ -51,6 +51,9 @@ type bias struct {
 
 // New returns a sampler for valid parameters, which it copies.
 func New(p Params) *Sampler {
+	if p.Seed == 0 {
+		p.Seed = NewSeed()
+	}
 	s := &Sampler{p: p.filled(), rng: rand.New(rand.NewPCG(p.Seed, p.Seed^0x9e3779b97f4a7c15))}
 	s.lookBack = s.p.lookBack()
 	for _, id := range slices.Sorted(maps.Keys(p.LogitBias)) {
@@ -62,6 +65,12 @@ func New(p Params) *Sampler {
 	}
 	return s
 }
+
+// NewSeed draws a seed, which is never 0, and short enough for a person to type again.
+func NewSeed() uint64 { return uint64(rand.Uint32N(math.MaxUint32)) + 1 }
+
+// Seed is the seed that the sampler's choices follow from.
+func (s *Sampler) Seed() uint64 { return s.p.Seed }
 
 // SetMask makes m restrict all choices from now on; nil removes it.
 func (s *Sampler) SetMask(m Mask) { s.mask = m }

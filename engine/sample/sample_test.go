@@ -263,3 +263,36 @@ func TestGuide(t *testing.T) {
 		}
 	}
 }
+
+// A seed of 0 stands for one that is drawn, which the sampler tells.
+func TestSeedDrawn(t *testing.T) {
+	seen := map[uint64]bool{}
+	for range 8 {
+		seen[New(Params{Temperature: 1}).Seed()] = true
+	}
+	if seen[0] || len(seen) < 2 {
+		t.Errorf("drew the seeds %v", seen)
+	}
+	logits := make([]float32, 1000)
+	draw := func(seed uint64) (ids []int32) {
+		s := New(Params{Temperature: 1, Seed: seed})
+		for range 16 {
+			id, err := s.Next(logits)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ids = append(ids, id)
+		}
+		return ids
+	}
+	first := New(Params{Temperature: 1})
+	again := draw(first.Seed())
+	for i, want := range again {
+		if got, err := first.Next(logits); err != nil || got != want {
+			t.Fatalf("choice %d: found %d, %v; with the seed that it told: %d", i, got, err, want)
+		}
+	}
+	if s := New(Params{Temperature: 1, Seed: 7}); s.Seed() != 7 {
+		t.Errorf("seed 7 became %d", s.Seed())
+	}
+}
