@@ -13,7 +13,7 @@ import (
 )
 
 // Tuning is for measurements and unusual devices: the zero value has the engine choose everything. What it says changes how fast a model
-// runs. Disable, Enable, Chunk and Layout may also change the last bits of logits. Sizes are in bytes.
+// runs, and no answer but for Disable and Enable, which may change the last bits of logits. Sizes are in bytes.
 type Tuning struct {
 	// How the work is cut.
 	Chunk        int           // most tokens of a prompt in one step; 0: chosen

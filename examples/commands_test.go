@@ -30,6 +30,8 @@ var unrun = map[string]string{
 	"leat verify":                        "named without its pack",
 	"leat plan":                          "named without its model",
 	"leat completion powershell *":       "PowerShell",
+	"go mod tidy":                        "TestEmbedding builds that module with a go.sum",
+	"go run . model.gguf":                "TestEmbedding runs that program",
 	"cd examples && go run ./generate *": "the test of examples/generate runs that program",
 	"podman run *":                       "a container engine",
 	"apt-get install *":                  "root",

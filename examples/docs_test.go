@@ -1,7 +1,6 @@
 package examples
 
 import (
-	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,18 +10,12 @@ import (
 	"leat/vk/vktest"
 )
 
-// The program in docs/embedding.md builds and runs as it stands there.
+// The program in docs/embedding.md builds, with the go.mod beside it, and runs as it stands there.
 func TestEmbedding(t *testing.T) {
-	text, err := os.ReadFile("../docs/embedding.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, program, _ := strings.Cut(string(text), "```go\n")
-	program, rest, ok := strings.Cut(program, "```")
-	if !ok {
-		t.Fatal("docs/embedding.md has no program")
-	}
-	binary := build(t, program)
+	text := read(t, "docs/embedding.md")
+	program, rest := fenced(t, text, "go")
+	module, rest := fenced(t, rest, "mod")
+	binary := build(t, program, module)
 	vktest.Open(t) // skips where there is none
 	c := exec.Command(binary, "../cmd/leat/demo/leat-demo-q4_k_m.gguf")
 	c.Stderr = os.Stderr
@@ -42,25 +35,43 @@ func TestEmbedding(t *testing.T) {
 	}
 }
 
-// build compiles a program that lies in no file of this module.
-func build(t *testing.T, program string) (binary string) {
+// fenced is the first block of a language in text, and what follows it.
+func fenced(t *testing.T, text, language string) (block, rest string) {
+	t.Helper()
+	_, rest, _ = strings.Cut(text, "```"+language+"\n")
+	block, rest, ok := strings.Cut(rest, "```")
+	if !ok {
+		t.Fatalf("docs/embedding.md has no block of %s", language)
+	}
+	return block, rest
+}
+
+// build compiles a program as a module of its own beside this clone. Its go.sum is what "go mod tidy" writes: ours, as both have leat's dependencies.
+func build(t *testing.T, program, module string) (binary string) {
+	t.Helper()
+	root, err := filepath.Abs("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sums, err := os.ReadFile("go.sum")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(module, "=> ../leat\n") {
+		t.Fatalf("docs/embedding.md: go.mod does not replace leat by a clone:\n%s", module)
+	}
 	dir := t.TempDir()
-	source, overlay := filepath.Join(dir, "main.go"), filepath.Join(dir, "overlay.json")
-	binary = filepath.Join(dir, "program.exe")
-	here, err := filepath.Abs("embedding/main.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	replace, err := json.Marshal(map[string]any{"Replace": map[string]string{here: source}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for path, data := range map[string][]byte{source: []byte(program), overlay: replace} {
-		if err := os.WriteFile(path, data, 0o644); err != nil {
+	for name, data := range map[string]string{
+		"main.go": program, "go.mod": strings.Replace(module, "=> ../leat\n", "=> "+filepath.ToSlash(root)+"\n", 1), "go.sum": string(sums),
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(data), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if out, err := exec.Command("go", "build", "-overlay", overlay, "-o", binary, "./embedding").CombinedOutput(); err != nil {
+	binary = filepath.Join(dir, "program.exe")
+	c := exec.Command("go", "build", "-mod=readonly", "-o", binary, ".")
+	c.Dir, c.Env = dir, append(os.Environ(), "GOWORK=off", "GOFLAGS=")
+	if out, err := c.CombinedOutput(); err != nil {
 		t.Fatalf("build the program of docs/embedding.md: %v\n%s", err, out)
 	}
 	return binary

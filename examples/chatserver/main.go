@@ -11,7 +11,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"log"
-	"math/rand/v2"
 	"net/http"
 	"os"
 	"sync"
@@ -85,7 +84,7 @@ func (s *server) chat(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
-	params := engine.Params{Params: sample.Params{Temperature: 0.8, Seed: rand.Uint64()}, MaxTokens: request.MaxTokens}
+	params := engine.Params{Params: sample.Params{Temperature: 0.8}, MaxTokens: request.MaxTokens}
 	for tok, err := range s.session.Generate(r.Context(), rest, params) {
 		event := map[string]any{"text": tok.Text, "done": tok.Stop != engine.StopNone}
 		if err != nil {
