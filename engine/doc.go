@@ -2,6 +2,7 @@
 // device, also when the model is larger than the device's memory.
 //
 // A [Model] is the weights and the plan of where they live; goroutines may share
-// it. A [Session] is one conversation and its KV cache; one goroutine owns it.
+// it. A [Session] is a sequence of tokens and its KV cache; one goroutine owns it.
+// A [Chat] keeps the messages of a conversation in a session.
 // Memory is in bytes, text in tokens, shapes are written outermost first.
 package engine

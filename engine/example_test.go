@@ -147,6 +147,28 @@ func ExampleSession_Reuse() {
 	// Output: 4 tokens, 1 to run
 }
 
+// A turn of a conversation.
+func ExampleChat() {
+	ctx := context.Background()
+	m, err := engine.Load(ctx, demo, engine.Options{ContextLength: 64})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer m.Close()
+	s, err := m.NewSession()
+	if err != nil {
+		log.Fatal(err)
+	}
+	talk := engine.NewChat(s, engine.Params{MaxTokens: 7})
+	for piece, err := range talk.Say(ctx, "Tell me a story about a dog and a ball.") {
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Print(piece.Text)
+	}
+	// Output: One day, a small dog named
+}
+
 // The model's own template makes the prompt.
 func ExampleModel_EncodeChat() {
 	ctx := context.Background()
