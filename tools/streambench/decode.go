@@ -58,10 +58,10 @@ func decode(ctx context.Context, o options, point engine.Options, out io.Writer)
 
 // sample is the counters at one moment.
 type sample struct {
-	at                 time.Time
-	cpu                time.Duration
-	stats              engine.Stats
-	cached             int64
+	at     time.Time
+	cpu    time.Duration
+	stats  engine.Stats
+	cached int64
 }
 
 func take(m *engine.Model) (s sample) {
