@@ -26,7 +26,7 @@ func TestRates(t *testing.T) {
 		t.Errorf("link %d, disk %d, VRAM %d passed; uploaded %d, read %d, computed with %d", link, disk, vram, st.UploadedBytes, st.DiskBytes, st.WeightBytes)
 	}
 	var option *engine.OptionError
-	if _, err := engine.LoadSetup(t.Context(), path, setup(engine.Options{Tuning: engine.Tuning{Limits: engine.Limits{LinkBytesPerSec: -1}}})); !errors.As(err, &option) || option.Name != "LinkBytesPerSec" {
+	if _, err := engine.LoadSetup(t.Context(), path, setup(engine.Options{Tuning: engine.Tuning{Limits: engine.Limits{LinkBytesPerSec: -1}}})); !errors.As(err, &option) || option.Name != "Tuning.Limits.LinkBytesPerSec" {
 		t.Errorf("a negative rate: %v", err)
 	}
 }

@@ -219,7 +219,7 @@ func TestOptions(t *testing.T) {
 	}{
 		{"kv type", setup(engine.Options{KVType: "q4"}), "KVType"},
 		{"negative context", setup(engine.Options{ContextLength: -1}), "ContextLength"},
-		{"unknown feature", setup(engine.Options{Tuning: engine.Tuning{Disable: []string{"magic"}}}), "Disable"},
+		{"unknown feature", setup(engine.Options{Tuning: engine.Tuning{Disable: []string{"magic"}}}), "Tuning.Disable"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := engine.LoadSetup(t.Context(), "nowhere.gguf", c.o)
