@@ -1,7 +1,6 @@
 package experts
 
 import (
-	"context"
 	"fmt"
 
 	"leat/internal/arch"
@@ -249,12 +248,12 @@ func (a *ahead) went(l *aheadLayer) error {
 	if err := a.take(l); err != nil {
 		return err
 	}
-	if !x.Here(s.waves.present) {
+	if !s.waves.present.Arrived() {
 		return fmt.Errorf("layer %d ran ahead without some of its experts", l.Layer.Layer)
 	}
 	a.missed(0)
-	x.Ahead()
-	_, err := x.Release(s.waves.present, l.value, 0)
+	x.Counters.Ahead()
+	_, err := s.waves.present.Release(l.value, 0)
 	return err
 }
 
@@ -267,7 +266,7 @@ func (a *ahead) take(l *aheadLayer) error {
 	s.x.Begin(s.o.Queue.Commands.Step(), l.Layer.Layer)
 	clear(n.taken)
 	n.list()
-	took, err := s.x.Take(s.o.Queue.Commands.Context(), l.Layer.Layer, n.ids, s.waves.present)
+	took, err := s.waves.present.Take(s.o.Queue.Commands.Context(), l.Layer.Layer, n.ids)
 	if err == nil && took != len(n.ids) {
 		err = fmt.Errorf("layer %d: slots for %d of the %d experts of one row", l.Layer.Layer, took, len(n.ids))
 	}
@@ -293,14 +292,14 @@ func (a *ahead) resolve() error {
 		return err
 	}
 	a.missed(1)
-	waited, err := q.Host.Blocked(func(ctx context.Context) error { return s.x.Arrive(ctx, s.waves.present) })
+	waited, err := q.Host.Blocked(s.waves.present.Arrive)
 	if err != nil {
 		return err
 	}
 	if err := a.table.note(s.waves.present); err != nil {
 		return err
 	}
-	s.waves.points = s.x.Waits(s.waves.present, s.waves.points[:0])
+	s.waves.points = s.waves.present.Waits(s.waves.points[:0])
 	if err := a.prelude(l.Layer.Layer); err != nil {
 		return err
 	}
@@ -316,7 +315,7 @@ func (a *ahead) resolve() error {
 		return err
 	}
 	l.counted = true
-	_, err = s.x.Release(s.waves.present, q.Value(), s.o.Frame.Hyper.Experts.Count)
+	_, err = s.waves.present.Release(q.Value(), s.o.Frame.Hyper.Experts.Count)
 	return err
 }
 

@@ -64,7 +64,7 @@ func (t *residents) runFlagOff(layer int) int64 {
 func (t *residents) note(b *weights.Batch) error {
 	t.markEvicted()
 	for i := range b.Len() {
-		address, id, unit, err := t.s.x.At(b, i)
+		address, id, unit, err := b.At(i)
 		if err != nil {
 			return err
 		}
@@ -85,7 +85,7 @@ func (t *residents) note(b *weights.Batch) error {
 
 // markEvicted notes which experts have lost their slots.
 func (t *residents) markEvicted() {
-	for _, x := range t.s.x.Left() {
+	for _, x := range t.s.x.Evicted() {
 		for matrix := range t.names[x.Layer] {
 			t.words[t.entry(x.Layer, matrix, x.ID)] = 0
 		}

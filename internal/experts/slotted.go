@@ -1,7 +1,6 @@
 package experts
 
 import (
-	"context"
 	"fmt"
 
 	"leat/internal/arch"
@@ -191,7 +190,7 @@ func (s *slotted) flush() error {
 func (s *slotted) countNeed(layer int) error {
 	chosen, err := s.count(layer, s.waves.need.pairs)
 	if err == nil && !s.o.Frame.AtHand.Kept { // else its few rows say nothing of the step's
-		s.x.Needed(chosen)
+		s.x.Counters.Needed(chosen)
 	}
 	return err
 }
@@ -216,7 +215,7 @@ func (s *slotted) release(b *weights.Batch, value uint64) error {
 	if err := s.ahead.note(b); err != nil {
 		return err
 	}
-	kept, err := s.x.Release(b, value, s.waves.keep)
+	kept, err := b.Release(value, s.waves.keep)
 	s.waves.keep -= kept
 	return err
 }
@@ -251,7 +250,7 @@ func (s *slotted) wave(l Layer, b *weights.Batch, first, last bool) error {
 	clear(w.table)
 	pairs, count := int32(0), f.Hyper.Experts.Count
 	for i := range b.Len() {
-		address, id, unit, err := s.x.At(b, i)
+		address, id, unit, err := b.At(i)
 		if err != nil {
 			return err
 		}
@@ -330,14 +329,14 @@ func InputBytes(p *plan.Plan, h *arch.Hyper) int64 {
 // arrive waits until a batch's uploads are submitted, and has the submission being recorded wait for their bytes.
 func (s *slotted) arrive(l Layer, b *weights.Batch) error {
 	q := s.o.Queue
-	if !s.x.Here(b) {
-		waited, err := q.Host.Blocked(func(ctx context.Context) error { return s.x.Arrive(ctx, b) })
+	if !b.Arrived() {
+		waited, err := q.Host.Blocked(b.Arrive)
 		q.Commands.Work().Waited, q.Commands.Work().Awaits = waited, l.Unit
 		if err != nil {
 			return err
 		}
 	}
-	s.waves.points = s.x.Waits(b, s.waves.points[:0])
+	s.waves.points = b.Waits(s.waves.points[:0])
 	q.Commands.Wait(s.waves.points, l.Unit)
 	return nil
 }
@@ -371,7 +370,7 @@ func (s *slotted) RunConditionally(below float64) { s.o.ConditionalBelow = below
 // Ran counts time that the device stood idle for want of experts.
 func (s *slotted) Ran(r *submit.Ran) {
 	if r.Awaits != submit.Nothing && IsSlotted(&s.o.Plan.Units[r.Awaits]) {
-		s.x.Idle(max(0, r.Idle))
+		s.x.Counters.Idle(max(0, r.Idle))
 	}
 }
 

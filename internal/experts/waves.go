@@ -67,7 +67,7 @@ func (w *waves) first(l Layer) (rest []int32, err error) {
 		w.keep, w.early = w.keepNext, nothing
 		for _, b := range []*weights.Batch{w.present, w.coming} {
 			for i := range b.Len() {
-				n.taken[w.x.ID(b, i)] = true
+				n.taken[b.ID(i)] = true
 			}
 		}
 		n.list()
@@ -145,6 +145,6 @@ func (w *waves) take(layer int, ids []int32, b *weights.Batch, most int) (rest [
 	if len(ids) == 0 {
 		return ids, nil
 	}
-	n, err := w.x.Take(w.o.Queue.Commands.Context(), layer, ids[:min(most, len(ids))], b)
+	n, err := b.Take(w.o.Queue.Commands.Context(), layer, ids[:min(most, len(ids))])
 	return ids[n:], err
 }

@@ -157,7 +157,7 @@ func (p *pass) keepAsked(values []arch.Value) error {
 }
 
 // place waits for a unit, and has the submission being recorded wait for its bytes. Experts in slots are placed as they run.
-func (p *pass) place(i int) (placed weights.Placed, err error) {
+func (p *pass) place(i int) (placed weights.Place, err error) {
 	q := p.s.queue
 	if experts.IsSlotted(&p.s.Plan.Units[i]) {
 		return placed, nil
@@ -170,7 +170,7 @@ func (p *pass) place(i int) (placed weights.Placed, err error) {
 	if err != nil {
 		return placed, err
 	}
-	points := p.s.Weights.Waits(placed, p.s.inputs.points[:0])
+	points := p.s.Weights.Units().Waits(placed, p.s.inputs.points[:0])
 	p.s.inputs.points = points
 	if len(points) > 0 {
 		if err := q.Commands.Cut(); err != nil { // what is recorded so far need not wait for the bytes
@@ -186,7 +186,7 @@ func (p *pass) place(i int) (placed weights.Placed, err error) {
 		q.Commands.Work().Awaits, q.Commands.Work().Waited = i, waited
 	}
 	q.Commands.Work().WeightBytes += p.reads(i)
-	p.s.bases[i] = placed.Address
+	p.s.bases[i] = placed.Address()
 	return placed, nil
 }
 
@@ -199,13 +199,13 @@ func (p *pass) reads(i int) int64 {
 }
 
 // release gives a unit's memory back once the device has read it, and submits what is worth it.
-func (p *pass) release(i int, placed weights.Placed) error {
+func (p *pass) release(i int, placed weights.Place) error {
 	q := p.s.queue
 	if placed.Streamed {
 		if err := q.Commands.Submit(); err != nil {
 			return err
 		}
-		p.s.Weights.Release(q.Value())
+		p.s.Weights.Units().Release(q.Value())
 		q.Commands.Leave()
 		return q.Commands.Open()
 	}
@@ -257,18 +257,18 @@ func (p *pass) repeat() error {
 	return p.s.queue.Repeat()
 }
 
-// acquire is Weights.Acquire, which may have to wait for what is not on its way yet: then the device gets what is recorded before.
-func (p *pass) acquire(i int, placed *weights.Placed) (waited time.Duration, err error) {
+// acquire is [weights.Units.Acquire], which may have to wait for what is not on its way yet: then the device gets what is recorded before.
+func (p *pass) acquire(i int, placed *weights.Place) (waited time.Duration, err error) {
 	q := p.s.queue
-	if p.s.Weights.Came(i) {
-		*placed, err = p.s.Weights.Acquire(q.Commands.Context(), i)
+	if p.s.Weights.Units().Arrived(i) {
+		*placed, err = p.s.Weights.Units().Acquire(q.Commands.Context(), i)
 		return 0, err
 	}
 	if err := q.Commands.Cut(); err != nil {
 		return 0, err
 	}
 	return q.Host.Blocked(func(ctx context.Context) (err error) {
-		*placed, err = p.s.Weights.Acquire(ctx, i)
+		*placed, err = p.s.Weights.Units().Acquire(ctx, i)
 		return err
 	})
 }

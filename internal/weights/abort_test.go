@@ -18,18 +18,18 @@ func (r *rig) abortStep(ctx context.Context, n int, holding bool) error {
 	r.s.Begin(true)
 	var err error
 	for i := range n {
-		var p Placed
-		if p, err = r.s.Acquire(ctx, i); err != nil {
+		var p Place
+		if p, err = r.s.Units().Acquire(ctx, i); err != nil {
 			break
 		}
 		if !p.Streamed || holding && i == n-1 {
-			r.s.Waits(p, nil) // and nothing that waits is submitted
+			r.s.Units().Waits(p, nil) // and nothing that waits is submitted
 			continue
 		}
 		r.value++
 		r.signal[0] = vk.Point{Timeline: r.compute, Value: r.value}
-		r.ok(r.o.Device.Compute.Submit(vk.Submission{Waits: r.s.Waits(p, nil), Signals: r.signal[:]}))
-		r.s.Release(r.value)
+		r.ok(r.o.Device.Compute.Submit(vk.Submission{Waits: r.s.Units().Waits(p, nil), Signals: r.signal[:]}))
+		r.s.Units().Release(r.value)
 	}
 	r.ok(r.compute.Wait(context.Background(), r.value))
 	r.ok(r.s.Abort(r.value))

@@ -1,22 +1,22 @@
-// Package weights makes the plan true: it brings units to VRAM ahead of the step that
-// needs them, the resident ones once, the others through a ring, token after token.
+// Package weights brings a model's weights to VRAM ahead of the steps that read them.
 //
-// Three goroutines share the work. The walker goes through the units in execution
-// order and asks the disk for their pieces. The feeder takes the pieces in the same
-// order as they arrive, finds the unit a place, and submits the uploads. The third
-// pins memory for the host tier, a block ahead of the walker. They run across steps,
-// so that a token's first units load while the last one ends, and a model decodes
-// while its resident units still load.
+// A source says where the bytes of a unit or an expert come from: pieces on disk, or a
+// host copy in pinned memory. A [Place] says where they go in VRAM: a resident block,
+// room in the ring, or a slot. A fetch is one piece on its way, and one kind of upload
+// fills all places. Its ticket says when the bytes are there: the step waits for it on
+// the device. The compute value at which the place was read last says when it may be
+// overwritten: the upload waits for it on the device. Nothing is submitted that waits
+// for work not submitted yet, so one queue is enough.
 //
-// Until a first step begins they fill what is kept, VRAM and the host tier; from then on
-// they bring units as a step asks for them. Between two steps all may be stopped, and
-// begun anew with a plan that takes less VRAM. Where device and host have one memory
-// nothing is uploaded: the disk is read to where the device reads, and the host waits
-// until a place in the ring is free.
+// [Units] are the parts of the model that every step reads, in a fixed order, so they
+// are prefetched. A walker goes through them and starts their reads; a feeder finds each
+// a place and uploads its pieces as they arrive. Both run on across steps: the first
+// units of a token are loaded while the last token ends, and a model decodes while its
+// resident units are still being loaded. [Experts] are fetched when a router has chosen
+// them, by the goroutine that runs the step.
 //
-// Two timelines keep the ring safe. A unit's ticket says that its bytes are there: the
-// step waits for it on the device. The value given to [Store.Release], on the compute
-// timeline, says when its place may be overwritten: the upload waits for it on the
-// device. Nothing is submitted that waits for what is not submitted yet, so one queue
-// is enough.
+// Before the first step, what is kept in VRAM and host memory is loaded in order. Between
+// two steps loading can be stopped and begun again with a plan that takes less VRAM. If
+// device and host share memory nothing is uploaded: the disk is read into the places,
+// and the host waits until a place has been read before it is overwritten.
 package weights

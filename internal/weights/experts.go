@@ -9,214 +9,154 @@ import (
 	"leat/internal/expertcache"
 	"leat/internal/plan"
 	"leat/vk"
-	"leat/vk/file"
 	"leat/vk/mem"
 	"leat/vk/xfer"
 )
 
-// Experts keeps experts in slots of VRAM, and brings those that a step misses. The step's goroutine calls its methods, but for Stats.
+// Experts keeps experts in slots of VRAM, and fetches those that a step misses. The goroutine that runs the steps calls its methods; any goroutine may
+// call Stats.
 //
-// An expert that was taken stays where it is until it is released with the value that the compute timeline has once its
-// last reader has run; its slot's next upload waits for that on the device. A slot counts the experts that have been in
-// it: an address is given out only where slot and count are still those of what was taken.
+// An expert that a batch has taken keeps its slot until the batch is released with the value that the compute timeline has once its last reader has
+// run; the next upload to the slot waits for that value on the device. A slot counts the experts that have been in it: its address is given out only
+// while slot and count are those of the expert taken.
 type Experts struct {
-	s       *Store
-	p       *plan.Experts
-	up      *xfer.Uploader
-	pool    *file.Pool
-	classes []slotClass
-	layers  []cachedLayer // by layer of the model
-	resting []resting     // by layer of the model * p.Count + expert
-	pins    []*vk.Buffer  // of the host tier
-	ctx     context.Context
-	cancel  context.CancelFunc
+	Counters ExpertCounters // what the slots were asked for so far
 
-	batches []*Batch
-	step    int
-	flying  []flight        // reads under way, oldest first
-	free    []*file.Request // for more of them
-	waited  xfer.Ticket     // what the step's queue has waited for
-	listed  []int           // of the batch being taken: whose copies are listed
-	out     listing         // of it
-	landing listing         // of a read that has ended
-	gone    []Gone          // scratch
-	filling bool            // the host tier; under the store's lock
-
-	count expertCounters
+	p        *plan.Experts  // the part of the plan in use that is about slots
+	vram     *vram          // the store's: it allocates slots
+	sources  *sources       // by layer of the model * p.Count + expert
+	fetcher  *fetcher       // reads and uploads for experts
+	classes  []slotClass    // by class of the plan
+	layers   []slottedLayer // by layer of the model
+	batches  []*Batch       // all that were made, to be emptied by an abort
+	step     int            // the step under way, counted from 1
+	reads    []slotFetch    // reads of missing experts under way, oldest first
+	fromHost upload         // copies of missing experts that have host copies, submitted when all of a batch are taken
+	fromDisk upload         // copies of missing experts that were read, submitted as the reads end
+	evicted  []Evicted      // memory for the list that Evicted returns
 }
 
-// slotClass is the slots of a plan's class, and who is in them.
+// slotClass is the slots of one size, which the experts of some layers share.
 type slotClass struct {
-	cache  *expertcache.Cache
-	blocks []*vk.Buffer
+	cache  *expertcache.Cache // which expert has which slot
+	blocks []*vk.Buffer       // the slots' memory
 	slots  []slot
 }
 
-// slot is a place for an expert.
+// slot is the place of one expert at a time.
 type slot struct {
-	span   mem.Span
-	holds  expertcache.Taken // whose bytes are there once ticket is reached; generation 0: nobody's
-	ticket xfer.Ticket       // of the uploads of it
-	before xfer.Ticket       // of uploads of who was there before, that nobody has waited for
-	reads  uint64            // compute value of its last reader
-	unread bool              // nobody has waited for ticket
+	place  Place
+	expert expertcache.Taken // the expert that the slot was given to last
 }
 
-// cachedLayer says where a layer's experts may be.
-type cachedLayer struct {
-	class, index int // of the class, and among its layers; class -1: it has none
-	unit         int // of the plan
+// holds reports whether the uploads of an expert's bytes to its slot are submitted.
+func (s *slot) holds(t *expertcache.Taken) bool {
+	return s.place.filled && s.expert.Generation == t.Generation && s.expert.Expert == t.Expert
 }
 
-// Gone is an expert that is in VRAM no more.
-type Gone struct{ Layer, ID int }
-
-// Left lists who has left VRAM since it was asked last; the list is good until then.
-func (x *Experts) Left() []Gone {
-	x.gone = x.gone[:0]
-	for i := range x.classes {
-		for _, e := range x.classes[i].cache.Left() {
-			x.gone = append(x.gone, Gone{x.p.Classes[i].Layers[int(e)/x.p.Count], int(e) % x.p.Count})
-		}
-	}
-	return x.gone
+// slottedLayer says which slots the experts of a layer of the model share.
+type slottedLayer struct {
+	class int // of slots; -1: the layer's experts have none
+	index int // among the layers of the class
+	unit  int // of the plan, that stands for the layer's experts
 }
 
-// Batch is experts of a layer that were taken together.
-type Batch struct {
-	layer int
-	taken []expertcache.Taken
-}
+// Evicted is an expert that has lost its slot.
+type Evicted struct{ Layer, ID int }
 
-// Len is how many are taken.
-func (b *Batch) Len() int { return len(b.taken) }
-
-const spareRequests = 8 // beside one for each slot of staging
-
-// newExperts allocates the slots, where the plan has any.
-func (s *Store) newExperts(ctx context.Context) (err error) {
-	p := s.o.Plan.Experts
-	if p == nil {
-		return nil
-	}
-	x := &Experts{s: s, p: p}
-	s.experts = x
-	x.ctx, x.cancel = context.WithCancel(context.Background())
-	x.rest()
-	x.gone = make([]Gone, 0, len(x.resting))
-	if err := x.makeSlots(ctx); err != nil {
-		return err
-	}
-	o := xfer.Options{Slots: p.Staging.Slots, SlotBytes: p.Staging.SlotBytes, Queues: s.o.Queues, Clocked: s.o.Trace != nil, Done: s.copied}
-	if x.up, err = xfer.New(s.o.Device, s.o.Host, o); err != nil {
-		return err
-	}
-	for range p.Staging.Slots + spareRequests {
-		x.free = append(x.free, file.NewRequest())
-	}
-	x.pool = file.NewPool(plan.ReadDepth*s.drives, s.o.Fault)
-	x.pool.Limit(s.o.DiskRate)
-	x.pool.Watch(s.read())
-	return nil
-}
-
-// start begins to fill the host tier.
-func (x *Experts) start() {
-	blocks := x.p.HostBlocks // here: a plan that shrinks meanwhile has the same
-	x.s.crew.Go(func() {
-		if err := x.pin(blocks); err != nil {
-			x.s.fail(err)
-		}
-	})
-	x.fillAgain()
-}
-
-// fillAgain fills what is missing in the host tier, unless that is being done.
-func (x *Experts) fillAgain() {
-	x.s.mu.Lock()
-	defer x.s.mu.Unlock()
-	if arrived, total := x.kept(); x.filling || arrived == total {
-		return
-	}
-	x.filling = true
-	x.s.crew.Go(func() {
-		err := x.fill()
-		x.s.mu.Lock()
-		x.filling = false
-		x.s.mu.Unlock()
-		if err != nil {
-			x.s.fail(err)
-		}
-	})
-}
-
-// defaultPolicy hits as often as the best half-life does on one topic, and more often where topics change: docs/experts.md has
-// the table.
+// defaultPolicy hits as often as the best half-life does on one topic, and more often where topics change: docs/experts.md has the table.
 const defaultPolicy = "adaptive"
 
-// rest notes where each expert rests, and each layer's class.
-func (x *Experts) rest() {
-	s := x.s
-	x.layers = make([]cachedLayer, len(x.p.Rest))
-	x.resting = make([]resting, len(x.p.Rest)*x.p.Count)
+// newExperts allocates slots and staging. No expert is loaded.
+func newExperts(ctx context.Context, s *Store) (x *Experts, err error) {
+	p := s.o.Plan.Experts
+	x = &Experts{p: p, vram: &s.vram, sources: s.newSources("experts", len(p.Rest)*p.Count)}
+	x.setLayers(s.o.Plan)
+	x.setSources(s.o.Model, s.disk.stripe)
+	x.evicted = make([]Evicted, 0, len(x.sources.list))
+	policy := s.o.Policy
+	if policy == "" {
+		policy = defaultPolicy
+	}
+	x.classes = make([]slotClass, len(p.Classes))
+	for i := range x.classes {
+		if err := x.makeSlots(ctx, i, policy); err != nil {
+			return x, err
+		}
+	}
+	x.weigh()
+	if x.fetcher, err = newFetcher(s, p.Staging, plan.ReadDepth*s.disk.drives); err != nil {
+		return x, err
+	}
+	x.fromHost, x.fromDisk = upload{f: x.fetcher}, upload{f: x.fetcher}
+	x.fetcher.start()
+	return x, nil
+}
+
+// setLayers notes which slots each layer of the model uses.
+func (x *Experts) setLayers(p *plan.Plan) {
+	x.layers = make([]slottedLayer, len(x.p.Rest))
 	for l := range x.layers {
 		x.layers[l].class = -1
 	}
 	for c := range x.p.Classes {
 		for i, l := range x.p.Classes[c].Layers {
-			x.layers[l] = cachedLayer{class: c, index: i}
+			x.layers[l] = slottedLayer{class: c, index: i}
 		}
 	}
-	for i := range s.o.Plan.Units {
-		if u := &s.o.Plan.Units[i]; u.Tier == plan.Cached {
+	for i := range p.Units {
+		if u := &p.Units[i]; u.Tier == plan.Cached {
 			x.layers[u.Layer].unit = i
 		}
 	}
-	for i := range s.o.Model.Units {
-		u := &s.o.Model.Units[i]
+}
+
+// setSources notes where the bytes of each expert that may have a slot come from.
+func (x *Experts) setSources(m *pack.Model, stripe int64) {
+	for i := range m.Units {
+		u := &m.Units[i]
 		if u.Kind != pack.Experts || u.Layer >= len(x.layers) || x.layers[u.Layer].class < 0 {
 			continue
 		}
-		at := x.p.Rest[u.Layer][u.Expert]
-		r := &x.resting[u.Layer*x.p.Count+u.Expert]
-		r.unit, r.block, r.cached = u, at.Block, x.layers[u.Layer].unit
-		r.pieces = pieces(&plan.Unit{Unit: *u, Off: at.Off}, x.p.Staging.SlotBytes, stripeOf(s.o.Model))
+		rest := x.p.Rest[u.Layer][u.Expert]
+		src := source{unit: u, tag: x.layers[u.Layer].unit, tier: plan.Host, block: rest.Block}
+		if rest.Block < 0 {
+			src.tier = plan.Disk
+		}
+		src.pieces = pieces(&plan.Unit{Unit: *u, Off: rest.Off}, x.p.Staging.SlotBytes, stripe)
+		x.sources.list[u.Layer*x.p.Count+u.Expert] = src
 	}
 }
 
-// makeSlots allocates VRAM for each class.
-func (x *Experts) makeSlots(ctx context.Context) error {
-	x.classes = make([]slotClass, len(x.p.Classes))
-	for i := range x.classes {
-		c, p := &x.classes[i], &x.p.Classes[i]
-		policy, err := expertcache.ByName(x.s.policy())
-		if err != nil {
-			return err
-		}
-		if c.cache, err = expertcache.NewCache(len(p.Layers), x.p.Count, p.Slots(), policy); err != nil {
-			return err
-		}
-		sizes := make([]int64, len(p.Blocks))
-		for b, n := range p.Blocks {
-			sizes[b] = p.BlockBytes(n)
-		}
-		if c.blocks, err = x.s.alloc(ctx, fmt.Sprintf("experts %d", i), sizes); err != nil {
-			return err
-		}
-		for b, n := range p.Blocks {
-			for k := range int64(n) {
-				c.slots = append(c.slots, slot{span: mem.Span{Buffer: c.blocks[b], Off: k * p.SlotBytes, Bytes: p.SlotBytes}})
-			}
+// makeSlots allocates the slots of a class, and makes the cache that evicts by a policy.
+func (x *Experts) makeSlots(ctx context.Context, class int, policy string) error {
+	c, p := &x.classes[class], &x.p.Classes[class]
+	evicts, err := expertcache.ByName(policy)
+	if err != nil {
+		return err
+	}
+	if c.cache, err = expertcache.NewCache(len(p.Layers), x.p.Count, p.Slots(), evicts); err != nil {
+		return err
+	}
+	sizes := make([]int64, len(p.Blocks))
+	for b, n := range p.Blocks {
+		sizes[b] = p.BlockBytes(n)
+	}
+	if c.blocks, err = x.vram.alloc(ctx, fmt.Sprintf("experts %d", class), sizes); err != nil {
+		return err
+	}
+	for b, n := range p.Blocks {
+		for k := range int64(n) {
+			c.slots = append(c.slots, slot{place: Place{span: mem.Span{Buffer: c.blocks[b], Off: k * p.SlotBytes, Bytes: p.SlotBytes}}})
 		}
 	}
-	x.weigh()
 	return nil
 }
 
-// diskTimes is how many times as long as a link a disk takes, about.
+// diskTimes is how many times as long a disk takes to bring an expert as a link does, about.
 const diskTimes = 16
 
-// weigh holds experts dearer that come from disk where others come from RAM: VRAM should have those that RAM has not.
+// weigh tells the policies that experts without a host copy cost more to bring than those with one, so that these lose their slots first.
 func (x *Experts) weigh() {
 	for l := range x.layers {
 		at := &x.layers[l]
@@ -224,29 +164,87 @@ func (x *Experts) weigh() {
 			continue
 		}
 		for id := range x.p.Count {
-			if x.resting[l*x.p.Count+id].block < 0 {
+			if x.sources.list[l*x.p.Count+id].tier != plan.Host {
 				x.classes[at.class].cache.Weigh(at.index, int32(id), diskTimes)
 			}
 		}
 	}
 }
 
-// abort empties all batches of a step that was stopped; value is the last one that it submitted. What has not come is
-// forgotten, though the disk may still be reading it.
+// Begin says that a layer runs, in a step counted from 1.
+func (x *Experts) Begin(step, layer int) {
+	x.step = step
+	l := &x.layers[layer]
+	x.classes[l.class].cache.Begin(int64(step), l.index)
+}
+
+// has reports whether an expert of a layer has a slot.
+func (x *Experts) has(layer int, id int32) bool {
+	l := &x.layers[layer]
+	return x.classes[l.class].cache.Has(l.index, id)
+}
+
+// Split sorts experts of a layer: it appends those that have a slot to hits, and the others to misses.
+func (x *Experts) Split(layer int, ids, hits, misses []int32) (h, m []int32) {
+	for _, id := range ids {
+		if x.has(layer, id) {
+			hits = append(hits, id)
+		} else {
+			misses = append(misses, id)
+		}
+	}
+	return hits, misses
+}
+
+// Wave is how many missing experts of a layer should be taken at a time, so that the next ones are uploaded while these are computed.
+func (x *Experts) Wave(layer int) int {
+	class := x.layers[layer].class
+	p := &x.p.Classes[class]
+	return max(1, min(max(x.p.Used, int(plan.WaveBytes/p.SlotBytes)), len(x.classes[class].slots)/2))
+}
+
+// Share is how many slots each layer of the given layer's class has, if all have equally many.
+func (x *Experts) Share(layer int) int {
+	c := x.layers[layer].class
+	return len(x.classes[c].slots) / len(x.p.Classes[c].Layers)
+}
+
+// Present is how many of a layer's experts have a slot.
+func (x *Experts) Present(layer int) (n int) {
+	for id := range int32(x.p.Count) {
+		if x.has(layer, id) {
+			n++
+		}
+	}
+	return n
+}
+
+// Evicted lists the experts that have lost their slots since it was called last. The list is good until the next call.
+func (x *Experts) Evicted() []Evicted {
+	x.evicted = x.evicted[:0]
+	for i := range x.classes {
+		for _, e := range x.classes[i].cache.Left() {
+			x.evicted = append(x.evicted, Evicted{x.p.Classes[i].Layers[int(e)/x.p.Count], int(e) % x.p.Count})
+		}
+	}
+	return x.evicted
+}
+
+// abort empties all batches of a step that was aborted, whose last submission signals value. What has not been uploaded is dropped, though the disk may
+// still be reading it.
 func (x *Experts) abort(value uint64) error {
-	x.waited = xfer.Ticket{} // what was asked for may not have been submitted
-	if err := x.up.Wait(context.Background(), x.up.Last()); err != nil {
+	x.fetcher.reached = xfer.Ticket{} // what was asked for may not have been submitted
+	if err := x.fetcher.up.Wait(context.Background(), x.fetcher.up.Last()); err != nil {
 		return err
 	}
-	for i := range x.flying {
-		x.flying[i].orphan = true
+	for i := range x.reads {
+		x.reads[i].dropped = true
 	}
 	for _, b := range x.batches {
 		for i := range b.taken {
-			t := &b.taken[i]
-			c := &x.classes[x.layers[b.layer].class]
+			t, c := &b.taken[i], &x.classes[x.layers[b.layer].class]
 			c.cache.Release(*t)
-			if !c.slots[t.Slot].has(t) {
+			if !c.slots[t.Slot].holds(t) {
 				c.cache.Drop(*t)
 			}
 		}
@@ -254,14 +252,14 @@ func (x *Experts) abort(value uint64) error {
 	}
 	for i := range x.classes {
 		for k := range x.classes[i].slots {
-			s := &x.classes[i].slots[k]
-			s.reads = min(s.reads, value)
+			p := &x.classes[i].slots[k].place
+			p.After = min(p.After, value)
 		}
 	}
 	return nil
 }
 
-// shrink gives back the blocks of slots that p has no more. The device is idle, and no batch holds any.
+// shrink gives back the blocks of slots that p has no more. The device is idle, and no batch has taken experts.
 func (x *Experts) shrink(p *plan.Experts) {
 	for i := range x.classes {
 		c, n := &x.classes[i], p.Classes[i].Slots()
@@ -270,32 +268,22 @@ func (x *Experts) shrink(p *plan.Experts) {
 		}
 		c.cache.Shrink(n)
 		c.slots = slices.Clip(c.slots[:n])
-		for b := len(p.Classes[i].Blocks); b < len(c.blocks); b++ {
-			x.s.o.VRAM.Free(c.blocks[b])
-		}
-		c.blocks = c.blocks[:len(p.Classes[i].Blocks)]
+		blocks := len(p.Classes[i].Blocks)
+		x.vram.free(c.blocks[blocks:])
+		c.blocks = c.blocks[:blocks]
 	}
 	x.p = p
 }
 
-// close ends reads and copies; who fills the host tier has ended.
+// close ends reads and uploads, and frees slots and host copies, which no goroutine is reading any more.
 func (x *Experts) close() (err error) {
-	if x.pool != nil {
-		x.pool.Close()
-	}
-	if x.up != nil {
-		err = x.up.Close()
-		x.up = nil
+	if x.fetcher != nil {
+		err = x.fetcher.close()
 	}
 	for i := range x.classes {
-		x.s.free(x.classes[i].blocks)
+		x.vram.free(x.classes[i].blocks)
 		x.classes[i].blocks = nil
 	}
-	for _, b := range x.pins {
-		if b != nil {
-			x.s.o.Host.Free(b)
-		}
-	}
-	x.pins = nil
+	x.sources.close()
 	return err
 }

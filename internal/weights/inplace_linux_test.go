@@ -28,7 +28,7 @@ func BenchmarkInPlace(b *testing.B) {
 				r := newRig(b, path, setup{extra: 1 << 30, host: 1, shared: kind})
 				r.ok(r.s.Loaded(b.Context()))
 				wall, cpu = wall+time.Since(begin), cpu+cpuTime()-used
-				bytes += r.s.total
+				bytes += r.s.progress.total
 				r.ok(r.s.Close())
 			}
 			rates(b, bytes, wall, cpu)

@@ -146,7 +146,7 @@ func TestReplanAnyMoment(t *testing.T) {
 					if !errors.Is(err, bad) {
 						t.Fatal(err)
 					}
-					if _, err := r.s.Acquire(t.Context(), 0); !errors.Is(err, bad) {
+					if _, err := r.s.Units().Acquire(t.Context(), 0); !errors.Is(err, bad) {
 						t.Errorf("after a failure: %v", err)
 					}
 					return

@@ -5,12 +5,12 @@ package weights
 type ring struct {
 	blocks []int64
 	block  int   // where the next unit goes, if it fits there
-	off    int64 //
+	off    int64 // in block
 	live   []region
-	first  int    // index into live of the oldest region
+	first  int    // index of the oldest region in live, which is used as a circle
 	count  int    // of live regions
-	freed  int    // of them, the oldest ones, how many are released
-	value  uint64 // compute value after which all that was ever overwritten is free
+	freed  int    // released regions, which are the oldest ones
+	value  uint64 // compute value after which all places that were overwritten so far have been read
 }
 
 // region is where a unit is.
@@ -22,6 +22,7 @@ type region struct {
 
 const ringAlign = 256
 
+// at is the i'th oldest region.
 func (r *ring) at(i int) *region { return &r.live[(r.first+i)%len(r.live)] }
 
 // place finds room for the next unit. It reports false where a unit that is not yet
@@ -64,6 +65,7 @@ func (r *ring) take(to region) (region, uint64, bool) {
 	return to, r.value, true
 }
 
+// grow makes room for more regions.
 func (r *ring) grow() {
 	bigger := make([]region, max(8, 2*len(r.live)))
 	for i := range r.count {

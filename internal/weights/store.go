@@ -3,10 +3,8 @@ package weights
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"leat/decompose/pack"
@@ -16,7 +14,6 @@ import (
 	"leat/vk/file"
 	"leat/vk/limit"
 	"leat/vk/mem"
-	"leat/vk/xfer"
 )
 
 // Options are what a Store is built from. All fields are needed down to Compute.
@@ -29,314 +26,230 @@ type Options struct {
 	Logger  *slog.Logger
 	Compute *vk.Timeline // signalled by the steps that read the weights
 
-	// Progress is told, by another goroutine, how many bytes are where they will be kept, in
-	// VRAM or in the host tier, the last time with both the same. The total shrinks
-	// where less RAM can be pinned than was planned.
+	// Progress is called by other goroutines with how many of the bytes that are kept in VRAM or host memory have arrived there, the last time with
+	// both the same. The total shrinks if less host memory can be pinned than was planned.
 	Progress func(doneBytes, totalBytes int64)
-	Shared   mem.Shared      // of which memory is what a plan holds in place
+	Shared   mem.Shared      // the memory that a plan in place allocates
 	Queues   []*vk.Queue     // to upload on; nil: the device's transfer queues
 	Fault    file.Fault      // for tests: fails reads
-	Trace    *trace.Recorder // keeps what disk and link do; nil: nobody does
+	Trace    *trace.Recorder // of reads and uploads; nil: they are not traced
 
-	Policy string // of the experts that share slots, see [expert.ByName]; "": the default
+	Policy string // which expert loses its slot, see [expertcache.ByName]; "": the default
 
 	LinkRate, DiskRate *limit.Rate // slow uploads and reads down; nil: as fast as they are
 }
 
-// Store holds a model's weights. One goroutine calls Begin, Acquire, Waits, Release
-// and Replan.
+// Store holds a model's weights. One goroutine calls Begin, Abort, Replan and Recover.
 type Store struct {
-	o      Options
-	up     *xfer.Uploader
-	pool   *file.Pool // nil: nobody is at work
-	files  []*file.File
-	drives int          // that a file is striped over, at most
-	blocks []*vk.Buffer // nil: given back
-	rings  []*vk.Buffer
-	units  []unit
-	embd   embedding
+	o        Options            // as given to New, but for the plan: the one in use
+	life     context.Context    // of all reads that experts need; ends when the store is closed
+	end      context.CancelFunc // ends life
+	lock     monitor            // for what steps and the loading goroutines share
+	progress progress           // of loading the bytes that are kept
+	watch    watch              // told of all reads and uploads that have ended
+	disk     disk               // the model's files
+	vram     vram               // blocks of resident units, and the ring
+	units    *Units             // units of the plan, resident or streamed
+	experts  *Experts           // experts in slots; nil: the plan has none
+	embd     embedding          // the matrix token_embd, which stays on the host
 
-	experts *Experts       // that share slots; nil: none
-	crew    sync.WaitGroup // who fills their host tier
-
-	items    chan item          // walker to feeder
-	requests chan *file.Request // free ones
-	pinned   chan hostBlock     // pinner to walker
-	waited   xfer.Ticket        // what the step's queue has waited for
-	serving  int                // walker: the step that it brings bytes for
-
-	mu      sync.Mutex
-	changed *sync.Cond
-	ring    ring
-	came    []arrival // units in the ring that were not acquired yet, oldest first
-	held    Placed    // the streamed unit acquired and not yet released
-	begun   []bool    // steps begun that the walker has not looked at: do they want the head?
-	steps   int       // steps begun, all of them
-	aborted int       // the last one that was aborted; what comes for it is dropped
-	walked  bool      // the walker has nothing left to bring
-	full    bool      // the feeder waits for room in the ring
-	pins    []*vk.Buffer
-	ended   [][2]atomic.Uint64 // of each unit, in even and odd steps: the device's time when its last copy ended
-	err     error              // first failure, until Replan
-	closing bool
-	pausing bool // the goroutines are being stopped, to be started again
-	cancel  context.CancelFunc
-	work    sync.WaitGroup
-
-	reading            time.Duration // of pools that were closed
-	uploaded, fromDisk atomic.Int64
-	taken              int         // walker: blocks of the host tier that were given to their units
-	arrived, total     int64       // bytes of kept units: there, and all
-	told               bool        // Progress has heard of the last one
-	last               xfer.Ticket // of resident units
+	stop    context.CancelFunc // ends the loading goroutines; nil: they are not running
+	loading sync.WaitGroup     // for the loading goroutines
 }
 
-// unit is what the store knows of a unit of the plan.
-type unit struct {
-	*plan.Unit
-	tier plan.Tier // the plan's, or Disk where less could be pinned than planned
-
-	pieces []piece    // what is read at a time
-	host   *vk.Buffer // walker: its block of the host tier, once that is pinned
-	read   bool       // walker: it has been asked for, so it need not be again
-
-	loaded bool        // resident: its upload is submitted; host: all of it is in its block
-	ticket xfer.Ticket // of that upload
-}
-
-func (u *unit) kept() bool { return u.tier != plan.Disk && u.tier != plan.Cached }
-
-// arrival is a streamed unit whose upload is submitted.
-type arrival struct {
-	unit    int
-	step    int    // that it is for, counted from 1
-	after   uint64 // compute value that its upload waits for
-	address uint64
-	ticket  xfer.Ticket
-}
-
-// Placed is where a unit's bytes are once the waits of its ticket are over.
-type Placed struct {
-	Address  uint64
-	Streamed bool   // it must be released
-	After    uint64 // compute value that the upload waits for: earlier the bytes can't come
-	ticket   xfer.Ticket
-}
-
-// New allocates blocks, ring and staging and begins to load. Canceling ctx ends it.
+// New allocates VRAM and staging and begins to load. Canceling ctx ends it.
 func New(ctx context.Context, o Options) (*Store, error) {
-	s := &Store{o: o}
-	s.changed = sync.NewCond(&s.mu)
-	s.ended = make([][2]atomic.Uint64, len(o.Plan.Units))
-	for i := range o.Plan.Units {
-		u := &o.Plan.Units[i]
-		s.units = append(s.units, unit{Unit: u, tier: u.Tier, pieces: pieces(u, o.Plan.Staging.SlotBytes, stripeOf(o.Model))})
-	}
-	err := s.allocate(ctx)
-	if err == nil {
-		err = s.newExperts(ctx)
-	}
-	if err != nil {
-		s.Close()
-		return nil, err
-	}
-	if err := s.openEmbedding(); err != nil {
+	s := &Store{o: o, watch: newWatch(&o), vram: vram{heap: o.VRAM, shared: o.Shared, inPlace: o.Plan.InPlace}, progress: progress{tell: o.Progress}}
+	s.life, s.end = context.WithCancel(context.Background())
+	s.lock.changed = sync.NewCond(&s.lock.mu)
+	if err := s.open(ctx); err != nil {
 		s.Close()
 		return nil, err
 	}
 	s.count()
-	s.start()
-	if s.experts != nil {
-		s.experts.start()
-	}
+	s.startLoading()
 	return s, nil
 }
 
-// Experts are those that share slots; nil: none do.
+// open opens the files and allocates VRAM and staging. After a failure [Store.Close] frees what it made.
+func (s *Store) open(ctx context.Context) (err error) {
+	if err = s.disk.open(s.o.Model); err != nil {
+		return err
+	}
+	if err = s.vram.open(ctx, s.o.Plan); err != nil {
+		return err
+	}
+	if s.units, err = newUnits(s); err != nil {
+		return err
+	}
+	if s.o.Plan.Experts != nil {
+		if s.experts, err = newExperts(ctx, s); err != nil {
+			return err
+		}
+	}
+	s.embd.open(&s.o, &s.disk)
+	return nil
+}
+
+// newSources makes n empty sources of "units" or "experts".
+func (s *Store) newSources(what string, n int) *sources {
+	return &sources{what: what, lock: &s.lock, progress: &s.progress, heap: s.o.Host, logger: s.o.Logger, list: make([]source, n)}
+}
+
+// Units gives access to the units of the plan.
+func (s *Store) Units() *Units { return s.units }
+
+// Experts gives access to the experts in slots; nil: the plan has none.
 func (s *Store) Experts() *Experts { return s.experts }
 
-// policy is the experts' policy.
-func (s *Store) policy() string {
-	if s.o.Policy == "" {
-		return defaultPolicy
-	}
-	return s.o.Policy
-}
-
-func (s *Store) allocate(ctx context.Context) error {
-	p := s.o.Plan
-	for i, path := range s.o.Model.Files {
-		paths := []string{path}
-		if i < len(s.o.Model.Parts) {
-			paths = s.o.Model.Parts[i]
-		}
-		s.drives = max(s.drives, len(paths))
-		f, err := file.OpenStriped(paths, stripeOf(s.o.Model))
-		if err != nil {
-			return err
-		}
-		s.files = append(s.files, f)
-		if err := f.Is(s.o.Model.Infos[i]...); err != nil {
-			return err
-		}
-	}
-	var err error
-	if s.blocks, err = s.alloc(ctx, "weights", p.Blocks); err != nil {
-		return err
-	}
-	if s.rings, err = s.alloc(ctx, "ring", p.Ring); err != nil {
-		return err
-	}
-	s.ring.blocks = p.Ring
-	o := xfer.Options{Slots: p.Staging.Slots, SlotBytes: p.Staging.SlotBytes, Queues: s.o.Queues, Clocked: s.o.Trace != nil, Done: s.copied}
-	if p.InPlace {
-		o.Slots, o.SlotBytes = 1, file.Align // nothing is uploaded
-	}
-	s.up, err = xfer.New(s.o.Device, s.o.Host, o)
-	return err
-}
-
-// alloc makes buffers of the sizes, which the caller frees after a failure too.
-func (s *Store) alloc(ctx context.Context, what string, sizes []int64) (list []*vk.Buffer, err error) {
-	for i, n := range sizes {
-		if err := ctx.Err(); err != nil {
-			return list, err
-		}
-		name := fmt.Sprintf("%s block %d", what, i)
-		var b *vk.Buffer
-		if s.o.Plan.InPlace {
-			b, err = s.o.VRAM.AllocShared(name, n, s.o.Shared)
-		} else {
-			b, err = s.o.VRAM.Alloc(name, n, vk.DeviceLocal)
-		}
-		if err != nil {
-			return list, err
-		}
-		list = append(list, b)
-	}
-	return list, nil
-}
-
-// count sums up what is to be kept, and what is there of it.
+// count sets the progress of loading by what the sources say now.
 func (s *Store) count() {
-	s.arrived, s.total = 0, 0
+	s.lock.mu.Lock()
+	defer s.lock.mu.Unlock()
+	p := &s.progress
+	p.done, p.total = s.units.sources.bytes()
 	if s.experts != nil {
-		s.arrived, s.total = s.experts.kept()
+		done, total := s.experts.sources.bytes()
+		p.done, p.total = p.done+done, p.total+total
 	}
-	for i := range s.units {
-		if u := &s.units[i]; u.kept() {
-			s.total += u.Bytes
-			if u.loaded {
-				s.arrived += u.Bytes
+}
+
+// startLoading starts the loading goroutines: one pins host memory, the walker reads units, the feeder uploads them, and one reads the host copies of
+// experts.
+func (s *Store) startLoading() {
+	ctx, cancel := context.WithCancel(s.life)
+	s.stop = cancel
+	s.units.start()
+	s.loading.Go(func() {
+		s.units.sources.pin(ctx, s.o.Plan.HostBlocks)
+		if s.experts != nil {
+			s.experts.sources.pin(ctx, s.o.Plan.Experts.HostBlocks)
+		}
+	})
+	for _, do := range []func(context.Context) error{s.units.walk, s.units.feed} {
+		s.loading.Go(func() {
+			if err := do(ctx); err != nil {
+				s.lock.fail(err)
+				cancel()
 			}
+		})
+	}
+	if s.experts != nil {
+		s.loading.Go(func() {
+			if err := s.experts.sources.fill(ctx, s.experts.fetcher); err != nil {
+				s.lock.fail(err)
+			}
+		})
+	}
+}
+
+// stopLoading ends the loading goroutines and the reads of units that are under way; safe twice.
+func (s *Store) stopLoading() {
+	if s.stop == nil {
+		return
+	}
+	s.stop()
+	s.lock.wake()
+	s.loading.Wait()
+	s.units.fetcher.stop() // before the memory that it reads into goes
+	s.stop = nil
+}
+
+// Begin opens a step and says whether it needs the head: the pieces of the head are not streamed for a step in which no row asks for logits, and must
+// not be acquired.
+func (s *Store) Begin(head bool) {
+	s.lock.mu.Lock()
+	defer s.lock.mu.Unlock()
+	s.units.steps.begin(head)
+	s.lock.changed.Broadcast()
+}
+
+// Abort ends the step begun last before its time: what has yet to come for it is not read, what has come is dropped. The compute timeline must have
+// reached value, that of the step's last submission.
+func (s *Store) Abort(value uint64) error {
+	if s.experts != nil {
+		if err := s.experts.abort(value); err != nil {
+			return err
 		}
 	}
+	return s.units.abort(value)
 }
 
-// progress is called under the lock when arrived or total changed.
-func (s *Store) progress() {
-	if s.o.Progress != nil && !s.told {
-		s.told = s.arrived == s.total
-		s.o.Progress(s.arrived, s.total)
-	}
-}
+// Wake lets a [Units.Acquire] or [Batch.Arrive] that waits look at its context.
+func (s *Store) Wake() { s.lock.wake() }
 
-// fail remembers the first error and wakes whoever waits.
-func (s *Store) fail(err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.err == nil && !s.pausing { // what fails while all is stopped is tried again afterwards
-		s.err = err
-	}
-	s.changed.Broadcast()
-}
-
-// errClosing ends the goroutines of a store that is closed.
-var errClosing = errors.New("the weights are closed")
-
-// crewWait is wait for the store's own goroutines, which a pause ends too.
-func (s *Store) crewWait(met func() bool) error {
-	ok := false
-	if err := s.wait(func() bool { ok = met(); return ok || s.pausing }); err != nil || ok {
+// Loaded waits until all bytes that are kept in VRAM or host memory have arrived there. Once a step has begun it may return before: a full ring can hold
+// up the rest until the next step.
+func (s *Store) Loaded(ctx context.Context) error {
+	defer context.AfterFunc(ctx, s.Wake)()
+	if err := s.units.loaded(ctx); err != nil {
 		return err
 	}
-	return errClosing
+	return s.embd.loaded(ctx)
 }
 
-// wait waits for the condition under the lock until the store fails or closes.
-func (s *Store) wait(met func() bool) error {
-	for !s.closing {
-		if met() {
-			return nil
-		}
-		if s.err != nil {
-			return s.err
-		}
-		s.changed.Wait()
-	}
-	return errClosing
-}
-
-// waitOr is wait that ends with ctx too.
-func (s *Store) waitOr(ctx context.Context, met func() bool) error {
-	err := s.wait(func() bool { return met() || ctx.Err() != nil })
-	if err == nil {
-		err = ctx.Err()
-	}
-	return err
-}
+// Embeddings copies the rows of token_embd for the tokens to dst, encoded as in the file.
+func (s *Store) Embeddings(dst []byte, tokens []int32) error { return s.embd.rows(dst, tokens) }
 
 // Traffic returns the bytes uploaded and the bytes read from disk so far.
 func (s *Store) Traffic() (uploaded, fromDisk int64) {
-	return s.uploaded.Load(), s.fromDisk.Load()
+	uploaded, fromDisk = s.units.fetcher.uploaded.Load(), s.units.fetcher.fromDisk.Load()
+	if x := s.experts; x != nil {
+		uploaded, fromDisk = uploaded+x.fetcher.uploaded.Load(), fromDisk+x.fetcher.fromDisk.Load()
+	}
+	return uploaded, fromDisk
 }
 
 // Direct reports whether the files are read past the page cache.
-func (s *Store) Direct() bool {
-	for _, f := range s.files {
-		if !f.Direct() {
-			return false
-		}
+func (s *Store) Direct() bool { return s.disk.direct() }
+
+// Busy is how long a read was outstanding, and how long an upload was under way that had ended before the last Collect. Experts in slots have readers
+// and staging of their own: where units are streamed beside them, each is the longer of both.
+func (s *Store) Busy() (disk, link time.Duration) {
+	disk, link = s.units.fetcher.busyTimes()
+	if s.experts != nil {
+		d, l := s.experts.fetcher.busyTimes()
+		disk, link = max(disk, d), max(link, l)
 	}
-	return true
+	return disk, link
 }
 
-func (s *Store) free(list []*vk.Buffer) {
-	for _, b := range list {
-		if b != nil {
-			s.o.VRAM.Free(b)
+// Collect accounts for the uploads that have ended by now.
+func (s *Store) Collect() error {
+	if s.experts != nil {
+		if err := s.experts.fetcher.up.Collect(); err != nil {
+			return err
 		}
 	}
+	return s.units.fetcher.up.Collect()
+}
+
+// Late is how long after a timestamp of the device the bytes of unit i had come, for the step begun last: 0 or less if they were there already. Uploads
+// must have been collected. False: the device can't tell.
+func (s *Store) Late(i int, ticks uint64) (late time.Duration, ok bool) {
+	step := 0
+	if s.units.list[i].Tier != plan.VRAM {
+		s.lock.mu.Lock()
+		step = s.units.steps.begun
+		s.lock.mu.Unlock()
+	}
+	return s.watch.late(step, i, ticks)
 }
 
 // Close stops the loading, waits for the device and frees everything; safe twice.
 func (s *Store) Close() error {
-	s.mu.Lock()
-	s.closing = true
-	s.changed.Broadcast()
-	s.mu.Unlock()
-	s.stop()
+	s.lock.close()
+	s.end()
+	s.stopLoading()
 	s.embd.close()
 	var errs []error
 	if s.experts != nil {
-		s.experts.cancel()
-		s.crew.Wait()
 		errs = append(errs, s.experts.close())
 	}
-	if s.up != nil {
-		errs = append(errs, s.up.Close())
-		s.up = nil
+	if s.units != nil {
+		errs = append(errs, s.units.close())
 	}
-	s.free(s.blocks)
-	s.free(s.rings)
-	for _, b := range s.pins {
-		if b != nil {
-			s.o.Host.Free(b)
-		}
-	}
-	for _, f := range s.files {
-		errs = append(errs, f.Close())
-	}
-	s.blocks, s.rings, s.pins, s.files = nil, nil, nil, nil
+	s.vram.close()
+	errs = append(errs, s.disk.close())
 	return errors.Join(errs...)
 }

@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"sync/atomic"
 	"testing"
 
@@ -124,14 +125,14 @@ func (r *rig) step(head, check bool) error {
 		if u.Kind == pack.Head && !head {
 			continue
 		}
-		p, err := r.s.Acquire(context.Background(), i)
+		p, err := r.s.Units().Acquire(context.Background(), i)
 		if err != nil {
 			return err
 		}
 		if p.Streamed != (u.Tier != plan.VRAM) {
 			r.t.Fatalf("%s in %v: streamed %v", u.Name, u.Tier, p.Streamed)
 		}
-		r.points = r.s.Waits(p, r.points[:0])
+		r.points = r.s.Units().Waits(p, r.points[:0])
 		if check {
 			r.read(p, u)
 		}
@@ -146,7 +147,7 @@ func (r *rig) step(head, check bool) error {
 		}
 		r.ok(r.o.Device.Compute.Submit(sub))
 		if p.Streamed {
-			r.s.Release(r.value)
+			r.s.Units().Release(r.value)
 		}
 		if check {
 			r.ok(r.compute.Wait(context.Background(), r.value))
@@ -156,12 +157,12 @@ func (r *rig) step(head, check bool) error {
 	return nil
 }
 
-func (r *rig) read(p Placed, u *plan.Unit) {
-	for _, b := range append(r.s.rings[:len(r.s.rings):len(r.s.rings)], r.s.blocks...) {
+func (r *rig) read(p Place, u *plan.Unit) {
+	for _, b := range append(slices.Clone(r.s.vram.rings), r.s.vram.blocks...) {
 		if b == nil {
 			continue
 		}
-		if off := int64(p.Address - b.Address); p.Address >= b.Address && off+u.Bytes <= b.Bytes {
+		if off := int64(p.Address() - b.Address); p.Address() >= b.Address && off+u.Bytes <= b.Bytes {
 			r.ok(r.cb.Begin())
 			r.cb.Copy(r.back, 0, b, off, u.Bytes)
 			r.cb.HostBarrier()
@@ -169,7 +170,7 @@ func (r *rig) read(p Placed, u *plan.Unit) {
 			return
 		}
 	}
-	r.t.Fatalf("%s is at %#x, in none of our buffers", u.Name, p.Address)
+	r.t.Fatalf("%s is at %#x, in none of our buffers", u.Name, p.Address())
 }
 
 func (r *rig) compare(u *plan.Unit) {
@@ -325,7 +326,7 @@ func TestEnds(t *testing.T) {
 			}
 			r.ok(r.compute.Wait(t.Context(), r.value))
 			r.ok(r.s.Close())
-			if _, err := r.s.Acquire(context.Background(), 0); r.o.Plan.Units[0].Tier != plan.VRAM && err == nil {
+			if _, err := r.s.Units().Acquire(context.Background(), 0); r.o.Plan.Units[0].Tier != plan.VRAM && err == nil {
 				t.Error("a closed store gave a unit")
 			}
 		})

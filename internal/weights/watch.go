@@ -1,94 +1,60 @@
 package weights
 
 import (
+	"sync/atomic"
 	"time"
 
 	"leat/internal/plan"
 	"leat/internal/trace"
+	"leat/vk"
 	"leat/vk/file"
 	"leat/vk/xfer"
 )
 
-// tag says what bytes on their way are for: which unit, in which step, 0 for loading.
-func (s *Store) tag(unit int) uint64 {
-	step := s.serving
-	if s.units[unit].Tier == plan.VRAM {
-		step = 0
-	}
-	return uint64(step)<<32 | uint64(unit)
+// watch is told of all reads and uploads when they have ended: it traces them, and knows when each unit's bytes came.
+type watch struct {
+	trace *trace.Recorder // nil: nothing is traced
+	clock *vk.Clock
+	units []plan.Unit
+	ended [][2]atomic.Uint64 // of each unit, in even and odd steps: the device's time when its last upload ended
 }
 
-// serve notes, for tag, which step the walker turns to: the first that it has not done.
-func (s *Store) serve() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.serving = s.steps - len(s.begun) + 1
+// newWatch makes a watch for the units of the first plan: their names and number stay.
+func newWatch(o *Options) watch {
+	return watch{trace: o.Trace, clock: o.Device.Clock, units: o.Plan.Units, ended: make([][2]atomic.Uint64, len(o.Plan.Units))}
 }
 
-// span keeps a reader's or a lane's work for what has that tag.
-func (s *Store) span(lane trace.Lane, track int, tag uint64, bytes int64, begin, end time.Time) {
+// tagOf is the tag of a read or an upload: the unit and the step that the bytes are for. Step 0: they are kept for all steps.
+func tagOf(step, unit int) uint64 { return uint64(step)<<32 | uint64(unit) }
+
+// traceSpan traces a read or an upload that has the tag. track is the reader or the queue.
+func (w *watch) traceSpan(lane trace.Lane, track int, tag uint64, bytes int64, begin, end time.Time) {
 	unit, step := uint32(tag), int(tag>>32)
-	s.o.Trace.Add(trace.Span{Lane: lane, Track: track, Name: s.units[unit].Name, Step: step, Bytes: bytes}, begin, end)
+	w.trace.Add(trace.Span{Lane: lane, Track: track, Name: w.units[unit].Name, Step: step, Bytes: bytes}, begin, end)
 }
 
-// read is who is told of reads: nobody where nothing is kept.
-func (s *Store) read() func(file.Done) {
-	if s.o.Trace == nil {
+// reads is the function that traces reads; nil: nothing is traced.
+func (w *watch) reads() func(file.Done) {
+	if w.trace == nil {
 		return nil
 	}
-	return func(d file.Done) { s.span(trace.Disk, d.Reader, d.Tag, d.Bytes, d.Begin, d.End) }
+	return func(d file.Done) { w.traceSpan(trace.Disk, d.Reader, d.Tag, d.Bytes, d.Begin, d.End) }
 }
 
-// copied is told of copies.
-func (s *Store) copied(d *xfer.Done) {
+// uploaded notes the end of an upload.
+func (w *watch) uploaded(d *xfer.Done) {
 	unit, step := uint32(d.Tag), d.Tag>>32
-	if end := &s.ended[unit][step%2]; end.Load() == 0 || s.o.Device.Clock.Between(end.Load(), d.Ticks) > 0 {
+	if end := &w.ended[unit][step%2]; end.Load() == 0 || w.clock.Between(end.Load(), d.Ticks) > 0 {
 		end.Store(d.Ticks)
 	}
-	if s.o.Trace != nil {
+	if w.trace != nil {
 		begin, end := d.Times()
-		s.span(trace.Link, d.Lane, d.Tag, d.Bytes, begin, end)
+		w.traceSpan(trace.Link, d.Lane, d.Tag, d.Bytes, begin, end)
 	}
 }
 
-// Busy is how long a read was outstanding, and how long a copy was under way that has
-// ended before the last Collect.
-//
-// Experts that share slots have readers and lanes of their own: where others are streamed beside them, it is the busier
-// of both.
-func (s *Store) Busy() (disk, link time.Duration) {
-	s.mu.Lock()
-	if disk = s.reading; s.pool != nil {
-		disk += s.pool.Busy()
-	}
-	s.mu.Unlock()
-	link = s.up.Busy()
-	if x := s.experts; x != nil {
-		disk, link = max(disk, x.pool.Busy()), max(link, x.up.Busy())
-	}
-	return disk, link
-}
-
-// Collect accounts for the copies that have ended by now.
-func (s *Store) Collect() error {
-	if x := s.experts; x != nil {
-		if err := x.up.Collect(); err != nil {
-			return err
-		}
-	}
-	return s.up.Collect()
-}
-
-// Late is how long after a timestamp of the device the bytes of unit i, for the step that
-// begun last, had come: 0 or less where they were there already. Copies must have been
-// collected. False where the device can't tell.
-func (s *Store) Late(i int, ticks uint64) (late time.Duration, ok bool) {
-	s.mu.Lock()
-	step := s.steps
-	s.mu.Unlock()
-	if s.units[i].Tier == plan.VRAM {
-		step = 0
-	}
-	end := s.ended[i][step%2].Load()
-	return s.o.Device.Clock.Between(ticks, end), end != 0
+// late is how long after a timestamp of the device the bytes of a unit came for a step; false: the device can't tell.
+func (w *watch) late(step, unit int, ticks uint64) (time.Duration, bool) {
+	end := w.ended[unit][step%2].Load()
+	return w.clock.Between(ticks, end), end != 0
 }

@@ -23,10 +23,6 @@ var exceptions = map[string]exception{
 	"methods internal/kernels.check":    {33, "collects how a device refuses each kernel"},
 	"fields internal/kernels.check":     {18, "collects how a device refuses each kernel"},
 	"fields internal/kernels.choice":    {17, "a choice of a variant for one product"},
-	"methods internal/weights.Store":    {63, "reads, uploads and lends units"},
-	"fields internal/weights.Store":     {41, "reads, uploads and lends units"},
-	"methods internal/weights.Experts":  {52, "reads, uploads and lends experts"},
-	"fields internal/weights.Experts":   {21, "reads, uploads and lends experts"},
 
 	"methods shaders/conform.job":     {42, "buffers, dispatch and comparison of one case"},
 	"fields tools/kernelbench.device": {16, "a device under a benchmark"},

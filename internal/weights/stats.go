@@ -21,7 +21,7 @@ type ExpertStats struct {
 	Stalled        time.Duration // the device stood idle within steps because experts had not come; a part of all such waiting
 }
 
-// Less is what happened since b.
+// Less subtracts earlier statistics b from s: what happened in between.
 func (s ExpertStats) Less(b ExpertStats) ExpertStats {
 	return ExpertStats{
 		Hits: s.Hits - b.Hits, HostMisses: s.HostMisses - b.HostMisses, DiskMisses: s.DiskMisses - b.DiskMisses, Evictions: s.Evictions - b.Evictions,
@@ -39,37 +39,39 @@ func (s ExpertStats) HitRate() float64 { return float64(s.Hits) / float64(max(1,
 // Distinct is how many different experts a layer of a step needed, on average.
 func (s ExpertStats) Distinct() float64 { return float64(s.Needed) / float64(max(1, s.Layers)) }
 
-type expertCounters struct {
-	hits, hostMisses, diskMisses, evictions, vramBytes, bytes, diskBytes atomic.Int64
-	layers, ahead, needed, stalled                                       atomic.Int64 // stalled: ns
+// ExpertCounters count what [ExpertStats] shows. The code that runs experts calls the exported methods.
+type ExpertCounters struct {
+	hits, hostMisses, diskMisses, evictions, vramBytes, diskBytes atomic.Int64
+	layers, ahead, needed, stalled                                atomic.Int64 // stalled: ns
 }
 
-func (c *expertCounters) took(now, before expertcache.Stats) {
+// took counts what a cache was asked for between two looks at its statistics.
+func (c *ExpertCounters) took(now, before expertcache.Stats) {
 	c.hits.Add(now.Hits - before.Hits)
 	c.evictions.Add(now.Evictions - before.Evictions)
 }
 
-// Stats may be called by any goroutine; of none at all they are zero.
+// Needed counts a layer of a step, and the different experts that it needs.
+func (c *ExpertCounters) Needed(experts int) {
+	c.layers.Add(1)
+	c.needed.Add(int64(experts))
+}
+
+// Ahead counts a layer of a step that found its experts without asking the host.
+func (c *ExpertCounters) Ahead() { c.ahead.Add(1) }
+
+// Idle counts time that the device waited for experts.
+func (c *ExpertCounters) Idle(d time.Duration) { c.stalled.Add(int64(d)) }
+
+// Stats may be called by any goroutine. A nil Experts has all zero.
 func (x *Experts) Stats() ExpertStats {
 	if x == nil {
 		return ExpertStats{}
 	}
-	c := &x.count
+	c := &x.Counters
 	return ExpertStats{
 		Hits: c.hits.Load(), HostMisses: c.hostMisses.Load(), DiskMisses: c.diskMisses.Load(), Evictions: c.evictions.Load(),
-		VRAMBytes: c.vramBytes.Load(), UploadedBytes: c.bytes.Load(), DiskBytes: c.diskBytes.Load(),
+		VRAMBytes: c.vramBytes.Load(), UploadedBytes: x.fetcher.uploaded.Load(), DiskBytes: c.diskBytes.Load(),
 		Layers: c.layers.Load(), Ahead: c.ahead.Load(), Needed: c.needed.Load(), Stalled: time.Duration(c.stalled.Load()),
 	}
 }
-
-// Needed counts the different experts that a layer of a step needs.
-func (x *Experts) Needed(n int) {
-	x.count.layers.Add(1)
-	x.count.needed.Add(int64(n))
-}
-
-// Ahead counts a layer of a step that found its experts without asking the host.
-func (x *Experts) Ahead() { x.count.ahead.Add(1) }
-
-// Idle counts time that the device waited for experts.
-func (x *Experts) Idle(d time.Duration) { x.count.stalled.Add(int64(d)) }

@@ -1,0 +1,58 @@
+package weights
+
+import (
+	"errors"
+
+	"leat/decompose/pack"
+	"leat/vk/file"
+)
+
+// disk is a model's files, open for direct reads.
+type disk struct {
+	files  []*file.File
+	drives int   // over how many drives a file is striped, at most
+	stripe int64 // bytes of a file that lie on one drive together; 0: all
+}
+
+// open opens the files, which must be as they were when the model was opened.
+func (d *disk) open(m *pack.Model) error {
+	if m.Manifest != nil && m.Manifest.Stripe != nil {
+		d.stripe = m.Manifest.Stripe.Bytes
+	}
+	for i, path := range m.Files {
+		paths := []string{path}
+		if i < len(m.Parts) {
+			paths = m.Parts[i]
+		}
+		d.drives = max(d.drives, len(paths))
+		f, err := file.OpenStriped(paths, d.stripe)
+		if err != nil {
+			return err
+		}
+		d.files = append(d.files, f)
+		if err := f.Is(m.Infos[i]...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// direct reports whether the files are read past the page cache.
+func (d *disk) direct() bool {
+	for _, f := range d.files {
+		if !f.Direct() {
+			return false
+		}
+	}
+	return true
+}
+
+// close closes the files, of which no read may be under way.
+func (d *disk) close() error {
+	var errs []error
+	for _, f := range d.files {
+		errs = append(errs, f.Close())
+	}
+	d.files = nil
+	return errors.Join(errs...)
+}

@@ -1,0 +1,151 @@
+package weights
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"leat/internal/expertcache"
+	"leat/internal/plan"
+	"leat/vk/file"
+	"leat/vk/xfer"
+)
+
+// slotFetch is a fetch of a piece of an expert that a step misses, while its bytes are being read. Without a request another goroutine reads the whole
+// expert into its host copy.
+type slotFetch struct {
+	fetch
+	slot    *slot // the expert's
+	dropped bool  // the step that misses the expert was aborted: nothing is uploaded
+}
+
+// fetch begins to bring a missing expert to the slot that the cache gave it: it adds a host copy to the upload that [Batch.Take] submits, and starts
+// reads of an expert that is only on disk.
+func (x *Experts) fetch(ctx context.Context, src *source, s *slot, t expertcache.Taken) error {
+	s.place.reuse()
+	s.expert = t
+	state, err := x.sources.claim(ctx, src)
+	if err != nil {
+		return err
+	}
+	r := slotFetch{fetch: fetch{src: src, tag: tagOf(x.step, src.tag), last: true}, slot: s}
+	switch state {
+	case present:
+		x.Counters.hostMisses.Add(1)
+		x.fromHost.add(&r.fetch, &s.place)
+		return nil
+	case reading:
+		x.Counters.hostMisses.Add(1)
+		x.reads = append(x.reads, r)
+		return nil
+	}
+	x.Counters.diskMisses.Add(1)
+	for i := range src.pieces {
+		r.piece, r.last = &src.pieces[i], i == len(src.pieces)-1
+		if err := x.read(ctx, r); err != nil {
+			x.abandon(src, err)
+			return err
+		}
+	}
+	return nil
+}
+
+// read starts the read of a piece. While all requests or all staging are in use it lands older reads.
+func (x *Experts) read(ctx context.Context, r slotFetch) (err error) {
+	for r.request = x.spare(); r.request == nil || r.src.tier != plan.Host && x.staged() == x.p.Staging.Slots; {
+		if err = x.land(ctx); err != nil {
+			break
+		}
+		if r.request == nil {
+			r.request = x.spare()
+		}
+	}
+	if err == nil {
+		err = x.fetcher.read(x.fetcher.life, &r.fetch) // for staging it waits for uploads at most, never for the disk
+	}
+	if err != nil {
+		if r.request != nil {
+			x.fetcher.requests <- r.request
+		}
+		return err
+	}
+	x.Counters.diskBytes.Add(r.piece.n)
+	x.reads = append(x.reads, r)
+	return nil
+}
+
+// spare is a read request that is not in use; nil: all are.
+func (x *Experts) spare() *file.Request {
+	select {
+	case r := <-x.fetcher.requests:
+		return r
+	default:
+		return nil
+	}
+}
+
+// staged is how many slots of staging are being read into.
+func (x *Experts) staged() (n int) {
+	for i := range x.reads {
+		if x.reads[i].staging != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// abandon ends the claim on a host copy after some of its reads could not be started.
+func (x *Experts) abandon(src *source, err error) {
+	if src.tier != plan.Host {
+		return
+	}
+	for i := len(x.reads) - 1; i >= 0; i-- {
+		if r := &x.reads[i]; r.src == src && r.request != nil {
+			r.last, src.bad = true, err
+			return
+		}
+	}
+	x.sources.endClaim(src, err)
+}
+
+// land waits for the oldest read of a missing expert and uploads its bytes, together with those of the next reads that have ended too.
+func (x *Experts) land(ctx context.Context) (err error) {
+	r := &x.reads[0]
+	if r.request == nil {
+		err = x.sources.waitPresent(ctx, r.src)
+	} else {
+		err = r.request.Wait(ctx)
+	}
+	if err != nil && ctx.Err() != nil {
+		return err // the read is still under way
+	}
+	err = x.ended(r, err)
+	n := 1
+	for ; err == nil && n < len(x.reads) && x.reads[n].request != nil && x.reads[n].request.Ready(); n++ {
+		r := &x.reads[n]
+		err = x.ended(r, r.request.Wait(context.Background()))
+	}
+	x.reads = append(x.reads[:0], x.reads[n:]...)
+	return errors.Join(err, x.fromDisk.submit(x.fetcher.life))
+}
+
+// ended adds the bytes of a read that has ended to the upload fromDisk, unless it failed or was dropped.
+func (x *Experts) ended(r *slotFetch, err error) error {
+	if r.request != nil {
+		x.fetcher.requests <- r.request
+		if r.staging == nil {
+			x.sources.hostRead(&r.fetch, err)
+		}
+	}
+	switch {
+	case err == nil && !r.dropped:
+		x.fromDisk.add(&r.fetch, &r.slot.place)
+		return nil
+	case r.staging != nil:
+		r.staging.Release(xfer.Ticket{})
+	}
+	if r.dropped {
+		return nil
+	}
+	return fmt.Errorf("read %s: %w", r.src.unit.Name, err)
+}

@@ -1,0 +1,81 @@
+package weights
+
+import (
+	"context"
+	"errors"
+	"sync"
+)
+
+// monitor is the lock of what a store's goroutines share, with a condition to wait for changes. Every wait ends with the store's first failure.
+type monitor struct {
+	mu      sync.Mutex
+	changed *sync.Cond // broadcast after each change that a goroutine may wait for
+	err     error      // the first failure since the last replan
+	closing bool       // the store is being closed
+	pausing bool       // the loading goroutines are being stopped, and their failures ignored
+}
+
+// errClosing ends the waits of a store that is being closed.
+var errClosing = errors.New("the weights are closed")
+
+// wait waits, under the lock, until met reports true, ctx ends, or the store fails or closes. A ctx that ends must be followed by a call of wake.
+func (m *monitor) wait(ctx context.Context, met func() bool) error {
+	for !m.closing {
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case met():
+			return nil
+		case m.err != nil:
+			return m.err
+		}
+		m.changed.Wait()
+	}
+	return errClosing
+}
+
+// wake lets all waits look at their conditions and contexts again.
+func (m *monitor) wake() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.changed.Broadcast()
+}
+
+// fail keeps the store's first failure, and ends all waits with it.
+func (m *monitor) fail(err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.err == nil && !m.pausing {
+		m.err = err
+	}
+	m.changed.Broadcast()
+}
+
+// failed reports whether the store has failed since the last replan.
+func (m *monitor) failed() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.err != nil
+}
+
+// close ends all waits, those to come too.
+func (m *monitor) close() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.closing = true
+	m.changed.Broadcast()
+}
+
+// pause has failures ignored until [monitor.resume]: what fails while loading is stopped is tried again afterwards.
+func (m *monitor) pause() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.pausing = true
+}
+
+// resume ends a pause, with the failure that waits are to end with from now on; nil: none.
+func (m *monitor) resume(err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.pausing, m.err = false, err
+}

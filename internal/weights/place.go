@@ -1,0 +1,30 @@
+package weights
+
+import (
+	"leat/vk/mem"
+	"leat/vk/xfer"
+)
+
+// Place is VRAM for the bytes of one unit or expert: its own part of a resident block, room in the ring, or a slot.
+type Place struct {
+	Streamed bool   // room in the ring, that its reader must give back by [Units.Release]
+	After    uint64 // compute value of the last reader of the bytes before: an upload waits for it, so the new bytes come later
+
+	span    mem.Span
+	before  xfer.Ticket // of uploads of the bytes before that no reader waited for: an upload waits for them too
+	ticket  xfer.Ticket // of the uploads of the bytes: a reader waits for it
+	filled  bool        // the uploads of all the bytes are submitted
+	awaited bool        // a reader waits for ticket
+}
+
+// Address is where kernels find the bytes, once the ticket's waits are over.
+func (p *Place) Address() uint64 { return p.span.Address() }
+
+// reuse empties a place for other bytes.
+func (p *Place) reuse() {
+	p.before = xfer.Ticket{}
+	if !p.awaited {
+		p.before = p.ticket
+	}
+	p.ticket, p.filled, p.awaited = xfer.Ticket{}, false, false
+}

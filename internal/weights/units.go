@@ -1,0 +1,248 @@
+package weights
+
+import (
+	"context"
+	"fmt"
+
+	"leat/internal/plan"
+	"leat/vk"
+	"leat/vk/xfer"
+)
+
+// Units brings the units of the plan to VRAM in the order of execution: resident ones once, the others through the ring, step after step. The
+// goroutine that runs the steps calls the exported methods.
+type Units struct {
+	lock    *monitor       // the store's
+	vram    *vram          // the store's: where units have their places
+	sources *sources       // by index in the plan
+	fetcher *fetcher       // reads and uploads for units
+	list    []unit         // by index in the plan
+	items   chan unitFetch // from the walker to the feeder
+	serving int            // the walker's: the step that it brings bytes for, counted from 1; 0: it is loading
+
+	// Under the lock.
+	steps    stepLog     // steps begun and aborted
+	arrivals []arrival   // streamed units whose uploads are submitted and that no step has acquired, oldest first
+	held     Place       // of the streamed unit that is acquired and not released; Streamed is false: there is none
+	full     bool        // the ring has no room for the next unit until a step releases one
+	resident xfer.Ticket // of the uploads of all resident units
+}
+
+// unit is a unit of the plan, with its place if it is resident.
+type unit struct {
+	*plan.Unit
+	place Place // of a resident unit, once its upload is submitted
+}
+
+// unitFetch is a fetch of a piece of a unit, on its way from the walker, which has started the read, to the feeder, which uploads it.
+type unitFetch struct {
+	fetch
+	unit     int  // index in the plan
+	step     int  // that the bytes are for; 0: they stay in VRAM
+	first    bool // no other piece of the unit comes before
+	hostOnly bool // the bytes go to the host copy, and are not uploaded now
+}
+
+// arrival is a streamed unit in the ring whose upload is submitted.
+type arrival struct {
+	unit  int
+	step  int // that the bytes are for
+	place Place
+}
+
+// stepLog is what the walker has to know of the steps. It is used under the lock.
+type stepLog struct {
+	begun   int    // steps that have begun
+	aborted int    // number of the last step that was aborted, whose bytes are dropped
+	heads   []bool // for each step that has begun and that the walker has not come to: does it want the head?
+	ended   bool   // the walker has ended, because no unit is streamed
+}
+
+// newUnits makes the units of the store's plan, none of which is loaded.
+func newUnits(s *Store) (u *Units, err error) {
+	p := s.o.Plan
+	u = &Units{lock: &s.lock, vram: &s.vram, sources: s.newSources("units", len(p.Units)), list: make([]unit, len(p.Units))}
+	if u.fetcher, err = newFetcher(s, p.Staging, min(plan.ReadDepth*s.disk.drives, p.Staging.Slots)); err != nil {
+		return u, err
+	}
+	u.adopt(p)
+	return u, nil
+}
+
+// adopt makes p the plan in use, while no goroutine is loading. Units that have a new tier, or that were on their way, are brought anew.
+func (u *Units) adopt(p *plan.Plan) {
+	for i := range p.Units {
+		v, at, src := &p.Units[i], &u.list[i], &u.sources.list[i]
+		if at.Unit == nil || at.Tier != v.Tier {
+			*src = source{unit: &v.Unit, tag: i, tier: v.Tier, block: v.Block, pieces: pieces(v, p.Staging.SlotBytes, u.fetcher.disk.stripe)}
+		}
+		if at.Unit = v; src.state == reading {
+			src.state = absent
+		}
+	}
+	u.arrivals, u.held, u.full = nil, Place{}, false
+	u.steps.heads, u.steps.ended = nil, false
+}
+
+// start starts the readers, before the walker and the feeder start.
+func (u *Units) start() {
+	u.fetcher.start()
+	u.items = make(chan unitFetch, 2*u.fetcher.maxReads)
+}
+
+// close frees staging and pinned memory. The units' VRAM is the store's.
+func (u *Units) close() error {
+	var err error
+	if u.fetcher != nil {
+		err = u.fetcher.close()
+	}
+	u.sources.close()
+	return err
+}
+
+// begin notes that a step begins, and whether it wants the head.
+func (l *stepLog) begin(head bool) {
+	l.begun++
+	if !l.ended {
+		l.heads = append(l.heads, head)
+	}
+}
+
+// next is the number of the first step that the walker has not come to.
+func (l *stepLog) next() int { return l.begun - len(l.heads) + 1 }
+
+// wantsHead waits until the step that the walker is at has begun, and reports whether it wants the head.
+func (u *Units) wantsHead(ctx context.Context) (head bool, err error) {
+	u.lock.mu.Lock()
+	defer u.lock.mu.Unlock()
+	l := &u.steps
+	if err := u.lock.wait(ctx, func() bool { return len(l.heads) > 0 }); err != nil {
+		return false, err
+	}
+	head = l.heads[0]
+	l.heads = append(l.heads[:0], l.heads[1:]...)
+	return head, nil
+}
+
+// isAborted reports whether a step has been aborted.
+func (u *Units) isAborted(step int) bool {
+	u.lock.mu.Lock()
+	defer u.lock.mu.Unlock()
+	return step <= u.steps.aborted
+}
+
+// Arrived reports whether [Units.Acquire] of unit i would not have to wait.
+func (u *Units) Arrived(i int) bool {
+	u.lock.mu.Lock()
+	defer u.lock.mu.Unlock()
+	return u.arrived(i)
+}
+
+// arrived is [Units.Arrived] under the lock.
+func (u *Units) arrived(i int) bool {
+	if u.list[i].Tier == plan.VRAM {
+		return u.sources.list[i].state == present
+	}
+	return len(u.arrivals) > 0 && u.arrivals[0].step > u.steps.aborted
+}
+
+// Acquire gives the place of unit i of the plan. Units must be asked for in execution order, and each streamed one released before the next is asked
+// for. It returns once the unit's upload is submitted: with a single queue, work that waits for a ticket must follow the upload. If ctx ends while it
+// waits, it returns ctx's error once [Store.Wake] is called.
+func (u *Units) Acquire(ctx context.Context, i int) (Place, error) {
+	u.lock.mu.Lock()
+	defer u.lock.mu.Unlock()
+	if err := u.lock.wait(ctx, func() bool { return u.arrived(i) }); err != nil {
+		return Place{}, err
+	}
+	if u.list[i].Tier == plan.VRAM {
+		return u.list[i].place, nil
+	}
+	a := u.arrivals[0]
+	if a.unit != i {
+		return Place{}, fmt.Errorf("acquire unit %d: the ring brings unit %d next", i, a.unit)
+	}
+	u.arrivals = append(u.arrivals[:0], u.arrivals[1:]...)
+	u.held = a.place
+	return a.place, nil
+}
+
+// Waits appends what the step's queue must wait for before it reads the bytes of a place: nothing if it has waited for them before. The caller must
+// submit work that waits for all the points.
+func (u *Units) Waits(p Place, points []vk.Point) []vk.Point {
+	return u.fetcher.waits(p.ticket, points)
+}
+
+// Release says that the streamed unit acquired last has been read once the compute timeline reaches value, which must be signalled by work already
+// submitted.
+func (u *Units) Release(value uint64) {
+	u.lock.mu.Lock()
+	defer u.lock.mu.Unlock()
+	u.vram.ring.release(value)
+	u.held = Place{}
+	u.lock.changed.Broadcast()
+}
+
+// abort drops what has arrived and what is to arrive for the step begun last, whose last submission signals value.
+func (u *Units) abort(value uint64) error {
+	u.fetcher.reached = xfer.Ticket{} // what was asked for may not have been submitted
+	if u.held.Streamed {
+		if err := u.fetcher.up.Wait(context.Background(), u.held.ticket); err != nil {
+			return err
+		}
+		u.Release(value)
+	}
+	u.lock.mu.Lock()
+	defer u.lock.mu.Unlock()
+	u.steps.aborted = u.steps.begun
+	u.lock.changed.Broadcast()
+	return nil
+}
+
+// loaded is [Store.Loaded] without the embedding.
+func (u *Units) loaded(ctx context.Context) error {
+	u.lock.mu.Lock()
+	p := u.sources.progress
+	err := u.lock.wait(ctx, func() bool { return p.done == p.total || u.full })
+	last := u.resident
+	u.lock.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	return u.fetcher.up.Wait(ctx, last)
+}
+
+// room finds a place in the ring for the next unit. It waits until a step has released the units in the way, or was aborted before it acquired them.
+func (u *Units) room(ctx context.Context, bytes int64) (to Place, err error) {
+	u.lock.mu.Lock()
+	defer u.lock.mu.Unlock()
+	var failed error
+	err = u.lock.wait(ctx, func() (ok bool) {
+		if failed = u.dropAborted(ctx); failed != nil {
+			return true
+		}
+		if to, ok = u.vram.room(bytes); !ok && !u.full {
+			u.lock.changed.Broadcast() // see loaded
+		}
+		u.full = !ok
+		return ok
+	})
+	if err == nil {
+		err = failed
+	}
+	return to, err
+}
+
+// dropAborted frees, under the lock, the ring of units that arrived for an aborted step and were not acquired. No kernel has read them, so the host waits
+// only for their own uploads.
+func (u *Units) dropAborted(ctx context.Context) error {
+	for len(u.arrivals) > 0 && u.arrivals[0].step <= u.steps.aborted {
+		if err := u.fetcher.up.Wait(ctx, u.arrivals[0].place.ticket); err != nil {
+			return err
+		}
+		u.vram.ring.release(0)
+		u.arrivals = append(u.arrivals[:0], u.arrivals[1:]...)
+		u.lock.changed.Broadcast() // the next step may wait for the unit after these
+	}
+	return nil
+}
