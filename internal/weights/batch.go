@@ -63,7 +63,7 @@ func (x *Experts) hitsFirst(layer int, ids []int32) {
 	}
 }
 
-// ID is which expert of its layer the i'th one taken is.
+// ID is the number in the layer of the i'th expert taken.
 func (b *Batch) ID(i int) int { return int(b.taken[i].Expert) - b.x.layers[b.layer].index*b.x.p.Count }
 
 // source is where the bytes of the i'th expert taken come from.

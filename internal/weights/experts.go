@@ -23,12 +23,12 @@ type Experts struct {
 	Counters ExpertCounters // what the slots were asked for so far
 
 	p        *plan.Experts  // the part of the plan in use that is about slots
-	vram     *vram          // the store's: it allocates slots
-	sources  *sources       // by layer of the model * p.Count + expert
+	vram     *vram          // allocates the slots' memory
+	sources  *sources       // where each expert's bytes come from, by layer of the model * p.Count + expert
 	fetcher  *fetcher       // reads and uploads for experts
-	classes  []slotClass    // by class of the plan
-	layers   []slottedLayer // by layer of the model
-	batches  []*Batch       // all that were made, to be emptied by an abort
+	classes  []slotClass    // slots of each size, as the plan classes them
+	layers   []slottedLayer // which slots each layer of the model uses
+	batches  []*Batch       // every batch that was made, so that an abort can empty it
 	step     int            // the step under way, counted from 1
 	reads    []slotFetch    // reads of missing experts under way, oldest first
 	fromHost upload         // copies of missing experts that have host copies, submitted when all of a batch are taken
@@ -171,7 +171,7 @@ func (x *Experts) weigh() {
 	}
 }
 
-// Begin says that a layer runs, in a step counted from 1.
+// Begin tells the cache's policy that a layer runs, in a step counted from 1.
 func (x *Experts) Begin(step, layer int) {
 	x.step = step
 	l := &x.layers[layer]
@@ -203,7 +203,7 @@ func (x *Experts) Wave(layer int) int {
 	return max(1, min(max(x.p.Used, int(plan.WaveBytes/p.SlotBytes)), len(x.classes[class].slots)/2))
 }
 
-// Share is how many slots each layer of the given layer's class has, if all have equally many.
+// Share is how many slots a layer would have if all layers that share its slots had equally many.
 func (x *Experts) Share(layer int) int {
 	c := x.layers[layer].class
 	return len(x.classes[c].slots) / len(x.p.Classes[c].Layers)

@@ -16,7 +16,7 @@ type feeder struct {
 	out  upload // pieces of the unit that were read and are not submitted
 }
 
-// feed is the feeder; it ends after the walker.
+// feed runs the feeder, until the walker has ended and all that it sent is uploaded.
 func (u *Units) feed(ctx context.Context) error {
 	f := &feeder{u: u, ctx: ctx, out: upload{f: u.fetcher}}
 	it, ok := <-u.items

@@ -51,7 +51,7 @@ const hostCopyReads = 8
 // newFetcher allocates staging. The readers do not run before [fetcher.start].
 func newFetcher(s *Store, staging plan.Staging, readers int) (f *fetcher, err error) {
 	f = &fetcher{life: s.life, disk: &s.disk, readers: readers, maxReads: staging.Slots + hostCopyReads, o: &s.o, watch: &s.watch}
-	o := xfer.Options{Slots: staging.Slots, SlotBytes: staging.SlotBytes, Queues: s.o.Queues, Clocked: s.o.Trace != nil, Done: s.watch.uploaded}
+	o := xfer.Options{Slots: staging.Slots, SlotBytes: staging.SlotBytes, Queues: s.o.Queues, Clocked: s.o.Trace != nil, Done: s.watch.uploadEnded}
 	if s.vram.inPlace {
 		o.Slots, o.SlotBytes = 1, file.Align // nothing is uploaded
 	}
@@ -67,7 +67,7 @@ func (f *fetcher) start() {
 	}
 	pool := file.NewPool(f.readers, f.o.Fault)
 	pool.Limit(f.o.DiskRate)
-	pool.Watch(f.watch.reads())
+	pool.Watch(f.watch.readEnded())
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.pool = pool

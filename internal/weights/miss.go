@@ -84,7 +84,7 @@ func (x *Experts) spare() *file.Request {
 	}
 }
 
-// staged is how many slots of staging are being read into.
+// staged is how many slots of staging the reads under way fill.
 func (x *Experts) staged() (n int) {
 	for i := range x.reads {
 		if x.reads[i].staging != nil {
@@ -119,18 +119,18 @@ func (x *Experts) land(ctx context.Context) (err error) {
 	if err != nil && ctx.Err() != nil {
 		return err // the read is still under way
 	}
-	err = x.ended(r, err)
+	err = x.addRead(r, err)
 	n := 1
 	for ; err == nil && n < len(x.reads) && x.reads[n].request != nil && x.reads[n].request.Ready(); n++ {
 		r := &x.reads[n]
-		err = x.ended(r, r.request.Wait(context.Background()))
+		err = x.addRead(r, r.request.Wait(context.Background()))
 	}
 	x.reads = append(x.reads[:0], x.reads[n:]...)
 	return errors.Join(err, x.fromDisk.submit(x.fetcher.life))
 }
 
-// ended adds the bytes of a read that has ended to the upload fromDisk, unless it failed or was dropped.
-func (x *Experts) ended(r *slotFetch, err error) error {
+// addRead adds the bytes of a read that has ended to the upload fromDisk, unless it failed or was dropped.
+func (x *Experts) addRead(r *slotFetch, err error) error {
 	if r.request != nil {
 		x.fetcher.requests <- r.request
 		if r.staging == nil {

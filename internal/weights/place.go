@@ -20,7 +20,7 @@ type Place struct {
 // Address is where kernels find the bytes, once the ticket's waits are over.
 func (p *Place) Address() uint64 { return p.span.Address() }
 
-// reuse empties a place for other bytes.
+// reuse makes a place ready for other bytes. Their uploads will wait for earlier uploads to the place that no reader has waited for.
 func (p *Place) reuse() {
 	p.before = xfer.Ticket{}
 	if !p.awaited {

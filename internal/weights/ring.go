@@ -1,6 +1,6 @@
 package weights
 
-// ring says where in the ring's blocks units go: one behind another, over the oldest.
+// ring says where in the ring's blocks units go: one after another, over the oldest.
 // It is pure bookkeeping. Units are placed, released and overwritten in one order.
 type ring struct {
 	blocks []int64
@@ -13,7 +13,7 @@ type ring struct {
 	value  uint64 // compute value after which all places that were overwritten so far have been read
 }
 
-// region is where a unit is.
+// region is the part of a block of the ring that a unit occupies.
 type region struct {
 	block      int
 	off, bytes int64
@@ -39,7 +39,7 @@ func (r *ring) place(bytes int64) (to region, after uint64, ok bool) {
 	return to, 0, false // it fits no block: the plan sees to it that this can't be
 }
 
-// take drops the regions that stand in to, and any older ones, and adds to.
+// take makes room for the region to: it forgets the regions in the way, and all older ones. It reports false while one of them is not released.
 func (r *ring) take(to region) (region, uint64, bool) {
 	drop := 0
 	for i := range r.count {

@@ -26,7 +26,7 @@ type source struct {
 	bad   error      // why a read into the host copy failed, since the copy was claimed last
 }
 
-// keptState is how far a source's bytes have come to where they are kept.
+// keptState says whether a source's bytes have arrived where they are kept: in VRAM or in the host copy.
 type keptState int
 
 const (

@@ -16,7 +16,7 @@ import (
 	"leat/vk/mem"
 )
 
-// Options are what a Store is built from. All fields are needed down to Compute.
+// Options are what a Store is built from. The fields down to Compute are required.
 type Options struct {
 	Device  *vk.Device
 	VRAM    *mem.Heap
@@ -42,11 +42,11 @@ type Options struct {
 // Store holds a model's weights. One goroutine calls Begin, Abort, Replan and Recover.
 type Store struct {
 	o        Options            // as given to New, but for the plan: the one in use
-	life     context.Context    // of all reads that experts need; ends when the store is closed
+	life     context.Context    // of reads that must go on when a step is canceled; ends when the store is closed
 	end      context.CancelFunc // ends life
-	lock     monitor            // for what steps and the loading goroutines share
-	progress progress           // of loading the bytes that are kept
-	watch    watch              // told of all reads and uploads that have ended
+	lock     monitor            // guards what steps and the loading goroutines share
+	progress progress           // how many of the bytes that are kept have arrived
+	watch    watch              // traces reads and uploads when they have ended
 	disk     disk               // the model's files
 	vram     vram               // blocks of resident units, and the ring
 	units    *Units             // units of the plan, resident or streamed
@@ -57,7 +57,7 @@ type Store struct {
 	loading sync.WaitGroup     // for the loading goroutines
 }
 
-// New allocates VRAM and staging and begins to load. Canceling ctx ends it.
+// New allocates VRAM and staging, which the end of ctx interrupts, and starts to load.
 func New(ctx context.Context, o Options) (*Store, error) {
 	s := &Store{o: o, watch: newWatch(&o), vram: vram{heap: o.VRAM, shared: o.Shared, inPlace: o.Plan.InPlace}, progress: progress{tell: o.Progress}}
 	s.life, s.end = context.WithCancel(context.Background())
@@ -214,7 +214,7 @@ func (s *Store) Busy() (disk, link time.Duration) {
 	return disk, link
 }
 
-// Collect accounts for the uploads that have ended by now.
+// Collect looks which uploads have ended by now: [Store.Busy], [Store.Late] and traces know of no others.
 func (s *Store) Collect() error {
 	if s.experts != nil {
 		if err := s.experts.fetcher.up.Collect(); err != nil {

@@ -12,20 +12,20 @@ import (
 // Units brings the units of the plan to VRAM in the order of execution: resident ones once, the others through the ring, step after step. The
 // goroutine that runs the steps calls the exported methods.
 type Units struct {
-	lock    *monitor       // the store's
-	vram    *vram          // the store's: where units have their places
-	sources *sources       // by index in the plan
+	lock    *monitor       // guards steps and what follows it, and the states of sources
+	vram    *vram          // where units have their places
+	sources *sources       // where each unit's bytes come from, by index in the plan
 	fetcher *fetcher       // reads and uploads for units
-	list    []unit         // by index in the plan
-	items   chan unitFetch // from the walker to the feeder
+	list    []unit         // the units with their places, by index in the plan
+	items   chan unitFetch // fetches on their way from the walker to the feeder
 	serving int            // the walker's: the step that it brings bytes for, counted from 1; 0: it is loading
 
 	// Under the lock.
 	steps    stepLog     // steps begun and aborted
 	arrivals []arrival   // streamed units whose uploads are submitted and that no step has acquired, oldest first
-	held     Place       // of the streamed unit that is acquired and not released; Streamed is false: there is none
+	held     Place       // place of the streamed unit that is acquired and not released; the zero Place: none is
 	full     bool        // the ring has no room for the next unit until a step releases one
-	resident xfer.Ticket // of the uploads of all resident units
+	resident xfer.Ticket // ticket of the uploads of all resident units
 }
 
 // unit is a unit of the plan, with its place if it is resident.
@@ -199,7 +199,7 @@ func (u *Units) abort(value uint64) error {
 	return nil
 }
 
-// loaded is [Store.Loaded] without the embedding.
+// loaded waits as [Store.Loaded] does, but not for the embedding.
 func (u *Units) loaded(ctx context.Context) error {
 	u.lock.mu.Lock()
 	p := u.sources.progress

@@ -79,7 +79,7 @@ func (v *vram) fit(ctx context.Context, p *plan.Plan) error {
 	return nil
 }
 
-// resident is the place of a resident unit.
+// resident is the place of a resident unit in its block.
 func (v *vram) resident(u *plan.Unit) Place {
 	return Place{span: mem.Span{Buffer: v.blocks[u.Block], Off: u.Off, Bytes: u.Bytes}}
 }

@@ -9,7 +9,7 @@ import (
 	"leat/vk/mem"
 )
 
-// walk is the walker: it goes through the units in execution order, step after step, starts their reads and sends them to the feeder; kept bytes it
+// walk runs the walker: it goes through the units in execution order, step after step, starts their reads and sends them to the feeder; kept bytes it
 // reads only once. It ends when no unit is left to bring.
 func (u *Units) walk(ctx context.Context) error {
 	defer close(u.items)

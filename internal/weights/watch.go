@@ -33,16 +33,16 @@ func (w *watch) traceSpan(lane trace.Lane, track int, tag uint64, bytes int64, b
 	w.trace.Add(trace.Span{Lane: lane, Track: track, Name: w.units[unit].Name, Step: step, Bytes: bytes}, begin, end)
 }
 
-// reads is the function that traces reads; nil: nothing is traced.
-func (w *watch) reads() func(file.Done) {
+// readEnded returns a function to be called with each read that has ended, which traces it; nil: nothing is traced.
+func (w *watch) readEnded() func(file.Done) {
 	if w.trace == nil {
 		return nil
 	}
 	return func(d file.Done) { w.traceSpan(trace.Disk, d.Reader, d.Tag, d.Bytes, d.Begin, d.End) }
 }
 
-// uploaded notes the end of an upload.
-func (w *watch) uploaded(d *xfer.Done) {
+// uploadEnded is called with each upload that has ended: it traces it, and notes when the unit's bytes came.
+func (w *watch) uploadEnded(d *xfer.Done) {
 	unit, step := uint32(d.Tag), d.Tag>>32
 	if end := &w.ended[unit][step%2]; end.Load() == 0 || w.clock.Between(end.Load(), d.Ticks) > 0 {
 		end.Store(d.Ticks)
