@@ -16,11 +16,6 @@ func q8Sums(rows, cols uint32) int64 { return (int64(rows)*int64(cols) + 15) &^ 
 // Q8Sums is the address of the scales and sums of rows whose bytes stand at q.
 func Q8Sums(q uint64, rows, cols uint32) uint64 { return q + uint64(q8Sums(rows, cols)) }
 
-// NormedSize is what rows take as bytes of an RMSNorm: Q8Size, then their squares.
-func NormedSize(rows, cols uint32) int64 {
-	return Q8Size(rows, cols) + (int64(rows)*int64(cols)/8+15)&^15
-}
-
 // RMSNormQ8Args is RMSNormArgs whose Dst is written as Q and S too, as quantize_q8 would. A row has as many workgroups as Parts says, 1 or
 // PER, each of which sums the row up for itself and stores a part of it; with several Dst must not be X.
 type RMSNormQ8Args struct {
@@ -50,10 +45,6 @@ func (a *QuantizeQ8Args) Workgroups() uint64 {
 //
 // A kernel made with GLU stores Dst0 = silu(gates) * ups, of gates W0 and ups W1, as large; with GLU 2 as bytes as
 // well: Q at Dst1 and S at Dst2.
-//
-// One made with GLU 3 has one matrix, and stores Dst0 times the weights W1 (M0) of an RMSNorm as bytes: Q at Dst1, S at Dst2, and
-// [Q8Size] behind Q what the norm divides by (N, M0/32): of each block the sum of Dst0's squares and 32 eps. M1 has the
-// bits of eps, Bias1 counters (M0/32) uint32 that are 0 before it and after. One made with NORMED takes such an X.
 //
 // The strides are those of Dst0, and of the residual that is added to it; the others have none.
 type MulMatTeamArgs struct {
@@ -110,7 +101,6 @@ const (
 	NoGLU     = iota
 	GLUFloats // Dst0 alone
 	GLUBytes  // Q at Dst1 and S at Dst2 as well
-	NormBytes // no pairs; Dst0 times the weights of a norm as bytes
 )
 
 // Workgroups counts the workgroups of a pipeline that makes so many rows and columns of the output in each.

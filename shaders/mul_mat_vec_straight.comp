@@ -29,8 +29,6 @@ uint64_t row_at(uint r, uint first)
     uint64_t bytes = uint64_t(a.K / 256) * GROUP_BYTES;
     if (PAIRS)
         return wide(r < SHARE ? a.W0 : a.W1) + m * bytes;
-    if (NORM)
-        return wide(a.W0) + m * bytes;
     bool second = m >= a.M0, third = m >= a.M0 + a.M1;
     uvec2 w = mix(mix(a.W0, a.W1, bvec2(second)), a.W2, bvec2(third));
     m -= mix(mix(0, a.M0, second), a.M0 + a.M1, third);

@@ -22,7 +22,6 @@ type Rule struct {
 var Rules = []Rule{
 	{"mul_mat_vec", shaders.Turned, "as int8, a step of up to 8 rows: queries, keys and values that turn, a multiple of 4 values, into a cache of F16 or F32", "Recorder.TakesTurned", lacksTurns, []string{"mul_mat_vec_rope", "quantize_q8"}},
 	{"mul_mat_vec", shaders.Straight, "as int8, weights Q4_0, Q8_0, Q4_K, Q5_K or Q6_K, rows of up to 32768 values in whole groups of 256, with Q6_K of 512", "Recorder.Takes", lacksStraight, []string{"mul_mat_vec_straight", "quantize_q8"}},
-	{"mul_mat_vec", shaders.Persistent, "as int8, gates of Q4_K, Q5_K or Q6_K", "Recorder.Takes", lacksPersistent, []string{"mul_mat_vec_persistent", "quantize_q8"}},
 	{"mul_mat_vec", shaders.Longs, "as int8", "Kernels.Team", lacksLongs, []string{"mul_mat_vec_longs", "quantize_q8"}},
 	{"mul_mat_vec", shaders.Int8, "a step of up to 16 rows, without cooperative matrices any, weights in blocks, rows of whole blocks of 32", "Recorder.Takes", lacksFew, []string{"mul_mat_vec_int8", "quantize_q8"}},
 	{"mul_mat_vec", shaders.Wide, "a step of up to 16 rows, without cooperative matrices any, weights F32, F16 or BF16, rows of a multiple of 8 values", "Recorder.Takes", lacksFew, []string{"mul_mat_vec_wide"}},
@@ -76,13 +75,6 @@ func lacksLongs(k *Kernels) string {
 		return "integers of 64 bits"
 	}
 	return "loads that cost a CPU's time"
-}
-
-func lacksPersistent(k *Kernels) string {
-	if lacks := lacksFew(k); lacks != "" || k.persistent.Load() {
-		return lacks
-	}
-	return "persistent workgroups, which are of use to a GPU"
 }
 
 func lacksStraight(k *Kernels) string {

@@ -41,18 +41,17 @@ type Options struct {
 
 // Kernels are the pipelines of one device. Goroutines may share it.
 type Kernels struct {
-	dev        *vk.Device
-	log        *slog.Logger
-	matrix     int         // size of the subgroups that multiply cooperative matrices; 0: none do
-	shared     int64       // bytes of shared memory of a workgroup
-	straight   atomic.Bool // products of bytes by code without loops
-	longs      atomic.Bool // products of bytes load 64 bits at a time
-	persistent atomic.Bool // products of bytes by workgroups that stay
-	lanes      lanes       // for attention of few rows
-	few        bool        // steps of few rows have kernels of their own: products of bytes, fused ops
-	turns      bool        // products of Q, K and V may turn them, and leave K and V in the cache
-	routes     bool        // a norm, a router and its top-k may be one
-	alter      func(*shaders.Kernel, []uint32) ([]byte, []uint32)
+	dev      *vk.Device
+	log      *slog.Logger
+	matrix   int         // size of the subgroups that multiply cooperative matrices; 0: none do
+	shared   int64       // bytes of shared memory of a workgroup
+	straight atomic.Bool // products of bytes by code without loops
+	longs    atomic.Bool // products of bytes load 64 bits at a time
+	lanes    lanes       // for attention of few rows
+	few      bool        // steps of few rows have kernels of their own: products of bytes, fused ops
+	turns    bool        // products of Q, K and V may turn them, and leave K and V in the cache
+	routes   bool        // a norm, a router and its top-k may be one
+	alter    func(*shaders.Kernel, []uint32) ([]byte, []uint32)
 
 	plain *Kernels // those that are tested own their pipelines by this one, which is not; nil: this is it
 	test  func(*Kernels, Variant) error
@@ -76,7 +75,6 @@ type choice struct {
 	whole       bool    // WHOLE: rows of X can be read 8 values at a time
 	tile        Tile    // of a mul_mat_vec in teams
 	glu         uint32  // GLU, of the same
-	normed      bool    // NORMED, of the same
 	lanes, per  uint32  // LANES and PER of rms_norm_q8 and topk_moe_held; PER of topk_moe_routed
 	attn        attn    // of flash_attn_split
 	rowLanes    uint32  // ROW_LANES of rms_norm, rope_norm_kv and topk_moe_routed
@@ -124,7 +122,6 @@ func New(dev *vk.Device, o Options) (*Kernels, error) {
 	k := &Kernels{dev: dev, log: log, matrix: matrixSubgroup(dev.Physical, dev.Features), shared: int64(limits.MaxSharedBytes), lanes: lanesOf(dev.Physical), few: Few(dev.Physical, dev.Features), turns: turnsOn(dev.Physical, o.Turns), routes: routes(dev.Physical, o.Routes), alter: o.Alter, built: map[choice]*built{}}
 	k.longs.Store(k.few && dev.Physical.Type == vk.CPU && dev.Features.Int64)
 	k.straight.Store(k.longs.Load() && straightOn(dev))
-	k.persistent.Store(k.few && persistentOn(dev))
 	k.store = openStore(dev, o.Cache, log)
 	k.guard = openGuard(dev.Physical, cmp.Or(o.Cache, crashFolder.Load()), log)
 	if t, err := LoadTuned(o.Cache, dev); err != nil {
@@ -320,8 +317,6 @@ func specValues(row *shaders.Kernel, c choice) []uint32 {
 		case s.Name == "NUM_ROWS" && c.rows != 0:
 			values[i] = c.rows
 		case s.Name == "WHOLE" && c.whole:
-			values[i] = 1
-		case s.Name == "NORMED" && c.normed:
 			values[i] = 1
 		case s.Name == "PER" && c.per != 0:
 			values[i] = c.per

@@ -87,7 +87,7 @@ func (r *Recorder) ExpertProducts(p *ExpertProducts) error {
 		}
 	}
 	var err error
-	if a.X, a.S, err = r.wholeBytesOf("mul_mat_vec_id", p.X, p.rows(), p.K, p.XStride); err != nil {
+	if a.X, a.S, err = r.bytesOf(p.X, p.rows(), p.K, p.XStride); err != nil {
 		return err
 	}
 	var to *q8

@@ -22,7 +22,6 @@ type Variant struct {
 	Cols       uint32 // NUM_COLS of a mul_mat_vec: rows of X
 	Tile       Tile   // of a mul_mat_vec in teams and topk_moe_routed
 	GLU        uint32
-	Normed     bool   // of a mul_mat_vec in teams: X is what [shaders.NormBytes] left
 	Lanes, Per uint32 // of rms_norm_q8 and topk_moe_held; Per of topk_moe_routed, whose lanes are Tile's
 	RowLanes   uint32 // of rope_norm_kv; of topk_moe_routed those of the norm
 	Group, Run uint32 // of flash_attn_split
@@ -162,7 +161,7 @@ func (k *Kernels) prove(c choice, row *shaders.Kernel) (*built, error) {
 	begin := time.Now()
 	if err == nil {
 		end := k.guard.begin(stageTest, id)
-		err = k.test(k.plain, Variant{Row: row, Cols: c.cols, Tile: c.tile, GLU: c.glu, Normed: c.normed, Lanes: c.lanes, Per: c.per, RowLanes: c.rowLanes, Group: c.attn.group, Run: c.attn.run, Turning: c.turning, Split: c.split.Split, Key: c.heads.key | c.attn.key, Val: c.heads.val | c.attn.val, Options: c.heads.options, RunSplit: c.heads.RunSplit})
+		err = k.test(k.plain, Variant{Row: row, Cols: c.cols, Tile: c.tile, GLU: c.glu, Lanes: c.lanes, Per: c.per, RowLanes: c.rowLanes, Group: c.attn.group, Run: c.attn.run, Turning: c.turning, Split: c.split.Split, Key: c.heads.key | c.attn.key, Val: c.heads.val | c.attn.val, Options: c.heads.options, RunSplit: c.heads.RunSplit})
 		end(err == nil)
 	}
 	took := time.Since(begin)

@@ -13,16 +13,9 @@ const q8Block = 32
 func q8Bytes(at uint64, rows, cols uint32) span  { return span{at, at + uint64(rows)*uint64(cols)} }
 func q8Scales(at uint64, rows, cols uint32) span { return span{at, at + uint64(rows)*uint64(cols)/4} }
 
-// squares are those behind the scales and sums at s.
-func squares(s uint64, rows, cols uint32) span {
-	n := uint64(rows) * uint64(cols)
-	return span{s + (n/4+15)&^15, s + (n/4+15)&^15 + n/8}
-}
-
 // q8 is an X that the recorder has as bytes too: where it stands, and the bytes.
 type q8 struct {
 	there   bool
-	normed  bool // and the squares; no floats are at x
 	x       span
 	n, k, s uint32
 	q, sums uint64
@@ -87,37 +80,22 @@ func (b *q8) holds(x uint64, n, k, stride uint32) bool {
 }
 
 // bytesOf returns where X is as bytes, and brings it there unless it is.
-// Bytes of a norm have their squares behind all rows together, and no floats to make others from.
-func (r *Recorder) bytesOf(x uint64, n, k, stride uint32) (q8, error) {
+func (r *Recorder) bytesOf(x uint64, n, k, stride uint32) (q, sums uint64, err error) {
 	for i := range r.q8 {
 		if b := &r.q8[i]; b.holds(x, n, k, stride) {
 			from := (x - b.x.lo) / 4 / uint64(max(1, stride))
-			if b.normed && (from != 0 || n != b.n) {
-				return q8{}, &ArgError{"mul_mat_vec", "N of bytes of a norm", n, fmt.Sprintf("%d: all its rows", b.n)}
-			}
-			some := *b
-			some.q, some.sums = b.q+from*uint64(k), b.sums+from*uint64(k)/4
-			return some, nil
+			return b.q + from*uint64(k), b.sums + from*uint64(k)/4, nil
 		}
 	}
 	to := r.q8Slot(x, n, k, stride, 0)
 	if to == nil {
-		return q8{}, &ArgError{"quantize_q8", "Q8", r.Q8.Bytes, "twice the Q8Size of X"}
+		return 0, 0, &ArgError{"quantize_q8", "Q8", r.Q8.Bytes, "twice the Q8Size of X"}
 	}
 	if err := r.QuantizeQ8(shaders.QuantizeQ8Args{X: x, Q: to.q, S: to.sums, Rows: n, Cols: k, XStride: stride}); err != nil {
-		return q8{}, err
+		return 0, 0, err
 	}
 	to.there = true
-	return *to, nil
-}
-
-// wholeBytesOf is bytesOf for a kernel that can't do what a folded norm leaves to do.
-func (r *Recorder) wholeBytesOf(op string, x uint64, n, k, stride uint32) (q, sums uint64, err error) {
-	b, err := r.bytesOf(x, n, k, stride)
-	if err == nil && b.normed {
-		err = &ArgError{op, "X", x, "an input whose norm is done"}
-	}
-	return b.q, b.sums, err
+	return to.q, to.sums, nil
 }
 
 // forget drops the bytes of an X that t writes.

@@ -24,10 +24,8 @@ const (
 type Recorder struct {
 	// Positions is the most positions a row of FlashAttn attends to, for the cost estimate; 0: all its pages hold.
 	Positions uint32
-	// Tile overrides the constants of a mul_mat_vec in teams, for measurements, and Groups how many workgroups mul_mat_vec_persistent
-	// has at most; 0: as the program chooses.
-	Tile   Tile
-	Groups uint32
+	// Tile overrides the constants of a mul_mat_vec in teams, for measurements; 0: as the program chooses.
+	Tile Tile
 	// Split overrides that of products of cooperative matrices, and Decoding where their weights are decoded, for measurements
 	// and tests.
 	Split    Split

@@ -49,7 +49,7 @@ func TestArguments(t *testing.T) {
 		{"team", odd.MulMatTeam(shaders.Int8, gguf.Q4_K, shaders.NoGLU, bytes),
 			"record mul_mat_vec_int8 Q4_K: Tile.Team is 24, want a power of 2, 8 to 64"},
 		{"second matrix", r.MulMatTeam(shaders.Int8, gguf.Q4_K, shaders.NoGLU, with(bytes, func(a *shaders.MulMatTeamArgs) { a.M1, a.W1 = 3, at })),
-			"record mul_mat_vec_int8 Q4_K: Dst1 is address 0x0, want a multiple of 16, not 0"},
+			"record mul_mat_vec_int8 Q4_K: Dst1 is address 0x0, want a multiple of 4, not 0"},
 		{"gates", r.MulMatTeam(shaders.Int8, gguf.Q4_K, shaders.GLUFloats, with(bytes, func(a *shaders.MulMatTeamArgs) { a.M1, a.W1 = 4, at })),
 			"record mul_mat_vec_int8 Q4_K: M1 is 4, want M0, 3, for gates and what they let through"},
 		{"a head of which an odd pair turns", r.MulMatRope(gguf.Q4_K, Turning{Key: 64, Val: 64, Turns: 6}, with(turned, func(*shaders.MulMatRopeArgs) {})),

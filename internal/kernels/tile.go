@@ -183,9 +183,6 @@ func (c *check) shape(t Tile, glu, cols uint32, most uint32) {
 	if glu == shaders.GLUBytes && c.err == nil {
 		c.multiple("the outputs of a workgroup", t.outputs(glu), q8Block)
 	}
-	if n := t.outputs(glu); glu == shaders.NormBytes && c.err == nil && n%q8Block != 0 && q8Block%n != 0 {
-		c.that(false, "the outputs of a workgroup", n, "whole blocks of 32, or a part of one")
-	}
 }
 
 // power demands a power of two.

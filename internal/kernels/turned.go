@@ -124,7 +124,7 @@ func (r *Recorder) ProductsTurned(p *Products, kv gguf.Type, a *shaders.RopeKVAr
 		*weights[i], *biases[i] = m.W, m.Bias
 	}
 	var err error
-	if args.X, args.S, err = r.wholeBytesOf("mul_mat_vec_rope", p.X, p.N, p.K, p.XStride); err != nil {
+	if args.X, args.S, err = r.bytesOf(p.X, p.N, p.K, p.XStride); err != nil {
 		return err
 	}
 	return r.MulMatRope(p.Type, turningOf(kv, a), args)

@@ -72,14 +72,6 @@ func fewCases() []Case {
 				siblings(row, [3]int{33, 12, 20}, 512, n, kernels.Tile{}), siblings(row, [3]int{64, 1, 0}, 256, n, kernels.Tile{}),
 				residual(row, 65, 512, n, kernels.Tile{}), gates(row, 65, 256, n, false, kernels.Tile{}), gates(row, 96, 512, n, true, kernels.Tile{}))
 		}
-		for _, n := range []int{1, 3, 8} {
-			for _, tile := range []kernels.Tile{{}, {Rows: 1, Team: 64, Lanes: 64}, {Rows: 2, Team: 32, Lanes: 64}, {Rows: 4, Team: 8, Lanes: 128}} {
-				cases = append(cases, normOut(row, 96, 512, n, tile))
-			}
-			if row.Variant != shaders.Wide {
-				cases = append(cases, folded(row, 512, 256, 64, n), normIn(row, 65, 512, n, shaders.NoGLU, kernels.Tile{}), normIn(row, 65, 1280, n, shaders.GLUFloats, kernels.Tile{}), normIn(row, 96, 1280, n, shaders.GLUBytes, kernels.Tile{}))
-			}
-		}
 		cases = append(cases, gates(row, 1056, 2048, 1, true, kernels.Tile{}), gatesSameBits(row))
 	}
 	return cases

@@ -1,9 +1,7 @@
 package conform
 
 import (
-	"encoding/binary"
 	"fmt"
-	"math"
 
 	"leat/internal/kernels"
 	"leat/shaders"
@@ -76,7 +74,7 @@ func siblings(row *shaders.Kernel, m [3]int, k, n int, tile kernels.Tile) Case {
 			}
 			a.M0, a.M1, a.M2, a.DstStride = uint32(m[0]), uint32(m[1]), uint32(m[2]), uint32(m[0])
 			j.record = func(r *kernels.Recorder) error {
-				r.Tile, r.Groups = tile, fewGroups
+				r.Tile = tile
 				return r.MulMatTeam(row.Variant, row.Type, shaders.NoGLU, *a)
 			}
 			return nil
@@ -105,7 +103,7 @@ func residual(row *shaders.Kernel, m, k, n int, tile kernels.Tile) Case {
 			a.W0, a.Bias0, a.Dst0, a.M0, a.DstStride = w, bias, j.addr(dst), uint32(m), uint32(want.Stride)
 			a.Residual, a.ResidualStride = a.Dst0, a.DstStride
 			j.record = func(r *kernels.Recorder) error {
-				r.Tile, r.Groups = tile, fewGroups
+				r.Tile = tile
 				return r.MulMatTeam(row.Variant, row.Type, shaders.NoGLU, a)
 			}
 			return nil
@@ -136,7 +134,7 @@ func gates(row *shaders.Kernel, m, k, n int, bytes bool, tile kernels.Tile) Case
 				a.Dst1, a.Dst2 = j.addr(q), j.addr(s)
 			}
 			j.record = func(r *kernels.Recorder) error {
-				r.Tile, r.Groups = tile, fewGroups
+				r.Tile = tile
 				return r.MulMatTeam(row.Variant, row.Type, glu, a)
 			}
 			return nil
@@ -187,162 +185,6 @@ func gatesSameBits(row *shaders.Kernel) Case {
 			}
 			j.record = func(r *kernels.Recorder) error {
 				return all(runs, func(a shaders.MulMatTeamArgs) error { return r.MulMatTeam(row.Variant, row.Type, shaders.GLUBytes, a) })
-			}
-			return nil
-		},
-	}
-}
-
-// normOut adds a product to what is there, and leaves the sum times the weights of a norm as bytes, with a tile or the device's.
-func normOut(row *shaders.Kernel, m, k, n int, tile kernels.Tile) Case {
-	return Case{
-		Kernel: row.Name, Shape: fmt.Sprintf("norm out M=%d K=%d N=%d tile=%v", m, k, n, tile), MaxNMSE: nmseRounded,
-		build: func(j *job) error {
-			const eps = 0.25 // enough to be missed
-			t := j.team(row, k, n)
-			w, bias, y, err := t.matrix(j, row, m)
-			if err != nil {
-				return err
-			}
-			before, weights := j.normal(n, m, 4), j.normal(1, m, 0)
-			want, times, parts := shape(n, m, 4), shape(n, m, 0), shape(n, m/32, 0)
-			for r := range n {
-				ref.Add(want.Row(r), before.Row(r), y.Row(r))
-				for c, v := range want.Row(r) {
-					times.Row(r)[c] = v * weights.Data[c]
-					parts.Row(r)[c/32] += v*v + eps
-				}
-			}
-			dst := j.mat(before)
-			j.sums("dst", dst, want, float64(k))
-			sums, behind := int(shaders.Q8Sums(0, uint32(n), uint32(m))), int(shaders.Q8Size(uint32(n), uint32(m)))
-			bytes := j.alloc(int(shaders.NormedSize(uint32(n), uint32(m))))
-			j.wants = append(j.wants, want8(ref.QuantizeQ8(times), span{bytes.off, sums}, span{bytes.off + sums, n * m / 4})...)
-			j.output("squares", span{bytes.off + behind, n * m / 8}, parts)
-			counters := j.alloc(m / 8)
-			clear(j.at(counters))
-			j.exact("counters", counters, make([]byte, m/8))
-			a := t.args
-			a.W0, a.Bias0, a.Dst0, a.M0, a.DstStride = w, bias, j.addr(dst), uint32(m), uint32(want.Stride)
-			a.Residual, a.ResidualStride = a.Dst0, a.DstStride
-			a.W1, a.Dst1, a.Dst2, a.Bias1, a.M1 = j.addr(j.mat(weights)), j.addr(bytes), shaders.Q8Sums(j.addr(bytes), uint32(n), uint32(m)), j.addr(counters), math.Float32bits(eps)
-			j.record = func(r *kernels.Recorder) error {
-				r.Tile, r.Groups = tile, fewGroups
-				return r.MulMatTeam(row.Variant, row.Type, shaders.NormBytes, a)
-			}
-			return nil
-		},
-	}
-}
-
-// normIn takes bytes that still want to be divided by the root of their mean, for one product or gated pairs, with a tile or the
-// device's.
-func normIn(row *shaders.Kernel, m, k, n int, glu uint32, tile kernels.Tile) Case {
-	most := nmseCurved
-	if glu == shaders.GLUBytes {
-		most = nmseRounded
-	}
-	return Case{
-		Kernel: row.Name, Shape: fmt.Sprintf("norm in M=%d K=%d N=%d glu=%d tile=%v", m, k, n, glu, tile), MaxNMSE: most,
-		build: func(j *job) error {
-			x := j.normal(n, k, 0)
-			q8, parts := ref.QuantizeQ8(x), shape(n, k/32, 0)
-			t := team{args: shaders.MulMatTeamArgs{K: uint32(k), N: uint32(n)}, x: q8.Mat()}
-			for r := range n {
-				var mean float64
-				for i := range parts.Row(r) {
-					parts.Row(r)[i] = float32(r+1) + 9*float32(j.rng.Float64())
-					mean += float64(parts.Row(r)[i]) / float64(k)
-				}
-				for c := range t.x.Row(r) {
-					t.x.Row(r)[c] /= float32(math.Sqrt(mean))
-				}
-			}
-			q, s := j.q8(q8)
-			both := j.alloc((s.n+15)&^15 + n*k/8)
-			copy(j.at(both), j.at(s))
-			for i, v := range parts.Data {
-				binary.LittleEndian.PutUint32(j.at(both)[(s.n+15)&^15+4*i:], math.Float32bits(v))
-			}
-			t.args.X, t.args.S = j.addr(q), j.addr(both)
-			a, want, err := t.gates(j, row, m)
-			if err != nil {
-				return err
-			}
-			if glu == shaders.NoGLU {
-				var bias uint64
-				if a.W0, bias, want, err = t.matrix(j, row, m); err != nil {
-					return err
-				}
-				a.Bias0, a.W1, a.Bias1, a.M1 = bias, 0, 0, 0
-			}
-			a.DstStride = uint32(want.Stride)
-			dst := j.space(want)
-			j.sums("dst", dst, want, float64(k))
-			a.Dst0 = j.addr(dst)
-			if glu == shaders.GLUBytes {
-				bytes, sums := j.alloc(n*m), j.alloc(n*m/4)
-				j.wants = append(j.wants, want8(ref.QuantizeQ8(want), bytes, sums)...)
-				a.Dst1, a.Dst2 = j.addr(bytes), j.addr(sums)
-			}
-			j.record = func(r *kernels.Recorder) error {
-				r.Tile, r.Groups = tile, fewGroups
-				return r.MulMatNormed(row.Variant, row.Type, glu, a)
-			}
-			return nil
-		},
-	}
-}
-
-// folded is a residual's product, a norm that has no dispatch, and a product of that, as a recorder finds the bytes; then again
-// with every row alone: to the same bits.
-func folded(row *shaders.Kernel, k, d, m, n int) Case {
-	return Case{
-		Kernel: row.Name, Shape: fmt.Sprintf("folded norm K=%d D=%d M=%d N=%d", k, d, m, n), MaxNMSE: nmseRounded,
-		build: func(j *job) error {
-			const eps = 0.25
-			x, before, weights, out := j.normal(n, k, 0), j.normal(n, d, 0), j.normal(1, d, 0), shape(n, m, 0)
-			w1, _, err := j.weights(row.Type, d, k, 1)
-			if err != nil {
-				return err
-			}
-			w2, bytes, err := j.weights(row.Type, m, d, 1)
-			if err != nil {
-				return err
-			}
-			q8, mid := ref.QuantizeQ8(x), shape(n, d, 0)
-			if err := ref.MulMat(row.Type, mid, j.bytesAt(j.addr(w1), w1.n), q8.Mat()); err != nil {
-				return err
-			}
-			ref.Add(mid.Data, mid.Data, before.Data)
-			ref.RMSNorm(mid, mid, weights.Data, eps)
-			if err := ref.MulMat(row.Type, out, bytes, ref.QuantizeQ8(mid).Mat()); err != nil {
-				return err
-			}
-			in, norm, nothing := j.addr(j.mat(x)), j.addr(j.mat(weights)), j.alloc(4*n*d)
-			ends := [2]span{j.space(out), j.space(out)}
-			j.spare = append(j.spare, nothing)
-			j.sums("dst", ends[0], out, float64(d))
-			j.same("rows", ends[0], ends[1], out)
-			middle := [2]span{j.mat(before), j.mat(before)}
-			j.spare = append(j.spare, middle[0], middle[1])
-			prepare := j.few(max(k, d), d/32, 32)
-			j.record = func(r *kernels.Recorder) error {
-				prepare(r)
-				for i, rows := range []int{n, 1} {
-					for from := 0; from < n; from += rows {
-						f, c := uint64(4*from), uint32(rows)
-						mid, x := j.addr(middle[i])+f*uint64(d), j.addr(nothing)+f*uint64(d)
-						p := kernels.Products{Type: row.Type, X: in + f*uint64(k), N: c, K: uint32(k), XStride: uint32(k), DstStride: uint32(d), Residual: mid, ResidualStride: uint32(d),
-							Of: [3]kernels.Matrix{{W: j.addr(w1), Dst: mid, M: uint32(d)}}, Norm: kernels.Norm{W: norm, X: x, Eps: eps}}
-						next := kernels.Products{Type: row.Type, X: x, N: c, K: uint32(d), XStride: uint32(d), DstStride: uint32(m),
-							Of: [3]kernels.Matrix{{W: j.addr(w2), Dst: j.addr(ends[i]) + f*uint64(m), M: uint32(m)}}}
-						if err := all([]*kernels.Products{&p, &next}, r.Products); err != nil {
-							return err
-						}
-					}
-				}
-				return nil
 			}
 			return nil
 		},

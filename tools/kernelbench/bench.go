@@ -201,7 +201,7 @@ func (d *device) measure(ctx context.Context, o *options, p point) ([]sample, er
 		}
 		for i := range times {
 			m := memory{w: d.weights.Address + uint64(int64(turn)%slots*stride), x: d.rest.Address, s: d.rest.Address + room,
-				more: d.rest.Address + 2*room, dst: d.rest.Address + 4*room, cache: d.cache, ahead: int64(o.ahead) << 20, experts: &d.experts, turn: turn, fold: o.fold, apart: o.rope == "apart"}
+				more: d.rest.Address + 2*room, dst: d.rest.Address + 4*room, cache: d.cache, ahead: int64(o.ahead) << 20, experts: &d.experts, turn: turn, apart: o.rope == "apart"}
 			if o.overlap {
 				m.dst += uint64(i%outputs) * outputStride
 			}

@@ -160,17 +160,10 @@ func layer(r *kernels.Recorder, t gguf.Type, s shape, n int, m memory) error {
 		copy(p.Of[:], of)
 		return p
 	}
-	fold := m.fold && r.Folds(d)
 	rms := func(w uint64) error {
-		if fold {
-			return nil
-		}
 		return r.RMSNormMultiplied(shaders.RMSNormArgs{X: x, W: w, Dst: normed, Rows: rows, Cols: d, XStride: d, DstStride: d, Eps: 1e-5})
 	}
-	residual := func(p *kernels.Products, norm uint64) *kernels.Products {
-		if fold {
-			p.Norm = kernels.Norm{W: norm, X: normed, Eps: 1e-5}
-		}
+	residual := func(p *kernels.Products) *kernels.Products {
 		p.Residual, p.ResidualStride = x, d
 		return p
 	}
@@ -190,7 +183,7 @@ func layer(r *kernels.Recorder, t gguf.Type, s shape, n int, m memory) error {
 			rope := shaders.RopeKVArgs{Q: q, K: k, V: v, CosSin: m.s, Pages: m.cache.pages, Pos: m.cache.pos, Seq: m.cache.seq,
 				Rows: rows, Heads: heads, HeadsKV: kv, KeyLen: headSize, ValLen: headSize, RopeDim: headSize, MaxPages: m.cache.maxPages, PagePositions: page,
 				QStride: d, KStride: kv * headSize, VStride: kv * headSize}
-			if !m.apart && !fold && r.TakesTurned(p, gguf.F16, &rope) {
+			if !m.apart && r.TakesTurned(p, gguf.F16, &rope) {
 				return r.ProductsTurned(p, gguf.F16, &rope)
 			}
 			if err := r.Products(p); err != nil {
@@ -205,13 +198,13 @@ func layer(r *kernels.Recorder, t gguf.Type, s shape, n int, m memory) error {
 				QStride: d, DstStride: d, Scale: 0.1})
 		},
 		func() error {
-			return r.Products(residual(product(att, d, kernels.Matrix{W: w[3], Dst: x, M: d}), norm+4*uint64(d)))
+			return r.Products(residual(product(att, d, kernels.Matrix{W: w[3], Dst: x, M: d})))
 		},
 		func() error { return rms(norm + 4*uint64(d)) },
 		func() error { return ahead(4) },
 		func() error { return r.Products(gated) },
 		func() error {
-			return r.Products(residual(product(gate, f, kernels.Matrix{W: w[6], Dst: x, M: d}), norm))
+			return r.Products(residual(product(gate, f, kernels.Matrix{W: w[6], Dst: x, M: d})))
 		},
 	} {
 		if err := op(); err != nil {

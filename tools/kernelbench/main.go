@@ -42,7 +42,7 @@ type options struct {
 	memory          int64 // bytes
 	count           int
 	overlap         bool
-	join, fold      bool
+	join            bool
 	rope            string
 	stats           bool
 	ir              string // folder; "": none
@@ -106,7 +106,6 @@ func parse(args []string, errw io.Writer) (*options, error) {
 	fs.IntVar(&o.count, "count", 5, "samples of each")
 	fs.BoolVar(&o.overlap, "overlap", false, "let dispatches run side by side: no barriers")
 	fs.BoolVar(&o.join, "join", false, "put the parts of attention together in a dispatch of its own")
-	fs.BoolVar(&o.fold, "fold", false, "a layer's norms into the products before and behind them")
 	fs.StringVar(&o.rope, "rope", "", "a layer's rope: apart, or within the product of Q, K and V; \"\": as suits the device")
 	fs.BoolVar(&o.stats, "stats", false, "what the driver says it made of each kernel, as comments: registers, memory")
 	fs.StringVar(&o.ir, "ir", "", "folder for the driver's own texts of each kernel, where it has some")

@@ -20,7 +20,6 @@ type memory struct {
 	experts   *experts
 	turn      int
 	ahead     int64 // bytes
-	fold      bool  // norms into the products around them
 	apart     bool  // rope, from the product of what it turns
 }
 
@@ -153,31 +152,27 @@ func dequant(r *kernels.Recorder, t gguf.Type, s shape, _ int, m memory) error {
 }
 
 var kernelOps = map[string]kernelOp{
-	"mul_mat_vec_persistent":          {typed: true, teams: true, table: variant(shaders.Persistent), record: teamOp(shaders.Persistent, shaders.NoGLU, alone), bytes: weightBytes},
-	"mul_mat_vec_persistent_siblings": {typed: true, teams: true, table: variant(shaders.Persistent), record: teamOp(shaders.Persistent, shaders.NoGLU, siblings), bytes: weightBytes},
-	"mul_mat_vec_persistent_residual": {typed: true, teams: true, table: variant(shaders.Persistent), record: teamOp(shaders.Persistent, shaders.NoGLU, residual), bytes: weightBytes},
-	"mul_mat_vec_persistent_gates":    {typed: true, teams: true, table: variant(shaders.Persistent), record: teamOp(shaders.Persistent, shaders.GLUBytes, gates), bytes: weightBytes},
-	"mul_mat":                         {typed: true, splits: true, record: chosen, bytes: weightBytes},
-	"mul_mat_before":                  {typed: true, splits: true, matrices: true, record: decoded(kernels.DecodeBefore), bytes: weightBytes},
-	"mul_mat_q_cm":                    {typed: true, splits: true, matrices: true, table: shaders.MulMatQCM, record: decoded(kernels.DecodeWithin), bytes: weightBytes},
-	"mul_mat_cm":                      {typed: true, splits: true, matrices: true, table: halvesAlone, record: inTiles, bytes: tilesBytes},
-	"dequant_f16":                     {typed: true, table: shaders.DequantF16, record: dequant, bytes: weightBytes, flops: func(shape, int, int) float64 { return 0 }},
-	"mul_mat_vec":                     {typed: true, record: plain, bytes: weightBytes},
-	"mul_mat_vec_int8":                {typed: true, teams: true, table: variant(shaders.Int8), record: teamOp(shaders.Int8, shaders.NoGLU, alone), bytes: weightBytes},
-	"mul_mat_vec_int8_siblings":       {typed: true, teams: true, table: variant(shaders.Int8), record: teamOp(shaders.Int8, shaders.NoGLU, siblings), bytes: weightBytes},
-	"mul_mat_vec_int8_residual":       {typed: true, teams: true, table: variant(shaders.Int8), record: teamOp(shaders.Int8, shaders.NoGLU, residual), bytes: weightBytes},
-	"mul_mat_vec_int8_gates":          {typed: true, teams: true, table: variant(shaders.Int8), record: teamOp(shaders.Int8, shaders.GLUBytes, gates), bytes: weightBytes},
-	"mul_mat_vec_straight":            {typed: true, teams: true, table: variant(shaders.Straight), record: teamOp(shaders.Straight, shaders.NoGLU, alone), bytes: weightBytes},
-	"mul_mat_vec_longs":               {typed: true, teams: true, table: variant(shaders.Longs), record: teamOp(shaders.Longs, shaders.NoGLU, alone), bytes: weightBytes},
-	"mul_mat_vec_rope":                {typed: true, teams: true, table: variant(shaders.Turned), record: turned(true, true), bytes: weightBytes},
-	"mul_mat_vec_rope_qk":             {typed: true, teams: true, table: variant(shaders.Turned), record: turned(true, false), bytes: weightBytes},
-	"mul_mat_vec_rope_v":              {typed: true, teams: true, table: variant(shaders.Turned), record: turned(false, true), bytes: weightBytes},
-	"mul_mat_vec_wide":                {typed: true, teams: true, table: variant(shaders.Wide), record: teamOp(shaders.Wide, shaders.NoGLU, alone), bytes: weightBytes},
-	"mul_mat_id":                      {typed: true, teams: true, splits: true, products: usedExperts, record: expertOp(false), bytes: expertBytes(1)},
-	"mul_mat_id_gates":                {typed: true, teams: true, splits: true, products: 2 * usedExperts, record: expertOp(true), bytes: expertBytes(2)},
-	"layer":                           {typed: true, teams: true, record: layer, bytes: layerBytes, cache: layerCache},
-	"flash_attn":                      {typed: true, table: shaders.FlashAttn, record: attend, bytes: attendBytes, cache: attendCache},
-	"flash_attn_cm":                   {typed: true, matrices: true, table: shaders.FlashAttnCM, record: attendRun, bytes: attendBytes, cache: attendCache, flops: attendFlops},
+	"mul_mat":                   {typed: true, splits: true, record: chosen, bytes: weightBytes},
+	"mul_mat_before":            {typed: true, splits: true, matrices: true, record: decoded(kernels.DecodeBefore), bytes: weightBytes},
+	"mul_mat_q_cm":              {typed: true, splits: true, matrices: true, table: shaders.MulMatQCM, record: decoded(kernels.DecodeWithin), bytes: weightBytes},
+	"mul_mat_cm":                {typed: true, splits: true, matrices: true, table: halvesAlone, record: inTiles, bytes: tilesBytes},
+	"dequant_f16":               {typed: true, table: shaders.DequantF16, record: dequant, bytes: weightBytes, flops: func(shape, int, int) float64 { return 0 }},
+	"mul_mat_vec":               {typed: true, record: plain, bytes: weightBytes},
+	"mul_mat_vec_int8":          {typed: true, teams: true, table: variant(shaders.Int8), record: teamOp(shaders.Int8, shaders.NoGLU, alone), bytes: weightBytes},
+	"mul_mat_vec_int8_siblings": {typed: true, teams: true, table: variant(shaders.Int8), record: teamOp(shaders.Int8, shaders.NoGLU, siblings), bytes: weightBytes},
+	"mul_mat_vec_int8_residual": {typed: true, teams: true, table: variant(shaders.Int8), record: teamOp(shaders.Int8, shaders.NoGLU, residual), bytes: weightBytes},
+	"mul_mat_vec_int8_gates":    {typed: true, teams: true, table: variant(shaders.Int8), record: teamOp(shaders.Int8, shaders.GLUBytes, gates), bytes: weightBytes},
+	"mul_mat_vec_straight":      {typed: true, teams: true, table: variant(shaders.Straight), record: teamOp(shaders.Straight, shaders.NoGLU, alone), bytes: weightBytes},
+	"mul_mat_vec_longs":         {typed: true, teams: true, table: variant(shaders.Longs), record: teamOp(shaders.Longs, shaders.NoGLU, alone), bytes: weightBytes},
+	"mul_mat_vec_rope":          {typed: true, teams: true, table: variant(shaders.Turned), record: turned(true, true), bytes: weightBytes},
+	"mul_mat_vec_rope_qk":       {typed: true, teams: true, table: variant(shaders.Turned), record: turned(true, false), bytes: weightBytes},
+	"mul_mat_vec_rope_v":        {typed: true, teams: true, table: variant(shaders.Turned), record: turned(false, true), bytes: weightBytes},
+	"mul_mat_vec_wide":          {typed: true, teams: true, table: variant(shaders.Wide), record: teamOp(shaders.Wide, shaders.NoGLU, alone), bytes: weightBytes},
+	"mul_mat_id":                {typed: true, teams: true, splits: true, products: usedExperts, record: expertOp(false), bytes: expertBytes(1)},
+	"mul_mat_id_gates":          {typed: true, teams: true, splits: true, products: 2 * usedExperts, record: expertOp(true), bytes: expertBytes(2)},
+	"layer":                     {typed: true, teams: true, record: layer, bytes: layerBytes, cache: layerCache},
+	"flash_attn":                {typed: true, table: shaders.FlashAttn, record: attend, bytes: attendBytes, cache: attendCache},
+	"flash_attn_cm":             {typed: true, matrices: true, table: shaders.FlashAttnCM, record: attendRun, bytes: attendBytes, cache: attendCache, flops: attendFlops},
 	"argmax": { // of as many columns as the weights have rows
 		record: func(r *kernels.Recorder, _ gguf.Type, s shape, n int, m memory) error {
 			return r.Argmax(shaders.ArgmaxArgs{X: m.x, Dst: m.dst, Rows: uint32(n), Cols: uint32(s.m)})
