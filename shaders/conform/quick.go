@@ -55,7 +55,7 @@ var quick = map[string][]string{
 	"topk_moe_held":       {"rows=17 experts=128 used=8 sigmoid=false late=false groups=0 bias=false", "rows=7 experts=32 used=4 sigmoid=false late=true groups=0 bias=false"},
 	"topk_moe_routed":     {"cols=2048 rows=1 experts=128 used=8 sigmoid=false late=false groups=0 bias=false"},
 	"topk_moe_routed_f32": {"cols=2048 rows=1 experts=128 used=8 sigmoid=false late=false groups=0 bias=false", "cols=1024 rows=3 experts=256 used=8 sigmoid=true late=false groups=8 bias=true"},
-	"group_experts":       {"pairs=1000 experts=60"},
+	"group_experts":       {"pairs=1000 experts=60 behind 0"},
 	"mul_mat_vec_id":      {"M=7 K=1024 rows=5 used=3 experts=4 gap=4 first=0"},
 	"mul_mat_id_cm":       {"M=65 K=512 rows=40 used=4 experts=5 gap=3 first=0 one absent"},
 	"mul_mat_id":          {"M=7 K=1024 rows=70 used=1 experts=3 gap=4 first=1"},
