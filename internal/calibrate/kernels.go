@@ -144,7 +144,7 @@ func (k *Kernels) reads(ctx context.Context, t gguf.Type, cols int64) (r Rate, r
 		return r, 0, err
 	}
 	rows = min(k.total/row, (restBytes-decoderBytes-maxCols*width*4)/4)
-	took, err := k.times(ctx, func(r *kernels.Recorder) error { return r.MulMat(t, k.product(rows, cols, 1)) })
+	took, err := k.times(ctx, func(r *kernels.Recorder) error { return kernels.MulMat(r, t, k.product(rows, cols, 1)) })
 	if err != nil {
 		return r, 0, fmt.Errorf("measure mul_mat_vec of %v: %w", t, err)
 	}
@@ -202,7 +202,7 @@ func (k *Kernels) Flops(ctx context.Context, t gguf.Type) (float64, error) {
 			took, err = k.run.submit(ctx, func(cb *vk.CommandBuffer) error {
 				r := k.decoder(cb)
 				r.Role = kernels.Prompt // as a long step does
-				return r.MulMat(t, k.product(size.m, width, size.n))
+				return kernels.MulMat(r, t, k.product(size.m, width, size.n))
 			})
 			if err != nil {
 				return 0, fmt.Errorf("measure mul_mat of %v: %w", t, err)
@@ -233,7 +233,7 @@ func (k *Kernels) Attention(ctx context.Context, t gguf.Type) (float64, error) {
 		binary.LittleEndian.PutUint32(m[pos:], uint32(n-1))
 		binary.LittleEndian.PutUint32(m[seq:], 0)
 		return k.times(ctx, func(r *kernels.Recorder) error {
-			return r.FlashAttn(t, shaders.FlashAttnArgs{
+			return kernels.FlashAttn(r, t, shaders.FlashAttnArgs{
 				Q: x, Dst: x + 1<<20, Pages: k.inputs.Address, Pos: k.inputs.Address + pos, Seq: k.inputs.Address + seq,
 				Rows: 1, Heads: heads, HeadsKV: headsKV, KeyLen: headDim, ValLen: headDim, MaxPages: positions / pagePos, PagePositions: pagePos,
 				QStride: width, DstStride: width, Scale: 0.1,
@@ -271,9 +271,9 @@ func (k *Kernels) Waiting(ctx context.Context) (dispatch, step time.Duration, er
 				for j := range n {
 					var err error
 					if j%2 == 0 {
-						err = r.RMSNorm(shaders.RMSNormArgs{X: x, W: x + 1<<20, Dst: x + 2<<20, Rows: 1, Cols: width / 2, XStride: width / 2, DstStride: width / 2, Eps: 1e-5})
+						err = kernels.RMSNorm(r, shaders.RMSNormArgs{X: x, W: x + 1<<20, Dst: x + 2<<20, Rows: 1, Cols: width / 2, XStride: width / 2, DstStride: width / 2, Eps: 1e-5})
 					} else {
-						err = r.Add(shaders.AddArgs{A: x + 2<<20, B: x, Dst: x, Count: width / 2, BCols: width / 2})
+						err = kernels.Add(r, shaders.AddArgs{A: x + 2<<20, B: x, Dst: x, Count: width / 2, BCols: width / 2})
 					}
 					if err != nil {
 						return err

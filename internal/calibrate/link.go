@@ -150,7 +150,7 @@ func (k *Kernels) keepBusy(ctx context.Context, t gguf.Type) (stop func() error,
 		return nil, err
 	}
 	product := k.product(min(k.total/row, (restBytes-maxCols*width*4)/4), width, 1)
-	read := func(r *kernels.Recorder) error { return r.MulMat(t, product) }
+	read := func(r *kernels.Recorder) error { return kernels.MulMat(r, t, product) }
 	one, err := k.times(ctx, read) // builds the pipeline, too
 	if err != nil {
 		return nil, err

@@ -14,7 +14,7 @@ import (
 func (t *tuner) takes(p Product) bool {
 	r := t.decoder(nil)
 	x := t.products(p, 1, 0)
-	return r.Takes(&x)
+	return kernels.Takes(r, &x)
 }
 
 // seconds is what products take with a choice, n rows of X, each as often as a step makes it; 0 where it can't be used.
@@ -89,12 +89,12 @@ func (t *tuner) multiply(r *kernels.Recorder, p Product, n uint32, turn int) (er
 		r.Scratch = kernels.Scratch{Address: end - splitScratch, Bytes: splitScratch}
 	}
 	x := t.products(p, n, turn)
-	if r.Takes(&x) {
-		return r.Products(&x)
+	if kernels.Takes(r, &x) {
+		return kernels.Multiply(r, &x)
 	}
 	defer func() { err = errors.Join(err, r.Finish()) }()
 	for _, m := range x.Of {
-		err := r.MulMat(p.Type, shaders.MulMatArgs{W: m.W, X: x.X, Dst: m.Dst, M: m.M, K: p.K, N: n, XStride: p.K, DstStride: max(m.M, 1)})
+		err := kernels.MulMat(r, p.Type, shaders.MulMatArgs{W: m.W, X: x.X, Dst: m.Dst, M: m.M, K: p.K, N: n, XStride: p.K, DstStride: max(m.M, 1)})
 		if err != nil {
 			return err
 		}

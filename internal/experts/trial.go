@@ -2,6 +2,7 @@ package experts
 
 import (
 	"context"
+	"leat/internal/kernels"
 
 	"leat/shaders"
 	"leat/vk"
@@ -52,7 +53,7 @@ func (a *ahead) trial(cb *vk.CommandBuffer) error {
 		rec.Barrier()
 		cb.ConditionBarrier()
 		cb.BeginConditional(o.Scratch, at+word)
-		if err := rec.ExpertsThere(shaders.ExpertsThereArgs{There: to + table, IDs: to + ids, Count: 1}); err != nil {
+		if err := kernels.ExpertsThere(rec, shaders.ExpertsThereArgs{There: to + table, IDs: to + ids, Count: 1}); err != nil {
 			return err
 		}
 		cb.EndConditional()

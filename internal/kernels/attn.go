@@ -8,7 +8,7 @@ import (
 )
 
 // Rope rotates pairs of X (Rows, Heads, HeadDim) in place by the angles of CosSin.
-func (r *Recorder) Rope(a shaders.RopeArgs) error {
+func Rope(r *Recorder, a shaders.RopeArgs) error {
 	if a.Rows == 0 || a.Heads == 0 || a.RopeDim == 0 {
 		return nil
 	}
@@ -31,7 +31,7 @@ func (r *Recorder) Rope(a shaders.RopeArgs) error {
 }
 
 // KVAppend stores rows of K and V into the pages of a cache of type t, one of [shaders.KVTypes].
-func (r *Recorder) KVAppend(t gguf.Type, a shaders.KVAppendArgs) error {
+func KVAppend(r *Recorder, t gguf.Type, a shaders.KVAppendArgs) error {
 	if a.Rows == 0 {
 		return nil
 	}
@@ -53,8 +53,8 @@ func (r *Recorder) KVAppend(t gguf.Type, a shaders.KVAppendArgs) error {
 	return record(r, &c, func() (*shaders.Kernel, error) { return shaders.KVAppend(t) }, &a, a.Workgroups(t), &touched, co)
 }
 
-// TakesRopeKV reports whether [Recorder.RopeKV] can be used for a cache of type t.
-func (r *Recorder) TakesRopeKV(t gguf.Type) bool {
+// TakesRopeKV reports whether [RopeKV] can be used for a cache of type t.
+func TakesRopeKV(r *Recorder, t gguf.Type) bool {
 	return r.usable(ropeKVChoice(t), func() (*shaders.Kernel, error) { return shaders.RopeKV(t) })
 }
 
@@ -62,8 +62,8 @@ func ropeKVChoice(t gguf.Type) choice {
 	return choice{op: "rope", variant: shaders.KV, typed: true, typ: t}
 }
 
-// RopeKV is [Recorder.Rope] of Q and K and [Recorder.KVAppend] in one, to the same bits, but leaves K as it is.
-func (r *Recorder) RopeKV(t gguf.Type, a shaders.RopeKVArgs) error {
+// RopeKV is [Rope] of Q and K and [KVAppend] in one, to the same bits, but leaves K as it is.
+func RopeKV(r *Recorder, t gguf.Type, a shaders.RopeKVArgs) error {
 	if a.Rows == 0 {
 		return nil
 	}
@@ -99,8 +99,8 @@ func (c *check) ropeKV(t gguf.Type, a *shaders.RopeKVArgs, touched *touch) cost 
 	return cost{bytes: 8*q + 4*kv + n*kvBytes(t, a.KeyLen, a.ValLen), flops: 3 * (q + kv)}
 }
 
-// TakesRopeNormKV reports whether [Recorder.RopeNormKV] can be used for a cache of type t and keys of such heads.
-func (r *Recorder) TakesRopeNormKV(t gguf.Type, keyLen uint32) bool {
+// TakesRopeNormKV reports whether [RopeNormKV] can be used for a cache of type t and keys of such heads.
+func TakesRopeNormKV(r *Recorder, t gguf.Type, keyLen uint32) bool {
 	return keyLen <= shaders.MaxHeadNormed && r.usable(ropeNormKVChoice(t, keyLen), func() (*shaders.Kernel, error) { return shaders.RopeNormKV(t) })
 }
 
@@ -109,8 +109,8 @@ func ropeNormKVChoice(t gguf.Type, keyLen uint32) choice {
 	return choice{op: "rope", variant: shaders.NormKV, typed: true, typ: t, rowLanes: a.RowLanes()}
 }
 
-// RopeNormKV is [Recorder.RMSNorm] of each head of Q and K, then [Recorder.RopeKV], in one, to the same bits, but leaves K as it is.
-func (r *Recorder) RopeNormKV(t gguf.Type, a shaders.RopeNormKVArgs) error {
+// RopeNormKV is [RMSNorm] of each head of Q and K, then [RopeKV], in one, to the same bits, but leaves K as it is.
+func RopeNormKV(r *Recorder, t gguf.Type, a shaders.RopeNormKVArgs) error {
 	if a.Rows == 0 {
 		return nil
 	}
@@ -138,7 +138,7 @@ func (r *Recorder) RopeNormKV(t gguf.Type, a shaders.RopeNormKVArgs) error {
 // FlashAttn lets each row of Q attend to its sequence's positions up to its own, in a cache of type t. Many rows of one
 // sequence go by cooperative matrices where the device has them, see [Recorder.Run]; few rows with their positions side by
 // side, see [Recorder.Parts], and their output is brought into bytes on the way where there is room.
-func (r *Recorder) FlashAttn(t gguf.Type, a shaders.FlashAttnArgs) error {
+func FlashAttn(r *Recorder, t gguf.Type, a shaders.FlashAttnArgs) error {
 	if a.Rows == 0 || a.Heads == 0 {
 		return nil
 	}
@@ -170,12 +170,12 @@ func (r *Recorder) FlashAttn(t gguf.Type, a shaders.FlashAttnArgs) error {
 		touched.read(f32s(a.Sinks, 1, a.Heads, 0))
 	}
 	touched.write(f32s(a.Dst, a.Rows, a.Heads*a.ValLen, a.DstStride))
-	if c.err == nil && r.runs(t, &a) {
-		c.choice = r.runChoice(t, &a)
+	if c.err == nil && attnRuns(r, t, &a) {
+		c.choice = runChoice(r, t, &a)
 		return record(r, &c, func() (*shaders.Kernel, error) { return shaders.FlashAttnCM(t) }, &a, c.choice.heads.groups(&a), &touched, co)
 	}
-	if c.err == nil && r.splits(t, &a) {
-		return r.flashAttnSplit(t, &a, positions)
+	if c.err == nil && attnSplits(r, t, &a) {
+		return flashAttnSplit(r, t, &a, positions)
 	}
 	return record(r, &c, func() (*shaders.Kernel, error) { return shaders.FlashAttn(t) }, &a, a.Workgroups(), &touched, co)
 }

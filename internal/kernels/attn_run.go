@@ -63,12 +63,12 @@ func (h *heads) constant(name string) uint32 {
 }
 
 // runs reports whether attention is computed by cooperative matrices.
-func (r *Recorder) runs(t gguf.Type, a *shaders.FlashAttnArgs) bool {
+func attnRuns(r *Recorder, t gguf.Type, a *shaders.FlashAttnArgs) bool {
 	return r.k.matrix > 0 && r.Run && slices.Contains(shaders.KVTypesCM, t) && r.Role == Prompt && a.KeyLen%16 == 0 && a.ValLen%16 == 0 &&
-		max(a.KeyLen, a.ValLen) <= shaders.MaxHeadCM && a.PagePositions%32 == 0 && r.usable(r.runChoice(t, a), func() (*shaders.Kernel, error) { return shaders.FlashAttnCM(t) })
+		max(a.KeyLen, a.ValLen) <= shaders.MaxHeadCM && a.PagePositions%32 == 0 && r.usable(runChoice(r, t, a), func() (*shaders.Kernel, error) { return shaders.FlashAttnCM(t) })
 }
 
-func (r *Recorder) runChoice(t gguf.Type, a *shaders.FlashAttnArgs) choice {
+func runChoice(r *Recorder, t gguf.Type, a *shaders.FlashAttnArgs) choice {
 	s := RunSplit{cmp.Or(r.RunSplit.Subgroups, ownRun.Subgroups), cmp.Or(r.RunSplit.Stages, ownRun.Stages)}
 	if s.SharedBytes(a.KeyLen, a.ValLen) > r.k.shared {
 		s = RunSplit{Subgroups: 4, Stages: 1}

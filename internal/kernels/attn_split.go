@@ -9,18 +9,18 @@ import (
 )
 
 // splits reports whether attention is computed with the positions side by side.
-func (r *Recorder) splits(t gguf.Type, a *shaders.FlashAttnArgs) bool {
-	c := r.k.splitChoice(t, a, r.groupOf(a), false)
+func attnSplits(r *Recorder, t gguf.Type, a *shaders.FlashAttnArgs) bool {
+	c := r.k.splitChoice(t, a, groupOf(r, a), false)
 	return r.Role == Decode && r.k.few && a.Rows <= shaders.FewRows && max(a.KeyLen, a.ValLen) <= shaders.MaxHeadSplit && c.attn.eights() <= shaders.MaxEights && a.QStride%4 == 0 &&
-		shaders.PartBytes(a.Rows, a.Heads, shaders.MaxParts, a.ValLen) <= r.Parts.Bytes && (r.joined(t, a) ||
+		shaders.PartBytes(a.Rows, a.Heads, shaders.MaxParts, a.ValLen) <= r.Parts.Bytes && (attnJoins(r, t, a) ||
 		r.usable(c, func() (*shaders.Kernel, error) { return splitKernel(t, false) }) &&
 			r.usable(joinChoice, shaders.FlashAttnJoin))
 }
 
 // joined reports whether the kernel that splits the positions joins the parts, too.
-func (r *Recorder) joined(t gguf.Type, a *shaders.FlashAttnArgs) bool {
+func attnJoins(r *Recorder, t gguf.Type, a *shaders.FlashAttnArgs) bool {
 	return shaders.CounterBytes(a.Rows, a.Heads) <= r.Counters.Bytes &&
-		r.usable(r.k.splitChoice(t, a, r.groupOf(a), true), func() (*shaders.Kernel, error) { return splitKernel(t, true) })
+		r.usable(r.k.splitChoice(t, a, groupOf(r, a), true), func() (*shaders.Kernel, error) { return splitKernel(t, true) })
 }
 
 // attn is what flash_attn_split is made for, and how its lanes share the work.
@@ -97,7 +97,7 @@ const (
 )
 
 // groupOf is how many of the query heads that share a key head a workgroup takes. No result depends on it.
-func (r *Recorder) groupOf(a *shaders.FlashAttnArgs) uint32 {
+func groupOf(r *Recorder, a *shaders.FlashAttnArgs) uint32 {
 	seen := r.Positions // 0: it may be many
 	if a.Window > 0 && seen > 0 {
 		seen = min(seen, a.Window)
@@ -114,8 +114,8 @@ func (r *Recorder) groupOf(a *shaders.FlashAttnArgs) uint32 {
 	return g
 }
 
-func (r *Recorder) flashAttnSplit(t gguf.Type, a *shaders.FlashAttnArgs, positions float64) error {
-	group := r.groupOf(a)
+func flashAttnSplit(r *Recorder, t gguf.Type, a *shaders.FlashAttnArgs, positions float64) error {
+	group := groupOf(r, a)
 	var to *q8
 	if a.ValLen%q8Block == 0 {
 		to = r.q8Slot(a.Dst, a.Rows, a.Heads*a.ValLen, a.DstStride, 0)
@@ -130,13 +130,13 @@ func (r *Recorder) flashAttnSplit(t gguf.Type, a *shaders.FlashAttnArgs, positio
 	if to != nil {
 		join.Q, join.S = to.q, to.sums
 	}
-	alone := r.joined(t, a)
+	alone := attnJoins(r, t, a)
 	if alone {
 		split.Counters, split.Dst, split.Bytes, split.Sinks = r.Counters.Address, join.Dst, join.Q, join.Sinks
 	}
-	err := r.FlashAttnSplit(t, group, uint64(positions), split)
+	err := FlashAttnSplit(r, t, group, uint64(positions), split)
 	if err == nil && !alone {
-		err = r.FlashAttnJoin(join)
+		err = FlashAttnJoin(r, join)
 	}
 	if err == nil && to != nil {
 		to.there = true
@@ -146,7 +146,7 @@ func (r *Recorder) flashAttnSplit(t gguf.Type, a *shaders.FlashAttnArgs, positio
 
 // FlashAttnSplit lets each row of Q attend to its positions, of which no row sees more than so many, in parts. A
 // workgroup takes group query heads.
-func (r *Recorder) FlashAttnSplit(t gguf.Type, group uint32, positions uint64, a shaders.FlashAttnSplitArgs) error {
+func FlashAttnSplit(r *Recorder, t gguf.Type, group uint32, positions uint64, a shaders.FlashAttnSplitArgs) error {
 	if a.Rows == 0 || a.Heads == 0 {
 		return nil
 	}
@@ -215,7 +215,7 @@ func (c *check) joined(a *shaders.FlashAttnSplitArgs, group uint32, t *touch) {
 }
 
 // FlashAttnJoin puts the parts that FlashAttnSplit left together.
-func (r *Recorder) FlashAttnJoin(a shaders.FlashAttnJoinArgs) error {
+func FlashAttnJoin(r *Recorder, a shaders.FlashAttnJoinArgs) error {
 	if a.Rows == 0 || a.Heads == 0 {
 		return nil
 	}

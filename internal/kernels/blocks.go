@@ -16,9 +16,9 @@ const (
 )
 
 // decodes reports whether a product of n rows of k values that goes in halves reads its m rows of weights of type t in blocks.
-func (r *Recorder) decodes(t gguf.Type, m, n, k uint32) bool {
+func decodes(r *Recorder, t gguf.Type, m, n, k uint32) bool {
 	return k%q8Block == 0 && teamVariants[t] == shaders.Int8 && (r.Decoding == DecodeWithin || r.Decoding == DecodeByShape && worthDecoding(t, m)) &&
-		r.usable(r.blocksChoice(t, m, n), func() (*shaders.Kernel, error) { return shaders.MulMatQCM(t) })
+		r.usable(blocksChoice(r, t, m, n), func() (*shaders.Kernel, error) { return shaders.MulMatQCM(t) })
 }
 
 // mostWithin is the most rows of weights in blocks that don't begin on 16 bytes for which decoding within the product is faster.
@@ -39,7 +39,7 @@ func usualGroups(m, n uint32) uint64 {
 func fewTiles(m, n uint32) bool { return 4*usualGroups(m, n) <= enoughGroups }
 
 // blocksChoice is the product of n rows in tiles with m rows of weights in blocks.
-func (r *Recorder) blocksChoice(t gguf.Type, m, n uint32) choice {
+func blocksChoice(r *Recorder, t gguf.Type, m, n uint32) choice {
 	s := r.Split
 	switch {
 	case s != (Split{}):
@@ -68,19 +68,19 @@ func ownBlocksSplit(m, n uint32) Split {
 }
 
 // mulMatBlocks is mulMatHalves without memory for weights. With up, another matrix like W, it is gated, and nothing is added.
-func (r *Recorder) mulMatBlocks(t gguf.Type, a *shaders.MulMatArgs, residual uint64, stride uint32, up uint64) error {
-	x, scales, err := r.bringX(a)
+func mulMatBlocks(r *Recorder, t gguf.Type, a *shaders.MulMatArgs, residual uint64, stride uint32, up uint64) error {
+	x, scales, err := bringX(r, a)
 	if err != nil {
 		return err
 	}
 	args := shaders.MulMatCMArgs{W: a.W, X: x, Scales: scales, Dst: a.Dst, Residual: residual, M: a.M, K: a.K, N: a.N, DstStride: a.DstStride, ResidualStride: stride}
-	c, matrices := check{choice: r.blocksChoice(t, a.M, a.N)}, uint32(1)
+	c, matrices := check{choice: blocksChoice(r, t, a.M, a.N)}, uint32(1)
 	bytes := float64(a.M) * rowBytes(t, a.K)
 	var touched touch
 	touched.read(span{a.W, a.W + uint64(bytes)})
 	touched.product(&args)
 	if up != 0 {
-		c.choice, matrices, args.Residual = r.gatesChoice(t, a.M, a.N), 2, up
+		c.choice, matrices, args.Residual = gatesChoice(r, t, a.M, a.N), 2, up
 		touched.read(span{up, up + uint64(bytes)})
 	}
 	m, n, k, of := float64(a.M), float64(a.N), float64(a.K), float64(matrices)
@@ -88,23 +88,23 @@ func (r *Recorder) mulMatBlocks(t gguf.Type, a *shaders.MulMatArgs, residual uin
 		cost{bytes: of*bytes + 2*k*n + 4*m*n, flops: 2 * of * m * n * k})
 }
 
-// TakesGates reports whether the device and the recorder's memory allow [Recorder.Gates]: where the weights of both products would
+// TakesGates reports whether the device and the recorder's memory allow [Gates]: where the weights of both products would
 // be decoded within them.
-func (r *Recorder) TakesGates(t gguf.Type, a *shaders.MulMatArgs) bool {
-	c := r.gatesChoice(t, a.M, a.N)
-	return !r.inBytes() && r.halves(t, a) && r.decodes(t, 2*a.M, a.N, a.K) && c.split.WM%32 == 0 &&
+func TakesGates(r *Recorder, t gguf.Type, a *shaders.MulMatArgs) bool {
+	c := gatesChoice(r, t, a.M, a.N)
+	return !r.inBytes() && halves(r, t, a) && decodes(r, t, 2*a.M, a.N, a.K) && c.split.WM%32 == 0 &&
 		r.usable(c, func() (*shaders.Kernel, error) { return shaders.MulMatQCM(t) })
 }
 
 // gatesChoice is the product of n rows in tiles with m rows each of two matrices.
-func (r *Recorder) gatesChoice(t gguf.Type, m, n uint32) choice {
-	c := r.blocksChoice(t, 2*m, n)
+func gatesChoice(r *Recorder, t gguf.Type, m, n uint32) choice {
+	c := blocksChoice(r, t, 2*m, n)
 	c.glu = shaders.GLUFloats
 	return c
 }
 
-// Gates is Dst (N, M) = silu(X (N, K) · Wᵀ) * (X · upᵀ), of two matrices of type t, that the recorder [Recorder.TakesGates].
-func (r *Recorder) Gates(t gguf.Type, a shaders.MulMatArgs, up uint64) error {
+// Gates is Dst (N, M) = silu(X (N, K) · Wᵀ) * (X · upᵀ), of two matrices of type t, that the recorder [TakesGates].
+func Gates(r *Recorder, t gguf.Type, a shaders.MulMatArgs, up uint64) error {
 	if a.M == 0 || a.N == 0 {
 		return nil
 	}
@@ -114,7 +114,7 @@ func (r *Recorder) Gates(t gguf.Type, a shaders.MulMatArgs, up uint64) error {
 	if c.err != nil {
 		return c.err
 	}
-	return r.mulMatBlocks(t, &a, 0, 0, up)
+	return mulMatBlocks(r, t, &a, 0, 0, up)
 }
 
 // product adds what a product of cooperative matrices touches beside the weights.

@@ -23,18 +23,18 @@ func TestDecodes(t *testing.T) {
 	} {
 		r.Decoding = c.how
 		r.Scratch.Bytes = shaders.ScratchBytes(c.n, c.k, 512<<20)
-		if got := r.decodes(c.t, c.m, c.n, c.k); got != c.want {
+		if got := decodes(r, c.t, c.m, c.n, c.k); got != c.want {
 			t.Errorf("%v, %d x %d by %d rows, %d: decoded within %v, want %v", c.t, c.m, c.k, c.n, c.how, got, c.want)
 		}
 	}
-	if got := r.blocksChoice(gguf.Q4_K, 1024, 512).split.BM; got != 64 {
+	if got := blocksChoice(r, gguf.Q4_K, 1024, 512).split.BM; got != 64 {
 		t.Errorf("1024 rows of weights: BM %d, want 64", got)
 	}
-	if got := r.blocksChoice(gguf.Q4_K, 8192, 512).split.Split; got.BM != 128 || got.BN != 128 || !got.Halves {
+	if got := blocksChoice(r, gguf.Q4_K, 8192, 512).split.Split; got.BM != 128 || got.BN != 128 || !got.Halves {
 		t.Errorf("8192 rows of weights: %v, want tiles of 128 x 128 in halves", got)
 	}
 	r.k.shared = 32 << 10
-	if got := r.blocksChoice(gguf.Q4_K, 8192, 512).split.Split; got.SharedBytes() > r.k.shared || got.BN != shaders.TileRows/2 {
+	if got := blocksChoice(r, gguf.Q4_K, 8192, 512).split.Split; got.SharedBytes() > r.k.shared || got.BN != shaders.TileRows/2 {
 		t.Errorf("32 KiB of shared memory: %v, of %d bytes", got, got.SharedBytes())
 	}
 }
@@ -46,10 +46,10 @@ func TestBlocksTuned(t *testing.T) {
 	k.tuned.Store(&tuned{splits: [2]Split{want, {}}})
 	r := &Recorder{k: k}
 	want.Halves, want.Wide = true, true
-	if got := r.blocksChoice(gguf.Q4_K, 8192, 512).split.Split; got != want {
+	if got := blocksChoice(r, gguf.Q4_K, 8192, 512).split.Split; got != want {
 		t.Errorf("%v, want what was tuned, %v", got, want)
 	}
-	if got := r.blocksChoice(gguf.Q4_K, 1024, 512).split.BM; got != 64 {
+	if got := blocksChoice(r, gguf.Q4_K, 1024, 512).split.BM; got != 64 {
 		t.Errorf("1024 rows of weights: BM %d, want 64", got)
 	}
 }

@@ -83,7 +83,7 @@ func TestWholeRowFails(t *testing.T) {
 	r := k.Recorder(nil)
 	r.Role, r.Q8 = Decode, Scratch{256, 1 << 20}
 	takes := func(typ gguf.Type, n uint32) bool {
-		return r.Takes(&Products{Type: typ, X: 256, N: n, K: 256, XStride: 256, Of: [3]Matrix{{W: 256, Dst: 256, M: 64}}, DstStride: 64})
+		return Takes(r, &Products{Type: typ, X: 256, N: n, K: 256, XStride: 256, Of: [3]Matrix{{W: 256, Dst: 256, M: 64}}, DstStride: 64})
 	}
 	for _, step := range []struct {
 		typ  gguf.Type

@@ -7,7 +7,7 @@ import (
 )
 
 // SigmoidMul is Dst = X * sigmoid(gate), Dst may be X.
-func (r *Recorder) SigmoidMul(a shaders.SigmoidMulArgs) error {
+func SigmoidMul(r *Recorder, a shaders.SigmoidMulArgs) error {
 	if a.Rows == 0 || a.Cols == 0 {
 		return nil
 	}
@@ -33,7 +33,7 @@ func (r *Recorder) SigmoidMul(a shaders.SigmoidMulArgs) error {
 }
 
 // SwiGLUOAI is Dst = g * sigmoid(Alpha*g) * (u + 1) of clamped Gate and Up.
-func (r *Recorder) SwiGLUOAI(a shaders.SwiGLUOAIArgs) error {
+func SwiGLUOAI(r *Recorder, a shaders.SwiGLUOAIArgs) error {
 	if a.Count == 0 {
 		return nil
 	}
@@ -53,7 +53,7 @@ func (r *Recorder) SwiGLUOAI(a shaders.SwiGLUOAIArgs) error {
 }
 
 // Cpy copies rows of X to those of Dst.
-func (r *Recorder) Cpy(a shaders.CpyArgs) error {
+func Cpy(r *Recorder, a shaders.CpyArgs) error {
 	if a.Rows == 0 || a.Cols == 0 {
 		return nil
 	}

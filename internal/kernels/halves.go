@@ -113,7 +113,7 @@ func OwnSplit(n uint32) Split {
 var smallSplit = Split{BM: 64, BN: 64, WM: 32, WN: 32}
 
 // splitFor is the split for m outputs of each of n rows of X. Who computes an output depends on it, not how: the bits stay.
-func (r *Recorder) splitFor(m, n uint32) split {
+func splitFor(r *Recorder, m, n uint32) split {
 	s := r.Split
 	if s == (Split{}) && r.k.matrix >= 16 && fewTiles(m, n) {
 		s = smallSplit
@@ -160,7 +160,7 @@ func (s *Split) fits(subgroup int, most uint32, shared int64) string {
 
 // Splits reports whether a workgroup of s has the lanes and the shared memory that the device allows, and a share of the loads
 // for each lane.
-func (r *Recorder) Splits(s Split) bool {
+func Splits(r *Recorder, s Split) bool {
 	return s != (Split{}) && r.k.matrix > 0 && s.Lanes(r.k.matrix) <= min(r.k.dev.Physical.Limits.MaxWorkgroupInvocations, maxSplitLanes) && s.SharedBytes() <= r.k.shared
 }
 
@@ -205,7 +205,7 @@ const enoughGroups = 256
 
 // LeastRows is how many rows of a step's products and attention should stay together: fewer would go by kernels that
 // are ten times as slow, whatever is expected of the device; 0: any number is as good.
-func (r *Recorder) LeastRows() uint32 {
+func LeastRows(r *Recorder) uint32 {
 	if r.k.matrix == 0 || r.Scratch.Bytes == 0 || r.k.tested.broken("mul_mat_cm") {
 		return 0
 	}
@@ -213,36 +213,36 @@ func (r *Recorder) LeastRows() uint32 {
 }
 
 // Halves reports whether products of n rows of k values with weights (m, k) of type t are computed in halves, and
-// [Recorder.MulMatAdd] may be asked for.
-func (r *Recorder) Halves(t gguf.Type, m, n, k uint32) bool {
-	return r.halves(t, &shaders.MulMatArgs{M: m, N: n, K: k})
+// [MulMatAdd] may be asked for.
+func Halves(r *Recorder, t gguf.Type, m, n, k uint32) bool {
+	return halves(r, t, &shaders.MulMatArgs{M: m, N: n, K: k})
 }
 
 // halves reports whether a product is computed in halves.
-func (r *Recorder) halves(t gguf.Type, a *shaders.MulMatArgs) bool {
+func halves(r *Recorder, t gguf.Type, a *shaders.MulMatArgs) bool {
 	return r.k.matrix > 0 && r.Role == Prompt && a.K >= 64 &&
 		shaders.ScratchBytes(a.N, a.K, 0) <= r.Scratch.Bytes &&
 		r.usable(choice{op: "tile_f16"}, shaders.TileF16) &&
 		r.usable(dequantChoice(t), func() (*shaders.Kernel, error) { return shaders.DequantF16(t) }) &&
-		r.usable(r.splitChoice(a.M, a.N), shaders.MulMatCM)
+		r.usable(tilesChoice(r, a.M, a.N), shaders.MulMatCM)
 }
 
 func dequantChoice(t gguf.Type) choice { return choice{op: "dequant_f16", typed: true, typ: t} }
 
 // splitChoice is the product of n rows in tiles with m rows of weights.
-func (r *Recorder) splitChoice(m, n uint32) choice {
-	return choice{op: "mul_mat", variant: shaders.CM, split: r.splitFor(m, n)}
+func tilesChoice(r *Recorder, m, n uint32) choice {
+	return choice{op: "mul_mat", variant: shaders.CM, split: splitFor(r, m, n)}
 }
 
 // mulMatHalves decodes the weights slice by slice into a ring. While a slice is multiplied the next is decoded: they
 // lie in different places, so nothing orders them.
 //
 // What is at residual is added, with stride floats from row to row; 0: nothing is.
-func (r *Recorder) mulMatHalves(t gguf.Type, a *shaders.MulMatArgs, residual uint64, stride uint32) error {
-	if r.decodes(t, a.M, a.N, a.K) {
-		return r.mulMatBlocks(t, a, residual, stride, 0)
+func mulMatHalves(r *Recorder, t gguf.Type, a *shaders.MulMatArgs, residual uint64, stride uint32) error {
+	if decodes(r, t, a.M, a.N, a.K) {
+		return mulMatBlocks(r, t, a, residual, stride, 0)
 	}
-	x, scales, err := r.bringX(a)
+	x, scales, err := bringX(r, a)
 	if err != nil {
 		return err
 	}
@@ -258,14 +258,14 @@ func (r *Recorder) mulMatHalves(t gguf.Type, a *shaders.MulMatArgs, residual uin
 		}
 		to := ring.lo + r.tiles.next
 		r.tiles.next += bytes
-		if err := r.DequantF16(t, shaders.DequantF16Args{W: a.W + uint64(m)*rowBytes, Dst: to, M: rows, K: a.K}); err != nil {
+		if err := DequantF16(r, t, shaders.DequantF16Args{W: a.W + uint64(m)*rowBytes, Dst: to, M: rows, K: a.K}); err != nil {
 			return err
 		}
 		part := shaders.MulMatCMArgs{W: to, X: x, Scales: scales, Dst: a.Dst + 4*uint64(m), M: rows, K: a.K, N: a.N, DstStride: a.DstStride}
 		if residual != 0 {
 			part.Residual, part.ResidualStride = residual+4*uint64(m), stride
 		}
-		if err := r.later(part, a.M); err != nil {
+		if err := multiplyLater(r, part, a.M); err != nil {
 			return err
 		}
 		m += rows
@@ -273,9 +273,9 @@ func (r *Recorder) mulMatHalves(t gguf.Type, a *shaders.MulMatArgs, residual uin
 	return nil
 }
 
-// MulMatAdd is MulMat where [Recorder.Halves] says so of the whole step, with residual (N, M), stride floats from row to row,
+// MulMatAdd is MulMat where [Halves] says so of the whole step, with residual (N, M), stride floats from row to row,
 // added; Dst may be residual.
-func (r *Recorder) MulMatAdd(t gguf.Type, a shaders.MulMatArgs, residual uint64, stride uint32) error {
+func MulMatAdd(r *Recorder, t gguf.Type, a shaders.MulMatArgs, residual uint64, stride uint32) error {
 	if a.M == 0 || a.N == 0 {
 		return nil
 	}
@@ -286,11 +286,11 @@ func (r *Recorder) MulMatAdd(t gguf.Type, a shaders.MulMatArgs, residual uint64,
 	if c.err != nil {
 		return c.err
 	}
-	return r.mulMatHalves(t, &a, residual, stride)
+	return mulMatHalves(r, t, &a, residual, stride)
 }
 
 // MulMatTiles is the product of weights and X that are both in tiles.
-func (r *Recorder) MulMatTiles(a shaders.MulMatCMArgs) error {
+func MulMatTiles(r *Recorder, a shaders.MulMatCMArgs) error {
 	if a.M == 0 || a.N == 0 {
 		return nil
 	}
@@ -304,12 +304,12 @@ func (r *Recorder) MulMatTiles(a shaders.MulMatCMArgs) error {
 	if c.err != nil {
 		return c.err
 	}
-	return r.later(a, a.M)
+	return multiplyLater(r, a, a.M)
 }
 
 // later keeps a product for when its result is asked for, its place is, or there is enough to do. It may be a slice of m rows.
-func (r *Recorder) later(a shaders.MulMatCMArgs, m uint32) error {
-	p := product{args: a, split: r.splitFor(m, a.N)}
+func multiplyLater(r *Recorder, a shaders.MulMatCMArgs, m uint32) error {
+	p := product{args: a, split: splitFor(r, m, a.N)}
 	p.touch.read(span{a.W, a.W + uint64(shaders.TilesBytes(a.M, a.K))})
 	p.touch.product(&a)
 	r.tiles.pending = append(r.tiles.pending, p)
@@ -324,7 +324,7 @@ func (r *Recorder) Finish() error {
 	pending := r.tiles.pending
 	r.tiles.pending, r.tiles.groups = nil, 0
 	for i := range pending {
-		if err := r.mulMatCM(&pending[i]); err != nil {
+		if err := mulMatCM(r, &pending[i]); err != nil {
 			return err
 		}
 	}
@@ -344,7 +344,7 @@ func (r *Recorder) settle(t *touch) error {
 }
 
 // mulMatCM multiplies what is in tiles.
-func (r *Recorder) mulMatCM(p *product) error {
+func mulMatCM(r *Recorder, p *product) error {
 	a := &p.args
 	c := check{choice: choice{op: "mul_mat", variant: shaders.CM, split: p.split}}
 	m, n, k := float64(a.M), float64(a.N), float64(a.K)

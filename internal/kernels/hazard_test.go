@@ -29,64 +29,64 @@ func TestBarriers(t *testing.T) {
 
 	norm := func(x, dst uint64) func(*Recorder) error {
 		return func(r *Recorder) error {
-			return r.RMSNorm(shaders.RMSNormArgs{X: at(x), W: at(100), Dst: at(dst), Rows: rows, Cols: cols, XStride: cols, DstStride: cols})
+			return RMSNorm(r, shaders.RMSNormArgs{X: at(x), W: at(100), Dst: at(dst), Rows: rows, Cols: cols, XStride: cols, DstStride: cols})
 		}
 	}
 	add := func(x, y, dst uint64) func(*Recorder) error {
 		return func(r *Recorder) error {
-			return r.Add(shaders.AddArgs{A: at(x), B: at(y), Dst: at(dst), Count: rows * cols, BCols: rows * cols})
+			return Add(r, shaders.AddArgs{A: at(x), B: at(y), Dst: at(dst), Count: rows * cols, BCols: rows * cols})
 		}
 	}
 	mul := func(x, dst uint64) func(*Recorder) error {
 		return func(r *Recorder) error {
-			return r.MulMat(gguf.F32, shaders.MulMatArgs{W: at(101), X: at(x), Dst: at(dst), M: cols, K: cols, N: rows, XStride: cols, DstStride: cols})
+			return MulMat(r, gguf.F32, shaders.MulMatArgs{W: at(101), X: at(x), Dst: at(dst), M: cols, K: cols, N: rows, XStride: cols, DstStride: cols})
 		}
 	}
 	glu := func(g, u, dst uint64) func(*Recorder) error {
 		return func(r *Recorder) error {
-			return r.SwiGLU(shaders.GLUArgs{Gate: at(g), Up: at(u), Dst: at(dst), Count: rows * cols})
+			return SwiGLU(r, shaders.GLUArgs{Gate: at(g), Up: at(u), Dst: at(dst), Count: rows * cols})
 		}
 	}
 	rope := func(x uint64) func(*Recorder) error {
 		return func(r *Recorder) error {
-			return r.Rope(shaders.RopeArgs{X: at(x), CosSin: at(102), Rows: rows, Heads: 1, HeadDim: cols, RopeDim: cols, XStride: cols})
+			return Rope(r, shaders.RopeArgs{X: at(x), CosSin: at(102), Rows: rows, Heads: 1, HeadDim: cols, RopeDim: cols, XStride: cols})
 		}
 	}
 	softMax := func(x, dst uint64) func(*Recorder) error {
 		return func(r *Recorder) error {
-			return r.SoftMax(shaders.SoftMaxArgs{X: at(x), Dst: at(dst), Rows: rows, Cols: cols, Scale: 1})
+			return SoftMax(r, shaders.SoftMaxArgs{X: at(x), Dst: at(dst), Rows: rows, Cols: cols, Scale: 1})
 		}
 	}
 	argmax := func(x, dst uint64) func(*Recorder) error {
 		return func(r *Recorder) error {
-			return r.Argmax(shaders.ArgmaxArgs{X: at(x), Dst: at(dst), Rows: rows, Cols: cols})
+			return Argmax(r, shaders.ArgmaxArgs{X: at(x), Dst: at(dst), Rows: rows, Cols: cols})
 		}
 	}
 	getRows := func(table, ids, dst uint64) func(*Recorder) error {
 		return func(r *Recorder) error {
-			return r.GetRows(gguf.F32, shaders.GetRowsArgs{Table: at(table), IDs: at(ids), Dst: at(dst), Rows: rows, Cols: cols})
+			return GetRows(r, gguf.F32, shaders.GetRowsArgs{Table: at(table), IDs: at(ids), Dst: at(dst), Rows: rows, Cols: cols})
 		}
 	}
 	kvAppend := func(k, v uint64, layer uint32) func(*Recorder) error {
 		return func(r *Recorder) error {
-			return r.KVAppend(gguf.F32, shaders.KVAppendArgs{K: at(k), V: at(v), Pages: at(110), Pos: at(111), Seq: at(112), Rows: rows, HeadsKV: 1,
+			return KVAppend(r, gguf.F32, shaders.KVAppendArgs{K: at(k), V: at(v), Pages: at(110), Pos: at(111), Seq: at(112), Rows: rows, HeadsKV: 1,
 				KeyLen: cols, ValLen: cols, MaxPages: 1, PagePositions: 32, LayerOff: layer << 14, KStride: cols, VStride: cols})
 		}
 	}
 	attend := func(q, dst uint64, layer uint32) func(*Recorder) error {
 		return func(r *Recorder) error {
-			return r.FlashAttn(gguf.F32, shaders.FlashAttnArgs{Q: at(q), Dst: at(dst), Pages: at(110), Pos: at(111), Seq: at(112), Rows: rows, Heads: 1,
+			return FlashAttn(r, gguf.F32, shaders.FlashAttnArgs{Q: at(q), Dst: at(dst), Pages: at(110), Pos: at(111), Seq: at(112), Rows: rows, Heads: 1,
 				HeadsKV: 1, KeyLen: cols, ValLen: cols, MaxPages: 1, PagePositions: 32, LayerOff: layer << 14, QStride: cols, DstStride: cols, Scale: 1})
 		}
 	}
 	quantize := func(x, q uint64) func(*Recorder) error { // scales 2 KiB behind the bytes
 		return func(r *Recorder) error {
-			return r.QuantizeQ8(shaders.QuantizeQ8Args{X: at(x), Q: at(q), S: at(q) + 2048, Rows: rows, Cols: cols, XStride: cols})
+			return QuantizeQ8(r, shaders.QuantizeQ8Args{X: at(x), Q: at(q), S: at(q) + 2048, Rows: rows, Cols: cols, XStride: cols})
 		}
 	}
 	bytes := func(q, dst uint64) func(*Recorder) error {
 		return func(r *Recorder) error {
-			return r.MulMatTeam(shaders.Int8, gguf.Q8_0, shaders.NoGLU, shaders.MulMatTeamArgs{W0: at(101), X: at(q), S: at(q) + 2048, Dst0: at(dst), M0: cols, K: cols, N: rows, DstStride: cols})
+			return MulMatTeam(r, shaders.Int8, gguf.Q8_0, shaders.NoGLU, shaders.MulMatTeamArgs{W0: at(101), X: at(q), S: at(q) + 2048, Dst0: at(dst), M0: cols, K: cols, N: rows, DstStride: cols})
 		}
 	}
 	products := func(q, k, v, x, dst uint64) func(*Recorder) error { // of addresses 0: none
@@ -97,13 +97,13 @@ func TestBarriers(t *testing.T) {
 			return at(i)
 		}
 		return func(r *Recorder) error {
-			return r.MulMatRope(gguf.Q8_0, Turning{Key: cols, Val: cols, Turns: cols, Floats: true}, shaders.MulMatRopeArgs{W0: w(q), W1: w(k), W2: w(v), X: at(x), S: at(x) + 2048, Dst: at(dst), CosSin: at(102),
+			return MulMatRope(r, gguf.Q8_0, Turning{Key: cols, Val: cols, Turns: cols, Floats: true}, shaders.MulMatRopeArgs{W0: w(q), W1: w(k), W2: w(v), X: at(x), S: at(x) + 2048, Dst: at(dst), CosSin: at(102),
 				Pages: at(110), Pos: at(111), Seq: at(112), K: cols, N: rows, Heads: 1 | 1<<16, MaxPages: 1, PagePositions: 32})
 		}
 	}
 	there := func(table, ids uint64) func(*Recorder) error {
 		return func(r *Recorder) error {
-			return r.ExpertsThere(shaders.ExpertsThereArgs{There: at(table), IDs: at(ids), Count: rows})
+			return ExpertsThere(r, shaders.ExpertsThereArgs{There: at(table), IDs: at(ids), Count: rows})
 		}
 	}
 	copied := func(src, dst uint64) func(*Recorder) error {

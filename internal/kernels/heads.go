@@ -11,9 +11,9 @@ const (
 	headTile    = 8
 )
 
-// MulMatHeads multiplies each head's part of X by a matrix of its own of type t. It gives the bits of [Recorder.MulMat] in float32, head by
+// MulMatHeads multiplies each head's part of X by a matrix of its own of type t. It gives the bits of [MulMat] in float32, head by
 // head.
-func (r *Recorder) MulMatHeads(t gguf.Type, a shaders.MulMatHeadsArgs) error {
+func MulMatHeads(r *Recorder, t gguf.Type, a shaders.MulMatHeadsArgs) error {
 	if a.M == 0 || a.N == 0 || a.Heads == 0 {
 		return nil
 	}

@@ -9,15 +9,15 @@ import (
 )
 
 // TopKMoE chooses each row's experts and weighs them: a few lanes hold their scores where the device can, to the same bits.
-func (r *Recorder) TopKMoE(a shaders.TopKMoEArgs) error {
-	if r.HoldsScores(a.Experts) && r.usable(heldChoice(r.k.dev.Physical, a.Experts), shaders.TopKMoEHeld) {
-		return r.TopKMoEVariant(shaders.Held, a)
+func TopKMoE(r *Recorder, a shaders.TopKMoEArgs) error {
+	if HoldsScores(r, a.Experts) && r.usable(heldChoice(r.k.dev.Physical, a.Experts), shaders.TopKMoEHeld) {
+		return TopKMoEVariant(r, shaders.Held, a)
 	}
-	return r.TopKMoEVariant(shaders.FP32, a)
+	return TopKMoEVariant(r, shaders.FP32, a)
 }
 
 // HoldsScores reports whether the lanes of TopKMoE can hold the scores of so many experts.
-func (r *Recorder) HoldsScores(experts uint32) bool {
+func HoldsScores(r *Recorder, experts uint32) bool {
 	return experts > 0 && heldChoice(r.k.dev.Physical, experts).per <= shaders.MaxPer && lacksSubgroups(r.k) == ""
 }
 
@@ -28,7 +28,7 @@ func heldChoice(p *vk.PhysicalDevice, experts uint32) choice {
 }
 
 // TopKMoEVariant is TopKMoE by the variant FP32 or Held.
-func (r *Recorder) TopKMoEVariant(variant string, a shaders.TopKMoEArgs) error {
+func TopKMoEVariant(r *Recorder, variant string, a shaders.TopKMoEArgs) error {
 	if a.Rows == 0 {
 		return nil
 	}
@@ -79,7 +79,7 @@ func (c *check) groups(a *shaders.TopKMoEArgs) {
 }
 
 // GroupExperts sorts pairs by their experts, in tiles of a.Cols; 0: [shaders.ExpertCols].
-func (r *Recorder) GroupExperts(a shaders.GroupExpertsArgs) error {
+func GroupExperts(r *Recorder, a shaders.GroupExpertsArgs) error {
 	if a.Count == 0 {
 		return nil
 	}
@@ -104,7 +104,7 @@ func (r *Recorder) GroupExperts(a shaders.GroupExpertsArgs) error {
 
 // SortsPairs reports whether pairs of n rows and their experts should be sorted by expert: for cooperative matrices, and where an expert has
 // several. The bits of other kernels do not depend on it.
-func (r *Recorder) SortsPairs(n uint32) bool {
+func SortsPairs(r *Recorder, n uint32) bool {
 	return r.Role == Prompt && (r.k.matrix > 0 || n > shaders.FewRows)
 }
 
@@ -112,13 +112,13 @@ func (r *Recorder) SortsPairs(n uint32) bool {
 // expert once for [shaders.ExpertCols] pairs; where Tiles is 0 by mul_mat_vec_id, pair by pair. Both give the same bits. It sets a.Blocks.
 // Pairs and Tiles, of [shaders.ExpertTiles] by ExpertCols, are places for the pairs sorted by expert: the recorder does that at need.
 //
-// Rows are multiplied as bytes or as halves where [Recorder.TakesExperts] says so.
-func (r *Recorder) MulMatID(t gguf.Type, a shaders.MulMatIDArgs, experts uint32) error {
+// Rows are multiplied as bytes or as halves where [TakesExperts] says so.
+func MulMatID(r *Recorder, t gguf.Type, a shaders.MulMatIDArgs, experts uint32) error {
 	if a.M == 0 || a.Count == 0 || a.First >= a.Last {
 		return nil
 	}
-	if p := (ExpertProducts{Type: t, Experts: experts, MulMatIDArgs: a}); r.TakesExperts(&p) {
-		return r.ExpertProducts(&p)
+	if p := (ExpertProducts{Type: t, Experts: experts, MulMatIDArgs: a}); TakesExperts(r, &p) {
+		return MultiplyExperts(r, &p)
 	}
 	c := check{choice: choice{op: "mul_mat_id", typed: true, typ: t, whole: a.K%8 == 0 && a.XStride%4 == 0}}
 	find := func() (*shaders.Kernel, error) { return shaders.MulMatID(t) }
@@ -130,7 +130,7 @@ func (r *Recorder) MulMatID(t gguf.Type, a shaders.MulMatIDArgs, experts uint32)
 		c.address("Tiles", a.Tiles)
 		a.Blocks = shaders.ExpertTiles(a.Count, experts, shaders.ExpertCols)
 		passes = min(passes, float64(a.Blocks))
-		if err := r.sort(&ExpertProducts{Experts: experts, MulMatIDArgs: a}, shaders.ExpertCols); err != nil {
+		if err := sortPairs(r, &ExpertProducts{Experts: experts, MulMatIDArgs: a}, shaders.ExpertCols); err != nil {
 			return err
 		}
 		touched.read(f32s(a.Pairs, 1, a.Count, 0))
@@ -173,7 +173,7 @@ func (c *check) experts(t gguf.Type, a *shaders.MulMatIDArgs, experts uint32) {
 }
 
 // SumExperts sums up what each row's experts made, by their weights, and adds it to what is there.
-func (r *Recorder) SumExperts(a shaders.SumExpertsArgs) error {
+func SumExperts(r *Recorder, a shaders.SumExpertsArgs) error {
 	if a.Rows == 0 || a.Cols == 0 {
 		return nil
 	}
@@ -197,7 +197,7 @@ func (r *Recorder) SumExperts(a shaders.SumExpertsArgs) error {
 
 // ExpertsThere looks whether all experts of the pairs have addresses, of at most [shaders.MaxExperts]. Where it says so the device
 // alone knows: who touched those places before, or does later, puts a barrier between.
-func (r *Recorder) ExpertsThere(a shaders.ExpertsThereArgs) error {
+func ExpertsThere(r *Recorder, a shaders.ExpertsThereArgs) error {
 	if a.Count == 0 {
 		return nil
 	}

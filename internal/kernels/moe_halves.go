@@ -12,12 +12,12 @@ type sorted struct {
 }
 
 // sort brings the pairs of p into tiles of cols, unless they are.
-func (r *Recorder) sort(p *ExpertProducts, cols uint32) error {
+func sortPairs(r *Recorder, p *ExpertProducts, cols uint32) error {
 	a := shaders.GroupExpertsArgs{IDs: p.IDs, Pairs: p.Pairs, Tiles: p.Tiles, Count: p.Count, Experts: p.Experts, Cols: cols}
 	if r.sorted == sortedBy(&a) {
 		return nil
 	}
-	return r.GroupExperts(a)
+	return GroupExperts(r, a)
 }
 
 func sortedBy(a *shaders.GroupExpertsArgs) sorted {
@@ -42,7 +42,7 @@ const (
 )
 
 // idSplit is the split for so many pairs. The bits don't depend on it.
-func (r *Recorder) idSplit(pairs, experts uint32) split {
+func idSplit(r *Recorder, pairs, experts uint32) split {
 	s := r.Split
 	if s == (Split{}) {
 		switch each := pairs / experts; {
@@ -63,8 +63,8 @@ func (r *Recorder) idSplit(pairs, experts uint32) split {
 // softSplit is for a software device, which would compile for minutes what its few lanes do of others.
 var softSplit = Split{BM: 64, BN: 64, WM: 32, WN: 16}
 
-func (r *Recorder) idMatrixChoice(t gguf.Type, gated bool, pairs, experts uint32) choice {
-	c := choice{op: "mul_mat_id", variant: shaders.CM, typed: true, typ: t, split: r.idSplit(pairs, experts)}
+func idMatrixChoice(r *Recorder, t gguf.Type, gated bool, pairs, experts uint32) choice {
+	c := choice{op: "mul_mat_id", variant: shaders.CM, typed: true, typ: t, split: idSplit(r, pairs, experts)}
 	if r.Split == (Split{}) && t.BlockBytes()%16 == 0 { // others were not measured
 		c.split.Halves, c.split.Wide = true, true
 	}
@@ -75,7 +75,7 @@ func (r *Recorder) idMatrixChoice(t gguf.Type, gated bool, pairs, experts uint32
 }
 
 // takesHalves reports whether products with experts are computed in halves.
-func (r *Recorder) takesHalves(p *ExpertProducts) bool {
+func takesHalves(r *Recorder, p *ExpertProducts) bool {
 	if r.k.matrix == 0 || p.Tiles == 0 || teamVariants[p.Type] != shaders.Int8 || p.K < 64 || p.K%q8Block != 0 {
 		return false
 	}
@@ -83,23 +83,23 @@ func (r *Recorder) takesHalves(p *ExpertProducts) bool {
 		return true
 	}
 	return shaders.ScratchBytes(p.rows(), p.K, 0) <= r.Scratch.Bytes && r.usable(choice{op: "tile_f16"}, shaders.TileF16) &&
-		r.usable(r.idMatrixChoice(p.Type, p.Up != 0, p.Count, p.Experts), func() (*shaders.Kernel, error) { return shaders.MulMatIDCM(p.Type) })
+		r.usable(idMatrixChoice(r, p.Type, p.Up != 0, p.Count, p.Experts), func() (*shaders.Kernel, error) { return shaders.MulMatIDCM(p.Type) })
 }
 
 // expertHalves records products with experts in halves.
-func (r *Recorder) expertHalves(p *ExpertProducts) error {
-	c := check{choice: r.idMatrixChoice(p.Type, p.Up != 0, p.Count, p.Experts)}
+func expertHalves(r *Recorder, p *ExpertProducts) error {
+	c := check{choice: idMatrixChoice(r, p.Type, p.Up != 0, p.Count, p.Experts)}
 	c.experts(p.Type, &p.MulMatIDArgs, p.Experts)
 	c.words("Pairs", p.Pairs)
 	c.address("Tiles", p.Tiles)
 	if c.err != nil {
 		return c.err
 	}
-	if err := r.sort(p, c.split.BN); err != nil {
+	if err := sortPairs(r, p, c.split.BN); err != nil {
 		return err
 	}
 	rows := p.rows()
-	x, scales, err := r.bringX(&shaders.MulMatArgs{X: p.X, N: rows, K: p.K, XStride: p.XStride})
+	x, scales, err := bringX(r, &shaders.MulMatArgs{X: p.X, N: rows, K: p.K, XStride: p.XStride})
 	if err != nil {
 		return err
 	}

@@ -11,14 +11,14 @@ import (
 const routedLanes = 256
 
 // routedChoice is the kernel for a router of type t: the order of its sums is that of the norm and the product by themselves.
-func (r *Recorder) routedChoice(t gguf.Type, experts, cols uint32) choice {
+func routedChoice(r *Recorder, t gguf.Type, experts, cols uint32) choice {
 	tile := r.Tile
 	if tile == (Tile{}) {
-		tile = Tile{Rows: 1, Team: r.teamChoice(shaders.Wide, t, shaders.NoGLU, 1, experts, cols).tile.Team, Lanes: min(routedLanes, r.normLanes())}
+		tile = Tile{Rows: 1, Team: teamChoice(r, shaders.Wide, t, shaders.NoGLU, 1, experts, cols).tile.Team, Lanes: min(routedLanes, normLanes(r))}
 		tile.Unroll = min(shaders.MaxAhead, (cols/8+tile.Team-1)/tile.Team)
 	}
 	lanes := max(1, tile.Lanes)
-	return choice{op: "topk_moe", variant: shaders.Routed, typed: true, typ: t, tile: tile, per: (cols/4 + lanes - 1) / lanes, rowLanes: r.normLanes()}
+	return choice{op: "topk_moe", variant: shaders.Routed, typed: true, typ: t, tile: tile, per: (cols/4 + lanes - 1) / lanes, rowLanes: normLanes(r)}
 }
 
 // routedShared is more than the bytes of shared memory that a pipeline takes.
@@ -26,16 +26,16 @@ func routedShared(c *choice) int64 {
 	return 16*int64(c.per)*int64(c.tile.Lanes) + int64(c.rowLanes) + 16*shaders.MaxRouted + 8*int64(c.tile.Lanes) + 256
 }
 
-// TakesRouted reports whether the device and the recorder's memory allow [Recorder.RouteNormed]: it is a step of few rows.
+// TakesRouted reports whether the device and the recorder's memory allow [RouteNormed]: it is a step of few rows.
 // A CPU gains nothing: each of its workgroups norms the row again.
-func (r *Recorder) TakesRouted(t gguf.Type, a *shaders.TopKMoERoutedArgs) bool {
+func TakesRouted(r *Recorder, t gguf.Type, a *shaders.TopKMoERoutedArgs) bool {
 	if r.Role != Decode || lacksRouted(r.k) != "" || a.Rows > shaders.FewRows || r.k.Team(t, a.Cols) != shaders.Wide || r.k.tuned.Load().plain(t, a.Cols) {
 		return false
 	}
 	if a.Experts == 0 || a.Experts > shaders.MaxRouted || a.Cols == 0 || a.Cols%q8Block != 0 || shaders.Q8Size(a.Rows, a.Cols) > r.q8Room() || 4*int64(a.Rows) > r.Counters.Bytes {
 		return false
 	}
-	c := r.routedChoice(t, a.Experts, a.Cols)
+	c := routedChoice(r, t, a.Experts, a.Cols)
 	fits := c.per <= shaders.MaxPer && c.tile.Team <= c.tile.Lanes && c.rowLanes%c.tile.Lanes == 0 && routedShared(&c) <= r.k.shared
 	return fits && r.usable(c, func() (*shaders.Kernel, error) { return shaders.TopKMoERouted(t) })
 }
@@ -49,9 +49,9 @@ func lacksRouted(k *Kernels) string {
 
 func routes(p *vk.PhysicalDevice, forced bool) bool { return forced || p.Type != vk.CPU }
 
-// RouteNormed records what [Recorder.TakesRouted]: a norm, a router of type t, and the choice of each row's experts. It sets
+// RouteNormed records what [TakesRouted]: a norm, a router of type t, and the choice of each row's experts. It sets
 // a.Bytes and a.Counters, and knows Dst as bytes from then on.
-func (r *Recorder) RouteNormed(t gguf.Type, a shaders.TopKMoERoutedArgs) error {
+func RouteNormed(r *Recorder, t gguf.Type, a shaders.TopKMoERoutedArgs) error {
 	if a.Rows == 0 {
 		return nil
 	}
@@ -60,7 +60,7 @@ func (r *Recorder) RouteNormed(t gguf.Type, a shaders.TopKMoERoutedArgs) error {
 		return &ArgError{"topk_moe_routed", "Q8", r.Q8.Bytes, "twice the Q8Size of X"}
 	}
 	a.Bytes, a.Counters = to.q, r.Counters.Address
-	if err := r.TopKMoERouted(t, a); err != nil {
+	if err := TopKMoERouted(r, t, a); err != nil {
 		return err
 	}
 	to.there = true
@@ -68,11 +68,11 @@ func (r *Recorder) RouteNormed(t gguf.Type, a shaders.TopKMoERoutedArgs) error {
 }
 
 // TopKMoERouted records one topk_moe_routed.
-func (r *Recorder) TopKMoERouted(t gguf.Type, a shaders.TopKMoERoutedArgs) error {
+func TopKMoERouted(r *Recorder, t gguf.Type, a shaders.TopKMoERoutedArgs) error {
 	if a.Rows == 0 {
 		return nil
 	}
-	c := check{choice: r.routedChoice(t, a.Experts, a.Cols)}
+	c := check{choice: routedChoice(r, t, a.Experts, a.Cols)}
 	c.routed(&a, r.k.dev.Physical.Limits.MaxWorkgroupInvocations)
 	n, k := float64(a.Rows), float64(a.Cols)
 	router := float64(a.Experts) * rowBytes(t, a.Cols)

@@ -30,16 +30,16 @@ func (p *ExpertProducts) cols() uint32 {
 	return 1
 }
 
-// TakesExperts reports whether the device and the recorder's memory allow [Recorder.ExpertProducts]; [Recorder.MulMatID] is
+// TakesExperts reports whether the device and the recorder's memory allow [MultiplyExperts]; [MulMatID] is
 // always there.
-func (r *Recorder) TakesExperts(p *ExpertProducts) bool {
+func TakesExperts(r *Recorder, p *ExpertProducts) bool {
 	if r.inBytes() {
-		return r.takesBytes(p)
+		return takesBytes(r, p)
 	}
-	return r.takesHalves(p)
+	return takesHalves(r, p)
 }
 
-func (r *Recorder) takesBytes(p *ExpertProducts) bool {
+func takesBytes(r *Recorder, p *ExpertProducts) bool {
 	if teamVariants[p.Type] != shaders.Int8 || p.K%q8Block != 0 || p.Up == 0 && r.k.tuned.Load().plain(p.Type, p.K) {
 		return false
 	}
@@ -47,10 +47,10 @@ func (r *Recorder) takesBytes(p *ExpertProducts) bool {
 		return true
 	}
 	return shaders.Q8Size(p.rows(), p.K) <= r.q8Room() && r.usable(choice{op: "quantize_q8"}, shaders.QuantizeQ8) &&
-		r.usable(r.idChoice(p.Type, r.gluOfExperts(p), p.cols(), p.M, p.K), func() (*shaders.Kernel, error) { return shaders.MulMatVecIDInt8(p.Type) })
+		r.usable(idChoice(r, p.Type, gluOfExperts(r, p), p.cols(), p.M, p.K), func() (*shaders.Kernel, error) { return shaders.MulMatVecIDInt8(p.Type) })
 }
 
-func (r *Recorder) gluOfExperts(p *ExpertProducts) uint32 {
+func gluOfExperts(r *Recorder, p *ExpertProducts) uint32 {
 	switch {
 	case p.Up == 0:
 		return shaders.NoGLU
@@ -61,20 +61,20 @@ func (r *Recorder) gluOfExperts(p *ExpertProducts) uint32 {
 }
 
 // idChoice is the pipeline of products of cols pairs with an expert's matrix of m rows of k values.
-func (r *Recorder) idChoice(t gguf.Type, glu, cols, m, k uint32) choice {
+func idChoice(r *Recorder, t gguf.Type, glu, cols, m, k uint32) choice {
 	return choice{op: "mul_mat_vec_id", variant: shaders.Int8, typed: true, typ: t, cols: cols, glu: glu, tile: r.k.idTile(r.Tile, t, glu, m, k/q8Block)}
 }
 
-// ExpertProducts records products that the recorder [Recorder.TakesExperts]: X is brought into bytes, or into halves in tiles, at
+// ExpertProducts records products that the recorder [TakesExperts]: X is brought into bytes, or into halves in tiles, at
 // need, and what is gated is left as bytes, too. Pairs are sorted at need.
-func (r *Recorder) ExpertProducts(p *ExpertProducts) error {
+func MultiplyExperts(r *Recorder, p *ExpertProducts) error {
 	if p.M == 0 || p.Count == 0 || p.First >= p.Last {
 		return nil
 	}
 	if !r.inBytes() {
-		return r.expertHalves(p)
+		return expertHalves(r, p)
 	}
-	glu := r.gluOfExperts(p)
+	glu := gluOfExperts(r, p)
 	a := shaders.MulMatTeamIDArgs{
 		W0: p.Table, W1: p.Up, Dst0: p.Dst, IDs: p.IDs,
 		M0: p.M, K: p.K, Blocks: p.Count, Used: p.Used, DstStride: p.DstStride, First: p.First, Last: p.Last,
@@ -82,7 +82,7 @@ func (r *Recorder) ExpertProducts(p *ExpertProducts) error {
 	if p.byExpert() {
 		a.Pairs, a.Tiles = p.Pairs, p.Tiles
 		a.Blocks = shaders.ExpertTiles(p.Count, p.Experts, shaders.ExpertCols)
-		if err := r.sort(p, shaders.ExpertCols); err != nil {
+		if err := sortPairs(r, p, shaders.ExpertCols); err != nil {
 			return err
 		}
 	}
@@ -95,7 +95,7 @@ func (r *Recorder) ExpertProducts(p *ExpertProducts) error {
 		to = r.q8Slot(p.Dst, p.Count, p.M, p.DstStride, a.X)
 		a.Dst1, a.Dst2 = to.q, to.sums
 	}
-	if err := r.MulMatTeamID(p.Type, glu, a, p.Count, p.Experts); err != nil {
+	if err := MulMatTeamID(r, p.Type, glu, a, p.Count, p.Experts); err != nil {
 		return err
 	}
 	if to != nil {
@@ -106,7 +106,7 @@ func (r *Recorder) ExpertProducts(p *ExpertProducts) error {
 
 // MulMatTeamID records one mul_mat_vec_id in teams of so many pairs, pair by pair or, where a.Tiles is not 0, by those; see
 // [shaders.MulMatTeamIDArgs] for glu. The tables have so many experts.
-func (r *Recorder) MulMatTeamID(t gguf.Type, glu uint32, a shaders.MulMatTeamIDArgs, pairs, experts uint32) error {
+func MulMatTeamID(r *Recorder, t gguf.Type, glu uint32, a shaders.MulMatTeamIDArgs, pairs, experts uint32) error {
 	if a.M0 == 0 || a.Blocks == 0 || a.First >= a.Last {
 		return nil
 	}
@@ -119,7 +119,7 @@ func (r *Recorder) MulMatTeamID(t gguf.Type, glu uint32, a shaders.MulMatTeamIDA
 	if c.err != nil {
 		return c.err
 	}
-	c.choice = r.idChoice(t, glu, cols, a.M0, a.K)
+	c.choice = idChoice(r, t, glu, cols, a.M0, a.K)
 	if c.shape(c.tile, glu, cols, r.k.dev.Physical.Limits.MaxWorkgroupInvocations); c.err != nil {
 		return c.err
 	}

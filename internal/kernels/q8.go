@@ -91,7 +91,7 @@ func (r *Recorder) bytesOf(x uint64, n, k, stride uint32) (q, sums uint64, err e
 	if to == nil {
 		return 0, 0, &ArgError{"quantize_q8", "Q8", r.Q8.Bytes, "twice the Q8Size of X"}
 	}
-	if err := r.QuantizeQ8(shaders.QuantizeQ8Args{X: x, Q: to.q, S: to.sums, Rows: n, Cols: k, XStride: stride}); err != nil {
+	if err := QuantizeQ8(r, shaders.QuantizeQ8Args{X: x, Q: to.q, S: to.sums, Rows: n, Cols: k, XStride: stride}); err != nil {
 		return 0, 0, err
 	}
 	to.there = true
@@ -108,7 +108,7 @@ func (r *Recorder) forget(t *touch) {
 }
 
 // QuantizeQ8 turns X (Rows, Cols) into blocks of 32 bytes Q with their scales and sums S.
-func (r *Recorder) QuantizeQ8(a shaders.QuantizeQ8Args) error {
+func QuantizeQ8(r *Recorder, a shaders.QuantizeQ8Args) error {
 	if a.Rows == 0 || a.Cols == 0 {
 		return nil
 	}
@@ -127,14 +127,14 @@ func (r *Recorder) QuantizeQ8(a shaders.QuantizeQ8Args) error {
 }
 
 // normBytes reports whether the output of an RMSNorm is brought into bytes: it is of few rows, and there is room.
-func (r *Recorder) normBytes(a *shaders.RMSNormArgs) bool {
-	return r.inBytes() && r.per(a.Cols) <= shaders.MaxPer && (a.XStride|a.DstStride)%4 == 0 &&
-		a.Rows > 0 && a.Cols%q8Block == 0 && shaders.Q8Size(a.Rows, a.Cols) <= r.q8Room() && r.usable(r.normChoice(a.Cols), shaders.RMSNormQ8)
+func normBytes(r *Recorder, a *shaders.RMSNormArgs) bool {
+	return r.inBytes() && runsPerLane(r, a.Cols) <= shaders.MaxPer && (a.XStride|a.DstStride)%4 == 0 &&
+		a.Rows > 0 && a.Cols%q8Block == 0 && shaders.Q8Size(a.Rows, a.Cols) <= r.q8Room() && r.usable(normChoice(r, a.Cols), shaders.RMSNormQ8)
 }
 
-func (r *Recorder) rmsNormBytes(a *shaders.RMSNormArgs) error {
+func rmsNormBytes(r *Recorder, a *shaders.RMSNormArgs) error {
 	to := r.q8Slot(a.Dst, a.Rows, a.Cols, a.DstStride, 0)
-	err := r.RMSNormQ8(shaders.RMSNormQ8Args{X: a.X, W: a.W, Dst: a.Dst, Q: to.q, S: to.sums,
+	err := RMSNormQ8(r, shaders.RMSNormQ8Args{X: a.X, W: a.W, Dst: a.Dst, Q: to.q, S: to.sums,
 		Rows: a.Rows, Cols: a.Cols, XStride: a.XStride, DstStride: a.DstStride, Eps: a.Eps})
 	if err != nil {
 		return err
@@ -144,7 +144,7 @@ func (r *Recorder) rmsNormBytes(a *shaders.RMSNormArgs) error {
 }
 
 // normLanes are those of a kernel whose lanes hold a row in registers: a row's loads should all be under way at once.
-func (r *Recorder) normLanes() uint32 {
+func normLanes(r *Recorder) uint32 {
 	if r.k.dev.Physical.Type == vk.CPU {
 		return 128
 	}
@@ -152,30 +152,30 @@ func (r *Recorder) normLanes() uint32 {
 }
 
 // per is the runs of 4 values that each of them takes.
-func (r *Recorder) per(cols uint32) uint32 { return (cols/4 + r.normLanes() - 1) / r.normLanes() }
+func runsPerLane(r *Recorder, cols uint32) uint32 { return (cols/4 + normLanes(r) - 1) / normLanes(r) }
 
-func (r *Recorder) normChoice(cols uint32) choice {
-	return choice{op: "rms_norm", variant: shaders.Q8, lanes: r.normLanes(), per: r.per(cols)}
+func normChoice(r *Recorder, cols uint32) choice {
+	return choice{op: "rms_norm", variant: shaders.Q8, lanes: normLanes(r), per: runsPerLane(r, cols)}
 }
 
-// NormParts is the most workgroups that a row of so many values may have in [Recorder.RMSNormQ8].
-func (r *Recorder) NormParts(cols uint32) uint32 { return r.per(cols) }
+// NormParts is the most workgroups that a row of so many values may have in [RMSNormQ8].
+func NormParts(r *Recorder, cols uint32) uint32 { return runsPerLane(r, cols) }
 
 // normParts is how many workgroups a row has: a CPU runs them one after another.
-func (r *Recorder) normParts(a *shaders.RMSNormQ8Args) uint32 {
+func normParts(r *Recorder, a *shaders.RMSNormQ8Args) uint32 {
 	if r.k.dev.Physical.Type == vk.CPU || f32s(a.X, a.Rows, a.Cols, a.XStride).overlaps(f32s(a.Dst, a.Rows, a.Cols, a.DstStride)) {
 		return 1
 	}
-	return r.per(a.Cols)
+	return runsPerLane(r, a.Cols)
 }
 
 // RMSNormQ8 normalises rows of X (Rows, Cols) into Dst, and into bytes Q with their scales and sums S, by as many workgroups as suit
 // the device where a.Parts is 0.
-func (r *Recorder) RMSNormQ8(a shaders.RMSNormQ8Args) error {
+func RMSNormQ8(r *Recorder, a shaders.RMSNormQ8Args) error {
 	if a.Rows == 0 || a.Cols == 0 {
 		return nil
 	}
-	c := check{choice: r.normChoice(a.Cols)}
+	c := check{choice: normChoice(r, a.Cols)}
 	c.address("X", a.X)
 	c.address("W", a.W)
 	c.address("Dst", a.Dst)
@@ -191,7 +191,7 @@ func (r *Recorder) RMSNormQ8(a shaders.RMSNormQ8Args) error {
 		c.that(false, "Eps", a.Eps, "0 or more")
 	}
 	if a.Parts == 0 {
-		a.Parts = r.normParts(&a)
+		a.Parts = normParts(r, &a)
 	}
 	if a.Parts != 1 && a.Parts != c.per {
 		c.that(false, "Parts", a.Parts, fmt.Sprintf("1 or %d, or 0", c.per))

@@ -247,7 +247,7 @@ func dispatch[T any](r *Recorder, c *check, b *built, args *T, groups uint64, t 
 }
 
 // GetRows decodes rows of a table of type t: Dst (Rows, Cols).
-func (r *Recorder) GetRows(t gguf.Type, a shaders.GetRowsArgs) error {
+func GetRows(r *Recorder, t gguf.Type, a shaders.GetRowsArgs) error {
 	if a.Rows == 0 || a.Cols == 0 {
 		return nil
 	}
@@ -274,7 +274,7 @@ func (r *Recorder) inBytes() bool {
 //
 // Where the device has what it needs and there is memory, few rows are multiplied as bytes (see [Recorder.Q8]), many as
 // halves, summed in float32 (see [Recorder.Scratch]), or as bytes as well.
-func (r *Recorder) MulMat(t gguf.Type, a shaders.MulMatArgs) error {
+func MulMat(r *Recorder, t gguf.Type, a shaders.MulMatArgs) error {
 	if a.M == 0 || a.N == 0 {
 		return nil
 	}
@@ -291,11 +291,11 @@ func (r *Recorder) MulMat(t gguf.Type, a shaders.MulMatArgs) error {
 	if c.err != nil {
 		return c.err
 	}
-	if p := (Products{Type: t, X: a.X, N: a.N, K: a.K, XStride: a.XStride, Of: [3]Matrix{{W: a.W, Dst: a.Dst, M: a.M}}, DstStride: a.DstStride}); r.Takes(&p) {
-		return r.Products(&p)
+	if p := (Products{Type: t, X: a.X, N: a.N, K: a.K, XStride: a.XStride, Of: [3]Matrix{{W: a.W, Dst: a.Dst, M: a.M}}, DstStride: a.DstStride}); Takes(r, &p) {
+		return Multiply(r, &p)
 	}
-	if r.halves(t, &a) {
-		return r.mulMatHalves(t, &a, 0, 0)
+	if halves(r, t, &a) {
+		return mulMatHalves(r, t, &a, 0, 0)
 	}
 	b, err := r.get(c.choice, find)
 	if err != nil {

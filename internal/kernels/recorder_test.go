@@ -36,62 +36,62 @@ func TestArguments(t *testing.T) {
 		err  error
 		want string
 	}{
-		{"K", r.MulMat(gguf.Q4_K, with(mul, func(a *shaders.MulMatArgs) { a.K, a.XStride = 100, 100 })),
+		{"K", MulMat(r, gguf.Q4_K, with(mul, func(a *shaders.MulMatArgs) { a.K, a.XStride = 100, 100 })),
 			"record mul_mat_vec Q4_K: K is 100, want a multiple of 256"},
-		{"many rows", r.MulMat(gguf.Q4_K, with(mul, func(a *shaders.MulMatArgs) { a.N, a.K, a.XStride = 9, 32, 32 })),
+		{"many rows", MulMat(r, gguf.Q4_K, with(mul, func(a *shaders.MulMatArgs) { a.N, a.K, a.XStride = 9, 32, 32 })),
 			"record mul_mat Q4_K: K is 32, want a multiple of 256"},
-		{"no K", r.MulMat(gguf.F32, with(mul, func(a *shaders.MulMatArgs) { a.K = 0 })),
+		{"no K", MulMat(r, gguf.F32, with(mul, func(a *shaders.MulMatArgs) { a.K = 0 })),
 			"record mul_mat_vec F32: K is 0, want more than 0"},
-		{"address", r.MulMat(gguf.F32, with(mul, func(a *shaders.MulMatArgs) { a.X = 0x1008 })),
+		{"address", MulMat(r, gguf.F32, with(mul, func(a *shaders.MulMatArgs) { a.X = 0x1008 })),
 			"record mul_mat_vec F32: X is address 0x1008, want a multiple of 16, not 0"},
-		{"stride", r.MulMat(gguf.F32, with(mul, func(a *shaders.MulMatArgs) { a.DstStride = 2 })),
+		{"stride", MulMat(r, gguf.F32, with(mul, func(a *shaders.MulMatArgs) { a.DstStride = 2 })),
 			"record mul_mat_vec F32: DstStride is 2, want at least the row's 3 values"},
-		{"team", odd.MulMatTeam(shaders.Int8, gguf.Q4_K, shaders.NoGLU, bytes),
+		{"team", MulMatTeam(odd, shaders.Int8, gguf.Q4_K, shaders.NoGLU, bytes),
 			"record mul_mat_vec_int8 Q4_K: Tile.Team is 24, want a power of 2, 8 to 64"},
-		{"second matrix", r.MulMatTeam(shaders.Int8, gguf.Q4_K, shaders.NoGLU, with(bytes, func(a *shaders.MulMatTeamArgs) { a.M1, a.W1 = 3, at })),
+		{"second matrix", MulMatTeam(r, shaders.Int8, gguf.Q4_K, shaders.NoGLU, with(bytes, func(a *shaders.MulMatTeamArgs) { a.M1, a.W1 = 3, at })),
 			"record mul_mat_vec_int8 Q4_K: Dst1 is address 0x0, want a multiple of 4, not 0"},
-		{"gates", r.MulMatTeam(shaders.Int8, gguf.Q4_K, shaders.GLUFloats, with(bytes, func(a *shaders.MulMatTeamArgs) { a.M1, a.W1 = 4, at })),
+		{"gates", MulMatTeam(r, shaders.Int8, gguf.Q4_K, shaders.GLUFloats, with(bytes, func(a *shaders.MulMatTeamArgs) { a.M1, a.W1 = 4, at })),
 			"record mul_mat_vec_int8 Q4_K: M1 is 4, want M0, 3, for gates and what they let through"},
-		{"a head of which an odd pair turns", r.MulMatRope(gguf.Q4_K, Turning{Key: 64, Val: 64, Turns: 6}, with(turned, func(*shaders.MulMatRopeArgs) {})),
+		{"a head of which an odd pair turns", MulMatRope(r, gguf.Q4_K, Turning{Key: 64, Val: 64, Turns: 6}, with(turned, func(*shaders.MulMatRopeArgs) {})),
 			"record mul_mat_vec_rope Q4_K: RopeDim is 6, want a multiple of 4"},
-		{"many rows that turn", r.MulMatRope(gguf.Q4_K, Turning{Key: 64, Val: 64, Turns: 64}, with(turned, func(a *shaders.MulMatRopeArgs) { a.N = 9 })),
+		{"many rows that turn", MulMatRope(r, gguf.Q4_K, Turning{Key: 64, Val: 64, Turns: 64}, with(turned, func(a *shaders.MulMatRopeArgs) { a.N = 9 })),
 			"record mul_mat_vec_rope Q4_K: N is 9, want at most 8"},
-		{"queries that go nowhere", r.MulMatRope(gguf.Q4_K, Turning{Key: 64, Val: 64, Turns: 64}, with(turned, func(a *shaders.MulMatRopeArgs) { a.Dst = 0 })),
+		{"queries that go nowhere", MulMatRope(r, gguf.Q4_K, Turning{Key: 64, Val: 64, Turns: 64}, with(turned, func(a *shaders.MulMatRopeArgs) { a.Dst = 0 })),
 			"record mul_mat_vec_rope Q4_K: Dst is address 0x0, want a multiple of 16, not 0"},
-		{"a team that turns", odd.MulMatRope(gguf.Q4_K, Turning{Key: 64, Val: 64, Turns: 64}, turned),
+		{"a team that turns", MulMatRope(odd, gguf.Q4_K, Turning{Key: 64, Val: 64, Turns: 64}, turned),
 			"record mul_mat_vec_rope Q4_K: Tile.Team is 24, want a power of 2, 8 to 64"},
-		{"wide rows", r.MulMatTeam(shaders.Wide, gguf.F16, shaders.NoGLU, wide),
+		{"wide rows", MulMatTeam(r, shaders.Wide, gguf.F16, shaders.NoGLU, wide),
 			"record mul_mat_vec_wide F16: K is 100, want a multiple of 8"},
-		{"parts", r.FlashAttnSplit(gguf.F16, 3, 64, shaders.FlashAttnSplitArgs{Q: at, Parts: at, Pages: at, Pos: at, Seq: at, Rows: 1, Heads: 4, HeadsKV: 1,
+		{"parts", FlashAttnSplit(r, gguf.F16, 3, 64, shaders.FlashAttnSplitArgs{Q: at, Parts: at, Pages: at, Pos: at, Seq: at, Rows: 1, Heads: 4, HeadsKV: 1,
 			KeyLen: 64, ValLen: 64, MaxPages: 1, PagePositions: 16, QStride: 256, MaxParts: 4}),
 			"record flash_attn_split F16: the group is 3, want a divisor of the 4 heads that share a key head"},
-		{"quantize", r.QuantizeQ8(shaders.QuantizeQ8Args{X: at, Q: at, S: at, Rows: 1, Cols: 48, XStride: 48}),
+		{"quantize", QuantizeQ8(r, shaders.QuantizeQ8Args{X: at, Q: at, S: at, Rows: 1, Cols: 48, XStride: 48}),
 			"record quantize_q8: Cols is 48, want a multiple of 32"},
-		{"get_rows", r.GetRows(gguf.Q8_0, shaders.GetRowsArgs{Table: at, IDs: at, Dst: at, Rows: 1, Cols: 33}),
+		{"get_rows", GetRows(r, gguf.Q8_0, shaders.GetRowsArgs{Table: at, IDs: at, Dst: at, Rows: 1, Cols: 33}),
 			"record get_rows Q8_0: Cols is 33, want a multiple of 32"},
-		{"GQA", r.FlashAttn(gguf.F16, with(attn, func(a *shaders.FlashAttnArgs) { a.HeadsKV = 3 })),
+		{"GQA", FlashAttn(r, gguf.F16, with(attn, func(a *shaders.FlashAttnArgs) { a.HeadsKV = 3 })),
 			"record flash_attn F16: Heads is 4, want a multiple of HeadsKV, 3"},
-		{"head size", r.FlashAttn(gguf.F16, with(attn, func(a *shaders.FlashAttnArgs) { a.KeyLen = 20 })),
+		{"head size", FlashAttn(r, gguf.F16, with(attn, func(a *shaders.FlashAttnArgs) { a.KeyLen = 20 })),
 			"record flash_attn F16: KeyLen is 20, want a multiple of 8"},
-		{"long head", r.FlashAttn(gguf.F16, with(attn, func(a *shaders.FlashAttnArgs) { a.ValLen, a.DstStride = 576, 4*576 })),
+		{"long head", FlashAttn(r, gguf.F16, with(attn, func(a *shaders.FlashAttnArgs) { a.ValLen, a.DstStride = 576, 4*576 })),
 			"record flash_attn F16: ValLen is 576, want at most 512"},
-		{"layer", r.FlashAttn(gguf.F32, with(attn, func(a *shaders.FlashAttnArgs) { a.LayerOff = 8 })),
+		{"layer", FlashAttn(r, gguf.F32, with(attn, func(a *shaders.FlashAttnArgs) { a.LayerOff = 8 })),
 			"record flash_attn F32: LayerOff is 8, want a multiple of 16"},
-		{"pages", r.KVAppend(gguf.F16, shaders.KVAppendArgs{K: at, V: at, Pages: at, Pos: at, Seq: at, Rows: 1, HeadsKV: 1, KeyLen: 8, ValLen: 8, KStride: 8, VStride: 8, PagePositions: 1}),
+		{"pages", KVAppend(r, gguf.F16, shaders.KVAppendArgs{K: at, V: at, Pages: at, Pos: at, Seq: at, Rows: 1, HeadsKV: 1, KeyLen: 8, ValLen: 8, KStride: 8, VStride: 8, PagePositions: 1}),
 			"record kv_append F16: MaxPages is 0, want more than 0"},
-		{"rope", r.Rope(with(rope, func(a *shaders.RopeArgs) { a.RopeDim = 66 })),
+		{"rope", Rope(r, with(rope, func(a *shaders.RopeArgs) { a.RopeDim = 66 })),
 			"record rope: RopeDim is 66, want at most HeadDim, 64"},
-		{"rope row", r.Rope(with(rope, func(a *shaders.RopeArgs) { a.XStride = 64 })),
+		{"rope row", Rope(r, with(rope, func(a *shaders.RopeArgs) { a.XStride = 64 })),
 			"record rope: XStride is 64, want at least the row's 128 values"},
-		{"bias", r.Add(shaders.AddArgs{A: at, B: at, Dst: at, Count: 8, BCols: 9}),
+		{"bias", Add(r, shaders.AddArgs{A: at, B: at, Dst: at, Count: 8, BCols: 9}),
 			"record add: BCols is 9, want 1 to Count, 8"},
-		{"there", r.ExpertsThere(shaders.ExpertsThereArgs{There: at + 4, IDs: at, Count: 8}),
+		{"there", ExpertsThere(r, shaders.ExpertsThereArgs{There: at + 4, IDs: at, Count: 8}),
 			"record experts_there: There is address 0x104, want a multiple of 8, not 0"},
-		{"argmax", r.Argmax(shaders.ArgmaxArgs{X: at, Dst: at, Rows: 1}),
+		{"argmax", Argmax(r, shaders.ArgmaxArgs{X: at, Dst: at, Rows: 1}),
 			"record argmax: Cols is 0, want more than 0"},
-		{"eps", r.RMSNorm(shaders.RMSNormArgs{X: at, W: at, Dst: at, Rows: 1, Cols: 8, XStride: 8, DstStride: 8, Eps: -1}),
+		{"eps", RMSNorm(r, shaders.RMSNormArgs{X: at, W: at, Dst: at, Rows: 1, Cols: 8, XStride: 8, DstStride: 8, Eps: -1}),
 			"record rms_norm: Eps is -1, want 0 or more"},
-		{"type", r.MulMat(gguf.Q8_1, with(mul, func(*shaders.MulMatArgs) {})),
+		{"type", MulMat(r, gguf.Q8_1, with(mul, func(*shaders.MulMatArgs) {})),
 			"find kernel mul_mat_vec for Q8_1: no such kernel in the table"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -111,21 +111,21 @@ func with[T any](a T, change func(*T)) T {
 func TestNoWork(t *testing.T) {
 	r := (&Kernels{}).Recorder(nil)
 	for name, err := range map[string]error{
-		"get_rows":       r.GetRows(gguf.F32, shaders.GetRowsArgs{Cols: 8}),
-		"mul_mat":        r.MulMat(gguf.F32, shaders.MulMatArgs{M: 8, K: 8}),
-		"rms_norm":       r.RMSNorm(shaders.RMSNormArgs{Cols: 8}),
-		"rope":           r.Rope(shaders.RopeArgs{Rows: 1, Heads: 1}),
-		"kv_append":      r.KVAppend(gguf.F16, shaders.KVAppendArgs{}),
-		"flash_attn":     r.FlashAttn(gguf.F16, shaders.FlashAttnArgs{}),
-		"soft_max":       r.SoftMax(shaders.SoftMaxArgs{}),
-		"swiglu":         r.SwiGLU(shaders.GLUArgs{}),
-		"geglu":          r.GeGLU(shaders.GLUArgs{}),
-		"add":            r.Add(shaders.AddArgs{}),
-		"argmax":         r.Argmax(shaders.ArgmaxArgs{}),
-		"checksum":       r.Checksum(shaders.ChecksumArgs{}),
-		"quantize":       r.QuantizeQ8(shaders.QuantizeQ8Args{Cols: 32}),
-		"mul_mat, teams": r.MulMatTeam(shaders.Int8, gguf.Q4_K, shaders.NoGLU, shaders.MulMatTeamArgs{K: 8, N: 1}),
-		"mul_mat, rope":  r.MulMatRope(gguf.Q4_K, Turning{Key: 64, Val: 64}, shaders.MulMatRopeArgs{W0: 256, K: 256, Heads: 1}),
+		"get_rows":       GetRows(r, gguf.F32, shaders.GetRowsArgs{Cols: 8}),
+		"mul_mat":        MulMat(r, gguf.F32, shaders.MulMatArgs{M: 8, K: 8}),
+		"rms_norm":       RMSNorm(r, shaders.RMSNormArgs{Cols: 8}),
+		"rope":           Rope(r, shaders.RopeArgs{Rows: 1, Heads: 1}),
+		"kv_append":      KVAppend(r, gguf.F16, shaders.KVAppendArgs{}),
+		"flash_attn":     FlashAttn(r, gguf.F16, shaders.FlashAttnArgs{}),
+		"soft_max":       SoftMax(r, shaders.SoftMaxArgs{}),
+		"swiglu":         SwiGLU(r, shaders.GLUArgs{}),
+		"geglu":          GeGLU(r, shaders.GLUArgs{}),
+		"add":            Add(r, shaders.AddArgs{}),
+		"argmax":         Argmax(r, shaders.ArgmaxArgs{}),
+		"checksum":       Checksum(r, shaders.ChecksumArgs{}),
+		"quantize":       QuantizeQ8(r, shaders.QuantizeQ8Args{Cols: 32}),
+		"mul_mat, teams": MulMatTeam(r, shaders.Int8, gguf.Q4_K, shaders.NoGLU, shaders.MulMatTeamArgs{K: 8, N: 1}),
+		"mul_mat, rope":  MulMatRope(r, gguf.Q4_K, Turning{Key: 64, Val: 64}, shaders.MulMatRopeArgs{W0: 256, K: 256, Heads: 1}),
 	} {
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -167,7 +167,7 @@ func TestKernels(t *testing.T) {
 		pipelines int
 	}{{1, 1}, {2, 2}, {3, 3}, {4, 3}, {8, 4}, {9, 5}, {16, 5}} {
 		mul.N = step.n
-		if err := r.MulMat(gguf.F32, mul); err != nil {
+		if err := MulMat(r, gguf.F32, mul); err != nil {
 			t.Fatal(err)
 		}
 		if len(k.built) != step.pipelines {
@@ -176,26 +176,26 @@ func TestKernels(t *testing.T) {
 	}
 	r.ResetCost()
 	mul.N = 2
-	if err := r.MulMat(gguf.F32, mul); err != nil {
+	if err := MulMat(r, gguf.F32, mul); err != nil {
 		t.Fatal(err)
 	}
 	if b, f := r.Cost(); b != 8*64*4+4*2*(64+8) || f != 2*8*64*2 {
 		t.Errorf("cost is %v bytes, %v flops", b, f)
 	}
 	var arg *ArgError
-	if err := r.Add(shaders.AddArgs{A: 16, B: 16, Dst: 16, Count: 1 << 31, BCols: 1}); err != nil {
+	if err := Add(r, shaders.AddArgs{A: 16, B: 16, Dst: 16, Count: 1 << 31, BCols: 1}); err != nil {
 		t.Errorf("a grid that folds: %v", err)
 	}
 	huge := mul
 	huge.M, huge.N, huge.DstStride = 1<<31, 1<<10, 1<<31
-	if err := r.MulMat(gguf.F32, huge); !errors.As(err, &arg) {
+	if err := MulMat(r, gguf.F32, huge); !errors.As(err, &arg) {
 		t.Errorf("a grid too large: %v", err)
 	}
 	if err := cb.End(); err != nil {
 		t.Fatal(err)
 	}
 	k.Close()
-	if err := r.RMSNorm(shaders.RMSNormArgs{X: 16, W: 16, Dst: 16, Rows: 1, Cols: 8, XStride: 8, DstStride: 8}); err == nil {
+	if err := RMSNorm(r, shaders.RMSNormArgs{X: 16, W: 16, Dst: 16, Rows: 1, Cols: 8, XStride: 8, DstStride: 8}); err == nil {
 		t.Error("closed kernels build a pipeline")
 	}
 }

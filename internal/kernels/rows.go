@@ -7,7 +7,7 @@ import (
 )
 
 // RMSNorm normalises rows of X (Rows, Cols) into Dst, which may be X.
-func (r *Recorder) RMSNorm(a shaders.RMSNormArgs) error {
+func RMSNorm(r *Recorder, a shaders.RMSNormArgs) error {
 	if a.Rows == 0 || a.Cols == 0 {
 		return nil
 	}
@@ -29,7 +29,7 @@ func (r *Recorder) RMSNorm(a shaders.RMSNormArgs) error {
 }
 
 // SoftMax turns rows of Scale · X (Rows, Cols) into probabilities in Dst, which may be X.
-func (r *Recorder) SoftMax(a shaders.SoftMaxArgs) error {
+func SoftMax(r *Recorder, a shaders.SoftMaxArgs) error {
 	if a.Rows == 0 || a.Cols == 0 {
 		return nil
 	}
@@ -44,12 +44,12 @@ func (r *Recorder) SoftMax(a shaders.SoftMaxArgs) error {
 }
 
 // SwiGLU is Dst = silu(Gate) * Up.
-func (r *Recorder) SwiGLU(a shaders.GLUArgs) error { return r.glu("swiglu", shaders.SwiGLU, a) }
+func SwiGLU(r *Recorder, a shaders.GLUArgs) error { return recordGLU(r, "swiglu", shaders.SwiGLU, a) }
 
 // GeGLU is Dst = gelu(Gate) * Up.
-func (r *Recorder) GeGLU(a shaders.GLUArgs) error { return r.glu("geglu", shaders.GeGLU, a) }
+func GeGLU(r *Recorder, a shaders.GLUArgs) error { return recordGLU(r, "geglu", shaders.GeGLU, a) }
 
-func (r *Recorder) glu(op string, find func() (*shaders.Kernel, error), a shaders.GLUArgs) error {
+func recordGLU(r *Recorder, op string, find func() (*shaders.Kernel, error), a shaders.GLUArgs) error {
 	if a.Count == 0 {
 		return nil
 	}
@@ -66,7 +66,7 @@ func (r *Recorder) glu(op string, find func() (*shaders.Kernel, error), a shader
 }
 
 // Add is Dst[i] = A[i] + B[i % BCols]: a residual or, with BCols below Count, a bias. Dst may be A.
-func (r *Recorder) Add(a shaders.AddArgs) error {
+func Add(r *Recorder, a shaders.AddArgs) error {
 	if a.Count == 0 {
 		return nil
 	}
@@ -89,7 +89,7 @@ var argmaxJoined = choice{op: "argmax", variant: shaders.Joined}
 
 // Argmax writes the column of each row's largest value to Dst (Rows) uint32. Where [Recorder.Parts] and Counters have room,
 // whatever Parts and Counters of a are, rows are cut into parts.
-func (r *Recorder) Argmax(a shaders.ArgmaxArgs) error {
+func Argmax(r *Recorder, a shaders.ArgmaxArgs) error {
 	if a.Rows == 0 {
 		return nil
 	}
@@ -114,7 +114,7 @@ func (r *Recorder) Argmax(a shaders.ArgmaxArgs) error {
 }
 
 // Checksum writes the xor of the words of each [shaders.ChecksumPiece] of Src, of Count times 16 bytes, to Dst uint32.
-func (r *Recorder) Checksum(a shaders.ChecksumArgs) error {
+func Checksum(r *Recorder, a shaders.ChecksumArgs) error {
 	if a.Count == 0 {
 		return nil
 	}

@@ -7,7 +7,7 @@ import (
 )
 
 // SSMConv convolves the columns of X over the rows of each sequence, from the state before to that after.
-func (r *Recorder) SSMConv(a shaders.SSMConvArgs) error {
+func SSMConv(r *Recorder, a shaders.SSMConvArgs) error {
 	if a.Rows == 0 || a.Cols == 0 {
 		return nil
 	}
@@ -29,7 +29,7 @@ func (r *Recorder) SSMConv(a shaders.SSMConvArgs) error {
 }
 
 // GatedDeltaNet takes the rows of each sequence through the states of its heads.
-func (r *Recorder) GatedDeltaNet(a shaders.GatedDeltaNetArgs) error {
+func GatedDeltaNet(r *Recorder, a shaders.GatedDeltaNetArgs) error {
 	if a.Rows == 0 || a.Heads == 0 {
 		return nil
 	}

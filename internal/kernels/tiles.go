@@ -6,46 +6,46 @@ import (
 )
 
 // brings reports whether rows are brought into tiles where they are made, as products of many rows will follow.
-func (r *Recorder) brings(variant string, rows, cols, stride uint32) bool {
-	return r.k.matrix > 0 && r.Role == Prompt && cols >= 64 && (cols|stride)%4 == 0 && r.per(cols) <= shaders.MaxPer &&
-		shaders.ScratchBytes(rows, cols, 0) <= r.Scratch.Bytes && r.tileUsable(variant, cols)
+func bringsTiles(r *Recorder, variant string, rows, cols, stride uint32) bool {
+	return r.k.matrix > 0 && r.Role == Prompt && cols >= 64 && (cols|stride)%4 == 0 && runsPerLane(r, cols) <= shaders.MaxPer &&
+		shaders.ScratchBytes(rows, cols, 0) <= r.Scratch.Bytes && tileUsable(r, variant, cols)
 }
 
 // RMSNormMultiplied is RMSNorm whose output will be multiplied by weights: it is brought on the way into what the products
 // take, bytes or tiles, where that is possible.
-func (r *Recorder) RMSNormMultiplied(a shaders.RMSNormArgs) error {
-	if r.normBytes(&a) {
-		return r.rmsNormBytes(&a)
+func RMSNormMultiplied(r *Recorder, a shaders.RMSNormArgs) error {
+	if normBytes(r, &a) {
+		return rmsNormBytes(r, &a)
 	}
-	if a.XStride%4 == 0 && r.brings(shaders.Norm, a.Rows, a.Cols, a.DstStride) {
-		return r.make(shaders.Norm, shaders.TileF16WideArgs{X: a.X, W: a.W, Dst: a.Dst, Rows: a.Rows, Cols: a.Cols, XStride: a.XStride, DstStride: a.DstStride, Eps: a.Eps})
+	if a.XStride%4 == 0 && bringsTiles(r, shaders.Norm, a.Rows, a.Cols, a.DstStride) {
+		return makeTiles(r, shaders.Norm, shaders.TileF16WideArgs{X: a.X, W: a.W, Dst: a.Dst, Rows: a.Rows, Cols: a.Cols, XStride: a.XStride, DstStride: a.DstStride, Eps: a.Eps})
 	}
-	return r.RMSNorm(a)
+	return RMSNorm(r, a)
 }
 
 // SwiGLUMultiplied is SwiGLU of rows (Rows, Cols), side by side, whose output will be multiplied by weights: it is brought into
 // tiles on the way, where that is possible.
-func (r *Recorder) SwiGLUMultiplied(a shaders.GLUArgs, rows, cols uint32) error {
-	if a.Count == rows*cols && r.brings(shaders.SiLU, rows, cols, cols) {
-		return r.make(shaders.SiLU, shaders.TileF16WideArgs{X: a.Gate, W: a.Up, Dst: a.Dst, Rows: rows, Cols: cols, XStride: cols, DstStride: cols})
+func SwiGLUMultiplied(r *Recorder, a shaders.GLUArgs, rows, cols uint32) error {
+	if a.Count == rows*cols && bringsTiles(r, shaders.SiLU, rows, cols, cols) {
+		return makeTiles(r, shaders.SiLU, shaders.TileF16WideArgs{X: a.Gate, W: a.Up, Dst: a.Dst, Rows: rows, Cols: cols, XStride: cols, DstStride: cols})
 	}
-	return r.SwiGLU(a)
+	return SwiGLU(r, a)
 }
 
 // tileChoice is the kernel that brings rows of cols values into tiles.
-func (r *Recorder) tileChoice(variant string, cols uint32) choice {
-	return choice{op: "tile_f16", variant: variant, lanes: r.normLanes(), per: r.per(cols)}
+func tileChoice(r *Recorder, variant string, cols uint32) choice {
+	return choice{op: "tile_f16", variant: variant, lanes: normLanes(r), per: runsPerLane(r, cols)}
 }
 
-func (r *Recorder) tileUsable(variant string, cols uint32) bool {
-	return r.usable(r.tileChoice(variant, cols), func() (*shaders.Kernel, error) { return shaders.TileF16Variant(variant) })
+func tileUsable(r *Recorder, variant string, cols uint32) bool {
+	return r.usable(tileChoice(r, variant, cols), func() (*shaders.Kernel, error) { return shaders.TileF16Variant(variant) })
 }
 
 // make records a kernel that leaves its output in tiles, too.
-func (r *Recorder) make(variant string, a shaders.TileF16WideArgs) error {
+func makeTiles(r *Recorder, variant string, a shaders.TileF16WideArgs) error {
 	a.Tiles = r.Scratch.Address
 	a.Scales = a.Tiles + uint64(shaders.TilesBytes(a.Rows, a.Cols))
-	if err := r.TileF16Wide(variant, a); err != nil {
+	if err := TileF16Wide(r, variant, a); err != nil {
 		return err
 	}
 	r.tiles.brought(f32s(a.Dst, a.Rows, a.Cols, a.DstStride), a.Rows, a.Cols, a.DstStride)
@@ -59,24 +59,24 @@ func (t *tiles) brought(x span, n, k, stride uint32) {
 }
 
 // bringX brings X into tiles, unless it is there, and says where they and its scales are.
-func (r *Recorder) bringX(a *shaders.MulMatArgs) (x, scales uint64, err error) {
+func bringX(r *Recorder, a *shaders.MulMatArgs) (x, scales uint64, err error) {
 	x = r.Scratch.Address
 	scales = x + uint64(shaders.TilesBytes(a.N, a.K))
 	want := f32s(a.X, a.N, a.K, a.XStride)
 	if r.tiles.x == want && r.tiles.n == a.N && r.tiles.k == a.K && r.tiles.s == a.XStride {
 		return x, scales, nil
 	}
-	if (a.K|a.XStride)%4 == 0 && r.per(a.K) <= shaders.MaxPer && r.tileUsable(shaders.Wide, a.K) {
-		err = r.TileF16Wide(shaders.Wide, shaders.TileF16WideArgs{X: a.X, Tiles: x, Scales: scales, Rows: a.N, Cols: a.K, XStride: a.XStride})
+	if (a.K|a.XStride)%4 == 0 && runsPerLane(r, a.K) <= shaders.MaxPer && tileUsable(r, shaders.Wide, a.K) {
+		err = TileF16Wide(r, shaders.Wide, shaders.TileF16WideArgs{X: a.X, Tiles: x, Scales: scales, Rows: a.N, Cols: a.K, XStride: a.XStride})
 	} else {
-		err = r.TileF16(shaders.TileF16Args{X: a.X, Dst: x, Scales: scales, N: a.N, K: a.K, XStride: a.XStride})
+		err = TileF16(r, shaders.TileF16Args{X: a.X, Dst: x, Scales: scales, N: a.N, K: a.K, XStride: a.XStride})
 	}
 	r.tiles.brought(want, a.N, a.K, a.XStride)
 	return x, scales, err
 }
 
 // TileF16 brings rows of X into tiles of halves.
-func (r *Recorder) TileF16(a shaders.TileF16Args) error {
+func TileF16(r *Recorder, a shaders.TileF16Args) error {
 	if a.N == 0 || a.K == 0 {
 		return nil
 	}
@@ -95,11 +95,11 @@ func (r *Recorder) TileF16(a shaders.TileF16Args) error {
 
 // TileF16Wide brings rows of whole runs of 4 values into tiles of halves; by the variant they are made on the way, see
 // [shaders.TileF16WideArgs].
-func (r *Recorder) TileF16Wide(variant string, a shaders.TileF16WideArgs) error {
+func TileF16Wide(r *Recorder, variant string, a shaders.TileF16WideArgs) error {
 	if a.Rows == 0 || a.Cols == 0 {
 		return nil
 	}
-	c := check{choice: r.tileChoice(variant, a.Cols)}
+	c := check{choice: tileChoice(r, variant, a.Cols)}
 	c.address("X", a.X)
 	c.address("Tiles", a.Tiles)
 	c.address("Scales", a.Scales)
@@ -134,7 +134,7 @@ func (r *Recorder) TileF16Wide(variant string, a shaders.TileF16WideArgs) error 
 
 // DequantF16 decodes weights of type t into tiles of halves. W may be any multiple of 16, or of a row where the
 // rows' length is.
-func (r *Recorder) DequantF16(t gguf.Type, a shaders.DequantF16Args) error {
+func DequantF16(r *Recorder, t gguf.Type, a shaders.DequantF16Args) error {
 	if a.M == 0 || a.K == 0 {
 		return nil
 	}

@@ -25,7 +25,7 @@ func TestTuned(t *testing.T) {
 		return k
 	}
 	tileOf := func(k *Kernels, typ gguf.Type, glu, n, m0 uint32) Tile {
-		return k.Recorder(nil).teamChoice(shaders.Int8, typ, glu, n, m0, 512).tile
+		return teamChoice(k.Recorder(nil), shaders.Int8, typ, glu, n, m0, 512).tile
 	}
 	plain := open()
 	if err := SaveTuned(folder, dev, &Tuned{Kernels: key, Products: []TunedProduct{{Type: "Q4_K", K: 512, Plain: true}, {Type: "Q6_K", K: 512, Plain: true}}}); err != nil {

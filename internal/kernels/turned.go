@@ -79,7 +79,7 @@ func (k *Kernels) turnedTile(t Tile, of gguf.Type, outputs, cols uint32) Tile {
 	return t
 }
 
-func (r *Recorder) turnedChoice(t gguf.Type, of Turning, n, outputs, k uint32) choice {
+func turnedChoice(r *Recorder, t gguf.Type, of Turning, n, outputs, k uint32) choice {
 	return choice{op: "mul_mat_vec", variant: shaders.Turned, typed: true, typ: t, cols: vecCols(min(n, shaders.FewRows)), turning: of, tile: r.k.turnedTile(r.Tile, t, outputs, k)}
 }
 
@@ -87,8 +87,8 @@ func turningOf(kv gguf.Type, a *shaders.RopeKVArgs) Turning {
 	return Turning{Key: a.KeyLen, Val: a.ValLen, Turns: a.RopeDim, Neox: a.Neox != 0, Floats: kv == gguf.F32}
 }
 
-// TakesTurned reports whether [Recorder.ProductsTurned] can be used: it does not depend on how few rows the step has.
-func (r *Recorder) TakesTurned(p *Products, kv gguf.Type, a *shaders.RopeKVArgs) bool {
+// TakesTurned reports whether [ProductsTurned] can be used: it does not depend on how few rows the step has.
+func TakesTurned(r *Recorder, p *Products, kv gguf.Type, a *shaders.RopeKVArgs) bool {
 	if r.Role != Decode || !r.k.few || !r.k.turns || teamVariants[p.Type] != shaders.Int8 || kv != gguf.F16 && kv != gguf.F32 || p.N > shaders.FewRows {
 		return false
 	}
@@ -98,13 +98,13 @@ func (r *Recorder) TakesTurned(p *Products, kv gguf.Type, a *shaders.RopeKVArgs)
 	if shaders.Q8Size(p.N, p.K) > r.q8Room() || !r.usable(choice{op: "quantize_q8"}, shaders.QuantizeQ8) {
 		return false
 	}
-	c := r.turnedChoice(p.Type, turningOf(kv, a), p.N, p.Of[0].M+p.Of[1].M+p.Of[2].M, p.K)
+	c := turnedChoice(r, p.Type, turningOf(kv, a), p.N, p.Of[0].M+p.Of[1].M+p.Of[2].M, p.K)
 	return r.usable(c, func() (*shaders.Kernel, error) { return shaders.MulMatVecVariant(shaders.Turned, p.Type) })
 }
 
-// ProductsTurned records the products of Q, K and V, in this order, that [Recorder.TakesTurned], and [Recorder.RopeKV] of what they give; of those with
+// ProductsTurned records the products of Q, K and V, in this order, that [TakesTurned], and [RopeKV] of what they give; of those with
 // no rows neither. Q is left at a.Q, K and V in the cache alone: where a and p say that they would be, nothing is written.
-func (r *Recorder) ProductsTurned(p *Products, kv gguf.Type, a *shaders.RopeKVArgs) error {
+func ProductsTurned(r *Recorder, p *Products, kv gguf.Type, a *shaders.RopeKVArgs) error {
 	if p.N == 0 {
 		return nil
 	}
@@ -127,11 +127,11 @@ func (r *Recorder) ProductsTurned(p *Products, kv gguf.Type, a *shaders.RopeKVAr
 	if args.X, args.S, err = r.bytesOf(p.X, p.N, p.K, p.XStride); err != nil {
 		return err
 	}
-	return r.MulMatRope(p.Type, turningOf(kv, a), args)
+	return MulMatRope(r, p.Type, turningOf(kv, a), args)
 }
 
 // MulMatRope records one mul_mat_vec_rope.
-func (r *Recorder) MulMatRope(t gguf.Type, of Turning, a shaders.MulMatRopeArgs) error {
+func MulMatRope(r *Recorder, t gguf.Type, of Turning, a shaders.MulMatRopeArgs) error {
 	outputs := a.Outputs(of.Key, of.Val)
 	if outputs == 0 || a.N == 0 {
 		return nil
@@ -141,7 +141,7 @@ func (r *Recorder) MulMatRope(t gguf.Type, of Turning, a shaders.MulMatRopeArgs)
 	if c.turned(t, &a, &touched); c.err != nil {
 		return c.err
 	}
-	c.choice = r.turnedChoice(t, of, a.N, outputs, a.K)
+	c.choice = turnedChoice(r, t, of, a.N, outputs, a.K)
 	if c.shape(c.tile, shaders.NoGLU, c.cols, r.k.dev.Physical.Limits.MaxWorkgroupInvocations); c.err == nil {
 		c.multiple("the outputs of a workgroup", c.tile.outputs(shaders.NoGLU), 4)
 		c.most("Tile.Rows * columns", c.tile.Rows*c.cols, 4*c.tile.Team) // a lane takes four sums at most

@@ -19,15 +19,15 @@ func BenchmarkTakes(b *testing.B) {
 	r := k.Recorder(nil)
 	r.Role, r.Q8 = Decode, Scratch{256, 1 << 20}
 	p := Products{Type: gguf.Q4_K, X: 256, N: 1, K: 4096, XStride: 4096, Of: [3]Matrix{{W: 256, Dst: 256, M: 4096}}, DstStride: 4096}
-	if !r.Takes(&p) {
+	if !Takes(r, &p) {
 		b.Skip("the device has no products in bytes")
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		if !r.Takes(&p) {
+		if !Takes(r, &p) {
 			b.Fatal("not taken")
 		}
-		if _, err := r.get(r.teamChoice(shaders.Int8, p.Type, shaders.NoGLU, 1, 4096, 4096), shaders.QuantizeQ8); err != nil {
+		if _, err := r.get(teamChoice(r, shaders.Int8, p.Type, shaders.NoGLU, 1, 4096, 4096), shaders.QuantizeQ8); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -26,10 +26,10 @@ type Products struct {
 	GLU                       bool   // the first Dst is silu(first product) * second, and there is no other
 }
 
-// Takes reports whether the device and the recorder's memory allow [Recorder.Products]; [Recorder.MulMat] and the other
+// Takes reports whether the device and the recorder's memory allow [Multiply]; [MulMat] and the other
 // plain ops are always there.
-func (r *Recorder) Takes(p *Products) bool {
-	variant := r.team(p.Type, p.K)
+func Takes(r *Recorder, p *Products) bool {
+	variant := teamVariant(r, p.Type, p.K)
 	if !r.inBytes() || variant == "" || !p.GLU && r.k.tuned.Load().plain(p.Type, p.K) {
 		return false
 	}
@@ -43,21 +43,21 @@ func (r *Recorder) Takes(p *Products) bool {
 	if p.N == 0 || p.Of[0].M == 0 {
 		return true
 	}
-	c := r.teamChoice(variant, p.Type, r.gluOf(p), p.N, outRows(r.gluOf(p), p.Of[0].M, p.Of[1].M, p.Of[2].M), p.K)
+	c := teamChoice(r, variant, p.Type, gluOf(r, p), p.N, outRows(gluOf(r, p), p.Of[0].M, p.Of[1].M, p.Of[2].M), p.K)
 	ok := r.usable(c, func() (*shaders.Kernel, error) { return shaders.MulMatVecVariant(variant, p.Type) })
 	if !ok && variant == shaders.Straight {
 		r.k.straight.Store(false)
-		return r.Takes(p)
+		return Takes(r, p)
 	}
 	if !ok && variant == shaders.Longs {
 		r.k.longs.Store(false)
-		return r.Takes(p)
+		return Takes(r, p)
 	}
 	return ok
 }
 
 // gluOf is how products are gated: their output goes into bytes as well where there is room.
-func (r *Recorder) gluOf(p *Products) uint32 {
+func gluOf(r *Recorder, p *Products) uint32 {
 	m := p.Of[0].M
 	switch {
 	case !p.GLU:
@@ -77,7 +77,7 @@ func outRows(glu, m0, m1, m2 uint32) uint32 {
 }
 
 // teamChoice is the pipeline of n rows times a matrix of k values a row, whose outputs have m values.
-func (r *Recorder) teamChoice(variant string, t gguf.Type, glu, n, m, k uint32) choice {
+func teamChoice(r *Recorder, variant string, t gguf.Type, glu, n, m, k uint32) choice {
 	tile, cols := r.Tile, vecCols(min(n, shaders.FewRows))
 	if variant == shaders.Straight {
 		if tile, cols = straightTile(tile, k), min(cols, straightCols); tile.Rows*cols*tile.Lanes > maxTileSums {
@@ -103,7 +103,7 @@ func (k *Kernels) Team(t gguf.Type, cols uint32) string {
 }
 
 // team is [Kernels.Team]; with a tile of the recorder's it is a variant that takes any.
-func (r *Recorder) team(t gguf.Type, cols uint32) string {
+func teamVariant(r *Recorder, t gguf.Type, cols uint32) string {
 	v := r.k.Team(t, cols)
 	if v == shaders.Straight && r.Tile != (Tile{}) {
 		return shaders.Longs
@@ -124,14 +124,14 @@ func findTeamVariants() map[gguf.Type]string {
 	return m
 }
 
-// Products records products that [Recorder.Takes]. X is brought into bytes at need.
-func (r *Recorder) Products(p *Products) error {
+// Products records products that [Takes]. X is brought into bytes at need.
+func Multiply(r *Recorder, p *Products) error {
 	a := shaders.MulMatTeamArgs{
 		W0: p.Of[0].W, W1: p.Of[1].W, W2: p.Of[2].W, Bias0: p.Of[0].Bias, Bias1: p.Of[1].Bias, Bias2: p.Of[2].Bias,
 		Dst0: p.Of[0].Dst, Dst1: p.Of[1].Dst, Dst2: p.Of[2].Dst, X: p.X, Residual: p.Residual,
 		M0: p.Of[0].M, M1: p.Of[1].M, M2: p.Of[2].M, K: p.K, N: p.N, XStride: p.XStride, DstStride: p.DstStride, ResidualStride: p.ResidualStride,
 	}
-	variant, glu := r.team(p.Type, p.K), r.gluOf(p)
+	variant, glu := teamVariant(r, p.Type, p.K), gluOf(r, p)
 	if variant != shaders.Wide {
 		var err error
 		if a.X, a.S, err = r.bytesOf(p.X, p.N, p.K, p.XStride); err != nil {
@@ -143,7 +143,7 @@ func (r *Recorder) Products(p *Products) error {
 		to = r.q8Slot(a.Dst0, p.N, a.M0, a.DstStride, a.X)
 		a.Dst1, a.Dst2 = to.q, to.sums
 	}
-	if err := r.MulMatTeam(variant, p.Type, glu, a); err != nil {
+	if err := MulMatTeam(r, variant, p.Type, glu, a); err != nil {
 		return err
 	}
 	if to != nil {
@@ -153,7 +153,7 @@ func (r *Recorder) Products(p *Products) error {
 }
 
 // MulMatTeam records one mul_mat_vec in teams, of a variant; see [shaders.MulMatTeamArgs] for glu.
-func (r *Recorder) MulMatTeam(variant string, t gguf.Type, glu uint32, a shaders.MulMatTeamArgs) error {
+func MulMatTeam(r *Recorder, variant string, t gguf.Type, glu uint32, a shaders.MulMatTeamArgs) error {
 	if a.M0 == 0 || a.N == 0 {
 		return nil
 	}
@@ -165,7 +165,7 @@ func (r *Recorder) MulMatTeam(variant string, t gguf.Type, glu uint32, a shaders
 		return c.err
 	}
 	m := a.M0 + a.M1 + a.M2
-	c.choice = r.teamChoice(variant, t, glu, a.N, outRows(glu, a.M0, a.M1, a.M2), a.K)
+	c.choice = teamChoice(r, variant, t, glu, a.N, outRows(glu, a.M0, a.M1, a.M2), a.K)
 	if c.shape(c.tile, glu, c.cols, r.k.dev.Physical.Limits.MaxWorkgroupInvocations); c.err != nil {
 		return c.err
 	}

@@ -15,7 +15,7 @@ func route(f *Frame, o *arch.Op) error {
 	if err != nil {
 		return err
 	}
-	return f.Rec.TopKMoE(routeArgs(f, f.value(o.A), bias))
+	return kernels.TopKMoE(f.Rec, routeArgs(f, f.value(o.A), bias))
 }
 
 // routeArgs are the arguments of a choice by scores.
@@ -56,15 +56,15 @@ func normedRoute(f *Frame, o *arch.Op) (done bool, err error) {
 		Rows: c.Rows, Cols: f.width(norm.A), Experts: c.Experts, Used: c.Used, Gating: c.Gating,
 		Groups: c.Groups, GroupsUsed: c.GroupsUsed, Scale: c.Scale, GroupBest: c.GroupBest, Eps: f.Hyper.RMSEpsilon, There: c.There,
 	}
-	if !f.Rec.TakesRouted(t.Type, &a) {
+	if !kernels.TakesRouted(f.Rec, t.Type, &a) {
 		return false, nil
 	}
-	return true, f.Rec.RouteNormed(t.Type, a)
+	return true, kernels.RouteNormed(f.Rec, t.Type, a)
 }
 
 // LookUp records a look at whether the layer's chosen experts have addresses in a table of that kind.
 func (f *Frame) LookUp(table uint64) error {
-	return f.Rec.ExpertsThere(shaders.ExpertsThereArgs{There: table, IDs: f.value(arch.Chosen), Count: uint32(f.Hyper.Experts.Used)})
+	return kernels.ExpertsThere(f.Rec, shaders.ExpertsThereArgs{There: table, IDs: f.value(arch.Chosen), Count: uint32(f.Hyper.Experts.Used)})
 }
 
 // LayerExperts records the operations o.Ops of the layer's experts that [Frame.Experts] has addresses of, in runs of experts where all would
@@ -113,12 +113,12 @@ func expertOps(f *Frame, o *arch.Op, n int, sample Tensors, first, last uint32) 
 			if done, err = gatedExperts(f, o, i, sample, p); done {
 				i += 2
 			} else if err == nil {
-				err = f.Rec.MulMatID(p.Type, p.MulMatIDArgs, p.Experts)
+				err = kernels.MulMatID(f.Rec, p.Type, p.MulMatIDArgs, p.Experts)
 			}
 		case arch.SwiGLU:
 			cols := uint32(f.Hyper.PairWidth(e.Dst))
 			pairs := f.n() * f.width(e.Dst) / cols
-			err = f.Rec.SwiGLUMultiplied(shaders.GLUArgs{Gate: f.value(e.A), Up: f.value(e.B), Dst: f.value(e.Dst), Count: pairs * cols}, pairs, cols)
+			err = kernels.SwiGLUMultiplied(f.Rec, shaders.GLUArgs{Gate: f.value(e.A), Up: f.value(e.B), Dst: f.value(e.Dst), Count: pairs * cols}, pairs, cols)
 		default:
 			err = eachPair(f, e)
 		}
@@ -144,10 +144,10 @@ func gatedExperts(f *Frame, o *arch.Op, i int, sample Tensors, p kernels.ExpertP
 		return false, err
 	}
 	p.Up, p.Dst = other.Table, f.value(glu.Dst)
-	if !f.Rec.TakesExperts(&p) {
+	if !kernels.TakesExperts(f.Rec, &p) {
 		return false, nil
 	}
-	return true, f.Rec.ExpertProducts(&p)
+	return true, kernels.MultiplyExperts(f.Rec, &p)
 }
 
 // ExpertMatrices lists the weights of the products among the operations of experts, in the order of an [ExpertTable].
@@ -190,7 +190,7 @@ func expertProducts(f *Frame, o *arch.Op, i int, sample Tensors, first, last uin
 	if e.A.PerPair() {
 		p.Used = 1
 	}
-	if f.Rec.SortsPairs(f.n()) {
+	if kernels.SortsPairs(f.Rec, f.n()) {
 		p.Pairs, p.Tiles = f.value(arch.Pairs), f.At(f.Scratch.Tiles)
 	}
 	return p, nil
@@ -208,9 +208,9 @@ func eachPair(f *Frame, o *arch.Op) error {
 	count := f.n() * f.width(o.Dst)
 	switch o.Kind {
 	case arch.Add:
-		return f.Rec.Add(shaders.AddArgs{A: f.value(o.A), B: f.value(o.B), Dst: f.value(o.Dst), Count: count, BCols: count})
+		return kernels.Add(f.Rec, shaders.AddArgs{A: f.value(o.A), B: f.value(o.B), Dst: f.value(o.Dst), Count: count, BCols: count})
 	case arch.SwiGLUOAI:
-		return f.Rec.SwiGLUOAI(shaders.SwiGLUOAIArgs{Gate: f.value(o.A), Up: f.value(o.B), Dst: f.value(o.Dst), Count: count, Alpha: oaiAlpha, Limit: oaiLimit})
+		return kernels.SwiGLUOAI(f.Rec, shaders.SwiGLUOAIArgs{Gate: f.value(o.A), Up: f.value(o.B), Dst: f.value(o.Dst), Count: count, Alpha: oaiAlpha, Limit: oaiLimit})
 	}
 	return fmt.Errorf("operation %d has no kernel for experts", o.Kind)
 }
@@ -221,13 +221,13 @@ func pairRows(f *Frame, o *arch.Op) error {
 	if err != nil {
 		return err
 	}
-	return f.Rec.GetRows(t.Type, shaders.GetRowsArgs{Table: w, IDs: f.value(o.A), Dst: f.value(o.Dst), Rows: f.n() * f.width(o.A), Cols: uint32(f.Hyper.PairWidth(o.Dst))})
+	return kernels.GetRows(f.Rec, t.Type, shaders.GetRowsArgs{Table: w, IDs: f.value(o.A), Dst: f.value(o.Dst), Rows: f.n() * f.width(o.A), Cols: uint32(f.Hyper.PairWidth(o.Dst))})
 }
 
 // sumExperts records the sum of what each row's experts made.
 func sumExperts(f *Frame, o *arch.Op) error {
 	d := f.width(o.Dst)
-	return f.Rec.SumExperts(shaders.SumExpertsArgs{
+	return kernels.SumExperts(f.Rec, shaders.SumExpertsArgs{
 		Y: f.value(o.A), Weights: f.value(arch.Share), Residual: f.value(o.B), Dst: f.value(o.Dst),
 		Rows: f.n(), Used: uint32(f.Hyper.Experts.Used), Cols: d, DstStride: d,
 	})

@@ -25,9 +25,9 @@ func (f *Frame) mulMatAdd(t gguf.Type, a shaders.MulMatArgs, residual uint64, st
 	return f.Commands.ByRows(a.N, 2*float64(a.M)*float64(a.K), func(from, n uint32) error {
 		b := rowsOf(a, from, n)
 		if residual != 0 {
-			return f.Rec.MulMatAdd(t, b, residual+uint64(from)*uint64(stride)*4, stride)
+			return kernels.MulMatAdd(f.Rec, t, b, residual+uint64(from)*uint64(stride)*4, stride)
 		}
-		return f.Rec.MulMat(t, b)
+		return kernels.MulMat(f.Rec, t, b)
 	})
 }
 
@@ -52,7 +52,7 @@ func headMulMat(f *Frame, o *arch.Op) error {
 	}
 	return f.Commands.ByRows(f.n(), 2*float64(heads)*float64(a.M)*float64(a.K), func(from, n uint32) error {
 		a.N, a.X, a.Dst = n, f.value(o.A)+4*uint64(from)*uint64(x), f.value(o.Dst)+4*uint64(from)*uint64(dst)
-		return f.Rec.MulMatHeads(t.Type, a)
+		return kernels.MulMatHeads(f.Rec, t.Type, a)
 	})
 }
 
@@ -90,7 +90,7 @@ func (f *Frame) products(all *kernels.Products) error {
 			}
 			p.Of[i].Dst += 4 * uint64(from) * uint64(stride)
 		}
-		return f.Rec.Products(&p)
+		return kernels.Multiply(f.Rec, &p)
 	}
 	if all.N <= shaders.FewRows {
 		return record(0, all.N)
@@ -138,7 +138,7 @@ func siblings(f *Frame, o *arch.Op) (done bool, err error) {
 		return false, err
 	}
 	for i := range types[:kinds] {
-		if !f.Rec.Takes(&types[i]) {
+		if !kernels.Takes(f.Rec, &types[i]) {
 			return false, nil
 		}
 	}
@@ -164,15 +164,15 @@ func gated(f *Frame, o *arch.Op) (done bool, err error) {
 	p.Type, p.GLU, p.DstStride = gate.Type, true, f.width(o.Dst)
 	g.Dst = f.value(o.Dst)
 	p.Of[0], p.Of[1] = g, u
-	if f.Rec.Takes(&p) {
+	if kernels.Takes(f.Rec, &p) {
 		return true, f.products(&p)
 	}
 	a := shaders.MulMatArgs{W: g.W, X: p.X, Dst: g.Dst, M: g.M, K: p.K, N: p.N, XStride: p.XStride, DstStride: p.DstStride}
-	if g.Bias|u.Bias != 0 || !f.Rec.TakesGates(gate.Type, &a) {
+	if g.Bias|u.Bias != 0 || !kernels.TakesGates(f.Rec, gate.Type, &a) {
 		return false, nil
 	}
 	return true, f.Commands.ByRows(a.N, 4*float64(a.M)*float64(a.K), func(from, n uint32) error {
-		return f.Rec.Gates(gate.Type, rowsOf(a, from, n), u.W)
+		return kernels.Gates(f.Rec, gate.Type, rowsOf(a, from, n), u.W)
 	})
 }
 
@@ -185,13 +185,13 @@ func added(f *Frame, o *arch.Op) (done bool, err error) {
 	p := productsOf(f, o.A)
 	p.Type, p.DstStride = t.Type, f.width(o.Dst)
 	m.Dst = f.value(o.Dst)
-	if m.Bias == 0 && f.Rec.Halves(t.Type, m.M, p.N, p.K) {
+	if m.Bias == 0 && kernels.Halves(f.Rec, t.Type, m.M, p.N, p.K) {
 		a := shaders.MulMatArgs{W: m.W, X: p.X, Dst: m.Dst, M: m.M, K: p.K, N: p.N, XStride: p.XStride, DstStride: p.DstStride}
 		return true, f.mulMatAdd(t.Type, a, f.value(o.B), f.width(o.B))
 	}
 	p.Of[0] = m
 	p.Residual, p.ResidualStride = f.value(o.B), f.width(o.B)
-	if !f.Rec.Takes(&p) {
+	if !kernels.Takes(f.Rec, &p) {
 		return false, nil
 	}
 	return true, f.products(&p)
@@ -205,12 +205,12 @@ func turnedProducts(f *Frame, o *arch.Op) (done bool, err error) {
 	}
 	a := ropeKV(f)
 	for i := range types[:kinds] {
-		if !f.Rec.TakesTurned(&types[i], f.KVType, &a) {
+		if !kernels.TakesTurned(f.Rec, &types[i], f.KVType, &a) {
 			return false, nil
 		}
 	}
 	for i := range types[:kinds] {
-		if err := f.Rec.ProductsTurned(&types[i], f.KVType, &a); err != nil {
+		if err := kernels.ProductsTurned(f.Rec, &types[i], f.KVType, &a); err != nil {
 			return false, err
 		}
 	}
@@ -219,16 +219,16 @@ func turnedProducts(f *Frame, o *arch.Op) (done bool, err error) {
 
 // turnedAppend records the turning of Q and K and the writing of the cache.
 func turnedAppend(f *Frame, _ *arch.Op) (done bool, err error) {
-	if f.Hyper.Rope.Dim%4 != 0 || !f.Rec.TakesRopeKV(f.KVType) {
+	if f.Hyper.Rope.Dim%4 != 0 || !kernels.TakesRopeKV(f.Rec, f.KVType) {
 		return false, nil
 	}
-	return true, f.Rec.RopeKV(f.KVType, ropeKV(f))
+	return true, kernels.RopeKV(f.Rec, f.KVType, ropeKV(f))
 }
 
 // normedAppend records the same behind norms of the heads, which its operations begin with.
 func normedAppend(f *Frame, o *arch.Op) (done bool, err error) {
 	h := f.Hyper
-	if h.Rope.Dim%4 != 0 || !f.Rec.TakesRopeNormKV(f.KVType, uint32(h.KeyLength)) {
+	if h.Rope.Dim%4 != 0 || !kernels.TakesRopeNormKV(f.Rec, f.KVType, uint32(h.KeyLength)) {
 		return false, nil
 	}
 	_, q, err := f.weight(&o.Ops[0])
@@ -239,7 +239,7 @@ func normedAppend(f *Frame, o *arch.Op) (done bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	return true, f.Rec.RopeNormKV(f.KVType, ropeKV(f).Normed(q, k, h.RMSEpsilon))
+	return true, kernels.RopeNormKV(f.Rec, f.KVType, ropeKV(f).Normed(q, k, h.RMSEpsilon))
 }
 
 func ropeKV(f *Frame) shaders.RopeKVArgs {

@@ -18,9 +18,9 @@ func rmsNorm(f *Frame, o *arch.Op) error {
 		XStride: f.width(o.A) / uint32(o.Heads), DstStride: f.width(o.Dst) / uint32(o.Heads), Eps: f.Hyper.RMSEpsilon,
 	}
 	if o.Multiplied {
-		return f.Rec.RMSNormMultiplied(a)
+		return kernels.RMSNormMultiplied(f.Rec, a)
 	}
-	return f.Rec.RMSNorm(a)
+	return kernels.RMSNorm(f.Rec, a)
 }
 
 func bias(f *Frame, o *arch.Op) error {
@@ -28,17 +28,17 @@ func bias(f *Frame, o *arch.Op) error {
 	if err != nil {
 		return err
 	}
-	return f.Rec.Add(shaders.AddArgs{A: f.value(o.Dst), B: w, Dst: f.value(o.Dst), Count: f.n() * f.width(o.Dst), BCols: f.width(o.Dst)})
+	return kernels.Add(f.Rec, shaders.AddArgs{A: f.value(o.Dst), B: w, Dst: f.value(o.Dst), Count: f.n() * f.width(o.Dst), BCols: f.width(o.Dst)})
 }
 
 func add(f *Frame, o *arch.Op) error {
 	n := f.n() * f.width(o.Dst)
-	return f.Rec.Add(shaders.AddArgs{A: f.value(o.A), B: f.value(o.B), Dst: f.value(o.Dst), Count: n, BCols: n})
+	return kernels.Add(f.Rec, shaders.AddArgs{A: f.value(o.A), B: f.value(o.B), Dst: f.value(o.Dst), Count: n, BCols: n})
 }
 
 func swiGLU(f *Frame, o *arch.Op) error {
 	a := shaders.GLUArgs{Gate: f.value(o.A), Up: f.value(o.B), Dst: f.value(o.Dst), Count: f.n() * f.width(o.Dst)}
-	return f.Rec.SwiGLUMultiplied(a, f.n(), f.width(o.Dst))
+	return kernels.SwiGLUMultiplied(f.Rec, a, f.n(), f.width(o.Dst))
 }
 
 // sigmoidMul records a product with gates: one for each value, perhaps a part of a head each, or one for the row.
@@ -55,13 +55,13 @@ func sigmoidMul(f *Frame, o *arch.Op) error {
 	case gates > 1:
 		a.Step = 1
 	}
-	return f.Rec.SigmoidMul(a)
+	return kernels.SigmoidMul(f.Rec, a)
 }
 
 // headCopy records a copy of a part of each head.
 func headCopy(f *Frame, o *arch.Op) error {
 	heads := uint32(o.Heads)
-	return f.Rec.Cpy(shaders.CpyArgs{
+	return kernels.Cpy(f.Rec, shaders.CpyArgs{
 		X: f.value(o.A) + 4*uint64(o.OffA), Dst: f.value(o.Dst) + 4*uint64(o.Off), Rows: f.n() * heads, Cols: uint32(o.Cols),
 		XStride: f.width(o.A) / heads, DstStride: f.width(o.Dst) / heads,
 	})
@@ -70,14 +70,14 @@ func headCopy(f *Frame, o *arch.Op) error {
 // Embed decodes the embeddings of the step's tokens, rows of a table of type t, into the residual stream.
 func (f *Frame) Embed(t gguf.Type) error {
 	s := f.Scratch
-	return f.Rec.GetRows(t, shaders.GetRowsArgs{Table: f.At(s.Embd), IDs: f.At(s.IDs), Dst: f.base(arch.X), Rows: uint32(f.AtHand.N), Cols: uint32(f.Hyper.EmbeddingLength)})
+	return kernels.GetRows(f.Rec, t, shaders.GetRowsArgs{Table: f.At(s.Embd), IDs: f.At(s.IDs), Dst: f.base(arch.X), Rows: uint32(f.AtHand.N), Cols: uint32(f.Hyper.EmbeddingLength)})
 }
 
 // Keep gathers values of the rows that want logits, n of them, to where they go on without the others.
 func (f *Frame) Keep(values []arch.Value, n int) error {
 	for _, v := range values {
 		a := shaders.GetRowsArgs{Table: f.base(v), IDs: f.At(f.Scratch.LogitIDs), Dst: f.At(f.Scratch.Kept[v]), Rows: uint32(n), Cols: f.width(v)}
-		if err := f.Rec.GetRows(gguf.F32, a); err != nil {
+		if err := kernels.GetRows(f.Rec, gguf.F32, a); err != nil {
 			return err
 		}
 	}
@@ -101,14 +101,14 @@ func (f *Frame) HeadNorm(w uint64, n int) error {
 	s, d, x := f.Scratch, uint32(f.Hyper.EmbeddingLength), f.base(arch.X)
 	if n < f.AtHand.N {
 		a := shaders.GetRowsArgs{Table: x, IDs: f.At(s.LogitIDs), Dst: f.At(s.Head), Rows: uint32(n), Cols: d}
-		if err := f.Rec.GetRows(gguf.F32, a); err != nil {
+		if err := kernels.GetRows(f.Rec, gguf.F32, a); err != nil {
 			return err
 		}
 		x = f.At(s.Head)
 	}
 	return decoded(f, n, func(from, n uint64) error {
 		at := 4 * from * uint64(d)
-		return f.Rec.RMSNormMultiplied(shaders.RMSNormArgs{X: x + at, W: w, Dst: f.At(s.Head) + at, Rows: uint32(n), Cols: d, XStride: d, DstStride: d, Eps: f.Hyper.RMSEpsilon})
+		return kernels.RMSNormMultiplied(f.Rec, shaders.RMSNormArgs{X: x + at, W: w, Dst: f.At(s.Head) + at, Rows: uint32(n), Cols: d, XStride: d, DstStride: d, Eps: f.Hyper.RMSEpsilon})
 	})
 }
 
@@ -124,12 +124,12 @@ func (f *Frame) HeadPiece(t gguf.Type, w uint64, first, m int64, n int) error {
 
 // Argmax finds the likeliest token of each of n rows of logits.
 func (f *Frame) Argmax(n int) error {
-	return f.Rec.Argmax(shaders.ArgmaxArgs{X: f.At(f.Scratch.Logits), Dst: f.At(f.Scratch.Argmax), Rows: uint32(n), Cols: uint32(f.Hyper.VocabSize)})
+	return kernels.Argmax(f.Rec, shaders.ArgmaxArgs{X: f.At(f.Scratch.Logits), Dst: f.At(f.Scratch.Argmax), Rows: uint32(n), Cols: uint32(f.Hyper.VocabSize)})
 }
 
 func ropeTurn(f *Frame, o *arch.Op) error {
 	h := f.Hyper
-	return f.Rec.Rope(shaders.RopeArgs{
+	return kernels.Rope(f.Rec, shaders.RopeArgs{
 		X: f.value(o.Dst) + 4*uint64(o.Off), CosSin: f.angles(), Rows: f.n(), Heads: uint32(o.Heads), HeadDim: uint32(o.Cols),
 		RopeDim: uint32(h.Rope.Dim), XStride: f.width(o.Dst), Neox: flag(h.Rope.Neox),
 	})
@@ -145,7 +145,7 @@ func flag(on bool) uint32 {
 func kvAppend(f *Frame, o *arch.Op) error {
 	h := f.Hyper
 	pos, seq := f.positions()
-	return f.Rec.KVAppend(f.KVType, shaders.KVAppendArgs{
+	return kernels.KVAppend(f.Rec, f.KVType, shaders.KVAppendArgs{
 		K: f.value(o.A), V: f.value(o.B), Pages: f.At(f.Scratch.Pages), Pos: pos, Seq: seq,
 		Rows: f.n(), HeadsKV: uint32(h.HeadCountKV), KeyLen: uint32(h.KeyLength), ValLen: uint32(h.ValueLength),
 		MaxPages: uint32(f.Batch.MaxPages), PagePositions: plan.PagePositions, LayerOff: f.cacheOff(),
@@ -164,7 +164,7 @@ func attention(f *Frame, o *arch.Op) error {
 	pos, seq := f.positions()
 	f.Rec.Positions = uint32(longest)
 	return f.Commands.ByRows(f.n(), perRow, func(from, n uint32) error {
-		return f.Rec.FlashAttn(f.KVType, shaders.FlashAttnArgs{
+		return kernels.FlashAttn(f.Rec, f.KVType, shaders.FlashAttnArgs{
 			Q: f.value(o.A) + uint64(from)*uint64(q)*4, Dst: f.value(o.Dst) + uint64(from)*uint64(dst)*4,
 			Pages: f.At(f.Scratch.Pages), Pos: pos + 4*uint64(from), Seq: seq + 4*uint64(from),
 			Rows: n, Heads: uint32(h.HeadCount), HeadsKV: uint32(h.HeadCountKV), KeyLen: uint32(h.KeyLength), ValLen: uint32(h.ValueLength),

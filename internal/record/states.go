@@ -2,6 +2,7 @@ package record
 
 import (
 	"leat/internal/arch"
+	"leat/internal/kernels"
 	"leat/shaders"
 )
 
@@ -19,7 +20,7 @@ func ssmConv(f *Frame, o *arch.Op) error {
 	}
 	s, cols := f.Scratch, f.width(o.A)
 	pos, seq := f.positions()
-	return f.Rec.SSMConv(shaders.SSMConvArgs{
+	return kernels.SSMConv(f.Rec, shaders.SSMConvArgs{
 		X: f.value(o.A), W: w, Dst: f.value(o.Dst), States: f.At(s.States), Seq: seq, Pos: pos,
 		Rows: f.n(), Cols: cols, Taps: uint32(f.Hyper.Net.Taps), XStride: cols, DstStride: cols,
 		Sequences: uint32(f.Batch.Sequences), StateOff: uint32(f.stateOff()),
@@ -49,5 +50,5 @@ func gatedDeltaNet(f *Frame, o *arch.Op) error {
 		a.Alpha, a.Group = a.Beta, uint32(d.Heads/d.KeyHeads)
 		a.Jump, a.AlphaOff = 2*a.Group, a.Group
 	}
-	return f.Rec.GatedDeltaNet(a)
+	return kernels.GatedDeltaNet(f.Rec, a)
 }

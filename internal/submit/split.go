@@ -1,5 +1,7 @@
 package submit
 
+import "leat/internal/kernels"
+
 // Cut submits what is recorded, if anything, and goes on in a new command buffer. An untimed one, see [Commands.OpenKept], is never cut: it
 // would not be whole when it is submitted again.
 func (c *Commands) Cut() error {
@@ -38,7 +40,7 @@ func (c *Commands) ByRows(n uint32, flopsPerRow float64, do func(from, n uint32)
 			}
 			run = q.cost.rows(0, 0, flopsPerRow, n-from)
 		}
-		run = min(max(run, q.Rec.LeastRows(), rowGroup), n-from)
+		run = min(max(run, kernels.LeastRows(q.Rec), rowGroup), n-from)
 		if err := do(from, run); err != nil {
 			return err
 		}

@@ -103,7 +103,7 @@ func (x *benchmark) mulMat(b *testing.B, n int, weights int64) {
 		m := int(weights / rowBytes)
 		a := mulMatArgs(x.buf.Address, x.rest+2<<20, x.rest+4<<20, m, k, n, k, m)
 		b.Run(t.String(), func(b *testing.B) {
-			x.run(b, func(r *kernels.Recorder) error { return r.MulMat(t, a) })
+			x.run(b, func(r *kernels.Recorder) error { return kernels.MulMat(r, t, a) })
 		})
 	}
 }
@@ -123,7 +123,7 @@ func BenchmarkGetRows(b *testing.B) {
 	for _, t := range quant.Types() {
 		a := shaders.GetRowsArgs{Table: x.buf.Address, IDs: x.rest, Dst: x.rest + 4<<20, Rows: 512, Cols: 4096}
 		b.Run(t.String(), func(b *testing.B) {
-			x.run(b, func(r *kernels.Recorder) error { return r.GetRows(t, a) })
+			x.run(b, func(r *kernels.Recorder) error { return kernels.GetRows(r, t, a) })
 		})
 	}
 }
@@ -143,7 +143,7 @@ func BenchmarkFlashAttn(b *testing.B) {
 		a := shaders.FlashAttnArgs{Q: x.rest + 2<<20, Dst: x.rest + 4<<20, Pages: x.rest + 64, Pos: x.rest, Seq: x.rest + 128, Rows: 1,
 			Heads: heads, HeadsKV: headsKV, KeyLen: size, ValLen: size, MaxPages: 1, PagePositions: positions, QStride: heads * size, DstStride: heads * size, Scale: 0.1}
 		b.Run(t.String(), func(b *testing.B) {
-			x.run(b, func(r *kernels.Recorder) error { return r.FlashAttn(t, a) })
+			x.run(b, func(r *kernels.Recorder) error { return kernels.FlashAttn(r, t, a) })
 		})
 	}
 }
@@ -155,25 +155,25 @@ func BenchmarkRows(b *testing.B) {
 	in, out, w := x.rest+4<<20, x.rest+16<<20, x.rest+2<<20
 	for name, record := range map[string]func(*kernels.Recorder) error{
 		"rms_norm": func(r *kernels.Recorder) error {
-			return r.RMSNorm(shaders.RMSNormArgs{X: in, W: w, Dst: out, Rows: rows, Cols: cols, XStride: cols, DstStride: cols, Eps: 1e-5})
+			return kernels.RMSNorm(r, shaders.RMSNormArgs{X: in, W: w, Dst: out, Rows: rows, Cols: cols, XStride: cols, DstStride: cols, Eps: 1e-5})
 		},
 		"soft_max": func(r *kernels.Recorder) error {
-			return r.SoftMax(shaders.SoftMaxArgs{X: in, Dst: out, Rows: rows, Cols: cols, Scale: 1})
+			return kernels.SoftMax(r, shaders.SoftMaxArgs{X: in, Dst: out, Rows: rows, Cols: cols, Scale: 1})
 		},
 		"rope": func(r *kernels.Recorder) error {
-			return r.Rope(shaders.RopeArgs{X: in, CosSin: w, Rows: rows, Heads: 32, HeadDim: 128, RopeDim: 128, XStride: cols, Neox: 1})
+			return kernels.Rope(r, shaders.RopeArgs{X: in, CosSin: w, Rows: rows, Heads: 32, HeadDim: 128, RopeDim: 128, XStride: cols, Neox: 1})
 		},
 		"swiglu": func(r *kernels.Recorder) error {
-			return r.SwiGLU(shaders.GLUArgs{Gate: in, Up: in, Dst: out, Count: rows * cols})
+			return kernels.SwiGLU(r, shaders.GLUArgs{Gate: in, Up: in, Dst: out, Count: rows * cols})
 		},
 		"geglu": func(r *kernels.Recorder) error {
-			return r.GeGLU(shaders.GLUArgs{Gate: in, Up: in, Dst: out, Count: rows * cols})
+			return kernels.GeGLU(r, shaders.GLUArgs{Gate: in, Up: in, Dst: out, Count: rows * cols})
 		},
 		"add": func(r *kernels.Recorder) error {
-			return r.Add(shaders.AddArgs{A: in, B: in, Dst: out, Count: rows * cols, BCols: rows * cols})
+			return kernels.Add(r, shaders.AddArgs{A: in, B: in, Dst: out, Count: rows * cols, BCols: rows * cols})
 		},
 		"argmax": func(r *kernels.Recorder) error {
-			return r.Argmax(shaders.ArgmaxArgs{X: in, Dst: out, Rows: rows, Cols: cols})
+			return kernels.Argmax(r, shaders.ArgmaxArgs{X: in, Dst: out, Rows: rows, Cols: cols})
 		},
 	} {
 		b.Run(name, func(b *testing.B) { x.run(b, record) })
@@ -193,7 +193,7 @@ func BenchmarkKVAppend(b *testing.B) {
 		a := shaders.KVAppendArgs{K: x.rest + 4<<20, V: x.rest + 4<<20, Pages: x.rest + 64<<10, Pos: x.rest, Seq: x.rest, Rows: 512,
 			HeadsKV: 8, KeyLen: 128, ValLen: 128, MaxPages: 1, PagePositions: 256, KStride: 1024, VStride: 1024}
 		b.Run(t.String(), func(b *testing.B) {
-			x.run(b, func(r *kernels.Recorder) error { return r.KVAppend(t, a) })
+			x.run(b, func(r *kernels.Recorder) error { return kernels.KVAppend(r, t, a) })
 		})
 	}
 }

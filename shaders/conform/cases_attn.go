@@ -51,7 +51,7 @@ func rope(rows, heads, headDim, ropeDim, gap int, neox bool) Case {
 			if neox {
 				a.Neox = 1
 			}
-			j.record = func(r *kernels.Recorder) error { return r.Rope(a) }
+			j.record = func(r *kernels.Recorder) error { return kernels.Rope(r, a) }
 			return nil
 		},
 	}
@@ -154,7 +154,7 @@ func kvAppend(t gguf.Type, headsKV, keyLen, valLen, gap int, scale float32) Case
 				Rows: uint32(len(pos)), HeadsKV: uint32(headsKV), KeyLen: uint32(keyLen), ValLen: uint32(valLen),
 				MaxPages: maxPages, PagePositions: pagePositions, LayerOff: uint32(p.LayerOff), KStride: uint32(k.Stride), VStride: uint32(v.Stride)}
 			p.expect(j, k, v, pos, seq)
-			j.record = func(r *kernels.Recorder) error { return r.KVAppend(t, a) }
+			j.record = func(r *kernels.Recorder) error { return kernels.KVAppend(r, t, a) }
 			return nil
 		},
 	}
@@ -287,7 +287,7 @@ func attn(t gguf.Type, s attnShape) Case {
 			a.Q, a.Dst, a.QStride, a.DstStride = j.addr(j.mat(q)), j.addr(dst), uint32(q.Stride), uint32(want.Stride)
 			ref.FlashAttn(want, q, &p.KV, pos, seq, s.heads, a.Scale, s.options())
 			j.output("dst", dst, want)
-			j.record = func(r *kernels.Recorder) error { return r.FlashAttn(t, a) }
+			j.record = func(r *kernels.Recorder) error { return kernels.FlashAttn(r, t, a) }
 			return nil
 		},
 	}
@@ -335,7 +335,7 @@ func attnSameBits(t gguf.Type, s attnShape) Case {
 				runs = append(runs, a)
 			}
 			j.record = func(r *kernels.Recorder) error {
-				return all(runs, func(a shaders.FlashAttnArgs) error { return r.FlashAttn(t, a) })
+				return all(runs, func(a shaders.FlashAttnArgs) error { return kernels.FlashAttn(r, t, a) })
 			}
 			return nil
 		},

@@ -85,7 +85,7 @@ func classProduct(t gguf.Type, role kernels.Role, m, k int) Case {
 			j.record = func(r *kernels.Recorder) error {
 				prepare(r)
 				run := func(row, n int, to span) error {
-					return r.MulMat(t, shaders.MulMatArgs{W: j.addr(w), X: at + uint64(4*row*k), Dst: j.addr(to), M: uint32(m), K: uint32(k), N: uint32(n), XStride: uint32(k), DstStride: uint32(m)})
+					return kernels.MulMat(r, t, shaders.MulMatArgs{W: j.addr(w), X: at + uint64(4*row*k), Dst: j.addr(to), M: uint32(m), K: uint32(k), N: uint32(n), XStride: uint32(k), DstStride: uint32(m)})
 				}
 				return runAlike(r, numbers, of, places, alone, run)
 			}
@@ -135,7 +135,7 @@ func classAttn(t gguf.Type, role kernels.Role, s attnShape) Case {
 					b := a
 					b.Q, b.Dst, b.QStride, b.DstStride = at+uint64(4*row*cols), j.addr(to), uint32(cols), uint32(cols)
 					b.Pos, b.Seq, b.Rows = a.Pos+uint64(4*row), a.Seq+uint64(4*row), uint32(n)
-					return r.FlashAttn(t, b)
+					return kernels.FlashAttn(r, t, b)
 				}
 				return runAlike(r, numbers, of, places, alone, run)
 			}
@@ -168,10 +168,10 @@ func classExperts(t gguf.Type, role kernels.Role, m, k int) Case {
 						Table: table, X: at + uint64(4*row*k), Dst: j.addr(to), IDs: chosen + uint64(4*row*used), M: uint32(m), K: uint32(k),
 						Count: uint32(n * used), Used: used, XStride: uint32(k), DstStride: uint32(m), Last: experts,
 					}
-					if r.SortsPairs(uint32(n)) {
+					if kernels.SortsPairs(r, uint32(n)) {
 						a.Pairs, a.Tiles = j.addr(pairs), j.addr(tiles)
 					}
-					return r.MulMatID(t, a, experts)
+					return kernels.MulMatID(r, t, a, experts)
 				}
 				return runAlike(r, numbers, of, places, alone, run)
 			}

@@ -97,8 +97,8 @@ func rmsNormQ8(rows, cols, gap int) Case {
 			parts, many := outputs()
 			j.same("dst by one workgroup a row and by several", one, many, want)
 			j.record = func(r *kernels.Recorder) error {
-				alone.Parts, parts.Parts = 1, r.NormParts(in.Cols)
-				return errors.Join(r.RMSNormQ8(alone), r.RMSNormQ8(parts))
+				alone.Parts, parts.Parts = 1, kernels.NormParts(r, in.Cols)
+				return errors.Join(kernels.RMSNormQ8(r, alone), kernels.RMSNormQ8(r, parts))
 			}
 			return nil
 		},
@@ -143,7 +143,7 @@ func attnFew(t gguf.Type, s attnShape, joined bool) Case {
 					b := a
 					b.Q, b.Dst, b.QStride, b.DstStride = in+uint64(4*from*q.Stride), j.addr(dst)+uint64(4*from*want.Stride), uint32(q.Stride), uint32(want.Stride)
 					b.Pos, b.Seq, b.Rows = a.Pos+uint64(4*from), a.Seq+uint64(4*from), uint32(n)
-					if err := r.FlashAttn(t, b); err != nil {
+					if err := kernels.FlashAttn(r, t, b); err != nil {
 						return err
 					}
 				}
@@ -175,10 +175,10 @@ func attnJoin(s attnShape, parts int) Case {
 			join := shaders.FlashAttnJoinArgs{Parts: split.Parts, Pos: a.Pos, Dst: j.addr(dst), Q: j.addr(bytes), S: j.addr(sums),
 				Rows: a.Rows, Heads: a.Heads, ValLen: a.ValLen, MaxParts: split.MaxParts, DstStride: uint32(want.Stride), Sinks: a.Sinks, Window: a.Window}
 			j.record = func(r *kernels.Recorder) error {
-				if err := r.FlashAttnSplit(gguf.F16, a.Heads/a.HeadsKV, 2100, split); err != nil {
+				if err := kernels.FlashAttnSplit(r, gguf.F16, a.Heads/a.HeadsKV, 2100, split); err != nil {
 					return err
 				}
-				return r.FlashAttnJoin(join)
+				return kernels.FlashAttnJoin(r, join)
 			}
 			return nil
 		},
@@ -224,15 +224,15 @@ func attnAlone(s attnShape, parts int) Case {
 			join := shaders.FlashAttnJoinArgs{Parts: split.Parts, Pos: a.Pos, Dst: j.addr(dst),
 				Rows: a.Rows, Heads: a.Heads, ValLen: a.ValLen, MaxParts: split.MaxParts, DstStride: split.DstStride, Sinks: a.Sinks, Window: a.Window}
 			j.record = func(r *kernels.Recorder) error {
-				if err := r.FlashAttnSplit(gguf.F16, group, 2100, split); err != nil {
+				if err := kernels.FlashAttnSplit(r, gguf.F16, group, 2100, split); err != nil {
 					return err
 				}
-				if err := r.FlashAttnJoin(join); err != nil {
+				if err := kernels.FlashAttnJoin(r, join); err != nil {
 					return err
 				}
 				for g, a := range alone {
 					for range 2 { // counters are fit for a second time
-						if err := r.FlashAttnSplit(gguf.F16, uint32(g), 2100, a); err != nil {
+						if err := kernels.FlashAttnSplit(r, gguf.F16, uint32(g), 2100, a); err != nil {
 							return err
 						}
 					}
@@ -273,7 +273,7 @@ func attnFewSameBits(t gguf.Type, s attnShape) Case {
 					if r.Positions = 0; a.Rows == 1 { // as in a step of short contexts alone
 						r.Positions = min(1024, a.MaxPages*a.PagePositions)
 					}
-					return r.FlashAttn(t, a)
+					return kernels.FlashAttn(r, t, a)
 				})
 			}
 			return nil

@@ -27,7 +27,7 @@ func cpy(rows, cols, from, to int) Case {
 		dst := j.space(want)
 		j.output("dst", dst, want)
 		a := shaders.CpyArgs{X: j.addr(j.mat(x)), Dst: j.addr(dst), Rows: uint32(rows), Cols: uint32(cols), XStride: uint32(cols + from), DstStride: uint32(cols + to)}
-		j.record = func(r *kernels.Recorder) error { return r.Cpy(a) }
+		j.record = func(r *kernels.Recorder) error { return kernels.Cpy(r, a) }
 		return nil
 	}}
 }
@@ -45,7 +45,7 @@ func sigmoidMul(rows, cols, gates int, g ref.Gates, gap int) Case {
 		j.sums("dst", in, want, 0.1)
 		a := shaders.SigmoidMulArgs{X: j.addr(in), Gate: j.addr(j.mat(gate)), Dst: j.addr(in), Rows: uint32(rows), Cols: uint32(cols), XStride: uint32(cols + gap), DstStride: uint32(cols + gap),
 			GateStride: uint32(gates), Group: uint32(g.Group), Jump: uint32(g.Jump), Step: uint32(g.Step)}
-		j.record = func(r *kernels.Recorder) error { return r.SigmoidMul(a) }
+		j.record = func(r *kernels.Recorder) error { return kernels.SigmoidMul(r, a) }
 		return nil
 	}}
 }
@@ -61,7 +61,7 @@ func swigluOAI(count int, scale float32) Case {
 		in := j.mat(gate)
 		j.sums("dst", in, want, 0.01)
 		a := shaders.SwiGLUOAIArgs{Gate: j.addr(in), Up: j.addr(j.mat(up)), Dst: j.addr(in), Count: uint32(count), Alpha: alpha, Limit: limit}
-		j.record = func(r *kernels.Recorder) error { return r.SwiGLUOAI(a) }
+		j.record = func(r *kernels.Recorder) error { return kernels.SwiGLUOAI(r, a) }
 		return nil
 	}}
 }

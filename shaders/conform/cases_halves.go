@@ -111,7 +111,7 @@ func tileF16(rows, k, gap int, size float32) Case {
 			j.exact("dst", dst, tilesOf(rows, k, func(r, i int) float32 { return x.Row(r)[i] / scales[r] }))
 			j.exact("scales", sums, floatBytes(scales))
 			a := shaders.TileF16Args{X: j.addr(j.mat(x)), Dst: j.addr(dst), Scales: j.addr(sums), N: uint32(rows), K: uint32(k), XStride: uint32(x.Stride)}
-			j.record = func(r *kernels.Recorder) error { return r.TileF16(a) }
+			j.record = func(r *kernels.Recorder) error { return kernels.TileF16(r, a) }
 			return nil
 		},
 	}
@@ -144,7 +144,7 @@ func dequantF16(t gguf.Type, rows, k int) Case {
 			dst := j.alloc(int(shaders.TilesBytes(uint32(rows), uint32(k))))
 			j.exact("dst", dst, tilesOf(rows, k, func(r, i int) float32 { return mat.Row(r)[i] }))
 			a := shaders.DequantF16Args{W: j.addr(weights), Dst: j.addr(dst), M: uint32(rows), K: uint32(k)}
-			j.record = func(r *kernels.Recorder) error { return r.DequantF16(t, a) }
+			j.record = func(r *kernels.Recorder) error { return kernels.DequantF16(r, t, a) }
 			return nil
 		},
 	}
@@ -192,18 +192,18 @@ func gatedBlocks(t gguf.Type, m, k, n, gap int, split kernels.Split) Case {
 			a := mulMatArgs(j.addr(at[0]), j.addr(j.mat(x)), j.addr(dst), m, k, n, x.Stride, want.Stride)
 			j.record = func(r *kernels.Recorder) error {
 				r.Scratch, r.Decoding = kernels.Scratch{Address: j.addr(spare), Bytes: bytes}, kernels.DecodeWithin
-				if r.Splits(split) {
+				if kernels.Splits(r, split) {
 					r.Split = split
 				}
-				if r.TakesGates(t, &a) {
-					return r.Gates(t, a, j.addr(at[1]))
+				if kernels.TakesGates(r, t, &a) {
+					return kernels.Gates(r, t, a, j.addr(at[1]))
 				}
 				b, c := a, a // as the plain ops do it
 				b.Dst, c.W, c.Dst = j.addr(gate), j.addr(at[1]), j.addr(up)
-				err := errors.Join(r.MulMat(t, b), r.MulMat(t, c))
+				err := errors.Join(kernels.MulMat(r, t, b), kernels.MulMat(r, t, c))
 				for i := range uint64(n) {
 					off := 4 * i * uint64(want.Stride)
-					err = errors.Join(err, r.SwiGLU(shaders.GLUArgs{Gate: b.Dst + off, Up: c.Dst + off, Dst: a.Dst + off, Count: uint32(m)}))
+					err = errors.Join(err, kernels.SwiGLU(r, shaders.GLUArgs{Gate: b.Dst + off, Up: c.Dst + off, Dst: a.Dst + off, Count: uint32(m)}))
 				}
 				return err
 			}
@@ -262,21 +262,21 @@ func mulMatInHalves(kernel, name string, t gguf.Type, m, k, n, gap, slices int, 
 			c.DstStride, d.DstStride = uint32(m), uint32(m)
 			j.record = func(r *kernels.Recorder) error {
 				r.Scratch, r.Decoding = scratch, kernels.DecodeWithin
-				if r.Splits(split) { // some are for small subgroups alone
+				if kernels.Splits(r, split) { // some are for small subgroups alone
 					r.Split = split
 				}
 				if kernel == "mul_mat_cm" {
 					r.Decoding = kernels.DecodeBefore
 				}
-				if err := all([]shaders.MulMatArgs{a, b}, func(a shaders.MulMatArgs) error { return r.MulMat(t, a) }); err != nil {
+				if err := all([]shaders.MulMatArgs{a, b}, func(a shaders.MulMatArgs) error { return kernels.MulMat(r, t, a) }); err != nil {
 					return err
 				}
-				add := func(a shaders.MulMatArgs, to uint64) error { return r.MulMatAdd(t, a, to, uint32(m)) }
-				if !r.Halves(t, uint32(m), uint32(n), uint32(k)) { // as the plain ops do it, where the device lacks what that takes
+				add := func(a shaders.MulMatArgs, to uint64) error { return kernels.MulMatAdd(r, t, a, to, uint32(m)) }
+				if !kernels.Halves(r, t, uint32(m), uint32(n), uint32(k)) { // as the plain ops do it, where the device lacks what that takes
 					add = func(x shaders.MulMatArgs, to uint64) error {
 						product := x
 						product.Dst = j.addr(plain)
-						return errors.Join(r.MulMat(t, product), r.Add(shaders.AddArgs{A: to, B: product.Dst, Dst: x.Dst, Count: uint32(n * m), BCols: uint32(n * m)}))
+						return errors.Join(kernels.MulMat(r, t, product), kernels.Add(r, shaders.AddArgs{A: to, B: product.Dst, Dst: x.Dst, Count: uint32(n * m), BCols: uint32(n * m)}))
 					}
 				}
 				if err := errors.Join(add(c, c.Dst), add(d, j.addr(elsewhere))); err != nil {
@@ -349,7 +349,7 @@ func attnRun(t gguf.Type, s attnShape, rows, first int) Case {
 			j.output("dst", dst, want)
 			j.record = func(r *kernels.Recorder) error {
 				r.Run, r.RunSplit = true, s.split
-				return r.FlashAttn(t, a)
+				return kernels.FlashAttn(r, t, a)
 			}
 			return nil
 		},

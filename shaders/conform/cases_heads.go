@@ -35,7 +35,7 @@ func mulMatHeads(t gguf.Type, heads, m, k, n, xGap, dstGap int) Case {
 		j.sums("dst", dst, want, float64(k)/2)
 		a := headArgs(heads, m, k, n, xGap, dstGap)
 		a.W, a.X, a.Dst = j.addr(span), j.addr(j.mat(x)), j.addr(dst)
-		j.record = func(r *kernels.Recorder) error { return r.MulMatHeads(t, a) }
+		j.record = func(r *kernels.Recorder) error { return kernels.MulMatHeads(r, t, a) }
 		return nil
 	}}
 }
@@ -67,7 +67,7 @@ func mulMatHeadsSameBits(t gguf.Type, heads, m, k, n int) Case {
 			runs = append(runs, one)
 		}
 		j.record = func(r *kernels.Recorder) error {
-			return all(runs, func(a shaders.MulMatHeadsArgs) error { return r.MulMatHeads(t, a) })
+			return all(runs, func(a shaders.MulMatHeadsArgs) error { return kernels.MulMatHeads(r, t, a) })
 		}
 		return nil
 	}}

@@ -62,7 +62,7 @@ func topK(r ref.Router, rows int) Case {
 	return Case{Kernel: "topk_moe", Shape: routerShape(&r, rows), MaxNMSE: nmseCurved, build: func(j *job) error {
 		a := j.topK(r, rows)
 		j.record = func(rec *kernels.Recorder) error {
-			return all(j.lookups(a), func(a shaders.TopKMoEArgs) error { return rec.TopKMoEVariant(shaders.FP32, a) })
+			return all(j.lookups(a), func(a shaders.TopKMoEArgs) error { return kernels.TopKMoEVariant(rec, shaders.FP32, a) })
 		}
 		return nil
 	}}
@@ -78,14 +78,14 @@ func topKHeld(r ref.Router, rows int) Case {
 		j.sameBytes("ids", ids, span{j.wants[0].at.off, ids.n})
 		j.same("weights", weights, j.wants[1].at, out)
 		j.record = func(rec *kernels.Recorder) error {
-			if err := rec.TopKMoEVariant(shaders.FP32, plain); err != nil {
+			if err := kernels.TopKMoEVariant(rec, shaders.FP32, plain); err != nil {
 				return err
 			}
 			variant := shaders.FP32
-			if rec.HoldsScores(a.Experts) {
+			if kernels.HoldsScores(rec, a.Experts) {
 				variant = shaders.Held
 			}
-			return all(j.lookups(a), func(a shaders.TopKMoEArgs) error { return rec.TopKMoEVariant(variant, a) })
+			return all(j.lookups(a), func(a shaders.TopKMoEArgs) error { return kernels.TopKMoEVariant(rec, variant, a) })
 		}
 		return nil
 	}}
@@ -195,7 +195,7 @@ func groupExperts(pairs, experts, before int) Case {
 		j.exact("pairs", to, words(sorted))
 		j.exact("tiles", tileSpan, words(flat))
 		a := shaders.GroupExpertsArgs{IDs: j.addr(j.uint32s(append(make([]uint32, before), ids...))) + uint64(4*before), Pairs: j.addr(to), Tiles: j.addr(tileSpan), Count: uint32(pairs), Experts: uint32(experts)}
-		j.record = func(r *kernels.Recorder) error { return r.GroupExperts(a) }
+		j.record = func(r *kernels.Recorder) error { return kernels.GroupExperts(r, a) }
 		return nil
 	}}
 }
@@ -274,11 +274,11 @@ func mulMatID(t gguf.Type, s idShape) Case {
 		a.Table, a.X, a.Dst = table, j.addr(j.mat(x)), j.addr(dst)
 		j.record = func(r *kernels.Recorder) error {
 			if s.tiles {
-				if err := r.GroupExperts(g); err != nil {
+				if err := kernels.GroupExperts(r, g); err != nil {
 					return err
 				}
 			}
-			return r.MulMatID(t, a, uint32(s.experts))
+			return kernels.MulMatID(r, t, a, uint32(s.experts))
 		}
 		return nil
 	}}
@@ -303,18 +303,18 @@ func mulMatIDSameBits(t gguf.Type, m, k int) Case {
 		one := a
 		one.Pairs, one.Tiles, one.Dst = 0, 0, j.addr(single)
 		j.record = func(r *kernels.Recorder) error {
-			if err := r.GroupExperts(g); err != nil {
+			if err := kernels.GroupExperts(r, g); err != nil {
 				return err
 			}
-			if err := r.MulMatID(t, a, uint32(s.experts)); err != nil {
+			if err := kernels.MulMatID(r, t, a, uint32(s.experts)); err != nil {
 				return err
 			}
-			if err := r.MulMatID(t, one, uint32(s.experts)); err != nil {
+			if err := kernels.MulMatID(r, t, one, uint32(s.experts)); err != nil {
 				return err
 			}
 			for p, id := range ids {
 				w := binary.LittleEndian.Uint64(j.bytesAt(table+8*uint64(id), 8))
-				err := r.MulMat(t, mulMatArgs(w, a.X+4*uint64(p/s.used)*uint64(a.XStride), j.addr(plain)+4*uint64(p)*uint64(a.DstStride), s.m, s.k, 1, int(a.XStride), int(a.DstStride)))
+				err := kernels.MulMat(r, t, mulMatArgs(w, a.X+4*uint64(p/s.used)*uint64(a.XStride), j.addr(plain)+4*uint64(p)*uint64(a.DstStride), s.m, s.k, 1, int(a.XStride), int(a.DstStride)))
 				if err != nil {
 					return err
 				}
@@ -339,7 +339,7 @@ func sumExperts(rows, used, cols, gap int, residual bool) Case {
 		if residual {
 			a.Residual = a.Dst
 		}
-		j.record = func(r *kernels.Recorder) error { return r.SumExperts(a) }
+		j.record = func(r *kernels.Recorder) error { return kernels.SumExperts(r, a) }
 		return nil
 	}}
 }

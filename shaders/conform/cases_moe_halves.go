@@ -70,14 +70,14 @@ func idHalves(t gguf.Type, s idShape, gated bool, split kernels.Split) Case {
 		j.spare = append(j.spare, room, gates, ups)
 		j.record = func(r *kernels.Recorder) error {
 			r.Scratch = kernels.Scratch{Address: j.addr(room), Bytes: rows}
-			if r.Splits(split) { // some are for small subgroups alone
+			if kernels.Splits(r, split) { // some are for small subgroups alone
 				r.Split = split
 			}
-			if r.TakesExperts(&p) {
-				return r.ExpertProducts(&p)
+			if kernels.TakesExperts(r, &p) {
+				return kernels.MultiplyExperts(r, &p)
 			}
 			if !gated {
-				return r.MulMatID(t, p.MulMatIDArgs, p.Experts)
+				return kernels.MulMatID(r, t, p.MulMatIDArgs, p.Experts)
 			}
 			return plainGates(r, p, j.addr(gates), j.addr(ups), ids, w)
 		}
@@ -110,7 +110,7 @@ func (j *job) gatedPairs(p *kernels.ExpertProducts, s idShape, want, gate, up, x
 func plainGates(r *kernels.Recorder, p kernels.ExpertProducts, gates, ups uint64, ids []uint32, w [][]byte) error {
 	a, b := p.MulMatIDArgs, p.MulMatIDArgs
 	b.Table, a.Dst, b.Dst = p.Up, gates, ups
-	if err := all([]shaders.MulMatIDArgs{a, b}, func(a shaders.MulMatIDArgs) error { return r.MulMatID(p.Type, a, p.Experts) }); err != nil {
+	if err := all([]shaders.MulMatIDArgs{a, b}, func(a shaders.MulMatIDArgs) error { return kernels.MulMatID(r, p.Type, a, p.Experts) }); err != nil {
 		return err
 	}
 	for i, id := range ids {
@@ -118,7 +118,7 @@ func plainGates(r *kernels.Recorder, p kernels.ExpertProducts, gates, ups uint64
 			continue
 		}
 		row := 4 * uint64(i) * uint64(p.DstStride)
-		if err := r.SwiGLU(shaders.GLUArgs{Gate: gates + row, Up: ups + row, Dst: p.Dst + row, Count: p.M}); err != nil {
+		if err := kernels.SwiGLU(r, shaders.GLUArgs{Gate: gates + row, Up: ups + row, Dst: p.Dst + row, Count: p.M}); err != nil {
 			return err
 		}
 	}

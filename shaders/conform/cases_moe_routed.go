@@ -61,7 +61,7 @@ func topKRouted(t gguf.Type, router ref.Router, rows, cols int, tile kernels.Til
 		}
 		j.record = func(r *kernels.Recorder) error {
 			prepare(r)
-			err := all(runs, func(a shaders.TopKMoERoutedArgs) error { return r.TopKMoERouted(t, a) })
+			err := all(runs, func(a shaders.TopKMoERoutedArgs) error { return kernels.TopKMoERouted(r, t, a) })
 			if err != nil || apart == nil {
 				return err
 			}
@@ -129,13 +129,13 @@ func (j *job) routedApart(t gguf.Type, a *shaders.TopKMoERoutedArgs) func(*kerne
 	choice := shaders.TopKMoEArgs{X: product.Dst0, Bias: a.Bias, IDs: j.addr(ids), Weights: j.addr(share), Rows: a.Rows, Experts: a.Experts, Used: a.Used,
 		Gating: a.Gating, Groups: a.Groups, GroupsUsed: a.GroupsUsed, Scale: a.Scale, GroupBest: a.GroupBest}
 	return func(r *kernels.Recorder) error {
-		if err := r.RMSNormQ8(norm); err != nil {
+		if err := kernels.RMSNormQ8(r, norm); err != nil {
 			return err
 		}
-		if err := r.MulMatTeam(shaders.Wide, t, shaders.NoGLU, product); err != nil {
+		if err := kernels.MulMatTeam(r, shaders.Wide, t, shaders.NoGLU, product); err != nil {
 			return err
 		}
-		return r.TopKMoEVariant(shaders.FP32, choice)
+		return kernels.TopKMoEVariant(r, shaders.FP32, choice)
 	}
 }
 

@@ -97,11 +97,11 @@ func teamID(row *shaders.Kernel, s idShape, glu uint32, tile kernels.Tile) Case 
 		j.record = func(r *kernels.Recorder) error {
 			r.Tile = tile
 			if s.tiles {
-				if err := r.GroupExperts(g); err != nil {
+				if err := kernels.GroupExperts(r, g); err != nil {
 					return err
 				}
 			}
-			return r.MulMatTeamID(row.Type, glu, a, uint32(want.Rows), uint32(s.experts))
+			return kernels.MulMatTeamID(r, row.Type, glu, a, uint32(want.Rows), uint32(s.experts))
 		}
 		return nil
 	}}
@@ -121,11 +121,11 @@ func teamIDSameBits(row *shaders.Kernel) Case {
 		one := a
 		one.Pairs, one.Tiles, one.Blocks, one.Dst0 = 0, 0, uint32(want.Rows), j.addr(single)
 		j.record = func(r *kernels.Recorder) error {
-			if err := r.GroupExperts(g); err != nil {
+			if err := kernels.GroupExperts(r, g); err != nil {
 				return err
 			}
 			return all([]shaders.MulMatTeamIDArgs{a, one}, func(a shaders.MulMatTeamIDArgs) error {
-				return r.MulMatTeamID(row.Type, shaders.NoGLU, a, uint32(want.Rows), uint32(s.experts))
+				return kernels.MulMatTeamID(r, row.Type, shaders.NoGLU, a, uint32(want.Rows), uint32(s.experts))
 			})
 		}
 		return nil

@@ -25,7 +25,7 @@ func expertsThere(experts, count, absent int) Case {
 	return Case{Kernel: "experts_there", Shape: fmt.Sprintf("experts=%d count=%d absent=%d", experts, count, absent), MaxNMSE: nmseExact, build: func(j *job) error {
 		ids := j.chosen((count+experts-1)/experts, min(count, experts), experts)[:count]
 		a := shaders.ExpertsThereArgs{There: j.there(experts, ids, absent), IDs: j.addr(j.uint32s(ids)), Count: uint32(count)}
-		j.record = func(r *kernels.Recorder) error { return r.ExpertsThere(a) }
+		j.record = func(r *kernels.Recorder) error { return kernels.ExpertsThere(r, a) }
 		return nil
 	}}
 }

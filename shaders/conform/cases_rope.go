@@ -65,17 +65,17 @@ func ropeInto(kernel string, norms bool, t gguf.Type, heads, headsKV, keyLen, va
 							return err
 						}
 					}
-					if err := r.Rope(x); err != nil {
+					if err := kernels.Rope(r, x); err != nil {
 						return err
 					}
 				}
-				if err := r.KVAppend(t, put); err != nil {
+				if err := kernels.KVAppend(r, t, put); err != nil {
 					return err
 				}
 				if norms {
-					return r.RopeNormKV(t, fused.Normed(w[0], w[1], ropeEps))
+					return kernels.RopeNormKV(r, t, fused.Normed(w[0], w[1], ropeEps))
 				}
-				return r.RopeKV(t, fused)
+				return kernels.RopeKV(r, t, fused)
 			}
 			return nil
 		},
@@ -89,7 +89,7 @@ func normHeads(r *kernels.Recorder, x *shaders.RopeArgs, w uint64) error {
 	for row := range x.Rows {
 		at := x.X + 4*uint64(row)*uint64(x.XStride)
 		a := shaders.RMSNormArgs{X: at, W: w, Dst: at, Rows: x.Heads, Cols: x.HeadDim, XStride: x.HeadDim, DstStride: x.HeadDim, Eps: ropeEps}
-		if err := r.RMSNorm(a); err != nil {
+		if err := kernels.RMSNorm(r, a); err != nil {
 			return err
 		}
 	}

@@ -47,7 +47,7 @@ func rmsNorm(rows, cols, gap int, inPlace bool, scale float32) Case {
 			j.output("dst", dst, want)
 			a := shaders.RMSNormArgs{X: j.addr(in), W: j.addr(j.mat(w)), Dst: j.addr(dst), Rows: uint32(rows), Cols: uint32(cols),
 				XStride: uint32(x.Stride), DstStride: uint32(want.Stride), Eps: eps}
-			j.record = func(r *kernels.Recorder) error { return r.RMSNorm(a) }
+			j.record = func(r *kernels.Recorder) error { return kernels.RMSNorm(r, a) }
 			return nil
 		},
 	}
@@ -68,7 +68,9 @@ func rmsNormSameBits(rows, cols int) Case {
 				off := uint64(4 * i * x.Stride)
 				runs = append(runs, shaders.RMSNormArgs{X: in + off, W: w, Dst: j.addr(single) + off, Rows: 1, Cols: uint32(cols), XStride: stride, DstStride: stride, Eps: 1e-6})
 			}
-			j.record = func(r *kernels.Recorder) error { return all(runs, r.RMSNorm) }
+			j.record = func(r *kernels.Recorder) error {
+				return all(runs, func(a shaders.RMSNormArgs) error { return kernels.RMSNorm(r, a) })
+			}
 			return nil
 		},
 	}
@@ -110,7 +112,7 @@ func (j *job) softMax(x ref.Mat, scale float32, inPlace bool) error {
 	}
 	j.output("dst", dst, want)
 	a := shaders.SoftMaxArgs{X: j.addr(in), Dst: j.addr(dst), Rows: uint32(x.Rows), Cols: uint32(x.Cols), Scale: scale}
-	j.record = func(r *kernels.Recorder) error { return r.SoftMax(a) }
+	j.record = func(r *kernels.Recorder) error { return kernels.SoftMax(r, a) }
 	return nil
 }
 
@@ -146,9 +148,9 @@ func glu(op string, count int, scale float32) Case {
 			a := shaders.GLUArgs{Gate: j.addr(in), Up: j.addr(j.mat(up)), Dst: j.addr(in), Count: uint32(count)}
 			j.record = func(r *kernels.Recorder) error {
 				if op == "swiglu" {
-					return r.SwiGLU(a)
+					return kernels.SwiGLU(r, a)
 				}
-				return r.GeGLU(a)
+				return kernels.GeGLU(r, a)
 			}
 			return nil
 		},
@@ -168,7 +170,7 @@ func add(count, cols int, inPlace bool) Case {
 			}
 			j.output("dst", dst, want)
 			a := shaders.AddArgs{A: j.addr(in), B: j.addr(j.mat(b)), Dst: j.addr(dst), Count: uint32(count), BCols: uint32(cols)}
-			j.record = func(r *kernels.Recorder) error { return r.Add(a) }
+			j.record = func(r *kernels.Recorder) error { return kernels.Add(r, a) }
 			return nil
 		},
 	}
@@ -224,7 +226,7 @@ func argmax(name string, rows, cols int, joined bool, change func(ref.Mat, *job)
 			j.exact("dst", dst, want)
 			a := shaders.ArgmaxArgs{X: j.addr(j.mat(x)), Dst: j.addr(dst), Rows: uint32(rows), Cols: uint32(cols)}
 			if !joined {
-				j.record = func(r *kernels.Recorder) error { return r.Argmax(a) }
+				j.record = func(r *kernels.Recorder) error { return kernels.Argmax(r, a) }
 				return nil
 			}
 			parts, counters := j.alloc(int(shaders.ArgmaxPartBytes(a.Rows, a.Cols))), j.alloc(4*rows)
@@ -233,7 +235,7 @@ func argmax(name string, rows, cols int, joined bool, change func(ref.Mat, *job)
 			j.spare = append(j.spare, parts)
 			j.record = func(r *kernels.Recorder) error {
 				r.Parts, r.Counters = kernels.Scratch{Address: j.addr(parts), Bytes: int64(parts.n)}, kernels.Scratch{Address: j.addr(counters), Bytes: int64(counters.n)}
-				return all([]shaders.ArgmaxArgs{a, a}, r.Argmax) // counters are fit for a second time
+				return all([]shaders.ArgmaxArgs{a, a}, func(a shaders.ArgmaxArgs) error { return kernels.Argmax(r, a) }) // counters are fit for a second time
 			}
 			return nil
 		},
@@ -266,7 +268,7 @@ func checksum(count int) Case {
 			dst := j.alloc(len(want))
 			a.Dst = j.addr(dst)
 			j.exact("dst", dst, want)
-			j.record = func(r *kernels.Recorder) error { return r.Checksum(a) }
+			j.record = func(r *kernels.Recorder) error { return kernels.Checksum(r, a) }
 			return nil
 		},
 	}

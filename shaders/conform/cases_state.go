@@ -95,7 +95,7 @@ func ssmConv(rows, cols, taps, gap int) Case {
 		s.wants(j, none, old, 1)
 		a := s.conv(j, x, w)
 		a.X, a.Dst, a.Seq, a.Pos = j.addr(j.mat(x)), j.addr(dst), j.addr(j.uint32s(s.seq)), j.addr(j.uint32s(s.pos))
-		j.record = func(r *kernels.Recorder) error { return r.SSMConv(a) }
+		j.record = func(r *kernels.Recorder) error { return kernels.SSMConv(r, a) }
 		return nil
 	}}
 }
@@ -142,7 +142,7 @@ func ssmConvSameBits(rows, cols, taps int) Case {
 			a.X, a.Dst, a.States, a.Seq, a.Pos, a.Rows, a.Sequences = in+off, j.addr(single)+off, table, zero, j.addr(j.uint32s(s.pos[i:i+1])), 1, 1
 			runs = append(runs, a)
 		}
-		j.record = func(r *kernels.Recorder) error { return allInTurn(r, runs, r.SSMConv) }
+		j.record = func(r *kernels.Recorder) error { return allInTurn(r, runs, kernels.SSMConv) }
 		return nil
 	}}
 }
@@ -204,7 +204,7 @@ func deltaNet(d ref.DeltaNet, rows, gap int, together bool) Case {
 			a.Alpha = a.Beta
 		}
 		a.Dst = j.addr(dst)
-		j.record = func(r *kernels.Recorder) error { return r.GatedDeltaNet(a) }
+		j.record = func(r *kernels.Recorder) error { return kernels.GatedDeltaNet(r, a) }
 		return nil
 	}}
 }
@@ -228,15 +228,15 @@ func deltaNetSameBits(d ref.DeltaNet, rows int) Case {
 			a.States, a.Seq, a.Pos, a.Rows, a.Sequences = table, zero, j.addr(j.uint32s(s.pos[i:i+1])), 1, 1
 			runs = append(runs, a)
 		}
-		j.record = func(r *kernels.Recorder) error { return allInTurn(r, runs, r.GatedDeltaNet) }
+		j.record = func(r *kernels.Recorder) error { return allInTurn(r, runs, kernels.GatedDeltaNet) }
 		return nil
 	}}
 }
 
 // allInTurn is all, each run behind a barrier: what passes from one to the next by states no recorder sees.
-func allInTurn[T any](r *kernels.Recorder, runs []T, record func(T) error) error {
+func allInTurn[T any](r *kernels.Recorder, runs []T, record func(*kernels.Recorder, T) error) error {
 	return all(runs, func(a T) error {
 		r.Barrier()
-		return record(a)
+		return record(r, a)
 	})
 }

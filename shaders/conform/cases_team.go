@@ -75,7 +75,7 @@ func siblings(row *shaders.Kernel, m [3]int, k, n int, tile kernels.Tile) Case {
 			a.M0, a.M1, a.M2, a.DstStride = uint32(m[0]), uint32(m[1]), uint32(m[2]), uint32(m[0])
 			j.record = func(r *kernels.Recorder) error {
 				r.Tile = tile
-				return r.MulMatTeam(row.Variant, row.Type, shaders.NoGLU, *a)
+				return kernels.MulMatTeam(r, row.Variant, row.Type, shaders.NoGLU, *a)
 			}
 			return nil
 		},
@@ -104,7 +104,7 @@ func residual(row *shaders.Kernel, m, k, n int, tile kernels.Tile) Case {
 			a.Residual, a.ResidualStride = a.Dst0, a.DstStride
 			j.record = func(r *kernels.Recorder) error {
 				r.Tile = tile
-				return r.MulMatTeam(row.Variant, row.Type, shaders.NoGLU, a)
+				return kernels.MulMatTeam(r, row.Variant, row.Type, shaders.NoGLU, a)
 			}
 			return nil
 		},
@@ -135,7 +135,7 @@ func gates(row *shaders.Kernel, m, k, n int, bytes bool, tile kernels.Tile) Case
 			}
 			j.record = func(r *kernels.Recorder) error {
 				r.Tile = tile
-				return r.MulMatTeam(row.Variant, row.Type, glu, a)
+				return kernels.MulMatTeam(r, row.Variant, row.Type, glu, a)
 			}
 			return nil
 		},
@@ -184,7 +184,9 @@ func gatesSameBits(row *shaders.Kernel) Case {
 				runs = append(runs, b)
 			}
 			j.record = func(r *kernels.Recorder) error {
-				return all(runs, func(a shaders.MulMatTeamArgs) error { return r.MulMatTeam(row.Variant, row.Type, shaders.GLUBytes, a) })
+				return all(runs, func(a shaders.MulMatTeamArgs) error {
+					return kernels.MulMatTeam(r, row.Variant, row.Type, shaders.GLUBytes, a)
+				})
 			}
 			return nil
 		},

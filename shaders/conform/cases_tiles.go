@@ -61,7 +61,7 @@ func tileRows(variant string, rows, cols, gap int, size float32) Case {
 			j.wants = append(j.wants, want{name: "tiles", at: tiles, mat: made, decode: func(got []byte) (ref.Mat, error) {
 				return tilesIn(got[tiles.off:tiles.off+tiles.n], got[scales.off:scales.off+scales.n], rows, cols)
 			}}, want{name: "scales", at: scales, any: true})
-			j.record = func(r *kernels.Recorder) error { return r.TileF16Wide(variant, a) }
+			j.record = func(r *kernels.Recorder) error { return kernels.TileF16Wide(r, variant, a) }
 			return nil
 		},
 	}

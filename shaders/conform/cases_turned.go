@@ -163,7 +163,7 @@ func turned(row *shaders.Kernel, s turnedShape, tile kernels.Tile) Case {
 			}
 			j.record = func(r *kernels.Recorder) error {
 				r.Tile = tile
-				return r.MulMatRope(row.Type, s.turning(), t.args)
+				return kernels.MulMatRope(r, row.Type, s.turning(), t.args)
 			}
 			return nil
 		},
@@ -218,7 +218,7 @@ func turnedSameBits(row *shaders.Kernel, s turnedShape) Case {
 				runs = append(runs, one)
 			}
 			j.record = func(r *kernels.Recorder) error {
-				return all(runs, func(a shaders.MulMatRopeArgs) error { return r.MulMatRope(row.Type, s.turning(), a) })
+				return all(runs, func(a shaders.MulMatRopeArgs) error { return kernels.MulMatRope(r, row.Type, s.turning(), a) })
 			}
 			return nil
 		},
@@ -265,13 +265,13 @@ func turnedAlike(row, plain *shaders.Kernel, s turnedShape, tile kernels.Tile) C
 			}
 			j.record = func(r *kernels.Recorder) error {
 				r.Tile = tile
-				if err := r.MulMatRope(row.Type, s.turning(), a); err != nil {
+				if err := kernels.MulMatRope(r, row.Type, s.turning(), a); err != nil {
 					return err
 				}
-				if err := r.MulMatTeam(plain.Variant, row.Type, shaders.NoGLU, product); err != nil {
+				if err := kernels.MulMatTeam(r, plain.Variant, row.Type, shaders.NoGLU, product); err != nil {
 					return err
 				}
-				return r.RopeKV(s.kv, rope)
+				return kernels.RopeKV(r, s.kv, rope)
 			}
 			return nil
 		},

@@ -89,7 +89,7 @@ func quantizeQ8(rows, cols, gap int, scale float32) Case {
 			want := ref.QuantizeQ8(x)
 			q, s := j.alloc(rows*cols), j.alloc(rows*cols/4)
 			a := shaders.QuantizeQ8Args{X: j.addr(j.mat(x)), Q: j.addr(q), S: j.addr(s), Rows: uint32(rows), Cols: uint32(cols), XStride: uint32(x.Stride)}
-			j.record = func(r *kernels.Recorder) error { return r.QuantizeQ8(a) }
+			j.record = func(r *kernels.Recorder) error { return kernels.QuantizeQ8(r, a) }
 			j.wants = append(j.wants, want8(want, q, s)...)
 			return nil
 		},
@@ -175,7 +175,7 @@ func (p *product) record(r *kernels.Recorder, from, n int, dst uint64, stride in
 	if p.q8 == nil {
 		a.X, a.S, a.XStride = p.xAt+uint64(4*from*p.x.Stride), 0, uint32(p.x.Stride)
 	}
-	return r.MulMatTeam(p.row.Variant, p.row.Type, shaders.NoGLU, a)
+	return kernels.MulMatTeam(r, p.row.Variant, p.row.Type, shaders.NoGLU, a)
 }
 
 // tileName is what a case's shape ends with where it has constants of its own.

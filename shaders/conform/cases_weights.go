@@ -92,7 +92,7 @@ func getRows(t gguf.Type, rows, cols int, scale float32, far int64) Case {
 			dst := j.space(want)
 			j.output("dst", dst, want)
 			a := shaders.GetRowsArgs{Table: j.addr(table) - uint64(first*rowBytes), IDs: j.addr(j.uint32s(ids)), Dst: j.addr(dst), Rows: uint32(rows), Cols: uint32(cols)}
-			j.record = func(r *kernels.Recorder) error { return r.GetRows(t, a) }
+			j.record = func(r *kernels.Recorder) error { return kernels.GetRows(r, t, a) }
 			return nil
 		},
 	}
@@ -149,7 +149,7 @@ func mulMat(t gguf.Type, m, k, n, gap int) Case {
 			dst := j.space(want)
 			j.sums("dst", dst, want, float64(k))
 			a := mulMatArgs(j.addr(weights), j.addr(j.mat(x)), j.addr(dst), m, k, n, x.Stride, want.Stride)
-			j.record = func(r *kernels.Recorder) error { return r.MulMat(t, a) }
+			j.record = func(r *kernels.Recorder) error { return kernels.MulMat(r, t, a) }
 			return nil
 		},
 	}
@@ -179,7 +179,7 @@ func mulMatSameBits(t gguf.Type, m, k int) Case {
 				runs = append(runs, mulMatArgs(j.addr(weights), at, j.addr(batch), m, k, n, k, m+gap))
 			}
 			j.record = func(r *kernels.Recorder) error {
-				return all(runs, func(a shaders.MulMatArgs) error { return r.MulMat(t, a) })
+				return all(runs, func(a shaders.MulMatArgs) error { return kernels.MulMat(r, t, a) })
 			}
 			return nil
 		},

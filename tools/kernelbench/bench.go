@@ -231,7 +231,7 @@ func (d *device) readCeiling(ctx context.Context, o *options, out io.Writer) err
 	var rates []float64
 	for i := range warmUp + o.count {
 		took, err := d.submit(ctx, func(r *kernels.Recorder) error {
-			return r.Checksum(shaders.ChecksumArgs{Src: d.weights.Address, Dst: d.rest.Address + 4*uint64(o.room), Count: uint32(o.memory / 16)})
+			return kernels.Checksum(r, shaders.ChecksumArgs{Src: d.weights.Address, Dst: d.rest.Address + 4*uint64(o.room), Count: uint32(o.memory / 16)})
 		})
 		if err != nil {
 			return err

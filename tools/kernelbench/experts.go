@@ -89,13 +89,13 @@ func expertOp(gated bool) func(r *kernels.Recorder, t gguf.Type, s shape, n int,
 		if gated {
 			p.Up = e.ups
 		}
-		if !r.TakesExperts(&p) {
+		if !kernels.TakesExperts(r, &p) {
 			if gated {
 				return unfitError("gated experts want a type in blocks, and a device with products of bytes or of matrices")
 			}
-			return r.MulMatID(t, p.MulMatIDArgs, p.Experts)
+			return kernels.MulMatID(r, t, p.MulMatIDArgs, p.Experts)
 		}
-		return r.ExpertProducts(&p)
+		return kernels.MultiplyExperts(r, &p)
 	}
 }
 

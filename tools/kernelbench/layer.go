@@ -107,7 +107,7 @@ func attend(r *kernels.Recorder, t gguf.Type, s shape, n int, m memory) error {
 		return unfitError(err.Error())
 	}
 	r.Positions = uint32(m.cache.positions)
-	return r.FlashAttn(t, shaders.FlashAttnArgs{Q: m.x, Dst: m.dst, Pages: m.cache.pages, Pos: m.cache.pos, Seq: m.cache.seq,
+	return kernels.FlashAttn(r, t, shaders.FlashAttnArgs{Q: m.x, Dst: m.dst, Pages: m.cache.pages, Pos: m.cache.pos, Seq: m.cache.seq,
 		Rows: uint32(n), Heads: uint32(s.m), HeadsKV: uint32(kv), KeyLen: uint32(s.k), ValLen: uint32(s.k), MaxPages: m.cache.maxPages, PagePositions: page,
 		QStride: uint32(s.m * s.k), DstStride: uint32(s.m * s.k), Scale: 0.1})
 }
@@ -161,7 +161,7 @@ func layer(r *kernels.Recorder, t gguf.Type, s shape, n int, m memory) error {
 		return p
 	}
 	rms := func(w uint64) error {
-		return r.RMSNormMultiplied(shaders.RMSNormArgs{X: x, W: w, Dst: normed, Rows: rows, Cols: d, XStride: d, DstStride: d, Eps: 1e-5})
+		return kernels.RMSNormMultiplied(r, shaders.RMSNormArgs{X: x, W: w, Dst: normed, Rows: rows, Cols: d, XStride: d, DstStride: d, Eps: 1e-5})
 	}
 	residual := func(p *kernels.Products) *kernels.Products {
 		p.Residual, p.ResidualStride = x, d
@@ -173,7 +173,7 @@ func layer(r *kernels.Recorder, t gguf.Type, s shape, n int, m memory) error {
 	ahead := func(i int) error { // reads of the matrix that comes next, beside an op that leaves the memory idle
 		sh := layerMatrices(s)[i]
 		bytes := min(m.ahead, weightBytes(t, sh, n))
-		return r.Checksum(shaders.ChecksumArgs{Src: w[i], Dst: m.more, Count: uint32(bytes / 16)})
+		return kernels.Checksum(r, shaders.ChecksumArgs{Src: w[i], Dst: m.more, Count: uint32(bytes / 16)})
 	}
 	for _, op := range []func() error{
 		func() error { return rms(norm) },
@@ -183,28 +183,28 @@ func layer(r *kernels.Recorder, t gguf.Type, s shape, n int, m memory) error {
 			rope := shaders.RopeKVArgs{Q: q, K: k, V: v, CosSin: m.s, Pages: m.cache.pages, Pos: m.cache.pos, Seq: m.cache.seq,
 				Rows: rows, Heads: heads, HeadsKV: kv, KeyLen: headSize, ValLen: headSize, RopeDim: headSize, MaxPages: m.cache.maxPages, PagePositions: page,
 				QStride: d, KStride: kv * headSize, VStride: kv * headSize}
-			if !m.apart && r.TakesTurned(p, gguf.F16, &rope) {
-				return r.ProductsTurned(p, gguf.F16, &rope)
+			if !m.apart && kernels.TakesTurned(r, p, gguf.F16, &rope) {
+				return kernels.ProductsTurned(r, p, gguf.F16, &rope)
 			}
-			if err := r.Products(p); err != nil {
+			if err := kernels.Multiply(r, p); err != nil {
 				return err
 			}
-			return r.RopeKV(gguf.F16, rope)
+			return kernels.RopeKV(r, gguf.F16, rope)
 		},
 		func() error { return ahead(3) },
 		func() error {
-			return r.FlashAttn(gguf.F16, shaders.FlashAttnArgs{Q: q, Dst: att, Pages: m.cache.pages, Pos: m.cache.pos, Seq: m.cache.seq,
+			return kernels.FlashAttn(r, gguf.F16, shaders.FlashAttnArgs{Q: q, Dst: att, Pages: m.cache.pages, Pos: m.cache.pos, Seq: m.cache.seq,
 				Rows: rows, Heads: heads, HeadsKV: kv, KeyLen: headSize, ValLen: headSize, MaxPages: m.cache.maxPages, PagePositions: page,
 				QStride: d, DstStride: d, Scale: 0.1})
 		},
 		func() error {
-			return r.Products(residual(product(att, d, kernels.Matrix{W: w[3], Dst: x, M: d})))
+			return kernels.Multiply(r, residual(product(att, d, kernels.Matrix{W: w[3], Dst: x, M: d})))
 		},
 		func() error { return rms(norm + 4*uint64(d)) },
 		func() error { return ahead(4) },
-		func() error { return r.Products(gated) },
+		func() error { return kernels.Multiply(r, gated) },
 		func() error {
-			return r.Products(residual(product(gate, f, kernels.Matrix{W: w[6], Dst: x, M: d})))
+			return kernels.Multiply(r, residual(product(gate, f, kernels.Matrix{W: w[6], Dst: x, M: d})))
 		},
 	} {
 		if err := op(); err != nil {

@@ -67,7 +67,7 @@ func teamOp(variant string, glu uint32, change func(a *shaders.MulMatTeamArgs, m
 	return func(r *kernels.Recorder, t gguf.Type, s shape, n int, m memory) error {
 		a := shaders.MulMatTeamArgs{W0: m.w, X: m.x, S: m.s, Dst0: m.dst, M0: uint32(s.m), K: uint32(s.k), N: uint32(n), XStride: uint32(s.k), DstStride: uint32(s.m)}
 		change(&a, m, weightBytes(t, shape{1, s.k}, n))
-		return r.MulMatTeam(variant, t, glu, a)
+		return kernels.MulMatTeam(r, variant, t, glu, a)
 	}
 }
 
@@ -107,7 +107,7 @@ func weightBytes(t gguf.Type, s shape, n int) int64 {
 // plain is the float32 mul_mat_vec up to 8 rows of X, and beyond mul_mat.
 func plain(r *kernels.Recorder, t gguf.Type, s shape, n int, m memory) error {
 	r.Role, r.Q8, r.Scratch = kernels.Prompt, kernels.Scratch{}, kernels.Scratch{}
-	return r.MulMat(t, mulMatArgs(s, n, m))
+	return kernels.MulMat(r, t, mulMatArgs(s, n, m))
 }
 
 // chosen is what a step's product of so many rows runs on the device, once X is in the form that it takes.
@@ -116,7 +116,7 @@ func chosen(r *kernels.Recorder, t gguf.Type, s shape, n int, m memory) error {
 	if n <= shaders.FewRows {
 		r.Role = kernels.Decode
 	}
-	return r.MulMat(t, mulMatArgs(s, n, m))
+	return kernels.MulMat(r, t, mulMatArgs(s, n, m))
 }
 
 // decoded is chosen with weights that are decoded there.
@@ -129,7 +129,7 @@ func decoded(where kernels.Decoding) func(r *kernels.Recorder, t gguf.Type, s sh
 
 // inTiles is the product of what is in tiles on both sides.
 func inTiles(r *kernels.Recorder, _ gguf.Type, s shape, n int, m memory) error {
-	return r.MulMatTiles(shaders.MulMatCMArgs{W: m.w, X: m.x, Scales: m.s, Dst: m.dst, M: uint32(s.m), K: uint32(s.k), N: uint32(n), DstStride: uint32(s.m)})
+	return kernels.MulMatTiles(r, shaders.MulMatCMArgs{W: m.w, X: m.x, Scales: m.s, Dst: m.dst, M: uint32(s.m), K: uint32(s.k), N: uint32(n), DstStride: uint32(s.m)})
 }
 
 func tilesBytes(_ gguf.Type, s shape, _ int) int64 {
@@ -148,7 +148,7 @@ func dequant(r *kernels.Recorder, t gguf.Type, s shape, _ int, m memory) error {
 	if tilesBytes(t, s, 0) > r.Scratch.Bytes {
 		return unfitError("want -halves to be more")
 	}
-	return r.DequantF16(t, shaders.DequantF16Args{W: m.w, Dst: r.Scratch.Address, M: uint32(s.m), K: uint32(s.k)})
+	return kernels.DequantF16(r, t, shaders.DequantF16Args{W: m.w, Dst: r.Scratch.Address, M: uint32(s.m), K: uint32(s.k)})
 }
 
 var kernelOps = map[string]kernelOp{
@@ -175,42 +175,42 @@ var kernelOps = map[string]kernelOp{
 	"flash_attn_cm":             {typed: true, matrices: true, table: shaders.FlashAttnCM, record: attendRun, bytes: attendBytes, cache: attendCache, flops: attendFlops},
 	"argmax": { // of as many columns as the weights have rows
 		record: func(r *kernels.Recorder, _ gguf.Type, s shape, n int, m memory) error {
-			return r.Argmax(shaders.ArgmaxArgs{X: m.x, Dst: m.dst, Rows: uint32(n), Cols: uint32(s.m)})
+			return kernels.Argmax(r, shaders.ArgmaxArgs{X: m.x, Dst: m.dst, Rows: uint32(n), Cols: uint32(s.m)})
 		},
 		bytes: func(_ gguf.Type, s shape, n int) int64 { return int64(n) * int64(s.m) * 4 }},
 	"topk_moe": { // as many experts as the weights have rows
 		record: func(r *kernels.Recorder, _ gguf.Type, s shape, n int, m memory) error {
-			return r.TopKMoE(shaders.TopKMoEArgs{X: m.x, IDs: m.more, Weights: m.dst, Rows: uint32(n), Experts: uint32(s.m), Used: usedExperts, Gating: shaders.GateNormalised, Scale: 1})
+			return kernels.TopKMoE(r, shaders.TopKMoEArgs{X: m.x, IDs: m.more, Weights: m.dst, Rows: uint32(n), Experts: uint32(s.m), Used: usedExperts, Gating: shaders.GateNormalised, Scale: 1})
 		},
 		bytes: func(_ gguf.Type, s shape, n int) int64 { return int64(n) * int64(s.m) * 4 }},
 	"topk_moe_routed": {typed: true, table: shaders.TopKMoERouted, bytes: weightBytes, // behind a norm and the weights, a router's
 		record: func(r *kernels.Recorder, t gguf.Type, s shape, n int, m memory) error {
-			return r.RouteNormed(t, shaders.TopKMoERoutedArgs{X: m.x, W: m.s, Router: m.w, Dst: m.dst, Scores: m.more, IDs: m.more + outputStride, Weights: m.more + 2*outputStride,
+			return kernels.RouteNormed(r, t, shaders.TopKMoERoutedArgs{X: m.x, W: m.s, Router: m.w, Dst: m.dst, Scores: m.more, IDs: m.more + outputStride, Weights: m.more + 2*outputStride,
 				Rows: uint32(n), Cols: uint32(s.k), Experts: uint32(s.m), Used: usedExperts, Gating: shaders.GateNormalised, Scale: 1, Eps: 1e-5})
 		}},
 	"quantize_q8": {
 		record: func(r *kernels.Recorder, _ gguf.Type, s shape, n int, m memory) error {
-			return r.QuantizeQ8(shaders.QuantizeQ8Args{X: m.x, Q: m.dst, S: m.s, Rows: uint32(n), Cols: uint32(s.k), XStride: uint32(s.k)})
+			return kernels.QuantizeQ8(r, shaders.QuantizeQ8Args{X: m.x, Q: m.dst, S: m.s, Rows: uint32(n), Cols: uint32(s.k), XStride: uint32(s.k)})
 		},
 		bytes: func(_ gguf.Type, s shape, n int) int64 { return int64(n) * int64(s.k) * 21 / 4 }},
 	"rms_norm": {
 		record: func(r *kernels.Recorder, _ gguf.Type, s shape, n int, m memory) error {
-			return r.RMSNorm(shaders.RMSNormArgs{X: m.x, W: m.s, Dst: m.dst, Rows: uint32(n), Cols: uint32(s.k), XStride: uint32(s.k), DstStride: uint32(s.k), Eps: 1e-5})
+			return kernels.RMSNorm(r, shaders.RMSNormArgs{X: m.x, W: m.s, Dst: m.dst, Rows: uint32(n), Cols: uint32(s.k), XStride: uint32(s.k), DstStride: uint32(s.k), Eps: 1e-5})
 		},
 		bytes: func(_ gguf.Type, s shape, n int) int64 { return int64(n) * int64(s.k) * 8 }},
 	"rms_norm_q8": {
 		record: func(r *kernels.Recorder, _ gguf.Type, s shape, n int, m memory) error {
-			return r.RMSNormQ8(shaders.RMSNormQ8Args{X: m.x, W: m.s, Dst: m.dst, Q: m.more, S: m.more + outputStride, Rows: uint32(n), Cols: uint32(s.k), XStride: uint32(s.k), DstStride: uint32(s.k), Eps: 1e-5})
+			return kernels.RMSNormQ8(r, shaders.RMSNormQ8Args{X: m.x, W: m.s, Dst: m.dst, Q: m.more, S: m.more + outputStride, Rows: uint32(n), Cols: uint32(s.k), XStride: uint32(s.k), DstStride: uint32(s.k), Eps: 1e-5})
 		},
 		bytes: func(_ gguf.Type, s shape, n int) int64 { return int64(n) * int64(s.k) * 37 / 4 }},
 	"add": {
 		record: func(r *kernels.Recorder, _ gguf.Type, s shape, n int, m memory) error {
-			return r.Add(shaders.AddArgs{A: m.x, B: m.x, Dst: m.dst, Count: uint32(n * s.k), BCols: uint32(n * s.k)})
+			return kernels.Add(r, shaders.AddArgs{A: m.x, B: m.x, Dst: m.dst, Count: uint32(n * s.k), BCols: uint32(n * s.k)})
 		},
 		bytes: func(_ gguf.Type, s shape, n int) int64 { return int64(n) * int64(s.k) * 12 }},
 	"swiglu": {
 		record: func(r *kernels.Recorder, _ gguf.Type, s shape, n int, m memory) error {
-			return r.SwiGLU(shaders.GLUArgs{Gate: m.x, Up: m.x, Dst: m.dst, Count: uint32(n * s.k)})
+			return kernels.SwiGLU(r, shaders.GLUArgs{Gate: m.x, Up: m.x, Dst: m.dst, Count: uint32(n * s.k)})
 		},
 		bytes: func(_ gguf.Type, s shape, n int) int64 { return int64(n) * int64(s.k) * 12 }},
 }
