@@ -104,6 +104,16 @@ func (a RopeKVArgs) Normed(qNorm, kNorm uint64, eps float32) RopeNormKVArgs {
 	}
 }
 
+// Unnormed is the arguments without the norms.
+func (a *RopeNormKVArgs) Unnormed() RopeKVArgs {
+	return RopeKVArgs{
+		Q: a.Q, K: a.K, V: a.V, CosSin: a.CosSin, Pages: a.Pages, Pos: a.Pos, Seq: a.Seq,
+		Rows: a.Rows, Heads: a.Heads, HeadsKV: a.HeadsKV, KeyLen: a.KeyLen, ValLen: a.ValLen, RopeDim: a.RopeDim,
+		MaxPages: a.MaxPages, PagePositions: a.PagePositions, LayerOff: a.LayerOff,
+		QStride: a.QStride, KStride: a.KStride, VStride: a.VStride, Neox: a.Neox,
+	}
+}
+
 // MaxHeadNormed is the largest head size of keys that rope_norm_kv takes.
 const MaxHeadNormed = 4 * lanes
 

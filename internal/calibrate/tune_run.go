@@ -14,7 +14,8 @@ import (
 func (t *tuner) takes(p Product) bool {
 	r := t.decoder(nil)
 	x := t.products(p, 1, 0)
-	return kernels.Takes(r, &x)
+	v := kernels.ProductVariant(r, &x)
+	return v != "" && v != shaders.FP32
 }
 
 // seconds is what products take with a choice, n rows of X, each as often as a step makes it; 0 where it can't be used.
@@ -89,8 +90,8 @@ func (t *tuner) multiply(r *kernels.Recorder, p Product, n uint32, turn int) (er
 		r.Scratch = kernels.Scratch{Address: end - splitScratch, Bytes: splitScratch}
 	}
 	x := t.products(p, n, turn)
-	if kernels.Takes(r, &x) {
-		return kernels.Multiply(r, &x)
+	if done, err := kernels.Multiply(r, &x); done || err != nil {
+		return errors.Join(err, r.Finish())
 	}
 	defer func() { err = errors.Join(err, r.Finish()) }()
 	for _, m := range x.Of {

@@ -53,10 +53,62 @@ func KVAppend(r *Recorder, t gguf.Type, a shaders.KVAppendArgs) error {
 	return record(r, &c, func() (*shaders.Kernel, error) { return shaders.KVAppend(t) }, &a, a.Workgroups(t), &touched, co)
 }
 
-// TakesRopeKV reports whether [RopeKV] can be used for a cache of type t.
-func TakesRopeKV(r *Recorder, t gguf.Type) bool {
-	return r.usable(ropeKVChoice(t), func() (*shaders.Kernel, error) { return shaders.RopeKV(t) })
+// RopeAppend is [Rope] of Q and K, and [KVAppend] in a cache of type KV; with QNorm it is [RMSNorm] of each head of Q and K before.
+type RopeAppend struct {
+	KV gguf.Type
+	shaders.RopeNormKVArgs
 }
+
+// ropeVariants are the ways to record [RopeAppend] as one, the best first.
+var ropeVariants = []*variant[RopeAppend]{&normedRope, &appendedRope, &plainRope}
+
+// AppendRoped records rope and append as one, to the bits that they give one by one, but leaves K as it is; done is false where no variant
+// does.
+func AppendRoped(r *Recorder, a *RopeAppend) (done bool, err error) {
+	r.asked.rope = *a
+	v := choose(r, ropeVariants, &r.asked.rope)
+	if v == nil || v == &plainRope {
+		return false, nil
+	}
+	return true, v.record(r, &r.asked.rope)
+}
+
+// appendedRope turns queries and keys, and writes keys and values into the cache.
+var appendedRope = variant[RopeAppend]{
+	Rule: Rule{Op: "rope", Variant: shaders.KV, When: "keys and values of one input, a multiple of 4 values turned", kernels: []string{"rope_kv"}},
+	unfit: func(r *Recorder, a *RopeAppend) string {
+		switch {
+		case a.QNorm != 0:
+			return "heads are normed first"
+		case a.RopeDim%4 != 0:
+			return "turned values are no multiple of 4"
+		case !r.usable(ropeKVChoice(a.KV), func() (*shaders.Kernel, error) { return shaders.RopeKV(a.KV) }):
+			return failedTest
+		}
+		return ""
+	},
+	record: func(r *Recorder, a *RopeAppend) error { return RopeKV(r, a.KV, a.Unnormed()) },
+}
+
+// normedRope norms each head of queries and keys before.
+var normedRope = variant[RopeAppend]{
+	Rule: Rule{Op: "rope", Variant: shaders.NormKV, When: "as kv, after a norm of each head, heads of up to 256", kernels: []string{"rope_norm_kv"}},
+	unfit: func(r *Recorder, a *RopeAppend) string {
+		switch {
+		case a.QNorm == 0:
+			return "heads are not normed"
+		case a.RopeDim%4 != 0 || a.KeyLen > shaders.MaxHeadNormed:
+			return "heads of more than 256 values, or turned values that are no multiple of 4"
+		case !r.usable(ropeNormKVChoice(a.KV, a.KeyLen), func() (*shaders.Kernel, error) { return shaders.RopeNormKV(a.KV) }):
+			return failedTest
+		}
+		return ""
+	},
+	record: func(r *Recorder, a *RopeAppend) error { return RopeNormKV(r, a.KV, a.RopeNormKVArgs) },
+}
+
+// plainRope stands for [Rope] and [KVAppend] one by one.
+var plainRope = variant[RopeAppend]{Rule: Rule{Op: "rope", Variant: shaders.FP32}}
 
 func ropeKVChoice(t gguf.Type) choice {
 	return choice{op: "rope", variant: shaders.KV, typed: true, typ: t}
@@ -99,11 +151,6 @@ func (c *check) ropeKV(t gguf.Type, a *shaders.RopeKVArgs, touched *touch) cost 
 	return cost{bytes: 8*q + 4*kv + n*kvBytes(t, a.KeyLen, a.ValLen), flops: 3 * (q + kv)}
 }
 
-// TakesRopeNormKV reports whether [RopeNormKV] can be used for a cache of type t and keys of such heads.
-func TakesRopeNormKV(r *Recorder, t gguf.Type, keyLen uint32) bool {
-	return keyLen <= shaders.MaxHeadNormed && r.usable(ropeNormKVChoice(t, keyLen), func() (*shaders.Kernel, error) { return shaders.RopeNormKV(t) })
-}
-
 func ropeNormKVChoice(t gguf.Type, keyLen uint32) choice {
 	a := shaders.RopeNormKVArgs{KeyLen: keyLen}
 	return choice{op: "rope", variant: shaders.NormKV, typed: true, typ: t, rowLanes: a.RowLanes()}
@@ -116,11 +163,8 @@ func RopeNormKV(r *Recorder, t gguf.Type, a shaders.RopeNormKVArgs) error {
 	}
 	c := check{choice: ropeNormKVChoice(t, a.KeyLen)}
 	var touched touch
-	co := c.ropeKV(t, &shaders.RopeKVArgs{
-		Q: a.Q, K: a.K, V: a.V, CosSin: a.CosSin, Pages: a.Pages, Pos: a.Pos, Seq: a.Seq,
-		Rows: a.Rows, Heads: a.Heads, HeadsKV: a.HeadsKV, KeyLen: a.KeyLen, ValLen: a.ValLen, RopeDim: a.RopeDim,
-		MaxPages: a.MaxPages, PagePositions: a.PagePositions, LayerOff: a.LayerOff, QStride: a.QStride, KStride: a.KStride, VStride: a.VStride, Neox: a.Neox,
-	}, &touched)
+	kv := a.Unnormed()
+	co := c.ropeKV(t, &kv, &touched)
 	c.address("QNorm", a.QNorm)
 	c.address("KNorm", a.KNorm)
 	c.most("KeyLen", a.KeyLen, shaders.MaxHeadNormed)
@@ -135,14 +179,41 @@ func RopeNormKV(r *Recorder, t gguf.Type, a shaders.RopeNormKVArgs) error {
 	return record(r, &c, func() (*shaders.Kernel, error) { return shaders.RopeNormKV(t) }, &a, a.Workgroups(), &touched, co)
 }
 
-// FlashAttn lets each row of Q attend to its sequence's positions up to its own, in a cache of type t. Many rows of one
-// sequence go by cooperative matrices where the device has them, see [Recorder.Run]; few rows with their positions side by
-// side, see [Recorder.Parts], and their output is brought into bytes on the way where there is room.
+// Attention lets each row of Q attend to its sequence's positions up to its own, in a cache of type KV.
+type Attention struct {
+	KV gguf.Type
+	shaders.FlashAttnArgs
+}
+
+// attnVariants are the ways to record [Attention], the best first.
+var attnVariants = []*variant[Attention]{&matrixAttn, &joinedAttn, &splitAttn, &plainAttn}
+
+// FlashAttn records attention by the first variant that fits.
 func FlashAttn(r *Recorder, t gguf.Type, a shaders.FlashAttnArgs) error {
 	if a.Rows == 0 || a.Heads == 0 {
 		return nil
 	}
-	c := check{choice: choice{op: "flash_attn", typed: true, typ: t}}
+	r.asked.attn = Attention{t, a}
+	if c, _, _ := r.asked.attn.check(r); c.err != nil {
+		return c.err
+	}
+	_, err := recordBy(r, attnVariants, &r.asked.attn)
+	return err
+}
+
+// plainAttn computes a row's positions in order, in float32.
+var plainAttn = variant[Attention]{
+	Rule: Rule{Op: "flash_attn", Variant: shaders.FP32},
+	record: func(r *Recorder, a *Attention) error {
+		c, touched, co := a.check(r)
+		return record(r, &c, func() (*shaders.Kernel, error) { return shaders.FlashAttn(a.KV) }, &a.FlashAttnArgs, a.Workgroups(), &touched, co)
+	},
+}
+
+// check checks attention's arguments, notes what it reads and writes, and counts what it costs.
+func (a *Attention) check(r *Recorder) (c check, touched touch, co cost) {
+	t := a.KV
+	c = check{choice: choice{op: "flash_attn", typed: true, typ: t}}
 	c.floats("Q", a.Q, a.QStride)
 	c.floats("Dst", a.Dst, a.DstStride)
 	c.heads(a.Heads, a.HeadsKV, a.KeyLen, a.ValLen)
@@ -150,18 +221,13 @@ func FlashAttn(r *Recorder, t gguf.Type, a shaders.FlashAttnArgs) error {
 	c.stride("DstStride", a.DstStride, a.Heads*a.ValLen)
 	c.paged(t, a.Pages, a.Pos, a.Seq, a.MaxPages, a.PagePositions, a.LayerOff)
 	c.blocksOf(t, a.KeyLen, a.ValLen)
-	positions := float64(r.Positions)
-	if positions == 0 {
-		positions = float64(a.MaxPages) * float64(a.PagePositions)
-	}
-	seen := positions
+	seen := a.positions(r)
 	if a.Window > 0 {
 		seen = min(seen, float64(a.Window))
 	}
 	c.softCap(a.SoftCap)
 	n := float64(a.Rows) * float64(a.Heads) * seen
-	co := cost{bytes: n * kvBytes(t, a.KeyLen, a.ValLen), flops: 2 * n * float64(a.KeyLen+a.ValLen)}
-	var touched touch
+	co = cost{bytes: n * kvBytes(t, a.KeyLen, a.ValLen), flops: 2 * n * float64(a.KeyLen+a.ValLen)}
 	touched.read(f32s(a.Q, a.Rows, a.Heads*a.KeyLen, a.QStride))
 	touched.pageTable(a.Pages, a.Pos, a.Seq, a.Rows, a.MaxPages)
 	touched.read(cacheSpan(a.LayerOff))
@@ -170,14 +236,15 @@ func FlashAttn(r *Recorder, t gguf.Type, a shaders.FlashAttnArgs) error {
 		touched.read(f32s(a.Sinks, 1, a.Heads, 0))
 	}
 	touched.write(f32s(a.Dst, a.Rows, a.Heads*a.ValLen, a.DstStride))
-	if c.err == nil && attnRuns(r, t, &a) {
-		c.choice = runChoice(r, t, &a)
-		return record(r, &c, func() (*shaders.Kernel, error) { return shaders.FlashAttnCM(t) }, &a, c.choice.heads.groups(&a), &touched, co)
+	return c, touched, co
+}
+
+// positions is the most that a row may see.
+func (a *Attention) positions(r *Recorder) float64 {
+	if r.Positions > 0 {
+		return float64(r.Positions)
 	}
-	if c.err == nil && attnSplits(r, t, &a) {
-		return flashAttnSplit(r, t, &a, positions)
-	}
-	return record(r, &c, func() (*shaders.Kernel, error) { return shaders.FlashAttn(t) }, &a, a.Workgroups(), &touched, co)
+	return float64(a.MaxPages) * float64(a.PagePositions)
 }
 
 // pageTable adds what says where a row's positions are; of Pages at least one sequence's.

@@ -8,19 +8,61 @@ import (
 	"leat/vk"
 )
 
-// splits reports whether attention is computed with the positions side by side.
-func attnSplits(r *Recorder, t gguf.Type, a *shaders.FlashAttnArgs) bool {
-	c := r.k.splitChoice(t, a, groupOf(r, a), false)
-	return r.Role == Decode && r.k.few && a.Rows <= shaders.FewRows && max(a.KeyLen, a.ValLen) <= shaders.MaxHeadSplit && c.attn.eights() <= shaders.MaxEights && a.QStride%4 == 0 &&
-		shaders.PartBytes(a.Rows, a.Heads, shaders.MaxParts, a.ValLen) <= r.Parts.Bytes && (attnJoins(r, t, a) ||
-		r.usable(c, func() (*shaders.Kernel, error) { return splitKernel(t, false) }) &&
-			r.usable(joinChoice, shaders.FlashAttnJoin))
+// joinedAttn computes a row's positions in parts, side by side; the last workgroup to end puts the parts together.
+var joinedAttn = variant[Attention]{
+	Rule: Rule{
+		Op: "flash_attn", Variant: shaders.Joined, When: "decode, heads of up to 256, and of 32 values a lane of a subgroup",
+		Needs: needsBytes, lacks: lacksBytes, kernels: []string{"flash_attn_joined"},
+	},
+	unfit: func(r *Recorder, a *Attention) string {
+		if why := unfitParts(r, a); why != "" {
+			return why
+		}
+		switch t := a.KV; {
+		case shaders.CounterBytes(a.Rows, a.Heads) > r.Counters.Bytes:
+			return "there is no memory for counters"
+		case !r.usable(r.k.splitChoice(t, &a.FlashAttnArgs, groupOf(r, &a.FlashAttnArgs), true), func() (*shaders.Kernel, error) { return splitKernel(t, true) }):
+			return failedTest
+		}
+		return ""
+	},
+	record: func(r *Recorder, a *Attention) error { return flashAttnParts(r, a, true) },
 }
 
-// joined reports whether the kernel that splits the positions joins the parts, too.
-func attnJoins(r *Recorder, t gguf.Type, a *shaders.FlashAttnArgs) bool {
-	return shaders.CounterBytes(a.Rows, a.Heads) <= r.Counters.Bytes &&
-		r.usable(r.k.splitChoice(t, a, groupOf(r, a), true), func() (*shaders.Kernel, error) { return splitKernel(t, true) })
+// splitAttn is [joinedAttn] whose parts a second kernel puts together.
+var splitAttn = variant[Attention]{
+	Rule: Rule{
+		Op: "flash_attn", Variant: shaders.Split, When: "as joined",
+		Needs: needsBytes, lacks: lacksBytes, kernels: []string{"flash_attn_split", "flash_attn_join"},
+	},
+	unfit: func(r *Recorder, a *Attention) string {
+		if why := unfitParts(r, a); why != "" {
+			return why
+		}
+		t := a.KV
+		if !r.usable(r.k.splitChoice(t, &a.FlashAttnArgs, groupOf(r, &a.FlashAttnArgs), false), func() (*shaders.Kernel, error) { return splitKernel(t, false) }) ||
+			!r.usable(joinChoice, shaders.FlashAttnJoin) {
+			return failedTest
+		}
+		return ""
+	},
+	record: func(r *Recorder, a *Attention) error { return flashAttnParts(r, a, false) },
+}
+
+// unfitParts says why a row's positions can't be computed in parts.
+func unfitParts(r *Recorder, a *Attention) string {
+	c := r.k.splitChoice(a.KV, &a.FlashAttnArgs, 1, false)
+	switch {
+	case r.Role != Decode || a.Rows > shaders.FewRows:
+		return "rows of a prompt"
+	case max(a.KeyLen, a.ValLen) > shaders.MaxHeadSplit || c.attn.eights() > shaders.MaxEights:
+		return "heads are too large for the lanes that share them"
+	case a.QStride%4 != 0:
+		return "queries are not rows of whole runs of 4"
+	case shaders.PartBytes(a.Rows, a.Heads, shaders.MaxParts, a.ValLen) > r.Parts.Bytes:
+		return "there is no memory for parts"
+	}
+	return ""
 }
 
 // attn is what flash_attn_split is made for, and how its lanes share the work.
@@ -114,8 +156,9 @@ func groupOf(r *Recorder, a *shaders.FlashAttnArgs) uint32 {
 	return g
 }
 
-func flashAttnSplit(r *Recorder, t gguf.Type, a *shaders.FlashAttnArgs, positions float64) error {
-	group := groupOf(r, a)
+func flashAttnParts(r *Recorder, at *Attention, alone bool) error {
+	t, a := at.KV, &at.FlashAttnArgs
+	group, positions := groupOf(r, a), at.positions(r)
 	var to *q8
 	if a.ValLen%q8Block == 0 {
 		to = r.q8Slot(a.Dst, a.Rows, a.Heads*a.ValLen, a.DstStride, 0)
@@ -130,7 +173,6 @@ func flashAttnSplit(r *Recorder, t gguf.Type, a *shaders.FlashAttnArgs, position
 	if to != nil {
 		join.Q, join.S = to.q, to.sums
 	}
-	alone := attnJoins(r, t, a)
 	if alone {
 		split.Counters, split.Dst, split.Bytes, split.Sinks = r.Counters.Address, join.Dst, join.Q, join.Sinks
 	}

@@ -43,14 +43,14 @@ type Options struct {
 type Kernels struct {
 	dev      *vk.Device
 	log      *slog.Logger
-	matrix   int         // size of the subgroups that multiply cooperative matrices; 0: none do
-	shared   int64       // bytes of shared memory of a workgroup
-	straight atomic.Bool // products of bytes by code without loops
-	longs    atomic.Bool // products of bytes load 64 bits at a time
-	lanes    lanes       // for attention of few rows
-	few      bool        // steps of few rows have kernels of their own: products of bytes, fused ops
-	turns    bool        // products of Q, K and V may turn them, and leave K and V in the cache
-	routes   bool        // a norm, a router and its top-k may be one
+	matrix   int   // size of the subgroups that multiply cooperative matrices; 0: none do
+	shared   int64 // bytes of shared memory of a workgroup
+	straight bool  // products of bytes by code without loops
+	longs    bool  // products of bytes load 64 bits at a time
+	lanes    lanes // for attention of few rows
+	few      bool  // steps of few rows have kernels of their own: products of bytes, fused ops
+	turns    bool  // products of Q, K and V may turn them, and leave K and V in the cache
+	routes   bool  // a norm, a router and its top-k may be one
 	alter    func(*shaders.Kernel, []uint32) ([]byte, []uint32)
 
 	plain *Kernels // those that are tested own their pipelines by this one, which is not; nil: this is it
@@ -120,8 +120,8 @@ func New(dev *vk.Device, o Options) (*Kernels, error) {
 		}
 	}
 	k := &Kernels{dev: dev, log: log, matrix: matrixSubgroup(dev.Physical, dev.Features), shared: int64(limits.MaxSharedBytes), lanes: lanesOf(dev.Physical), few: Few(dev.Physical, dev.Features), turns: turnsOn(dev.Physical, o.Turns), routes: routes(dev.Physical, o.Routes), alter: o.Alter, built: map[choice]*built{}}
-	k.longs.Store(k.few && dev.Physical.Type == vk.CPU && dev.Features.Int64)
-	k.straight.Store(k.longs.Load() && straightOn(dev))
+	k.longs = k.few && dev.Physical.Type == vk.CPU && dev.Features.Int64
+	k.straight = k.longs && straightOn(dev)
 	k.store = openStore(dev, o.Cache, log)
 	k.guard = openGuard(dev.Physical, cmp.Or(o.Cache, crashFolder.Load()), log)
 	if t, err := LoadTuned(o.Cache, dev); err != nil {

@@ -126,23 +126,6 @@ func QuantizeQ8(r *Recorder, a shaders.QuantizeQ8Args) error {
 	return record(r, &c, shaders.QuantizeQ8, &a, a.Workgroups(), &t, cost{5.25 * n, 4 * n})
 }
 
-// normBytes reports whether the output of an RMSNorm is brought into bytes: it is of few rows, and there is room.
-func normBytes(r *Recorder, a *shaders.RMSNormArgs) bool {
-	return r.inBytes() && runsPerLane(r, a.Cols) <= shaders.MaxPer && (a.XStride|a.DstStride)%4 == 0 &&
-		a.Rows > 0 && a.Cols%q8Block == 0 && shaders.Q8Size(a.Rows, a.Cols) <= r.q8Room() && r.usable(normChoice(r, a.Cols), shaders.RMSNormQ8)
-}
-
-func rmsNormBytes(r *Recorder, a *shaders.RMSNormArgs) error {
-	to := r.q8Slot(a.Dst, a.Rows, a.Cols, a.DstStride, 0)
-	err := RMSNormQ8(r, shaders.RMSNormQ8Args{X: a.X, W: a.W, Dst: a.Dst, Q: to.q, S: to.sums,
-		Rows: a.Rows, Cols: a.Cols, XStride: a.XStride, DstStride: a.DstStride, Eps: a.Eps})
-	if err != nil {
-		return err
-	}
-	to.there = true
-	return nil
-}
-
 // normLanes are those of a kernel whose lanes hold a row in registers: a row's loads should all be under way at once.
 func normLanes(r *Recorder) uint32 {
 	if r.k.dev.Physical.Type == vk.CPU {

@@ -55,6 +55,9 @@ type Recorder struct {
 	// their parts together, see [shaders.CounterBytes]; 0 bytes: a dispatch of its own does, argmax has none.
 	Counters Scratch
 
+	// Considered is told of each variant that an op's choice looked at, why empty for the one that is recorded; nil: nobody is.
+	Considered func(rule *Rule, why string)
+
 	// Told is told of each dispatch and copy once that is recorded; nil: nobody is.
 	Told func(op string, bytes, flops float64)
 
@@ -70,6 +73,7 @@ type Recorder struct {
 	copied       bool // since the last barrier that holds for copies
 	barriers     int
 	memo         *memo
+	asked        asked
 }
 
 // memo is what a recorder got last: a step asks for the same few pipelines over and over.
@@ -267,75 +271,6 @@ func GetRows(r *Recorder, t gguf.Type, a shaders.GetRowsArgs) error {
 // inBytes says that products of the step are computed in bytes, where there is memory.
 func (r *Recorder) inBytes() bool {
 	return r.k.few && (r.Role == Decode || r.k.matrix == 0 && r.Q8.Bytes > 0)
-}
-
-// MulMat multiplies by weights of type t: Dst (N, M) = X (N, K) · Wᵀ. Up to 8 rows of X take mul_mat_vec, which reads
-// each weight once for all of them; more take mul_mat. Both give the same bits.
-//
-// Where the device has what it needs and there is memory, few rows are multiplied as bytes (see [Recorder.Q8]), many as
-// halves, summed in float32 (see [Recorder.Scratch]), or as bytes as well.
-func MulMat(r *Recorder, t gguf.Type, a shaders.MulMatArgs) error {
-	if a.M == 0 || a.N == 0 {
-		return nil
-	}
-	c := mulMatCheck(t, &a)
-	find := func() (*shaders.Kernel, error) { return shaders.MulMat(t) }
-	outputs := r.k.tuned.Load()
-	if c.cols > 0 {
-		c.rows = outputs.outputs(c.op, t).Rows
-		find = func() (*shaders.Kernel, error) { return shaders.MulMatVec(t) }
-	} else {
-		o := outputs.outputs(c.op, t)
-		c.rows, c.cols = o.Rows, o.Cols
-	}
-	if c.err != nil {
-		return c.err
-	}
-	if p := (Products{Type: t, X: a.X, N: a.N, K: a.K, XStride: a.XStride, Of: [3]Matrix{{W: a.W, Dst: a.Dst, M: a.M}}, DstStride: a.DstStride}); Takes(r, &p) {
-		return Multiply(r, &p)
-	}
-	if halves(r, t, &a) {
-		return mulMatHalves(r, t, &a, 0, 0)
-	}
-	b, err := r.get(c.choice, find)
-	if err != nil {
-		return err
-	}
-	rows, cols := b.tile()
-	m, n, k := float64(a.M), float64(a.N), float64(a.K)
-	passes := float64((a.N + cols - 1) / cols)
-	co := cost{bytes: passes*m*rowBytes(t, a.K) + 4*n*(k+m), flops: 2 * m * n * k}
-	var touched touch
-	touched.read(span{a.W, a.W + uint64(m*rowBytes(t, a.K))})
-	touched.read(f32s(a.X, a.N, a.K, a.XStride))
-	touched.write(f32s(a.Dst, a.N, a.M, a.DstStride))
-	return dispatch(r, &c, b, &a, a.Workgroups(rows, cols), &touched, co)
-}
-
-// mulMatCheck checks the arguments of a mul_mat.
-func mulMatCheck(t gguf.Type, a *shaders.MulMatArgs) check {
-	c := check{choice: choice{op: "mul_mat", typed: true, typ: t, whole: a.K%8 == 0 && a.XStride%4 == 0}}
-	if c.cols = vecCols(a.N); c.cols > 0 {
-		c.op = "mul_mat_vec"
-	}
-	c.address("W", a.W)
-	c.floats("X", a.X, a.XStride)
-	c.floats("Dst", a.Dst, a.DstStride)
-	c.positive("K", a.K)
-	c.blocks("K", a.K)
-	c.stride("XStride", a.XStride, a.K)
-	c.stride("DstStride", a.DstStride, a.M)
-	return c
-}
-
-// vecCols is the NUM_COLS of mul_mat_vec for n rows of X, 0 where mul_mat does better.
-func vecCols(n uint32) uint32 {
-	for _, cols := range []uint32{1, 2, 4, 8} {
-		if n <= cols {
-			return cols
-		}
-	}
-	return 0
 }
 
 // blocks demands whole blocks of the op's type.

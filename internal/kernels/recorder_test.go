@@ -25,7 +25,7 @@ func TestArguments(t *testing.T) {
 	attn := shaders.FlashAttnArgs{Q: at, Dst: at, Pages: at, Pos: at, Seq: at, Rows: 1, Heads: 4, HeadsKV: 2, KeyLen: 64, ValLen: 64,
 		MaxPages: 1, PagePositions: 16, QStride: 256, DstStride: 256, Scale: 1}
 	rope := shaders.RopeArgs{X: at, CosSin: at, Rows: 1, Heads: 2, HeadDim: 64, RopeDim: 64, XStride: 128}
-	r := (&Kernels{}).Recorder(nil)
+	r := (&Kernels{dev: noDevice}).Recorder(nil)
 	odd := (&Kernels{dev: &vk.Device{Physical: &vk.PhysicalDevice{Limits: vk.Limits{MaxWorkgroupInvocations: 256}}}}).Recorder(nil)
 	odd.Tile = Tile{Rows: 1, Team: 24, Unroll: 1, Lanes: 64}
 	bytes := shaders.MulMatTeamArgs{W0: at, X: at, S: at, Dst0: at, M0: 3, K: 256, N: 1, DstStride: 3}
@@ -109,7 +109,7 @@ func with[T any](a T, change func(*T)) T {
 
 // Ops without work record nothing, whatever their other arguments.
 func TestNoWork(t *testing.T) {
-	r := (&Kernels{}).Recorder(nil)
+	r := (&Kernels{dev: noDevice}).Recorder(nil)
 	for name, err := range map[string]error{
 		"get_rows":       GetRows(r, gguf.F32, shaders.GetRowsArgs{Cols: 8}),
 		"mul_mat":        MulMat(r, gguf.F32, shaders.MulMatArgs{M: 8, K: 8}),

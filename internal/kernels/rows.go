@@ -85,34 +85,6 @@ func Add(r *Recorder, a shaders.AddArgs) error {
 	return record(r, &c, shaders.Add, &a, a.Workgroups(), &t, cost{12 * n, n})
 }
 
-var argmaxJoined = choice{op: "argmax", variant: shaders.Joined}
-
-// Argmax writes the column of each row's largest value to Dst (Rows) uint32. Where [Recorder.Parts] and Counters have room,
-// whatever Parts and Counters of a are, rows are cut into parts.
-func Argmax(r *Recorder, a shaders.ArgmaxArgs) error {
-	if a.Rows == 0 {
-		return nil
-	}
-	c, find := check{choice: choice{op: "argmax"}}, shaders.Argmax
-	var t touch
-	a.Parts, a.Counters = 0, 0
-	parts := shaders.ArgmaxPartBytes(a.Rows, a.Cols)
-	if 4*int64(a.Rows) <= r.Counters.Bytes && parts <= r.Parts.Bytes && r.usable(argmaxJoined, shaders.ArgmaxJoined) {
-		c.choice, find = argmaxJoined, shaders.ArgmaxJoined
-		a.Parts, a.Counters = r.Parts.Address, r.Counters.Address
-		c.address("Parts", a.Parts)
-		c.address("Counters", a.Counters)
-		t.write(span{a.Parts, a.Parts + uint64(parts)})
-		t.write(f32s(a.Counters, 1, a.Rows, 0))
-	}
-	c.address("X", a.X)
-	c.address("Dst", a.Dst)
-	c.positive("Cols", a.Cols)
-	t.read(f32s(a.X, a.Rows, a.Cols, a.Cols))
-	t.write(f32s(a.Dst, 1, a.Rows, 0))
-	return record(r, &c, find, &a, a.Workgroups(), &t, cost{bytes: 4 * float64(a.Rows) * float64(a.Cols)})
-}
-
 // Checksum writes the xor of the words of each [shaders.ChecksumPiece] of Src, of Count times 16 bytes, to Dst uint32.
 func Checksum(r *Recorder, a shaders.ChecksumArgs) error {
 	if a.Count == 0 {

@@ -5,31 +5,19 @@ import (
 	"leat/shaders"
 )
 
-// brings reports whether rows are brought into tiles where they are made, as products of many rows will follow.
-func bringsTiles(r *Recorder, variant string, rows, cols, stride uint32) bool {
-	return r.k.matrix > 0 && r.Role == Prompt && cols >= 64 && (cols|stride)%4 == 0 && runsPerLane(r, cols) <= shaders.MaxPer &&
-		shaders.ScratchBytes(rows, cols, 0) <= r.Scratch.Bytes && tileUsable(r, variant, cols)
-}
-
-// RMSNormMultiplied is RMSNorm whose output will be multiplied by weights: it is brought on the way into what the products
-// take, bytes or tiles, where that is possible.
-func RMSNormMultiplied(r *Recorder, a shaders.RMSNormArgs) error {
-	if normBytes(r, &a) {
-		return rmsNormBytes(r, &a)
+// unfitTileRows says why rows can't be left in tiles where they are made.
+func unfitTileRows(r *Recorder, variant string, rows, cols, stride uint32) string {
+	switch {
+	case r.Role != Prompt:
+		return "rows to decode"
+	case cols < tileStep || (cols|stride)%4 != 0 || runsPerLane(r, cols) > shaders.MaxPer:
+		return "rows are short, too long, or no whole runs of 4"
+	case shaders.ScratchBytes(rows, cols, 0) > r.Scratch.Bytes:
+		return "there is no memory for rows in halves"
+	case !tileUsable(r, variant, cols):
+		return failedTest
 	}
-	if a.XStride%4 == 0 && bringsTiles(r, shaders.Norm, a.Rows, a.Cols, a.DstStride) {
-		return makeTiles(r, shaders.Norm, shaders.TileF16WideArgs{X: a.X, W: a.W, Dst: a.Dst, Rows: a.Rows, Cols: a.Cols, XStride: a.XStride, DstStride: a.DstStride, Eps: a.Eps})
-	}
-	return RMSNorm(r, a)
-}
-
-// SwiGLUMultiplied is SwiGLU of rows (Rows, Cols), side by side, whose output will be multiplied by weights: it is brought into
-// tiles on the way, where that is possible.
-func SwiGLUMultiplied(r *Recorder, a shaders.GLUArgs, rows, cols uint32) error {
-	if a.Count == rows*cols && bringsTiles(r, shaders.SiLU, rows, cols, cols) {
-		return makeTiles(r, shaders.SiLU, shaders.TileF16WideArgs{X: a.Gate, W: a.Up, Dst: a.Dst, Rows: rows, Cols: cols, XStride: cols, DstStride: cols})
-	}
-	return SwiGLU(r, a)
+	return ""
 }
 
 // tileChoice is the kernel that brings rows of cols values into tiles.

@@ -56,10 +56,7 @@ func normedRoute(f *Frame, o *arch.Op) (done bool, err error) {
 		Rows: c.Rows, Cols: f.width(norm.A), Experts: c.Experts, Used: c.Used, Gating: c.Gating,
 		Groups: c.Groups, GroupsUsed: c.GroupsUsed, Scale: c.Scale, GroupBest: c.GroupBest, Eps: f.Hyper.RMSEpsilon, There: c.There,
 	}
-	if !kernels.TakesRouted(f.Rec, t.Type, &a) {
-		return false, nil
-	}
-	return true, kernels.RouteNormed(f.Rec, t.Type, a)
+	return kernels.RouteNormed(f.Rec, &kernels.RoutedTopK{Router: t.Type, TopKMoERoutedArgs: a})
 }
 
 // LookUp records a look at whether the layer's chosen experts have addresses in a table of that kind.
@@ -118,7 +115,7 @@ func expertOps(f *Frame, o *arch.Op, n int, sample Tensors, first, last uint32) 
 		case arch.SwiGLU:
 			cols := uint32(f.Hyper.PairWidth(e.Dst))
 			pairs := f.n() * f.width(e.Dst) / cols
-			err = kernels.SwiGLUMultiplied(f.Rec, shaders.GLUArgs{Gate: f.value(e.A), Up: f.value(e.B), Dst: f.value(e.Dst), Count: pairs * cols}, pairs, cols)
+			err = kernels.SwiGLURows(f.Rec, kernels.GatedRows{Rows: pairs, Cols: cols, GLUArgs: shaders.GLUArgs{Gate: f.value(e.A), Up: f.value(e.B), Dst: f.value(e.Dst), Count: pairs * cols}})
 		default:
 			err = eachPair(f, e)
 		}
@@ -144,10 +141,7 @@ func gatedExperts(f *Frame, o *arch.Op, i int, sample Tensors, p kernels.ExpertP
 		return false, err
 	}
 	p.Up, p.Dst = other.Table, f.value(glu.Dst)
-	if !kernels.TakesExperts(f.Rec, &p) {
-		return false, nil
-	}
-	return true, kernels.MultiplyExperts(f.Rec, &p)
+	return kernels.MultiplyExperts(f.Rec, &p)
 }
 
 // ExpertMatrices lists the weights of the products among the operations of experts, in the order of an [ExpertTable].

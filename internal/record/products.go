@@ -1,8 +1,9 @@
 package record
 
 import (
+	"fmt"
+
 	"leat/decompose/pack"
-	"leat/gguf"
 	"leat/internal/arch"
 	"leat/internal/kernels"
 	"leat/internal/plan"
@@ -14,29 +15,9 @@ func mulMat(f *Frame, o *arch.Op) error {
 	if err != nil {
 		return err
 	}
-	return f.mulMat(t.Type, shaders.MulMatArgs{W: w, X: f.value(o.A), Dst: f.value(o.Dst), M: f.width(o.Dst), K: f.width(o.A), N: f.n(), XStride: f.width(o.A), DstStride: f.width(o.Dst)})
-}
-
-// mulMat splits a product by rows of X where one dispatch would run too long.
-func (f *Frame) mulMat(t gguf.Type, a shaders.MulMatArgs) error { return f.mulMatAdd(t, a, 0, 0) }
-
-// mulMatAdd is mulMat with what is at residual added, stride floats from row to row, where the recorder says that it can; 0: nothing is.
-func (f *Frame) mulMatAdd(t gguf.Type, a shaders.MulMatArgs, residual uint64, stride uint32) error {
-	return f.Commands.ByRows(a.N, 2*float64(a.M)*float64(a.K), func(from, n uint32) error {
-		b := rowsOf(a, from, n)
-		if residual != 0 {
-			return kernels.MulMatAdd(f.Rec, t, b, residual+uint64(from)*uint64(stride)*4, stride)
-		}
-		return kernels.MulMat(f.Rec, t, b)
-	})
-}
-
-// rowsOf is the product of n rows of X, from one on.
-func rowsOf(a shaders.MulMatArgs, from, n uint32) shaders.MulMatArgs {
-	a.X += uint64(from) * uint64(a.XStride) * 4
-	a.Dst += uint64(from) * uint64(a.DstStride) * 4
-	a.N = n
-	return a
+	p := productsOf(f, o.A)
+	p.Type, p.DstStride, p.Of[0] = t.Type, f.width(o.Dst), kernels.Matrix{W: w, Dst: f.value(o.Dst), M: f.width(o.Dst)}
+	return f.inRuns(&p)
 }
 
 // headMulMat records a product for each head with a matrix of its own.
@@ -75,9 +56,24 @@ func productsOf(f *Frame, a arch.Value) kernels.Products {
 	return kernels.Products{X: f.value(a), N: f.n(), K: f.width(a), XStride: f.width(a)}
 }
 
-// products records products that the recorder takes: for many rows in runs as Split makes them.
-func (f *Frame) products(all *kernels.Products) error {
-	record := func(from, n uint32) error {
+// products records products; done is false where no kernel computes them as one.
+func (f *Frame) products(all *kernels.Products) (done bool, err error) {
+	if all.N <= shaders.FewRows {
+		return kernels.Multiply(f.Rec, all)
+	}
+	if kernels.ProductVariant(f.Rec, all) == "" {
+		return false, nil
+	}
+	return true, f.inRuns(all)
+}
+
+// inRuns records products that a kernel computes as one, as a lone matrix always is, in runs of rows where one dispatch would run too long.
+func (f *Frame) inRuns(all *kernels.Products) error {
+	perRow := 0.0
+	for i := range all.Of {
+		perRow += 2 * float64(all.Of[i].M) * float64(all.K)
+	}
+	return f.Commands.ByRows(all.N, perRow, func(from, n uint32) error {
 		p := *all
 		p.N, p.X = n, all.X+4*uint64(from)*uint64(all.XStride)
 		if p.Residual != 0 {
@@ -90,16 +86,12 @@ func (f *Frame) products(all *kernels.Products) error {
 			}
 			p.Of[i].Dst += 4 * uint64(from) * uint64(stride)
 		}
-		return kernels.Multiply(f.Rec, &p)
-	}
-	if all.N <= shaders.FewRows {
-		return record(0, all.N)
-	}
-	perRow := 0.0
-	for i := range all.Of {
-		perRow += 2 * float64(all.Of[i].M) * float64(all.K)
-	}
-	return f.Commands.ByRows(all.N, perRow, record)
+		done, err := kernels.Multiply(f.Rec, &p)
+		if err == nil && !done {
+			err = fmt.Errorf("record products of %d of %d rows: no kernel fits, but one fits all", n, all.N)
+		}
+		return err
+	})
 }
 
 // byType puts products of one input, up to three, together by the type of their weights. With placed each stands at its own place among
@@ -131,19 +123,19 @@ func byType(f *Frame, ops []arch.Op, placed bool) (types [3]kernels.Products, ki
 	return types, kinds, nil
 }
 
-// siblings records products of one input, those of one type together.
+// siblings records products of one input, those of one type together where a kernel can.
 func siblings(f *Frame, o *arch.Op) (done bool, err error) {
 	types, kinds, err := byType(f, o.Ops, false)
 	if err != nil {
 		return false, err
 	}
 	for i := range types[:kinds] {
-		if !kernels.Takes(f.Rec, &types[i]) {
+		if kernels.ProductVariant(f.Rec, &types[i]) == "" {
 			return false, nil
 		}
 	}
 	for i := range types[:kinds] {
-		if err := f.products(&types[i]); err != nil {
+		if _, err := f.products(&types[i]); err != nil {
 			return false, err
 		}
 	}
@@ -164,16 +156,7 @@ func gated(f *Frame, o *arch.Op) (done bool, err error) {
 	p.Type, p.GLU, p.DstStride = gate.Type, true, f.width(o.Dst)
 	g.Dst = f.value(o.Dst)
 	p.Of[0], p.Of[1] = g, u
-	if kernels.Takes(f.Rec, &p) {
-		return true, f.products(&p)
-	}
-	a := shaders.MulMatArgs{W: g.W, X: p.X, Dst: g.Dst, M: g.M, K: p.K, N: p.N, XStride: p.XStride, DstStride: p.DstStride}
-	if g.Bias|u.Bias != 0 || !kernels.TakesGates(f.Rec, gate.Type, &a) {
-		return false, nil
-	}
-	return true, f.Commands.ByRows(a.N, 4*float64(a.M)*float64(a.K), func(from, n uint32) error {
-		return kernels.Gates(f.Rec, gate.Type, rowsOf(a, from, n), u.W)
-	})
+	return f.products(&p)
 }
 
 // added records a product that is added to something.
@@ -185,16 +168,9 @@ func added(f *Frame, o *arch.Op) (done bool, err error) {
 	p := productsOf(f, o.A)
 	p.Type, p.DstStride = t.Type, f.width(o.Dst)
 	m.Dst = f.value(o.Dst)
-	if m.Bias == 0 && kernels.Halves(f.Rec, t.Type, m.M, p.N, p.K) {
-		a := shaders.MulMatArgs{W: m.W, X: p.X, Dst: m.Dst, M: m.M, K: p.K, N: p.N, XStride: p.XStride, DstStride: p.DstStride}
-		return true, f.mulMatAdd(t.Type, a, f.value(o.B), f.width(o.B))
-	}
 	p.Of[0] = m
 	p.Residual, p.ResidualStride = f.value(o.B), f.width(o.B)
-	if !kernels.Takes(f.Rec, &p) {
-		return false, nil
-	}
-	return true, f.products(&p)
+	return f.products(&p)
 }
 
 // turnedProducts records the products of Q, K and V, which turn and write the cache as they are made.
@@ -203,14 +179,15 @@ func turnedProducts(f *Frame, o *arch.Op) (done bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	a := ropeKV(f)
+	all := kernels.RopedProducts{KV: f.KVType, Rope: ropeKV(f)}
 	for i := range types[:kinds] {
-		if !kernels.TakesTurned(f.Rec, &types[i], f.KVType, &a) {
+		if all.Products = types[i]; !kernels.FitsRoped(f.Rec, &all) {
 			return false, nil
 		}
 	}
 	for i := range types[:kinds] {
-		if err := kernels.ProductsTurned(f.Rec, &types[i], f.KVType, &a); err != nil {
+		all.Products = types[i]
+		if _, err := kernels.MultiplyRoped(f.Rec, &all); err != nil {
 			return false, err
 		}
 	}
@@ -219,18 +196,11 @@ func turnedProducts(f *Frame, o *arch.Op) (done bool, err error) {
 
 // turnedAppend records the turning of Q and K and the writing of the cache.
 func turnedAppend(f *Frame, _ *arch.Op) (done bool, err error) {
-	if f.Hyper.Rope.Dim%4 != 0 || !kernels.TakesRopeKV(f.Rec, f.KVType) {
-		return false, nil
-	}
-	return true, kernels.RopeKV(f.Rec, f.KVType, ropeKV(f))
+	return kernels.AppendRoped(f.Rec, &kernels.RopeAppend{KV: f.KVType, RopeNormKVArgs: ropeKV(f).Normed(0, 0, 0)})
 }
 
-// normedAppend records the same behind norms of the heads, which its operations begin with.
+// normedAppend records norms of the heads of Q and K, which its operations begin with, their turning, and the writing of the cache.
 func normedAppend(f *Frame, o *arch.Op) (done bool, err error) {
-	h := f.Hyper
-	if h.Rope.Dim%4 != 0 || !kernels.TakesRopeNormKV(f.Rec, f.KVType, uint32(h.KeyLength)) {
-		return false, nil
-	}
 	_, q, err := f.weight(&o.Ops[0])
 	if err != nil {
 		return false, err
@@ -239,7 +209,7 @@ func normedAppend(f *Frame, o *arch.Op) (done bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	return true, kernels.RopeNormKV(f.Rec, f.KVType, ropeKV(f).Normed(q, k, h.RMSEpsilon))
+	return kernels.AppendRoped(f.Rec, &kernels.RopeAppend{KV: f.KVType, RopeNormKVArgs: ropeKV(f).Normed(q, k, f.Hyper.RMSEpsilon)})
 }
 
 func ropeKV(f *Frame) shaders.RopeKVArgs {

@@ -17,10 +17,7 @@ func rmsNorm(f *Frame, o *arch.Op) error {
 		X: f.value(o.A), W: w, Dst: f.value(o.Dst), Rows: f.n() * uint32(o.Heads), Cols: uint32(o.Cols),
 		XStride: f.width(o.A) / uint32(o.Heads), DstStride: f.width(o.Dst) / uint32(o.Heads), Eps: f.Hyper.RMSEpsilon,
 	}
-	if o.Multiplied {
-		return kernels.RMSNormMultiplied(f.Rec, a)
-	}
-	return kernels.RMSNorm(f.Rec, a)
+	return kernels.NormRows(f.Rec, kernels.Norm{Multiplied: o.Multiplied, RMSNormArgs: a})
 }
 
 func bias(f *Frame, o *arch.Op) error {
@@ -38,7 +35,7 @@ func add(f *Frame, o *arch.Op) error {
 
 func swiGLU(f *Frame, o *arch.Op) error {
 	a := shaders.GLUArgs{Gate: f.value(o.A), Up: f.value(o.B), Dst: f.value(o.Dst), Count: f.n() * f.width(o.Dst)}
-	return kernels.SwiGLUMultiplied(f.Rec, a, f.n(), f.width(o.Dst))
+	return kernels.SwiGLURows(f.Rec, kernels.GatedRows{Rows: f.n(), Cols: f.width(o.Dst), GLUArgs: a})
 }
 
 // sigmoidMul records a product with gates: one for each value, perhaps a part of a head each, or one for the row.
@@ -108,7 +105,7 @@ func (f *Frame) HeadNorm(w uint64, n int) error {
 	}
 	return decoded(f, n, func(from, n uint64) error {
 		at := 4 * from * uint64(d)
-		return kernels.RMSNormMultiplied(f.Rec, shaders.RMSNormArgs{X: x + at, W: w, Dst: f.At(s.Head) + at, Rows: uint32(n), Cols: d, XStride: d, DstStride: d, Eps: f.Hyper.RMSEpsilon})
+		return kernels.NormRows(f.Rec, kernels.Norm{Multiplied: true, RMSNormArgs: shaders.RMSNormArgs{X: x + at, W: w, Dst: f.At(s.Head) + at, Rows: uint32(n), Cols: d, XStride: d, DstStride: d, Eps: f.Hyper.RMSEpsilon}})
 	})
 }
 
@@ -116,8 +113,9 @@ func (f *Frame) HeadNorm(w uint64, n int) error {
 func (f *Frame) HeadPiece(t gguf.Type, w uint64, first, m int64, n int) error {
 	s, d, v := f.Scratch, uint32(f.Hyper.EmbeddingLength), uint32(f.Hyper.VocabSize)
 	return decoded(f, n, func(from, n uint64) error {
-		return f.mulMat(t, shaders.MulMatArgs{
-			W: w, X: f.At(s.Head) + 4*from*uint64(d), Dst: f.At(s.Logits) + 4*(from*uint64(v)+uint64(first)), M: uint32(m), K: d, N: uint32(n), XStride: d, DstStride: v,
+		return f.inRuns(&kernels.Products{
+			Type: t, X: f.At(s.Head) + 4*from*uint64(d), N: uint32(n), K: d, XStride: d, DstStride: v,
+			Of: [3]kernels.Matrix{{W: w, Dst: f.At(s.Logits) + 4*(from*uint64(v)+uint64(first)), M: uint32(m)}},
 		})
 	})
 }

@@ -195,8 +195,10 @@ func gatedBlocks(t gguf.Type, m, k, n, gap int, split kernels.Split) Case {
 				if kernels.Splits(r, split) {
 					r.Split = split
 				}
-				if kernels.TakesGates(r, t, &a) {
-					return kernels.Gates(r, t, a, j.addr(at[1]))
+				p := kernels.Products{Type: t, X: a.X, N: a.N, K: a.K, XStride: a.XStride, DstStride: a.DstStride, GLU: true,
+					Of: [3]kernels.Matrix{{W: a.W, Dst: a.Dst, M: a.M}, {W: j.addr(at[1]), M: a.M}}}
+				if done, err := kernels.Multiply(r, &p); done || err != nil {
+					return err
 				}
 				b, c := a, a // as the plain ops do it
 				b.Dst, c.W, c.Dst = j.addr(gate), j.addr(at[1]), j.addr(up)
@@ -271,13 +273,15 @@ func mulMatInHalves(kernel, name string, t gguf.Type, m, k, n, gap, slices int, 
 				if err := all([]shaders.MulMatArgs{a, b}, func(a shaders.MulMatArgs) error { return kernels.MulMat(r, t, a) }); err != nil {
 					return err
 				}
-				add := func(a shaders.MulMatArgs, to uint64) error { return kernels.MulMatAdd(r, t, a, to, uint32(m)) }
-				if !kernels.Halves(r, t, uint32(m), uint32(n), uint32(k)) { // as the plain ops do it, where the device lacks what that takes
-					add = func(x shaders.MulMatArgs, to uint64) error {
-						product := x
-						product.Dst = j.addr(plain)
-						return errors.Join(kernels.MulMat(r, t, product), kernels.Add(r, shaders.AddArgs{A: to, B: product.Dst, Dst: x.Dst, Count: uint32(n * m), BCols: uint32(n * m)}))
+				add := func(x shaders.MulMatArgs, to uint64) error {
+					p := kernels.Products{Type: t, X: x.X, N: x.N, K: x.K, XStride: x.XStride, DstStride: x.DstStride, Residual: to, ResidualStride: uint32(m),
+						Of: [3]kernels.Matrix{{W: x.W, Dst: x.Dst, M: x.M}}}
+					if done, err := kernels.Multiply(r, &p); done || err != nil {
+						return err
 					}
+					x.Dst = j.addr(plain) // as the plain ops do it, where the device lacks what that takes
+					err := kernels.MulMat(r, t, x)
+					return errors.Join(err, kernels.Add(r, shaders.AddArgs{A: to, B: x.Dst, Dst: p.Of[0].Dst, Count: uint32(n * m), BCols: uint32(n * m)}))
 				}
 				if err := errors.Join(add(c, c.Dst), add(d, j.addr(elsewhere))); err != nil {
 					return err

@@ -73,11 +73,8 @@ func idHalves(t gguf.Type, s idShape, gated bool, split kernels.Split) Case {
 			if kernels.Splits(r, split) { // some are for small subgroups alone
 				r.Split = split
 			}
-			if kernels.TakesExperts(r, &p) {
-				return kernels.MultiplyExperts(r, &p)
-			}
-			if !gated {
-				return kernels.MulMatID(r, t, p.MulMatIDArgs, p.Experts)
+			if done, err := kernels.MultiplyExperts(r, &p); done || err != nil {
+				return err
 			}
 			return plainGates(r, p, j.addr(gates), j.addr(ups), ids, w)
 		}

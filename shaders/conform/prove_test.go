@@ -39,16 +39,14 @@ func decodes(t gguf.Type, n int) Case {
 				return err
 			}
 			prepare(r)
-			err := kernels.RMSNormMultiplied(r, shaders.RMSNormArgs{X: j.addr(in), W: j.addr(scale), Dst: j.addr(out), Rows: uint32(n), Cols: d, XStride: d, DstStride: d, Eps: 1e-5})
+			err := kernels.NormRows(r, kernels.Norm{Multiplied: true, RMSNormArgs: shaders.RMSNormArgs{X: j.addr(in), W: j.addr(scale), Dst: j.addr(out), Rows: uint32(n), Cols: d, XStride: d, DstStride: d, Eps: 1e-5}})
 			if err != nil {
 				return err
 			}
 			p := kernels.Products{Type: t, X: j.addr(out), N: uint32(n), K: d, XStride: d, GLU: true, DstStride: f,
 				Of: [3]kernels.Matrix{{W: j.addr(gate), Dst: j.addr(glu), M: f}, {W: j.addr(gate) + uint64(half)*f, M: f}}}
-			if !kernels.Takes(r, &p) {
-				return nil
-			}
-			return kernels.Multiply(r, &p)
+			_, err = kernels.Multiply(r, &p)
+			return err
 		}
 		return nil
 	}

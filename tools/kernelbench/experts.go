@@ -89,13 +89,11 @@ func expertOp(gated bool) func(r *kernels.Recorder, t gguf.Type, s shape, n int,
 		if gated {
 			p.Up = e.ups
 		}
-		if !kernels.TakesExperts(r, &p) {
-			if gated {
-				return unfitError("gated experts want a type in blocks, and a device with products of bytes or of matrices")
-			}
-			return kernels.MulMatID(r, t, p.MulMatIDArgs, p.Experts)
+		done, err := kernels.MultiplyExperts(r, &p)
+		if err == nil && !done {
+			err = unfitError("gated experts want a type in blocks, and a device with products of bytes or of matrices")
 		}
-		return kernels.MultiplyExperts(r, &p)
+		return err
 	}
 }
 

@@ -161,7 +161,14 @@ func layer(r *kernels.Recorder, t gguf.Type, s shape, n int, m memory) error {
 		return p
 	}
 	rms := func(w uint64) error {
-		return kernels.RMSNormMultiplied(r, shaders.RMSNormArgs{X: x, W: w, Dst: normed, Rows: rows, Cols: d, XStride: d, DstStride: d, Eps: 1e-5})
+		return kernels.NormRows(r, kernels.Norm{Multiplied: true, RMSNormArgs: shaders.RMSNormArgs{X: x, W: w, Dst: normed, Rows: rows, Cols: d, XStride: d, DstStride: d, Eps: 1e-5}})
+	}
+	multiply := func(p *kernels.Products) error {
+		done, err := kernels.Multiply(r, p)
+		if err == nil && !done {
+			err = unfitError("a layer wants a type that has kernels for several matrices at once")
+		}
+		return err
 	}
 	residual := func(p *kernels.Products) *kernels.Products {
 		p.Residual, p.ResidualStride = x, d
@@ -183,10 +190,12 @@ func layer(r *kernels.Recorder, t gguf.Type, s shape, n int, m memory) error {
 			rope := shaders.RopeKVArgs{Q: q, K: k, V: v, CosSin: m.s, Pages: m.cache.pages, Pos: m.cache.pos, Seq: m.cache.seq,
 				Rows: rows, Heads: heads, HeadsKV: kv, KeyLen: headSize, ValLen: headSize, RopeDim: headSize, MaxPages: m.cache.maxPages, PagePositions: page,
 				QStride: d, KStride: kv * headSize, VStride: kv * headSize}
-			if !m.apart && kernels.TakesTurned(r, p, gguf.F16, &rope) {
-				return kernels.ProductsTurned(r, p, gguf.F16, &rope)
+			if !m.apart {
+				if done, err := kernels.MultiplyRoped(r, &kernels.RopedProducts{Products: *p, KV: gguf.F16, Rope: rope}); done || err != nil {
+					return err
+				}
 			}
-			if err := kernels.Multiply(r, p); err != nil {
+			if err := multiply(p); err != nil {
 				return err
 			}
 			return kernels.RopeKV(r, gguf.F16, rope)
@@ -198,13 +207,13 @@ func layer(r *kernels.Recorder, t gguf.Type, s shape, n int, m memory) error {
 				QStride: d, DstStride: d, Scale: 0.1})
 		},
 		func() error {
-			return kernels.Multiply(r, residual(product(att, d, kernels.Matrix{W: w[3], Dst: x, M: d})))
+			return multiply(residual(product(att, d, kernels.Matrix{W: w[3], Dst: x, M: d})))
 		},
 		func() error { return rms(norm + 4*uint64(d)) },
 		func() error { return ahead(4) },
-		func() error { return kernels.Multiply(r, gated) },
+		func() error { return multiply(gated) },
 		func() error {
-			return kernels.Multiply(r, residual(product(gate, f, kernels.Matrix{W: w[6], Dst: x, M: d})))
+			return multiply(residual(product(gate, f, kernels.Matrix{W: w[6], Dst: x, M: d})))
 		},
 	} {
 		if err := op(); err != nil {

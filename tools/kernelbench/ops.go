@@ -185,8 +185,12 @@ var kernelOps = map[string]kernelOp{
 		bytes: func(_ gguf.Type, s shape, n int) int64 { return int64(n) * int64(s.m) * 4 }},
 	"topk_moe_routed": {typed: true, table: shaders.TopKMoERouted, bytes: weightBytes, // behind a norm and the weights, a router's
 		record: func(r *kernels.Recorder, t gguf.Type, s shape, n int, m memory) error {
-			return kernels.RouteNormed(r, t, shaders.TopKMoERoutedArgs{X: m.x, W: m.s, Router: m.w, Dst: m.dst, Scores: m.more, IDs: m.more + outputStride, Weights: m.more + 2*outputStride,
-				Rows: uint32(n), Cols: uint32(s.k), Experts: uint32(s.m), Used: usedExperts, Gating: shaders.GateNormalised, Scale: 1, Eps: 1e-5})
+			done, err := kernels.RouteNormed(r, &kernels.RoutedTopK{Router: t, TopKMoERoutedArgs: shaders.TopKMoERoutedArgs{X: m.x, W: m.s, Router: m.w, Dst: m.dst, Scores: m.more, IDs: m.more + outputStride, Weights: m.more + 2*outputStride,
+				Rows: uint32(n), Cols: uint32(s.k), Experts: uint32(s.m), Used: usedExperts, Gating: shaders.GateNormalised, Scale: 1, Eps: 1e-5}})
+			if err == nil && !done {
+				err = unfitError("want a router of floats, and few rows")
+			}
+			return err
 		}},
 	"quantize_q8": {
 		record: func(r *kernels.Recorder, _ gguf.Type, s shape, n int, m memory) error {

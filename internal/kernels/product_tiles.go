@@ -212,19 +212,54 @@ func LeastRows(r *Recorder) uint32 {
 	return shaders.TileRows
 }
 
-// Halves reports whether products of n rows of k values with weights (m, k) of type t are computed in halves, and
-// [MulMatAdd] may be asked for.
-func Halves(r *Recorder, t gguf.Type, m, n, k uint32) bool {
-	return halves(r, t, &shaders.MulMatArgs{M: m, N: n, K: k})
+// tilesProduct brings both sides into tiles of halves, the weights slice by slice, and multiplies them by cooperative matrices.
+var tilesProduct = variant[Products]{
+	Rule: Rule{
+		Op: "mul_mat", Variant: shaders.CM, When: "prompts, rows of 64 values or more, memory for both sides in halves; one matrix, perhaps with a residual",
+		Needs: needsMatrices, lacks: lacksMatrix, kernels: []string{"mul_mat_cm", "tile_f16", "dequant_f16"},
+	},
+	unfit: func(r *Recorder, p *Products) string {
+		if p.GLU {
+			return "gates are multiplied apart"
+		}
+		if why := unfitHalves(r, p); why != "" {
+			return why
+		}
+		t := p.Type
+		if !r.usable(dequantChoice(t), func() (*shaders.Kernel, error) { return shaders.DequantF16(t) }) ||
+			!r.usable(tilesChoice(r, p.Of[0].M, p.N), shaders.MulMatCM) {
+			return failedTest
+		}
+		return ""
+	},
+	record: func(r *Recorder, p *Products) error {
+		if p.empty() {
+			return nil
+		}
+		a := p.first()
+		c := mulMatCheck(p.Type, &a)
+		if c.residual(p); c.err != nil {
+			return c.err
+		}
+		return mulMatHalves(r, p.Type, &a, p.Residual, p.ResidualStride)
+	},
 }
 
-// halves reports whether a product is computed in halves.
-func halves(r *Recorder, t gguf.Type, a *shaders.MulMatArgs) bool {
-	return r.k.matrix > 0 && r.Role == Prompt && a.K >= 64 &&
-		shaders.ScratchBytes(a.N, a.K, 0) <= r.Scratch.Bytes &&
-		r.usable(choice{op: "tile_f16"}, shaders.TileF16) &&
-		r.usable(dequantChoice(t), func() (*shaders.Kernel, error) { return shaders.DequantF16(t) }) &&
-		r.usable(tilesChoice(r, a.M, a.N), shaders.MulMatCM)
+// unfitHalves says why products can't be computed in halves.
+func unfitHalves(r *Recorder, p *Products) string {
+	switch {
+	case r.Role != Prompt || r.k.matrix == 0:
+		return "rows to decode"
+	case !p.single():
+		return "several matrices, or a bias"
+	case p.K < tileStep:
+		return "rows of fewer than 64 values"
+	case shaders.ScratchBytes(p.N, p.K, 0) > r.Scratch.Bytes:
+		return "there is no memory for X in halves"
+	case !r.usable(choice{op: "tile_f16"}, shaders.TileF16):
+		return failedTest
+	}
+	return ""
 }
 
 func dequantChoice(t gguf.Type) choice { return choice{op: "dequant_f16", typed: true, typ: t} }
@@ -239,9 +274,6 @@ func tilesChoice(r *Recorder, m, n uint32) choice {
 //
 // What is at residual is added, with stride floats from row to row; 0: nothing is.
 func mulMatHalves(r *Recorder, t gguf.Type, a *shaders.MulMatArgs, residual uint64, stride uint32) error {
-	if decodes(r, t, a.M, a.N, a.K) {
-		return mulMatBlocks(r, t, a, residual, stride, 0)
-	}
 	x, scales, err := bringX(r, a)
 	if err != nil {
 		return err
@@ -271,22 +303,6 @@ func mulMatHalves(r *Recorder, t gguf.Type, a *shaders.MulMatArgs, residual uint
 		m += rows
 	}
 	return nil
-}
-
-// MulMatAdd is MulMat where [Halves] says so of the whole step, with residual (N, M), stride floats from row to row,
-// added; Dst may be residual.
-func MulMatAdd(r *Recorder, t gguf.Type, a shaders.MulMatArgs, residual uint64, stride uint32) error {
-	if a.M == 0 || a.N == 0 {
-		return nil
-	}
-	c := mulMatCheck(t, &a)
-	c.floats("residual", residual, stride)
-	c.stride("residual's stride", stride, a.M)
-	c.that(r.k.matrix > 0 && shaders.ScratchBytes(a.N, a.K, 0) <= r.Scratch.Bytes, "Scratch", r.Scratch.Bytes, "room for X in tiles, on a device with cooperative matrices")
-	if c.err != nil {
-		return c.err
-	}
-	return mulMatHalves(r, t, &a, residual, stride)
 }
 
 // MulMatTiles is the product of weights and X that are both in tiles.

@@ -5,11 +5,12 @@ import (
 
 	"leat/gguf"
 	"leat/shaders"
+	"leat/vk"
 )
 
 // Where weights in blocks are decoded depends on the matrix, not on the rows of X, and small matrices go by small tiles.
 func TestDecodes(t *testing.T) {
-	r := &Recorder{k: &Kernels{matrix: 32, shared: 48 << 10}}
+	r := &Recorder{k: &Kernels{dev: noDevice, matrix: 32, shared: 48 << 10}}
 	for _, c := range []struct {
 		t       gguf.Type
 		m, n, k uint32
@@ -23,7 +24,7 @@ func TestDecodes(t *testing.T) {
 	} {
 		r.Decoding = c.how
 		r.Scratch.Bytes = shaders.ScratchBytes(c.n, c.k, 512<<20)
-		if got := decodes(r, c.t, c.m, c.n, c.k); got != c.want {
+		if got := ProductVariant(r, &Products{Type: c.t, N: c.n, K: c.k, XStride: c.k, Of: [3]Matrix{{M: c.m}}, DstStride: c.m}) == shaders.BlocksCM; got != c.want {
 			t.Errorf("%v, %d x %d by %d rows, %d: decoded within %v, want %v", c.t, c.m, c.k, c.n, c.how, got, c.want)
 		}
 	}
@@ -41,7 +42,7 @@ func TestDecodes(t *testing.T) {
 
 // What was tuned is taken, but for small matrices.
 func TestBlocksTuned(t *testing.T) {
-	k := &Kernels{matrix: 32, shared: 48 << 10}
+	k := &Kernels{dev: noDevice, matrix: 32, shared: 48 << 10}
 	want := Split{BM: 128, BN: 128, WM: 32, WN: 64}
 	k.tuned.Store(&tuned{splits: [2]Split{want, {}}})
 	r := &Recorder{k: k}
@@ -53,3 +54,6 @@ func TestBlocksTuned(t *testing.T) {
 		t.Errorf("1024 rows of weights: BM %d, want 64", got)
 	}
 }
+
+// noDevice has no features and no limits: what is decided by a Kernels' own fields needs none.
+var noDevice = &vk.Device{Physical: &vk.PhysicalDevice{}}

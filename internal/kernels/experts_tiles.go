@@ -74,20 +74,42 @@ func idMatrixChoice(r *Recorder, t gguf.Type, gated bool, pairs, experts uint32)
 	return c
 }
 
-// takesHalves reports whether products with experts are computed in halves.
-func takesHalves(r *Recorder, p *ExpertProducts) bool {
-	if r.k.matrix == 0 || p.Tiles == 0 || teamVariants[p.Type] != shaders.Int8 || p.K < 64 || p.K%q8Block != 0 {
-		return false
+// tilesExperts is rows in tiles of halves times experts' weights in blocks, decoded on their way into the product.
+var tilesExperts = variant[ExpertProducts]{
+	Rule: Rule{
+		Op: "mul_mat_id", Variant: shaders.CM, When: "prompts; weights in blocks, rows of 64 values or more in whole blocks of 32, memory for X in halves; gates too",
+		Needs: needsMatrices, lacks: lacksMatrix, kernels: []string{"mul_mat_id_cm", "tile_f16"},
+	},
+	unfit:  unfitTilesExperts,
+	record: expertHalves,
+}
+
+func unfitTilesExperts(r *Recorder, p *ExpertProducts) string {
+	switch {
+	case r.inBytes():
+		return "rows to decode"
+	case p.Tiles == 0:
+		return "pairs are not sorted by expert"
+	case teamVariants[p.Type] != shaders.Int8:
+		return "another type of weights"
+	case p.K < tileStep || p.K%q8Block != 0:
+		return "rows are short, or no whole blocks of 32"
+	case p.empty():
+		return ""
+	case shaders.ScratchBytes(p.rows(), p.K, 0) > r.Scratch.Bytes:
+		return "there is no memory for X in halves"
+	case !r.usable(choice{op: "tile_f16"}, shaders.TileF16),
+		!r.usable(idMatrixChoice(r, p.Type, p.Up != 0, p.Count, p.Experts), func() (*shaders.Kernel, error) { return shaders.MulMatIDCM(p.Type) }):
+		return failedTest
 	}
-	if p.Count == 0 || p.Used == 0 || p.Experts == 0 {
-		return true
-	}
-	return shaders.ScratchBytes(p.rows(), p.K, 0) <= r.Scratch.Bytes && r.usable(choice{op: "tile_f16"}, shaders.TileF16) &&
-		r.usable(idMatrixChoice(r, p.Type, p.Up != 0, p.Count, p.Experts), func() (*shaders.Kernel, error) { return shaders.MulMatIDCM(p.Type) })
+	return ""
 }
 
 // expertHalves records products with experts in halves.
 func expertHalves(r *Recorder, p *ExpertProducts) error {
+	if p.M == 0 || p.Count == 0 || p.First >= p.Last {
+		return nil
+	}
 	c := check{choice: idMatrixChoice(r, p.Type, p.Up != 0, p.Count, p.Experts)}
 	c.experts(p.Type, &p.MulMatIDArgs, p.Experts)
 	c.words("Pairs", p.Pairs)

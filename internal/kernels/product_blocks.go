@@ -15,10 +15,60 @@ const (
 	DecodeWithin
 )
 
-// decodes reports whether a product of n rows of k values that goes in halves reads its m rows of weights of type t in blocks.
-func decodes(r *Recorder, t gguf.Type, m, n, k uint32) bool {
-	return k%q8Block == 0 && teamVariants[t] == shaders.Int8 && (r.Decoding == DecodeWithin || r.Decoding == DecodeByShape && worthDecoding(t, m)) &&
-		r.usable(blocksChoice(r, t, m, n), func() (*shaders.Kernel, error) { return shaders.MulMatQCM(t) })
+// blocksProduct is [tilesProduct] whose weights are decoded on their way into the product.
+var blocksProduct = variant[Products]{
+	Rule: Rule{
+		Op: "mul_mat", Variant: shaders.BlocksCM,
+		When:  "as cm, rows of whole blocks of 32: weights Q4_K, Q5_K and others whose blocks begin on 16 bytes; of others matrices of up to 2048 rows. Gates too, without a bias",
+		Needs: needsMatrices, lacks: lacksMatrix, kernels: []string{"mul_mat_q_cm", "tile_f16"},
+	},
+	unfit:  unfitBlocks,
+	record: recordBlocks,
+}
+
+func unfitBlocks(r *Recorder, p *Products) string {
+	t, m := p.Type, p.Of[0].M
+	if teamVariants[t] != shaders.Int8 {
+		return "another type of weights"
+	}
+	if why := unfitHalves(r, p); why != "" {
+		return why
+	}
+	c := blocksChoice(r, t, m, p.N)
+	if p.GLU {
+		m *= 2
+		c = gatesChoice(r, t, p.Of[0].M, p.N)
+	}
+	switch {
+	case p.K%q8Block != 0:
+		return "rows are no whole blocks of 32"
+	case r.Decoding == DecodeBefore:
+		return "weights are to be decoded before"
+	case r.Decoding == DecodeByShape && !worthDecoding(t, m):
+		return "a large matrix of such blocks is decoded faster before the product"
+	case p.GLU && (p.Residual != 0 || c.split.WM%32 != 0):
+		return "gates with a residual, or too small a tile"
+	case !r.usable(c, func() (*shaders.Kernel, error) { return shaders.MulMatQCM(t) }):
+		return failedTest
+	}
+	return ""
+}
+
+func recordBlocks(r *Recorder, p *Products) error {
+	if p.empty() {
+		return nil
+	}
+	a, up := p.first(), uint64(0)
+	c := mulMatCheck(p.Type, &a)
+	c.residual(p)
+	if p.GLU {
+		up = p.Of[1].W
+		c.address("W1", up)
+	}
+	if c.err != nil {
+		return c.err
+	}
+	return mulMatBlocks(r, p.Type, &a, p.Residual, p.ResidualStride, up)
 }
 
 // mostWithin is the most rows of weights in blocks that don't begin on 16 bytes for which decoding within the product is faster.
@@ -88,33 +138,11 @@ func mulMatBlocks(r *Recorder, t gguf.Type, a *shaders.MulMatArgs, residual uint
 		cost{bytes: of*bytes + 2*k*n + 4*m*n, flops: 2 * of * m * n * k})
 }
 
-// TakesGates reports whether the device and the recorder's memory allow [Gates]: where the weights of both products would
-// be decoded within them.
-func TakesGates(r *Recorder, t gguf.Type, a *shaders.MulMatArgs) bool {
-	c := gatesChoice(r, t, a.M, a.N)
-	return !r.inBytes() && halves(r, t, a) && decodes(r, t, 2*a.M, a.N, a.K) && c.split.WM%32 == 0 &&
-		r.usable(c, func() (*shaders.Kernel, error) { return shaders.MulMatQCM(t) })
-}
-
 // gatesChoice is the product of n rows in tiles with m rows each of two matrices.
 func gatesChoice(r *Recorder, t gguf.Type, m, n uint32) choice {
 	c := blocksChoice(r, t, 2*m, n)
 	c.glu = shaders.GLUFloats
 	return c
-}
-
-// Gates is Dst (N, M) = silu(X (N, K) · Wᵀ) * (X · upᵀ), of two matrices of type t, that the recorder [TakesGates].
-func Gates(r *Recorder, t gguf.Type, a shaders.MulMatArgs, up uint64) error {
-	if a.M == 0 || a.N == 0 {
-		return nil
-	}
-	c := mulMatCheck(t, &a)
-	c.address("up", up)
-	c.that(r.k.matrix > 0 && shaders.ScratchBytes(a.N, a.K, 0) <= r.Scratch.Bytes, "Scratch", r.Scratch.Bytes, "room for X in tiles, on a device with cooperative matrices")
-	if c.err != nil {
-		return c.err
-	}
-	return mulMatBlocks(r, t, &a, 0, 0, up)
 }
 
 // product adds what a product of cooperative matrices touches beside the weights.

@@ -41,7 +41,7 @@ func (t *Turning) constant(name string) (value uint32, ok bool) {
 func turnsOn(p *vk.PhysicalDevice, forced bool) bool { return forced || p.Type != vk.CPU }
 
 func lacksTurns(k *Kernels) string {
-	if lacks := lacksFew(k); lacks != "" || k.turns {
+	if lacks := lacksBytes(k); lacks != "" || k.turns {
 		return lacks
 	}
 	return "workgroups that run side by side"
@@ -87,24 +87,67 @@ func turningOf(kv gguf.Type, a *shaders.RopeKVArgs) Turning {
 	return Turning{Key: a.KeyLen, Val: a.ValLen, Turns: a.RopeDim, Neox: a.Neox != 0, Floats: kv == gguf.F32}
 }
 
-// TakesTurned reports whether [ProductsTurned] can be used: it does not depend on how few rows the step has.
-func TakesTurned(r *Recorder, p *Products, kv gguf.Type, a *shaders.RopeKVArgs) bool {
-	if r.Role != Decode || !r.k.few || !r.k.turns || teamVariants[p.Type] != shaders.Int8 || kv != gguf.F16 && kv != gguf.F32 || p.N > shaders.FewRows {
-		return false
-	}
-	if a.RopeDim%4 != 0 || a.QStride != a.Heads*a.KeyLen || a.Heads >= 1<<16 || p.K%q8Block != 0 || r.k.tuned.Load().plain(p.Type, p.K) {
-		return false
-	}
-	if shaders.Q8Size(p.N, p.K) > r.q8Room() || !r.usable(choice{op: "quantize_q8"}, shaders.QuantizeQ8) {
-		return false
-	}
-	c := turnedChoice(r, p.Type, turningOf(kv, a), p.N, p.Of[0].M+p.Of[1].M+p.Of[2].M, p.K)
-	return r.usable(c, func() (*shaders.Kernel, error) { return shaders.MulMatVecVariant(shaders.Turned, p.Type) })
+// RopedProducts are the products of Q, K and V, in this order, and what [RopeKV] makes of them in a cache of type KV; a matrix of no rows
+// is missing, and so is its output. Q is left at Rope.Q, K and V in the cache alone.
+type RopedProducts struct {
+	Products
+	KV   gguf.Type
+	Rope shaders.RopeKVArgs
 }
 
-// ProductsTurned records the products of Q, K and V, in this order, that [TakesTurned], and [RopeKV] of what they give; of those with
-// no rows neither. Q is left at a.Q, K and V in the cache alone: where a and p say that they would be, nothing is written.
-func ProductsTurned(r *Recorder, p *Products, kv gguf.Type, a *shaders.RopeKVArgs) error {
+// ropedVariants are the ways to record [RopedProducts] as one.
+var ropedVariants = []*variant[RopedProducts]{&ropedProduct}
+
+// MultiplyRoped records products and rope as one; done is false where no variant does.
+func MultiplyRoped(r *Recorder, p *RopedProducts) (done bool, err error) {
+	r.asked.roped = *p
+	return recordBy(r, ropedVariants, &r.asked.roped)
+}
+
+// FitsRoped reports whether [MultiplyRoped] records products as one.
+func FitsRoped(r *Recorder, p *RopedProducts) bool {
+	r.asked.roped = *p
+	return choose(r, ropedVariants, &r.asked.roped) != nil
+}
+
+// ropedProduct is [int8Product] that turns queries and keys, and writes keys and values into the cache.
+var ropedProduct = variant[RopedProducts]{
+	Rule: Rule{
+		Op: "mul_mat_vec", Variant: shaders.Turned,
+		When:  "decode, up to 8 rows: queries, keys and values that turn, a multiple of 4 values, into a cache of F16 or F32; weights as int8",
+		Needs: needsBytes + "; no CPU", lacks: lacksTurns, kernels: []string{"mul_mat_vec_rope", "quantize_q8"},
+	},
+	unfit:  unfitRoped,
+	record: recordRoped,
+}
+
+func unfitRoped(r *Recorder, p *RopedProducts) string {
+	a := &p.Rope
+	switch {
+	case r.Role != Decode || p.N > shaders.FewRows:
+		return "rows of a prompt"
+	case teamVariants[p.Type] != shaders.Int8:
+		return "another type of weights"
+	case p.KV != gguf.F16 && p.KV != gguf.F32:
+		return "a cache in blocks"
+	case a.RopeDim%4 != 0 || a.QStride != a.Heads*a.KeyLen || a.Heads >= 1<<16 || p.K%q8Block != 0:
+		return "heads or rows of other sizes"
+	case r.k.tuned.Load().plain(p.Type, p.K):
+		return "float32 was faster when tuned"
+	case shaders.Q8Size(p.N, p.K) > r.q8Room():
+		return "there is no memory for X in bytes"
+	case !r.usable(choice{op: "quantize_q8"}, shaders.QuantizeQ8):
+		return failedTest
+	}
+	c := turnedChoice(r, p.Type, turningOf(p.KV, a), p.N, p.Of[0].M+p.Of[1].M+p.Of[2].M, p.K)
+	if !r.usable(c, func() (*shaders.Kernel, error) { return shaders.MulMatVecVariant(shaders.Turned, p.Type) }) {
+		return failedTest
+	}
+	return ""
+}
+
+func recordRoped(r *Recorder, p *RopedProducts) error {
+	a, kv := &p.Rope, p.KV
 	if p.N == 0 {
 		return nil
 	}

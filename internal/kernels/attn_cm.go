@@ -62,10 +62,34 @@ func (h *heads) constant(name string) uint32 {
 	return h.val
 }
 
-// runs reports whether attention is computed by cooperative matrices.
-func attnRuns(r *Recorder, t gguf.Type, a *shaders.FlashAttnArgs) bool {
-	return r.k.matrix > 0 && r.Run && slices.Contains(shaders.KVTypesCM, t) && r.Role == Prompt && a.KeyLen%16 == 0 && a.ValLen%16 == 0 &&
-		max(a.KeyLen, a.ValLen) <= shaders.MaxHeadCM && a.PagePositions%32 == 0 && r.usable(runChoice(r, t, a), func() (*shaders.Kernel, error) { return shaders.FlashAttnCM(t) })
+// matrixAttn computes rows of one sequence by cooperative matrices.
+var matrixAttn = variant[Attention]{
+	Rule: Rule{
+		Op: "flash_attn", Variant: shaders.CM, When: "prompts, rows of one sequence; a cache of F16, Q8_0 or Q4_0, heads of up to 128 in multiples of 16, pages of a multiple of 32",
+		Needs: needsMatrices, lacks: lacksMatrix, kernels: []string{"flash_attn_cm"},
+	},
+	unfit: func(r *Recorder, a *Attention) string {
+		switch t := a.KV; {
+		case r.Role != Prompt:
+			return "rows to decode"
+		case !r.Run:
+			return "rows of several sequences"
+		case !slices.Contains(shaders.KVTypesCM, t):
+			return "a cache of F32"
+		case a.KeyLen%16 != 0 || a.ValLen%16 != 0 || max(a.KeyLen, a.ValLen) > shaders.MaxHeadCM:
+			return "heads of more than 128 values, or no multiple of 16"
+		case a.PagePositions%32 != 0:
+			return "pages are no multiple of 32 positions"
+		case !r.usable(runChoice(r, t, &a.FlashAttnArgs), func() (*shaders.Kernel, error) { return shaders.FlashAttnCM(t) }):
+			return failedTest
+		}
+		return ""
+	},
+	record: func(r *Recorder, a *Attention) error {
+		c, touched, co := a.check(r)
+		c.choice = runChoice(r, a.KV, &a.FlashAttnArgs)
+		return record(r, &c, func() (*shaders.Kernel, error) { return shaders.FlashAttnCM(a.KV) }, &a.FlashAttnArgs, c.choice.heads.groups(&a.FlashAttnArgs), &touched, co)
+	},
 }
 
 func runChoice(r *Recorder, t gguf.Type, a *shaders.FlashAttnArgs) choice {

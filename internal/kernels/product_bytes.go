@@ -7,53 +7,73 @@ import (
 	"leat/shaders"
 )
 
-// Matrix is one of the matrices of [Products]: W (M, K), its Bias (M) or 0, where its product goes.
-type Matrix struct {
-	W, Bias, Dst uint64
-	M            uint32
+// int8Product is X in bytes with weights in blocks.
+var int8Product = variant[Products]{
+	Rule: Rule{
+		Op: "mul_mat_vec", Variant: shaders.Int8, When: "decode, without cooperative matrices prompts too; weights in blocks, rows of whole blocks of 32",
+		Needs: needsBytes, lacks: lacksBytes, kernels: []string{"mul_mat_vec_int8", "quantize_q8"},
+	},
+	unfit:  func(r *Recorder, p *Products) string { return unfitTeam(r, p, shaders.Int8) },
+	record: func(r *Recorder, p *Products) error { return recordTeam(r, p, shaders.Int8) },
 }
 
-// Products are Dst (N, M) = X (N, K) · Wᵀ + Bias + Residual, of up to three matrices of one type that share X; those of
-// no rows are not there. Strides are of the first Dst and of the residual, which is added to it; the other outputs' rows
-// stand one behind another.
-type Products struct {
-	Type                      gguf.Type
-	X                         uint64
-	N, K, XStride             uint32
-	Of                        [3]Matrix
-	DstStride, ResidualStride uint32
-	Residual                  uint64 // 0: none
-	GLU                       bool   // the first Dst is silu(first product) * second, and there is no other
+// longsProduct is int8Product with loads of 64 bits, which cost a CPU as little as loads of 32.
+var longsProduct = variant[Products]{
+	Rule: Rule{
+		Op: "mul_mat_vec", Variant: shaders.Longs, When: "as int8",
+		Needs: needsBytes + ", 64-bit integers; a CPU", lacks: lacksLongs, kernels: []string{"mul_mat_vec_longs", "quantize_q8"},
+	},
+	unfit:  func(r *Recorder, p *Products) string { return unfitTeam(r, p, shaders.Longs) },
+	record: func(r *Recorder, p *Products) error { return recordTeam(r, p, shaders.Longs) },
 }
 
-// Takes reports whether the device and the recorder's memory allow [Multiply]; [MulMat] and the other
-// plain ops are always there.
-func Takes(r *Recorder, p *Products) bool {
-	variant := teamVariant(r, p.Type, p.K)
-	if !r.inBytes() || variant == "" || !p.GLU && r.k.tuned.Load().plain(p.Type, p.K) {
-		return false
+// wideProduct is X in floats with weights F32, F16 or BF16, by loads of 16 bytes.
+var wideProduct = variant[Products]{
+	Rule: Rule{
+		Op: "mul_mat_vec", Variant: shaders.Wide, When: "decode, without cooperative matrices prompts too; weights F32, F16 or BF16, rows of a multiple of 8 values",
+		Needs: needsBytes, lacks: lacksBytes, kernels: []string{"mul_mat_vec_wide"},
+	},
+	unfit:  func(r *Recorder, p *Products) string { return unfitTeam(r, p, shaders.Wide) },
+	record: func(r *Recorder, p *Products) error { return recordTeam(r, p, shaders.Wide) },
+}
+
+// unfitTeam says why products can't go by a mul_mat_vec in teams of a variant.
+func unfitTeam(r *Recorder, p *Products, variant string) string {
+	switch {
+	case !hasTeam(variant, p.Type):
+		return "another type of weights"
+	case !r.inBytes():
+		return "prompts go by cooperative matrices, or have no memory for X in bytes"
+	case !p.GLU && r.k.tuned.Load().plain(p.Type, p.K):
+		return "float32 was faster when tuned"
+	case variant == shaders.Wide && (p.K%8 != 0 || p.XStride%4 != 0):
+		return "rows are no multiple of 8 values"
+	case variant != shaders.Wide && p.K%q8Block != 0:
+		return "rows are no whole blocks of 32"
+	case variant != shaders.Wide && shaders.Q8Size(p.N, p.K) > r.q8Room():
+		return "there is no memory for X in bytes"
+	case variant != shaders.Wide && !r.usable(choice{op: "quantize_q8"}, shaders.QuantizeQ8):
+		return failedTest
 	}
-	if variant == shaders.Wide {
-		if p.K%8 != 0 || p.XStride%4 != 0 {
-			return false
-		}
-	} else if p.K%q8Block != 0 || shaders.Q8Size(p.N, p.K) > r.q8Room() || !r.usable(choice{op: "quantize_q8"}, shaders.QuantizeQ8) {
-		return false
+	if p.empty() {
+		return ""
 	}
-	if p.N == 0 || p.Of[0].M == 0 {
-		return true
+	c := teamChoice(r, variant, p.Type, gluOf(r, p), p.N, p.outputs(), p.K)
+	if !r.usable(c, func() (*shaders.Kernel, error) { return shaders.MulMatVecVariant(variant, p.Type) }) {
+		return failedTest
 	}
-	c := teamChoice(r, variant, p.Type, gluOf(r, p), p.N, outRows(gluOf(r, p), p.Of[0].M, p.Of[1].M, p.Of[2].M), p.K)
-	ok := r.usable(c, func() (*shaders.Kernel, error) { return shaders.MulMatVecVariant(variant, p.Type) })
-	if !ok && variant == shaders.Straight {
-		r.k.straight.Store(false)
-		return Takes(r, p)
+	return ""
+}
+
+// hasTeam reports whether there is a mul_mat_vec in teams of a variant for weights of type t.
+func hasTeam(variant string, t gguf.Type) bool {
+	switch variant {
+	case shaders.Wide:
+		return teamVariants[t] == shaders.Wide
+	case shaders.Straight:
+		return straightSteps[t] > 0
 	}
-	if !ok && variant == shaders.Longs {
-		r.k.longs.Store(false)
-		return Takes(r, p)
-	}
-	return ok
+	return teamVariants[t] == shaders.Int8
 }
 
 // gluOf is how products are gated: their output goes into bytes as well where there is room.
@@ -91,24 +111,16 @@ func teamChoice(r *Recorder, variant string, t gguf.Type, glu, n, m, k uint32) c
 	return choice{op: "mul_mat_vec", variant: variant, typed: true, typ: t, cols: cols, glu: glu, tile: r.k.vecTile(tile, variant, t, glu, m, k)}
 }
 
-// Team is the variant of mul_mat_vec in teams for weights of type t in rows of so many values; "": there is none.
+// Team is the variant of mul_mat_vec in teams for weights of type t in rows of so many values, as far as its kernel passes its
+// self-test; "": there is none.
 func (k *Kernels) Team(t gguf.Type, cols uint32) string {
 	switch v := teamVariants[t]; {
-	case v != shaders.Int8 || !k.longs.Load():
+	case v != shaders.Int8 || !k.longs:
 		return v
-	case k.straightens(t, cols):
+	case k.straight && straightens(t, cols):
 		return shaders.Straight
 	}
 	return shaders.Longs
-}
-
-// team is [Kernels.Team]; with a tile of the recorder's it is a variant that takes any.
-func teamVariant(r *Recorder, t gguf.Type, cols uint32) string {
-	v := r.k.Team(t, cols)
-	if v == shaders.Straight && r.Tile != (Tile{}) {
-		return shaders.Longs
-	}
-	return v
 }
 
 // teamVariants are the mul_mat_vec in teams that need the least, by the type of the weights.
@@ -124,14 +136,14 @@ func findTeamVariants() map[gguf.Type]string {
 	return m
 }
 
-// Products records products that [Takes]. X is brought into bytes at need.
-func Multiply(r *Recorder, p *Products) error {
+// recordTeam records products as one mul_mat_vec in teams of a variant. X is brought into bytes at need.
+func recordTeam(r *Recorder, p *Products, variant string) error {
 	a := shaders.MulMatTeamArgs{
 		W0: p.Of[0].W, W1: p.Of[1].W, W2: p.Of[2].W, Bias0: p.Of[0].Bias, Bias1: p.Of[1].Bias, Bias2: p.Of[2].Bias,
 		Dst0: p.Of[0].Dst, Dst1: p.Of[1].Dst, Dst2: p.Of[2].Dst, X: p.X, Residual: p.Residual,
 		M0: p.Of[0].M, M1: p.Of[1].M, M2: p.Of[2].M, K: p.K, N: p.N, XStride: p.XStride, DstStride: p.DstStride, ResidualStride: p.ResidualStride,
 	}
-	variant, glu := teamVariant(r, p.Type, p.K), gluOf(r, p)
+	glu := gluOf(r, p)
 	if variant != shaders.Wide {
 		var err error
 		if a.X, a.S, err = r.bytesOf(p.X, p.N, p.K, p.XStride); err != nil {
@@ -139,7 +151,7 @@ func Multiply(r *Recorder, p *Products) error {
 		}
 	}
 	var to *q8
-	if glu == shaders.GLUBytes && p.N > 0 && a.M0 > 0 {
+	if glu == shaders.GLUBytes && !p.empty() {
 		to = r.q8Slot(a.Dst0, p.N, a.M0, a.DstStride, a.X)
 		a.Dst1, a.Dst2 = to.q, to.sums
 	}

@@ -2,45 +2,42 @@ package kernels
 
 import (
 	"errors"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"leat/gguf"
 	"leat/shaders"
-	"leat/tools/testdata"
 	"leat/vk/vktest"
 )
 
-// Every variant of the table is some rule's, an op's last rule is the plain one, and the documentation has them all.
+// Every variant of the table is some rule's, and an op's last rule is the plain one.
 func TestRules(t *testing.T) {
-	doc, err := os.ReadFile(filepath.Join(testdata.Root(t), "docs", "kernels.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	rules := Rules()
 	for _, row := range shaders.Kernels() {
 		if !mustProve(&row) {
 			continue
 		}
-		known := slices.ContainsFunc(Rules, func(r Rule) bool {
+		known := slices.ContainsFunc(rules, func(r *Rule) bool {
 			return slices.ContainsFunc(r.kernels, func(name string) bool { return row.Name == name || strings.HasPrefix(row.Name, name+"_") })
 		})
 		if !known {
 			t.Errorf("%s is in no rule", row.Name)
 		}
 	}
-	for i, r := range Rules {
-		if last := i == len(Rules)-1 || Rules[i+1].Op != r.Op; last != (r.Variant == shaders.FP32) || r.By == "" {
-			t.Errorf("rule %s %s: the last of its op %v", r.Op, r.Variant, last)
+	last := map[string]*Rule{}
+	for _, r := range rules {
+		if before := last[r.Op]; before != nil && before.Variant == shaders.FP32 {
+			t.Errorf("%s: %s stands after the plain variant", r.Op, r.Variant)
 		}
-		when := r.When
-		if when == "" {
-			when = "else"
+		if (r.lacks == nil) != (r.Needs == "") {
+			t.Errorf("%s %s needs %q of a device, and can tell: %v", r.Op, r.Variant, r.Needs, r.lacks != nil)
 		}
-		if line := "| " + r.Op + " | " + r.Variant + " | " + when + " |"; !strings.Contains(string(doc), line) {
-			t.Errorf("docs/kernels.md lacks the line %q", line)
+		last[r.Op] = r
+	}
+	for op, r := range last {
+		if r.Variant != shaders.FP32 {
+			t.Errorf("%s: the last variant is %s, want the plain one", op, r.Variant)
 		}
 	}
 }
@@ -83,7 +80,7 @@ func TestWholeRowFails(t *testing.T) {
 	r := k.Recorder(nil)
 	r.Role, r.Q8 = Decode, Scratch{256, 1 << 20}
 	takes := func(typ gguf.Type, n uint32) bool {
-		return Takes(r, &Products{Type: typ, X: 256, N: n, K: 256, XStride: 256, Of: [3]Matrix{{W: 256, Dst: 256, M: 64}}, DstStride: 64})
+		return ProductVariant(r, &Products{Type: typ, X: 256, N: n, K: 256, XStride: 256, Of: [3]Matrix{{W: 256, Dst: 256, M: 64}}, DstStride: 64}) != shaders.FP32
 	}
 	for _, step := range []struct {
 		typ  gguf.Type

@@ -17,6 +17,25 @@ const (
 	straightCols     = 2
 )
 
+// straightProduct is longsProduct by code without a loop: a driver that runs lanes one after another then loads for several at once.
+var straightProduct = variant[Products]{
+	Rule: Rule{
+		Op: "mul_mat_vec", Variant: shaders.Straight,
+		When:  "as int8; weights Q4_0, Q8_0, Q4_K, Q5_K or Q6_K, rows of up to 32768 values in whole groups of 256, with Q6_K of 512",
+		Needs: needsBytes + ", 64-bit integers; a CPU with subgroups of 8", lacks: lacksStraight, kernels: []string{"mul_mat_vec_straight", "quantize_q8"},
+	},
+	unfit: func(r *Recorder, p *Products) string {
+		switch {
+		case r.Tile != (Tile{}):
+			return "a tile is given, and it takes few"
+		case straightSteps[p.Type] > 0 && !straightens(p.Type, p.K):
+			return "rows are no whole groups of 256 (Q6_K: 512) values, or too long"
+		}
+		return unfitTeam(r, p, shaders.Straight)
+	},
+	record: func(r *Recorder, p *Products) error { return recordTeam(r, p, shaders.Straight) },
+}
+
 // straightOn reports whether a device gains by it.
 func straightOn(dev *vk.Device) bool {
 	return dev.Physical.Type == vk.CPU && dev.Physical.Limits.Subgroup == straightSubgroup && dev.Physical.Limits.MaxWorkgroupInvocations >= maxTileLanes
@@ -39,13 +58,10 @@ func findStraight() map[gguf.Type]uint32 {
 	return m
 }
 
-// straightens reports whether products with rows of so many values of type t go by it.
-func (k *Kernels) straightens(t gguf.Type, cols uint32) bool {
-	if !k.straight.Load() || cols > straightMost {
-		return false
-	}
+// straightens reports whether rows of so many values of type t are whole groups, and no more than a workgroup takes.
+func straightens(t gguf.Type, cols uint32) bool {
 	step := straightSteps[t]
-	return step > 0 && cols%step == 0
+	return step > 0 && cols%step == 0 && cols <= straightMost
 }
 
 // straightTile fills in what is open in t for rows of so many values: as few subgroups to a row as can be.

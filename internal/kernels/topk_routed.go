@@ -26,22 +26,59 @@ func routedShared(c *choice) int64 {
 	return 16*int64(c.per)*int64(c.tile.Lanes) + int64(c.rowLanes) + 16*shaders.MaxRouted + 8*int64(c.tile.Lanes) + 256
 }
 
-// TakesRouted reports whether the device and the recorder's memory allow [RouteNormed]: it is a step of few rows.
-// A CPU gains nothing: each of its workgroups norms the row again.
-func TakesRouted(r *Recorder, t gguf.Type, a *shaders.TopKMoERoutedArgs) bool {
-	if r.Role != Decode || lacksRouted(r.k) != "" || a.Rows > shaders.FewRows || r.k.Team(t, a.Cols) != shaders.Wide || r.k.tuned.Load().plain(t, a.Cols) {
-		return false
+// RoutedTopK is a norm, the product of a router of type Router, and the choice of each row's experts by the scores that this gives. Its
+// Bytes and Counters are set as it is recorded.
+type RoutedTopK struct {
+	Router gguf.Type
+	shaders.TopKMoERoutedArgs
+}
+
+// routedVariants are the ways to record [RoutedTopK] as one.
+var routedVariants = []*variant[RoutedTopK]{&routedTopK}
+
+// RouteNormed records a norm, a router and the choice of experts as one, and knows Dst as bytes from then on; done is false where no
+// variant does.
+func RouteNormed(r *Recorder, a *RoutedTopK) (done bool, err error) {
+	r.asked.routed = *a
+	return recordBy(r, routedVariants, &r.asked.routed)
+}
+
+// routedTopK has each workgroup norm the row for itself and make a few scores; the last to end chooses. A CPU gains nothing by it.
+var routedTopK = variant[RoutedTopK]{
+	Rule: Rule{
+		Op: "topk_moe", Variant: shaders.Routed,
+		When:  "decode, up to 8 rows: after a norm and the product of a router of F32, F16 or BF16, rows of whole blocks of 32, up to 512 experts",
+		Needs: needsBytes + ", shared memory for a row; no CPU", lacks: lacksRouted, kernels: []string{"topk_moe_routed"},
+	},
+	unfit:  unfitRouted,
+	record: recordRouted,
+}
+
+func unfitRouted(r *Recorder, a *RoutedTopK) string {
+	switch {
+	case r.Role != Decode || a.Rows > shaders.FewRows:
+		return "rows of a prompt"
+	case r.k.Team(a.Router, a.Cols) != shaders.Wide:
+		return "another type of router"
+	case r.k.tuned.Load().plain(a.Router, a.Cols):
+		return "float32 was faster when tuned"
+	case a.Experts == 0 || a.Experts > shaders.MaxRouted || a.Cols == 0 || a.Cols%q8Block != 0:
+		return "more than 512 experts, or rows that are no whole blocks of 32"
+	case shaders.Q8Size(a.Rows, a.Cols) > r.q8Room() || 4*int64(a.Rows) > r.Counters.Bytes:
+		return "there is no memory for bytes or counters"
 	}
-	if a.Experts == 0 || a.Experts > shaders.MaxRouted || a.Cols == 0 || a.Cols%q8Block != 0 || shaders.Q8Size(a.Rows, a.Cols) > r.q8Room() || 4*int64(a.Rows) > r.Counters.Bytes {
-		return false
+	c := routedChoice(r, a.Router, a.Experts, a.Cols)
+	switch {
+	case c.per > shaders.MaxPer || c.tile.Team > c.tile.Lanes || c.rowLanes%c.tile.Lanes != 0 || routedShared(&c) > r.k.shared:
+		return "a row is too long for a workgroup"
+	case !r.usable(c, func() (*shaders.Kernel, error) { return shaders.TopKMoERouted(a.Router) }):
+		return failedTest
 	}
-	c := routedChoice(r, t, a.Experts, a.Cols)
-	fits := c.per <= shaders.MaxPer && c.tile.Team <= c.tile.Lanes && c.rowLanes%c.tile.Lanes == 0 && routedShared(&c) <= r.k.shared
-	return fits && r.usable(c, func() (*shaders.Kernel, error) { return shaders.TopKMoERouted(t) })
+	return ""
 }
 
 func lacksRouted(k *Kernels) string {
-	if lacks := lacksFew(k); lacks != "" || k.routes {
+	if lacks := lacksBytes(k); lacks != "" || k.routes {
 		return lacks
 	}
 	return "workgroups that run side by side"
@@ -49,9 +86,7 @@ func lacksRouted(k *Kernels) string {
 
 func routes(p *vk.PhysicalDevice, forced bool) bool { return forced || p.Type != vk.CPU }
 
-// RouteNormed records what [TakesRouted]: a norm, a router of type t, and the choice of each row's experts. It sets
-// a.Bytes and a.Counters, and knows Dst as bytes from then on.
-func RouteNormed(r *Recorder, t gguf.Type, a shaders.TopKMoERoutedArgs) error {
+func recordRouted(r *Recorder, a *RoutedTopK) error {
 	if a.Rows == 0 {
 		return nil
 	}
@@ -60,7 +95,7 @@ func RouteNormed(r *Recorder, t gguf.Type, a shaders.TopKMoERoutedArgs) error {
 		return &ArgError{"topk_moe_routed", "Q8", r.Q8.Bytes, "twice the Q8Size of X"}
 	}
 	a.Bytes, a.Counters = to.q, r.Counters.Address
-	if err := TopKMoERouted(r, t, a); err != nil {
+	if err := TopKMoERouted(r, a.Router, a.TopKMoERoutedArgs); err != nil {
 		return err
 	}
 	to.there = true

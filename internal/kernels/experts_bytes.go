@@ -30,24 +30,40 @@ func (p *ExpertProducts) cols() uint32 {
 	return 1
 }
 
-// TakesExperts reports whether the device and the recorder's memory allow [MultiplyExperts]; [MulMatID] is
-// always there.
-func TakesExperts(r *Recorder, p *ExpertProducts) bool {
-	if r.inBytes() {
-		return takesBytes(r, p)
-	}
-	return takesHalves(r, p)
+// bytesExperts is X in bytes with experts' weights in blocks, pair by pair or by tiles of an expert's pairs.
+var bytesExperts = variant[ExpertProducts]{
+	Rule: Rule{
+		Op: "mul_mat_vec_id", Variant: shaders.Int8, When: "decode, without cooperative matrices prompts too; weights in blocks, rows of whole blocks of 32; gates too",
+		Needs: needsBytes, lacks: lacksBytes, kernels: []string{"mul_mat_vec_id_int8", "quantize_q8"},
+	},
+	unfit:  unfitBytesExperts,
+	record: recordBytesExperts,
 }
 
-func takesBytes(r *Recorder, p *ExpertProducts) bool {
-	if teamVariants[p.Type] != shaders.Int8 || p.K%q8Block != 0 || p.Up == 0 && r.k.tuned.Load().plain(p.Type, p.K) {
-		return false
+func unfitBytesExperts(r *Recorder, p *ExpertProducts) string {
+	switch {
+	case !r.inBytes():
+		return "prompts go by cooperative matrices, or have no memory for X in bytes"
+	case teamVariants[p.Type] != shaders.Int8:
+		return "another type of weights"
+	case p.K%q8Block != 0:
+		return "rows are no whole blocks of 32"
+	case p.Up == 0 && r.k.tuned.Load().plain(p.Type, p.K):
+		return "float32 was faster when tuned"
+	case p.empty():
+		return ""
+	case shaders.Q8Size(p.rows(), p.K) > r.q8Room():
+		return "there is no memory for X in bytes"
+	case !r.usable(choice{op: "quantize_q8"}, shaders.QuantizeQ8),
+		!r.usable(idChoice(r, p.Type, gluOfExperts(r, p), p.cols(), p.M, p.K), func() (*shaders.Kernel, error) { return shaders.MulMatVecIDInt8(p.Type) }):
+		return failedTest
 	}
-	if p.Count == 0 || p.Used == 0 || p.M == 0 {
-		return true
-	}
-	return shaders.Q8Size(p.rows(), p.K) <= r.q8Room() && r.usable(choice{op: "quantize_q8"}, shaders.QuantizeQ8) &&
-		r.usable(idChoice(r, p.Type, gluOfExperts(r, p), p.cols(), p.M, p.K), func() (*shaders.Kernel, error) { return shaders.MulMatVecIDInt8(p.Type) })
+	return ""
+}
+
+// empty reports whether products have no output, or no rows that could be counted.
+func (p *ExpertProducts) empty() bool {
+	return p.Count == 0 || p.Used == 0 || p.M == 0 || p.Experts == 0
 }
 
 func gluOfExperts(r *Recorder, p *ExpertProducts) uint32 {
@@ -65,14 +81,10 @@ func idChoice(r *Recorder, t gguf.Type, glu, cols, m, k uint32) choice {
 	return choice{op: "mul_mat_vec_id", variant: shaders.Int8, typed: true, typ: t, cols: cols, glu: glu, tile: r.k.idTile(r.Tile, t, glu, m, k/q8Block)}
 }
 
-// ExpertProducts records products that the recorder [TakesExperts]: X is brought into bytes, or into halves in tiles, at
-// need, and what is gated is left as bytes, too. Pairs are sorted at need.
-func MultiplyExperts(r *Recorder, p *ExpertProducts) error {
+// recordBytesExperts brings X into bytes at need, and sorts pairs where they go by tiles; what is gated is left as bytes, too.
+func recordBytesExperts(r *Recorder, p *ExpertProducts) error {
 	if p.M == 0 || p.Count == 0 || p.First >= p.Last {
 		return nil
-	}
-	if !r.inBytes() {
-		return expertHalves(r, p)
 	}
 	glu := gluOfExperts(r, p)
 	a := shaders.MulMatTeamIDArgs{

@@ -1,0 +1,104 @@
+package kernels
+
+import (
+	"fmt"
+
+	"leat/shaders"
+	"leat/vk"
+)
+
+// topKVariants are the ways to choose experts by given scores, the best first.
+var topKVariants = []*variant[shaders.TopKMoEArgs]{&heldTopK, &plainTopK}
+
+// TopKMoE chooses each row's experts and weighs them.
+func TopKMoE(r *Recorder, a shaders.TopKMoEArgs) error {
+	r.asked.topK = a
+	_, err := recordBy(r, topKVariants, &r.asked.topK)
+	return err
+}
+
+// heldTopK has a row's scores in the registers of few lanes; it gives the bits of [plainTopK].
+var heldTopK = variant[shaders.TopKMoEArgs]{
+	Rule: Rule{
+		Op: "topk_moe", Variant: shaders.Held, When: "up to 16 experts for each of a subgroup's first 32 lanes",
+		Needs: needsSubgroups, lacks: lacksSubgroups, kernels: []string{"topk_moe_held"},
+	},
+	unfit: func(r *Recorder, a *shaders.TopKMoEArgs) string {
+		switch {
+		case !HoldsScores(r, a.Experts):
+			return "more experts than the lanes hold"
+		case !r.usable(heldChoice(r.k.dev.Physical, a.Experts), shaders.TopKMoEHeld):
+			return failedTest
+		}
+		return ""
+	},
+	record: func(r *Recorder, a *shaders.TopKMoEArgs) error { return TopKMoEVariant(r, shaders.Held, *a) },
+}
+
+// plainTopK has the scores in shared memory.
+var plainTopK = variant[shaders.TopKMoEArgs]{
+	Rule:   Rule{Op: "topk_moe", Variant: shaders.FP32},
+	record: func(r *Recorder, a *shaders.TopKMoEArgs) error { return TopKMoEVariant(r, shaders.FP32, *a) },
+}
+
+// HoldsScores reports whether the lanes of TopKMoE can hold the scores of so many experts.
+func HoldsScores(r *Recorder, experts uint32) bool {
+	return experts > 0 && heldChoice(r.k.dev.Physical, experts).per <= shaders.MaxPer && lacksSubgroups(r.k) == ""
+}
+
+// heldChoice is of lanes that should be one subgroup.
+func heldChoice(p *vk.PhysicalDevice, experts uint32) choice {
+	lanes := min(shaders.HeldLanes, max(minSubgroup, uint32(p.Limits.Subgroup)))
+	return choice{op: "topk_moe", variant: shaders.Held, lanes: lanes, per: (max(1, experts) + lanes - 1) / lanes}
+}
+
+// TopKMoEVariant is TopKMoE by the variant FP32 or Held.
+func TopKMoEVariant(r *Recorder, variant string, a shaders.TopKMoEArgs) error {
+	if a.Rows == 0 {
+		return nil
+	}
+	c, find := check{choice: choice{op: "topk_moe"}}, shaders.TopKMoE
+	if variant == shaders.Held {
+		c.choice, find = heldChoice(r.k.dev.Physical, a.Experts), shaders.TopKMoEHeld
+		c.most("Experts", a.Experts, shaders.MaxPer*c.lanes)
+	}
+	c.words("X", a.X)
+	c.words("IDs", a.IDs)
+	c.words("Weights", a.Weights)
+	c.chooses(&a)
+	n := float64(a.Rows) * float64(a.Experts)
+	var t touch
+	t.read(f32s(a.X, a.Rows, a.Experts, a.Experts))
+	if a.Bias != 0 {
+		c.address("Bias", a.Bias)
+		t.read(f32s(a.Bias, 1, a.Experts, 0))
+	}
+	c.looks(a.There, a.Rows, &t)
+	t.write(f32s(a.IDs, a.Rows, a.Used, a.Used))
+	t.write(f32s(a.Weights, a.Rows, a.Used, a.Used))
+	return record(r, &c, find, &a, a.Workgroups(), &t, cost{4 * n, 8 * n})
+}
+
+// chooses checks how experts are chosen.
+func (c *check) chooses(a *shaders.TopKMoEArgs) {
+	c.positive("Experts", a.Experts)
+	c.most("Experts", a.Experts, shaders.MaxExperts)
+	c.positive("Used", a.Used)
+	c.most("Used", a.Used, a.Experts)
+	c.most("Gating", a.Gating&^shaders.GateNormalised, shaders.GateLate)
+	if a.Groups > 1 {
+		c.groups(a)
+	}
+}
+
+// groups demands groups of one size, and open ones with as many experts as are used.
+func (c *check) groups(a *shaders.TopKMoEArgs) {
+	c.multiple("Experts", a.Experts, a.Groups)
+	c.positive("GroupsUsed", a.GroupsUsed)
+	c.most("GroupsUsed", a.GroupsUsed, a.Groups)
+	c.positive("GroupBest", a.GroupBest)
+	c.most("GroupBest", a.GroupBest, 2)
+	if least := (uint64(a.Used)*uint64(a.Groups) + uint64(a.Experts) - 1) / uint64(a.Experts); uint64(a.GroupsUsed) < least {
+		c.that(false, "GroupsUsed", a.GroupsUsed, fmt.Sprintf("at least %d: these groups have fewer than %d experts", least, a.Used))
+	}
+}
