@@ -22,7 +22,7 @@ import (
 // only go down. Tests and tools may look anywhere, so tools have no row.
 var allowed = map[string][]string{
 	"cmd/leat": {"cmd/leat/demo", "cmd/leat/picture", "engine", "engine/chat", "engine/sample", "engine/token", "server", "train", "decompose", "decompose/pack", "gguf",
-		"internal/arch", "internal/bench", "internal/budget", "internal/calibrate", "internal/kernels", "internal/kernels/cache", "internal/output", "internal/pace", "internal/plan", "internal/predict", "internal/predict/gpus", "internal/trace",
+		"internal/arch", "internal/bench", "internal/budget", "internal/calibrate", "internal/kernels", "internal/kernels/cache", "internal/output", "internal/pace", "internal/plan", "internal/predict", "internal/predict/gpus", "internal/record", "internal/trace",
 		"shaders", "shaders/conform", "vk", "vk/mem"}, // doctor looks below the engine
 	"cmd/leat/demo":    {"internal/output"},
 	"cmd/leat/picture": {"internal/trace"},

@@ -24,7 +24,7 @@ type Tuning struct {
 
 	// How the device is used.
 	Disable  []string // features not to use: "fp16", "int8", "subgroup", "coopmat", "int64"
-	Enable   []string // features that a CPU is not asked for because they are slow on it: "coopmat", "persistent"
+	Enable   []string // features that a CPU is not asked for because they are slow on it: "coopmat"
 	Discrete bool     // upload weights even where the device shares its memory with the host
 	OneQueue bool     // upload on the compute queue even where there is a transfer queue
 

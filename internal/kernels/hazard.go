@@ -89,10 +89,15 @@ func (r *Recorder) order(t *touch) error {
 	}
 	r.hazards.add(t)
 	r.copied = r.copied || t.copies
+	r.know(t)
+	return nil
+}
+
+// know forgets what the recorder knows of memory that t writes: bytes, tiles and pairs made of it before.
+func (r *Recorder) know(t *touch) {
 	r.forget(t)
 	r.unsort(t)
 	if meet([]span{r.tiles.x}, t.writes[:t.nw]) {
 		r.tiles.x = span{} // what was brought into tiles is not X any more
 	}
-	return nil
 }

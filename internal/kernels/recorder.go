@@ -55,7 +55,8 @@ type Recorder struct {
 	// their parts together, see [shaders.CounterBytes]; 0 bytes: a dispatch of its own does, argmax has none.
 	Counters Scratch
 
-	// Considered is told of each variant that an op's choice looked at, why empty for the one that is recorded; nil: nobody is.
+	// Considered is told of each variant that an op's choice looks at, and why it is passed over; why is empty for the one that fits,
+	// rule nil after the last one where none does. nil: nobody is.
 	Considered func(rule *Rule, why string)
 
 	// Told is told of each dispatch and copy once that is recorded; nil: nobody is.
@@ -73,6 +74,7 @@ type Recorder struct {
 	copied       bool // since the last barrier that holds for copies
 	barriers     int
 	memo         *memo
+	dry          bool // it builds and dispatches nothing
 	asked        asked
 }
 
@@ -92,6 +94,10 @@ func (c *choice) slot() uint32 {
 func (k *Kernels) Recorder(cb *vk.CommandBuffer) *Recorder {
 	return &Recorder{k: k, cb: cb}
 }
+
+// Dry returns a recorder that builds and dispatches nothing: what it is asked to record shows which variants would be. Kernels that failed
+// an earlier self-test are left out, none is tested.
+func (k *Kernels) Dry() *Recorder { return &Recorder{k: k, dry: true} }
 
 // Reset makes r a new recorder, into cb, which has begun.
 func (r *Recorder) Reset(cb *vk.CommandBuffer) {
@@ -196,6 +202,13 @@ func record[T any](r *Recorder, c *check, find func() (*shaders.Kernel, error), 
 
 // get is [Kernels.get], at once for what the recorder got before.
 func (r *Recorder) get(c choice, find func() (*shaders.Kernel, error)) (*built, error) {
+	if r.dry {
+		row, err := find()
+		if err != nil {
+			return nil, err
+		}
+		return &built{row: row, spec: specValues(row, c)}, nil
+	}
 	if r.memo == nil {
 		r.memo = new(memo)
 	}
@@ -213,6 +226,10 @@ func (r *Recorder) get(c choice, find func() (*shaders.Kernel, error)) (*built, 
 // usable reports whether a choice that is not a plain fp32 one may be recorded: no test of its row has failed. Whatever
 // else is wrong with it recording it will say.
 func (r *Recorder) usable(c choice, find func() (*shaders.Kernel, error)) bool {
+	if r.dry {
+		row, err := find()
+		return err == nil && r.k.Can(row) && !r.k.tested.broken(row.Name)
+	}
 	if r.k.plain == nil {
 		return true // nothing is tested
 	}
@@ -235,6 +252,10 @@ func dispatch[T any](r *Recorder, c *check, b *built, args *T, groups uint64, t 
 	if !ok || uint64(x)*uint64(y) > 1<<32/uint64(b.row.LocalSize) {
 		return &ArgError{c.String(), "the number of workgroups", groups,
 			fmt.Sprintf("at most %d x %d and 2^32 lanes", min(limit[0], maxGroups), min(limit[1], maxGroups))}
+	}
+	if r.dry {
+		r.know(t)
+		return nil
 	}
 	if err := r.order(t); err != nil {
 		return err

@@ -44,6 +44,9 @@ func choose[A any](r *Recorder, list []*variant[A], a *A) *variant[A] {
 			return v
 		}
 	}
+	if r.Considered != nil {
+		r.Considered(nil, "")
+	}
 	return nil
 }
 

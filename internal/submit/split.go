@@ -61,3 +61,6 @@ func (q *Queue) measure() error {
 	}
 	return q.account()
 }
+
+// Uncut are commands that are never cut nor submitted: rows are recorded all at once.
+func Uncut() *Commands { return &Commands{open: submission{buffer: &buffer{untimed: true}}} }
