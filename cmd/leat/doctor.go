@@ -19,7 +19,7 @@ func init() { commands = append(commands, newDoctorCmd) }
 func newDoctorCmd(a *app) *cobra.Command {
 	var f doctorFlags
 	cmd := &cobra.Command{
-		Use:   "doctor [--tune [MODEL]] [--retry]",
+		Use:   "doctor [--tune [MODEL]] [--retry] [--kernels MODEL]",
 		Short: "Examine this machine, and print what a bug report needs",
 		Long: `Examine this machine: the Vulkan loader, drivers, layers and devices, each kernel
 against its reference, and the speeds that decide how fast a model larger than the
@@ -35,6 +35,10 @@ before is tried anew.
 A kernel that the driver crashed in is not used by later runs, nor tried by doctor, which
 names it. --retry forgets this, and failed self-tests, and tries these kernels again.
 
+With --kernels it prints instead, for each operation of MODEL, by which kernel a prompt's
+rows and a row to decode run on the device, and why not by better ones. Nothing is
+computed, and no weights are read.
+
 Please put the whole output into a bug report. Your home folder shows as ~ in it.
 
 Exit status: 0 leat can run here; 1 a kernel computes wrong, or no device works;
@@ -42,11 +46,17 @@ Exit status: 0 leat can run here; 1 a kernel computes wrong, or no device works;
 		Example: `  leat doctor
   leat doctor --quick --device 1
   leat doctor --tune model.gguf
+  leat doctor --kernels model.gguf
   leat doctor --disk /mnt/models --json`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 && !f.tune {
-				return usageErrorf("doctor takes a MODEL only with --tune, found %q", args[0])
+			switch {
+			case f.explain && len(args) == 0:
+				return usageErrorf("doctor --kernels: MODEL is missing")
+			case f.explain:
+				return a.explainKernels(args[0], f.device, f.json)
+			case len(args) > 0 && !f.tune:
+				return usageErrorf("doctor takes a MODEL only with --tune or --kernels, found %q", args[0])
 			}
 			f.model = strings.Join(args, "")
 			return f.run(cmd.Context(), a)
@@ -59,6 +69,7 @@ Exit status: 0 leat can run here; 1 a kernel computes wrong, or no device works;
 	fs.BoolVar(&f.full, "full", false, "test the kernels with all cases, not a few each; takes minutes")
 	fs.BoolVar(&f.tune, "tune", false, "measure which constants of the kernels are fastest, and keep them")
 	fs.BoolVar(&f.retry, "retry", false, "try kernels again that failed before or that the driver crashed in")
+	fs.BoolVar(&f.explain, "kernels", false, "print which kernels MODEL runs by on the device, and why; nothing else")
 	fs.BoolVar(&f.json, "json", false, "print as JSON, at the end")
 	return cmd
 }
@@ -67,6 +78,7 @@ type doctorFlags struct {
 	device, disk      string
 	quick, full, json bool
 	tune, retry       bool
+	explain           bool   // which kernels a model runs by, in place of an examination
 	model             string // that is tuned for; "": a common one
 }
 
