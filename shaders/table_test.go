@@ -151,8 +151,8 @@ func TestSPIRVIsValid(t *testing.T) {
 // What the decoder can read, the kernels can compute with.
 func TestEveryDecodedTypeHasKernels(t *testing.T) {
 	for _, typ := range quant.Types() {
-		for op, find := range map[string]func(gguf.Type) (*Kernel, error){"get_rows": GetRows, "mul_mat_vec": MulMatVec, "mul_mat": MulMat} {
-			k, err := find(typ)
+		for _, op := range []string{"get_rows", "mul_mat_vec", "mul_mat"} {
+			k, err := Find(op, FP32, typ)
 			if err != nil {
 				t.Errorf("%v", err)
 				continue
@@ -167,22 +167,24 @@ func TestEveryDecodedTypeHasKernels(t *testing.T) {
 	}
 }
 
-func TestFinders(t *testing.T) {
-	for name, find := range map[string]func() (*Kernel, error){
-		"rms_norm": RMSNorm, "rope": Rope, "soft_max": SoftMax, "swiglu": SwiGLU, "geglu": GeGLU, "add": Add, "argmax": Argmax,
-		"kv_append_f16":  func() (*Kernel, error) { return KVAppend(gguf.F16) },
-		"flash_attn_f32": func() (*Kernel, error) { return FlashAttn(gguf.F32) },
-	} {
-		k, err := find()
-		if err != nil {
-			t.Errorf("%s: %v", name, err)
+// Every row of the table is found by its op, variant and type.
+func TestFind(t *testing.T) {
+	for i := range kernels {
+		k := &kernels[i]
+		var of []gguf.Type
+		if k.Typed {
+			of = append(of, k.Type)
+		}
+		found, err := Find(k.Op, k.Variant, of...)
+		if err != nil || found != k {
+			t.Errorf("%s: found %v, %v", k.Name, found, err)
 			continue
 		}
-		if same, ok := Lookup(name); !ok || same != k || k.Name != name {
-			t.Errorf("%s: found %s, Lookup gives %v", name, k.Name, same)
+		if same, ok := Lookup(k.Name); !ok || same != k {
+			t.Errorf("%s: Lookup gives %v", k.Name, same)
 		}
 	}
-	_, err := KVAppend(gguf.Q5_1)
+	_, err := Find("kv_append", FP32, gguf.Q5_1)
 	if e := (*MissingError)(nil); !errors.As(err, &e) || e.Op != "kv_append" || e.Type != "Q5_1" {
 		t.Errorf("KVAppend(Q5_1): %v, want a MissingError that names op and type", err)
 	}

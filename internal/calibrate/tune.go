@@ -238,7 +238,7 @@ func compare(a, b func() (float64, error)) (was, is float64, err error) {
 // proven runs a tile at every number of columns against the reference.
 func (t *tuner) proven(p Product, tile kernels.Tile) bool {
 	variant := t.kernels.Team(p.Type, p.K)
-	row, err := shaders.MulMatVecVariant(variant, p.Type)
+	row, err := shaders.Find("mul_mat_vec", variant, p.Type)
 	if err != nil {
 		return false
 	}

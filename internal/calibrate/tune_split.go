@@ -30,7 +30,7 @@ func (t *tuner) split(ctx context.Context, half bool, p Product) error {
 	if half {
 		n, rows = halfRows, fmt.Sprintf("up to %d rows", halfRows)
 	}
-	row, err := shaders.MulMatCM()
+	row, err := shaders.Find("mul_mat", shaders.CM)
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ var joinedArgmax = variant[shaders.ArgmaxArgs]{
 		switch {
 		case 4*int64(a.Rows) > r.Counters.Bytes || shaders.ArgmaxPartBytes(a.Rows, a.Cols) > r.Parts.Bytes:
 			return "there is no memory for parts or counters"
-		case !r.usable(choice{op: "argmax", variant: shaders.Joined}, shaders.ArgmaxJoined):
+		case !r.usable(choice{op: "argmax", variant: shaders.Joined}):
 			return failedTest
 		}
 		return ""
@@ -35,7 +35,7 @@ var joinedArgmax = variant[shaders.ArgmaxArgs]{
 		var t touch
 		t.write(span{a.Parts, a.Parts + uint64(shaders.ArgmaxPartBytes(a.Rows, a.Cols))})
 		t.write(f32s(a.Counters, 1, a.Rows, 0))
-		return recordArgmax(r, &c, shaders.ArgmaxJoined, a, &t)
+		return recordArgmax(r, &c, a, &t)
 	},
 }
 
@@ -45,15 +45,15 @@ var plainArgmax = variant[shaders.ArgmaxArgs]{
 	record: func(r *Recorder, a *shaders.ArgmaxArgs) error {
 		a.Parts, a.Counters = 0, 0
 		var t touch
-		return recordArgmax(r, &check{choice: choice{op: "argmax"}}, shaders.Argmax, a, &t)
+		return recordArgmax(r, &check{choice: choice{op: "argmax"}}, a, &t)
 	},
 }
 
-func recordArgmax(r *Recorder, c *check, find func() (*shaders.Kernel, error), a *shaders.ArgmaxArgs, t *touch) error {
+func recordArgmax(r *Recorder, c *check, a *shaders.ArgmaxArgs, t *touch) error {
 	c.address("X", a.X)
 	c.address("Dst", a.Dst)
 	c.positive("Cols", a.Cols)
 	t.read(f32s(a.X, a.Rows, a.Cols, a.Cols))
 	t.write(f32s(a.Dst, 1, a.Rows, 0))
-	return record(r, c, find, a, a.Workgroups(), t, cost{bytes: 4 * float64(a.Rows) * float64(a.Cols)})
+	return record(r, c, a, a.Workgroups(), t, cost{bytes: 4 * float64(a.Rows) * float64(a.Cols)})
 }

@@ -27,7 +27,7 @@ func Rope(r *Recorder, a shaders.RopeArgs) error {
 	var t touch
 	t.read(f32s(a.CosSin, a.Rows, a.RopeDim, a.RopeDim))
 	t.write(f32s(a.X, a.Rows, a.Heads*a.HeadDim, a.XStride))
-	return record(r, &c, shaders.Rope, &a, a.Workgroups(), &t, cost{8 * n, 3 * n})
+	return record(r, &c, &a, a.Workgroups(), &t, cost{8 * n, 3 * n})
 }
 
 // KVAppend stores rows of K and V into the pages of a cache of type t, one of [shaders.KVTypes].
@@ -50,7 +50,7 @@ func KVAppend(r *Recorder, t gguf.Type, a shaders.KVAppendArgs) error {
 	touched.read(f32s(a.V, a.Rows, a.HeadsKV*a.ValLen, a.VStride))
 	touched.pageTable(a.Pages, a.Pos, a.Seq, a.Rows, a.MaxPages)
 	touched.write(cacheSpan(a.LayerOff))
-	return record(r, &c, func() (*shaders.Kernel, error) { return shaders.KVAppend(t) }, &a, a.Workgroups(t), &touched, co)
+	return record(r, &c, &a, a.Workgroups(t), &touched, co)
 }
 
 // RopeAppend is [Rope] of Q and K, and [KVAppend] in a cache of type KV; with QNorm it is [RMSNorm] of each head of Q and K before.
@@ -82,7 +82,7 @@ var appendedRope = variant[RopeAppend]{
 			return "heads are normed first"
 		case a.RopeDim%4 != 0:
 			return "turned values are no multiple of 4"
-		case !r.usable(ropeKVChoice(a.KV), func() (*shaders.Kernel, error) { return shaders.RopeKV(a.KV) }):
+		case !r.usable(ropeKVChoice(a.KV)):
 			return failedTest
 		}
 		return ""
@@ -99,7 +99,7 @@ var normedRope = variant[RopeAppend]{
 			return "heads are not normed"
 		case a.RopeDim%4 != 0 || a.KeyLen > shaders.MaxHeadNormed:
 			return "heads of more than 256 values, or turned values that are no multiple of 4"
-		case !r.usable(ropeNormKVChoice(a.KV, a.KeyLen), func() (*shaders.Kernel, error) { return shaders.RopeNormKV(a.KV) }):
+		case !r.usable(ropeNormKVChoice(a.KV, a.KeyLen)):
 			return failedTest
 		}
 		return ""
@@ -122,7 +122,7 @@ func RopeKV(r *Recorder, t gguf.Type, a shaders.RopeKVArgs) error {
 	c := check{choice: ropeKVChoice(t)}
 	var touched touch
 	co := c.ropeKV(t, &a, &touched)
-	return record(r, &c, func() (*shaders.Kernel, error) { return shaders.RopeKV(t) }, &a, a.Workgroups(t), &touched, co)
+	return record(r, &c, &a, a.Workgroups(t), &touched, co)
 }
 
 // ropeKV checks the arguments of a rope into a cache of type t, notes what it reads and writes, and counts what it costs.
@@ -176,7 +176,7 @@ func RopeNormKV(r *Recorder, t gguf.Type, a shaders.RopeNormKVArgs) error {
 	}
 	touched.read(f32s(a.QNorm, 1, a.KeyLen, 0))
 	touched.read(f32s(a.KNorm, 1, a.KeyLen, 0))
-	return record(r, &c, func() (*shaders.Kernel, error) { return shaders.RopeNormKV(t) }, &a, a.Workgroups(), &touched, co)
+	return record(r, &c, &a, a.Workgroups(), &touched, co)
 }
 
 // Attention lets each row of Q attend to its sequence's positions up to its own, in a cache of type KV.
@@ -206,7 +206,7 @@ var plainAttn = variant[Attention]{
 	Rule: Rule{Op: "flash_attn", Variant: shaders.FP32},
 	record: func(r *Recorder, a *Attention) error {
 		c, touched, co := a.check(r)
-		return record(r, &c, func() (*shaders.Kernel, error) { return shaders.FlashAttn(a.KV) }, &a.FlashAttnArgs, a.Workgroups(), &touched, co)
+		return record(r, &c, &a.FlashAttnArgs, a.Workgroups(), &touched, co)
 	},
 }
 

@@ -80,7 +80,7 @@ var matrixAttn = variant[Attention]{
 			return "heads of more than 128 values, or no multiple of 16"
 		case a.PagePositions%32 != 0:
 			return "pages are no multiple of 32 positions"
-		case !r.usable(runChoice(r, t, &a.FlashAttnArgs), func() (*shaders.Kernel, error) { return shaders.FlashAttnCM(t) }):
+		case !r.usable(runChoice(r, t, &a.FlashAttnArgs)):
 			return failedTest
 		}
 		return ""
@@ -88,7 +88,7 @@ var matrixAttn = variant[Attention]{
 	record: func(r *Recorder, a *Attention) error {
 		c, touched, co := a.check(r)
 		c.choice = runChoice(r, a.KV, &a.FlashAttnArgs)
-		return record(r, &c, func() (*shaders.Kernel, error) { return shaders.FlashAttnCM(a.KV) }, &a.FlashAttnArgs, c.choice.heads.groups(&a.FlashAttnArgs), &touched, co)
+		return record(r, &c, &a.FlashAttnArgs, c.choice.heads.groups(&a.FlashAttnArgs), &touched, co)
 	},
 }
 

@@ -21,7 +21,7 @@ var joinedAttn = variant[Attention]{
 		switch t := a.KV; {
 		case shaders.CounterBytes(a.Rows, a.Heads) > r.Counters.Bytes:
 			return "there is no memory for counters"
-		case !r.usable(r.k.splitChoice(t, &a.FlashAttnArgs, groupOf(r, &a.FlashAttnArgs), true), func() (*shaders.Kernel, error) { return splitKernel(t, true) }):
+		case !r.usable(r.k.splitChoice(t, &a.FlashAttnArgs, groupOf(r, &a.FlashAttnArgs), true)):
 			return failedTest
 		}
 		return ""
@@ -40,8 +40,8 @@ var splitAttn = variant[Attention]{
 			return why
 		}
 		t := a.KV
-		if !r.usable(r.k.splitChoice(t, &a.FlashAttnArgs, groupOf(r, &a.FlashAttnArgs), false), func() (*shaders.Kernel, error) { return splitKernel(t, false) }) ||
-			!r.usable(joinChoice, shaders.FlashAttnJoin) {
+		if !r.usable(r.k.splitChoice(t, &a.FlashAttnArgs, groupOf(r, &a.FlashAttnArgs), false)) ||
+			!r.usable(joinChoice) {
 			return failedTest
 		}
 		return ""
@@ -119,13 +119,6 @@ func (a *attn) constant(name string) uint32 {
 		return a.share
 	}
 	return a.run
-}
-
-func splitKernel(t gguf.Type, joined bool) (*shaders.Kernel, error) {
-	if joined {
-		return shaders.FlashAttnJoined(t)
-	}
-	return shaders.FlashAttnSplit(t)
 }
 
 var joinChoice = choice{op: "flash_attn", variant: shaders.Join}
@@ -228,7 +221,7 @@ func FlashAttnSplit(r *Recorder, t gguf.Type, group uint32, positions uint64, a 
 	if c.err != nil {
 		return c.err
 	}
-	return record(r, &c, func() (*shaders.Kernel, error) { return splitKernel(t, joined) }, &a, a.Workgroups(group, positions), &touched, co)
+	return record(r, &c, &a, a.Workgroups(group, positions), &touched, co)
 }
 
 func (c *check) parts(most uint32) {
@@ -285,5 +278,5 @@ func FlashAttnJoin(r *Recorder, a shaders.FlashAttnJoinArgs) error {
 		t.write(q8Bytes(a.Q, a.Rows, a.Heads*a.ValLen))
 		t.write(q8Scales(a.S, a.Rows, a.Heads*a.ValLen))
 	}
-	return record(r, &c, shaders.FlashAttnJoin, &a, a.Workgroups(), &t, cost{bytes: float64(parts), flops: float64(parts)})
+	return record(r, &c, &a, a.Workgroups(), &t, cost{bytes: float64(parts), flops: float64(parts)})
 }

@@ -56,7 +56,6 @@ func mulMatID(r *Recorder, p *ExpertProducts) error {
 		return nil
 	}
 	c := check{choice: choice{op: "mul_mat_id", typed: true, typ: t, whole: a.K%8 == 0 && a.XStride%4 == 0}}
-	find := func() (*shaders.Kernel, error) { return shaders.MulMatID(t) }
 	var touched touch
 	passes := float64(a.Count)
 	if a.Tiles != 0 {
@@ -72,7 +71,6 @@ func mulMatID(r *Recorder, p *ExpertProducts) error {
 		touched.read(f32s(a.Tiles, a.Blocks, 4, 4))
 	} else {
 		c.op, a.Blocks = "mul_mat_vec_id", a.Count
-		find = func() (*shaders.Kernel, error) { return shaders.MulMatVecID(t) }
 		c.words("IDs", a.IDs)
 		touched.read(f32s(a.IDs, 1, a.Count, 0))
 	}
@@ -80,7 +78,7 @@ func mulMatID(r *Recorder, p *ExpertProducts) error {
 	if c.err != nil {
 		return c.err
 	}
-	b, err := r.get(c.choice, find)
+	b, err := r.get(c.choice)
 	if err != nil {
 		return err
 	}

@@ -54,8 +54,8 @@ func unfitBytesExperts(r *Recorder, p *ExpertProducts) string {
 		return ""
 	case shaders.Q8Size(p.rows(), p.K) > r.q8Room():
 		return "there is no memory for X in bytes"
-	case !r.usable(choice{op: "quantize_q8"}, shaders.QuantizeQ8),
-		!r.usable(idChoice(r, p.Type, gluOfExperts(r, p), p.cols(), p.M, p.K), func() (*shaders.Kernel, error) { return shaders.MulMatVecIDInt8(p.Type) }):
+	case !r.usable(choice{op: "quantize_q8"}),
+		!r.usable(idChoice(r, p.Type, gluOfExperts(r, p), p.cols(), p.M, p.K)):
 		return failedTest
 	}
 	return ""
@@ -135,7 +135,7 @@ func MulMatTeamID(r *Recorder, t gguf.Type, glu uint32, a shaders.MulMatTeamIDAr
 	if c.shape(c.tile, glu, cols, r.k.dev.Physical.Limits.MaxWorkgroupInvocations); c.err != nil {
 		return c.err
 	}
-	b, err := r.get(c.choice, func() (*shaders.Kernel, error) { return shaders.MulMatVecIDInt8(t) })
+	b, err := r.get(c.choice)
 	if err != nil {
 		return err
 	}

@@ -98,8 +98,8 @@ func unfitTilesExperts(r *Recorder, p *ExpertProducts) string {
 		return ""
 	case shaders.ScratchBytes(p.rows(), p.K, 0) > r.Scratch.Bytes:
 		return "there is no memory for X in halves"
-	case !r.usable(choice{op: "tile_f16"}, shaders.TileF16),
-		!r.usable(idMatrixChoice(r, p.Type, p.Up != 0, p.Count, p.Experts), func() (*shaders.Kernel, error) { return shaders.MulMatIDCM(p.Type) }):
+	case !r.usable(choice{op: "tile_f16"}),
+		!r.usable(idMatrixChoice(r, p.Type, p.Up != 0, p.Count, p.Experts)):
 		return failedTest
 	}
 	return ""
@@ -144,7 +144,7 @@ func expertHalves(r *Recorder, p *ExpertProducts) error {
 	t.read(r.sorted.pairs)
 	t.read(r.sorted.tiles)
 	t.write(f32s(p.Dst, p.Count, p.M, p.DstStride))
-	return record(r, &c, func() (*shaders.Kernel, error) { return shaders.MulMatIDCM(p.Type) }, &a, a.Workgroups(outs), &t, co)
+	return record(r, &c, &a, a.Workgroups(outs), &t, co)
 }
 
 // tables reads those of addresses.

@@ -29,7 +29,7 @@ func SigmoidMul(r *Recorder, a shaders.SigmoidMulArgs) error {
 	t.read(f32s(a.X, a.Rows, a.Cols, a.XStride))
 	t.read(f32s(a.Gate, a.Rows, a.GateStride, a.GateStride))
 	t.write(f32s(a.Dst, a.Rows, a.Cols, a.DstStride))
-	return record(r, &c, shaders.SigmoidMul, &a, a.Workgroups(), &t, cost{12 * n, 4 * n})
+	return record(r, &c, &a, a.Workgroups(), &t, cost{12 * n, 4 * n})
 }
 
 // SwiGLUOAI is Dst = g * sigmoid(Alpha*g) * (u + 1) of clamped Gate and Up.
@@ -49,7 +49,7 @@ func SwiGLUOAI(r *Recorder, a shaders.SwiGLUOAIArgs) error {
 	t.read(f32s(a.Gate, 1, a.Count, 0))
 	t.read(f32s(a.Up, 1, a.Count, 0))
 	t.write(f32s(a.Dst, 1, a.Count, 0))
-	return record(r, &c, shaders.SwiGLUOAI, &a, a.Workgroups(), &t, cost{12 * n, 10 * n})
+	return record(r, &c, &a, a.Workgroups(), &t, cost{12 * n, 10 * n})
 }
 
 // Cpy copies rows of X to those of Dst.
@@ -65,5 +65,5 @@ func Cpy(r *Recorder, a shaders.CpyArgs) error {
 	var t touch
 	t.read(f32s(a.X, a.Rows, a.Cols, a.XStride))
 	t.write(f32s(a.Dst, a.Rows, a.Cols, a.DstStride))
-	return record(r, &c, shaders.Cpy, &a, a.Workgroups(), &t, cost{bytes: 8 * float64(a.Rows) * float64(a.Cols)})
+	return record(r, &c, &a, a.Workgroups(), &t, cost{bytes: 8 * float64(a.Rows) * float64(a.Cols)})
 }

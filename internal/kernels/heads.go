@@ -37,5 +37,5 @@ func MulMatHeads(r *Recorder, t gguf.Type, a shaders.MulMatHeadsArgs) error {
 	touched.read(span{a.W, a.W + uint64(m*rowBytes(t, a.K))})
 	touched.read(f32s(a.X, a.N, (a.Heads-1)*a.XHead+a.K, a.XStride))
 	touched.write(f32s(a.Dst, a.N, (a.Heads-1)*a.DstHead+a.M, a.DstStride))
-	return record(r, &c, func() (*shaders.Kernel, error) { return shaders.MulMatHeads(t) }, &a, a.Workgroups(c.rows, c.cols), &touched, co)
+	return record(r, &c, &a, a.Workgroups(c.rows, c.cols), &touched, co)
 }

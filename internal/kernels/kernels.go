@@ -94,6 +94,15 @@ func (c choice) String() string {
 	return s
 }
 
+// row finds the choice's kernel in the shaders' table.
+func (c *choice) row() (*shaders.Kernel, error) {
+	variant := cmp.Or(c.variant, shaders.FP32)
+	if c.typed {
+		return shaders.Find(c.op, variant, c.typ)
+	}
+	return shaders.Find(c.op, variant)
+}
+
 // built is a row of the table ready to run.
 type built struct {
 	row      *shaders.Kernel
@@ -202,9 +211,9 @@ func (k *Kernels) shut() bool {
 	return first
 }
 
-// get returns the pipeline of a choice, built and tested at its first use from the row that find returns. The error is a
+// get returns the pipeline of a choice, built and tested at its first use. The error is a
 // [*BrokenError] where a test of the row failed.
-func (k *Kernels) get(c choice, find func() (*shaders.Kernel, error)) (*built, error) {
+func (k *Kernels) get(c choice) (*built, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if b, ok := k.built[c]; ok {
@@ -216,7 +225,7 @@ func (k *Kernels) get(c choice, find func() (*shaders.Kernel, error)) (*built, e
 	if err, ok := k.refused[c]; ok {
 		return nil, err
 	}
-	row, err := find()
+	row, err := c.row()
 	if err != nil {
 		return nil, err
 	}

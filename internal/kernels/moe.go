@@ -21,7 +21,7 @@ func GroupExperts(r *Recorder, a shaders.GroupExpertsArgs) error {
 	t.read(f32s(a.IDs, 1, a.Count, 0))
 	t.write(f32s(a.Pairs, 1, a.Count, 0))
 	t.write(f32s(a.Tiles, shaders.ExpertTiles(a.Count, a.Experts, a.Cols), 4, 4))
-	err := record(r, &c, shaders.GroupExperts, &a, a.Workgroups(), &t, cost{bytes: 8 * float64(a.Count) * float64(a.Experts)})
+	err := record(r, &c, &a, a.Workgroups(), &t, cost{bytes: 8 * float64(a.Count) * float64(a.Experts)})
 	if err == nil {
 		r.sorted = sortedBy(&a)
 	}
@@ -54,7 +54,7 @@ func SumExperts(r *Recorder, a shaders.SumExpertsArgs) error {
 		t.read(f32s(a.Residual, a.Rows, a.Cols, a.DstStride))
 	}
 	t.write(f32s(a.Dst, a.Rows, a.Cols, a.DstStride))
-	return record(r, &c, shaders.SumExperts, &a, a.Workgroups(), &t, cost{4 * n, 2 * n})
+	return record(r, &c, &a, a.Workgroups(), &t, cost{4 * n, 2 * n})
 }
 
 // ExpertsThere looks whether all experts of the pairs have addresses, of at most [shaders.MaxExperts]. Where it says so the device
@@ -69,7 +69,7 @@ func ExpertsThere(r *Recorder, a shaders.ExpertsThereArgs) error {
 	var t touch
 	t.read(there(a.There))
 	t.read(f32s(a.IDs, 1, a.Count, 0))
-	return record(r, &c, shaders.ExpertsThere, &a, a.Workgroups(), &t, cost{bytes: 16 * float64(a.Count)})
+	return record(r, &c, &a, a.Workgroups(), &t, cost{bytes: 16 * float64(a.Count)})
 }
 
 // looks checks the table in which a choice of experts is looked up, if it is.

@@ -34,7 +34,7 @@ var bytesNorm = variant[Norm]{
 			return "rows are no whole blocks of 32, or too long"
 		case shaders.Q8Size(a.Rows, a.Cols) > r.q8Room():
 			return "there is no memory for bytes"
-		case !r.usable(normChoice(r, a.Cols), shaders.RMSNormQ8):
+		case !r.usable(normChoice(r, a.Cols)):
 			return failedTest
 		}
 		return ""

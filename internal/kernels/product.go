@@ -102,17 +102,14 @@ func mulMatFP32(r *Recorder, p *Products) error {
 	}
 	t, a := p.Type, p.first()
 	c := mulMatCheck(t, &a)
-	find := func() (*shaders.Kernel, error) { return shaders.MulMat(t) }
 	tuned := r.k.tuned.Load().outputs(c.op, t)
-	if c.rows = tuned.Rows; c.cols > 0 {
-		find = func() (*shaders.Kernel, error) { return shaders.MulMatVec(t) }
-	} else {
+	if c.rows = tuned.Rows; c.cols == 0 {
 		c.cols = tuned.Cols
 	}
 	if c.err != nil {
 		return c.err
 	}
-	b, err := r.get(c.choice, find)
+	b, err := r.get(c.choice)
 	if err != nil {
 		return err
 	}

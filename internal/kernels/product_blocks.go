@@ -48,7 +48,7 @@ func unfitBlocks(r *Recorder, p *Products) string {
 		return "a large matrix of such blocks is decoded faster before the product"
 	case p.GLU && (p.Residual != 0 || c.split.WM%32 != 0):
 		return "gates with a residual, or too small a tile"
-	case !r.usable(c, func() (*shaders.Kernel, error) { return shaders.MulMatQCM(t) }):
+	case !r.usable(c):
 		return failedTest
 	}
 	return ""
@@ -134,7 +134,7 @@ func mulMatBlocks(r *Recorder, t gguf.Type, a *shaders.MulMatArgs, residual uint
 		touched.read(span{up, up + uint64(bytes)})
 	}
 	m, n, k, of := float64(a.M), float64(a.N), float64(a.K), float64(matrices)
-	return record(r, &c, func() (*shaders.Kernel, error) { return shaders.MulMatQCM(t) }, &args, args.Workgroups(c.split.BM/matrices, c.split.BN), &touched,
+	return record(r, &c, &args, args.Workgroups(c.split.BM/matrices, c.split.BN), &touched,
 		cost{bytes: of*bytes + 2*k*n + 4*m*n, flops: 2 * of * m * n * k})
 }
 

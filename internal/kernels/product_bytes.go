@@ -52,14 +52,14 @@ func unfitTeam(r *Recorder, p *Products, variant string) string {
 		return "rows are no whole blocks of 32"
 	case variant != shaders.Wide && shaders.Q8Size(p.N, p.K) > r.q8Room():
 		return "there is no memory for X in bytes"
-	case variant != shaders.Wide && !r.usable(choice{op: "quantize_q8"}, shaders.QuantizeQ8):
+	case variant != shaders.Wide && !r.usable(choice{op: "quantize_q8"}):
 		return failedTest
 	}
 	if p.empty() {
 		return ""
 	}
 	c := teamChoice(r, variant, p.Type, gluOf(r, p), p.N, p.outputs(), p.K)
-	if !r.usable(c, func() (*shaders.Kernel, error) { return shaders.MulMatVecVariant(variant, p.Type) }) {
+	if !r.usable(c) {
 		return failedTest
 	}
 	return ""
@@ -187,7 +187,7 @@ func MulMatTeam(r *Recorder, variant string, t gguf.Type, glu uint32, a shaders.
 			return c.err
 		}
 	}
-	b, err := r.get(c.choice, func() (*shaders.Kernel, error) { return shaders.MulMatVecVariant(variant, t) })
+	b, err := r.get(c.choice)
 	if err != nil {
 		return err
 	}

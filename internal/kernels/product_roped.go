@@ -136,11 +136,11 @@ func unfitRoped(r *Recorder, p *RopedProducts) string {
 		return "float32 was faster when tuned"
 	case shaders.Q8Size(p.N, p.K) > r.q8Room():
 		return "there is no memory for X in bytes"
-	case !r.usable(choice{op: "quantize_q8"}, shaders.QuantizeQ8):
+	case !r.usable(choice{op: "quantize_q8"}):
 		return failedTest
 	}
 	c := turnedChoice(r, p.Type, turningOf(p.KV, a), p.N, p.Of[0].M+p.Of[1].M+p.Of[2].M, p.K)
-	if !r.usable(c, func() (*shaders.Kernel, error) { return shaders.MulMatVecVariant(shaders.Turned, p.Type) }) {
+	if !r.usable(c) {
 		return failedTest
 	}
 	return ""
@@ -194,7 +194,7 @@ func MulMatRope(r *Recorder, t gguf.Type, of Turning, a shaders.MulMatRopeArgs) 
 	}
 	n, k, m := float64(a.N), float64(a.K), float64(outputs)
 	co := cost{bytes: float64((a.N+c.cols-1)/c.cols)*m*rowBytes(t, a.K) + 4*n*(k+m), flops: 2 * m * n * k}
-	return record(r, &c, func() (*shaders.Kernel, error) { return shaders.MulMatVecVariant(shaders.Turned, t) }, &a, a.Workgroups(outputs, c.tile.outputs(shaders.NoGLU), c.cols), &touched, co)
+	return record(r, &c, &a, a.Workgroups(outputs, c.tile.outputs(shaders.NoGLU), c.cols), &touched, co)
 }
 
 // turned checks the arguments of a mul_mat_vec_rope, and notes what it reads and writes.

@@ -226,8 +226,8 @@ var tilesProduct = variant[Products]{
 			return why
 		}
 		t := p.Type
-		if !r.usable(dequantChoice(t), func() (*shaders.Kernel, error) { return shaders.DequantF16(t) }) ||
-			!r.usable(tilesChoice(r, p.Of[0].M, p.N), shaders.MulMatCM) {
+		if !r.usable(dequantChoice(t)) ||
+			!r.usable(tilesChoice(r, p.Of[0].M, p.N)) {
 			return failedTest
 		}
 		return ""
@@ -256,7 +256,7 @@ func unfitHalves(r *Recorder, p *Products) string {
 		return "rows of fewer than 64 values"
 	case shaders.ScratchBytes(p.N, p.K, 0) > r.Scratch.Bytes:
 		return "there is no memory for X in halves"
-	case !r.usable(choice{op: "tile_f16"}, shaders.TileF16):
+	case !r.usable(choice{op: "tile_f16"}):
 		return failedTest
 	}
 	return ""
@@ -364,5 +364,5 @@ func mulMatCM(r *Recorder, p *product) error {
 	a := &p.args
 	c := check{choice: choice{op: "mul_mat", variant: shaders.CM, split: p.split}}
 	m, n, k := float64(a.M), float64(a.N), float64(a.K)
-	return record(r, &c, shaders.MulMatCM, a, a.Workgroups(c.split.BM, c.split.BN), &p.touch, cost{bytes: 2*k*(m+n) + 4*m*n, flops: 2 * m * n * k})
+	return record(r, &c, a, a.Workgroups(c.split.BM, c.split.BN), &p.touch, cost{bytes: 2*k*(m+n) + 4*m*n, flops: 2 * m * n * k})
 }

@@ -123,7 +123,7 @@ func QuantizeQ8(r *Recorder, a shaders.QuantizeQ8Args) error {
 	t.read(f32s(a.X, a.Rows, a.Cols, a.XStride))
 	t.write(q8Bytes(a.Q, a.Rows, a.Cols))
 	t.write(q8Scales(a.S, a.Rows, a.Cols))
-	return record(r, &c, shaders.QuantizeQ8, &a, a.Workgroups(), &t, cost{5.25 * n, 4 * n})
+	return record(r, &c, &a, a.Workgroups(), &t, cost{5.25 * n, 4 * n})
 }
 
 // normLanes are those of a kernel whose lanes hold a row in registers: a row's loads should all be under way at once.
@@ -186,5 +186,5 @@ func RMSNormQ8(r *Recorder, a shaders.RMSNormQ8Args) error {
 	t.write(f32s(a.Dst, a.Rows, a.Cols, a.DstStride))
 	t.write(q8Bytes(a.Q, a.Rows, a.Cols))
 	t.write(q8Scales(a.S, a.Rows, a.Cols))
-	return record(r, &c, shaders.RMSNormQ8, &a, a.Workgroups(), &t, cost{9 * n, 8 * n})
+	return record(r, &c, &a, a.Workgroups(), &t, cost{9 * n, 8 * n})
 }

@@ -188,12 +188,12 @@ func (r *Recorder) ResetCost() { r.bytes, r.flops = 0, 0 }
 // cost is what one op reads and writes, and computes.
 type cost struct{ bytes, flops float64 }
 
-// record checks, builds at need and dispatches an op whose table row find returns.
-func record[T any](r *Recorder, c *check, find func() (*shaders.Kernel, error), args *T, groups uint64, t *touch, co cost) error {
+// record checks, builds at need and dispatches an op.
+func record[T any](r *Recorder, c *check, args *T, groups uint64, t *touch, co cost) error {
 	if c.err != nil {
 		return c.err
 	}
-	b, err := r.get(c.choice, find)
+	b, err := r.get(c.choice)
 	if err != nil {
 		return err
 	}
@@ -201,9 +201,9 @@ func record[T any](r *Recorder, c *check, find func() (*shaders.Kernel, error), 
 }
 
 // get is [Kernels.get], at once for what the recorder got before.
-func (r *Recorder) get(c choice, find func() (*shaders.Kernel, error)) (*built, error) {
+func (r *Recorder) get(c choice) (*built, error) {
 	if r.dry {
-		row, err := find()
+		row, err := c.row()
 		if err != nil {
 			return nil, err
 		}
@@ -216,7 +216,7 @@ func (r *Recorder) get(c choice, find func() (*shaders.Kernel, error)) (*built, 
 	if m.built != nil && m.choice == c {
 		return m.built, nil
 	}
-	b, err := r.k.get(c, find)
+	b, err := r.k.get(c)
 	if err == nil {
 		m.choice, m.built = c, b
 	}
@@ -225,15 +225,15 @@ func (r *Recorder) get(c choice, find func() (*shaders.Kernel, error)) (*built, 
 
 // usable reports whether a choice that is not a plain fp32 one may be recorded: no test of its row has failed. Whatever
 // else is wrong with it recording it will say.
-func (r *Recorder) usable(c choice, find func() (*shaders.Kernel, error)) bool {
+func (r *Recorder) usable(c choice) bool {
 	if r.dry {
-		row, err := find()
+		row, err := c.row()
 		return err == nil && r.k.Can(row) && !r.k.tested.broken(row.Name)
 	}
 	if r.k.plain == nil {
 		return true // nothing is tested
 	}
-	b, err := r.get(c, find)
+	b, err := r.get(c)
 	if err == nil { // it may have been built before another of its row failed
 		return r.k.tested.failures.Load() == 0 || !r.k.tested.broken(b.row.Name)
 	}
@@ -286,7 +286,7 @@ func GetRows(r *Recorder, t gguf.Type, a shaders.GetRowsArgs) error {
 	touched.read(f32s(a.IDs, 1, a.Rows, 0))
 	touched.read(span{a.Table, 1 << 63}) // the device alone knows which rows
 	touched.write(f32s(a.Dst, a.Rows, a.Cols, a.Cols))
-	return record(r, &c, func() (*shaders.Kernel, error) { return shaders.GetRows(t) }, &a, a.Workgroups(), &touched, co)
+	return record(r, &c, &a, a.Workgroups(), &touched, co)
 }
 
 // inBytes says that products of the step are computed in bytes, where there is memory.

@@ -25,7 +25,7 @@ func RMSNorm(r *Recorder, a shaders.RMSNormArgs) error {
 	t.read(f32s(a.X, a.Rows, a.Cols, a.XStride))
 	t.read(f32s(a.W, 1, a.Cols, 0))
 	t.write(f32s(a.Dst, a.Rows, a.Cols, a.DstStride))
-	return record(r, &c, shaders.RMSNorm, &a, a.Workgroups(c.rowLanes), &t, cost{8 * n, 4 * n})
+	return record(r, &c, &a, a.Workgroups(c.rowLanes), &t, cost{8 * n, 4 * n})
 }
 
 // SoftMax turns rows of Scale · X (Rows, Cols) into probabilities in Dst, which may be X.
@@ -40,16 +40,16 @@ func SoftMax(r *Recorder, a shaders.SoftMaxArgs) error {
 	var t touch
 	t.read(f32s(a.X, a.Rows, a.Cols, a.Cols))
 	t.write(f32s(a.Dst, a.Rows, a.Cols, a.Cols))
-	return record(r, &c, shaders.SoftMax, &a, a.Workgroups(), &t, cost{16 * n, 8 * n})
+	return record(r, &c, &a, a.Workgroups(), &t, cost{16 * n, 8 * n})
 }
 
 // SwiGLU is Dst = silu(Gate) * Up.
-func SwiGLU(r *Recorder, a shaders.GLUArgs) error { return recordGLU(r, "swiglu", shaders.SwiGLU, a) }
+func SwiGLU(r *Recorder, a shaders.GLUArgs) error { return recordGLU(r, "swiglu", a) }
 
 // GeGLU is Dst = gelu(Gate) * Up.
-func GeGLU(r *Recorder, a shaders.GLUArgs) error { return recordGLU(r, "geglu", shaders.GeGLU, a) }
+func GeGLU(r *Recorder, a shaders.GLUArgs) error { return recordGLU(r, "geglu", a) }
 
-func recordGLU(r *Recorder, op string, find func() (*shaders.Kernel, error), a shaders.GLUArgs) error {
+func recordGLU(r *Recorder, op string, a shaders.GLUArgs) error {
 	if a.Count == 0 {
 		return nil
 	}
@@ -62,7 +62,7 @@ func recordGLU(r *Recorder, op string, find func() (*shaders.Kernel, error), a s
 	t.read(f32s(a.Gate, 1, a.Count, 0))
 	t.read(f32s(a.Up, 1, a.Count, 0))
 	t.write(f32s(a.Dst, 1, a.Count, 0))
-	return record(r, &c, find, &a, a.Workgroups(), &t, cost{12 * n, 8 * n})
+	return record(r, &c, &a, a.Workgroups(), &t, cost{12 * n, 8 * n})
 }
 
 // Add is Dst[i] = A[i] + B[i % BCols]: a residual or, with BCols below Count, a bias. Dst may be A.
@@ -82,7 +82,7 @@ func Add(r *Recorder, a shaders.AddArgs) error {
 	t.read(f32s(a.A, 1, a.Count, 0))
 	t.read(f32s(a.B, 1, a.BCols, 0))
 	t.write(f32s(a.Dst, 1, a.Count, 0))
-	return record(r, &c, shaders.Add, &a, a.Workgroups(), &t, cost{12 * n, n})
+	return record(r, &c, &a, a.Workgroups(), &t, cost{12 * n, n})
 }
 
 // Checksum writes the xor of the words of each [shaders.ChecksumPiece] of Src, of Count times 16 bytes, to Dst uint32.
@@ -97,5 +97,5 @@ func Checksum(r *Recorder, a shaders.ChecksumArgs) error {
 	var t touch
 	t.read(span{a.Src, a.Src + bytes})
 	t.write(f32s(a.Dst, 1, uint32(a.Workgroups()), 0))
-	return record(r, &c, shaders.Checksum, &a, a.Workgroups(), &t, cost{bytes: float64(bytes)})
+	return record(r, &c, &a, a.Workgroups(), &t, cost{bytes: float64(bytes)})
 }

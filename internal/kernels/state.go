@@ -25,7 +25,7 @@ func SSMConv(r *Recorder, a shaders.SSMConvArgs) error {
 	t.read(f32s(a.W, a.Cols, a.Taps, a.Taps))
 	t.write(f32s(a.Dst, a.Rows, a.Cols, a.DstStride))
 	n := float64(a.Rows) * float64(a.Cols)
-	return record(r, &c, shaders.SSMConv, &a, a.Workgroups(), &t, cost{8 * n, 2 * n * float64(a.Taps)})
+	return record(r, &c, &a, a.Workgroups(), &t, cost{8 * n, 2 * n * float64(a.Taps)})
 }
 
 // GatedDeltaNet takes the rows of each sequence through the states of its heads.
@@ -64,7 +64,7 @@ func GatedDeltaNet(r *Recorder, a shaders.GatedDeltaNetArgs) error {
 	t.read(f32s(a.Dt, 1, a.Heads, 0))
 	t.write(f32s(a.Dst, a.Rows, a.Heads*a.Head, a.DstStride))
 	n := float64(a.Heads) * float64(a.Head) * float64(a.Head)
-	return record(r, &c, shaders.GatedDeltaNet, &a, a.Workgroups(), &t, cost{8 * n * float64(a.Sequences), 7 * n * float64(a.Rows)})
+	return record(r, &c, &a, a.Workgroups(), &t, cost{8 * n * float64(a.Sequences), 7 * n * float64(a.Rows)})
 }
 
 // states checks what the rows' sequences and their states are found by. The states themselves are touched by one kernel of a step each.

@@ -36,16 +36,16 @@ func TestStore(t *testing.T) {
 		return k
 	}
 	a, b := open(), open()
-	if _, err := a.get(choice{op: "quantize_q8"}, shaders.QuantizeQ8); err != nil {
+	if _, err := a.get(choice{op: "quantize_q8"}); err != nil {
 		t.Error(err)
 	}
 	a.Keep()
 	a.Keep()
 	var broken *BrokenError
-	if _, err := b.get(joinChoice, shaders.FlashAttnJoin); !errors.As(err, &broken) {
+	if _, err := b.get(joinChoice); !errors.As(err, &broken) {
 		t.Errorf("the error is %v, want a BrokenError", err)
 	}
-	if _, err := b.get(dequantChoice(gguf.Q4_0), func() (*shaders.Kernel, error) { return shaders.DequantF16(gguf.Q4_0) }); err != nil {
+	if _, err := b.get(dequantChoice(gguf.Q4_0)); err != nil {
 		t.Error(err)
 	}
 	b.Close()
@@ -74,7 +74,7 @@ func TestStore(t *testing.T) {
 func TestOtherBuild(t *testing.T) {
 	dev := vktest.Open(t)
 	folder := cache.Open(t.TempDir())
-	row, err := shaders.QuantizeQ8()
+	row, err := shaders.Find("quantize_q8", shaders.FP32)
 	if err != nil {
 		t.Fatal(err)
 	}

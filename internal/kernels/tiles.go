@@ -26,7 +26,7 @@ func tileChoice(r *Recorder, variant string, cols uint32) choice {
 }
 
 func tileUsable(r *Recorder, variant string, cols uint32) bool {
-	return r.usable(tileChoice(r, variant, cols), func() (*shaders.Kernel, error) { return shaders.TileF16Variant(variant) })
+	return r.usable(tileChoice(r, variant, cols))
 }
 
 // make records a kernel that leaves its output in tiles, too.
@@ -78,7 +78,7 @@ func TileF16(r *Recorder, a shaders.TileF16Args) error {
 	t.write(span{a.Dst, a.Dst + uint64(shaders.TilesBytes(a.N, a.K))})
 	t.write(f32s(a.Scales, 1, a.N, 0))
 	n := float64(a.N) * float64(a.K)
-	return record(r, &c, shaders.TileF16, &a, a.Workgroups(), &t, cost{10 * n, n})
+	return record(r, &c, &a, a.Workgroups(), &t, cost{10 * n, n})
 }
 
 // TileF16Wide brings rows of whole runs of 4 values into tiles of halves; by the variant they are made on the way, see
@@ -117,7 +117,7 @@ func TileF16Wide(r *Recorder, variant string, a shaders.TileF16WideArgs) error {
 	}
 	t.write(span{a.Tiles, a.Tiles + uint64(shaders.TilesBytes(a.Rows, a.Cols))})
 	t.write(f32s(a.Scales, 1, a.Rows, 0))
-	return record(r, &c, func() (*shaders.Kernel, error) { return shaders.TileF16Variant(variant) }, &a, a.Workgroups(), &t, co)
+	return record(r, &c, &a, a.Workgroups(), &t, co)
 }
 
 // DequantF16 decodes weights of type t into tiles of halves. W may be any multiple of 16, or of a row where the
@@ -134,6 +134,5 @@ func DequantF16(r *Recorder, t gguf.Type, a shaders.DequantF16Args) error {
 	var touched touch
 	touched.read(span{a.W, a.W + uint64(bytes)})
 	touched.write(span{a.Dst, a.Dst + uint64(shaders.TilesBytes(a.M, a.K))})
-	find := func() (*shaders.Kernel, error) { return shaders.DequantF16(t) }
-	return record(r, &c, find, &a, a.Workgroups(), &touched, cost{bytes: bytes + 2*float64(a.M)*float64(a.K)})
+	return record(r, &c, &a, a.Workgroups(), &touched, cost{bytes: bytes + 2*float64(a.M)*float64(a.K)})
 }

@@ -27,7 +27,7 @@ var heldTopK = variant[shaders.TopKMoEArgs]{
 		switch {
 		case !HoldsScores(r, a.Experts):
 			return "more experts than the lanes hold"
-		case !r.usable(heldChoice(r.k.dev.Physical, a.Experts), shaders.TopKMoEHeld):
+		case !r.usable(heldChoice(r.k.dev.Physical, a.Experts)):
 			return failedTest
 		}
 		return ""
@@ -57,9 +57,9 @@ func TopKMoEVariant(r *Recorder, variant string, a shaders.TopKMoEArgs) error {
 	if a.Rows == 0 {
 		return nil
 	}
-	c, find := check{choice: choice{op: "topk_moe"}}, shaders.TopKMoE
+	c := check{choice: choice{op: "topk_moe"}}
 	if variant == shaders.Held {
-		c.choice, find = heldChoice(r.k.dev.Physical, a.Experts), shaders.TopKMoEHeld
+		c.choice = heldChoice(r.k.dev.Physical, a.Experts)
 		c.most("Experts", a.Experts, shaders.MaxPer*c.lanes)
 	}
 	c.words("X", a.X)
@@ -76,7 +76,7 @@ func TopKMoEVariant(r *Recorder, variant string, a shaders.TopKMoEArgs) error {
 	c.looks(a.There, a.Rows, &t)
 	t.write(f32s(a.IDs, a.Rows, a.Used, a.Used))
 	t.write(f32s(a.Weights, a.Rows, a.Used, a.Used))
-	return record(r, &c, find, &a, a.Workgroups(), &t, cost{4 * n, 8 * n})
+	return record(r, &c, &a, a.Workgroups(), &t, cost{4 * n, 8 * n})
 }
 
 // chooses checks how experts are chosen.

@@ -71,7 +71,7 @@ func unfitRouted(r *Recorder, a *RoutedTopK) string {
 	switch {
 	case c.per > shaders.MaxPer || c.tile.Team > c.tile.Lanes || c.rowLanes%c.tile.Lanes != 0 || routedShared(&c) > r.k.shared:
 		return "a row is too long for a workgroup"
-	case !r.usable(c, func() (*shaders.Kernel, error) { return shaders.TopKMoERouted(a.Router) }):
+	case !r.usable(c):
 		return failedTest
 	}
 	return ""
@@ -131,7 +131,7 @@ func TopKMoERouted(r *Recorder, t gguf.Type, a shaders.TopKMoERoutedArgs) error 
 	}
 	groups := a.Workgroups(c.tile.Lanes / c.tile.Team)
 	co := cost{bytes: router + n*(9*k+8*float64(a.Experts)), flops: n * (8*k + 2*k*float64(a.Experts) + 8*float64(a.Experts))}
-	return record(r, &c, func() (*shaders.Kernel, error) { return shaders.TopKMoERouted(t) }, &a, groups, &touched, co)
+	return record(r, &c, &a, groups, &touched, co)
 }
 
 func (c *check) routed(a *shaders.TopKMoERoutedArgs, most uint32) {

@@ -208,7 +208,7 @@ func (k *Kernels) checkProduct(p TunedProduct) (gguf.Type, error) {
 func checkOutputs(o TunedOutputs) (gguf.Type, error) {
 	typ, err := gguf.ParseType(o.Type)
 	if err == nil {
-		_, err = shaders.MulMat(typ)
+		_, err = shaders.Find("mul_mat", shaders.FP32, typ)
 	}
 	cols := o.Cols
 	if o.Op == "mul_mat_vec" {

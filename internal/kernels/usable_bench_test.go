@@ -27,7 +27,7 @@ func BenchmarkChoose(b *testing.B) {
 		if ProductVariant(r, &p) == "" {
 			b.Fatal("not taken")
 		}
-		if _, err := r.get(teamChoice(r, shaders.Int8, p.Type, shaders.NoGLU, 1, 4096, 4096), shaders.QuantizeQ8); err != nil {
+		if _, err := r.get(teamChoice(r, shaders.Int8, p.Type, shaders.NoGLU, 1, 4096, 4096)); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -50,7 +50,7 @@ func TestChoices(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer k.Close()
-	if _, err := k.get(joinChoice, shaders.FlashAttnJoin); err == nil {
+	if _, err := k.get(joinChoice); err == nil {
 		t.Fatal("it passed")
 	}
 	for _, c := range k.Choices() {

@@ -16,11 +16,11 @@ func TestTurnedAlike(t *testing.T) {
 		t.Skip("the device is no CPU")
 	}
 	for _, typ := range []gguf.Type{gguf.Q4_K, gguf.Q6_K, gguf.Q5_0} {
-		row, err := shaders.MulMatVecVariant(shaders.Turned, typ)
+		row, err := shaders.Find("mul_mat_vec", shaders.Turned, typ)
 		if err != nil {
 			t.Fatal(err)
 		}
-		plain, err := shaders.MulMatVecVariant(shaders.Int8, typ)
+		plain, err := shaders.Find("mul_mat_vec", shaders.Int8, typ)
 		if err != nil {
 			t.Fatal(err)
 		}

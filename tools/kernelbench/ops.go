@@ -58,9 +58,12 @@ func (k kernelOp) reads(p point, positions int) int64 {
 	return n
 }
 
-func variant(v string) func(t gguf.Type) (*shaders.Kernel, error) {
-	return func(t gguf.Type) (*shaders.Kernel, error) { return shaders.MulMatVecVariant(v, t) }
+// kernel finds the kernels of an op's variant by their types.
+func kernel(op, variant string) func(t gguf.Type) (*shaders.Kernel, error) {
+	return func(t gguf.Type) (*shaders.Kernel, error) { return shaders.Find(op, variant, t) }
 }
+
+func variant(v string) func(t gguf.Type) (*shaders.Kernel, error) { return kernel("mul_mat_vec", v) }
 
 // teamOp is a mul_mat_vec in teams; change makes of one product what shares its dispatch, given the bytes of a row.
 func teamOp(variant string, glu uint32, change func(a *shaders.MulMatTeamArgs, m memory, row int64)) func(r *kernels.Recorder, t gguf.Type, s shape, n int, m memory) error {
@@ -141,7 +144,7 @@ func halvesAlone(t gguf.Type) (*shaders.Kernel, error) {
 	if t != gguf.F16 {
 		return nil, unfitError("it takes halves alone")
 	}
-	return shaders.MulMatCM()
+	return shaders.Find("mul_mat", shaders.CM)
 }
 
 func dequant(r *kernels.Recorder, t gguf.Type, s shape, _ int, m memory) error {
@@ -154,9 +157,9 @@ func dequant(r *kernels.Recorder, t gguf.Type, s shape, _ int, m memory) error {
 var kernelOps = map[string]kernelOp{
 	"mul_mat":                   {typed: true, splits: true, record: chosen, bytes: weightBytes},
 	"mul_mat_before":            {typed: true, splits: true, matrices: true, record: decoded(kernels.DecodeBefore), bytes: weightBytes},
-	"mul_mat_q_cm":              {typed: true, splits: true, matrices: true, table: shaders.MulMatQCM, record: decoded(kernels.DecodeWithin), bytes: weightBytes},
+	"mul_mat_q_cm":              {typed: true, splits: true, matrices: true, table: kernel("mul_mat", shaders.BlocksCM), record: decoded(kernels.DecodeWithin), bytes: weightBytes},
 	"mul_mat_cm":                {typed: true, splits: true, matrices: true, table: halvesAlone, record: inTiles, bytes: tilesBytes},
-	"dequant_f16":               {typed: true, table: shaders.DequantF16, record: dequant, bytes: weightBytes, flops: func(shape, int, int) float64 { return 0 }},
+	"dequant_f16":               {typed: true, table: kernel("dequant_f16", shaders.FP32), record: dequant, bytes: weightBytes, flops: func(shape, int, int) float64 { return 0 }},
 	"mul_mat_vec":               {typed: true, record: plain, bytes: weightBytes},
 	"mul_mat_vec_int8":          {typed: true, teams: true, table: variant(shaders.Int8), record: teamOp(shaders.Int8, shaders.NoGLU, alone), bytes: weightBytes},
 	"mul_mat_vec_int8_siblings": {typed: true, teams: true, table: variant(shaders.Int8), record: teamOp(shaders.Int8, shaders.NoGLU, siblings), bytes: weightBytes},
@@ -171,8 +174,8 @@ var kernelOps = map[string]kernelOp{
 	"mul_mat_id":                {typed: true, teams: true, splits: true, products: usedExperts, record: expertOp(false), bytes: expertBytes(1)},
 	"mul_mat_id_gates":          {typed: true, teams: true, splits: true, products: 2 * usedExperts, record: expertOp(true), bytes: expertBytes(2)},
 	"layer":                     {typed: true, teams: true, record: layer, bytes: layerBytes, cache: layerCache},
-	"flash_attn":                {typed: true, table: shaders.FlashAttn, record: attend, bytes: attendBytes, cache: attendCache},
-	"flash_attn_cm":             {typed: true, matrices: true, table: shaders.FlashAttnCM, record: attendRun, bytes: attendBytes, cache: attendCache, flops: attendFlops},
+	"flash_attn":                {typed: true, table: kernel("flash_attn", shaders.FP32), record: attend, bytes: attendBytes, cache: attendCache},
+	"flash_attn_cm":             {typed: true, matrices: true, table: kernel("flash_attn", shaders.CM), record: attendRun, bytes: attendBytes, cache: attendCache, flops: attendFlops},
 	"argmax": { // of as many columns as the weights have rows
 		record: func(r *kernels.Recorder, _ gguf.Type, s shape, n int, m memory) error {
 			return kernels.Argmax(r, shaders.ArgmaxArgs{X: m.x, Dst: m.dst, Rows: uint32(n), Cols: uint32(s.m)})
@@ -183,7 +186,7 @@ var kernelOps = map[string]kernelOp{
 			return kernels.TopKMoE(r, shaders.TopKMoEArgs{X: m.x, IDs: m.more, Weights: m.dst, Rows: uint32(n), Experts: uint32(s.m), Used: usedExperts, Gating: shaders.GateNormalised, Scale: 1})
 		},
 		bytes: func(_ gguf.Type, s shape, n int) int64 { return int64(n) * int64(s.m) * 4 }},
-	"topk_moe_routed": {typed: true, table: shaders.TopKMoERouted, bytes: weightBytes, // behind a norm and the weights, a router's
+	"topk_moe_routed": {typed: true, table: kernel("topk_moe", shaders.Routed), bytes: weightBytes, // behind a norm and the weights, a router's
 		record: func(r *kernels.Recorder, t gguf.Type, s shape, n int, m memory) error {
 			done, err := kernels.RouteNormed(r, &kernels.RoutedTopK{Router: t, TopKMoERoutedArgs: shaders.TopKMoERoutedArgs{X: m.x, W: m.s, Router: m.w, Dst: m.dst, Scores: m.more, IDs: m.more + outputStride, Weights: m.more + 2*outputStride,
 				Rows: uint32(n), Cols: uint32(s.k), Experts: uint32(s.m), Used: usedExperts, Gating: shaders.GateNormalised, Scale: 1, Eps: 1e-5}})
