@@ -130,13 +130,18 @@ const (
 	WithSinks
 )
 
-// weightTypes are the types get_rows, mul_mat_vec and mul_mat exist for.
-var weightTypes = []gguf.Type{
-	gguf.F32, gguf.F16, gguf.BF16,
+// floatTypes are weights of one value after another.
+var floatTypes = []gguf.Type{gguf.F32, gguf.F16, gguf.BF16}
+
+// blockTypes are weights in blocks: products with bytes are whole numbers times a few scales.
+var blockTypes = []gguf.Type{
 	gguf.Q4_0, gguf.Q4_1, gguf.Q5_0, gguf.Q5_1, gguf.Q8_0,
 	gguf.Q2_K, gguf.Q3_K, gguf.Q4_K, gguf.Q5_K, gguf.Q6_K,
 	gguf.IQ4_NL, gguf.IQ4_XS, gguf.MXFP4,
 }
+
+// weightTypes are the types get_rows, mul_mat_vec and mul_mat exist for.
+var weightTypes = slices.Concat(floatTypes, blockTypes)
 
 // family is an op: one source, compiled once, or once per type.
 type family struct {
@@ -163,11 +168,8 @@ var maxEights = fmt.Sprintf("MAX_EIGHTS=%d", MaxEights)
 var maxParts = fmt.Sprintf("MAX_PARTS=%d", MaxParts)
 var thereHead = fmt.Sprintf("THERE_HEAD=%d", ThereHead)
 
-// int8Types are those whose products with bytes are whole numbers times a few scales.
-var int8Types = weightTypes[3:]
-
 // BlockTypes are those whose blocks kernels with products of bytes or of cooperative matrices read.
-func BlockTypes() []gguf.Type { return int8Types }
+func BlockTypes() []gguf.Type { return blockTypes }
 
 // StraightBits are those of a workgroup's number that straight takes.
 const StraightBits = 22
@@ -192,11 +194,11 @@ func Chunk(variant string, t gguf.Type) uint32 {
 var families = []family{
 	{op: "get_rows", args: GetRowsArgs{}, types: weightTypes},
 	{op: "mul_mat_vec", args: MulMatArgs{}, types: weightTypes, spec: tile(4, 1)},
-	{op: "mul_mat_vec", variant: Int8, needs: Subgroups | IntDot, args: MulMatTeamArgs{}, types: int8Types, spec: team(1, 32, 2)},
-	{op: "mul_mat_vec", variant: Longs, source: "mul_mat_vec_int8", needs: Subgroups | IntDot | Int64, args: MulMatTeamArgs{}, types: int8Types, spec: team(1, 32, 2), extra: []string{"LONGS"}},
+	{op: "mul_mat_vec", variant: Int8, needs: Subgroups | IntDot, args: MulMatTeamArgs{}, types: blockTypes, spec: team(1, 32, 2)},
+	{op: "mul_mat_vec", variant: Longs, source: "mul_mat_vec_int8", needs: Subgroups | IntDot | Int64, args: MulMatTeamArgs{}, types: blockTypes, spec: team(1, 32, 2), extra: []string{"LONGS"}},
 	{op: "mul_mat_vec", variant: Straight, needs: Subgroups | IntDot | Int64, args: MulMatStraightArgs{}, types: straightTypes, spec: team(1, 32, 2), extra: []string{fmt.Sprintf("STRAIGHT_BITS=%d", StraightBits)}},
-	{op: "mul_mat_vec", variant: Turned, source: "mul_mat_vec_int8", needs: Subgroups | IntDot, args: MulMatRopeArgs{}, types: int8Types, spec: teamRope(), extra: []string{"ROPE"}},
-	{op: "mul_mat_vec", variant: Wide, needs: Subgroups, args: MulMatTeamArgs{}, types: weightTypes[:3], spec: team(1, 32, 2)},
+	{op: "mul_mat_vec", variant: Turned, source: "mul_mat_vec_int8", needs: Subgroups | IntDot, args: MulMatRopeArgs{}, types: blockTypes, spec: teamRope(), extra: []string{"ROPE"}},
+	{op: "mul_mat_vec", variant: Wide, needs: Subgroups, args: MulMatTeamArgs{}, types: floatTypes, spec: team(1, 32, 2)},
 	{op: "quantize_q8", args: QuantizeQ8Args{}},
 	{op: "mul_mat", args: MulMatArgs{}, types: weightTypes, spec: tile(8, 8)},
 	{op: "rms_norm", args: RMSNormArgs{}, lanes: rowLanes, spec: []SpecConst{{"ROW_LANES", rowLanes, rowLanes}}},
@@ -229,14 +231,14 @@ var families = []family{
 	{op: "topk_moe", args: TopKMoEArgs{}, lanes: rowLanes, extra: []string{fmt.Sprintf("MAX_EXPERTS=%d", MaxExperts), thereHead}},
 	{op: "topk_moe", variant: Held, needs: Subgroups, args: TopKMoEArgs{}, lanes: HeldLanes, spec: []SpecConst{{"LANES", HeldLanes, 0}, {"PER", 1, MaxPer}},
 		extra: []string{fmt.Sprintf("MAX_EXPERTS=%d", MaxExperts), thereHead, fmt.Sprintf("SUM_LANES=%d", rowLanes)}},
-	{op: "topk_moe", variant: Routed, needs: Subgroups, args: TopKMoERoutedArgs{}, types: weightTypes[:3], lanes: rowLanes,
+	{op: "topk_moe", variant: Routed, needs: Subgroups, args: TopKMoERoutedArgs{}, types: floatTypes, lanes: rowLanes,
 		spec:  []SpecConst{{"LANES", rowLanes, 0}, {"PER", 1, MaxPer}, {"TEAM", 32, 0}, {"UNROLL", 1, MaxAhead}, {"ROW_LANES", rowLanes, 0}},
 		extra: []string{fmt.Sprintf("MAX_EXPERTS=%d", MaxRouted), thereHead, fmt.Sprintf("SUM_LANES=%d", rowLanes)}},
 	{op: "group_experts", args: GroupExpertsArgs{}, lanes: rowLanes},
 	{op: "mul_mat_vec_id", args: MulMatIDArgs{}, types: weightTypes, spec: tile(4, 1)},
-	{op: "mul_mat_vec_id", variant: Int8, source: "mul_mat_vec_int8", needs: Subgroups | IntDot, args: MulMatTeamIDArgs{}, types: int8Types, spec: team(1, 32, 2), extra: []string{"EXPERTS"}},
+	{op: "mul_mat_vec_id", variant: Int8, source: "mul_mat_vec_int8", needs: Subgroups | IntDot, args: MulMatTeamIDArgs{}, types: blockTypes, spec: team(1, 32, 2), extra: []string{"EXPERTS"}},
 	{op: "mul_mat_id", args: MulMatIDArgs{}, types: weightTypes, spec: tile(8, 8)},
-	{op: "mul_mat_id", variant: CM, needs: CoopMatrix, args: MulMatIDCMArgs{}, types: int8Types, lanes: rowLanes, spec: blocksCM(64, 32)},
+	{op: "mul_mat_id", variant: CM, needs: CoopMatrix, args: MulMatIDCMArgs{}, types: blockTypes, lanes: rowLanes, spec: blocksCM(64, 32)},
 	{op: "sum_experts", args: SumExpertsArgs{}},
 	{op: "experts_there", args: ExpertsThereArgs{}, extra: []string{thereHead}},
 	{op: "sigmoid_mul", args: SigmoidMulArgs{}},
@@ -247,7 +249,7 @@ var families = []family{
 	{op: "gated_delta_net", args: GatedDeltaNetArgs{}, extra: []string{fmt.Sprintf("MAX_STATE=%d", MaxState)}},
 	{op: "mul_mat", variant: CM, needs: CoopMatrix, args: MulMatCMArgs{}, lanes: rowLanes,
 		spec: []SpecConst{{"LANES", rowLanes, 0}, {"BM", 128, 0}, {"BN", 128, 0}, {"BK", tileStep, tileStep}, {"WM", 64, 0}, {"WN", 64, 0}, {"STAGES", 1, 2}}},
-	{op: "mul_mat", variant: BlocksCM, needs: CoopMatrix, args: MulMatCMArgs{}, types: int8Types, lanes: rowLanes, spec: blocksCM(128, 64)},
+	{op: "mul_mat", variant: BlocksCM, needs: CoopMatrix, args: MulMatCMArgs{}, types: blockTypes, lanes: rowLanes, spec: blocksCM(128, 64)},
 }
 
 // blocksCM are the constants of blocks_cm.glsl, BN and WN by default these.

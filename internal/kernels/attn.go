@@ -121,12 +121,12 @@ func RopeKV(r *Recorder, t gguf.Type, a shaders.RopeKVArgs) error {
 	}
 	c := check{choice: ropeKVChoice(t)}
 	var touched touch
-	co := c.ropeKV(t, &a, &touched)
+	co := checkRopeKV(&c, t, &a, &touched)
 	return record(r, &c, &a, a.Workgroups(t), &touched, co)
 }
 
-// ropeKV checks the arguments of a rope into a cache of type t, notes what it reads and writes, and counts what it costs.
-func (c *check) ropeKV(t gguf.Type, a *shaders.RopeKVArgs, touched *touch) cost {
+// checkRopeKV checks the arguments of a rope into a cache of type t, notes what it reads and writes, and counts what it costs.
+func checkRopeKV(c *check, t gguf.Type, a *shaders.RopeKVArgs, touched *touch) cost {
 	c.address("Q", a.Q)
 	c.address("K", a.K)
 	c.address("V", a.V)
@@ -164,7 +164,7 @@ func RopeNormKV(r *Recorder, t gguf.Type, a shaders.RopeNormKVArgs) error {
 	c := check{choice: ropeNormKVChoice(t, a.KeyLen)}
 	var touched touch
 	kv := a.Unnormed()
-	co := c.ropeKV(t, &kv, &touched)
+	co := checkRopeKV(&c, t, &kv, &touched)
 	c.address("QNorm", a.QNorm)
 	c.address("KNorm", a.KNorm)
 	c.most("KeyLen", a.KeyLen, shaders.MaxHeadNormed)

@@ -46,20 +46,13 @@ func options(a *shaders.FlashAttnArgs) (o uint32) {
 // ownRun is what the program chooses by itself where there is the shared memory for it, else it is one stage.
 var ownRun = RunSplit{Subgroups: 4, Stages: 2}
 
-func (h *heads) constant(name string) uint32 {
-	switch name {
-	case "LANES":
-		return h.Subgroups * uint32(h.subgroup)
-	case "STAGES":
-		return h.Stages
-	case "SUBGROUP":
-		return uint32(h.subgroup)
-	case "KEY":
-		return h.key
-	case "OPTIONS":
-		return h.options
-	}
-	return h.val
+func (h *heads) constants(m constants) {
+	m.given("LANES", h.Subgroups*uint32(h.subgroup))
+	m.given("STAGES", h.Stages)
+	m.given("SUBGROUP", uint32(h.subgroup))
+	m.given("KEY", h.key)
+	m.given("VAL", h.val)
+	m.given("OPTIONS", h.options)
 }
 
 // matrixAttn computes rows of one sequence by cooperative matrices.

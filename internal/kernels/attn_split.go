@@ -107,18 +107,12 @@ func (l lanes) attn(group, key, val, page uint32) attn {
 // eights is how many runs of 8 values of a key or a value a lane has at most.
 func (a *attn) eights() uint32 { return (max(a.key, a.val) + 8*a.share - 1) / (8 * a.share) }
 
-func (a *attn) constant(name string) uint32 {
-	switch name {
-	case "GROUP":
-		return a.group
-	case "KEY":
-		return a.key
-	case "VAL":
-		return a.val
-	case "SHARE":
-		return a.share
-	}
-	return a.run
+func (a *attn) constants(m constants) {
+	m.given("GROUP", a.group)
+	m.given("KEY", a.key)
+	m.given("VAL", a.val)
+	m.given("SHARE", a.share)
+	m.given("RUN", a.run)
 }
 
 var joinChoice = choice{op: "flash_attn", variant: shaders.Join}
@@ -216,7 +210,7 @@ func FlashAttnSplit(r *Recorder, t gguf.Type, group uint32, positions uint64, a 
 	touched.write(span{a.Parts, a.Parts + uint64(shaders.PartBytes(a.Rows, a.Heads, a.MaxParts, a.ValLen))})
 	joined := a.Counters != 0
 	if joined {
-		c.joined(&a, group, &touched)
+		checkJoined(&c, &a, group, &touched)
 	}
 	if c.err != nil {
 		return c.err
@@ -229,8 +223,8 @@ func (c *check) parts(most uint32) {
 	c.most("MaxParts", most, shaders.MaxParts)
 }
 
-// joined checks what a kernel that joins its parts needs besides, and notes what it writes.
-func (c *check) joined(a *shaders.FlashAttnSplitArgs, group uint32, t *touch) {
+// checkJoined checks what a kernel that joins its parts needs besides, and notes what it writes.
+func checkJoined(c *check, a *shaders.FlashAttnSplitArgs, group uint32, t *touch) {
 	c.address("Counters", a.Counters)
 	c.address("Dst", a.Dst)
 	c.positive("ValLen", a.ValLen)

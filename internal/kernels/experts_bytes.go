@@ -127,7 +127,7 @@ func MulMatTeamID(r *Recorder, t gguf.Type, glu uint32, a shaders.MulMatTeamIDAr
 		cols = shaders.ExpertCols
 	}
 	c := check{choice: choice{op: "mul_mat_vec_id", variant: shaders.Int8, typed: true, typ: t, cols: cols, glu: glu}}
-	c.teamID(glu, &a, experts)
+	checkTeamID(&c, glu, &a, experts)
 	if c.err != nil {
 		return c.err
 	}
@@ -169,8 +169,8 @@ func MulMatTeamID(r *Recorder, t gguf.Type, glu uint32, a shaders.MulMatTeamIDAr
 	return dispatch(r, &c, b, &a, a.Workgroups(c.tile.outputs(glu)), &touched, co)
 }
 
-// teamID checks addresses and strides.
-func (c *check) teamID(glu uint32, a *shaders.MulMatTeamIDArgs, experts uint32) {
+// checkTeamID checks addresses and strides of a mul_mat_vec_id in teams.
+func checkTeamID(c *check, glu uint32, a *shaders.MulMatTeamIDArgs, experts uint32) {
 	c.positive("K", a.K)
 	c.blocks("K", a.K)
 	c.multiple("K", a.K, q8Block)

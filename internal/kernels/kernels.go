@@ -311,39 +311,43 @@ func (k *Kernels) Built() []Pipeline {
 
 // specValues are the row's constants in order, with the choice's in place of the table's.
 func specValues(row *shaders.Kernel, c choice) []uint32 {
+	set := c.constants()
 	values := make([]uint32, len(row.Spec))
 	for i, s := range row.Spec {
 		values[i] = s.Default
-		if v, ok := c.turning.constant(s.Name); ok && c.turning != (Turning{}) {
+		if v, ok := set[s.Name]; ok {
 			values[i] = v
-			continue
-		}
-		switch {
-		case s.Name == "GLU":
-			values[i] = c.glu
-		case s.Name == "NUM_COLS" && c.cols != 0:
-			values[i] = c.cols
-		case s.Name == "NUM_ROWS" && c.rows != 0:
-			values[i] = c.rows
-		case s.Name == "WHOLE" && c.whole:
-			values[i] = 1
-		case s.Name == "PER" && c.per != 0:
-			values[i] = c.per
-		case s.Name == "ROW_LANES" && c.rowLanes != 0:
-			values[i] = c.rowLanes
-		case c.tile != (Tile{}):
-			values[i] = c.tile.constant(s.Name, c.glu, s.Default)
-		case s.Name == "LANES" && c.lanes != 0:
-			values[i] = c.lanes
-		case c.attn != (attn{}):
-			values[i] = c.attn.constant(s.Name)
-		case c.split != (split{}):
-			values[i] = c.split.constant(s.Name, s.Default)
-		case c.heads != (heads{}):
-			values[i] = c.heads.constant(s.Name)
 		}
 	}
 	return values
+}
+
+// constants are the specialisation constants that a choice sets, by name.
+type constants map[string]uint32
+
+// given sets a constant unless v is 0, which leaves the table's.
+func (m constants) given(name string, v uint32) {
+	if v != 0 {
+		m[name] = v
+	}
+}
+
+// constants collects what all parts of a choice set.
+func (c *choice) constants() constants {
+	m := constants{}
+	c.tile.constants(m)
+	c.attn.constants(m)
+	c.split.constants(m)
+	c.heads.constants(m)
+	c.turning.constants(m)
+	m.given("GLU", c.glu)
+	m.given("NUM_ROWS", c.rows)
+	m.given("NUM_COLS", c.cols)
+	m.given("WHOLE", number(c.whole))
+	m.given("LANES", c.lanes)
+	m.given("PER", c.per)
+	m.given("ROW_LANES", c.rowLanes)
+	return m
 }
 
 // constant is the value of one of the kernel's constants, 1 where it has none of that name.

@@ -172,7 +172,7 @@ func MulMatTeam(r *Recorder, variant string, t gguf.Type, glu uint32, a shaders.
 	c := check{choice: choice{op: "mul_mat_vec", variant: variant, typed: true, typ: t, cols: vecCols(min(a.N, shaders.FewRows)), glu: glu}}
 	c.positive("K", a.K)
 	c.blocks("K", a.K)
-	c.team(variant, glu, &a)
+	checkTeam(&c, variant, glu, &a)
 	if c.err != nil {
 		return c.err
 	}
@@ -183,7 +183,7 @@ func MulMatTeam(r *Recorder, variant string, t gguf.Type, glu uint32, a shaders.
 	}
 	workgroups := a.Workgroups(glu != shaders.NoGLU, c.tile.outputs(glu), c.cols)
 	if variant == shaders.Straight {
-		if c.straight(c.tile, a.K, workgroups); c.err != nil {
+		if checkStraight(&c, c.tile, a.K, workgroups); c.err != nil {
 			return c.err
 		}
 	}
@@ -202,8 +202,8 @@ func MulMatTeam(r *Recorder, variant string, t gguf.Type, glu uint32, a shaders.
 	return dispatch(r, &c, b, &a, workgroups, &touched, co)
 }
 
-// team checks addresses and strides.
-func (c *check) team(variant string, glu uint32, a *shaders.MulMatTeamArgs) {
+// checkTeam checks addresses and strides of a mul_mat_vec in teams.
+func checkTeam(c *check, variant string, glu uint32, a *shaders.MulMatTeamArgs) {
 	c.address("X", a.X)
 	if variant != shaders.Wide {
 		c.address("S", a.S)

@@ -15,26 +15,10 @@ type Turning struct {
 	Neox, Floats    bool
 }
 
-func (t *Turning) constant(name string) (value uint32, ok bool) {
-	bit := func(on bool) uint32 {
-		if on {
-			return 1
-		}
-		return 0
+func (t *Turning) constants(m constants) {
+	if *t != (Turning{}) {
+		m["KEY"], m["VAL"], m["TURNS"], m["NEOX"], m["FLOATS"] = t.Key, t.Val, t.Turns, number(t.Neox), number(t.Floats)
 	}
-	switch name {
-	case "KEY":
-		return t.Key, true
-	case "VAL":
-		return t.Val, true
-	case "TURNS":
-		return t.Turns, true
-	case "NEOX":
-		return bit(t.Neox), true
-	case "FLOATS":
-		return bit(t.Floats), true
-	}
-	return 0, false
 }
 
 // turnsOn reports whether a device gains by a product of Q, K and V that turns them: a CPU has faster products.
@@ -181,7 +165,7 @@ func MulMatRope(r *Recorder, t gguf.Type, of Turning, a shaders.MulMatRopeArgs) 
 	}
 	c := check{choice: choice{op: "mul_mat_vec", variant: shaders.Turned, typed: true, typ: t, turning: of}}
 	var touched touch
-	if c.turned(t, &a, &touched); c.err != nil {
+	if checkRoped(&c, t, &a, &touched); c.err != nil {
 		return c.err
 	}
 	c.choice = turnedChoice(r, t, of, a.N, outputs, a.K)
@@ -197,8 +181,8 @@ func MulMatRope(r *Recorder, t gguf.Type, of Turning, a shaders.MulMatRopeArgs) 
 	return record(r, &c, &a, a.Workgroups(outputs, c.tile.outputs(shaders.NoGLU), c.cols), &touched, co)
 }
 
-// turned checks the arguments of a mul_mat_vec_rope, and notes what it reads and writes.
-func (c *check) turned(t gguf.Type, a *shaders.MulMatRopeArgs, touched *touch) {
+// checkRoped checks the arguments of a mul_mat_vec_rope, and notes what it reads and writes.
+func checkRoped(c *check, t gguf.Type, a *shaders.MulMatRopeArgs, touched *touch) {
 	of, heads, headsKV := &c.turning, a.Heads&0xffff, a.Heads>>16
 	c.address("X", a.X)
 	c.address("S", a.S)

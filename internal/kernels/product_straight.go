@@ -90,8 +90,8 @@ func straightTile(t Tile, cols uint32) Tile {
 	return t
 }
 
-// straight checks a tile of it, and that its workgroups can be told apart.
-func (c *check) straight(t Tile, cols uint32, workgroups uint64) {
+// checkStraight checks a tile of it, and that its workgroups can be told apart.
+func checkStraight(c *check, t Tile, cols uint32, workgroups uint64) {
 	if straightSteps[c.typ] == 0 {
 		return // the table will say so
 	}

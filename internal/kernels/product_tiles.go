@@ -70,29 +70,16 @@ func number(b bool) uint32 {
 	return 0
 }
 
-// constant is the split's value of a constant of mul_mat_cm.
-func (s *split) constant(name string, other uint32) uint32 {
-	switch name {
-	case "LANES":
-		return s.Lanes(s.subgroup)
-	case "BM":
-		return s.BM
-	case "BN":
-		return s.BN
-	case "WM":
-		return s.WM
-	case "WN":
-		return s.WN
-	case "BK":
-		return cmp.Or(s.BK, other)
-	case "STAGES":
-		return cmp.Or(s.Stages, other)
-	case "HALVES":
-		return number(s.Halves)
-	case "WIDE":
-		return number(s.Wide)
+func (s *split) constants(m constants) {
+	if s.Split == (Split{}) {
+		return
 	}
-	return other
+	m["LANES"] = s.Lanes(s.subgroup)
+	m["BM"], m["BN"], m["WM"], m["WN"] = s.BM, s.BN, s.WM, s.WN
+	m.given("BK", s.BK)
+	m.given("STAGES", s.Stages)
+	m.given("HALVES", number(s.Halves))
+	m.given("WIDE", number(s.Wide))
 }
 
 // leastShared is bytes of shared memory that half a tile of mul_mat_cm or flash_attn_cm can do with.

@@ -21,21 +21,11 @@ const (
 	maxTileSums  = 8192 // rows × columns × lanes
 )
 
-// constant is the tile's value of a constant of the kernel.
-func (t *Tile) constant(name string, glu, other uint32) uint32 {
-	switch name {
-	case "NUM_ROWS":
-		return t.Rows
-	case "TEAM":
-		return t.Team
-	case "UNROLL":
-		return t.Unroll
-	case "LANES":
-		return t.Lanes
-	case "GLU":
-		return glu
-	}
-	return other
+func (t *Tile) constants(m constants) {
+	m.given("NUM_ROWS", t.Rows)
+	m.given("TEAM", t.Team)
+	m.given("UNROLL", t.Unroll)
+	m.given("LANES", t.Lanes)
 }
 
 // outputs is how many rows of the output a workgroup makes.

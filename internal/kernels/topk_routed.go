@@ -108,7 +108,7 @@ func TopKMoERouted(r *Recorder, t gguf.Type, a shaders.TopKMoERoutedArgs) error 
 		return nil
 	}
 	c := check{choice: routedChoice(r, t, a.Experts, a.Cols)}
-	c.routed(&a, r.k.dev.Physical.Limits.MaxWorkgroupInvocations)
+	checkRouted(&c, &a, r.k.dev.Physical.Limits.MaxWorkgroupInvocations)
 	n, k := float64(a.Rows), float64(a.Cols)
 	router := float64(a.Experts) * rowBytes(t, a.Cols)
 	var touched touch
@@ -134,7 +134,7 @@ func TopKMoERouted(r *Recorder, t gguf.Type, a shaders.TopKMoERoutedArgs) error 
 	return record(r, &c, &a, groups, &touched, co)
 }
 
-func (c *check) routed(a *shaders.TopKMoERoutedArgs, most uint32) {
+func checkRouted(c *check, a *shaders.TopKMoERoutedArgs, most uint32) {
 	for _, x := range [...]struct {
 		name string
 		at   uint64
