@@ -1,5 +1,6 @@
-// Package kernels records the kernels of the shaders table on a device.
+// Package kernels records the kernels of the shaders' table on a device.
 //
-// [Kernels] owns the pipelines, built when first used; a [Recorder] checks the arguments of an op, takes the table's
-// row for it and records one dispatch. What differs between ops and types is in the table, not in code here.
+// An op has one variant or several, each in a file of its own: what it needs of a device, why it may not fit a request, how it
+// is recorded. [Recorder] keeps what an op's place among others asks for: memory, barriers, cost. [Kernels] owns the pipelines,
+// each built and tested when it is first used.
 package kernels

@@ -7,36 +7,6 @@ import (
 	"leat/shaders"
 )
 
-// int8Product is X in bytes with weights in blocks.
-var int8Product = variant[Products]{
-	Rule: Rule{
-		Op: "mul_mat_vec", Variant: shaders.Int8, When: "decode, without cooperative matrices prompts too; weights in blocks, rows of whole blocks of 32",
-		Needs: needsBytes, lacks: lacksBytes, kernels: []string{"mul_mat_vec_int8", "quantize_q8"},
-	},
-	unfit:  func(r *Recorder, p *Products) string { return unfitTeam(r, p, shaders.Int8) },
-	record: func(r *Recorder, p *Products) error { return recordTeam(r, p, shaders.Int8) },
-}
-
-// longsProduct is int8Product with loads of 64 bits, which cost a CPU as little as loads of 32.
-var longsProduct = variant[Products]{
-	Rule: Rule{
-		Op: "mul_mat_vec", Variant: shaders.Longs, When: "as int8",
-		Needs: needsBytes + ", 64-bit integers; a CPU", lacks: lacksLongs, kernels: []string{"mul_mat_vec_longs", "quantize_q8"},
-	},
-	unfit:  func(r *Recorder, p *Products) string { return unfitTeam(r, p, shaders.Longs) },
-	record: func(r *Recorder, p *Products) error { return recordTeam(r, p, shaders.Longs) },
-}
-
-// wideProduct is X in floats with weights F32, F16 or BF16, by loads of 16 bytes.
-var wideProduct = variant[Products]{
-	Rule: Rule{
-		Op: "mul_mat_vec", Variant: shaders.Wide, When: "decode, without cooperative matrices prompts too; weights F32, F16 or BF16, rows of a multiple of 8 values",
-		Needs: needsBytes, lacks: lacksBytes, kernels: []string{"mul_mat_vec_wide"},
-	},
-	unfit:  func(r *Recorder, p *Products) string { return unfitTeam(r, p, shaders.Wide) },
-	record: func(r *Recorder, p *Products) error { return recordTeam(r, p, shaders.Wide) },
-}
-
 // unfitTeam says why products can't go by a mul_mat_vec in teams of a variant.
 func unfitTeam(r *Recorder, p *Products, variant string) string {
 	switch {

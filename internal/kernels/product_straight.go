@@ -106,3 +106,10 @@ func checkStraight(c *check, t Tile, cols uint32, workgroups uint64) {
 		c.that(false, "workgroups", uint32(min(workgroups, 1<<32-1)), fmt.Sprintf("at most %d", 1<<shaders.StraightBits))
 	}
 }
+
+func lacksStraight(k *Kernels) string {
+	if lacks := lacksLongs(k); lacks != "" || k.straight {
+		return lacks
+	}
+	return "subgroups of 8"
+}

@@ -117,23 +117,6 @@ func lacksSubgroups(k *Kernels) string {
 	return ""
 }
 
-func lacksLongs(k *Kernels) string {
-	if lacks := lacksBytes(k); lacks != "" || k.longs {
-		return lacks
-	}
-	if !k.dev.Features.Int64 {
-		return "integers of 64 bits"
-	}
-	return "loads that cost a CPU's time"
-}
-
-func lacksStraight(k *Kernels) string {
-	if lacks := lacksLongs(k); lacks != "" || k.straight {
-		return lacks
-	}
-	return "subgroups of 8"
-}
-
 func lacksMatrix(k *Kernels) string {
 	if k.matrix == 0 {
 		return "cooperative matrices of 16 x 16 x 16 halves"

@@ -1,0 +1,25 @@
+package kernels
+
+import (
+	"leat/shaders"
+)
+
+// longsProduct is int8Product with loads of 64 bits, which cost a CPU as little as loads of 32.
+var longsProduct = variant[Products]{
+	Rule: Rule{
+		Op: "mul_mat_vec", Variant: shaders.Longs, When: "as int8",
+		Needs: needsBytes + ", 64-bit integers; a CPU", lacks: lacksLongs, kernels: []string{"mul_mat_vec_longs", "quantize_q8"},
+	},
+	unfit:  func(r *Recorder, p *Products) string { return unfitTeam(r, p, shaders.Longs) },
+	record: func(r *Recorder, p *Products) error { return recordTeam(r, p, shaders.Longs) },
+}
+
+func lacksLongs(k *Kernels) string {
+	if lacks := lacksBytes(k); lacks != "" || k.longs {
+		return lacks
+	}
+	if !k.dev.Features.Int64 {
+		return "integers of 64 bits"
+	}
+	return "loads that cost a CPU's time"
+}

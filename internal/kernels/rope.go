@@ -1,0 +1,103 @@
+package kernels
+
+import (
+	"fmt"
+
+	"leat/gguf"
+	"leat/shaders"
+)
+
+// Rope rotates pairs of X (Rows, Heads, HeadDim) in place by the angles of CosSin.
+func Rope(r *Recorder, a shaders.RopeArgs) error {
+	if a.Rows == 0 || a.Heads == 0 || a.RopeDim == 0 {
+		return nil
+	}
+	c := check{choice: choice{op: "rope"}}
+	c.words("X", a.X)
+	c.words("CosSin", a.CosSin)
+	c.multiple("RopeDim", a.RopeDim, 2)
+	if a.RopeDim > a.HeadDim {
+		c.that(false, "RopeDim", a.RopeDim, fmt.Sprintf("at most HeadDim, %d", a.HeadDim))
+	}
+	c.stride("XStride", a.XStride, a.Heads*a.HeadDim)
+	if a.Neox > 1 {
+		c.that(false, "Neox", a.Neox, "0 or 1")
+	}
+	n := float64(a.Rows) * float64(a.Heads) * float64(a.RopeDim)
+	var t touch
+	t.read(f32s(a.CosSin, a.Rows, a.RopeDim, a.RopeDim))
+	t.write(f32s(a.X, a.Rows, a.Heads*a.HeadDim, a.XStride))
+	return record(r, &c, &a, a.Workgroups(), &t, cost{8 * n, 3 * n})
+}
+
+// KVAppend stores rows of K and V into the pages of a cache of type t, one of [shaders.KVTypes].
+func KVAppend(r *Recorder, t gguf.Type, a shaders.KVAppendArgs) error {
+	if a.Rows == 0 {
+		return nil
+	}
+	c := check{choice: choice{op: "kv_append", typed: true, typ: t}}
+	c.floats("K", a.K, a.KStride)
+	c.floats("V", a.V, a.VStride)
+	c.heads(a.HeadsKV, a.HeadsKV, a.KeyLen, a.ValLen)
+	c.stride("KStride", a.KStride, a.HeadsKV*a.KeyLen)
+	c.stride("VStride", a.VStride, a.HeadsKV*a.ValLen)
+	c.paged(t, a.Pages, a.Pos, a.Seq, a.MaxPages, a.PagePositions, a.LayerOff)
+	c.blocksOf(t, a.KeyLen, a.ValLen)
+	n := float64(a.Rows) * float64(a.HeadsKV)
+	co := cost{bytes: n * (4*float64(a.KeyLen+a.ValLen) + kvBytes(t, a.KeyLen, a.ValLen))}
+	var touched touch
+	touched.read(f32s(a.K, a.Rows, a.HeadsKV*a.KeyLen, a.KStride))
+	touched.read(f32s(a.V, a.Rows, a.HeadsKV*a.ValLen, a.VStride))
+	touched.pageTable(a.Pages, a.Pos, a.Seq, a.Rows, a.MaxPages)
+	touched.write(cacheSpan(a.LayerOff))
+	return record(r, &c, &a, a.Workgroups(t), &touched, co)
+}
+
+// RopeAppend is [Rope] of Q and K, and [KVAppend] in a cache of type KV; with QNorm it is [RMSNorm] of each head of Q and K before.
+type RopeAppend struct {
+	KV gguf.Type
+	shaders.RopeNormKVArgs
+}
+
+// ropeVariants are the ways to record [RopeAppend] as one, the best first.
+var ropeVariants = []*variant[RopeAppend]{&normedRope, &appendedRope, &plainRope}
+
+// AppendRoped records rope and append as one, to the bits that they give one by one, but leaves K as it is; done is false where no variant
+// does.
+func AppendRoped(r *Recorder, a *RopeAppend) (done bool, err error) {
+	r.asked.rope = *a
+	v := choose(r, ropeVariants, &r.asked.rope)
+	if v == nil || v == &plainRope {
+		return false, nil
+	}
+	return true, v.record(r, &r.asked.rope)
+}
+
+// plainRope stands for [Rope] and [KVAppend] one by one.
+var plainRope = variant[RopeAppend]{Rule: Rule{Op: "rope", Variant: shaders.FP32}}
+
+// checkRopeKV checks the arguments of a rope into a cache of type t, notes what it reads and writes, and counts what it costs.
+func checkRopeKV(c *check, t gguf.Type, a *shaders.RopeKVArgs, touched *touch) cost {
+	c.address("Q", a.Q)
+	c.address("K", a.K)
+	c.address("V", a.V)
+	c.address("CosSin", a.CosSin)
+	c.multiple("RopeDim", a.RopeDim, 4)
+	c.most("RopeDim", a.RopeDim, a.KeyLen)
+	c.most("Neox", a.Neox, 1)
+	c.heads(a.Heads, a.HeadsKV, a.KeyLen, a.ValLen)
+	c.stride("QStride", a.QStride, a.Heads*a.KeyLen)
+	c.stride("KStride", a.KStride, a.HeadsKV*a.KeyLen)
+	c.stride("VStride", a.VStride, a.HeadsKV*a.ValLen)
+	c.paged(t, a.Pages, a.Pos, a.Seq, a.MaxPages, a.PagePositions, a.LayerOff)
+	c.blocksOf(t, a.KeyLen, a.ValLen)
+	q, n := float64(a.Rows)*float64(a.Heads)*float64(a.KeyLen), float64(a.Rows)*float64(a.HeadsKV)
+	kv := n * float64(a.KeyLen+a.ValLen)
+	touched.read(f32s(a.K, a.Rows, a.HeadsKV*a.KeyLen, a.KStride))
+	touched.read(f32s(a.V, a.Rows, a.HeadsKV*a.ValLen, a.VStride))
+	touched.read(f32s(a.CosSin, a.Rows, a.RopeDim, a.RopeDim))
+	touched.pageTable(a.Pages, a.Pos, a.Seq, a.Rows, a.MaxPages)
+	touched.write(f32s(a.Q, a.Rows, a.Heads*a.KeyLen, a.QStride))
+	touched.write(cacheSpan(a.LayerOff))
+	return cost{bytes: 8*q + 4*kv + n*kvBytes(t, a.KeyLen, a.ValLen), flops: 3 * (q + kv)}
+}

@@ -1,0 +1,51 @@
+package kernels
+
+import (
+	"leat/gguf"
+	"leat/shaders"
+)
+
+// normedRope norms each head of queries and keys before.
+var normedRope = variant[RopeAppend]{
+	Rule: Rule{Op: "rope", Variant: shaders.NormKV, When: "as kv, after a norm of each head, heads of up to 256", kernels: []string{"rope_norm_kv"}},
+	unfit: func(r *Recorder, a *RopeAppend) string {
+		switch {
+		case a.QNorm == 0:
+			return "heads are not normed"
+		case a.RopeDim%4 != 0 || a.KeyLen > shaders.MaxHeadNormed:
+			return "heads of more than 256 values, or turned values that are no multiple of 4"
+		case !r.usable(ropeNormKVChoice(a.KV, a.KeyLen)):
+			return failedTest
+		}
+		return ""
+	},
+	record: func(r *Recorder, a *RopeAppend) error { return RopeNormKV(r, a.KV, a.RopeNormKVArgs) },
+}
+
+func ropeNormKVChoice(t gguf.Type, keyLen uint32) choice {
+	a := shaders.RopeNormKVArgs{KeyLen: keyLen}
+	return choice{op: "rope", variant: shaders.NormKV, typed: true, typ: t, rowLanes: a.RowLanes()}
+}
+
+// RopeNormKV is [RMSNorm] of each head of Q and K, then [RopeKV], in one, to the same bits, but leaves K as it is.
+func RopeNormKV(r *Recorder, t gguf.Type, a shaders.RopeNormKVArgs) error {
+	if a.Rows == 0 {
+		return nil
+	}
+	c := check{choice: ropeNormKVChoice(t, a.KeyLen)}
+	var touched touch
+	kv := a.Unnormed()
+	co := checkRopeKV(&c, t, &kv, &touched)
+	c.address("QNorm", a.QNorm)
+	c.address("KNorm", a.KNorm)
+	c.most("KeyLen", a.KeyLen, shaders.MaxHeadNormed)
+	c.multiple("QStride", a.QStride, 4)
+	c.multiple("KStride", a.KStride, 4)
+	c.multiple("VStride", a.VStride, 4)
+	if !(a.Eps >= 0) {
+		c.that(false, "Eps", a.Eps, "0 or more")
+	}
+	touched.read(f32s(a.QNorm, 1, a.KeyLen, 0))
+	touched.read(f32s(a.KNorm, 1, a.KeyLen, 0))
+	return record(r, &c, &a, a.Workgroups(), &touched, co)
+}
