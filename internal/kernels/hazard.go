@@ -67,16 +67,24 @@ func (h *hazards) merge(o *hazards) {
 
 func (h *hazards) clear() { h.reads, h.writes = h.reads[:0], h.writes[:0] }
 
+// history is what a recorder remembers of its ops to know where barriers are needed.
+type history struct {
+	since    hazards // the last barrier
+	ordered  hazards // by barriers between dispatches, which order nothing for a copy
+	copied   bool    // since the last barrier that holds for copies
+	barriers int
+}
+
 // between puts the barrier that t needs: where no copy is concerned, one between dispatches, which has less to wait for.
 func (r *Recorder) between(t *touch) {
-	if t.copies || r.copied {
+	if t.copies || r.history.copied {
 		r.Barrier()
 		return
 	}
 	r.cb.DispatchBarrier()
-	r.ordered.merge(&r.hazards)
-	r.hazards.clear()
-	r.barriers++
+	r.history.ordered.merge(&r.history.since)
+	r.history.since.clear()
+	r.history.barriers++
 }
 
 // order puts a barrier before an op where it needs one, and remembers what it touches.
@@ -84,11 +92,11 @@ func (r *Recorder) order(t *touch) error {
 	if err := r.settle(t); err != nil {
 		return err
 	}
-	if r.hazards.conflict(t) || t.copies && r.ordered.conflict(t) {
+	if r.history.since.conflict(t) || t.copies && r.history.ordered.conflict(t) {
 		r.between(t)
 	}
-	r.hazards.add(t)
-	r.copied = r.copied || t.copies
+	r.history.since.add(t)
+	r.history.copied = r.history.copied || t.copies
 	r.know(t)
 	return nil
 }

@@ -169,8 +169,8 @@ func TestBarriers(t *testing.T) {
 			if err := cb.End(); err != nil {
 				t.Fatal(err)
 			}
-			if r.barriers != c.want {
-				t.Errorf("%d barriers, wanted %d", r.barriers, c.want)
+			if r.history.barriers != c.want {
+				t.Errorf("%d barriers, wanted %d", r.history.barriers, c.want)
 			}
 		})
 	}

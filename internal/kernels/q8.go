@@ -19,18 +19,18 @@ type q8 struct {
 	q, sums uint64
 }
 
-// Brought is what a recorder knows to be there as bytes.
+// Brought is what a recorder knows to be in memory as bytes.
 type Brought struct {
 	q8   [2]q8
-	last int
+	last int // the one made last
 }
 
 // Brought is what is there behind all that r recorded.
 func (r *Recorder) Brought() Brought {
-	b := Brought{last: r.q8Last}
-	for i := range r.q8 {
-		if r.q8[i].there {
-			b.q8[i] = r.q8[i]
+	b := Brought{last: r.brought.last}
+	for i := range r.brought.q8 {
+		if r.brought.q8[i].there {
+			b.q8[i] = r.brought.q8[i]
 		}
 	}
 	return b
@@ -57,14 +57,14 @@ func (r *Recorder) q8Slot(x uint64, n, k, stride uint32, reads uint64) *q8 {
 	if n == 0 || k == 0 || k%q8Block != 0 || shaders.Q8Size(n, k) > room {
 		return nil
 	}
-	i := 1 - r.q8Last
+	i := 1 - r.brought.last
 	if at := r.Q8.Address + uint64(i)*uint64(room); reads >= at && reads < at+uint64(room) { // some rows of what is there
-		i = r.q8Last
+		i = r.brought.last
 	}
 	at := r.Q8.Address + uint64(i)*uint64(room)
-	r.q8Last = i
-	r.q8[i] = q8{x: f32s(x, n, k, stride), q: at, sums: shaders.Q8Sums(at, n, k), n: n, k: k, s: stride}
-	return &r.q8[i]
+	r.brought.last = i
+	r.brought.q8[i] = q8{x: f32s(x, n, k, stride), q: at, sums: shaders.Q8Sums(at, n, k), n: n, k: k, s: stride}
+	return &r.brought.q8[i]
 }
 
 // holds reports whether rows at x are, whole, among those that are here.
@@ -79,8 +79,8 @@ func (b *q8) holds(x uint64, n, k, stride uint32) bool {
 
 // bytesOf returns where X is as bytes, and brings it there unless it is.
 func (r *Recorder) bytesOf(x uint64, n, k, stride uint32) (q, sums uint64, err error) {
-	for i := range r.q8 {
-		if b := &r.q8[i]; b.holds(x, n, k, stride) {
+	for i := range r.brought.q8 {
+		if b := &r.brought.q8[i]; b.holds(x, n, k, stride) {
 			from := (x - b.x.lo) / 4 / uint64(max(1, stride))
 			return b.q + from*uint64(k), b.sums + from*uint64(k)/4, nil
 		}
@@ -98,8 +98,8 @@ func (r *Recorder) bytesOf(x uint64, n, k, stride uint32) (q, sums uint64, err e
 
 // forget drops the bytes of an X that t writes.
 func (r *Recorder) forget(t *touch) {
-	for i := range r.q8 {
-		if b := &r.q8[i]; b.there && meet([]span{b.x}, t.writes[:t.nw]) {
+	for i := range r.brought.q8 {
+		if b := &r.brought.q8[i]; b.there && meet([]span{b.x}, t.writes[:t.nw]) {
 			b.there = false
 		}
 	}

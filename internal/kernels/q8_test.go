@@ -49,7 +49,7 @@ func TestBrought(t *testing.T) {
 	if after == before || before.Both(before) != before || before.Both(after) != before || after.Both(before).q8 != before.q8 {
 		t.Errorf("%+v is there, then %+v, yet both have %+v", before, after, before.Both(after))
 	}
-	r.q8[1-r.q8Last].there = false // written to, in between
+	r.brought.q8[1-r.brought.last].there = false // written to, in between
 	if got := before.Both(r.Brought()); got.q8 != [2]q8{} {
 		t.Errorf("x is written to behind %+v, yet there is %+v", before, got)
 	}
@@ -58,7 +58,7 @@ func TestBrought(t *testing.T) {
 		t.Errorf("y alone is there on both ways, found %+v", got)
 	}
 	next := &Recorder{k: r.k, Q8: r.Q8}
-	next.q8, next.q8Last = before.q8, before.last
+	next.brought.q8, next.brought.last = before.q8, before.last
 	if q, _, err := next.bytesOf(x, rows, cols, cols); err != nil || q != before.q8[before.last].q {
 		t.Errorf("x is at %#x, %v, wanted %#x", q, err, before.q8[before.last].q)
 	}

@@ -62,20 +62,16 @@ type Recorder struct {
 	// Told is told of each dispatch and copy once that is recorded; nil: nobody is.
 	Told func(op string, bytes, flops float64)
 
-	k            *Kernels
-	tiles        tiles
-	sorted       sorted
-	cb           *vk.CommandBuffer
-	bytes, flops float64
-	hazards      hazards
-	ordered      hazards // what barriers between dispatches have ordered, which is nothing to a copy
-	q8           [2]q8
-	q8Last       int  // the one made last
-	copied       bool // since the last barrier that holds for copies
-	barriers     int
-	memo         *memo
-	dry          bool // it builds and dispatches nothing
-	asked        asked
+	k       *Kernels
+	cb      *vk.CommandBuffer
+	dry     bool // it builds and dispatches nothing
+	memo    *memo
+	asked   asked
+	spent   cost // since the last ResetCost
+	history history
+	brought Brought // X of products in bytes
+	tiles   tiles   // X of products in tiles
+	sorted  sorted  // pairs by expert
 }
 
 // memo is what a recorder got last: a step asks for the same few pipelines over and over.
@@ -101,39 +97,38 @@ func (k *Kernels) Dry() *Recorder { return &Recorder{k: k, dry: true} }
 
 // Reset makes r a new recorder, into cb, which has begun.
 func (r *Recorder) Reset(cb *vk.CommandBuffer) {
-	h, ordered, pending := r.hazards, r.ordered, r.tiles.pending[:0]
+	h, ordered, pending := r.history.since, r.history.ordered, r.tiles.pending[:0]
 	h.clear()
 	ordered.clear()
-	*r = Recorder{k: r.k, cb: cb, hazards: h, ordered: ordered, tiles: tiles{pending: pending}, memo: r.memo}
+	*r = Recorder{k: r.k, cb: cb, dry: r.dry, history: history{since: h, ordered: ordered}, tiles: tiles{pending: pending}, memo: r.memo}
 }
 
 // Continue makes r go on in another command buffer, which has begun: what was brought into bytes or tiles in the one before,
 // which must have been submitted to the same queue, is still there. A [Recorder.Barrier] must come first.
 func (r *Recorder) Continue(cb *vk.CommandBuffer) {
-	q8, last, t, s := r.q8, r.q8Last, r.tiles, r.sorted
+	b, t, s := r.brought, r.tiles, r.sorted
 	r.Reset(cb)
-	r.sorted = s
-	r.q8, r.q8Last = q8, last
+	r.brought, r.sorted = b, s
 	r.tiles.x, r.tiles.n, r.tiles.k, r.tiles.s = t.x, t.n, t.k, t.s
 }
 
 // Behind is [Recorder.Continue] behind a command buffer that another recorder, or this one, left b behind.
 func (r *Recorder) Behind(cb *vk.CommandBuffer, b Brought) {
 	r.Reset(cb)
-	r.q8, r.q8Last = b.q8, b.last
+	r.brought = b
 }
 
 // Barrier makes what came before visible to what follows.
 func (r *Recorder) Barrier() {
 	r.cb.Barrier()
-	r.hazards.clear()
-	r.ordered.clear()
-	r.copied = false
-	r.barriers++
+	r.history.since.clear()
+	r.history.ordered.clear()
+	r.history.copied = false
+	r.history.barriers++
 }
 
 // Copied reports whether something was copied since the last Barrier: to order that with what follows a DispatchBarrier is too little.
-func (r *Recorder) Copied() bool { return r.copied }
+func (r *Recorder) Copied() bool { return r.history.copied }
 
 // Copy copies bytes between buffers, in order with the ops.
 func (r *Recorder) Copy(dst *vk.Buffer, dstOff int64, src *vk.Buffer, srcOff, bytes int64) error {
@@ -180,10 +175,10 @@ func (r *Recorder) Update(dst *vk.Buffer, off int64, b []byte) error {
 
 // Cost estimates the bytes of memory traffic and the floating-point operations recorded since [Recorder.ResetCost],
 // so that work can be split into submits of bounded time.
-func (r *Recorder) Cost() (bytes, flops float64) { return r.bytes, r.flops }
+func (r *Recorder) Cost() (bytes, flops float64) { return r.spent.bytes, r.spent.flops }
 
 // ResetCost starts a new estimate.
-func (r *Recorder) ResetCost() { r.bytes, r.flops = 0, 0 }
+func (r *Recorder) ResetCost() { r.spent = cost{} }
 
 // cost is what one op reads and writes, and computes.
 type cost struct{ bytes, flops float64 }
@@ -263,8 +258,8 @@ func dispatch[T any](r *Recorder, c *check, b *built, args *T, groups uint64, t 
 	r.cb.Bind(b.pipeline)
 	vk.Push(r.cb, b.pipeline, args)
 	r.cb.Dispatch(x, y, 1)
-	r.bytes += co.bytes
-	r.flops += co.flops
+	r.spent.bytes += co.bytes
+	r.spent.flops += co.flops
 	if r.Told != nil {
 		r.Told(c.choice.String(), co.bytes, co.flops)
 	}

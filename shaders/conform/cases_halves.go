@@ -274,14 +274,12 @@ func mulMatInHalves(kernel, name string, t gguf.Type, m, k, n, gap, slices int, 
 					return err
 				}
 				add := func(x shaders.MulMatArgs, to uint64) error {
-					p := kernels.Products{Type: t, X: x.X, N: x.N, K: x.K, XStride: x.XStride, DstStride: x.DstStride, Residual: to, ResidualStride: uint32(m),
-						Of: [3]kernels.Matrix{{W: x.W, Dst: x.Dst, M: x.M}}}
+					p := kernels.Products{Type: t, X: x.X, N: x.N, K: x.K, XStride: x.XStride, DstStride: x.DstStride, Residual: to, ResidualStride: uint32(m), Of: [3]kernels.Matrix{{W: x.W, Dst: x.Dst, M: x.M}}}
 					if done, err := kernels.Multiply(r, &p); done || err != nil {
 						return err
 					}
 					x.Dst = j.addr(plain) // as the plain ops do it, where the device lacks what that takes
-					err := kernels.MulMat(r, t, x)
-					return errors.Join(err, kernels.Add(r, shaders.AddArgs{A: to, B: x.Dst, Dst: p.Of[0].Dst, Count: uint32(n * m), BCols: uint32(n * m)}))
+					return errors.Join(kernels.MulMat(r, t, x), kernels.Add(r, shaders.AddArgs{A: to, B: x.Dst, Dst: p.Of[0].Dst, Count: uint32(n * m), BCols: uint32(n * m)}))
 				}
 				if err := errors.Join(add(c, c.Dst), add(d, j.addr(elsewhere))); err != nil {
 					return err

@@ -140,6 +140,15 @@ func layerBytes(t gguf.Type, s shape, n int) (sum int64) {
 	return sum + 2*4*int64(s.m)
 }
 
+// together records products that a step of few rows computes as one.
+func together(r *kernels.Recorder, p *kernels.Products) error {
+	done, err := kernels.Multiply(r, p)
+	if err == nil && !done {
+		err = unfitError("a layer wants a type that has kernels for several matrices at once")
+	}
+	return err
+}
+
 // layer is all that a step of n rows does in a layer, as the engine records it.
 func layer(r *kernels.Recorder, t gguf.Type, s shape, n int, m memory) error {
 	if s.m%headSize != 0 || s.m/headSize%min(keyHeads, s.m/headSize) != 0 || n > mostRows {
@@ -162,13 +171,6 @@ func layer(r *kernels.Recorder, t gguf.Type, s shape, n int, m memory) error {
 	}
 	rms := func(w uint64) error {
 		return kernels.NormRows(r, kernels.Norm{Multiplied: true, RMSNormArgs: shaders.RMSNormArgs{X: x, W: w, Dst: normed, Rows: rows, Cols: d, XStride: d, DstStride: d, Eps: 1e-5}})
-	}
-	multiply := func(p *kernels.Products) error {
-		done, err := kernels.Multiply(r, p)
-		if err == nil && !done {
-			err = unfitError("a layer wants a type that has kernels for several matrices at once")
-		}
-		return err
 	}
 	residual := func(p *kernels.Products) *kernels.Products {
 		p.Residual, p.ResidualStride = x, d
@@ -195,7 +197,7 @@ func layer(r *kernels.Recorder, t gguf.Type, s shape, n int, m memory) error {
 					return err
 				}
 			}
-			if err := multiply(p); err != nil {
+			if err := together(r, p); err != nil {
 				return err
 			}
 			return kernels.RopeKV(r, gguf.F16, rope)
@@ -207,13 +209,13 @@ func layer(r *kernels.Recorder, t gguf.Type, s shape, n int, m memory) error {
 				QStride: d, DstStride: d, Scale: 0.1})
 		},
 		func() error {
-			return multiply(residual(product(att, d, kernels.Matrix{W: w[3], Dst: x, M: d})))
+			return together(r, residual(product(att, d, kernels.Matrix{W: w[3], Dst: x, M: d})))
 		},
 		func() error { return rms(norm + 4*uint64(d)) },
 		func() error { return ahead(4) },
-		func() error { return multiply(gated) },
+		func() error { return together(r, gated) },
 		func() error {
-			return multiply(residual(product(gate, f, kernels.Matrix{W: w[6], Dst: x, M: d})))
+			return together(r, residual(product(gate, f, kernels.Matrix{W: w[6], Dst: x, M: d})))
 		},
 	} {
 		if err := op(); err != nil {
