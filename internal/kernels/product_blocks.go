@@ -117,7 +117,7 @@ func ownBlocksSplit(m, n uint32) Split {
 	return s
 }
 
-// mulMatBlocks is mulMatHalves without memory for weights. With up, another matrix like W, it is gated, and nothing is added.
+// mulMatBlocks multiplies weights as they are stored, in blocks, by X in tiles. With up, another matrix like W, it is gated, and nothing is added.
 func mulMatBlocks(r *Recorder, t gguf.Type, a *shaders.MulMatArgs, residual uint64, stride uint32, up uint64) error {
 	x, scales, err := bringX(r, a)
 	if err != nil {
