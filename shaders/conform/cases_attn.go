@@ -65,7 +65,7 @@ type paged struct {
 	badKey bool // the keys of position 0 that fill stores hold NaN; no value does
 }
 
-func (j *job) paged(t gguf.Type, sequences, maxPages, pagePositions, headsKV, keyLen, valLen int) *paged {
+func newPaged(j *job, t gguf.Type, sequences, maxPages, pagePositions, headsKV, keyLen, valLen int) *paged {
 	p := &paged{KV: ref.KV{Type: t, MaxPages: maxPages, PagePositions: pagePositions, LayerOff: 48, HeadsKV: headsKV, KeyLen: keyLen, ValLen: valLen}}
 	count := sequences * maxPages
 	p.Table = j.rng.Perm(count)
@@ -139,7 +139,7 @@ func kvAppend(t gguf.Type, headsKV, keyLen, valLen, gap int, scale float32) Case
 		Kernel: typed("kv_append", t), Shape: fmt.Sprintf("heads=%d K=%d V=%d gap=%d scale=%g", headsKV, keyLen, valLen, gap, scale), MaxNMSE: nmseExact,
 		build: func(j *job) error {
 			const sequences, maxPages, pagePositions = 3, 2, 16
-			p := j.paged(t, sequences, maxPages, pagePositions, headsKV, keyLen, valLen)
+			p := newPaged(j, t, sequences, maxPages, pagePositions, headsKV, keyLen, valLen)
 			for seq := range sequences {
 				p.fill(j, seq, 10)
 			}
@@ -280,7 +280,7 @@ func attn(t gguf.Type, s attnShape) Case {
 	return Case{
 		Kernel: typed("flash_attn", t), Shape: s.String(), MaxNMSE: nmseCurved,
 		build: func(j *job) error {
-			p, pos, seq := j.attnBatch(t, s)
+			p, pos, seq := newAttnBatch(j, t, s)
 			q, want := j.normal(len(pos), s.heads*s.keyLen, s.gap), shape(len(pos), s.heads*s.valLen, 2*s.gap)
 			dst := j.space(want)
 			a := s.args(j, p, pos, seq)
@@ -293,7 +293,7 @@ func attn(t gguf.Type, s attnShape) Case {
 	}
 }
 
-func (j *job) attnBatch(t gguf.Type, s attnShape) (p *paged, pos, seq []uint32) {
+func newAttnBatch(j *job, t gguf.Type, s attnShape) (p *paged, pos, seq []uint32) {
 	lengths := []int{1, 67, 130}
 	pos = []uint32{0, 0, 1, uint32(s.page - 1), uint32(s.page), 62, 63, 64, 65, 66, 127, 128, 129, 40}
 	seq = []uint32{0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2}
@@ -305,7 +305,7 @@ func (j *job) attnBatch(t gguf.Type, s attnShape) (p *paged, pos, seq []uint32) 
 		pos[3], pos[4] = 3, 4
 	}
 	maxPages := (lengths[2] + s.page - 1) / s.page
-	p = j.paged(t, len(lengths), maxPages, s.page, s.headsKV, s.keyLen, s.valLen)
+	p = newPaged(j, t, len(lengths), maxPages, s.page, s.headsKV, s.keyLen, s.valLen)
 	p.badKey = s.badKey
 	for i, n := range lengths {
 		p.fill(j, i, n)
@@ -320,7 +320,7 @@ func attnSameBits(t gguf.Type, s attnShape) Case {
 	return Case{
 		Kernel: typed("flash_attn", t), Shape: "same bits " + s.String(), MaxNMSE: nmseCurved,
 		build: func(j *job) error {
-			p, pos, seq := j.attnBatch(t, s)
+			p, pos, seq := newAttnBatch(j, t, s)
 			q, out := j.normal(len(pos), s.heads*size, 0), shape(len(pos), s.heads*size, 0)
 			in, batch, single := j.addr(j.mat(q)), j.space(out), j.space(out)
 			j.same("rows", batch, single, out)

@@ -56,7 +56,7 @@ func alike(j *job, role kernels.Role, cols int) (numbers []int, of []span, place
 
 // roleMemory gives a recorder what rows of so many values need in each role.
 func roleMemory(j *job, role kernels.Role, rows, cols, heads, valLen int) func(*kernels.Recorder) {
-	few := j.few(cols, heads, valLen)
+	few := fewRowsBuffers(j, cols, heads, valLen)
 	halves := j.alloc(int(shaders.ScratchBytes(uint32(rows), uint32(cols), 1<<20)))
 	bytes := j.alloc(int(2 * shaders.Q8Size(uint32(rows), uint32(cols+31)/32*32)))
 	j.spare = append(j.spare, halves, bytes)
@@ -122,7 +122,7 @@ func classAttn(t gguf.Type, role kernels.Role, s attnShape) Case {
 			for i := range pos {
 				pos[i], seq[i] = uint32(i+5), 1
 			}
-			p := j.paged(t, 2, (rows+5+s.page-1)/s.page, s.page, s.headsKV, s.keyLen, s.valLen)
+			p := newPaged(j, t, 2, (rows+5+s.page-1)/s.page, s.page, s.headsKV, s.keyLen, s.valLen)
 			p.fill(j, 1, rows+5)
 			q := j.normal(rows, cols, 0)
 			a := s.args(j, p, pos, seq)
@@ -152,11 +152,11 @@ func classExperts(t gguf.Type, role kernels.Role, m, k int) Case {
 		build: func(j *job) error {
 			numbers, of, places, alone := alike(j, role, used*m)
 			rows := numbers[len(numbers)-1]
-			table, _, err := j.expertWeights(t, idShape{m: m, k: k, rows: rows, used: used, experts: experts})
+			table, _, err := newExpertWeights(j, t, idShape{m: m, k: k, rows: rows, used: used, experts: experts})
 			if err != nil {
 				return err
 			}
-			x, ids := j.normal(rows, k, 0), j.chosen(rows, used, experts)
+			x, ids := j.normal(rows, k, 0), chosenExperts(j, rows, used, experts)
 			at, chosen := j.addr(j.mat(x)), j.addr(j.uint32s(ids))
 			pairs, tiles := j.alloc(4*rows*used), j.alloc(int(16*shaders.ExpertTiles(uint32(rows*used), experts, shaders.ExpertCols)))
 			j.spare = append(j.spare, pairs, tiles)

@@ -105,8 +105,8 @@ func rmsNormQ8(rows, cols, gap int) Case {
 	}
 }
 
-// few gives a recorder the memory that steps of few rows need, and no promise of what is left there.
-func (j *job) few(cols, heads, valLen int) func(*kernels.Recorder) {
+// fewRowsBuffers gives a recorder the memory that steps of few rows need, and no promise of what is left there.
+func fewRowsBuffers(j *job, cols, heads, valLen int) func(*kernels.Recorder) {
 	bytes := j.alloc(int(2 * shaders.Q8Size(shaders.FewRows, uint32(cols))))
 	parts := j.alloc(int(shaders.PartBytes(shaders.FewRows, uint32(heads), shaders.MaxParts, uint32(valLen))))
 	counters := j.alloc(int(shaders.CounterBytes(shaders.FewRows, uint32(heads))))
@@ -127,13 +127,13 @@ func attnFew(t gguf.Type, s attnShape, joined bool) Case {
 	return Case{
 		Kernel: typed(kernel, t), Shape: s.String(), MaxNMSE: nmseCurved,
 		build: func(j *job) error {
-			p, pos, seq := j.attnBatch(t, s)
+			p, pos, seq := newAttnBatch(j, t, s)
 			q, want := j.normal(len(pos), s.heads*s.keyLen, s.gap), shape(len(pos), s.heads*s.valLen, 2*s.gap)
 			dst := j.space(want)
 			a := s.args(j, p, pos, seq)
 			ref.FlashAttn(want, q, &p.KV, pos, seq, s.heads, a.Scale, s.options())
 			j.output("dst", dst, want)
-			in, prepare := j.addr(j.mat(q)), j.few(s.heads*s.valLen, s.heads, s.valLen)
+			in, prepare := j.addr(j.mat(q)), fewRowsBuffers(j, s.heads*s.valLen, s.heads, s.valLen)
 			j.record = func(r *kernels.Recorder) error {
 				if prepare(r); !joined {
 					r.Counters = kernels.Scratch{}
@@ -159,7 +159,7 @@ func attnJoin(s attnShape, parts int) Case {
 	return Case{
 		Kernel: "flash_attn_join", Shape: fmt.Sprintf("%s parts=%d", s, parts), MaxNMSE: nmseRounded,
 		build: func(j *job) error {
-			p, pos, seq := j.attnBatch(gguf.F16, s)
+			p, pos, seq := newAttnBatch(j, gguf.F16, s)
 			pos, seq = pos[:13], seq[:13]
 			q, want := j.normal(len(pos), s.heads*s.keyLen, 0), shape(len(pos), s.heads*s.valLen, 0)
 			a := s.args(j, p, pos, seq)
@@ -191,7 +191,7 @@ func attnAlone(s attnShape, parts int) Case {
 	return Case{
 		Kernel: typed("flash_attn_joined", gguf.F16), Shape: fmt.Sprintf("joins %s parts=%d", s, parts), MaxNMSE: nmseRounded,
 		build: func(j *job) error {
-			p, pos, seq := j.attnBatch(gguf.F16, s)
+			p, pos, seq := newAttnBatch(j, gguf.F16, s)
 			pos, seq = pos[:13], seq[:13]
 			q, out := j.normal(len(pos), s.heads*s.keyLen, 0), shape(len(pos), s.heads*s.valLen, 0)
 			a := s.args(j, p, pos, seq)
@@ -251,7 +251,7 @@ func attnFewSameBits(t gguf.Type, s attnShape) Case {
 	return Case{
 		Kernel: typed("flash_attn_joined", t), Shape: "same bits " + s.String(), MaxNMSE: nmseCurved,
 		build: func(j *job) error {
-			p, pos, seq := j.attnBatch(t, s)
+			p, pos, seq := newAttnBatch(j, t, s)
 			pos, seq = pos[9:13], seq[9:13]
 			q, out := j.normal(len(pos), s.heads*size, 0), shape(len(pos), s.heads*size, 0)
 			in, batch, single := j.addr(j.mat(q)), j.space(out), j.space(out)
@@ -266,7 +266,7 @@ func attnFewSameBits(t gguf.Type, s attnShape) Case {
 				a.Q, a.Dst, a.QStride, a.DstStride = in+off, j.addr(single)+off, stride, stride
 				runs = append(runs, a)
 			}
-			prepare := j.few(s.heads*size, s.heads, size)
+			prepare := fewRowsBuffers(j, s.heads*size, s.heads, size)
 			j.record = func(r *kernels.Recorder) error {
 				prepare(r)
 				return all(runs, func(a shaders.FlashAttnArgs) error {

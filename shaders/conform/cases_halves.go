@@ -340,7 +340,7 @@ func attnRun(t gguf.Type, s attnShape, rows, first int) Case {
 			for i := range pos {
 				pos[i], seq[i] = uint32(first+i), 1
 			}
-			p := j.paged(t, 2, (first+rows+s.page-1)/s.page, s.page, s.headsKV, s.keyLen, s.valLen)
+			p := newPaged(j, t, 2, (first+rows+s.page-1)/s.page, s.page, s.headsKV, s.keyLen, s.valLen)
 			p.badKey = s.badKey
 			p.fill(j, 1, first+rows)
 			q, want := j.normal(rows, s.heads*s.keyLen, s.gap), shape(rows, s.heads*s.valLen, 2*s.gap)

@@ -60,9 +60,9 @@ func moeCases() []Case {
 // topK chooses among scores of which some are equal. A bias that is empty is made here.
 func topK(r ref.Router, rows int) Case {
 	return Case{Kernel: "topk_moe", Shape: routerShape(&r, rows), MaxNMSE: nmseCurved, build: func(j *job) error {
-		a := j.topK(r, rows)
+		a := topKArgs(j, r, rows)
 		j.record = func(rec *kernels.Recorder) error {
-			return all(j.lookups(a), func(a shaders.TopKMoEArgs) error { return kernels.TopKMoEVariant(rec, shaders.FP32, a) })
+			return all(lookupArgs(j, a), func(a shaders.TopKMoEArgs) error { return kernels.TopKMoEVariant(rec, shaders.FP32, a) })
 		}
 		return nil
 	}}
@@ -71,7 +71,7 @@ func topK(r ref.Router, rows int) Case {
 // topKHeld does it by both variants, where the device's subgroups have lanes enough: to the same bits.
 func topKHeld(r ref.Router, rows int) Case {
 	return Case{Kernel: "topk_moe_held", Shape: routerShape(&r, rows), MaxNMSE: nmseCurved, build: func(j *job) error {
-		a := j.topK(r, rows)
+		a := topKArgs(j, r, rows)
 		plain, out := a, ref.NewMat(rows, r.Used)
 		ids, weights := j.alloc(4*rows*r.Used), j.space(out)
 		plain.IDs, plain.Weights, plain.There = j.addr(ids), j.addr(weights), 0
@@ -85,7 +85,7 @@ func topKHeld(r ref.Router, rows int) Case {
 			if kernels.HoldsScores(rec, a.Experts) {
 				variant = shaders.Held
 			}
-			return all(j.lookups(a), func(a shaders.TopKMoEArgs) error { return kernels.TopKMoEVariant(rec, variant, a) })
+			return all(lookupArgs(j, a), func(a shaders.TopKMoEArgs) error { return kernels.TopKMoEVariant(rec, variant, a) })
 		}
 		return nil
 	}}
@@ -95,17 +95,17 @@ func routerShape(r *ref.Router, rows int) string {
 	return fmt.Sprintf("rows=%d experts=%d used=%d sigmoid=%t late=%t groups=%d bias=%t", rows, r.Experts, r.Used, r.Sigmoid, r.Late, r.Groups, r.Bias != nil)
 }
 
-// topK are the arguments of a choice among random scores, and what must come of it: IDs, then Weights.
-func (j *job) topK(r ref.Router, rows int) shaders.TopKMoEArgs {
+// topKArgs are the arguments of a choice among random scores, and what must come of it: IDs, then Weights.
+func topKArgs(j *job, r ref.Router, rows int) shaders.TopKMoEArgs {
 	x := j.normal(rows, r.Experts, 0)
 	x.Row(0)[r.Experts-1] = x.Row(0)[0]
-	a := j.topKOf(r, x)
+	a := topKArgsOf(j, r, x)
 	a.X = j.addr(j.mat(x))
 	return a
 }
 
-// topKOf is topK among scores that are elsewhere. A lone row's experts are looked up in two tables, of which j.lacks lacks one.
-func (j *job) topKOf(r ref.Router, x ref.Mat) shaders.TopKMoEArgs {
+// topKArgsOf is topK among scores that are elsewhere. A lone row's experts are looked up in two tables, of which j.lacks lacks one.
+func topKArgsOf(j *job, r ref.Router, x ref.Mat) shaders.TopKMoEArgs {
 	rows := x.Rows
 	a := shaders.TopKMoEArgs{
 		Rows: uint32(rows), Experts: uint32(r.Experts), Used: uint32(r.Used), Gating: gating(&r), Scale: r.Scale,
@@ -126,14 +126,14 @@ func (j *job) topKOf(r ref.Router, x ref.Mat) shaders.TopKMoEArgs {
 	j.output("weights", weightSpan, weights)
 	a.IDs, a.Weights = j.addr(idSpan), j.addr(weightSpan)
 	if rows == 1 {
-		a.There = j.there(r.Experts, ids, -1)
-		j.lacks = j.there(r.Experts, ids, r.Used-1)
+		a.There = newAddressTable(j, r.Experts, ids, -1)
+		j.lacks = newAddressTable(j, r.Experts, ids, r.Used-1)
 	}
 	return a
 }
 
-// lookups are a choice with each of the tables that it is looked up in.
-func (j *job) lookups(a shaders.TopKMoEArgs) []shaders.TopKMoEArgs {
+// lookupArgs are a choice with each of the tables that it is looked up in.
+func lookupArgs(j *job, a shaders.TopKMoEArgs) []shaders.TopKMoEArgs {
 	if a.There == 0 {
 		return []shaders.TopKMoEArgs{a}
 	}
@@ -160,8 +160,8 @@ func words(v []uint32) []byte {
 	return b
 }
 
-// chosen makes random experts for rows, different ones for each; one expert gets none.
-func (j *job) chosen(rows, used, experts int) []uint32 {
+// chosenExperts makes random experts for rows, different ones for each; one expert gets none.
+func chosenExperts(j *job, rows, used, experts int) []uint32 {
 	var ids []uint32
 	for range rows {
 		perm := j.rng.Perm(experts)
@@ -182,7 +182,7 @@ func (j *job) chosen(rows, used, experts int) []uint32 {
 // groupExperts sorts pairs whose experts' numbers stand behind `before` others, at any multiple of 4 bytes.
 func groupExperts(pairs, experts, before int) Case {
 	return Case{Kernel: "group_experts", Shape: fmt.Sprintf("pairs=%d experts=%d behind %d", pairs, experts, before), MaxNMSE: nmseExact, build: func(j *job) error {
-		ids := j.chosen(pairs, 1, experts)
+		ids := chosenExperts(j, pairs, 1, experts)
 		sorted, tiles := ref.GroupExperts(ids, experts, shaders.ExpertCols)
 		flat := make([]uint32, 0, 4*len(tiles))
 		for _, t := range tiles {
@@ -215,8 +215,8 @@ func (s idShape) String() string {
 	return name
 }
 
-// expertWeights makes matrices of type t, in turn on 16 bytes and not quite, and the table of their addresses.
-func (j *job) expertWeights(t gguf.Type, s idShape) (table uint64, w [][]byte, err error) {
+// newExpertWeights makes matrices of type t, in turn on 16 bytes and not quite, and the table of their addresses.
+func newExpertWeights(j *job, t gguf.Type, s idShape) (table uint64, w [][]byte, err error) {
 	var addrs []uint64
 	for range s.experts {
 		at, b, err := j.weights(t, s.m, s.k, 1)
@@ -231,8 +231,8 @@ func (j *job) expertWeights(t gguf.Type, s idShape) (table uint64, w [][]byte, e
 	return j.addr(j.uint64s(addrs)), w, nil
 }
 
-// idArgs are the arguments for pairs whose experts are ids, and where group_experts leaves what the tiles are made of.
-func (j *job) idArgs(s idShape, ids []uint32) (a shaders.MulMatIDArgs, g shaders.GroupExpertsArgs) {
+// mulMatIDArgs are the arguments for pairs whose experts are ids, and where group_experts leaves what the tiles are made of.
+func mulMatIDArgs(j *job, s idShape, ids []uint32) (a shaders.MulMatIDArgs, g shaders.GroupExpertsArgs) {
 	a = shaders.MulMatIDArgs{
 		M: uint32(s.m), K: uint32(s.k), Count: uint32(len(ids)), Used: uint32(s.used), First: uint32(s.first), Last: uint32(s.last),
 		XStride: uint32(s.k + s.gap), DstStride: uint32(s.m + s.gap), IDs: j.addr(j.uint32s(ids)),
@@ -258,13 +258,13 @@ func mulMatID(t gguf.Type, s idShape) Case {
 		op = "mul_mat_id"
 	}
 	return Case{Kernel: typed(op, t), Shape: s.String(), MaxNMSE: nmseLinear, build: func(j *job) error {
-		table, w, err := j.expertWeights(t, s)
+		table, w, err := newExpertWeights(j, t, s)
 		if err != nil {
 			return err
 		}
-		ids := j.chosen(s.rows, s.used, s.experts)
+		ids := chosenExperts(j, s.rows, s.used, s.experts)
 		x := j.normal(s.rows, s.k, s.gap)
-		a, g := j.idArgs(s, ids)
+		a, g := mulMatIDArgs(j, s, ids)
 		untouched := j.normal(len(ids), s.m, s.gap)
 		dst := j.mat(untouched)
 		if err := ref.MulMatID(t, untouched, w, x, ids, s.used, s.first, int(a.Last)); err != nil {
@@ -288,13 +288,13 @@ func mulMatID(t gguf.Type, s idShape) Case {
 func mulMatIDSameBits(t gguf.Type, m, k int) Case {
 	s := idShape{m: m, k: k, rows: 21, used: 2, experts: 4, tiles: true}
 	return Case{Kernel: typed("mul_mat_id", t), Shape: fmt.Sprintf("same bits M=%d K=%d", m, k), MaxNMSE: nmseLinear, build: func(j *job) error {
-		table, _, err := j.expertWeights(t, s)
+		table, _, err := newExpertWeights(j, t, s)
 		if err != nil {
 			return err
 		}
-		ids := j.chosen(s.rows, s.used, s.experts)
+		ids := chosenExperts(j, s.rows, s.used, s.experts)
 		x := j.normal(s.rows, s.k, s.gap)
-		a, g := j.idArgs(s, ids)
+		a, g := mulMatIDArgs(j, s, ids)
 		want := shape(len(ids), s.m, s.gap)
 		tiled, single, plain := j.space(want), j.space(want), j.space(want)
 		j.same("pair by pair", single, tiled, want)

@@ -45,12 +45,12 @@ func idHalves(t gguf.Type, s idShape, gated bool, split kernels.Split) Case {
 	name += splitName(split)
 	s.tiles = true
 	return Case{Kernel: typed("mul_mat_id_cm", t), Shape: name, MaxNMSE: most, build: func(j *job) error {
-		ids := j.chosen(s.rows, s.used, s.experts)
-		a, _ := j.idArgs(s, ids)
+		ids := chosenExperts(j, s.rows, s.used, s.experts)
+		a, _ := mulMatIDArgs(j, s, ids)
 		x, want := j.normal(s.rows, s.k, s.gap), j.normal(len(ids), s.m, s.gap)
 		dst, gate, up := j.mat(want), shape(len(ids), s.m, s.gap), shape(len(ids), s.m, s.gap)
 		j.sums("dst", dst, want, float64(s.k))
-		table, w, err := j.expertWeights(t, s)
+		table, w, err := newExpertWeights(j, t, s)
 		if err != nil {
 			return err
 		}
@@ -59,7 +59,7 @@ func idHalves(t gguf.Type, s idShape, gated bool, split kernels.Split) Case {
 		if !gated {
 			err = ref.MulMatID(t, want, w, x, ids, s.used, s.first, int(a.Last))
 		} else {
-			err = j.gatedPairs(&p, s, want, gate, up, x, ids, w)
+			err = wantGatedPairs(j, &p, s, want, gate, up, x, ids, w)
 		}
 		if err != nil {
 			return err
@@ -82,9 +82,9 @@ func idHalves(t gguf.Type, s idShape, gated bool, split kernels.Split) Case {
 	}}
 }
 
-// gatedPairs fills want with what the reference makes of pairs that take part, and makes the matrices that are gated.
-func (j *job) gatedPairs(p *kernels.ExpertProducts, s idShape, want, gate, up, x ref.Mat, ids []uint32, w [][]byte) error {
-	table, other, err := j.expertWeights(p.Type, s)
+// wantGatedPairs fills want with what the reference makes of pairs that take part, and makes the matrices that are gated.
+func wantGatedPairs(j *job, p *kernels.ExpertProducts, s idShape, want, gate, up, x ref.Mat, ids []uint32, w [][]byte) error {
+	table, other, err := newExpertWeights(j, p.Type, s)
 	if err != nil {
 		return err
 	}

@@ -46,7 +46,7 @@ func topKRouted(t gguf.Type, router ref.Router, rows, cols int, tile kernels.Til
 		name += fmt.Sprintf(" %v", tile)
 	}
 	return Case{Kernel: typed("topk_moe_routed", t), Shape: name, MaxNMSE: nmseRounded, build: func(j *job) error {
-		a, err := j.routed(t, router, rows, cols)
+		a, err := routedArgs(j, t, router, rows, cols)
 		if err != nil {
 			return err
 		}
@@ -57,7 +57,7 @@ func topKRouted(t gguf.Type, router ref.Router, rows, cols int, tile kernels.Til
 		prepare := func(r *kernels.Recorder) { r.Role, r.Tile = kernels.Decode, tile }
 		var apart func(*kernels.Recorder) error
 		if same {
-			apart = j.routedApart(t, &a)
+			apart = recordApart(j, t, &a)
 		}
 		j.record = func(r *kernels.Recorder) error {
 			prepare(r)
@@ -71,8 +71,8 @@ func topKRouted(t gguf.Type, router ref.Router, rows, cols int, tile kernels.Til
 	}}
 }
 
-// routed are the arguments for a random router, and what must come of it.
-func (j *job) routed(t gguf.Type, router ref.Router, rows, cols int) (a shaders.TopKMoERoutedArgs, err error) {
+// routedArgs are the arguments for a random router, and what must come of it.
+func routedArgs(j *job, t gguf.Type, router ref.Router, rows, cols int) (a shaders.TopKMoERoutedArgs, err error) {
 	const eps = 1e-5
 	x, w, normed, scores := j.normal(rows, cols, 0), j.normal(1, cols, 0), shape(rows, cols, 0), shape(rows, router.Experts, 0)
 	n, err := t.RowBytes(int64(cols))
@@ -89,7 +89,7 @@ func (j *job) routed(t gguf.Type, router ref.Router, rows, cols int) (a shaders.
 		return a, err
 	}
 	a = shaders.TopKMoERoutedArgs{X: j.addr(j.mat(x)), W: j.addr(j.mat(w)), Router: j.addr(j.data(weights)), Rows: uint32(rows), Cols: uint32(cols), Eps: eps}
-	choice := j.topKOf(router, scores)
+	choice := topKArgsOf(j, router, scores)
 	a.Bias, a.IDs, a.Weights, a.There = choice.Bias, choice.IDs, choice.Weights, choice.There
 	a.Experts, a.Used, a.Gating, a.Scale = choice.Experts, choice.Used, choice.Gating, choice.Scale
 	a.Groups, a.GroupsUsed, a.GroupBest = choice.Groups, choice.GroupsUsed, choice.GroupBest
@@ -104,8 +104,8 @@ func (j *job) routed(t gguf.Type, router ref.Router, rows, cols int) (a shaders.
 	return a, nil
 }
 
-// routedApart does what a does with kernels that do it apart.
-func (j *job) routedApart(t gguf.Type, a *shaders.TopKMoERoutedArgs) func(*kernels.Recorder) error {
+// recordApart does what a does with kernels that do it apart.
+func recordApart(j *job, t gguf.Type, a *shaders.TopKMoERoutedArgs) func(*kernels.Recorder) error {
 	at := func(address uint64) int {
 		for _, w := range j.wants {
 			if j.addr(w.at) == address {

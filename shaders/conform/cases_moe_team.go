@@ -33,11 +33,11 @@ func teamIDCases() []Case {
 	return cases
 }
 
-// expertTeam is a product with experts: what the device takes, and what must come of it. Rows of pairs that take no part stay
+// newExpertTeam is a product with experts: what the device takes, and what must come of it. Rows of pairs that take no part stay
 // as they are.
-func (j *job) expertTeam(row *shaders.Kernel, s idShape, glu uint32) (a shaders.MulMatTeamIDArgs, g shaders.GroupExpertsArgs, want ref.Mat, dst span, err error) {
-	ids := j.chosen(s.rows, s.used, s.experts)
-	ida, g := j.idArgs(s, ids)
+func newExpertTeam(j *job, row *shaders.Kernel, s idShape, glu uint32) (a shaders.MulMatTeamIDArgs, g shaders.GroupExpertsArgs, want ref.Mat, dst span, err error) {
+	ids := chosenExperts(j, s.rows, s.used, s.experts)
+	ida, g := mulMatIDArgs(j, s, ids)
 	q8 := ref.QuantizeQ8(j.normal(s.rows, s.k, 0))
 	q, sums := j.q8(q8)
 	a = shaders.MulMatTeamIDArgs{
@@ -51,7 +51,7 @@ func (j *job) expertTeam(row *shaders.Kernel, s idShape, glu uint32) (a shaders.
 	dst = j.mat(want)
 	a.Dst0 = j.addr(dst)
 	product := func(y ref.Mat) (uint64, [][]byte, error) {
-		table, w, err := j.expertWeights(row.Type, s)
+		table, w, err := newExpertWeights(j, row.Type, s)
 		if err != nil {
 			return 0, nil, err
 		}
@@ -84,7 +84,7 @@ func teamID(row *shaders.Kernel, s idShape, glu uint32, tile kernels.Tile) Case 
 		name += " by expert"
 	}
 	return Case{Kernel: row.Name, Shape: name + tileName(tile), MaxNMSE: [...]float64{nmseLinear, nmseCurved, nmseRounded}[glu], build: func(j *job) error {
-		a, g, want, dst, err := j.expertTeam(row, s, glu)
+		a, g, want, dst, err := newExpertTeam(j, row, s, glu)
 		if err != nil {
 			return err
 		}
@@ -111,7 +111,7 @@ func teamID(row *shaders.Kernel, s idShape, glu uint32, tile kernels.Tile) Case 
 func teamIDSameBits(row *shaders.Kernel) Case {
 	s := idShape{m: 36, k: 1024, rows: 21, used: 2, experts: 4, tiles: true}
 	return Case{Kernel: row.Name, Shape: "same bits " + s.String(), MaxNMSE: nmseLinear, build: func(j *job) error {
-		a, g, want, tiled, err := j.expertTeam(row, s, shaders.NoGLU)
+		a, g, want, tiled, err := newExpertTeam(j, row, s, shaders.NoGLU)
 		if err != nil {
 			return err
 		}

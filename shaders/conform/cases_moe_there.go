@@ -23,15 +23,15 @@ func thereCases() []Case {
 // of 0 are there.
 func expertsThere(experts, count, absent int) Case {
 	return Case{Kernel: "experts_there", Shape: fmt.Sprintf("experts=%d count=%d absent=%d", experts, count, absent), MaxNMSE: nmseExact, build: func(j *job) error {
-		ids := j.chosen((count+experts-1)/experts, min(count, experts), experts)[:count]
-		a := shaders.ExpertsThereArgs{There: j.there(experts, ids, absent), IDs: j.addr(j.uint32s(ids)), Count: uint32(count)}
+		ids := chosenExperts(j, (count+experts-1)/experts, min(count, experts), experts)[:count]
+		a := shaders.ExpertsThereArgs{There: newAddressTable(j, experts, ids, absent), IDs: j.addr(j.uint32s(ids)), Count: uint32(count)}
 		j.record = func(r *kernels.Recorder) error { return kernels.ExpertsThere(r, a) }
 		return nil
 	}}
 }
 
-// there is a table of experts, of which those of ids are there but for the one at place absent, and what must come of a look at it.
-func (j *job) there(experts int, ids []uint32, absent int) uint64 {
+// newAddressTable is a table of experts, of which those of ids are there but for the one at place absent, and what must come of a look at it.
+func newAddressTable(j *job, experts int, ids []uint32, absent int) uint64 {
 	table := make([]uint64, experts)
 	for _, id := range ids {
 		table[id] = []uint64{1 << 32, 256, 1<<40 + 256}[id%3]

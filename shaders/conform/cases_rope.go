@@ -24,7 +24,7 @@ func ropeInto(kernel string, norms bool, t gguf.Type, heads, headsKV, keyLen, va
 		Kernel: typed(kernel, t), Shape: fmt.Sprintf("heads=%d/%d K=%d V=%d rope=%d neox=%v", heads, headsKV, keyLen, valLen, ropeDim, neox), MaxNMSE: nmseExact,
 		build: func(j *job) error {
 			const rows, gap, maxPages, page = 5, 8, 2, 16
-			p := j.paged(t, 2, maxPages, page, headsKV, keyLen, valLen)
+			p := newPaged(j, t, 2, maxPages, page, headsKV, keyLen, valLen)
 			p.fill(j, 0, maxPages*page)
 			one := make([]uint32, rows)
 			pos, angles := []uint32{14, 15, 16, 17, 31}, shape(rows, ropeDim, 0)

@@ -79,7 +79,7 @@ func rmsNormSameBits(rows, cols int) Case {
 func softMax(rows, cols int, scale float32, inPlace bool) Case {
 	return Case{
 		Kernel: "soft_max", Shape: fmt.Sprintf("rows=%d cols=%d scale=%g in place=%v", rows, cols, scale, inPlace), MaxNMSE: nmseCurved,
-		build: func(j *job) error { return j.softMax(j.normal(rows, cols, 0), scale, inPlace) },
+		build: func(j *job) error { return softMaxCase(j, j.normal(rows, cols, 0), scale, inPlace) },
 	}
 }
 
@@ -97,12 +97,12 @@ func softMaxLarge() Case {
 				}
 				x.Row(3)[i] = -7
 			}
-			return j.softMax(x, 1, false)
+			return softMaxCase(j, x, 1, false)
 		},
 	}
 }
 
-func (j *job) softMax(x ref.Mat, scale float32, inPlace bool) error {
+func softMaxCase(j *job, x ref.Mat, scale float32, inPlace bool) error {
 	want := shape(x.Rows, x.Cols, 0)
 	ref.SoftMax(want, x, scale)
 	in := j.mat(x)

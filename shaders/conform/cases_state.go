@@ -35,8 +35,8 @@ type states struct {
 
 const stateFront = 48 // bytes of a state that are another layer's
 
-// twoStates deals rows out to two sequences.
-func (j *job) twoStates(n, rows, cols int) *states {
+// newStates deals rows out to two sequences.
+func newStates(j *job, n, rows, cols int) *states {
 	s := &states{rows: rows, cols: cols, start: j.normal(rows, cols, 0)}
 	for i := range n {
 		if i < (n+1)/2 {
@@ -83,7 +83,7 @@ func (s *states) wants(j *job, first, second ref.Mat, power float64) {
 func ssmConv(rows, cols, taps, gap int) Case {
 	return Case{Kernel: "ssm_conv", Shape: fmt.Sprintf("rows=%d cols=%d taps=%d gap=%d", rows, cols, taps, gap), MaxNMSE: nmseCurved, build: func(j *job) error {
 		x, w, want := j.normal(rows, cols, gap), j.normal(cols, taps, 0), shape(rows, cols, 0)
-		s := j.twoStates(rows, taps-1, cols)
+		s := newStates(j, rows, taps-1, cols)
 		none, old := ref.NewMat(taps-1, cols), ref.NewMat(taps-1, cols)
 		copy(old.Data, s.start.Data)
 		x1, x2 := s.split(x)
@@ -129,7 +129,7 @@ func (s *states) again(j *job, steps int) []uint64 {
 func ssmConvSameBits(rows, cols, taps int) Case {
 	return Case{Kernel: "ssm_conv", Shape: fmt.Sprintf("same bits rows=%d cols=%d taps=%d", rows, cols, taps), MaxNMSE: nmseCurved, build: func(j *job) error {
 		x, w, out := j.normal(rows, cols, 0), j.normal(cols, taps, 0), shape(rows, cols, 0)
-		s := j.twoStates(rows, taps-1, cols)
+		s := newStates(j, rows, taps-1, cols)
 		in, batch, single := j.addr(j.mat(x)), j.space(out), j.space(out)
 		j.same("rows", batch, single, out)
 		j.spare = append(j.spare, part(s.after[0]), part(s.after[1]))
@@ -160,8 +160,8 @@ func (s *states) net(j *job, d ref.DeltaNet, x, beta, alpha ref.Mat, fade, dt re
 	return a
 }
 
-// gates are random betas and alphas, and what a head fades by; some alphas are far out.
-func (j *job) gates(rows, heads int) (beta, alpha, fade, dt ref.Mat) {
+// newGates are random betas and alphas, and what a head fades by; some alphas are far out.
+func newGates(j *job, rows, heads int) (beta, alpha, fade, dt ref.Mat) {
 	beta, alpha, fade, dt = j.normal(rows, heads, 0), j.scaled(rows, heads, 0, 2), j.normal(1, heads, 0), j.normal(1, heads, 0)
 	for i, v := range fade.Data {
 		fade.Data[i] = -0.3 - 0.05*v
@@ -176,8 +176,8 @@ func deltaNet(d ref.DeltaNet, rows, gap int, together bool) Case {
 	shapeOf := fmt.Sprintf("rows=%d heads=%d/%d of %d tiled=%t gap=%d together=%t", rows, d.Heads, d.KeyHeads, d.Head, d.Tiled, gap, together)
 	return Case{Kernel: "gated_delta_net", Shape: shapeOf, MaxNMSE: nmseCurved, build: func(j *job) error {
 		x, want := j.normal(rows, (2*d.KeyHeads+d.Heads)*d.Head, gap), shape(rows, d.Heads*d.Head, 0)
-		beta, alpha, fade, dt := j.gates(rows, d.Heads)
-		s := j.twoStates(rows, d.Heads*d.Head, d.Head)
+		beta, alpha, fade, dt := newGates(j, rows, d.Heads)
+		s := newStates(j, rows, d.Heads*d.Head, d.Head)
 		none, old := ref.NewMat(s.rows, s.cols), ref.NewMat(s.rows, s.cols)
 		copy(old.Data, s.start.Data)
 		x1, x2 := s.split(x)
@@ -212,8 +212,8 @@ func deltaNet(d ref.DeltaNet, rows, gap int, together bool) Case {
 func deltaNetSameBits(d ref.DeltaNet, rows int) Case {
 	return Case{Kernel: "gated_delta_net", Shape: fmt.Sprintf("same bits rows=%d heads=%d/%d of %d", rows, d.Heads, d.KeyHeads, d.Head), MaxNMSE: nmseCurved, build: func(j *job) error {
 		x, out := j.normal(rows, (2*d.KeyHeads+d.Heads)*d.Head, 0), shape(rows, d.Heads*d.Head, 0)
-		beta, alpha, fade, dt := j.gates(rows, d.Heads)
-		s := j.twoStates(rows, d.Heads*d.Head, d.Head)
+		beta, alpha, fade, dt := newGates(j, rows, d.Heads)
+		s := newStates(j, rows, d.Heads*d.Head, d.Head)
 		batch, single := j.space(out), j.space(out)
 		j.same("rows", batch, single, out)
 		j.spare = append(j.spare, part(s.after[0]), part(s.after[1]))

@@ -14,7 +14,7 @@ type team struct {
 	x    ref.Mat // what the device's X stands for
 }
 
-func (j *job) team(row *shaders.Kernel, k, n int) team {
+func newTeam(j *job, row *shaders.Kernel, k, n int) team {
 	x := j.normal(n, k, 0)
 	t := team{args: shaders.MulMatTeamArgs{K: uint32(k), N: uint32(n), XStride: uint32(k)}, x: x}
 	if row.Variant == shaders.Wide {
@@ -46,7 +46,7 @@ func siblings(row *shaders.Kernel, m [3]int, k, n int, tile kernels.Tile) Case {
 	return Case{
 		Kernel: row.Name, Shape: fmt.Sprintf("siblings M=%v K=%d N=%d", m, k, n) + tileName(tile), MaxNMSE: nmseLinear,
 		build: func(j *job) error {
-			t := j.team(row, k, n)
+			t := newTeam(j, row, k, n)
 			a := &t.args
 			w := [3]*uint64{&a.W0, &a.W1, &a.W2}
 			bias := [3]*uint64{&a.Bias0, &a.Bias1, &a.Bias2}
@@ -87,7 +87,7 @@ func residual(row *shaders.Kernel, m, k, n int, tile kernels.Tile) Case {
 	return Case{
 		Kernel: row.Name, Shape: fmt.Sprintf("residual M=%d K=%d N=%d", m, k, n) + tileName(tile), MaxNMSE: nmseLinear,
 		build: func(j *job) error {
-			t := j.team(row, k, n)
+			t := newTeam(j, row, k, n)
 			w, bias, y, err := t.matrix(j, row, m)
 			if err != nil {
 				return err
@@ -120,7 +120,7 @@ func gates(row *shaders.Kernel, m, k, n int, bytes bool, tile kernels.Tile) Case
 	return Case{
 		Kernel: row.Name, Shape: fmt.Sprintf("%s M=%d K=%d N=%d", name, m, k, n) + tileName(tile), MaxNMSE: most,
 		build: func(j *job) error {
-			t := j.team(row, k, n)
+			t := newTeam(j, row, k, n)
 			a, want, err := t.gates(j, row, m)
 			if err != nil {
 				return err
@@ -163,7 +163,7 @@ func gatesSameBits(row *shaders.Kernel) Case {
 	return Case{
 		Kernel: row.Name, Shape: "gates, same bits", MaxNMSE: nmseLinear,
 		build: func(j *job) error {
-			t := j.team(row, k, most)
+			t := newTeam(j, row, k, most)
 			a, want, err := t.gates(j, row, m)
 			if err != nil {
 				return err

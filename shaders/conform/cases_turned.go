@@ -95,10 +95,10 @@ type turnedJob struct {
 
 const turnedPages, turnedPage = 2, 16
 
-func (j *job) turned(row *shaders.Kernel, s turnedShape, sequences int) (*turnedJob, error) {
+func newTurned(j *job, row *shaders.Kernel, s turnedShape, sequences int) (*turnedJob, error) {
 	pos := []uint32{14, 15, 16, 17, 31, 0, 1, 2}[:s.n]
-	t := &turnedJob{p: j.paged(s.kv, sequences, turnedPages, turnedPage, s.headsKV, s.key, s.val), pos: pos, cos: angles(pos, s.turns)}
-	of := j.team(row, s.k, s.n)
+	t := &turnedJob{p: newPaged(j, s.kv, sequences, turnedPages, turnedPage, s.headsKV, s.key, s.val), pos: pos, cos: angles(pos, s.turns)}
+	of := newTeam(j, row, s.k, s.n)
 	t.args = shaders.MulMatRopeArgs{X: of.args.X, S: of.args.S, CosSin: j.addr(j.mat(t.cos)), Pages: j.addr(t.p.table), Pos: j.addr(j.uint32s(pos)),
 		K: uint32(s.k), N: uint32(s.n), Heads: uint32(s.heads | s.headsKV<<16), MaxPages: turnedPages, PagePositions: turnedPage, LayerOff: uint32(t.p.LayerOff)}
 	for i, m := range s.rows() {
@@ -135,7 +135,7 @@ func turned(row *shaders.Kernel, s turnedShape, tile kernels.Tile) Case {
 		Kernel: row.Name, Shape: s.String() + tileName(tile), MaxNMSE: most,
 		build: func(j *job) error {
 			const sequences = 3
-			t, err := j.turned(row, s, sequences)
+			t, err := newTurned(j, row, s, sequences)
 			if err != nil {
 				return err
 			}
@@ -157,7 +157,7 @@ func turned(row *shaders.Kernel, s turnedShape, tile kernels.Tile) Case {
 			for i := 1; i < 3; i++ {
 				for r := range t.y[i].Rows {
 					for h := range s.headsKV {
-						j.cached(t.p, i == 2, h, int(seq[r]), int(t.pos[r]), t.y[i].Row(r), float64(s.k))
+						wantCached(j, t.p, i == 2, h, int(seq[r]), int(t.pos[r]), t.y[i].Row(r), float64(s.k))
 					}
 				}
 			}
@@ -170,8 +170,8 @@ func turned(row *shaders.Kernel, s turnedShape, tile kernels.Tile) Case {
 	}
 }
 
-// cached says what must become of a head of a row of keys, or values, in a cache of floats or halves.
-func (j *job) cached(p *paged, values bool, head, seq, pos int, row []float32, power float64) {
+// wantCached says what must become of a head of a row of keys, or values, in a cache of floats or halves.
+func wantCached(j *job, p *paged, values bool, head, seq, pos int, row []float32, power float64) {
 	size, n, off := 4, p.KeyLen, p.LayerOff
 	if p.Type == gguf.F16 {
 		size = 2
@@ -203,7 +203,7 @@ func turnedSameBits(row *shaders.Kernel, s turnedShape) Case {
 	return Case{
 		Kernel: row.Name, Shape: "same bits " + s.String(), MaxNMSE: nmseLinear,
 		build: func(j *job) error {
-			t, err := j.turned(row, s, 2)
+			t, err := newTurned(j, row, s, 2)
 			if err != nil {
 				return err
 			}
@@ -243,7 +243,7 @@ func turnedAlike(row, plain *shaders.Kernel, s turnedShape, tile kernels.Tile) C
 	return Case{
 		Kernel: row.Name, Shape: "alike " + s.String() + tileName(tile), MaxNMSE: nmseLinear,
 		build: func(j *job) error {
-			t, err := j.turned(row, s, 2)
+			t, err := newTurned(j, row, s, 2)
 			if err != nil {
 				return err
 			}

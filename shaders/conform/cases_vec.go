@@ -144,7 +144,7 @@ type product struct {
 	w, xAt, s uint64  // addresses
 }
 
-func (j *job) product(row *shaders.Kernel, m, k, n, gap int) (*product, error) {
+func newProduct(j *job, row *shaders.Kernel, m, k, n, gap int) (*product, error) {
 	p := &product{row: row, m: m, k: k}
 	at, bytes, err := j.weights(row.Type, m, k, 1)
 	if err != nil {
@@ -190,7 +190,7 @@ func vec(row *shaders.Kernel, m, k, n, gap int, tile kernels.Tile) Case {
 	return Case{
 		Kernel: row.Name, Shape: fmt.Sprintf("M=%d K=%d N=%d gap=%d", m, k, n, gap) + tileName(tile), MaxNMSE: nmseLinear,
 		build: func(j *job) error {
-			p, err := j.product(row, m, k, n, gap)
+			p, err := newProduct(j, row, m, k, n, gap)
 			if err != nil {
 				return err
 			}
@@ -216,7 +216,7 @@ func vecSameBits(row *shaders.Kernel, m, k int) Case {
 	return Case{
 		Kernel: row.Name, Shape: fmt.Sprintf("same bits M=%d K=%d", m, k), MaxNMSE: nmseLinear,
 		build: func(j *job) error {
-			p, err := j.product(row, m, k, most, 0)
+			p, err := newProduct(j, row, m, k, most, 0)
 			if err != nil {
 				return err
 			}

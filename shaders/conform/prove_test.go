@@ -32,7 +32,7 @@ func decodes(t gguf.Type, n int) Case {
 		}
 		in, scale, out, glu := j.mat(x), j.mat(w), j.space(normed), j.space(shape(n, f, 0))
 		j.spare = append(j.spare, out, glu)
-		prepare, attn := j.few(f, 4, 64), j.record
+		prepare, attn := fewRowsBuffers(j, f, 4, 64), j.record
 		half, _ := t.RowBytes(d)
 		j.record = func(r *kernels.Recorder) error {
 			if err := attn(r); err != nil {

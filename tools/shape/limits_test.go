@@ -22,7 +22,6 @@ var exceptions = map[string]exception{
 	"fields internal/kernels.check":    {18, "collects how a device refuses each kernel"},
 	"fields internal/kernels.choice":   {17, "a choice of a variant for one product"},
 
-	"methods shaders/conform.job":     {42, "buffers, dispatch and comparison of one case"},
 	"fields tools/kernelbench.device": {16, "a device under a benchmark"},
 
 	"methods engine/chat/jinja.machine": {70, "an interpreter: one method for each construct of the language"},
