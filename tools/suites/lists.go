@@ -21,6 +21,7 @@ var layers = suite{
 		"internal/calibrate": "measures by vk/xfer, by kernels that TestQuick runs, and by the engine's rehearsal",
 		"tools/golden":       "runs models by the engine's exported calls",
 		"tools/kernelbench":  "measures kernels that TestQuick runs",
+		"tools/kerneltable":  "lists the rules of kernels and opens no device",
 		"tools/soak":         "runs models by the engine's exported calls",
 		"tools/streambench":  "measures by vk/xfer",
 	},
