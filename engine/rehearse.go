@@ -154,7 +154,7 @@ func (d *dummy) step(ctx context.Context, shape predict.StepShape) (time.Duratio
 		if !d.same {
 			d.token = (d.token + 7) % d.vocab
 		}
-		row := step.Next(d.rows, d.seq, d.token, first+i, role)
+		row := step.NewRow(d.rows, d.seq, d.token, first+i, role)
 		row.Logits = i == shape.Rows-1
 		d.rows = append(d.rows, row)
 	}

@@ -97,7 +97,7 @@ func (r *rehearsal) inSlots(ctx context.Context, v view) (asks, ahead float64, e
 	e := o.runner.stepper
 	mode := func(below float64) stepper {
 		return func(ctx context.Context, s predict.StepShape) (time.Duration, error) {
-			e.RunConditionally(below)
+			e.SetConditionalBelow(below)
 			return o.dummy.step(ctx, s)
 		}
 	}

@@ -293,7 +293,7 @@ func (s *Session) run(ctx context.Context, greedy, all bool, use func(step.Resul
 		s.rows = s.rows[:0]
 		for i, id := range s.ids[from : from+n] {
 			last := from+i == len(s.ids)-1
-			row := step.Next(s.rows, s.seq, id, from+i, role)
+			row := step.NewRow(s.rows, s.seq, id, from+i, role)
 			row.Logits = all && seen || last
 			s.rows = append(s.rows, row)
 		}

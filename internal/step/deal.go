@@ -10,8 +10,8 @@ import (
 	"leat/internal/plan"
 )
 
-// unitOps deals each layer's operations out to the units that hold their weights: the plan keeps the weights of one in one unit. What reads
-// no weight runs behind what was before it.
+// unitOps assigns each layer's operations to the units that hold their weights; the plan keeps all weights of an operation in one unit. An
+// operation without weights goes to the unit of the operation before it.
 func unitOps(units []plan.Unit, layer func(l int) []arch.Op) ([][]arch.Op, error) {
 	ops := make([][]arch.Op, len(units))
 	for i := 0; i < len(units); {
@@ -28,7 +28,7 @@ func unitOps(units []plan.Unit, layer func(l int) []arch.Op) ([][]arch.Op, error
 				at = dealExperts(ops[at:i], units[at:i], o) + at
 				continue
 			}
-			for at < i && !holds(&units[at], o.Weights()) {
+			for at < i && !hasTensors(&units[at], o.Weights()) {
 				at++
 			}
 			if at == i {
@@ -40,17 +40,18 @@ func unitOps(units []plan.Unit, layer func(l int) []arch.Op) ([][]arch.Op, error
 	return ops, nil
 }
 
+// ofLayer reports whether a unit holds weights of a layer, not of the output norm or the head.
 func ofLayer(u *plan.Unit) bool { return u.Kind == pack.Layer || u.Kind == pack.Experts }
 
-// holds reports whether a unit holds all of these tensors.
-func holds(u *plan.Unit, tensors []string) bool {
+// hasTensors reports whether a unit holds all of the named tensors, the weights of one operation.
+func hasTensors(u *plan.Unit, tensors []string) bool {
 	return !slices.ContainsFunc(tensors, func(name string) bool {
 		_, ok := u.Tensor(name)
 		return !ok
 	})
 }
 
-// dealExperts gives the operation of experts to each unit that holds some, and returns the last one's index.
+// dealExperts assigns the experts operation o to each unit that holds experts, and returns the index of the last such unit.
 func dealExperts(ops [][]arch.Op, units []plan.Unit, o arch.Op) (last int) {
 	for i := range units {
 		if units[i].Kind == pack.Experts {

@@ -5,19 +5,19 @@ import (
 	"math"
 )
 
-// NotFiniteError says that a step computed logits with NaN or an infinity among them: the model's weights are broken, or what it
-// computed left the range of its numbers. What is banned later, by a mask or a bias, does not count.
+// NotFiniteError says that a step computed a logit that is NaN or an infinity: the model's weights are broken, or a value left the range of
+// its number type. Logits that a mask or a bias sets to minus infinity later do not count.
 type NotFiniteError struct {
-	Position int   // in its session, of the token whose logits they are
-	Token    int32 // the first one whose logit is no finite number
+	Position int   // position of the token whose logits these are
+	Token    int32 // first token whose logit is not a finite number
 }
 
-// Error names both.
+// Error names the position and the token.
 func (e *NotFiniteError) Error() string {
 	return fmt.Sprintf("compute the logits after position %d: that of token %d is not a finite number", e.Position, e.Token)
 }
 
-// Hint says what such an error often means.
+// Hint names likely causes and what to try.
 func (e *NotFiniteError) Hint() string {
 	return "the file may be damaged (its checksum tells), or the model's values leave the range of halves: try --disable fp16 and --kv-type f32"
 }
@@ -47,7 +47,7 @@ func floats(x []float32, m []byte) bool {
 	return seen == 0
 }
 
-// firstNotFinite is where the first such value is.
+// firstNotFinite is the index of the first NaN or infinity in x; len(x): none.
 func firstNotFinite(x []float32) int {
 	for i, v := range x {
 		if math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) {

@@ -15,7 +15,7 @@ import (
 	"leat/shaders"
 )
 
-// run runs the step: by submitting the commands of the last one again, where they are the same, else by recording it.
+// run runs the step. If its commands are those of the last step, run submits them again; otherwise it records and submits the step.
 func (p *pass) run() error {
 	defer p.s.queue.Host.Pause()
 	p.s.Weights.Begin(len(p.asked) > 0)
@@ -56,7 +56,7 @@ func (p *pass) forward() error {
 	return p.s.experts.End()
 }
 
-// unit places one unit, records it, and gives its memory back. The pieces of the head are left out where no row wants logits.
+// unit gets unit i a place, records its operations, and releases the place. The pieces of the head are left out if no row wants logits.
 func (p *pass) unit(i int) error {
 	u := &p.s.Plan.Units[i]
 	if u.Kind == pack.Head && len(p.asked) == 0 {
@@ -82,21 +82,21 @@ func (p *pass) unit(i int) error {
 	return p.release(i, placed)
 }
 
-// layer records the operations of a layer that are dealt to a unit: span by span of the rows, up to what concerns all rows.
+// layer records the operations assigned to unit i: span by span, but those that need all rows at once by [pass.recordAllRows].
 func (p *pass) layer(i int) error {
 	ops := p.s.ops[i]
-	for len(ops) > 0 && p.s.frame.AtHand.N > 0 { // else what comes of it is not wanted
+	for len(ops) > 0 && p.s.frame.AtHand.N > 0 { // no rows at hand: no row wants a result
 		n := 0
 		for n < len(ops) && ops[n].Kind != arch.Experts && ops[n].Kind != arch.KeepAsked {
 			n++
 		}
-		if err := p.record(i, ops[:n]); err != nil {
+		if err := p.recordSpans(i, ops[:n]); err != nil {
 			return err
 		}
 		if n == len(ops) {
 			return nil
 		}
-		if err := p.forAll(i, &ops[n]); err != nil {
+		if err := p.recordAllRows(i, &ops[n]); err != nil {
 			return err
 		}
 		ops = ops[n+1:]
@@ -104,8 +104,8 @@ func (p *pass) layer(i int) error {
 	return nil
 }
 
-// record records operations for each span of the rows.
-func (p *pass) record(i int, ops []arch.Op) error {
+// recordSpans records operations once for each span of the rows at hand.
+func (p *pass) recordSpans(i int, ops []arch.Op) error {
 	f, routes := &p.s.frame, false
 	if len(ops) == 0 || p.s.queue.Commands.Again() {
 		return nil
@@ -125,16 +125,16 @@ func (p *pass) record(i int, ops []arch.Op) error {
 	return nil
 }
 
-// forAll records an operation that concerns all rows together.
-func (p *pass) forAll(i int, o *arch.Op) error {
+// recordAllRows records an operation of unit i that needs all rows at once: [arch.Experts], or [arch.KeepAsked].
+func (p *pass) recordAllRows(i int, o *arch.Op) error {
 	if o.Kind == arch.KeepAsked {
 		return p.keepAsked(o.Values)
 	}
 	return p.s.experts.Run(experts.Layer{Unit: i, Layer: p.s.Plan.Units[i].Layer, Op: o})
 }
 
-// keepAsked has the rest of the step go on with the rows that want logits alone, whose values it gathers. They are rows to decode from here
-// on, also where the others go on beside them.
+// keepAsked gathers the values of the rows that want logits, and goes on with only these rows; without Batch.Keeps it goes on with all rows.
+// In both cases the rows that want logits have the role Decode from then on.
 func (p *pass) keepAsked(values []arch.Value) error {
 	f := &p.s.frame
 	if p.s.queue.Commands.Again() { // it has one row
@@ -148,15 +148,15 @@ func (p *pass) keepAsked(values []arch.Value) error {
 		return err
 	}
 	for _, row := range p.asked {
-		p.kept = append(p.kept, p.rows[row])
-		p.kept[len(p.kept)-1].Role = Decode
+		p.askedRows = append(p.askedRows, p.rows[row])
+		p.askedRows[len(p.askedRows)-1].Role = Decode
 	}
-	p.rows = p.kept
+	p.rows = p.askedRows
 	f.AtHand.Spans, f.AtHand.N, f.AtHand.Kept = spans(f.AtHand.Spans[:0], p.rows, nil), len(p.rows), true
 	return nil
 }
 
-// place waits for a unit, and has the submission being recorded wait for its bytes. Experts in slots are placed as they run.
+// place waits until unit i has a place, and makes the next submission wait for its upload. Experts in slots get places when they run.
 func (p *pass) place(i int) (placed weights.Place, err error) {
 	q := p.s.queue
 	if experts.IsSlotted(&p.s.Plan.Units[i]) {
@@ -176,7 +176,7 @@ func (p *pass) place(i int) (placed weights.Place, err error) {
 		if err := q.Commands.Cut(); err != nil { // what is recorded so far need not wait for the bytes
 			return placed, err
 		}
-		// They come no earlier; work in the queue before that could only wait there.
+		// The bytes come no earlier: a submission queued before that would only wait on the device.
 		if err := q.Host.Await(placed.After); err != nil {
 			return placed, err
 		}
@@ -190,7 +190,7 @@ func (p *pass) place(i int) (placed weights.Place, err error) {
 	return placed, nil
 }
 
-// reads is how many bytes of weights a step reads of a unit.
+// reads is how many bytes of unit i the step reads: none of the output norm if no row wants logits.
 func (p *pass) reads(i int) int64 {
 	if u := &p.s.Plan.Units[i]; u.Kind != pack.Norm || len(p.asked) > 0 {
 		return u.Bytes
@@ -198,7 +198,8 @@ func (p *pass) reads(i int) int64 {
 	return 0
 }
 
-// release gives a unit's memory back once the device has read it, and submits what is worth it.
+// release lets the ring reuse unit i's place once the device has read the unit. It submits what is recorded, for a resident unit only if
+// there is enough of it.
 func (p *pass) release(i int, placed weights.Place) error {
 	q := p.s.queue
 	if placed.Streamed {
@@ -216,7 +217,7 @@ func (p *pass) release(i int, placed weights.Place) error {
 	return nil
 }
 
-// tensor finds a weight of the unit that is recorded, and its address.
+// tensor finds a weight of the unit being recorded, and its device address.
 func (p *pass) tensor(name string) (*pack.Tensor, uint64, error) {
 	u := &p.s.Plan.Units[p.at]
 	if t, ok := u.Tensor(name); ok {
@@ -225,17 +226,18 @@ func (p *pass) tensor(name string) (*pack.Tensor, uint64, error) {
 	return nil, 0, fmt.Errorf("tensor %q is not in %s", name, u.Name)
 }
 
-// keptKey is all that a step's commands depend on that are kept for the next one; its zero: they can't be.
+// keptKey is everything that a step's recorded commands depend on: the next step can submit them again if its key is equal. The zero key means
+// that the commands cannot be kept.
 type keptKey struct {
 	plan           *plan.Plan
 	greedy, logits bool
 	role           kernels.Role
-	slots          bool // experts share them: what lies between two looks at what a router chose is kept, else the step as a whole
-	maxPages       int
-	parts          int // of attention
+	slots          bool // experts are in slots: the commands are kept in parts, split where the host reads a router's choice; false: kept as a whole
+	maxPages       int  // length of a row of the page table
+	parts          int  // parts that attention splits the positions into
 }
 
-// keptKey is the zero where the step can't be like another.
+// keptKey is the key of this step's commands; the zero key if they cannot be kept.
 func (p *pass) keptKey() keptKey {
 	if len(p.rows) != 1 || p.rows[0].Position == 0 || p.s.Trace != nil || p.s.Ops != nil || p.s.Routed != nil || p.s.ReadRate != nil ||
 		p.s.Pacer != nil && p.s.Pacer.Active() {
@@ -257,7 +259,7 @@ func (p *pass) repeat() error {
 	return p.s.queue.Repeat()
 }
 
-// acquire is [weights.Units.Acquire], which may have to wait for what is not on its way yet: then the device gets what is recorded before.
+// acquire calls [weights.Units.Acquire]. If that has to wait, acquire first submits what is recorded, so that the device has work.
 func (p *pass) acquire(i int, placed *weights.Place) (waited time.Duration, err error) {
 	q := p.s.queue
 	if p.s.Weights.Units().Arrived(i) {

@@ -16,10 +16,10 @@ var (
 	float32frombits = math.Float32frombits
 )
 
-// inputs is what a step's inputs are made from.
+// inputs holds the values that a step's inputs are computed from, and memory for the inputs.
 type inputs struct {
-	freqs  []float64 // of rope
-	mscale float64
+	freqs  []float64    // frequencies of rope
+	mscale float64      // factor of rope's cosines and sines
 	embd   *pack.Tensor // token_embd
 
 	// Memory, used again by the next step.
@@ -42,7 +42,7 @@ func (in *inputs) sequences(rows []Row) (n, maxPages int) {
 	return len(in.seqs), maxPages
 }
 
-// embed copies the inputs to the device and decodes the tokens' embeddings into X.
+// embed copies the inputs to the device and decodes the tokens' embeddings into [arch.X], the residual stream.
 func (p *pass) embed() error {
 	regions, err := p.writeInputs()
 	if err != nil || p.s.queue.Commands.Again() {
@@ -56,7 +56,7 @@ func (p *pass) embed() error {
 			}
 		}
 	}
-	if of.Counts.Bytes > 0 { // whatever became of the step before
+	if of.Counts.Bytes > 0 { // an aborted step may have left counts
 		if err := f.Rec.Zero(p.s.scratch, of.Counts.Off, of.Counts.Bytes); err != nil {
 			return err
 		}
@@ -66,8 +66,8 @@ func (p *pass) embed() error {
 
 // writeInputs writes a step's inputs to host memory and returns the regions to copy.
 //
-// The rows of token_embd are gathered here, so that the embedding matrix takes no VRAM; the device decodes them with the same kernel as
-// ever.
+// The rows of token_embd are gathered here, so that the embedding matrix takes no VRAM; the device decodes them
+// with the get_rows kernel.
 func (p *pass) writeInputs() (used [10]plan.Region, err error) {
 	of, m, in, batch := &p.s.Plan.Scratch, p.s.in.Mapped(), &p.s.inputs, &p.s.frame.Batch
 	n, asked := int64(len(p.rows)), int64(len(p.asked))
@@ -88,7 +88,7 @@ func (p *pass) writeInputs() (used [10]plan.Region, err error) {
 		le.PutUint64(m[of.States.Off+int64(16*i):], from)
 		le.PutUint64(m[of.States.Off+int64(16*i+8):], to)
 	}
-	clear(in.seqs) // so that a closed session's can go
+	clear(in.seqs) // so that a closed session's sequence can be freed
 	in.table = slices.Grow(in.table[:0], int(n)*len(in.freqs)*2)[:int(n)*len(in.freqs)*2]
 	if err := p.s.Hyper.Rope.Table(in.table, in.freqs, in.mscale, in.positions); err != nil {
 		return used, err

@@ -7,7 +7,7 @@ import (
 	"leat/internal/arch"
 )
 
-// headNorm normalises the rows that want logits, by a unit that holds the output norm.
+// headNorm applies the output norm, which unit i holds, to the rows that want logits.
 func (p *pass) headNorm(i int) error {
 	u := &p.s.Plan.Units[i]
 	if len(p.asked) == 0 || p.s.queue.Commands.Again() {
@@ -20,7 +20,7 @@ func (p *pass) headNorm(i int) error {
 	return p.s.frame.HeadNorm(p.s.bases[i]+uint64(t.UnitOff), len(p.asked))
 }
 
-// headPiece computes the logits of a run of the vocabulary, by a unit that holds its rows of the head.
+// headPiece computes the logits of the tokens whose rows of the head unit i holds, for the rows that want logits.
 func (p *pass) headPiece(i int) error {
 	if p.s.queue.Commands.Again() {
 		return nil
@@ -56,14 +56,14 @@ func (p *pass) output() error {
 	return nil
 }
 
-// read copies a finished step's output out of the mapped buffer. It fails with a [*NotFiniteError] where that is no finite number.
+// read copies a finished step's output out of the mapped buffer. It fails with a [*NotFiniteError] if a logit is not finite.
 func (s *Stepper) read(rows []Row) (Result, error) {
 	m, to, asked := s.out.Mapped(), &s.results, s.pass.asked
 	if s.pass.greedy {
 		to.IDs = to.IDs[:0]
 		for i, row := range asked {
 			id := int32(le.Uint32(m[s.Plan.Scratch.Logits.Bytes+int64(4*i):]))
-			if id < 0 { // the kernel's word for it
+			if id < 0 { // the kernel gives ^id for a logit that is not finite
 				return Result{}, &NotFiniteError{Position: rows[row].Position, Token: ^id}
 			}
 			to.IDs = append(to.IDs, id)

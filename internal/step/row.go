@@ -9,7 +9,7 @@ import (
 	"leat/shaders"
 )
 
-// The roles of rows.
+// The roles that rows can have.
 const (
 	Prompt = kernels.Prompt
 	Decode = kernels.Decode
@@ -17,20 +17,21 @@ const (
 
 // Row is one token of a step.
 type Row struct {
-	Seq      *kv.Sequence
-	Token    int32
-	Position int          // in its sequence
-	Cell     int          // of its sequence's cache, that its keys and values are written to: its position
-	Parent   int          // the row of this step that it follows; FromCache: it follows what is in the cache
-	Role     kernels.Role // all rows of a sequence have one
-	Logits   bool         // it wants its logits (or, in a greedy step, its argmax)
+	Seq      *kv.Sequence // sequence whose KV cache the row reads and extends
+	Token    int32        // id of the token
+	Position int          // position of the token in Seq
+	Cell     int          // cell of the KV cache that the row's keys and values are written to; must equal Position
+	Parent   int          // index of the step's row before this one in Seq; FromCache: this is the step's first row of Seq
+	Role     kernels.Role // Prompt or Decode, the same for all rows of a sequence
+	Logits   bool         // the row's logits, or in a greedy step their argmax, are part of the result
 }
 
 // FromCache is the parent of a row that follows the tokens in its sequence's cache.
 const FromCache = -1
 
-// Next is the row behind the others of one sequence, the last of rows: token at a position.
-func Next(rows []Row, seq *kv.Sequence, token int32, position int, role kernels.Role) Row {
+// NewRow makes a row for a token of seq, to be appended to rows; rows of one sequence must be adjacent. Its parent is the last of rows if that
+// is a row of seq, else FromCache.
+func NewRow(rows []Row, seq *kv.Sequence, token int32, position int, role kernels.Role) Row {
 	r := Row{Seq: seq, Token: token, Position: position, Cell: position, Parent: FromCache, Role: role}
 	if n := len(rows); n > 0 && rows[n-1].Seq == seq {
 		r.Parent = n - 1
@@ -70,7 +71,7 @@ func (s *Stepper) check(rows []Row, asked []int) ([]int, error) {
 	return asked, nil
 }
 
-// parentOf is the last row of a sequence.
+// parentOf is the index in rows of the last row of a sequence; FromCache: none.
 func parentOf(rows []Row, seq *kv.Sequence) int {
 	for i := len(rows) - 1; i >= 0; i-- {
 		if rows[i].Seq == seq {
@@ -80,8 +81,8 @@ func parentOf(rows []Row, seq *kv.Sequence) int {
 	return FromCache
 }
 
-// spans appends rows as they are recorded: rows of prompts sequence by sequence, rows to decode a few at a time. With asked, ascending
-// indices of rows that want logits, those are rows to decode whatever they were.
+// spans appends the spans in which rows are recorded to list: prompt rows of one sequence, or up to [shaders.FewRows] decode rows. Rows of
+// asked, ascending indices, count as decode rows.
 func spans(list []record.Rows, rows []Row, asked []int) []record.Rows {
 	for i := range rows {
 		r := &rows[i]

@@ -32,7 +32,7 @@ func TestRowsAreChecked(t *testing.T) {
 	s := &Stepper{Options: Options{Plan: &plan.Plan{Chunk: 4, LogitRows: 2}, Hyper: &arch.Hyper{VocabSize: 10}}}
 	run := func(n int) (rows []Row) {
 		for i := range n {
-			rows = append(rows, Next(rows, seqs[0], int32(i), i, Prompt))
+			rows = append(rows, NewRow(rows, seqs[0], int32(i), i, Prompt))
 		}
 		return rows
 	}
@@ -41,7 +41,7 @@ func TestRowsAreChecked(t *testing.T) {
 		change(rows)
 		return rows
 	}
-	two := append(run(2), Next(run(2), seqs[1], 3, 5, Decode))
+	two := append(run(2), NewRow(run(2), seqs[1], 3, 5, Decode))
 	two = append(two, Row{Seq: seqs[0], Token: 1, Position: 2, Cell: 2, Parent: 1, Role: Prompt, Logits: true})
 	for _, c := range []struct {
 		name string
@@ -84,7 +84,7 @@ func TestRowsAreChecked(t *testing.T) {
 	}
 	many := run(4)
 	for i := range 17 {
-		r := Next(many, seqs[1], 1, i, Decode)
+		r := NewRow(many, seqs[1], 1, i, Decode)
 		many = append(many, r)
 	}
 	var sizes []int

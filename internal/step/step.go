@@ -27,61 +27,60 @@ import (
 type Options struct {
 	Device  *vk.Device
 	Kernels *kernels.Kernels
-	VRAM    *mem.Heap
-	Host    *mem.Heap
-	Model   *pack.Model
-	Hyper   *arch.Hyper
-	Plan    *plan.Plan
-	Weights *weights.Store
-	Compute *vk.Timeline // signalled by every submission, with the values 1, 2, 3 …
-	KVType  gguf.Type    // one of shaders.KVTypes
+	VRAM    *mem.Heap      // memory for the scratch
+	Host    *mem.Heap      // host memory for inputs and logits
+	Model   *pack.Model    // tensors and their units
+	Hyper   *arch.Hyper    // hyperparameters
+	Plan    *plan.Plan     // which units are resident, streamed or in slots, and the layout of the scratch
+	Weights *weights.Store // brings units and experts to VRAM
+	Compute *vk.Timeline   // timeline semaphore; each submission signals the next of the values 1, 2, 3 …
+	KVType  gguf.Type      // element type of the KV cache, one of [shaders.KVTypes]
 	Logger  *slog.Logger
 
 	MaxSubmit time.Duration   // longest a submission should run; 0: a quarter of a second
-	Pacer     *pace.Pacer     // asks for rests between submissions; nil: none
+	Pacer     *pace.Pacer     // rests between submissions to keep the device cool; nil: none
 	Trace     *trace.Recorder // nil: no trace
 	Ops       *trace.Ops      // sums up the time of each kernel; nil: none
-	ReadRate  *limit.Rate     // slows the reading of weights in VRAM down; nil: full speed
-	Listen    bool            // poll the device where the host has to answer at once; a CPU device needs the cores itself
-	EveryRow  bool            // the last layer computes rows whose logits no one wants, too
+	ReadRate  *limit.Rate     // limits the bytes of weights read from VRAM per second, to imitate slower memory; nil: full speed
+	Listen    bool            // poll the device where the host must react at once; false for a CPU device, which needs the cores itself
+	EveryRow  bool            // compute the whole last layer for all rows, also for those that want no logits
 
-	// Ran is told of submissions that read resident weights only: the rows of the step, the cost in no unit, and how long the device was
-	// busy; nil: no one is.
+	// Ran is called after each submission that read only resident weights, with the step's rows, the submission's estimated cost, to compare
+	// with other costs, and the time that the device was busy. nil: not called.
 	Ran func(rows int, cost float64, busy time.Duration)
 
-	// Of the layers' experts: see [experts.Options].
-	ConditionalBelow float64
-	MergeExperts     bool
-	Routed           func(rows int, ids []uint16) error
+	ConditionalBelow float64                            // see [experts.Options.ConditionalBelow]
+	MergeExperts     bool                               // see [experts.Options.Merge]
+	Routed           func(rows int, ids []uint16) error // see [experts.Options.Routed]
 }
 
 // Stepper runs steps on one device, one at a time. One goroutine uses it; [Stepper.Counters] may be called by any.
 type Stepper struct {
 	Options
-	queue   *submit.Queue
-	experts experts.Runner
-	frame   record.Frame
-	model   record.Model
-	scratch *vk.Buffer
-	in, out *vk.Buffer  // host memory: a step's inputs, its logits
-	ops     [][]arch.Op // by unit of the plan
-	bases   []uint64    // where each unit lies in this step
+	queue   *submit.Queue  // submits the step's command buffers to the device
+	experts experts.Runner // runs the experts of layers
+	frame   record.Frame   // records operations for the rows at hand
+	model   record.Model   // hyperparameters, scratch and KV cache, for recording
+	scratch *vk.Buffer     // activations in VRAM
+	in, out *vk.Buffer     // host memory for a step's inputs, and for its logits
+	ops     [][]arch.Op    // operations of each unit of the plan
+	bases   []uint64       // device address of each unit in the step under way
 	inputs  inputs
-	pass    pass
-	kept    keptKey
-	results Result // memory for them
-	count   counters
+	pass    pass     // the step under way
+	kept    keptKey  // key of the step whose commands the queue keeps
+	results Result   // memory for the result of a step
+	count   counters // read by Counters
 }
 
 // pass is the step under way.
 type pass struct {
-	s      *Stepper
-	rows   []Row // that the layer at hand has values of
-	asked  []int // of the step's rows, those that want logits
-	kept   []Row // memory for them
-	greedy bool
-	at     int  // unit of the plan that is recorded
-	reuse  bool // the experts' command buffers are kept
+	s         *Stepper
+	rows      []Row // rows that the operation being recorded has values of: the step's, or those kept by keepAsked
+	asked     []int // indices of the step's rows that want logits
+	askedRows []Row // memory for the rows kept by keepAsked
+	greedy    bool  // only the argmax of the logits is computed
+	at        int   // unit of the plan that is recorded; submit.Nothing: none
+	reuse     bool  // the experts' command buffers are kept for the next step
 }
 
 // Result is a step's output; its slices belong to the Stepper until the next step.
@@ -94,19 +93,20 @@ type Result struct {
 type Counters struct {
 	submit.Counters
 	Steps, Rows int64
-	Stalled     time.Duration // the device stood idle, within a step, because weights had not come
+	Stalled     time.Duration // time within steps that the device stood idle because weights had not come
 }
 
+// counters is what [Stepper.Counters] reads; stalled is in nanoseconds.
 type counters struct{ steps, rows, stalled atomic.Int64 }
 
-// Counters may be called by any goroutine.
+// Counters reads the counters. Any goroutine may call it.
 func (s *Stepper) Counters() Counters {
 	c := &s.count
 	return Counters{s.queue.Counters(), c.steps.Load(), c.rows.Load(), time.Duration(c.stalled.Load())}
 }
 
-// leastStamps is twice the submissions of a step whose time is measured, for a small model: a submission for each streamed unit, and what a
-// prompt's rows split off, find room.
+// leastStamps is the least number of a step's command buffers that have timestamps. A step submits one for each streamed unit, and more if the
+// rows of a prompt are split; a model with few units has room for those, too.
 const leastStamps = 256
 
 // New allocates the scratch and builds what every step needs.
@@ -161,13 +161,13 @@ func (s *Stepper) makeExperts() (err error) {
 	return err
 }
 
-// RunsConditionally reports whether layers can run without asking the host where their experts are.
+// RunsConditionally reports whether the device can run layers without asking the host which experts are in VRAM.
 func (s *Stepper) RunsConditionally() bool { return s.experts.RunsConditionally() }
 
-// RunConditionally has layers run without asking the host where they miss experts in less than a share of layers; 0: none does.
-func (s *Stepper) RunConditionally(below float64) { s.experts.RunConditionally(below) }
+// SetConditionalBelow sets [Options.ConditionalBelow], the share of layers missing an expert, between two steps.
+func (s *Stepper) SetConditionalBelow(below float64) { s.experts.RunConditionally(below) }
 
-// Replan goes on with another plan, between two steps: one that differs in where units live.
+// Replan switches to plan p between two steps. Only where units and experts are kept may differ from the plan in use.
 func (s *Stepper) Replan(p *plan.Plan) {
 	s.Plan, s.model.Scratch, s.model.KV = p, &p.Scratch, &p.KV
 	s.experts.Replan(p)
@@ -212,7 +212,7 @@ func (s *Stepper) Step(ctx context.Context, rows []Row, greedy bool) (Result, er
 		defer s.Pacer.End()
 	}
 	if err := s.pass.run(); err != nil {
-		return Result{}, fmt.Errorf("step of %d rows: %w", len(rows), s.queue.Abort(err, s.undo))
+		return Result{}, fmt.Errorf("step of %d rows: %w", len(rows), s.queue.Abort(err, s.dropStep))
 	}
 	if err := s.queue.End(); err != nil {
 		return Result{}, err
@@ -225,9 +225,9 @@ func (s *Stepper) Step(ctx context.Context, rows []Row, greedy bool) (Result, er
 	return s.read(rows)
 }
 
-// begin makes rows the step under way.
+// begin sets up the pass and the frame for a step of rows.
 func (s *Stepper) begin(ctx context.Context, rows []Row, asked []int, greedy bool) {
-	s.pass = pass{s: s, rows: rows, asked: asked, kept: s.pass.kept[:0], greedy: greedy, at: submit.Nothing}
+	s.pass = pass{s: s, rows: rows, asked: asked, askedRows: s.pass.askedRows[:0], greedy: greedy, at: submit.Nothing}
 	f := &s.frame
 	f.AtHand.Spans, f.AtHand.N, f.AtHand.Kept = spans(f.AtHand.Spans[:0], rows, nil), len(rows), false
 	f.Take(f.AtHand.Spans[0])
@@ -236,8 +236,9 @@ func (s *Stepper) begin(ctx context.Context, rows []Row, asked []int, greedy boo
 	s.queue.Begin(ctx, len(rows))
 }
 
-// undo forgets a step that ended before its time; the compute timeline has reached value, the last one that it submitted.
-func (s *Stepper) undo(value uint64) error {
+// dropStep drops the units and experts that were brought for a step that failed or was stopped. The device has done the step's submissions:
+// the compute timeline has reached value, which the last of them signals.
+func (s *Stepper) dropStep(value uint64) error {
 	s.experts.Abort()
 	return s.Weights.Abort(value)
 }
@@ -256,7 +257,7 @@ func (s *Stepper) ran(r *submit.Ran) {
 			r.Idle = min(r.Idle, r.Waited)
 		} else if r.Timed {
 			if late, ok := s.Weights.Late(r.Awaits, r.Before); ok {
-				r.Idle = min(r.Idle, late) // it was the bytes, not us
+				r.Idle = min(r.Idle, late) // idle only as long as the bytes were late; the rest was the host's time
 			}
 		}
 		s.count.stalled.Add(int64(max(0, r.Idle)))
@@ -267,7 +268,7 @@ func (s *Stepper) ran(r *submit.Ran) {
 	}
 }
 
-// name names work on units from one to another of the plan.
+// name is the label, in traces, of work on the units of the plan from one index to another.
 func (s *Stepper) name(from, to int) string {
 	if from == to {
 		return s.Plan.Units[to].Name

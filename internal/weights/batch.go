@@ -10,7 +10,7 @@ import (
 	"leat/vk/xfer"
 )
 
-// Batch is experts of one layer that were taken together: their slots are theirs until the batch is released.
+// Batch is a set of experts of one layer with their slots. The slots cannot be overwritten until the batch is released.
 type Batch struct {
 	x     *Experts
 	layer int                 // of the model
@@ -40,7 +40,7 @@ func (b *Batch) Take(ctx context.Context, layer int, ids []int32) (n int, err er
 	x.hitsFirst(layer, ids)
 	b.taken = cache.Take(l.index, ids, b.taken)
 	x.Counters.took(cache.Stats(), before)
-	x.fromHost.clear() // of a batch that failed
+	x.fromHost.clear() // copies of a batch that failed
 	for i := range b.taken {
 		if b.taken[i].Hit {
 			x.Counters.vramBytes.Add(b.source(i).unit.Bytes)
@@ -63,7 +63,7 @@ func (x *Experts) hitsFirst(layer int, ids []int32) {
 	}
 }
 
-// ID is the number in the layer of the i'th expert taken.
+// ID is the index in the layer of the i'th expert taken.
 func (b *Batch) ID(i int) int { return int(b.taken[i].Expert) - b.x.layers[b.layer].index*b.x.p.Count }
 
 // source is where the bytes of the i'th expert taken come from.
@@ -91,7 +91,7 @@ func (b *Batch) Arrive(ctx context.Context) error {
 			if len(b.x.reads) == 0 {
 				return b.wrongSlot(i)
 			}
-			if err := b.x.land(ctx); err != nil {
+			if err := b.x.finishReads(ctx); err != nil {
 				return err
 			}
 		}
@@ -110,7 +110,7 @@ func (b *Batch) Waits(points []vk.Point) []vk.Point {
 	return b.x.fetcher.waits(t, points)
 }
 
-// At gives the address in VRAM of the i'th expert taken, its number in the layer, and its tensors.
+// At gives the address in VRAM of the i'th expert taken, its index in the layer, and its tensors.
 func (b *Batch) At(i int) (address uint64, id int, unit *pack.Unit, err error) {
 	s := b.slot(i)
 	if !s.holds(&b.taken[i]) {
@@ -145,11 +145,11 @@ func (b *Batch) Release(value uint64, keep int) (kept int, err error) {
 // SlotError says that a slot does not hold the expert that was taken there.
 type SlotError struct {
 	Layer, Expert, Slot        int
-	Found, Generation          int // expert of the class, and how many have been in the slot; generation 0: no expert's bytes are there
+	Found, Generation          int // expert of the class in the slot, and how many experts the slot has had; generation 0: no expert's bytes are in the slot
 	WantExpert, WantGeneration int
 }
 
-// Error names both experts.
+// Error names the expert that was found and the one that was wanted.
 func (e *SlotError) Error() string {
 	return fmt.Sprintf("layer %d expert %d: slot %d holds expert %d, the slot's number %d, wanted %d, number %d", e.Layer, e.Expert, e.Slot, e.Found, e.Generation, e.WantExpert, e.WantGeneration)
 }

@@ -19,18 +19,18 @@ type embedding struct {
 	o      *Options
 	disk   *disk
 	tensor *pack.Tensor // nil: the model has no such matrix
-	count  int64        // of rows
+	count  int64        // rows of the matrix
 	row    int64        // bytes of a row
 
-	kept []byte             // the file from the disk's block on in which the tensor begins; nil: no RAM is for it
-	free func()             // gives kept back
+	kept []byte             // the tensor's bytes, from the start of the disk block in which they begin; nil: the plan has no RAM for them
+	free func()             // frees kept
 	skip int64              // bytes of kept before the tensor
 	read atomic.Int64       // bytes of kept that have been read
 	done chan struct{}      // closed when reading has ended
-	end  context.CancelFunc // of reading
+	end  context.CancelFunc // cancels reading
 }
 
-// embeddingPiece is how many bytes of token_embd are read at a time; the units' reads go on beside.
+// embeddingPiece is how many bytes of token_embd are read at a time, while units are read too.
 const embeddingPiece = 4 << 20
 
 // open finds token_embd and begins to read it, if the plan has RAM for it.
@@ -94,8 +94,8 @@ func (e *embedding) close() {
 	e.kept = nil
 }
 
-// loaded waits until reading has ended.
-func (e *embedding) loaded(ctx context.Context) error {
+// waitRead waits until readAll has returned or ctx ends. It returns no error of readAll, which is logged: rows that are missing are read as needed.
+func (e *embedding) waitRead(ctx context.Context) error {
 	if e.kept == nil {
 		return nil
 	}
@@ -107,7 +107,7 @@ func (e *embedding) loaded(ctx context.Context) error {
 	}
 }
 
-// rows copies the rows of the tokens, each as it is in the file, to dst.
+// rows copies the matrix rows of the tokens to dst, encoded as in the file. It reads rows that are not in RAM from disk.
 func (e *embedding) rows(dst []byte, tokens []int32) error {
 	if e.tensor == nil {
 		return fmt.Errorf("read rows of %s: there is no such matrix", arch.TokenEmbd)
@@ -147,6 +147,7 @@ func (e *embedding) readAbsent(dst []byte, tokens []int32, missing int) error {
 	return errors.Join(errs[:]...)
 }
 
+// embeddingReaders is how many goroutines read rows from disk at once.
 const embeddingReaders = 16
 
 // copyKept copies the row of one token if it is in RAM.
@@ -159,7 +160,7 @@ func (e *embedding) copyKept(dst []byte, id int32) bool {
 	return true
 }
 
-// readRows reads every n-th of the rows, from the first-th on, that are not in RAM.
+// readRows copies the rows of tokens first, first+n, first+2n and so on to dst, and reads from disk those that are not in RAM.
 func (e *embedding) readRows(dst []byte, tokens []int32, first, n int) error {
 	for i := first; i < len(tokens); i += n {
 		id, to := tokens[i], dst[int64(i)*e.row:int64(i+1)*e.row]

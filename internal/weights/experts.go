@@ -27,11 +27,11 @@ type Experts struct {
 	sources  *sources       // where each expert's bytes come from, by layer of the model * p.Count + expert
 	fetcher  *fetcher       // reads and uploads for experts
 	classes  []slotClass    // slots of each size, as the plan classes them
-	layers   []slottedLayer // which slots each layer of the model uses
+	layers   []slottedLayer // for each layer of the model, the class of slots that its experts share
 	batches  []*Batch       // every batch that was made, so that an abort can empty it
 	step     int            // the step under way, counted from 1
 	reads    []slotFetch    // reads of missing experts under way, oldest first
-	fromHost upload         // copies of missing experts that have host copies, submitted when all of a batch are taken
+	fromHost upload         // copies of missing experts that have host copies, submitted when all experts of a batch are taken
 	fromDisk upload         // copies of missing experts that were read, submitted as the reads end
 	evicted  []Evicted      // memory for the list that Evicted returns
 }
@@ -56,9 +56,9 @@ func (s *slot) holds(t *expertcache.Taken) bool {
 
 // slottedLayer says which slots the experts of a layer of the model share.
 type slottedLayer struct {
-	class int // of slots; -1: the layer's experts have none
-	index int // among the layers of the class
-	unit  int // of the plan, that stands for the layer's experts
+	class int // class of slots that the layer's experts use; -1: they have no slots
+	index int // index of the layer among the layers of the class
+	unit  int // index in the plan of the unit that stands for the layer's experts
 }
 
 // Evicted is an expert that has lost its slot.
@@ -93,7 +93,7 @@ func newExperts(ctx context.Context, s *Store) (x *Experts, err error) {
 	return x, nil
 }
 
-// setLayers notes which slots each layer of the model uses.
+// setLayers sets, for each layer of the model, the class of slots that its experts share.
 func (x *Experts) setLayers(p *plan.Plan) {
 	x.layers = make([]slottedLayer, len(x.p.Rest))
 	for l := range x.layers {
@@ -111,7 +111,7 @@ func (x *Experts) setLayers(p *plan.Plan) {
 	}
 }
 
-// setSources notes where the bytes of each expert that may have a slot come from.
+// setSources sets the sources of the experts of all layers with slots, once: replans keep them.
 func (x *Experts) setSources(m *pack.Model, stripe int64) {
 	for i := range m.Units {
 		u := &m.Units[i]
@@ -153,10 +153,10 @@ func (x *Experts) makeSlots(ctx context.Context, class int, policy string) error
 	return nil
 }
 
-// diskTimes is how many times as long a disk takes to bring an expert as a link does, about.
+// diskTimes is about how many times longer it takes to read an expert from disk than to copy its host copy over the link.
 const diskTimes = 16
 
-// weigh tells the policies that experts without a host copy cost more to bring than those with one, so that these lose their slots first.
+// weigh tells the policies that an expert without a host copy costs more to bring than one with a host copy, which loses its slot first.
 func (x *Experts) weigh() {
 	for l := range x.layers {
 		at := &x.layers[l]
@@ -171,7 +171,7 @@ func (x *Experts) weigh() {
 	}
 }
 
-// Begin tells the cache's policy that a layer runs, in a step counted from 1.
+// Begin tells the cache's policy that a layer runs in a step. Steps are counted from 1.
 func (x *Experts) Begin(step, layer int) {
 	x.step = step
 	l := &x.layers[layer]
@@ -259,7 +259,7 @@ func (x *Experts) abort(value uint64) error {
 	return nil
 }
 
-// shrink gives back the blocks of slots that p has no more. The device is idle, and no batch has taken experts.
+// shrink frees the blocks of slots that are not in plan p. The device must be idle, and no batch may have experts.
 func (x *Experts) shrink(p *plan.Experts) {
 	for i := range x.classes {
 		c, n := &x.classes[i], p.Classes[i].Slots()

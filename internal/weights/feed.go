@@ -11,21 +11,21 @@ import (
 type feeder struct {
 	u    *Units
 	ctx  context.Context
-	to   Place  // of the unit that is being uploaded
-	step int    // that the unit is for
-	out  upload // pieces of the unit that were read and are not submitted
+	to   Place  // place of the unit that is being uploaded
+	step int    // step that the unit is uploaded for; 0: it stays in VRAM
+	out  upload // copies of the unit's pieces that were read and are not submitted
 }
 
 // feed runs the feeder, until the walker has ended and all that it sent is uploaded.
 func (u *Units) feed(ctx context.Context) error {
 	f := &feeder{u: u, ctx: ctx, out: upload{f: u.fetcher}}
-	it, ok := <-u.items
+	it, ok := <-u.fetches
 	for ok {
 		if it.hostOnly || it.inPlace.Buffer != nil { // the read brings the bytes to where they are to be
 			if err := f.arrive(it); err != nil {
 				return err
 			}
-			it, ok = <-u.items
+			it, ok = <-u.fetches
 			continue
 		}
 		if err := f.add(it); err != nil {
@@ -34,7 +34,7 @@ func (u *Units) feed(ctx context.Context) error {
 		var next unitFetch
 		more, closed := false, false
 		select {
-		case next, more = <-u.items:
+		case next, more = <-u.fetches:
 			closed = !more
 		default:
 		}
@@ -45,7 +45,7 @@ func (u *Units) feed(ctx context.Context) error {
 			}
 		}
 		if !more && !closed {
-			next, more = <-u.items
+			next, more = <-u.fetches
 		}
 		it, ok = next, more
 	}
@@ -98,7 +98,7 @@ func (f *feeder) add(it unitFetch) (err error) {
 	return nil
 }
 
-// submit submits the upload, to which it was added last. After the last piece of a unit a step may acquire the unit.
+// submit submits the upload, in which the fetch "it" was added last. After the last piece of a unit a step may acquire the unit.
 func (f *feeder) submit(it unitFetch) error {
 	if err := f.out.submit(f.ctx); err != nil {
 		return fmt.Errorf("upload %s: %w", it.src.unit.Name, err)

@@ -20,8 +20,8 @@ type fetch struct {
 	piece   *piece        // nil: the whole source, from its host copy
 	inPlace mem.Span      // VRAM that the host shares, into which the disk is read; without a Buffer: staging or the host copy
 	request *file.Request // the read; nil: the host copy has the bytes, or another goroutine reads them
-	staging *xfer.Slot    // that the read fills; nil: it fills the host copy or inPlace
-	tag     uint64        // of the read and the upload, see [tagOf]
+	staging *xfer.Slot    // slot of staging that the read fills; nil: it fills the host copy or inPlace
+	tag     uint64        // tag of the read and of the upload, see [tagOf]
 	last    bool          // no other piece of the source follows
 }
 
@@ -34,11 +34,11 @@ type fetcher struct {
 	watch    *watch          // told of reads and uploads that have ended
 	up       *xfer.Uploader
 	readers  int                // reads that the disk serves at a time
-	maxReads int                // reads that are under way, or whose bytes are not uploaded yet, at most
-	requests chan *file.Request // requests that are not in use, of maxReads
-	reached  xfer.Ticket        // what the step's queue has waited for
+	maxReads int                // most reads at a time that are under way, or whose bytes are not uploaded yet
+	requests chan *file.Request // read requests that are not in use; there are maxReads in all
+	reached  xfer.Ticket        // ticket of the uploads that the step's queue has waited for
 
-	uploaded, fromDisk atomic.Int64 // bytes
+	uploaded, fromDisk atomic.Int64 // bytes uploaded, and bytes read from disk, so far
 
 	mu   sync.Mutex
 	pool *file.Pool    // the readers; nil: they are stopped
@@ -142,25 +142,25 @@ func (f *fetcher) busyTimes() (disk, link time.Duration) {
 
 // upload gathers copies from host memory to places, to submit them together.
 type upload struct {
-	f      *fetcher
-	copies []xfer.Copy
-	after  uint64      // compute value that the copies wait for
-	before xfer.Ticket // uploads that the copies wait for
-	ends   []uploadEnd
-	waits  []vk.Point // memory for the list of waits
+	f       *fetcher
+	copies  []xfer.Copy
+	after   uint64         // compute value that the copies wait for
+	before  xfer.Ticket    // earlier uploads that the copies wait for
+	targets []uploadTarget // the places, and the staging, that get the upload's ticket
+	waits   []vk.Point     // memory for the list of points to wait for
 }
 
-// uploadEnd is what has to be told when an upload is submitted: a place gets the upload's ticket, and staging can be used again after it.
-type uploadEnd struct {
+// uploadTarget gets the upload's ticket when the upload is submitted: readers of the place wait for the ticket, and so does the next use of the staging.
+type uploadTarget struct {
 	to      *Place
 	staging *xfer.Slot // nil: the bytes come from a host copy
-	last    bool       // the place has got the last of its bytes
+	last    bool       // the copies include the last bytes of the place
 }
 
 // add adds the copies of a fetch, whose bytes are in host memory, to a place.
 func (u *upload) add(r *fetch, to *Place) {
 	u.after, u.before = max(u.after, to.After), u.before.With(to.before)
-	u.ends = append(u.ends, uploadEnd{to, r.staging, r.last})
+	u.targets = append(u.targets, uploadTarget{to, r.staging, r.last})
 	if r.piece == nil {
 		for i := range r.src.pieces {
 			u.copy(r, &r.src.pieces[i], to)
@@ -179,15 +179,15 @@ func (u *upload) copy(r *fetch, p *piece, to *Place) {
 	u.copies = append(u.copies, c)
 }
 
-// submit submits the copies, gives their ticket to the places and the staging, and empties the upload.
+// submit submits the copies, gives their ticket to the targets, and empties the upload.
 func (u *upload) submit(ctx context.Context) error {
 	var t xfer.Ticket
 	var err error
 	if len(u.copies) > 0 {
 		t, err = u.send(ctx)
 	}
-	for i := range u.ends {
-		e := &u.ends[i]
+	for i := range u.targets {
+		e := &u.targets[i]
 		if e.staging != nil {
 			e.staging.Release(t)
 		}
@@ -199,10 +199,10 @@ func (u *upload) submit(ctx context.Context) error {
 
 // clear empties the upload without submitting it.
 func (u *upload) clear() {
-	u.copies, u.ends, u.after, u.before = u.copies[:0], u.ends[:0], 0, xfer.Ticket{}
+	u.copies, u.targets, u.after, u.before = u.copies[:0], u.targets[:0], 0, xfer.Ticket{}
 }
 
-// send submits the copies and what they wait for, and returns their ticket.
+// send submits the copies with their waits, and returns the ticket of the upload.
 func (u *upload) send(ctx context.Context) (t xfer.Ticket, err error) {
 	var bytes int64
 	for i := range u.copies {

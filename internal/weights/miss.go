@@ -15,7 +15,7 @@ import (
 // expert into its host copy.
 type slotFetch struct {
 	fetch
-	slot    *slot // the expert's
+	slot    *slot // slot of the expert
 	dropped bool  // the step that misses the expert was aborted: nothing is uploaded
 }
 
@@ -43,17 +43,17 @@ func (x *Experts) fetch(ctx context.Context, src *source, s *slot, t expertcache
 	for i := range src.pieces {
 		r.piece, r.last = &src.pieces[i], i == len(src.pieces)-1
 		if err := x.read(ctx, r); err != nil {
-			x.abandon(src, err)
+			x.failClaim(src, err)
 			return err
 		}
 	}
 	return nil
 }
 
-// read starts the read of a piece. While all requests or all staging are in use it lands older reads.
+// read starts the read of one piece of an expert. While all requests or all staging are in use, it waits for older reads and submits their uploads.
 func (x *Experts) read(ctx context.Context, r slotFetch) (err error) {
 	for r.request = x.spare(); r.request == nil || r.src.tier != plan.Host && x.staged() == x.p.Staging.Slots; {
-		if err = x.land(ctx); err != nil {
+		if err = x.finishReads(ctx); err != nil {
 			break
 		}
 		if r.request == nil {
@@ -94,8 +94,9 @@ func (x *Experts) staged() (n int) {
 	return n
 }
 
-// abandon ends the claim on a host copy after some of its reads could not be started.
-func (x *Experts) abandon(src *source, err error) {
+// failClaim ends the claim on an expert's host copy with err, because the read of a piece could not be started. If reads of other pieces are under way,
+// the last of them ends the claim.
+func (x *Experts) failClaim(src *source, err error) {
 	if src.tier != plan.Host {
 		return
 	}
@@ -108,8 +109,8 @@ func (x *Experts) abandon(src *source, err error) {
 	x.sources.endClaim(src, err)
 }
 
-// land waits for the oldest read of a missing expert and uploads its bytes, together with those of the next reads that have ended too.
-func (x *Experts) land(ctx context.Context) (err error) {
+// finishReads waits for the oldest read of a missing expert, and submits the upload of its bytes with those of the next reads that have ended.
+func (x *Experts) finishReads(ctx context.Context) (err error) {
 	r := &x.reads[0]
 	if r.request == nil {
 		err = x.sources.waitPresent(ctx, r.src)

@@ -10,7 +10,7 @@ import (
 type monitor struct {
 	mu      sync.Mutex
 	changed *sync.Cond // broadcast after each change that a goroutine may wait for
-	err     error      // the first failure since the last replan
+	err     error      // the first failure of loading since the last replan
 	closing bool       // the store is being closed
 	pausing bool       // the loading goroutines are being stopped, and their failures ignored
 }
@@ -51,7 +51,7 @@ func (m *monitor) fail(err error) {
 	m.changed.Broadcast()
 }
 
-// failed reports whether the store has failed since the last replan.
+// failed reports whether loading, or the last replan, has failed: then waits end with that error until a replan succeeds.
 func (m *monitor) failed() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -73,7 +73,7 @@ func (m *monitor) pause() {
 	m.pausing = true
 }
 
-// resume ends a pause, with the failure that waits are to end with from now on; nil: none.
+// resume ends a pause. From then on waits end with err; nil: they go on.
 func (m *monitor) resume(err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

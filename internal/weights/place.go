@@ -7,12 +7,12 @@ import (
 
 // Place is VRAM for the bytes of one unit or expert: its own part of a resident block, room in the ring, or a slot.
 type Place struct {
-	Streamed bool   // room in the ring, that its reader must give back by [Units.Release]
-	After    uint64 // compute value of the last reader of the bytes before: an upload waits for it, so the new bytes come later
+	Streamed bool   // the place is room in the ring: its reader must give it back by [Units.Release]
+	After    uint64 // compute value at which the place's earlier bytes have been read: the upload of new bytes waits for it
 
 	span    mem.Span
-	before  xfer.Ticket // of uploads of the bytes before that no reader waited for: an upload waits for them too
-	ticket  xfer.Ticket // of the uploads of the bytes: a reader waits for it
+	before  xfer.Ticket // uploads of the place's earlier bytes that no reader waited for: the upload of new bytes waits for them too
+	ticket  xfer.Ticket // ticket of the uploads of the bytes: a reader waits for it
 	filled  bool        // the uploads of all the bytes are submitted
 	awaited bool        // a reader waits for ticket
 }

@@ -6,10 +6,10 @@ import (
 	"leat/internal/plan"
 )
 
-// Replan goes on with p, which [plan.Plan.Shrink] made of the plan in use. It is called between two steps, when the device has done all that was
-// submitted of them. What was prefetched is dropped; what is kept in VRAM or in host memory stays there.
+// Replan goes on with p, which [plan.Plan.Shrink] made of the plan in use. It is called between two steps, when the device has done all work of
+// earlier steps. Prefetched units are dropped; bytes kept in VRAM or in host memory stay there.
 //
-// What failed before is tried again. After an error nothing can be acquired until Replan is called again: where the ring cannot be allocated, with a
+// Loading that failed is tried again. After an error nothing can be acquired until Replan is called again; if the ring could not be allocated, with a
 // plan that takes less.
 func (s *Store) Replan(ctx context.Context, p *plan.Plan) error {
 	s.lock.pause()
@@ -23,8 +23,8 @@ func (s *Store) Replan(ctx context.Context, p *plan.Plan) error {
 	return nil
 }
 
-// Recover begins anew after a failure, with what is in VRAM and in host memory by now. It is called as [Store.Replan] is; the end of ctx does not
-// interrupt it.
+// Recover starts loading again after a failure, with the bytes that are already in VRAM and in host memory. Call it as [Store.Replan]; the end of ctx
+// does not interrupt it.
 func (s *Store) Recover(ctx context.Context) error {
 	if !s.lock.failed() {
 		return nil
@@ -32,7 +32,8 @@ func (s *Store) Recover(ctx context.Context) error {
 	return s.Replan(context.WithoutCancel(ctx), s.o.Plan)
 }
 
-// adopt makes p the plan in use, while no goroutine is loading.
+// adopt switches to plan p: it waits for all uploads, frees the slots and resident blocks that are not in p, and makes an empty ring. No goroutine may
+// be loading.
 func (s *Store) adopt(ctx context.Context, p *plan.Plan) error {
 	up := s.units.fetcher.up
 	if err := up.Wait(ctx, up.Last()); err != nil {

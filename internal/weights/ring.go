@@ -3,26 +3,26 @@ package weights
 // ring says where in the ring's blocks units go: one after another, over the oldest.
 // It is pure bookkeeping. Units are placed, released and overwritten in one order.
 type ring struct {
-	blocks []int64
-	block  int   // where the next unit goes, if it fits there
-	off    int64 // in block
-	live   []region
-	first  int    // index of the oldest region in live, which is used as a circle
-	count  int    // of live regions
-	freed  int    // released regions, which are the oldest ones
-	value  uint64 // compute value after which all places that were overwritten so far have been read
+	blocks []int64  // bytes of each block
+	block  int      // block that the next unit goes to, if it fits there
+	off    int64    // offset of the next unit in block
+	live   []region // regions that are not overwritten yet, used as a circle
+	first  int      // index of the oldest region in live
+	count  int      // regions in live
+	freed  int      // released regions, which are the oldest ones
+	value  uint64   // compute value at which all regions overwritten so far have been read
 }
 
 // region is the part of a block of the ring that a unit occupies.
 type region struct {
 	block      int
 	off, bytes int64
-	value      uint64 // compute value of its release
+	value      uint64 // compute value at which the unit has been read
 }
 
 const ringAlign = 256
 
-// at is the i'th oldest region.
+// at is the i'th oldest region that is not overwritten.
 func (r *ring) at(i int) *region { return &r.live[(r.first+i)%len(r.live)] }
 
 // place finds room for the next unit. It reports false where a unit that is not yet
@@ -65,7 +65,7 @@ func (r *ring) take(to region) (region, uint64, bool) {
 	return to, r.value, true
 }
 
-// grow makes room for more regions.
+// grow makes room in live for more regions; the memory of the ring stays the same.
 func (r *ring) grow() {
 	bigger := make([]region, max(8, 2*len(r.live)))
 	for i := range r.count {

@@ -17,10 +17,10 @@ import (
 type source struct {
 	unit   *pack.Unit // nil: the model has no such expert
 	tag    int        // the unit of the plan that traces name reads and uploads after
-	pieces []piece    // what is read from disk at a time
+	pieces []piece    // parts of the source that are read from disk, one read each
 	tier   plan.Tier  // Host: a host copy is kept; VRAM: the resident bytes are kept; Disk: nothing is
 
-	block int        // of pinned memory, that has the host copy
+	block int        // block of pinned memory that has the host copy
 	host  *vk.Buffer // the block once it is pinned; nil: not yet, or there is no host copy
 	state keptState  // of the kept bytes
 	bad   error      // why a read into the host copy failed, since the copy was claimed last
@@ -35,15 +35,15 @@ const (
 	present                  // all are in the host copy, or their upload to VRAM is submitted
 )
 
-// kept reports whether the source's bytes stay in VRAM or host memory, so that they come from disk once.
+// kept reports whether the plan keeps the source's bytes in VRAM or host memory, so that they are read from disk only once.
 func (s *source) kept() bool { return s.tier == plan.VRAM || s.tier == plan.Host }
 
-// piece is a part of a source that is read from disk at a time.
+// piece is a part of a source that is read from disk by one read.
 type piece struct {
-	file    int   // of the model
-	off, n  int64 // in the file
-	unitOff int64 // in the unit or expert
-	hostOff int64 // in the block of pinned memory
+	file    int   // index of the model's file
+	off, n  int64 // offset and size in the file
+	unitOff int64 // offset in the unit or expert
+	hostOff int64 // offset in the block of pinned memory
 }
 
 // pieces cuts a unit's extents where blocks of the disk begin, so that no block is read twice, and where stripes do, so that each piece is on one

@@ -7,18 +7,18 @@ import (
 	"leat/internal/expertcache"
 )
 
-// ExpertStats is what the slots of experts were asked for, and what came of it.
+// ExpertStats counts the experts that layers needed, and where their bytes came from.
 type ExpertStats struct {
-	Hits                   int64 // experts that a layer needed and VRAM had
-	HostMisses, DiskMisses int64 // and had not, by where they came from
+	Hits                   int64 // experts that a layer needed and that were in VRAM
+	HostMisses, DiskMisses int64 // experts that a layer needed and that came from host memory, or from disk
 	Evictions              int64 // experts that lost their slot to another
-	VRAMBytes              int64 // of the hits
-	UploadedBytes          int64 // to the slots
-	DiskBytes              int64 // read from disk for that
+	VRAMBytes              int64 // bytes of the hits
+	UploadedBytes          int64 // bytes uploaded to slots
+	DiskBytes              int64 // bytes of missing experts read from disk
 
-	Layers, Needed int64         // layers that all rows of a step passed through, once each; the different experts that these needed
-	Ahead          int64         // of Layers, those of steps of one token that found all theirs without asking the host
-	Stalled        time.Duration // the device stood idle within steps because experts had not come; a part of all such waiting
+	Layers, Needed int64         // runs of a layer with all rows of a step; different experts that these runs needed, summed up
+	Ahead          int64         // the part of Layers, in steps of one token, that had all experts in VRAM and did not ask the host
+	Stalled        time.Duration // time within steps that the device stood idle because experts had not come; a part of what a step's counters call Stalled
 }
 
 // Less subtracts earlier statistics b from s: what happened in between.
@@ -30,10 +30,10 @@ func (s ExpertStats) Less(b ExpertStats) ExpertStats {
 	}
 }
 
-// Asked is how often an expert was needed.
+// Asked is how often a layer needed an expert: hits and misses.
 func (s ExpertStats) Asked() int64 { return s.Hits + s.HostMisses + s.DiskMisses }
 
-// HitRate is the part of what was asked for that was in VRAM.
+// HitRate is the share of needed experts that were in VRAM.
 func (s ExpertStats) HitRate() float64 { return float64(s.Hits) / float64(max(1, s.Asked())) }
 
 // Distinct is how many different experts a layer of a step needed, on average.
@@ -45,7 +45,7 @@ type ExpertCounters struct {
 	layers, ahead, needed, stalled                                atomic.Int64 // stalled: ns
 }
 
-// took counts what a cache was asked for between two looks at its statistics.
+// took adds the hits and evictions of a cache between two readings of its statistics.
 func (c *ExpertCounters) took(now, before expertcache.Stats) {
 	c.hits.Add(now.Hits - before.Hits)
 	c.evictions.Add(now.Evictions - before.Evictions)
@@ -63,7 +63,7 @@ func (c *ExpertCounters) Ahead() { c.ahead.Add(1) }
 // Idle counts time that the device waited for experts.
 func (c *ExpertCounters) Idle(d time.Duration) { c.stalled.Add(int64(d)) }
 
-// Stats may be called by any goroutine. A nil Experts has all zero.
+// Stats reads the counters. Any goroutine may call it. For a nil Experts all are zero.
 func (x *Experts) Stats() ExpertStats {
 	if x == nil {
 		return ExpertStats{}

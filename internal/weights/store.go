@@ -31,7 +31,7 @@ type Options struct {
 	Progress func(doneBytes, totalBytes int64)
 	Shared   mem.Shared      // the memory that a plan in place allocates
 	Queues   []*vk.Queue     // to upload on; nil: the device's transfer queues
-	Fault    file.Fault      // for tests: fails reads
+	Fault    file.Fault      // a test's hook that fails reads
 	Trace    *trace.Recorder // of reads and uploads; nil: they are not traced
 
 	Policy string // which expert loses its slot, see [expertcache.ByName]; "": the default
@@ -41,8 +41,8 @@ type Options struct {
 
 // Store holds a model's weights. One goroutine calls Begin, Abort, Replan and Recover.
 type Store struct {
-	o        Options            // as given to New, but for the plan: the one in use
-	life     context.Context    // of reads that must go on when a step is canceled; ends when the store is closed
+	o        Options            // the options given to New; Plan is the plan in use
+	life     context.Context    // context of reads that must go on when a step is canceled; ends when the store is closed
 	end      context.CancelFunc // ends life
 	lock     monitor            // guards what steps and the loading goroutines share
 	progress progress           // how many of the bytes that are kept have arrived
@@ -102,7 +102,7 @@ func (s *Store) Units() *Units { return s.units }
 // Experts gives access to the experts in slots; nil: the plan has none.
 func (s *Store) Experts() *Experts { return s.experts }
 
-// count sets the progress of loading by what the sources say now.
+// count sums up the progress of loading anew from the states of all sources.
 func (s *Store) count() {
 	s.lock.mu.Lock()
 	defer s.lock.mu.Unlock()
@@ -185,10 +185,10 @@ func (s *Store) Loaded(ctx context.Context) error {
 	if err := s.units.loaded(ctx); err != nil {
 		return err
 	}
-	return s.embd.loaded(ctx)
+	return s.embd.waitRead(ctx)
 }
 
-// Embeddings copies the rows of token_embd for the tokens to dst, encoded as in the file.
+// Embeddings copies the rows of token_embd for the tokens to dst, encoded as in the file. It reads rows that are not in RAM from disk.
 func (s *Store) Embeddings(dst []byte, tokens []int32) error { return s.embd.rows(dst, tokens) }
 
 // Traffic returns the bytes uploaded and the bytes read from disk so far.
@@ -214,7 +214,7 @@ func (s *Store) Busy() (disk, link time.Duration) {
 	return disk, link
 }
 
-// Collect looks which uploads have ended by now: [Store.Busy], [Store.Late] and traces know of no others.
+// Collect finds out which uploads have ended. [Store.Busy], [Store.Late] and traces include an upload only after the Collect that follows its end.
 func (s *Store) Collect() error {
 	if s.experts != nil {
 		if err := s.experts.fetcher.up.Collect(); err != nil {

@@ -17,7 +17,7 @@ type Units struct {
 	sources *sources       // where each unit's bytes come from, by index in the plan
 	fetcher *fetcher       // reads and uploads for units
 	list    []unit         // the units with their places, by index in the plan
-	items   chan unitFetch // fetches on their way from the walker to the feeder
+	fetches chan unitFetch // fetches whose reads the walker has started, on their way to the feeder
 	serving int            // the walker's: the step that it brings bytes for, counted from 1; 0: it is loading
 
 	// Under the lock.
@@ -38,7 +38,7 @@ type unit struct {
 type unitFetch struct {
 	fetch
 	unit     int  // index in the plan
-	step     int  // that the bytes are for; 0: they stay in VRAM
+	step     int  // step that the bytes are for; 0: they stay in VRAM
 	first    bool // no other piece of the unit comes before
 	hostOnly bool // the bytes go to the host copy, and are not uploaded now
 }
@@ -46,11 +46,11 @@ type unitFetch struct {
 // arrival is a streamed unit in the ring whose upload is submitted.
 type arrival struct {
 	unit  int
-	step  int // that the bytes are for
+	step  int // step that the bytes are for
 	place Place
 }
 
-// stepLog is what the walker has to know of the steps. It is used under the lock.
+// stepLog tells the walker which steps have begun and been aborted. It is used under the lock.
 type stepLog struct {
 	begun   int    // steps that have begun
 	aborted int    // number of the last step that was aborted, whose bytes are dropped
@@ -69,7 +69,7 @@ func newUnits(s *Store) (u *Units, err error) {
 	return u, nil
 }
 
-// adopt makes p the plan in use, while no goroutine is loading. Units that have a new tier, or that were on their way, are brought anew.
+// adopt switches the units to plan p. Units with a new tier, or on their way to VRAM, are brought again. No goroutine may be loading.
 func (u *Units) adopt(p *plan.Plan) {
 	for i := range p.Units {
 		v, at, src := &p.Units[i], &u.list[i], &u.sources.list[i]
@@ -84,10 +84,10 @@ func (u *Units) adopt(p *plan.Plan) {
 	u.steps.heads, u.steps.ended = nil, false
 }
 
-// start starts the readers, before the walker and the feeder start.
+// start starts the readers of the disk, and makes the channel to the feeder. The walker and the feeder must not run yet.
 func (u *Units) start() {
 	u.fetcher.start()
-	u.items = make(chan unitFetch, 2*u.fetcher.maxReads)
+	u.fetches = make(chan unitFetch, 2*u.fetcher.maxReads)
 }
 
 // close frees staging and pinned memory. The units' VRAM is the store's.
@@ -212,7 +212,8 @@ func (u *Units) loaded(ctx context.Context) error {
 	return u.fetcher.up.Wait(ctx, last)
 }
 
-// room finds a place in the ring for the next unit. It waits until a step has released the units in the way, or was aborted before it acquired them.
+// room finds a place in the ring for the next unit. It waits until no step needs the units in the way: each was released by the step that acquired it,
+// or was brought for a step that is aborted.
 func (u *Units) room(ctx context.Context, bytes int64) (to Place, err error) {
 	u.lock.mu.Lock()
 	defer u.lock.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 // walk runs the walker: it goes through the units in execution order, step after step, starts their reads and sends them to the feeder; kept bytes it
 // reads only once. It ends when no unit is left to bring.
 func (u *Units) walk(ctx context.Context) error {
-	defer close(u.items)
+	defer close(u.fetches)
 	if err := u.load(ctx); err != nil {
 		return err
 	}
@@ -48,7 +48,8 @@ func (u *Units) load(ctx context.Context) error {
 	return nil
 }
 
-// walkStep brings the units that one step needs, in order, and reports whether there were any to bring. It does not return before the step has begun.
+// walkStep starts the reads of the units that one step needs, in order, before the step begins if the ring has room. It returns once the step has
+// begun, or at once with more false if no unit has to be brought.
 func (u *Units) walkStep(ctx context.Context) (more bool, err error) {
 	u.lock.mu.Lock()
 	u.serving = u.steps.next()
@@ -146,7 +147,7 @@ func (u *Units) read(ctx context.Context, it unitFetch) error {
 // send hands a fetch to the feeder.
 func (u *Units) send(ctx context.Context, it unitFetch) error {
 	select {
-	case u.items <- it:
+	case u.fetches <- it:
 		return nil
 	case <-ctx.Done():
 		return errClosing
