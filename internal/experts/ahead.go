@@ -10,45 +10,43 @@ import (
 	"leat/internal/weights"
 )
 
-// ahead runs layers of a step of one row without asking the host where their experts are. The device has a table of all experts in VRAM; a
-// router looks up those it chose, and the layer's dispatches run under the condition that all were there. If one was not, they are
-// skipped, with all layers that follow, until the host has had it uploaded and submits the same commands again. The host learns of layers
-// that ran well by and by.
+// ahead runs the layers of a one-row step conditionally, without asking the host: the device looks up each chosen expert in its table of
+// experts in VRAM. If one is missing, it skips this layer and all later ones; the host uploads it and submits the same commands again.
 type ahead struct {
-	s      *slotted
-	table  residents
-	steady bool    // the step before waited for nothing but experts
-	misses float64 // how likely a layer misses an expert, by those before
+	s        *slotted  // the runner whose layers these are
+	table    residents // the device's table of experts in VRAM
+	steady   bool      // the last step was kept and never cut, as it waited for experts only: the next step may run conditionally
+	missRate float64   // share of recent layers that missed an expert, a running mean
 
-	layers  []aheadLayer // of the step: of those nothing is known yet
-	waiting int          // of them, those of the next submission
-	open    bool         // the open command buffer is such a layer's
+	layers    []aheadLayer // the step's conditional layers whose outcome the host has not read yet, in order
+	enqueued  int          // how many of layers are enqueued and not submitted
+	layerOpen bool         // the open command buffer belongs to a conditional layer
 }
 
-// aheadLayer is a layer that was submitted ahead.
+// aheadLayer is a layer that runs conditionally.
 type aheadLayer struct {
 	Layer
-	after   kernels.Brought // what its command buffer relies on
-	closed  int             // the step's command buffers closed before its own
-	value   uint64          // of its submission; 0: it is enqueued
-	counted bool            // what it used is told to the policies
-	skipped bool            // it was, and has yet to be submitted again
-	bytes   int64           // of weights that its command buffer reads, once that was submitted
+	after   kernels.Brought // inputs, quantized by earlier commands, that the layer's command buffer reads
+	closed  int             // index of the layer's command buffer among those closed in this step
+	value   uint64          // timeline value of the layer's submission; 0: not submitted
+	counted bool            // the cache policies have been told which experts the layer used
+	skipped bool            // the device skipped the layer, and it is not submitted again yet
+	bytes   int64           // bytes of weights that the layer's command buffer reads; set when the layer is skipped
 }
 
 const (
-	missWeight = 1.0 / 32 // weight of the last layer in the likelihood of misses
-	lastAhead  = 2        // layers of the step's last submission: what they used is told to the policies while the device is idle
+	missWeight = 1.0 / 32 // weight of the newest layer in ahead.missRate
+	lastAhead  = 2        // layers in a step's last submission: the policies learn of them while the device is idle, so few is better
 )
 
-// newAhead makes it where the device can skip dispatches; else it is nil.
+// newAhead returns nil if the options, the slots or the device rule out conditional layers.
 func newAhead(s *slotted) (*ahead, error) {
 	o := &s.o
 	if o.ConditionalBelow == 0 || !o.Device.Features.ConditionalRendering || !oneRowFits(&s.o) {
 		return nil, nil
 	}
-	a := &ahead{s: s, misses: 1}
-	if ok, err := a.skips(); err != nil {
+	a := &ahead{s: s, missRate: 1}
+	if ok, err := a.canSkip(); err != nil {
 		return nil, err
 	} else if !ok {
 		o.Logger.Warn("conditional dispatches do not do what they should: every layer asks the host where its experts are")
@@ -68,35 +66,36 @@ func oneRowFits(o *Options) bool {
 	return true
 }
 
+// begin drops what is left of the last step.
 func (a *ahead) begin() {
-	a.layers, a.waiting, a.open = a.layers[:0], 0, false
+	a.layers, a.enqueued, a.layerOpen = a.layers[:0], 0, false
 	a.s.o.Frame.Lookup = record.Lookup{}
 }
 
-// missed adds how many experts a layer missed to what is expected of the next ones.
-func (a *ahead) missed(n int) {
+// noteMisses updates the miss rate with the number of experts that a layer missed.
+func (a *ahead) noteMisses(n int) {
 	if a == nil {
 		return
 	}
-	a.misses -= missWeight * a.misses
+	a.missRate -= missWeight * a.missRate
 	if n > 0 {
-		a.misses += missWeight
+		a.missRate += missWeight
 	}
 }
 
-// may reports whether the layer at hand may run without asking.
-func (a *ahead) may() bool {
-	return a != nil && a.s.parts.kept && a.steady && (len(a.layers) > 0 || a.misses < a.s.o.ConditionalBelow)
+// mayRun reports whether the next layer may run conditionally.
+func (a *ahead) mayRun() bool {
+	return a != nil && a.s.parts.kept && a.steady && (len(a.layers) > 0 || a.missRate < a.s.o.ConditionalBelow)
 }
 
-// run records a layer under the condition that its experts are in VRAM.
+// run records a layer to run on the condition that all its chosen experts are in VRAM.
 func (a *ahead) run(l Layer) error {
 	s, q := a.s, a.s.o.Queue
 	after := q.Commands.Left()
-	if err := a.between(l.Layer); err != nil {
+	if err := a.closePrevious(l.Layer); err != nil {
 		return err
 	}
-	if len(a.layers) == 0 || a.waiting >= plan.Stride(a.misses) || s.layers-s.nth[l.Layer] == lastAhead {
+	if len(a.layers) == 0 || a.enqueued >= plan.Stride(a.missRate) || s.layers-s.nth[l.Layer] == lastAhead {
 		if err := s.flush(); err != nil {
 			return err
 		}
@@ -105,7 +104,7 @@ func (a *ahead) run(l Layer) error {
 		}
 	}
 	if len(a.layers) == 0 {
-		if err := a.prelude(l.Layer); err != nil {
+		if err := a.openPrelude(l.Layer); err != nil {
 			return err
 		}
 		if err := q.Commands.Enqueue(); err != nil {
@@ -113,7 +112,7 @@ func (a *ahead) run(l Layer) error {
 		}
 	}
 	a.layers = append(a.layers, aheadLayer{Layer: l, after: after})
-	a.waiting++
+	a.enqueued++
 	again, err := a.openLayer(&a.layers[len(a.layers)-1])
 	if err != nil || again {
 		return err
@@ -123,29 +122,29 @@ func (a *ahead) run(l Layer) error {
 	return s.o.Frame.EachSpan(l.Op, &s.o.Plan.Units[l.Unit])
 }
 
-// between ends what is open before a layer that is to run ahead. The layer before looks its experts up, if it runs ahead itself.
-func (a *ahead) between(layer int) error {
-	if !a.open {
+// closePrevious ends the command buffer before a conditional layer. A conditional layer before it has looked up this layer's experts.
+func (a *ahead) closePrevious(layer int) error {
+	if !a.layerOpen {
 		if err := a.s.copyChoice(layer); err != nil {
 			return err
 		}
 	} else if f := a.s.o.Frame; !a.s.o.Queue.Commands.Again() && f.Rec.Copied() {
 		f.Rec.Barrier()
 	}
-	if err := a.close(); err != nil {
+	if err := a.endLayer(); err != nil {
 		return err
 	}
 	return a.s.o.Queue.Commands.Enqueue()
 }
 
-// openLayer opens a layer's command buffer.
+// openLayer opens the kept command buffer of a conditional layer. again reports that it was recorded in an earlier step.
 func (a *ahead) openLayer(l *aheadLayer) (again bool, err error) {
 	s, q, f := a.s, a.s.o.Queue, a.s.o.Frame
-	again, err = q.Commands.OpenKept(s.keptOf(l.Layer.Layer)+2, l.after, true)
+	again, err = q.Commands.OpenKept(s.keptSlot(l.Layer.Layer)+2, l.after, true)
 	if err != nil {
 		return false, err
 	}
-	l.closed, l.value, a.open = q.Commands.Closed(), 0, true
+	l.closed, l.value, a.layerOpen = q.Commands.Closed(), 0, true
 	for i := range l.Op.Ops {
 		if l.Op.Ops[i].Kind == arch.MulMatID {
 			if t, ok := s.o.Plan.Units[l.Unit].Tensor(l.Op.Ops[i].Weight); ok {
@@ -153,20 +152,20 @@ func (a *ahead) openLayer(l *aheadLayer) (again bool, err error) {
 			}
 		}
 	}
-	f.Experts = record.ExpertTable{Address: a.table.address(l.Layer.Layer), Last: f.Hyper.Experts.Count}
+	f.Experts = record.ExpertTable{Address: a.table.entriesAddress(l.Layer.Layer), Last: f.Hyper.Experts.Count}
 	f.Lookup = record.Lookup{Layer: nextSlottedLayer(s.o.Plan, l.Unit)}
 	if f.Lookup.Layer != nothing {
-		f.Lookup.Address = a.table.head(f.Lookup.Layer)
+		f.Lookup.Address = a.table.layerAddress(f.Lookup.Layer)
 	}
 	return again, nil
 }
 
-// close ends what is recorded of a layer that runs ahead.
-func (a *ahead) close() error {
-	if a == nil || !a.open {
+// endLayer ends the conditional section of the open command buffer, if that belongs to a conditional layer.
+func (a *ahead) endLayer() error {
+	if a == nil || !a.layerOpen {
 		return nil
 	}
-	a.open = false
+	a.layerOpen = false
 	a.s.o.Frame.Lookup = record.Lookup{}
 	if a.s.o.Queue.Commands.Again() {
 		return nil
@@ -178,9 +177,9 @@ func (a *ahead) close() error {
 	return nil
 }
 
-// tellHost ends a submission of layers that run ahead: what they write to host memory is to be seen.
+// tellHost enqueues a barrier that makes visible to the host what the enqueued conditional layers write to host memory.
 func (a *ahead) tellHost() error {
-	if a == nil || a.waiting == 0 {
+	if a == nil || a.enqueued == 0 {
 		return nil
 	}
 	q := a.s.o.Queue
@@ -191,7 +190,7 @@ func (a *ahead) tellHost() error {
 	return q.Commands.Enqueue()
 }
 
-// submitted notes that what was enqueued is submitted.
+// submitted gives the conditional layers that were enqueued the timeline value of their submission.
 func (a *ahead) submitted() {
 	if a == nil {
 		return
@@ -201,11 +200,11 @@ func (a *ahead) submitted() {
 			l.value = a.s.o.Queue.Value()
 		}
 	}
-	a.waiting = 0
+	a.enqueued = 0
 }
 
-// settle learns how the layers submitted ahead went: all, or those before the last submission. Where one was skipped its experts are
-// uploaded, and it is submitted again with those behind it.
+// settle waits for submitted conditional layers, all or those before the last submission, and counts the experts they used. If one was
+// skipped, settle uploads its missing experts and submits it again with those after it.
 func (a *ahead) settle(all bool) error {
 	if a == nil {
 		return nil
@@ -213,7 +212,7 @@ func (a *ahead) settle(all bool) error {
 	q := a.s.o.Queue
 	for len(a.layers) > 0 && a.layers[0].value != 0 {
 		value, n := a.layers[0].value, 0
-		if more := a.layers[len(a.layers)-1].skipped; more && value == q.Value() { // the next ones run while the host looks at these
+		if more := a.layers[len(a.layers)-1].skipped; more && value == q.Value() { // the device runs the next ones while the host looks at these
 			if err := a.submitSkipped(); err != nil {
 				return err
 			}
@@ -223,8 +222,8 @@ func (a *ahead) settle(all bool) error {
 		if err := q.Host.Hear(value); err != nil {
 			return err
 		}
-		for n < len(a.layers) && a.layers[n].value == value && a.s.went(a.layers[n].Layer.Layer) {
-			if err := a.went(&a.layers[n]); err != nil {
+		for n < len(a.layers) && a.layers[n].value == value && a.s.ranConditionally(a.layers[n].Layer.Layer) {
+			if err := a.countUsed(&a.layers[n]); err != nil {
 				return err
 			}
 			n++
@@ -239,26 +238,26 @@ func (a *ahead) settle(all bool) error {
 	return nil
 }
 
-// went tells the policies what a layer used that ran ahead.
-func (a *ahead) went(l *aheadLayer) error {
+// countUsed tells the cache policies which experts a conditional layer used, once it has run.
+func (a *ahead) countUsed(l *aheadLayer) error {
 	if l.counted {
 		return nil
 	}
 	s, x := a.s, a.s.x
-	if err := a.take(l); err != nil {
+	if err := a.takeChosen(l); err != nil {
 		return err
 	}
 	if !s.waves.present.Arrived() {
 		return fmt.Errorf("layer %d ran ahead without some of its experts", l.Layer.Layer)
 	}
-	a.missed(0)
+	a.noteMisses(0)
 	x.Counters.Ahead()
 	_, err := s.waves.present.Release(l.value, 0)
 	return err
 }
 
-// take takes all experts that a layer chose into the batch of those present.
-func (a *ahead) take(l *aheadLayer) error {
+// takeChosen takes all experts that a layer chose into the batch waves.present, and starts to fetch the missing ones.
+func (a *ahead) takeChosen(l *aheadLayer) error {
 	s, n := a.s, &a.s.waves.need
 	if err := s.countNeed(l.Layer.Layer); err != nil {
 		return err
@@ -273,13 +272,13 @@ func (a *ahead) take(l *aheadLayer) error {
 	return err
 }
 
-// resolve has the missing experts of the first layer uploaded, which was skipped with all behind it, and submits all of these again.
+// resolve uploads the missing experts of the first of layers, which the device skipped along with all later ones, and submits all again.
 func (a *ahead) resolve() error {
 	s, q, l := a.s, a.s.o.Queue, &a.layers[0]
-	if err := q.Host.Hear(q.Value()); err != nil { // those behind it are skipped, and soon over
+	if err := q.Host.Hear(q.Value()); err != nil { // the layers after it are skipped too, so the wait is short
 		return err
 	}
-	if a.waiting > 0 {
+	if a.enqueued > 0 {
 		return fmt.Errorf("layer %d was skipped while others wait to be submitted", l.Layer.Layer)
 	}
 	for i := range a.layers {
@@ -288,10 +287,10 @@ func (a *ahead) resolve() error {
 		}
 	}
 	q.Commands.Discount(l.closed)
-	if err := a.take(l); err != nil {
+	if err := a.takeChosen(l); err != nil {
 		return err
 	}
-	a.missed(1)
+	a.noteMisses(1)
 	waited, err := q.Host.Blocked(s.waves.present.Arrive)
 	if err != nil {
 		return err
@@ -300,7 +299,7 @@ func (a *ahead) resolve() error {
 		return err
 	}
 	s.waves.points = s.waves.present.Waits(s.waves.points[:0])
-	if err := a.prelude(l.Layer.Layer); err != nil {
+	if err := a.openPrelude(l.Layer.Layer); err != nil {
 		return err
 	}
 	q.Commands.Work().Waited, q.Commands.Work().Awaits = waited, l.Unit
@@ -319,14 +318,14 @@ func (a *ahead) resolve() error {
 	return err
 }
 
-// submitSkipped submits the next layers again that were skipped: no more at a time than are likely to go well.
+// submitSkipped submits the next skipped layers again: at most as many as are unlikely to miss an expert, see [plan.Stride].
 func (a *ahead) submitSkipped() error {
 	for i := range a.layers {
 		l := &a.layers[i]
 		if !l.skipped {
 			continue
 		}
-		if a.waiting >= plan.Stride(a.misses) {
+		if a.enqueued >= plan.Stride(a.missRate) {
 			break
 		}
 		again, err := a.openLayer(l)
@@ -336,9 +335,9 @@ func (a *ahead) submitSkipped() error {
 		if !again {
 			return fmt.Errorf("layer %d: its commands were not kept", l.Layer.Layer)
 		}
-		a.open, l.skipped = false, false
+		a.layerOpen, l.skipped = false, false
 		a.s.o.Queue.Commands.Work().WeightBytes = l.bytes
-		a.waiting++
+		a.enqueued++
 		if err := a.s.o.Queue.Commands.Enqueue(); err != nil {
 			return err
 		}
@@ -347,9 +346,9 @@ func (a *ahead) submitSkipped() error {
 	return a.s.flush()
 }
 
-// prelude opens a command buffer that tells the device which experts were uploaded and evicted, and has it look up those of a layer; no
-// other layer may run before it has looked.
-func (a *ahead) prelude(layer int) error {
+// openPrelude opens a command buffer that updates the device's table of experts and looks up the experts of a layer. It clears all run
+// flags first: the device skips each conditional layer whose lookup has not set its flag.
+func (a *ahead) openPrelude(layer int) error {
 	s, q, f := a.s, a.s.o.Queue, a.s.o.Frame
 	if err := q.Commands.Open(); err != nil {
 		return err
@@ -361,16 +360,17 @@ func (a *ahead) prelude(layer int) error {
 		return err
 	}
 	f.Rec.Barrier()
-	return f.LookUp(a.table.head(layer))
+	return f.LookUp(a.table.layerAddress(layer))
 }
 
-// over is told that the device has ended a step, which waited for nothing but experts if it is steady.
-func (a *ahead) over(steady bool) {
+// setSteady is called when the device has ended a step. Only after a steady one may layers of the next step run conditionally.
+func (a *ahead) setSteady(steady bool) {
 	if a != nil {
 		a.steady = steady
 	}
 }
 
+// abort drops the state of a step that failed or was stopped; the device's table is copied anew in the next step.
 func (a *ahead) abort() {
 	if a != nil {
 		a.steady = false
@@ -379,7 +379,7 @@ func (a *ahead) abort() {
 	}
 }
 
-// note notes where the experts of a batch are, which the device's queue has waited for.
+// note writes the addresses of a batch's experts to the table. The compute queue must wait for their uploads before the next lookup.
 func (a *ahead) note(b *weights.Batch) error {
 	if a == nil {
 		return nil

@@ -12,19 +12,20 @@ import (
 
 var le = binary.LittleEndian
 
-// choices is host memory into which the device writes what each layer's router chose: for each layer that has experts a word that says
-// whether it ran without asking the host, then (rows, Used) uint32 experts.
+// choices is host memory into which the device writes what each layer's router chose. Each layer with experts has a uint32, 1 if its
+// lookup found all experts in VRAM, then (rows, Used) uint32 expert ids.
 type choices struct {
-	o      *Options
-	buffer *vk.Buffer // nil: no one wants to know
-	nth    []int      // layer of the model -> of those that have experts
-	layers int
-	ids    []uint16 // (rows, layers, Used), for Options.Routed
+	o      *Options   // the runner's
+	buffer *vk.Buffer // nil: no code reads the choices
+	nth    []int      // by layer of the model: its index among the layers with experts
+	layers int        // number of layers with experts
+	ids    []uint16   // (rows, layers, Used), the argument of Options.Routed
 }
 
-// trialBytes is room behind the choices for [ahead.skips].
+// trialBytes is the size of the area after the choices that [ahead.canSkip] uses.
 const trialBytes = 16
 
+// newChoices makes choices without a buffer if neither slots nor Options.Routed need one.
 func newChoices(o *Options) (*choices, error) {
 	c, h := &choices{o: o}, o.Frame.Hyper
 	if h.Experts.Count == 0 || o.Weights.Experts() == nil && o.Routed == nil {
@@ -45,6 +46,7 @@ func newChoices(o *Options) (*choices, error) {
 	return c, err
 }
 
+// close frees the buffer. Safe to call twice.
 func (c *choices) close(host *mem.Heap) {
 	if c.buffer != nil {
 		host.Free(c.buffer)
@@ -52,26 +54,28 @@ func (c *choices) close(host *mem.Heap) {
 	c.buffer = nil
 }
 
-// words is how many words a layer has.
+// words is the number of uint32 that a layer has in the buffer.
 func (c *choices) words() int { return 1 + c.o.Plan.Chunk*c.o.Frame.Hyper.Experts.Used }
 
-// ranFlagOff is where a layer says whether it ran without asking the host, idsOff where its choice lies.
+// ranFlagOff is the offset in the buffer of the flag that [choices.ranConditionally] reads.
 func (c *choices) ranFlagOff(layer int) int64 { return int64(4 * c.nth[layer] * c.words()) }
-func (c *choices) idsOff(layer int) int64     { return c.ranFlagOff(layer) + 4 }
 
-// went reports whether a layer ran without asking the host, once the host can see it.
-func (c *choices) went(layer int) bool {
+// idsOff is the offset in the buffer of the expert ids that a layer's router chose.
+func (c *choices) idsOff(layer int) int64 { return c.ranFlagOff(layer) + 4 }
+
+// ranConditionally reports whether the device ran a conditional layer and did not skip it. The layer's submission must have ended.
+func (c *choices) ranConditionally(layer int) bool {
 	return le.Uint32(c.buffer.Mapped()[c.ranFlagOff(layer):]) != 0
 }
 
-// record records a copy of a layer's choice, for the rows at hand.
+// record records a copy of a layer's chosen experts from the scratch to the buffer, for the current rows.
 func (c *choices) record(layer int) error {
 	f := c.o.Frame
 	n := int64(4 * f.AtHand.N * f.Hyper.Experts.Used)
 	return f.Rec.Copy(c.buffer, c.idsOff(layer), c.o.Scratch, f.Scratch.Values[arch.Chosen].Off, n)
 }
 
-// Chosen records a copy of a layer's choice where all choices are told of.
+// Chosen records a copy of a layer's chosen experts if Options.Routed is set.
 func (c *choices) Chosen(layer int) error {
 	if c.o.Routed == nil || c.o.Queue.Commands.Again() {
 		return nil
@@ -79,7 +83,7 @@ func (c *choices) Chosen(layer int) error {
 	return c.record(layer)
 }
 
-// tell tells Options.Routed of a step that is over.
+// tell calls Options.Routed with the choices of a step that the device has ended.
 func (c *choices) tell() error {
 	if c.o.Routed == nil || c.layers == 0 {
 		return nil
@@ -95,7 +99,7 @@ func (c *choices) tell() error {
 	return c.o.Routed(rows, ids)
 }
 
-// count counts, by expert, the rows that chose it, and returns how many were chosen at all.
+// count sets pairs[id] to the number of rows that chose expert id, and returns how many experts were chosen by any row.
 func (c *choices) count(layer int, pairs []int32) (chosen int, err error) {
 	clear(pairs)
 	m := c.buffer.Mapped()[c.idsOff(layer):]

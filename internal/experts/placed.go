@@ -7,14 +7,15 @@ import (
 	"leat/internal/submit"
 )
 
-// placed runs experts where units of the plan hold them: in VRAM for good, or in the ring for as long as they run.
+// placed is the runner for plans without slots: units hold the experts, in VRAM for good or in the ring while they run.
 type placed struct {
 	*choices
-	o     Options
-	bases []uint64 // where each unit of the plan lies in the step under way
-	table []uint64 // (L, matrices, E) the addresses that the device has been told
+	o     Options  // Plan changes with Replan
+	bases []uint64 // by unit of the plan: its device address in the current step
+	table []uint64 // (L, matrices, E) addresses, a copy of the device's table
 }
 
+// newPlaced makes a runner that uses c, and reads bases in each step.
 func newPlaced(o Options, c *choices, bases []uint64) *placed {
 	h := o.Frame.Hyper
 	p := &placed{choices: c, o: o, bases: bases, table: make([]uint64, h.BlockCount*matrices*h.Experts.Count)}
@@ -22,17 +23,34 @@ func newPlaced(o Options, c *choices, bases []uint64) *placed {
 	return p
 }
 
-func (p *placed) Begin(bool) error         { return p.o.Queue.Commands.Open() }
-func (p *placed) End() error               { return p.o.Queue.Commands.Submit() }
-func (p *placed) Over() error              { return p.tell() }
-func (p *placed) Abort()                   { clear(p.table) } // what the device was to be told, it may not have been
-func (p *placed) Replan(to *plan.Plan)     { p.o.Plan = to }
-func (p *placed) RunsConditionally() bool  { return false }
-func (p *placed) RunConditionally(float64) {}
-func (p *placed) Ran(*submit.Ran)          {}
-func (p *placed) Close()                   { p.close(p.o.Host) }
+// Begin opens the step's first command buffer. No command buffers are kept.
+func (p *placed) Begin(bool) error { return p.o.Queue.Commands.Open() }
 
-// Run records the experts of a unit, and those of the units before it that waited for it: where all of them stay in VRAM they run together.
+// End submits the rest of the step.
+func (p *placed) End() error { return p.o.Queue.Commands.Submit() }
+
+// Over calls Options.Routed with the step's choices.
+func (p *placed) Over() error { return p.tell() }
+
+// Abort has each layer's addresses copied anew: the device may not have run the last copies.
+func (p *placed) Abort() { clear(p.table) }
+
+// Replan uses another plan from the next step on.
+func (p *placed) Replan(to *plan.Plan) { p.o.Plan = to }
+
+// RunsConditionally returns false: the host knows where all experts are when it records a step.
+func (p *placed) RunsConditionally() bool { return false }
+
+// RunConditionally does nothing.
+func (p *placed) RunConditionally(float64) {}
+
+// Ran does nothing: no slots, no counters.
+func (p *placed) Ran(*submit.Ran) {}
+
+// Close frees host memory.
+func (p *placed) Close() { p.close(p.o.Host) }
+
+// Run records the experts of a unit. Consecutive units of a layer that stay in VRAM run together, when Run is called for the last of them.
 func (p *placed) Run(l Layer) error {
 	units := p.o.Plan.Units
 	if l.Unit+1 < len(units) && together(&units[l.Unit], &units[l.Unit+1]) {
@@ -43,22 +61,22 @@ func (p *placed) Run(l Layer) error {
 		from--
 	}
 	f := p.o.Frame
-	f.Experts = record.ExpertTable{Address: f.At(f.Scratch.Table) + uint64(8*p.at(l.Layer)), First: units[from].Expert, Last: units[l.Unit].Expert + units[l.Unit].Experts}
+	f.Experts = record.ExpertTable{Address: f.At(f.Scratch.Table) + uint64(8*p.tableIndex(l.Layer)), First: units[from].Expert, Last: units[l.Unit].Expert + units[l.Unit].Experts}
 	if err := p.tellDevice(l, from); err != nil {
 		return err
 	}
 	return f.EachSpan(l.Op, &units[l.Unit])
 }
 
-// together reports whether a unit's experts run with those of the next one.
+// together reports whether the experts of two consecutive units run together: both units stay in VRAM and are of one layer.
 func together(u, next *plan.Unit) bool {
 	return u.Kind == pack.Experts && next.Kind == pack.Experts && u.Layer == next.Layer && u.Resident() && next.Resident()
 }
 
-// at is where the table has a layer's part.
-func (p *placed) at(layer int) int { return layer * matrices * p.o.Frame.Hyper.Experts.Count }
+// tableIndex is the index in the table of a layer's first address.
+func (p *placed) tableIndex(layer int) int { return layer * matrices * p.o.Frame.Hyper.Experts.Count }
 
-// tellDevice brings the addresses of the experts of units from `from` to the layer's own into the device's table, unless it has them.
+// tellDevice records a copy of a layer's addresses to the device's table if those of the units from..l.Unit have changed.
 func (p *placed) tellDevice(l Layer, from int) error {
 	changed, count := false, p.o.Frame.Hyper.Experts.Count
 	for i := from; i <= l.Unit; i++ {
@@ -69,7 +87,7 @@ func (p *placed) tellDevice(l Layer, from int) error {
 			if matrix < 0 {
 				continue
 			}
-			at, address := p.at(l.Layer)+matrix*count+t.Expert, p.bases[i]+uint64(t.UnitOff)
+			at, address := p.tableIndex(l.Layer)+matrix*count+t.Expert, p.bases[i]+uint64(t.UnitOff)
 			changed = changed || p.table[at] != address
 			p.table[at] = address
 		}
@@ -77,10 +95,11 @@ func (p *placed) tellDevice(l Layer, from int) error {
 	if !changed {
 		return nil
 	}
-	return copyTable(&p.o, p.table, p.at(l.Layer), matrices*count, p.o.Frame.Scratch.Table.Off, p.o.Frame.Scratch.Table.Off)
+	return copyTable(&p.o, p.table, p.tableIndex(l.Layer), matrices*count, p.o.Frame.Scratch.Table.Off, p.o.Frame.Scratch.Table.Off)
 }
 
-// copyTable copies n addresses of a table, from one on, to the device's, which is at off of the scratch, by way of the inputs at via.
+// copyTable copies table[from:][:n] to the device's copy of the table: it writes the addresses to the inputs, and records a copy to the
+// scratch. via and off are the offsets of the whole table in the inputs and in the scratch.
 func copyTable(o *Options, table []uint64, from, n int, off, via int64) error {
 	at := int64(8 * from)
 	m := o.Inputs.Mapped()[via+at:]

@@ -10,16 +10,16 @@ import (
 	"leat/shaders"
 )
 
-// residents is the device's table of the experts in VRAM: for each layer a head, which says where the device and the host want to know
-// whether all chosen ones are there, then (matrices, E) addresses; 0: it is not in VRAM. Behind all layers there is a word for each, by which its
-// dispatches run or are skipped.
+// residents is the table of experts in VRAM by which the device looks up chosen experts. Each layer has a head, the addresses of its run
+// flag and of its flag in choices, then (matrices, E) addresses; 0: not in VRAM. A uint32 run flag for each layer follows the table.
 type residents struct {
-	s     *slotted
-	words []uint64   // as the device's is to be
-	stale []bool     // by layer: the device's is not
-	names [][]string // by layer: an expert's matrices; nil: the layer has no slots
+	s     *slotted   // the runner that the table belongs to
+	words []uint64   // the host's copy of the table, which is the newest
+	stale []bool     // by layer: the device's part of the table differs from words
+	names [][]string // by layer: tensor names of an expert's matrices; nil: the layer has no slots
 }
 
+// init makes the table, with no expert in VRAM.
 func (t *residents) init(s *slotted) {
 	h := s.o.Frame.Hyper
 	*t = residents{s: s, stale: make([]bool, h.BlockCount), names: make([][]string, h.BlockCount)}
@@ -39,28 +39,32 @@ func (t *residents) init(s *slotted) {
 	}
 }
 
-// perLayer is the words of a layer.
+// perLayer is the number of uint64 that a layer has in the table.
 func (t *residents) perLayer() int {
 	return shaders.ThereHead + matrices*t.s.o.Frame.Hyper.Experts.Count
 }
 
-// entry is where the table has an expert's matrix.
+// entry is the index in words of the address of an expert's matrix.
 func (t *residents) entry(layer, matrix, id int) int {
 	return layer*t.perLayer() + shaders.ThereHead + matrix*t.s.o.Frame.Hyper.Experts.Count + id
 }
 
-// head is where the device has a layer's part, and address its addresses.
-func (t *residents) head(layer int) uint64 {
+// layerAddress is the device address of a layer's part of the table, which begins with its head. Lookups read it.
+func (t *residents) layerAddress(layer int) uint64 {
 	return t.s.o.Frame.At(t.s.o.Frame.Scratch.There) + uint64(8*layer*t.perLayer())
 }
-func (t *residents) address(layer int) uint64 { return t.head(layer) + 8*shaders.ThereHead }
 
-// runFlagOff is where the scratch has the word by which a layer's dispatches run.
+// entriesAddress is the device address of a layer's (matrices, E) addresses, after its head. Products with experts read it.
+func (t *residents) entriesAddress(layer int) uint64 {
+	return t.layerAddress(layer) + 8*shaders.ThereHead
+}
+
+// runFlagOff is the offset in the scratch of a layer's run flag: the device skips the layer's dispatches while it is 0.
 func (t *residents) runFlagOff(layer int) int64 {
 	return t.s.o.Frame.Scratch.There.Off + int64(8*len(t.words)+4*layer)
 }
 
-// note notes where the experts of a batch are, which the device's queue has waited for, or will before it looks.
+// note writes the addresses of a batch's experts to words. The compute queue must wait for their uploads before the next lookup.
 func (t *residents) note(b *weights.Batch) error {
 	t.markEvicted()
 	for i := range b.Len() {
@@ -83,7 +87,7 @@ func (t *residents) note(b *weights.Batch) error {
 	return nil
 }
 
-// markEvicted notes which experts have lost their slots.
+// markEvicted zeroes the addresses of the experts that have lost their slots.
 func (t *residents) markEvicted() {
 	for _, x := range t.s.x.Evicted() {
 		for matrix := range t.names[x.Layer] {
@@ -93,11 +97,11 @@ func (t *residents) markEvicted() {
 	}
 }
 
-// update records copies of what the device does not know yet, and takes back what the host was told of layers of the step before.
+// update records copies of the stale layers to the device, and clears the flags in choices, which the last lookups may have set.
 func (t *residents) update() error {
 	t.markEvicted()
 	o, scratch := &t.s.o, t.s.o.Frame.Scratch
-	via := t.s.waveTable(2)
+	via := t.s.waveTableOff(2)
 	for l := range t.names {
 		if t.names[l] == nil {
 			continue
@@ -113,7 +117,7 @@ func (t *residents) update() error {
 	return nil
 }
 
-// forget has all of the table copied anew: what the device was to be told, it may not have been.
+// forget marks all layers stale: after a failed step the device may not have run the last copies.
 func (t *residents) forget() {
 	for l := range t.stale {
 		t.stale[l] = true

@@ -12,15 +12,15 @@ import (
 	"leat/vk/mem"
 )
 
-// Options are what a [Runner] is built from. All are needed down to Logger.
+// Options configure a [Runner]. The fields from Device to Logger must be set.
 type Options struct {
 	Device  *vk.Device
 	Queue   *submit.Queue
-	Frame   *record.Frame
-	Weights *weights.Store
-	Host    *mem.Heap
-	Scratch *vk.Buffer
-	Inputs  *vk.Buffer // host memory; from the plan's Table on it is the runner's
+	Frame   *record.Frame  // records the operations of the current step
+	Weights *weights.Store // its slots, if it has any, hold the experts
+	Host    *mem.Heap      // allocates the choices
+	Scratch *vk.Buffer     // device memory, laid out by the plan
+	Inputs  *vk.Buffer     // host memory; the runner uses it from the offset of the plan's Table on, see InputBytes
 	Plan    *plan.Plan
 	Ops     [][]arch.Op // by unit of the plan
 	Logger  *slog.Logger
@@ -28,47 +28,48 @@ type Options struct {
 	// ConditionalBelow is the share of layers missing an expert below which layers run without asking the host, where the device can.
 	// 0 disables it: on a CPU asking the host costs less.
 	ConditionalBelow float64
-	// Merge runs the experts of a layer that are in VRAM together with those that are uploaded: on a CPU device each dispatch has a fixed
-	// cost, and nothing is uploaded meanwhile.
+	// Merge runs the resident and the uploaded experts of a layer in one wave: on a CPU device each dispatch has a fixed cost, and uploads
+	// don't overlap with compute.
 	Merge bool
-	// Routed is told, after each step, which experts each row used: (rows, layers that have experts, used). It may not keep ids; nil: no
-	// one is told.
+	// Routed is called after each step with the experts that each row used: (rows, layers with experts, Used). It must not retain ids.
+	// nil: not called.
 	Routed func(rows int, ids []uint16) error
 }
 
-// Layer is a layer whose router is recorded and whose experts are to run next.
+// Layer is the argument of [Runner.Run]: a layer, or a unit of its experts, whose router is recorded.
 type Layer struct {
-	Unit  int      // of the plan, that holds these experts
-	Layer int      // of the model
-	Op    *arch.Op // [arch.Experts]
+	Unit  int      // index of the plan's unit that holds the experts
+	Layer int      // index of the layer in the model
+	Op    *arch.Op // the operation of kind [arch.Experts]
 }
 
-// Runner runs the experts of one step after another. One goroutine uses it.
+// Runner records and submits the experts of each step. There are two, [placed] and [slotted]. Use it from one goroutine.
 type Runner interface {
-	// Begin begins a step, and opens its first command buffer. With kept they are recorded to be submitted again.
+	// Begin begins a step, and opens its first command buffer. With kept, later steps may submit the command buffers again.
 	Begin(kept bool) error
-	// Chosen is called when a layer's router has been recorded.
+	// Chosen is called after a layer's router has been recorded, before Run.
 	Chosen(layer int) error
-	// Run records the experts of a layer.
+	// Run records the experts of a layer. It may submit earlier commands, and wait for them.
 	Run(l Layer) error
-	// End ends what is recorded of a step and submits it.
+	// End submits the rest of the step.
 	End() error
-	// Over is called when the device has ended the step.
+	// Over is called after the device has ended the step, and calls Options.Routed.
 	Over() error
-	// Abort forgets a step that failed or was stopped.
+	// Abort drops the state of a step that failed or was stopped.
 	Abort()
-	// Replan goes on with another plan, between two steps.
+	// Replan switches to another plan, between two steps.
 	Replan(p *plan.Plan)
-	// RunsConditionally reports whether layers can run without asking the host, RunConditionally sets [Options.ConditionalBelow].
+	// RunsConditionally reports whether layers can run without asking the host.
 	RunsConditionally() bool
+	// RunConditionally sets [Options.ConditionalBelow].
 	RunConditionally(below float64)
-	// Ran is told of a submission that has run.
+	// Ran is called for each command buffer that has run, and counts the time that the device waited for experts.
 	Ran(r *submit.Ran)
 	// Close frees host memory; the device must be idle. Safe to call twice.
 	Close()
 }
 
-// New makes the runner that fits the plan. bases is where each unit of the plan lies in the step under way, as its owner keeps it.
+// New makes the runner that fits the plan. bases has the device address of each unit in the current step; the caller updates it.
 func New(o Options, bases []uint64) (Runner, error) {
 	c, err := newChoices(&o)
 	if err != nil {
@@ -85,10 +86,10 @@ func New(o Options, bases []uint64) (Runner, error) {
 	return s, nil
 }
 
-// matrices is how many matrices an expert has in the device's tables of addresses, in the order of the operations.
+// matrices is the number of matrices per expert in the device's tables of addresses, in the order of the operations.
 const matrices = 3
 
-// KeptBuffers is how many command buffers a runner keeps for a plan's layers: see [submit.Options.Kept].
+// KeptBuffers is the number of command buffers that a runner keeps, for [submit.Options.Kept]; 0 for plans without slots.
 func KeptBuffers(p *plan.Plan, h *arch.Hyper) int {
 	if p.Experts == nil {
 		return 0
@@ -96,10 +97,10 @@ func KeptBuffers(p *plan.Plan, h *arch.Hyper) int {
 	return 1 + partsPerLayer*h.BlockCount
 }
 
-// IsSlotted reports whether the unit stands for experts that share slots.
+// IsSlotted reports whether the unit is a layer's experts in shared slots; no memory is reserved for the unit itself.
 func IsSlotted(u *plan.Unit) bool { return u.Tier == plan.Cached }
 
-// nextSlottedLayer is the layer of the next unit of experts that share slots, behind one; nothing: there is none.
+// nextSlottedLayer is the layer of the first unit after unit whose experts share slots, or nothing.
 func nextSlottedLayer(p *plan.Plan, unit int) int {
 	for i := unit + 1; i < len(p.Units); i++ {
 		if IsSlotted(&p.Units[i]) {
@@ -109,5 +110,5 @@ func nextSlottedLayer(p *plan.Plan, unit int) int {
 	return nothing
 }
 
-// nothing is the layer of no layer.
+// nothing stands for no layer.
 const nothing = -1

@@ -11,39 +11,39 @@ import (
 	"leat/internal/weights"
 )
 
-// slotted runs experts that share slots of VRAM. When a layer's router has run, the host looks at what it chose, has missing experts
-// uploaded, and runs those in VRAM meanwhile: in waves, whose products skip all experts that have no address.
+// slotted is the runner for experts that share slots of VRAM. After a layer's router has run, the host reads the chosen experts, uploads
+// the missing ones, and meanwhile runs those in VRAM: in waves, each of which skips experts without an address.
 type slotted struct {
 	*choices
-	o     Options
-	x     *weights.Experts
-	waves waves
-	parts parts
-	ahead *ahead // nil: the device can't skip dispatches
+	o     Options          // Plan changes with Replan, ConditionalBelow with RunConditionally
+	x     *weights.Experts // the slots
+	waves waves            // the batches of the current layer
+	parts parts            // the kept command buffers
+	ahead *ahead           // nil: the device can't skip dispatches
 }
 
-// parts are the command buffers of a step that is kept, for the next such step: what lies between two looks of the host at what a router
-// chose. Where experts are is in memory, and what is waited for is the submission's.
+// parts describes the kept command buffers, which later one-row steps submit again. Expert addresses are read from memory, and waits
+// belong to the submission, so neither is recorded.
 //
-// The first ends with the first layer's choice. Each layer that has experts has three more: a wave that others follow, which is submitted
-// only where some experts are in VRAM and some are not; the last wave, with all behind it up to the next layer's choice; and, in place of both, all
-// the layer's experts under a condition, see [ahead].
+// Kept buffer 0 ends with the first choice. Each layer with experts has partsPerLayer more: its first wave, submitted only if some experts
+// are in VRAM and some are not; its last wave, with all commands up to the next choice; and the layer run conditionally, see [ahead].
 type parts struct {
-	kept   bool
-	layers []layerParts // by layer that has experts
+	kept   bool         // the current step's command buffers are kept
+	layers []layerParts // by layer with experts
 }
 
 const partsPerLayer = 3
 
-// layerParts is what is known of a layer's parts: what the recorder may rely on when its waves begin, and the work of their experts
-// were all of the layer's pairs in one wave.
+// layerParts has, for the first wave of a layer and for its last, the inputs already quantized when it begins, and its work.
 type layerParts struct {
-	wave, last kernels.Brought
-	cost       [2]work // of the wave, of the last one
+	wave, last kernels.Brought // inputs, quantized by earlier commands, that the first and the last wave may read
+	cost       [2]work         // work of the first and of the last wave, if each had all pairs of rows and experts
 }
 
+// work is an amount of memory traffic and arithmetic.
 type work struct{ bytes, flops float64 }
 
+// newSlotted makes a runner that uses c, and tests whether the device can run layers conditionally.
 func newSlotted(o Options, c *choices) (*slotted, error) {
 	s := &slotted{choices: c, o: o, x: o.Weights.Experts()}
 	c.o = &s.o
@@ -54,12 +54,12 @@ func newSlotted(o Options, c *choices) (*slotted, error) {
 	return s, err
 }
 
-// keptOf numbers the first of a layer's command buffers that are kept.
-func (c *choices) keptOf(layer int) int { return 1 + partsPerLayer*c.nth[layer] }
+// keptSlot is the slot, for [submit.Commands.OpenKept], of the first of a layer's kept command buffers.
+func (c *choices) keptSlot(layer int) int { return 1 + partsPerLayer*c.nth[layer] }
 
-// Begin opens the step's first command buffer.
+// Begin opens the step's first command buffer, the kept one if kept.
 func (s *slotted) Begin(kept bool) error {
-	s.parts.kept, s.waves.early = kept, nothing
+	s.parts.kept, s.waves.prefetched = kept, nothing
 	if s.ahead != nil {
 		s.ahead.begin()
 	}
@@ -70,22 +70,22 @@ func (s *slotted) Begin(kept bool) error {
 	return s.o.Queue.Commands.Open()
 }
 
-// Run runs the experts of a layer whose router is recorded: those in VRAM at once, while the others are uploaded; these in as few waves as
-// there are slots for. An expert is uploaded once a step.
+// Run runs the experts of a layer, conditionally or in waves: first the experts in VRAM, while the others are uploaded; then the others, in
+// as few waves as the slots allow. Each expert is uploaded at most once a step.
 func (s *slotted) Run(l Layer) error {
-	if s.ahead.may() {
+	if s.ahead.mayRun() {
 		return s.ahead.run(l)
 	}
-	if err := s.ask(l.Layer); err != nil {
+	if err := s.waitForChoice(l.Layer); err != nil {
 		return err
 	}
 	w := &s.waves
-	rest, err := w.first(l)
+	rest, err := w.takeFirst(l)
 	if err != nil {
 		return err
 	}
 	if s.parts.kept {
-		s.ahead.missed(len(w.need.misses))
+		s.ahead.noteMisses(len(w.need.misses))
 	}
 	if err := s.wave(l, w.present, true, w.coming.Len()+len(rest) == 0); err != nil {
 		return err
@@ -96,14 +96,14 @@ func (s *slotted) Run(l Layer) error {
 			return err
 		}
 		if w.coming.Len() == 0 {
-			if rest, err = w.take(l.Layer, rest, w.coming, w.most(l.Layer)); err != nil {
+			if rest, err = w.take(l.Layer, rest, w.coming, w.waveSize(l.Layer)); err != nil {
 				return err
 			}
 			if w.coming.Len() == 0 {
 				return fmt.Errorf("layer %d: no slot is free for %d missing experts", l.Layer, len(rest))
 			}
 		}
-		if rest, err = w.take(l.Layer, rest, w.next, w.most(l.Layer)); err != nil {
+		if rest, err = w.take(l.Layer, rest, w.next, w.waveSize(l.Layer)); err != nil {
 			return err
 		}
 		if len(rest) == 0 {
@@ -122,10 +122,10 @@ func (s *slotted) Run(l Layer) error {
 	return s.release(w.present, s.o.Queue.Value()+1)
 }
 
-// ask submits all up to the layer's router, waits for what that chose, and counts it.
-func (s *slotted) ask(layer int) error {
+// waitForChoice submits all commands up to the layer's router, waits for its choice, and counts the pairs of rows and experts.
+func (s *slotted) waitForChoice(layer int) error {
 	q := s.o.Queue
-	if err := s.ahead.close(); err != nil {
+	if err := s.ahead.endLayer(); err != nil {
 		return err
 	}
 	left := q.Commands.Left()
@@ -149,12 +149,12 @@ func (s *slotted) ask(layer int) error {
 	return s.countNeed(layer)
 }
 
-// copyChoice has a layer's choice in host memory by the end of the open command buffer.
+// copyChoice records a copy of a layer's choice, and a barrier that makes it visible to the host, at the end of the open command buffer.
 func (s *slotted) copyChoice(layer int) error {
 	if s.o.Queue.Commands.Again() {
 		return nil
 	}
-	if s.o.Routed == nil { // else it is recorded
+	if s.o.Routed == nil { // else Chosen has recorded the copy
 		if err := s.choices.record(layer); err != nil {
 			return err
 		}
@@ -163,9 +163,9 @@ func (s *slotted) copyChoice(layer int) error {
 	return nil
 }
 
-// submit closes the open command buffer and submits all that is enqueued.
+// submit closes the open command buffer and submits it with all enqueued ones.
 func (s *slotted) submit() error {
-	if err := s.ahead.close(); err != nil {
+	if err := s.ahead.endLayer(); err != nil {
 		return err
 	}
 	if err := s.o.Queue.Commands.Enqueue(); err != nil {
@@ -174,7 +174,7 @@ func (s *slotted) submit() error {
 	return s.flush()
 }
 
-// flush submits what is enqueued.
+// flush submits the enqueued command buffers.
 func (s *slotted) flush() error {
 	if err := s.ahead.tellHost(); err != nil {
 		return err
@@ -186,21 +186,21 @@ func (s *slotted) flush() error {
 	return nil
 }
 
-// countNeed counts the pairs of the step's rows and each of a layer's experts.
+// countNeed sets need.pairs to the number of rows that chose each expert of a layer.
 func (s *slotted) countNeed(layer int) error {
 	chosen, err := s.count(layer, s.waves.need.pairs)
-	if err == nil && !s.o.Frame.AtHand.Kept { // else its few rows say nothing of the step's
+	if err == nil && !s.o.Frame.AtHand.Kept { // the gathered rows that want logits are not representative
 		s.x.Counters.Needed(chosen)
 	}
 	return err
 }
 
-// submitWave submits the wave of a batch, which others follow, and gives the batch back.
+// submitWave submits the wave of a batch, if it has experts, and releases the batch. The layer has more waves.
 func (s *slotted) submitWave(l Layer, b *weights.Batch) error {
 	if b.Len() == 0 {
 		return nil
 	}
-	if s.parts.kept && !s.o.Queue.Commands.Again() { // the last wave runs behind this one, or without it
+	if s.parts.kept && !s.o.Queue.Commands.Again() { // the last wave may run after this one, or without it
 		p := &s.parts.layers[s.nth[l.Layer]]
 		p.last = p.last.Both(s.o.Frame.Rec.Brought())
 	}
@@ -210,7 +210,7 @@ func (s *slotted) submitWave(l Layer, b *weights.Batch) error {
 	return s.release(b, s.o.Queue.Value())
 }
 
-// release gives a batch back, once the compute timeline has reached value.
+// release empties a batch: its slots may be reused once the compute timeline has reached value.
 func (s *slotted) release(b *weights.Batch, value uint64) error {
 	if err := s.ahead.note(b); err != nil {
 		return err
@@ -220,11 +220,11 @@ func (s *slotted) release(b *weights.Batch, value uint64) error {
 	return err
 }
 
-// openWave opens the command buffer of a wave, the layer's first or last one perhaps.
+// openWave opens the command buffer of a wave. In a kept step, the layer's first and last waves have kept ones.
 func (s *slotted) openWave(layer int, first, last bool) error {
 	q := s.o.Queue
 	if s.parts.kept && (first || last) {
-		p, slot := &s.parts.layers[s.nth[layer]], s.keptOf(layer)
+		p, slot := &s.parts.layers[s.nth[layer]], s.keptSlot(layer)
 		after := p.wave
 		if last {
 			after, slot = p.last, slot+1
@@ -235,7 +235,7 @@ func (s *slotted) openWave(layer int, first, last bool) error {
 	return q.Commands.Open()
 }
 
-// wave records a layer's products with the experts of a batch, its first or last one perhaps, once their uploads are submitted.
+// wave records a layer's products with the experts of a batch, once their uploads are submitted. first and last say which wave it is.
 func (s *slotted) wave(l Layer, b *weights.Batch, first, last bool) error {
 	if b.Len() == 0 {
 		return nil
@@ -283,18 +283,19 @@ func (s *slotted) wave(l Layer, b *weights.Batch, first, last bool) error {
 	return err
 }
 
+// tableOff is the offset in the scratch of a layer's table of expert addresses.
 func (s *slotted) tableOff(layer int) int64 {
 	return s.o.Frame.Scratch.Table.Off + int64(8*layer*matrices*s.o.Frame.Hyper.Experts.Count)
 }
 
-// keptWave is a wave whose command buffer is kept, and leaves out a share, absent, of the layer's pairs of rows and experts: the host writes where its experts are to memory, from where it is copied. There are two
-// such places, as a wave and the last one of a layer may both be under way; those of the layer before are over.
+// keptWave records a wave into a kept command buffer, which copies the experts' addresses from the inputs; the first and the last wave have
+// a table each there, as both may be running. absent is the share of the layer's pairs of rows and experts that the wave leaves out.
 func (s *slotted) keptWave(l Layer, last bool, absent float64) error {
 	f, q, which := s.o.Frame, s.o.Queue, 0
 	if last {
 		which = 1
 	}
-	from := s.waveTable(which)
+	from := s.waveTableOff(which)
 	copy(s.o.Inputs.Mapped()[from:], s.waves.table)
 	cost := &s.parts.layers[s.nth[l.Layer]].cost[which]
 	if !q.Commands.Again() {
@@ -314,19 +315,20 @@ func (s *slotted) keptWave(l Layer, last bool, absent float64) error {
 	return nil
 }
 
-// waveTable is where the inputs have the addresses of a kept wave's experts.
-func (s *slotted) waveTable(which int) int64 {
+// waveTableOff is the offset in the inputs of the addresses of a kept wave: 0 the first wave, 1 the last. 2 is the end of both.
+func (s *slotted) waveTableOff(which int) int64 {
 	t := &s.o.Frame.Scratch.Table
 	return t.Off + t.Bytes + int64(8*which*matrices*s.o.Frame.Hyper.Experts.Count)
 }
 
-// InputBytes is the size of a step's inputs in host memory with what a runner needs of them, behind the plan's Table.
+// InputBytes is the size to allocate for a step's inputs in host memory: those the plan lays out, up to the end of its Table, then the
+// runner's tables of addresses.
 func InputBytes(p *plan.Plan, h *arch.Hyper) int64 {
 	t := &p.Scratch.Table
 	return t.Off + t.Bytes + int64(8*2*matrices*h.Experts.Count) + p.Scratch.There.Bytes
 }
 
-// arrive waits until a batch's uploads are submitted, and has the submission being recorded wait for their bytes.
+// arrive waits until a batch's uploads are submitted, and has the next submission wait on the device for their end.
 func (s *slotted) arrive(l Layer, b *weights.Batch) error {
 	q := s.o.Queue
 	if !b.Arrived() {
@@ -341,7 +343,7 @@ func (s *slotted) arrive(l Layer, b *weights.Batch) error {
 	return nil
 }
 
-// End ends what is recorded of the step and submits it.
+// End submits the rest of the step, and submits skipped layers again until all have run.
 func (s *slotted) End() error {
 	if err := s.submit(); err != nil {
 		return err
@@ -349,25 +351,25 @@ func (s *slotted) End() error {
 	return s.ahead.settle(true)
 }
 
-// Over is called when the device has ended the step.
+// Over notes whether the next step may run conditionally, and calls Options.Routed.
 func (s *slotted) Over() error {
-	s.ahead.over(s.parts.kept && s.o.Queue.Commands.Cuts() == 0)
+	s.ahead.setSteady(s.parts.kept && s.o.Queue.Commands.Cuts() == 0)
 	return s.tell()
 }
 
-// Abort forgets a step that failed or was stopped.
+// Abort drops the state of a step that failed or was stopped.
 func (s *slotted) Abort() { s.ahead.abort() }
 
-// Replan goes on with another plan, between two steps.
+// Replan switches to another plan, between two steps.
 func (s *slotted) Replan(p *plan.Plan) { s.o.Plan = p }
 
-// RunsConditionally reports whether layers can run without asking the host.
+// RunsConditionally reports whether the device can run layers without asking the host.
 func (s *slotted) RunsConditionally() bool { return s.ahead != nil }
 
 // RunConditionally sets [Options.ConditionalBelow].
 func (s *slotted) RunConditionally(below float64) { s.o.ConditionalBelow = below }
 
-// Ran counts time that the device stood idle for want of experts.
+// Ran counts the time that the device was idle while it waited for experts.
 func (s *slotted) Ran(r *submit.Ran) {
 	if r.Awaits != submit.Nothing && IsSlotted(&s.o.Plan.Units[r.Awaits]) {
 		s.x.Counters.Idle(max(0, r.Idle))

@@ -2,15 +2,15 @@ package experts
 
 import (
 	"context"
-	"leat/internal/kernels"
 
+	"leat/internal/kernels"
 	"leat/shaders"
 	"leat/vk"
 )
 
-// skips tries whether the device skips dispatches that it is told to, and no others, and tells the host of it: a wrong one would compute
-// garbage unseen.
-func (a *ahead) skips() (bool, error) {
+// canSkip tests on the device whether conditional dispatches work: one with a zero flag must be skipped, one with a nonzero flag must run.
+// A device that gets this wrong would compute garbage without an error.
+func (a *ahead) canSkip() (bool, error) {
 	const untouched, ran = 0x0707070707070707, 1<<32 | 1
 	said := a.s.buffer.Mapped()[:trialBytes]
 	for i := range said {
@@ -21,7 +21,7 @@ func (a *ahead) skips() (bool, error) {
 	if err := q.Commands.Open(); err != nil {
 		return false, err
 	}
-	if err := a.trial(q.Commands.Buffer()); err != nil {
+	if err := a.recordTrial(q.Commands.Buffer()); err != nil {
 		return false, err
 	}
 	if err := q.Commands.Submit(); err != nil {
@@ -33,12 +33,12 @@ func (a *ahead) skips() (bool, error) {
 	return le.Uint64(said) == untouched && le.Uint64(said[8:]) == ran, nil
 }
 
-// trial records a dispatch that is to be skipped, and one that is not. They look for expert 1 where host memory has layers' choices.
-func (a *ahead) trial(cb *vk.CommandBuffer) error {
-	const word, looked, ids, table = 0, 4, 16, 32 // of There, which has 256 bytes at least
+// recordTrial records two lookups of expert 1, the first to be skipped and the second to run. They write to the start of the choices.
+func (a *ahead) recordTrial(cb *vk.CommandBuffer) error {
+	const word, looked, ids, table = 0, 4, 16, 32 // offsets in Scratch.There, which has at least 256 bytes
 	rec, o := a.s.o.Frame.Rec, &a.s.o
 	at := o.Frame.Scratch.There.Off
-	for i := range int64(2) { // skipped, and not
+	for i := range int64(2) { // the flag
 		var first [256]byte
 		le.PutUint32(first[word:], uint32(i))
 		le.PutUint32(first[ids:], 1)

@@ -9,18 +9,19 @@ import (
 	"leat/vk"
 )
 
-// need is which experts a layer needs.
+// need lists the experts that the current layer needs.
 type need struct {
-	pairs  []int32 // by expert: of a row and it, in the step
-	taken  []bool  // by expert: before the layer was at hand
-	ids    []int32 // those with pairs, most pairs first
-	hits   []int32
-	misses []int32
+	pairs  []int32 // by expert: number of rows that chose it
+	taken  []bool  // by expert: a batch took it already, when it was prefetched
+	ids    []int32 // experts with pairs that are not taken, most pairs first
+	hits   []int32 // experts of ids with a slot
+	misses []int32 // the other experts of ids; with Options.Merge all of ids, if any is missing
 }
 
+// newNeed makes the lists for layers of count experts.
 func newNeed(count int) need { return need{pairs: make([]int32, count), taken: make([]bool, count)} }
 
-// list lists the experts that have pairs, those with the most first, less those taken.
+// list sets ids from pairs and taken.
 func (n *need) list() {
 	n.ids = n.ids[:0]
 	for id, pairs := range n.pairs {
@@ -31,40 +32,43 @@ func (n *need) list() {
 	slices.SortStableFunc(n.ids, n.more)
 }
 
+// more compares two experts for sorting: the one with more pairs comes first.
 func (n *need) more(a, b int32) int { return int(n.pairs[b] - n.pairs[a]) }
 
-// waves are batches of experts that are in VRAM at a time, and which experts the layer at hand needs.
+// waves splits the experts of the current layer into batches that fit the slots: a wave computes with one batch while the next is uploaded.
 type waves struct {
-	o        *Options
-	x        *weights.Experts
-	need     need
-	present  *weights.Batch    // of the layer at hand: those in VRAM
-	coming   *weights.Batch    // those uploaded first
-	next     *weights.Batch    // and then
-	prefetch [2]*weights.Batch // present and coming, of the next layer
-	early    int               // the layer that prefetch is of; nothing: none
-	keep     int               // experts uploaded for the layer that may stay
-	keepNext int               // the same of the next layer
-	table    []byte            // (matrices, E) uint64 addresses
-	points   []vk.Point        // scratch
+	o          *Options          // the runner's
+	x          *weights.Experts  // the slots
+	need       need              // the experts of the current layer
+	present    *weights.Batch    // the batch of the first wave: experts in VRAM
+	coming     *weights.Batch    // the batch of the next wave: experts being uploaded
+	next       *weights.Batch    // the batch of the wave after coming
+	prefetch   [2]*weights.Batch // present and coming of a later layer, prefetched
+	prefetched int               // the layer of prefetch; nothing: prefetch is empty
+	keep       int               // how many more experts uploaded for the current layer may stay in slots after use
+	keepNext   int               // keep for the prefetched layer
+	table      []byte            // (matrices, E) uint64 addresses of the wave being recorded; 0: not in it
+	points     []vk.Point        // scratch
 }
 
+// init makes empty batches.
 func (w *waves) init(o *Options) {
 	x, count := o.Weights.Experts(), o.Frame.Hyper.Experts.Count
 	w.o, w.x, w.need = o, x, newNeed(count)
 	w.present, w.coming, w.next = x.NewBatch(), x.NewBatch(), x.NewBatch()
 	w.prefetch = [2]*weights.Batch{x.NewBatch(), x.NewBatch()}
-	w.early, w.table = nothing, make([]byte, 8*matrices*count)
+	w.prefetched, w.table = nothing, make([]byte, 8*matrices*count)
 }
 
-// first takes those of the layer's experts that are in VRAM, and some of the others, unless they were prefetched. It returns those left.
-func (w *waves) first(l Layer) (rest []int32, err error) {
+// takeFirst fills present with the layer's experts in VRAM and coming with the first missing ones, or takes over the prefetched batches. It
+// returns the experts that are in neither.
+func (w *waves) takeFirst(l Layer) (rest []int32, err error) {
 	n := &w.need
 	w.x.Begin(w.o.Queue.Commands.Step(), l.Layer)
 	clear(n.taken)
-	if w.early == l.Layer {
+	if w.prefetched == l.Layer {
 		w.present, w.coming, w.prefetch[0], w.prefetch[1] = w.prefetch[0], w.prefetch[1], w.present, w.coming
-		w.keep, w.early = w.keepNext, nothing
+		w.keep, w.prefetched = w.keepNext, nothing
 		for _, b := range []*weights.Batch{w.present, w.coming} {
 			for i := range b.Len() {
 				n.taken[b.ID(i)] = true
@@ -78,10 +82,10 @@ func (w *waves) first(l Layer) (rest []int32, err error) {
 	if _, err := w.take(l.Layer, n.hits, w.present, len(n.hits)); err != nil {
 		return nil, err
 	}
-	return w.take(l.Layer, n.misses, w.coming, w.most(l.Layer))
+	return w.take(l.Layer, n.misses, w.coming, w.waveSize(l.Layer))
 }
 
-// split lists what the layer needs, and which of that is missing.
+// split sets the lists of need: all experts the layer needs, and which are in VRAM and which are missing.
 func (w *waves) split(layer int) {
 	n := &w.need
 	n.list()
@@ -89,7 +93,7 @@ func (w *waves) split(layer int) {
 	w.merge()
 }
 
-// merge runs present and missing experts in one wave, where each has a fixed cost.
+// merge moves the hits to the misses, so that one wave runs them all, if Options.Merge is set and experts are missing.
 func (w *waves) merge() {
 	if n := &w.need; w.o.Merge && len(n.misses) > 0 {
 		n.misses = append(n.misses, n.hits...)
@@ -97,8 +101,8 @@ func (w *waves) merge() {
 	}
 }
 
-// mayStay is how many of a layer's experts that a step uploads may stay once they were used. Few rows say which are wanted next; a prompt
-// uses almost all once, and must not evict those of other layers, which it needs as well.
+// mayStay is how many experts that a step uploads for a layer may stay in slots after use. A step of few rows may keep all. A prompt uses
+// almost all experts of each layer once, so a layer that kept them would evict the experts of the next layers.
 func (w *waves) mayStay(layer int) int {
 	if w.o.Frame.AtHand.N <= shaders.FewRows {
 		return w.o.Frame.Hyper.Experts.Count
@@ -106,26 +110,26 @@ func (w *waves) mayStay(layer int) int {
 	return max(0, w.x.Share(layer)-w.x.Present(layer))
 }
 
-// most is how many of a layer's experts are uploaded at a time.
-func (w *waves) most(layer int) int {
+// waveSize is the maximum number of a layer's experts uploaded for one wave.
+func (w *waves) waveSize(layer int) int {
 	if w.o.Merge {
 		return w.o.Frame.Hyper.Experts.Count
 	}
 	return w.x.Wave(layer)
 }
 
-// prefetchNext has experts of the next layer uploaded that a prompt needs in all likelihood, once all of this layer's are under way.
+// prefetchNext starts to upload experts of the next layer with slots, before its router has run: a long prompt needs almost all of them.
 func (w *waves) prefetchNext(l Layer) error {
 	n, f := &w.need, w.o.Frame
 	m := &f.Hyper.Experts
-	if w.early != nothing || f.AtHand.N <= shaders.FewRows || f.AtHand.N*m.Used < plan.PrefetchPairs*m.Count {
+	if w.prefetched != nothing || f.AtHand.N <= shaders.FewRows || f.AtHand.N*m.Used < plan.PrefetchPairs*m.Count {
 		return nil
 	}
 	layer := nextSlottedLayer(w.o.Plan, l.Unit)
 	if layer == nothing || f.Batch.Keeps && layer == f.Hyper.BlockCount-1 {
 		return nil
 	}
-	w.early, w.keepNext = layer, w.mayStay(layer)
+	w.prefetched, w.keepNext = layer, w.mayStay(layer)
 	w.x.Begin(w.o.Queue.Commands.Step(), layer)
 	n.ids = n.ids[:0]
 	for id := range m.Count {
@@ -136,11 +140,11 @@ func (w *waves) prefetchNext(l Layer) error {
 	if _, err := w.take(layer, n.hits, w.prefetch[0], len(n.hits)); err != nil {
 		return err
 	}
-	_, err := w.take(layer, n.misses, w.prefetch[1], plan.PrefetchWaves*w.most(layer))
+	_, err := w.take(layer, n.misses, w.prefetch[1], plan.PrefetchWaves*w.waveSize(layer))
 	return err
 }
 
-// take takes the first of ids, at most so many, into a batch and returns the others.
+// take takes up to most experts from the front of ids into b, and returns the ids not taken.
 func (w *waves) take(layer int, ids []int32, b *weights.Batch, most int) (rest []int32, err error) {
 	if len(ids) == 0 {
 		return ids, nil

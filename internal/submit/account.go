@@ -9,19 +9,19 @@ import (
 	"leat/vk"
 )
 
-// clock is what a queue knows of time, by timestamps.
+// clock reads the timestamps of jobs that have ended, and reports how long each ran.
 type clock struct {
 	q      *Queue
-	stamps *vk.QueryPool
-	ticks  []uint64          // timestamps, as read
-	ended  uint64            // the last one of the submission before; 0: not known
+	stamps *vk.QueryPool     // two timestamps, begin and end, for each command buffer
+	ticks  []uint64          // scratch: timestamps, as read
+	ended  uint64            // end timestamp of the last job accounted for; 0: not known
 	last   time.Time         // end of the last span traced
-	names  map[[2]int]string // of submissions with several parts
-	one    submission        // that is accounted for
-	ran    Ran               // and what is told of it
+	names  map[[2]int]string // labels of jobs with several parts, by first and last part
+	one    job               // scratch: the job that is being accounted for
+	ran    Ran               // scratch: the argument of Options.Ran
 }
 
-// query is the first of two timestamps of the n'th command buffer; -1: it has none.
+// query is the index of the first of the n'th command buffer's two timestamps; -1: it has none.
 func (t *clock) query(n int) int {
 	if t.q.Device.Compute.TimestampBits == 0 || 2*n+1 >= t.stamps.Count {
 		return -1
@@ -29,6 +29,7 @@ func (t *clock) query(n int) int {
 	return 2 * n
 }
 
+// name is the label, in traces, of a job or span that begins with part from and ends with part to.
 func (t *clock) name(from, to int) string {
 	if from == Nothing {
 		return "inputs"
@@ -44,13 +45,13 @@ func (t *clock) name(from, to int) string {
 	return name
 }
 
-// account reads the timestamps of submissions that have ended, the step's first or those behind others, and tells the estimator, the pacer
-// and Options.Ran of them. One that is untimed counts to the next.
-func (t *clock) account(list []submission, first bool) error {
+// account accounts for jobs that have ended. first reports that list begins with the step's first job. The work of an untimed job is added
+// to the next timed job.
+func (t *clock) account(list []job, first bool) error {
 	if err := t.readStamps(list); err != nil {
 		return err
 	}
-	var joined submission // those that count to the next
+	var joined job // the work of the untimed jobs before the next timed one
 	joins := false
 	for i := range list {
 		one, w := &list[i], &t.one
@@ -62,23 +63,24 @@ func (t *clock) account(list []submission, first bool) error {
 			joins = true
 			continue
 		case one.buffer.query < 0:
-			t.guess(w)
+			t.accountEstimated(w)
 			continue
 		}
 		begin, end := t.ticks[2*i], t.ticks[2*i+1]
 		if joins {
-			w.bytes, w.flops, joined, joins = w.bytes+joined.bytes, w.flops+joined.flops, submission{}, false
+			w.bytes, w.flops, joined, joins = w.bytes+joined.bytes, w.flops+joined.flops, job{}, false
 			if t.ended > 0 {
-				begin = t.ended // they began when what was before them ended
+				begin = t.ended // the untimed jobs began when the job before them ended
 			}
 		}
-		t.timed(w, first && i == 0, begin, end)
+		t.accountTimed(w, first && i == 0, begin, end)
 	}
 	return nil
 }
 
-// timed accounts for a submission, the first of its step or not, that ran between two timestamps.
-func (t *clock) timed(w *submission, first bool, begin, end uint64) {
+// accountTimed reports a job that ran from begin to end, in device ticks, to Options.Ran, the trace, the estimator and the pacer. first: it is
+// the first of its step.
+func (t *clock) accountTimed(w *job, first bool, begin, end uint64) {
 	q, clock, before := t.q, t.q.Device.Clock, t.ended
 	busy := t.stamps.Duration(begin, end)
 	q.count.compute.Add(int64(clock.Between(begin, end)))
@@ -109,8 +111,8 @@ func (t *clock) timed(w *submission, first bool, begin, end uint64) {
 	t.ended = end
 }
 
-// span traces a submission: not before the end of the last, though what is known of the device's clock may have changed since.
-func (t *clock) span(w *submission, first bool, begin, end time.Time) {
+// span traces a job. It moves begin to the end of the last span if need be: the estimate of the device's clock may have changed between.
+func (t *clock) span(w *job, first bool, begin, end time.Time) {
 	if begin.Before(t.last) {
 		begin = t.last
 	}
@@ -125,8 +127,8 @@ func (t *clock) span(w *submission, first bool, begin, end time.Time) {
 	t.q.Trace.Add(trace.Span{Lane: trace.Compute, Name: name, Step: t.q.Commands.step, Bytes: w.WeightBytes}, begin, end)
 }
 
-// readStamps reads two timestamps of each submission that has some: at once those that lie side by side.
-func (t *clock) readStamps(list []submission) error {
+// readStamps reads the two timestamps of each job that has them into ticks, with one read for each run of adjacent timestamps.
+func (t *clock) readStamps(list []job) error {
 	t.ticks = slices.Grow(t.ticks[:0], 2*len(list))[:2*len(list)]
 	for i := 0; i < len(list); {
 		first, n := list[i].buffer.query, 0
@@ -145,11 +147,11 @@ func (t *clock) readStamps(list []submission) error {
 	return nil
 }
 
-// guess accounts for a submission that has no timestamps: of the idle time only the pacer's own rests are known.
-func (t *clock) guess(w *submission) {
+// accountEstimated counts a job without timestamps, with its estimated time. The idle time before it is unknown, except for the pacer's rests.
+func (t *clock) accountEstimated(w *job) {
 	q, busy := t.q, seconds(t.q.cost.seconds(w.bytes, w.flops))
 	t.ended = 0
-	if q.Device.Compute.TimestampBits > 0 { // else untimed knows better
+	if q.Device.Compute.TimestampBits > 0 { // else accountStep counts the measured time of the step
 		q.count.compute.Add(int64(busy))
 	}
 	if p := q.Pacer; p != nil {
@@ -157,9 +159,10 @@ func (t *clock) guess(w *submission) {
 	}
 }
 
-// untimed accounts for a step on a device without timestamps: it ran when it did not rest, and when the host did not wait for bytes.
-func (t *clock) untimed(list []submission, end time.Time) {
-	q, first, whole := t.q, list[0].submitted, submission{Work: Work{From: Nothing, To: list[len(list)-1].To}}
+// accountStep accounts for a step on a device without timestamps. The device is taken to run from the first submission to end, except
+// during the pacer's rests and while the host waited for bytes.
+func (t *clock) accountStep(list []job, end time.Time) {
+	q, first, whole := t.q, list[0].submitted, job{Work: Work{From: Nothing, To: list[len(list)-1].To}}
 	busy := end.Sub(first)
 	for i := range list {
 		one := &list[i]

@@ -5,28 +5,27 @@ import (
 	"leat/vk"
 )
 
-// buffers are the command buffers of a queue: those of one step alone, which every step records anew, and those that are kept.
+// buffers are the command buffers of a queue.
 type buffers struct {
-	temps []*buffer
-	kept  []buffer
+	temps []*buffer // temporary: each step records them anew
+	kept  []buffer  // by slot: later steps may submit them again
 }
 
-// buffer is a command buffer.
+// buffer is a Vulkan command buffer, temporary or kept, with its two timestamps. What a step does with it is a [job].
 type buffer struct {
-	cb        *vk.CommandBuffer
-	query     int // of its two timestamps, the first; -1: it has none
-	recording bool
+	cb        *vk.CommandBuffer // nil: not allocated yet
+	query     int               // index of its first timestamp; -1: it has none
+	recording bool              // it has begun, and has not ended
 
-	// Of one that is kept.
-	slot         bool
-	untimed      bool            // its time counts to the next submission that is timed
-	whole        bool            // it is recorded and was submitted: it may be again
-	after        kernels.Brought // what the commands before it left, as the recorder knew when it began
-	left         kernels.Brought // and when it was over
-	bytes, flops float64         // its work
+	kept         bool            // it is one of buffers.kept
+	untimed      bool            // kept without timestamps: its time is added to the next timed job
+	reusable     bool            // kept, recorded in full and submitted: it may be submitted again
+	after        kernels.Brought // inputs, quantized by earlier commands, that its commands may read
+	left         kernels.Brought // quantized inputs that later commands may read
+	bytes, flops float64         // work of its commands
 }
 
-// Open opens a command buffer for this step alone, behind what was recorded before.
+// Open opens a temporary command buffer, which runs after all commands recorded before.
 func (c *Commands) Open() error {
 	q, b := c.q, &c.q.buffers
 	for len(b.temps) <= c.temps {
@@ -34,8 +33,8 @@ func (c *Commands) Open() error {
 	}
 	one := b.temps[c.temps]
 	c.temps++
-	q.again.whole = false // its commands are recorded over
-	if err := c.begin(one); err != nil {
+	q.keptStep.reusable = false // this overwrites its commands
+	if err := c.beginRecording(one); err != nil {
 		return err
 	}
 	if n := len(c.list); n == 0 || c.list[n-1].unknown {
@@ -43,35 +42,35 @@ func (c *Commands) Open() error {
 	} else {
 		q.Rec.Continue(one.cb)
 	}
-	c.record(one)
+	c.startJob(one)
 	return nil
 }
 
-// OpenKept opens the command buffer of a slot. Where it was recorded before it is to be submitted again as it is: then again is true,
-// and nothing may be recorded. after is what the recorder may rely on when it begins: which inputs
-// the commands before it left in bytes. With untimed it has no timestamps, and its time counts to the next command buffer that has.
+// OpenKept opens the kept command buffer of a slot. again: an earlier step recorded it with the same after, see [Commands.Left], and the
+// caller must not record into it. untimed: it has no timestamps, and its time is added to the next timed command buffer.
 func (c *Commands) OpenKept(slot int, after kernels.Brought, untimed bool) (again bool, err error) {
 	q, b := c.q, &c.q.buffers.kept[slot]
-	if b.whole && b.after == after {
-		c.open = submission{Work: c.work(), buffer: b, unknown: true}
+	if b.reusable && b.after == after {
+		c.open = job{Work: c.work(), buffer: b, unknown: true}
 		return true, nil
 	}
-	b.slot, b.whole, b.after, b.untimed, b.query = true, false, after, untimed, -1
+	b.kept, b.reusable, b.after, b.untimed, b.query = true, false, after, untimed, -1
 	if !untimed {
 		b.query = q.clock.query(slot)
 	}
-	if err := c.begin(b); err != nil {
+	if err := c.beginRecording(b); err != nil {
 		return false, err
 	}
 	q.Rec.Behind(b.cb, after)
-	c.record(b)
+	c.startJob(b)
 	return false, nil
 }
 
+// work is the [Work] that a command buffer begins with.
 func (c *Commands) work() Work { return Work{From: c.part, Rows: c.rows, Awaits: Nothing} }
 
-// begin begins a command buffer.
-func (c *Commands) begin(b *buffer) (err error) {
+// beginRecording begins a command buffer, and allocates it on first use. The step's first one resets all timestamps.
+func (c *Commands) beginRecording(b *buffer) (err error) {
 	if b.cb == nil {
 		if b.cb, err = c.q.pool.New(); err != nil {
 			return err
@@ -87,12 +86,13 @@ func (c *Commands) begin(b *buffer) (err error) {
 	return nil
 }
 
-// record makes a command buffer that has begun, and that the recorder knows of, the open one.
-func (c *Commands) record(b *buffer) {
+// startJob makes b, which has begun and which the recorder records into, the open command buffer. It configures the recorder and, if
+// b is timed, records the begin timestamp and a barrier after all earlier work.
+func (c *Commands) startJob(b *buffer) {
 	q := c.q
 	q.Configure(q.Rec)
-	c.open = submission{Work: c.work(), buffer: b}
-	if !b.untimed { // such a one follows dispatches, with a barrier of its own
+	c.open = job{Work: c.work(), buffer: b}
+	if !b.untimed { // the caller of an untimed buffer records a barrier of its own
 		b.stamp(q, 0)
 		q.Rec.Barrier() // after all that was submitted before, streamed bytes included
 	}
@@ -106,13 +106,14 @@ func (c *Commands) record(b *buffer) {
 	}
 }
 
+// stamp records a timestamp, the begin (end 0) or the end (end 1) of the command buffer, if it has timestamps.
 func (b *buffer) stamp(q *Queue, end int) {
 	if b.query >= 0 {
 		b.cb.WriteTimestamp(q.clock.stamps, b.query+end)
 	}
 }
 
-// end ends the recording of a command buffer.
+// end ends the recording of a command buffer, and notes its work and the inputs it leaves quantized.
 func (b *buffer) end(q *Queue) error {
 	if err := q.Rec.Finish(); err != nil {
 		return err

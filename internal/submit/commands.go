@@ -8,57 +8,58 @@ import (
 	"leat/vk"
 )
 
-// Commands are the commands of the step under way: recorded into one command buffer after another, enqueued, submitted.
+// Commands are the commands of the current step. The caller records them into one command buffer after another; each is open, then closed
+// and enqueued, then submitted.
 type Commands struct {
 	q       *Queue
-	ctx     context.Context // ends the step
-	step    int             // 1 for the first
-	rows    int             // of the step
-	open    submission      // being recorded
-	list    []submission    // closed, in order
-	done    progress        // of list
-	pending []*vk.CommandBuffer
-	waits   []vk.Point // of the submission being recorded
-	temps   int        // command buffers opened for this step alone
-	cuts    int        // times that work was cut because it would have run too long, or waited
-	part    int        // of the caller's work that is being recorded; Nothing: between two
-	at      int        // the last one; Nothing: before the first
+	ctx     context.Context     // when it is done, the step ends
+	step    int                 // number of the step, from 1
+	rows    int                 // rows of the step
+	open    job                 // the open command buffer; zero if none is open
+	list    []job               // closed command buffers of the step, in order
+	done    progress            // how far the device has come with list
+	pending []*vk.CommandBuffer // enqueued, to be submitted together
+	waits   []vk.Point          // points that the next submission waits for
+	temps   int                 // temporary command buffers opened in this step
+	cuts    int                 // see Cuts
+	part    int                 // the caller's part that is being recorded; Nothing: none is
+	at      int                 // the part entered last; Nothing: none was
 }
 
-// submission is one command buffer of a submission, and what is known of it.
-type submission struct {
+// job is the use of one command buffer in a step: its work, its state and when it ran. A submission has one or more jobs.
+type job struct {
 	Work
-	bytes, flops float64
-	buffer       *buffer
-	parts        int  // of the caller's work that ended in it
-	unknown      bool // the recorder knows nothing of what it leaves: its commands were kept
-	cut          bool // it does not hold all that its slot stands for
-	value        uint64
-	submitted    time.Time
-	rested       time.Duration // just before it
+	bytes, flops float64       // cost of its commands
+	buffer       *buffer       // the command buffer
+	parts        int           // number of the caller's parts that ended in it
+	unknown      bool          // submitted again: the recorder doesn't know which inputs its commands left quantized
+	cut          bool          // Cut was called while it was open: it may lack commands of its slot, so it must not be submitted again
+	value        uint64        // timeline value of its submission
+	submitted    time.Time     // when the host submitted it
+	rested       time.Duration // the pacer's rest just before it
 }
 
-// progress counts how far a list of submissions has come.
+// progress counts how many jobs of a list, from its start, have reached each state.
 type progress struct {
-	sent   int     // submitted
-	over   int     // known to have ended
-	told   int     // accounted for
-	behind float64 // yardstick seconds of those submitted and perhaps not over
+	sent      int     // submitted
+	ended     int     // known to have ended
+	accounted int     // accounted for, see clock.account
+	behind    float64 // seconds, on the yardstick device, of the work of list[ended:sent]
 }
 
-// Context ends the step.
+// Context is the context of the step: when it is done, the step ends.
 func (c *Commands) Context() context.Context { return c.ctx }
 
-// Step counts the steps begun.
+// Step is the number of the step, from 1.
 func (c *Commands) Step() int { return c.step }
 
-// Cuts is how often the step's work was cut because it would have run too long, or waited.
+// Cuts is the number of calls of [Commands.Cut] in this step. Calls for an untimed command buffer, which do nothing, don't count.
 func (c *Commands) Cuts() int { return c.cuts }
 
-// Closed counts the step's command buffers that are closed.
+// Closed is the number of command buffers closed in this step.
 func (c *Commands) Closed() int { return len(c.list) }
 
-// Enter says which part of the caller's work is recorded from now on.
+// Enter says which of the caller's parts is recorded from now on.
 func (c *Commands) Enter(part int) {
 	c.part, c.at = part, part
 	if c.open.From == Nothing {
@@ -66,19 +67,19 @@ func (c *Commands) Enter(part int) {
 	}
 }
 
-// Leave says that the part entered last has ended.
+// Leave says that the part entered last is recorded in full.
 func (c *Commands) Leave() {
 	c.part = Nothing
 	c.open.parts++
 }
 
-// Full reports whether the open command buffer should be submitted, as it holds enough parts or has earned a rest. The first submissions of a
-// step are small, for the device waits while they are recorded; then they grow, for each costs the host and the device a little.
+// Full reports whether to submit the open command buffer, because it holds enough parts or the pacer wants a rest. A step's first ones are
+// small, because the device is idle while they are recorded; later ones are larger, because each submission has a fixed cost.
 func (c *Commands) Full() bool {
 	return c.open.parts >= mostParts(c.done.sent) || c.q.due()
 }
 
-// mostParts is how many parts a submission holds at most behind so many others of its step.
+// mostParts is the maximum number of parts in a command buffer, if sent ones of its step were submitted before it.
 func mostParts(sent int) int {
 	const first, growth, most = 2, 4, 24
 	n := first
@@ -88,10 +89,10 @@ func mostParts(sent int) int {
 	return min(n, most)
 }
 
-// Work is that of the open command buffer.
+// Work is the [Work] of the open command buffer, which the caller may change.
 func (c *Commands) Work() *Work { return &c.open.Work }
 
-// Wait has the submission being recorded wait for points, which stand for the bytes of a part of the caller's work.
+// Wait makes the next submission wait on the device for points. They signal that the bytes of the caller's part awaits are uploaded.
 func (c *Commands) Wait(points []vk.Point, awaits int) {
 	if len(points) > 0 {
 		c.waits = append(c.waits, points...)
@@ -99,19 +100,19 @@ func (c *Commands) Wait(points []vk.Point, awaits int) {
 	}
 }
 
-// Charge adds work of a kept command buffer to its cost or, negative, takes off what this step leaves out.
+// Charge adds work to the cost of the open command buffer. Negative work is work that a kept one has recorded but leaves out in this step.
 func (c *Commands) Charge(bytes, flops float64) {
 	c.open.bytes += bytes
 	c.open.flops += flops
 }
 
-// Again reports whether the open command buffer was recorded in a step before.
+// Again reports whether the open command buffer was recorded in an earlier step, and is submitted as it is.
 func (c *Commands) Again() bool { b := c.open.buffer; return b != nil && !b.recording }
 
-// Buffer is the open command buffer, for commands that the recorder has no words for.
+// Buffer is the open command buffer, for commands that the recorder has no method for.
 func (c *Commands) Buffer() *vk.CommandBuffer { return c.open.buffer.cb }
 
-// Left is what the recorder knows when the open command buffer is over.
+// Left is the set of quantized inputs that commands after the open command buffer may read.
 func (c *Commands) Left() kernels.Brought {
 	if c.Again() {
 		return c.open.buffer.left
@@ -119,7 +120,7 @@ func (c *Commands) Left() kernels.Brought {
 	return c.q.Rec.Brought()
 }
 
-// Enqueue closes the open command buffer, to be submitted with those that follow.
+// Enqueue closes the open command buffer. The next Flush submits it, with those enqueued before and after it.
 func (c *Commands) Enqueue() error {
 	b := c.open.buffer
 	if b.recording {
@@ -131,11 +132,11 @@ func (c *Commands) Enqueue() error {
 	c.open.bytes += b.bytes
 	c.open.flops += b.flops
 	c.list, c.pending = append(c.list, c.open), append(c.pending, b.cb)
-	c.open = submission{}
+	c.open = job{}
 	return nil
 }
 
-// Submit closes the open command buffer and submits it, behind those that are enqueued.
+// Submit closes the open command buffer and submits it after the enqueued ones, in one submission.
 func (c *Commands) Submit() error {
 	if err := c.Enqueue(); err != nil {
 		return err
@@ -143,7 +144,7 @@ func (c *Commands) Submit() error {
 	return c.Flush()
 }
 
-// Flush submits what is enqueued: after the pacer's rest, once the device is not too far behind.
+// Flush submits the enqueued command buffers. It first waits for the pacer's rest, and until the device has little work left.
 func (c *Commands) Flush() error {
 	if len(c.pending) == 0 {
 		return nil
@@ -159,8 +160,8 @@ func (c *Commands) Flush() error {
 	for i := range c.list[d.sent:] {
 		one := &c.list[d.sent+i]
 		one.submitted, one.value = now, q.value
-		if one.buffer.slot {
-			one.buffer.whole = !one.cut
+		if one.buffer.kept {
+			one.buffer.reusable = !one.cut
 		}
 		d.behind += base(one.bytes, one.flops)
 		q.count.weights.Add(one.WeightBytes)
@@ -172,15 +173,16 @@ func (c *Commands) Flush() error {
 	return nil
 }
 
-// WeightBytes is what the n'th command buffer closed reads of weights.
+// WeightBytes is the number of bytes of weights that the n'th closed command buffer reads.
 func (c *Commands) WeightBytes(n int) int64 { return c.list[n].WeightBytes }
 
-// Discount takes the work of the command buffers submitted, from the from-th closed on, off the account: the device skipped its conditional dispatches.
+// Discount removes the work of the submitted command buffers from the from-th closed on from the counters and estimates: the device has
+// skipped their conditional dispatches.
 func (c *Commands) Discount(from int) {
 	for i := from; i < c.done.sent; i++ {
 		one := &c.list[i]
 		c.q.count.weights.Add(-one.WeightBytes)
 		one.bytes, one.flops, one.WeightBytes = 0, 0, 0
 	}
-	c.done.over, c.done.behind = c.done.sent, 0
+	c.done.ended, c.done.behind = c.done.sent, 0
 }

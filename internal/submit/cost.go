@@ -4,15 +4,16 @@ import "math"
 
 // estimator predicts how long recorded work will run, so that no submission comes
 // near the limits after which operating systems reset a GPU (2 s on Windows and
-// recent Linux). It starts with the speeds of a weak device and learns one factor: the
-// time over the work of late. A small submission, most of which is starting and waiting,
-// weighs as little as it is long; a long one that ran longer than expected counts alone.
+// recent Linux). It starts with the speeds of a weak device, the yardstick, and learns one
+// factor: measured time over the yardstick's time, of recent work. Each sample weighs as much
+// as it is long, so small ones, mostly overhead, weigh little; a long one that ran longer
+// than expected raises the factor to its own.
 type estimator struct {
-	scale  float64 // measured over predicted time
-	target float64 // seconds a submission may run
-	most   float64 // seconds the pacer lets it run; 0: it doesn't care
+	scale  float64 // measured time over the yardstick's time
+	target float64 // seconds that a submission may run
+	most   float64 // seconds that the pacer lets a submission run; 0: no limit
 
-	measured, based float64 // seconds that the work of late ran, and would have on the yardstick
+	measured, based float64 // seconds that recent work ran, and seconds it takes on the yardstick
 }
 
 const (
@@ -20,17 +21,17 @@ const (
 	baseRate      = 200e9 // flop/s
 	defaultTarget = 0.25  // seconds, of the half allowed: estimates err
 
-	costWindow = 0.5  // seconds of work that are remembered
+	costWindow = 0.5  // seconds of work after which a sample's weight has decayed to 1/e
 	costKnown  = 0.02 // seconds of work after which the estimator knows the device
 	longPart   = 0.25 // of the target: from there on a submission is long
-	slowest    = 2000 // times the yardstick's time that any device takes; more is a compiler at work, or other programs
+	slowest    = 2000 // largest factor taken for real; a larger one means that a kernel was compiled, or other programs ran
 )
 
-// base is how many seconds work takes on the yardstick device.
+// base is the number of seconds that work takes on the yardstick device.
 func base(bytes, flops float64) float64 { return bytes/baseBandwidth + flops/baseRate }
 
-// rows says how many more rows of work fit into the submission, up to n: all of them,
-// or a multiple of rowGroup.
+// rows is how many of n more rows fit into a submission that has bytes and flops already: all of
+// them, or a multiple of rowGroup.
 func (e *estimator) rows(bytes, flops, flopsPerRow float64, n uint32) uint32 {
 	target := e.target
 	if e.most > 0 {
@@ -47,7 +48,7 @@ func (e *estimator) rows(bytes, flops, flopsPerRow float64, n uint32) uint32 {
 	return uint32(fit) / rowGroup * rowGroup
 }
 
-// learn takes a measured submission.
+// learn updates the factor with work whose time was measured.
 func (e *estimator) learn(bytes, flops, seconds float64) {
 	b := base(bytes, flops)
 	if b <= 0 || seconds <= 0 {
@@ -62,8 +63,8 @@ func (e *estimator) learn(bytes, flops, seconds float64) {
 	e.scale = e.measured / e.based
 }
 
-// known reports whether enough was measured for estimates to be worth something.
+// known reports whether enough time was measured to trust the estimates.
 func (e *estimator) known() bool { return e.measured >= costKnown }
 
-// seconds is how long work is expected to run.
+// seconds is the time that work is expected to run.
 func (e *estimator) seconds(bytes, flops float64) float64 { return base(bytes, flops) * e.scale }

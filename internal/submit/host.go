@@ -7,16 +7,16 @@ import (
 	"leat/internal/trace"
 )
 
-// Host is the host's part of a step: it records, or waits.
+// Host waits for the device, and measures for counters and trace the time that the host spends recording, not waiting.
 type Host struct {
-	q     *Queue
-	since time.Time // it records since then
+	q     *Queue    // the queue it is a field of
+	since time.Time // start of the current stretch of recording
 }
 
-// Resume begins a stretch of recording, Pause ends it: the host is about to wait.
+// Resume begins a stretch of recording.
 func (h *Host) Resume() { h.since = time.Now() }
 
-// Pause ends a stretch of recording.
+// Pause ends a stretch of recording, before the host waits.
 func (h *Host) Pause() {
 	q, now := h.q, time.Now()
 	q.count.record.Add(int64(now.Sub(h.since)))
@@ -25,7 +25,7 @@ func (h *Host) Pause() {
 	}
 }
 
-// Blocked runs wait, which waits for bytes, outside of the time of recording, and returns how long that was.
+// Blocked calls wait, which waits for bytes, outside of recording time, and returns how long it took.
 func (h *Host) Blocked(wait func(ctx context.Context) error) (time.Duration, error) {
 	from := time.Now()
 	h.Pause()
@@ -34,33 +34,33 @@ func (h *Host) Blocked(wait func(ctx context.Context) error) (time.Duration, err
 	return h.since.Sub(from), err
 }
 
-// Await waits until the device has come to a value.
+// Await sleeps until the compute timeline has reached value.
 func (h *Host) Await(value uint64) error {
 	h.Pause()
 	defer h.Resume()
 	return h.q.Compute.Wait(h.q.Commands.ctx, value)
 }
 
-// To be woken takes a host longer than a GPU takes for a layer of one row. So where it has something to do at once, it polls the device,
-// with Options.Listen.
+// Waking a sleeping thread takes longer than a GPU takes for a layer of one row. If the host has work to do as soon as the device is done,
+// it polls the timeline first, with Options.Listen.
 const (
-	pollFor   = 300 * time.Microsecond // before it sleeps
-	wakeEarly = 200 * time.Microsecond // before the expected end of a step
-	pollFirst = 4 * time.Millisecond   // for a step of which nothing is known: longer ones lose little by the host's sleep
+	pollFor   = 300 * time.Microsecond // time to poll before the host sleeps
+	wakeEarly = 200 * time.Microsecond // the host starts to poll this long before the expected end of a step
+	pollFirst = 4 * time.Millisecond   // time to poll for a step of unknown length; a longer step loses little to a sleep
 )
 
-// Hear is Await where the host has something to do at once.
+// Hear is Await with less delay, for a host that has work to do at once: it polls before it sleeps, with Options.Listen.
 func (h *Host) Hear(value uint64) error {
 	h.Pause()
 	defer h.Resume()
 	return h.poll(h.q.Commands.ctx, value, pollFor)
 }
 
-// ended waits for the end of the step. One that was submitted again takes as long as the one before, and the device then has nothing to do
-// until the host has heard of it.
-func (h *Host) ended() error {
-	q, ctx, a := h.q, context.Background(), &h.q.again
-	if !a.now || !q.Listen {
+// awaitEnd waits for the end of the step. A repeated step takes as long as the last time, so the host sleeps until shortly before its end,
+// then polls: the device is idle until the host submits the next step.
+func (h *Host) awaitEnd() error {
+	q, ctx, a := h.q, context.Background(), &h.q.keptStep
+	if !a.repeating || !q.Listen {
 		return q.Compute.Wait(ctx, q.value)
 	}
 	from, long := q.Commands.list[0].submitted, pollFirst
@@ -77,7 +77,7 @@ func (h *Host) ended() error {
 	return nil
 }
 
-// poll looks for so long whether the device has come to a value, then sleeps until it has.
+// poll waits until the compute timeline has reached value: with Options.Listen it polls for the duration long, then it sleeps.
 func (h *Host) poll(ctx context.Context, value uint64, long time.Duration) error {
 	q := h.q
 	if q.Listen {

@@ -7,20 +7,20 @@ import (
 	"leat/vk"
 )
 
-// again is the last step recorded, where it can be submitted again as it is: decoding one token with all weights in VRAM is the same
-// work for the next token, but for the inputs, which are in memory.
-type again struct {
-	whole bool // there is one
-	now   bool // the step under way is it
-	list  []submission
-	cbs   []*vk.CommandBuffer
-	took  time.Duration // by the last time it was submitted again, as the host saw it; 0: it was not yet
+// keptStep is the last recorded step, if it can be submitted again as it is. Decoding one token with all weights in VRAM needs the same
+// commands as the next token: only the inputs differ, and those are in memory.
+type keptStep struct {
+	reusable  bool                // the step may be submitted again
+	repeating bool                // the current step is a repetition of it
+	list      []job               // its jobs
+	cbs       []*vk.CommandBuffer // the command buffers of list
+	took      time.Duration       // from submission to end, measured by the host when it was repeated last; 0: it was not
 }
 
-// Keep keeps the step that has been recorded and submitted, to be submitted again as a whole until a command buffer is opened for one
-// step alone. It does not keep one that waited for bytes, or that would be too long to be stopped.
+// Keep keeps the commands of the step just submitted, for Repeat, until Open opens a temporary command buffer. It does not keep a step that
+// waited for bytes, or one too long to be stopped by its context.
 func (q *Queue) Keep() {
-	c, a := &q.Commands, &q.again
+	c, a := &q.Commands, &q.keptStep
 	var work float64
 	for i := range c.list {
 		if c.list[i].Awaits != Nothing {
@@ -31,19 +31,19 @@ func (q *Queue) Keep() {
 	if work*q.cost.scale > mostBehind.Seconds() {
 		return
 	}
-	a.whole, a.took = true, 0
+	a.reusable, a.took = true, 0
 	a.list, a.cbs = append(a.list[:0], c.list...), a.cbs[:0]
 	for i := range c.list {
 		a.cbs = append(a.cbs, c.list[i].buffer.cb)
 	}
 }
 
-// Kept reports whether there is a step to be submitted again.
-func (q *Queue) Kept() bool { return q.again.whole }
+// Kept reports whether Repeat has a step to submit again.
+func (q *Queue) Kept() bool { return q.keptStep.reusable }
 
-// Repeat submits the commands of the step that is kept, as this step.
+// Repeat submits the commands of the kept step as the current step.
 func (q *Queue) Repeat() error {
-	c, a := &q.Commands, &q.again
+	c, a := &q.Commands, &q.keptStep
 	if err := c.ctx.Err(); err != nil {
 		return err
 	}
@@ -57,14 +57,14 @@ func (q *Queue) Repeat() error {
 		c.list = append(c.list, one)
 		q.count.weights.Add(one.WeightBytes)
 	}
-	c.done.sent, a.now = len(c.list), true
+	c.done.sent, a.repeating = len(c.list), true
 	return nil
 }
 
-// Forget drops all that is kept.
+// Forget drops the kept step and all kept command buffers: later steps record them anew.
 func (q *Queue) Forget() {
-	q.again.whole = false
+	q.keptStep.reusable = false
 	for i := range q.buffers.kept {
-		q.buffers.kept[i].whole = false
+		q.buffers.kept[i].reusable = false
 	}
 }

@@ -7,28 +7,28 @@ import (
 	"leat/vk"
 )
 
-// opTimer times each kernel of a step, by a timestamp behind it. It costs some percent of the
-// time, and is there only when somebody asks.
+// opTimer times each kernel of a step, with a timestamp after it. It slows steps down by some percent, so it
+// is optional: see Options.Ops.
 type opTimer struct {
 	to        *trace.Ops
 	stamps    *vk.QueryPool
-	marks     []opMark // one for each timestamp written in this step
-	submitted int      // of those
-	ticks     []uint64
+	marks     []opMark // one for each timestamp recorded in this step
+	submitted int      // how many of marks are submitted
+	ticks     []uint64 // scratch: timestamps, as read
 }
 
-// opMark says what ended at a timestamp.
+// opMark is the kernel that ended at a timestamp.
 type opMark struct {
-	name         string // "": nothing, a command buffer begins
+	name         string // "": none, a command buffer begins
 	bytes, flops float64
 }
 
 const (
-	mostMarks = 1 << 14 // of a step; what comes after is not timed
+	mostMarks = 1 << 14 // timestamps per step; later kernels are not timed
 	between   = "(between submissions)"
 )
 
-// newOpTimer makes one that adds to ops; nil where no one asks, or the device has no timestamps.
+// newOpTimer makes a timer that adds to ops. It returns nil if ops is nil or the device has no timestamps.
 func newOpTimer(dev *vk.Device, ops *trace.Ops) (t *opTimer, err error) {
 	if ops == nil || dev.Compute.TimestampBits == 0 {
 		return nil, nil
@@ -40,7 +40,7 @@ func newOpTimer(dev *vk.Device, ops *trace.Ops) (t *opTimer, err error) {
 	return t, nil
 }
 
-// begin is called when a command buffer has begun, the step's first or a later one.
+// begin records a timestamp at the start of a command buffer. The first one of a step resets all timestamps.
 func (t *opTimer) begin(cb *vk.CommandBuffer, first bool) {
 	if first {
 		t.marks, t.submitted = t.marks[:0], 0
@@ -49,6 +49,7 @@ func (t *opTimer) begin(cb *vk.CommandBuffer, first bool) {
 	t.mark(cb, opMark{})
 }
 
+// mark records a timestamp after the commands recorded so far.
 func (t *opTimer) mark(cb *vk.CommandBuffer, m opMark) {
 	if len(t.marks) < t.stamps.Count {
 		cb.WriteTimestamp(t.stamps, len(t.marks))
@@ -56,7 +57,7 @@ func (t *opTimer) mark(cb *vk.CommandBuffer, m opMark) {
 	}
 }
 
-// finish tells of the kernels of a step that is over.
+// finish reads the timestamps of a step that has ended, and adds the time of each kernel to ops.
 func (t *opTimer) finish() error {
 	t.ticks = slices.Grow(t.ticks[:0], t.submitted)[:t.submitted]
 	if err := t.stamps.Read(0, t.ticks); err != nil {

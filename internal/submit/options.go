@@ -10,49 +10,51 @@ import (
 	"leat/vk/limit"
 )
 
-// Options are what a [Queue] is built from. Device, Kernels and Compute are needed.
+// Options configure a [Queue]. Device, Kernels, Compute, Configure and Collect must be set, and Name if Trace is.
 type Options struct {
 	Device  *vk.Device
 	Kernels *kernels.Kernels
 	Compute *vk.Timeline // signalled by every submission, with the values 1, 2, 3 …
 
-	MaxSubmit time.Duration   // longest a submission should run; 0: a quarter of a second
-	Kept      int             // command buffers that may be kept, see [Commands.OpenKept]
-	Stamps    int             // command buffers of a step that have timestamps, beside those kept
-	Listen    bool            // poll the device where the host has to answer at once; a CPU device needs the cores itself
-	Pacer     *pace.Pacer     // asks for rests between submissions; nil: none
+	MaxSubmit time.Duration   // longest that a submission should run; 0: a quarter of a second
+	Kept      int             // number of slots for kept command buffers, see [Commands.OpenKept]
+	Stamps    int             // number of temporary command buffers of a step that have timestamps
+	Listen    bool            // poll the device before sleeping where delay costs most; not for a CPU device, which needs the cores itself
+	Pacer     *pace.Pacer     // asks for rests between submissions; nil: no rests
 	Trace     *trace.Recorder // nil: no trace
-	Ops       *trace.Ops      // sums up the time of each kernel; nil: none
-	ReadRate  *limit.Rate     // slows the reading of weights in VRAM down; nil: full speed
+	Ops       *trace.Ops      // sums up the time of each kernel; nil: kernels are not timed
+	ReadRate  *limit.Rate     // limits how fast kernels read weights in VRAM; nil: full speed
 
-	// Configure sets what the recorder needs, whenever a command buffer is opened.
+	// Configure configures the recorder, each time a command buffer is opened for recording.
 	Configure func(*kernels.Recorder)
 	// Collect is called before timestamps are read: the caller accounts for its uploads, which Ran may ask for.
 	Collect func() error
-	// Ran is told of each submission once it has run; nil: no one is.
+	// Ran is called for each timed command buffer that has run; on a device without timestamps, for each that the host waited for.
+	// nil: not called.
 	Ran func(*Ran)
-	// Name returns the label, in traces, of work that begins with one part and ends with another.
+	// Name returns the label, in traces, of work that begins with part from and ends with part to.
 	Name func(from, to int) string
 }
 
-// The caller numbers the parts of its work, as the units of a plan. Nothing stands for no part: as Work.From for inputs and outputs, as Work.Awaits for no bytes.
+// Nothing is the number of no part. The caller numbers the parts of its work, such as the units of a plan. Work.From is Nothing for inputs
+// and outputs, and Work.Awaits is Nothing if no bytes were waited for.
 const Nothing = -1
 
-// Work is what a submission does, in its caller's terms.
+// Work is what a command buffer does, in the caller's terms.
 type Work struct {
-	From, To    int           // parts of the caller's work that it begins and ends with; Nothing: none
-	Rows        int           // of the step
-	WeightBytes int64         // that its kernels read
+	From, To    int           // first and last of the caller's parts in it; From is Nothing for inputs and outputs
+	Rows        int           // rows of the step
+	WeightBytes int64         // bytes of weights that its kernels read
 	Awaits      int           // part whose bytes the device or the host waited for before it; Nothing: none
-	Waited      time.Duration // by the host, for those bytes
+	Waited      time.Duration // time that the host waited for the bytes of Awaits
 }
 
-// Ran is a submission that has run.
+// Ran is a command buffer that has run, and when.
 type Ran struct {
 	*Work
-	Cost   float64       // seconds on the yardstick device, see estimator
-	Busy   time.Duration // from its begin to its end; an estimate where Timed is false
-	Idle   time.Duration // from the end of the submission before, less rests; 0 for the first of a step
-	Before uint64        // the device's time when the submission before ended; 0: not known
-	Timed  bool          // by timestamps
+	Cost   float64       // seconds that the work takes on the yardstick device, see estimator
+	Busy   time.Duration // from begin to end; 0 if not Timed
+	Idle   time.Duration // time the device was idle before it, without rests; 0 for the first of a step
+	Before uint64        // device timestamp of the end of the command buffer before it; 0: not known
+	Timed  bool          // measured by timestamps
 }

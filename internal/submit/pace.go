@@ -6,12 +6,12 @@ import (
 )
 
 const (
-	mostBehind  = 500 * time.Millisecond // of work that the device may be behind
-	leastBehind = 2                      // submissions that it may always be
+	mostBehind  = 500 * time.Millisecond // work that may be submitted and not finished
+	leastBehind = 2                      // command buffers that may be submitted and not finished, however long they run
 )
 
-// ready waits until the next submission may go: the device has rested as the pacer wants, is not too far behind, and has read the last
-// submission's weights where that is slowed down.
+// ready waits until the next submission may be made: after the pacer's rest, when the device has little work left, and when ReadRate, if
+// set, allows more weights to be read.
 func (q *Queue) ready() error {
 	if err := q.rest(); err != nil {
 		return err
@@ -25,29 +25,29 @@ func (q *Queue) ready() error {
 	return q.ReadRate.Wait(c.ctx, c.list[len(c.list)-1].WeightBytes)
 }
 
-// keepUp waits while the device has much to do. What is submitted can't be taken back, so this is how long a step goes on that is
-// stopped.
+// keepUp waits while the device has more than mostBehind of work left. A submission can't be cancelled, so this limits how long a
+// stopped step goes on.
 func (q *Queue) keepUp() error {
 	c, d := &q.Commands, &q.Commands.done
 	if err := c.ctx.Err(); err != nil {
 		return err
 	}
-	for d.sent-d.over > leastBehind && d.behind*q.cost.scale > mostBehind.Seconds() {
-		one := &c.list[d.over]
+	for d.sent-d.ended > leastBehind && d.behind*q.cost.scale > mostBehind.Seconds() {
+		one := &c.list[d.ended]
 		if err := q.Host.Await(one.value); err != nil {
 			return err
 		}
 		d.behind -= base(one.bytes, one.flops)
-		d.over++
+		d.ended++
 	}
 	return nil
 }
 
-// rest comes before a submission. Where the pacer wants a rest, the device finishes what it has, and stays idle for as long as the pacer
-// says; what comes next is recorded already.
+// rest inserts a rest before a submission if the pacer wants one: it waits until the device has finished its work, and leaves it idle for
+// as long as the pacer says. The commands of the next submission are recorded already.
 func (q *Queue) rest() error {
 	p, c := q.Pacer, &q.Commands
-	if p == nil || c.done.told == c.done.sent || !p.Active() || !p.Due(q.expected()) {
+	if p == nil || c.done.accounted == c.done.sent || !p.Active() || !p.Due(q.expected()) {
 		return nil
 	}
 	q.Host.Pause()
@@ -62,7 +62,7 @@ func (q *Queue) rest() error {
 	return nil
 }
 
-// due says whether to submit what is recorded, because it has earned a rest.
+// due reports whether the pacer will want a rest after the work recorded so far, so that it should be submitted now.
 func (q *Queue) due() bool {
 	p := q.Pacer
 	if p == nil || !p.Active() {
@@ -71,13 +71,14 @@ func (q *Queue) due() bool {
 	return p.Due(q.expected() + seconds(q.cost.seconds(q.Rec.Cost())))
 }
 
-// expected is how long the submissions that were not accounted for yet should run.
+// expected is the estimated time of the submitted jobs that are not accounted for yet.
 func (q *Queue) expected() time.Duration {
 	c, sum := &q.Commands, 0.0
-	for i := c.done.told; i < c.done.sent; i++ {
+	for i := c.done.accounted; i < c.done.sent; i++ {
 		sum += q.cost.seconds(c.list[i].bytes, c.list[i].flops)
 	}
 	return seconds(sum)
 }
 
+// seconds converts seconds to a Duration.
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

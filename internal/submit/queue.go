@@ -11,35 +11,36 @@ import (
 	"leat/vk"
 )
 
-// Queue submits the commands of one step after another. One goroutine uses it; [Queue.Counters] may be called by any.
+// Queue submits the commands of one step after another. Use it from one goroutine; any goroutine may call [Queue.Counters].
 type Queue struct {
 	Options
 	Rec      *kernels.Recorder // records into the open command buffer
-	Commands Commands          // of the step under way
-	Host     Host
+	Commands Commands          // commands of the current step
+	Host     Host              // the host's waits and recording time
 
-	pool    *vk.CommandPool
-	buffers buffers
-	value   uint64 // last value submitted on Compute
-	cost    estimator
-	clock   clock
-	timer   *opTimer // of kernels; nil: not asked for
-	again   again
-	count   counters
-	signal  [1]vk.Point // scratch
+	pool     *vk.CommandPool
+	buffers  buffers
+	value    uint64    // timeline value of the last submission
+	cost     estimator // predicts how long work runs
+	clock    clock     // measures how long work ran
+	timer    *opTimer  // times each kernel; nil: Options.Ops is not set
+	keptStep keptStep
+	count    counters
+	signal   [1]vk.Point // scratch
 }
 
-// Counters are what a queue has done since it was made.
+// Counters are totals since the queue was made.
 type Counters struct {
 	Submissions int64
-	WeightBytes int64         // read by kernels
-	Compute     time.Duration // a submission ran; an estimate where the device has no timestamps
-	Record      time.Duration // the host recorded and submitted
+	WeightBytes int64         // bytes of weights that kernels read
+	Compute     time.Duration // time that command buffers ran; an estimate if the device has no timestamps
+	Record      time.Duration // time that the host spent recording and submitting
 }
 
+// counters are the [Counters] as they are counted; times are in nanoseconds.
 type counters struct{ submissions, weights, compute, record atomic.Int64 }
 
-// New makes a queue.
+// New makes a queue. Close it.
 func New(o Options) (*Queue, error) {
 	q := &Queue{Options: o, Rec: o.Kernels.Recorder(nil), cost: estimator{scale: 1, target: defaultTarget}}
 	q.Commands.q, q.Host.q, q.clock.q = q, q, q
@@ -77,26 +78,26 @@ func (q *Queue) Close() {
 	q.timer, q.clock.stamps, q.pool = nil, nil, nil
 }
 
-// Counters may be called by any goroutine.
+// Counters returns the totals so far. Any goroutine may call it.
 func (q *Queue) Counters() Counters {
 	c := &q.count
 	return Counters{c.submissions.Load(), c.weights.Load(), time.Duration(c.compute.Load()), time.Duration(c.record.Load())}
 }
 
-// Begin opens a step of so many rows, which ctx ends between two submissions. The host counts as recording until it waits.
+// Begin begins a step. When ctx is done, the step ends before its next submission. The host counts as recording until it waits.
 func (q *Queue) Begin(ctx context.Context, rows int) {
 	c := &q.Commands
 	*c = Commands{q: q, ctx: ctx, step: c.step + 1, rows: rows, part: Nothing, at: Nothing, list: c.list[:0], pending: c.pending[:0], waits: c.waits[:0]}
-	q.again.now = false
+	q.keptStep.repeating = false
 	q.Host.Resume()
 }
 
-// Value is the last value submitted on the compute timeline.
+// Value is the compute timeline's value of the last submission.
 func (q *Queue) Value() uint64 { return q.value }
 
-// End waits until all that the step has submitted is over, and accounts for it.
+// End waits until the device has ended all of the step's submissions, and accounts for them.
 func (q *Queue) End() error {
-	if err := q.Host.ended(); err != nil {
+	if err := q.Host.awaitEnd(); err != nil {
 		return fmt.Errorf("wait for the end of a step: %w", err)
 	}
 	return q.finish()
@@ -105,8 +106,8 @@ func (q *Queue) End() error {
 // ErrStopped is wrapped, beside the context's error, by a step that its context has ended.
 var ErrStopped = errors.New("the step was stopped")
 
-// Abort ends a step that failed with err, or that its context has ended: what is submitted runs to its end, what is not is dropped. It
-// returns why the step ended. Once the device has come to value, the last one submitted, undo undoes what else the caller has to.
+// Abort ends a step that failed with err, or whose context is done, and returns why it ended. It waits for the submitted commands and
+// drops the others. Then it calls undo, with the timeline value that the device has reached, to undo the caller's part of the step.
 func (q *Queue) Abort(err error, undo func(value uint64) error) error {
 	if errors.Is(err, vk.ErrDeviceLost) {
 		return err
@@ -114,7 +115,7 @@ func (q *Queue) Abort(err error, undo func(value uint64) error) error {
 	ctx := q.Commands.ctx.Err()
 	stopped := ctx != nil && errors.Is(err, ctx)
 	if !stopped {
-		q.Forget() // some of it may be recorded in part
+		q.Forget() // some kept command buffers may be recorded in part
 	}
 	if b := q.Commands.open.buffer; b != nil && b.recording {
 		b.recording = false
@@ -136,14 +137,14 @@ func (q *Queue) Abort(err error, undo func(value uint64) error) error {
 	return err
 }
 
-// finish accounts for a step whose submissions are all over.
+// finish accounts for a step whose submissions have all ended.
 func (q *Queue) finish() error {
 	end := time.Now()
 	if err := q.account(); err != nil {
 		return err
 	}
 	if c := &q.Commands; q.Device.Compute.TimestampBits == 0 && c.done.sent > 0 {
-		q.clock.untimed(c.list[:c.done.sent], end)
+		q.clock.accountStep(c.list[:c.done.sent], end)
 	}
 	if q.timer != nil {
 		return q.timer.finish()
@@ -151,18 +152,18 @@ func (q *Queue) finish() error {
 	return nil
 }
 
-// account accounts for the submissions that have ended since the last time, which must be all that were submitted.
+// account accounts for the jobs submitted since the last call. All of them must have ended.
 func (q *Queue) account() error {
 	if err := q.Collect(); err != nil {
 		return err
 	}
 	c := &q.Commands
-	from := c.done.told
-	c.done.told = c.done.sent
+	from := c.done.accounted
+	c.done.accounted = c.done.sent
 	return q.clock.account(c.list[from:c.done.sent], from == 0)
 }
 
-// send submits command buffers, once the device has come to waits.
+// send submits command buffers, which run when the device has reached the points waits.
 func (q *Queue) send(commands []*vk.CommandBuffer, waits []vk.Point) error {
 	q.signal[0] = vk.Point{Timeline: q.Compute, Value: q.value + 1}
 	if err := q.Device.Compute.Submit(vk.Submission{Commands: commands, Waits: waits, Signals: q.signal[:]}); err != nil {

@@ -2,8 +2,8 @@ package submit
 
 import "leat/internal/kernels"
 
-// Cut submits what is recorded, if anything, and goes on in a new command buffer. An untimed one, see [Commands.OpenKept], is never cut: it
-// would not be whole when it is submitted again.
+// Cut submits the open command buffer, if it has work, and opens a new one. It does nothing if the open one is untimed, see
+// [Commands.OpenKept]: a kept buffer that was cut can't be submitted again.
 func (c *Commands) Cut() error {
 	if c.open.buffer.untimed {
 		return nil
@@ -19,10 +19,10 @@ func (c *Commands) Cut() error {
 	return c.Open()
 }
 
-// rowGroup is what rows are split in multiples of: arrays of uint32 then begin on 16 bytes, and kernels of few rows get as many as they take.
+// rowGroup divides the number of rows in each run but the last: arrays of uint32 then begin on 16 bytes, and kernels of few rows are full.
 const rowGroup = 8
 
-// ByRows runs do over n rows in as few runs as keep each submission short.
+// ByRows calls do for n rows, in as few runs of rows as keep each submission short, and cuts when a submission is full.
 func (c *Commands) ByRows(n uint32, flopsPerRow float64, do func(from, n uint32) error) error {
 	q := c.q
 	if c.open.buffer.untimed {
@@ -49,11 +49,11 @@ func (c *Commands) ByRows(n uint32, flopsPerRow float64, do func(from, n uint32)
 	return nil
 }
 
-// measure waits for what is submitted, to learn how fast the device is, where nothing is known of it yet: a fast one need not do its first
-// steps in many runs.
+// measure waits for the submitted work and learns from it how fast the device is, unless that is known. So the first steps of a fast device
+// are not split into many runs.
 func (q *Queue) measure() error {
 	c := &q.Commands
-	if q.cost.known() || c.done.told == c.done.sent || q.Device.Compute.TimestampBits == 0 {
+	if q.cost.known() || c.done.accounted == c.done.sent || q.Device.Compute.TimestampBits == 0 {
 		return nil
 	}
 	if err := q.Host.Await(q.value); err != nil {
@@ -62,5 +62,5 @@ func (q *Queue) measure() error {
 	return q.account()
 }
 
-// Uncut are commands that are never cut nor submitted: rows are recorded all at once.
-func Uncut() *Commands { return &Commands{open: submission{buffer: &buffer{untimed: true}}} }
+// Uncut makes Commands without a queue, for a dry recorder: ByRows records all rows at once, and nothing is ever submitted.
+func Uncut() *Commands { return &Commands{open: job{buffer: &buffer{untimed: true}}} }
