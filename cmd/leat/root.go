@@ -60,7 +60,7 @@ type app struct {
 
 func newApp(in io.Reader, out, errw io.Writer) *app {
 	a := &app{in: in, out: out, err: errw, log: slog.New(slog.DiscardHandler), now: time.Now}
-	a.tests.err, a.tests.now, a.end.err = errw, a.now, errw
+	a.tests.err, a.tests.now, a.end.err = errw, func() time.Time { return a.now() }, errw
 	return a
 }
 

@@ -107,3 +107,18 @@ func TestNotNow(t *testing.T) {
 		t.Errorf("something was measured: %v, %s", err, errw.String())
 	}
 }
+
+// A program whose clock stands still, as in tests, says nothing of what self-tests take: the clock is the program's, also where it was
+// given to it late.
+func TestSelfTestsReadTheProgramsClock(t *testing.T) {
+	var out bytes.Buffer
+	a := newApp(strings.NewReader(""), &out, &out)
+	times := 0
+	a.now = func() time.Time { times++; return time.Unix(1000, 0) }
+	for range 3 {
+		a.tests.begin("mul_mat")()
+	}
+	if a.tests.tell(false); times == 0 || out.Len() > 0 {
+		t.Errorf("the program's clock was read %d times; said %q, wanted nothing", times, out.String())
+	}
+}
