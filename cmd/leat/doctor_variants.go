@@ -171,7 +171,7 @@ func tunedTimes(t *kernels.Tuned) (times []time.Time) {
 	for _, o := range t.Outputs {
 		times = append(times, o.Measured)
 	}
-	for _, s := range t.Splits {
+	for _, s := range t.CMTiles {
 		times = append(times, s.Measured)
 	}
 	return times

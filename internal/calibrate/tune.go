@@ -44,7 +44,7 @@ type tuner struct {
 type choice struct {
 	product *kernels.TunedProduct
 	outputs *kernels.TunedOutputs
-	split   *kernels.TunedSplit
+	split   *kernels.TunedCMTile
 }
 
 // Tune measures for each kind of products which constants of the kernels are fastest on dev: what is worth keeping, and

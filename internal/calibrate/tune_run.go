@@ -27,7 +27,7 @@ func (t *tuner) seconds(ctx context.Context, c choice, kind []Product, n uint32)
 	case c.outputs != nil:
 		use.Outputs = []kernels.TunedOutputs{*c.outputs}
 	case c.split != nil:
-		use.Splits = []kernels.TunedSplit{*c.split}
+		use.CMTiles = []kernels.TunedCMTile{*c.split}
 	}
 	if t.kernels.Use(use) != nil {
 		return 0, nil // out of range: not a candidate

@@ -17,7 +17,7 @@ const (
 )
 
 // splits are the candidates; those that a device has not the lanes for fall out.
-var splits = []kernels.Split{
+var splits = []kernels.CMTile{
 	{BM: 128, BN: 128, WM: 64, WN: 64}, {BM: 128, BN: 128, WM: 32, WN: 64}, {BM: 128, BN: 128, WM: 64, WN: 32},
 	{BM: 128, BN: 64, WM: 64, WN: 32}, {BM: 128, BN: 64, WM: 64, WN: 64}, {BM: 128, BN: 64, WM: 32, WN: 32}, {BM: 128, BN: 64, WM: 32, WN: 64},
 	{BM: 64, BN: 128, WM: 32, WN: 64}, {BM: 64, BN: 128, WM: 64, WN: 32}, {BM: 64, BN: 64, WM: 32, WN: 32},
@@ -34,13 +34,13 @@ func (t *tuner) split(ctx context.Context, half bool, p Product) error {
 	if err != nil {
 		return err
 	}
-	measure := func(s kernels.Split) (float64, error) {
-		return t.seconds(ctx, choice{split: &kernels.TunedSplit{Half: half, Split: s}}, []Product{p}, n)
+	measure := func(s kernels.CMTile) (float64, error) {
+		return t.seconds(ctx, choice{split: &kernels.TunedCMTile{Half: half, CMTile: s}}, []Product{p}, n)
 	}
-	own := kernels.OwnSplit(n)
+	own := kernels.OwnCMTile(n)
 	best, least := own, 0.0
 	for _, s := range splits {
-		if s != own && (t.fails(s) || conform.Prove(t.kernels, kernels.Variant{Row: row, Split: s}) != nil) {
+		if s != own && (t.fails(s) || conform.Prove(t.kernels, kernels.Variant{Row: row, CMTile: s}) != nil) {
 			continue
 		}
 		took, err := measure(s)
@@ -58,18 +58,18 @@ func (t *tuner) split(ctx context.Context, half bool, p Product) error {
 	g := Gain{What: "products by cooperative matrices, " + rows, Own: splitText(own), OwnSeconds: was, BestSeconds: was}
 	if best != own && was > leastGain*is {
 		g.Best, g.BestSeconds = splitText(best), is
-		t.tuned.Splits = append(t.tuned.Splits, kernels.TunedSplit{Half: half, Split: best, Measured: t.now, Gain: was / is})
+		t.tuned.CMTiles = append(t.tuned.CMTiles, kernels.TunedCMTile{Half: half, CMTile: best, Measured: t.now, Gain: was / is})
 	}
 	t.gains = append(t.gains, g)
 	return nil
 }
 
 // fails reports whether the device can't have a split.
-func (t *tuner) fails(s kernels.Split) bool {
+func (t *tuner) fails(s kernels.CMTile) bool {
 	defer t.kernels.Use(nil)
-	return t.kernels.Use(&kernels.Tuned{Kernels: t.tuned.Kernels, Splits: []kernels.TunedSplit{{Split: s}}}) != nil
+	return t.kernels.Use(&kernels.Tuned{Kernels: t.tuned.Kernels, CMTiles: []kernels.TunedCMTile{{CMTile: s}}}) != nil
 }
 
-func splitText(s kernels.Split) string {
+func splitText(s kernels.CMTile) string {
 	return fmt.Sprintf("%d x %d of %d x %d", s.WM, s.WN, s.BM, s.BN)
 }

@@ -26,7 +26,7 @@ type ahead struct {
 // aheadLayer is a layer that runs conditionally.
 type aheadLayer struct {
 	Layer
-	after   kernels.Brought // inputs, quantized by earlier commands, that the layer's command buffer reads
+	after   kernels.Quantised // inputs, quantized by earlier commands, that the layer's command buffer reads
 	closed  int             // index of the layer's command buffer among those closed in this step
 	value   uint64          // timeline value of the layer's submission; 0: not submitted
 	counted bool            // the cache policies have been told which experts the layer used

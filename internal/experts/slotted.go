@@ -36,7 +36,7 @@ const partsPerLayer = 3
 
 // layerParts has, for the first wave of a layer and for its last, the inputs already quantized when it begins, and its work.
 type layerParts struct {
-	wave, last kernels.Brought // inputs, quantized by earlier commands, that the first and the last wave may read
+	wave, last kernels.Quantised // inputs, quantized by earlier commands, that the first and the last wave may read
 	cost       [2]work         // work of the first and of the last wave, if each had all pairs of rows and experts
 }
 
@@ -64,7 +64,7 @@ func (s *slotted) Begin(kept bool) error {
 		s.ahead.begin()
 	}
 	if kept {
-		_, err := s.o.Queue.Commands.OpenKept(0, kernels.Brought{}, false)
+		_, err := s.o.Queue.Commands.OpenKept(0, kernels.Quantised{}, false)
 		return err
 	}
 	return s.o.Queue.Commands.Open()
@@ -202,7 +202,7 @@ func (s *slotted) submitWave(l Layer, b *weights.Batch) error {
 	}
 	if s.parts.kept && !s.o.Queue.Commands.Again() { // the last wave may run after this one, or without it
 		p := &s.parts.layers[s.nth[l.Layer]]
-		p.last = p.last.Both(s.o.Frame.Rec.Brought())
+		p.last = p.last.Common(s.o.Frame.Rec.Quantised())
 	}
 	if err := s.submit(); err != nil {
 		return err

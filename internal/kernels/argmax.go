@@ -27,6 +27,7 @@ var plainArgmax = variant[shaders.ArgmaxArgs]{
 	},
 }
 
+// recordArgmax checks the arguments of an argmax, adds what it reads and writes to t, and records it.
 func recordArgmax(r *Recorder, c *check, a *shaders.ArgmaxArgs, t *touch) error {
 	c.address("X", a.X)
 	c.address("Dst", a.Dst)

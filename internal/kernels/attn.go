@@ -7,9 +7,9 @@ import (
 	"leat/shaders"
 )
 
-// Attention lets each row of Q attend to its sequence's positions up to its own, in a cache of type KV.
+// Attention computes, for each row of Q, attention over its sequence's positions up to its own.
 type Attention struct {
-	KV gguf.Type
+	KV gguf.Type // of the KV cache
 	shaders.FlashAttnArgs
 }
 
@@ -29,7 +29,7 @@ func FlashAttn(r *Recorder, t gguf.Type, a shaders.FlashAttnArgs) error {
 	return err
 }
 
-// check checks attention's arguments, notes what it reads and writes, and counts what it costs.
+// check checks the arguments of a, and returns what it reads and writes and an estimate of its cost.
 func (a *Attention) check(r *Recorder) (c check, touched touch, co cost) {
 	t := a.KV
 	c = check{choice: choice{op: "flash_attn", typed: true, typ: t}}
@@ -58,7 +58,7 @@ func (a *Attention) check(r *Recorder) (c check, touched touch, co cost) {
 	return c, touched, co
 }
 
-// positions is the most that a row may see.
+// positions is an upper bound of the positions that a row attends to.
 func (a *Attention) positions(r *Recorder) float64 {
 	if r.Positions > 0 {
 		return float64(r.Positions)
@@ -66,32 +66,34 @@ func (a *Attention) positions(r *Recorder) float64 {
 	return float64(a.MaxPages) * float64(a.PagePositions)
 }
 
-// pageTable adds what says where a row's positions are; of Pages at least one sequence's.
+// pageTable adds reads of the page table and of each row's position and sequence. How many sequences the table has is not known here: it
+// adds one.
 func (t *touch) pageTable(pages, pos, seq uint64, rows, maxPages uint32) {
 	t.read(span{pages, pages + 8*uint64(maxPages)})
 	t.read(f32s(pos, 1, rows, 0))
 	t.read(f32s(seq, 1, rows, 0))
 }
 
-// kvBytes is what a cache of type t holds of one head at one position.
+// kvBytes is the bytes of a KV cache of type t for one KV head at one position: a key and a value.
 func kvBytes(t gguf.Type, keyLen, valLen uint32) float64 {
 	return float64(shaders.KVRowBytes(t, int(keyLen)) + shaders.KVRowBytes(t, int(valLen)))
 }
 
+// softCap checks that v is 0 or more, and no NaN.
 func (c *check) softCap(v float32) {
 	if !(v >= 0) {
 		c.that(false, "SoftCap", v, "0 (none) or more")
 	}
 }
 
-// blocksOf checks that a cache of blocks can hold such heads.
+// blocksOf checks that a KV cache of type t can hold heads of these sizes.
 func (c *check) blocksOf(t gguf.Type, keyLen, valLen uint32) {
 	if err := shaders.CheckKV(t, int(keyLen), int(valLen)); err != nil && c.err == nil {
 		c.err = err
 	}
 }
 
-// paged checks what the ops on a paged cache of type t share.
+// paged checks the arguments that all ops on a paged KV cache of type t have.
 func (c *check) paged(t gguf.Type, pages, pos, seq uint64, maxPages, pagePositions, layerOff uint32) {
 	c.address("Pages", pages)
 	c.words("Pos", pos)
@@ -104,6 +106,7 @@ func (c *check) paged(t gguf.Type, pages, pos, seq uint64, maxPages, pagePositio
 	c.multiple("LayerOff", layerOff, 16)
 }
 
+// heads checks numbers and sizes of heads.
 func (c *check) heads(heads, headsKV, keyLen, valLen uint32) {
 	c.positive("HeadsKV", headsKV)
 	if headsKV > 0 && heads%headsKV != 0 {

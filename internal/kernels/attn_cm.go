@@ -8,29 +8,29 @@ import (
 	"leat/shaders"
 )
 
-// heads is what flash_attn_cm is made for.
-type heads struct {
-	subgroup int
-	RunSplit
-	key, val uint32
-	options  uint32
+// cmAttn are all constants of a pipeline of flash_attn_cm.
+type cmAttn struct {
+	subgroup int // size
+	CMAttn
+	key, val uint32 // sizes of a key head and a value head
+	options  uint32 // see cmAttnOptions
 }
 
-// RunSplit is how a workgroup of flash_attn_cm works; 0: the program's own choice.
-type RunSplit struct {
-	Subgroups uint32 // each takes 16 rows
-	Stages    uint32 // 2: positions are stored beside those that are computed with
+// CMAttn are constants of flash_attn_cm, attention by cooperative matrices; 0: the program's own choice.
+type CMAttn struct {
+	Subgroups uint32 // of a workgroup; each computes 16 rows of Q
+	Stages    uint32 // 2: the next positions are loaded while these are computed; 1: not
 }
 
-// SharedBytes is the shared memory of a workgroup, for heads of so many values.
-func (s *RunSplit) SharedBytes(key, val uint32) int64 {
+// SharedBytes is the shared memory of a workgroup, for key and value heads of these sizes.
+func (s *CMAttn) SharedBytes(key, val uint32) int64 {
 	const step = 32 // positions
 	k, v, rows := key/8+1, val/8+1, 16*s.Subgroups
 	return 16 * int64(max(s.Stages*step*(k+v)+rows*(step/4+1), rows*k, rows*17))
 }
 
-// options are the OPTIONS of flash_attn_cm.
-func options(a *shaders.FlashAttnArgs) (o uint32) {
+// cmAttnOptions is the OPTIONS constant of flash_attn_cm: bits for a window, a soft cap and sinks.
+func cmAttnOptions(a *shaders.FlashAttnArgs) (o uint32) {
 	if a.Window > 0 {
 		o |= shaders.WithWindow
 	}
@@ -43,10 +43,11 @@ func options(a *shaders.FlashAttnArgs) (o uint32) {
 	return o
 }
 
-// ownRun is what the program chooses by itself where there is the shared memory for it, else it is one stage.
-var ownRun = RunSplit{Subgroups: 4, Stages: 2}
+// ownCMAttn is the program's own choice. Where shared memory is too small for it, Stages is 1.
+var ownCMAttn = CMAttn{Subgroups: 4, Stages: 2}
 
-func (h *heads) constants(m constants) {
+// constants adds the constants of h that are not 0 to m.
+func (h *cmAttn) constants(m constants) {
 	m.given("LANES", h.Subgroups*uint32(h.subgroup))
 	m.given("STAGES", h.Stages)
 	m.given("SUBGROUP", uint32(h.subgroup))
@@ -55,7 +56,7 @@ func (h *heads) constants(m constants) {
 	m.given("OPTIONS", h.options)
 }
 
-// matrixAttn computes rows of one sequence by cooperative matrices.
+// matrixAttn computes attention of rows of one sequence by cooperative matrices.
 var matrixAttn = variant[Attention]{
 	Rule: Rule{
 		Op: "flash_attn", Variant: shaders.CM, When: "prompts, rows of one sequence; a cache of F16, Q8_0 or Q4_0, heads of up to 128 in multiples of 16, pages of a multiple of 32",
@@ -73,29 +74,30 @@ var matrixAttn = variant[Attention]{
 			return "heads of more than 128 values, or no multiple of 16"
 		case a.PagePositions%32 != 0:
 			return "pages are no multiple of 32 positions"
-		case !r.usable(runChoice(r, t, &a.FlashAttnArgs)):
+		case !r.usable(cmAttnChoice(r, t, &a.FlashAttnArgs)):
 			return failedTest
 		}
 		return ""
 	},
 	record: func(r *Recorder, a *Attention) error {
 		c, touched, co := a.check(r)
-		c.choice = runChoice(r, a.KV, &a.FlashAttnArgs)
-		return record(r, &c, &a.FlashAttnArgs, c.choice.heads.groups(&a.FlashAttnArgs), &touched, co)
+		c.choice = cmAttnChoice(r, a.KV, &a.FlashAttnArgs)
+		return record(r, &c, &a.FlashAttnArgs, c.choice.cmAttn.groups(&a.FlashAttnArgs), &touched, co)
 	},
 }
 
-func runChoice(r *Recorder, t gguf.Type, a *shaders.FlashAttnArgs) choice {
-	s := RunSplit{cmp.Or(r.RunSplit.Subgroups, ownRun.Subgroups), cmp.Or(r.RunSplit.Stages, ownRun.Stages)}
+// cmAttnChoice is the pipeline of flash_attn_cm for a KV cache of type t.
+func cmAttnChoice(r *Recorder, t gguf.Type, a *shaders.FlashAttnArgs) choice {
+	s := CMAttn{cmp.Or(r.CMAttn.Subgroups, ownCMAttn.Subgroups), cmp.Or(r.CMAttn.Stages, ownCMAttn.Stages)}
 	if s.SharedBytes(a.KeyLen, a.ValLen) > r.k.shared {
-		s = RunSplit{Subgroups: 4, Stages: 1}
+		s = CMAttn{Subgroups: 4, Stages: 1}
 	}
-	h := heads{r.k.matrix, s, a.KeyLen, a.ValLen, options(a)}
-	return choice{op: "flash_attn", variant: shaders.CM, typed: true, typ: t, heads: h}
+	h := cmAttn{r.k.matrix, s, a.KeyLen, a.ValLen, cmAttnOptions(a)}
+	return choice{op: "flash_attn", variant: shaders.CM, typed: true, typ: t, cmAttn: h}
 }
 
 // groups counts the workgroups of flash_attn_cm.
-func (h *heads) groups(a *shaders.FlashAttnArgs) uint64 {
+func (h *cmAttn) groups(a *shaders.FlashAttnArgs) uint64 {
 	rows := 16 * uint64(h.Subgroups)
 	return (uint64(a.Rows) + rows - 1) / rows * uint64(a.Heads)
 }

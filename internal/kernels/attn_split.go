@@ -8,7 +8,8 @@ import (
 	"leat/vk"
 )
 
-// splitAttn is [joinedAttn] whose parts a second kernel puts together.
+// splitAttn computes partial results of a row's positions in several workgroups, which a second kernel joins. [joinedAttn] does without that
+// kernel.
 var splitAttn = variant[Attention]{
 	Rule: Rule{
 		Op: "flash_attn", Variant: shaders.Split, When: "as joined",
@@ -28,7 +29,7 @@ var splitAttn = variant[Attention]{
 	record: func(r *Recorder, a *Attention) error { return flashAttnParts(r, a, false) },
 }
 
-// unfitParts says why a row's positions can't be computed in parts.
+// unfitParts says why attention can't split a row's positions among workgroups, "" if it can.
 func unfitParts(r *Recorder, a *Attention) string {
 	c := r.k.splitChoice(a.KV, &a.FlashAttnArgs, 1, false)
 	switch {
@@ -44,10 +45,15 @@ func unfitParts(r *Recorder, a *Attention) string {
 	return ""
 }
 
-// attn is what flash_attn_split is made for, and how its lanes share the work.
-type attn struct{ group, key, val, share, run uint32 }
+// attn are the constants of flash_attn_split and flash_attn_joined.
+type attn struct {
+	group    uint32 // query heads of one KV head that a workgroup computes
+	key, val uint32 // sizes of a key head and a value head
+	share    uint32 // lanes that share a position
+	run      uint32 // positions that they load at once
+}
 
-// splitChoice is the kernel for groups of so many query heads.
+// splitChoice is the pipeline of split attention for group query heads a workgroup. joined: its last workgroup joins the partial results.
 func (k *Kernels) splitChoice(t gguf.Type, a *shaders.FlashAttnArgs, group uint32, joined bool) choice {
 	c := choice{op: "flash_attn", variant: shaders.Split, typed: true, typ: t, attn: k.lanes.attn(group, a.KeyLen, a.ValLen, a.PagePositions)}
 	if joined {
@@ -56,12 +62,13 @@ func (k *Kernels) splitChoice(t gguf.Type, a *shaders.FlashAttnArgs, group uint3
 	return c
 }
 
-// lanes are what a workgroup of flash_attn_split can do with.
+// lanes describes how a device's lanes load keys and values in flash_attn_split.
 type lanes struct {
-	subgroup uint32 // how many can share a position
-	loads    uint32 // of a key or a value that each asks for at once
+	subgroup uint32 // most lanes that can share a position
+	loads    uint32 // loads of 8 values that a lane should have under way at once
 }
 
+// lanesOf describes the lanes of a device.
 func lanesOf(p *vk.PhysicalDevice) lanes {
 	if p.Type == vk.CPU {
 		return lanes{uint32(p.Limits.Subgroup), 1} // it gains nothing by loads under way, and takes long to compile them
@@ -69,8 +76,8 @@ func lanesOf(p *vk.PhysicalDevice) lanes {
 	return lanes{uint32(p.Limits.Subgroup), 8}
 }
 
-// attn shares out heads of such sizes: of the smaller one as few eights to a lane as can be, and of the other no more than
-// twice as many. A team takes as many positions as lie in one page and as its lanes have loads for.
+// attn chooses the constants for heads of these sizes. As many lanes share a position as the smaller head has runs of 8 values, or half as
+// many as the larger one if these are more. run is the most positions that lie in one page and that the lanes can load at once.
 func (l lanes) attn(group, key, val, page uint32) attn {
 	a := attn{group: group, key: key, val: val, share: 4, run: 1}
 	for a.share < min(32, l.subgroup) && a.share*8 < max(min(key, val), max(key, val)/2) {
@@ -86,6 +93,7 @@ func (l lanes) attn(group, key, val, page uint32) attn {
 // eights is how many runs of 8 values of a key or a value a lane has at most.
 func (a *attn) eights() uint32 { return (max(a.key, a.val) + 8*a.share - 1) / (8 * a.share) }
 
+// constants adds the constants of a that are not 0 to m.
 func (a *attn) constants(m constants) {
 	m.given("GROUP", a.group)
 	m.given("KEY", a.key)
@@ -94,6 +102,7 @@ func (a *attn) constants(m constants) {
 	m.given("RUN", a.run)
 }
 
+// joinChoice is the pipeline of flash_attn_join.
 var joinChoice = choice{op: "flash_attn", variant: shaders.Join}
 
 // What a workgroup does for several heads one after another costs more than reading keys and values once for each of them, as
@@ -104,7 +113,7 @@ const (
 	longGroup      = 2
 )
 
-// groupOf is how many of the query heads that share a key head a workgroup takes. No result depends on it.
+// groupOf is how many query heads of one KV head a workgroup computes. The result does not depend on it.
 func groupOf(r *Recorder, a *shaders.FlashAttnArgs) uint32 {
 	seen := r.Positions // 0: it may be many
 	if a.Window > 0 && seen > 0 {
@@ -122,6 +131,7 @@ func groupOf(r *Recorder, a *shaders.FlashAttnArgs) uint32 {
 	return g
 }
 
+// flashAttnParts records split attention: one kernel with alone, in which the last workgroup joins the partial results, else two.
 func flashAttnParts(r *Recorder, at *Attention, alone bool) error {
 	t, a := at.KV, &at.FlashAttnArgs
 	group, positions := groupOf(r, a), at.positions(r)
@@ -147,13 +157,13 @@ func flashAttnParts(r *Recorder, at *Attention, alone bool) error {
 		err = FlashAttnJoin(r, join)
 	}
 	if err == nil && to != nil {
-		to.there = true
+		to.valid = true
 	}
 	return err
 }
 
-// FlashAttnSplit lets each row of Q attend to its positions, of which no row sees more than so many, in parts. A
-// workgroup takes group query heads.
+// FlashAttnSplit computes partial results of attention for [FlashAttnJoin] or, with a.Counters, the whole. No row attends to more than
+// positions; a workgroup computes group query heads.
 func FlashAttnSplit(r *Recorder, t gguf.Type, group uint32, positions uint64, a shaders.FlashAttnSplitArgs) error {
 	if a.Rows == 0 || a.Heads == 0 {
 		return nil
@@ -197,12 +207,13 @@ func FlashAttnSplit(r *Recorder, t gguf.Type, group uint32, positions uint64, a 
 	return record(r, &c, &a, a.Workgroups(group, positions), &touched, co)
 }
 
+// parts checks the number of parts of split attention.
 func (c *check) parts(most uint32) {
 	c.positive("MaxParts", most)
 	c.most("MaxParts", most, shaders.MaxParts)
 }
 
-// FlashAttnJoin puts the parts that FlashAttnSplit left together.
+// FlashAttnJoin joins the partial results of [FlashAttnSplit].
 func FlashAttnJoin(r *Recorder, a shaders.FlashAttnJoinArgs) error {
 	if a.Rows == 0 || a.Heads == 0 {
 		return nil

@@ -8,16 +8,17 @@ import (
 // expertVariants are the ways to record [ExpertProducts], the best first.
 var expertVariants = []*variant[ExpertProducts]{&bytesExperts, &tilesExperts, &vecExperts, &matExperts}
 
-// MultiplyExperts records products of pairs of rows and experts by the first variant that fits them. done is false where none computes
-// them as one: without Up there is always one.
+// MultiplyExperts records products of (row, expert) pairs by the first variant that fits. done is false, and nothing is recorded, if none
+// computes them as one; without Up one always fits.
 //
-// Pairs and Tiles, of [shaders.ExpertTiles] by ExpertCols, are places for the pairs sorted by expert, which the recorder does at need.
+// p.Pairs and p.Tiles are memory for the pairs sorted by expert, Tiles of [shaders.ExpertTiles] by ExpertCols. The recorder sorts the pairs for
+// kernels that need it.
 func MultiplyExperts(r *Recorder, p *ExpertProducts) (done bool, err error) {
 	r.asked.experts = *p
 	return recordBy(r, expertVariants, &r.asked.experts)
 }
 
-// MulMatID multiplies each pair's row of X by the weights of its expert, one of so many.
+// MulMatID multiplies each pair's row of X by the weights of its expert. experts is the number of experts of the layer.
 func MulMatID(r *Recorder, t gguf.Type, a shaders.MulMatIDArgs, experts uint32) error {
 	_, err := MultiplyExperts(r, &ExpertProducts{Type: t, Experts: experts, MulMatIDArgs: a})
 	return err

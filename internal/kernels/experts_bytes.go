@@ -5,24 +5,23 @@ import (
 	"leat/shaders"
 )
 
-// ExpertProducts are products of pairs of rows and experts, see [shaders.MulMatIDArgs]: Dst is X times the experts' matrices,
-// of one type, at the addresses in Table; or, where Up is not 0, silu of that times the product with those in Up, of the
-// same type and size.
+// ExpertProducts are the products of (row, expert) pairs, see [shaders.MulMatIDArgs]: Dst is X times the matrix of the pair's expert, whose
+// address is in Table. If Up is not 0, that is the gate, and Dst is silu(gate) times the product with the matrix in Up.
 type ExpertProducts struct {
-	Type    gguf.Type
-	Up      uint64
-	Experts uint32 // in each table
+	Type    gguf.Type // of all matrices
+	Up      uint64    // a second table of addresses; 0: none
+	Experts uint32    // entries of each table
 	shaders.MulMatIDArgs
 }
 
-// rows of X.
+// rows is the number of rows of X.
 func (p *ExpertProducts) rows() uint32 { return (p.Count-1)/p.Used + 1 }
 
-// byExpert reports whether products in bytes go by tiles: where an expert has but one or two pairs most columns of a tile would
-// be idle, and the cache has what two share.
+// byExpert reports whether int8 products use pairs sorted by expert. With at most two pairs an expert on average it is not worth it: most
+// columns of a tile would be idle, and the second pair finds the weights in the cache.
 func (p *ExpertProducts) byExpert() bool { return p.Tiles != 0 && p.Count > 2*p.Experts }
 
-// cols is how many pairs a workgroup takes.
+// cols is how many pairs a workgroup of an int8 product computes.
 func (p *ExpertProducts) cols() uint32 {
 	if p.byExpert() {
 		return shaders.ExpertCols
@@ -30,7 +29,7 @@ func (p *ExpertProducts) cols() uint32 {
 	return 1
 }
 
-// bytesExperts is X in bytes with experts' weights in blocks, pair by pair or by tiles of an expert's pairs.
+// bytesExperts multiplies X in int8 by quantised weights of experts, pair by pair or by tiles of an expert's pairs.
 var bytesExperts = variant[ExpertProducts]{
 	Rule: Rule{
 		Op: "mul_mat_vec_id", Variant: shaders.Int8, When: "decode, without cooperative matrices prompts too; weights in blocks, rows of whole blocks of 32; gates too",
@@ -40,15 +39,16 @@ var bytesExperts = variant[ExpertProducts]{
 	record: recordBytesExperts,
 }
 
+// unfitBytesExperts says why [bytesExperts] can't record p, "" if it can.
 func unfitBytesExperts(r *Recorder, p *ExpertProducts) string {
 	switch {
-	case !r.inBytes():
+	case !r.prefersInt8():
 		return "prompts go by cooperative matrices, or have no memory for X in bytes"
 	case teamVariants[p.Type] != shaders.Int8:
 		return "another type of weights"
 	case p.K%q8Block != 0:
 		return "rows are no whole blocks of 32"
-	case p.Up == 0 && r.k.tuned.Load().plain(p.Type, p.K):
+	case p.Up == 0 && r.k.tuned.Load().prefersFP32(p.Type, p.K):
 		return "float32 was faster when tuned"
 	case p.empty():
 		return ""
@@ -61,11 +61,12 @@ func unfitBytesExperts(r *Recorder, p *ExpertProducts) string {
 	return ""
 }
 
-// empty reports whether products have no output, or no rows that could be counted.
+// empty reports whether p has no outputs.
 func (p *ExpertProducts) empty() bool {
 	return p.Count == 0 || p.Used == 0 || p.M == 0 || p.Experts == 0
 }
 
+// gluOfExperts is the GLU constant of p: no gate, or a gated output in float32, also in int8 if memory allows.
 func gluOfExperts(r *Recorder, p *ExpertProducts) uint32 {
 	switch {
 	case p.Up == 0:
@@ -76,12 +77,13 @@ func gluOfExperts(r *Recorder, p *ExpertProducts) uint32 {
 	return shaders.GLUFloats
 }
 
-// idChoice is the pipeline of products of cols pairs with an expert's matrix of m rows of k values.
+// idChoice is the pipeline of int8 products of cols pairs at a time with matrices of m rows of k values.
 func idChoice(r *Recorder, t gguf.Type, glu, cols, m, k uint32) choice {
 	return choice{op: "mul_mat_vec_id", variant: shaders.Int8, typed: true, typ: t, cols: cols, glu: glu, tile: r.k.idTile(r.Tile, t, glu, m, k/q8Block)}
 }
 
-// recordBytesExperts brings X into bytes at need, and sorts pairs where they go by tiles; what is gated is left as bytes, too.
+// recordBytesExperts records p as one int8 mul_mat_vec_id. It first quantises X, and sorts the pairs by expert if [ExpertProducts.byExpert], unless
+// either was done before. A gated output is stored as int8 too if there is memory.
 func recordBytesExperts(r *Recorder, p *ExpertProducts) error {
 	if p.M == 0 || p.Count == 0 || p.First >= p.Last {
 		return nil
@@ -99,7 +101,7 @@ func recordBytesExperts(r *Recorder, p *ExpertProducts) error {
 		}
 	}
 	var err error
-	if a.X, a.S, err = r.bytesOf(p.X, p.rows(), p.K, p.XStride); err != nil {
+	if a.X, a.S, err = r.int8X(p.X, p.rows(), p.K, p.XStride); err != nil {
 		return err
 	}
 	var to *q8
@@ -111,13 +113,13 @@ func recordBytesExperts(r *Recorder, p *ExpertProducts) error {
 		return err
 	}
 	if to != nil {
-		to.there = true
+		to.valid = true
 	}
 	return nil
 }
 
-// MulMatTeamID records one mul_mat_vec_id in teams of so many pairs, pair by pair or, where a.Tiles is not 0, by those; see
-// [shaders.MulMatTeamIDArgs] for glu. The tables have so many experts.
+// MulMatTeamID records one int8 mul_mat_vec_id in teams, pair by pair or, if a.Tiles is not 0, by tiles of pairs sorted by expert. glu is the
+// GLU constant, see [shaders.MulMatTeamIDArgs]; experts is the number of entries of each table.
 func MulMatTeamID(r *Recorder, t gguf.Type, glu uint32, a shaders.MulMatTeamIDArgs, pairs, experts uint32) error {
 	if a.M0 == 0 || a.Blocks == 0 || a.First >= a.Last {
 		return nil

@@ -32,6 +32,7 @@ var matExperts = variant[ExpertProducts]{
 	record: mulMatID,
 }
 
+// mulMatID records p by a float32 kernel: mul_mat_vec_id for unsorted pairs, mul_mat_id for pairs sorted by expert.
 func mulMatID(r *Recorder, p *ExpertProducts) error {
 	t, a, experts := p.Type, p.MulMatIDArgs, p.Experts
 	if a.M == 0 || a.Count == 0 || a.First >= a.Last {
@@ -74,7 +75,7 @@ func mulMatID(r *Recorder, p *ExpertProducts) error {
 	return dispatch(r, &c, b, &a, a.Workgroups(rows), &touched, co)
 }
 
-// experts checks what products with experts share.
+// experts checks the arguments that all products with experts have.
 func (c *check) experts(t gguf.Type, a *shaders.MulMatIDArgs, experts uint32) {
 	c.table("Table", a.Table)
 	c.floats("X", a.X, a.XStride)

@@ -5,13 +5,14 @@ import (
 	"leat/shaders"
 )
 
-// sorted is what group_experts left last: for which pairs, where, in tiles of how many.
+// sorted describes the (row, expert) pairs that group_experts sorted last; the zero value: none.
 type sorted struct {
-	ids, pairs, tiles span
-	experts, cols     uint32
+	ids           span   // input: the experts that each row chose
+	pairs, tiles  span   // outputs
+	experts, cols uint32 // experts of a layer; most pairs of a tile
 }
 
-// sort brings the pairs of p into tiles of cols, unless they are.
+// sortPairs sorts the pairs of p by expert into tiles of cols pairs, unless the last group_experts did.
 func sortPairs(r *Recorder, p *ExpertProducts, cols uint32) error {
 	a := shaders.GroupExpertsArgs{IDs: p.IDs, Pairs: p.Pairs, Tiles: p.Tiles, Count: p.Count, Experts: p.Experts, Cols: cols}
 	if r.sorted == sortedBy(&a) {
@@ -20,6 +21,7 @@ func sortPairs(r *Recorder, p *ExpertProducts, cols uint32) error {
 	return GroupExperts(r, a)
 }
 
+// sortedBy describes the pairs that group_experts sorts with a.
 func sortedBy(a *shaders.GroupExpertsArgs) sorted {
 	return sorted{
 		ids: f32s(a.IDs, 1, a.Count, 0), pairs: f32s(a.Pairs, 1, a.Count, 0), tiles: f32s(a.Tiles, shaders.ExpertTiles(a.Count, a.Experts, a.Cols), 4, 4),
@@ -27,7 +29,7 @@ func sortedBy(a *shaders.GroupExpertsArgs) sorted {
 	}
 }
 
-// unsort forgets pairs whose experts or order t writes.
+// unsort forgets the sorted pairs where t overwrites their input or output.
 func (r *Recorder) unsort(t *touch) {
 	if s := &r.sorted; meet([]span{s.ids, s.pairs, s.tiles}, t.writes[:t.nw]) {
 		*s = sorted{}
@@ -41,32 +43,33 @@ const (
 	halfPairs    = shaders.TileRows * 5 / 8
 )
 
-// idSplit is the split for so many pairs. The bits don't depend on it.
-func idSplit(r *Recorder, pairs, experts uint32) split {
-	s := r.Split
-	if s == (Split{}) {
+// idCMTile is the tile of mul_mat_id_cm for pairs among experts. The result does not depend on it.
+func idCMTile(r *Recorder, pairs, experts uint32) cmTile {
+	s := r.CMTile
+	if s == (CMTile{}) {
 		switch each := pairs / experts; {
 		case r.k.matrix < 16:
-			s = softSplit
+			s = softCMTile
 		case each <= quarterPairs:
-			s = Split{BM: 128, BN: 32, WM: 32, WN: 32}
+			s = CMTile{BM: 128, BN: 32, WM: 32, WN: 32}
 		case each <= halfPairs:
-			s = OwnSplit(halfTile)
+			s = OwnCMTile(halfTile)
 		default:
-			s = OwnSplit(shaders.TileRows)
+			s = OwnCMTile(shaders.TileRows)
 		}
 		s.Halves, s.Wide = true, true
 	}
-	return r.k.split(s)
+	return r.k.cmTile(s)
 }
 
-// softSplit is for a software device, which would compile for minutes what its few lanes do of others.
-var softSplit = Split{BM: 64, BN: 64, WM: 32, WN: 16}
+// softCMTile is for a CPU driver, which would compile larger tiles for minutes.
+var softCMTile = CMTile{BM: 64, BN: 64, WM: 32, WN: 16}
 
+// idMatrixChoice is the pipeline of mul_mat_id_cm for weights of type t.
 func idMatrixChoice(r *Recorder, t gguf.Type, gated bool, pairs, experts uint32) choice {
-	c := choice{op: "mul_mat_id", variant: shaders.CM, typed: true, typ: t, split: idSplit(r, pairs, experts)}
-	if r.Split == (Split{}) && t.BlockBytes()%16 == 0 { // others were not measured
-		c.split.Halves, c.split.Wide = true, true
+	c := choice{op: "mul_mat_id", variant: shaders.CM, typed: true, typ: t, cmTile: idCMTile(r, pairs, experts)}
+	if r.CMTile == (CMTile{}) && t.BlockBytes()%16 == 0 { // others were not measured
+		c.cmTile.Halves, c.cmTile.Wide = true, true
 	}
 	if gated {
 		c.glu = shaders.GLUFloats
@@ -74,7 +77,7 @@ func idMatrixChoice(r *Recorder, t gguf.Type, gated bool, pairs, experts uint32)
 	return c
 }
 
-// tilesExperts is rows in tiles of halves times experts' weights in blocks, decoded on their way into the product.
+// tilesExperts multiplies X as tiles of float16 by quantised weights of experts, which the kernel decodes, with cooperative matrices.
 var tilesExperts = variant[ExpertProducts]{
 	Rule: Rule{
 		Op: "mul_mat_id", Variant: shaders.CM, When: "prompts; weights in blocks, rows of 64 values or more in whole blocks of 32, memory for X in halves; gates too",
@@ -84,9 +87,10 @@ var tilesExperts = variant[ExpertProducts]{
 	record: expertHalves,
 }
 
+// unfitTilesExperts says why [tilesExperts] can't record p, "" if it can.
 func unfitTilesExperts(r *Recorder, p *ExpertProducts) string {
 	switch {
-	case r.inBytes():
+	case r.prefersInt8():
 		return "rows to decode"
 	case p.Tiles == 0:
 		return "pairs are not sorted by expert"
@@ -105,7 +109,7 @@ func unfitTilesExperts(r *Recorder, p *ExpertProducts) string {
 	return ""
 }
 
-// expertHalves records products with experts in halves.
+// expertHalves sorts pairs and converts X to tiles, unless either is there already, and records p as one mul_mat_id_cm.
 func expertHalves(r *Recorder, p *ExpertProducts) error {
 	if p.M == 0 || p.Count == 0 || p.First >= p.Last {
 		return nil
@@ -117,19 +121,19 @@ func expertHalves(r *Recorder, p *ExpertProducts) error {
 	if c.err != nil {
 		return c.err
 	}
-	if err := sortPairs(r, p, c.split.BN); err != nil {
+	if err := sortPairs(r, p, c.cmTile.BN); err != nil {
 		return err
 	}
 	rows := p.rows()
-	x, scales, err := bringX(r, &shaders.MulMatArgs{X: p.X, N: rows, K: p.K, XStride: p.XStride})
+	x, scales, err := tileX(r, &shaders.MulMatArgs{X: p.X, N: rows, K: p.K, XStride: p.XStride})
 	if err != nil {
 		return err
 	}
 	a := shaders.MulMatIDCMArgs{
 		W0: p.Table, W1: p.Up, X: x, Scales: scales, Dst: p.Dst, Pairs: p.Pairs, Tiles: p.Tiles,
-		M: p.M, K: p.K, Blocks: shaders.ExpertTiles(p.Count, p.Experts, c.split.BN), Used: p.Used, DstStride: p.DstStride, First: p.First, Last: p.Last,
+		M: p.M, K: p.K, Blocks: shaders.ExpertTiles(p.Count, p.Experts, c.cmTile.BN), Used: p.Used, DstStride: p.DstStride, First: p.First, Last: p.Last,
 	}
-	outs, matrices := c.split.BM, 1.0
+	outs, matrices := c.cmTile.BM, 1.0
 	if p.Up != 0 {
 		outs, matrices = outs/2, 2
 	}
@@ -140,15 +144,15 @@ func expertHalves(r *Recorder, p *ExpertProducts) error {
 	var t touch
 	t.read(span{x, x + uint64(shaders.TilesBytes(rows, p.K))})
 	t.read(f32s(scales, 1, rows, 0))
-	p.tables(&t)
+	p.readTables(&t)
 	t.read(r.sorted.pairs)
 	t.read(r.sorted.tiles)
 	t.write(f32s(p.Dst, p.Count, p.M, p.DstStride))
 	return record(r, &c, &a, a.Workgroups(outs), &t, co)
 }
 
-// tables reads those of addresses.
-func (p *ExpertProducts) tables(t *touch) {
+// readTables adds the tables of expert addresses, one or with Up two, to what t reads.
+func (p *ExpertProducts) readTables(t *touch) {
 	for _, table := range [2]uint64{p.Table, p.Up} {
 		if table != 0 {
 			t.read(span{table, table + 8*uint64(p.Experts)})

@@ -4,9 +4,9 @@ import (
 	"leat/shaders"
 )
 
-// GatedRows is silu(Gate) * Up of rows, side by side, that products with weights read.
+// GatedRows is silu(Gate) * Up. Products with weights read the output as rows.
 type GatedRows struct {
-	Rows, Cols uint32
+	Rows, Cols uint32 // of the output; Count is Rows * Cols
 	shaders.GLUArgs
 }
 
@@ -32,6 +32,7 @@ func SwiGLU(r *Recorder, a shaders.GLUArgs) error { return recordGLU(r, "swiglu"
 // GeGLU is Dst = gelu(Gate) * Up.
 func GeGLU(r *Recorder, a shaders.GLUArgs) error { return recordGLU(r, "geglu", a) }
 
+// recordGLU records a gated activation function: swiglu or geglu.
 func recordGLU(r *Recorder, op string, a shaders.GLUArgs) error {
 	if a.Count == 0 {
 		return nil

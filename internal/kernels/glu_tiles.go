@@ -4,7 +4,7 @@ import (
 	"leat/shaders"
 )
 
-// tilesGLU leaves its output in tiles of halves too.
+// tilesGLU also stores its output as tiles of float16, for the products that follow.
 var tilesGLU = variant[GatedRows]{
 	Rule: Rule{
 		Op: "swiglu", Variant: "tiles", When: "prompts; weights are multiplied by the output, rows of 64 values or more in whole runs of 4, memory for them in halves",

@@ -27,7 +27,8 @@ type outcome struct {
 	Left int `json:"left,omitempty"`
 }
 
-const crashes = 2 // this many of outcome.Left are no accident
+// crashes is how many processes must end in a pipeline for an unknown reason before that counts as a crash.
+const crashes = 2
 
 // crashFolder is the folder of guards whose [Options] name none.
 var crashFolder atomic.Pointer[cache.Folder]
@@ -45,7 +46,7 @@ func NoteCrashes(folder *cache.Folder) {
 // while its self-test runs. A nil guard knows nothing and marks nothing.
 type guard struct {
 	folder *cache.Folder
-	key    string
+	key    string // [DeviceKey]
 	log    *slog.Logger
 
 	mu      sync.Mutex
@@ -75,6 +76,7 @@ func openGuard(p *vk.PhysicalDevice, folder *cache.Folder, log *slog.Logger) *gu
 	return g
 }
 
+// decodeOutcomes reads a crashes file; a file that is damaged or too large is read as empty.
 func decodeOutcomes(data []byte) map[string]outcome {
 	m := map[string]outcome{}
 	if json.Unmarshal(data, &m) != nil || len(m) > maxOutcomes {
@@ -83,9 +85,10 @@ func decodeOutcomes(data []byte) map[string]outcome {
 	return m
 }
 
-const maxOutcomes = 4096 // a file with more is damaged, or of versions long gone
+// maxOutcomes is the most entries of a crashes file: one with more is damaged, or full of old versions' kernels.
+const maxOutcomes = 4096
 
-// take records the marker of a dead process.
+// take records the marker that a dead process left, and warns of it.
 func (g *guard) take(l cache.LeftMarker, device string) error {
 	stage, id, ok := strings.Cut(l.Work, " ")
 	if _, known := shaders.Lookup(nameOf(id)); !ok || !known {
@@ -126,8 +129,10 @@ const (
 	stageTest    = "test"
 )
 
+// stages has, for each stage, what the driver did with the kernel, for messages.
 var stages = map[string]string{stageCompile: "compiled", stageTest: "ran"}
 
+// crashText says how the driver crashed; without a signal, how often a process ended in the kernel.
 func crashText(stage, signal string, left int) string {
 	if signal == "" {
 		return fmt.Sprintf("the driver ended leat %d times as it %s this kernel", left, stages[stage])
@@ -135,6 +140,7 @@ func crashText(stage, signal string, left int) string {
 	return fmt.Sprintf("the driver crashed as it %s this kernel (%s)", stages[stage], signal)
 }
 
+// update changes the crashes file of the device.
 func (g *guard) update(change func(all map[string]outcome)) error {
 	return g.folder.Update(KindCrashes, g.key, func(old []byte) ([]byte, error) {
 		all := decodeOutcomes(old)
@@ -241,6 +247,7 @@ func (g *guard) keep() error {
 	})
 }
 
+// close writes fresh outcomes to disk and deletes the marker.
 func (g *guard) close() {
 	if g == nil {
 		return
@@ -253,12 +260,13 @@ func (g *guard) close() {
 
 // Crash is a pipeline in which the driver ended a run.
 type Crash struct {
-	Kernel   string
-	Pipeline string // the values of its constants
-	Why      string
-	Suspect  bool // the run may have ended for another reason: the next run tries the pipeline again
+	Kernel   string // name
+	Pipeline string // its constants, subgroup size and code hash
+	Why      string // how the run ended
+	Suspect  bool   // the run may have ended for another reason: the next run tries the pipeline again
 }
 
+// list is [Kernels.Crashes], ordered by kernel, without those of other versions' code.
 func (g *guard) list() (all []Crash) {
 	if g == nil {
 		return nil

@@ -3,9 +3,10 @@ package kernels
 // span is a run of device addresses, lo up to but not including hi.
 type span struct{ lo, hi uint64 }
 
+// overlaps reports whether a and b have an address in common.
 func (a span) overlaps(b span) bool { return a.lo < b.hi && b.lo < a.hi }
 
-// f32s is n rows of cols float32 values (or uint32: as wide), stride values apart.
+// f32s is the span of n rows of cols float32 or uint32 values, stride values apart.
 func f32s(address uint64, n, cols, stride uint32) span {
 	if n == 0 || cols == 0 {
 		return span{}
@@ -13,14 +14,14 @@ func f32s(address uint64, n, cols, stride uint32) span {
 	return span{address, address + 4*(uint64(n-1)*uint64(stride)+uint64(cols))}
 }
 
-// cacheSpan stands for one layer of the KV cache: its pages' addresses are known to the
-// device alone, and no real address has this bit.
+// cacheSpan stands for one layer of the KV cache. Only the device knows the pages' addresses, so the span is made up: no real address has
+// bit 63.
 func cacheSpan(layerOff uint32) span {
 	lo := uint64(1)<<63 + uint64(layerOff)
 	return span{lo, lo + 2}
 }
 
-// cachePart is the layer's keys, 0, or its values, 1.
+// cachePart is the half of [cacheSpan] that stands for the keys, part 0, or the values, part 1.
 func cachePart(layerOff uint32, part int) span {
 	lo := cacheSpan(layerOff).lo + uint64(part)
 	return span{lo, lo + 1}
@@ -29,21 +30,23 @@ func cachePart(layerOff uint32, part int) span {
 // touch is what one op reads and writes.
 type touch struct {
 	reads, writes [12]span
-	nr, nw        int
-	copies        bool // it is a copy, no dispatch
+	nr, nw        int  // used entries of reads and writes
+	copies        bool // the op is a copy, not a dispatch
 }
 
+// read and write add a span.
 func (t *touch) read(s span)  { t.reads[t.nr] = s; t.nr++ }
 func (t *touch) write(s span) { t.writes[t.nw] = s; t.nw++ }
 
-// hazards remembers what was read and written since the last barrier.
+// hazards collects what ops read and wrote.
 type hazards struct{ reads, writes []span }
 
-// conflict reports whether t reads what was written, or writes what was read or written.
+// conflict reports whether t reads what an op of h wrote, or writes what one read or wrote.
 func (h *hazards) conflict(t *touch) bool {
 	return meet(h.writes, t.reads[:t.nr]) || meet(h.writes, t.writes[:t.nw]) || meet(h.reads, t.writes[:t.nw])
 }
 
+// meet reports whether a span of as overlaps one of bs.
 func meet(as, bs []span) bool {
 	for _, a := range as {
 		for _, b := range bs {
@@ -55,27 +58,30 @@ func meet(as, bs []span) bool {
 	return false
 }
 
+// add adds what t reads and writes.
 func (h *hazards) add(t *touch) {
 	h.reads = append(h.reads, t.reads[:t.nr]...)
 	h.writes = append(h.writes, t.writes[:t.nw]...)
 }
 
+// merge adds all of o.
 func (h *hazards) merge(o *hazards) {
 	h.reads = append(h.reads, o.reads...)
 	h.writes = append(h.writes, o.writes...)
 }
 
+// clear forgets all.
 func (h *hazards) clear() { h.reads, h.writes = h.reads[:0], h.writes[:0] }
 
 // history is what a recorder remembers of its ops to know where barriers are needed.
 type history struct {
-	since    hazards // the last barrier
-	ordered  hazards // by barriers between dispatches, which order nothing for a copy
-	copied   bool    // since the last barrier that holds for copies
-	barriers int
+	since    hazards // of ops since the last barrier of either kind
+	ordered  hazards // of ops before the last DispatchBarrier and after the last Barrier: a copy must still wait for these
+	copied   bool    // a copy was recorded since the last Barrier
+	barriers int     // of both kinds, since the last Reset
 }
 
-// between puts the barrier that t needs: where no copy is concerned, one between dispatches, which has less to wait for.
+// between records the barrier that t needs: if neither t nor an op before is a copy, a DispatchBarrier, which is cheaper.
 func (r *Recorder) between(t *touch) {
 	if t.copies || r.history.copied {
 		r.Barrier()
@@ -87,7 +93,7 @@ func (r *Recorder) between(t *touch) {
 	r.history.barriers++
 }
 
-// order puts a barrier before an op where it needs one, and remembers what it touches.
+// order records a barrier before an op if the op needs one, and adds the op to the history.
 func (r *Recorder) order(t *touch) error {
 	if err := r.settle(t); err != nil {
 		return err
@@ -101,11 +107,11 @@ func (r *Recorder) order(t *touch) error {
 	return nil
 }
 
-// know forgets what the recorder knows of memory that t writes: bytes, tiles and pairs made of it before.
+// know forgets int8 rows, tiles and sorted pairs whose source t overwrites.
 func (r *Recorder) know(t *touch) {
 	r.forget(t)
 	r.unsort(t)
 	if meet([]span{r.tiles.x}, t.writes[:t.nw]) {
-		r.tiles.x = span{} // what was brought into tiles is not X any more
+		r.tiles.x = span{} // the tiles were made of values that t overwrites
 	}
 }

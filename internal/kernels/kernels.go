@@ -21,68 +21,70 @@ import (
 type Options struct {
 	Logger *slog.Logger // nil: silent
 
-	// Test is asked before the first use of a pipeline that is not a plain fp32 one; k has the same pipelines, untested. With an
-	// error the variant is not used: the next one of its op is. nil: they are trusted.
+	// Test is called before the first use of each pipeline that is not a plain fp32 one; k gives the same pipelines without testing them. If
+	// Test returns an error, the variant is not used and the next one of its op is. nil: all pipelines are trusted.
 	Test func(k *Kernels, v Variant) error
 
-	// Cache keeps what the driver compiled or crashed in and what was tested, and has what was tuned; nil: nothing is kept,
-	// but for what [NoteCrashes] says.
+	// Cache is the folder for the driver's pipeline cache, crashes, test results and tuned choices; nil: only crashes are kept, and these
+	// where [NoteCrashes] says.
 	Cache *cache.Folder
 
-	// Routes is for tests: CPUs have topk_moe_routed too, though they lose by it.
+	// Routes makes CPUs use topk_moe_routed, though they are slower with it. For tests.
 	Routes bool
 
-	// Turns is for tests: CPUs have mul_mat_vec_rope too, though they lose by it.
+	// Turns makes CPUs use mul_mat_vec_rope, though they are slower with it. For tests.
 	Turns bool
 
-	// Alter is for tests: other code or constants for a pipeline; nil: the table's.
+	// Alter, if not nil, returns the code and constants that a pipeline is built with in place of row's code and spec. For tests.
 	Alter func(row *shaders.Kernel, spec []uint32) (spirv []byte, other []uint32)
 }
 
 // Kernels are the pipelines of one device. Goroutines may share it.
 type Kernels struct {
-	dev      *vk.Device
-	log      *slog.Logger
-	matrix   int   // size of the subgroups that multiply cooperative matrices; 0: none do
-	shared   int64 // bytes of shared memory of a workgroup
-	straight bool  // products of bytes by code without loops
-	longs    bool  // products of bytes load 64 bits at a time
-	lanes    lanes // for attention of few rows
-	few      bool  // steps of few rows have kernels of their own: products of bytes, fused ops
-	turns    bool  // products of Q, K and V may turn them, and leave K and V in the cache
-	routes   bool  // a norm, a router and its top-k may be one
-	alter    func(*shaders.Kernel, []uint32) ([]byte, []uint32)
+	dev         *vk.Device
+	log         *slog.Logger // never nil
+	matrix      int          // size of the subgroups that multiply cooperative matrices; 0: none do
+	shared      int64        // bytes of shared memory of a workgroup
+	straight    bool         // int8 products use mul_mat_vec_straight, which has no loops, where it fits
+	longs       bool         // int8 products use mul_mat_vec_longs, which loads 64 bits at a time
+	lanes       lanes        // for attention of few rows
+	few         bool         // the device has the kernels for few rows: int8 products, fused ops
+	fusesRope   bool         // mul_mat_vec_rope is used: products of Q, K and V, RoPE and the writes to the KV cache as one
+	fusesRouter bool         // topk_moe_routed is used: a norm, a router and its top-k as one
+	alter       func(*shaders.Kernel, []uint32) ([]byte, []uint32)
 
-	plain *Kernels // those that are tested own their pipelines by this one, which is not; nil: this is it
-	test  func(*Kernels, Variant) error
-	store *store // nil: nothing is kept
-	guard *guard // nil: what a driver crashes in is not known
-	tuned atomic.Pointer[tuned]
+	// untested builds and owns the pipelines, and is what tests run with. It is nil in Kernels that test nothing, which own theirs.
+	untested *Kernels
+	test     func(*Kernels, Variant) error // nil where untested is
+	store    *store                        // nil: nothing is kept
+	guard    *guard                        // nil: crashes are not recorded
+	tuned    atomic.Pointer[tuned]         // nil: all choices are the program's own
 
 	mu      sync.Mutex
 	built   map[choice]*built
-	refused map[choice]error // those of rows that failed their test: every step asks for them again
+	refused map[choice]error // choices whose kernel failed its test: every step asks for them again
 	tested  tests
 	closed  bool
 }
 
-// choice is what decides a pipeline: the table's row by op and type, and its constants.
+// choice identifies a pipeline: a row of the shaders' table, by op, variant and type, and its specialisation constants.
 type choice struct {
 	op, variant string // variant "": fp32
-	typed       bool
+	typed       bool   // the row is of a type of weights or KV cache, typ
 	typ         gguf.Type
 	rows, cols  uint32  // NUM_ROWS, NUM_COLS; 0: the table's
 	whole       bool    // WHOLE: rows of X can be read 8 values at a time
 	tile        Tile    // of a mul_mat_vec in teams
-	glu         uint32  // GLU, of the same
+	glu         uint32  // GLU, of a mul_mat_vec in teams or a product of cooperative matrices
 	lanes, per  uint32  // LANES and PER of rms_norm_q8 and topk_moe_held; PER of topk_moe_routed
 	attn        attn    // of flash_attn_split
 	rowLanes    uint32  // ROW_LANES of rms_norm, rope_norm_kv and topk_moe_routed
 	turning     Turning // of mul_mat_vec_rope
-	split       split   // of mul_mat_cm and mul_mat_id_cm
-	heads       heads   // of flash_attn_cm
+	cmTile      cmTile  // of mul_mat_cm, mul_mat_q_cm and mul_mat_id_cm
+	cmAttn      cmAttn  // of flash_attn_cm
 }
 
+// String is the op, the variant unless it is fp32, and the type.
 func (c choice) String() string {
 	s := c.op
 	if c.variant != "" {
@@ -106,8 +108,8 @@ func (c *choice) row() (*shaders.Kernel, error) {
 // built is a row of the table ready to run.
 type built struct {
 	row      *shaders.Kernel
-	pipeline *vk.Pipeline
-	spec     []uint32
+	pipeline *vk.Pipeline // nil for a dry recorder
+	spec     []uint32     // values of row.Spec
 }
 
 // New checks that the device can run the table's kernels; each pipeline is built when first used.
@@ -128,7 +130,7 @@ func New(dev *vk.Device, o Options) (*Kernels, error) {
 			return nil, fmt.Errorf("kernel %s on %s: workgroups of at most %d, want %d", row.Name, name, limits.MaxWorkgroupInvocations, row.LocalSize)
 		}
 	}
-	k := &Kernels{dev: dev, log: log, matrix: matrixSubgroup(dev.Physical, dev.Features), shared: int64(limits.MaxSharedBytes), lanes: lanesOf(dev.Physical), few: Few(dev.Physical, dev.Features), turns: turnsOn(dev.Physical, o.Turns), routes: routes(dev.Physical, o.Routes), alter: o.Alter, built: map[choice]*built{}}
+	k := &Kernels{dev: dev, log: log, matrix: matrixSubgroup(dev.Physical, dev.Features), shared: int64(limits.MaxSharedBytes), lanes: lanesOf(dev.Physical), few: Few(dev.Physical, dev.Features), fusesRope: fusesRope(dev.Physical, o.Turns), fusesRouter: fusesRouter(dev.Physical, o.Routes), alter: o.Alter, built: map[choice]*built{}}
 	k.longs = k.few && dev.Physical.Type == vk.CPU && dev.Features.Int64
 	k.straight = k.longs && straightOn(dev)
 	k.store = openStore(dev, o.Cache, log)
@@ -141,7 +143,7 @@ func New(dev *vk.Device, o Options) (*Kernels, error) {
 		}
 	}
 	if o.Test != nil {
-		k.plain = &Kernels{dev: dev, log: log, matrix: k.matrix, shared: k.shared, lanes: k.lanes, few: k.few, turns: k.turns, routes: k.routes, alter: k.alter, store: k.store, guard: k.guard, built: map[choice]*built{}}
+		k.untested = &Kernels{dev: dev, log: log, matrix: k.matrix, shared: k.shared, lanes: k.lanes, few: k.few, fusesRope: k.fusesRope, fusesRouter: k.fusesRouter, alter: k.alter, store: k.store, guard: k.guard, built: map[choice]*built{}}
 		k.test, k.refused = o.Test, map[choice]error{}
 		k.tested.load(k.store, k.guard.failed())
 	}
@@ -151,7 +153,7 @@ func New(dev *vk.Device, o Options) (*Kernels, error) {
 // Device is what the kernels run on.
 func (k *Kernels) Device() *vk.Device { return k.dev }
 
-// Can says whether the device has what a kernel of the table needs, and is of the kind that it is for.
+// Can reports whether the device has the features that a kernel of the table needs, and is of the kind that the kernel is for.
 func (k *Kernels) Can(row *shaders.Kernel) bool {
 	f, limits := &k.dev.Features, &k.dev.Physical.Limits
 	if row.LocalSize > int(limits.MaxWorkgroupInvocations) {
@@ -172,23 +174,22 @@ func (k *Kernels) Can(row *shaders.Kernel) bool {
 	return row.Needs&shaders.IntDot == 0 || f.IntDotProduct
 }
 
-// Few reports whether steps of few rows have kernels of their own on a device opened with f: products of bytes, and
-// several ops in one.
+// Few reports whether a device opened with f has the kernels for steps of few rows: int8 products, and several ops fused into one.
 func Few(p *vk.PhysicalDevice, f vk.Features) bool {
 	return f.IntDotProduct && f.SubgroupArithmetic && p.Limits.Subgroup >= minSubgroup
 }
 
-// Bytes reports whether products of steps of any length are computed in bytes on a device opened with f, given
-// [Recorder.Q8]: it has no cooperative matrices, which are faster for many rows.
+// Bytes reports whether products of any number of rows use int8 kernels on a device opened with f, given memory in [Recorder.Q8]: the
+// device has no cooperative matrices, which are faster for many rows.
 func Bytes(p *vk.PhysicalDevice, f vk.Features) bool { return Few(p, f) && !Matrices(p, f) }
 
-// minSubgroup is what the kernels that need subgroups have memory for.
+// minSubgroup is the smallest subgroup that the shared memory of kernels with subgroups is laid out for.
 const minSubgroup = 4
 
-// Close frees every pipeline, after keeping what is worth it; the device must be done with them. It may be called twice.
+// Close writes what is new to the cache and frees every pipeline; the device must be done with them. It may be called twice.
 func (k *Kernels) Close() {
-	if k.plain != nil {
-		k.plain.shut()
+	if k.untested != nil {
+		k.untested.shut()
 	}
 	if k.shut() {
 		k.store.close(k)
@@ -202,7 +203,7 @@ func (k *Kernels) shut() bool {
 	defer k.mu.Unlock()
 	first := !k.closed
 	k.closed = true
-	if k.plain == nil {
+	if k.untested == nil {
 		for _, b := range k.built {
 			b.pipeline.Close()
 		}
@@ -232,7 +233,7 @@ func (k *Kernels) get(c choice) (*built, error) {
 	if !k.Can(row) {
 		return nil, fmt.Errorf("build kernel %s: %s lacks what it needs", row.Name, k.dev.Physical.Name)
 	}
-	if k.plain == nil {
+	if k.untested == nil {
 		return k.build(c, row)
 	}
 	b, err := k.prove(c, row)
@@ -245,9 +246,9 @@ func (k *Kernels) get(c choice) (*built, error) {
 	return b, err
 }
 
-// untested is the pipeline of a choice that is to be tested, or needs no test.
-func (k *Kernels) untested(c choice, row *shaders.Kernel) (*built, error) {
-	p := k.plain
+// getUntested is [Kernels.get] of k.untested, for a pipeline that is to be tested, or needs no test.
+func (k *Kernels) getUntested(c choice, row *shaders.Kernel) (*built, error) {
+	p := k.untested
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if b, ok := p.built[c]; ok {
@@ -256,7 +257,8 @@ func (k *Kernels) untested(c choice, row *shaders.Kernel) (*built, error) {
 	return p.build(c, row)
 }
 
-// build makes a pipeline and keeps it.
+// build compiles the pipeline of c and adds it to k.built; k.mu is held. A pipeline that crashed the driver in an earlier run is not
+// compiled: the error is a [*CrashError].
 func (k *Kernels) build(c choice, row *shaders.Kernel) (*built, error) {
 	b := &built{row: row, spec: specValues(row, c)}
 	id := testID(row, b.spec, c.subgroup())
@@ -283,17 +285,17 @@ func (k *Kernels) build(c choice, row *shaders.Kernel) (*built, error) {
 	return b, nil
 }
 
-// subgroup is the size of subgroups that the pipeline asks for; 0: the driver's choice.
-func (c *choice) subgroup() int { return max(c.split.subgroup, c.heads.subgroup) }
+// subgroup is the subgroup size that the pipeline is built with; 0: the driver's choice.
+func (c *choice) subgroup() int { return max(c.cmTile.subgroup, c.cmAttn.subgroup) }
 
-// Pipeline is one that was built: a row of the table with its constants.
+// Pipeline describes a pipeline that was built: a row of the table with its constants.
 type Pipeline struct {
-	Name     string
+	Name     string // of the row
 	Spec     string // NAME=value of each constant
 	Pipeline *vk.Pipeline
 }
 
-// Built lists the pipelines there are, by name and constants. They stay the kernels' own.
+// Built lists the pipelines built so far, ordered by name and constants. The caller must not close them.
 func (k *Kernels) Built() []Pipeline {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -337,8 +339,8 @@ func (c *choice) constants() constants {
 	m := constants{}
 	c.tile.constants(m)
 	c.attn.constants(m)
-	c.split.constants(m)
-	c.heads.constants(m)
+	c.cmTile.constants(m)
+	c.cmAttn.constants(m)
 	c.turning.constants(m)
 	m.given("GLU", c.glu)
 	m.given("NUM_ROWS", c.rows)
@@ -360,5 +362,5 @@ func (b *built) constant(name string) uint32 {
 	return 1
 }
 
-// tile is the outputs of one workgroup of a mul_mat: rows of W, rows of X.
+// tile is the size of a workgroup's output in a mul_mat: rows of W times rows of X.
 func (b *built) tile() (rows, cols uint32) { return b.constant("NUM_ROWS"), b.constant("NUM_COLS") }

@@ -4,7 +4,7 @@ import (
 	"leat/shaders"
 )
 
-// GroupExperts sorts pairs by their experts, in tiles of a.Cols; 0: [shaders.ExpertCols].
+// GroupExperts sorts (row, expert) pairs by expert into tiles of at most a.Cols pairs; 0: [shaders.ExpertCols].
 func GroupExperts(r *Recorder, a shaders.GroupExpertsArgs) error {
 	if a.Count == 0 {
 		return nil
@@ -28,13 +28,13 @@ func GroupExperts(r *Recorder, a shaders.GroupExpertsArgs) error {
 	return err
 }
 
-// SortsPairs reports whether pairs of n rows and their experts should be sorted by expert: for cooperative matrices, and where an expert has
-// several. The bits of other kernels do not depend on it.
+// SortsPairs reports whether the (row, expert) pairs of n rows should be sorted by expert: in prompts, if there are cooperative matrices or
+// more than [shaders.FewRows] rows. The bits of kernels that don't need it do not depend on it.
 func SortsPairs(r *Recorder, n uint32) bool {
 	return r.Role == Prompt && (r.k.matrix > 0 || n > shaders.FewRows)
 }
 
-// SumExperts sums up what each row's experts made, by their weights, and adds it to what is there.
+// SumExperts writes, for each row, the weighted sum of its experts' outputs Y plus, if a.Residual is not 0, the residual.
 func SumExperts(r *Recorder, a shaders.SumExpertsArgs) error {
 	if a.Rows == 0 || a.Cols == 0 {
 		return nil
@@ -57,8 +57,8 @@ func SumExperts(r *Recorder, a shaders.SumExpertsArgs) error {
 	return record(r, &c, &a, a.Workgroups(), &t, cost{4 * n, 2 * n})
 }
 
-// ExpertsThere looks whether all experts of the pairs have addresses, of at most [shaders.MaxExperts]. Where it says so the device
-// alone knows: who touched those places before, or does later, puts a barrier between.
+// ExpertsThere looks up whether all experts of the pairs have an address in the table a.There, and writes the answer to memory that the table
+// points to. The recorder does not know that memory, so the caller puts barriers between this and other uses of it.
 func ExpertsThere(r *Recorder, a shaders.ExpertsThereArgs) error {
 	if a.Count == 0 {
 		return nil
@@ -67,20 +67,20 @@ func ExpertsThere(r *Recorder, a shaders.ExpertsThereArgs) error {
 	c.table("There", a.There)
 	c.words("IDs", a.IDs)
 	var t touch
-	t.read(there(a.There))
+	t.read(lookupSpan(a.There))
 	t.read(f32s(a.IDs, 1, a.Count, 0))
 	return record(r, &c, &a, a.Workgroups(), &t, cost{bytes: 16 * float64(a.Count)})
 }
 
-// looks checks the table in which a choice of experts is looked up, if it is.
-func (c *check) looks(at uint64, rows uint32, t *touch) {
+// lookup checks the address of the table in which a router looks up its experts, and adds a read of it; at 0: the router looks up none.
+func (c *check) lookup(at uint64, rows uint32, t *touch) {
 	if at == 0 {
 		return
 	}
 	c.table("There", at)
 	c.most("Rows", rows, 1)
-	t.read(there(at))
+	t.read(lookupSpan(at))
 }
 
-// there is the table that is looked at for experts.
-func there(at uint64) span { return span{at, at + 8*(shaders.ThereHead+shaders.MaxExperts)} }
+// lookupSpan is the memory of that table.
+func lookupSpan(at uint64) span { return span{at, at + 8*(shaders.ThereHead+shaders.MaxExperts)} }

@@ -4,13 +4,13 @@ import (
 	"leat/shaders"
 )
 
-// Norm is [shaders.RMSNormArgs]; Multiplied says that products with weights read its output.
+// Norm is an RMS norm of rows.
 type Norm struct {
-	Multiplied bool
+	Multiplied bool // products with weights read the output
 	shaders.RMSNormArgs
 }
 
-// normVariants are the ways to record a [Norm], the best first: those before the plain one bring its output into what products take.
+// normVariants are the ways to record a [Norm], the best first. All but the last also store the output in the format that products read.
 var normVariants = []*variant[Norm]{&bytesNorm, &tilesNorm, &plainNorm}
 
 // NormRows records a norm by the first variant that fits.

@@ -7,7 +7,7 @@ import (
 	"leat/vk"
 )
 
-// bytesNorm leaves its output as bytes too.
+// bytesNorm also stores its output quantised to int8, for the products that follow.
 var bytesNorm = variant[Norm]{
 	Rule: Rule{
 		Op: "rms_norm", Variant: shaders.Q8, When: "decode, without cooperative matrices prompts too; weights are multiplied by the output, rows of whole blocks of 32",
@@ -17,7 +17,7 @@ var bytesNorm = variant[Norm]{
 		switch {
 		case !a.Multiplied:
 			return "no product reads the output"
-		case !r.inBytes():
+		case !r.prefersInt8():
 			return "prompts go by cooperative matrices, or have no memory for bytes"
 		case a.Rows == 0 || a.Cols%q8Block != 0 || (a.XStride|a.DstStride)%4 != 0 || runsPerLane(r, a.Cols) > shaders.MaxPer:
 			return "rows are no whole blocks of 32, or too long"
@@ -33,13 +33,14 @@ var bytesNorm = variant[Norm]{
 		err := RMSNormQ8(r, shaders.RMSNormQ8Args{X: a.X, W: a.W, Dst: a.Dst, Q: to.q, S: to.sums,
 			Rows: a.Rows, Cols: a.Cols, XStride: a.XStride, DstStride: a.DstStride, Eps: a.Eps})
 		if err == nil {
-			to.there = true
+			to.valid = true
 		}
 		return err
 	},
 }
 
-// normLanes are those of a kernel whose lanes hold a row in registers: a row's loads should all be under way at once.
+// normLanes is the workgroup size of kernels that hold a whole row in registers (rms_norm_q8, tile_f16): enough lanes to have all loads of a
+// row under way at once.
 func normLanes(r *Recorder) uint32 {
 	if r.k.dev.Physical.Type == vk.CPU {
 		return 128
@@ -47,17 +48,18 @@ func normLanes(r *Recorder) uint32 {
 	return min(512, r.k.dev.Physical.Limits.MaxWorkgroupInvocations)
 }
 
-// per is the runs of 4 values that each of them takes.
+// runsPerLane is how many runs of 4 values of a row each of [normLanes] lanes holds.
 func runsPerLane(r *Recorder, cols uint32) uint32 { return (cols/4 + normLanes(r) - 1) / normLanes(r) }
 
+// normChoice is the pipeline of rms_norm_q8 for rows of cols values.
 func normChoice(r *Recorder, cols uint32) choice {
 	return choice{op: "rms_norm", variant: shaders.Q8, lanes: normLanes(r), per: runsPerLane(r, cols)}
 }
 
-// NormParts is the most workgroups that a row of so many values may have in [RMSNormQ8].
+// NormParts is the most workgroups that [RMSNormQ8] may use for a row of cols values.
 func NormParts(r *Recorder, cols uint32) uint32 { return runsPerLane(r, cols) }
 
-// normParts is how many workgroups a row has: a CPU runs them one after another.
+// normParts is how many workgroups [RMSNormQ8] uses for a row: 1 on a CPU, which runs them in turn, and where Dst overlaps X.
 func normParts(r *Recorder, a *shaders.RMSNormQ8Args) uint32 {
 	if r.k.dev.Physical.Type == vk.CPU || f32s(a.X, a.Rows, a.Cols, a.XStride).overlaps(f32s(a.Dst, a.Rows, a.Cols, a.DstStride)) {
 		return 1
@@ -65,8 +67,8 @@ func normParts(r *Recorder, a *shaders.RMSNormQ8Args) uint32 {
 	return runsPerLane(r, a.Cols)
 }
 
-// RMSNormQ8 normalises rows of X (Rows, Cols) into Dst, and into bytes Q with their scales and sums S, by as many workgroups as suit
-// the device where a.Parts is 0.
+// RMSNormQ8 normalises rows of X (Rows, Cols) into Dst, and stores them as int8 too: values to Q, scales and sums to S. a.Parts is the number of
+// workgroups of a row; 0: as suits the device.
 func RMSNormQ8(r *Recorder, a shaders.RMSNormQ8Args) error {
 	if a.Rows == 0 || a.Cols == 0 {
 		return nil

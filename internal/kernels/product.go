@@ -5,30 +5,29 @@ import (
 	"leat/shaders"
 )
 
-// Matrix is one of the matrices of [Products]: W (M, K), its Bias (M) or 0, where its product goes.
+// Matrix is one of the matrices of [Products].
 type Matrix struct {
-	W, Bias, Dst uint64
-	M            uint32
+	W, Bias, Dst uint64 // addresses: weights (M, K), bias (M) or 0, output (N, M)
+	M            uint32 // rows of W; 0: there is no such matrix
 }
 
-// Products are Dst (N, M) = X (N, K) · Wᵀ + Bias + Residual, of up to three matrices of one type that share X; a matrix
-// of no rows is missing. Strides are of the first Dst and of the residual, which is added to it; the rows of the other outputs
-// stand one after another.
+// Products are Dst (N, M) = X (N, K) · Wᵀ + Bias, of up to three matrices of one type that share X. The residual is added to the first
+// output. Strides are in values from row to row; outputs but the first have none, their rows are contiguous.
 type Products struct {
-	Type                      gguf.Type
-	X                         uint64
-	N, K, XStride             uint32
+	Type                      gguf.Type // of all matrices
+	X                         uint64    // address
+	N, K, XStride             uint32    // rows, columns and stride of X
 	Of                        [3]Matrix
-	DstStride, ResidualStride uint32
-	Residual                  uint64 // 0: none
+	DstStride, ResidualStride uint32 // of the first output and of the residual
+	Residual                  uint64 // address; 0: none
 	GLU                       bool   // the first Dst is silu(first product) * second product, and there is no other
 }
 
 // productVariants are the ways to record [Products], the best first.
 var productVariants = []*variant[Products]{&straightProduct, &longsProduct, &int8Product, &wideProduct, &blocksProduct, &tilesProduct, &vecProduct, &matProduct}
 
-// Multiply records products by the first variant that fits them. done is false where none computes them as one: a single matrix
-// without bias, residual and GLU always has one.
+// Multiply records products by the first variant that fits. done is false, and nothing is recorded, if none computes them as one; for a single
+// matrix without bias, residual and GLU one always fits.
 func Multiply(r *Recorder, p *Products) (done bool, err error) {
 	r.asked.products = *p
 	return recordBy(r, productVariants, &r.asked.products)
@@ -40,7 +39,7 @@ func MulMat(r *Recorder, t gguf.Type, a shaders.MulMatArgs) error {
 	return err
 }
 
-// ProductVariant is the variant that [Multiply] records products by; "": none computes them as one.
+// ProductVariant is the variant by which [Multiply] would record p; "": none computes the products as one.
 func ProductVariant(r *Recorder, p *Products) string {
 	r.asked.products = *p
 	if v := choose(r, productVariants, &r.asked.products); v != nil {
@@ -52,7 +51,7 @@ func ProductVariant(r *Recorder, p *Products) string {
 // empty reports whether products have no output.
 func (p *Products) empty() bool { return p.N == 0 || p.Of[0].M == 0 }
 
-// outputs is how many values products make of a row of X: gates and what they let through make one.
+// outputs is how many values p computes from a row of X. With GLU, gate and up make one value.
 func (p *Products) outputs() uint32 {
 	if p.GLU {
 		return p.Of[0].M
@@ -70,7 +69,7 @@ func (p *Products) first() shaders.MulMatArgs {
 	return shaders.MulMatArgs{W: p.Of[0].W, X: p.X, Dst: p.Of[0].Dst, M: p.Of[0].M, K: p.K, N: p.N, XStride: p.XStride, DstStride: p.DstStride}
 }
 
-// residual checks what a product of halves is added to.
+// residual checks the residual of p, if there is one.
 func (c *check) residual(p *Products) {
 	if p.Residual != 0 {
 		c.floats("residual", p.Residual, p.ResidualStride)

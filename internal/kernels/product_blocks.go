@@ -5,17 +5,17 @@ import (
 	"leat/shaders"
 )
 
-// Decoding is where the weights of products in halves are decoded.
+// Decoding says where products by cooperative matrices decode quantised weights.
 type Decoding uint8
 
-// Where weights are decoded: as the matrix decides; into memory before the product; in the product.
+// The ways to decode weights.
 const (
-	DecodeByShape Decoding = iota
-	DecodeBefore
-	DecodeWithin
+	DecodeByShape Decoding = iota // the faster way for the type and size of the matrix
+	DecodeBefore                  // into memory, by a kernel before the product
+	DecodeWithin                  // in the product's kernel
 )
 
-// blocksProduct is [tilesProduct] whose weights are decoded on their way into the product.
+// blocksProduct is [tilesProduct] by a kernel that reads the quantised weights and decodes them itself.
 var blocksProduct = variant[Products]{
 	Rule: Rule{
 		Op: "mul_mat", Variant: shaders.BlocksCM,
@@ -26,6 +26,7 @@ var blocksProduct = variant[Products]{
 	record: recordBlocks,
 }
 
+// unfitBlocks says why [blocksProduct] can't record p, "" if it can.
 func unfitBlocks(r *Recorder, p *Products) string {
 	t, m := p.Type, p.Of[0].M
 	if teamVariants[t] != shaders.Int8 {
@@ -46,7 +47,7 @@ func unfitBlocks(r *Recorder, p *Products) string {
 		return "weights are to be decoded before"
 	case r.Decoding == DecodeByShape && !worthDecoding(t, m):
 		return "a large matrix of such blocks is decoded faster before the product"
-	case p.GLU && (p.Residual != 0 || c.split.WM%32 != 0):
+	case p.GLU && (p.Residual != 0 || c.cmTile.WM%32 != 0):
 		return "gates with a residual, or too small a tile"
 	case !r.usable(c):
 		return failedTest
@@ -54,6 +55,7 @@ func unfitBlocks(r *Recorder, p *Products) string {
 	return ""
 }
 
+// recordBlocks checks the arguments of p and records it as one mul_mat_q_cm.
 func recordBlocks(r *Recorder, p *Products) error {
 	if p.empty() {
 		return nil
@@ -81,45 +83,46 @@ func worthDecoding(t gguf.Type, m uint32) bool { return m <= mostWithin || t.Blo
 
 // usualGroups counts the workgroups that make m x n outputs by tiles of the usual size.
 func usualGroups(m, n uint32) uint64 {
-	s, a := OwnSplit(n), shaders.MulMatCMArgs{M: m, N: n}
+	s, a := OwnCMTile(n), shaders.MulMatCMArgs{M: m, N: n}
 	return a.Workgroups(s.BM, s.BN)
 }
 
-// fewTiles says that outputs of m x n, by tiles of the usual size, would leave much of a large device idle.
+// fewTiles reports whether m x n outputs are too few tiles of the usual size to keep a large device busy.
 func fewTiles(m, n uint32) bool { return 4*usualGroups(m, n) <= enoughGroups }
 
-// blocksChoice is the product of n rows in tiles with m rows of weights in blocks.
+// blocksChoice is the pipeline of mul_mat_q_cm for n rows of X and m rows of quantised weights.
 func blocksChoice(r *Recorder, t gguf.Type, m, n uint32) choice {
-	s := r.Split
+	s := r.CMTile
 	switch {
-	case s != (Split{}):
+	case s != (CMTile{}):
 	case r.k.matrix < 16:
-		s = softSplit
+		s = softCMTile
 		s.Halves, s.Wide = true, true
 	default:
-		s = ownBlocksSplit(m, n)
-		if tuned := r.k.tuned.Load().split(n); tuned != (Split{}) && !fewTiles(m, n) {
+		s = ownBlocksCMTile(m, n)
+		if tuned := r.k.tuned.Load().cmTile(n); tuned != (CMTile{}) && !fewTiles(m, n) {
 			tuned.Halves, tuned.Wide = true, true
 			s = tuned
 		}
 	}
-	return choice{op: "mul_mat", variant: shaders.BlocksCM, typed: true, typ: t, split: r.k.split(s)}
+	return choice{op: "mul_mat", variant: shaders.BlocksCM, typed: true, typ: t, cmTile: r.k.cmTile(s)}
 }
 
-// ownBlocksSplit is what the program chooses by itself: small tiles where there would be few of them. Such products run beside
-// larger ones (keys and values beside queries), and should not take as long.
-func ownBlocksSplit(m, n uint32) Split {
-	s := OwnSplit(n)
+// ownBlocksCMTile is the program's own choice: small tiles for a product of few outputs. The products of keys and values run at the same time as
+// the larger one of queries, and should not take as long.
+func ownBlocksCMTile(m, n uint32) CMTile {
+	s := OwnCMTile(n)
 	if fewTiles(m, n) {
-		s = smallSplit
+		s = smallCMTile
 	}
 	s.Halves, s.Wide = true, true
 	return s
 }
 
-// mulMatBlocks multiplies weights as they are stored, in blocks, by X in tiles. With up, another matrix like W, it is gated, and nothing is added.
+// mulMatBlocks multiplies quantised weights by X in tiles and adds the residual. If up, a second matrix like W, is not 0, Dst is instead
+// silu(X·Wᵀ) * X·Upᵀ.
 func mulMatBlocks(r *Recorder, t gguf.Type, a *shaders.MulMatArgs, residual uint64, stride uint32, up uint64) error {
-	x, scales, err := bringX(r, a)
+	x, scales, err := tileX(r, a)
 	if err != nil {
 		return err
 	}
@@ -128,25 +131,25 @@ func mulMatBlocks(r *Recorder, t gguf.Type, a *shaders.MulMatArgs, residual uint
 	bytes := float64(a.M) * rowBytes(t, a.K)
 	var touched touch
 	touched.read(span{a.W, a.W + uint64(bytes)})
-	touched.product(&args)
+	touched.cmProduct(&args)
 	if up != 0 {
 		c.choice, matrices, args.Residual = gatesChoice(r, t, a.M, a.N), 2, up
 		touched.read(span{up, up + uint64(bytes)})
 	}
 	m, n, k, of := float64(a.M), float64(a.N), float64(a.K), float64(matrices)
-	return record(r, &c, &args, args.Workgroups(c.split.BM/matrices, c.split.BN), &touched,
+	return record(r, &c, &args, args.Workgroups(c.cmTile.BM/matrices, c.cmTile.BN), &touched,
 		cost{bytes: of*bytes + 2*k*n + 4*m*n, flops: 2 * of * m * n * k})
 }
 
-// gatesChoice is the product of n rows in tiles with m rows each of two matrices.
+// gatesChoice is the pipeline of mul_mat_q_cm that computes gate and up, of m rows each, for n rows of X.
 func gatesChoice(r *Recorder, t gguf.Type, m, n uint32) choice {
 	c := blocksChoice(r, t, 2*m, n)
 	c.glu = shaders.GLUFloats
 	return c
 }
 
-// product adds what a product of cooperative matrices touches beside the weights.
-func (t *touch) product(a *shaders.MulMatCMArgs) {
+// cmProduct adds what a product by cooperative matrices reads and writes, except the weights.
+func (t *touch) cmProduct(a *shaders.MulMatCMArgs) {
 	t.read(span{a.X, a.X + uint64(shaders.TilesBytes(a.N, a.K))})
 	t.read(f32s(a.Scales, 1, a.N, 0))
 	if a.Residual != 0 {

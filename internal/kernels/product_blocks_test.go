@@ -28,14 +28,14 @@ func TestDecodes(t *testing.T) {
 			t.Errorf("%v, %d x %d by %d rows, %d: decoded within %v, want %v", c.t, c.m, c.k, c.n, c.how, got, c.want)
 		}
 	}
-	if got := blocksChoice(r, gguf.Q4_K, 1024, 512).split.BM; got != 64 {
+	if got := blocksChoice(r, gguf.Q4_K, 1024, 512).cmTile.BM; got != 64 {
 		t.Errorf("1024 rows of weights: BM %d, want 64", got)
 	}
-	if got := blocksChoice(r, gguf.Q4_K, 8192, 512).split.Split; got.BM != 128 || got.BN != 128 || !got.Halves {
+	if got := blocksChoice(r, gguf.Q4_K, 8192, 512).cmTile.CMTile; got.BM != 128 || got.BN != 128 || !got.Halves {
 		t.Errorf("8192 rows of weights: %v, want tiles of 128 x 128 in halves", got)
 	}
 	r.k.shared = 32 << 10
-	if got := blocksChoice(r, gguf.Q4_K, 8192, 512).split.Split; got.SharedBytes() > r.k.shared || got.BN != shaders.TileRows/2 {
+	if got := blocksChoice(r, gguf.Q4_K, 8192, 512).cmTile.CMTile; got.SharedBytes() > r.k.shared || got.BN != shaders.TileRows/2 {
 		t.Errorf("32 KiB of shared memory: %v, of %d bytes", got, got.SharedBytes())
 	}
 }
@@ -43,14 +43,14 @@ func TestDecodes(t *testing.T) {
 // What was tuned is taken, but for small matrices.
 func TestBlocksTuned(t *testing.T) {
 	k := &Kernels{dev: noDevice, matrix: 32, shared: 48 << 10}
-	want := Split{BM: 128, BN: 128, WM: 32, WN: 64}
-	k.tuned.Store(&tuned{splits: [2]Split{want, {}}})
+	want := CMTile{BM: 128, BN: 128, WM: 32, WN: 64}
+	k.tuned.Store(&tuned{cmTiles: [2]CMTile{want, {}}})
 	r := &Recorder{k: k}
 	want.Halves, want.Wide = true, true
-	if got := blocksChoice(r, gguf.Q4_K, 8192, 512).split.Split; got != want {
+	if got := blocksChoice(r, gguf.Q4_K, 8192, 512).cmTile.CMTile; got != want {
 		t.Errorf("%v, want what was tuned, %v", got, want)
 	}
-	if got := blocksChoice(r, gguf.Q4_K, 1024, 512).split.BM; got != 64 {
+	if got := blocksChoice(r, gguf.Q4_K, 1024, 512).cmTile.BM; got != 64 {
 		t.Errorf("1024 rows of weights: BM %d, want 64", got)
 	}
 }

@@ -7,14 +7,14 @@ import (
 	"leat/shaders"
 )
 
-// unfitTeam says why products can't go by a mul_mat_vec in teams of a variant.
+// unfitTeam says why a variant of mul_mat_vec in teams can't record p, "" if it can.
 func unfitTeam(r *Recorder, p *Products, variant string) string {
 	switch {
 	case !hasTeam(variant, p.Type):
 		return "another type of weights"
-	case !r.inBytes():
+	case !r.prefersInt8():
 		return "prompts go by cooperative matrices, or have no memory for X in bytes"
-	case !p.GLU && r.k.tuned.Load().plain(p.Type, p.K):
+	case !p.GLU && r.k.tuned.Load().prefersFP32(p.Type, p.K):
 		return "float32 was faster when tuned"
 	case variant == shaders.Wide && (p.K%8 != 0 || p.XStride%4 != 0):
 		return "rows are no multiple of 8 values"
@@ -46,7 +46,7 @@ func hasTeam(variant string, t gguf.Type) bool {
 	return teamVariants[t] == shaders.Int8
 }
 
-// gluOf is how products are gated: their output goes into bytes as well where there is room.
+// gluOf is the GLU constant of p: no gate, or a gated output in float32, also in int8 if memory allows.
 func gluOf(r *Recorder, p *Products) uint32 {
 	m := p.Of[0].M
 	switch {
@@ -58,7 +58,7 @@ func gluOf(r *Recorder, p *Products) uint32 {
 	return shaders.GLUFloats
 }
 
-// outRows is how many values products make of a row of X: gates and what they let through make one.
+// outRows is how many values products with m0, m1 and m2 rows compute from a row of X. With a gate, two rows make one value.
 func outRows(glu, m0, m1, m2 uint32) uint32 {
 	if glu == shaders.NoGLU {
 		return m0 + m1 + m2
@@ -66,7 +66,7 @@ func outRows(glu, m0, m1, m2 uint32) uint32 {
 	return m0
 }
 
-// teamChoice is the pipeline of n rows times a matrix of k values a row, whose outputs have m values.
+// teamChoice is the pipeline of a variant of mul_mat_vec in teams, for n rows of X of k values and outputs of m values.
 func teamChoice(r *Recorder, variant string, t gguf.Type, glu, n, m, k uint32) choice {
 	tile, cols := r.Tile, vecCols(min(n, shaders.FewRows))
 	if variant == shaders.Straight {
@@ -81,8 +81,8 @@ func teamChoice(r *Recorder, variant string, t gguf.Type, glu, n, m, k uint32) c
 	return choice{op: "mul_mat_vec", variant: variant, typed: true, typ: t, cols: cols, glu: glu, tile: r.k.vecTile(tile, variant, t, glu, m, k)}
 }
 
-// Team is the variant of mul_mat_vec in teams for weights of type t in rows of so many values, as far as its kernel passes its
-// self-test; "": there is none.
+// Team is the variant of mul_mat_vec in teams for weights of type t in rows of cols values, which is used if it passes its self-test; "": there
+// is none.
 func (k *Kernels) Team(t gguf.Type, cols uint32) string {
 	switch v := teamVariants[t]; {
 	case v != shaders.Int8 || !k.longs:
@@ -93,9 +93,10 @@ func (k *Kernels) Team(t gguf.Type, cols uint32) string {
 	return shaders.Longs
 }
 
-// teamVariants are the mul_mat_vec in teams that need the least, by the type of the weights.
+// teamVariants has, by the type of the weights, the variant of mul_mat_vec in teams that needs the least of a device: Int8 or Wide.
 var teamVariants = findTeamVariants()
 
+// findTeamVariants finds [teamVariants] in the shaders' table.
 func findTeamVariants() map[gguf.Type]string {
 	m := map[gguf.Type]string{}
 	for _, k := range shaders.Kernels() {
@@ -106,7 +107,7 @@ func findTeamVariants() map[gguf.Type]string {
 	return m
 }
 
-// recordTeam records products as one mul_mat_vec in teams of a variant. X is brought into bytes at need.
+// recordTeam records p as one mul_mat_vec in teams of a variant. If the variant reads X as int8, it first quantises X unless that was done.
 func recordTeam(r *Recorder, p *Products, variant string) error {
 	a := shaders.MulMatTeamArgs{
 		W0: p.Of[0].W, W1: p.Of[1].W, W2: p.Of[2].W, Bias0: p.Of[0].Bias, Bias1: p.Of[1].Bias, Bias2: p.Of[2].Bias,
@@ -116,7 +117,7 @@ func recordTeam(r *Recorder, p *Products, variant string) error {
 	glu := gluOf(r, p)
 	if variant != shaders.Wide {
 		var err error
-		if a.X, a.S, err = r.bytesOf(p.X, p.N, p.K, p.XStride); err != nil {
+		if a.X, a.S, err = r.int8X(p.X, p.N, p.K, p.XStride); err != nil {
 			return err
 		}
 	}
@@ -129,12 +130,12 @@ func recordTeam(r *Recorder, p *Products, variant string) error {
 		return err
 	}
 	if to != nil {
-		to.there = true
+		to.valid = true
 	}
 	return nil
 }
 
-// MulMatTeam records one mul_mat_vec in teams, of a variant; see [shaders.MulMatTeamArgs] for glu.
+// MulMatTeam records one mul_mat_vec in teams of a variant. glu is the GLU constant, see [shaders.MulMatTeamArgs].
 func MulMatTeam(r *Recorder, variant string, t gguf.Type, glu uint32, a shaders.MulMatTeamArgs) error {
 	if a.M0 == 0 || a.N == 0 {
 		return nil

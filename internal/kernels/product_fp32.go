@@ -24,6 +24,7 @@ var matProduct = variant[Products]{
 	record: func(r *Recorder, p *Products) error { return mulMatFP32(r, p) },
 }
 
+// unfitPlain says why the float32 kernels can't record p, "" if they can.
 func unfitPlain(p *Products) string {
 	if !p.single() || p.GLU || p.Residual != 0 {
 		return "several matrices, a bias, a residual or gates"
@@ -31,13 +32,14 @@ func unfitPlain(p *Products) string {
 	return ""
 }
 
+// mulMatFP32 records p by a float32 kernel: mul_mat_vec for up to 8 rows, else mul_mat.
 func mulMatFP32(r *Recorder, p *Products) error {
 	if p.empty() {
 		return nil
 	}
 	t, a := p.Type, p.first()
 	c := mulMatCheck(t, &a)
-	tuned := r.k.tuned.Load().outputs(c.op, t)
+	tuned := r.k.tuned.Load().fp32Outputs(c.op, t)
 	if c.rows = tuned.Rows; c.cols == 0 {
 		c.cols = tuned.Cols
 	}
@@ -59,7 +61,7 @@ func mulMatFP32(r *Recorder, p *Products) error {
 	return dispatch(r, &c, b, &a, a.Workgroups(rows, cols), &touched, co)
 }
 
-// mulMatCheck checks the arguments of a mul_mat.
+// mulMatCheck checks the arguments of a mul_mat or mul_mat_vec.
 func mulMatCheck(t gguf.Type, a *shaders.MulMatArgs) check {
 	c := check{choice: choice{op: "mul_mat", typed: true, typ: t, whole: a.K%8 == 0 && a.XStride%4 == 0}}
 	if c.cols = vecCols(a.N); c.cols > 0 {
@@ -75,7 +77,7 @@ func mulMatCheck(t gguf.Type, a *shaders.MulMatArgs) check {
 	return c
 }
 
-// vecCols is the NUM_COLS of mul_mat_vec for n rows of X, 0 where mul_mat does better.
+// vecCols is the NUM_COLS of mul_mat_vec for n rows of X; 0: they are more than 8, for mul_mat.
 func vecCols(n uint32) uint32 {
 	for _, cols := range []uint32{1, 2, 4, 8} {
 		if n <= cols {

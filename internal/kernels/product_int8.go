@@ -4,7 +4,7 @@ import (
 	"leat/shaders"
 )
 
-// int8Product is X in bytes with weights in blocks.
+// int8Product multiplies X in int8 by quantised weights.
 var int8Product = variant[Products]{
 	Rule: Rule{
 		Op: "mul_mat_vec", Variant: shaders.Int8, When: "decode, without cooperative matrices prompts too; weights in blocks, rows of whole blocks of 32",

@@ -4,7 +4,7 @@ import (
 	"leat/shaders"
 )
 
-// longsProduct is int8Product with loads of 64 bits, which cost a CPU as little as loads of 32.
+// longsProduct is [int8Product] with loads of 64 bits: a CPU makes them as fast as loads of 32.
 var longsProduct = variant[Products]{
 	Rule: Rule{
 		Op: "mul_mat_vec", Variant: shaders.Longs, When: "as int8",
@@ -14,6 +14,7 @@ var longsProduct = variant[Products]{
 	record: func(r *Recorder, p *Products) error { return recordTeam(r, p, shaders.Longs) },
 }
 
+// lacksLongs says what the device lacks for [longsProduct], "" if nothing.
 func lacksLongs(k *Kernels) string {
 	if lacks := lacksBytes(k); lacks != "" || k.longs {
 		return lacks

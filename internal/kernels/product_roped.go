@@ -8,41 +8,45 @@ import (
 	"leat/vk"
 )
 
-// Turning are constants of mul_mat_vec_rope: a head's values of keys and of values, how many of a key's turn, and how they pair; Floats is for
-// a cache of F32.
+// Turning are the specialisation constants of mul_mat_vec_rope, which rotates ("turns") queries and keys by RoPE.
 type Turning struct {
-	Key, Val, Turns uint32
-	Neox, Floats    bool
+	Key, Val uint32 // sizes of a key head and a value head
+	Turns    uint32 // values of a key head that RoPE rotates: the RoPE dimension
+	Neox     bool   // RoPE pairs value i with i + Turns/2, not with i + 1
+	Floats   bool   // the KV cache is F32, not F16
 }
 
+// constants adds the constants of t to m.
 func (t *Turning) constants(m constants) {
 	if *t != (Turning{}) {
 		m["KEY"], m["VAL"], m["TURNS"], m["NEOX"], m["FLOATS"] = t.Key, t.Val, t.Turns, number(t.Neox), number(t.Floats)
 	}
 }
 
-// turnsOn reports whether a device gains by a product of Q, K and V that turns them: a CPU has faster products.
-func turnsOn(p *vk.PhysicalDevice, forced bool) bool { return forced || p.Type != vk.CPU }
+// fusesRope reports whether mul_mat_vec_rope is worth using on a device: on a CPU separate kernels are faster. forced overrides that, for tests.
+func fusesRope(p *vk.PhysicalDevice, forced bool) bool { return forced || p.Type != vk.CPU }
 
-func lacksTurns(k *Kernels) string {
-	if lacks := lacksBytes(k); lacks != "" || k.turns {
+// lacksFusedRope says what the device lacks for mul_mat_vec_rope, "" if nothing.
+func lacksFusedRope(k *Kernels) string {
+	if lacks := lacksBytes(k); lacks != "" || k.fusesRope {
 		return lacks
 	}
 	return "workgroups that run side by side"
 }
 
-// turnedTile fills in what is open in t, for so many outputs of sums of so many values. A workgroup has whole fours of outputs. The order of a
-// sum depends on the type and the length alone; more rows of a lane are more loads under way, as long as there are lanes for all of the device.
+// turnedTile fills in the zero fields of t for mul_mat_vec_rope with outputs rows of Q, K and V together and cols values a row. A workgroup
+// computes a multiple of 4 outputs. Team and Unroll, which set the order of a sum, depend only on the type and cols. Rows is larger, for more
+// loads under way in a lane, if there are enough lanes for the whole device.
 func (k *Kernels) turnedTile(t Tile, of gguf.Type, outputs, cols uint32) Tile {
 	const wanted = 1 << 16 // lanes
-	chunks, parts := cols/shaders.Chunk(shaders.Turned, of), byParts(shaders.Turned, of)
+	chunks, parts := cols/shaders.Chunk(shaders.Turned, of), by64(shaders.Turned, of)
 	most, cpu := k.dev.Physical.Limits.MaxWorkgroupInvocations, k.dev.Physical.Type == vk.CPU
 	var own Tile
 	switch {
 	case cpu && parts:
-		own.Team = minPartTeam
+		own.Team = minTeam64
 	case parts:
-		own = partTile(of, shaders.GLUFloats, 0, chunks) // whatever the outputs
+		own = tile64(of, shaders.GLUFloats, 0, chunks) // whatever the outputs
 	case !cpu && chunks >= 128:
 		own.Team, own.Unroll = 64, 2
 	}
@@ -63,10 +67,12 @@ func (k *Kernels) turnedTile(t Tile, of gguf.Type, outputs, cols uint32) Tile {
 	return t
 }
 
+// turnedChoice is the pipeline of mul_mat_vec_rope for n rows of k values and weights of type t; outputs counts the rows of Q, K and V together.
 func turnedChoice(r *Recorder, t gguf.Type, of Turning, n, outputs, k uint32) choice {
 	return choice{op: "mul_mat_vec", variant: shaders.Turned, typed: true, typ: t, cols: vecCols(min(n, shaders.FewRows)), turning: of, tile: r.k.turnedTile(r.Tile, t, outputs, k)}
 }
 
+// turningOf returns the constants of mul_mat_vec_rope for RoPE arguments and a KV cache of type kv.
 func turningOf(kv gguf.Type, a *shaders.RopeKVArgs) Turning {
 	return Turning{Key: a.KeyLen, Val: a.ValLen, Turns: a.RopeDim, Neox: a.Neox != 0, Floats: kv == gguf.F32}
 }
@@ -75,8 +81,8 @@ func turningOf(kv gguf.Type, a *shaders.RopeKVArgs) Turning {
 // is missing, and so is its output. Q is left at Rope.Q, K and V in the cache alone.
 type RopedProducts struct {
 	Products
-	KV   gguf.Type
-	Rope shaders.RopeKVArgs
+	KV   gguf.Type          // of the KV cache
+	Rope shaders.RopeKVArgs // its Q, K and V are the products' outputs
 }
 
 // ropedVariants are the ways to record [RopedProducts] as one.
@@ -99,12 +105,13 @@ var ropedProduct = variant[RopedProducts]{
 	Rule: Rule{
 		Op: "mul_mat_vec", Variant: shaders.Turned,
 		When:  "decode, up to 8 rows: queries, keys and values that turn, a multiple of 4 values, into a cache of F16 or F32; weights as int8",
-		Needs: needsBytes + "; no CPU", lacks: lacksTurns, kernels: []string{"mul_mat_vec_rope", "quantize_q8"},
+		Needs: needsBytes + "; no CPU", lacks: lacksFusedRope, kernels: []string{"mul_mat_vec_rope", "quantize_q8"},
 	},
 	unfit:  unfitRoped,
 	record: recordRoped,
 }
 
+// unfitRoped says why mul_mat_vec_rope can't record p, "" if it can.
 func unfitRoped(r *Recorder, p *RopedProducts) string {
 	a := &p.Rope
 	switch {
@@ -116,7 +123,7 @@ func unfitRoped(r *Recorder, p *RopedProducts) string {
 		return "a cache in blocks"
 	case a.RopeDim%4 != 0 || a.QStride != a.Heads*a.KeyLen || a.Heads >= 1<<16 || p.K%q8Block != 0:
 		return "heads or rows of other sizes"
-	case r.k.tuned.Load().plain(p.Type, p.K):
+	case r.k.tuned.Load().prefersFP32(p.Type, p.K):
 		return "float32 was faster when tuned"
 	case shaders.Q8Size(p.N, p.K) > r.q8Room():
 		return "there is no memory for X in bytes"
@@ -130,6 +137,7 @@ func unfitRoped(r *Recorder, p *RopedProducts) string {
 	return ""
 }
 
+// recordRoped quantises X to int8 unless it is there already, and records p as one mul_mat_vec_rope.
 func recordRoped(r *Recorder, p *RopedProducts) error {
 	a, kv := &p.Rope, p.KV
 	if p.N == 0 {
@@ -151,13 +159,14 @@ func recordRoped(r *Recorder, p *RopedProducts) error {
 		*weights[i], *biases[i] = m.W, m.Bias
 	}
 	var err error
-	if args.X, args.S, err = r.bytesOf(p.X, p.N, p.K, p.XStride); err != nil {
+	if args.X, args.S, err = r.int8X(p.X, p.N, p.K, p.XStride); err != nil {
 		return err
 	}
 	return MulMatRope(r, p.Type, turningOf(kv, a), args)
 }
 
-// MulMatRope records one mul_mat_vec_rope.
+// MulMatRope records one mul_mat_vec_rope: it computes Q, K and V from an int8 X, rotates Q and K by RoPE, writes Q to a.Dst, and K and V to
+// the KV cache. A matrix at address 0 is left out.
 func MulMatRope(r *Recorder, t gguf.Type, of Turning, a shaders.MulMatRopeArgs) error {
 	outputs := a.Outputs(of.Key, of.Val)
 	if outputs == 0 || a.N == 0 {

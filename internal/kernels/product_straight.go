@@ -8,16 +8,16 @@ import (
 	"leat/vk"
 )
 
-// What mul_mat_vec_straight takes: its code has no loop, so all of a row is one workgroup's, and what a lane takes has a bound.
+// Limits of mul_mat_vec_straight. Its code has no loop, so a lane computes a bounded number of values, and a workgroup a whole row.
 const (
 	straightGroup    = 256   // values of a row that are multiplied together
-	straightSubgroup = 8     // lanes that do it
-	straightUnroll   = 8     // such groups of a lane at most: the code is as long
+	straightSubgroup = 8     // lanes that multiply a group
+	straightUnroll   = 8     // most groups of a lane: the length of the code grows with them
 	straightMost     = 32768 // values of a row: those of a workgroup of maxTileLanes with 8 teams, and straightUnroll
-	straightCols     = 2
+	straightCols     = 2     // most rows of X
 )
 
-// straightProduct is longsProduct by code without a loop: a driver that runs lanes one after another then loads for several at once.
+// straightProduct is [longsProduct] by code without a loop, on a CPU: the driver can then start loads of several groups at once.
 var straightProduct = variant[Products]{
 	Rule: Rule{
 		Op: "mul_mat_vec", Variant: shaders.Straight,
@@ -36,15 +36,16 @@ var straightProduct = variant[Products]{
 	record: func(r *Recorder, p *Products) error { return recordTeam(r, p, shaders.Straight) },
 }
 
-// straightOn reports whether a device gains by it.
+// straightOn reports whether a device is faster with mul_mat_vec_straight.
 func straightOn(dev *vk.Device) bool {
 	return dev.Physical.Type == vk.CPU && dev.Physical.Limits.Subgroup == straightSubgroup && dev.Physical.Limits.MaxWorkgroupInvocations >= maxTileLanes
 }
 
-// straightSteps are the multiples of values that rows must have, by the type of the weights: whole groups, of which each begins at a
-// word, or with Q6_K every other one.
+// straightSteps has, by the type of the weights, a number that the length of rows must be a multiple of: a group of 256 values, or two with
+// Q6_K, whose groups begin at a word only every other time.
 var straightSteps = findStraight()
 
+// findStraight finds [straightSteps] in the shaders' table.
 func findStraight() map[gguf.Type]uint32 {
 	m := map[gguf.Type]uint32{}
 	for _, k := range shaders.Kernels() {
@@ -58,13 +59,13 @@ func findStraight() map[gguf.Type]uint32 {
 	return m
 }
 
-// straightens reports whether rows of so many values of type t are whole groups, and no more than a workgroup takes.
+// straightens reports whether mul_mat_vec_straight can compute rows of cols weights of type t.
 func straightens(t gguf.Type, cols uint32) bool {
 	step := straightSteps[t]
 	return step > 0 && cols%step == 0 && cols <= straightMost
 }
 
-// straightTile fills in what is open in t for rows of so many values: as few subgroups to a row as can be.
+// straightTile fills in the zero fields of t for rows of cols values, with as few subgroups to a row as possible.
 func straightTile(t Tile, cols uint32) Tile {
 	groups, parts := (cols+straightGroup-1)/straightGroup, uint32(1)
 	for parts*straightUnroll < groups {
@@ -90,7 +91,7 @@ func straightTile(t Tile, cols uint32) Tile {
 	return t
 }
 
-// checkStraight checks a tile of it, and that its workgroups can be told apart.
+// checkStraight checks the tile of a mul_mat_vec_straight, and that the kernel can number its workgroups.
 func checkStraight(c *check, t Tile, cols uint32, workgroups uint64) {
 	if straightSteps[c.typ] == 0 {
 		return // the table will say so
@@ -107,6 +108,7 @@ func checkStraight(c *check, t Tile, cols uint32, workgroups uint64) {
 	}
 }
 
+// lacksStraight says what the device lacks for [straightProduct], "" if nothing.
 func lacksStraight(k *Kernels) string {
 	if lacks := lacksLongs(k); lacks != "" || k.straight {
 		return lacks

@@ -9,25 +9,25 @@ import (
 	"leat/vk"
 )
 
-// Scratch is device memory for a recorder's own use. Its address is a multiple of 16.
+// Scratch is device memory that the kernels of one recorder use for intermediate values. Its address is a multiple of 16.
 type Scratch struct {
 	Address uint64
-	Bytes   int64
+	Bytes   int64 // 0: there is no such memory
 }
 
-// Split says how a product of cooperative matrices deals its outputs out: a workgroup takes BM rows of the weights times BN
-// rows of X, a subgroup WM times WN of these.
-type Split struct {
+// CMTile are constants of a product by cooperative matrices (mul_mat_cm, mul_mat_q_cm, mul_mat_id_cm): a workgroup computes BM rows of the
+// weights times BN rows of X, each of its subgroups WM times WN of them.
+type CMTile struct {
 	BM, BN, WM, WN uint32
 
-	BK     uint32 // columns of a step; 0: 64
-	Stages uint32 // 2: a step is stored beside the one that is multiplied; 0: 1
-	Halves bool   // of weights in blocks: they are decoded by arithmetic of halves
-	Wide   bool   // of weights in blocks: fewer loads of more bytes
+	BK     uint32 // columns that a workgroup multiplies at a time; 0: 64
+	Stages uint32 // 2: the next BK columns are loaded while these are multiplied; 0: 1
+	Halves bool   // quantised weights are decoded in float16 arithmetic
+	Wide   bool   // quantised weights are read by fewer loads of more bytes
 }
 
-// String is BMxBNxWMxWN, of what is not the default xBKxSTAGES, and an h for Halves, a w for Wide.
-func (s Split) String() string {
+// String is BMxBNxWMxWN, then xBKxSTAGES if these are not the default, h for Halves, and w for Wide.
+func (s CMTile) String() string {
 	text := fmt.Sprintf("%dx%dx%dx%d", s.BM, s.BN, s.WM, s.WN)
 	if s.BK != 0 || s.Stages != 0 {
 		text += fmt.Sprintf("x%dx%d", cmp.Or(s.BK, tileStep), cmp.Or(s.Stages, 1))
@@ -41,28 +41,29 @@ func (s Split) String() string {
 	return text
 }
 
-// Lanes is the lanes of a workgroup whose subgroups have so many.
-func (s *Split) Lanes(subgroup int) uint32 { return s.BM / s.WM * (s.BN / s.WN) * uint32(subgroup) }
+// Lanes is the number of lanes of a workgroup, for subgroups of the given size.
+func (s *CMTile) Lanes(subgroup int) uint32 { return s.BM / s.WM * (s.BN / s.WN) * uint32(subgroup) }
 
-// SharedBytes is the shared memory of a workgroup: what it multiplies, and in the end what comes of it.
-func (s *Split) SharedBytes() int64 {
+// SharedBytes is the shared memory of a workgroup: for its inputs, and later for its outputs.
+func (s *CMTile) SharedBytes() int64 {
 	in := (s.BM + s.BN) * (cmp.Or(s.BK, tileStep)/8 + 1) * cmp.Or(s.Stages, 1)
 	out := s.Lanes(1) * 16 * (s.WM/4 + 1)
 	return 16 * int64(max(in, out))
 }
 
-// tileStep is the columns of a step where a split says nothing.
+// tileStep is [CMTile.BK] where that is 0.
 const tileStep = 64
 
-// maxSplitLanes is the most lanes of a workgroup that still have a share of the loads each.
-const maxSplitLanes = 256
+// maxCMTileLanes is the most lanes of a workgroup: with more, some lanes would have no loads to make.
+const maxCMTileLanes = 256
 
-type split struct {
-	subgroup int
-	Split
+// cmTile is a [CMTile] on a device.
+type cmTile struct {
+	subgroup int // size
+	CMTile
 }
 
-// number is 1 for true.
+// number is 1 for true, 0 for false.
 func number(b bool) uint32 {
 	if b {
 		return 1
@@ -70,8 +71,9 @@ func number(b bool) uint32 {
 	return 0
 }
 
-func (s *split) constants(m constants) {
-	if s.Split == (Split{}) {
+// constants adds the constants of s to m, none for the zero tile.
+func (s *cmTile) constants(m constants) {
+	if s.CMTile == (CMTile{}) {
 		return
 	}
 	m["LANES"] = s.Lanes(s.subgroup)
@@ -82,49 +84,50 @@ func (s *split) constants(m constants) {
 	m.given("WIDE", number(s.Wide))
 }
 
-// leastShared is bytes of shared memory that half a tile of mul_mat_cm or flash_attn_cm can do with.
+// leastShared is the least bytes of shared memory with which mul_mat_cm runs, by tiles of half the rows, and flash_attn_cm.
 const leastShared = 32 << 10
 
-// halfTile is as many rows of X as half a tile has.
+// halfTile is the rows of X in half a tile.
 const halfTile = shaders.TileRows / 2
 
-// OwnSplit is what the program chooses by itself by the rows of X: half a tile where they would leave most of one idle.
-func OwnSplit(n uint32) Split {
+// OwnCMTile is the program's own choice for n rows of X: half a tile for few rows, which would leave most of a whole one idle.
+func OwnCMTile(n uint32) CMTile {
 	if n <= halfTile {
-		return Split{BM: 128, BN: 64, WM: 64, WN: 32}
+		return CMTile{BM: 128, BN: 64, WM: 64, WN: 32}
 	}
-	return Split{BM: 128, BN: 128, WM: 64, WN: 64}
+	return CMTile{BM: 128, BN: 128, WM: 64, WN: 64}
 }
 
-// smallSplit is for products of few outputs, which larger tiles would leave to a part of a large device.
-var smallSplit = Split{BM: 64, BN: 64, WM: 32, WN: 32}
+// smallCMTile is for products of few outputs: larger tiles are too few to keep a large device busy.
+var smallCMTile = CMTile{BM: 64, BN: 64, WM: 32, WN: 32}
 
-// splitFor is the split for m outputs of each of n rows of X. Who computes an output depends on it, not how: the bits stay.
-func splitFor(r *Recorder, m, n uint32) split {
-	s := r.Split
-	if s == (Split{}) && r.k.matrix >= 16 && fewTiles(m, n) {
-		s = smallSplit
+// cmTileFor is the tile of mul_mat_cm for m outputs of each of n rows of X: the recorder's, a tuned one or the program's own. The result's bits do
+// not depend on it.
+func cmTileFor(r *Recorder, m, n uint32) cmTile {
+	s := r.CMTile
+	if s == (CMTile{}) && r.k.matrix >= 16 && fewTiles(m, n) {
+		s = smallCMTile
 	}
-	if s == (Split{}) {
-		s = r.k.tuned.Load().split(n)
+	if s == (CMTile{}) {
+		s = r.k.tuned.Load().cmTile(n)
 	}
-	if s == (Split{}) {
-		s = OwnSplit(n)
+	if s == (CMTile{}) {
+		s = OwnCMTile(n)
 	}
-	return r.k.split(s)
+	return r.k.cmTile(s)
 }
 
-// split is s where the device has the shared memory for it, else half a tile.
-func (k *Kernels) split(s Split) split {
+// cmTile is s if the device has the shared memory for it, else half a tile.
+func (k *Kernels) cmTile(s CMTile) cmTile {
 	if s.SharedBytes() > k.shared {
-		s = OwnSplit(halfTile)
+		s = OwnCMTile(halfTile)
 	}
-	return split{k.matrix, s}
+	return cmTile{k.matrix, s}
 }
 
-// fits says why a split can't be had of so many lanes and bytes of shared memory, "" where it can: a workgroup's part lies within
-// a tile or is whole ones, and its lanes share the loads.
-func (s *Split) fits(subgroup int, most uint32, shared int64) string {
+// fits says what a tuned tile must have, "" if the kernels can run with s, on a device with the given subgroup size, most lanes of a workgroup
+// and bytes of shared memory.
+func (s *CMTile) fits(subgroup int, most uint32, shared int64) string {
 	for _, n := range []uint32{s.BM, s.BN} {
 		if n != 64 && n != 128 && n != 256 {
 			return "BM and BN of 64, 128 or 256"
@@ -136,8 +139,8 @@ func (s *Split) fits(subgroup int, most uint32, shared int64) string {
 	if (s.WM != 32 && s.WM != 64) || (s.WN != 32 && s.WN != 64) {
 		return "WM and WN of 32 or 64"
 	}
-	if n := s.Lanes(subgroup); n < 64 || n > min(most, maxSplitLanes) {
-		return fmt.Sprintf("64 to %d lanes", min(most, maxSplitLanes))
+	if n := s.Lanes(subgroup); n < 64 || n > min(most, maxCMTileLanes) {
+		return fmt.Sprintf("64 to %d lanes", min(most, maxCMTileLanes))
 	}
 	if s.SharedBytes() > shared {
 		return fmt.Sprintf("up to %d bytes of shared memory, not %d", shared, s.SharedBytes())
@@ -145,17 +148,16 @@ func (s *Split) fits(subgroup int, most uint32, shared int64) string {
 	return ""
 }
 
-// Splits reports whether a workgroup of s has the lanes and the shared memory that the device allows, and a share of the loads
-// for each lane.
-func Splits(r *Recorder, s Split) bool {
-	return s != (Split{}) && r.k.matrix > 0 && s.Lanes(r.k.matrix) <= min(r.k.dev.Physical.Limits.MaxWorkgroupInvocations, maxSplitLanes) && s.SharedBytes() <= r.k.shared
+// FitsCMTile reports whether s is not zero, and the device has cooperative matrices and the lanes and shared memory that a workgroup of s needs.
+func FitsCMTile(r *Recorder, s CMTile) bool {
+	return s != (CMTile{}) && r.k.matrix > 0 && s.Lanes(r.k.matrix) <= min(r.k.dev.Physical.Limits.MaxWorkgroupInvocations, maxCMTileLanes) && s.SharedBytes() <= r.k.shared
 }
 
-// Matrices reports whether products of many rows are computed in halves on a device opened with f, given
+// Matrices reports whether a device opened with f multiplies many rows by cooperative matrices of float16, given memory in
 // [Recorder.Scratch].
 func Matrices(p *vk.PhysicalDevice, f vk.Features) bool { return matrixSubgroup(p, f) > 0 }
 
-// matrixSubgroup is the size of the subgroups that mul_mat_cm can have, 0 where it can't run.
+// matrixSubgroup is the subgroup size of mul_mat_cm on a device, 0 where it can't run.
 func matrixSubgroup(p *vk.PhysicalDevice, f vk.Features) int {
 	l := &p.Limits
 	if !f.SubgroupArithmetic || !p.Multiplies(f, vk.CooperativeMatrix{M: 16, N: 16, K: 16}) {
@@ -171,27 +173,27 @@ func matrixSubgroup(p *vk.PhysicalDevice, f vk.Features) int {
 	return size
 }
 
-// tiles is what a recorder knows of its scratch: X and its scales, then a ring that slices of weights take in turn.
+// tiles describes the contents of [Recorder.Scratch]: X and its scales as tiles, then a ring buffer for decoded slices of weights.
 type tiles struct {
-	x       span // that was brought in; empty: none
-	n, k, s uint32
+	x       span   // address of the X that the tiles were made of; empty: none
+	n, k, s uint32 // its rows, columns and stride
 	next    uint64 // offset in the ring
-	pending []product
-	groups  uint64 // of all pending
+	pending []pendingProduct
+	groups  uint64 // workgroups of all pending products
 }
 
-// product is a slice's product that is not recorded yet: so that those of several small matrices run together.
-type product struct {
-	args  shaders.MulMatCMArgs
-	split split
-	touch touch
+// pendingProduct is a mul_mat_cm that is not recorded yet: products of several small matrices are recorded together, to run at once.
+type pendingProduct struct {
+	args   shaders.MulMatCMArgs
+	cmTile cmTile
+	touch  touch
 }
 
-// enoughGroups keep a large device busy, while the next slice is decoded beside them.
+// enoughGroups is how many workgroups keep a large device busy.
 const enoughGroups = 256
 
-// LeastRows is how many rows of a step's products and attention should stay together: fewer would go by kernels that
-// are ten times as slow, whatever is expected of the device; 0: any number is as good.
+// LeastRows is the smallest run into which rows of a prompt may be split for products and attention: kernels for fewer rows are ten times as
+// slow; 0: any number is as fast.
 func LeastRows(r *Recorder) uint32 {
 	if r.k.matrix == 0 || r.Scratch.Bytes == 0 || r.k.tested.broken("mul_mat_cm") {
 		return 0
@@ -199,7 +201,7 @@ func LeastRows(r *Recorder) uint32 {
 	return shaders.TileRows
 }
 
-// tilesProduct brings both sides into tiles of halves, the weights slice by slice, and multiplies them by cooperative matrices.
+// tilesProduct converts X and the weights to tiles of float16, the weights slice by slice, and multiplies them by cooperative matrices.
 var tilesProduct = variant[Products]{
 	Rule: Rule{
 		Op: "mul_mat", Variant: shaders.CM, When: "prompts, rows of 64 values or more, memory for both sides in halves; one matrix, perhaps with a residual",
@@ -232,7 +234,7 @@ var tilesProduct = variant[Products]{
 	},
 }
 
-// unfitHalves says why products can't be computed in halves.
+// unfitHalves says why products can't be computed by cooperative matrices of float16, "" if they can.
 func unfitHalves(r *Recorder, p *Products) string {
 	switch {
 	case r.Role != Prompt || r.k.matrix == 0:
@@ -249,19 +251,20 @@ func unfitHalves(r *Recorder, p *Products) string {
 	return ""
 }
 
+// dequantChoice is the pipeline that decodes weights of type t into tiles of float16.
 func dequantChoice(t gguf.Type) choice { return choice{op: "dequant_f16", typed: true, typ: t} }
 
-// splitChoice is the product of n rows in tiles with m rows of weights.
+// tilesChoice is the pipeline of the product of X and weights that are both in tiles, n and m rows.
 func tilesChoice(r *Recorder, m, n uint32) choice {
-	return choice{op: "mul_mat", variant: shaders.CM, split: splitFor(r, m, n)}
+	return choice{op: "mul_mat", variant: shaders.CM, cmTile: cmTileFor(r, m, n)}
 }
 
-// mulMatHalves decodes the weights slice by slice into a ring. While a slice is multiplied the next is decoded: they
-// lie in different places, so nothing orders them.
+// mulMatHalves decodes the weights slice by slice into the ring of the scratch and multiplies each slice by X in tiles. The device may decode
+// a slice while it multiplies the one before, as no barrier is between them.
 //
-// What is at residual is added, with stride floats from row to row; 0: nothing is.
+// It adds the rows at residual, stride floats apart; 0: none.
 func mulMatHalves(r *Recorder, t gguf.Type, a *shaders.MulMatArgs, residual uint64, stride uint32) error {
-	x, scales, err := bringX(r, a)
+	x, scales, err := tileX(r, a)
 	if err != nil {
 		return err
 	}
@@ -292,7 +295,7 @@ func mulMatHalves(r *Recorder, t gguf.Type, a *shaders.MulMatArgs, residual uint
 	return nil
 }
 
-// MulMatTiles is the product of weights and X that are both in tiles.
+// MulMatTiles records the product of weights and X that are both in tiles, perhaps not before [Recorder.Finish].
 func MulMatTiles(r *Recorder, a shaders.MulMatCMArgs) error {
 	if a.M == 0 || a.N == 0 {
 		return nil
@@ -310,19 +313,20 @@ func MulMatTiles(r *Recorder, a shaders.MulMatCMArgs) error {
 	return multiplyLater(r, a, a.M)
 }
 
-// later keeps a product for when its result is asked for, its place is, or there is enough to do. It may be a slice of m rows.
+// multiplyLater keeps a product, of a slice of a matrix of m rows, until an op uses its memory, [Recorder.Finish], or until pending products
+// have enough workgroups.
 func multiplyLater(r *Recorder, a shaders.MulMatCMArgs, m uint32) error {
-	p := product{args: a, split: splitFor(r, m, a.N)}
+	p := pendingProduct{args: a, cmTile: cmTileFor(r, m, a.N)}
 	p.touch.read(span{a.W, a.W + uint64(shaders.TilesBytes(a.M, a.K))})
-	p.touch.product(&a)
+	p.touch.cmProduct(&a)
 	r.tiles.pending = append(r.tiles.pending, p)
-	if r.tiles.groups += a.Workgroups(p.split.BM, p.split.BN); r.tiles.groups < enoughGroups {
+	if r.tiles.groups += a.Workgroups(p.cmTile.BM, p.cmTile.BN); r.tiles.groups < enoughGroups {
 		return nil
 	}
 	return r.Finish()
 }
 
-// Finish records what waits to be recorded together with others. It must be called before the command buffer ends.
+// Finish records the pending products. It must be called before the command buffer ends.
 func (r *Recorder) Finish() error {
 	pending := r.tiles.pending
 	r.tiles.pending, r.tiles.groups = nil, 0
@@ -335,7 +339,7 @@ func (r *Recorder) Finish() error {
 	return nil
 }
 
-// settle records what is pending where t must come after it.
+// settle records the pending products if t must run after one of them.
 func (r *Recorder) settle(t *touch) error {
 	for i := range r.tiles.pending {
 		p := &r.tiles.pending[i].touch
@@ -346,10 +350,10 @@ func (r *Recorder) settle(t *touch) error {
 	return nil
 }
 
-// mulMatCM multiplies what is in tiles.
-func mulMatCM(r *Recorder, p *product) error {
+// mulMatCM records a mul_mat_cm.
+func mulMatCM(r *Recorder, p *pendingProduct) error {
 	a := &p.args
-	c := check{choice: choice{op: "mul_mat", variant: shaders.CM, split: p.split}}
+	c := check{choice: choice{op: "mul_mat", variant: shaders.CM, cmTile: p.cmTile}}
 	m, n, k := float64(a.M), float64(a.N), float64(a.K)
-	return record(r, &c, a, a.Workgroups(c.split.BM, c.split.BN), &p.touch, cost{bytes: 2*k*(m+n) + 4*m*n, flops: 2 * m * n * k})
+	return record(r, &c, a, a.Workgroups(c.cmTile.BM, c.cmTile.BN), &p.touch, cost{bytes: 2*k*(m+n) + 4*m*n, flops: 2 * m * n * k})
 }

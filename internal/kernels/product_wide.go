@@ -4,7 +4,7 @@ import (
 	"leat/shaders"
 )
 
-// wideProduct is X in floats with weights F32, F16 or BF16, by loads of 16 bytes.
+// wideProduct multiplies X in float32 by weights of F32, F16 or BF16, with loads of 16 bytes.
 var wideProduct = variant[Products]{
 	Rule: Rule{
 		Op: "mul_mat_vec", Variant: shaders.Wide, When: "decode, without cooperative matrices prompts too; weights F32, F16 or BF16, rows of a multiple of 8 values",

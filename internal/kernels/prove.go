@@ -15,65 +15,67 @@ import (
 	"leat/vk"
 )
 
-// Variant is a pipeline that is not a plain fp32 one, and what it was made for: those of its row's constants that are
-// not for all, see the fields of [shaders.Kernel.Spec]; 0 where there is none.
+// Variant describes a pipeline that is to be tested: a row of the table, and the specialisation constants that depend on shapes or device.
+// A constant that the row does not have is 0.
 type Variant struct {
 	Row        *shaders.Kernel
-	Cols       uint32 // NUM_COLS of a mul_mat_vec: rows of X
-	Tile       Tile   // of a mul_mat_vec in teams and topk_moe_routed
-	GLU        uint32
-	Lanes, Per uint32 // of rms_norm_q8 and topk_moe_held; Per of topk_moe_routed, whose lanes are Tile's
-	RowLanes   uint32 // of rope_norm_kv; of topk_moe_routed those of the norm
-	Group, Run uint32 // of flash_attn_split
-	Turning    Turning
-	Split      Split  // of mul_mat_cm
-	Key, Val   uint32 // head sizes of flash_attn_cm and flash_attn_split
-	Options    uint32 // of flash_attn_cm
-	RunSplit   RunSplit
+	Cols       uint32  // NUM_COLS of a mul_mat_vec: rows of X
+	Tile       Tile    // of a mul_mat_vec in teams and topk_moe_routed
+	GLU        uint32  // shaders.NoGLU, GLUFloats or GLUBytes
+	Lanes, Per uint32  // of rms_norm_q8 and topk_moe_held; Per of topk_moe_routed, whose lanes are Tile's
+	RowLanes   uint32  // of rope_norm_kv; of topk_moe_routed those of the norm
+	Group, Run uint32  // of flash_attn_split
+	Turning    Turning // of mul_mat_vec_rope
+	CMTile     CMTile  // of mul_mat_cm
+	Key, Val   uint32  // head sizes of flash_attn_cm and flash_attn_split
+	Options    uint32  // of flash_attn_cm
+	CMAttn     CMAttn  // of flash_attn_cm
 }
 
-// Outputs is how many rows of the output a workgroup of a mul_mat_vec in teams makes.
+// Outputs is how many output rows a workgroup of a mul_mat_vec in teams computes.
 func (v *Variant) Outputs() uint32 { return v.Tile.outputs(v.GLU) }
 
-// helpers are plain kernels that only other variants use: they are tested like these.
+// helpers are fp32 kernels that only other variants use. They are tested as variants are.
 var helpers = []string{"quantize_q8", "tile_f16", "dequant_f16"}
 
+// mustProve reports whether pipelines of a row are tested before use: those of variants and helpers, not of other fp32 kernels, which have no
+// stand-in.
 func mustProve(row *shaders.Kernel) bool {
 	return row.Variant != shaders.FP32 || slices.Contains(helpers, row.Op)
 }
 
-// Replaced reports whether other kernels stand in for one, by its name, where it fails its self-test.
+// Replaced reports whether another kernel is used when the named one fails its self-test.
 func Replaced(name string) bool {
 	row, ok := shaders.Lookup(name)
 	return ok && mustProve(row)
 }
 
-// tests are the results of self-tests. They are of the pipelines: drivers compile each anew.
+// tests are the results of self-tests. Each pipeline has a result of its own: drivers compile each anew.
 type tests struct {
 	mu      sync.Mutex
-	results map[string]string // by testID; "": passed, else why not
-	failed  map[string]string // by the row's name, in use or not: why not
-	lost    error             // the device was, in a test
-	took    time.Duration
-	kept    *store
+	results map[string]string // by testID; "": passed, else why it failed
+	failed  map[string]string // by the row's name, of rows with a pipeline that failed or crashed: why
+	lost    error             // the device was lost in a test; nil: it was not
+	took    time.Duration     // all tests of this run
+	kept    *store            // writes results to disk
 
 	failures atomic.Int32 // len(failed)
 }
 
-// testID names a pipeline of a row: its code, its constants.
+// testID identifies a pipeline by the row's name, the constants, the subgroup size, and a hash of the code.
 func testID(row *shaders.Kernel, spec []uint32, subgroup int) string {
 	sum := sha256.Sum256(row.SPIRV)
 	return fmt.Sprintf("%s %v %d %x", row.Name, spec, subgroup, sum[:6])
 }
 
-// ofCode reports whether a testID is of the row's present code.
+// ofCode reports whether a testID has the hash of the row's present code.
 func ofCode(id string, row *shaders.Kernel) bool {
 	sum := sha256.Sum256(row.SPIRV)
 	return strings.HasSuffix(id, fmt.Sprintf(" %x", sum[:6]))
 }
 
-// load takes what earlier runs found, crashed by the name of a row among it. A row of which a pipeline failed is not tried
-// again with the same code.
+// load reads the results of earlier runs from s. crashed has, by the row's name, how the driver crashed in a kernel. A row that failed or
+// crashed is not tried again with the same code.
 func (t *tests) load(s *store, crashed map[string]string) {
 	t.results, t.failed, t.kept = map[string]string{}, map[string]string{}, s
 	kept := s.loadTests()
@@ -90,6 +92,7 @@ func (t *tests) load(s *store, crashed map[string]string) {
 	t.failures.Store(int32(len(t.failed)))
 }
 
+// nameOf is the row's name in a testID.
 func nameOf(id string) string {
 	for i := range id {
 		if id[i] == ' ' {
@@ -99,14 +102,15 @@ func nameOf(id string) string {
 	return id
 }
 
+// broken reports whether the named kernel must not be used: a pipeline of it failed its test or crashed.
 func (t *tests) broken(name string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.failed[name] != ""
 }
 
-// why says why a row is not used, and whether a pipeline of it has been tested already; the error is that of a device
-// that is lost.
+// why returns the reason why the named kernel must not be used, "" if it may be, and whether the pipeline id has been tested. lost is not nil
+// if a test lost the device.
 func (t *tests) why(name, id string) (failed string, known bool, lost error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -114,7 +118,7 @@ func (t *tests) why(name, id string) (failed string, known bool, lost error) {
 	return t.failed[name], known, t.lost
 }
 
-// passed and gaveUp note a result, for the next run too.
+// passed notes that a pipeline passed its test, for the next run too.
 func (t *tests) passed(id string, took time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -123,8 +127,8 @@ func (t *tests) passed(id string, took time.Duration) {
 	t.kept.grown()
 }
 
-// gaveUp notes why a row is not used. What is no fault of the kernel is not kept: that there was no memory to test it with,
-// or that another kernel crashed that its test needs.
+// gaveUp notes that no pipeline of the named kernel is used in this run, and why. The next run learns of it, except where the kernel is not at
+// fault: memory for the test was lacking, or another kernel that the test needs had crashed.
 func (t *tests) gaveUp(name, id string, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -140,11 +144,11 @@ func (t *tests) gaveUp(name, id string, err error) {
 	}
 }
 
-// prove builds the pipeline of a choice and tests it unless that was done before. Of a row that failed once nothing is
-// used any more: a part of its pipelines would make a token's results depend on how many rows share its step.
+// prove builds the pipeline of a choice and tests it, unless this or an earlier run did. If one pipeline of a row fails, none is used:
+// with only some of them a token's results would depend on how many rows share its step.
 func (k *Kernels) prove(c choice, row *shaders.Kernel) (*built, error) {
 	if !mustProve(row) {
-		return k.untested(c, row)
+		return k.getUntested(c, row)
 	}
 	id := testID(row, specValues(row, c), c.subgroup())
 	why, known, err := k.tested.why(row.Name, id)
@@ -154,14 +158,14 @@ func (k *Kernels) prove(c choice, row *shaders.Kernel) (*built, error) {
 	if why != "" {
 		return nil, &BrokenError{row.Name, k.dev.Physical.Name, why}
 	}
-	b, err := k.untested(c, row)
+	b, err := k.getUntested(c, row)
 	if err == nil && known {
 		return b, nil
 	}
 	begin := time.Now()
 	if err == nil {
 		end := k.guard.begin(stageTest, id)
-		err = k.test(k.plain, Variant{Row: row, Cols: c.cols, Tile: c.tile, GLU: c.glu, Lanes: c.lanes, Per: c.per, RowLanes: c.rowLanes, Group: c.attn.group, Run: c.attn.run, Turning: c.turning, Split: c.split.Split, Key: c.heads.key | c.attn.key, Val: c.heads.val | c.attn.val, Options: c.heads.options, RunSplit: c.heads.RunSplit})
+		err = k.test(k.untested, Variant{Row: row, Cols: c.cols, Tile: c.tile, GLU: c.glu, Lanes: c.lanes, Per: c.per, RowLanes: c.rowLanes, Group: c.attn.group, Run: c.attn.run, Turning: c.turning, CMTile: c.cmTile.CMTile, Key: c.cmAttn.key | c.attn.key, Val: c.cmAttn.val | c.attn.val, Options: c.cmAttn.options, CMAttn: c.cmAttn.CMAttn})
 		end(err == nil)
 	}
 	took := time.Since(begin)
@@ -180,12 +184,12 @@ func (k *Kernels) prove(c choice, row *shaders.Kernel) (*built, error) {
 
 // TestResult is what a self-test of a pipeline found, in this run or an earlier one.
 type TestResult struct {
-	Kernel   string
-	Pipeline string // its constants
+	Kernel   string // name
+	Pipeline string // its constants, subgroup size and code hash
 	Error    string // "": passed
 }
 
-// Tested lists all results there are, and how long the tests of this run took.
+// Tested lists the results of this run and of earlier ones, and how long the tests of this run took.
 func (k *Kernels) Tested() (results []TestResult, took time.Duration) {
 	t := &k.tested
 	t.mu.Lock()

@@ -7,37 +7,39 @@ import (
 // q8Block is the number of values that share a scale.
 const q8Block = 32
 
+// q8Bytes is the memory of int8 values of rows x cols at an address.
 func q8Bytes(at uint64, rows, cols uint32) span { return span{at, at + uint64(rows)*uint64(cols)} }
 
+// q8Scales is the memory of the scales and sums of their blocks.
 func q8Scales(at uint64, rows, cols uint32) span { return span{at, at + uint64(rows)*uint64(cols)/4} }
 
-// q8 is an X that the recorder has as bytes too: where it stands, and the bytes.
+// q8 describes rows of float32 that one half of [Recorder.Q8] holds as int8.
 type q8 struct {
-	there   bool
-	x       span
-	n, k, s uint32
-	q, sums uint64
+	valid   bool   // the int8 values are valid
+	x       span   // the float32 rows
+	n, k, s uint32 // their rows, columns and stride
+	q, sums uint64 // addresses of the int8 values, and of their scales and sums
 }
 
-// Brought is what a recorder knows to be in memory as bytes.
-type Brought struct {
+// Quantised describes what both halves of [Recorder.Q8] hold.
+type Quantised struct {
 	q8   [2]q8
-	last int // the one made last
+	last int // index of the half written last
 }
 
-// Brought is what is there behind all that r recorded.
-func (r *Recorder) Brought() Brought {
-	b := Brought{last: r.brought.last}
-	for i := range r.brought.q8 {
-		if r.brought.q8[i].there {
-			b.q8[i] = r.brought.q8[i]
+// Quantised describes what [Recorder.Q8] holds after all that r recorded.
+func (r *Recorder) Quantised() Quantised {
+	b := Quantised{last: r.quantised.last}
+	for i := range r.quantised.q8 {
+		if r.quantised.q8[i].valid {
+			b.q8[i] = r.quantised.q8[i]
 		}
 	}
 	return b
 }
 
-// Both is what is there in b and in c.
-func (b Brought) Both(c Brought) Brought {
+// Common is what b and c have in common.
+func (b Quantised) Common(c Quantised) Quantised {
 	for i := range b.q8 {
 		if b.q8[i] != c.q8[i] {
 			b.q8[i] = q8{}
@@ -46,30 +48,29 @@ func (b Brought) Both(c Brought) Brought {
 	return b
 }
 
-// q8Room is the size of one of the two places for bytes. There are two, so that an op can read one and write the other.
+// q8Room is the size of a half of [Recorder.Q8]. There are two halves, so that an op can read int8 rows from one and write the other.
 func (r *Recorder) q8Room() int64 { return r.Q8.Bytes / 2 &^ 15 }
 
-// q8Slot is the place where an op may leave its output as bytes; nil: there is no room. It is not the one that holds
-// the bytes at `reads`, or those made last. It is there once the op
-// has been recorded.
+// q8Slot chooses the half of [Recorder.Q8] to which an op writes rows at x as int8; nil: they don't fit. It is not the half that has the address
+// reads, nor, unless that forces it, the one written last. The caller sets valid once the op is recorded.
 func (r *Recorder) q8Slot(x uint64, n, k, stride uint32, reads uint64) *q8 {
 	room := r.q8Room()
 	if n == 0 || k == 0 || k%q8Block != 0 || shaders.Q8Size(n, k) > room {
 		return nil
 	}
-	i := 1 - r.brought.last
+	i := 1 - r.quantised.last
 	if at := r.Q8.Address + uint64(i)*uint64(room); reads >= at && reads < at+uint64(room) { // some rows of what is there
-		i = r.brought.last
+		i = r.quantised.last
 	}
 	at := r.Q8.Address + uint64(i)*uint64(room)
-	r.brought.last = i
-	r.brought.q8[i] = q8{x: f32s(x, n, k, stride), q: at, sums: shaders.Q8Sums(at, n, k), n: n, k: k, s: stride}
-	return &r.brought.q8[i]
+	r.quantised.last = i
+	r.quantised.q8[i] = q8{x: f32s(x, n, k, stride), q: at, sums: shaders.Q8Sums(at, n, k), n: n, k: k, s: stride}
+	return &r.quantised.q8[i]
 }
 
-// holds reports whether rows at x are, whole, among those that are here.
+// holds reports whether b has all of the n rows of k values at x.
 func (b *q8) holds(x uint64, n, k, stride uint32) bool {
-	if !b.there || b.k != k || b.s != stride || x < b.x.lo {
+	if !b.valid || b.k != k || b.s != stride || x < b.x.lo {
 		return false
 	}
 	row := 4 * uint64(max(1, stride))
@@ -77,10 +78,10 @@ func (b *q8) holds(x uint64, n, k, stride uint32) bool {
 	return (x-b.x.lo)%row == 0 && from+uint64(n) <= uint64(b.n)
 }
 
-// bytesOf returns where X is as bytes, and brings it there unless it is.
-func (r *Recorder) bytesOf(x uint64, n, k, stride uint32) (q, sums uint64, err error) {
-	for i := range r.brought.q8 {
-		if b := &r.brought.q8[i]; b.holds(x, n, k, stride) {
+// int8X returns the addresses of X as int8 and of its scales and sums. It records a quantize_q8 unless [Recorder.Q8] holds X already.
+func (r *Recorder) int8X(x uint64, n, k, stride uint32) (q, sums uint64, err error) {
+	for i := range r.quantised.q8 {
+		if b := &r.quantised.q8[i]; b.holds(x, n, k, stride) {
 			from := (x - b.x.lo) / 4 / uint64(max(1, stride))
 			return b.q + from*uint64(k), b.sums + from*uint64(k)/4, nil
 		}
@@ -92,20 +93,20 @@ func (r *Recorder) bytesOf(x uint64, n, k, stride uint32) (q, sums uint64, err e
 	if err := QuantizeQ8(r, shaders.QuantizeQ8Args{X: x, Q: to.q, S: to.sums, Rows: n, Cols: k, XStride: stride}); err != nil {
 		return 0, 0, err
 	}
-	to.there = true
+	to.valid = true
 	return to.q, to.sums, nil
 }
 
-// forget drops the bytes of an X that t writes.
+// forget drops int8 rows whose float32 rows t overwrites.
 func (r *Recorder) forget(t *touch) {
-	for i := range r.brought.q8 {
-		if b := &r.brought.q8[i]; b.there && meet([]span{b.x}, t.writes[:t.nw]) {
-			b.there = false
+	for i := range r.quantised.q8 {
+		if b := &r.quantised.q8[i]; b.valid && meet([]span{b.x}, t.writes[:t.nw]) {
+			b.valid = false
 		}
 	}
 }
 
-// QuantizeQ8 turns X (Rows, Cols) into blocks of 32 bytes Q with their scales and sums S.
+// QuantizeQ8 quantises X (Rows, Cols) to int8, in blocks of 32 values with a scale and a sum each: values to Q, scales and sums to S.
 func QuantizeQ8(r *Recorder, a shaders.QuantizeQ8Args) error {
 	if a.Rows == 0 || a.Cols == 0 {
 		return nil

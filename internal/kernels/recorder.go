@@ -26,63 +26,63 @@ type Recorder struct {
 	Positions uint32
 	// Tile overrides the constants of a mul_mat_vec in teams, for measurements; 0: as the program chooses.
 	Tile Tile
-	// Split overrides that of products of cooperative matrices, and Decoding where their weights are decoded, for measurements
-	// and tests.
-	Split    Split
+	// CMTile overrides the tile of products of cooperative matrices, and Decoding where their weights are decoded, for measurements
+	// and tests. The zero tile is the program's own choice.
+	CMTile   CMTile
 	Decoding Decoding
-	// RunSplit overrides that of flash_attn_cm, for the same.
-	RunSplit RunSplit
+	// CMAttn overrides the constants of flash_attn_cm, for measurements and tests; 0: as the program chooses.
+	CMAttn CMAttn
 
-	// Role is that of the rows of what is recorded: it decides the class of kernels, never their number. Rows to decode are at most
-	// [shaders.FewRows]: their products are computed in bytes, their attention with its positions side by side, where the device can. Rows of
-	// prompts go by cooperative matrices where the device has them, else in bytes where there is memory.
+	// Role is the role of the rows that are recorded. It decides the kernels; the number of rows does not. Rows to decode are at most
+	// [shaders.FewRows]: int8 products, and attention that splits a row's positions among workgroups, where the device can. Rows of
+	// prompts use cooperative matrices where the device has them, else int8 products if Q8 has memory.
 	Role Role
 
-	// Absent is the part of the pairs whose experts' addresses are 0, for the cost estimate.
+	// Absent is the fraction, 0 to 1, of (row, expert) pairs whose expert has address 0 and is skipped. Only the cost estimate uses it.
 	Absent float64
 
 	// Run says that all rows of FlashAttn are of one sequence, at ascending positions.
 	Run bool
 
-	// Scratch is memory that products of many rows bring both sides into halves in; 0 bytes: they do without.
+	// Scratch holds both sides of a product of many rows as tiles of float16, for cooperative matrices; 0 bytes: other kernels are used.
 	Scratch Scratch
 
-	// Q8 is memory for the X of products in bytes, twice the longest's [shaders.Q8Size], and Parts for the parts of the
-	// attention of few rows, see [shaders.PartBytes], and of argmax, see [shaders.ArgmaxPartBytes]; 0 bytes: they do without.
+	// Q8 holds X quantised to int8: twice [shaders.Q8Size] of the longest X. Parts holds partial results of split attention, see
+	// [shaders.PartBytes], and of argmax, see [shaders.ArgmaxPartBytes]. With 0 bytes the kernels that need them are not used.
 	Q8, Parts Scratch
 
-	// Counters are zeros, whenever what is recorded begins to run, by which attention of few rows and argmax know when to put
-	// their parts together, see [shaders.CounterBytes]; 0 bytes: a dispatch of its own does, argmax has none.
+	// Counters count the workgroups that have ended, so that the last one joins the partial results of attention and argmax. They must be
+	// zero when the command buffer begins to run, see [shaders.CounterBytes]; 0 bytes: attention joins in a second dispatch, argmax has no parts.
 	Counters Scratch
 
-	// Considered is told of each variant that an op's choice looks at, and why it is passed over; why is empty for the one that fits,
-	// rule nil after the last one where none does. nil: nobody is.
+	// Considered, if not nil, is called for each variant that is examined for an op, with the reason why it does not fit, "" if it does.
+	// If no variant fits, a last call has a nil rule.
 	Considered func(rule *Rule, why string)
 
-	// Told is told of each dispatch and copy once that is recorded; nil: nobody is.
+	// Told, if not nil, is called after each dispatch and copy is recorded, with the estimate of its cost.
 	Told func(op string, bytes, flops float64)
 
-	k       *Kernels
-	cb      *vk.CommandBuffer
-	dry     bool // it builds and dispatches nothing
-	memo    *memo
-	asked   asked
-	spent   cost // since the last ResetCost
-	history history
-	brought Brought // X of products in bytes
-	tiles   tiles   // X of products in tiles
-	sorted  sorted  // pairs by expert
+	k         *Kernels
+	cb        *vk.CommandBuffer
+	dry       bool      // the recorder builds and dispatches nothing
+	memo      *memo     // pipelines used last; nil until the first
+	asked     asked     // arguments of the op being recorded
+	spent     cost      // since the last ResetCost
+	history   history   // memory accesses since the last barriers
+	quantised Quantised // which X are in memory as int8
+	tiles     tiles     // which X is in memory as float16 tiles
+	sorted    sorted    // which (row, expert) pairs are in memory sorted by expert
 }
 
-// memo is what a recorder got last: a step asks for the same few pipelines over and over.
+// memo is a small hash table of the pipelines that a recorder used last: a step asks for the same few over and over.
 type memo [64]struct {
 	choice choice
 	built  *built
 }
 
-// slot is where a choice is in a memo.
+// slot is the index of a choice in a [memo].
 func (c *choice) slot() uint32 {
-	n := c.split.BN*23 + uint32(c.typ)*31 + c.cols*7 + c.rows*5 + c.glu*3 + c.tile.Team + c.tile.Rows*11 + c.per + c.attn.group*19 + uint32(len(c.op))*13 + uint32(len(c.variant))*17
+	n := c.cmTile.BN*23 + uint32(c.typ)*31 + c.cols*7 + c.rows*5 + c.glu*3 + c.tile.Team + c.tile.Rows*11 + c.per + c.attn.group*19 + uint32(len(c.op))*13 + uint32(len(c.variant))*17
 	return n % uint32(len(memo{}))
 }
 
@@ -103,19 +103,19 @@ func (r *Recorder) Reset(cb *vk.CommandBuffer) {
 	*r = Recorder{k: r.k, cb: cb, dry: r.dry, history: history{since: h, ordered: ordered}, tiles: tiles{pending: pending}, memo: r.memo}
 }
 
-// Continue makes r go on in another command buffer, which has begun: what was brought into bytes or tiles in the one before,
-// which must have been submitted to the same queue, is still there. A [Recorder.Barrier] must come first.
+// Continue makes r record into another command buffer, which has begun, and keeps what r knows of X in int8 or in tiles. The command buffer
+// before must have been submitted to the same queue. Call [Recorder.Barrier] first.
 func (r *Recorder) Continue(cb *vk.CommandBuffer) {
-	b, t, s := r.brought, r.tiles, r.sorted
+	b, t, s := r.quantised, r.tiles, r.sorted
 	r.Reset(cb)
-	r.brought, r.sorted = b, s
+	r.quantised, r.sorted = b, s
 	r.tiles.x, r.tiles.n, r.tiles.k, r.tiles.s = t.x, t.n, t.k, t.s
 }
 
-// Behind is [Recorder.Continue] behind a command buffer that another recorder, or this one, left b behind.
-func (r *Recorder) Behind(cb *vk.CommandBuffer, b Brought) {
+// ContinueAfter is [Recorder.Continue] after a command buffer of any recorder; b is that recorder's [Recorder.Quantised].
+func (r *Recorder) ContinueAfter(cb *vk.CommandBuffer, b Quantised) {
 	r.Reset(cb)
-	r.brought = b
+	r.quantised = b
 }
 
 // Barrier makes what came before visible to what follows.
@@ -183,7 +183,7 @@ func (r *Recorder) ResetCost() { r.spent = cost{} }
 // cost is what one op reads and writes, and computes.
 type cost struct{ bytes, flops float64 }
 
-// record checks, builds at need and dispatches an op.
+// record dispatches an op unless a check has failed. It builds the pipeline if this is the first use.
 func record[T any](r *Recorder, c *check, args *T, groups uint64, t *touch, co cost) error {
 	if c.err != nil {
 		return c.err
@@ -195,7 +195,7 @@ func record[T any](r *Recorder, c *check, args *T, groups uint64, t *touch, co c
 	return dispatch(r, c, b, args, groups, t, co)
 }
 
-// get is [Kernels.get], at once for what the recorder got before.
+// get is [Kernels.get] with a cache of the recorder's own, the memo. A dry recorder gets no pipeline.
 func (r *Recorder) get(c choice) (*built, error) {
 	if r.dry {
 		row, err := c.row()
@@ -218,14 +218,14 @@ func (r *Recorder) get(c choice) (*built, error) {
 	return b, err
 }
 
-// usable reports whether a choice that is not a plain fp32 one may be recorded: no test of its row has failed. Whatever
-// else is wrong with it recording it will say.
+// usable reports whether no pipeline of the choice's kernel has failed its self-test, which it runs now if it has not run. Other errors
+// in building the pipeline count as usable: recording returns them.
 func (r *Recorder) usable(c choice) bool {
 	if r.dry {
 		row, err := c.row()
 		return err == nil && r.k.Can(row) && !r.k.tested.broken(row.Name)
 	}
-	if r.k.plain == nil {
+	if r.k.untested == nil {
 		return true // nothing is tested
 	}
 	b, err := r.get(c)
@@ -284,18 +284,20 @@ func GetRows(r *Recorder, t gguf.Type, a shaders.GetRowsArgs) error {
 	return record(r, &c, &a, a.Workgroups(), &touched, co)
 }
 
-// inBytes says that products of the step are computed in bytes, where there is memory.
-func (r *Recorder) inBytes() bool {
+// prefersInt8 reports whether products of the recorder's rows should use int8 kernels. For rows of a prompt this means that the device has
+// no cooperative matrices and Q8 has memory. Whether Q8 is large enough for an X the caller checks.
+func (r *Recorder) prefersInt8() bool {
 	return r.k.few && (r.Role == Decode || r.k.matrix == 0 && r.Q8.Bytes > 0)
 }
 
-// blocks demands whole blocks of the op's type.
+// blocks checks that n is a multiple of the block size of the choice's type.
 func (c *check) blocks(what string, n uint32) {
 	if size := c.typ.BlockSize(); size > 0 { // an unknown type has none: the table will say so
 		c.multiple(what, n, uint32(size))
 	}
 }
 
+// rowBytes is the bytes of a row of cols weights of type t.
 func rowBytes(t gguf.Type, cols uint32) float64 {
 	return float64(cols) / float64(t.BlockSize()) * float64(t.BlockBytes())
 }

@@ -53,17 +53,17 @@ func KVAppend(r *Recorder, t gguf.Type, a shaders.KVAppendArgs) error {
 	return record(r, &c, &a, a.Workgroups(t), &touched, co)
 }
 
-// RopeAppend is [Rope] of Q and K, and [KVAppend] in a cache of type KV; with QNorm it is [RMSNorm] of each head of Q and K before.
+// RopeAppend is [Rope] of Q and K, then [KVAppend]. With QNorm, [RMSNorm] of each head of Q and K comes first.
 type RopeAppend struct {
-	KV gguf.Type
+	KV gguf.Type // of the KV cache
 	shaders.RopeNormKVArgs
 }
 
 // ropeVariants are the ways to record [RopeAppend] as one, the best first.
 var ropeVariants = []*variant[RopeAppend]{&normedRope, &appendedRope, &plainRope}
 
-// AppendRoped records rope and append as one, to the bits that they give one by one, but leaves K as it is; done is false where no variant
-// does.
+// AppendRoped records RoPE and the writes to the KV cache as one dispatch, with the bits of separate ones, but does not write K itself. done is
+// false, and nothing is recorded, if no variant fits.
 func AppendRoped(r *Recorder, a *RopeAppend) (done bool, err error) {
 	r.asked.rope = *a
 	v := choose(r, ropeVariants, &r.asked.rope)

@@ -5,7 +5,7 @@ import (
 	"leat/shaders"
 )
 
-// appendedRope turns queries and keys, and writes keys and values into the cache.
+// appendedRope rotates queries and keys by RoPE, and writes keys and values to the KV cache.
 var appendedRope = variant[RopeAppend]{
 	Rule: Rule{Op: "rope", Variant: shaders.KV, When: "keys and values of one input, a multiple of 4 values turned", kernels: []string{"rope_kv"}},
 	unfit: func(r *Recorder, a *RopeAppend) string {
@@ -22,6 +22,7 @@ var appendedRope = variant[RopeAppend]{
 	record: func(r *Recorder, a *RopeAppend) error { return RopeKV(r, a.KV, a.Unnormed()) },
 }
 
+// ropeKVChoice is the pipeline of rope_kv for a KV cache of type t.
 func ropeKVChoice(t gguf.Type) choice {
 	return choice{op: "rope", variant: shaders.KV, typed: true, typ: t}
 }

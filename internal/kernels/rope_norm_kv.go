@@ -5,7 +5,7 @@ import (
 	"leat/shaders"
 )
 
-// normedRope norms each head of queries and keys before.
+// normedRope is [appendedRope] after an RMS norm of each head of queries and keys.
 var normedRope = variant[RopeAppend]{
 	Rule: Rule{Op: "rope", Variant: shaders.NormKV, When: "as kv, after a norm of each head, heads of up to 256", kernels: []string{"rope_norm_kv"}},
 	unfit: func(r *Recorder, a *RopeAppend) string {
@@ -22,6 +22,7 @@ var normedRope = variant[RopeAppend]{
 	record: func(r *Recorder, a *RopeAppend) error { return RopeNormKV(r, a.KV, a.RopeNormKVArgs) },
 }
 
+// ropeNormKVChoice is the pipeline of rope_norm_kv for a KV cache of type t and key heads of keyLen values.
 func ropeNormKVChoice(t gguf.Type, keyLen uint32) choice {
 	a := shaders.RopeNormKVArgs{KeyLen: keyLen}
 	return choice{op: "rope", variant: shaders.NormKV, typed: true, typ: t, rowLanes: a.RowLanes()}

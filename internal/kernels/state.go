@@ -6,7 +6,8 @@ import (
 	"leat/shaders"
 )
 
-// SSMConv convolves the columns of X over the rows of each sequence, from the state before to that after.
+// SSMConv is the causal convolution of a state-space layer: of each column of X, over the rows of a sequence. It reads and updates the
+// sequence's state, the rows before.
 func SSMConv(r *Recorder, a shaders.SSMConvArgs) error {
 	if a.Rows == 0 || a.Cols == 0 {
 		return nil
@@ -28,7 +29,7 @@ func SSMConv(r *Recorder, a shaders.SSMConvArgs) error {
 	return record(r, &c, &a, a.Workgroups(), &t, cost{8 * n, 2 * n * float64(a.Taps)})
 }
 
-// GatedDeltaNet takes the rows of each sequence through the states of its heads.
+// GatedDeltaNet is a gated delta net: for each row of a sequence in order it updates the state of each head and computes the row's output.
 func GatedDeltaNet(r *Recorder, a shaders.GatedDeltaNetArgs) error {
 	if a.Rows == 0 || a.Heads == 0 {
 		return nil
@@ -67,7 +68,8 @@ func GatedDeltaNet(r *Recorder, a shaders.GatedDeltaNetArgs) error {
 	return record(r, &c, &a, a.Workgroups(), &t, cost{8 * n * float64(a.Sequences), 7 * n * float64(a.Rows)})
 }
 
-// states checks what the rows' sequences and their states are found by. The states themselves are touched by one kernel of a step each.
+// states checks the addresses of the sequences' states and of each row's sequence and position, and adds reads of them. The states need no
+// barrier: in a step one kernel alone touches each.
 func (c *check) states(t *touch, states, seq, pos uint64, rows, sequences, off uint32) {
 	c.address("States", states)
 	c.words("Seq", seq)

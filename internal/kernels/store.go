@@ -20,23 +20,23 @@ const (
 	KindTunes     = "tunes"     // what measured fastest
 )
 
-// DeviceKey names a device and its driver: what is kept holds for these alone.
+// DeviceKey identifies a device with its driver version. Cached files are valid only for the same key.
 func DeviceKey(p *vk.PhysicalDevice) string {
 	return fmt.Sprintf("%s/%#x/%x", p.UUID, p.DriverVersion, p.CacheUUID)
 }
 
-// store is what is kept of one device. A nil one keeps nothing.
+// store reads and writes the cached files of one device. A nil store keeps nothing.
 type store struct {
 	folder *cache.Folder
-	key    string
+	key    string // [DeviceKey]
 	log    *slog.Logger
 	cache  *vk.PipelineCache // nil: the driver gave none
-	dirty  atomic.Bool
-	writes sync.WaitGroup
-	one    sync.Mutex // held while writing
+	dirty  atomic.Bool       // results or pipelines are not written yet
+	writes sync.WaitGroup    // writes in goroutines of [Kernels.Keep]
+	one    sync.Mutex        // held while writing
 }
 
-// openStore never fails: what can't be read is as if it were not there.
+// openStore never fails: it treats a file that can't be read as absent. It returns nil if folder is nil.
 func openStore(dev *vk.Device, folder *cache.Folder, log *slog.Logger) *store {
 	if folder == nil {
 		return nil
@@ -56,6 +56,7 @@ func openStore(dev *vk.Device, folder *cache.Folder, log *slog.Logger) *store {
 	return s
 }
 
+// pipelines is the driver's pipeline cache; nil: none.
 func (s *store) pipelines() *vk.PipelineCache {
 	if s == nil {
 		return nil
@@ -63,14 +64,14 @@ func (s *store) pipelines() *vk.PipelineCache {
 	return s.cache
 }
 
-// grown says that there is something new to keep.
+// grown notes that there is something new to write.
 func (s *store) grown() {
 	if s != nil {
 		s.dirty.Store(true)
 	}
 }
 
-// loadTests returns what was found by testID.
+// loadTests returns the test results of earlier runs by testID: "" if the test passed, else why it failed.
 func (s *store) loadTests() map[string]string {
 	if s == nil {
 		return nil
@@ -82,6 +83,7 @@ func (s *store) loadTests() map[string]string {
 	return decodeTests(data)
 }
 
+// decodeTests reads a file of test results; a damaged file is read as empty.
 func decodeTests(data []byte) map[string]string {
 	var m map[string]string
 	if json.Unmarshal(data, &m) != nil {
@@ -90,14 +92,14 @@ func decodeTests(data []byte) map[string]string {
 	return m
 }
 
-// Keep writes what is new into the cache, beside whatever goes on, and returns at once.
+// Keep starts a goroutine that writes new pipelines, test results and crashes to the cache, if there are any.
 func (k *Kernels) Keep() {
 	if s := k.store; s != nil && s.dirty.Swap(false) {
 		s.writes.Go(func() { s.write(k) })
 	}
 }
 
-// close writes what is left and frees the cache.
+// close waits for writes under way, writes what is new, and frees the driver's pipeline cache.
 func (s *store) close(k *Kernels) {
 	if s == nil {
 		return
@@ -111,7 +113,7 @@ func (s *store) close(k *Kernels) {
 	}
 }
 
-// write merges what is known with what other processes wrote. A full or read-only disk costs the next run some time.
+// write merges pipelines, test results and crashes into the files, which other processes write too. It logs an error and goes on.
 func (s *store) write(k *Kernels) {
 	s.one.Lock()
 	defer s.one.Unlock()
@@ -121,6 +123,7 @@ func (s *store) write(k *Kernels) {
 	}
 }
 
+// writePipelines merges the driver's pipeline cache into its file. It drops what the file had if the merged cache is too large.
 func (s *store) writePipelines() error {
 	if s.cache == nil {
 		return nil
@@ -144,6 +147,7 @@ func (s *store) writePipelines() error {
 	})
 }
 
+// writeTests merges test results into their file.
 func (s *store) writeTests(t *tests) error {
 	t.mu.Lock()
 	mine := maps.Clone(t.results)
@@ -161,7 +165,7 @@ func (s *store) writeTests(t *tests) error {
 	})
 }
 
-// ForgetTests drops all results of self-tests of a device, so that its kernels are tested anew.
+// ForgetTests deletes the results of a device's self-tests, so that its kernels are tested anew.
 func ForgetTests(folder *cache.Folder, p *vk.PhysicalDevice) error {
 	return folder.Update(KindTests, DeviceKey(p), func([]byte) ([]byte, error) { return nil, nil })
 }

@@ -10,8 +10,13 @@ import (
 	"leat/vk"
 )
 
-// Tile are constants of a mul_mat_vec in teams; 0: chosen by the shape.
-type Tile struct{ Rows, Team, Unroll, Lanes uint32 }
+// Tile are constants of a mul_mat_vec in teams, the lanes that share a row's sum; 0: chosen by the shape.
+type Tile struct {
+	Rows   uint32 // rows of weights of each team
+	Team   uint32 // lanes that share a row's sum
+	Unroll uint32 // chunks of a row that a lane loads at once
+	Lanes  uint32 // of a workgroup: Lanes / Team teams
+}
 
 // What the registers of a lane hold without spilling, with room; and the shared memory for a workgroup's sums.
 const (
@@ -21,6 +26,7 @@ const (
 	maxTileSums  = 8192 // rows × columns × lanes
 )
 
+// constants adds the constants of t that are not 0 to m.
 func (t *Tile) constants(m constants) {
 	m.given("NUM_ROWS", t.Rows)
 	m.given("TEAM", t.Team)
@@ -28,7 +34,7 @@ func (t *Tile) constants(m constants) {
 	m.given("LANES", t.Lanes)
 }
 
-// outputs is how many rows of the output a workgroup makes.
+// outputs is how many output rows a workgroup computes: half as many where gate and up are multiplied together.
 func (t *Tile) outputs(glu uint32) uint32 {
 	n := t.Rows * (t.Lanes / t.Team)
 	if pairs(glu) {
@@ -37,19 +43,19 @@ func (t *Tile) outputs(glu uint32) uint32 {
 	return n
 }
 
-// pairs reports whether the rows of a product are gates and what they let through.
+// pairs reports whether a product has two matrices, gate and up, whose rows are computed together.
 func pairs(glu uint32) bool { return glu == shaders.GLUFloats || glu == shaders.GLUBytes }
 
-// vecTile fills in what is open in t for a mul_mat_vec in teams of a variant, m rows times cols values: as tile does, but for what was
-// measured to be better by a twentieth and more.
+// vecTile fills in the zero fields of t for a mul_mat_vec in teams with a matrix of m rows of cols values. For some shapes a measurement
+// found values at least 5% faster than those of [Kernels.tile]; vecTile returns these there.
 func (k *Kernels) vecTile(t Tile, variant string, of gguf.Type, glu, m, cols uint32) Tile {
-	chunks, parts := cols/shaders.Chunk(variant, of), byParts(variant, of)
+	chunks, parts := cols/shaders.Chunk(variant, of), by64(variant, of)
 	switch cpu := k.dev.Physical.Type == vk.CPU; {
 	case cpu && parts:
-		t = t.or(Tile{Team: minPartTeam})
+		t = t.or(Tile{Team: minTeam64})
 	case cpu, variant != shaders.Int8, glu == shaders.GLUBytes:
 	case parts:
-		t = t.or(partTile(of, glu, m, chunks))
+		t = t.or(tile64(of, glu, m, chunks))
 	case of == gguf.Q6_K && chunks >= 128:
 		switch {
 		case m >= 1<<15:
@@ -65,15 +71,17 @@ func (k *Kernels) vecTile(t Tile, variant string, of gguf.Type, glu, m, cols uin
 	return k.tile(t, of, glu, m, chunks)
 }
 
-// byParts reports whether a variant takes 64 values of a type at a time; its teams are no smaller than minPartTeam.
-func byParts(variant string, of gguf.Type) bool {
+// by64 reports whether a lane of the variant's kernel loads 64 values of the type at a time. Teams of such kernels have minTeam64 lanes or more.
+func by64(variant string, of gguf.Type) bool {
 	return (variant == shaders.Int8 || variant == shaders.Turned) && slices.Contains(shaders.PartTypes, of)
 }
 
-const minPartTeam = 8
+// minTeam64 is the smallest team of a kernel that [by64] reports.
+const minTeam64 = 8
 
-// partTile is a GPU's tile for sums of so many parts.
-func partTile(of gguf.Type, glu, m, parts uint32) Tile {
+// tile64 is a GPU's tile for a kernel that [by64] reports and a matrix of m rows. parts is the length of a row divided by 64. A team is no
+// larger than that.
+func tile64(of gguf.Type, glu, m, parts uint32) Tile {
 	t := Tile{Rows: 2, Team: 32}
 	switch {
 	case of == gguf.Q3_K && parts >= 256:
@@ -85,21 +93,21 @@ func partTile(of gguf.Type, glu, m, parts uint32) Tile {
 	case of == gguf.Q4_K && m <= 1<<12 && glu != shaders.GLUFloats:
 		t.Rows, t.Unroll = 1, 2
 	}
-	for t.Team > minPartTeam && t.Team > parts {
+	for t.Team > minTeam64 && t.Team > parts {
 		t.Team /= 2
 	}
 	return t
 }
 
-// or is t with what is open taken from d.
+// or is t with its zero fields taken from d.
 func (t Tile) or(d Tile) Tile {
 	return Tile{Rows: cmp.Or(t.Rows, d.Rows), Team: cmp.Or(t.Team, d.Team), Unroll: cmp.Or(t.Unroll, d.Unroll), Lanes: cmp.Or(t.Lanes, d.Lanes)}
 }
 
-// tile fills in what is open in t, for an output of m rows whose sums are of so many chunks of blocks of a type. Nothing but
-// these and the device decides: the order of a sum is part of it.
+// tile fills in the zero fields of t, for m output rows. chunks is how many lanes it would take to read a row of weights at once. Only these and the
+// device may decide, never the rows of X: the tile sets the order of a sum, so its bits.
 //
-// What counts on a GPU is how many lanes have loads under way. A CPU computes a subgroup as one vector, so its teams are no larger.
+// A GPU is fast when many lanes have loads under way. A CPU computes a subgroup as one vector, so its teams are no larger.
 func (k *Kernels) tile(t Tile, of gguf.Type, glu, m, chunks uint32) Tile {
 	most := k.dev.Physical.Limits.MaxWorkgroupInvocations
 	var d Tile
@@ -134,7 +142,7 @@ func (k *Kernels) tile(t Tile, of gguf.Type, glu, m, chunks uint32) Tile {
 	return t
 }
 
-// idTile is tile for products with experts, whose matrices are small: all that a lane reads of its rows should be under way at once.
+// idTile is [Kernels.tile] for products with experts, whose matrices are small: a lane should have all its loads of a row under way at once.
 func (k *Kernels) idTile(t Tile, of gguf.Type, glu, m, chunks uint32) Tile {
 	if k.dev.Physical.Type == vk.CPU {
 		return k.tile(t, of, glu, m, chunks)
@@ -156,7 +164,7 @@ func (k *Kernels) idTile(t Tile, of gguf.Type, glu, m, chunks uint32) Tile {
 	return k.tile(t, of, glu, m, chunks)
 }
 
-// shape checks a tile.
+// shape checks that a kernel can run with tile t and cols rows of X, in workgroups of at most most lanes.
 func (c *check) shape(t Tile, glu, cols uint32, most uint32) {
 	c.most("Tile.Rows", t.Rows, maxTeamRows)
 	if pairs(glu) {
@@ -165,8 +173,8 @@ func (c *check) shape(t Tile, glu, cols uint32, most uint32) {
 	c.most("Tile.Unroll", t.Unroll, maxUnroll)
 	c.power("Tile.Lanes", t.Lanes, 32, min(most, maxTileLanes))
 	least := uint32(minSubgroup)
-	if c.op == "mul_mat_vec" && byParts(c.variant, c.typ) {
-		least = minPartTeam
+	if c.op == "mul_mat_vec" && by64(c.variant, c.typ) {
+		least = minTeam64
 	}
 	c.power("Tile.Team", t.Team, least, t.Lanes)
 	c.most("Tile.Rows * columns * Tile.Lanes", t.Rows*cols*t.Lanes, maxTileSums)
@@ -175,7 +183,7 @@ func (c *check) shape(t Tile, glu, cols uint32, most uint32) {
 	}
 }
 
-// power demands a power of two.
+// power checks that n is a power of 2 from least to most.
 func (c *check) power(what string, n, least, most uint32) {
 	if n&(n-1) != 0 || n < least || n > most {
 		c.that(false, what, n, fmt.Sprintf("a power of 2, %d to %d", least, most))

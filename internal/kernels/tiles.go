@@ -5,7 +5,7 @@ import (
 	"leat/shaders"
 )
 
-// unfitTileRows says why rows can't be left in tiles where they are made.
+// unfitTileRows says why a kernel can't store its output rows as tiles of float16 too, "" if it can.
 func unfitTileRows(r *Recorder, variant string, rows, cols, stride uint32) string {
 	switch {
 	case r.Role != Prompt:
@@ -14,56 +14,57 @@ func unfitTileRows(r *Recorder, variant string, rows, cols, stride uint32) strin
 		return "rows are short, too long, or no whole runs of 4"
 	case shaders.ScratchBytes(rows, cols, 0) > r.Scratch.Bytes:
 		return "there is no memory for rows in halves"
-	case !tileUsable(r, variant, cols):
+	case !tileF16Usable(r, variant, cols):
 		return failedTest
 	}
 	return ""
 }
 
-// tileChoice is the kernel that brings rows of cols values into tiles.
-func tileChoice(r *Recorder, variant string, cols uint32) choice {
+// tileF16Choice is the pipeline of a tile_f16 variant, which converts rows of cols values to tiles of float16.
+func tileF16Choice(r *Recorder, variant string, cols uint32) choice {
 	return choice{op: "tile_f16", variant: variant, lanes: normLanes(r), per: runsPerLane(r, cols)}
 }
 
-func tileUsable(r *Recorder, variant string, cols uint32) bool {
-	return r.usable(tileChoice(r, variant, cols))
+// tileF16Usable reports whether [tileF16Choice] has passed its self-test.
+func tileF16Usable(r *Recorder, variant string, cols uint32) bool {
+	return r.usable(tileF16Choice(r, variant, cols))
 }
 
-// make records a kernel that leaves its output in tiles, too.
+// makeTiles records a kernel that writes its output to Dst and, as tiles, to the recorder's scratch.
 func makeTiles(r *Recorder, variant string, a shaders.TileF16WideArgs) error {
 	a.Tiles = r.Scratch.Address
 	a.Scales = a.Tiles + uint64(shaders.TilesBytes(a.Rows, a.Cols))
 	if err := TileF16Wide(r, variant, a); err != nil {
 		return err
 	}
-	r.tiles.brought(f32s(a.Dst, a.Rows, a.Cols, a.DstStride), a.Rows, a.Cols, a.DstStride)
+	r.tiles.setX(f32s(a.Dst, a.Rows, a.Cols, a.DstStride), a.Rows, a.Cols, a.DstStride)
 	return nil
 }
 
-// brought says that x is in tiles now.
-func (t *tiles) brought(x span, n, k, stride uint32) {
+// setX notes that the tiles now hold X at x: n rows of k values, stride values apart.
+func (t *tiles) setX(x span, n, k, stride uint32) {
 	t.x, t.n, t.k, t.s = x, n, k, stride
 	t.next = 0 // the ring begins elsewhere than the last one
 }
 
-// bringX brings X into tiles, unless it is there, and says where they and its scales are.
-func bringX(r *Recorder, a *shaders.MulMatArgs) (x, scales uint64, err error) {
+// tileX converts X to tiles of float16 unless the scratch holds it already. It returns the addresses of the tiles and of the rows' scales.
+func tileX(r *Recorder, a *shaders.MulMatArgs) (x, scales uint64, err error) {
 	x = r.Scratch.Address
 	scales = x + uint64(shaders.TilesBytes(a.N, a.K))
 	want := f32s(a.X, a.N, a.K, a.XStride)
 	if r.tiles.x == want && r.tiles.n == a.N && r.tiles.k == a.K && r.tiles.s == a.XStride {
 		return x, scales, nil
 	}
-	if (a.K|a.XStride)%4 == 0 && runsPerLane(r, a.K) <= shaders.MaxPer && tileUsable(r, shaders.Wide, a.K) {
+	if (a.K|a.XStride)%4 == 0 && runsPerLane(r, a.K) <= shaders.MaxPer && tileF16Usable(r, shaders.Wide, a.K) {
 		err = TileF16Wide(r, shaders.Wide, shaders.TileF16WideArgs{X: a.X, Tiles: x, Scales: scales, Rows: a.N, Cols: a.K, XStride: a.XStride})
 	} else {
 		err = TileF16(r, shaders.TileF16Args{X: a.X, Dst: x, Scales: scales, N: a.N, K: a.K, XStride: a.XStride})
 	}
-	r.tiles.brought(want, a.N, a.K, a.XStride)
+	r.tiles.setX(want, a.N, a.K, a.XStride)
 	return x, scales, err
 }
 
-// TileF16 brings rows of X into tiles of halves.
+// TileF16 converts rows of X to tiles of float16.
 func TileF16(r *Recorder, a shaders.TileF16Args) error {
 	if a.N == 0 || a.K == 0 {
 		return nil
@@ -81,13 +82,13 @@ func TileF16(r *Recorder, a shaders.TileF16Args) error {
 	return record(r, &c, &a, a.Workgroups(), &t, cost{10 * n, n})
 }
 
-// TileF16Wide brings rows of whole runs of 4 values into tiles of halves; by the variant they are made on the way, see
-// [shaders.TileF16WideArgs].
+// TileF16Wide converts rows of X, of a multiple of 4 values, to tiles of float16. Some variants apply a norm or a gate first and also write
+// Dst, see [shaders.TileF16WideArgs].
 func TileF16Wide(r *Recorder, variant string, a shaders.TileF16WideArgs) error {
 	if a.Rows == 0 || a.Cols == 0 {
 		return nil
 	}
-	c := check{choice: tileChoice(r, variant, a.Cols)}
+	c := check{choice: tileF16Choice(r, variant, a.Cols)}
 	c.address("X", a.X)
 	c.address("Tiles", a.Tiles)
 	c.address("Scales", a.Scales)
@@ -120,8 +121,7 @@ func TileF16Wide(r *Recorder, variant string, a shaders.TileF16WideArgs) error {
 	return record(r, &c, &a, a.Workgroups(), &t, co)
 }
 
-// DequantF16 decodes weights of type t into tiles of halves. W may be any multiple of 16, or of a row where the
-// rows' length is.
+// DequantF16 decodes weights of type t into tiles of float16. W must be a multiple of 2.
 func DequantF16(r *Recorder, t gguf.Type, a shaders.DequantF16Args) error {
 	if a.M == 0 || a.K == 0 {
 		return nil

@@ -9,14 +9,14 @@ import (
 // topKVariants are the ways to choose experts by given scores, the best first.
 var topKVariants = []*variant[shaders.TopKMoEArgs]{&heldTopK, &plainTopK}
 
-// TopKMoE chooses each row's experts and weighs them.
+// TopKMoE chooses each row's experts by the router's scores X, and computes their weights.
 func TopKMoE(r *Recorder, a shaders.TopKMoEArgs) error {
 	r.asked.topK = a
 	_, err := recordBy(r, topKVariants, &r.asked.topK)
 	return err
 }
 
-// plainTopK has the scores in shared memory.
+// plainTopK holds a row's scores in shared memory.
 var plainTopK = variant[shaders.TopKMoEArgs]{
 	Rule:   Rule{Op: "topk_moe", Variant: shaders.FP32},
 	record: func(r *Recorder, a *shaders.TopKMoEArgs) error { return TopKMoEVariant(r, shaders.FP32, *a) },
@@ -43,13 +43,13 @@ func TopKMoEVariant(r *Recorder, variant string, a shaders.TopKMoEArgs) error {
 		c.address("Bias", a.Bias)
 		t.read(f32s(a.Bias, 1, a.Experts, 0))
 	}
-	c.looks(a.There, a.Rows, &t)
+	c.lookup(a.There, a.Rows, &t)
 	t.write(f32s(a.IDs, a.Rows, a.Used, a.Used))
 	t.write(f32s(a.Weights, a.Rows, a.Used, a.Used))
 	return record(r, &c, &a, a.Workgroups(), &t, cost{4 * n, 8 * n})
 }
 
-// chooses checks how experts are chosen.
+// chooses checks the arguments by which experts are chosen.
 func (c *check) chooses(a *shaders.TopKMoEArgs) {
 	c.positive("Experts", a.Experts)
 	c.most("Experts", a.Experts, shaders.MaxExperts)
@@ -61,7 +61,7 @@ func (c *check) chooses(a *shaders.TopKMoEArgs) {
 	}
 }
 
-// groups demands groups of one size, and open ones with as many experts as are used.
+// groups checks that expert groups are of one size, and that those chosen have at least a.Used experts.
 func (c *check) groups(a *shaders.TopKMoEArgs) {
 	c.multiple("Experts", a.Experts, a.Groups)
 	c.positive("GroupsUsed", a.GroupsUsed)

@@ -5,7 +5,7 @@ import (
 	"leat/vk"
 )
 
-// heldTopK has a row's scores in the registers of few lanes; it gives the bits of [plainTopK].
+// heldTopK holds a row's scores in the registers of one subgroup; it gives the bits of [plainTopK].
 var heldTopK = variant[shaders.TopKMoEArgs]{
 	Rule: Rule{
 		Op: "topk_moe", Variant: shaders.Held, When: "up to 16 experts for each of a subgroup's first 32 lanes",
@@ -23,12 +23,12 @@ var heldTopK = variant[shaders.TopKMoEArgs]{
 	record: func(r *Recorder, a *shaders.TopKMoEArgs) error { return TopKMoEVariant(r, shaders.Held, *a) },
 }
 
-// HoldsScores reports whether the lanes of TopKMoE can hold the scores of so many experts.
+// HoldsScores reports whether the registers of [heldTopK] can hold the scores of that many experts.
 func HoldsScores(r *Recorder, experts uint32) bool {
 	return experts > 0 && heldChoice(r.k.dev.Physical, experts).per <= shaders.MaxPer && lacksSubgroups(r.k) == ""
 }
 
-// heldChoice is of lanes that should be one subgroup.
+// heldChoice is the pipeline of [heldTopK]; its workgroup should be one subgroup.
 func heldChoice(p *vk.PhysicalDevice, experts uint32) choice {
 	lanes := min(shaders.HeldLanes, max(minSubgroup, uint32(p.Limits.Subgroup)))
 	return choice{op: "topk_moe", variant: shaders.Held, lanes: lanes, per: (max(1, experts) + lanes - 1) / lanes}

@@ -10,7 +10,7 @@ import (
 // one that stores the row.
 const routedLanes = 256
 
-// routedChoice is the kernel for a router of type t: the order of its sums is that of the norm and the product by themselves.
+// routedChoice is the pipeline of topk_moe_routed for a router of type t. Its sums have the same order as those of the separate norm and product.
 func routedChoice(r *Recorder, t gguf.Type, experts, cols uint32) choice {
 	tile := r.Tile
 	if tile == (Tile{}) {
@@ -21,46 +21,48 @@ func routedChoice(r *Recorder, t gguf.Type, experts, cols uint32) choice {
 	return choice{op: "topk_moe", variant: shaders.Routed, typed: true, typ: t, tile: tile, per: (cols/4 + lanes - 1) / lanes, rowLanes: normLanes(r)}
 }
 
-// routedShared is more than the bytes of shared memory that a pipeline takes.
+// routedShared is an upper bound of the shared memory, in bytes, of topk_moe_routed.
 func routedShared(c *choice) int64 {
 	return 16*int64(c.per)*int64(c.tile.Lanes) + int64(c.rowLanes) + 16*shaders.MaxRouted + 8*int64(c.tile.Lanes) + 256
 }
 
-// RoutedTopK is a norm, the product of a router of type Router, and the choice of each row's experts by the scores that this gives. Its
-// Bytes and Counters are set as it is recorded.
+// RoutedTopK is a norm, the product with a router, and the choice of each row's experts by the scores. Recording sets Bytes and
+// Counters.
 type RoutedTopK struct {
-	Router gguf.Type
+	Router gguf.Type // of the router's weights
 	shaders.TopKMoERoutedArgs
 }
 
 // routedVariants are the ways to record [RoutedTopK] as one.
 var routedVariants = []*variant[RoutedTopK]{&routedTopK}
 
-// RouteNormed records a norm, a router and the choice of experts as one, and knows Dst as bytes from then on; done is false where no
-// variant does.
+// RouteNormed records a norm, a router and the choice of experts as one dispatch, which also stores Dst as int8 for the products that follow.
+// done is false, and nothing is recorded, if no variant fits.
 func RouteNormed(r *Recorder, a *RoutedTopK) (done bool, err error) {
 	r.asked.routed = *a
 	return recordBy(r, routedVariants, &r.asked.routed)
 }
 
-// routedTopK has each workgroup norm the row for itself and make a few scores; the last to end chooses. A CPU gains nothing by it.
+// routedTopK runs workgroups that each normalise the whole row and compute a few scores; the last to end chooses the experts. It is slower
+// on a CPU.
 var routedTopK = variant[RoutedTopK]{
 	Rule: Rule{
 		Op: "topk_moe", Variant: shaders.Routed,
 		When:  "decode, up to 8 rows: after a norm and the product of a router of F32, F16 or BF16, rows of whole blocks of 32, up to 512 experts",
-		Needs: needsBytes + ", shared memory for a row; no CPU", lacks: lacksRouted, kernels: []string{"topk_moe_routed"},
+		Needs: needsBytes + ", shared memory for a row; no CPU", lacks: lacksRoutedTopK, kernels: []string{"topk_moe_routed"},
 	},
 	unfit:  unfitRouted,
 	record: recordRouted,
 }
 
+// unfitRouted says why topk_moe_routed can't record a, "" if it can.
 func unfitRouted(r *Recorder, a *RoutedTopK) string {
 	switch {
 	case r.Role != Decode || a.Rows > shaders.FewRows:
 		return "rows of a prompt"
 	case r.k.Team(a.Router, a.Cols) != shaders.Wide:
 		return "another type of router"
-	case r.k.tuned.Load().plain(a.Router, a.Cols):
+	case r.k.tuned.Load().prefersFP32(a.Router, a.Cols):
 		return "float32 was faster when tuned"
 	case a.Experts == 0 || a.Experts > shaders.MaxRouted || a.Cols == 0 || a.Cols%q8Block != 0:
 		return "more than 512 experts, or rows that are no whole blocks of 32"
@@ -77,15 +79,18 @@ func unfitRouted(r *Recorder, a *RoutedTopK) string {
 	return ""
 }
 
-func lacksRouted(k *Kernels) string {
-	if lacks := lacksBytes(k); lacks != "" || k.routes {
+// lacksRoutedTopK says what the device lacks for topk_moe_routed, "" if nothing.
+func lacksRoutedTopK(k *Kernels) string {
+	if lacks := lacksBytes(k); lacks != "" || k.fusesRouter {
 		return lacks
 	}
 	return "workgroups that run side by side"
 }
 
-func routes(p *vk.PhysicalDevice, forced bool) bool { return forced || p.Type != vk.CPU }
+// fusesRouter reports whether topk_moe_routed is worth using on a device: on a CPU it is not. forced overrides that, for tests.
+func fusesRouter(p *vk.PhysicalDevice, forced bool) bool { return forced || p.Type != vk.CPU }
 
+// recordRouted records a as one topk_moe_routed.
 func recordRouted(r *Recorder, a *RoutedTopK) error {
 	if a.Rows == 0 {
 		return nil
@@ -98,7 +103,7 @@ func recordRouted(r *Recorder, a *RoutedTopK) error {
 	if err := TopKMoERouted(r, a.Router, a.TopKMoERoutedArgs); err != nil {
 		return err
 	}
-	to.there = true
+	to.valid = true
 	return nil
 }
 
@@ -119,7 +124,7 @@ func TopKMoERouted(r *Recorder, t gguf.Type, a shaders.TopKMoERoutedArgs) error 
 		c.address("Bias", a.Bias)
 		touched.read(f32s(a.Bias, 1, a.Experts, 0))
 	}
-	c.looks(a.There, a.Rows, &touched)
+	c.lookup(a.There, a.Rows, &touched)
 	touched.write(f32s(a.Dst, a.Rows, a.Cols, a.Cols))
 	touched.write(span{a.Bytes, a.Bytes + uint64(shaders.Q8Size(a.Rows, a.Cols))})
 	touched.write(f32s(a.Scores, a.Rows, a.Experts, a.Experts))
@@ -134,6 +139,7 @@ func TopKMoERouted(r *Recorder, t gguf.Type, a shaders.TopKMoERoutedArgs) error 
 	return record(r, &c, &a, groups, &touched, co)
 }
 
+// checkRouted checks the arguments of a topk_moe_routed, whose workgroups may have at most most lanes.
 func checkRouted(c *check, a *shaders.TopKMoERoutedArgs, most uint32) {
 	for _, x := range [...]struct {
 		name string

@@ -13,35 +13,35 @@ import (
 	"leat/vk"
 )
 
-// Tuned are choices that measured fastest on a device. They never depend on the rows of X of a step of few rows: a token's
-// results must not depend on how many others share its step.
+// Tuned are the constants and kernels that measured fastest on a device. For steps of few rows they never depend on the number of rows: a
+// token's results must not depend on how many others share its step.
 type Tuned struct {
-	Kernels  string         `json:"kernels"` // what they hold for: [TableKey]
+	Kernels  string         `json:"kernels"` // [TableKey] of the kernels that were measured
 	Products []TunedProduct `json:"products"`
 	Outputs  []TunedOutputs `json:"outputs"`
-	Splits   []TunedSplit   `json:"splits"`
+	CMTiles  []TunedCMTile  `json:"splits"`
 }
 
-// TunedSplit is the split of mul_mat_cm for many rows of X, or for up to half a tile.
-type TunedSplit struct {
-	Half     bool      `json:"half"`
-	Split    Split     `json:"split"`
+// TunedCMTile is the tile of products by cooperative matrices.
+type TunedCMTile struct {
+	Half     bool      `json:"half"` // for up to halfTile rows of X; false: for more
+	CMTile   CMTile    `json:"split"`
 	Measured time.Time `json:"measured"`
 	Gain     float64   `json:"gain"`
 }
 
-// TunedProduct is how a step of few rows multiplies by matrices of a type whose rows have K values.
+// TunedProduct says how steps of few rows multiply by matrices of a type with rows of K values.
 type TunedProduct struct {
 	Type     string    `json:"type"`
 	K        uint32    `json:"k"`
 	Gated    bool      `json:"gated"`
-	Tile     Tile      `json:"tile"`  // all of it
-	Plain    bool      `json:"plain"` // in float32, as steps of many rows
+	Tile     Tile      `json:"tile"`  // without zero fields, unless Plain
+	Plain    bool      `json:"plain"` // by the float32 kernels, without a tile
 	Measured time.Time `json:"measured"`
-	Gain     float64   `json:"gain"` // what was measured: times as fast as what the program chooses by itself
+	Gain     float64   `json:"gain"` // speed, as a multiple of that of the program's own choice
 }
 
-// TunedOutputs are the constants of an fp32 kernel: who computes an output, never how.
+// TunedOutputs are the output rows and columns that a workgroup of an fp32 kernel computes. The result's bits do not depend on them.
 type TunedOutputs struct {
 	Op       string    `json:"op"` // "mul_mat_vec", "mul_mat"
 	Type     string    `json:"type"`
@@ -61,14 +61,15 @@ type (
 		op string
 		t  gguf.Type
 	}
-	// tuned is Tuned, found by key. A nil one has nothing.
+	// tuned is [Tuned] in maps. A nil tuned has no entries.
 	tuned struct {
 		products map[productKey]TunedProduct
 		fp32     map[outputsKey]TunedOutputs
-		splits   [2]Split // of more than half a tile, of half a tile
+		cmTiles  [2]CMTile // of more than half a tile, of half a tile
 	}
 )
 
+// tile is the tuned tile of a mul_mat_vec in teams for weights of type typ in rows of k values; zero: none.
 func (t *tuned) tile(typ gguf.Type, gated bool, k uint32) Tile {
 	if t == nil {
 		return Tile{}
@@ -76,28 +77,31 @@ func (t *tuned) tile(typ gguf.Type, gated bool, k uint32) Tile {
 	return t.products[productKey{typ, k, gated}].Tile
 }
 
-func (t *tuned) plain(typ gguf.Type, k uint32) bool {
+// prefersFP32 reports whether the float32 kernel was faster than the ones for few rows, for weights of type typ in rows of k values.
+func (t *tuned) prefersFP32(typ gguf.Type, k uint32) bool {
 	return t != nil && t.products[productKey{typ, k, false}].Plain
 }
 
-func (t *tuned) outputs(op string, typ gguf.Type) TunedOutputs {
+// fp32Outputs are the tuned constants of an fp32 mul_mat or mul_mat_vec for weights of type typ; zero: none.
+func (t *tuned) fp32Outputs(op string, typ gguf.Type) TunedOutputs {
 	if t == nil {
 		return TunedOutputs{}
 	}
 	return t.fp32[outputsKey{op, typ}]
 }
 
-func (t *tuned) split(n uint32) Split {
+// cmTile is the tuned tile of cooperative matrices for n rows of X; zero: none.
+func (t *tuned) cmTile(n uint32) CMTile {
 	switch {
 	case t == nil:
-		return Split{}
+		return CMTile{}
 	case n <= halfTile:
-		return t.splits[1]
+		return t.cmTiles[1]
 	}
-	return t.splits[0]
+	return t.cmTiles[0]
 }
 
-// OwnTile is the tile that the program chooses by itself for an output of m rows.
+// OwnTile is the program's own tile, without tuning, of a mul_mat_vec in teams with a matrix of m rows of cols values.
 func (k *Kernels) OwnTile(t gguf.Type, gated bool, m, cols uint32) Tile {
 	glu := uint32(shaders.NoGLU)
 	if gated {
@@ -106,20 +110,21 @@ func (k *Kernels) OwnTile(t gguf.Type, gated bool, m, cols uint32) Tile {
 	return k.vecTile(Tile{}, k.Team(t, cols), t, glu, m, cols)
 }
 
-// TunedError says why something tuned is not used.
+// TunedError says which entry of [Tuned] is invalid or was made for other kernels.
 type TunedError struct {
 	What          string // "the tile of Q4_K products of 4096"
-	Found, Wanted any
+	Found, Wanted any    // values of the entry
 }
 
 func (e *TunedError) Error() string {
 	return fmt.Sprintf("use what was tuned: %s is %v, want %v", e.What, e.Found, e.Wanted)
 }
 
-// maxTuned bounds a file's entries: models have some ten.
+// maxTuned is the most entries of a file: a model needs about ten.
 const maxTuned = 1024
 
-// Use takes tuned choices in place of the program's own, all or, with an error, none; nil for the program's own.
+// Use makes k use tuned choices in place of the program's own. If one of them is invalid it uses none of them and returns an error. With nil
+// it goes back to the program's own choices.
 func (k *Kernels) Use(t *Tuned) error {
 	if t == nil {
 		k.tuned.Store(nil)
@@ -146,21 +151,21 @@ func (k *Kernels) Use(t *Tuned) error {
 		}
 		found.fp32[outputsKey{o.Op, typ}] = o
 	}
-	for _, s := range t.Splits {
-		if want := s.Split.fits(k.matrix, k.dev.Physical.Limits.MaxWorkgroupInvocations, k.shared); k.matrix == 0 || want != "" {
-			return &TunedError{"a split", s.Split, cmp.Or(want, "none: the device has no cooperative matrices")}
+	for _, s := range t.CMTiles {
+		if want := s.CMTile.fits(k.matrix, k.dev.Physical.Limits.MaxWorkgroupInvocations, k.shared); k.matrix == 0 || want != "" {
+			return &TunedError{"a tile of cooperative matrices", s.CMTile, cmp.Or(want, "none: the device has no cooperative matrices")}
 		}
 		half := 0
 		if s.Half {
 			half = 1
 		}
-		found.splits[half] = s.Split
+		found.cmTiles[half] = s.CMTile
 	}
 	k.tuned.Store(found)
 	return nil
 }
 
-// Stamp tells what is tuned from what was tuned before; "" for nothing.
+// Stamp is a hash of the contents, "" if t has no entries.
 func (t *Tuned) Stamp() string {
 	if t == nil || t.Len() == 0 {
 		return ""
@@ -171,10 +176,10 @@ func (t *Tuned) Stamp() string {
 	return fmt.Sprintf("%016x", h.Sum64())
 }
 
-// Len counts the choices.
-func (t *Tuned) Len() int { return len(t.Products) + len(t.Outputs) + len(t.Splits) }
+// Len counts the entries.
+func (t *Tuned) Len() int { return len(t.Products) + len(t.Outputs) + len(t.CMTiles) }
 
-// checkProduct accepts what can be recorded for any number of few rows.
+// checkProduct returns the type of p, or an error if p can't be recorded for any of 1 to [shaders.FewRows] rows.
 func (k *Kernels) checkProduct(p TunedProduct) (gguf.Type, error) {
 	typ, err := gguf.ParseType(p.Type)
 	if err != nil || teamVariants[typ] == "" {
@@ -205,6 +210,7 @@ func (k *Kernels) checkProduct(p TunedProduct) (gguf.Type, error) {
 	return typ, nil
 }
 
+// checkOutputs returns the type of o, or an error if no fp32 kernel can run with its constants.
 func checkOutputs(o TunedOutputs) (gguf.Type, error) {
 	typ, err := gguf.ParseType(o.Type)
 	if err == nil {
@@ -228,7 +234,7 @@ func checkOutputs(o TunedOutputs) (gguf.Type, error) {
 	return typ, nil
 }
 
-// TableKey names the kernels of this build and the features of a device that they use.
+// TableKey is a hash of the code of all kernels of this build and of the device's features.
 func TableKey(dev *vk.Device) string {
 	h := fnv.New64a()
 	for _, k := range shaders.Kernels() {
@@ -238,7 +244,7 @@ func TableKey(dev *vk.Device) string {
 	return fmt.Sprintf("%016x", h.Sum64())
 }
 
-// LoadTuned returns what was tuned for a device, with whatever kernels; nil where nothing was.
+// LoadTuned reads the tuned choices of a device, which may have been measured with other kernels; nil: there are none.
 func LoadTuned(folder *cache.Folder, dev *vk.Device) (*Tuned, error) {
 	data, err := folder.Load(KindTunes, DeviceKey(dev.Physical))
 	if err != nil || data == nil {
@@ -247,6 +253,7 @@ func LoadTuned(folder *cache.Folder, dev *vk.Device) (*Tuned, error) {
 	return decodeTuned(data)
 }
 
+// decodeTuned reads a file of tuned choices.
 func decodeTuned(data []byte) (*Tuned, error) {
 	t := new(Tuned)
 	if err := json.Unmarshal(data, t); err != nil {
@@ -255,21 +262,21 @@ func decodeTuned(data []byte) (*Tuned, error) {
 	return t, nil
 }
 
-// SaveTuned adds to what was tuned for a device, or replaces it where that was with other kernels.
+// SaveTuned adds t to the tuned choices of a device in the cache. It drops those in the file if they were measured with other kernels.
 func SaveTuned(folder *cache.Folder, dev *vk.Device, t *Tuned) error {
 	return folder.Update(KindTunes, DeviceKey(dev.Physical), func(data []byte) ([]byte, error) {
 		all := *t
 		if old, err := decodeTuned(data); err == nil && old.Kernels == t.Kernels && old.Len() < maxTuned/2 {
-			all.Products, all.Outputs, all.Splits = append(old.Products, t.Products...), append(old.Outputs, t.Outputs...), append(old.Splits, t.Splits...)
+			all.Products, all.Outputs, all.CMTiles = append(old.Products, t.Products...), append(old.Outputs, t.Outputs...), append(old.CMTiles, t.CMTiles...)
 		}
 		all.Products = newest(all.Products, func(p TunedProduct) any { return [3]any{p.Type, p.K, p.Gated} })
 		all.Outputs = newest(all.Outputs, func(o TunedOutputs) any { return [2]any{o.Op, o.Type} })
-		all.Splits = newest(all.Splits, func(s TunedSplit) any { return s.Half })
+		all.CMTiles = newest(all.CMTiles, func(s TunedCMTile) any { return s.Half })
 		return json.Marshal(&all)
 	})
 }
 
-// newest keeps the last one of each key.
+// newest keeps the last element of each key.
 func newest[T any](list []T, key func(T) any) []T {
 	at := map[any]int{}
 	var kept []T

@@ -45,10 +45,10 @@ func TestTuned(t *testing.T) {
 	if got, want := tileOf(k, gguf.Q4_K, shaders.GLUBytes, 1, 64), tileOf(plain, gguf.Q4_K, shaders.GLUBytes, 1, 64); got != want {
 		t.Errorf("gated: tile %v, want the program's own %v", got, want)
 	}
-	if !k.tuned.Load().plain(gguf.Q6_K, 512) || k.tuned.Load().plain(gguf.Q4_K, 512) {
+	if !k.tuned.Load().prefersFP32(gguf.Q6_K, 512) || k.tuned.Load().prefersFP32(gguf.Q4_K, 512) {
 		t.Error("what was tuned first is lost, or was not replaced")
 	}
-	if o := k.tuned.Load().outputs("mul_mat", gguf.Q4_K); o.Rows != 4 || o.Cols != 16 {
+	if o := k.tuned.Load().fp32Outputs("mul_mat", gguf.Q4_K); o.Rows != 4 || o.Cols != 16 {
 		t.Errorf("mul_mat has %d x %d outputs", o.Rows, o.Cols)
 	}
 
@@ -74,7 +74,7 @@ func TestTuned(t *testing.T) {
 		"no outputs":         {Kernels: key, Outputs: []TunedOutputs{{Op: "mul_mat", Type: "Q4_K", Rows: 8}}},
 		"too many outputs":   {Kernels: key, Outputs: []TunedOutputs{{Op: "mul_mat", Type: "Q4_K", Rows: 8, Cols: 16}}},
 		"columns of a vec":   {Kernels: key, Outputs: []TunedOutputs{{Op: "mul_mat_vec", Type: "Q4_K", Rows: 1, Cols: 2}}},
-		"no matrices":        {Kernels: key, Splits: []TunedSplit{{Split: Split{BM: 96, BN: 128, WM: 64, WN: 64}}}},
+		"no matrices":        {Kernels: key, CMTiles: []TunedCMTile{{CMTile: CMTile{BM: 96, BN: 128, WM: 64, WN: 64}}}},
 		"too many":           {Kernels: key, Products: make([]TunedProduct, maxTuned+1)},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -98,13 +98,13 @@ func TestTuned(t *testing.T) {
 	})
 }
 
-// A split must lie within a tile and have lanes for all its parts.
+// A tuned tile of cooperative matrices must have sizes that the kernels support, and fit the lanes and shared memory of the device.
 func TestSplitFits(t *testing.T) {
-	of := func(bm, bn, wm, wn, bk, stages uint32) Split {
-		return Split{BM: bm, BN: bn, WM: wm, WN: wn, BK: bk, Stages: stages}
+	of := func(bm, bn, wm, wn, bk, stages uint32) CMTile {
+		return CMTile{BM: bm, BN: bn, WM: wm, WN: wn, BK: bk, Stages: stages}
 	}
-	for s, want := range map[Split]bool{
-		OwnSplit(1): true, OwnSplit(64): true, OwnSplit(65): true, OwnSplit(512): true,
+	for s, want := range map[CMTile]bool{
+		OwnCMTile(1): true, OwnCMTile(64): true, OwnCMTile(65): true, OwnCMTile(512): true,
 		of(64, 64, 32, 32, 0, 0): true, of(64, 64, 64, 64, 0, 0): false, of(128, 128, 32, 32, 0, 0): false, of(256, 128, 64, 64, 0, 0): false,
 		of(256, 128, 64, 64, 32, 0): true, of(256, 128, 64, 64, 32, 2): false, of(128, 128, 64, 64, 32, 2): true, of(128, 128, 64, 64, 64, 2): false,
 		of(512, 64, 64, 64, 32, 0): false, of(128, 128, 64, 64, 16, 0): false, of(128, 128, 64, 64, 32, 3): false, of(128, 128, 16, 64, 0, 0): false,
@@ -114,7 +114,7 @@ func TestSplitFits(t *testing.T) {
 			t.Errorf("%+v: %q, want it to fit %v", s, why, want)
 		}
 	}
-	if own := OwnSplit(512); own.fits(64, 128, 48<<10) == "" {
+	if own := OwnCMTile(512); own.fits(64, 128, 48<<10) == "" {
 		t.Error("256 lanes fit a device of 128")
 	}
 }

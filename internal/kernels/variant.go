@@ -8,23 +8,23 @@ import (
 	"leat/shaders"
 )
 
-// Rule says of a variant of an op what it needs of a device and when it runs, in words: docs/kernels.md and leat doctor print it.
+// Rule says when a variant of an op is used and what it needs of the device, in words that docs/kernels.md and leat doctor print.
 type Rule struct {
 	Op, Variant string                  // as in the shaders' table
 	When        string                  // role, shapes and types; "": always
-	Needs       string                  // of the device, in words; "": nothing
-	lacks       func(k *Kernels) string // what the device has not got of it; nil: it needs nothing
-	kernels     []string                // rows of the table that it can't do without, up to their types
+	Needs       string                  // device features, in words; "": none
+	lacks       func(k *Kernels) string // the needed features that the device lacks, "" if none; nil: none are needed
+	kernels     []string                // rows of the table that the variant can't do without, without the types in their names
 }
 
-// variant is one way to record an op that is asked for by an A.
+// variant is one way to record an op whose arguments are an A.
 type variant[A any] struct {
 	Rule
-	unfit  func(r *Recorder, a *A) string // why it can't, or should not, record a; "": it fits. Constant text: every step asks
+	unfit  func(r *Recorder, a *A) string // why the variant can't, or should not, record a; "": it fits. The text is constant: every step asks
 	record func(r *Recorder, a *A) error
 }
 
-// choose returns the first variant that the device can run and that fits; nil: none does.
+// choose returns the first variant that the device can run and that fits a; nil: there is none.
 func choose[A any](r *Recorder, list []*variant[A], a *A) *variant[A] {
 	for _, v := range list {
 		why := ""
@@ -50,7 +50,7 @@ func choose[A any](r *Recorder, list []*variant[A], a *A) *variant[A] {
 	return nil
 }
 
-// recordBy records by the first variant that fits; done is false where none does.
+// recordBy records a by the first variant that fits; done is false, and nothing is recorded, if none does.
 func recordBy[A any](r *Recorder, list []*variant[A], a *A) (done bool, err error) {
 	v := choose(r, list, a)
 	if v == nil {
@@ -59,7 +59,7 @@ func recordBy[A any](r *Recorder, list []*variant[A], a *A) (done bool, err erro
 	return true, v.record(r, a)
 }
 
-// asked holds what variants are asked for: what a function value is given escapes, and steps must not allocate.
+// asked holds the arguments of the op being recorded. Arguments of a function value escape to the heap, and steps must not allocate.
 type asked struct {
 	products Products
 	roped    RopedProducts
@@ -73,10 +73,10 @@ type asked struct {
 	argmax   shaders.ArgmaxArgs
 }
 
-// failedTest is why a variant does not fit whose kernel computes wrong on the device, or crashed its driver.
+// failedTest is the reason why a variant does not fit if a kernel of it failed its self-test or crashed the driver.
 const failedTest = "a kernel of it failed its self-test"
 
-// rulesOf are the rules of variants.
+// rulesOf lists the rules of variants.
 func rulesOf[A any](list []*variant[A]) (rules []*Rule) {
 	for _, v := range list {
 		rules = append(rules, &v.Rule)
@@ -84,7 +84,7 @@ func rulesOf[A any](list []*variant[A]) (rules []*Rule) {
 	return rules
 }
 
-// Rules are those of all ops that have more than one variant; of an op's rules the first that holds is taken.
+// Rules lists the rules of all ops that have several variants, or none for some arguments. The first rule of an op that holds is used.
 func Rules() []*Rule {
 	return slices.Concat(rulesOf(ropedVariants), rulesOf(productVariants), rulesOf(expertVariants), rulesOf(attnVariants),
 		rulesOf(normVariants), rulesOf(gluVariants), rulesOf(ropeVariants), rulesOf(routedVariants), rulesOf(topKVariants), rulesOf(argmaxVariants))
@@ -97,7 +97,7 @@ const (
 	needsMatrices  = "cooperative matrices 16 x 16 x 16 of halves, subgroup arithmetic, 40 KiB of shared memory"
 )
 
-// lacksBytes is for kernels of products with bytes, and others that steps to decode have.
+// lacksBytes says what the device lacks for int8 products and other kernels of steps to decode, "" if nothing.
 func lacksBytes(k *Kernels) string {
 	switch subgroups := lacksSubgroups(k); {
 	case k.few:
@@ -110,6 +110,7 @@ func lacksBytes(k *Kernels) string {
 	return "dot products of bytes and subgroup arithmetic"
 }
 
+// lacksSubgroups says what the device lacks for kernels with subgroups, "" if nothing.
 func lacksSubgroups(k *Kernels) string {
 	if !k.dev.Features.SubgroupArithmetic || k.dev.Physical.Limits.Subgroup < minSubgroup {
 		return "subgroup arithmetic"
@@ -117,6 +118,7 @@ func lacksSubgroups(k *Kernels) string {
 	return ""
 }
 
+// lacksMatrix says what the device lacks for kernels with cooperative matrices, "" if nothing.
 func lacksMatrix(k *Kernels) string {
 	if k.matrix == 0 {
 		return "cooperative matrices of 16 x 16 x 16 halves"
@@ -124,14 +126,14 @@ func lacksMatrix(k *Kernels) string {
 	return ""
 }
 
-// Choice is a rule on a device.
+// Choice says whether a device can use the variant of a rule.
 type Choice struct {
 	*Rule
-	Lacks  string   // what the device lacks for it; "": nothing
-	Failed []string // names of its kernels that failed their self-test or crashed the driver: others are used in their place
+	Lacks  string   // what the device lacks for the variant; "": nothing
+	Failed []string // names of the variant's kernels that failed their self-test or crashed the driver, so are not used
 }
 
-// Choices lists all rules and what the device makes of them.
+// Choices lists, for all rules, what the device lacks and which kernels failed.
 func (k *Kernels) Choices() []Choice {
 	var all []Choice
 	failed := k.guard.failed()

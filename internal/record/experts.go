@@ -9,7 +9,7 @@ import (
 	"leat/shaders"
 )
 
-// route records the choice of each row's experts.
+// route records the choice of each row's experts and their weights, by the router's scores.
 func route(f *Frame, o *arch.Op) error {
 	_, bias, err := f.weight(o)
 	if err != nil {
@@ -18,7 +18,7 @@ func route(f *Frame, o *arch.Op) error {
 	return kernels.TopKMoE(f.Rec, routeArgs(f, f.value(o.A), bias))
 }
 
-// routeArgs are the arguments of a choice by scores.
+// routeArgs are the arguments of top-k by the scores and the bias at these addresses.
 func routeArgs(f *Frame, scores, bias uint64) shaders.TopKMoEArgs {
 	x := &f.Hyper.Experts
 	a := shaders.TopKMoEArgs{
@@ -35,7 +35,7 @@ func routeArgs(f *Frame, scores, bias uint64) shaders.TopKMoEArgs {
 	return a
 }
 
-// normedRoute records a norm, a router and the choice of experts as one.
+// normedRoute records a norm, a router and the choice of experts as one dispatch; done is false if no kernel does that.
 func normedRoute(f *Frame, o *arch.Op) (done bool, err error) {
 	norm, product, choice := &o.Ops[0], &o.Ops[1], &o.Ops[2]
 	_, w, err := f.weight(norm)
@@ -59,13 +59,13 @@ func normedRoute(f *Frame, o *arch.Op) (done bool, err error) {
 	return kernels.RouteNormed(f.Rec, &kernels.RoutedTopK{Router: t.Type, TopKMoERoutedArgs: a})
 }
 
-// LookUp records a look at whether the layer's chosen experts have addresses in a table of that kind.
+// LookUp records a lookup of the layer's chosen experts in the table: whether all of them have addresses, so are in VRAM.
 func (f *Frame) LookUp(table uint64) error {
 	return kernels.ExpertsThere(f.Rec, shaders.ExpertsThereArgs{There: table, IDs: f.value(arch.Chosen), Count: uint32(f.Hyper.Experts.Used)})
 }
 
-// LayerExperts records the operations o.Ops of the layer's experts that [Frame.Experts] has addresses of, in runs of experts where all would
-// run too long. Tensors of an expert are like those of sample.
+// LayerExperts records the operations o.Ops for the rows of [Frame.Rows] and the experts that [Frame.Experts] has addresses of, in several
+// dispatches if one would run too long. sample gives the types of an expert's tensors: all experts of the layer have the same.
 func (f *Frame) LayerExperts(o *arch.Op, sample Tensors) error {
 	h, perExpert := f.Hyper, 0.0
 	for i := range o.Ops {
@@ -79,7 +79,7 @@ func (f *Frame) LayerExperts(o *arch.Op, sample Tensors) error {
 	})
 }
 
-// EachSpan is LayerExperts for all rows at hand.
+// EachSpan calls [Frame.LayerExperts] for each span of [Frame.AtHand].
 func (f *Frame) EachSpan(o *arch.Op, sample Tensors) error {
 	for i := range f.AtHand.Spans {
 		f.Take(f.AtHand.Spans[i])
@@ -90,12 +90,12 @@ func (f *Frame) EachSpan(o *arch.Op, sample Tensors) error {
 	return nil
 }
 
-// Tensors finds a tensor by name: a unit of the plan or of the model.
+// Tensors finds a tensor by name, in a unit of the plan or in the model.
 type Tensors interface {
 	Tensor(name string) (*pack.Tensor, bool)
 }
 
-// expertOps records the first n operations of experts first to last, last not one of them.
+// expertOps records the first n operations of o for experts first up to last, not last itself.
 func expertOps(f *Frame, o *arch.Op, n int, sample Tensors, first, last uint32) error {
 	for i := 0; i < n; i++ {
 		e := &o.Ops[i]
@@ -126,8 +126,8 @@ func expertOps(f *Frame, o *arch.Op, n int, sample Tensors, first, last uint32) 
 	return nil
 }
 
-// gatedExperts records the product at i, the next one and what comes of both as one, where they are gates and what those let through, and
-// the device can.
+// gatedExperts records operations i, i+1 and i+2 of o as one dispatch if they are the products gate and up and their SwiGLU; done is false if
+// they are not, or if no kernel does that. p is the product gate.
 func gatedExperts(f *Frame, o *arch.Op, i int, sample Tensors, p kernels.ExpertProducts) (done bool, err error) {
 	if i+2 >= len(o.Ops) {
 		return false, nil
@@ -144,7 +144,7 @@ func gatedExperts(f *Frame, o *arch.Op, i int, sample Tensors, p kernels.ExpertP
 	return kernels.MultiplyExperts(f.Rec, &p)
 }
 
-// ExpertMatrices lists the weights of the products among the operations of experts, in the order of an [ExpertTable].
+// ExpertMatrices lists the names of the weights of the products in o.Ops, in the order of an [ExpertTable].
 func ExpertMatrices(o *arch.Op) (names []string) {
 	for i := range o.Ops {
 		if o.Ops[i].Kind == arch.MulMatID {
@@ -154,7 +154,7 @@ func ExpertMatrices(o *arch.Op) (names []string) {
 	return names
 }
 
-// MatrixOf is the place of an expert's matrix in an [ExpertTable], by its name; -1: no product of the operation takes it.
+// MatrixOf is the index of the named weights among the matrices of an [ExpertTable]; -1: no product in o.Ops reads them.
 func MatrixOf(o *arch.Op, name string) int {
 	n := 0
 	for i := range o.Ops {
@@ -169,7 +169,7 @@ func MatrixOf(o *arch.Op, name string) int {
 	return -1
 }
 
-// expertProducts is the product that is operation i of o, with experts first to last.
+// expertProducts returns the arguments of the product that is operation i of o, for experts first up to last, not last itself.
 func expertProducts(f *Frame, o *arch.Op, i int, sample Tensors, first, last uint32) (p kernels.ExpertProducts, err error) {
 	h, e := f.Hyper, &o.Ops[i]
 	t, ok := sample.Tensor(e.Weight)
@@ -190,14 +190,14 @@ func expertProducts(f *Frame, o *arch.Op, i int, sample Tensors, first, last uin
 	return p, nil
 }
 
-// What gpt-oss' gated unit is made with.
+// Constants of the gated activation function of gpt-oss, [shaders.SwiGLUOAIArgs].
 const (
 	oaiAlpha = 1.702
 	oaiLimit = 7
 )
 
-// eachPair records what is computed value by value between the products of experts. What it makes of pairs whose experts are left out is
-// never read: their products come first.
+// eachPair records an elementwise operation between the products of experts. It computes all (row, expert) pairs; the outputs of pairs whose
+// experts are left out are garbage that no later product reads.
 func eachPair(f *Frame, o *arch.Op) error {
 	count := f.n() * f.width(o.Dst)
 	switch o.Kind {
@@ -209,7 +209,7 @@ func eachPair(f *Frame, o *arch.Op) error {
 	return fmt.Errorf("operation %d has no kernel for experts", o.Kind)
 }
 
-// pairRows records, for each pair, the row of a matrix that is its expert's.
+// pairRows records a lookup: for each (row, expert) pair, the row of a matrix that belongs to the expert, as a bias does.
 func pairRows(f *Frame, o *arch.Op) error {
 	t, w, err := f.weight(o)
 	if err != nil {
@@ -218,7 +218,7 @@ func pairRows(f *Frame, o *arch.Op) error {
 	return kernels.GetRows(f.Rec, t.Type, shaders.GetRowsArgs{Table: w, IDs: f.value(o.A), Dst: f.value(o.Dst), Rows: f.n() * f.width(o.A), Cols: uint32(f.Hyper.PairWidth(o.Dst))})
 }
 
-// sumExperts records the sum of what each row's experts made.
+// sumExperts records, for each row, the weighted sum of its experts' outputs and the residual.
 func sumExperts(f *Frame, o *arch.Op) error {
 	d := f.width(o.Dst)
 	return kernels.SumExperts(f.Rec, shaders.SumExpertsArgs{

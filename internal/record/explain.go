@@ -13,24 +13,24 @@ import (
 	"leat/internal/submit"
 )
 
-// Choice is the variant by which operations of a model are recorded for rows of one role, and why.
+// Choice says by which variant an operation of a model is recorded for rows of one role, and why.
 type Choice struct {
-	What    string        // the operation: its weights, or its kind
+	What    string        // names the operation: its weights, such as "attn_q, attn_k", or its kind
 	Role    kernels.Role  // of the rows
-	Layers  int           // that have such operations, with weights of the same types; 0: it is after the layers
-	Rule    *kernels.Rule // nil: no variant computes it as one, so its parts follow
-	Passed  []Passed      // the variants before it that don't fit, in order
-	Weights string        // types of the weights
+	Layers  int           // how many layers have this operation, with this result; 0: the operation comes after the layers
+	Rule    *kernels.Rule // of the variant; nil: none computes the operation as one, and choices for its parts follow
+	Passed  []Passed      // the variants tried before, which don't fit, in order
+	Weights string        // types of the weights, separated by commas
 }
 
-// Passed is a variant that was not taken.
+// Passed is a variant that does not fit an operation.
 type Passed struct {
-	Rule *kernels.Rule
-	Why  string
+	Rule *kernels.Rule // of the variant
+	Why  string        // the reason, as [kernels.Recorder.Considered] gives it
 }
 
-// Explain says by which variants the operations of a planned model are recorded on a device: for a prompt of so many rows, then for one row
-// to decode. It builds no kernel, and reads no weights.
+// Explain lists the variants by which the operations of a planned model are recorded on a device: first for a prompt of the given rows, then for
+// one row to decode. It builds no pipeline and reads no weights.
 func Explain(m *pack.Model, h *arch.Hyper, p *plan.Plan, kv gguf.Type, k *kernels.Kernels, rows int) ([]Choice, error) {
 	e := explainer{pack: m, at: map[string]uint64{}, model: Model{Hyper: h, Scratch: &p.Scratch, KV: &p.KV, KVType: kv, Base: 1 << 44}}
 	for _, span := range []Rows{{N: rows, Role: kernels.Prompt, Longest: rows, OneRun: true}, {N: 1, Role: kernels.Decode, Longest: rows + 1, OneRun: true}} {
@@ -41,21 +41,21 @@ func Explain(m *pack.Model, h *arch.Hyper, p *plan.Plan, kv gguf.Type, k *kernel
 	return e.list, nil
 }
 
-// explainer records a model's operations with a recorder that dispatches nothing, and notes what it considered.
+// explainer records a model's operations with a dry recorder and lists the variants that the recorder considered.
 type explainer struct {
 	pack  *pack.Model
 	model Model
-	at    map[string]uint64 // made-up addresses of weights
+	at    map[string]uint64 // made-up addresses of weights, by name
 	frame Frame
-	what  string
-	types string
-	layer bool
+	what  string // name of the operation being recorded, for Choice.What
+	types string // types of its weights, for Choice.Weights
+	layer bool   // the operation is in a layer, not after the layers
 	list  []Choice
-	last  []int  // of each choice, the layer that was counted last
-	open  Choice // that is being made
+	last  []int  // for each choice of list, the last layer counted in its Layers
+	open  Choice // has the variants passed over so far for the operation
 }
 
-// role records all layers and the head for rows of one role.
+// role records all layers for rows of one role, and the head if these are to decode.
 func (e *explainer) role(k *kernels.Kernels, rows Rows) error {
 	e.frame = Frame{Model: &e.model, Commands: submit.Uncut(), Rec: k.Dry(), Tensor: e.tensor, AtHand: Hand{Spans: []Rows{rows}, N: rows.N}, Batch: Batch{Sequences: 1, MaxPages: 1}}
 	f, of := &e.frame, e.model.Scratch
@@ -74,6 +74,7 @@ func (e *explainer) role(k *kernels.Kernels, rows Rows) error {
 	return e.head(rows)
 }
 
+// op records one operation of the layer.
 func (e *explainer) op(o *arch.Op) error {
 	f := &e.frame
 	switch o.Kind {
@@ -95,7 +96,7 @@ func (e *explainer) op(o *arch.Op) error {
 	return f.Rec.Finish()
 }
 
-// head records the norm and the product that make logits, and the choice of the likeliest token.
+// head records the output norm, the product that computes logits, and argmax, for rows to decode; nothing for others.
 func (e *explainer) head(rows Rows) error {
 	f, h := &e.frame, e.model.Hyper
 	if rows.Role != kernels.Decode { // logits are made of rows to decode alone
@@ -122,7 +123,7 @@ func (e *explainer) head(rows Rows) error {
 	return f.Argmax(1)
 }
 
-// sample finds an expert's tensors in the model.
+// sample is a [Tensors] that finds an expert's tensors in the model.
 type sample struct{ *pack.Model }
 
 func (s sample) Tensor(name string) (*pack.Tensor, bool) {
@@ -130,7 +131,7 @@ func (s sample) Tensor(name string) (*pack.Tensor, bool) {
 	return t, ok
 }
 
-// tensor finds a weight, and gives it an address of its own.
+// tensor finds a weight and makes up an address for it.
 func (e *explainer) tensor(name string) (*pack.Tensor, uint64, error) {
 	t, _, ok := e.pack.Tensor(name)
 	if !ok {
@@ -142,7 +143,7 @@ func (e *explainer) tensor(name string) (*pack.Tensor, uint64, error) {
 	return t, e.at[name], nil
 }
 
-// name says what is recorded next.
+// name sets e.what and e.types for an operation.
 func (e *explainer) name(o *arch.Op) {
 	var names, types []string
 	for _, w := range o.Weights() {
@@ -169,7 +170,7 @@ func (e *explainer) name(o *arch.Op) {
 	e.what, e.types = strings.Join(names, ", "), strings.Join(types, ", ")
 }
 
-// considered notes that a variant fits, or does not.
+// considered is the recorder's Considered: it collects variants that don't fit, and lists a choice at one that does, or if none does.
 func (e *explainer) considered(rule *kernels.Rule, why string) {
 	c := &e.open
 	if rule != nil && why != "" {
@@ -181,7 +182,7 @@ func (e *explainer) considered(rule *kernels.Rule, why string) {
 	*c = Choice{}
 }
 
-// put adds a choice to the list, or a layer to one like it: an operation may be asked about twice before it is recorded.
+// put adds c to the list, or counts the current layer in an equal choice, once: the recorder may consider an operation twice.
 func (e *explainer) put(c Choice) {
 	if e.layer {
 		c.Layers = 1

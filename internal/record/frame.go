@@ -14,68 +14,69 @@ import (
 // Model is what all recordings of a model share.
 type Model struct {
 	Hyper   *arch.Hyper
-	Scratch *plan.Scratch
-	KV      *plan.KV
-	KVType  gguf.Type
-	Base    uint64 // device address of the scratch
+	Scratch *plan.Scratch // regions of the scratch memory, by offset
+	KV      *plan.KV      // layout of a page of the KV cache
+	KVType  gguf.Type     // type of the KV cache
+	Base    uint64        // device address of the scratch memory
 }
 
-// Frame is what one recording of an operation depends on.
+// Frame is the context in which operations are recorded: the model, the layer, the rows, and the recorder.
 type Frame struct {
 	*Model
-	Commands *submit.Commands  // cuts what would run too long
-	Rec      *kernels.Recorder // records into them
-	Layer    int               // of the model, that is recorded
-	Rows     Rows              // that it is recorded for
-	AtHand   Hand              // the rows that the step goes on with
-	Batch    Batch
+	Commands *submit.Commands  // command buffers; splits work that would run too long in one dispatch
+	Rec      *kernels.Recorder // records into Commands
+	Layer    int               // index of the layer that is recorded
+	Rows     Rows              // the rows that operations are recorded for, see [Frame.Take]
+	AtHand   Hand              // all rows that the step computes at this point: Rows is a part of them
+	Batch    Batch             // sizes that hold for the whole step
 
-	// Tensor finds a weight that the layer at hand may read, and its device address.
+	// Tensor finds a weight of the layer, or one after the layers, and its device address.
 	Tensor func(name string) (*pack.Tensor, uint64, error)
 
-	Experts ExpertTable
-	Absent  float64 // share of the layer's pairs of rows and experts that the recording leaves out
+	Experts ExpertTable // of the layer
+	Absent  float64     // fraction, 0 to 1, of the layer's (row, expert) pairs that are not computed, for cost estimates
 	Lookup  Lookup
 }
 
-// Hand is the rows that a step goes on with: all, or from [arch.KeepAsked] of the last layer on those that want logits.
+// Hand is the rows that a step computes at some point: all of its rows, or from [arch.KeepAsked] of the last layer on only those whose logits
+// are needed.
 type Hand struct {
 	Spans []Rows // in order
-	N     int    // rows
-	Kept  bool   // they are those that want logits, gathered
+	N     int    // number of rows in all spans
+	Kept  bool   // only the rows whose logits are needed, gathered by [Frame.Keep]
 }
 
-// Rows are rows that an operation is recorded for together: a run of the rows at hand with one role, of prompts with one sequence.
+// Rows is a span of the rows in a [Hand] that operations are recorded for together. All have one role; rows of prompts are of one sequence.
 type Rows struct {
-	From, N int // of the rows at hand
-	Role    kernels.Role
-	Longest int  // positions that the row with most of them attends to
-	OneRun  bool // they are of one sequence, at ascending positions
+	From, N int          // index of the first row in the Hand, number of rows
+	Role    kernels.Role // of all rows
+	Longest int          // most positions that one of the rows attends to
+	OneRun  bool         // the rows are of one sequence, at ascending positions
 }
 
-// Batch is what holds for all rows of a step.
+// Batch has what holds for all rows of a step.
 type Batch struct {
-	Sequences int  // distinct ones
+	Sequences int  // number of distinct sequences
 	MaxPages  int  // row length of the page table
-	Keeps     bool // from the last layer's [arch.KeepAsked] on there are none but those that want logits
+	Keeps     bool // from [arch.KeepAsked] of the last layer on, the step computes only the rows whose logits are needed
 }
 
-// ExpertTable says where the device finds the addresses of the layer's expert matrices: (matrices, experts) uint64, in the order of the
-// products among the operations of [arch.Experts].
+// ExpertTable is a table in device memory with the addresses of the layer's expert matrices: (matrices, experts) uint64. Its matrices are in
+// the order of the products in [arch.Experts].
 type ExpertTable struct {
-	Address uint64
-	First   int // experts First up to Last, not Last itself, have addresses
+	Address uint64 // of the table
+	First   int    // experts First up to Last, not Last itself, have addresses
 	Last    int
 }
 
-// Lookup is a table in which a router looks up by itself whether the experts it chose are in VRAM.
+// Lookup is a table in which the kernel of a router looks up whether the experts it chose are in VRAM.
 type Lookup struct {
-	Layer   int    // whose router does
-	Address uint64 // 0: none does
+	Layer   int    // index of the layer whose router does so
+	Address uint64 // of the table; 0: no router does so
 }
 
-// kinds has the function that records an operation, by its kind. [arch.Experts] and [arch.KeepAsked] have none: they are for who runs the
-// step.
+// kinds has, by kind, the function that records an operation. [arch.Experts] and [arch.KeepAsked] have none: the caller that runs the step
+// handles them.
 var kinds map[arch.Kind]func(*Frame, *arch.Op) error
 
 func init() { // fused operations record others: a literal would refer to itself
@@ -89,7 +90,7 @@ func init() { // fused operations record others: a literal would refer to itself
 	}
 }
 
-// Op records one operation.
+// Op records one operation for the rows of [Frame.Rows].
 func (f *Frame) Op(o *arch.Op) error {
 	do, ok := kinds[o.Kind]
 	if !ok {
@@ -98,7 +99,7 @@ func (f *Frame) Op(o *arch.Op) error {
 	return do(f, o)
 }
 
-// orEach records an operation that stands for others as few dispatches where the device can, else these one after another.
+// orEach returns a function that records an operation by fused, or if that is not done, each operation of its Ops in turn.
 func orEach(fused func(*Frame, *arch.Op) (done bool, err error)) func(*Frame, *arch.Op) error {
 	return func(f *Frame, o *arch.Op) error {
 		if done, err := fused(f, o); done || err != nil {
@@ -116,18 +117,18 @@ func orEach(fused func(*Frame, *arch.Op) (done bool, err error)) func(*Frame, *a
 // At is the device address of a region of the scratch.
 func (f *Frame) At(g plan.Region) uint64 { return f.Base + uint64(g.Off) }
 
-// Memory is a region of the scratch as the recorder takes it.
+// Memory is a region of the scratch in the type of the recorder's fields.
 func (f *Frame) Memory(g plan.Region) kernels.Scratch {
 	return kernels.Scratch{Address: f.At(g), Bytes: g.Bytes}
 }
 
-// Take has what follows recorded for a span of the rows at hand.
+// Take makes f record the operations that follow for a span of [Frame.AtHand].
 func (f *Frame) Take(rows Rows) {
 	f.Rows = rows
 	f.Rec.Role, f.Rec.Run = rows.Role, rows.OneRun
 }
 
-// base is where the rows at hand have an activation, the first of them.
+// base is the device address of an activation of the first row of [Frame.AtHand].
 func (f *Frame) base(v arch.Value) uint64 {
 	if f.AtHand.Kept {
 		return f.At(f.Scratch.Kept[v])
@@ -135,12 +136,12 @@ func (f *Frame) base(v arch.Value) uint64 {
 	return f.At(f.Scratch.Values[v])
 }
 
-// value is where the rows that are recorded for have an activation.
+// value is the device address of an activation of the first row of [Frame.Rows].
 func (f *Frame) value(v arch.Value) uint64 {
 	return f.base(v) + 4*uint64(f.Rows.From)*uint64(f.width(v))
 }
 
-// positions is where the positions of the rows that are recorded for are, and the indices of their sequences.
+// positions returns the device addresses of the rows' positions and of the indices of their sequences, from the first row of [Frame.Rows].
 func (f *Frame) positions() (pos, seq uint64) {
 	pos, seq = f.At(f.Scratch.Pos), f.At(f.Scratch.Seq)
 	if f.AtHand.Kept {
@@ -149,22 +150,23 @@ func (f *Frame) positions() (pos, seq uint64) {
 	return pos + 4*uint64(f.Rows.From), seq + 4*uint64(f.Rows.From)
 }
 
-// angles is where the cosines and sines of their positions are.
+// angles is the device address of the cosines and sines for RoPE at those positions.
 func (f *Frame) angles() uint64 {
 	return f.At(f.Scratch.CosSin) + 4*uint64(f.Rows.From)*uint64(f.Hyper.Rope.Dim)
 }
 
+// width is the number of values of an activation in a row.
 func (f *Frame) width(v arch.Value) uint32 { return uint32(f.Hyper.Width(v)) }
 
-// n is the number of rows that are recorded for.
+// n is the number of rows of [Frame.Rows].
 func (f *Frame) n() uint32 { return uint32(f.Rows.N) }
 
-// cacheOff is where the layer's part of a page of the KV cache begins.
+// cacheOff is the byte offset of the layer in a page of the KV cache.
 func (f *Frame) cacheOff() uint32 {
 	return uint32(int64(f.Hyper.CacheLayer(f.Layer)) * f.KV.LayerBytes)
 }
 
-// weight finds an operation's first weight; nil and 0 where it has none.
+// weight finds an operation's first weight and its device address; nil and 0 if the operation has none.
 func (f *Frame) weight(o *arch.Op) (*pack.Tensor, uint64, error) {
 	if o.Weight == "" {
 		return nil, 0, nil
@@ -172,5 +174,5 @@ func (f *Frame) weight(o *arch.Op) (*pack.Tensor, uint64, error) {
 	return f.Tensor(o.Weight)
 }
 
-// SetAbsent says which share of the layer's pairs of rows and experts is left out by what f records next, for estimates of its cost.
+// SetAbsent sets the fraction, 0 to 1, of the layer's (row, expert) pairs that the operations recorded next do not compute, for cost estimates.
 func SetAbsent(f *Frame, share float64) { f.Absent, f.Rec.Absent = share, share }

@@ -10,6 +10,7 @@ import (
 	"leat/shaders"
 )
 
+// mulMat records a product with one matrix, in several dispatches if one would run too long.
 func mulMat(f *Frame, o *arch.Op) error {
 	t, w, err := f.weight(o)
 	if err != nil {
@@ -17,10 +18,10 @@ func mulMat(f *Frame, o *arch.Op) error {
 	}
 	p := productsOf(f, o.A)
 	p.Type, p.DstStride, p.Of[0] = t.Type, f.width(o.Dst), kernels.Matrix{W: w, Dst: f.value(o.Dst), M: f.width(o.Dst)}
-	return f.inRuns(&p)
+	return f.multiplyRuns(&p)
 }
 
-// headMulMat records a product for each head with a matrix of its own.
+// headMulMat records, for each head, the product with a matrix of the head's own.
 func headMulMat(f *Frame, o *arch.Op) error {
 	t, w, err := f.weight(o)
 	if err != nil {
@@ -37,7 +38,7 @@ func headMulMat(f *Frame, o *arch.Op) error {
 	})
 }
 
-// linear is the product that ops begin with, and its bias, as one of the recorder's; n is how many operations they are.
+// linear returns the matrix of the product that ops begin with, and the bias if that is the next operation; n is how many operations that is.
 func linear(f *Frame, ops []arch.Op) (t *pack.Tensor, m kernels.Matrix, n int, err error) {
 	t, m.W, err = f.Tensor(ops[0].Weight)
 	if err != nil {
@@ -51,24 +52,26 @@ func linear(f *Frame, ops []arch.Op) (t *pack.Tensor, m kernels.Matrix, n int, e
 	return t, m, 1, nil
 }
 
-// productsOf is products of a, without matrices yet.
+// productsOf returns products whose input X is activation a, without matrices.
 func productsOf(f *Frame, a arch.Value) kernels.Products {
 	return kernels.Products{X: f.value(a), N: f.n(), K: f.width(a), XStride: f.width(a)}
 }
 
-// products records products; done is false where no kernel computes them as one.
-func (f *Frame) products(all *kernels.Products) (done bool, err error) {
+// multiply records products of one input; done is false, and nothing is recorded, if no kernel computes them together. It uses several dispatches
+// for many rows if one would run too long.
+func (f *Frame) multiply(all *kernels.Products) (done bool, err error) {
 	if all.N <= shaders.FewRows {
 		return kernels.Multiply(f.Rec, all)
 	}
 	if kernels.ProductVariant(f.Rec, all) == "" {
 		return false, nil
 	}
-	return true, f.inRuns(all)
+	return true, f.multiplyRuns(all)
 }
 
-// inRuns records products that a kernel computes as one, as a lone matrix always is, in runs of rows where one dispatch would run too long.
-func (f *Frame) inRuns(all *kernels.Products) error {
+// multiplyRuns records products that one kernel computes together, in runs of rows if one dispatch would run too long. A single matrix always
+// has such a kernel.
+func (f *Frame) multiplyRuns(all *kernels.Products) error {
 	perRow := 0.0
 	for i := range all.Of {
 		perRow += 2 * float64(all.Of[i].M) * float64(all.K)
@@ -94,8 +97,8 @@ func (f *Frame) inRuns(all *kernels.Products) error {
 	})
 }
 
-// byType puts products of one input, up to three, together by the type of their weights. With placed each stands at its own place among
-// the matrices of its type, else behind the one before.
+// byType groups up to three products of one input by the type of their weights; kinds is the number of groups. With placed, product i is
+// matrix i of its group and others are missing, else the matrices of a group have no gaps.
 func byType(f *Frame, ops []arch.Op, placed bool) (types [3]kernels.Products, kinds int, err error) {
 	var counts [3]int
 	for nth := 0; len(ops) > 0; nth++ {
@@ -123,7 +126,8 @@ func byType(f *Frame, ops []arch.Op, placed bool) (types [3]kernels.Products, ki
 	return types, kinds, nil
 }
 
-// siblings records products of one input, those of one type together where a kernel can.
+// siblings records products of one input, those with weights of one type together. done is false, and nothing is recorded, if for one of the
+// types no kernel can do that.
 func siblings(f *Frame, o *arch.Op) (done bool, err error) {
 	types, kinds, err := byType(f, o.Ops, false)
 	if err != nil {
@@ -135,14 +139,14 @@ func siblings(f *Frame, o *arch.Op) (done bool, err error) {
 		}
 	}
 	for i := range types[:kinds] {
-		if _, err := f.products(&types[i]); err != nil {
+		if _, err := f.multiply(&types[i]); err != nil {
 			return false, err
 		}
 	}
 	return true, nil
 }
 
-// gated records the two products of a gated unit and what comes of them.
+// gated records the products gate and up and their SwiGLU as one; done is false if the types of their weights differ or no kernel does that.
 func gated(f *Frame, o *arch.Op) (done bool, err error) {
 	gate, g, n, err := linear(f, o.Ops)
 	if err != nil {
@@ -156,10 +160,10 @@ func gated(f *Frame, o *arch.Op) (done bool, err error) {
 	p.Type, p.GLU, p.DstStride = gate.Type, true, f.width(o.Dst)
 	g.Dst = f.value(o.Dst)
 	p.Of[0], p.Of[1] = g, u
-	return f.products(&p)
+	return f.multiply(&p)
 }
 
-// added records a product that is added to something.
+// added records a product and the addition of a residual as one; done is false if no kernel does that.
 func added(f *Frame, o *arch.Op) (done bool, err error) {
 	t, m, _, err := linear(f, o.Ops)
 	if err != nil {
@@ -170,10 +174,11 @@ func added(f *Frame, o *arch.Op) (done bool, err error) {
 	m.Dst = f.value(o.Dst)
 	p.Of[0] = m
 	p.Residual, p.ResidualStride = f.value(o.B), f.width(o.B)
-	return f.products(&p)
+	return f.multiply(&p)
 }
 
-// turnedProducts records the products of Q, K and V, which turn and write the cache as they are made.
+// turnedProducts records the products of Q, K and V together with RoPE and the writes of K and V to the KV cache. done is false, and nothing is
+// recorded, if no kernel does that.
 func turnedProducts(f *Frame, o *arch.Op) (done bool, err error) {
 	types, kinds, err := byType(f, o.Ops[0].Ops, true)
 	if err != nil {
@@ -194,12 +199,12 @@ func turnedProducts(f *Frame, o *arch.Op) (done bool, err error) {
 	return true, nil
 }
 
-// turnedAppend records the turning of Q and K and the writing of the cache.
+// turnedAppend records RoPE of Q and K and the writes of K and V to the KV cache as one; done is false if no kernel does that.
 func turnedAppend(f *Frame, _ *arch.Op) (done bool, err error) {
 	return kernels.AppendRoped(f.Rec, &kernels.RopeAppend{KV: f.KVType, RopeNormKVArgs: ropeKV(f).Normed(0, 0, 0)})
 }
 
-// normedAppend records norms of the heads of Q and K, which its operations begin with, their turning, and the writing of the cache.
+// normedAppend is [turnedAppend] after RMS norms of the heads of Q and K, whose weights are those of o.Ops[0] and o.Ops[1].
 func normedAppend(f *Frame, o *arch.Op) (done bool, err error) {
 	_, q, err := f.weight(&o.Ops[0])
 	if err != nil {
@@ -212,6 +217,7 @@ func normedAppend(f *Frame, o *arch.Op) (done bool, err error) {
 	return kernels.AppendRoped(f.Rec, &kernels.RopeAppend{KV: f.KVType, RopeNormKVArgs: ropeKV(f).Normed(q, k, f.Hyper.RMSEpsilon)})
 }
 
+// ropeKV returns the arguments of RoPE on Q and K and of the writes to the KV cache.
 func ropeKV(f *Frame) shaders.RopeKVArgs {
 	h := f.Hyper
 	pos, seq := f.positions()

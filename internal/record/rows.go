@@ -8,6 +8,7 @@ import (
 	"leat/shaders"
 )
 
+// rmsNorm records an RMS norm of rows, or of each head of rows.
 func rmsNorm(f *Frame, o *arch.Op) error {
 	_, w, err := f.weight(o)
 	if err != nil {
@@ -20,6 +21,7 @@ func rmsNorm(f *Frame, o *arch.Op) error {
 	return kernels.NormRows(f.Rec, kernels.Norm{Multiplied: o.Multiplied, RMSNormArgs: a})
 }
 
+// bias records the addition of a bias to each row.
 func bias(f *Frame, o *arch.Op) error {
 	_, w, err := f.weight(o)
 	if err != nil {
@@ -28,17 +30,20 @@ func bias(f *Frame, o *arch.Op) error {
 	return kernels.Add(f.Rec, shaders.AddArgs{A: f.value(o.Dst), B: w, Dst: f.value(o.Dst), Count: f.n() * f.width(o.Dst), BCols: f.width(o.Dst)})
 }
 
+// add records the elementwise sum of two activations.
 func add(f *Frame, o *arch.Op) error {
 	n := f.n() * f.width(o.Dst)
 	return kernels.Add(f.Rec, shaders.AddArgs{A: f.value(o.A), B: f.value(o.B), Dst: f.value(o.Dst), Count: n, BCols: n})
 }
 
+// swiGLU records silu(gate) * up, elementwise.
 func swiGLU(f *Frame, o *arch.Op) error {
 	a := shaders.GLUArgs{Gate: f.value(o.A), Up: f.value(o.B), Dst: f.value(o.Dst), Count: f.n() * f.width(o.Dst)}
 	return kernels.SwiGLURows(f.Rec, kernels.GatedRows{Rows: f.n(), Cols: f.width(o.Dst), GLUArgs: a})
 }
 
-// sigmoidMul records a product with gates: one for each value, perhaps a part of a head each, or one for the row.
+// sigmoidMul records the elementwise product with the sigmoid of gates: one gate for each value, whose gates may be a part of each head, or one
+// for the whole row.
 func sigmoidMul(f *Frame, o *arch.Op) error {
 	cols, gates := f.width(o.A), f.width(o.B)
 	a := shaders.SigmoidMulArgs{
@@ -55,7 +60,7 @@ func sigmoidMul(f *Frame, o *arch.Op) error {
 	return kernels.SigmoidMul(f.Rec, a)
 }
 
-// headCopy records a copy of a part of each head.
+// headCopy records a copy of some values of each head.
 func headCopy(f *Frame, o *arch.Op) error {
 	heads := uint32(o.Heads)
 	return kernels.Cpy(f.Rec, shaders.CpyArgs{
@@ -64,13 +69,13 @@ func headCopy(f *Frame, o *arch.Op) error {
 	})
 }
 
-// Embed decodes the embeddings of the step's tokens, rows of a table of type t, into the residual stream.
+// Embed records the lookup of the embeddings of the step's tokens, from a table of type t in the scratch, into the residual stream.
 func (f *Frame) Embed(t gguf.Type) error {
 	s := f.Scratch
 	return kernels.GetRows(f.Rec, t, shaders.GetRowsArgs{Table: f.At(s.Embd), IDs: f.At(s.IDs), Dst: f.base(arch.X), Rows: uint32(f.AtHand.N), Cols: uint32(f.Hyper.EmbeddingLength)})
 }
 
-// Keep gathers values of the rows that want logits, n of them, to where they go on without the others.
+// Keep records copies of the given activations of the n rows whose logits are needed, into contiguous memory.
 func (f *Frame) Keep(values []arch.Value, n int) error {
 	for _, v := range values {
 		a := shaders.GetRowsArgs{Table: f.base(v), IDs: f.At(f.Scratch.LogitIDs), Dst: f.At(f.Scratch.Kept[v]), Rows: uint32(n), Cols: f.width(v)}
@@ -81,8 +86,9 @@ func (f *Frame) Keep(values []arch.Value, n int) error {
 	return nil
 }
 
-// decoded runs do over n rows as rows to decode are, [shaders.FewRows] at a time.
-func decoded(f *Frame, n int, do func(from, n uint64) error) error {
+// asDecode sets the recorder's role to Decode and calls do for n rows, [shaders.FewRows] at a time, so that a row's logits have the same bits
+// whatever shares its step.
+func asDecode(f *Frame, n int, do func(from, n uint64) error) error {
 	f.Rec.Role = kernels.Decode
 	for from := 0; from < n; from += shaders.FewRows {
 		if err := do(uint64(from), uint64(min(shaders.FewRows, n-from))); err != nil {
@@ -92,8 +98,8 @@ func decoded(f *Frame, n int, do func(from, n uint64) error) error {
 	return nil
 }
 
-// HeadNorm normalises the residual stream of the rows that want logits, n of those at hand, by the output norm at w: the input of
-// the head.
+// HeadNorm records the output norm, with weights at w, of the n rows whose logits are needed. They are gathered first if [Frame.AtHand] has
+// other rows too. The result is the head's input.
 func (f *Frame) HeadNorm(w uint64, n int) error {
 	s, d, x := f.Scratch, uint32(f.Hyper.EmbeddingLength), f.base(arch.X)
 	if n < f.AtHand.N {
@@ -103,28 +109,29 @@ func (f *Frame) HeadNorm(w uint64, n int) error {
 		}
 		x = f.At(s.Head)
 	}
-	return decoded(f, n, func(from, n uint64) error {
+	return asDecode(f, n, func(from, n uint64) error {
 		at := 4 * from * uint64(d)
 		return kernels.NormRows(f.Rec, kernels.Norm{Multiplied: true, RMSNormArgs: shaders.RMSNormArgs{X: x + at, W: w, Dst: f.At(s.Head) + at, Rows: uint32(n), Cols: d, XStride: d, DstStride: d, Eps: f.Hyper.RMSEpsilon}})
 	})
 }
 
-// HeadPiece computes the logits of n rows for a run of the vocabulary: m tokens from first on, whose weights of type t are at w.
+// HeadPiece records the logits of n rows for a part of the vocabulary: m tokens from id first on, whose weights of type t are at w.
 func (f *Frame) HeadPiece(t gguf.Type, w uint64, first, m int64, n int) error {
 	s, d, v := f.Scratch, uint32(f.Hyper.EmbeddingLength), uint32(f.Hyper.VocabSize)
-	return decoded(f, n, func(from, n uint64) error {
-		return f.inRuns(&kernels.Products{
+	return asDecode(f, n, func(from, n uint64) error {
+		return f.multiplyRuns(&kernels.Products{
 			Type: t, X: f.At(s.Head) + 4*from*uint64(d), N: uint32(n), K: d, XStride: d, DstStride: v,
 			Of: [3]kernels.Matrix{{W: w, Dst: f.At(s.Logits) + 4*(from*uint64(v)+uint64(first)), M: uint32(m)}},
 		})
 	})
 }
 
-// Argmax finds the likeliest token of each of n rows of logits.
+// Argmax records the search for the likeliest token of each of n rows of logits.
 func (f *Frame) Argmax(n int) error {
 	return kernels.Argmax(f.Rec, shaders.ArgmaxArgs{X: f.At(f.Scratch.Logits), Dst: f.At(f.Scratch.Argmax), Rows: uint32(n), Cols: uint32(f.Hyper.VocabSize)})
 }
 
+// ropeTurn records RoPE of the heads of an activation, in place.
 func ropeTurn(f *Frame, o *arch.Op) error {
 	h := f.Hyper
 	return kernels.Rope(f.Rec, shaders.RopeArgs{
@@ -133,6 +140,7 @@ func ropeTurn(f *Frame, o *arch.Op) error {
 	})
 }
 
+// flag is 1 for true, 0 for false, as kernels take booleans.
 func flag(on bool) uint32 {
 	if on {
 		return 1
@@ -140,6 +148,7 @@ func flag(on bool) uint32 {
 	return 0
 }
 
+// kvAppend records the writes of the rows' K and V to the KV cache.
 func kvAppend(f *Frame, o *arch.Op) error {
 	h := f.Hyper
 	pos, seq := f.positions()
@@ -151,6 +160,7 @@ func kvAppend(f *Frame, o *arch.Op) error {
 	})
 }
 
+// attention records attention of the rows over the KV cache, in several dispatches if one would run too long.
 func attention(f *Frame, o *arch.Op) error {
 	_, sinks, err := f.weight(o)
 	if err != nil {

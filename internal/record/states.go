@@ -6,13 +6,13 @@ import (
 	"leat/shaders"
 )
 
-// stateOff is where the layer's part of a state begins.
+// stateOff is the byte offset of the layer in a sequence's recurrent state.
 func (f *Frame) stateOff() int64 {
 	h := f.Hyper
 	return int64(h.StateLayer(f.Layer)) * (h.Net.ConvBytes() + h.Net.NetBytes())
 }
 
-// ssmConv records a convolution over the rows of each sequence.
+// ssmConv records the causal convolution over the rows of each sequence, which reads and updates the sequence's state.
 func ssmConv(f *Frame, o *arch.Op) error {
 	_, w, err := f.weight(o)
 	if err != nil {
@@ -27,7 +27,7 @@ func ssmConv(f *Frame, o *arch.Op) error {
 	})
 }
 
-// gatedDeltaNet records a gated delta net: o.Weight is A, o.Weight2 is Dt.
+// gatedDeltaNet records a gated delta net, which reads and updates each sequence's state. Tensor o.Weight is A, o.Weight2 is Dt.
 func gatedDeltaNet(f *Frame, o *arch.Op) error {
 	_, fade, err := f.weight(o)
 	if err != nil {

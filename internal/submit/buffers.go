@@ -20,8 +20,8 @@ type buffer struct {
 	kept         bool            // it is one of buffers.kept
 	untimed      bool            // kept without timestamps: its time is added to the next timed job
 	reusable     bool            // kept, recorded in full and submitted: it may be submitted again
-	after        kernels.Brought // inputs, quantized by earlier commands, that its commands may read
-	left         kernels.Brought // quantized inputs that later commands may read
+	after        kernels.Quantised // inputs, quantized by earlier commands, that its commands may read
+	left         kernels.Quantised // quantized inputs that later commands may read
 	bytes, flops float64         // work of its commands
 }
 
@@ -48,7 +48,7 @@ func (c *Commands) Open() error {
 
 // OpenKept opens the kept command buffer of a slot. again: an earlier step recorded it with the same after, see [Commands.Left], and the
 // caller must not record into it. untimed: it has no timestamps, and its time is added to the next timed command buffer.
-func (c *Commands) OpenKept(slot int, after kernels.Brought, untimed bool) (again bool, err error) {
+func (c *Commands) OpenKept(slot int, after kernels.Quantised, untimed bool) (again bool, err error) {
 	q, b := c.q, &c.q.buffers.kept[slot]
 	if b.reusable && b.after == after {
 		c.open = job{Work: c.work(), buffer: b, unknown: true}
@@ -61,7 +61,7 @@ func (c *Commands) OpenKept(slot int, after kernels.Brought, untimed bool) (agai
 	if err := c.beginRecording(b); err != nil {
 		return false, err
 	}
-	q.Rec.Behind(b.cb, after)
+	q.Rec.ContinueAfter(b.cb, after)
 	c.startJob(b)
 	return false, nil
 }
@@ -119,7 +119,7 @@ func (b *buffer) end(q *Queue) error {
 		return err
 	}
 	b.bytes, b.flops = q.Rec.Cost()
-	b.left = q.Rec.Brought()
+	b.left = q.Rec.Quantised()
 	b.stamp(q, 1)
 	if err := b.cb.End(); err != nil {
 		return err

@@ -113,11 +113,11 @@ func (c *Commands) Again() bool { b := c.open.buffer; return b != nil && !b.reco
 func (c *Commands) Buffer() *vk.CommandBuffer { return c.open.buffer.cb }
 
 // Left is the set of quantized inputs that commands after the open command buffer may read.
-func (c *Commands) Left() kernels.Brought {
+func (c *Commands) Left() kernels.Quantised {
 	if c.Again() {
 		return c.open.buffer.left
 	}
-	return c.q.Rec.Brought()
+	return c.q.Rec.Quantised()
 }
 
 // Enqueue closes the open command buffer. The next Flush submits it, with those enqueued before and after it.

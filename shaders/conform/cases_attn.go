@@ -229,9 +229,9 @@ type attnShape struct {
 	sharp                          bool // scores so far apart that one position wins
 	window                         int
 	softCap                        float32
-	sinks                          float32          // of the first head, more for the others; 0: none
-	split                          kernels.RunSplit // of flash_attn_cm; zero: the device's own
-	badKey                         bool             // the first key holds NaN, and every row sees it
+	sinks                          float32        // of the first head, more for the others; 0: none
+	split                          kernels.CMAttn // of flash_attn_cm; zero: the device's own
+	badKey                         bool           // the first key holds NaN, and every row sees it
 }
 
 func (s attnShape) String() string {
@@ -239,7 +239,7 @@ func (s attnShape) String() string {
 	if s.window > 0 || s.softCap > 0 || s.sinks != 0 {
 		t += fmt.Sprintf(" window=%d cap=%g sinks=%g", s.window, s.softCap, s.sinks)
 	}
-	if s.split != (kernels.RunSplit{}) {
+	if s.split != (kernels.CMAttn{}) {
 		t += fmt.Sprintf(" subgroups=%d stages=%d", s.split.Subgroups, s.split.Stages)
 	}
 	if s.badKey {

@@ -36,14 +36,14 @@ func halvesCases() []Case {
 	cases = append(cases, tileF16(3, 128, 0, 1e30), tileF16(3, 128, 0, 1e-30), tileF16(3, 128, 0, 0))
 	for _, n := range []int{17, 63, 64, 65, 127, 128, 129, 257} {
 		for _, m := range []int{1, 63, 128, 129, 260} {
-			cases = append(cases, mulMatHalves(gguf.Q8_0, m, 288, n, 0, 0), mulMatBlocks(gguf.Q8_0, m, 288, n, 0, kernels.Split{}))
+			cases = append(cases, mulMatHalves(gguf.Q8_0, m, 288, n, 0, 0), mulMatBlocks(gguf.Q8_0, m, 288, n, 0, kernels.CMTile{}))
 		}
 		cases = append(cases, mulMatHalves(gguf.Q4_K, 512, 256, n, 4, 1))
 	}
 	for _, t := range shaders.BlockTypes() {
-		cases = append(cases, mulMatBlocks(t, 100, max(96, t.BlockSize()), 17, 4, kernels.Split{}), mulMatBlocks(t, 300, 1024, 70, 0, kernels.Split{}),
+		cases = append(cases, mulMatBlocks(t, 100, max(96, t.BlockSize()), 17, 4, kernels.CMTile{}), mulMatBlocks(t, 300, 1024, 70, 0, kernels.CMTile{}),
 			mulMatBlocks(t, 100, 512, 40, 3, testSplits[0]),
-			gatedBlocks(t, 100, 512, 40, 4, kernels.Split{}), gatedBlocks(t, 44, 512, 130, 0, testSplits[0]))
+			gatedBlocks(t, 100, 512, 40, 4, kernels.CMTile{}), gatedBlocks(t, 44, 512, 130, 0, testSplits[0]))
 	}
 	for _, n := range []int{100, 257} {
 		for _, m := range []int{100, 260} {
@@ -60,7 +60,7 @@ func halvesCases() []Case {
 
 // testSplits are no large work to compile and do with 32 KiB: two stages; X, then W, from two tiles side by side, of which the
 // second may not be there; two and four lanes that decode a chunk together.
-var testSplits = []kernels.Split{
+var testSplits = []kernels.CMTile{
 	{BM: 64, BN: 64, WM: 32, WN: 16, BK: 32, Stages: 2, Halves: true, Wide: true},
 	{BM: 64, BN: 64, WM: 32, WN: 16, BK: 32, Stages: 2},
 	{BM: 64, BN: 256, WM: 32, WN: 64, BK: 32},
@@ -153,20 +153,20 @@ func dequantF16(t gguf.Type, rows, k int) Case {
 // mulMatHalves multiplies with room for slices tiles of weights at a time, 0 for all, and twice by the same X, which
 // is brought into tiles once.
 func mulMatHalves(t gguf.Type, m, k, n, gap, slices int) Case {
-	return mulMatSplit(t, m, k, n, gap, slices, kernels.Split{})
+	return mulMatSplit(t, m, k, n, gap, slices, kernels.CMTile{})
 }
 
-func mulMatSplit(t gguf.Type, m, k, n, gap, slices int, split kernels.Split) Case {
+func mulMatSplit(t gguf.Type, m, k, n, gap, slices int, split kernels.CMTile) Case {
 	return mulMatInHalves("mul_mat_cm", fmt.Sprintf("%s M=%d K=%d N=%d gap=%d slices=%d", t, m, k, n, gap, slices)+splitName(split), t, m, k, n, gap, slices, split)
 }
 
 // mulMatBlocks multiplies by weights that are decoded in the product.
-func mulMatBlocks(t gguf.Type, m, k, n, gap int, split kernels.Split) Case {
+func mulMatBlocks(t gguf.Type, m, k, n, gap int, split kernels.CMTile) Case {
 	return mulMatInHalves(typed("mul_mat_q_cm", t), fmt.Sprintf("M=%d K=%d N=%d gap=%d", m, k, n, gap)+splitName(split), t, m, k, n, gap, 0, split)
 }
 
 // gatedBlocks multiplies by gates and what they let through, which are decoded in the product.
-func gatedBlocks(t gguf.Type, m, k, n, gap int, split kernels.Split) Case {
+func gatedBlocks(t gguf.Type, m, k, n, gap int, split kernels.CMTile) Case {
 	return Case{
 		Kernel: typed("mul_mat_q_cm", t), Shape: fmt.Sprintf("gates M=%d K=%d N=%d gap=%d", m, k, n, gap) + splitName(split), MaxNMSE: nmseHalf,
 		build: func(j *job) error {
@@ -192,8 +192,8 @@ func gatedBlocks(t gguf.Type, m, k, n, gap int, split kernels.Split) Case {
 			a := mulMatArgs(j.addr(at[0]), j.addr(j.mat(x)), j.addr(dst), m, k, n, x.Stride, want.Stride)
 			j.record = func(r *kernels.Recorder) error {
 				r.Scratch, r.Decoding = kernels.Scratch{Address: j.addr(spare), Bytes: bytes}, kernels.DecodeWithin
-				if kernels.Splits(r, split) {
-					r.Split = split
+				if kernels.FitsCMTile(r, split) {
+					r.CMTile = split
 				}
 				p := kernels.Products{Type: t, X: a.X, N: a.N, K: a.K, XStride: a.XStride, DstStride: a.DstStride, GLU: true,
 					Of: [3]kernels.Matrix{{W: a.W, Dst: a.Dst, M: a.M}, {W: j.addr(at[1]), M: a.M}}}
@@ -215,14 +215,14 @@ func gatedBlocks(t gguf.Type, m, k, n, gap int, split kernels.Split) Case {
 }
 
 // splitName is "" for the device's own.
-func splitName(s kernels.Split) string {
-	if s == (kernels.Split{}) {
+func splitName(s kernels.CMTile) string {
+	if s == (kernels.CMTile{}) {
 		return ""
 	}
 	return " split=" + s.String()
 }
 
-func mulMatInHalves(kernel, name string, t gguf.Type, m, k, n, gap, slices int, split kernels.Split) Case {
+func mulMatInHalves(kernel, name string, t gguf.Type, m, k, n, gap, slices int, split kernels.CMTile) Case {
 	return Case{
 		Kernel: kernel, Shape: name, MaxNMSE: nmseHalf,
 		build: func(j *job) error {
@@ -264,8 +264,8 @@ func mulMatInHalves(kernel, name string, t gguf.Type, m, k, n, gap, slices int, 
 			c.DstStride, d.DstStride = uint32(m), uint32(m)
 			j.record = func(r *kernels.Recorder) error {
 				r.Scratch, r.Decoding = scratch, kernels.DecodeWithin
-				if kernels.Splits(r, split) { // some are for small subgroups alone
-					r.Split = split
+				if kernels.FitsCMTile(r, split) { // some are for small subgroups alone
+					r.CMTile = split
 				}
 				if kernel == "mul_mat_cm" {
 					r.Decoding = kernels.DecodeBefore
@@ -306,9 +306,9 @@ func attnRunCases() []Case {
 		attnRun(gguf.F16, attnShape{heads: 4, headsKV: 1, keyLen: 64, valLen: 128, page: 32}, 40, 5),
 		attnRun(gguf.F16, attnShape{heads: 2, headsKV: 1, keyLen: 128, valLen: 128, page: 32, sharp: true}, 100, 700),
 		attnRun(gguf.F16, attnShape{heads: 2, headsKV: 1, keyLen: 128, valLen: 128, page: 32, gap: 3}, 65, 2000),
-		attnRun(gguf.F16, attnShape{heads: 2, headsKV: 1, keyLen: 64, valLen: 64, page: 32, split: kernels.RunSplit{Subgroups: 6, Stages: 1}}, 200, 70),
-		attnRun(gguf.F16, attnShape{heads: 2, headsKV: 1, keyLen: 64, valLen: 64, page: 32, split: kernels.RunSplit{Subgroups: 4, Stages: 2}}, 200, 70),
-		attnRun(gguf.F16, attnShape{heads: 2, headsKV: 1, keyLen: 64, valLen: 64, page: 32, window: 40, softCap: 2, sinks: 1, split: kernels.RunSplit{Subgroups: 4, Stages: 2}}, 200, 70))
+		attnRun(gguf.F16, attnShape{heads: 2, headsKV: 1, keyLen: 64, valLen: 64, page: 32, split: kernels.CMAttn{Subgroups: 6, Stages: 1}}, 200, 70),
+		attnRun(gguf.F16, attnShape{heads: 2, headsKV: 1, keyLen: 64, valLen: 64, page: 32, split: kernels.CMAttn{Subgroups: 4, Stages: 2}}, 200, 70),
+		attnRun(gguf.F16, attnShape{heads: 2, headsKV: 1, keyLen: 64, valLen: 64, page: 32, window: 40, softCap: 2, sinks: 1, split: kernels.CMAttn{Subgroups: 4, Stages: 2}}, 200, 70))
 	for _, t := range []gguf.Type{gguf.Q8_0, gguf.Q4_0} {
 		for _, size := range []int{32, 64, 96, 128} {
 			cases = append(cases, attnRun(t, attnShape{heads: 4, headsKV: 2, keyLen: size, valLen: size, page: 32}, 70, 0))
@@ -350,7 +350,7 @@ func attnRun(t gguf.Type, s attnShape, rows, first int) Case {
 			ref.FlashAttn(want, q, &p.KV, pos, seq, s.heads, a.Scale, s.options())
 			j.output("dst", dst, want)
 			j.record = func(r *kernels.Recorder) error {
-				r.Run, r.RunSplit = true, s.split
+				r.Run, r.CMAttn = true, s.split
 				return kernels.FlashAttn(r, t, a)
 			}
 			return nil

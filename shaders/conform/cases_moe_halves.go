@@ -19,25 +19,25 @@ func idHalvesCases() []Case {
 		}
 		t, long := k.Type, max(96, k.Type.BlockSize())
 		cases = append(cases,
-			idHalves(t, idShape{m: 100, k: long, rows: 33, used: 2, experts: 6, gap: 4}, false, kernels.Split{}),
-			idHalves(t, idShape{m: 260, k: 1024, rows: 150, used: 2, experts: 3, first: 1, last: 3}, false, kernels.Split{}),
-			idHalves(t, idShape{m: 65, k: 512, rows: 40, used: 4, experts: 5, gap: 3, absent: true}, false, kernels.Split{}),
+			idHalves(t, idShape{m: 100, k: long, rows: 33, used: 2, experts: 6, gap: 4}, false, kernels.CMTile{}),
+			idHalves(t, idShape{m: 260, k: 1024, rows: 150, used: 2, experts: 3, first: 1, last: 3}, false, kernels.CMTile{}),
+			idHalves(t, idShape{m: 65, k: 512, rows: 40, used: 4, experts: 5, gap: 3, absent: true}, false, kernels.CMTile{}),
 		)
 	}
 	for _, t := range []gguf.Type{gguf.Q4_0, gguf.Q4_K, gguf.Q6_K, gguf.IQ4_XS} {
-		cases = append(cases, idHalves(t, idShape{m: 65, k: 512, rows: 40, used: 4, experts: 5, gap: 3, absent: true}, true, kernels.Split{}))
+		cases = append(cases, idHalves(t, idShape{m: 65, k: 512, rows: 40, used: 4, experts: 5, gap: 3, absent: true}, true, kernels.CMTile{}))
 	}
 	// A pipeline takes a software device minutes to compile: each split but once.
 	for _, rows := range []int{17, 64, 129} {
 		cases = append(cases,
-			idHalves(gguf.Q4_K, idShape{m: 129, k: 256, rows: rows, used: 1, experts: 2}, false, kernels.Split{BM: 128, BN: 32, WM: 32, WN: 32}),
-			idHalves(gguf.Q4_0, idShape{m: 200, k: 288, rows: rows, used: 3, experts: 4}, true, kernels.Split{BM: 128, BN: 64, WM: 64, WN: 32}))
+			idHalves(gguf.Q4_K, idShape{m: 129, k: 256, rows: rows, used: 1, experts: 2}, false, kernels.CMTile{BM: 128, BN: 32, WM: 32, WN: 32}),
+			idHalves(gguf.Q4_0, idShape{m: 200, k: 288, rows: rows, used: 3, experts: 4}, true, kernels.CMTile{BM: 128, BN: 64, WM: 64, WN: 32}))
 	}
 	return cases
 }
 
 // idHalves multiplies pairs with the weights of their experts, gated or not; the rows of pairs that take no part stay as they are.
-func idHalves(t gguf.Type, s idShape, gated bool, split kernels.Split) Case {
+func idHalves(t gguf.Type, s idShape, gated bool, split kernels.CMTile) Case {
 	name, most := s.String(), nmseHalf
 	if gated {
 		name, most = "gates "+name, nmseGatedHalf
@@ -70,8 +70,8 @@ func idHalves(t gguf.Type, s idShape, gated bool, split kernels.Split) Case {
 		j.spare = append(j.spare, room, gates, ups)
 		j.record = func(r *kernels.Recorder) error {
 			r.Scratch = kernels.Scratch{Address: j.addr(room), Bytes: rows}
-			if kernels.Splits(r, split) { // some are for small subgroups alone
-				r.Split = split
+			if kernels.FitsCMTile(r, split) { // some are for small subgroups alone
+				r.CMTile = split
 			}
 			if done, err := kernels.MultiplyExperts(r, &p); done || err != nil {
 				return err

@@ -18,7 +18,7 @@ func spoiledCases() []Case {
 		ropeKV(gguf.Q8_0, 4, 2, 64, 64, 64, true), ropeKV(gguf.Q4_0, 4, 2, 64, 64, 32, false), ropeNormKV(gguf.Q8_0, 4, 2, 64, 64, 64, true), ropeNormKV(gguf.Q4_0, 4, 2, 64, 64, 64, false),
 		attnJoin(attnShape{heads: 4, headsKV: 2, keyLen: 64, valLen: 64, page: 16}, 4), attnAlone(attnShape{heads: 4, headsKV: 2, keyLen: 64, valLen: 64, page: 16}, 4),
 		sigmoidMul(9, 64, 64, ref.Gates{Group: 64, Step: 1}, 4), swigluOAI(4097, 8),
-		mulMatHalves(gguf.Q8_0, 100, 256, 17, 4, 0), mulMatBlocks(gguf.Q8_0, 100, 256, 17, 4, kernels.Split{}),
+		mulMatHalves(gguf.Q8_0, 100, 256, 17, 4, 0), mulMatBlocks(gguf.Q8_0, 100, 256, 17, 4, kernels.CMTile{}),
 	}
 	var keys []Case
 	for _, t := range []gguf.Type{gguf.F16, gguf.Q8_0, gguf.Q4_0} {

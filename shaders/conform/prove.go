@@ -92,23 +92,23 @@ func proofs(v *kernels.Variant) []Case {
 	case "argmax":
 		return []Case{argmax("ties and NaN", 9, 5003, true, tied), argmax("ties and NaN", 9, 100001, true, tied)}
 	case "mul_mat_id":
-		n := int(v.Split.BN)
-		return []Case{idHalves(v.Row.Type, idShape{m: int(v.Split.BM) + 5, k: 512, rows: n + n/2, used: 2, experts: 3}, v.GLU != 0, v.Split)}
+		n := int(v.CMTile.BN)
+		return []Case{idHalves(v.Row.Type, idShape{m: int(v.CMTile.BM) + 5, k: 512, rows: n + n/2, used: 2, experts: 3}, v.GLU != 0, v.CMTile)}
 	case "mul_mat":
 		n := 100
 		switch {
-		case v.Split.BN <= 64:
+		case v.CMTile.BN <= 64:
 			n = 40
-		case v.Split.BN > shaders.TileRows:
+		case v.CMTile.BN > shaders.TileRows:
 			n = 300
 		}
 		if v.Row.Variant == shaders.BlocksCM && v.GLU != shaders.NoGLU {
-			return []Case{gatedBlocks(v.Row.Type, 130, 512, n, 0, v.Split)}
+			return []Case{gatedBlocks(v.Row.Type, 130, 512, n, 0, v.CMTile)}
 		}
 		if v.Row.Variant == shaders.BlocksCM {
-			return []Case{mulMatBlocks(v.Row.Type, 260, 512, n, 0, v.Split)}
+			return []Case{mulMatBlocks(v.Row.Type, 260, 512, n, 0, v.CMTile)}
 		}
-		return []Case{mulMatSplit(gguf.Q8_0, 260, 288, n, 0, 0, v.Split)}
+		return []Case{mulMatSplit(gguf.Q8_0, 260, 288, n, 0, 0, v.CMTile)}
 	}
 	return attnProofs(v)
 }
@@ -138,7 +138,7 @@ func attnProofs(v *kernels.Variant) []Case {
 		if v.Options&shaders.WithSinks != 0 {
 			s.sinks = 1
 		}
-		s.split = v.RunSplit
+		s.split = v.CMAttn
 		return []Case{attnRun(v.Row.Type, s, 65, 33)}
 	}
 	return nil

@@ -269,7 +269,7 @@ func TestProofs(t *testing.T) {
 		{Row: row("dequant_f16_q6_k")}, {Row: row("tile_f16")},
 		{Row: row("tile_f16_wide"), Lanes: 128, Per: 1}, {Row: row("tile_f16_norm"), Lanes: 128, Per: 2}, {Row: row("tile_f16_swiglu"), Lanes: 128, Per: 3}, {Row: row("tile_f16_geglu"), Lanes: 128, Per: 1},
 		{Row: row("flash_attn_split_f32"), Group: 4, Key: 64, Val: 64, Run: 1}, {Row: row("flash_attn_joined_q8_0"), Group: 3, Key: 128, Val: 96, Run: 1},
-		{Row: row("mul_mat_cm"), Split: kernels.OwnSplit(512)}, {Row: row("mul_mat_cm"), Split: kernels.OwnSplit(64)}, {Row: row("mul_mat_q_cm_q4_k"), Split: kernels.Split{BM: 64, BN: 64, WM: 32, WN: 16}},
+		{Row: row("mul_mat_cm"), CMTile: kernels.OwnCMTile(512)}, {Row: row("mul_mat_cm"), CMTile: kernels.OwnCMTile(64)}, {Row: row("mul_mat_q_cm_q4_k"), CMTile: kernels.CMTile{BM: 64, BN: 64, WM: 32, WN: 16}},
 		{Row: row("flash_attn_cm_f16"), Key: 128, Val: 128}, {Row: row("flash_attn_cm_f16"), Key: 64, Val: 96},
 	}
 	for _, v := range variants {

@@ -84,7 +84,7 @@ type point struct {
 	shape  shape
 	n      int
 	tile   kernels.Tile
-	split  kernels.Split
+	split  kernels.CMTile
 }
 
 func (p point) String() string {
@@ -96,7 +96,7 @@ func (p point) String() string {
 	if p.tile != (kernels.Tile{}) {
 		s += "/tile=" + tileName(p.tile)
 	}
-	if p.split != (kernels.Split{}) {
+	if p.split != (kernels.CMTile{}) {
 		s += "/split=" + p.split.String()
 	}
 	return s
@@ -110,7 +110,7 @@ func tileName(t kernels.Tile) string {
 // kernel measures a kernel with each tile or split.
 func (d *device) kernel(ctx context.Context, o *options, out io.Writer, best *summary, p point) error {
 	k := kernelOps[p.kernel]
-	tiles, splits := []kernels.Tile{{}}, []kernels.Split{{}}
+	tiles, splits := []kernels.Tile{{}}, []kernels.CMTile{{}}
 	if k.teams {
 		tiles = o.tiles()
 	}
@@ -188,7 +188,7 @@ func (d *device) measure(ctx context.Context, o *options, p point) ([]sample, er
 	}
 	turn := 0
 	record := func(r *kernels.Recorder) error {
-		r.Tile, r.Split, r.RunSplit, r.Role = p.tile, p.split, o.run, kernels.Decode
+		r.Tile, r.CMTile, r.CMAttn, r.Role = p.tile, p.split, o.run, kernels.Decode
 		room, quarter := uint64(o.room), o.room/4
 		r.Scratch = kernels.Scratch{Address: d.rest.Address + uint64(d.rest.Bytes-d.scratch), Bytes: d.scratch}
 		at := d.rest.Address + 3*room

@@ -37,7 +37,7 @@ type options struct {
 	rows, team, unr []int
 	lanes           []int
 	positions       int
-	run             kernels.RunSplit
+	run             kernels.CMAttn
 	ahead           int   // MiB
 	memory          int64 // bytes
 	count           int
@@ -49,9 +49,9 @@ type options struct {
 	gridGroups      []int  // none: no barriers are measured
 	gridKiB         []int
 	gridPhases      int
-	splits          []kernels.Split // of products in halves; zero: the engine's choice
-	room            int64           // bytes each of X, its scales, other outputs, memory of the recorder, and an output
-	halves          int64           // bytes of a recorder's scratch beside X
+	splits          []kernels.CMTile // of products in halves; zero: the engine's choice
+	room            int64            // bytes each of X, its scales, other outputs, memory of the recorder, and an output
+	halves          int64            // bytes of a recorder's scratch beside X
 }
 
 // shape is a matrix of M rows of K values.
@@ -145,7 +145,7 @@ func parse(args []string, errw io.Writer) (*options, error) {
 			errs[11] = fmt.Errorf("-run: found %q, wanted one as 4x1: %w", *runs, err)
 		}
 	}
-	o.splits = []kernels.Split{{}}
+	o.splits = []kernels.CMTile{{}}
 	if *splits != "" {
 		o.splits, errs[10] = list(*splits, parseSplit)
 	}
@@ -226,8 +226,8 @@ func parseShape(s string) (shape, error) {
 	return shape{}, fmt.Errorf("shape: found %q, wanted one as 4096x14336", s)
 }
 
-// parseSplit reads what [kernels.Split.String] writes; "": the engine's choice.
-func parseSplit(text string) (s kernels.Split, err error) {
+// parseSplit reads what [kernels.CMTile.String] writes; "": the engine's choice.
+func parseSplit(text string) (s kernels.CMTile, err error) {
 	if text == "" {
 		return s, nil
 	}

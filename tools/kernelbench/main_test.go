@@ -115,7 +115,7 @@ func TestCommandLine(t *testing.T) {
 	}
 	for _, text := range []string{"", "128x64x64x32", "128x128x64x64x32x2h", "128x128x64x64x64x1w", "128x128x64x64x32x2hw"} {
 		s, err := parseSplit(text)
-		if err != nil || s != (kernels.Split{}) && s.String() != text {
+		if err != nil || s != (kernels.CMTile{}) && s.String() != text {
 			t.Errorf("-split %q: %v, error %v", text, s, err)
 		}
 	}

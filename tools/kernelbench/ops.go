@@ -249,8 +249,8 @@ func title(name string) string {
 }
 
 // fits says why the device can't have a split.
-func (d *device) fits(s kernels.Split) error {
-	if s == (kernels.Split{}) {
+func (d *device) fits(s kernels.CMTile) error {
+	if s == (kernels.CMTile{}) {
 		return nil
 	}
 	l := &d.dev.Physical.Limits

@@ -16,14 +16,14 @@ type summary struct {
 
 type tileRate struct {
 	tile  kernels.Tile
-	split kernels.Split
+	split kernels.CMTile
 	rates []float64 // of the ceiling
 	work  float64   // TFLOP/s at the ceiling, 0 where that is not what counts
 }
 
 func (s *summary) add(p point, rate, work float64) {
 	tile, split := p.tile, p.split
-	p.tile, p.split = kernels.Tile{}, kernels.Split{}
+	p.tile, p.split = kernels.Tile{}, kernels.CMTile{}
 	if s.tiles == nil {
 		s.tiles = map[point][]tileRate{}
 	}
@@ -58,7 +58,7 @@ func (s *summary) print(w io.Writer) {
 			if t.tile != (kernels.Tile{}) {
 				fmt.Fprintf(w, "  %s", tileName(t.tile))
 			}
-			if t.split != (kernels.Split{}) {
+			if t.split != (kernels.CMTile{}) {
 				fmt.Fprintf(w, "  %s", t.split)
 			}
 			fmt.Fprintf(w, " %5.1f %%", 100*median(t))
