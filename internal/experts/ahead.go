@@ -27,11 +27,11 @@ type ahead struct {
 type aheadLayer struct {
 	Layer
 	after   kernels.Quantised // inputs, quantized by earlier commands, that the layer's command buffer reads
-	closed  int             // index of the layer's command buffer among those closed in this step
-	value   uint64          // timeline value of the layer's submission; 0: not submitted
-	counted bool            // the cache policies have been told which experts the layer used
-	skipped bool            // the device skipped the layer, and it is not submitted again yet
-	bytes   int64           // bytes of weights that the layer's command buffer reads; set when the layer is skipped
+	closed  int               // index of the layer's command buffer among those closed in this step
+	value   uint64            // timeline value of the layer's submission; 0: not submitted
+	counted bool              // the cache policies have been told which experts the layer used
+	skipped bool              // the device skipped the layer, and it is not submitted again yet
+	bytes   int64             // bytes of weights that the layer's command buffer reads; set when the layer is skipped
 }
 
 const (

@@ -37,7 +37,7 @@ const partsPerLayer = 3
 // layerParts has, for the first wave of a layer and for its last, the inputs already quantized when it begins, and its work.
 type layerParts struct {
 	wave, last kernels.Quantised // inputs, quantized by earlier commands, that the first and the last wave may read
-	cost       [2]work         // work of the first and of the last wave, if each had all pairs of rows and experts
+	cost       [2]work           // work of the first and of the last wave, if each had all pairs of rows and experts
 }
 
 // work is an amount of memory traffic and arithmetic.

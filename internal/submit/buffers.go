@@ -17,12 +17,12 @@ type buffer struct {
 	query     int               // index of its first timestamp; -1: it has none
 	recording bool              // it has begun, and has not ended
 
-	kept         bool            // it is one of buffers.kept
-	untimed      bool            // kept without timestamps: its time is added to the next timed job
-	reusable     bool            // kept, recorded in full and submitted: it may be submitted again
+	kept         bool              // it is one of buffers.kept
+	untimed      bool              // kept without timestamps: its time is added to the next timed job
+	reusable     bool              // kept, recorded in full and submitted: it may be submitted again
 	after        kernels.Quantised // inputs, quantized by earlier commands, that its commands may read
 	left         kernels.Quantised // quantized inputs that later commands may read
-	bytes, flops float64         // work of its commands
+	bytes, flops float64           // work of its commands
 }
 
 // Open opens a temporary command buffer, which runs after all commands recorded before.
