@@ -60,7 +60,7 @@ func commandsIn(page, text string) (commands []command, outputs []string) {
 		switch {
 		case strings.HasPrefix(line, "```"):
 			fence, language = !fence, strings.TrimPrefix(line, "```")
-		case fence && language == "go":
+		case fence && language != "": // no shell
 		case !indented && !fence:
 			end()
 			last = nil
