@@ -11,6 +11,7 @@ import (
 	"leat/internal/experts"
 	"leat/internal/kernels"
 	"leat/internal/plan"
+	"leat/internal/record"
 	"leat/internal/weights"
 	"leat/shaders"
 )
@@ -87,7 +88,7 @@ func (p *pass) layer(i int) error {
 	ops := p.s.ops[i]
 	for len(ops) > 0 && p.s.frame.AtHand.N > 0 { // no rows at hand: no row wants a result
 		n := 0
-		for n < len(ops) && ops[n].Kind != arch.Experts && ops[n].Kind != arch.KeepAsked {
+		for n < len(ops) && !ofAllRows(ops[n].Kind) {
 			n++
 		}
 		if err := p.recordSpans(i, ops[:n]); err != nil {
@@ -125,12 +126,26 @@ func (p *pass) recordSpans(i int, ops []arch.Op) error {
 	return nil
 }
 
-// recordAllRows records an operation of unit i that needs all rows at once: [arch.Experts], or [arch.KeepAsked].
+// ofAllRows reports whether an operation needs all rows at once: those that carry a sequence's state from row to row read it once, from
+// before the step, so that all rows of a sequence must be in one dispatch.
+func ofAllRows(k arch.Kind) bool {
+	return k == arch.Experts || k == arch.KeepAsked || k == arch.SSMConv || k == arch.GatedDeltaNet
+}
+
+// recordAllRows records an operation of unit i for which [ofAllRows] holds.
 func (p *pass) recordAllRows(i int, o *arch.Op) error {
-	if o.Kind == arch.KeepAsked {
+	switch o.Kind {
+	case arch.KeepAsked:
 		return p.keepAsked(o.Values)
+	case arch.Experts:
+		return p.s.experts.Run(experts.Layer{Unit: i, Layer: p.s.Plan.Units[i].Layer, Op: o})
 	}
-	return p.s.experts.Run(experts.Layer{Unit: i, Layer: p.s.Plan.Units[i].Layer, Op: o})
+	if p.s.queue.Commands.Again() {
+		return nil
+	}
+	f := &p.s.frame
+	f.Take(record.Rows{N: f.AtHand.N, Role: Prompt}) // these have one variant, whatever the role
+	return f.Op(o)
 }
 
 // keepAsked gathers the values of the rows that want logits, and goes on with only these rows; without Batch.Keeps it goes on with all rows.
