@@ -85,7 +85,7 @@ func TestMeasuringInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	err := f.once(ctx, a, newTalk(t, engine.Options{}).model, &conv, func() *predictor { cancel(); return nil })
-	if code := a.report(ctx, err); code != exitInterrupted || out.Len() == 0 || !strings.Contains(errw.String(), "tok/s") {
+	if code := a.report(ctx, err); code != exitInterrupted || out.Len() == 0 || !strings.Contains(errw.String(), "decode 2 tokens at ") {
 		t.Errorf("exit code %d, %q, %q", code, out.String(), errw.String())
 	}
 }
