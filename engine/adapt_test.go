@@ -97,10 +97,7 @@ func TestShrink(t *testing.T) {
 // prefillAndDecode runs most of ids as a prompt, the rest one by one, and returns all logits.
 func prefillAndDecode(t *testing.T, m *engine.Model, ids []token.ID) []float32 {
 	t.Helper()
-	s, err := m.NewSession()
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := newSession(t, m)
 	defer s.Close()
 	var all []float32
 	row, err := s.Forward(context.Background(), ids[:25])

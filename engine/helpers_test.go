@@ -180,13 +180,20 @@ func loadKV(t testing.TB, path string, o engine.Setup) (*engine.Model, bool) {
 	return load(t, path, o), true
 }
 
-// logits runs ids through a fresh session and returns all rows, shape (T, V).
-func logits(t testing.TB, m *engine.Model, ids []token.ID) []float32 {
+// newSession opens a session, for the caller to close.
+func newSession(t testing.TB, m *engine.Model) *engine.Session {
 	t.Helper()
 	s, err := m.NewSession()
 	if err != nil {
 		t.Fatal(err)
 	}
+	return s
+}
+
+// logits runs ids through a fresh session and returns all rows, shape (T, V).
+func logits(t testing.TB, m *engine.Model, ids []token.ID) []float32 {
+	t.Helper()
+	s := newSession(t, m)
 	defer s.Close()
 	var all []float32
 	for row, err := range s.Logits(context.Background(), ids) {
@@ -201,10 +208,7 @@ func logits(t testing.TB, m *engine.Model, ids []token.ID) []float32 {
 // decoded are the logits after each of ids, each of which is given alone, as sampled tokens are.
 func decoded(t testing.TB, m *engine.Model, ids []token.ID) []float32 {
 	t.Helper()
-	s, err := m.NewSession()
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := newSession(t, m)
 	defer s.Close()
 	var all []float32
 	for i := range ids {

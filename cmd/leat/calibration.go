@@ -235,11 +235,7 @@ func (f *modelFlags) newPredictor(ctx context.Context, a *app, arg string, may f
 }
 
 func (f *modelFlags) speedsFor(ctx context.Context, a *app, arg string, may func() error) (s predict.Speeds, err error) {
-	path, err := modelPath(arg)
-	if err != nil {
-		return s, err
-	}
-	m, err := pack.Open(path)
+	m, _, err := openModel(arg)
 	if err != nil {
 		return s, err
 	}

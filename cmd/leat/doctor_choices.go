@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"text/tabwriter"
 
-	"leat/decompose/pack"
 	"leat/gguf"
 	"leat/internal/arch"
 	"leat/internal/kernels"
@@ -36,11 +35,7 @@ const explainedRows = 512
 
 // explainKernels prints by which kernels a device runs a model, and why not by others: nothing is computed, and no weights are read.
 func (a *app) explainKernels(model, device string, asJSON bool) error {
-	path, err := modelPath(model)
-	if err != nil {
-		return err
-	}
-	m, err := pack.Open(path)
+	m, path, err := openModel(model)
 	if err != nil {
 		return err
 	}

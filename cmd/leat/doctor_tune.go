@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"leat/decompose/pack"
 	"leat/internal/arch"
 	"leat/internal/calibrate"
 	"leat/internal/kernels"
@@ -94,11 +93,7 @@ func (t *kernelTuning) printGain(g calibrate.Gain) {
 
 // productsOf lists what a model multiplies.
 func productsOf(a *app, arg string) ([]calibrate.Product, error) {
-	path, err := modelPath(arg)
-	if err != nil {
-		return nil, err
-	}
-	m, err := pack.Open(path)
+	m, _, err := openModel(arg)
 	if err != nil {
 		return nil, err
 	}

@@ -28,6 +28,15 @@ func wants(names ...string) cobra.PositionalArgs {
 	}
 }
 
+// openModel opens what a MODEL argument means, and says where it lies.
+func openModel(arg string) (m *pack.Model, path string, err error) {
+	if path, err = modelPath(arg); err != nil {
+		return nil, "", err
+	}
+	m, err = pack.Open(path)
+	return m, path, err
+}
+
 // modelPath is the file or folder that a MODEL argument means; it exists. A folder that is
 // really named demo is reached as ./demo.
 func modelPath(arg string) (string, error) {

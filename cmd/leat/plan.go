@@ -130,11 +130,7 @@ func (f *planFlags) run(ctx context.Context, a *app, arg string) error {
 	if err := f.check(); err != nil {
 		return err
 	}
-	path, err := modelPath(arg)
-	if err != nil {
-		return err
-	}
-	m, err := pack.Open(path)
+	m, path, err := openModel(arg)
 	if err != nil {
 		return err
 	}
