@@ -55,7 +55,7 @@ func TestDisable(t *testing.T) {
 }
 
 // kernelSet is what the choice of kernels goes by.
-type kernelSet struct{ few, bytes, matrices, int64, subgroups bool }
+type kernelSet struct{ few, bytes, matrices, persistent, int64, subgroups bool }
 
 func kernelsWithout(t *testing.T, set []string) kernelSet {
 	t.Helper()
@@ -64,7 +64,7 @@ func kernelsWithout(t *testing.T, set []string) kernelSet {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return kernelSet{kernels.Few(p, f), kernels.Bytes(p, f), kernels.Matrices(p, f), f.Int64, f.SubgroupArithmetic}
+	return kernelSet{kernels.Few(p, f), kernels.Bytes(p, f), kernels.Matrices(p, f), f.Persistent, f.Int64, f.SubgroupArithmetic}
 }
 
 func testDisable(t *testing.T, g golden, set []string) {

@@ -23,8 +23,8 @@ type Tuning struct {
 	Limits       Limits        // to try how a slower machine would do
 
 	// How the device is used.
-	Disable  []string // features not to use: "fp16", "int8", "subgroup", "coopmat", "int64"
-	Enable   []string // features that a CPU is not asked for because they are slow on it: "coopmat"
+	Disable  []string // features not to use: "fp16", "int8", "subgroup", "coopmat", "int64", "persistent"
+	Enable   []string // features that a CPU is not asked for because they are slow on it: "coopmat", "persistent"
 	Discrete bool     // upload weights even where the device shares its memory with the host
 	OneQueue bool     // upload on the compute queue even where there is a transfer queue
 

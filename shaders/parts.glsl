@@ -1,4 +1,4 @@
-// Weights of super-blocks by parts, for mul_mat_vec_int8. A part is 64 values, a quarter of a block; a lane's parts are all the same
+// Weights of super-blocks by parts, for mul_mat_vec_int8 and mul_mat_vec_persistent. A part is 64 values, a quarter of a block; a lane's parts are all the same
 // quarter, as TEAM is a multiple of 8, and stand at a constant distance, so that addresses are made once a row. Types give
 //   Weights weights_at(uvec2 row)          where the lane's first part is
 //   Part load_part(Weights w, uint u)      the bytes of its u-th part, loads alone
@@ -88,7 +88,7 @@ float dot_part(Part b, Weights w, X64 x)
 }
 #endif
 
-#if defined(TYPE_Q3_K) // four runs of 16, 32 values apart
+#if defined(TYPE_Q3_K) || defined(TYPE_Q6_K) // four runs of 16, 32 values apart
 struct Words5 {
     uint w[5];
 };
@@ -180,6 +180,58 @@ float dot_part(Part b, Weights w, X64 x)
         sum += uintBitsToFloat(x.s[r].x) * float(scale * (dot16(q[r], x.q[r]) - 4 * ones_of(x.s[r].y)));
     }
     return unpackHalf2x16(b.s[3] >> w.cut).x * sum;
+}
+#endif
+
+#if defined(TYPE_Q6_K) // low 4 bits[128], upper 2 bits[64], scales[16] signed, d f16
+#define BLOCK_BYTES 210
+const uint STEP = APART * BLOCK_BYTES / 4; // words: a multiple of 2 blocks
+
+struct Weights { // rounded down to a word; what was cut off, in bits: 0 or 16
+    uvec2 low, high, scales, d;
+    uint cut;
+};
+
+struct Part {
+    Words5 q0, q1, h;
+    uint s[3], d;
+};
+
+Weights weights_at(uvec2 row)
+{
+    uvec2 block = advance(row, member / 4, BLOCK_BYTES);
+    uint cut = block.x & 2, n = member / 2 % 2, h = member % 2;
+    block.x &= ~3u;
+    return Weights(advance(block, 1, n * 64 + h * 16), advance(block, 1, 128 + n * 32 + h * 16), advance(block, 1, 192 + n * 8), advance(block, 1, 208), 8 * cut);
+}
+
+Part load_part(Weights w, uint u)
+{
+    Part b;
+    b.q0 = five(w.low, u * STEP);
+    b.q1 = five(w.low, u * STEP + 8);
+    b.h = five(w.high, u * STEP);
+    [[unroll]] for (uint i = 0; i < 3; i++)
+        b.s[i] = Words(w.scales).w[u * STEP + i];
+    b.d = Words(w.d).w[u * STEP];
+    return b;
+}
+
+float dot_part(Part b, Weights w, X64 x)
+{
+    uint half_of = member % 2;
+    uvec4 q0 = four(b.q0, w.cut), q1 = four(b.q1, w.cut), h = four(b.h, w.cut), q[4];
+    q[0] = (q0 & 0x0f0f0f0fu) | (h & 0x03030303u) << 4;
+    q[1] = (q1 & 0x0f0f0f0fu) | (h & 0x0c0c0c0cu) << 2;
+    q[2] = ((q0 >> 4) & 0x0f0f0f0fu) | (h & 0x30303030u);
+    q[3] = ((q1 >> 4) & 0x0f0f0f0fu) | ((h >> 2) & 0x30303030u);
+    uint s[2] = {from_bit(b.s[0], b.s[1], w.cut), from_bit(b.s[1], b.s[2], w.cut)};
+    float sum = 0;
+    [[unroll]] for (uint r = 0; r < 4; r++) {
+        int scale = bitfieldExtract(int(s[r / 2]) >> (8 * half_of), int(r % 2 * 16), 8);
+        sum += uintBitsToFloat(x.s[r].x) * float(scale * (dot16(q[r], x.q[r]) - 32 * ones_of(x.s[r].y)));
+    }
+    return unpackHalf2x16(b.d >> w.cut).x * sum;
 }
 #endif
 

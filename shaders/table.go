@@ -52,22 +52,23 @@ const (
 
 // The variants of a kernel.
 const (
-	FP32     = "fp32"     // needs nothing optional; batch-invariant per row
-	Int8     = "int8"     // X quantised to bytes by quantize_q8
-	Longs    = "longs"    // int8 with loads of 64 bits and products by 32-bit integers, for CPUs
-	Straight = "straight" // longs without a loop, for CPUs
-	Turned   = "rope"     // int8 of queries, keys and values, turned and in the KV cache
-	Wide     = "wide"     // fp32 sums of 16-byte loads
-	Q8       = "q8"       // the output as bytes too, as quantize_q8 makes them
-	Split    = "split"    // parts of the positions side by side
-	Joined   = "joined"   // split, with the parts put together by the last workgroup to end
-	Join     = "join"     // what split left, put together
-	KV       = "kv"       // the output into the KV cache
-	NormKV   = "norm_kv"  // kv behind an rms_norm of each head
-	CM       = "cm"       // products of cooperative matrices
-	BlocksCM = "q_cm"     // cm of weights in blocks, decoded on their way into the product
-	Held     = "held"     // a row's values in the registers of few lanes
-	Routed   = "routed"   // behind the norm and the router's product that make the scores
+	FP32       = "fp32"       // needs nothing optional; batch-invariant per row
+	Int8       = "int8"       // X quantised to bytes by quantize_q8
+	Longs      = "longs"      // int8 with loads of 64 bits and products by 32-bit integers, for CPUs
+	Straight   = "straight"   // longs without a loop, for CPUs
+	Persistent = "persistent" // int8 by workgroups that make outputs turn by turn
+	Turned     = "rope"       // int8 of queries, keys and values, turned and in the KV cache
+	Wide       = "wide"       // fp32 sums of 16-byte loads
+	Q8         = "q8"         // the output as bytes too, as quantize_q8 makes them
+	Split      = "split"      // parts of the positions side by side
+	Joined     = "joined"     // split, with the parts put together by the last workgroup to end
+	Join       = "join"       // what split left, put together
+	KV         = "kv"         // the output into the KV cache
+	NormKV     = "norm_kv"    // kv behind an rms_norm of each head
+	CM         = "cm"         // products of cooperative matrices
+	BlocksCM   = "q_cm"       // cm of weights in blocks, decoded on their way into the product
+	Held       = "held"       // a row's values in the registers of few lanes
+	Routed     = "routed"     // behind the norm and the router's product that make the scores
 
 	// Of tile_f16: what is brought into tiles is made on the way.
 	Norm = "norm"   // by rms_norm
@@ -177,6 +178,9 @@ const StraightBits = 22
 // straightTypes are those of straight.
 var straightTypes = []gguf.Type{gguf.Q4_0, gguf.Q8_0, gguf.Q4_K, gguf.Q5_K, gguf.Q6_K}
 
+// PersistentTypes are those of persistent: super-blocks, of which it takes 64 values at a time.
+var PersistentTypes = []gguf.Type{gguf.Q4_K, gguf.Q5_K, gguf.Q6_K}
+
 // PartTypes are super-blocks of which int8 takes 64 values at a time.
 var PartTypes = []gguf.Type{gguf.Q3_K, gguf.Q4_K, gguf.Q5_K, gguf.IQ4_XS}
 
@@ -197,6 +201,7 @@ var families = []family{
 	{op: "mul_mat_vec", variant: Int8, needs: Subgroups | IntDot, args: MulMatTeamArgs{}, types: blockTypes, spec: team(1, 32, 2)},
 	{op: "mul_mat_vec", variant: Longs, source: "mul_mat_vec_int8", needs: Subgroups | IntDot | Int64, args: MulMatTeamArgs{}, types: blockTypes, spec: team(1, 32, 2), extra: []string{"LONGS"}},
 	{op: "mul_mat_vec", variant: Straight, needs: Subgroups | IntDot | Int64, args: MulMatStraightArgs{}, types: straightTypes, spec: team(1, 32, 2), extra: []string{fmt.Sprintf("STRAIGHT_BITS=%d", StraightBits)}},
+	{op: "mul_mat_vec", variant: Persistent, needs: Subgroups | IntDot, args: MulMatTeamArgs{}, types: PersistentTypes, spec: team(1, 32, 2), extra: []string{"HOLD_MOST=2"}},
 	{op: "mul_mat_vec", variant: Turned, source: "mul_mat_vec_int8", needs: Subgroups | IntDot, args: MulMatRopeArgs{}, types: blockTypes, spec: teamRope(), extra: []string{"ROPE"}},
 	{op: "mul_mat_vec", variant: Wide, needs: Subgroups, args: MulMatTeamArgs{}, types: floatTypes, spec: team(1, 32, 2)},
 	{op: "quantize_q8", args: QuantizeQ8Args{}},

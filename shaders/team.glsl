@@ -51,9 +51,20 @@ const uint SUMS = NUM_ROWS * NUM_COLS;
 const uint TEAMS = LANES / TEAM;
 const uint SHARE = PAIRS ? NUM_ROWS / 2 : NUM_ROWS; // rows of the output that a team makes
 const uint MAX_SUBGROUPS = LANES / 4;
-shared float partial[SUMS * MAX_SUBGROUPS]; // (SUMS, subgroups), where a team is more than one
 
-const uint OUTS = TEAMS * SHARE; // rows of the output that a workgroup makes
+// OUTS are the rows of the output that a workgroup makes in one place. With PERSISTENT it makes them in STRETCH turns, as many as bytes need for a block.
+// partial (SUMS, subgroups) is where a team is more than one subgroup.
+#ifdef PERSISTENT
+const uint STRETCH = BYTES ? (TEAMS * SHARE < 32 ? 32 / (TEAMS * SHARE) : 1) : 1; // no &&: glslc loses it
+const uint OUTS = TEAMS * SHARE * STRETCH;
+shared float partial[2 * SUMS * MAX_SUBGROUPS]; // while one half is read, the next is written
+uint partial0;                                  // where the turn's half begins
+#define PARTIAL(i) partial[partial0 + (i)]
+#else
+shared float partial[SUMS * MAX_SUBGROUPS];
+const uint OUTS = TEAMS * SHARE;
+#define PARTIAL(i) partial[i]
+#endif
 const uint Q8_LANES = BYTES ? LANES : 1;
 #include "q8.glsl"
 shared float outs[BYTES ? OUTS * NUM_COLS : 1];
@@ -166,7 +177,7 @@ void meet()
     if (gl_SubgroupInvocationID == 0)
         [[unroll]] for (uint r = 0; r < NUM_ROWS; r++)
             [[unroll]] for (uint c = 0; c < NUM_COLS; c++)
-                partial[(r * NUM_COLS + c) * MAX_SUBGROUPS + gl_SubgroupID] = acc[r][c];
+                PARTIAL((r * NUM_COLS + c) * MAX_SUBGROUPS + gl_SubgroupID) = acc[r][c];
     barrier();
 }
 
@@ -177,7 +188,7 @@ float total(uint r, uint c)
     uint parts = TEAM / gl_SubgroupSize;
     float sum = 0;
     for (uint p = 0; p < parts; p++)
-        sum += partial[(r * NUM_COLS + c) * MAX_SUBGROUPS + lane / TEAM * parts + p];
+        sum += PARTIAL((r * NUM_COLS + c) * MAX_SUBGROUPS + lane / TEAM * parts + p);
     return sum;
 }
 

@@ -111,6 +111,7 @@ func (p *PhysicalDevice) queryFeatures() {
 	f.IntDotProduct = c.dot.ShaderIntegerDotProduct.Bool()
 	f.SubgroupSizeControl = c.size.SubgroupSizeControl.Bool() && p.Limits.SubgroupMax > 0
 	f.CooperativeMatrix = c.coop.CooperativeMatrix.Bool() && c.v12.VulkanMemoryModel.Bool() && c.v12.VulkanMemoryModelDeviceScope.Bool() && f.Float16 && f.Storage16
+	f.Persistent = true
 	f.FlexibleMatrix = f.CooperativeMatrix && c.coop2.CooperativeMatrixFlexibleDimensions.Bool()
 	if f.CooperativeMatrix {
 		p.queryMatrices()
@@ -185,10 +186,10 @@ func (p *PhysicalDevice) Multiplies(f Features, m CooperativeMatrix) bool {
 }
 
 // Enabled names what DeviceOptions.Enable knows, for usage texts.
-func Enabled() []string { return []string{"coopmat"} }
+func Enabled() []string { return []string{"coopmat", "persistent"} }
 
-// Choose gives the features to open p with: all that serve, less the groups of disable. Cooperative matrices serve a GPU; on a CPU
-// they are slower than other kernels, and tests alone name them in enable.
+// Choose gives the features to open p with: all that serve, less the groups of disable. Cooperative matrices and
+// persistent workgroups serve a GPU; on a CPU they are slower than what does without, and wanted by tests alone, which name them in enable.
 func (p *PhysicalDevice) Choose(disable, enable []string) (Features, error) {
 	for _, n := range enable {
 		if !slices.Contains(Enabled(), n) {
@@ -200,12 +201,15 @@ func (p *PhysicalDevice) Choose(disable, enable []string) (Features, error) {
 		f.FlexibleMatrix = false // no GPU needs it for the size that kernels have
 		f.CooperativeMatrix = f.CooperativeMatrix && p.Type != CPU
 	}
+	if !slices.Contains(enable, "persistent") {
+		f.Persistent = f.Persistent && p.Type != CPU
+	}
 	return f.Without(disable)
 }
 
 // Disabled names what DeviceOptions.Disable knows, for usage texts.
 func Disabled() []string {
-	return []string{"fp16", "int8", "subgroup", "coopmat", "int64"}
+	return []string{"fp16", "int8", "subgroup", "coopmat", "int64", "persistent"}
 }
 
 // Without gives f less the named groups.
@@ -223,6 +227,8 @@ func (f Features) Without(names []string) (Features, error) {
 			f.CooperativeMatrix, f.FlexibleMatrix = false, false
 		case "int64":
 			f.Int64 = false
+		case "persistent":
+			f.Persistent = false
 		default:
 			return f, fmt.Errorf("disable %q: no such feature among %v", n, Disabled())
 		}

@@ -122,6 +122,7 @@ type Features struct {
 	SubgroupSizeControl  bool
 	CooperativeMatrix    bool // KHR, with the 16-bit floats and the memory model it is of use with
 	FlexibleMatrix       bool // NV2: of more sizes
+	Persistent           bool // it runs many workgroups side by side: some kernels have few that go on to other outputs
 	Synchronization2     bool
 	MemoryBudget         bool // the driver says what is free
 	MemoryPriority       bool

@@ -24,7 +24,7 @@ type Products struct {
 }
 
 // productVariants are the ways to record [Products], the best first.
-var productVariants = []*variant[Products]{&straightProduct, &longsProduct, &int8Product, &wideProduct, &blocksProduct, &tilesProduct, &vecProduct, &matProduct}
+var productVariants = []*variant[Products]{&persistentProduct, &straightProduct, &longsProduct, &int8Product, &wideProduct, &blocksProduct, &tilesProduct, &vecProduct, &matProduct}
 
 // Multiply records products by the first variant that fits. done is false, and nothing is recorded, if none computes them as one; for a single
 // matrix without bias, residual and GLU one always fits.

@@ -42,6 +42,8 @@ func hasTeam(variant string, t gguf.Type) bool {
 		return teamVariants[t] == shaders.Wide
 	case shaders.Straight:
 		return straightSteps[t] > 0
+	case shaders.Persistent:
+		return persistentType(t)
 	}
 	return teamVariants[t] == shaders.Int8
 }
@@ -74,6 +76,9 @@ func teamChoice(r *Recorder, variant string, t gguf.Type, glu, n, m, k uint32) c
 			cols = 1
 		}
 		return choice{op: "mul_mat_vec", variant: variant, typed: true, typ: t, cols: cols, glu: glu, tile: tile}
+	}
+	if variant == shaders.Persistent {
+		return choice{op: "mul_mat_vec", variant: variant, typed: true, typ: t, cols: cols, glu: glu, tile: persistentTile(tile, glu, k/persistentPart)}
 	}
 	if tile == (Tile{}) {
 		tile = r.k.tuned.Load().tile(t, pairs(glu), k)
@@ -137,6 +142,11 @@ func recordTeam(r *Recorder, p *Products, variant string) error {
 
 // MulMatTeam records one mul_mat_vec in teams of a variant. glu is the GLU constant, see [shaders.MulMatTeamArgs].
 func MulMatTeam(r *Recorder, variant string, t gguf.Type, glu uint32, a shaders.MulMatTeamArgs) error {
+	return mulMatTeam(r, variant, t, glu, persistentGroups, a)
+}
+
+// mulMatTeam is MulMatTeam; groups bounds the workgroups of mul_mat_vec_persistent.
+func mulMatTeam(r *Recorder, variant string, t gguf.Type, glu, groups uint32, a shaders.MulMatTeamArgs) error {
 	if a.M0 == 0 || a.N == 0 {
 		return nil
 	}
@@ -149,14 +159,9 @@ func MulMatTeam(r *Recorder, variant string, t gguf.Type, glu uint32, a shaders.
 	}
 	m := a.M0 + a.M1 + a.M2
 	c.choice = teamChoice(r, variant, t, glu, a.N, outRows(glu, a.M0, a.M1, a.M2), a.K)
-	if c.shape(c.tile, glu, c.cols, r.k.dev.Physical.Limits.MaxWorkgroupInvocations); c.err != nil {
+	workgroups := teamWorkgroups(&c, glu, groups, &a, r.k.dev.Physical.Limits.MaxWorkgroupInvocations)
+	if c.err != nil {
 		return c.err
-	}
-	workgroups := a.Workgroups(glu != shaders.NoGLU, c.tile.outputs(glu), c.cols)
-	if variant == shaders.Straight {
-		if checkStraight(&c, c.tile, a.K, workgroups); c.err != nil {
-			return c.err
-		}
 	}
 	b, err := r.get(c.choice)
 	if err != nil {
@@ -171,6 +176,24 @@ func MulMatTeam(r *Recorder, variant string, t gguf.Type, glu uint32, a shaders.
 		return dispatch(r, &c, b, &straight, workgroups, &touched, co)
 	}
 	return dispatch(r, &c, b, &a, workgroups, &touched, co)
+}
+
+// teamWorkgroups checks the tile of a choice and counts its workgroups, of at most so many lanes; groups bounds those of mul_mat_vec_persistent.
+func teamWorkgroups(c *check, glu, groups uint32, a *shaders.MulMatTeamArgs, lanes uint32) uint64 {
+	if c.variant == shaders.Persistent {
+		if checkPersistent(c, c.tile, glu, a.K, lanes); c.err != nil {
+			return 0
+		}
+		return persistentWorkgroups(a.Workgroups(glu != shaders.NoGLU, persistentOutputs(c.tile, glu), c.cols), uint64(groups))
+	}
+	if c.shape(c.tile, glu, c.cols, lanes); c.err != nil {
+		return 0
+	}
+	n := a.Workgroups(glu != shaders.NoGLU, c.tile.outputs(glu), c.cols)
+	if c.variant == shaders.Straight {
+		checkStraight(c, c.tile, a.K, n)
+	}
+	return n
 }
 
 // checkTeam checks addresses and strides of a mul_mat_vec in teams.

@@ -41,6 +41,17 @@ func (t *team) matrix(j *job, row *shaders.Kernel, m int) (w, bias uint64, y ref
 	return j.addr(at), j.addr(j.mat(b)), y, nil
 }
 
+// fewGroups are the workgroups of mul_mat_vec_persistent in all cases: some outputs come in later turns.
+const fewGroups = 5
+
+// multiplyTeam records a mul_mat_vec in teams, a mul_mat_vec_persistent by fewGroups.
+func multiplyTeam(r *kernels.Recorder, row *shaders.Kernel, glu uint32, a shaders.MulMatTeamArgs) error {
+	if row.Variant == shaders.Persistent {
+		return kernels.MulMatPersistent(r, row.Type, glu, fewGroups, a)
+	}
+	return kernels.MulMatTeam(r, row.Variant, row.Type, glu, a)
+}
+
 // siblings are up to three matrices that share X; the second has no bias.
 func siblings(row *shaders.Kernel, m [3]int, k, n int, tile kernels.Tile) Case {
 	return Case{
@@ -75,7 +86,7 @@ func siblings(row *shaders.Kernel, m [3]int, k, n int, tile kernels.Tile) Case {
 			a.M0, a.M1, a.M2, a.DstStride = uint32(m[0]), uint32(m[1]), uint32(m[2]), uint32(m[0])
 			j.record = func(r *kernels.Recorder) error {
 				r.Tile = tile
-				return kernels.MulMatTeam(r, row.Variant, row.Type, shaders.NoGLU, *a)
+				return multiplyTeam(r, row, shaders.NoGLU, *a)
 			}
 			return nil
 		},
@@ -104,7 +115,7 @@ func residual(row *shaders.Kernel, m, k, n int, tile kernels.Tile) Case {
 			a.Residual, a.ResidualStride = a.Dst0, a.DstStride
 			j.record = func(r *kernels.Recorder) error {
 				r.Tile = tile
-				return kernels.MulMatTeam(r, row.Variant, row.Type, shaders.NoGLU, a)
+				return multiplyTeam(r, row, shaders.NoGLU, a)
 			}
 			return nil
 		},
@@ -135,7 +146,7 @@ func gates(row *shaders.Kernel, m, k, n int, bytes bool, tile kernels.Tile) Case
 			}
 			j.record = func(r *kernels.Recorder) error {
 				r.Tile = tile
-				return kernels.MulMatTeam(r, row.Variant, row.Type, glu, a)
+				return multiplyTeam(r, row, glu, a)
 			}
 			return nil
 		},
@@ -185,7 +196,7 @@ func gatesSameBits(row *shaders.Kernel) Case {
 			}
 			j.record = func(r *kernels.Recorder) error {
 				return all(runs, func(a shaders.MulMatTeamArgs) error {
-					return kernels.MulMatTeam(r, row.Variant, row.Type, shaders.GLUBytes, a)
+					return multiplyTeam(r, row, shaders.GLUBytes, a)
 				})
 			}
 			return nil

@@ -28,6 +28,10 @@ func vecCases() []Case {
 			cases = append(cases, straightCases(row)...)
 			continue
 		}
+		if k.Variant == shaders.Persistent {
+			cases = append(cases, persistentCases(row)...)
+			continue
+		}
 		for _, cols := range vecLengths(k.Type) {
 			for _, m := range []int{1, 7, 100} {
 				cases = append(cases, vec(row, m, cols, 1, 0, kernels.Tile{}))
@@ -63,6 +67,25 @@ func straightCases(row *shaders.Kernel) []Case {
 	for _, n := range []int{1, 3} {
 		cases = append(cases, siblings(row, [3]int{33, 12, 20}, 512, n, kernels.Tile{}), siblings(row, [3]int{64, 1, 0}, 512, n, kernels.Tile{}), residual(row, 65, 512, n, kernels.Tile{}),
 			gates(row, 65, 512, n, false, kernels.Tile{}), gates(row, 96, 512, n, true, kernels.Tile{}))
+	}
+	return append(cases, gatesSameBits(row))
+}
+
+// persistentCases have rows that end within a lane's share, teams of a part of a subgroup and of several, more turns than one, and
+// more columns than a workgroup has.
+func persistentCases(row *shaders.Kernel) []Case {
+	cases := []Case{vecExtremes(row), vecSameBits(row, 33, 1024), vecSameBits(row, 5, 4096), vec(row, 1, 256, 1, 0, kernels.Tile{}), vec(row, 100, 768, 1, 0, kernels.Tile{}),
+		vec(row, 37, 5632, 1, 0, kernels.Tile{}), vec(row, 65, 1024, 8, 0, kernels.Tile{}), vec(row, 65, 1024, 3, 4, kernels.Tile{})}
+	if slices.Contains([]gguf.Type{gguf.Q4_K, gguf.Q6_K}, row.Type) {
+		for _, tile := range []kernels.Tile{{Team: 8, Lanes: 32}, {Rows: 2, Team: 16, Lanes: 64}, {Team: 64}} {
+			cases = append(cases, vec(row, 37, 1024, 1, 0, tile), vec(row, 1100, 512, 3, 0, tile))
+		}
+		cases = append(cases, vec(row, 900, 256, 1, 0, kernels.Tile{}), vec(row, 900, 256, 11, 4, kernels.Tile{}), siblings(row, [3]int{900, 1, 0}, 256, 1, kernels.Tile{}), residual(row, 900, 256, 3, kernels.Tile{}),
+			gates(row, 32*17, 256, 1, true, kernels.Tile{}))
+	}
+	for _, n := range []int{1, 3} {
+		cases = append(cases, siblings(row, [3]int{33, 12, 20}, 512, n, kernels.Tile{}), residual(row, 65, 512, n, kernels.Tile{}), gates(row, 65, 512, n, false, kernels.Tile{}), gates(row, 96, 512, n, true, kernels.Tile{}),
+			gates(row, 96, 2048, n, true, kernels.Tile{Team: 64}))
 	}
 	return append(cases, gatesSameBits(row))
 }
@@ -175,7 +198,7 @@ func (p *product) record(r *kernels.Recorder, from, n int, dst uint64, stride in
 	if p.q8 == nil {
 		a.X, a.S, a.XStride = p.xAt+uint64(4*from*p.x.Stride), 0, uint32(p.x.Stride)
 	}
-	return kernels.MulMatTeam(r, p.row.Variant, p.row.Type, shaders.NoGLU, a)
+	return multiplyTeam(r, p.row, shaders.NoGLU, a)
 }
 
 // tileName is what a case's shape ends with where it has constants of its own.

@@ -154,13 +154,21 @@ func teamProofs(v *kernels.Variant) []Case {
 		block = 512
 		k = int(v.Tile.Team/8*v.Tile.Unroll*256) / block * block
 	}
-	n, m := int(v.Cols), int(v.Outputs())
+	n, m, short := int(v.Cols), int(v.Outputs()), block
+	if v.Row.Variant == shaders.Persistent { // all of a row, and as little as has the same tile; more places than workgroups
+		short = int(v.Tile.Team*(v.Tile.Unroll-1))*64/block*block + block
+		k = max(short, int(v.Tile.Team*v.Tile.Unroll)*64/block*block)
+		if v.GLU == shaders.GLUBytes {
+			m = max(m, 32)
+		}
+		m *= fewGroups
+	}
 	fewer := n/2 + 1
 	switch {
 	case v.GLU == shaders.GLUFloats:
-		return []Case{gates(v.Row, m+3, k, n, false, v.Tile), gates(v.Row, 3, block, fewer, false, v.Tile)}
+		return []Case{gates(v.Row, m+3, k, n, false, v.Tile), gates(v.Row, 3, short, fewer, false, v.Tile)}
 	case v.GLU == shaders.GLUBytes:
-		return []Case{gates(v.Row, m+32, k, n, true, v.Tile), gates(v.Row, 32, block, fewer, true, v.Tile)}
+		return []Case{gates(v.Row, m+32, k, n, true, v.Tile), gates(v.Row, 32, short, fewer, true, v.Tile)}
 	}
-	return []Case{siblings(v.Row, [3]int{m + 1, 5, 2}, k, n, v.Tile), residual(v.Row, m+3, block, fewer, v.Tile)}
+	return []Case{siblings(v.Row, [3]int{m + 1, 5, 2}, k, n, v.Tile), residual(v.Row, m+3, short, fewer, v.Tile)}
 }

@@ -257,6 +257,7 @@ func TestProofs(t *testing.T) {
 		{Row: q4k, Cols: 8, Tile: kernels.Tile{Rows: 1, Team: 64, Unroll: 2, Lanes: 64}},
 		{Row: q4k, Cols: 1, Tile: kernels.Tile{Rows: 2, Team: 8, Unroll: 2, Lanes: 256}, GLU: shaders.GLUBytes},
 		{Row: f16, Cols: 4, Tile: kernels.Tile{Rows: 2, Team: 64, Unroll: 2, Lanes: 64}, GLU: shaders.GLUFloats},
+		{Row: row("mul_mat_vec_persistent_q4_k"), Cols: 2, Tile: kernels.Tile{Rows: 2, Team: 64, Unroll: 2, Lanes: 128}, GLU: shaders.GLUBytes},
 		{Row: row("mul_mat_vec_rope_q4_k"), Cols: 1, Tile: kernels.Tile{Rows: 1, Team: 64, Unroll: 2, Lanes: 256}, Turning: kernels.Turning{Key: 128, Val: 128, Turns: 128}},
 		{Row: row("mul_mat_vec_rope_q6_k"), Cols: 8, Tile: kernels.Tile{Rows: 4, Team: 128, Unroll: 2, Lanes: 128}, Turning: kernels.Turning{Key: 512, Val: 512, Turns: 64, Neox: true}},
 		{Row: row("mul_mat_vec_rope_q8_0"), Cols: 4, Tile: kernels.Tile{Rows: 4, Team: 32, Unroll: 1, Lanes: 64}, Turning: kernels.Turning{Key: 80, Val: 40, Turns: 20, Floats: true}},

@@ -12,6 +12,7 @@ import (
 var quick = map[string][]string{
 	"get_rows":               {"rows=33 cols=256 scale=3e-05 far=0", "rows=5 cols=4096 scale=1 far=5368709120"},
 	"mul_mat_vec":            {"M=100 K=1024 N=1 gap=0", "M=65 K=1024 N=8 gap=0"},
+	"mul_mat_vec_persistent": {"M=65 K=1024 N=8 gap=0", "M=37 K=5632 N=1 gap=0", "gates, bytes M=96 K=512 N=1"},
 	"mul_mat_vec_rope":       {"qkv heads=4/2 key=64 val=64 turns=64 neox=true kv=F16 K=512 N=3", "qkv heads=3/1 key=80 val=40 turns=20 neox=false kv=F32 K=768 N=1"},
 	"rms_norm_q8":            {"rows=7 cols=4096 gap=4"},
 	"rope_kv_f16":            {"heads=4/2 K=64 V=64 rope=64 neox=true", "heads=3/1 K=80 V=80 rope=20 neox=false"},

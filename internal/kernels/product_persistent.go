@@ -1,0 +1,116 @@
+package kernels
+
+import (
+	"fmt"
+	"slices"
+
+	"leat/gguf"
+	"leat/shaders"
+)
+
+// What mul_mat_vec_persistent takes. There are no more workgroups of it than most devices have at work at once, so each makes
+// outputs turn by turn.
+const (
+	persistentGroups = 528
+	persistentLanes  = 256
+	persistentGates  = 128 // lanes of gates, which have two rows under way
+	persistentPart   = 64  // values of a row that a lane multiplies together
+	persistentMost   = 2   // such parts of a row that a lane should have: it keeps their X in registers
+)
+
+// persistentProduct is int8Product of gates by workgroups that stay: each loads the weights of its next outputs while it multiplies.
+var persistentProduct = variant[Products]{
+	Rule: Rule{
+		Op: "mul_mat_vec", Variant: shaders.Persistent, When: "decode; gates of Q4_K, Q5_K or Q6_K, rows of up to 32768 values",
+		Needs: needsBytes + "; no CPU", lacks: lacksPersistent, kernels: []string{"mul_mat_vec_persistent", "quantize_q8"},
+	},
+	unfit:  unfitPersistent,
+	record: func(r *Recorder, p *Products) error { return recordTeam(r, p, shaders.Persistent) },
+}
+
+// lacksPersistent: a CPU runs one subgroup after another, and gains nothing. No GPU of small workgroups has been measured.
+func lacksPersistent(k *Kernels) string {
+	if lacks := lacksBytes(k); lacks != "" || k.dev.Features.Persistent && k.dev.Physical.Limits.MaxWorkgroupInvocations > persistentLanes {
+		return lacks
+	}
+	return "workgroups that run side by side"
+}
+
+func unfitPersistent(r *Recorder, p *Products) string {
+	switch {
+	case r.Role != Decode:
+		return "rows of a prompt"
+	case !p.GLU:
+		return "no gates"
+	case r.Tile != (Tile{}):
+		return "a tile is given"
+	case r.k.tuned.Load().tile(p.Type, true, p.K) != (Tile{}):
+		return "another tile was faster when tuned"
+	}
+	// For as many columns as any step has: how many share a step must not decide.
+	if t := persistentTile(Tile{}, shaders.GLUFloats, p.K/persistentPart); t.Rows*shaders.FewRows*t.Lanes > persistentSums {
+		return "rows are too long"
+	}
+	return unfitTeam(r, p, shaders.Persistent)
+}
+
+// persistentSums is maxTileSums of mul_mat_vec_persistent, which has the sums of two turns in memory.
+const persistentSums = maxTileSums / 2
+
+// persistentType reports whether there is a mul_mat_vec_persistent for weights of type t.
+func persistentType(t gguf.Type) bool { return slices.Contains(shaders.PersistentTypes, t) }
+
+// persistentTile fills in what is open in t for rows of so many parts: a lane has few, so that all of a row is asked for at once.
+func persistentTile(t Tile, glu, parts uint32) Tile {
+	own, share := Tile{Rows: 1, Team: 8, Lanes: persistentLanes}, uint32(1)
+	if pairs(glu) {
+		own.Rows, own.Lanes, share = 2, persistentGates, persistentMost
+	}
+	for own.Team < 64 && own.Team*share < parts || own.Team*persistentMost < parts && own.Team < maxTileLanes {
+		own.Team *= 2
+	}
+	t = t.or(Tile{Rows: own.Rows, Team: own.Team})
+	return t.or(Tile{Unroll: (parts + t.Team - 1) / t.Team, Lanes: max(own.Lanes, t.Team)})
+}
+
+// persistentWorkgroups are those of so many places for outputs: all have as many turns, or one less.
+func persistentWorkgroups(places, most uint64) uint64 {
+	turns := (places + most - 1) / most
+	if turns == 0 {
+		return 0
+	}
+	return (places + turns - 1) / turns
+}
+
+// persistentOutputs is how many outputs a workgroup makes in one place: with bytes whole blocks.
+func persistentOutputs(t Tile, glu uint32) uint32 {
+	n := t.outputs(glu)
+	if glu == shaders.GLUBytes {
+		n = max(n, q8Block)
+	}
+	return n
+}
+
+// MulMatPersistent is [MulMatTeam] of mul_mat_vec_persistent by at most so many workgroups.
+func MulMatPersistent(r *Recorder, t gguf.Type, glu, groups uint32, a shaders.MulMatTeamArgs) error {
+	return mulMatTeam(r, shaders.Persistent, t, glu, groups, a)
+}
+
+// checkPersistent checks a tile for rows of so many values.
+func checkPersistent(c *check, t Tile, glu, cols, most uint32) {
+	c.most("Tile.Rows", t.Rows, maxTeamRows)
+	if pairs(glu) {
+		c.multiple("Tile.Rows", t.Rows, 2)
+	}
+	c.most("Tile.Unroll", t.Unroll, maxUnroll)
+	c.power("Tile.Lanes", t.Lanes, 32, min(most, maxTileLanes))
+	c.power("Tile.Team", t.Team, minPartTeam, t.Lanes)
+	c.most("Tile.Rows * columns * Tile.Lanes", t.Rows*c.cols*t.Lanes, persistentSums)
+	if n := t.outputs(glu); glu == shaders.GLUBytes && c.err == nil && n%q8Block != 0 && q8Block%n != 0 {
+		c.that(false, "the outputs of a workgroup", n, "whole blocks of 32, or a part of one")
+	}
+	parts := cols / persistentPart
+	if want := (parts + t.Team - 1) / t.Team; c.err == nil && t.Unroll != want {
+		c.that(false, "Tile.Unroll", t.Unroll, fmt.Sprintf("%d: all of a row's %d parts", want, parts))
+	}
+}
