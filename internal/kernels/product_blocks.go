@@ -19,7 +19,7 @@ const (
 var blocksProduct = variant[Products]{
 	Rule: Rule{
 		Op: "mul_mat", Variant: shaders.BlocksCM,
-		When:  "as cm, rows of whole blocks of 32: weights Q4_K, Q5_K and others whose blocks begin on 16 bytes; of others matrices of up to 2048 rows. Gates too, without a bias",
+		When:  "as cm, rows of whole blocks of 32: weights Q4_K, Q5_K and others whose blocks begin on 16 bytes; of others matrices of up to 2048 rows or with rows of more than 16384 values. Gates too, without a bias",
 		Needs: needsMatrices, lacks: lacksMatrix, kernels: []string{"mul_mat_q_cm", "tile_f16"},
 	},
 	unfit:  unfitBlocks,
@@ -45,7 +45,7 @@ func unfitBlocks(r *Recorder, p *Products) string {
 		return "rows are no whole blocks of 32"
 	case r.Decoding == DecodeBefore:
 		return "weights are to be decoded before"
-	case r.Decoding == DecodeByShape && !worthDecoding(t, m):
+	case r.Decoding == DecodeByShape && !worthDecoding(t, m, p.K):
 		return "a large matrix of such blocks is decoded faster before the product"
 	case p.GLU && (p.Residual != 0 || c.cmTile.WM%32 != 0):
 		return "gates with a residual, or too small a tile"
@@ -73,13 +73,18 @@ func recordBlocks(r *Recorder, p *Products) error {
 	return mulMatBlocks(r, p.Type, &a, p.Residual, p.ResidualStride, up)
 }
 
-// mostWithin is the most rows of weights in blocks that don't begin on 16 bytes for which decoding within the product is faster.
-const mostWithin = 2048
+// What decides where weights are decoded whose blocks don't begin on 16 bytes.
+const (
+	mostWithin = 2048  // rows up to which decoding within the product is faster
+	longWithin = 16384 // values of a row beyond which it is: few decoded rows have room in memory at a time, and few fill no device
+)
 
-// worthDecoding reports whether weights are read faster in blocks: where the matrix is small, as the product then needs not wait for what
-// runs beside it, and of types whose blocks begin on 16 bytes; others take three times the loads. The two ways sum in other orders, so
-// neither the rows of X nor the memory may decide.
-func worthDecoding(t gguf.Type, m uint32) bool { return m <= mostWithin || t.BlockBytes()%16 == 0 }
+// worthDecoding reports whether weights of m rows of k values are read faster in blocks: where the matrix is small, as the product then needs
+// not wait for what runs beside it; where its rows are long; and of types whose blocks begin on 16 bytes; others take three times the loads.
+// The two ways sum in other orders, so neither the rows of X nor the memory may decide.
+func worthDecoding(t gguf.Type, m, k uint32) bool {
+	return m <= mostWithin || k > longWithin || t.BlockBytes()%16 == 0
+}
 
 // usualGroups counts the workgroups that make m x n outputs by tiles of the usual size.
 func usualGroups(m, n uint32) uint64 {

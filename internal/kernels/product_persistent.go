@@ -104,7 +104,7 @@ func checkPersistent(c *check, t Tile, glu, cols, most uint32) {
 	}
 	c.most("Tile.Unroll", t.Unroll, maxUnroll)
 	c.power("Tile.Lanes", t.Lanes, 32, min(most, maxTileLanes))
-	c.power("Tile.Team", t.Team, minPartTeam, t.Lanes)
+	c.power("Tile.Team", t.Team, minTeam64, t.Lanes)
 	c.most("Tile.Rows * columns * Tile.Lanes", t.Rows*c.cols*t.Lanes, persistentSums)
 	if n := t.outputs(glu); glu == shaders.GLUBytes && c.err == nil && n%q8Block != 0 && q8Block%n != 0 {
 		c.that(false, "the outputs of a workgroup", n, "whole blocks of 32, or a part of one")
