@@ -9,7 +9,7 @@ import (
 
 	"leat/decompose/pack"
 	"leat/internal/plan"
-	"leat/internal/predict"
+	"leat/internal/predict/training"
 )
 
 // trainReport is what leat plan --train prints.
@@ -135,7 +135,7 @@ func (f *planFlags) training(name string, m *pack.Model, mach *machine) (*trainR
 		return nil, fmt.Errorf("plan %s: the file holds no layers", m.Path)
 	}
 	perLayer := float64(bytes) / float64(layers)
-	t := predict.Training{Layers: layers, LayerBytes: perLayer, ActiveParams: active / float64(layers)}
+	t := training.Layer{Bytes: perLayer, ActiveParams: active / float64(layers)}
 	r := &trainReport{
 		Model:   trainModel{name, layers, int64(perLayer), t.ActiveParams, t.BytesPerFlop()},
 		Machine: trainMachine{Name: mach.Name, VRAMBytes: mach.budget.DeviceBytes, LinkPerSec: mach.speeds.Link.BytesPerSec, DrivePerSec: mach.speeds.Disk.BytesPerSec},
@@ -147,11 +147,11 @@ func (f *planFlags) training(name string, m *pack.Model, mach *machine) (*trainR
 	}
 	t.FlopsPerSec = c.Flops
 	reserve := func(n int) float64 { return trainReserve + adapter*adapterBytes/float64(n) }
-	fit := predict.FitLayers(layers, perLayer, float64(c.VRAMBytes), reserve(f.gpus), f.gpus)
-	t.Streamed = fit.Fraction()
+	fit := training.SplitLayers(layers, perLayer, float64(c.VRAMBytes), reserve(f.gpus), f.gpus)
+	t.StreamedShare = fit.StreamedShare()
 	r.Fit = trainFit{int64(reserve(f.gpus)), f.gpus, fit.Layers, fit.Resident, fit.Streamed, 0, 1e6 * t.ForwardSeconds(1), 1e3 * perLayer / c.LinkPerSec}
 	for n := 1; n <= layers && r.Fit.GPUsForAll == 0; n++ {
-		if predict.FitLayers(layers, perLayer, float64(c.VRAMBytes), reserve(n), n).Streamed == 0 {
+		if training.SplitLayers(layers, perLayer, float64(c.VRAMBytes), reserve(n), n).Streamed == 0 {
 			r.Fit.GPUsForAll = n
 		}
 	}
@@ -162,12 +162,12 @@ func (f *planFlags) training(name string, m *pack.Model, mach *machine) (*trainR
 		}
 	}
 	r.Paths = f.trainPaths(t, c)
-	r.Fill = predict.Path{DriveBytesPerSec: c.DrivePerSec, LinkBytesPerSec: c.LinkPerSec}.DrivesToFill()
+	r.Fill = training.WeightPath{DriveBytesPerSec: c.DrivePerSec, LinkBytesPerSec: c.LinkPerSec}.DrivesToFill()
 	for _, n := range []int{1, 2, 4, 8} {
 		x := t
-		fit := predict.FitLayers(layers, perLayer, float64(c.VRAMBytes), reserve(n), n)
-		x.Streamed = fit.Fraction()
-		x.BytesPerSec = predict.Path{DriveBytesPerSec: c.DrivePerSec, Drives: 1, Sharing: n, LinkBytesPerSec: c.LinkPerSec}.BytesPerSec()
+		fit := training.SplitLayers(layers, perLayer, float64(c.VRAMBytes), reserve(n), n)
+		x.StreamedShare = fit.StreamedShare()
+		x.BytesPerSec = training.WeightPath{DriveBytesPerSec: c.DrivePerSec, Drives: 1, Sharing: n, LinkBytesPerSec: c.LinkPerSec}.BytesPerSec()
 		r.GPUs = append(r.GPUs, trainGPUs{n, fit.Layers, fit.Resident, math.Ceil(x.HiddenFrom())})
 		if fit.Streamed == 0 {
 			break
@@ -177,7 +177,7 @@ func (f *planFlags) training(name string, m *pack.Model, mach *machine) (*trainR
 }
 
 // trainPaths are the disks people have, and RAM.
-func (f *planFlags) trainPaths(t predict.Training, c *trainMachine) []trainPath {
+func (f *planFlags) trainPaths(t training.Layer, c *trainMachine) []trainPath {
 	kinds := []struct {
 		name   string
 		rate   float64
@@ -189,7 +189,7 @@ func (f *planFlags) trainPaths(t predict.Training, c *trainMachine) []trainPath 
 		{"2 NVMe PCIe 5", 13e9, 2, false}, {"4 NVMe PCIe 5", 13e9, 4, false}, {"RAM, pinned", 0, 0, true},
 	}
 	var paths []trainPath
-	add := func(name string, p predict.Path) {
+	add := func(name string, p training.WeightPath) {
 		x := t
 		x.BytesPerSec = p.BytesPerSec()
 		one := x
@@ -201,11 +201,11 @@ func (f *planFlags) trainPaths(t predict.Training, c *trainMachine) []trainPath 
 		paths = append(paths, row)
 	}
 	for _, k := range kinds {
-		add(k.name, predict.Path{DriveBytesPerSec: k.rate, Drives: k.drives, Sharing: f.gpus, LinkBytesPerSec: c.LinkPerSec, Pinned: k.pinned})
+		add(k.name, training.WeightPath{DriveBytesPerSec: k.rate, Drives: k.drives, Sharing: f.gpus, LinkBytesPerSec: c.LinkPerSec, Pinned: k.pinned})
 	}
 	if c.P2P { // the device's own lanes still bound it
 		for _, n := range []int{1, 4} {
-			add(fmt.Sprintf("%d NVMe PCIe 5, past the CPU", n), predict.Path{DriveBytesPerSec: 13e9, Drives: n, Sharing: f.gpus, LinkBytesPerSec: c.LinkPerSec, P2P: true})
+			add(fmt.Sprintf("%d NVMe PCIe 5, past the CPU", n), training.WeightPath{DriveBytesPerSec: 13e9, Drives: n, Sharing: f.gpus, LinkBytesPerSec: c.LinkPerSec, P2P: true})
 		}
 	}
 	return paths

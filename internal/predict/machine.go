@@ -1,8 +1,6 @@
 package predict
 
 import (
-	"slices"
-
 	"leat/decompose/pack"
 	"leat/gguf"
 	"leat/internal/arch"
@@ -85,42 +83,59 @@ func newMachine(p *plan.Plan, s Speeds, h *arch.Hyper) *machine {
 	return m
 }
 
-// addWaits adds the waits of a layer's ops to the loads of their units, by count. An op without a
-// weight runs in the unit of the op before it. An op waits where it reads or writes a value that an op since the last wait wrote.
+// addWaits adds the waits of a layer's operations to the loads of their units, by calling count. An operation without a weight runs in the
+// unit of the operation before it. The operations of one expert stand for those of all.
 func (m *machine) addWaits(ops []arch.Op, at map[string]int, count func(l *load, waits int)) {
 	unit := -1
-	var written, read [arch.NumValues]bool
-	for _, o := range ops {
-		for _, name := range o.Weights() {
-			if i, ok := at[name]; ok {
-				unit = i
+	var h hazards
+	for i := range ops {
+		for _, name := range ops[i].Weights() {
+			if n, ok := at[name]; ok {
+				unit = n
 			}
 		}
-		if unit < 0 || o.Kind == arch.KeepAsked { // that is in one layer alone, of steps of many rows: not counted
+		if unit < 0 || ops[i].Kind == arch.KeepAsked { // KeepAsked is in one layer only, in steps of many rows: not counted
 			continue
 		}
-		reads, writes := o.Reads(), o.Writes()
-		if o.Kind == arch.Experts {
-			count(&m.loads[unit], expertWaits)
+		kernels := ops[i : i+1]
+		if ops[i].Kind == arch.Experts {
+			kernels = ops[i].Ops
 		}
-		touches := func(values []arch.Value, by *[arch.NumValues]bool) bool {
-			return slices.ContainsFunc(values, func(v arch.Value) bool { return by[v] })
+		for k := range kernels {
+			if h.wait(&kernels[k]) {
+				count(&m.loads[unit], 1)
+			}
 		}
-		if touches(reads, &written) || touches(writes, &written) || touches(writes, &read) {
-			written, read = [arch.NumValues]bool{}, [arch.NumValues]bool{}
-			count(&m.loads[unit], 1)
-		}
-		for _, v := range reads {
-			read[v] = true
-		}
-		for _, v := range writes {
-			written[v] = true
-		}
-		m.loads[unit].note(o.Kind)
+		m.loads[unit].note(ops[i].Kind)
 	}
 	if unit >= 0 {
 		count(&m.loads[unit], 1) // the next layer's first
 	}
+}
+
+// hazards holds the values that operations have read and written since the last wait.
+type hazards struct{ read, written [arch.NumValues]bool }
+
+// wait reports whether o must wait for the operations before it: it reads or writes a value that one of them wrote, or writes one that
+// one of them read. It adds what o reads and writes.
+func (h *hazards) wait(o *arch.Op) (waits bool) {
+	reads, writes := o.Reads(), o.Writes()
+	for _, v := range reads {
+		waits = waits || h.written[v]
+	}
+	for _, v := range writes {
+		waits = waits || h.written[v] || h.read[v]
+	}
+	if waits {
+		*h = hazards{}
+	}
+	for _, v := range reads {
+		h.read[v] = true
+	}
+	for _, v := range writes {
+		h.written[v] = true
+	}
+	return waits
 }
 
 // note keeps that a unit has an op whose time does not follow from its matrices.
@@ -134,9 +149,6 @@ func (l *load) note(kind arch.Kind) {
 		l.attention = true
 	}
 }
-
-// expertWaits is how many kernels wait within the products with experts: SwiGLU waits for gate and up, down waits for SwiGLU.
-const expertWaits = 2
 
 // sharesOf is each unit's share of its layer, or of the head. used is the share of a layer's experts that a token uses.
 func sharesOf(h *arch.Hyper, p *plan.Plan, used float64) []share {

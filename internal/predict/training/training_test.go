@@ -1,11 +1,11 @@
-package predict_test
+package training_test
 
 import (
 	"fmt"
 	"math"
 	"testing"
 
-	"leat/internal/predict"
+	"leat/internal/predict/training"
 )
 
 // The tables of nvme-weight-streaming.md ("the seed"), by its own rule of one transfer for
@@ -23,14 +23,14 @@ const (
 	kilo                     float64 = 1024
 )
 
-func seed(layer, params, flops, resident, layers, bw float64) *predict.Training {
-	return &predict.Training{LayerBytes: layer, ActiveParams: params, FlopsPerSec: flops, BytesPerSec: bw, Streamed: (layers - resident) / layers, OneTransfer: true}
+func seed(layer, params, flops, resident, layers, bw float64) *training.Layer {
+	return &training.Layer{Bytes: layer, ActiveParams: params, FlopsPerSec: flops, BytesPerSec: bw, StreamedShare: (layers - resident) / layers, OneTransfer: true}
 }
 
-func llama(bytes, flops, resident, bw float64) *predict.Training {
+func llama(bytes, flops, resident, bw float64) *training.Layer {
 	return seed(bytes, llamaParams, flops, resident, 80, bw)
 }
-func glm(bytes, flops, resident, bw float64) *predict.Training {
+func glm(bytes, flops, resident, bw float64) *training.Layer {
 	return seed(bytes, glmParams, flops, resident, 92, bw)
 }
 
@@ -81,7 +81,7 @@ func TestSeedThresholds(t *testing.T) {
 	const coarse = "its table begins at 1K"
 	for _, c := range []struct {
 		name string
-		t    *predict.Training
+		t    *training.Layer
 		want float64
 		why  string
 	}{
@@ -161,7 +161,7 @@ func TestSeedCrossover(t *testing.T) {
 	const own = "not what its rule gives"
 	for _, c := range []struct {
 		name  string
-		t     *predict.Training
+		t     *training.Layer
 		first float64
 		want  []float64
 		why   map[float64]string // by tokens
@@ -226,11 +226,11 @@ func TestSeedMeasured(t *testing.T) {
 func TestTrainingProperties(t *testing.T) {
 	for _, f := range []float64{0, 0.2, 0.5, 1} {
 		for tokens := 64.0; tokens < 1e5; tokens *= 1.5 {
-			x := predict.Training{LayerBytes: llamaNF4, ActiveParams: llamaParams, FlopsPerSec: t4090, BytesPerSec: gen4, Streamed: f}
+			x := training.Layer{Bytes: llamaNF4, ActiveParams: llamaParams, FlopsPerSec: t4090, BytesPerSec: gen4, StreamedShare: f}
 			y := x
 			y.OneTransfer = true
-			if x.LayerSeconds(tokens) < y.LayerSeconds(tokens)*(1-1e-9) || x.Overhead(tokens) < -1e-9 {
-				t.Errorf("f %.1f, %.0f tokens: two transfers take %.4f s, one %.4f", f, tokens, x.LayerSeconds(tokens), y.LayerSeconds(tokens))
+			if x.StepSeconds(tokens) < y.StepSeconds(tokens)*(1-1e-9) || x.Overhead(tokens) < -1e-9 {
+				t.Errorf("f %.1f, %.0f tokens: two transfers take %.4f s, one %.4f", f, tokens, x.StepSeconds(tokens), y.StepSeconds(tokens))
 			}
 			if free := x.Overhead(tokens) < 1e-9; free != (tokens >= x.HiddenFrom()*(1-1e-9)) {
 				t.Errorf("f %.1f, %.0f tokens: free %v, said from %.0f", f, tokens, free, x.HiddenFrom())
@@ -242,24 +242,24 @@ func TestTrainingProperties(t *testing.T) {
 func TestSeedRAID(t *testing.T) {
 	for _, c := range []struct {
 		name string
-		p    predict.Path
+		p    training.WeightPath
 		want float64
 	}{
-		{"4090, 1×Gen4", predict.Path{DriveBytesPerSec: gen4, Drives: 1, LinkBytesPerSec: pcie4}, 7e9},
-		{"4090, 1×Gen5", predict.Path{DriveBytesPerSec: 13e9, Drives: 1, LinkBytesPerSec: pcie4}, 11e9},
-		{"4090, 4×Gen5", predict.Path{DriveBytesPerSec: 13e9, Drives: 4, LinkBytesPerSec: pcie4}, 11e9},
-		{"4090, 2×Gen4", predict.Path{DriveBytesPerSec: gen4, Drives: 2, LinkBytesPerSec: pcie4}, 11e9},
-		{"5090, 2×Gen5", predict.Path{DriveBytesPerSec: 13e9, Drives: 2, LinkBytesPerSec: pcie5}, 22e9},
-		{"5090, 3×Gen4", predict.Path{DriveBytesPerSec: gen4, Drives: 3, LinkBytesPerSec: pcie5}, 21e9},
-		{"PRO 6000, 5×Gen5 GDS", predict.Path{DriveBytesPerSec: 9.8e9, Drives: 5, LinkBytesPerSec: pcie5, P2P: true, P2PBytesPerSec: 50e9}, 49e9},
+		{"4090, 1×Gen4", training.WeightPath{DriveBytesPerSec: gen4, Drives: 1, LinkBytesPerSec: pcie4}, 7e9},
+		{"4090, 1×Gen5", training.WeightPath{DriveBytesPerSec: 13e9, Drives: 1, LinkBytesPerSec: pcie4}, 11e9},
+		{"4090, 4×Gen5", training.WeightPath{DriveBytesPerSec: 13e9, Drives: 4, LinkBytesPerSec: pcie4}, 11e9},
+		{"4090, 2×Gen4", training.WeightPath{DriveBytesPerSec: gen4, Drives: 2, LinkBytesPerSec: pcie4}, 11e9},
+		{"5090, 2×Gen5", training.WeightPath{DriveBytesPerSec: 13e9, Drives: 2, LinkBytesPerSec: pcie5}, 22e9},
+		{"5090, 3×Gen4", training.WeightPath{DriveBytesPerSec: gen4, Drives: 3, LinkBytesPerSec: pcie5}, 21e9},
+		{"PRO 6000, 5×Gen5 GDS", training.WeightPath{DriveBytesPerSec: 9.8e9, Drives: 5, LinkBytesPerSec: pcie5, P2P: true, P2PBytesPerSec: 50e9}, 49e9},
 		// "There is no PCIe cap", it says; the device's own lanes are one, as it says later.
-		{"PRO 6000, 9×Gen5 GDS", predict.Path{DriveBytesPerSec: 9.8e9, Drives: 9, LinkBytesPerSec: pcie5, P2P: true, P2PBytesPerSec: 50e9}, 50e9},
-		{"pinned", predict.Path{DriveBytesPerSec: gen3, Drives: 1, LinkBytesPerSec: pcie4, Pinned: true}, 11e9},
-		{"two devices, one drive", predict.Path{DriveBytesPerSec: gen4, Drives: 1, Sharing: 2, LinkBytesPerSec: pcie4}, 3.5e9},
+		{"PRO 6000, 9×Gen5 GDS", training.WeightPath{DriveBytesPerSec: 9.8e9, Drives: 9, LinkBytesPerSec: pcie5, P2P: true, P2PBytesPerSec: 50e9}, 50e9},
+		{"pinned", training.WeightPath{DriveBytesPerSec: gen3, Drives: 1, LinkBytesPerSec: pcie4, Pinned: true}, 11e9},
+		{"two devices, one drive", training.WeightPath{DriveBytesPerSec: gen4, Drives: 1, Sharing: 2, LinkBytesPerSec: pcie4}, 3.5e9},
 	} {
 		near(t, c.name, c.p.BytesPerSec(), c.want, 1e-9)
 	}
-	if n := (predict.Path{DriveBytesPerSec: 13e9, LinkBytesPerSec: pcie5}).DrivesToFill(); n != 2 {
+	if n := (training.WeightPath{DriveBytesPerSec: 13e9, LinkBytesPerSec: pcie5}).DrivesToFill(); n != 2 {
 		t.Errorf("%d Gen5 drives fill a 5090's link, want 2", n)
 	}
 }
@@ -282,9 +282,16 @@ func TestSeedFit(t *testing.T) {
 		{"Llama NF3, 4090", 80, llamaNF3, 24e9, 1, 57}, {"Llama NF3, 5090", 80, llamaNF3, 32e9, 1, 80},
 		{"GLM, 2 × 4090", 92, glmMixed, 24e9, 2, 15}, {"GLM, 2 × 5090", 92, glmMixed, 32e9, 2, 21},
 	} {
-		f := predict.FitLayers(c.layers, c.bytes, c.vram, reserve, c.devices)
+		f := training.SplitLayers(c.layers, c.bytes, c.vram, reserve, c.devices)
 		if d := f.Resident - c.wantResident; d < -1 || d > 1 || f.Resident+f.Streamed != f.Layers {
 			t.Errorf("%s: %+v, the seed keeps %d", c.name, f, c.wantResident)
 		}
+	}
+}
+
+func near(t *testing.T, what string, got, want, within float64) {
+	t.Helper()
+	if math.Abs(got-want) > within*math.Abs(want) {
+		t.Errorf("%s: found %.4g, wanted %.4g within %.0f %%", what, got, want, 100*within)
 	}
 }
