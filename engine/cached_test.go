@@ -94,7 +94,7 @@ func TestExpertSlots(t *testing.T) {
 						t.Errorf("%d bytes of VRAM in use, planned %d, allowed %d", used, p.DeviceBytes, o.DeviceBytes)
 					}
 					x := s.Experts
-					inRAM, all := p.Experts.HostCount, p.Experts.All()
+					inRAM, all := p.Experts.HostCount, p.Experts.Total()
 					if x.DiskMisses == 0 && inRAM < all || inRAM == 0 && x.HostMisses > 0 || x.Hits+x.HostMisses+x.DiskMisses == 0 {
 						t.Errorf("%d of %d experts in RAM, yet %+v", inRAM, all, x)
 					}
@@ -113,7 +113,7 @@ func TestExpertSlots(t *testing.T) {
 					if c.host == half && (inRAM == 0 || inRAM == all) {
 						t.Errorf("%d of %d experts in RAM, wanted some", inRAM, all)
 					}
-					t.Logf("%d slots of %d, %d in RAM: %+v", slotsOf(m), p.Experts.All(), p.Experts.HostCount, x)
+					t.Logf("%d slots of %d, %d in RAM: %+v", slotsOf(m), p.Experts.Total(), p.Experts.HostCount, x)
 				})
 			}
 		})

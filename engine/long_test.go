@@ -84,7 +84,7 @@ func TestExpertsLong(t *testing.T) {
 			if (x.Ahead > 0) != c.ahead || x.Ahead == x.Layers {
 				t.Errorf("%d of %d layers went ahead", x.Ahead, x.Layers)
 			}
-			t.Logf("%d slots of %d, %d in RAM: %+v", slotsOf(m), engine.DetailsOf(m).Plan.Experts.All(), engine.DetailsOf(m).Plan.Experts.HostCount, x)
+			t.Logf("%d slots of %d, %d in RAM: %+v", slotsOf(m), engine.DetailsOf(m).Plan.Experts.Total(), engine.DetailsOf(m).Plan.Experts.HostCount, x)
 		})
 	}
 }

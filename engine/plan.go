@@ -75,7 +75,7 @@ func planOf(in *plan.Plan) Plan {
 		p.Units[i] = Unit{u.Name, Tier(u.Tier), u.Bytes}
 	}
 	if in.Experts != nil {
-		p.Experts, p.ExpertSlots = in.Experts.All(), in.Experts.Slots()
+		p.Experts, p.ExpertSlots = in.Experts.Total(), in.Experts.Slots()
 	}
 	return p
 }

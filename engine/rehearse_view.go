@@ -81,7 +81,7 @@ func (r *rehearsal) planFor(v view) (*pack.Model, *arch.Hyper, *plan.Plan, error
 		return nil, nil, nil, err
 	}
 	b := r.p.budget
-	b.DeviceBytes, b.Sessions, b.RingBytes, b.Sweep = r.room, 1, 0, plan.Sweep{Halves: r.p.plan.Scratch.Weights, PartBytes: b.PartBytes}
+	b.DeviceBytes, b.Sessions, b.RingBytes, b.Sweep = r.room, 1, 0, plan.Sweep{Halves: r.p.plan.Scratch.WeightBytes, PartBytes: b.PartBytes}
 	b.InPlace, b.Slots = r.p.plan.InPlace, v.slots
 	b.Chunk, b.ContextLength = r.p.plan.Chunk, max(r.p.plan.Chunk, min(r.p.hyper.ContextLength, rehearseContext))
 	if v.streamed {

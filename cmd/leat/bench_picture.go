@@ -104,7 +104,7 @@ func (r *bencher) curve(t bench.Test, measured []picture.Point) (points []pictur
 	if err != nil {
 		return nil
 	}
-	all, err := q.All()
+	all, err := q.AllResident()
 	if err != nil {
 		return nil
 	}

@@ -139,11 +139,11 @@ func (r *bencher) rehearse(ctx context.Context, known *calibrate.File, key strin
 	r.rehearsed = make([]*predict.Rehearsal, len(list))
 	for i := range list {
 		made, _, err := on.planned(r.options(list[i]), r.model)
-		if err != nil || made.Scratch.Weights == 0 {
+		if err != nil || made.Scratch.WeightBytes == 0 {
 			continue
 		}
 		o := r.options(benchConfig{})
-		o.Tuning.Layout.Halves, o.Tuning.Chunk = made.Scratch.Weights, made.Chunk
+		o.Tuning.Layout.Halves, o.Tuning.Chunk = made.Scratch.WeightBytes, made.Chunk
 		if r.rehearsed[i], err = r.f.rehearsed(ctx, r.a, known, key, on, r.model, o, say); err != nil {
 			r.a.log.Info("the model is not rehearsed as it runs with less VRAM", "error", err)
 		}

@@ -194,7 +194,7 @@ func (f *modelFlags) rehearsed(ctx context.Context, a *app, known *calibrate.Fil
 		return nil, err
 	}
 	key += "/" + thisProgram() + "/" + predict.RehearsalKey(h, m, planned.KV.Type)
-	r, err := known.Rehearsal(fmt.Sprintf("%s/%d", key, planned.Scratch.Weights), planned.Chunk, a.log, func() (*predict.Rehearsal, error) {
+	r, err := known.Rehearsal(fmt.Sprintf("%s/%d", key, planned.Scratch.WeightBytes), planned.Chunk, a.log, func() (*predict.Rehearsal, error) {
 		if err := may(); err != nil {
 			return nil, err
 		}

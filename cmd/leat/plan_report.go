@@ -80,7 +80,7 @@ func expertsOf(x *plan.Experts) *expertPlacement {
 	if x == nil {
 		return nil
 	}
-	slots, all := x.Slots(), x.All()
+	slots, all := x.Slots(), x.Total()
 	return &expertPlacement{All: all, Slots: slots, SlotBytes: x.SlotBytes(), InRAM: x.HostCount, HitRate: float64(slots) / float64(all)}
 }
 
@@ -213,7 +213,7 @@ func budgetRows(q *predict.Question) ([]budgetRow, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, err := q.All()
+	all, err := q.AllResident()
 	if err != nil {
 		return nil, err
 	}

@@ -62,7 +62,7 @@ func (r *planReport) summarise(p *plan.Plan) string {
 	case p.StreamedBytes == 0:
 		fits = fmt.Sprintf("It fits: all %s stay in %s", formatSize(r.Model.Bytes), memory)
 	case p.Experts != nil:
-		fits = fmt.Sprintf("It runs, but not all of it fits: of %d experts %d have room in VRAM, and others come from %s as they are asked for", p.Experts.All(), p.Experts.Slots(), from)
+		fits = fmt.Sprintf("It runs, but not all of it fits: of %d experts %d have room in VRAM, and others come from %s as they are asked for", p.Experts.Total(), p.Experts.Slots(), from)
 	default:
 		fits = fmt.Sprintf("It runs, but not all of it fits: of %s %s come from %s for each token", formatSize(r.Model.Bytes), formatSize(p.StreamedBytes), from)
 	}

@@ -74,7 +74,7 @@ func placementOf(p *plan.Plan) Placement {
 		ScratchBytes: p.Scratch.Bytes, RAMBytes: p.HostBytes,
 	}
 	if x := p.Experts; x != nil {
-		out.Experts, out.ExpertSlots, out.ExpertsInRAM = x.All(), x.Slots(), x.HostCount
+		out.Experts, out.ExpertSlots, out.ExpertsInRAM = x.Total(), x.Slots(), x.HostCount
 		out.ResidentBytes += x.SlotBytes()
 	}
 	for i := range p.Units {

@@ -27,7 +27,7 @@ type Wishes struct {
 func (w *Wishes) Budget(on *Machine, h *arch.Hyper, m *pack.Model) plan.Budget {
 	b := plan.Budget{
 		ContextLength: w.ContextLength, Chunk: w.Chunk, KVType: w.KVType, Sessions: w.Sessions, RingBytes: w.RingBytes, Sweep: w.Sweep,
-		Matrices: on.Matrices, Few: on.Few,
+		Matrices: on.Matrices, FewRowKernels: on.FewRowKernels,
 	}
 	b.InPlace = w.inPlace(on) && on.Shared != mem.NotShared && h != nil && plan.Aligned(h, m)
 	b.DeviceBytes, b.HostBytes = w.memory(on, b.InPlace)

@@ -13,17 +13,17 @@ import (
 
 // Machine is what a budget depends on: this machine as [Wishes.Examine] finds it, or another one by [Of].
 type Machine struct {
-	FreeBytes      int64      // of the device's memory
-	AvailableBytes int64      // of RAM; 0: not known
-	UMA            bool       // the device's memory is a part of RAM
-	CPU            bool       // the device is the CPU itself
-	Shared         mem.Shared // the memory in which the device reads weights where the host has them, if it can
-	Matrices, Few  bool       // kernels that the device has, see [plan.Budget]
+	FreeBytes               int64      // of the device's memory
+	AvailableBytes          int64      // of RAM; 0: not known
+	UMA                     bool       // the device's memory is a part of RAM
+	CPU                     bool       // the device is the CPU itself
+	Shared                  mem.Shared // the memory in which the device reads weights where the host has them, if it can
+	Matrices, FewRowKernels bool       // kernels that the device has, see [plan.Budget]
 }
 
 // Of is a machine with GPU g and that much RAM; 0: what machines with such a GPU usually have. A desktop, the driver and the system take some.
 func Of(g *gpus.GPU, ramBytes int64) Machine {
-	m := Machine{FreeBytes: g.VRAMBytes / 16 * 15, UMA: g.UMA, Matrices: g.Matrices(), Few: true}
+	m := Machine{FreeBytes: g.VRAMBytes / 16 * 15, UMA: g.UMA, Matrices: g.Matrices(), FewRowKernels: true}
 	if ramBytes == 0 {
 		ramBytes = g.RAMBytes()
 	}
@@ -57,7 +57,7 @@ func (w *Wishes) examine(p *vk.PhysicalDevice, log *slog.Logger, probe func() (m
 	if err != nil {
 		return Machine{}, err
 	}
-	m := Machine{FreeBytes: p.FreeBytes(), UMA: p.Features.UMA, CPU: p.Type == vk.CPU, Shared: w.Shared, Matrices: kernels.Matrices(p, f), Few: kernels.Few(p, f)}
+	m := Machine{FreeBytes: p.FreeBytes(), UMA: p.Features.UMA, CPU: p.Type == vk.CPU, Shared: w.Shared, Matrices: kernels.Matrices(p, f), FewRowKernels: kernels.Few(p, f)}
 	if _, m.AvailableBytes, err = mem.RAM(); err != nil {
 		log.Warn("host memory unknown: nothing is kept there", "error", err)
 	}

@@ -95,7 +95,7 @@ func (a *ahead) run(l Layer) error {
 	if err := a.closePrevious(l.Layer); err != nil {
 		return err
 	}
-	if len(a.layers) == 0 || a.enqueued >= plan.Stride(a.missRate) || s.layers-s.nth[l.Layer] == lastAhead {
+	if len(a.layers) == 0 || a.enqueued >= plan.LayersPerSubmission(a.missRate) || s.layers-s.nth[l.Layer] == lastAhead {
 		if err := s.flush(); err != nil {
 			return err
 		}
@@ -318,14 +318,14 @@ func (a *ahead) resolve() error {
 	return err
 }
 
-// submitSkipped submits the next skipped layers again: at most as many as are unlikely to miss an expert, see [plan.Stride].
+// submitSkipped submits the next skipped layers again: at most as many as are unlikely to miss an expert, see [plan.LayersPerSubmission].
 func (a *ahead) submitSkipped() error {
 	for i := range a.layers {
 		l := &a.layers[i]
 		if !l.skipped {
 			continue
 		}
-		if a.enqueued >= plan.Stride(a.missRate) {
+		if a.enqueued >= plan.LayersPerSubmission(a.missRate) {
 			break
 		}
 		again, err := a.openLayer(l)

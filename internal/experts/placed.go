@@ -61,7 +61,7 @@ func (p *placed) Run(l Layer) error {
 		from--
 	}
 	f := p.o.Frame
-	f.Experts = record.ExpertTable{Address: f.At(f.Scratch.Table) + uint64(8*p.tableIndex(l.Layer)), First: units[from].Expert, Last: units[l.Unit].Expert + units[l.Unit].Experts}
+	f.Experts = record.ExpertTable{Address: f.At(f.Scratch.ExpertTable) + uint64(8*p.tableIndex(l.Layer)), First: units[from].Expert, Last: units[l.Unit].Expert + units[l.Unit].Experts}
 	if err := p.tellDevice(l, from); err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func (p *placed) tellDevice(l Layer, from int) error {
 	if !changed {
 		return nil
 	}
-	return copyTable(&p.o, p.table, p.tableIndex(l.Layer), matrices*count, p.o.Frame.Scratch.Table.Off, p.o.Frame.Scratch.Table.Off)
+	return copyTable(&p.o, p.table, p.tableIndex(l.Layer), matrices*count, p.o.Frame.Scratch.ExpertTable.Off, p.o.Frame.Scratch.ExpertTable.Off)
 }
 
 // copyTable copies table[from:][:n] to the device's copy of the table: it writes the addresses to the inputs, and records a copy to the

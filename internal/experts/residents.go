@@ -51,7 +51,7 @@ func (t *residents) entry(layer, matrix, id int) int {
 
 // layerAddress is the device address of a layer's part of the table, which begins with its head. Lookups read it.
 func (t *residents) layerAddress(layer int) uint64 {
-	return t.s.o.Frame.At(t.s.o.Frame.Scratch.There) + uint64(8*layer*t.perLayer())
+	return t.s.o.Frame.At(t.s.o.Frame.Scratch.Residents) + uint64(8*layer*t.perLayer())
 }
 
 // entriesAddress is the device address of a layer's (matrices, E) addresses, after its head. Products with experts read it.
@@ -61,7 +61,7 @@ func (t *residents) entriesAddress(layer int) uint64 {
 
 // runFlagOff is the offset in the scratch of a layer's run flag: the device skips the layer's dispatches while it is 0.
 func (t *residents) runFlagOff(layer int) int64 {
-	return t.s.o.Frame.Scratch.There.Off + int64(8*len(t.words)+4*layer)
+	return t.s.o.Frame.Scratch.Residents.Off + int64(8*len(t.words)+4*layer)
 }
 
 // note writes the addresses of a batch's experts to words. The compute queue must wait for their uploads before the next lookup.
@@ -109,7 +109,7 @@ func (t *residents) update() error {
 		le.PutUint32(t.s.buffer.Mapped()[t.s.ranFlagOff(l):], 0)
 		if t.stale[l] {
 			t.stale[l] = false
-			if err := copyTable(o, t.words, l*t.perLayer(), t.perLayer(), scratch.There.Off, via); err != nil {
+			if err := copyTable(o, t.words, l*t.perLayer(), t.perLayer(), scratch.Residents.Off, via); err != nil {
 				return err
 			}
 		}

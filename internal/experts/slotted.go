@@ -270,7 +270,7 @@ func (s *slotted) wave(l Layer, b *weights.Batch, first, last bool) error {
 		}
 	}
 	absent := 1 - float64(pairs)/float64(f.AtHand.N*f.Hyper.Experts.Used)
-	f.Experts = record.ExpertTable{Address: f.At(f.Scratch.Table) + uint64(8*l.Layer*matrices*count), Last: count}
+	f.Experts = record.ExpertTable{Address: f.At(f.Scratch.ExpertTable) + uint64(8*l.Layer*matrices*count), Last: count}
 	if s.parts.kept && (first || last) {
 		return s.keptWave(l, last, absent)
 	}
@@ -285,7 +285,7 @@ func (s *slotted) wave(l Layer, b *weights.Batch, first, last bool) error {
 
 // tableOff is the offset in the scratch of a layer's table of expert addresses.
 func (s *slotted) tableOff(layer int) int64 {
-	return s.o.Frame.Scratch.Table.Off + int64(8*layer*matrices*s.o.Frame.Hyper.Experts.Count)
+	return s.o.Frame.Scratch.ExpertTable.Off + int64(8*layer*matrices*s.o.Frame.Hyper.Experts.Count)
 }
 
 // keptWave records a wave into a kept command buffer, which copies the experts' addresses from the inputs; the first and the last wave have
@@ -317,15 +317,15 @@ func (s *slotted) keptWave(l Layer, last bool, absent float64) error {
 
 // waveTableOff is the offset in the inputs of the addresses of a kept wave: 0 the first wave, 1 the last. 2 is the end of both.
 func (s *slotted) waveTableOff(which int) int64 {
-	t := &s.o.Frame.Scratch.Table
+	t := &s.o.Frame.Scratch.ExpertTable
 	return t.Off + t.Bytes + int64(8*which*matrices*s.o.Frame.Hyper.Experts.Count)
 }
 
 // InputBytes is the size to allocate for a step's inputs in host memory: those the plan lays out, up to the end of its Table, then the
 // runner's tables of addresses.
 func InputBytes(p *plan.Plan, h *arch.Hyper) int64 {
-	t := &p.Scratch.Table
-	return t.Off + t.Bytes + int64(8*2*matrices*h.Experts.Count) + p.Scratch.There.Bytes
+	t := &p.Scratch.ExpertTable
+	return t.Off + t.Bytes + int64(8*2*matrices*h.Experts.Count) + p.Scratch.Residents.Bytes
 }
 
 // arrive waits until a batch's uploads are submitted, and has the next submission wait on the device for their end.

@@ -35,9 +35,9 @@ func (a *ahead) canSkip() (bool, error) {
 
 // recordTrial records two lookups of expert 1, the first to be skipped and the second to run. They write to the start of the choices.
 func (a *ahead) recordTrial(cb *vk.CommandBuffer) error {
-	const word, looked, ids, table = 0, 4, 16, 32 // offsets in Scratch.There, which has at least 256 bytes
+	const word, looked, ids, table = 0, 4, 16, 32 // offsets in Scratch.Residents, which has at least 256 bytes
 	rec, o := a.s.o.Frame.Rec, &a.s.o
-	at := o.Frame.Scratch.There.Off
+	at := o.Frame.Scratch.Residents.Off
 	for i := range int64(2) { // the flag
 		var first [256]byte
 		le.PutUint32(first[word:], uint32(i))

@@ -16,7 +16,7 @@ func TestChunkOfStreamed(t *testing.T) {
 		chunk  int
 	}{{"70b", 6 << 30, 2048}, {"70b", 24 << 30, 2048}, {"8b", 2 << 30, 512}, {"8b", 4 << 30, 1024}} {
 		h, m := preset(t, c.preset)
-		p := mustMake(t, h, m, plan.Budget{DeviceBytes: c.vram, HostBytes: 80 << 30, ContextLength: 2560, KVType: gguf.F16, Matrices: true, Few: true})
+		p := mustMake(t, h, m, plan.Budget{DeviceBytes: c.vram, HostBytes: 80 << 30, ContextLength: 2560, KVType: gguf.F16, Matrices: true, FewRowKernels: true})
 		if p.Chunk != c.chunk {
 			t.Errorf("%s in %d GiB: steps of %d rows, want %d", c.preset, c.vram>>30, p.Chunk, c.chunk)
 		}
@@ -30,12 +30,12 @@ func TestChunkOfStreamed(t *testing.T) {
 func TestSlices(t *testing.T) {
 	h, m := preset(t, "70b")
 	make := func(vram, asked int64) int64 {
-		b := plan.Budget{DeviceBytes: vram, HostBytes: 64 << 30, ContextLength: 2560, Matrices: true, Few: true, Sweep: plan.Sweep{Halves: asked}}
+		b := plan.Budget{DeviceBytes: vram, HostBytes: 64 << 30, ContextLength: 2560, Matrices: true, FewRowKernels: true, Sweep: plan.Sweep{Halves: asked}}
 		p := mustMake(t, h, m, b)
-		if w := p.Scratch.Weights; p.Scratch.Halves.Bytes <= w {
+		if w := p.Scratch.WeightBytes; p.Scratch.Halves.Bytes <= w {
 			t.Errorf("%d bytes of VRAM: weights take %d of %d bytes, no room for the other side", vram, w, p.Scratch.Halves.Bytes)
 		}
-		return p.Scratch.Weights
+		return p.Scratch.WeightBytes
 	}
 	all, little := make(75<<30, 0), make(6<<30, 0)
 	if little >= all || little <= 0 {

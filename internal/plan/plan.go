@@ -13,7 +13,7 @@ import (
 // Tier is where a unit's bytes rest between uses.
 type Tier int
 
-// VRAM units are resident; Host and Disk units are streamed. A Cached unit is a layer's experts, of which some are in
+// VRAM units are resident; Host and Disk units are streamed. A Cached unit is all experts of a layer: some are in
 // slots of VRAM, see [Experts].
 const (
 	VRAM Tier = iota
@@ -22,105 +22,107 @@ const (
 	Cached
 )
 
+// String is the tier's name in reports.
 func (t Tier) String() string {
 	return [...]string{VRAM: "VRAM", Host: "host", Disk: "disk", Cached: "cache"}[t]
 }
 
-// Budget is what a model may spend. Zero values ask for defaults where one is named.
+// Budget is the memory that a model may take, and what the plan must know of its user and of the device. Zero chooses the default where
+// a comment names one.
 type Budget struct {
 	DeviceBytes   int64     // VRAM for weights, KV cache and scratch together
 	HostBytes     int64     // pinned RAM for staging and host-tier units
-	ContextLength int       // tokens a session can hold; 0: what fits, at most the trained length
-	Chunk         int       // most rows of a step; 0: chosen
-	KVType        gguf.Type // of the KV cache, one of shaders.KVTypes; 0 is F32
-	Sessions      int       // sessions with a full context each; 0: 1
-	RingBytes     int64     // VRAM that streamed units pass through; 0: chosen
-	Matrices      bool      // the device multiplies cooperative matrices: products of many rows are computed in half-precision floats
-	Few           bool      // the device has kernels made for steps of at most shaders.FewRows rows
+	ContextLength int       // tokens that a session can hold; 0: what fits, at most the trained length
+	Chunk         int       // most rows of a step; 0: the plan chooses
+	KVType        gguf.Type // type of the KV cache, one of shaders.KVTypes; 0 is F32
+	Sessions      int       // number of sessions, each with a full context; 0: 1
+	RingBytes     int64     // VRAM of the ring that streamed units pass through; 0: the plan chooses
+	Matrices      bool      // the device has cooperative matrices: it computes products of many rows in float16
+	FewRowKernels bool      // the device has kernels made for steps of at most shaders.FewRows rows
 	Sweep
 
-	// InPlace is for a device that has its memory in common with the host: units lie in memory as
-	// on disk, up to whole blocks, so that the disk is read into where the device reads
-	// them. DeviceBytes and HostBytes are then one budget for weights, but KV cache and
-	// scratch stay within DeviceBytes. It wants a model that is [Aligned]. See [Plan.InPlace].
+	// InPlace is for a device that shares its memory with the host. Units lie in memory as
+	// on disk, widened to whole blocks of the disk, and disk reads go directly to memory that the device reads.
+	// DeviceBytes and HostBytes are then one budget for weights, but KV cache and
+	// scratch must fit DeviceBytes. The model must be [Aligned]. See [Plan.InPlace].
 	InPlace bool
 }
 
 // Sweep overrides choices that [Make] otherwise makes itself. Benchmarks vary them to show that the choices are good.
 type Sweep struct {
 	Spread       Spread // which units are resident
-	BlockBytes   int64  // of resident units in one allocation, about: what [Plan.Shrink] gives back at least; 0: 256 MiB
-	StagingSlots int    // 0: 24, fewer where RAM is short
-	StagingBytes int64  // of a slot: what is read at a time at most; 0: 8 MiB
-	PartBytes    int64  // of a part of a layer, or of some of its experts, at most; 0: 192 MiB
-	Halves       int64  // memory to decode weights into, two slices at a time, where products are computed in halves; 0: by the VRAM
-	Slots        bool   // experts share slots even where all of them fit
+	BlockBytes   int64  // size of an allocation of resident units, about: [Plan.Shrink] gives back whole allocations; 0: 256 MiB
+	StagingSlots int    // number of slots of staging memory; 0: 24, fewer where RAM is short
+	StagingBytes int64  // most bytes of a staging slot, so of a read; 0: 8 MiB
+	PartBytes    int64  // most bytes of a unit, a part of a layer or some of its experts; 0: 192 MiB
+	Halves       int64  // VRAM for decoded weights where products are computed in float16, two slices; 0: by the VRAM budget
+	Slots        bool   // experts share slots even if all of them fit
 }
 
-// Unit is one unit with its verdict: a part of a layer, some of its experts, the final norm, or a
-// piece of the head. A layer is cut so that its attention runs while its FFN still comes.
+// Unit is a part of a layer, some or all of a layer's experts, the final norm, or a
+// piece of the head, with its tier and place. A layer is cut so that its attention can run while its FFN is still being uploaded.
 type Unit struct {
 	pack.Unit
 	Tier  Tier
-	Block int   // VRAM: index into Plan.Blocks; host: into Plan.HostBlocks
-	Off   int64 // offset in that block
-	Row   int64 // head pieces: first row of the output matrix
+	Block int   // index of the unit's block: into Plan.Blocks for tier VRAM, into Plan.HostBlocks for tier Host
+	Off   int64 // offset in the block
+	Row   int64 // first row of the output matrix, of a piece of the head
 
-	Experts int // how many experts of its layer it holds, from Unit.Expert on; 0: it is something else
+	Experts int // number of experts that the unit holds, from Unit.Expert on; 0: the unit holds no experts
 }
 
-// Plan is the verdict on every unit and the size of everything that is allocated.
+// Plan is each unit's tier and place, and the size of everything that is allocated.
 type Plan struct {
-	Units         []Unit  // execution order: parts of layers, final norm, head pieces
-	Blocks        []int64 // bytes of each resident block; 0: given back by [Shrink]
-	Ring          []int64 // bytes of each block of the ring; none when all is resident
-	HostBlocks    []int64 // bytes of each block of the host tier
-	KV            KV
-	Scratch       Scratch
-	Experts       *Experts // how experts share VRAM; nil: their units are as all others
-	Staging       Staging  // in place: none of it is allocated, it says how much is read at a time
-	InPlace       bool     // as the budget asked, but for experts that share slots; no unit is then in the host tier
-	ContextLength int
-	Chunk         int // most rows of a step
-	LogitRows     int // most rows of a step that may want logits
-	Sessions      int
+	Units         []Unit   // in order of execution: parts of layers and experts, final norm, pieces of the head
+	Blocks        []int64  // bytes of each block of resident units; 0: [Plan.Shrink] has given it back
+	Ring          []int64  // bytes of each block of the ring; empty if all units are resident
+	HostBlocks    []int64  // bytes of each block of the host tier
+	KV            KV       // layout of the KV cache
+	Scratch       Scratch  // layout of a step's inputs, activations and logits
+	Experts       *Experts // how experts share slots; nil: each expert's unit is resident or streamed
+	Staging       Staging  // with InPlace nothing of it is allocated: it only says how many bytes a read has
+	InPlace       bool     // Budget.InPlace, false if experts share slots; no unit is then in the host tier
+	ContextLength int      // tokens that a session can hold
+	Chunk         int      // most rows of a step
+	LogitRows     int      // most rows of a step whose logits may be wanted
+	Sessions      int      // number of sessions, each with a full context
 
 	Totals
 
-	made Budget // the budget that Make was given, as completed by defaults; Shrink lowers its DeviceBytes
+	budget Budget // the budget that Make was given, completed by defaults; Shrink lowers its DeviceBytes
 }
 
-// Totals are sums over all of a plan.
+// Totals are sums over a whole plan.
 type Totals struct {
 	DeviceBytes   int64 // all VRAM allocations
-	DeviceBudget  int64
-	HostBytes     int64 // staging, host tier, token embeddings
-	EmbedBytes    int64 // token embeddings kept in RAM; 0: rows are read as they are needed
-	StreamedBytes int64 // uploaded per step; of experts that share VRAM, what a token needs on average if all are as likely
+	DeviceBudget  int64 // the VRAM that the plan may take
+	HostBytes     int64 // RAM of staging, host tier and token embeddings
+	EmbedBytes    int64 // RAM of token_embd; 0: its rows are read from disk when they are needed
+	StreamedBytes int64 // bytes uploaded in a step; of experts that share slots, what a token needs on average if all are used equally often
 	DiskBytes     int64 // the part of StreamedBytes that is read from disk
 }
 
-// Staging is the persistent pinned memory that uploads pass through. A slot holds what
-// is read at a time, widened to whole blocks of the disk.
+// Staging is the pinned RAM that uploads from disk pass through. A slot holds one read, widened to whole blocks of the disk.
 type Staging struct {
-	Slots     int
-	SlotBytes int64
+	Slots     int   // number of slots
+	SlotBytes int64 // bytes of a slot
 }
 
-// Allocations are rounded up to this, so that a driver's own rounding changes nothing.
+// granule divides the size of every allocation, so that a driver's own rounding changes nothing.
 const granule = 64 << 10
 
-// maxBlock bounds one allocation: drivers' limits start at 1 GiB and some lie.
+// maxBlock is the most bytes of an allocation: drivers' limits start at 1 GiB, and some drivers state more than they can do.
 const maxBlock = 1 << 30
 
+// roundUp is the least multiple of to that is at least n.
 func roundUp(n, to int64) int64 { return (n + to - 1) / to * to }
 
-// BudgetError says what did not fit into which tier.
+// BudgetError says that something does not fit the budget of a tier.
 type BudgetError struct {
-	What       string
-	Tier       Tier
-	Need, Have int64 // bytes
-	Remedy     string
+	What       string // what does not fit
+	Tier       Tier   // the tier that is too small
+	Need, Have int64  // bytes that it would need, and those that the budget has
+	Remedy     string // the hint: which option to change
 }
 
 func (e *BudgetError) Error() string {
@@ -130,7 +132,7 @@ func (e *BudgetError) Error() string {
 // Hint names the option to change.
 func (e *BudgetError) Hint() string { return e.Remedy }
 
-// tierName is a tier's memory in an error message.
+// tierName is the name of a tier's memory in an error message.
 func tierName(t Tier) string {
 	if t == VRAM {
 		return "VRAM"
@@ -149,15 +151,15 @@ func mib(n int64) string {
 	return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
 }
 
-// Make plans a model within a budget. The error is a [*BudgetError] when the budget
-// cannot hold two of the largest unit beside scratch and the smallest context.
+// Make plans a model within a budget. The error is a [*BudgetError] if the budget
+// can't hold the largest unit twice beside scratch and the smallest context.
 func Make(h *arch.Hyper, m *pack.Model, b Budget) (*Plan, error) {
 	found, ok := m.Unit(pack.Norm, -1)
 	if !ok {
 		return nil, fmt.Errorf("plan %s: the final norm is missing", m.Path)
 	}
 	norm := *found
-	us, err := movable(h, m, b.PartBytes)
+	us, err := movable(h, m, b.PartBytes, true)
 	if err != nil {
 		return nil, err
 	}
@@ -172,38 +174,38 @@ func Make(h *arch.Hyper, m *pack.Model, b Budget) (*Plan, error) {
 	if !ok {
 		return nil, fmt.Errorf("plan %s: tensor %q is missing", m.Path, arch.TokenEmbd)
 	}
-	s := &sizing{h: h, m: m, b: b, kept: h.Kept(m.Has), norm: norm, local: local, embdRow: embd.Bytes / int64(h.VocabSize), embd: embd.Bytes}
-	s.b.Sessions = max(1, b.Sessions)
+	s := &sizing{h: h, m: m, budget: b, kept: h.Kept(m.Has), norm: norm, local: local, embdRow: embd.Bytes / int64(h.VocabSize), embd: embd.Bytes}
+	s.budget.Sessions = max(1, b.Sessions)
 	if b.BlockBytes == 0 {
-		s.b.BlockBytes = residentBlock
+		s.budget.BlockBytes = residentBlock
 	}
 	s.setUnits(us)
-	p, err := s.make()
+	p, err := s.plan()
 	if h.Experts.Count == 0 || err == nil && p.StreamedBytes == 0 && !b.Slots {
 		return p, err
 	}
-	// Not all fits: experts share what the rest of the layers leaves.
-	if b.InPlace { // a copy of an expert costs less than a layer's others, which in place would have to come with it
+	// Not all fits: experts share the VRAM that everything else leaves.
+	if b.InPlace { // with slots, each missing expert is copied: less than to read all experts of a layer in place
 		asked.InPlace = false
 		slots, slotsErr := Make(h, m, asked)
 		if slotsErr == nil {
 			return slots, nil
 		}
-		if err != nil && needs(slotsErr) < needs(err) {
+		if err != nil && neededBytes(slotsErr) < neededBytes(err) {
 			err = slotsErr
 		}
 		return p, err
 	}
-	if us, err = dense(h, m, b.PartBytes); err != nil {
+	if us, err = movable(h, m, b.PartBytes, false); err != nil {
 		return nil, err
 	}
-	s.experts = classes(h, m, s.b.BlockBytes)
+	s.experts = classes(h, m, s.budget.BlockBytes)
 	s.setUnits(us)
-	return s.make()
+	return s.plan()
 }
 
-// needs is how many bytes a [BudgetError] asks for; math.MaxInt64 for other errors.
-func needs(err error) int64 {
+// neededBytes is [BudgetError.Need] of an error; math.MaxInt64 for other errors.
+func neededBytes(err error) int64 {
 	var small *BudgetError
 	if !errors.As(err, &small) {
 		return math.MaxInt64
@@ -211,7 +213,7 @@ func needs(err error) int64 {
 	return small.Need
 }
 
-// setUnits sets the units whose tier is to be chosen.
+// setUnits sets the units whose tier is to be chosen, and counts the pieces of the head and the bytes of the largest unit.
 func (s *sizing) setUnits(us []Unit) {
 	s.units, s.largest, s.heads = us, 0, 0
 	for _, u := range us {
@@ -222,8 +224,8 @@ func (s *sizing) setUnits(us []Unit) {
 	}
 }
 
-// make chooses context and chunk, and plans with these.
-func (s *sizing) make() (*Plan, error) {
+// plan chooses the context's length and the chunk, and makes the plan for them.
+func (s *sizing) plan() (*Plan, error) {
 	ctx, chunk, err := s.choose()
 	if err != nil {
 		return nil, err
@@ -231,10 +233,9 @@ func (s *sizing) make() (*Plan, error) {
 	return s.build(ctx, chunk)
 }
 
-// Aligned reports whether the model's tensors begin on disk where a kernel can read them
-// in place.
+// Aligned reports whether kernels can read the model's tensors in place: in memory that the disk was read into.
 func Aligned(h *arch.Hyper, m *pack.Model) bool {
-	us, err := movable(h, m, 0)
+	us, err := movable(h, m, 0, true)
 	norm, ok := m.Unit(pack.Norm, -1)
 	if err != nil || !ok {
 		return false

@@ -7,17 +7,17 @@ import (
 	"leat/internal/arch"
 )
 
-// Search looks for the VRAM budgets of a model at which its plan changes kind.
+// Search finds two VRAM budgets of a model: the smallest with which it runs, and the smallest with which it is all resident.
 type Search struct {
 	Hyper  *arch.Hyper
 	Model  *pack.Model
-	Within func(deviceBytes int64) (Budget, error) // what a run may spend that is given that much VRAM
+	Within func(deviceBytes int64) (Budget, error) // the whole budget of a run that is given deviceBytes of VRAM
 }
 
 // SearchStep is the granule of VRAM budgets: a search finds multiples of it.
 const SearchStep = 1 << 20
 
-// Make plans the model within a VRAM budget. The error is a [*BudgetError] where it can't hold.
+// Make plans the model within a VRAM budget. The error is a [*BudgetError] if the budget can't hold the model.
 func (s *Search) Make(deviceBytes int64) (*Plan, error) {
 	b, err := s.Within(deviceBytes)
 	if err != nil {
@@ -27,22 +27,22 @@ func (s *Search) Make(deviceBytes int64) (*Plan, error) {
 }
 
 // Least is the smallest VRAM budget with which the model can run, a multiple of [SearchStep]. Within must set the
-// context's length: else the context would shrink to fit almost any budget.
+// context's length. Without one, the context would shrink to fit almost any budget.
 func (s *Search) Least() (int64, error) {
 	_, err := s.Make(1) // none means that nothing was asked for
 	var small *BudgetError
 	if !errors.As(err, &small) {
 		return 0, err
 	}
-	return First(small.Need/2, 2*small.Need+SearchStep, func(deviceBytes int64) bool {
+	return LeastEnough(small.Need/2, 2*small.Need+SearchStep, func(deviceBytes int64) bool {
 		_, err := s.Make(deviceBytes)
 		return err == nil
 	}), nil
 }
 
-// All is the smallest VRAM budget, a multiple of [SearchStep], with which nothing is streamed and steps have as many rows as with a
-// little more VRAM. A budget for the weights alone would leave room for steps of few rows only, and prompts would be slow.
-func (s *Search) All() (int64, error) {
+// AllResident is the smallest VRAM budget, a multiple of [SearchStep], with which nothing is streamed and steps have as many rows as with a
+// 16th more VRAM. A budget for the weights alone would leave room for steps of few rows only, and prompts would be slow.
+func (s *Search) AllResident() (int64, error) {
 	least, err := s.Least()
 	if err != nil {
 		return 0, err
@@ -58,18 +58,18 @@ func (s *Search) All() (int64, error) {
 		}
 		return 0
 	}
-	barely := First(least, most, func(deviceBytes int64) bool { return chunk(deviceBytes) > 0 })
+	barely := LeastEnough(least, most, func(deviceBytes int64) bool { return chunk(deviceBytes) > 0 })
 	roomy := (barely/SearchStep + barely/SearchStep/moreRows) * SearchStep
 	rows := chunk(roomy)
-	return First(barely, roomy, func(deviceBytes int64) bool { return chunk(deviceBytes) >= rows }), nil
+	return LeastEnough(barely, roomy, func(deviceBytes int64) bool { return chunk(deviceBytes) >= rows }), nil
 }
 
-// moreRows: All spends up to this part of the VRAM for steps of more rows.
+// moreRows: AllResident spends up to this part of the VRAM for steps of more rows.
 const moreRows = 16
 
-// First is the smallest budget from low to high, a multiple of [SearchStep], for which enough is true. Once true, enough must stay true
+// LeastEnough is the smallest budget from low to high, a multiple of [SearchStep], for which enough is true. Once true, enough must stay true
 // for larger budgets.
-func First(low, high int64, enough func(deviceBytes int64) bool) int64 {
+func LeastEnough(low, high int64, enough func(deviceBytes int64) bool) int64 {
 	low, high = low/SearchStep, high/SearchStep
 	for low < high {
 		if mid := low + (high-low)/2; enough(mid * SearchStep) {

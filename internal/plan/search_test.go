@@ -22,8 +22,8 @@ func within(b plan.Budget) func(int64) (plan.Budget, error) {
 func TestNeedAll(t *testing.T) {
 	for _, o := range []synthetic.Options{{Arch: "llama", Preset: "8b", Hollow: true}, {Arch: "qwen3moe", Preset: "30b-a3b", Hollow: true}} {
 		h, m := open(t, o)
-		q := plan.Search{Hyper: h, Model: m, Within: within(plan.Budget{HostBytes: 1 << 30, ContextLength: 1024, KVType: gguf.F16, Few: true})}
-		all, err := q.All()
+		q := plan.Search{Hyper: h, Model: m, Within: within(plan.Budget{HostBytes: 1 << 30, ContextLength: 1024, KVType: gguf.F16, FewRowKernels: true})}
+		all, err := q.AllResident()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -2,46 +2,45 @@ package plan
 
 import "slices"
 
-// Shrink plans the same model, context and step within less VRAM, while it runs: whole
-// blocks of resident units become streamed, a ring is made or changed to fit, and
-// nothing else moves. Slots of experts go first, but for the last block of each class. The blocks given back keep their index, with 0 bytes; those of the
-// host tier stay, and new ones follow them where the RAM budget has room.
+// Shrink plans the same model with the same context and chunk within less VRAM, while the model runs. First it gives back slots of experts,
+// all allocations of a class but one. Then whole blocks of resident units become streamed, and the ring is made or resized. Nothing else
+// moves. Blocks of VRAM that are given back keep their index, with 0 bytes. The host tier keeps its blocks, and gets more where the RAM budget has room.
 //
-// The error is a [*BudgetError] where deviceBytes is less than streaming everything
-// takes; its Need is that. Where the plan holds already, it is returned as it is.
+// The error is a [*BudgetError] if streaming all units needs more than deviceBytes; its Need says how much. A plan that fits already is
+// returned as it is.
 func (p *Plan) Shrink(deviceBytes int64) (*Plan, error) {
 	if p.DeviceBytes <= deviceBytes {
 		return p, nil
 	}
 	q := *p
-	q.DeviceBudget, q.made.DeviceBytes = deviceBytes, deviceBytes
+	q.DeviceBudget, q.budget.DeviceBytes = deviceBytes, deviceBytes
 	q.Units, q.Blocks, q.HostBlocks = slices.Clone(p.Units), slices.Clone(p.Blocks), slices.Clone(p.HostBlocks)
 	if q.shrinkSlots(deviceBytes) {
 		return &q, nil
 	}
-	var movable []int // blocks with units that can be streamed
+	var resident []int // blocks with units that can be streamed
 	for b, bytes := range q.Blocks {
 		if bytes > 0 && b != len(q.Blocks)-1 { // the last is the final norm's
-			movable = append(movable, b)
+			resident = append(resident, b)
 		}
 	}
 	fixed := q.DeviceBytes - sum(p.Ring)
-	for _, b := range movable {
+	for _, b := range resident {
 		fixed -= q.Blocks[b]
 	}
-	s := &sizing{b: q.made, units: q.Units}
+	s := &sizing{budget: q.budget, units: q.Units}
 	for _, least := range []bool{false, true} {
-		left := slices.Clone(movable)
+		left := slices.Clone(resident)
 		for {
 			q.Ring = s.ringFor(q.streamed(), least)
 			if q.DeviceBytes = sum(q.Blocks) + sum(q.Ring) + q.KV.Bytes() + q.Scratch.Bytes + q.Experts.SlotBytes(); q.DeviceBytes <= deviceBytes {
-				q.settle()
+				q.streamGivenBack()
 				return &q, nil
 			}
 			if len(left) == 0 {
 				break
 			}
-			i := q.next(left)
+			i := q.blockToGiveBack(left)
 			q.Blocks[left[i]] = 0
 			left = slices.Delete(left, i, i+1)
 		}
@@ -53,7 +52,8 @@ func (p *Plan) Shrink(deviceBytes int64) (*Plan, error) {
 	return nil, &BudgetError{What: "a ring of two units beside scratch and KV cache", Tier: VRAM, Need: fixed + sum(q.Ring), Have: deviceBytes}
 }
 
-// shrinkSlots gives back slots of experts, and reports whether that is enough.
+// shrinkSlots gives back allocations of experts' slots until the plan takes at most deviceBytes, and reports whether it then does. Each class of
+// slots keeps one allocation.
 func (p *Plan) shrinkSlots(deviceBytes int64) bool {
 	if p.Experts == nil {
 		return false
@@ -70,7 +70,7 @@ func (p *Plan) shrinkSlots(deviceBytes int64) bool {
 	return p.DeviceBytes <= deviceBytes
 }
 
-// streamed marks the units that are streamed: those not in VRAM, and those whose block was given back.
+// streamed marks the units that are streamed: those not in VRAM, and resident ones whose block was given back.
 func (p *Plan) streamed() []bool {
 	streamed := make([]bool, len(p.Units))
 	for i := range p.Units {
@@ -80,20 +80,20 @@ func (p *Plan) streamed() []bool {
 	return streamed
 }
 
-// next chooses the block to give back so that streamed units are spread as evenly as can be, and returns its index in blocks.
-func (p *Plan) next(blocks []int) (best int) {
+// blockToGiveBack chooses one of blocks to give back, so that streamed units are spread as evenly as possible, and returns its index in blocks.
+func (p *Plan) blockToGiveBack(blocks []int) (best int) {
 	streamed, least := p.streamed(), 0.0
 	for i, b := range blocks {
-		if off := p.uneven(streamed, b); i == 0 || off < least {
+		if off := p.unevenness(streamed, b); i == 0 || off < least {
 			best, least = i, off
 		}
 	}
 	return best
 }
 
-// uneven says how unevenly streamed bytes would be spread if a block's units were streamed too: the mean square of the distance from
-// an even share, over all units.
-func (p *Plan) uneven(streamed []bool, block int) (off float64) {
+// unevenness is how unevenly streamed bytes would be spread if a block's units were streamed too: over all units, the mean square of the
+// distance from an even share.
+func (p *Plan) unevenness(streamed []bool, block int) (off float64) {
 	var all, got float64
 	joins := func(i int) bool { return streamed[i] || p.Units[i].Block == block }
 	for i := range p.Units {
@@ -114,14 +114,14 @@ func (p *Plan) uneven(streamed []bool, block int) (off float64) {
 	return off / float64(len(p.Units))
 }
 
-// settle moves the units of blocks given back to the host tier or to disk.
-func (p *Plan) settle() {
-	var flow []*Unit
+// streamGivenBack moves the units of blocks that were given back to the host tier or to disk.
+func (p *Plan) streamGivenBack() {
+	var units []*Unit
 	for i := range p.Units {
 		if u := &p.Units[i]; u.Tier == VRAM && p.Blocks[u.Block] == 0 {
 			u.Tier = Disk
-			flow = append(flow, u)
+			units = append(units, u)
 		}
 	}
-	p.setHost(flow)
+	p.setStreamTiers(units)
 }

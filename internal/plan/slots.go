@@ -8,38 +8,38 @@ import (
 	"leat/internal/arch"
 )
 
-// Experts says how the experts of all layers share slots of VRAM where not all fit, and where each is kept besides. One unit of
+// Experts is how the experts of all layers share slots of VRAM if not all fit, and where each expert's copy outside VRAM is. One unit of
 // tier [Cached] stands for all experts of a layer.
 type Experts struct {
-	Layers int // layers that have experts
+	Layers int // number of layers that have experts
 	Count  int // experts of a layer
 	Used   int // experts that a token uses of a layer
 
-	Classes []SlotClass // the slots, by the size of the experts that they hold
-	Rest    [][]Rest    // where each expert is kept outside VRAM, by layer of the model and expert; nil for layers without experts
+	Classes    []SlotClass   // the slots, one class for each size of experts
+	HostPlaces [][]HostPlace // place of each expert's copy in RAM, by layer of the model and expert; nil: the layer has no experts
 
 	HostBlocks []int64 // bytes of each block of pinned RAM that holds experts
-	HostCount  int     // experts in HostBlocks; the others are on disk alone
-	Staging    Staging // the pinned memory that uploads of experts from disk pass through
+	HostCount  int     // number of experts in HostBlocks; all others are only on disk
+	Staging    Staging // the pinned RAM that uploads of experts from disk pass through
 }
 
 // SlotClass is the slots for experts of about the same size.
 type SlotClass struct {
 	Layers    []int // the model's layers whose experts use these slots, ascending
-	SlotBytes int64 // bytes of a slot: of the largest expert
-	Blocks    []int // slots in each allocation
+	SlotBytes int64 // bytes of a slot, which holds the largest of the experts
+	Blocks    []int // number of slots in each allocation
 	BlockMost int   // most slots in an allocation
 }
 
-// Rest is where an expert is kept outside VRAM.
-type Rest struct {
-	Block int   // index into HostBlocks; -1: on disk alone
-	Off   int64 // in that block
+// HostPlace is the place of an expert's copy in pinned RAM.
+type HostPlace struct {
+	Block int   // index into HostBlocks; -1: there is no copy, the expert is only on disk
+	Off   int64 // offset in the block
 }
 
 const (
-	slotSpread  = 20 // experts share a class if their sizes differ by less than a 20th
-	expertSlots = 24 // slots of staging memory where experts come from disk
+	slotSpread    = 20 // experts share a class of slots if their sizes differ by less than a 20th
+	expertStaging = 24 // most slots of staging memory for experts from disk
 )
 
 // Slots is how many slots the class has.
@@ -80,16 +80,16 @@ func (x *Experts) SlotBytes() (n int64) {
 	return n
 }
 
-// All is how many experts all layers have.
-func (x *Experts) All() int { return x.Layers * x.Count }
+// Total is the number of experts of all layers.
+func (x *Experts) Total() int { return x.Layers * x.Count }
 
-// cachedUnit makes the unit of tier [Cached] that stands for a layer's experts; false: the layer has none.
-func cachedUnit(m *pack.Model, layer int) (Unit, bool) {
+// cachedUnit makes the unit of tier [Cached] that stands for all experts of a layer; ok is false if the layer has none.
+func cachedUnit(m *pack.Model, layer int) (u Unit, ok bool) {
 	experts := m.Experts(layer)
 	if len(experts) == 0 {
 		return Unit{}, false
 	}
-	u := Unit{Unit: pack.Join(fmt.Sprintf("layer %d experts", layer), experts), Tier: Cached, Experts: len(experts)}
+	u = Unit{Unit: pack.Join(fmt.Sprintf("layer %d experts", layer), experts), Tier: Cached, Experts: len(experts)}
 	u.Bytes, u.Extents = 0, nil
 	for i := range experts {
 		u.Bytes += experts[i].Bytes
@@ -97,9 +97,9 @@ func cachedUnit(m *pack.Model, layer int) (Unit, bool) {
 	return u, true
 }
 
-// classes groups the layers by the size of their experts, and gives each class its fewest slots.
+// classes groups the layers by the size of their experts, and gives each class the fewest slots that it can have.
 func classes(h *arch.Hyper, m *pack.Model, blockBytes int64) *Experts {
-	x := &Experts{Count: h.Experts.Count, Used: h.Experts.Used, Rest: make([][]Rest, h.BlockCount)}
+	x := &Experts{Count: h.Experts.Count, Used: h.Experts.Used, HostPlaces: make([][]HostPlace, h.BlockCount)}
 	type sized struct {
 		layer int
 		bytes int64
@@ -127,16 +127,16 @@ func classes(h *arch.Hyper, m *pack.Model, blockBytes int64) *Experts {
 	for i := range x.Classes {
 		c := &x.Classes[i]
 		slices.Sort(c.Layers)
-		c.BlockMost = max(int(min(blockBytes, maxBlock)/c.SlotBytes), x.least())
-		c.Blocks = []int{x.least()}
+		c.BlockMost = max(int(min(blockBytes, maxBlock)/c.SlotBytes), x.leastSlots())
+		c.Blocks = []int{x.leastSlots()}
 	}
 	return x
 }
 
-// least is the fewest slots that a class can have: one for each expert that a token uses of a layer.
-func (x *Experts) least() int { return min(x.Used, x.Count) }
+// leastSlots is the fewest slots that a class can have: as many as a token uses experts of a layer.
+func (x *Experts) leastSlots() int { return min(x.Used, x.Count) }
 
-// grow adds slots to classes that have the fewest, as far as bytes of VRAM go. Each class gets slots for the same share of its experts.
+// grow adds slots that take at most bytes of VRAM to classes that have the fewest slots. Each class gets slots for the same share of its experts.
 func (x *Experts) grow(bytes int64) {
 	var all int64
 	for i := range x.Classes {
@@ -147,16 +147,16 @@ func (x *Experts) grow(bytes int64) {
 		most, least := c.experts(x.Count), c.Bytes()
 		share := least + int64(float64(bytes)*float64(most*c.SlotBytes)/float64(all))
 		n := int(min(share/c.SlotBytes, most))
-		for c.fill(n); c.Bytes() > share && n > x.least(); c.fill(n) { // blocks are rounded up
+		for c.fill(n); c.Bytes() > share && n > x.leastSlots(); c.fill(n) { // blocks are rounded up
 			n--
 		}
 	}
 }
 
-// experts is how many experts use the class's slots, if a layer has perLayer.
+// experts is how many experts share the class's slots. A layer has perLayer experts.
 func (c *SlotClass) experts(perLayer int) int64 { return int64(len(c.Layers) * perLayer) }
 
-// fill sets the number of the class's slots, in as few allocations as can be.
+// fill gives the class n slots in as few allocations as possible.
 func (c *SlotClass) fill(n int) {
 	c.Blocks = nil
 	for n > 0 {
@@ -166,7 +166,8 @@ func (c *SlotClass) fill(n int) {
 	}
 }
 
-// shrink gives back the last allocation of the class that has the most slots a layer; false: each class has one allocation only.
+// shrink gives back the last allocation of the class that has the most slots for each layer. It reports false if no class has more than one
+// allocation.
 func (x *Experts) shrink() bool {
 	best, most := -1, 0.0
 	for i := range x.Classes {
@@ -185,7 +186,7 @@ func (x *Experts) shrink() bool {
 	return true
 }
 
-// clone copies x, so that the copy's classes can be changed.
+// clone copies x. Changes of the copy's classes leave x as it is.
 func (x *Experts) clone() *Experts {
 	if x == nil {
 		return nil
@@ -195,15 +196,15 @@ func (x *Experts) clone() *Experts {
 	return &y
 }
 
-// keep puts as many experts into pinned RAM as bytes have room for, spread evenly over the layers and within each. The others stay on
-// disk. It returns the bytes taken, staging included.
-func (x *Experts) keep(m *pack.Model, bytes, piece int64) (taken int64) {
+// keepInRAM puts copies of as many experts into pinned RAM as fit bytes, spread evenly over the layers and within each. All others stay only on
+// disk: their uploads pass through staging memory, whose slots hold at most piece bytes. It returns the bytes taken, staging included.
+func (x *Experts) keepInRAM(m *pack.Model, bytes, piece int64) (taken int64) {
 	var units []*pack.Unit
 	var sizes []int64
 	var longest int64
 	for i := range m.Units {
 		u := &m.Units[i]
-		if u.Kind != pack.Experts || u.Layer < 0 || u.Layer >= len(x.Rest) {
+		if u.Kind != pack.Experts || u.Layer < 0 || u.Layer >= len(x.HostPlaces) {
 			continue
 		}
 		units, sizes = append(units, u), append(sizes, HostExtents(u, nil))
@@ -211,16 +212,16 @@ func (x *Experts) keep(m *pack.Model, bytes, piece int64) (taken int64) {
 			longest = max(longest, e.Bytes)
 		}
 	}
-	x.Staging = Staging{Slots: leastSlots, SlotBytes: min(piece, roundUp(longest+ReadAlign, ReadAlign))}
+	x.Staging = Staging{Slots: leastStaging, SlotBytes: min(piece, roundUp(longest+ReadAlign, ReadAlign))}
 	staging := func() int64 { return roundUp(int64(x.Staging.Slots)*x.Staging.SlotBytes, granule) }
 	place := func(disk []bool) bool {
 		x.HostBlocks, x.HostCount = nil, 0
 		for i, u := range units {
-			if x.Rest[u.Layer] == nil {
-				x.Rest[u.Layer] = make([]Rest, x.Count)
+			if x.HostPlaces[u.Layer] == nil {
+				x.HostPlaces[u.Layer] = make([]HostPlace, x.Count)
 			}
-			r := &x.Rest[u.Layer][u.Expert]
-			if *r = (Rest{Block: -1}); disk[i] {
+			r := &x.HostPlaces[u.Layer][u.Expert]
+			if *r = (HostPlace{Block: -1}); disk[i] {
 				continue
 			}
 			last := len(x.HostBlocks) - 1
@@ -228,7 +229,7 @@ func (x *Experts) keep(m *pack.Model, bytes, piece int64) (taken int64) {
 				x.HostBlocks = append(x.HostBlocks, 0)
 				last++
 			}
-			*r = Rest{last, x.HostBlocks[last]}
+			*r = HostPlace{last, x.HostBlocks[last]}
 			x.HostBlocks[last] += sizes[i]
 			x.HostCount++
 		}
@@ -238,8 +239,8 @@ func (x *Experts) keep(m *pack.Model, bytes, piece int64) (taken int64) {
 	if place(make([]bool, len(units))) {
 		return staging() + sum(x.HostBlocks)
 	}
-	x.Staging.Slots = int(min(expertSlots, max(leastSlots, bytes/8/x.Staging.SlotBytes)))
-	low, high := 0, len(units) // how many can rest in RAM
+	x.Staging.Slots = int(min(expertStaging, max(leastStaging, bytes/8/x.Staging.SlotBytes)))
+	low, high := 0, len(units) // bounds of how many copies fit
 	marked := func(n int) []bool {
 		disk := make([]bool, len(units))
 		for i := range disk { // the first of each run of equal shares
@@ -258,8 +259,8 @@ func (x *Experts) keep(m *pack.Model, bytes, piece int64) (taken int64) {
 	return staging() + sum(x.HostBlocks)
 }
 
-// addTraffic adds the uploads and reads that a token's missing experts cause, if all experts are as likely, to the plan's totals; sign -1
-// takes them away again.
+// addTraffic adds to the plan's totals what a token's missing experts cause on average: uploads and reads, if all experts are used
+// equally often. With sign -1 it takes them away again.
 func (p *Plan) addTraffic(sign int64) {
 	x := p.Experts
 	if x == nil {
@@ -276,8 +277,8 @@ func (p *Plan) addTraffic(sign int64) {
 	}
 }
 
-// DiskShare is the share of the experts that are on disk alone.
-func (x *Experts) DiskShare() float64 { return 1 - float64(x.HostCount)/float64(x.All()) }
+// DiskShare is the share of all experts that are only on disk.
+func (x *Experts) DiskShare() float64 { return 1 - float64(x.HostCount)/float64(x.Total()) }
 
 // SlotShare is the share of a layer's experts that have slots in VRAM, on average.
 func (x *Experts) SlotShare(layer int) float64 {

@@ -42,8 +42,8 @@ func TestSlots(t *testing.T) {
 				t.Fatalf("%d of VRAM: no slots", vram)
 			}
 			checkSlots(t, p, h, m)
-			if rests := p.Experts.HostCount; (rests == 0) != (ram == 1) || (rests == p.Experts.All()) != (ram == 64<<30) || (p.DiskBytes == 0) != (ram == 64<<30) {
-				t.Errorf("%d of RAM: %d of %d experts rest there, %d bytes a token come from disk", ram, rests, p.Experts.All(), p.DiskBytes)
+			if rests := p.Experts.HostCount; (rests == 0) != (ram == 1) || (rests == p.Experts.Total()) != (ram == 64<<30) || (p.DiskBytes == 0) != (ram == 64<<30) {
+				t.Errorf("%d of RAM: %d of %d experts rest there, %d bytes a token come from disk", ram, rests, p.Experts.Total(), p.DiskBytes)
 			}
 		}
 	}
@@ -90,7 +90,7 @@ func checkSlots(t *testing.T, p *plan.Plan, h *arch.Hyper, m *pack.Model) {
 		}
 		inLayer := 0
 		for id, e := range m.Experts(l) {
-			r := x.Rest[l][id]
+			r := x.HostPlaces[l][id]
 			if r.Block < 0 {
 				continue
 			}
@@ -168,7 +168,7 @@ func TestSlotsSplit(t *testing.T) {
 		vram int64
 		ctx  int
 	}{{6 << 30, 8192}, {6 << 30, 1024}, {6 << 30, 0}, {8 << 30, 8192}, {12 << 30, 0}} {
-		p := mustMake(t, h, m, plan.Budget{DeviceBytes: c.vram, HostBytes: ram, ContextLength: c.ctx, KVType: gguf.F16, Matrices: true, Few: true})
+		p := mustMake(t, h, m, plan.Budget{DeviceBytes: c.vram, HostBytes: ram, ContextLength: c.ctx, KVType: gguf.F16, Matrices: true, FewRowKernels: true})
 		x := p.Experts
 		if x == nil {
 			t.Fatalf("%+v: no slots", c)
@@ -217,7 +217,7 @@ func TestOneMemory(t *testing.T) {
 			t.Fatalf("%d and %d bytes: in place %t, %+v", c.device, c.host, p.InPlace, p.Experts)
 		}
 		checkSlots(t, p, h, m)
-		if n, most := p.Experts.Slots()+p.Experts.HostCount, p.Experts.All(); n == 0 || n >= most {
+		if n, most := p.Experts.Slots()+p.Experts.HostCount, p.Experts.Total(); n == 0 || n >= most {
 			t.Errorf("%d of %d experts are in memory", n, most)
 		}
 	}

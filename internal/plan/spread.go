@@ -8,19 +8,20 @@ import (
 // Spread is a way to choose resident units among streamed ones.
 type Spread int
 
-// Every unit runs once a step, so none deserves VRAM more than another: what counts is that each
-// transfer has compute to hide behind. Only Even sees to that; the others are there to be measured.
+// Every unit runs once a step, so none deserves VRAM more than another. What matters is that computation hides each
+// upload: Even does that. Prefix and Edges exist to be measured against it.
 const (
 	Even   Spread = iota // resident units stand evenly between the streamed ones
 	Prefix               // the first layers are resident
 	Edges                // the first and the last layers are resident
 )
 
+// String is the name in options and reports.
 func (s Spread) String() string {
 	return [...]string{Even: "even", Prefix: "prefix", Edges: "edges"}[s]
 }
 
-// mark chooses the units to stream, given the sizes of all units: about the share f of the bytes.
+// mark marks the units to stream, about the share f of all bytes. sizes are the bytes of all units.
 func (s Spread) mark(sizes []int64, f float64) []bool {
 	if s == Even {
 		return evenly(sizes, f)
@@ -29,7 +30,7 @@ func (s Spread) mark(sizes []int64, f float64) []bool {
 	for _, n := range sizes {
 		all += float64(n)
 	}
-	from, to := all*(1-f), all // of the bytes that are marked
+	from, to := all*(1-f), all // the marked range of all bytes
 	if s == Edges {
 		from, to = all*(1-f)/2, all*(1+f)/2
 	}
@@ -42,7 +43,7 @@ func (s Spread) mark(sizes []int64, f float64) []bool {
 	return marked
 }
 
-// evenly marks units of the given sizes so that among the first n units, for every n, about the share f of the bytes is marked.
+// evenly marks units of the given sizes so that for every n, about the share f of the bytes of the first n units is marked.
 func evenly(sizes []int64, f float64) []bool {
 	marked := make([]bool, len(sizes))
 	seen, got := 0.0, 0.0
@@ -56,11 +57,11 @@ func evenly(sizes []int64, f float64) []bool {
 	return marked
 }
 
-// spreadSteps is how many shares of streamed bytes fewest tries.
+// spreadSteps is how many shares of streamed bytes [fewest] tries.
 const spreadSteps = 512
 
-// fewest marks units of the given sizes, as few bytes as it can, so that fits accepts the choice. It begins with a choice spread
-// as how says, and then takes away marks, of the largest units first, while the choice still fits. It returns nil where nothing fits.
+// fewest marks as few bytes of units as it can so that fits accepts the marks. sizes are the units' bytes. It begins with marks spread
+// as how says, and then takes marks away, from the largest units first, while fits accepts what is left. It returns nil if fits accepts no marks.
 func fewest(sizes []int64, how Spread, fits func(marked []bool) bool) []bool {
 	var best []bool
 	least := int64(-1)

@@ -9,23 +9,14 @@ import (
 	"leat/internal/arch"
 )
 
-// maxPart is what a part of a layer is cut at, between tensors: 4 ms of a fast link.
-// Smaller parts make the ring smaller and the choice of residents finer; each costs
+// maxPart is the most bytes of a part of a layer, which is cut between tensors: a fast link uploads it in 4 ms.
+// Smaller parts make the ring smaller and the choice of residents finer. Each part costs
 // two submissions when it is streamed.
 const maxPart = 192 << 20
 
-// movable lists the units that may be resident or streamed: the layers' parts, their experts, and the head, cut by rows so that no
-// piece is larger than the largest part. partBytes 0 is maxPart.
-func movable(h *arch.Hyper, m *pack.Model, partBytes int64) ([]Unit, error) {
-	return movableBut(h, m, partBytes, false)
-}
-
-// dense lists the units of movable that hold no experts.
-func dense(h *arch.Hyper, m *pack.Model, partBytes int64) ([]Unit, error) {
-	return movableBut(h, m, partBytes, true)
-}
-
-func movableBut(h *arch.Hyper, m *pack.Model, partBytes int64, experts bool) ([]Unit, error) {
+// movable lists the units that may be resident or streamed: the layers' parts, their experts if withExperts is set, and the head, cut by rows so
+// that no piece is larger than the largest part. A part has at most partBytes; 0: maxPart.
+func movable(h *arch.Hyper, m *pack.Model, partBytes int64, withExperts bool) ([]Unit, error) {
 	if partBytes == 0 {
 		partBytes = maxPart
 	}
@@ -40,7 +31,7 @@ func movableBut(h *arch.Hyper, m *pack.Model, partBytes int64, experts bool) ([]
 			us = append(us, Unit{Unit: p})
 			largest = max(largest, p.Bytes)
 		}
-		if experts {
+		if !withExperts {
 			continue
 		}
 		for _, e := range expertParts(m, l, partBytes) {
@@ -52,8 +43,8 @@ func movableBut(h *arch.Hyper, m *pack.Model, partBytes int64, experts bool) ([]
 	return append(us, head...), err
 }
 
-// headGroup is a multiple of rows at which pieces of the head begin, as the kernels
-// write their logits to multiples of 16 bytes, and read what is in place from such.
+// headGroup is a number of rows: each piece of the head begins at a multiple of it. Kernels
+// write logits to, and read weights in place from, multiples of 16 bytes.
 func headGroup(rowBytes int64) int64 {
 	group := int64(4)
 	for group*rowBytes%kernelAlign != 0 {
@@ -62,10 +53,10 @@ func headGroup(rowBytes int64) int64 {
 	return group
 }
 
-// kernelAlign is what the kernels want of a tensor's address.
+// kernelAlign divides the address of every tensor: kernels read 16 bytes at a time.
 const kernelAlign = 16
 
-// headPieces cuts the output matrix by rows, into pieces about as large as largest.
+// headPieces cuts the output matrix by rows into pieces of about largest bytes.
 func headPieces(h *arch.Hyper, m *pack.Model, largest int64) ([]Unit, error) {
 	kind := pack.Head
 	if h.Tied {
@@ -96,13 +87,13 @@ func headPieces(h *arch.Hyper, m *pack.Model, largest int64) ([]Unit, error) {
 	return us, nil
 }
 
-// parts cuts a layer where its program allows: before the FFN, before the FFN's last
-// matrix, and where a part would grow past most. A cut is allowed where no tensor
-// behind it is used before the last use of one ahead of it, and none between the weights
-// of operations that run as one, see [arch.Fuse]: what runs must not depend on the budget.
+// parts cuts a layer's unit where its operations allow: before the FFN, before the FFN's last
+// matrix, and where a part would have more than most bytes. Operations use tensors in order: it may cut before tensor i if all uses of the
+// tensors before i come before all uses of the others. It does not cut between the weights
+// of operations that run as one, see [arch.Fuse]: which kernels run must not depend on the budget.
 func parts(u *pack.Unit, ops []arch.Op, most int64) []pack.Unit {
 	firstUse, lastUse := map[string]int{}, map[string]int{}
-	mixture := slices.ContainsFunc(ops, func(o arch.Op) bool { return o.Kind == arch.Experts }) // its experts are units of their own
+	mixture := slices.ContainsFunc(ops, func(o arch.Op) bool { return o.Kind == arch.Experts }) // its experts are separate units
 	ops = arch.Fuse(ops)
 	for i := range ops {
 		for _, name := range ops[i].Weights() {
@@ -141,7 +132,7 @@ func parts(u *pack.Unit, ops []arch.Op, most int64) []pack.Unit {
 	return out
 }
 
-// partName is the name of the tensors from to to of a layer's unit, its part number index.
+// partName names part number index of a layer's unit: its tensors from index from up to index to, not to itself.
 func partName(u *pack.Unit, index, from, to int) string {
 	if from == 0 && to == len(u.Tensors) {
 		return u.Name
@@ -149,11 +140,11 @@ func partName(u *pack.Unit, index, from, to int) string {
 	return fmt.Sprintf("%s part %d", u.Name, index+1)
 }
 
-// ReadAlign is the granule of direct reads: where an extent rests in host memory it
-// stands as far behind a multiple of it as it does on disk.
+// ReadAlign is the granule of direct reads. In host memory, an extent's distance from the last
+// multiple of ReadAlign is the same as on disk.
 const ReadAlign = 4096
 
-// HostExtents calls do with each of u's extents and its place in u's host memory, and
+// HostExtents calls do, if it is not nil, for each extent of u with the extent's offset in u's host memory, and
 // returns the size of that memory.
 func HostExtents(u *pack.Unit, do func(e pack.Extent, at int64)) (bytes int64) {
 	for _, e := range u.Extents {
@@ -165,9 +156,8 @@ func HostExtents(u *pack.Unit, do func(e pack.Extent, at int64)) (bytes int64) {
 	return bytes
 }
 
-// asOnDisk lays the units out so that each extent stands as far behind a block in memory
-// as on disk. It reports false where a tensor would then begin where no kernel can read
-// it; the units are of no use then.
+// asOnDisk gives the units and the final norm the layout that they have on disk, so that a disk read can go directly to memory that kernels read. It
+// reports whether each tensor's offset is then a multiple of kernelAlign. If not, the units can't be used.
 func asOnDisk(us []Unit, norm *pack.Unit) bool {
 	ok := layAsOnDisk(norm)
 	for i := range us {
@@ -176,6 +166,7 @@ func asOnDisk(us []Unit, norm *pack.Unit) bool {
 	return ok
 }
 
+// layAsOnDisk is [asOnDisk] for one unit.
 func layAsOnDisk(u *pack.Unit) bool {
 	extents, tensors := slices.Clone(u.Extents), slices.Clone(u.Tensors)
 	aligned, k := true, 0

@@ -66,7 +66,7 @@ func TestReached(t *testing.T) {
 			models[r.model] = m
 		}
 		plans = append(plans, mustMake(t, m.h, m.file, plan.Budget{
-			DeviceBytes: r.vram << 30, HostBytes: 100 << 30, ContextLength: (r.depth + r.prompt + 1023) / 512 * 512, Matrices: true, Few: true,
+			DeviceBytes: r.vram << 30, HostBytes: 100 << 30, ContextLength: (r.depth + r.prompt + 1023) / 512 * 512, Matrices: true, FewRowKernels: true,
 		}))
 	}
 	lanes := make([]predict.Lane, len(plans))
@@ -107,7 +107,7 @@ func TestReachedWithoutMatrices(t *testing.T) {
 		t.Fatal("it has matrix units")
 	}
 	h, file := open(t, synthetic.Options{Arch: "llama", Preset: "8b", Type: "q4_k_m", Hollow: true})
-	p := mustMake(t, h, file, plan.Budget{DeviceBytes: 100 << 30, HostBytes: 100 << 30, ContextLength: 4096, Few: true})
+	p := mustMake(t, h, file, plan.Budget{DeviceBytes: 100 << 30, HostBytes: 100 << 30, ContextLength: 4096, FewRowKernels: true})
 	for prompt, perSec := range map[int]float64{512: 1100, 2048: 1008} {
 		r := predict.Plan(p, predict.FromDataSheet(&g, 2e9), h, 1, prompt)
 		t.Logf("%d tokens: %.4g tok/s, measured %.4g", prompt, r.PrefillPerSec, perSec)

@@ -116,7 +116,7 @@ func (m *machine) routeSeconds(i, rows int) float64 {
 // skippedLayers is how many layers are skipped, on average, after a layer that lacks an expert: the remaining ones of the same submission
 // and all of the next, which is handed in before the host looks.
 func (m *machine) skippedLayers(missing float64) float64 {
-	return min(1.5*float64(plan.Stride(missing))-0.5, float64(m.p.Experts.Layers)/2)
+	return min(1.5*float64(plan.LayersPerSubmission(missing))-0.5, float64(m.p.Experts.Layers)/2)
 }
 
 // fewRowsWaitsOf is how many kernels of a layer wait for the one before, in steps of few rows.

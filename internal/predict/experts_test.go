@@ -27,7 +27,7 @@ func TestPredictFound(t *testing.T) {
 	p, of := mixture(t)
 	even := of(nil, nil)
 	x := p.Experts
-	uniform := float64(x.Slots()) / float64(x.All())
+	uniform := float64(x.Slots()) / float64(x.Total())
 	same := of(&predict.ExpertHits{HitRate: uniform}, nil)
 	near(t, "the hit rate of a plan", same.DecodePerSec, even.DecodePerSec, 0.01)
 	all := float64(0)

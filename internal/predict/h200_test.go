@@ -67,7 +67,7 @@ func TestPredictMeasuredExperts(t *testing.T) {
 	}
 	h, m := open(t, synthetic.Options{Arch: "qwen3moe", Preset: "30b-a3b", Type: "q4_k_m", Hollow: true})
 	for _, r := range all.Rows {
-		p := mustMake(t, h, m, plan.Budget{DeviceBytes: r.VRAM << 30, HostBytes: int64(r.RAM * (1 << 30)), ContextLength: 1024, KVType: gguf.F16, Matrices: true, Few: true})
+		p := mustMake(t, h, m, plan.Budget{DeviceBytes: r.VRAM << 30, HostBytes: int64(r.RAM * (1 << 30)), ContextLength: 1024, KVType: gguf.F16, Matrices: true, FewRowKernels: true})
 		got := predict.PlanWithHits(p, s, h, r.Context, 1, &predict.ExpertHits{HitRate: r.HitRate, DiskShare: r.DiskShare}, nil)
 		t.Logf("%d GiB, skew %g, %4.1f %% found, %2.0f %% from disk: predicted %6.4g, measured %6.4g (%+.1f %%)", r.VRAM, r.Skew, 100*r.HitRate, 100*r.DiskShare, got.DecodePerSec, r.PerSec, 100*(r.PerSec/got.DecodePerSec-1))
 		if least, most := slices.Min(r.Each), slices.Max(r.Each); most > 1.2*least { // the first ones still brought experts: hits of all say little of one

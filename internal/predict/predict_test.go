@@ -58,7 +58,7 @@ func TestPredictWork(t *testing.T) {
 	}
 	// A device with kernels for few rows waits less often, and without matrices in long steps as well.
 	for _, matrices := range []bool{true, false} {
-		q := mustMake(t, h, m, plan.Budget{DeviceBytes: 3 << 30, HostBytes: 1 << 30, ContextLength: 1024, Chunk: 128, Few: true, Matrices: matrices})
+		q := mustMake(t, h, m, plan.Budget{DeviceBytes: 3 << 30, HostBytes: 1 << 30, ContextLength: 1024, Chunk: 128, FewRowKernels: true, Matrices: matrices})
 		f := predict.Plan(q, predict.Speeds{Kernels: predict.KernelSpeeds{DispatchTime: time.Microsecond}}, h, 1, 9)
 		if n, many := f.Decode.ComputeSeconds*1e6, f.Prefill.ComputeSeconds*1e6; n < 32*8 || n > 32*10 || (many < 32*10) == matrices {
 			t.Errorf("%.0f kernels wait for another in a step of one row, %.0f in one of nine (matrices %v)", n, many, matrices)

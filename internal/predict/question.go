@@ -49,7 +49,7 @@ func (q *Question) Reaching(tokensPerSec float64) (int64, Answer, error) {
 	if err != nil {
 		return 0, Answer{}, err
 	}
-	all, err := q.All()
+	all, err := q.AllResident()
 	if err != nil {
 		return 0, Answer{}, err
 	}
@@ -57,7 +57,7 @@ func (q *Question) Reaching(tokensPerSec float64) (int64, Answer, error) {
 	if err != nil || best.Prediction.DecodePerSec < tokensPerSec {
 		return 0, best, err
 	}
-	n := plan.First(least, all, func(deviceBytes int64) bool {
+	n := plan.LeastEnough(least, all, func(deviceBytes int64) bool {
 		a, err := q.At(deviceBytes)
 		return err == nil && a.Prediction.DecodePerSec >= tokensPerSec
 	})

@@ -35,7 +35,7 @@ func TestNeed(t *testing.T) {
 	if _, err := q.At(least); err != nil || !errors.As(tooSmall, &budget) {
 		t.Errorf("least is %d MiB: there %v, a MiB below %v", least>>20, err, tooSmall)
 	}
-	all, err := q.All()
+	all, err := q.AllResident()
 	if err != nil {
 		t.Fatal(err)
 	}

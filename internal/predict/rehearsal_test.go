@@ -118,7 +118,7 @@ func TestPredictRehearsedExperts(t *testing.T) {
 		near(t, fmt.Sprintf("in slots, %+v", c), predict.PlanWithHits(slots, speeds, h, 1, 1, found, found).DecodeSeconds-decode, c.want*float64(h.BlockCount), 1e-3)
 	}
 	forced := mustMake(t, h, m, plan.Budget{DeviceBytes: 64 << 30, ContextLength: 1024, Chunk: 64, Sweep: plan.Sweep{Slots: true}})
-	if x := forced.Experts; x == nil || x.Slots() != x.All() || forced.StreamedBytes != 0 {
+	if x := forced.Experts; x == nil || x.Slots() != x.Total() || forced.StreamedBytes != 0 {
 		t.Errorf("slots that were asked for hold not all experts, or %d bytes are streamed", forced.StreamedBytes)
 	}
 }

@@ -59,7 +59,7 @@ type explainer struct {
 func (e *explainer) role(k *kernels.Kernels, rows Rows) error {
 	e.frame = Frame{Model: &e.model, Commands: submit.Uncut(), Rec: k.Dry(), Tensor: e.tensor, AtHand: Hand{Spans: []Rows{rows}, N: rows.N}, Batch: Batch{Sequences: 1, MaxPages: 1}}
 	f, of := &e.frame, e.model.Scratch
-	f.Rec.Scratch, f.Rec.Q8, f.Rec.Parts, f.Rec.Counters = f.Memory(of.Halves), f.Memory(of.Q8), f.Memory(of.Parts), f.Memory(of.Counts)
+	f.Rec.Scratch, f.Rec.Q8, f.Rec.Parts, f.Rec.Counters = f.Memory(of.Halves), f.Memory(of.Q8), f.Memory(of.Parts), f.Memory(of.Counters)
 	f.Rec.Considered = e.considered
 	f.Take(rows)
 	h := e.model.Hyper
@@ -82,7 +82,7 @@ func (e *explainer) op(o *arch.Op) error {
 		return nil
 	case arch.Experts:
 		x := e.model.Hyper.Experts
-		f.Experts = ExpertTable{Address: f.At(e.model.Scratch.Table), Last: x.Count}
+		f.Experts = ExpertTable{Address: f.At(e.model.Scratch.ExpertTable), Last: x.Count}
 		e.name(o)
 		if err := f.LayerExperts(o, sample{e.pack}); err != nil {
 			return err

@@ -131,7 +131,7 @@ func (f *Frame) Take(rows Rows) {
 // base is the device address of an activation of the first row of [Frame.AtHand].
 func (f *Frame) base(v arch.Value) uint64 {
 	if f.AtHand.Kept {
-		return f.At(f.Scratch.Kept[v])
+		return f.At(f.Scratch.LogitValues[v])
 	}
 	return f.At(f.Scratch.Values[v])
 }
@@ -145,7 +145,7 @@ func (f *Frame) value(v arch.Value) uint64 {
 func (f *Frame) positions() (pos, seq uint64) {
 	pos, seq = f.At(f.Scratch.Pos), f.At(f.Scratch.Seq)
 	if f.AtHand.Kept {
-		pos, seq = f.At(f.Scratch.KeptPos), f.At(f.Scratch.KeptSeq)
+		pos, seq = f.At(f.Scratch.LogitPos), f.At(f.Scratch.LogitSeq)
 	}
 	return pos + 4*uint64(f.Rows.From), seq + 4*uint64(f.Rows.From)
 }

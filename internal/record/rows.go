@@ -78,7 +78,7 @@ func (f *Frame) Embed(t gguf.Type) error {
 // Keep records copies of the given activations of the n rows whose logits are needed, into contiguous memory.
 func (f *Frame) Keep(values []arch.Value, n int) error {
 	for _, v := range values {
-		a := shaders.GetRowsArgs{Table: f.base(v), IDs: f.At(f.Scratch.LogitIDs), Dst: f.At(f.Scratch.Kept[v]), Rows: uint32(n), Cols: f.width(v)}
+		a := shaders.GetRowsArgs{Table: f.base(v), IDs: f.At(f.Scratch.LogitIDs), Dst: f.At(f.Scratch.LogitValues[v]), Rows: uint32(n), Cols: f.width(v)}
 		if err := kernels.GetRows(f.Rec, gguf.F32, a); err != nil {
 			return err
 		}

@@ -56,8 +56,8 @@ func (p *pass) embed() error {
 			}
 		}
 	}
-	if of.Counts.Bytes > 0 { // an aborted step may have left counts
-		if err := f.Rec.Zero(p.s.scratch, of.Counts.Off, of.Counts.Bytes); err != nil {
+	if of.Counters.Bytes > 0 { // an aborted step may have left counts
+		if err := f.Rec.Zero(p.s.scratch, of.Counters.Off, of.Counters.Bytes); err != nil {
 			return err
 		}
 	}
@@ -107,14 +107,14 @@ func (p *pass) writeInputs() (used [10]plan.Region, err error) {
 	if batch.Keeps {
 		kept = 4 * asked
 		for i, row := range p.asked {
-			copy(m[of.KeptPos.Off+int64(4*i):], m[of.Pos.Off+int64(4*row):][:4])
-			copy(m[of.KeptSeq.Off+int64(4*i):], m[of.Seq.Off+int64(4*row):][:4])
+			copy(m[of.LogitPos.Off+int64(4*i):], m[of.Pos.Off+int64(4*row):][:4])
+			copy(m[of.LogitSeq.Off+int64(4*i):], m[of.Seq.Off+int64(4*row):][:4])
 		}
 	}
 	return [...]plan.Region{
 		{Off: of.IDs.Off, Bytes: 4 * n}, {Off: of.Pos.Off, Bytes: 4 * n}, {Off: of.Seq.Off, Bytes: 4 * n},
 		{Off: of.Pages.Off, Bytes: int64(8 * batch.Sequences * batch.MaxPages)}, {Off: of.States.Off, Bytes: int64(16 * batch.Sequences)},
 		{Off: of.CosSin.Off, Bytes: int64(4 * len(in.table))}, {Off: of.Embd.Off, Bytes: n * rowBytes}, {Off: of.LogitIDs.Off, Bytes: 4 * asked},
-		{Off: of.KeptPos.Off, Bytes: kept}, {Off: of.KeptSeq.Off, Bytes: kept},
+		{Off: of.LogitPos.Off, Bytes: kept}, {Off: of.LogitSeq.Off, Bytes: kept},
 	}, nil
 }

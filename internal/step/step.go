@@ -247,7 +247,7 @@ func (s *Stepper) dropStep(value uint64) error {
 func (s *Stepper) configure(rec *kernels.Recorder) {
 	f, of := &s.frame, &s.Plan.Scratch
 	rec.Role, rec.Run, rec.Absent = f.Rows.Role, f.Rows.OneRun, f.Absent
-	rec.Scratch, rec.Q8, rec.Parts, rec.Counters = f.Memory(of.Halves), f.Memory(of.Q8), f.Memory(of.Parts), f.Memory(of.Counts)
+	rec.Scratch, rec.Q8, rec.Parts, rec.Counters = f.Memory(of.Halves), f.Memory(of.Q8), f.Memory(of.Parts), f.Memory(of.Counters)
 }
 
 // ran accounts for a submission that has run.

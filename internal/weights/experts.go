@@ -70,7 +70,7 @@ const defaultPolicy = "adaptive"
 // newExperts allocates slots and staging. No expert is loaded.
 func newExperts(ctx context.Context, s *Store) (x *Experts, err error) {
 	p := s.o.Plan.Experts
-	x = &Experts{p: p, vram: &s.vram, sources: s.newSources("experts", len(p.Rest)*p.Count)}
+	x = &Experts{p: p, vram: &s.vram, sources: s.newSources("experts", len(p.HostPlaces)*p.Count)}
 	x.setLayers(s.o.Plan)
 	x.setSources(s.o.Model, s.disk.stripe)
 	x.evicted = make([]Evicted, 0, len(x.sources.list))
@@ -95,7 +95,7 @@ func newExperts(ctx context.Context, s *Store) (x *Experts, err error) {
 
 // setLayers sets, for each layer of the model, the class of slots that its experts share.
 func (x *Experts) setLayers(p *plan.Plan) {
-	x.layers = make([]slottedLayer, len(x.p.Rest))
+	x.layers = make([]slottedLayer, len(x.p.HostPlaces))
 	for l := range x.layers {
 		x.layers[l].class = -1
 	}
@@ -118,7 +118,7 @@ func (x *Experts) setSources(m *pack.Model, stripe int64) {
 		if u.Kind != pack.Experts || u.Layer >= len(x.layers) || x.layers[u.Layer].class < 0 {
 			continue
 		}
-		rest := x.p.Rest[u.Layer][u.Expert]
+		rest := x.p.HostPlaces[u.Layer][u.Expert]
 		src := source{unit: u, tag: x.layers[u.Layer].unit, tier: plan.Host, block: rest.Block}
 		if rest.Block < 0 {
 			src.tier = plan.Disk

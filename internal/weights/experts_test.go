@@ -164,7 +164,7 @@ func TestExpertBytes(t *testing.T) {
 			if s.Asked() == 0 || s.Evictions == 0 || s.UploadedBytes == 0 || c.host == 1 && s.HostMisses > 0 {
 				t.Errorf("%+v", s)
 			}
-			t.Logf("%d slots of %d, %d rest in RAM: %+v", r.o.Plan.Experts.Slots(), x.p.All(), x.p.HostCount, s)
+			t.Logf("%d slots of %d, %d rest in RAM: %+v", r.o.Plan.Experts.Slots(), x.p.Total(), x.p.HostCount, s)
 		})
 	}
 }

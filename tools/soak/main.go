@@ -139,7 +139,7 @@ func soak(ctx context.Context, o options, out io.Writer) (err error) {
 	defer g.close()
 	p := engine.DetailsOf(m).Plan
 	if x := p.Experts; x != nil {
-		fmt.Fprintf(out, "# %d slots of VRAM for %d experts, %d of which rest in RAM\n", x.Slots(), x.All(), x.HostCount)
+		fmt.Fprintf(out, "# %d slots of VRAM for %d experts, %d of which rest in RAM\n", x.Slots(), x.Total(), x.HostCount)
 	}
 	fmt.Fprintf(out, "# %s on %s: %s of VRAM, %s streamed a token, %s from disk\n", o.model, m.DeviceName(), mem.FormatBytes(p.DeviceBytes), mem.FormatBytes(p.StreamedBytes), mem.FormatBytes(p.DiskBytes))
 	r := &rounds{m: m, s: s, o: o}

@@ -1,0 +1,178 @@
+package plan
+
+import (
+	"slices"
+
+	"leat/decompose/pack"
+)
+
+// build makes the plan for a context and a chunk that fit: it gives every unit its tier and its place.
+func (s *sizing) build(ctx, chunk int) (*Plan, error) {
+	p := &Plan{
+		ContextLength: ctx, Chunk: chunk, LogitRows: logitRows(s.h, chunk), Sessions: s.budget.Sessions,
+		KV: s.kv(ctx), Scratch: s.scratch(ctx, chunk), Totals: Totals{DeviceBudget: s.budget.DeviceBytes}, budget: s.budget,
+		InPlace: s.budget.InPlace,
+	}
+	streamed, ring := s.streamed(s.budget.DeviceBytes - s.fixed(ctx, chunk))
+	if streamed == nil {
+		return nil, s.tooSmall(ctx)
+	}
+	p.Ring = ring
+	p.Units = append([]Unit(nil), s.units...)
+	for i := range p.Units {
+		if streamed[i] {
+			p.Units[i].Tier = Disk
+		}
+	}
+	p.Blocks = placeResident(selectUnits(p.Units, func(i int) bool { return !streamed[i] }), s.budget.BlockBytes)
+	p.Units = slices.Insert(p.Units, len(s.units)-s.heads, Unit{Unit: s.norm, Block: len(p.Blocks)})
+	p.Blocks = append(p.Blocks, roundUp(s.norm.Bytes, granule))
+	s.sizeStaging(p)
+	p.setStreamTiers(selectUnits(p.Units, func(i int) bool { return p.Units[i].Tier == Disk }))
+	p.DeviceBytes = sum(p.Blocks) + sum(p.Ring) + p.KV.Bytes() + p.Scratch.Bytes + s.experts.SlotBytes()
+	if p.DeviceBytes > s.budget.DeviceBytes {
+		return nil, s.tooSmall(ctx)
+	}
+	if s.experts != nil {
+		s.placeExperts(p)
+	}
+	s.keepEmbedding(p)
+	return p, nil
+}
+
+// placeExperts gives the experts' slots the VRAM, and their copies the RAM, that the plan leaves of the budget. It adds each layer's unit of
+// experts to the plan.
+func (s *sizing) placeExperts(p *Plan) {
+	x := s.experts.clone()
+	least := x.SlotBytes()
+	x.grow(s.budget.DeviceBytes - p.DeviceBytes)
+	p.DeviceBytes += x.SlotBytes() - least
+	p.HostBytes += x.keepInRAM(s.m, s.budget.HostBytes-p.HostBytes, ReadBytes)
+	p.Experts = x
+	for i := 0; i < len(p.Units); i++ {
+		last := i+1 == len(p.Units) || p.Units[i+1].Kind != pack.Layer || p.Units[i+1].Layer != p.Units[i].Layer
+		if p.Units[i].Kind != pack.Layer || !last {
+			continue
+		}
+		if u, ok := cachedUnit(s.m, p.Units[i].Layer); ok {
+			i++
+			p.Units = slices.Insert(p.Units, i, u)
+		}
+	}
+	p.addTraffic(1)
+}
+
+// keepEmbedding keeps token_embd in RAM, unless units of the host tier need the room: a step reads whole units, but only a few
+// rows of token_embd.
+func (s *sizing) keepEmbedding(p *Plan) {
+	left := s.budget.HostBytes - p.HostBytes
+	if p.InPlace {
+		left = s.budget.DeviceBytes - p.DeviceBytes
+	}
+	if p.DiskBytes > 0 || s.embd > left {
+		return
+	}
+	if p.EmbedBytes = s.embd; !p.InPlace {
+		p.HostBytes += s.embd
+	}
+}
+
+// streamed chooses the units to stream so that the others and the ring take at most room bytes of VRAM: as few bytes as possible, spread
+// as the budget says. It returns nil if even streaming all units takes more.
+func (s *sizing) streamed(room int64) (streamed []bool, ring []int64) {
+	sizes := make([]int64, len(s.units))
+	for i, u := range s.units {
+		sizes[i] = u.Bytes
+	}
+	// A ring of the wanted size matters more than resident units, but less than that the model runs.
+	for _, least := range []bool{false, true} {
+		fits := func(streamed []bool) bool {
+			ring = s.ringFor(streamed, least)
+			return s.packResident(streamed)+sum(ring) <= room
+		}
+		if streamed = fewest(sizes, s.budget.Spread, fits); streamed != nil {
+			fits(streamed) // sets ring
+			break
+		}
+	}
+	return streamed, ring
+}
+
+// ringFor returns the sizes of the ring's blocks for the streamed units; least: the ring holds the largest of them twice, no more.
+func (s *sizing) ringFor(streamed []bool, least bool) []int64 {
+	var largest, bytes int64
+	for i, u := range s.units {
+		if streamed[i] {
+			largest = max(largest, u.Bytes)
+			bytes += roundUp(u.Bytes, 256)
+		}
+	}
+	switch {
+	case bytes == 0:
+		return nil
+	case least:
+		return ringBlocks(2*largest, largest)
+	}
+	return ringBlocks(max(2*largest, min(s.ringBytes(largest), bytes)), largest)
+}
+
+// Sixteen direct reads of 8 MiB fill a disk's queue. The link uploads from the other slots of staging memory meanwhile.
+const (
+	ReadDepth    = 16      // most reads in flight
+	ReadBytes    = 8 << 20 // most bytes of a read
+	mostStaging  = 24      // slots of staging memory where RAM is not short
+	leastStaging = 4       // fewest slots of staging memory
+)
+
+// sizeStaging chooses the number of slots of staging memory, and their size: a slot holds one read. Where RAM is short there are fewer.
+func (s *sizing) sizeStaging(p *Plan) {
+	var longest int64
+	for i := range p.Units {
+		for _, e := range p.Units[i].Extents {
+			longest = max(longest, e.Bytes)
+		}
+	}
+	piece, most := int64(ReadBytes), int64(mostStaging)
+	if s.budget.StagingBytes > 0 {
+		piece = roundUp(max(s.budget.StagingBytes, 2*ReadAlign), ReadAlign)
+	}
+	slot := min(piece, roundUp(longest+ReadAlign, ReadAlign)) // a read is widened to whole blocks of the disk
+	slots := min(most, max(leastStaging, s.budget.HostBytes/8/slot))
+	if s.budget.InPlace {
+		slots = ReadDepth
+	}
+	if s.budget.StagingSlots > 0 {
+		slots = int64(s.budget.StagingSlots)
+	}
+	p.Staging = Staging{Slots: int(slots), SlotBytes: slot}
+	if !s.budget.InPlace {
+		p.HostBytes = roundUp(slots*slot, granule)
+	}
+}
+
+// setStreamTiers gives each of units, all of which are streamed, its tier: Host as far as the RAM budget goes, Disk for the others, spread
+// evenly. It adds the host tier's blocks and the units' bytes to the plan.
+func (p *Plan) setStreamTiers(units []*Unit) {
+	sizes := make([]int64, len(units))
+	for i, u := range units {
+		sizes[i] = u.Bytes
+	}
+	var blocks []int64
+	fits := func(disk []bool) bool {
+		var host []*Unit
+		for i, u := range units {
+			if u.Tier = Disk; !disk[i] {
+				u.Tier = Host
+				host = append(host, u)
+			}
+		}
+		blocks = placeHost(host, len(p.HostBlocks))
+		return sum(blocks) <= p.budget.HostBytes-p.HostBytes || len(blocks) == 0
+	}
+	disk := fewest(sizes, Even, fits)
+	fits(disk)
+	p.HostBlocks = append(p.HostBlocks, blocks...)
+	p.HostBytes += sum(blocks)
+	p.StreamedBytes += sum(sizes)
+	p.DiskBytes += markedBytes(sizes, disk)
+}

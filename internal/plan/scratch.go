@@ -1,0 +1,150 @@
+package plan
+
+import (
+	"leat/internal/arch"
+	"leat/shaders"
+)
+
+// Region is a part of the scratch buffer.
+type Region struct {
+	Off   int64 // offset in the buffer
+	Bytes int64 // size; 0: the buffer has no such part
+}
+
+// Scratch is the layout of the buffer in VRAM that holds a step's inputs, activations and logits. N is the plan's Chunk.
+type Scratch struct {
+	Inputs
+
+	Values      [arch.NumValues]Region // activations, (N, width) float32
+	LogitValues [arch.NumValues]Region // activations after [arch.KeepAsked]: (LogitRows, width) float32 for its Values, as Values for all others
+	Head        Region                 // (LogitRows, D) float32: X, normalised for the head
+	Logits      Region                 // (LogitRows, V) float32
+	Argmax      Region                 // (LogitRows) uint32: the id with the greatest logit
+	Tiles       Region                 // tiles of (row, expert) pairs, grouped by expert; empty: the model has no experts
+	Halves      Region                 // both sides of products of many rows as float16: X, then slices of decoded weights; empty: products use float32
+	WeightBytes int64                  // the part of Halves for decoded weights, two slices
+	Q8          Region                 // two inputs of products of few rows, quantised to int8; empty: these products read float32
+	Parts       Region                 // partial results of split attention of few rows, and of argmax
+	Counters    Region                 // uint32: how many partial results of attention or argmax are complete
+	Bytes       int64                  // size of the buffer
+}
+
+// Inputs are the regions that the host fills for every step.
+type Inputs struct {
+	IDs         Region // (N) uint32 0…N-1: rows of Embd
+	Pos         Region // (N) uint32: each row's position
+	Seq         Region // (N) uint32: each row's sequence, an index into Pages and States
+	Pages       Region // (sessions, pages of a session) uint64: addresses of the KV cache's pages
+	States      Region // (sessions, 2) uint64: addresses of a sequence's state before the step and after it
+	CosSin      Region // (N, Dr/2, 2) float32: rope's cosines and sines
+	Embd        Region // (N) rows of token_embd, in the file's type
+	LogitIDs    Region // (LogitRows) uint32: rows of the step whose logits are wanted
+	LogitPos    Region // (LogitRows) uint32: Pos of the rows in LogitIDs
+	LogitSeq    Region // (LogitRows) uint32: Seq of the rows in LogitIDs
+	ExpertTable Region // (L, 3, E) uint64: addresses of each expert's gate, up and down; 0: not in VRAM yet
+
+	// Residents is (L, shaders.ThereHead + 3 E) uint64, then (L) uint32: the table by which the device looks up whether a layer's chosen
+	// experts are in VRAM, and each layer's flag that says whether its dispatches run.
+	Residents Region
+}
+
+// add gives r the next bytes of the buffer.
+func (s *Scratch) add(r *Region, bytes int64) {
+	*r = Region{Off: s.Bytes, Bytes: roundUp(bytes, 256)}
+	s.Bytes += r.Bytes
+}
+
+// scratch lays out the scratch of steps of up to chunk rows whose sessions hold ctx tokens.
+func (s *sizing) scratch(ctx, chunk int) Scratch {
+	var c Scratch
+	h, rows := s.h, int64(logitRows(s.h, chunk))
+	s.addInputs(&c, ctx, chunk)
+	for v := range c.Values {
+		c.add(&c.Values[v], 4*int64(chunk)*int64(h.Width(arch.Value(v))))
+	}
+	c.LogitValues = c.Values
+	for _, v := range s.kept {
+		c.add(&c.LogitValues[v], 4*rows*int64(h.Width(v)))
+	}
+	c.add(&c.Head, 4*rows*int64(h.EmbeddingLength))
+	c.add(&c.Logits, 4*rows*int64(h.VocabSize))
+	c.add(&c.Argmax, 4*rows)
+	if experts := uint32(h.Experts.Count); experts > 0 {
+		c.add(&c.Tiles, shaders.TileBytes*int64(shaders.ExpertTiles(uint32(chunk*h.Experts.Used), experts, shaders.ExpertCols)))
+	}
+	if c.WeightBytes = s.halves(); c.WeightBytes > 0 {
+		pairs := uint32(chunk * h.Experts.Used)
+		c.add(&c.Halves, max(shaders.ScratchBytes(uint32(chunk), uint32(longestRow(h)), c.WeightBytes), shaders.ScratchBytes(pairs, uint32(h.Experts.FeedForwardLength), 0)))
+	}
+	s.addFewRows(&c, chunk)
+	c.Bytes = roundUp(c.Bytes, granule)
+	return c
+}
+
+// addInputs adds the inputs of steps of up to chunk rows whose sessions hold ctx tokens.
+func (s *sizing) addInputs(c *Scratch, ctx, chunk int) {
+	n, rows, sessions := int64(chunk), int64(logitRows(s.h, chunk)), int64(s.budget.Sessions)
+	c.add(&c.IDs, 4*n)
+	c.add(&c.Pos, 4*n)
+	c.add(&c.Seq, 4*n)
+	c.add(&c.Pages, 8*int64(kvPages(ctx))*sessions)
+	c.add(&c.States, 16*sessions)
+	c.add(&c.CosSin, 4*n*int64(s.h.Rope.Dim))
+	c.add(&c.Embd, n*s.embdRow)
+	c.add(&c.LogitIDs, 4*rows)
+	c.add(&c.LogitPos, 4*rows)
+	c.add(&c.LogitSeq, 4*rows)
+	layers, experts := int64(s.h.BlockCount), int64(s.h.Experts.Count)
+	c.add(&c.ExpertTable, 8*layers*3*experts)
+	if experts > 0 {
+		c.add(&c.Residents, layers*(8*(shaders.ThereHead+3*experts)+4))
+	}
+}
+
+// addFewRows adds what kernels of few rows need.
+func (s *sizing) addFewRows(c *Scratch, chunk int) {
+	h, logits := s.h, logitRows(s.h, chunk)
+	parts, counters := shaders.ArgmaxPartBytes(uint32(logits), uint32(h.VocabSize)), 4*int64(logits)
+	if s.budget.FewRowKernels {
+		rows := uint32(shaders.FewRows)
+		if c.WeightBytes == 0 { // products of many rows read int8, too
+			rows = max(rows, uint32(chunk))
+		}
+		pairs := rows * uint32(h.Experts.Used)
+		c.add(&c.Q8, 2*max(shaders.Q8Size(rows, uint32(longestRow(h))), shaders.Q8Size(pairs, uint32(h.Experts.FeedForwardLength))))
+		parts = max(parts, shaders.PartBytes(shaders.FewRows, uint32(h.HeadCount), shaders.MaxParts, uint32(h.ValueLength)))
+		counters = max(counters, shaders.CounterBytes(shaders.FewRows, uint32(h.HeadCount)))
+	}
+	c.add(&c.Parts, parts)
+	c.add(&c.Counters, counters)
+}
+
+// halves is the memory for decoded weights in [Scratch.Halves], two slices; 0 where the device does not compute products in float16.
+func (s *sizing) halves() int64 {
+	if !s.budget.Matrices {
+		return 0
+	}
+	most := 2 * shaders.TilesBytes(uint32(longestRow(s.h)), uint32(s.h.EmbeddingLength)) // the largest matrix twice
+	if s.budget.Halves > 0 {
+		return min(most, s.budget.Halves)
+	}
+	return min(most, max(leastHalves, min(mostHalves, s.budget.DeviceBytes/halvesFraction)))
+}
+
+const (
+	leastHalves, mostHalves = 16 << 20, 512 << 20 // bytes for two slices of decoded weights; the product with one slice should fill the device
+	halvesFraction          = 24                  // both slices take at most a 24th of the VRAM budget
+)
+
+// logitRows is how many rows of a step of up to chunk rows may want logits: their logits take at most 32 MiB.
+func logitRows(h *arch.Hyper, chunk int) int {
+	return min(chunk, max(1, 32<<20/(4*h.VocabSize)))
+}
+
+// longestRow is the number of columns of the widest matrix of a layer or expert.
+func longestRow(h *arch.Hyper) (n int) {
+	for v := range arch.NumValues {
+		n = max(n, h.PairWidth(arch.Value(v)))
+	}
+	return n
+}
