@@ -69,9 +69,9 @@ var asked = map[string]engine.Options{
 	"a context": {ContextLength: 77}, "uploads": {Tuning: engine.Tuning{Discrete: true}},
 }
 
-func wishes(t *testing.T, o engine.Options) *budget.Wishes {
+func request(t *testing.T, o engine.Options) *budget.Request {
 	t.Helper()
-	w, err := engine.WishesOf(o)
+	w, err := engine.RequestOf(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func TestBudget(t *testing.T) {
 		h, m := opened(t, path)
 		for where, on := range machines {
 			for what, o := range asked {
-				b := wishes(t, o).Budget(&on, h, m)
+				b := request(t, o).Budget(&on, h, m)
 				name := fmt.Sprintf("%s on %s, asked for %s: %.1f and %.1f GiB, in place %v", source, where, what, float64(b.DeviceBytes)/gib, float64(b.HostBytes)/gib, b.InPlace)
 				if want := source != "unaligned" && on.Shared != mem.NotShared && !o.Tuning.Discrete && (!on.CPU || o.DeviceBytes == 0); b.InPlace != want {
 					t.Errorf("%s, wanted %v", name, want)
@@ -104,7 +104,7 @@ func TestBudget(t *testing.T) {
 		}
 	}
 	var option *engine.OptionError
-	if _, err := engine.WishesOf(engine.Options{KVType: "q1"}); !errors.As(err, &option) {
+	if _, err := engine.RequestOf(engine.Options{KVType: "q1"}); !errors.As(err, &option) {
 		t.Errorf("a wrong option: %v", err)
 	}
 }
@@ -121,7 +121,7 @@ func TestBudgetLoaded(t *testing.T) {
 					on.Shared = mem.Mapped // any device has that
 				}
 				h, file := opened(t, path)
-				b := wishes(t, o).Budget(&on, h, file)
+				b := request(t, o).Budget(&on, h, file)
 				want, err := plan.Make(h, file, b)
 				if err != nil {
 					t.Fatal(err)
@@ -150,11 +150,11 @@ func TestExamine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	on, err := wishes(t, engine.Options{}).Examine(t.Context(), inst, p, slog.Default())
+	on, err := request(t, engine.Options{}).Examine(t.Context(), inst, p, slog.Default())
 	if err != nil || on.UMA != p.Features.UMA || on.CPU != (p.Type == vk.CPU) || on.FreeBytes <= 0 || on.UMA && on.Shared == mem.NotShared {
 		t.Errorf("found %+v, %v", on, err)
 	}
-	if on, err = wishes(t, engine.Options{Tuning: engine.Tuning{Discrete: true}}).Examine(t.Context(), inst, p, slog.Default()); err != nil || on.Shared != mem.NotShared {
+	if on, err = request(t, engine.Options{Tuning: engine.Tuning{Discrete: true}}).Examine(t.Context(), inst, p, slog.Default()); err != nil || on.Shared != mem.NotShared {
 		t.Errorf("with uploads alone: %+v, %v", on, err)
 	}
 }
@@ -164,8 +164,8 @@ func TestBudgetOfGPUs(t *testing.T) {
 	h, m := opened(t, sources(t)["aligned"])
 	for _, g := range gpus.All() {
 		for _, ram := range []int64{0, 8 * gib, 24 * gib, 128 * gib, 512 * gib} {
-			on := budget.Of(&g, ram)
-			b := wishes(t, engine.Options{}).Budget(&on, h, m)
+			on := budget.OfGPU(&g, ram)
+			b := request(t, engine.Options{}).Budget(&on, h, m)
 			memory := ram
 			if ram == 0 {
 				memory = g.RAMBytes()

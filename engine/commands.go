@@ -24,16 +24,16 @@ func DetailsOf(m *Model) Details {
 // TraceOf is for leat's own commands: a trace that keeps spans, and the device's time by kernel, where the caller can read them. Either may be nil.
 func TraceOf(spans *trace.Recorder, kernels *trace.Ops) *Trace { return &Trace{spans, kernels} }
 
-// WishesOf is for leat's own commands: what [Load] would ask of a machine's memory. The error is an [*OptionError].
-func WishesOf(o Options) (budget.Wishes, error) {
+// RequestOf is for leat's own commands: what [Load] would ask of a machine's memory. The error is an [*OptionError].
+func RequestOf(o Options) (budget.Request, error) {
 	o, err := o.validated()
 	return wishesOf(&o), err
 }
 
 // wishesOf is of valid options.
-func wishesOf(o *Options) budget.Wishes {
+func wishesOf(o *Options) budget.Request {
 	t := &o.Tuning
-	return budget.Wishes{
+	return budget.Request{
 		DeviceBytes: o.DeviceBytes, HostBytes: o.HostBytes, ContextLength: o.ContextLength, Sessions: o.Sessions, KVType: o.kv(),
 		Chunk: t.Chunk, RingBytes: t.Layout.RingBytes, Sweep: t.Layout.sweep(),
 		OneQueue: t.OneQueue, Discrete: t.Discrete, Disable: t.Disable, Enable: t.Enable,

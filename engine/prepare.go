@@ -78,7 +78,7 @@ func (p *prepared) makePlan(ctx context.Context) error {
 	return nil
 }
 
-func (p *prepared) examine(ctx context.Context, w *budget.Wishes) (budget.Machine, error) {
+func (p *prepared) examine(ctx context.Context, w *budget.Request) (budget.Machine, error) {
 	if p.hooks.machine != nil {
 		return *p.hooks.machine, nil
 	}

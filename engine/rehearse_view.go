@@ -47,7 +47,7 @@ func (r *rehearsal) see(v view) (*pack.Model, *arch.Hyper, error) {
 	var as []int
 	var layers []pack.Unit
 	for n, l := range r.layers(v) {
-		as, layers = append(as, l.First.Layer), append(layers, l.As(n)...)
+		as, layers = append(as, l.First.Layer), append(layers, l.AsLayer(n)...)
 	}
 	h := r.p.hyper.View(as)
 	if !v.whole {

@@ -15,7 +15,7 @@ import (
 )
 
 // ofCommands are the names of package engine that only leat's own commands can use: they speak of internal packages.
-var ofCommands = map[string]bool{"Details": true, "TraceOf": true, "WishesOf": true, "Rehearse": true}
+var ofCommands = map[string]bool{"Details": true, "TraceOf": true, "RequestOf": true, "Rehearse": true}
 
 // What packages export for embedders names no internal package: other modules could not name such a type.
 func TestSurface(t *testing.T) {

@@ -111,7 +111,7 @@ func (f *modelFlags) examine(ctx context.Context, a *app, instance *vk.Instance)
 		return nil, err
 	}
 	on := &site{instance: instance, device: p}
-	w, err := engine.WishesOf(f.options(a))
+	w, err := engine.RequestOf(f.options(a))
 	if err != nil {
 		return on, optionError(err)
 	}
@@ -135,7 +135,7 @@ func (on *site) planned(o engine.Options, m *pack.Model) (*plan.Plan, *arch.Hype
 
 // budgetOf is what a run with options o may spend on a machine.
 func budgetOf(o engine.Options, on *budget.Machine, h *arch.Hyper, m *pack.Model) (plan.Budget, error) {
-	w, err := engine.WishesOf(o)
+	w, err := engine.RequestOf(o)
 	if err != nil {
 		return plan.Budget{}, optionError(err)
 	}

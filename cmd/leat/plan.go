@@ -257,7 +257,7 @@ func (f *modelFlags) elsewhere(a *app, g *gpus.GPU, ramBytes int64) (engine.Opti
 	if g.UMA && o.HostBytes > 0 {
 		ramBytes, o.HostBytes = o.HostBytes, 0
 	}
-	return o, budget.Of(g, ramBytes)
+	return o, budget.OfGPU(g, ramBytes)
 }
 
 // plans sets what a model may spend on the machine.

@@ -11,15 +11,15 @@ import (
 	"leat/internal/arch"
 )
 
-// LayerClass is a set of a model's layers that take the same time, see [LayerClasses]. Its first layer stands for all.
+// LayerClass is a set of a model's layers that take the same time, see [LayerClasses]. Rehearsals run its first layer in place of all.
 type LayerClass struct {
 	Class   string      // a hash of what the layers have in common
 	First   *pack.Unit  // the first layer, without its experts
 	Experts []pack.Unit // the first layer's experts
-	Count   int         // layers of the class
+	Count   int         // number of layers in the class
 }
 
-// Tensors lists the tensors of the first layer, and those of one of its experts, which stands for all.
+// Tensors lists the tensors of the first layer, with those of one of its experts in place of all.
 func (l *LayerClass) Tensors() []pack.Tensor {
 	if len(l.Experts) == 0 {
 		return l.First.Tensors
@@ -35,8 +35,8 @@ func (l *LayerClass) Bytes() (n int64) {
 	return n + l.First.Bytes
 }
 
-// As lists the first layer's units, renamed as those of layer n.
-func (l *LayerClass) As(n int) []pack.Unit {
+// AsLayer lists copies of the first layer's units, renamed to be layer n.
+func (l *LayerClass) AsLayer(n int) []pack.Unit {
 	units := []pack.Unit{l.First.AsLayer(n)}
 	for i := range l.Experts {
 		units = append(units, l.Experts[i].AsLayer(n))
@@ -44,8 +44,8 @@ func (l *LayerClass) As(n int) []pack.Unit {
 	return units
 }
 
-// LayerClasses groups a model's layers by the types and shapes of their tensors and by what else
-// they work as, the most frequent class first. Layers of one class take the same time.
+// LayerClasses groups a model's layers by the types and shapes of their tensors and by whether attention has a window. The class with the most
+// layers comes first. Layers of one class take the same time.
 func LayerClasses(h *arch.Hyper, m *pack.Model) (classes []LayerClass) {
 	for i := range m.Units {
 		u := &m.Units[i]
@@ -66,8 +66,8 @@ func LayerClasses(h *arch.Hyper, m *pack.Model) (classes []LayerClass) {
 	return classes
 }
 
-// classOf is the class of layer l: a hash of its tensors' names, types and shapes, and of whether attention has a window. One expert's
-// tensors stand for those of all.
+// classOf is the class of layer l: a hash of the names, types and shapes of its tensors, and of whether its attention has a window. tensors has
+// those of one expert in place of all.
 func classOf(h *arch.Hyper, l int, tensors []pack.Tensor) string {
 	f := fnv.New64a()
 	if h.Windowed(l) {
@@ -80,8 +80,8 @@ func classOf(h *arch.Hyper, l int, tensors []pack.Tensor) string {
 	return fmt.Sprintf("%016x", f.Sum64())
 }
 
-// RehearsalKey is a hash of all properties of a model that a rehearsal depends on: models with the same key take the same time, layer
-// for layer.
+// RehearsalKey identifies the models that one [Rehearsal], a timed run of a few layers, is valid for. It is a hash of the hyperparameters and
+// tensor shapes that a layer's time depends on: models with the same key take the same time for each layer. Rehearsals are kept on disk under their key.
 func RehearsalKey(h *arch.Hyper, m *pack.Model, kvType gguf.Type) string {
 	f := fnv.New64a()
 	var classes []string

@@ -6,21 +6,21 @@ import (
 	"leat/internal/predict/gpus"
 )
 
-// peakShares says which shares of a data sheet's peaks our kernels and transfers reach. Machines that were calibrated don't need it.
+// peakShares is what share of the peaks on a data sheet leat's kernels and transfers reach. Calibrated machines don't need it.
 type peakShares struct {
 	link      float64 // uploads, of PCIe's peak
 	linkBusy  float64 // uploads while kernels read VRAM at full speed, of the rate of uploads alone
 	copied    float64 // uploads that are copies within shared memory, of the memory's peak
-	memory    float64 // kernels that only read, of the memory's peak
+	memory    float64 // kernels that only read, of the memory's peak bandwidth
 	decode    float64 // bytes of weights that products with one vector decode, for each FP32 operation at peak
 	attention float64 // attention of one row, of FP32's peak
-	fp32      float64 // products with many vectors without matrix units, of FP32's peak: as an H200 reached that left its own unused
+	fp32      float64 // products with many vectors, of FP32's peak, on devices without matrix units: as reached by an H200 with its matrix units disabled
 	matrix    float64 // products with many vectors, of the matrix units' peak
 	experts   float64 // products with experts, each of which multiplies some of the vectors, of the matrix units' peak
 	halves    float64 // converting weights to half-precision floats, of the memory's peak
 
-	dispatch time.Duration // a kernel that waits for the one before it
-	route    time.Duration // choosing a layer's experts, without such waits
+	dispatch time.Duration // a kernel that waits for the kernel before it
+	route    time.Duration // choosing a layer's experts, without waits for kernels
 	host     time.Duration // between two steps
 }
 

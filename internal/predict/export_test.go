@@ -9,13 +9,13 @@ import (
 
 // EveryRow is [Plan] for an engine whose last layer computes rows that want no logits, too.
 func EveryRow(p *plan.Plan, s Speeds, h *arch.Hyper, ctx, promptTokens int) Prediction {
-	m := newMachine(p, s, h)
+	m := newCostModel(p, s, h)
 	for i := range m.loads {
 		m.loads[i].last = false
 	}
 	r := Prediction{Context: ctx, Prompt: promptTokens}
-	r.decode(m)
-	r.prefill(m)
+	r.predictDecode(m)
+	r.predictPrefill(m)
 	return r
 }
 

@@ -26,12 +26,12 @@ func skewedRate(x *plan.Experts) (rate float64) {
 	return rate
 }
 
-// zipfHitRate draws used different experts of count by Zipf's law: it is the share of them that are among the first slots.
+// zipfHitRate is the hit rate of slots that hold the most used experts, if a token draws used different experts of count by Zipf's law.
 func zipfHitRate(count, used int, slots float64) float64 {
 	if used >= count || slots >= float64(count) {
 		return min(1, slots/float64(count))
 	}
-	sum := func(lambda float64, upto float64) (n float64) { // how many are drawn of the first upto
+	sum := func(lambda float64, upto float64) (n float64) { // how many of the upto most used experts are drawn
 		for i := 1; float64(i-1) < upto; i++ {
 			n += min(1, upto-float64(i-1)) * -math.Expm1(-lambda/float64(i))
 		}

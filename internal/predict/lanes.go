@@ -1,9 +1,9 @@
 package predict
 
-// Lane is one of the parts of a machine that work at the same time: disk, link, device.
+// Lane names a part of a machine that works at the same time as the others: disk, link, or device.
 type Lane string
 
-// The lanes run at the same time, so the busiest of them decides.
+// The lanes work at the same time, so the busiest one decides how long a step takes.
 const (
 	LaneDisk    Lane = "disk"
 	LaneLink    Lane = "link"
@@ -14,13 +14,13 @@ const (
 type Work struct {
 	DiskSeconds    float64 `json:"disk_seconds"`
 	LinkSeconds    float64 `json:"link_seconds"`
-	ComputeSeconds float64 `json:"compute_seconds"` // the host's part included: the device waits for it
-	OneQueue       bool    `json:"one_queue"`       // link and compute take turns
+	ComputeSeconds float64 `json:"compute_seconds"` // includes the time that the device waits for the host
+	OneQueue       bool    `json:"one_queue"`       // uploads and kernels share one queue: link and device take turns
 
 	missSeconds     float64 // in steps of few rows: the wait for missing experts from RAM, in addition to asking the host
 	diskMissSeconds float64 // in steps of few rows: the wait for the upload of missing experts that were read from disk
-	waveShare       float64 // in steps of many rows: the share of the missing experts that a wave uploads; 0: there is one wave
-	prefetchShare   float64 // in steps of many rows: the share of them that is uploaded before the layer's router has chosen
+	waveShare       float64 // in steps of many rows: the share of the missing experts in one wave; 0: all of them
+	prefetchShare   float64 // in steps of many rows: the share of the missing experts that is uploaded before the layer's router has chosen
 }
 
 // Bottleneck is the busiest lane.
@@ -38,7 +38,7 @@ func (w Work) Bottleneck() Lane {
 	return LaneCompute
 }
 
-// Bound is the least time the work can take: the busiest lane never waits.
+// Bound is the least time that the work can take: the time of the busiest lane, if it never waits.
 func (w Work) Bound() float64 {
 	if w.OneQueue {
 		return max(w.DiskSeconds, w.LinkSeconds+w.ComputeSeconds)
@@ -46,7 +46,7 @@ func (w Work) Bound() float64 {
 	return max(w.DiskSeconds, w.LinkSeconds, w.ComputeSeconds)
 }
 
-// plus is the work of both.
+// plus is the sum of w and o, lane by lane.
 func (w Work) plus(o Work) Work {
 	return Work{
 		DiskSeconds: w.DiskSeconds + o.DiskSeconds, LinkSeconds: w.LinkSeconds + o.LinkSeconds, ComputeSeconds: w.ComputeSeconds + o.ComputeSeconds,

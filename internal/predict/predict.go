@@ -5,51 +5,51 @@ import (
 	"leat/internal/plan"
 )
 
-// Prediction is what a plan will reach on a machine.
+// Prediction is how fast a plan will run on a machine.
 type Prediction struct {
-	Context int `json:"context"` // tokens in the session while decoding
-	Prompt  int `json:"prompt_tokens"`
+	Context int `json:"context"`       // tokens in the session while it decodes
+	Prompt  int `json:"prompt_tokens"` // tokens of the prompt
 
-	Decode           Work    `json:"decode"` // one token
-	DecodeBottleneck Lane    `json:"decode_bottleneck"`
-	DecodeSeconds    float64 `json:"decode_seconds"` // one token, with this plan's ring and staging
-	DecodePerSec     float64 `json:"decode_tokens_per_second"`
-	BoundPerSec      float64 `json:"bound_tokens_per_second"`     // 1 / max(Σ disk, Σ link, Σ compute): a ring without end
-	LockStepPerSec   float64 `json:"lock_step_tokens_per_second"` // 1 / Σ max(…): each unit waits for the slowest of its lanes
+	Decode           Work    `json:"decode"`                      // work of one decoded token
+	DecodeBottleneck Lane    `json:"decode_bottleneck"`           // the busiest lane while decoding
+	DecodeSeconds    float64 `json:"decode_seconds"`              // time of one decoded token, with the plan's ring and staging
+	DecodePerSec     float64 `json:"decode_tokens_per_second"`    // 1 / DecodeSeconds
+	BoundPerSec      float64 `json:"bound_tokens_per_second"`     // decoded tokens a second with an endless ring: 1 / max(Σ disk, Σ link, Σ compute)
+	LockStepPerSec   float64 `json:"lock_step_tokens_per_second"` // decoded tokens a second if each unit waits for its slowest lane: 1 / Σ max(…)
 
-	Prefill           Work    `json:"prefill"` // the whole prompt
-	PrefillBottleneck Lane    `json:"prefill_bottleneck"`
-	PrefillPerSec     float64 `json:"prefill_tokens_per_second"` // tokens of the prompt
-	TTFTSeconds       float64 `json:"ttft_seconds"`              // time to the first token; the model is loaded, and the ring holds the first units of a step
-	LoadSeconds       float64 `json:"load_seconds"`              // to read from disk what VRAM and the host tier hold
+	Prefill           Work    `json:"prefill"`                   // work of the whole prompt
+	PrefillBottleneck Lane    `json:"prefill_bottleneck"`        // the busiest lane while the prompt is read
+	PrefillPerSec     float64 `json:"prefill_tokens_per_second"` // tokens of the prompt a second
+	TTFTSeconds       float64 `json:"ttft_seconds"`              // time to the first token of a loaded model, whose ring holds the first units of a step
+	LoadSeconds       float64 `json:"load_seconds"`              // time to load all that stays in VRAM and RAM
 
-	HitRates []SpeedAtHitRate `json:"hit_rates,omitempty"` // where experts share slots: decoding at several hit rates
-	Skewed   *SpeedAtHitRate  `json:"skewed,omitempty"`    // where experts share slots: decoding if experts are used by Zipf's law, see skewedRate
+	HitRates []SpeedAtHitRate `json:"hit_rates,omitempty"` // if experts share slots: decoding at several hit rates
+	Skewed   *SpeedAtHitRate  `json:"skewed,omitempty"`    // if experts share slots: decoding if experts are used by Zipf's law, see skewedRate
 }
 
-// Plan predicts how fast a plan will run: decoding with ctx tokens in the session, and
-// a prompt of promptTokens in an empty one. h is the model's that was planned. Where experts
-// share slots, all are taken to be as likely: a real router uses some more than others, and is faster.
+// Plan predicts how fast a plan will run on a machine of speeds s: decoding with ctx tokens in the session, and
+// a prompt of promptTokens in an empty session. h is the planned model's. If experts
+// share slots, Plan assumes that all are used equally often. A real router uses some more often, and is faster.
 func Plan(p *plan.Plan, s Speeds, h *arch.Hyper, ctx, promptTokens int) Prediction {
 	return PlanWithHits(p, s, h, ctx, promptTokens, nil, nil)
 }
 
-// PlanWithHits is [Plan] for experts that decoded tokens and prompts find as told; nil: as if all are as likely.
+// PlanWithHits is [Plan] with given hits of experts in slots, for decoded tokens and for the prompt; nil: all experts are used equally often.
 func PlanWithHits(p *plan.Plan, s Speeds, h *arch.Hyper, ctx, promptTokens int, decode, prompt *ExpertHits) Prediction {
-	m := newMachine(p, s, h)
+	m := newCostModel(p, s, h)
 	ctx = max(1, min(ctx, p.ContextLength))
 	promptTokens = max(1, min(promptTokens, p.ContextLength))
 	r := Prediction{Context: ctx, Prompt: promptTokens}
 	m.hits = decode
-	r.decode(m)
+	r.predictDecode(m)
 	m.hits = prompt
-	r.prefill(m)
+	r.predictPrefill(m)
 	r.LoadSeconds = loadSeconds(p, s)
 	if x := p.Experts; x != nil {
 		at := func(rate float64) SpeedAtHitRate {
 			m.hits = &ExpertHits{HitRate: rate, DiskShare: x.DiskShare()}
 			at := Prediction{Context: ctx, Prompt: promptTokens}
-			at.decode(m)
+			at.predictDecode(m)
 			return SpeedAtHitRate{rate, at.DecodePerSec}
 		}
 		for _, rate := range hitRates {
@@ -61,7 +61,7 @@ func PlanWithHits(p *plan.Plan, s Speeds, h *arch.Hyper, ctx, promptTokens int, 
 	return r
 }
 
-// loadSeconds is how long it takes to bring all that stays in VRAM and RAM.
+// loadSeconds is the time to load all that stays in VRAM and RAM.
 func loadSeconds(p *plan.Plan, s Speeds) float64 {
 	var device, all float64
 	for i := range p.Units {
@@ -82,31 +82,31 @@ func loadSeconds(p *plan.Plan, s Speeds) float64 {
 	return max(over(all, disk), over(device, s.Link.BytesPerSec))
 }
 
-// Tokens are timed in the flow: the first ones fill the ring.
+// A simulation of decoding runs warmSteps steps, which fill the ring, and then timedSteps steps, whose time counts.
 const warmSteps, timedSteps = 3, 4
 
-// A nearly idle device lowers its clock (an H200 that waits for experts from disk: 345 MHz in place of 1980, docs/benchmarks.md).
+// A nearly idle device lowers its clock: an H200 that waited for experts from disk ran at 345 MHz instead of 1980.
 const (
-	idleBelow   = 0.06 // the busy part of the time, by its full clock, at which the clock is lowest
-	awakeAbove  = 0.2  // the part from which on the clock is full; between the two nothing was measured: a line
+	idleBelow   = 0.06 // the busy share of the time below which the clock is lowest; computed as if the clock were full
+	awakeAbove  = 0.2  // the busy share above which the clock is full; nothing was measured between the two
 	idleKernels = 4    // the factor by which kernels take longer at the lowest clock
-	idleUploads = 2    // the same of uploads
+	idleUploads = 2    // the factor by which uploads take longer at the lowest clock
 )
 
-// decode predicts decoding, with a lowered clock where the device is nearly idle.
-func (r *Prediction) decode(m *machine) {
+// predictDecode predicts decoding, with a lowered clock if the device is nearly idle.
+func (r *Prediction) predictDecode(m *costModel) {
 	m.idle = 0
-	r.decodeOnce(m)
+	r.predictDecodeOnce(m)
 	busy := over(r.Decode.ComputeSeconds, r.DecodeSeconds)
-	if m.s.IdleClock && m.p.Experts != nil && busy < awakeAbove { // else what streams hides it
+	if m.speeds.IdleClock && m.plan.Experts != nil && busy < awakeAbove { // without slots, streamed units hide a slower device
 		m.idle = min(1, (awakeAbove-busy)/(awakeAbove-idleBelow))
-		r.decodeOnce(m)
+		r.predictDecodeOnce(m)
 		m.idle = 0
 	}
 }
 
-// decodeOnce predicts decoding at the machine's present clock.
-func (r *Prediction) decodeOnce(m *machine) {
+// predictDecodeOnce predicts decoding with the clock that m.idle says.
+func (r *Prediction) predictDecodeOnce(m *costModel) {
 	r.Decode = Work{}
 	works := m.step(1, r.Context, true)
 	host := m.hostSeconds(1)
@@ -117,7 +117,7 @@ func (r *Prediction) decodeOnce(m *machine) {
 	}
 	r.Decode.ComputeSeconds += host
 	r.DecodeBottleneck = r.Decode.Bottleneck()
-	flow := m.newFlow()
+	flow := m.newSimulation()
 	var warm float64
 	for n := range warmSteps + timedSteps {
 		if end := flow.run(works, host, true); n == warmSteps-1 {
@@ -128,11 +128,11 @@ func (r *Prediction) decodeOnce(m *machine) {
 	r.DecodePerSec, r.BoundPerSec, r.LockStepPerSec = inverse(r.DecodeSeconds), inverse(r.Decode.Bound()), inverse(lockStep)
 }
 
-// prefill predicts reading a prompt, chunk by chunk.
-func (r *Prediction) prefill(m *machine) {
-	flow := m.newFlow().prefilled()
-	for from := 0; from < r.Prompt; from += m.p.Chunk {
-		n := min(m.p.Chunk, r.Prompt-from)
+// predictPrefill predicts the prompt, chunk by chunk.
+func (r *Prediction) predictPrefill(m *costModel) {
+	flow := m.newSimulation().afterLoading()
+	for from := 0; from < r.Prompt; from += m.plan.Chunk {
+		n := min(m.plan.Chunk, r.Prompt-from)
 		head := from+n == r.Prompt
 		works, host := m.step(n, from+n, head), m.hostSeconds(n)
 		for _, w := range works {
@@ -148,7 +148,7 @@ func (r *Prediction) prefill(m *machine) {
 // inverse is 1/x; 0 where x is 0.
 func inverse(x float64) float64 { return over(1, x) }
 
-// over is how long an amount takes at a rate; 0 where there is no rate.
+// over is amount / perSec, the time that an amount takes at a rate; 0 if the rate is 0, which means that it takes no time.
 func over(amount, perSec float64) float64 {
 	if perSec <= 0 {
 		return 0

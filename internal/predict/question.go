@@ -6,11 +6,11 @@ import (
 	"leat/internal/plan"
 )
 
-// Question asks how fast a model will run on a machine, with VRAM budgets that the search may vary.
+// Question asks how fast a model will run on a machine with some VRAM budget.
 type Question struct {
 	plan.Search
 	Speeds  Speeds
-	Context int // tokens in the session while decoding; 0: half of what it can hold, 1024 at most
+	Context int // tokens in the session while it decodes; 0: half of what the session can hold, at most 1024
 	Prompt  int // tokens of the prompt whose time is predicted
 }
 
@@ -20,7 +20,7 @@ type Answer struct {
 	Prediction Prediction
 }
 
-// At answers for one VRAM budget. The error is a [*plan.BudgetError] where the model does not fit.
+// At answers for a VRAM budget. The error is a [*plan.BudgetError] if the model does not fit.
 func (q *Question) At(deviceBytes int64) (Answer, error) {
 	b, err := q.Within(deviceBytes)
 	if err != nil {
@@ -29,7 +29,7 @@ func (q *Question) At(deviceBytes int64) (Answer, error) {
 	return q.Of(b)
 }
 
-// Of answers for a whole budget, RAM and all.
+// Of answers for a whole budget, of VRAM, RAM and all else.
 func (q *Question) Of(b plan.Budget) (Answer, error) {
 	p, err := plan.Make(q.Hyper, q.Model, b)
 	if err != nil {
@@ -42,8 +42,8 @@ func (q *Question) Of(b plan.Budget) (Answer, error) {
 	return Answer{p, Plan(p, q.Speeds, q.Hyper, ctx, q.Prompt)}, nil
 }
 
-// Reaching is the smallest VRAM budget that decodes tokensPerSec, a multiple of [plan.SearchStep], with the answer for it; 0 where
-// no budget does, with the answer for all in VRAM.
+// Reaching finds the smallest VRAM budget with which the model decodes tokensPerSec, a multiple of [plan.SearchStep], and the answer for it. If
+// no budget does, it returns 0 and the answer for the budget with which all units are resident.
 func (q *Question) Reaching(tokensPerSec float64) (int64, Answer, error) {
 	least, err := q.Least()
 	if err != nil {
@@ -65,13 +65,13 @@ func (q *Question) Reaching(tokensPerSec float64) (int64, Answer, error) {
 	return n, best, err
 }
 
-// Drives answers for a budget as if the file lay on n striped drives.
+// Drives answers for a budget as if the model's file lay on n striped drives instead of one.
 func (q *Question) Drives(n int, b plan.Budget) (Answer, error) {
 	more := q.WithDrives(float64(n))
 	return more.Of(b)
 }
 
-// WithDrives is the question for a disk that is faster by a factor.
+// WithDrives is the question for a disk that is faster by the factor times.
 func (q *Question) WithDrives(times float64) Question {
 	more := *q
 	more.Speeds.Disk.BytesPerSec *= times
@@ -79,7 +79,7 @@ func (q *Question) WithDrives(times float64) Question {
 	return more
 }
 
-// WithLink is the question for a link that is faster by a factor.
+// WithLink is the question for a link that is faster by the factor times.
 func (q *Question) WithLink(times float64) Question {
 	more := *q
 	more.Speeds.Link.BytesPerSec *= times

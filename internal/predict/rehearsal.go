@@ -3,31 +3,31 @@ package predict
 import "slices"
 
 // Rehearsal is how long a few of the model's layers took when package engine ran them, all
-// in VRAM. It includes what rates leave out: waits between kernels, and the host's part.
+// in VRAM. Rates of kernels leave out waits between kernels and the host's part. A rehearsal includes them.
 type Rehearsal struct {
-	Steps    []StepShape          `json:"steps"`  // the shapes that were run
-	Layers   map[string][]float64 `json:"layers"` // seconds of a layer by its class, for each of Steps
-	Bytes    map[string]int64     `json:"bytes"`  // of a layer's weights with one expert for all, by its class
+	Steps    []StepShape          `json:"steps"`  // the shapes of the steps that were run
+	Layers   map[string][]float64 `json:"layers"` // by class: seconds of a layer, for each of Steps
+	Bytes    map[string]int64     `json:"bytes"`  // by class: bytes of a layer's weights with one of its experts
 	Overhead []float64            `json:"rest"`   // seconds of a step outside layers and head, for each of Steps
-	Head     float64              `json:"head"`   // seconds of the head and its norm, for one row
-	Chunk    int                  `json:"chunk"`  // rows of the longest step that was wanted; Steps ends with fewer rows where the device is slow
+	Head     float64              `json:"head"`   // seconds of the final norm and the head, for one row
+	Chunk    int                  `json:"chunk"`  // rows of the longest step that the plan has; on a slow device, Steps has only shorter ones
 
-	HostTrip        float64 `json:"trip"`  // seconds by which asking the host lengthens a layer whose experts share slots and are all resident, in a step of one row; 0: not known
-	ConditionalTrip float64 `json:"ahead"` // seconds by which running on a condition, without asking the host, lengthens such a layer; 0: the device can't, or it is not known
+	HostTrip        float64 `json:"trip"`  // seconds by which a step of one row takes longer for each layer that asks the host for its experts, all in VRAM; 0: not known
+	ConditionalTrip float64 `json:"ahead"` // seconds by which it takes longer for each layer that runs on a condition instead; 0: the device can't, or it is not known
 
 	Streamed StreamedLayers `json:"streamed"` // the layers when they were streamed; zero: not known
 }
 
 // StreamedLayers is how long a few layers took in a step of one row when they were streamed from RAM.
 type StreamedLayers struct {
-	Seconds  float64 `json:"seconds"`
-	Resident float64 `json:"resident_seconds"` // what the same layers took in VRAM
-	Units    int     `json:"units"`            // units that were streamed
-	Bytes    int64   `json:"bytes"`            // of all streamed units
+	Seconds  float64 `json:"seconds"`          // time of the layers when they were streamed
+	Resident float64 `json:"resident_seconds"` // time of the same layers in VRAM
+	Units    int     `json:"units"`            // number of streamed units
+	Bytes    int64   `json:"bytes"`            // bytes of all streamed units
 }
 
-// perUnit is what a streamed unit costs the compute lane in addition to its kernels: a submission of its own, recorded for each
-// token. linkSeconds is how long the link takes for all units. 0 where the link is slower than the kernels: it hides the cost.
+// perUnit is the device's time for a streamed unit in addition to its kernels: the unit has a submission of its own, recorded anew for each
+// token. linkSeconds is the time that the link takes for all units. perUnit is 0 if the link is slower than the kernels, because it hides the time.
 func (s *StreamedLayers) perUnit(linkSeconds float64, oneQueue bool) float64 {
 	if s.Units == 0 || !oneQueue && linkSeconds >= s.Resident {
 		return 0
@@ -38,20 +38,22 @@ func (s *StreamedLayers) perUnit(linkSeconds float64, oneQueue bool) float64 {
 	return max(0, s.Seconds-s.Resident) / float64(s.Units)
 }
 
-// StepShape is a step's number of rows, and how many positions the last row attends to.
+// StepShape is a step's number of rows, and the number of positions that its last row attends to.
 type StepShape struct {
 	Rows    int `json:"rows"`
 	Context int `json:"context"`
 }
 
-// mean is how many positions a row attends to, on average.
-func (s StepShape) mean() float64 { return float64(s.Context) - float64(s.Rows-1)/2 }
+// meanPositions is how many positions a row of the step attends to, on average.
+func (s StepShape) meanPositions() float64 { return float64(s.Context) - float64(s.Rows-1)/2 }
 
-// inContext accepts steps of one row, and inRows steps whose rows attend to each other alone, as axes of line.
-func (s StepShape) inContext() (x float64, ok bool) { return float64(s.Context), s.Rows == 1 }
-func (s StepShape) inRows() (x float64, ok bool)    { return float64(s.Rows), s.Context == s.Rows }
+// contextAxis accepts steps of one row, and orders them by context. It is an axis of [interpolate].
+func (s StepShape) contextAxis() (x float64, ok bool) { return float64(s.Context), s.Rows == 1 }
 
-// Sound reports whether there is a rehearsal, and it is whole.
+// rowsAxis accepts steps whose rows attend to each other only, and orders them by rows. It is an axis of [interpolate].
+func (s StepShape) rowsAxis() (x float64, ok bool) { return float64(s.Rows), s.Context == s.Rows }
+
+// Sound reports whether r is not nil and complete.
 func (r *Rehearsal) Sound() bool {
 	if r == nil || len(r.Layers) == 0 || len(r.Steps) == 0 || r.Steps[0] != (StepShape{1, 1}) || len(r.Overhead) != len(r.Steps) {
 		return false
@@ -72,25 +74,25 @@ func (r *Rehearsal) Sound() bool {
 	return true
 }
 
-// at is the seconds that a part of a step takes at shape s, given the part's measured seconds for each of Steps.
-func (r *Rehearsal) at(seconds []float64, s StepShape) float64 {
+// secondsAt is the time of a part of a step of shape s. seconds is the part's measured time for each of Steps.
+func (r *Rehearsal) secondsAt(seconds []float64, s StepShape) float64 {
 	if s.Rows == 1 {
-		return max(0, line(r.Steps, seconds, StepShape.inContext, float64(s.Context)))
+		return max(0, interpolate(r.Steps, seconds, StepShape.contextAxis, float64(s.Context)))
 	}
-	// A step whose rows see only each other, and then the further positions that they see.
+	// The time of a step whose rows attend to each other only, and then the time of all other positions.
 	most := 1
 	for _, m := range r.Steps {
 		most = max(most, m.Rows)
 	}
 	known := min(s.Rows, most)
-	t := line(r.Steps, seconds, StepShape.inRows, float64(known)) * float64(s.Rows) / float64(known)
-	seen := StepShape{known, known}.mean()
-	return max(0, t+(s.mean()-seen)*r.perPosition(seconds, s.Rows, most))
+	t := interpolate(r.Steps, seconds, StepShape.rowsAxis, float64(known)) * float64(s.Rows) / float64(known)
+	seen := StepShape{known, known}.meanPositions()
+	return max(0, t+(s.meanPositions()-seen)*r.positionSeconds(seconds, s.Rows, most))
 }
 
-// perPosition is the seconds that each further position costs a step of rows. One row
-// leaves a large device idle: more rows cost nothing until it is full.
-func (r *Rehearsal) perPosition(seconds []float64, rows, most int) float64 {
+// positionSeconds is the time that a step of rows takes longer for each position more that its rows attend to. seconds is as in secondsAt; most is the
+// most rows in Steps. One row leaves a large device idle: more rows take no longer until the device is full.
+func (r *Rehearsal) positionSeconds(seconds []float64, rows, most int) float64 {
 	slope := func(n int) float64 {
 		low, high := -1, -1
 		for i, s := range r.Steps {
@@ -104,14 +106,14 @@ func (r *Rehearsal) perPosition(seconds []float64, rows, most int) float64 {
 		if low == high {
 			return 0
 		}
-		return max(0, (seconds[high]-seconds[low])/(r.Steps[high].mean()-r.Steps[low].mean()))
+		return max(0, (seconds[high]-seconds[low])/(r.Steps[high].meanPositions()-r.Steps[low].meanPositions()))
 	}
 	return max(slope(1), slope(most)*float64(rows)/float64(most))
 }
 
-// line interpolates seconds at x, between the steps that axis accepts; axis also gives each step's x. Beyond the last
-// step it goes on as between the last two.
-func line(steps []StepShape, seconds []float64, axis func(StepShape) (float64, bool), x float64) float64 {
+// interpolate interpolates seconds, the times of steps, at x. axis gives a step's coordinate, and reports whether the step counts. Beyond the last
+// coordinate it continues the line between the last two; before the first it is constant.
+func interpolate(steps []StepShape, seconds []float64, axis func(StepShape) (float64, bool), x float64) float64 {
 	var xs, ys []float64
 	for i, s := range steps {
 		if at, ok := axis(s); ok {
@@ -132,11 +134,11 @@ func line(steps []StepShape, seconds []float64, axis func(StepShape) (float64, b
 	}
 }
 
-// layer is the seconds of a layer of a class at shape s. bytes is the layer's size as in Bytes: a class that was not run
-// takes as long a byte as the class nearest in size.
-func (r *Rehearsal) layer(class string, bytes int64, s StepShape) float64 {
+// layerSeconds is the time of a layer of a class in a step of shape s. bytes is the layer's size as in Bytes. A class that was not rehearsed
+// takes as long for each byte as the class nearest in size.
+func (r *Rehearsal) layerSeconds(class string, bytes int64, s StepShape) float64 {
 	if seconds, ok := r.Layers[class]; ok {
-		return r.at(seconds, s)
+		return r.secondsAt(seconds, s)
 	}
 	best := ""
 	for c, n := range r.Bytes {
@@ -144,7 +146,8 @@ func (r *Rehearsal) layer(class string, bytes int64, s StepShape) float64 {
 			best = c
 		}
 	}
-	return r.at(r.Layers[best], s) * float64(bytes) / float64(max(1, r.Bytes[best]))
+	return r.secondsAt(r.Layers[best], s) * float64(bytes) / float64(max(1, r.Bytes[best]))
 }
 
+// abs is the absolute value of n.
 func abs(n int64) int64 { return max(n, -n) }

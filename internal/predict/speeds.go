@@ -6,18 +6,18 @@ import (
 	"leat/gguf"
 )
 
-// Speeds are what a machine reaches, not what its data sheet says: package calibrate
+// Speeds are the rates and times that leat reaches on a machine, not those of its data sheet: package calibrate
 // measures them, [FromDataSheet] estimates them. A rate of 0 means "takes no time".
 type Speeds struct {
 	Disk    DiskSpeeds
 	Link    LinkSpeeds
 	Kernels KernelSpeeds
 
-	// Rehearsal replaces the speeds of kernels by measured steps of the model; nil: nothing was rehearsed.
+	// Rehearsal is measured steps of the model, which replace Kernels; nil: nothing was rehearsed.
 	Rehearsal *Rehearsal
 
 	IdleClock           bool          // the device lowers its clock when it is nearly idle
-	HostOverheadPerStep time.Duration // from the end of a step to the device's first work on the next
+	HostOverheadPerStep time.Duration // from the end of a step to the device's first work of the next
 }
 
 // DiskSpeeds are rates of reading the model's file past the page cache.
@@ -30,34 +30,34 @@ type DiskSpeeds struct {
 type LinkSpeeds struct {
 	BytesPerSec     float64 // while no kernel runs
 	BusyBytesPerSec float64 // while kernels read VRAM at full speed; 0: BytesPerSec
-	OneQueue        bool    // uploads and kernels take turns
-	Bursts          []Burst // by bytes, ascending; fewer than two: a burst's time is guessed from BytesPerSec
+	OneQueue        bool    // uploads and kernels share one queue: they take turns
+	Bursts          []Burst // measured, by ascending bytes; fewer than two: a burst's time follows from BytesPerSec
 }
 
-// Burst is an upload that begins on an idle link and that kernels wait for: the missing experts of one layer.
+// Burst is a measured upload that began on an idle link and that a kernel waited for, like the missing experts of one layer.
 type Burst struct {
 	Bytes   int64   `json:"bytes"`
-	Seconds float64 `json:"seconds"` // from handing the upload in until the waiting kernel runs
+	Seconds float64 `json:"seconds"` // from submitting the upload until the waiting kernel runs
 }
 
 // KernelSpeeds are rates of the device's kernels. Weights of some types are slower to decode than to read: the maps hold
-// the rates of such types.
+// the rates of these types.
 type KernelSpeeds struct {
-	BytesPerSec       float64 // weights in VRAM, as a product with one vector reads them
+	BytesPerSec       float64 // bytes of weights in VRAM that a product with one vector reads
 	FlopsPerSec       float64 // products with many vectors
 	AttnFlopsPerSec   float64 // attention of one row; 0: FlopsPerSec
 	ExpertFlopsPerSec float64 // products with experts, each of which multiplies some of a step's vectors; 0: FlopsPerSec
-	HalvesBytesPerSec float64 // converting weights to half-precision floats once, before a product with many vectors; 0: takes no time
+	HalvesBytesPerSec float64 // bytes of weights that are converted to half-precision floats before a product with many vectors; 0: takes no time
 
-	TypeBytesPerSec map[gguf.Type]float64 // instead of BytesPerSec
-	TypeFlopsPerSec map[gguf.Type]float64 // instead of FlopsPerSec
-	TypeRowSeconds  map[gguf.Type]float64 // what each row of a matrix costs in addition to its bytes: short rows are slower
+	TypeBytesPerSec map[gguf.Type]float64 // by type of the weights, instead of BytesPerSec
+	TypeFlopsPerSec map[gguf.Type]float64 // by type of the weights, instead of FlopsPerSec
+	TypeRowSeconds  map[gguf.Type]float64 // by type of the weights: time for each row of a matrix in addition to its bytes: short rows are slower
 
-	DispatchTime time.Duration // a kernel that waits for the one before it, however small
-	RouteTime    time.Duration // choosing a layer's experts, without such waits
+	DispatchTime time.Duration // a kernel that waits for the kernel before it, however small
+	RouteTime    time.Duration // choosing a layer's experts, without waits for kernels
 }
 
-// burst is the seconds of an upload that begins on an idle link.
+// burst is the time of an upload of bytes that begins on an idle link.
 func (l *LinkSpeeds) burst(bytes float64) float64 {
 	list, link := l.Bursts, over(bytes, l.BytesPerSec)
 	if bytes <= 0 {
@@ -75,8 +75,8 @@ func (l *LinkSpeeds) burst(bytes float64) float64 {
 	return max(t, a.Seconds*burstFloor, link)
 }
 
-// underLoad is the factor by which a step's uploads take longer because kernels read VRAM meanwhile. The step uploads for link
-// seconds and computes for compute seconds.
+// underLoad is the factor by which a step's uploads take longer because kernels read VRAM at the same time. Without that the step would upload
+// for link seconds. It computes for compute seconds.
 func (l *LinkSpeeds) underLoad(link, compute float64) float64 {
 	idle, busy := l.BytesPerSec, l.BusyBytesPerSec
 	if link <= 0 || busy <= 0 || busy >= idle || l.OneQueue {
@@ -86,7 +86,7 @@ func (l *LinkSpeeds) underLoad(link, compute float64) float64 {
 	return min(1+(1-busy/idle)*compute/link, idle/busy)
 }
 
-// product is the seconds of a matrix times n vectors: it is read once, and multiplied at the rate flopsPerSec unless its type has its own.
+// product is the time of matrix x times n vectors. The matrix is read once. Its type's rate, if it has one, replaces flopsPerSec.
 func (k *KernelSpeeds) product(x matrix, n, flopsPerSec float64) float64 {
 	read := k.BytesPerSec
 	if r, ok := k.TypeBytesPerSec[x.typ]; ok {
@@ -105,8 +105,8 @@ func (k *KernelSpeeds) product(x matrix, n, flopsPerSec float64) float64 {
 	return t
 }
 
-// attention is the seconds of operations of attention that several rows share. One row leaves most of a large device idle,
-// and every further one costs nothing until the device is full.
+// attention is the time of flops operations of attention of several rows. One row leaves most of a large device idle,
+// and more rows take no longer until the device is full.
 func (k *KernelSpeeds) attention(flops float64, rows int) float64 {
 	rate := k.AttnFlopsPerSec
 	if rate <= 0 {

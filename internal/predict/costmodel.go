@@ -7,49 +7,49 @@ import (
 	"leat/internal/plan"
 )
 
-// machine reckons the work of each unit of a plan, on a machine whose speeds are known.
-type machine struct {
-	p      *plan.Plan
-	s      Speeds
-	h      *arch.Hyper
-	loads  []load      // of each unit
-	shares []share     // of each unit; nil: nothing was rehearsed
-	hits   *ExpertHits // how steps find experts that share slots; nil: as if all experts are as likely
+// costModel computes how long each unit of a plan keeps disk, link and device busy in a step, on a machine of known speeds.
+type costModel struct {
+	plan   *plan.Plan
+	speeds Speeds
+	hyper  *arch.Hyper
+	loads  []unitLoad  // by unit
+	shares []unitShare // by unit; nil: nothing was rehearsed
+	hits   *ExpertHits // measured or assumed hits of experts that share slots; nil: all experts are used equally often
 
-	idle float64 // how far the device's clock is lowered; 0: not at all, 1: as far as it goes
+	idle float64 // how far the device's clock is lowered; 0: not at all, 1: as far as possible
 }
 
-// share says which share of a rehearsed layer's time, or of the head's, a unit takes.
-type share struct {
+// unitShare says which share of a rehearsed layer's time, or of the head's, a unit takes.
+type unitShare struct {
 	class      string  // the layer's class, see classOf; "": the unit belongs to no layer
-	layerBytes int64   // bytes of the layer, with one expert for all
-	share      float64 // the unit's share of the bytes that a token uses of its layer, or of the head
+	layerBytes int64   // bytes of the layer with one of its experts
+	share      float64 // of the bytes that a token uses of the layer, or of the head, the share in this unit
 }
 
-// load is what a unit's kernels do in a step.
-type load struct {
+// unitLoad is what a unit's kernels do in a step.
+type unitLoad struct {
 	matrices     []matrix
-	attention    bool
-	routes       bool // its router chooses experts
-	turns        bool // in steps of few rows, the kernel of the products also rotates Q and K; in others, one more kernel does
-	waits        int  // kernels that wait for the one before
-	fewRowsWaits int  // waits in steps of few rows, where the device has kernels for these
-	head         bool // a piece of the head: only rows whose logits are needed pass through
-	last         bool // a part of the last layer: only rows whose logits are needed pass through most matrices, see matrix.everyRow
+	attention    bool // the unit has the layer's attention
+	routes       bool // the unit has the layer's router, which chooses experts
+	ropes        bool // in steps of few rows the kernel of the products also rotates Q and K; in steps of many rows a separate kernel does
+	waits        int  // number of kernels that wait for the kernel before them
+	fewRowsWaits int  // the same in steps of few rows, if the device has kernels for these
+	head         bool // the unit is a piece of the head or the final norm: only rows whose logits are needed pass through
+	last         bool // the unit belongs to the last layer: only rows whose logits are needed pass through its matrices, except for matrix.everyRow
 }
 
-// matrix is a weight that rows are multiplied with.
+// matrix is a weight that a product multiplies rows with.
 type matrix struct {
 	typ      gguf.Type
-	rows     float64
-	bytes    float64
-	flops    float64 // for each vector
-	everyRow bool    // in the last layer: the cache needs it of every row
+	rows     float64 // rows of the matrix
+	bytes    float64 // bytes of the matrix
+	flops    float64 // operations to multiply one vector
+	everyRow bool    // in the last layer: keys and values need the product of every row of the step
 }
 
-// newMachine finds out what the kernels of each of the plan's units do.
-func newMachine(p *plan.Plan, s Speeds, h *arch.Hyper) *machine {
-	m := &machine{p: p, s: s, h: h}
+// newCostModel finds out what the kernels of each of the plan's units do.
+func newCostModel(p *plan.Plan, s Speeds, h *arch.Hyper) *costModel {
+	m := &costModel{plan: p, speeds: s, hyper: h}
 	if s.Rehearsal.Sound() {
 		m.shares = sharesOf(h, p, over(float64(h.Experts.Used), float64(h.Experts.Count)))
 	}
@@ -61,7 +61,7 @@ func newMachine(p *plan.Plan, s Speeds, h *arch.Hyper) *machine {
 	}
 	has := func(name string) bool { _, ok := at[name]; return ok }
 	every := everyRowMatrices(h.Layer(h.BlockCount-1, has))
-	m.loads = make([]load, len(p.Units))
+	m.loads = make([]unitLoad, len(p.Units))
 	for i := range p.Units {
 		m.loads[i].last = p.Units[i].Layer == h.BlockCount-1
 		for _, t := range p.Units[i].Tensors {
@@ -77,15 +77,15 @@ func newMachine(p *plan.Plan, s Speeds, h *arch.Hyper) *machine {
 	}
 	for l := range h.BlockCount {
 		plain := h.Layer(l, has)
-		m.addWaits(plain, at, func(l *load, n int) { l.waits += n })
-		m.addWaits(arch.Fuse(plain), at, func(l *load, n int) { l.fewRowsWaits += n })
+		m.addWaits(plain, at, func(l *unitLoad, n int) { l.waits += n })
+		m.addWaits(arch.Fuse(plain), at, func(l *unitLoad, n int) { l.fewRowsWaits += n })
 	}
 	return m
 }
 
 // addWaits adds the waits of a layer's operations to the loads of their units, by calling count. An operation without a weight runs in the
 // unit of the operation before it. The operations of one expert stand for those of all.
-func (m *machine) addWaits(ops []arch.Op, at map[string]int, count func(l *load, waits int)) {
+func (m *costModel) addWaits(ops []arch.Op, at map[string]int, count func(l *unitLoad, waits int)) {
 	unit := -1
 	var h hazards
 	for i := range ops {
@@ -106,7 +106,7 @@ func (m *machine) addWaits(ops []arch.Op, at map[string]int, count func(l *load,
 				count(&m.loads[unit], 1)
 			}
 		}
-		m.loads[unit].note(ops[i].Kind)
+		m.loads[unit].addKind(ops[i].Kind)
 	}
 	if unit >= 0 {
 		count(&m.loads[unit], 1) // the next layer's first
@@ -138,22 +138,22 @@ func (h *hazards) wait(o *arch.Op) (waits bool) {
 	return waits
 }
 
-// note keeps that a unit has an op whose time does not follow from its matrices.
-func (l *load) note(kind arch.Kind) {
+// addKind notes an operation of the unit whose time does not follow from the unit's matrices.
+func (l *unitLoad) addKind(kind arch.Kind) {
 	switch kind {
 	case arch.Route:
 		l.routes = true
 	case arch.TurnedProducts:
-		l.turns = true
+		l.ropes = true
 	case arch.Attention:
 		l.attention = true
 	}
 }
 
-// sharesOf is each unit's share of its layer, or of the head. used is the share of a layer's experts that a token uses.
-func sharesOf(h *arch.Hyper, p *plan.Plan, used float64) []share {
+// sharesOf is each unit's share of its layer's time, or of the head's. A token uses the share used of a layer's experts.
+func sharesOf(h *arch.Hyper, p *plan.Plan, used float64) []unitShare {
 	layers, headBytes := map[int][]pack.Tensor{}, 0.0
-	tokenBytes := map[int]float64{} // that a token uses of a layer
+	tokenBytes := map[int]float64{} // by layer: the bytes that a token uses
 	for i := range p.Units {
 		switch u := &p.Units[i]; u.Kind {
 		case pack.Layer:
@@ -170,11 +170,11 @@ func sharesOf(h *arch.Hyper, p *plan.Plan, used float64) []share {
 			headBytes += bytesOf(u.Tensors)
 		}
 	}
-	byLayer := map[int]share{}
+	byLayer := map[int]unitShare{}
 	for l, tensors := range layers {
-		byLayer[l] = share{class: classOf(h, l, tensors), layerBytes: int64(bytesOf(tensors))}
+		byLayer[l] = unitShare{class: classOf(h, l, tensors), layerBytes: int64(bytesOf(tensors))}
 	}
-	shares := make([]share, len(p.Units))
+	shares := make([]unitShare, len(p.Units))
 	for i := range p.Units {
 		u := &p.Units[i]
 		switch shares[i] = byLayer[u.Layer]; u.Kind {
@@ -183,14 +183,15 @@ func sharesOf(h *arch.Hyper, p *plan.Plan, used float64) []share {
 		case pack.Experts:
 			shares[i].share = over(used*bytesOf(u.Tensors), tokenBytes[u.Layer])
 		case pack.Head:
-			shares[i] = share{share: over(bytesOf(u.Tensors), headBytes)}
+			shares[i] = unitShare{share: over(bytesOf(u.Tensors), headBytes)}
 		default:
-			shares[i] = share{}
+			shares[i] = unitShare{}
 		}
 	}
 	return shares
 }
 
+// bytesOf is the bytes of all of ts.
 func bytesOf(ts []pack.Tensor) (n float64) {
 	for _, t := range ts {
 		n += float64(t.Bytes)
@@ -198,7 +199,7 @@ func bytesOf(ts []pack.Tensor) (n float64) {
 	return n
 }
 
-// everyRowMatrices names the matrices that the last layer, whose operations are ops, multiplies by every row.
+// everyRowMatrices names the matrices that the last layer multiplies by every row of a step: those before arch.KeepAsked in its ops.
 func everyRowMatrices(ops []arch.Op) map[string]bool {
 	names := map[string]bool{}
 	for _, o := range ops {
