@@ -474,7 +474,7 @@ streamed() {
 conform() {
   need_go
   need_vulkan
-  run env LEAT_REQUIRE_DEVICE=1 go test -count=1 -v ./shaders/conform
+  run env LEAT_REQUIRE_DEVICE=1 go test -count=1 -v ./internal/selftest ./shaders/conform
 }
 
 bench() {

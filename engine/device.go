@@ -5,7 +5,7 @@ import (
 
 	"leat/internal/kernels"
 	"leat/internal/kernels/cache"
-	"leat/shaders/conform"
+	"leat/internal/selftest"
 	"leat/vk"
 )
 
@@ -67,7 +67,7 @@ func (o *Options) proveKernel(k *kernels.Kernels, v kernels.Variant) error {
 	if o.SelfTest != nil {
 		defer o.SelfTest(v.Row.Name)()
 	}
-	return conform.Prove(k, v)
+	return selftest.Prove(k, v)
 }
 
 func (d *device) onCPU() bool { return d.vk.Physical.Type == vk.CPU }

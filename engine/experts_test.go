@@ -11,9 +11,9 @@ import (
 	"leat/engine"
 	"leat/engine/token"
 	"leat/internal/kernels"
+	"leat/internal/selftest"
 	"leat/internal/trace"
 	"leat/shaders"
-	"leat/shaders/conform"
 	"leat/tools/testdata"
 	"leat/vk/vktest"
 )
@@ -97,7 +97,7 @@ func TestNormedRoute(t *testing.T) {
 				}
 				return logits, routed, apart
 			}
-			got, routed, left := run(conform.Prove)
+			got, routed, left := run(selftest.Prove)
 			want, none, apart := run(func(_ *kernels.Kernels, v kernels.Variant) error {
 				if v.Row.Variant == shaders.Routed {
 					return errors.New("broken for this test")

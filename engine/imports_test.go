@@ -23,7 +23,7 @@ import (
 var allowed = map[string][]string{
 	"cmd/leat": {"cmd/leat/demo", "cmd/leat/picture", "engine", "engine/chat", "engine/sample", "engine/token", "server", "train", "decompose", "decompose/pack", "gguf",
 		"internal/arch", "internal/bench", "internal/budget", "internal/calibrate", "internal/kernels", "internal/kernels/cache", "internal/output", "internal/pace", "internal/plan", "internal/predict", "internal/predict/gpus", "internal/predict/training", "internal/record", "internal/trace",
-		"shaders", "shaders/conform", "vk", "vk/mem"}, // doctor looks below the engine
+		"internal/selftest", "shaders", "vk", "vk/mem"}, // doctor looks below the engine
 	"cmd/leat/demo":    {"internal/output"},
 	"cmd/leat/picture": {},
 
@@ -32,7 +32,7 @@ var allowed = map[string][]string{
 	"train":  {"engine", "engine/token", "internal/arch", "internal/plan", "internal/step", "internal/weights"},
 	"engine": {"engine/chat", "engine/sample", "engine/token", "decompose/pack", "gguf",
 		"internal/adapt", "internal/arch", "internal/budget", "internal/expertcache", "internal/kernels", "internal/kernels/cache", "internal/kv", "internal/pace", "internal/plan", "internal/predict",
-		"internal/sched", "internal/step", "internal/trace", "internal/weights", "shaders", "shaders/conform", "vk", "vk/file", "vk/limit", "vk/mem"},
+		"internal/sched", "internal/selftest", "internal/step", "internal/trace", "internal/weights", "shaders", "vk", "vk/file", "vk/limit", "vk/mem"},
 	"engine/token":      {"gguf"},
 	"engine/chat":       {"engine/chat/jinja"},
 	"engine/chat/jinja": {},
@@ -55,7 +55,7 @@ var allowed = map[string][]string{
 
 	// What is known of models and machines.
 	"internal/bench":            {"engine", "engine/token", "internal/arch", "internal/expertcache", "internal/pace", "internal/plan", "internal/predict", "internal/trace"},
-	"internal/calibrate":        {"decompose/pack", "gguf", "internal/arch", "internal/kernels", "internal/output", "internal/plan", "internal/predict", "shaders", "shaders/conform", "vk", "vk/file", "vk/mem", "vk/xfer"},
+	"internal/calibrate":        {"decompose/pack", "gguf", "internal/arch", "internal/kernels", "internal/output", "internal/plan", "internal/predict", "internal/selftest", "shaders", "vk", "vk/file", "vk/mem", "vk/xfer"},
 	"internal/predict":          {"decompose/pack", "gguf", "internal/arch", "internal/plan", "internal/predict/gpus", "shaders"},
 	"internal/predict/gpus":     {},
 	"internal/predict/training": {},
@@ -71,7 +71,8 @@ var allowed = map[string][]string{
 	"gguf":           {},
 
 	// Kernels.
-	"shaders/conform":        {"gguf", "gguf/quant", "internal/kernels", "shaders", "shaders/ref", "vk"},
+	"shaders/conform":        {"gguf", "gguf/quant", "internal/kernels", "internal/selftest", "shaders", "shaders/ref"},
+	"internal/selftest":      {"gguf", "gguf/quant", "internal/kernels", "shaders", "shaders/ref", "vk"},
 	"internal/kernels":       {"gguf", "internal/kernels/cache", "shaders", "vk"},
 	"internal/kernels/cache": {"internal/output"},
 	"shaders/ref":            {"gguf", "gguf/quant"},

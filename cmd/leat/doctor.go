@@ -25,7 +25,7 @@ func newDoctorCmd(a *app) *cobra.Command {
 against its reference, and the speeds that decide how fast a model larger than the
 GPU's memory can run. The verdict comes first, then the problems, each with a hint.
 On a CPU, which compiles a kernel for a second and more, one kernel of each kind is
-tested; --full tests all of them, with all cases, anywhere.
+tested; --full tests all of them anywhere, and products and attention of 1 to 512 rows.
 
 With --tune it also measures which constants of the kernels are fastest on this device,
 for the products of MODEL or those of a common model, and keeps them in the cache folder,
@@ -66,7 +66,7 @@ Exit status: 0 leat can run here; 1 a kernel computes wrong, or no device works;
 	fs.StringVar(&f.device, "device", "", "GPU by index, name or UUID as \"leat devices\" prints them (default: the one with most VRAM)")
 	fs.StringVar(&f.disk, "disk", "", "folder, or file, whose disk is measured (default: the cache folder)")
 	fs.BoolVar(&f.quick, "quick", false, "measure speeds with an eighth of the bytes: faster, less exact")
-	fs.BoolVar(&f.full, "full", false, "test the kernels with all cases, not a few each; takes minutes")
+	fs.BoolVar(&f.full, "full", false, "test all kernels on a CPU too, and products and attention of 1 to 512 rows; takes minutes")
 	fs.BoolVar(&f.tune, "tune", false, "measure which constants of the kernels are fastest, and keep them")
 	fs.BoolVar(&f.retry, "retry", false, "try kernels again that failed before or that the driver crashed in")
 	fs.BoolVar(&f.explain, "kernels", false, "print which kernels MODEL runs by on the device, and why; nothing else")

@@ -9,7 +9,7 @@ import (
 	"leat/internal/kernels"
 	"leat/internal/plan"
 	"leat/internal/record"
-	"leat/shaders/conform"
+	"leat/internal/selftest"
 	"leat/vk"
 )
 
@@ -58,7 +58,7 @@ func (a *app) explainKernels(model, device string, asJSON bool) error {
 		return err
 	}
 	defer dev.Close()
-	all, err := kernels.New(dev, kernels.Options{Logger: a.log, Cache: a.cacheFolder(), Test: conform.Prove})
+	all, err := kernels.New(dev, kernels.Options{Logger: a.log, Cache: a.cacheFolder(), Test: selftest.Prove})
 	if err != nil {
 		return err
 	}

@@ -12,8 +12,8 @@ import (
 
 	"leat/internal/kernels"
 	"leat/internal/kernels/cache"
+	"leat/internal/selftest"
 	"leat/shaders"
-	"leat/shaders/conform"
 	"leat/vk"
 	"leat/vk/vktest"
 )
@@ -47,13 +47,13 @@ func crashIn(kernel string) {
 	if err != nil {
 		fail(err)
 	}
-	suite, err := conform.New(dev, k, 1)
+	runner, err := selftest.New(dev, k, 1)
 	if err != nil {
 		fail(err)
 	}
-	for _, c := range conform.Quick() {
+	for _, c := range selftest.Quick() {
 		if c.Kernel == kernel {
-			suite.Run(context.Background(), &c)
+			runner.Run(context.Background(), &c)
 		}
 	}
 	fail(fmt.Errorf("%s was not compiled", kernel))
@@ -84,7 +84,7 @@ func TestDoctorCrashes(t *testing.T) {
 	crash()
 	defer kernels.NoteCrashes(nil)
 	kernels.NoteCrashes(cache.Open(newApp(nil, nil, nil).cached("kernels")))
-	cases := slices.DeleteFunc(conform.Quick(), func(c conform.Case) bool { return c.Kernel != kernel && c.Kernel != other })
+	cases := slices.DeleteFunc(selftest.Quick(), func(c selftest.Case) bool { return c.Kernel != kernel && c.Kernel != other })
 	for _, retry := range []bool{false, true} {
 		var out bytes.Buffer
 		d := testDoctor(&out)

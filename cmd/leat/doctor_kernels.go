@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"leat/internal/kernels"
+	"leat/internal/selftest"
 	"leat/shaders"
-	"leat/shaders/conform"
 	"leat/vk"
 )
 
@@ -29,29 +29,29 @@ type kernelTests struct {
 	found   *findings
 	device  *testedDevice
 	log     *slog.Logger
-	full    bool // all cases, not a few of each kernel
+	full    bool // all kernels on a CPU too, and the sweep
 	reports []kernelReport
 }
 
 // ran reports whether the device computed with any kernel.
 func (t *kernelTests) ran() bool { return len(t.reports) > 0 }
 
-// run tests the kernels: on a CPU one of each kind, unless full.
+// run tests the kernels by a few cases each: on a CPU one kernel of each kind, unless full.
 func (t *kernelTests) run(ctx context.Context) {
 	if t.device.chosen == nil {
 		return
 	}
-	cases := conform.Quick()
+	cases := selftest.Quick()
 	switch {
 	case t.full:
-		cases = append(conform.Cases(), conform.Sweep()...)
+		cases = append(cases, selftest.Sweep()...)
 	case t.sampled():
-		cases = conform.Sample()
+		cases = selftest.Sample()
 	}
 	t.testCases(ctx, cases)
 }
 
-func (t *kernelTests) testCases(ctx context.Context, cases []conform.Case) {
+func (t *kernelTests) testCases(ctx context.Context, cases []selftest.Case) {
 	dev := t.device.open(vk.DeviceOptions{})
 	if dev == nil {
 		return
@@ -63,16 +63,16 @@ func (t *kernelTests) testCases(ctx context.Context, cases []conform.Case) {
 		return
 	}
 	defer all.Close()
-	suite, err := conform.New(dev, all, uint64(time.Now().UnixNano()))
+	runner, err := selftest.New(dev, all, uint64(time.Now().UnixNano()))
 	if err != nil {
 		t.found.fail(fmt.Errorf("self-test: %w", err))
 		return
 	}
-	defer suite.Close()
-	t.found.heading("Self-test on device %d, seed %d", t.device.chosen.Index, suite.Seed)
+	defer runner.Close()
+	t.found.heading("Self-test on device %d, seed %d", t.device.chosen.Index, runner.Seed)
 	choices := all.Choices()
-	cases = slices.DeleteFunc(cases, func(c conform.Case) bool { return !suite.Can(&c) || t.sampled() && unused(choices, c) })
-	t.testKernels(ctx, cases, suite.Run)
+	cases = slices.DeleteFunc(cases, func(c selftest.Case) bool { return !runner.Can(&c) || t.sampled() && unused(choices, c) })
+	t.testKernels(ctx, cases, runner.Run)
 	t.found.blank()
 }
 
@@ -80,16 +80,16 @@ func (t *kernelTests) testCases(ctx context.Context, cases []conform.Case) {
 func (t *kernelTests) sampled() bool { return t.device.chosen.Type == vk.CPU && !t.full }
 
 // unused says that the device computes an op in other ways than a case does.
-func unused(choices []kernels.Choice, c conform.Case) bool {
+func unused(choices []kernels.Choice, c selftest.Case) bool {
 	k, ok := shaders.Lookup(c.Kernel)
 	return ok && slices.ContainsFunc(choices, func(way kernels.Choice) bool { return way.Op == k.Op && way.Variant == k.Variant && way.Lacks != "" })
 }
 
-// runCase is conform.Suite.Run; tests have kernels that fail.
-type runCase func(context.Context, *conform.Case) (conform.Result, error)
+// runCase is selftest.Runner.Run; tests have kernels that fail.
+type runCase func(context.Context, *selftest.Case) (selftest.Result, error)
 
-func (t *kernelTests) testKernels(ctx context.Context, cases []conform.Case, run runCase) {
-	byKernel := map[string][]*conform.Case{}
+func (t *kernelTests) testKernels(ctx context.Context, cases []selftest.Case, run runCase) {
+	byKernel := map[string][]*selftest.Case{}
 	var names []string
 	for i := range cases {
 		name := cases[i].Kernel
@@ -132,12 +132,12 @@ func (t *kernelTests) testKernels(ctx context.Context, cases []conform.Case, run
 }
 
 // testKernel runs a kernel's cases and stops at the first that fails.
-func testKernel(ctx context.Context, run runCase, name string, cases []*conform.Case) (kernelReport, error) {
+func testKernel(ctx context.Context, run runCase, name string, cases []*selftest.Case) (kernelReport, error) {
 	r := kernelReport{Name: name}
 	start := time.Now()
 	var err error
 	for _, c := range cases {
-		var res conform.Result
+		var res selftest.Result
 		r.Cases++
 		if res, err = run(ctx, c); err != nil {
 			r.Error = err.Error()

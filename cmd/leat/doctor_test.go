@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"leat/internal/calibrate"
-	"leat/shaders/conform"
+	"leat/internal/selftest"
 	"leat/vk"
 	"leat/vk/vktest"
 )
@@ -50,12 +50,12 @@ func TestDoctor(t *testing.T) {
 		t.Errorf("the verdict is %q", r.Verdict)
 	}
 	kernels := map[string]bool{}
-	for _, c := range conform.Quick() {
+	for _, c := range selftest.Quick() {
 		kernels[c.Kernel] = true
 	}
 	if r.Devices[*r.Device].Type == vk.CPU.String() {
 		clear(kernels)
-		for _, c := range conform.Sample() {
+		for _, c := range selftest.Sample() {
 			kernels[c.Kernel] = true
 		}
 	}
@@ -82,8 +82,8 @@ func TestDoctor(t *testing.T) {
 }
 
 func TestDoctorKernels(t *testing.T) {
-	cases := []conform.Case{{Kernel: "add", Shape: "a"}, {Kernel: "add", Shape: "b"}, {Kernel: "rope", Shape: "a"}, {Kernel: "swiglu", Shape: "a"}}
-	variant := conform.Case{Kernel: "rope_kv_f16", Shape: "a"}
+	cases := []selftest.Case{{Kernel: "add", Shape: "a"}, {Kernel: "add", Shape: "b"}, {Kernel: "rope", Shape: "a"}, {Kernel: "swiglu", Shape: "a"}}
+	variant := selftest.Case{Kernel: "rope_kv_f16", Shape: "a"}
 	lost := &vk.CallError{Call: "vkQueueSubmit", Result: vk.ErrDeviceLost}
 	tests := map[string]struct {
 		fails   map[string]error
@@ -106,8 +106,8 @@ func TestDoctorKernels(t *testing.T) {
 			if tt.fails[variant.String()] != nil {
 				cases = append(slices.Clip(cases), variant)
 			}
-			d.tests.testKernels(t.Context(), cases, func(_ context.Context, c *conform.Case) (conform.Result, error) {
-				return conform.Result{Case: c}, tt.fails[c.String()]
+			d.tests.testKernels(t.Context(), cases, func(_ context.Context, c *selftest.Case) (selftest.Result, error) {
+				return selftest.Result{Case: c}, tt.fails[c.String()]
 			})
 			var got []string
 			for _, k := range d.tests.reports {

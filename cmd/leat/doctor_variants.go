@@ -9,7 +9,7 @@ import (
 
 	"leat/internal/kernels"
 	"leat/internal/kernels/cache"
-	"leat/shaders/conform"
+	"leat/internal/selftest"
 	"leat/vk"
 )
 
@@ -54,7 +54,7 @@ func (k *keptProbe) examine() {
 		return
 	}
 	defer k.device.close(dev)
-	all, err := kernels.New(dev, kernels.Options{Logger: k.log, Cache: k.folder, Test: conform.Prove})
+	all, err := kernels.New(dev, kernels.Options{Logger: k.log, Cache: k.folder, Test: selftest.Prove})
 	if err != nil {
 		k.found.fail(err)
 		return

@@ -8,8 +8,8 @@ import (
 
 	"leat/gguf"
 	"leat/internal/kernels"
+	"leat/internal/selftest"
 	"leat/shaders"
-	"leat/shaders/conform"
 	"leat/vk"
 )
 
@@ -75,7 +75,7 @@ func (d *Device) complete(w Wanted) bool {
 // measure measures what w wants and d lacks. It calls keep after each measurement, so that an interrupt loses one at most. It first
 // measures the link and the cost of a dispatch, which every model needs.
 func (d *Device) measure(ctx context.Context, dev *vk.Device, w Wanted, keep func()) error {
-	w.Kernels.Test = conform.Prove
+	w.Kernels.Test = selftest.Prove
 	_, read := Sizes(dev.Physical)
 	if d.Link.Idle == 0 {
 		t := gguf.F16

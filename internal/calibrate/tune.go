@@ -10,8 +10,8 @@ import (
 
 	"leat/gguf"
 	"leat/internal/kernels"
+	"leat/internal/selftest"
 	"leat/shaders"
-	"leat/shaders/conform"
 	"leat/vk"
 )
 
@@ -248,7 +248,7 @@ func (t *tuner) proven(p Product, tile kernels.Tile) bool {
 	}
 	for _, glu := range glus {
 		for _, cols := range []uint32{1, 2, 4, 8} {
-			if conform.Prove(t.kernels, kernels.Variant{Row: row, Cols: cols, Tile: tile, GLU: glu}) != nil {
+			if selftest.Prove(t.kernels, kernels.Variant{Row: row, Cols: cols, Tile: tile, GLU: glu}) != nil {
 				return false
 			}
 		}

@@ -5,8 +5,8 @@ import (
 	"fmt"
 
 	"leat/internal/kernels"
+	"leat/internal/selftest"
 	"leat/shaders"
-	"leat/shaders/conform"
 )
 
 // Rows that splits of mul_mat_cm are measured with, and of the matrix at most.
@@ -40,7 +40,7 @@ func (t *tuner) split(ctx context.Context, half bool, p Product) error {
 	own := kernels.OwnCMTile(n)
 	best, least := own, 0.0
 	for _, s := range splits {
-		if s != own && (t.fails(s) || conform.Prove(t.kernels, kernels.Variant{Row: row, CMTile: s}) != nil) {
+		if s != own && (t.fails(s) || selftest.Prove(t.kernels, kernels.Variant{Row: row, CMTile: s}) != nil) {
 			continue
 		}
 		took, err := measure(s)

@@ -1,9 +1,9 @@
 package conform
 
 import (
+	"context"
 	"flag"
 	"fmt"
-	"maps"
 	"os"
 	"os/exec"
 	"slices"
@@ -11,25 +11,29 @@ import (
 	"sync"
 	"testing"
 
+	"leat/internal/selftest"
 	"leat/vk/vktest"
 )
 
 var listRan = flag.Bool("ran", false, "print each kernel of which a case ran")
 
+// ran has the kernels of which a case ran.
+var ran sync.Map
+
+// run runs a case and notes that it did.
+func run(ctx context.Context, r *selftest.Runner, c *selftest.Case) (selftest.Result, error) {
+	ran.Store(c.Kernel, true)
+	return r.Run(ctx, c)
+}
+
 func TestMain(m *testing.M) {
 	flag.Parse()
-	var mu sync.Mutex
-	ran := map[string]bool{}
-	begun = func(c *Case) {
-		mu.Lock()
-		defer mu.Unlock()
-		ran[c.Kernel] = true
-	}
 	code := m.Run()
 	if *listRan {
-		for _, name := range slices.Sorted(maps.Keys(ran)) {
+		ran.Range(func(name, _ any) bool {
 			fmt.Println("ran", name)
-		}
+			return true
+		})
 	}
 	os.Exit(code)
 }

@@ -101,7 +101,7 @@ func (x *benchmark) mulMat(b *testing.B, n int, weights int64) {
 			b.Fatal(err)
 		}
 		m := int(weights / rowBytes)
-		a := mulMatArgs(x.buf.Address, x.rest+2<<20, x.rest+4<<20, m, k, n, k, m)
+		a := shaders.MulMatArgs{W: x.buf.Address, X: x.rest + 2<<20, Dst: x.rest + 4<<20, M: uint32(m), K: k, N: uint32(n), XStride: k, DstStride: uint32(m)}
 		b.Run(t.String(), func(b *testing.B) {
 			x.run(b, func(r *kernels.Recorder) error { return kernels.MulMat(r, t, a) })
 		})
@@ -139,7 +139,7 @@ func BenchmarkFlashAttn(b *testing.B) {
 		x.cb.Fill(x.buf, x.weights+68, 4, uint32(page>>32))
 		return nil
 	})
-	for _, t := range kvTypes {
+	for _, t := range shaders.KVTypes {
 		a := shaders.FlashAttnArgs{Q: x.rest + 2<<20, Dst: x.rest + 4<<20, Pages: x.rest + 64, Pos: x.rest, Seq: x.rest + 128, Rows: 1,
 			Heads: heads, HeadsKV: headsKV, KeyLen: size, ValLen: size, MaxPages: 1, PagePositions: positions, QStride: heads * size, DstStride: heads * size, Scale: 0.1}
 		b.Run(t.String(), func(b *testing.B) {

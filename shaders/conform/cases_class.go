@@ -1,181 +1,24 @@
 package conform
 
 import (
-	"fmt"
-
 	"leat/gguf"
 	"leat/internal/kernels"
-	"leat/shaders"
+	"leat/internal/selftest"
 )
 
 // classCases hold kernels of one class to one promise: a row has the same bits alone and among others, whatever their number and
 // wherever it stands among them.
-func classCases() []Case {
-	var cases []Case
+func classCases() []selftest.Case {
+	var cases []selftest.Case
 	for _, role := range []kernels.Role{kernels.Prompt, kernels.Decode} {
 		for _, t := range []gguf.Type{gguf.F16, gguf.Q4_K, gguf.Q6_K, gguf.Q8_0, gguf.MXFP4} {
-			cases = append(cases, classProduct(t, role, 130, 512))
+			cases = append(cases, selftest.ClassMulMat(t, role, 130, 512))
 		}
-		cases = append(cases, classProduct(gguf.Q6_K, role, 2100, 256), // of more rows than are decoded within the product
-			classExperts(gguf.Q4_K, role, 64, 512), classExperts(gguf.F16, role, 20, 64))
-		for _, s := range []attnShape{{keyLen: 64}, {keyLen: 128, sharp: true}, {keyLen: 64, window: 40, softCap: 5, sinks: 1}} {
-			cases = append(cases, classAttn(gguf.F16, role, s))
+		cases = append(cases, selftest.ClassMulMat(gguf.Q6_K, role, 2100, 256), // of more rows than are decoded within the product
+			selftest.ClassMulMatID(gguf.Q4_K, role, 64, 512), selftest.ClassMulMatID(gguf.F16, role, 20, 64))
+		for _, s := range []selftest.AttnShape{{KeyLen: 64}, {KeyLen: 128, Sharp: true}, {KeyLen: 64, Window: 40, SoftCap: 5, Sinks: 1}} {
+			cases = append(cases, selftest.ClassAttn(gguf.F16, role, s))
 		}
 	}
 	return cases
-}
-
-// together are numbers of rows that share a step, and places are rows whose bits are compared, at each place of a tile.
-func together(role kernels.Role) (numbers, places []int) {
-	if role == kernels.Decode {
-		return []int{2, 3, 8}, []int{0, 1, 2, 7}
-	}
-	return []int{8, 9, 16, 17, 300}, []int{0, 1, 7, 8, 14, 15, 16, 17, 31, 63, 64, 127, 128, 255, 256, 299}
-}
-
-func className(role kernels.Role) string { return [...]string{"prompt", "decode"}[role] }
-
-// alike allots an output for each number of rows and one for each place alone, and demands that these have the same bits.
-func alike(j *job, role kernels.Role, cols int) (numbers []int, of []span, places []int, alone []span) {
-	numbers, places = together(role)
-	for range places {
-		s := j.space(shape(1, cols, 0))
-		alone, j.spare = append(alone, s), append(j.spare, s)
-	}
-	for _, n := range numbers {
-		s := j.space(shape(n, cols, 0))
-		of, j.spare = append(of, s), append(j.spare, s)
-		for i, p := range places {
-			if p < n {
-				j.same(fmt.Sprintf("row %d of %d and alone", p, n), span{s.off + 4*p*cols, 4 * cols}, alone[i], shape(1, cols, 0))
-			}
-		}
-	}
-	return numbers, of, places, alone
-}
-
-// roleMemory gives a recorder what rows of so many values need in each role.
-func roleMemory(j *job, role kernels.Role, rows, cols, heads, valLen int) func(*kernels.Recorder) {
-	few := fewRowsBuffers(j, cols, heads, valLen)
-	halves := j.alloc(int(shaders.ScratchBytes(uint32(rows), uint32(cols), 1<<20)))
-	bytes := j.alloc(int(2 * shaders.Q8Size(uint32(rows), uint32(cols+31)/32*32)))
-	j.spare = append(j.spare, halves, bytes)
-	return func(r *kernels.Recorder) {
-		few(r)
-		if r.Role = role; role == kernels.Prompt {
-			r.Scratch = kernels.Scratch{Address: j.addr(halves), Bytes: int64(halves.n)}
-			r.Q8 = kernels.Scratch{Address: j.addr(bytes), Bytes: int64(bytes.n)}
-		}
-	}
-}
-
-// classProduct multiplies rows together and alone.
-func classProduct(t gguf.Type, role kernels.Role, m, k int) Case {
-	return Case{
-		Kernel: typed("mul_mat", t), Shape: fmt.Sprintf("class %s M=%d K=%d", className(role), m, k), MaxNMSE: nmseLinear,
-		build: func(j *job) error {
-			w, _, err := j.weights(t, m, k, 1)
-			if err != nil {
-				return err
-			}
-			numbers, of, places, alone := alike(j, role, m)
-			x := j.normal(numbers[len(numbers)-1], k, 0)
-			at := j.addr(j.mat(x))
-			prepare := roleMemory(j, role, x.Rows, k, 1, 8)
-			j.record = func(r *kernels.Recorder) error {
-				prepare(r)
-				run := func(row, n int, to span) error {
-					return kernels.MulMat(r, t, shaders.MulMatArgs{W: j.addr(w), X: at + uint64(4*row*k), Dst: j.addr(to), M: uint32(m), K: uint32(k), N: uint32(n), XStride: uint32(k), DstStride: uint32(m)})
-				}
-				return runAlike(r, numbers, of, places, alone, run)
-			}
-			return nil
-		},
-	}
-}
-
-// runAlike records runs of each number of rows, then of each place alone.
-func runAlike(r *kernels.Recorder, numbers []int, of []span, places []int, alone []span, run func(row, n int, to span) error) error {
-	for i, n := range numbers {
-		if err := run(0, n, of[i]); err != nil {
-			return err
-		}
-	}
-	for i, p := range places {
-		if err := run(p, 1, alone[i]); err != nil {
-			return err
-		}
-	}
-	return r.Finish()
-}
-
-// classAttn attends with rows of one sequence together and alone.
-func classAttn(t gguf.Type, role kernels.Role, s attnShape) Case {
-	s.heads, s.headsKV, s.valLen, s.page = 4, 2, s.keyLen, 32
-	return Case{
-		Kernel: typed("flash_attn", t), Shape: fmt.Sprintf("class %s %s", className(role), s), MaxNMSE: nmseAttnHalf,
-		build: func(j *job) error {
-			cols := s.heads * s.keyLen
-			numbers, of, places, alone := alike(j, role, cols)
-			rows := numbers[len(numbers)-1]
-			pos, seq := make([]uint32, rows), make([]uint32, rows)
-			for i := range pos {
-				pos[i], seq[i] = uint32(i+5), 1
-			}
-			p := newPaged(j, t, 2, (rows+5+s.page-1)/s.page, s.page, s.headsKV, s.keyLen, s.valLen)
-			p.fill(j, 1, rows+5)
-			q := j.normal(rows, cols, 0)
-			a := s.args(j, p, pos, seq)
-			at := j.addr(j.mat(q))
-			prepare := roleMemory(j, role, rows, cols, s.heads, s.valLen)
-			j.record = func(r *kernels.Recorder) error {
-				prepare(r)
-				r.Run = true
-				run := func(row, n int, to span) error {
-					b := a
-					b.Q, b.Dst, b.QStride, b.DstStride = at+uint64(4*row*cols), j.addr(to), uint32(cols), uint32(cols)
-					b.Pos, b.Seq, b.Rows = a.Pos+uint64(4*row), a.Seq+uint64(4*row), uint32(n)
-					return kernels.FlashAttn(r, t, b)
-				}
-				return runAlike(r, numbers, of, places, alone, run)
-			}
-			return nil
-		},
-	}
-}
-
-// classExperts multiplies rows by the matrices of their experts, together and alone.
-func classExperts(t gguf.Type, role kernels.Role, m, k int) Case {
-	const used, experts = 2, 5
-	return Case{
-		Kernel: typed("mul_mat_id", t), Shape: fmt.Sprintf("class %s M=%d K=%d", className(role), m, k), MaxNMSE: nmseLinear,
-		build: func(j *job) error {
-			numbers, of, places, alone := alike(j, role, used*m)
-			rows := numbers[len(numbers)-1]
-			table, _, err := newExpertWeights(j, t, idShape{m: m, k: k, rows: rows, used: used, experts: experts})
-			if err != nil {
-				return err
-			}
-			x, ids := j.normal(rows, k, 0), chosenExperts(j, rows, used, experts)
-			at, chosen := j.addr(j.mat(x)), j.addr(j.uint32s(ids))
-			pairs, tiles := j.alloc(4*rows*used), j.alloc(int(16*shaders.ExpertTiles(uint32(rows*used), experts, shaders.ExpertCols)))
-			j.spare = append(j.spare, pairs, tiles)
-			prepare := roleMemory(j, role, rows*used, k, 1, 8)
-			j.record = func(r *kernels.Recorder) error {
-				prepare(r)
-				run := func(row, n int, to span) error {
-					a := shaders.MulMatIDArgs{
-						Table: table, X: at + uint64(4*row*k), Dst: j.addr(to), IDs: chosen + uint64(4*row*used), M: uint32(m), K: uint32(k),
-						Count: uint32(n * used), Used: used, XStride: uint32(k), DstStride: uint32(m), Last: experts,
-					}
-					if kernels.SortsPairs(r, uint32(n)) {
-						a.Pairs, a.Tiles = j.addr(pairs), j.addr(tiles)
-					}
-					return kernels.MulMatID(r, t, a, experts)
-				}
-				return runAlike(r, numbers, of, places, alone, run)
-			}
-			return nil
-		},
-	}
 }

@@ -1,16 +1,21 @@
 package conform
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 
 	"leat/gguf"
 	"leat/gguf/quant"
-	"leat/internal/kernels"
-	"leat/shaders"
-	"leat/shaders/ref"
+	"leat/internal/selftest"
 )
+
+func headCases() []selftest.Case {
+	var cases []selftest.Case
+	for _, t := range quant.Types() {
+		k := rowLengths(t)[2]
+		cases = append(cases, selftest.MulMatHeads(t, 3, 7, k, 1, 0, 0), selftest.MulMatHeads(t, 4, 65, 1024, 3, 8, 16), selftest.MulMatHeads(t, 2, 20, k, 17, 4, 0), selftest.MulMatHeadsSameBits(t, 3, 9, k, 11))
+	}
+	return append(cases, selftest.MulMatHeads(gguf.F16, 128, 16, 40, 2, 0, 4), selftest.MulMatHeads(gguf.F32, 5, 6, 37, 9, 3, 1))
+}
 
 // rowLengths are the lengths of weight rows tried for a type: one block, a few, many.
 func rowLengths(t gguf.Type) []int {
@@ -23,165 +28,44 @@ func rowLengths(t gguf.Type) []int {
 	return []int{256, 512, 768, 1024, 4096}
 }
 
-// typed is the name of a kernel for type t: op, perhaps with a variant behind it.
-func typed(op string, t gguf.Type) string { return op + "_" + strings.ToLower(t.String()) }
-
-// weights makes a random matrix (rows, cols) of type t: its buffer and its bytes.
-func (j *job) weights(t gguf.Type, rows, cols int, scale float32) (span, []byte, error) {
-	n, err := t.RowBytes(int64(cols))
-	if err != nil {
-		return span{}, nil, err
-	}
-	w := make([]byte, int(n)*rows)
-	if err := quant.RandomBlocks(t, w, j.rng, scale); err != nil {
-		return span{}, nil, err
-	}
-	return j.data(w), w, nil
-}
-
-func getRowsCases() []Case {
-	var cases []Case
+func getRowsCases() []selftest.Case {
+	var cases []selftest.Case
 	for _, t := range quant.Types() {
 		for _, cols := range rowLengths(t) {
 			for _, rows := range []int{1, 5, 33} {
-				cases = append(cases, getRows(t, rows, cols, 1, 0))
+				cases = append(cases, selftest.GetRows(t, rows, cols, 1, 0))
 			}
 		}
 		// Scales that are subnormal as F16 are common in real models; a device must not flush them.
 		// Tensors pass 4 GiB: the offset of a row must not be counted in 32 bits.
-		cases = append(cases, getRows(t, 33, 256, 3e-5, 0), getRows(t, 5, 4096, 1, 5<<30))
+		cases = append(cases, selftest.GetRows(t, 33, 256, 3e-5, 0), selftest.GetRows(t, 5, 4096, 1, 5<<30))
 	}
 	return cases
 }
 
-// getRows looks up rows that lie more than far bytes behind the table's start. No such memory is needed: the start
-// that the kernel is told lies as far before the rows there are.
-func getRows(t gguf.Type, rows, cols int, scale float32, far int64) Case {
-	return Case{
-		Kernel: typed("get_rows", t), Shape: fmt.Sprintf("rows=%d cols=%d scale=%g far=%d", rows, cols, scale, far), MaxNMSE: nmseExact,
-		build: func(j *job) error {
-			const vocab = 41
-			table, w, err := j.weights(t, vocab, cols, scale)
-			if err != nil {
-				return err
-			}
-			ids := make([]uint32, rows)
-			for i := range ids {
-				ids[i] = j.rng.Uint32N(vocab)
-			}
-			ids[rows-1] = vocab - 1
-			want := shape(rows, cols, 0)
-			if err := ref.GetRows(t, want, w, ids); err != nil {
-				return err
-			}
-			rowBytes := int64(len(w) / vocab)
-			first := far / rowBytes &^ 15 // a multiple of 16 keeps the start aligned
-			for i := range ids {
-				ids[i] += uint32(first)
-			}
-			dst := j.space(want)
-			j.output("dst", dst, want)
-			a := shaders.GetRowsArgs{Table: j.addr(table) - uint64(first*rowBytes), IDs: j.addr(j.uint32s(ids)), Dst: j.addr(dst), Rows: uint32(rows), Cols: uint32(cols)}
-			j.record = func(r *kernels.Recorder) error { return kernels.GetRows(r, t, a) }
-			return nil
-		},
-	}
-}
-
-func mulMatCases() []Case {
-	var cases []Case
+func mulMatCases() []selftest.Case {
+	var cases []selftest.Case
 	for _, t := range quant.Types() {
 		lengths := rowLengths(t)
 		for _, k := range lengths {
 			for _, m := range []int{1, 3, 7, 64, 100, 257} {
-				cases = append(cases, mulMat(t, m, k, 1, 0))
+				cases = append(cases, selftest.MulMat(t, m, k, 1, 0))
 			}
 		}
 		for _, n := range []int{2, 3, 4, 5, 6, 7, 8, 9, 16, 17, 33, 64} {
-			cases = append(cases, mulMat(t, 7, lengths[0], n, 0), mulMat(t, 100, lengths[2], n, 4), mulMat(t, 65, 1024, n, 0))
+			cases = append(cases, selftest.MulMat(t, 7, lengths[0], n, 0), selftest.MulMat(t, 100, lengths[2], n, 4), selftest.MulMat(t, 65, 1024, n, 0))
 		}
 		// Rows of X that begin anywhere, not on 16 bytes: pipelines of their own, which lavapipe takes long to compile.
-		cases = append(cases, mulMat(t, 100, lengths[2], 3, 5))
+		cases = append(cases, selftest.MulMat(t, 100, lengths[2], 3, 5))
 		if slices.Contains([]gguf.Type{gguf.F32, gguf.Q4_0, gguf.Q6_K}, t) {
-			cases = append(cases, mulMat(t, 100, lengths[2], 17, 5))
+			cases = append(cases, selftest.MulMat(t, 100, lengths[2], 17, 5))
 		}
-		cases = append(cases, mulMat(t, 257, 4096, 17, 0))
-		cases = append(cases, mulMatSameBits(t, 37, lengths[1]), mulMatSameBits(t, 5, 1024), mulMatSameBits(t, 6, 4096))
+		cases = append(cases, selftest.MulMat(t, 257, 4096, 17, 0))
+		cases = append(cases, selftest.MulMatSameBits(t, 37, lengths[1]), selftest.MulMatSameBits(t, 5, 1024), selftest.MulMatSameBits(t, 6, 4096))
 		if t.BlockSize() == 1 {
-			cases = append(cases, mulMatSameBits(t, 9, 172), mulMatSameBits(t, 9, 36))
+			cases = append(cases, selftest.MulMatSameBits(t, 9, 172), selftest.MulMatSameBits(t, 9, 36))
 		}
 	}
 	// More workgroups than one side of a grid can count.
-	return append(cases, mulMat(gguf.Q8_0, 150001, 32, 1, 0), mulMat(gguf.Q4_0, 150001, 32, 9, 0))
-}
-
-func mulMatArgs(w, x, dst uint64, m, k, n, xStride, dstStride int) shaders.MulMatArgs {
-	return shaders.MulMatArgs{W: w, X: x, Dst: dst, M: uint32(m), K: uint32(k), N: uint32(n), XStride: uint32(xStride), DstStride: uint32(dstStride)}
-}
-
-func mulMat(t gguf.Type, m, k, n, gap int) Case {
-	op := "mul_mat_vec"
-	if n > 8 {
-		op = "mul_mat"
-	}
-	return Case{
-		Kernel: typed(op, t), Shape: fmt.Sprintf("M=%d K=%d N=%d gap=%d", m, k, n, gap), MaxNMSE: nmseLinear,
-		build: func(j *job) error {
-			weights, w, err := j.weights(t, m, k, 1)
-			if err != nil {
-				return err
-			}
-			x := j.normal(n, k, gap)
-			want := shape(n, m, gap)
-			if err := ref.MulMat(t, want, w, x); err != nil {
-				return err
-			}
-			dst := j.space(want)
-			j.sums("dst", dst, want, float64(k))
-			a := mulMatArgs(j.addr(weights), j.addr(j.mat(x)), j.addr(dst), m, k, n, x.Stride, want.Stride)
-			j.record = func(r *kernels.Recorder) error { return kernels.MulMat(r, t, a) }
-			return nil
-		},
-	}
-}
-
-// mulMatSameBits multiplies many rows row by row, then in batches of every tile's size: one value, to the bit.
-func mulMatSameBits(t gguf.Type, m, k int) Case {
-	const most = 33
-	return Case{
-		Kernel: typed("mul_mat", t), Shape: fmt.Sprintf("same bits M=%d K=%d", m, k), MaxNMSE: nmseLinear,
-		build: func(j *job) error {
-			weights, _, err := j.weights(t, m, k, 1)
-			if err != nil {
-				return err
-			}
-			x := j.normal(most, k, 0)
-			at := j.addr(j.mat(x))
-			gap := (4 - m%4) % 4 // each row of the result must begin where an op may write
-			single := j.space(shape(most, m, gap))
-			var runs []shaders.MulMatArgs
-			for n := range most {
-				runs = append(runs, mulMatArgs(j.addr(weights), at+uint64(4*n*k), j.addr(single)+uint64(4*n*(m+gap)), m, k, 1, k, m))
-			}
-			for _, n := range []int{2, 3, 5, 8, 9, 16, 17, most} {
-				batch := j.space(shape(n, m, gap))
-				j.same(fmt.Sprintf("N=%d", n), batch, single, shape(n, m, gap))
-				runs = append(runs, mulMatArgs(j.addr(weights), at, j.addr(batch), m, k, n, k, m+gap))
-			}
-			j.record = func(r *kernels.Recorder) error {
-				return all(runs, func(a shaders.MulMatArgs) error { return kernels.MulMat(r, t, a) })
-			}
-			return nil
-		},
-	}
-}
-
-// all records one op for each of its arguments.
-func all[T any](runs []T, record func(T) error) error {
-	for _, a := range runs {
-		if err := record(a); err != nil {
-			return err
-		}
-	}
-	return nil
+	return append(cases, selftest.MulMat(gguf.Q8_0, 150001, 32, 1, 0), selftest.MulMat(gguf.Q4_0, 150001, 32, 9, 0))
 }

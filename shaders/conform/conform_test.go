@@ -1,8 +1,6 @@
 package conform
 
 import (
-	"context"
-	"errors"
 	"flag"
 	"math/rand/v2"
 	"runtime"
@@ -12,6 +10,7 @@ import (
 	"testing"
 
 	"leat/internal/kernels"
+	"leat/internal/selftest"
 	"leat/shaders"
 	"leat/tools/testdata"
 	"leat/vk/vktest"
@@ -33,9 +32,9 @@ func freshSeed() uint64 {
 
 // parts leaves of the cases those that are their turn by LEAT_CONFORM_PARTS, and of those with a tile of their own, each of which is a
 // pipeline to compile, a fifth, or all with -combinations.
-func parts(cases []Case, turn uint64) []Case {
+func parts(cases []selftest.Case, turn uint64) []selftest.Case {
 	n := uint64(0)
-	return slices.DeleteFunc(slices.Clone(cases), func(c Case) bool {
+	return slices.DeleteFunc(slices.Clone(cases), func(c selftest.Case) bool {
 		n++
 		every := uint64(inParts)
 		if strings.Contains(c.Shape, " tile=") && !*combinations {
@@ -45,7 +44,8 @@ func parts(cases []Case, turn uint64) []Case {
 	})
 }
 
-func newSuite(t testing.TB, n uint64, options ...vktest.Option) *Suite {
+// openRunner opens a runner on the tests' device, and the kernels that its cases run by.
+func openRunner(t testing.TB, n uint64, options ...vktest.Option) (*selftest.Runner, *kernels.Kernels) {
 	t.Helper()
 	dev := vktest.Open(t, options...)
 	k, err := kernels.New(dev, kernels.Options{})
@@ -54,17 +54,17 @@ func newSuite(t testing.TB, n uint64, options ...vktest.Option) *Suite {
 	}
 	t.Cleanup(k.Close)
 	t.Logf("device %s (%s), -seed %d", dev.Physical.Name, dev.Physical.DriverInfo, n)
-	s, err := New(dev, k, n)
+	s, err := selftest.New(dev, k, n)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.Close)
-	return s
+	return s, k
 }
 
 // byKernel sorts cases by their kernel, and says in which order those came.
-func byKernel(cases []Case) (by map[string][]Case, order []string) {
-	by = map[string][]Case{}
+func byKernel(cases []selftest.Case) (by map[string][]selftest.Case, order []string) {
+	by = map[string][]selftest.Case{}
 	for _, c := range cases {
 		if by[c.Kernel] == nil {
 			order = append(order, c.Kernel)
@@ -74,10 +74,10 @@ func byKernel(cases []Case) (by map[string][]Case, order []string) {
 	return by, order
 }
 
-func runCases(t *testing.T, s *Suite, cases []Case, passed func(Result)) {
+func runCases(t *testing.T, s *selftest.Runner, cases []selftest.Case, passed func(selftest.Result)) {
 	t.Helper()
 	for i := range cases {
-		r, err := s.Run(t.Context(), &cases[i])
+		r, err := run(t.Context(), s, &cases[i])
 		if err != nil {
 			t.Error(err)
 			continue
@@ -86,38 +86,39 @@ func runCases(t *testing.T, s *Suite, cases []Case, passed func(Result)) {
 	}
 }
 
-// suites is a pool of Suites, one for each processor but at most four, which tests of a kernel borrow: a driver compiles a kernel in one thread,
+// runners is a pool of Runners, one for each processor but at most four, which tests of a kernel borrow: a driver compiles a kernel in one thread,
 // so several at once take half the time and less.
-type suites struct {
-	free chan *Suite
+type runners struct {
+	free chan *selftest.Runner
 
 	mu  sync.Mutex
 	sum Summary
 }
 
-func newSuites(t *testing.T, seed uint64, options ...vktest.Option) *suites {
+func newRunners(t *testing.T, seed uint64, options ...vktest.Option) *runners {
 	t.Helper()
 	n := min(runtime.GOMAXPROCS(0), 4)
-	p := &suites{free: make(chan *Suite, n)}
+	p := &runners{free: make(chan *selftest.Runner, n)}
 	for range n {
-		p.free <- newSuite(t, seed, options...)
+		r, _ := openRunner(t, seed, options...)
+		p.free <- r
 	}
 	return p
 }
 
 // can says whether the device can run a case.
-func (p *suites) can(c *Case) bool {
+func (p *runners) can(c *selftest.Case) bool {
 	s := <-p.free
 	defer func() { p.free <- s }()
 	return s.Can(c)
 }
 
 // run runs cases of one kernel in a test that is parallel to those of other kernels.
-func (p *suites) run(t *testing.T, cases []Case) {
+func (p *runners) run(t *testing.T, cases []selftest.Case) {
 	t.Parallel()
 	s := <-p.free
 	defer func() { p.free <- s }()
-	runCases(t, s, cases, func(r Result) {
+	runCases(t, s, cases, func(r selftest.Result) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.sum.Add(r)
@@ -125,7 +126,7 @@ func (p *suites) run(t *testing.T, cases []Case) {
 }
 
 // print ends a test with the table of what ran, once all of it has.
-func (p *suites) print(t *testing.T) {
+func (p *runners) print(t *testing.T) {
 	t.Cleanup(func() {
 		var table strings.Builder
 		if err := p.sum.Print(&table); err != nil {
@@ -139,7 +140,7 @@ func (p *suites) print(t *testing.T) {
 // of the second level alone.
 func TestConform(t *testing.T) {
 	n := freshSeed()
-	s := newSuites(t, n)
+	s := newRunners(t, n)
 	s.print(t)
 	cases, order := byKernel(parts(Cases(), n))
 	for _, kernel := range order {
@@ -152,7 +153,7 @@ func TestConform(t *testing.T) {
 	}
 }
 
-// Every row of the table has cases.
+// Every row of the table has cases, and each quick one is among them.
 func TestCasesCoverTable(t *testing.T) {
 	seen := map[string]int{}
 	names := map[string]bool{}
@@ -169,66 +170,12 @@ func TestCasesCoverTable(t *testing.T) {
 		}
 		delete(seen, k.Name)
 	}
+	for _, c := range selftest.Quick() {
+		if !names[c.String()] {
+			t.Errorf("%s is a quick case, and none of the suite", &c)
+		}
+	}
 	for name := range seen {
 		t.Errorf("cases are about kernel %s, which the table lacks", name)
 	}
-}
-
-// What a broken kernel would leave behind is reported, each kind of it.
-func TestSuiteCanFail(t *testing.T) {
-	s := newSuite(t, 1) // one seed: some of the errors below are small
-	find := func(name string) *Case {
-		for _, c := range Cases() {
-			if strings.HasPrefix(c.String(), name) {
-				return &c
-			}
-		}
-		t.Fatalf("no case %s", name)
-		return nil
-	}
-	for _, c := range []struct {
-		name, on, want string
-		tamper         func(j *job, got []byte)
-	}{
-		{"wrong value", "mul_mat_vec_q4_k/M=64 K=256", "NMSE of dst", func(j *job, got []byte) { got[j.wants[0].at.off+3] ^= 0x80 }},
-		{"imprecise value", "mul_mat_vec_q4_k/M=64 K=256", "NMSE of dst", func(j *job, got []byte) { got[j.wants[0].at.off+2] ^= 1 }},
-		{"never written", "mul_mat_q8_0/M=100 K=256 N=9", "dst[0][1] is NaN", func(j *job, got []byte) {
-			copy(got[j.wants[0].at.off+4:], []byte{0xc1, 0x7f, 0xc1, 0x7f})
-		}},
-		{"past the end", "swiglu/count=65", "which is no output", func(j *job, got []byte) { got[j.wants[0].at.off+j.wants[0].at.n]++ }},
-		{"gap of a stride", "rms_norm/rows=5 cols=64 gap=3", "which is no output", func(j *job, got []byte) { got[j.wants[0].at.off+4*64]++ }},
-		{"input changed", "add/count=65 cols=65", "which is no output", func(j *job, got []byte) { got[guardBytes+20]++ }},
-		{"one bit", "get_rows_q6_k/rows=5", "dst[0][0] is", func(j *job, got []byte) { got[j.wants[0].at.off] ^= 1 }},
-		{"rounding of the cache", "kv_append_f16", "of page 0", func(j *job, got []byte) { got[j.wants[0].at.off+48] ^= 1 }},
-		{"wrong column", "argmax/ties", "of dst", func(j *job, got []byte) { got[j.wants[0].at.off]++ }},
-		{"batch differs from rows", "flash_attn_f16/same bits", "the same bits", func(j *job, got []byte) { got[j.twins[0][0].at.off] ^= 1 }},
-		{"second run differs", "soft_max/rows=3 cols=64", "of a second run", func(j *job, got []byte) { got[j.wants[0].at.off] ^= 1 }},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			s.tamper = c.tamper
-			defer func() { s.tamper = nil }()
-			_, err := s.Run(t.Context(), find(c.on))
-			var miss *MismatchError
-			if !errors.As(err, &miss) || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("error is %v, want a mismatch with %q", err, c.want)
-			}
-			s.tamper = nil
-			if _, err := s.Run(t.Context(), find(c.on)); err != nil {
-				t.Errorf("untampered: %v", err)
-			}
-		})
-	}
-	t.Run("wrong reference", func(t *testing.T) {
-		c := *find("rope/rows=5 heads=3 head=64")
-		build := c.build
-		c.build = func(j *job) error {
-			err := build(j)
-			x := j.wants[0].mat
-			x.Row(1)[0], x.Row(1)[1] = x.Row(1)[1], x.Row(1)[0]
-			return err
-		}
-		if _, err := s.Run(context.Background(), &c); err == nil {
-			t.Error("a pair rotated the wrong way went through")
-		}
-	})
 }

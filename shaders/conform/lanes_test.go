@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"leat/internal/kernels"
+	"leat/internal/selftest"
 	"leat/shaders"
 	"leat/vk"
 	"leat/vk/vktest"
@@ -37,7 +38,7 @@ func testAttnRuns(t *testing.T, dev *vk.Device, share uint32, names []string) {
 		t.Fatal(err)
 	}
 	defer k.Close()
-	s, err := New(dev, k, 1)
+	s, err := selftest.New(dev, k, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +48,7 @@ func testAttnRuns(t *testing.T, dev *vk.Device, share uint32, names []string) {
 		if !slices.Contains(names, c.Kernel+"/"+c.Shape) || !s.Can(&c) {
 			continue
 		}
-		if _, err := s.Run(t.Context(), &c); err != nil {
+		if _, err := run(t.Context(), s, &c); err != nil {
 			t.Errorf("%d lanes a position: %v", share, err)
 		}
 		ran++
@@ -55,4 +56,28 @@ func testAttnRuns(t *testing.T, dev *vk.Device, share uint32, names []string) {
 	if row, _ := shaders.Lookup("flash_attn_joined_f16"); ran != len(names) && k.Can(row) {
 		t.Errorf("%d lanes a position: %d cases ran, want %d", share, ran, len(names))
 	}
+}
+
+// Drivers may run a row's lanes as several subgroups, smaller ones than they tell of: they meet all the same.
+func TestSmallSubgroups(t *testing.T) {
+	dev := vktest.Open(t)
+	k, err := kernels.New(dev, kernels.Options{Alter: func(row *shaders.Kernel, spec []uint32) ([]byte, []uint32) {
+		if row.Name == "topk_moe_held" {
+			spec = append([]uint32{4 * uint32(dev.Physical.Limits.Subgroup)}, spec[1:]...)
+		}
+		return row.SPIRV, spec
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer k.Close()
+	s, err := selftest.New(dev, k, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	cases := slices.DeleteFunc(Cases(), func(c selftest.Case) bool {
+		return c.Kernel != "topk_moe_held" || !s.Can(&c) || 4*dev.Physical.Limits.Subgroup > 128
+	})
+	t.Run("topk_moe_held", func(t *testing.T) { runCases(t, s, cases, func(selftest.Result) {}) })
 }

@@ -8,29 +8,10 @@ import (
 	"testing"
 
 	"leat/gguf"
+	"leat/internal/selftest"
 	"leat/shaders"
 	"leat/vk/vktest"
 )
-
-// Every kernel has all the quick shapes of its op.
-func TestQuickCovers(t *testing.T) {
-	seen := map[string]int{}
-	for _, c := range Quick() {
-		seen[c.Kernel]++
-	}
-	ops := map[string]bool{}
-	for _, k := range shaders.Kernels() {
-		ops[k.Op], ops[k.Name], ops[k.Op+"_"+k.Variant] = true, true, true
-		if want := len(quickShapes(&k)); seen[k.Name] != want || want == 0 {
-			t.Errorf("kernel %s has %d quick cases, want %d and at least 1", k.Name, seen[k.Name], want)
-		}
-	}
-	for op := range quick {
-		if !ops[op] {
-			t.Errorf("%s has quick shapes but there is no such op or kernel", op)
-		}
-	}
-}
 
 // The quick cases pass here.
 func TestQuick(t *testing.T) { testQuick(t, everyCase) }
@@ -44,7 +25,7 @@ func TestQuickEnabled(t *testing.T) {
 	}
 	types := []gguf.Type{gguf.Q8_0, gguf.Q4_K, gguf.Q6_K, gguf.F16}
 	seen := map[string]bool{}
-	testQuick(t, func(c *Case) bool {
+	testQuick(t, func(c *selftest.Case) bool {
 		k, _ := shaders.Lookup(c.Kernel)
 		variant := k.Op + " " + k.Variant
 		first := !seen[variant]
@@ -53,13 +34,13 @@ func TestQuickEnabled(t *testing.T) {
 	})
 }
 
-func everyCase(*Case) bool { return true }
+func everyCase(*selftest.Case) bool { return true }
 
 // testQuick runs those of the quick cases that are asked for.
-func testQuick(t *testing.T, takes func(c *Case) bool, options ...vktest.Option) {
-	s := newSuites(t, 1, options...)
+func testQuick(t *testing.T, takes func(c *selftest.Case) bool, options ...vktest.Option) {
+	s := newRunners(t, 1, options...)
 	s.print(t)
-	cases, order := byKernel(slices.DeleteFunc(Quick(), func(c Case) bool { return !s.can(&c) || !takes(&c) }))
+	cases, order := byKernel(slices.DeleteFunc(selftest.Quick(), func(c selftest.Case) bool { return !s.can(&c) || !takes(&c) }))
 	for _, kernel := range order {
 		t.Run(kernel, func(t *testing.T) { s.run(t, cases[kernel]) })
 	}
@@ -83,7 +64,7 @@ func TestQuickDisabled(t *testing.T) {
 			}
 		}
 		t.Run("without "+strings.Join(names, " "), func(t *testing.T) {
-			testQuick(t, func(*Case) bool { turn++; return turn%uint64(inParts) == 0 }, vktest.Disable(names...))
+			testQuick(t, func(*selftest.Case) bool { turn++; return turn%uint64(inParts) == 0 }, vktest.Disable(names...))
 		})
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"io"
 	"text/tabwriter"
 	"time"
+
+	"leat/internal/selftest"
 )
 
 // Summary collects results by kernel, in the order they come.
@@ -21,7 +23,7 @@ type row struct {
 }
 
 // Add counts a case that passed.
-func (s *Summary) Add(r Result) {
+func (s *Summary) Add(r selftest.Result) {
 	if s.by == nil {
 		s.by = map[string]*row{}
 	}

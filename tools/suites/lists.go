@@ -8,7 +8,7 @@ var suites = map[string]*suite{"layers": &layers, "race": &race}
 var layers = suite{
 	parts: []part{
 		{packages: []string{"vk", "vk/internal/raw", "vk/mem", "vk/xfer", "internal/kernels", "internal/kv", "internal/weights"}},
-		{packages: []string{"shaders/conform"}, only: []string{"TestQuick", "TestQuickCovers", "TestProve"},
+		{packages: []string{"shaders/conform", "internal/selftest"}, only: []string{"TestQuick", "TestQuickCovers", "TestProve"},
 			why: "the quick cases are of every kernel; the others dispatch the same code with other shapes"},
 		{packages: []string{"engine"}, only: []string{"TestBitEqual", "TestExpertSlots", "TestReplay", "TestSessions", "TestCloseAnyMoment", "TestStopThenShrink", "TestGenerateGreedy"},
 			why: "between them they bring weights, submit, and stop in each of those ways; the others compare numbers, or measure, by the same calls"},

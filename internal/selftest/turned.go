@@ -1,4 +1,4 @@
-package conform
+package selftest
 
 import (
 	"encoding/binary"
@@ -13,63 +13,32 @@ import (
 	"leat/shaders/ref"
 )
 
-// turnedShape are products of Q, K and V that turn and go into a cache.
-type turnedShape struct {
-	heads, headsKV  int
-	key, val, turns int
-	neox            bool
-	kv              gguf.Type
-	parts           string // of "qkv"
-	k, n            int
+// VecRopeShape are the products of a step's Q, K and V, or of some of them, that mul_mat_vec_rope turns and stores in a KV cache.
+type VecRopeShape struct {
+	Heads, HeadsKV  int
+	Key, Val, Turns int
+	Neox            bool
+	KV              gguf.Type
+	Parts           string // of "qkv"
+	K, N            int
 }
 
-func (s turnedShape) String() string {
-	return fmt.Sprintf("%s heads=%d/%d key=%d val=%d turns=%d neox=%v kv=%v K=%d N=%d", s.parts, s.heads, s.headsKV, s.key, s.val, s.turns, s.neox, s.kv, s.k, s.n)
+func (s VecRopeShape) String() string {
+	return fmt.Sprintf("%s heads=%d/%d key=%d val=%d turns=%d neox=%v kv=%v K=%d N=%d", s.Parts, s.Heads, s.HeadsKV, s.Key, s.Val, s.Turns, s.Neox, s.KV, s.K, s.N)
 }
 
-func (s turnedShape) rows() [3]int {
-	rows := [3]int{s.heads * s.key, s.headsKV * s.key, s.headsKV * s.val}
+func (s VecRopeShape) rows() [3]int {
+	rows := [3]int{s.Heads * s.Key, s.HeadsKV * s.Key, s.HeadsKV * s.Val}
 	for i, part := range "qkv" {
-		if !slices.Contains([]rune(s.parts), part) {
+		if !slices.Contains([]rune(s.Parts), part) {
 			rows[i] = 0
 		}
 	}
 	return rows
 }
 
-func (s turnedShape) turning() kernels.Turning {
-	return kernels.Turning{Key: uint32(s.key), Val: uint32(s.val), Turns: uint32(s.turns), Neox: s.neox, Floats: s.kv == gguf.F32}
-}
-
-// turnedCases have each part alone, heads of which a part turns, columns that are too many, and teams of a part of four outputs.
-func turnedCases() []Case {
-	var cases []Case
-	f16 := turnedShape{heads: 4, headsKV: 2, key: 64, val: 64, turns: 64, neox: true, kv: gguf.F16, parts: "qkv", k: 512, n: 3}
-	f32 := turnedShape{heads: 3, headsKV: 1, key: 80, val: 40, turns: 20, kv: gguf.F32, parts: "qkv", k: 768, n: 1}
-	for _, k := range shaders.Kernels() {
-		if k.Variant != shaders.Turned {
-			continue
-		}
-		row := &k
-		cases = append(cases, turned(row, f16, kernels.Tile{}), turned(row, f32, kernels.Tile{}))
-		if !slices.Contains([]gguf.Type{gguf.Q4_K, gguf.Q6_K, gguf.Q8_0}, row.Type) {
-			continue
-		}
-		for _, n := range []int{1, 8} {
-			a, b, part, odd := f16, f32, f16, f32
-			a.n, b.n, part.n, odd.n = n, n, n, n
-			part.parts, odd.parts = "qk", "v"
-			cases = append(cases, turned(row, a, kernels.Tile{}), turned(row, part, kernels.Tile{}), turned(row, odd, kernels.Tile{}))
-			b.neox, b.k = true, 2048
-			for _, tile := range []kernels.Tile{{}, {Rows: 1, Team: 16, Unroll: 2}, {Rows: 2, Team: 8, Unroll: 1, Lanes: 128}, {Rows: 3, Team: 32, Unroll: 1, Lanes: 128}} {
-				cases = append(cases, turned(row, b, tile))
-			}
-		}
-		same := f16
-		same.n = 8
-		cases = append(cases, turnedSameBits(row, same))
-	}
-	return cases
+func (s VecRopeShape) turning() kernels.Turning {
+	return kernels.Turning{Key: uint32(s.Key), Val: uint32(s.Val), Turns: uint32(s.Turns), Neox: s.Neox, Floats: s.KV == gguf.F32}
 }
 
 // angles are those of rows at such positions.
@@ -95,21 +64,21 @@ type turnedJob struct {
 
 const turnedPages, turnedPage = 2, 16
 
-func newTurned(j *job, row *shaders.Kernel, s turnedShape, sequences int) (*turnedJob, error) {
-	pos := []uint32{14, 15, 16, 17, 31, 0, 1, 2}[:s.n]
-	t := &turnedJob{p: newPaged(j, s.kv, sequences, turnedPages, turnedPage, s.headsKV, s.key, s.val), pos: pos, cos: angles(pos, s.turns)}
-	of := newTeam(j, row, s.k, s.n)
+func newTurned(j *job, row *shaders.Kernel, s VecRopeShape, sequences int) (*turnedJob, error) {
+	pos := []uint32{14, 15, 16, 17, 31, 0, 1, 2}[:s.N]
+	t := &turnedJob{p: newPaged(j, s.KV, sequences, turnedPages, turnedPage, s.HeadsKV, s.Key, s.Val), pos: pos, cos: angles(pos, s.Turns)}
+	of := newTeam(j, row, s.K, s.N)
 	t.args = shaders.MulMatRopeArgs{X: of.args.X, S: of.args.S, CosSin: j.addr(j.mat(t.cos)), Pages: j.addr(t.p.table), Pos: j.addr(j.uint32s(pos)),
-		K: uint32(s.k), N: uint32(s.n), Heads: uint32(s.heads | s.headsKV<<16), MaxPages: turnedPages, PagePositions: turnedPage, LayerOff: uint32(t.p.LayerOff)}
+		K: uint32(s.K), N: uint32(s.N), Heads: uint32(s.Heads | s.HeadsKV<<16), MaxPages: turnedPages, PagePositions: turnedPage, LayerOff: uint32(t.p.LayerOff)}
 	for i, m := range s.rows() {
 		if m == 0 {
 			continue
 		}
-		at, bytes, err := j.weights(row.Type, m, s.k, 1)
+		at, bytes, err := j.weights(row.Type, m, s.K, 1)
 		if err != nil {
 			return nil, err
 		}
-		t.y[i] = shape(s.n, m, 0)
+		t.y[i] = shape(s.N, m, 0)
 		if err := ref.MulMat(row.Type, t.y[i], bytes, of.x); err != nil {
 			return nil, err
 		}
@@ -125,10 +94,10 @@ func newTurned(j *job, row *shaders.Kernel, s turnedShape, sequences int) (*turn
 	return t, nil
 }
 
-// turned holds the kernel against the reference. A half may be rounded the other way than its own, where sums differ in the last bit.
-func turned(row *shaders.Kernel, s turnedShape, tile kernels.Tile) Case {
+// VecRope holds mul_mat_vec_rope against the reference. Where the cache has halves, one may be rounded the other way, for sums may differ in the last bit.
+func VecRope(row *shaders.Kernel, s VecRopeShape, tile kernels.Tile) Case {
 	most := nmseLinear
-	if s.kv == gguf.F16 {
+	if s.KV == gguf.F16 {
 		most = 1e-6
 	}
 	return Case{
@@ -139,25 +108,25 @@ func turned(row *shaders.Kernel, s turnedShape, tile kernels.Tile) Case {
 			if err != nil {
 				return err
 			}
-			seq := make([]uint32, s.n)
+			seq := make([]uint32, s.N)
 			for i := range seq {
 				seq[i] = uint32(i) % sequences
 			}
 			t.args.Seq = j.addr(j.uint32s(seq))
 			for i := range 2 {
 				if t.y[i].Rows > 0 {
-					ref.Rope(t.y[i], t.cos.Data, s.key, s.turns, s.neox)
+					ref.Rope(t.y[i], t.cos.Data, s.Key, s.Turns, s.Neox)
 				}
 			}
 			if q := t.y[0]; q.Rows > 0 {
 				dst := j.space(q)
-				j.sums("q", dst, q, float64(s.k))
+				j.sums("q", dst, q, float64(s.K))
 				t.args.Dst = j.addr(dst)
 			}
 			for i := 1; i < 3; i++ {
 				for r := range t.y[i].Rows {
-					for h := range s.headsKV {
-						wantCached(j, t.p, i == 2, h, int(seq[r]), int(t.pos[r]), t.y[i].Row(r), float64(s.k))
+					for h := range s.HeadsKV {
+						wantCached(j, t.p, i == 2, h, int(seq[r]), int(t.pos[r]), t.y[i].Row(r), float64(s.K))
 					}
 				}
 			}
@@ -198,8 +167,8 @@ func wantCached(j *job, p *paged, values bool, head, seq, pos int, row []float32
 	j.wants = append(j.wants, w)
 }
 
-// turnedSameBits turns rows together, into one sequence, and alone, into another: to the same bits.
-func turnedSameBits(row *shaders.Kernel, s turnedShape) Case {
+// VecRopeSameBits runs mul_mat_vec_rope with rows together, into one sequence, and alone, into another: to the same bits.
+func VecRopeSameBits(row *shaders.Kernel, s VecRopeShape) Case {
 	return Case{
 		Kernel: row.Name, Shape: "same bits " + s.String(), MaxNMSE: nmseLinear,
 		build: func(j *job) error {
@@ -209,11 +178,11 @@ func turnedSameBits(row *shaders.Kernel, s turnedShape) Case {
 			}
 			together, alone := t.twins(j)
 			runs := []shaders.MulMatRopeArgs{t.args}
-			runs[0].Dst, runs[0].Seq = j.addr(together), j.addr(j.uint32s(make([]uint32, s.n)))
-			for i := range s.n {
+			runs[0].Dst, runs[0].Seq = j.addr(together), j.addr(j.uint32s(make([]uint32, s.N)))
+			for i := range s.N {
 				one := t.args
-				one.N, one.Dst = 1, j.addr(alone)+uint64(4*i*s.heads*s.key)
-				one.X, one.S, one.CosSin = one.X+uint64(i*s.k), one.S+uint64(i*s.k/4), one.CosSin+uint64(4*i*s.turns)
+				one.N, one.Dst = 1, j.addr(alone)+uint64(4*i*s.Heads*s.Key)
+				one.X, one.S, one.CosSin = one.X+uint64(i*s.K), one.S+uint64(i*s.K/4), one.CosSin+uint64(4*i*s.Turns)
 				one.Pos, one.Seq = j.addr(j.uint32s(t.pos[i:i+1])), j.addr(j.uint32s([]uint32{1}))
 				runs = append(runs, one)
 			}
@@ -238,8 +207,8 @@ func (t *turnedJob) twins(j *job) (a, b span) {
 	return a, b
 }
 
-// turnedAlike is mul_mat_vec_rope, and mul_mat_vec_int8 and rope_kv in its place: to the same bits, where a compiler keeps the source's order of sums.
-func turnedAlike(row, plain *shaders.Kernel, s turnedShape, tile kernels.Tile) Case {
+// VecRopeAlike runs mul_mat_vec_rope, and mul_mat_vec of the plain row and rope_kv in its place: to the same bits, where a compiler keeps the source's order of sums.
+func VecRopeAlike(row, plain *shaders.Kernel, s VecRopeShape, tile kernels.Tile) Case {
 	return Case{
 		Kernel: row.Name, Shape: "alike " + s.String() + tileName(tile), MaxNMSE: nmseLinear,
 		build: func(j *job) error {
@@ -249,8 +218,8 @@ func turnedAlike(row, plain *shaders.Kernel, s turnedShape, tile kernels.Tile) C
 			}
 			fused, apart := t.twins(j)
 			a, rows := t.args, s.rows()
-			a.Dst, a.Seq = j.addr(fused), j.addr(j.uint32s(make([]uint32, s.n)))
-			one := make([]uint32, s.n)
+			a.Dst, a.Seq = j.addr(fused), j.addr(j.uint32s(make([]uint32, s.N)))
+			one := make([]uint32, s.N)
 			for i := range one {
 				one[i] = 1
 			}
@@ -258,9 +227,9 @@ func turnedAlike(row, plain *shaders.Kernel, s turnedShape, tile kernels.Tile) C
 			j.spare = append(j.spare, k, v)
 			product := shaders.MulMatTeamArgs{W0: a.W0, W1: a.W1, W2: a.W2, Bias0: a.Bias0, Bias1: a.Bias1, Bias2: a.Bias2, X: a.X, S: a.S, K: a.K, N: a.N,
 				Dst0: j.addr(apart), Dst1: j.addr(k), Dst2: j.addr(v), M0: uint32(rows[0]), M1: uint32(rows[1]), M2: uint32(rows[2]), DstStride: uint32(rows[0])}
-			rope := shaders.RopeKVArgs{Q: j.addr(apart), K: j.addr(k), V: j.addr(v), CosSin: a.CosSin, Pages: a.Pages, Pos: a.Pos, Seq: j.addr(j.uint32s(one)), Rows: a.N, Heads: uint32(s.heads), HeadsKV: uint32(s.headsKV),
-				KeyLen: uint32(s.key), ValLen: uint32(s.val), RopeDim: uint32(s.turns), MaxPages: a.MaxPages, PagePositions: a.PagePositions, LayerOff: a.LayerOff, QStride: product.M0, KStride: product.M1, VStride: product.M2}
-			if s.neox {
+			rope := shaders.RopeKVArgs{Q: j.addr(apart), K: j.addr(k), V: j.addr(v), CosSin: a.CosSin, Pages: a.Pages, Pos: a.Pos, Seq: j.addr(j.uint32s(one)), Rows: a.N, Heads: uint32(s.Heads), HeadsKV: uint32(s.HeadsKV),
+				KeyLen: uint32(s.Key), ValLen: uint32(s.Val), RopeDim: uint32(s.Turns), MaxPages: a.MaxPages, PagePositions: a.PagePositions, LayerOff: a.LayerOff, QStride: product.M0, KStride: product.M1, VStride: product.M2}
+			if s.Neox {
 				rope.Neox = 1
 			}
 			j.record = func(r *kernels.Recorder) error {
@@ -271,7 +240,7 @@ func turnedAlike(row, plain *shaders.Kernel, s turnedShape, tile kernels.Tile) C
 				if err := kernels.MulMatTeam(r, plain.Variant, row.Type, shaders.NoGLU, product); err != nil {
 					return err
 				}
-				return kernels.RopeKV(r, s.kv, rope)
+				return kernels.RopeKV(r, s.KV, rope)
 			}
 			return nil
 		},
@@ -282,12 +251,20 @@ func turnedAlike(row, plain *shaders.Kernel, s turnedShape, tile kernels.Tile) C
 func turnedProofs(v *kernels.Variant) []Case {
 	t, tile := &v.Turning, v.Tile
 	block := max(32, v.Row.Type.BlockSize())
-	s := turnedShape{heads: 2, headsKV: 1, key: int(t.Key), val: int(t.Val), turns: int(t.Turns), neox: t.Neox, kv: gguf.F16, parts: "qkv", k: block, n: int(v.Cols)}
+	s := VecRopeShape{Heads: 2, HeadsKV: 1, Key: int(t.Key), Val: int(t.Val), Turns: int(t.Turns), Neox: t.Neox, KV: gguf.F16, Parts: "qkv", K: block, N: int(v.Cols)}
 	if t.Floats {
-		s.kv = gguf.F32
+		s.KV = gguf.F32
 	}
 	long := s
-	long.parts, long.n, long.headsKV, long.heads = "v", s.n/2+1, int(v.Outputs())/s.val+1, 0
-	long.k = (32*int(tile.Team*tile.Unroll+tile.Team/2) + block) / block * block
-	return []Case{turned(v.Row, s, tile), turned(v.Row, long, tile)}
+	long.Parts, long.N, long.HeadsKV, long.Heads = "v", s.N/2+1, int(v.Outputs())/s.Val+1, 0
+	long.K = (32*int(tile.Team*tile.Unroll+tile.Team/2) + block) / block * block
+	return []Case{VecRope(v.Row, s, tile), VecRope(v.Row, long, tile)}
 }
+
+// turnedTests has the entry of mul_mat_vec_rope.
+var turnedTests = table{"mul_mat_vec_rope": {proofs: turnedProofs, quick: func(k *shaders.Kernel) []Case {
+	return []Case{
+		VecRope(k, VecRopeShape{Heads: 4, HeadsKV: 2, Key: 64, Val: 64, Turns: 64, Neox: true, KV: gguf.F16, Parts: "qkv", K: 512, N: 3}, kernels.Tile{}),
+		VecRope(k, VecRopeShape{Heads: 3, HeadsKV: 1, Key: 80, Val: 40, Turns: 20, KV: gguf.F32, Parts: "qkv", K: 768, N: 1}, kernels.Tile{}),
+	}
+}}}

@@ -1,4 +1,4 @@
-package conform
+package selftest
 
 import (
 	"encoding/binary"
@@ -34,7 +34,7 @@ func (m *image) alloc(n int) span {
 	off += (48 - off%32) % 32
 	end := (off + n + guardBytes + 3) &^ 3
 	if end > len(m.bytes) {
-		m.full = fmt.Errorf("case needs more than the %d bytes of the suite's memory", len(m.bytes))
+		m.full = fmt.Errorf("case needs more than the %d bytes of the runner's memory", len(m.bytes))
 		return span{0, n}
 	}
 	for i := m.used; i < end; i += 4 {

@@ -1,4 +1,4 @@
-package conform
+package selftest
 
 import (
 	"fmt"
@@ -7,15 +7,46 @@ import (
 	"leat/gguf"
 	"leat/internal/kernels"
 	"leat/shaders"
+	"leat/shaders/ref"
 )
 
-// ropeKV does the same by rope and kv_append for one sequence and by rope_kv for another: to the same bits.
-func ropeKV(t gguf.Type, heads, headsKV, keyLen, valLen, ropeDim int, neox bool) Case {
+// Rope turns ropeDim values of each head of rows at random positions; neox: those of a pair lie half of them apart. gap is how many values lie
+// between rows.
+func Rope(rows, heads, headDim, ropeDim, gap int, neox bool) Case {
+	return Case{
+		Kernel: "rope", Shape: fmt.Sprintf("rows=%d heads=%d head=%d rope=%d gap=%d neox=%v", rows, heads, headDim, ropeDim, gap, neox), MaxNMSE: nmseLinear,
+		build: func(j *job) error {
+			x := j.normal(rows, heads*headDim, gap)
+			angles := shape(rows, ropeDim, 0) // (T, Dr/2, 2)
+			for r := range rows {
+				pos := float64(j.rng.IntN(100000))
+				for i := range ropeDim / 2 {
+					a := pos * math.Pow(10000, -2*float64(i)/float64(ropeDim))
+					angles.Row(r)[2*i], angles.Row(r)[2*i+1] = float32(math.Cos(a)), float32(math.Sin(a))
+				}
+			}
+			in := j.mat(x)
+			ref.Rope(x, angles.Data, headDim, ropeDim, neox)
+			j.output("x", in, x)
+			a := shaders.RopeArgs{X: j.addr(in), CosSin: j.addr(j.mat(angles)), Rows: uint32(rows), Heads: uint32(heads),
+				HeadDim: uint32(headDim), RopeDim: uint32(ropeDim), XStride: uint32(x.Stride)}
+			if neox {
+				a.Neox = 1
+			}
+			j.record = func(r *kernels.Recorder) error { return kernels.Rope(r, a) }
+			return nil
+		},
+	}
+}
+
+// RopeKV turns queries and keys and stores keys and values: by rope and kv_append for one sequence, by rope_kv for another: to the same bits.
+func RopeKV(t gguf.Type, heads, headsKV, keyLen, valLen, ropeDim int, neox bool) Case {
 	return ropeInto("rope_kv", false, t, heads, headsKV, keyLen, valLen, ropeDim, neox)
 }
 
-// ropeNormKV is ropeKV by rms_norm, rope and kv_append, and by rope_norm_kv.
-func ropeNormKV(t gguf.Type, heads, headsKV, keyLen, valLen, ropeDim int, neox bool) Case {
+// RopeNormKV norms and turns queries and keys and stores keys and values: by rms_norm, rope and kv_append for one sequence, by rope_norm_kv for
+// another: to the same bits.
+func RopeNormKV(t gguf.Type, heads, headsKV, keyLen, valLen, ropeDim int, neox bool) Case {
 	return ropeInto("rope_norm_kv", true, t, heads, headsKV, keyLen, valLen, ropeDim, neox)
 }
 
@@ -94,4 +125,41 @@ func normHeads(r *kernels.Recorder, x *shaders.RopeArgs, w uint64) error {
 		}
 	}
 	return nil
+}
+
+// ropeTests has the entries of rope and its variants.
+var ropeTests = table{
+	"rope": {quick: func(*shaders.Kernel) []Case {
+		return []Case{Rope(33, 8, 128, 128, 256, false), Rope(7, 4, 80, 20, 3, true)}
+	}},
+	"rope_kv": {
+		quick: func(k *shaders.Kernel) []Case {
+			whole := RopeKV(k.Type, 4, 2, 64, 64, 64, true)
+			if k.Type == gguf.F32 {
+				return []Case{whole}
+			}
+			return []Case{RopeKV(k.Type, 3, 1, oddHead(k.Type), oddHead(k.Type), 20, false), whole}
+		},
+		proofs: func(v *kernels.Variant) []Case {
+			odd := oddHead(v.Row.Type)
+			return []Case{RopeKV(v.Row.Type, 4, 2, 64, 64, 64, true), RopeKV(v.Row.Type, 3, 1, odd, odd, 20, false)}
+		},
+	},
+	"rope_norm_kv": {
+		quick: func(k *shaders.Kernel) []Case {
+			return []Case{RopeNormKV(k.Type, 3, 1, 96, 160, 20, false), RopeNormKV(k.Type, 8, 2, 128, 128, 128, true)}
+		},
+		proofs: func(v *kernels.Variant) []Case {
+			n := 4 * int(v.RowLanes)
+			return []Case{RopeNormKV(v.Row.Type, 4, 2, n, 64, n, true), RopeNormKV(v.Row.Type, 3, 1, max(n/2+32, n*3/4), oddHead(v.Row.Type), 20, false)}
+		},
+	},
+}
+
+// oddHead is a head's size that is no power of two, as a cache of a type can hold it.
+func oddHead(t gguf.Type) int {
+	if shaders.KVQuantised(t) {
+		return 96
+	}
+	return 80
 }

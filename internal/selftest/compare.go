@@ -1,4 +1,4 @@
-package conform
+package selftest
 
 import (
 	"bytes"
@@ -16,7 +16,7 @@ type MismatchError struct {
 }
 
 func (e *MismatchError) Error() string {
-	return fmt.Sprintf("conform %s: %s is %s, want %s", e.Case, e.What, e.Found, e.Wanted)
+	return fmt.Sprintf("self-test %s: %s is %s, want %s", e.Case, e.What, e.Found, e.Wanted)
 }
 
 // verify compares what the device left in memory with what the case wants; it returns the worst NMSE of its outputs.

@@ -1,4 +1,4 @@
-package conform
+package selftest
 
 import "leat/gguf"
 
@@ -9,9 +9,9 @@ const sweepRows = 512
 func Sweep() []Case {
 	var cases []Case
 	for n := 1; n <= sweepRows; n++ {
-		cases = append(cases, mulMatHalves(gguf.Q4_K, 65, 256, n, 0, 0))
+		cases = append(cases, MulMatHalves(gguf.Q4_K, 65, 256, n, 0, 0))
 		if n <= 144 || n%16 <= 1 || n%16 == 15 { // its reference grows with the square
-			cases = append(cases, attnRun(gguf.F16, attnShape{heads: 2, headsKV: 1, keyLen: 64, valLen: 64, page: 32}, n, 0))
+			cases = append(cases, AttnRun(gguf.F16, AttnShape{Heads: 2, HeadsKV: 1, KeyLen: 64, ValLen: 64, Page: 32}, n, 0))
 		}
 	}
 	return cases

@@ -1,4 +1,4 @@
-package conform
+package selftest
 
 import (
 	"errors"
@@ -17,7 +17,7 @@ import (
 
 // decodes records what a step of few rows does, with every variant of it.
 func decodes(t gguf.Type, n int) Case {
-	c := attnFew(gguf.F16, attnShape{heads: 4, headsKV: 2, keyLen: 64, valLen: 64, page: 32}, true)
+	c := AttnFew(gguf.F16, AttnShape{Heads: 4, HeadsKV: 2, KeyLen: 64, ValLen: 64, Page: 32}, true)
 	attend := c.build
 	c.Kernel, c.MaxNMSE = "a step", nmseRounded*10
 	c.build = func(j *job) error {
@@ -207,7 +207,7 @@ func testProveFatal(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer s.Close()
-		c := quantizeQ8(1, 32, 0, 1)
+		c := QuantizeQ8(1, 32, 0, 1)
 		_, first := s.Run(t.Context(), &c)
 		if _, again := s.Run(t.Context(), &c); fmt.Sprint(first) != fmt.Sprint(again) && first != nil {
 			t.Errorf("first %v, then %v", first, again)
@@ -283,28 +283,4 @@ func TestProofs(t *testing.T) {
 			}
 		})
 	}
-}
-
-// Drivers may run a row's lanes as several subgroups, smaller ones than they tell of: they meet all the same.
-func TestSmallSubgroups(t *testing.T) {
-	dev := vktest.Open(t)
-	k, err := kernels.New(dev, kernels.Options{Alter: func(row *shaders.Kernel, spec []uint32) ([]byte, []uint32) {
-		if row.Name == "topk_moe_held" {
-			spec = append([]uint32{4 * uint32(dev.Physical.Limits.Subgroup)}, spec[1:]...)
-		}
-		return row.SPIRV, spec
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer k.Close()
-	s, err := New(dev, k, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	cases := slices.DeleteFunc(Cases(), func(c Case) bool {
-		return c.Kernel != "topk_moe_held" || !s.Can(&c) || 4*dev.Physical.Limits.Subgroup > 128
-	})
-	t.Run("topk_moe_held", func(t *testing.T) { runCases(t, s, cases, func(Result) {}) })
 }

@@ -1,26 +1,16 @@
-package conform
+package selftest
 
 import (
 	"fmt"
 
 	"leat/gguf"
-	"leat/gguf/quant"
 	"leat/internal/kernels"
 	"leat/shaders"
 	"leat/shaders/ref"
 )
 
-func headCases() []Case {
-	var cases []Case
-	for _, t := range quant.Types() {
-		k := rowLengths(t)[2]
-		cases = append(cases, mulMatHeads(t, 3, 7, k, 1, 0, 0), mulMatHeads(t, 4, 65, 1024, 3, 8, 16), mulMatHeads(t, 2, 20, k, 17, 4, 0), mulMatHeadsSameBits(t, 3, 9, k, 11))
-	}
-	return append(cases, mulMatHeads(gguf.F16, 128, 16, 40, 2, 0, 4), mulMatHeads(gguf.F32, 5, 6, 37, 9, 3, 1))
-}
-
-// mulMatHeads has gaps of so many values behind each head of X and of Dst.
-func mulMatHeads(t gguf.Type, heads, m, k, n, xGap, dstGap int) Case {
+// MulMatHeads multiplies each head of X by a matrix of its own, with so many values between heads of X and of the result.
+func MulMatHeads(t gguf.Type, heads, m, k, n, xGap, dstGap int) Case {
 	shapeOf := fmt.Sprintf("heads=%d M=%d K=%d N=%d gaps=%d,%d", heads, m, k, n, xGap, dstGap)
 	return Case{Kernel: typed("mul_mat_heads", t), Shape: shapeOf, MaxNMSE: nmseLinear, build: func(j *job) error {
 		x, want := j.normal(n, heads*(k+xGap), 0), shape(n, heads*(m+dstGap), 0)
@@ -47,8 +37,8 @@ func headArgs(heads, m, k, n, xGap, dstGap int) shaders.MulMatHeadsArgs {
 	}
 }
 
-// mulMatHeadsSameBits multiplies all rows at once, then row by row.
-func mulMatHeadsSameBits(t gguf.Type, heads, m, k, n int) Case {
+// MulMatHeadsSameBits multiplies by mul_mat_heads all rows at once, then row by row: to the same bits.
+func MulMatHeadsSameBits(t gguf.Type, heads, m, k, n int) Case {
 	return Case{Kernel: typed("mul_mat_heads", t), Shape: fmt.Sprintf("same bits heads=%d M=%d K=%d", heads, m, k), MaxNMSE: nmseLinear, build: func(j *job) error {
 		gap := (4 - m%4) % 4
 		x, out := j.normal(n, heads*k, 0), shape(n, heads*(m+gap), 0)
@@ -72,3 +62,6 @@ func mulMatHeadsSameBits(t gguf.Type, heads, m, k, n int) Case {
 		return nil
 	}}
 }
+
+// headTests has the entry of mul_mat_heads.
+var headTests = table{"mul_mat_heads": {quick: func(k *shaders.Kernel) []Case { return []Case{MulMatHeads(k.Type, 4, 65, 1024, 3, 8, 16)} }}}

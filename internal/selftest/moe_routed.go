@@ -1,4 +1,4 @@
-package conform
+package selftest
 
 import (
 	"fmt"
@@ -11,36 +11,9 @@ import (
 	"leat/shaders/ref"
 )
 
-func routedCases() []Case {
-	var cases []Case
-	for _, t := range []gguf.Type{gguf.F32, gguf.F16, gguf.BF16} {
-		cases = append(cases, topKRouted(t, ref.Router{Experts: 128, Used: 8, Normalise: true, Scale: 1}, 1, 2048, kernels.Tile{}, true))
-	}
-	for _, c := range []struct {
-		r          ref.Router
-		rows, cols int
-		tile       kernels.Tile
-	}{
-		{ref.Router{Experts: 128, Used: 8, Normalise: true, Scale: 1}, 3, 2048, kernels.Tile{}},
-		{ref.Router{Experts: 60, Used: 4, Scale: 1}, 8, 288, kernels.Tile{}},
-		{ref.Router{Experts: 1, Used: 1, Scale: 1}, 2, 32, kernels.Tile{}},
-		{ref.Router{Experts: 5, Used: 5, Scale: 1}, 3, 4096, kernels.Tile{}},
-		{ref.Router{Experts: 32, Used: 4, Late: true, Scale: 1}, 7, 2880, kernels.Tile{}},
-		{ref.Router{Experts: 512, Used: 10, Normalise: true, Scale: 1}, 2, 2048, kernels.Tile{}},
-		{ref.Router{Experts: 256, Used: 8, Sigmoid: true, Normalise: true, Scale: 2.5, Groups: 8, GroupsUsed: 4, GroupBest: 2, Bias: []float32{}}, 3, 1024, kernels.Tile{}},
-		{ref.Router{Experts: 160, Used: 6, Scale: 16, Groups: 8, GroupsUsed: 3, GroupBest: 1}, 4, 512, kernels.Tile{}},
-		{ref.Router{Experts: 128, Used: 8, Normalise: true, Scale: 1}, 2, 2048, kernels.Tile{Rows: 1, Team: 64, Unroll: 2, Lanes: 128}},
-		{ref.Router{Experts: 130, Used: 8, Normalise: true, Scale: 1}, 2, 1120, kernels.Tile{Rows: 1, Team: 4, Unroll: 8, Lanes: 64}},
-		{ref.Router{Experts: 7, Used: 2, Normalise: true, Scale: 1}, 2, 1120, kernels.Tile{Rows: 1, Team: 32, Unroll: 1, Lanes: 32}},
-	} {
-		cases = append(cases, topKRouted(gguf.F32, c.r, c.rows, c.cols, c.tile, true))
-	}
-	return cases
-}
-
-// topKRouted chooses experts by the scores of a normed row, twice, of which the last expert's and the first one's are equal; with same also
-// as rms_norm_q8, mul_mat_vec_wide and topk_moe do: to the same bits.
-func topKRouted(t gguf.Type, router ref.Router, rows, cols int, tile kernels.Tile, same bool) Case {
+// TopKRouted chooses experts by topk_moe_routed, twice, from the scores of a normed row, of which the last expert's and the first one's are equal;
+// with same also as rms_norm_q8, mul_mat_vec_wide and topk_moe do: to the same bits.
+func TopKRouted(t gguf.Type, router ref.Router, rows, cols int, tile kernels.Tile, same bool) Case {
 	name := fmt.Sprintf("cols=%d %s", cols, routerShape(&router, rows))
 	if tile != (kernels.Tile{}) {
 		name += fmt.Sprintf(" %v", tile)
@@ -144,8 +117,17 @@ func routedProofs(v *kernels.Variant) []Case {
 	run := int(v.Tile.Lanes) * 4
 	teams := int(v.Tile.Lanes / v.Tile.Team)
 	return []Case{
-		topKRouted(v.Row.Type, ref.Router{Experts: 2*teams + 1, Used: min(8, 2*teams), Normalise: true, Scale: 1}, 3, int(v.Per)*run, v.Tile, false),
-		topKRouted(v.Row.Type, ref.Router{Experts: max(2, teams), Used: 2, Sigmoid: true, Scale: 2, Bias: []float32{}}, 2, int(v.Per-1)*run+32, v.Tile, false),
-		topKRouted(v.Row.Type, ref.Router{Experts: 4 * teams, Used: 2, Late: true, Scale: 1, Groups: 4, GroupsUsed: 2, GroupBest: 2}, 1, int(v.Per)*run, v.Tile, false),
+		TopKRouted(v.Row.Type, ref.Router{Experts: 2*teams + 1, Used: min(8, 2*teams), Normalise: true, Scale: 1}, 3, int(v.Per)*run, v.Tile, false),
+		TopKRouted(v.Row.Type, ref.Router{Experts: max(2, teams), Used: 2, Sigmoid: true, Scale: 2, Bias: []float32{}}, 2, int(v.Per-1)*run+32, v.Tile, false),
+		TopKRouted(v.Row.Type, ref.Router{Experts: 4 * teams, Used: 2, Late: true, Scale: 1, Groups: 4, GroupsUsed: 2, GroupBest: 2}, 1, int(v.Per)*run, v.Tile, false),
 	}
 }
+
+// routedTests has the entry of topk_moe_routed.
+var routedTests = table{"topk_moe_routed": {proofs: routedProofs, quick: func(k *shaders.Kernel) []Case {
+	cases := []Case{TopKRouted(k.Type, plainRouter, 1, 2048, kernels.Tile{}, true)}
+	if k.Type == gguf.F32 {
+		cases = append(cases, TopKRouted(k.Type, groupedRouter, 3, 1024, kernels.Tile{}, true))
+	}
+	return cases
+}}}

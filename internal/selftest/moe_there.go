@@ -1,4 +1,4 @@
-package conform
+package selftest
 
 import (
 	"fmt"
@@ -8,20 +8,9 @@ import (
 	"leat/shaders/ref"
 )
 
-func thereCases() []Case {
-	var cases []Case
-	for _, c := range []struct{ experts, count, absent int }{
-		{8, 1, -1}, {8, 1, 0}, {60, 8, -1}, {60, 8, 0}, {60, 8, 7}, {8, 17, -1}, {8, 17, 0}, {128, 64, 63},
-		{1024, 300, -1}, {1024, 300, 299}, // more than there are lanes
-	} {
-		cases = append(cases, expertsThere(c.experts, c.count, c.absent))
-	}
-	return cases
-}
-
-// expertsThere asks for experts, count of them, of which the one at place absent is not there; -1: all are. Addresses with one half
-// of 0 are there.
-func expertsThere(experts, count, absent int) Case {
+// ExpertsThere asks by experts_there for count experts, of which the one at place absent has no address; -1: all have one. An address of which
+// one half is 0 counts as one.
+func ExpertsThere(experts, count, absent int) Case {
 	return Case{Kernel: "experts_there", Shape: fmt.Sprintf("experts=%d count=%d absent=%d", experts, count, absent), MaxNMSE: nmseExact, build: func(j *job) error {
 		ids := chosenExperts(j, (count+experts-1)/experts, min(count, experts), experts)[:count]
 		a := shaders.ExpertsThereArgs{There: newAddressTable(j, experts, ids, absent), IDs: j.addr(j.uint32s(ids)), Count: uint32(count)}
@@ -45,3 +34,8 @@ func newAddressTable(j *job, experts int, ids []uint32, absent int) uint64 {
 	j.exact("told", told, words(append([]uint32{all}, ids...)))
 	return j.addr(j.uint64s(append([]uint64{j.addr(step), j.addr(told)}, table...)))
 }
+
+// thereTests has the entry of experts_there.
+var thereTests = table{"experts_there": {quick: func(*shaders.Kernel) []Case {
+	return []Case{ExpertsThere(60, 8, 7), ExpertsThere(8, 17, 0)}
+}}}

@@ -1,4 +1,4 @@
-package conform
+package selftest
 
 import (
 	"fmt"
@@ -33,15 +33,6 @@ type Result struct {
 	Case *Case
 	NMSE float64
 	Took time.Duration
-}
-
-// Cases returns the whole suite.
-func Cases() []Case {
-	var cases []Case
-	for _, part := range []func() []Case{getRowsCases, mulMatCases, vecCases, turnedCases, fewCases, rowCases, ropeCases, kvAppendCases, attnCases, pointCases, argmaxCases, checksumCases, halvesCases, tileCases, attnRunCases, moeCases, thereCases, routedCases, teamIDCases, idHalvesCases, gateCases, stateCases, headCases, spoiledCases, classCases} {
-		cases = append(cases, part()...)
-	}
-	return cases
 }
 
 // job is a case at work: its memory, what to record, and what must come of it.
@@ -94,7 +85,7 @@ func (j *job) sameBytes(what string, a, b span) {
 	j.twins = append(j.twins, [2]want{{name: what, at: a, raw: []byte{}}, {at: b, raw: []byte{}}})
 }
 
-// seeded returns the random source of a case: of the suite's seed and the case's name, so that it can be run alone.
+// seeded returns the random source of a case: of the runner's seed and the case's name, so that it can be run alone.
 func (c *Case) seeded(seed uint64) *rand.Rand {
 	h := fnv.New64a()
 	fmt.Fprint(h, c.String())

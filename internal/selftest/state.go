@@ -1,4 +1,4 @@
-package conform
+package selftest
 
 import (
 	"fmt"
@@ -7,21 +7,6 @@ import (
 	"leat/shaders"
 	"leat/shaders/ref"
 )
-
-// stateCases are the ops with a state: ssm_conv and gated_delta_net.
-func stateCases() []Case {
-	cases := []Case{
-		ssmConv(1, 1, 4, 0), ssmConv(2, 64, 4, 0), ssmConv(33, 100, 4, 3), ssmConv(5, 65, 2, 0), ssmConv(9, 7, 1, 0), ssmConv(40, 1000, 3, 0),
-		ssmConvSameBits(9, 100, 4),
-	}
-	for _, d := range []ref.DeltaNet{
-		{KeyHeads: 1, Heads: 1, Head: 8}, {KeyHeads: 2, Heads: 4, Head: 32}, {KeyHeads: 2, Heads: 4, Head: 32, Tiled: true},
-		{KeyHeads: 2, Heads: 6, Head: 128, Tiled: true}, {KeyHeads: 1, Heads: 2, Head: 256}, {KeyHeads: 3, Heads: 3, Head: 100},
-	} {
-		cases = append(cases, deltaNet(d, 2, 0, false), deltaNet(d, 17, 4, true))
-	}
-	return append(cases, deltaNetSameBits(ref.DeltaNet{KeyHeads: 2, Heads: 4, Head: 64}, 7))
-}
 
 // states are those of two sequences of a step: the first begins with it, the second goes on. They share a buffer each with what is of no
 // layer here, in front.
@@ -80,7 +65,9 @@ func (s *states) wants(j *job, first, second ref.Mat, power float64) {
 	}
 }
 
-func ssmConv(rows, cols, taps, gap int) Case {
+// SSMConv convolves each column of the rows of two sequences with its own taps, from the state each sequence has. gap is how many values lie
+// between rows.
+func SSMConv(rows, cols, taps, gap int) Case {
 	return Case{Kernel: "ssm_conv", Shape: fmt.Sprintf("rows=%d cols=%d taps=%d gap=%d", rows, cols, taps, gap), MaxNMSE: nmseCurved, build: func(j *job) error {
 		x, w, want := j.normal(rows, cols, gap), j.normal(cols, taps, 0), shape(rows, cols, 0)
 		s := newStates(j, rows, taps-1, cols)
@@ -126,7 +113,8 @@ func (s *states) again(j *job, steps int) []uint64 {
 	return tables
 }
 
-func ssmConvSameBits(rows, cols, taps int) Case {
+// SSMConvSameBits convolves by ssm_conv all rows of two sequences at once, then row by row: to the same bits.
+func SSMConvSameBits(rows, cols, taps int) Case {
 	return Case{Kernel: "ssm_conv", Shape: fmt.Sprintf("same bits rows=%d cols=%d taps=%d", rows, cols, taps), MaxNMSE: nmseCurved, build: func(j *job) error {
 		x, w, out := j.normal(rows, cols, 0), j.normal(cols, taps, 0), shape(rows, cols, 0)
 		s := newStates(j, rows, taps-1, cols)
@@ -171,8 +159,9 @@ func newGates(j *job, rows, heads int) (beta, alpha, fade, dt ref.Mat) {
 	return beta, alpha, fade, dt
 }
 
-// deltaNet; together has betas and alphas in one matrix, those of a key head side by side.
-func deltaNet(d ref.DeltaNet, rows, gap int, together bool) Case {
+// DeltaNet runs rows of two sequences through gated_delta_net; together: betas and alphas lie in one matrix, those of a key head side by side. gap is
+// how many values lie between rows.
+func DeltaNet(d ref.DeltaNet, rows, gap int, together bool) Case {
 	shapeOf := fmt.Sprintf("rows=%d heads=%d/%d of %d tiled=%t gap=%d together=%t", rows, d.Heads, d.KeyHeads, d.Head, d.Tiled, gap, together)
 	return Case{Kernel: "gated_delta_net", Shape: shapeOf, MaxNMSE: nmseCurved, build: func(j *job) error {
 		x, want := j.normal(rows, (2*d.KeyHeads+d.Heads)*d.Head, gap), shape(rows, d.Heads*d.Head, 0)
@@ -209,7 +198,8 @@ func deltaNet(d ref.DeltaNet, rows, gap int, together bool) Case {
 	}}
 }
 
-func deltaNetSameBits(d ref.DeltaNet, rows int) Case {
+// DeltaNetSameBits runs all rows of two sequences through gated_delta_net at once, then row by row: to the same bits.
+func DeltaNetSameBits(d ref.DeltaNet, rows int) Case {
 	return Case{Kernel: "gated_delta_net", Shape: fmt.Sprintf("same bits rows=%d heads=%d/%d of %d", rows, d.Heads, d.KeyHeads, d.Head), MaxNMSE: nmseCurved, build: func(j *job) error {
 		x, out := j.normal(rows, (2*d.KeyHeads+d.Heads)*d.Head, 0), shape(rows, d.Heads*d.Head, 0)
 		beta, alpha, fade, dt := newGates(j, rows, d.Heads)
@@ -239,4 +229,12 @@ func allInTurn[T any](r *kernels.Recorder, runs []T, record func(*kernels.Record
 		r.Barrier()
 		return record(r, a)
 	})
+}
+
+// stateTests has the entries of the ops with a state.
+var stateTests = table{
+	"ssm_conv": {quick: func(*shaders.Kernel) []Case { return []Case{SSMConv(33, 100, 4, 3)} }},
+	"gated_delta_net": {quick: func(*shaders.Kernel) []Case {
+		return []Case{DeltaNet(ref.DeltaNet{KeyHeads: 2, Heads: 4, Head: 32, Tiled: true}, 17, 4, true)}
+	}},
 }

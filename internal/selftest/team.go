@@ -1,4 +1,4 @@
-package conform
+package selftest
 
 import (
 	"fmt"
@@ -52,8 +52,8 @@ func multiplyTeam(r *kernels.Recorder, row *shaders.Kernel, glu uint32, a shader
 	return kernels.MulMatTeam(r, row.Variant, row.Type, glu, a)
 }
 
-// siblings are up to three matrices that share X; the second has no bias.
-func siblings(row *shaders.Kernel, m [3]int, k, n int, tile kernels.Tile) Case {
+// VecSiblings multiplies X by up to three matrices of m rows each in one mul_mat_vec of a row's variant; the second has no bias. tile zero: the device's.
+func VecSiblings(row *shaders.Kernel, m [3]int, k, n int, tile kernels.Tile) Case {
 	return Case{
 		Kernel: row.Name, Shape: fmt.Sprintf("siblings M=%v K=%d N=%d", m, k, n) + tileName(tile), MaxNMSE: nmseLinear,
 		build: func(j *job) error {
@@ -93,8 +93,8 @@ func siblings(row *shaders.Kernel, m [3]int, k, n int, tile kernels.Tile) Case {
 	}
 }
 
-// residual adds a product to what is there.
-func residual(row *shaders.Kernel, m, k, n int, tile kernels.Tile) Case {
+// VecResidual adds a product of mul_mat_vec, by a row's variant, to what is there. tile zero: the device's.
+func VecResidual(row *shaders.Kernel, m, k, n int, tile kernels.Tile) Case {
 	return Case{
 		Kernel: row.Name, Shape: fmt.Sprintf("residual M=%d K=%d N=%d", m, k, n) + tileName(tile), MaxNMSE: nmseLinear,
 		build: func(j *job) error {
@@ -122,8 +122,8 @@ func residual(row *shaders.Kernel, m, k, n int, tile kernels.Tile) Case {
 	}
 }
 
-// gates are pairs of rows, and their swiglu, as bytes too.
-func gates(row *shaders.Kernel, m, k, n int, bytes bool, tile kernels.Tile) Case {
+// VecGates makes swiglu of two products in one mul_mat_vec of a row's variant, as bytes too if asked for. tile zero: the device's.
+func VecGates(row *shaders.Kernel, m, k, n int, bytes bool, tile kernels.Tile) Case {
 	name, glu, most := "gates", uint32(shaders.GLUFloats), nmseCurved
 	if bytes {
 		name, glu, most = "gates, bytes", shaders.GLUBytes, nmseRounded
@@ -168,8 +168,8 @@ func (t *team) gates(j *job, row *shaders.Kernel, m int) (a shaders.MulMatTeamAr
 	return a, want, nil
 }
 
-// gatesSameBits makes rows together and alone: one value, to the bit, in floats and in bytes.
-func gatesSameBits(row *shaders.Kernel) Case {
+// VecGatesSameBits makes swiglu of two products in one mul_mat_vec, of several rows together and of each alone: to the same bits, in floats and in bytes.
+func VecGatesSameBits(row *shaders.Kernel) Case {
 	const m, k, most = 64, 1024, 5
 	return Case{
 		Kernel: row.Name, Shape: "gates, same bits", MaxNMSE: nmseLinear,
@@ -202,4 +202,33 @@ func gatesSameBits(row *shaders.Kernel) Case {
 			return nil
 		},
 	}
+}
+
+// teamProofs have rows for more than one workgroup, and so many values in a row that each lane takes several chunks, but
+// not all as many; as many rows of X as the kernel has columns, and fewer.
+func teamProofs(v *kernels.Variant) []Case {
+	chunk := int(shaders.Chunk(v.Row.Variant, v.Row.Type))
+	block := max(chunk, v.Row.Type.BlockSize())
+	k := (chunk*int(v.Tile.Team*(2*v.Tile.Unroll+1)) + block) / block * block
+	if v.Row.Variant == shaders.Straight { // all of a row, and all but a part
+		block = 512
+		k = int(v.Tile.Team/8*v.Tile.Unroll*256) / block * block
+	}
+	n, m, short := int(v.Cols), int(v.Outputs()), block
+	if v.Row.Variant == shaders.Persistent { // all of a row, and as little as has the same tile; more places than workgroups
+		short = int(v.Tile.Team*(v.Tile.Unroll-1))*64/block*block + block
+		k = max(short, int(v.Tile.Team*v.Tile.Unroll)*64/block*block)
+		if v.GLU == shaders.GLUBytes {
+			m = max(m, 32)
+		}
+		m *= fewGroups
+	}
+	fewer := n/2 + 1
+	switch {
+	case v.GLU == shaders.GLUFloats:
+		return []Case{VecGates(v.Row, m+3, k, n, false, v.Tile), VecGates(v.Row, 3, short, fewer, false, v.Tile)}
+	case v.GLU == shaders.GLUBytes:
+		return []Case{VecGates(v.Row, m+32, k, n, true, v.Tile), VecGates(v.Row, 32, short, fewer, true, v.Tile)}
+	}
+	return []Case{VecSiblings(v.Row, [3]int{m + 1, 5, 2}, k, n, v.Tile), VecResidual(v.Row, m+3, short, fewer, v.Tile)}
 }

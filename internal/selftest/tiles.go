@@ -1,4 +1,4 @@
-package conform
+package selftest
 
 import (
 	"encoding/binary"
@@ -14,20 +14,9 @@ import (
 // nmseTiles allows what rounding to halves costs, the row's power of two aside.
 const nmseTiles = 2e-7
 
-// tileCases bring rows into tiles, as they are or as they are made. Each demands that a row's largest value comes to
-// 256 … 512, that the padding is 0, and that the floats beside are right.
-func tileCases() []Case {
-	var cases []Case
-	for _, variant := range []string{shaders.Wide, shaders.Norm, shaders.SiLU, shaders.GeLU} {
-		for _, cols := range []int{4, 64, 100, 252, 1028, 4096} {
-			cases = append(cases, tileRows(variant, 3, cols, 4, 1), tileRows(variant, 131, cols, 0, 1))
-		}
-		cases = append(cases, tileRows(variant, 5, 256, 8, 1e-20), tileRows(variant, 5, 256, 8, 1e4))
-	}
-	return cases
-}
-
-func tileRows(variant string, rows, cols, gap int, size float32) Case {
+// TileRows brings rows of values multiplied by size into tiles of halves, as they are or as a variant of tile_f16 makes them. gap is how many
+// values lie between rows.
+func TileRows(variant string, rows, cols, gap int, size float32) Case {
 	return Case{
 		Kernel: "tile_f16_" + variant, Shape: fmt.Sprintf("rows=%d cols=%d gap=%d size=%g", rows, cols, gap, size), MaxNMSE: nmseTiles,
 		build: func(j *job) error {
@@ -92,4 +81,23 @@ func tilesIn(b, scales []byte, rows, cols int) (ref.Mat, error) {
 		}
 	}
 	return m, nil
+}
+
+// tileTests has the entries of tile_f16's variants.
+var tileTests = table{
+	"tile_f16_wide":   {quick: func(k *shaders.Kernel) []Case { return []Case{TileRows(k.Variant, 131, 1028, 0, 1)} }, proofs: tileProofs},
+	"tile_f16_geglu":  {quick: func(k *shaders.Kernel) []Case { return []Case{TileRows(k.Variant, 131, 1028, 0, 1)} }, proofs: tileProofs},
+	"tile_f16_norm":   {quick: quickTiles, proofs: tileProofs},
+	"tile_f16_swiglu": {quick: quickTiles, proofs: tileProofs},
+}
+
+// quickTiles are a short row and many long ones.
+func quickTiles(k *shaders.Kernel) []Case {
+	return []Case{TileRows(k.Variant, 3, 100, 4, 1), TileRows(k.Variant, 131, 1028, 0, 1)}
+}
+
+// tileProofs have rows of which each lane has all it can, and of which the last lanes have less.
+func tileProofs(v *kernels.Variant) []Case {
+	run := int(v.Lanes) * 4
+	return []Case{TileRows(v.Row.Variant, 5, int(v.Per-1)*run+36, 4, 1), TileRows(v.Row.Variant, 2, int(v.Per)*run, 0, 1)}
 }

@@ -1,4 +1,4 @@
-package conform
+package selftest
 
 import (
 	"fmt"
@@ -9,18 +9,8 @@ import (
 	"leat/shaders/ref"
 )
 
-// gateCases are sigmoid_mul, swiglu_oai and cpy.
-func gateCases() []Case {
-	return []Case{
-		sigmoidMul(1, 1, 1, ref.Gates{Group: 1}, 0), sigmoidMul(5, 172, 1, ref.Gates{Group: 172}, 0), sigmoidMul(33, 64, 1, ref.Gates{Group: 64}, 4),
-		sigmoidMul(7, 256, 256, ref.Gates{Group: 256, Step: 1}, 0), sigmoidMul(9, 192, 384, ref.Gates{Group: 64, Jump: 128, Step: 1}, 8),
-		sigmoidMul(70000, 60, 1, ref.Gates{Group: 60}, 0), // workgroups fold into y
-		cpy(1, 1, 0, 0), cpy(33, 64, 128, 512), cpy(70000, 60, 4, 3),
-		swigluOAI(1, 1), swigluOAI(172, 1), swigluOAI(4097, 8), swigluOAI(4097, 100),
-	}
-}
-
-func cpy(rows, cols, from, to int) Case {
+// Cpy copies rows; from and to are how many values lie between rows of the source and of the copy.
+func Cpy(rows, cols, from, to int) Case {
 	return Case{Kernel: "cpy", Shape: fmt.Sprintf("rows=%d cols=%d gaps=%d,%d", rows, cols, from, to), MaxNMSE: nmseExact, build: func(j *job) error {
 		x, want := j.normal(rows, cols, from), shape(rows, cols, to)
 		ref.Cpy(want, x)
@@ -32,7 +22,9 @@ func cpy(rows, cols, from, to int) Case {
 	}}
 }
 
-func sigmoidMul(rows, cols, gates int, g ref.Gates, gap int) Case {
+// SigmoidMul multiplies rows by the sigmoid of their gates, some of which saturate. A row has so many gates, which g lays out; gap is how many
+// values lie between rows.
+func SigmoidMul(rows, cols, gates int, g ref.Gates, gap int) Case {
 	shapeOf := fmt.Sprintf("rows=%d cols=%d gates=%d group=%d gap=%d", rows, cols, gates, g.Group, gap)
 	return Case{Kernel: "sigmoid_mul", Shape: shapeOf, MaxNMSE: nmseCurved, build: func(j *job) error {
 		x, gate, want := j.normal(rows, cols, gap), j.normal(rows, gates, 0), shape(rows, cols, gap)
@@ -50,7 +42,8 @@ func sigmoidMul(rows, cols, gates int, g ref.Gates, gap int) Case {
 	}}
 }
 
-func swigluOAI(count int, scale float32) Case {
+// SwiGLUOAI gates count values by swiglu_oai, with gates and values multiplied by scale: large ones are clamped.
+func SwiGLUOAI(count int, scale float32) Case {
 	return Case{Kernel: "swiglu_oai", Shape: fmt.Sprintf("count=%d scale=%g", count, scale), MaxNMSE: nmseCurved, build: func(j *job) error {
 		gate, up, want := j.scaled(1, count, 0, scale), j.scaled(1, count, 0, scale), shape(1, count, 0)
 		const alpha, limit = 1.702, 7
@@ -64,4 +57,13 @@ func swigluOAI(count int, scale float32) Case {
 		j.record = func(r *kernels.Recorder) error { return kernels.SwiGLUOAI(r, a) }
 		return nil
 	}}
+}
+
+// gateTests has the entries of sigmoid_mul, cpy and swiglu_oai.
+var gateTests = table{
+	"sigmoid_mul": {quick: func(*shaders.Kernel) []Case {
+		return []Case{SigmoidMul(9, 192, 384, ref.Gates{Group: 64, Jump: 128, Step: 1}, 8)}
+	}},
+	"cpy":        {quick: func(*shaders.Kernel) []Case { return []Case{Cpy(33, 64, 128, 512)} }},
+	"swiglu_oai": {quick: func(*shaders.Kernel) []Case { return []Case{SwiGLUOAI(4097, 8)} }},
 }

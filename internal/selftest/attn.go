@@ -1,0 +1,257 @@
+package selftest
+
+import (
+	"fmt"
+	"math"
+
+	"leat/gguf"
+	"leat/internal/kernels"
+	"leat/shaders"
+	"leat/shaders/ref"
+)
+
+// paged is a cache of several sequences whose pages lie in no order, between other layers of the same pages.
+type paged struct {
+	ref.KV
+	pages  []span
+	table  span // (B, MaxPages) page addresses
+	badKey bool // the keys of position 0 that fill stores hold NaN; no value does
+}
+
+func newPaged(j *job, t gguf.Type, sequences, maxPages, pagePositions, headsKV, keyLen, valLen int) *paged {
+	p := &paged{KV: ref.KV{Type: t, MaxPages: maxPages, PagePositions: pagePositions, LayerOff: 48, HeadsKV: headsKV, KeyLen: keyLen, ValLen: valLen}}
+	count := sequences * maxPages
+	p.Table = j.rng.Perm(count)
+	for range count {
+		s := j.alloc(p.LayerOff + p.LayerBytes() + 32)
+		p.pages = append(p.pages, s)
+		p.Pages = append(p.Pages, j.at(s))
+	}
+	addrs := make([]uint64, count)
+	for i, page := range p.Table {
+		addrs[i] = j.addr(p.pages[page])
+	}
+	p.table = j.uint64s(addrs)
+	return p
+}
+
+// fill stores random keys and values at positions 0 … length-1 of a sequence; what lies behind stays poisoned.
+func (p *paged) fill(j *job, seq, length int) {
+	pos, seqs := make([]uint32, length), make([]uint32, length)
+	for i := range pos {
+		pos[i], seqs[i] = uint32(i), uint32(seq)
+	}
+	k, v := j.normal(length, p.HeadsKV*p.KeyLen, 0), j.normal(length, p.HeadsKV*p.ValLen, 0)
+	for head := range p.HeadsKV {
+		if p.badKey {
+			k.Row(0)[head*p.KeyLen+j.rng.IntN(p.KeyLen)] = float32(math.NaN())
+		}
+	}
+	ref.KVAppend(&p.KV, k, v, pos, seqs)
+}
+
+// Ties, as a scale, asks for values of which many lie in the middle of two that a block of the cache can hold.
+const Ties = -1
+
+// scaled makes values of a scale.
+func (j *job) scaled(rows, cols, gap int, scale float32) ref.Mat {
+	m := j.normal(rows, cols, gap)
+	defer j.spoil(m)
+	for i := range m.Data {
+		if scale != Ties {
+			m.Data[i] *= scale
+		} else if m.Data[i] = float32(j.rng.IntN(253)-126) / 2; i%8 == 5 {
+			m.Data[i] = float32(127 - 254*j.rng.IntN(2))
+		}
+	}
+	return m
+}
+
+// KVAppend stores rows of three sequences, over a page's border, in a KV cache of type t. gap is how many values lie between rows, scale what the
+// values are multiplied by, or [Ties].
+func KVAppend(t gguf.Type, headsKV, keyLen, valLen, gap int, scale float32) Case {
+	return Case{
+		Kernel: typed("kv_append", t), Shape: fmt.Sprintf("heads=%d K=%d V=%d gap=%d scale=%g", headsKV, keyLen, valLen, gap, scale), MaxNMSE: nmseExact,
+		build: func(j *job) error {
+			const sequences, maxPages, pagePositions = 3, 2, 16
+			p := newPaged(j, t, sequences, maxPages, pagePositions, headsKV, keyLen, valLen)
+			for seq := range sequences {
+				p.fill(j, seq, 10)
+			}
+			pos, seq := []uint32{}, []uint32{}
+			for s := range uint32(sequences) { // over a page's border, the sequences taking turns
+				for i := range uint32(9) {
+					pos, seq = append(pos, 10+i), append(seq, (s+i)%sequences)
+				}
+			}
+			k, v := j.scaled(len(pos), headsKV*keyLen, gap, scale), j.scaled(len(pos), headsKV*valLen, 2*gap, scale)
+			a := shaders.KVAppendArgs{K: j.addr(j.mat(k)), V: j.addr(j.mat(v)), Pages: j.addr(p.table), Pos: j.addr(j.uint32s(pos)), Seq: j.addr(j.uint32s(seq)),
+				Rows: uint32(len(pos)), HeadsKV: uint32(headsKV), KeyLen: uint32(keyLen), ValLen: uint32(valLen),
+				MaxPages: maxPages, PagePositions: pagePositions, LayerOff: uint32(p.LayerOff), KStride: uint32(k.Stride), VStride: uint32(v.Stride)}
+			p.expect(j, k, v, pos, seq)
+			j.record = func(r *kernels.Recorder) error { return kernels.KVAppend(r, t, a) }
+			return nil
+		},
+	}
+}
+
+// expect says that every page must become what KVAppend of the reference makes of it.
+func (p *paged) expect(j *job, k, v ref.Mat, pos, seq []uint32) {
+	after := p.KV
+	after.Pages = make([][]byte, len(p.Pages))
+	for i, b := range p.Pages {
+		after.Pages[i] = append([]byte(nil), b...)
+	}
+	ref.KVAppend(&after, k, v, pos, seq)
+	for i, s := range p.pages {
+		j.exact(fmt.Sprintf("page %d", i), s, after.Pages[i])
+	}
+}
+
+// AttnShape says how flash_attn is asked: heads, their sizes, the pages of the KV cache, and what scores are done to.
+type AttnShape struct {
+	Heads, HeadsKV, KeyLen, ValLen int
+	Page                           int // positions
+	Gap                            int
+	Long                           int
+	Sharp                          bool // scores so far apart that one position wins
+	Window                         int
+	SoftCap                        float32
+	Sinks                          float32        // of the first head, more for the others; 0: none
+	Split                          kernels.CMAttn // of flash_attn_cm; zero: the device's own
+	BadKey                         bool           // the first key holds NaN, and every row sees it
+}
+
+// Holds reports whether a KV cache of type t can have heads and pages of such sizes.
+func (s AttnShape) Holds(t gguf.Type) bool {
+	return shaders.CheckKV(t, s.KeyLen, s.ValLen) == nil && (!shaders.KVQuantised(t) || s.Page%shaders.KVPage == 0)
+}
+
+func (s AttnShape) String() string {
+	t := fmt.Sprintf("heads=%d/%d K=%d V=%d page=%d gap=%d long=%d sharp=%v", s.Heads, s.HeadsKV, s.KeyLen, s.ValLen, s.Page, s.Gap, s.Long, s.Sharp)
+	if s.Window > 0 || s.SoftCap > 0 || s.Sinks != 0 {
+		t += fmt.Sprintf(" window=%d cap=%g sinks=%g", s.Window, s.SoftCap, s.Sinks)
+	}
+	if s.Split != (kernels.CMAttn{}) {
+		t += fmt.Sprintf(" subgroups=%d stages=%d", s.Split.Subgroups, s.Split.Stages)
+	}
+	if s.BadKey {
+		t += " bad key"
+	}
+	return t
+}
+
+// options are what the reference is to make of the shape.
+func (s AttnShape) options() ref.FlashAttnOptions {
+	o := ref.FlashAttnOptions{Window: s.Window, SoftCap: s.SoftCap}
+	for h := range s.Heads {
+		if s.Sinks != 0 {
+			o.Sinks = append(o.Sinks, s.Sinks+float32(h)/4)
+		}
+	}
+	return o
+}
+
+func (s AttnShape) args(j *job, p *paged, pos, seq []uint32) shaders.FlashAttnArgs {
+	scale := float32(1 / math.Sqrt(float64(s.KeyLen)))
+	if s.Sharp {
+		scale *= 20
+	}
+	a := shaders.FlashAttnArgs{Pages: j.addr(p.table), Pos: j.addr(j.uint32s(pos)), Seq: j.addr(j.uint32s(seq)),
+		Rows: uint32(len(pos)), Heads: uint32(s.Heads), HeadsKV: uint32(s.HeadsKV), KeyLen: uint32(s.KeyLen), ValLen: uint32(s.ValLen),
+		MaxPages: uint32(p.MaxPages), PagePositions: uint32(p.PagePositions), LayerOff: uint32(p.LayerOff), Scale: scale,
+		SoftCap: s.SoftCap, Window: uint32(s.Window)}
+	if sinks := s.options().Sinks; sinks != nil {
+		a.Sinks = j.addr(j.data(floatBytes(sinks)))
+	}
+	return a
+}
+
+// Attn attends by flash_attn with one batch over three sequences: single tokens and a prompt chunk, at positions on either side of a page's
+// border and of a tile of 64.
+func Attn(t gguf.Type, s AttnShape) Case {
+	return Case{
+		Kernel: typed("flash_attn", t), Shape: s.String(), MaxNMSE: nmseCurved,
+		build: func(j *job) error {
+			p, pos, seq := newAttnBatch(j, t, s)
+			q, want := j.normal(len(pos), s.Heads*s.KeyLen, s.Gap), shape(len(pos), s.Heads*s.ValLen, 2*s.Gap)
+			dst := j.space(want)
+			a := s.args(j, p, pos, seq)
+			a.Q, a.Dst, a.QStride, a.DstStride = j.addr(j.mat(q)), j.addr(dst), uint32(q.Stride), uint32(want.Stride)
+			ref.FlashAttn(want, q, &p.KV, pos, seq, s.Heads, a.Scale, s.options())
+			j.output("dst", dst, want)
+			j.record = func(r *kernels.Recorder) error { return kernels.FlashAttn(r, t, a) }
+			return nil
+		},
+	}
+}
+
+func newAttnBatch(j *job, t gguf.Type, s AttnShape) (p *paged, pos, seq []uint32) {
+	lengths := []int{1, 67, 130}
+	pos = []uint32{0, 0, 1, uint32(s.Page - 1), uint32(s.Page), 62, 63, 64, 65, 66, 127, 128, 129, 40}
+	seq = []uint32{0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2}
+	if s.Long > 0 {
+		lengths[2] = 2100
+		pos[12] = 2099
+	}
+	if s.Page > 60 { // the short sequence has but one page
+		pos[3], pos[4] = 3, 4
+	}
+	maxPages := (lengths[2] + s.Page - 1) / s.Page
+	p = newPaged(j, t, len(lengths), maxPages, s.Page, s.HeadsKV, s.KeyLen, s.ValLen)
+	p.badKey = s.BadKey
+	for i, n := range lengths {
+		p.fill(j, i, n)
+	}
+	return p, pos, seq
+}
+
+// AttnSameBits attends by flash_attn with rows as a batch, then row by row: to the same bits.
+func AttnSameBits(t gguf.Type, s AttnShape) Case {
+	size := s.KeyLen
+	s.Heads, s.HeadsKV, s.ValLen, s.Page = 4, 2, size, 16
+	return Case{
+		Kernel: typed("flash_attn", t), Shape: "same bits " + s.String(), MaxNMSE: nmseCurved,
+		build: func(j *job) error {
+			p, pos, seq := newAttnBatch(j, t, s)
+			q, out := j.normal(len(pos), s.Heads*size, 0), shape(len(pos), s.Heads*size, 0)
+			in, batch, single := j.addr(j.mat(q)), j.space(out), j.space(out)
+			j.same("rows", batch, single, out)
+			stride := uint32(q.Stride)
+			a := s.args(j, p, pos, seq)
+			a.Q, a.Dst, a.QStride, a.DstStride = in, j.addr(batch), stride, stride
+			runs := []shaders.FlashAttnArgs{a}
+			for i := range pos {
+				a := s.args(j, p, pos[i:i+1], seq[i:i+1])
+				off := uint64(4 * i * q.Stride)
+				a.Q, a.Dst, a.QStride, a.DstStride = in+off, j.addr(single)+off, stride, stride
+				runs = append(runs, a)
+			}
+			j.record = func(r *kernels.Recorder) error {
+				return all(runs, func(a shaders.FlashAttnArgs) error { return kernels.FlashAttn(r, t, a) })
+			}
+			return nil
+		},
+	}
+}
+
+// attnTests has the entries of kv_append and flash_attn.
+var attnTests = table{
+	"kv_append": {quick: func(k *shaders.Kernel) []Case {
+		if shaders.KVQuantised(k.Type) {
+			return []Case{KVAppend(k.Type, 2, 128, 128, 0, 1), KVAppend(k.Type, 3, 96, 64, 4, Ties)}
+		}
+		return []Case{KVAppend(k.Type, 2, 128, 128, 0, 1), KVAppend(k.Type, 2, 16, 8, 0, 2e-5)}
+	}},
+	"flash_attn": {quick: func(k *shaders.Kernel) []Case {
+		cases := []Case{Attn(k.Type, AttnShape{Heads: 8, HeadsKV: 2, KeyLen: 64, ValLen: 64, Page: 32}), Attn(k.Type, windowed)}
+		if shaders.KVQuantised(k.Type) {
+			return cases
+		}
+		return append([]Case{Attn(k.Type, AttnShape{Heads: 4, HeadsKV: 2, KeyLen: 128, ValLen: 128, Page: 16}),
+			Attn(k.Type, AttnShape{Heads: 2, HeadsKV: 2, KeyLen: 32, ValLen: 32, Page: 5})}, cases...)
+	}},
+}
+
+// windowed has a window, a cap of scores and sinks.
+var windowed = AttnShape{Heads: 4, HeadsKV: 2, KeyLen: 128, ValLen: 128, Page: 32, Window: 50, SoftCap: 2, Sinks: 1}

@@ -1,0 +1,254 @@
+package selftest
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"leat/internal/kernels"
+	"leat/shaders"
+	"leat/shaders/ref"
+)
+
+// RMSNorm norms rows of values multiplied by scale, in place or elsewhere. gap is how many values lie between rows.
+func RMSNorm(rows, cols, gap int, inPlace bool, scale float32) Case {
+	return Case{
+		Kernel: "rms_norm", Shape: fmt.Sprintf("rows=%d cols=%d gap=%d in place=%v scale=%g", rows, cols, gap, inPlace, scale), MaxNMSE: nmseLinear,
+		build: func(j *job) error {
+			x, w := j.normal(rows, cols, gap), j.normal(1, cols, 0)
+			for i := range x.Data {
+				x.Data[i] *= scale
+			}
+			in := j.mat(x)
+			dst, want := in, shape(rows, cols, gap)
+			if !inPlace {
+				want = shape(rows, cols, 2*gap)
+				dst = j.space(want)
+			}
+			const eps = 1e-5
+			ref.RMSNorm(want, x, w.Data, eps)
+			j.output("dst", dst, want)
+			a := shaders.RMSNormArgs{X: j.addr(in), W: j.addr(j.mat(w)), Dst: j.addr(dst), Rows: uint32(rows), Cols: uint32(cols),
+				XStride: uint32(x.Stride), DstStride: uint32(want.Stride), Eps: eps}
+			j.record = func(r *kernels.Recorder) error { return kernels.RMSNorm(r, a) }
+			return nil
+		},
+	}
+}
+
+// RMSNormSameBits norms all rows by rms_norm at once, then row by row: to the same bits.
+func RMSNormSameBits(rows, cols int) Case {
+	return Case{
+		Kernel: "rms_norm", Shape: fmt.Sprintf("same bits rows=%d cols=%d", rows, cols), MaxNMSE: nmseLinear,
+		build: func(j *job) error {
+			gap := (4 - cols%4) % 4
+			x := j.normal(rows, cols, gap)
+			in, w := j.addr(j.mat(x)), j.addr(j.mat(j.normal(1, cols, 0)))
+			batch, single := j.space(x), j.space(x)
+			j.same("rows", batch, single, x)
+			stride := uint32(x.Stride)
+			runs := []shaders.RMSNormArgs{{X: in, W: w, Dst: j.addr(batch), Rows: uint32(rows), Cols: uint32(cols), XStride: stride, DstStride: stride, Eps: 1e-6}}
+			for i := range rows {
+				off := uint64(4 * i * x.Stride)
+				runs = append(runs, shaders.RMSNormArgs{X: in + off, W: w, Dst: j.addr(single) + off, Rows: 1, Cols: uint32(cols), XStride: stride, DstStride: stride, Eps: 1e-6})
+			}
+			j.record = func(r *kernels.Recorder) error {
+				return all(runs, func(a shaders.RMSNormArgs) error { return kernels.RMSNorm(r, a) })
+			}
+			return nil
+		},
+	}
+}
+
+// SoftMax makes rows' soft maximum of values multiplied by scale, in place or elsewhere.
+func SoftMax(rows, cols int, scale float32, inPlace bool) Case {
+	return Case{
+		Kernel: "soft_max", Shape: fmt.Sprintf("rows=%d cols=%d scale=%g in place=%v", rows, cols, scale, inPlace), MaxNMSE: nmseCurved,
+		build: func(j *job) error { return softMaxCase(j, j.normal(rows, cols, 0), scale, inPlace) },
+	}
+}
+
+// SoftMaxLarge has rows for soft_max that overflow exp unless the maximum is taken out, masked columns, and equal ones.
+func SoftMaxLarge() Case {
+	return Case{
+		Kernel: "soft_max", Shape: "large, masked and equal values", MaxNMSE: nmseCurved,
+		build: func(j *job) error {
+			x := j.normal(4, 300, 0)
+			for i := range x.Cols {
+				x.Row(0)[i] = x.Row(0)[i]*10 + 1000
+				x.Row(1)[i] = x.Row(1)[i]*10 - 1000
+				if i%3 > 0 {
+					x.Row(2)[i] = float32(math.Inf(-1))
+				}
+				x.Row(3)[i] = -7
+			}
+			return softMaxCase(j, x, 1, false)
+		},
+	}
+}
+
+func softMaxCase(j *job, x ref.Mat, scale float32, inPlace bool) error {
+	want := shape(x.Rows, x.Cols, 0)
+	ref.SoftMax(want, x, scale)
+	in := j.mat(x)
+	dst := in
+	if !inPlace {
+		dst = j.space(want)
+	}
+	j.output("dst", dst, want)
+	a := shaders.SoftMaxArgs{X: j.addr(in), Dst: j.addr(dst), Rows: uint32(x.Rows), Cols: uint32(x.Cols), Scale: scale}
+	j.record = func(r *kernels.Recorder) error { return kernels.SoftMax(r, a) }
+	return nil
+}
+
+// GLU gates count values by op, swiglu or geglu. The gates are multiplied by scale: large ones saturate.
+func GLU(op string, count int, scale float32) Case {
+	return Case{
+		Kernel: op, Shape: fmt.Sprintf("count=%d scale=%g", count, scale), MaxNMSE: nmseCurved,
+		build: func(j *job) error {
+			gate, up, want := j.normal(1, count, 0), j.normal(1, count, 0), shape(1, count, 0)
+			for i := range gate.Data {
+				gate.Data[i] *= scale
+			}
+			if op == "swiglu" {
+				ref.SwiGLU(want.Data, gate.Data, up.Data)
+			} else {
+				ref.GeGLU(want.Data, gate.Data, up.Data)
+			}
+			in := j.mat(gate) // the result takes its place, as in a feed-forward
+			// 1 + tanh and exp lose all digits of a gate far below 0, whose result is next to none.
+			j.sums("dst", in, want, 0.01)
+			a := shaders.GLUArgs{Gate: j.addr(in), Up: j.addr(j.mat(up)), Dst: j.addr(in), Count: uint32(count)}
+			j.record = func(r *kernels.Recorder) error {
+				if op == "swiglu" {
+					return kernels.SwiGLU(r, a)
+				}
+				return kernels.GeGLU(r, a)
+			}
+			return nil
+		},
+	}
+}
+
+// Add adds a row of cols values to each of the rows that count values make, in place or elsewhere.
+func Add(count, cols int, inPlace bool) Case {
+	return Case{
+		Kernel: "add", Shape: fmt.Sprintf("count=%d cols=%d in place=%v", count, cols, inPlace), MaxNMSE: nmseExact,
+		build: func(j *job) error {
+			x, b, want := j.normal(1, count, 0), j.normal(1, cols, 0), shape(1, count, 0)
+			ref.Add(want.Data, x.Data, b.Data)
+			in := j.mat(x)
+			dst := in
+			if !inPlace {
+				dst = j.space(want)
+			}
+			j.output("dst", dst, want)
+			a := shaders.AddArgs{A: j.addr(in), B: j.addr(j.mat(b)), Dst: j.addr(dst), Count: uint32(count), BCols: uint32(cols)}
+			j.record = func(r *kernels.Recorder) error { return kernels.Add(r, a) }
+			return nil
+		},
+	}
+}
+
+// tie makes rows whose greatest values are equal, none, or beside NaN and infinities.
+func tie(x ref.Mat, j *job) {
+	inf, nan := math.Inf(-1), math.NaN()
+	for r, fill := range []struct{ most, top float64 }{{0, 1}, {-3, -2}, {inf, -1e30}, {inf, inf}, {nan, -5}, {nan, inf}, {nan, nan}, {-1e-42, 0}} {
+		if r >= x.Rows {
+			return
+		}
+		for i := range x.Cols {
+			x.Row(r)[i] = float32(fill.most)
+		}
+		for _, i := range []int{j.rng.IntN(x.Cols), j.rng.IntN(x.Cols), x.Cols - 1} { // the top three times
+			x.Row(r)[i] = float32(fill.top)
+		}
+	}
+}
+
+// Argmax finds the greatest value of each row, by argmax or argmax_joined; with ties there are several, none, NaN, or infinities.
+func Argmax(name string, rows, cols int, joined, ties bool) Case {
+	kernel := "argmax"
+	if joined {
+		kernel = "argmax_joined"
+	}
+	return Case{
+		Kernel: kernel, Shape: fmt.Sprintf("%s rows=%d cols=%d", name, rows, cols), MaxNMSE: nmseExact,
+		build: func(j *job) error {
+			x := j.normal(rows, cols, 0)
+			if ties {
+				tie(x, j)
+			}
+			ids := make([]uint32, rows)
+			ref.Argmax(ids, x)
+			var want []byte
+			for _, id := range ids {
+				want = binary.LittleEndian.AppendUint32(want, id)
+			}
+			dst := j.alloc(4 * rows)
+			j.exact("dst", dst, want)
+			a := shaders.ArgmaxArgs{X: j.addr(j.mat(x)), Dst: j.addr(dst), Rows: uint32(rows), Cols: uint32(cols)}
+			if !joined {
+				j.record = func(r *kernels.Recorder) error { return kernels.Argmax(r, a) }
+				return nil
+			}
+			parts, counters := j.alloc(int(shaders.ArgmaxPartBytes(a.Rows, a.Cols))), j.alloc(4*rows)
+			clear(j.at(counters))
+			j.exact("counters", counters, make([]byte, counters.n)) // for the next step
+			j.spare = append(j.spare, parts)
+			j.record = func(r *kernels.Recorder) error {
+				r.Parts, r.Counters = kernels.Scratch{Address: j.addr(parts), Bytes: int64(parts.n)}, kernels.Scratch{Address: j.addr(counters), Bytes: int64(counters.n)}
+				return all([]shaders.ArgmaxArgs{a, a}, func(a shaders.ArgmaxArgs) error { return kernels.Argmax(r, a) }) // counters are fit for a second time
+			}
+			return nil
+		},
+	}
+}
+
+// Checksum sums pieces of count times 16 random bytes.
+func Checksum(count int) Case {
+	return Case{
+		Kernel: "checksum", Shape: fmt.Sprintf("count=%d", count), MaxNMSE: nmseExact,
+		build: func(j *job) error {
+			words := make([]uint32, 4*count)
+			for i := range words {
+				words[i] = j.rng.Uint32()
+			}
+			a := shaders.ChecksumArgs{Src: j.addr(j.uint32s(words)), Count: uint32(count)}
+			sums := make([]uint32, a.Workgroups())
+			ref.Checksum(sums, words, shaders.ChecksumPiece)
+			want := make([]byte, 0, 4*len(sums))
+			for _, s := range sums {
+				want = binary.LittleEndian.AppendUint32(want, s)
+			}
+			dst := j.alloc(len(want))
+			a.Dst = j.addr(dst)
+			j.exact("dst", dst, want)
+			j.record = func(r *kernels.Recorder) error { return kernels.Checksum(r, a) }
+			return nil
+		},
+	}
+}
+
+// rowTests has the entries of ops on rows and single values.
+var rowTests = table{
+	"rms_norm": {quick: func(*shaders.Kernel) []Case {
+		return []Case{RMSNorm(4, 1024, 8, true, 1), RMSNorm(17, 4097, 0, false, 1)}
+	}},
+	"soft_max": {quick: func(*shaders.Kernel) []Case { return []Case{SoftMax(17, 4097, 0.125, false), SoftMaxLarge()} }},
+	"swiglu":   {quick: func(*shaders.Kernel) []Case { return []Case{GLU("swiglu", 172, 30), GLU("swiglu", 4097, 1)} }},
+	"geglu":    {quick: func(*shaders.Kernel) []Case { return []Case{GLU("geglu", 172, 30), GLU("geglu", 4097, 1)} }},
+	"add":      {quick: func(*shaders.Kernel) []Case { return []Case{Add(516, 172, true), Add(4097, 4097, false)} }},
+	"checksum": {quick: func(*shaders.Kernel) []Case { return []Case{Checksum(2049)} }},
+	"argmax": {quick: func(*shaders.Kernel) []Case {
+		return []Case{Argmax("ties and NaN", 9, 1000, false, true), Argmax("normal", 3, 4097, false, false)}
+	}},
+	"argmax_joined": {
+		quick: func(*shaders.Kernel) []Case {
+			return []Case{Argmax("ties and NaN", 9, 5003, true, true), Argmax("normal", 3, 4097, true, false)}
+		},
+		proofs: func(*kernels.Variant) []Case {
+			return []Case{Argmax("ties and NaN", 9, 5003, true, true), Argmax("ties and NaN", 9, 100001, true, true)}
+		},
+	},
+}
