@@ -9,14 +9,14 @@ import (
 	"leat/gguf"
 )
 
-// rule says of a key that no operation reads which values don't change the logits.
+// rule says what values a key of a GGUF file may have if no operation reads the key.
 type rule struct {
-	kind    string // integer, float, bool or string, or an array of them, one for each layer
-	neutral func(h *Hyper, v any) bool
+	kind    string                     // type of the value: integer, float, bool or string, or an array of one for each layer; "": any
+	neutral func(h *Hyper, v any) bool // reports whether the value v leaves the logits unchanged
 }
 
-// rules are the keys of GGUF that some architecture has and that can change what a model computes, or look as if they did. A
-// key that is not here, and that no operation reads, gets a note.
+// rules holds the keys of GGUF that can change what a model of some architecture computes, or that look as if they did. A
+// key that has no rule, and that no operation reads, gets a note.
 var rules = map[string]rule{
 	// Without effect on the logits.
 	"vocab_size":                   {"integer", anything}, // see checkVocabulary
@@ -28,80 +28,80 @@ var rules = map[string]rule{
 	"rope.dimension_sections":      {"integer", anything}, // text has the same position in all of them
 
 	// Of the residual stream and the logits.
-	"embedding_length_out":             {"integer", equal(func(h *Hyper) float64 { return float64(h.EmbeddingLength) })},
-	"embedding_length_per_layer_input": {"integer", off},
-	"embedding_scale":                  {"float", one},
-	"residual_scale":                   {"float", one},
-	"logit_scale":                      {"float", one},
-	"final_logit_softcapping":          {"float", off},
-	"use_parallel_residual":            {"bool", off},
-	"rescale_every_n_layers":           {"integer", off},
-	"swin_norm":                        {"bool", off},
-	"n_deepstack_layers":               {"integer", off},
-	"features_length":                  {"integer", off},
-	"decoder_block_count":              {"integer", off},
-	"decoder_start_token_id":           {"integer", off},
+	"embedding_length_out":             {"integer", equals(func(h *Hyper) float64 { return float64(h.EmbeddingLength) })},
+	"embedding_length_per_layer_input": {"integer", isZero},
+	"embedding_scale":                  {"float", isOne},
+	"residual_scale":                   {"float", isOne},
+	"logit_scale":                      {"float", isOne},
+	"final_logit_softcapping":          {"float", isZero},
+	"use_parallel_residual":            {"bool", isZero},
+	"rescale_every_n_layers":           {"integer", isZero},
+	"swin_norm":                        {"bool", isZero},
+	"n_deepstack_layers":               {"integer", isZero},
+	"features_length":                  {"integer", isZero},
+	"decoder_block_count":              {"integer", isZero},
+	"decoder_start_token_id":           {"integer", isZero},
 
 	// Of feed-forward parts.
-	"swiglu_clamp_exp":                  {"float", off},
-	"swiglu_clamp_shexp":                {"float", off},
-	"activation_sparsity_scale":         {"float", off},
-	"router_logit_softcapping":          {"float", off},
-	"leading_dense_block_count":         {"integer", dense},
-	"interleave_moe_layer_step":         {"integer", dense},
-	"moe_every_n_layers":                {"integer", dense},
-	"moe_latent_size":                   {"integer", dense},
-	"expert_feed_forward_length":        {"integer", dense},
-	"expert_shared_feed_forward_length": {"integer", dense},
-	"expert_chunk_feed_forward_length":  {"integer", dense},
-	"expert_used_count":                 {"integer", dense},
-	"expert_shared_count":               {"integer", dense},
-	"expert_group_count":                {"integer", dense},
-	"expert_group_used_count":           {"integer", dense},
-	"experts_per_group":                 {"integer", dense},
-	"expert_gating_func":                {"integer", dense},
-	"expert_weights_norm":               {"bool", dense},
-	"expert_weights_scale":              {"float", dense},
-	"expert_group_scale":                {"float", dense},
+	"swiglu_clamp_exp":                  {"float", isZero},
+	"swiglu_clamp_shexp":                {"float", isZero},
+	"activation_sparsity_scale":         {"float", isZero},
+	"router_logit_softcapping":          {"float", isZero},
+	"leading_dense_block_count":         {"integer", isZeroIfMixture},
+	"interleave_moe_layer_step":         {"integer", isZeroIfMixture},
+	"moe_every_n_layers":                {"integer", isZeroIfMixture},
+	"moe_latent_size":                   {"integer", isZeroIfMixture},
+	"expert_feed_forward_length":        {"integer", isZeroIfMixture},
+	"expert_shared_feed_forward_length": {"integer", isZeroIfMixture},
+	"expert_chunk_feed_forward_length":  {"integer", isZeroIfMixture},
+	"expert_used_count":                 {"integer", isZeroIfMixture},
+	"expert_shared_count":               {"integer", isZeroIfMixture},
+	"expert_group_count":                {"integer", isZeroIfMixture},
+	"expert_group_used_count":           {"integer", isZeroIfMixture},
+	"experts_per_group":                 {"integer", isZeroIfMixture},
+	"expert_gating_func":                {"integer", isZeroIfMixture},
+	"expert_weights_norm":               {"bool", isZeroIfMixture},
+	"expert_weights_scale":              {"float", isZeroIfMixture},
+	"expert_group_scale":                {"float", isZeroIfMixture},
 
 	// Of attention.
 	"attention.causal":                 {"bool", func(_ *Hyper, v any) bool { return v == true }},
-	"attention.scale":                  {"float", equal(func(h *Hyper) float64 { return float64(h.AttentionScale) })},
-	"attention.output_scale":           {"float", one},
-	"attention.value_scale":            {"float", one},
-	"attention.temperature_scale":      {"float", off},
-	"attention.temperature_length":     {"integer", off},
-	"attention.max_alibi_bias":         {"float", off},
-	"attention.clamp_kqv":              {"float", off},
-	"attn_logit_softcapping":           {"float", off},
-	"attention.group_norm_groups":      {"integer", off},
-	"attention.relative_buckets_count": {"integer", off},
-	"attention.shared_kv_layers":       {"integer", off},
-	"attention.q_lora_rank":            {"integer", off},
-	"attention.kv_lora_rank":           {"integer", off},
-	"attention.key_length_mla":         {"integer", off},
-	"attention.value_length_mla":       {"integer", off},
-	"attention.sliding_window":         {"integer", seesAll},
-	"attention.sliding_window_pattern": {"", windows},
-	"attention.key_length_swa":         {"integer", windowed(func(h *Hyper) float64 { return float64(h.KeyLength) })},
-	"attention.value_length_swa":       {"integer", windowed(func(h *Hyper) float64 { return float64(h.ValueLength) })},
-	"attention.recurrent_layers":       {"bool", recurrent},
-	"full_attention_interval":          {"integer", one}, // every layer has attention
+	"attention.scale":                  {"float", equals(func(h *Hyper) float64 { return float64(h.AttentionScale) })},
+	"attention.output_scale":           {"float", isOne},
+	"attention.value_scale":            {"float", isOne},
+	"attention.temperature_scale":      {"float", isZero},
+	"attention.temperature_length":     {"integer", isZero},
+	"attention.max_alibi_bias":         {"float", isZero},
+	"attention.clamp_kqv":              {"float", isZero},
+	"attn_logit_softcapping":           {"float", isZero},
+	"attention.group_norm_groups":      {"integer", isZero},
+	"attention.relative_buckets_count": {"integer", isZero},
+	"attention.shared_kv_layers":       {"integer", isZero},
+	"attention.q_lora_rank":            {"integer", isZero},
+	"attention.kv_lora_rank":           {"integer", isZero},
+	"attention.key_length_mla":         {"integer", isZero},
+	"attention.value_length_mla":       {"integer", isZero},
+	"attention.sliding_window":         {"integer", coversContext},
+	"attention.sliding_window_pattern": {"", sameWindows},
+	"attention.key_length_swa":         {"integer", equalsIfWindowed(func(h *Hyper) float64 { return float64(h.KeyLength) })},
+	"attention.value_length_swa":       {"integer", equalsIfWindowed(func(h *Hyper) float64 { return float64(h.ValueLength) })},
+	"attention.recurrent_layers":       {"bool", sameRecurrence},
+	"full_attention_interval":          {"integer", isOne}, // every layer has attention
 
 	// Of rope.
-	"rope.dimension_count_swa":         {"integer", windowed(func(h *Hyper) float64 { return float64(h.Rope.Dim) })},
-	"rope.freq_base_swa":               {"float", windowed(func(h *Hyper) float64 { return h.Rope.Base })},
-	"rope.scaling.alpha":               {"float", one},
-	"rope.scaling.yarn_attn_factor":    {"float", yarnOff(1)},
-	"rope.scaling.yarn_log_multiplier": {"float", yarnOff(0)},
+	"rope.dimension_count_swa":         {"integer", equalsIfWindowed(func(h *Hyper) float64 { return float64(h.Rope.Dim) })},
+	"rope.freq_base_swa":               {"float", equalsIfWindowed(func(h *Hyper) float64 { return h.Rope.Base })},
+	"rope.scaling.alpha":               {"float", isOne},
+	"rope.scaling.yarn_attn_factor":    {"float", equalsIfYaRN(1)},
+	"rope.scaling.yarn_log_multiplier": {"float", equalsIfYaRN(0)},
 }
 
-// groups are keys of other ways to compute a layer, by their prefix: each must be off.
+// groups are prefixes of keys for kinds of layers that leat does not have. The keys' values must be 0 or false.
 var groups = []string{"ssm.", "wkv.", "kda.", "time_", "token_shift", "shortconv.", "xielu.", "altup.", "laurel.", "attention.indexer.", "attention.decay_", "attention.iclr_", "attention.value_residual_",
 	"attention.gate_lora", "posnet.", "convnext.", "classifier.", "dense_2_", "dense_3_"}
 
-// audit refuses keys of the architecture that no operation reads and that would change the logits, or that are of another
-// type than GGUF gives them.
+// audit refuses a file with keys of the architecture that no operation reads, if their values would change the logits or have another
+// type than in GGUF's specification.
 func (k *keys) audit(h *Hyper) error {
 	for _, key := range k.md.Keys() {
 		name, ours := strings.CutPrefix(key, k.arch+".")
@@ -112,7 +112,7 @@ func (k *keys) audit(h *Hyper) error {
 		r, known := rules[name]
 		for _, g := range groups {
 			if !known && strings.HasPrefix(name, g) {
-				r, known = rule{"", off}, true
+				r, known = rule{"", isZero}, true
 			}
 		}
 		switch {
@@ -120,7 +120,7 @@ func (k *keys) audit(h *Hyper) error {
 			h.Notes = append(h.Notes, fmt.Sprintf("key %q is not known, and is not used", key))
 		case r.kind != "" && kindOf(v) != r.kind:
 			return fmt.Errorf("read hyperparameters: key %q: found %s, wanted values of type %s", key, gguf.TypeName(v), r.kind)
-		case !all(v, finite):
+		case !allNumbers(v, finite):
 			return fmt.Errorf("read hyperparameters: key %q: found %v, wanted finite numbers", key, v)
 		case !r.neutral(h, v):
 			return &UnsupportedError{What: fmt.Sprintf("key %q of value", key), Have: fmt.Sprintf("%.80v", v), Want: "models of " + k.arch + " that don't use it"}
@@ -129,7 +129,7 @@ func (k *keys) audit(h *Hyper) error {
 	return nil
 }
 
-// kindOf is what a value is made of, alone or in an array.
+// kindOf is the type of a value, or of the elements of an array: integer, float, bool or string.
 func kindOf(v any) string {
 	t := reflect.TypeOf(v)
 	if t.Kind() == reflect.Slice {
@@ -148,12 +148,12 @@ func kindOf(v any) string {
 	return gguf.TypeName(v)
 }
 
-// all holds every number of a value against a condition; a bool is 0 or 1, an empty string 0, another one NaN.
-func all(v any, ok func(x float64) bool) bool {
+// allNumbers reports whether ok holds for every number in a value or an array. A bool counts as 0 or 1; a string holds no number.
+func allNumbers(v any, ok func(x float64) bool) bool {
 	r := reflect.ValueOf(v)
 	if r.Kind() == reflect.Slice {
 		for i := range r.Len() {
-			if !all(r.Index(i).Interface(), ok) {
+			if !allNumbers(r.Index(i).Interface(), ok) {
 				return false
 			}
 		}
@@ -172,62 +172,70 @@ func all(v any, ok func(x float64) bool) bool {
 	return r.Kind() == reflect.String
 }
 
-// Conditions under which a value changes nothing.
+// The functions below are for rule.neutral: each reports whether a value leaves the logits unchanged.
 
+// anything is for keys that never change the logits.
 func anything(*Hyper, any) bool { return true }
 
-func off(_ *Hyper, v any) bool {
-	return v != "" && all(v, func(x float64) bool { return x == 0 })
+// isZero: all numbers are 0 or false.
+func isZero(_ *Hyper, v any) bool {
+	return v != "" && allNumbers(v, func(x float64) bool { return x == 0 })
 }
 
-func one(_ *Hyper, v any) bool {
-	return all(v, func(x float64) bool { return x == 0 || x == 1 })
+// isOne: all numbers are 1, or 0, which means that the key is not used.
+func isOne(_ *Hyper, v any) bool {
+	return allNumbers(v, func(x float64) bool { return x == 0 || x == 1 })
 }
 
-// dense: what is said of experts is of none.
-func dense(h *Hyper, v any) bool { return h.Experts.Count == 0 || off(h, v) }
+// isZeroIfMixture: all numbers are 0, or the model has no experts.
+func isZeroIfMixture(h *Hyper, v any) bool { return h.Experts.Count == 0 || isZero(h, v) }
 
+// near reports whether a and b are equal but for rounding.
 func near(a, b float64) bool { return math.Abs(a-b) <= 1e-5*math.Abs(b) }
 
-func equal(of func(h *Hyper) float64) func(*Hyper, any) bool {
+// equals: all numbers are what of says, or 0, which means that the key is not used.
+func equals(of func(h *Hyper) float64) func(*Hyper, any) bool {
 	return func(h *Hyper, v any) bool {
-		return all(v, func(x float64) bool { return x == 0 || near(x, of(h)) })
+		return allNumbers(v, func(x float64) bool { return x == 0 || near(x, of(h)) })
 	}
 }
 
-// windowed: a model without windows has no use for what is said of layers with one.
-func windowed(of func(h *Hyper) float64) func(*Hyper, any) bool {
-	return func(h *Hyper, v any) bool { return h.WindowPeriod == 0 || equal(of)(h, v) }
+// equalsIfWindowed: all numbers are what of says, or no layer has a window.
+func equalsIfWindowed(of func(h *Hyper) float64) func(*Hyper, any) bool {
+	return func(h *Hyper, v any) bool { return h.WindowPeriod == 0 || equals(of)(h, v) }
 }
 
-// seesAll: a window that holds all positions that the model was trained for is none.
-func seesAll(h *Hyper, v any) bool {
-	return all(v, func(x float64) bool { return x == 0 || x >= float64(h.ContextLength) })
+// coversContext: the window is 0, or as long as the trained context.
+func coversContext(h *Hyper, v any) bool {
+	return allNumbers(v, func(x float64) bool { return x == 0 || x >= float64(h.ContextLength) })
 }
 
-func yarnOff(factor float64) func(*Hyper, any) bool {
+// equalsIfYaRN: all numbers are factor, or the model does not use YaRN.
+func equalsIfYaRN(factor float64) func(*Hyper, any) bool {
 	return func(h *Hyper, v any) bool {
-		return h.Rope.ExtFactor == 0 || all(v, func(x float64) bool { return x == factor })
+		return h.Rope.ExtFactor == 0 || allNumbers(v, func(x float64) bool { return x == factor })
 	}
 }
 
-// windows: the pattern is the one that the architecture has anyway, as a period or a bool for each layer.
-func windows(h *Hyper, v any) bool {
+// sameWindows: the layers with a window are those that [Hyper.Windowed] says. The value is their period, or a bool for each layer.
+func sameWindows(h *Hyper, v any) bool {
 	if h.WindowPeriod == 0 {
-		return true // sliding_window itself is judged
+		return true // the rule of attention.sliding_window decides
 	}
 	if layers, ok := v.([]bool); ok {
-		return pattern(layers, h.BlockCount, h.Windowed)
+		return samePattern(layers, h.BlockCount, h.Windowed)
 	}
-	return isInteger(v) && all(v, func(x float64) bool { return x == float64(h.WindowPeriod) })
+	return isInteger(v) && allNumbers(v, func(x float64) bool { return x == float64(h.WindowPeriod) })
 }
 
-func recurrent(h *Hyper, v any) bool {
+// sameRecurrence: the layers with a state are those that [Hyper.Recurrent] says. The value is a bool for each layer.
+func sameRecurrence(h *Hyper, v any) bool {
 	layers, ok := v.([]bool)
-	return ok && pattern(layers, h.BlockCount, h.Recurrent)
+	return ok && samePattern(layers, h.BlockCount, h.Recurrent)
 }
 
-func pattern(layers []bool, n int, is func(layer int) bool) bool {
+// samePattern reports whether layers is what is says, for each of the first n layers.
+func samePattern(layers []bool, n int, is func(layer int) bool) bool {
 	if len(layers) < n {
 		return false
 	}

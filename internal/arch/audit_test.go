@@ -37,7 +37,7 @@ func sound(name string) map[string]any {
 	if fam.window > 0 {
 		ks["attention.sliding_window"] = 8
 	}
-	if fam.net != nil {
+	if fam.delta != nil {
 		ks["ssm.time_step_rank"], ks["ssm.group_count"], ks["ssm.state_size"], ks["ssm.conv_kernel"] = 2, 2, 16, 4
 	}
 	if fam.latent {

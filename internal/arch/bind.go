@@ -10,91 +10,91 @@ import (
 	"leat/gguf/quant"
 )
 
-// want is one tensor that an operation reads, with its shape.
-type want struct {
+// wantedTensor is a tensor that an operation reads, and the shape that it must have.
+type wantedTensor struct {
 	name  string
 	shape []int64
 }
 
-// binding holds a model's tensors against its hyperparameters.
+// binding checks a model's tensors against its hyperparameters.
 type binding struct {
 	h    *Hyper
 	m    *pack.Model
-	read map[string]bool // tensors that some operation reads
+	read map[string]bool // by name: tensors that some operation reads
 }
 
-// wants lists the tensors that a layer's ops read, but for those of the experts.
-func (b *binding) wants(ops []Op) []want {
+// layerTensors lists the tensors that a layer's ops read, without those of experts.
+func (b *binding) layerTensors(ops []Op) []wantedTensor {
 	h := b.h
-	var ws []want
+	var ws []wantedTensor
 	for _, o := range ops {
 		switch o.Kind {
 		case RMSNorm:
-			ws = append(ws, want{o.Weight, []int64{int64(o.Cols)}})
+			ws = append(ws, wantedTensor{o.Weight, []int64{int64(o.Cols)}})
 		case MulMat:
 			shape := []int64{int64(h.Width(o.Dst)), int64(h.Width(o.A))}
 			if shape[0] == 1 {
 				shape = shape[1:]
 			}
-			ws = append(ws, want{o.Weight, shape})
+			ws = append(ws, wantedTensor{o.Weight, shape})
 		case HeadMulMat:
-			ws = append(ws, want{o.Weight, []int64{int64(o.Heads), int64(o.Rows), int64(o.Cols)}})
+			ws = append(ws, wantedTensor{o.Weight, []int64{int64(o.Heads), int64(o.Rows), int64(o.Cols)}})
 		case Bias:
-			ws = append(ws, want{o.Weight, []int64{int64(h.Width(o.Dst))}})
+			ws = append(ws, wantedTensor{o.Weight, []int64{int64(h.Width(o.Dst))}})
 		case SSMConv:
-			ws = append(ws, want{o.Weight, []int64{int64(h.Net.Channels()), int64(h.Net.Taps)}})
+			ws = append(ws, wantedTensor{o.Weight, []int64{int64(h.Delta.Channels()), int64(h.Delta.Taps)}})
 		case GatedDeltaNet:
-			ws = append(ws, want{o.Weight, []int64{int64(h.Net.Heads)}}, want{o.Weight2, []int64{int64(h.Net.Heads)}})
+			ws = append(ws, wantedTensor{o.Weight, []int64{int64(h.Delta.Heads)}}, wantedTensor{o.Weight2, []int64{int64(h.Delta.Heads)}})
 		case PairRows:
-			ws = append(ws, want{o.Weight, []int64{int64(h.Experts.Count), int64(h.PairWidth(o.Dst))}})
+			ws = append(ws, wantedTensor{o.Weight, []int64{int64(h.Experts.Count), int64(h.PairWidth(o.Dst))}})
 		case Attention:
 			if o.Weight != "" {
-				ws = append(ws, want{o.Weight, []int64{int64(h.HeadCount)}})
+				ws = append(ws, wantedTensor{o.Weight, []int64{int64(h.HeadCount)}})
 			}
 		case Route:
 			if o.Weight != "" {
-				ws = append(ws, want{o.Weight, []int64{int64(h.Width(o.A))}})
+				ws = append(ws, wantedTensor{o.Weight, []int64{int64(h.Width(o.A))}})
 			}
 		}
 	}
 	return ws
 }
 
-// expertWants lists the tensors that a layer's ops read of each expert.
-func (b *binding) expertWants(ops []Op) []want {
-	var ws []want
+// expertTensors lists the tensors of one expert that a layer's ops read.
+func (b *binding) expertTensors(ops []Op) []wantedTensor {
+	var ws []wantedTensor
 	for _, o := range ops {
 		for _, e := range o.Ops {
 			if e.Kind == MulMatID {
-				ws = append(ws, want{e.Weight, []int64{int64(b.h.PairWidth(e.Dst)), int64(b.h.PairWidth(e.A))}})
+				ws = append(ws, wantedTensor{e.Weight, []int64{int64(b.h.PairWidth(e.Dst)), int64(b.h.PairWidth(e.A))}})
 			}
 		}
 	}
 	return ws
 }
 
-// bind checks that every tensor that the model's ops name is there with the right shape
-// and a type the kernels take, and that no other one is; and reads what the host needs of them.
+// bind checks that the model has every tensor that its ops name, with the right shape
+// and a type that kernels take, and no other tensors. It sets the hyperparameters that follow from tensors: VocabSize, Tied, Experts.Biased and Rope.Factors.
 func (h *Hyper) bind(m *pack.Model) error {
 	b := &binding{h, m, map[string]bool{RopeFreqs: true}}
 	if len(m.Units) == 0 {
 		return fmt.Errorf("bind %s: the file holds a vocabulary only, no weights", m.Path)
 	}
-	ws, err := b.outerWants()
+	ws, err := b.outerTensors()
 	if err != nil {
 		return err
 	}
 	if err := b.checkVocabulary(); err != nil {
 		return err
 	}
-	h.Experts.Biased = h.Experts.Count > 0 && m.Has(fmt.Sprintf("blk.%d.ffn_down_exps.bias", h.Experts.Dense))
+	h.Experts.Biased = h.Experts.Count > 0 && m.Has(fmt.Sprintf("blk.%d.ffn_down_exps.bias", h.Experts.LeadingDense))
 	for l := range h.BlockCount {
 		if _, ok := m.Unit(pack.Layer, l); !ok {
 			return fmt.Errorf("bind %s: layer %d of %d is missing", m.Path, l, h.BlockCount)
 		}
 		ops := h.Layer(l, m.Has)
-		ws = append(ws, b.wants(ops)...)
-		experts := b.expertWants(ops)
+		ws = append(ws, b.layerTensors(ops)...)
+		experts := b.expertTensors(ops)
 		for _, w := range experts {
 			b.read[w.name] = true
 		}
@@ -114,8 +114,8 @@ func (h *Hyper) bind(m *pack.Model) error {
 	return b.readFactors()
 }
 
-// outerWants are the tensors outside the layers. The first of them says how large the vocabulary is.
-func (b *binding) outerWants() ([]want, error) {
+// outerTensors lists the tensors outside the layers. It sets VocabSize and Tied, and refuses files of old converters.
+func (b *binding) outerTensors() ([]wantedTensor, error) {
 	h, m := b.h, b.m
 	embd, _, ok := m.Tensor(TokenEmbd)
 	if !ok {
@@ -129,17 +129,17 @@ func (b *binding) outerWants() ([]want, error) {
 	for _, old := range []struct{ name, want string }{
 		{"blk.0.attn_kv_b.weight", "files of newer converters, with attn_k_b and attn_v_b"},
 		{"blk.0.ssm_in.weight", "files of newer converters, with attn_qkv and attn_gate"},
-		{fmt.Sprintf("blk.%d.ffn_gate_up_exps.weight", h.Experts.Dense), "experts with ffn_gate_exps and ffn_up_exps apart"},
+		{fmt.Sprintf("blk.%d.ffn_gate_up_exps.weight", h.Experts.LeadingDense), "experts with ffn_gate_exps and ffn_up_exps apart"},
 	} {
 		if m.Has(old.name) {
 			return nil, &UnsupportedError{What: "tensor", Have: old.name, Want: old.want}
 		}
 	}
 	matrix := []int64{int64(h.VocabSize), int64(h.EmbeddingLength)}
-	return []want{{TokenEmbd, matrix}, {h.Head(), matrix}, {OutputNorm, []int64{int64(h.EmbeddingLength)}}}, nil
+	return []wantedTensor{{TokenEmbd, matrix}, {h.Head(), matrix}, {OutputNorm, []int64{int64(h.EmbeddingLength)}}}, nil
 }
 
-// checkVocabulary holds the number of the tokenizer's tokens, where the file has a tokenizer, against the embedding's rows.
+// checkVocabulary checks that the tokenizer, if the file has one, has as many tokens as the embedding has rows.
 func (b *binding) checkVocabulary() error {
 	h, m := b.h, b.m
 	const key = "tokenizer.ggml.tokens"
@@ -153,8 +153,8 @@ func (b *binding) checkVocabulary() error {
 	return nil
 }
 
-// checkExperts checks that a layer has all its experts, and that they are as its operations want them.
-func (b *binding) checkExperts(layer int, wants []want) error {
+// checkExperts checks that a layer has all its experts, and that each has the tensors wants.
+func (b *binding) checkExperts(layer int, wants []wantedTensor) error {
 	if wants == nil {
 		return nil
 	}
@@ -176,7 +176,8 @@ func (b *binding) checkExperts(layer int, wants []want) error {
 	return nil
 }
 
-func checkTensor(m *pack.Model, w want) error {
+// checkTensor checks that the model has tensor w, with the right shape and a type that kernels take.
+func checkTensor(m *pack.Model, w wantedTensor) error {
 	t, _, ok := m.Tensor(w.name)
 	if !ok {
 		return fmt.Errorf("bind %s: tensor %q is missing", m.Path, w.name)
@@ -190,8 +191,8 @@ func checkTensor(m *pack.Model, w want) error {
 	return nil
 }
 
-// check holds a tensor against what is wanted of it.
-func (w *want) check(path string, t *pack.Tensor) error {
+// check checks a tensor's shape and type. path names the file in errors.
+func (w *wantedTensor) check(path string, t *pack.Tensor) error {
 	found := t.Shape
 	if len(found) == 2 && found[0] == 1 { // a row is a vector
 		found = found[1:]
@@ -205,6 +206,7 @@ func (w *want) check(path string, t *pack.Tensor) error {
 	return nil
 }
 
+// typeNames lists the types of weights that kernels take.
 func typeNames() string {
 	var names []string
 	for _, t := range quant.Types() {

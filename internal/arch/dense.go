@@ -2,15 +2,17 @@ package arch
 
 import "fmt"
 
-// Layer returns layer l of a transformer: llama (Touvron et al. 2023), and those that add to it, as their families say.
+// Layer is the operations of layer l of a transformer: llama (Touvron et al. 2023) with what the architecture's family changes. has reports whether the file
+// holds a tensor.
 func (h *Hyper) Layer(l int, has func(tensor string) bool) []Op {
 	ops := h.layer(l, has)
 	if l == h.BlockCount-1 {
-		return keepAsked(ops)
+		return keepLogitRows(ops)
 	}
 	return ops
 }
 
+// layer is [Hyper.Layer] without [KeepLogitRows] in the last layer.
 func (h *Hyper) layer(l int, has func(tensor string) bool) []Op {
 	p := &program{h: h, prefix: fmt.Sprintf("blk.%d.", l), has: has}
 
@@ -25,19 +27,19 @@ func (h *Hyper) layer(l int, has func(tensor string) bool) []Op {
 	}
 
 	p.norm(Norm, X, families[h.Architecture].ffnNorm())
-	if h.Experts.Count > 0 && h.number(l) >= h.Experts.Dense {
+	if h.Experts.Count > 0 && h.modelLayer(l) >= h.Experts.LeadingDense {
 		p.mixture(X, Norm)
 		return p.ops
 	}
 	p.linear(Gate, Norm, "ffn_gate")
 	p.linear(Up, Norm, "ffn_up")
-	p.op(Op{Kind: SwiGLU, Dst: Gate, A: Gate, B: Up})
+	p.add(Op{Kind: SwiGLU, Dst: Gate, A: Gate, B: Up})
 	p.linear(Norm, Gate, "ffn_down")
-	p.op(Op{Kind: Add, Dst: X, A: X, B: Norm})
+	p.add(Op{Kind: Add, Dst: X, A: X, B: Norm})
 	return p.ops
 }
 
-// usualAttention adds attention of Norm, heads from three products, to X.
+// usualAttention adds attention that reads Norm, with Q, K and V from three products, and adds its output to X.
 func (p *program) usualAttention(l int) {
 	h := p.h
 	fam, q := families[h.Architecture], Q
@@ -48,27 +50,27 @@ func (p *program) usualAttention(l int) {
 	p.linear(K, Norm, "attn_k")
 	p.linear(V, Norm, "attn_v")
 	if fam.qkNorm || fam.mayNorm && p.has(p.prefix+"attn_q_norm.weight") {
-		p.op(Op{Kind: RMSNorm, Dst: Q, A: q, Weight: p.prefix + "attn_q_norm.weight", Heads: h.HeadCount, Cols: h.KeyLength})
+		p.add(Op{Kind: RMSNorm, Dst: Q, A: q, Weight: p.prefix + "attn_q_norm.weight", Heads: h.HeadCount, Cols: h.KeyLength})
 		p.headNorm(K, "attn_k_norm", h.HeadCountKV, h.KeyLength)
 	}
 	p.rope(Q, h.HeadCount)
 	p.rope(K, h.HeadCountKV)
-	p.op(Op{Kind: KVAppend, A: K, B: V})
+	p.add(Op{Kind: KVAppend, A: K, B: V})
 	p.attention(Q, l)
 	if h.GatedQuery {
-		p.op(Op{Kind: SigmoidMul, Dst: Att, A: Att, B: QueryGate, Heads: h.HeadCount, Off: h.KeyLength})
+		p.add(Op{Kind: SigmoidMul, Dst: Att, A: Att, B: QueryGate, Heads: h.HeadCount, Off: h.KeyLength})
 	}
 	p.linear(Norm, Att, "attn_output")
-	p.op(Op{Kind: Add, Dst: X, A: X, B: Norm})
+	p.add(Op{Kind: Add, Dst: X, A: X, B: Norm})
 }
 
-// Windowed reports whether layer l sees no more positions than the window.
+// Windowed reports whether the attention of layer l sees only the last Window positions.
 func (h *Hyper) Windowed(l int) bool {
 	n := h.WindowPeriod
-	return n > 0 && h.number(l)%n < n-1
+	return n > 0 && h.modelLayer(l)%n < n-1
 }
 
-// attention is over all positions or, where a model has a window, over that but in the last of each period of layers.
+// attention adds attention of the queries q over the KV cache of layer l, which may have a window or attention sinks.
 func (p *program) attention(q Value, l int) {
 	o := Op{Kind: Attention, Dst: Att, A: q}
 	if p.h.Windowed(l) {
@@ -77,7 +79,7 @@ func (p *program) attention(q Value, l int) {
 	if sinks := p.prefix + "attn_sinks.weight"; families[p.h.Architecture].sinks {
 		o.Weight = sinks
 	}
-	p.op(o)
+	p.add(o)
 }
 
 // Names of the tensors outside the layers.

@@ -2,16 +2,16 @@ package arch
 
 import "slices"
 
-// Fuse replaces operations of a layer that a device may run as one by an operation that holds them in its Ops. The results are the same, but
-// values that nothing reads any more may not be written: products that are only added or gated, K and V once they are in the cache, Scores once
-// experts are chosen. It sets Multiplied, too.
+// Fuse replaces operations of a layer that one kernel may compute by one operation, which holds them in its Ops. The layer's result is the same, but
+// intermediate values may not be written if nothing else reads them: products before they are added or gated, K and V after they are in the cache, Scores after
+// experts are chosen. Fuse also sets [Op.Multiplied].
 func Fuse(ops []Op) []Op {
 	var out []Op
 	for i := 0; i < len(ops); {
 		fused, n := fuse(ops[i:])
 		if n == 0 {
 			fused, n = ops[i], 1
-			fused.Multiplied = fused.Kind == RMSNorm && multiplied(ops[i+1:], fused.Dst)
+			fused.Multiplied = fused.Kind == RMSNorm && readByProduct(ops[i+1:], fused.Dst)
 		}
 		out = append(out, fused)
 		i += n
@@ -19,9 +19,9 @@ func Fuse(ops []Op) []Op {
 	return out
 }
 
-// fuse puts the first n of ops together into one; n is 0 if they fit nothing.
+// fuse fuses the first operations of ops, and returns how many; n is 0 if nothing matches. The match functions below do the same for one pattern each.
 func fuse(ops []Op) (fused Op, n int) {
-	for _, match := range []func([]Op) (Op, int){gated, added, siblingsTurned, siblings, headsNormed, turned, routed} {
+	for _, match := range []func([]Op) (Op, int){matchGated, matchAdded, matchRopedProducts, matchSiblings, matchNormedHeads, matchRoped, matchNormedRoute} {
 		if fused, n = match(ops); n > 0 {
 			if fused.Ops == nil {
 				fused.Ops = slices.Clone(ops[:n])
@@ -32,8 +32,8 @@ func fuse(ops []Op) (fused Op, n int) {
 	return Op{}, 0
 }
 
-// linear is the length of a product and its bias at the start of ops.
-func linear(ops []Op) int {
+// productLength is the number of operations of a product and its bias at the start of ops; 0: ops begin with something else.
+func productLength(ops []Op) int {
 	if len(ops) == 0 || ops[0].Kind != MulMat || ops[0].A == ops[0].Dst {
 		return 0
 	}
@@ -43,10 +43,10 @@ func linear(ops []Op) int {
 	return 1
 }
 
-// gated: two products of one input, then SwiGLU.
-func gated(ops []Op) (Op, int) {
-	g := linear(ops)
-	n := g + linear(ops[g:])
+// matchGated matches two products of one input, then their SwiGLU.
+func matchGated(ops []Op) (Op, int) {
+	g := productLength(ops)
+	n := g + productLength(ops[g:])
 	if g == 0 || n == g || n == len(ops) {
 		return Op{}, 0
 	}
@@ -61,9 +61,9 @@ func gated(ops []Op) (Op, int) {
 	return Op{Kind: Gated, Dst: glu.Dst, A: gate.A}, n + 1
 }
 
-// added: a product that is added to something.
-func added(ops []Op) (Op, int) {
-	n := linear(ops)
+// matchAdded matches a product, then an Add of its result and another value.
+func matchAdded(ops []Op) (Op, int) {
+	n := productLength(ops)
 	if n == 0 || n == len(ops) || ops[n].Kind != Add {
 		return Op{}, 0
 	}
@@ -80,11 +80,11 @@ func added(ops []Op) (Op, int) {
 	return Op{Kind: Added, Dst: add.Dst, A: mul.A, B: other}, n + 1
 }
 
-// siblings: two or three products of one input.
-func siblings(ops []Op) (Op, int) {
-	n, count := linear(ops), 1
+// matchSiblings matches two or three products of one input.
+func matchSiblings(ops []Op) (Op, int) {
+	n, count := productLength(ops), 1
 	for n > 0 && count < 3 {
-		more := linear(ops[n:])
+		more := productLength(ops[n:])
 		if more == 0 || ops[n].A != ops[0].A || written(ops[:n], ops[n].Dst) || written(ops[:n], ops[n].A) {
 			break
 		}
@@ -96,33 +96,34 @@ func siblings(ops []Op) (Op, int) {
 	return Op{Kind: Siblings, A: ops[0].A}, n
 }
 
-// turned: Q and K are turned, and K and V written to the cache.
-func turned(ops []Op) (Op, int) {
-	if len(ops) < 3 || ops[0].Kind != RopeTurn || ops[0].Dst != Q || ops[0].Off != 0 || ops[1].Kind != RopeTurn || ops[1].Dst != K || ops[2].Kind != KVAppend || ops[2].B != V ||
+// matchRoped matches rope of Q and of K, then KVAppend.
+func matchRoped(ops []Op) (Op, int) {
+	if len(ops) < 3 || ops[0].Kind != RopeHeads || ops[0].Dst != Q || ops[0].Off != 0 || ops[1].Kind != RopeHeads || ops[1].Dst != K || ops[2].Kind != KVAppend || ops[2].B != V ||
 		!dead(ops[3:], K) {
 		return Op{}, 0
 	}
-	return Op{Kind: TurnedAppend, Dst: Q, Heads: ops[0].Heads, Cols: ops[0].Cols}, 3
+	return Op{Kind: RopedAppend, Dst: Q, Heads: ops[0].Heads, Cols: ops[0].Cols}, 3
 }
 
-// siblingsTurned: the products Q, K and V of one input and what is turned of them, where nobody else reads K and V.
-func siblingsTurned(ops []Op) (Op, int) {
-	products, n := siblings(ops)
-	if n == 0 || n != linears(ops, Q, K, V) {
+// matchRopedProducts matches the products Q, K and V of one input, then what [matchRoped] matches, if nothing else reads K and V.
+func matchRopedProducts(ops []Op) (Op, int) {
+	products, n := matchSiblings(ops)
+	if n == 0 || n != productsLength(ops, Q, K, V) {
 		return Op{}, 0
 	}
-	rest, m := turned(ops[n:])
+	rest, m := matchRoped(ops[n:])
 	if m == 0 || ops[n+1].Off != 0 || ops[n+2].A != K || !dead(ops[n+m:], V) {
 		return Op{}, 0
 	}
 	products.Ops, rest.Ops = slices.Clone(ops[:n]), slices.Clone(ops[n:n+m])
-	return Op{Kind: TurnedProducts, Dst: Q, A: products.A, Heads: rest.Heads, Cols: rest.Cols, Ops: []Op{products, rest}}, n + m
+	return Op{Kind: RopedProducts, Dst: Q, A: products.A, Heads: rest.Heads, Cols: rest.Cols, Ops: []Op{products, rest}}, n + m
 }
 
-// linears is the length of products, with their biases, that give these values and stand at the start of ops.
-func linears(ops []Op, values ...Value) (n int) {
+// productsLength is the number of operations of products, with their biases, that write values in this order at the start of ops; 0: ops begin
+// with something else.
+func productsLength(ops []Op, values ...Value) (n int) {
 	for _, v := range values {
-		m := linear(ops[n:])
+		m := productLength(ops[n:])
 		if m == 0 || ops[n].Dst != v {
 			return 0
 		}
@@ -131,8 +132,8 @@ func linears(ops []Op, values ...Value) (n int) {
 	return n
 }
 
-// headsNormed: norms of the heads of Q and K in place, then what is turned. Its Ops are the norms and that as one.
-func headsNormed(ops []Op) (Op, int) {
+// matchNormedHeads matches norms of the heads of Q and K in place, then what [matchRoped] matches.
+func matchNormedHeads(ops []Op) (Op, int) {
 	if len(ops) < 2 {
 		return Op{}, 0
 	}
@@ -141,16 +142,16 @@ func headsNormed(ops []Op) (Op, int) {
 			return Op{}, 0
 		}
 	}
-	fused, n := turned(ops[2:])
+	fused, n := matchRoped(ops[2:])
 	if n == 0 || fused.Heads != ops[0].Heads || fused.Cols != ops[0].Cols {
 		return Op{}, 0
 	}
 	fused.Ops = slices.Clone(ops[2 : 2+n])
-	return Op{Kind: NormedAppend, Dst: Q, Heads: fused.Heads, Cols: fused.Cols, Ops: append(slices.Clone(ops[:2]), fused)}, 2 + n
+	return Op{Kind: NormedRopedAppend, Dst: Q, Heads: fused.Heads, Cols: fused.Cols, Ops: append(slices.Clone(ops[:2]), fused)}, 2 + n
 }
 
-// routed: a norm, a router's product of that, and the choice of experts by it, which alone reads the scores.
-func routed(ops []Op) (Op, int) {
+// matchNormedRoute matches a norm, the router's product of the normalised rows, and the choice of experts, if nothing else reads Scores.
+func matchNormedRoute(ops []Op) (Op, int) {
 	if len(ops) < 3 || ops[0].Kind != RMSNorm || ops[1].Kind != MulMat || ops[2].Kind != Route {
 		return Op{}, 0
 	}
@@ -167,7 +168,7 @@ func written(ops []Op, v Value) bool {
 	return slices.ContainsFunc(ops, func(o Op) bool { return slices.Contains(o.Writes(), v) })
 }
 
-// dead reports whether the ops that follow do without v: only X is handed on to the next layer.
+// dead reports whether ops do not read v before they write it again. The next layer reads X only.
 func dead(ops []Op, v Value) bool {
 	for _, o := range ops {
 		if slices.Contains(o.Reads(), v) {
@@ -180,8 +181,8 @@ func dead(ops []Op, v Value) bool {
 	return v != X
 }
 
-// multiplied reports whether a MulMat reads v before v is written anew.
-func multiplied(ops []Op, v Value) bool {
+// readByProduct reports whether a MulMat among ops reads v before v is written again.
+func readByProduct(ops []Op, v Value) bool {
 	for _, o := range ops {
 		if o.Kind == MulMat && o.A == v {
 			return true
@@ -193,7 +194,7 @@ func multiplied(ops []Op, v Value) bool {
 	return false
 }
 
-// Weights lists the tensors that an operation reads.
+// Weights lists the names of the tensors that an operation reads, those of its Ops included.
 func (o *Op) Weights() []string {
 	var names []string
 	if o.Weight != "" {

@@ -10,11 +10,11 @@ import (
 // shorthand of an op, and of those it stands for.
 func (o Op) short() string {
 	names := map[Value]string{X: "X", Norm: "Norm", Q: "Q", K: "K", V: "V", Att: "Att", Gate: "Gate", Up: "Up", Scores: "Scores", Chosen: "Chosen", ExpertOut: "ExpertOut"}
-	kinds := map[Kind]string{RMSNorm: "norm", MulMat: "mul", Bias: "bias", RopeTurn: "rope", KVAppend: "append", Attention: "attend", SwiGLU: "swiglu", Add: "add",
-		Siblings: "siblings", Gated: "gated", Added: "added", TurnedAppend: "turned", TurnedProducts: "turned products", NormedAppend: "normed", Route: "route", NormedRoute: "routed", Experts: "experts", SumExperts: "sum"}
+	kinds := map[Kind]string{RMSNorm: "norm", MulMat: "mul", Bias: "bias", RopeHeads: "rope", KVAppend: "append", Attention: "attend", SwiGLU: "swiglu", Add: "add",
+		Siblings: "siblings", Gated: "gated", Added: "added", RopedAppend: "turned", RopedProducts: "turned products", NormedRopedAppend: "normed", Route: "route", NormedRoute: "routed", Experts: "experts", SumExperts: "sum"}
 	s := kinds[o.Kind]
 	switch o.Kind {
-	case Siblings, KVAppend, TurnedAppend, TurnedProducts, NormedAppend:
+	case Siblings, KVAppend, RopedAppend, RopedProducts, NormedRopedAppend:
 	default:
 		s += " " + names[o.Dst]
 	}
@@ -114,13 +114,13 @@ func TestFuseNot(t *testing.T) {
 		{"a sibling too many", []Op{mul(Q, Norm), mul(K, Norm), mul(V, Norm), mul(Att, Norm)}, []string{"siblings of 3", "mul Att"}},
 		{"up is read again", []Op{mul(Gate, Norm), mul(Up, Norm), glu, mul(Q, Up)}, []string{"siblings of 2", "swiglu Gate", "mul Q"}},
 		{"gate and up swapped", []Op{mul(Up, Norm), mul(Gate, Norm), glu}, []string{"siblings of 2", "swiglu Gate"}},
-		{"K is read again", []Op{{Kind: RopeTurn, Dst: Q}, {Kind: RopeTurn, Dst: K}, {Kind: KVAppend}, mul(Norm, K)}, []string{"rope Q", "rope K", "append", "mul Norm"}},
-		{"a norm of heads elsewhere", []Op{{Kind: RMSNorm, Dst: Q, A: QueryGate}, {Kind: RMSNorm, Dst: K, A: K}, {Kind: RopeTurn, Dst: Q}, {Kind: RopeTurn, Dst: K}, {Kind: KVAppend, B: V}},
+		{"K is read again", []Op{{Kind: RopeHeads, Dst: Q}, {Kind: RopeHeads, Dst: K}, {Kind: KVAppend}, mul(Norm, K)}, []string{"rope Q", "rope K", "append", "mul Norm"}},
+		{"a norm of heads elsewhere", []Op{{Kind: RMSNorm, Dst: Q, A: QueryGate}, {Kind: RMSNorm, Dst: K, A: K}, {Kind: RopeHeads, Dst: Q}, {Kind: RopeHeads, Dst: K}, {Kind: KVAppend, B: V}},
 			[]string{"norm Q", "norm K", "turned of 3"}},
-		{"V is read again", []Op{mul(Q, Norm), mul(K, Norm), mul(V, Norm), {Kind: RopeTurn, Dst: Q}, {Kind: RopeTurn, Dst: K}, {Kind: KVAppend, A: K, B: V}, mul(Norm, V)}, []string{"siblings of 3", "turned of 3", "mul Norm"}},
-		{"V is of another input", []Op{mul(Q, Norm), mul(K, Norm), mul(V, Att), {Kind: RopeTurn, Dst: Q}, {Kind: RopeTurn, Dst: K}, {Kind: KVAppend, A: K, B: V}}, []string{"siblings of 2", "mul V", "turned of 3"}},
-		{"products in another order", []Op{mul(K, Norm), mul(Q, Norm), mul(V, Norm), {Kind: RopeTurn, Dst: Q}, {Kind: RopeTurn, Dst: K}, {Kind: KVAppend, A: K, B: V}}, []string{"siblings of 3", "turned of 3"}},
-		{"norms of heads that are not turned", []Op{{Kind: RMSNorm, Dst: Q, A: Q}, {Kind: RMSNorm, Dst: K, A: K}, {Kind: RopeTurn, Dst: K}, {Kind: RopeTurn, Dst: Q}}, []string{"norm Q", "norm K", "rope K", "rope Q"}},
+		{"V is read again", []Op{mul(Q, Norm), mul(K, Norm), mul(V, Norm), {Kind: RopeHeads, Dst: Q}, {Kind: RopeHeads, Dst: K}, {Kind: KVAppend, A: K, B: V}, mul(Norm, V)}, []string{"siblings of 3", "turned of 3", "mul Norm"}},
+		{"V is of another input", []Op{mul(Q, Norm), mul(K, Norm), mul(V, Att), {Kind: RopeHeads, Dst: Q}, {Kind: RopeHeads, Dst: K}, {Kind: KVAppend, A: K, B: V}}, []string{"siblings of 2", "mul V", "turned of 3"}},
+		{"products in another order", []Op{mul(K, Norm), mul(Q, Norm), mul(V, Norm), {Kind: RopeHeads, Dst: Q}, {Kind: RopeHeads, Dst: K}, {Kind: KVAppend, A: K, B: V}}, []string{"siblings of 3", "turned of 3"}},
+		{"norms of heads that are not turned", []Op{{Kind: RMSNorm, Dst: Q, A: Q}, {Kind: RMSNorm, Dst: K, A: K}, {Kind: RopeHeads, Dst: K}, {Kind: RopeHeads, Dst: Q}}, []string{"norm Q", "norm K", "rope K", "rope Q"}},
 		{"a router with a bias", []Op{{Kind: RMSNorm, Dst: Norm, A: X, Heads: 1}, mul(Scores, Norm), {Kind: Bias, Dst: Scores}, {Kind: Route, Dst: Chosen, A: Scores}},
 			[]string{"norm Norm, multiplied", "mul Scores", "bias Scores", "route Chosen"}},
 		{"a router of something else", []Op{{Kind: RMSNorm, Dst: Norm, A: X, Heads: 1}, mul(Scores, X), {Kind: Route, Dst: Chosen, A: Scores}}, []string{"norm Norm", "mul Scores", "route Chosen"}},

@@ -13,49 +13,49 @@ import (
 
 // Hyper holds a model's hyperparameters under their GGUF names.
 type Hyper struct {
-	Architecture      string
-	ContextLength     int     // Tmax: tokens the model was trained to hold
-	EmbeddingLength   int     // D
-	BlockCount        int     // L
-	FeedForwardLength int     // F
-	HeadCount         int     // H
-	HeadCountKV       int     // Hkv
-	KeyLength         int     // Dk
-	ValueLength       int     // Dv
-	VocabSize         int     // V: rows of the output matrix
-	RMSEpsilon        float32 //
-	AttentionScale    float32 // on scores
-	Latent            Latent
-	Net               DeltaNet
-	GatedQuery        bool // queries come with gates for what comes of them
-	Window            int  // positions that layers with a window see; 0: there are none
-	WindowPeriod      int  // of so many layers the last one sees all positions; 0: every layer does
-	Rope              Rope
-	Tied              bool // the output matrix is token_embd
-	Experts           Mixture
+	Architecture      string   // name of the architecture, a key of families
+	ContextLength     int      // Tmax: tokens that the model was trained to hold
+	EmbeddingLength   int      // D: width of the residual stream
+	BlockCount        int      // L: number of layers
+	FeedForwardLength int      // F: inner width of the FFN
+	HeadCount         int      // H: query heads
+	HeadCountKV       int      // Hkv: key/value heads
+	KeyLength         int      // Dk: size of a head's query and key
+	ValueLength       int      // Dv: size of a head's value
+	VocabSize         int      // V: number of tokens, rows of the output matrix
+	RMSEpsilon        float32  // added to the mean square in RMS norms
+	AttentionScale    float32  // factor of attention's scores
+	Latent            Latent   // multi-head latent attention, if the model has it
+	Delta             DeltaNet // gated delta nets, if the model has them
+	GatedQuery        bool     // attn_q also makes a gate of attention's output for each head
+	Window            int      // positions that layers with a window see; 0: no layer has a window
+	WindowPeriod      int      // all but the last of each WindowPeriod layers have a window; 0: no layer has one
+	Rope              Rope     // rotary position embedding
+	Tied              bool     // the output matrix is token_embd
+	Experts           Mixture  // mixture of experts, if the model has one
 
-	Notes []string // what of the file is left out, and doesn't change the logits
+	Notes []string // what of the file leat does not use although the logits don't change, one sentence each
 
-	predicting int   // layers after the last that predict further tokens
-	as         []int // layer of the model that a layer works as; nil: each as itself
+	predictionLayers int   // layers after the last that predict further tokens; leat does not run them
+	likeLayer        []int // by layer of a [Hyper.View]: the model's layer that it works like; nil: the model itself
 }
 
-// View is the model with other layers: its layer i works as the model's layer as[i].
+// View is the model with other layers: its layer i works like the model's layer as[i].
 func (h *Hyper) View(as []int) *Hyper {
 	v := *h
-	v.BlockCount, v.as = len(as), as
+	v.BlockCount, v.likeLayer = len(as), as
 	return &v
 }
 
-// number is what a layer's number says of how it works.
-func (h *Hyper) number(l int) int {
-	if h.as == nil {
+// modelLayer is the number of the model's layer that layer l works like: l itself except in a [Hyper.View].
+func (h *Hyper) modelLayer(l int) int {
+	if h.likeLayer == nil {
 		return l
 	}
-	return h.as[l]
+	return h.likeLayer[l]
 }
 
-// UnsupportedError says what about a model we cannot run.
+// UnsupportedError says that leat can't run a model because of a property What, of which it found Have.
 type UnsupportedError struct{ What, Have, Want string }
 
 func (e *UnsupportedError) Error() string {
@@ -73,21 +73,22 @@ func (e *UnsupportedError) Hint() string {
 // Unwrap makes errors.Is(err, errors.ErrUnsupported) true.
 func (e *UnsupportedError) Unwrap() error { return errors.ErrUnsupported }
 
-// family describes how the architectures differ from one another.
+// family is how an architecture's layers differ from llama's.
 type family struct {
-	neox    bool       // rope pairs (i, i+Dr/2) instead of (2i, 2i+1)
-	qkNorm  bool       // RMS norm over each query and key head before rope
-	mayNorm bool       // qkNorm where the file has it
-	moe     *gate      // its layers may have experts
-	norm    string     // before the FFN; "": ffn_norm
-	window  int        // WindowPeriod; 0: what the file says of a window is not looked at
-	gated   bool       // GatedQuery
-	net     *netFamily // its layers have delta nets
-	latent  bool       // attention is of latents
-	sinks   bool       // attention has them
-	exact   bool       // YaRN's range is not rounded to whole pairs
+	neox    bool            // rope rotates pairs (i, i+Dr/2) instead of (2i, 2i+1)
+	qkNorm  bool            // RMS norm of each query and key head before rope
+	mayNorm bool            // qkNorm if the file has its tensors
+	moe     *routerDefaults // layers may have experts; nil: a file with experts is refused
+	norm    string          // name of the norm before the FFN; "": ffn_norm
+	window  int             // Hyper.WindowPeriod; 0: no layer has a window, whatever the file says
+	gated   bool            // Hyper.GatedQuery
+	delta   *deltaDefaults  // layers have delta nets; nil: they don't
+	latent  bool            // attention is latent attention
+	sinks   bool            // attention has sinks
+	exact   bool            // Rope.Exact
 }
 
+// ffnNorm is the name of the norm before the FFN.
 func (f family) ffnNorm() string {
 	if f.norm != "" {
 		return f.norm
@@ -95,18 +96,19 @@ func (f family) ffnNorm() string {
 	return "ffn_norm"
 }
 
+// families are the architectures that leat runs.
 var families = map[string]family{
-	"llama":     {moe: &gate{normalise: true}}, // with experts: Mixtral
-	"mistral":   {},                            // written as llama by the usual converters; some files carry the name
+	"llama":     {moe: &routerDefaults{normalise: true}}, // with experts: Mixtral
+	"mistral":   {},                                      // written as llama by the usual converters; some files carry the name
 	"qwen2":     {neox: true},
 	"qwen3":     {neox: true, qkNorm: true},
-	"deepseek2": {moe: &gate{}, latent: true},                                                                           // DeepSeek-V2 and V3, and Kimi K2
-	"glm4moe":   {neox: true, mayNorm: true, moe: &gate{gating: Sigmoid, normalise: true}, norm: "post_attention_norm"}, // GLM-4.5 and on
-	"gpt-oss":   {neox: true, moe: &gate{gating: Late, clamped: true}, norm: "post_attention_norm", window: 2, sinks: true, exact: true},
-	"qwen35moe": {neox: true, qkNorm: true, moe: &gate{normalise: true}, norm: "post_attention_norm", gated: true, net: &netFamily{tiled: true}},
-	"qwen3next": {neox: true, qkNorm: true, moe: &gate{normalise: true}, norm: "post_attention_norm", gated: true, net: &netFamily{together: true}},
-	"qwen2moe":  {neox: true, moe: &gate{}},
-	"qwen3moe":  {neox: true, qkNorm: true, moe: &gate{normalise: true}},
+	"deepseek2": {moe: &routerDefaults{}, latent: true},                                                                           // DeepSeek-V2 and V3, and Kimi K2
+	"glm4moe":   {neox: true, mayNorm: true, moe: &routerDefaults{gating: Sigmoid, normalise: true}, norm: "post_attention_norm"}, // GLM-4.5 and on
+	"gpt-oss":   {neox: true, moe: &routerDefaults{gating: SoftMaxChosen, clamped: true}, norm: "post_attention_norm", window: 2, sinks: true, exact: true},
+	"qwen35moe": {neox: true, qkNorm: true, moe: &routerDefaults{normalise: true}, norm: "post_attention_norm", gated: true, delta: &deltaDefaults{tiled: true}},
+	"qwen3next": {neox: true, qkNorm: true, moe: &routerDefaults{normalise: true}, norm: "post_attention_norm", gated: true, delta: &deltaDefaults{together: true}},
+	"qwen2moe":  {neox: true, moe: &routerDefaults{}},
+	"qwen3moe":  {neox: true, qkNorm: true, moe: &routerDefaults{normalise: true}},
 }
 
 // Supported lists the architectures this build runs.
@@ -119,9 +121,9 @@ func Supported() []string {
 	return names
 }
 
-// Read takes the hyperparameters from a model's metadata and checks them against
-// the shapes of its tensors, so that later code may trust both. A model with keys or
-// tensors that change what it computes, and that no operation here uses, is refused.
+// Read reads the hyperparameters from a model's metadata and checks them against
+// the shapes of its tensors, so that later code may trust both. It refuses a model with keys or
+// tensors that would change the logits and that no operation reads.
 func Read(m *pack.Model) (*Hyper, error) {
 	name, err := architecture(m.Metadata)
 	if err != nil {
@@ -138,7 +140,7 @@ func Read(m *pack.Model) (*Hyper, error) {
 	return h, h.bind(m)
 }
 
-// architecture is the name of a family.
+// architecture is the name of the file's architecture, one of families.
 func architecture(md *gguf.Metadata) (string, error) {
 	const key = "general.architecture"
 	name, ok := md.String(key)
@@ -151,6 +153,7 @@ func architecture(md *gguf.Metadata) (string, error) {
 	return name, nil
 }
 
+// readHyper reads the keys of an architecture, and checks them against each other.
 func readHyper(k *keys, fam family) (*Hyper, error) {
 	h := &Hyper{
 		Architecture:    k.arch,
@@ -161,15 +164,15 @@ func readHyper(k *keys, fam family) (*Hyper, error) {
 		RMSEpsilon:      float32(k.float("attention.layer_norm_rms_epsilon", 1e-5)),
 	}
 	wide := -1
-	if fam.moe != nil { // where all layers have experts a file may leave it out
+	if fam.moe != nil { // a file whose layers all have experts may lack feed_forward_length
 		if wide = k.int("expert_feed_forward_length", 0); wide == 0 {
 			wide = -1
 		}
 	}
 	h.FeedForwardLength = k.int("feed_forward_length", wide)
 	h.HeadCountKV = k.int("attention.head_count_kv", h.HeadCount)
-	h.predicting = k.int("nextn_predict_layers", 0) // these predict further tokens, and are not part of the forward pass
-	h.BlockCount -= h.predicting
+	h.predictionLayers = k.int("nextn_predict_layers", 0)
+	h.BlockCount -= h.predictionLayers
 	if fam.moe != nil {
 		h.Experts = readMixture(k, *fam.moe, h.FeedForwardLength)
 	} else if n := k.int("expert_count", 0); n > 0 {
@@ -188,8 +191,8 @@ func readHyper(k *keys, fam family) (*Hyper, error) {
 	h.Rope.Exact = fam.exact
 	h.AttentionScale = float32(1 / math.Sqrt(float64(h.KeyLength)))
 	h.GatedQuery = fam.gated
-	if fam.net != nil {
-		h.Net = readDeltaNet(k, *fam.net)
+	if fam.delta != nil {
+		h.Delta = readDeltaNet(k, *fam.delta)
 	}
 	if fam.latent {
 		readLatent(k, h)
@@ -203,6 +206,7 @@ func readHyper(k *keys, fam family) (*Hyper, error) {
 	return h, h.checkHeads()
 }
 
+// checkCounts checks counts and lengths before others are computed from them.
 func (h *Hyper) checkCounts() error {
 	for _, c := range []struct {
 		key string
@@ -227,6 +231,7 @@ func (h *Hyper) checkCounts() error {
 // maxKey and maxValue are the largest head sizes the attention kernels hold.
 const maxKey, maxValue = 576, 512
 
+// checkHeads checks that attention kernels take the sizes of heads.
 func (h *Hyper) checkHeads() error {
 	for _, c := range []struct {
 		what    string

@@ -7,13 +7,12 @@ import (
 	"leat/gguf"
 )
 
-// keys reads the hyperparameters of one architecture. It remembers the first fault, and which
-// keys were read: what is left of them, [keys.audit] judges.
+// keys reads the hyperparameters of one architecture from a file's metadata. It keeps the first error. [keys.audit] judges the keys that were not read.
 type keys struct {
 	md   *gguf.Metadata
-	arch string
-	read map[string]bool // by the key's whole name
-	err  error
+	arch string          // name of the architecture, the first part of its keys
+	read map[string]bool // by whole name: the keys that were read
+	err  error           // the first error; nil: none so far
 }
 
 func newKeys(md *gguf.Metadata, arch string) *keys {
@@ -22,18 +21,18 @@ func newKeys(md *gguf.Metadata, arch string) *keys {
 
 const maxDim = 1 << 24 // no hyperparameter of a real model comes near; keeps products inside int64
 
-// value is what the file has under a key, and the key's whole name.
-func (k *keys) value(name string) (key string, v any, there bool) {
+// lookUp is a key's whole name and value, and marks the key as read; found is false if the file does not have it. name is without the architecture.
+func (k *keys) lookUp(name string) (key string, v any, found bool) {
 	key = k.arch + "." + name
 	k.read[key] = true
-	v, there = k.md.Get(key)
-	return key, v, there
+	v, found = k.md.Get(key)
+	return key, v, found
 }
 
-// int reads an integer of any width; a fallback below 0 says that the key must be there.
+// int reads an integer of any width. If the file does not have the key, it is fallback; a fallback below 0 makes that an error.
 func (k *keys) int(name string, fallback int) int {
-	key, v, there := k.value(name)
-	if !there {
+	key, v, found := k.lookUp(name)
+	if !found {
 		if fallback < 0 && k.err == nil {
 			k.err = fmt.Errorf("read hyperparameters: key %q is missing", key)
 		}
@@ -53,7 +52,7 @@ func (k *keys) int(name string, fallback int) int {
 	return 0
 }
 
-// oneInt is an integer, or the one that all layers have where a file has one for each.
+// oneInt is an integer, or the integer that an array has for each layer, if all are equal.
 func oneInt(md *gguf.Metadata, key string) (int64, bool) {
 	if n, ok := md.Int(key); ok {
 		return n, true
@@ -68,10 +67,10 @@ func oneInt(md *gguf.Metadata, key string) (int64, bool) {
 	return all[0], ok
 }
 
-// float reads a finite float32 or float64.
+// float reads a finite float32 or float64; fallback if the file does not have the key.
 func (k *keys) float(name string, fallback float64) float64 {
-	key, v, there := k.value(name)
-	if !there {
+	key, v, found := k.lookUp(name)
+	if !found {
 		return fallback
 	}
 	if !isFloat(v) {
@@ -86,7 +85,7 @@ func (k *keys) float(name string, fallback float64) float64 {
 	return x
 }
 
-// positive reads a float above 0.
+// positive is [keys.float] for a value above 0.
 func (k *keys) positive(name string, fallback float64) float64 {
 	x := k.float(name, fallback)
 	if float32(x) <= 0 {
@@ -96,7 +95,7 @@ func (k *keys) positive(name string, fallback float64) float64 {
 	return x
 }
 
-// atLeastZero reads a float that is not negative.
+// atLeastZero is [keys.float] for a value of 0 or more.
 func (k *keys) atLeastZero(name string, fallback float64) float64 {
 	x := k.float(name, fallback)
 	if x < 0 {
@@ -106,9 +105,10 @@ func (k *keys) atLeastZero(name string, fallback float64) float64 {
 	return x
 }
 
+// bool reads a bool; fallback if the file does not have the key.
 func (k *keys) bool(name string, fallback bool) bool {
-	key, v, there := k.value(name)
-	if !there {
+	key, v, found := k.lookUp(name)
+	if !found {
 		return fallback
 	}
 	b, ok := v.(bool)
@@ -119,9 +119,10 @@ func (k *keys) bool(name string, fallback bool) bool {
 	return b
 }
 
+// text reads a string; fallback if the file does not have the key.
 func (k *keys) text(name, fallback string) string {
-	key, v, there := k.value(name)
-	if !there {
+	key, v, found := k.lookUp(name)
+	if !found {
 		return fallback
 	}
 	s, ok := v.(string)
@@ -132,10 +133,12 @@ func (k *keys) text(name, fallback string) string {
 	return s
 }
 
+// wrongType keeps an error: the key's value v is not of the wanted type.
 func (k *keys) wrongType(key string, v any, wanted string) {
 	k.fail("key %q: found %s, wanted %s", key, gguf.TypeName(v), wanted)
 }
 
+// fail keeps an error, unless there is an earlier one.
 func (k *keys) fail(format string, args ...any) {
 	if k.err == nil {
 		k.err = fmt.Errorf("read hyperparameters: "+format, args...)
@@ -145,8 +148,7 @@ func (k *keys) fail(format string, args ...any) {
 // finite reports whether x is a number that a float32 holds.
 func finite(x float64) bool { return math.Abs(x) <= math.MaxFloat32 }
 
-// What a value is made of, alone or in an array of one for each layer.
-
+// isInteger reports whether a value is an integer or an array of integers.
 func isInteger(v any) bool {
 	switch v.(type) {
 	case uint8, int8, uint16, int16, uint32, int32, uint64, int64, []uint8, []int8, []uint16, []int16, []uint32, []int32, []uint64, []int64:
@@ -155,6 +157,7 @@ func isInteger(v any) bool {
 	return false
 }
 
+// isFloat reports whether a value is a float32 or float64.
 func isFloat(v any) bool {
 	switch v.(type) {
 	case float32, float64:

@@ -1,47 +1,50 @@
 package arch
 
-// Mixture is how a layer's FFN is made of experts; Count 0: it is dense.
+// Mixture is the hyperparameters of a mixture of experts, which layers have instead of an FFN; Count 0: the model has none.
 type Mixture struct {
-	Count, Used                   int     // E, K: experts of a layer, and of a token
-	FeedForwardLength             int     // inner width of an expert
-	Gating                        Gating  // what weighs an expert
-	Normalise                     bool    // a token's weights come to 1
-	Scale                         float32 // on the weights
-	Groups, GroupsUsed, GroupBest int     // experts are chosen from the groups whose GroupBest best have the best scores; Groups 0: from all
-	Biased                        bool    // each expert's products have biases
-	Clamped                       bool    // SwiGLUOAI between them, not SwiGLU
-	Dense                         int     // leading layers without experts
-	SharedLength                  int     // Fs: inner width of the expert that every token uses; 0: there is none
+	Count             int     // E: experts of a layer
+	Used              int     // K: experts that a token uses of a layer
+	FeedForwardLength int     // inner width of an expert
+	Gating            Gating  // how scores become the weights of experts
+	Normalise         bool    // a token's weights are divided by their sum
+	Scale             float32 // factor of the weights
+	Groups            int     // groups that a layer's experts are divided into; 0: one group
+	GroupsUsed        int     // groups that a token's experts are chosen from: those with the best scores
+	GroupBest         int     // a group's score is the sum of its GroupBest best experts' scores
+	Biased            bool    // each expert's products have biases
+	Clamped           bool    // experts have SwiGLUOAI instead of SwiGLU
+	LeadingDense      int     // number of first layers that have an FFN instead
+	SharedLength      int     // Fs: inner width of the shared expert, which every token uses; 0: there is none
 }
 
-// Gating is what an expert's weight is made of.
+// Gating is how a router's scores become the weights of experts.
 type Gating int
 
-// The gatings, numbered as package shaders does.
+// The gatings, numbered as in package shaders.
 const (
-	SoftMax Gating = iota // softmax of all scores
-	Sigmoid               // sigmoid of each
-	Late                  // softmax of the scores of the chosen ones
+	SoftMax       Gating = iota // softmax of the scores of all experts
+	Sigmoid                     // sigmoid of each expert's score
+	SoftMaxChosen               // softmax of the scores of the chosen experts
 )
 
-// maxExperts is the most experts of a layer that the kernels hold.
+// maxExperts is the most experts of a layer that kernels take.
 const maxExperts = 1024
 
-// gate is what an architecture says of its router where the file does not.
-type gate struct {
-	gating    Gating
-	normalise bool
-	clamped   bool
+// routerDefaults is the properties of an architecture's router and experts if the file has no key for them.
+type routerDefaults struct {
+	gating    Gating // Mixture.Gating
+	normalise bool   // Mixture.Normalise
+	clamped   bool   // Mixture.Clamped
 }
 
-// readMixture takes what the metadata says of experts.
-func readMixture(k *keys, g gate, feedForward int) Mixture {
+// readMixture reads the keys of a mixture. feedForward is the inner width of an expert if the file does not say it.
+func readMixture(k *keys, g routerDefaults, feedForward int) Mixture {
 	m := Mixture{
 		Clamped: g.clamped,
 		Count:   k.int("expert_count", 0), Used: k.int("expert_used_count", 0), FeedForwardLength: k.int("expert_feed_forward_length", feedForward),
-		Gating: g.gating, Normalise: g.normalise, Scale: float32(k.atLeastZero("expert_weights_scale", 1)), Dense: k.int("leading_dense_block_count", 0),
+		Gating: g.gating, Normalise: g.normalise, Scale: float32(k.atLeastZero("expert_weights_scale", 1)), LeadingDense: k.int("leading_dense_block_count", 0),
 	}
-	if m.Scale == 0 { // none
+	if m.Scale == 0 { // not used
 		m.Scale = 1
 	}
 	m.Normalise = k.bool("expert_weights_norm", m.Normalise)
@@ -65,7 +68,7 @@ func readMixture(k *keys, g gate, feedForward int) Mixture {
 		k.fail("key %q: found %d, wanted at most %d", k.arch+".expert_count", m.Count, maxExperts)
 	case m.Used < 1 || m.Used > m.Count:
 		k.fail("key %q: found %d, wanted 1 to the %d there are", k.arch+".expert_used_count", m.Used, m.Count)
-	case m.Gating > Late:
+	case m.Gating > SoftMaxChosen:
 		k.fail("key %q: found %d, wanted 1 (softmax), 2 (sigmoid) or 3 (softmax of the chosen)", k.arch+".expert_gating_func", m.Gating+1)
 	case m.FeedForwardLength < 1:
 		k.fail("key %q: found %d, wanted at least 1", k.arch+".expert_feed_forward_length", m.FeedForwardLength)
@@ -73,18 +76,18 @@ func readMixture(k *keys, g gate, feedForward int) Mixture {
 	return m
 }
 
-// mixture is an FFN of experts: the router chooses some for each row, they run, and their outputs are added to dst by weight;
-// before them, while they may be on their way, the one that every row uses.
+// mixture adds a mixture of experts that reads a, and adds its output to dst. The router chooses experts for each row, and their outputs are added by weight.
+// The shared expert comes before them: it runs while chosen experts may still be uploaded.
 func (p *program) mixture(dst, a Value) {
 	p.linear(Scores, a, "ffn_gate_inp")
 	route := Op{Kind: Route, Dst: Chosen, A: Scores}
 	if bias := p.prefix + "exp_probs_b.bias"; p.has(bias) {
 		route.Weight = bias
 	}
-	p.op(route)
+	p.add(route)
 	p.shared(dst, a)
-	gate := []Op{p.each(ExpertGate, a, "ffn_gate_exps")}
-	up := []Op{p.each(ExpertUp, a, "ffn_up_exps")}
+	gate := []Op{p.perExpert(ExpertGate, a, "ffn_gate_exps")}
+	up := []Op{p.perExpert(ExpertUp, a, "ffn_up_exps")}
 	act := Op{Kind: SwiGLU, Dst: ExpertGate, A: ExpertGate, B: ExpertUp}
 	if p.h.Experts.Clamped {
 		act.Kind = SwiGLUOAI
@@ -94,13 +97,13 @@ func (p *program) mixture(dst, a Value) {
 		gate = append(gate, Op{Kind: Add, Dst: ExpertGate, A: ExpertGate, B: GateBias})
 		up = append(up, Op{Kind: Add, Dst: ExpertUp, A: ExpertUp, B: UpBias})
 	}
-	ops := append(append(gate, up...), act, p.each(ExpertOut, ExpertGate, "ffn_down_exps"))
-	p.op(Op{Kind: Experts, Dst: ExpertOut, A: a, Ops: ops})
-	p.op(Op{Kind: SumExperts, Dst: dst, A: ExpertOut, B: dst})
+	ops := append(append(gate, up...), act, p.perExpert(ExpertOut, ExpertGate, "ffn_down_exps"))
+	p.add(Op{Kind: Experts, Dst: ExpertOut, A: a, Ops: ops})
+	p.add(Op{Kind: SumExperts, Dst: dst, A: ExpertOut, B: dst})
 }
 
-// shared is the expert that every row uses, added to dst. Where it has a gate, one for the row, this is on the inner values: the
-// product behind them is linear.
+// shared adds the shared expert, which reads a, and adds its output to dst. If it has a gate, one value for a row, this multiplies the inner values. The output is the
+// same, because the product after them is linear.
 func (p *program) shared(dst, a Value) {
 	if p.h.Experts.SharedLength == 0 {
 		return
@@ -111,35 +114,35 @@ func (p *program) shared(dst, a Value) {
 	}
 	p.linear(SharedGate, a, "ffn_gate_shexp")
 	p.linear(SharedUp, a, "ffn_up_shexp")
-	p.op(Op{Kind: SwiGLU, Dst: SharedGate, A: SharedGate, B: SharedUp})
+	p.add(Op{Kind: SwiGLU, Dst: SharedGate, A: SharedGate, B: SharedUp})
 	if gated {
-		p.op(Op{Kind: SigmoidMul, Dst: SharedGate, A: SharedGate, B: SharedScore})
+		p.add(Op{Kind: SigmoidMul, Dst: SharedGate, A: SharedGate, B: SharedScore})
 	}
 	p.linear(SharedOut, SharedGate, "ffn_down_shexp")
-	p.op(Op{Kind: Add, Dst: dst, A: dst, B: SharedOut})
+	p.add(Op{Kind: Add, Dst: dst, A: dst, B: SharedOut})
 }
 
-// pairBiases gathers the biases of each pair's expert, for they lie in the layer, which may have left when its experts come. The last
-// product's are added to dst by weight at once.
+// pairBiases gathers the biases of each pair's expert before the experts run: biases are in the layer's unit, which may leave VRAM before the experts arrive. It adds
+// the biases of the experts' output to dst, by weight.
 func (p *program) pairBiases(dst Value) {
 	for _, b := range []struct {
 		to    Value
 		stack string
 	}{{GateBias, "ffn_gate_exps"}, {UpBias, "ffn_up_exps"}, {ExpertOut, "ffn_down_exps"}} {
-		p.op(Op{Kind: PairRows, Dst: b.to, A: Chosen, Weight: p.prefix + b.stack + ".bias"})
+		p.add(Op{Kind: PairRows, Dst: b.to, A: Chosen, Weight: p.prefix + b.stack + ".bias"})
 	}
-	p.op(Op{Kind: SumExperts, Dst: dst, A: ExpertOut, B: dst})
+	p.add(Op{Kind: SumExperts, Dst: dst, A: ExpertOut, B: dst})
 }
 
-// each is a product with the weights of each pair's own expert.
-func (p *program) each(dst, a Value, stack string) Op {
+// perExpert is the product of a and the weights of each pair's own expert. stack is the name of the tensor with the weights of all experts.
+func (p *program) perExpert(dst, a Value, stack string) Op {
 	return Op{Kind: MulMatID, Dst: dst, A: a, Weight: p.prefix + stack + ".weight"}
 }
 
-// PerPair reports whether a row of v has a part for each of its experts, side by side.
+// PerPair reports whether a row of v has a part for each expert that the row uses.
 func (v Value) PerPair() bool { return v >= ExpertGate && v <= UpBias }
 
-// PairWidth is the number of values that a row of v holds for each expert, or at all where it isn't [Value.PerPair].
+// PairWidth is the number of values that a row of v has for each expert that it uses. If v is not [Value.PerPair], it is [Hyper.Width].
 func (h *Hyper) PairWidth(v Value) int {
 	if v.PerPair() {
 		return h.Width(v) / max(1, h.Experts.Used)
@@ -147,13 +150,13 @@ func (h *Hyper) PairWidth(v Value) int {
 	return h.Width(v)
 }
 
-// mixtureWidth is Width of what only a mixture of experts has.
+// mixtureWidth is [Hyper.Width] of the values that only a mixture of experts has.
 func (h *Hyper) mixtureWidth(v Value) int {
 	m := &h.Experts
 	switch v {
 	case Scores:
 		return m.Count
-	case Chosen, Share, Pairs:
+	case Chosen, ChosenWeights, Pairs:
 		return m.Used
 	case ExpertGate, ExpertUp:
 		return m.Used * m.FeedForwardLength

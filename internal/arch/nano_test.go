@@ -84,11 +84,11 @@ func TestReadRefusesMixtures(t *testing.T) {
 func TestReadMixtures(t *testing.T) {
 	for name, want := range map[string]arch.Mixture{
 		"qwen2moe-nano":       {Count: 6, Used: 2, FeedForwardLength: 32, Scale: 1, SharedLength: 96},
-		"glm4moe-nano":        {Count: 8, Used: 3, FeedForwardLength: 32, Gating: arch.Sigmoid, Normalise: true, Scale: 2.5, Dense: 1, SharedLength: 32},
-		"gpt-oss-nano":        {Count: 5, Used: 2, FeedForwardLength: 32, Gating: arch.Late, Scale: 1, Biased: true, Clamped: true},
-		"deepseek2-lite-nano": {Count: 8, Used: 2, FeedForwardLength: 32, Scale: 4, Groups: 4, GroupsUsed: 2, GroupBest: 1, Dense: 1, SharedLength: 64},
+		"glm4moe-nano":        {Count: 8, Used: 3, FeedForwardLength: 32, Gating: arch.Sigmoid, Normalise: true, Scale: 2.5, LeadingDense: 1, SharedLength: 32},
+		"gpt-oss-nano":        {Count: 5, Used: 2, FeedForwardLength: 32, Gating: arch.SoftMaxChosen, Scale: 1, Biased: true, Clamped: true},
+		"deepseek2-lite-nano": {Count: 8, Used: 2, FeedForwardLength: 32, Scale: 4, Groups: 4, GroupsUsed: 2, GroupBest: 1, LeadingDense: 1, SharedLength: 64},
 		"deepseek3-nano": {Count: 12, Used: 3, FeedForwardLength: 32, Gating: arch.Sigmoid, Normalise: true, Scale: 2.5, Groups: 4, GroupsUsed: 2, GroupBest: 2,
-			Dense: 1, SharedLength: 32},
+			LeadingDense: 1, SharedLength: 32},
 		"qwen3next-nano": {Count: 6, Used: 2, FeedForwardLength: 32, Normalise: true, Scale: 1, SharedLength: 32},
 	} {
 		h, err := arch.Read(nano(t, name))
@@ -107,17 +107,17 @@ func TestStateLayers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := arch.DeltaNet{Heads: 4, KeyHeads: 2, Head: 32, Taps: 4, Period: 4, Tiled: true}
-	if h.Net != want || h.Net.Channels() != 256 || h.BlockCount != 4 {
-		t.Errorf("got %+v of %d channels, %d layers; want %+v", h.Net, h.Net.Channels(), h.BlockCount, want)
+	want := arch.DeltaNet{Heads: 4, KeyHeads: 2, HeadLength: 32, Taps: 4, Period: 4, Tiled: true}
+	if h.Delta != want || h.Delta.Channels() != 256 || h.BlockCount != 4 {
+		t.Errorf("got %+v of %d channels, %d layers; want %+v", h.Delta, h.Delta.Channels(), h.BlockCount, want)
 	}
 	for l, recurrent := range []bool{true, true, true, false, true, true, true, false} {
 		if h.Recurrent(l) != recurrent || h.CacheLayer(l) != l/4 || h.StateLayer(l) != l-l/4 {
 			t.Errorf("layer %d: recurrent %v, cache layer %d, state layer %d", l, h.Recurrent(l), h.CacheLayer(l), h.StateLayer(l))
 		}
 	}
-	if h.Net.ConvBytes() != 3*256*4 || h.Net.NetBytes() != 4*32*32*4 || h.StateBytes() != 3*(3*256*4+4*32*32*4) {
-		t.Errorf("a layer's state has %d and %d bytes, all %d", h.Net.ConvBytes(), h.Net.NetBytes(), h.StateBytes())
+	if h.Delta.ConvBytes() != 3*256*4 || h.Delta.HeadsBytes() != 4*32*32*4 || h.StateBytes() != 3*(3*256*4+4*32*32*4) {
+		t.Errorf("a layer's state has %d and %d bytes, all %d", h.Delta.ConvBytes(), h.Delta.HeadsBytes(), h.StateBytes())
 	}
 	dense, err := arch.Read(nano(t, "gpt-oss-nano"))
 	if err != nil {

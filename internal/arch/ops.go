@@ -1,125 +1,126 @@
 package arch
 
-// Value names an activation of a step, shape (N, width), float32.
+// Value names an activation of a step, shape (N, width), float32 unless its comment says otherwise.
 type Value int
 
-// The activations of a layer. Only X, the residual stream, is handed on to the next.
+// The activations of a layer. Only X, the residual stream, goes on to the next layer.
 const (
-	None  Value = iota // an operation has no such operand
-	Cache              // the layer's keys and values of all positions; no activation
+	None  Value = iota // the operation has no such operand
+	Cache              // the layer's keys and values in the KV cache, of all positions; not an activation
 	X                  // (N, D) residual stream
-	Norm               // (N, D) normalised X, then the branch that is added to X
-	Q                  // (N, H*Dk)
-	K                  // (N, Hkv*Dk)
-	V                  // (N, Hkv*Dv)
-	Att                // (N, H*Dv)
-	Gate               // (N, F)
-	Up                 // (N, F)
+	Norm               // (N, D) normalised X, then the output of attention or FFN before it is added to X
+	Q                  // (N, H*Dk) queries
+	K                  // (N, Hkv*Dk) keys
+	V                  // (N, Hkv*Dv) values
+	Att                // (N, H*Dv) output of attention
+	Gate               // (N, F) gate of the FFN, then its SwiGLU
+	Up                 // (N, F) the FFN's other product
 
-	// Of a mixture of experts; a pair is a row and one of its experts.
-	Scores     // (N, E) the router's
-	Chosen     // (N, K) uint32 experts, the best first
-	Share      // (N, K) their weights
-	Pairs      // (N, K) uint32 pairs, by expert
-	ExpertGate // (N, K, F)
-	ExpertUp   // (N, K, F)
-	ExpertOut  // (N, K, D)
-	GateBias   // (N, K, F)
-	UpBias     // (N, K, F)
+	// Of a mixture of experts. A pair is a row and one of its chosen experts.
+	Scores        // (N, E) the router's scores
+	Chosen        // (N, K) uint32 ids of the chosen experts, the best first
+	ChosenWeights // (N, K) weights of the chosen experts' outputs
+	Pairs         // (N, K) uint32 pairs, ordered by expert
+	ExpertGate    // (N, K, F) gate of each pair's expert, then its SwiGLU
+	ExpertUp      // (N, K, F) the other product of each pair's expert
+	ExpertOut     // (N, K, D) output of each pair's expert
+	GateBias      // (N, K, F) bias of ExpertGate
+	UpBias        // (N, K, F) bias of ExpertUp
 
-	// Of the expert that every row uses.
-	SharedGate  // (N, Fs)
-	SharedUp    // (N, Fs)
-	SharedScore // (N, 1)
-	SharedOut   // (N, D)
+	// Of the shared expert, which every row uses.
+	SharedGate  // (N, Fs) gate, then its SwiGLU
+	SharedUp    // (N, Fs) the other product
+	SharedScore // (N, 1) score of the row, which gates the expert's output
+	SharedOut   // (N, D) output
 
 	// Of latent attention.
-	QueryLatent // (N, Rq)
-	LatentQ     // (N, H*Dk) queries of the cache's keys
-	HeadOut     // (N, H*Dv of a head)
+	QueryLatent // (N, Rq) latent that queries are computed from
+	LatentQ     // (N, H*Dk) queries of the keys in the cache, which are latents
+	HeadOut     // (N, H*Dv of a head) output of attention, computed from latents
 
-	// Of gated attention: each head's query, then its gate.
-	QueryGate // (N, H*2*Dk)
+	// Of gated attention.
+	QueryGate // (N, H*2*Dk) for each head its query, then its gate
 
 	// Of gated delta nets.
-	NetIn    // (N, 2*Hk*Dn + Hn*Dn) queries, keys, values
-	NetMixed // the same after the convolution
-	NetGate  // (N, Hn*Dn)
-	Beta     // (N, Hn), or (N, 2*Hn) with the alphas
-	Alpha    // (N, Hn), or none
-	NetOut   // (N, Hn*Dn)
-	NumValues
+	DeltaIn    // (N, 2*Hk*Dn + Hn*Dn) queries, keys, values
+	DeltaMixed // (N, 2*Hk*Dn + Hn*Dn) DeltaIn after the convolution
+	DeltaGate  // (N, Hn*Dn) gate of the output
+	Beta       // (N, Hn) betas, or (N, 2*Hn) betas and alphas
+	Alpha      // (N, Hn) alphas, or width 0 if they are in Beta
+	DeltaOut   // (N, Hn*Dn) output
+	NumValues  // number of values
 )
 
-// Kind is what an [Op] does.
+// Kind is what an [Op] computes.
 type Kind int
 
 // The operations of a layer; each is a kernel of package shaders.
 const (
-	RMSNorm   Kind = iota // Dst = A / rms(A) * Weight, over rows of Cols
+	RMSNorm   Kind = iota // Dst = A / rms(A) * Weight, over groups of Cols values
 	MulMat                // Dst = A · Weightᵀ
 	Bias                  // Dst = Dst + Weight, for each row
-	RopeTurn              // Dst is turned in place, Heads heads of Cols values, from value Off of each on
-	KVAppend              // A and B, keys and values, are written to the cache
-	Attention             // Dst = attention of A over the cache; Weight: attention sinks, one score for each head
+	RopeHeads             // Dst is rotated in place by rope: Heads heads of Cols values each, from value Off of each head on
+	KVAppend              // A and B, keys and values, are written to the KV cache
+	Attention             // Dst = attention of the queries A over the KV cache; Weight: attention sinks, one score for each head
 	SwiGLU                // Dst = silu(A) * B
 	Add                   // Dst = A + B
 
 	// Of a mixture of experts.
-	Route      // Chosen and Share are the experts with the best scores A, and their weights
-	Experts    // Ops, for each pair with the weights of its expert
-	MulMatID   // Dst = A · Wᵀ of each pair's expert, in the Ops of Experts
-	SumExperts // Dst = B + the pairs of A by their Share, summed up
-	PairRows   // Dst = for each pair, the row of Weight that is its expert's
+	Route      // Chosen and ChosenWeights are the experts with the best scores A, and their weights; Weight: a bias of the scores
+	Experts    // Ops are computed for each pair with the weights of the pair's expert
+	MulMatID   // in the Ops of Experts: Dst = A · Wᵀ, W the matrix Weight of each pair's expert
+	SumExperts // Dst = B + the sum of the row's pairs of A, by ChosenWeights
+	PairRows   // Dst = for each pair, the row of Weight that belongs to the pair's expert
 	SwiGLUOAI  // Dst = silu(1.702*A)/1.702 * (B + 1), A and B clamped to 7
-	SigmoidMul // Dst = A * sigmoid(B), B as wide as A or one for a row; of Heads heads of B, from value Off of each on
+	SigmoidMul // Dst = A * sigmoid(B); B is as wide as A, or one value for a row; with Heads, B is value Off and on of each head of B
 
 	// Of a state, which goes on from row to row.
 	SSMConv       // Dst = silu of the convolution of A
-	GatedDeltaNet // Dst = what the states give A's queries once its keys have written; betas in B, alphas in Alpha or B
+	GatedDeltaNet // Dst = what the states give A's queries after A's keys and values are written to them; betas in B, alphas in Alpha or B
 
 	// Of heads, each of which has an equal part of a row.
-	HeadMulMat // Rows values of each of Dst = the first Cols values of each of A · its matrix of Weight
-	HeadCopy   // Cols values of each of Dst, from Off on, = those of A, from OffA on
+	HeadMulMat // for each head: Rows values of Dst = the first Cols values of A · the head's matrix of Weight
+	HeadCopy   // for each head: Cols values of Dst, from value Off on = Cols values of A, from value OffA on
 
-	KeepAsked // from here on there are no rows but those that want logits, with these Values
+	KeepLogitRows // the rows whose logits are wanted, the logit rows, are gathered from Values; later operations see only these rows
 
-	// What [Fuse] makes of them; Ops are the operations themselves.
-	Siblings       // products of A, up to three
-	Gated          // Dst = silu(first product of A) * second
-	Added          // Dst = product of A, + B
-	TurnedAppend   // Q and K are turned, K and V written to the cache
-	TurnedProducts // Siblings Q, K and V of A, then TurnedAppend, which are its Ops
-	NormedRoute    // Dst = A normalised; Chosen and Share as of Route, by its product with a router, which is not kept
-	NormedAppend   // norms of the heads of Q and of K, then TurnedAppend, which are its Ops
+	// Fused operations that [Fuse] makes; their Ops are the operations that they replace.
+	Siblings          // two or three products of A
+	Gated             // Dst = silu(first product of A) * second product of A
+	Added             // Dst = product of A, + B
+	RopedAppend       // rope of Q and K, then KVAppend
+	RopedProducts     // Siblings Q, K and V of A, then RopedAppend: both are its Ops
+	NormedRoute       // Dst = A normalised; then Route by the router's product of Dst, which is not written to Scores
+	NormedRopedAppend // norms of the heads of Q and of K, then RopedAppend: all three are its Ops
 )
 
-// Op is one operation of a layer. Ops run in order; each sees what those before it
+// Op is one operation of a layer. Ops run in order; each sees what earlier ones
 // wrote.
 type Op struct {
-	Kind            Kind
-	Dst             Value
-	A, B            Value
-	Weight          string // tensor name, "" where the operation has none
-	Weight2         string // another one
-	Heads           int    // RopeTurn, HeadMulMat, HeadCopy; RMSNorm over heads
-	Rows, Off, OffA int    // Rows: HeadMulMat; Off: RopeTurn, SigmoidMul, HeadCopy; OffA: HeadCopy
-	Window          int    // Attention: positions that are seen, the own one with them; 0: all
-	Cols            int    // width of what the operation works on
-
-	Values     []Value // of KeepAsked
-	Ops        []Op    // of Experts, and of one that Fuse has made: what it stands for, in order
-	Multiplied bool    // of an RMSNorm that Fuse has seen: a MulMat reads Dst before it is written anew
+	Kind       Kind    // what the operation computes, by the fields below
+	Dst        Value   // the value that the operation writes
+	A, B       Value   // operands
+	Weight     string  // name of the tensor that the operation reads; "": none
+	Weight2    string  // name of a second tensor, of GatedDeltaNet; "": none
+	Heads      int     // number of heads of Dst, or of B for SigmoidMul, where the operation works on heads
+	Cols       int     // number of values of a head or row that the operation reads
+	Rows       int     // number of values of a head that HeadMulMat writes
+	Off        int     // first value of a head that RopeHeads or HeadCopy writes, or that SigmoidMul reads of B
+	OffA       int     // first value of a head of A that HeadCopy reads
+	Window     int     // number of positions that Attention sees, the row's own included; 0: all
+	Values     []Value // values that KeepLogitRows keeps
+	Ops        []Op    // operations of Experts, and those that a fused operation replaces, in order
+	Multiplied bool    // set by Fuse for an RMSNorm: a MulMat reads Dst before it is written again
 }
 
-// Width is the number of float32 values a row of v holds.
+// Width is the number of values in a row of v; 0: the model has no such value.
 func (h *Hyper) Width(v Value) int {
 	switch v {
 	case None, Cache:
 		return 0
 	case Q:
 		if h.Latent.Rank > 0 {
-			return h.HeadCount * h.Latent.Key
+			return h.HeadCount * h.Latent.KeyLength
 		}
 		return h.HeadCount * h.KeyLength
 	case K:
@@ -132,14 +133,14 @@ func (h *Hyper) Width(v Value) int {
 	case Att:
 		return h.HeadCount * h.ValueLength
 	case Gate, Up:
-		if h.Experts.Count > 0 && h.Experts.Dense == 0 {
+		if h.Experts.Count > 0 && h.Experts.LeadingDense == 0 {
 			return 0 // the experts have their own
 		}
 		return h.FeedForwardLength
 	}
 	switch {
-	case v >= NetIn:
-		return h.Net.width(v)
+	case v >= DeltaIn:
+		return h.Delta.width(v)
 	case v == QueryGate:
 		if h.GatedQuery {
 			return 2 * h.HeadCount * h.KeyLength
@@ -154,23 +155,25 @@ func (h *Hyper) Width(v Value) int {
 	return h.EmbeddingLength
 }
 
-// program collects ops so that a forward pass reads top to bottom.
+// program collects the operations of a layer, so that code that calls its methods reads like a forward pass.
 type program struct {
 	h      *Hyper
-	prefix string
-	has    func(name string) bool
-	ops    []Op
+	prefix string                 // of the names of the layer's tensors, blk.N.
+	has    func(name string) bool // reports whether the file holds a tensor
+	ops    []Op                   // the operations so far
 }
 
+// norm adds an RMS norm of the rows of a.
 func (p *program) norm(dst, a Value, weight string) {
 	p.ops = append(p.ops, Op{Kind: RMSNorm, Dst: dst, A: a, Weight: p.prefix + weight + ".weight", Heads: 1, Cols: p.h.Width(a)})
 }
 
+// headNorm adds an RMS norm of each head of v, in place.
 func (p *program) headNorm(v Value, weight string, heads, headDim int) {
 	p.ops = append(p.ops, Op{Kind: RMSNorm, Dst: v, A: v, Weight: p.prefix + weight + ".weight", Heads: heads, Cols: headDim})
 }
 
-// linear multiplies by a weight and adds its bias where the file has one.
+// linear adds the product of a and a weight, and the weight's bias if the file has one.
 func (p *program) linear(dst, a Value, weight string) {
 	name := p.prefix + weight
 	p.ops = append(p.ops, Op{Kind: MulMat, Dst: dst, A: a, Weight: name + ".weight"})
@@ -179,8 +182,10 @@ func (p *program) linear(dst, a Value, weight string) {
 	}
 }
 
+// rope adds rope of the heads of v, in place.
 func (p *program) rope(v Value, heads int) {
-	p.ops = append(p.ops, Op{Kind: RopeTurn, Dst: v, Heads: heads, Cols: p.h.KeyLength})
+	p.ops = append(p.ops, Op{Kind: RopeHeads, Dst: v, Heads: heads, Cols: p.h.KeyLength})
 }
 
-func (p *program) op(o Op) { p.ops = append(p.ops, o) }
+// add adds an operation.
+func (p *program) add(o Op) { p.ops = append(p.ops, o) }

@@ -5,20 +5,24 @@ import (
 	"math"
 )
 
-// Rope says how positions turn query and key heads.
+// Rope is the hyperparameters of rotary position embedding: how positions rotate pairs of values of query and key heads.
 type Rope struct {
-	Dim     int       // Dr: values of a head that turn
-	Neox    bool      // pairs (i, i+Dr/2); else (2i, 2i+1)
+	Dim     int       // Dr: number of values of a head that are rotated
+	Neox    bool      // pairs are (i, i+Dr/2); if not, (2i, 2i+1)
 	Base    float64   // θ: rope.freq_base
 	Scale   float64   // 1/factor of linear or YaRN scaling; 1: none
-	Factors []float32 // (Dr/2) divides each frequency (Llama 3's rope_freqs); nil: none
+	Factors []float32 // (Dr/2) divisor of each frequency (Llama 3's rope_freqs); nil: none
 
-	// YaRN (Peng et al. 2023, arXiv:2309.00071): ExtFactor 0 turns it off.
-	ExtFactor, AttnFactor, BetaFast, BetaSlow float64
-	OrigContext                               int
-	Exact                                     bool // the range between is not rounded to whole pairs
+	// YaRN (Peng et al. 2023, arXiv:2309.00071), by the paper's names.
+	ExtFactor   float64 // share of the extrapolated frequency in the blend; 0: YaRN is off
+	AttnFactor  float64 // factor of the rotated values
+	BetaFast    float64 // pairs that turn more often within OrigContext keep their frequency
+	BetaSlow    float64 // pairs that turn less often within OrigContext are interpolated
+	OrigContext int     // tokens that the model was trained to hold before YaRN
+	Exact       bool    // the range of blended pairs is not rounded to whole pairs
 }
 
+// readRope reads the keys of rope.
 func readRope(k *keys, keyLength, contextLength int, neox bool) Rope {
 	r := Rope{
 		Dim: k.int("rope.dimension_count", keyLength), Neox: neox,
@@ -39,7 +43,7 @@ func readRope(k *keys, keyLength, contextLength int, neox bool) Rope {
 	case "none":
 		factor = 1
 	case "yarn":
-		if r.ExtFactor = ext; ext < 0 { // not said
+		if r.ExtFactor = ext; ext < 0 { // the file leaves the choice to us
 			r.ExtFactor = 1
 		}
 		if r.OrigContext < 1 {
@@ -55,8 +59,8 @@ func readRope(k *keys, keyLength, contextLength int, neox bool) Rope {
 	return r
 }
 
-// Freqs returns the angle per position of each pair, shape (Dr/2), and the factor
-// on the rotated values (YaRN's attention temperature; 1 without it).
+// Freqs returns the frequency of each pair, the angle by which one position rotates it, shape (Dr/2), and the factor
+// of the rotated values (YaRN's attention temperature; 1 without YaRN).
 func (r *Rope) Freqs() (freqs []float64, mscale float64) {
 	freqs = make([]float64, r.Dim/2)
 	mscale = r.AttnFactor
@@ -80,8 +84,8 @@ func (r *Rope) Freqs() (freqs []float64, mscale float64) {
 	return freqs, mscale
 }
 
-// yarnRange returns the pairs between which YaRN blends: below low a pair turns
-// often enough within the original context to be left alone, above high it is
+// yarnRange returns the range of pairs for which YaRN blends two frequencies. Pairs below low turn
+// so often within the original context that they keep their frequency; pairs above high are
 // interpolated (YaRN paper, section 3.2).
 func (r *Rope) yarnRange() (low, high float64) {
 	pair := func(turns float64) float64 {
@@ -94,8 +98,8 @@ func (r *Rope) yarnRange() (low, high float64) {
 	return max(0, low), min(float64(r.Dim-1), high)
 }
 
-// Table fills dst, shape (N, Dr/2, 2), with the cosine and sine of every pair at
-// each position, computed in float64: GPU sines lose precision at large angles.
+// Table fills dst, shape (N, Dr/2, 2), with the cosine and sine of each pair's angle at
+// each position. It computes in float64: sines of a GPU lose precision at large angles.
 func (r *Rope) Table(dst []float32, freqs []float64, mscale float64, positions []int) error {
 	if len(dst) != len(positions)*len(freqs)*2 {
 		return fmt.Errorf("fill rope table: found room for %d values, wanted %d", len(dst), len(positions)*len(freqs)*2)

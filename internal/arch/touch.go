@@ -2,22 +2,22 @@ package arch
 
 import "slices"
 
-// Reads lists the values that an operation reads. What the Ops of Experts, or of a fused operation, hand to each other is not among them.
+// Reads lists the values that an operation reads, without those that its own Ops write before they read them.
 func (o *Op) Reads() []Value {
 	switch o.Kind {
-	case Bias, RopeTurn:
+	case Bias, RopeHeads:
 		return []Value{o.Dst}
 	case MulMatID:
 		return []Value{o.A, Chosen}
 	case SumExperts:
-		return present(o.A, o.B, Share)
+		return present(o.A, o.B, ChosenWeights)
 	case GatedDeltaNet:
 		return present(o.A, o.B, Alpha)
 	case Attention:
 		return []Value{o.A, Cache}
-	case TurnedAppend, NormedAppend:
+	case RopedAppend, NormedRopedAppend:
 		return []Value{Q, K, V}
-	case KeepAsked:
+	case KeepLogitRows:
 		return o.Values
 	case Experts:
 		var reads, written []Value
@@ -34,19 +34,19 @@ func (o *Op) Reads() []Value {
 	return present(o.A, o.B)
 }
 
-// Writes lists the values that an operation writes, less those of a fused one that nothing reads behind it.
+// Writes lists the values that an operation writes and that later operations may read.
 func (o *Op) Writes() []Value {
 	switch o.Kind {
-	case KeepAsked:
+	case KeepLogitRows:
 		return nil
 	case KVAppend:
 		return []Value{Cache}
-	case TurnedAppend, NormedAppend, TurnedProducts:
+	case RopedAppend, NormedRopedAppend, RopedProducts:
 		return []Value{Q, Cache}
 	case Route:
-		return []Value{Chosen, Share}
+		return []Value{Chosen, ChosenWeights}
 	case NormedRoute:
-		return []Value{o.Dst, Chosen, Share}
+		return []Value{o.Dst, Chosen, ChosenWeights}
 	case Siblings, Experts:
 		var writes []Value
 		for i := range o.Ops {
@@ -57,7 +57,7 @@ func (o *Op) Writes() []Value {
 	return present(o.Dst)
 }
 
-// present are the values that are not None, each once.
+// present lists values without None and without repetitions.
 func present(values ...Value) (list []Value) {
 	for _, v := range values {
 		if v != None && !slices.Contains(list, v) {

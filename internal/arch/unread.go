@@ -9,12 +9,12 @@ import (
 	"leat/decompose/pack"
 )
 
-// UnreadError says that a file has tensors that no operation of its architecture reads: leat would compute
-// something else than the model's authors did.
+// UnreadError says that a file has tensors that no operation of its architecture reads: leat's logits would not be
+// those of the model.
 type UnreadError struct {
 	Path, Architecture string
-	Names              []string // all of them, in the order of the units
-	hint               string
+	Names              []string // names of all such tensors, in the order of the units
+	hint               string   // what is probably wrong with the file
 }
 
 func (e *UnreadError) Error() string {
@@ -29,19 +29,18 @@ func (e *UnreadError) Error() string {
 	return fmt.Sprintf("bind %s: found %d tensors that no operation of %s reads: %s", e.Path, len(e.Names), e.Architecture, names)
 }
 
-// Hint says what is probably the matter.
+// Hint says what is probably wrong with the file.
 func (e *UnreadError) Hint() string { return e.hint }
 
 // Unwrap makes errors.Is(err, errors.ErrUnsupported) true.
 func (e *UnreadError) Unwrap() error { return errors.ErrUnsupported }
 
-// checkUnread refuses a model with tensors that are not read, except for those that have no part in the logits:
-//   - layers that predict further tokens (multi-token prediction): nextn_predict_layers counts them, and they hold a tensor
-//     nextn.*. They come after the last layer; a note says that they are not used.
+// checkUnread refuses a model with tensors that no operation reads. It accepts tensors of layers that predict further tokens (multi-token
+// prediction), which have no part in the logits, and notes that they are not used.
 func (b *binding) checkUnread() error {
 	h, m := b.h, b.m
 	e := &UnreadError{Path: m.Path, Architecture: h.Architecture}
-	predicting := b.predictingLayers()
+	predicting := b.predictionLayers()
 	beyond, unused := -1, 0
 	for i := range m.Units {
 		u := &m.Units[i]
@@ -70,13 +69,14 @@ func (b *binding) checkUnread() error {
 	return nil
 }
 
-// predictingLayers are those that nextn_predict_layers counts and that are what it says.
-func (b *binding) predictingLayers() []int {
+// predictionLayers lists the numbers of the layers that predict further tokens: those that nextn_predict_layers counts after the last layer, if they hold
+// a tensor nextn.*.
+func (b *binding) predictionLayers() []int {
 	h, m := b.h, b.m
 	var layers []int
 	for i := range m.Units {
 		u := &m.Units[i]
-		if u.Kind != pack.Layer || u.Layer < h.BlockCount || u.Layer >= h.BlockCount+h.predicting {
+		if u.Kind != pack.Layer || u.Layer < h.BlockCount || u.Layer >= h.BlockCount+h.predictionLayers {
 			continue
 		}
 		prefix := fmt.Sprintf("blk.%d.nextn.", u.Layer)
@@ -87,6 +87,7 @@ func (b *binding) predictingLayers() []int {
 	return layers
 }
 
+// unreadHint says what is probably wrong with a file that has tensors of these names, the last of them in this layer.
 func (b *binding) unreadHint(names []string, layer int) string {
 	scale := func(name string) bool {
 		return strings.HasSuffix(name, ".scale") || strings.HasSuffix(name, ".input_scale")
@@ -94,7 +95,7 @@ func (b *binding) unreadHint(names []string, layer int) string {
 	switch {
 	case layer >= b.h.BlockCount:
 		return fmt.Sprintf("%s.block_count gives the model %d layers, blk.0 to blk.%d; the file has tensors of blk.%d: convert the model again, or correct that key",
-			b.h.Architecture, b.h.BlockCount+b.h.predicting, b.h.BlockCount+b.h.predicting-1, layer)
+			b.h.Architecture, b.h.BlockCount+b.h.predictionLayers, b.h.BlockCount+b.h.predictionLayers-1, layer)
 	case slices.ContainsFunc(names, scale):
 		return "leat applies no scales that stand beside their weights: take a file of another quantization"
 	}

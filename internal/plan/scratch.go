@@ -16,7 +16,7 @@ type Scratch struct {
 	Inputs
 
 	Values      [arch.NumValues]Region // activations, (N, width) float32
-	LogitValues [arch.NumValues]Region // activations after [arch.KeepAsked]: (LogitRows, width) float32 for its Values, as Values for all others
+	LogitValues [arch.NumValues]Region // activations after [arch.KeepLogitRows]: (LogitRows, width) float32 for its Values, as Values for all others
 	Head        Region                 // (LogitRows, D) float32: X, normalised for the head
 	Logits      Region                 // (LogitRows, V) float32
 	Argmax      Region                 // (LogitRows) uint32: the id with the greatest logit

@@ -12,7 +12,7 @@ type sizing struct {
 	h       *arch.Hyper
 	m       *pack.Model
 	budget  Budget       // completed by defaults
-	kept    []arch.Value // values that logit rows go on with in the last layer, see [arch.KeepAsked]
+	kept    []arch.Value // values that logit rows go on with in the last layer, see [arch.KeepLogitRows]
 	experts *Experts     // the fewest slots that experts can share; nil: no experts share slots
 	units   []Unit       // the units whose tier is to be chosen, in order of execution
 	norm    pack.Unit    // the final norm, always resident

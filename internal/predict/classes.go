@@ -90,7 +90,7 @@ func RehearsalKey(h *arch.Hyper, m *pack.Model, kvType gguf.Type) string {
 	}
 	slices.Sort(classes)
 	fmt.Fprintln(f, classes)
-	fmt.Fprintln(f, h.Window, h.Net, h.Latent)
+	fmt.Fprintln(f, h.Window, h.Delta, h.Latent)
 	fmt.Fprintln(f, h.Architecture, h.EmbeddingLength, h.FeedForwardLength, h.HeadCount, h.HeadCountKV, h.KeyLength, h.ValueLength, h.VocabSize, h.Rope.Dim, kvType, h.Experts.Count, h.Experts.Used)
 	for _, name := range []string{arch.TokenEmbd, h.Head()} {
 		if t, _, ok := m.Tensor(name); ok {

@@ -94,7 +94,7 @@ func (m *costModel) addWaits(ops []arch.Op, at map[string]int, count func(l *uni
 				unit = n
 			}
 		}
-		if unit < 0 || ops[i].Kind == arch.KeepAsked { // KeepAsked is in one layer only, in steps of many rows: not counted
+		if unit < 0 || ops[i].Kind == arch.KeepLogitRows { // KeepLogitRows is in one layer only, in steps of many rows: not counted
 			continue
 		}
 		kernels := ops[i : i+1]
@@ -143,7 +143,7 @@ func (l *unitLoad) addKind(kind arch.Kind) {
 	switch kind {
 	case arch.Route:
 		l.routes = true
-	case arch.TurnedProducts:
+	case arch.RopedProducts:
 		l.ropes = true
 	case arch.Attention:
 		l.attention = true
@@ -199,11 +199,11 @@ func bytesOf(ts []pack.Tensor) (n float64) {
 	return n
 }
 
-// everyRowMatrices names the matrices that the last layer multiplies by every row of a step: those before arch.KeepAsked in its ops.
+// everyRowMatrices names the matrices that the last layer multiplies by every row of a step: those before arch.KeepLogitRows in its ops.
 func everyRowMatrices(ops []arch.Op) map[string]bool {
 	names := map[string]bool{}
 	for _, o := range ops {
-		if o.Kind == arch.KeepAsked {
+		if o.Kind == arch.KeepLogitRows {
 			break
 		}
 		for _, name := range o.Weights() {

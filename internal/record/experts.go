@@ -22,7 +22,7 @@ func route(f *Frame, o *arch.Op) error {
 func routeArgs(f *Frame, scores, bias uint64) shaders.TopKMoEArgs {
 	x := &f.Hyper.Experts
 	a := shaders.TopKMoEArgs{
-		X: scores, Bias: bias, IDs: f.value(arch.Chosen), Weights: f.value(arch.Share),
+		X: scores, Bias: bias, IDs: f.value(arch.Chosen), Weights: f.value(arch.ChosenWeights),
 		Rows: f.n(), Experts: uint32(x.Count), Used: uint32(x.Used), Gating: uint32(x.Gating), Scale: x.Scale,
 		Groups: uint32(x.Groups), GroupsUsed: uint32(x.GroupsUsed), GroupBest: uint32(x.GroupBest),
 	}
@@ -222,7 +222,7 @@ func pairRows(f *Frame, o *arch.Op) error {
 func sumExperts(f *Frame, o *arch.Op) error {
 	d := f.width(o.Dst)
 	return kernels.SumExperts(f.Rec, shaders.SumExpertsArgs{
-		Y: f.value(o.A), Weights: f.value(arch.Share), Residual: f.value(o.B), Dst: f.value(o.Dst),
+		Y: f.value(o.A), Weights: f.value(arch.ChosenWeights), Residual: f.value(o.B), Dst: f.value(o.Dst),
 		Rows: f.n(), Used: uint32(f.Hyper.Experts.Used), Cols: d, DstStride: d,
 	})
 }

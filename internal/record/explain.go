@@ -78,7 +78,7 @@ func (e *explainer) role(k *kernels.Kernels, rows Rows) error {
 func (e *explainer) op(o *arch.Op) error {
 	f := &e.frame
 	switch o.Kind {
-	case arch.KeepAsked:
+	case arch.KeepLogitRows:
 		return nil
 	case arch.Experts:
 		x := e.model.Hyper.Experts
@@ -160,7 +160,7 @@ func (e *explainer) name(o *arch.Op) {
 	case o.Kind == arch.Attention:
 		names = []string{"attention"}
 	case len(names) > 0:
-	case o.Kind == arch.TurnedAppend:
+	case o.Kind == arch.RopedAppend:
 		names = []string{"rope"}
 	case o.Kind == arch.SwiGLU:
 		names = []string{"swiglu"}

@@ -38,7 +38,7 @@ type Frame struct {
 	Lookup  Lookup
 }
 
-// Hand is the rows that a step computes at some point: all of its rows, or from [arch.KeepAsked] of the last layer on only those whose logits
+// Hand is the rows that a step computes at some point: all of its rows, or from [arch.KeepLogitRows] of the last layer on only those whose logits
 // are needed.
 type Hand struct {
 	Spans []Rows // in order
@@ -58,7 +58,7 @@ type Rows struct {
 type Batch struct {
 	Sequences int  // number of distinct sequences
 	MaxPages  int  // row length of the page table
-	Keeps     bool // from [arch.KeepAsked] of the last layer on, the step computes only the rows whose logits are needed
+	Keeps     bool // from [arch.KeepLogitRows] of the last layer on, the step computes only the rows whose logits are needed
 }
 
 // ExpertTable is a table in device memory with the addresses of the layer's expert matrices: (matrices, experts) uint64. Its matrices are in
@@ -75,18 +75,18 @@ type Lookup struct {
 	Address uint64 // of the table; 0: no router does so
 }
 
-// kinds has, by kind, the function that records an operation. [arch.Experts] and [arch.KeepAsked] have none: the caller that runs the step
+// kinds has, by kind, the function that records an operation. [arch.Experts] and [arch.KeepLogitRows] have none: the caller that runs the step
 // handles them.
 var kinds map[arch.Kind]func(*Frame, *arch.Op) error
 
 func init() { // fused operations record others: a literal would refer to itself
 	kinds = map[arch.Kind]func(*Frame, *arch.Op) error{
-		arch.RMSNorm: rmsNorm, arch.MulMat: mulMat, arch.Bias: bias, arch.RopeTurn: ropeTurn, arch.KVAppend: kvAppend,
+		arch.RMSNorm: rmsNorm, arch.MulMat: mulMat, arch.Bias: bias, arch.RopeHeads: ropeHeads, arch.KVAppend: kvAppend,
 		arch.Attention: attention, arch.SwiGLU: swiGLU, arch.Add: add,
 		arch.Route: route, arch.SumExperts: sumExperts, arch.PairRows: pairRows, arch.SigmoidMul: sigmoidMul,
 		arch.SSMConv: ssmConv, arch.GatedDeltaNet: gatedDeltaNet, arch.HeadMulMat: headMulMat, arch.HeadCopy: headCopy,
-		arch.Siblings: orEach(siblings), arch.Gated: orEach(gated), arch.Added: orEach(added), arch.TurnedProducts: orEach(turnedProducts),
-		arch.TurnedAppend: orEach(turnedAppend), arch.NormedRoute: orEach(normedRoute), arch.NormedAppend: orEach(normedAppend),
+		arch.Siblings: orEach(siblings), arch.Gated: orEach(gated), arch.Added: orEach(added), arch.RopedProducts: orEach(ropedProducts),
+		arch.RopedAppend: orEach(ropedAppend), arch.NormedRoute: orEach(normedRoute), arch.NormedRopedAppend: orEach(normedRopedAppend),
 	}
 }
 

@@ -177,9 +177,9 @@ func added(f *Frame, o *arch.Op) (done bool, err error) {
 	return f.multiply(&p)
 }
 
-// turnedProducts records the products of Q, K and V together with RoPE and the writes of K and V to the KV cache. done is false, and nothing is
+// ropedProducts records the products of Q, K and V together with RoPE and the writes of K and V to the KV cache. done is false, and nothing is
 // recorded, if no kernel does that.
-func turnedProducts(f *Frame, o *arch.Op) (done bool, err error) {
+func ropedProducts(f *Frame, o *arch.Op) (done bool, err error) {
 	types, kinds, err := byType(f, o.Ops[0].Ops, true)
 	if err != nil {
 		return false, err
@@ -199,13 +199,13 @@ func turnedProducts(f *Frame, o *arch.Op) (done bool, err error) {
 	return true, nil
 }
 
-// turnedAppend records RoPE of Q and K and the writes of K and V to the KV cache as one; done is false if no kernel does that.
-func turnedAppend(f *Frame, _ *arch.Op) (done bool, err error) {
+// ropedAppend records RoPE of Q and K and the writes of K and V to the KV cache as one; done is false if no kernel does that.
+func ropedAppend(f *Frame, _ *arch.Op) (done bool, err error) {
 	return kernels.AppendRoped(f.Rec, &kernels.RopeAppend{KV: f.KVType, RopeNormKVArgs: ropeKV(f).Normed(0, 0, 0)})
 }
 
-// normedAppend is [turnedAppend] after RMS norms of the heads of Q and K, whose weights are those of o.Ops[0] and o.Ops[1].
-func normedAppend(f *Frame, o *arch.Op) (done bool, err error) {
+// normedRopedAppend is [ropedAppend] after RMS norms of the heads of Q and K, whose weights are those of o.Ops[0] and o.Ops[1].
+func normedRopedAppend(f *Frame, o *arch.Op) (done bool, err error) {
 	_, q, err := f.weight(&o.Ops[0])
 	if err != nil {
 		return false, err

@@ -131,8 +131,8 @@ func (f *Frame) Argmax(n int) error {
 	return kernels.Argmax(f.Rec, shaders.ArgmaxArgs{X: f.At(f.Scratch.Logits), Dst: f.At(f.Scratch.Argmax), Rows: uint32(n), Cols: uint32(f.Hyper.VocabSize)})
 }
 
-// ropeTurn records RoPE of the heads of an activation, in place.
-func ropeTurn(f *Frame, o *arch.Op) error {
+// ropeHeads records RoPE of the heads of an activation, in place.
+func ropeHeads(f *Frame, o *arch.Op) error {
 	h := f.Hyper
 	return kernels.Rope(f.Rec, shaders.RopeArgs{
 		X: f.value(o.Dst) + 4*uint64(o.Off), CosSin: f.angles(), Rows: f.n(), Heads: uint32(o.Heads), HeadDim: uint32(o.Cols),

@@ -9,7 +9,7 @@ import (
 // stateOff is the byte offset of the layer in a sequence's recurrent state.
 func (f *Frame) stateOff() int64 {
 	h := f.Hyper
-	return int64(h.StateLayer(f.Layer)) * (h.Net.ConvBytes() + h.Net.NetBytes())
+	return int64(h.StateLayer(f.Layer)) * (h.Delta.ConvBytes() + h.Delta.HeadsBytes())
 }
 
 // ssmConv records the causal convolution over the rows of each sequence, which reads and updates the sequence's state.
@@ -22,7 +22,7 @@ func ssmConv(f *Frame, o *arch.Op) error {
 	pos, seq := f.positions()
 	return kernels.SSMConv(f.Rec, shaders.SSMConvArgs{
 		X: f.value(o.A), W: w, Dst: f.value(o.Dst), States: f.At(s.States), Seq: seq, Pos: pos,
-		Rows: f.n(), Cols: cols, Taps: uint32(f.Hyper.Net.Taps), XStride: cols, DstStride: cols,
+		Rows: f.n(), Cols: cols, Taps: uint32(f.Hyper.Delta.Taps), XStride: cols, DstStride: cols,
 		Sequences: uint32(f.Batch.Sequences), StateOff: uint32(f.stateOff()),
 	})
 }
@@ -39,14 +39,14 @@ func gatedDeltaNet(f *Frame, o *arch.Op) error {
 	}
 	h, s := f.Hyper, f.Scratch
 	pos, seq := f.positions()
-	d, gates := &h.Net, f.width(o.B)
+	d, gates := &h.Delta, f.width(o.B)
 	a := shaders.GatedDeltaNetArgs{
 		X: f.value(o.A), Beta: f.value(o.B), Alpha: f.value(arch.Alpha), A: fade, Dt: bias, Dst: f.value(o.Dst),
 		States: f.At(s.States), Seq: seq, Pos: pos,
-		Rows: f.n(), KeyHeads: uint32(d.KeyHeads), Heads: uint32(d.Heads), Head: uint32(d.Head), XStride: f.width(o.A), DstStride: f.width(o.Dst),
-		Tiled: flag(d.Tiled), GateStride: gates, Group: uint32(d.Heads), Sequences: uint32(f.Batch.Sequences), StateOff: uint32(f.stateOff() + h.Net.ConvBytes()),
+		Rows: f.n(), KeyHeads: uint32(d.KeyHeads), Heads: uint32(d.Heads), Head: uint32(d.HeadLength), XStride: f.width(o.A), DstStride: f.width(o.Dst),
+		Tiled: flag(d.Tiled), GateStride: gates, Group: uint32(d.Heads), Sequences: uint32(f.Batch.Sequences), StateOff: uint32(f.stateOff() + h.Delta.ConvBytes()),
 	}
-	if d.Together {
+	if d.JoinedBetaAlpha {
 		a.Alpha, a.Group = a.Beta, uint32(d.Heads/d.KeyHeads)
 		a.Jump, a.AlphaOff = 2*a.Group, a.Group
 	}

@@ -129,14 +129,14 @@ func (p *pass) recordSpans(i int, ops []arch.Op) error {
 // ofAllRows reports whether an operation needs all rows at once: those that carry a sequence's state from row to row read it once, from
 // before the step, so that all rows of a sequence must be in one dispatch.
 func ofAllRows(k arch.Kind) bool {
-	return k == arch.Experts || k == arch.KeepAsked || k == arch.SSMConv || k == arch.GatedDeltaNet
+	return k == arch.Experts || k == arch.KeepLogitRows || k == arch.SSMConv || k == arch.GatedDeltaNet
 }
 
 // recordAllRows records an operation of unit i for which [ofAllRows] holds.
 func (p *pass) recordAllRows(i int, o *arch.Op) error {
 	switch o.Kind {
-	case arch.KeepAsked:
-		return p.keepAsked(o.Values)
+	case arch.KeepLogitRows:
+		return p.keepLogitRows(o.Values)
 	case arch.Experts:
 		return p.s.experts.Run(experts.Layer{Unit: i, Layer: p.s.Plan.Units[i].Layer, Op: o})
 	}
@@ -148,9 +148,9 @@ func (p *pass) recordAllRows(i int, o *arch.Op) error {
 	return f.Op(o)
 }
 
-// keepAsked gathers the values of the rows that want logits, and goes on with only these rows; without Batch.Keeps it goes on with all rows.
+// keepLogitRows gathers the values of the rows that want logits, and goes on with only these rows; without Batch.Keeps it goes on with all rows.
 // In both cases the rows that want logits have the role Decode from then on.
-func (p *pass) keepAsked(values []arch.Value) error {
+func (p *pass) keepLogitRows(values []arch.Value) error {
 	f := &p.s.frame
 	if p.s.queue.Commands.Again() { // it has one row
 		return nil

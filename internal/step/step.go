@@ -75,9 +75,9 @@ type Stepper struct {
 // pass is the step under way.
 type pass struct {
 	s         *Stepper
-	rows      []Row // rows that the operation being recorded has values of: the step's, or those kept by keepAsked
+	rows      []Row // rows that the operation being recorded has values of: the step's, or those kept by keepLogitRows
 	asked     []int // indices of the step's rows that want logits
-	askedRows []Row // memory for the rows kept by keepAsked
+	askedRows []Row // memory for the rows kept by keepLogitRows
 	greedy    bool  // only the argmax of the logits is computed
 	at        int   // unit of the plan that is recorded; submit.Nothing: none
 	reuse     bool  // the experts' command buffers are kept for the next step

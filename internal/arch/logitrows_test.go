@@ -11,7 +11,7 @@ import (
 
 // everyRow is a layer as it is where it is not the last one.
 func everyRow(ops []arch.Op) []arch.Op {
-	return slices.DeleteFunc(slices.Clone(ops), func(o arch.Op) bool { return o.Kind == arch.KeepAsked })
+	return slices.DeleteFunc(slices.Clone(ops), func(o arch.Op) bool { return o.Kind == arch.KeepLogitRows })
 }
 
 // The last layer, and it alone, lets rows go that nobody asks logits of, once cache and states have what they need of them;
@@ -27,14 +27,14 @@ func TestKeepAsked(t *testing.T) {
 		}
 		for l := range h.BlockCount {
 			ops := h.Layer(l, m.Has)
-			at := slices.IndexFunc(ops, func(o arch.Op) bool { return o.Kind == arch.KeepAsked })
+			at := slices.IndexFunc(ops, func(o arch.Op) bool { return o.Kind == arch.KeepLogitRows })
 			if (at >= 0) != (l == h.BlockCount-1) {
 				t.Errorf("%s: layer %d of %d: rows go at operation %d", name, l, h.BlockCount, at)
 			}
 			if at < 0 {
 				continue
 			}
-			if got := ops[at].Values; !slices.Equal(got, want) || !slices.Equal(got, h.Kept(m.Has)) {
+			if got := ops[at].Values; !slices.Equal(got, want) || !slices.Equal(got, h.LogitRowValues(m.Has)) {
 				t.Errorf("%s: values %v go on, wanted %v", name, got, want)
 			}
 			if k := ops[at-1].Kind; k != arch.KVAppend {
@@ -55,8 +55,8 @@ func TestKeepAsked(t *testing.T) {
 	ops := v.Layer(1, func(tensor string) bool {
 		return m.Has(strings.Replace(tensor, "blk.1.", "blk.0.", 1))
 	})
-	at := slices.IndexFunc(ops, func(o arch.Op) bool { return o.Kind == arch.KeepAsked })
-	if want := []arch.Value{arch.X, arch.NetGate, arch.NetOut}; !slices.Equal(ops[at].Values, want) || ops[at-1].Kind != arch.GatedDeltaNet {
+	at := slices.IndexFunc(ops, func(o arch.Op) bool { return o.Kind == arch.KeepLogitRows })
+	if want := []arch.Value{arch.X, arch.DeltaGate, arch.DeltaOut}; !slices.Equal(ops[at].Values, want) || ops[at-1].Kind != arch.GatedDeltaNet {
 		t.Errorf("values %v go on behind kind %d, wanted %v behind %d", ops[at].Values, ops[at-1].Kind, want, arch.GatedDeltaNet)
 	}
 }
