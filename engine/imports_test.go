@@ -10,6 +10,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -235,6 +236,27 @@ func check(packages []*goPackage) []string {
 	}
 	slices.Sort(problems)
 	return problems
+}
+
+// The map names what is there: each path in docs/architecture.md is a file or a folder.
+func TestImportsMap(t *testing.T) {
+	root := testdata.Root(t)
+	page, err := os.ReadFile(filepath.Join(root, "docs", "architecture.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	paths := regexp.MustCompile("`[A-Za-z0-9_.*-]+(/[A-Za-z0-9_.*-]+)+`").FindAllString(string(page), -1)
+	if len(paths) < 50 {
+		t.Errorf("found only %d paths", len(paths))
+	}
+	for _, p := range paths {
+		if found, err := filepath.Glob(filepath.Join(root, filepath.FromSlash(strings.Trim(p, "`")))); err != nil || len(found) == 0 {
+			t.Errorf("docs/architecture.md names %s, which does not exist (%v)", p, err)
+		}
+	}
+	if bare := regexp.MustCompile("`[a-z0-9_]+\\.go`").FindAllString(string(page), -1); len(bare) > 0 {
+		t.Errorf("docs/architecture.md names %q without their folder", bare)
+	}
 }
 
 // The test of the test: each rule, broken once.
