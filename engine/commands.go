@@ -27,11 +27,11 @@ func TraceOf(spans *trace.Recorder, kernels *trace.Ops) *Trace { return &Trace{s
 // RequestOf is for leat's own commands: what [Load] would ask of a machine's memory. The error is an [*OptionError].
 func RequestOf(o Options) (budget.Request, error) {
 	o, err := o.validated()
-	return wishesOf(&o), err
+	return requestOf(&o), err
 }
 
-// wishesOf is of valid options.
-func wishesOf(o *Options) budget.Request {
+// requestOf is [RequestOf] for options that are valid.
+func requestOf(o *Options) budget.Request {
 	t := &o.Tuning
 	return budget.Request{
 		DeviceBytes: o.DeviceBytes, HostBytes: o.HostBytes, ContextLength: o.ContextLength, Sessions: o.Sessions, KVType: o.kv(),

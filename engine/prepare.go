@@ -59,13 +59,13 @@ func (p *prepared) openFile(path string) (err error) {
 }
 
 func (p *prepared) makePlan(ctx context.Context) error {
-	wishes := wishesOf(&p.o)
-	wishes.Shared = p.hooks.shared
-	on, err := p.examine(ctx, &wishes)
+	request := requestOf(&p.o)
+	request.Shared = p.hooks.shared
+	on, err := p.examine(ctx, &request)
 	if err != nil {
 		return err
 	}
-	p.budget = wishes.Budget(&on, p.hyper, p.file)
+	p.budget = request.Budget(&on, p.hyper, p.file)
 	if p.plan, err = plan.Make(p.hyper, p.file, p.budget); err != nil {
 		return err
 	}

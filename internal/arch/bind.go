@@ -12,14 +12,14 @@ import (
 
 // wantedTensor is a tensor that an operation reads, and the shape that it must have.
 type wantedTensor struct {
-	name  string
-	shape []int64
+	name  string  // name of the tensor
+	shape []int64 // its shape, outermost first
 }
 
 // binding checks a model's tensors against its hyperparameters.
 type binding struct {
-	h    *Hyper
-	m    *pack.Model
+	h    *Hyper          // the hyperparameters, whose VocabSize and Tied it sets
+	m    *pack.Model     // the tensors
 	read map[string]bool // by name: tensors that some operation reads
 }
 

@@ -51,7 +51,10 @@ const (
 )
 
 // deltaDefaults is the properties of an architecture's delta nets that files have no key for.
-type deltaDefaults struct{ tiled, together bool }
+type deltaDefaults struct {
+	tiled    bool // DeltaNet.Tiled
+	together bool // DeltaNet.JoinedBetaAlpha
+}
 
 // readDeltaNet reads the keys of delta nets.
 func readDeltaNet(k *keys, f deltaDefaults) DeltaNet {

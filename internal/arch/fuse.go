@@ -168,7 +168,7 @@ func written(ops []Op, v Value) bool {
 	return slices.ContainsFunc(ops, func(o Op) bool { return slices.Contains(o.Writes(), v) })
 }
 
-// dead reports whether ops do not read v before they write it again. The next layer reads X only.
+// dead reports whether nothing reads the present v: ops do not before they write it again, and the next layer reads only X.
 func dead(ops []Op, v Value) bool {
 	for _, o := range ops {
 		if slices.Contains(o.Reads(), v) {

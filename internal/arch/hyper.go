@@ -34,7 +34,7 @@ type Hyper struct {
 	Tied              bool     // the output matrix is token_embd
 	Experts           Mixture  // mixture of experts, if the model has one
 
-	Notes []string // what of the file leat does not use although the logits don't change, one sentence each
+	Notes []string // sentences that name what leat does not use of the file; the logits don't depend on it
 
 	predictionLayers int   // layers after the last that predict further tokens; leat does not run them
 	likeLayer        []int // by layer of a [Hyper.View]: the model's layer that it works like; nil: the model itself
@@ -58,6 +58,7 @@ func (h *Hyper) modelLayer(l int) int {
 // UnsupportedError says that leat can't run a model because of a property What, of which it found Have.
 type UnsupportedError struct{ What, Have, Want string }
 
+// Error says what is not supported.
 func (e *UnsupportedError) Error() string {
 	return fmt.Sprintf("%s %s is not supported", e.What, e.Have)
 }

@@ -9,12 +9,13 @@ import (
 
 // keys reads the hyperparameters of one architecture from a file's metadata. It keeps the first error. [keys.audit] judges the keys that were not read.
 type keys struct {
-	md   *gguf.Metadata
+	md   *gguf.Metadata  // the file's metadata
 	arch string          // name of the architecture, the first part of its keys
 	read map[string]bool // by whole name: the keys that were read
 	err  error           // the first error; nil: none so far
 }
 
+// newKeys makes keys of which none is read yet. arch is the name of the architecture.
 func newKeys(md *gguf.Metadata, arch string) *keys {
 	return &keys{md: md, arch: arch, read: map[string]bool{}}
 }

@@ -157,13 +157,13 @@ func (h *Hyper) Width(v Value) int {
 
 // program collects the operations of a layer, so that code that calls its methods reads like a forward pass.
 type program struct {
-	h      *Hyper
+	h      *Hyper                 // the model's hyperparameters
 	prefix string                 // of the names of the layer's tensors, blk.N.
 	has    func(name string) bool // reports whether the file holds a tensor
 	ops    []Op                   // the operations so far
 }
 
-// norm adds an RMS norm of the rows of a.
+// norm adds an RMS norm: each row of dst is the row of a, normalised and multiplied by the weight.
 func (p *program) norm(dst, a Value, weight string) {
 	p.ops = append(p.ops, Op{Kind: RMSNorm, Dst: dst, A: a, Weight: p.prefix + weight + ".weight", Heads: 1, Cols: p.h.Width(a)})
 }

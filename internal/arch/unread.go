@@ -12,11 +12,12 @@ import (
 // UnreadError says that a file has tensors that no operation of its architecture reads: leat's logits would not be
 // those of the model.
 type UnreadError struct {
-	Path, Architecture string
+	Path, Architecture string   // of the file
 	Names              []string // names of all such tensors, in the order of the units
 	hint               string   // what is probably wrong with the file
 }
 
+// Error counts the tensors, and names the first of them.
 func (e *UnreadError) Error() string {
 	const first = 3
 	names := strings.Join(e.Names[:min(first, len(e.Names))], ", ")

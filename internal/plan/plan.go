@@ -10,7 +10,7 @@ import (
 	"leat/internal/arch"
 )
 
-// Tier is where a unit's bytes rest between uses.
+// Tier is where a unit's bytes stay between uses.
 type Tier int
 
 // VRAM units are resident; Host and Disk units are streamed. A Cached unit is all experts of a layer: some are in
@@ -63,7 +63,7 @@ type Sweep struct {
 // piece of the head, with its tier and place. A layer is cut so that its attention can run while its FFN is still being uploaded.
 type Unit struct {
 	pack.Unit
-	Tier  Tier
+	Tier  Tier  // where the unit\'s bytes stay between uses
 	Block int   // index of the unit's block: into Plan.Blocks for tier VRAM, into Plan.HostBlocks for tier Host
 	Off   int64 // offset in the block
 	Row   int64 // first row of the output matrix, of a piece of the head
@@ -125,6 +125,7 @@ type BudgetError struct {
 	Remedy     string // the hint: which option to change
 }
 
+// Error says what does not fit, and the bytes needed and allowed.
 func (e *BudgetError) Error() string {
 	return fmt.Sprintf("%s needs %s of %s, %s are allowed", e.What, mib(e.Need), tierName(e.Tier), mib(e.Have))
 }

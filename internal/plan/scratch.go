@@ -101,7 +101,7 @@ func (s *sizing) addInputs(c *Scratch, ctx, chunk int) {
 	}
 }
 
-// addFewRows adds what kernels of few rows need.
+// addFewRows adds the int8 inputs, the partial results and the counters of kernels of few rows.
 func (s *sizing) addFewRows(c *Scratch, chunk int) {
 	h, logits := s.h, logitRows(s.h, chunk)
 	parts, counters := shaders.ArgmaxPartBytes(uint32(logits), uint32(h.VocabSize)), 4*int64(logits)

@@ -9,8 +9,8 @@ import (
 
 // Search finds two VRAM budgets of a model: the smallest with which it runs, and the smallest with which it is all resident.
 type Search struct {
-	Hyper  *arch.Hyper
-	Model  *pack.Model
+	Hyper  *arch.Hyper                             // the model's hyperparameters
+	Model  *pack.Model                             // the model's tensors
 	Within func(deviceBytes int64) (Budget, error) // the whole budget of a run that is given deviceBytes of VRAM
 }
 
@@ -29,7 +29,7 @@ func (s *Search) Make(deviceBytes int64) (*Plan, error) {
 // Least is the smallest VRAM budget with which the model can run, a multiple of [SearchStep]. Within must set the
 // context's length. Without one, the context would shrink to fit almost any budget.
 func (s *Search) Least() (int64, error) {
-	_, err := s.Make(1) // none means that nothing was asked for
+	_, err := s.Make(1) // 1 byte, because a budget of 0 asks for the default
 	var small *BudgetError
 	if !errors.As(err, &small) {
 		return 0, err

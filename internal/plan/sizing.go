@@ -9,8 +9,8 @@ import (
 
 // sizing chooses the context's length, the chunk, and which units are resident.
 type sizing struct {
-	h       *arch.Hyper
-	m       *pack.Model
+	h       *arch.Hyper  // the model's hyperparameters
+	m       *pack.Model  // the model's tensors
 	budget  Budget       // completed by defaults
 	kept    []arch.Value // values that logit rows go on with in the last layer, see [arch.KeepLogitRows]
 	experts *Experts     // the fewest slots that experts can share; nil: no experts share slots
@@ -24,7 +24,7 @@ type sizing struct {
 }
 
 const (
-	minContext   = 512
+	minContext   = 512       // fewest tokens that a session must hold, unless the budget says how many
 	maxChunk     = 512       // most rows of a step when all is resident
 	streamChunk  = 2048      // most rows of a step with streamed units, which cross the link once a step
 	minChunk     = 8         // most rows of a step where VRAM is short

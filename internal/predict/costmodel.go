@@ -9,9 +9,9 @@ import (
 
 // costModel computes how long each unit of a plan keeps disk, link and device busy in a step, on a machine of known speeds.
 type costModel struct {
-	plan   *plan.Plan
-	speeds Speeds
-	hyper  *arch.Hyper
+	plan   *plan.Plan  // the plan whose work is computed
+	speeds Speeds      // speeds of the machine
+	hyper  *arch.Hyper // hyperparameters of the planned model
 	loads  []unitLoad  // by unit
 	shares []unitShare // by unit; nil: nothing was rehearsed
 	hits   *ExpertHits // measured or assumed hits of experts that share slots; nil: all experts are used equally often
@@ -28,23 +28,23 @@ type unitShare struct {
 
 // unitLoad is what a unit's kernels do in a step.
 type unitLoad struct {
-	matrices     []matrix
-	attention    bool // the unit has the layer's attention
-	routes       bool // the unit has the layer's router, which chooses experts
-	ropes        bool // in steps of few rows the kernel of the products also rotates Q and K; in steps of many rows a separate kernel does
-	waits        int  // number of kernels that wait for the kernel before them
-	fewRowsWaits int  // the same in steps of few rows, if the device has kernels for these
-	head         bool // the unit is a piece of the head or the final norm: only rows whose logits are needed pass through
-	last         bool // the unit belongs to the last layer: only rows whose logits are needed pass through its matrices, except for matrix.everyRow
+	matrices     []matrix // the unit's weights that products multiply with
+	attention    bool     // the unit has the layer's attention
+	routes       bool     // the unit has the layer's router, which chooses experts
+	ropes        bool     // in steps of few rows the kernel of the products also rotates Q and K; in steps of many rows a separate kernel does
+	waits        int      // number of kernels that wait for the kernel before them
+	fewRowsWaits int      // the same in steps of few rows, if the device has kernels for these
+	head         bool     // the unit is a piece of the head or the final norm: only rows whose logits are needed pass through
+	last         bool     // the unit belongs to the last layer: only rows whose logits are needed pass through its matrices, except for matrix.everyRow
 }
 
 // matrix is a weight that a product multiplies rows with.
 type matrix struct {
-	typ      gguf.Type
-	rows     float64 // rows of the matrix
-	bytes    float64 // bytes of the matrix
-	flops    float64 // operations to multiply one vector
-	everyRow bool    // in the last layer: keys and values need the product of every row of the step
+	typ      gguf.Type // type of the weights
+	rows     float64   // rows of the matrix
+	bytes    float64   // bytes of the matrix
+	flops    float64   // operations to multiply one vector
+	everyRow bool      // in the last layer: keys and values need the product of every row of the step
 }
 
 // newCostModel finds out what the kernels of each of the plan's units do.

@@ -8,8 +8,8 @@ import (
 
 // SpeedAtHitRate is how fast a model decodes at a rate of experts found in VRAM.
 type SpeedAtHitRate struct {
-	Rate         float64 `json:"hit_rate"` // the share of needed experts found in VRAM
-	DecodePerSec float64 `json:"decode_tokens_per_second"`
+	Rate         float64 `json:"hit_rate"`                 // the share of needed experts found in VRAM
+	DecodePerSec float64 `json:"decode_tokens_per_second"` // decoded tokens a second
 }
 
 // hitRates are the hit rates of [Prediction.HitRates].

@@ -12,8 +12,8 @@ const (
 
 // Work is how long each lane is busy with a unit, or with a whole step.
 type Work struct {
-	DiskSeconds    float64 `json:"disk_seconds"`
-	LinkSeconds    float64 `json:"link_seconds"`
+	DiskSeconds    float64 `json:"disk_seconds"`    // reading the disk
+	LinkSeconds    float64 `json:"link_seconds"`    // uploading
 	ComputeSeconds float64 `json:"compute_seconds"` // includes the time that the device waits for the host
 	OneQueue       bool    `json:"one_queue"`       // uploads and kernels share one queue: link and device take turns
 

@@ -9,15 +9,15 @@ import (
 // Question asks how fast a model will run on a machine with some VRAM budget.
 type Question struct {
 	plan.Search
-	Speeds  Speeds
-	Context int // tokens in the session while it decodes; 0: half of what the session can hold, at most 1024
-	Prompt  int // tokens of the prompt whose time is predicted
+	Speeds  Speeds // speeds of the machine
+	Context int    // tokens in the session while it decodes; 0: half of what the session can hold, at most 1024
+	Prompt  int    // tokens of the prompt whose time is predicted
 }
 
 // Answer is a plan for a budget, and how fast it will run.
 type Answer struct {
-	Plan       *plan.Plan
-	Prediction Prediction
+	Plan       *plan.Plan // the plan for the budget
+	Prediction Prediction // how fast the plan will run
 }
 
 // At answers for a VRAM budget. The error is a [*plan.BudgetError] if the model does not fit.
@@ -29,7 +29,7 @@ func (q *Question) At(deviceBytes int64) (Answer, error) {
 	return q.Of(b)
 }
 
-// Of answers for a whole budget, of VRAM, RAM and all else.
+// Of answers for a budget of VRAM, RAM and everything else that a plan depends on.
 func (q *Question) Of(b plan.Budget) (Answer, error) {
 	p, err := plan.Make(q.Hyper, q.Model, b)
 	if err != nil {
@@ -71,7 +71,7 @@ func (q *Question) Drives(n int, b plan.Budget) (Answer, error) {
 	return more.Of(b)
 }
 
-// WithDrives is the question for a disk that is faster by the factor times.
+// WithDrives is the question for times as many striped drives: a disk that is faster by this factor.
 func (q *Question) WithDrives(times float64) Question {
 	more := *q
 	more.Speeds.Disk.BytesPerSec *= times

@@ -40,8 +40,8 @@ func (s *StreamedLayers) perUnit(linkSeconds float64, oneQueue bool) float64 {
 
 // StepShape is a step's number of rows, and the number of positions that its last row attends to.
 type StepShape struct {
-	Rows    int `json:"rows"`
-	Context int `json:"context"`
+	Rows    int `json:"rows"`    // rows of the step
+	Context int `json:"context"` // positions that the last row attends to, its own included
 }
 
 // meanPositions is how many positions a row of the step attends to, on average.

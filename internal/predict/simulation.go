@@ -6,8 +6,8 @@ import "leat/internal/plan"
 // reads ahead of the link until staging is full. The link uploads ahead of the kernels until the ring is full.
 // If uploads and kernels share one queue, link and kernels take turns. Times are seconds since the simulation began.
 type simulation struct {
-	model          *costModel
-	stagingSeconds float64 // time that the disk takes to fill staging
+	model          *costModel // the work to simulate
+	stagingSeconds float64    // time that the disk takes to fill staging
 
 	read     float64 // time at which the disk has ended its work so far
 	uploaded float64 // time at which the link has ended its work so far
@@ -21,7 +21,7 @@ type simulation struct {
 
 // ringUnit is a unit in the ring.
 type ringUnit struct {
-	bytes int64
+	bytes int64   // size of the unit
 	free  float64 // time from which on its memory can be used again
 }
 

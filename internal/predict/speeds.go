@@ -9,9 +9,9 @@ import (
 // Speeds are the rates and times that leat reaches on a machine, not those of its data sheet: package calibrate
 // measures them, [FromDataSheet] estimates them. A rate of 0 means "takes no time".
 type Speeds struct {
-	Disk    DiskSpeeds
-	Link    LinkSpeeds
-	Kernels KernelSpeeds
+	Disk    DiskSpeeds   // reading the model's file
+	Link    LinkSpeeds   // uploading
+	Kernels KernelSpeeds // computing
 
 	// Rehearsal is measured steps of the model, which replace Kernels; nil: nothing was rehearsed.
 	Rehearsal *Rehearsal
@@ -36,7 +36,7 @@ type LinkSpeeds struct {
 
 // Burst is a measured upload that began on an idle link and that a kernel waited for, like the missing experts of one layer.
 type Burst struct {
-	Bytes   int64   `json:"bytes"`
+	Bytes   int64   `json:"bytes"`   // bytes uploaded
 	Seconds float64 `json:"seconds"` // from submitting the upload until the waiting kernel runs
 }
 
