@@ -22,16 +22,20 @@ import (
 // much again as the other engine does whose inputs are bytes too.
 func TestGoldensFew(t *testing.T) {
 	alone(t)
-	testBounds(t, setup(engine.Options{KVType: "f32", ContextLength: 128, Tuning: engine.Tuning{Chunk: 8}}))
+	testBounds(t, setup(engine.Options{KVType: "f32", ContextLength: 128, Tuning: engine.Tuning{Chunk: 8}}), true)
 }
 
-// TestGoldensHalves holds long steps by cooperative matrices, whose inputs are halves, to the same.
+// TestGoldensHalves holds long steps by cooperative matrices, whose inputs are halves, to the same; and to far less without bytes, which else the
+// last layer's products have: all rows' logits are wanted.
 func TestGoldensHalves(t *testing.T) {
 	p, f := chosen(t, vktest.Enable())
 	if !kernels.Matrices(p, f) {
 		t.Skipf("%s has no cooperative matrices, or is a CPU and LEAT_ENABLE=coopmat is not set", p.Name)
 	}
-	testBounds(t, setup(engine.Options{KVType: "f16", ContextLength: 128}))
+	o := setup(engine.Options{KVType: "f16", ContextLength: 128})
+	t.Run("default", func(t *testing.T) { testBounds(t, o, kernels.Few(p, f)) })
+	o.Tuning.Disable = append(slices.Clone(o.Tuning.Disable), "int8")
+	t.Run("without bytes", func(t *testing.T) { testBounds(t, o, false) })
 }
 
 // chosen is the device that models run on, and the features that they use.
@@ -65,8 +69,9 @@ const (
 	nmseRouted = 5e-2
 )
 
-// testBounds runs the prompts of the goldens that are in turn; with -v it ends with a table.
-func testBounds(t *testing.T, o engine.Setup) {
+// testBounds runs the prompts of the goldens that are in turn; with -v it ends with a table. See [measureBound].
+func testBounds(t *testing.T, o engine.Setup, bytes bool) {
+	t.Helper()
 	gs := goldens(t)
 	rows := make([]string, len(gs))
 	t.Cleanup(func() {
@@ -84,7 +89,7 @@ func testBounds(t *testing.T, o engine.Setup) {
 		}
 		t.Run(g.name, func(t *testing.T) {
 			t.Parallel()
-			b := measureBound(t, g, o, o.Tuning.Chunk > 0)
+			b := measureBound(t, g, o, bytes)
 			if !(b.nmse <= b.limit) {
 				t.Errorf("NMSE %.2e, wanted at most %.2e", b.nmse, b.limit)
 			}
