@@ -2,7 +2,7 @@ package arch
 
 import "slices"
 
-// Fuse replaces operations of a layer that one kernel may compute by one operation, which holds them in its Ops. The layer's result is the same, but
+// Fuse joins operations of a layer that one kernel may compute to one operation, which holds them in its Ops. The layer's result is the same, but
 // intermediate values may not be written if nothing else reads them: products before they are added or gated, K and V after they are in the cache, Scores after
 // experts are chosen. Fuse also sets [Op.Multiplied].
 func Fuse(ops []Op) []Op {

@@ -158,7 +158,7 @@ func (h *Hyper) Width(v Value) int {
 // program collects the operations of a layer, so that code that calls its methods reads like a forward pass.
 type program struct {
 	h      *Hyper                 // the model's hyperparameters
-	prefix string                 // of the names of the layer's tensors, blk.N.
+	prefix string                 // what the names of the layer's tensors begin with: blk.N.
 	has    func(name string) bool // reports whether the file holds a tensor
 	ops    []Op                   // the operations so far
 }

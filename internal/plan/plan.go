@@ -80,7 +80,7 @@ type Plan struct {
 	KV            KV       // layout of the KV cache
 	Scratch       Scratch  // layout of a step's inputs, activations and logits
 	Experts       *Experts // how experts share slots; nil: each expert's unit is resident or streamed
-	Staging       Staging  // with InPlace nothing of it is allocated: it only says how many bytes a read has
+	Staging       Staging  // the pinned RAM that uploads from disk pass through; with InPlace it is not allocated, and only says how many bytes a read has
 	InPlace       bool     // Budget.InPlace, false if experts share slots; no unit is then in the host tier
 	ContextLength int      // tokens that a session can hold
 	Chunk         int      // most rows of a step

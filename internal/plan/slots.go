@@ -136,7 +136,7 @@ func classes(h *arch.Hyper, m *pack.Model, blockBytes int64) *Experts {
 // leastSlots is the fewest slots that a class can have: as many as a token uses experts of a layer.
 func (x *Experts) leastSlots() int { return min(x.Used, x.Count) }
 
-// grow adds slots that take at most bytes of VRAM to classes that have the fewest slots. Each class gets slots for the same share of its experts.
+// grow gives each class, which has the fewest slots so far, slots for the same share of its experts. The added slots take at most bytes of VRAM.
 func (x *Experts) grow(bytes int64) {
 	var all int64
 	for i := range x.Classes {

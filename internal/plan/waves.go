@@ -11,8 +11,8 @@ const (
 // ConditionalBelow is the miss rate of layers below which a step of one row runs layers without asking the host.
 const ConditionalBelow = 0.5
 
-// LayersPerSubmission is how many layers that run without asking the host are submitted together, if a layer misses an expert at rate
-// missRate. The layers after a miss are skipped, and skipping takes time: the more misses, the fewer layers.
+// LayersPerSubmission is how many layers that run without asking the host are submitted together. missRate is the share of layers that
+// miss an expert. The layers after a miss are skipped, and skipping takes time: the more misses, the fewer layers.
 func LayersPerSubmission(missRate float64) int {
 	return min(mostLayersPerSubmission, max(1, int(0.5/max(missRate, 1e-3))))
 }

@@ -12,8 +12,8 @@ type costModel struct {
 	plan   *plan.Plan  // the plan whose work is computed
 	speeds Speeds      // speeds of the machine
 	hyper  *arch.Hyper // hyperparameters of the planned model
-	loads  []unitLoad  // by unit
-	shares []unitShare // by unit; nil: nothing was rehearsed
+	loads  []unitLoad  // by unit: what its kernels do in a step
+	shares []unitShare // by unit: its share of a rehearsed layer's time; nil: nothing was rehearsed
 	hits   *ExpertHits // measured or assumed hits of experts that share slots; nil: all experts are used equally often
 
 	idle float64 // how far the device's clock is lowered; 0: not at all, 1: as far as possible
