@@ -27,7 +27,7 @@ usage: ./build.sh VERB
   matrices the kernels with cooperative matrices on a newer software device than Debian 12's
   swiftshader kernels, goldens and a streamed run on SwiftShader, another driver than Mesa's, with less than any GPU has
   bench    the Go benchmarks, and each kernel against this machine's ceiling
-  fuzz     each fuzz target, 60 s (FUZZTIME=5000x: that many inputs)
+  fuzz     each fuzz target, 30 s (FUZZTIME=5000x: that many inputs)
   shaders  rebuild the committed SPIR-V of the shaders that changed (Debian 12's glslc, and 13's)
   binding  rebuild the Vulkan binding from vk.xml
   release  in dist/: an archive and a bill of materials for each of six targets, checksums
@@ -382,7 +382,7 @@ check() {
 }
 
 # Not in test: TestQuick is under the layers; the others take minutes to compute what shorter ones have samples of.
-NIGHTLY_ALONE='^(TestQuick|TestReplaySlots|TestRehearse|TestRehearseLayers|TestExpertsLong|TestNormedRoute|TestTurned|TestBytesOfText|TestAttnRuns|TestTurnedAlike|TestTunedBits)$'
+NIGHTLY_ALONE='^(TestQuick|TestReplaySlots|TestRehearse|TestRehearseAhead|TestRehearseKernels|TestRehearseLayers|TestRehearseReplayed|TestExpertsLong|TestNormedRoute|TestTurned|TestBytesOfText|TestAttnRuns|TestTurnedAlike|TestTunedBits)$'
 
 test_all() {
   setup
@@ -394,8 +394,8 @@ test_all() {
 }
 
 device_stages() {
-  stage "device tests" run_tests LEAT_CONFORM_PARTS=60 LEAT_ENGINE_PARTS=6 go test -count=1 -timeout 60m -skip "$NIGHTLY_ALONE" "${device[@]}"
-  stage "validation layers" suite layers LEAT_VALIDATE=1 LEAT_ENGINE_PARTS=6 go test -count=1 -timeout 60m
+  stage "device tests" run_tests LEAT_CONFORM_PARTS=60 LEAT_ENGINE_PARTS=9 go test -count=1 -timeout 60m -skip "$NIGHTLY_ALONE" "${device[@]}"
+  stage "validation layers" suite layers LEAT_VALIDATE=1 LEAT_ENGINE_PARTS=9 go test -count=1 -timeout 60m
 }
 
 other_stages() {
@@ -415,17 +415,25 @@ nightly() {
   stage_seconds=$(mktemp)
   local device plain
   split_packages
-  stage "generated files, made again" rebuilt
-  stage "cross-builds" cross "${RELEASE_TARGETS[@]}"
+  together whole_stages rare_stages
+  passed nightly
+}
+
+whole_stages() {
   stage "all device tests, whole" run_tests go test -count=1 -timeout 180m "${device[@]}"
-  stage "all under the validation layers" run_tests LEAT_VALIDATE=1 LEAT_CONFORM_PARTS=20 LEAT_ENGINE_PARTS=3 go test -count=1 -timeout 120m "${device[@]}"
   stage "all sets of features" run_tests LEAT_CONFORM_PARTS=10 LEAT_ENGINE_PARTS=8 go test -count=1 -timeout 180m \
     -run '^(TestConform|TestQuickDisabled|TestDisable)$' ./shaders/conform ./engine -combinations
+}
+
+rare_stages() {
+  stage "generated files, made again" rebuilt
+  stage "cross-builds" cross "${RELEASE_TARGETS[@]}"
   stage "newer Mesa" matrices
   stage "SwiftShader" swiftshader
-  stage "all under the race detector" run_tests CGO_ENABLED=1 go test -race -short -count=1 -timeout 180m "${plain[@]}" "${device[@]}"
+  stage "all under the validation layers" run_tests LEAT_VALIDATE=1 LEAT_CONFORM_PARTS=20 LEAT_ENGINE_PARTS=4 go test -count=1 -timeout 120m "${device[@]}"
+  stage "all under the race detector" run_tests CGO_ENABLED=1 LEAT_CONFORM_PARTS=20 LEAT_ENGINE_PARTS=4 go test -race -short -count=1 -timeout 180m \
+    "${plain[@]}" "${device[@]}"
   stage "fuzz" fuzz
-  passed nightly
 }
 
 # matrices tests what Debian 12's software device can't run, on a newer one, which takes seconds to compile a kernel.
@@ -437,7 +445,7 @@ matrices() {
     say "no Debian 13 to fetch Mesa from: the kernels with cooperative matrices are not run"
     return
   fi
-  run_tests LEAT_ENABLE=coopmat LEAT_VALIDATE=1 go test -exec "$newer" -count=1 -timeout 120m \
+  run_tests LEAT_ENABLE=coopmat LEAT_VALIDATE=1 LEAT_ENGINE_PARTS=4 go test -exec "$newer" -count=1 -timeout 120m \
     -run '^(TestQuickEnabled|TestGoldens|TestGoldensHalves|TestGenerateGreedy|TestExpertKernels|TestRoles)$' ./shaders/conform ./engine -combinations
 }
 
@@ -490,7 +498,7 @@ fuzz() {
   while IFS= read -r line; do
     file=${line%%:*}
     [[ $line =~ func\ (Fuzz[A-Za-z0-9_]*) ]]
-    run go test -run '^$' -fuzz "^${BASH_REMATCH[1]}\$" -fuzztime "${FUZZTIME:-60s}" -fuzzminimizetime 100x "./$(dirname "$file")"
+    run go test -run '^$' -fuzz "^${BASH_REMATCH[1]}\$" -fuzztime "${FUZZTIME:-30s}" -fuzzminimizetime 100x "./$(dirname "$file")"
   done < <(git grep -E '^func Fuzz[A-Za-z0-9_]*\(f \*testing' -- '*_test.go')
 }
 
