@@ -4,12 +4,15 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"runtime"
 	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 
 	"leat/engine"
+	"leat/engine/sample"
 	"leat/engine/token"
 )
 
@@ -175,29 +178,26 @@ func (s *lossSum) mean() (mean, stderr float64) {
 }
 
 // windowLosses returns the negative log likelihood of each token in the second half
-// of a window, in nats.
-func windowLosses(ctx context.Context, s *engine.Session, window []token.ID) (losses []float64, err error) {
+// of a window, in nats. With a large vocabulary a row takes a core longer than the GPU, so every core takes rows.
+func windowLosses(ctx context.Context, s *engine.Session, window []token.ID) ([]float64, error) {
+	half := len(window) / 2
+	losses := make([]float64, len(window)-half)
+	var rows errgroup.Group
+	rows.SetLimit(runtime.GOMAXPROCS(0))
 	i := 0
 	for logits, err := range s.Logits(ctx, window[:len(window)-1]) {
 		if err != nil {
+			_ = rows.Wait() // rows have no errors
 			return nil, err
 		}
-		if i++; i >= len(window)/2 {
-			losses = append(losses, -logProb(logits, window[i]))
+		if i++; i >= half {
+			row, id, loss := slices.Clone(logits), window[i], &losses[i-half]
+			rows.Go(func() error {
+				of, _ := sample.Logprobs(row, id, 0)
+				*loss = -of
+				return nil
+			})
 		}
 	}
-	return losses, nil
-}
-
-// logProb is the log of the softmax of logits at id.
-func logProb(logits []float32, id token.ID) float64 {
-	largest := math.Inf(-1)
-	for _, l := range logits {
-		largest = max(largest, float64(l))
-	}
-	var sum float64
-	for _, l := range logits {
-		sum += math.Exp(float64(l) - largest)
-	}
-	return float64(logits[id]) - largest - math.Log(sum)
+	return losses, rows.Wait()
 }
