@@ -59,9 +59,9 @@ func WithAhead(o Setup) Setup {
 	return o
 }
 
-// WithListening has the host listen for the end of a step, as to a GPU.
-func WithListening(o Setup) Setup {
-	o.hooks.listens = true
+// WithPolling has the host poll for the end of a step, as for a GPU.
+func WithPolling(o Setup) Setup {
+	o.hooks.polls = true
 	return o
 }
 

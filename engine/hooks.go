@@ -17,7 +17,7 @@ type hooks struct {
 	headroom func() int64           // says how much VRAM is free, and is asked before every step
 	waves    waves                  // how a layer's experts in VRAM run beside those that are uploaded
 	always   bool                   // run layers conditionally however often they miss an expert, on a CPU too
-	listens  bool                   // the host listens for the end of a step, on a CPU too
+	polls    bool                   // the host polls for the end of a step, on a CPU too
 	everyRow bool                   // the last layer computes all rows, whether their logits are wanted or not
 	hurried  bool                   // a rehearsal times each step as few times as it can
 	opened   func(*vk.Device)       // may take features from the device

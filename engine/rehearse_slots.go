@@ -102,7 +102,7 @@ func (r *rehearsal) inSlots(ctx context.Context, v view) (asks, ahead float64, e
 		}
 	}
 	once := []stepper{mode(0)}
-	if e.RunsConditionally() {
+	if e.CanRunConditionally() {
 		once = append(once, mode(plan.ConditionalBelow))
 	}
 	seconds, _, err := r.stopwatch(once).time(ctx, o.runner.p.plan, r.result.Steps[:1])

@@ -29,7 +29,7 @@ func TestReplay(t *testing.T) {
 			if i == 1 {
 				o.Tuning.Trace = engine.NewTrace(1 << 10)
 			} else if path == demo {
-				o = engine.WithListening(o)
+				o = engine.WithPolling(o)
 			}
 			m := load(t, path, o)
 			if err := m.Loaded(context.Background()); err != nil {

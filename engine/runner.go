@@ -74,7 +74,7 @@ func (r *runner) build(ctx context.Context) (err error) {
 		Weights: r.weights, Compute: r.compute, KVType: r.p.o.kv(), Logger: r.p.o.Logger, MaxSubmit: r.p.o.Tuning.MaxSubmit,
 		Pacer: r.pacer, Ran: r.shrinker.ran(), Trace: r.p.o.Tuning.Trace.recorder(), Ops: r.p.o.Tuning.Trace.kernels(), ReadRate: r.rates.vram,
 		Routed: routed, EveryRow: r.p.hooks.everyRow,
-		ConditionalBelow: r.conditionalBelow(), MergeExperts: r.mergesExperts(), Listen: r.p.hooks.listens || !r.p.device.onCPU(),
+		ConditionalBelow: r.conditionalBelow(), MergeExperts: r.mergesExperts(), Poll: r.p.hooks.polls || !r.p.device.onCPU(),
 	})
 	return err
 }

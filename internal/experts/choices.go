@@ -10,10 +10,10 @@ import (
 	"leat/vk/mem"
 )
 
-var le = binary.LittleEndian
+var le = binary.LittleEndian // byte order of the values that host and device exchange
 
-// choices is host memory into which the device writes what each layer's router chose. Each layer with experts has a uint32, 1 if its
-// lookup found all experts in VRAM, then (rows, Used) uint32 expert ids.
+// choices is host memory into which the device writes what each layer's router chose: for Options.Routed, and for the host to see which
+// experts are missing. Each layer with experts has a uint32, 1 if its lookup found all experts in VRAM, then (rows, Used) uint32 expert ids.
 type choices struct {
 	o      *Options   // the runner's
 	buffer *vk.Buffer // nil: no code reads the choices
@@ -22,10 +22,10 @@ type choices struct {
 	ids    []uint16   // (rows, layers, Used), the argument of Options.Routed
 }
 
-// trialBytes is the size of the area after the choices that [ahead.canSkip] uses.
+// trialBytes is the size that [conditional.canSkip] uses of the buffer.
 const trialBytes = 16
 
-// newChoices makes choices without a buffer if neither slots nor Options.Routed need one.
+// newChoices makes choices and allocates their buffer, but no buffer if neither slots nor Options.Routed need one.
 func newChoices(o *Options) (*choices, error) {
 	c, h := &choices{o: o}, o.Frame.Hyper
 	if h.Experts.Count == 0 || o.Weights.Experts() == nil && o.Routed == nil {
@@ -68,23 +68,24 @@ func (c *choices) ranConditionally(layer int) bool {
 	return le.Uint32(c.buffer.Mapped()[c.ranFlagOff(layer):]) != 0
 }
 
-// record records a copy of a layer's chosen experts from the scratch to the buffer, for the current rows.
-func (c *choices) record(layer int) error {
+// recordCopy records a copy of a layer's chosen experts from the scratch to the buffer, for all rows that the step computes.
+func (c *choices) recordCopy(layer int) error {
 	f := c.o.Frame
 	n := int64(4 * f.AtHand.N * f.Hyper.Experts.Used)
 	return f.Rec.Copy(c.buffer, c.idsOff(layer), c.o.Scratch, f.Scratch.Values[arch.Chosen].Off, n)
 }
 
-// Chosen records a copy of a layer's chosen experts if Options.Routed is set.
-func (c *choices) Chosen(layer int) error {
+// RouterRecorded records a copy of a layer's chosen experts if Options.Routed is set, unless the open command buffer has one from an earlier
+// step.
+func (c *choices) RouterRecorded(layer int) error {
 	if c.o.Routed == nil || c.o.Queue.Commands.Again() {
 		return nil
 	}
-	return c.record(layer)
+	return c.recordCopy(layer)
 }
 
-// tell calls Options.Routed with the choices of a step that the device has ended.
-func (c *choices) tell() error {
+// callRouted calls Options.Routed, if set, once with the choices of all layers of a step that the device has ended: (rows, layers, Used).
+func (c *choices) callRouted() error {
 	if c.o.Routed == nil || c.layers == 0 {
 		return nil
 	}
@@ -99,8 +100,9 @@ func (c *choices) tell() error {
 	return c.o.Routed(rows, ids)
 }
 
-// count sets pairs[id] to the number of rows that chose expert id, and returns how many experts were chosen by any row.
-func (c *choices) count(layer int, pairs []int32) (chosen int, err error) {
+// countPairs sets pairs[id] to the number of rows that chose expert id of a layer, and returns how many experts were chosen by any row. The
+// device must have written the choice. It fails if the router chose an expert that the layer does not have.
+func (c *choices) countPairs(layer int, pairs []int32) (chosen int, err error) {
 	clear(pairs)
 	m := c.buffer.Mapped()[c.idsOff(layer):]
 	for i := range c.o.Frame.AtHand.N * c.o.Frame.Hyper.Experts.Used {

@@ -7,10 +7,10 @@ import (
 	"leat/internal/submit"
 )
 
-// placed is the runner for plans without slots: units hold the experts, in VRAM for good or in the ring while they run.
+// placed is the runner for plans without slots: each expert has its place in a unit, which is in VRAM for good or in the ring while it runs.
 type placed struct {
 	*choices
-	o     Options  // Plan changes with Replan
+	o     Options  // the options; Replan changes Plan
 	bases []uint64 // by unit of the plan: its device address in the current step
 	table []uint64 // (L, matrices, E) addresses, a copy of the device's table
 }
@@ -26,23 +26,23 @@ func newPlaced(o Options, c *choices, bases []uint64) *placed {
 // Begin opens the step's first command buffer. No command buffers are kept.
 func (p *placed) Begin(bool) error { return p.o.Queue.Commands.Open() }
 
-// End submits the rest of the step.
+// End submits the open command buffer.
 func (p *placed) End() error { return p.o.Queue.Commands.Submit() }
 
 // Over calls Options.Routed with the step's choices.
-func (p *placed) Over() error { return p.tell() }
+func (p *placed) Over() error { return p.callRouted() }
 
-// Abort has each layer's addresses copied anew: the device may not have run the last copies.
+// Abort forgets the table, so that each layer's addresses are copied anew: the device may not have run the last copies.
 func (p *placed) Abort() { clear(p.table) }
 
 // Replan uses another plan from the next step on.
 func (p *placed) Replan(to *plan.Plan) { p.o.Plan = to }
 
-// RunsConditionally returns false: the host knows where all experts are when it records a step.
-func (p *placed) RunsConditionally() bool { return false }
+// CanRunConditionally returns false: the host knows where all experts are when it records a step.
+func (p *placed) CanRunConditionally() bool { return false }
 
-// RunConditionally does nothing.
-func (p *placed) RunConditionally(float64) {}
+// SetConditionalBelow does nothing.
+func (p *placed) SetConditionalBelow(float64) {}
 
 // Ran does nothing: no slots, no counters.
 func (p *placed) Ran(*submit.Ran) {}
@@ -50,34 +50,36 @@ func (p *placed) Ran(*submit.Ran) {}
 // Close frees host memory.
 func (p *placed) Close() { p.close(p.o.Host) }
 
-// Run records the experts of a unit. Consecutive units of a layer that stay in VRAM run together, when Run is called for the last of them.
+// Run records the experts of a unit, and a copy of their addresses to the device if they have changed. Consecutive units of a layer that stay
+// in VRAM run together: Run does nothing for all but the last of them.
 func (p *placed) Run(l Layer) error {
 	units := p.o.Plan.Units
-	if l.Unit+1 < len(units) && together(&units[l.Unit], &units[l.Unit+1]) {
+	if l.Unit+1 < len(units) && runTogether(&units[l.Unit], &units[l.Unit+1]) {
 		return nil
 	}
 	from := l.Unit
-	for from > 0 && together(&units[from-1], &units[from]) {
+	for from > 0 && runTogether(&units[from-1], &units[from]) {
 		from--
 	}
 	f := p.o.Frame
 	f.Experts = record.ExpertTable{Address: f.At(f.Scratch.ExpertTable) + uint64(8*p.tableIndex(l.Layer)), First: units[from].Expert, Last: units[l.Unit].Expert + units[l.Unit].Experts}
-	if err := p.tellDevice(l, from); err != nil {
+	if err := p.updateTable(l, from); err != nil {
 		return err
 	}
 	return f.EachSpan(l.Op, &units[l.Unit])
 }
 
-// together reports whether the experts of two consecutive units run together: both units stay in VRAM and are of one layer.
-func together(u, next *plan.Unit) bool {
+// runTogether reports whether the experts of two consecutive units run together: both units stay in VRAM and are of one layer.
+func runTogether(u, next *plan.Unit) bool {
 	return u.Kind == pack.Experts && next.Kind == pack.Experts && u.Layer == next.Layer && u.Resident() && next.Resident()
 }
 
-// tableIndex is the index in the table of a layer's first address.
+// tableIndex is the index in p.table of a layer's first address.
 func (p *placed) tableIndex(layer int) int { return layer * matrices * p.o.Frame.Hyper.Experts.Count }
 
-// tellDevice records a copy of a layer's addresses to the device's table if those of the units from..l.Unit have changed.
-func (p *placed) tellDevice(l Layer, from int) error {
+// updateTable sets the addresses of the experts in units from..l.Unit. If one has changed it records a copy of the layer's addresses to the
+// device's table.
+func (p *placed) updateTable(l Layer, from int) error {
 	changed, count := false, p.o.Frame.Hyper.Experts.Count
 	for i := from; i <= l.Unit; i++ {
 		u := &p.o.Plan.Units[i]
@@ -98,8 +100,8 @@ func (p *placed) tellDevice(l Layer, from int) error {
 	return copyTable(&p.o, p.table, p.tableIndex(l.Layer), matrices*count, p.o.Frame.Scratch.ExpertTable.Off, p.o.Frame.Scratch.ExpertTable.Off)
 }
 
-// copyTable copies table[from:][:n] to the device's copy of the table: it writes the addresses to the inputs, and records a copy to the
-// scratch. via and off are the offsets of the whole table in the inputs and in the scratch.
+// copyTable copies table[from:][:n] to the device's copy of the table: it writes the addresses to the inputs, and records a copy from the
+// inputs to the scratch. off is the offset of the whole table in the scratch, via its offset in the inputs.
 func copyTable(o *Options, table []uint64, from, n int, off, via int64) error {
 	at := int64(8 * from)
 	m := o.Inputs.Mapped()[via+at:]

@@ -10,19 +10,20 @@ import (
 	"leat/shaders"
 )
 
-// residents is the table of experts in VRAM by which the device looks up chosen experts. Each layer has a head, the addresses of its run
+// residentTable is the table of experts in VRAM by which the device looks up chosen experts. Each layer has a head, the addresses of its run
 // flag and of its flag in choices, then (matrices, E) addresses; 0: not in VRAM. A uint32 run flag for each layer follows the table.
-type residents struct {
+type residentTable struct {
 	s     *slotted   // the runner that the table belongs to
 	words []uint64   // the host's copy of the table, which is the newest
 	stale []bool     // by layer: the device's part of the table differs from words
 	names [][]string // by layer: tensor names of an expert's matrices; nil: the layer has no slots
 }
 
-// init makes the table, with no expert in VRAM.
-func (t *residents) init(s *slotted) {
+// init makes the host's copy of the table: layers with slots have their heads and no expert, and are stale. The device's copy is written by
+// [residentTable.update].
+func (t *residentTable) init(s *slotted) {
 	h := s.o.Frame.Hyper
-	*t = residents{s: s, stale: make([]bool, h.BlockCount), names: make([][]string, h.BlockCount)}
+	*t = residentTable{s: s, stale: make([]bool, h.BlockCount), names: make([][]string, h.BlockCount)}
 	t.words = make([]uint64, h.BlockCount*t.perLayer())
 	for i, ops := range s.o.Ops {
 		for k := range ops {
@@ -40,32 +41,33 @@ func (t *residents) init(s *slotted) {
 }
 
 // perLayer is the number of uint64 that a layer has in the table.
-func (t *residents) perLayer() int {
+func (t *residentTable) perLayer() int {
 	return shaders.ThereHead + matrices*t.s.o.Frame.Hyper.Experts.Count
 }
 
 // entry is the index in words of the address of an expert's matrix.
-func (t *residents) entry(layer, matrix, id int) int {
+func (t *residentTable) entry(layer, matrix, id int) int {
 	return layer*t.perLayer() + shaders.ThereHead + matrix*t.s.o.Frame.Hyper.Experts.Count + id
 }
 
 // layerAddress is the device address of a layer's part of the table, which begins with its head. Lookups read it.
-func (t *residents) layerAddress(layer int) uint64 {
+func (t *residentTable) layerAddress(layer int) uint64 {
 	return t.s.o.Frame.At(t.s.o.Frame.Scratch.Residents) + uint64(8*layer*t.perLayer())
 }
 
 // entriesAddress is the device address of a layer's (matrices, E) addresses, after its head. Products with experts read it.
-func (t *residents) entriesAddress(layer int) uint64 {
+func (t *residentTable) entriesAddress(layer int) uint64 {
 	return t.layerAddress(layer) + 8*shaders.ThereHead
 }
 
 // runFlagOff is the offset in the scratch of a layer's run flag: the device skips the layer's dispatches while it is 0.
-func (t *residents) runFlagOff(layer int) int64 {
+func (t *residentTable) runFlagOff(layer int) int64 {
 	return t.s.o.Frame.Scratch.Residents.Off + int64(8*len(t.words)+4*layer)
 }
 
-// note writes the addresses of a batch's experts to words. The compute queue must wait for their uploads before the next lookup.
-func (t *residents) note(b *weights.Batch) error {
+// noteBatch zeroes the addresses of evicted experts in words, and writes those of a batch's experts. The compute queue must wait for the
+// experts' uploads before the next lookup.
+func (t *residentTable) noteBatch(b *weights.Batch) error {
 	t.markEvicted()
 	for i := range b.Len() {
 		address, id, unit, err := b.At(i)
@@ -87,8 +89,8 @@ func (t *residents) note(b *weights.Batch) error {
 	return nil
 }
 
-// markEvicted zeroes the addresses of the experts that have lost their slots.
-func (t *residents) markEvicted() {
+// markEvicted zeroes the addresses in words of the experts that have lost their slots.
+func (t *residentTable) markEvicted() {
 	for _, x := range t.s.x.Evicted() {
 		for matrix := range t.names[x.Layer] {
 			t.words[t.entry(x.Layer, matrix, x.ID)] = 0
@@ -97,8 +99,8 @@ func (t *residents) markEvicted() {
 	}
 }
 
-// update records copies of the stale layers to the device, and clears the flags in choices, which the last lookups may have set.
-func (t *residents) update() error {
+// update records copies of the stale layers' words to the device, and clears the flags in choices at once, which earlier lookups may have set.
+func (t *residentTable) update() error {
 	t.markEvicted()
 	o, scratch := &t.s.o, t.s.o.Frame.Scratch
 	via := t.s.waveTableOff(2)
@@ -117,8 +119,8 @@ func (t *residents) update() error {
 	return nil
 }
 
-// forget marks all layers stale: after a failed step the device may not have run the last copies.
-func (t *residents) forget() {
+// markAllStale has all layers copied to the device anew: after a failed step the device may not have run the last copies.
+func (t *residentTable) markAllStale() {
 	for l := range t.stale {
 		t.stale[l] = true
 	}

@@ -14,16 +14,16 @@ import (
 
 // Options configure a [Runner]. The fields from Device to Logger must be set.
 type Options struct {
-	Device  *vk.Device
-	Queue   *submit.Queue
+	Device  *vk.Device     // the device that runs the steps
+	Queue   *submit.Queue  // its Commands are those of the current step
 	Frame   *record.Frame  // records the operations of the current step
 	Weights *weights.Store // its slots, if it has any, hold the experts
 	Host    *mem.Heap      // allocates the choices
 	Scratch *vk.Buffer     // device memory, laid out by the plan
-	Inputs  *vk.Buffer     // host memory; the runner uses it from the offset of the plan's Table on, see InputBytes
-	Plan    *plan.Plan
-	Ops     [][]arch.Op // by unit of the plan
-	Logger  *slog.Logger
+	Inputs  *vk.Buffer     // host memory; the runner uses it from the offset of the plan's ExpertTable on, see InputBytes
+	Plan    *plan.Plan     // where experts are: in units or in slots
+	Ops     [][]arch.Op    // operations of each unit of the plan, to find the tensors of a layer's experts
+	Logger  *slog.Logger   // gets a warning if the device can't run layers conditionally
 
 	// ConditionalBelow is the share of layers missing an expert below which layers run without asking the host, where the device can.
 	// 0 disables it: on a CPU asking the host costs less.
@@ -31,12 +31,12 @@ type Options struct {
 	// Merge runs the resident and the uploaded experts of a layer in one wave: on a CPU device each dispatch has a fixed cost, and uploads
 	// don't overlap with compute.
 	Merge bool
-	// Routed is called after each step with the experts that each row used: (rows, layers with experts, Used). It must not retain ids.
-	// nil: not called.
+	// Routed is called once after each step with the experts that each row used, for all layers: (rows, layers with experts, Used). It must
+	// not retain ids. nil: not called.
 	Routed func(rows int, ids []uint16) error
 }
 
-// Layer is the argument of [Runner.Run]: a layer, or a unit of its experts, whose router is recorded.
+// Layer is the argument of [Runner.Run]: a layer whose router is recorded, and the unit that holds all or some of its experts.
 type Layer struct {
 	Unit  int      // index of the plan's unit that holds the experts
 	Layer int      // index of the layer in the model
@@ -45,25 +45,26 @@ type Layer struct {
 
 // Runner records and submits the experts of each step. There are two, [placed] and [slotted]. Use it from one goroutine.
 type Runner interface {
-	// Begin begins a step, and opens its first command buffer. With kept, later steps may submit the command buffers again.
+	// Begin begins a step, and opens its first command buffer. With kept, the step's command buffers are kept: later steps may submit them again.
 	Begin(kept bool) error
-	// Chosen is called after a layer's router has been recorded, before Run.
-	Chosen(layer int) error
-	// Run records the experts of a layer. It may submit earlier commands, and wait for them.
+	// RouterRecorded is called after a layer's router has been recorded, before Run. It records a copy of the choice for Options.Routed.
+	RouterRecorded(layer int) error
+	// Run records the experts of a layer. With experts in slots it may submit all earlier commands, wait for the router's choice, and upload
+	// experts. It leaves a command buffer open, which has the last products of the layer.
 	Run(l Layer) error
-	// End submits the rest of the step.
+	// End submits what is not submitted yet. Of the device's work it waits for layers run conditionally only.
 	End() error
 	// Over is called after the device has ended the step, and calls Options.Routed.
 	Over() error
-	// Abort drops the state of a step that failed or was stopped.
+	// Abort drops the state of a step that failed or was stopped. [weights.Store.Abort] empties the batches.
 	Abort()
-	// Replan switches to another plan, between two steps.
+	// Replan switches to another plan, between two steps. Kept command buffers are the caller's to drop, see [submit.Queue.ForgetKept].
 	Replan(p *plan.Plan)
-	// RunsConditionally reports whether layers can run without asking the host.
-	RunsConditionally() bool
-	// RunConditionally sets [Options.ConditionalBelow].
-	RunConditionally(below float64)
-	// Ran is called for each command buffer that has run, and counts the time that the device waited for experts.
+	// CanRunConditionally reports whether layers can run without asking the host.
+	CanRunConditionally() bool
+	// SetConditionalBelow sets [Options.ConditionalBelow].
+	SetConditionalBelow(below float64)
+	// Ran is called for each command buffer that waited for bytes and has run. It counts the time that the device was idle for want of experts.
 	Ran(r *submit.Ran)
 	// Close frees host memory; the device must be idle. Safe to call twice.
 	Close()
@@ -89,26 +90,26 @@ func New(o Options, bases []uint64) (Runner, error) {
 // matrices is the number of matrices per expert in the device's tables of addresses, in the order of the operations.
 const matrices = 3
 
-// KeptBuffers is the number of command buffers that a runner keeps, for [submit.Options.Kept]; 0 for plans without slots.
+// KeptBuffers is the number of command buffers that a runner keeps, for [submit.Options.KeptSlots]; 0 for plans without slots.
 func KeptBuffers(p *plan.Plan, h *arch.Hyper) int {
 	if p.Experts == nil {
 		return 0
 	}
-	return 1 + partsPerLayer*h.BlockCount
+	return 1 + segmentsPerLayer*h.BlockCount
 }
 
-// IsSlotted reports whether the unit is a layer's experts in shared slots; no memory is reserved for the unit itself.
+// IsSlotted reports whether a unit of the plan stands for a layer's experts in shared slots; no memory is reserved for the unit itself.
 func IsSlotted(u *plan.Unit) bool { return u.Tier == plan.Cached }
 
-// nextSlottedLayer is the layer of the first unit after unit whose experts share slots, or nothing.
+// nextSlottedLayer is the layer of the first unit after unit whose experts share slots, or noLayer. Its experts are prefetched or looked up.
 func nextSlottedLayer(p *plan.Plan, unit int) int {
 	for i := unit + 1; i < len(p.Units); i++ {
 		if IsSlotted(&p.Units[i]) {
 			return p.Units[i].Layer
 		}
 	}
-	return nothing
+	return noLayer
 }
 
-// nothing stands for no layer.
-const nothing = -1
+// noLayer is the index of no layer.
+const noLayer = -1

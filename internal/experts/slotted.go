@@ -15,53 +15,53 @@ import (
 // the missing ones, and meanwhile runs those in VRAM: in waves, each of which skips experts without an address.
 type slotted struct {
 	*choices
-	o     Options          // Plan changes with Replan, ConditionalBelow with RunConditionally
-	x     *weights.Experts // the slots
-	waves waves            // the batches of the current layer
-	parts parts            // the kept command buffers
-	ahead *ahead           // nil: the device can't skip dispatches
+	o           Options          // the options; Replan changes Plan, SetConditionalBelow changes ConditionalBelow
+	x           *weights.Experts // the slots
+	waves       waves            // the batches of the current layer
+	segments    segments         // the kept command buffers
+	conditional *conditional     // nil: the device can't skip dispatches
 }
 
-// parts describes the kept command buffers, which later one-row steps submit again. Expert addresses are read from memory, and waits
-// belong to the submission, so neither is recorded.
+// segments describes the kept command buffers of one-row steps, which later steps submit again. Each is a segment of a step, split where the
+// host reads a choice. Expert addresses are read from memory, and waits belong to the submission, so neither is recorded.
 //
-// Kept buffer 0 ends with the first choice. Each layer with experts has partsPerLayer more: its first wave, submitted only if some experts
-// are in VRAM and some are not; its last wave, with all commands up to the next choice; and the layer run conditionally, see [ahead].
-type parts struct {
-	kept   bool         // the current step's command buffers are kept
-	layers []layerParts // by layer with experts
+// Segment 0 ends with the first choice. Each layer with experts has segmentsPerLayer more: its first wave, submitted only if some experts
+// are in VRAM and some are not; its last wave, with all commands up to the next choice; and the layer run conditionally, see [conditional].
+type segments struct {
+	kept   bool         // the current step consists of kept command buffers: it records them, or submits those of an earlier step
+	layers []layerWaves // by layer with experts
 }
 
-const partsPerLayer = 3
+const segmentsPerLayer = 3
 
-// layerParts has, for the first wave of a layer and for its last, the inputs already quantized when it begins, and its work.
-type layerParts struct {
-	wave, last kernels.Quantised // inputs, quantized by earlier commands, that the first and the last wave may read
-	cost       [2]work           // work of the first and of the last wave, if each had all pairs of rows and experts
+// layerWaves is what the segments of a layer's first and last wave depend on, and their work. Submit knows which are recorded.
+type layerWaves struct {
+	first, last kernels.Quantised // inputs, quantized by earlier commands, that the first and the last wave may read
+	cost        [2]work           // work of the first and of the last wave, if each had all pairs of rows and experts; see recordKeptWave
 }
 
-// work is an amount of memory traffic and arithmetic.
+// work is an amount of memory traffic, in bytes, and of arithmetic, for [submit.Commands.Charge].
 type work struct{ bytes, flops float64 }
 
-// newSlotted makes a runner that uses c, and tests whether the device can run layers conditionally.
+// newSlotted makes a runner that uses the buffer of c. It runs a test on the device to find out whether layers can run conditionally.
 func newSlotted(o Options, c *choices) (*slotted, error) {
 	s := &slotted{choices: c, o: o, x: o.Weights.Experts()}
 	c.o = &s.o
 	s.waves.init(&s.o)
-	s.parts.layers = make([]layerParts, c.layers)
+	s.segments.layers = make([]layerWaves, c.layers)
 	var err error
-	s.ahead, err = newAhead(s)
+	s.conditional, err = newConditional(s)
 	return s, err
 }
 
-// keptSlot is the slot, for [submit.Commands.OpenKept], of the first of a layer's kept command buffers.
-func (c *choices) keptSlot(layer int) int { return 1 + partsPerLayer*c.nth[layer] }
+// segmentSlot is the slot, for [submit.Commands.OpenKept], of a layer's first segment.
+func (c *choices) segmentSlot(layer int) int { return 1 + segmentsPerLayer*c.nth[layer] }
 
-// Begin opens the step's first command buffer, the kept one if kept.
+// Begin drops what an earlier step left, and opens the first command buffer of a step: segment 0 with kept, which holds for the whole step.
 func (s *slotted) Begin(kept bool) error {
-	s.parts.kept, s.waves.prefetched = kept, nothing
-	if s.ahead != nil {
-		s.ahead.begin()
+	s.segments.kept, s.waves.prefetched = kept, noLayer
+	if s.conditional != nil {
+		s.conditional.begin()
 	}
 	if kept {
 		_, err := s.o.Queue.Commands.OpenKept(0, kernels.Quantised{}, false)
@@ -70,48 +70,49 @@ func (s *slotted) Begin(kept bool) error {
 	return s.o.Queue.Commands.Open()
 }
 
-// Run runs the experts of a layer, conditionally or in waves: first the experts in VRAM, while the others are uploaded; then the others, in
-// as few waves as the slots allow. Each expert is uploaded at most once a step.
+// Run runs the experts of a layer. If they can't run conditionally, it submits all commands, waits for the router's choice, and runs them in
+// waves: first those in VRAM, while others are uploaded, then the others, in as few waves as the slots allow. It uploads an expert once a step,
+// prefetches experts of the next layer for a long prompt, and leaves the last wave's command buffer open.
 func (s *slotted) Run(l Layer) error {
-	if s.ahead.mayRun() {
-		return s.ahead.run(l)
+	if s.conditional.mayRun() {
+		return s.conditional.runLayer(l)
 	}
 	if err := s.waitForChoice(l.Layer); err != nil {
 		return err
 	}
 	w := &s.waves
-	rest, err := w.takeFirst(l)
+	untaken, err := w.takeFirst(l)
 	if err != nil {
 		return err
 	}
-	if s.parts.kept {
-		s.ahead.noteMisses(len(w.need.misses))
+	if s.segments.kept {
+		s.conditional.noteMisses(len(w.need.misses))
 	}
-	if err := s.wave(l, w.present, true, w.coming.Len()+len(rest) == 0); err != nil {
+	if err := s.recordWave(l, w.present, true, w.coming.Len()+len(untaken) == 0); err != nil {
 		return err
 	}
-	for w.coming.Len()+len(rest) > 0 {
+	for w.coming.Len()+len(untaken) > 0 {
 		first := w.present.Len() == 0
 		if err := s.submitWave(l, w.present); err != nil { // it runs while the others are uploaded
 			return err
 		}
 		if w.coming.Len() == 0 {
-			if rest, err = w.take(l.Layer, rest, w.coming, w.waveSize(l.Layer)); err != nil {
+			if untaken, err = w.take(l.Layer, untaken, w.coming, w.waveSize(l.Layer)); err != nil {
 				return err
 			}
 			if w.coming.Len() == 0 {
-				return fmt.Errorf("layer %d: no slot is free for %d missing experts", l.Layer, len(rest))
+				return fmt.Errorf("layer %d: no slot is free for %d missing experts", l.Layer, len(untaken))
 			}
 		}
-		if rest, err = w.take(l.Layer, rest, w.next, w.waveSize(l.Layer)); err != nil {
+		if untaken, err = w.take(l.Layer, untaken, w.next, w.waveSize(l.Layer)); err != nil {
 			return err
 		}
-		if len(rest) == 0 {
+		if len(untaken) == 0 {
 			if err := w.prefetchNext(l); err != nil {
 				return err
 			}
 		}
-		if err := s.wave(l, w.coming, first, w.next.Len()+len(rest) == 0); err != nil {
+		if err := s.recordWave(l, w.coming, first, w.next.Len()+len(untaken) == 0); err != nil {
 			return err
 		}
 		w.present, w.coming, w.next = w.coming, w.next, w.present
@@ -122,40 +123,42 @@ func (s *slotted) Run(l Layer) error {
 	return s.release(w.present, s.o.Queue.Value()+1)
 }
 
-// waitForChoice submits all commands up to the layer's router, waits for its choice, and counts the pairs of rows and experts.
+// waitForChoice submits all commands up to the layer's router, waits for its choice and for all conditional layers, and counts the pairs of
+// rows and experts. In a kept step it notes which inputs the layer's waves find quantized.
 func (s *slotted) waitForChoice(layer int) error {
 	q := s.o.Queue
-	if err := s.ahead.endLayer(); err != nil {
+	if err := s.conditional.endLayer(); err != nil {
 		return err
 	}
-	left := q.Commands.Left()
+	left := q.Commands.Quantised()
 	if err := s.copyChoice(layer); err != nil {
 		return err
 	}
 	if err := s.submit(); err != nil {
 		return err
 	}
-	if s.parts.kept {
-		if p := &s.parts.layers[s.nth[layer]]; p.wave != left {
-			p.wave, p.last = left, left
+	if s.segments.kept {
+		if p := &s.segments.layers[s.nth[layer]]; p.first != left {
+			p.first, p.last = left, left
 		}
 	}
-	if err := q.Host.Hear(q.Value()); err != nil {
+	if err := q.Host.AwaitPolling(q.Value()); err != nil {
 		return err
 	}
-	if err := s.ahead.settle(true); err != nil {
+	if err := s.conditional.awaitOutcomes(true); err != nil {
 		return err
 	}
 	return s.countNeed(layer)
 }
 
-// copyChoice records a copy of a layer's choice, and a barrier that makes it visible to the host, at the end of the open command buffer.
+// copyChoice records a copy of a layer's choice, and a barrier that makes it visible to the host, into the open command buffer, unless that
+// was recorded in an earlier step.
 func (s *slotted) copyChoice(layer int) error {
 	if s.o.Queue.Commands.Again() {
 		return nil
 	}
-	if s.o.Routed == nil { // else Chosen has recorded the copy
-		if err := s.choices.record(layer); err != nil {
+	if s.o.Routed == nil { // else RouterRecorded has recorded the copy
+		if err := s.choices.recordCopy(layer); err != nil {
 			return err
 		}
 	}
@@ -165,7 +168,7 @@ func (s *slotted) copyChoice(layer int) error {
 
 // submit closes the open command buffer and submits it with all enqueued ones.
 func (s *slotted) submit() error {
-	if err := s.ahead.endLayer(); err != nil {
+	if err := s.conditional.endLayer(); err != nil {
 		return err
 	}
 	if err := s.o.Queue.Commands.Enqueue(); err != nil {
@@ -174,34 +177,36 @@ func (s *slotted) submit() error {
 	return s.flush()
 }
 
-// flush submits the enqueued command buffers.
+// flush submits the enqueued command buffers, with a barrier for the host after conditional layers.
 func (s *slotted) flush() error {
-	if err := s.ahead.tellHost(); err != nil {
+	if err := s.conditional.enqueueHostBarrier(); err != nil {
 		return err
 	}
 	if err := s.o.Queue.Commands.Flush(); err != nil {
 		return err
 	}
-	s.ahead.submitted()
+	s.conditional.submitted()
 	return nil
 }
 
-// countNeed sets need.pairs to the number of rows that chose each expert of a layer.
+// countNeed reads a layer's choice, which the device has written, and sets need.pairs to the number of rows that chose each expert. It counts
+// the chosen experts in the slots' Counters, unless only rows that want logits are computed.
 func (s *slotted) countNeed(layer int) error {
-	chosen, err := s.count(layer, s.waves.need.pairs)
+	chosen, err := s.countPairs(layer, s.waves.need.pairs)
 	if err == nil && !s.o.Frame.AtHand.Kept { // the gathered rows that want logits are not representative
-		s.x.Counters.Needed(chosen)
+		s.x.Counters.CountLayer(chosen)
 	}
 	return err
 }
 
-// submitWave submits the wave of a batch, if it has experts, and releases the batch. The layer has more waves.
+// submitWave submits the wave of a batch, if it has experts, and releases the batch. It is not for the last wave of a layer, whose command
+// buffer stays open. If the wave was just recorded into a segment, the last wave may rely only on inputs that are quantized with and without it.
 func (s *slotted) submitWave(l Layer, b *weights.Batch) error {
 	if b.Len() == 0 {
 		return nil
 	}
-	if s.parts.kept && !s.o.Queue.Commands.Again() { // the last wave may run after this one, or without it
-		p := &s.parts.layers[s.nth[l.Layer]]
+	if s.segments.kept && !s.o.Queue.Commands.Again() { // the last wave may run after this one, or without it
+		p := &s.segments.layers[s.nth[l.Layer]]
 		p.last = p.last.Common(s.o.Frame.Rec.Quantised())
 	}
 	if err := s.submit(); err != nil {
@@ -210,9 +215,10 @@ func (s *slotted) submitWave(l Layer, b *weights.Batch) error {
 	return s.release(b, s.o.Queue.Value())
 }
 
-// release empties a batch: its slots may be reused once the compute timeline has reached value.
+// release empties a batch: its slots may be reused once the compute timeline has reached value. Of the experts uploaded for it, up to
+// waves.keep stay in slots, which lowers keep; the others are evicted. It notes the batch's addresses in the device's table of experts.
 func (s *slotted) release(b *weights.Batch, value uint64) error {
-	if err := s.ahead.note(b); err != nil {
+	if err := s.conditional.noteBatch(b); err != nil {
 		return err
 	}
 	kept, err := b.Release(value, s.waves.keep)
@@ -220,12 +226,12 @@ func (s *slotted) release(b *weights.Batch, value uint64) error {
 	return err
 }
 
-// openWave opens the command buffer of a wave. In a kept step, the layer's first and last waves have kept ones.
+// openWave opens the command buffer of a wave: in a kept step a segment for the first and the last wave of a layer, else a temporary one.
 func (s *slotted) openWave(layer int, first, last bool) error {
 	q := s.o.Queue
-	if s.parts.kept && (first || last) {
-		p, slot := &s.parts.layers[s.nth[layer]], s.keptSlot(layer)
-		after := p.wave
+	if s.segments.kept && (first || last) {
+		p, slot := &s.segments.layers[s.nth[layer]], s.segmentSlot(layer)
+		after := p.first
 		if last {
 			after, slot = p.last, slot+1
 		}
@@ -235,15 +241,16 @@ func (s *slotted) openWave(layer int, first, last bool) error {
 	return q.Commands.Open()
 }
 
-// wave records a layer's products with the experts of a batch, once their uploads are submitted. first and last say which wave it is.
-func (s *slotted) wave(l Layer, b *weights.Batch, first, last bool) error {
+// recordWave opens a command buffer and records a layer's products with the experts of a batch, if it has any. It waits until their uploads
+// are submitted, and writes their addresses to the device's table. first and last say which wave of the layer it is, see [slotted.openWave].
+func (s *slotted) recordWave(l Layer, b *weights.Batch, first, last bool) error {
 	if b.Len() == 0 {
 		return nil
 	}
 	if err := s.openWave(l.Layer, first, last); err != nil {
 		return err
 	}
-	if err := s.arrive(l, b); err != nil {
+	if err := s.awaitUploads(l, b); err != nil {
 		return err
 	}
 	f, w, q := s.o.Frame, &s.waves, s.o.Queue
@@ -271,8 +278,8 @@ func (s *slotted) wave(l Layer, b *weights.Batch, first, last bool) error {
 	}
 	absent := 1 - float64(pairs)/float64(f.AtHand.N*f.Hyper.Experts.Used)
 	f.Experts = record.ExpertTable{Address: f.At(f.Scratch.ExpertTable) + uint64(8*l.Layer*matrices*count), Last: count}
-	if s.parts.kept && (first || last) {
-		return s.keptWave(l, last, absent)
+	if s.segments.kept && (first || last) {
+		return s.recordKeptWave(l, last, absent)
 	}
 	if err := f.Rec.Update(s.o.Scratch, s.tableOff(l.Layer), w.table); err != nil {
 		return err
@@ -288,16 +295,17 @@ func (s *slotted) tableOff(layer int) int64 {
 	return s.o.Frame.Scratch.ExpertTable.Off + int64(8*layer*matrices*s.o.Frame.Hyper.Experts.Count)
 }
 
-// keptWave records a wave into a kept command buffer, which copies the experts' addresses from the inputs; the first and the last wave have
-// a table each there, as both may be running. absent is the share of the layer's pairs of rows and experts that the wave leaves out.
-func (s *slotted) keptWave(l Layer, last bool, absent float64) error {
+// recordKeptWave writes the experts' addresses to the inputs and records a wave into a segment, which copies them from there, unless it was
+// recorded in an earlier step. The first and the last wave have a table each in the inputs, as both may be running. absent is the share of
+// the layer's pairs of rows and experts that the wave leaves out: their work is taken off the segment's.
+func (s *slotted) recordKeptWave(l Layer, last bool, absent float64) error {
 	f, q, which := s.o.Frame, s.o.Queue, 0
 	if last {
 		which = 1
 	}
 	from := s.waveTableOff(which)
 	copy(s.o.Inputs.Mapped()[from:], s.waves.table)
-	cost := &s.parts.layers[s.nth[l.Layer]].cost[which]
+	cost := &s.segments.layers[s.nth[l.Layer]].cost[which]
 	if !q.Commands.Again() {
 		bytes, flops := f.Rec.Cost()
 		if err := f.Rec.Copy(s.o.Scratch, s.tableOff(l.Layer), s.o.Inputs, from, int64(len(s.waves.table))); err != nil {
@@ -315,64 +323,65 @@ func (s *slotted) keptWave(l Layer, last bool, absent float64) error {
 	return nil
 }
 
-// waveTableOff is the offset in the inputs of the addresses of a kept wave: 0 the first wave, 1 the last. 2 is the end of both.
+// waveTableOff is the offset in the inputs of the expert addresses of a layer's first wave (which 0) or last wave (1) in a kept step; which 2 is
+// the end of both tables.
 func (s *slotted) waveTableOff(which int) int64 {
 	t := &s.o.Frame.Scratch.ExpertTable
 	return t.Off + t.Bytes + int64(8*which*matrices*s.o.Frame.Hyper.Experts.Count)
 }
 
-// InputBytes is the size to allocate for a step's inputs in host memory: those the plan lays out, up to the end of its Table, then the
-// runner's tables of addresses.
+// InputBytes is the size to allocate for a step's inputs in host memory: those that the plan lays out, up to the end of its ExpertTable, then
+// the runner's tables of addresses.
 func InputBytes(p *plan.Plan, h *arch.Hyper) int64 {
 	t := &p.Scratch.ExpertTable
 	return t.Off + t.Bytes + int64(8*2*matrices*h.Experts.Count) + p.Scratch.Residents.Bytes
 }
 
-// arrive waits until a batch's uploads are submitted, and has the next submission wait on the device for their end.
-func (s *slotted) arrive(l Layer, b *weights.Batch) error {
+// awaitUploads waits until a batch's uploads are submitted, and has the next submission wait on the device for their end.
+func (s *slotted) awaitUploads(l Layer, b *weights.Batch) error {
 	q := s.o.Queue
-	if !b.Arrived() {
-		waited, err := q.Host.Blocked(b.Arrive)
+	if !b.UploadsSubmitted() {
+		waited, err := q.Host.TimedWait(b.SubmitUploads)
 		q.Commands.Work().Waited, q.Commands.Work().Awaits = waited, l.Unit
 		if err != nil {
 			return err
 		}
 	}
-	s.waves.points = b.Waits(s.waves.points[:0])
-	q.Commands.Wait(s.waves.points, l.Unit)
+	s.waves.uploads = b.Waits(s.waves.uploads[:0])
+	q.Commands.Wait(s.waves.uploads, l.Unit)
 	return nil
 }
 
-// End submits the rest of the step, and submits skipped layers again until all have run.
+// End submits what is not submitted yet. It waits for conditional layers, and submits skipped ones again until all have run.
 func (s *slotted) End() error {
 	if err := s.submit(); err != nil {
 		return err
 	}
-	return s.ahead.settle(true)
+	return s.conditional.awaitOutcomes(true)
 }
 
-// Over notes whether the next step may run conditionally, and calls Options.Routed.
+// Over is called when the device has ended the step. It notes whether layers of the next step may run conditionally, and calls Options.Routed.
 func (s *slotted) Over() error {
-	s.ahead.setSteady(s.parts.kept && s.o.Queue.Commands.Cuts() == 0)
-	return s.tell()
+	s.conditional.setSteady(s.segments.kept && s.o.Queue.Commands.Cuts() == 0)
+	return s.callRouted()
 }
 
 // Abort drops the state of a step that failed or was stopped.
-func (s *slotted) Abort() { s.ahead.abort() }
+func (s *slotted) Abort() { s.conditional.abort() }
 
-// Replan switches to another plan, between two steps.
+// Replan switches to another plan, between two steps; it changes no other state.
 func (s *slotted) Replan(p *plan.Plan) { s.o.Plan = p }
 
-// RunsConditionally reports whether the device can run layers without asking the host.
-func (s *slotted) RunsConditionally() bool { return s.ahead != nil }
+// CanRunConditionally reports whether the device can run layers without asking the host.
+func (s *slotted) CanRunConditionally() bool { return s.conditional != nil }
 
-// RunConditionally sets [Options.ConditionalBelow].
-func (s *slotted) RunConditionally(below float64) { s.o.ConditionalBelow = below }
+// SetConditionalBelow sets [Options.ConditionalBelow].
+func (s *slotted) SetConditionalBelow(below float64) { s.o.ConditionalBelow = below }
 
-// Ran counts the time that the device was idle while it waited for experts.
+// Ran counts the time that the device was idle before r, if r waited for experts.
 func (s *slotted) Ran(r *submit.Ran) {
-	if r.Awaits != submit.Nothing && IsSlotted(&s.o.Plan.Units[r.Awaits]) {
-		s.x.Counters.Idle(max(0, r.Idle))
+	if r.Awaits != submit.NoPart && IsSlotted(&s.o.Plan.Units[r.Awaits]) {
+		s.x.Counters.CountIdle(max(0, r.Idle))
 	}
 }
 

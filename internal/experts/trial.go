@@ -8,20 +8,20 @@ import (
 	"leat/vk"
 )
 
-// canSkip tests on the device whether conditional dispatches work: one with a zero flag must be skipped, one with a nonzero flag must run.
-// A device that gets this wrong would compute garbage without an error.
-func (a *ahead) canSkip() (bool, error) {
+// canSkip tests on the device, and waits for it, whether conditional dispatches work: one with a zero flag must be skipped, one with a nonzero
+// flag must run. A device that gets this wrong would compute garbage without an error.
+func (c *conditional) canSkip() (bool, error) {
 	const untouched, ran = 0x0707070707070707, 1<<32 | 1
-	said := a.s.buffer.Mapped()[:trialBytes]
+	said := c.s.buffer.Mapped()[:trialBytes]
 	for i := range said {
 		said[i] = 7
 	}
-	q := a.s.o.Queue
+	q := c.s.o.Queue
 	q.Begin(context.Background(), 1)
 	if err := q.Commands.Open(); err != nil {
 		return false, err
 	}
-	if err := a.recordTrial(q.Commands.Buffer()); err != nil {
+	if err := c.recordTrial(q.Commands.Buffer()); err != nil {
 		return false, err
 	}
 	if err := q.Commands.Submit(); err != nil {
@@ -34,9 +34,9 @@ func (a *ahead) canSkip() (bool, error) {
 }
 
 // recordTrial records two lookups of expert 1, the first to be skipped and the second to run. They write to the start of the choices.
-func (a *ahead) recordTrial(cb *vk.CommandBuffer) error {
+func (c *conditional) recordTrial(cb *vk.CommandBuffer) error {
 	const word, looked, ids, table = 0, 4, 16, 32 // offsets in Scratch.Residents, which has at least 256 bytes
-	rec, o := a.s.o.Frame.Rec, &a.s.o
+	rec, o := c.s.o.Frame.Rec, &c.s.o
 	at := o.Frame.Scratch.Residents.Off
 	for i := range int64(2) { // the flag
 		var first [256]byte
@@ -44,7 +44,7 @@ func (a *ahead) recordTrial(cb *vk.CommandBuffer) error {
 		le.PutUint32(first[ids:], 1)
 		to := o.Scratch.Address + uint64(at)
 		le.PutUint64(first[table:], to+looked)
-		le.PutUint64(first[table+8:], a.s.buffer.Address+uint64(8*i))
+		le.PutUint64(first[table+8:], c.s.buffer.Address+uint64(8*i))
 		le.PutUint64(first[table+8*(shaders.ThereHead+1):], to)
 		rec.Barrier()
 		if err := rec.Update(o.Scratch, at, first[:]); err != nil {

@@ -9,10 +9,10 @@ import (
 	"leat/vk"
 )
 
-// need lists the experts that the current layer needs.
+// need lists the experts that the layer at hand needs: the current one, or the one whose experts are prefetched.
 type need struct {
 	pairs  []int32 // by expert: number of rows that chose it
-	taken  []bool  // by expert: a batch took it already, when it was prefetched
+	taken  []bool  // by expert: a batch took it when it was prefetched, before the router chose
 	ids    []int32 // experts with pairs that are not taken, most pairs first
 	hits   []int32 // experts of ids with a slot
 	misses []int32 // the other experts of ids; with Options.Merge all of ids, if any is missing
@@ -21,7 +21,7 @@ type need struct {
 // newNeed makes the lists for layers of count experts.
 func newNeed(count int) need { return need{pairs: make([]int32, count), taken: make([]bool, count)} }
 
-// list sets ids from pairs and taken.
+// list sets ids to the experts that any row chose and no batch has prefetched, most pairs first.
 func (n *need) list() {
 	n.ids = n.ids[:0]
 	for id, pairs := range n.pairs {
@@ -35,40 +35,41 @@ func (n *need) list() {
 // more compares two experts for sorting: the one with more pairs comes first.
 func (n *need) more(a, b int32) int { return int(n.pairs[b] - n.pairs[a]) }
 
-// waves splits the experts of the current layer into batches that fit the slots: a wave computes with one batch while the next is uploaded.
+// waves splits the experts of the current layer into batches that fit the slots, one for each wave: a wave computes with one batch while the
+// next batch is uploaded.
 type waves struct {
-	o          *Options          // the runner's
+	o          *Options          // the runner's options
 	x          *weights.Experts  // the slots
 	need       need              // the experts of the current layer
 	present    *weights.Batch    // the batch of the first wave: experts in VRAM
 	coming     *weights.Batch    // the batch of the next wave: experts being uploaded
 	next       *weights.Batch    // the batch of the wave after coming
 	prefetch   [2]*weights.Batch // present and coming of a later layer, prefetched
-	prefetched int               // the layer of prefetch; nothing: prefetch is empty
+	prefetched int               // the layer of prefetch; noLayer: prefetch is empty
 	keep       int               // how many more experts uploaded for the current layer may stay in slots after use
 	keepNext   int               // keep for the prefetched layer
 	table      []byte            // (matrices, E) uint64 addresses of the wave being recorded; 0: not in it
-	points     []vk.Point        // scratch
+	uploads    []vk.Point        // scratch
 }
 
-// init makes empty batches.
+// init makes empty lists and batches.
 func (w *waves) init(o *Options) {
 	x, count := o.Weights.Experts(), o.Frame.Hyper.Experts.Count
 	w.o, w.x, w.need = o, x, newNeed(count)
 	w.present, w.coming, w.next = x.NewBatch(), x.NewBatch(), x.NewBatch()
 	w.prefetch = [2]*weights.Batch{x.NewBatch(), x.NewBatch()}
-	w.prefetched, w.table = nothing, make([]byte, 8*matrices*count)
+	w.prefetched, w.table = noLayer, make([]byte, 8*matrices*count)
 }
 
-// takeFirst fills present with the layer's experts in VRAM and coming with the first missing ones, or takes over the prefetched batches. It
-// returns the experts that are in neither.
-func (w *waves) takeFirst(l Layer) (rest []int32, err error) {
+// takeFirst fills present with the layer's experts in VRAM and coming with the first missing ones, whose fetch begins, or takes over the
+// prefetched batches. It returns the needed experts that are in neither. It tells the cache's policy that the layer runs, and sets keep.
+func (w *waves) takeFirst(l Layer) (untaken []int32, err error) {
 	n := &w.need
 	w.x.Begin(w.o.Queue.Commands.Step(), l.Layer)
 	clear(n.taken)
 	if w.prefetched == l.Layer {
 		w.present, w.coming, w.prefetch[0], w.prefetch[1] = w.prefetch[0], w.prefetch[1], w.present, w.coming
-		w.keep, w.prefetched = w.keepNext, nothing
+		w.keep, w.prefetched = w.keepNext, noLayer
 		for _, b := range []*weights.Batch{w.present, w.coming} {
 			for i := range b.Len() {
 				n.taken[b.ID(i)] = true
@@ -85,7 +86,7 @@ func (w *waves) takeFirst(l Layer) (rest []int32, err error) {
 	return w.take(l.Layer, n.misses, w.coming, w.waveSize(l.Layer))
 }
 
-// split sets the lists of need: all experts the layer needs, and which are in VRAM and which are missing.
+// split sets need.ids to the experts that the layer needs, and splits them into hits, which are in VRAM, and misses.
 func (w *waves) split(layer int) {
 	n := &w.need
 	n.list()
@@ -102,7 +103,8 @@ func (w *waves) merge() {
 }
 
 // mayStay is how many experts that a step uploads for a layer may stay in slots after use. A step of few rows may keep all. A prompt uses
-// almost all experts of each layer once, so a layer that kept them would evict the experts of the next layers.
+// almost all experts of each layer once, so a layer keeps no more than its share of the slots, less its experts that are in slots already:
+// often 0.
 func (w *waves) mayStay(layer int) int {
 	if w.o.Frame.AtHand.N <= shaders.FewRows {
 		return w.o.Frame.Hyper.Experts.Count
@@ -110,7 +112,7 @@ func (w *waves) mayStay(layer int) int {
 	return max(0, w.x.Share(layer)-w.x.Present(layer))
 }
 
-// waveSize is the maximum number of a layer's experts uploaded for one wave.
+// waveSize is the maximum number of a layer's experts uploaded for one wave, see [weights.Experts.Wave]; with Options.Merge all.
 func (w *waves) waveSize(layer int) int {
 	if w.o.Merge {
 		return w.o.Frame.Hyper.Experts.Count
@@ -118,15 +120,16 @@ func (w *waves) waveSize(layer int) int {
 	return w.x.Wave(layer)
 }
 
-// prefetchNext starts to upload experts of the next layer with slots, before its router has run: a long prompt needs almost all of them.
+// prefetchNext starts to upload experts of the next layer with slots, before its router has run, if the step is a long prompt, which needs
+// almost all of them. It does nothing if a layer is prefetched already, or if the next layer computes only the rows that want logits.
 func (w *waves) prefetchNext(l Layer) error {
 	n, f := &w.need, w.o.Frame
 	m := &f.Hyper.Experts
-	if w.prefetched != nothing || f.AtHand.N <= shaders.FewRows || f.AtHand.N*m.Used < plan.PrefetchPairs*m.Count {
+	if w.prefetched != noLayer || f.AtHand.N <= shaders.FewRows || f.AtHand.N*m.Used < plan.PrefetchPairs*m.Count {
 		return nil
 	}
 	layer := nextSlottedLayer(w.o.Plan, l.Unit)
-	if layer == nothing || f.Batch.Keeps && layer == f.Hyper.BlockCount-1 {
+	if layer == noLayer || f.Batch.Keeps && layer == f.Hyper.BlockCount-1 {
 		return nil
 	}
 	w.prefetched, w.keepNext = layer, w.mayStay(layer)
@@ -144,8 +147,9 @@ func (w *waves) prefetchNext(l Layer) error {
 	return err
 }
 
-// take takes up to most experts from the front of ids into b, and returns the ids not taken.
-func (w *waves) take(layer int, ids []int32, b *weights.Batch, most int) (rest []int32, err error) {
+// take takes up to most experts from the front of ids into the empty batch b, starts to fetch the missing ones, and returns the ids not taken:
+// those beyond most, or without a free slot.
+func (w *waves) take(layer int, ids []int32, b *weights.Batch, most int) (untaken []int32, err error) {
 	if len(ids) == 0 {
 		return ids, nil
 	}

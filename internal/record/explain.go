@@ -57,7 +57,7 @@ type explainer struct {
 
 // role records all layers for rows of one role, and the head if these are to decode.
 func (e *explainer) role(k *kernels.Kernels, rows Rows) error {
-	e.frame = Frame{Model: &e.model, Commands: submit.Uncut(), Rec: k.Dry(), Tensor: e.tensor, AtHand: Hand{Spans: []Rows{rows}, N: rows.N}, Batch: Batch{Sequences: 1, MaxPages: 1}}
+	e.frame = Frame{Model: &e.model, Commands: submit.NewDryCommands(), Rec: k.Dry(), Tensor: e.tensor, AtHand: Hand{Spans: []Rows{rows}, N: rows.N}, Batch: Batch{Sequences: 1, MaxPages: 1}}
 	f, of := &e.frame, e.model.Scratch
 	f.Rec.Scratch, f.Rec.Q8, f.Rec.Parts, f.Rec.Counters = f.Memory(of.Halves), f.Memory(of.Q8), f.Memory(of.Parts), f.Memory(of.Counters)
 	f.Rec.Considered = e.considered

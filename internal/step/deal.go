@@ -10,8 +10,9 @@ import (
 	"leat/internal/plan"
 )
 
-// unitOps assigns each layer's operations to the units that hold their weights; the plan keeps all weights of an operation in one unit. An
-// operation without weights goes to the unit of the operation before it.
+// unitOps fuses each layer's operations, see [arch.Fuse], and assigns each to the unit that holds its weights; the plan keeps all weights of an
+// operation in one unit. An operation without weights goes to the unit of the operation before it; the operation of kind [arch.Experts] goes
+// to every unit of the layer that holds experts. It fails if an operation's weights are in no unit from the one before it on.
 func unitOps(units []plan.Unit, layer func(l int) []arch.Op) ([][]arch.Op, error) {
 	ops := make([][]arch.Op, len(units))
 	for i := 0; i < len(units); {
@@ -51,7 +52,7 @@ func hasTensors(u *plan.Unit, tensors []string) bool {
 	})
 }
 
-// dealExperts assigns the experts operation o to each unit that holds experts, and returns the index of the last such unit.
+// dealExperts assigns the experts operation o to each unit of a layer that holds experts, and returns the index of the last such unit.
 func dealExperts(ops [][]arch.Op, units []plan.Unit, o arch.Op) (last int) {
 	for i := range units {
 		if units[i].Kind == pack.Experts {

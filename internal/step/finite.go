@@ -8,11 +8,11 @@ import (
 // NotFiniteError says that a step computed a logit that is NaN or an infinity: the model's weights are broken, or a value left the range of
 // its number type. Logits that a mask or a bias sets to minus infinity later do not count.
 type NotFiniteError struct {
-	Position int   // position of the token whose logits these are
-	Token    int32 // first token whose logit is not a finite number
+	Position int   // position of the row whose logits these are
+	Token    int32 // id in the vocabulary of the first token whose logit is not finite; not the row's own token
 }
 
-// Error names the position and the token.
+// Error names the row's position and the vocabulary token.
 func (e *NotFiniteError) Error() string {
 	return fmt.Sprintf("compute the logits after position %d: that of token %d is not a finite number", e.Position, e.Token)
 }
@@ -22,14 +22,14 @@ func (e *NotFiniteError) Hint() string {
 	return "the file may be damaged (its checksum tells), or the model's values leave the range of halves: try --disable fp16 and --kv-type f32"
 }
 
-// notFinite is the sign bit of each half of two float32, where that half is NaN or an infinity: all bits of its exponent are set, and
-// one more carries into the sign. No float is compared, so that none passes by being unordered.
+// notFinite takes two float32 in one word and returns the sign bit of each that is NaN or an infinity, else 0: where all bits of the exponent
+// are set, adding one to it carries into the sign. It compares no floats, so that NaN does not pass by being unordered.
 func notFinite(two uint64) uint64 {
 	const magnitude, one, sign = 0x7fffffff_7fffffff, 0x00800000_00800000, 0x80000000_80000000
 	return (two&magnitude + one) & sign
 }
 
-// floats decodes little-endian float32 from m to x and reports whether all are finite.
+// floats decodes little-endian float32 from m to x and reports whether all are finite, in one pass: it reads each step's logits.
 func floats(x []float32, m []byte) bool {
 	var seen uint64
 	n := len(x) &^ 1

@@ -16,31 +16,33 @@ import (
 	"leat/shaders"
 )
 
-// run runs the step. If its commands are those of the last step, run submits them again; otherwise it records and submits the step.
+// run submits the step, and does not wait for its end. A step with the key of the last one submits that one's commands again: as a whole, or with
+// experts in slots segment by segment, by [pass.forward]. Else run forgets the kept commands, records the step, and keeps it if its key allows.
 func (p *pass) run() error {
 	defer p.s.queue.Host.Pause()
 	p.s.Weights.Begin(len(p.asked) > 0)
 	key := p.keptKey()
-	p.reuse = key.slots
+	p.keepSegments = key.inSegments
 	if key != p.s.kept && key != (keptKey{}) {
-		p.s.queue.Forget()
+		p.s.queue.ForgetKept()
 		p.s.kept = key
 	}
-	if key != (keptKey{}) && !key.slots && p.s.queue.Kept() {
+	if key != (keptKey{}) && !key.inSegments && p.s.queue.CanRepeat() {
 		return p.repeat()
 	}
 	if err := p.forward(); err != nil {
 		return err
 	}
-	if key != (keptKey{}) && !key.slots {
-		p.s.queue.Keep()
+	if key != (keptKey{}) && !key.inSegments {
+		p.s.queue.KeepStep()
 	}
 	return nil
 }
 
-// forward records and submits a forward pass.
+// forward goes through the units of a forward pass, from the inputs to the outputs, and records and submits it. While an open segment was
+// recorded in an earlier step, it records nothing, and the segment is submitted again.
 func (p *pass) forward() error {
-	if err := p.s.experts.Begin(p.reuse); err != nil {
+	if err := p.s.experts.Begin(p.keepSegments); err != nil {
 		return err
 	}
 	if err := p.embed(); err != nil {
@@ -57,7 +59,8 @@ func (p *pass) forward() error {
 	return p.s.experts.End()
 }
 
-// unit gets unit i a place, records its operations, and releases the place. The pieces of the head are left out if no row wants logits.
+// unit waits until unit i has a place, records its operations, and releases the place. It leaves out the pieces of the head if no row wants
+// logits.
 func (p *pass) unit(i int) error {
 	u := &p.s.Plan.Units[i]
 	if u.Kind == pack.Head && len(p.asked) == 0 {
@@ -83,7 +86,7 @@ func (p *pass) unit(i int) error {
 	return p.release(i, placed)
 }
 
-// layer records the operations assigned to unit i: span by span, but those that need all rows at once by [pass.recordAllRows].
+// layer records the operations assigned to unit i, in order: span by span, but those that need all rows at once by [pass.recordAllRows].
 func (p *pass) layer(i int) error {
 	ops := p.s.ops[i]
 	for len(ops) > 0 && p.s.frame.AtHand.N > 0 { // no rows at hand: no row wants a result
@@ -105,7 +108,8 @@ func (p *pass) layer(i int) error {
 	return nil
 }
 
-// recordSpans records operations once for each span of the rows at hand.
+// recordSpans records operations once for each span of rows, unless the open command buffer was recorded in an earlier step. After a router it
+// tells the runner of experts.
 func (p *pass) recordSpans(i int, ops []arch.Op) error {
 	f, routes := &p.s.frame, false
 	if len(ops) == 0 || p.s.queue.Commands.Again() {
@@ -121,7 +125,7 @@ func (p *pass) recordSpans(i int, ops []arch.Op) error {
 		}
 	}
 	if routes {
-		return p.s.experts.Chosen(p.s.Plan.Units[i].Layer)
+		return p.s.experts.RouterRecorded(p.s.Plan.Units[i].Layer)
 	}
 	return nil
 }
@@ -148,8 +152,8 @@ func (p *pass) recordAllRows(i int, o *arch.Op) error {
 	return f.Op(o)
 }
 
-// keepLogitRows gathers the values of the rows that want logits, and goes on with only these rows; without Batch.Keeps it goes on with all rows.
-// In both cases the rows that want logits have the role Decode from then on.
+// keepLogitRows records the operation [arch.KeepLogitRows], within the last layer: it gathers the values of the rows that want logits, and the rest of
+// the layer computes only these rows, unless Batch.KeepsAsked is false. Either way the rows that want logits have the role Decode from then on.
 func (p *pass) keepLogitRows(values []arch.Value) error {
 	f := &p.s.frame
 	if p.s.queue.Commands.Again() { // it has one row
@@ -171,7 +175,8 @@ func (p *pass) keepLogitRows(values []arch.Value) error {
 	return nil
 }
 
-// place waits until unit i has a place, and makes the next submission wait for its upload. Experts in slots get places when they run.
+// place waits until unit i has a place whose upload is submitted, and makes the next submission wait for the upload; before that it submits what
+// is recorded, which need not wait. Experts in slots get places when they run, and a step submitted again has all its units.
 func (p *pass) place(i int) (placed weights.Place, err error) {
 	q := p.s.queue
 	if experts.IsSlotted(&p.s.Plan.Units[i]) {
@@ -185,8 +190,8 @@ func (p *pass) place(i int) (placed weights.Place, err error) {
 	if err != nil {
 		return placed, err
 	}
-	points := p.s.Weights.Units().Waits(placed, p.s.inputs.points[:0])
-	p.s.inputs.points = points
+	points := p.s.Weights.Units().Waits(placed, p.s.inputs.uploads[:0])
+	p.s.inputs.uploads = points
 	if len(points) > 0 {
 		if err := q.Commands.Cut(); err != nil { // what is recorded so far need not wait for the bytes
 			return placed, err
@@ -213,8 +218,8 @@ func (p *pass) reads(i int) int64 {
 	return 0
 }
 
-// release lets the ring reuse unit i's place once the device has read the unit. It submits what is recorded, for a resident unit only if
-// there is enough of it.
+// release ends the recording of unit i. For a streamed unit it submits what is recorded, and lets the ring reuse the place once the device has
+// read the unit. For another it submits only if enough is recorded, and never in a step that is kept in segments.
 func (p *pass) release(i int, placed weights.Place) error {
 	q := p.s.queue
 	if placed.Streamed {
@@ -226,7 +231,7 @@ func (p *pass) release(i int, placed weights.Place) error {
 		return q.Commands.Open()
 	}
 	q.Commands.Leave()
-	if !p.reuse && !experts.IsSlotted(&p.s.Plan.Units[i]) && q.Commands.Full() {
+	if !p.keepSegments && !experts.IsSlotted(&p.s.Plan.Units[i]) && q.Commands.Full() {
 		return q.Commands.Cut()
 	}
 	return nil
@@ -244,15 +249,16 @@ func (p *pass) tensor(name string) (*pack.Tensor, uint64, error) {
 // keptKey is everything that a step's recorded commands depend on: the next step can submit them again if its key is equal. The zero key means
 // that the commands cannot be kept.
 type keptKey struct {
-	plan           *plan.Plan
-	greedy, logits bool
-	role           kernels.Role
-	slots          bool // experts are in slots: the commands are kept in parts, split where the host reads a router's choice; false: kept as a whole
-	maxPages       int  // length of a row of the page table
-	parts          int  // parts that attention splits the positions into
+	plan           *plan.Plan   // where weights are
+	greedy, logits bool         // the step is greedy; its row wants logits
+	role           kernels.Role // of its row
+	inSegments     bool         // experts are in slots: the commands are kept in segments, split where the host reads a choice; false: as a whole
+	maxPages       int          // length of a row of the page table
+	attentionParts int          // parts that attention splits the positions into
 }
 
-// keptKey is the key of this step's commands; the zero key if they cannot be kept.
+// keptKey is the key of this step's commands. It is the zero key if they cannot be kept: in steps of several rows, at position 0, with streamed
+// units, and while steps are traced, timed or slowed down, or Options.Routed is set.
 func (p *pass) keptKey() keptKey {
 	if len(p.rows) != 1 || p.rows[0].Position == 0 || p.s.Trace != nil || p.s.Ops != nil || p.s.Routed != nil || p.s.ReadRate != nil ||
 		p.s.Pacer != nil && p.s.Pacer.Active() {
@@ -266,7 +272,7 @@ func (p *pass) keptKey() keptKey {
 	return keptKey{p.s.Plan, p.greedy, len(p.asked) > 0, p.rows[0].Role, p.s.Weights.Experts() != nil, p.s.frame.Batch.MaxPages, (p.rows[0].Position + shaders.PartPositions) / shaders.PartPositions}
 }
 
-// repeat submits the last step's commands with this one's inputs.
+// repeat writes this step's inputs and submits the last step's commands again, as a whole.
 func (p *pass) repeat() error {
 	if _, err := p.writeInputs(); err != nil {
 		return err
@@ -274,17 +280,18 @@ func (p *pass) repeat() error {
 	return p.s.queue.Repeat()
 }
 
-// acquire calls [weights.Units.Acquire]. If that has to wait, acquire first submits what is recorded, so that the device has work.
+// acquire calls [weights.Units.Acquire], and returns how long it waited. If it has to wait, it first submits what is recorded, so that the
+// device has work.
 func (p *pass) acquire(i int, placed *weights.Place) (waited time.Duration, err error) {
 	q := p.s.queue
-	if p.s.Weights.Units().Arrived(i) {
+	if p.s.Weights.Units().UploadSubmitted(i) {
 		*placed, err = p.s.Weights.Units().Acquire(q.Commands.Context(), i)
 		return 0, err
 	}
 	if err := q.Commands.Cut(); err != nil {
 		return 0, err
 	}
-	return q.Host.Blocked(func(ctx context.Context) (err error) {
+	return q.Host.TimedWait(func(ctx context.Context) (err error) {
 		*placed, err = p.s.Weights.Units().Acquire(ctx, i)
 		return err
 	})

@@ -12,25 +12,25 @@ import (
 )
 
 var (
-	le              = binary.LittleEndian
+	le              = binary.LittleEndian // byte order of the values that host and device exchange
 	float32frombits = math.Float32frombits
 )
 
-// inputs holds the values that a step's inputs are computed from, and memory for the inputs.
+// inputs holds the values that a step's inputs are computed from, and memory that each step uses again.
 type inputs struct {
 	freqs  []float64    // frequencies of rope
 	mscale float64      // factor of rope's cosines and sines
 	embd   *pack.Tensor // token_embd
 
-	// Memory, used again by the next step.
-	seqs      []*kv.Sequence // of the step, in order of appearance
-	positions []int          // (rows)
-	table     []float32      // (rows, RopeDim/2, 2) cosines and sines
-	tokens    []int32        // (rows)
-	points    []vk.Point
+	seqs      []*kv.Sequence // the step's distinct sequences, in order of appearance
+	positions []int          // (rows) positions of the tokens
+	cosSin    []float32      // (rows, RopeDim/2, 2) rope's cosines and sines at the positions
+	tokens    []int32        // (rows) ids of the tokens
+	uploads   []vk.Point     // scratch of [pass.place]: points that the next submission waits for, signalled by uploads
 }
 
-// sequences lists the sequences of rows, and returns how many they are and the row length of their page table.
+// sequences lists the distinct sequences of rows in seqs, and returns their number n and the row length of their page table: the most pages
+// that one of them has, at least 1.
 func (in *inputs) sequences(rows []Row) (n, maxPages int) {
 	in.seqs, maxPages = in.seqs[:0], 1
 	for i := range rows {
@@ -42,7 +42,8 @@ func (in *inputs) sequences(rows []Row) (n, maxPages int) {
 	return len(in.seqs), maxPages
 }
 
-// embed copies the inputs to the device and decodes the tokens' embeddings into [arch.X], the residual stream.
+// embed writes the inputs to host memory, and records their copy to the device and the decoding of the tokens' embeddings into [arch.X], the
+// residual stream. If the open command buffer was recorded in an earlier step it only writes the inputs.
 func (p *pass) embed() error {
 	regions, err := p.writeInputs()
 	if err != nil || p.s.queue.Commands.Again() {
@@ -64,7 +65,8 @@ func (p *pass) embed() error {
 	return f.Embed(p.s.inputs.embd.Type)
 }
 
-// writeInputs writes a step's inputs to host memory and returns the regions to copy.
+// writeInputs writes a step's inputs to host memory and returns the regions of the scratch that they are to be copied to. It may read rows of
+// token_embd from disk.
 //
 // The rows of token_embd are gathered here, so that the embedding matrix takes no VRAM; the device decodes them
 // with the get_rows kernel.
@@ -89,11 +91,11 @@ func (p *pass) writeInputs() (used [10]plan.Region, err error) {
 		le.PutUint64(m[of.States.Off+int64(16*i+8):], to)
 	}
 	clear(in.seqs) // so that a closed session's sequence can be freed
-	in.table = slices.Grow(in.table[:0], int(n)*len(in.freqs)*2)[:int(n)*len(in.freqs)*2]
-	if err := p.s.Hyper.Rope.Table(in.table, in.freqs, in.mscale, in.positions); err != nil {
+	in.cosSin = slices.Grow(in.cosSin[:0], int(n)*len(in.freqs)*2)[:int(n)*len(in.freqs)*2]
+	if err := p.s.Hyper.Rope.Table(in.cosSin, in.freqs, in.mscale, in.positions); err != nil {
 		return used, err
 	}
-	for i, v := range in.table {
+	for i, v := range in.cosSin {
 		le.PutUint32(m[of.CosSin.Off+int64(4*i):], math.Float32bits(v))
 	}
 	rowBytes := in.embd.Bytes / int64(p.s.Hyper.VocabSize)
@@ -114,7 +116,7 @@ func (p *pass) writeInputs() (used [10]plan.Region, err error) {
 	return [...]plan.Region{
 		{Off: of.IDs.Off, Bytes: 4 * n}, {Off: of.Pos.Off, Bytes: 4 * n}, {Off: of.Seq.Off, Bytes: 4 * n},
 		{Off: of.Pages.Off, Bytes: int64(8 * batch.Sequences * batch.MaxPages)}, {Off: of.States.Off, Bytes: int64(16 * batch.Sequences)},
-		{Off: of.CosSin.Off, Bytes: int64(4 * len(in.table))}, {Off: of.Embd.Off, Bytes: n * rowBytes}, {Off: of.LogitIDs.Off, Bytes: 4 * asked},
+		{Off: of.CosSin.Off, Bytes: int64(4 * len(in.cosSin))}, {Off: of.Embd.Off, Bytes: n * rowBytes}, {Off: of.LogitIDs.Off, Bytes: 4 * asked},
 		{Off: of.LogitPos.Off, Bytes: kept}, {Off: of.LogitSeq.Off, Bytes: kept},
 	}, nil
 }

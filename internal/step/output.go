@@ -7,7 +7,7 @@ import (
 	"leat/internal/arch"
 )
 
-// headNorm applies the output norm, which unit i holds, to the rows that want logits.
+// headNorm records the output norm, which unit i holds, for the rows that want logits.
 func (p *pass) headNorm(i int) error {
 	u := &p.s.Plan.Units[i]
 	if len(p.asked) == 0 || p.s.queue.Commands.Again() {
@@ -20,7 +20,7 @@ func (p *pass) headNorm(i int) error {
 	return p.s.frame.HeadNorm(p.s.bases[i]+uint64(t.UnitOff), len(p.asked))
 }
 
-// headPiece computes the logits of the tokens whose rows of the head unit i holds, for the rows that want logits.
+// headPiece records, for the rows that want logits, the logits of the vocabulary's tokens whose rows of the head are in unit i.
 func (p *pass) headPiece(i int) error {
 	if p.s.queue.Commands.Again() {
 		return nil
@@ -30,7 +30,8 @@ func (p *pass) headPiece(i int) error {
 	return p.s.frame.HeadPiece(t.Type, p.s.bases[i]+uint64(t.UnitOff), u.Row, int64(t.Shape[0]), len(p.asked))
 }
 
-// output copies logits, or their argmax, to host memory.
+// output records the copy of the logits to host memory, in a greedy step their argmax and its copy, and a barrier that makes them visible to
+// the host.
 func (p *pass) output() error {
 	f, of, n := &p.s.frame, &p.s.Plan.Scratch, len(p.asked)
 	if p.s.queue.Commands.Again() {
@@ -56,7 +57,7 @@ func (p *pass) output() error {
 	return nil
 }
 
-// read copies a finished step's output out of the mapped buffer. It fails with a [*NotFiniteError] if a logit is not finite.
+// read copies a finished step's output from the mapped buffer to s.results. It fails with a [*NotFiniteError] if a logit is not finite.
 func (s *Stepper) read(rows []Row) (Result, error) {
 	m, to, asked := s.out.Mapped(), &s.results, s.pass.asked
 	if s.pass.greedy {

@@ -39,7 +39,7 @@ func NewRow(rows []Row, seq *kv.Sequence, token int32, position int, role kernel
 	return r
 }
 
-// check validates a batch and appends the rows that want logits to asked.
+// check validates the rows of a step and appends the indices of those that want logits to asked.
 func (s *Stepper) check(rows []Row, asked []int) ([]int, error) {
 	if len(rows) == 0 || len(rows) > s.Plan.Chunk {
 		return nil, fmt.Errorf("step: found %d rows, wanted 1 to %d", len(rows), s.Plan.Chunk)
@@ -81,8 +81,8 @@ func parentOf(rows []Row, seq *kv.Sequence) int {
 	return FromCache
 }
 
-// spans appends the spans in which rows are recorded to list: prompt rows of one sequence, or up to [shaders.FewRows] decode rows. Rows of
-// asked, ascending indices, count as decode rows.
+// spans appends to list the spans of rows that are recorded together: prompt rows of one sequence, or up to [shaders.FewRows] decode rows of
+// any. Rows whose index is in asked, which ascends, count as decode rows.
 func spans(list []record.Rows, rows []Row, asked []int) []record.Rows {
 	for i := range rows {
 		r := &rows[i]

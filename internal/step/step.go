@@ -25,28 +25,28 @@ import (
 
 // Options are what a [Stepper] is built from; all fields down to Logger are needed.
 type Options struct {
-	Device  *vk.Device
-	Kernels *kernels.Kernels
-	VRAM    *mem.Heap      // memory for the scratch
-	Host    *mem.Heap      // host memory for inputs and logits
-	Model   *pack.Model    // tensors and their units
-	Hyper   *arch.Hyper    // hyperparameters
-	Plan    *plan.Plan     // which units are resident, streamed or in slots, and the layout of the scratch
-	Weights *weights.Store // brings units and experts to VRAM
-	Compute *vk.Timeline   // timeline semaphore; each submission signals the next of the values 1, 2, 3 …
-	KVType  gguf.Type      // element type of the KV cache, one of [shaders.KVTypes]
-	Logger  *slog.Logger
+	Device  *vk.Device       // the device that runs the steps
+	Kernels *kernels.Kernels // pipelines of the device
+	VRAM    *mem.Heap        // memory for the scratch
+	Host    *mem.Heap        // host memory for inputs and logits
+	Model   *pack.Model      // tensors and their units
+	Hyper   *arch.Hyper      // hyperparameters
+	Plan    *plan.Plan       // which units are resident, streamed or in slots, and the layout of the scratch
+	Weights *weights.Store   // brings units and experts to VRAM
+	Compute *vk.Timeline     // timeline semaphore; each submission signals the next of the values 1, 2, 3 …
+	KVType  gguf.Type        // element type of the KV cache, one of [shaders.KVTypes]
+	Logger  *slog.Logger     // gets the warnings of package experts
 
 	MaxSubmit time.Duration   // longest a submission should run; 0: a quarter of a second
 	Pacer     *pace.Pacer     // rests between submissions to keep the device cool; nil: none
 	Trace     *trace.Recorder // nil: no trace
 	Ops       *trace.Ops      // sums up the time of each kernel; nil: none
 	ReadRate  *limit.Rate     // limits the bytes of weights read from VRAM per second, to imitate slower memory; nil: full speed
-	Listen    bool            // poll the device where the host must react at once; false for a CPU device, which needs the cores itself
+	Poll      bool            // poll the device where the host must react at once; false for a CPU device, which needs the cores itself
 	EveryRow  bool            // compute the whole last layer for all rows, also for those that want no logits
 
-	// Ran is called after each submission that read only resident weights, with the step's rows, the submission's estimated cost, to compare
-	// with other costs, and the time that the device was busy. nil: not called.
+	// Ran is called for each timed command buffer that read only resident weights and has run, with the step's rows, an estimate of its cost,
+	// to compare with other costs, and the time that the device was busy. nil: not called.
 	Ran func(rows int, cost float64, busy time.Duration)
 
 	ConditionalBelow float64                            // see [experts.Options.ConditionalBelow]
@@ -65,22 +65,25 @@ type Stepper struct {
 	in, out *vk.Buffer     // host memory for a step's inputs, and for its logits
 	ops     [][]arch.Op    // operations of each unit of the plan
 	bases   []uint64       // device address of each unit in the step under way
-	inputs  inputs
-	pass    pass     // the step under way
-	kept    keptKey  // key of the step whose commands the queue keeps
-	results Result   // memory for the result of a step
-	count   counters // read by Counters
+	inputs  inputs         // memory for the inputs of the step under way
+	pass    pass           // the step under way
+	kept    keptKey        // key of the step whose commands the queue keeps
+	results Result         // memory for the result of a step
+	count   counters       // read by Counters
 }
 
 // pass is the step under way.
 type pass struct {
-	s         *Stepper
-	rows      []Row // rows that the operation being recorded has values of: the step's, or those kept by keepLogitRows
-	asked     []int // indices of the step's rows that want logits
-	askedRows []Row // memory for the rows kept by keepLogitRows
-	greedy    bool  // only the argmax of the logits is computed
-	at        int   // unit of the plan that is recorded; submit.Nothing: none
-	reuse     bool  // the experts' command buffers are kept for the next step
+	s         *Stepper // the stepper whose step this is
+	rows      []Row    // rows that the operation being recorded has values of: the step's, or those that keepLogitRows gathered
+	asked     []int    // indices of the step's rows that want logits
+	askedRows []Row    // memory for the rows that keepLogitRows gathers
+	greedy    bool     // Step's argument: only the argmax of the logits is copied to the host
+	at        int      // unit of the plan that is recorded; submit.NoPart: none
+
+	// The step's command buffers are kept in segments, split where the host reads a router's choice: this step records them, or submits those
+	// of an earlier step. They are never cut between units.
+	keepSegments bool
 }
 
 // Result is a step's output; its slices belong to the Stepper until the next step.
@@ -89,17 +92,17 @@ type Result struct {
 	IDs    []int32   // (rows that asked) argmax; only in a greedy step
 }
 
-// Counters are what a Stepper has done since it was made.
+// Counters are what a Stepper has done since it was made, with the counters of its queue.
 type Counters struct {
 	submit.Counters
-	Steps, Rows int64
+	Steps, Rows int64         // steps that succeeded, and their rows
 	Stalled     time.Duration // time within steps that the device stood idle because weights had not come
 }
 
 // counters is what [Stepper.Counters] reads; stalled is in nanoseconds.
 type counters struct{ steps, rows, stalled atomic.Int64 }
 
-// Counters reads the counters. Any goroutine may call it.
+// Counters reads the stepper's counters and its queue's. Any goroutine may call it.
 func (s *Stepper) Counters() Counters {
 	c := &s.count
 	return Counters{s.queue.Counters(), c.steps.Load(), c.rows.Load(), time.Duration(c.stalled.Load())}
@@ -109,7 +112,7 @@ func (s *Stepper) Counters() Counters {
 // rows of a prompt are split; a model with few units has room for those, too.
 const leastStamps = 256
 
-// New allocates the scratch and builds what every step needs.
+// New allocates the scratch and the inputs, and makes the queue and the runner of experts. After an error it has freed everything.
 func New(o Options) (*Stepper, error) {
 	s := &Stepper{Options: o, bases: make([]uint64, len(o.Plan.Units))}
 	s.inputs.freqs, s.inputs.mscale = o.Hyper.Rope.Freqs()
@@ -127,6 +130,7 @@ func New(o Options) (*Stepper, error) {
 	return s, nil
 }
 
+// allocate allocates the scratch in VRAM, and the inputs and outputs in host memory. After an error New calls Close.
 func (s *Stepper) allocate() (err error) {
 	of := &s.Plan.Scratch
 	if s.scratch, err = s.VRAM.Alloc("scratch", of.Bytes, vk.DeviceLocal); err != nil {
@@ -139,10 +143,11 @@ func (s *Stepper) allocate() (err error) {
 	return err
 }
 
+// makeQueue makes the queue, and the frame that records into its commands.
 func (s *Stepper) makeQueue() (err error) {
 	s.queue, err = submit.New(submit.Options{
-		Device: s.Device, Kernels: s.Kernels, Compute: s.Compute, MaxSubmit: s.MaxSubmit, Kept: experts.KeptBuffers(s.Plan, s.Hyper),
-		Stamps: max(leastStamps, 2*len(s.Plan.Units)), Listen: s.Listen, Pacer: s.Pacer, Trace: s.Trace, Ops: s.Ops, ReadRate: s.ReadRate,
+		Device: s.Device, Kernels: s.Kernels, Compute: s.Compute, MaxSubmit: s.MaxSubmit, KeptSlots: experts.KeptBuffers(s.Plan, s.Hyper),
+		Stamps: max(leastStamps, 2*len(s.Plan.Units)), Poll: s.Poll, Pacer: s.Pacer, Trace: s.Trace, Ops: s.Ops, ReadRate: s.ReadRate,
 		Configure: s.configure, Collect: s.Weights.Collect, Ran: s.ran, Name: s.name,
 	})
 	if err != nil {
@@ -153,6 +158,7 @@ func (s *Stepper) makeQueue() (err error) {
 	return nil
 }
 
+// makeExperts makes the runner that fits the plan, also for a model without experts.
 func (s *Stepper) makeExperts() (err error) {
 	s.experts, err = experts.New(experts.Options{
 		Device: s.Device, Queue: s.queue, Frame: &s.frame, Weights: s.Weights, Host: s.Host, Scratch: s.scratch, Inputs: s.in, Plan: s.Plan, Ops: s.ops,
@@ -161,13 +167,14 @@ func (s *Stepper) makeExperts() (err error) {
 	return err
 }
 
-// RunsConditionally reports whether the device can run layers without asking the host which experts are in VRAM.
-func (s *Stepper) RunsConditionally() bool { return s.experts.RunsConditionally() }
+// CanRunConditionally reports whether the device can run layers without asking the host which experts are in VRAM.
+func (s *Stepper) CanRunConditionally() bool { return s.experts.CanRunConditionally() }
 
 // SetConditionalBelow sets [Options.ConditionalBelow], the share of layers missing an expert, between two steps.
-func (s *Stepper) SetConditionalBelow(below float64) { s.experts.RunConditionally(below) }
+func (s *Stepper) SetConditionalBelow(below float64) { s.experts.SetConditionalBelow(below) }
 
-// Replan switches to plan p between two steps. Only where units and experts are kept may differ from the plan in use.
+// Replan switches to plan p between two steps. Only where units and experts are kept may differ from the plan in use. The next step drops kept
+// command buffers, as its [keptKey] differs.
 func (s *Stepper) Replan(p *plan.Plan) {
 	s.Plan, s.model.Scratch, s.model.KV = p, &p.Scratch, &p.KV
 	s.experts.Replan(p)
@@ -195,9 +202,9 @@ func (s *Stepper) Close() {
 // ErrStopped is wrapped, beside the context's error, by a step that was stopped.
 var ErrStopped = submit.ErrStopped
 
-// Step runs rows through the model and returns what those that asked for logits get; with greedy only the argmax is computed. Canceling ctx
-// ends it between two submissions with [ErrStopped]; whoever cancels it calls [weights.Store.Wake] then, for a step that waits for weights.
-// After an error it is as if the step had not begun, unless the device is lost.
+// Step runs rows through the model, waits for the device, and returns the logits of the rows that asked for them; with greedy only their argmax.
+// Canceling ctx ends the step between two submissions with [ErrStopped]; the caller that cancels ctx must then call [weights.Store.Wake], for a
+// step that waits for weights. After an error it is as if the step had not begun, unless the device is lost.
 func (s *Stepper) Step(ctx context.Context, rows []Row, greedy bool) (Result, error) {
 	if err := ctx.Err(); err != nil {
 		return Result{}, fmt.Errorf("%w: %w", ErrStopped, err)
@@ -225,9 +232,9 @@ func (s *Stepper) Step(ctx context.Context, rows []Row, greedy bool) (Result, er
 	return s.read(rows)
 }
 
-// begin sets up the pass and the frame for a step of rows.
+// begin sets up the pass, the frame and the queue for a step of rows. Nothing is recorded yet.
 func (s *Stepper) begin(ctx context.Context, rows []Row, asked []int, greedy bool) {
-	s.pass = pass{s: s, rows: rows, asked: asked, askedRows: s.pass.askedRows[:0], greedy: greedy, at: submit.Nothing}
+	s.pass = pass{s: s, rows: rows, asked: asked, askedRows: s.pass.askedRows[:0], greedy: greedy, at: submit.NoPart}
 	f := &s.frame
 	f.AtHand.Spans, f.AtHand.N, f.AtHand.Kept = spans(f.AtHand.Spans[:0], rows, nil), len(rows), false
 	f.Take(f.AtHand.Spans[0])
@@ -236,39 +243,40 @@ func (s *Stepper) begin(ctx context.Context, rows []Row, asked []int, greedy boo
 	s.queue.Begin(ctx, len(rows))
 }
 
-// dropStep drops the units and experts that were brought for a step that failed or was stopped. The device has done the step's submissions:
-// the compute timeline has reached value, which the last of them signals.
+// dropStep drops the units and experts that were brought for a step that failed or was stopped. [submit.Queue.Abort] calls it when the device
+// has done the step's submissions: the compute timeline has reached value, which the last submission signals.
 func (s *Stepper) dropStep(value uint64) error {
 	s.experts.Abort()
 	return s.Weights.Abort(value)
 }
 
-// configure sets what the recorder needs to know of the rows at hand.
+// configure tells the recorder about the rows that are recorded and the memory that kernels share. It is [submit.Options.Configure].
 func (s *Stepper) configure(rec *kernels.Recorder) {
 	f, of := &s.frame, &s.Plan.Scratch
 	rec.Role, rec.Run, rec.Absent = f.Rows.Role, f.Rows.OneRun, f.Absent
 	rec.Scratch, rec.Q8, rec.Parts, rec.Counters = f.Memory(of.Halves), f.Memory(of.Q8), f.Memory(of.Parts), f.Memory(of.Counters)
 }
 
-// ran accounts for a submission that has run.
+// ran is [submit.Options.Ran]: for a command buffer that has run it counts the time that the device stood idle before it for want of weights,
+// also for the experts, and calls Options.Ran if all its weights are resident.
 func (s *Stepper) ran(r *submit.Ran) {
-	if r.Awaits != submit.Nothing && (r.Before > 0 || !r.Timed) {
+	if r.Awaits != submit.NoPart && (r.PreviousEnd > 0 || !r.Timed) {
 		if r.Timed && s.Plan.InPlace { // the host waits for the disk
 			r.Idle = min(r.Idle, r.Waited)
 		} else if r.Timed {
-			if late, ok := s.Weights.Late(r.Awaits, r.Before); ok {
+			if late, ok := s.Weights.Late(r.Awaits, r.PreviousEnd); ok {
 				r.Idle = min(r.Idle, late) // idle only as long as the bytes were late; the rest was the host's time
 			}
 		}
 		s.count.stalled.Add(int64(max(0, r.Idle)))
 		s.experts.Ran(r)
 	}
-	if s.Ran != nil && r.Timed && r.From != submit.Nothing && s.Plan.Units[r.To].Resident() { // a streamed unit ends its submission
+	if s.Ran != nil && r.Timed && r.From != submit.NoPart && s.Plan.Units[r.To].Resident() { // a streamed unit ends its submission
 		s.Ran(r.Rows, r.Cost, r.Busy)
 	}
 }
 
-// name is the label, in traces, of work on the units of the plan from one index to another.
+// name is the label, in traces, of work on the units of the plan from one index to another. It is [submit.Options.Name].
 func (s *Stepper) name(from, to int) string {
 	if from == to {
 		return s.Plan.Units[to].Name

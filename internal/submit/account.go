@@ -9,16 +9,16 @@ import (
 	"leat/vk"
 )
 
-// clock reads the timestamps of jobs that have ended, and reports how long each ran.
+// clock reads the timestamps of jobs that have ended, and reports how long each ran: to Options.Ran, the trace, the estimator and the pacer.
 type clock struct {
-	q      *Queue
-	stamps *vk.QueryPool     // two timestamps, begin and end, for each command buffer
-	ticks  []uint64          // scratch: timestamps, as read
-	ended  uint64            // end timestamp of the last job accounted for; 0: not known
-	last   time.Time         // end of the last span traced
-	names  map[[2]int]string // labels of jobs with several parts, by first and last part
-	one    job               // scratch: the job that is being accounted for
-	ran    Ran               // scratch: the argument of Options.Ran
+	q           *Queue            // the queue whose jobs these are
+	stamps      *vk.QueryPool     // two timestamps, begin and end, for each command buffer
+	ticks       []uint64          // scratch: timestamps, as read
+	lastEnd     uint64            // end timestamp of the last job accounted for; 0: it has none
+	lastSpanEnd time.Time         // end of the last span traced, before which no span begins
+	names       map[[2]int]string // labels of jobs with several parts, by first and last part
+	one         job               // scratch: the job that is being accounted for
+	ran         Ran               // scratch: the argument of Options.Ran
 }
 
 // query is the index of the first of the n'th command buffer's two timestamps; -1: it has none.
@@ -31,7 +31,7 @@ func (t *clock) query(n int) int {
 
 // name is the label, in traces, of a job or span that begins with part from and ends with part to.
 func (t *clock) name(from, to int) string {
-	if from == Nothing {
+	if from == NoPart {
 		return "inputs"
 	}
 	if from == to {
@@ -45,8 +45,8 @@ func (t *clock) name(from, to int) string {
 	return name
 }
 
-// account accounts for jobs that have ended. first reports that list begins with the step's first job. The work of an untimed job is added
-// to the next timed job.
+// account reads the timestamps of jobs that have ended, and accounts for each. first reports that list begins with the step's first job. The
+// work of an untimed job is added to the next timed job of list.
 func (t *clock) account(list []job, first bool) error {
 	if err := t.readStamps(list); err != nil {
 		return err
@@ -69,8 +69,8 @@ func (t *clock) account(list []job, first bool) error {
 		begin, end := t.ticks[2*i], t.ticks[2*i+1]
 		if joins {
 			w.bytes, w.flops, joined, joins = w.bytes+joined.bytes, w.flops+joined.flops, job{}, false
-			if t.ended > 0 {
-				begin = t.ended // the untimed jobs began when the job before them ended
+			if t.lastEnd > 0 {
+				begin = t.lastEnd // the untimed jobs began when the job before them ended
 			}
 		}
 		t.accountTimed(w, first && i == 0, begin, end)
@@ -78,16 +78,16 @@ func (t *clock) account(list []job, first bool) error {
 	return nil
 }
 
-// accountTimed reports a job that ran from begin to end, in device ticks, to Options.Ran, the trace, the estimator and the pacer. first: it is
-// the first of its step.
+// accountTimed counts a job that ran from begin to end, in device ticks, and reports it to Options.Ran, the trace, the estimator and the pacer.
+// first: it is the first of its step, and the idle time before it does not count.
 func (t *clock) accountTimed(w *job, first bool, begin, end uint64) {
-	q, clock, before := t.q, t.q.Device.Clock, t.ended
+	q, clock, before := t.q, t.q.Device.Clock, t.lastEnd
 	busy := t.stamps.Duration(begin, end)
 	q.count.compute.Add(int64(clock.Between(begin, end)))
 	ran := &t.ran
 	*ran = Ran{Work: &w.Work, Cost: base(w.bytes, w.flops), Busy: busy, Timed: true}
 	if !first && before > 0 {
-		ran.Before, ran.Idle = before, clock.Between(before, begin)-w.rested
+		ran.PreviousEnd, ran.Idle = before, clock.Between(before, begin)-w.rested
 	}
 	if q.Ran != nil {
 		q.Ran(ran)
@@ -108,20 +108,21 @@ func (t *clock) accountTimed(w *job, first bool, begin, end uint64) {
 		}
 		q.Pacer.Ran(pace.Key{Unit: w.To, Rows: w.Rows}, ran.Cost, busy, idle)
 	}
-	t.ended = end
+	t.lastEnd = end
 }
 
-// span traces a job. It moves begin to the end of the last span if need be: the estimate of the device's clock may have changed between.
+// span traces a job that ran from begin to end. It moves begin to the end of the last span if that is later: the estimate of the device's clock
+// may have changed between.
 func (t *clock) span(w *job, first bool, begin, end time.Time) {
-	if begin.Before(t.last) {
-		begin = t.last
+	if begin.Before(t.lastSpanEnd) {
+		begin = t.lastSpanEnd
 	}
 	if end.Before(begin) {
 		end = begin
 	}
-	t.last = end
+	t.lastSpanEnd = end
 	name := t.name(w.From, w.To)
-	if w.From == Nothing && !first {
+	if w.From == NoPart && !first {
 		name = "outputs"
 	}
 	t.q.Trace.Add(trace.Span{Lane: trace.Compute, Name: name, Step: t.q.Commands.step, Bytes: w.WeightBytes}, begin, end)
@@ -147,10 +148,10 @@ func (t *clock) readStamps(list []job) error {
 	return nil
 }
 
-// accountEstimated counts a job without timestamps, with its estimated time. The idle time before it is unknown, except for the pacer's rests.
+// accountEstimated counts a job without timestamps, with its estimated time, and tells the pacer, but not Options.Ran.
 func (t *clock) accountEstimated(w *job) {
 	q, busy := t.q, seconds(t.q.cost.seconds(w.bytes, w.flops))
-	t.ended = 0
+	t.lastEnd = 0
 	if q.Device.Compute.TimestampBits > 0 { // else accountStep counts the measured time of the step
 		q.count.compute.Add(int64(busy))
 	}
@@ -159,10 +160,10 @@ func (t *clock) accountEstimated(w *job) {
 	}
 }
 
-// accountStep accounts for a step on a device without timestamps. The device is taken to run from the first submission to end, except
-// during the pacer's rests and while the host waited for bytes.
+// accountStep counts and traces a step on a device without timestamps as one span. The device is taken to run from the first submission to end,
+// except during the pacer's rests and while the host waited for bytes. It calls Options.Ran for each job that the host waited for bytes of.
 func (t *clock) accountStep(list []job, end time.Time) {
-	q, first, whole := t.q, list[0].submitted, job{Work: Work{From: Nothing, To: list[len(list)-1].To}}
+	q, first, whole := t.q, list[0].submitted, job{Work: Work{From: NoPart, To: list[len(list)-1].To}}
 	busy := end.Sub(first)
 	for i := range list {
 		one := &list[i]

@@ -5,9 +5,9 @@ import (
 	"leat/vk"
 )
 
-// buffers are the command buffers of a queue.
+// buffers are the command buffers of a queue. None is freed before the queue is closed.
 type buffers struct {
-	temps []*buffer // temporary: each step records them anew
+	temps []*buffer // temporary: each step records them anew, in this order
 	kept  []buffer  // by slot: later steps may submit them again
 }
 
@@ -21,11 +21,12 @@ type buffer struct {
 	untimed      bool              // kept without timestamps: its time is added to the next timed job
 	reusable     bool              // kept, recorded in full and submitted: it may be submitted again
 	after        kernels.Quantised // inputs, quantized by earlier commands, that its commands may read
-	left         kernels.Quantised // quantized inputs that later commands may read
+	quantised    kernels.Quantised // quantized inputs that later commands may read
 	bytes, flops float64           // work of its commands
 }
 
-// Open opens a temporary command buffer, which runs after all commands recorded before.
+// Open opens a temporary command buffer, which runs after all commands recorded before. It ends the step that [Queue.KeepStep] kept, whose
+// commands it overwrites. The recorder still knows which inputs are quantized, unless the command buffer before is from an earlier step.
 func (c *Commands) Open() error {
 	q, b := c.q, &c.q.buffers
 	for len(b.temps) <= c.temps {
@@ -37,7 +38,7 @@ func (c *Commands) Open() error {
 	if err := c.beginRecording(one); err != nil {
 		return err
 	}
-	if n := len(c.list); n == 0 || c.list[n-1].unknown {
+	if n := len(c.list); n == 0 || c.list[n-1].again {
 		q.Rec.Reset(one.cb)
 	} else {
 		q.Rec.Continue(one.cb)
@@ -46,12 +47,13 @@ func (c *Commands) Open() error {
 	return nil
 }
 
-// OpenKept opens the kept command buffer of a slot. again: an earlier step recorded it with the same after, see [Commands.Left], and the
-// caller must not record into it. untimed: it has no timestamps, and its time is added to the next timed command buffer.
+// OpenKept opens the kept command buffer of a slot. after describes the quantized inputs that its commands may read, see [Commands.Quantised].
+// again: an earlier step recorded it with the same after, and the caller must not record into it. untimed: it has no timestamps, its time is
+// added to the next timed command buffer, and it can't be cut.
 func (c *Commands) OpenKept(slot int, after kernels.Quantised, untimed bool) (again bool, err error) {
 	q, b := c.q, &c.q.buffers.kept[slot]
 	if b.reusable && b.after == after {
-		c.open = job{Work: c.work(), buffer: b, unknown: true}
+		c.open = job{Work: c.work(), buffer: b, again: true}
 		return true, nil
 	}
 	b.kept, b.reusable, b.after, b.untimed, b.query = true, false, after, untimed, -1
@@ -66,8 +68,8 @@ func (c *Commands) OpenKept(slot int, after kernels.Quantised, untimed bool) (ag
 	return false, nil
 }
 
-// work is the [Work] that a command buffer begins with.
-func (c *Commands) work() Work { return Work{From: c.part, Rows: c.rows, Awaits: Nothing} }
+// work is the [Work] that a command buffer begins with: the part being recorded, the step's rows, and no bytes.
+func (c *Commands) work() Work { return Work{From: c.part, Rows: c.rows, Awaits: NoPart} }
 
 // beginRecording begins a command buffer, and allocates it on first use. The step's first one resets all timestamps.
 func (c *Commands) beginRecording(b *buffer) (err error) {
@@ -86,8 +88,8 @@ func (c *Commands) beginRecording(b *buffer) (err error) {
 	return nil
 }
 
-// startJob makes b, which has begun and which the recorder records into, the open command buffer. It configures the recorder and, if
-// b is timed, records the begin timestamp and a barrier after all earlier work.
+// startJob makes b, which has begun and which the recorder records into, the open command buffer. It configures the recorder; if b is timed it
+// records the begin timestamp and a barrier after all earlier work; it starts to time kernels, and asks the pacer how long a submission may run.
 func (c *Commands) startJob(b *buffer) {
 	q := c.q
 	q.Configure(q.Rec)
@@ -102,7 +104,7 @@ func (c *Commands) startJob(b *buffer) {
 		q.Rec.Told = func(op string, bytes, flops float64) { t.mark(cb, opMark{op, bytes, flops}) }
 	}
 	if q.Pacer != nil {
-		q.cost.most = q.Pacer.Longest().Seconds()
+		q.cost.pacerLimit = q.Pacer.Longest().Seconds()
 	}
 }
 
@@ -119,7 +121,7 @@ func (b *buffer) end(q *Queue) error {
 		return err
 	}
 	b.bytes, b.flops = q.Rec.Cost()
-	b.left = q.Rec.Quantised()
+	b.quantised = q.Rec.Quantised()
 	b.stamp(q, 1)
 	if err := b.cb.End(); err != nil {
 		return err

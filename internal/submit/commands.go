@@ -11,35 +11,35 @@ import (
 // Commands are the commands of the current step. The caller records them into one command buffer after another; each is open, then closed
 // and enqueued, then submitted.
 type Commands struct {
-	q       *Queue
-	ctx     context.Context     // when it is done, the step ends
-	step    int                 // number of the step, from 1
-	rows    int                 // rows of the step
-	open    job                 // the open command buffer; zero if none is open
-	list    []job               // closed command buffers of the step, in order
-	done    progress            // how far the device has come with list
-	pending []*vk.CommandBuffer // enqueued, to be submitted together
-	waits   []vk.Point          // points that the next submission waits for
-	temps   int                 // temporary command buffers opened in this step
-	cuts    int                 // see Cuts
-	part    int                 // the caller's part that is being recorded; Nothing: none is
-	at      int                 // the part entered last; Nothing: none was
+	q        *Queue              // the queue that the commands go to
+	ctx      context.Context     // when it is done, the step ends
+	step     int                 // number of the step, from 1
+	rows     int                 // rows of the step
+	open     job                 // the open command buffer; zero if none is open
+	list     []job               // closed command buffers of the step, in order
+	done     progress            // how far the device has come with list
+	pending  []*vk.CommandBuffer // enqueued, to be submitted together
+	waits    []vk.Point          // points that the next submission waits for
+	temps    int                 // temporary command buffers opened in this step
+	cuts     int                 // calls of Cut, see [Commands.Cuts]
+	part     int                 // the caller's part that is being recorded; NoPart: none is
+	lastPart int                 // the part entered last; NoPart: none was
 }
 
-// job is the use of one command buffer in a step: its work, its state and when it ran. A submission has one or more jobs.
+// job is the use of one command buffer in a step: its work, its state and when it was submitted. A submission has one or more jobs.
 type job struct {
 	Work
 	bytes, flops float64       // cost of its commands
 	buffer       *buffer       // the command buffer
 	parts        int           // number of the caller's parts that ended in it
-	unknown      bool          // submitted again: the recorder doesn't know which inputs its commands left quantized
+	again        bool          // recorded in an earlier step: the recorder doesn't know which inputs its commands leave quantized
 	cut          bool          // Cut was called while it was open: it may lack commands of its slot, so it must not be submitted again
 	value        uint64        // timeline value of its submission
 	submitted    time.Time     // when the host submitted it
 	rested       time.Duration // the pacer's rest just before it
 }
 
-// progress counts how many jobs of a list, from its start, have reached each state.
+// progress counts how many jobs of Commands.list, from its start, have reached each state.
 type progress struct {
 	sent      int     // submitted
 	ended     int     // known to have ended
@@ -53,28 +53,29 @@ func (c *Commands) Context() context.Context { return c.ctx }
 // Step is the number of the step, from 1.
 func (c *Commands) Step() int { return c.step }
 
-// Cuts is the number of calls of [Commands.Cut] in this step. Calls for an untimed command buffer, which do nothing, don't count.
+// Cuts is the number of calls of [Commands.Cut] in this step, also of those without work to submit; calls for an untimed command buffer don't
+// count. A caller compares two readings to learn whether commands recorded between them were cut.
 func (c *Commands) Cuts() int { return c.cuts }
 
-// Closed is the number of command buffers closed in this step.
+// Closed is the number of command buffers closed in this step: the index that the open one will have in [Commands.WeightBytes].
 func (c *Commands) Closed() int { return len(c.list) }
 
-// Enter says which of the caller's parts is recorded from now on.
+// Enter says which of the caller's parts is recorded from now on, for Work.From and Work.To.
 func (c *Commands) Enter(part int) {
-	c.part, c.at = part, part
-	if c.open.From == Nothing {
+	c.part, c.lastPart = part, part
+	if c.open.From == NoPart {
 		c.open.From = part
 	}
 }
 
-// Leave says that the part entered last is recorded in full.
+// Leave says that the part entered last is recorded in full, and counts it for [Commands.Full].
 func (c *Commands) Leave() {
-	c.part = Nothing
+	c.part = NoPart
 	c.open.parts++
 }
 
-// Full reports whether to submit the open command buffer, because it holds enough parts or the pacer wants a rest. A step's first ones are
-// small, because the device is idle while they are recorded; later ones are larger, because each submission has a fixed cost.
+// Full reports whether the caller should submit the open command buffer, because it holds enough parts or the pacer wants a rest. A step's
+// first command buffers are small, as the device is idle while they are recorded; later ones are larger, as each submission has a fixed cost.
 func (c *Commands) Full() bool {
 	return c.open.parts >= mostParts(c.done.sent) || c.q.due()
 }
@@ -92,7 +93,8 @@ func mostParts(sent int) int {
 // Work is the [Work] of the open command buffer, which the caller may change.
 func (c *Commands) Work() *Work { return &c.open.Work }
 
-// Wait makes the next submission wait on the device for points. They signal that the bytes of the caller's part awaits are uploaded.
+// Wait makes the next submission wait on the device for points, which signal that the bytes of the caller's part awaits are uploaded, and sets
+// Work.Awaits of the open command buffer. Without points it does nothing.
 func (c *Commands) Wait(points []vk.Point, awaits int) {
 	if len(points) > 0 {
 		c.waits = append(c.waits, points...)
@@ -112,15 +114,15 @@ func (c *Commands) Again() bool { b := c.open.buffer; return b != nil && !b.reco
 // Buffer is the open command buffer, for commands that the recorder has no method for.
 func (c *Commands) Buffer() *vk.CommandBuffer { return c.open.buffer.cb }
 
-// Left is the set of quantized inputs that commands after the open command buffer may read.
-func (c *Commands) Left() kernels.Quantised {
+// Quantised describes the quantized inputs that commands after the open command buffer may read, for [Commands.OpenKept].
+func (c *Commands) Quantised() kernels.Quantised {
 	if c.Again() {
-		return c.open.buffer.left
+		return c.open.buffer.quantised
 	}
 	return c.q.Rec.Quantised()
 }
 
-// Enqueue closes the open command buffer. The next Flush submits it, with those enqueued before and after it.
+// Enqueue closes the open command buffer. The next Flush submits it, with all command buffers enqueued before that Flush.
 func (c *Commands) Enqueue() error {
 	b := c.open.buffer
 	if b.recording {
@@ -128,7 +130,7 @@ func (c *Commands) Enqueue() error {
 			return err
 		}
 	}
-	c.open.To = max(c.at, 0)
+	c.open.To = max(c.lastPart, 0)
 	c.open.bytes += b.bytes
 	c.open.flops += b.flops
 	c.list, c.pending = append(c.list, c.open), append(c.pending, b.cb)
@@ -144,7 +146,8 @@ func (c *Commands) Submit() error {
 	return c.Flush()
 }
 
-// Flush submits the enqueued command buffers. It first waits for the pacer's rest, and until the device has little work left.
+// Flush submits the enqueued command buffers in one submission, if there are any. It first waits: for the pacer's rest, until the device has
+// little work left, and for Options.ReadRate. Kept buffers that were not cut may be submitted again from then on.
 func (c *Commands) Flush() error {
 	if len(c.pending) == 0 {
 		return nil
@@ -176,8 +179,8 @@ func (c *Commands) Flush() error {
 // WeightBytes is the number of bytes of weights that the n'th closed command buffer reads.
 func (c *Commands) WeightBytes(n int) int64 { return c.list[n].WeightBytes }
 
-// Discount removes the work of the submitted command buffers from the from-th closed on from the counters and estimates: the device has
-// skipped their conditional dispatches.
+// Discount takes the work of submitted command buffers, from the one with index from on, off the counters and estimates: the device has
+// skipped their conditional dispatches. All submitted ones must have ended.
 func (c *Commands) Discount(from int) {
 	for i := from; i < c.done.sent; i++ {
 		one := &c.list[i]

@@ -9,9 +9,9 @@ import "math"
 // as it is long, so small ones, mostly overhead, weigh little; a long one that ran longer
 // than expected raises the factor to its own.
 type estimator struct {
-	scale  float64 // measured time over the yardstick's time
-	target float64 // seconds that a submission may run
-	most   float64 // seconds that the pacer lets a submission run; 0: no limit
+	scale      float64 // measured time over the yardstick's time
+	target     float64 // seconds that a submission may run
+	pacerLimit float64 // seconds that the pacer lets a submission run; 0: no limit
 
 	measured, based float64 // seconds that recent work ran, and seconds it takes on the yardstick
 }
@@ -30,12 +30,12 @@ const (
 // base is the number of seconds that work takes on the yardstick device.
 func base(bytes, flops float64) float64 { return bytes/baseBandwidth + flops/baseRate }
 
-// rows is how many of n more rows fit into a submission that has bytes and flops already: all of
-// them, or a multiple of rowGroup.
+// rows is how many of n more rows fit into a submission that has bytes and flops already, so that
+// it does not run too long: all of them, or a multiple of rowGroup, which may be 0.
 func (e *estimator) rows(bytes, flops, flopsPerRow float64, n uint32) uint32 {
 	target := e.target
-	if e.most > 0 {
-		target = min(target, e.most)
+	if e.pacerLimit > 0 {
+		target = min(target, e.pacerLimit)
 	}
 	left := target/e.scale - base(bytes, flops)
 	if left <= 0 {

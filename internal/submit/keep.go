@@ -7,8 +7,8 @@ import (
 	"leat/vk"
 )
 
-// keptStep is the last recorded step, if it can be submitted again as it is. Decoding one token with all weights in VRAM needs the same
-// commands as the next token: only the inputs differ, and those are in memory.
+// keptStep is a whole step that can be submitted again as it is, the last one that [Queue.KeepStep] kept. Decoding one token with all weights
+// in VRAM needs the same commands as the next token: only the inputs differ, and those are in memory.
 type keptStep struct {
 	reusable  bool                // the step may be submitted again
 	repeating bool                // the current step is a repetition of it
@@ -17,13 +17,13 @@ type keptStep struct {
 	took      time.Duration       // from submission to end, measured by the host when it was repeated last; 0: it was not
 }
 
-// Keep keeps the commands of the step just submitted, for Repeat, until Open opens a temporary command buffer. It does not keep a step that
-// waited for bytes, or one too long to be stopped by its context.
-func (q *Queue) Keep() {
+// KeepStep keeps the commands of the step just submitted, for [Queue.Repeat], until [Commands.Open] overwrites a command buffer. It does
+// nothing for a step that waited for bytes, or one too long to be stopped by its context.
+func (q *Queue) KeepStep() {
 	c, a := &q.Commands, &q.keptStep
 	var work float64
 	for i := range c.list {
-		if c.list[i].Awaits != Nothing {
+		if c.list[i].Awaits != NoPart {
 			return
 		}
 		work += base(c.list[i].bytes, c.list[i].flops)
@@ -38,10 +38,10 @@ func (q *Queue) Keep() {
 	}
 }
 
-// Kept reports whether Repeat has a step to submit again.
-func (q *Queue) Kept() bool { return q.keptStep.reusable }
+// CanRepeat reports whether [Queue.Repeat] has a step to submit again.
+func (q *Queue) CanRepeat() bool { return q.keptStep.reusable }
 
-// Repeat submits the commands of the kept step as the current step.
+// Repeat submits the commands of the kept step as the current step, in one submission. The caller has written the step's inputs.
 func (q *Queue) Repeat() error {
 	c, a := &q.Commands, &q.keptStep
 	if err := c.ctx.Err(); err != nil {
@@ -61,8 +61,8 @@ func (q *Queue) Repeat() error {
 	return nil
 }
 
-// Forget drops the kept step and all kept command buffers: later steps record them anew.
-func (q *Queue) Forget() {
+// ForgetKept drops the kept step and the contents of all kept command buffers: later steps record anew.
+func (q *Queue) ForgetKept() {
 	q.keptStep.reusable = false
 	for i := range q.buffers.kept {
 		q.buffers.kept[i].reusable = false

@@ -10,14 +10,14 @@ import (
 // opTimer times each kernel of a step, with a timestamp after it. It slows steps down by some percent, so it
 // is optional: see Options.Ops.
 type opTimer struct {
-	to        *trace.Ops
-	stamps    *vk.QueryPool
-	marks     []opMark // one for each timestamp recorded in this step
-	submitted int      // how many of marks are submitted
-	ticks     []uint64 // scratch: timestamps, as read
+	to        *trace.Ops    // gets the times
+	stamps    *vk.QueryPool // timestamps, one after each kernel
+	marks     []opMark      // one for each timestamp recorded in this step
+	submitted int           // how many of marks are submitted
+	ticks     []uint64      // scratch: timestamps, as read
 }
 
-// opMark is the kernel that ended at a timestamp.
+// opMark is the kernel that ended at a timestamp, and the estimate of its cost.
 type opMark struct {
 	name         string // "": none, a command buffer begins
 	bytes, flops float64
@@ -57,7 +57,7 @@ func (t *opTimer) mark(cb *vk.CommandBuffer, m opMark) {
 	}
 }
 
-// finish reads the timestamps of a step that has ended, and adds the time of each kernel to ops.
+// finish reads the timestamps of a step that has ended, and adds the time of each kernel, and of the gaps between submissions, to trace.Ops.
 func (t *opTimer) finish() error {
 	t.ticks = slices.Grow(t.ticks[:0], t.submitted)[:t.submitted]
 	if err := t.stamps.Read(0, t.ticks); err != nil {

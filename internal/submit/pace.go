@@ -6,12 +6,12 @@ import (
 )
 
 const (
-	mostBehind  = 500 * time.Millisecond // work that may be submitted and not finished
+	mostBehind  = 500 * time.Millisecond // work that may be submitted and not finished, by estimate
 	leastBehind = 2                      // command buffers that may be submitted and not finished, however long they run
 )
 
 // ready waits until the next submission may be made: after the pacer's rest, when the device has little work left, and when ReadRate, if
-// set, allows more weights to be read.
+// set, allows the weights of the last enqueued command buffer to be read. It fails if the step's context is done.
 func (q *Queue) ready() error {
 	if err := q.rest(); err != nil {
 		return err
@@ -25,8 +25,8 @@ func (q *Queue) ready() error {
 	return q.ReadRate.Wait(c.ctx, c.list[len(c.list)-1].WeightBytes)
 }
 
-// keepUp waits while the device has more than mostBehind of work left. A submission can't be cancelled, so this limits how long a
-// stopped step goes on.
+// keepUp waits while the device has more than mostBehind of work left, and more than leastBehind command buffers. A submission can't be
+// cancelled, so this limits how long a stopped step goes on. It fails if the step's context is done.
 func (q *Queue) keepUp() error {
 	c, d := &q.Commands, &q.Commands.done
 	if err := c.ctx.Err(); err != nil {
@@ -43,8 +43,8 @@ func (q *Queue) keepUp() error {
 	return nil
 }
 
-// rest inserts a rest before a submission if the pacer wants one: it waits until the device has finished its work, and leaves it idle for
-// as long as the pacer says. The commands of the next submission are recorded already.
+// rest inserts a rest before a submission if the pacer wants one: it waits until the device has finished its work, accounts for that, and
+// leaves the device idle for as long as the pacer says. The commands of the next submission are recorded already.
 func (q *Queue) rest() error {
 	p, c := q.Pacer, &q.Commands
 	if p == nil || c.done.accounted == c.done.sent || !p.Active() || !p.Due(q.expected()) {
@@ -71,7 +71,7 @@ func (q *Queue) due() bool {
 	return p.Due(q.expected() + seconds(q.cost.seconds(q.Rec.Cost())))
 }
 
-// expected is the estimated time of the submitted jobs that are not accounted for yet.
+// expected is, for the pacer, the estimated time of the submitted jobs that are not accounted for yet, ended or not.
 func (q *Queue) expected() time.Duration {
 	c, sum := &q.Commands, 0.0
 	for i := c.done.accounted; i < c.done.sent; i++ {

@@ -18,15 +18,15 @@ type Queue struct {
 	Commands Commands          // commands of the current step
 	Host     Host              // the host's waits and recording time
 
-	pool     *vk.CommandPool
-	buffers  buffers
-	value    uint64    // timeline value of the last submission
-	cost     estimator // predicts how long work runs
-	clock    clock     // measures how long work ran
-	timer    *opTimer  // times each kernel; nil: Options.Ops is not set
-	keptStep keptStep
-	count    counters
-	signal   [1]vk.Point // scratch
+	pool     *vk.CommandPool // allocates command buffers
+	buffers  buffers         // all command buffers, temporary and kept
+	value    uint64          // timeline value of the last submission
+	cost     estimator       // predicts how long work runs
+	clock    clock           // measures how long work ran
+	timer    *opTimer        // times each kernel; nil: Options.Ops is not set
+	keptStep keptStep        // a whole step that can be submitted again
+	count    counters        // read by Queue.Counters
+	signal   [1]vk.Point     // scratch: what a submission signals
 }
 
 // Counters are totals since the queue was made.
@@ -40,7 +40,7 @@ type Counters struct {
 // counters are the [Counters] as they are counted; times are in nanoseconds.
 type counters struct{ submissions, weights, compute, record atomic.Int64 }
 
-// New makes a queue. Close it.
+// New makes a queue, with no command buffers yet. The caller closes it.
 func New(o Options) (*Queue, error) {
 	q := &Queue{Options: o, Rec: o.Kernels.Recorder(nil), cost: estimator{scale: 1, target: defaultTarget}}
 	q.Commands.q, q.Host.q, q.clock.q = q, q, q
@@ -52,11 +52,11 @@ func New(o Options) (*Queue, error) {
 	if q.pool, err = o.Device.Compute.NewCommandPool(); err != nil {
 		return nil, err
 	}
-	if q.clock.stamps, err = o.Device.NewQueryPool(2 * (o.Kept + o.Stamps)); err != nil {
+	if q.clock.stamps, err = o.Device.NewQueryPool(2 * (o.KeptSlots + o.Stamps)); err != nil {
 		q.Close()
 		return nil, err
 	}
-	q.buffers.kept = make([]buffer, o.Kept)
+	q.buffers.kept = make([]buffer, o.KeptSlots)
 	if q.timer, err = newOpTimer(o.Device, o.Ops); err != nil {
 		q.Close()
 		return nil, err
@@ -84,10 +84,11 @@ func (q *Queue) Counters() Counters {
 	return Counters{c.submissions.Load(), c.weights.Load(), time.Duration(c.compute.Load()), time.Duration(c.record.Load())}
 }
 
-// Begin begins a step. When ctx is done, the step ends before its next submission. The host counts as recording until it waits.
+// Begin begins a step, with no command buffer open. When ctx is done, the step ends before its next submission. The host counts as recording
+// until it waits.
 func (q *Queue) Begin(ctx context.Context, rows int) {
 	c := &q.Commands
-	*c = Commands{q: q, ctx: ctx, step: c.step + 1, rows: rows, part: Nothing, at: Nothing, list: c.list[:0], pending: c.pending[:0], waits: c.waits[:0]}
+	*c = Commands{q: q, ctx: ctx, step: c.step + 1, rows: rows, part: NoPart, lastPart: NoPart, list: c.list[:0], pending: c.pending[:0], waits: c.waits[:0]}
 	q.keptStep.repeating = false
 	q.Host.Resume()
 }
@@ -106,8 +107,9 @@ func (q *Queue) End() error {
 // ErrStopped is wrapped, beside the context's error, by a step that its context has ended.
 var ErrStopped = errors.New("the step was stopped")
 
-// Abort ends a step that failed with err, or whose context is done, and returns why it ended. It waits for the submitted commands and
-// drops the others. Then it calls undo, with the timeline value that the device has reached, to undo the caller's part of the step.
+// Abort ends a step that failed with err, or whose context is done, and returns why it ended. It waits for the submitted commands, accounts
+// for them, and drops the others; after a failure it forgets all kept commands. It calls undo, with the timeline value that the device has
+// reached, to undo the caller's part of the step. If the device is lost it only returns err.
 func (q *Queue) Abort(err error, undo func(value uint64) error) error {
 	if errors.Is(err, vk.ErrDeviceLost) {
 		return err
@@ -115,7 +117,7 @@ func (q *Queue) Abort(err error, undo func(value uint64) error) error {
 	ctx := q.Commands.ctx.Err()
 	stopped := ctx != nil && errors.Is(err, ctx)
 	if !stopped {
-		q.Forget() // some kept command buffers may be recorded in part
+		q.ForgetKept() // some kept command buffers may be recorded in part
 	}
 	if b := q.Commands.open.buffer; b != nil && b.recording {
 		b.recording = false
@@ -137,7 +139,7 @@ func (q *Queue) Abort(err error, undo func(value uint64) error) error {
 	return err
 }
 
-// finish accounts for a step whose submissions have all ended.
+// finish accounts for what is left of a step whose submissions have all ended, for [Queue.End] and [Queue.Abort].
 func (q *Queue) finish() error {
 	end := time.Now()
 	if err := q.account(); err != nil {
@@ -152,7 +154,7 @@ func (q *Queue) finish() error {
 	return nil
 }
 
-// account accounts for the jobs submitted since the last call. All of them must have ended.
+// account collects uploads, by Options.Collect, and accounts for the jobs submitted since the last call. All of them must have ended.
 func (q *Queue) account() error {
 	if err := q.Collect(); err != nil {
 		return err
@@ -163,7 +165,7 @@ func (q *Queue) account() error {
 	return q.clock.account(c.list[from:c.done.sent], from == 0)
 }
 
-// send submits command buffers, which run when the device has reached the points waits.
+// send submits command buffers as one submission, which runs when the device has reached the points waits, and counts it.
 func (q *Queue) send(commands []*vk.CommandBuffer, waits []vk.Point) error {
 	q.signal[0] = vk.Point{Timeline: q.Compute, Value: q.value + 1}
 	if err := q.Device.Compute.Submit(vk.Submission{Commands: commands, Waits: waits, Signals: q.signal[:]}); err != nil {

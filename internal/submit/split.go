@@ -2,8 +2,8 @@ package submit
 
 import "leat/internal/kernels"
 
-// Cut submits the open command buffer, if it has work, and opens a new one. It does nothing if the open one is untimed, see
-// [Commands.OpenKept]: a kept buffer that was cut can't be submitted again.
+// Cut submits the open command buffer and opens a temporary one, if there is work to submit or anything to wait for. Either way a kept buffer
+// that was cut is not submitted again in later steps. It does nothing if the open one is untimed, see [Commands.OpenKept].
 func (c *Commands) Cut() error {
 	if c.open.buffer.untimed {
 		return nil
@@ -22,7 +22,8 @@ func (c *Commands) Cut() error {
 // rowGroup divides the number of rows in each run but the last: arrays of uint32 then begin on 16 bytes, and kernels of few rows are full.
 const rowGroup = 8
 
-// ByRows calls do for n rows, in as few runs of rows as keep each submission short, and cuts when a submission is full.
+// ByRows calls do, which records work for n rows from row from on, for n rows in as few runs as keep each submission short. It cuts when a
+// submission is full, and may then wait to learn how fast the device is. An untimed command buffer gets all rows in one run.
 func (c *Commands) ByRows(n uint32, flopsPerRow float64, do func(from, n uint32) error) error {
 	q := c.q
 	if c.open.buffer.untimed {
@@ -35,7 +36,7 @@ func (c *Commands) ByRows(n uint32, flopsPerRow float64, do func(from, n uint32)
 			if err := c.Cut(); err != nil {
 				return err
 			}
-			if err := q.measure(); err != nil {
+			if err := q.learnSpeed(); err != nil {
 				return err
 			}
 			run = q.cost.rows(0, 0, flopsPerRow, n-from)
@@ -49,9 +50,9 @@ func (c *Commands) ByRows(n uint32, flopsPerRow float64, do func(from, n uint32)
 	return nil
 }
 
-// measure waits for the submitted work and learns from it how fast the device is, unless that is known. So the first steps of a fast device
-// are not split into many runs.
-func (q *Queue) measure() error {
+// learnSpeed waits for the submitted work and learns from it how fast the device is, unless that is known or the device has no timestamps. So
+// the first steps of a fast device are not split into many runs.
+func (q *Queue) learnSpeed() error {
 	c := &q.Commands
 	if q.cost.known() || c.done.accounted == c.done.sent || q.Device.Compute.TimestampBits == 0 {
 		return nil
@@ -62,5 +63,6 @@ func (q *Queue) measure() error {
 	return q.account()
 }
 
-// Uncut makes Commands without a queue, for a dry recorder: ByRows records all rows at once, and nothing is ever submitted.
-func Uncut() *Commands { return &Commands{open: job{buffer: &buffer{untimed: true}}} }
+// NewDryCommands makes Commands without a queue, for a dry recorder, which dispatches nothing: ByRows records all rows at once, and nothing is
+// ever submitted.
+func NewDryCommands() *Commands { return &Commands{open: job{buffer: &buffer{untimed: true}}} }

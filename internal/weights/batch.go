@@ -17,7 +17,7 @@ type Batch struct {
 	taken []expertcache.Taken // the experts with their slots, which are pinned
 }
 
-// NewBatch makes an empty batch. A step that is aborted empties it again.
+// NewBatch makes an empty batch, to be used again and again. [Store.Abort] empties all batches.
 func (x *Experts) NewBatch() *Batch {
 	b := &Batch{x: x, taken: make([]expertcache.Taken, 0, x.p.Count)}
 	x.batches = append(x.batches, b)
@@ -27,8 +27,9 @@ func (x *Experts) NewBatch() *Batch {
 // Len is how many experts the batch has taken.
 func (b *Batch) Len() int { return len(b.taken) }
 
-// Take takes experts of a layer into an empty batch, and starts to fetch those that have no slot yet. It reorders ids so that the experts with a slot
-// come first, takes from the front as many as there are slots for, and returns how many: 0 if other batches have taken all slots.
+// Take takes experts of a layer into an empty batch, and starts to fetch those that have no slot yet, for which others may be evicted. It reorders
+// ids so that the experts with a slot come first, takes from the front as many as there are slots for, and returns how many: 0 if other batches
+// have taken all slots. Uploads from host copies are submitted, reads from disk only started: see [Batch.SubmitUploads]. It counts hits and misses.
 func (b *Batch) Take(ctx context.Context, layer int, ids []int32) (n int, err error) {
 	if len(b.taken) > 0 {
 		return 0, fmt.Errorf("take experts of layer %d: the batch still has %d of layer %d", layer, len(b.taken), b.layer)
@@ -37,7 +38,7 @@ func (b *Batch) Take(ctx context.Context, layer int, ids []int32) (n int, err er
 	cache := x.classes[l.class].cache
 	b.layer = layer
 	before := cache.Stats()
-	x.hitsFirst(layer, ids)
+	x.moveHitsFirst(layer, ids)
 	b.taken = cache.Take(l.index, ids, b.taken)
 	x.Counters.took(cache.Stats(), before)
 	x.fromHost.clear() // copies of a batch that failed
@@ -51,8 +52,9 @@ func (b *Batch) Take(ctx context.Context, layer int, ids []int32) (n int, err er
 	return len(b.taken), x.fromHost.submit(x.fetcher.life)
 }
 
-// hitsFirst moves the experts that have a slot to the front of ids, in the order in which the cache takes them.
-func (x *Experts) hitsFirst(layer int, ids []int32) {
+// moveHitsFirst moves the experts that have a slot to the front of ids and keeps the order otherwise. The cache takes hits first anyhow; so the first
+// n of ids are the n experts that [Batch.Take] takes.
+func (x *Experts) moveHitsFirst(layer int, ids []int32) {
 	n := 0
 	for i, id := range ids {
 		if x.has(layer, id) {
@@ -74,8 +76,8 @@ func (b *Batch) slot(i int) *slot {
 	return &b.x.classes[b.x.layers[b.layer].class].slots[b.taken[i].Slot]
 }
 
-// Arrived reports whether [Batch.Arrive] would not have to wait.
-func (b *Batch) Arrived() bool {
+// UploadsSubmitted reports whether the uploads of all experts of the batch are submitted: [Batch.SubmitUploads] would not wait.
+func (b *Batch) UploadsSubmitted() bool {
 	for i := range b.taken {
 		if !b.slot(i).holds(&b.taken[i]) {
 			return false
@@ -84,8 +86,9 @@ func (b *Batch) Arrived() bool {
 	return true
 }
 
-// Arrive waits until the uploads of all experts of the batch are submitted.
-func (b *Batch) Arrive(ctx context.Context) error {
+// SubmitUploads waits until the experts of the batch are read, and submits their uploads as the reads end, and those of older reads. It does not
+// wait for the uploads: see [Batch.Waits].
+func (b *Batch) SubmitUploads(ctx context.Context) error {
 	for i := range b.taken {
 		for !b.slot(i).holds(&b.taken[i]) {
 			if len(b.x.reads) == 0 {
@@ -99,8 +102,8 @@ func (b *Batch) Arrive(ctx context.Context) error {
 	return nil
 }
 
-// Waits appends what the step's queue must wait for before it reads the batch's experts: nothing if it has waited for them before. The caller must submit
-// work that waits for all the points.
+// Waits appends to points those that the step's queue must wait for before it reads the batch's experts: none if it has waited for their uploads before.
+// The caller must submit work that waits for all of them, as they are not given again.
 func (b *Batch) Waits(points []vk.Point) []vk.Point {
 	var t xfer.Ticket
 	for i := range b.taken {
@@ -110,7 +113,8 @@ func (b *Batch) Waits(points []vk.Point) []vk.Point {
 	return b.x.fetcher.waits(t, points)
 }
 
-// At gives the address in VRAM of the i'th expert taken, its index in the layer, and its tensors.
+// At gives the address in VRAM of the i'th expert taken, its index in the layer, and its tensors. It does not wait, and fails with a [*SlotError] if the
+// slot does not hold the expert, as its upload is not submitted or the slot was given to another.
 func (b *Batch) At(i int) (address uint64, id int, unit *pack.Unit, err error) {
 	s := b.slot(i)
 	if !s.holds(&b.taken[i]) {
@@ -142,7 +146,7 @@ func (b *Batch) Release(value uint64, keep int) (kept int, err error) {
 	return kept, nil
 }
 
-// SlotError says that a slot does not hold the expert that was taken there.
+// SlotError says that a slot does not hold the expert that a batch took: a mistake in this program.
 type SlotError struct {
 	Layer, Expert, Slot        int
 	Found, Generation          int // expert of the class in the slot, and how many experts the slot has had; generation 0: no expert's bytes are in the slot
@@ -154,7 +158,7 @@ func (e *SlotError) Error() string {
 	return fmt.Sprintf("layer %d expert %d: slot %d holds expert %d, the slot's number %d, wanted %d, number %d", e.Layer, e.Expert, e.Slot, e.Found, e.Generation, e.WantExpert, e.WantGeneration)
 }
 
-// wrongSlot is the error that the i'th expert taken is not in its slot.
+// wrongSlot makes the error that the i'th expert taken is not in its slot.
 func (b *Batch) wrongSlot(i int) error {
 	t, s := &b.taken[i], b.slot(i)
 	e := &SlotError{Layer: b.layer, Expert: b.ID(i), Slot: t.Slot, WantExpert: int(t.Expert), WantGeneration: int(t.Generation)}

@@ -9,12 +9,12 @@ import (
 
 // disk is a model's files, open for direct reads.
 type disk struct {
-	files  []*file.File
-	drives int   // over how many drives a file is striped, at most
-	stripe int64 // bytes of a file that lie on one drive together; 0: all
+	files  []*file.File // by index in the model
+	drives int          // over how many drives a file is striped, at most
+	stripe int64        // bytes of a file that lie on one drive together; 0: all
 }
 
-// open opens the files, which must be as they were when the model was opened.
+// open opens the files, and fails if they are not as they were when the model was opened. After an error the caller closes d.
 func (d *disk) open(m *pack.Model) error {
 	if m.Manifest != nil && m.Manifest.Stripe != nil {
 		d.stripe = m.Manifest.Stripe.Bytes
@@ -37,7 +37,7 @@ func (d *disk) open(m *pack.Model) error {
 	return nil
 }
 
-// direct reports whether the files are read past the page cache.
+// direct reports whether all files are read past the page cache.
 func (d *disk) direct() bool {
 	for _, f := range d.files {
 		if !f.Direct() {

@@ -16,24 +16,24 @@ import (
 // embedding is the matrix token_embd. It stays on the host, because a step needs only a few of its rows. If the plan has RAM for it, it is read whole,
 // once; until then, or without RAM, each row is read as it is needed.
 type embedding struct {
-	o      *Options
-	disk   *disk
-	tensor *pack.Tensor // nil: the model has no such matrix
+	o      *Options     // the store's options
+	disk   *disk        // the model's files
+	tensor *pack.Tensor // token_embd; nil: the model has no such matrix
 	count  int64        // rows of the matrix
 	row    int64        // bytes of a row
 
-	kept []byte             // the tensor's bytes, from the start of the disk block in which they begin; nil: the plan has no RAM for them
-	free func()             // frees kept
-	skip int64              // bytes of kept before the tensor
-	read atomic.Int64       // bytes of kept that have been read
-	done chan struct{}      // closed when reading has ended
-	end  context.CancelFunc // cancels reading
+	kept   []byte             // the tensor's bytes, from the start of the disk block in which they begin; nil: the plan has no RAM for them
+	free   func()             // frees kept
+	offset int64              // bytes of kept before the tensor
+	read   atomic.Int64       // bytes of kept that have been read, from the start
+	done   chan struct{}      // closed when readAll has ended
+	cancel context.CancelFunc // cancels reading
 }
 
 // embeddingPiece is how many bytes of token_embd are read at a time, while units are read too.
 const embeddingPiece = 4 << 20
 
-// open finds token_embd and begins to read it, if the plan has RAM for it.
+// open finds token_embd. If the plan has RAM for it, it allocates that and starts a goroutine that reads the matrix whole; a failure is only logged.
 func (e *embedding) open(o *Options, d *disk) {
 	e.o, e.disk = o, d
 	t, _, ok := o.Model.Tensor(arch.TokenEmbd)
@@ -44,7 +44,7 @@ func (e *embedding) open(o *Options, d *disk) {
 	if o.Plan.EmbedBytes == 0 {
 		return
 	}
-	e.skip = file.Skip(t.Off)
+	e.offset = file.Skip(t.Off)
 	var err error
 	if e.kept, e.free, err = mem.Anonymous(file.Room(t.Off, t.Bytes)); err != nil {
 		o.Logger.Warn("token embeddings are not kept in RAM, and read as they are needed", "error", err)
@@ -52,7 +52,7 @@ func (e *embedding) open(o *Options, d *disk) {
 		return
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	e.done, e.end = make(chan struct{}), cancel
+	e.done, e.cancel = make(chan struct{}), cancel
 	go func() {
 		defer close(e.done)
 		if err := e.readAll(ctx); err != nil && ctx.Err() == nil {
@@ -61,10 +61,10 @@ func (e *embedding) open(o *Options, d *disk) {
 	}()
 }
 
-// readAll reads the whole matrix into RAM.
+// readAll reads the whole matrix into kept, piece by piece, and counts in e.read.
 func (e *embedding) readAll(ctx context.Context) error {
 	f := e.disk.files[e.tensor.File]
-	base, all := e.tensor.Off-e.skip, e.skip+e.tensor.Bytes
+	base, all := e.tensor.Off-e.offset, e.offset+e.tensor.Bytes
 	for at := int64(0); at < all; at += embeddingPiece {
 		n := min(embeddingPiece, all-at)
 		if err := e.o.DiskRate.Wait(ctx, n); err != nil {
@@ -83,18 +83,18 @@ func (e *embedding) readAll(ctx context.Context) error {
 	return nil
 }
 
-// close ends the reading, which must be over before the files are closed.
+// close cancels the goroutine that reads the matrix, waits for its end, and frees the RAM. The files are closed only after that.
 func (e *embedding) close() {
 	if e.kept == nil {
 		return
 	}
-	e.end()
+	e.cancel()
 	<-e.done
 	e.free()
 	e.kept = nil
 }
 
-// waitRead waits until readAll has returned or ctx ends. It returns no error of readAll, which is logged: rows that are missing are read as needed.
+// waitRead waits until readAll has returned or ctx ends. An error of readAll is logged and not returned: rows that are missing are read as needed.
 func (e *embedding) waitRead(ctx context.Context) error {
 	if e.kept == nil {
 		return nil
@@ -133,7 +133,7 @@ func (e *embedding) rows(dst []byte, tokens []int32) error {
 	return nil
 }
 
-// readAbsent reads the rows that are not in RAM.
+// readAbsent reads from disk the rows that are not in RAM, missing in number: by several goroutines if they are many.
 func (e *embedding) readAbsent(dst []byte, tokens []int32, missing int) error {
 	if missing < embeddingReaders {
 		return e.readRows(dst, tokens, 0, 1)
@@ -150,9 +150,9 @@ func (e *embedding) readAbsent(dst []byte, tokens []int32, missing int) error {
 // embeddingReaders is how many goroutines read rows from disk at once.
 const embeddingReaders = 16
 
-// copyKept copies the row of one token if it is in RAM.
+// copyKept copies the row of one token to dst if it has been read into RAM, and reports whether it has.
 func (e *embedding) copyKept(dst []byte, id int32) bool {
-	at := e.skip + int64(id)*e.row
+	at := e.offset + int64(id)*e.row
 	if id < 0 || at+e.row > e.read.Load() {
 		return false
 	}

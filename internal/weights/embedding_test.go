@@ -52,7 +52,7 @@ func TestEmbeddings(t *testing.T) {
 			check() // perhaps before they are there
 			if c.kept {
 				<-r.s.embd.done
-				if there := r.s.embd.read.Load() == r.s.embd.skip+tensor.Bytes; there != c.read {
+				if there := r.s.embd.read.Load() == r.s.embd.offset+tensor.Bytes; there != c.read {
 					t.Errorf("all is there: %v, wanted %v", there, c.read)
 				}
 			}

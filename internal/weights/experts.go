@@ -30,20 +30,20 @@ type Experts struct {
 	layers   []slottedLayer // for each layer of the model, the class of slots that its experts share
 	batches  []*Batch       // every batch that was made, so that an abort can empty it
 	step     int            // the step under way, counted from 1
-	reads    []slotFetch    // reads of missing experts under way, oldest first
+	reads    []missFetch    // reads of missing experts under way, oldest first
 	fromHost upload         // copies of missing experts that have host copies, submitted when all experts of a batch are taken
 	fromDisk upload         // copies of missing experts that were read, submitted as the reads end
-	evicted  []Evicted      // memory for the list that Evicted returns
+	evicted  []Evicted      // memory for the list that [Experts.Evicted] returns
 }
 
-// slotClass is the slots of one size, which the experts of some layers share.
+// slotClass is the slots of one size, which the experts of some layers share, with the cache that says which expert has which slot.
 type slotClass struct {
 	cache  *expertcache.Cache // which expert has which slot
 	blocks []*vk.Buffer       // the slots' memory
-	slots  []slot
+	slots  []slot             // the slots themselves
 }
 
-// slot is the place of one expert at a time.
+// slot is VRAM for one expert at a time.
 type slot struct {
 	place  Place
 	expert expertcache.Taken // the expert that the slot was given to last
@@ -67,7 +67,8 @@ type Evicted struct{ Layer, ID int }
 // defaultPolicy hits as often as the best half-life does on one topic, and more often where topics change: docs/experts.md has the table.
 const defaultPolicy = "adaptive"
 
-// newExperts allocates slots and staging. No expert is loaded.
+// newExperts lists where each expert's bytes come from, allocates slots and staging, and starts the readers of the disk. No expert is loaded. After an
+// error the caller closes x.
 func newExperts(ctx context.Context, s *Store) (x *Experts, err error) {
 	p := s.o.Plan.Experts
 	x = &Experts{p: p, vram: &s.vram, sources: s.newSources("experts", len(p.HostPlaces)*p.Count)}
@@ -84,7 +85,7 @@ func newExperts(ctx context.Context, s *Store) (x *Experts, err error) {
 			return x, err
 		}
 	}
-	x.weigh()
+	x.setFetchCosts()
 	if x.fetcher, err = newFetcher(s, p.Staging, plan.ReadDepth*s.disk.drives); err != nil {
 		return x, err
 	}
@@ -111,7 +112,7 @@ func (x *Experts) setLayers(p *plan.Plan) {
 	}
 }
 
-// setSources sets the sources of the experts of all layers with slots, once: replans keep them.
+// setSources sets the sources of the experts of all layers with slots, when the store is made: replans keep them.
 func (x *Experts) setSources(m *pack.Model, stripe int64) {
 	for i := range m.Units {
 		u := &m.Units[i]
@@ -128,7 +129,7 @@ func (x *Experts) setSources(m *pack.Model, stripe int64) {
 	}
 }
 
-// makeSlots allocates the slots of a class, and makes the cache that evicts by a policy.
+// makeSlots allocates the slots of a class, and makes the cache that gives them to experts and evicts by the named policy.
 func (x *Experts) makeSlots(ctx context.Context, class int, policy string) error {
 	c, p := &x.classes[class], &x.p.Classes[class]
 	evicts, err := expertcache.ByName(policy)
@@ -156,8 +157,8 @@ func (x *Experts) makeSlots(ctx context.Context, class int, policy string) error
 // diskTimes is about how many times longer it takes to read an expert from disk than to copy its host copy over the link.
 const diskTimes = 16
 
-// weigh tells the policies that an expert without a host copy costs more to bring than one with a host copy, which loses its slot first.
-func (x *Experts) weigh() {
+// setFetchCosts tells the caches' policies that an expert without a host copy costs more to bring than one with a host copy, which loses its slot first.
+func (x *Experts) setFetchCosts() {
 	for l := range x.layers {
 		at := &x.layers[l]
 		if at.class < 0 || x.p.HostCount == 0 {
@@ -184,7 +185,7 @@ func (x *Experts) has(layer int, id int32) bool {
 	return x.classes[l.class].cache.Has(l.index, id)
 }
 
-// Split sorts experts of a layer: it appends those that have a slot to hits, and the others to misses.
+// Split appends the experts of a layer that have a slot to hits, and the others to misses. It takes none of them.
 func (x *Experts) Split(layer int, ids, hits, misses []int32) (h, m []int32) {
 	for _, id := range ids {
 		if x.has(layer, id) {
@@ -196,14 +197,16 @@ func (x *Experts) Split(layer int, ids, hits, misses []int32) (h, m []int32) {
 	return hits, misses
 }
 
-// Wave is how many missing experts of a layer should be taken at a time, so that the next ones are uploaded while these are computed.
+// Wave is how many missing experts of a layer should be taken at a time, so that the next ones are uploaded while these are computed: by their bytes,
+// and at most half of the slots.
 func (x *Experts) Wave(layer int) int {
 	class := x.layers[layer].class
 	p := &x.p.Classes[class]
 	return max(1, min(max(x.p.Used, int(plan.WaveBytes/p.SlotBytes)), len(x.classes[class].slots)/2))
 }
 
-// Share is how many slots a layer would have if all layers that share its slots had equally many.
+// Share is how many slots a layer would have if all layers that share its slots had equally many, rounded down. It bounds how many experts of a long
+// prompt stay in slots after use.
 func (x *Experts) Share(layer int) int {
 	c := x.layers[layer].class
 	return len(x.classes[c].slots) / len(x.p.Classes[c].Layers)
@@ -219,7 +222,7 @@ func (x *Experts) Present(layer int) (n int) {
 	return n
 }
 
-// Evicted lists the experts that have lost their slots since it was called last. The list is good until the next call.
+// Evicted lists the experts of all layers that have lost their slots since it was called last. The list is good until the next call.
 func (x *Experts) Evicted() []Evicted {
 	x.evicted = x.evicted[:0]
 	for i := range x.classes {
@@ -230,10 +233,10 @@ func (x *Experts) Evicted() []Evicted {
 	return x.evicted
 }
 
-// abort empties all batches of a step that was aborted, whose last submission signals value. What has not been uploaded is dropped, though the disk may
-// still be reading it.
+// abort waits for submitted uploads and empties all batches of a step that was aborted, whose last submission signals value. Experts whose uploads are
+// not submitted lose their slots, though the disk may still be reading them.
 func (x *Experts) abort(value uint64) error {
-	x.fetcher.reached = xfer.Ticket{} // what was asked for may not have been submitted
+	x.fetcher.waitedFor = xfer.Ticket{} // what was asked for may not have been submitted
 	if err := x.fetcher.up.Wait(context.Background(), x.fetcher.up.Last()); err != nil {
 		return err
 	}
@@ -259,7 +262,7 @@ func (x *Experts) abort(value uint64) error {
 	return nil
 }
 
-// shrink frees the blocks of slots that are not in plan p. The device must be idle, and no batch may have experts.
+// shrink frees the blocks of slots that are not in plan p; experts in them are evicted. The device must be idle, and no batch may have experts.
 func (x *Experts) shrink(p *plan.Experts) {
 	for i := range x.classes {
 		c, n := &x.classes[i], p.Classes[i].Slots()
@@ -275,7 +278,7 @@ func (x *Experts) shrink(p *plan.Experts) {
 	x.p = p
 }
 
-// close ends reads and uploads, and frees slots and host copies, which no goroutine is reading any more.
+// close waits for reads and uploads under way, and frees staging, slots and host copies. No step or loading goroutine may be running.
 func (x *Experts) close() (err error) {
 	if x.fetcher != nil {
 		err = x.fetcher.close()

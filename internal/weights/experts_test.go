@@ -36,7 +36,7 @@ func (x *Experts) layersOf() (list []int) {
 func (r *rig) run(b *Batch, look bool) {
 	r.t.Helper()
 	x := r.s.Experts()
-	r.ok(b.Arrive(context.Background()))
+	r.ok(b.SubmitUploads(context.Background()))
 	r.points = b.Waits(r.points[:0])
 	last := x.fetcher.up.Last()
 	for _, p := range r.points { // with one queue it would wait for itself
@@ -183,7 +183,7 @@ func TestWrongSlot(t *testing.T) {
 		x.Begin(1, 0)
 		_, err := b.Take(t.Context(), 0, []int32{3, 5})
 		r.ok(err)
-		r.ok(b.Arrive(t.Context()))
+		r.ok(b.SubmitUploads(t.Context()))
 		_, _, _, err = b.At(1)
 		r.ok(err)
 		s := b.slot(1)
@@ -193,7 +193,7 @@ func TestWrongSlot(t *testing.T) {
 		if _, _, _, err := b.At(1); !errors.As(err, &wrong) || wrong.Expert != b.ID(1) || wrong.Slot != b.taken[1].Slot {
 			t.Errorf("%s: At says %v", name, err)
 		}
-		if err := b.Arrive(t.Context()); !errors.As(err, &wrong) {
+		if err := b.SubmitUploads(t.Context()); !errors.As(err, &wrong) {
 			t.Errorf("%s: Arrive says %v", name, err)
 		}
 		if _, err := b.Release(r.value, 2); !errors.As(err, &wrong) || fmt.Sprint(err) == "" {
@@ -240,7 +240,7 @@ func TestExpertFaults(t *testing.T) {
 					for len(ids) > 0 {
 						took, err := b.Take(t.Context(), l, ids)
 						if err == nil {
-							err = b.Arrive(t.Context())
+							err = b.SubmitUploads(t.Context())
 						}
 						if err != nil {
 							return err

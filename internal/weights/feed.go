@@ -9,20 +9,20 @@ import (
 
 // feeder takes fetches in the order in which the walker sent them, finds each unit a place, and uploads it there.
 type feeder struct {
-	u    *Units
-	ctx  context.Context
-	to   Place  // place of the unit that is being uploaded
-	step int    // step that the unit is uploaded for; 0: it stays in VRAM
-	out  upload // copies of the unit's pieces that were read and are not submitted
+	u    *Units          // the units it brings
+	ctx  context.Context // ends when loading is stopped
+	to   Place           // place of the unit that is being uploaded
+	step int             // step that the unit is uploaded for; 0: it stays in VRAM
+	out  upload          // copies of the unit's pieces that were read and are not submitted
 }
 
-// feed runs the feeder, until the walker has ended and all that it sent is uploaded.
+// feed runs the feeder, until the walker has ended and the uploads of all that it sent are submitted.
 func (u *Units) feed(ctx context.Context) error {
 	f := &feeder{u: u, ctx: ctx, out: upload{f: u.fetcher}}
 	it, ok := <-u.fetches
 	for ok {
 		if it.hostOnly || it.inPlace.Buffer != nil { // the read brings the bytes to where they are to be
-			if err := f.arrive(it); err != nil {
+			if err := f.finishInPlace(it); err != nil {
 				return err
 			}
 			it, ok = <-u.fetches
@@ -52,7 +52,7 @@ func (u *Units) feed(ctx context.Context) error {
 	return nil
 }
 
-// wait waits for the read of a fetch, and gives its request back.
+// wait waits for the read of a fetch, if it has one, and gives its request back.
 func (f *feeder) wait(it *unitFetch) error {
 	if it.request == nil {
 		return nil
@@ -64,8 +64,9 @@ func (f *feeder) wait(it *unitFetch) error {
 	return nil
 }
 
-// arrive waits for a fetch whose bytes are read to where they are to be: a host copy, or VRAM that the host shares.
-func (f *feeder) arrive(it unitFetch) error {
+// finishInPlace waits for the read of a fetch whose bytes are not uploaded now: they go to a host copy, or to VRAM that the host shares. The last
+// piece of a source makes it present.
+func (f *feeder) finishInPlace(it unitFetch) error {
 	if err := f.wait(&it); err != nil || !it.last {
 		return err
 	}
@@ -77,11 +78,12 @@ func (f *feeder) arrive(it unitFetch) error {
 		return nil
 	}
 	f.to, f.step = Place{Streamed: f.u.list[it.unit].Tier != plan.VRAM, span: it.inPlace}, it.step
-	f.done(it.unit)
+	f.markSubmitted(it.unit)
 	return nil
 }
 
-// add waits for the read of a fetch and adds its bytes to the upload. With the first fetch of a unit it finds the unit a place.
+// add waits for the read of a fetch and adds its bytes to the upload. With the first fetch of a unit it finds the unit a place, and waits until the ring
+// has room for it.
 func (f *feeder) add(it unitFetch) (err error) {
 	if it.first {
 		f.step = it.step
@@ -104,19 +106,19 @@ func (f *feeder) submit(it unitFetch) error {
 		return fmt.Errorf("upload %s: %w", it.src.unit.Name, err)
 	}
 	if it.last {
-		f.done(it.unit)
+		f.markSubmitted(it.unit)
 	}
 	return nil
 }
 
-// done lets a step acquire a unit, all uploads of which are submitted.
-func (f *feeder) done(i int) {
+// markSubmitted lets a step acquire unit i, all uploads of which are submitted.
+func (f *feeder) markSubmitted(i int) {
 	u := f.u
 	u.lock.mu.Lock()
 	defer u.lock.mu.Unlock()
 	defer u.lock.changed.Broadcast()
 	if f.to.Streamed {
-		u.arrivals = append(u.arrivals, arrival{unit: i, step: f.step, place: f.to})
+		u.submitted = append(u.submitted, submittedUnit{unit: i, step: f.step, place: f.to})
 	} else {
 		u.list[i].place, u.resident = f.to, u.resident.With(f.to.ticket)
 	}

@@ -28,15 +28,15 @@ type fetch struct {
 // fetcher brings bytes from sources to places: it reads them into host memory and uploads them from there. Units and experts have a fetcher each,
 // so that neither waits for staging that the other holds.
 type fetcher struct {
-	o        *Options
-	life     context.Context // ends when the store is closed
-	disk     *disk           // the model's files
-	watch    *watch          // told of reads and uploads that have ended
-	up       *xfer.Uploader
-	readers  int                // reads that the disk serves at a time
-	maxReads int                // most reads at a time that are under way, or whose bytes are not uploaded yet
-	requests chan *file.Request // read requests that are not in use; there are maxReads in all
-	reached  xfer.Ticket        // ticket of the uploads that the step's queue has waited for
+	o         *Options           // the store's options
+	life      context.Context    // ends when the store is closed
+	disk      *disk              // the model's files
+	watch     *watch             // told of reads and uploads that have ended
+	up        *xfer.Uploader     // submits uploads, and owns the staging
+	readers   int                // reads that the disk serves at a time
+	maxReads  int                // most reads at a time that are under way, or whose bytes are not uploaded yet
+	requests  chan *file.Request // read requests that are not in use; there are maxReads in all
+	waitedFor xfer.Ticket        // ticket of the uploads that the step's queue has waited for
 
 	uploaded, fromDisk atomic.Int64 // bytes uploaded, and bytes read from disk, so far
 
@@ -48,7 +48,7 @@ type fetcher struct {
 // hostCopyReads is how many reads into host copies a fetcher has under way at most, beside one into each slot of staging.
 const hostCopyReads = 8
 
-// newFetcher allocates staging. The readers do not run before [fetcher.start].
+// newFetcher makes a fetcher with the given staging, which it allocates. The readers do not run before [fetcher.start].
 func newFetcher(s *Store, staging plan.Staging, readers int) (f *fetcher, err error) {
 	f = &fetcher{life: s.life, disk: &s.disk, readers: readers, maxReads: staging.Slots + hostCopyReads, o: &s.o, watch: &s.watch}
 	o := xfer.Options{Slots: staging.Slots, SlotBytes: staging.SlotBytes, Queues: s.o.Queues, Clocked: s.o.Trace != nil, Done: s.watch.uploadEnded}
@@ -59,7 +59,7 @@ func newFetcher(s *Store, staging plan.Staging, readers int) (f *fetcher, err er
 	return f, err
 }
 
-// start starts the readers of the disk.
+// start makes the read requests and starts the readers of the disk.
 func (f *fetcher) start() {
 	f.requests = make(chan *file.Request, f.maxReads)
 	for range f.maxReads {
@@ -93,7 +93,8 @@ func (f *fetcher) close() error {
 	return f.up.Close()
 }
 
-// read starts the read of a fetch, by its request. If the bytes go to staging, it waits until a slot of staging is free.
+// read starts the read of a fetch, by its request: to VRAM that the host shares, to the host copy, or to staging, where it waits until a slot is free.
+// It counts the bytes as read.
 func (f *fetcher) read(ctx context.Context, r *fetch) (err error) {
 	p, skip := r.piece, file.Skip(r.piece.off) // the read begins at a block of the disk, skip bytes before the piece
 	var into []byte
@@ -120,13 +121,13 @@ func (f *fetcher) read(ctx context.Context, r *fetch) (err error) {
 	return nil
 }
 
-// waits appends what the step's queue must wait for before it reads the bytes of a ticket: nothing if it has waited for that ticket or a later one. The
-// caller must submit work that waits for all the points.
+// waits appends to points those that the step's queue must wait for before it reads the bytes of a ticket: none if it has waited for that ticket or a
+// later one. The caller must submit work that waits for all of them, as they are not given again.
 func (f *fetcher) waits(t xfer.Ticket, points []vk.Point) []vk.Point {
-	if f.reached.Covers(t) {
+	if f.waitedFor.Covers(t) {
 		return points
 	}
-	f.reached = f.reached.With(t)
+	f.waitedFor = f.waitedFor.With(t)
 	return f.up.Points(t, points)
 }
 
@@ -179,7 +180,7 @@ func (u *upload) copy(r *fetch, p *piece, to *Place) {
 	u.copies = append(u.copies, c)
 }
 
-// submit submits the copies, gives their ticket to the targets, and empties the upload.
+// submit submits the copies, gives their ticket to the places and the staging, and empties the upload, also after a failure.
 func (u *upload) submit(ctx context.Context) error {
 	var t xfer.Ticket
 	var err error
@@ -197,12 +198,13 @@ func (u *upload) submit(ctx context.Context) error {
 	return err
 }
 
-// clear empties the upload without submitting it.
+// clear empties the upload and submits nothing.
 func (u *upload) clear() {
 	u.copies, u.targets, u.after, u.before = u.copies[:0], u.targets[:0], 0, xfer.Ticket{}
 }
 
-// send submits the copies with their waits, and returns the ticket of the upload.
+// send submits the copies, which on the device wait for readers and earlier uploads of their places, and returns the ticket of the upload. It waits for
+// Options.LinkRate, and counts the bytes.
 func (u *upload) send(ctx context.Context) (t xfer.Ticket, err error) {
 	var bytes int64
 	for i := range u.copies {

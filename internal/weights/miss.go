@@ -11,16 +11,17 @@ import (
 	"leat/vk/xfer"
 )
 
-// slotFetch is a fetch of a piece of an expert that a step misses, while its bytes are being read. Without a request another goroutine reads the whole
+// missFetch is a fetch of a piece of an expert that a step misses, while its bytes are being read. Without a request another goroutine reads the whole
 // expert into its host copy.
-type slotFetch struct {
+type missFetch struct {
 	fetch
 	slot    *slot // slot of the expert
 	dropped bool  // the step that misses the expert was aborted: nothing is uploaded
 }
 
-// fetch begins to bring a missing expert to the slot that the cache gave it: it adds a host copy to the upload that [Batch.Take] submits, and starts
-// reads of an expert that is only on disk.
+// fetch begins to bring a missing expert to the slot that the cache gave it, and counts a miss. Bytes in a host copy are added to the upload that
+// [Batch.Take] submits. For a host copy that another goroutine is filling it queues an entry without a request. Else it starts reads, to the host copy
+// if the plan has one; [Experts.finishReads] submits their upload.
 func (x *Experts) fetch(ctx context.Context, src *source, s *slot, t expertcache.Taken) error {
 	s.place.reuse()
 	s.expert = t
@@ -28,7 +29,7 @@ func (x *Experts) fetch(ctx context.Context, src *source, s *slot, t expertcache
 	if err != nil {
 		return err
 	}
-	r := slotFetch{fetch: fetch{src: src, tag: tagOf(x.step, src.tag), last: true}, slot: s}
+	r := missFetch{fetch: fetch{src: src, tag: tagOf(x.step, src.tag), last: true}, slot: s}
 	switch state {
 	case present:
 		x.Counters.hostMisses.Add(1)
@@ -50,8 +51,9 @@ func (x *Experts) fetch(ctx context.Context, src *source, s *slot, t expertcache
 	return nil
 }
 
-// read starts the read of one piece of an expert. While all requests or all staging are in use, it waits for older reads and submits their uploads.
-func (x *Experts) read(ctx context.Context, r slotFetch) (err error) {
+// read starts the read of one piece of an expert and queues it in x.reads. While all requests or all staging are in use, it waits for older reads and
+// submits their uploads.
+func (x *Experts) read(ctx context.Context, r missFetch) (err error) {
 	for r.request = x.spare(); r.request == nil || r.src.tier != plan.Host && x.staged() == x.p.Staging.Slots; {
 		if err = x.finishReads(ctx); err != nil {
 			break
@@ -94,22 +96,23 @@ func (x *Experts) staged() (n int) {
 	return n
 }
 
-// failClaim ends the claim on an expert's host copy with err, because the read of a piece could not be started. If reads of other pieces are under way,
-// the last of them ends the claim.
+// failClaim ends the claim on an expert's host copy with err, because the read of a piece could not be started. If reads of the expert's other pieces
+// are under way, the last of them ends the claim. An expert without a host copy has no claim.
 func (x *Experts) failClaim(src *source, err error) {
 	if src.tier != plan.Host {
 		return
 	}
 	for i := len(x.reads) - 1; i >= 0; i-- {
 		if r := &x.reads[i]; r.src == src && r.request != nil {
-			r.last, src.bad = true, err
+			r.last, src.readErr = true, err
 			return
 		}
 	}
 	x.sources.endClaim(src, err)
 }
 
-// finishReads waits for the oldest read of a missing expert, and submits the upload of its bytes with those of the next reads that have ended.
+// finishReads waits for the oldest read in x.reads, and submits the upload of its bytes with those of the next reads that have ended. If ctx ends it
+// leaves the read in x.reads.
 func (x *Experts) finishReads(ctx context.Context) (err error) {
 	r := &x.reads[0]
 	if r.request == nil {
@@ -130,12 +133,13 @@ func (x *Experts) finishReads(ctx context.Context) (err error) {
 	return errors.Join(err, x.fromDisk.submit(x.fetcher.life))
 }
 
-// addRead adds the bytes of a read that has ended to the upload fromDisk, unless it failed or was dropped.
-func (x *Experts) addRead(r *slotFetch, err error) error {
+// addRead adds the bytes of a read that has ended, with err, to the upload fromDisk, unless it failed or was dropped. It gives back the request, and
+// the staging of bytes that are not uploaded.
+func (x *Experts) addRead(r *missFetch, err error) error {
 	if r.request != nil {
 		x.fetcher.requests <- r.request
 		if r.staging == nil {
-			x.sources.hostRead(&r.fetch, err)
+			x.sources.noteHostRead(&r.fetch, err)
 		}
 	}
 	switch {

@@ -6,7 +6,8 @@ import (
 	"sync"
 )
 
-// monitor is the lock of what a store's goroutines share, with a condition to wait for changes. Every wait ends with the store's first failure.
+// monitor is the lock of what a store's goroutines share, with a condition to wait for changes. Every wait ends with the store's first failure since
+// the last replan.
 type monitor struct {
 	mu      sync.Mutex
 	changed *sync.Cond // broadcast after each change that a goroutine may wait for
@@ -41,7 +42,7 @@ func (m *monitor) wake() {
 	m.changed.Broadcast()
 }
 
-// fail keeps the store's first failure, and ends all waits with it.
+// fail keeps err if it is the store's first failure, and ends all waits with the first. During a pause it only wakes the waits.
 func (m *monitor) fail(err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -58,7 +59,7 @@ func (m *monitor) failed() bool {
 	return m.err != nil
 }
 
-// close ends all waits, those to come too.
+// close ends all waits, those to come too, with errClosing.
 func (m *monitor) close() {
 	m.mu.Lock()
 	defer m.mu.Unlock()

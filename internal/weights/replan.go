@@ -6,8 +6,9 @@ import (
 	"leat/internal/plan"
 )
 
-// Replan goes on with p, which [plan.Plan.Shrink] made of the plan in use. It is called between two steps, when the device has done all work of
-// earlier steps. Prefetched units are dropped; bytes kept in VRAM or in host memory stay there.
+// Replan stops loading, goes on with p, which [plan.Plan.Shrink] made of the plan in use, and starts loading again. It is called between two steps, when
+// the device has done all work of earlier steps. Memory that p does not have is freed, prefetched units are dropped; bytes that p keeps in VRAM or in
+// host memory stay there.
 //
 // Loading that failed is tried again. After an error nothing can be acquired until Replan is called again; if the ring could not be allocated, with a
 // plan that takes less.
@@ -23,8 +24,8 @@ func (s *Store) Replan(ctx context.Context, p *plan.Plan) error {
 	return nil
 }
 
-// Recover starts loading again after a failure, with the bytes that are already in VRAM and in host memory. Call it as [Store.Replan]; the end of ctx
-// does not interrupt it.
+// Recover starts loading again if it has failed, with the bytes that are already in VRAM and in host memory. Call it between two steps, as [Store.Replan];
+// the end of ctx does not interrupt it.
 func (s *Store) Recover(ctx context.Context) error {
 	if !s.lock.failed() {
 		return nil
@@ -51,6 +52,6 @@ func (s *Store) adopt(ctx context.Context, p *plan.Plan) error {
 	s.lock.mu.Lock()
 	s.units.adopt(p)
 	s.lock.mu.Unlock()
-	s.count()
+	s.countProgress()
 	return s.vram.fit(ctx, p)
 }

@@ -75,7 +75,7 @@ func (r *ring) grow() {
 }
 
 // release says that the oldest unit not yet released is free once the compute timeline
-// reaches value, which never falls from one call to the next.
+// reaches value, which never falls from one call to the next. It reports false if all are released.
 func (r *ring) release(value uint64) bool {
 	if r.freed == r.count {
 		return false

@@ -20,10 +20,10 @@ type source struct {
 	pieces []piece    // parts of the source that are read from disk, one read each
 	tier   plan.Tier  // Host: a host copy is kept; VRAM: the resident bytes are kept; Disk: nothing is
 
-	block int        // block of pinned memory that has the host copy
-	host  *vk.Buffer // the block once it is pinned; nil: not yet, or there is no host copy
-	state keptState  // of the kept bytes
-	bad   error      // why a read into the host copy failed, since the copy was claimed last
+	block   int        // block of pinned memory that has the host copy
+	host    *vk.Buffer // the block once it is pinned; nil: not yet, or there is no host copy
+	state   keptState  // of the kept bytes
+	readErr error      // why a read into the host copy failed, since the copy was claimed last
 }
 
 // keptState says whether a source's bytes have arrived where they are kept: in VRAM or in the host copy.
@@ -46,8 +46,8 @@ type piece struct {
 	hostOff int64 // offset in the block of pinned memory
 }
 
-// pieces cuts a unit's extents where blocks of the disk begin, so that no block is read twice, and where stripes do, so that each piece is on one
-// drive. most is the largest piece, widened to whole blocks.
+// pieces cuts a unit's extents into pieces: where blocks of the disk begin, so that no block is read twice, and where stripes begin, so that each piece
+// is on one drive. most is the size of the largest piece, widened to whole blocks.
 func pieces(u *plan.Unit, most, stripe int64) []piece {
 	var list []piece
 	plan.HostExtents(&u.Unit, func(e pack.Extent, at int64) {
@@ -74,7 +74,8 @@ type sources struct {
 	blocks   []*vk.Buffer // of pinned memory, allocated so far; nil: a block that could not be
 }
 
-// pin allocates the planned blocks of pinned memory, less those that it has allocated before, and assigns each to its sources.
+// pin allocates the planned blocks of pinned memory, except those of an earlier call, and assigns each to its sources. A block that can't be pinned is
+// logged, and its sources stay on disk.
 func (s *sources) pin(ctx context.Context, planned []int64) {
 	for b := len(s.blocks); b < len(planned) && ctx.Err() == nil; b++ {
 		buffer, err := s.heap.AllocHost(fmt.Sprintf("host block %d of %s", b, s.what), planned[b])
@@ -86,7 +87,7 @@ func (s *sources) pin(ctx context.Context, planned []int64) {
 	}
 }
 
-// assign tells the sources with host copies in a block that the block is pinned. A nil buffer means that it could not be: then they have no copies.
+// assign tells the sources with host copies in a block that the block is pinned. A nil buffer means that it could not be: then their tier becomes Disk.
 func (s *sources) assign(block int, buffer *vk.Buffer) {
 	s.lock.mu.Lock()
 	defer s.lock.mu.Unlock()
@@ -102,8 +103,8 @@ func (s *sources) assign(block int, buffer *vk.Buffer) {
 	s.progress.report()
 }
 
-// claim gives the state of a source's kept bytes, once a host copy has its memory. If the state is absent, the caller is the one goroutine that has to
-// read them. A source that is only on disk is always absent.
+// claim gives the state of a source's kept bytes; for a host copy it waits until the memory is pinned. If the state was absent, the caller is from now on
+// the one goroutine that has to read them, and must end the claim. A source that is only on disk is always absent, and any goroutine may read it.
 func (s *sources) claim(ctx context.Context, src *source) (keptState, error) {
 	s.lock.mu.Lock()
 	defer s.lock.mu.Unlock()
@@ -112,7 +113,7 @@ func (s *sources) claim(ctx context.Context, src *source) (keptState, error) {
 	}
 	state := src.state
 	if src.kept() && state == absent {
-		src.state, src.bad = reading, nil
+		src.state, src.readErr = reading, nil
 	}
 	return state, nil
 }
@@ -129,14 +130,14 @@ func (s *sources) endClaim(src *source, err error) {
 	s.lock.mu.Lock()
 	defer s.lock.mu.Unlock()
 	defer s.lock.changed.Broadcast()
-	if src.bad = err; err != nil {
+	if src.readErr = err; err != nil {
 		src.state = absent
 		return
 	}
 	s.markPresent(src)
 }
 
-// markPresent notes, under the lock, that the bytes of a source have arrived where they are kept, if they are kept.
+// markPresent notes, under the lock, that the bytes of a source have arrived where they are kept, if they are kept, and reports the progress.
 func (s *sources) markPresent(src *source) {
 	if src.kept() && src.state != present {
 		src.state = present
@@ -152,13 +153,14 @@ func (s *sources) waitPresent(ctx context.Context, src *source) error {
 	if err := s.lock.wait(ctx, func() bool { return src.state != reading }); err != nil {
 		return err
 	}
-	return src.bad
+	return src.readErr
 }
 
 // fillDepth is how many reads of host copies are under way beside a step's own reads, which must not wait long for them.
 const fillDepth = plan.ReadDepth / 2
 
-// fill reads all absent host copies of experts, in order, unless a step claims them first. When ctx ends it waits for the reads under way.
+// fill reads all absent host copies of experts, in order, unless a step claims them first. It returns when all are read, one failed, or ctx has ended,
+// and waits for the reads under way.
 func (s *sources) fill(ctx context.Context, f *fetcher) error {
 	var under []fetch
 	var failed error
@@ -168,7 +170,7 @@ func (s *sources) fill(ctx context.Context, f *fetcher) error {
 		if err != nil && failed == nil && f.life.Err() == nil {
 			failed = fmt.Errorf("read %s: %w", r.src.unit.Name, err)
 		}
-		s.hostRead(r, errors.Join(err, failed))
+		s.noteHostRead(r, errors.Join(err, failed))
 		under = under[1:]
 	}
 	for i := range s.list {
@@ -204,14 +206,14 @@ func (s *sources) fill(ctx context.Context, f *fetcher) error {
 	return failed
 }
 
-// hostRead notes that a read into a claimed host copy has ended. With the last read of a source it ends the claim.
-func (s *sources) hostRead(r *fetch, err error) {
+// noteHostRead notes that a read into a claimed host copy has ended with err. With the last read of a source it ends the claim.
+func (s *sources) noteHostRead(r *fetch, err error) {
 	src := r.src
-	if src.bad == nil {
-		src.bad = err
+	if src.readErr == nil {
+		src.readErr = err
 	}
 	if r.last {
-		s.endClaim(src, src.bad)
+		s.endClaim(src, src.readErr)
 	}
 }
 
@@ -238,7 +240,7 @@ func (s *sources) close() {
 	s.blocks = nil
 }
 
-// progress counts the bytes that have arrived where they are kept, VRAM or host memory. It is used under the lock.
+// progress counts the bytes that have arrived where they are kept, VRAM or host memory; for VRAM, whose uploads are submitted. It is used under the lock.
 type progress struct {
 	done, total int64
 	ended       bool                    // all is done, and tell knows it

@@ -42,7 +42,7 @@ func (s ExpertStats) Distinct() float64 { return float64(s.Needed) / float64(max
 // ExpertCounters count what [ExpertStats] shows. The code that runs experts calls the exported methods.
 type ExpertCounters struct {
 	hits, hostMisses, diskMisses, evictions, vramBytes, diskBytes atomic.Int64
-	layers, ahead, needed, stalled                                atomic.Int64 // stalled: ns
+	layers, conditional, needed, stalled                          atomic.Int64 // stalled: ns
 }
 
 // took adds the hits and evictions of a cache between two readings of its statistics.
@@ -51,17 +51,17 @@ func (c *ExpertCounters) took(now, before expertcache.Stats) {
 	c.evictions.Add(now.Evictions - before.Evictions)
 }
 
-// Needed counts a layer of a step, and the different experts that it needs.
-func (c *ExpertCounters) Needed(experts int) {
+// CountLayer counts a run of a layer with all rows of a step, and the different experts that it needs.
+func (c *ExpertCounters) CountLayer(experts int) {
 	c.layers.Add(1)
 	c.needed.Add(int64(experts))
 }
 
-// Ahead counts a layer of a step that found its experts without asking the host.
-func (c *ExpertCounters) Ahead() { c.ahead.Add(1) }
+// CountConditional counts a layer that ran conditionally, with all experts in VRAM, without asking the host: ExpertStats.Ahead.
+func (c *ExpertCounters) CountConditional() { c.conditional.Add(1) }
 
-// Idle counts time that the device waited for experts.
-func (c *ExpertCounters) Idle(d time.Duration) { c.stalled.Add(int64(d)) }
+// CountIdle counts time that the device was idle because experts had not come: ExpertStats.Stalled.
+func (c *ExpertCounters) CountIdle(d time.Duration) { c.stalled.Add(int64(d)) }
 
 // Stats reads the counters. Any goroutine may call it. For a nil Experts all are zero.
 func (x *Experts) Stats() ExpertStats {
@@ -72,6 +72,6 @@ func (x *Experts) Stats() ExpertStats {
 	return ExpertStats{
 		Hits: c.hits.Load(), HostMisses: c.hostMisses.Load(), DiskMisses: c.diskMisses.Load(), Evictions: c.evictions.Load(),
 		VRAMBytes: c.vramBytes.Load(), UploadedBytes: x.fetcher.uploaded.Load(), DiskBytes: c.diskBytes.Load(),
-		Layers: c.layers.Load(), Ahead: c.ahead.Load(), Needed: c.needed.Load(), Stalled: time.Duration(c.stalled.Load()),
+		Layers: c.layers.Load(), Ahead: c.conditional.Load(), Needed: c.needed.Load(), Stalled: time.Duration(c.stalled.Load()),
 	}
 }

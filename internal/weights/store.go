@@ -18,12 +18,12 @@ import (
 
 // Options are what a Store is built from. The fields down to Compute are required.
 type Options struct {
-	Device  *vk.Device
-	VRAM    *mem.Heap
-	Host    *mem.Heap
-	Model   *pack.Model
-	Plan    *plan.Plan
-	Logger  *slog.Logger
+	Device  *vk.Device   // reads the weights
+	VRAM    *mem.Heap    // memory for resident units, the ring and slots
+	Host    *mem.Heap    // pinned memory, for staging and host copies
+	Model   *pack.Model  // files and tensors
+	Plan    *plan.Plan   // where each unit and expert is kept
+	Logger  *slog.Logger // gets warnings, where less is kept in host memory than planned
 	Compute *vk.Timeline // signalled by the steps that read the weights
 
 	// Progress is called by other goroutines with how many of the bytes that are kept in VRAM or host memory have arrived there, the last time with
@@ -57,7 +57,7 @@ type Store struct {
 	loading sync.WaitGroup     // for the loading goroutines
 }
 
-// New allocates VRAM and staging, which the end of ctx interrupts, and starts to load.
+// New opens the files, allocates VRAM and staging, which the end of ctx interrupts, and starts to load. It does not wait for that: see [Store.Loaded].
 func New(ctx context.Context, o Options) (*Store, error) {
 	s := &Store{o: o, watch: newWatch(&o), vram: vram{heap: o.VRAM, shared: o.Shared, inPlace: o.Plan.InPlace}, progress: progress{tell: o.Progress}}
 	s.life, s.end = context.WithCancel(context.Background())
@@ -66,7 +66,7 @@ func New(ctx context.Context, o Options) (*Store, error) {
 		s.Close()
 		return nil, err
 	}
-	s.count()
+	s.countProgress()
 	s.startLoading()
 	return s, nil
 }
@@ -102,8 +102,8 @@ func (s *Store) Units() *Units { return s.units }
 // Experts gives access to the experts in slots; nil: the plan has none.
 func (s *Store) Experts() *Experts { return s.experts }
 
-// count sums up the progress of loading anew from the states of all sources.
-func (s *Store) count() {
+// countProgress sums up the progress of loading anew from the states of all sources.
+func (s *Store) countProgress() {
 	s.lock.mu.Lock()
 	defer s.lock.mu.Unlock()
 	p := &s.progress
@@ -143,7 +143,7 @@ func (s *Store) startLoading() {
 	}
 }
 
-// stopLoading ends the loading goroutines and the reads of units that are under way; safe twice.
+// stopLoading ends the loading goroutines, and waits for them and for the reads of units under way; safe twice.
 func (s *Store) stopLoading() {
 	if s.stop == nil {
 		return
@@ -155,7 +155,7 @@ func (s *Store) stopLoading() {
 	s.stop = nil
 }
 
-// Begin opens a step and says whether it needs the head: the pieces of the head are not streamed for a step in which no row asks for logits, and must
+// Begin opens a step and says whether it needs the head: the pieces of the head are not streamed for a step in which no row wants logits, and must
 // not be acquired.
 func (s *Store) Begin(head bool) {
 	s.lock.mu.Lock()
@@ -164,8 +164,8 @@ func (s *Store) Begin(head bool) {
 	s.lock.changed.Broadcast()
 }
 
-// Abort ends the step begun last before its time: what has yet to come for it is not read, what has come is dropped. The compute timeline must have
-// reached value, that of the step's last submission.
+// Abort ends the step begun last before its time: streamed units that have yet to come for it are not read, those that have come are dropped, and all
+// batches are emptied. It waits for uploads under way. The compute timeline must have reached value, that of the step's last submission.
 func (s *Store) Abort(value uint64) error {
 	if s.experts != nil {
 		if err := s.experts.abort(value); err != nil {
@@ -175,11 +175,11 @@ func (s *Store) Abort(value uint64) error {
 	return s.units.abort(value)
 }
 
-// Wake lets a [Units.Acquire] or [Batch.Arrive] that waits look at its context.
+// Wake lets a [Units.Acquire] or [Batch.SubmitUploads] that waits look at its context. Call it after the context has ended.
 func (s *Store) Wake() { s.lock.wake() }
 
-// Loaded waits until all bytes that are kept in VRAM or host memory have arrived there. Once a step has begun it may return before: a full ring can hold
-// up the rest until the next step.
+// Loaded waits until all bytes that are kept in VRAM or host memory, token_embd among them, have arrived there. Once a step has begun it may return before:
+// a full ring can hold up the remaining units until the next step.
 func (s *Store) Loaded(ctx context.Context) error {
 	defer context.AfterFunc(ctx, s.Wake)()
 	if err := s.units.loaded(ctx); err != nil {
@@ -191,7 +191,8 @@ func (s *Store) Loaded(ctx context.Context) error {
 // Embeddings copies the rows of token_embd for the tokens to dst, encoded as in the file. It reads rows that are not in RAM from disk.
 func (s *Store) Embeddings(dst []byte, tokens []int32) error { return s.embd.rows(dst, tokens) }
 
-// Traffic returns the bytes uploaded and the bytes read from disk so far.
+// Traffic returns the bytes uploaded and the bytes read from disk so far, for units and for experts, but not the rows of token_embd. A read counts from
+// its start on.
 func (s *Store) Traffic() (uploaded, fromDisk int64) {
 	uploaded, fromDisk = s.units.fetcher.uploaded.Load(), s.units.fetcher.fromDisk.Load()
 	if x := s.experts; x != nil {
@@ -200,7 +201,7 @@ func (s *Store) Traffic() (uploaded, fromDisk int64) {
 	return uploaded, fromDisk
 }
 
-// Direct reports whether the files are read past the page cache.
+// Direct reports whether all files are read past the page cache.
 func (s *Store) Direct() bool { return s.disk.direct() }
 
 // Busy is how long a read was outstanding, and how long an upload was under way that had ended before the last Collect. Experts in slots have readers
@@ -214,7 +215,8 @@ func (s *Store) Busy() (disk, link time.Duration) {
 	return disk, link
 }
 
-// Collect finds out which uploads have ended. [Store.Busy], [Store.Late] and traces include an upload only after the Collect that follows its end.
+// Collect finds out which uploads have ended, and does not wait. [Store.Busy], [Store.Late] and traces include an upload only after the Collect that
+// follows its end.
 func (s *Store) Collect() error {
 	if s.experts != nil {
 		if err := s.experts.fetcher.up.Collect(); err != nil {
@@ -236,7 +238,7 @@ func (s *Store) Late(i int, ticks uint64) (late time.Duration, ok bool) {
 	return s.watch.late(step, i, ticks)
 }
 
-// Close stops the loading, waits for the device and frees everything; safe twice.
+// Close stops loading, waits for reads and uploads, and frees everything; safe twice. No step may be running.
 func (s *Store) Close() error {
 	s.lock.close()
 	s.end()

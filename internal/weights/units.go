@@ -9,11 +9,11 @@ import (
 	"leat/vk/xfer"
 )
 
-// Units brings the units of the plan to VRAM in the order of execution: resident ones once, the others through the ring, step after step. The
-// goroutine that runs the steps calls the exported methods.
+// Units brings the units of the plan, except experts in slots, to VRAM in the order of execution: resident ones once, the others through the ring, step
+// after step. The goroutine that runs the steps calls the exported methods.
 type Units struct {
 	lock    *monitor       // guards steps and what follows it, and the states of sources
-	vram    *vram          // where units have their places
+	vram    *vram          // memory for resident units and the ring
 	sources *sources       // where each unit's bytes come from, by index in the plan
 	fetcher *fetcher       // reads and uploads for units
 	list    []unit         // the units with their places, by index in the plan
@@ -21,11 +21,11 @@ type Units struct {
 	serving int            // the walker's: the step that it brings bytes for, counted from 1; 0: it is loading
 
 	// Under the lock.
-	steps    stepLog     // steps begun and aborted
-	arrivals []arrival   // streamed units whose uploads are submitted and that no step has acquired, oldest first
-	held     Place       // place of the streamed unit that is acquired and not released; the zero Place: none is
-	full     bool        // the ring has no room for the next unit until a step releases one
-	resident xfer.Ticket // ticket of the uploads of all resident units
+	steps     stepLog         // steps begun and aborted
+	submitted []submittedUnit // streamed units whose uploads are submitted and that no step has acquired, oldest first
+	acquired  Place           // place of the streamed unit that is acquired and not released; the zero Place: none is
+	ringFull  bool            // the ring has no room for the next unit until a step releases one
+	resident  xfer.Ticket     // ticket of the uploads of all resident units
 }
 
 // unit is a unit of the plan, with its place if it is resident.
@@ -34,7 +34,7 @@ type unit struct {
 	place Place // of a resident unit, once its upload is submitted
 }
 
-// unitFetch is a fetch of a piece of a unit, on its way from the walker, which has started the read, to the feeder, which uploads it.
+// unitFetch is a fetch of a piece of a unit, on its way from the walker, which has started the read if there is one, to the feeder, which uploads it.
 type unitFetch struct {
 	fetch
 	unit     int  // index in the plan
@@ -43,8 +43,8 @@ type unitFetch struct {
 	hostOnly bool // the bytes go to the host copy, and are not uploaded now
 }
 
-// arrival is a streamed unit in the ring whose upload is submitted.
-type arrival struct {
+// submittedUnit is a streamed unit in the ring whose upload is submitted.
+type submittedUnit struct {
 	unit  int
 	step  int // step that the bytes are for
 	place Place
@@ -58,7 +58,8 @@ type stepLog struct {
 	ended   bool   // the walker has ended, because no unit is streamed
 }
 
-// newUnits makes the units of the store's plan, none of which is loaded.
+// newUnits makes the units of the store's plan, none of which is loaded, and allocates their staging. It starts no goroutine and takes no VRAM. After an
+// error the caller closes u.
 func newUnits(s *Store) (u *Units, err error) {
 	p := s.o.Plan
 	u = &Units{lock: &s.lock, vram: &s.vram, sources: s.newSources("units", len(p.Units)), list: make([]unit, len(p.Units))}
@@ -80,7 +81,7 @@ func (u *Units) adopt(p *plan.Plan) {
 			src.state = absent
 		}
 	}
-	u.arrivals, u.held, u.full = nil, Place{}, false
+	u.submitted, u.acquired, u.ringFull = nil, Place{}, false
 	u.steps.heads, u.steps.ended = nil, false
 }
 
@@ -124,70 +125,72 @@ func (u *Units) wantsHead(ctx context.Context) (head bool, err error) {
 	return head, nil
 }
 
-// isAborted reports whether a step has been aborted.
+// isAborted reports whether a step, or one after it, has been aborted.
 func (u *Units) isAborted(step int) bool {
 	u.lock.mu.Lock()
 	defer u.lock.mu.Unlock()
 	return step <= u.steps.aborted
 }
 
-// Arrived reports whether [Units.Acquire] of unit i would not have to wait.
-func (u *Units) Arrived(i int) bool {
+// UploadSubmitted reports whether [Units.Acquire] of unit i would not wait: the unit's upload is submitted, though perhaps not ended. For a streamed unit,
+// i must be the next in the order of execution.
+func (u *Units) UploadSubmitted(i int) bool {
 	u.lock.mu.Lock()
 	defer u.lock.mu.Unlock()
-	return u.arrived(i)
+	return u.uploadSubmittedLocked(i)
 }
 
-// arrived is [Units.Arrived] under the lock.
-func (u *Units) arrived(i int) bool {
+// uploadSubmittedLocked is [Units.UploadSubmitted] for callers that hold the lock.
+func (u *Units) uploadSubmittedLocked(i int) bool {
 	if u.list[i].Tier == plan.VRAM {
 		return u.sources.list[i].state == present
 	}
-	return len(u.arrivals) > 0 && u.arrivals[0].step > u.steps.aborted
+	return len(u.submitted) > 0 && u.submitted[0].step > u.steps.aborted
 }
 
-// Acquire gives the place of unit i of the plan. Units must be asked for in execution order, and each streamed one released before the next is asked
-// for. It returns once the unit's upload is submitted: with a single queue, work that waits for a ticket must follow the upload. If ctx ends while it
-// waits, it returns ctx's error once [Store.Wake] is called.
+// Acquire waits until the upload of unit i of the plan is submitted, and gives the unit's place; the reader must still wait for the upload's end, see
+// [Units.Waits]. Units must be acquired in execution order, and each streamed one released before the next is acquired. If ctx ends while Acquire waits,
+// it returns ctx's error once [Store.Wake] is called.
 func (u *Units) Acquire(ctx context.Context, i int) (Place, error) {
 	u.lock.mu.Lock()
 	defer u.lock.mu.Unlock()
-	if err := u.lock.wait(ctx, func() bool { return u.arrived(i) }); err != nil {
+	if err := u.lock.wait(ctx, func() bool { return u.uploadSubmittedLocked(i) }); err != nil {
 		return Place{}, err
 	}
 	if u.list[i].Tier == plan.VRAM {
 		return u.list[i].place, nil
 	}
-	a := u.arrivals[0]
+	a := u.submitted[0]
 	if a.unit != i {
 		return Place{}, fmt.Errorf("acquire unit %d: the ring brings unit %d next", i, a.unit)
 	}
-	u.arrivals = append(u.arrivals[:0], u.arrivals[1:]...)
-	u.held = a.place
+	u.submitted = append(u.submitted[:0], u.submitted[1:]...)
+	u.acquired = a.place
 	return a.place, nil
 }
 
-// Waits appends what the step's queue must wait for before it reads the bytes of a place: nothing if it has waited for them before. The caller must
-// submit work that waits for all the points.
+// Waits appends to points those that the step's queue must wait for before it reads the bytes of a place: none if it has waited for their upload before.
+// The caller must submit work that waits for all of them, as they are not given again.
 func (u *Units) Waits(p Place, points []vk.Point) []vk.Point {
 	return u.fetcher.waits(p.ticket, points)
 }
 
-// Release says that the streamed unit acquired last has been read once the compute timeline reaches value, which must be signalled by work already
-// submitted.
+// Release gives back the streamed unit acquired last: its place in the ring may be overwritten once the compute timeline reaches value, which work already
+// submitted must signal.
 func (u *Units) Release(value uint64) {
 	u.lock.mu.Lock()
 	defer u.lock.mu.Unlock()
 	u.vram.ring.release(value)
-	u.held = Place{}
+	u.acquired = Place{}
 	u.lock.changed.Broadcast()
 }
 
-// abort drops what has arrived and what is to arrive for the step begun last, whose last submission signals value.
+// abort drops streamed units that have arrived and are to arrive for the step begun last, whose last submission signals value. It releases the unit that
+// is acquired, and waits for its upload.
 func (u *Units) abort(value uint64) error {
-	u.fetcher.reached = xfer.Ticket{} // what was asked for may not have been submitted
-	if u.held.Streamed {
-		if err := u.fetcher.up.Wait(context.Background(), u.held.ticket); err != nil {
+	u.fetcher.waitedFor = xfer.Ticket{} // what was asked for may not have been submitted
+	if u.acquired.Streamed {
+		if err := u.fetcher.up.Wait(context.Background(), u.acquired.ticket); err != nil {
 			return err
 		}
 		u.Release(value)
@@ -203,7 +206,7 @@ func (u *Units) abort(value uint64) error {
 func (u *Units) loaded(ctx context.Context) error {
 	u.lock.mu.Lock()
 	p := u.sources.progress
-	err := u.lock.wait(ctx, func() bool { return p.done == p.total || u.full })
+	err := u.lock.wait(ctx, func() bool { return p.done == p.total || u.ringFull })
 	last := u.resident
 	u.lock.mu.Unlock()
 	if err != nil {
@@ -222,10 +225,10 @@ func (u *Units) room(ctx context.Context, bytes int64) (to Place, err error) {
 		if failed = u.dropAborted(ctx); failed != nil {
 			return true
 		}
-		if to, ok = u.vram.room(bytes); !ok && !u.full {
+		if to, ok = u.vram.room(bytes); !ok && !u.ringFull {
 			u.lock.changed.Broadcast() // see loaded
 		}
-		u.full = !ok
+		u.ringFull = !ok
 		return ok
 	})
 	if err == nil {
@@ -237,12 +240,12 @@ func (u *Units) room(ctx context.Context, bytes int64) (to Place, err error) {
 // dropAborted frees, under the lock, the ring of units that arrived for an aborted step and were not acquired. No kernel has read them, so the host waits
 // only for their own uploads.
 func (u *Units) dropAborted(ctx context.Context) error {
-	for len(u.arrivals) > 0 && u.arrivals[0].step <= u.steps.aborted {
-		if err := u.fetcher.up.Wait(ctx, u.arrivals[0].place.ticket); err != nil {
+	for len(u.submitted) > 0 && u.submitted[0].step <= u.steps.aborted {
+		if err := u.fetcher.up.Wait(ctx, u.submitted[0].place.ticket); err != nil {
 			return err
 		}
 		u.vram.ring.release(0)
-		u.arrivals = append(u.arrivals[:0], u.arrivals[1:]...)
+		u.submitted = append(u.submitted[:0], u.submitted[1:]...)
 		u.lock.changed.Broadcast() // the next step may wait for the unit after these
 	}
 	return nil

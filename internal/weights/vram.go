@@ -10,14 +10,15 @@ import (
 	"leat/vk/mem"
 )
 
-// vram is the device memory of the plan's units: blocks of resident ones, and the ring that streamed ones pass through.
+// vram is the device memory of the plan's units: blocks of resident ones, and the ring that streamed ones pass through. It allocates slots of experts, too,
+// which [Experts] keeps and frees.
 type vram struct {
-	heap    *mem.Heap
+	heap    *mem.Heap    // what blocks are allocated from
 	inPlace bool         // device and host share this memory: the disk is read into it, and nothing is uploaded
 	shared  mem.Shared   // the kind of memory to allocate if inPlace
 	blocks  []*vk.Buffer // of resident units; nil: given back
 	rings   []*vk.Buffer // of the ring
-	ring    ring
+	ring    ring         // which unit is where in rings
 }
 
 // alloc makes buffers of the sizes. After a failure the caller frees those made, too.
@@ -90,7 +91,7 @@ func (v *vram) room(bytes int64) (Place, bool) {
 	return Place{Streamed: true, After: after, span: mem.Span{Buffer: v.rings[to.block], Off: to.off, Bytes: bytes}}, ok
 }
 
-// close frees all blocks.
+// close frees the blocks of resident units and the ring. The slots of experts are freed by [Experts.close].
 func (v *vram) close() {
 	v.free(v.blocks)
 	v.free(v.rings)

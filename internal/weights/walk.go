@@ -85,8 +85,8 @@ func (u *Units) walkStep(ctx context.Context) (more bool, err error) {
 	return more, err
 }
 
-// bring sends one unit to the feeder: piece by piece from the disk, or whole from its host copy. loading means that no step asks for it: then it leaves
-// out a unit whose bytes are not kept or have been brought, and has a host copy filled and not uploaded.
+// bring sends unit i to the feeder: piece by piece from the disk, or whole from its host copy. loading means that it is for no step: then bring leaves out
+// a unit whose bytes are not kept or have been brought, and has a host copy filled and not uploaded.
 func (u *Units) bring(ctx context.Context, i int, loading bool) error {
 	at, src := &u.list[i], &u.sources.list[i]
 	state, err := u.sources.claim(ctx, src)
@@ -131,7 +131,7 @@ func (u *Units) inPlaceSpan(ctx context.Context, at *unit) (mem.Span, error) {
 	return to.span, err
 }
 
-// read starts the read of one piece and sends it to the feeder.
+// read waits for a free read request, starts the read of one piece by it, and sends the piece to the feeder.
 func (u *Units) read(ctx context.Context, it unitFetch) error {
 	select {
 	case it.request = <-u.fetcher.requests:

@@ -13,9 +13,9 @@ import (
 
 // watch is told of all reads and uploads when they have ended: it traces them, and knows when each unit's bytes came.
 type watch struct {
-	trace *trace.Recorder // nil: nothing is traced
-	clock *vk.Clock
-	units []plan.Unit
+	trace *trace.Recorder    // nil: nothing is traced
+	clock *vk.Clock          // compares timestamps
+	units []plan.Unit        // for their names
 	ended [][2]atomic.Uint64 // of each unit, in even and odd steps: the device's time when its last upload ended
 }
 
@@ -41,7 +41,8 @@ func (w *watch) readEnded() func(file.Done) {
 	return func(d file.Done) { w.traceSpan(trace.Disk, d.Reader, d.Tag, d.Bytes, d.Begin, d.End) }
 }
 
-// uploadEnded is called with each upload that has ended: it traces it, and notes when the unit's bytes came.
+// uploadEnded is called with each upload that has ended, by [xfer.Uploader.Collect]: it traces the upload, and notes for [Store.Late] when the unit's bytes
+// came.
 func (w *watch) uploadEnded(d *xfer.Done) {
 	unit, step := uint32(d.Tag), d.Tag>>32
 	if end := &w.ended[unit][step%2]; end.Load() == 0 || w.clock.Between(end.Load(), d.Ticks) > 0 {

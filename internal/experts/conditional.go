@@ -1,0 +1,399 @@
+package experts
+
+import (
+	"fmt"
+
+	"leat/internal/arch"
+	"leat/internal/kernels"
+	"leat/internal/plan"
+	"leat/internal/record"
+	"leat/internal/weights"
+)
+
+// conditional runs the layers of a one-row step conditionally, without asking the host: the device looks up each chosen expert in its table of
+// experts in VRAM. If one is missing, it skips this layer and all later ones; the host uploads it and submits the same commands again.
+type conditional struct {
+	s        *slotted      // the runner whose layers these are
+	table    residentTable // the device's table of experts in VRAM
+	steady   bool          // the last step was kept and never cut, as it waited for experts only: the next step may run conditionally
+	missRate float64       // share of recent layers that missed an expert, a running mean
+
+	layers      []conditionalLayer // the step's conditional layers whose outcome the host has not read yet, in order
+	unsubmitted int                // how many of layers have a command buffer, closed or still open, that the next flush submits
+	layerOpen   bool               // the open command buffer belongs to a conditional layer
+}
+
+// conditionalLayer is a layer of the current step that runs conditionally.
+type conditionalLayer struct {
+	Layer
+	after       kernels.Quantised // inputs, quantized by earlier commands, that the layer's command buffer reads
+	bufferIndex int               // index of the layer's command buffer among those closed in this step
+	value       uint64            // timeline value of the layer's submission; 0: not submitted
+	counted     bool              // the cache policies have been told which experts the layer used
+	skipped     bool              // the device skipped the layer, and it is not submitted again yet
+	bytes       int64             // bytes of weights that the layer's command buffer reads; set when the layer is skipped
+}
+
+const (
+	missWeight      = 1.0 / 32 // weight of the newest layer in conditional.missRate
+	lastConditional = 2        // layers in a step's last submission: the policies learn of them while the device is idle, so few is better
+)
+
+// newConditional makes the state, and the device's table without experts. It returns nil if the options, the slots or the device rule out
+// conditional layers; it tests the device, see [conditional.canSkip], and warns if that fails.
+func newConditional(s *slotted) (*conditional, error) {
+	o := &s.o
+	if o.ConditionalBelow == 0 || !o.Device.Features.ConditionalRendering || !oneRowFits(&s.o) {
+		return nil, nil
+	}
+	c := &conditional{s: s, missRate: 1}
+	if ok, err := c.canSkip(); err != nil {
+		return nil, err
+	} else if !ok {
+		o.Logger.Warn("conditional dispatches do not do what they should: every layer asks the host where its experts are")
+		return nil, nil
+	}
+	c.table.init(s)
+	return c, nil
+}
+
+// oneRowFits reports whether the slots of each class hold all experts that a row uses in a layer.
+func oneRowFits(o *Options) bool {
+	for i := range o.Plan.Experts.Classes {
+		if o.Plan.Experts.Classes[i].Slots() < o.Frame.Hyper.Experts.Used {
+			return false
+		}
+	}
+	return true
+}
+
+// begin drops the layers of the last step, and the frame's lookup.
+func (c *conditional) begin() {
+	c.layers, c.unsubmitted, c.layerOpen = c.layers[:0], 0, false
+	c.s.o.Frame.Lookup = record.Lookup{}
+}
+
+// noteMisses updates the miss rate with a layer that missed n experts.
+func (c *conditional) noteMisses(n int) {
+	if c == nil {
+		return
+	}
+	c.missRate -= missWeight * c.missRate
+	if n > 0 {
+		c.missRate += missWeight
+	}
+}
+
+// mayRun reports whether the next layer may run conditionally: in a kept step after a steady one, if few layers miss experts. Once one layer of
+// a step has, those after it may too while its outcome is not read.
+func (c *conditional) mayRun() bool {
+	return c != nil && c.s.segments.kept && c.steady && (len(c.layers) > 0 || c.missRate < c.s.o.ConditionalBelow)
+}
+
+// runLayer records a layer to run on the condition that all its chosen experts are in VRAM, or takes its segment of an earlier step, and leaves
+// the command buffer open. It submits the layers before it when there are enough, and then deals with the outcomes of those submitted earlier.
+func (c *conditional) runLayer(l Layer) error {
+	s, q := c.s, c.s.o.Queue
+	after := q.Commands.Quantised()
+	if err := c.closePrevious(l.Layer); err != nil {
+		return err
+	}
+	if len(c.layers) == 0 || c.unsubmitted >= plan.LayersPerSubmission(c.missRate) || s.layers-s.nth[l.Layer] == lastConditional {
+		if err := s.flush(); err != nil {
+			return err
+		}
+		if err := c.awaitOutcomes(false); err != nil {
+			return err
+		}
+	}
+	if len(c.layers) == 0 {
+		if err := c.openPrelude(l.Layer); err != nil {
+			return err
+		}
+		if err := q.Commands.Enqueue(); err != nil {
+			return err
+		}
+	}
+	c.layers = append(c.layers, conditionalLayer{Layer: l, after: after})
+	c.unsubmitted++
+	again, err := c.openLayer(&c.layers[len(c.layers)-1])
+	if err != nil || again {
+		return err
+	}
+	q.Commands.Buffer().DispatchConditionBarrier()
+	q.Commands.Buffer().BeginConditional(s.o.Scratch, c.table.runFlagOff(l.Layer))
+	return s.o.Frame.EachSpan(l.Op, &s.o.Plan.Units[l.Unit])
+}
+
+// closePrevious enqueues the command buffer before that of a conditional layer. If it belongs to no conditional layer it first records a copy
+// of the layer's choice for the host; a conditional layer has looked up the experts of the layer after it.
+func (c *conditional) closePrevious(layer int) error {
+	if !c.layerOpen {
+		if err := c.s.copyChoice(layer); err != nil {
+			return err
+		}
+	} else if f := c.s.o.Frame; !c.s.o.Queue.Commands.Again() && f.Rec.Copied() {
+		f.Rec.Barrier()
+	}
+	if err := c.endLayer(); err != nil {
+		return err
+	}
+	return c.s.o.Queue.Commands.Enqueue()
+}
+
+// openLayer opens a conditional layer's segment, and sets up the frame to record its products and the lookup of the next layer's experts.
+// again reports that the segment was recorded in an earlier step.
+func (c *conditional) openLayer(l *conditionalLayer) (again bool, err error) {
+	s, q, f := c.s, c.s.o.Queue, c.s.o.Frame
+	again, err = q.Commands.OpenKept(s.segmentSlot(l.Layer.Layer)+2, l.after, true)
+	if err != nil {
+		return false, err
+	}
+	l.bufferIndex, l.value, c.layerOpen = q.Commands.Closed(), 0, true
+	for i := range l.Op.Ops {
+		if l.Op.Ops[i].Kind == arch.MulMatID {
+			if t, ok := s.o.Plan.Units[l.Unit].Tensor(l.Op.Ops[i].Weight); ok {
+				q.Commands.Work().WeightBytes += t.Bytes * int64(f.Hyper.Experts.Used)
+			}
+		}
+	}
+	f.Experts = record.ExpertTable{Address: c.table.entriesAddress(l.Layer.Layer), Last: f.Hyper.Experts.Count}
+	f.Lookup = record.Lookup{Layer: nextSlottedLayer(s.o.Plan, l.Unit)}
+	if f.Lookup.Layer != noLayer {
+		f.Lookup.Address = c.table.layerAddress(f.Lookup.Layer)
+	}
+	return again, nil
+}
+
+// endLayer ends the conditional section of the open command buffer, if that belongs to a conditional layer. The buffer stays open.
+func (c *conditional) endLayer() error {
+	if c == nil || !c.layerOpen {
+		return nil
+	}
+	c.layerOpen = false
+	c.s.o.Frame.Lookup = record.Lookup{}
+	if c.s.o.Queue.Commands.Again() {
+		return nil
+	}
+	if err := c.s.o.Frame.Rec.Finish(); err != nil {
+		return err
+	}
+	c.s.o.Queue.Commands.Buffer().EndConditional()
+	return nil
+}
+
+// enqueueHostBarrier enqueues a command buffer with a barrier, after conditional layers that are not submitted yet, if there are any: it makes
+// visible to the host the choices and flags that they write.
+func (c *conditional) enqueueHostBarrier() error {
+	if c == nil || c.unsubmitted == 0 {
+		return nil
+	}
+	q := c.s.o.Queue
+	if err := q.Commands.Open(); err != nil {
+		return err
+	}
+	q.Commands.Buffer().HostBarrier()
+	return q.Commands.Enqueue()
+}
+
+// submitted gives the conditional layers of the last submission its timeline value. It is called by [slotted.flush].
+func (c *conditional) submitted() {
+	if c == nil {
+		return
+	}
+	for i := range c.layers {
+		if l := &c.layers[i]; l.value == 0 && !l.skipped {
+			l.value = c.s.o.Queue.Value()
+		}
+	}
+	c.unsubmitted = 0
+}
+
+// awaitOutcomes waits for submitted conditional layers, all or those before the last submission, counts the experts that they used, and drops
+// them from layers. If one was skipped, it uploads its missing experts and submits it again with those after it, see [conditional.resolveMiss].
+func (c *conditional) awaitOutcomes(all bool) error {
+	if c == nil {
+		return nil
+	}
+	q := c.s.o.Queue
+	for len(c.layers) > 0 && c.layers[0].value != 0 {
+		value, n := c.layers[0].value, 0
+		if more := c.layers[len(c.layers)-1].skipped; more && value == q.Value() { // the device runs the next ones while the host looks at these
+			if err := c.submitSkipped(); err != nil {
+				return err
+			}
+		} else if !more && !all && value == q.Value() {
+			return nil
+		}
+		if err := q.Host.AwaitPolling(value); err != nil {
+			return err
+		}
+		for n < len(c.layers) && c.layers[n].value == value && c.s.ranConditionally(c.layers[n].Layer.Layer) {
+			if err := c.countUsed(&c.layers[n]); err != nil {
+				return err
+			}
+			n++
+		}
+		c.layers = append(c.layers[:0], c.layers[n:]...)
+		if len(c.layers) > 0 && c.layers[0].value == value {
+			if err := c.resolveMiss(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// countUsed tells the cache's policy and Counters which experts a conditional layer used, once it has run. It takes them into the batch
+// waves.present and releases that at once. It does nothing if the layer was counted when it was skipped.
+func (c *conditional) countUsed(l *conditionalLayer) error {
+	if l.counted {
+		return nil
+	}
+	s, x := c.s, c.s.x
+	if err := c.takeChosen(l); err != nil {
+		return err
+	}
+	if !s.waves.present.UploadsSubmitted() {
+		return fmt.Errorf("layer %d ran conditionally without some of its experts", l.Layer.Layer)
+	}
+	c.noteMisses(0)
+	x.Counters.CountConditional()
+	_, err := s.waves.present.Release(l.value, 0)
+	return err
+}
+
+// takeChosen reads a layer's choice, takes all its experts into the batch waves.present, and starts to fetch the missing ones. It fails if the
+// slots can't hold them all.
+func (c *conditional) takeChosen(l *conditionalLayer) error {
+	s, n := c.s, &c.s.waves.need
+	if err := s.countNeed(l.Layer.Layer); err != nil {
+		return err
+	}
+	s.x.Begin(s.o.Queue.Commands.Step(), l.Layer.Layer)
+	clear(n.taken)
+	n.list()
+	took, err := s.waves.present.Take(s.o.Queue.Commands.Context(), l.Layer.Layer, n.ids)
+	if err == nil && took != len(n.ids) {
+		err = fmt.Errorf("layer %d: slots for %d of the %d experts of one row", l.Layer.Layer, took, len(n.ids))
+	}
+	return err
+}
+
+// resolveMiss is called when the device has skipped the first of layers, and all after it. It waits for the device, uploads the missing experts,
+// takes the skipped work off the counters, and submits as many of the layers again as [conditional.submitSkipped] does.
+func (c *conditional) resolveMiss() error {
+	s, q, l := c.s, c.s.o.Queue, &c.layers[0]
+	if err := q.Host.AwaitPolling(q.Value()); err != nil { // the layers after it are skipped too, so the wait is short
+		return err
+	}
+	if c.unsubmitted > 0 {
+		return fmt.Errorf("layer %d was skipped while others wait to be submitted", l.Layer.Layer)
+	}
+	for i := range c.layers {
+		if of := &c.layers[i]; !of.skipped {
+			of.bytes = q.Commands.WeightBytes(of.bufferIndex)
+		}
+	}
+	q.Commands.Discount(l.bufferIndex)
+	if err := c.takeChosen(l); err != nil {
+		return err
+	}
+	c.noteMisses(1)
+	waited, err := q.Host.TimedWait(s.waves.present.SubmitUploads)
+	if err != nil {
+		return err
+	}
+	if err := c.table.noteBatch(s.waves.present); err != nil {
+		return err
+	}
+	s.waves.uploads = s.waves.present.Waits(s.waves.uploads[:0])
+	if err := c.openPrelude(l.Layer.Layer); err != nil {
+		return err
+	}
+	q.Commands.Work().Waited, q.Commands.Work().Awaits = waited, l.Unit
+	q.Commands.Wait(s.waves.uploads, l.Unit)
+	if err := q.Commands.Enqueue(); err != nil {
+		return err
+	}
+	for i := range c.layers {
+		c.layers[i].skipped, c.layers[i].value = true, 0
+	}
+	if err := c.submitSkipped(); err != nil {
+		return err
+	}
+	l.counted = true
+	_, err = s.waves.present.Release(q.Value(), s.o.Frame.Hyper.Experts.Count)
+	return err
+}
+
+// submitSkipped submits the segments of the next skipped layers again: at most as many as are unlikely to miss an expert, see
+// [plan.LayersPerSubmission].
+func (c *conditional) submitSkipped() error {
+	for i := range c.layers {
+		l := &c.layers[i]
+		if !l.skipped {
+			continue
+		}
+		if c.unsubmitted >= plan.LayersPerSubmission(c.missRate) {
+			break
+		}
+		again, err := c.openLayer(l)
+		if err != nil {
+			return err
+		}
+		if !again {
+			return fmt.Errorf("layer %d: its commands were not kept", l.Layer.Layer)
+		}
+		c.layerOpen, l.skipped = false, false
+		c.s.o.Queue.Commands.Work().WeightBytes = l.bytes
+		c.unsubmitted++
+		if err := c.s.o.Queue.Commands.Enqueue(); err != nil {
+			return err
+		}
+	}
+	c.s.o.Frame.Lookup = record.Lookup{}
+	return c.s.flush()
+}
+
+// openPrelude opens a command buffer and records what must run before conditional layers: the update of the device's table of experts, zeros to
+// all run flags, and the lookup of a layer's experts. The device skips each conditional layer whose lookup has not set its run flag.
+func (c *conditional) openPrelude(layer int) error {
+	s, q, f := c.s, c.s.o.Queue, c.s.o.Frame
+	if err := q.Commands.Open(); err != nil {
+		return err
+	}
+	if err := c.table.update(); err != nil {
+		return err
+	}
+	if err := f.Rec.Zero(s.o.Scratch, c.table.runFlagOff(0), int64(4*f.Hyper.BlockCount)); err != nil {
+		return err
+	}
+	f.Rec.Barrier()
+	return f.LookUp(c.table.layerAddress(layer))
+}
+
+// setSteady is called by [slotted.Over], when the device has ended a step. Only after a steady step may layers of the next run conditionally.
+func (c *conditional) setSteady(steady bool) {
+	if c != nil {
+		c.steady = steady
+	}
+}
+
+// abort drops the state of a step that failed or was stopped. Later the device's table is copied anew, and the next step does not run layers
+// conditionally.
+func (c *conditional) abort() {
+	if c != nil {
+		c.steady = false
+		c.table.markAllStale()
+		c.begin()
+	}
+}
+
+// noteBatch is [residentTable.noteBatch]; it does nothing if c is nil.
+func (c *conditional) noteBatch(b *weights.Batch) error {
+	if c == nil {
+		return nil
+	}
+	return c.table.noteBatch(b)
+}
