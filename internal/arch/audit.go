@@ -15,8 +15,8 @@ type rule struct {
 	neutral func(h *Hyper, v any) bool // reports whether the value v leaves the logits unchanged
 }
 
-// rules holds the keys of GGUF that can change what a model of some architecture computes, or that look as if they did. A
-// key that has no rule, and that no operation reads, gets a note.
+// rules holds the keys of GGUF that can change what a model of some architecture computes, or that look as if they did, by name without the architecture.
+// They matter for keys that leat does not read otherwise. Such a key without a rule gets a note.
 var rules = map[string]rule{
 	// Without effect on the logits.
 	"vocab_size":                   {"integer", anything}, // see checkVocabulary
@@ -100,8 +100,8 @@ var rules = map[string]rule{
 var groups = []string{"ssm.", "wkv.", "kda.", "time_", "token_shift", "shortconv.", "xielu.", "altup.", "laurel.", "attention.indexer.", "attention.decay_", "attention.iclr_", "attention.value_residual_",
 	"attention.gate_lora", "posnet.", "convnext.", "classifier.", "dense_2_", "dense_3_"}
 
-// audit refuses a file with keys of the architecture that no operation reads, if their values would change the logits or have another
-// type than in GGUF's specification.
+// audit judges the file's keys of the architecture that k has not read. It refuses a file in which such a key has a value that would change the logits, another
+// type than in GGUF's specification, or a number that is not finite. For keys that it does not know it adds a note to h.
 func (k *keys) audit(h *Hyper) error {
 	for _, key := range k.md.Keys() {
 		name, ours := strings.CutPrefix(key, k.arch+".")
@@ -129,7 +129,7 @@ func (k *keys) audit(h *Hyper) error {
 	return nil
 }
 
-// kindOf is the type of a value, or of the elements of an array: integer, float, bool or string.
+// kindOf is the type of a value, or of the elements of an array: integer, float, bool or string; for all others, what [gguf.TypeName] says.
 func kindOf(v any) string {
 	t := reflect.TypeOf(v)
 	if t.Kind() == reflect.Slice {
@@ -177,12 +177,12 @@ func allNumbers(v any, ok func(x float64) bool) bool {
 // anything is for keys that never change the logits.
 func anything(*Hyper, any) bool { return true }
 
-// isZero: all numbers are 0 or false.
+// isZero: all numbers are 0 or false. Strings have no numbers: all but the empty one pass.
 func isZero(_ *Hyper, v any) bool {
 	return v != "" && allNumbers(v, func(x float64) bool { return x == 0 })
 }
 
-// isOne: all numbers are 1, or 0, which means that the key is not used.
+// isOne: each number is 1, or 0, which means that the key is not used.
 func isOne(_ *Hyper, v any) bool {
 	return allNumbers(v, func(x float64) bool { return x == 0 || x == 1 })
 }
@@ -193,19 +193,19 @@ func isZeroIfMixture(h *Hyper, v any) bool { return h.Experts.Count == 0 || isZe
 // near reports whether a and b are equal but for rounding.
 func near(a, b float64) bool { return math.Abs(a-b) <= 1e-5*math.Abs(b) }
 
-// equals: all numbers are what of says, or 0, which means that the key is not used.
+// equals: each number is what of says, but for rounding, or 0, which means that the key is not used.
 func equals(of func(h *Hyper) float64) func(*Hyper, any) bool {
 	return func(h *Hyper, v any) bool {
 		return allNumbers(v, func(x float64) bool { return x == 0 || near(x, of(h)) })
 	}
 }
 
-// equalsIfWindowed: all numbers are what of says, or no layer has a window.
+// equalsIfWindowed: each number passes equals, or no layer has a window.
 func equalsIfWindowed(of func(h *Hyper) float64) func(*Hyper, any) bool {
 	return func(h *Hyper, v any) bool { return h.WindowPeriod == 0 || equals(of)(h, v) }
 }
 
-// coversContext: the window is 0, or as long as the trained context.
+// coversContext: the window is 0, or at least as long as the trained context.
 func coversContext(h *Hyper, v any) bool {
 	return allNumbers(v, func(x float64) bool { return x == 0 || x >= float64(h.ContextLength) })
 }
@@ -217,7 +217,7 @@ func equalsIfYaRN(factor float64) func(*Hyper, any) bool {
 	}
 }
 
-// sameWindows: the layers with a window are those that [Hyper.Windowed] says. The value is their period, or a bool for each layer.
+// sameWindows: the layers with a window are those that [Hyper.Windowed] says, or no layer has a window. The value is their period, or a bool for each layer.
 func sameWindows(h *Hyper, v any) bool {
 	if h.WindowPeriod == 0 {
 		return true // the rule of attention.sliding_window decides

@@ -16,14 +16,14 @@ type wantedTensor struct {
 	shape []int64 // its shape, outermost first
 }
 
-// binding checks a model's tensors against its hyperparameters.
+// binding checks a model's tensors against its hyperparameters, and sets the hyperparameters that follow from tensors.
 type binding struct {
-	h    *Hyper          // the hyperparameters, whose VocabSize and Tied it sets
+	h    *Hyper          // the hyperparameters
 	m    *pack.Model     // the tensors
 	read map[string]bool // by name: tensors that some operation reads
 }
 
-// layerTensors lists the tensors that a layer's ops read, without those of experts.
+// layerTensors lists the tensors that a layer's ops read, the biases of experts included, but not the weights of experts: expertTensors lists these.
 func (b *binding) layerTensors(ops []Op) []wantedTensor {
 	h := b.h
 	var ws []wantedTensor
@@ -60,7 +60,7 @@ func (b *binding) layerTensors(ops []Op) []wantedTensor {
 	return ws
 }
 
-// expertTensors lists the tensors of one expert that a layer's ops read.
+// expertTensors lists the weights of one expert that a layer's ops read, each in the shape that it has for one expert.
 func (b *binding) expertTensors(ops []Op) []wantedTensor {
 	var ws []wantedTensor
 	for _, o := range ops {
@@ -73,8 +73,8 @@ func (b *binding) expertTensors(ops []Op) []wantedTensor {
 	return ws
 }
 
-// bind checks that the model has every tensor that its ops name, with the right shape
-// and a type that kernels take, and no other tensors. It sets the hyperparameters that follow from tensors: VocabSize, Tied, Experts.Biased and Rope.Factors.
+// bind checks that the model has every layer and every tensor that its ops name, with the right shape
+// and a type that kernels take, as many tokens as its tokenizer, and no other tensors but those of layers that predict further tokens, which it notes. It sets the hyperparameters that follow from tensors: VocabSize, Tied, Experts.Biased and Rope.Factors.
 func (h *Hyper) bind(m *pack.Model) error {
 	b := &binding{h, m, map[string]bool{RopeFreqs: true}}
 	if len(m.Units) == 0 {
@@ -139,7 +139,7 @@ func (b *binding) outerTensors() ([]wantedTensor, error) {
 	return []wantedTensor{{TokenEmbd, matrix}, {h.Head(), matrix}, {OutputNorm, []int64{int64(h.EmbeddingLength)}}}, nil
 }
 
-// checkVocabulary checks that the tokenizer, if the file has one, has as many tokens as the embedding has rows.
+// checkVocabulary checks that the tokenizer and the key vocab_size, if the file has them, say as many tokens as the embedding has rows.
 func (b *binding) checkVocabulary() error {
 	h, m := b.h, b.m
 	const key = "tokenizer.ggml.tokens"
@@ -153,7 +153,8 @@ func (b *binding) checkVocabulary() error {
 	return nil
 }
 
-// checkExperts checks that a layer has all its experts, and that each has the tensors wants.
+// checkExperts checks that a layer has all its experts, and that each has the tensors wants, with the right shape and type. If wants is nil, the layer needs
+// no experts.
 func (b *binding) checkExperts(layer int, wants []wantedTensor) error {
 	if wants == nil {
 		return nil
@@ -176,7 +177,7 @@ func (b *binding) checkExperts(layer int, wants []wantedTensor) error {
 	return nil
 }
 
-// checkTensor checks that the model has tensor w, with the right shape and a type that kernels take.
+// checkTensor checks that the model has tensor w, with the right shape and a type that kernels take: F32 for vectors and convolutions.
 func checkTensor(m *pack.Model, w wantedTensor) error {
 	t, _, ok := m.Tensor(w.name)
 	if !ok {

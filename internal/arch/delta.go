@@ -25,7 +25,7 @@ func (d *DeltaNet) HeadsBytes() int64 {
 	return (4*int64(d.Heads)*int64(d.HeadLength)*int64(d.HeadLength) + 255) &^ 255
 }
 
-// width is [Hyper.Width] of a value that only delta nets have.
+// width is [Hyper.Width] of a value from DeltaIn on, which only delta nets have.
 func (d *DeltaNet) width(v Value) int {
 	switch v {
 	case DeltaIn, DeltaMixed:
@@ -56,7 +56,8 @@ type deltaDefaults struct {
 	together bool // DeltaNet.JoinedBetaAlpha
 }
 
-// readDeltaNet reads the keys of delta nets.
+// readDeltaNet reads the keys of delta nets, and checks them against each other and against what kernels take. If the file is wrong, k keeps the error. f is what
+// no key says.
 func readDeltaNet(k *keys, f deltaDefaults) DeltaNet {
 	d := DeltaNet{
 		Heads: k.int("ssm.time_step_rank", -1), KeyHeads: k.int("ssm.group_count", -1), HeadLength: k.int("ssm.state_size", -1), Taps: k.int("ssm.conv_kernel", -1),

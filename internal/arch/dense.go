@@ -2,8 +2,8 @@ package arch
 
 import "fmt"
 
-// Layer is the operations of layer l of a transformer: llama (Touvron et al. 2023) with what the architecture's family changes. has reports whether the file
-// holds a tensor.
+// Layer is the operations of layer l of a transformer: llama (Touvron et al. 2023) with what the architecture's family changes. The
+// last layer has [KeepLogitRows] among them. has reports whether the file holds a tensor.
 func (h *Hyper) Layer(l int, has func(tensor string) bool) []Op {
 	ops := h.layer(l, has)
 	if l == h.BlockCount-1 {
@@ -39,7 +39,8 @@ func (h *Hyper) layer(l int, has func(tensor string) bool) []Op {
 	return p.ops
 }
 
-// usualAttention adds attention that reads Norm, with Q, K and V from three products, and adds its output to X.
+// usualAttention adds attention that reads Norm, with Q, K and V from three products, and adds its output to X. Where the model has them, norms of the heads of
+// Q and K come before rope, and a gate, which the product for Q makes too, multiplies attention's output.
 func (p *program) usualAttention(l int) {
 	h := p.h
 	fam, q := families[h.Architecture], Q

@@ -8,7 +8,7 @@ import (
 	"leat/gguf/quant"
 )
 
-// readFactors loads Llama 3's frequency factors, shape (Dr/2), if the file has them.
+// readFactors sets Rope.Factors to Llama 3's frequency factors, shape (Dr/2), if the file has them, and checks that they are positive.
 func (b *binding) readFactors() error {
 	h, m := b.h, b.m
 	t, _, ok := m.Tensor(RopeFreqs)

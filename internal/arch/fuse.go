@@ -32,7 +32,8 @@ func fuse(ops []Op) (fused Op, n int) {
 	return Op{}, 0
 }
 
-// productLength is the number of operations of a product and its bias at the start of ops; 0: ops begin with something else.
+// productLength is the number of operations at the start of ops that are a product and, if it has one, its bias; 0: ops begin with something else, or with a
+// product that is written over its own input.
 func productLength(ops []Op) int {
 	if len(ops) == 0 || ops[0].Kind != MulMat || ops[0].A == ops[0].Dst {
 		return 0
@@ -43,7 +44,7 @@ func productLength(ops []Op) int {
 	return 1
 }
 
-// matchGated matches two products of one input, then their SwiGLU.
+// matchGated matches two products of one input, with their biases, then their SwiGLU, if nothing else reads the products.
 func matchGated(ops []Op) (Op, int) {
 	g := productLength(ops)
 	n := g + productLength(ops[g:])
@@ -61,7 +62,7 @@ func matchGated(ops []Op) (Op, int) {
 	return Op{Kind: Gated, Dst: glu.Dst, A: gate.A}, n + 1
 }
 
-// matchAdded matches a product, then an Add of its result and another value.
+// matchAdded matches a product, with its bias, then an Add of its result and another value, if nothing else reads the product.
 func matchAdded(ops []Op) (Op, int) {
 	n := productLength(ops)
 	if n == 0 || n == len(ops) || ops[n].Kind != Add {
@@ -80,7 +81,7 @@ func matchAdded(ops []Op) (Op, int) {
 	return Op{Kind: Added, Dst: add.Dst, A: mul.A, B: other}, n + 1
 }
 
-// matchSiblings matches two or three products of one input.
+// matchSiblings matches two or three products of one input, with their biases.
 func matchSiblings(ops []Op) (Op, int) {
 	n, count := productLength(ops), 1
 	for n > 0 && count < 3 {
@@ -96,7 +97,7 @@ func matchSiblings(ops []Op) (Op, int) {
 	return Op{Kind: Siblings, A: ops[0].A}, n
 }
 
-// matchRoped matches rope of Q and of K, then KVAppend.
+// matchRoped matches rope of Q and of K, then KVAppend, if nothing else reads K. Heads of Q must be rotated from their first value on.
 func matchRoped(ops []Op) (Op, int) {
 	if len(ops) < 3 || ops[0].Kind != RopeHeads || ops[0].Dst != Q || ops[0].Off != 0 || ops[1].Kind != RopeHeads || ops[1].Dst != K || ops[2].Kind != KVAppend || ops[2].B != V ||
 		!dead(ops[3:], K) {
@@ -181,7 +182,7 @@ func dead(ops []Op, v Value) bool {
 	return v != X
 }
 
-// readByProduct reports whether a MulMat among ops reads v before v is written again.
+// readByProduct reports whether a MulMat among ops reads v before v is written again: the kernel that computes v then also prepares it for products.
 func readByProduct(ops []Op, v Value) bool {
 	for _, o := range ops {
 		if o.Kind == MulMat && o.A == v {

@@ -55,7 +55,7 @@ func (h *Hyper) modelLayer(l int) int {
 	return h.likeLayer[l]
 }
 
-// UnsupportedError says that leat can't run a model because of a property What, of which it found Have.
+// UnsupportedError says that leat can't run a model because of a property What, which is Have; Want names what it may be, or is empty.
 type UnsupportedError struct{ What, Have, Want string }
 
 // Error says what is not supported.
@@ -207,7 +207,7 @@ func readHyper(k *keys, fam family) (*Hyper, error) {
 	return h, h.checkHeads()
 }
 
-// checkCounts checks counts and lengths before others are computed from them.
+// checkCounts checks counts and lengths, before others are computed from them, and RMSEpsilon.
 func (h *Hyper) checkCounts() error {
 	for _, c := range []struct {
 		key string

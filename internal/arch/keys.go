@@ -30,7 +30,8 @@ func (k *keys) lookUp(name string) (key string, v any, found bool) {
 	return key, v, found
 }
 
-// int reads an integer of any width. If the file does not have the key, it is fallback; a fallback below 0 makes that an error.
+// int reads an integer of any width, or the one that an array has for every layer. If the file does not have the key, it is fallback; a fallback below 0 makes
+// that an error. A value of another type, or out of range, is an error, and 0.
 func (k *keys) int(name string, fallback int) int {
 	key, v, found := k.lookUp(name)
 	if !found {
@@ -53,7 +54,7 @@ func (k *keys) int(name string, fallback int) int {
 	return 0
 }
 
-// oneInt is an integer, or the integer that an array has for each layer, if all are equal.
+// oneInt is the integer of a key, or the integer that its array has for every layer. It reports false if these differ or the key has none.
 func oneInt(md *gguf.Metadata, key string) (int64, bool) {
 	if n, ok := md.Int(key); ok {
 		return n, true
@@ -68,7 +69,7 @@ func oneInt(md *gguf.Metadata, key string) (int64, bool) {
 	return all[0], ok
 }
 
-// float reads a finite float32 or float64; fallback if the file does not have the key.
+// float reads a finite float32 or float64; fallback if the file does not have the key. Anything else is an error, and fallback.
 func (k *keys) float(name string, fallback float64) float64 {
 	key, v, found := k.lookUp(name)
 	if !found {

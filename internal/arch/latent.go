@@ -12,7 +12,8 @@ type Latent struct {
 	ValueLength int // size of a head's output
 }
 
-// readLatent reads the keys of latent attention. KeyLength and ValueLength of h are then sizes in the cache.
+// readLatent reads the keys of latent attention, and checks them against each other; if the file is wrong, k keeps the error. It sets Latent and AttentionScale of
+// h, and corrects Rope.AttnFactor for DeepSeek's YaRN. KeyLength and ValueLength of h are sizes in the cache, and stay.
 func readLatent(k *keys, h *Hyper) {
 	m := Latent{
 		QueryRank: k.int("attention.q_lora_rank", 0), Rank: k.int("attention.kv_lora_rank", -1),
@@ -67,7 +68,7 @@ func (p *program) latentAttention(l int) {
 	p.add(Op{Kind: Add, Dst: X, A: X, B: Norm})
 }
 
-// latentWidth is [Hyper.Width] of the values that only latent attention has.
+// latentWidth is [Hyper.Width] of QueryLatent, LatentQ and HeadOut, which only latent attention has.
 func (h *Hyper) latentWidth(v Value) int {
 	m := &h.Latent
 	switch {

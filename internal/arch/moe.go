@@ -8,9 +8,9 @@ type Mixture struct {
 	Gating            Gating  // how scores become the weights of experts
 	Normalise         bool    // a token's weights are divided by their sum
 	Scale             float32 // factor of the weights
-	Groups            int     // groups that a layer's experts are divided into; 0: one group
-	GroupsUsed        int     // groups that a token's experts are chosen from: those with the best scores
-	GroupBest         int     // a group's score is the sum of its GroupBest best experts' scores
+	Groups            int     // groups that a layer's experts are divided into; 0 or 1: one group
+	GroupsUsed        int     // groups that a token's experts are chosen from: those with the best scores; 0: there is one group
+	GroupBest         int     // a group's score is the sum of its GroupBest best experts' scores; 0: there is one group
 	Biased            bool    // each expert's products have biases
 	Clamped           bool    // experts have SwiGLUOAI instead of SwiGLU
 	LeadingDense      int     // number of first layers that have an FFN instead
@@ -37,7 +37,8 @@ type routerDefaults struct {
 	clamped   bool   // Mixture.Clamped
 }
 
-// readMixture reads the keys of a mixture. feedForward is the inner width of an expert if the file does not say it.
+// readMixture reads the keys of a mixture, and checks them against each other and against what kernels take; if the file is wrong, k keeps the error. g and
+// feedForward, the inner width of an expert, are for what the file does not say. A file without experts has the zero Mixture.
 func readMixture(k *keys, g routerDefaults, feedForward int) Mixture {
 	m := Mixture{
 		Clamped: g.clamped,
@@ -123,7 +124,7 @@ func (p *program) shared(dst, a Value) {
 }
 
 // pairBiases gathers the biases of each pair's expert before the experts run: biases are in the layer's unit, which may leave VRAM before the experts arrive. It adds
-// the biases of the experts' output to dst, by weight.
+// the biases of the experts' output to dst, by the weights of the chosen experts.
 func (p *program) pairBiases(dst Value) {
 	for _, b := range []struct {
 		to    Value
@@ -150,7 +151,7 @@ func (h *Hyper) PairWidth(v Value) int {
 	return h.Width(v)
 }
 
-// mixtureWidth is [Hyper.Width] of the values that only a mixture of experts has.
+// mixtureWidth is [Hyper.Width] of the values from Scores to SharedOut, which only a mixture of experts has.
 func (h *Hyper) mixtureWidth(v Value) int {
 	m := &h.Experts
 	switch v {

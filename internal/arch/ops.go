@@ -36,7 +36,7 @@ const (
 	// Of latent attention.
 	QueryLatent // (N, Rq) latent that queries are computed from
 	LatentQ     // (N, H*Dk) queries of the keys in the cache, which are latents
-	HeadOut     // (N, H*Dv of a head) output of attention, computed from latents
+	HeadOut     // (N, H*Latent.ValueLength) output of attention, computed from latents
 
 	// Of gated attention.
 	QueryGate // (N, H*2*Dk) for each head its query, then its gate
@@ -54,7 +54,7 @@ const (
 // Kind is what an [Op] computes.
 type Kind int
 
-// The operations of a layer; each is a kernel of package shaders.
+// The operations of a layer. Except for Experts, which is those in its Ops, each runs as one or more kernels of package shaders.
 const (
 	RMSNorm   Kind = iota // Dst = A / rms(A) * Weight, over groups of Cols values
 	MulMat                // Dst = A · Weightᵀ
@@ -182,7 +182,7 @@ func (p *program) linear(dst, a Value, weight string) {
 	}
 }
 
-// rope adds rope of the heads of v, in place.
+// rope adds rope of the heads of v, of KeyLength values each, in place.
 func (p *program) rope(v Value, heads int) {
 	p.ops = append(p.ops, Op{Kind: RopeHeads, Dst: v, Heads: heads, Cols: p.h.KeyLength})
 }

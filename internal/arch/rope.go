@@ -13,16 +13,16 @@ type Rope struct {
 	Scale   float64   // 1/factor of linear or YaRN scaling; 1: none
 	Factors []float32 // (Dr/2) divisor of each frequency (Llama 3's rope_freqs); nil: none
 
-	// YaRN (Peng et al. 2023, arXiv:2309.00071), by the paper's names.
+	// YaRN (Peng et al. 2023, arXiv:2309.00071), by the paper's names. Without YaRN only AttnFactor counts.
 	ExtFactor   float64 // share of the extrapolated frequency in the blend; 0: YaRN is off
-	AttnFactor  float64 // factor of the rotated values
+	AttnFactor  float64 // factor of the rotated values, beside YaRN's own
 	BetaFast    float64 // pairs that turn more often within OrigContext keep their frequency
 	BetaSlow    float64 // pairs that turn less often within OrigContext are interpolated
 	OrigContext int     // tokens that the model was trained to hold before YaRN
 	Exact       bool    // the range of blended pairs is not rounded to whole pairs
 }
 
-// readRope reads the keys of rope.
+// readRope reads the keys of rope, and checks them; if the file is wrong, k keeps the error. It sets neither Factors nor Exact.
 func readRope(k *keys, keyLength, contextLength int, neox bool) Rope {
 	r := Rope{
 		Dim: k.int("rope.dimension_count", keyLength), Neox: neox,
@@ -60,7 +60,7 @@ func readRope(k *keys, keyLength, contextLength int, neox bool) Rope {
 }
 
 // Freqs returns the frequency of each pair, the angle by which one position rotates it, shape (Dr/2), and the factor
-// of the rotated values (YaRN's attention temperature; 1 without YaRN).
+// of the rotated values: AttnFactor, with YaRN times its attention temperature.
 func (r *Rope) Freqs() (freqs []float64, mscale float64) {
 	freqs = make([]float64, r.Dim/2)
 	mscale = r.AttnFactor

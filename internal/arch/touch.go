@@ -34,7 +34,7 @@ func (o *Op) Reads() []Value {
 	return present(o.A, o.B)
 }
 
-// Writes lists the values that an operation writes and that later operations may read.
+// Writes lists the values that an operation writes and that later operations may read: of a fused operation, not what only its own Ops read.
 func (o *Op) Writes() []Value {
 	switch o.Kind {
 	case KeepLogitRows:

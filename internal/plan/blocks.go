@@ -8,8 +8,8 @@ func sum(ns []int64) (t int64) {
 	return t
 }
 
-// placeHost gives each of units, which are of the host tier, a block of RAM and an offset, and returns the blocks' sizes. Their numbers begin
-// at first. No block is larger than maxBlock, and no unit lies in two.
+// placeHost gives each of units, which are of the host tier, a block of RAM and an offset, and returns the blocks' sizes. The index of the
+// first block is first. A block is larger than maxBlock only if it holds one unit, and no unit lies in two blocks.
 func placeHost(units []*Unit, first int) []int64 {
 	var blocks []int64
 	for _, u := range units {
@@ -37,9 +37,9 @@ func rounded(blocks []int64) []int64 {
 // when another program needs VRAM, large enough that a driver's rounding doesn't matter.
 const residentBlock = 256 << 20
 
-// placeResident gives each of units, which are resident, a block of VRAM and an offset, and returns the blocks' sizes, about blockBytes. The
-// next unit goes to the emptiest block, so that each block holds units from all over the
-// model: if a block is given back, the units of the others are still spread evenly.
+// placeResident gives each of units, which are resident, a block of VRAM and an offset, and returns the blocks' sizes, about blockBytes. Each
+// unit goes to the block that is emptiest so far, or to a new one where that would have more than maxBlock, so that each block holds units from all
+// over the model: if a block is given back, the units of the others are still spread evenly.
 func placeResident(units []*Unit, blockBytes int64) []int64 {
 	var total int64
 	for _, u := range units {
@@ -94,7 +94,7 @@ func selectUnits(units []Unit, accept func(i int) bool) []*Unit {
 	return list
 }
 
-// ringBlocks returns the sizes of the allocations that make up a ring of about the given bytes. Each can hold the largest unit.
+// ringBlocks returns the sizes of the allocations that make up a ring of about bytes. Each can hold the largest unit, of largest bytes.
 func ringBlocks(bytes, largest int64) []int64 {
 	n := max(1, (bytes+maxBlock-1)/maxBlock)
 	each := roundUp(max(bytes/n, largest), granule)

@@ -6,7 +6,8 @@ import (
 	"leat/decompose/pack"
 )
 
-// build makes the plan for a context and a chunk that fit: it gives every unit its tier and its place.
+// build makes the plan for sessions of ctx tokens and steps of up to chunk rows: it gives every unit its tier and its place, and adds up the plan's totals.
+// The error is a [*BudgetError] if this needs more than the budget.
 func (s *sizing) build(ctx, chunk int) (*Plan, error) {
 	p := &Plan{
 		ContextLength: ctx, Chunk: chunk, LogitRows: logitRows(s.h, chunk), Sessions: s.budget.Sessions,
@@ -41,7 +42,7 @@ func (s *sizing) build(ctx, chunk int) (*Plan, error) {
 }
 
 // placeExperts gives the experts' slots the VRAM, and their copies the RAM, that the plan leaves of the budget. It adds each layer's unit of
-// experts to the plan.
+// experts to the plan, and what missing experts cause to its totals.
 func (s *sizing) placeExperts(p *Plan) {
 	x := s.experts.clone()
 	least := x.SlotBytes()
@@ -62,8 +63,8 @@ func (s *sizing) placeExperts(p *Plan) {
 	p.addTraffic(1)
 }
 
-// keepEmbedding keeps token_embd in RAM, unless units of the host tier need the room: a step reads whole units, but only a few
-// rows of token_embd.
+// keepEmbedding gives token_embd a part of the RAM budget (in place: of the only budget) if that has room for it and if no step reads weights from disk. If one does, RAM is better spent
+// on weights: a step reads whole units, but only a few rows of token_embd, which it then reads from disk.
 func (s *sizing) keepEmbedding(p *Plan) {
 	left := s.budget.HostBytes - p.HostBytes
 	if p.InPlace {
@@ -78,7 +79,8 @@ func (s *sizing) keepEmbedding(p *Plan) {
 }
 
 // streamed chooses the units to stream so that the others and the ring take at most room bytes of VRAM: as few bytes as possible, spread
-// as the budget says. It returns nil if even streaming all units takes more.
+// as the budget says. It returns a mark for each unit, and the sizes of the ring's blocks. The ring has the size that ringBytes wants; only if no choice
+// fits beside that, it has the least size. If even streaming all units takes more than room, streamed returns nil.
 func (s *sizing) streamed(room int64) (streamed []bool, ring []int64) {
 	sizes := make([]int64, len(s.units))
 	for i, u := range s.units {
@@ -98,7 +100,8 @@ func (s *sizing) streamed(room int64) (streamed []bool, ring []int64) {
 	return streamed, ring
 }
 
-// ringFor returns the sizes of the ring's blocks for the streamed units; least: the ring holds the largest of them twice, no more.
+// ringFor returns the sizes of the ring's blocks for the streamed units; nil: none is streamed. least: the ring holds
+// the largest of them twice, no more.
 func (s *sizing) ringFor(streamed []bool, least bool) []int64 {
 	var largest, bytes int64
 	for i, u := range s.units {
@@ -125,6 +128,7 @@ const (
 )
 
 // sizeStaging chooses the number of slots of staging memory, and their size: a slot holds one read. Where RAM is short there are fewer.
+// It sets the plan's HostBytes to what staging takes.
 func (s *sizing) sizeStaging(p *Plan) {
 	var longest int64
 	for i := range p.Units {
@@ -151,7 +155,7 @@ func (s *sizing) sizeStaging(p *Plan) {
 }
 
 // setStreamTiers gives each of units, all of which are streamed, its tier: Host as far as the RAM budget goes, Disk for the others, spread
-// evenly. It adds the host tier's blocks and the units' bytes to the plan.
+// evenly. It adds the host tier's new blocks to the plan, and their bytes and the units' to its totals.
 func (p *Plan) setStreamTiers(units []*Unit) {
 	sizes := make([]int64, len(units))
 	for i, u := range units {

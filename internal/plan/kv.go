@@ -8,20 +8,21 @@ import (
 // PagePositions is how many positions of a session one page of the KV cache holds.
 const PagePositions = 32
 
-// KV is the layout of the paged KV cache: a page holds PagePositions positions of every layer, layer
-// by layer K (Hkv, PagePositions, Dk) then V (Hkv, PagePositions, Dv), as shaders.FlashAttnArgs says.
+// KV is the layout of the paged KV cache, and the size of the states that recurrent layers have instead of a cache. A page holds PagePositions positions of
+// every layer with a cache, layer by layer K (Hkv, PagePositions, Dk) then V (Hkv, PagePositions, Dv), as shaders.FlashAttnArgs says. Blocks has the
+// number of pages of each allocation. A session has pages for its whole context, and two states.
 type KV struct {
 	Type       gguf.Type // type of keys and values
 	RowBytes   int64     // bytes of one head's key and value at one position
-	LayerBytes int64     // bytes of one layer within a page
+	LayerBytes int64     // bytes of one layer's rows in a page
 	PageBytes  int64     // bytes of a page
 	Pages      int       // pages of all sessions
-	Blocks     []int     // pages in each allocation
-	StateBytes int64     // bytes of a sequence's state, which layers without a cache have; 0: no layer has one
-	States     int       // two for each session: before a step and after it
+	Blocks     []int     // number of pages in each allocation
+	StateBytes int64     // bytes of one state of a session, of all recurrent layers together; 0: no layer has one
+	States     int       // number of states, two for each session: before a step and after it; 0: no layer has one
 }
 
-// kvPages is the number of pages that hold ctx positions.
+// kvPages is the number of pages that hold ctx positions of one session.
 func kvPages(ctx int) int { return (ctx + PagePositions - 1) / PagePositions }
 
 // kv lays out the KV cache for sessions of ctx tokens.

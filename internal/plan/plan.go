@@ -31,7 +31,7 @@ func (t Tier) String() string {
 // a comment names one.
 type Budget struct {
 	DeviceBytes   int64     // VRAM for weights, KV cache and scratch together
-	HostBytes     int64     // pinned RAM for staging and host-tier units
+	HostBytes     int64     // RAM for staging, host-tier units, copies of experts, and token_embd
 	ContextLength int       // tokens that a session can hold; 0: what fits, at most the trained length
 	Chunk         int       // most rows of a step; 0: the plan chooses
 	KVType        gguf.Type // type of the KV cache, one of shaders.KVTypes; 0 is F32
@@ -48,14 +48,15 @@ type Budget struct {
 	InPlace bool
 }
 
-// Sweep overrides choices that [Make] otherwise makes itself. Benchmarks vary them to show that the choices are good.
+// Sweep overrides choices that [Make] otherwise makes itself: how units are cut, which are resident and in how large allocations, the slots of staging memory,
+// the memory for weights decoded to float16, and whether experts share slots. Benchmarks vary them to show that the choices are good.
 type Sweep struct {
-	Spread       Spread // which units are resident
+	Spread       Spread // how resident units stand among streamed ones
 	BlockBytes   int64  // size of an allocation of resident units, about: [Plan.Shrink] gives back whole allocations; 0: 256 MiB
 	StagingSlots int    // number of slots of staging memory; 0: 24, fewer where RAM is short
 	StagingBytes int64  // most bytes of a staging slot, so of a read; 0: 8 MiB
-	PartBytes    int64  // most bytes of a unit, a part of a layer or some of its experts; 0: 192 MiB
-	Halves       int64  // VRAM for decoded weights where products are computed in float16, two slices; 0: by the VRAM budget
+	PartBytes    int64  // about the most bytes of a unit, a part of a layer or some of its experts; 0: 192 MiB
+	Halves       int64  // most bytes of VRAM for weights decoded to halves, which products in float16 read; they are decoded slice by slice, and there is room for two slices. 0: by the VRAM budget
 	Slots        bool   // experts share slots even if all of them fit
 }
 
@@ -63,10 +64,10 @@ type Sweep struct {
 // piece of the head, with its tier and place. A layer is cut so that its attention can run while its FFN is still being uploaded.
 type Unit struct {
 	pack.Unit
-	Tier  Tier  // where the unit\'s bytes stay between uses
-	Block int   // index of the unit's block: into Plan.Blocks for tier VRAM, into Plan.HostBlocks for tier Host
+	Tier  Tier  // where the unit's bytes stay between uses
+	Block int   // index of the unit's block: into Plan.Blocks for tier VRAM, into Plan.HostBlocks for tier Host; no meaning for other tiers
 	Off   int64 // offset in the block
-	Row   int64 // first row of the output matrix, of a piece of the head
+	Row   int64 // of a piece of the head: its first row in the output matrix
 
 	Experts int // number of experts that the unit holds, from Unit.Expert on; 0: the unit holds no experts
 }
@@ -74,14 +75,14 @@ type Unit struct {
 // Plan is each unit's tier and place, and the size of everything that is allocated.
 type Plan struct {
 	Units         []Unit   // in order of execution: parts of layers and experts, final norm, pieces of the head
-	Blocks        []int64  // bytes of each block of resident units; 0: [Plan.Shrink] has given it back
+	Blocks        []int64  // bytes of each block of resident units, the last of which holds the final norm alone; 0: [Plan.Shrink] has given it back
 	Ring          []int64  // bytes of each block of the ring; empty if all units are resident
 	HostBlocks    []int64  // bytes of each block of the host tier
 	KV            KV       // layout of the KV cache
 	Scratch       Scratch  // layout of a step's inputs, activations and logits
 	Experts       *Experts // how experts share slots; nil: each expert's unit is resident or streamed
 	Staging       Staging  // the pinned RAM that uploads from disk pass through; with InPlace it is not allocated, and only says how many bytes a read has
-	InPlace       bool     // Budget.InPlace, false if experts share slots; no unit is then in the host tier
+	InPlace       bool     // Budget.InPlace, but false if experts share slots; if true, no unit is in the host tier
 	ContextLength int      // tokens that a session can hold
 	Chunk         int      // most rows of a step
 	LogitRows     int      // most rows of a step whose logits may be wanted
@@ -96,7 +97,7 @@ type Plan struct {
 type Totals struct {
 	DeviceBytes   int64 // all VRAM allocations
 	DeviceBudget  int64 // the VRAM that the plan may take
-	HostBytes     int64 // RAM of staging, host tier and token embeddings
+	HostBytes     int64 // RAM of staging, host tier, copies of experts, and token_embd
 	EmbedBytes    int64 // RAM of token_embd; 0: its rows are read from disk when they are needed
 	StreamedBytes int64 // bytes uploaded in a step; of experts that share slots, what a token needs on average if all are used equally often
 	DiskBytes     int64 // the part of StreamedBytes that is read from disk
@@ -111,7 +112,8 @@ type Staging struct {
 // granule divides the size of every allocation, so that a driver's own rounding changes nothing.
 const granule = 64 << 10
 
-// maxBlock is the most bytes of an allocation: drivers' limits start at 1 GiB, and some drivers state more than they can do.
+// maxBlock is the most bytes of an allocation that holds several units, pages or slots: drivers' limits start at 1 GiB, and some drivers state more than
+// they can do.
 const maxBlock = 1 << 30
 
 // roundUp is the least multiple of to that is at least n.
@@ -152,8 +154,8 @@ func mib(n int64) string {
 	return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
 }
 
-// Make plans a model within a budget. The error is a [*BudgetError] if the budget
-// can't hold the largest unit twice beside scratch and the smallest context.
+// Make plans a model within a budget. The error is a [*BudgetError] if the budget can't hold, beside scratch and
+// the KV cache of the smallest context (or of the one that the budget asks for), the smallest ring, which holds the largest unit twice, nor all units.
 func Make(h *arch.Hyper, m *pack.Model, b Budget) (*Plan, error) {
 	found, ok := m.Unit(pack.Norm, -1)
 	if !ok {
@@ -234,7 +236,8 @@ func (s *sizing) plan() (*Plan, error) {
 	return s.build(ctx, chunk)
 }
 
-// Aligned reports whether kernels can read the model's tensors in place: in memory that the disk was read into.
+// Aligned reports whether kernels can read the model's tensors in place: in memory that the disk was read into. It is false too
+// for a model that lacks a layer, the head or the final norm.
 func Aligned(h *arch.Hyper, m *pack.Model) bool {
 	us, err := movable(h, m, 0, true)
 	norm, ok := m.Unit(pack.Norm, -1)

@@ -15,15 +15,15 @@ type Region struct {
 type Scratch struct {
 	Inputs
 
-	Values      [arch.NumValues]Region // activations, (N, width) float32
-	LogitValues [arch.NumValues]Region // activations after [arch.KeepLogitRows]: (LogitRows, width) float32 for its Values, as Values for all others
+	Values      [arch.NumValues]Region // activations, (N, width), of 4 bytes each, see [arch.Value]
+	LogitValues [arch.NumValues]Region // activations after [arch.KeepLogitRows]: (LogitRows, width) for those that the operation keeps, as in Values for all others
 	Head        Region                 // (LogitRows, D) float32: X, normalised for the head
 	Logits      Region                 // (LogitRows, V) float32
 	Argmax      Region                 // (LogitRows) uint32: the id with the greatest logit
 	Tiles       Region                 // tiles of (row, expert) pairs, grouped by expert; empty: the model has no experts
-	Halves      Region                 // both sides of products of many rows as float16: X, then slices of decoded weights; empty: products use float32
+	Halves      Region                 // both sides of products of many rows as float16: the rows, then slices of decoded weights; empty: products of many rows read Q8 or float32
 	WeightBytes int64                  // the part of Halves for decoded weights, two slices
-	Q8          Region                 // two inputs of products of few rows, quantised to int8; empty: these products read float32
+	Q8          Region                 // two inputs of products of few rows (of many rows, too, if Halves is empty), quantised to int8; empty: no product reads int8
 	Parts       Region                 // partial results of split attention of few rows, and of argmax
 	Counters    Region                 // uint32: how many partial results of attention or argmax are complete
 	Bytes       int64                  // size of the buffer
@@ -101,7 +101,8 @@ func (s *sizing) addInputs(c *Scratch, ctx, chunk int) {
 	}
 }
 
-// addFewRows adds the int8 inputs, the partial results and the counters of kernels of few rows.
+// addFewRows adds the partial results and the counters of argmax and, if the device has kernels of few rows, of split attention. For these kernels it also adds
+// the int8 inputs of products.
 func (s *sizing) addFewRows(c *Scratch, chunk int) {
 	h, logits := s.h, logitRows(s.h, chunk)
 	parts, counters := shaders.ArgmaxPartBytes(uint32(logits), uint32(h.VocabSize)), 4*int64(logits)
@@ -119,7 +120,7 @@ func (s *sizing) addFewRows(c *Scratch, chunk int) {
 	c.add(&c.Counters, counters)
 }
 
-// halves is the memory for decoded weights in [Scratch.Halves], two slices; 0 where the device does not compute products in float16.
+// halves is the bytes of the part of [Scratch.Halves] for decoded weights, two slices; 0 where the device does not compute products in float16.
 func (s *sizing) halves() int64 {
 	if !s.budget.Matrices {
 		return 0
@@ -133,15 +134,16 @@ func (s *sizing) halves() int64 {
 
 const (
 	leastHalves, mostHalves = 16 << 20, 512 << 20 // bytes for two slices of decoded weights; the product with one slice should fill the device
-	halvesFraction          = 24                  // both slices take at most a 24th of the VRAM budget
+	halvesFraction          = 24                  // both slices take at most a 24th of the VRAM budget, but always leastHalves
 )
 
-// logitRows is how many rows of a step of up to chunk rows may want logits: their logits take at most 32 MiB.
+// logitRows is how many rows of a step of up to chunk rows may want logits: as many as have logits of at most 32 MiB together, but always one.
 func logitRows(h *arch.Hyper, chunk int) int {
 	return min(chunk, max(1, 32<<20/(4*h.VocabSize)))
 }
 
-// longestRow is the number of columns of the widest matrix of a layer or expert.
+// longestRow is the most numbers in a row of any value of a layer, be it the input or the result of a product. Of values that have a part for each chosen
+// expert, it counts one part.
 func longestRow(h *arch.Hyper) (n int) {
 	for v := range arch.NumValues {
 		n = max(n, h.PairWidth(arch.Value(v)))

@@ -7,7 +7,7 @@ import (
 	"leat/internal/arch"
 )
 
-// Search finds two VRAM budgets of a model: the smallest with which it runs, and the smallest with which it is all resident.
+// Search finds two VRAM budgets of a model: the smallest with which it runs, and the smallest with which it is all resident and prompts are fast.
 type Search struct {
 	Hyper  *arch.Hyper                             // the model's hyperparameters
 	Model  *pack.Model                             // the model's tensors
@@ -68,7 +68,7 @@ func (s *Search) AllResident() (int64, error) {
 const moreRows = 16
 
 // LeastEnough is the smallest budget from low to high, a multiple of [SearchStep], for which enough is true. Once true, enough must stay true
-// for larger budgets.
+// for larger budgets. LeastEnough does not try high: high, rounded down, is the result if enough is true for no smaller budget.
 func LeastEnough(low, high int64, enough func(deviceBytes int64) bool) int64 {
 	low, high = low/SearchStep, high/SearchStep
 	for low < high {

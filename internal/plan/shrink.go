@@ -2,8 +2,9 @@ package plan
 
 import "slices"
 
-// Shrink plans the same model with the same context and chunk within less VRAM, while the model runs. First it gives back slots of experts,
-// all allocations of a class but one. Then whole blocks of resident units become streamed, and the ring is made or resized. Nothing else
+// Shrink plans the same model with the same context and chunk within deviceBytes of VRAM, while the model runs. It gives VRAM back until the plan fits: first
+// slots of experts, one allocation at a time, of which each class keeps one; then blocks of resident units, one at a time, whose units become streamed. For
+// these the ring is made or resized: if no number of blocks is enough beside a ring of the wanted size, the ring has the least size. Nothing else
 // moves. Blocks of VRAM that are given back keep their index, with 0 bytes. The host tier keeps its blocks, and gets more where the RAM budget has room.
 //
 // The error is a [*BudgetError] if streaming all units needs more than deviceBytes; its Need says how much. A plan that fits already is
@@ -53,7 +54,7 @@ func (p *Plan) Shrink(deviceBytes int64) (*Plan, error) {
 }
 
 // shrinkSlots gives back allocations of experts' slots until the plan takes at most deviceBytes, and reports whether it then does. Each class of
-// slots keeps one allocation.
+// slots keeps one allocation. If no experts share slots, shrinkSlots does nothing, and reports false.
 func (p *Plan) shrinkSlots(deviceBytes int64) bool {
 	if p.Experts == nil {
 		return false
@@ -70,7 +71,7 @@ func (p *Plan) shrinkSlots(deviceBytes int64) bool {
 	return p.DeviceBytes <= deviceBytes
 }
 
-// streamed marks the units that are streamed: those not in VRAM, and resident ones whose block was given back.
+// streamed marks the units that are streamed: those of tiers Host and Disk, and resident ones whose block was given back.
 func (p *Plan) streamed() []bool {
 	streamed := make([]bool, len(p.Units))
 	for i := range p.Units {
@@ -91,8 +92,8 @@ func (p *Plan) blockToGiveBack(blocks []int) (best int) {
 	return best
 }
 
-// unevenness is how unevenly streamed bytes would be spread if a block's units were streamed too: over all units, the mean square of the
-// distance from an even share.
+// unevenness is how unevenly streamed bytes would lie along the model if a block's units were streamed in addition to the marked ones. For each unit it
+// compares the streamed bytes up to the unit with an even share of all bytes up to the unit; off is the mean square of the differences.
 func (p *Plan) unevenness(streamed []bool, block int) (off float64) {
 	var all, got float64
 	joins := func(i int) bool { return streamed[i] || p.Units[i].Block == block }
@@ -114,7 +115,7 @@ func (p *Plan) unevenness(streamed []bool, block int) (off float64) {
 	return off / float64(len(p.Units))
 }
 
-// streamGivenBack moves the units of blocks that were given back to the host tier or to disk.
+// streamGivenBack gives the resident units whose blocks were given back a new tier, Host or Disk.
 func (p *Plan) streamGivenBack() {
 	var units []*Unit
 	for i := range p.Units {

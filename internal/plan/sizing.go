@@ -20,12 +20,12 @@ type sizing struct {
 	embd    int64        // bytes of token_embd
 	heads   int          // number of pieces of the head, the last of units
 	largest int64        // bytes of the largest of units
-	local   int64        // bytes of VRAM for scratch and KV cache, which can't lie in memory shared with the host
+	local   int64        // most bytes of what fixed counts, which needs the device's own memory; less than budget.DeviceBytes only if in place
 }
 
 const (
-	minContext   = 512       // fewest tokens that a session must hold, unless the budget says how many
-	maxChunk     = 512       // most rows of a step when all is resident
+	minContext   = 512       // fewest tokens that a session must hold, unless the budget says how many or the model was trained on fewer
+	maxChunk     = 512       // most rows of a step when all is resident, see residentChunk
 	streamChunk  = 2048      // most rows of a step with streamed units, which cross the link once a step
 	minChunk     = 8         // most rows of a step where VRAM is short
 	ringReserve  = 256 << 20 // bytes of the ring beyond its two units, see ringBytes
@@ -43,7 +43,8 @@ func (s *sizing) fixed(ctx, chunk int) int64 {
 func (s *sizing) leastRing() int64 { return sum(ringBlocks(2*s.largest, s.largest)) }
 
 // ringBytes is the VRAM of the ring that units of at most largest bytes should have: for one that kernels read, one that is uploaded, and
-// what the link uploads between the end of a step and the first kernel of the next.
+// what the link uploads between the end of a step and the first kernel of the next. If the budget says how large the ring is, it is
+// as large, but holds two units.
 func (s *sizing) ringBytes(largest int64) int64 {
 	if s.budget.RingBytes > 0 {
 		return max(s.budget.RingBytes, 2*largest)
@@ -54,16 +55,19 @@ func (s *sizing) ringBytes(largest int64) int64 {
 	return 2*largest + min(ringReserve, s.budget.DeviceBytes/ringFraction)
 }
 
-// residentBytes is the VRAM that all units take if none is streamed.
+// residentBytes is the VRAM that all units take if none is streamed. To find out, it gives every unit a block and an offset, which count for nothing until
+// build gives units their final places.
 func (s *sizing) residentBytes() int64 { return s.packResident(make([]bool, len(s.units))) }
 
-// packResident gives each unit that is not streamed a block and an offset, and returns the VRAM that the blocks take.
+// packResident gives each unit that is not marked as streamed a block and an offset, and returns the VRAM that the blocks take.
 func (s *sizing) packResident(streamed []bool) int64 {
 	return sum(placeResident(selectUnits(s.units, func(i int) bool { return !streamed[i] }), s.budget.BlockBytes))
 }
 
-// choose chooses the context's length and the chunk. All units are resident if that leaves a usable context. If not, the KV cache takes
-// at most a quarter of the budget beside the ring.
+// choose chooses the context's length and the chunk. If the budget says how long the context is, choose only tries that; if not, the trained length, half of it,
+// and so on. The first choice is the longest context with which all units are resident, if it is 4096 or more or the first that was tried. If there is
+// none, units are streamed, and it is the longest whose KV cache takes at most a quarter of the budget's DeviceBytes. The smallest context that is tried
+// may take more than a quarter, and so may any with which all units are resident, unless experts share slots.
 func (s *sizing) choose() (ctx, chunk int, err error) {
 	trained := s.h.ContextLength
 	contexts := []int{s.budget.ContextLength}
@@ -95,7 +99,7 @@ func (s *sizing) choose() (ctx, chunk int, err error) {
 	return 0, 0, s.tooSmall(smallest)
 }
 
-// residentChunk is the most rows of a step when all is resident. They are more where each step decodes all weights.
+// residentChunk is the most rows of a step when all units are resident. They are more where each step decodes all weights to float16, or uploads experts.
 func (s *sizing) residentChunk() int {
 	if s.budget.Matrices || s.experts != nil {
 		return streamChunk
@@ -104,7 +108,8 @@ func (s *sizing) residentChunk() int {
 }
 
 // worthScratch reports whether steps of up to rows rows are worth the VRAM of their scratch. It may take an eighth of the budget; or a
-// quarter, where half the rows would leave hardly more VRAM to weights, and a prompt would upload streamed weights twice as often.
+// quarter, where half the rows would leave hardly more VRAM to weights, and a prompt would upload streamed weights twice as often. Where experts
+// share slots, it never takes more than an eighth.
 func (s *sizing) worthScratch(ctx, rows int) bool {
 	bytes := s.scratch(ctx, min(rows, ctx)).Bytes
 	if bytes <= s.budget.DeviceBytes/8 {
@@ -114,7 +119,8 @@ func (s *sizing) worthScratch(ctx, rows int) bool {
 	return s.experts == nil && bytes <= s.budget.DeviceBytes/4 && bytes-s.scratch(ctx, min(rows/2, ctx)).Bytes <= streamed/negligible
 }
 
-// chunkFor returns the largest chunk up to most with which all that is needed whatever is streamed fits room bytes of VRAM; 0: none does.
+// chunkFor returns the largest chunk up to most whose scratch is worth its VRAM and with which what [sizing.fixed] counts fits room bytes of VRAM; 0: none
+// does. If the budget says how large the chunk is, chunkFor only tries that. A chunk is at most ctx.
 func (s *sizing) chunkFor(ctx int, room int64, most int) int {
 	room = min(room, s.local)
 	if s.budget.Chunk > 0 {

@@ -31,14 +31,14 @@ type SlotClass struct {
 	BlockMost int   // most slots in an allocation
 }
 
-// HostPlace is the place of an expert's copy in pinned RAM.
+// HostPlace is the place of an expert's copy in pinned RAM. If the expert has none, and is only on disk, Block is -1.
 type HostPlace struct {
-	Block int   // index into HostBlocks; -1: there is no copy, the expert is only on disk
+	Block int   // index into HostBlocks; -1: there is no copy
 	Off   int64 // offset in the block
 }
 
 const (
-	slotSpread    = 20 // experts share a class of slots if their sizes differ by less than a 20th
+	slotSpread    = 20 // experts share a class of slots if their sizes differ by at most a 20th
 	expertStaging = 24 // most slots of staging memory for experts from disk
 )
 
@@ -69,7 +69,7 @@ func (x *Experts) Slots() (n int) {
 	return n
 }
 
-// SlotBytes is the VRAM that all slots take.
+// SlotBytes is the VRAM that all slots take; 0 if x is nil.
 func (x *Experts) SlotBytes() (n int64) {
 	if x == nil {
 		return 0
@@ -97,7 +97,7 @@ func cachedUnit(m *pack.Model, layer int) (u Unit, ok bool) {
 	return u, true
 }
 
-// classes groups the layers by the size of their experts, and gives each class the fewest slots that it can have.
+// classes groups the layers by the size of their largest experts, and gives each class the fewest slots that it can have. No expert has a copy in RAM yet.
 func classes(h *arch.Hyper, m *pack.Model, blockBytes int64) *Experts {
 	x := &Experts{Count: h.Experts.Count, Used: h.Experts.Used, HostPlaces: make([][]HostPlace, h.BlockCount)}
 	type sized struct {
@@ -166,8 +166,8 @@ func (c *SlotClass) fill(n int) {
 	}
 }
 
-// shrink gives back the last allocation of the class that has the most slots for each layer. It reports false if no class has more than one
-// allocation.
+// shrink gives back one allocation: of the classes that have more than one, it takes the class with the most slots for each layer, and of this the last
+// allocation. It reports false if no class has more than one.
 func (x *Experts) shrink() bool {
 	best, most := -1, 0.0
 	for i := range x.Classes {
@@ -196,7 +196,7 @@ func (x *Experts) clone() *Experts {
 	return &y
 }
 
-// keepInRAM puts copies of as many experts into pinned RAM as fit bytes, spread evenly over the layers and within each. All others stay only on
+// keepInRAM plans copies in pinned RAM of as many experts as fit bytes, spread evenly over the layers and within each. All others stay only on
 // disk: their uploads pass through staging memory, whose slots hold at most piece bytes. It returns the bytes taken, staging included.
 func (x *Experts) keepInRAM(m *pack.Model, bytes, piece int64) (taken int64) {
 	var units []*pack.Unit
@@ -280,7 +280,8 @@ func (p *Plan) addTraffic(sign int64) {
 // DiskShare is the share of all experts that are only on disk.
 func (x *Experts) DiskShare() float64 { return 1 - float64(x.HostCount)/float64(x.Total()) }
 
-// SlotShare is the share of a layer's experts that have slots in VRAM, on average.
+// SlotShare is the share of a layer's experts that have slots in VRAM, on average over the layers that use the same class of slots; 0: the layer has no
+// experts.
 func (x *Experts) SlotShare(layer int) float64 {
 	for i := range x.Classes {
 		if c := &x.Classes[i]; slices.Contains(c.Layers, layer) {

@@ -57,7 +57,7 @@ func evenly(sizes []int64, f float64) []bool {
 	return marked
 }
 
-// spreadSteps is how many shares of streamed bytes [fewest] tries.
+// spreadSteps: [fewest] tries shares of streamed bytes from 0 to 1, each larger than the one before by 1/spreadSteps.
 const spreadSteps = 512
 
 // fewest marks as few bytes of units as it can so that fits accepts the marks. sizes are the units' bytes. It begins with marks spread

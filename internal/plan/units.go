@@ -9,13 +9,13 @@ import (
 	"leat/internal/arch"
 )
 
-// maxPart is the most bytes of a part of a layer, which is cut between tensors: a fast link uploads it in 4 ms.
+// maxPart is the most bytes of a part of a layer that can be cut further, see parts: a fast link uploads it in 4 ms.
 // Smaller parts make the ring smaller and the choice of residents finer. Each part costs
 // two submissions when it is streamed.
 const maxPart = 192 << 20
 
 // movable lists the units that may be resident or streamed: the layers' parts, their experts if withExperts is set, and the head, cut by rows so
-// that no piece is larger than the largest part. A part has at most partBytes; 0: maxPart.
+// that no piece is larger than the largest part. A part has more than partBytes only if it can't be cut; 0: maxPart.
 func movable(h *arch.Hyper, m *pack.Model, partBytes int64, withExperts bool) ([]Unit, error) {
 	if partBytes == 0 {
 		partBytes = maxPart
@@ -56,7 +56,7 @@ func headGroup(rowBytes int64) int64 {
 // kernelAlign divides the address of every tensor: kernels read 16 bytes at a time.
 const kernelAlign = 16
 
-// headPieces cuts the output matrix by rows into pieces of about largest bytes.
+// headPieces cuts the output matrix by rows into pieces of even size, at most about largest bytes.
 func headPieces(h *arch.Hyper, m *pack.Model, largest int64) ([]Unit, error) {
 	kind := pack.Head
 	if h.Tied {

@@ -7,7 +7,7 @@ import (
 	"leat/internal/plan"
 )
 
-// costModel computes how long each unit of a plan keeps disk, link and device busy in a step, on a machine of known speeds.
+// costModel computes how long each unit of a plan keeps disk, link and device busy in a step, waits for the host included, on a machine of known speeds.
 type costModel struct {
 	plan   *plan.Plan  // the plan whose work is computed
 	speeds Speeds      // speeds of the machine
@@ -19,11 +19,11 @@ type costModel struct {
 	idle float64 // how far the device's clock is lowered; 0: not at all, 1: as far as possible
 }
 
-// unitShare says which share of a rehearsed layer's time, or of the head's, a unit takes.
+// unitShare says which share of a rehearsed layer's time, or of the head's, a unit takes, and of which class and size the layer is.
 type unitShare struct {
 	class      string  // the layer's class, see classOf; "": the unit belongs to no layer
 	layerBytes int64   // bytes of the layer with one of its experts
-	share      float64 // of the bytes that a token uses of the layer, or of the head, the share in this unit
+	share      float64 // of the bytes that a token uses of the layer, or of the head: the share that is in this unit
 }
 
 // unitLoad is what a unit's kernels do in a step.
@@ -31,7 +31,7 @@ type unitLoad struct {
 	matrices     []matrix // the unit's weights that products multiply with
 	attention    bool     // the unit has the layer's attention
 	routes       bool     // the unit has the layer's router, which chooses experts
-	ropes        bool     // in steps of few rows the kernel of the products also rotates Q and K; in steps of many rows a separate kernel does
+	ropes        bool     // fused operations: the kernel of the products also rotates Q and K where it can, and a separate kernel elsewhere, see waitsOf
 	waits        int      // number of kernels that wait for the kernel before them
 	fewRowsWaits int      // the same in steps of few rows, if the device has kernels for these
 	head         bool     // the unit is a piece of the head or the final norm: only rows whose logits are needed pass through
@@ -83,8 +83,9 @@ func newCostModel(p *plan.Plan, s Speeds, h *arch.Hyper) *costModel {
 	return m
 }
 
-// addWaits adds the waits of a layer's operations to the loads of their units, by calling count. An operation without a weight runs in the
-// unit of the operation before it. The operations of one expert stand for those of all.
+// addWaits adds the waits of a layer's operations to the loads of their units, by calling count, and one wait for the first operation after
+// the layer. It also notes what [unitLoad.addKind] notes. at is each tensor's unit. An operation without a weight runs in the unit of the operation before
+// it. The operations of one expert stand for those of all.
 func (m *costModel) addWaits(ops []arch.Op, at map[string]int, count func(l *unitLoad, waits int)) {
 	unit := -1
 	var h hazards
@@ -117,7 +118,7 @@ func (m *costModel) addWaits(ops []arch.Op, at map[string]int, count func(l *uni
 type hazards struct{ read, written [arch.NumValues]bool }
 
 // wait reports whether o must wait for the operations before it: it reads or writes a value that one of them wrote, or writes one that
-// one of them read. It adds what o reads and writes.
+// one of them read. If o must wait, wait forgets what they read and wrote. Then it adds what o reads and writes.
 func (h *hazards) wait(o *arch.Op) (waits bool) {
 	reads, writes := o.Reads(), o.Writes()
 	for _, v := range reads {
@@ -138,7 +139,7 @@ func (h *hazards) wait(o *arch.Op) (waits bool) {
 	return waits
 }
 
-// addKind notes an operation of the unit whose time does not follow from the unit's matrices.
+// addKind notes that the unit has an operation of a kind whose time does not follow from the unit's matrices. It ignores other kinds.
 func (l *unitLoad) addKind(kind arch.Kind) {
 	switch kind {
 	case arch.Route:
@@ -150,7 +151,8 @@ func (l *unitLoad) addKind(kind arch.Kind) {
 	}
 }
 
-// sharesOf is each unit's share of its layer's time, or of the head's. A token uses the share used of a layer's experts.
+// sharesOf is each unit's share of its layer's time, or of the head's, with the layer's class and size, by which a rehearsal's times are found. A token uses
+// the share used of a layer's experts. The final norm has share 0: the head's time includes its time.
 func sharesOf(h *arch.Hyper, p *plan.Plan, used float64) []unitShare {
 	layers, headBytes := map[int][]pack.Tensor{}, 0.0
 	tokenBytes := map[int]float64{} // by layer: the bytes that a token uses
@@ -191,7 +193,7 @@ func sharesOf(h *arch.Hyper, p *plan.Plan, used float64) []unitShare {
 	return shares
 }
 
-// bytesOf is the bytes of all of ts.
+// bytesOf is the sum of the tensors' bytes.
 func bytesOf(ts []pack.Tensor) (n float64) {
 	for _, t := range ts {
 		n += float64(t.Bytes)
@@ -199,7 +201,8 @@ func bytesOf(ts []pack.Tensor) (n float64) {
 	return n
 }
 
-// everyRowMatrices names the matrices that the last layer multiplies by every row of a step: those before arch.KeepLogitRows in its ops.
+// everyRowMatrices names the weights that the last layer applies to every row of a step, its matrices among them: those that operations before
+// arch.KeepLogitRows read. ops is the last layer.
 func everyRowMatrices(ops []arch.Op) map[string]bool {
 	names := map[string]bool{}
 	for _, o := range ops {

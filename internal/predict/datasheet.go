@@ -6,7 +6,8 @@ import (
 	"leat/internal/predict/gpus"
 )
 
-// peakShares is what share of the peaks on a data sheet leat's kernels and transfers reach. Calibrated machines don't need it.
+// peakShares is what share of the peaks on a data sheet leat's kernels and transfers reach, and the times that no data sheet has. Calibrated machines don't
+// need it.
 type peakShares struct {
 	link      float64 // uploads, of PCIe's peak
 	linkBusy  float64 // uploads while kernels read VRAM at full speed, of the rate of uploads alone
@@ -17,7 +18,7 @@ type peakShares struct {
 	fp32      float64 // products with many vectors, of FP32's peak, on devices without matrix units: as reached by an H200 with its matrix units disabled
 	matrix    float64 // products with many vectors, of the matrix units' peak
 	experts   float64 // products with experts, each of which multiplies some of the vectors, of the matrix units' peak
-	halves    float64 // converting weights to half-precision floats, of the memory's peak
+	halves    float64 // bytes of weights that are converted to half-precision floats, of the memory's peak bandwidth
 
 	dispatch time.Duration // a kernel that waits for the kernel before it
 	route    time.Duration // choosing a layer's experts, without waits for kernels

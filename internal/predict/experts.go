@@ -7,8 +7,8 @@ import (
 	"leat/shaders"
 )
 
-// ExpertHits says how many experts a step needs, and where it finds them: measured, or assumed. A plan can't know which experts
-// a text uses.
+// ExpertHits says which share of a layer's experts a step needs, which share of the needed ones it finds in VRAM, and which share of the missing ones is
+// read from disk: measured, or assumed. A plan can't know which experts a text uses.
 type ExpertHits struct {
 	HitRate   float64 // the share of needed experts found in VRAM
 	DiskShare float64 // the share of missing experts that are read from disk; all others are uploaded from RAM
@@ -31,8 +31,8 @@ const (
 	burstFloor   = 0.25 // the least time of a burst that is smaller than all measured bursts, to the time of the smallest measured one
 )
 
-// expertHits is how many experts of a unit of tier Cached a step of rows needs, and where it finds them: m.hits, or as if all experts are used
-// equally often.
+// expertHits says which share of the experts of a unit of tier Cached a step of rows needs, and which shares it finds where: those in m.hits, if there are any;
+// if not, those if all experts are used equally often. Needed is never more than what the rows need if all experts are used equally often.
 func (m *costModel) expertHits(u *plan.Unit, rows int) ExpertHits {
 	x := m.plan.Experts
 	hits := ExpertHits{HitRate: x.SlotShare(u.Layer), DiskShare: x.DiskShare()}
@@ -45,7 +45,8 @@ func (m *costModel) expertHits(u *plan.Unit, rows int) ExpertHits {
 	return hits
 }
 
-// neededShare is the share of a layer's experts that a step of rows needs if all experts are used equally often.
+// neededShare is the share of a layer's experts that a step of rows needs if all experts are used equally often; 1 if the model has no
+// experts.
 func (m *costModel) neededShare(rows int) float64 {
 	x := &m.hyper.Experts
 	if x.Count == 0 {
@@ -60,7 +61,8 @@ func (m *costModel) missChance(u *plan.Unit, rows int) float64 {
 	return 1 - math.Pow(hits.HitRate, hits.Needed*float64(m.plan.Experts.Count))
 }
 
-// setWaves sets how a step of many rows uploads a unit's missing experts in waves. They are of bytes in all.
+// setWaves sets how a step of many rows uploads a unit's missing experts in waves: which share is in one wave, and which share is uploaded before the router
+// has chosen. The missing experts have bytes in all. For steps of few rows it sets nothing.
 func (m *costModel) setWaves(w *Work, bytes float64, rows int) {
 	if rows <= shaders.FewRows || bytes <= 0 {
 		return
@@ -71,8 +73,8 @@ func (m *costModel) setWaves(w *Work, bytes float64, rows int) {
 	}
 }
 
-// setMisses sets how long a step of few rows waits for a unit's missing experts, in addition to asking the host. They are of bytes in all, of which
-// read come from disk. The host submits the upload before the resident experts, whose time is therefore hidden. Experts from disk are uploaded
+// setMisses sets how long a step of few rows waits for a unit's missing experts, in addition to asking the host. The missing experts
+// have bytes in all, of which read come from disk. For steps of many rows it sets nothing. The host submits the upload before the resident experts, whose time is therefore hidden. Experts from disk are uploaded
 // once all of them have been read.
 func (m *costModel) setMisses(w *Work, u *plan.Unit, bytes, read float64, rows int) {
 	missing := m.missChance(u, rows)
@@ -87,8 +89,8 @@ func (m *costModel) setMisses(w *Work, u *plan.Unit, bytes, read float64, rows i
 	}
 }
 
-// tripSeconds is how much longer a layer takes because it asks the host, and how much longer because it runs on a condition instead; conditional is 0
-// if the device can't run layers on a condition.
+// tripSeconds is how much longer a layer takes because it asks the host, and how much longer because it runs on a condition instead; conditional
+// is 0 if a rehearsal found that the device can't run layers on a condition.
 func (m *costModel) tripSeconds() (ask, conditional float64) {
 	if r := m.speeds.Rehearsal; r.Sound() && r.HostTrip > 0 {
 		return r.HostTrip, r.ConditionalTrip
@@ -96,8 +98,9 @@ func (m *costModel) tripSeconds() (ask, conditional float64) {
 	return hostTrip, conditionalTrip
 }
 
-// routeSeconds is how long the device waits at unit i until the host has looked up the chosen experts and submitted the upload of missing
-// ones; 0 for units that hold no experts in slots.
+// routeSeconds is how much longer unit i takes, in a step of rows, because its experts are in slots, some of which may be missing; 0 for other units. Where the
+// host looks the chosen experts up, it is the wait for the host. Where the device looks them up, it is the time that the condition takes, and, by the
+// probability of a miss, the wait for the host and the time that skipped dispatches take. The uploads' own time is not in it.
 func (m *costModel) routeSeconds(i, rows int) float64 {
 	u := &m.plan.Units[i]
 	if u.Tier != plan.Cached || rows == 0 {

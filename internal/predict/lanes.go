@@ -10,7 +10,8 @@ const (
 	LaneCompute Lane = "compute"
 )
 
-// Work is how long each lane is busy with a unit, or with a whole step.
+// Work is how long each lane is busy with a unit, a whole step or several steps. For one unit of experts in slots it also says how uploads of missing experts
+// delay the unit.
 type Work struct {
 	DiskSeconds    float64 `json:"disk_seconds"`    // reading the disk
 	LinkSeconds    float64 `json:"link_seconds"`    // uploading
@@ -23,7 +24,7 @@ type Work struct {
 	prefetchShare   float64 // in steps of many rows: the share of the missing experts that is uploaded before the layer's router has chosen
 }
 
-// Bottleneck is the busiest lane.
+// Bottleneck is the busiest lane. Link and device that take turns count together against the disk.
 func (w Work) Bottleneck() Lane {
 	device := max(w.LinkSeconds, w.ComputeSeconds)
 	if w.OneQueue {
@@ -38,7 +39,8 @@ func (w Work) Bottleneck() Lane {
 	return LaneCompute
 }
 
-// Bound is the least time that the work can take: the time of the busiest lane, if it never waits.
+// Bound is the least time that the work can take: the time of the busiest lane, if it never waits. Link and device that take turns count as
+// one lane.
 func (w Work) Bound() float64 {
 	if w.OneQueue {
 		return max(w.DiskSeconds, w.LinkSeconds+w.ComputeSeconds)
@@ -46,7 +48,8 @@ func (w Work) Bound() float64 {
 	return max(w.DiskSeconds, w.LinkSeconds, w.ComputeSeconds)
 }
 
-// plus is the sum of w and o, lane by lane.
+// plus is the work of w and o together: seconds are added lane by lane, and link and device take turns if they do in w or in o. How missing experts delay a
+// unit is left out.
 func (w Work) plus(o Work) Work {
 	return Work{
 		DiskSeconds: w.DiskSeconds + o.DiskSeconds, LinkSeconds: w.LinkSeconds + o.LinkSeconds, ComputeSeconds: w.ComputeSeconds + o.ComputeSeconds,

@@ -10,14 +10,14 @@ type Prediction struct {
 	Context int `json:"context"`       // tokens in the session while it decodes
 	Prompt  int `json:"prompt_tokens"` // tokens of the prompt
 
-	Decode           Work    `json:"decode"`                      // work of one decoded token
+	Decode           Work    `json:"decode"`                      // work of one decoded token, the host's time included
 	DecodeBottleneck Lane    `json:"decode_bottleneck"`           // the busiest lane while decoding
 	DecodeSeconds    float64 `json:"decode_seconds"`              // time of one decoded token, with the plan's ring and staging
 	DecodePerSec     float64 `json:"decode_tokens_per_second"`    // 1 / DecodeSeconds
-	BoundPerSec      float64 `json:"bound_tokens_per_second"`     // decoded tokens a second with an endless ring: 1 / max(Σ disk, Σ link, Σ compute)
-	LockStepPerSec   float64 `json:"lock_step_tokens_per_second"` // decoded tokens a second if each unit waits for its slowest lane: 1 / Σ max(…)
+	BoundPerSec      float64 `json:"bound_tokens_per_second"`     // decoded tokens a second with an endless ring: 1 / [Work.Bound] of Decode
+	LockStepPerSec   float64 `json:"lock_step_tokens_per_second"` // decoded tokens a second if no unit begins before the slowest lane of the unit before it ends: 1 / (the host's time + Σ [Work.Bound] of each unit)
 
-	Prefill           Work    `json:"prefill"`                   // work of the whole prompt
+	Prefill           Work    `json:"prefill"`                   // work of the whole prompt, the host's time included
 	PrefillBottleneck Lane    `json:"prefill_bottleneck"`        // the busiest lane while the prompt is read
 	PrefillPerSec     float64 `json:"prefill_tokens_per_second"` // tokens of the prompt a second
 	TTFTSeconds       float64 `json:"ttft_seconds"`              // time to the first token of a loaded model, whose ring holds the first units of a step
@@ -61,7 +61,7 @@ func PlanWithHits(p *plan.Plan, s Speeds, h *arch.Hyper, ctx, promptTokens int, 
 	return r
 }
 
-// loadSeconds is the time to load all that stays in VRAM and RAM.
+// loadSeconds is the time to load all weights that stay in VRAM and RAM: to read them from disk, or to upload those that stay in VRAM, whichever is longer.
 func loadSeconds(p *plan.Plan, s Speeds) float64 {
 	var device, all float64
 	for i := range p.Units {
@@ -93,7 +93,7 @@ const (
 	idleUploads = 2    // the factor by which uploads take longer at the lowest clock
 )
 
-// predictDecode predicts decoding, with a lowered clock if the device is nearly idle.
+// predictDecode predicts decoding: with a lowered clock if experts share slots and the device is nearly idle.
 func (r *Prediction) predictDecode(m *costModel) {
 	m.idle = 0
 	r.predictDecodeOnce(m)

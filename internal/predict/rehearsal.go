@@ -3,7 +3,7 @@ package predict
 import "slices"
 
 // Rehearsal is how long a few of the model's layers took when package engine ran them, all
-// in VRAM. Rates of kernels leave out waits between kernels and the host's part. A rehearsal includes them.
+// in VRAM except for Streamed. Rates of kernels leave out waits between kernels and the host's part. A rehearsal includes them.
 type Rehearsal struct {
 	Steps    []StepShape          `json:"steps"`  // the shapes of the steps that were run
 	Layers   map[string][]float64 `json:"layers"` // by class: seconds of a layer, for each of Steps
@@ -13,7 +13,7 @@ type Rehearsal struct {
 	Chunk    int                  `json:"chunk"`  // rows of the longest step that the plan has; on a slow device, Steps has only shorter ones
 
 	HostTrip        float64 `json:"trip"`  // seconds by which a step of one row takes longer for each layer that asks the host for its experts, all in VRAM; 0: not known
-	ConditionalTrip float64 `json:"ahead"` // seconds by which it takes longer for each layer that runs on a condition instead; 0: the device can't, or it is not known
+	ConditionalTrip float64 `json:"ahead"` // seconds by which a step of one row takes longer for each layer that runs on a condition instead of asking the host; 0: the device can't, or it is not known
 
 	Streamed StreamedLayers `json:"streamed"` // the layers when they were streamed; zero: not known
 }
@@ -27,7 +27,8 @@ type StreamedLayers struct {
 }
 
 // perUnit is the device's time for a streamed unit in addition to its kernels: the unit has a submission of its own, recorded anew for each
-// token. linkSeconds is the time that the link takes for all units. perUnit is 0 if the link is slower than the kernels, because it hides the time.
+// token. linkSeconds is the time that the link takes for all units. perUnit is 0 if the link works beside the
+// kernels (oneQueue is false) and is slower than they are, because uploads then hide the time.
 func (s *StreamedLayers) perUnit(linkSeconds float64, oneQueue bool) float64 {
 	if s.Units == 0 || !oneQueue && linkSeconds >= s.Resident {
 		return 0

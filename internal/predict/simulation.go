@@ -50,7 +50,7 @@ func (f *simulation) afterLoading() *simulation {
 	return f
 }
 
-// addToRing adds a unit to the ring.
+// addToRing adds a unit of bytes to the ring, as the newest.
 func (f *simulation) addToRing(bytes int64) {
 	f.ringUsed += bytes
 	f.ring = append(f.ring, ringUnit{bytes: bytes})
@@ -123,7 +123,7 @@ func (f *simulation) runFewRows(w Work) {
 	f.computed = arrived + w.ComputeSeconds
 }
 
-// upload simulates the upload of a unit, and returns the time at which its bytes are in the ring.
+// upload simulates the upload of a unit of bytes, once the ring has room for it, and returns the time at which its bytes are in the ring.
 func (f *simulation) upload(bytes int64, w Work) float64 {
 	start := f.uploaded
 	for f.ringUsed+bytes > f.ringBytes && len(f.ring) > 0 {

@@ -7,7 +7,8 @@ import (
 )
 
 // Speeds are the rates and times that leat reaches on a machine, not those of its data sheet: package calibrate
-// measures them, [FromDataSheet] estimates them. A rate of 0 means "takes no time".
+// measures them, [FromDataSheet] estimates them. A rate of 0 means "takes no time",
+// unless its comment names another.
 type Speeds struct {
 	Disk    DiskSpeeds   // reading the model's file
 	Link    LinkSpeeds   // uploading
@@ -86,7 +87,8 @@ func (l *LinkSpeeds) underLoad(link, compute float64) float64 {
 	return min(1+(1-busy/idle)*compute/link, idle/busy)
 }
 
-// product is the time of matrix x times n vectors. The matrix is read once. Its type's rate, if it has one, replaces flopsPerSec.
+// product is the time of matrix x times n vectors. The matrix is read once. Its type's rates, if it has any, replace BytesPerSec
+// and flopsPerSec.
 func (k *KernelSpeeds) product(x matrix, n, flopsPerSec float64) float64 {
 	read := k.BytesPerSec
 	if r, ok := k.TypeBytesPerSec[x.typ]; ok {

@@ -53,8 +53,8 @@ func (m *costModel) step(rows, ctx int, head bool) []Work {
 	return works
 }
 
-// rowsThrough is how many of a step's rows pass through the whole unit i: all rows, but in the last layer
-// only the row whose logits are needed. All rows pass through matrices with everyRow. head says whether the last row's logits are needed.
+// rowsThrough is how many of a step's rows pass through the whole unit i: all rows, but in the last layer of a step of several rows only the row whose logits
+// are needed, or none. All rows pass through matrices with everyRow. head says whether the last row's logits are needed.
 func (m *costModel) rowsThrough(i, rows int, head bool) int {
 	switch {
 	case !m.loads[i].last || rows == 1:
@@ -65,7 +65,7 @@ func (m *costModel) rowsThrough(i, rows int, head bool) int {
 	return 0
 }
 
-// submissionSeconds is the device's time for a streamed unit's own submission; 0: nothing was rehearsed.
+// submissionSeconds is the device's time for a streamed unit's own submission; 0: no rehearsal streamed units.
 func (m *costModel) submissionSeconds() float64 {
 	if m.shares == nil {
 		return 0
@@ -90,8 +90,9 @@ func (m *costModel) traffic(u *plan.Unit, rows int) (uploaded, read float64) {
 	return 0, 0
 }
 
-// rehearsedSeconds is the time of unit i's kernels by the rehearsal, in a step of shape s. through is how many rows pass through the whole unit, see
-// rowsThrough. layers keeps the time of whole layers, by number, for the layer's other units.
+// rehearsedSeconds is the time of unit i in a step of shape s: its share of the layer's or the head's time by the rehearsal, and what [costModel.routeSeconds]
+// says, which the rehearsal's time of a layer does not include. through is how many rows pass through the whole unit, see rowsThrough. layers keeps the
+// time of whole layers, by number, for the layer's other units.
 func (m *costModel) rehearsedSeconds(i int, s StepShape, through int, layers map[int]float64) float64 {
 	x, r := &m.shares[i], m.speeds.Rehearsal
 	if x.class == "" {

@@ -13,24 +13,24 @@ var table string
 
 // GPU is one line of the table.
 type GPU struct {
-	Name           string  `json:"name"`
-	VRAMBytes      int64   `json:"vram_bytes"` // UMA: the usual share of the largest common memory
-	MemBytesPerSec float64 `json:"memory_bytes_per_second"`
-	FP32           float64 `json:"fp32_flops"`
-	BF16           float64 `json:"bf16_flops"`      // matrix units; FP32 where there are none
-	FP4            float64 `json:"fp4_flops"`       // 0: none
-	PCIe           int     `json:"pcie_generation"` // 0: UMA
-	Lanes          int     `json:"pcie_lanes"`
-	UMA            bool    `json:"uma"`
-	MemoryBytes    int64   `json:"memory_bytes,omitempty"` // UMA: of the largest common one memory
-	P2P            bool    `json:"p2p"`                    // reads from NVMe to VRAM past the CPU
-	Source         string  `json:"source"`
+	Name           string  `json:"name"`                    // name by which people call it
+	VRAMBytes      int64   `json:"vram_bytes"`              // the most VRAM that a program can get; UMA: the usual share of MemoryBytes
+	MemBytesPerSec float64 `json:"memory_bytes_per_second"` // peak bandwidth of VRAM
+	FP32           float64 `json:"fp32_flops"`              // peak of the vector units, in operations a second
+	BF16           float64 `json:"bf16_flops"`              // peak of the matrix units, in operations a second; FP32 if it has none
+	FP4            float64 `json:"fp4_flops"`               // peak of the matrix units in FP4; 0: they have no FP4
+	PCIe           int     `json:"pcie_generation"`         // generation of PCIe; 0: UMA
+	Lanes          int     `json:"pcie_lanes"`              // PCIe lanes that the card is wired for; 0: UMA
+	UMA            bool    `json:"uma"`                     // GPU and CPU share one memory
+	MemoryBytes    int64   `json:"memory_bytes,omitempty"`  // UMA: size of the shared memory in the largest common machine; 0: not UMA
+	P2P            bool    `json:"p2p"`                     // it can read from NVMe to VRAM past the CPU
+	Source         string  `json:"source"`                  // what the figures were checked against, see gpus.tsv
 }
 
 // Matrices reports whether products of many rows run on matrix units.
 func (g *GPU) Matrices() bool { return g.BF16 > g.FP32 }
 
-// All returns the table.
+// All lists the GPUs of the table, in its order.
 func All() []GPU {
 	var all []GPU
 	for line := range strings.Lines(table) {
@@ -44,6 +44,7 @@ func All() []GPU {
 	return all
 }
 
+// parse makes a GPU of the fields of a line of the table.
 func parse(f []string) (g GPU, err error) {
 	if len(f) != 10 {
 		return g, fmt.Errorf("found %d fields, wanted 10", len(f))
@@ -68,7 +69,7 @@ func parse(f []string) (g GPU, err error) {
 	return g, err
 }
 
-// RAMBytes is what a machine around it commonly has; UMA: all of the one memory.
+// RAMBytes is the RAM that a machine with this GPU commonly has; UMA: all of the shared memory.
 func (g *GPU) RAMBytes() int64 {
 	if g.UMA {
 		return g.MemoryBytes
@@ -76,19 +77,20 @@ func (g *GPU) RAMBytes() int64 {
 	return commonRAM
 }
 
-// PCIeBytesPerSec is the link's peak one way, after its line code; 0: there is none.
+// PCIeBytesPerSec is the peak of the PCIe link in one direction, its line code taken off; 0: UMA.
 func (g *GPU) PCIeBytesPerSec() float64 {
 	perLane := map[int]float64{3: 0.985e9, 4: 1.969e9, 5: 3.938e9}
 	return perLane[g.PCIe] * float64(g.Lanes)
 }
 
-// NotFoundError is a name that no line, or more than one, answers to.
+// NotFoundError says that a name fits no GPU of the table, or more than one.
 type NotFoundError struct {
-	Name  string
-	Near  []string // the likeliest
-	Among []string // those that all fit
+	Name  string   // the name that was asked for
+	Near  []string // if it fits none: names of the most similar GPUs
+	Among []string // if it fits several: names of all of them
 }
 
+// Error says which name fits no GPU, or how many it fits.
 func (e *NotFoundError) Error() string {
 	if len(e.Among) > 0 {
 		return fmt.Sprintf("GPU %q: %d known ones are called so", e.Name, len(e.Among))
@@ -96,7 +98,7 @@ func (e *NotFoundError) Error() string {
 	return fmt.Sprintf("GPU %q is not known", e.Name)
 }
 
-// Hint names what was likely meant.
+// Hint names the GPUs that were likely meant.
 func (e *NotFoundError) Hint() string {
 	if len(e.Among) > 0 {
 		return "one of: " + strings.Join(e.Among, ", ")
@@ -104,9 +106,9 @@ func (e *NotFoundError) Hint() string {
 	return "did you mean: " + strings.Join(e.Near, ", ") + "? One that is not in the list is described by --vram, --mem-gbps, --tflops and --link-gbps beside the most similar one's name"
 }
 
-// Find looks a GPU up by any part of its name that means one line: "4090", "rtx4060ti
-// 16gb", "NVIDIA GeForce RTX 3060". Of several that fit, the one that says nothing more
-// wins: "RTX 4090" is not the laptop's.
+// Find looks a GPU up by any part of its name that fits one GPU: "4090", "rtx4060ti
+// 16gb". Of several GPUs that fit, it takes the one whose name has the fewest further words: "RTX 4090" is not the laptop's. A name that says
+// more than the table's, "NVIDIA GeForce RTX 3060 Lite Hash Rate", finds what [within] finds. The error is a [*NotFoundError].
 func Find(name string) (GPU, error) {
 	want := words(name)
 	var fit []GPU
@@ -133,8 +135,8 @@ func Find(name string) (GPU, error) {
 	return GPU{}, &NotFoundError{Name: name, Near: near(want)}
 }
 
-// within finds the GPU with the longest name that is a part of what was asked for: drivers
-// say more than the table does.
+// within finds the GPU with the longest name whose words are all among want, the words that were asked for: names that drivers give have more words
+// than the table's.
 func within(want []string) (best GPU, ok bool) {
 	most := 1 // one word alone is too little
 	for _, g := range All() {
@@ -146,6 +148,7 @@ func within(want []string) (best GPU, ok bool) {
 	return best, ok
 }
 
+// names lists the names of gs.
 func names(gs []GPU) (ns []string) {
 	for _, g := range gs {
 		ns = append(ns, g.Name)
@@ -153,7 +156,7 @@ func names(gs []GPU) (ns []string) {
 	return ns
 }
 
-// noise is what names carry that means nothing here.
+// noise lists the words of names that tell no GPU of the table from another.
 var noise = []string{"nvidia", "geforce", "amd", "intel", "radeon", "graphics", "gpu", "tm", "r", "sxm", "hbm3", "corporation", "tesla", "instinct"}
 
 // words cuts a name where letters, digits and others meet, and drops noise: "RTX4060Ti
@@ -182,7 +185,7 @@ func words(name string) (ws []string) {
 	return slices.DeleteFunc(ws, func(w string) bool { return slices.Contains(noise, w) })
 }
 
-// over reports whether have holds all of want, and how many words more.
+// over reports whether have holds all words of want, and how many words it has beyond them.
 func over(have, want []string) (extra int, ok bool) {
 	for _, w := range want {
 		if !slices.Contains(have, w) {
@@ -192,7 +195,7 @@ func over(have, want []string) (extra int, ok bool) {
 	return len(have) - len(want), true
 }
 
-// near lists the names with the most like words.
+// near lists the names of the four GPUs whose words differ least from want, letter by letter.
 func near(want []string) []string {
 	all := All()
 	text := strings.Join(want, " ")
@@ -202,7 +205,7 @@ func near(want []string) []string {
 	return names(all[:4])
 }
 
-// distance is Levenshtein's.
+// distance is the Levenshtein distance between a and b, in bytes.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

@@ -12,17 +12,17 @@ var tierTable string
 // Tier is a GPU in a machine as it is commonly built around it.
 type Tier struct {
 	GPU
-	RAMBytes        int64   `json:"ram_bytes"`
-	DiskBytesPerSec float64 `json:"disk_bytes_per_second"` // one drive
+	RAMBytes        int64   `json:"ram_bytes"`             // the machine's RAM; UMA: all of the shared memory
+	DiskBytesPerSec float64 `json:"disk_bytes_per_second"` // how fast its one drive is read
 }
 
-// What stands around a GPU of which nothing is said.
+// The machine around a GPU that tiers.tsv does not name.
 const (
-	commonRAM  = 32 << 30
-	commonDisk = 7e9
+	commonRAM  = 32 << 30 // bytes of RAM
+	commonDisk = 7e9      // bytes a second that its drive reads
 )
 
-// Tiers are the machines worth trying, from little to much.
+// Tiers lists the machines of tiers.tsv, in its order: from little memory to much.
 func Tiers() []Tier {
 	var all []Tier
 	for line := range strings.Lines(tierTable) {
@@ -33,6 +33,7 @@ func Tiers() []Tier {
 	return all
 }
 
+// parseTier makes a Tier of a line of tiers.tsv; ok is false for a comment, and for a line that is no tier or whose GPU is not in the table.
 func parseTier(line string) (t Tier, ok bool) {
 	f := strings.Split(line, "\t")
 	if len(f) != 3 || line[0] == '#' {
@@ -54,7 +55,7 @@ func parseTier(line string) (t Tier, ok bool) {
 	return t, false
 }
 
-// FindTier is [Find] with what stands around the GPU.
+// FindTier is [Find] with the machine around the GPU: that of tiers.tsv, or a common one if tiers.tsv does not name the GPU.
 func FindTier(name string) (Tier, error) {
 	g, err := Find(name)
 	if err != nil {

@@ -10,10 +10,10 @@ import "math"
 // weights need no gradients.) A streamed layer's weights are transferred twice: once for the forward pass,
 // and once for the backward pass, which does the second and the third computation. A pass can hide its own transfers only.
 type Layer struct {
-	Bytes         float64 // weights, all experts included
+	Bytes         float64 // bytes of the layer's weights, all experts included
 	ActiveParams  float64 // parameters that one token uses
-	FlopsPerSec   float64 // compute
-	BytesPerSec   float64 // transfers of weights to the device, see [WeightPath.BytesPerSec]
+	FlopsPerSec   float64 // operations that the device computes a second
+	BytesPerSec   float64 // rate of transfers of weights to the device, see [WeightPath.BytesPerSec]
 	StreamedShare float64 // the share of the model's layers that are streamed
 
 	// OneTransfer hides one transfer behind all three computations, as
@@ -51,7 +51,7 @@ func (l *Layer) Overhead(tokens float64) float64 {
 	return l.StepSeconds(tokens)/l.ComputeSeconds(tokens) - 1
 }
 
-// HiddenFrom is the number of tokens in a step from which on computation hides all transfers.
+// HiddenFrom is the least number of tokens in a step with which computation hides all transfers.
 func (l *Layer) HiddenFrom() float64 {
 	n := l.StreamedShare * l.TransferSeconds() / l.ForwardSeconds(1)
 	if l.OneTransfer {
@@ -74,7 +74,8 @@ type WeightPath struct {
 	P2PBytesPerSec   float64 // the most that P2P reaches; 0: LinkBytesPerSec
 }
 
-// BytesPerSec is the rate of the path's slowest part.
+// BytesPerSec is the rate of the slowest part of the path: the link (with P2P, the rate that P2P reaches) or, if the weights
+// are not pinned, the drives.
 func (p WeightPath) BytesPerSec() float64 {
 	link := p.LinkBytesPerSec
 	if p.P2P && p.P2PBytesPerSec > 0 {
