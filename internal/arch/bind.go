@@ -73,8 +73,9 @@ func (b *binding) expertTensors(ops []Op) []wantedTensor {
 	return ws
 }
 
-// bind checks that the model has every layer and every tensor that its ops name, with the right shape
-// and a type that kernels take, as many tokens as its tokenizer, and no other tensors but those of layers that predict further tokens, which it notes. It sets the hyperparameters that follow from tensors: VocabSize, Tied, Experts.Biased and Rope.Factors.
+// bind checks that the model has every layer and every tensor that its ops name, with the right shape and a type that kernels take, as many tokens as its
+// tokenizer, and no other tensors but those of layers that predict further tokens, which it notes. It sets the hyperparameters that follow from tensors:
+// VocabSize, Tied, Experts.Biased and Rope.Factors.
 func (h *Hyper) bind(m *pack.Model) error {
 	b := &binding{h, m, map[string]bool{RopeFreqs: true}}
 	if len(m.Units) == 0 {

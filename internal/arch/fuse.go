@@ -182,7 +182,8 @@ func dead(ops []Op, v Value) bool {
 	return v != X
 }
 
-// readByProduct reports whether a MulMat among ops reads v before v is written again: the kernel that computes v then also prepares it for products.
+// readByProduct reports whether a MulMat among ops reads v before v is written again: the kernel that computes v may then also prepare v for
+// products, see [Op.Multiplied].
 func readByProduct(ops []Op, v Value) bool {
 	for _, o := range ops {
 		if o.Kind == MulMat && o.A == v {

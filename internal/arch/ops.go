@@ -110,7 +110,7 @@ type Op struct {
 	Window     int     // number of positions that Attention sees, the row's own included; 0: all
 	Values     []Value // values that KeepLogitRows keeps
 	Ops        []Op    // operations of Experts, and those that a fused operation replaces, in order
-	Multiplied bool    // set by Fuse for an RMSNorm: a MulMat reads Dst before it is written again
+	Multiplied bool    // set by Fuse for an RMSNorm: a MulMat reads Dst before it is written again, so the norm's kernel may also prepare Dst for products
 }
 
 // Width is the number of values in a row of v; 0: the model has no such value.

@@ -63,8 +63,8 @@ func (s *sizing) placeExperts(p *Plan) {
 	p.addTraffic(1)
 }
 
-// keepEmbedding gives token_embd a part of the RAM budget (in place: of the only budget) if that has room for it and if no step reads weights from disk. If one does, RAM is better spent
-// on weights: a step reads whole units, but only a few rows of token_embd, which it then reads from disk.
+// keepEmbedding gives token_embd a part of the RAM budget (in place: of the only budget) if that has room for it and if no step reads weights
+// from disk. If one does, RAM is better spent on weights: a step reads whole units, but only a few rows of token_embd, which it then reads from disk.
 func (s *sizing) keepEmbedding(p *Plan) {
 	left := s.budget.HostBytes - p.HostBytes
 	if p.InPlace {

@@ -56,7 +56,7 @@ type Sweep struct {
 	StagingSlots int    // number of slots of staging memory; 0: 24, fewer where RAM is short
 	StagingBytes int64  // most bytes of a staging slot, so of a read; 0: 8 MiB
 	PartBytes    int64  // about the most bytes of a unit, a part of a layer or some of its experts; 0: 192 MiB
-	Halves       int64  // most bytes of VRAM for weights decoded to halves, which products in float16 read; they are decoded slice by slice, and there is room for two slices. 0: by the VRAM budget
+	Halves       int64  // most bytes of VRAM for two slices of weights decoded to halves, which products in float16 read; 0: by the VRAM budget
 	Slots        bool   // experts share slots even if all of them fit
 }
 

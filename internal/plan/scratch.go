@@ -48,7 +48,7 @@ type Inputs struct {
 	Residents Region
 }
 
-// add gives r the next bytes of the buffer.
+// add gives r the next bytes of the buffer, a multiple of 256.
 func (s *Scratch) add(r *Region, bytes int64) {
 	*r = Region{Off: s.Bytes, Bytes: roundUp(bytes, 256)}
 	s.Bytes += r.Bytes

@@ -73,9 +73,9 @@ func (m *costModel) setWaves(w *Work, bytes float64, rows int) {
 	}
 }
 
-// setMisses sets how long a step of few rows waits for a unit's missing experts, in addition to asking the host. The missing experts
-// have bytes in all, of which read come from disk. For steps of many rows it sets nothing. The host submits the upload before the resident experts, whose time is therefore hidden. Experts from disk are uploaded
-// once all of them have been read.
+// setMisses sets how long a step of few rows waits for a unit's missing experts, in addition to asking the host. The missing experts have bytes in all, of
+// which read come from disk. For steps of many rows it sets nothing. The host submits the upload before the resident experts, whose time is therefore
+// hidden. Experts from disk are uploaded once all of them have been read.
 func (m *costModel) setMisses(w *Work, u *plan.Unit, bytes, read float64, rows int) {
 	missing := m.missChance(u, rows)
 	if rows > shaders.FewRows || bytes <= 0 || missing <= 0 || m.plan.InPlace {

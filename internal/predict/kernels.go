@@ -2,8 +2,8 @@ package predict
 
 import "leat/shaders"
 
-// kernelSeconds is the time of unit i by the speeds of kernels, without a rehearsal: of its kernels, and of what [costModel.routeSeconds] says. Of the step's all rows, rows pass through the whole
-// unit, see rowsThrough. ctx is the number of positions that the last row attends to.
+// kernelSeconds is the time of unit i by the speeds of kernels, without a rehearsal: of its kernels, and of what [costModel.routeSeconds] says. Of the
+// step's all rows, rows pass through the whole unit, see rowsThrough. ctx is the number of positions that the last row attends to.
 func (m *costModel) kernelSeconds(i, all, rows, ctx int) float64 {
 	l := &m.loads[i]
 	t := m.productSeconds(i, all, rows)

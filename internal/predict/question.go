@@ -43,7 +43,7 @@ func (q *Question) Of(b plan.Budget) (Answer, error) {
 }
 
 // Reaching finds the smallest VRAM budget with which the model decodes tokensPerSec, a multiple of [plan.SearchStep], and the answer for it. If
-// no budget does, it returns 0 and the answer for the budget with which all units are resident.
+// the budget of [plan.Search.AllResident] is too small for that, it returns 0 and the answer for this budget.
 func (q *Question) Reaching(tokensPerSec float64) (int64, Answer, error) {
 	least, err := q.Least()
 	if err != nil {

@@ -14,7 +14,8 @@ type Speeds struct {
 	Link    LinkSpeeds   // uploading
 	Kernels KernelSpeeds // computing
 
-	// Rehearsal is measured steps of the model, which replace Kernels; nil: nothing was rehearsed.
+	// Rehearsal is measured steps of the model, whose times replace those computed from Kernels, except for dispatches that are skipped; nil: nothing was
+	// rehearsed.
 	Rehearsal *Rehearsal
 
 	IdleClock           bool          // the device lowers its clock when it is nearly idle
