@@ -177,9 +177,10 @@ func allNumbers(v any, ok func(x float64) bool) bool {
 // anything is for keys that never change the logits.
 func anything(*Hyper, any) bool { return true }
 
-// isZero: all numbers are 0 or false. Strings have no numbers: all but the empty one pass.
+// isZero: all numbers are 0 or false. A string is neither; a list of strings, such as classifier.output_labels, has no numbers and passes.
 func isZero(_ *Hyper, v any) bool {
-	return v != "" && allNumbers(v, func(x float64) bool { return x == 0 })
+	_, text := v.(string)
+	return !text && allNumbers(v, func(x float64) bool { return x == 0 })
 }
 
 // isOne: each number is 1, or 0, which means that the key is not used.

@@ -96,7 +96,10 @@ func (p *Plan) blockToGiveBack(blocks []int) (best int) {
 // compares the streamed bytes up to the unit with an even share of all bytes up to the unit; off is the mean square of the differences.
 func (p *Plan) unevenness(streamed []bool, block int) (off float64) {
 	var all, got float64
-	joins := func(i int) bool { return streamed[i] || p.Units[i].Block == block }
+	joins := func(i int) bool {
+		u := &p.Units[i]
+		return streamed[i] || u.Tier == VRAM && u.Block == block
+	}
 	for i := range p.Units {
 		all += float64(p.Units[i].Bytes)
 		if joins(i) {
