@@ -126,7 +126,7 @@ func (r *runner) step(ctx, life context.Context, rows []step.Row, greedy bool, u
 		}
 		return public(err)
 	}
-	r.p.device.kernels.Keep()
+	r.p.device.kernels.SaveInBackground()
 	return use(res)
 }
 

@@ -44,7 +44,7 @@ func testTurned(t *testing.T, g golden, kv string, broken bool) {
 		k.Turns = true
 		if test := k.Test; broken {
 			k.Test = func(k *kernels.Kernels, v kernels.Variant) error {
-				if v.Turning != (kernels.Turning{}) && v.Row.Type != gguf.Q4_K { // of Q4_K_M values alone, of the others all
+				if v.Rope != (kernels.RopeConstants{}) && v.Row.Type != gguf.Q4_K { // of Q4_K_M values alone, of the others all
 					return errors.New("broken for this test")
 				}
 				return test(k, v)

@@ -121,7 +121,7 @@ func (k *keptProbe) crashes(all *kernels.Kernels, r *cacheReport) {
 	}
 	for _, name := range sortedKeys(r.Crashed) {
 		instead := "no other stands in for it"
-		if kernels.Replaced(name) {
+		if kernels.HasStandIn(name) {
 			instead = "another is used"
 		}
 		k.found.field("crashed", "%s", name)

@@ -35,7 +35,7 @@ func (t *tuner) split(ctx context.Context, half bool, p Product) error {
 		return err
 	}
 	measure := func(s kernels.CMTile) (float64, error) {
-		return t.seconds(ctx, choice{split: &kernels.TunedCMTile{Half: half, CMTile: s}}, []Product{p}, n)
+		return t.seconds(ctx, choice{split: &kernels.TunedCMTile{HalfTile: half, CMTile: s}}, []Product{p}, n)
 	}
 	own := kernels.OwnCMTile(n)
 	best, least := own, 0.0
@@ -58,7 +58,7 @@ func (t *tuner) split(ctx context.Context, half bool, p Product) error {
 	g := Gain{What: "products by cooperative matrices, " + rows, Own: splitText(own), OwnSeconds: was, BestSeconds: was}
 	if best != own && was > leastGain*is {
 		g.Best, g.BestSeconds = splitText(best), is
-		t.tuned.CMTiles = append(t.tuned.CMTiles, kernels.TunedCMTile{Half: half, CMTile: best, Measured: t.now, Gain: was / is})
+		t.tuned.CMTiles = append(t.tuned.CMTiles, kernels.TunedCMTile{HalfTile: half, CMTile: best, Measured: t.now, Gain: was / is})
 	}
 	t.gains = append(t.gains, g)
 	return nil

@@ -71,7 +71,7 @@ func (c *choices) ranConditionally(layer int) bool {
 // recordCopy records a copy of a layer's chosen experts from the scratch to the buffer, for all rows that the step computes.
 func (c *choices) recordCopy(layer int) error {
 	f := c.o.Frame
-	n := int64(4 * f.AtHand.N * f.Hyper.Experts.Used)
+	n := int64(4 * f.StepRows.N * f.Hyper.Experts.Used)
 	return f.Rec.Copy(c.buffer, c.idsOff(layer), c.o.Scratch, f.Scratch.Values[arch.Chosen].Off, n)
 }
 
@@ -89,7 +89,7 @@ func (c *choices) callRouted() error {
 	if c.o.Routed == nil || c.layers == 0 {
 		return nil
 	}
-	m, rows, used := c.buffer.Mapped(), c.o.Frame.AtHand.N, c.o.Frame.Hyper.Experts.Used
+	m, rows, used := c.buffer.Mapped(), c.o.Frame.StepRows.N, c.o.Frame.Hyper.Experts.Used
 	ids := c.ids[:rows*c.layers*used]
 	for l := range c.layers {
 		from := m[4*(l*c.words()+1):]
@@ -105,7 +105,7 @@ func (c *choices) callRouted() error {
 func (c *choices) countPairs(layer int, pairs []int32) (chosen int, err error) {
 	clear(pairs)
 	m := c.buffer.Mapped()[c.idsOff(layer):]
-	for i := range c.o.Frame.AtHand.N * c.o.Frame.Hyper.Experts.Used {
+	for i := range c.o.Frame.StepRows.N * c.o.Frame.Hyper.Experts.Used {
 		id := le.Uint32(m[4*i:])
 		if int(id) >= len(pairs) {
 			return 0, fmt.Errorf("the router of layer %d chose expert %d of %d", layer, id, len(pairs))

@@ -370,7 +370,7 @@ func (c *conditional) openPrelude(layer int) error {
 		return err
 	}
 	f.Rec.Barrier()
-	return f.LookUp(c.table.layerAddress(layer))
+	return f.RecordLookup(c.table.layerAddress(layer))
 }
 
 // setSteady is called by [slotted.Over], when the device has ended a step. Only after a steady step may layers of the next run conditionally.

@@ -193,7 +193,7 @@ func (s *slotted) flush() error {
 // the chosen experts in the slots' Counters, unless only rows that want logits are computed.
 func (s *slotted) countNeed(layer int) error {
 	chosen, err := s.countPairs(layer, s.waves.need.pairs)
-	if err == nil && !s.o.Frame.AtHand.Kept { // the gathered rows that want logits are not representative
+	if err == nil && !s.o.Frame.StepRows.OnlyLogitRows { // the gathered rows that want logits are not representative
 		s.x.Counters.CountLayer(chosen)
 	}
 	return err
@@ -276,7 +276,7 @@ func (s *slotted) recordWave(l Layer, b *weights.Batch, first, last bool) error 
 			q.Commands.Work().WeightBytes += t.Bytes
 		}
 	}
-	absent := 1 - float64(pairs)/float64(f.AtHand.N*f.Hyper.Experts.Used)
+	absent := 1 - float64(pairs)/float64(f.StepRows.N*f.Hyper.Experts.Used)
 	f.Experts = record.ExpertTable{Address: f.At(f.Scratch.ExpertTable) + uint64(8*l.Layer*matrices*count), Last: count}
 	if s.segments.kept && (first || last) {
 		return s.recordKeptWave(l, last, absent)

@@ -9,7 +9,7 @@ import (
 	"leat/vk"
 )
 
-// need lists the experts that the layer at hand needs: the current one, or the one whose experts are prefetched.
+// need lists the experts that a layer needs: the current one, or the one whose experts are prefetched.
 type need struct {
 	pairs  []int32 // by expert: number of rows that chose it
 	taken  []bool  // by expert: a batch took it when it was prefetched, before the router chose
@@ -106,7 +106,7 @@ func (w *waves) merge() {
 // almost all experts of each layer once, so a layer keeps no more than its share of the slots, less its experts that are in slots already:
 // often 0.
 func (w *waves) mayStay(layer int) int {
-	if w.o.Frame.AtHand.N <= shaders.FewRows {
+	if w.o.Frame.StepRows.N <= shaders.FewRows {
 		return w.o.Frame.Hyper.Experts.Count
 	}
 	return max(0, w.x.Share(layer)-w.x.Present(layer))
@@ -125,11 +125,11 @@ func (w *waves) waveSize(layer int) int {
 func (w *waves) prefetchNext(l Layer) error {
 	n, f := &w.need, w.o.Frame
 	m := &f.Hyper.Experts
-	if w.prefetched != noLayer || f.AtHand.N <= shaders.FewRows || f.AtHand.N*m.Used < plan.PrefetchPairs*m.Count {
+	if w.prefetched != noLayer || f.StepRows.N <= shaders.FewRows || f.StepRows.N*m.Used < plan.PrefetchPairs*m.Count {
 		return nil
 	}
 	layer := nextSlottedLayer(w.o.Plan, l.Unit)
-	if layer == noLayer || f.Batch.Keeps && layer == f.Hyper.BlockCount-1 {
+	if layer == noLayer || f.Batch.OnlyLogitRows && layer == f.Hyper.BlockCount-1 {
 		return nil
 	}
 	w.prefetched, w.keepNext = layer, w.mayStay(layer)

@@ -12,8 +12,8 @@ func Argmax(r *Recorder, a shaders.ArgmaxArgs) error {
 	if a.Rows == 0 {
 		return nil
 	}
-	r.asked.argmax = a
-	_, err := recordBy(r, argmaxVariants, &r.asked.argmax)
+	r.args.argmax = a
+	_, err := recordBy(r, argmaxVariants, &r.args.argmax)
 	return err
 }
 

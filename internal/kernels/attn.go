@@ -21,11 +21,11 @@ func FlashAttn(r *Recorder, t gguf.Type, a shaders.FlashAttnArgs) error {
 	if a.Rows == 0 || a.Heads == 0 {
 		return nil
 	}
-	r.asked.attn = Attention{t, a}
-	if c, _, _ := r.asked.attn.check(r); c.err != nil {
+	r.args.attn = Attention{t, a}
+	if c, _, _ := r.args.attn.check(r); c.err != nil {
 		return c.err
 	}
-	_, err := recordBy(r, attnVariants, &r.asked.attn)
+	_, err := recordBy(r, attnVariants, &r.args.attn)
 	return err
 }
 
@@ -82,7 +82,7 @@ func kvBytes(t gguf.Type, keyLen, valLen uint32) float64 {
 // softCap checks that v is 0 or more, and no NaN.
 func (c *check) softCap(v float32) {
 	if !(v >= 0) {
-		c.that(false, "SoftCap", v, "0 (none) or more")
+		c.require(false, "SoftCap", v, "0 (none) or more")
 	}
 }
 
@@ -110,12 +110,12 @@ func (c *check) paged(t gguf.Type, pages, pos, seq uint64, maxPages, pagePositio
 func (c *check) heads(heads, headsKV, keyLen, valLen uint32) {
 	c.positive("HeadsKV", headsKV)
 	if headsKV > 0 && heads%headsKV != 0 {
-		c.that(false, "Heads", heads, fmt.Sprintf("a multiple of HeadsKV, %d", headsKV))
+		c.require(false, "Heads", heads, fmt.Sprintf("a multiple of HeadsKV, %d", headsKV))
 	}
 	c.positive("KeyLen", keyLen)
 	c.multiple("KeyLen", keyLen, 8)
 	c.positive("ValLen", valLen)
 	c.multiple("ValLen", valLen, 8)
-	c.most("KeyLen", keyLen, shaders.MaxKey)
-	c.most("ValLen", valLen, shaders.MaxHead)
+	c.atMost("KeyLen", keyLen, shaders.MaxKey)
+	c.atMost("ValLen", valLen, shaders.MaxHead)
 }

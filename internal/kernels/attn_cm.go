@@ -12,8 +12,8 @@ import (
 type cmAttn struct {
 	subgroup int // size
 	CMAttn
-	key, val uint32 // sizes of a key head and a value head
-	options  uint32 // see cmAttnOptions
+	keyLen, valLen uint32 // sizes of a key head and a value head
+	options        uint32 // see cmAttnOptions
 }
 
 // CMAttn are constants of flash_attn_cm, attention by cooperative matrices; 0: the program's own choice.
@@ -48,12 +48,12 @@ var ownCMAttn = CMAttn{Subgroups: 4, Stages: 2}
 
 // constants adds the constants of h that are not 0 to m.
 func (h *cmAttn) constants(m constants) {
-	m.given("LANES", h.Subgroups*uint32(h.subgroup))
-	m.given("STAGES", h.Stages)
-	m.given("SUBGROUP", uint32(h.subgroup))
-	m.given("KEY", h.key)
-	m.given("VAL", h.val)
-	m.given("OPTIONS", h.options)
+	m.setNonzero("LANES", h.Subgroups*uint32(h.subgroup))
+	m.setNonzero("STAGES", h.Stages)
+	m.setNonzero("SUBGROUP", uint32(h.subgroup))
+	m.setNonzero("KEY", h.keyLen)
+	m.setNonzero("VAL", h.valLen)
+	m.setNonzero("OPTIONS", h.options)
 }
 
 // matrixAttn computes attention of rows of one sequence by cooperative matrices.

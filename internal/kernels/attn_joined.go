@@ -25,7 +25,7 @@ var joinedAttn = variant[Attention]{
 	record: func(r *Recorder, a *Attention) error { return flashAttnParts(r, a, true) },
 }
 
-// checkJoined checks what a kernel that joins its parts needs besides, and notes what it writes.
+// checkJoined checks the arguments that split attention has only if its last workgroup joins the partial results, and adds what that writes to t.
 func checkJoined(c *check, a *shaders.FlashAttnSplitArgs, group uint32, t *touch) {
 	c.address("Counters", a.Counters)
 	c.address("Dst", a.Dst)

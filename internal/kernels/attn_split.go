@@ -47,10 +47,10 @@ func unfitParts(r *Recorder, a *Attention) string {
 
 // attn are the constants of flash_attn_split and flash_attn_joined.
 type attn struct {
-	group    uint32 // query heads of one KV head that a workgroup computes
-	key, val uint32 // sizes of a key head and a value head
-	share    uint32 // lanes that share a position
-	run      uint32 // positions that they load at once
+	group          uint32 // query heads of one KV head that a workgroup computes
+	keyLen, valLen uint32 // sizes of a key head and a value head
+	share          uint32 // lanes that share a position
+	run            uint32 // positions that they load at once
 }
 
 // splitChoice is the pipeline of split attention for group query heads a workgroup. joined: its last workgroup joins the partial results.
@@ -79,7 +79,7 @@ func lanesOf(p *vk.PhysicalDevice) lanes {
 // attn chooses the constants for heads of these sizes. As many lanes share a position as the smaller head has runs of 8 values, or half as
 // many as the larger one if these are more. run is the most positions that lie in one page and that the lanes can load at once.
 func (l lanes) attn(group, key, val, page uint32) attn {
-	a := attn{group: group, key: key, val: val, share: 4, run: 1}
+	a := attn{group: group, keyLen: key, valLen: val, share: 4, run: 1}
 	for a.share < min(32, l.subgroup) && a.share*8 < max(min(key, val), max(key, val)/2) {
 		a.share *= 2
 	}
@@ -91,15 +91,15 @@ func (l lanes) attn(group, key, val, page uint32) attn {
 }
 
 // eights is how many runs of 8 values of a key or a value a lane has at most.
-func (a *attn) eights() uint32 { return (max(a.key, a.val) + 8*a.share - 1) / (8 * a.share) }
+func (a *attn) eights() uint32 { return (max(a.keyLen, a.valLen) + 8*a.share - 1) / (8 * a.share) }
 
 // constants adds the constants of a that are not 0 to m.
 func (a *attn) constants(m constants) {
-	m.given("GROUP", a.group)
-	m.given("KEY", a.key)
-	m.given("VAL", a.val)
-	m.given("SHARE", a.share)
-	m.given("RUN", a.run)
+	m.setNonzero("GROUP", a.group)
+	m.setNonzero("KEY", a.keyLen)
+	m.setNonzero("VAL", a.valLen)
+	m.setNonzero("SHARE", a.share)
+	m.setNonzero("RUN", a.run)
 }
 
 // joinChoice is the pipeline of flash_attn_join.
@@ -172,16 +172,16 @@ func FlashAttnSplit(r *Recorder, t gguf.Type, group uint32, positions uint64, a 
 	c.address("Q", a.Q)
 	c.address("Parts", a.Parts)
 	c.heads(a.Heads, a.HeadsKV, a.KeyLen, a.ValLen)
-	c.most("the head size", max(a.KeyLen, a.ValLen), shaders.MaxHeadSplit)
+	c.atMost("the head size", max(a.KeyLen, a.ValLen), shaders.MaxHeadSplit)
 	if n := c.choice.attn.eights(); n > shaders.MaxEights {
-		c.that(false, "the head size", max(a.KeyLen, a.ValLen), fmt.Sprintf("at most %d of each lane of a subgroup", 8*shaders.MaxEights))
+		c.require(false, "the head size", max(a.KeyLen, a.ValLen), fmt.Sprintf("at most %d of each lane of a subgroup", 8*shaders.MaxEights))
 	}
 	c.stride("QStride", a.QStride, a.Heads*a.KeyLen)
 	c.multiple("QStride", a.QStride, 4)
 	c.parts(a.MaxParts)
-	c.most("the group", group, shaders.MaxGroup)
+	c.atMost("the group", group, shaders.MaxGroup)
 	if shared := a.Heads / max(1, a.HeadsKV); group == 0 || shared%group != 0 {
-		c.that(false, "the group", group, fmt.Sprintf("a divisor of the %d heads that share a key head", shared))
+		c.require(false, "the group", group, fmt.Sprintf("a divisor of the %d heads that share a key head", shared))
 	}
 	c.paged(t, a.Pages, a.Pos, a.Seq, a.MaxPages, a.PagePositions, a.LayerOff)
 	c.blocksOf(t, a.KeyLen, a.ValLen)
@@ -210,7 +210,7 @@ func FlashAttnSplit(r *Recorder, t gguf.Type, group uint32, positions uint64, a 
 // parts checks the number of parts of split attention.
 func (c *check) parts(most uint32) {
 	c.positive("MaxParts", most)
-	c.most("MaxParts", most, shaders.MaxParts)
+	c.atMost("MaxParts", most, shaders.MaxParts)
 }
 
 // FlashAttnJoin joins the partial results of [FlashAttnSplit].
@@ -225,7 +225,7 @@ func FlashAttnJoin(r *Recorder, a shaders.FlashAttnJoinArgs) error {
 	c.positive("ValLen", a.ValLen)
 	c.parts(a.MaxParts)
 	c.multiple("ValLen", a.ValLen, 8)
-	c.most("ValLen", a.ValLen, shaders.MaxHeadSplit)
+	c.atMost("ValLen", a.ValLen, shaders.MaxHeadSplit)
 	c.stride("DstStride", a.DstStride, a.Heads*a.ValLen)
 	parts := uint64(shaders.PartBytes(a.Rows, a.Heads, a.MaxParts, a.ValLen))
 	var t touch

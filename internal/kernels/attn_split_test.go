@@ -26,7 +26,7 @@ func TestAttnLanes(t *testing.T) {
 		{"pages of 12", lanes{32, 8}, 128, 128, 12, attn{share: 16, run: 4}, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			c.want.group, c.want.key, c.want.val = 3, c.key, c.val
+			c.want.group, c.want.keyLen, c.want.valLen = 3, c.key, c.val
 			got := c.lanes.attn(3, c.key, c.val, c.page)
 			if got != c.want || got.eights() != c.eights {
 				t.Errorf("%+v, %d eights, want %+v, %d", got, got.eights(), c.want, c.eights)

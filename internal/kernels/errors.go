@@ -2,7 +2,7 @@ package kernels
 
 import "fmt"
 
-// ArgError says which argument of an op cannot be run.
+// ArgError says which argument of an op is not one that the kernels can run with: a mistake in this program.
 type ArgError struct {
 	Op     string // "mul_mat q4_k"
 	What   string // "K"
@@ -10,6 +10,7 @@ type ArgError struct {
 	Wanted string // "a multiple of 256"
 }
 
+// Error names the op, the argument, its value and what was wanted.
 func (e *ArgError) Error() string {
 	return fmt.Sprintf("record %s: %s is %v, want %s", e.Op, e.What, e.Found, e.Wanted)
 }
@@ -20,6 +21,7 @@ type BrokenError struct {
 	Why            string // what the self-test found
 }
 
+// Error names the kernel, the device and what the self-test found.
 func (e *BrokenError) Error() string {
 	return fmt.Sprintf("test kernel %s on %s: %s", e.Kernel, e.Device, e.Why)
 }
@@ -35,6 +37,7 @@ type CrashError struct {
 	Why            string // how the driver crashed
 }
 
+// Error names the kernel, the device and how the driver crashed.
 func (e *CrashError) Error() string {
 	return fmt.Sprintf("build kernel %s on %s: %s", e.Kernel, e.Device, e.Why)
 }
@@ -44,14 +47,14 @@ func (e *CrashError) Hint() string {
 	return "update the driver, or choose another device with --device; leat doctor --retry tries the kernel again"
 }
 
-// check checks the arguments of an op and keeps the first error.
+// check checks the arguments of an op and keeps the first error, which [record] returns.
 type check struct {
 	choice
 	err error // an [*ArgError]; nil: all arguments so far are valid
 }
 
-// that keeps an error if ok is false and there is none yet.
-func (c *check) that(ok bool, what string, found any, wanted string) {
+// require keeps an error if ok is false and there is none yet.
+func (c *check) require(ok bool, what string, found any, wanted string) {
 	if !ok && c.err == nil {
 		c.err = &ArgError{c.String(), what, found, wanted}
 	}
@@ -60,14 +63,14 @@ func (c *check) that(ok bool, what string, found any, wanted string) {
 // address checks that addr is not 0 and a multiple of 16, for 16-byte loads.
 func (c *check) address(what string, addr uint64) {
 	if addr == 0 || addr%16 != 0 {
-		c.that(false, what, fmt.Sprintf("address %#x", addr), "a multiple of 16, not 0")
+		c.require(false, what, fmt.Sprintf("address %#x", addr), "a multiple of 16, not 0")
 	}
 }
 
-// words checks that addr is not 0 and a multiple of 4: of an array with one value a row, which may begin at any row of a step.
+// words checks the address of an array with one value a row, which may begin at any row of a step: not 0, and a multiple of 4.
 func (c *check) words(what string, addr uint64) {
 	if addr == 0 || addr%4 != 0 {
-		c.that(false, what, fmt.Sprintf("address %#x", addr), "a multiple of 4, not 0")
+		c.require(false, what, fmt.Sprintf("address %#x", addr), "a multiple of 4, not 0")
 	}
 }
 
@@ -80,37 +83,37 @@ func (c *check) floats(what string, addr uint64, stride uint32) {
 	}
 }
 
-// table checks the address of a table of addresses: a multiple of 8, as the number of experts may be odd.
+// table checks the address of a table of experts' addresses: not 0, and a multiple of 8 only, as the number of experts may be odd.
 func (c *check) table(what string, addr uint64) {
 	if addr == 0 || addr%8 != 0 {
-		c.that(false, what, fmt.Sprintf("address %#x", addr), "a multiple of 8, not 0")
+		c.require(false, what, fmt.Sprintf("address %#x", addr), "a multiple of 8, not 0")
 	}
 }
 
 // stride checks that rows of cols values do not overlap.
 func (c *check) stride(what string, stride, cols uint32) {
 	if stride < cols {
-		c.that(false, what, stride, fmt.Sprintf("at least the row's %d values", cols))
+		c.require(false, what, stride, fmt.Sprintf("at least the row's %d values", cols))
 	}
 }
 
 // multiple checks that n is a multiple of of.
 func (c *check) multiple(what string, n, of uint32) {
 	if n%of != 0 {
-		c.that(false, what, n, fmt.Sprintf("a multiple of %d", of))
+		c.require(false, what, n, fmt.Sprintf("a multiple of %d", of))
 	}
 }
 
-// most checks that n is at most most.
-func (c *check) most(what string, n, most uint32) {
+// atMost checks that n is at most most.
+func (c *check) atMost(what string, n, most uint32) {
 	if n > most {
-		c.that(false, what, n, fmt.Sprintf("at most %d", most))
+		c.require(false, what, n, fmt.Sprintf("at most %d", most))
 	}
 }
 
 // positive checks that n is not 0.
 func (c *check) positive(what string, n uint32) {
 	if n == 0 {
-		c.that(false, what, n, "more than 0")
+		c.require(false, what, n, "more than 0")
 	}
 }

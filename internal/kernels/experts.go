@@ -14,8 +14,8 @@ var expertVariants = []*variant[ExpertProducts]{&bytesExperts, &tilesExperts, &v
 // p.Pairs and p.Tiles are memory for the pairs sorted by expert, Tiles of [shaders.ExpertTiles] by ExpertCols. The recorder sorts the pairs for
 // kernels that need it.
 func MultiplyExperts(r *Recorder, p *ExpertProducts) (done bool, err error) {
-	r.asked.experts = *p
-	return recordBy(r, expertVariants, &r.asked.experts)
+	r.args.experts = *p
+	return recordBy(r, expertVariants, &r.args.experts)
 }
 
 // MulMatID multiplies each pair's row of X by the weights of its expert. experts is the number of experts of the layer.

@@ -6,7 +6,7 @@ import (
 )
 
 // ExpertProducts are the products of (row, expert) pairs, see [shaders.MulMatIDArgs]: Dst is X times the matrix of the pair's expert, whose
-// address is in Table. If Up is not 0, that is the gate, and Dst is silu(gate) times the product with the matrix in Up.
+// address is in Table. If Up is not 0, it is a second such table: Dst is silu(X times the matrix in Table) * (X times the matrix in Up).
 type ExpertProducts struct {
 	Type    gguf.Type // of all matrices
 	Up      uint64    // a second table of addresses; 0: none
@@ -178,8 +178,8 @@ func checkTeamID(c *check, glu uint32, a *shaders.MulMatTeamIDArgs, experts uint
 	c.multiple("K", a.K, q8Block)
 	c.positive("Used", a.Used)
 	c.positive("experts", experts)
-	c.most("Last", a.Last, experts)
-	c.most("GLU", glu, shaders.GLUBytes)
+	c.atMost("Last", a.Last, experts)
+	c.atMost("GLU", glu, shaders.GLUBytes)
 	c.address("X", a.X)
 	c.address("S", a.S)
 	c.table("W0", a.W0)

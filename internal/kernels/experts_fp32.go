@@ -84,7 +84,7 @@ func (c *check) experts(t gguf.Type, a *shaders.MulMatIDArgs, experts uint32) {
 	c.blocks("K", a.K)
 	c.positive("Used", a.Used)
 	c.positive("experts", experts)
-	c.most("Last", a.Last, experts)
+	c.atMost("Last", a.Last, experts)
 	c.stride("XStride", a.XStride, a.K)
 	c.stride("DstStride", a.DstStride, a.M)
 }

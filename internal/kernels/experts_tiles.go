@@ -29,9 +29,9 @@ func sortedBy(a *shaders.GroupExpertsArgs) sorted {
 	}
 }
 
-// unsort forgets the sorted pairs where t overwrites their input or output.
-func (r *Recorder) unsort(t *touch) {
-	if s := &r.sorted; meet([]span{s.ids, s.pairs, s.tiles}, t.writes[:t.nw]) {
+// forgetSorted forgets the sorted pairs where t overwrites their input or output.
+func (r *Recorder) forgetSorted(t *touch) {
+	if s := &r.sorted; anyOverlap([]span{s.ids, s.pairs, s.tiles}, t.writes[:t.nw]) {
 		*s = sorted{}
 	}
 }

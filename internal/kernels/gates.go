@@ -21,7 +21,7 @@ func SigmoidMul(r *Recorder, a shaders.SigmoidMulArgs) error {
 	if a.Group > 0 {
 		last := uint64(a.Cols-1)/uint64(a.Group)*uint64(a.Jump) + uint64(min(a.Cols, a.Group)-1)*uint64(a.Step)
 		if last >= uint64(a.GateStride) {
-			c.that(false, "GateStride", a.GateStride, fmt.Sprintf("more than %d, the last gate's place", last))
+			c.require(false, "GateStride", a.GateStride, fmt.Sprintf("more than %d, the last gate's place", last))
 		}
 	}
 	n := float64(a.Rows) * float64(a.Cols)
@@ -42,7 +42,7 @@ func SwiGLUOAI(r *Recorder, a shaders.SwiGLUOAIArgs) error {
 	c.words("Up", a.Up)
 	c.words("Dst", a.Dst)
 	if !(a.Limit > 0) {
-		c.that(false, "Limit", a.Limit, "more than 0")
+		c.require(false, "Limit", a.Limit, "more than 0")
 	}
 	n := float64(a.Count)
 	var t touch

@@ -15,8 +15,8 @@ var gluVariants = []*variant[GatedRows]{&tilesGLU, &plainGLU}
 
 // SwiGLURows records gated rows by the first variant that fits.
 func SwiGLURows(r *Recorder, a GatedRows) error {
-	r.asked.glu = a
-	_, err := recordBy(r, gluVariants, &r.asked.glu)
+	r.args.glu = a
+	_, err := recordBy(r, gluVariants, &r.args.glu)
 	return err
 }
 

@@ -45,26 +45,27 @@ func NoteCrashes(folder *cache.Folder) {
 // guard records which pipelines the driver of a device crashes in. A marker names a pipeline while it is compiled for the first time and
 // while its self-test runs. A nil guard knows nothing and marks nothing.
 type guard struct {
-	folder *cache.Folder
-	key    string // [DeviceKey]
-	log    *slog.Logger
+	folder *cache.Folder // has the crashes file and the markers
+	key    string        // [DeviceKey]
+	log    *slog.Logger  // gets warnings of crashes
 
-	mu      sync.Mutex
-	known   map[string]outcome // by testID
-	spared  map[string]string  // by testID: why this run does not use the pipeline, the next run may
-	fresh   map[string]outcome // not written yet
-	doing   []string           // work under way, the innermost last: the marker names that
-	marker  *cache.Marker      // nil until it is needed
-	unmarks bool               // no marker can be made here
+	mu       sync.Mutex         // guards the fields that follow
+	known    map[string]outcome // outcomes of earlier runs and this one, by testID
+	spared   map[string]string  // by testID: why this run does not use the pipeline, though the next run may
+	unsaved  map[string]outcome // outcomes not written to disk yet
+	underWay []string           // stages under way, "STAGE TESTID", the innermost last: the marker names that one
+	marker   *cache.Marker      // nil until it is needed
+	noMarker bool               // a marker could not be made: none is tried again
 }
 
-// openGuard never fails: it treats what can't be read as absent.
+// openGuard makes the guard of a device, with the outcomes in folder, and counts the markers that dead processes left as crashes or suspicions. It
+// never fails: it treats a file that can't be read as absent. It returns nil if folder is nil.
 func openGuard(p *vk.PhysicalDevice, folder *cache.Folder, log *slog.Logger) *guard {
 	if folder == nil {
 		return nil
 	}
-	g := &guard{folder: folder, key: DeviceKey(p), log: log, spared: map[string]string{}, fresh: map[string]outcome{}}
-	if err := folder.TakeLeft(KindCrashes, g.key, func(l cache.LeftMarker) error { return g.take(l, p.Name) }); err != nil {
+	g := &guard{folder: folder, key: DeviceKey(p), log: log, spared: map[string]string{}, unsaved: map[string]outcome{}}
+	if err := folder.TakeLeft(KindCrashes, g.key, func(l cache.LeftMarker) error { return g.noteLeftMarker(l, p.Name) }); err != nil {
 		log.Info("markers that earlier runs left are not all noted", "error", err)
 	}
 	data, err := folder.Load(KindCrashes, g.key)
@@ -72,7 +73,7 @@ func openGuard(p *vk.PhysicalDevice, folder *cache.Folder, log *slog.Logger) *gu
 		log.Info("crashes of earlier runs are not known", "error", err)
 	}
 	g.known = decodeOutcomes(data)
-	maps.Copy(g.known, g.fresh) // of a folder that can't be written
+	maps.Copy(g.known, g.unsaved) // of a folder that can't be written
 	return g
 }
 
@@ -88,8 +89,9 @@ func decodeOutcomes(data []byte) map[string]outcome {
 // maxOutcomes is the most entries of a crashes file: one with more is damaged, or full of old versions' kernels.
 const maxOutcomes = 4096
 
-// take records the marker that a dead process left, and warns of it.
-func (g *guard) take(l cache.LeftMarker, device string) error {
+// noteLeftMarker notes the marker that a dead process left: as a crash if the process died of a signal or others died there, else as a suspicion,
+// for which this run spares a kernel that has a stand-in. It logs a warning.
+func (g *guard) noteLeftMarker(l cache.LeftMarker, device string) error {
 	stage, id, ok := strings.Cut(l.Work, " ")
 	if _, known := shaders.Lookup(nameOf(id)); !ok || !known {
 		return nil // another version's
@@ -104,11 +106,11 @@ func (g *guard) take(l cache.LeftMarker, device string) error {
 	}
 	err := g.update(func(all map[string]outcome) { all[id] = note(all[id]) })
 	if err != nil {
-		g.fresh[id] = note(outcome{})
+		g.unsaved[id] = note(outcome{})
 	}
 	kernel := nameOf(id)
 	switch {
-	case now.Why == "" && !Replaced(kernel):
+	case now.Why == "" && !HasStandIn(kernel):
 		g.log.Warn("an earlier run ended at this kernel: it is tried once more, as no other stands in for it", "kernel", kernel, "device", device)
 		return err
 	case now.Why == "":
@@ -116,7 +118,7 @@ func (g *guard) take(l cache.LeftMarker, device string) error {
 		now.Why = g.spared[id]
 	}
 	instead := "there is no other in its place"
-	if Replaced(kernel) {
+	if HasStandIn(kernel) {
 		instead = "another one is in its place, slower"
 	}
 	g.log.Warn("a kernel that ended an earlier run is not used, "+instead+"; leat doctor --retry tries it again", "kernel", kernel, "device", device, "reason", now.Why)
@@ -140,7 +142,7 @@ func crashText(stage, signal string, left int) string {
 	return fmt.Sprintf("the driver crashed as it %s this kernel (%s)", stages[stage], signal)
 }
 
-// update changes the crashes file of the device.
+// update changes the crashes file of the device, under the file's lock.
 func (g *guard) update(change func(all map[string]outcome)) error {
 	return g.folder.Update(KindCrashes, g.key, func(old []byte) ([]byte, error) {
 		all := decodeOutcomes(old)
@@ -175,14 +177,15 @@ func (g *guard) failed() map[string]string {
 		return rows
 	}
 	for _, c := range g.list() {
-		if Replaced(c.Kernel) {
+		if HasStandIn(c.Kernel) {
 			rows[c.Kernel] = c.Why
 		}
 	}
 	return rows
 }
 
-// begin marks a stage of a pipeline. The function that it returns ends the mark; ok says whether the stage went well.
+// begin marks that a stage of a pipeline is under way, unless it is known to compile. The function that it returns ends the mark; ok says whether
+// the stage went well, which is then noted.
 func (g *guard) begin(stage, id string) (end func(ok bool)) {
 	if g == nil {
 		return func(bool) {}
@@ -192,48 +195,48 @@ func (g *guard) begin(stage, id string) (end func(ok bool)) {
 	if r, known := g.known[id]; stage == stageCompile && known && r == (outcome{}) {
 		return func(bool) {}
 	}
-	g.doing = append(g.doing, stage+" "+id)
+	g.underWay = append(g.underWay, stage+" "+id)
 	g.mark()
 	return func(ok bool) {
 		g.mu.Lock()
 		defer g.mu.Unlock()
-		g.doing = g.doing[:len(g.doing)-1]
+		g.underWay = g.underWay[:len(g.underWay)-1]
 		g.mark()
 		_, known := g.known[id]
-		if suspect := known && stage == stageCompile && Replaced(nameOf(id)); ok && !suspect { // an earlier run may have ended in the self-test that follows
-			g.known[id], g.fresh[id] = outcome{}, outcome{}
+		if suspect := known && stage == stageCompile && HasStandIn(nameOf(id)); ok && !suspect { // an earlier run may have ended in the self-test that follows
+			g.known[id], g.unsaved[id] = outcome{}, outcome{}
 		}
 	}
 }
 
-// mark writes the innermost work under way into the marker.
+// mark writes the innermost stage under way into the marker, or clears the marker if there is none. The first mark makes the marker.
 func (g *guard) mark() {
-	if g.marker == nil && !g.unmarks && len(g.doing) > 0 {
+	if g.marker == nil && !g.noMarker && len(g.underWay) > 0 {
 		var err error
 		if g.marker, err = g.folder.NewMarker(KindCrashes, g.key); err != nil {
 			g.log.Info("a driver that crashes will not be known to the next run", "error", err)
-			g.unmarks = true
+			g.noMarker = true
 		}
 	}
 	switch {
 	case g.marker == nil:
-	case len(g.doing) == 0:
+	case len(g.underWay) == 0:
 		g.marker.Clear()
 	default:
-		if err := g.marker.Set(g.doing[len(g.doing)-1]); err != nil {
+		if err := g.marker.Set(g.underWay[len(g.underWay)-1]); err != nil {
 			g.log.Info("a driver that crashes will not be known to the next run", "error", err)
 		}
 	}
 }
 
-// keep writes fresh outcomes to disk.
-func (g *guard) keep() error {
+// save writes unsaved outcomes to disk.
+func (g *guard) save() error {
 	if g == nil {
 		return nil
 	}
 	g.mu.Lock()
-	fresh := g.fresh
-	g.fresh = map[string]outcome{}
+	fresh := g.unsaved
+	g.unsaved = map[string]outcome{}
 	g.mu.Unlock()
 	if len(fresh) == 0 {
 		return nil
@@ -247,12 +250,12 @@ func (g *guard) keep() error {
 	})
 }
 
-// close writes fresh outcomes to disk and deletes the marker.
+// close writes unsaved outcomes to disk and deletes the marker.
 func (g *guard) close() {
 	if g == nil {
 		return
 	}
-	if err := g.keep(); err != nil {
+	if err := g.save(); err != nil {
 		g.log.Info("what the driver compiled is not kept for the next run", "error", err)
 	}
 	g.marker.Close()

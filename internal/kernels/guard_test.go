@@ -80,13 +80,13 @@ func TestGuard(t *testing.T) {
 				}
 				var log bytes.Buffer
 				g := openGuard(p, folder, slog.New(slog.NewTextHandler(&log, nil)))
-				if why := g.crashed(c.id, Replaced(kernel)); (why != "") != r.refuses {
+				if why := g.crashed(c.id, HasStandIn(kernel)); (why != "") != r.refuses {
 					t.Errorf("run %d: it is not used for %q, want that %v", i, why, r.refuses)
 				}
 				if said := strings.Count(log.String(), kernel); (said == 1) != r.says || said > 1 {
 					t.Errorf("run %d: said %d times, want %v:\n%s", i, said, r.says, &log)
 				}
-				if names := g.failed()[kernel] != ""; names != (r.refuses && Replaced(kernel)) {
+				if names := g.failed()[kernel] != ""; names != (r.refuses && HasStandIn(kernel)) {
 					t.Errorf("run %d: it is among %v", i, g.failed())
 				}
 				if listed := len(g.list()) == 1; listed != r.refuses {
@@ -157,7 +157,7 @@ func TestGuardMarks(t *testing.T) {
 	var none *guard
 	none.begin(stageCompile, inner)(true)
 	none.close()
-	if none.crashed(inner, true) != "" || none.keep() != nil || none.list() != nil {
+	if none.crashed(inner, true) != "" || none.save() != nil || none.list() != nil {
 		t.Error("no guard knows something")
 	}
 }

@@ -34,8 +34,10 @@ type touch struct {
 	copies        bool // the op is a copy, not a dispatch
 }
 
-// read and write add a span.
-func (t *touch) read(s span)  { t.reads[t.nr] = s; t.nr++ }
+// read adds a span that the op reads.
+func (t *touch) read(s span) { t.reads[t.nr] = s; t.nr++ }
+
+// write adds a span that the op writes.
 func (t *touch) write(s span) { t.writes[t.nw] = s; t.nw++ }
 
 // hazards collects what ops read and wrote.
@@ -43,11 +45,11 @@ type hazards struct{ reads, writes []span }
 
 // conflict reports whether t reads what an op of h wrote, or writes what one read or wrote.
 func (h *hazards) conflict(t *touch) bool {
-	return meet(h.writes, t.reads[:t.nr]) || meet(h.writes, t.writes[:t.nw]) || meet(h.reads, t.writes[:t.nw])
+	return anyOverlap(h.writes, t.reads[:t.nr]) || anyOverlap(h.writes, t.writes[:t.nw]) || anyOverlap(h.reads, t.writes[:t.nw])
 }
 
-// meet reports whether a span of as overlaps one of bs.
-func meet(as, bs []span) bool {
+// anyOverlap reports whether a span of as overlaps one of bs.
+func anyOverlap(as, bs []span) bool {
 	for _, a := range as {
 		for _, b := range bs {
 			if a.overlaps(b) {
@@ -81,8 +83,9 @@ type history struct {
 	barriers int     // of both kinds, since the last Reset
 }
 
-// between records the barrier that t needs: if neither t nor an op before is a copy, a DispatchBarrier, which is cheaper.
-func (r *Recorder) between(t *touch) {
+// recordBarrier records a barrier before t: a DispatchBarrier, which is cheaper, if neither t nor an op since the last Barrier is a copy. The caller
+// has found that t needs one.
+func (r *Recorder) recordBarrier(t *touch) {
 	if t.copies || r.history.copied {
 		r.Barrier()
 		return
@@ -93,25 +96,25 @@ func (r *Recorder) between(t *touch) {
 	r.history.barriers++
 }
 
-// order records a barrier before an op if the op needs one, and adds the op to the history.
+// order records a barrier before an op if the op needs one, after pending products that it depends on, and adds the op to the history.
 func (r *Recorder) order(t *touch) error {
-	if err := r.settle(t); err != nil {
+	if err := r.recordPending(t); err != nil {
 		return err
 	}
 	if r.history.since.conflict(t) || t.copies && r.history.ordered.conflict(t) {
-		r.between(t)
+		r.recordBarrier(t)
 	}
 	r.history.since.add(t)
 	r.history.copied = r.history.copied || t.copies
-	r.know(t)
+	r.forgetOverwritten(t)
 	return nil
 }
 
-// know forgets int8 rows, tiles and sorted pairs whose source t overwrites.
-func (r *Recorder) know(t *touch) {
-	r.forget(t)
-	r.unsort(t)
-	if meet([]span{r.tiles.x}, t.writes[:t.nw]) {
+// forgetOverwritten forgets int8 rows, tiles and sorted pairs whose source t overwrites.
+func (r *Recorder) forgetOverwritten(t *touch) {
+	r.forgetQuantised(t)
+	r.forgetSorted(t)
+	if anyOverlap([]span{r.tiles.x}, t.writes[:t.nw]) {
 		r.tiles.x = span{} // the tiles were made of values that t overwrites
 	}
 }

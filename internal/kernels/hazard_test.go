@@ -97,7 +97,7 @@ func TestBarriers(t *testing.T) {
 			return at(i)
 		}
 		return func(r *Recorder) error {
-			return MulMatRope(r, gguf.Q8_0, Turning{Key: cols, Val: cols, Turns: cols, Floats: true}, shaders.MulMatRopeArgs{W0: w(q), W1: w(k), W2: w(v), X: at(x), S: at(x) + 2048, Dst: at(dst), CosSin: at(102),
+			return MulMatRope(r, gguf.Q8_0, RopeConstants{KeyLen: cols, ValLen: cols, RopeDim: cols, CacheF32: true}, shaders.MulMatRopeArgs{W0: w(q), W1: w(k), W2: w(v), X: at(x), S: at(x) + 2048, Dst: at(dst), CosSin: at(102),
 				Pages: at(110), Pos: at(111), Seq: at(112), K: cols, N: rows, Heads: 1 | 1<<16, MaxPages: 1, PagePositions: 32})
 		}
 	}

@@ -39,32 +39,32 @@ type Options struct {
 	Alter func(row *shaders.Kernel, spec []uint32) (spirv []byte, other []uint32)
 }
 
-// Kernels are the pipelines of one device. Goroutines may share it.
+// Kernels are the pipelines of one device: built and tested when first used, and kept until Close. Goroutines may share it.
 type Kernels struct {
-	dev         *vk.Device
-	log         *slog.Logger // never nil
-	matrix      int          // size of the subgroups that multiply cooperative matrices; 0: none do
-	shared      int64        // bytes of shared memory of a workgroup
-	straight    bool         // int8 products use mul_mat_vec_straight, which has no loops, where it fits
-	longs       bool         // int8 products use mul_mat_vec_longs, which loads 64 bits at a time
-	lanes       lanes        // for attention of few rows
-	few         bool         // the device has the kernels for few rows: int8 products, fused ops
-	fusesRope   bool         // mul_mat_vec_rope is used: products of Q, K and V, RoPE and the writes to the KV cache as one
-	fusesRouter bool         // topk_moe_routed is used: a norm, a router and its top-k as one
-	alter       func(*shaders.Kernel, []uint32) ([]byte, []uint32)
+	dev         *vk.Device                                         // what the kernels run on
+	log         *slog.Logger                                       // never nil
+	matrix      int                                                // size of the subgroups that multiply cooperative matrices; 0: none do
+	shared      int64                                              // bytes of shared memory of a workgroup
+	straight    bool                                               // int8 products use mul_mat_vec_straight, which has no loops, where it fits
+	longs       bool                                               // int8 products use mul_mat_vec_longs, which loads 64 bits at a time
+	lanes       lanes                                              // for attention of few rows
+	few         bool                                               // the device has the kernels for few rows: int8 products, fused ops
+	fusesRope   bool                                               // mul_mat_vec_rope is used: products of Q, K and V, RoPE and the writes to the KV cache as one
+	fusesRouter bool                                               // topk_moe_routed is used: a norm, a router and its top-k as one
+	alter       func(*shaders.Kernel, []uint32) ([]byte, []uint32) // [Options].Alter
 
 	// untested builds and owns the pipelines, and is what tests run with. It is nil in Kernels that test nothing, which own theirs.
 	untested *Kernels
-	test     func(*Kernels, Variant) error // nil where untested is
+	test     func(*Kernels, Variant) error // [Options].Test; nil where untested is
 	store    *store                        // nil: nothing is kept
 	guard    *guard                        // nil: crashes are not recorded
 	tuned    atomic.Pointer[tuned]         // nil: all choices are the program's own
 
-	mu      sync.Mutex
-	built   map[choice]*built
-	refused map[choice]error // choices whose kernel failed its test: every step asks for them again
-	tested  tests
-	closed  bool
+	mu      sync.Mutex        // guards built, refused and closed
+	built   map[choice]*built // pipelines ready to use; those that untested owns, too
+	refused map[choice]error  // choices whose kernel failed its test: every step asks for them again
+	tested  tests             // results of self-tests, of this run and earlier ones
+	closed  bool              // Close was called: nothing is built any more
 }
 
 // choice identifies a pipeline: a row of the shaders' table, by op, variant and type, and its specialisation constants.
@@ -72,16 +72,16 @@ type choice struct {
 	op, variant string // variant "": fp32
 	typed       bool   // the row is of a type of weights or KV cache, typ
 	typ         gguf.Type
-	rows, cols  uint32  // NUM_ROWS, NUM_COLS; 0: the table's
-	whole       bool    // WHOLE: rows of X can be read 8 values at a time
-	tile        Tile    // of a mul_mat_vec in teams
-	glu         uint32  // GLU, of a mul_mat_vec in teams or a product of cooperative matrices
-	lanes, per  uint32  // LANES and PER of rms_norm_q8 and topk_moe_held; PER of topk_moe_routed
-	attn        attn    // of flash_attn_split
-	rowLanes    uint32  // ROW_LANES of rms_norm, rope_norm_kv and topk_moe_routed
-	turning     Turning // of mul_mat_vec_rope
-	cmTile      cmTile  // of mul_mat_cm, mul_mat_q_cm and mul_mat_id_cm
-	cmAttn      cmAttn  // of flash_attn_cm
+	rows, cols  uint32        // NUM_ROWS, NUM_COLS; 0: the table's
+	whole       bool          // WHOLE: rows of X can be read 8 values at a time
+	tile        Tile          // of a mul_mat_vec in teams
+	glu         uint32        // GLU, of a mul_mat_vec in teams or a product of cooperative matrices
+	lanes, per  uint32        // LANES and PER of rms_norm_q8 and topk_moe_held; PER of topk_moe_routed
+	attn        attn          // of flash_attn_split
+	rowLanes    uint32        // ROW_LANES of rms_norm, rope_norm_kv and topk_moe_routed
+	rope        RopeConstants // of mul_mat_vec_rope
+	cmTile      cmTile        // of mul_mat_cm, mul_mat_q_cm and mul_mat_id_cm
+	cmAttn      cmAttn        // of flash_attn_cm
 }
 
 // String is the op, the variant unless it is fp32, and the type.
@@ -112,7 +112,7 @@ type built struct {
 	spec     []uint32     // values of row.Spec
 }
 
-// New checks that the device can run the table's kernels; each pipeline is built when first used.
+// New checks that the device can run the table's fp32 kernels, and reads what the cache has. It builds no pipeline: each is built when first used.
 func New(dev *vk.Device, o Options) (*Kernels, error) {
 	log := o.Logger
 	if log == nil {
@@ -153,8 +153,9 @@ func New(dev *vk.Device, o Options) (*Kernels, error) {
 // Device is what the kernels run on.
 func (k *Kernels) Device() *vk.Device { return k.dev }
 
-// Can reports whether the device has the features that a kernel of the table needs, and is of the kind that the kernel is for.
-func (k *Kernels) Can(row *shaders.Kernel) bool {
+// CanRun reports whether the device has the features and the workgroup size that a kernel of the table needs; for mul_mat_vec_straight, also whether
+// the device is faster with it.
+func (k *Kernels) CanRun(row *shaders.Kernel) bool {
 	f, limits := &k.dev.Features, &k.dev.Physical.Limits
 	if row.LocalSize > int(limits.MaxWorkgroupInvocations) {
 		return false
@@ -189,16 +190,16 @@ const minSubgroup = 4
 // Close writes what is new to the cache and frees every pipeline; the device must be done with them. It may be called twice.
 func (k *Kernels) Close() {
 	if k.untested != nil {
-		k.untested.shut()
+		k.untested.freePipelines()
 	}
-	if k.shut() {
+	if k.freePipelines() {
 		k.store.close(k)
 		k.guard.close()
 	}
 }
 
-// shut frees the pipelines, once.
-func (k *Kernels) shut() bool {
+// freePipelines frees the pipelines that k owns, and lets none be built any more. It reports whether this is the first call.
+func (k *Kernels) freePipelines() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	first := !k.closed
@@ -212,8 +213,8 @@ func (k *Kernels) shut() bool {
 	return first
 }
 
-// get returns the pipeline of a choice, built and tested at its first use. The error is a
-// [*BrokenError] where a test of the row failed.
+// get returns the pipeline of a choice. At its first use it is built and tested; k.mu is held meanwhile. The error is a
+// [*BrokenError] if a test of the kernel failed, a [*CrashError] if it crashed the driver.
 func (k *Kernels) get(c choice) (*built, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -230,13 +231,13 @@ func (k *Kernels) get(c choice) (*built, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !k.Can(row) {
+	if !k.CanRun(row) {
 		return nil, fmt.Errorf("build kernel %s: %s lacks what it needs", row.Name, k.dev.Physical.Name)
 	}
 	if k.untested == nil {
 		return k.build(c, row)
 	}
-	b, err := k.prove(c, row)
+	b, err := k.getTested(c, row)
 	if broken := (*BrokenError)(nil); errors.As(err, &broken) {
 		k.refused[c] = err
 	}
@@ -257,12 +258,12 @@ func (k *Kernels) getUntested(c choice, row *shaders.Kernel) (*built, error) {
 	return p.build(c, row)
 }
 
-// build compiles the pipeline of c and adds it to k.built; k.mu is held. A pipeline that crashed the driver in an earlier run is not
-// compiled: the error is a [*CrashError].
+// build compiles the pipeline of c, marked for a crash of the driver meanwhile, and adds it to k.built; the caller holds k.mu. A pipeline that crashed
+// the driver in an earlier run is not compiled: the error is a [*CrashError].
 func (k *Kernels) build(c choice, row *shaders.Kernel) (*built, error) {
 	b := &built{row: row, spec: specValues(row, c)}
 	id := testID(row, b.spec, c.subgroup())
-	if why := k.guard.crashed(id, mustProve(row)); why != "" {
+	if why := k.guard.crashed(id, mustTest(row)); why != "" {
 		return nil, &CrashError{row.Name, k.dev.Physical.Name, why}
 	}
 	end := k.guard.begin(stageCompile, id)
@@ -280,7 +281,7 @@ func (k *Kernels) build(c choice, row *shaders.Kernel) (*built, error) {
 		return nil, fmt.Errorf("build kernel %s: %w", row.Name, err)
 	}
 	k.log.Debug("built kernel", "name", row.Name, "spec", b.spec, "took", time.Since(start))
-	k.store.grown()
+	k.store.markDirty()
 	k.built[c] = b
 	return b, nil
 }
@@ -327,8 +328,8 @@ func specValues(row *shaders.Kernel, c choice) []uint32 {
 // constants are the specialisation constants that a choice sets, by name.
 type constants map[string]uint32
 
-// given sets a constant unless v is 0, which leaves the table's.
-func (m constants) given(name string, v uint32) {
+// setNonzero sets a constant unless v is 0, which leaves the table's value.
+func (m constants) setNonzero(name string, v uint32) {
 	if v != 0 {
 		m[name] = v
 	}
@@ -341,14 +342,14 @@ func (c *choice) constants() constants {
 	c.attn.constants(m)
 	c.cmTile.constants(m)
 	c.cmAttn.constants(m)
-	c.turning.constants(m)
-	m.given("GLU", c.glu)
-	m.given("NUM_ROWS", c.rows)
-	m.given("NUM_COLS", c.cols)
-	m.given("WHOLE", number(c.whole))
-	m.given("LANES", c.lanes)
-	m.given("PER", c.per)
-	m.given("ROW_LANES", c.rowLanes)
+	c.rope.constants(m)
+	m.setNonzero("GLU", c.glu)
+	m.setNonzero("NUM_ROWS", c.rows)
+	m.setNonzero("NUM_COLS", c.cols)
+	m.setNonzero("WHOLE", number(c.whole))
+	m.setNonzero("LANES", c.lanes)
+	m.setNonzero("PER", c.per)
+	m.setNonzero("ROW_LANES", c.rowLanes)
 	return m
 }
 

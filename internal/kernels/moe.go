@@ -78,9 +78,9 @@ func (c *check) lookup(at uint64, rows uint32, t *touch) {
 		return
 	}
 	c.table("There", at)
-	c.most("Rows", rows, 1)
+	c.atMost("Rows", rows, 1)
 	t.read(lookupSpan(at))
 }
 
-// lookupSpan is the memory of that table.
+// lookupSpan is the memory of a table in which experts are looked up, at its address: of the largest one.
 func lookupSpan(at uint64) span { return span{at, at + 8*(shaders.ThereHead+shaders.MaxExperts)} }

@@ -15,8 +15,8 @@ var normVariants = []*variant[Norm]{&bytesNorm, &tilesNorm, &plainNorm}
 
 // NormRows records a norm by the first variant that fits.
 func NormRows(r *Recorder, a Norm) error {
-	r.asked.norm = a
-	_, err := recordBy(r, normVariants, &r.asked.norm)
+	r.args.norm = a
+	_, err := recordBy(r, normVariants, &r.args.norm)
 	return err
 }
 
@@ -38,7 +38,7 @@ func RMSNorm(r *Recorder, a shaders.RMSNormArgs) error {
 	c.stride("XStride", a.XStride, a.Cols)
 	c.stride("DstStride", a.DstStride, a.Cols)
 	if !(a.Eps >= 0) {
-		c.that(false, "Eps", a.Eps, "0 or more")
+		c.require(false, "Eps", a.Eps, "0 or more")
 	}
 	n := float64(a.Rows) * float64(a.Cols)
 	var t touch

@@ -80,19 +80,19 @@ func RMSNormQ8(r *Recorder, a shaders.RMSNormQ8Args) error {
 	c.address("Q", a.Q)
 	c.address("S", a.S)
 	c.multiple("Cols", a.Cols, q8Block)
-	c.most("Cols", a.Cols, shaders.MaxPer*c.lanes*4)
+	c.atMost("Cols", a.Cols, shaders.MaxPer*c.lanes*4)
 	c.stride("XStride", a.XStride, a.Cols)
 	c.multiple("XStride", a.XStride, 4)
 	c.stride("DstStride", a.DstStride, a.Cols)
 	c.multiple("DstStride", a.DstStride, 4)
 	if !(a.Eps >= 0) {
-		c.that(false, "Eps", a.Eps, "0 or more")
+		c.require(false, "Eps", a.Eps, "0 or more")
 	}
 	if a.Parts == 0 {
 		a.Parts = normParts(r, &a)
 	}
 	if a.Parts != 1 && a.Parts != c.per {
-		c.that(false, "Parts", a.Parts, fmt.Sprintf("1 or %d, or 0", c.per))
+		c.require(false, "Parts", a.Parts, fmt.Sprintf("1 or %d, or 0", c.per))
 	}
 	n := float64(a.Rows) * float64(a.Cols)
 	var t touch

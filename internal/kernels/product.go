@@ -29,8 +29,8 @@ var productVariants = []*variant[Products]{&persistentProduct, &straightProduct,
 // Multiply records products by the first variant that fits. done is false, and nothing is recorded, if none computes them as one; for a single
 // matrix without bias, residual and GLU one always fits.
 func Multiply(r *Recorder, p *Products) (done bool, err error) {
-	r.asked.products = *p
-	return recordBy(r, productVariants, &r.asked.products)
+	r.args.products = *p
+	return recordBy(r, productVariants, &r.args.products)
 }
 
 // MulMat multiplies by weights of type t: Dst (N, M) = X (N, K) · Wᵀ.
@@ -41,8 +41,8 @@ func MulMat(r *Recorder, t gguf.Type, a shaders.MulMatArgs) error {
 
 // ProductVariant is the variant by which [Multiply] would record p; "": none computes the products as one.
 func ProductVariant(r *Recorder, p *Products) string {
-	r.asked.products = *p
-	if v := choose(r, productVariants, &r.asked.products); v != nil {
+	r.args.products = *p
+	if v := choose(r, productVariants, &r.args.products); v != nil {
 		return v.Variant
 	}
 	return ""

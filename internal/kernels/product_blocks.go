@@ -73,7 +73,7 @@ func recordBlocks(r *Recorder, p *Products) error {
 	return mulMatBlocks(r, p.Type, &a, p.Residual, p.ResidualStride, up)
 }
 
-// What decides where weights are decoded whose blocks don't begin on 16 bytes.
+// Bounds for the choice of where weights are decoded, for types whose blocks don't begin on 16 bytes.
 const (
 	mostWithin = 2048  // rows up to which decoding within the product is faster
 	longWithin = 16384 // values of a row beyond which it is: few decoded rows have room in memory at a time, and few fill no device

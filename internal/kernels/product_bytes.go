@@ -81,7 +81,7 @@ func teamChoice(r *Recorder, variant string, t gguf.Type, glu, n, m, k uint32) c
 		return choice{op: "mul_mat_vec", variant: variant, typed: true, typ: t, cols: cols, glu: glu, tile: persistentTile(tile, glu, k/persistentPart)}
 	}
 	if tile == (Tile{}) {
-		tile = r.k.tuned.Load().tile(t, pairs(glu), k)
+		tile = r.k.tuned.Load().tile(t, isGated(glu), k)
 	}
 	return choice{op: "mul_mat_vec", variant: variant, typed: true, typ: t, cols: cols, glu: glu, tile: r.k.vecTile(tile, variant, t, glu, m, k)}
 }
@@ -178,7 +178,8 @@ func mulMatTeam(r *Recorder, variant string, t gguf.Type, glu, groups uint32, a 
 	return dispatch(r, &c, b, &a, workgroups, &touched, co)
 }
 
-// teamWorkgroups checks the tile of a choice and counts its workgroups, of at most so many lanes; groups bounds those of mul_mat_vec_persistent.
+// teamWorkgroups checks the tile of a choice, with at most lanes lanes a workgroup, and returns the number of workgroups; for
+// mul_mat_vec_persistent at most groups.
 func teamWorkgroups(c *check, glu, groups uint32, a *shaders.MulMatTeamArgs, lanes uint32) uint64 {
 	if c.variant == shaders.Persistent {
 		if checkPersistent(c, c.tile, glu, a.K, lanes); c.err != nil {
@@ -221,10 +222,10 @@ func checkTeam(c *check, variant string, glu uint32, a *shaders.MulMatTeamArgs) 
 		}
 	}
 	c.stride("DstStride", a.DstStride, a.M0)
-	c.most("GLU", glu, shaders.GLUBytes)
-	if pairs(glu) {
+	c.atMost("GLU", glu, shaders.GLUBytes)
+	if isGated(glu) {
 		if a.M1 != a.M0 || a.M2 != 0 {
-			c.that(false, "M1", a.M1, fmt.Sprintf("M0, %d, for gates and what they let through", a.M0))
+			c.require(false, "M1", a.M1, fmt.Sprintf("M0, %d, for gates and what they let through", a.M0))
 		}
 	}
 	if glu == shaders.GLUBytes {

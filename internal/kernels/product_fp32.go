@@ -32,7 +32,8 @@ func unfitPlain(p *Products) string {
 	return ""
 }
 
-// mulMatFP32 records p by a float32 kernel: mul_mat_vec for up to 8 rows, else mul_mat.
+// mulMatFP32 records a product with one matrix, without bias, residual or gate, by a float32 kernel: mul_mat_vec for up to 8 rows, else mul_mat. It
+// uses tuned outputs if there are any.
 func mulMatFP32(r *Recorder, p *Products) error {
 	if p.empty() {
 		return nil

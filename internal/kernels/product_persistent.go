@@ -8,8 +8,8 @@ import (
 	"leat/shaders"
 )
 
-// What mul_mat_vec_persistent takes. There are no more workgroups of it than most devices have at work at once, so each makes
-// outputs turn by turn.
+// Constants of mul_mat_vec_persistent. It has no more workgroups than most devices run at once, so each workgroup computes outputs in several
+// turns.
 const (
 	persistentGroups = 528
 	persistentLanes  = 256
@@ -28,7 +28,8 @@ var persistentProduct = variant[Products]{
 	record: func(r *Recorder, p *Products) error { return recordTeam(r, p, shaders.Persistent) },
 }
 
-// lacksPersistent: a CPU runs one subgroup after another, and gains nothing. No GPU of small workgroups has been measured.
+// lacksPersistent says what the device lacks for [persistentProduct], "" if nothing: int8 products, or workgroups that run side by side. A CPU runs
+// one subgroup after another, and gains nothing; no GPU of small workgroups has been measured.
 func lacksPersistent(k *Kernels) string {
 	if lacks := lacksBytes(k); lacks != "" || k.dev.Features.Persistent && k.dev.Physical.Limits.MaxWorkgroupInvocations > persistentLanes {
 		return lacks
@@ -36,6 +37,7 @@ func lacksPersistent(k *Kernels) string {
 	return "workgroups that run side by side"
 }
 
+// unfitPersistent says why [persistentProduct] can't record p, "" if it can.
 func unfitPersistent(r *Recorder, p *Products) string {
 	switch {
 	case r.Role != Decode:
@@ -60,10 +62,11 @@ const persistentSums = maxTileSums / 2
 // persistentType reports whether there is a mul_mat_vec_persistent for weights of type t.
 func persistentType(t gguf.Type) bool { return slices.Contains(shaders.PersistentTypes, t) }
 
-// persistentTile fills in what is open in t for rows of so many parts: a lane has few, so that all of a row is asked for at once.
+// persistentTile fills in the zero fields of t for mul_mat_vec_persistent. parts is the length of a row divided by persistentPart; a lane gets few
+// parts, so that all loads of a row are under way at once.
 func persistentTile(t Tile, glu, parts uint32) Tile {
 	own, share := Tile{Rows: 1, Team: 8, Lanes: persistentLanes}, uint32(1)
-	if pairs(glu) {
+	if isGated(glu) {
 		own.Rows, own.Lanes, share = 2, persistentGates, persistentMost
 	}
 	for own.Team < 64 && own.Team*share < parts || own.Team*persistentMost < parts && own.Team < maxTileLanes {
@@ -73,7 +76,8 @@ func persistentTile(t Tile, glu, parts uint32) Tile {
 	return t.or(Tile{Unroll: (parts + t.Team - 1) / t.Team, Lanes: max(own.Lanes, t.Team)})
 }
 
-// persistentWorkgroups are those of so many places for outputs: all have as many turns, or one less.
+// persistentWorkgroups is the number of workgroups, at most most, that share the turns: each turn computes the outputs of one place, and all
+// workgroups have the same number of turns, or one less.
 func persistentWorkgroups(places, most uint64) uint64 {
 	turns := (places + most - 1) / most
 	if turns == 0 {
@@ -82,7 +86,7 @@ func persistentWorkgroups(places, most uint64) uint64 {
 	return (places + turns - 1) / turns
 }
 
-// persistentOutputs is how many outputs a workgroup makes in one place: with bytes whole blocks.
+// persistentOutputs is how many outputs a workgroup computes in one turn; if outputs are stored as int8 too, at least a whole block.
 func persistentOutputs(t Tile, glu uint32) uint32 {
 	n := t.outputs(glu)
 	if glu == shaders.GLUBytes {
@@ -91,26 +95,26 @@ func persistentOutputs(t Tile, glu uint32) uint32 {
 	return n
 }
 
-// MulMatPersistent is [MulMatTeam] of mul_mat_vec_persistent by at most so many workgroups.
+// MulMatPersistent is [MulMatTeam] of mul_mat_vec_persistent by at most groups workgroups.
 func MulMatPersistent(r *Recorder, t gguf.Type, glu, groups uint32, a shaders.MulMatTeamArgs) error {
 	return mulMatTeam(r, shaders.Persistent, t, glu, groups, a)
 }
 
-// checkPersistent checks a tile for rows of so many values.
+// checkPersistent checks the tile of a mul_mat_vec_persistent for rows of cols values, in workgroups of at most most lanes.
 func checkPersistent(c *check, t Tile, glu, cols, most uint32) {
-	c.most("Tile.Rows", t.Rows, maxTeamRows)
-	if pairs(glu) {
+	c.atMost("Tile.Rows", t.Rows, maxTeamRows)
+	if isGated(glu) {
 		c.multiple("Tile.Rows", t.Rows, 2)
 	}
-	c.most("Tile.Unroll", t.Unroll, maxUnroll)
+	c.atMost("Tile.Unroll", t.Unroll, maxUnroll)
 	c.power("Tile.Lanes", t.Lanes, 32, min(most, maxTileLanes))
 	c.power("Tile.Team", t.Team, minTeam64, t.Lanes)
-	c.most("Tile.Rows * columns * Tile.Lanes", t.Rows*c.cols*t.Lanes, persistentSums)
+	c.atMost("Tile.Rows * columns * Tile.Lanes", t.Rows*c.cols*t.Lanes, persistentSums)
 	if n := t.outputs(glu); glu == shaders.GLUBytes && c.err == nil && n%q8Block != 0 && q8Block%n != 0 {
-		c.that(false, "the outputs of a workgroup", n, "whole blocks of 32, or a part of one")
+		c.require(false, "the outputs of a workgroup", n, "whole blocks of 32, or a part of one")
 	}
 	parts := cols / persistentPart
 	if want := (parts + t.Team - 1) / t.Team; c.err == nil && t.Unroll != want {
-		c.that(false, "Tile.Unroll", t.Unroll, fmt.Sprintf("%d: all of a row's %d parts", want, parts))
+		c.require(false, "Tile.Unroll", t.Unroll, fmt.Sprintf("%d: all of a row's %d parts", want, parts))
 	}
 }

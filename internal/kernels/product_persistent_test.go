@@ -22,7 +22,7 @@ func TestPersistentGates(t *testing.T) {
 	plain := gates(gguf.Q4_K, 1, 4096)
 	plain.GLU = false
 	stays, measured := device(vk.Features{Persistent: true}), device(vk.Features{Persistent: true})
-	measured.tuned.Store(&tuned{products: map[productKey]TunedProduct{{gguf.Q4_K, 8192, true}: {Tile: Tile{Rows: 2, Team: 32, Unroll: 1, Lanes: 256}}}})
+	measured.tuned.Store(&tuned{products: map[tunedProductKey]TunedProduct{{gguf.Q4_K, 8192, true}: {Tile: Tile{Rows: 2, Team: 32, Unroll: 1, Lanes: 256}}}})
 	for _, c := range []struct {
 		name string
 		k    *Kernels

@@ -8,18 +8,18 @@ import (
 	"leat/vk"
 )
 
-// Turning are the specialisation constants of mul_mat_vec_rope, which rotates ("turns") queries and keys by RoPE.
-type Turning struct {
-	Key, Val uint32 // sizes of a key head and a value head
-	Turns    uint32 // values of a key head that RoPE rotates: the RoPE dimension
-	Neox     bool   // RoPE pairs value i with i + Turns/2, not with i + 1
-	Floats   bool   // the KV cache is F32, not F16
+// RopeConstants are the specialisation constants of mul_mat_vec_rope, which multiplies and then rotates queries and keys by RoPE.
+type RopeConstants struct {
+	KeyLen, ValLen uint32 // sizes of a key head and a value head
+	RopeDim        uint32 // values of a key head that RoPE rotates: the RoPE dimension
+	Neox           bool   // RoPE pairs value i with i + Turns/2, not with i + 1
+	CacheF32       bool   // the KV cache is F32, not F16
 }
 
 // constants adds the constants of t to m.
-func (t *Turning) constants(m constants) {
-	if *t != (Turning{}) {
-		m["KEY"], m["VAL"], m["TURNS"], m["NEOX"], m["FLOATS"] = t.Key, t.Val, t.Turns, number(t.Neox), number(t.Floats)
+func (t *RopeConstants) constants(m constants) {
+	if *t != (RopeConstants{}) {
+		m["KEY"], m["VAL"], m["TURNS"], m["NEOX"], m["FLOATS"] = t.KeyLen, t.ValLen, t.RopeDim, number(t.Neox), number(t.CacheF32)
 	}
 }
 
@@ -68,13 +68,13 @@ func (k *Kernels) turnedTile(t Tile, of gguf.Type, outputs, cols uint32) Tile {
 }
 
 // turnedChoice is the pipeline of mul_mat_vec_rope for n rows of k values and weights of type t; outputs counts the rows of Q, K and V together.
-func turnedChoice(r *Recorder, t gguf.Type, of Turning, n, outputs, k uint32) choice {
-	return choice{op: "mul_mat_vec", variant: shaders.Turned, typed: true, typ: t, cols: vecCols(min(n, shaders.FewRows)), turning: of, tile: r.k.turnedTile(r.Tile, t, outputs, k)}
+func turnedChoice(r *Recorder, t gguf.Type, of RopeConstants, n, outputs, k uint32) choice {
+	return choice{op: "mul_mat_vec", variant: shaders.Turned, typed: true, typ: t, cols: vecCols(min(n, shaders.FewRows)), rope: of, tile: r.k.turnedTile(r.Tile, t, outputs, k)}
 }
 
-// turningOf returns the constants of mul_mat_vec_rope for RoPE arguments and a KV cache of type kv.
-func turningOf(kv gguf.Type, a *shaders.RopeKVArgs) Turning {
-	return Turning{Key: a.KeyLen, Val: a.ValLen, Turns: a.RopeDim, Neox: a.Neox != 0, Floats: kv == gguf.F32}
+// ropeConstantsOf returns the constants of mul_mat_vec_rope for RoPE arguments and a KV cache of type kv.
+func ropeConstantsOf(kv gguf.Type, a *shaders.RopeKVArgs) RopeConstants {
+	return RopeConstants{KeyLen: a.KeyLen, ValLen: a.ValLen, RopeDim: a.RopeDim, Neox: a.Neox != 0, CacheF32: kv == gguf.F32}
 }
 
 // RopedProducts are the products of Q, K and V, in this order, and what [RopeKV] makes of them in a cache of type KV; a matrix of no rows
@@ -90,14 +90,14 @@ var ropedVariants = []*variant[RopedProducts]{&ropedProduct}
 
 // MultiplyRoped records products and rope as one; done is false where no variant does.
 func MultiplyRoped(r *Recorder, p *RopedProducts) (done bool, err error) {
-	r.asked.roped = *p
-	return recordBy(r, ropedVariants, &r.asked.roped)
+	r.args.roped = *p
+	return recordBy(r, ropedVariants, &r.args.roped)
 }
 
 // FitsRoped reports whether [MultiplyRoped] records products as one.
 func FitsRoped(r *Recorder, p *RopedProducts) bool {
-	r.asked.roped = *p
-	return choose(r, ropedVariants, &r.asked.roped) != nil
+	r.args.roped = *p
+	return choose(r, ropedVariants, &r.args.roped) != nil
 }
 
 // ropedProduct is [int8Product] that turns queries and keys, and writes keys and values into the cache.
@@ -130,7 +130,7 @@ func unfitRoped(r *Recorder, p *RopedProducts) string {
 	case !r.usable(choice{op: "quantize_q8"}):
 		return failedTest
 	}
-	c := turnedChoice(r, p.Type, turningOf(p.KV, a), p.N, p.Of[0].M+p.Of[1].M+p.Of[2].M, p.K)
+	c := turnedChoice(r, p.Type, ropeConstantsOf(p.KV, a), p.N, p.Of[0].M+p.Of[1].M+p.Of[2].M, p.K)
 	if !r.usable(c) {
 		return failedTest
 	}
@@ -162,17 +162,17 @@ func recordRoped(r *Recorder, p *RopedProducts) error {
 	if args.X, args.S, err = r.int8X(p.X, p.N, p.K, p.XStride); err != nil {
 		return err
 	}
-	return MulMatRope(r, p.Type, turningOf(kv, a), args)
+	return MulMatRope(r, p.Type, ropeConstantsOf(kv, a), args)
 }
 
 // MulMatRope records one mul_mat_vec_rope: it computes Q, K and V from an int8 X, rotates Q and K by RoPE, writes Q to a.Dst, and K and V to
 // the KV cache. A matrix at address 0 is left out.
-func MulMatRope(r *Recorder, t gguf.Type, of Turning, a shaders.MulMatRopeArgs) error {
-	outputs := a.Outputs(of.Key, of.Val)
+func MulMatRope(r *Recorder, t gguf.Type, of RopeConstants, a shaders.MulMatRopeArgs) error {
+	outputs := a.Outputs(of.KeyLen, of.ValLen)
 	if outputs == 0 || a.N == 0 {
 		return nil
 	}
-	c := check{choice: choice{op: "mul_mat_vec", variant: shaders.Turned, typed: true, typ: t, turning: of}}
+	c := check{choice: choice{op: "mul_mat_vec", variant: shaders.Turned, typed: true, typ: t, rope: of}}
 	var touched touch
 	if checkRoped(&c, t, &a, &touched); c.err != nil {
 		return c.err
@@ -180,7 +180,7 @@ func MulMatRope(r *Recorder, t gguf.Type, of Turning, a shaders.MulMatRopeArgs) 
 	c.choice = turnedChoice(r, t, of, a.N, outputs, a.K)
 	if c.shape(c.tile, shaders.NoGLU, c.cols, r.k.dev.Physical.Limits.MaxWorkgroupInvocations); c.err == nil {
 		c.multiple("the outputs of a workgroup", c.tile.outputs(shaders.NoGLU), 4)
-		c.most("Tile.Rows * columns", c.tile.Rows*c.cols, 4*c.tile.Team) // a lane takes four sums at most
+		c.atMost("Tile.Rows * columns", c.tile.Rows*c.cols, 4*c.tile.Team) // a lane takes four sums at most
 	}
 	if c.err != nil {
 		return c.err
@@ -192,22 +192,22 @@ func MulMatRope(r *Recorder, t gguf.Type, of Turning, a shaders.MulMatRopeArgs) 
 
 // checkRoped checks the arguments of a mul_mat_vec_rope, and notes what it reads and writes.
 func checkRoped(c *check, t gguf.Type, a *shaders.MulMatRopeArgs, touched *touch) {
-	of, heads, headsKV := &c.turning, a.Heads&0xffff, a.Heads>>16
+	of, heads, headsKV := &c.rope, a.Heads&0xffff, a.Heads>>16
 	c.address("X", a.X)
 	c.address("S", a.S)
 	c.positive("K", a.K)
 	c.blocks("K", a.K)
-	c.most("N", a.N, shaders.FewRows)
-	c.heads(heads, headsKV, of.Key, of.Val)
-	c.multiple("RopeDim", of.Turns, 4)
-	c.most("RopeDim", of.Turns, of.Key)
+	c.atMost("N", a.N, shaders.FewRows)
+	c.heads(heads, headsKV, of.KeyLen, of.ValLen)
+	c.multiple("RopeDim", of.RopeDim, 4)
+	c.atMost("RopeDim", of.RopeDim, of.KeyLen)
 	touched.read(q8Bytes(a.X, a.N, a.K))
 	touched.read(q8Scales(a.S, a.N, a.K))
 	for i, m := range [...]struct {
 		name    string // whole: putting it together would allocate, for each product
 		w, bias uint64
 		rows    uint32
-	}{{"W0", a.W0, a.Bias0, heads * of.Key}, {"W1", a.W1, a.Bias1, headsKV * of.Key}, {"W2", a.W2, a.Bias2, headsKV * of.Val}} {
+	}{{"W0", a.W0, a.Bias0, heads * of.KeyLen}, {"W1", a.W1, a.Bias1, headsKV * of.KeyLen}, {"W2", a.W2, a.Bias2, headsKV * of.ValLen}} {
 		if m.w == 0 {
 			continue
 		}
@@ -220,13 +220,13 @@ func checkRoped(c *check, t gguf.Type, a *shaders.MulMatRopeArgs, touched *touch
 			touched.write(cachePart(a.LayerOff, i-1))
 		}
 	}
-	if a.W0|a.W1 != 0 && of.Turns > 0 {
+	if a.W0|a.W1 != 0 && of.RopeDim > 0 {
 		c.address("CosSin", a.CosSin)
-		touched.read(f32s(a.CosSin, a.N, of.Turns, of.Turns))
+		touched.read(f32s(a.CosSin, a.N, of.RopeDim, of.RopeDim))
 	}
 	if a.W0 != 0 {
 		c.address("Dst", a.Dst)
-		touched.write(f32s(a.Dst, a.N, heads*of.Key, heads*of.Key))
+		touched.write(f32s(a.Dst, a.N, heads*of.KeyLen, heads*of.KeyLen))
 	}
 	if a.W1|a.W2 != 0 {
 		c.paged(gguf.F16, a.Pages, a.Pos, a.Seq, a.MaxPages, a.PagePositions, a.LayerOff)

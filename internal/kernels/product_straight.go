@@ -97,14 +97,14 @@ func checkStraight(c *check, t Tile, cols uint32, workgroups uint64) {
 		return // the table will say so
 	}
 	c.multiple("K", cols, straightSteps[c.typ])
-	c.most("K", cols, straightMost)
+	c.atMost("K", cols, straightMost)
 	c.multiple("Tile.Team", t.Team, straightSubgroup)
 	c.multiple("Tile.Unroll", t.Unroll, straightSteps[c.typ]/straightGroup)
 	if c.err == nil {
-		c.most("K", cols, t.Team/straightSubgroup*t.Unroll*straightGroup)
+		c.atMost("K", cols, t.Team/straightSubgroup*t.Unroll*straightGroup)
 	}
 	if c.err == nil && workgroups > 1<<shaders.StraightBits {
-		c.that(false, "workgroups", uint32(min(workgroups, 1<<32-1)), fmt.Sprintf("at most %d", 1<<shaders.StraightBits))
+		c.require(false, "workgroups", uint32(min(workgroups, 1<<32-1)), fmt.Sprintf("at most %d", 1<<shaders.StraightBits))
 	}
 }
 

@@ -25,11 +25,11 @@ func TestStraightElsewhere(t *testing.T) {
 			continue
 		}
 		*dev.Physical = was
-		here := k.Can(&row)
+		here := k.CanRun(&row)
 		dev.Physical.Type = vk.Discrete
-		gpu := k.Can(&row)
+		gpu := k.CanRun(&row)
 		dev.Physical.Type, dev.Physical.Limits.Subgroup = vk.CPU, 4*straightSubgroup
-		if wide := k.Can(&row); gpu || wide || here && !cpu {
+		if wide := k.CanRun(&row); gpu || wide || here && !cpu {
 			t.Errorf("%s can run on a GPU: %v, in subgroups of 32: %v, here: %v", row.Name, gpu, wide, here)
 		}
 		others++

@@ -78,10 +78,10 @@ func (s *cmTile) constants(m constants) {
 	}
 	m["LANES"] = s.Lanes(s.subgroup)
 	m["BM"], m["BN"], m["WM"], m["WN"] = s.BM, s.BN, s.WM, s.WN
-	m.given("BK", s.BK)
-	m.given("STAGES", s.Stages)
-	m.given("HALVES", number(s.Halves))
-	m.given("WIDE", number(s.Wide))
+	m.setNonzero("BK", s.BK)
+	m.setNonzero("STAGES", s.Stages)
+	m.setNonzero("HALVES", number(s.Halves))
+	m.setNonzero("WIDE", number(s.Wide))
 }
 
 // leastShared is the least bytes of shared memory with which mul_mat_cm runs, by tiles of half the rows, and flash_attn_cm.
@@ -339,11 +339,11 @@ func (r *Recorder) Finish() error {
 	return nil
 }
 
-// settle records the pending products if t must run after one of them.
-func (r *Recorder) settle(t *touch) error {
+// recordPending records the pending products if t must run after one of them.
+func (r *Recorder) recordPending(t *touch) error {
 	for i := range r.tiles.pending {
 		p := &r.tiles.pending[i].touch
-		if meet(p.writes[:p.nw], t.reads[:t.nr]) || meet(p.writes[:p.nw], t.writes[:t.nw]) || meet(p.reads[:p.nr], t.writes[:t.nw]) {
+		if anyOverlap(p.writes[:p.nw], t.reads[:t.nr]) || anyOverlap(p.writes[:p.nw], t.writes[:t.nw]) || anyOverlap(p.reads[:p.nr], t.writes[:t.nw]) {
 			return r.Finish()
 		}
 	}

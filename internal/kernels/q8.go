@@ -97,10 +97,10 @@ func (r *Recorder) int8X(x uint64, n, k, stride uint32) (q, sums uint64, err err
 	return to.q, to.sums, nil
 }
 
-// forget drops int8 rows whose float32 rows t overwrites.
-func (r *Recorder) forget(t *touch) {
+// forgetQuantised drops int8 rows whose float32 rows t overwrites.
+func (r *Recorder) forgetQuantised(t *touch) {
 	for i := range r.quantised.q8 {
-		if b := &r.quantised.q8[i]; b.valid && meet([]span{b.x}, t.writes[:t.nw]) {
+		if b := &r.quantised.q8[i]; b.valid && anyOverlap([]span{b.x}, t.writes[:t.nw]) {
 			b.valid = false
 		}
 	}

@@ -19,16 +19,17 @@ const (
 )
 
 // Recorder records ops into one command buffer; one goroutine owns it. An op without work (a zero count) records
-// nothing. Ops run in order as far as one can tell: it puts a barrier where an op touches what another wrote, and
-// nowhere else. What other command buffers did needs a [Recorder.Barrier] at the beginning.
+// nothing. The results are as if ops ran in order: it records a barrier where an op touches what an earlier one wrote, or
+// writes what one read, and nowhere else. Ops of other command buffers need a [Recorder.Barrier] at the beginning.
 type Recorder struct {
 	// Positions is the most positions a row of FlashAttn attends to, for the cost estimate; 0: all its pages hold.
 	Positions uint32
 	// Tile overrides the constants of a mul_mat_vec in teams, for measurements; 0: as the program chooses.
 	Tile Tile
-	// CMTile overrides the tile of products of cooperative matrices, and Decoding where their weights are decoded, for measurements
-	// and tests. The zero tile is the program's own choice.
-	CMTile   CMTile
+	// CMTile overrides the tile of products by cooperative matrices, for measurements and tests; 0: a tuned one or the program's own.
+	CMTile CMTile
+	// Decoding overrides whether quantised weights are decoded by a kernel of their own before a product by cooperative matrices, or within
+	// it, for measurements and tests; 0: as the program chooses.
 	Decoding Decoding
 	// CMAttn overrides the constants of flash_attn_cm, for measurements and tests; 0: as the program chooses.
 	CMAttn CMAttn
@@ -41,15 +42,18 @@ type Recorder struct {
 	// Absent is the fraction, 0 to 1, of (row, expert) pairs whose expert has address 0 and is skipped. Only the cost estimate uses it.
 	Absent float64
 
-	// Run says that all rows of FlashAttn are of one sequence, at ascending positions.
+	// Run says that all rows of FlashAttn are one run: of one sequence, at ascending positions. Attention by cooperative matrices needs that.
 	Run bool
 
 	// Scratch holds both sides of a product of many rows as tiles of float16, for cooperative matrices; 0 bytes: other kernels are used.
 	Scratch Scratch
 
-	// Q8 holds X quantised to int8: twice [shaders.Q8Size] of the longest X. Parts holds partial results of split attention, see
-	// [shaders.PartBytes], and of argmax, see [shaders.ArgmaxPartBytes]. With 0 bytes the kernels that need them are not used.
-	Q8, Parts Scratch
+	// Q8 holds X quantised to int8: twice [shaders.Q8Size] of the longest X; 0 bytes: other kernels are used.
+	Q8 Scratch
+
+	// Parts holds partial results of split attention, see [shaders.PartBytes], and of argmax, see [shaders.ArgmaxPartBytes]; 0 bytes: other
+	// kernels are used.
+	Parts Scratch
 
 	// Counters count the workgroups that have ended, so that the last one joins the partial results of attention and argmax. They must be
 	// zero when the command buffer begins to run, see [shaders.CounterBytes]; 0 bytes: attention joins in a second dispatch, argmax has no parts.
@@ -59,22 +63,23 @@ type Recorder struct {
 	// If no variant fits, a last call has a nil rule.
 	Considered func(rule *Rule, why string)
 
-	// Told, if not nil, is called after each dispatch and copy is recorded, with the estimate of its cost.
-	Told func(op string, bytes, flops float64)
+	// Recorded, if not nil, is called after each dispatch, copy and fill is recorded, with its kernel and the estimate of its cost.
+	Recorded func(op string, bytes, flops float64)
 
-	k         *Kernels
-	cb        *vk.CommandBuffer
-	dry       bool      // the recorder builds and dispatches nothing
-	memo      *memo     // pipelines used last; nil until the first
-	asked     asked     // arguments of the op being recorded
-	spent     cost      // since the last ResetCost
-	history   history   // memory accesses since the last barriers
-	quantised Quantised // which X are in memory as int8
-	tiles     tiles     // which X is in memory as float16 tiles
-	sorted    sorted    // which (row, expert) pairs are in memory sorted by expert
+	k         *Kernels          // where pipelines come from
+	cb        *vk.CommandBuffer // gets the commands; nil if dry
+	dry       bool              // the recorder builds and dispatches nothing
+	memo      *memo             // pipelines used last; nil until the first
+	args      opArgs            // arguments of the op being recorded
+	spent     cost              // cost of all ops since the last ResetCost
+	history   history           // memory accesses since the last barriers
+	quantised Quantised         // which X are in memory as int8
+	tiles     tiles             // which X is in memory as float16 tiles
+	sorted    sorted            // which (row, expert) pairs are in memory sorted by expert
 }
 
-// memo is a small hash table of the pipelines that a recorder used last: a step asks for the same few over and over.
+// memo is a small hash table of the pipelines that a recorder used last, so that it need not lock [Kernels]: a step needs the same few over and
+// over.
 type memo [64]struct {
 	choice choice
 	built  *built
@@ -91,11 +96,11 @@ func (k *Kernels) Recorder(cb *vk.CommandBuffer) *Recorder {
 	return &Recorder{k: k, cb: cb}
 }
 
-// Dry returns a recorder that builds and dispatches nothing: what it is asked to record shows which variants would be. Kernels that failed
-// an earlier self-test are left out, none is tested.
+// Dry returns a recorder that builds and dispatches nothing: its Considered shows which variants would be recorded. It leaves out kernels that
+// failed a self-test before, and tests none.
 func (k *Kernels) Dry() *Recorder { return &Recorder{k: k, dry: true} }
 
-// Reset makes r a new recorder, into cb, which has begun.
+// Reset makes r as a new recorder, into cb, which has begun: all fields that the caller sets are zero, and nothing is in memory as int8 or in tiles.
 func (r *Recorder) Reset(cb *vk.CommandBuffer) {
 	h, ordered, pending := r.history.since, r.history.ordered, r.tiles.pending[:0]
 	h.clear()
@@ -103,8 +108,8 @@ func (r *Recorder) Reset(cb *vk.CommandBuffer) {
 	*r = Recorder{k: r.k, cb: cb, dry: r.dry, history: history{since: h, ordered: ordered}, tiles: tiles{pending: pending}, memo: r.memo}
 }
 
-// Continue makes r record into another command buffer, which has begun, and keeps what r knows of X in int8 or in tiles. The command buffer
-// before must have been submitted to the same queue. Call [Recorder.Barrier] first.
+// Continue is [Recorder.Reset], but r keeps what it knows of X in int8 or in tiles, and of sorted pairs. The command buffer before must be submitted
+// to the same queue before this one. Call [Recorder.Barrier] before the first op.
 func (r *Recorder) Continue(cb *vk.CommandBuffer) {
 	b, t, s := r.quantised, r.tiles, r.sorted
 	r.Reset(cb)
@@ -112,7 +117,8 @@ func (r *Recorder) Continue(cb *vk.CommandBuffer) {
 	r.tiles.x, r.tiles.n, r.tiles.k, r.tiles.s = t.x, t.n, t.k, t.s
 }
 
-// ContinueAfter is [Recorder.Continue] after a command buffer of any recorder; b is that recorder's [Recorder.Quantised].
+// ContinueAfter is [Recorder.Reset] for a command buffer that runs after others, whoever recorded them: b describes the X in int8 that these leave,
+// see [Recorder.Quantised].
 func (r *Recorder) ContinueAfter(cb *vk.CommandBuffer, b Quantised) {
 	r.Reset(cb)
 	r.quantised = b
@@ -127,7 +133,7 @@ func (r *Recorder) Barrier() {
 	r.history.barriers++
 }
 
-// Copied reports whether something was copied since the last Barrier: to order that with what follows a DispatchBarrier is too little.
+// Copied reports whether something was copied since the last Barrier: ops that follow then need a Barrier, a DispatchBarrier is not enough.
 func (r *Recorder) Copied() bool { return r.history.copied }
 
 // Copy copies bytes between buffers, in order with the ops.
@@ -139,8 +145,8 @@ func (r *Recorder) Copy(dst *vk.Buffer, dstOff int64, src *vk.Buffer, srcOff, by
 		return err
 	}
 	r.cb.Copy(dst, dstOff, src, srcOff, bytes)
-	if r.Told != nil {
-		r.Told("copy", 2*float64(bytes), 0)
+	if r.Recorded != nil {
+		r.Recorded("copy", 2*float64(bytes), 0)
 	}
 	return nil
 }
@@ -153,8 +159,8 @@ func (r *Recorder) Zero(dst *vk.Buffer, off, bytes int64) error {
 		return err
 	}
 	r.cb.Fill(dst, off, bytes, 0)
-	if r.Told != nil {
-		r.Told("fill", float64(bytes), 0)
+	if r.Recorded != nil {
+		r.Recorded("fill", float64(bytes), 0)
 	}
 	return nil
 }
@@ -167,8 +173,8 @@ func (r *Recorder) Update(dst *vk.Buffer, off int64, b []byte) error {
 		return err
 	}
 	r.cb.Update(dst, off, b)
-	if r.Told != nil {
-		r.Told("update", float64(len(b)), 0)
+	if r.Recorded != nil {
+		r.Recorded("update", float64(len(b)), 0)
 	}
 	return nil
 }
@@ -218,12 +224,12 @@ func (r *Recorder) get(c choice) (*built, error) {
 	return b, err
 }
 
-// usable reports whether no pipeline of the choice's kernel has failed its self-test, which it runs now if it has not run. Other errors
-// in building the pipeline count as usable: recording returns them.
+// usable reports whether no pipeline of the choice's kernel has failed its self-test; it builds and tests the pipeline now if that was not done.
+// Where nothing is tested all are usable. Other errors in building the pipeline count as usable: recording returns them.
 func (r *Recorder) usable(c choice) bool {
 	if r.dry {
 		row, err := c.row()
-		return err == nil && r.k.Can(row) && !r.k.tested.broken(row.Name)
+		return err == nil && r.k.CanRun(row) && !r.k.tested.broken(row.Name)
 	}
 	if r.k.untested == nil {
 		return true // nothing is tested
@@ -239,7 +245,8 @@ func (r *Recorder) usable(c choice) bool {
 // maxGroups bounds a grid's sides where the device has no narrower limit, so that every device folds alike.
 const maxGroups = 65535
 
-// dispatch records one run of groups workgroups with args as push constants.
+// dispatch records a dispatch of groups workgroups with args as push constants, after a barrier if it needs one. It adds the cost co, and fails if
+// the device can't have that many workgroups. A dry recorder only notes what t overwrites.
 func dispatch[T any](r *Recorder, c *check, b *built, args *T, groups uint64, t *touch, co cost) error {
 	limit := &r.k.dev.Physical.Limits.MaxWorkgroups
 	x, y, ok := fold(groups, min(limit[0], maxGroups), min(limit[1], maxGroups))
@@ -249,7 +256,7 @@ func dispatch[T any](r *Recorder, c *check, b *built, args *T, groups uint64, t 
 			fmt.Sprintf("at most %d x %d and 2^32 lanes", min(limit[0], maxGroups), min(limit[1], maxGroups))}
 	}
 	if r.dry {
-		r.know(t)
+		r.forgetOverwritten(t)
 		return nil
 	}
 	if err := r.order(t); err != nil {
@@ -260,8 +267,8 @@ func dispatch[T any](r *Recorder, c *check, b *built, args *T, groups uint64, t 
 	r.cb.Dispatch(x, y, 1)
 	r.spent.bytes += co.bytes
 	r.spent.flops += co.flops
-	if r.Told != nil {
-		r.Told(c.choice.String(), co.bytes, co.flops)
+	if r.Recorded != nil {
+		r.Recorded(c.choice.String(), co.bytes, co.flops)
 	}
 	return nil
 }

@@ -52,13 +52,13 @@ func TestArguments(t *testing.T) {
 			"record mul_mat_vec_int8 Q4_K: Dst1 is address 0x0, want a multiple of 4, not 0"},
 		{"gates", MulMatTeam(r, shaders.Int8, gguf.Q4_K, shaders.GLUFloats, with(bytes, func(a *shaders.MulMatTeamArgs) { a.M1, a.W1 = 4, at })),
 			"record mul_mat_vec_int8 Q4_K: M1 is 4, want M0, 3, for gates and what they let through"},
-		{"a head of which an odd pair turns", MulMatRope(r, gguf.Q4_K, Turning{Key: 64, Val: 64, Turns: 6}, with(turned, func(*shaders.MulMatRopeArgs) {})),
+		{"a head of which an odd pair turns", MulMatRope(r, gguf.Q4_K, RopeConstants{KeyLen: 64, ValLen: 64, RopeDim: 6}, with(turned, func(*shaders.MulMatRopeArgs) {})),
 			"record mul_mat_vec_rope Q4_K: RopeDim is 6, want a multiple of 4"},
-		{"many rows that turn", MulMatRope(r, gguf.Q4_K, Turning{Key: 64, Val: 64, Turns: 64}, with(turned, func(a *shaders.MulMatRopeArgs) { a.N = 9 })),
+		{"many rows that turn", MulMatRope(r, gguf.Q4_K, RopeConstants{KeyLen: 64, ValLen: 64, RopeDim: 64}, with(turned, func(a *shaders.MulMatRopeArgs) { a.N = 9 })),
 			"record mul_mat_vec_rope Q4_K: N is 9, want at most 8"},
-		{"queries that go nowhere", MulMatRope(r, gguf.Q4_K, Turning{Key: 64, Val: 64, Turns: 64}, with(turned, func(a *shaders.MulMatRopeArgs) { a.Dst = 0 })),
+		{"queries that go nowhere", MulMatRope(r, gguf.Q4_K, RopeConstants{KeyLen: 64, ValLen: 64, RopeDim: 64}, with(turned, func(a *shaders.MulMatRopeArgs) { a.Dst = 0 })),
 			"record mul_mat_vec_rope Q4_K: Dst is address 0x0, want a multiple of 16, not 0"},
-		{"a team that turns", MulMatRope(odd, gguf.Q4_K, Turning{Key: 64, Val: 64, Turns: 64}, turned),
+		{"a team that turns", MulMatRope(odd, gguf.Q4_K, RopeConstants{KeyLen: 64, ValLen: 64, RopeDim: 64}, turned),
 			"record mul_mat_vec_rope Q4_K: Tile.Team is 24, want a power of 2, 8 to 64"},
 		{"wide rows", MulMatTeam(r, shaders.Wide, gguf.F16, shaders.NoGLU, wide),
 			"record mul_mat_vec_wide F16: K is 100, want a multiple of 8"},
@@ -125,7 +125,7 @@ func TestNoWork(t *testing.T) {
 		"checksum":       Checksum(r, shaders.ChecksumArgs{}),
 		"quantize":       QuantizeQ8(r, shaders.QuantizeQ8Args{Cols: 32}),
 		"mul_mat, teams": MulMatTeam(r, shaders.Int8, gguf.Q4_K, shaders.NoGLU, shaders.MulMatTeamArgs{K: 8, N: 1}),
-		"mul_mat, rope":  MulMatRope(r, gguf.Q4_K, Turning{Key: 64, Val: 64}, shaders.MulMatRopeArgs{W0: 256, K: 256, Heads: 1}),
+		"mul_mat, rope":  MulMatRope(r, gguf.Q4_K, RopeConstants{KeyLen: 64, ValLen: 64}, shaders.MulMatRopeArgs{W0: 256, K: 256, Heads: 1}),
 	} {
 		if err != nil {
 			t.Errorf("%s: %v", name, err)

@@ -17,11 +17,11 @@ func Rope(r *Recorder, a shaders.RopeArgs) error {
 	c.words("CosSin", a.CosSin)
 	c.multiple("RopeDim", a.RopeDim, 2)
 	if a.RopeDim > a.HeadDim {
-		c.that(false, "RopeDim", a.RopeDim, fmt.Sprintf("at most HeadDim, %d", a.HeadDim))
+		c.require(false, "RopeDim", a.RopeDim, fmt.Sprintf("at most HeadDim, %d", a.HeadDim))
 	}
 	c.stride("XStride", a.XStride, a.Heads*a.HeadDim)
 	if a.Neox > 1 {
-		c.that(false, "Neox", a.Neox, "0 or 1")
+		c.require(false, "Neox", a.Neox, "0 or 1")
 	}
 	n := float64(a.Rows) * float64(a.Heads) * float64(a.RopeDim)
 	var t touch
@@ -65,12 +65,12 @@ var ropeVariants = []*variant[RopeAppend]{&normedRope, &appendedRope, &plainRope
 // AppendRoped records RoPE and the writes to the KV cache as one dispatch, with the bits of separate ones, but does not write K itself. done is
 // false, and nothing is recorded, if no variant fits.
 func AppendRoped(r *Recorder, a *RopeAppend) (done bool, err error) {
-	r.asked.rope = *a
-	v := choose(r, ropeVariants, &r.asked.rope)
+	r.args.rope = *a
+	v := choose(r, ropeVariants, &r.args.rope)
 	if v == nil || v == &plainRope {
 		return false, nil
 	}
-	return true, v.record(r, &r.asked.rope)
+	return true, v.record(r, &r.args.rope)
 }
 
 // plainRope stands for [Rope] and [KVAppend] one by one.
@@ -83,8 +83,8 @@ func checkRopeKV(c *check, t gguf.Type, a *shaders.RopeKVArgs, touched *touch) c
 	c.address("V", a.V)
 	c.address("CosSin", a.CosSin)
 	c.multiple("RopeDim", a.RopeDim, 4)
-	c.most("RopeDim", a.RopeDim, a.KeyLen)
-	c.most("Neox", a.Neox, 1)
+	c.atMost("RopeDim", a.RopeDim, a.KeyLen)
+	c.atMost("Neox", a.Neox, 1)
 	c.heads(a.Heads, a.HeadsKV, a.KeyLen, a.ValLen)
 	c.stride("QStride", a.QStride, a.Heads*a.KeyLen)
 	c.stride("KStride", a.KStride, a.HeadsKV*a.KeyLen)

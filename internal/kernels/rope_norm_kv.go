@@ -39,12 +39,12 @@ func RopeNormKV(r *Recorder, t gguf.Type, a shaders.RopeNormKVArgs) error {
 	co := checkRopeKV(&c, t, &kv, &touched)
 	c.address("QNorm", a.QNorm)
 	c.address("KNorm", a.KNorm)
-	c.most("KeyLen", a.KeyLen, shaders.MaxHeadNormed)
+	c.atMost("KeyLen", a.KeyLen, shaders.MaxHeadNormed)
 	c.multiple("QStride", a.QStride, 4)
 	c.multiple("KStride", a.KStride, 4)
 	c.multiple("VStride", a.VStride, 4)
 	if !(a.Eps >= 0) {
-		c.that(false, "Eps", a.Eps, "0 or more")
+		c.require(false, "Eps", a.Eps, "0 or more")
 	}
 	touched.read(f32s(a.QNorm, 1, a.KeyLen, 0))
 	touched.read(f32s(a.KNorm, 1, a.KeyLen, 0))

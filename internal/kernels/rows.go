@@ -31,7 +31,7 @@ func Add(r *Recorder, a shaders.AddArgs) error {
 	c.words("B", a.B)
 	c.words("Dst", a.Dst)
 	if a.BCols == 0 || a.BCols > a.Count {
-		c.that(false, "BCols", a.BCols, fmt.Sprintf("1 to Count, %d", a.Count))
+		c.require(false, "BCols", a.BCols, fmt.Sprintf("1 to Count, %d", a.Count))
 	}
 	n := float64(a.Count)
 	var t touch

@@ -17,7 +17,7 @@ func SSMConv(r *Recorder, a shaders.SSMConvArgs) error {
 	c.address("W", a.W)
 	c.words("Dst", a.Dst)
 	c.positive("Taps", a.Taps)
-	c.most("Taps", a.Taps, shaders.MaxTaps)
+	c.atMost("Taps", a.Taps, shaders.MaxTaps)
 	c.stride("XStride", a.XStride, a.Cols)
 	c.stride("DstStride", a.DstStride, a.Cols)
 	var t touch
@@ -46,14 +46,14 @@ func GatedDeltaNet(r *Recorder, a shaders.GatedDeltaNetArgs) error {
 		c.multiple("Heads", a.Heads, a.KeyHeads)
 	}
 	c.positive("Head", a.Head)
-	c.most("Head", a.Head, shaders.MaxState)
+	c.atMost("Head", a.Head, shaders.MaxState)
 	c.stride("XStride", a.XStride, (2*a.KeyHeads+a.Heads)*a.Head)
 	c.stride("DstStride", a.DstStride, a.Heads*a.Head)
-	c.most("Tiled", a.Tiled, 1)
+	c.atMost("Tiled", a.Tiled, 1)
 	c.positive("Group", a.Group)
 	if a.Group > 0 {
 		if last := (a.Heads-1)/a.Group*a.Jump + min(a.Heads, a.Group) - 1 + a.AlphaOff; last >= a.GateStride {
-			c.that(false, "GateStride", a.GateStride, fmt.Sprintf("more than %d, the last gate's place", last))
+			c.require(false, "GateStride", a.GateStride, fmt.Sprintf("more than %d, the last gate's place", last))
 		}
 	}
 	var t touch

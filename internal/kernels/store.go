@@ -27,16 +27,17 @@ func DeviceKey(p *vk.PhysicalDevice) string {
 
 // store reads and writes the cached files of one device. A nil store keeps nothing.
 type store struct {
-	folder *cache.Folder
-	key    string // [DeviceKey]
-	log    *slog.Logger
-	cache  *vk.PipelineCache // nil: the driver gave none
-	dirty  atomic.Bool       // results or pipelines are not written yet
-	writes sync.WaitGroup    // writes in goroutines of [Kernels.Keep]
-	one    sync.Mutex        // held while writing
+	folder  *cache.Folder     // the cache's folder
+	key     string            // [DeviceKey]
+	log     *slog.Logger      // gets errors of reading and writing
+	cache   *vk.PipelineCache // nil: the driver gave none
+	dirty   atomic.Bool       // results or pipelines are not written yet
+	writes  sync.WaitGroup    // writes in goroutines of [Kernels.SaveInBackground]
+	writing sync.Mutex        // held while writing
 }
 
-// openStore never fails: it treats a file that can't be read as absent. It returns nil if folder is nil.
+// openStore makes the store of a device, with the driver's pipeline cache in folder. It never fails: it treats a file that can't be read as absent.
+// It returns nil if folder is nil.
 func openStore(dev *vk.Device, folder *cache.Folder, log *slog.Logger) *store {
 	if folder == nil {
 		return nil
@@ -64,8 +65,8 @@ func (s *store) pipelines() *vk.PipelineCache {
 	return s.cache
 }
 
-// grown notes that there is something new to write.
-func (s *store) grown() {
+// markDirty notes that there is something new to write.
+func (s *store) markDirty() {
 	if s != nil {
 		s.dirty.Store(true)
 	}
@@ -92,8 +93,8 @@ func decodeTests(data []byte) map[string]string {
 	return m
 }
 
-// Keep starts a goroutine that writes new pipelines, test results and crashes to the cache, if there are any.
-func (k *Kernels) Keep() {
+// SaveInBackground starts a goroutine that writes new pipelines, test results and crashes to the cache, if there are any.
+func (k *Kernels) SaveInBackground() {
 	if s := k.store; s != nil && s.dirty.Swap(false) {
 		s.writes.Go(func() { s.write(k) })
 	}
@@ -115,15 +116,15 @@ func (s *store) close(k *Kernels) {
 
 // write merges pipelines, test results and crashes into the files, which other processes write too. It logs an error and goes on.
 func (s *store) write(k *Kernels) {
-	s.one.Lock()
-	defer s.one.Unlock()
-	err := errors.Join(s.writePipelines(), s.writeTests(&k.tested), k.guard.keep())
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	err := errors.Join(s.writePipelines(), s.writeTests(&k.tested), k.guard.save())
 	if err != nil {
 		s.log.Info("kernels are not kept for the next run", "error", err)
 	}
 }
 
-// writePipelines merges the driver's pipeline cache into its file. It drops what the file had if the merged cache is too large.
+// writePipelines merges the driver's pipeline cache into its file. If the merged cache is too large, or can't be merged, it writes only this run's.
 func (s *store) writePipelines() error {
 	if s.cache == nil {
 		return nil

@@ -39,8 +39,8 @@ func TestStore(t *testing.T) {
 	if _, err := a.get(choice{op: "quantize_q8"}); err != nil {
 		t.Error(err)
 	}
-	a.Keep()
-	a.Keep()
+	a.SaveInBackground()
+	a.SaveInBackground()
 	var broken *BrokenError
 	if _, err := b.get(joinChoice); !errors.As(err, &broken) {
 		t.Errorf("the error is %v, want a BrokenError", err)

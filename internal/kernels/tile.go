@@ -18,7 +18,7 @@ type Tile struct {
 	Lanes  uint32 // of a workgroup: Lanes / Team teams
 }
 
-// What the registers of a lane hold without spilling, with room; and the shared memory for a workgroup's sums.
+// Limits of a [Tile]: what the registers of a lane hold without spilling, with room, and what fits the shared memory for a workgroup's sums.
 const (
 	maxTeamRows  = 8
 	maxUnroll    = 8
@@ -28,23 +28,23 @@ const (
 
 // constants adds the constants of t that are not 0 to m.
 func (t *Tile) constants(m constants) {
-	m.given("NUM_ROWS", t.Rows)
-	m.given("TEAM", t.Team)
-	m.given("UNROLL", t.Unroll)
-	m.given("LANES", t.Lanes)
+	m.setNonzero("NUM_ROWS", t.Rows)
+	m.setNonzero("TEAM", t.Team)
+	m.setNonzero("UNROLL", t.Unroll)
+	m.setNonzero("LANES", t.Lanes)
 }
 
 // outputs is how many output rows a workgroup computes: half as many where gate and up are multiplied together.
 func (t *Tile) outputs(glu uint32) uint32 {
 	n := t.Rows * (t.Lanes / t.Team)
-	if pairs(glu) {
+	if isGated(glu) {
 		return n / 2
 	}
 	return n
 }
 
-// pairs reports whether a product has two matrices, gate and up, whose rows are computed together.
-func pairs(glu uint32) bool { return glu == shaders.GLUFloats || glu == shaders.GLUBytes }
+// isGated reports whether a product with this GLU constant has two matrices, gate and up, whose rows are computed together.
+func isGated(glu uint32) bool { return glu == shaders.GLUFloats || glu == shaders.GLUBytes }
 
 // vecTile fills in the zero fields of t for a mul_mat_vec in teams with a matrix of m rows of cols values. For some shapes a measurement
 // found values at least 5% faster than those of [Kernels.tile]; vecTile returns these there.
@@ -79,8 +79,8 @@ func by64(variant string, of gguf.Type) bool {
 // minTeam64 is the smallest team of a kernel that [by64] reports.
 const minTeam64 = 8
 
-// tile64 is a GPU's tile for a kernel that [by64] reports and a matrix of m rows. parts is the length of a row divided by 64. A team is no
-// larger than that.
+// tile64 is a GPU's tile for a kernel that [by64] reports and a matrix of m rows. parts is the length of a row divided by 64; a team has at most
+// that many lanes.
 func tile64(of gguf.Type, glu, m, parts uint32) Tile {
 	t := Tile{Rows: 2, Team: 32}
 	switch {
@@ -104,8 +104,8 @@ func (t Tile) or(d Tile) Tile {
 	return Tile{Rows: cmp.Or(t.Rows, d.Rows), Team: cmp.Or(t.Team, d.Team), Unroll: cmp.Or(t.Unroll, d.Unroll), Lanes: cmp.Or(t.Lanes, d.Lanes)}
 }
 
-// tile fills in the zero fields of t, for m output rows. chunks is how many lanes it would take to read a row of weights at once. Only these and the
-// device may decide, never the rows of X: the tile sets the order of a sum, so its bits.
+// tile fills in the zero fields of t, the tile of a mul_mat_vec in teams, for m output rows. chunks is how many lanes it would take to read a row of
+// weights at once. Only the arguments and the device may decide, never the rows of X: the tile sets the order of a sum, so its bits.
 //
 // A GPU is fast when many lanes have loads under way. A CPU computes a subgroup as one vector, so its teams are no larger.
 func (k *Kernels) tile(t Tile, of gguf.Type, glu, m, chunks uint32) Tile {
@@ -166,18 +166,18 @@ func (k *Kernels) idTile(t Tile, of gguf.Type, glu, m, chunks uint32) Tile {
 
 // shape checks that a kernel can run with tile t and cols rows of X, in workgroups of at most most lanes.
 func (c *check) shape(t Tile, glu, cols uint32, most uint32) {
-	c.most("Tile.Rows", t.Rows, maxTeamRows)
-	if pairs(glu) {
+	c.atMost("Tile.Rows", t.Rows, maxTeamRows)
+	if isGated(glu) {
 		c.multiple("Tile.Rows", t.Rows, 2)
 	}
-	c.most("Tile.Unroll", t.Unroll, maxUnroll)
+	c.atMost("Tile.Unroll", t.Unroll, maxUnroll)
 	c.power("Tile.Lanes", t.Lanes, 32, min(most, maxTileLanes))
 	least := uint32(minSubgroup)
 	if c.op == "mul_mat_vec" && by64(c.variant, c.typ) {
 		least = minTeam64
 	}
 	c.power("Tile.Team", t.Team, least, t.Lanes)
-	c.most("Tile.Rows * columns * Tile.Lanes", t.Rows*cols*t.Lanes, maxTileSums)
+	c.atMost("Tile.Rows * columns * Tile.Lanes", t.Rows*cols*t.Lanes, maxTileSums)
 	if glu == shaders.GLUBytes && c.err == nil {
 		c.multiple("the outputs of a workgroup", t.outputs(glu), q8Block)
 	}
@@ -186,6 +186,6 @@ func (c *check) shape(t Tile, glu, cols uint32, most uint32) {
 // power checks that n is a power of 2 from least to most.
 func (c *check) power(what string, n, least, most uint32) {
 	if n&(n-1) != 0 || n < least || n > most {
-		c.that(false, what, n, fmt.Sprintf("a power of 2, %d to %d", least, most))
+		c.require(false, what, n, fmt.Sprintf("a power of 2, %d to %d", least, most))
 	}
 }

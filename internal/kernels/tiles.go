@@ -25,7 +25,8 @@ func tileF16Choice(r *Recorder, variant string, cols uint32) choice {
 	return choice{op: "tile_f16", variant: variant, lanes: normLanes(r), per: runsPerLane(r, cols)}
 }
 
-// tileF16Usable reports whether [tileF16Choice] has passed its self-test.
+// tileF16Usable reports whether the kernel of [tileF16Choice], which converts rows of X to tiles of float16, has not failed its self-test, see
+// [Recorder.usable].
 func tileF16Usable(r *Recorder, variant string, cols uint32) bool {
 	return r.usable(tileF16Choice(r, variant, cols))
 }
@@ -93,7 +94,7 @@ func TileF16Wide(r *Recorder, variant string, a shaders.TileF16WideArgs) error {
 	c.address("Tiles", a.Tiles)
 	c.address("Scales", a.Scales)
 	c.multiple("Cols", a.Cols, 4)
-	c.most("Cols", a.Cols, shaders.MaxPer*c.lanes*4)
+	c.atMost("Cols", a.Cols, shaders.MaxPer*c.lanes*4)
 	c.stride("XStride", a.XStride, a.Cols)
 	c.multiple("XStride", a.XStride, 4)
 	var t touch
@@ -106,7 +107,7 @@ func TileF16Wide(r *Recorder, variant string, a shaders.TileF16WideArgs) error {
 		c.stride("DstStride", a.DstStride, a.Cols)
 		c.multiple("DstStride", a.DstStride, 4)
 		if !(a.Eps >= 0) {
-			c.that(false, "Eps", a.Eps, "0 or more")
+			c.require(false, "Eps", a.Eps, "0 or more")
 		}
 		rows := a.Rows
 		if variant == shaders.Norm {
@@ -127,7 +128,7 @@ func DequantF16(r *Recorder, t gguf.Type, a shaders.DequantF16Args) error {
 		return nil
 	}
 	c := check{choice: dequantChoice(t)}
-	c.that(a.W != 0 && a.W%2 == 0, "W", a.W, "a multiple of 2, not 0")
+	c.require(a.W != 0 && a.W%2 == 0, "W", a.W, "a multiple of 2, not 0")
 	c.address("Dst", a.Dst)
 	c.blocks("K", a.K)
 	bytes := float64(a.M) * rowBytes(t, a.K)

@@ -11,8 +11,8 @@ var topKVariants = []*variant[shaders.TopKMoEArgs]{&heldTopK, &plainTopK}
 
 // TopKMoE chooses each row's experts by the router's scores X, and computes their weights.
 func TopKMoE(r *Recorder, a shaders.TopKMoEArgs) error {
-	r.asked.topK = a
-	_, err := recordBy(r, topKVariants, &r.asked.topK)
+	r.args.topK = a
+	_, err := recordBy(r, topKVariants, &r.args.topK)
 	return err
 }
 
@@ -30,7 +30,7 @@ func TopKMoEVariant(r *Recorder, variant string, a shaders.TopKMoEArgs) error {
 	c := check{choice: choice{op: "topk_moe"}}
 	if variant == shaders.Held {
 		c.choice = heldChoice(r.k.dev.Physical, a.Experts)
-		c.most("Experts", a.Experts, shaders.MaxPer*c.lanes)
+		c.atMost("Experts", a.Experts, shaders.MaxPer*c.lanes)
 	}
 	c.words("X", a.X)
 	c.words("IDs", a.IDs)
@@ -52,10 +52,10 @@ func TopKMoEVariant(r *Recorder, variant string, a shaders.TopKMoEArgs) error {
 // chooses checks the arguments by which experts are chosen.
 func (c *check) chooses(a *shaders.TopKMoEArgs) {
 	c.positive("Experts", a.Experts)
-	c.most("Experts", a.Experts, shaders.MaxExperts)
+	c.atMost("Experts", a.Experts, shaders.MaxExperts)
 	c.positive("Used", a.Used)
-	c.most("Used", a.Used, a.Experts)
-	c.most("Gating", a.Gating&^shaders.GateNormalised, shaders.GateLate)
+	c.atMost("Used", a.Used, a.Experts)
+	c.atMost("Gating", a.Gating&^shaders.GateNormalised, shaders.GateLate)
 	if a.Groups > 1 {
 		c.groups(a)
 	}
@@ -65,10 +65,10 @@ func (c *check) chooses(a *shaders.TopKMoEArgs) {
 func (c *check) groups(a *shaders.TopKMoEArgs) {
 	c.multiple("Experts", a.Experts, a.Groups)
 	c.positive("GroupsUsed", a.GroupsUsed)
-	c.most("GroupsUsed", a.GroupsUsed, a.Groups)
+	c.atMost("GroupsUsed", a.GroupsUsed, a.Groups)
 	c.positive("GroupBest", a.GroupBest)
-	c.most("GroupBest", a.GroupBest, 2)
+	c.atMost("GroupBest", a.GroupBest, 2)
 	if least := (uint64(a.Used)*uint64(a.Groups) + uint64(a.Experts) - 1) / uint64(a.Experts); uint64(a.GroupsUsed) < least {
-		c.that(false, "GroupsUsed", a.GroupsUsed, fmt.Sprintf("at least %d: these groups have fewer than %d experts", least, a.Used))
+		c.require(false, "GroupsUsed", a.GroupsUsed, fmt.Sprintf("at least %d: these groups have fewer than %d experts", least, a.Used))
 	}
 }

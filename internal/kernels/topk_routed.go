@@ -39,8 +39,8 @@ var routedVariants = []*variant[RoutedTopK]{&routedTopK}
 // RouteNormed records a norm, a router and the choice of experts as one dispatch, which also stores Dst as int8 for the products that follow.
 // done is false, and nothing is recorded, if no variant fits.
 func RouteNormed(r *Recorder, a *RoutedTopK) (done bool, err error) {
-	r.asked.routed = *a
-	return recordBy(r, routedVariants, &r.asked.routed)
+	r.args.routed = *a
+	return recordBy(r, routedVariants, &r.args.routed)
 }
 
 // routedTopK runs workgroups that each normalise the whole row and compute a few scores; the last to end chooses the experts. It is slower
@@ -152,16 +152,16 @@ func checkRouted(c *check, a *shaders.TopKMoERoutedArgs, most uint32) {
 	c.words("Weights", a.Weights)
 	c.positive("Cols", a.Cols)
 	c.multiple("Cols", a.Cols, q8Block)
-	c.most("Rows", a.Rows, shaders.FewRows)
-	c.most("Experts", a.Experts, shaders.MaxRouted)
+	c.atMost("Rows", a.Rows, shaders.FewRows)
+	c.atMost("Experts", a.Experts, shaders.MaxRouted)
 	if !(a.Eps >= 0) {
-		c.that(false, "Eps", a.Eps, "0 or more")
+		c.require(false, "Eps", a.Eps, "0 or more")
 	}
 	c.chooses(&shaders.TopKMoEArgs{Experts: a.Experts, Used: a.Used, Gating: a.Gating, Groups: a.Groups, GroupsUsed: a.GroupsUsed, GroupBest: a.GroupBest})
 	c.power("Tile.Lanes", c.tile.Lanes, 32, most)
 	c.power("Tile.Team", c.tile.Team, minSubgroup, c.tile.Lanes)
 	if c.err == nil {
-		c.most("Cols", a.Cols, shaders.MaxPer*c.tile.Lanes*4)
+		c.atMost("Cols", a.Cols, shaders.MaxPer*c.tile.Lanes*4)
 		c.multiple("the norm's lanes", c.rowLanes, c.tile.Lanes)
 	}
 }

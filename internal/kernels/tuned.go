@@ -22,12 +22,12 @@ type Tuned struct {
 	CMTiles  []TunedCMTile  `json:"splits"`
 }
 
-// TunedCMTile is the tile of products by cooperative matrices.
+// TunedCMTile is the tile of products by cooperative matrices that measured fastest.
 type TunedCMTile struct {
-	Half     bool      `json:"half"` // for up to halfTile rows of X; false: for more
-	CMTile   CMTile    `json:"split"`
-	Measured time.Time `json:"measured"`
-	Gain     float64   `json:"gain"`
+	HalfTile bool      `json:"half"`     // it is for products of up to halfTile rows of X; false: for more
+	CMTile   CMTile    `json:"split"`    // the tile
+	Measured time.Time `json:"measured"` // when it was measured
+	Gain     float64   `json:"gain"`     // speed, as a multiple of that of the program's own choice
 }
 
 // TunedProduct says how steps of few rows multiply by matrices of a type with rows of K values.
@@ -52,19 +52,21 @@ type TunedOutputs struct {
 }
 
 type (
-	productKey struct {
+	// tunedProductKey says which products a [TunedProduct] is for: weights of type t in rows of k values, gate and up together or not.
+	tunedProductKey struct {
 		t     gguf.Type
 		k     uint32
 		gated bool
 	}
-	outputsKey struct {
+	// tunedOutputsKey says which fp32 products [TunedOutputs] are for: the kernel, mul_mat or mul_mat_vec, and the type of its weights.
+	tunedOutputsKey struct {
 		op string
 		t  gguf.Type
 	}
-	// tuned is [Tuned] in maps. A nil tuned has no entries.
+	// tuned is [Tuned] in maps, to look up the choice for a product. A nil tuned has no entries.
 	tuned struct {
-		products map[productKey]TunedProduct
-		fp32     map[outputsKey]TunedOutputs
+		products map[tunedProductKey]TunedProduct
+		fp32     map[tunedOutputsKey]TunedOutputs
 		cmTiles  [2]CMTile // of more than half a tile, of half a tile
 	}
 )
@@ -74,12 +76,12 @@ func (t *tuned) tile(typ gguf.Type, gated bool, k uint32) Tile {
 	if t == nil {
 		return Tile{}
 	}
-	return t.products[productKey{typ, k, gated}].Tile
+	return t.products[tunedProductKey{typ, k, gated}].Tile
 }
 
 // prefersFP32 reports whether the float32 kernel was faster than the ones for few rows, for weights of type typ in rows of k values.
 func (t *tuned) prefersFP32(typ gguf.Type, k uint32) bool {
-	return t != nil && t.products[productKey{typ, k, false}].Plain
+	return t != nil && t.products[tunedProductKey{typ, k, false}].Plain
 }
 
 // fp32Outputs are the tuned constants of an fp32 mul_mat or mul_mat_vec for weights of type typ; zero: none.
@@ -87,7 +89,7 @@ func (t *tuned) fp32Outputs(op string, typ gguf.Type) TunedOutputs {
 	if t == nil {
 		return TunedOutputs{}
 	}
-	return t.fp32[outputsKey{op, typ}]
+	return t.fp32[tunedOutputsKey{op, typ}]
 }
 
 // cmTile is the tuned tile of cooperative matrices for n rows of X; zero: none.
@@ -116,6 +118,7 @@ type TunedError struct {
 	Found, Wanted any    // values of the entry
 }
 
+// Error names the entry, what it has and what it should have.
 func (e *TunedError) Error() string {
 	return fmt.Sprintf("use what was tuned: %s is %v, want %v", e.What, e.Found, e.Wanted)
 }
@@ -123,8 +126,8 @@ func (e *TunedError) Error() string {
 // maxTuned is the most entries of a file: a model needs about ten.
 const maxTuned = 1024
 
-// Use makes k use tuned choices in place of the program's own. If one of them is invalid it uses none of them and returns an error. With nil
-// it goes back to the program's own choices.
+// Use makes k use tuned choices in place of the program's own. If one of them is invalid, or they were measured with other kernels, it changes
+// nothing and returns an error. With nil it goes back to the program's own choices.
 func (k *Kernels) Use(t *Tuned) error {
 	if t == nil {
 		k.tuned.Store(nil)
@@ -136,27 +139,27 @@ func (k *Kernels) Use(t *Tuned) error {
 	if n := t.Len(); n > maxTuned {
 		return &TunedError{"the number of its entries", n, fmt.Sprintf("at most %d", maxTuned)}
 	}
-	found := &tuned{products: map[productKey]TunedProduct{}, fp32: map[outputsKey]TunedOutputs{}}
+	found := &tuned{products: map[tunedProductKey]TunedProduct{}, fp32: map[tunedOutputsKey]TunedOutputs{}}
 	for _, p := range t.Products {
-		typ, err := k.checkProduct(p)
+		typ, err := k.checkTunedProduct(p)
 		if err != nil {
 			return err
 		}
-		found.products[productKey{typ, p.K, p.Gated}] = p
+		found.products[tunedProductKey{typ, p.K, p.Gated}] = p
 	}
 	for _, o := range t.Outputs {
-		typ, err := checkOutputs(o)
+		typ, err := checkTunedOutputs(o)
 		if err != nil {
 			return err
 		}
-		found.fp32[outputsKey{o.Op, typ}] = o
+		found.fp32[tunedOutputsKey{o.Op, typ}] = o
 	}
 	for _, s := range t.CMTiles {
 		if want := s.CMTile.fits(k.matrix, k.dev.Physical.Limits.MaxWorkgroupInvocations, k.shared); k.matrix == 0 || want != "" {
 			return &TunedError{"a tile of cooperative matrices", s.CMTile, cmp.Or(want, "none: the device has no cooperative matrices")}
 		}
 		half := 0
-		if s.Half {
+		if s.HalfTile {
 			half = 1
 		}
 		found.cmTiles[half] = s.CMTile
@@ -179,8 +182,9 @@ func (t *Tuned) Stamp() string {
 // Len counts the entries.
 func (t *Tuned) Len() int { return len(t.Products) + len(t.Outputs) + len(t.CMTiles) }
 
-// checkProduct returns the type of p, or an error if p can't be recorded for any of 1 to [shaders.FewRows] rows.
-func (k *Kernels) checkProduct(p TunedProduct) (gguf.Type, error) {
+// checkTunedProduct is for [Kernels.Use]: it returns the type of an entry, or an error if the kernels can't run with its tile for every number of
+// rows from 1 to [shaders.FewRows].
+func (k *Kernels) checkTunedProduct(p TunedProduct) (gguf.Type, error) {
 	typ, err := gguf.ParseType(p.Type)
 	if err != nil || teamVariants[typ] == "" {
 		return typ, &TunedError{"the type of a product", p.Type, "one that has kernels for few rows"}
@@ -210,8 +214,8 @@ func (k *Kernels) checkProduct(p TunedProduct) (gguf.Type, error) {
 	return typ, nil
 }
 
-// checkOutputs returns the type of o, or an error if no fp32 kernel can run with its constants.
-func checkOutputs(o TunedOutputs) (gguf.Type, error) {
+// checkTunedOutputs is for [Kernels.Use]: it returns the type of an entry, or an error if no fp32 kernel can run with its constants.
+func checkTunedOutputs(o TunedOutputs) (gguf.Type, error) {
 	typ, err := gguf.ParseType(o.Type)
 	if err == nil {
 		_, err = shaders.Find("mul_mat", shaders.FP32, typ)
@@ -269,15 +273,15 @@ func SaveTuned(folder *cache.Folder, dev *vk.Device, t *Tuned) error {
 		if old, err := decodeTuned(data); err == nil && old.Kernels == t.Kernels && old.Len() < maxTuned/2 {
 			all.Products, all.Outputs, all.CMTiles = append(old.Products, t.Products...), append(old.Outputs, t.Outputs...), append(old.CMTiles, t.CMTiles...)
 		}
-		all.Products = newest(all.Products, func(p TunedProduct) any { return [3]any{p.Type, p.K, p.Gated} })
-		all.Outputs = newest(all.Outputs, func(o TunedOutputs) any { return [2]any{o.Op, o.Type} })
-		all.CMTiles = newest(all.CMTiles, func(s TunedCMTile) any { return s.Half })
+		all.Products = keepNewest(all.Products, func(p TunedProduct) any { return [3]any{p.Type, p.K, p.Gated} })
+		all.Outputs = keepNewest(all.Outputs, func(o TunedOutputs) any { return [2]any{o.Op, o.Type} })
+		all.CMTiles = keepNewest(all.CMTiles, func(s TunedCMTile) any { return s.HalfTile })
 		return json.Marshal(&all)
 	})
 }
 
-// newest keeps the last element of each key.
-func newest[T any](list []T, key func(T) any) []T {
+// keepNewest drops the elements of a list that have the key of a later one.
+func keepNewest[T any](list []T, key func(T) any) []T {
 	at := map[any]int{}
 	var kept []T
 	for _, x := range list {

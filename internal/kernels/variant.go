@@ -21,10 +21,10 @@ type Rule struct {
 type variant[A any] struct {
 	Rule
 	unfit  func(r *Recorder, a *A) string // why the variant can't, or should not, record a; "": it fits. The text is constant: every step asks
-	record func(r *Recorder, a *A) error
+	record func(r *Recorder, a *A) error  // records a by the variant, which fits
 }
 
-// choose returns the first variant that the device can run and that fits a; nil: there is none.
+// choose returns the first variant that the device can run and that fits a; nil: there is none. It tells Considered of each that it looks at.
 func choose[A any](r *Recorder, list []*variant[A], a *A) *variant[A] {
 	for _, v := range list {
 		why := ""
@@ -59,8 +59,8 @@ func recordBy[A any](r *Recorder, list []*variant[A], a *A) (done bool, err erro
 	return true, v.record(r, a)
 }
 
-// asked holds the arguments of the op being recorded. Arguments of a function value escape to the heap, and steps must not allocate.
-type asked struct {
+// opArgs holds the arguments of the op being recorded. Arguments of a function value escape to the heap, and steps must not allocate.
+type opArgs struct {
 	products Products
 	roped    RopedProducts
 	experts  ExpertProducts
@@ -90,7 +90,7 @@ func Rules() []*Rule {
 		rulesOf(normVariants), rulesOf(gluVariants), rulesOf(ropeVariants), rulesOf(routedVariants), rulesOf(topKVariants), rulesOf(argmaxVariants))
 }
 
-// What variants need of a device, in words.
+// Device features that variants need, in words, for [Rule].Needs.
 const (
 	needsSubgroups = "subgroup arithmetic"
 	needsBytes     = "packed dot products of bytes, subgroup arithmetic"

@@ -9,7 +9,8 @@ import (
 	"leat/shaders"
 )
 
-// route records the choice of each row's experts and their weights, by the router's scores.
+// route records the choice of each row's experts and their weights, by the router's scores; the kernel looks the experts up if [Frame.Lookup] is
+// of this layer.
 func route(f *Frame, o *arch.Op) error {
 	_, bias, err := f.weight(o)
 	if err != nil {
@@ -59,8 +60,9 @@ func normedRoute(f *Frame, o *arch.Op) (done bool, err error) {
 	return kernels.RouteNormed(f.Rec, &kernels.RoutedTopK{Router: t.Type, TopKMoERoutedArgs: a})
 }
 
-// LookUp records a lookup of the layer's chosen experts in the table: whether all of them have addresses, so are in VRAM.
-func (f *Frame) LookUp(table uint64) error {
+// RecordLookup records a lookup of a row's chosen experts in a table: whether all of them have addresses, so are in VRAM. The kernel writes the
+// answer to memory that the table points to.
+func (f *Frame) RecordLookup(table uint64) error {
 	return kernels.ExpertsThere(f.Rec, shaders.ExpertsThereArgs{There: table, IDs: f.value(arch.Chosen), Count: uint32(f.Hyper.Experts.Used)})
 }
 
@@ -79,10 +81,10 @@ func (f *Frame) LayerExperts(o *arch.Op, sample Tensors) error {
 	})
 }
 
-// EachSpan calls [Frame.LayerExperts] for each span of [Frame.AtHand].
+// EachSpan calls [Frame.LayerExperts] for each span of [Frame.StepRows]: rows of one role. It leaves Rows at the last span.
 func (f *Frame) EachSpan(o *arch.Op, sample Tensors) error {
-	for i := range f.AtHand.Spans {
-		f.Take(f.AtHand.Spans[i])
+	for i := range f.StepRows.Spans {
+		f.SetRows(f.StepRows.Spans[i])
 		if err := f.LayerExperts(o, sample); err != nil {
 			return err
 		}
@@ -90,12 +92,13 @@ func (f *Frame) EachSpan(o *arch.Op, sample Tensors) error {
 	return nil
 }
 
-// Tensors finds a tensor by name, in a unit of the plan or in the model.
+// Tensors finds a tensor by name: a unit of the plan, or a whole model.
 type Tensors interface {
 	Tensor(name string) (*pack.Tensor, bool)
 }
 
-// expertOps records the first n operations of o for experts first up to last, not last itself.
+// expertOps records the first n operations of o for experts first up to last, not last itself. It fuses gate, up
+// and their SwiGLU where a kernel does that.
 func expertOps(f *Frame, o *arch.Op, n int, sample Tensors, first, last uint32) error {
 	for i := 0; i < n; i++ {
 		e := &o.Ops[i]
@@ -196,8 +199,8 @@ const (
 	oaiLimit = 7
 )
 
-// eachPair records an elementwise operation between the products of experts. It computes all (row, expert) pairs; the outputs of pairs whose
-// experts are left out are garbage that no later product reads.
+// eachPair records an elementwise operation between the products of experts: a sum, or gpt-oss's gated activation; it fails for other kinds. It
+// computes all (row, expert) pairs; the outputs of pairs whose experts are left out are garbage that no later product reads.
 func eachPair(f *Frame, o *arch.Op) error {
 	count := f.n() * f.width(o.Dst)
 	switch o.Kind {

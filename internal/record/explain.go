@@ -29,10 +29,10 @@ type Passed struct {
 	Why  string        // the reason, as [kernels.Recorder.Considered] gives it
 }
 
-// Explain lists the variants by which the operations of a planned model are recorded on a device: first for a prompt of the given rows, then for
-// one row to decode. It builds no pipeline and reads no weights.
+// Explain lists the variants by which the operations of a planned model are recorded on a device: first for a prompt of the given number of rows,
+// then for one row to decode. It builds no pipeline and reads no weights.
 func Explain(m *pack.Model, h *arch.Hyper, p *plan.Plan, kv gguf.Type, k *kernels.Kernels, rows int) ([]Choice, error) {
-	e := explainer{pack: m, at: map[string]uint64{}, model: Model{Hyper: h, Scratch: &p.Scratch, KV: &p.KV, KVType: kv, Base: 1 << 44}}
+	e := explainer{pack: m, addresses: map[string]uint64{}, model: Model{Hyper: h, Scratch: &p.Scratch, KV: &p.KV, KVType: kv, Base: 1 << 44}}
 	for _, span := range []Rows{{N: rows, Role: kernels.Prompt, Longest: rows, OneRun: true}, {N: 1, Role: kernels.Decode, Longest: rows + 1, OneRun: true}} {
 		if err := e.role(k, span); err != nil {
 			return nil, err
@@ -43,25 +43,25 @@ func Explain(m *pack.Model, h *arch.Hyper, p *plan.Plan, kv gguf.Type, k *kernel
 
 // explainer records a model's operations with a dry recorder and lists the variants that the recorder considered.
 type explainer struct {
-	pack  *pack.Model
-	model Model
-	at    map[string]uint64 // made-up addresses of weights, by name
-	frame Frame
-	what  string // name of the operation being recorded, for Choice.What
-	types string // types of its weights, for Choice.Weights
-	layer bool   // the operation is in a layer, not after the layers
-	list  []Choice
-	last  []int  // for each choice of list, the last layer counted in its Layers
-	open  Choice // has the variants passed over so far for the operation
+	pack      *pack.Model       // the model's tensors
+	model     Model             // as for a step, with a made-up address of the scratch
+	addresses map[string]uint64 // made-up addresses of weights, by name
+	frame     Frame             // records with a dry recorder
+	what      string            // name of the operation being recorded, for Choice.What
+	types     string            // types of its weights, for Choice.Weights
+	layer     bool              // the operation is in a layer, not after the layers
+	list      []Choice          // the result
+	lastLayer []int             // for each choice of list, the last layer counted in its Layers
+	pending   Choice            // has the variants that did not fit the operation so far
 }
 
-// role records all layers for rows of one role, and the head if these are to decode.
+// role records, with a new dry recorder, all layers for rows of one role, and the head if the rows are to decode.
 func (e *explainer) role(k *kernels.Kernels, rows Rows) error {
-	e.frame = Frame{Model: &e.model, Commands: submit.NewDryCommands(), Rec: k.Dry(), Tensor: e.tensor, AtHand: Hand{Spans: []Rows{rows}, N: rows.N}, Batch: Batch{Sequences: 1, MaxPages: 1}}
+	e.frame = Frame{Model: &e.model, Commands: submit.NewDryCommands(), Rec: k.Dry(), Tensor: e.tensor, StepRows: StepRows{Spans: []Rows{rows}, N: rows.N}, Batch: Batch{Sequences: 1, MaxPages: 1}}
 	f, of := &e.frame, e.model.Scratch
 	f.Rec.Scratch, f.Rec.Q8, f.Rec.Parts, f.Rec.Counters = f.Memory(of.Halves), f.Memory(of.Q8), f.Memory(of.Parts), f.Memory(of.Counters)
 	f.Rec.Considered = e.considered
-	f.Take(rows)
+	f.SetRows(rows)
 	h := e.model.Hyper
 	for l := range h.BlockCount {
 		f.Layer, e.layer = l, true
@@ -74,7 +74,7 @@ func (e *explainer) role(k *kernels.Kernels, rows Rows) error {
 	return e.head(rows)
 }
 
-// op records one operation of the layer.
+// op records one operation of a layer, also of the kinds that [Frame.Op] leaves to the caller.
 func (e *explainer) op(o *arch.Op) error {
 	f := &e.frame
 	switch o.Kind {
@@ -84,7 +84,7 @@ func (e *explainer) op(o *arch.Op) error {
 		x := e.model.Hyper.Experts
 		f.Experts = ExpertTable{Address: f.At(e.model.Scratch.ExpertTable), Last: x.Count}
 		e.name(o)
-		if err := f.LayerExperts(o, sample{e.pack}); err != nil {
+		if err := f.LayerExperts(o, modelTensors{e.pack}); err != nil {
 			return err
 		}
 	default:
@@ -123,24 +123,25 @@ func (e *explainer) head(rows Rows) error {
 	return f.Argmax(1)
 }
 
-// sample is a [Tensors] that finds an expert's tensors in the model.
-type sample struct{ *pack.Model }
+// modelTensors is a [Tensors] that finds tensors in the whole model, not in a unit: of an expert's tensors only types and shapes matter here.
+type modelTensors struct{ *pack.Model }
 
-func (s sample) Tensor(name string) (*pack.Tensor, bool) {
+// Tensor finds a tensor by name.
+func (s modelTensors) Tensor(name string) (*pack.Tensor, bool) {
 	t, _, ok := s.Model.Tensor(name)
 	return t, ok
 }
 
-// tensor finds a weight and makes up an address for it.
+// tensor is [Frame.Tensor]: it finds a weight and makes up an address for it, the same each time.
 func (e *explainer) tensor(name string) (*pack.Tensor, uint64, error) {
 	t, _, ok := e.pack.Tensor(name)
 	if !ok {
 		return nil, 0, fmt.Errorf("tensor %q is missing", name)
 	}
-	if e.at[name] == 0 {
-		e.at[name] = uint64(1+len(e.at)) << 45
+	if e.addresses[name] == 0 {
+		e.addresses[name] = uint64(1+len(e.addresses)) << 45
 	}
-	return t, e.at[name], nil
+	return t, e.addresses[name], nil
 }
 
 // name sets e.what and e.types for an operation.
@@ -172,31 +173,31 @@ func (e *explainer) name(o *arch.Op) {
 
 // considered is the recorder's Considered: it collects variants that don't fit, and lists a choice at one that does, or if none does.
 func (e *explainer) considered(rule *kernels.Rule, why string) {
-	c := &e.open
+	c := &e.pending
 	if rule != nil && why != "" {
 		c.Passed = append(c.Passed, Passed{rule, why})
 		return
 	}
 	c.What, c.Weights, c.Role, c.Rule = e.what, e.types, e.frame.Rows.Role, rule
-	e.put(*c)
+	e.add(*c)
 	*c = Choice{}
 }
 
-// put adds c to the list, or counts the current layer in an equal choice, once: the recorder may consider an operation twice.
-func (e *explainer) put(c Choice) {
+// add adds c to the list, or counts the current layer in an equal choice, once: the recorder may consider an operation twice.
+func (e *explainer) add(c Choice) {
 	if e.layer {
 		c.Layers = 1
 	}
 	for i := range e.list {
 		old := &e.list[i]
 		if old.What == c.What && old.Weights == c.Weights && old.Role == c.Role && old.Rule == c.Rule && slices.Equal(old.Passed, c.Passed) {
-			if e.layer && e.last[i] != e.frame.Layer {
+			if e.layer && e.lastLayer[i] != e.frame.Layer {
 				old.Layers++
-				e.last[i] = e.frame.Layer
+				e.lastLayer[i] = e.frame.Layer
 			}
 			return
 		}
 	}
 	e.list = append(e.list, c)
-	e.last = append(e.last, e.frame.Layer)
+	e.lastLayer = append(e.lastLayer, e.frame.Layer)
 }

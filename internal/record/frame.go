@@ -13,7 +13,7 @@ import (
 
 // Model is what all recordings of a model share.
 type Model struct {
-	Hyper   *arch.Hyper
+	Hyper   *arch.Hyper   // hyperparameters
 	Scratch *plan.Scratch // regions of the scratch memory, by offset
 	KV      *plan.KV      // layout of a page of the KV cache
 	KVType  gguf.Type     // type of the KV cache
@@ -23,32 +23,32 @@ type Model struct {
 // Frame is the context in which operations are recorded: the model, the layer, the rows, and the recorder.
 type Frame struct {
 	*Model
-	Commands *submit.Commands  // command buffers; splits work that would run too long in one dispatch
-	Rec      *kernels.Recorder // records into Commands
+	Commands *submit.Commands  // the step's command buffers, which Rec records into; its ByRows splits work that would run too long
+	Rec      *kernels.Recorder // records dispatches into the open command buffer of Commands
 	Layer    int               // index of the layer that is recorded
-	Rows     Rows              // the rows that operations are recorded for, see [Frame.Take]
-	AtHand   Hand              // all rows that the step computes at this point: Rows is a part of them
+	Rows     Rows              // the rows that operations are recorded for, see [Frame.SetRows]
+	StepRows StepRows          // all rows that the step computes at this point: Rows is a span of them
 	Batch    Batch             // sizes that hold for the whole step
 
 	// Tensor finds a weight of the layer, or one after the layers, and its device address.
 	Tensor func(name string) (*pack.Tensor, uint64, error)
 
-	Experts ExpertTable // of the layer
-	Absent  float64     // fraction, 0 to 1, of the layer's (row, expert) pairs that are not computed, for cost estimates
-	Lookup  Lookup
+	Experts ExpertTable // where the layer's experts are, and which of them are recorded
+	Absent  float64     // fraction, 0 to 1, of the layer's (row, expert) pairs that are not computed, for cost estimates; see SetAbsent
+	Lookup  Lookup      // in which layer the router's kernel looks up its experts
 }
 
-// Hand is the rows that a step computes at some point: all of its rows, or from [arch.KeepLogitRows] of the last layer on only those whose logits
-// are needed.
-type Hand struct {
-	Spans []Rows // in order
-	N     int    // number of rows in all spans
-	Kept  bool   // only the rows whose logits are needed, gathered by [Frame.Keep]
+// StepRows is the rows that a step computes at some point: all of its rows, or from [arch.KeepLogitRows] of the last layer on only those whose
+// logits are needed.
+type StepRows struct {
+	Spans         []Rows // spans of rows that are recorded together, in order
+	N             int    // number of rows in all spans
+	OnlyLogitRows bool   // only the rows whose logits are needed, gathered by [Frame.GatherLogitRows]
 }
 
-// Rows is a span of the rows in a [Hand] that operations are recorded for together. All have one role; rows of prompts are of one sequence.
+// Rows is a span of [StepRows] that operations are recorded for together. All its rows have one role; rows of prompts are of one sequence.
 type Rows struct {
-	From, N int          // index of the first row in the Hand, number of rows
+	From, N int          // index of the first row among the step's rows, and number of rows
 	Role    kernels.Role // of all rows
 	Longest int          // most positions that one of the rows attends to
 	OneRun  bool         // the rows are of one sequence, at ascending positions
@@ -56,31 +56,31 @@ type Rows struct {
 
 // Batch has what holds for all rows of a step.
 type Batch struct {
-	Sequences int  // number of distinct sequences
-	MaxPages  int  // row length of the page table
-	Keeps     bool // from [arch.KeepLogitRows] of the last layer on, the step computes only the rows whose logits are needed
+	Sequences     int  // number of distinct sequences
+	MaxPages      int  // row length of the page table
+	OnlyLogitRows bool // from [arch.KeepLogitRows] of the last layer on, the step computes only the rows whose logits are needed
 }
 
 // ExpertTable is a table in device memory with the addresses of the layer's expert matrices: (matrices, experts) uint64. Its matrices are in
 // the order of the products in [arch.Experts].
 type ExpertTable struct {
 	Address uint64 // of the table
-	First   int    // experts First up to Last, not Last itself, have addresses
-	Last    int
+	First   int    // experts First up to Last, not Last itself, are recorded; one whose address is 0 is skipped on the device
+	Last    int    // one past the last expert that is recorded
 }
 
-// Lookup is a table in which the kernel of a router looks up whether the experts it chose are in VRAM.
+// Lookup is a table in which the kernel of one layer's router looks up whether the experts that it chose are in VRAM.
 type Lookup struct {
-	Layer   int    // index of the layer whose router does so
-	Address uint64 // of the table; 0: no router does so
+	Layer   int    // index of the layer
+	Address uint64 // device address of the table; 0: no router looks up its experts
 }
 
-// kinds has, by kind, the function that records an operation. [arch.Experts] and [arch.KeepLogitRows] have none: the caller that runs the step
+// recorders has, by kind, the function that records an operation. [arch.Experts] and [arch.KeepLogitRows] have none: the caller that runs the step
 // handles them.
-var kinds map[arch.Kind]func(*Frame, *arch.Op) error
+var recorders map[arch.Kind]func(*Frame, *arch.Op) error
 
 func init() { // fused operations record others: a literal would refer to itself
-	kinds = map[arch.Kind]func(*Frame, *arch.Op) error{
+	recorders = map[arch.Kind]func(*Frame, *arch.Op) error{
 		arch.RMSNorm: rmsNorm, arch.MulMat: mulMat, arch.Bias: bias, arch.RopeHeads: ropeHeads, arch.KVAppend: kvAppend,
 		arch.Attention: attention, arch.SwiGLU: swiGLU, arch.Add: add,
 		arch.Route: route, arch.SumExperts: sumExperts, arch.PairRows: pairRows, arch.SigmoidMul: sigmoidMul,
@@ -90,16 +90,16 @@ func init() { // fused operations record others: a literal would refer to itself
 	}
 }
 
-// Op records one operation for the rows of [Frame.Rows].
+// Op records one operation for the rows of [Frame.Rows]. A fused operation that no kernel computes is recorded as its parts.
 func (f *Frame) Op(o *arch.Op) error {
-	do, ok := kinds[o.Kind]
+	do, ok := recorders[o.Kind]
 	if !ok {
 		return fmt.Errorf("operation %d has no kernel", o.Kind)
 	}
 	return do(f, o)
 }
 
-// orEach returns a function that records an operation by fused, or if that is not done, each operation of its Ops in turn.
+// orEach returns a function that records a fused operation by calling fused, or if that returns done false, each operation of its Ops in turn.
 func orEach(fused func(*Frame, *arch.Op) (done bool, err error)) func(*Frame, *arch.Op) error {
 	return func(f *Frame, o *arch.Op) error {
 		if done, err := fused(f, o); done || err != nil {
@@ -114,7 +114,7 @@ func orEach(fused func(*Frame, *arch.Op) (done bool, err error)) func(*Frame, *a
 	}
 }
 
-// At is the device address of a region of the scratch.
+// At is the device address of a region of the scratch; the region may be empty.
 func (f *Frame) At(g plan.Region) uint64 { return f.Base + uint64(g.Off) }
 
 // Memory is a region of the scratch in the type of the recorder's fields.
@@ -122,15 +122,16 @@ func (f *Frame) Memory(g plan.Region) kernels.Scratch {
 	return kernels.Scratch{Address: f.At(g), Bytes: g.Bytes}
 }
 
-// Take makes f record the operations that follow for a span of [Frame.AtHand].
-func (f *Frame) Take(rows Rows) {
+// SetRows makes f record the operations that follow for a span of [Frame.StepRows]. It sets the recorder's Role and Run too, which decide the
+// kernels.
+func (f *Frame) SetRows(rows Rows) {
 	f.Rows = rows
 	f.Rec.Role, f.Rec.Run = rows.Role, rows.OneRun
 }
 
-// base is the device address of an activation of the first row of [Frame.AtHand].
+// base is the device address of an activation of the first row of [Frame.StepRows].
 func (f *Frame) base(v arch.Value) uint64 {
-	if f.AtHand.Kept {
+	if f.StepRows.OnlyLogitRows {
 		return f.At(f.Scratch.LogitValues[v])
 	}
 	return f.At(f.Scratch.Values[v])
@@ -144,13 +145,13 @@ func (f *Frame) value(v arch.Value) uint64 {
 // positions returns the device addresses of the rows' positions and of the indices of their sequences, from the first row of [Frame.Rows].
 func (f *Frame) positions() (pos, seq uint64) {
 	pos, seq = f.At(f.Scratch.Pos), f.At(f.Scratch.Seq)
-	if f.AtHand.Kept {
+	if f.StepRows.OnlyLogitRows {
 		pos, seq = f.At(f.Scratch.LogitPos), f.At(f.Scratch.LogitSeq)
 	}
 	return pos + 4*uint64(f.Rows.From), seq + 4*uint64(f.Rows.From)
 }
 
-// angles is the device address of the cosines and sines for RoPE at those positions.
+// angles is the device address of the cosines and sines for RoPE at the rows' positions, from the first row of [Frame.Rows].
 func (f *Frame) angles() uint64 {
 	return f.At(f.Scratch.CosSin) + 4*uint64(f.Rows.From)*uint64(f.Hyper.Rope.Dim)
 }
@@ -174,5 +175,6 @@ func (f *Frame) weight(o *arch.Op) (*pack.Tensor, uint64, error) {
 	return f.Tensor(o.Weight)
 }
 
-// SetAbsent sets the fraction, 0 to 1, of the layer's (row, expert) pairs that the operations recorded next do not compute, for cost estimates.
+// SetAbsent sets, in the frame and its recorder, the fraction, 0 to 1, of the layer's (row, expert) pairs that the operations recorded next do not
+// compute. Only cost estimates use it.
 func SetAbsent(f *Frame, share float64) { f.Absent, f.Rec.Absent = share, share }

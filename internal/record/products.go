@@ -57,8 +57,8 @@ func productsOf(f *Frame, a arch.Value) kernels.Products {
 	return kernels.Products{X: f.value(a), N: f.n(), K: f.width(a), XStride: f.width(a)}
 }
 
-// multiply records products of one input; done is false, and nothing is recorded, if no kernel computes them together. It uses several dispatches
-// for many rows if one would run too long.
+// multiply records products of one input by one kernel; done is false, and nothing is recorded, if no kernel computes them together. It uses
+// several dispatches for many rows if one would run too long.
 func (f *Frame) multiply(all *kernels.Products) (done bool, err error) {
 	if all.N <= shaders.FewRows {
 		return kernels.Multiply(f.Rec, all)
@@ -163,7 +163,7 @@ func gated(f *Frame, o *arch.Op) (done bool, err error) {
 	return f.multiply(&p)
 }
 
-// added records a product and the addition of a residual as one; done is false if no kernel does that.
+// added records a product, with its bias if it has one, and the addition of a residual as one; done is false if no kernel does that.
 func added(f *Frame, o *arch.Op) (done bool, err error) {
 	t, m, _, err := linear(f, o.Ops)
 	if err != nil {
@@ -184,7 +184,7 @@ func ropedProducts(f *Frame, o *arch.Op) (done bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	all := kernels.RopedProducts{KV: f.KVType, Rope: ropeKV(f)}
+	all := kernels.RopedProducts{KV: f.KVType, Rope: ropeKVArgs(f)}
 	for i := range types[:kinds] {
 		if all.Products = types[i]; !kernels.FitsRoped(f.Rec, &all) {
 			return false, nil
@@ -201,7 +201,7 @@ func ropedProducts(f *Frame, o *arch.Op) (done bool, err error) {
 
 // ropedAppend records RoPE of Q and K and the writes of K and V to the KV cache as one; done is false if no kernel does that.
 func ropedAppend(f *Frame, _ *arch.Op) (done bool, err error) {
-	return kernels.AppendRoped(f.Rec, &kernels.RopeAppend{KV: f.KVType, RopeNormKVArgs: ropeKV(f).Normed(0, 0, 0)})
+	return kernels.AppendRoped(f.Rec, &kernels.RopeAppend{KV: f.KVType, RopeNormKVArgs: ropeKVArgs(f).Normed(0, 0, 0)})
 }
 
 // normedRopedAppend is [ropedAppend] after RMS norms of the heads of Q and K, whose weights are those of o.Ops[0] and o.Ops[1].
@@ -214,11 +214,11 @@ func normedRopedAppend(f *Frame, o *arch.Op) (done bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	return kernels.AppendRoped(f.Rec, &kernels.RopeAppend{KV: f.KVType, RopeNormKVArgs: ropeKV(f).Normed(q, k, f.Hyper.RMSEpsilon)})
+	return kernels.AppendRoped(f.Rec, &kernels.RopeAppend{KV: f.KVType, RopeNormKVArgs: ropeKVArgs(f).Normed(q, k, f.Hyper.RMSEpsilon)})
 }
 
-// ropeKV returns the arguments of RoPE on Q and K and of the writes to the KV cache.
-func ropeKV(f *Frame) shaders.RopeKVArgs {
+// ropeKVArgs returns the arguments of kernels that fuse RoPE on Q and K with the writes to the KV cache, for the layer and the rows of f.
+func ropeKVArgs(f *Frame) shaders.RopeKVArgs {
 	h := f.Hyper
 	pos, seq := f.positions()
 	return shaders.RopeKVArgs{

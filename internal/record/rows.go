@@ -69,14 +69,15 @@ func headCopy(f *Frame, o *arch.Op) error {
 	})
 }
 
-// Embed records the lookup of the embeddings of the step's tokens, from a table of type t in the scratch, into the residual stream.
+// Embed records the decoding of the embeddings of the step's tokens, whose rows of type t are in the scratch, into the residual stream.
 func (f *Frame) Embed(t gguf.Type) error {
 	s := f.Scratch
-	return kernels.GetRows(f.Rec, t, shaders.GetRowsArgs{Table: f.At(s.Embd), IDs: f.At(s.IDs), Dst: f.base(arch.X), Rows: uint32(f.AtHand.N), Cols: uint32(f.Hyper.EmbeddingLength)})
+	return kernels.GetRows(f.Rec, t, shaders.GetRowsArgs{Table: f.At(s.Embd), IDs: f.At(s.IDs), Dst: f.base(arch.X), Rows: uint32(f.StepRows.N), Cols: uint32(f.Hyper.EmbeddingLength)})
 }
 
-// Keep records copies of the given activations of the n rows whose logits are needed, into contiguous memory.
-func (f *Frame) Keep(values []arch.Value, n int) error {
+// GatherLogitRows records copies of the given activations of the n rows whose logits are needed, into contiguous memory: within the last layer,
+// at [arch.KeepLogitRows]. The caller then sets [StepRows].OnlyLogitRows.
+func (f *Frame) GatherLogitRows(values []arch.Value, n int) error {
 	for _, v := range values {
 		a := shaders.GetRowsArgs{Table: f.base(v), IDs: f.At(f.Scratch.LogitIDs), Dst: f.At(f.Scratch.LogitValues[v]), Rows: uint32(n), Cols: f.width(v)}
 		if err := kernels.GetRows(f.Rec, gguf.F32, a); err != nil {
@@ -86,8 +87,8 @@ func (f *Frame) Keep(values []arch.Value, n int) error {
 	return nil
 }
 
-// asDecode sets the recorder's role to Decode and calls do for n rows, [shaders.FewRows] at a time, so that a row's logits have the same bits
-// whatever shares its step.
+// asDecode sets the recorder's role to Decode and calls do for n rows in runs of up to [shaders.FewRows], so that a row's logits have the same
+// bits whatever shares its step.
 func asDecode(f *Frame, n int, do func(from, n uint64) error) error {
 	f.Rec.Role = kernels.Decode
 	for from := 0; from < n; from += shaders.FewRows {
@@ -98,11 +99,11 @@ func asDecode(f *Frame, n int, do func(from, n uint64) error) error {
 	return nil
 }
 
-// HeadNorm records the output norm, with weights at w, of the n rows whose logits are needed. They are gathered first if [Frame.AtHand] has
+// HeadNorm records the output norm, with weights at w, of the n rows whose logits are needed. They are gathered first if [Frame.StepRows] has
 // other rows too. The result is the head's input.
 func (f *Frame) HeadNorm(w uint64, n int) error {
 	s, d, x := f.Scratch, uint32(f.Hyper.EmbeddingLength), f.base(arch.X)
-	if n < f.AtHand.N {
+	if n < f.StepRows.N {
 		a := shaders.GetRowsArgs{Table: x, IDs: f.At(s.LogitIDs), Dst: f.At(s.Head), Rows: uint32(n), Cols: d}
 		if err := kernels.GetRows(f.Rec, gguf.F32, a); err != nil {
 			return err
@@ -126,7 +127,7 @@ func (f *Frame) HeadPiece(t gguf.Type, w uint64, first, m int64, n int) error {
 	})
 }
 
-// Argmax records the search for the likeliest token of each of n rows of logits.
+// Argmax records the search for the largest logit of each of n rows of logits; the kernel marks a row in which one is not finite.
 func (f *Frame) Argmax(n int) error {
 	return kernels.Argmax(f.Rec, shaders.ArgmaxArgs{X: f.At(f.Scratch.Logits), Dst: f.At(f.Scratch.Argmax), Rows: uint32(n), Cols: uint32(f.Hyper.VocabSize)})
 }

@@ -255,7 +255,7 @@ func quickFew(k *shaders.Kernel, joined bool) []Case {
 // fewProofs are a plain shape of the pipeline's constants, and one with a window, a cap and sinks.
 func fewProofs(v *kernels.Variant) []Case {
 	joined := v.Row.Variant == shaders.Joined
-	s := AttnShape{Heads: 2 * int(v.Group), HeadsKV: 2, KeyLen: int(v.Key), ValLen: int(v.Val), Page: 9 * int(v.Run)} // of no larger runs
+	s := AttnShape{Heads: 2 * int(v.Group), HeadsKV: 2, KeyLen: int(v.KeyLen), ValLen: int(v.ValLen), Page: 9 * int(v.Run)} // of no larger runs
 	if shaders.KVQuantised(v.Row.Type) && s.Page%shaders.KVPage != 0 {
 		s.Page *= shaders.KVPage
 	}

@@ -326,7 +326,7 @@ func tiledRows(t kernels.CMTile) int {
 
 // runProofs have those of window, cap and sinks that the pipeline was made for.
 func runProofs(v *kernels.Variant) []Case {
-	s := AttnShape{Heads: 4, HeadsKV: 2, KeyLen: int(v.Key), ValLen: int(v.Val), Page: 32, Split: v.CMAttn}
+	s := AttnShape{Heads: 4, HeadsKV: 2, KeyLen: int(v.KeyLen), ValLen: int(v.ValLen), Page: 32, Split: v.CMAttn}
 	if v.Options&shaders.WithWindow != 0 {
 		s.Window = 50
 	}

@@ -258,9 +258,9 @@ func TestProofs(t *testing.T) {
 		{Row: q4k, Cols: 1, Tile: kernels.Tile{Rows: 2, Team: 8, Unroll: 2, Lanes: 256}, GLU: shaders.GLUBytes},
 		{Row: f16, Cols: 4, Tile: kernels.Tile{Rows: 2, Team: 64, Unroll: 2, Lanes: 64}, GLU: shaders.GLUFloats},
 		{Row: row("mul_mat_vec_persistent_q4_k"), Cols: 2, Tile: kernels.Tile{Rows: 2, Team: 64, Unroll: 2, Lanes: 128}, GLU: shaders.GLUBytes},
-		{Row: row("mul_mat_vec_rope_q4_k"), Cols: 1, Tile: kernels.Tile{Rows: 1, Team: 64, Unroll: 2, Lanes: 256}, Turning: kernels.Turning{Key: 128, Val: 128, Turns: 128}},
-		{Row: row("mul_mat_vec_rope_q6_k"), Cols: 8, Tile: kernels.Tile{Rows: 4, Team: 128, Unroll: 2, Lanes: 128}, Turning: kernels.Turning{Key: 512, Val: 512, Turns: 64, Neox: true}},
-		{Row: row("mul_mat_vec_rope_q8_0"), Cols: 4, Tile: kernels.Tile{Rows: 4, Team: 32, Unroll: 1, Lanes: 64}, Turning: kernels.Turning{Key: 80, Val: 40, Turns: 20, Floats: true}},
+		{Row: row("mul_mat_vec_rope_q4_k"), Cols: 1, Tile: kernels.Tile{Rows: 1, Team: 64, Unroll: 2, Lanes: 256}, Rope: kernels.RopeConstants{KeyLen: 128, ValLen: 128, RopeDim: 128}},
+		{Row: row("mul_mat_vec_rope_q6_k"), Cols: 8, Tile: kernels.Tile{Rows: 4, Team: 128, Unroll: 2, Lanes: 128}, Rope: kernels.RopeConstants{KeyLen: 512, ValLen: 512, RopeDim: 64, Neox: true}},
+		{Row: row("mul_mat_vec_rope_q8_0"), Cols: 4, Tile: kernels.Tile{Rows: 4, Team: 32, Unroll: 1, Lanes: 64}, Rope: kernels.RopeConstants{KeyLen: 80, ValLen: 40, RopeDim: 20, CacheF32: true}},
 		{Row: row("rms_norm_q8"), Lanes: 64, Per: 2},
 		{Row: row("rope_kv_f16")}, {Row: row("argmax_joined")},
 		{Row: row("rope_norm_kv_f16"), RowLanes: 16}, {Row: row("rope_norm_kv_q8_0"), RowLanes: 32}, {Row: row("rope_norm_kv_q4_0"), RowLanes: 64},
@@ -269,12 +269,12 @@ func TestProofs(t *testing.T) {
 		{Row: row("topk_moe_routed_f16"), Tile: kernels.Tile{Rows: 1, Team: 8, Unroll: 8, Lanes: 64}, Per: 2, RowLanes: 128},
 		{Row: row("dequant_f16_q6_k")}, {Row: row("tile_f16")},
 		{Row: row("tile_f16_wide"), Lanes: 128, Per: 1}, {Row: row("tile_f16_norm"), Lanes: 128, Per: 2}, {Row: row("tile_f16_swiglu"), Lanes: 128, Per: 3}, {Row: row("tile_f16_geglu"), Lanes: 128, Per: 1},
-		{Row: row("flash_attn_split_f32"), Group: 4, Key: 64, Val: 64, Run: 1}, {Row: row("flash_attn_joined_q8_0"), Group: 3, Key: 128, Val: 96, Run: 1},
+		{Row: row("flash_attn_split_f32"), Group: 4, KeyLen: 64, ValLen: 64, Run: 1}, {Row: row("flash_attn_joined_q8_0"), Group: 3, KeyLen: 128, ValLen: 96, Run: 1},
 		{Row: row("mul_mat_cm"), CMTile: kernels.OwnCMTile(512)}, {Row: row("mul_mat_cm"), CMTile: kernels.OwnCMTile(64)}, {Row: row("mul_mat_q_cm_q4_k"), CMTile: kernels.CMTile{BM: 64, BN: 64, WM: 32, WN: 16}},
-		{Row: row("flash_attn_cm_f16"), Key: 128, Val: 128}, {Row: row("flash_attn_cm_f16"), Key: 64, Val: 96},
+		{Row: row("flash_attn_cm_f16"), KeyLen: 128, ValLen: 128}, {Row: row("flash_attn_cm_f16"), KeyLen: 64, ValLen: 96},
 	}
 	for _, v := range variants {
-		if !k.Can(v.Row) {
+		if !k.CanRun(v.Row) {
 			continue
 		}
 		t.Run(v.Row.Name, func(t *testing.T) {

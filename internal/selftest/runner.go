@@ -91,7 +91,7 @@ func (r *Runner) Can(c *Case) bool {
 		name = "flash_attn_split_f16"
 	}
 	k, ok := shaders.Lookup(name)
-	return !ok || k.Needs&shaders.CoopMatrix != 0 || r.kernels.Can(k)
+	return !ok || k.Needs&shaders.CoopMatrix != 0 || r.kernels.CanRun(k)
 }
 
 // Run runs a case twice and compares. The error is a [*MismatchError] if the device got it wrong.

@@ -37,8 +37,8 @@ func (s VecRopeShape) rows() [3]int {
 	return rows
 }
 
-func (s VecRopeShape) turning() kernels.Turning {
-	return kernels.Turning{Key: uint32(s.Key), Val: uint32(s.Val), Turns: uint32(s.Turns), Neox: s.Neox, Floats: s.KV == gguf.F32}
+func (s VecRopeShape) turning() kernels.RopeConstants {
+	return kernels.RopeConstants{KeyLen: uint32(s.Key), ValLen: uint32(s.Val), RopeDim: uint32(s.Turns), Neox: s.Neox, CacheF32: s.KV == gguf.F32}
 }
 
 // angles are those of rows at such positions.
@@ -249,10 +249,10 @@ func VecRopeAlike(row, plain *shaders.Kernel, s VecRopeShape, tile kernels.Tile)
 
 // turnedProofs have all parts at once, in more than one workgroup, and rows so long that lanes take several chunks, but not all as many.
 func turnedProofs(v *kernels.Variant) []Case {
-	t, tile := &v.Turning, v.Tile
+	t, tile := &v.Rope, v.Tile
 	block := max(32, v.Row.Type.BlockSize())
-	s := VecRopeShape{Heads: 2, HeadsKV: 1, Key: int(t.Key), Val: int(t.Val), Turns: int(t.Turns), Neox: t.Neox, KV: gguf.F16, Parts: "qkv", K: block, N: int(v.Cols)}
-	if t.Floats {
+	s := VecRopeShape{Heads: 2, HeadsKV: 1, Key: int(t.KeyLen), Val: int(t.ValLen), Turns: int(t.RopeDim), Neox: t.Neox, KV: gguf.F16, Parts: "qkv", K: block, N: int(v.Cols)}
+	if t.CacheF32 {
 		s.KV = gguf.F32
 	}
 	long := s

@@ -29,8 +29,8 @@ func notFinite(two uint64) uint64 {
 	return (two&magnitude + one) & sign
 }
 
-// floats decodes little-endian float32 from m to x and reports whether all are finite, in one pass: it reads each step's logits.
-func floats(x []float32, m []byte) bool {
+// decodeFloats decodes little-endian float32 from m to x and reports whether all are finite, in one pass: it reads each step's logits.
+func decodeFloats(x []float32, m []byte) bool {
 	var seen uint64
 	n := len(x) &^ 1
 	m = m[:4*len(x)]

@@ -20,7 +20,7 @@ import (
 // experts in slots segment by segment, by [pass.forward]. Else run forgets the kept commands, records the step, and keeps it if its key allows.
 func (p *pass) run() error {
 	defer p.s.queue.Host.Pause()
-	p.s.Weights.Begin(len(p.asked) > 0)
+	p.s.Weights.Begin(len(p.logitRows) > 0)
 	key := p.keptKey()
 	p.keepSegments = key.inSegments
 	if key != p.s.kept && key != (keptKey{}) {
@@ -63,14 +63,14 @@ func (p *pass) forward() error {
 // logits.
 func (p *pass) unit(i int) error {
 	u := &p.s.Plan.Units[i]
-	if u.Kind == pack.Head && len(p.asked) == 0 {
+	if u.Kind == pack.Head && len(p.logitRows) == 0 {
 		return nil
 	}
 	placed, err := p.place(i)
 	if err != nil {
 		return err
 	}
-	p.at, p.s.frame.Layer = i, u.Layer
+	p.unitIndex, p.s.frame.Layer = i, u.Layer
 	p.s.queue.Commands.Enter(i)
 	switch u.Kind {
 	case pack.Layer, pack.Experts:
@@ -89,7 +89,7 @@ func (p *pass) unit(i int) error {
 // layer records the operations assigned to unit i, in order: span by span, but those that need all rows at once by [pass.recordAllRows].
 func (p *pass) layer(i int) error {
 	ops := p.s.ops[i]
-	for len(ops) > 0 && p.s.frame.AtHand.N > 0 { // no rows at hand: no row wants a result
+	for len(ops) > 0 && p.s.frame.StepRows.N > 0 { // without rows no row wants a result
 		n := 0
 		for n < len(ops) && !ofAllRows(ops[n].Kind) {
 			n++
@@ -115,8 +115,8 @@ func (p *pass) recordSpans(i int, ops []arch.Op) error {
 	if len(ops) == 0 || p.s.queue.Commands.Again() {
 		return nil
 	}
-	for _, span := range f.AtHand.Spans {
-		f.Take(span)
+	for _, span := range f.StepRows.Spans {
+		f.SetRows(span)
 		for k := range ops {
 			if err := f.Op(&ops[k]); err != nil {
 				return fmt.Errorf("%s: %w", strings.Join(ops[k].Weights(), ", "), err)
@@ -148,30 +148,30 @@ func (p *pass) recordAllRows(i int, o *arch.Op) error {
 		return nil
 	}
 	f := &p.s.frame
-	f.Take(record.Rows{N: f.AtHand.N, Role: Prompt}) // these have one variant, whatever the role
+	f.SetRows(record.Rows{N: f.StepRows.N, Role: Prompt}) // these have one variant, whatever the role
 	return f.Op(o)
 }
 
 // keepLogitRows records the operation [arch.KeepLogitRows], within the last layer: it gathers the values of the rows that want logits, and the rest of
-// the layer computes only these rows, unless Batch.KeepsAsked is false. Either way the rows that want logits have the role Decode from then on.
+// the layer computes only these rows, unless Batch.OnlyLogitRows is false. Either way the rows that want logits have the role Decode from then on.
 func (p *pass) keepLogitRows(values []arch.Value) error {
 	f := &p.s.frame
 	if p.s.queue.Commands.Again() { // it has one row
 		return nil
 	}
-	if !f.Batch.Keeps {
-		f.AtHand.Spans = spans(f.AtHand.Spans[:0], p.rows, p.asked)
+	if !f.Batch.OnlyLogitRows {
+		f.StepRows.Spans = spans(f.StepRows.Spans[:0], p.rows, p.logitRows)
 		return nil
 	}
-	if err := f.Keep(values, len(p.asked)); err != nil {
+	if err := f.GatherLogitRows(values, len(p.logitRows)); err != nil {
 		return err
 	}
-	for _, row := range p.asked {
-		p.askedRows = append(p.askedRows, p.rows[row])
-		p.askedRows[len(p.askedRows)-1].Role = Decode
+	for _, row := range p.logitRows {
+		p.gathered = append(p.gathered, p.rows[row])
+		p.gathered[len(p.gathered)-1].Role = Decode
 	}
-	p.rows = p.askedRows
-	f.AtHand.Spans, f.AtHand.N, f.AtHand.Kept = spans(f.AtHand.Spans[:0], p.rows, nil), len(p.rows), true
+	p.rows = p.gathered
+	f.StepRows.Spans, f.StepRows.N, f.StepRows.OnlyLogitRows = spans(f.StepRows.Spans[:0], p.rows, nil), len(p.rows), true
 	return nil
 }
 
@@ -183,7 +183,7 @@ func (p *pass) place(i int) (placed weights.Place, err error) {
 		return placed, nil
 	}
 	if q.Commands.Again() { // its commands have run, so its bytes have come
-		q.Commands.Work().WeightBytes += p.reads(i)
+		q.Commands.Work().WeightBytes += p.bytesRead(i)
 		return placed, nil
 	}
 	waited, err := p.acquire(i, &placed)
@@ -205,14 +205,14 @@ func (p *pass) place(i int) (placed weights.Place, err error) {
 	if waited > 0 {
 		q.Commands.Work().Awaits, q.Commands.Work().Waited = i, waited
 	}
-	q.Commands.Work().WeightBytes += p.reads(i)
+	q.Commands.Work().WeightBytes += p.bytesRead(i)
 	p.s.bases[i] = placed.Address()
 	return placed, nil
 }
 
-// reads is how many bytes of unit i the step reads: none of the output norm if no row wants logits.
-func (p *pass) reads(i int) int64 {
-	if u := &p.s.Plan.Units[i]; u.Kind != pack.Norm || len(p.asked) > 0 {
+// bytesRead is how many bytes of unit i the step reads: none of the output norm if no row wants logits.
+func (p *pass) bytesRead(i int) int64 {
+	if u := &p.s.Plan.Units[i]; u.Kind != pack.Norm || len(p.logitRows) > 0 {
 		return u.Bytes
 	}
 	return 0
@@ -239,9 +239,9 @@ func (p *pass) release(i int, placed weights.Place) error {
 
 // tensor finds a weight of the unit being recorded, and its device address.
 func (p *pass) tensor(name string) (*pack.Tensor, uint64, error) {
-	u := &p.s.Plan.Units[p.at]
+	u := &p.s.Plan.Units[p.unitIndex]
 	if t, ok := u.Tensor(name); ok {
-		return t, p.s.bases[p.at] + uint64(t.UnitOff), nil
+		return t, p.s.bases[p.unitIndex] + uint64(t.UnitOff), nil
 	}
 	return nil, 0, fmt.Errorf("tensor %q is not in %s", name, u.Name)
 }
@@ -269,7 +269,7 @@ func (p *pass) keptKey() keptKey {
 			return keptKey{}
 		}
 	}
-	return keptKey{p.s.Plan, p.greedy, len(p.asked) > 0, p.rows[0].Role, p.s.Weights.Experts() != nil, p.s.frame.Batch.MaxPages, (p.rows[0].Position + shaders.PartPositions) / shaders.PartPositions}
+	return keptKey{p.s.Plan, p.greedy, len(p.logitRows) > 0, p.rows[0].Role, p.s.Weights.Experts() != nil, p.s.frame.Batch.MaxPages, (p.rows[0].Position + shaders.PartPositions) / shaders.PartPositions}
 }
 
 // repeat writes this step's inputs and submits the last step's commands again, as a whole.

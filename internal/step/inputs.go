@@ -72,7 +72,7 @@ func (p *pass) embed() error {
 // with the get_rows kernel.
 func (p *pass) writeInputs() (used [10]plan.Region, err error) {
 	of, m, in, batch := &p.s.Plan.Scratch, p.s.in.Mapped(), &p.s.inputs, &p.s.frame.Batch
-	n, asked := int64(len(p.rows)), int64(len(p.asked))
+	n, logitRows := int64(len(p.rows)), int64(len(p.logitRows))
 	in.positions, in.tokens = in.positions[:0], in.tokens[:0]
 	for i := range p.rows {
 		row := &p.rows[i]
@@ -102,13 +102,13 @@ func (p *pass) writeInputs() (used [10]plan.Region, err error) {
 	if err := p.s.Weights.Embeddings(m[of.Embd.Off:of.Embd.Off+n*rowBytes], in.tokens); err != nil {
 		return used, err
 	}
-	for i, row := range p.asked {
+	for i, row := range p.logitRows {
 		le.PutUint32(m[of.LogitIDs.Off+int64(4*i):], uint32(row))
 	}
 	var kept int64
-	if batch.Keeps {
-		kept = 4 * asked
-		for i, row := range p.asked {
+	if batch.OnlyLogitRows {
+		kept = 4 * logitRows
+		for i, row := range p.logitRows {
 			copy(m[of.LogitPos.Off+int64(4*i):], m[of.Pos.Off+int64(4*row):][:4])
 			copy(m[of.LogitSeq.Off+int64(4*i):], m[of.Seq.Off+int64(4*row):][:4])
 		}
@@ -116,7 +116,7 @@ func (p *pass) writeInputs() (used [10]plan.Region, err error) {
 	return [...]plan.Region{
 		{Off: of.IDs.Off, Bytes: 4 * n}, {Off: of.Pos.Off, Bytes: 4 * n}, {Off: of.Seq.Off, Bytes: 4 * n},
 		{Off: of.Pages.Off, Bytes: int64(8 * batch.Sequences * batch.MaxPages)}, {Off: of.States.Off, Bytes: int64(16 * batch.Sequences)},
-		{Off: of.CosSin.Off, Bytes: int64(4 * len(in.cosSin))}, {Off: of.Embd.Off, Bytes: n * rowBytes}, {Off: of.LogitIDs.Off, Bytes: 4 * asked},
+		{Off: of.CosSin.Off, Bytes: int64(4 * len(in.cosSin))}, {Off: of.Embd.Off, Bytes: n * rowBytes}, {Off: of.LogitIDs.Off, Bytes: 4 * logitRows},
 		{Off: of.LogitPos.Off, Bytes: kept}, {Off: of.LogitSeq.Off, Bytes: kept},
 	}, nil
 }

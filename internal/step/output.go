@@ -10,14 +10,14 @@ import (
 // headNorm records the output norm, which unit i holds, for the rows that want logits.
 func (p *pass) headNorm(i int) error {
 	u := &p.s.Plan.Units[i]
-	if len(p.asked) == 0 || p.s.queue.Commands.Again() {
+	if len(p.logitRows) == 0 || p.s.queue.Commands.Again() {
 		return nil
 	}
 	t, ok := u.Tensor(arch.OutputNorm)
 	if !ok {
 		return fmt.Errorf("tensor %q is not in %s", arch.OutputNorm, u.Name)
 	}
-	return p.s.frame.HeadNorm(p.s.bases[i]+uint64(t.UnitOff), len(p.asked))
+	return p.s.frame.HeadNorm(p.s.bases[i]+uint64(t.UnitOff), len(p.logitRows))
 }
 
 // headPiece records, for the rows that want logits, the logits of the vocabulary's tokens whose rows of the head are in unit i.
@@ -27,13 +27,13 @@ func (p *pass) headPiece(i int) error {
 	}
 	u := &p.s.Plan.Units[i]
 	t := &u.Tensors[0]
-	return p.s.frame.HeadPiece(t.Type, p.s.bases[i]+uint64(t.UnitOff), u.Row, int64(t.Shape[0]), len(p.asked))
+	return p.s.frame.HeadPiece(t.Type, p.s.bases[i]+uint64(t.UnitOff), u.Row, int64(t.Shape[0]), len(p.logitRows))
 }
 
 // output records the copy of the logits to host memory, in a greedy step their argmax and its copy, and a barrier that makes them visible to
 // the host.
 func (p *pass) output() error {
-	f, of, n := &p.s.frame, &p.s.Plan.Scratch, len(p.asked)
+	f, of, n := &p.s.frame, &p.s.Plan.Scratch, len(p.logitRows)
 	if p.s.queue.Commands.Again() {
 		return nil
 	}
@@ -59,10 +59,10 @@ func (p *pass) output() error {
 
 // read copies a finished step's output from the mapped buffer to s.results. It fails with a [*NotFiniteError] if a logit is not finite.
 func (s *Stepper) read(rows []Row) (Result, error) {
-	m, to, asked := s.out.Mapped(), &s.results, s.pass.asked
+	m, to, logitRows := s.out.Mapped(), &s.results, s.pass.logitRows
 	if s.pass.greedy {
 		to.IDs = to.IDs[:0]
-		for i, row := range asked {
+		for i, row := range logitRows {
 			id := int32(le.Uint32(m[s.Plan.Scratch.Logits.Bytes+int64(4*i):]))
 			if id < 0 { // the kernel gives ^id for a logit that is not finite
 				return Result{}, &NotFiniteError{Position: rows[row].Position, Token: ^id}
@@ -72,10 +72,10 @@ func (s *Stepper) read(rows []Row) (Result, error) {
 		return Result{IDs: to.IDs}, nil
 	}
 	v := s.Hyper.VocabSize
-	to.Logits = slices.Grow(to.Logits[:0], len(asked)*v)[:len(asked)*v]
-	if !floats(to.Logits, m) {
+	to.Logits = slices.Grow(to.Logits[:0], len(logitRows)*v)[:len(logitRows)*v]
+	if !decodeFloats(to.Logits, m) {
 		at := firstNotFinite(to.Logits)
-		return Result{}, &NotFiniteError{Position: rows[asked[at/v]].Position, Token: int32(at % v)}
+		return Result{}, &NotFiniteError{Position: rows[logitRows[at/v]].Position, Token: int32(at % v)}
 	}
 	return Result{Logits: to.Logits}, nil
 }

@@ -39,8 +39,8 @@ func NewRow(rows []Row, seq *kv.Sequence, token int32, position int, role kernel
 	return r
 }
 
-// check validates the rows of a step and appends the indices of those that want logits to asked.
-func (s *Stepper) check(rows []Row, asked []int) ([]int, error) {
+// check validates the rows of a step and appends the indices of those that want logits to logitRows.
+func (s *Stepper) check(rows []Row, logitRows []int) ([]int, error) {
 	if len(rows) == 0 || len(rows) > s.Plan.Chunk {
 		return nil, fmt.Errorf("step: found %d rows, wanted 1 to %d", len(rows), s.Plan.Chunk)
 	}
@@ -62,13 +62,13 @@ func (s *Stepper) check(rows []Row, asked []int) ([]int, error) {
 			return nil, fmt.Errorf("step: row %d: found a role other than that of its sequence's row %d", i, r.Parent)
 		}
 		if r.Logits {
-			asked = append(asked, i)
+			logitRows = append(logitRows, i)
 		}
 	}
-	if len(asked) > s.Plan.LogitRows {
-		return nil, fmt.Errorf("step: %d rows ask for logits, at most %d may", len(asked), s.Plan.LogitRows)
+	if len(logitRows) > s.Plan.LogitRows {
+		return nil, fmt.Errorf("step: %d rows ask for logits, at most %d may", len(logitRows), s.Plan.LogitRows)
 	}
-	return asked, nil
+	return logitRows, nil
 }
 
 // parentOf is the index in rows of the last row of a sequence; FromCache: none.
@@ -82,13 +82,13 @@ func parentOf(rows []Row, seq *kv.Sequence) int {
 }
 
 // spans appends to list the spans of rows that are recorded together: prompt rows of one sequence, or up to [shaders.FewRows] decode rows of
-// any. Rows whose index is in asked, which ascends, count as decode rows.
-func spans(list []record.Rows, rows []Row, asked []int) []record.Rows {
+// any. Rows whose index is in logitRows, which ascends, count as decode rows.
+func spans(list []record.Rows, rows []Row, logitRows []int) []record.Rows {
 	for i := range rows {
 		r := &rows[i]
 		role := r.Role
-		if len(asked) > 0 && asked[0] == i {
-			role, asked = Decode, asked[1:]
+		if len(logitRows) > 0 && logitRows[0] == i {
+			role, logitRows = Decode, logitRows[1:]
 		}
 		if n := len(list); n > 0 && list[n-1].Role == role && (role == Decode && list[n-1].N < shaders.FewRows || role == Prompt && r.Seq == rows[i-1].Seq) {
 			last := &list[n-1]

@@ -39,7 +39,7 @@ type Options struct {
 
 	MaxSubmit time.Duration   // longest a submission should run; 0: a quarter of a second
 	Pacer     *pace.Pacer     // rests between submissions to keep the device cool; nil: none
-	Trace     *trace.Recorder // nil: no trace
+	Trace     *trace.Recorder // gets spans of the device's and the host's work; nil: no trace
 	Ops       *trace.Ops      // sums up the time of each kernel; nil: none
 	ReadRate  *limit.Rate     // limits the bytes of weights read from VRAM per second, to imitate slower memory; nil: full speed
 	Poll      bool            // poll the device where the host must react at once; false for a CPU device, which needs the cores itself
@@ -49,9 +49,12 @@ type Options struct {
 	// to compare with other costs, and the time that the device was busy. nil: not called.
 	Ran func(rows int, cost float64, busy time.Duration)
 
-	ConditionalBelow float64                            // see [experts.Options.ConditionalBelow]
-	MergeExperts     bool                               // see [experts.Options.Merge]
-	Routed           func(rows int, ids []uint16) error // see [experts.Options.Routed]
+	// ConditionalBelow is the share of layers missing an expert below which layers run without asking the host, see [experts.Options].
+	ConditionalBelow float64
+	// MergeExperts runs a layer's resident and uploaded experts in one wave, see [experts.Options].
+	MergeExperts bool
+	// Routed is called after each step with the experts that each row used, see [experts.Options]; nil: not called.
+	Routed func(rows int, ids []uint16) error
 }
 
 // Stepper runs steps on one device, one at a time. One goroutine uses it; [Stepper.Counters] may be called by any.
@@ -59,27 +62,27 @@ type Stepper struct {
 	Options
 	queue   *submit.Queue  // submits the step's command buffers to the device
 	experts experts.Runner // runs the experts of layers
-	frame   record.Frame   // records operations for the rows at hand
+	frame   record.Frame   // records operations for the rows that the step computes
 	model   record.Model   // hyperparameters, scratch and KV cache, for recording
 	scratch *vk.Buffer     // activations in VRAM
-	in, out *vk.Buffer     // host memory for a step's inputs, and for its logits
+	in, out *vk.Buffer     // host memory, mapped: in for a step's inputs, out for its logits or their argmax
 	ops     [][]arch.Op    // operations of each unit of the plan
 	bases   []uint64       // device address of each unit in the step under way
 	inputs  inputs         // memory for the inputs of the step under way
 	pass    pass           // the step under way
 	kept    keptKey        // key of the step whose commands the queue keeps
 	results Result         // memory for the result of a step
-	count   counters       // read by Counters
+	count   counters       // what the stepper has done, for Counters
 }
 
 // pass is the step under way.
 type pass struct {
 	s         *Stepper // the stepper whose step this is
 	rows      []Row    // rows that the operation being recorded has values of: the step's, or those that keepLogitRows gathered
-	asked     []int    // indices of the step's rows that want logits
-	askedRows []Row    // memory for the rows that keepLogitRows gathers
+	logitRows []int    // indices of the step's rows that want logits
+	gathered  []Row    // memory for the rows that keepLogitRows gathers
 	greedy    bool     // Step's argument: only the argmax of the logits is copied to the host
-	at        int      // unit of the plan that is recorded; submit.NoPart: none
+	unitIndex int      // unit of the plan that is recorded; submit.NoPart: none
 
 	// The step's command buffers are kept in segments, split where the host reads a router's choice: this step records them, or submits those
 	// of an earlier step. They are never cut between units.
@@ -88,8 +91,8 @@ type pass struct {
 
 // Result is a step's output; its slices belong to the Stepper until the next step.
 type Result struct {
-	Logits []float32 // (rows that asked, V); nil in a greedy step
-	IDs    []int32   // (rows that asked) argmax; only in a greedy step
+	Logits []float32 // (logit rows, V) logits of the rows that want them, in order; nil in a greedy step
+	IDs    []int32   // (logit rows) argmax of their logits; only in a greedy step
 }
 
 // Counters are what a Stepper has done since it was made, with the counters of its queue.
@@ -202,18 +205,18 @@ func (s *Stepper) Close() {
 // ErrStopped is wrapped, beside the context's error, by a step that was stopped.
 var ErrStopped = submit.ErrStopped
 
-// Step runs rows through the model, waits for the device, and returns the logits of the rows that asked for them; with greedy only their argmax.
+// Step runs rows through the model, waits for the device, and returns the logits of the rows that want them; with greedy only their argmax.
 // Canceling ctx ends the step between two submissions with [ErrStopped]; the caller that cancels ctx must then call [weights.Store.Wake], for a
 // step that waits for weights. After an error it is as if the step had not begun, unless the device is lost.
 func (s *Stepper) Step(ctx context.Context, rows []Row, greedy bool) (Result, error) {
 	if err := ctx.Err(); err != nil {
 		return Result{}, fmt.Errorf("%w: %w", ErrStopped, err)
 	}
-	asked, err := s.check(rows, s.pass.asked[:0])
+	logitRows, err := s.check(rows, s.pass.logitRows[:0])
 	if err != nil {
 		return Result{}, err
 	}
-	s.begin(ctx, rows, asked, greedy)
+	s.begin(ctx, rows, logitRows, greedy)
 	if s.Pacer != nil {
 		s.Pacer.Begin()
 		defer s.Pacer.End()
@@ -233,13 +236,13 @@ func (s *Stepper) Step(ctx context.Context, rows []Row, greedy bool) (Result, er
 }
 
 // begin sets up the pass, the frame and the queue for a step of rows. Nothing is recorded yet.
-func (s *Stepper) begin(ctx context.Context, rows []Row, asked []int, greedy bool) {
-	s.pass = pass{s: s, rows: rows, asked: asked, askedRows: s.pass.askedRows[:0], greedy: greedy, at: submit.NoPart}
+func (s *Stepper) begin(ctx context.Context, rows []Row, logitRows []int, greedy bool) {
+	s.pass = pass{s: s, rows: rows, logitRows: logitRows, gathered: s.pass.gathered[:0], greedy: greedy, unitIndex: submit.NoPart}
 	f := &s.frame
-	f.AtHand.Spans, f.AtHand.N, f.AtHand.Kept = spans(f.AtHand.Spans[:0], rows, nil), len(rows), false
-	f.Take(f.AtHand.Spans[0])
+	f.StepRows.Spans, f.StepRows.N, f.StepRows.OnlyLogitRows = spans(f.StepRows.Spans[:0], rows, nil), len(rows), false
+	f.SetRows(f.StepRows.Spans[0])
 	f.Batch.Sequences, f.Batch.MaxPages = s.inputs.sequences(rows)
-	f.Batch.Keeps = !s.EveryRow && s.Routed == nil && len(rows) > 1 && len(asked) < len(rows)
+	f.Batch.OnlyLogitRows = !s.EveryRow && s.Routed == nil && len(rows) > 1 && len(logitRows) < len(rows)
 	s.queue.Begin(ctx, len(rows))
 }
 

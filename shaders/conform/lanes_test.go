@@ -53,7 +53,7 @@ func testAttnRuns(t *testing.T, dev *vk.Device, share uint32, names []string) {
 		}
 		ran++
 	}
-	if row, _ := shaders.Lookup("flash_attn_joined_f16"); ran != len(names) && k.Can(row) {
+	if row, _ := shaders.Lookup("flash_attn_joined_f16"); ran != len(names) && k.CanRun(row) {
 		t.Errorf("%d lanes a position: %d cases ran, want %d", share, ran, len(names))
 	}
 }

@@ -32,7 +32,7 @@ func TestTunedBits(t *testing.T) {
 				if !ok {
 					t.Fatal(row)
 				}
-				if all.Can(k) {
+				if all.CanRun(k) {
 					cases = append(cases, selftest.VecSameBits(k, 33, 1024), selftest.Vec(k, 65, 1024, 8, 0, kernels.Tile{}))
 				}
 			}

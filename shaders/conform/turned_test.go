@@ -25,7 +25,7 @@ func TestTurnedAlike(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !all.Can(row) {
+		if !all.CanRun(row) {
 			t.Skip("the device lacks what it needs")
 		}
 		cases := []selftest.Case{

@@ -41,6 +41,6 @@ func turned(keys, values bool) func(r *kernels.Recorder, t gguf.Type, s shape, n
 		if values {
 			a.W2 = next(kv)
 		}
-		return kernels.MulMatRope(r, t, kernels.Turning{Key: headSize, Val: headSize, Turns: headSize}, a)
+		return kernels.MulMatRope(r, t, kernels.RopeConstants{KeyLen: headSize, ValLen: headSize, RopeDim: headSize}, a)
 	}
 }
