@@ -281,7 +281,8 @@ func (c *conditional) takeChosen(l *conditionalLayer) error {
 }
 
 // resolveMiss is called when the device has skipped the first of layers, and all after it. It waits for the device, uploads the missing experts,
-// takes the skipped work off the counters, and submits as many of the layers again as [conditional.submitSkipped] does.
+// notes them in the device's table, takes the skipped work off the counters, and submits the first skipped layers again, see
+// [conditional.submitSkipped].
 func (c *conditional) resolveMiss() error {
 	s, q, l := c.s, c.s.o.Queue, &c.layers[0]
 	if err := q.Host.AwaitPolling(q.Value()); err != nil { // the layers after it are skipped too, so the wait is short

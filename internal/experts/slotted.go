@@ -166,7 +166,7 @@ func (s *slotted) copyChoice(layer int) error {
 	return nil
 }
 
-// submit closes the open command buffer and submits it with all enqueued ones.
+// submit ends a conditional section if one is open, closes the command buffer, and submits it with all enqueued ones.
 func (s *slotted) submit() error {
 	if err := s.conditional.endLayer(); err != nil {
 		return err
@@ -366,7 +366,7 @@ func (s *slotted) Over() error {
 	return s.callRouted()
 }
 
-// Abort drops the state of a step that failed or was stopped.
+// Abort drops the state of conditional layers, after a step that failed or was stopped; [weights.Store.Abort] empties the batches.
 func (s *slotted) Abort() { s.conditional.abort() }
 
 // Replan switches to another plan, between two steps; it changes no other state.

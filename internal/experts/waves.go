@@ -44,12 +44,12 @@ type waves struct {
 	present    *weights.Batch    // the batch of the first wave: experts in VRAM
 	coming     *weights.Batch    // the batch of the next wave: experts being uploaded
 	next       *weights.Batch    // the batch of the wave after coming
-	prefetch   [2]*weights.Batch // present and coming of a later layer, prefetched
+	prefetch   [2]*weights.Batch // what present and coming become when the prefetched layer runs
 	prefetched int               // the layer of prefetch; noLayer: prefetch is empty
 	keep       int               // how many more experts uploaded for the current layer may stay in slots after use
-	keepNext   int               // keep for the prefetched layer
+	keepNext   int               // what keep becomes when the prefetched layer runs
 	table      []byte            // (matrices, E) uint64 addresses of the wave being recorded; 0: not in it
-	uploads    []vk.Point        // scratch
+	uploads    []vk.Point        // scratch: points that a wave waits for, signalled by uploads
 }
 
 // init makes empty lists and batches.

@@ -76,8 +76,8 @@ func persistentTile(t Tile, glu, parts uint32) Tile {
 	return t.or(Tile{Unroll: (parts + t.Team - 1) / t.Team, Lanes: max(own.Lanes, t.Team)})
 }
 
-// persistentWorkgroups is the number of workgroups, at most most, that share the turns: each turn computes the outputs of one place, and all
-// workgroups have the same number of turns, or one less.
+// persistentWorkgroups is the number of workgroups, at most most, for outputs in places places: a workgroup computes one place a turn, and all
+// have the same number of turns, or one less.
 func persistentWorkgroups(places, most uint64) uint64 {
 	turns := (places + most - 1) / most
 	if turns == 0 {
