@@ -16,10 +16,10 @@ const MaxExperts = 1024
 
 // TopKMoEArgs chooses experts by X (Rows, Experts): IDs (Rows, Used) uint32, the best first, and their Weights (Rows, Used).
 // Bias (Experts), 0 for none, is added where they are chosen, not where they are weighed. Of Groups groups, 0 for none, those
-// GroupsUsed are open whose GroupBest best, 1 or 2, have the largest sum. All weights are times Scale. There, 0 for none, is where a lone row looks whether its
-// experts are there, as in [ExpertsThereArgs].
+// GroupsUsed are open whose GroupBest best, 1 or 2, have the largest sum. All weights are times Scale. Residents, 0 for none, is the table in which the experts
+// of a single row are looked up, as in [LookupExpertsArgs].
 type TopKMoEArgs struct {
-	X, Bias, IDs, Weights, There                    uint64
+	X, Bias, IDs, Weights, Residents                uint64
 	Rows, Experts, Used, Gating, Groups, GroupsUsed uint32
 	Scale                                           float32
 	GroupBest                                       uint32
@@ -32,11 +32,11 @@ func (a *TopKMoEArgs) Workgroups() uint64 { return uint64(a.Rows) }
 // (Cols), also as Bytes of [Q8Size], and Scores (Rows, Experts) = Dst · Routerᵀ, Router (Experts, Cols) typed. Counters (Rows)
 // uint32 are 0 before and after.
 type TopKMoERoutedArgs struct {
-	X, W, Router, Dst, Bytes, Scores, Bias, IDs, Weights, Counters, There uint64
-	Rows, Cols, Experts, Used, Gating, Groups, GroupsUsed                 uint32
-	Scale                                                                 float32
-	GroupBest                                                             uint32
-	Eps                                                                   float32
+	X, W, Router, Dst, Bytes, Scores, Bias, IDs, Weights, Counters, Residents uint64
+	Rows, Cols, Experts, Used, Gating, Groups, GroupsUsed                     uint32
+	Scale                                                                     float32
+	GroupBest                                                                 uint32
+	Eps                                                                       float32
 }
 
 // Workgroups counts the workgroups of a pipeline of which each has so many experts: for each row those, and one.
@@ -127,16 +127,16 @@ func (a *SumExpertsArgs) Workgroups() uint64 {
 	return groups(uint64(a.Rows)*uint64(a.Cols), lanes)
 }
 
-// ThereHead is how many addresses are in front of a table that is looked at for whether experts are there.
-const ThereHead = 2
+// ResidentsHead is the number of addresses at the head of a table of resident experts, before the experts' own, see [LookupExpertsArgs].
+const ResidentsHead = 2
 
-// ExpertsThereArgs: There (ThereHead + experts) uint64, on 8 bytes, holds the addresses of two places, and of experts' W. The first
-// place (1) uint32 becomes 1 where no expert of IDs (Count) has the address 0, else 0. The second (1 + Count), which may be host
-// memory, becomes the same, and IDs.
-type ExpertsThereArgs struct {
-	There, IDs uint64
-	Count, _   uint32
+// LookupExpertsArgs: Residents (ResidentsHead + experts) uint64, on 8 bytes, is a table of two addresses for results, then the address of each expert's W, 0 if
+// it is not in VRAM. The first result (1) uint32 becomes 1 if no expert of IDs (Count) has the address 0, else 0. The second result (1 + Count) uint32, which
+// may be in host memory, becomes the same flag, then IDs.
+type LookupExpertsArgs struct {
+	Residents, IDs uint64
+	Count, _       uint32
 }
 
 // Workgroups counts the workgroups: one for all.
-func (a *ExpertsThereArgs) Workgroups() uint64 { return min(1, uint64(a.Count)) }
+func (a *LookupExpertsArgs) Workgroups() uint64 { return min(1, uint64(a.Count)) }

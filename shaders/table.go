@@ -167,7 +167,7 @@ var attnParts = []SpecConst{{"GROUP", 1, MaxGroup}, {"KEY", 128, MaxHeadSplit}, 
 var maxEights = fmt.Sprintf("MAX_EIGHTS=%d", MaxEights)
 
 var maxParts = fmt.Sprintf("MAX_PARTS=%d", MaxParts)
-var thereHead = fmt.Sprintf("THERE_HEAD=%d", ThereHead)
+var residentsHead = fmt.Sprintf("RESIDENTS_HEAD=%d", ResidentsHead)
 
 // BlockTypes are those whose blocks kernels with products of bytes or of cooperative matrices read.
 func BlockTypes() []gguf.Type { return blockTypes }
@@ -233,19 +233,19 @@ var families = []family{
 	{op: "tile_f16", variant: SiLU, source: "tile_f16_wide", args: TileF16WideArgs{}, lanes: rowLanes, spec: perLane, extra: []string{"SWIGLU"}},
 	{op: "tile_f16", variant: GeLU, source: "tile_f16_wide", args: TileF16WideArgs{}, lanes: rowLanes, spec: perLane, extra: []string{"GEGLU"}},
 	{op: "dequant_f16", args: DequantF16Args{}, types: weightTypes, lanes: rowLanes},
-	{op: "topk_moe", args: TopKMoEArgs{}, lanes: rowLanes, extra: []string{fmt.Sprintf("MAX_EXPERTS=%d", MaxExperts), thereHead}},
+	{op: "topk_moe", args: TopKMoEArgs{}, lanes: rowLanes, extra: []string{fmt.Sprintf("MAX_EXPERTS=%d", MaxExperts), residentsHead}},
 	{op: "topk_moe", variant: Held, needs: Subgroups, args: TopKMoEArgs{}, lanes: HeldLanes, spec: []SpecConst{{"LANES", HeldLanes, 0}, {"PER", 1, MaxPer}},
-		extra: []string{fmt.Sprintf("MAX_EXPERTS=%d", MaxExperts), thereHead, fmt.Sprintf("SUM_LANES=%d", rowLanes)}},
+		extra: []string{fmt.Sprintf("MAX_EXPERTS=%d", MaxExperts), residentsHead, fmt.Sprintf("SUM_LANES=%d", rowLanes)}},
 	{op: "topk_moe", variant: Routed, needs: Subgroups, args: TopKMoERoutedArgs{}, types: floatTypes, lanes: rowLanes,
 		spec:  []SpecConst{{"LANES", rowLanes, 0}, {"PER", 1, MaxPer}, {"TEAM", 32, 0}, {"UNROLL", 1, MaxAhead}, {"ROW_LANES", rowLanes, 0}},
-		extra: []string{fmt.Sprintf("MAX_EXPERTS=%d", MaxRouted), thereHead, fmt.Sprintf("SUM_LANES=%d", rowLanes)}},
+		extra: []string{fmt.Sprintf("MAX_EXPERTS=%d", MaxRouted), residentsHead, fmt.Sprintf("SUM_LANES=%d", rowLanes)}},
 	{op: "group_experts", args: GroupExpertsArgs{}, lanes: rowLanes},
 	{op: "mul_mat_vec_id", args: MulMatIDArgs{}, types: weightTypes, spec: tile(4, 1)},
 	{op: "mul_mat_vec_id", variant: Int8, source: "mul_mat_vec_int8", needs: Subgroups | IntDot, args: MulMatTeamIDArgs{}, types: blockTypes, spec: team(1, 32, 2), extra: []string{"EXPERTS"}},
 	{op: "mul_mat_id", args: MulMatIDArgs{}, types: weightTypes, spec: tile(8, 8)},
 	{op: "mul_mat_id", variant: CM, needs: CoopMatrix, args: MulMatIDCMArgs{}, types: blockTypes, lanes: rowLanes, spec: blocksCM(64, 32)},
 	{op: "sum_experts", args: SumExpertsArgs{}},
-	{op: "experts_there", args: ExpertsThereArgs{}, extra: []string{thereHead}},
+	{op: "lookup_experts", args: LookupExpertsArgs{}, extra: []string{residentsHead}},
 	{op: "sigmoid_mul", args: SigmoidMulArgs{}},
 	{op: "swiglu_oai", args: SwiGLUOAIArgs{}},
 	{op: "cpy", args: CpyArgs{}},

@@ -2,13 +2,13 @@
 
 #ifndef ROUTED // else the includer has them, under the same names
 layout(push_constant, std430) uniform Args {
-    uvec2 X, Bias, IDs, Weights, There;
+    uvec2 X, Bias, IDs, Weights, Residents;
     uint Rows, Experts, Used, Gating, Groups, GroupsUsed;
     float Scale;
     uint GroupBest;
 } a;
 #endif
-#include "there.glsl"
+#include "lookup.glsl"
 #include "finite.glsl"
 
 const uint SOFTMAX = 0, SIGMOID = 1, LATE = 2; // of all; each by itself; softmax of the chosen ones
@@ -37,7 +37,7 @@ float rated(float s) { return is_nan(s) ? ALL : s; }
 shared uint gone[MAX_EXPERTS];
 #endif
 
-bool looks() { return (a.There.x | a.There.y) != 0; }
+bool looks() { return (a.Residents.x | a.Residents.y) != 0; }
 
 uint gating() { return a.Gating & 3; }
 
@@ -71,14 +71,14 @@ void limit(uint lane)
 // there by any lane.
 void weigh(uint row, uint lane)
 {
-    there_begin(lane);
+    lookup_begin(lane);
     barrier();
-    There there = There(uvec2(0), uvec2(0));
-    bool here = true; // the lane's first: under way beside the others
+    Lookup lookup = Lookup(uvec2(0), uvec2(0));
+    bool resident = true; // the lane's first: under way beside the others
     if (looks()) {
-        there = there_at(a.There);
+        lookup = lookup_at(a.Residents);
 #ifndef ROUTED
-        here = there_has(a.There, chosen[min(lane, a.Used - 1)]);
+        resident = is_resident(a.Residents, chosen[min(lane, a.Used - 1)]);
 #endif
     }
     if (gating() == LATE) {
@@ -114,10 +114,10 @@ void weigh(uint row, uint lane)
     if (looks()) {
         for (uint k = lane; k < a.Used; k += LANES)
 #ifdef ROUTED
-            there_one(there, k, chosen[k], gone[chosen[k]] == 0);
+            lookup_one(lookup, k, chosen[k], gone[chosen[k]] == 0);
 #else
-            there_one(there, k, chosen[k], k == lane ? here : there_has(a.There, chosen[k]));
+            lookup_one(lookup, k, chosen[k], k == lane ? resident : is_resident(a.Residents, chosen[k]));
 #endif
-        there_end(there, lane);
+        lookup_end(lookup, lane);
     }
 }

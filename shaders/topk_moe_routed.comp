@@ -18,7 +18,7 @@ layout(constant_id = 3) const uint UNROLL = DEFAULT_UNROLL;
 layout(constant_id = 4) const uint ROW_LANES = DEFAULT_ROW_LANES;
 
 layout(push_constant, std430) uniform Args {
-    uvec2 X, W, Router, Dst, Bytes, Scores, Bias, IDs, Weights, Counters, There;
+    uvec2 X, W, Router, Dst, Bytes, Scores, Bias, IDs, Weights, Counters, Residents;
     uint Rows, Cols, Experts, Used, Gating, Groups, GroupsUsed;
     float Scale;
     uint GroupBest;
@@ -208,7 +208,7 @@ void rate(uint row, uint lane)
     float top = NONE;
     for (uint e = lane; e < a.Experts; e += LANES) {
         float p = x.f[e];
-        gone[e] = !looks() || there_has(a.There, e) ? 0 : 1;
+        gone[e] = !looks() || is_resident(a.Residents, e) ? 0 : 1;
         prob[e] = p;
         top = p > top ? p : top; // what is not a number is not
     }

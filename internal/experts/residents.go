@@ -42,12 +42,12 @@ func (t *residentTable) init(s *slotted) {
 
 // perLayer is the number of uint64 that a layer has in the table.
 func (t *residentTable) perLayer() int {
-	return shaders.ThereHead + matrices*t.s.o.Frame.Hyper.Experts.Count
+	return shaders.ResidentsHead + matrices*t.s.o.Frame.Hyper.Experts.Count
 }
 
 // entry is the index in words of the address of an expert's matrix.
 func (t *residentTable) entry(layer, matrix, id int) int {
-	return layer*t.perLayer() + shaders.ThereHead + matrix*t.s.o.Frame.Hyper.Experts.Count + id
+	return layer*t.perLayer() + shaders.ResidentsHead + matrix*t.s.o.Frame.Hyper.Experts.Count + id
 }
 
 // layerAddress is the device address of a layer's part of the table, which begins with its head. Lookups read it.
@@ -57,7 +57,7 @@ func (t *residentTable) layerAddress(layer int) uint64 {
 
 // entriesAddress is the device address of a layer's (matrices, E) addresses, after its head. Products with experts read it.
 func (t *residentTable) entriesAddress(layer int) uint64 {
-	return t.layerAddress(layer) + 8*shaders.ThereHead
+	return t.layerAddress(layer) + 8*shaders.ResidentsHead
 }
 
 // runFlagOff is the offset in the scratch of a layer's run flag: the device skips the layer's dispatches while it is 0.

@@ -45,7 +45,7 @@ func (c *conditional) recordTrial(cb *vk.CommandBuffer) error {
 		to := o.Scratch.Address + uint64(at)
 		le.PutUint64(first[table:], to+looked)
 		le.PutUint64(first[table+8:], c.s.buffer.Address+uint64(8*i))
-		le.PutUint64(first[table+8*(shaders.ThereHead+1):], to)
+		le.PutUint64(first[table+8*(shaders.ResidentsHead+1):], to)
 		rec.Barrier()
 		if err := rec.Update(o.Scratch, at, first[:]); err != nil {
 			return err
@@ -53,7 +53,7 @@ func (c *conditional) recordTrial(cb *vk.CommandBuffer) error {
 		rec.Barrier()
 		cb.ConditionBarrier()
 		cb.BeginConditional(o.Scratch, at+word)
-		if err := kernels.ExpertsThere(rec, shaders.ExpertsThereArgs{There: to + table, IDs: to + ids, Count: 1}); err != nil {
+		if err := kernels.LookupExperts(rec, shaders.LookupExpertsArgs{Residents: to + table, IDs: to + ids, Count: 1}); err != nil {
 			return err
 		}
 		cb.EndConditional()

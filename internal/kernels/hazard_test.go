@@ -103,7 +103,7 @@ func TestBarriers(t *testing.T) {
 	}
 	there := func(table, ids uint64) func(*Recorder) error {
 		return func(r *Recorder) error {
-			return ExpertsThere(r, shaders.ExpertsThereArgs{There: at(table), IDs: at(ids), Count: rows})
+			return LookupExperts(r, shaders.LookupExpertsArgs{Residents: at(table), IDs: at(ids), Count: rows})
 		}
 	}
 	copied := func(src, dst uint64) func(*Recorder) error {

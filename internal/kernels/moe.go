@@ -57,17 +57,17 @@ func SumExperts(r *Recorder, a shaders.SumExpertsArgs) error {
 	return record(r, &c, &a, a.Workgroups(), &t, cost{4 * n, 2 * n})
 }
 
-// ExpertsThere looks up whether all experts of the pairs have an address in the table a.There, and writes the answer to memory that the table
-// points to. The recorder does not know that memory, so the caller puts barriers between this and other uses of it.
-func ExpertsThere(r *Recorder, a shaders.ExpertsThereArgs) error {
+// LookupExperts looks up whether all chosen experts a.IDs have an address in the table a.Residents, and writes the answer to memory that the table
+// points to. The recorder does not know the memory, so the caller puts barriers between the lookup and other uses of that memory.
+func LookupExperts(r *Recorder, a shaders.LookupExpertsArgs) error {
 	if a.Count == 0 {
 		return nil
 	}
-	c := check{choice: choice{op: "experts_there"}}
-	c.table("There", a.There)
+	c := check{choice: choice{op: "lookup_experts"}}
+	c.table("Residents", a.Residents)
 	c.words("IDs", a.IDs)
 	var t touch
-	t.read(lookupSpan(a.There))
+	t.read(lookupSpan(a.Residents))
 	t.read(f32s(a.IDs, 1, a.Count, 0))
 	return record(r, &c, &a, a.Workgroups(), &t, cost{bytes: 16 * float64(a.Count)})
 }
@@ -77,10 +77,10 @@ func (c *check) lookup(at uint64, rows uint32, t *touch) {
 	if at == 0 {
 		return
 	}
-	c.table("There", at)
+	c.table("Residents", at)
 	c.atMost("Rows", rows, 1)
 	t.read(lookupSpan(at))
 }
 
 // lookupSpan is the memory of a table in which experts are looked up, at its address: of the largest one.
-func lookupSpan(at uint64) span { return span{at, at + 8*(shaders.ThereHead+shaders.MaxExperts)} }
+func lookupSpan(at uint64) span { return span{at, at + 8*(shaders.ResidentsHead+shaders.MaxExperts)} }

@@ -43,7 +43,7 @@ func TopKMoEVariant(r *Recorder, variant string, a shaders.TopKMoEArgs) error {
 		c.address("Bias", a.Bias)
 		t.read(f32s(a.Bias, 1, a.Experts, 0))
 	}
-	c.lookup(a.There, a.Rows, &t)
+	c.lookup(a.Residents, a.Rows, &t)
 	t.write(f32s(a.IDs, a.Rows, a.Used, a.Used))
 	t.write(f32s(a.Weights, a.Rows, a.Used, a.Used))
 	return record(r, &c, &a, a.Workgroups(), &t, cost{4 * n, 8 * n})

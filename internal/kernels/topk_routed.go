@@ -124,7 +124,7 @@ func TopKMoERouted(r *Recorder, t gguf.Type, a shaders.TopKMoERoutedArgs) error 
 		c.address("Bias", a.Bias)
 		touched.read(f32s(a.Bias, 1, a.Experts, 0))
 	}
-	c.lookup(a.There, a.Rows, &touched)
+	c.lookup(a.Residents, a.Rows, &touched)
 	touched.write(f32s(a.Dst, a.Rows, a.Cols, a.Cols))
 	touched.write(span{a.Bytes, a.Bytes + uint64(shaders.Q8Size(a.Rows, a.Cols))})
 	touched.write(f32s(a.Scores, a.Rows, a.Experts, a.Experts))

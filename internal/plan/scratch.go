@@ -43,7 +43,7 @@ type Inputs struct {
 	LogitSeq    Region // (LogitRows) uint32: Seq of the rows in LogitIDs
 	ExpertTable Region // (L, 3, E) uint64: addresses of each expert's gate, up and down; 0: not in VRAM yet
 
-	// Residents is (L, shaders.ThereHead + 3 E) uint64, then (L) uint32: the table by which the device looks up whether a layer's chosen
+	// Residents is (L, shaders.ResidentsHead + 3 E) uint64, then (L) uint32: the table by which the device looks up whether a layer's chosen
 	// experts are in VRAM, and each layer's flag that says whether its dispatches run.
 	Residents Region
 }
@@ -97,7 +97,7 @@ func (s *sizing) addInputs(c *Scratch, ctx, chunk int) {
 	layers, experts := int64(s.h.BlockCount), int64(s.h.Experts.Count)
 	c.add(&c.ExpertTable, 8*layers*3*experts)
 	if experts > 0 {
-		c.add(&c.Residents, layers*(8*(shaders.ThereHead+3*experts)+4))
+		c.add(&c.Residents, layers*(8*(shaders.ResidentsHead+3*experts)+4))
 	}
 }
 

@@ -28,7 +28,7 @@ func routeArgs(f *Frame, scores, bias uint64) shaders.TopKMoEArgs {
 		Groups: uint32(x.Groups), GroupsUsed: uint32(x.GroupsUsed), GroupBest: uint32(x.GroupBest),
 	}
 	if f.Lookup.Layer == f.Layer {
-		a.There = f.Lookup.Address
+		a.Residents = f.Lookup.Address
 	}
 	if x.Normalise {
 		a.Gating |= shaders.GateNormalised
@@ -55,7 +55,7 @@ func normedRoute(f *Frame, o *arch.Op) (done bool, err error) {
 	a := shaders.TopKMoERoutedArgs{
 		X: f.value(norm.A), W: w, Router: router, Dst: f.value(norm.Dst), Scores: c.X, Bias: c.Bias, IDs: c.IDs, Weights: c.Weights,
 		Rows: c.Rows, Cols: f.width(norm.A), Experts: c.Experts, Used: c.Used, Gating: c.Gating,
-		Groups: c.Groups, GroupsUsed: c.GroupsUsed, Scale: c.Scale, GroupBest: c.GroupBest, Eps: f.Hyper.RMSEpsilon, There: c.There,
+		Groups: c.Groups, GroupsUsed: c.GroupsUsed, Scale: c.Scale, GroupBest: c.GroupBest, Eps: f.Hyper.RMSEpsilon, Residents: c.Residents,
 	}
 	return kernels.RouteNormed(f.Rec, &kernels.RoutedTopK{Router: t.Type, TopKMoERoutedArgs: a})
 }
@@ -63,7 +63,7 @@ func normedRoute(f *Frame, o *arch.Op) (done bool, err error) {
 // RecordLookup records a lookup of a row's chosen experts in a table: whether all of them have addresses, so are in VRAM. The kernel writes the
 // answer to memory that the table points to.
 func (f *Frame) RecordLookup(table uint64) error {
-	return kernels.ExpertsThere(f.Rec, shaders.ExpertsThereArgs{There: table, IDs: f.value(arch.Chosen), Count: uint32(f.Hyper.Experts.Used)})
+	return kernels.LookupExperts(f.Rec, shaders.LookupExpertsArgs{Residents: table, IDs: f.value(arch.Chosen), Count: uint32(f.Hyper.Experts.Used)})
 }
 
 // LayerExperts records the operations o.Ops for the rows of [Frame.Rows] and the experts that [Frame.Experts] has addresses of, in several

@@ -27,7 +27,7 @@ func TopKHeld(r ref.Router, rows int) Case {
 		a := topKArgs(j, r, rows)
 		plain, out := a, ref.NewMat(rows, r.Used)
 		ids, weights := j.alloc(4*rows*r.Used), j.space(out)
-		plain.IDs, plain.Weights, plain.There = j.addr(ids), j.addr(weights), 0
+		plain.IDs, plain.Weights, plain.Residents = j.addr(ids), j.addr(weights), 0
 		j.sameBytes("ids", ids, span{j.wants[0].at.off, ids.n})
 		j.same("weights", weights, j.wants[1].at, out)
 		j.record = func(rec *kernels.Recorder) error {
@@ -79,7 +79,7 @@ func topKArgsOf(j *job, r ref.Router, x ref.Mat) shaders.TopKMoEArgs {
 	j.output("weights", weightSpan, weights)
 	a.IDs, a.Weights = j.addr(idSpan), j.addr(weightSpan)
 	if rows == 1 {
-		a.There = newAddressTable(j, r.Experts, ids, -1)
+		a.Residents = newAddressTable(j, r.Experts, ids, -1)
 		j.lacks = newAddressTable(j, r.Experts, ids, r.Used-1)
 	}
 	return a
@@ -87,11 +87,11 @@ func topKArgsOf(j *job, r ref.Router, x ref.Mat) shaders.TopKMoEArgs {
 
 // lookupArgs are a choice with each of the tables that it is looked up in.
 func lookupArgs(j *job, a shaders.TopKMoEArgs) []shaders.TopKMoEArgs {
-	if a.There == 0 {
+	if a.Residents == 0 {
 		return []shaders.TopKMoEArgs{a}
 	}
 	b := a
-	b.There = j.lacks
+	b.Residents = j.lacks
 	return []shaders.TopKMoEArgs{a, b}
 }
 

@@ -24,8 +24,8 @@ func TopKRouted(t gguf.Type, router ref.Router, rows, cols int, tile kernels.Til
 			return err
 		}
 		runs := []shaders.TopKMoERoutedArgs{a, a} // the counters are fit for a second time
-		if a.There != 0 {
-			runs[1].There = j.lacks
+		if a.Residents != 0 {
+			runs[1].Residents = j.lacks
 		}
 		prepare := func(r *kernels.Recorder) { r.Role, r.Tile = kernels.Decode, tile }
 		var apart func(*kernels.Recorder) error
@@ -63,7 +63,7 @@ func routedArgs(j *job, t gguf.Type, router ref.Router, rows, cols int) (a shade
 	}
 	a = shaders.TopKMoERoutedArgs{X: j.addr(j.mat(x)), W: j.addr(j.mat(w)), Router: j.addr(j.data(weights)), Rows: uint32(rows), Cols: uint32(cols), Eps: eps}
 	choice := topKArgsOf(j, router, scores)
-	a.Bias, a.IDs, a.Weights, a.There = choice.Bias, choice.IDs, choice.Weights, choice.There
+	a.Bias, a.IDs, a.Weights, a.Residents = choice.Bias, choice.IDs, choice.Weights, choice.Residents
 	a.Experts, a.Used, a.Gating, a.Scale = choice.Experts, choice.Used, choice.Gating, choice.Scale
 	a.Groups, a.GroupsUsed, a.GroupBest = choice.Groups, choice.GroupsUsed, choice.GroupBest
 	dst, score, bytes, counters := j.space(normed), j.space(scores), j.alloc(int(shaders.Q8Size(a.Rows, a.Cols))), j.alloc(4*rows)

@@ -141,7 +141,7 @@ func thereCases() []selftest.Case {
 		{8, 1, -1}, {8, 1, 0}, {60, 8, -1}, {60, 8, 0}, {60, 8, 7}, {8, 17, -1}, {8, 17, 0}, {128, 64, 63},
 		{1024, 300, -1}, {1024, 300, 299}, // more than there are lanes
 	} {
-		cases = append(cases, selftest.ExpertsThere(c.experts, c.count, c.absent))
+		cases = append(cases, selftest.LookupExperts(c.experts, c.count, c.absent))
 	}
 	return cases
 }

@@ -146,8 +146,8 @@ func SumExperts(dst, residual Mat /* (T, D) */, y Mat /* (T*Used, D) */, weights
 	}
 }
 
-// ExpertsThere is 1 where table has an address for each of ids, else 0.
-func ExpertsThere(table []uint64 /* (Experts) */, ids []uint32) uint32 {
+// LookupExperts is 1 if table has an address other than 0 for each of ids, else 0.
+func LookupExperts(table []uint64 /* (Experts) */, ids []uint32) uint32 {
 	for _, id := range ids {
 		if table[id] == 0 {
 			return 0
