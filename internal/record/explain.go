@@ -48,7 +48,7 @@ type explainer struct {
 	addresses map[string]uint64 // made-up addresses of weights, by name
 	frame     Frame             // records with a dry recorder
 	what      string            // name of the operation being recorded, for Choice.What
-	types     string            // types of its weights, for Choice.Weights
+	types     string            // types of the operation's weights, for Choice.Weights
 	layer     bool              // the operation is in a layer, not after the layers
 	list      []Choice          // the result
 	lastLayer []int             // for each choice of list, the last layer counted in its Layers
@@ -144,7 +144,7 @@ func (e *explainer) tensor(name string) (*pack.Tensor, uint64, error) {
 	return t, e.addresses[name], nil
 }
 
-// name sets e.what and e.types for an operation.
+// name sets e.what and e.types for the operation that is recorded next.
 func (e *explainer) name(o *arch.Op) {
 	var names, types []string
 	for _, w := range o.Weights() {

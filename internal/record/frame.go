@@ -79,7 +79,8 @@ type Lookup struct {
 // handles them.
 var recorders map[arch.Kind]func(*Frame, *arch.Op) error
 
-func init() { // fused operations record others: a literal would refer to itself
+// init fills recorders: fused operations record others, so a literal would refer to itself.
+func init() {
 	recorders = map[arch.Kind]func(*Frame, *arch.Op) error{
 		arch.RMSNorm: rmsNorm, arch.MulMat: mulMat, arch.Bias: bias, arch.RopeHeads: ropeHeads, arch.KVAppend: kvAppend,
 		arch.Attention: attention, arch.SwiGLU: swiGLU, arch.Add: add,

@@ -38,7 +38,8 @@ func headMulMat(f *Frame, o *arch.Op) error {
 	})
 }
 
-// linear returns the matrix of the product that ops begin with, and the bias if that is the next operation; n is how many operations that is.
+// linear returns the matrix of the product that ops begin with, with its bias if a bias is the next operation; n is the number of operations that
+// the matrix stands for, 1 or 2.
 func linear(f *Frame, ops []arch.Op) (t *pack.Tensor, m kernels.Matrix, n int, err error) {
 	t, m.W, err = f.Tensor(ops[0].Weight)
 	if err != nil {

@@ -42,8 +42,8 @@ func swiGLU(f *Frame, o *arch.Op) error {
 	return kernels.SwiGLURows(f.Rec, kernels.GatedRows{Rows: f.n(), Cols: f.width(o.Dst), GLUArgs: a})
 }
 
-// sigmoidMul records the elementwise product with the sigmoid of gates: one gate for each value, whose gates may be a part of each head, or one
-// for the whole row.
+// sigmoidMul records the product of an activation with the sigmoid of gates: elementwise, where the gates may be some values of each head of
+// another activation, or with one gate for the whole row.
 func sigmoidMul(f *Frame, o *arch.Op) error {
 	cols, gates := f.width(o.A), f.width(o.B)
 	a := shaders.SigmoidMulArgs{
@@ -99,8 +99,8 @@ func asDecode(f *Frame, n int, do func(from, n uint64) error) error {
 	return nil
 }
 
-// HeadNorm records the output norm, with weights at w, of the n rows whose logits are needed. They are gathered first if [Frame.StepRows] has
-// other rows too. The result is the head's input.
+// HeadNorm records the output norm, with weights at w, of the n rows whose logits are needed. If [Frame.StepRows] has other rows too, it first
+// records copies that gather the n rows. The result is the head's input.
 func (f *Frame) HeadNorm(w uint64, n int) error {
 	s, d, x := f.Scratch, uint32(f.Hyper.EmbeddingLength), f.base(arch.X)
 	if n < f.StepRows.N {

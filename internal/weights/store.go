@@ -205,7 +205,7 @@ func (s *Store) Traffic() (uploaded, fromDisk int64) {
 func (s *Store) Direct() bool { return s.disk.direct() }
 
 // Busy is how long a read was outstanding, and how long an upload was under way that had ended before the last Collect. Experts in slots have readers
-// and staging of their own: where units are streamed beside them, each is the longer of both.
+// and staging of their own: if units are streamed too, each time is the longer one, that of units or that of experts, and not the sum.
 func (s *Store) Busy() (disk, link time.Duration) {
 	disk, link = s.units.fetcher.busyTimes()
 	if s.experts != nil {

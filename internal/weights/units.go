@@ -12,7 +12,7 @@ import (
 // Units brings the units of the plan, except experts in slots, to VRAM in the order of execution: resident ones once, the others through the ring, step
 // after step. The goroutine that runs the steps calls the exported methods.
 type Units struct {
-	lock    *monitor       // guards steps and what follows it, and the states of sources
+	lock    *monitor       // guards the fields from steps on, and the states of sources
 	vram    *vram          // memory for resident units and the ring
 	sources *sources       // where each unit's bytes come from, by index in the plan
 	fetcher *fetcher       // reads and uploads for units
@@ -237,8 +237,8 @@ func (u *Units) room(ctx context.Context, bytes int64) (to Place, err error) {
 	return to, err
 }
 
-// dropAborted frees, under the lock, the ring of units that arrived for an aborted step and were not acquired. No kernel has read them, so the host waits
-// only for their own uploads.
+// dropAborted gives back, under the lock, the room in the ring of units that arrived for an aborted step and were not acquired. No kernel has read them,
+// so the host waits only for their own uploads.
 func (u *Units) dropAborted(ctx context.Context) error {
 	for len(u.submitted) > 0 && u.submitted[0].step <= u.steps.aborted {
 		if err := u.fetcher.up.Wait(ctx, u.submitted[0].place.ticket); err != nil {
