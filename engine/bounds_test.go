@@ -29,11 +29,11 @@ func TestGoldensFew(t *testing.T) {
 // last layer's products have: all rows' logits are wanted.
 func TestGoldensHalves(t *testing.T) {
 	p, f := chosen(t, vktest.Enable())
-	if !kernels.Matrices(p, f) {
+	if !kernels.PromptsUseMatrices(p, f) {
 		t.Skipf("%s has no cooperative matrices, or is a CPU and LEAT_ENABLE=coopmat is not set", p.Name)
 	}
 	o := setup(engine.Options{KVType: "f16", ContextLength: 128})
-	t.Run("default", func(t *testing.T) { testBounds(t, o, kernels.Few(p, f)) })
+	t.Run("default", func(t *testing.T) { testBounds(t, o, kernels.HasFewRowKernels(p, f)) })
 	o.Tuning.Disable = append(slices.Clone(o.Tuning.Disable), "int8")
 	t.Run("without bytes", func(t *testing.T) { testBounds(t, o, false) })
 }
@@ -168,8 +168,8 @@ func TestBytesOfText(t *testing.T) {
 	change := math.Exp((nats[0]-nats[1])/n) - 1
 	t.Logf("perplexity %.3f in bytes, %.3f in float32 (%+.2f %%); %d of %d most likely tokens equal (%.1f %%)",
 		math.Exp(nats[0]/n), math.Exp(nats[1]/n), 100*change, same, rows, 100*float64(same)/n)
-	if p, f := chosen(t, nil); kernels.Few(p, f) == (nats[0] == nats[1]) {
-		t.Errorf("steps in bytes: %v, yet %.9f nats with them, %.9f without", kernels.Few(p, f), nats[0], nats[1])
+	if p, f := chosen(t, nil); kernels.HasFewRowKernels(p, f) == (nats[0] == nats[1]) {
+		t.Errorf("steps in bytes: %v, yet %.9f nats with them, %.9f without", kernels.HasFewRowKernels(p, f), nats[0], nats[1])
 	}
 	if math.Abs(change) > 0.005 {
 		t.Errorf("perplexity changes by %.2f %%, wanted at most 0.5 %%", 100*change)

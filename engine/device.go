@@ -54,7 +54,7 @@ func (d *device) makeKernels(o *Options, h *hooks) (err error) {
 	if d.kernels != nil {
 		return nil
 	}
-	k := kernels.Options{Logger: o.Logger, Cache: cache.Open(o.CacheDir), Test: o.proveKernel, Routes: h.routes, Turns: h.turns}
+	k := kernels.Options{Logger: o.Logger, Cache: cache.Open(o.CacheDir), Test: o.proveKernel, FuseRouter: h.routes, FuseRope: h.turns}
 	if h.kernels != nil {
 		h.kernels(&k)
 	}

@@ -64,7 +64,7 @@ func kernelsWithout(t *testing.T, set []string) kernelSet {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return kernelSet{kernels.Few(p, f), kernels.Bytes(p, f), kernels.Matrices(p, f), f.Persistent, f.Int64, f.SubgroupArithmetic}
+	return kernelSet{kernels.HasFewRowKernels(p, f), kernels.PromptsUseInt8(p, f), kernels.PromptsUseMatrices(p, f), f.Persistent, f.Int64, f.SubgroupArithmetic}
 }
 
 func testDisable(t *testing.T, g golden, set []string) {

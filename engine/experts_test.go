@@ -22,13 +22,13 @@ import (
 // them falls back in silence. Pairs of a prompt are sorted once a layer.
 func TestExpertKernels(t *testing.T) {
 	p, f := chosen(t, vktest.Enable())
-	if !kernels.Few(p, f) {
+	if !kernels.HasFewRowKernels(p, f) {
 		t.Skipf("%s has no products of bytes", p.Name)
 	}
 	const bytes, matrices = "mul_mat_vec_id_int8", "mul_mat_id_cm"
 	few := map[string]int{bytes: 2, "sum_experts": 1} // gates and what they let through are one
 	short, long := few, map[string]int{bytes: 2, "group_experts": 1, "sum_experts": 1}
-	if kernels.Matrices(p, f) {
+	if kernels.PromptsUseMatrices(p, f) {
 		long = map[string]int{matrices: 2, "group_experts": 1, "sum_experts": 1}
 		short = long
 	}
@@ -71,7 +71,7 @@ func TestExpertKernels(t *testing.T) {
 // A norm, a router and the choice of experts in one dispatch give the bits that the three give, for as many rows as go together.
 func TestNormedRoute(t *testing.T) {
 	alone(t)
-	if p, f := chosen(t, vktest.Enable()); !kernels.Few(p, f) {
+	if p, f := chosen(t, vktest.Enable()); !kernels.HasFewRowKernels(p, f) {
 		t.Skipf("%s has no steps of few rows", p.Name)
 	}
 	for name, one := range map[string]bool{"qwen3moe-tiny-q4_k_m": true, "deepseek3-nano": true, "qwen2moe-nano": true, "gpt-oss-nano": false, "leat-demo-moe-q4_k_m": true} {
@@ -84,7 +84,7 @@ func TestNormedRoute(t *testing.T) {
 				ids = append(ids, token.ID(1+7*i%200))
 			}
 			run := func(test func(*kernels.Kernels, kernels.Variant) error) (logits []float32, routed, apart int) {
-				o := engine.WithKernels(o, func(g *kernels.Options) { g.Routes, g.Test = true, test })
+				o := engine.WithKernels(o, func(g *kernels.Options) { g.FuseRouter, g.Test = true, test })
 				logits = decoded(t, load(t, g.model, o), ids)
 				all, _ := ops.Take()
 				for _, op := range all {

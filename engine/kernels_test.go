@@ -31,7 +31,7 @@ func TestBrokenKernels(t *testing.T) {
 		t.Fatal(err)
 	}
 	const width = 256
-	q4, q6 := "mul_mat_vec_"+plainKernels.Team(gguf.Q4_K, width)+"_q4_k", "mul_mat_vec_"+plainKernels.Team(gguf.Q6_K, width)+"_q6_k"
+	q4, q6 := "mul_mat_vec_"+plainKernels.TeamVariant(gguf.Q4_K, width)+"_q4_k", "mul_mat_vec_"+plainKernels.TeamVariant(gguf.Q6_K, width)+"_q6_k"
 	plainKernels.Close()
 	wrong := func(names ...string) engine.Setup {
 		return engine.WithKernels(o, func(g *kernels.Options) {

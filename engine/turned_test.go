@@ -41,7 +41,7 @@ func testTurned(t *testing.T, g golden, kv string, broken bool) {
 	o := setup(engine.Options{KVType: kv, ContextLength: 128, Tuning: engine.Tuning{Chunk: 8}})
 	o.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	o = engine.WithKernels(o, func(k *kernels.Options) {
-		k.Turns = true
+		k.FuseRope = true
 		if test := k.Test; broken {
 			k.Test = func(k *kernels.Kernels, v kernels.Variant) error {
 				if v.Rope != (kernels.RopeConstants{}) && v.Row.Type != gguf.Q4_K { // of Q4_K_M values alone, of the others all

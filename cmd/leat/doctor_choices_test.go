@@ -37,7 +37,7 @@ func TestExplainKernels(t *testing.T) {
 	}
 	attn := find("attention", "decode")
 	want := "flash_attn_fp32"
-	if kernels.Few(dev.Physical, dev.Features) {
+	if kernels.HasFewRowKernels(dev.Physical, dev.Features) {
 		want = "flash_attn_joined"
 	}
 	if attn.Variant != want || attn.Passed[0].Variant != "flash_attn_cm" || attn.Passed[0].Why == "" {

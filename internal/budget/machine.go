@@ -60,7 +60,7 @@ func (r *Request) examine(p *vk.PhysicalDevice, log *slog.Logger, probe func() (
 	if err != nil {
 		return Machine{}, err
 	}
-	m := Machine{FreeBytes: p.FreeBytes(), UMA: p.Features.UMA, CPU: p.Type == vk.CPU, Shared: r.Shared, Matrices: kernels.Matrices(p, f), FewRowKernels: kernels.Few(p, f)}
+	m := Machine{FreeBytes: p.FreeBytes(), UMA: p.Features.UMA, CPU: p.Type == vk.CPU, Shared: r.Shared, Matrices: kernels.PromptsUseMatrices(p, f), FewRowKernels: kernels.HasFewRowKernels(p, f)}
 	if _, m.AvailableBytes, err = mem.RAM(); err != nil {
 		log.Warn("host memory unknown: nothing is kept there", "error", err)
 	}

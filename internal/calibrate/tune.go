@@ -58,7 +58,7 @@ func Tune(ctx context.Context, dev *vk.Device, products []Product, log *slog.Log
 	defer k.Close()
 	t := &tuner{Kernels: k, now: time.Now().UTC().Truncate(time.Second)}
 	t.tuned.Kernels = kernels.TableKey(dev)
-	few, matrices := kernels.Few(dev.Physical, dev.Features), kernels.Matrices(dev.Physical, dev.Features)
+	few, matrices := kernels.HasFewRowKernels(dev.Physical, dev.Features), kernels.PromptsUseMatrices(dev.Physical, dev.Features)
 	kinds := kindsOf(products)
 	types := typesOf(products)
 	total, done := 0, 0
@@ -237,7 +237,7 @@ func compare(a, b func() (float64, error)) (was, is float64, err error) {
 
 // proven runs a tile at every number of columns against the reference.
 func (t *tuner) proven(p Product, tile kernels.Tile) bool {
-	variant := t.kernels.Team(p.Type, p.K)
+	variant := t.kernels.TeamVariant(p.Type, p.K)
 	row, err := shaders.Find("mul_mat_vec", variant, p.Type)
 	if err != nil {
 		return false

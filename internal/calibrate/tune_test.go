@@ -75,7 +75,7 @@ func TestTune(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	few, matrices := kernels.Few(dev.Physical, dev.Features), kernels.Matrices(dev.Physical, dev.Features)
+	few, matrices := kernels.HasFewRowKernels(dev.Physical, dev.Features), kernels.PromptsUseMatrices(dev.Physical, dev.Features)
 	want := 2 + 1
 	if matrices {
 		want++

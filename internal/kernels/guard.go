@@ -18,7 +18,7 @@ import (
 // KindCrashes is the kind of the file, and of the markers, that say which pipelines a driver crashes in.
 const KindCrashes = "crashes"
 
-// outcome is what is known of a pipeline on a driver. The zero outcome compiled.
+// outcome is what is known of a pipeline on a driver. The zero outcome: it compiled.
 type outcome struct {
 	// Why says how the driver crashed in the pipeline, which is then not used before [Retry]. It is "" if the driver did not crash.
 	Why string `json:"why,omitempty"`

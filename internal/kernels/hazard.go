@@ -60,19 +60,19 @@ func anyOverlap(as, bs []span) bool {
 	return false
 }
 
-// add adds what t reads and writes.
+// add adds the spans that t reads and writes.
 func (h *hazards) add(t *touch) {
 	h.reads = append(h.reads, t.reads[:t.nr]...)
 	h.writes = append(h.writes, t.writes[:t.nw]...)
 }
 
-// merge adds all of o.
+// merge adds all spans of o.
 func (h *hazards) merge(o *hazards) {
 	h.reads = append(h.reads, o.reads...)
 	h.writes = append(h.writes, o.writes...)
 }
 
-// clear forgets all.
+// clear forgets all spans.
 func (h *hazards) clear() { h.reads, h.writes = h.reads[:0], h.writes[:0] }
 
 // history is what a recorder remembers of its ops to know where barriers are needed.

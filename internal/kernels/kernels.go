@@ -29,11 +29,11 @@ type Options struct {
 	// where [NoteCrashes] says.
 	Cache *cache.Folder
 
-	// Routes makes CPUs use topk_moe_routed, though they are slower with it. For tests.
-	Routes bool
+	// FuseRouter makes CPUs use topk_moe_routed, though they are slower with it. For tests.
+	FuseRouter bool
 
-	// Turns makes CPUs use mul_mat_vec_rope, though they are slower with it. For tests.
-	Turns bool
+	// FuseRope makes CPUs use mul_mat_vec_rope, though they are slower with it. For tests.
+	FuseRope bool
 
 	// Alter, if not nil, returns the code and constants that a pipeline is built with in place of row's code and spec. For tests.
 	Alter func(row *shaders.Kernel, spec []uint32) (spirv []byte, other []uint32)
@@ -130,7 +130,7 @@ func New(dev *vk.Device, o Options) (*Kernels, error) {
 			return nil, fmt.Errorf("kernel %s on %s: workgroups of at most %d, want %d", row.Name, name, limits.MaxWorkgroupInvocations, row.LocalSize)
 		}
 	}
-	k := &Kernels{dev: dev, log: log, matrix: matrixSubgroup(dev.Physical, dev.Features), shared: int64(limits.MaxSharedBytes), lanes: lanesOf(dev.Physical), few: Few(dev.Physical, dev.Features), fusesRope: fusesRope(dev.Physical, o.Turns), fusesRouter: fusesRouter(dev.Physical, o.Routes), alter: o.Alter, built: map[choice]*built{}}
+	k := &Kernels{dev: dev, log: log, matrix: matrixSubgroup(dev.Physical, dev.Features), shared: int64(limits.MaxSharedBytes), lanes: lanesOf(dev.Physical), few: HasFewRowKernels(dev.Physical, dev.Features), fusesRope: fusesRope(dev.Physical, o.FuseRope), fusesRouter: fusesRouter(dev.Physical, o.FuseRouter), alter: o.Alter, built: map[choice]*built{}}
 	k.longs = k.few && dev.Physical.Type == vk.CPU && dev.Features.Int64
 	k.straight = k.longs && straightOn(dev)
 	k.store = openStore(dev, o.Cache, log)
@@ -175,14 +175,16 @@ func (k *Kernels) CanRun(row *shaders.Kernel) bool {
 	return row.Needs&shaders.IntDot == 0 || f.IntDotProduct
 }
 
-// Few reports whether a device opened with f has the kernels for steps of few rows: int8 products, and several ops fused into one.
-func Few(p *vk.PhysicalDevice, f vk.Features) bool {
+// HasFewRowKernels reports whether a device opened with f has the kernels for steps of few rows: int8 products, and several ops fused into one.
+func HasFewRowKernels(p *vk.PhysicalDevice, f vk.Features) bool {
 	return f.IntDotProduct && f.SubgroupArithmetic && p.Limits.Subgroup >= minSubgroup
 }
 
-// Bytes reports whether products of any number of rows use int8 kernels on a device opened with f, given memory in [Recorder.Q8]: the
+// PromptsUseInt8 reports whether products of any number of rows use int8 kernels on a device opened with f, given memory in [Recorder.Q8]: the
 // device has no cooperative matrices, which are faster for many rows.
-func Bytes(p *vk.PhysicalDevice, f vk.Features) bool { return Few(p, f) && !Matrices(p, f) }
+func PromptsUseInt8(p *vk.PhysicalDevice, f vk.Features) bool {
+	return HasFewRowKernels(p, f) && !PromptsUseMatrices(p, f)
+}
 
 // minSubgroup is the smallest subgroup that the shared memory of kernels with subgroups is laid out for.
 const minSubgroup = 4

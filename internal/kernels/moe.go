@@ -82,5 +82,5 @@ func (c *check) lookup(at uint64, rows uint32, t *touch) {
 	t.read(lookupSpan(at))
 }
 
-// lookupSpan is the memory of a table in which experts are looked up, at its address: of the largest one.
+// lookupSpan is the memory of the table of resident experts at an address, as if it had the most experts.
 func lookupSpan(at uint64) span { return span{at, at + 8*(shaders.ResidentsHead+shaders.MaxExperts)} }

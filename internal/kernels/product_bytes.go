@@ -86,9 +86,9 @@ func teamChoice(r *Recorder, variant string, t gguf.Type, glu, n, m, k uint32) c
 	return choice{op: "mul_mat_vec", variant: variant, typed: true, typ: t, cols: cols, glu: glu, tile: r.k.vecTile(tile, variant, t, glu, m, k)}
 }
 
-// Team is the variant of mul_mat_vec in teams for weights of type t in rows of cols values, which is used if it passes its self-test; "": there
+// TeamVariant is the variant of mul_mat_vec in teams for weights of type t in rows of cols values, which is used if it passes its self-test; "": there
 // is none.
-func (k *Kernels) Team(t gguf.Type, cols uint32) string {
+func (k *Kernels) TeamVariant(t gguf.Type, cols uint32) string {
 	switch v := teamVariants[t]; {
 	case v != shaders.Int8 || !k.longs:
 		return v

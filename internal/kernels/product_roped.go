@@ -12,7 +12,7 @@ import (
 type RopeConstants struct {
 	KeyLen, ValLen uint32 // sizes of a key head and a value head
 	RopeDim        uint32 // values of a key head that RoPE rotates: the RoPE dimension
-	Neox           bool   // RoPE pairs value i with i + Turns/2, not with i + 1
+	Neox           bool   // RoPE pairs value i with i + RopeDim/2, not with i + 1
 	CacheF32       bool   // the KV cache is F32, not F16
 }
 
@@ -34,12 +34,12 @@ func lacksFusedRope(k *Kernels) string {
 	return "workgroups that run side by side"
 }
 
-// turnedTile fills in the zero fields of t for mul_mat_vec_rope with outputs rows of Q, K and V together and cols values a row. A workgroup
+// ropedTile fills in the zero fields of t for mul_mat_vec_rope with outputs rows of Q, K and V together and cols values a row. A workgroup
 // computes a multiple of 4 outputs. Team and Unroll, which set the order of a sum, depend only on the type and cols. Rows is larger, for more
 // loads under way in a lane, if there are enough lanes for the whole device.
-func (k *Kernels) turnedTile(t Tile, of gguf.Type, outputs, cols uint32) Tile {
+func (k *Kernels) ropedTile(t Tile, of gguf.Type, outputs, cols uint32) Tile {
 	const wanted = 1 << 16 // lanes
-	chunks, parts := cols/shaders.Chunk(shaders.Turned, of), by64(shaders.Turned, of)
+	chunks, parts := cols/shaders.Chunk(shaders.Turned, of), loads64(shaders.Turned, of)
 	most, cpu := k.dev.Physical.Limits.MaxWorkgroupInvocations, k.dev.Physical.Type == vk.CPU
 	var own Tile
 	switch {
@@ -67,9 +67,9 @@ func (k *Kernels) turnedTile(t Tile, of gguf.Type, outputs, cols uint32) Tile {
 	return t
 }
 
-// turnedChoice is the pipeline of mul_mat_vec_rope for n rows of k values and weights of type t; outputs counts the rows of Q, K and V together.
-func turnedChoice(r *Recorder, t gguf.Type, of RopeConstants, n, outputs, k uint32) choice {
-	return choice{op: "mul_mat_vec", variant: shaders.Turned, typed: true, typ: t, cols: vecCols(min(n, shaders.FewRows)), rope: of, tile: r.k.turnedTile(r.Tile, t, outputs, k)}
+// ropedChoice is the pipeline of mul_mat_vec_rope for n rows of k values and weights of type t; outputs counts the rows of Q, K and V together.
+func ropedChoice(r *Recorder, t gguf.Type, of RopeConstants, n, outputs, k uint32) choice {
+	return choice{op: "mul_mat_vec", variant: shaders.Turned, typed: true, typ: t, cols: vecCols(min(n, shaders.FewRows)), rope: of, tile: r.k.ropedTile(r.Tile, t, outputs, k)}
 }
 
 // ropeConstantsOf returns the constants of mul_mat_vec_rope for RoPE arguments and a KV cache of type kv.
@@ -130,7 +130,7 @@ func unfitRoped(r *Recorder, p *RopedProducts) string {
 	case !r.usable(choice{op: "quantize_q8"}):
 		return failedTest
 	}
-	c := turnedChoice(r, p.Type, ropeConstantsOf(p.KV, a), p.N, p.Of[0].M+p.Of[1].M+p.Of[2].M, p.K)
+	c := ropedChoice(r, p.Type, ropeConstantsOf(p.KV, a), p.N, p.Of[0].M+p.Of[1].M+p.Of[2].M, p.K)
 	if !r.usable(c) {
 		return failedTest
 	}
@@ -177,7 +177,7 @@ func MulMatRope(r *Recorder, t gguf.Type, of RopeConstants, a shaders.MulMatRope
 	if checkRoped(&c, t, &a, &touched); c.err != nil {
 		return c.err
 	}
-	c.choice = turnedChoice(r, t, of, a.N, outputs, a.K)
+	c.choice = ropedChoice(r, t, of, a.N, outputs, a.K)
 	if c.shape(c.tile, shaders.NoGLU, c.cols, r.k.dev.Physical.Limits.MaxWorkgroupInvocations); c.err == nil {
 		c.multiple("the outputs of a workgroup", c.tile.outputs(shaders.NoGLU), 4)
 		c.atMost("Tile.Rows * columns", c.tile.Rows*c.cols, 4*c.tile.Team) // a lane takes four sums at most

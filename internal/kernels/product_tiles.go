@@ -153,9 +153,9 @@ func FitsCMTile(r *Recorder, s CMTile) bool {
 	return s != (CMTile{}) && r.k.matrix > 0 && s.Lanes(r.k.matrix) <= min(r.k.dev.Physical.Limits.MaxWorkgroupInvocations, maxCMTileLanes) && s.SharedBytes() <= r.k.shared
 }
 
-// Matrices reports whether a device opened with f multiplies many rows by cooperative matrices of float16, given memory in
+// PromptsUseMatrices reports whether a device opened with f multiplies many rows by cooperative matrices of float16, given memory in
 // [Recorder.Scratch].
-func Matrices(p *vk.PhysicalDevice, f vk.Features) bool { return matrixSubgroup(p, f) > 0 }
+func PromptsUseMatrices(p *vk.PhysicalDevice, f vk.Features) bool { return matrixSubgroup(p, f) > 0 }
 
 // matrixSubgroup is the subgroup size of mul_mat_cm on a device, 0 where it can't run.
 func matrixSubgroup(p *vk.PhysicalDevice, f vk.Features) int {
@@ -326,7 +326,7 @@ func multiplyLater(r *Recorder, a shaders.MulMatCMArgs, m uint32) error {
 	return r.Finish()
 }
 
-// Finish records the pending products. It must be called before the command buffer ends.
+// Finish records the products that [multiplyLater] kept. It must be called before the command buffer ends.
 func (r *Recorder) Finish() error {
 	pending := r.tiles.pending
 	r.tiles.pending, r.tiles.groups = nil, 0

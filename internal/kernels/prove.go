@@ -92,7 +92,7 @@ func (t *tests) load(s *store, crashed map[string]string) {
 	t.failures.Store(int32(len(t.failed)))
 }
 
-// nameOf is the row's name in a testID.
+// nameOf is the kernel's name in a testID.
 func nameOf(id string) string {
 	for i := range id {
 		if id[i] == ' ' {

@@ -38,7 +38,7 @@ func (r *Recorder) Quantised() Quantised {
 	return b
 }
 
-// Common is what b and c have in common.
+// Common describes the X in int8 that both b and c have in the same place.
 func (b Quantised) Common(c Quantised) Quantised {
 	for i := range b.q8 {
 		if b.q8[i] != c.q8[i] {

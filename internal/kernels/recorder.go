@@ -124,7 +124,7 @@ func (r *Recorder) ContinueAfter(cb *vk.CommandBuffer, b Quantised) {
 	r.quantised = b
 }
 
-// Barrier makes what came before visible to what follows.
+// Barrier records a full barrier: what all earlier commands wrote, copies too, is visible to all later ones. The recorder then forgets its history.
 func (r *Recorder) Barrier() {
 	r.cb.Barrier()
 	r.history.since.clear()
@@ -183,7 +183,7 @@ func (r *Recorder) Update(dst *vk.Buffer, off int64, b []byte) error {
 // so that work can be split into submits of bounded time.
 func (r *Recorder) Cost() (bytes, flops float64) { return r.spent.bytes, r.spent.flops }
 
-// ResetCost starts a new estimate.
+// ResetCost makes [Recorder.Cost] start from zero.
 func (r *Recorder) ResetCost() { r.spent = cost{} }
 
 // cost is what one op reads and writes, and computes.
@@ -273,7 +273,7 @@ func dispatch[T any](r *Recorder, c *check, b *built, args *T, groups uint64, t 
 	return nil
 }
 
-// GetRows decodes rows of a table of type t: Dst (Rows, Cols).
+// GetRows decodes the rows a.IDs of a table of type t into Dst (Rows, Cols).
 func GetRows(r *Recorder, t gguf.Type, a shaders.GetRowsArgs) error {
 	if a.Rows == 0 || a.Cols == 0 {
 		return nil

@@ -148,7 +148,7 @@ func (s *store) writePipelines() error {
 	})
 }
 
-// writeTests merges test results into their file.
+// writeTests merges all test results of this run into the file of test results.
 func (s *store) writeTests(t *tests) error {
 	t.mu.Lock()
 	mine := maps.Clone(t.results)

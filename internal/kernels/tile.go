@@ -49,7 +49,7 @@ func isGated(glu uint32) bool { return glu == shaders.GLUFloats || glu == shader
 // vecTile fills in the zero fields of t for a mul_mat_vec in teams with a matrix of m rows of cols values. For some shapes a measurement
 // found values at least 5% faster than those of [Kernels.tile]; vecTile returns these there.
 func (k *Kernels) vecTile(t Tile, variant string, of gguf.Type, glu, m, cols uint32) Tile {
-	chunks, parts := cols/shaders.Chunk(variant, of), by64(variant, of)
+	chunks, parts := cols/shaders.Chunk(variant, of), loads64(variant, of)
 	switch cpu := k.dev.Physical.Type == vk.CPU; {
 	case cpu && parts:
 		t = t.or(Tile{Team: minTeam64})
@@ -71,15 +71,15 @@ func (k *Kernels) vecTile(t Tile, variant string, of gguf.Type, glu, m, cols uin
 	return k.tile(t, of, glu, m, chunks)
 }
 
-// by64 reports whether a lane of the variant's kernel loads 64 values of the type at a time. Teams of such kernels have minTeam64 lanes or more.
-func by64(variant string, of gguf.Type) bool {
+// loads64 reports whether a lane of the variant's kernel loads 64 values of the type at a time. Teams of such kernels have minTeam64 lanes or more.
+func loads64(variant string, of gguf.Type) bool {
 	return (variant == shaders.Int8 || variant == shaders.Turned) && slices.Contains(shaders.PartTypes, of)
 }
 
-// minTeam64 is the smallest team of a kernel that [by64] reports.
+// minTeam64 is the smallest team of a kernel that [loads64] reports.
 const minTeam64 = 8
 
-// tile64 is a GPU's tile for a kernel that [by64] reports and a matrix of m rows. parts is the length of a row divided by 64; a team has at most
+// tile64 is a GPU's tile for a kernel that [loads64] reports and a matrix of m rows. parts is the length of a row divided by 64; a team has at most
 // that many lanes.
 func tile64(of gguf.Type, glu, m, parts uint32) Tile {
 	t := Tile{Rows: 2, Team: 32}
@@ -173,7 +173,7 @@ func (c *check) shape(t Tile, glu, cols uint32, most uint32) {
 	c.atMost("Tile.Unroll", t.Unroll, maxUnroll)
 	c.power("Tile.Lanes", t.Lanes, 32, min(most, maxTileLanes))
 	least := uint32(minSubgroup)
-	if c.op == "mul_mat_vec" && by64(c.variant, c.typ) {
+	if c.op == "mul_mat_vec" && loads64(c.variant, c.typ) {
 		least = minTeam64
 	}
 	c.power("Tile.Team", t.Team, least, t.Lanes)

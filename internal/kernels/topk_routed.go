@@ -60,7 +60,7 @@ func unfitRouted(r *Recorder, a *RoutedTopK) string {
 	switch {
 	case r.Role != Decode || a.Rows > shaders.FewRows:
 		return "rows of a prompt"
-	case r.k.Team(a.Router, a.Cols) != shaders.Wide:
+	case r.k.TeamVariant(a.Router, a.Cols) != shaders.Wide:
 		return "another type of router"
 	case r.k.tuned.Load().prefersFP32(a.Router, a.Cols):
 		return "float32 was faster when tuned"

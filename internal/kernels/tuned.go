@@ -41,7 +41,8 @@ type TunedProduct struct {
 	Gain     float64   `json:"gain"` // speed, as a multiple of that of the program's own choice
 }
 
-// TunedOutputs are the output rows and columns that a workgroup of an fp32 kernel computes. The result's bits do not depend on them.
+// TunedOutputs are the output rows and columns that a workgroup of an fp32 kernel computes, as measured fastest. The result's bits do not depend on
+// them.
 type TunedOutputs struct {
 	Op       string    `json:"op"` // "mul_mat_vec", "mul_mat"
 	Type     string    `json:"type"`
@@ -109,7 +110,7 @@ func (k *Kernels) OwnTile(t gguf.Type, gated bool, m, cols uint32) Tile {
 	if gated {
 		glu = shaders.GLUBytes
 	}
-	return k.vecTile(Tile{}, k.Team(t, cols), t, glu, m, cols)
+	return k.vecTile(Tile{}, k.TeamVariant(t, cols), t, glu, m, cols)
 }
 
 // TunedError says which entry of [Tuned] is invalid or was made for other kernels.
@@ -168,7 +169,7 @@ func (k *Kernels) Use(t *Tuned) error {
 	return nil
 }
 
-// Stamp is a hash of the contents, "" if t has no entries.
+// Stamp is a hash of the entries, "" if t has none.
 func (t *Tuned) Stamp() string {
 	if t == nil || t.Len() == 0 {
 		return ""
@@ -200,7 +201,7 @@ func (k *Kernels) checkTunedProduct(p TunedProduct) (gguf.Type, error) {
 		glus = []uint32{shaders.GLUFloats, shaders.GLUBytes}
 	}
 	for _, glu := range glus {
-		c := check{choice: choice{op: "mul_mat_vec", variant: k.Team(typ, p.K), typed: true, typ: typ}}
+		c := check{choice: choice{op: "mul_mat_vec", variant: k.TeamVariant(typ, p.K), typed: true, typ: typ}}
 		t := p.Tile
 		for _, n := range []uint32{t.Rows, t.Team, t.Unroll, t.Lanes} {
 			if n == 0 || n > maxTileLanes {

@@ -64,7 +64,7 @@ func TestChoices(t *testing.T) {
 // share its step.
 func TestWholeRowFails(t *testing.T) {
 	dev := vktest.Open(t)
-	if !Few(dev.Physical, dev.Features) {
+	if !HasFewRowKernels(dev.Physical, dev.Features) {
 		t.Skip("the device has no variants for few rows")
 	}
 	k, err := New(dev, Options{Test: func(_ *Kernels, v Variant) error {

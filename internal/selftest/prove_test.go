@@ -59,7 +59,7 @@ func TestProve(t *testing.T) { t.Run("a step", testProve) }
 
 func testProve(t *testing.T) {
 	dev := vktest.Open(t)
-	if !kernels.Few(dev.Physical, dev.Features) {
+	if !kernels.HasFewRowKernels(dev.Physical, dev.Features) {
 		t.Skip("the device has no variants for few rows")
 	}
 	team := teamOf(t, dev)

@@ -167,7 +167,7 @@ func (d *device) measure(ctx context.Context, o *options, p point) ([]sample, er
 	if most := activations(k, p.shape, p.n); most > o.room || o.overlap && most > outputStride {
 		return nil, unfitError(fmt.Sprintf("%d bytes of activations, want at most %d, with -overlap %d", most, o.room, outputStride))
 	}
-	if k.matrices && !kernels.Matrices(d.dev.Physical, d.dev.Features) {
+	if k.matrices && !kernels.PromptsUseMatrices(d.dev.Physical, d.dev.Features) {
 		return nil, unfitError("the device lacks cooperative matrices, or uses none unasked")
 	}
 	if err := d.fits(p.split); err != nil {
@@ -260,7 +260,7 @@ func (d *device) open(ctx context.Context, o *options) (err error) {
 	if d.dev, err = d.instance.NewDevice(p, vk.DeviceOptions{Enable: o.enable, Inspect: o.stats || o.ir != ""}); err != nil {
 		return err
 	}
-	if d.kernels, err = kernels.New(d.dev, kernels.Options{Turns: o.rope == "within"}); err != nil {
+	if d.kernels, err = kernels.New(d.dev, kernels.Options{FuseRope: o.rope == "within"}); err != nil {
 		return err
 	}
 	if d.weights, err = d.dev.NewBuffer("weights", o.memory, vk.DeviceLocal); err != nil {
