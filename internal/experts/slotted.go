@@ -71,7 +71,7 @@ func (s *slotted) Begin(kept bool) error {
 }
 
 // Run runs the experts of a layer. If they can't run conditionally, it submits all commands, waits for the router's choice, and runs them in
-// waves: first those in VRAM, while others are uploaded, then the others, in as few waves as the slots allow. It uploads an expert once a step,
+// waves: first those in VRAM, while others are uploaded, then the others, in as few waves as the slots allow. It uploads an expert at most once a step,
 // prefetches experts of the next layer for a long prompt, and leaves the last wave's command buffer open.
 func (s *slotted) Run(l Layer) error {
 	if s.conditional.mayRun() {
