@@ -56,9 +56,9 @@ type Kernels struct {
 	// untested builds and owns the pipelines, and is what tests run with. It is nil in Kernels that test nothing, which own theirs.
 	untested *Kernels
 	test     func(*Kernels, Variant) error // [Options].Test; nil where untested is
-	store    *store                        // nil: nothing is kept
-	guard    *guard                        // nil: crashes are not recorded
-	tuned    atomic.Pointer[tuned]         // nil: all choices are the program's own
+	store    *store                        // the cache of pipelines and test results; nil: nothing is kept
+	guard    *guard                        // which pipelines the driver crashes in; nil: crashes are not recorded
+	tuned    atomic.Pointer[tuned]         // choices that [Kernels.Use] was given; nil: all choices are the program's own
 
 	mu      sync.Mutex        // guards built, refused and closed
 	built   map[choice]*built // pipelines ready to use; those that untested owns, too

@@ -88,7 +88,8 @@ type RopedProducts struct {
 // ropedVariants are the ways to record [RopedProducts] as one.
 var ropedVariants = []*variant[RopedProducts]{&ropedProduct}
 
-// MultiplyRoped records products and rope as one; done is false where no variant does.
+// MultiplyRoped records the products of Q, K and V, RoPE and the writes to the KV cache as one; done is false, and nothing is recorded, if no
+// variant does that.
 func MultiplyRoped(r *Recorder, p *RopedProducts) (done bool, err error) {
 	r.args.roped = *p
 	return recordBy(r, ropedVariants, &r.args.roped)

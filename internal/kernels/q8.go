@@ -10,7 +10,7 @@ const q8Block = 32
 // q8Bytes is the memory of int8 values of rows x cols at an address.
 func q8Bytes(at uint64, rows, cols uint32) span { return span{at, at + uint64(rows)*uint64(cols)} }
 
-// q8Scales is the memory of the scales and sums of their blocks.
+// q8Scales is the memory, at an address, of the scales and sums of the blocks of rows x cols int8 values.
 func q8Scales(at uint64, rows, cols uint32) span { return span{at, at + uint64(rows)*uint64(cols)/4} }
 
 // q8 describes rows of float32 that one half of [Recorder.Q8] holds as int8.
