@@ -17,7 +17,7 @@ type ExpertProducts struct {
 // rows is the number of rows of X.
 func (p *ExpertProducts) rows() uint32 { return (p.Count-1)/p.Used + 1 }
 
-// byExpert reports whether int8 products use pairs sorted by expert. With at most two pairs an expert on average it is not worth it: most
+// byExpert reports whether int8 products use pairs sorted by expert. With at most two pairs an expert on average sorting is not worth it: most
 // columns of a tile would be idle, and the second pair finds the weights in the cache.
 func (p *ExpertProducts) byExpert() bool { return p.Tiles != 0 && p.Count > 2*p.Experts }
 

@@ -42,12 +42,12 @@ type Options struct {
 // Kernels are the pipelines of one device: built and tested when first used, and kept until Close. Goroutines may share it.
 type Kernels struct {
 	dev         *vk.Device                                         // what the kernels run on
-	log         *slog.Logger                                       // never nil
+	log         *slog.Logger                                       // gets built kernels and failed tests; never nil
 	matrix      int                                                // size of the subgroups that multiply cooperative matrices; 0: none do
 	shared      int64                                              // bytes of shared memory of a workgroup
 	straight    bool                                               // int8 products use mul_mat_vec_straight, which has no loops, where it fits
 	longs       bool                                               // int8 products use mul_mat_vec_longs, which loads 64 bits at a time
-	lanes       lanes                                              // for attention of few rows
+	lanes       lanes                                              // the device's lanes, for attention of few rows
 	few         bool                                               // the device has the kernels for few rows: int8 products, fused ops
 	fusesRope   bool                                               // mul_mat_vec_rope is used: products of Q, K and V, RoPE and the writes to the KV cache as one
 	fusesRouter bool                                               // topk_moe_routed is used: a norm, a router and its top-k as one
@@ -348,7 +348,7 @@ func (c *choice) constants() constants {
 	m.setNonzero("GLU", c.glu)
 	m.setNonzero("NUM_ROWS", c.rows)
 	m.setNonzero("NUM_COLS", c.cols)
-	m.setNonzero("WHOLE", number(c.whole))
+	m.setNonzero("WHOLE", asUint32(c.whole))
 	m.setNonzero("LANES", c.lanes)
 	m.setNonzero("PER", c.per)
 	m.setNonzero("ROW_LANES", c.rowLanes)

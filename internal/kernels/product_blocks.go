@@ -45,7 +45,7 @@ func unfitBlocks(r *Recorder, p *Products) string {
 		return "rows are no whole blocks of 32"
 	case r.Decoding == DecodeBefore:
 		return "weights are to be decoded before"
-	case r.Decoding == DecodeByShape && !worthDecoding(t, m, p.K):
+	case r.Decoding == DecodeByShape && !fasterDecodedWithin(t, m, p.K):
 		return "a large matrix of such blocks is decoded faster before the product"
 	case p.GLU && (p.Residual != 0 || c.cmTile.WM%32 != 0):
 		return "gates with a residual, or too small a tile"
@@ -79,10 +79,10 @@ const (
 	longWithin = 16384 // values of a row beyond which it is: few decoded rows have room in memory at a time, and few fill no device
 )
 
-// worthDecoding reports whether weights of m rows of k values are read faster in blocks: where the matrix is small, as the product then needs
-// not wait for what runs beside it; where its rows are long; and of types whose blocks begin on 16 bytes; others take three times the loads.
-// The two ways sum in other orders, so neither the rows of X nor the memory may decide.
-func worthDecoding(t gguf.Type, m, k uint32) bool {
+// fasterDecodedWithin reports whether a product with weights of m rows of k values is faster if its own kernel decodes them, than if a kernel before
+// it does: where the matrix is small, its rows are long, or its blocks begin on 16 bytes, as other blocks take three times the loads. The two ways
+// sum in different orders, so neither the rows of X nor the memory may decide.
+func fasterDecodedWithin(t gguf.Type, m, k uint32) bool {
 	return m <= mostWithin || k > longWithin || t.BlockBytes()%16 == 0
 }
 

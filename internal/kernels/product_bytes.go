@@ -92,7 +92,7 @@ func (k *Kernels) TeamVariant(t gguf.Type, cols uint32) string {
 	switch v := teamVariants[t]; {
 	case v != shaders.Int8 || !k.longs:
 		return v
-	case k.straight && straightens(t, cols):
+	case k.straight && fitsStraight(t, cols):
 		return shaders.Straight
 	}
 	return shaders.Longs

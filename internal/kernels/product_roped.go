@@ -19,7 +19,7 @@ type RopeConstants struct {
 // constants adds the constants of t to m.
 func (t *RopeConstants) constants(m constants) {
 	if *t != (RopeConstants{}) {
-		m["KEY"], m["VAL"], m["TURNS"], m["NEOX"], m["FLOATS"] = t.KeyLen, t.ValLen, t.RopeDim, number(t.Neox), number(t.CacheF32)
+		m["KEY"], m["VAL"], m["TURNS"], m["NEOX"], m["FLOATS"] = t.KeyLen, t.ValLen, t.RopeDim, asUint32(t.Neox), asUint32(t.CacheF32)
 	}
 }
 
@@ -95,7 +95,7 @@ func MultiplyRoped(r *Recorder, p *RopedProducts) (done bool, err error) {
 	return recordBy(r, ropedVariants, &r.args.roped)
 }
 
-// FitsRoped reports whether [MultiplyRoped] records products as one.
+// FitsRoped reports whether [MultiplyRoped] would record p as one; it records nothing.
 func FitsRoped(r *Recorder, p *RopedProducts) bool {
 	r.args.roped = *p
 	return choose(r, ropedVariants, &r.args.roped) != nil

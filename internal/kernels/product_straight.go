@@ -28,7 +28,7 @@ var straightProduct = variant[Products]{
 		switch {
 		case r.Tile != (Tile{}):
 			return "a tile is given, and it takes few"
-		case straightSteps[p.Type] > 0 && !straightens(p.Type, p.K):
+		case straightSteps[p.Type] > 0 && !fitsStraight(p.Type, p.K):
 			return "rows are no whole groups of 256 (Q6_K: 512) values, or too long"
 		}
 		return unfitTeam(r, p, shaders.Straight)
@@ -59,8 +59,8 @@ func findStraight() map[gguf.Type]uint32 {
 	return m
 }
 
-// straightens reports whether mul_mat_vec_straight can compute rows of cols weights of type t.
-func straightens(t gguf.Type, cols uint32) bool {
+// fitsStraight reports whether mul_mat_vec_straight can compute rows of cols weights of type t.
+func fitsStraight(t gguf.Type, cols uint32) bool {
 	step := straightSteps[t]
 	return step > 0 && cols%step == 0 && cols <= straightMost
 }

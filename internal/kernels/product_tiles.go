@@ -63,8 +63,8 @@ type cmTile struct {
 	CMTile
 }
 
-// number is 1 for true, 0 for false.
-func number(b bool) uint32 {
+// asUint32 is 1 for true, 0 for false.
+func asUint32(b bool) uint32 {
 	if b {
 		return 1
 	}
@@ -80,8 +80,8 @@ func (s *cmTile) constants(m constants) {
 	m["BM"], m["BN"], m["WM"], m["WN"] = s.BM, s.BN, s.WM, s.WN
 	m.setNonzero("BK", s.BK)
 	m.setNonzero("STAGES", s.Stages)
-	m.setNonzero("HALVES", number(s.Halves))
-	m.setNonzero("WIDE", number(s.Wide))
+	m.setNonzero("HALVES", asUint32(s.Halves))
+	m.setNonzero("WIDE", asUint32(s.Wide))
 }
 
 // leastShared is the least bytes of shared memory with which mul_mat_cm runs, by tiles of half the rows, and flash_attn_cm.

@@ -189,7 +189,7 @@ func (r *Recorder) ResetCost() { r.spent = cost{} }
 // cost is what one op reads and writes, and computes.
 type cost struct{ bytes, flops float64 }
 
-// record dispatches an op unless a check has failed. It builds the pipeline if this is the first use.
+// record records the dispatch of an op, or returns the error of a check that has failed. It builds and tests the pipeline if this is the first use.
 func record[T any](r *Recorder, c *check, args *T, groups uint64, t *touch, co cost) error {
 	if c.err != nil {
 		return c.err

@@ -10,7 +10,7 @@ import (
 	"leat/vk"
 )
 
-// Tile are constants of a mul_mat_vec in teams, the lanes that share a row's sum; 0: chosen by the shape.
+// Tile are constants of a mul_mat_vec in teams. A team is the lanes that share a row's sum. A field of 0 is chosen by the shape.
 type Tile struct {
 	Rows   uint32 // rows of weights of each team
 	Team   uint32 // lanes that share a row's sum

@@ -23,7 +23,7 @@ var heldTopK = variant[shaders.TopKMoEArgs]{
 	record: func(r *Recorder, a *shaders.TopKMoEArgs) error { return TopKMoEVariant(r, shaders.Held, *a) },
 }
 
-// HoldsScores reports whether the registers of [heldTopK] can hold the scores of that many experts.
+// HoldsScores reports whether the device can run [heldTopK] for that many experts: it has subgroups, and their registers hold the scores.
 func HoldsScores(r *Recorder, experts uint32) bool {
 	return experts > 0 && heldChoice(r.k.dev.Physical, experts).per <= shaders.MaxPer && lacksSubgroups(r.k) == ""
 }
