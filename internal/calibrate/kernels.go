@@ -117,10 +117,10 @@ func (k *Kernels) times(ctx context.Context, op func(r *kernels.Recorder) error)
 func (k *Kernels) decoder(cb *vk.CommandBuffer) *kernels.Recorder {
 	r := k.kernels.Recorder(cb)
 	end := k.weights.Address + uint64(k.weights.Bytes)
-	r.Role = kernels.Decode
-	r.Counters = kernels.Scratch{Address: end - decoderBytes, Bytes: counterBytes}
-	r.Parts = kernels.Scratch{Address: end - decoderBytes + counterBytes, Bytes: decoderBytes/2 - counterBytes}
-	r.Q8 = kernels.Scratch{Address: end - decoderBytes/2, Bytes: decoderBytes / 2}
+	r.Rows.Role = kernels.Decode
+	r.Memory.Counters = kernels.Scratch{Address: end - decoderBytes, Bytes: counterBytes}
+	r.Memory.Parts = kernels.Scratch{Address: end - decoderBytes + counterBytes, Bytes: decoderBytes/2 - counterBytes}
+	r.Memory.Q8 = kernels.Scratch{Address: end - decoderBytes/2, Bytes: decoderBytes / 2}
 	return r
 }
 
@@ -201,7 +201,7 @@ func (k *Kernels) Flops(ctx context.Context, t gguf.Type) (float64, error) {
 		for range 2 { // the first builds the pipeline
 			took, err = k.run.submit(ctx, func(cb *vk.CommandBuffer) error {
 				r := k.decoder(cb)
-				r.Role = kernels.Prompt // as a long step does
+				r.Rows.Role = kernels.Prompt // as a long step does
 				return kernels.MulMat(r, t, k.product(size.m, width, size.n))
 			})
 			if err != nil {

@@ -85,9 +85,9 @@ const splitScratch = 16 << 20
 // multiply records one product.
 func (t *tuner) multiply(r *kernels.Recorder, p Product, n uint32, turn int) (err error) {
 	if n > shaders.FewRows {
-		r.Role = kernels.Prompt
+		r.Rows.Role = kernels.Prompt
 		end := t.weights.Address + uint64(t.weights.Bytes) - decoderBytes
-		r.Scratch = kernels.Scratch{Address: end - splitScratch, Bytes: splitScratch}
+		r.Memory.Tiles = kernels.Scratch{Address: end - splitScratch, Bytes: splitScratch}
 	}
 	x := t.products(p, n, turn)
 	if done, err := kernels.Multiply(r, &x); done || err != nil {

@@ -210,7 +210,7 @@ func (c *conditional) submitted() {
 }
 
 // awaitOutcomes waits for submitted conditional layers, all or those before the last submission, counts the experts that they used, and drops
-// them from layers. If one was skipped, it uploads its missing experts and submits it again with those after it, see [conditional.resolveMiss].
+// them from layers. If one was skipped, it submits it and those after it again, a few at a time, until all (whatever all says) have run.
 func (c *conditional) awaitOutcomes(all bool) error {
 	if c == nil {
 		return nil

@@ -15,7 +15,7 @@ type placed struct {
 	table []uint64 // (L, matrices, E) addresses, a copy of the device's table
 }
 
-// newPlaced makes a runner that uses c, and reads bases in each step.
+// newPlaced makes a runner that uses c, which it points to its options. bases has the address of each unit of the plan, and is read in each step.
 func newPlaced(o Options, c *choices, bases []uint64) *placed {
 	h := o.Frame.Hyper
 	p := &placed{choices: c, o: o, bases: bases, table: make([]uint64, h.BlockCount*matrices*h.Experts.Count)}
@@ -26,7 +26,7 @@ func newPlaced(o Options, c *choices, bases []uint64) *placed {
 // Begin opens the step's first command buffer. No command buffers are kept.
 func (p *placed) Begin(bool) error { return p.o.Queue.Commands.Open() }
 
-// End submits the open command buffer.
+// End submits the open command buffer, see [submit.Commands.Submit].
 func (p *placed) End() error { return p.o.Queue.Commands.Submit() }
 
 // Over calls Options.Routed with the step's choices.

@@ -43,7 +43,8 @@ type Layer struct {
 	Op    *arch.Op // the operation of kind [arch.Experts]
 }
 
-// Runner records and submits the experts of each step. There are two, [placed] and [slotted]. Use it from one goroutine.
+// Runner records and submits the experts of each step. There are two: [placed], where each expert has its place in a unit, resident or
+// in the ring, and [slotted], where experts share slots. Use it from one goroutine.
 type Runner interface {
 	// Begin begins a step, and opens its first command buffer. With kept, the step's command buffers are kept: later steps may submit them again.
 	Begin(kept bool) error

@@ -22,8 +22,9 @@ type slotted struct {
 	conditional *conditional     // nil: the device can't skip dispatches
 }
 
-// segments describes the kept command buffers of one-row steps, which later steps submit again. Each is a segment of a step, split where the
-// host reads a choice. Expert addresses are read from memory, and waits belong to the submission, so neither is recorded.
+// segments is what the kept command buffers of one-row steps depend on, and their work; which are recorded, [submit.Commands] knows. Later steps
+// submit them again. Each is a segment of a step, split where the host reads a choice.
+// Expert addresses are read from memory, and waits belong to the submission, so neither is recorded.
 //
 // Segment 0 ends with the first choice. Each layer with experts has segmentsPerLayer more: its first wave, submitted only if some experts
 // are in VRAM and some are not; its last wave, with all commands up to the next choice; and the layer run conditionally, see [conditional].
@@ -152,7 +153,7 @@ func (s *slotted) waitForChoice(layer int) error {
 }
 
 // copyChoice records a copy of a layer's choice, and a barrier that makes it visible to the host, into the open command buffer, unless that
-// was recorded in an earlier step.
+// was recorded in an earlier step. With Options.Routed RouterRecorded has recorded the copy, and only the barrier is added.
 func (s *slotted) copyChoice(layer int) error {
 	if s.o.Queue.Commands.Again() {
 		return nil
@@ -215,8 +216,9 @@ func (s *slotted) submitWave(l Layer, b *weights.Batch) error {
 	return s.release(b, s.o.Queue.Value())
 }
 
-// release empties a batch: its slots may be reused once the compute timeline has reached value. Of the experts uploaded for it, up to
-// waves.keep stay in slots, which lowers keep; the others are evicted. It notes the batch's addresses in the device's table of experts.
+// release notes a batch's addresses in the host's copy of the table of experts, see [residentTable.noteBatch], and empties the batch: its slots
+// may be reused once the compute timeline has reached value. Of the experts uploaded for it, up to
+// waves.keep stay in slots, which lowers keep; the others are evicted.
 func (s *slotted) release(b *weights.Batch, value uint64) error {
 	if err := s.conditional.noteBatch(b); err != nil {
 		return err
@@ -323,8 +325,8 @@ func (s *slotted) recordKeptWave(l Layer, last bool, absent float64) error {
 	return nil
 }
 
-// waveTableOff is the offset in the inputs of the expert addresses of a layer's first wave (which 0) or last wave (1) in a kept step; which 2 is
-// the end of both tables.
+// waveTableOff is the offset in the inputs of the expert addresses of a layer's first wave (which 0) or last wave (1) in a kept step, one
+// table each for all layers; which 2 is the end of both, where the host's copy of the [residentTable] begins.
 func (s *slotted) waveTableOff(which int) int64 {
 	t := &s.o.Frame.Scratch.ExpertTable
 	return t.Off + t.Bytes + int64(8*which*matrices*s.o.Frame.Hyper.Experts.Count)
@@ -360,7 +362,8 @@ func (s *slotted) End() error {
 	return s.conditional.awaitOutcomes(true)
 }
 
-// Over is called when the device has ended the step. It notes whether layers of the next step may run conditionally, and calls Options.Routed.
+// Over is called when the device has ended the step. It notes whether the step was kept and never cut, as only then may
+// layers of the next step run conditionally, and calls Options.Routed.
 func (s *slotted) Over() error {
 	s.conditional.setSteady(s.segments.kept && s.o.Queue.Commands.Cuts() == 0)
 	return s.callRouted()

@@ -9,7 +9,7 @@ var joinedArgmax = variant[shaders.ArgmaxArgs]{
 	Rule: Rule{Op: "argmax", Variant: shaders.Joined, When: "memory for the parts of rows", kernels: []string{"argmax_joined"}},
 	unfit: func(r *Recorder, a *shaders.ArgmaxArgs) string {
 		switch {
-		case 4*int64(a.Rows) > r.Counters.Bytes || shaders.ArgmaxPartBytes(a.Rows, a.Cols) > r.Parts.Bytes:
+		case 4*int64(a.Rows) > r.Memory.Counters.Bytes || shaders.ArgmaxPartBytes(a.Rows, a.Cols) > r.Memory.Parts.Bytes:
 			return "there is no memory for parts or counters"
 		case !r.usable(choice{op: "argmax", variant: shaders.Joined}):
 			return failedTest
@@ -17,7 +17,7 @@ var joinedArgmax = variant[shaders.ArgmaxArgs]{
 		return ""
 	},
 	record: func(r *Recorder, a *shaders.ArgmaxArgs) error {
-		a.Parts, a.Counters = r.Parts.Address, r.Counters.Address
+		a.Parts, a.Counters = r.Memory.Parts.Address, r.Memory.Counters.Address
 		c := check{choice: choice{op: "argmax", variant: shaders.Joined}}
 		c.address("Parts", a.Parts)
 		c.address("Counters", a.Counters)

@@ -60,8 +60,8 @@ func (a *Attention) check(r *Recorder) (c check, touched touch, co cost) {
 
 // positions is an upper bound of the positions that a row attends to.
 func (a *Attention) positions(r *Recorder) float64 {
-	if r.Positions > 0 {
-		return float64(r.Positions)
+	if r.Rows.Positions > 0 {
+		return float64(r.Rows.Positions)
 	}
 	return float64(a.MaxPages) * float64(a.PagePositions)
 }

@@ -64,9 +64,9 @@ var matrixAttn = variant[Attention]{
 	},
 	unfit: func(r *Recorder, a *Attention) string {
 		switch t := a.KV; {
-		case r.Role != Prompt:
+		case r.Rows.Role != Prompt:
 			return "rows to decode"
-		case !r.Run:
+		case !r.Rows.Run:
 			return "rows of several sequences"
 		case !slices.Contains(shaders.KVTypesCM, t):
 			return "a cache of F32"
@@ -88,11 +88,11 @@ var matrixAttn = variant[Attention]{
 
 // cmAttnChoice is the pipeline of flash_attn_cm for a KV cache of type t.
 func cmAttnChoice(r *Recorder, t gguf.Type, a *shaders.FlashAttnArgs) choice {
-	s := CMAttn{cmp.Or(r.CMAttn.Subgroups, ownCMAttn.Subgroups), cmp.Or(r.CMAttn.Stages, ownCMAttn.Stages)}
-	if s.SharedBytes(a.KeyLen, a.ValLen) > r.k.shared {
+	s := CMAttn{cmp.Or(r.Override.CMAttn.Subgroups, ownCMAttn.Subgroups), cmp.Or(r.Override.CMAttn.Stages, ownCMAttn.Stages)}
+	if s.SharedBytes(a.KeyLen, a.ValLen) > r.k.can.shared {
 		s = CMAttn{Subgroups: 4, Stages: 1}
 	}
-	h := cmAttn{r.k.matrix, s, a.KeyLen, a.ValLen, cmAttnOptions(a)}
+	h := cmAttn{r.k.can.matrix, s, a.KeyLen, a.ValLen, cmAttnOptions(a)}
 	return choice{op: "flash_attn", variant: shaders.CM, typed: true, typ: t, cmAttn: h}
 }
 

@@ -15,7 +15,7 @@ var joinedAttn = variant[Attention]{
 			return why
 		}
 		switch t := a.KV; {
-		case shaders.CounterBytes(a.Rows, a.Heads) > r.Counters.Bytes:
+		case shaders.CounterBytes(a.Rows, a.Heads) > r.Memory.Counters.Bytes:
 			return "there is no memory for counters"
 		case !r.usable(r.k.splitChoice(t, &a.FlashAttnArgs, groupOf(r, &a.FlashAttnArgs), true)):
 			return failedTest

@@ -33,13 +33,13 @@ var splitAttn = variant[Attention]{
 func unfitParts(r *Recorder, a *Attention) string {
 	c := r.k.splitChoice(a.KV, &a.FlashAttnArgs, 1, false)
 	switch {
-	case r.Role != Decode || a.Rows > shaders.FewRows:
+	case r.Rows.Role != Decode || a.Rows > shaders.FewRows:
 		return "rows of a prompt"
 	case max(a.KeyLen, a.ValLen) > shaders.MaxHeadSplit || c.attn.eights() > shaders.MaxEights:
 		return "heads are too large for the lanes that share them"
 	case a.QStride%4 != 0:
 		return "queries are not rows of whole runs of 4"
-	case shaders.PartBytes(a.Rows, a.Heads, shaders.MaxParts, a.ValLen) > r.Parts.Bytes:
+	case shaders.PartBytes(a.Rows, a.Heads, shaders.MaxParts, a.ValLen) > r.Memory.Parts.Bytes:
 		return "there is no memory for parts"
 	}
 	return ""
@@ -55,7 +55,7 @@ type attn struct {
 
 // splitChoice is the pipeline of split attention for group query heads a workgroup. joined: its last workgroup joins the partial results.
 func (k *Kernels) splitChoice(t gguf.Type, a *shaders.FlashAttnArgs, group uint32, joined bool) choice {
-	c := choice{op: "flash_attn", variant: shaders.Split, typed: true, typ: t, attn: k.lanes.attn(group, a.KeyLen, a.ValLen, a.PagePositions)}
+	c := choice{op: "flash_attn", variant: shaders.Split, typed: true, typ: t, attn: k.can.lanes.attn(group, a.KeyLen, a.ValLen, a.PagePositions)}
 	if joined {
 		c.variant = shaders.Joined
 	}
@@ -115,7 +115,7 @@ const (
 
 // groupOf is how many query heads of one KV head a workgroup computes. The result does not depend on it.
 func groupOf(r *Recorder, a *shaders.FlashAttnArgs) uint32 {
-	seen := r.Positions // 0: it may be many
+	seen := r.Rows.Positions // 0: it may be many
 	if a.Window > 0 && seen > 0 {
 		seen = min(seen, a.Window)
 	}
@@ -140,7 +140,7 @@ func flashAttnParts(r *Recorder, at *Attention, alone bool) error {
 		to = r.q8Slot(a.Dst, a.Rows, a.Heads*a.ValLen, a.DstStride, 0)
 	}
 	split := shaders.FlashAttnSplitArgs{
-		Q: a.Q, Parts: r.Parts.Address, Pages: a.Pages, Pos: a.Pos, Seq: a.Seq,
+		Q: a.Q, Parts: r.Memory.Parts.Address, Pages: a.Pages, Pos: a.Pos, Seq: a.Seq,
 		Rows: a.Rows, Heads: a.Heads, HeadsKV: a.HeadsKV, KeyLen: a.KeyLen, ValLen: a.ValLen, MaxPages: a.MaxPages, PagePositions: a.PagePositions,
 		LayerOff: a.LayerOff, QStride: a.QStride, DstStride: a.DstStride, MaxParts: shaders.MaxParts,
 		Scale: a.Scale, SoftCap: a.SoftCap, Window: a.Window,
@@ -150,7 +150,7 @@ func flashAttnParts(r *Recorder, at *Attention, alone bool) error {
 		join.Q, join.S = to.q, to.sums
 	}
 	if alone {
-		split.Counters, split.Dst, split.Bytes, split.Sinks = r.Counters.Address, join.Dst, join.Q, join.Sinks
+		split.Counters, split.Dst, split.Bytes, split.Sinks = r.Memory.Counters.Address, join.Dst, join.Q, join.Sinks
 	}
 	err := FlashAttnSplit(r, t, group, uint64(positions), split)
 	if err == nil && !alone {

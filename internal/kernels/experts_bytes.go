@@ -79,7 +79,7 @@ func gluOfExperts(r *Recorder, p *ExpertProducts) uint32 {
 
 // idChoice is the pipeline of int8 products of cols pairs at a time with matrices of m rows of k values.
 func idChoice(r *Recorder, t gguf.Type, glu, cols, m, k uint32) choice {
-	return choice{op: "mul_mat_vec_id", variant: shaders.Int8, typed: true, typ: t, cols: cols, glu: glu, tile: r.k.idTile(r.Tile, t, glu, m, k/q8Block)}
+	return choice{op: "mul_mat_vec_id", variant: shaders.Int8, typed: true, typ: t, cols: cols, glu: glu, tile: r.k.idTile(r.Override.Tile, t, glu, m, k/q8Block)}
 }
 
 // recordBytesExperts records p as one int8 mul_mat_vec_id. It first quantises X, and sorts the pairs by expert if [ExpertProducts.byExpert], unless
@@ -145,7 +145,7 @@ func MulMatTeamID(r *Recorder, t gguf.Type, glu uint32, a shaders.MulMatTeamIDAr
 	if glu != shaders.NoGLU {
 		matrices = 2
 	}
-	share := (1 - r.Absent) * float64(a.Last-a.First) / float64(experts)
+	share := (1 - r.Rows.Absent) * float64(a.Last-a.First) / float64(experts)
 	m, n, k := matrices*float64(a.M0), share*float64(pairs), float64(a.K)
 	passes := share * float64(min(pairs, a.Blocks))
 	co := cost{bytes: passes*m*rowBytes(t, a.K) + n*(1.25*k+4*m), flops: 2 * m * n * k}

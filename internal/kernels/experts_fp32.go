@@ -69,7 +69,7 @@ func mulMatID(r *Recorder, p *ExpertProducts) error {
 	touched.read(f32s(a.X, (a.Count-1)/a.Used+1, a.K, a.XStride))
 	touched.write(f32s(a.Dst, a.Count, a.M, a.DstStride))
 	rows, _ := b.tile()
-	share := (1 - r.Absent) * float64(a.Last-a.First) / float64(experts)
+	share := (1 - r.Rows.Absent) * float64(a.Last-a.First) / float64(experts)
 	m, n, k := float64(a.M), share*float64(a.Count), float64(a.K)
 	co := cost{bytes: share*passes*m*rowBytes(t, a.K) + 4*n*(k+m), flops: 2 * m * n * k}
 	return dispatch(r, &c, b, &a, a.Workgroups(rows), &touched, co)

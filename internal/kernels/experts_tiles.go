@@ -45,10 +45,10 @@ const (
 
 // idCMTile is the tile of mul_mat_id_cm for pairs among experts. The result does not depend on it.
 func idCMTile(r *Recorder, pairs, experts uint32) cmTile {
-	s := r.CMTile
+	s := r.Override.CMTile
 	if s == (CMTile{}) {
 		switch each := pairs / experts; {
-		case r.k.matrix < 16:
+		case r.k.can.matrix < 16:
 			s = softCMTile
 		case each <= quarterPairs:
 			s = CMTile{BM: 128, BN: 32, WM: 32, WN: 32}
@@ -68,7 +68,7 @@ var softCMTile = CMTile{BM: 64, BN: 64, WM: 32, WN: 16}
 // idMatrixChoice is the pipeline of mul_mat_id_cm for weights of type t.
 func idMatrixChoice(r *Recorder, t gguf.Type, gated bool, pairs, experts uint32) choice {
 	c := choice{op: "mul_mat_id", variant: shaders.CM, typed: true, typ: t, cmTile: idCMTile(r, pairs, experts)}
-	if r.CMTile == (CMTile{}) && t.BlockBytes()%16 == 0 { // others were not measured
+	if r.Override.CMTile == (CMTile{}) && t.BlockBytes()%16 == 0 { // others were not measured
 		c.cmTile.Halves, c.cmTile.Wide = true, true
 	}
 	if gated {
@@ -100,7 +100,7 @@ func unfitTilesExperts(r *Recorder, p *ExpertProducts) string {
 		return "rows are short, or no whole blocks of 32"
 	case p.empty():
 		return ""
-	case shaders.ScratchBytes(p.rows(), p.K, 0) > r.Scratch.Bytes:
+	case shaders.ScratchBytes(p.rows(), p.K, 0) > r.Memory.Tiles.Bytes:
 		return "there is no memory for X in halves"
 	case !r.usable(choice{op: "tile_f16"}),
 		!r.usable(idMatrixChoice(r, p.Type, p.Up != 0, p.Count, p.Experts)):
@@ -137,7 +137,7 @@ func expertHalves(r *Recorder, p *ExpertProducts) error {
 	if p.Up != 0 {
 		outs, matrices = outs/2, 2
 	}
-	share := (1 - r.Absent) * float64(p.Last-p.First) / float64(p.Experts)
+	share := (1 - r.Rows.Absent) * float64(p.Last-p.First) / float64(p.Experts)
 	m, n, k := matrices*float64(p.M), share*float64(p.Count), float64(p.K)
 	passes := share * float64(min(p.Count, a.Blocks))
 	co := cost{bytes: passes*m*rowBytes(p.Type, p.K) + n*(2*k+4*float64(p.M)), flops: 2 * m * n * k}

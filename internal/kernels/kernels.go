@@ -41,17 +41,10 @@ type Options struct {
 
 // Kernels are the pipelines of one device: built and tested when first used, and kept until Close. Goroutines may share it.
 type Kernels struct {
-	dev         *vk.Device                                         // what the kernels run on
-	log         *slog.Logger                                       // gets built kernels and failed tests; never nil
-	matrix      int                                                // size of the subgroups that multiply cooperative matrices; 0: none do
-	shared      int64                                              // bytes of shared memory of a workgroup
-	straight    bool                                               // int8 products use mul_mat_vec_straight, which has no loops, where it fits
-	longs       bool                                               // int8 products use mul_mat_vec_longs, which loads 64 bits at a time
-	lanes       lanes                                              // the device's lanes, for attention of few rows
-	few         bool                                               // the device has the kernels for few rows: int8 products, fused ops
-	fusesRope   bool                                               // mul_mat_vec_rope is used: products of Q, K and V, RoPE and the writes to the KV cache as one
-	fusesRouter bool                                               // topk_moe_routed is used: a norm, a router and its top-k as one
-	alter       func(*shaders.Kernel, []uint32) ([]byte, []uint32) // [Options].Alter
+	dev   *vk.Device                                         // what the kernels run on
+	log   *slog.Logger                                       // gets built kernels and failed tests; never nil
+	can   abilities                                          // of the device, as the options allow
+	alter func(*shaders.Kernel, []uint32) ([]byte, []uint32) // [Options].Alter
 
 	// untested builds and owns the pipelines, and is what tests run with. It is nil in Kernels that test nothing, which own theirs.
 	untested *Kernels
@@ -65,6 +58,18 @@ type Kernels struct {
 	refused map[choice]error  // choices whose kernel failed its test: every step asks for them again
 	tested  tests             // results of self-tests, of this run and earlier ones
 	closed  bool              // Close was called: nothing is built any more
+}
+
+// abilities are what kernels a device and its driver can run, and which the program uses there.
+type abilities struct {
+	matrix      int   // size of the subgroups that multiply cooperative matrices; 0: none do
+	shared      int64 // bytes of shared memory of a workgroup
+	straight    bool  // int8 products use mul_mat_vec_straight, which has no loops, where it fits
+	longs       bool  // int8 products use mul_mat_vec_longs, which loads 64 bits at a time
+	lanes       lanes // the device's lanes, for attention of few rows
+	few         bool  // the device has the kernels for few rows: int8 products, fused ops
+	fusesRope   bool  // mul_mat_vec_rope is used: products of Q, K and V, RoPE and the writes to the KV cache as one
+	fusesRouter bool  // topk_moe_routed is used: a norm, a router and its top-k as one
 }
 
 // choice identifies a pipeline: a row of the shaders' table, by op, variant and type, and its specialisation constants.
@@ -130,9 +135,12 @@ func New(dev *vk.Device, o Options) (*Kernels, error) {
 			return nil, fmt.Errorf("kernel %s on %s: workgroups of at most %d, want %d", row.Name, name, limits.MaxWorkgroupInvocations, row.LocalSize)
 		}
 	}
-	k := &Kernels{dev: dev, log: log, matrix: matrixSubgroup(dev.Physical, dev.Features), shared: int64(limits.MaxSharedBytes), lanes: lanesOf(dev.Physical), few: HasFewRowKernels(dev.Physical, dev.Features), fusesRope: fusesRope(dev.Physical, o.FuseRope), fusesRouter: fusesRouter(dev.Physical, o.FuseRouter), alter: o.Alter, built: map[choice]*built{}}
-	k.longs = k.few && dev.Physical.Type == vk.CPU && dev.Features.Int64
-	k.straight = k.longs && straightOn(dev)
+	k := &Kernels{dev: dev, log: log, alter: o.Alter, built: map[choice]*built{}, can: abilities{
+		matrix: matrixSubgroup(dev.Physical, dev.Features), shared: int64(limits.MaxSharedBytes), lanes: lanesOf(dev.Physical), few: HasFewRowKernels(dev.Physical, dev.Features),
+		fusesRope: fusesRope(dev.Physical, o.FuseRope), fusesRouter: fusesRouter(dev.Physical, o.FuseRouter),
+	}}
+	k.can.longs = k.can.few && dev.Physical.Type == vk.CPU && dev.Features.Int64
+	k.can.straight = k.can.longs && straightOn(dev)
 	k.store = openStore(dev, o.Cache, log)
 	k.guard = openGuard(dev.Physical, cmp.Or(o.Cache, crashFolder.Load()), log)
 	if t, err := LoadTuned(o.Cache, dev); err != nil {
@@ -143,7 +151,9 @@ func New(dev *vk.Device, o Options) (*Kernels, error) {
 		}
 	}
 	if o.Test != nil {
-		k.untested = &Kernels{dev: dev, log: log, matrix: k.matrix, shared: k.shared, lanes: k.lanes, few: k.few, fusesRope: k.fusesRope, fusesRouter: k.fusesRouter, alter: k.alter, store: k.store, guard: k.guard, built: map[choice]*built{}}
+		can := k.can
+		can.longs, can.straight = false, false // a test names the variant that it runs
+		k.untested = &Kernels{dev: dev, log: log, can: can, alter: k.alter, store: k.store, guard: k.guard, built: map[choice]*built{}}
 		k.test, k.refused = o.Test, map[choice]error{}
 		k.tested.load(k.store, k.guard.failed())
 	}
@@ -163,7 +173,7 @@ func (k *Kernels) CanRun(row *shaders.Kernel) bool {
 	if row.Needs&shaders.Subgroups != 0 && !(f.SubgroupArithmetic && limits.Subgroup >= minSubgroup) {
 		return false
 	}
-	if row.Needs&shaders.CoopMatrix != 0 && k.matrix == 0 {
+	if row.Needs&shaders.CoopMatrix != 0 && k.can.matrix == 0 {
 		return false
 	}
 	if row.Needs&shaders.Int64 != 0 && !f.Int64 {
@@ -180,7 +190,7 @@ func HasFewRowKernels(p *vk.PhysicalDevice, f vk.Features) bool {
 	return f.IntDotProduct && f.SubgroupArithmetic && p.Limits.Subgroup >= minSubgroup
 }
 
-// PromptsUseInt8 reports whether products of any number of rows use int8 kernels on a device opened with f, given memory in [Recorder.Q8]: the
+// PromptsUseInt8 reports whether products of any number of rows use int8 kernels on a device opened with f, given memory in [Memory.Q8]: the
 // device has no cooperative matrices, which are faster for many rows.
 func PromptsUseInt8(p *vk.PhysicalDevice, f vk.Features) bool {
 	return HasFewRowKernels(p, f) && !PromptsUseMatrices(p, f)

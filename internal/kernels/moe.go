@@ -31,7 +31,7 @@ func GroupExperts(r *Recorder, a shaders.GroupExpertsArgs) error {
 // SortsPairs reports whether the (row, expert) pairs of n rows should be sorted by expert: in prompts, if there are cooperative matrices or
 // more than [shaders.FewRows] rows. The bits of kernels that don't need it do not depend on it.
 func SortsPairs(r *Recorder, n uint32) bool {
-	return r.Role == Prompt && (r.k.matrix > 0 || n > shaders.FewRows)
+	return r.Rows.Role == Prompt && (r.k.can.matrix > 0 || n > shaders.FewRows)
 }
 
 // SumExperts writes, for each row, the weighted sum of its experts' outputs Y plus, if a.Residual is not 0, the residual.

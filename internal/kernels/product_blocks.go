@@ -43,9 +43,9 @@ func unfitBlocks(r *Recorder, p *Products) string {
 	switch {
 	case p.K%q8Block != 0:
 		return "rows are no whole blocks of 32"
-	case r.Decoding == DecodeBefore:
+	case r.Override.Decoding == DecodeBefore:
 		return "weights are to be decoded before"
-	case r.Decoding == DecodeByShape && !fasterDecodedWithin(t, m, p.K):
+	case r.Override.Decoding == DecodeByShape && !fasterDecodedWithin(t, m, p.K):
 		return "a large matrix of such blocks is decoded faster before the product"
 	case p.GLU && (p.Residual != 0 || c.cmTile.WM%32 != 0):
 		return "gates with a residual, or too small a tile"
@@ -97,10 +97,10 @@ func fewTiles(m, n uint32) bool { return 4*usualGroups(m, n) <= enoughGroups }
 
 // blocksChoice is the pipeline of mul_mat_q_cm for n rows of X and m rows of quantised weights.
 func blocksChoice(r *Recorder, t gguf.Type, m, n uint32) choice {
-	s := r.CMTile
+	s := r.Override.CMTile
 	switch {
 	case s != (CMTile{}):
-	case r.k.matrix < 16:
+	case r.k.can.matrix < 16:
 		s = softCMTile
 		s.Halves, s.Wide = true, true
 	default:

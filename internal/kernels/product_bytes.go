@@ -7,7 +7,7 @@ import (
 	"leat/shaders"
 )
 
-// unfitTeam says why a variant of mul_mat_vec in teams can't record p, "" if it can.
+// unfitTeam says why a variant of mul_mat_vec in teams can't, or should not, record p, "" if it can.
 func unfitTeam(r *Recorder, p *Products, variant string) string {
 	switch {
 	case !hasTeam(variant, p.Type):
@@ -70,7 +70,7 @@ func outRows(glu, m0, m1, m2 uint32) uint32 {
 
 // teamChoice is the pipeline of a variant of mul_mat_vec in teams, for n rows of X of k values and outputs of m values.
 func teamChoice(r *Recorder, variant string, t gguf.Type, glu, n, m, k uint32) choice {
-	tile, cols := r.Tile, vecCols(min(n, shaders.FewRows))
+	tile, cols := r.Override.Tile, vecCols(min(n, shaders.FewRows))
 	if variant == shaders.Straight {
 		if tile, cols = straightTile(tile, k), min(cols, straightCols); tile.Rows*cols*tile.Lanes > maxTileSums {
 			cols = 1
@@ -90,9 +90,9 @@ func teamChoice(r *Recorder, variant string, t gguf.Type, glu, n, m, k uint32) c
 // is none.
 func (k *Kernels) TeamVariant(t gguf.Type, cols uint32) string {
 	switch v := teamVariants[t]; {
-	case v != shaders.Int8 || !k.longs:
+	case v != shaders.Int8 || !k.can.longs:
 		return v
-	case k.straight && fitsStraight(t, cols):
+	case k.can.straight && fitsStraight(t, cols):
 		return shaders.Straight
 	}
 	return shaders.Longs

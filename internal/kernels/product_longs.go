@@ -14,13 +14,13 @@ var longsProduct = variant[Products]{
 	record: func(r *Recorder, p *Products) error { return recordTeam(r, p, shaders.Longs) },
 }
 
-// lacksLongs says what the device lacks for [longsProduct], "" if nothing.
+// lacksLongs says what the device lacks for [longsProduct], which is for CPUs alone, "" if nothing.
 func lacksLongs(k *Kernels) string {
-	if lacks := lacksBytes(k); lacks != "" || k.longs {
+	if lacks := lacksBytes(k); lacks != "" || k.can.longs {
 		return lacks
 	}
 	if !k.dev.Features.Int64 {
 		return "integers of 64 bits"
 	}
-	return "loads that cost a CPU's time"
+	return "a CPU"
 }

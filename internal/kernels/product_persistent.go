@@ -37,14 +37,14 @@ func lacksPersistent(k *Kernels) string {
 	return "workgroups that run side by side"
 }
 
-// unfitPersistent says why [persistentProduct] can't record p, "" if it can.
+// unfitPersistent says why [persistentProduct] can't, or should not, record p, "" if it can.
 func unfitPersistent(r *Recorder, p *Products) string {
 	switch {
-	case r.Role != Decode:
+	case r.Rows.Role != Decode:
 		return "rows of a prompt"
 	case !p.GLU:
 		return "no gates"
-	case r.Tile != (Tile{}):
+	case r.Override.Tile != (Tile{}):
 		return "a tile is given"
 	case r.k.tuned.Load().tile(p.Type, true, p.K) != (Tile{}):
 		return "another tile was faster when tuned"

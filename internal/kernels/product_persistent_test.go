@@ -13,7 +13,7 @@ func TestPersistentGates(t *testing.T) {
 	physical := &vk.PhysicalDevice{Type: vk.Discrete, Limits: vk.Limits{MaxWorkgroupInvocations: 1024, Subgroup: 32}}
 	device := func(f vk.Features) *Kernels {
 		f.IntDotProduct, f.SubgroupArithmetic = true, true
-		return &Kernels{dev: &vk.Device{Physical: physical, Features: f}, few: true}
+		return &Kernels{dev: &vk.Device{Physical: physical, Features: f}, can: abilities{few: true}}
 	}
 	gates := func(of gguf.Type, n, k uint32) Products {
 		const m = 1024
@@ -42,7 +42,7 @@ func TestPersistentGates(t *testing.T) {
 		{"a tuned tile", measured, gates(gguf.Q4_K, 1, 8192), Decode, Tile{}, shaders.Int8},
 		{"without the feature", device(vk.Features{}), gates(gguf.Q4_K, 1, 8192), Decode, Tile{}, shaders.Int8},
 	} {
-		r := &Recorder{k: c.k, Role: c.role, Tile: c.tile, Q8: Scratch{Bytes: 1 << 24}}
+		r := &Recorder{k: c.k, Rows: Rows{Role: c.role}, Override: Overrides{Tile: c.tile}, Memory: Memory{Q8: Scratch{Bytes: 1 << 24}}}
 		if got := ProductVariant(r, &c.p); got != c.want {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}

@@ -28,7 +28,7 @@ func fusesRope(p *vk.PhysicalDevice, forced bool) bool { return forced || p.Type
 
 // lacksFusedRope says what the device lacks for mul_mat_vec_rope, "" if nothing.
 func lacksFusedRope(k *Kernels) string {
-	if lacks := lacksBytes(k); lacks != "" || k.fusesRope {
+	if lacks := lacksBytes(k); lacks != "" || k.can.fusesRope {
 		return lacks
 	}
 	return "workgroups that run side by side"
@@ -69,7 +69,7 @@ func (k *Kernels) ropedTile(t Tile, of gguf.Type, outputs, cols uint32) Tile {
 
 // ropedChoice is the pipeline of mul_mat_vec_rope for n rows of k values and weights of type t; outputs counts the rows of Q, K and V together.
 func ropedChoice(r *Recorder, t gguf.Type, of RopeConstants, n, outputs, k uint32) choice {
-	return choice{op: "mul_mat_vec", variant: shaders.Turned, typed: true, typ: t, cols: vecCols(min(n, shaders.FewRows)), rope: of, tile: r.k.ropedTile(r.Tile, t, outputs, k)}
+	return choice{op: "mul_mat_vec", variant: shaders.Turned, typed: true, typ: t, cols: vecCols(min(n, shaders.FewRows)), rope: of, tile: r.k.ropedTile(r.Override.Tile, t, outputs, k)}
 }
 
 // ropeConstantsOf returns the constants of mul_mat_vec_rope for RoPE arguments and a KV cache of type kv.
@@ -116,7 +116,7 @@ var ropedProduct = variant[RopedProducts]{
 func unfitRoped(r *Recorder, p *RopedProducts) string {
 	a := &p.Rope
 	switch {
-	case r.Role != Decode || p.N > shaders.FewRows:
+	case r.Rows.Role != Decode || p.N > shaders.FewRows:
 		return "rows of a prompt"
 	case teamVariants[p.Type] != shaders.Int8:
 		return "another type of weights"

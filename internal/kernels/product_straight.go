@@ -26,7 +26,7 @@ var straightProduct = variant[Products]{
 	},
 	unfit: func(r *Recorder, p *Products) string {
 		switch {
-		case r.Tile != (Tile{}):
+		case r.Override.Tile != (Tile{}):
 			return "a tile is given, and it takes few"
 		case straightSteps[p.Type] > 0 && !fitsStraight(p.Type, p.K):
 			return "rows are no whole groups of 256 (Q6_K: 512) values, or too long"
@@ -110,7 +110,7 @@ func checkStraight(c *check, t Tile, cols uint32, workgroups uint64) {
 
 // lacksStraight says what the device lacks for [straightProduct], "" if nothing.
 func lacksStraight(k *Kernels) string {
-	if lacks := lacksLongs(k); lacks != "" || k.straight {
+	if lacks := lacksLongs(k); lacks != "" || k.can.straight {
 		return lacks
 	}
 	return "subgroups of 8"

@@ -104,8 +104,8 @@ var smallCMTile = CMTile{BM: 64, BN: 64, WM: 32, WN: 32}
 // cmTileFor is the tile of mul_mat_cm for m outputs of each of n rows of X: the recorder's, a tuned one or the program's own. The result's bits do
 // not depend on it.
 func cmTileFor(r *Recorder, m, n uint32) cmTile {
-	s := r.CMTile
-	if s == (CMTile{}) && r.k.matrix >= 16 && fewTiles(m, n) {
+	s := r.Override.CMTile
+	if s == (CMTile{}) && r.k.can.matrix >= 16 && fewTiles(m, n) {
 		s = smallCMTile
 	}
 	if s == (CMTile{}) {
@@ -117,12 +117,12 @@ func cmTileFor(r *Recorder, m, n uint32) cmTile {
 	return r.k.cmTile(s)
 }
 
-// cmTile is s if the device has the shared memory for it, else half a tile.
+// cmTile is s with the device's subgroup size; if the device lacks the shared memory for s, it is the program's own half tile, see [OwnCMTile].
 func (k *Kernels) cmTile(s CMTile) cmTile {
-	if s.SharedBytes() > k.shared {
+	if s.SharedBytes() > k.can.shared {
 		s = OwnCMTile(halfTile)
 	}
-	return cmTile{k.matrix, s}
+	return cmTile{k.can.matrix, s}
 }
 
 // fits says what a tuned tile must have, "" if the kernels can run with s, on a device with the given subgroup size, most lanes of a workgroup
@@ -150,11 +150,11 @@ func (s *CMTile) fits(subgroup int, most uint32, shared int64) string {
 
 // FitsCMTile reports whether s is not zero, and the device has cooperative matrices and the lanes and shared memory that a workgroup of s needs.
 func FitsCMTile(r *Recorder, s CMTile) bool {
-	return s != (CMTile{}) && r.k.matrix > 0 && s.Lanes(r.k.matrix) <= min(r.k.dev.Physical.Limits.MaxWorkgroupInvocations, maxCMTileLanes) && s.SharedBytes() <= r.k.shared
+	return s != (CMTile{}) && r.k.can.matrix > 0 && s.Lanes(r.k.can.matrix) <= min(r.k.dev.Physical.Limits.MaxWorkgroupInvocations, maxCMTileLanes) && s.SharedBytes() <= r.k.can.shared
 }
 
 // PromptsUseMatrices reports whether a device opened with f multiplies many rows by cooperative matrices of float16, given memory in
-// [Recorder.Scratch].
+// [Memory.Tiles].
 func PromptsUseMatrices(p *vk.PhysicalDevice, f vk.Features) bool { return matrixSubgroup(p, f) > 0 }
 
 // matrixSubgroup is the subgroup size of mul_mat_cm on a device, 0 where it can't run.
@@ -173,7 +173,7 @@ func matrixSubgroup(p *vk.PhysicalDevice, f vk.Features) int {
 	return size
 }
 
-// tiles describes the contents of [Recorder.Scratch]: X and its scales as tiles, then a ring buffer for decoded slices of weights.
+// tiles describes the contents of [Memory.Tiles]: X and its scales as tiles, then a ring buffer for decoded slices of weights.
 type tiles struct {
 	x       span   // address of the X that the tiles were made of; empty: none
 	n, k, s uint32 // its rows, columns and stride
@@ -195,7 +195,7 @@ const enoughGroups = 256
 // LeastRows is the smallest run into which rows of a prompt may be split for products and attention: kernels for fewer rows are ten times as
 // slow; 0: any number is as fast.
 func LeastRows(r *Recorder) uint32 {
-	if r.k.matrix == 0 || r.Scratch.Bytes == 0 || r.k.tested.broken("mul_mat_cm") {
+	if r.k.can.matrix == 0 || r.Memory.Tiles.Bytes == 0 || r.k.tested.broken("mul_mat_cm") {
 		return 0
 	}
 	return shaders.TileRows
@@ -237,13 +237,13 @@ var tilesProduct = variant[Products]{
 // unfitHalves says why products can't be computed by cooperative matrices of float16, "" if they can.
 func unfitHalves(r *Recorder, p *Products) string {
 	switch {
-	case r.Role != Prompt || r.k.matrix == 0:
+	case r.Rows.Role != Prompt || r.k.can.matrix == 0:
 		return "rows to decode"
 	case !p.single():
 		return "several matrices, or a bias"
 	case p.K < tileStep:
 		return "rows of fewer than 64 values"
-	case shaders.ScratchBytes(p.N, p.K, 0) > r.Scratch.Bytes:
+	case shaders.ScratchBytes(p.N, p.K, 0) > r.Memory.Tiles.Bytes:
 		return "there is no memory for X in halves"
 	case !r.usable(choice{op: "tile_f16"}):
 		return failedTest
@@ -268,7 +268,7 @@ func mulMatHalves(r *Recorder, t gguf.Type, a *shaders.MulMatArgs, residual uint
 	if err != nil {
 		return err
 	}
-	ring := span{scales + uint64(shaders.ScaleBytes(a.N)), r.Scratch.Address + uint64(r.Scratch.Bytes)}
+	ring := span{scales + uint64(shaders.ScaleBytes(a.N)), r.Memory.Tiles.Address + uint64(r.Memory.Tiles.Bytes)}
 	tileBytes := uint64(shaders.TilesBytes(shaders.TileRows, a.K))
 	most := uint32((ring.hi-ring.lo)/2/tileBytes) * shaders.TileRows
 	rowBytes := uint64(rowBytes(t, a.K))

@@ -13,7 +13,7 @@ func q8Bytes(at uint64, rows, cols uint32) span { return span{at, at + uint64(ro
 // q8Scales is the memory, at an address, of the scales and sums of the blocks of rows x cols int8 values.
 func q8Scales(at uint64, rows, cols uint32) span { return span{at, at + uint64(rows)*uint64(cols)/4} }
 
-// q8 describes rows of float32 that one half of [Recorder.Q8] holds as int8.
+// q8 describes rows of float32 that one half of [Memory.Q8] holds as int8.
 type q8 struct {
 	valid   bool   // the int8 values are valid
 	x       span   // the float32 rows
@@ -21,13 +21,13 @@ type q8 struct {
 	q, sums uint64 // addresses of the int8 values, and of their scales and sums
 }
 
-// Quantised describes what both halves of [Recorder.Q8] hold.
+// Quantised describes what both halves of [Memory.Q8] hold.
 type Quantised struct {
 	q8   [2]q8
 	last int // index of the half written last
 }
 
-// Quantised describes what [Recorder.Q8] holds after all that r recorded.
+// Quantised describes what [Memory.Q8] holds after all that r recorded.
 func (r *Recorder) Quantised() Quantised {
 	b := Quantised{last: r.quantised.last}
 	for i := range r.quantised.q8 {
@@ -48,10 +48,10 @@ func (b Quantised) Common(c Quantised) Quantised {
 	return b
 }
 
-// q8Room is the size of a half of [Recorder.Q8]. There are two halves, so that an op can read int8 rows from one and write the other.
-func (r *Recorder) q8Room() int64 { return r.Q8.Bytes / 2 &^ 15 }
+// q8Room is the size of a half of [Memory.Q8]. There are two halves, so that an op can read int8 rows from one and write the other.
+func (r *Recorder) q8Room() int64 { return r.Memory.Q8.Bytes / 2 &^ 15 }
 
-// q8Slot chooses the half of [Recorder.Q8] to which an op writes rows at x as int8; nil: they don't fit. It is not the half that has the address
+// q8Slot chooses the half of [Memory.Q8] to which an op writes rows at x as int8; nil: they don't fit. It is not the half that has the address
 // reads, nor, unless that forces it, the one written last. The caller sets valid once the op is recorded.
 func (r *Recorder) q8Slot(x uint64, n, k, stride uint32, reads uint64) *q8 {
 	room := r.q8Room()
@@ -59,10 +59,10 @@ func (r *Recorder) q8Slot(x uint64, n, k, stride uint32, reads uint64) *q8 {
 		return nil
 	}
 	i := 1 - r.quantised.last
-	if at := r.Q8.Address + uint64(i)*uint64(room); reads >= at && reads < at+uint64(room) { // some rows of what is there
+	if at := r.Memory.Q8.Address + uint64(i)*uint64(room); reads >= at && reads < at+uint64(room) { // some rows of what is there
 		i = r.quantised.last
 	}
-	at := r.Q8.Address + uint64(i)*uint64(room)
+	at := r.Memory.Q8.Address + uint64(i)*uint64(room)
 	r.quantised.last = i
 	r.quantised.q8[i] = q8{x: f32s(x, n, k, stride), q: at, sums: shaders.Q8Sums(at, n, k), n: n, k: k, s: stride}
 	return &r.quantised.q8[i]
@@ -78,7 +78,7 @@ func (b *q8) holds(x uint64, n, k, stride uint32) bool {
 	return (x-b.x.lo)%row == 0 && from+uint64(n) <= uint64(b.n)
 }
 
-// int8X returns the addresses of X as int8 and of its scales and sums. It records a quantize_q8 unless [Recorder.Q8] holds X already.
+// int8X returns the addresses of X as int8 and of its scales and sums. It records a quantize_q8 unless [Memory.Q8] holds X already.
 func (r *Recorder) int8X(x uint64, n, k, stride uint32) (q, sums uint64, err error) {
 	for i := range r.quantised.q8 {
 		if b := &r.quantised.q8[i]; b.holds(x, n, k, stride) {
@@ -88,7 +88,7 @@ func (r *Recorder) int8X(x uint64, n, k, stride uint32) (q, sums uint64, err err
 	}
 	to := r.q8Slot(x, n, k, stride, 0)
 	if to == nil {
-		return 0, 0, &ArgError{"quantize_q8", "Q8", r.Q8.Bytes, "twice the Q8Size of X"}
+		return 0, 0, &ArgError{"quantize_q8", "Q8", r.Memory.Q8.Bytes, "twice the Q8Size of X"}
 	}
 	if err := QuantizeQ8(r, shaders.QuantizeQ8Args{X: x, Q: to.q, S: to.sums, Rows: n, Cols: k, XStride: stride}); err != nil {
 		return 0, 0, err

@@ -6,7 +6,7 @@ import "testing"
 // there is found by the rows that it has.
 func TestQ8Slots(t *testing.T) {
 	const x, y, rows, cols = 1 << 20, 1 << 21, 16, 64
-	r := &Recorder{k: &Kernels{few: true}, Q8: Scratch{Address: 1 << 30, Bytes: 1 << 16}}
+	r := &Recorder{k: &Kernels{can: abilities{few: true}}, Memory: Memory{Q8: Scratch{Address: 1 << 30, Bytes: 1 << 16}}}
 	slot := r.q8Slot(x, rows, cols, cols, 0)
 	slot.valid = true
 	for _, first := range []uint32{0, 1, 8, 15} {
@@ -39,7 +39,7 @@ func TestQ8Slots(t *testing.T) {
 // TestQuantised: a recorder that continues after others finds the int8 rows that all of them left, and writes new ones to the other half.
 func TestQuantised(t *testing.T) {
 	const x, y, z, rows, cols = 1 << 20, 1 << 21, 1 << 22, 1, 64
-	r := &Recorder{k: &Kernels{few: true}, Q8: Scratch{Address: 1 << 30, Bytes: 1 << 16}}
+	r := &Recorder{k: &Kernels{can: abilities{few: true}}, Memory: Memory{Q8: Scratch{Address: 1 << 30, Bytes: 1 << 16}}}
 	bring := func(v uint64) { r.q8Slot(v, rows, cols, cols, 0).valid = true }
 	bring(x)
 	before := r.Quantised()
@@ -56,7 +56,7 @@ func TestQuantised(t *testing.T) {
 	if got := after.Common(r.Quantised()); got.q8[0].valid && got.q8[1].valid || got.q8 == [2]q8{} {
 		t.Errorf("y alone is there on both ways, found %+v", got)
 	}
-	next := &Recorder{k: r.k, Q8: r.Q8}
+	next := &Recorder{k: r.k, Memory: Memory{Q8: r.Memory.Q8}}
 	next.quantised.q8, next.quantised.last = before.q8, before.last
 	if q, _, err := next.int8X(x, rows, cols, cols); err != nil || q != before.q8[before.last].q {
 		t.Errorf("x is at %#x, %v, wanted %#x", q, err, before.q8[before.last].q)

@@ -22,49 +22,10 @@ const (
 // nothing. The results are as if ops ran in order: it records a barrier where an op touches what an earlier one wrote, or
 // writes what one read, and nowhere else. Ops of other command buffers need a [Recorder.Barrier] at the beginning.
 type Recorder struct {
-	// Positions is the most positions a row of FlashAttn attends to, for the cost estimate; 0: all its pages hold.
-	Positions uint32
-	// Tile overrides the constants of a mul_mat_vec in teams, for measurements; 0: as the program chooses.
-	Tile Tile
-	// CMTile overrides the tile of products by cooperative matrices, for measurements and tests; 0: a tuned one or the program's own.
-	CMTile CMTile
-	// Decoding overrides whether quantised weights are decoded by a kernel of their own before a product by cooperative matrices, or within
-	// it, for measurements and tests; 0: as the program chooses.
-	Decoding Decoding
-	// CMAttn overrides the constants of flash_attn_cm, for measurements and tests; 0: as the program chooses.
-	CMAttn CMAttn
-
-	// Role is the role of the rows that are recorded. It decides the kernels; the number of rows does not. Rows to decode are at most
-	// [shaders.FewRows]: int8 products, and attention that splits a row's positions among workgroups, where the device can. Rows of
-	// prompts use cooperative matrices where the device has them, else int8 products if Q8 has memory.
-	Role Role
-
-	// Absent is the fraction, 0 to 1, of (row, expert) pairs whose expert has address 0 and is skipped. Only the cost estimate uses it.
-	Absent float64
-
-	// Run says that all rows of FlashAttn are one run: of one sequence, at ascending positions. Attention by cooperative matrices needs that.
-	Run bool
-
-	// Scratch holds both sides of a product of many rows as tiles of float16, for cooperative matrices; 0 bytes: other kernels are used.
-	Scratch Scratch
-
-	// Q8 holds X quantised to int8: twice [shaders.Q8Size] of the longest X; 0 bytes: other kernels are used.
-	Q8 Scratch
-
-	// Parts holds partial results of split attention, see [shaders.PartBytes], and of argmax, see [shaders.ArgmaxPartBytes]; 0 bytes: other
-	// kernels are used.
-	Parts Scratch
-
-	// Counters count the workgroups that have ended, so that the last one joins the partial results of attention and argmax. They must be
-	// zero when the command buffer begins to run, see [shaders.CounterBytes]; 0 bytes: attention joins in a second dispatch, argmax has no parts.
-	Counters Scratch
-
-	// Considered, if not nil, is called for each variant that is examined for an op, with the reason why it does not fit, "" if it does.
-	// If no variant fits, a last call has a nil rule.
-	Considered func(rule *Rule, why string)
-
-	// Recorded, if not nil, is called after each dispatch, copy and fill is recorded, with its kernel and the estimate of its cost.
-	Recorded func(op string, bytes, flops float64)
+	Rows     Rows
+	Memory   Memory
+	Override Overrides
+	Watch    Watch
 
 	k         *Kernels          // where pipelines come from
 	cb        *vk.CommandBuffer // gets the commands; nil if dry
@@ -76,6 +37,50 @@ type Recorder struct {
 	quantised Quantised         // which X are in memory as int8
 	tiles     tiles             // which X is in memory as float16 tiles
 	sorted    sorted            // which (row, expert) pairs are in memory sorted by expert
+}
+
+// Rows says of the rows that are recorded what the choice of kernels and the cost estimate go by.
+type Rows struct {
+	// Role decides the kernels; the number of rows does not. Rows to decode are at most [shaders.FewRows]: int8 products, and attention that
+	// splits a row's positions among workgroups, where the device can. Rows of prompts use cooperative matrices where the device has them, else
+	// int8 products if Memory.Q8 is there.
+	Role Role
+	// Run says that all rows of FlashAttn are one run: of one sequence, at ascending positions. Attention by cooperative matrices needs that.
+	Run bool
+	// Positions is the most positions a row of FlashAttn attends to, for the cost estimate; 0: all its pages hold.
+	Positions uint32
+	// Absent is the fraction, 0 to 1, of (row, expert) pairs whose expert has address 0 and is skipped. Only the cost estimate uses it.
+	Absent float64
+}
+
+// Memory is what ops may use between their dispatches. Kernels that need a part of 0 bytes are not recorded.
+type Memory struct {
+	// Tiles holds both sides of a product of many rows as tiles of float16, for cooperative matrices.
+	Tiles Scratch
+	// Q8 holds X quantised to int8: twice [shaders.Q8Size] of the longest X.
+	Q8 Scratch
+	// Parts holds partial results of split attention, see [shaders.PartBytes], and of argmax, see [shaders.ArgmaxPartBytes].
+	Parts Scratch
+	// Counters count the workgroups that have ended, so that the last one joins the partial results of attention and argmax. They must be
+	// zero when the command buffer begins to run, see [shaders.CounterBytes]; 0 bytes: attention joins in a second dispatch, argmax has no parts.
+	Counters Scratch
+}
+
+// Overrides are constants and choices that measurements and tests give in place of the program's own; zero values override nothing.
+type Overrides struct {
+	Tile     Tile     // of a mul_mat_vec in teams
+	CMTile   CMTile   // of products by cooperative matrices, tuned ones too
+	Decoding Decoding // whether a kernel before a product by cooperative matrices decodes quantised weights, or the product's own does
+	CMAttn   CMAttn   // of flash_attn_cm
+}
+
+// Watch has functions that a recorder calls; nil: not called.
+type Watch struct {
+	// Considered is called for each variant that is examined for an op, with the reason why it does not fit, "" if it does. If no variant fits, a
+	// last call has a nil rule.
+	Considered func(rule *Rule, why string)
+	// Recorded is called after each dispatch, copy and fill is recorded, with its kernel and the estimate of its cost.
+	Recorded func(op string, bytes, flops float64)
 }
 
 // memo is a small hash table of the pipelines that a recorder used last, so that it need not lock [Kernels]: a step needs the same few over and
@@ -145,8 +150,8 @@ func (r *Recorder) Copy(dst *vk.Buffer, dstOff int64, src *vk.Buffer, srcOff, by
 		return err
 	}
 	r.cb.Copy(dst, dstOff, src, srcOff, bytes)
-	if r.Recorded != nil {
-		r.Recorded("copy", 2*float64(bytes), 0)
+	if r.Watch.Recorded != nil {
+		r.Watch.Recorded("copy", 2*float64(bytes), 0)
 	}
 	return nil
 }
@@ -159,8 +164,8 @@ func (r *Recorder) Zero(dst *vk.Buffer, off, bytes int64) error {
 		return err
 	}
 	r.cb.Fill(dst, off, bytes, 0)
-	if r.Recorded != nil {
-		r.Recorded("fill", float64(bytes), 0)
+	if r.Watch.Recorded != nil {
+		r.Watch.Recorded("fill", float64(bytes), 0)
 	}
 	return nil
 }
@@ -173,8 +178,8 @@ func (r *Recorder) Update(dst *vk.Buffer, off int64, b []byte) error {
 		return err
 	}
 	r.cb.Update(dst, off, b)
-	if r.Recorded != nil {
-		r.Recorded("update", float64(len(b)), 0)
+	if r.Watch.Recorded != nil {
+		r.Watch.Recorded("update", float64(len(b)), 0)
 	}
 	return nil
 }
@@ -267,8 +272,8 @@ func dispatch[T any](r *Recorder, c *check, b *built, args *T, groups uint64, t 
 	r.cb.Dispatch(x, y, 1)
 	r.spent.bytes += co.bytes
 	r.spent.flops += co.flops
-	if r.Recorded != nil {
-		r.Recorded(c.choice.String(), co.bytes, co.flops)
+	if r.Watch.Recorded != nil {
+		r.Watch.Recorded(c.choice.String(), co.bytes, co.flops)
 	}
 	return nil
 }
@@ -294,7 +299,7 @@ func GetRows(r *Recorder, t gguf.Type, a shaders.GetRowsArgs) error {
 // prefersInt8 reports whether products of the recorder's rows should use int8 kernels. For rows of a prompt this means that the device has
 // no cooperative matrices and Q8 has memory. Whether Q8 is large enough for an X the caller checks.
 func (r *Recorder) prefersInt8() bool {
-	return r.k.few && (r.Role == Decode || r.k.matrix == 0 && r.Q8.Bytes > 0)
+	return r.k.can.few && (r.Rows.Role == Decode || r.k.can.matrix == 0 && r.Memory.Q8.Bytes > 0)
 }
 
 // blocks checks that n is a multiple of the block size of the choice's type.

@@ -27,7 +27,7 @@ func TestArguments(t *testing.T) {
 	rope := shaders.RopeArgs{X: at, CosSin: at, Rows: 1, Heads: 2, HeadDim: 64, RopeDim: 64, XStride: 128}
 	r := (&Kernels{dev: noDevice}).Recorder(nil)
 	odd := (&Kernels{dev: &vk.Device{Physical: &vk.PhysicalDevice{Limits: vk.Limits{MaxWorkgroupInvocations: 256}}}}).Recorder(nil)
-	odd.Tile = Tile{Rows: 1, Team: 24, Unroll: 1, Lanes: 64}
+	odd.Override.Tile = Tile{Rows: 1, Team: 24, Unroll: 1, Lanes: 64}
 	bytes := shaders.MulMatTeamArgs{W0: at, X: at, S: at, Dst0: at, M0: 3, K: 256, N: 1, DstStride: 3}
 	turned := shaders.MulMatRopeArgs{W0: at, X: at, S: at, Dst: at, CosSin: at, K: 256, N: 1, Heads: 2 | 1<<16}
 	wide := with(bytes, func(a *shaders.MulMatTeamArgs) { a.K, a.XStride = 100, 100 })

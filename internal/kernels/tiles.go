@@ -8,11 +8,11 @@ import (
 // unfitTileRows says why a kernel can't store its output rows as tiles of float16 too, "" if it can.
 func unfitTileRows(r *Recorder, variant string, rows, cols, stride uint32) string {
 	switch {
-	case r.Role != Prompt:
+	case r.Rows.Role != Prompt:
 		return "rows to decode"
 	case cols < tileStep || (cols|stride)%4 != 0 || runsPerLane(r, cols) > shaders.MaxPer:
 		return "rows are short, too long, or no whole runs of 4"
-	case shaders.ScratchBytes(rows, cols, 0) > r.Scratch.Bytes:
+	case shaders.ScratchBytes(rows, cols, 0) > r.Memory.Tiles.Bytes:
 		return "there is no memory for rows in halves"
 	case !tileF16Usable(r, variant, cols):
 		return failedTest
@@ -33,7 +33,7 @@ func tileF16Usable(r *Recorder, variant string, cols uint32) bool {
 
 // makeTiles records a kernel that writes its output to Dst and, as tiles, to the recorder's scratch.
 func makeTiles(r *Recorder, variant string, a shaders.TileF16WideArgs) error {
-	a.Tiles = r.Scratch.Address
+	a.Tiles = r.Memory.Tiles.Address
 	a.Scales = a.Tiles + uint64(shaders.TilesBytes(a.Rows, a.Cols))
 	if err := TileF16Wide(r, variant, a); err != nil {
 		return err
@@ -50,7 +50,7 @@ func (t *tiles) setX(x span, n, k, stride uint32) {
 
 // tileX converts X to tiles of float16 unless the scratch holds it already. It returns the addresses of the tiles and of the rows' scales.
 func tileX(r *Recorder, a *shaders.MulMatArgs) (x, scales uint64, err error) {
-	x = r.Scratch.Address
+	x = r.Memory.Tiles.Address
 	scales = x + uint64(shaders.TilesBytes(a.N, a.K))
 	want := f32s(a.X, a.N, a.K, a.XStride)
 	if r.tiles.x == want && r.tiles.n == a.N && r.tiles.k == a.K && r.tiles.s == a.XStride {

@@ -12,7 +12,7 @@ const routedLanes = 256
 
 // routedChoice is the pipeline of topk_moe_routed for a router of type t. Its sums have the same order as those of the separate norm and product.
 func routedChoice(r *Recorder, t gguf.Type, experts, cols uint32) choice {
-	tile := r.Tile
+	tile := r.Override.Tile
 	if tile == (Tile{}) {
 		tile = Tile{Rows: 1, Team: teamChoice(r, shaders.Wide, t, shaders.NoGLU, 1, experts, cols).tile.Team, Lanes: min(routedLanes, normLanes(r))}
 		tile.Unroll = min(shaders.MaxAhead, (cols/8+tile.Team-1)/tile.Team)
@@ -58,7 +58,7 @@ var routedTopK = variant[RoutedTopK]{
 // unfitRouted says why topk_moe_routed can't record a, "" if it can.
 func unfitRouted(r *Recorder, a *RoutedTopK) string {
 	switch {
-	case r.Role != Decode || a.Rows > shaders.FewRows:
+	case r.Rows.Role != Decode || a.Rows > shaders.FewRows:
 		return "rows of a prompt"
 	case r.k.TeamVariant(a.Router, a.Cols) != shaders.Wide:
 		return "another type of router"
@@ -66,12 +66,12 @@ func unfitRouted(r *Recorder, a *RoutedTopK) string {
 		return "float32 was faster when tuned"
 	case a.Experts == 0 || a.Experts > shaders.MaxRouted || a.Cols == 0 || a.Cols%q8Block != 0:
 		return "more than 512 experts, or rows that are no whole blocks of 32"
-	case shaders.Q8Size(a.Rows, a.Cols) > r.q8Room() || 4*int64(a.Rows) > r.Counters.Bytes:
+	case shaders.Q8Size(a.Rows, a.Cols) > r.q8Room() || 4*int64(a.Rows) > r.Memory.Counters.Bytes:
 		return "there is no memory for bytes or counters"
 	}
 	c := routedChoice(r, a.Router, a.Experts, a.Cols)
 	switch {
-	case c.per > shaders.MaxPer || c.tile.Team > c.tile.Lanes || c.rowLanes%c.tile.Lanes != 0 || routedShared(&c) > r.k.shared:
+	case c.per > shaders.MaxPer || c.tile.Team > c.tile.Lanes || c.rowLanes%c.tile.Lanes != 0 || routedShared(&c) > r.k.can.shared:
 		return "a row is too long for a workgroup"
 	case !r.usable(c):
 		return failedTest
@@ -81,7 +81,7 @@ func unfitRouted(r *Recorder, a *RoutedTopK) string {
 
 // lacksRoutedTopK says what the device lacks for topk_moe_routed, "" if nothing.
 func lacksRoutedTopK(k *Kernels) string {
-	if lacks := lacksBytes(k); lacks != "" || k.fusesRouter {
+	if lacks := lacksBytes(k); lacks != "" || k.can.fusesRouter {
 		return lacks
 	}
 	return "workgroups that run side by side"
@@ -97,9 +97,9 @@ func recordRouted(r *Recorder, a *RoutedTopK) error {
 	}
 	to := r.q8Slot(a.Dst, a.Rows, a.Cols, a.Cols, 0)
 	if to == nil {
-		return &ArgError{"topk_moe_routed", "Q8", r.Q8.Bytes, "twice the Q8Size of X"}
+		return &ArgError{"topk_moe_routed", "Q8", r.Memory.Q8.Bytes, "twice the Q8Size of X"}
 	}
-	a.Bytes, a.Counters = to.q, r.Counters.Address
+	a.Bytes, a.Counters = to.q, r.Memory.Counters.Address
 	if err := TopKMoERouted(r, a.Router, a.TopKMoERoutedArgs); err != nil {
 		return err
 	}

@@ -156,7 +156,7 @@ func (k *Kernels) Use(t *Tuned) error {
 		found.fp32[tunedOutputsKey{o.Op, typ}] = o
 	}
 	for _, s := range t.CMTiles {
-		if want := s.CMTile.fits(k.matrix, k.dev.Physical.Limits.MaxWorkgroupInvocations, k.shared); k.matrix == 0 || want != "" {
+		if want := s.CMTile.fits(k.can.matrix, k.dev.Physical.Limits.MaxWorkgroupInvocations, k.can.shared); k.can.matrix == 0 || want != "" {
 			return &TunedError{"a tile of cooperative matrices", s.CMTile, cmp.Or(want, "none: the device has no cooperative matrices")}
 		}
 		half := 0
@@ -281,7 +281,7 @@ func SaveTuned(folder *cache.Folder, dev *vk.Device, t *Tuned) error {
 	})
 }
 
-// keepNewest drops the elements of a list that have the key of a later one.
+// keepNewest keeps, of the elements with one key, the last, at the place of the first.
 func keepNewest[T any](list []T, key func(T) any) []T {
 	at := map[any]int{}
 	var kept []T

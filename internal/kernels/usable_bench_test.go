@@ -17,7 +17,7 @@ func BenchmarkChoose(b *testing.B) {
 	}
 	defer k.Close()
 	r := k.Recorder(nil)
-	r.Role, r.Q8 = Decode, Scratch{256, 1 << 20}
+	r.Rows.Role, r.Memory.Q8 = Decode, Scratch{256, 1 << 20}
 	p := Products{Type: gguf.Q4_K, X: 256, N: 1, K: 4096, XStride: 4096, Of: [3]Matrix{{W: 256, Dst: 256, M: 4096}}, DstStride: 4096}
 	if v := ProductVariant(r, &p); v == shaders.FP32 {
 		b.Skip("the device has no products in bytes")

@@ -31,21 +31,21 @@ func choose[A any](r *Recorder, list []*variant[A], a *A) *variant[A] {
 		if v.lacks != nil {
 			why = v.lacks(r.k)
 		}
-		if why != "" && r.Considered != nil {
+		if why != "" && r.Watch.Considered != nil {
 			why = "the device lacks " + why
 		}
 		if why == "" && v.unfit != nil {
 			why = v.unfit(r, a)
 		}
-		if r.Considered != nil {
-			r.Considered(&v.Rule, why)
+		if r.Watch.Considered != nil {
+			r.Watch.Considered(&v.Rule, why)
 		}
 		if why == "" {
 			return v
 		}
 	}
-	if r.Considered != nil {
-		r.Considered(nil, "")
+	if r.Watch.Considered != nil {
+		r.Watch.Considered(nil, "")
 	}
 	return nil
 }
@@ -100,7 +100,7 @@ const (
 // lacksBytes says what the device lacks for int8 products and other kernels of steps to decode, "" if nothing.
 func lacksBytes(k *Kernels) string {
 	switch subgroups := lacksSubgroups(k); {
-	case k.few:
+	case k.can.few:
 		return ""
 	case subgroups == "":
 		return "dot products of bytes"
@@ -120,7 +120,7 @@ func lacksSubgroups(k *Kernels) string {
 
 // lacksMatrix says what the device lacks for kernels with cooperative matrices, "" if nothing.
 func lacksMatrix(k *Kernels) string {
-	if k.matrix == 0 {
+	if k.can.matrix == 0 {
 		return "cooperative matrices of 16 x 16 x 16 halves"
 	}
 	return ""

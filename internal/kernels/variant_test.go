@@ -78,7 +78,7 @@ func TestWholeRowFails(t *testing.T) {
 	}
 	defer k.Close()
 	r := k.Recorder(nil)
-	r.Role, r.Q8 = Decode, Scratch{256, 1 << 20}
+	r.Rows.Role, r.Memory.Q8 = Decode, Scratch{256, 1 << 20}
 	takes := func(typ gguf.Type, n uint32) bool {
 		return ProductVariant(r, &Products{Type: typ, X: 256, N: n, K: 256, XStride: 256, Of: [3]Matrix{{W: 256, Dst: 256, M: 64}}, DstStride: 64}) != shaders.FP32
 	}

@@ -26,7 +26,7 @@ type Choice struct {
 // Passed is a variant that does not fit an operation.
 type Passed struct {
 	Rule *kernels.Rule // of the variant
-	Why  string        // the reason, as [kernels.Recorder.Considered] gives it
+	Why  string        // the reason, as [kernels.Watch] gives it
 }
 
 // Explain lists the variants by which the operations of a planned model are recorded on a device: first for a prompt of the given number of rows,
@@ -59,8 +59,8 @@ type explainer struct {
 func (e *explainer) role(k *kernels.Kernels, rows Rows) error {
 	e.frame = Frame{Model: &e.model, Commands: submit.NewDryCommands(), Rec: k.Dry(), Tensor: e.tensor, StepRows: StepRows{Spans: []Rows{rows}, N: rows.N}, Batch: Batch{Sequences: 1, MaxPages: 1}}
 	f, of := &e.frame, e.model.Scratch
-	f.Rec.Scratch, f.Rec.Q8, f.Rec.Parts, f.Rec.Counters = f.Memory(of.Halves), f.Memory(of.Q8), f.Memory(of.Parts), f.Memory(of.Counters)
-	f.Rec.Considered = e.considered
+	f.Rec.Memory.Tiles, f.Rec.Memory.Q8, f.Rec.Memory.Parts, f.Rec.Memory.Counters = f.Memory(of.Halves), f.Memory(of.Q8), f.Memory(of.Parts), f.Memory(of.Counters)
+	f.Rec.Watch.Considered = e.considered
 	f.SetRows(rows)
 	h := e.model.Hyper
 	for l := range h.BlockCount {

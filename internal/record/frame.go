@@ -127,10 +127,11 @@ func (f *Frame) Memory(g plan.Region) kernels.Scratch {
 // kernels.
 func (f *Frame) SetRows(rows Rows) {
 	f.Rows = rows
-	f.Rec.Role, f.Rec.Run = rows.Role, rows.OneRun
+	f.Rec.Rows.Role, f.Rec.Rows.Run = rows.Role, rows.OneRun
 }
 
-// base is the device address of an activation of the first row of [Frame.StepRows].
+// base is the device address of an activation of the first row of [Frame.StepRows]. Once these are only the rows that want logits, it is in a region
+// of their own.
 func (f *Frame) base(v arch.Value) uint64 {
 	if f.StepRows.OnlyLogitRows {
 		return f.At(f.Scratch.LogitValues[v])
@@ -178,4 +179,4 @@ func (f *Frame) weight(o *arch.Op) (*pack.Tensor, uint64, error) {
 
 // SetAbsent sets, in the frame and its recorder, the fraction, 0 to 1, of the layer's (row, expert) pairs that the operations recorded next do not
 // compute. Only cost estimates use it.
-func SetAbsent(f *Frame, share float64) { f.Absent, f.Rec.Absent = share, share }
+func SetAbsent(f *Frame, share float64) { f.Absent, f.Rec.Rows.Absent = share, share }

@@ -53,7 +53,7 @@ func linear(f *Frame, ops []arch.Op) (t *pack.Tensor, m kernels.Matrix, n int, e
 	return t, m, 1, nil
 }
 
-// productsOf returns products whose input X is activation a, without matrices.
+// productsOf returns products whose input X is activation a, for the rows of [Frame.StepRows]: only X and its sizes are set.
 func productsOf(f *Frame, a arch.Value) kernels.Products {
 	return kernels.Products{X: f.value(a), N: f.n(), K: f.width(a), XStride: f.width(a)}
 }

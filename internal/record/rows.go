@@ -90,7 +90,7 @@ func (f *Frame) GatherLogitRows(values []arch.Value, n int) error {
 // asDecode sets the recorder's role to Decode and calls do for n rows in runs of up to [shaders.FewRows], so that a row's logits have the same
 // bits whatever shares its step.
 func asDecode(f *Frame, n int, do func(from, n uint64) error) error {
-	f.Rec.Role = kernels.Decode
+	f.Rec.Rows.Role = kernels.Decode
 	for from := 0; from < n; from += shaders.FewRows {
 		if err := do(uint64(from), uint64(min(shaders.FewRows, n-from))); err != nil {
 			return err
@@ -171,7 +171,7 @@ func attention(f *Frame, o *arch.Op) error {
 	perRow := 2 * float64(longest) * float64(h.HeadCount) * float64(h.KeyLength+h.ValueLength)
 	q, dst := f.width(o.A), f.width(o.Dst)
 	pos, seq := f.positions()
-	f.Rec.Positions = uint32(longest)
+	f.Rec.Rows.Positions = uint32(longest)
 	return f.Commands.ByRows(f.n(), perRow, func(from, n uint32) error {
 		return kernels.FlashAttn(f.Rec, f.KVType, shaders.FlashAttnArgs{
 			Q: f.value(o.A) + uint64(from)*uint64(q)*4, Dst: f.value(o.Dst) + uint64(from)*uint64(dst)*4,

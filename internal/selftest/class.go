@@ -45,9 +45,9 @@ func roleMemory(j *job, role kernels.Role, rows, cols, heads, valLen int) func(*
 	j.spare = append(j.spare, halves, bytes)
 	return func(r *kernels.Recorder) {
 		few(r)
-		if r.Role = role; role == kernels.Prompt {
-			r.Scratch = kernels.Scratch{Address: j.addr(halves), Bytes: int64(halves.n)}
-			r.Q8 = kernels.Scratch{Address: j.addr(bytes), Bytes: int64(bytes.n)}
+		if r.Rows.Role = role; role == kernels.Prompt {
+			r.Memory.Tiles = kernels.Scratch{Address: j.addr(halves), Bytes: int64(halves.n)}
+			r.Memory.Q8 = kernels.Scratch{Address: j.addr(bytes), Bytes: int64(bytes.n)}
 		}
 	}
 }
@@ -113,7 +113,7 @@ func ClassAttn(t gguf.Type, role kernels.Role, s AttnShape) Case {
 			prepare := roleMemory(j, role, rows, cols, s.Heads, s.ValLen)
 			j.record = func(r *kernels.Recorder) error {
 				prepare(r)
-				r.Run = true
+				r.Rows.Run = true
 				run := func(row, n int, to span) error {
 					b := a
 					b.Q, b.Dst, b.QStride, b.DstStride = at+uint64(4*row*cols), j.addr(to), uint32(cols), uint32(cols)

@@ -48,7 +48,9 @@ func fewRowsBuffers(j *job, cols, heads, valLen int) func(*kernels.Recorder) {
 	j.exact("counters", counters, make([]byte, counters.n)) // for the next step
 	j.spare = append(j.spare, bytes, parts)
 	q8, p, c := kernels.Scratch{Address: j.addr(bytes), Bytes: int64(bytes.n)}, kernels.Scratch{Address: j.addr(parts), Bytes: int64(parts.n)}, kernels.Scratch{Address: j.addr(counters), Bytes: int64(counters.n)}
-	return func(r *kernels.Recorder) { r.Role, r.Q8, r.Parts, r.Counters = kernels.Decode, q8, p, c }
+	return func(r *kernels.Recorder) {
+		r.Rows.Role, r.Memory.Q8, r.Memory.Parts, r.Memory.Counters = kernels.Decode, q8, p, c
+	}
 }
 
 // AttnFew attends with single rows, and with a few together, as steps of few rows do: by flash_attn_split and flash_attn_join,
@@ -70,7 +72,7 @@ func AttnFew(t gguf.Type, s AttnShape, joined bool) Case {
 			in, prepare := j.addr(j.mat(q)), fewRowsBuffers(j, s.Heads*s.ValLen, s.Heads, s.ValLen)
 			j.record = func(r *kernels.Recorder) error {
 				if prepare(r); !joined {
-					r.Counters = kernels.Scratch{}
+					r.Memory.Counters = kernels.Scratch{}
 				}
 				for from := 0; from < len(pos); from += 4 { // 16 bytes of each of the arrays of rows
 					n := min(4, len(pos)-from)
@@ -204,8 +206,8 @@ func AttnFewSameBits(t gguf.Type, s AttnShape) Case {
 			j.record = func(r *kernels.Recorder) error {
 				prepare(r)
 				return all(runs, func(a shaders.FlashAttnArgs) error {
-					if r.Positions = 0; a.Rows == 1 { // as in a step of short contexts alone
-						r.Positions = min(1024, a.MaxPages*a.PagePositions)
+					if r.Rows.Positions = 0; a.Rows == 1 { // as in a step of short contexts alone
+						r.Rows.Positions = min(1024, a.MaxPages*a.PagePositions)
 					}
 					return kernels.FlashAttn(r, t, a)
 				})

@@ -144,9 +144,9 @@ func MulMatBlocksGated(t gguf.Type, m, k, n, gap int, split kernels.CMTile) Case
 			j.sums("dst", dst, want, float64(k))
 			a := mulMatArgs(j.addr(at[0]), j.addr(j.mat(x)), j.addr(dst), m, k, n, x.Stride, want.Stride)
 			j.record = func(r *kernels.Recorder) error {
-				r.Scratch, r.Decoding = kernels.Scratch{Address: j.addr(spare), Bytes: bytes}, kernels.DecodeWithin
+				r.Memory.Tiles, r.Override.Decoding = kernels.Scratch{Address: j.addr(spare), Bytes: bytes}, kernels.DecodeWithin
 				if kernels.FitsCMTile(r, split) {
-					r.CMTile = split
+					r.Override.CMTile = split
 				}
 				p := kernels.Products{Type: t, X: a.X, N: a.N, K: a.K, XStride: a.XStride, DstStride: a.DstStride, GLU: true,
 					Of: [3]kernels.Matrix{{W: a.W, Dst: a.Dst, M: a.M}, {W: j.addr(at[1]), M: a.M}}}
@@ -216,12 +216,12 @@ func mulMatInHalves(kernel, name string, t gguf.Type, m, k, n, gap, slices int, 
 			b.Dst, c.Dst, d.Dst = j.addr(second), j.addr(third), j.addr(fourth)
 			c.DstStride, d.DstStride = uint32(m), uint32(m)
 			j.record = func(r *kernels.Recorder) error {
-				r.Scratch, r.Decoding = scratch, kernels.DecodeWithin
+				r.Memory.Tiles, r.Override.Decoding = scratch, kernels.DecodeWithin
 				if kernels.FitsCMTile(r, split) { // some are for small subgroups alone
-					r.CMTile = split
+					r.Override.CMTile = split
 				}
 				if kernel == "mul_mat_cm" {
-					r.Decoding = kernels.DecodeBefore
+					r.Override.Decoding = kernels.DecodeBefore
 				}
 				if err := all([]shaders.MulMatArgs{a, b}, func(a shaders.MulMatArgs) error { return kernels.MulMat(r, t, a) }); err != nil {
 					return err
@@ -263,7 +263,7 @@ func AttnRun(t gguf.Type, s AttnShape, rows, first int) Case {
 			ref.FlashAttn(want, q, &p.KV, pos, seq, s.Heads, a.Scale, s.options())
 			j.output("dst", dst, want)
 			j.record = func(r *kernels.Recorder) error {
-				r.Run, r.CMAttn = true, s.Split
+				r.Rows.Run, r.Override.CMAttn = true, s.Split
 				return kernels.FlashAttn(r, t, a)
 			}
 			return nil

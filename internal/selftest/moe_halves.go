@@ -44,9 +44,9 @@ func MulMatIDHalves(t gguf.Type, s IDShape, gated bool, split kernels.CMTile) Ca
 		gates, ups := j.alloc(4*len(gate.Data)), j.alloc(4*len(gate.Data))
 		j.spare = append(j.spare, room, gates, ups)
 		j.record = func(r *kernels.Recorder) error {
-			r.Scratch = kernels.Scratch{Address: j.addr(room), Bytes: rows}
+			r.Memory.Tiles = kernels.Scratch{Address: j.addr(room), Bytes: rows}
 			if kernels.FitsCMTile(r, split) { // some are for small subgroups alone
-				r.CMTile = split
+				r.Override.CMTile = split
 			}
 			if done, err := kernels.MultiplyExperts(r, &p); done || err != nil {
 				return err

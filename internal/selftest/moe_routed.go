@@ -27,7 +27,7 @@ func TopKRouted(t gguf.Type, router ref.Router, rows, cols int, tile kernels.Til
 		if a.Residents != 0 {
 			runs[1].Residents = j.lacks
 		}
-		prepare := func(r *kernels.Recorder) { r.Role, r.Tile = kernels.Decode, tile }
+		prepare := func(r *kernels.Recorder) { r.Rows.Role, r.Override.Tile = kernels.Decode, tile }
 		var apart func(*kernels.Recorder) error
 		if same {
 			apart = recordApart(j, t, &a)

@@ -68,7 +68,7 @@ func VecID(row *shaders.Kernel, s IDShape, glu uint32, tile kernels.Tile) Case {
 			a.Dst1, a.Dst2 = j.addr(q), j.addr(sums)
 		}
 		j.record = func(r *kernels.Recorder) error {
-			r.Tile = tile
+			r.Override.Tile = tile
 			if s.Tiles {
 				if err := kernels.GroupExperts(r, g); err != nil {
 					return err

@@ -197,7 +197,7 @@ func Argmax(name string, rows, cols int, joined, ties bool) Case {
 			j.exact("counters", counters, make([]byte, counters.n)) // for the next step
 			j.spare = append(j.spare, parts)
 			j.record = func(r *kernels.Recorder) error {
-				r.Parts, r.Counters = kernels.Scratch{Address: j.addr(parts), Bytes: int64(parts.n)}, kernels.Scratch{Address: j.addr(counters), Bytes: int64(counters.n)}
+				r.Memory.Parts, r.Memory.Counters = kernels.Scratch{Address: j.addr(parts), Bytes: int64(parts.n)}, kernels.Scratch{Address: j.addr(counters), Bytes: int64(counters.n)}
 				return all([]shaders.ArgmaxArgs{a, a}, func(a shaders.ArgmaxArgs) error { return kernels.Argmax(r, a) }) // counters are fit for a second time
 			}
 			return nil

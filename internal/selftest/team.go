@@ -85,7 +85,7 @@ func VecSiblings(row *shaders.Kernel, m [3]int, k, n int, tile kernels.Tile) Cas
 			}
 			a.M0, a.M1, a.M2, a.DstStride = uint32(m[0]), uint32(m[1]), uint32(m[2]), uint32(m[0])
 			j.record = func(r *kernels.Recorder) error {
-				r.Tile = tile
+				r.Override.Tile = tile
 				return multiplyTeam(r, row, shaders.NoGLU, *a)
 			}
 			return nil
@@ -114,7 +114,7 @@ func VecResidual(row *shaders.Kernel, m, k, n int, tile kernels.Tile) Case {
 			a.W0, a.Bias0, a.Dst0, a.M0, a.DstStride = w, bias, j.addr(dst), uint32(m), uint32(want.Stride)
 			a.Residual, a.ResidualStride = a.Dst0, a.DstStride
 			j.record = func(r *kernels.Recorder) error {
-				r.Tile = tile
+				r.Override.Tile = tile
 				return multiplyTeam(r, row, shaders.NoGLU, a)
 			}
 			return nil
@@ -145,7 +145,7 @@ func VecGates(row *shaders.Kernel, m, k, n int, bytes bool, tile kernels.Tile) C
 				a.Dst1, a.Dst2 = j.addr(q), j.addr(s)
 			}
 			j.record = func(r *kernels.Recorder) error {
-				r.Tile = tile
+				r.Override.Tile = tile
 				return multiplyTeam(r, row, glu, a)
 			}
 			return nil

@@ -131,7 +131,7 @@ func VecRope(row *shaders.Kernel, s VecRopeShape, tile kernels.Tile) Case {
 				}
 			}
 			j.record = func(r *kernels.Recorder) error {
-				r.Tile = tile
+				r.Override.Tile = tile
 				return kernels.MulMatRope(r, row.Type, s.turning(), t.args)
 			}
 			return nil
@@ -233,7 +233,7 @@ func VecRopeAlike(row, plain *shaders.Kernel, s VecRopeShape, tile kernels.Tile)
 				rope.Neox = 1
 			}
 			j.record = func(r *kernels.Recorder) error {
-				r.Tile = tile
+				r.Override.Tile = tile
 				if err := kernels.MulMatRope(r, row.Type, s.turning(), a); err != nil {
 					return err
 				}

@@ -137,7 +137,7 @@ func Vec(row *shaders.Kernel, m, k, n, gap int, tile kernels.Tile) Case {
 			j.sums("dst", dst, want, float64(k))
 			at := j.addr(dst)
 			j.record = func(r *kernels.Recorder) error {
-				r.Tile = tile
+				r.Override.Tile = tile
 				return p.record(r, 0, n, at, want.Stride)
 			}
 			return nil

@@ -5,7 +5,8 @@ import (
 	"math"
 )
 
-// NotFiniteError says that a step computed a logit that is NaN or an infinity: the model's weights are broken, or a value left the range of
+// NotFiniteError says that a step computed a logit, that of the vocabulary's entry Token, that is NaN or an infinity:
+// the model's weights are broken, or a value left the range of
 // its number type. Logits that a mask or a bias sets to minus infinity later do not count.
 type NotFiniteError struct {
 	Position int   // position of the row whose logits these are

@@ -256,8 +256,8 @@ func (s *Stepper) dropStep(value uint64) error {
 // configure tells the recorder about the rows that are recorded and the memory that kernels share. It is [submit.Options.Configure].
 func (s *Stepper) configure(rec *kernels.Recorder) {
 	f, of := &s.frame, &s.Plan.Scratch
-	rec.Role, rec.Run, rec.Absent = f.Rows.Role, f.Rows.OneRun, f.Absent
-	rec.Scratch, rec.Q8, rec.Parts, rec.Counters = f.Memory(of.Halves), f.Memory(of.Q8), f.Memory(of.Parts), f.Memory(of.Counters)
+	rec.Rows.Role, rec.Rows.Run, rec.Rows.Absent = f.Rows.Role, f.Rows.OneRun, f.Absent
+	rec.Memory.Tiles, rec.Memory.Q8, rec.Memory.Parts, rec.Memory.Counters = f.Memory(of.Halves), f.Memory(of.Q8), f.Memory(of.Parts), f.Memory(of.Counters)
 }
 
 // ran is [submit.Options.Ran]: for a command buffer that has run it counts the time that the device stood idle before it for want of weights,

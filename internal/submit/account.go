@@ -29,7 +29,8 @@ func (t *clock) query(n int) int {
 	return 2 * n
 }
 
-// name is the label, in traces, of a job or span that begins with part from and ends with part to.
+// name is the label, in traces, of a job or span that begins with part from and ends with part to: Options.Name(from, to), remembered for several
+// parts, or "inputs" if from is NoPart.
 func (t *clock) name(from, to int) string {
 	if from == NoPart {
 		return "inputs"

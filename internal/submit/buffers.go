@@ -101,7 +101,7 @@ func (c *Commands) startJob(b *buffer) {
 	if t := q.timer; t != nil {
 		cb := b.cb
 		t.begin(cb, len(c.list) == 0)
-		q.Rec.Recorded = func(op string, bytes, flops float64) { t.mark(cb, opMark{op, bytes, flops}) }
+		q.Rec.Watch.Recorded = func(op string, bytes, flops float64) { t.mark(cb, opMark{op, bytes, flops}) }
 	}
 	if q.Pacer != nil {
 		q.cost.pacerLimit = q.Pacer.Longest().Seconds()

@@ -138,7 +138,7 @@ func (c *Commands) Enqueue() error {
 	return nil
 }
 
-// Submit closes the open command buffer and submits it after the enqueued ones, in one submission.
+// Submit closes the open command buffer and submits it after the enqueued ones, in one submission. Like [Commands.Flush] it may wait for the device first.
 func (c *Commands) Submit() error {
 	if err := c.Enqueue(); err != nil {
 		return err

@@ -111,7 +111,8 @@ func (f *feeder) submit(it unitFetch) error {
 	return nil
 }
 
-// markSubmitted lets a step acquire unit i, all uploads of which are submitted.
+// markSubmitted lets a step acquire unit i at the place f.to, and marks its source present, see [sources.markPresent]. All its uploads, if it has
+// any, are submitted.
 func (f *feeder) markSubmitted(i int) {
 	u := f.u
 	u.lock.mu.Lock()

@@ -151,7 +151,8 @@ type upload struct {
 	waits   []vk.Point     // memory for the list of points to wait for
 }
 
-// uploadTarget gets the upload's ticket when the upload is submitted: readers of the place wait for the ticket, and so does the next use of the staging.
+// uploadTarget is a place that an upload writes, and the staging that it reads. [upload.submit] gives both the upload's ticket, for which readers of
+// the place and the next use of the staging wait, and with last notes that the place is filled.
 type uploadTarget struct {
 	to      *Place
 	staging *xfer.Slot // nil: the bytes come from a host copy

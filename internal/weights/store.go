@@ -226,8 +226,8 @@ func (s *Store) Collect() error {
 	return s.units.fetcher.up.Collect()
 }
 
-// Late is how long after a timestamp of the device the bytes of unit i had come, for the step begun last: 0 or less if they were there already. Uploads
-// must have been collected. False: the device can't tell.
+// Late is how long after a timestamp of the device the bytes of unit i had come, for the step begun last, or for all steps if the unit
+// stays in VRAM: 0 or less if they were there already. Uploads must have been collected. False: no time at which an upload of it ended is known.
 func (s *Store) Late(i int, ticks uint64) (late time.Duration, ok bool) {
 	step := 0
 	if s.units.list[i].Tier != plan.VRAM {

@@ -188,14 +188,14 @@ func (d *device) measure(ctx context.Context, o *options, p point) ([]sample, er
 	}
 	turn := 0
 	record := func(r *kernels.Recorder) error {
-		r.Tile, r.CMTile, r.CMAttn, r.Role = p.tile, p.split, o.run, kernels.Decode
+		r.Override.Tile, r.Override.CMTile, r.Override.CMAttn, r.Rows.Role = p.tile, p.split, o.run, kernels.Decode
 		room, quarter := uint64(o.room), o.room/4
-		r.Scratch = kernels.Scratch{Address: d.rest.Address + uint64(d.rest.Bytes-d.scratch), Bytes: d.scratch}
+		r.Memory.Tiles = kernels.Scratch{Address: d.rest.Address + uint64(d.rest.Bytes-d.scratch), Bytes: d.scratch}
 		at := d.rest.Address + 3*room
-		r.Q8, r.Parts = kernels.Scratch{Address: at, Bytes: quarter}, kernels.Scratch{Address: at + uint64(quarter), Bytes: 2 * quarter}
-		r.Counters = kernels.Scratch{Address: at + 3*uint64(quarter), Bytes: quarter}
+		r.Memory.Q8, r.Memory.Parts = kernels.Scratch{Address: at, Bytes: quarter}, kernels.Scratch{Address: at + uint64(quarter), Bytes: 2 * quarter}
+		r.Memory.Counters = kernels.Scratch{Address: at + 3*uint64(quarter), Bytes: quarter}
 		if o.join {
-			r.Counters.Bytes = 0
+			r.Memory.Counters.Bytes = 0
 		} else if err := r.Zero(d.rest, 3*o.room+3*quarter, mostRows*1024); err != nil {
 			return err
 		}

@@ -75,9 +75,9 @@ func (d *device) openExperts(ctx context.Context, o *options, p point) error {
 func expertOp(gated bool) func(r *kernels.Recorder, t gguf.Type, s shape, n int, m memory) error {
 	return func(r *kernels.Recorder, t gguf.Type, s shape, n int, m memory) error {
 		e := m.experts
-		r.Role = kernels.Prompt
+		r.Rows.Role = kernels.Prompt
 		if n <= shaders.FewRows {
-			r.Role = kernels.Decode
+			r.Rows.Role = kernels.Decode
 		}
 		p := kernels.ExpertProducts{Type: t, Experts: allExperts, MulMatIDArgs: shaders.MulMatIDArgs{
 			Table: e.gates, X: m.x, Dst: m.dst, IDs: e.ids + uint64(m.turn%e.turns*n*usedExperts*4), M: uint32(s.m), K: uint32(s.k),

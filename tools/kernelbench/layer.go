@@ -87,7 +87,7 @@ func attendRun(r *kernels.Recorder, t gguf.Type, s shape, n int, m memory) error
 	if n > m.cache.positions {
 		return unfitError(fmt.Sprintf("%d rows, want -positions to be more", n))
 	}
-	r.Run, m.cache.pos = true, m.cache.run+4*uint64(m.cache.rows-n)
+	r.Rows.Run, m.cache.pos = true, m.cache.run+4*uint64(m.cache.rows-n)
 	return attend(r, t, s, n, m)
 }
 
@@ -106,7 +106,7 @@ func attend(r *kernels.Recorder, t gguf.Type, s shape, n int, m memory) error {
 	if err := shaders.CheckKV(t, s.k, s.k); err != nil {
 		return unfitError(err.Error())
 	}
-	r.Positions = uint32(m.cache.positions)
+	r.Rows.Positions = uint32(m.cache.positions)
 	return kernels.FlashAttn(r, t, shaders.FlashAttnArgs{Q: m.x, Dst: m.dst, Pages: m.cache.pages, Pos: m.cache.pos, Seq: m.cache.seq,
 		Rows: uint32(n), Heads: uint32(s.m), HeadsKV: uint32(kv), KeyLen: uint32(s.k), ValLen: uint32(s.k), MaxPages: m.cache.maxPages, PagePositions: page,
 		QStride: uint32(s.m * s.k), DstStride: uint32(s.m * s.k), Scale: 0.1})
@@ -176,7 +176,7 @@ func layer(r *kernels.Recorder, t gguf.Type, s shape, n int, m memory) error {
 		p.Residual, p.ResidualStride = x, d
 		return p
 	}
-	r.Positions = uint32(m.cache.positions)
+	r.Rows.Positions = uint32(m.cache.positions)
 	gated := product(normed, d, kernels.Matrix{W: w[4], Dst: gate, M: f}, kernels.Matrix{W: w[5], Dst: gate + 2*room, M: f})
 	gated.GLU = true
 	ahead := func(i int) error { // reads of the matrix that comes next, beside an op that leaves the memory idle

@@ -109,15 +109,15 @@ func weightBytes(t gguf.Type, s shape, n int) int64 {
 
 // plain is the float32 mul_mat_vec up to 8 rows of X, and beyond mul_mat.
 func plain(r *kernels.Recorder, t gguf.Type, s shape, n int, m memory) error {
-	r.Role, r.Q8, r.Scratch = kernels.Prompt, kernels.Scratch{}, kernels.Scratch{}
+	r.Rows.Role, r.Memory.Q8, r.Memory.Tiles = kernels.Prompt, kernels.Scratch{}, kernels.Scratch{}
 	return kernels.MulMat(r, t, mulMatArgs(s, n, m))
 }
 
 // chosen is what a step's product of so many rows runs on the device, once X is in the form that it takes.
 func chosen(r *kernels.Recorder, t gguf.Type, s shape, n int, m memory) error {
-	r.Role = kernels.Prompt
+	r.Rows.Role = kernels.Prompt
 	if n <= shaders.FewRows {
-		r.Role = kernels.Decode
+		r.Rows.Role = kernels.Decode
 	}
 	return kernels.MulMat(r, t, mulMatArgs(s, n, m))
 }
@@ -125,7 +125,7 @@ func chosen(r *kernels.Recorder, t gguf.Type, s shape, n int, m memory) error {
 // decoded is chosen with weights that are decoded there.
 func decoded(where kernels.Decoding) func(r *kernels.Recorder, t gguf.Type, s shape, n int, m memory) error {
 	return func(r *kernels.Recorder, t gguf.Type, s shape, n int, m memory) error {
-		r.Decoding = where
+		r.Override.Decoding = where
 		return chosen(r, t, s, n, m)
 	}
 }
@@ -148,10 +148,10 @@ func halvesAlone(t gguf.Type) (*shaders.Kernel, error) {
 }
 
 func dequant(r *kernels.Recorder, t gguf.Type, s shape, _ int, m memory) error {
-	if tilesBytes(t, s, 0) > r.Scratch.Bytes {
+	if tilesBytes(t, s, 0) > r.Memory.Tiles.Bytes {
 		return unfitError("want -halves to be more")
 	}
-	return kernels.DequantF16(r, t, shaders.DequantF16Args{W: m.w, Dst: r.Scratch.Address, M: uint32(s.m), K: uint32(s.k)})
+	return kernels.DequantF16(r, t, shaders.DequantF16Args{W: m.w, Dst: r.Memory.Tiles.Address, M: uint32(s.m), K: uint32(s.k)})
 }
 
 var kernelOps = map[string]kernelOp{
