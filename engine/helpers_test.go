@@ -1,10 +1,12 @@
 package engine_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"math"
 	"os"
 	"path/filepath"
@@ -78,6 +80,13 @@ type golden struct{ name, model, base string }
 // routed reports whether rounding may choose other experts.
 func (g *golden) routed() bool {
 	return strings.Contains(g.name, "moe") || strings.Contains(g.name, "mixtral") || strings.Contains(g.name, "-nano")
+}
+
+// logged has a model of o log into the returned buffer, from level on.
+func logged(o *engine.Setup, level slog.Level) *bytes.Buffer {
+	var log bytes.Buffer
+	o.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: level}))
+	return &log
 }
 
 // goldens lists the models in the test data that this build runs.

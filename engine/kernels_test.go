@@ -1,7 +1,6 @@
 package engine_test
 
 import (
-	"bytes"
 	"errors"
 	"log/slog"
 	"math"
@@ -64,10 +63,9 @@ func TestBrokenKernels(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, run := range []string{"first", "next"} {
-				var log bytes.Buffer
 				o := wrong(c.broken...)
 				o.CacheDir = filepath.Join(o.CacheDir, name)
-				o.Logger = slog.New(slog.NewTextHandler(&log, nil))
+				log := logged(&o, slog.LevelInfo)
 				m, err := engine.LoadSetup(t.Context(), path, o)
 				if errors.Is(err, engine.ErrNoDevice) {
 					t.Skip(err)
@@ -84,7 +82,7 @@ func TestBrokenKernels(t *testing.T) {
 				}
 				for _, kernel := range c.broken {
 					if said := strings.Contains(log.String(), "failed its test") && strings.Contains(log.String(), kernel); said != (run == "first") {
-						t.Errorf("%s run: of %s the log says %v:\n%s", run, kernel, said, &log)
+						t.Errorf("%s run: of %s the log says %v:\n%s", run, kernel, said, log)
 					}
 				}
 			}

@@ -1,7 +1,6 @@
 package engine_test
 
 import (
-	"bytes"
 	"log/slog"
 	"slices"
 	"strings"
@@ -18,9 +17,8 @@ func TestPersistent(t *testing.T) {
 			continue
 		}
 		t.Run(g.name, func(t *testing.T) {
-			var log bytes.Buffer
 			o := setup(engine.Options{KVType: "f32", ContextLength: 128, Tuning: engine.Tuning{Chunk: 8, Enable: []string{"persistent"}}, CacheDir: t.TempDir()}) // a device of its own, which logs what it builds
-			o.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+			log := logged(&o, slog.LevelDebug)
 			b := measureBound(t, g, o, true)
 			if !(b.nmse <= b.limit) {
 				t.Errorf("NMSE %.2e, wanted at most %.2e", b.nmse, b.limit)

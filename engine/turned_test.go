@@ -1,7 +1,6 @@
 package engine_test
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -37,9 +36,8 @@ func TestTurned(t *testing.T) {
 }
 
 func testTurned(t *testing.T, g golden, kv string, broken bool) {
-	var log bytes.Buffer
 	o := setup(engine.Options{KVType: kv, ContextLength: 128, Tuning: engine.Tuning{Chunk: 8}})
-	o.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	log := logged(&o, slog.LevelDebug)
 	o = engine.WithKernels(o, func(k *kernels.Options) {
 		k.FuseRope = true
 		if test := k.Test; broken {
