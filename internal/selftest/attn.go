@@ -112,7 +112,7 @@ func (p *paged) expect(j *job, k, v ref.Mat, pos, seq []uint32) {
 type AttnShape struct {
 	Heads, HeadsKV, KeyLen, ValLen int
 	Page                           int // positions
-	Gap                            int
+	Gap                            int // values between rows of Q; twice as many between rows of the result
 	Long                           int
 	Sharp                          bool // scores so far apart that one position wins
 	Window                         int

@@ -37,7 +37,7 @@ func alike(j *job, role kernels.Role, cols int) (numbers []int, of []span, place
 	return numbers, of, places, alone
 }
 
-// roleMemory gives a recorder what rows of so many values need in each role.
+// roleMemory returns a function that sets a recorder's role and gives it the memory that rows of so many values need in that role.
 func roleMemory(j *job, role kernels.Role, rows, cols, heads, valLen int) func(*kernels.Recorder) {
 	few := fewRowsBuffers(j, cols, heads, valLen)
 	halves := j.alloc(int(shaders.ScratchBytes(uint32(rows), uint32(cols), 1<<20)))

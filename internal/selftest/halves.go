@@ -19,7 +19,7 @@ const nmseHalf = 4e-7
 // nmseAttnHalf allows the same of a query and of weights whose scores are as large as 20 times the usual ones.
 const nmseAttnHalf = 2e-5
 
-// tilesOf lays rows of width k out as the kernels do, poison where no row is.
+// tilesOf lays rows of width k out as tiles of half floats, as the kernels do: zeros behind column k, poison where no row is.
 func tilesOf(rows, k int, value func(r, i int) float32) []byte {
 	b := make([]byte, shaders.TilesBytes(uint32(rows), uint32(k)))
 	for i := 0; i < len(b); i += 4 {
@@ -309,11 +309,11 @@ var halvesTests = table{
 			return []Case{AttnRun(k.Type, AttnShape{Heads: 2, HeadsKV: 2, KeyLen: 128, ValLen: 128, Page: 64, Gap: 4}, 64, 333),
 				AttnRun(k.Type, AttnShape{Heads: 8, HeadsKV: 2, KeyLen: 64, ValLen: 64, Page: 32}, 65, 0)}
 		},
-		proofs: runProofs,
+		proofs: attnRunProofs,
 	},
 }
 
-// tiledRows is a number of rows of X that takes more than one tile, of which the last is not full.
+// tiledRows is a number of rows of X whose last tile is not full.
 func tiledRows(t kernels.CMTile) int {
 	switch {
 	case t.BN <= 64:
@@ -324,8 +324,9 @@ func tiledRows(t kernels.CMTile) int {
 	return 100
 }
 
-// runProofs have those of window, cap and sinks that the pipeline was made for.
-func runProofs(v *kernels.Variant) []Case {
+// attnRunProofs is the case that proves a pipeline of flash_attn_cm: rows of one sequence, with the window, soft cap and sinks that the pipeline
+// was made for.
+func attnRunProofs(v *kernels.Variant) []Case {
 	s := AttnShape{Heads: 4, HeadsKV: 2, KeyLen: int(v.KeyLen), ValLen: int(v.ValLen), Page: 32, Split: v.CMAttn}
 	if v.Options&shaders.WithWindow != 0 {
 		s.Window = 50

@@ -6,7 +6,8 @@ import (
 	"leat/shaders/ref"
 )
 
-// newExpertTeam is a product with experts: what the device takes, and what must come of it. Rows of pairs that take no part stay
+// newExpertTeam sets up a product of int8 rows with their experts, or swiglu of two such products if glu asks for it: the arguments, the wanted
+// result and where it goes. Rows of pairs that take no part stay
 // as they are.
 func newExpertTeam(j *job, row *shaders.Kernel, s IDShape, glu uint32) (a shaders.MulMatTeamIDArgs, g shaders.GroupExpertsArgs, want ref.Mat, dst span, err error) {
 	ids := chosenExperts(j, s.Rows, s.Used, s.Experts)

@@ -17,7 +17,7 @@ func Spoiled(c Case) Case {
 	return c
 }
 
-// spoil puts NaN or an infinity into every other row of x, if the case is to be spoiled.
+// spoil sets one value of every other row of x to NaN or an infinity, if the case is to be spoiled.
 func (j *job) spoil(x ref.Mat) {
 	if !j.spoils {
 		return

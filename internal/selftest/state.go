@@ -80,22 +80,24 @@ func SSMConv(rows, cols, taps, gap int) Case {
 		dst := j.space(want)
 		j.sums("dst", dst, want, 0.5)
 		s.wants(j, none, old, 1)
-		a := s.conv(j, x, w)
+		a := s.convArgs(j, x, w)
 		a.X, a.Dst, a.Seq, a.Pos = j.addr(j.mat(x)), j.addr(dst), j.addr(j.uint32s(s.seq)), j.addr(j.uint32s(s.pos))
 		j.record = func(r *kernels.Recorder) error { return kernels.SSMConv(r, a) }
 		return nil
 	}}
 }
 
-func (s *states) conv(j *job, x, w ref.Mat) shaders.SSMConvArgs {
+// convArgs is the arguments of ssm_conv for rows shaped as x and the taps w. The caller sets X, Dst, Seq and Pos.
+func (s *states) convArgs(j *job, x, w ref.Mat) shaders.SSMConvArgs {
 	return shaders.SSMConvArgs{
 		W: j.addr(j.mat(w)), States: s.table, Rows: uint32(x.Rows), Cols: uint32(x.Cols), Taps: uint32(w.Cols),
 		XStride: uint32(x.Stride), DstStride: uint32(x.Cols), Sequences: 2, StateOff: stateFront,
 	}
 }
 
-// again is a table of the same states for rows one by one: each goes on from where the one before has left it.
-func (s *states) again(j *job, steps int) []uint64 {
+// stepTables makes a table of states for each step, to run the rows one by one: each step starts from the state that the step before it of the same
+// sequence left.
+func (s *states) stepTables(j *job, steps int) []uint64 {
 	var tables []uint64
 	one, other := [2]span{}, [2]span{}
 	for i := range 2 {
@@ -121,11 +123,11 @@ func SSMConvSameBits(rows, cols, taps int) Case {
 		in, batch, single := j.addr(j.mat(x)), j.space(out), j.space(out)
 		j.same("rows", batch, single, out)
 		j.spare = append(j.spare, part(s.after[0]), part(s.after[1]))
-		a := s.conv(j, x, w)
+		a := s.convArgs(j, x, w)
 		a.X, a.Dst, a.Seq, a.Pos = in, j.addr(batch), j.addr(j.uint32s(s.seq)), j.addr(j.uint32s(s.pos))
 		runs := []shaders.SSMConvArgs{a}
 		zero := j.addr(j.uint32s([]uint32{0}))
-		for i, table := range s.again(j, rows) {
+		for i, table := range s.stepTables(j, rows) {
 			off := uint64(4 * i * cols)
 			a.X, a.Dst, a.States, a.Seq, a.Pos, a.Rows, a.Sequences = in+off, j.addr(single)+off, table, zero, j.addr(j.uint32s(s.pos[i:i+1])), 1, 1
 			runs = append(runs, a)
@@ -211,7 +213,7 @@ func DeltaNetSameBits(d ref.DeltaNet, rows int) Case {
 		a.Dst = j.addr(batch)
 		runs := []shaders.GatedDeltaNetArgs{a}
 		zero, whole := j.addr(j.uint32s([]uint32{0})), a
-		for i, table := range s.again(j, rows) {
+		for i, table := range s.stepTables(j, rows) {
 			row := uint64(i)
 			a.X, a.Dst = whole.X+4*row*uint64(x.Stride), j.addr(single)+4*row*uint64(out.Stride)
 			a.Beta, a.Alpha = whole.Beta+4*row*uint64(d.Heads), whole.Alpha+4*row*uint64(d.Heads)

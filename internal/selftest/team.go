@@ -168,7 +168,8 @@ func (t *team) gates(j *job, row *shaders.Kernel, m int) (a shaders.MulMatTeamAr
 	return a, want, nil
 }
 
-// VecGatesSameBits makes swiglu of two products in one mul_mat_vec, of several rows together and of each alone: to the same bits, in floats and in bytes.
+// VecGatesSameBits makes swiglu of two products in one mul_mat_vec, that writes floats and bytes, of several
+// rows together and of each alone: the floats have the same bits.
 func VecGatesSameBits(row *shaders.Kernel) Case {
 	const m, k, most = 64, 1024, 5
 	return Case{
