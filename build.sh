@@ -333,20 +333,35 @@ stage() {
 }
 
 # together FUNCTION FUNCTION: two rows of stages at once, as each leaves processors idle at times. What the second one prints comes behind the
-# first one's.
+# first one's, and behind both what failed.
 together() {
-  local status=0 output
-  output=$(mktemp)
+  local status=0 outputs first second
+  outputs=$(mktemp -d)
   say "beside it, printed when it has ended: $2"
-  ("$1") &
-  local first=$!
-  ("$2") >"$output" 2>&1 &
-  local second=$!
+  ("$1") >"$outputs/1" 2>&1 &
+  first=$!
+  ("$2") >"$outputs/2" 2>&1 &
+  second=$!
+  tail -n +1 -f --pid="$first" "$outputs/1"
   wait "$first" || status=$?
   wait "$second" || status=$?
-  cat "$output"
-  rm "$output"
-  [ "$status" = 0 ] || fail "a stage failed" "its output is above, of $1 or of $2"
+  cat "$outputs/2"
+  [ "$status" = 0 ] || failed "$outputs/1" "$outputs/2"
+  rm -r "$outputs"
+  [ "$status" = 0 ] || fail "a stage failed" "above stands what failed, and before it the output of $1 and of $2"
+}
+
+# failed FILE…: what failed in the output of tests, as some logs keep only the end. Of a test that hung these are the goroutines that wait, but not
+# idle readers of a disk, of which a dump is full.
+failed() {
+  say "what failed"
+  awk '
+    function flush() { if (dump ~ /leat\// && dump !~ /file\.\(\*Pool\)\.read/) print dump; dump = "" }
+    /^goroutine [0-9]+ / { flush(); dump = $0; depth = 1; next }
+    dump != "" && /^$/ { flush(); next }
+    dump != "" { if (depth++ < 16) dump = dump "\n" $0; next }
+    /^ *--- FAIL|^FAIL|^panic: |^\t\tTest|_test\.go:[0-9]+: |^[^ ]*: error: / { print }
+    END { flush() }' "$@" | head -n 200
 }
 
 # passed VERB: the last two lines, which a note can quote.
@@ -394,16 +409,16 @@ test_all() {
 }
 
 device_stages() {
-  stage "device tests" run_tests LEAT_CONFORM_PARTS=60 LEAT_ENGINE_PARTS=9 go test -count=1 -timeout 60m -skip "$NIGHTLY_ALONE" "${device[@]}"
-  stage "validation layers" suite layers LEAT_VALIDATE=1 LEAT_ENGINE_PARTS=9 go test -count=1 -timeout 60m
+  stage "device tests" run_tests LEAT_CONFORM_PARTS=60 LEAT_ENGINE_PARTS=9 go test -count=1 -timeout 30m -skip "$NIGHTLY_ALONE" "${device[@]}"
+  stage "validation layers" suite layers LEAT_VALIDATE=1 LEAT_ENGINE_PARTS=9 go test -count=1 -timeout 30m
 }
 
 other_stages() {
   stage "lint" lint
   stage "generated files" fresh
-  stage "tests without a device" run_tests go test -count=1 -timeout 60m "${plain[@]}"
+  stage "tests without a device" run_tests go test -count=1 -timeout 30m "${plain[@]}"
   stage "examples" run_tests go -C examples test -count=1 ./...
-  stage "race detector" suite race CGO_ENABLED=1 go test -race -short -count=1 -timeout 60m
+  stage "race detector" suite race CGO_ENABLED=1 go test -race -short -count=1 -timeout 30m
   stage "SwiftShader" swiftshader some
   stage "another system" cross windows/amd64
 }
