@@ -396,8 +396,9 @@ check() {
   passed check
 }
 
-# Not in test: TestQuick is under the layers; the others take minutes to compute what shorter ones have samples of.
-NIGHTLY_ALONE='^(TestQuick|TestReplaySlots|TestRehearse|TestRehearseAhead|TestRehearseKernels|TestRehearseLayers|TestRehearseReplayed|TestExpertsLong|TestNormedRoute|TestTurned|TestBytesOfText|TestAttnRuns|TestTurnedAlike|TestTunedBits)$'
+# Not in test: TestQuick is under the layers; TestSyntheticRouting judges what tools/synth writes; the others take minutes to compute what shorter
+# ones have samples of.
+NIGHTLY_ALONE='^(TestQuick|TestReplaySlots|TestRehearse|TestRehearseAhead|TestRehearseKernels|TestRehearseLayers|TestRehearseReplayed|TestExpertsLong|TestSyntheticRouting|TestNormedRoute|TestTurned|TestBytesOfText|TestAttnRuns|TestTurnedAlike|TestTunedBits)$'
 
 test_all() {
   setup

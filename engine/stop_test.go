@@ -74,7 +74,10 @@ func TestStopMidToken(t *testing.T) {
 	want := all[len(all)-engine.DetailsOf(whole).Hyper.VocabSize:]
 	base := runtime.NumGoroutine()
 	for _, host := range []int64{1, 3 << 20} {
-		for _, n := range moments {
+		for i, n := range moments {
+			if !inThird(i) {
+				continue
+			}
 			disk := newStuckDisk(n)
 			m := demoStreamed(t, host, func(o engine.Setup) engine.Setup {
 				o.Tuning.Chunk = 5

@@ -17,6 +17,9 @@ var (
 // inTurn reports whether the i-th of many alike cases is tried in this run.
 func inTurn(i int) bool { return (i+engineTurn)%engineParts == 0 }
 
+// inThird is inTurn for a few cases that take long: a third of them is tried where only some are.
+func inThird(i int) bool { return (i+engineTurn)%min(3, engineParts) == 0 }
+
 // goldensInTurn are those of the goldens that a test is for and that are tried in this run.
 func goldensInTurn(t *testing.T, wanted func(g golden) bool) (list []golden) {
 	t.Helper()
