@@ -379,8 +379,8 @@ GOLDENS='^TestGoldens$/^(leat-demo-q4_k_m|leat-demo-moe-q8_0|qwen2-tiny-q8_0)$'
 # One kernel of each kind: a product of few rows, one of many, attention, a norm, routing, the cache.
 SAMPLE='/^(mul_mat_vec_longs_q4_k|mul_mat_q8_0|flash_attn_f16|rms_norm|topk_moe|kv_append_q8_0)$'
 
-# All goldens that another driver runs.
-DRIVER_GOLDENS='^(TestGoldens|TestGoldensFew|TestGenerateGreedy)$'
+# A golden of each architecture and of each kind of weights: another driver takes a minute for each.
+DRIVER_GOLDENS='^TestGoldens(Few)?$/^(leat-demo-.*|.*-nano|llama3-tiny-q4_k_m)$'
 
 check() {
   setup
@@ -479,7 +479,7 @@ swiftshader() {
     kernels=$SAMPLE goldens='^TestGoldens(Few)?$/^qwen2moe-nano$'
   fi
   run_tests VK_DRIVER_FILES="$icd" go test -count=1 -timeout 60m -run "^TestQuick\$${kernels:-}" ./shaders/conform
-  run_tests VK_DRIVER_FILES="$icd" go test -count=1 -timeout 60m -run "$goldens" ./engine
+  run_tests VK_DRIVER_FILES="$icd" LEAT_ENGINE_PARTS=4 go test -count=1 -timeout 60m -run "$goldens" ./engine
   streamed VK_DRIVER_FILES="$icd"
 }
 
