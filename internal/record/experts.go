@@ -9,8 +9,8 @@ import (
 	"leat/shaders"
 )
 
-// route records the choice of each row's experts and their weights, by the router's scores; the kernel looks the experts up if [Frame.Lookup] is
-// of this layer.
+// route records the choice of each row's experts and their weights, by the router's scores. If [Frame.Lookup] names this layer, the kernel also
+// looks up whether all chosen experts are in VRAM.
 func route(f *Frame, o *arch.Op) error {
 	_, bias, err := f.weight(o)
 	if err != nil {
@@ -19,7 +19,8 @@ func route(f *Frame, o *arch.Op) error {
 	return kernels.TopKMoE(f.Rec, routeArgs(f, f.value(o.A), bias))
 }
 
-// routeArgs are the arguments of top-k by the scores and the bias at these addresses.
+// routeArgs returns the arguments of the kernel that chooses experts. scores and bias are device addresses: of the router's scores, and of the
+// bias added to them for the choice, 0 if the model has none.
 func routeArgs(f *Frame, scores, bias uint64) shaders.TopKMoEArgs {
 	x := &f.Hyper.Experts
 	a := shaders.TopKMoEArgs{
@@ -60,8 +61,8 @@ func normedRoute(f *Frame, o *arch.Op) (done bool, err error) {
 	return kernels.RouteNormed(f.Rec, &kernels.RoutedTopK{Router: t.Type, TopKMoERoutedArgs: a})
 }
 
-// RecordLookup records a lookup of a row's chosen experts in a table: whether all of them have addresses, so are in VRAM. The kernel writes the
-// answer to memory that the table points to.
+// RecordLookup records a kernel that looks up, in the table at this device address, whether all experts chosen for a row are in VRAM. The kernel
+// writes the answer to memory that the table points to.
 func (f *Frame) RecordLookup(table uint64) error {
 	return kernels.LookupExperts(f.Rec, shaders.LookupExpertsArgs{Residents: table, IDs: f.value(arch.Chosen), Count: uint32(f.Hyper.Experts.Used)})
 }
@@ -81,7 +82,7 @@ func (f *Frame) LayerExperts(o *arch.Op, sample Tensors) error {
 	})
 }
 
-// EachSpan calls [Frame.LayerExperts] for each span of [Frame.StepRows]: rows of one role. It leaves Rows at the last span.
+// EachSpan calls [Frame.LayerExperts] for each span of [Frame.StepRows]. On return [Frame.Rows] is the last span.
 func (f *Frame) EachSpan(o *arch.Op, sample Tensors) error {
 	for i := range f.StepRows.Spans {
 		f.SetRows(f.StepRows.Spans[i])
@@ -157,7 +158,7 @@ func ExpertMatrices(o *arch.Op) (names []string) {
 	return names
 }
 
-// MatrixOf is the index of the named weights among the matrices of an [ExpertTable]; -1: no product in o.Ops reads them.
+// MatrixOf is the index, in an [ExpertTable], of the matrix with the given name; -1: no product in o.Ops reads it.
 func MatrixOf(o *arch.Op, name string) int {
 	n := 0
 	for i := range o.Ops {
@@ -193,14 +194,14 @@ func expertProducts(f *Frame, o *arch.Op, i int, sample Tensors, first, last uin
 	return p, nil
 }
 
-// Constants of the gated activation function of gpt-oss, [shaders.SwiGLUOAIArgs].
+// Constants of the gated activation function of gpt-oss, see [shaders.SwiGLUOAIArgs].
 const (
-	oaiAlpha = 1.702
-	oaiLimit = 7
+	oaiAlpha = 1.702 // factor of the gate within its sigmoid
+	oaiLimit = 7     // the gate is at most this, and up is at most this far from 0
 )
 
 // eachPair records an elementwise operation between the products of experts: a sum, or gpt-oss's gated activation; it fails for other kinds. It
-// computes all (row, expert) pairs; the outputs of pairs whose experts are left out are garbage that no later product reads.
+// computes all (row, expert) pairs. For experts outside the current wave the outputs are garbage, which no later product reads.
 func eachPair(f *Frame, o *arch.Op) error {
 	count := f.n() * f.width(o.Dst)
 	switch o.Kind {
@@ -212,7 +213,7 @@ func eachPair(f *Frame, o *arch.Op) error {
 	return fmt.Errorf("operation %d has no kernel for experts", o.Kind)
 }
 
-// pairRows records a lookup: for each (row, expert) pair, the row of a matrix that belongs to the expert, as a bias does.
+// pairRows records a copy, for each (row, expert) pair, of one row of a matrix: the row that belongs to the expert, such as its bias.
 func pairRows(f *Frame, o *arch.Op) error {
 	t, w, err := f.weight(o)
 	if err != nil {

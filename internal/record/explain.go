@@ -16,17 +16,17 @@ import (
 // Choice says by which variant an operation of a model is recorded for rows of one role, and why.
 type Choice struct {
 	What    string        // names the operation: its weights, such as "attn_q, attn_k", or its kind
-	Role    kernels.Role  // of the rows
+	Role    kernels.Role  // role of the rows
 	Layers  int           // how many layers have this operation, with this result; 0: the operation comes after the layers
-	Rule    *kernels.Rule // of the variant; nil: none computes the operation as one, and choices for its parts follow
-	Passed  []Passed      // the variants tried before, which don't fit, in order
+	Rule    *kernels.Rule // rule of the variant; nil: no variant computes the operation as one, and choices for its parts follow
+	Passed  []Passed      // variants tried before Rule, which do not fit, in order
 	Weights string        // types of the weights, separated by commas
 }
 
 // Passed is a variant that does not fit an operation.
 type Passed struct {
-	Rule *kernels.Rule // of the variant
-	Why  string        // the reason, as [kernels.Watch] gives it
+	Rule *kernels.Rule // rule of the variant
+	Why  string        // why it does not fit, as [kernels.Watch] says
 }
 
 // Explain lists the variants by which the operations of a planned model are recorded on a device: first for a prompt of the given number of rows,
@@ -44,7 +44,7 @@ func Explain(m *pack.Model, h *arch.Hyper, p *plan.Plan, kv gguf.Type, k *kernel
 // explainer records a model's operations with a dry recorder and lists the variants that the recorder considered.
 type explainer struct {
 	pack      *pack.Model       // the model's tensors
-	model     Model             // as for a step, with a made-up address of the scratch
+	model     Model             // what a step's frames share, with a made-up address of the scratch memory
 	addresses map[string]uint64 // made-up addresses of weights, by name
 	frame     Frame             // records with a dry recorder
 	what      string            // name of the operation being recorded, for Choice.What
@@ -52,7 +52,7 @@ type explainer struct {
 	layer     bool              // the operation is in a layer, not after the layers
 	list      []Choice          // the result
 	lastLayer []int             // for each choice of list, the last layer counted in its Layers
-	pending   Choice            // has the variants that did not fit the operation so far
+	pending   Choice            // the choice being made: variants that do not fit the operation are added to its Passed
 }
 
 // role records, with a new dry recorder, all layers for rows of one role, and the head if the rows are to decode.
@@ -123,7 +123,8 @@ func (e *explainer) head(rows Rows) error {
 	return f.Argmax(1)
 }
 
-// modelTensors is a [Tensors] that finds tensors in the whole model, not in a unit: of an expert's tensors only types and shapes matter here.
+// modelTensors is a [Tensors] that finds tensors in the whole model, not in a unit. That is enough to explain choices: they depend only on the
+// types and shapes of an expert's tensors, the same for all experts of a layer.
 type modelTensors struct{ *pack.Model }
 
 // Tensor finds a tensor by name.
@@ -171,7 +172,8 @@ func (e *explainer) name(o *arch.Op) {
 	e.what, e.types = strings.Join(names, ", "), strings.Join(types, ", ")
 }
 
-// considered is the recorder's Considered: it collects variants that don't fit, and lists a choice at one that does, or if none does.
+// considered is the callback [kernels.Watch].Considered. It collects variants that do not fit. For one that fits, or a nil rule if none does, it
+// adds a choice to the list.
 func (e *explainer) considered(rule *kernels.Rule, why string) {
 	c := &e.pending
 	if rule != nil && why != "" {

@@ -25,8 +25,8 @@ type Frame struct {
 	*Model
 	Commands *submit.Commands  // the step's command buffers, which Rec records into; its ByRows splits work that would run too long
 	Rec      *kernels.Recorder // records dispatches into the open command buffer of Commands
-	Layer    int               // index of the layer that is recorded
-	Rows     Rows              // the rows that operations are recorded for, see [Frame.SetRows]
+	Layer    int               // index of the layer whose operations are recorded
+	Rows     Rows              // rows that operations are recorded for, see [Frame.SetRows]
 	StepRows StepRows          // all rows that the step computes at this point: Rows is a span of them
 	Batch    Batch             // sizes that hold for the whole step
 
@@ -34,8 +34,8 @@ type Frame struct {
 	Tensor func(name string) (*pack.Tensor, uint64, error)
 
 	Experts ExpertTable // where the layer's experts are, and which of them are recorded
-	Absent  float64     // fraction, 0 to 1, of the layer's (row, expert) pairs that are not computed, for cost estimates; see SetAbsent
-	Lookup  Lookup      // in which layer the router's kernel looks up its experts
+	Absent  float64     // fraction, 0 to 1, of the layer's (row, expert) pairs that are left to other waves, for cost estimates; see SetAbsent
+	Lookup  Lookup      // layer whose router's kernel also looks up whether the experts that it chose are in VRAM
 }
 
 // StepRows is the rows that a step computes at some point: all of its rows, or from [arch.KeepLogitRows] of the last layer on only those whose
@@ -48,10 +48,10 @@ type StepRows struct {
 
 // Rows is a span of [StepRows] that operations are recorded for together. All its rows have one role; rows of prompts are of one sequence.
 type Rows struct {
-	From, N int          // index of the first row among the step's rows, and number of rows
-	Role    kernels.Role // of all rows
-	Longest int          // most positions that one of the rows attends to
-	OneRun  bool         // the rows are of one sequence, at ascending positions
+	From, N int          // index of the first row in [StepRows], and number of rows
+	Role    kernels.Role // role of each row: prompt or decode
+	Longest int          // largest number of positions that any of the rows attends to
+	OneRun  bool         // all rows are of one sequence, at ascending positions: some attention kernels need that
 }
 
 // Batch has what holds for all rows of a step.
@@ -64,15 +64,16 @@ type Batch struct {
 // ExpertTable is a table in device memory with the addresses of the layer's expert matrices: (matrices, experts) uint64. Its matrices are in
 // the order of the products in [arch.Experts].
 type ExpertTable struct {
-	Address uint64 // of the table
+	Address uint64 // device address of the table
 	First   int    // experts First up to Last, not Last itself, are recorded; one whose address is 0 is skipped on the device
 	Last    int    // one past the last expert that is recorded
 }
 
-// Lookup is a table in which the kernel of one layer's router looks up whether the experts that it chose are in VRAM.
+// Lookup names a layer, and a table in device memory that says which of the layer's experts are in VRAM. The kernel that chooses experts in that
+// layer also looks up in the table whether all of them are.
 type Lookup struct {
 	Layer   int    // index of the layer
-	Address uint64 // device address of the table; 0: no router looks up its experts
+	Address uint64 // device address of the table; 0: no kernel looks up experts
 }
 
 // recorders has, by kind, the function that records an operation. [arch.Experts] and [arch.KeepLogitRows] have none: the caller that runs the step
@@ -115,23 +116,23 @@ func orEach(fused func(*Frame, *arch.Op) (done bool, err error)) func(*Frame, *a
 	}
 }
 
-// At is the device address of a region of the scratch; the region may be empty.
+// At is the device address of a region of the scratch memory; the region may be empty.
 func (f *Frame) At(g plan.Region) uint64 { return f.Base + uint64(g.Off) }
 
-// Memory is a region of the scratch in the type of the recorder's fields.
+// Memory describes a region of the scratch memory by its device address and size, as fields of [kernels.Recorder] take it.
 func (f *Frame) Memory(g plan.Region) kernels.Scratch {
 	return kernels.Scratch{Address: f.At(g), Bytes: g.Bytes}
 }
 
-// SetRows makes f record the operations that follow for a span of [Frame.StepRows]. It sets the recorder's Role and Run too, which decide the
-// kernels.
+// SetRows makes f record the operations that follow for a span of [Frame.StepRows]. It also sets Role and Run of the recorder, because the choice
+// of kernels depends on them.
 func (f *Frame) SetRows(rows Rows) {
 	f.Rows = rows
 	f.Rec.Rows.Role, f.Rec.Rows.Run = rows.Role, rows.OneRun
 }
 
-// base is the device address of an activation of the first row of [Frame.StepRows]. Once these are only the rows that want logits, it is in a region
-// of their own.
+// base is the device address of activation v, for the first row of [Frame.StepRows]. If StepRows has only the rows whose logits are needed, it
+// is the address of their copy, which [Frame.GatherLogitRows] made.
 func (f *Frame) base(v arch.Value) uint64 {
 	if f.StepRows.OnlyLogitRows {
 		return f.At(f.Scratch.LogitValues[v])
@@ -139,12 +140,13 @@ func (f *Frame) base(v arch.Value) uint64 {
 	return f.At(f.Scratch.Values[v])
 }
 
-// value is the device address of an activation of the first row of [Frame.Rows].
+// value is the device address of activation v, for the first row of [Frame.Rows].
 func (f *Frame) value(v arch.Value) uint64 {
 	return f.base(v) + 4*uint64(f.Rows.From)*uint64(f.width(v))
 }
 
-// positions returns the device addresses of the rows' positions and of the indices of their sequences, from the first row of [Frame.Rows].
+// positions returns two device addresses, for the first row of [Frame.Rows]: of its position and of the index of its sequence. Those of the other
+// rows follow.
 func (f *Frame) positions() (pos, seq uint64) {
 	pos, seq = f.At(f.Scratch.Pos), f.At(f.Scratch.Seq)
 	if f.StepRows.OnlyLogitRows {
@@ -153,7 +155,7 @@ func (f *Frame) positions() (pos, seq uint64) {
 	return pos + 4*uint64(f.Rows.From), seq + 4*uint64(f.Rows.From)
 }
 
-// angles is the device address of the cosines and sines for RoPE at the rows' positions, from the first row of [Frame.Rows].
+// angles is the device address of the cosines and sines that RoPE needs for the first row of [Frame.Rows]. Those of the other rows follow.
 func (f *Frame) angles() uint64 {
 	return f.At(f.Scratch.CosSin) + 4*uint64(f.Rows.From)*uint64(f.Hyper.Rope.Dim)
 }
@@ -164,7 +166,7 @@ func (f *Frame) width(v arch.Value) uint32 { return uint32(f.Hyper.Width(v)) }
 // n is the number of rows of [Frame.Rows].
 func (f *Frame) n() uint32 { return uint32(f.Rows.N) }
 
-// cacheOff is the byte offset of the layer in a page of the KV cache.
+// cacheOff is the byte offset, in a page of the KV cache, of the keys and values of layer f.Layer.
 func (f *Frame) cacheOff() uint32 {
 	return uint32(int64(f.Hyper.CacheLayer(f.Layer)) * f.KV.LayerBytes)
 }

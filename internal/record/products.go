@@ -21,7 +21,7 @@ func mulMat(f *Frame, o *arch.Op) error {
 	return f.multiplyRuns(&p)
 }
 
-// headMulMat records, for each head, the product with a matrix of the head's own.
+// headMulMat records a product for each head: each head has its own matrix.
 func headMulMat(f *Frame, o *arch.Op) error {
 	t, w, err := f.weight(o)
 	if err != nil {
@@ -53,7 +53,8 @@ func linear(f *Frame, ops []arch.Op) (t *pack.Tensor, m kernels.Matrix, n int, e
 	return t, m, 1, nil
 }
 
-// productsOf returns products whose input X is activation a, for the rows of [Frame.StepRows]: only X and its sizes are set.
+// productsOf returns products whose input X is activation a, for the rows of [Frame.Rows]. Only X and its sizes are set: the caller adds matrices
+// and outputs.
 func productsOf(f *Frame, a arch.Value) kernels.Products {
 	return kernels.Products{X: f.value(a), N: f.n(), K: f.width(a), XStride: f.width(a)}
 }
@@ -98,8 +99,8 @@ func (f *Frame) multiplyRuns(all *kernels.Products) error {
 	})
 }
 
-// byType groups up to three products of one input by the type of their weights; kinds is the number of groups. With placed, product i is
-// matrix i of its group and others are missing, else the matrices of a group have no gaps.
+// byType groups up to three products of one input by the type of their weights; kinds is the number of groups. With placed, product i becomes
+// matrix i of its group, and the matrices of products in other groups stay empty; without, the matrices of a group have no gaps.
 func byType(f *Frame, ops []arch.Op, placed bool) (types [3]kernels.Products, kinds int, err error) {
 	var counts [3]int
 	for nth := 0; len(ops) > 0; nth++ {
@@ -205,7 +206,7 @@ func ropedAppend(f *Frame, _ *arch.Op) (done bool, err error) {
 	return kernels.AppendRoped(f.Rec, &kernels.RopeAppend{KV: f.KVType, RopeNormKVArgs: ropeKVArgs(f).Normed(0, 0, 0)})
 }
 
-// normedRopedAppend is [ropedAppend] after RMS norms of the heads of Q and K, whose weights are those of o.Ops[0] and o.Ops[1].
+// normedRopedAppend is [ropedAppend] with RMS norms of the heads of Q and K before RoPE. o.Ops[0] and o.Ops[1] name the weights of the norms.
 func normedRopedAppend(f *Frame, o *arch.Op) (done bool, err error) {
 	_, q, err := f.weight(&o.Ops[0])
 	if err != nil {

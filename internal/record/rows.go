@@ -42,8 +42,8 @@ func swiGLU(f *Frame, o *arch.Op) error {
 	return kernels.SwiGLURows(f.Rec, kernels.GatedRows{Rows: f.n(), Cols: f.width(o.Dst), GLUArgs: a})
 }
 
-// sigmoidMul records the product of an activation with the sigmoid of gates: elementwise, where the gates may be some values of each head of
-// another activation, or with one gate for the whole row.
+// sigmoidMul records the product of activation o.A with the sigmoid of gates, which are values of activation o.B: all values of its rows, some
+// values of each of its o.Heads heads, or one value for the whole row.
 func sigmoidMul(f *Frame, o *arch.Op) error {
 	cols, gates := f.width(o.A), f.width(o.B)
 	a := shaders.SigmoidMulArgs{
@@ -60,7 +60,7 @@ func sigmoidMul(f *Frame, o *arch.Op) error {
 	return kernels.SigmoidMul(f.Rec, a)
 }
 
-// headCopy records a copy of some values of each head.
+// headCopy copies, for each head, o.Cols values of activation o.A, from value o.OffA of the head on, to o.Dst, from value o.Off of the head on.
 func headCopy(f *Frame, o *arch.Op) error {
 	heads := uint32(o.Heads)
 	return kernels.Cpy(f.Rec, shaders.CpyArgs{
@@ -69,7 +69,8 @@ func headCopy(f *Frame, o *arch.Op) error {
 	})
 }
 
-// Embed records the decoding of the embeddings of the step's tokens, whose rows of type t are in the scratch, into the residual stream.
+// Embed records the decoding of the step's token embeddings into the residual stream. Their rows, of quantization type t, are in the scratch
+// memory.
 func (f *Frame) Embed(t gguf.Type) error {
 	s := f.Scratch
 	return kernels.GetRows(f.Rec, t, shaders.GetRowsArgs{Table: f.At(s.Embd), IDs: f.At(s.IDs), Dst: f.base(arch.X), Rows: uint32(f.StepRows.N), Cols: uint32(f.Hyper.EmbeddingLength)})
@@ -87,8 +88,8 @@ func (f *Frame) GatherLogitRows(values []arch.Value, n int) error {
 	return nil
 }
 
-// asDecode sets the recorder's role to Decode and calls do for n rows in runs of up to [shaders.FewRows], so that a row's logits have the same
-// bits whatever shares its step.
+// asDecode sets the recorder's role to Decode and calls do for n rows, in runs of up to [shaders.FewRows] rows. So a row's logits have the same
+// bits whatever other rows its step has.
 func asDecode(f *Frame, n int, do func(from, n uint64) error) error {
 	f.Rec.Rows.Role = kernels.Decode
 	for from := 0; from < n; from += shaders.FewRows {
@@ -116,7 +117,8 @@ func (f *Frame) HeadNorm(w uint64, n int) error {
 	})
 }
 
-// HeadPiece records the logits of n rows for a part of the vocabulary: m tokens from id first on, whose weights of type t are at w.
+// HeadPiece records the logits of n rows for a part of the vocabulary: the m tokens from id first on. w is the device address of their weights,
+// t the type.
 func (f *Frame) HeadPiece(t gguf.Type, w uint64, first, m int64, n int) error {
 	s, d, v := f.Scratch, uint32(f.Hyper.EmbeddingLength), uint32(f.Hyper.VocabSize)
 	return asDecode(f, n, func(from, n uint64) error {

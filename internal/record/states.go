@@ -6,7 +6,7 @@ import (
 	"leat/shaders"
 )
 
-// stateOff is the byte offset of the layer in a sequence's recurrent state.
+// stateOff is the byte offset, in a sequence's recurrent state, of the state of layer f.Layer.
 func (f *Frame) stateOff() int64 {
 	h := f.Hyper
 	return int64(h.StateLayer(f.Layer)) * (h.Delta.ConvBytes() + h.Delta.HeadsBytes())
@@ -27,7 +27,8 @@ func ssmConv(f *Frame, o *arch.Op) error {
 	})
 }
 
-// gatedDeltaNet records a gated delta net, which reads and updates each sequence's state. Tensor o.Weight is A, o.Weight2 is Dt.
+// gatedDeltaNet records a gated delta net, which reads and updates each sequence's state. o.Weight names the tensor ssm_a, which sets how fast each
+// head's state fades; o.Weight2 names ssm_dt, a bias.
 func gatedDeltaNet(f *Frame, o *arch.Op) error {
 	_, fade, err := f.weight(o)
 	if err != nil {
