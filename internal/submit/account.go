@@ -14,14 +14,15 @@ type clock struct {
 	q           *Queue            // the queue whose jobs these are
 	stamps      *vk.QueryPool     // two timestamps, begin and end, for each command buffer
 	ticks       []uint64          // scratch: timestamps, as read
-	lastEnd     uint64            // end timestamp of the last job accounted for; 0: it has none
+	lastEnd     uint64            // end timestamp of the last job accounted for; 0: that job has no timestamps
 	lastSpanEnd time.Time         // end of the last span traced, before which no span begins
 	names       map[[2]int]string // labels of jobs with several parts, by first and last part
 	one         job               // scratch: the job that is being accounted for
 	ran         Ran               // scratch: the argument of Options.Ran
 }
 
-// query is the index of the first of the n'th command buffer's two timestamps; -1: it has none.
+// query is the index of the first of the two timestamps of command buffer n; -1: it has no timestamps. Kept command buffers are numbered first, by
+// slot, then temporary ones.
 func (t *clock) query(n int) int {
 	if t.q.Device.Compute.TimestampBits == 0 || 2*n+1 >= t.stamps.Count {
 		return -1
@@ -112,8 +113,8 @@ func (t *clock) accountTimed(w *job, first bool, begin, end uint64) {
 	t.lastEnd = end
 }
 
-// span traces a job that ran from begin to end. It moves begin to the end of the last span if that is later: the estimate of the device's clock
-// may have changed between.
+// span traces a job that ran from begin to end. If the last span ended after begin, the new one starts at that end: spans could overlap otherwise,
+// because the estimate of the device's clock changes.
 func (t *clock) span(w *job, first bool, begin, end time.Time) {
 	if begin.Before(t.lastSpanEnd) {
 		begin = t.lastSpanEnd
@@ -149,7 +150,7 @@ func (t *clock) readStamps(list []job) error {
 	return nil
 }
 
-// accountEstimated counts a job without timestamps, with its estimated time, and tells the pacer, but not Options.Ran.
+// accountEstimated accounts for a job without timestamps: it counts the job's estimated time and tells the pacer. It does not call Options.Ran.
 func (t *clock) accountEstimated(w *job) {
 	q, busy := t.q, seconds(t.q.cost.seconds(w.bytes, w.flops))
 	t.lastEnd = 0
@@ -162,7 +163,7 @@ func (t *clock) accountEstimated(w *job) {
 }
 
 // accountStep counts and traces a step on a device without timestamps as one span. The device is taken to run from the first submission to end,
-// except during the pacer's rests and while the host waited for bytes. It calls Options.Ran for each job that the host waited for bytes of.
+// except during the pacer's rests and while the host waited for bytes. It calls Options.Ran for each job whose bytes the host waited for.
 func (t *clock) accountStep(list []job, end time.Time) {
 	q, first, whole := t.q, list[0].submitted, job{Work: Work{From: NoPart, To: list[len(list)-1].To}}
 	busy := end.Sub(first)

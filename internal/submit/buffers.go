@@ -15,7 +15,7 @@ type buffers struct {
 type buffer struct {
 	cb        *vk.CommandBuffer // nil: not allocated yet
 	query     int               // index of its first timestamp; -1: it has none
-	recording bool              // it has begun, and has not ended
+	recording bool              // its recording has begun, and has not ended
 
 	kept         bool              // it is one of buffers.kept
 	untimed      bool              // kept without timestamps: its time is added to the next timed job
@@ -25,8 +25,9 @@ type buffer struct {
 	bytes, flops float64           // work of its commands
 }
 
-// Open opens a temporary command buffer, which runs after all commands recorded before. It ends the step that [Queue.KeepStep] kept, whose
-// commands it overwrites. The recorder still knows which inputs are quantized, unless the command buffer before is from an earlier step.
+// Open opens a temporary command buffer, which runs after all commands recorded before. The step that [Queue.KeepStep] kept can no longer be
+// repeated, as this overwrites its commands. The recorder still knows which inputs earlier commands of the step have quantized, unless the command
+// buffer before this one was recorded in an earlier step.
 func (c *Commands) Open() error {
 	q, b := c.q, &c.q.buffers
 	for len(b.temps) <= c.temps {
@@ -34,7 +35,7 @@ func (c *Commands) Open() error {
 	}
 	one := b.temps[c.temps]
 	c.temps++
-	q.keptStep.reusable = false // this overwrites its commands
+	q.keptStep.reusable = false // its commands are overwritten
 	if err := c.beginRecording(one); err != nil {
 		return err
 	}

@@ -15,13 +15,13 @@ type Commands struct {
 	ctx      context.Context     // when it is done, the step ends
 	step     int                 // number of the step, from 1
 	rows     int                 // rows of the step
-	open     job                 // the open command buffer; zero if none is open
+	open     job                 // job of the open command buffer; zero if none is open
 	list     []job               // closed command buffers of the step, in order
 	done     progress            // how far the device has come with list
-	pending  []*vk.CommandBuffer // enqueued, to be submitted together
+	pending  []*vk.CommandBuffer // command buffers enqueued, to be submitted together
 	waits    []vk.Point          // points that the next submission waits for
-	temps    int                 // temporary command buffers opened in this step
-	cuts     int                 // calls of Cut, see [Commands.Cuts]
+	temps    int                 // number of temporary command buffers opened in this step
+	cuts     int                 // number of calls of Cut, see [Commands.Cuts]
 	part     int                 // the caller's part that is being recorded; NoPart: none is
 	lastPart int                 // the part entered last; NoPart: none was
 }
@@ -31,7 +31,7 @@ type job struct {
 	Work
 	bytes, flops float64       // cost of its commands
 	buffer       *buffer       // the command buffer
-	parts        int           // number of the caller's parts that ended in it
+	parts        int           // number of the caller's parts that end in the command buffer
 	again        bool          // recorded in an earlier step: the recorder doesn't know which inputs its commands leave quantized
 	cut          bool          // Cut was called while it was open: it may lack commands of its slot, so it must not be submitted again
 	value        uint64        // timeline value of its submission
@@ -39,12 +39,12 @@ type job struct {
 	rested       time.Duration // the pacer's rest just before it
 }
 
-// progress counts how many jobs of Commands.list, from its start, have reached each state.
+// progress says how many jobs of Commands.list, counted from its start, have reached each state, and how much work the device has left.
 type progress struct {
-	sent      int     // submitted
-	ended     int     // known to have ended
-	accounted int     // accounted for, see clock.account
-	behind    float64 // seconds, on the yardstick device, of the work of list[ended:sent]
+	sent      int     // number of jobs submitted
+	ended     int     // number of jobs known to have ended
+	accounted int     // number of jobs accounted for, see clock.account
+	behind    float64 // estimated work of list[ended:sent], submitted and not known to have ended: seconds on the yardstick device, see [estimator]
 }
 
 // Context is the context of the step: when it is done, the step ends.
@@ -80,7 +80,8 @@ func (c *Commands) Full() bool {
 	return c.open.parts >= mostParts(c.done.sent) || c.q.due()
 }
 
-// mostParts is the maximum number of parts in a command buffer, if sent ones of its step were submitted before it.
+// mostParts is the number of the caller's parts at which a command buffer is full. It grows with sent, the number of the step's command buffers
+// that were submitted before: 2, 8, then 24.
 func mostParts(sent int) int {
 	const first, growth, most = 2, 4, 24
 	n := first
@@ -102,7 +103,8 @@ func (c *Commands) Wait(points []vk.Point, awaits int) {
 	}
 }
 
-// Charge adds work to the cost of the open command buffer. Negative work is work that a kept one has recorded but leaves out in this step.
+// Charge adds work to the cost of the open command buffer. Negative bytes and flops are for work that is recorded in a kept command buffer, but
+// skipped in this step.
 func (c *Commands) Charge(bytes, flops float64) {
 	c.open.bytes += bytes
 	c.open.flops += flops
@@ -176,7 +178,7 @@ func (c *Commands) Flush() error {
 	return nil
 }
 
-// WeightBytes is the number of bytes of weights that the n'th closed command buffer reads.
+// WeightBytes is the number of bytes of weights that the n'th closed command buffer of the step reads, from 0.
 func (c *Commands) WeightBytes(n int) int64 { return c.list[n].WeightBytes }
 
 // Discount takes the work of submitted command buffers, from the one with index from on, off the counters and estimates: the device has

@@ -18,12 +18,12 @@ type estimator struct {
 
 const (
 	baseBandwidth = 20e9  // bytes/s of the yardstick device
-	baseRate      = 200e9 // flop/s
-	defaultTarget = 0.25  // seconds, of the half allowed: estimates err
+	baseRate      = 200e9 // flop/s of the yardstick device
+	defaultTarget = 0.25  // seconds that a submission may run by default: far below the limits, because estimates err
 
 	costWindow = 0.5  // seconds of work after which a sample's weight has decayed to 1/e
 	costKnown  = 0.02 // seconds of work after which the estimator knows the device
-	longPart   = 0.25 // of the target: from there on a submission is long
+	longPart   = 0.25 // fraction of the target from which on a measured time counts as long
 	slowest    = 2000 // largest factor taken for real; a larger one means that a kernel was compiled, or other programs ran
 )
 

@@ -11,14 +11,14 @@ import (
 // in VRAM needs the same commands as the next token: only the inputs differ, and those are in memory.
 type keptStep struct {
 	reusable  bool                // the step may be submitted again
-	repeating bool                // the current step is a repetition of it
+	repeating bool                // the current step repeats the kept step
 	list      []job               // its jobs
 	cbs       []*vk.CommandBuffer // the command buffers of list
-	took      time.Duration       // from submission to end, measured by the host when it was repeated last; 0: it was not
+	took      time.Duration       // time from submission to end of the last repetition, measured by the host; 0: not repeated yet
 }
 
 // KeepStep keeps the commands of the step just submitted, for [Queue.Repeat], until [Commands.Open] overwrites a command buffer. It does
-// nothing for a step that waited for bytes, or one too long to be stopped by its context.
+// nothing for a step that waited for bytes, or for a long one: Repeat makes one submission, which the end of the step's context can't stop.
 func (q *Queue) KeepStep() {
 	c, a := &q.Commands, &q.keptStep
 	var work float64

@@ -10,7 +10,7 @@ import (
 // opTimer times each kernel of a step, with a timestamp after it. It slows steps down by some percent, so it
 // is optional: see Options.Ops.
 type opTimer struct {
-	to        *trace.Ops    // gets the times
+	to        *trace.Ops    // the times are added to it
 	stamps    *vk.QueryPool // timestamps, one after each kernel
 	marks     []opMark      // one for each timestamp recorded in this step
 	submitted int           // how many of marks are submitted
@@ -19,13 +19,13 @@ type opTimer struct {
 
 // opMark is the kernel that ended at a timestamp, and the estimate of its cost.
 type opMark struct {
-	name         string // "": none, a command buffer begins
-	bytes, flops float64
+	name         string  // name of the op; "": no kernel ended, a command buffer begins
+	bytes, flops float64 // bytes read and written, and operations
 }
 
 const (
-	mostMarks = 1 << 14 // timestamps per step; later kernels are not timed
-	between   = "(between submissions)"
+	mostMarks = 1 << 14                 // timestamps per step; later kernels are not timed
+	between   = "(between submissions)" // name under which the gaps between command buffers are summed up
 )
 
 // newOpTimer makes a timer that adds to ops. It returns nil if ops is nil or the device has no timestamps.

@@ -42,7 +42,7 @@ const NoPart = -1
 // Work is what a command buffer does, in the caller's terms: for traces, statistics and the pacer.
 type Work struct {
 	From, To    int           // first and last of the caller's parts in it; From is NoPart for inputs and outputs
-	Rows        int           // rows of the step
+	Rows        int           // number of rows of the step
 	WeightBytes int64         // bytes of weights that its kernels read
 	Awaits      int           // part whose bytes the device or the host waited for before it; NoPart: none
 	Waited      time.Duration // time that the host waited for the bytes of Awaits
@@ -52,8 +52,8 @@ type Work struct {
 type Ran struct {
 	*Work
 	Cost        float64       // seconds that the work takes on the yardstick device, a weak one, see [estimator]
-	Busy        time.Duration // from begin to end; 0 if not Timed
+	Busy        time.Duration // time from its begin to its end; 0 if not Timed
 	Idle        time.Duration // time the device was idle before it, without rests; 0 for the first of a step
 	PreviousEnd uint64        // device timestamp of the end of the timed command buffer before it; 0: not known
-	Timed       bool          // measured by timestamps
+	Timed       bool          // its time was measured by timestamps
 }

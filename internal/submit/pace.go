@@ -6,7 +6,7 @@ import (
 )
 
 const (
-	mostBehind  = 500 * time.Millisecond // work that may be submitted and not finished, by estimate
+	mostBehind  = 500 * time.Millisecond // estimated time of the work that may be submitted and not finished
 	leastBehind = 2                      // command buffers that may be submitted and not finished, however long they run
 )
 
@@ -71,7 +71,7 @@ func (q *Queue) due() bool {
 	return p.Due(q.expected() + seconds(q.cost.seconds(q.Rec.Cost())))
 }
 
-// expected is, for the pacer, the estimated time of the submitted jobs that are not accounted for yet, ended or not.
+// expected is the estimated time of the submitted jobs that are not accounted for, ended or not. The pacer does not know of them yet.
 func (q *Queue) expected() time.Duration {
 	c, sum := &q.Commands, 0.0
 	for i := c.done.accounted; i < c.done.sent; i++ {

@@ -31,13 +31,13 @@ type Queue struct {
 
 // Counters are totals since the queue was made.
 type Counters struct {
-	Submissions int64
+	Submissions int64         // submissions to the compute queue
 	WeightBytes int64         // bytes of weights that kernels read
 	Compute     time.Duration // time that command buffers ran; an estimate if the device has no timestamps
 	Record      time.Duration // time that the host spent recording and submitting
 }
 
-// counters are the [Counters] as they are counted; times are in nanoseconds.
+// counters has the totals that [Queue.Counters] returns, as atomics because any goroutine may read them; times are in nanoseconds.
 type counters struct{ submissions, weights, compute, record atomic.Int64 }
 
 // New makes a queue, with no command buffers yet. The caller closes it.
@@ -84,8 +84,8 @@ func (q *Queue) Counters() Counters {
 	return Counters{c.submissions.Load(), c.weights.Load(), time.Duration(c.compute.Load()), time.Duration(c.record.Load())}
 }
 
-// Begin begins a step, with no command buffer open. When ctx is done, the step ends before its next submission. The host counts as recording
-// until it waits.
+// Begin begins a step of the given number of rows, with no command buffer open. When ctx is done, the step ends before its next submission. From
+// now on the host's time counts as recording, until it waits.
 func (q *Queue) Begin(ctx context.Context, rows int) {
 	c := &q.Commands
 	*c = Commands{q: q, ctx: ctx, step: c.step + 1, rows: rows, part: NoPart, lastPart: NoPart, list: c.list[:0], pending: c.pending[:0], waits: c.waits[:0]}
@@ -93,7 +93,7 @@ func (q *Queue) Begin(ctx context.Context, rows int) {
 	q.Host.Resume()
 }
 
-// Value is the compute timeline's value of the last submission.
+// Value is the value that the compute timeline reaches when the device has ended the last submission.
 func (q *Queue) Value() uint64 { return q.value }
 
 // End waits until the device has ended all of the step's submissions, and accounts for them.
@@ -104,7 +104,7 @@ func (q *Queue) End() error {
 	return q.finish()
 }
 
-// ErrStopped is wrapped, beside the context's error, by a step that its context has ended.
+// ErrStopped is wrapped, together with the context's error, by the error of a step that ended because its context was done.
 var ErrStopped = errors.New("the step was stopped")
 
 // Abort ends a step that failed with err, or whose context is done, and returns why it ended. It waits for the submitted commands, accounts

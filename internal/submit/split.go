@@ -2,8 +2,9 @@ package submit
 
 import "leat/internal/kernels"
 
-// Cut submits the open command buffer and opens a temporary one, if there is work to submit or anything to wait for. Either way a kept buffer
-// that was cut is not submitted again in later steps. It does nothing if the open one is untimed, see [Commands.OpenKept].
+// Cut submits the open command buffer and opens a temporary one, unless the open one has no work, nothing to wait for, and is not the step's first.
+// In either case a kept command buffer that was cut is not submitted again in later steps. Cut does nothing if the open command buffer is untimed,
+// see [Commands.OpenKept].
 func (c *Commands) Cut() error {
 	if c.open.buffer.untimed {
 		return nil
@@ -50,8 +51,8 @@ func (c *Commands) ByRows(n uint32, flopsPerRow float64, do func(from, n uint32)
 	return nil
 }
 
-// learnSpeed waits for the submitted work and learns from it how fast the device is, unless that is known or the device has no timestamps. So
-// the first steps of a fast device are not split into many runs.
+// learnSpeed waits for the submitted work and learns from it how fast the device is, unless the estimator knows that or the device has no
+// timestamps. So the first steps of a fast device are not split into many runs.
 func (q *Queue) learnSpeed() error {
 	c := &q.Commands
 	if q.cost.known() || c.done.accounted == c.done.sent || q.Device.Compute.TimestampBits == 0 {
@@ -63,6 +64,6 @@ func (q *Queue) learnSpeed() error {
 	return q.account()
 }
 
-// NewDryCommands makes Commands without a queue, for a dry recorder, which dispatches nothing: ByRows records all rows at once, and nothing is
+// NewDryCommands makes Commands without a queue, for a dry recorder, which dispatches nothing: ByRows records all rows in one run, and nothing is
 // ever submitted.
 func NewDryCommands() *Commands { return &Commands{open: job{buffer: &buffer{untimed: true}}} }
