@@ -12,9 +12,9 @@ import (
 
 // Batch is a set of experts of one layer with their slots. The slots cannot be overwritten until the batch is released.
 type Batch struct {
-	x     *Experts
-	layer int                 // of the model
-	taken []expertcache.Taken // the experts with their slots, which are pinned
+	x     *Experts            // the experts whose slots the batch takes
+	layer int                 // index, in the model, of the layer whose experts the batch has
+	taken []expertcache.Taken // the experts taken, with their slots: the cache evicts none of them
 }
 
 // NewBatch makes an empty batch, to be used again and again. [Store.Abort] empties all batches.
@@ -52,8 +52,8 @@ func (b *Batch) Take(ctx context.Context, layer int, ids []int32) (n int, err er
 	return len(b.taken), x.fromHost.submit(x.fetcher.life)
 }
 
-// moveHitsFirst moves the experts that have a slot to the front of ids and keeps the order otherwise. The cache takes hits first anyhow; so the first
-// n of ids are the n experts that [Batch.Take] takes.
+// moveHitsFirst moves the experts that have a slot to the front of ids and keeps the order otherwise. The cache takes experts in that order, so the
+// first n of ids are the n experts that [Batch.Take] takes.
 func (x *Experts) moveHitsFirst(layer int, ids []int32) {
 	n := 0
 	for i, id := range ids {
@@ -86,8 +86,8 @@ func (b *Batch) UploadsSubmitted() bool {
 	return true
 }
 
-// SubmitUploads waits until the experts of the batch are read, and submits their uploads as the reads end, and those of older reads. It does not
-// wait for the uploads: see [Batch.Waits].
+// SubmitUploads waits until the experts of the batch are read, and submits their uploads as the reads end. It first submits uploads of older reads.
+// It does not wait for the uploads to end: see [Batch.Waits].
 func (b *Batch) SubmitUploads(ctx context.Context) error {
 	for i := range b.taken {
 		for !b.slot(i).holds(&b.taken[i]) {
@@ -102,8 +102,8 @@ func (b *Batch) SubmitUploads(ctx context.Context) error {
 	return nil
 }
 
-// Waits appends to points those that the step's queue must wait for before it reads the batch's experts: none if it has waited for their uploads before.
-// The caller must submit work that waits for all of them, as they are not given again.
+// Waits appends to points the points that the step's queue must wait for before it reads the batch's experts: none if the queue has waited for their
+// uploads before. The caller must submit work that waits for all of them, because Waits does not give them again.
 func (b *Batch) Waits(points []vk.Point) []vk.Point {
 	var t xfer.Ticket
 	for i := range b.taken {
@@ -146,11 +146,12 @@ func (b *Batch) Release(value uint64, keep int) (kept int, err error) {
 	return kept, nil
 }
 
-// SlotError says that a slot does not hold the expert that a batch took: a mistake in this program.
+// SlotError says that a slot does not hold the expert that a batch took: a mistake in this program. Found and WantExpert number the experts of all
+// layers of the slot's class; a generation says how many experts the slot has had.
 type SlotError struct {
-	Layer, Expert, Slot        int
-	Found, Generation          int // expert of the class in the slot, and how many experts the slot has had; generation 0: no expert's bytes are in the slot
-	WantExpert, WantGeneration int
+	Layer, Expert, Slot        int // layer of the model, expert of the layer, and slot of the class
+	Found, Generation          int // expert in the slot, and its generation; generation 0: no expert's bytes are in the slot
+	WantExpert, WantGeneration int // expert that the batch took, and its generation
 }
 
 // Error names the expert that was found and the one that was wanted.

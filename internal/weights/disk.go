@@ -10,8 +10,8 @@ import (
 // disk is a model's files, open for direct reads.
 type disk struct {
 	files  []*file.File // by index in the model
-	drives int          // over how many drives a file is striped, at most
-	stripe int64        // bytes of a file that lie on one drive together; 0: all
+	drives int          // largest number of drives that a file is striped over
+	stripe int64        // size of a stripe: bytes that follow each other on one drive; 0: files are not striped
 }
 
 // open opens the files, and fails if they are not as they were when the model was opened. After an error the caller closes d.
@@ -47,7 +47,7 @@ func (d *disk) direct() bool {
 	return true
 }
 
-// close closes the files, of which no read may be under way.
+// close closes the files. No read of them may be under way.
 func (d *disk) close() error {
 	var errs []error
 	for _, f := range d.files {

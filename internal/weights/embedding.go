@@ -30,7 +30,7 @@ type embedding struct {
 	cancel context.CancelFunc // cancels reading
 }
 
-// embeddingPiece is how many bytes of token_embd are read at a time, while units are read too.
+// embeddingPiece is the number of bytes of token_embd that one read brings. It is small because units are read at the same time.
 const embeddingPiece = 4 << 20
 
 // open finds token_embd. If the plan has RAM for it, it allocates that and starts a goroutine that reads the matrix whole; a failure is only logged.
@@ -138,7 +138,7 @@ func (e *embedding) readAbsent(dst []byte, tokens []int32, missing int) error {
 	if missing < embeddingReaders {
 		return e.readRows(dst, tokens, 0, 1)
 	}
-	var all sync.WaitGroup // a disk serves many small reads at once
+	var all sync.WaitGroup // a disk serves many small reads at the same time
 	var errs [embeddingReaders]error
 	for n := range embeddingReaders {
 		all.Go(func() { errs[n] = e.readRows(dst, tokens, n, embeddingReaders) })
@@ -147,7 +147,7 @@ func (e *embedding) readAbsent(dst []byte, tokens []int32, missing int) error {
 	return errors.Join(errs[:]...)
 }
 
-// embeddingReaders is how many goroutines read rows from disk at once.
+// embeddingReaders is the number of goroutines that read rows from disk at the same time.
 const embeddingReaders = 16
 
 // copyKept copies the row of one token to dst if it has been read into RAM, and reports whether it has.

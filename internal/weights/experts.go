@@ -22,7 +22,7 @@ import (
 type Experts struct {
 	Counters ExpertCounters // what the slots were asked for so far
 
-	p        *plan.Experts  // the part of the plan in use that is about slots
+	p        *plan.Experts  // the experts' part of the plan in use: classes of slots, host copies
 	vram     *vram          // allocates the slots' memory
 	sources  *sources       // where each expert's bytes come from, by layer of the model * p.Count + expert
 	fetcher  *fetcher       // reads and uploads for experts
@@ -45,7 +45,7 @@ type slotClass struct {
 
 // slot is VRAM for one expert at a time.
 type slot struct {
-	place  Place
+	place  Place             // the slot's memory, and the uploads to it
 	expert expertcache.Taken // the expert that the slot was given to last
 }
 
@@ -54,17 +54,18 @@ func (s *slot) holds(t *expertcache.Taken) bool {
 	return s.place.filled && s.expert.Generation == t.Generation && s.expert.Expert == t.Expert
 }
 
-// slottedLayer says which slots the experts of a layer of the model share.
+// slottedLayer says which class of slots the experts of one layer of the model use.
 type slottedLayer struct {
-	class int // class of slots that the layer's experts use; -1: they have no slots
+	class int // index of the class; -1: the layer's experts have no slots
 	index int // index of the layer among the layers of the class
 	unit  int // index in the plan of the unit that stands for the layer's experts
 }
 
-// Evicted is an expert that has lost its slot.
+// Evicted is an expert that has lost its slot: its layer in the model, and its index in the layer.
 type Evicted struct{ Layer, ID int }
 
-// defaultPolicy hits as often as the best half-life does on one topic, and more often where topics change: docs/experts.md has the table.
+// defaultPolicy is the eviction policy if Options.Policy is empty. On one topic it hits as often as use counts with the best fixed half-life, and more
+// often where topics change: docs/experts.md has the table.
 const defaultPolicy = "adaptive"
 
 // newExperts lists where each expert's bytes come from, allocates slots and staging, and starts the readers of the disk. No expert is loaded. After an
@@ -94,7 +95,7 @@ func newExperts(ctx context.Context, s *Store) (x *Experts, err error) {
 	return x, nil
 }
 
-// setLayers sets, for each layer of the model, the class of slots that its experts share.
+// setLayers fills x.layers: for each layer of the model, the class of slots that its experts use.
 func (x *Experts) setLayers(p *plan.Plan) {
 	x.layers = make([]slottedLayer, len(x.p.HostPlaces))
 	for l := range x.layers {
@@ -154,10 +155,11 @@ func (x *Experts) makeSlots(ctx context.Context, class int, policy string) error
 	return nil
 }
 
-// diskTimes is about how many times longer it takes to read an expert from disk than to copy its host copy over the link.
+// diskTimes is about how many times longer it takes to read an expert from disk than to upload its host copy.
 const diskTimes = 16
 
-// setFetchCosts tells the caches' policies that an expert without a host copy costs more to bring than one with a host copy, which loses its slot first.
+// setFetchCosts tells the caches' policies that an expert without a host copy costs more to bring than one with a host copy. So experts with host
+// copies are evicted first.
 func (x *Experts) setFetchCosts() {
 	for l := range x.layers {
 		at := &x.layers[l]
@@ -197,8 +199,8 @@ func (x *Experts) Split(layer int, ids, hits, misses []int32) (h, m []int32) {
 	return hits, misses
 }
 
-// Wave is how many missing experts of a layer should be taken at a time, so that the next ones are uploaded while these are computed: by their bytes,
-// and at most half of the slots.
+// Wave is how many missing experts of a layer should be taken at a time, so that the next ones are uploaded while the kernels compute with these. It
+// depends on their size, and is at most half of the slots.
 func (x *Experts) Wave(layer int) int {
 	class := x.layers[layer].class
 	p := &x.p.Classes[class]
@@ -234,9 +236,9 @@ func (x *Experts) Evicted() []Evicted {
 }
 
 // abort waits for submitted uploads and empties all batches of a step that was aborted, whose last submission signals value. Experts whose uploads are
-// not submitted lose their slots, though the disk may still be reading them.
+// not submitted lose their slots, though reads of their bytes may still be under way.
 func (x *Experts) abort(value uint64) error {
-	x.fetcher.waitedFor = xfer.Ticket{} // what was asked for may not have been submitted
+	x.fetcher.waitedFor = xfer.Ticket{} // work that waits for these uploads may not have been submitted
 	if err := x.fetcher.up.Wait(context.Background(), x.fetcher.up.Last()); err != nil {
 		return err
 	}
@@ -262,7 +264,7 @@ func (x *Experts) abort(value uint64) error {
 	return nil
 }
 
-// shrink frees the blocks of slots that are not in plan p; experts in them are evicted. The device must be idle, and no batch may have experts.
+// shrink frees the blocks of slots that plan p no longer has, and evicts the experts in them. The device must be idle, and all batches empty.
 func (x *Experts) shrink(p *plan.Experts) {
 	for i := range x.classes {
 		c, n := &x.classes[i], p.Classes[i].Slots()

@@ -9,11 +9,11 @@ import (
 
 // feeder takes fetches in the order in which the walker sent them, finds each unit a place, and uploads it there.
 type feeder struct {
-	u    *Units          // the units it brings
+	u    *Units          // the units that it uploads
 	ctx  context.Context // ends when loading is stopped
 	to   Place           // place of the unit that is being uploaded
 	step int             // step that the unit is uploaded for; 0: it stays in VRAM
-	out  upload          // copies of the unit's pieces that were read and are not submitted
+	out  upload          // copies of pieces of the unit that were read, to be submitted together
 }
 
 // feed runs the feeder, until the walker has ended and the uploads of all that it sent are submitted.
@@ -21,7 +21,7 @@ func (u *Units) feed(ctx context.Context) error {
 	f := &feeder{u: u, ctx: ctx, out: upload{f: u.fetcher}}
 	it, ok := <-u.fetches
 	for ok {
-		if it.hostOnly || it.inPlace.Buffer != nil { // the read brings the bytes to where they are to be
+		if it.hostOnly || it.inPlace.Buffer != nil { // the read itself brings the bytes to where they are kept
 			if err := f.finishInPlace(it); err != nil {
 				return err
 			}
@@ -38,7 +38,7 @@ func (u *Units) feed(ctx context.Context) error {
 			closed = !more
 		default:
 		}
-		// Pieces that have been read go out together; one that is being read must not hold them up.
+		// Pieces that have been read are submitted together, without a wait for a piece whose read is still under way.
 		if it.last || !more || !next.request.Ready() {
 			if err := f.submit(it); err != nil {
 				return err
@@ -52,7 +52,7 @@ func (u *Units) feed(ctx context.Context) error {
 	return nil
 }
 
-// wait waits for the read of a fetch, if it has one, and gives its request back.
+// wait waits for the read of a fetch, if it has one, and makes the read request available again.
 func (f *feeder) wait(it *unitFetch) error {
 	if it.request == nil {
 		return nil
@@ -64,8 +64,8 @@ func (f *feeder) wait(it *unitFetch) error {
 	return nil
 }
 
-// finishInPlace waits for the read of a fetch whose bytes are not uploaded now: they go to a host copy, or to VRAM that the host shares. The last
-// piece of a source makes it present.
+// finishInPlace waits for the read of a fetch whose bytes are not uploaded now: they go to a host copy, or to VRAM that the host shares. After the
+// last piece it marks the unit's source present.
 func (f *feeder) finishInPlace(it unitFetch) error {
 	if err := f.wait(&it); err != nil || !it.last {
 		return err
@@ -111,8 +111,8 @@ func (f *feeder) submit(it unitFetch) error {
 	return nil
 }
 
-// markSubmitted lets a step acquire unit i at the place f.to, and marks its source present, see [sources.markPresent]. All its uploads, if it has
-// any, are submitted.
+// markSubmitted lets a step acquire unit i at the place f.to, and marks the unit's source present, see [sources.markPresent]. All uploads of the unit,
+// if there are any, must be submitted.
 func (f *feeder) markSubmitted(i int) {
 	u := f.u
 	u.lock.mu.Lock()

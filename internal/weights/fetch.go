@@ -16,7 +16,7 @@ import (
 
 // fetch is one piece of a source on its way: from disk to host memory, and from there to a place.
 type fetch struct {
-	src     *source
+	src     *source       // source of the bytes
 	piece   *piece        // nil: the whole source, from its host copy
 	inPlace mem.Span      // VRAM that the host shares, into which the disk is read; without a Buffer: staging or the host copy
 	request *file.Request // the read; nil: the host copy has the bytes, or another goroutine reads them
@@ -29,20 +29,20 @@ type fetch struct {
 // so that neither waits for staging that the other holds.
 type fetcher struct {
 	o         *Options           // the store's options
-	life      context.Context    // ends when the store is closed
+	life      context.Context    // the store's context: it ends when the store is closed
 	disk      *disk              // the model's files
 	watch     *watch             // told of reads and uploads that have ended
 	up        *xfer.Uploader     // submits uploads, and owns the staging
-	readers   int                // reads that the disk serves at a time
-	maxReads  int                // most reads at a time that are under way, or whose bytes are not uploaded yet
+	readers   int                // number of goroutines that read the disk
+	maxReads  int                // largest number of reads that are under way, or whose bytes are not uploaded yet
 	requests  chan *file.Request // read requests that are not in use; there are maxReads in all
 	waitedFor xfer.Ticket        // ticket of the uploads that the step's queue has waited for
 
 	uploaded, fromDisk atomic.Int64 // bytes uploaded, and bytes read from disk, so far
 
-	mu   sync.Mutex
+	mu   sync.Mutex    // guards pool and busy
 	pool *file.Pool    // the readers; nil: they are stopped
-	busy time.Duration // how long pools before this one had reads under way
+	busy time.Duration // time that earlier pools had reads under way
 }
 
 // hostCopyReads is how many reads into host copies a fetcher has under way at most, beside one into each slot of staging.
@@ -121,8 +121,8 @@ func (f *fetcher) read(ctx context.Context, r *fetch) (err error) {
 	return nil
 }
 
-// waits appends to points those that the step's queue must wait for before it reads the bytes of a ticket: none if it has waited for that ticket or a
-// later one. The caller must submit work that waits for all of them, as they are not given again.
+// waits appends to points the points that the step's queue must wait for before it reads the bytes of a ticket: none if the queue has waited for that
+// ticket or a later one. The caller must submit work that waits for all of them, because they are not given again.
 func (f *fetcher) waits(t xfer.Ticket, points []vk.Point) []vk.Point {
 	if f.waitedFor.Covers(t) {
 		return points
@@ -143,19 +143,19 @@ func (f *fetcher) busyTimes() (disk, link time.Duration) {
 
 // upload gathers copies from host memory to places, to submit them together.
 type upload struct {
-	f       *fetcher
-	copies  []xfer.Copy
-	after   uint64         // compute value that the copies wait for
-	before  xfer.Ticket    // earlier uploads that the copies wait for
-	targets []uploadTarget // the places, and the staging, that get the upload's ticket
-	waits   []vk.Point     // memory for the list of points to wait for
+	f       *fetcher       // submits the copies
+	copies  []xfer.Copy    // copies that are not submitted yet
+	after   uint64         // compute value at which earlier bytes of the places have been read: the copies wait for it
+	before  xfer.Ticket    // earlier uploads to the places: the copies wait for them
+	targets []uploadTarget // the places that the copies write, and the staging that they read
+	waits   []vk.Point     // scratch: the points that the submission waits for
 }
 
-// uploadTarget is a place that an upload writes, and the staging that it reads. [upload.submit] gives both the upload's ticket, for which readers of
-// the place and the next use of the staging wait, and with last notes that the place is filled.
+// uploadTarget is a place that an upload writes, and the staging that it reads. [upload.submit] gives both the upload's ticket: readers of the place
+// and the next use of the staging wait for it. With last it notes that the place is filled.
 type uploadTarget struct {
-	to      *Place
-	staging *xfer.Slot // nil: the bytes come from a host copy
+	to      *Place     // the place
+	staging *xfer.Slot // the staging; nil: the bytes come from a host copy
 	last    bool       // the copies include the last bytes of the place
 }
 
@@ -199,7 +199,7 @@ func (u *upload) submit(ctx context.Context) error {
 	return err
 }
 
-// clear empties the upload and submits nothing.
+// clear empties the upload without submitting its copies.
 func (u *upload) clear() {
 	u.copies, u.targets, u.after, u.before = u.copies[:0], u.targets[:0], 0, xfer.Ticket{}
 }

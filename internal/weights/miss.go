@@ -11,12 +11,12 @@ import (
 	"leat/vk/xfer"
 )
 
-// missFetch is a fetch of a piece of an expert that a step misses, while its bytes are being read. Without a request another goroutine reads the whole
-// expert into its host copy.
+// missFetch is a fetch, for a step, of one piece of an expert that was not in VRAM, while its bytes are being read. If its read request
+// (fetch.request) is nil, it stands for the whole expert, which another goroutine is reading into the host copy.
 type missFetch struct {
 	fetch
-	slot    *slot // slot of the expert
-	dropped bool  // the step that misses the expert was aborted: nothing is uploaded
+	slot    *slot // slot that the cache gave to the expert
+	dropped bool  // the step was aborted: once read, the bytes are not uploaded
 }
 
 // fetch begins to bring a missing expert to the slot that the cache gave it, and counts a miss. Bytes in a host copy are added to the upload that

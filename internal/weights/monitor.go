@@ -9,11 +9,11 @@ import (
 // monitor is the lock of what a store's goroutines share, with a condition to wait for changes. Every wait ends with the store's first failure since
 // the last replan.
 type monitor struct {
-	mu      sync.Mutex
+	mu      sync.Mutex // the lock
 	changed *sync.Cond // broadcast after each change that a goroutine may wait for
 	err     error      // the first failure of loading since the last replan
 	closing bool       // the store is being closed
-	pausing bool       // the loading goroutines are being stopped, and their failures ignored
+	pausing bool       // the loading goroutines are being stopped: their failures are ignored
 }
 
 // errClosing ends the waits of a store that is being closed.
@@ -67,14 +67,14 @@ func (m *monitor) close() {
 	m.changed.Broadcast()
 }
 
-// pause has failures ignored until [monitor.resume]: what fails while loading is stopped is tried again afterwards.
+// pause makes fail ignore errors until [monitor.resume]: reads and uploads that fail while loading is being stopped are tried again afterwards.
 func (m *monitor) pause() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.pausing = true
 }
 
-// resume ends a pause. From then on waits end with err; nil: they go on.
+// resume ends a pause, and sets the error that ends all waits; nil: waits go on.
 func (m *monitor) resume(err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -10,14 +10,14 @@ type Place struct {
 	Streamed bool   // the place is room in the ring: its reader must give it back by [Units.Release]
 	After    uint64 // compute value at which the place's earlier bytes have been read: the upload of new bytes waits for it
 
-	span    mem.Span
+	span    mem.Span    // the memory
 	before  xfer.Ticket // uploads of the place's earlier bytes that no reader waited for: the upload of new bytes waits for them too
-	ticket  xfer.Ticket // ticket of the uploads of the bytes: a reader waits for it
+	ticket  xfer.Ticket // ticket of the uploads of the current bytes: a reader waits for it
 	filled  bool        // the uploads of all the bytes are submitted
 	awaited bool        // a reader waits for ticket
 }
 
-// Address is where kernels find the bytes, once the ticket's waits are over.
+// Address is the device address of the bytes. Kernels may read them once the place's ticket has been waited for.
 func (p *Place) Address() uint64 { return p.span.Address() }
 
 // reuse makes a place ready for other bytes. Their uploads will wait for earlier uploads to the place that no reader has waited for.

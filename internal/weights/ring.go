@@ -8,21 +8,22 @@ type ring struct {
 	off    int64    // offset of the next unit in block
 	live   []region // regions that are not overwritten yet, used as a circle
 	first  int      // index of the oldest region in live
-	count  int      // regions in live
-	freed  int      // released regions, which are the oldest ones
+	count  int      // number of regions in live
+	freed  int      // number of regions in live that are released: the oldest ones
 	value  uint64   // compute value at which all regions overwritten so far have been read
 }
 
 // region is the part of a block of the ring that a unit occupies.
 type region struct {
-	block      int
-	off, bytes int64
+	block      int    // index of the block
+	off, bytes int64  // offset in the block, and size
 	value      uint64 // compute value at which the unit has been read
 }
 
+// ringAlign is the alignment of units in the ring, in bytes.
 const ringAlign = 256
 
-// at is the i'th oldest region that is not overwritten.
+// at is the i'th oldest region in live, from 0.
 func (r *ring) at(i int) *region { return &r.live[(r.first+i)%len(r.live)] }
 
 // place finds room for the next unit. It reports false where a unit that is not yet

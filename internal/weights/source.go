@@ -16,23 +16,23 @@ import (
 // source says where the bytes of one unit or expert come from: pieces on disk, or the host copy that was read from them.
 type source struct {
 	unit   *pack.Unit // nil: the model has no such expert
-	tag    int        // the unit of the plan that traces name reads and uploads after
+	tag    int        // index in the plan of the unit whose name reads and uploads have in traces
 	pieces []piece    // parts of the source that are read from disk, one read each
 	tier   plan.Tier  // Host: a host copy is kept; VRAM: the resident bytes are kept; Disk: nothing is
 
 	block   int        // block of pinned memory that has the host copy
 	host    *vk.Buffer // the block once it is pinned; nil: not yet, or there is no host copy
-	state   keptState  // of the kept bytes
-	readErr error      // why a read into the host copy failed, since the copy was claimed last
+	state   keptState  // whether the kept bytes have arrived
+	readErr error      // why a read into the host copy failed since the copy was last claimed; nil: none has failed
 }
 
 // keptState says whether a source's bytes have arrived where they are kept: in VRAM or in the host copy.
 type keptState int
 
 const (
-	absent  keptState = iota // not asked for
-	reading                  // one goroutine brings them
-	present                  // all are in the host copy, or their upload to VRAM is submitted
+	absent  keptState = iota // no goroutine has begun to read the bytes
+	reading                  // one goroutine is bringing the bytes
+	present                  // all bytes are in the host copy, or their upload to VRAM is submitted
 )
 
 // kept reports whether the plan keeps the source's bytes in VRAM or host memory, so that they are read from disk only once.
@@ -65,13 +65,13 @@ func pieces(u *plan.Unit, most, stripe int64) []piece {
 
 // sources are the sources of all units, or of all experts, with the pinned memory of their host copies.
 type sources struct {
-	what     string // "units" or "experts", for messages
-	lock     *monitor
-	progress *progress
-	heap     *mem.Heap // of host memory
-	logger   *slog.Logger
-	list     []source     // by index: of a unit in the plan, or of an expert in the model
-	blocks   []*vk.Buffer // of pinned memory, allocated so far; nil: a block that could not be
+	what     string       // "units" or "experts", for messages
+	lock     *monitor     // the store's lock: guards the states of sources and the progress
+	progress *progress    // the store's progress of loading
+	heap     *mem.Heap    // host memory for the blocks
+	logger   *slog.Logger // gets a warning for each block that can't be pinned
+	list     []source     // the sources, by index of the unit in the plan, or of the expert in the model
+	blocks   []*vk.Buffer // blocks of pinned memory allocated so far; nil: the block could not be pinned
 }
 
 // pin allocates the planned blocks of pinned memory, except those of an earlier call, and assigns each to its sources. A block that can't be pinned is
@@ -156,7 +156,8 @@ func (s *sources) waitPresent(ctx context.Context, src *source) error {
 	return src.readErr
 }
 
-// fillDepth is how many reads of host copies are under way beside a step's own reads, which must not wait long for them.
+// fillDepth is the number of reads into host copies that are under way while steps run. It is small because a step's own reads of missing experts must
+// not wait long.
 const fillDepth = plan.ReadDepth / 2
 
 // fill reads all absent host copies of experts, in order, unless a step claims them first. It returns when all are read, one failed, or ctx has ended,
@@ -230,7 +231,7 @@ func (s *sources) bytes() (done, total int64) {
 	return done, total
 }
 
-// close frees the pinned memory, into which no read may be under way.
+// close frees the pinned memory. No read into it may be under way.
 func (s *sources) close() {
 	for _, b := range s.blocks {
 		if b != nil {
@@ -240,14 +241,15 @@ func (s *sources) close() {
 	s.blocks = nil
 }
 
-// progress counts the bytes that have arrived where they are kept, VRAM or host memory; for VRAM, whose uploads are submitted. It is used under the lock.
+// progress counts the bytes that have arrived where they are kept: in host memory, or in VRAM, where bytes count once their upload is submitted. It is
+// used under the store's lock.
 type progress struct {
-	done, total int64
-	ended       bool                    // all is done, and tell knows it
+	done, total int64                   // kept bytes that have arrived, and all kept bytes
+	ended       bool                    // tell was called with all bytes done
 	tell        func(done, total int64) // [Options.Progress]
 }
 
-// report calls tell, up to the call that says that all is done.
+// report calls tell, unless an earlier call has said that all bytes are done.
 func (p *progress) report() {
 	if p.tell != nil && !p.ended {
 		p.ended = p.done == p.total

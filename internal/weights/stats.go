@@ -18,10 +18,10 @@ type ExpertStats struct {
 
 	Layers, Needed int64         // runs of a layer with all rows of a step; different experts that these runs needed, summed up
 	Ahead          int64         // the part of Layers, in steps of one token, that had all experts in VRAM and did not ask the host
-	Stalled        time.Duration // time within steps that the device stood idle because experts had not come; a part of what a step's counters call Stalled
+	Stalled        time.Duration // time within steps that the device was idle because missing experts were not in VRAM yet; a part of a step's Stalled
 }
 
-// Less subtracts earlier statistics b from s: what happened in between.
+// Less subtracts earlier statistics b from s. The result counts what happened between the two.
 func (s ExpertStats) Less(b ExpertStats) ExpertStats {
 	return ExpertStats{
 		Hits: s.Hits - b.Hits, HostMisses: s.HostMisses - b.HostMisses, DiskMisses: s.DiskMisses - b.DiskMisses, Evictions: s.Evictions - b.Evictions,
@@ -39,10 +39,10 @@ func (s ExpertStats) HitRate() float64 { return float64(s.Hits) / float64(max(1,
 // Distinct is how many different experts a layer of a step needed, on average.
 func (s ExpertStats) Distinct() float64 { return float64(s.Needed) / float64(max(1, s.Layers)) }
 
-// ExpertCounters count what [ExpertStats] shows. The code that runs experts calls the exported methods.
+// ExpertCounters are the counters from which [Experts.Stats] makes [ExpertStats]. The code that runs experts calls the exported methods.
 type ExpertCounters struct {
-	hits, hostMisses, diskMisses, evictions, vramBytes, diskBytes atomic.Int64
-	layers, conditional, needed, stalled                          atomic.Int64 // stalled: ns
+	hits, hostMisses, diskMisses, evictions, vramBytes, diskBytes atomic.Int64 // see the fields of ExpertStats with these names
+	layers, conditional, needed, stalled                          atomic.Int64 // conditional: ExpertStats.Ahead; stalled: in nanoseconds
 }
 
 // took adds the hits and evictions of a cache between two readings of its statistics.
@@ -60,7 +60,7 @@ func (c *ExpertCounters) CountLayer(experts int) {
 // CountConditional counts a layer that ran conditionally, with all experts in VRAM, without asking the host: ExpertStats.Ahead.
 func (c *ExpertCounters) CountConditional() { c.conditional.Add(1) }
 
-// CountIdle counts time that the device was idle because experts had not come: ExpertStats.Stalled.
+// CountIdle counts time that the device was idle because missing experts were not in VRAM yet: ExpertStats.Stalled.
 func (c *ExpertCounters) CountIdle(d time.Duration) { c.stalled.Add(int64(d)) }
 
 // Stats reads the counters. Any goroutine may call it. For a nil Experts all are zero.

@@ -29,35 +29,36 @@ type Options struct {
 	// Progress is called by other goroutines with how many of the bytes that are kept in VRAM or host memory have arrived there, the last time with
 	// both the same. The total shrinks if less host memory can be pinned than was planned.
 	Progress func(doneBytes, totalBytes int64)
-	Shared   mem.Shared      // the memory that a plan in place allocates
-	Queues   []*vk.Queue     // to upload on; nil: the device's transfer queues
+	Shared   mem.Shared      // kind of memory to allocate if Plan.InPlace is set: device and host share it
+	Queues   []*vk.Queue     // queues for uploads; nil: the device's transfer queues
 	Fault    file.Fault      // a test's hook that fails reads
-	Trace    *trace.Recorder // of reads and uploads; nil: they are not traced
+	Trace    *trace.Recorder // records reads and uploads; nil: they are not traced
 
 	Policy string // which expert loses its slot, see [expertcache.ByName]; "": the default
 
-	LinkRate, DiskRate *limit.Rate // slow uploads and reads down; nil: as fast as they are
+	LinkRate, DiskRate *limit.Rate // limit the speed of uploads, and of reads from disk; nil: no limit
 }
 
 // Store holds a model's weights. One goroutine calls Begin, Abort, Replan and Recover.
 type Store struct {
 	o        Options            // the options given to New; Plan is the plan in use
-	life     context.Context    // context of reads that must go on when a step is canceled; ends when the store is closed
-	end      context.CancelFunc // ends life
+	life     context.Context    // context of the whole store: reads and uploads that must go on when a step is canceled use it
+	end      context.CancelFunc // cancels life, when the store is closed
 	lock     monitor            // guards what steps and the loading goroutines share
 	progress progress           // how many of the bytes that are kept have arrived
-	watch    watch              // traces reads and uploads when they have ended
+	watch    watch              // traces reads and uploads that have ended, and notes for Late when each unit's bytes came
 	disk     disk               // the model's files
 	vram     vram               // blocks of resident units, and the ring
 	units    *Units             // units of the plan, resident or streamed
 	experts  *Experts           // experts in slots; nil: the plan has none
 	embd     embedding          // the matrix token_embd, which stays on the host
 
-	stop    context.CancelFunc // ends the loading goroutines; nil: they are not running
-	loading sync.WaitGroup     // for the loading goroutines
+	stop    context.CancelFunc // cancels the context of the loading goroutines; nil: they are not running
+	loading sync.WaitGroup     // waits for the loading goroutines
 }
 
-// New opens the files, allocates VRAM and staging, which the end of ctx interrupts, and starts to load. It does not wait for that: see [Store.Loaded].
+// New opens the files, allocates VRAM and staging, and starts to load. If ctx ends during the allocations, New fails. It does not wait for loading: see
+// [Store.Loaded].
 func New(ctx context.Context, o Options) (*Store, error) {
 	s := &Store{o: o, watch: newWatch(&o), vram: vram{heap: o.VRAM, shared: o.Shared, inPlace: o.Plan.InPlace}, progress: progress{tell: o.Progress}}
 	s.life, s.end = context.WithCancel(context.Background())
@@ -96,10 +97,10 @@ func (s *Store) newSources(what string, n int) *sources {
 	return &sources{what: what, lock: &s.lock, progress: &s.progress, heap: s.o.Host, logger: s.o.Logger, list: make([]source, n)}
 }
 
-// Units gives access to the units of the plan.
+// Units returns the part of the store that brings the units of the plan to VRAM.
 func (s *Store) Units() *Units { return s.units }
 
-// Experts gives access to the experts in slots; nil: the plan has none.
+// Experts returns the part of the store that keeps experts in slots; nil: the plan has no slots.
 func (s *Store) Experts() *Experts { return s.experts }
 
 // countProgress sums up the progress of loading anew from the states of all sources.
@@ -164,8 +165,8 @@ func (s *Store) Begin(head bool) {
 	s.lock.changed.Broadcast()
 }
 
-// Abort ends the step begun last before its time: streamed units that have yet to come for it are not read, those that have come are dropped, and all
-// batches are emptied. It waits for uploads under way. The compute timeline must have reached value, that of the step's last submission.
+// Abort ends the step begun last early: it stops reading streamed units for it, drops those that have arrived, and empties all batches. It waits for
+// uploads under way. The compute timeline must have reached value, which the step's last submission signals.
 func (s *Store) Abort(value uint64) error {
 	if s.experts != nil {
 		if err := s.experts.abort(value); err != nil {
@@ -204,8 +205,8 @@ func (s *Store) Traffic() (uploaded, fromDisk int64) {
 // Direct reports whether all files are read past the page cache.
 func (s *Store) Direct() bool { return s.disk.direct() }
 
-// Busy is how long a read was outstanding, and how long an upload was under way that had ended before the last Collect. Experts in slots have readers
-// and staging of their own: if units are streamed too, each time is the longer one, that of units or that of experts, and not the sum.
+// Busy is how long at least one read, and at least one upload, was under way so far. An upload counts after the Collect that follows its end. Units and
+// experts have separate readers and uploads: each time is the longer one of the two, not the sum.
 func (s *Store) Busy() (disk, link time.Duration) {
 	disk, link = s.units.fetcher.busyTimes()
 	if s.experts != nil {
@@ -226,8 +227,8 @@ func (s *Store) Collect() error {
 	return s.units.fetcher.up.Collect()
 }
 
-// Late is how long after a timestamp of the device the bytes of unit i had come, for the step begun last, or for all steps if the unit
-// stays in VRAM: 0 or less if they were there already. Uploads must have been collected. False: no time at which an upload of it ended is known.
+// Late is how long after ticks, a timestamp of the device, the upload of unit i ended: the upload for the step begun last, or the only one if the unit
+// stays in VRAM. It is 0 or less if the bytes were there by then. Call [Store.Collect] first. ok is false if no end of an upload is known.
 func (s *Store) Late(i int, ticks uint64) (late time.Duration, ok bool) {
 	step := 0
 	if s.units.list[i].Tier != plan.VRAM {

@@ -18,20 +18,20 @@ type Units struct {
 	fetcher *fetcher       // reads and uploads for units
 	list    []unit         // the units with their places, by index in the plan
 	fetches chan unitFetch // fetches whose reads the walker has started, on their way to the feeder
-	serving int            // the walker's: the step that it brings bytes for, counted from 1; 0: it is loading
+	serving int            // step that the walker brings bytes for, counted from 1; 0: it loads bytes to keep. Only the walker uses the field.
 
-	// Under the lock.
+	// The fields below are guarded by lock.
 	steps     stepLog         // steps begun and aborted
 	submitted []submittedUnit // streamed units whose uploads are submitted and that no step has acquired, oldest first
 	acquired  Place           // place of the streamed unit that is acquired and not released; the zero Place: none is
 	ringFull  bool            // the ring has no room for the next unit until a step releases one
-	resident  xfer.Ticket     // ticket of the uploads of all resident units
+	resident  xfer.Ticket     // ticket of the uploads of resident units submitted so far
 }
 
 // unit is a unit of the plan, with its place if it is resident.
 type unit struct {
 	*plan.Unit
-	place Place // of a resident unit, once its upload is submitted
+	place Place // where a resident unit is, once its upload is submitted
 }
 
 // unitFetch is a fetch of a piece of a unit, on its way from the walker, which has started the read if there is one, to the feeder, which uploads it.
@@ -45,9 +45,9 @@ type unitFetch struct {
 
 // submittedUnit is a streamed unit in the ring whose upload is submitted.
 type submittedUnit struct {
-	unit  int
-	step  int // step that the bytes are for
-	place Place
+	unit  int   // index of the unit in the plan
+	step  int   // step that the bytes are for
+	place Place // where the unit is in the ring
 }
 
 // stepLog tells the walker which steps have begun and been aborted. It is used under the lock.
@@ -58,8 +58,8 @@ type stepLog struct {
 	ended   bool   // the walker has ended, because no unit is streamed
 }
 
-// newUnits makes the units of the store's plan, none of which is loaded, and allocates their staging. It starts no goroutine and takes no VRAM. After an
-// error the caller closes u.
+// newUnits makes the units of the store's plan, not loaded yet, and allocates their staging. It starts no goroutine and takes no VRAM. After an error
+// the caller closes u.
 func newUnits(s *Store) (u *Units, err error) {
 	p := s.o.Plan
 	u = &Units{lock: &s.lock, vram: &s.vram, sources: s.newSources("units", len(p.Units)), list: make([]unit, len(p.Units))}
@@ -91,7 +91,7 @@ func (u *Units) start() {
 	u.fetches = make(chan unitFetch, 2*u.fetcher.maxReads)
 }
 
-// close frees staging and pinned memory. The units' VRAM is the store's.
+// close frees staging and pinned memory. The store frees the units' VRAM.
 func (u *Units) close() error {
 	var err error
 	if u.fetcher != nil {
@@ -169,8 +169,8 @@ func (u *Units) Acquire(ctx context.Context, i int) (Place, error) {
 	return a.place, nil
 }
 
-// Waits appends to points those that the step's queue must wait for before it reads the bytes of a place: none if it has waited for their upload before.
-// The caller must submit work that waits for all of them, as they are not given again.
+// Waits appends to points the points that the step's queue must wait for before it reads the bytes of a place: none if the queue has waited for their
+// upload before. The caller must submit work that waits for all of them, because Waits does not give them again.
 func (u *Units) Waits(p Place, points []vk.Point) []vk.Point {
 	return u.fetcher.waits(p.ticket, points)
 }
@@ -188,7 +188,7 @@ func (u *Units) Release(value uint64) {
 // abort drops streamed units that have arrived and are to arrive for the step begun last, whose last submission signals value. It releases the unit that
 // is acquired, and waits for its upload.
 func (u *Units) abort(value uint64) error {
-	u.fetcher.waitedFor = xfer.Ticket{} // what was asked for may not have been submitted
+	u.fetcher.waitedFor = xfer.Ticket{} // work that waits for these uploads may not have been submitted
 	if u.acquired.Streamed {
 		if err := u.fetcher.up.Wait(context.Background(), u.acquired.ticket); err != nil {
 			return err

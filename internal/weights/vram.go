@@ -13,15 +13,15 @@ import (
 // vram is the device memory of the plan's units: blocks of resident ones, and the ring that streamed ones pass through. It allocates slots of experts, too,
 // which [Experts] keeps and frees.
 type vram struct {
-	heap    *mem.Heap    // what blocks are allocated from
+	heap    *mem.Heap    // allocates the blocks
 	inPlace bool         // device and host share this memory: the disk is read into it, and nothing is uploaded
 	shared  mem.Shared   // the kind of memory to allocate if inPlace
-	blocks  []*vk.Buffer // of resident units; nil: given back
-	rings   []*vk.Buffer // of the ring
-	ring    ring         // which unit is where in rings
+	blocks  []*vk.Buffer // blocks for resident units; nil: the plan has given the block back
+	rings   []*vk.Buffer // blocks of the ring
+	ring    ring         // where each streamed unit is in rings
 }
 
-// alloc makes buffers of the sizes. After a failure the caller frees those made, too.
+// alloc makes buffers of the given sizes, in bytes. After a failure the caller must free the buffers in list.
 func (v *vram) alloc(ctx context.Context, what string, sizes []int64) (list []*vk.Buffer, err error) {
 	for i, n := range sizes {
 		if err := ctx.Err(); err != nil {

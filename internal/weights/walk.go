@@ -49,7 +49,7 @@ func (u *Units) load(ctx context.Context) error {
 }
 
 // walkStep starts the reads of the units that one step needs, in order, before the step begins if the ring has room. It returns once the step has
-// begun, or at once with more false if no unit has to be brought.
+// begun. If no unit has to be brought, it returns immediately, with more false.
 func (u *Units) walkStep(ctx context.Context) (more bool, err error) {
 	u.lock.mu.Lock()
 	u.serving = u.steps.next()
@@ -85,8 +85,8 @@ func (u *Units) walkStep(ctx context.Context) (more bool, err error) {
 	return more, err
 }
 
-// bring sends unit i to the feeder: piece by piece from the disk, or whole from its host copy. loading means that it is for no step: then bring leaves out
-// a unit whose bytes are not kept or have been brought, and has a host copy filled and not uploaded.
+// bring sends unit i to the feeder: piece by piece from the disk, or whole from its host copy. loading says that no step needs the unit yet: then bring
+// skips units that are not kept, or that have been brought or claimed, and only fills host copies, without an upload.
 func (u *Units) bring(ctx context.Context, i int, loading bool) error {
 	at, src := &u.list[i], &u.sources.list[i]
 	state, err := u.sources.claim(ctx, src)

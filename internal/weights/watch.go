@@ -13,10 +13,10 @@ import (
 
 // watch is told of all reads and uploads when they have ended: it traces them, and knows when each unit's bytes came.
 type watch struct {
-	trace *trace.Recorder    // nil: nothing is traced
+	trace *trace.Recorder    // gets the traces; nil: nothing is traced
 	clock *vk.Clock          // compares timestamps
-	units []plan.Unit        // for their names
-	ended [][2]atomic.Uint64 // of each unit, in even and odd steps: the device's time when its last upload ended
+	units []plan.Unit        // units of the plan, for their names
+	ended [][2]atomic.Uint64 // for each unit, in even and in odd steps: device timestamp at which its last upload ended; 0: none has
 }
 
 // newWatch makes a watch for the units of the first plan: their names and number stay.
@@ -33,7 +33,7 @@ func (w *watch) traceSpan(lane trace.Lane, track int, tag uint64, bytes int64, b
 	w.trace.Add(trace.Span{Lane: lane, Track: track, Name: w.units[unit].Name, Step: step, Bytes: bytes}, begin, end)
 }
 
-// readEnded returns a function to be called with each read that has ended, which traces it; nil: nothing is traced.
+// readEnded returns a function that traces a read, to be called with each read that has ended; nil: nothing is traced.
 func (w *watch) readEnded() func(file.Done) {
 	if w.trace == nil {
 		return nil
@@ -41,8 +41,7 @@ func (w *watch) readEnded() func(file.Done) {
 	return func(d file.Done) { w.traceSpan(trace.Disk, d.Reader, d.Tag, d.Bytes, d.Begin, d.End) }
 }
 
-// uploadEnded is called with each upload that has ended, by [xfer.Uploader.Collect]: it traces the upload, and notes for [Store.Late] when the unit's bytes
-// came.
+// uploadEnded traces an upload that has ended, and notes the time for [Store.Late]. [xfer.Uploader.Collect] calls it.
 func (w *watch) uploadEnded(d *xfer.Done) {
 	unit, step := uint32(d.Tag), d.Tag>>32
 	if end := &w.ended[unit][step%2]; end.Load() == 0 || w.clock.Between(end.Load(), d.Ticks) > 0 {
@@ -54,7 +53,7 @@ func (w *watch) uploadEnded(d *xfer.Done) {
 	}
 }
 
-// late is how long after a timestamp of the device the bytes of a unit came for a step; false: the device can't tell.
+// late is how long after ticks, a timestamp of the device, the last upload of a unit for a step ended; false: no end of one is known.
 func (w *watch) late(step, unit int, ticks uint64) (time.Duration, bool) {
 	end := w.ended[unit][step%2].Load()
 	return w.clock.Between(ticks, end), end != 0
