@@ -15,19 +15,19 @@ type rule struct {
 	neutral func(h *Hyper, v any) bool // reports whether the value v leaves the logits unchanged
 }
 
-// rules holds the keys of GGUF that can change what a model of some architecture computes, or that look as if they did, by name without the architecture.
-// They matter for keys that leat does not read otherwise. Such a key without a rule gets a note.
+// rules holds rules for the keys of GGUF that can change the logits of a model of some architecture, or that look as if they did, by the key's name without
+// the architecture. A rule applies if leat does not read the key otherwise. Such a key without a rule gets a note.
 var rules = map[string]rule{
-	// Without effect on the logits.
+	// Keys without effect on the logits.
 	"vocab_size":                   {"integer", anything}, // see checkVocabulary
 	"tensor_data_layout":           {"string", anything},
-	"pooling_type":                 {"integer", anything}, // of embeddings
+	"pooling_type":                 {"integer", anything}, // of embeddings of whole texts, which leat does not make
 	"attention.layer_norm_epsilon": {"float", anything},   // all norms here are RMS norms
 	"attention.group_norm_epsilon": {"float", anything},
 	"rope.scaling.finetuned":       {"bool", anything},
 	"rope.dimension_sections":      {"integer", anything}, // text has the same position in all of them
 
-	// Of the residual stream and the logits.
+	// Keys of the residual stream and the logits.
 	"embedding_length_out":             {"integer", equals(func(h *Hyper) float64 { return float64(h.EmbeddingLength) })},
 	"embedding_length_per_layer_input": {"integer", isZero},
 	"embedding_scale":                  {"float", isOne},
@@ -42,7 +42,7 @@ var rules = map[string]rule{
 	"decoder_block_count":              {"integer", isZero},
 	"decoder_start_token_id":           {"integer", isZero},
 
-	// Of feed-forward parts.
+	// Keys of FFNs and experts.
 	"swiglu_clamp_exp":                  {"float", isZero},
 	"swiglu_clamp_shexp":                {"float", isZero},
 	"activation_sparsity_scale":         {"float", isZero},
@@ -64,7 +64,7 @@ var rules = map[string]rule{
 	"expert_weights_scale":              {"float", isZeroIfMixture},
 	"expert_group_scale":                {"float", isZeroIfMixture},
 
-	// Of attention.
+	// Keys of attention.
 	"attention.causal":                 {"bool", func(_ *Hyper, v any) bool { return v == true }},
 	"attention.scale":                  {"float", equals(func(h *Hyper) float64 { return float64(h.AttentionScale) })},
 	"attention.output_scale":           {"float", isOne},
@@ -88,7 +88,7 @@ var rules = map[string]rule{
 	"attention.recurrent_layers":       {"bool", sameRecurrence},
 	"full_attention_interval":          {"integer", isOne}, // every layer has attention
 
-	// Of rope.
+	// Keys of rope.
 	"rope.dimension_count_swa":         {"integer", equalsIfWindowed(func(h *Hyper) float64 { return float64(h.Rope.Dim) })},
 	"rope.freq_base_swa":               {"float", equalsIfWindowed(func(h *Hyper) float64 { return h.Rope.Base })},
 	"rope.scaling.alpha":               {"float", isOne},
@@ -129,7 +129,7 @@ func (k *keys) audit(h *Hyper) error {
 	return nil
 }
 
-// kindOf is the type of a value, or of the elements of an array: integer, float, bool or string; for all others, what [gguf.TypeName] says.
+// kindOf is the type of a value, or of the elements of an array: integer, float, bool or string; for other types their [gguf.TypeName].
 func kindOf(v any) string {
 	t := reflect.TypeOf(v)
 	if t.Kind() == reflect.Slice {
@@ -172,53 +172,57 @@ func allNumbers(v any, ok func(x float64) bool) bool {
 	return r.Kind() == reflect.String
 }
 
-// The functions below are for rule.neutral: each reports whether a value leaves the logits unchanged.
+// The functions below are for rule.neutral, or return functions for it: each reports whether a key's value, a single one or an array, leaves the logits
+// unchanged.
 
 // anything is for keys that never change the logits.
 func anything(*Hyper, any) bool { return true }
 
-// isZero: all numbers are 0 or false. A string is neither; a list of strings, such as classifier.output_labels, has no numbers and passes.
+// isZero reports whether all numbers of a value are 0 or false. A string is neither. An array of strings, such as classifier.output_labels, has no numbers
+// and passes.
 func isZero(_ *Hyper, v any) bool {
 	_, text := v.(string)
 	return !text && allNumbers(v, func(x float64) bool { return x == 0 })
 }
 
-// isOne: each number is 1, or 0, which means that the key is not used.
+// isOne reports whether each number of a value is 1, or 0, which means that the key is not used.
 func isOne(_ *Hyper, v any) bool {
 	return allNumbers(v, func(x float64) bool { return x == 0 || x == 1 })
 }
 
-// isZeroIfMixture: all numbers are 0, or the model has no experts.
+// isZeroIfMixture reports whether all numbers of a value are 0, or the model has no experts.
 func isZeroIfMixture(h *Hyper, v any) bool { return h.Experts.Count == 0 || isZero(h, v) }
 
-// near reports whether a and b are equal but for rounding.
+// near reports whether a and b are equal, up to rounding.
 func near(a, b float64) bool { return math.Abs(a-b) <= 1e-5*math.Abs(b) }
 
-// equals: each number is what of says, but for rounding, or 0, which means that the key is not used.
+// equals returns a function that reports whether each number of a value is the hyperparameter of(h), up to rounding, or 0, which means that the key is not
+// used.
 func equals(of func(h *Hyper) float64) func(*Hyper, any) bool {
 	return func(h *Hyper, v any) bool {
 		return allNumbers(v, func(x float64) bool { return x == 0 || near(x, of(h)) })
 	}
 }
 
-// equalsIfWindowed: each number passes equals, or no layer has a window.
+// equalsIfWindowed is equals for keys of layers with a window: the function also accepts any value if no layer of the model has one.
 func equalsIfWindowed(of func(h *Hyper) float64) func(*Hyper, any) bool {
 	return func(h *Hyper, v any) bool { return h.WindowPeriod == 0 || equals(of)(h, v) }
 }
 
-// coversContext: the window is 0, or at least as long as the trained context.
+// coversContext reports whether a window, in positions, is 0 or at least as long as the trained context: then attention sees all positions anyway.
 func coversContext(h *Hyper, v any) bool {
 	return allNumbers(v, func(x float64) bool { return x == 0 || x >= float64(h.ContextLength) })
 }
 
-// equalsIfYaRN: all numbers are factor, or the model does not use YaRN.
+// equalsIfYaRN returns a function that reports whether all numbers of a value are factor, or the model does not use YaRN.
 func equalsIfYaRN(factor float64) func(*Hyper, any) bool {
 	return func(h *Hyper, v any) bool {
 		return h.Rope.ExtFactor == 0 || allNumbers(v, func(x float64) bool { return x == factor })
 	}
 }
 
-// sameWindows: the layers with a window are those that [Hyper.Windowed] says, or no layer has a window. The value is their period, or a bool for each layer.
+// sameWindows reports whether a value gives the same layers a window as [Hyper.Windowed], or no layer has one. The value is WindowPeriod, or a bool for each
+// layer.
 func sameWindows(h *Hyper, v any) bool {
 	if h.WindowPeriod == 0 {
 		return true // the rule of attention.sliding_window decides
@@ -229,13 +233,13 @@ func sameWindows(h *Hyper, v any) bool {
 	return isInteger(v) && allNumbers(v, func(x float64) bool { return x == float64(h.WindowPeriod) })
 }
 
-// sameRecurrence: the layers with a state are those that [Hyper.Recurrent] says. The value is a bool for each layer.
+// sameRecurrence reports whether a value, a bool for each layer, gives the same layers a state as [Hyper.Recurrent].
 func sameRecurrence(h *Hyper, v any) bool {
 	layers, ok := v.([]bool)
 	return ok && samePattern(layers, h.BlockCount, h.Recurrent)
 }
 
-// samePattern reports whether layers is what is says, for each of the first n layers.
+// samePattern reports whether layers[l] equals is(l) for each of the first n layers.
 func samePattern(layers []bool, n int, is func(layer int) bool) bool {
 	if len(layers) < n {
 		return false

@@ -23,7 +23,7 @@ type binding struct {
 	read map[string]bool // by name: tensors that some operation reads
 }
 
-// layerTensors lists the tensors that a layer's ops read, the biases of experts included, but not the weights of experts: expertTensors lists these.
+// layerTensors lists the tensors that a layer's ops read, except the weights of experts, which expertTensors lists. Biases of experts are among them.
 func (b *binding) layerTensors(ops []Op) []wantedTensor {
 	h := b.h
 	var ws []wantedTensor
@@ -73,9 +73,9 @@ func (b *binding) expertTensors(ops []Op) []wantedTensor {
 	return ws
 }
 
-// bind checks that the model has every layer and every tensor that its ops name, with the right shape and a type that kernels take, as many tokens as its
-// tokenizer, and no other tensors but those of layers that predict further tokens, which it notes. It sets the hyperparameters that follow from tensors:
-// VocabSize, Tied, Experts.Biased and Rope.Factors.
+// bind checks that the model has every layer and every tensor that its ops name, with the right shape and a type that kernels take, and as many tokens as its
+// tokenizer. It refuses other tensors, see [binding.checkUnread]. It sets the hyperparameters that follow from tensors: VocabSize, Tied, Experts.Biased and
+// Rope.Factors.
 func (h *Hyper) bind(m *pack.Model) error {
 	b := &binding{h, m, map[string]bool{RopeFreqs: true}}
 	if len(m.Units) == 0 {
@@ -140,7 +140,7 @@ func (b *binding) outerTensors() ([]wantedTensor, error) {
 	return []wantedTensor{{TokenEmbd, matrix}, {h.Head(), matrix}, {OutputNorm, []int64{int64(h.EmbeddingLength)}}}, nil
 }
 
-// checkVocabulary checks that the tokenizer and the key vocab_size, if the file has them, say as many tokens as the embedding has rows.
+// checkVocabulary checks that the tokenizer and the key vocab_size, if the file has them, give the same number of tokens as the embedding has rows.
 func (b *binding) checkVocabulary() error {
 	h, m := b.h, b.m
 	const key = "tokenizer.ggml.tokens"
@@ -154,8 +154,8 @@ func (b *binding) checkVocabulary() error {
 	return nil
 }
 
-// checkExperts checks that a layer has all its experts, and that each has the tensors wants, with the right shape and type. If wants is nil, the layer needs
-// no experts.
+// checkExperts checks that a layer has all its experts, and that each expert has the tensors in wants, with the right shape and type. If wants is nil, the
+// layer needs no experts.
 func (b *binding) checkExperts(layer int, wants []wantedTensor) error {
 	if wants == nil {
 		return nil

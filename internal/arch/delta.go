@@ -1,13 +1,13 @@
 package arch
 
-// DeltaNet is the hyperparameters of gated delta nets (Yang et al. 2024, arXiv:2412.06464). Layers with one have a state instead of a KV cache: all
-// but the last of each Period layers. Heads is 0 if the model has none.
+// DeltaNet is the hyperparameters of gated delta nets (Yang et al. 2024, arXiv:2412.06464). Of each Period layers, all but the last have a delta net, with a
+// state instead of a KV cache. Heads is 0 if the model has no delta nets.
 type DeltaNet struct {
 	Heads           int  // Hn: value heads
 	KeyHeads        int  // Hk: heads of queries, and of keys
 	HeadLength      int  // Dn: values of a head
 	Taps            int  // positions that the convolution before the net sees
-	Period          int  // the last of each Period layers has attention
+	Period          int  // the last of each Period layers has attention, the others have delta nets
 	Tiled           bool // head h uses key head h % KeyHeads; if not, h / (Heads/KeyHeads)
 	JoinedBetaAlpha bool // one product makes betas and alphas: for each key head its betas, then its alphas
 }
@@ -46,8 +46,8 @@ func (d *DeltaNet) width(v Value) int {
 
 // The largest Taps and HeadLength that kernels take.
 const (
-	maxTaps  = 4
-	maxState = 256
+	maxTaps  = 4   // of DeltaNet.Taps
+	maxState = 256 // of DeltaNet.HeadLength
 )
 
 // deltaDefaults is the properties of an architecture's delta nets that files have no key for.
@@ -56,8 +56,8 @@ type deltaDefaults struct {
 	together bool // DeltaNet.JoinedBetaAlpha
 }
 
-// readDeltaNet reads the keys of delta nets, and checks them against each other and against what kernels take. If the file is wrong, k keeps the error. f is what
-// no key says.
+// readDeltaNet reads the keys of delta nets, and checks them against each other and against what kernels take. If the file is wrong, k keeps the error. f has
+// the properties that files have no key for.
 func readDeltaNet(k *keys, f deltaDefaults) DeltaNet {
 	d := DeltaNet{
 		Heads: k.int("ssm.time_step_rank", -1), KeyHeads: k.int("ssm.group_count", -1), HeadLength: k.int("ssm.state_size", -1), Taps: k.int("ssm.conv_kernel", -1),

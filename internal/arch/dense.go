@@ -39,8 +39,8 @@ func (h *Hyper) layer(l int, has func(tensor string) bool) []Op {
 	return p.ops
 }
 
-// usualAttention adds attention that reads Norm, with Q, K and V from three products, and adds its output to X. Where the model has them, norms of the heads of
-// Q and K come before rope, and a gate, which the product for Q makes too, multiplies attention's output.
+// usualAttention adds attention that reads Norm, with Q, K and V from three products, and adds its output to X. Some models norm the heads of Q and K before
+// rope. Some multiply attention's output by a gate, which comes out of the product for Q.
 func (p *program) usualAttention(l int) {
 	h := p.h
 	fam, q := families[h.Architecture], Q
@@ -85,13 +85,13 @@ func (p *program) attention(q Value, l int) {
 
 // Names of the tensors outside the layers.
 const (
-	TokenEmbd  = "token_embd.weight"
-	OutputNorm = "output_norm.weight"
-	Output     = "output.weight"
-	RopeFreqs  = "rope_freqs.weight"
+	TokenEmbd  = "token_embd.weight"  // embeddings, a row for each token
+	OutputNorm = "output_norm.weight" // weights of the norm before the head
+	Output     = "output.weight"      // matrix of the head; models without one use token_embd
+	RopeFreqs  = "rope_freqs.weight"  // divisors of rope's frequencies
 )
 
-// Head is the tensor that turns hidden states into logits.
+// Head is the name of the matrix that turns hidden states into logits.
 func (h *Hyper) Head() string {
 	if h.Tied {
 		return TokenEmbd

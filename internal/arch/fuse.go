@@ -2,9 +2,9 @@ package arch
 
 import "slices"
 
-// Fuse joins operations of a layer that one kernel may compute to one operation, which holds them in its Ops. The layer's result is the same, but
-// intermediate values may not be written if nothing else reads them: products before they are added or gated, K and V after they are in the cache, Scores after
-// experts are chosen. Fuse also sets [Op.Multiplied].
+// Fuse replaces runs of a layer's operations that one kernel can compute by one fused operation, which has them in its Ops. The layer's result is the same. Some
+// intermediate values are no longer written, because nothing else reads them: products that are added or gated, K and V that are in the cache, Scores.
+// Fuse also sets [Op.Multiplied].
 func Fuse(ops []Op) []Op {
 	var out []Op
 	for i := 0; i < len(ops); {
@@ -19,7 +19,8 @@ func Fuse(ops []Op) []Op {
 	return out
 }
 
-// fuse fuses the first operations of ops, and returns how many; n is 0 if nothing matches. The match functions below do the same for one pattern each.
+// fuse returns a fused operation for the first n operations of ops; n is 0 if no pattern matches. Each match function below does this for one pattern: it
+// returns the fused operation and n.
 func fuse(ops []Op) (fused Op, n int) {
 	for _, match := range []func([]Op) (Op, int){matchGated, matchAdded, matchRopedProducts, matchSiblings, matchNormedHeads, matchRoped, matchNormedRoute} {
 		if fused, n = match(ops); n > 0 {
@@ -32,8 +33,8 @@ func fuse(ops []Op) (fused Op, n int) {
 	return Op{}, 0
 }
 
-// productLength is the number of operations at the start of ops that are a product and, if it has one, its bias; 0: ops begin with something else, or with a
-// product that is written over its own input.
+// productLength is the number of operations of the product that ops begin with: 1, or 2 with its bias. It is 0 if ops do not begin with a product, or if the
+// product is written over its own input.
 func productLength(ops []Op) int {
 	if len(ops) == 0 || ops[0].Kind != MulMat || ops[0].A == ops[0].Dst {
 		return 0
@@ -106,7 +107,8 @@ func matchRoped(ops []Op) (Op, int) {
 	return Op{Kind: RopedAppend, Dst: Q, Heads: ops[0].Heads, Cols: ops[0].Cols}, 3
 }
 
-// matchRopedProducts matches the products Q, K and V of one input, then what [matchRoped] matches, if nothing else reads K and V.
+// matchRopedProducts matches the products Q, K and V of one input, then rope of Q and K and KVAppend, see [matchRoped]. Nothing else may read K or V: the
+// fused operation writes them only to the cache.
 func matchRopedProducts(ops []Op) (Op, int) {
 	products, n := matchSiblings(ops)
 	if n == 0 || n != productsLength(ops, Q, K, V) {
@@ -120,8 +122,8 @@ func matchRopedProducts(ops []Op) (Op, int) {
 	return Op{Kind: RopedProducts, Dst: Q, A: products.A, Heads: rest.Heads, Cols: rest.Cols, Ops: []Op{products, rest}}, n + m
 }
 
-// productsLength is the number of operations of products, with their biases, that write values in this order at the start of ops; 0: ops begin
-// with something else.
+// productsLength is the number of operations of the products that ops begin with, biases included, if these products write values, in this order. It is 0 if
+// they do not.
 func productsLength(ops []Op, values ...Value) (n int) {
 	for _, v := range values {
 		m := productLength(ops[n:])
@@ -133,7 +135,7 @@ func productsLength(ops []Op, values ...Value) (n int) {
 	return n
 }
 
-// matchNormedHeads matches norms of the heads of Q and K in place, then what [matchRoped] matches.
+// matchNormedHeads matches norms of the heads of Q and K in place, then rope of Q and K and KVAppend, see [matchRoped].
 func matchNormedHeads(ops []Op) (Op, int) {
 	if len(ops) < 2 {
 		return Op{}, 0
@@ -169,7 +171,8 @@ func written(ops []Op, v Value) bool {
 	return slices.ContainsFunc(ops, func(o Op) bool { return slices.Contains(o.Writes(), v) })
 }
 
-// dead reports whether nothing reads the present v: ops do not before they write it again, and the next layer reads only X.
+// dead reports whether the current value of v is not read any more: ops, the rest of the layer, do not read v before they write it again, and v is not X,
+// which the next layer reads.
 func dead(ops []Op, v Value) bool {
 	for _, o := range ops {
 		if slices.Contains(o.Reads(), v) {

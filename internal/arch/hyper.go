@@ -34,10 +34,10 @@ type Hyper struct {
 	Tied              bool     // the output matrix is token_embd
 	Experts           Mixture  // mixture of experts, if the model has one
 
-	Notes []string // sentences that name what leat does not use of the file; the logits don't depend on it
+	Notes []string // sentences about keys and tensors of the file that leat does not use; the logits do not depend on them
 
-	predictionLayers int   // layers after the last that predict further tokens; leat does not run them
-	likeLayer        []int // by layer of a [Hyper.View]: the model's layer that it works like; nil: the model itself
+	predictionLayers int   // number of layers after the last that predict further tokens; leat does not run them
+	likeLayer        []int // for a [Hyper.View], by its layers: the model's layer that each works like; nil: h is not a View
 }
 
 // View is the model with other layers: its layer i works like the model's layer as[i].
@@ -55,7 +55,8 @@ func (h *Hyper) modelLayer(l int) int {
 	return h.likeLayer[l]
 }
 
-// UnsupportedError says that leat can't run a model because of a property What, which is Have; Want names what it may be, or is empty.
+// UnsupportedError says that leat can't run a model because of a property. What names the property, Have is its value, Want lists the values that leat
+// supports, if any.
 type UnsupportedError struct{ What, Have, Want string }
 
 // Error says what is not supported.
@@ -79,11 +80,11 @@ type family struct {
 	neox    bool            // rope rotates pairs (i, i+Dr/2) instead of (2i, 2i+1)
 	qkNorm  bool            // RMS norm of each query and key head before rope
 	mayNorm bool            // qkNorm if the file has its tensors
-	moe     *routerDefaults // layers may have experts; nil: a file with experts is refused
+	moe     *routerDefaults // defaults if layers have experts; nil: a file with experts is refused
 	norm    string          // name of the norm before the FFN; "": ffn_norm
 	window  int             // Hyper.WindowPeriod; 0: no layer has a window, whatever the file says
 	gated   bool            // Hyper.GatedQuery
-	delta   *deltaDefaults  // layers have delta nets; nil: they don't
+	delta   *deltaDefaults  // defaults if layers have delta nets; nil: they do not
 	latent  bool            // attention is latent attention
 	sinks   bool            // attention has sinks
 	exact   bool            // Rope.Exact
@@ -207,7 +208,7 @@ func readHyper(k *keys, fam family) (*Hyper, error) {
 	return h, h.checkHeads()
 }
 
-// checkCounts checks counts and lengths, before others are computed from them, and RMSEpsilon.
+// checkCounts checks counts and lengths, before other hyperparameters are computed from them. It also checks RMSEpsilon.
 func (h *Hyper) checkCounts() error {
 	for _, c := range []struct {
 		key string

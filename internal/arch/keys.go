@@ -11,16 +11,16 @@ import (
 type keys struct {
 	md   *gguf.Metadata  // the file's metadata
 	arch string          // name of the architecture, the first part of its keys
-	read map[string]bool // by whole name: the keys that were read
+	read map[string]bool // keys that were read, by name with the architecture
 	err  error           // the first error; nil: none so far
 }
 
-// newKeys makes keys of which none is read yet. arch is the name of the architecture.
+// newKeys makes keys that reads md. No key counts as read yet. arch is the name of the architecture.
 func newKeys(md *gguf.Metadata, arch string) *keys {
 	return &keys{md: md, arch: arch, read: map[string]bool{}}
 }
 
-const maxDim = 1 << 24 // no hyperparameter of a real model comes near; keeps products inside int64
+const maxDim = 1 << 24 // largest integer accepted for a key: real models stay far below, and products of such numbers fit an int64
 
 // lookUp is a key's whole name and value, and marks the key as read; found is false if the file does not have it. name is without the architecture.
 func (k *keys) lookUp(name string) (key string, v any, found bool) {
@@ -30,8 +30,8 @@ func (k *keys) lookUp(name string) (key string, v any, found bool) {
 	return key, v, found
 }
 
-// int reads an integer of any width, or the one that an array has for every layer. If the file does not have the key, it is fallback; a fallback below 0 makes
-// that an error. A value of another type, or out of range, is an error, and 0.
+// int reads an integer of any width, or an array that has the same integer for every layer. If the file does not have the key, it returns fallback; a fallback
+// below 0 means that the key is required. A value of another type, or out of range, is an error, and int returns 0.
 func (k *keys) int(name string, fallback int) int {
 	key, v, found := k.lookUp(name)
 	if !found {
@@ -54,7 +54,8 @@ func (k *keys) int(name string, fallback int) int {
 	return 0
 }
 
-// oneInt is the integer of a key, or the integer that its array has for every layer. It reports false if these differ or the key has none.
+// oneInt is the integer of a key, or the integer that the key's array has for every layer. It reports false if the array's integers differ, or the key has
+// no integer.
 func oneInt(md *gguf.Metadata, key string) (int64, bool) {
 	if n, ok := md.Int(key); ok {
 		return n, true

@@ -3,8 +3,8 @@ package arch
 import "math"
 
 // Latent is the hyperparameters of multi-head latent attention (DeepSeek-V2, arXiv:2405.04434); Rank 0: the model does not use it. For each position the cache holds
-// a latent and the rotated part of the key: one key head, whose first Rank values are also the value. Keys and values are never computed from the latent. Instead,
-// queries are multiplied by the matrix for keys, and attention's output by the matrix for values.
+// a latent and the rotated part of the key, as one key head, whose first Rank values are also the value. The keys and values of heads are not computed from the
+// latent. Instead, queries are multiplied by the matrix for keys, and attention's output by the matrix for values.
 type Latent struct {
 	QueryRank   int // Rq: size of the latent of queries; 0: queries are computed from X directly
 	Rank        int // R: size of the latent of keys and values

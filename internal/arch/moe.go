@@ -13,7 +13,7 @@ type Mixture struct {
 	GroupBest         int     // a group's score is the sum of its GroupBest best experts' scores; 0: there is one group
 	Biased            bool    // each expert's products have biases
 	Clamped           bool    // experts have SwiGLUOAI instead of SwiGLU
-	LeadingDense      int     // number of first layers that have an FFN instead
+	LeadingDense      int     // number of layers, the first ones, that have an FFN instead of experts
 	SharedLength      int     // Fs: inner width of the shared expert, which every token uses; 0: there is none
 }
 
@@ -32,13 +32,13 @@ const maxExperts = 1024
 
 // routerDefaults is the properties of an architecture's router and experts if the file has no key for them.
 type routerDefaults struct {
-	gating    Gating // Mixture.Gating
-	normalise bool   // Mixture.Normalise
-	clamped   bool   // Mixture.Clamped
+	gating    Gating // Mixture.Gating: how scores become weights
+	normalise bool   // Mixture.Normalise: a token's weights are divided by their sum
+	clamped   bool   // Mixture.Clamped: experts have SwiGLUOAI, whose inputs are clamped, instead of SwiGLU. No file has a key for it.
 }
 
 // readMixture reads the keys of a mixture, and checks them against each other and against what kernels take; if the file is wrong, k keeps the error. g and
-// feedForward, the inner width of an expert, are for what the file does not say. A file without experts has the zero Mixture.
+// feedForward, the inner width of an expert, are used where the file has no key. A file without experts gets the zero Mixture.
 func readMixture(k *keys, g routerDefaults, feedForward int) Mixture {
 	m := Mixture{
 		Clamped: g.clamped,
@@ -77,8 +77,8 @@ func readMixture(k *keys, g routerDefaults, feedForward int) Mixture {
 	return m
 }
 
-// mixture adds a mixture of experts that reads a, and adds its output to dst. The router chooses experts for each row, and their outputs are added by weight.
-// The shared expert comes before them: it runs while chosen experts may still be uploaded.
+// mixture adds a mixture of experts that reads a, and adds its output to dst. The router chooses experts for each row, and the experts' outputs are added by
+// weight. The shared expert comes before the chosen ones: it runs while these may still be uploaded.
 func (p *program) mixture(dst, a Value) {
 	p.linear(Scores, a, "ffn_gate_inp")
 	route := Op{Kind: Route, Dst: Chosen, A: Scores}
@@ -103,8 +103,8 @@ func (p *program) mixture(dst, a Value) {
 	p.add(Op{Kind: SumExperts, Dst: dst, A: ExpertOut, B: dst})
 }
 
-// shared adds the shared expert, which reads a, and adds its output to dst. If it has a gate, one value for a row, this multiplies the inner values. The output is the
-// same, because the product after them is linear.
+// shared adds the shared expert, which reads a, and adds its output to dst. A gate, one value for a row, multiplies the expert's inner values instead of its
+// output: the result is the same, because the last product is linear.
 func (p *program) shared(dst, a Value) {
 	if p.h.Experts.SharedLength == 0 {
 		return
@@ -143,7 +143,7 @@ func (p *program) perExpert(dst, a Value, stack string) Op {
 // PerPair reports whether a row of v has a part for each expert that the row uses.
 func (v Value) PerPair() bool { return v >= ExpertGate && v <= UpBias }
 
-// PairWidth is the number of values that a row of v has for each expert that it uses. If v is not [Value.PerPair], it is [Hyper.Width].
+// PairWidth is the number of values that a row of v has for each expert that the row uses. For a v that is not [Value.PerPair] it is [Hyper.Width].
 func (h *Hyper) PairWidth(v Value) int {
 	if v.PerPair() {
 		return h.Width(v) / max(1, h.Experts.Used)

@@ -16,7 +16,7 @@ const (
 	Gate               // (N, F) gate of the FFN, then its SwiGLU
 	Up                 // (N, F) the FFN's other product
 
-	// Of a mixture of experts. A pair is a row and one of its chosen experts.
+	// Values of a mixture of experts. A pair is a row and one of its chosen experts.
 	Scores        // (N, E) the router's scores
 	Chosen        // (N, K) uint32 ids of the chosen experts, the best first
 	ChosenWeights // (N, K) weights of the chosen experts' outputs
@@ -27,34 +27,35 @@ const (
 	GateBias      // (N, K, F) bias of ExpertGate
 	UpBias        // (N, K, F) bias of ExpertUp
 
-	// Of the shared expert, which every row uses.
-	SharedGate  // (N, Fs) gate, then its SwiGLU
-	SharedUp    // (N, Fs) the other product
-	SharedScore // (N, 1) score of the row, which gates the expert's output
-	SharedOut   // (N, D) output
+	// Values of the shared expert, which every row uses.
+	SharedGate  // (N, Fs) gate of the shared expert, then its SwiGLU
+	SharedUp    // (N, Fs) the other product of the shared expert
+	SharedScore // (N, 1) score of the row: its sigmoid is a factor of the shared expert's output
+	SharedOut   // (N, D) output of the shared expert
 
-	// Of latent attention.
+	// Values of latent attention.
 	QueryLatent // (N, Rq) latent that queries are computed from
-	LatentQ     // (N, H*Dk) queries of the keys in the cache, which are latents
+	LatentQ     // (N, H*Dk) queries that match the latents, which are the keys in the cache
 	HeadOut     // (N, H*Latent.ValueLength) output of attention, computed from latents
 
-	// Of gated attention.
+	// Values of gated attention.
 	QueryGate // (N, H*2*Dk) for each head its query, then its gate
 
-	// Of gated delta nets.
-	DeltaIn    // (N, 2*Hk*Dn + Hn*Dn) queries, keys, values
+	// Values of gated delta nets.
+	DeltaIn    // (N, 2*Hk*Dn + Hn*Dn) queries, keys and values of the net
 	DeltaMixed // (N, 2*Hk*Dn + Hn*Dn) DeltaIn after the convolution
-	DeltaGate  // (N, Hn*Dn) gate of the output
-	Beta       // (N, Hn) betas, or (N, 2*Hn) betas and alphas
-	Alpha      // (N, Hn) alphas, or width 0 if they are in Beta
-	DeltaOut   // (N, Hn*Dn) output
+	DeltaGate  // (N, Hn*Dn) gate of the net's output
+	Beta       // (N, Hn) betas, or (N, 2*Hn) betas and alphas: how strongly each head's state takes in a new value
+	Alpha      // (N, Hn) alphas, or width 0 if they are in Beta: how fast each head's state fades
+	DeltaOut   // (N, Hn*Dn) output of the net
 	NumValues  // number of values
 )
 
 // Kind is what an [Op] computes.
 type Kind int
 
-// The operations of a layer. Except for Experts, which is those in its Ops, each runs as one or more kernels of package shaders.
+// The operations of a layer. Each runs as one or more kernels of package shaders, except for Experts, which runs the operations in its Ops, and
+// KeepLogitRows, which the caller that runs the step handles.
 const (
 	RMSNorm   Kind = iota // Dst = A / rms(A) * Weight, over groups of Cols values
 	MulMat                // Dst = A · Weightᵀ
@@ -65,20 +66,20 @@ const (
 	SwiGLU                // Dst = silu(A) * B
 	Add                   // Dst = A + B
 
-	// Of a mixture of experts.
+	// Operations of a mixture of experts, and of gates.
 	Route      // Chosen and ChosenWeights are the experts with the best scores A, and their weights; Weight: a bias of the scores
-	Experts    // Ops are computed for each pair with the weights of the pair's expert
+	Experts    // Ops are computed for each pair, with the weights of the pair's expert
 	MulMatID   // in the Ops of Experts: Dst = A · Wᵀ, W the matrix Weight of each pair's expert
 	SumExperts // Dst = B + the sum of the row's pairs of A, by ChosenWeights
 	PairRows   // Dst = for each pair, the row of Weight that belongs to the pair's expert
-	SwiGLUOAI  // Dst = silu(1.702*A)/1.702 * (B + 1), A and B clamped to 7
-	SigmoidMul // Dst = A * sigmoid(B); B is as wide as A, or one value for a row; with Heads, B is value Off and on of each head of B
+	SwiGLUOAI  // Dst = silu(1.702*A)/1.702 * (B + 1), A clamped to at most 7, B to -7 … 7
+	SigmoidMul // Dst = A * sigmoid(B); B is as wide as A, or one value for a row; with Heads, the values of each head of B from value Off on are read
 
-	// Of a state, which goes on from row to row.
+	// Operations of a delta net, whose state goes on from row to row.
 	SSMConv       // Dst = silu of the convolution of A
 	GatedDeltaNet // Dst = what the states give A's queries after A's keys and values are written to them; betas in B, alphas in Alpha or B
 
-	// Of heads, each of which has an equal part of a row.
+	// Operations on heads. Each head has an equal part of a row.
 	HeadMulMat // for each head: Rows values of Dst = the first Cols values of A · the head's matrix of Weight
 	HeadCopy   // for each head: Cols values of Dst, from value Off on = Cols values of A, from value OffA on
 
@@ -91,7 +92,7 @@ const (
 	RopedAppend       // rope of Q and K, then KVAppend
 	RopedProducts     // Siblings Q, K and V of A, then RopedAppend: both are its Ops
 	NormedRoute       // Dst = A normalised; then Route by the router's product of Dst, which is not written to Scores
-	NormedRopedAppend // norms of the heads of Q and of K, then RopedAppend: all three are its Ops
+	NormedRopedAppend // norms of the heads of Q and of K, then RopedAppend: these three are its Ops
 )
 
 // Op is one operation of a layer. Ops run in order; each sees what earlier ones
@@ -99,7 +100,7 @@ const (
 type Op struct {
 	Kind       Kind    // what the operation computes, by the fields below
 	Dst        Value   // the value that the operation writes
-	A, B       Value   // operands
+	A, B       Value   // operands; None: the operation has fewer
 	Weight     string  // name of the tensor that the operation reads; "": none
 	Weight2    string  // name of a second tensor, of GatedDeltaNet; "": none
 	Heads      int     // number of heads of Dst, or of B for SigmoidMul, where the operation works on heads

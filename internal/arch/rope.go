@@ -15,14 +15,14 @@ type Rope struct {
 
 	// YaRN (Peng et al. 2023, arXiv:2309.00071), by the paper's names. Without YaRN only AttnFactor counts.
 	ExtFactor   float64 // share of the extrapolated frequency in the blend; 0: YaRN is off
-	AttnFactor  float64 // factor of the rotated values, beside YaRN's own
+	AttnFactor  float64 // factor of the rotated values; with YaRN they are also multiplied by its attention temperature
 	BetaFast    float64 // pairs that turn more often within OrigContext keep their frequency
 	BetaSlow    float64 // pairs that turn less often within OrigContext are interpolated
 	OrigContext int     // tokens that the model was trained to hold before YaRN
 	Exact       bool    // the range of blended pairs is not rounded to whole pairs
 }
 
-// readRope reads the keys of rope, and checks them; if the file is wrong, k keeps the error. It sets neither Factors nor Exact.
+// readRope reads the keys of rope, and checks them; if the file is wrong, k keeps the error. It does not set Factors and Exact, which no key has.
 func readRope(k *keys, keyLength, contextLength int, neox bool) Rope {
 	r := Rope{
 		Dim: k.int("rope.dimension_count", keyLength), Neox: neox,

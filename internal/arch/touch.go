@@ -2,7 +2,7 @@ package arch
 
 import "slices"
 
-// Reads lists the values that an operation reads, without those that its own Ops write before they read them.
+// Reads lists the values that an operation reads. For [Experts] it leaves out values that an earlier one of its Ops has written.
 func (o *Op) Reads() []Value {
 	switch o.Kind {
 	case Bias, RopeHeads:
@@ -34,7 +34,7 @@ func (o *Op) Reads() []Value {
 	return present(o.A, o.B)
 }
 
-// Writes lists the values that an operation writes and that later operations may read: of a fused operation, not what only its own Ops read.
+// Writes lists the values that an operation writes and that later operations may read. Values that only the Ops of a fused operation read are left out.
 func (o *Op) Writes() []Value {
 	switch o.Kind {
 	case KeepLogitRows:
@@ -57,7 +57,7 @@ func (o *Op) Writes() []Value {
 	return present(o.Dst)
 }
 
-// present lists values without None and without repetitions.
+// present lists the given values without None, and each only once.
 func present(values ...Value) (list []Value) {
 	for _, v := range values {
 		if v != None && !slices.Contains(list, v) {

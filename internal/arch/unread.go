@@ -12,7 +12,7 @@ import (
 // UnreadError says that a file has tensors that no operation of its architecture reads: leat's logits would not be
 // those of the model.
 type UnreadError struct {
-	Path, Architecture string   // of the file
+	Path, Architecture string   // path and architecture of the file
 	Names              []string // names of all such tensors, in the order of the units
 	hint               string   // what is probably wrong with the file
 }
@@ -88,7 +88,7 @@ func (b *binding) predictionLayers() []int {
 	return layers
 }
 
-// unreadHint says what is probably wrong with a file that has tensors of these names, the last of them in this layer.
+// unreadHint says what is probably wrong with a file. names are its tensors that no operation reads, layer is the last layer that has one of them.
 func (b *binding) unreadHint(names []string, layer int) string {
 	scale := func(name string) bool {
 		return strings.HasSuffix(name, ".scale") || strings.HasSuffix(name, ".input_scale")
