@@ -13,7 +13,7 @@ import (
 
 // LayerClass is a set of a model's layers that take the same time, see [LayerClasses]. Rehearsals run its first layer in place of all.
 type LayerClass struct {
-	Class   string      // a hash of what the layers have in common
+	Class   string      // hash of the layers' tensors and windows, see classOf
 	First   *pack.Unit  // the first layer, without its experts
 	Experts []pack.Unit // the first layer's experts
 	Count   int         // number of layers in the class

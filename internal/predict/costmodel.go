@@ -12,18 +12,18 @@ type costModel struct {
 	plan   *plan.Plan  // the plan whose work is computed
 	speeds Speeds      // speeds of the machine
 	hyper  *arch.Hyper // hyperparameters of the planned model
-	loads  []unitLoad  // by unit: what its kernels do in a step
-	shares []unitShare // by unit: its share of a rehearsed layer's time; nil: nothing was rehearsed
+	loads  []unitLoad  // by unit: what the unit's kernels do in a step
+	shares []unitShare // by unit: the unit's share of a rehearsed layer's time; nil: nothing was rehearsed
 	hits   *ExpertHits // measured or assumed hits of experts that share slots; nil: all experts are used equally often
 
 	idle float64 // how far the device's clock is lowered; 0: not at all, 1: as far as possible
 }
 
-// unitShare says which share of a rehearsed layer's time, or of the head's, a unit takes, and of which class and size the layer is.
+// unitShare is the share that a unit takes of the rehearsed time of its layer, or of the head, and the layer's class and size.
 type unitShare struct {
 	class      string  // the layer's class, see classOf; "": the unit belongs to no layer
 	layerBytes int64   // bytes of the layer with one of its experts
-	share      float64 // of the bytes that a token uses of the layer, or of the head: the share that is in this unit
+	share      float64 // the unit's bytes that a token uses, as a share of the bytes that it uses of the layer or of the head
 }
 
 // unitLoad is what a unit's kernels do in a step.
@@ -31,9 +31,9 @@ type unitLoad struct {
 	matrices     []matrix // the unit's weights that products multiply with
 	attention    bool     // the unit has the layer's attention
 	routes       bool     // the unit has the layer's router, which chooses experts
-	ropes        bool     // fused operations: the kernel of the products also rotates Q and K where it can, and a separate kernel elsewhere, see waitsOf
-	waits        int      // number of kernels that wait for the kernel before them
-	fewRowsWaits int      // the same in steps of few rows, if the device has kernels for these
+	ropes        bool     // one fused operation computes Q, K and V and rotates Q and K; in some steps a second kernel does the rotation, see waitsOf
+	waits        int      // number of kernels that wait for the kernel before them, without fused operations
+	fewRowsWaits int      // number of kernels that wait for the kernel before them, with the fused operations of steps of few rows
 	head         bool     // the unit is a piece of the head or the final norm: only rows whose logits are needed pass through
 	last         bool     // the unit belongs to the last layer: only rows whose logits are needed pass through its matrices, except for matrix.everyRow
 }
@@ -41,7 +41,7 @@ type unitLoad struct {
 // matrix is a weight that a product multiplies rows with.
 type matrix struct {
 	typ      gguf.Type // type of the weights
-	rows     float64   // rows of the matrix
+	rows     float64   // number of rows of the matrix
 	bytes    float64   // bytes of the matrix
 	flops    float64   // operations to multiply one vector
 	everyRow bool      // in the last layer: keys and values need the product of every row of the step
@@ -53,14 +53,14 @@ func newCostModel(p *plan.Plan, s Speeds, h *arch.Hyper) *costModel {
 	if s.Rehearsal.Sound() {
 		m.shares = sharesOf(h, p, over(float64(h.Experts.Used), float64(h.Experts.Count)))
 	}
-	at := map[string]int{} // tensor -> unit
+	at := map[string]int{} // by tensor: index of its unit
 	for i := range p.Units {
 		for _, t := range p.Units[i].Tensors {
 			at[t.Name] = i
 		}
 	}
 	has := func(name string) bool { _, ok := at[name]; return ok }
-	every := everyRowMatrices(h.Layer(h.BlockCount-1, has))
+	every := everyRowWeights(h.Layer(h.BlockCount-1, has))
 	m.loads = make([]unitLoad, len(p.Units))
 	for i := range p.Units {
 		m.loads[i].last = p.Units[i].Layer == h.BlockCount-1
@@ -84,8 +84,8 @@ func newCostModel(p *plan.Plan, s Speeds, h *arch.Hyper) *costModel {
 }
 
 // addWaits adds the waits of a layer's operations to the loads of their units, by calling count, and one wait for the first operation after
-// the layer. It also notes what [unitLoad.addKind] notes. at is each tensor's unit. An operation without a weight runs in the unit of the operation before
-// it. The operations of one expert stand for those of all.
+// the layer. It also calls [unitLoad.addKind]. at maps each tensor to its unit. An operation without a weight belongs to the unit of the operation before
+// it. The operations of all experts count once: one dispatch computes them.
 func (m *costModel) addWaits(ops []arch.Op, at map[string]int, count func(l *unitLoad, waits int)) {
 	unit := -1
 	var h hazards
@@ -117,8 +117,8 @@ func (m *costModel) addWaits(ops []arch.Op, at map[string]int, count func(l *uni
 // hazards holds the values that operations have read and written since the last wait.
 type hazards struct{ read, written [arch.NumValues]bool }
 
-// wait reports whether o must wait for the operations before it: it reads or writes a value that one of them wrote, or writes one that
-// one of them read. If o must wait, wait forgets what they read and wrote. Then it adds what o reads and writes.
+// wait reports whether o must wait for the operations before it: o reads or writes a value that one of them wrote, or writes a value that
+// one of them read. If o must wait, wait empties h first. Then it adds the values that o reads and writes.
 func (h *hazards) wait(o *arch.Op) (waits bool) {
 	reads, writes := o.Reads(), o.Writes()
 	for _, v := range reads {
@@ -151,8 +151,8 @@ func (l *unitLoad) addKind(kind arch.Kind) {
 	}
 }
 
-// sharesOf is each unit's share of its layer's time, or of the head's, with the layer's class and size, by which a rehearsal's times are found. A token uses
-// the share used of a layer's experts. The final norm has share 0: the head's time includes its time.
+// sharesOf makes the [unitShare] of each unit. used is the share of a layer's experts that a token uses. The final norm has share 0: a rehearsal's time of the
+// head includes it.
 func sharesOf(h *arch.Hyper, p *plan.Plan, used float64) []unitShare {
 	layers, headBytes := map[int][]pack.Tensor{}, 0.0
 	tokenBytes := map[int]float64{} // by layer: the bytes that a token uses
@@ -201,9 +201,9 @@ func bytesOf(ts []pack.Tensor) (n float64) {
 	return n
 }
 
-// everyRowMatrices names the weights that the last layer applies to every row of a step, its matrices among them: those that operations before
-// arch.KeepLogitRows read. ops is the last layer.
-func everyRowMatrices(ops []arch.Op) map[string]bool {
+// everyRowWeights returns the names of the weights that the last layer applies to every row of a step: those that operations before
+// [arch.KeepLogitRows] read. Later operations compute only rows whose logits are needed. ops are the operations of the last layer.
+func everyRowWeights(ops []arch.Op) map[string]bool {
 	names := map[string]bool{}
 	for _, o := range ops {
 		if o.Kind == arch.KeepLogitRows {

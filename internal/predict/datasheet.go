@@ -6,31 +6,31 @@ import (
 	"leat/internal/predict/gpus"
 )
 
-// peakShares is what share of the peaks on a data sheet leat's kernels and transfers reach, and the times that no data sheet has. Calibrated machines don't
-// need it.
+// peakShares has the rates that leat's kernels and transfers reach, as shares of the peaks on a data sheet, and the times that no data sheet has. Calibrated
+// machines don't need it.
 type peakShares struct {
-	link      float64 // uploads, of PCIe's peak
-	linkBusy  float64 // uploads while kernels read VRAM at full speed, of the rate of uploads alone
-	copied    float64 // uploads that are copies within shared memory, of the memory's peak
-	memory    float64 // kernels that only read, of the memory's peak bandwidth
-	decode    float64 // bytes of weights that products with one vector decode, for each FP32 operation at peak
-	attention float64 // attention of one row, of FP32's peak
-	fp32      float64 // products with many vectors, of FP32's peak, on devices without matrix units: as reached by an H200 with its matrix units disabled
-	matrix    float64 // products with many vectors, of the matrix units' peak
-	experts   float64 // products with experts, each of which multiplies some of the vectors, of the matrix units' peak
-	halves    float64 // bytes of weights that are converted to half-precision floats, of the memory's peak bandwidth
+	link      float64 // rate of uploads: share of PCIe's peak
+	linkBusy  float64 // rate of uploads while kernels read VRAM at full speed: share of the rate while no kernel runs
+	copied    float64 // rate of uploads that are copies within shared memory: share of the memory's peak bandwidth
+	memory    float64 // rate of kernels that only read: share of the memory's peak bandwidth
+	decode    float64 // rate at which products with one vector decode weights: bytes for each FP32 operation at peak
+	attention float64 // rate of attention of one row: share of FP32's peak
+	fp32      float64 // rate of products with many vectors without matrix units: share of FP32's peak, measured on an H200 with its matrix units disabled
+	matrix    float64 // rate of products with many vectors: share of the matrix units' peak
+	experts   float64 // rate of products with experts, where each expert multiplies only some of the vectors: share of the matrix units' peak
+	halves    float64 // rate at which weights are converted to half-precision floats, in bytes of weights: share of the memory's peak bandwidth
 
-	dispatch time.Duration // a kernel that waits for the kernel before it
-	route    time.Duration // choosing a layer's experts, without waits for kernels
-	host     time.Duration // between two steps
+	dispatch time.Duration // time of a kernel that waits for the kernel before it, however small
+	route    time.Duration // time to choose a layer's experts, without waits for kernels
+	host     time.Duration // time from the end of a step to the device's first work of the next
 }
 
-// reached is fitted to what one H100 reached (driver 580.159.04, leat bench of 2026-11-28), by the rows of datasheet_test.go,
-// which hold it to that. When kernels have changed: change the rows, and take over what
+// reached is fitted to measurements of one H100 (driver 580.159.04, leat bench of 2026-11-28), which are the rows of datasheet_test.go. The test there
+// compares the two. When kernels have changed: change the rows, and copy the values that
 //
 //	go test ./internal/predict -run TestReached -v -args -fit
 //
-// prints. What it does not print was not measured there, or is what docs/benchmarks.md says of the link.
+// prints. The values that it does not print come from other measurements; those of the link are in docs/benchmarks.md.
 var reached = peakShares{
 	link: 0.81, linkBusy: 0.97, copied: 0.35, memory: 0.90, decode: 0.254, attention: 0.12,
 	fp32: 0.22, matrix: 0.24, experts: 0.0512, halves: 2.67,

@@ -7,32 +7,32 @@ import (
 	"leat/shaders"
 )
 
-// ExpertHits says which share of a layer's experts a step needs, which share of the needed ones it finds in VRAM, and which share of the missing ones is
-// read from disk: measured, or assumed. A plan can't know which experts a text uses.
+// ExpertHits says which share of a layer's experts a step needs, which share of the needed ones is in VRAM, and which share of the missing ones is read from
+// disk. The shares are measured or assumed: a plan can't know which experts a text uses.
 type ExpertHits struct {
-	HitRate   float64 // the share of needed experts found in VRAM
-	DiskShare float64 // the share of missing experts that are read from disk; all others are uploaded from RAM
-	Needed    float64 // the share of a layer's experts that a step needs; 0: what its rows need if all experts are used equally often
+	HitRate   float64 // share of needed experts that are in VRAM
+	DiskShare float64 // share of missing experts that are read from disk; all others are uploaded from RAM
+	Needed    float64 // share of a layer's experts that a step needs; 0: the share that its rows need if all experts are used equally often
 }
 
-// Seconds measured with an H200, for machines without a rehearsal that measured them.
+// Times in seconds, measured with an H200. They are for machines without a rehearsal that measured them.
 const (
-	hostTrip        = 80e-6 // for a layer to ask the host: the router's choice is copied to the host, and the host submits the layer's experts
-	conditionalTrip = 6e-6  // by which a layer that runs without asking the host takes longer than one whose experts are all resident
+	hostTrip        = 80e-6 // a layer asks the host: the router's choice is copied to the host, and the host submits the layer's experts
+	conditionalTrip = 6e-6  // a layer that runs without asking the host takes longer by this than one whose experts are all resident
 	returnTrip      = 50e-6 // from when the host sees that a layer missed an expert until it submits the layer again
 	uploadDelay     = 18e-6 // from a router's choice until the host submits the upload of missing experts
-	burstTrip       = 25e-6 // that a burst takes in addition to the time of its bytes
+	burstTrip       = 25e-6 // a burst takes this in addition to the time of its bytes
 )
 
 // Ratios measured with an H200.
 const (
-	burstShare   = 0.85 // a burst's rate to the link's: few bytes are uploaded on one queue
-	skippedShare = 0.3  // a skipped dispatch's time to an executed one's
-	burstFloor   = 0.25 // the least time of a burst that is smaller than all measured bursts, to the time of the smallest measured one
+	burstShare   = 0.85 // rate of a burst, as a share of the link's: few bytes are uploaded on one queue
+	skippedShare = 0.3  // time of a skipped dispatch, as a share of an executed one's
+	burstFloor   = 0.25 // least time of a burst smaller than all measured ones, as a share of the smallest measured one's
 )
 
-// expertHits says which share of the experts of a unit of tier Cached a step of rows needs, and which shares it finds where: those in m.hits, if there are any;
-// if not, those if all experts are used equally often. Needed is never more than what the rows need if all experts are used equally often.
+// expertHits is the [ExpertHits] of a unit of tier Cached in a step of the given number of rows: m.hits if it is set; if not, the shares if all experts are
+// used equally often. Needed is never more than the rows need if all experts are used equally often.
 func (m *costModel) expertHits(u *plan.Unit, rows int) ExpertHits {
 	x := m.plan.Experts
 	hits := ExpertHits{HitRate: x.SlotShare(u.Layer), DiskShare: x.DiskShare()}
@@ -61,8 +61,8 @@ func (m *costModel) missChance(u *plan.Unit, rows int) float64 {
 	return 1 - math.Pow(hits.HitRate, hits.Needed*float64(m.plan.Experts.Count))
 }
 
-// setWaves sets how a step of many rows uploads a unit's missing experts in waves: which share is in one wave, and which share is uploaded before the router
-// has chosen. The missing experts have bytes in all. For steps of few rows it sets nothing.
+// setWaves sets, for a step of many rows, how a unit's missing experts are uploaded in waves: which share is in one wave, and which share is uploaded before
+// the router has chosen. bytes is the size of the missing experts. For steps of few rows it sets nothing.
 func (m *costModel) setWaves(w *Work, bytes float64, rows int) {
 	if rows <= shaders.FewRows || bytes <= 0 {
 		return
@@ -73,9 +73,9 @@ func (m *costModel) setWaves(w *Work, bytes float64, rows int) {
 	}
 }
 
-// setMisses sets how long a step of few rows waits for a unit's missing experts, in addition to asking the host. The missing experts have bytes in all, of
-// which read come from disk. For steps of many rows it sets nothing. The host submits the upload before the resident experts, whose time is therefore
-// hidden. Experts from disk are uploaded once all of them have been read.
+// setMisses sets how long a step of few rows waits for a unit's missing experts, in addition to the time of asking the host. bytes is the size of the missing
+// experts, read the part of it that comes from disk. The host submits the upload first, then the resident experts: the upload runs during the rest of the
+// host's time, and only what remains is a wait. Experts from disk are uploaded once all of them have been read. For steps of many rows it sets nothing.
 func (m *costModel) setMisses(w *Work, u *plan.Unit, bytes, read float64, rows int) {
 	missing := m.missChance(u, rows)
 	if rows > shaders.FewRows || bytes <= 0 || missing <= 0 || m.plan.InPlace {
@@ -89,8 +89,8 @@ func (m *costModel) setMisses(w *Work, u *plan.Unit, bytes, read float64, rows i
 	}
 }
 
-// tripSeconds is how much longer a layer takes because it asks the host, and how much longer because it runs on a condition instead; conditional
-// is 0 if a rehearsal found that the device can't run layers on a condition.
+// tripSeconds is how much longer a layer takes if it asks the host, and if it runs on a condition instead; conditional is 0 if a rehearsal found that the
+// device can't run layers on a condition.
 func (m *costModel) tripSeconds() (ask, conditional float64) {
 	if r := m.speeds.Rehearsal; r.Sound() && r.HostTrip > 0 {
 		return r.HostTrip, r.ConditionalTrip
@@ -98,9 +98,9 @@ func (m *costModel) tripSeconds() (ask, conditional float64) {
 	return hostTrip, conditionalTrip
 }
 
-// routeSeconds is how much longer unit i takes, in a step of rows, because its experts are in slots, some of which may be missing; 0 for other units. Where the
-// host looks the chosen experts up, it is the wait for the host. Where the device looks them up, it is the time that the condition takes, and, by the
-// probability of a miss, the wait for the host and the time that skipped dispatches take. The uploads' own time is not in it.
+// routeSeconds is how much longer unit i takes in a step of rows because its experts are in slots, so that some may be missing; 0 for other units. If the
+// host looks the chosen experts up, it is the wait for the host. If the device does, it is the time of the condition and, weighted by the probability of a
+// miss, the wait for the host and the time of skipped dispatches. The time of uploads is not included.
 func (m *costModel) routeSeconds(i, rows int) float64 {
 	u := &m.plan.Units[i]
 	if u.Tier != plan.Cached || rows == 0 {

@@ -6,13 +6,13 @@ import (
 	"leat/internal/plan"
 )
 
-// SpeedAtHitRate is how fast a model decodes at a rate of experts found in VRAM.
+// SpeedAtHitRate is how fast a model decodes at a given hit rate of its experts.
 type SpeedAtHitRate struct {
-	Rate         float64 `json:"hit_rate"`                 // the share of needed experts found in VRAM
+	Rate         float64 `json:"hit_rate"`                 // share of needed experts that are in VRAM
 	DecodePerSec float64 `json:"decode_tokens_per_second"` // decoded tokens a second
 }
 
-// hitRates are the hit rates of [Prediction.HitRates].
+// hitRates are the hit rates for which [Prediction.HitRates] predicts decoding.
 var hitRates = []float64{0, 0.25, 0.5, 0.75, 0.9, 1}
 
 // skewedRate is the hit rate if a layer's experts are used by Zipf's law (the n-th most used one an n-th as often as the first) and the
@@ -26,7 +26,7 @@ func skewedRate(x *plan.Experts) (rate float64) {
 	return rate
 }
 
-// zipfHitRate is the hit rate of slots that hold the most used experts, if a token draws used different experts of count by Zipf's law.
+// zipfHitRate is the hit rate of slots that hold the most used experts of a layer with count experts, if each token uses used of them, drawn by Zipf's law.
 func zipfHitRate(count, used int, slots float64) float64 {
 	if used >= count || slots >= float64(count) {
 		return min(1, slots/float64(count))

@@ -2,8 +2,9 @@ package predict
 
 import "leat/shaders"
 
-// kernelSeconds is the time of unit i by the speeds of kernels, without a rehearsal: of its kernels, and of what [costModel.routeSeconds] says. Of the
-// step's all rows, rows pass through the whole unit, see rowsThrough. ctx is the number of positions that the last row attends to.
+// kernelSeconds is the time of unit i, computed from the speeds of kernels because there is no rehearsal. It includes the wait for the host,
+// [costModel.routeSeconds]. all is the number of the step's rows, rows the number of those that pass through the whole unit, see rowsThrough. ctx is the
+// number of positions that the last row attends to.
 func (m *costModel) kernelSeconds(i, all, rows, ctx int) float64 {
 	l := &m.loads[i]
 	t := m.productSeconds(i, all, rows)
@@ -20,13 +21,14 @@ func (m *costModel) kernelSeconds(i, all, rows, ctx int) float64 {
 	return t + float64(m.waitsOf(l, rows))*m.speeds.Kernels.DispatchTime.Seconds()
 }
 
-// productSeconds is the time of unit i's products with matrices. Of the step's all rows, rows pass through the whole unit.
+// productSeconds is the time of unit i's products with matrices. all is the number of the step's rows, rows the number of those that pass through the whole
+// unit, see rowsThrough.
 func (m *costModel) productSeconds(i, all, rows int) (t float64) {
 	l, n := &m.loads[i], float64(rows)
 	if l.head {
 		n = 1
 	}
-	used, each := 1.0, n // the share of the matrices that is used, and the rows that each of them multiplies
+	used, each := 1.0, n // the share of the matrices that is used, and the rows that each used matrix multiplies
 	multiply, halves := m.speeds.Kernels.FlopsPerSec, m.halvesBytesPerSec(int(n))
 	if m.plan.Units[i].Experts > 0 {
 		if m.speeds.Kernels.ExpertFlopsPerSec > 0 {
@@ -47,14 +49,14 @@ func (m *costModel) productSeconds(i, all, rows int) (t float64) {
 	return t
 }
 
-// waitsOf is how many of a unit's kernels wait for the kernel before them, in a step of rows.
+// waitsOf is how many of a unit's kernels wait for the kernel before them, in a step of the given number of rows.
 func (m *costModel) waitsOf(l *unitLoad, rows int) int {
 	if !m.likeFewRows(rows) {
 		return l.waits
 	}
 	waits := l.fewRowsWaits
 	if l.attention && rows <= shaders.FewRows {
-		waits++ // a second kernel joins its parts
+		waits++ // a second kernel joins the parts of attention
 	}
 	if l.ropes && (rows > shaders.FewRows || shaders.KVQuantised(m.plan.KV.Type)) {
 		waits++
@@ -70,7 +72,8 @@ func (m *costModel) halvesBytesPerSec(rows int) float64 {
 	return 0
 }
 
-// attentionSeconds is the time of one layer's attention: of its operations, or of reading the KV cache, whichever is longer.
+// attentionSeconds is the time of one layer's attention for rows whose last one attends to ctx positions: that of its operations, or of reading the KV
+// cache, whichever is longer.
 func (m *costModel) attentionSeconds(rows, ctx int) float64 {
 	h := m.hyper
 	first := float64(ctx - rows + 1)

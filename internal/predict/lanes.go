@@ -5,17 +5,17 @@ type Lane string
 
 // The lanes work at the same time, so the busiest one decides how long a step takes.
 const (
-	LaneDisk    Lane = "disk"
-	LaneLink    Lane = "link"
-	LaneCompute Lane = "compute"
+	LaneDisk    Lane = "disk"    // reads of the model's files
+	LaneLink    Lane = "link"    // uploads from host memory to VRAM
+	LaneCompute Lane = "compute" // kernels of the device
 )
 
 // Work is how long each lane is busy with a unit, a whole step or several steps. For one unit of experts in slots it also says how uploads of missing experts
 // delay the unit.
 type Work struct {
-	DiskSeconds    float64 `json:"disk_seconds"`    // reading the disk
-	LinkSeconds    float64 `json:"link_seconds"`    // uploading
-	ComputeSeconds float64 `json:"compute_seconds"` // includes the time that the device waits for the host
+	DiskSeconds    float64 `json:"disk_seconds"`    // time of reads from disk
+	LinkSeconds    float64 `json:"link_seconds"`    // time of uploads
+	ComputeSeconds float64 `json:"compute_seconds"` // time of kernels, and the time that the device waits for the host
 	OneQueue       bool    `json:"one_queue"`       // uploads and kernels share one queue: link and device take turns
 
 	missSeconds     float64 // in steps of few rows: the wait for missing experts from RAM, in addition to asking the host
@@ -24,7 +24,8 @@ type Work struct {
 	prefetchShare   float64 // in steps of many rows: the share of the missing experts that is uploaded before the layer's router has chosen
 }
 
-// Bottleneck is the busiest lane. Link and device that take turns count together against the disk.
+// Bottleneck is the busiest lane. If link and device take turns (OneQueue), the sum of their times is compared with the disk's; if the disk is not the
+// busiest, Bottleneck is the one of the two with the longer time.
 func (w Work) Bottleneck() Lane {
 	device := max(w.LinkSeconds, w.ComputeSeconds)
 	if w.OneQueue {
@@ -48,8 +49,8 @@ func (w Work) Bound() float64 {
 	return max(w.DiskSeconds, w.LinkSeconds, w.ComputeSeconds)
 }
 
-// plus is the work of w and o together: seconds are added lane by lane, and link and device take turns if they do in w or in o. How missing experts delay a
-// unit is left out.
+// plus is the work of w and o together: seconds are added lane by lane, and link and device take turns if they do in w or in o. The fields about missing
+// experts, which are for one unit only, stay zero.
 func (w Work) plus(o Work) Work {
 	return Work{
 		DiskSeconds: w.DiskSeconds + o.DiskSeconds, LinkSeconds: w.LinkSeconds + o.LinkSeconds, ComputeSeconds: w.ComputeSeconds + o.ComputeSeconds,

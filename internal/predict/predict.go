@@ -23,8 +23,8 @@ type Prediction struct {
 	TTFTSeconds       float64 `json:"ttft_seconds"`              // time to the first token of a loaded model, whose ring holds the first units of a step
 	LoadSeconds       float64 `json:"load_seconds"`              // time to load all that stays in VRAM and RAM
 
-	HitRates []SpeedAtHitRate `json:"hit_rates,omitempty"` // if experts share slots: decoding at several hit rates
-	Skewed   *SpeedAtHitRate  `json:"skewed,omitempty"`    // if experts share slots: decoding if experts are used by Zipf's law, see skewedRate
+	HitRates []SpeedAtHitRate `json:"hit_rates,omitempty"` // speed of decoding at several hit rates; nil: no experts share slots
+	Skewed   *SpeedAtHitRate  `json:"skewed,omitempty"`    // speed of decoding if experts are used by Zipf's law, see skewedRate; nil: no experts share slots
 }
 
 // Plan predicts how fast a plan will run on a machine of speeds s: decoding with ctx tokens in the session, and
@@ -34,7 +34,8 @@ func Plan(p *plan.Plan, s Speeds, h *arch.Hyper, ctx, promptTokens int) Predicti
 	return PlanWithHits(p, s, h, ctx, promptTokens, nil, nil)
 }
 
-// PlanWithHits is [Plan] with given hits of experts in slots, for decoded tokens and for the prompt; nil: all experts are used equally often.
+// PlanWithHits is [Plan] with given hits of experts in slots: decode for decoded tokens, prompt for the prompt. nil means that all experts are used equally
+// often.
 func PlanWithHits(p *plan.Plan, s Speeds, h *arch.Hyper, ctx, promptTokens int, decode, prompt *ExpertHits) Prediction {
 	m := newCostModel(p, s, h)
 	ctx = max(1, min(ctx, p.ContextLength))
@@ -87,13 +88,13 @@ const warmSteps, timedSteps = 3, 4
 
 // A nearly idle device lowers its clock: an H200 that waited for experts from disk ran at 345 MHz instead of 1980.
 const (
-	idleBelow   = 0.06 // the busy share of the time below which the clock is lowest; computed as if the clock were full
-	awakeAbove  = 0.2  // the busy share above which the clock is full; nothing was measured between the two
-	idleKernels = 4    // the factor by which kernels take longer at the lowest clock
-	idleUploads = 2    // the factor by which uploads take longer at the lowest clock
+	idleBelow   = 0.06 // share of the time that the device is busy, computed for the full clock, below which the clock is lowest
+	awakeAbove  = 0.2  // share of the time that the device is busy above which the clock is full; nothing was measured between the two
+	idleKernels = 4    // factor by which kernels take longer at the lowest clock
+	idleUploads = 2    // factor by which uploads take longer at the lowest clock
 )
 
-// predictDecode predicts decoding: with a lowered clock if experts share slots and the device is nearly idle.
+// predictDecode predicts decoding. If experts share slots and the device is nearly idle, it predicts again with a lowered clock.
 func (r *Prediction) predictDecode(m *costModel) {
 	m.idle = 0
 	r.predictDecodeOnce(m)
@@ -105,7 +106,7 @@ func (r *Prediction) predictDecode(m *costModel) {
 	}
 }
 
-// predictDecodeOnce predicts decoding with the clock that m.idle says.
+// predictDecodeOnce predicts decoding with the device's clock lowered by m.idle.
 func (r *Prediction) predictDecodeOnce(m *costModel) {
 	r.Decode = Work{}
 	works := m.step(1, r.Context, true)

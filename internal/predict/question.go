@@ -29,7 +29,7 @@ func (q *Question) At(deviceBytes int64) (Answer, error) {
 	return q.Of(b)
 }
 
-// Of answers for a budget of VRAM, RAM and everything else that a plan depends on.
+// Of answers for a whole budget: VRAM, RAM and everything else that a plan depends on.
 func (q *Question) Of(b plan.Budget) (Answer, error) {
 	p, err := plan.Make(q.Hyper, q.Model, b)
 	if err != nil {
@@ -42,8 +42,8 @@ func (q *Question) Of(b plan.Budget) (Answer, error) {
 	return Answer{p, Plan(p, q.Speeds, q.Hyper, ctx, q.Prompt)}, nil
 }
 
-// Reaching finds the smallest VRAM budget with which the model decodes tokensPerSec, a multiple of [plan.SearchStep], and the answer for it. If
-// the budget of [plan.Search.AllResident] is too small for that, it returns 0 and the answer for this budget.
+// Reaching finds the smallest VRAM budget, a multiple of [plan.SearchStep], with which the model decodes tokensPerSec, and the answer for it. If even the
+// budget of [plan.Search.AllResident] is too small, it returns 0, and the answer for that budget.
 func (q *Question) Reaching(tokensPerSec float64) (int64, Answer, error) {
 	least, err := q.Least()
 	if err != nil {
@@ -71,7 +71,7 @@ func (q *Question) Drives(n int, b plan.Budget) (Answer, error) {
 	return more.Of(b)
 }
 
-// WithDrives is the question for times as many striped drives: a disk that is faster by this factor.
+// WithDrives returns the question with more striped drives: the disk is faster by the factor times.
 func (q *Question) WithDrives(times float64) Question {
 	more := *q
 	more.Speeds.Disk.BytesPerSec *= times
@@ -79,7 +79,7 @@ func (q *Question) WithDrives(times float64) Question {
 	return more
 }
 
-// WithLink is the question for a link that is faster by the factor times.
+// WithLink returns the question with a link that is faster by the factor times.
 func (q *Question) WithLink(times float64) Question {
 	more := *q
 	more.Speeds.Link.BytesPerSec *= times

@@ -6,14 +6,18 @@ import "slices"
 // in VRAM except for Streamed. Rates of kernels leave out waits between kernels and the host's part. A rehearsal includes them.
 type Rehearsal struct {
 	Steps    []StepShape          `json:"steps"`  // the shapes of the steps that were run
-	Layers   map[string][]float64 `json:"layers"` // by class: seconds of a layer, for each of Steps
-	Bytes    map[string]int64     `json:"bytes"`  // by class: bytes of a layer's weights with one of its experts
+	Layers   map[string][]float64 `json:"layers"` // by class of layers: seconds of one layer, for each of Steps
+	Bytes    map[string]int64     `json:"bytes"`  // by class of layers: bytes of a layer's weights with one of its experts
 	Overhead []float64            `json:"rest"`   // seconds of a step outside layers and head, for each of Steps
 	Head     float64              `json:"head"`   // seconds of the final norm and the head, for one row
 	Chunk    int                  `json:"chunk"`  // rows of the longest step that the plan has; on a slow device, Steps has only shorter ones
 
-	HostTrip        float64 `json:"trip"`  // seconds by which a step of one row takes longer for each layer that asks the host for its experts, all in VRAM; 0: not known
-	ConditionalTrip float64 `json:"ahead"` // seconds by which a step of one row takes longer for each layer that runs on a condition instead of asking the host; 0: the device can't, or it is not known
+	// HostTrip is the seconds by which a step of one row takes longer for each layer that asks the host for its experts, with all experts in VRAM; 0: not
+	// known.
+	HostTrip float64 `json:"trip"`
+	// ConditionalTrip is the seconds by which a step of one row takes longer for each layer that runs on a condition instead of asking the host; 0: not known,
+	// or the device can't run layers on a condition.
+	ConditionalTrip float64 `json:"ahead"`
 
 	Streamed StreamedLayers `json:"streamed"` // the layers when they were streamed; zero: not known
 }
@@ -91,8 +95,8 @@ func (r *Rehearsal) secondsAt(seconds []float64, s StepShape) float64 {
 	return max(0, t+(s.meanPositions()-seen)*r.positionSeconds(seconds, s.Rows, most))
 }
 
-// positionSeconds is the time that a step of rows takes longer for each position more that its rows attend to. seconds is as in secondsAt; most is the
-// most rows in Steps. One row leaves a large device idle: more rows take no longer until the device is full.
+// positionSeconds is the time that a step of rows takes longer for each further position that its rows attend to. seconds is as in secondsAt; most is the
+// largest number of rows in Steps. One row leaves a large device idle: more rows take no longer until the device is full.
 func (r *Rehearsal) positionSeconds(seconds []float64, rows, most int) float64 {
 	slope := func(n int) float64 {
 		low, high := -1, -1

@@ -22,7 +22,7 @@ type simulation struct {
 // ringUnit is a unit in the ring.
 type ringUnit struct {
 	bytes int64   // size of the unit
-	free  float64 // time from which on its memory can be used again
+	free  float64 // time at which the unit's memory can be used again
 }
 
 // newSimulation begins with an empty ring and empty staging.
@@ -32,7 +32,7 @@ func (m *costModel) newSimulation() *simulation {
 	return f
 }
 
-// afterLoading has the simulation begin like a model that was just loaded: the ring holds the first units of a step, and staging
+// afterLoading sets the simulation's start to that of a model that was just loaded: the ring holds the first units of a step, and staging
 // is full.
 func (f *simulation) afterLoading() *simulation {
 	f.read = -f.stagingSeconds
@@ -56,7 +56,7 @@ func (f *simulation) addToRing(bytes int64) {
 	f.ring = append(f.ring, ringUnit{bytes: bytes})
 }
 
-// run simulates one step in which each unit takes its part of works. The device first waits host seconds for the
+// run simulates one step. works has the work of each unit. The device first waits host seconds for the
 // host. head says whether the step computes the head. It returns the time at which the step's last kernel ends.
 func (f *simulation) run(works []Work, host float64, head bool) (end float64) {
 	f.computed += host
@@ -123,7 +123,8 @@ func (f *simulation) runFewRows(w Work) {
 	f.computed = arrived + w.ComputeSeconds
 }
 
-// upload simulates the upload of a unit of bytes, once the ring has room for it, and returns the time at which its bytes are in the ring.
+// upload simulates the upload of a unit of the given size to the ring. It begins when the ring has room. w is the unit's work, with the times that link and
+// disk need. upload returns the time at which the unit's bytes are in the ring.
 func (f *simulation) upload(bytes int64, w Work) float64 {
 	start := f.uploaded
 	for f.ringUsed+bytes > f.ringBytes && len(f.ring) > 0 {

@@ -5,8 +5,7 @@ import (
 	"leat/shaders"
 )
 
-// hostSeconds is how long the device waits for the host in a step of rows. By a rehearsal it is the time
-// outside layers and head.
+// hostSeconds is how long the device waits for the host in a step of rows. With a rehearsal it is the measured time outside layers and head.
 func (m *costModel) hostSeconds(rows int) float64 {
 	if r := m.speeds.Rehearsal; m.shares != nil {
 		return r.secondsAt(r.Overhead, StepShape{rows, rows})
@@ -14,7 +13,7 @@ func (m *costModel) hostSeconds(rows int) float64 {
 	return m.speeds.HostOverheadPerStep.Seconds()
 }
 
-// step is the work of each unit in a step of rows. The last row attends to ctx positions. head says whether the last row's logits are needed.
+// step returns the work of each unit in a step of rows. The last row attends to ctx positions. head says whether the last row's logits are needed.
 func (m *costModel) step(rows, ctx int, head bool) []Work {
 	works := make([]Work, len(m.plan.Units))
 	var compute, link float64
@@ -53,8 +52,8 @@ func (m *costModel) step(rows, ctx int, head bool) []Work {
 	return works
 }
 
-// rowsThrough is how many of a step's rows pass through the whole unit i: all rows, but in the last layer of a step of several rows only the row whose logits
-// are needed, or none. All rows pass through matrices with everyRow. head says whether the last row's logits are needed.
+// rowsThrough is how many of a step's rows pass through all of unit i. It is all rows, except in the last layer of a step of several rows: there it is 1 if the
+// last row's logits are needed (head), else 0. Matrices with everyRow multiply all rows in any case.
 func (m *costModel) rowsThrough(i, rows int, head bool) int {
 	switch {
 	case !m.loads[i].last || rows == 1:
@@ -74,7 +73,7 @@ func (m *costModel) submissionSeconds() float64 {
 	return s.perUnit(over(float64(s.Bytes), m.speeds.Link.BytesPerSec), m.speeds.Link.OneQueue)
 }
 
-// traffic is how many bytes of a unit a step of rows uploads, and how many of the uploaded bytes it reads from disk.
+// traffic is how many bytes of a unit a step of rows uploads, and how many of these it reads from disk.
 func (m *costModel) traffic(u *plan.Unit, rows int) (uploaded, read float64) {
 	bytes := float64(u.Bytes)
 	switch u.Tier {
@@ -90,9 +89,9 @@ func (m *costModel) traffic(u *plan.Unit, rows int) (uploaded, read float64) {
 	return 0, 0
 }
 
-// rehearsedSeconds is the time of unit i in a step of shape s: its share of the layer's or the head's time by the rehearsal, and what [costModel.routeSeconds]
-// says, which the rehearsal's time of a layer does not include. through is how many rows pass through the whole unit, see rowsThrough. layers keeps the
-// time of whole layers, by number, for the layer's other units.
+// rehearsedSeconds is the time of unit i in a step of shape s: its share of the rehearsed time of the layer or the head, and [costModel.routeSeconds], which
+// that time does not include. through is how many rows pass through all of the unit, see rowsThrough. layers caches the time of whole layers, by number,
+// because several units may belong to one.
 func (m *costModel) rehearsedSeconds(i int, s StepShape, through int, layers map[int]float64) float64 {
 	x, r := &m.shares[i], m.speeds.Rehearsal
 	if x.class == "" {
@@ -119,8 +118,8 @@ func (m *costModel) rehearsedSeconds(i int, s StepShape, through int, layers map
 	return x.share*t + m.routeSeconds(i, through)
 }
 
-// likeFewRows reports whether a step of rows runs the fused kernels that steps of few rows have. On devices that don't
-// compute in half-precision floats steps of many rows run them, too.
+// likeFewRows reports whether a step of rows runs fused kernels, as steps of few rows do. On devices that don't compute in half-precision floats, steps of
+// many rows run them too.
 func (m *costModel) likeFewRows(rows int) bool {
 	return m.plan.Scratch.Q8.Bytes > 0 && (rows <= shaders.FewRows || m.plan.Scratch.Halves.Bytes == 0)
 }
