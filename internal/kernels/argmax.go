@@ -7,7 +7,8 @@ import (
 // argmaxVariants are the ways to find a row's largest value, the best first.
 var argmaxVariants = []*variant[shaders.ArgmaxArgs]{&joinedArgmax, &plainArgmax}
 
-// Argmax writes the column of each row's largest value to Dst (Rows) uint32. It sets Parts and Counters of a itself.
+// Argmax writes the column of each row's largest value to Dst (Rows) uint32. The caller need not set a.Parts and a.Counters: they come from
+// [Recorder].Memory.
 func Argmax(r *Recorder, a shaders.ArgmaxArgs) error {
 	if a.Rows == 0 {
 		return nil
@@ -17,7 +18,7 @@ func Argmax(r *Recorder, a shaders.ArgmaxArgs) error {
 	return err
 }
 
-// plainArgmax has one workgroup a row.
+// plainArgmax uses one workgroup for each row.
 var plainArgmax = variant[shaders.ArgmaxArgs]{
 	Rule: Rule{Op: "argmax", Variant: shaders.FP32},
 	record: func(r *Recorder, a *shaders.ArgmaxArgs) error {

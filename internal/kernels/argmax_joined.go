@@ -4,7 +4,7 @@ import (
 	"leat/shaders"
 )
 
-// joinedArgmax cuts rows into parts, which the last workgroup to end puts together.
+// joinedArgmax cuts each row into parts, one for each workgroup. The last workgroup that ends joins the results of the parts.
 var joinedArgmax = variant[shaders.ArgmaxArgs]{
 	Rule: Rule{Op: "argmax", Variant: shaders.Joined, When: "memory for the parts of rows", kernels: []string{"argmax_joined"}},
 	unfit: func(r *Recorder, a *shaders.ArgmaxArgs) string {

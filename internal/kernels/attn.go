@@ -9,7 +9,7 @@ import (
 
 // Attention computes, for each row of Q, attention over its sequence's positions up to its own.
 type Attention struct {
-	KV gguf.Type // of the KV cache
+	KV gguf.Type // type of the KV cache
 	shaders.FlashAttnArgs
 }
 
@@ -29,7 +29,7 @@ func FlashAttn(r *Recorder, t gguf.Type, a shaders.FlashAttnArgs) error {
 	return err
 }
 
-// check checks the arguments of a, and returns what it reads and writes and an estimate of its cost.
+// check checks the arguments of a. It returns the check, the memory that attention reads and writes, and an estimate of its cost.
 func (a *Attention) check(r *Recorder) (c check, touched touch, co cost) {
 	t := a.KV
 	c = check{choice: choice{op: "flash_attn", typed: true, typ: t}}
@@ -66,15 +66,15 @@ func (a *Attention) positions(r *Recorder) float64 {
 	return float64(a.MaxPages) * float64(a.PagePositions)
 }
 
-// pageTable adds reads of the page table and of each row's position and sequence. How many sequences the table has is not known here: it
-// adds one.
+// pageTable adds reads of the page table and of each row's position and sequence. The number of sequences is not known here: it adds the table's row
+// of one sequence.
 func (t *touch) pageTable(pages, pos, seq uint64, rows, maxPages uint32) {
 	t.read(span{pages, pages + 8*uint64(maxPages)})
 	t.read(f32s(pos, 1, rows, 0))
 	t.read(f32s(seq, 1, rows, 0))
 }
 
-// kvBytes is the bytes of a KV cache of type t for one KV head at one position: a key and a value.
+// kvBytes is the size of a key and a value of one KV head at one position, in a KV cache of type t.
 func kvBytes(t gguf.Type, keyLen, valLen uint32) float64 {
 	return float64(shaders.KVRowBytes(t, int(keyLen)) + shaders.KVRowBytes(t, int(valLen)))
 }

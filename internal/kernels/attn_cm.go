@@ -10,7 +10,7 @@ import (
 
 // cmAttn are all constants of a pipeline of flash_attn_cm.
 type cmAttn struct {
-	subgroup int // size
+	subgroup int // subgroup size
 	CMAttn
 	keyLen, valLen uint32 // sizes of a key head and a value head
 	options        uint32 // see cmAttnOptions
@@ -18,8 +18,8 @@ type cmAttn struct {
 
 // CMAttn are constants of flash_attn_cm, attention by cooperative matrices; 0: the program's own choice.
 type CMAttn struct {
-	Subgroups uint32 // of a workgroup; each computes 16 rows of Q
-	Stages    uint32 // 2: the next positions are loaded while these are computed; 1: not
+	Subgroups uint32 // subgroups of a workgroup; each computes 16 rows of Q
+	Stages    uint32 // 2: the next positions are loaded while the current ones are computed; 1: they are loaded afterwards
 }
 
 // SharedBytes is the shared memory of a workgroup, for key and value heads of these sizes.
@@ -43,7 +43,7 @@ func cmAttnOptions(a *shaders.FlashAttnArgs) (o uint32) {
 	return o
 }
 
-// ownCMAttn is the program's own choice. Where shared memory is too small for it, Stages is 1.
+// ownCMAttn is the program's own choice of [CMAttn]. If a device has too little shared memory for it, Stages is 1.
 var ownCMAttn = CMAttn{Subgroups: 4, Stages: 2}
 
 // constants adds the constants of h that are not 0 to m.

@@ -4,7 +4,7 @@ import (
 	"leat/shaders"
 )
 
-// joinedAttn computes a row's positions in parts, side by side; the last workgroup to end puts the parts together.
+// joinedAttn computes a row's positions in parts, one for each workgroup. The last workgroup that ends joins the partial results.
 var joinedAttn = variant[Attention]{
 	Rule: Rule{
 		Op: "flash_attn", Variant: shaders.Joined, When: "decode, heads of up to 256, and of 32 values a lane of a subgroup",
@@ -25,7 +25,8 @@ var joinedAttn = variant[Attention]{
 	record: func(r *Recorder, a *Attention) error { return flashAttnParts(r, a, true) },
 }
 
-// checkJoined checks the arguments that split attention has only if its last workgroup joins the partial results, and adds what that writes to t.
+// checkJoined checks the arguments that split attention has only if its last workgroup joins the partial results. It adds the memory that this workgroup
+// reads and writes to t.
 func checkJoined(c *check, a *shaders.FlashAttnSplitArgs, group uint32, t *touch) {
 	c.address("Counters", a.Counters)
 	c.address("Dst", a.Dst)

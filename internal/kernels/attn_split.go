@@ -8,8 +8,7 @@ import (
 	"leat/vk"
 )
 
-// splitAttn computes partial results of a row's positions in several workgroups, which a second kernel joins. [joinedAttn] does without that
-// kernel.
+// splitAttn computes a row's positions in parts, one for each workgroup. A second kernel joins the partial results; [joinedAttn] needs only one kernel.
 var splitAttn = variant[Attention]{
 	Rule: Rule{
 		Op: "flash_attn", Variant: shaders.Split, When: "as joined",
@@ -50,10 +49,11 @@ type attn struct {
 	group          uint32 // query heads of one KV head that a workgroup computes
 	keyLen, valLen uint32 // sizes of a key head and a value head
 	share          uint32 // lanes that share a position
-	run            uint32 // positions that they load at once
+	run            uint32 // positions that these lanes load at the same time
 }
 
-// splitChoice is the pipeline of split attention for group query heads a workgroup. joined: its last workgroup joins the partial results.
+// splitChoice is the pipeline of split attention whose workgroups compute group query heads each. With joined its last workgroup joins the partial
+// results.
 func (k *Kernels) splitChoice(t gguf.Type, a *shaders.FlashAttnArgs, group uint32, joined bool) choice {
 	c := choice{op: "flash_attn", variant: shaders.Split, typed: true, typ: t, attn: k.can.lanes.attn(group, a.KeyLen, a.ValLen, a.PagePositions)}
 	if joined {
@@ -65,19 +65,20 @@ func (k *Kernels) splitChoice(t gguf.Type, a *shaders.FlashAttnArgs, group uint3
 // lanes describes how a device's lanes load keys and values in flash_attn_split.
 type lanes struct {
 	subgroup uint32 // most lanes that can share a position
-	loads    uint32 // loads of 8 values that a lane should have under way at once
+	loads    uint32 // loads of 8 values that a lane should have under way at the same time
 }
 
 // lanesOf describes the lanes of a device.
 func lanesOf(p *vk.PhysicalDevice) lanes {
 	if p.Type == vk.CPU {
-		return lanes{uint32(p.Limits.Subgroup), 1} // it gains nothing by loads under way, and takes long to compile them
+		return lanes{uint32(p.Limits.Subgroup), 1} // a CPU gains nothing by more loads under way, and its driver compiles them slowly
 	}
 	return lanes{uint32(p.Limits.Subgroup), 8}
 }
 
-// attn chooses the constants for heads of these sizes. As many lanes share a position as the smaller head has runs of 8 values, or half as
-// many as the larger one if these are more. run is the most positions that lie in one page and that the lanes can load at once.
+// attn chooses the constants for heads of these sizes and pages of page positions. share is the smallest power of 2, from 4 on, with which a lane has at
+// most 8 values of the smaller head and 16 of the larger one, if subgroups are that large. run is the most positions that the lanes can load at the same
+// time and that divide a page.
 func (l lanes) attn(group, key, val, page uint32) attn {
 	a := attn{group: group, keyLen: key, valLen: val, share: 4, run: 1}
 	for a.share < min(32, l.subgroup) && a.share*8 < max(min(key, val), max(key, val)/2) {
@@ -90,7 +91,7 @@ func (l lanes) attn(group, key, val, page uint32) attn {
 	return a
 }
 
-// eights is how many runs of 8 values of a key or a value a lane has at most.
+// eights is the largest number of runs of 8 values of a key or a value that a lane has.
 func (a *attn) eights() uint32 { return (max(a.keyLen, a.valLen) + 8*a.share - 1) / (8 * a.share) }
 
 // constants adds the constants of a that are not 0 to m.
@@ -105,12 +106,12 @@ func (a *attn) constants(m constants) {
 // joinChoice is the pipeline of flash_attn_join.
 var joinChoice = choice{op: "flash_attn", variant: shaders.Join}
 
-// What a workgroup does for several heads one after another costs more than reading keys and values once for each of them, as
-// long as these are few and the device's own cache has them for the next; and its code is longer than what the device keeps.
+// Query heads of a workgroup on a GPU. A workgroup with several heads reads keys and values once for all, but computes the heads one after another.
+// For few positions that is slower: the device's cache still has the keys and values that other workgroups read. Larger groups have too much code.
 const (
-	shortPositions = 1024
-	shortGroup     = 1
-	longGroup      = 2
+	shortPositions = 1024 // positions that a row sees up to which shortGroup is used
+	shortGroup     = 1    // heads of a workgroup for few positions
+	longGroup      = 2    // heads of a workgroup for more positions
 )
 
 // groupOf is how many query heads of one KV head a workgroup computes. The result does not depend on it.
@@ -131,7 +132,7 @@ func groupOf(r *Recorder, a *shaders.FlashAttnArgs) uint32 {
 	return g
 }
 
-// flashAttnParts records split attention: one kernel with alone, in which the last workgroup joins the partial results, else two.
+// flashAttnParts records split attention. With alone it is one kernel, whose last workgroup joins the partial results; without, a second kernel joins them.
 func flashAttnParts(r *Recorder, at *Attention, alone bool) error {
 	t, a := at.KV, &at.FlashAttnArgs
 	group, positions := groupOf(r, a), at.positions(r)
@@ -162,8 +163,8 @@ func flashAttnParts(r *Recorder, at *Attention, alone bool) error {
 	return err
 }
 
-// FlashAttnSplit computes partial results of attention for [FlashAttnJoin] or, with a.Counters, the whole. No row attends to more than
-// positions; a workgroup computes group query heads.
+// FlashAttnSplit computes partial results of attention, which [FlashAttnJoin] joins. If a.Counters is not 0, its own last workgroup joins them. A
+// workgroup computes group query heads. positions is an upper bound of the positions that a row attends to; it sets the number of workgroups.
 func FlashAttnSplit(r *Recorder, t gguf.Type, group uint32, positions uint64, a shaders.FlashAttnSplitArgs) error {
 	if a.Rows == 0 || a.Heads == 0 {
 		return nil
@@ -207,7 +208,7 @@ func FlashAttnSplit(r *Recorder, t gguf.Type, group uint32, positions uint64, a 
 	return record(r, &c, &a, a.Workgroups(group, positions), &touched, co)
 }
 
-// parts checks the number of parts of split attention.
+// parts checks MaxParts, the largest number of parts of a row in split attention.
 func (c *check) parts(most uint32) {
 	c.positive("MaxParts", most)
 	c.atMost("MaxParts", most, shaders.MaxParts)

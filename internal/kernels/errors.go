@@ -2,12 +2,12 @@ package kernels
 
 import "fmt"
 
-// ArgError says which argument of an op is not one that the kernels can run with: a mistake in this program.
+// ArgError says that the kernels can't run with an argument of an op: a mistake in this program.
 type ArgError struct {
-	Op     string // "mul_mat q4_k"
-	What   string // "K"
+	Op     string // name of the op, such as "mul_mat q4_k"
+	What   string // name of the argument, such as "K"
 	Found  any    // the argument's value
-	Wanted string // "a multiple of 256"
+	Wanted string // the values that the kernels can run with, such as "a multiple of 256"
 }
 
 // Error names the op, the argument, its value and what was wanted.
@@ -17,7 +17,7 @@ func (e *ArgError) Error() string {
 
 // BrokenError says that a variant of a kernel computes wrong on a device, so it is not used.
 type BrokenError struct {
-	Kernel, Device string // names
+	Kernel, Device string // names of the kernel and the device
 	Why            string // what the self-test found
 }
 
@@ -33,7 +33,7 @@ func (e *BrokenError) Hint() string {
 
 // CrashError says that the driver crashed in a kernel in an earlier run, so it is not compiled again.
 type CrashError struct {
-	Kernel, Device string // names
+	Kernel, Device string // names of the kernel and the device
 	Why            string // how the driver crashed
 }
 
@@ -53,7 +53,7 @@ type check struct {
 	err error // an [*ArgError]; nil: all arguments so far are valid
 }
 
-// require keeps an error if ok is false and there is none yet.
+// require keeps an [*ArgError] if ok is false and there is no earlier error.
 func (c *check) require(ok bool, what string, found any, wanted string) {
 	if !ok && c.err == nil {
 		c.err = &ArgError{c.String(), what, found, wanted}

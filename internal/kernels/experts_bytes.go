@@ -8,17 +8,17 @@ import (
 // ExpertProducts are the products of (row, expert) pairs, see [shaders.MulMatIDArgs]: Dst is X times the matrix of the pair's expert, whose
 // address is in Table. If Up is not 0, it is a second such table: Dst is silu(X times the matrix in Table) * (X times the matrix in Up).
 type ExpertProducts struct {
-	Type    gguf.Type // of all matrices
-	Up      uint64    // a second table of addresses; 0: none
-	Experts uint32    // entries of each table
+	Type    gguf.Type // type of all matrices
+	Up      uint64    // address of the second table; 0: there is none
+	Experts uint32    // number of entries of each table
 	shaders.MulMatIDArgs
 }
 
 // rows is the number of rows of X.
 func (p *ExpertProducts) rows() uint32 { return (p.Count-1)/p.Used + 1 }
 
-// byExpert reports whether int8 products use pairs sorted by expert. With at most two pairs an expert on average sorting is not worth it: most
-// columns of a tile would be idle, and the second pair finds the weights in the cache.
+// byExpert reports whether int8 products use pairs sorted by expert. With an average of at most two pairs for each expert sorting is not worth it: most
+// columns of a tile would be idle, and the second pair finds the weights in the device's cache.
 func (p *ExpertProducts) byExpert() bool { return p.Tiles != 0 && p.Count > 2*p.Experts }
 
 // cols is how many pairs a workgroup of an int8 product computes.
@@ -66,7 +66,7 @@ func (p *ExpertProducts) empty() bool {
 	return p.Count == 0 || p.Used == 0 || p.M == 0 || p.Experts == 0
 }
 
-// gluOfExperts is the GLU constant of p: no gate, or a gated output in float32, also in int8 if memory allows.
+// gluOfExperts is the GLU constant for p: NoGLU if there is no gate, GLUBytes if the gated output can be stored as int8 too, else GLUFloats.
 func gluOfExperts(r *Recorder, p *ExpertProducts) uint32 {
 	switch {
 	case p.Up == 0:
@@ -82,8 +82,8 @@ func idChoice(r *Recorder, t gguf.Type, glu, cols, m, k uint32) choice {
 	return choice{op: "mul_mat_vec_id", variant: shaders.Int8, typed: true, typ: t, cols: cols, glu: glu, tile: r.k.idTile(r.Override.Tile, t, glu, m, k/q8Block)}
 }
 
-// recordBytesExperts records p as one int8 mul_mat_vec_id. It first quantises X, and sorts the pairs by expert if [ExpertProducts.byExpert], unless
-// either was done before. A gated output is stored as int8 too if there is memory.
+// recordBytesExperts records p as one int8 mul_mat_vec_id. Before that it quantises X, and sorts the pairs by expert if [ExpertProducts.byExpert], unless the
+// result of either is in memory already. A gated output is stored as int8 too if there is memory for it.
 func recordBytesExperts(r *Recorder, p *ExpertProducts) error {
 	if p.M == 0 || p.Count == 0 || p.First >= p.Last {
 		return nil
@@ -118,8 +118,8 @@ func recordBytesExperts(r *Recorder, p *ExpertProducts) error {
 	return nil
 }
 
-// MulMatTeamID records one int8 mul_mat_vec_id in teams, pair by pair or, if a.Tiles is not 0, by tiles of pairs sorted by expert. glu is the
-// GLU constant, see [shaders.MulMatTeamIDArgs]; experts is the number of entries of each table.
+// MulMatTeamID records one int8 mul_mat_vec_id in teams ([Tile]), pair by pair or, if a.Tiles is not 0, by tiles of pairs sorted by expert. glu is the
+// GLU constant, see [shaders.MulMatTeamIDArgs]; pairs is the number of pairs, experts the number of entries of each table.
 func MulMatTeamID(r *Recorder, t gguf.Type, glu uint32, a shaders.MulMatTeamIDArgs, pairs, experts uint32) error {
 	if a.M0 == 0 || a.Blocks == 0 || a.First >= a.Last {
 		return nil

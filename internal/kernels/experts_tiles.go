@@ -9,10 +9,10 @@ import (
 type sorted struct {
 	ids           span   // input: the experts that each row chose
 	pairs, tiles  span   // outputs
-	experts, cols uint32 // experts of a layer; most pairs of a tile
+	experts, cols uint32 // number of experts of a layer, and largest number of pairs in a tile
 }
 
-// sortPairs sorts the pairs of p by expert into tiles of cols pairs, unless the last group_experts did.
+// sortPairs records a group_experts that sorts the pairs of p by expert into tiles of cols pairs, unless the last one sorted the same.
 func sortPairs(r *Recorder, p *ExpertProducts, cols uint32) error {
 	a := shaders.GroupExpertsArgs{IDs: p.IDs, Pairs: p.Pairs, Tiles: p.Tiles, Count: p.Count, Experts: p.Experts, Cols: cols}
 	if r.sorted == sortedBy(&a) {
@@ -36,14 +36,14 @@ func (r *Recorder) forgetSorted(t *touch) {
 	}
 }
 
-// Pairs of an expert on average up to which a workgroup of mul_mat_id_cm takes as many as a quarter, and half, of a tile has rows:
-// an expert's number of pairs varies, and its weights are decoded anew for every workgroup that they don't fit into.
+// Average numbers of pairs of an expert up to which a workgroup of mul_mat_id_cm computes fewer pairs than TileRows. The number of pairs varies from expert
+// to expert. An expert whose pairs need another workgroup has its weights decoded again.
 const (
-	quarterPairs = shaders.TileRows * 5 / 16
-	halfPairs    = shaders.TileRows * 5 / 8
+	quarterPairs = shaders.TileRows * 5 / 16 // up to this number a workgroup computes a quarter of TileRows
+	halfPairs    = shaders.TileRows * 5 / 8  // up to this number a workgroup computes half of TileRows
 )
 
-// idCMTile is the tile of mul_mat_id_cm for pairs among experts. The result does not depend on it.
+// idCMTile is the tile of mul_mat_id_cm for a number of pairs spread over a number of experts. The bits of the result do not depend on it.
 func idCMTile(r *Recorder, pairs, experts uint32) cmTile {
 	s := r.Override.CMTile
 	if s == (CMTile{}) {
@@ -68,7 +68,7 @@ var softCMTile = CMTile{BM: 64, BN: 64, WM: 32, WN: 16}
 // idMatrixChoice is the pipeline of mul_mat_id_cm for weights of type t.
 func idMatrixChoice(r *Recorder, t gguf.Type, gated bool, pairs, experts uint32) choice {
 	c := choice{op: "mul_mat_id", variant: shaders.CM, typed: true, typ: t, cmTile: idCMTile(r, pairs, experts)}
-	if r.Override.CMTile == (CMTile{}) && t.BlockBytes()%16 == 0 { // others were not measured
+	if r.Override.CMTile == (CMTile{}) && t.BlockBytes()%16 == 0 { // other types were not measured
 		c.cmTile.Halves, c.cmTile.Wide = true, true
 	}
 	if gated {
@@ -109,7 +109,7 @@ func unfitTilesExperts(r *Recorder, p *ExpertProducts) string {
 	return ""
 }
 
-// expertHalves sorts pairs and converts X to tiles, unless either is there already, and records p as one mul_mat_id_cm.
+// expertHalves records p as one mul_mat_id_cm. Before that it sorts the pairs and converts X to tiles, unless the result of either is in memory already.
 func expertHalves(r *Recorder, p *ExpertProducts) error {
 	if p.M == 0 || p.Count == 0 || p.First >= p.Last {
 		return nil

@@ -6,7 +6,7 @@ import (
 
 // GatedRows is silu(Gate) * Up. Products with weights read the output as rows.
 type GatedRows struct {
-	Rows, Cols uint32 // of the output; Count is Rows * Cols
+	Rows, Cols uint32 // rows and columns of the output; Count is Rows * Cols
 	shaders.GLUArgs
 }
 

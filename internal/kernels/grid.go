@@ -1,7 +1,7 @@
 package kernels
 
-// fold spreads n workgroups over x and y so that neither exceeds its limit; kernels number groups y*width + x and
-// the few past n return at once. ok is false when n does not fit.
+// fold returns a grid of x times y workgroups, at least n in all, so that neither side exceeds its limit. Kernels compute a workgroup's number from both;
+// the few workgroups past n do nothing. ok is false if n does not fit.
 func fold(n uint64, limitX, limitY uint32) (x, y uint32, ok bool) {
 	if n == 0 {
 		return 0, 0, true

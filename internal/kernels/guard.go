@@ -18,12 +18,12 @@ import (
 // KindCrashes is the kind of the file, and of the markers, that say which pipelines a driver crashes in.
 const KindCrashes = "crashes"
 
-// outcome is what is known of a pipeline on a driver. The zero outcome: it compiled.
+// outcome is what is known of a pipeline on a driver. The zero outcome says that the pipeline compiled.
 type outcome struct {
 	// Why says how the driver crashed in the pipeline, which is then not used before [Retry]. It is "" if the driver did not crash.
 	Why string `json:"why,omitempty"`
-	// Left counts processes that ended in the pipeline for an unknown reason. One may have been killed: the run that finds its marker
-	// does not use the kernel, and the next run tries it again. Two count as a crash.
+	// Left counts processes that ended in the pipeline for an unknown reason. A single process may have been killed: the run that finds its marker
+	// does not use the kernel, and the next run tries the kernel again. Two processes count as a crash.
 	Left int `json:"left,omitempty"`
 }
 
@@ -53,9 +53,9 @@ type guard struct {
 	known    map[string]outcome // outcomes of earlier runs and this one, by testID
 	spared   map[string]string  // by testID: why this run does not use the pipeline, though the next run may
 	unsaved  map[string]outcome // outcomes not written to disk yet
-	underWay []string           // stages under way, "STAGE TESTID", the innermost last: the marker names that one
+	underWay []string           // stages under way, as "STAGE TESTID", the innermost last: the marker names the last
 	marker   *cache.Marker      // nil until it is needed
-	noMarker bool               // a marker could not be made: none is tried again
+	noMarker bool               // a marker could not be made, and is not tried again
 }
 
 // openGuard makes the guard of a device, with the outcomes in folder, and counts the markers that dead processes left as crashes or suspicions. It
@@ -73,7 +73,7 @@ func openGuard(p *vk.PhysicalDevice, folder *cache.Folder, log *slog.Logger) *gu
 		log.Info("crashes of earlier runs are not known", "error", err)
 	}
 	g.known = decodeOutcomes(data)
-	maps.Copy(g.known, g.unsaved) // of a folder that can't be written
+	maps.Copy(g.known, g.unsaved) // if the folder can't be written, the file lacks them
 	return g
 }
 
@@ -89,12 +89,12 @@ func decodeOutcomes(data []byte) map[string]outcome {
 // maxOutcomes is the most entries of a crashes file: one with more is damaged, or full of old versions' kernels.
 const maxOutcomes = 4096
 
-// noteLeftMarker notes the marker that a dead process left: as a crash if the process died of a signal or others died there, else as a suspicion,
-// for which this run spares a kernel that has a stand-in. It logs a warning.
+// noteLeftMarker notes the marker that a dead process left. It is a crash if the process died of a signal, or if earlier processes ended in the same
+// pipeline. Otherwise it is a suspicion: this run does not use the kernel if another can stand in for it. It logs a warning.
 func (g *guard) noteLeftMarker(l cache.LeftMarker, device string) error {
 	stage, id, ok := strings.Cut(l.Work, " ")
 	if _, known := shaders.Lookup(nameOf(id)); !ok || !known {
-		return nil // another version's
+		return nil // the marker is from another version of the program
 	}
 	var now outcome
 	note := func(old outcome) outcome {
@@ -127,8 +127,8 @@ func (g *guard) noteLeftMarker(l cache.LeftMarker, device string) error {
 
 // The stages that a marker names, and what the driver does in each.
 const (
-	stageCompile = "compile"
-	stageTest    = "test"
+	stageCompile = "compile" // the driver compiles the pipeline
+	stageTest    = "test"    // the driver runs the pipeline's self-test
 )
 
 // stages has, for each stage, what the driver did with the kernel, for messages.
@@ -184,8 +184,8 @@ func (g *guard) failed() map[string]string {
 	return rows
 }
 
-// begin marks that a stage of a pipeline is under way, unless it is known to compile. The function that it returns ends the mark; ok says whether
-// the stage went well, which is then noted.
+// begin marks that a stage of a pipeline is under way. It marks no compilation of a pipeline that is known to compile. The returned function ends the mark;
+// ok says whether the stage went well, which it notes.
 func (g *guard) begin(stage, id string) (end func(ok bool)) {
 	if g == nil {
 		return func(bool) {}
@@ -243,7 +243,7 @@ func (g *guard) save() error {
 	}
 	return g.update(func(all map[string]outcome) {
 		for id, r := range fresh {
-			if all[id].Why == "" { // another process may know better
+			if all[id].Why == "" { // keep a crash that another process has noted
 				all[id] = r
 			}
 		}
@@ -263,13 +263,13 @@ func (g *guard) close() {
 
 // Crash is a pipeline in which the driver ended a run.
 type Crash struct {
-	Kernel   string // name
-	Pipeline string // its constants, subgroup size and code hash
+	Kernel   string // name of the kernel
+	Pipeline string // the pipeline's constants, subgroup size and code hash
 	Why      string // how the run ended
 	Suspect  bool   // the run may have ended for another reason: the next run tries the pipeline again
 }
 
-// list is [Kernels.Crashes], ordered by kernel, without those of other versions' code.
+// list returns the crashes for [Kernels.Crashes], ordered by kernel, without those of kernels whose code has changed.
 func (g *guard) list() (all []Crash) {
 	if g == nil {
 		return nil

@@ -1,6 +1,6 @@
 package kernels
 
-// span is a run of device addresses, lo up to but not including hi.
+// span is a range of device addresses, from lo up to but not including hi.
 type span struct{ lo, hi uint64 }
 
 // overlaps reports whether a and b have an address in common.
@@ -27,11 +27,11 @@ func cachePart(layerOff uint32, part int) span {
 	return span{lo, lo + 1}
 }
 
-// touch is what one op reads and writes.
+// touch is the memory that one op reads and writes.
 type touch struct {
-	reads, writes [12]span
-	nr, nw        int  // used entries of reads and writes
-	copies        bool // the op is a copy, not a dispatch
+	reads, writes [12]span // spans that the op reads, and spans that it writes
+	nr, nw        int      // number of used entries of reads and writes
+	copies        bool     // the op is a copy, not a dispatch
 }
 
 // read adds a span that the op reads.
@@ -40,10 +40,10 @@ func (t *touch) read(s span) { t.reads[t.nr] = s; t.nr++ }
 // write adds a span that the op writes.
 func (t *touch) write(s span) { t.writes[t.nw] = s; t.nw++ }
 
-// hazards collects what ops read and wrote.
+// hazards collects the spans that ops have read and written.
 type hazards struct{ reads, writes []span }
 
-// conflict reports whether t reads what an op of h wrote, or writes what one read or wrote.
+// conflict reports whether t reads memory that an op of h wrote, or writes memory that an op of h read or wrote.
 func (h *hazards) conflict(t *touch) bool {
 	return anyOverlap(h.writes, t.reads[:t.nr]) || anyOverlap(h.writes, t.writes[:t.nw]) || anyOverlap(h.reads, t.writes[:t.nw])
 }
@@ -77,10 +77,10 @@ func (h *hazards) clear() { h.reads, h.writes = h.reads[:0], h.writes[:0] }
 
 // history is what a recorder remembers of its ops to know where barriers are needed.
 type history struct {
-	since    hazards // of ops since the last barrier of either kind
-	ordered  hazards // of ops before the last DispatchBarrier and after the last Barrier: a copy must still wait for these
+	since    hazards // accesses of ops since the last barrier of either kind
+	ordered  hazards // accesses of ops after the last Barrier and before the last DispatchBarrier: a copy must still wait for these ops
 	copied   bool    // a copy was recorded since the last Barrier
-	barriers int     // of both kinds, since the last Reset
+	barriers int     // number of barriers of both kinds since the last Reset
 }
 
 // recordBarrier records a barrier before t: a DispatchBarrier, which is cheaper, if neither t nor an op since the last Barrier is a copy. The caller

@@ -5,14 +5,13 @@ import (
 	"leat/shaders"
 )
 
-// The outputs of a workgroup of mul_mat_heads: mul_mat_vec's for few rows of X, mul_mat's for many.
+// The outputs of a workgroup of mul_mat_heads, the same as those of mul_mat_vec for few rows of X, and of mul_mat for many.
 const (
-	headRowsFew = 4
-	headTile    = 8
+	headRowsFew = 4 // for few rows of X: rows of weights
+	headTile    = 8 // for many rows of X: rows of weights, and rows of X
 )
 
-// MulMatHeads multiplies each head's part of X by a matrix of its own of type t. It gives the bits of [MulMat] in float32, head by
-// head.
+// MulMatHeads multiplies each head's part of X by the head's own matrix, of type t. It gives the same bits as [MulMat] in float32 for each head.
 func MulMatHeads(r *Recorder, t gguf.Type, a shaders.MulMatHeadsArgs) error {
 	if a.M == 0 || a.N == 0 || a.Heads == 0 {
 		return nil

@@ -21,32 +21,32 @@ import (
 type Options struct {
 	Logger *slog.Logger // nil: silent
 
-	// Test is called before the first use of each pipeline that is not a plain fp32 one; k gives the same pipelines without testing them. If
-	// Test returns an error, the variant is not used and the next one of its op is. nil: all pipelines are trusted.
+	// Test is called before the first use of each pipeline, except those of plain fp32 kernels. k gives the same pipelines without testing them. If
+	// Test returns an error, the pipeline's variant is not used, and the op's next variant is. nil: all pipelines are trusted.
 	Test func(k *Kernels, v Variant) error
 
-	// Cache is the folder for the driver's pipeline cache, crashes, test results and tuned choices; nil: only crashes are kept, and these
-	// where [NoteCrashes] says.
+	// Cache is the folder for the driver's pipeline cache, crashes, test results and tuned choices. nil: only crashes are kept, in the folder given to
+	// [NoteCrashes].
 	Cache *cache.Folder
 
-	// FuseRouter makes CPUs use topk_moe_routed, though they are slower with it. For tests.
+	// FuseRouter makes CPUs use topk_moe_routed, although separate kernels are faster there. For tests.
 	FuseRouter bool
 
-	// FuseRope makes CPUs use mul_mat_vec_rope, though they are slower with it. For tests.
+	// FuseRope makes CPUs use mul_mat_vec_rope, although separate kernels are faster there. For tests.
 	FuseRope bool
 
 	// Alter, if not nil, returns the code and constants that a pipeline is built with in place of row's code and spec. For tests.
 	Alter func(row *shaders.Kernel, spec []uint32) (spirv []byte, other []uint32)
 }
 
-// Kernels are the pipelines of one device: built and tested when first used, and kept until Close. Goroutines may share it.
+// Kernels are the pipelines of one device. They are built and tested when first used, and kept until Close. Goroutines may share a Kernels.
 type Kernels struct {
-	dev   *vk.Device                                         // what the kernels run on
+	dev   *vk.Device                                         // the device that the kernels run on
 	log   *slog.Logger                                       // gets built kernels and failed tests; never nil
-	can   abilities                                          // of the device, as the options allow
+	can   abilities                                          // abilities of the device that are used, by the options
 	alter func(*shaders.Kernel, []uint32) ([]byte, []uint32) // [Options].Alter
 
-	// untested builds and owns the pipelines, and is what tests run with. It is nil in Kernels that test nothing, which own theirs.
+	// untested builds and owns the pipelines; tests run with it. It is nil in Kernels that test nothing: these own their pipelines themselves.
 	untested *Kernels
 	test     func(*Kernels, Variant) error // [Options].Test; nil where untested is
 	store    *store                        // the cache of pipelines and test results; nil: nothing is kept
@@ -54,15 +54,15 @@ type Kernels struct {
 	tuned    atomic.Pointer[tuned]         // choices that [Kernels.Use] was given; nil: all choices are the program's own
 
 	mu      sync.Mutex        // guards built, refused and closed
-	built   map[choice]*built // pipelines ready to use; those that untested owns, too
-	refused map[choice]error  // choices whose kernel failed its test: every step asks for them again
+	built   map[choice]*built // pipelines ready to use, also those that untested owns
+	refused map[choice]error  // choices whose kernel failed its test, and the error: every step asks for them again
 	tested  tests             // results of self-tests, of this run and earlier ones
-	closed  bool              // Close was called: nothing is built any more
+	closed  bool              // Close was called: no pipeline is built any more
 }
 
-// abilities are what kernels a device and its driver can run, and which the program uses there.
+// abilities says which kernels a device and its driver can run, and which of them the program uses on the device.
 type abilities struct {
-	matrix      int   // size of the subgroups that multiply cooperative matrices; 0: none do
+	matrix      int   // size of the subgroups that multiply cooperative matrices; 0: the device has no such matrices
 	shared      int64 // bytes of shared memory of a workgroup
 	straight    bool  // int8 products use mul_mat_vec_straight, which has no loops, where it fits
 	longs       bool  // int8 products use mul_mat_vec_longs, which loads 64 bits at a time
@@ -74,19 +74,19 @@ type abilities struct {
 
 // choice identifies a pipeline: a row of the shaders' table, by op, variant and type, and its specialisation constants.
 type choice struct {
-	op, variant string // variant "": fp32
-	typed       bool   // the row is of a type of weights or KV cache, typ
-	typ         gguf.Type
-	rows, cols  uint32        // NUM_ROWS, NUM_COLS; 0: the table's
-	whole       bool          // WHOLE: rows of X can be read 8 values at a time
-	tile        Tile          // of a mul_mat_vec in teams
-	glu         uint32        // GLU, of a mul_mat_vec in teams or a product of cooperative matrices
-	lanes, per  uint32        // LANES and PER of rms_norm_q8 and topk_moe_held; PER of topk_moe_routed
-	attn        attn          // of flash_attn_split
-	rowLanes    uint32        // ROW_LANES of rms_norm, rope_norm_kv and topk_moe_routed
-	rope        RopeConstants // of mul_mat_vec_rope
-	cmTile      cmTile        // of mul_mat_cm, mul_mat_q_cm and mul_mat_id_cm
-	cmAttn      cmAttn        // of flash_attn_cm
+	op, variant string        // op and variant of the row; variant "": fp32
+	typed       bool          // the table has a row of the kernel for each type of weights or KV cache
+	typ         gguf.Type     // type of the row, if typed
+	rows, cols  uint32        // constants NUM_ROWS and NUM_COLS; 0: the table's values
+	whole       bool          // constant WHOLE: rows of X can be read 8 values at a time
+	tile        Tile          // constants of a mul_mat_vec in teams
+	glu         uint32        // constant GLU of a mul_mat_vec in teams or a product of cooperative matrices
+	lanes, per  uint32        // constants LANES and PER of rms_norm_q8, tile_f16 and topk_moe_held; PER of topk_moe_routed
+	attn        attn          // constants of flash_attn_split and flash_attn_joined
+	rowLanes    uint32        // constant ROW_LANES of rms_norm, rope_norm_kv and topk_moe_routed
+	rope        RopeConstants // constants of mul_mat_vec_rope
+	cmTile      cmTile        // constants of mul_mat_cm, mul_mat_q_cm and mul_mat_id_cm
+	cmAttn      cmAttn        // constants of flash_attn_cm
 }
 
 // String is the op, the variant unless it is fp32, and the type.
@@ -110,11 +110,11 @@ func (c *choice) row() (*shaders.Kernel, error) {
 	return shaders.Find(c.op, variant)
 }
 
-// built is a row of the table ready to run.
+// built is a pipeline that is ready to run.
 type built struct {
-	row      *shaders.Kernel
-	pipeline *vk.Pipeline // nil for a dry recorder
-	spec     []uint32     // values of row.Spec
+	row      *shaders.Kernel // row of the table
+	pipeline *vk.Pipeline    // the pipeline; nil for a dry recorder
+	spec     []uint32        // values of the constants that row.Spec lists
 }
 
 // New checks that the device can run the table's fp32 kernels, and reads what the cache has. It builds no pipeline: each is built when first used.
@@ -126,7 +126,7 @@ func New(dev *vk.Device, o Options) (*Kernels, error) {
 	limits, name := &dev.Physical.Limits, dev.Physical.Name
 	for _, row := range shaders.Kernels() {
 		if row.Variant != shaders.FP32 {
-			continue // asked for where the device has what it needs
+			continue // CanRun checks the row when it is first used
 		}
 		if row.PushBytes > int(limits.MaxPushConstants) {
 			return nil, fmt.Errorf("kernel %s on %s: %d bytes of push constants, want %d", row.Name, name, limits.MaxPushConstants, row.PushBytes)
@@ -160,7 +160,7 @@ func New(dev *vk.Device, o Options) (*Kernels, error) {
 	return k, nil
 }
 
-// Device is what the kernels run on.
+// Device returns the device that the kernels run on.
 func (k *Kernels) Device() *vk.Device { return k.dev }
 
 // CanRun reports whether the device has the features and the workgroup size that a kernel of the table needs; for mul_mat_vec_straight, also whether
@@ -190,8 +190,8 @@ func HasFewRowKernels(p *vk.PhysicalDevice, f vk.Features) bool {
 	return f.IntDotProduct && f.SubgroupArithmetic && p.Limits.Subgroup >= minSubgroup
 }
 
-// PromptsUseInt8 reports whether products of any number of rows use int8 kernels on a device opened with f, given memory in [Memory.Q8]: the
-// device has no cooperative matrices, which are faster for many rows.
+// PromptsUseInt8 reports whether products of prompts use int8 kernels on a device opened with f, given memory in [Memory.Q8]. They do if the device has no
+// cooperative matrices, which are faster for many rows.
 func PromptsUseInt8(p *vk.PhysicalDevice, f vk.Features) bool {
 	return HasFewRowKernels(p, f) && !PromptsUseMatrices(p, f)
 }
@@ -259,7 +259,7 @@ func (k *Kernels) get(c choice) (*built, error) {
 	return b, err
 }
 
-// getUntested is [Kernels.get] of k.untested, for a pipeline that is to be tested, or needs no test.
+// getUntested returns the pipeline of a choice from k.untested, without a test: because the pipeline needs none, or the caller tests it.
 func (k *Kernels) getUntested(c choice, row *shaders.Kernel) (*built, error) {
 	p := k.untested
 	p.mu.Lock()
@@ -303,9 +303,9 @@ func (c *choice) subgroup() int { return max(c.cmTile.subgroup, c.cmAttn.subgrou
 
 // Pipeline describes a pipeline that was built: a row of the table with its constants.
 type Pipeline struct {
-	Name     string // of the row
-	Spec     string // NAME=value of each constant
-	Pipeline *vk.Pipeline
+	Name     string       // name of the row
+	Spec     string       // NAME=value of each constant
+	Pipeline *vk.Pipeline // the pipeline
 }
 
 // Built lists the pipelines built so far, ordered by name and constants. The caller must not close them.
@@ -347,7 +347,7 @@ func (m constants) setNonzero(name string, v uint32) {
 	}
 }
 
-// constants collects what all parts of a choice set.
+// constants collects the constants that all fields of a choice set.
 func (c *choice) constants() constants {
 	m := constants{}
 	c.tile.constants(m)
@@ -365,7 +365,7 @@ func (c *choice) constants() constants {
 	return m
 }
 
-// constant is the value of one of the kernel's constants, 1 where it has none of that name.
+// constant is the value of the kernel's constant of the given name; 1 if it has no such constant.
 func (b *built) constant(name string) uint32 {
 	for i, s := range b.row.Spec {
 		if s.Name == name {

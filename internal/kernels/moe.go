@@ -4,7 +4,7 @@ import (
 	"leat/shaders"
 )
 
-// GroupExperts sorts (row, expert) pairs by expert into tiles of at most a.Cols pairs; 0: [shaders.ExpertCols].
+// GroupExperts sorts (row, expert) pairs by expert into tiles of at most a.Cols pairs. An a.Cols of 0 means [shaders.ExpertCols].
 func GroupExperts(r *Recorder, a shaders.GroupExpertsArgs) error {
 	if a.Count == 0 {
 		return nil
@@ -28,8 +28,8 @@ func GroupExperts(r *Recorder, a shaders.GroupExpertsArgs) error {
 	return err
 }
 
-// SortsPairs reports whether the (row, expert) pairs of n rows should be sorted by expert: in prompts, if there are cooperative matrices or
-// more than [shaders.FewRows] rows. The bits of kernels that don't need it do not depend on it.
+// SortsPairs reports whether the (row, expert) pairs of n rows should be sorted by expert: in prompts, if the device has cooperative matrices or
+// there are more than [shaders.FewRows] rows. Kernels that also take unsorted pairs give the same bits either way.
 func SortsPairs(r *Recorder, n uint32) bool {
 	return r.Rows.Role == Prompt && (r.k.can.matrix > 0 || n > shaders.FewRows)
 }
@@ -72,7 +72,8 @@ func LookupExperts(r *Recorder, a shaders.LookupExpertsArgs) error {
 	return record(r, &c, &a, a.Workgroups(), &t, cost{bytes: 16 * float64(a.Count)})
 }
 
-// lookup checks the address of the table in which a router looks up its experts, and adds a read of it; at 0: the router looks up none.
+// lookup checks at, the address of the table in which a router's kernel looks up the experts that it chose, and adds a read of the table to t. 0: the kernel
+// looks up none. Only a single row's experts can be looked up.
 func (c *check) lookup(at uint64, rows uint32, t *touch) {
 	if at == 0 {
 		return
@@ -82,5 +83,5 @@ func (c *check) lookup(at uint64, rows uint32, t *touch) {
 	t.read(lookupSpan(at))
 }
 
-// lookupSpan is the memory of the table of resident experts at an address, as if it had the most experts.
+// lookupSpan is the memory of the table of resident experts at an address, as if it had [shaders.MaxExperts] experts.
 func lookupSpan(at uint64) span { return span{at, at + 8*(shaders.ResidentsHead+shaders.MaxExperts)} }

@@ -40,7 +40,7 @@ var bytesNorm = variant[Norm]{
 }
 
 // normLanes is the workgroup size of kernels that hold a whole row in registers (rms_norm_q8, tile_f16): enough lanes to have all loads of a
-// row under way at once.
+// row under way at the same time.
 func normLanes(r *Recorder) uint32 {
 	if r.k.dev.Physical.Type == vk.CPU {
 		return 128
@@ -59,7 +59,7 @@ func normChoice(r *Recorder, cols uint32) choice {
 // NormParts is the most workgroups that [RMSNormQ8] may use for a row of cols values.
 func NormParts(r *Recorder, cols uint32) uint32 { return runsPerLane(r, cols) }
 
-// normParts is how many workgroups [RMSNormQ8] uses for a row: 1 on a CPU, which runs them in turn, and where Dst overlaps X.
+// normParts is how many workgroups [RMSNormQ8] uses for a row: 1 on a CPU, which runs them one after another, and if Dst overlaps X.
 func normParts(r *Recorder, a *shaders.RMSNormQ8Args) uint32 {
 	if r.k.dev.Physical.Type == vk.CPU || f32s(a.X, a.Rows, a.Cols, a.XStride).overlaps(f32s(a.Dst, a.Rows, a.Cols, a.DstStride)) {
 		return 1
@@ -68,7 +68,7 @@ func normParts(r *Recorder, a *shaders.RMSNormQ8Args) uint32 {
 }
 
 // RMSNormQ8 normalises rows of X (Rows, Cols) into Dst, and stores them as int8 too: values to Q, scales and sums to S. a.Parts is the number of
-// workgroups of a row; 0: as suits the device.
+// workgroups of a row; 0: the number that suits the device.
 func RMSNormQ8(r *Recorder, a shaders.RMSNormQ8Args) error {
 	if a.Rows == 0 || a.Cols == 0 {
 		return nil

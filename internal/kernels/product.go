@@ -8,26 +8,26 @@ import (
 // Matrix is one of the matrices of [Products].
 type Matrix struct {
 	W, Bias, Dst uint64 // addresses: weights (M, K), bias (M) or 0, output (N, M)
-	M            uint32 // rows of W; 0: there is no such matrix
+	M            uint32 // number of rows of W; 0: there is no such matrix
 }
 
 // Products are Dst (N, M) = X (N, K) · Wᵀ + Bias, of up to three matrices of one type that share X. The residual is added to the first
-// output. Strides are in values from row to row; outputs but the first have none, their rows are contiguous.
+// output. Strides are in values from row to row. Only the first output has a stride; the rows of the others are contiguous.
 type Products struct {
-	Type                      gguf.Type // of all matrices
-	X                         uint64    // address
+	Type                      gguf.Type // type of all matrices
+	X                         uint64    // address of X
 	N, K, XStride             uint32    // rows, columns and stride of X
-	Of                        [3]Matrix
-	DstStride, ResidualStride uint32 // of the first output and of the residual
-	Residual                  uint64 // address; 0: none
-	GLU                       bool   // the first Dst is silu(first product) * second product, and there is no other
+	Of                        [3]Matrix // the matrices; those with M 0 are left out
+	DstStride, ResidualStride uint32    // strides of the first output and of the residual
+	Residual                  uint64    // address of the residual; 0: none
+	GLU                       bool      // the only output is that of the first matrix: silu(first product) * second product
 }
 
 // productVariants are the ways to record [Products], the best first.
 var productVariants = []*variant[Products]{&persistentProduct, &straightProduct, &longsProduct, &int8Product, &wideProduct, &blocksProduct, &tilesProduct, &vecProduct, &matProduct}
 
-// Multiply records products by the first variant that fits. done is false, and nothing is recorded, if none computes them as one; for a single
-// matrix without bias, residual and GLU one always fits.
+// Multiply records products by the first variant that fits. done is false, and nothing is recorded, if no variant computes them as one. For a single
+// matrix without bias, residual and GLU one always does.
 func Multiply(r *Recorder, p *Products) (done bool, err error) {
 	r.args.products = *p
 	return recordBy(r, productVariants, &r.args.products)

@@ -10,12 +10,12 @@ type Decoding uint8
 
 // The ways to decode weights.
 const (
-	DecodeByShape Decoding = iota // the faster way for the type and size of the matrix
-	DecodeBefore                  // into memory, by a kernel before the product
+	DecodeByShape Decoding = iota // in the way that is faster for the type and size of the matrix
+	DecodeBefore                  // into memory, by a kernel before the product's
 	DecodeWithin                  // in the product's kernel
 )
 
-// blocksProduct is [tilesProduct] by a kernel that reads the quantised weights and decodes them itself.
+// blocksProduct is like [tilesProduct], but its kernel reads the quantised weights and decodes them itself.
 var blocksProduct = variant[Products]{
 	Rule: Rule{
 		Op: "mul_mat", Variant: shaders.BlocksCM,
@@ -75,13 +75,13 @@ func recordBlocks(r *Recorder, p *Products) error {
 
 // Bounds for the choice of where weights are decoded, for types whose blocks don't begin on 16 bytes.
 const (
-	mostWithin = 2048  // rows up to which decoding within the product is faster
-	longWithin = 16384 // values of a row beyond which it is: few decoded rows have room in memory at a time, and few fill no device
+	mostWithin = 2048  // with up to this many rows of weights, decoding within the product is faster
+	longWithin = 16384 // with longer rows it is faster too: few such rows, decoded, fit in memory at a time, too few to keep a device busy
 )
 
-// fasterDecodedWithin reports whether a product with weights of m rows of k values is faster if its own kernel decodes them, than if a kernel before
-// it does: where the matrix is small, its rows are long, or its blocks begin on 16 bytes, as other blocks take three times the loads. The two ways
-// sum in different orders, so neither the rows of X nor the memory may decide.
+// fasterDecodedWithin reports whether a product with weights of m rows of k values is faster if its own kernel decodes them than if a kernel before
+// it does. It is if the matrix is small, its rows are long, or its blocks begin on 16 bytes: other blocks take three times the loads. The two ways
+// sum in different orders, so the choice must not depend on the number of rows of X or on free memory: results would differ.
 func fasterDecodedWithin(t gguf.Type, m, k uint32) bool {
 	return m <= mostWithin || k > longWithin || t.BlockBytes()%16 == 0
 }
@@ -153,7 +153,7 @@ func gatesChoice(r *Recorder, t gguf.Type, m, n uint32) choice {
 	return c
 }
 
-// cmProduct adds what a product by cooperative matrices reads and writes, except the weights.
+// cmProduct adds the memory that a product by cooperative matrices reads and writes, except the weights.
 func (t *touch) cmProduct(a *shaders.MulMatCMArgs) {
 	t.read(span{a.X, a.X + uint64(shaders.TilesBytes(a.N, a.K))})
 	t.read(f32s(a.Scales, 1, a.N, 0))

@@ -7,7 +7,7 @@ import (
 	"leat/shaders"
 )
 
-// unfitTeam says why a variant of mul_mat_vec in teams can't, or should not, record p, "" if it can.
+// unfitTeam says why a variant of mul_mat_vec in teams (see [Tile]) can't, or should not, record p, "" if it can.
 func unfitTeam(r *Recorder, p *Products, variant string) string {
 	switch {
 	case !hasTeam(variant, p.Type):
@@ -48,7 +48,7 @@ func hasTeam(variant string, t gguf.Type) bool {
 	return teamVariants[t] == shaders.Int8
 }
 
-// gluOf is the GLU constant of p: no gate, or a gated output in float32, also in int8 if memory allows.
+// gluOf is the GLU constant for p: NoGLU if there is no gate, GLUBytes if the gated output can be stored as int8 too, else GLUFloats.
 func gluOf(r *Recorder, p *Products) uint32 {
 	m := p.Of[0].M
 	switch {
@@ -60,7 +60,8 @@ func gluOf(r *Recorder, p *Products) uint32 {
 	return shaders.GLUFloats
 }
 
-// outRows is how many values products with m0, m1 and m2 rows compute from a row of X. With a gate, two rows make one value.
+// outRows is how many values products with matrices of m0, m1 and m2 rows compute from a row of X. With a gate, one row of gate and one of up make one
+// value.
 func outRows(glu, m0, m1, m2 uint32) uint32 {
 	if glu == shaders.NoGLU {
 		return m0 + m1 + m2
@@ -86,8 +87,8 @@ func teamChoice(r *Recorder, variant string, t gguf.Type, glu, n, m, k uint32) c
 	return choice{op: "mul_mat_vec", variant: variant, typed: true, typ: t, cols: cols, glu: glu, tile: r.k.vecTile(tile, variant, t, glu, m, k)}
 }
 
-// TeamVariant is the variant of mul_mat_vec in teams for weights of type t in rows of cols values, which is used if it passes its self-test; "": there
-// is none.
+// TeamVariant is the variant of mul_mat_vec in teams for weights of type t in rows of cols values that is used on the device if it passes its self-test;
+// "": there is none for the type.
 func (k *Kernels) TeamVariant(t gguf.Type, cols uint32) string {
 	switch v := teamVariants[t]; {
 	case v != shaders.Int8 || !k.can.longs:
@@ -112,7 +113,7 @@ func findTeamVariants() map[gguf.Type]string {
 	return m
 }
 
-// recordTeam records p as one mul_mat_vec in teams of a variant. If the variant reads X as int8, it first quantises X unless that was done.
+// recordTeam records p as one mul_mat_vec in teams of a variant. If the variant reads X as int8, it first quantises X, unless that is in memory already.
 func recordTeam(r *Recorder, p *Products, variant string) error {
 	a := shaders.MulMatTeamArgs{
 		W0: p.Of[0].W, W1: p.Of[1].W, W2: p.Of[2].W, Bias0: p.Of[0].Bias, Bias1: p.Of[1].Bias, Bias2: p.Of[2].Bias,
@@ -178,8 +179,8 @@ func mulMatTeam(r *Recorder, variant string, t gguf.Type, glu, groups uint32, a 
 	return dispatch(r, &c, b, &a, workgroups, &touched, co)
 }
 
-// teamWorkgroups checks the tile of a choice, with at most lanes lanes a workgroup, and returns the number of workgroups; for
-// mul_mat_vec_persistent at most groups.
+// teamWorkgroups checks the tile of c, a mul_mat_vec in teams: groups of lanes that share a row's sum. It returns the number of workgroups for the
+// arguments a. glu is the kernel's GLU constant, lanes the most lanes that a workgroup may have, groups the most workgroups of mul_mat_vec_persistent.
 func teamWorkgroups(c *check, glu, groups uint32, a *shaders.MulMatTeamArgs, lanes uint32) uint64 {
 	if c.variant == shaders.Persistent {
 		if checkPersistent(c, c.tile, glu, a.K, lanes); c.err != nil {
@@ -211,7 +212,7 @@ func checkTeam(c *check, variant string, glu uint32, a *shaders.MulMatTeamArgs) 
 		w, dst    string // whole names: putting them together would allocate, for each product
 		of, to    uint64
 		m, stride uint32
-		internal  bool // stays in the kernel
+		internal  bool // the output is not stored
 	}{{"W0", "Dst0", a.W0, a.Dst0, a.M0, a.DstStride, false}, {"W1", "Dst1", a.W1, a.Dst1, a.M1, a.M1, glu == shaders.GLUFloats}, {"W2", "Dst2", a.W2, a.Dst2, a.M2, a.M2, glu == shaders.GLUFloats}} {
 		if m.m == 0 {
 			continue
@@ -237,7 +238,7 @@ func checkTeam(c *check, variant string, glu uint32, a *shaders.MulMatTeamArgs) 
 	}
 }
 
-// teamTouch is what a mul_mat_vec in teams reads and writes.
+// teamTouch is the memory that a mul_mat_vec in teams reads and writes.
 func teamTouch(variant string, t gguf.Type, glu uint32, a *shaders.MulMatTeamArgs) (touched touch) {
 	if variant != shaders.Wide {
 		touched.read(q8Bytes(a.X, a.N, a.K))

@@ -32,8 +32,8 @@ func unfitPlain(p *Products) string {
 	return ""
 }
 
-// mulMatFP32 records a product with one matrix, without bias, residual or gate, by a float32 kernel: mul_mat_vec for up to 8 rows, else mul_mat. It
-// uses tuned outputs if there are any.
+// mulMatFP32 records a product with one matrix, without bias, residual or gate, by a float32 kernel: mul_mat_vec for up to 8 rows of X, else mul_mat. It
+// uses [TunedOutputs] if there are any.
 func mulMatFP32(r *Recorder, p *Products) error {
 	if p.empty() {
 		return nil
@@ -78,7 +78,7 @@ func mulMatCheck(t gguf.Type, a *shaders.MulMatArgs) check {
 	return c
 }
 
-// vecCols is the NUM_COLS of mul_mat_vec for n rows of X; 0: they are more than 8, for mul_mat.
+// vecCols is the constant NUM_COLS of mul_mat_vec for n rows of X; 0: n is more than 8, so mul_mat is used.
 func vecCols(n uint32) uint32 {
 	for _, cols := range []uint32{1, 2, 4, 8} {
 		if n <= cols {

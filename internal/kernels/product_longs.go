@@ -4,7 +4,7 @@ import (
 	"leat/shaders"
 )
 
-// longsProduct is [int8Product] with loads of 64 bits: a CPU makes them as fast as loads of 32.
+// longsProduct is like [int8Product], with loads of 64 bits: on a CPU each takes no longer than a load of 32 bits.
 var longsProduct = variant[Products]{
 	Rule: Rule{
 		Op: "mul_mat_vec", Variant: shaders.Longs, When: "as int8",
@@ -14,7 +14,7 @@ var longsProduct = variant[Products]{
 	record: func(r *Recorder, p *Products) error { return recordTeam(r, p, shaders.Longs) },
 }
 
-// lacksLongs says what the device lacks for [longsProduct], which is for CPUs alone, "" if nothing.
+// lacksLongs says what the device lacks for [longsProduct], "" if nothing. That product loads 64 bits at a time, and is used only if the device is a CPU.
 func lacksLongs(k *Kernels) string {
 	if lacks := lacksBytes(k); lacks != "" || k.can.longs {
 		return lacks

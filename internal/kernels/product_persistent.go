@@ -8,17 +8,18 @@ import (
 	"leat/shaders"
 )
 
-// Constants of mul_mat_vec_persistent. It has no more workgroups than most devices run at once, so each workgroup computes outputs in several
+// Constants of mul_mat_vec_persistent. It has no more workgroups than most devices run at the same time, so each workgroup computes outputs in several
 // turns.
 const (
-	persistentGroups = 528
-	persistentLanes  = 256
-	persistentGates  = 128 // lanes of gates, which have two rows under way
-	persistentPart   = 64  // values of a row that a lane multiplies together
-	persistentMost   = 2   // such parts of a row that a lane should have: it keeps their X in registers
+	persistentGroups = 528 // most workgroups
+	persistentLanes  = 256 // lanes of a workgroup without gates
+	persistentGates  = 128 // lanes of a workgroup with gates, where each lane has two rows under way
+	persistentPart   = 64  // values of a part of a row, which a lane multiplies together
+	persistentMost   = 2   // most parts of a row that a lane should have: it keeps their X in registers
 )
 
-// persistentProduct is int8Product of gates by workgroups that stay: each loads the weights of its next outputs while it multiplies.
+// persistentProduct is like [int8Product], for gates. Its workgroups compute several outputs in turn: each loads the weights of its next outputs while it
+// multiplies.
 var persistentProduct = variant[Products]{
 	Rule: Rule{
 		Op: "mul_mat_vec", Variant: shaders.Persistent, When: "decode; gates of Q4_K, Q5_K or Q6_K, rows of up to 32768 values",
@@ -49,21 +50,21 @@ func unfitPersistent(r *Recorder, p *Products) string {
 	case r.k.tuned.Load().tile(p.Type, true, p.K) != (Tile{}):
 		return "another tile was faster when tuned"
 	}
-	// For as many columns as any step has: how many share a step must not decide.
+	// The check is for the most columns that a step has: the choice must not depend on how many rows share a step.
 	if t := persistentTile(Tile{}, shaders.GLUFloats, p.K/persistentPart); t.Rows*shaders.FewRows*t.Lanes > persistentSums {
 		return "rows are too long"
 	}
 	return unfitTeam(r, p, shaders.Persistent)
 }
 
-// persistentSums is maxTileSums of mul_mat_vec_persistent, which has the sums of two turns in memory.
+// persistentSums takes the place of maxTileSums for mul_mat_vec_persistent, which has the sums of two turns in memory.
 const persistentSums = maxTileSums / 2
 
 // persistentType reports whether there is a mul_mat_vec_persistent for weights of type t.
 func persistentType(t gguf.Type) bool { return slices.Contains(shaders.PersistentTypes, t) }
 
-// persistentTile fills in the zero fields of t for mul_mat_vec_persistent. parts is the length of a row divided by persistentPart; a lane gets few
-// parts, so that all loads of a row are under way at once.
+// persistentTile fills in the zero fields of t for mul_mat_vec_persistent. parts is the length of a row divided by persistentPart. A lane gets few
+// parts, so that all loads of a row are under way at the same time.
 func persistentTile(t Tile, glu, parts uint32) Tile {
 	own, share := Tile{Rows: 1, Team: 8, Lanes: persistentLanes}, uint32(1)
 	if isGated(glu) {
@@ -76,8 +77,8 @@ func persistentTile(t Tile, glu, parts uint32) Tile {
 	return t.or(Tile{Unroll: (parts + t.Team - 1) / t.Team, Lanes: max(own.Lanes, t.Team)})
 }
 
-// persistentWorkgroups is the number of workgroups, at most most, for outputs in places places: a workgroup computes one place a turn, and all
-// have the same number of turns, or one less.
+// persistentWorkgroups is the number of workgroups, at most most, that compute places groups of outputs. A workgroup computes one group in each turn. All
+// workgroups have the same number of turns, or one less.
 func persistentWorkgroups(places, most uint64) uint64 {
 	turns := (places + most - 1) / most
 	if turns == 0 {
@@ -100,7 +101,7 @@ func MulMatPersistent(r *Recorder, t gguf.Type, glu, groups uint32, a shaders.Mu
 	return mulMatTeam(r, shaders.Persistent, t, glu, groups, a)
 }
 
-// checkPersistent checks the tile of a mul_mat_vec_persistent for rows of cols values, in workgroups of at most most lanes.
+// checkPersistent checks the tile of a mul_mat_vec_persistent for rows of cols values. A workgroup may have at most most lanes.
 func checkPersistent(c *check, t Tile, glu, cols, most uint32) {
 	c.atMost("Tile.Rows", t.Rows, maxTeamRows)
 	if isGated(glu) {

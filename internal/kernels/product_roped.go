@@ -34,7 +34,7 @@ func lacksFusedRope(k *Kernels) string {
 	return "workgroups that run side by side"
 }
 
-// ropedTile fills in the zero fields of t for mul_mat_vec_rope with outputs rows of Q, K and V together and cols values a row. A workgroup
+// ropedTile fills in the zero fields of t for mul_mat_vec_rope. outputs is the number of rows of Q, K and V together, cols the length of a row. A workgroup
 // computes a multiple of 4 outputs. Team and Unroll, which set the order of a sum, depend only on the type and cols. Rows is larger, for more
 // loads under way in a lane, if there are enough lanes for the whole device.
 func (k *Kernels) ropedTile(t Tile, of gguf.Type, outputs, cols uint32) Tile {
@@ -77,12 +77,12 @@ func ropeConstantsOf(kv gguf.Type, a *shaders.RopeKVArgs) RopeConstants {
 	return RopeConstants{KeyLen: a.KeyLen, ValLen: a.ValLen, RopeDim: a.RopeDim, Neox: a.Neox != 0, CacheF32: kv == gguf.F32}
 }
 
-// RopedProducts are the products of Q, K and V, in this order, and what [RopeKV] makes of them in a cache of type KV; a matrix of no rows
-// is missing, and so is its output. Q is left at Rope.Q, K and V in the cache alone.
+// RopedProducts are the products of Q, K and V, in this order, then [RopeKV] of their outputs. A matrix with M 0 is left out, with its output. The rotated Q
+// is stored at Rope.Q; K and V are stored only in the cache.
 type RopedProducts struct {
 	Products
-	KV   gguf.Type          // of the KV cache
-	Rope shaders.RopeKVArgs // its Q, K and V are the products' outputs
+	KV   gguf.Type          // type of the KV cache
+	Rope shaders.RopeKVArgs // arguments of RopeKV, for Q, K and V that the products compute
 }
 
 // ropedVariants are the ways to record [RopedProducts] as one.
@@ -101,7 +101,7 @@ func FitsRoped(r *Recorder, p *RopedProducts) bool {
 	return choose(r, ropedVariants, &r.args.roped) != nil
 }
 
-// ropedProduct is [int8Product] that turns queries and keys, and writes keys and values into the cache.
+// ropedProduct is like [int8Product], but its kernel also rotates queries and keys by RoPE, and writes keys and values to the KV cache.
 var ropedProduct = variant[RopedProducts]{
 	Rule: Rule{
 		Op: "mul_mat_vec", Variant: shaders.Turned,

@@ -12,12 +12,12 @@ import (
 const (
 	straightGroup    = 256   // values of a row that are multiplied together
 	straightSubgroup = 8     // lanes that multiply a group
-	straightUnroll   = 8     // most groups of a lane: the length of the code grows with them
-	straightMost     = 32768 // values of a row: those of a workgroup of maxTileLanes with 8 teams, and straightUnroll
+	straightUnroll   = 8     // most groups of a lane: the length of the code grows with their number
+	straightMost     = 32768 // longest row: what a team of maxTileLanes/8 lanes computes with straightUnroll groups for each lane
 	straightCols     = 2     // most rows of X
 )
 
-// straightProduct is [longsProduct] by code without a loop, on a CPU: the driver can then start loads of several groups at once.
+// straightProduct is like [longsProduct], for CPUs, with code without a loop: the driver can then start loads of several groups at the same time.
 var straightProduct = variant[Products]{
 	Rule: Rule{
 		Op: "mul_mat_vec", Variant: shaders.Straight,
@@ -41,8 +41,8 @@ func straightOn(dev *vk.Device) bool {
 	return dev.Physical.Type == vk.CPU && dev.Physical.Limits.Subgroup == straightSubgroup && dev.Physical.Limits.MaxWorkgroupInvocations >= maxTileLanes
 }
 
-// straightSteps has, by the type of the weights, a number that the length of rows must be a multiple of: a group of 256 values, or two with
-// Q6_K, whose groups begin at a word only every other time.
+// straightSteps has, by the type of the weights, a number of which the length of rows must be a multiple. It is one group of 256 values; for Q6_K, where only
+// every other group begins at a whole word, two groups.
 var straightSteps = findStraight()
 
 // findStraight finds [straightSteps] in the shaders' table.
@@ -91,10 +91,10 @@ func straightTile(t Tile, cols uint32) Tile {
 	return t
 }
 
-// checkStraight checks the tile of a mul_mat_vec_straight, and that the kernel can number its workgroups.
+// checkStraight checks the tile of a mul_mat_vec_straight for rows of cols values, and that the kernel can number its workgroups.
 func checkStraight(c *check, t Tile, cols uint32, workgroups uint64) {
 	if straightSteps[c.typ] == 0 {
-		return // the table will say so
+		return // looking up the kernel in the shaders' table will fail
 	}
 	c.multiple("K", cols, straightSteps[c.typ])
 	c.atMost("K", cols, straightMost)

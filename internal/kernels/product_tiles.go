@@ -9,19 +9,18 @@ import (
 	"leat/vk"
 )
 
-// Scratch is device memory that the kernels of one recorder use for intermediate values. Its address is a multiple of 16.
+// Scratch is device memory that the kernels of one recorder use for intermediate values.
 type Scratch struct {
-	Address uint64
-	Bytes   int64 // 0: there is no such memory
+	Address uint64 // device address, a multiple of 16
+	Bytes   int64  // size; 0: there is no such memory
 }
 
-// CMTile are constants of a product by cooperative matrices (mul_mat_cm, mul_mat_q_cm, mul_mat_id_cm): a workgroup computes BM rows of the
-// weights times BN rows of X, each of its subgroups WM times WN of them.
+// CMTile are constants of a product by cooperative matrices (mul_mat_cm, mul_mat_q_cm, mul_mat_id_cm).
 type CMTile struct {
-	BM, BN, WM, WN uint32
+	BM, BN, WM, WN uint32 // a workgroup computes BM rows of the weights times BN rows of X; each of its subgroups WM times WN of these
 
 	BK     uint32 // columns that a workgroup multiplies at a time; 0: 64
-	Stages uint32 // 2: the next BK columns are loaded while these are multiplied; 0: 1
+	Stages uint32 // 2: the next BK columns are loaded while the current ones are multiplied; 1, or 0: they are loaded afterwards
 	Halves bool   // quantised weights are decoded in float16 arithmetic
 	Wide   bool   // quantised weights are read by fewer loads of more bytes
 }
@@ -44,14 +43,14 @@ func (s CMTile) String() string {
 // Lanes is the number of lanes of a workgroup, for subgroups of the given size.
 func (s *CMTile) Lanes(subgroup int) uint32 { return s.BM / s.WM * (s.BN / s.WN) * uint32(subgroup) }
 
-// SharedBytes is the shared memory of a workgroup: for its inputs, and later for its outputs.
+// SharedBytes is the size of a workgroup's shared memory. It has the inputs first, and the outputs later.
 func (s *CMTile) SharedBytes() int64 {
 	in := (s.BM + s.BN) * (cmp.Or(s.BK, tileStep)/8 + 1) * cmp.Or(s.Stages, 1)
 	out := s.Lanes(1) * 16 * (s.WM/4 + 1)
 	return 16 * int64(max(in, out))
 }
 
-// tileStep is [CMTile.BK] where that is 0.
+// tileStep is the number of columns that a BK of 0 in a [CMTile] stands for.
 const tileStep = 64
 
 // maxCMTileLanes is the most lanes of a workgroup: with more, some lanes would have no loads to make.
@@ -59,7 +58,7 @@ const maxCMTileLanes = 256
 
 // cmTile is a [CMTile] on a device.
 type cmTile struct {
-	subgroup int // size
+	subgroup int // subgroup size
 	CMTile
 }
 
@@ -84,13 +83,14 @@ func (s *cmTile) constants(m constants) {
 	m.setNonzero("WIDE", asUint32(s.Wide))
 }
 
-// leastShared is the least bytes of shared memory with which mul_mat_cm runs, by tiles of half the rows, and flash_attn_cm.
+// leastShared is the least shared memory, in bytes, with which mul_mat_cm runs, in half tiles, and flash_attn_cm.
 const leastShared = 32 << 10
 
 // halfTile is the rows of X in half a tile.
 const halfTile = shaders.TileRows / 2
 
-// OwnCMTile is the program's own choice for n rows of X: half a tile for few rows, which would leave most of a whole one idle.
+// OwnCMTile is the program's own choice, used where nothing was tuned, for n rows of X. For few rows it is half a tile: they would leave most of a whole one
+// idle.
 func OwnCMTile(n uint32) CMTile {
 	if n <= halfTile {
 		return CMTile{BM: 128, BN: 64, WM: 64, WN: 32}
@@ -98,7 +98,7 @@ func OwnCMTile(n uint32) CMTile {
 	return CMTile{BM: 128, BN: 128, WM: 64, WN: 64}
 }
 
-// smallCMTile is for products of few outputs: larger tiles are too few to keep a large device busy.
+// smallCMTile is for products of few outputs: in larger tiles they would make too few workgroups to keep a large device busy.
 var smallCMTile = CMTile{BM: 64, BN: 64, WM: 32, WN: 32}
 
 // cmTileFor is the tile of mul_mat_cm for m outputs of each of n rows of X: the recorder's, a tuned one or the program's own. The result's bits do
@@ -125,8 +125,8 @@ func (k *Kernels) cmTile(s CMTile) cmTile {
 	return cmTile{k.can.matrix, s}
 }
 
-// fits says what a tuned tile must have, "" if the kernels can run with s, on a device with the given subgroup size, most lanes of a workgroup
-// and bytes of shared memory.
+// fits returns "" if the kernels can run with the tuned tile s, else what such a tile must have. The device has the given subgroup size, at most most lanes
+// in a workgroup, and shared bytes of shared memory.
 func (s *CMTile) fits(subgroup int, most uint32, shared int64) string {
 	for _, n := range []uint32{s.BM, s.BN} {
 		if n != 64 && n != 128 && n != 256 {
@@ -175,25 +175,26 @@ func matrixSubgroup(p *vk.PhysicalDevice, f vk.Features) int {
 
 // tiles describes the contents of [Memory.Tiles]: X and its scales as tiles, then a ring buffer for decoded slices of weights.
 type tiles struct {
-	x       span   // address of the X that the tiles were made of; empty: none
-	n, k, s uint32 // its rows, columns and stride
-	next    uint64 // offset in the ring
-	pending []pendingProduct
-	groups  uint64 // workgroups of all pending products
+	x       span             // memory of the X that the tiles were made of; empty: there are no tiles
+	n, k, s uint32           // rows, columns and stride of X
+	next    uint64           // offset in the ring at which the next slice is decoded
+	pending []pendingProduct // products that are not recorded yet
+	groups  uint64           // number of workgroups of all pending products
 }
 
-// pendingProduct is a mul_mat_cm that is not recorded yet: products of several small matrices are recorded together, to run at once.
+// pendingProduct is a mul_mat_cm that is not recorded yet. Products of several small matrices are held back and recorded one right after the other, so that
+// the device runs them at the same time.
 type pendingProduct struct {
-	args   shaders.MulMatCMArgs
-	cmTile cmTile
-	touch  touch
+	args   shaders.MulMatCMArgs // arguments of the kernel
+	cmTile cmTile               // constants of the kernel
+	touch  touch                // memory that it reads and writes
 }
 
 // enoughGroups is how many workgroups keep a large device busy.
 const enoughGroups = 256
 
-// LeastRows is the smallest run into which rows of a prompt may be split for products and attention: kernels for fewer rows are ten times as
-// slow; 0: any number is as fast.
+// LeastRows is the smallest number of rows into which the rows of a prompt should be split for products and attention, because the kernels for fewer rows are
+// ten times slower; 0: the number does not matter.
 func LeastRows(r *Recorder) uint32 {
 	if r.k.can.matrix == 0 || r.Memory.Tiles.Bytes == 0 || r.k.tested.broken("mul_mat_cm") {
 		return 0
@@ -259,10 +260,10 @@ func tilesChoice(r *Recorder, m, n uint32) choice {
 	return choice{op: "mul_mat", variant: shaders.CM, cmTile: cmTileFor(r, m, n)}
 }
 
-// mulMatHalves decodes the weights slice by slice into the ring of the scratch and multiplies each slice by X in tiles. The device may decode
-// a slice while it multiplies the one before, as no barrier is between them.
+// mulMatHalves decodes the weights slice by slice into the ring in [Memory.Tiles] and multiplies each slice by X in tiles. The device may decode
+// a slice while it multiplies the one before, because there is no barrier between the two.
 //
-// It adds the rows at residual, stride floats apart; 0: none.
+// If residual, an address, is not 0, it adds the rows there, which are stride floats apart.
 func mulMatHalves(r *Recorder, t gguf.Type, a *shaders.MulMatArgs, residual uint64, stride uint32) error {
 	x, scales, err := tileX(r, a)
 	if err != nil {
@@ -295,7 +296,7 @@ func mulMatHalves(r *Recorder, t gguf.Type, a *shaders.MulMatArgs, residual uint
 	return nil
 }
 
-// MulMatTiles records the product of weights and X that are both in tiles, perhaps not before [Recorder.Finish].
+// MulMatTiles records the product of weights and X that are both in tiles. It may hold the product back until [Recorder.Finish], see [multiplyLater].
 func MulMatTiles(r *Recorder, a shaders.MulMatCMArgs) error {
 	if a.M == 0 || a.N == 0 {
 		return nil
@@ -313,8 +314,8 @@ func MulMatTiles(r *Recorder, a shaders.MulMatCMArgs) error {
 	return multiplyLater(r, a, a.M)
 }
 
-// multiplyLater keeps a product, of a slice of a matrix of m rows, until an op uses its memory, [Recorder.Finish], or until pending products
-// have enough workgroups.
+// multiplyLater holds back a product with a slice of a matrix of m rows, see [pendingProduct]. It is recorded before an op that needs its output or
+// overwrites its memory, when the pending products have enough workgroups, or by [Recorder.Finish].
 func multiplyLater(r *Recorder, a shaders.MulMatCMArgs, m uint32) error {
 	p := pendingProduct{args: a, cmTile: cmTileFor(r, m, a.N)}
 	p.touch.read(span{a.W, a.W + uint64(shaders.TilesBytes(a.M, a.K))})
@@ -326,7 +327,7 @@ func multiplyLater(r *Recorder, a shaders.MulMatCMArgs, m uint32) error {
 	return r.Finish()
 }
 
-// Finish records the products that [multiplyLater] kept. It must be called before the command buffer ends.
+// Finish records the products that [multiplyLater] holds back. Call it before the command buffer ends: they are not recorded otherwise.
 func (r *Recorder) Finish() error {
 	pending := r.tiles.pending
 	r.tiles.pending, r.tiles.groups = nil, 0
@@ -339,7 +340,7 @@ func (r *Recorder) Finish() error {
 	return nil
 }
 
-// recordPending records the pending products if t must run after one of them.
+// recordPending records all pending products if t must run after one of them.
 func (r *Recorder) recordPending(t *touch) error {
 	for i := range r.tiles.pending {
 		p := &r.tiles.pending[i].touch

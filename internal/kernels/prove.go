@@ -18,28 +18,28 @@ import (
 // Variant describes a pipeline that is to be tested: a row of the table, and the specialisation constants that depend on shapes or device.
 // A constant that the row does not have is 0.
 type Variant struct {
-	Row            *shaders.Kernel
-	Cols           uint32        // NUM_COLS of a mul_mat_vec: rows of X
-	Tile           Tile          // of a mul_mat_vec in teams and topk_moe_routed
-	GLU            uint32        // shaders.NoGLU, GLUFloats or GLUBytes
-	Lanes, Per     uint32        // of rms_norm_q8 and topk_moe_held; Per of topk_moe_routed, whose lanes are Tile's
-	RowLanes       uint32        // of rope_norm_kv; of topk_moe_routed those of the norm
-	Group, Run     uint32        // of flash_attn_split
-	Rope           RopeConstants // of mul_mat_vec_rope
-	CMTile         CMTile        // of mul_mat_cm
-	KeyLen, ValLen uint32        // head sizes of flash_attn_cm and flash_attn_split
-	Options        uint32        // of flash_attn_cm
-	CMAttn         CMAttn        // of flash_attn_cm
+	Row            *shaders.Kernel // row of the table
+	Cols           uint32          // NUM_COLS of a mul_mat_vec: rows of X
+	Tile           Tile            // constants of a mul_mat_vec in teams and topk_moe_routed
+	GLU            uint32          // shaders.NoGLU, GLUFloats or GLUBytes
+	Lanes, Per     uint32          // LANES and PER of rms_norm_q8, tile_f16 and topk_moe_held; PER of topk_moe_routed, whose LANES are in Tile
+	RowLanes       uint32          // ROW_LANES of rope_norm_kv; of topk_moe_routed: the lanes of a separate norm, whose order of sums it has
+	Group, Run     uint32          // GROUP and RUN of flash_attn_split and flash_attn_joined
+	Rope           RopeConstants   // constants of mul_mat_vec_rope
+	CMTile         CMTile          // constants of mul_mat_cm, mul_mat_q_cm and mul_mat_id_cm
+	KeyLen, ValLen uint32          // head sizes of flash_attn_cm, flash_attn_split and flash_attn_joined
+	Options        uint32          // OPTIONS of flash_attn_cm, see cmAttnOptions
+	CMAttn         CMAttn          // constants of flash_attn_cm
 }
 
 // Outputs is how many output rows a workgroup of a mul_mat_vec in teams computes.
 func (v *Variant) Outputs() uint32 { return v.Tile.outputs(v.GLU) }
 
-// helpers are fp32 kernels that only other variants use. They are tested as variants are.
+// helpers are kernels of the variant fp32 that only other variants use. They are tested like other variants.
 var helpers = []string{"quantize_q8", "tile_f16", "dequant_f16"}
 
-// mustTest reports whether pipelines of a row are tested before use: those of variants and helpers, not of other fp32 kernels, which have no
-// stand-in.
+// mustTest reports whether pipelines of a row are tested before use: those of variants other than fp32, and of helpers. Other fp32 kernels are not tested,
+// because no kernel can stand in for them.
 func mustTest(row *shaders.Kernel) bool {
 	return row.Variant != shaders.FP32 || slices.Contains(helpers, row.Op)
 }
@@ -53,13 +53,13 @@ func HasStandIn(name string) bool {
 // tests are the results of self-tests. Each pipeline has a result of its own: drivers compile each anew.
 type tests struct {
 	mu      sync.Mutex        // guards the fields up to store
-	results map[string]string // by testID; "": passed, else why it failed
-	failed  map[string]string // by the row's name, of rows with a pipeline that failed or crashed: why
-	lost    error             // the device was lost in a test; nil: it was not
-	took    time.Duration     // all tests of this run
+	results map[string]string // by testID: "" if the test passed, else why it failed
+	failed  map[string]string // for rows with a pipeline that failed or crashed, by the row's name: why
+	lost    error             // error of a test in which the device was lost; nil: it was not lost
+	took    time.Duration     // time that all tests of this run took
 	store   *store            // writes results to disk
 
-	failures atomic.Int32 // len(failed)
+	failures atomic.Int32 // len(failed), to be read without the lock
 }
 
 // testID identifies a pipeline by the row's name, the constants, the subgroup size, and a hash of the code.
@@ -74,7 +74,7 @@ func ofCode(id string, row *shaders.Kernel) bool {
 	return strings.HasSuffix(id, fmt.Sprintf(" %x", sum[:6]))
 }
 
-// load reads the results of earlier runs from s, those for the kernels' present code. crashed has, by the row's name, how the driver crashed in a
+// load reads the results of earlier runs from s that are for the kernels' present code. crashed has, by the row's name, how the driver crashed in a
 // kernel. A row that failed or crashed is not tried again with the same code.
 func (t *tests) load(s *store, crashed map[string]string) {
 	t.results, t.failed, t.store = map[string]string{}, map[string]string{}, s
@@ -82,7 +82,7 @@ func (t *tests) load(s *store, crashed map[string]string) {
 	for id, why := range kept {
 		row, ok := shaders.Lookup(nameOf(id))
 		if !ok || !ofCode(id, row) {
-			continue // of another version of the kernel
+			continue // the result is for another version of the kernel
 		}
 		if t.results[id] = why; why != "" {
 			t.failed[row.Name] = why
@@ -118,7 +118,7 @@ func (t *tests) result(name, id string) (failed string, known bool, lost error) 
 	return t.failed[name], known, t.lost
 }
 
-// notePass notes that a pipeline passed its test, for the next run too.
+// notePass notes that the pipeline id passed its test, which took this long. It marks the store dirty, so that the next run knows of it.
 func (t *tests) notePass(id string, took time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -139,7 +139,7 @@ func (t *tests) noteFailure(name, id string, err error) {
 		t.results[id] = err.Error()
 		t.store.markDirty()
 	}
-	if errors.Is(err, vk.ErrDeviceLost) && t.lost == nil { // the next run should not lose it again
+	if errors.Is(err, vk.ErrDeviceLost) && t.lost == nil {
 		t.lost = err
 	}
 }
@@ -182,14 +182,14 @@ func (k *Kernels) getTested(c choice, row *shaders.Kernel) (*built, error) {
 	return nil, &BrokenError{row.Name, k.dev.Physical.Name, err.Error()}
 }
 
-// TestResult is what a self-test of a pipeline found, in this run or an earlier one.
+// TestResult is the result of a pipeline's self-test, in this run or an earlier one.
 type TestResult struct {
-	Kernel   string // name
-	Pipeline string // its constants, subgroup size and code hash
-	Error    string // "": passed
+	Kernel   string // name of the kernel
+	Pipeline string // the pipeline's constants, subgroup size and code hash
+	Error    string // why the test failed; "": it passed
 }
 
-// Tested lists the results of this run and of earlier ones, and how long the tests of this run took.
+// Tested lists the results of self-tests of this run and of earlier ones, and how long the tests of this run took.
 func (k *Kernels) Tested() (results []TestResult, took time.Duration) {
 	t := &k.tested
 	t.mu.Lock()

@@ -7,7 +7,7 @@ import (
 // q8Block is the number of values that share a scale.
 const q8Block = 32
 
-// q8Bytes is the memory of int8 values of rows x cols at an address.
+// q8Bytes is the memory of rows x cols int8 values at an address.
 func q8Bytes(at uint64, rows, cols uint32) span { return span{at, at + uint64(rows)*uint64(cols)} }
 
 // q8Scales is the memory, at an address, of the scales and sums of the blocks of rows x cols int8 values.
@@ -21,13 +21,13 @@ type q8 struct {
 	q, sums uint64 // addresses of the int8 values, and of their scales and sums
 }
 
-// Quantised describes what both halves of [Memory.Q8] hold.
+// Quantised says which float32 rows the two halves of [Memory.Q8] hold as int8.
 type Quantised struct {
-	q8   [2]q8
-	last int // index of the half written last
+	q8   [2]q8 // contents of each half
+	last int   // index of the half written last
 }
 
-// Quantised describes what [Memory.Q8] holds after all that r recorded.
+// Quantised says which rows [Memory.Q8] holds as int8 after all ops that r has recorded.
 func (r *Recorder) Quantised() Quantised {
 	b := Quantised{last: r.quantised.last}
 	for i := range r.quantised.q8 {
@@ -38,7 +38,7 @@ func (r *Recorder) Quantised() Quantised {
 	return b
 }
 
-// Common describes the X in int8 that both b and c have in the same place.
+// Common is what b and c have in common: the rows that both hold in the same half.
 func (b Quantised) Common(c Quantised) Quantised {
 	for i := range b.q8 {
 		if b.q8[i] != c.q8[i] {
@@ -51,15 +51,15 @@ func (b Quantised) Common(c Quantised) Quantised {
 // q8Room is the size of a half of [Memory.Q8]. There are two halves, so that an op can read int8 rows from one and write the other.
 func (r *Recorder) q8Room() int64 { return r.Memory.Q8.Bytes / 2 &^ 15 }
 
-// q8Slot chooses the half of [Memory.Q8] to which an op writes rows at x as int8; nil: they don't fit. It is not the half that has the address
-// reads, nor, unless that forces it, the one written last. The caller sets valid once the op is recorded.
+// q8Slot chooses the half of [Memory.Q8] to which an op writes the rows at x as int8; nil: they don't fit. It is the half that was not written last, unless
+// that one has the address reads, which the op still reads. The caller sets valid once the op is recorded.
 func (r *Recorder) q8Slot(x uint64, n, k, stride uint32, reads uint64) *q8 {
 	room := r.q8Room()
 	if n == 0 || k == 0 || k%q8Block != 0 || shaders.Q8Size(n, k) > room {
 		return nil
 	}
 	i := 1 - r.quantised.last
-	if at := r.Memory.Q8.Address + uint64(i)*uint64(room); reads >= at && reads < at+uint64(room) { // some rows of what is there
+	if at := r.Memory.Q8.Address + uint64(i)*uint64(room); reads >= at && reads < at+uint64(room) { // reads may be any row in the half
 		i = r.quantised.last
 	}
 	at := r.Memory.Q8.Address + uint64(i)*uint64(room)
@@ -68,7 +68,7 @@ func (r *Recorder) q8Slot(x uint64, n, k, stride uint32, reads uint64) *q8 {
 	return &r.quantised.q8[i]
 }
 
-// holds reports whether b has all of the n rows of k values at x.
+// holds reports whether b has all of the n float32 rows of k values at address x as int8.
 func (b *q8) holds(x uint64, n, k, stride uint32) bool {
 	if !b.valid || b.k != k || b.s != stride || x < b.x.lo {
 		return false

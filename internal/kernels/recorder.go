@@ -9,28 +9,28 @@ import (
 	"leat/vk"
 )
 
-// Role is what rows are for. Kernels of one role give a row the same bits whatever shares its step.
+// Role says whether rows are of a prompt or to decode. Kernels of one role give a row the same bits, whatever other rows share its step.
 type Role uint8
 
 // The roles of rows.
 const (
-	Prompt Role = iota // given tokens
-	Decode             // sampled tokens, and rows whose logits are wanted, from the last layer's attention on
+	Prompt Role = iota // rows of given tokens
+	Decode             // rows of sampled tokens; also prompt rows whose logits are needed, from the last layer's attention on
 )
 
 // Recorder records ops into one command buffer; one goroutine owns it. An op without work (a zero count) records
-// nothing. The results are as if ops ran in order: it records a barrier where an op touches what an earlier one wrote, or
-// writes what one read, and nowhere else. Ops of other command buffers need a [Recorder.Barrier] at the beginning.
+// nothing. The results are as if ops ran in order: it records a barrier only where an op reads or writes memory that an earlier op wrote, or
+// writes memory that one read. To run after ops of other command buffers, call [Recorder.Barrier] first.
 type Recorder struct {
-	Rows     Rows
-	Memory   Memory
-	Override Overrides
-	Watch    Watch
+	Rows     Rows      // the rows that ops are recorded for
+	Memory   Memory    // memory that ops may use
+	Override Overrides // constants in place of the program's own
+	Watch    Watch     // functions that the recorder calls
 
-	k         *Kernels          // where pipelines come from
+	k         *Kernels          // gives the pipelines
 	cb        *vk.CommandBuffer // gets the commands; nil if dry
 	dry       bool              // the recorder builds and dispatches nothing
-	memo      *memo             // pipelines used last; nil until the first
+	memo      *memo             // pipelines used last; nil until the first one is used
 	args      opArgs            // arguments of the op being recorded
 	spent     cost              // cost of all ops since the last ResetCost
 	history   history           // memory accesses since the last barriers
@@ -39,52 +39,53 @@ type Recorder struct {
 	sorted    sorted            // which (row, expert) pairs are in memory sorted by expert
 }
 
-// Rows says of the rows that are recorded what the choice of kernels and the cost estimate go by.
+// Rows describes the rows that ops are recorded for. The choice of kernels and the cost estimate depend on it.
 type Rows struct {
-	// Role decides the kernels; the number of rows does not. Rows to decode are at most [shaders.FewRows]: int8 products, and attention that
-	// splits a row's positions among workgroups, where the device can. Rows of prompts use cooperative matrices where the device has them, else
-	// int8 products if Memory.Q8 is there.
+	// Role decides the kernels; the number of rows does not. Rows to decode, at most [shaders.FewRows], use int8 products, and attention that
+	// splits a row's positions among workgroups, if the device can run them. Rows of prompts use cooperative matrices if the device has them, else
+	// int8 products if Memory.Q8 has bytes.
 	Role Role
-	// Run says that all rows of FlashAttn are one run: of one sequence, at ascending positions. Attention by cooperative matrices needs that.
+	// Run says that all rows of FlashAttn are of one sequence, at ascending positions. Attention by cooperative matrices needs that.
 	Run bool
-	// Positions is the most positions a row of FlashAttn attends to, for the cost estimate; 0: all its pages hold.
+	// Positions is the most positions that a row of FlashAttn attends to; 0: as many as the row's pages hold. It affects cost estimates, and how the work
+	// is divided.
 	Positions uint32
 	// Absent is the fraction, 0 to 1, of (row, expert) pairs whose expert has address 0 and is skipped. Only the cost estimate uses it.
 	Absent float64
 }
 
-// Memory is what ops may use between their dispatches. Kernels that need a part of 0 bytes are not recorded.
+// Memory is the memory that ops may use for intermediate values. Kernels that need a field that has 0 bytes are not recorded.
 type Memory struct {
-	// Tiles holds both sides of a product of many rows as tiles of float16, for cooperative matrices.
+	// Tiles holds both sides of a product of many rows, X and weights, as tiles of float16, for cooperative matrices.
 	Tiles Scratch
 	// Q8 holds X quantised to int8: twice [shaders.Q8Size] of the longest X.
 	Q8 Scratch
 	// Parts holds partial results of split attention, see [shaders.PartBytes], and of argmax, see [shaders.ArgmaxPartBytes].
 	Parts Scratch
 	// Counters count the workgroups that have ended, so that the last one joins the partial results of attention and argmax. They must be
-	// zero when the command buffer begins to run, see [shaders.CounterBytes]; 0 bytes: attention joins in a second dispatch, argmax has no parts.
+	// zero when the command buffer begins to run, see [shaders.CounterBytes]. With 0 bytes attention is joined by a second dispatch, and argmax has no parts.
 	Counters Scratch
 }
 
 // Overrides are constants and choices that measurements and tests give in place of the program's own; zero values override nothing.
 type Overrides struct {
-	Tile     Tile     // of a mul_mat_vec in teams
-	CMTile   CMTile   // of products by cooperative matrices, tuned ones too
-	Decoding Decoding // whether a kernel before a product by cooperative matrices decodes quantised weights, or the product's own does
-	CMAttn   CMAttn   // of flash_attn_cm
+	Tile     Tile     // constants of a mul_mat_vec in teams
+	CMTile   CMTile   // constants of products by cooperative matrices; it overrides tuned ones too
+	Decoding Decoding // where products by cooperative matrices decode quantised weights
+	CMAttn   CMAttn   // constants of flash_attn_cm
 }
 
-// Watch has functions that a recorder calls; nil: not called.
+// Watch has functions that a recorder calls. Those that are nil are not called.
 type Watch struct {
 	// Considered is called for each variant that is examined for an op, with the reason why it does not fit, "" if it does. If no variant fits, a
 	// last call has a nil rule.
 	Considered func(rule *Rule, why string)
-	// Recorded is called after each dispatch, copy and fill is recorded, with its kernel and the estimate of its cost.
+	// Recorded is called after each dispatch, copy, fill and update is recorded, with its name and the estimate of its cost.
 	Recorded func(op string, bytes, flops float64)
 }
 
-// memo is a small hash table of the pipelines that a recorder used last, so that it need not lock [Kernels]: a step needs the same few over and
-// over.
+// memo is a small hash table of the pipelines that a recorder used last. Each step needs the same few pipelines, and finds them here without the lock of
+// [Kernels].
 type memo [64]struct {
 	choice choice
 	built  *built
@@ -96,16 +97,16 @@ func (c *choice) slot() uint32 {
 	return n % uint32(len(memo{}))
 }
 
-// Recorder returns a recorder into cb, which has begun.
+// Recorder returns a recorder that records into cb. The recording of cb must have begun.
 func (k *Kernels) Recorder(cb *vk.CommandBuffer) *Recorder {
 	return &Recorder{k: k, cb: cb}
 }
 
-// Dry returns a recorder that builds and dispatches nothing: its Considered shows which variants would be recorded. It leaves out kernels that
-// failed a self-test before, and tests none.
+// Dry returns a recorder that builds, tests and dispatches nothing. [Watch].Considered shows which variants it would record. It leaves out kernels that
+// failed a self-test before.
 func (k *Kernels) Dry() *Recorder { return &Recorder{k: k, dry: true} }
 
-// Reset makes r as a new recorder, into cb, which has begun: all fields that the caller sets are zero, and nothing is in memory as int8 or in tiles.
+// Reset makes r like a new recorder into cb, whose recording has begun: the exported fields are zero, and r forgets which X are in memory as int8 or in tiles.
 func (r *Recorder) Reset(cb *vk.CommandBuffer) {
 	h, ordered, pending := r.history.since, r.history.ordered, r.tiles.pending[:0]
 	h.clear()
@@ -113,8 +114,8 @@ func (r *Recorder) Reset(cb *vk.CommandBuffer) {
 	*r = Recorder{k: r.k, cb: cb, dry: r.dry, history: history{since: h, ordered: ordered}, tiles: tiles{pending: pending}, memo: r.memo}
 }
 
-// Continue is [Recorder.Reset], but r keeps what it knows of X in int8 or in tiles, and of sorted pairs. The command buffer before must be submitted
-// to the same queue before this one. Call [Recorder.Barrier] before the first op.
+// Continue is like [Recorder.Reset], but r still knows which X are in memory as int8 or in tiles, and which pairs are sorted. The earlier command buffer must
+// be submitted to the same queue before cb. Call [Recorder.Barrier] before the first op.
 func (r *Recorder) Continue(cb *vk.CommandBuffer) {
 	b, t, s := r.quantised, r.tiles, r.sorted
 	r.Reset(cb)
@@ -122,14 +123,14 @@ func (r *Recorder) Continue(cb *vk.CommandBuffer) {
 	r.tiles.x, r.tiles.n, r.tiles.k, r.tiles.s = t.x, t.n, t.k, t.s
 }
 
-// ContinueAfter is [Recorder.Reset] for a command buffer that runs after others, whoever recorded them: b describes the X in int8 that these leave,
-// see [Recorder.Quantised].
+// ContinueAfter is like [Recorder.Reset], for a command buffer that runs after others that r need not have recorded. b says which rows these leave in memory
+// as int8, see [Recorder.Quantised].
 func (r *Recorder) ContinueAfter(cb *vk.CommandBuffer, b Quantised) {
 	r.Reset(cb)
 	r.quantised = b
 }
 
-// Barrier records a full barrier: what all earlier commands wrote, copies too, is visible to all later ones. The recorder then forgets its history.
+// Barrier records a full barrier: all later commands see what earlier ones wrote, copies included. The recorder then forgets its history of accesses.
 func (r *Recorder) Barrier() {
 	r.cb.Barrier()
 	r.history.since.clear()
@@ -138,7 +139,7 @@ func (r *Recorder) Barrier() {
 	r.history.barriers++
 }
 
-// Copied reports whether something was copied since the last Barrier: ops that follow then need a Barrier, a DispatchBarrier is not enough.
+// Copied reports whether a copy, fill or update was recorded since the last Barrier. Ops that follow then need a Barrier; a DispatchBarrier is not enough.
 func (r *Recorder) Copied() bool { return r.history.copied }
 
 // Copy copies bytes between buffers, in order with the ops.
@@ -170,7 +171,7 @@ func (r *Recorder) Zero(dst *vk.Buffer, off, bytes int64) error {
 	return nil
 }
 
-// Update writes b, as it is now, to a buffer, in order with the ops.
+// Update writes b to a buffer, in order with the ops. The contents of b are recorded now: later changes of b have no effect.
 func (r *Recorder) Update(dst *vk.Buffer, off int64, b []byte) error {
 	t := touch{copies: true}
 	t.write(span{dst.Address + uint64(off), dst.Address + uint64(off) + uint64(len(b))})
@@ -191,7 +192,7 @@ func (r *Recorder) Cost() (bytes, flops float64) { return r.spent.bytes, r.spent
 // ResetCost makes [Recorder.Cost] start from zero.
 func (r *Recorder) ResetCost() { r.spent = cost{} }
 
-// cost is what one op reads and writes, and computes.
+// cost is the memory traffic of an op, in bytes, and the number of its floating-point operations.
 type cost struct{ bytes, flops float64 }
 
 // record records the dispatch of an op, or returns the error of a check that has failed. It builds and tests the pipeline if this is the first use.
@@ -229,8 +230,8 @@ func (r *Recorder) get(c choice) (*built, error) {
 	return b, err
 }
 
-// usable reports whether no pipeline of the choice's kernel has failed its self-test; it builds and tests the pipeline now if that was not done.
-// Where nothing is tested all are usable. Other errors in building the pipeline count as usable: recording returns them.
+// usable reports whether no pipeline of the choice's kernel has failed its self-test. It builds and tests the choice's pipeline if that was not done. Kernels
+// that test nothing are all usable. If building fails for another reason, the choice counts as usable, and recording it returns the error.
 func (r *Recorder) usable(c choice) bool {
 	if r.dry {
 		row, err := c.row()
@@ -240,18 +241,18 @@ func (r *Recorder) usable(c choice) bool {
 		return true // nothing is tested
 	}
 	b, err := r.get(c)
-	if err == nil { // it may have been built before another of its row failed
+	if err == nil { // another pipeline of its row may have failed since it was built
 		return r.k.tested.failures.Load() == 0 || !r.k.tested.broken(b.row.Name)
 	}
 	var broken *BrokenError
 	return !errors.As(err, &broken)
 }
 
-// maxGroups bounds a grid's sides where the device has no narrower limit, so that every device folds alike.
+// maxGroups bounds the sides of a grid on devices without a smaller limit, so that grids are the same on all of them.
 const maxGroups = 65535
 
-// dispatch records a dispatch of groups workgroups with args as push constants, after a barrier if it needs one. It adds the cost co, and fails if
-// the device can't have that many workgroups. A dry recorder only notes what t overwrites.
+// dispatch records a dispatch of groups workgroups with args as push constants, after a barrier if one is needed. It adds the cost co. It fails if
+// the device can't run that many workgroups. A dry recorder only forgets the int8 rows, tiles and sorted pairs that t overwrites.
 func dispatch[T any](r *Recorder, c *check, b *built, args *T, groups uint64, t *touch, co cost) error {
 	limit := &r.k.dev.Physical.Limits.MaxWorkgroups
 	x, y, ok := fold(groups, min(limit[0], maxGroups), min(limit[1], maxGroups))
@@ -291,20 +292,20 @@ func GetRows(r *Recorder, t gguf.Type, a shaders.GetRowsArgs) error {
 	co := cost{bytes: float64(a.Rows) * (rowBytes(t, a.Cols) + 4*float64(a.Cols))}
 	var touched touch
 	touched.read(f32s(a.IDs, 1, a.Rows, 0))
-	touched.read(span{a.Table, 1 << 63}) // the device alone knows which rows
+	touched.read(span{a.Table, 1 << 63}) // only the device knows which rows it reads
 	touched.write(f32s(a.Dst, a.Rows, a.Cols, a.Cols))
 	return record(r, &c, &a, a.Workgroups(), &touched, co)
 }
 
-// prefersInt8 reports whether products of the recorder's rows should use int8 kernels. For rows of a prompt this means that the device has
-// no cooperative matrices and Q8 has memory. Whether Q8 is large enough for an X the caller checks.
+// prefersInt8 reports whether products of the recorder's rows should use int8 kernels. For rows of a prompt they should if the device has
+// no cooperative matrices and [Memory.Q8] has bytes. The caller must check whether Q8 is large enough for an X.
 func (r *Recorder) prefersInt8() bool {
 	return r.k.can.few && (r.Rows.Role == Decode || r.k.can.matrix == 0 && r.Memory.Q8.Bytes > 0)
 }
 
 // blocks checks that n is a multiple of the block size of the choice's type.
 func (c *check) blocks(what string, n uint32) {
-	if size := c.typ.BlockSize(); size > 0 { // an unknown type has none: the table will say so
+	if size := c.typ.BlockSize(); size > 0 { // for an unknown type, looking up the kernel in the shaders' table will fail
 		c.multiple(what, n, uint32(size))
 	}
 }

@@ -55,15 +55,15 @@ func KVAppend(r *Recorder, t gguf.Type, a shaders.KVAppendArgs) error {
 
 // RopeAppend is [Rope] of Q and K, then [KVAppend]. With QNorm, [RMSNorm] of each head of Q and K comes first.
 type RopeAppend struct {
-	KV gguf.Type // of the KV cache
+	KV gguf.Type // type of the KV cache
 	shaders.RopeNormKVArgs
 }
 
 // ropeVariants are the ways to record [RopeAppend] as one, the best first.
 var ropeVariants = []*variant[RopeAppend]{&normedRope, &appendedRope, &plainRope}
 
-// AppendRoped records RoPE and the writes to the KV cache as one dispatch, with the bits of separate ones, but does not write K itself. done is
-// false, and nothing is recorded, if no variant fits.
+// AppendRoped records RoPE of Q and K and the writes to the KV cache as one dispatch, with the same bits as separate ones. The rotated K is written only to the
+// cache. done is false, and nothing is recorded, if no variant fits.
 func AppendRoped(r *Recorder, a *RopeAppend) (done bool, err error) {
 	r.args.rope = *a
 	v := choose(r, ropeVariants, &r.args.rope)
@@ -73,10 +73,10 @@ func AppendRoped(r *Recorder, a *RopeAppend) (done bool, err error) {
 	return true, v.record(r, &r.args.rope)
 }
 
-// plainRope stands for [Rope] and [KVAppend] one by one.
+// plainRope stands for separate dispatches of [Rope] and [KVAppend]. The caller of [AppendRoped] records them.
 var plainRope = variant[RopeAppend]{Rule: Rule{Op: "rope", Variant: shaders.FP32}}
 
-// checkRopeKV checks the arguments of a rope into a cache of type t, notes what it reads and writes, and counts what it costs.
+// checkRopeKV checks the arguments of a RoPE into a KV cache of type t, adds the memory that it reads and writes to touched, and returns its cost.
 func checkRopeKV(c *check, t gguf.Type, a *shaders.RopeKVArgs, touched *touch) cost {
 	c.address("Q", a.Q)
 	c.address("K", a.K)

@@ -27,7 +27,7 @@ func ropeKVChoice(t gguf.Type) choice {
 	return choice{op: "rope", variant: shaders.KV, typed: true, typ: t}
 }
 
-// RopeKV is [Rope] of Q and K and [KVAppend] in one, to the same bits, but leaves K as it is.
+// RopeKV is [Rope] of Q and K and [KVAppend] in one dispatch, with the same bits, but the rotated K is written only to the cache.
 func RopeKV(r *Recorder, t gguf.Type, a shaders.RopeKVArgs) error {
 	if a.Rows == 0 {
 		return nil

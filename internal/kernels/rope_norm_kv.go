@@ -28,7 +28,7 @@ func ropeNormKVChoice(t gguf.Type, keyLen uint32) choice {
 	return choice{op: "rope", variant: shaders.NormKV, typed: true, typ: t, rowLanes: a.RowLanes()}
 }
 
-// RopeNormKV is [RMSNorm] of each head of Q and K, then [RopeKV], in one, to the same bits, but leaves K as it is.
+// RopeNormKV is [RMSNorm] of each head of Q and K, then [RopeKV], in one dispatch, with the same bits.
 func RopeNormKV(r *Recorder, t gguf.Type, a shaders.RopeNormKVArgs) error {
 	if a.Rows == 0 {
 		return nil

@@ -41,7 +41,7 @@ func Add(r *Recorder, a shaders.AddArgs) error {
 	return record(r, &c, &a, a.Workgroups(), &t, cost{12 * n, n})
 }
 
-// Checksum writes the xor of the words of each [shaders.ChecksumPiece] of Src, of Count times 16 bytes, to Dst uint32.
+// Checksum writes the xor of the words of each [shaders.ChecksumPiece] of Src to Dst uint32. Src has Count times 16 bytes.
 func Checksum(r *Recorder, a shaders.ChecksumArgs) error {
 	if a.Count == 0 {
 		return nil

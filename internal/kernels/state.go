@@ -7,7 +7,7 @@ import (
 )
 
 // SSMConv is the causal convolution of a state-space layer: of each column of X, over the rows of a sequence. It reads and updates the
-// sequence's state, the rows before.
+// sequence's state, which has the last rows before.
 func SSMConv(r *Recorder, a shaders.SSMConvArgs) error {
 	if a.Rows == 0 || a.Cols == 0 {
 		return nil
@@ -68,8 +68,8 @@ func GatedDeltaNet(r *Recorder, a shaders.GatedDeltaNetArgs) error {
 	return record(r, &c, &a, a.Workgroups(), &t, cost{8 * n * float64(a.Sequences), 7 * n * float64(a.Rows)})
 }
 
-// states checks the addresses of the sequences' states and of each row's sequence and position, and adds reads of them. The states need no
-// barrier: in a step one kernel alone touches each.
+// states checks the addresses of the sequences' states and of each row's sequence and position, and adds reads of them. Writes of the states are not
+// added, because no barrier is needed: in a step only one kernel accesses each part of a state.
 func (c *check) states(t *touch, states, seq, pos uint64, rows, sequences, off uint32) {
 	c.address("States", states)
 	c.words("Seq", seq)

@@ -15,9 +15,9 @@ import (
 
 // The kinds of files in the cache.
 const (
-	KindPipelines = "pipelines" // what the driver compiled
+	KindPipelines = "pipelines" // the driver's pipeline cache
 	KindTests     = "tests"     // results of self-tests
-	KindTunes     = "tunes"     // what measured fastest
+	KindTunes     = "tunes"     // tuned choices, see [Tuned]
 )
 
 // DeviceKey identifies a device with its driver version. Cached files are valid only for the same key.
@@ -30,10 +30,10 @@ type store struct {
 	folder  *cache.Folder     // the cache's folder
 	key     string            // [DeviceKey]
 	log     *slog.Logger      // gets errors of reading and writing
-	cache   *vk.PipelineCache // nil: the driver gave none
-	dirty   atomic.Bool       // results or pipelines are not written yet
-	writes  sync.WaitGroup    // writes in goroutines of [Kernels.SaveInBackground]
-	writing sync.Mutex        // held while writing
+	cache   *vk.PipelineCache // the driver's pipeline cache; nil: there is none
+	dirty   atomic.Bool       // there are results or pipelines that are not written yet
+	writes  sync.WaitGroup    // waits for the goroutines of [Kernels.SaveInBackground]
+	writing sync.Mutex        // held while files are written
 }
 
 // openStore makes the store of a device, with the driver's pipeline cache in folder. It never fails: it treats a file that can't be read as absent.
@@ -141,7 +141,7 @@ func (s *store) writePipelines() error {
 			return own, nil
 		}
 		all, err := s.cache.Data()
-		if err != nil || len(all) > cache.MaxBytes/2 { // of versions long gone, for the most part
+		if err != nil || len(all) > cache.MaxBytes/2 { // most of it is from old versions of the program
 			return own, nil
 		}
 		return all, nil

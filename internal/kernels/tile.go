@@ -10,20 +10,20 @@ import (
 	"leat/vk"
 )
 
-// Tile are constants of a mul_mat_vec in teams. A team is the lanes that share a row's sum. A field of 0 is chosen by the shape.
+// Tile are constants of a mul_mat_vec in teams. A team is a group of lanes that share a row's sum. The program chooses fields of 0 by the product's shape.
 type Tile struct {
-	Rows   uint32 // rows of weights of each team
-	Team   uint32 // lanes that share a row's sum
-	Unroll uint32 // chunks of a row that a lane loads at once
-	Lanes  uint32 // of a workgroup: Lanes / Team teams
+	Rows   uint32 // rows of weights that each team computes
+	Team   uint32 // lanes of a team
+	Unroll uint32 // chunks of a row that a lane loads at the same time
+	Lanes  uint32 // lanes of a workgroup, which has Lanes / Team teams
 }
 
-// Limits of a [Tile]: what the registers of a lane hold without spilling, with room, and what fits the shared memory for a workgroup's sums.
+// Limits of a [Tile]. The first two keep a lane's values in registers, with room to spare; the last is for a workgroup's sums in shared memory.
 const (
-	maxTeamRows  = 8
-	maxUnroll    = 8
-	maxTileLanes = 1024
-	maxTileSums  = 8192 // rows × columns × lanes
+	maxTeamRows  = 8    // of Rows
+	maxUnroll    = 8    // of Unroll
+	maxTileLanes = 1024 // of Lanes
+	maxTileSums  = 8192 // of Rows × columns × Lanes
 )
 
 // constants adds the constants of t that are not 0 to m.
@@ -34,7 +34,7 @@ func (t *Tile) constants(m constants) {
 	m.setNonzero("LANES", t.Lanes)
 }
 
-// outputs is how many output rows a workgroup computes: half as many where gate and up are multiplied together.
+// outputs is how many output rows a workgroup computes. With a gate a row of gate and a row of up make one output.
 func (t *Tile) outputs(glu uint32) uint32 {
 	n := t.Rows * (t.Lanes / t.Team)
 	if isGated(glu) {
@@ -46,8 +46,8 @@ func (t *Tile) outputs(glu uint32) uint32 {
 // isGated reports whether a product with this GLU constant has two matrices, gate and up, whose rows are computed together.
 func isGated(glu uint32) bool { return glu == shaders.GLUFloats || glu == shaders.GLUBytes }
 
-// vecTile fills in the zero fields of t for a mul_mat_vec in teams with a matrix of m rows of cols values. For some shapes a measurement
-// found values at least 5% faster than those of [Kernels.tile]; vecTile returns these there.
+// vecTile fills in the zero fields of t for a mul_mat_vec in teams with a matrix of m rows of cols values. It uses the values of [Kernels.tile], except for
+// shapes for which measurements found values at least 5% faster.
 func (k *Kernels) vecTile(t Tile, variant string, of gguf.Type, glu, m, cols uint32) Tile {
 	chunks, parts := cols/shaders.Chunk(variant, of), loads64(variant, of)
 	switch cpu := k.dev.Physical.Type == vk.CPU; {
@@ -71,16 +71,17 @@ func (k *Kernels) vecTile(t Tile, variant string, of gguf.Type, glu, m, cols uin
 	return k.tile(t, of, glu, m, chunks)
 }
 
-// loads64 reports whether a lane of the variant's kernel loads 64 values of the type at a time. Teams of such kernels have minTeam64 lanes or more.
+// loads64 reports whether a lane of the variant's kernel loads 64 values of weights of the type at a time. Teams of such kernels have minTeam64 lanes or
+// more.
 func loads64(variant string, of gguf.Type) bool {
 	return (variant == shaders.Int8 || variant == shaders.Turned) && slices.Contains(shaders.PartTypes, of)
 }
 
-// minTeam64 is the smallest team of a kernel that [loads64] reports.
+// minTeam64 is the smallest team of a kernel whose lanes load 64 values at a time, see [loads64].
 const minTeam64 = 8
 
-// tile64 is a GPU's tile for a kernel that [loads64] reports and a matrix of m rows. parts is the length of a row divided by 64; a team has at most
-// that many lanes.
+// tile64 is a GPU's tile for a kernel whose lanes load 64 values at a time, see [loads64], and a matrix of m rows. parts is the length of a row divided by
+// 64; a team has at most that many lanes.
 func tile64(of gguf.Type, glu, m, parts uint32) Tile {
 	t := Tile{Rows: 2, Team: 32}
 	switch {
@@ -104,8 +105,8 @@ func (t Tile) or(d Tile) Tile {
 	return Tile{Rows: cmp.Or(t.Rows, d.Rows), Team: cmp.Or(t.Team, d.Team), Unroll: cmp.Or(t.Unroll, d.Unroll), Lanes: cmp.Or(t.Lanes, d.Lanes)}
 }
 
-// tile fills in the zero fields of t, the tile of a mul_mat_vec in teams, for m output rows. chunks is how many lanes it would take to read a row of
-// weights at once. Only the arguments and the device may decide, never the rows of X: the tile sets the order of a sum, so its bits.
+// tile fills in the zero fields of t, the tile of a mul_mat_vec in teams, for m output rows. chunks is the number of chunks in a row of weights; a lane loads
+// one chunk at a time. The choice must not depend on the number of rows of X: the tile sets the order of a sum, and so the bits of the result.
 //
 // A GPU is fast when many lanes have loads under way. A CPU computes a subgroup as one vector, so its teams are no larger.
 func (k *Kernels) tile(t Tile, of gguf.Type, glu, m, chunks uint32) Tile {
@@ -142,7 +143,7 @@ func (k *Kernels) tile(t Tile, of gguf.Type, glu, m, chunks uint32) Tile {
 	return t
 }
 
-// idTile is [Kernels.tile] for products with experts, whose matrices are small: a lane should have all its loads of a row under way at once.
+// idTile is [Kernels.tile] for products with experts. Their matrices are small, so a lane should have all its loads of a row under way at the same time.
 func (k *Kernels) idTile(t Tile, of gguf.Type, glu, m, chunks uint32) Tile {
 	if k.dev.Physical.Type == vk.CPU {
 		return k.tile(t, of, glu, m, chunks)
@@ -164,7 +165,7 @@ func (k *Kernels) idTile(t Tile, of gguf.Type, glu, m, chunks uint32) Tile {
 	return k.tile(t, of, glu, m, chunks)
 }
 
-// shape checks that a kernel can run with tile t and cols rows of X, in workgroups of at most most lanes.
+// shape checks that a kernel can run with tile t and cols rows of X. A workgroup may have at most most lanes.
 func (c *check) shape(t Tile, glu, cols uint32, most uint32) {
 	c.atMost("Tile.Rows", t.Rows, maxTeamRows)
 	if isGated(glu) {

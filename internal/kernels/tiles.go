@@ -31,7 +31,7 @@ func tileF16Usable(r *Recorder, variant string, cols uint32) bool {
 	return r.usable(tileF16Choice(r, variant, cols))
 }
 
-// makeTiles records a kernel that writes its output to Dst and, as tiles, to the recorder's scratch.
+// makeTiles records a kernel that writes its output to Dst and, as tiles, to [Memory.Tiles].
 func makeTiles(r *Recorder, variant string, a shaders.TileF16WideArgs) error {
 	a.Tiles = r.Memory.Tiles.Address
 	a.Scales = a.Tiles + uint64(shaders.TilesBytes(a.Rows, a.Cols))
@@ -45,10 +45,10 @@ func makeTiles(r *Recorder, variant string, a shaders.TileF16WideArgs) error {
 // setX notes that the tiles now hold X at x: n rows of k values, stride values apart.
 func (t *tiles) setX(x span, n, k, stride uint32) {
 	t.x, t.n, t.k, t.s = x, n, k, stride
-	t.next = 0 // the ring begins elsewhere than the last one
+	t.next = 0 // the ring, which follows X, begins at another address now
 }
 
-// tileX converts X to tiles of float16 unless the scratch holds it already. It returns the addresses of the tiles and of the rows' scales.
+// tileX converts X to tiles of float16, unless [Memory.Tiles] holds it already. It returns the addresses of the tiles and of the rows' scales.
 func tileX(r *Recorder, a *shaders.MulMatArgs) (x, scales uint64, err error) {
 	x = r.Memory.Tiles.Address
 	scales = x + uint64(shaders.TilesBytes(a.N, a.K))

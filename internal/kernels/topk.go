@@ -49,7 +49,7 @@ func TopKMoEVariant(r *Recorder, variant string, a shaders.TopKMoEArgs) error {
 	return record(r, &c, &a, a.Workgroups(), &t, cost{4 * n, 8 * n})
 }
 
-// chooses checks the arguments by which experts are chosen.
+// chooses checks the arguments that say how experts are chosen: numbers, gating and groups.
 func (c *check) chooses(a *shaders.TopKMoEArgs) {
 	c.positive("Experts", a.Experts)
 	c.atMost("Experts", a.Experts, shaders.MaxExperts)

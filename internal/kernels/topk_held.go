@@ -5,7 +5,7 @@ import (
 	"leat/vk"
 )
 
-// heldTopK holds a row's scores in the registers of one subgroup; it gives the bits of [plainTopK].
+// heldTopK holds a row's scores in the registers of one subgroup; it gives the same bits as [plainTopK].
 var heldTopK = variant[shaders.TopKMoEArgs]{
 	Rule: Rule{
 		Op: "topk_moe", Variant: shaders.Held, When: "up to 16 experts for each of a subgroup's first 32 lanes",
@@ -28,7 +28,7 @@ func HoldsScores(r *Recorder, experts uint32) bool {
 	return experts > 0 && heldChoice(r.k.dev.Physical, experts).per <= shaders.MaxPer && lacksSubgroups(r.k) == ""
 }
 
-// heldChoice is the pipeline of [heldTopK]; its workgroup should be one subgroup.
+// heldChoice is the pipeline of [heldTopK] for that many experts. Its workgroup should be one subgroup.
 func heldChoice(p *vk.PhysicalDevice, experts uint32) choice {
 	lanes := min(shaders.HeldLanes, max(minSubgroup, uint32(p.Limits.Subgroup)))
 	return choice{op: "topk_moe", variant: shaders.Held, lanes: lanes, per: (max(1, experts) + lanes - 1) / lanes}

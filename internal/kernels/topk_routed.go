@@ -6,11 +6,12 @@ import (
 	"leat/vk"
 )
 
-// routedLanes is the most lanes of topk_moe_routed on a GPU: with teams of 64 a mixture of 128 experts is one of 32 workgroups, and
-// one that stores the row.
+// routedLanes is the most lanes of a workgroup of topk_moe_routed on a GPU. With teams of 64 lanes a layer of 128 experts then takes 32 workgroups, and one more
+// that stores the row.
 const routedLanes = 256
 
-// routedChoice is the pipeline of topk_moe_routed for a router of type t. Its sums have the same order as those of the separate norm and product.
+// routedChoice is the pipeline of topk_moe_routed for a router of type t, of experts rows of cols values. Its sums have the same order as those of the separate
+// norm and product.
 func routedChoice(r *Recorder, t gguf.Type, experts, cols uint32) choice {
 	tile := r.Override.Tile
 	if tile == (Tile{}) {
@@ -26,10 +27,10 @@ func routedShared(c *choice) int64 {
 	return 16*int64(c.per)*int64(c.tile.Lanes) + int64(c.rowLanes) + 16*shaders.MaxRouted + 8*int64(c.tile.Lanes) + 256
 }
 
-// RoutedTopK is a norm, the product with a router, and the choice of each row's experts by the scores. Recording sets Bytes and
-// Counters.
+// RoutedTopK is a norm, the product with a router, and the choice of each row's experts by the scores. The caller need not set Bytes and Counters: they come
+// from [Recorder].Memory.
 type RoutedTopK struct {
-	Router gguf.Type // of the router's weights
+	Router gguf.Type // type of the router's weights
 	shaders.TopKMoERoutedArgs
 }
 
@@ -43,8 +44,8 @@ func RouteNormed(r *Recorder, a *RoutedTopK) (done bool, err error) {
 	return recordBy(r, routedVariants, &r.args.routed)
 }
 
-// routedTopK runs workgroups that each normalise the whole row and compute a few scores; the last to end chooses the experts. It is slower
-// on a CPU.
+// routedTopK runs workgroups that each normalise the whole row and compute a few scores; the last one that ends chooses the experts. On a CPU separate
+// kernels are faster.
 var routedTopK = variant[RoutedTopK]{
 	Rule: Rule{
 		Op: "topk_moe", Variant: shaders.Routed,
@@ -87,7 +88,7 @@ func lacksRoutedTopK(k *Kernels) string {
 	return "workgroups that run side by side"
 }
 
-// fusesRouter reports whether topk_moe_routed is worth using on a device: on a CPU it is not. forced overrides that, for tests.
+// fusesRouter reports whether topk_moe_routed is worth using on a device: on a CPU separate kernels are faster. forced overrides that, for tests.
 func fusesRouter(p *vk.PhysicalDevice, forced bool) bool { return forced || p.Type != vk.CPU }
 
 // recordRouted records a as one topk_moe_routed.

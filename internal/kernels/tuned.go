@@ -14,17 +14,17 @@ import (
 )
 
 // Tuned are the constants and kernels that measured fastest on a device. For steps of few rows they never depend on the number of rows: a
-// token's results must not depend on how many others share its step.
+// token's results must not depend on how many other rows share its step.
 type Tuned struct {
-	Kernels  string         `json:"kernels"` // [TableKey] of the kernels that were measured
-	Products []TunedProduct `json:"products"`
-	Outputs  []TunedOutputs `json:"outputs"`
-	CMTiles  []TunedCMTile  `json:"splits"`
+	Kernels  string         `json:"kernels"`  // [TableKey] of the kernels that were measured
+	Products []TunedProduct `json:"products"` // for products of few rows
+	Outputs  []TunedOutputs `json:"outputs"`  // for fp32 products
+	CMTiles  []TunedCMTile  `json:"splits"`   // for products by cooperative matrices
 }
 
 // TunedCMTile is the tile of products by cooperative matrices that measured fastest.
 type TunedCMTile struct {
-	HalfTile bool      `json:"half"`     // it is for products of up to halfTile rows of X; false: for more
+	HalfTile bool      `json:"half"`     // the tile is for products of up to halfTile rows of X; false: for more rows
 	CMTile   CMTile    `json:"split"`    // the tile
 	Measured time.Time `json:"measured"` // when it was measured
 	Gain     float64   `json:"gain"`     // speed, as a multiple of that of the program's own choice
@@ -32,43 +32,43 @@ type TunedCMTile struct {
 
 // TunedProduct says how steps of few rows multiply by matrices of a type with rows of K values.
 type TunedProduct struct {
-	Type     string    `json:"type"`
-	K        uint32    `json:"k"`
-	Gated    bool      `json:"gated"`
-	Tile     Tile      `json:"tile"`  // without zero fields, unless Plain
-	Plain    bool      `json:"plain"` // by the float32 kernels, without a tile
-	Measured time.Time `json:"measured"`
-	Gain     float64   `json:"gain"` // speed, as a multiple of that of the program's own choice
+	Type     string    `json:"type"`     // type of the weights
+	K        uint32    `json:"k"`        // values of a row
+	Gated    bool      `json:"gated"`    // for products of gate and up together
+	Tile     Tile      `json:"tile"`     // the tile, without zero fields; zero if Plain
+	Plain    bool      `json:"plain"`    // the float32 kernels are used, which have no tile
+	Measured time.Time `json:"measured"` // when it was measured
+	Gain     float64   `json:"gain"`     // speed, as a multiple of that of the program's own choice
 }
 
-// TunedOutputs are the output rows and columns that a workgroup of an fp32 kernel computes, as measured fastest. The result's bits do not depend on
+// TunedOutputs are the output rows and columns that a workgroup of an fp32 kernel computes, as measured fastest. The bits of the result do not depend on
 // them.
 type TunedOutputs struct {
-	Op       string    `json:"op"` // "mul_mat_vec", "mul_mat"
-	Type     string    `json:"type"`
-	Rows     uint32    `json:"rows"`
-	Cols     uint32    `json:"cols"` // of mul_mat
-	Measured time.Time `json:"measured"`
-	Gain     float64   `json:"gain"`
+	Op       string    `json:"op"`       // "mul_mat_vec" or "mul_mat"
+	Type     string    `json:"type"`     // type of the weights
+	Rows     uint32    `json:"rows"`     // output rows of a workgroup
+	Cols     uint32    `json:"cols"`     // output columns of a workgroup of mul_mat; 0 for mul_mat_vec
+	Measured time.Time `json:"measured"` // when it was measured
+	Gain     float64   `json:"gain"`     // speed, as a multiple of that of the program's own choice
 }
 
 type (
 	// tunedProductKey says which products a [TunedProduct] is for: weights of type t in rows of k values, gate and up together or not.
 	tunedProductKey struct {
-		t     gguf.Type
-		k     uint32
-		gated bool
+		t     gguf.Type // type of the weights
+		k     uint32    // values of a row
+		gated bool      // gate and up together
 	}
 	// tunedOutputsKey says which fp32 products [TunedOutputs] are for: the kernel, mul_mat or mul_mat_vec, and the type of its weights.
 	tunedOutputsKey struct {
-		op string
-		t  gguf.Type
+		op string    // "mul_mat" or "mul_mat_vec"
+		t  gguf.Type // type of the weights
 	}
 	// tuned is [Tuned] in maps, to look up the choice for a product. A nil tuned has no entries.
 	tuned struct {
-		products map[tunedProductKey]TunedProduct
-		fp32     map[tunedOutputsKey]TunedOutputs
-		cmTiles  [2]CMTile // of more than half a tile, of half a tile
+		products map[tunedProductKey]TunedProduct // Tuned.Products
+		fp32     map[tunedOutputsKey]TunedOutputs // Tuned.Outputs
+		cmTiles  [2]CMTile                        // Tuned.CMTiles: for more than halfTile rows of X, and for up to halfTile
 	}
 )
 
@@ -115,8 +115,8 @@ func (k *Kernels) OwnTile(t gguf.Type, gated bool, m, cols uint32) Tile {
 
 // TunedError says which entry of [Tuned] is invalid or was made for other kernels.
 type TunedError struct {
-	What          string // "the tile of Q4_K products of 4096"
-	Found, Wanted any    // values of the entry
+	What          string // names the entry, such as "the tile of Q4_K products of 4096"
+	Found, Wanted any    // the entry's value, and the value that it should have
 }
 
 // Error names the entry, what it has and what it should have.
@@ -175,7 +175,7 @@ func (t *Tuned) Stamp() string {
 		return ""
 	}
 	h := fnv.New64a()
-	data, _ := json.Marshal(t) // of plain values
+	data, _ := json.Marshal(t) // it can't fail: t has plain values only
 	h.Write(data)
 	return fmt.Sprintf("%016x", h.Sum64())
 }
@@ -183,8 +183,8 @@ func (t *Tuned) Stamp() string {
 // Len counts the entries.
 func (t *Tuned) Len() int { return len(t.Products) + len(t.Outputs) + len(t.CMTiles) }
 
-// checkTunedProduct is for [Kernels.Use]: it returns the type of an entry, or an error if the kernels can't run with its tile for every number of
-// rows from 1 to [shaders.FewRows].
+// checkTunedProduct is for [Kernels.Use]: it returns the type of weights of an entry, or an error if the kernels can't run with the entry's tile for every
+// number of rows of X from 1 to [shaders.FewRows].
 func (k *Kernels) checkTunedProduct(p TunedProduct) (gguf.Type, error) {
 	typ, err := gguf.ParseType(p.Type)
 	if err != nil || teamVariants[typ] == "" {
@@ -215,7 +215,7 @@ func (k *Kernels) checkTunedProduct(p TunedProduct) (gguf.Type, error) {
 	return typ, nil
 }
 
-// checkTunedOutputs is for [Kernels.Use]: it returns the type of an entry, or an error if no fp32 kernel can run with its constants.
+// checkTunedOutputs is for [Kernels.Use]: it returns the type of weights of an entry, or an error if no fp32 kernel can run with the entry's constants.
 func checkTunedOutputs(o TunedOutputs) (gguf.Type, error) {
 	typ, err := gguf.ParseType(o.Type)
 	if err == nil {
@@ -267,7 +267,7 @@ func decodeTuned(data []byte) (*Tuned, error) {
 	return t, nil
 }
 
-// SaveTuned adds t to the tuned choices of a device in the cache. It drops those in the file if they were measured with other kernels.
+// SaveTuned adds t to the tuned choices of a device in the cache. Choices in the file that were measured with other kernels are dropped.
 func SaveTuned(folder *cache.Folder, dev *vk.Device, t *Tuned) error {
 	return folder.Update(KindTunes, DeviceKey(dev.Physical), func(data []byte) ([]byte, error) {
 		all := *t
@@ -281,7 +281,7 @@ func SaveTuned(folder *cache.Folder, dev *vk.Device, t *Tuned) error {
 	})
 }
 
-// keepNewest keeps, of the elements with one key, the last, at the place of the first.
+// keepNewest keeps one element for each key: the last in the list, at the place of the first.
 func keepNewest[T any](list []T, key func(T) any) []T {
 	at := map[any]int{}
 	var kept []T

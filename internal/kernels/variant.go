@@ -10,21 +10,21 @@ import (
 
 // Rule says when a variant of an op is used and what it needs of the device, in words that docs/kernels.md and leat doctor print.
 type Rule struct {
-	Op, Variant string                  // as in the shaders' table
+	Op, Variant string                  // names of op and variant in the shaders' table
 	When        string                  // role, shapes and types; "": always
 	Needs       string                  // device features, in words; "": none
 	lacks       func(k *Kernels) string // the needed features that the device lacks, "" if none; nil: none are needed
-	kernels     []string                // rows of the table that the variant can't do without, without the types in their names
+	kernels     []string                // rows of the table that the variant needs, without the types in their names
 }
 
-// variant is one way to record an op whose arguments are an A.
+// variant is one way to record an op with arguments of type A.
 type variant[A any] struct {
 	Rule
-	unfit  func(r *Recorder, a *A) string // why the variant can't, or should not, record a; "": it fits. The text is constant: every step asks
-	record func(r *Recorder, a *A) error  // records a by the variant, which fits
+	unfit  func(r *Recorder, a *A) string // says why the variant can't, or should not, record a; "": it fits. Each step calls it, so it returns constant texts
+	record func(r *Recorder, a *A) error  // records a; called only if unfit returned ""
 }
 
-// choose returns the first variant that the device can run and that fits a; nil: there is none. It tells Considered of each that it looks at.
+// choose returns the first variant that the device can run and that fits a; nil: there is none. It calls [Watch].Considered for each variant that it examines.
 func choose[A any](r *Recorder, list []*variant[A], a *A) *variant[A] {
 	for _, v := range list {
 		why := ""
@@ -59,7 +59,8 @@ func recordBy[A any](r *Recorder, list []*variant[A], a *A) (done bool, err erro
 	return true, v.record(r, a)
 }
 
-// opArgs holds the arguments of the op being recorded. Arguments of a function value escape to the heap, and steps must not allocate.
+// opArgs holds the arguments of the op being recorded, one field for each kind of op with variants. Arguments of a function value would escape to the heap, and
+// steps must not allocate.
 type opArgs struct {
 	products Products
 	roped    RopedProducts
@@ -73,7 +74,7 @@ type opArgs struct {
 	argmax   shaders.ArgmaxArgs
 }
 
-// failedTest is the reason why a variant does not fit if a kernel of it failed its self-test or crashed the driver.
+// failedTest is the reason why a variant does not fit if one of its kernels failed the self-test or crashed the driver.
 const failedTest = "a kernel of it failed its self-test"
 
 // rulesOf lists the rules of variants.
@@ -84,7 +85,7 @@ func rulesOf[A any](list []*variant[A]) (rules []*Rule) {
 	return rules
 }
 
-// Rules lists the rules of all ops that have several variants, or none for some arguments. The first rule of an op that holds is used.
+// Rules lists the rules of all ops that have several variants, or that no variant computes for some arguments. For each op the first variant that fits is used.
 func Rules() []*Rule {
 	return slices.Concat(rulesOf(ropedVariants), rulesOf(productVariants), rulesOf(expertVariants), rulesOf(attnVariants),
 		rulesOf(normVariants), rulesOf(gluVariants), rulesOf(ropeVariants), rulesOf(routedVariants), rulesOf(topKVariants), rulesOf(argmaxVariants))
@@ -92,9 +93,9 @@ func Rules() []*Rule {
 
 // Device features that variants need, in words, for [Rule].Needs.
 const (
-	needsSubgroups = "subgroup arithmetic"
-	needsBytes     = "packed dot products of bytes, subgroup arithmetic"
-	needsMatrices  = "cooperative matrices 16 x 16 x 16 of halves, subgroup arithmetic, 40 KiB of shared memory"
+	needsSubgroups = "subgroup arithmetic"                                                                       // see lacksSubgroups
+	needsBytes     = "packed dot products of bytes, subgroup arithmetic"                                         // see lacksBytes
+	needsMatrices  = "cooperative matrices 16 x 16 x 16 of halves, subgroup arithmetic, 40 KiB of shared memory" // see lacksMatrix
 )
 
 // lacksBytes says what the device lacks for int8 products and other kernels of steps to decode, "" if nothing.
