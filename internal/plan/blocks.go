@@ -8,8 +8,8 @@ func sum(ns []int64) (t int64) {
 	return t
 }
 
-// placeHost gives each of units, which are of the host tier, a block of RAM and an offset, and returns the blocks' sizes. The index of the
-// first block is first. A block is larger than maxBlock only if it holds one unit, and no unit lies in two blocks.
+// placeHost gives each unit of the host tier a block of RAM and an offset, and returns the blocks' sizes. The index of the
+// first block is first. Each unit lies in one block. A block is larger than maxBlock only if it holds a single unit.
 func placeHost(units []*Unit, first int) []int64 {
 	var blocks []int64
 	for _, u := range units {
@@ -37,9 +37,9 @@ func rounded(blocks []int64) []int64 {
 // when another program needs VRAM, large enough that a driver's rounding doesn't matter.
 const residentBlock = 256 << 20
 
-// placeResident gives each of units, which are resident, a block of VRAM and an offset, and returns the blocks' sizes, about blockBytes. Each
-// unit goes to the block that is emptiest so far, or to a new one where that would have more than maxBlock, so that each block holds units from all
-// over the model: if a block is given back, the units of the others are still spread evenly.
+// placeResident gives each resident unit a block of VRAM and an offset, and returns the blocks' sizes, about blockBytes. Each unit goes to the
+// block that is emptiest so far, or to a new block if that one would exceed maxBlock. So each block holds units from all over the model, and if a
+// block is given back, the units of the others are still spread evenly.
 func placeResident(units []*Unit, blockBytes int64) []int64 {
 	var total int64
 	for _, u := range units {
@@ -57,7 +57,7 @@ func placeResident(units []*Unit, blockBytes int64) []int64 {
 		b, bytes := emptiest[0], roundUp(u.Bytes, 256)
 		if blocks[b] > 0 && blocks[b]+bytes > maxBlock {
 			blocks, b = append(blocks, 0), len(blocks)
-			emptiest = append([]int{b}, emptiest...) // less than all others: still a heap
+			emptiest = append([]int{b}, emptiest...) // the new block is the emptiest, so the list is still a heap
 		}
 		u.Block, u.Off = b, blocks[b]
 		blocks[b] += bytes
@@ -83,7 +83,7 @@ func sink(heap []int, less func(a, b int) bool) {
 	}
 }
 
-// selectUnits lists pointers to the units whose index accept accepts.
+// selectUnits lists pointers to the units for whose index accept returns true.
 func selectUnits(units []Unit, accept func(i int) bool) []*Unit {
 	var list []*Unit
 	for i := range units {

@@ -41,8 +41,8 @@ func (s *sizing) build(ctx, chunk int) (*Plan, error) {
 	return p, nil
 }
 
-// placeExperts gives the experts' slots the VRAM, and their copies the RAM, that the plan leaves of the budget. It adds each layer's unit of
-// experts to the plan, and what missing experts cause to its totals.
+// placeExperts gives the rest of the VRAM budget to slots for experts, and the rest of the RAM budget to copies of experts. It adds a unit for
+// each layer's experts to the plan, and the expected uploads and reads of missing experts to its totals.
 func (s *sizing) placeExperts(p *Plan) {
 	x := s.experts.clone()
 	least := x.SlotBytes()
@@ -63,8 +63,8 @@ func (s *sizing) placeExperts(p *Plan) {
 	p.addTraffic(1)
 }
 
-// keepEmbedding gives token_embd a part of the RAM budget (in place: of the only budget) if that has room for it and if no step reads weights
-// from disk. If one does, RAM is better spent on weights: a step reads whole units, but only a few rows of token_embd, which it then reads from disk.
+// keepEmbedding gives token_embd a part of the RAM budget (in place: of the only budget) if there is room for it and steps read no weights
+// from disk. Otherwise RAM is better spent on weights: a step reads whole units, but only a few rows of token_embd, which then come from disk.
 func (s *sizing) keepEmbedding(p *Plan) {
 	left := s.budget.HostBytes - p.HostBytes
 	if p.InPlace {
@@ -78,9 +78,9 @@ func (s *sizing) keepEmbedding(p *Plan) {
 	}
 }
 
-// streamed chooses the units to stream so that the others and the ring take at most room bytes of VRAM: as few bytes as possible, spread
-// as the budget says. It returns a mark for each unit, and the sizes of the ring's blocks. The ring has the size that ringBytes wants; only if no choice
-// fits beside that, it has the least size. If even streaming all units takes more than room, streamed returns nil.
+// streamed chooses the units to stream: as few bytes as possible, spread as the budget says, so that the resident units and the ring take at most room
+// bytes of VRAM. It returns a mark for each unit, and the sizes of the ring's blocks. The ring has the size of ringBytes or, if no choice fits with
+// that, the least size. If not even streaming all units fits, streamed returns nil.
 func (s *sizing) streamed(room int64) (streamed []bool, ring []int64) {
 	sizes := make([]int64, len(s.units))
 	for i, u := range s.units {
@@ -100,8 +100,8 @@ func (s *sizing) streamed(room int64) (streamed []bool, ring []int64) {
 	return streamed, ring
 }
 
-// ringFor returns the sizes of the ring's blocks for the streamed units; nil: none is streamed. least: the ring holds
-// the largest of them twice, no more.
+// ringFor returns the sizes of the ring's blocks for the streamed units; nil: none is streamed. With least it is the smallest ring, which holds the
+// largest streamed unit twice.
 func (s *sizing) ringFor(streamed []bool, least bool) []int64 {
 	var largest, bytes int64
 	for i, u := range s.units {
@@ -123,12 +123,12 @@ func (s *sizing) ringFor(streamed []bool, least bool) []int64 {
 const (
 	ReadDepth    = 16      // most reads in flight
 	ReadBytes    = 8 << 20 // most bytes of a read
-	mostStaging  = 24      // slots of staging memory where RAM is not short
+	mostStaging  = 24      // most slots of staging memory, used unless RAM is short
 	leastStaging = 4       // fewest slots of staging memory
 )
 
-// sizeStaging chooses the number of slots of staging memory, and their size: a slot holds one read. Where RAM is short there are fewer.
-// It sets the plan's HostBytes to what staging takes.
+// sizeStaging chooses the number of slots of staging memory, fewer if RAM is short, and their size: a slot holds one read.
+// It sets the plan's HostBytes to the size of all slots.
 func (s *sizing) sizeStaging(p *Plan) {
 	var longest int64
 	for i := range p.Units {
@@ -154,8 +154,8 @@ func (s *sizing) sizeStaging(p *Plan) {
 	}
 }
 
-// setStreamTiers gives each of units, all of which are streamed, its tier: Host as far as the RAM budget goes, Disk for the others, spread
-// evenly. It adds the host tier's new blocks to the plan, and their bytes and the units' to its totals.
+// setStreamTiers gives each streamed unit its tier: Host as far as the RAM budget goes, Disk for the others, spread evenly. It adds the host tier's
+// new blocks to the plan, and the sizes of the blocks and units to its totals.
 func (p *Plan) setStreamTiers(units []*Unit) {
 	sizes := make([]int64, len(units))
 	for i, u := range units {

@@ -6,8 +6,8 @@ import (
 	"leat/decompose/pack"
 )
 
-// expertParts cuts a layer's experts into units of even size: several experts, at most about most bytes, or one expert that is larger.
-// Each unit is streamed or resident as a whole, and computed by itself.
+// expertParts cuts a layer's experts into units of even size, for a plan in which experts share no slots. A unit has several experts, about most bytes
+// at most, or one larger expert. Each unit is streamed or resident as a whole, and computed by itself.
 func expertParts(m *pack.Model, layer int, most int64) []Unit {
 	experts := m.Experts(layer)
 	if len(experts) == 0 {

@@ -18,8 +18,8 @@ type KV struct {
 	PageBytes  int64     // bytes of a page
 	Pages      int       // pages of all sessions
 	Blocks     []int     // number of pages in each allocation
-	StateBytes int64     // bytes of one state of a session, of all recurrent layers together; 0: no layer has one
-	States     int       // number of states, two for each session: before a step and after it; 0: no layer has one
+	StateBytes int64     // bytes of one state of a session, all recurrent layers together; 0: no layer has a state
+	States     int       // number of states, two for each session: before a step and after it; 0: no layer has a state
 }
 
 // kvPages is the number of pages that hold ctx positions of one session.

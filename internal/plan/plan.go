@@ -16,10 +16,10 @@ type Tier int
 // VRAM units are resident; Host and Disk units are streamed. A Cached unit is all experts of a layer: some are in
 // slots of VRAM, see [Experts].
 const (
-	VRAM Tier = iota
-	Host
-	Disk
-	Cached
+	VRAM   Tier = iota // the bytes stay in VRAM
+	Host               // the bytes stay in pinned RAM, and are uploaded for each step
+	Disk               // the bytes are read from disk and uploaded for each step
+	Cached             // experts share slots of VRAM, and missing ones are uploaded
 )
 
 // String is the tier's name in reports.
@@ -27,12 +27,12 @@ func (t Tier) String() string {
 	return [...]string{VRAM: "VRAM", Host: "host", Disk: "disk", Cached: "cache"}[t]
 }
 
-// Budget is the memory that a model may take, and what the plan must know of its user and of the device. Zero chooses the default where
-// a comment names one.
+// Budget is the memory that a model may take, and other facts about the device and the run that a plan depends on. A field of 0 means the default if
+// the field's comment names one.
 type Budget struct {
 	DeviceBytes   int64     // VRAM for weights, KV cache and scratch together
 	HostBytes     int64     // RAM for staging, host-tier units, copies of experts, and token_embd
-	ContextLength int       // tokens that a session can hold; 0: what fits, at most the trained length
+	ContextLength int       // tokens that a session can hold; 0: as many as fit, at most the trained length
 	Chunk         int       // most rows of a step; 0: the plan chooses
 	KVType        gguf.Type // type of the KV cache, one of shaders.KVTypes; 0 is F32
 	Sessions      int       // number of sessions, each with a full context; 0: 1
@@ -41,9 +41,8 @@ type Budget struct {
 	FewRowKernels bool      // the device has kernels made for steps of at most shaders.FewRows rows
 	Sweep
 
-	// InPlace is for a device that shares its memory with the host. Units lie in memory as
-	// on disk, widened to whole blocks of the disk, and disk reads go directly to memory that the device reads.
-	// DeviceBytes and HostBytes are then one budget for weights, but KV cache and
+	// InPlace is for a device that shares its memory with the host. Disk reads go directly to memory that the device reads, where units have
+	// the same layout as on disk, widened to whole blocks of the disk. Weights may take DeviceBytes and HostBytes together, but KV cache and
 	// scratch must fit DeviceBytes. The model must be [Aligned]. See [Plan.InPlace].
 	InPlace bool
 }
@@ -51,12 +50,12 @@ type Budget struct {
 // Sweep overrides choices that [Make] otherwise makes itself: how units are cut, which are resident and in how large allocations, the slots of staging memory,
 // the memory for weights decoded to float16, and whether experts share slots. Benchmarks vary them to show that the choices are good.
 type Sweep struct {
-	Spread       Spread // how resident units stand among streamed ones
-	BlockBytes   int64  // size of an allocation of resident units, about: [Plan.Shrink] gives back whole allocations; 0: 256 MiB
-	StagingSlots int    // number of slots of staging memory; 0: 24, fewer where RAM is short
-	StagingBytes int64  // most bytes of a staging slot, so of a read; 0: 8 MiB
-	PartBytes    int64  // about the most bytes of a unit, a part of a layer or some of its experts; 0: 192 MiB
-	Halves       int64  // most bytes of VRAM for two slices of weights decoded to halves, which products in float16 read; 0: by the VRAM budget
+	Spread       Spread // how resident units are spread among streamed ones
+	BlockBytes   int64  // approximate size of an allocation of resident units: [Plan.Shrink] gives back whole allocations; 0: 256 MiB
+	StagingSlots int    // number of slots of staging memory; 0: 24, fewer if RAM is short
+	StagingBytes int64  // most bytes of a staging slot, and so of a read; 0: 8 MiB
+	PartBytes    int64  // approximate largest size of a unit, a part of a layer or some of its experts; 0: 192 MiB
+	Halves       int64  // most bytes of VRAM for weights decoded to float16, two slices of a matrix, see [Scratch]; 0: depends on the VRAM budget
 	Slots        bool   // experts share slots even if all of them fit
 }
 
@@ -67,7 +66,7 @@ type Unit struct {
 	Tier  Tier  // where the unit's bytes stay between uses
 	Block int   // index of the unit's block: into Plan.Blocks for tier VRAM, into Plan.HostBlocks for tier Host; no meaning for other tiers
 	Off   int64 // offset in the block
-	Row   int64 // of a piece of the head: its first row in the output matrix
+	Row   int64 // for a piece of the head: index of its first row in the output matrix
 
 	Experts int // number of experts that the unit holds, from Unit.Expert on; 0: the unit holds no experts
 }
@@ -75,17 +74,17 @@ type Unit struct {
 // Plan is each unit's tier and place, and the size of everything that is allocated.
 type Plan struct {
 	Units         []Unit   // in order of execution: parts of layers and experts, final norm, pieces of the head
-	Blocks        []int64  // bytes of each block of resident units, the last of which holds the final norm alone; 0: [Plan.Shrink] has given it back
+	Blocks        []int64  // bytes of each block of resident units, the last one for the final norm only; 0: [Plan.Shrink] has given the block back
 	Ring          []int64  // bytes of each block of the ring; empty if all units are resident
 	HostBlocks    []int64  // bytes of each block of the host tier
 	KV            KV       // layout of the KV cache
 	Scratch       Scratch  // layout of a step's inputs, activations and logits
 	Experts       *Experts // how experts share slots; nil: each expert's unit is resident or streamed
-	Staging       Staging  // the pinned RAM that uploads from disk pass through; with InPlace it is not allocated, and only says how many bytes a read has
+	Staging       Staging  // pinned RAM that uploads from disk pass through; with InPlace it is not allocated, and only limits the size of a read
 	InPlace       bool     // Budget.InPlace, but false if experts share slots; if true, no unit is in the host tier
 	ContextLength int      // tokens that a session can hold
 	Chunk         int      // most rows of a step
-	LogitRows     int      // most rows of a step whose logits may be wanted
+	LogitRows     int      // most rows of a step that can get logits
 	Sessions      int      // number of sessions, each with a full context
 
 	Totals
@@ -95,11 +94,11 @@ type Plan struct {
 
 // Totals are sums over a whole plan.
 type Totals struct {
-	DeviceBytes   int64 // all VRAM allocations
-	DeviceBudget  int64 // the VRAM that the plan may take
+	DeviceBytes   int64 // size of all VRAM allocations
+	DeviceBudget  int64 // VRAM that the plan may take
 	HostBytes     int64 // RAM of staging, host tier, copies of experts, and token_embd
 	EmbedBytes    int64 // RAM of token_embd; 0: its rows are read from disk when they are needed
-	StreamedBytes int64 // bytes uploaded in a step; of experts that share slots, what a token needs on average if all are used equally often
+	StreamedBytes int64 // bytes uploaded in a step; for experts that share slots, the average for one token if all are used equally often
 	DiskBytes     int64 // the part of StreamedBytes that is read from disk
 }
 
@@ -109,11 +108,11 @@ type Staging struct {
 	SlotBytes int64 // bytes of a slot
 }
 
-// granule divides the size of every allocation, so that a driver's own rounding changes nothing.
+// granule divides the size of every allocation. Drivers round sizes up to multiples of less, so allocations take exactly the planned bytes.
 const granule = 64 << 10
 
-// maxBlock is the most bytes of an allocation that holds several units, pages or slots: drivers' limits start at 1 GiB, and some drivers state more than
-// they can do.
+// maxBlock is the most bytes of an allocation that holds several units, pages or slots. Drivers' limits start at 1 GiB, and some drivers report a higher
+// limit than they support.
 const maxBlock = 1 << 30
 
 // roundUp is the least multiple of to that is at least n.
@@ -123,8 +122,8 @@ func roundUp(n, to int64) int64 { return (n + to - 1) / to * to }
 type BudgetError struct {
 	What       string // what does not fit
 	Tier       Tier   // the tier that is too small
-	Need, Have int64  // bytes that it would need, and those that the budget has
-	Remedy     string // the hint: which option to change
+	Need, Have int64  // bytes that are needed, and bytes that the budget has
+	Remedy     string // the option to change, for Hint
 }
 
 // Error says what does not fit, and the bytes needed and allowed.
@@ -154,8 +153,8 @@ func mib(n int64) string {
 	return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
 }
 
-// Make plans a model within a budget. The error is a [*BudgetError] if the budget can't hold, beside scratch and
-// the KV cache of the smallest context (or of the one that the budget asks for), the smallest ring, which holds the largest unit twice, nor all units.
+// Make plans a model within a budget. The error is a [*BudgetError] if the budget is too small. The least that it must hold is scratch, the KV cache of
+// the smallest context (or of the budget's context), and either all units or the smallest ring, which holds the largest unit twice.
 func Make(h *arch.Hyper, m *pack.Model, b Budget) (*Plan, error) {
 	found, ok := m.Unit(pack.Norm, -1)
 	if !ok {

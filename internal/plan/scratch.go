@@ -16,14 +16,14 @@ type Scratch struct {
 	Inputs
 
 	Values      [arch.NumValues]Region // activations, (N, width), of 4 bytes each, see [arch.Value]
-	LogitValues [arch.NumValues]Region // activations after [arch.KeepLogitRows]: (LogitRows, width) for those that the operation keeps, as in Values for all others
+	LogitValues [arch.NumValues]Region // activations after [arch.KeepLogitRows]: (LogitRows, width) for values that it keeps, the same as in Values for the others
 	Head        Region                 // (LogitRows, D) float32: X, normalised for the head
 	Logits      Region                 // (LogitRows, V) float32
 	Argmax      Region                 // (LogitRows) uint32: the id with the greatest logit
 	Tiles       Region                 // tiles of (row, expert) pairs, grouped by expert; empty: the model has no experts
-	Halves      Region                 // both sides of products of many rows as float16: the rows, then slices of decoded weights; empty: products of many rows read Q8 or float32
-	WeightBytes int64                  // the part of Halves for decoded weights, two slices
-	Q8          Region                 // two inputs of products of few rows (of many rows, too, if Halves is empty), quantised to int8; empty: no product reads int8
+	Halves      Region                 // both sides of products of many rows as float16: the rows, then slices of decoded weights; empty: such products read Q8 or float32
+	WeightBytes int64                  // size of the part of Halves for decoded weights: two slices of a matrix, one being decoded while the other is multiplied
+	Q8          Region                 // two inputs of products of few rows (also of many rows if Halves is empty), quantised to int8; empty: no product reads int8
 	Parts       Region                 // partial results of split attention of few rows, and of argmax
 	Counters    Region                 // uint32: how many partial results of attention or argmax are complete
 	Bytes       int64                  // size of the buffer
@@ -38,13 +38,13 @@ type Inputs struct {
 	States      Region // (sessions, 2) uint64: addresses of a sequence's state before the step and after it
 	CosSin      Region // (N, Dr/2, 2) float32: rope's cosines and sines
 	Embd        Region // (N) rows of token_embd, in the file's type
-	LogitIDs    Region // (LogitRows) uint32: rows of the step whose logits are wanted
+	LogitIDs    Region // (LogitRows) uint32: indices of the step's rows whose logits are needed
 	LogitPos    Region // (LogitRows) uint32: Pos of the rows in LogitIDs
 	LogitSeq    Region // (LogitRows) uint32: Seq of the rows in LogitIDs
-	ExpertTable Region // (L, 3, E) uint64: addresses of each expert's gate, up and down; 0: not in VRAM yet
+	ExpertTable Region // (L, 3, E) uint64: addresses of gate, up and down of the experts that the layer's next products compute; 0: the expert is left out
 
-	// Residents is (L, shaders.ResidentsHead + 3 E) uint64, then (L) uint32: the table by which the device looks up whether a layer's chosen
-	// experts are in VRAM, and each layer's flag that says whether its dispatches run.
+	// Residents is for layers that run without asking the host: (L, shaders.ResidentsHead + 3 E) uint64, a table of all experts in VRAM, in which the
+	// device looks up a layer's chosen experts; then (L) uint32, a flag for each layer that says whether its dispatches run.
 	Residents Region
 }
 
@@ -101,8 +101,8 @@ func (s *sizing) addInputs(c *Scratch, ctx, chunk int) {
 	}
 }
 
-// addFewRows adds the partial results and the counters of argmax and, if the device has kernels of few rows, of split attention. For these kernels it also adds
-// the int8 inputs of products.
+// addFewRows adds the partial results and the counters of argmax. If the device has kernels for few rows, it also adds the int8 inputs of products, and
+// makes the other two large enough for split attention.
 func (s *sizing) addFewRows(c *Scratch, chunk int) {
 	h, logits := s.h, logitRows(s.h, chunk)
 	parts, counters := shaders.ArgmaxPartBytes(uint32(logits), uint32(h.VocabSize)), 4*int64(logits)
@@ -120,7 +120,8 @@ func (s *sizing) addFewRows(c *Scratch, chunk int) {
 	c.add(&c.Counters, counters)
 }
 
-// halves is the bytes of the part of [Scratch.Halves] for decoded weights, two slices; 0 where the device does not compute products in float16.
+// halves is the size of the part of [Scratch.Halves] for decoded weights: two slices of a matrix, so that one is decoded while the product with the other
+// runs. It is 0 if the device does not compute products in float16.
 func (s *sizing) halves() int64 {
 	if !s.budget.Matrices {
 		return 0
@@ -133,17 +134,17 @@ func (s *sizing) halves() int64 {
 }
 
 const (
-	leastHalves, mostHalves = 16 << 20, 512 << 20 // bytes for two slices of decoded weights; the product with one slice should fill the device
-	halvesFraction          = 24                  // both slices take at most a 24th of the VRAM budget, but always leastHalves
+	leastHalves, mostHalves = 16 << 20, 512 << 20 // bytes for two slices of decoded weights; the product with one slice should keep the device busy
+	halvesFraction          = 24                  // both slices take at most a 24th of the VRAM budget, but not less than leastHalves
 )
 
-// logitRows is how many rows of a step of up to chunk rows may want logits: as many as have logits of at most 32 MiB together, but always one.
+// logitRows is how many rows of a step of up to chunk rows can get logits. All their logits together take at most 32 MiB, but one row always can.
 func logitRows(h *arch.Hyper, chunk int) int {
 	return min(chunk, max(1, 32<<20/(4*h.VocabSize)))
 }
 
-// longestRow is the most numbers in a row of any value of a layer, be it the input or the result of a product. Of values that have a part for each chosen
-// expert, it counts one part.
+// longestRow is the length of the longest row of any value of a layer, input or result of a product. For values with a part for each chosen expert it is
+// the length of one part.
 func longestRow(h *arch.Hyper) (n int) {
 	for v := range arch.NumValues {
 		n = max(n, h.PairWidth(arch.Value(v)))

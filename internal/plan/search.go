@@ -11,7 +11,7 @@ import (
 type Search struct {
 	Hyper  *arch.Hyper                             // the model's hyperparameters
 	Model  *pack.Model                             // the model's tensors
-	Within func(deviceBytes int64) (Budget, error) // the whole budget of a run that is given deviceBytes of VRAM
+	Within func(deviceBytes int64) (Budget, error) // returns the whole budget of a run with deviceBytes of VRAM
 }
 
 // SearchStep is the granule of VRAM budgets: a search finds multiples of it.
@@ -64,7 +64,7 @@ func (s *Search) AllResident() (int64, error) {
 	return LeastEnough(barely, roomy, func(deviceBytes int64) bool { return chunk(deviceBytes) >= rows }), nil
 }
 
-// moreRows: AllResident spends up to this part of the VRAM for steps of more rows.
+// moreRows limits the VRAM that [Search.AllResident] adds for steps of more rows: a 16th of the VRAM with which nothing is streamed.
 const moreRows = 16
 
 // LeastEnough is the smallest budget from low to high, a multiple of [SearchStep], for which enough is true. Once true, enough must stay true

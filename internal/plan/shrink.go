@@ -3,9 +3,9 @@ package plan
 import "slices"
 
 // Shrink plans the same model with the same context and chunk within deviceBytes of VRAM, while the model runs. It gives VRAM back until the plan fits: first
-// slots of experts, one allocation at a time, of which each class keeps one; then blocks of resident units, one at a time, whose units become streamed. For
-// these the ring is made or resized: if no number of blocks is enough beside a ring of the wanted size, the ring has the least size. Nothing else
-// moves. Blocks of VRAM that are given back keep their index, with 0 bytes. The host tier keeps its blocks, and gets more where the RAM budget has room.
+// allocations of experts' slots, one at a time (each class keeps one); then blocks of resident units, one at a time, whose units become streamed. The ring is
+// made or resized for them: if giving back blocks is not enough with a ring of the wanted size, it has the least size. All other units keep their places.
+// Blocks of VRAM that are given back keep their index, with 0 bytes. The host tier keeps its blocks, and gets more if the RAM budget has room.
 //
 // The error is a [*BudgetError] if streaming all units needs more than deviceBytes; its Need says how much. A plan that fits already is
 // returned as it is.
@@ -19,7 +19,7 @@ func (p *Plan) Shrink(deviceBytes int64) (*Plan, error) {
 	if q.shrinkSlots(deviceBytes) {
 		return &q, nil
 	}
-	var resident []int // blocks with units that can be streamed
+	var resident []int // indices of blocks with units that can be streamed
 	for b, bytes := range q.Blocks {
 		if bytes > 0 && b != len(q.Blocks)-1 { // the last is the final norm's
 			resident = append(resident, b)
@@ -92,7 +92,7 @@ func (p *Plan) blockToGiveBack(blocks []int) (best int) {
 	return best
 }
 
-// unevenness is how unevenly streamed bytes would lie along the model if a block's units were streamed in addition to the marked ones. For each unit it
+// unevenness says how unevenly streamed bytes would be spread over the model if a block's units were streamed in addition to the marked ones. For each unit it
 // compares the streamed bytes up to the unit with an even share of all bytes up to the unit; off is the mean square of the differences.
 func (p *Plan) unevenness(streamed []bool, block int) (off float64) {
 	var all, got float64

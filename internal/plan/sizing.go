@@ -11,30 +11,30 @@ import (
 type sizing struct {
 	h       *arch.Hyper  // the model's hyperparameters
 	m       *pack.Model  // the model's tensors
-	budget  Budget       // completed by defaults
-	kept    []arch.Value // values that logit rows go on with in the last layer, see [arch.KeepLogitRows]
+	budget  Budget       // the user's budget, with defaults filled in
+	kept    []arch.Value // values that the last layer keeps for rows whose logits are needed, see [arch.KeepLogitRows]
 	experts *Experts     // the fewest slots that experts can share; nil: no experts share slots
 	units   []Unit       // the units whose tier is to be chosen, in order of execution
 	norm    pack.Unit    // the final norm, always resident
 	embdRow int64        // bytes of one row of token_embd
 	embd    int64        // bytes of token_embd
 	heads   int          // number of pieces of the head, the last of units
-	largest int64        // bytes of the largest of units
-	local   int64        // most bytes of what fixed counts, which needs the device's own memory; less than budget.DeviceBytes only if in place
+	largest int64        // bytes of the largest of units: the smallest ring holds it twice
+	local   int64        // the device's own memory, which fixed must fit; less than budget.DeviceBytes only if in place
 }
 
 const (
-	minContext   = 512       // fewest tokens that a session must hold, unless the budget says how many or the model was trained on fewer
+	minContext   = 512       // fewest tokens that a session must hold, unless the budget sets the number or the model was trained on fewer
 	maxChunk     = 512       // most rows of a step when all is resident, see residentChunk
 	streamChunk  = 2048      // most rows of a step with streamed units, which cross the link once a step
-	minChunk     = 8         // most rows of a step where VRAM is short
+	minChunk     = 8         // most rows of a step if VRAM is short
 	ringReserve  = 256 << 20 // bytes of the ring beyond its two units, see ringBytes
 	ringFraction = 16        // ringReserve is at most a 16th of the VRAM budget
 	negligible   = 64        // streaming a 64th more of the weights costs hardly any time
 )
 
-// fixed is the VRAM that is needed whatever is streamed: for scratch, KV cache, the fewest slots of experts, and the final norm,
-// which has a block to itself.
+// fixed is the VRAM that is needed for any choice of streamed units: for scratch, KV cache, the fewest slots of experts, and the final norm,
+// which has its own block.
 func (s *sizing) fixed(ctx, chunk int) int64 {
 	return s.kv(ctx).Bytes() + s.scratch(ctx, chunk).Bytes + roundUp(s.norm.Bytes, granule) + s.experts.SlotBytes()
 }
@@ -42,9 +42,9 @@ func (s *sizing) fixed(ctx, chunk int) int64 {
 // leastRing is the VRAM of the smallest ring: it holds the largest unit twice.
 func (s *sizing) leastRing() int64 { return sum(ringBlocks(2*s.largest, s.largest)) }
 
-// ringBytes is the VRAM of the ring that units of at most largest bytes should have: for one that kernels read, one that is uploaded, and
-// what the link uploads between the end of a step and the first kernel of the next. If the budget says how large the ring is, it is
-// as large, but holds two units.
+// ringBytes is the VRAM that the ring should have for units of at most largest bytes: for a unit that kernels read, a unit that is uploaded, and
+// the bytes that the link uploads between the end of a step and the first kernel of the next. Budget.RingBytes replaces this size, but the ring
+// always holds two units.
 func (s *sizing) ringBytes(largest int64) int64 {
 	if s.budget.RingBytes > 0 {
 		return max(s.budget.RingBytes, 2*largest)
@@ -55,8 +55,8 @@ func (s *sizing) ringBytes(largest int64) int64 {
 	return 2*largest + min(ringReserve, s.budget.DeviceBytes/ringFraction)
 }
 
-// residentBytes is the VRAM that all units take if none is streamed. To find out, it gives every unit a block and an offset, which count for nothing until
-// build gives units their final places.
+// residentBytes is the VRAM that all units take if none is streamed. It computes that by giving every unit a block and an offset, which build overwrites
+// with the units' final places.
 func (s *sizing) residentBytes() int64 { return s.packResident(make([]bool, len(s.units))) }
 
 // packResident gives each unit that is not marked as streamed a block and an offset, and returns the VRAM that the blocks take.
@@ -64,10 +64,10 @@ func (s *sizing) packResident(streamed []bool) int64 {
 	return sum(placeResident(selectUnits(s.units, func(i int) bool { return !streamed[i] }), s.budget.BlockBytes))
 }
 
-// choose chooses the context's length and the chunk. If the budget says how long the context is, choose only tries that; if not, the trained length, half of it,
-// and so on. The first choice is the longest context with which all units are resident, if it is 4096 or more or the first that was tried. If there is
-// none, units are streamed, and it is the longest whose KV cache takes at most a quarter of the budget's DeviceBytes. The smallest context that is tried
-// may take more than a quarter, and so may any with which all units are resident, unless experts share slots.
+// choose chooses the context's length and the chunk. It tries the context of the budget or, if the budget has none, the trained length, half of it, and so
+// on. It prefers the longest context with which all units are resident, if that is 4096 or more or the first one tried. Otherwise units are streamed, and it
+// takes the longest context whose KV cache has at most a quarter of the VRAM budget; the smallest one may have more. The quarter also limits the first
+// choice if experts share slots.
 func (s *sizing) choose() (ctx, chunk int, err error) {
 	trained := s.h.ContextLength
 	contexts := []int{s.budget.ContextLength}
@@ -99,7 +99,8 @@ func (s *sizing) choose() (ctx, chunk int, err error) {
 	return 0, 0, s.tooSmall(smallest)
 }
 
-// residentChunk is the most rows of a step when all units are resident. They are more where each step decodes all weights to float16, or uploads experts.
+// residentChunk is the most rows of a step when all units are resident. It is larger if each step decodes all weights to float16 or uploads experts, because
+// that has a fixed cost for each step.
 func (s *sizing) residentChunk() int {
 	if s.budget.Matrices || s.experts != nil {
 		return streamChunk
@@ -107,9 +108,9 @@ func (s *sizing) residentChunk() int {
 	return maxChunk
 }
 
-// worthScratch reports whether steps of up to rows rows are worth the VRAM of their scratch. It may take an eighth of the budget; or a
-// quarter, where half the rows would leave hardly more VRAM to weights, and a prompt would upload streamed weights twice as often. Where experts
-// share slots, it never takes more than an eighth.
+// worthScratch reports whether steps of up to rows rows are worth the VRAM of their scratch. Scratch may take an eighth of the budget. It may take a
+// quarter if steps of half the rows, which make a prompt upload streamed weights twice as often, would hardly reduce the streamed bytes. If experts
+// share slots, the limit is always an eighth.
 func (s *sizing) worthScratch(ctx, rows int) bool {
 	bytes := s.scratch(ctx, min(rows, ctx)).Bytes
 	if bytes <= s.budget.DeviceBytes/8 {
@@ -119,8 +120,8 @@ func (s *sizing) worthScratch(ctx, rows int) bool {
 	return s.experts == nil && bytes <= s.budget.DeviceBytes/4 && bytes-s.scratch(ctx, min(rows/2, ctx)).Bytes <= streamed/negligible
 }
 
-// chunkFor returns the largest chunk up to most whose scratch is worth its VRAM and with which what [sizing.fixed] counts fits room bytes of VRAM; 0: none
-// does. If the budget says how large the chunk is, chunkFor only tries that. A chunk is at most ctx.
+// chunkFor returns the largest chunk, up to most, whose scratch is worth its VRAM and with which [sizing.fixed] fits room bytes of VRAM; 0: there is none. If
+// the budget sets the chunk, chunkFor tries only that. A chunk is at most ctx.
 func (s *sizing) chunkFor(ctx int, room int64, most int) int {
 	room = min(room, s.local)
 	if s.budget.Chunk > 0 {
@@ -148,7 +149,7 @@ func (s *sizing) tooSmall(ctx int) error {
 	}
 	fixed := s.fixed(ctx, min(chunk, ctx))
 	least := min(s.leastRing(), s.residentBytes()) + fixed
-	if least <= s.budget.DeviceBytes && fixed > s.local { // in place there may be room for units alone
+	if least <= s.budget.DeviceBytes && fixed > s.local { // in place, the units may fit and fixed may not
 		return &BudgetError{What: fmt.Sprintf("scratch and a KV cache of %d tokens", ctx), Tier: VRAM, Need: fixed, Have: s.local, Remedy: "a smaller --ctx, or a larger --vram"}
 	}
 	e := &BudgetError{What: fmt.Sprintf("two units of %s, scratch and a KV cache of %d tokens", mib(s.largest), ctx), Tier: VRAM, Need: least, Have: s.budget.DeviceBytes}

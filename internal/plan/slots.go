@@ -12,21 +12,21 @@ import (
 // tier [Cached] stands for all experts of a layer.
 type Experts struct {
 	Layers int // number of layers that have experts
-	Count  int // experts of a layer
-	Used   int // experts that a token uses of a layer
+	Count  int // number of experts of a layer
+	Used   int // number of a layer's experts that a token uses
 
 	Classes    []SlotClass   // the slots, one class for each size of experts
-	HostPlaces [][]HostPlace // place of each expert's copy in RAM, by layer of the model and expert; nil: the layer has no experts
+	HostPlaces [][]HostPlace // by layer of the model and expert: place of the expert's copy in RAM; nil: the layer has no experts
 
 	HostBlocks []int64 // bytes of each block of pinned RAM that holds experts
-	HostCount  int     // number of experts in HostBlocks; all others are only on disk
-	Staging    Staging // the pinned RAM that uploads of experts from disk pass through
+	HostCount  int     // number of experts with a copy in HostBlocks; the others are only on disk
+	Staging    Staging // pinned RAM that uploads of experts from disk pass through
 }
 
 // SlotClass is the slots for experts of about the same size.
 type SlotClass struct {
 	Layers    []int // the model's layers whose experts use these slots, ascending
-	SlotBytes int64 // bytes of a slot, which holds the largest of the experts
+	SlotBytes int64 // bytes of a slot: the size of the largest of these experts
 	Blocks    []int // number of slots in each allocation
 	BlockMost int   // most slots in an allocation
 }
@@ -38,11 +38,11 @@ type HostPlace struct {
 }
 
 const (
-	slotSpread    = 20 // experts share a class of slots if their sizes differ by at most a 20th
+	slotSpread    = 20 // layers share a class of slots if the sizes of their experts differ by at most a 20th
 	expertStaging = 24 // most slots of staging memory for experts from disk
 )
 
-// Slots is how many slots the class has.
+// Slots is the number of slots of the class.
 func (c *SlotClass) Slots() (n int) {
 	for _, b := range c.Blocks {
 		n += b
@@ -61,7 +61,7 @@ func (c *SlotClass) Bytes() (n int64) {
 	return n
 }
 
-// Slots is how many slots all classes have.
+// Slots is the number of slots of all classes.
 func (x *Experts) Slots() (n int) {
 	for i := range x.Classes {
 		n += x.Classes[i].Slots()
@@ -133,10 +133,10 @@ func classes(h *arch.Hyper, m *pack.Model, blockBytes int64) *Experts {
 	return x
 }
 
-// leastSlots is the fewest slots that a class can have: as many as a token uses experts of a layer.
+// leastSlots is the fewest slots that a class can have: the number of a layer's experts that a token uses, which must be in VRAM together.
 func (x *Experts) leastSlots() int { return min(x.Used, x.Count) }
 
-// grow gives each class, which has the fewest slots so far, slots for the same share of its experts. The added slots take at most bytes of VRAM.
+// grow adds slots to classes that have the fewest slots: each class gets slots for the same share of its experts. The added slots take at most bytes of VRAM.
 func (x *Experts) grow(bytes int64) {
 	var all int64
 	for i := range x.Classes {
@@ -147,13 +147,13 @@ func (x *Experts) grow(bytes int64) {
 		most, least := c.experts(x.Count), c.Bytes()
 		share := least + int64(float64(bytes)*float64(most*c.SlotBytes)/float64(all))
 		n := int(min(share/c.SlotBytes, most))
-		for c.fill(n); c.Bytes() > share && n > x.leastSlots(); c.fill(n) { // blocks are rounded up
+		for c.fill(n); c.Bytes() > share && n > x.leastSlots(); c.fill(n) { // the sizes of blocks are rounded up, so n slots may take more
 			n--
 		}
 	}
 }
 
-// experts is how many experts share the class's slots. A layer has perLayer experts.
+// experts is the number of experts that share the class's slots, for perLayer experts in a layer.
 func (c *SlotClass) experts(perLayer int) int64 { return int64(len(c.Layers) * perLayer) }
 
 // fill gives the class n slots in as few allocations as possible.
@@ -166,8 +166,8 @@ func (c *SlotClass) fill(n int) {
 	}
 }
 
-// shrink gives back one allocation: of the classes that have more than one, it takes the class with the most slots for each layer, and of this the last
-// allocation. It reports false if no class has more than one.
+// shrink gives back one allocation: the last one of the class with the most slots for each layer, among classes with more than one allocation. It reports
+// false if no class has more than one.
 func (x *Experts) shrink() bool {
 	best, most := -1, 0.0
 	for i := range x.Classes {
@@ -186,7 +186,7 @@ func (x *Experts) shrink() bool {
 	return true
 }
 
-// clone copies x. Changes of the copy's classes leave x as it is.
+// clone copies x, so that changes of the copy's classes do not change x.
 func (x *Experts) clone() *Experts {
 	if x == nil {
 		return nil
@@ -243,7 +243,7 @@ func (x *Experts) keepInRAM(m *pack.Model, bytes, piece int64) (taken int64) {
 	low, high := 0, len(units) // bounds of how many copies fit
 	marked := func(n int) []bool {
 		disk := make([]bool, len(units))
-		for i := range disk { // the first of each run of equal shares
+		for i := range disk { // marks all but n experts, spread evenly
 			disk[i] = (i+1)*n/len(units) == i*n/len(units)
 		}
 		return disk
@@ -259,8 +259,8 @@ func (x *Experts) keepInRAM(m *pack.Model, bytes, piece int64) (taken int64) {
 	return staging() + sum(x.HostBlocks)
 }
 
-// addTraffic adds to the plan's totals what a token's missing experts cause on average: uploads and reads, if all experts are used
-// equally often. With sign -1 it takes them away again.
+// addTraffic adds, to the plan's totals, the bytes of a token's missing experts that are uploaded and read from disk, on average if all experts are used
+// equally often. With sign -1 it subtracts them.
 func (p *Plan) addTraffic(sign int64) {
 	x := p.Experts
 	if x == nil {

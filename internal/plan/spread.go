@@ -5,23 +5,23 @@ import (
 	"slices"
 )
 
-// Spread is a way to choose resident units among streamed ones.
+// Spread says which units are resident if some are streamed.
 type Spread int
 
-// Every unit runs once a step, so none deserves VRAM more than another. What matters is that computation hides each
-// upload: Even does that. Prefix and Edges exist to be measured against it.
+// Each unit runs once in a step, so VRAM is worth the same for all. But the computation of resident units should hide each
+// upload, which Even achieves. Prefix and Edges exist to be compared with it.
 const (
-	Even   Spread = iota // resident units stand evenly between the streamed ones
+	Even   Spread = iota // resident units are spread evenly among the streamed ones
 	Prefix               // the first layers are resident
 	Edges                // the first and the last layers are resident
 )
 
-// String is the name in options and reports.
+// String is the spread's name in options and reports.
 func (s Spread) String() string {
 	return [...]string{Even: "even", Prefix: "prefix", Edges: "edges"}[s]
 }
 
-// mark marks the units to stream, about the share f of all bytes. sizes are the bytes of all units.
+// mark marks the units to stream, about the share f of all bytes. sizes has the bytes of each unit.
 func (s Spread) mark(sizes []int64, f float64) []bool {
 	if s == Even {
 		return evenly(sizes, f)
@@ -60,8 +60,8 @@ func evenly(sizes []int64, f float64) []bool {
 // spreadSteps: [fewest] tries shares of streamed bytes from 0 to 1, each larger than the one before by 1/spreadSteps.
 const spreadSteps = 512
 
-// fewest marks as few bytes of units as it can so that fits accepts the marks. sizes are the units' bytes. It begins with marks spread
-// as how says, and then takes marks away, from the largest units first, while fits accepts what is left. It returns nil if fits accepts no marks.
+// fewest marks as few bytes of units as it can so that fits accepts the marks. sizes has the bytes of each unit. It begins with marks spread
+// as how says, and then removes marks, from the largest units first, if fits accepts the rest. It returns nil if fits accepts no marks.
 func fewest(sizes []int64, how Spread, fits func(marked []bool) bool) []bool {
 	var best []bool
 	least := int64(-1)

@@ -43,8 +43,8 @@ func movable(h *arch.Hyper, m *pack.Model, partBytes int64, withExperts bool) ([
 	return append(us, head...), err
 }
 
-// headGroup is a number of rows: each piece of the head begins at a multiple of it. Kernels
-// write logits to, and read weights in place from, multiples of 16 bytes.
+// headGroup is the number of rows that the pieces of the head are multiples of, except for the last. So the logits and the weights of each piece
+// begin at a multiple of 16 bytes, as kernels need.
 func headGroup(rowBytes int64) int64 {
 	group := int64(4)
 	for group*rowBytes%kernelAlign != 0 {
@@ -87,9 +87,8 @@ func headPieces(h *arch.Hyper, m *pack.Model, largest int64) ([]Unit, error) {
 	return us, nil
 }
 
-// parts cuts a layer's unit where its operations allow: before the FFN, before the FFN's last
-// matrix, and where a part would have more than most bytes. Operations use tensors in order: it may cut before tensor i if all uses of the
-// tensors before i come before all uses of the others. It does not cut between the weights
+// parts cuts a layer's unit before the FFN, before the FFN's last matrix, and where a part would have more than most bytes, if the operations
+// allow it: it cuts before tensor i only if all uses of the tensors before i come before all uses of the others. It does not cut between the weights
 // of operations that run as one, see [arch.Fuse]: which kernels run must not depend on the budget.
 func parts(u *pack.Unit, ops []arch.Op, most int64) []pack.Unit {
 	firstUse, lastUse := map[string]int{}, map[string]int{}
@@ -132,7 +131,7 @@ func parts(u *pack.Unit, ops []arch.Op, most int64) []pack.Unit {
 	return out
 }
 
-// partName names part number index of a layer's unit: its tensors from index from up to index to, not to itself.
+// partName names part number index of a layer's unit, which has the tensors from index from up to, not including, index to.
 func partName(u *pack.Unit, index, from, to int) string {
 	if from == 0 && to == len(u.Tensors) {
 		return u.Name
@@ -140,7 +139,7 @@ func partName(u *pack.Unit, index, from, to int) string {
 	return fmt.Sprintf("%s part %d", u.Name, index+1)
 }
 
-// ReadAlign is the granule of direct reads. In host memory, an extent's distance from the last
+// ReadAlign is the granule of direct reads: they read whole blocks of this size. In host memory, the offset of an extent from the last
 // multiple of ReadAlign is the same as on disk.
 const ReadAlign = 4096
 
@@ -166,7 +165,7 @@ func asOnDisk(us []Unit, norm *pack.Unit) bool {
 	return ok
 }
 
-// layAsOnDisk is [asOnDisk] for one unit.
+// layAsOnDisk gives one unit the layout that it has on disk, see [asOnDisk].
 func layAsOnDisk(u *pack.Unit) bool {
 	extents, tensors := slices.Clone(u.Extents), slices.Clone(u.Tensors)
 	aligned, k := true, 0

@@ -17,5 +17,5 @@ func LayersPerSubmission(missRate float64) int {
 	return min(mostLayersPerSubmission, max(1, int(0.5/max(missRate, 1e-3))))
 }
 
-// mostLayersPerSubmission is the result of [LayersPerSubmission] without misses.
+// mostLayersPerSubmission is the result of [LayersPerSubmission] if no layer misses an expert.
 const mostLayersPerSubmission = 16
