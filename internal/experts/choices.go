@@ -12,20 +12,20 @@ import (
 
 var le = binary.LittleEndian // byte order of the values that host and device exchange
 
-// choices is host memory into which the device writes what each layer's router chose: for Options.Routed, and for the host to see which
+// choices is host memory into which the device writes which experts each layer's router chose: for Options.Routed, and for the host to see which
 // experts are missing. Each layer with experts has a uint32, 1 if its lookup found all experts in VRAM, then (rows, Used) uint32 expert ids.
 type choices struct {
-	o      *Options   // the runner's
-	buffer *vk.Buffer // nil: no code reads the choices
-	nth    []int      // by layer of the model: its index among the layers with experts
+	o      *Options   // the runner's options
+	buffer *vk.Buffer // the host memory; nil: no code reads the choices
+	nth    []int      // by layer of the model: the layer's index among those with experts
 	layers int        // number of layers with experts
 	ids    []uint16   // (rows, layers, Used), the argument of Options.Routed
 }
 
-// trialBytes is the size that [conditional.canSkip] uses of the buffer.
+// trialBytes is the size of the part of the buffer that [conditional.canSkip] uses.
 const trialBytes = 16
 
-// newChoices makes choices and allocates their buffer, but no buffer if neither slots nor Options.Routed need one.
+// newChoices makes choices and, if slots or Options.Routed need it, allocates their buffer.
 func newChoices(o *Options) (*choices, error) {
 	c, h := &choices{o: o}, o.Frame.Hyper
 	if h.Experts.Count == 0 || o.Weights.Experts() == nil && o.Routed == nil {
@@ -57,7 +57,8 @@ func (c *choices) close(host *mem.Heap) {
 // words is the number of uint32 that a layer has in the buffer.
 func (c *choices) words() int { return 1 + c.o.Plan.Chunk*c.o.Frame.Hyper.Experts.Used }
 
-// ranFlagOff is the offset in the buffer of the flag that [choices.ranConditionally] reads.
+// ranFlagOff is the offset in the buffer of a layer's flag: the device sets it to 1 if the layer's lookup found all experts in VRAM, so that the device
+// ran the layer and did not skip it.
 func (c *choices) ranFlagOff(layer int) int64 { return int64(4 * c.nth[layer] * c.words()) }
 
 // idsOff is the offset in the buffer of the expert ids that a layer's router chose.
@@ -75,8 +76,8 @@ func (c *choices) recordCopy(layer int) error {
 	return f.Rec.Copy(c.buffer, c.idsOff(layer), c.o.Scratch, f.Scratch.Values[arch.Chosen].Off, n)
 }
 
-// RouterRecorded records a copy of a layer's chosen experts if Options.Routed is set, unless the open command buffer has one from an earlier
-// step.
+// RouterRecorded records a copy of a layer's chosen experts if Options.Routed is set. It records nothing if the open command buffer was recorded in an
+// earlier step, because the copy is in it already.
 func (c *choices) RouterRecorded(layer int) error {
 	if c.o.Routed == nil || c.o.Queue.Commands.Again() {
 		return nil

@@ -9,15 +9,15 @@ import (
 )
 
 // conditional runs the layers of a one-row step conditionally, without asking the host: the device looks up each chosen expert in its table of
-// experts in VRAM. If one is missing, it skips this layer and all later ones; the host uploads it and submits the same commands again.
+// experts in VRAM. If one is missing, the device skips the layer and all later ones. The host then uploads the expert and submits the same commands again.
 type conditional struct {
 	s        *slotted      // the runner whose layers these are
 	table    residentTable // the device's table of experts in VRAM
-	steady   bool          // the last step was kept and never cut, as it waited for experts only: the next step may run conditionally
+	steady   bool          // the last step was kept and none of its command buffers was cut: layers of the next step may run conditionally
 	missRate float64       // share of recent layers that missed an expert, a running mean
 
 	layers      []conditionalLayer // the step's conditional layers whose outcome the host has not read yet, in order
-	unsubmitted int                // how many of layers have a command buffer, closed or still open, that the next flush submits
+	unsubmitted int                // number of layers whose command buffer, closed or still open, is submitted by the next flush
 	layerOpen   bool               // the open command buffer belongs to a conditional layer
 }
 
@@ -26,7 +26,7 @@ type conditionalLayer struct {
 	Layer
 	after       kernels.Quantised // inputs, quantized by earlier commands, that the layer's command buffer reads
 	bufferIndex int               // index of the layer's command buffer among those closed in this step
-	value       uint64            // timeline value of the layer's submission; 0: not submitted
+	value       uint64            // timeline value of the layer's submission; 0: the layer is not submitted
 	counted     bool              // the cache policies have been told which experts the layer used
 	skipped     bool              // the device skipped the layer, and it is not submitted again yet
 	bytes       int64             // bytes of weights that the layer's command buffer reads; set when the layer is skipped
@@ -34,11 +34,11 @@ type conditionalLayer struct {
 
 const (
 	missWeight      = 1.0 / 32 // weight of the newest layer in conditional.missRate
-	lastConditional = 2        // layers in a step's last submission: the policies learn of them while the device is idle, so few is better
+	lastConditional = 2        // layers in a step's last submission. It is small: the device is idle while the policies are told of them.
 )
 
-// newConditional makes the state, and the device's table without experts. It returns nil if the options, the slots or the device rule out
-// conditional layers; it tests the device, see [conditional.canSkip], and warns if that fails.
+// newConditional makes a conditional with a table that has no experts yet. It returns nil if the options, the slots or the device rule out
+// conditional layers. It tests the device, see [conditional.canSkip], and logs a warning if the test fails.
 func newConditional(s *slotted) (*conditional, error) {
 	o := &s.o
 	if o.ConditionalBelow == 0 || !o.Device.Features.ConditionalRendering || !oneRowFits(&s.o) {
@@ -65,7 +65,7 @@ func oneRowFits(o *Options) bool {
 	return true
 }
 
-// begin drops the layers of the last step, and the frame's lookup.
+// begin begins a step: it forgets the layers of the last step, and resets the frame's Lookup.
 func (c *conditional) begin() {
 	c.layers, c.unsubmitted, c.layerOpen = c.layers[:0], 0, false
 	c.s.o.Frame.Lookup = record.Lookup{}
@@ -82,14 +82,14 @@ func (c *conditional) noteMisses(n int) {
 	}
 }
 
-// mayRun reports whether the next layer may run conditionally: in a kept step after a steady one, if few layers miss experts. Once one layer of
-// a step has, those after it may too while its outcome is not read.
+// mayRun reports whether the next layer may run conditionally: in a kept step after a steady one, if few layers miss experts. It also may if the outcome of
+// an earlier conditional layer is not read yet, so that the host need not wait for it.
 func (c *conditional) mayRun() bool {
 	return c != nil && c.s.segments.kept && c.steady && (len(c.layers) > 0 || c.missRate < c.s.o.ConditionalBelow)
 }
 
-// runLayer records a layer to run on the condition that all its chosen experts are in VRAM, or takes its segment of an earlier step, and leaves
-// the command buffer open. It submits the layers before it when there are enough, and then deals with the outcomes of those submitted earlier.
+// runLayer records a layer to run on the condition that all its chosen experts are in VRAM, or reuses its segment of an earlier step, and leaves the
+// command buffer open. If there are enough layers to submit, it first submits them, and handles the outcomes of earlier ones, see awaitOutcomes.
 func (c *conditional) runLayer(l Layer) error {
 	s, q := c.s, c.s.o.Queue
 	after := q.Commands.Quantised()
@@ -123,8 +123,8 @@ func (c *conditional) runLayer(l Layer) error {
 	return s.o.Frame.EachSpan(l.Op, &s.o.Plan.Units[l.Unit])
 }
 
-// closePrevious enqueues the command buffer before that of a conditional layer. If it belongs to no conditional layer it first records a copy
-// of the layer's choice for the host; a conditional layer has looked up the experts of the layer after it.
+// closePrevious enqueues the command buffer that precedes a conditional layer. If that belongs to no conditional layer, closePrevious first records a copy
+// of the layer's choice for the host. If it does, the layer's experts have been looked up in it already.
 func (c *conditional) closePrevious(layer int) error {
 	if !c.layerOpen {
 		if err := c.s.copyChoice(layer); err != nil {
@@ -194,7 +194,7 @@ func (c *conditional) enqueueHostBarrier() error {
 	return q.Commands.Enqueue()
 }
 
-// submitted gives the conditional layers of the last submission its timeline value. It is called by [slotted.flush].
+// submitted sets the value of the conditional layers in the last submission to its timeline value. [slotted.flush] calls it.
 func (c *conditional) submitted() {
 	if c == nil {
 		return
@@ -224,15 +224,15 @@ func (c *conditional) openPrelude(layer int) error {
 	return f.RecordLookup(c.table.layerAddress(layer))
 }
 
-// setSteady is called by [slotted.Over], when the device has ended a step. Only after a steady step may layers of the next run conditionally.
+// setSteady sets steady, see [conditional]. [slotted.Over] calls it when the device has ended a step.
 func (c *conditional) setSteady(steady bool) {
 	if c != nil {
 		c.steady = steady
 	}
 }
 
-// abort drops the state of a step that failed or was stopped. Later the device's table is copied anew, and the next step does not run layers
-// conditionally.
+// abort drops the state of a step that failed or was stopped. The next step does not run layers conditionally, and the whole table is copied to the device
+// before conditional layers run again.
 func (c *conditional) abort() {
 	if c != nil {
 		c.steady = false
@@ -241,7 +241,7 @@ func (c *conditional) abort() {
 	}
 }
 
-// noteBatch is [residentTable.noteBatch]; it does nothing if c is nil.
+// noteBatch notes a batch's experts in the table, see [residentTable.noteBatch]. It does nothing if c is nil.
 func (c *conditional) noteBatch(b *weights.Batch) error {
 	if c == nil {
 		return nil

@@ -7,10 +7,11 @@ import (
 	"leat/internal/record"
 )
 
-// What became of conditional layers: which ran, which the device skipped for want of an expert, and how those run after all.
+// This file handles the outcomes of conditional layers: which ones ran, and how the ones that the device skipped, because an expert was missing, are run
+// again.
 
-// awaitOutcomes waits for submitted conditional layers, all or those before the last submission, counts the experts that they used, and drops
-// them from layers. If one was skipped, it submits it and those after it again, a few at a time, until all (whatever all says) have run.
+// awaitOutcomes waits for submitted conditional layers, counts the experts that they used, and removes them from layers. Without all it leaves out those of
+// the last submission. If a layer was skipped, awaitOutcomes submits it and all layers after it again, a few at a time, until all of them have run.
 func (c *conditional) awaitOutcomes(all bool) error {
 	if c == nil {
 		return nil
@@ -18,7 +19,7 @@ func (c *conditional) awaitOutcomes(all bool) error {
 	q := c.s.o.Queue
 	for len(c.layers) > 0 && c.layers[0].value != 0 {
 		value, n := c.layers[0].value, 0
-		if more := c.layers[len(c.layers)-1].skipped; more && value == q.Value() { // the device runs the next ones while the host looks at these
+		if more := c.layers[len(c.layers)-1].skipped; more && value == q.Value() { // the device runs the next layers while the host handles these
 			if err := c.submitSkipped(); err != nil {
 				return err
 			}
@@ -44,8 +45,8 @@ func (c *conditional) awaitOutcomes(all bool) error {
 	return nil
 }
 
-// countUsed tells the cache's policy and Counters which experts a conditional layer used, once it has run. It takes them into the batch
-// waves.present and releases that at once. It does nothing if the layer was counted when it was skipped.
+// countUsed tells the cache's policy and Counters which experts a conditional layer used, once it has run. For that it takes them into the batch
+// waves.present and releases the batch. It does nothing if the layer was counted when it was skipped.
 func (c *conditional) countUsed(l *conditionalLayer) error {
 	if l.counted {
 		return nil
@@ -81,7 +82,7 @@ func (c *conditional) takeChosen(l *conditionalLayer) error {
 }
 
 // resolveMiss is called when the device has skipped the first of layers, and all after it. It waits for the device, uploads the missing experts,
-// notes them in the device's table, takes the skipped work off the counters, and submits the first skipped layers again, see
+// notes them in the device's table, subtracts the skipped work from the counters, and submits the first skipped layers again, see
 // [conditional.submitSkipped].
 func (c *conditional) resolveMiss() error {
 	s, q, l := c.s, c.s.o.Queue, &c.layers[0]

@@ -7,15 +7,16 @@ import (
 	"leat/internal/submit"
 )
 
-// placed is the runner for plans without slots: each expert has its place in a unit, which is in VRAM for good or in the ring while it runs.
+// placed is the runner for plans without slots: each expert has its place in a unit, which stays in VRAM or is in the ring while it runs.
 type placed struct {
 	*choices
 	o     Options  // the options; Replan changes Plan
-	bases []uint64 // by unit of the plan: its device address in the current step
+	bases []uint64 // by unit of the plan: the unit's device address in the current step
 	table []uint64 // (L, matrices, E) addresses, a copy of the device's table
 }
 
-// newPlaced makes a runner that uses c, which it points to its options. bases has the address of each unit of the plan, and is read in each step.
+// newPlaced makes a runner that uses c, and sets c.o to the runner's options. bases has the device address of each unit of the plan. The runner reads it
+// in each step.
 func newPlaced(o Options, c *choices, bases []uint64) *placed {
 	h := o.Frame.Hyper
 	p := &placed{choices: c, o: o, bases: bases, table: make([]uint64, h.BlockCount*matrices*h.Experts.Count)}
@@ -41,10 +42,10 @@ func (p *placed) Replan(to *plan.Plan) { p.o.Plan = to }
 // CanRunConditionally returns false: the host knows where all experts are when it records a step.
 func (p *placed) CanRunConditionally() bool { return false }
 
-// SetConditionalBelow does nothing.
+// SetConditionalBelow does nothing: no layer runs conditionally.
 func (p *placed) SetConditionalBelow(float64) {}
 
-// Ran does nothing: no slots, no counters.
+// Ran does nothing: the counters are for experts in slots.
 func (p *placed) Ran(*submit.Ran) {}
 
 // Close frees host memory.
@@ -77,8 +78,8 @@ func runTogether(u, next *plan.Unit) bool {
 // tableIndex is the index in p.table of a layer's first address.
 func (p *placed) tableIndex(layer int) int { return layer * matrices * p.o.Frame.Hyper.Experts.Count }
 
-// updateTable sets the addresses of the experts in units from..l.Unit. If one has changed it records a copy of the layer's addresses to the
-// device's table.
+// updateTable sets the addresses of the experts in the units with indices from to l.Unit. If an address has changed, it records a copy of the layer's
+// addresses to the device's table.
 func (p *placed) updateTable(l Layer, from int) error {
 	changed, count := false, p.o.Frame.Hyper.Experts.Count
 	for i := from; i <= l.Unit; i++ {
@@ -100,8 +101,8 @@ func (p *placed) updateTable(l Layer, from int) error {
 	return copyTable(&p.o, p.table, p.tableIndex(l.Layer), matrices*count, p.o.Frame.Scratch.ExpertTable.Off, p.o.Frame.Scratch.ExpertTable.Off)
 }
 
-// copyTable copies table[from:][:n] to the device's copy of the table: it writes the addresses to the inputs, and records a copy from the
-// inputs to the scratch. off is the offset of the whole table in the scratch, via its offset in the inputs.
+// copyTable copies n addresses of the table, from index from on, to the device's copy of the table: it writes them to the inputs, and records a copy from
+// the inputs to the scratch. off is the offset of the whole table in the scratch, via the offset in the inputs.
 func copyTable(o *Options, table []uint64, from, n int, off, via int64) error {
 	at := int64(8 * from)
 	m := o.Inputs.Mapped()[via+at:]

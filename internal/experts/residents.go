@@ -10,17 +10,17 @@ import (
 	"leat/shaders"
 )
 
-// residentTable is the table of experts in VRAM by which the device looks up chosen experts. Each layer has a head, the addresses of its run
-// flag and of its flag in choices, then (matrices, E) addresses; 0: not in VRAM. A uint32 run flag for each layer follows the table.
+// residentTable is the table of experts in VRAM in which the device looks up chosen experts. For each layer it has a head, which is the addresses of the
+// layer's run flag and of its flag in choices, then (matrices, E) addresses; 0: not in VRAM. A uint32 run flag for each layer follows the table.
 type residentTable struct {
 	s     *slotted   // the runner that the table belongs to
-	words []uint64   // the host's copy of the table, which is the newest
+	words []uint64   // the host's copy of the table, which is always current
 	stale []bool     // by layer: the device's part of the table differs from words
 	names [][]string // by layer: tensor names of an expert's matrices; nil: the layer has no slots
 }
 
-// init makes the host's copy of the table: layers with slots have their heads and no expert, and are stale. The device's copy is written by
-// [residentTable.update].
+// init makes the host's copy of the table: layers with slots have a head and no experts yet, and are stale. [residentTable.update] writes the device's
+// copy.
 func (t *residentTable) init(s *slotted) {
 	h := s.o.Frame.Hyper
 	*t = residentTable{s: s, stale: make([]bool, h.BlockCount), names: make([][]string, h.BlockCount)}
@@ -99,7 +99,8 @@ func (t *residentTable) markEvicted() {
 	}
 }
 
-// update records copies of the stale layers' words to the device, and clears the flags in choices at once, which earlier lookups may have set.
+// update records copies of the stale layers' part of the table to the device. It also sets the layers' flags in choices to 0, because earlier lookups may
+// have set them: the host writes these immediately, before the recorded commands run.
 func (t *residentTable) update() error {
 	t.markEvicted()
 	o, scratch := &t.s.o, t.s.o.Frame.Scratch
@@ -119,7 +120,7 @@ func (t *residentTable) update() error {
 	return nil
 }
 
-// markAllStale has all layers copied to the device anew: after a failed step the device may not have run the last copies.
+// markAllStale marks all layers as stale, so that they are copied to the device again: after a failed step the device may not have run the last copies.
 func (t *residentTable) markAllStale() {
 	for l := range t.stale {
 		t.stale[l] = true

@@ -15,18 +15,18 @@ import (
 // Options configure a [Runner]. The fields from Device to Logger must be set.
 type Options struct {
 	Device  *vk.Device     // the device that runs the steps
-	Queue   *submit.Queue  // its Commands are those of the current step
+	Queue   *submit.Queue  // submits the commands of the current step
 	Frame   *record.Frame  // records the operations of the current step
-	Weights *weights.Store // its slots, if it has any, hold the experts
-	Host    *mem.Heap      // allocates the choices
+	Weights *weights.Store // has the slots of experts, if there are any
+	Host    *mem.Heap      // allocates host memory for the routers' choices
 	Scratch *vk.Buffer     // device memory, laid out by the plan
 	Inputs  *vk.Buffer     // host memory; the runner uses it from the offset of the plan's ExpertTable on, see InputBytes
 	Plan    *plan.Plan     // where experts are: in units or in slots
 	Ops     [][]arch.Op    // operations of each unit of the plan, to find the tensors of a layer's experts
 	Logger  *slog.Logger   // gets a warning if the device can't run layers conditionally
 
-	// ConditionalBelow is the share of layers missing an expert below which layers run without asking the host, where the device can.
-	// 0 disables it: on a CPU asking the host costs less.
+	// ConditionalBelow is a miss rate: while a smaller share of layers misses an expert, layers run conditionally, without asking the host, if the
+	// device can. 0 disables that: on a CPU asking the host costs less.
 	ConditionalBelow float64
 	// Merge runs the resident and the uploaded experts of a layer in one wave: on a CPU device each dispatch has a fixed cost, and uploads
 	// don't overlap with compute.
@@ -53,19 +53,19 @@ type Runner interface {
 	// Run records the experts of a layer. With experts in slots it may submit all earlier commands, wait for the router's choice, and upload
 	// experts. It leaves a command buffer open, which has the last products of the layer.
 	Run(l Layer) error
-	// End submits what is not submitted yet. Of the device's work it waits for layers run conditionally only.
+	// End submits all commands that are not submitted yet. It waits only for layers that run conditionally, until all of them have run.
 	End() error
 	// Over is called after the device has ended the step, and calls Options.Routed.
 	Over() error
 	// Abort drops the state of a step that failed or was stopped. [weights.Store.Abort] empties the batches.
 	Abort()
-	// Replan switches to another plan, between two steps. Kept command buffers are the caller's to drop, see [submit.Queue.ForgetKept].
+	// Replan switches to another plan, between two steps. The caller must drop kept command buffers, see [submit.Queue.ForgetKept].
 	Replan(p *plan.Plan)
-	// CanRunConditionally reports whether layers can run without asking the host.
+	// CanRunConditionally reports whether layers can run conditionally, without asking the host.
 	CanRunConditionally() bool
-	// SetConditionalBelow sets [Options.ConditionalBelow].
+	// SetConditionalBelow sets [Options.ConditionalBelow], the miss rate below which layers run conditionally.
 	SetConditionalBelow(below float64)
-	// Ran is called for each command buffer that waited for bytes and has run. It counts the time that the device was idle for want of experts.
+	// Ran is called for each command buffer that waited for bytes and has run. It counts the time that the device was idle because experts were missing.
 	Ran(r *submit.Ran)
 	// Close frees host memory; the device must be idle. Safe to call twice.
 	Close()
@@ -99,10 +99,10 @@ func KeptBuffers(p *plan.Plan, h *arch.Hyper) int {
 	return 1 + segmentsPerLayer*h.BlockCount
 }
 
-// IsSlotted reports whether a unit of the plan stands for a layer's experts in shared slots; no memory is reserved for the unit itself.
+// IsSlotted reports whether a unit of the plan stands for a layer's experts in shared slots. Such a unit has no memory of its own.
 func IsSlotted(u *plan.Unit) bool { return u.Tier == plan.Cached }
 
-// nextSlottedLayer is the layer of the first unit after unit whose experts share slots, or noLayer. Its experts are prefetched or looked up.
+// nextSlottedLayer is the layer of the first unit after unit whose experts share slots, or noLayer. Callers prefetch its experts, or look them up.
 func nextSlottedLayer(p *plan.Plan, unit int) int {
 	for i := unit + 1; i < len(p.Units); i++ {
 		if IsSlotted(&p.Units[i]) {

@@ -11,37 +11,38 @@ import (
 	"leat/internal/weights"
 )
 
-// slotted is the runner for experts that share slots of VRAM. After a layer's router has run, the host reads the chosen experts, uploads
-// the missing ones, and meanwhile runs those in VRAM: in waves, each of which skips experts without an address.
+// slotted is the runner for experts that share slots of VRAM. After a layer's router has run, the host reads which experts it chose, uploads the missing
+// ones, and meanwhile runs those in VRAM. So a layer runs in waves; in each wave, kernels skip the experts without an address.
 type slotted struct {
 	*choices
 	o           Options          // the options; Replan changes Plan, SetConditionalBelow changes ConditionalBelow
 	x           *weights.Experts // the slots
 	waves       waves            // the batches of the current layer
 	segments    segments         // the kept command buffers
-	conditional *conditional     // nil: the device can't skip dispatches
+	conditional *conditional     // runs layers conditionally; nil: the device or the options rule that out
 }
 
-// segments is what the kept command buffers of one-row steps depend on, and their work; which are recorded, [submit.Commands] knows. Later steps
-// submit them again. Each is a segment of a step, split where the host reads a choice.
-// Expert addresses are read from memory, and waits belong to the submission, so neither is recorded.
+// segments describes the command buffers of one-row steps that are kept, so that later steps submit them again. Each is a segment of a step, which
+// is split where the host reads a router's choice. They do not depend on where experts are: addresses are read from memory, and waits belong to
+// submissions. [submit.Commands] keeps the command buffers and knows which are recorded.
 //
 // Segment 0 ends with the first choice. Each layer with experts has segmentsPerLayer more: its first wave, submitted only if some experts
 // are in VRAM and some are not; its last wave, with all commands up to the next choice; and the layer run conditionally, see [conditional].
 type segments struct {
 	kept   bool         // the current step consists of kept command buffers: it records them, or submits those of an earlier step
-	layers []layerWaves // by layer with experts
+	layers []layerWaves // by index of the layer among those with experts
 }
 
+// segmentsPerLayer is the number of segments that each layer with experts has.
 const segmentsPerLayer = 3
 
-// layerWaves is what the segments of a layer's first and last wave depend on, and their work. Submit knows which are recorded.
+// layerWaves describes the segments of a layer's first and last wave: the quantized inputs that they may read, and their work.
 type layerWaves struct {
 	first, last kernels.Quantised // inputs, quantized by earlier commands, that the first and the last wave may read
 	cost        [2]work           // work of the first and of the last wave, if each had all pairs of rows and experts; see recordKeptWave
 }
 
-// work is an amount of memory traffic, in bytes, and of arithmetic, for [submit.Commands.Charge].
+// work is an amount of memory traffic, in bytes, and of floating-point operations, for [submit.Commands.Charge].
 type work struct{ bytes, flops float64 }
 
 // newSlotted makes a runner that uses the buffer of c. It runs a test on the device to find out whether layers can run conditionally.
@@ -58,7 +59,8 @@ func newSlotted(o Options, c *choices) (*slotted, error) {
 // segmentSlot is the slot, for [submit.Commands.OpenKept], of a layer's first segment.
 func (c *choices) segmentSlot(layer int) int { return 1 + segmentsPerLayer*c.nth[layer] }
 
-// Begin drops what an earlier step left, and opens the first command buffer of a step: segment 0 with kept, which holds for the whole step.
+// Begin forgets the state of the last step, and opens the first command buffer of a step. With kept the whole step uses kept command buffers, and the first
+// is segment 0.
 func (s *slotted) Begin(kept bool) error {
 	s.segments.kept, s.waves.prefetched = kept, noLayer
 	if s.conditional != nil {
@@ -94,7 +96,7 @@ func (s *slotted) Run(l Layer) error {
 	}
 	for w.coming.Len()+len(untaken) > 0 {
 		first := w.present.Len() == 0
-		if err := s.submitWave(l, w.present); err != nil { // it runs while the others are uploaded
+		if err := s.submitWave(l, w.present); err != nil { // the wave runs while other experts are uploaded
 			return err
 		}
 		if w.coming.Len() == 0 {
@@ -124,8 +126,8 @@ func (s *slotted) Run(l Layer) error {
 	return s.release(w.present, s.o.Queue.Value()+1)
 }
 
-// waitForChoice submits all commands up to the layer's router, waits for its choice and for all conditional layers, and counts the pairs of
-// rows and experts. In a kept step it notes which inputs the layer's waves find quantized.
+// waitForChoice submits all commands up to the layer's router, waits for the router's choice and for all conditional layers, and counts the pairs of
+// rows and experts. In a kept step it notes which quantized inputs the layer's waves may read.
 func (s *slotted) waitForChoice(layer int) error {
 	q := s.o.Queue
 	if err := s.conditional.endLayer(); err != nil {
@@ -152,8 +154,8 @@ func (s *slotted) waitForChoice(layer int) error {
 	return s.countNeed(layer)
 }
 
-// copyChoice records a copy of a layer's choice, and a barrier that makes it visible to the host, into the open command buffer, unless that
-// was recorded in an earlier step. With Options.Routed RouterRecorded has recorded the copy, and only the barrier is added.
+// copyChoice records a copy of a layer's choice, and a barrier that makes it visible to the host, into the open command buffer. It records nothing if that
+// command buffer is from an earlier step. With Options.Routed it records only the barrier, because RouterRecorded has recorded the copy.
 func (s *slotted) copyChoice(layer int) error {
 	if s.o.Queue.Commands.Again() {
 		return nil
@@ -191,17 +193,17 @@ func (s *slotted) flush() error {
 }
 
 // countNeed reads a layer's choice, which the device has written, and sets need.pairs to the number of rows that chose each expert. It counts
-// the chosen experts in the slots' Counters, unless only rows that want logits are computed.
+// the chosen experts in the slots' Counters, unless the layer computes only the rows whose logits are needed.
 func (s *slotted) countNeed(layer int) error {
 	chosen, err := s.countPairs(layer, s.waves.need.pairs)
-	if err == nil && !s.o.Frame.StepRows.OnlyLogitRows { // the gathered rows that want logits are not representative
+	if err == nil && !s.o.Frame.StepRows.OnlyLogitRows { // those rows are too few to be representative
 		s.x.Counters.CountLayer(chosen)
 	}
 	return err
 }
 
 // submitWave submits the wave of a batch, if it has experts, and releases the batch. It is not for the last wave of a layer, whose command
-// buffer stays open. If the wave was just recorded into a segment, the last wave may rely only on inputs that are quantized with and without it.
+// buffer stays open. If this wave was just recorded into a segment, the last wave may read only inputs that are quantized whether or not this one runs.
 func (s *slotted) submitWave(l Layer, b *weights.Batch) error {
 	if b.Len() == 0 {
 		return nil
@@ -216,9 +218,9 @@ func (s *slotted) submitWave(l Layer, b *weights.Batch) error {
 	return s.release(b, s.o.Queue.Value())
 }
 
-// release notes a batch's addresses in the host's copy of the table of experts, see [residentTable.noteBatch], and empties the batch: its slots
-// may be reused once the compute timeline has reached value. Of the experts uploaded for it, up to
-// waves.keep stay in slots, which lowers keep; the others are evicted.
+// release notes a batch's addresses in the host's copy of the table of experts, see [residentTable.noteBatch], and empties the batch. Its slots
+// may be reused once the compute timeline has reached value. Up to waves.keep of the experts uploaded for it stay in slots, and are subtracted from keep; the
+// others are evicted.
 func (s *slotted) release(b *weights.Batch, value uint64) error {
 	if err := s.conditional.noteBatch(b); err != nil {
 		return err
@@ -228,7 +230,8 @@ func (s *slotted) release(b *weights.Batch, value uint64) error {
 	return err
 }
 
-// openWave opens the command buffer of a wave: in a kept step a segment for the first and the last wave of a layer, else a temporary one.
+// openWave opens the command buffer of a wave. In a kept step it is a segment for the first and the last wave of a layer. All other waves have temporary
+// command buffers.
 func (s *slotted) openWave(layer int, first, last bool) error {
 	q := s.o.Queue
 	if s.segments.kept && (first || last) {
@@ -243,7 +246,7 @@ func (s *slotted) openWave(layer int, first, last bool) error {
 	return q.Commands.Open()
 }
 
-// recordWave opens a command buffer and records a layer's products with the experts of a batch, if it has any. It waits until their uploads
+// recordWave opens a command buffer and records a layer's products with the experts of a batch, if it has any. It waits until the experts' uploads
 // are submitted, and writes their addresses to the device's table. first and last say which wave of the layer it is, see [slotted.openWave].
 func (s *slotted) recordWave(l Layer, b *weights.Batch, first, last bool) error {
 	if b.Len() == 0 {
@@ -297,9 +300,9 @@ func (s *slotted) tableOff(layer int) int64 {
 	return s.o.Frame.Scratch.ExpertTable.Off + int64(8*layer*matrices*s.o.Frame.Hyper.Experts.Count)
 }
 
-// recordKeptWave writes the experts' addresses to the inputs and records a wave into a segment, which copies them from there, unless it was
-// recorded in an earlier step. The first and the last wave have a table each in the inputs, as both may be running. absent is the share of
-// the layer's pairs of rows and experts that the wave leaves out: their work is taken off the segment's.
+// recordKeptWave writes the experts' addresses to the inputs. Unless the wave's segment was recorded in an earlier step, it records it: a copy of the
+// addresses from there, and the wave. The first and the last wave have separate tables in the inputs, because both may be running. absent is the share of
+// the layer's (row, expert) pairs that the wave leaves out: their work is subtracted from the segment's.
 func (s *slotted) recordKeptWave(l Layer, last bool, absent float64) error {
 	f, q, which := s.o.Frame, s.o.Queue, 0
 	if last {
@@ -325,21 +328,21 @@ func (s *slotted) recordKeptWave(l Layer, last bool, absent float64) error {
 	return nil
 }
 
-// waveTableOff is the offset in the inputs of the expert addresses of a layer's first wave (which 0) or last wave (1) in a kept step, one
-// table each for all layers; which 2 is the end of both, where the host's copy of the [residentTable] begins.
+// waveTableOff is the offset in the inputs of the expert addresses of a layer's first wave (which is 0) or last wave (1) in a kept step; all layers
+// share these two tables. With which 2 it is the end of the second table, where the host's copy of the [residentTable] begins.
 func (s *slotted) waveTableOff(which int) int64 {
 	t := &s.o.Frame.Scratch.ExpertTable
 	return t.Off + t.Bytes + int64(8*which*matrices*s.o.Frame.Hyper.Experts.Count)
 }
 
-// InputBytes is the size to allocate for a step's inputs in host memory: those that the plan lays out, up to the end of its ExpertTable, then
+// InputBytes is the size to allocate for a step's inputs in host memory: the inputs that the plan lays out, up to the end of its ExpertTable, then
 // the runner's tables of addresses.
 func InputBytes(p *plan.Plan, h *arch.Hyper) int64 {
 	t := &p.Scratch.ExpertTable
 	return t.Off + t.Bytes + int64(8*2*matrices*h.Experts.Count) + p.Scratch.Residents.Bytes
 }
 
-// awaitUploads waits until a batch's uploads are submitted, and has the next submission wait on the device for their end.
+// awaitUploads waits until a batch's uploads are submitted, and makes the next submission wait on the device for their end.
 func (s *slotted) awaitUploads(l Layer, b *weights.Batch) error {
 	q := s.o.Queue
 	if !b.UploadsSubmitted() {
@@ -354,7 +357,7 @@ func (s *slotted) awaitUploads(l Layer, b *weights.Batch) error {
 	return nil
 }
 
-// End submits what is not submitted yet. It waits for conditional layers, and submits skipped ones again until all have run.
+// End submits all commands that are not submitted yet. It waits for conditional layers, and submits skipped ones again until all have run.
 func (s *slotted) End() error {
 	if err := s.submit(); err != nil {
 		return err
@@ -362,8 +365,8 @@ func (s *slotted) End() error {
 	return s.conditional.awaitOutcomes(true)
 }
 
-// Over is called when the device has ended the step. It notes whether the step was kept and never cut, as only then may
-// layers of the next step run conditionally, and calls Options.Routed.
+// Over is called when the device has ended the step. It notes whether the step was kept and none of its command buffers was cut: only then may
+// layers of the next step run conditionally. Then it calls Options.Routed.
 func (s *slotted) Over() error {
 	s.conditional.setSteady(s.segments.kept && s.o.Queue.Commands.Cuts() == 0)
 	return s.callRouted()
@@ -375,10 +378,10 @@ func (s *slotted) Abort() { s.conditional.abort() }
 // Replan switches to another plan, between two steps; it changes no other state.
 func (s *slotted) Replan(p *plan.Plan) { s.o.Plan = p }
 
-// CanRunConditionally reports whether the device can run layers without asking the host.
+// CanRunConditionally reports whether layers can run conditionally, without asking the host.
 func (s *slotted) CanRunConditionally() bool { return s.conditional != nil }
 
-// SetConditionalBelow sets [Options.ConditionalBelow].
+// SetConditionalBelow sets [Options.ConditionalBelow], the miss rate below which layers run conditionally.
 func (s *slotted) SetConditionalBelow(below float64) { s.o.ConditionalBelow = below }
 
 // Ran counts the time that the device was idle before r, if r waited for experts.

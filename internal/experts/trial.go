@@ -33,7 +33,7 @@ func (c *conditional) canSkip() (bool, error) {
 	return le.Uint64(said) == untouched && le.Uint64(said[8:]) == ran, nil
 }
 
-// recordTrial records two lookups of expert 1, the first to be skipped and the second to run. They write to the start of the choices.
+// recordTrial records two conditional lookups of expert 1, the first with flag 0 and the second with flag 1. Those that run write to the start of choices.
 func (c *conditional) recordTrial(cb *vk.CommandBuffer) error {
 	const word, looked, ids, table = 0, 4, 16, 32 // offsets in Scratch.Residents, which has at least 256 bytes
 	rec, o := c.s.o.Frame.Rec, &c.s.o

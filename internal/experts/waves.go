@@ -9,13 +9,13 @@ import (
 	"leat/vk"
 )
 
-// need lists the experts that a layer needs: the current one, or the one whose experts are prefetched.
+// need lists the experts that a layer needs: the current layer, or the layer whose experts are prefetched.
 type need struct {
-	pairs  []int32 // by expert: number of rows that chose it
-	taken  []bool  // by expert: a batch took it when it was prefetched, before the router chose
-	ids    []int32 // experts with pairs that are not taken, most pairs first
-	hits   []int32 // experts of ids with a slot
-	misses []int32 // the other experts of ids; with Options.Merge all of ids, if any is missing
+	pairs  []int32 // by expert: number of rows that chose the expert
+	taken  []bool  // by expert: it was prefetched, so a batch had taken it before the router chose
+	ids    []int32 // experts that any row chose and that are not taken, most pairs first
+	hits   []int32 // experts in ids that have a slot
+	misses []int32 // experts in ids that have no slot; with Options.Merge all of ids, if any has no slot
 }
 
 // newNeed makes the lists for layers of count experts.
@@ -44,12 +44,12 @@ type waves struct {
 	present    *weights.Batch    // the batch of the first wave: experts in VRAM
 	coming     *weights.Batch    // the batch of the next wave: experts being uploaded
 	next       *weights.Batch    // the batch of the wave after coming
-	prefetch   [2]*weights.Batch // what present and coming become when the prefetched layer runs
-	prefetched int               // the layer of prefetch; noLayer: prefetch is empty
+	prefetch   [2]*weights.Batch // batches of the prefetched layer, which become present and coming when that layer runs
+	prefetched int               // index of the prefetched layer; noLayer: no layer is prefetched
 	keep       int               // how many more experts uploaded for the current layer may stay in slots after use
-	keepNext   int               // what keep becomes when the prefetched layer runs
-	table      []byte            // (matrices, E) uint64 addresses of the wave being recorded; 0: not in it
-	uploads    []vk.Point        // scratch: points that a wave waits for, signalled by uploads
+	keepNext   int               // the value of keep for the prefetched layer
+	table      []byte            // (matrices, E) uint64 addresses of the wave being recorded; 0: the expert is not in the wave
+	uploads    []vk.Point        // scratch: points, signalled by uploads, that a wave waits for
 }
 
 // init makes empty lists and batches.
@@ -61,8 +61,8 @@ func (w *waves) init(o *Options) {
 	w.prefetched, w.table = noLayer, make([]byte, 8*matrices*count)
 }
 
-// takeFirst fills present with the layer's experts in VRAM and coming with the first missing ones, whose fetch begins, or takes over the
-// prefetched batches. It returns the needed experts that are in neither. It tells the cache's policy that the layer runs, and sets keep.
+// takeFirst fills present with the layer's experts in VRAM and coming with the first missing ones, and starts to fetch these. If the layer was prefetched, it
+// uses the prefetched batches instead. It returns the needed experts that are in neither batch. It tells the cache's policy that the layer runs, and sets keep.
 func (w *waves) takeFirst(l Layer) (untaken []int32, err error) {
 	n := &w.need
 	w.x.Begin(w.o.Queue.Commands.Step(), l.Layer)
@@ -102,8 +102,8 @@ func (w *waves) merge() {
 	}
 }
 
-// mayStay is how many experts that a step uploads for a layer may stay in slots after use. A step of few rows may keep all. A prompt uses
-// almost all experts of each layer once, so a layer keeps no more than its share of the slots, less its experts that are in slots already:
+// mayStay is how many of the experts that a step uploads for a layer may stay in slots after use. A step of few rows may keep all. A prompt uses
+// almost all experts of each layer once, so a layer may keep only its share of the slots, less its experts that are in slots already:
 // often 0.
 func (w *waves) mayStay(layer int) int {
 	if w.o.Frame.StepRows.N <= shaders.FewRows {
@@ -121,7 +121,7 @@ func (w *waves) waveSize(layer int) int {
 }
 
 // prefetchNext starts to upload experts of the next layer with slots, before its router has run, if the step is a long prompt, which needs
-// almost all of them. It does nothing if a layer is prefetched already, or if the next layer computes only the rows that want logits.
+// almost all of them. It does nothing if a layer is prefetched already, or if the next layer computes only the rows whose logits are needed.
 func (w *waves) prefetchNext(l Layer) error {
 	n, f := &w.need, w.o.Frame
 	m := &f.Hyper.Experts
