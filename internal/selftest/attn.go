@@ -10,14 +10,16 @@ import (
 	"leat/shaders/ref"
 )
 
-// paged is a cache of several sequences whose pages lie in no order, between other layers of the same pages.
+// paged is one layer of a paged KV cache in a case's memory. The pages of its sequences are in random order; each page also has bytes of other layers
+// before and after the layer's own.
 type paged struct {
 	ref.KV
-	pages  []span
-	table  span // (B, MaxPages) page addresses
-	badKey bool // the keys of position 0 that fill stores hold NaN; no value does
+	pages  []span // the pages, in the order of KV.Pages
+	table  span   // (B, MaxPages) page addresses
+	badKey bool   // fill stores a NaN in each key of position 0
 }
 
+// newPaged makes an empty cache of type t, poisoned, for the given number of sequences of maxPages pages each.
 func newPaged(j *job, t gguf.Type, sequences, maxPages, pagePositions, headsKV, keyLen, valLen int) *paged {
 	p := &paged{KV: ref.KV{Type: t, MaxPages: maxPages, PagePositions: pagePositions, LayerOff: 48, HeadsKV: headsKV, KeyLen: keyLen, ValLen: valLen}}
 	count := sequences * maxPages
@@ -35,7 +37,7 @@ func newPaged(j *job, t gguf.Type, sequences, maxPages, pagePositions, headsKV, 
 	return p
 }
 
-// fill stores random keys and values at positions 0 … length-1 of a sequence; what lies behind stays poisoned.
+// fill stores random keys and values at positions 0 … length-1 of a sequence. Later positions stay poisoned, so that a kernel that reads them is caught.
 func (p *paged) fill(j *job, seq, length int) {
 	pos, seqs := make([]uint32, length), make([]uint32, length)
 	for i := range pos {
@@ -50,10 +52,10 @@ func (p *paged) fill(j *job, seq, length int) {
 	ref.KVAppend(&p.KV, k, v, pos, seqs)
 }
 
-// Ties, as a scale, asks for values of which many lie in the middle of two that a block of the cache can hold.
+// Ties, given as a scale, asks for values that test rounding: many are halfway between two values that a block of the cache can hold.
 const Ties = -1
 
-// scaled makes values of a scale.
+// scaled makes a random matrix whose values are multiplied by scale, or chosen for [Ties]. gap is the number of values between rows.
 func (j *job) scaled(rows, cols, gap int, scale float32) ref.Mat {
 	m := j.normal(rows, cols, gap)
 	defer j.spoil(m)
@@ -67,8 +69,8 @@ func (j *job) scaled(rows, cols, gap int, scale float32) ref.Mat {
 	return m
 }
 
-// KVAppend stores rows of three sequences, over a page's border, in a KV cache of type t. gap is how many values lie between rows, scale what the
-// values are multiplied by, or [Ties].
+// KVAppend tests kv_append with a KV cache of type t: it stores rows of three sequences that begin in one page and end in the next. gap is the number
+// of values between rows. The values are multiplied by scale, or chosen for [Ties].
 func KVAppend(t gguf.Type, headsKV, keyLen, valLen, gap int, scale float32) Case {
 	return Case{
 		Kernel: typed("kv_append", t), Shape: fmt.Sprintf("heads=%d K=%d V=%d gap=%d scale=%g", headsKV, keyLen, valLen, gap, scale), MaxNMSE: nmseExact,
@@ -79,7 +81,7 @@ func KVAppend(t gguf.Type, headsKV, keyLen, valLen, gap int, scale float32) Case
 				p.fill(j, seq, 10)
 			}
 			pos, seq := []uint32{}, []uint32{}
-			for s := range uint32(sequences) { // over a page's border, the sequences taking turns
+			for s := range uint32(sequences) { // positions on both sides of a page's border, with the sequences in turn
 				for i := range uint32(9) {
 					pos, seq = append(pos, 10+i), append(seq, (s+i)%sequences)
 				}
@@ -95,7 +97,7 @@ func KVAppend(t gguf.Type, headsKV, keyLen, valLen, gap int, scale float32) Case
 	}
 }
 
-// expect says that every page must become what KVAppend of the reference makes of it.
+// expect adds wanted outputs: each page must become what KVAppend of the reference makes of it.
 func (p *paged) expect(j *job, k, v ref.Mat, pos, seq []uint32) {
 	after := p.KV
 	after.Pages = make([][]byte, len(p.Pages))
@@ -108,25 +110,26 @@ func (p *paged) expect(j *job, k, v ref.Mat, pos, seq []uint32) {
 	}
 }
 
-// AttnShape says how flash_attn is asked: heads, their sizes, the pages of the KV cache, and what scores are done to.
+// AttnShape is the shape of an attention case: heads, pages of the KV cache, and options that change the scores.
 type AttnShape struct {
-	Heads, HeadsKV, KeyLen, ValLen int
-	Page                           int // positions
-	Gap                            int // values between rows of Q; twice as many between rows of the result
-	Long                           int
-	Sharp                          bool // scores so far apart that one position wins
-	Window                         int
-	SoftCap                        float32
-	Sinks                          float32        // of the first head, more for the others; 0: none
-	Split                          kernels.CMAttn // of flash_attn_cm; zero: the device's own
-	BadKey                         bool           // the first key holds NaN, and every row sees it
+	Heads, HeadsKV, KeyLen, ValLen int            // numbers of query and KV heads, and sizes of a key and a value
+	Page                           int            // positions of a page
+	Gap                            int            // values between rows of Q; twice as many between rows of the result
+	Long                           int            // not 0: one sequence has 2100 positions
+	Sharp                          bool           // scores are so far apart that softmax chooses one position
+	Window                         int            // positions that a row sees; 0: all
+	SoftCap                        float32        // bound of the scores; 0: none
+	Sinks                          float32        // attention sink of the first head, other heads have larger ones; 0: no sinks
+	Split                          kernels.CMAttn // constants of flash_attn_cm; zero: the device's own
+	BadKey                         bool           // each key of the first position holds a NaN, and every row sees it
 }
 
-// Holds reports whether a KV cache of type t can have heads and pages of such sizes.
+// Holds reports whether a KV cache of type t can have heads and pages of the shape's sizes.
 func (s AttnShape) Holds(t gguf.Type) bool {
 	return shaders.CheckKV(t, s.KeyLen, s.ValLen) == nil && (!shaders.KVQuantised(t) || s.Page%shaders.KVPage == 0)
 }
 
+// String is the part of a case's name that describes the shape.
 func (s AttnShape) String() string {
 	t := fmt.Sprintf("heads=%d/%d K=%d V=%d page=%d gap=%d long=%d sharp=%v", s.Heads, s.HeadsKV, s.KeyLen, s.ValLen, s.Page, s.Gap, s.Long, s.Sharp)
 	if s.Window > 0 || s.SoftCap > 0 || s.Sinks != 0 {
@@ -141,7 +144,7 @@ func (s AttnShape) String() string {
 	return t
 }
 
-// options are what the reference is to make of the shape.
+// options are the shape's options for the reference.
 func (s AttnShape) options() ref.FlashAttnOptions {
 	o := ref.FlashAttnOptions{Window: s.Window, SoftCap: s.SoftCap}
 	for h := range s.Heads {
@@ -152,6 +155,7 @@ func (s AttnShape) options() ref.FlashAttnOptions {
 	return o
 }
 
+// args are the arguments of flash_attn for rows at these positions of these sequences. The caller sets Q, Dst and their strides.
 func (s AttnShape) args(j *job, p *paged, pos, seq []uint32) shaders.FlashAttnArgs {
 	scale := float32(1 / math.Sqrt(float64(s.KeyLen)))
 	if s.Sharp {
@@ -167,7 +171,7 @@ func (s AttnShape) args(j *job, p *paged, pos, seq []uint32) shaders.FlashAttnAr
 	return a
 }
 
-// Attn attends by flash_attn with one batch over three sequences: single tokens and a prompt chunk, at positions on either side of a page's
+// Attn tests flash_attn with one batch of rows of three sequences: single tokens and a chunk of a prompt, at positions on both sides of a page's
 // border and of a tile of 64.
 func Attn(t gguf.Type, s AttnShape) Case {
 	return Case{
@@ -186,6 +190,7 @@ func Attn(t gguf.Type, s AttnShape) Case {
 	}
 }
 
+// newAttnBatch fills a KV cache of three sequences, and returns the positions and sequences of the rows of [Attn].
 func newAttnBatch(j *job, t gguf.Type, s AttnShape) (p *paged, pos, seq []uint32) {
 	lengths := []int{1, 67, 130}
 	pos = []uint32{0, 0, 1, uint32(s.Page - 1), uint32(s.Page), 62, 63, 64, 65, 66, 127, 128, 129, 40}
@@ -194,7 +199,7 @@ func newAttnBatch(j *job, t gguf.Type, s AttnShape) (p *paged, pos, seq []uint32
 		lengths[2] = 2100
 		pos[12] = 2099
 	}
-	if s.Page > 60 { // the short sequence has but one page
+	if s.Page > 60 { // the second sequence may be shorter than a page
 		pos[3], pos[4] = 3, 4
 	}
 	maxPages := (lengths[2] + s.Page - 1) / s.Page
@@ -206,7 +211,7 @@ func newAttnBatch(j *job, t gguf.Type, s AttnShape) (p *paged, pos, seq []uint32
 	return p, pos, seq
 }
 
-// AttnSameBits attends by flash_attn with rows as a batch, then row by row: to the same bits.
+// AttnSameBits tests that flash_attn gives the same bits for rows in one batch and row by row.
 func AttnSameBits(t gguf.Type, s AttnShape) Case {
 	size := s.KeyLen
 	s.Heads, s.HeadsKV, s.ValLen, s.Page = 4, 2, size, 16
@@ -253,5 +258,5 @@ var attnTests = table{
 	}},
 }
 
-// windowed has a window, a cap of scores and sinks.
+// windowed is a shape with a window, a bound of the scores, and sinks.
 var windowed = AttnShape{Heads: 4, HeadsKV: 2, KeyLen: 128, ValLen: 128, Page: 32, Window: 50, SoftCap: 2, Sinks: 1}

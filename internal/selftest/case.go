@@ -10,89 +10,90 @@ import (
 	"leat/shaders/ref"
 )
 
-// The worst NMSE that rows of the table allow.
+// The largest NMSE (see the package's comment) that cases allow.
 const (
-	nmseExact   = 0     // the same bits
-	nmseLinear  = 1e-10 // sums and products in fp32 come to 1e-14; fp16 rounding anywhere (4e-8) must not pass
-	nmseRounded = 1e-5  // bytes: a value in the middle of two may be rounded either way; one of 256 is 2e-6 of a row, and rows may have several
-	nmseCurved  = 1e-7  // exp and tanh: Vulkan allows a device a few ulp, growing with the argument
+	nmseExact   = 0     // for results with the same bits as the reference
+	nmseLinear  = 1e-10 // for sums and products: in fp32 they come to 1e-14, and rounding to fp16 anywhere (4e-8) must not pass
+	nmseRounded = 1e-5  // for int8: a value halfway between two may be rounded either way; one such value is 2e-6 of a row of 256, and a row may have several
+	nmseCurved  = 1e-7  // for exp and tanh: Vulkan allows errors of a few ulp, which grow with the argument
 )
 
-// Case is one kernel on one shape.
+// Case is a test of one kernel with one shape.
 type Case struct {
-	Kernel  string  // the table's row it is about
-	Shape   string  // "M=7 K=256 N=3"
-	MaxNMSE float64 // 0: the same bits
-	build   func(*job) error
+	Kernel  string           // name of the kernel's row in the shaders' table
+	Shape   string           // describes sizes and options, such as "M=7 K=256 N=3"
+	MaxNMSE float64          // largest NMSE allowed; 0: the bits must be the same
+	build   func(*job) error // fills the job's memory, and sets its record function and wanted outputs
 }
 
+// String is the case's name.
 func (c *Case) String() string { return c.Kernel + "/" + c.Shape }
 
-// Result is what a case that passed has shown.
+// Result is the result of a case that passed.
 type Result struct {
-	Case *Case
-	NMSE float64
-	Took time.Duration
+	Case *Case         // the case
+	NMSE float64       // largest NMSE of its outputs
+	Took time.Duration // time that the case took
 }
 
-// job is a case at work: its memory, what to record, and what must come of it.
+// job is a case that is being run: its memory, the function that records its ops, and the outputs that it must have.
 type job struct {
 	*image
-	rng    *rand.Rand
-	record func(*kernels.Recorder) error
-	wants  []want
-	twins  [][2]want
-	spare  []span // memory that the op may leave anything in
-	lacks  uint64 // a table of experts, see topKOf
-	spoils bool   // every other row of a random matrix holds NaN or an infinity
+	rng    *rand.Rand                    // random source of the case
+	record func(*kernels.Recorder) error // records the case's ops
+	wants  []want                        // outputs, and their wanted values
+	twins  [][2]want                     // pairs of outputs that must have the same bits
+	spare  []span                        // memory that the ops may change, and that is not compared
+	lacks  uint64                        // address of a table of experts that lacks a chosen one, see topKArgsOf
+	spoils bool                          // every other row of a random matrix gets a NaN or an infinity
 }
 
-// want is an output: where it is and what it should be. Rows of bytes, stride apart.
+// want is an output of a case: where it is in the case's memory, and the wanted values, as floats (mat) or as bytes (raw).
 type want struct {
-	name  string
-	at    span
-	mat   ref.Mat // reference values, their stride is the output's
-	raw   []byte  // or the very bytes
-	power float64 // mean square that such values have; 0: their own
+	name  string  // name of the output, for errors
+	at    span    // the output's memory
+	mat   ref.Mat // values of the reference; rows of the output have the same stride
+	raw   []byte  // not nil: the wanted bytes, instead of mat
+	power float64 // mean square of values of this kind, against which errors are measured; 0: that of mat
 
-	decode func(got []byte) (ref.Mat, error) // the floats that the device's memory stands for; nil: they lie there
-	any    bool                              // another output's decode has looked at it
+	decode func(got []byte) (ref.Mat, error) // computes the output's floats from the memory after the run; nil: the memory at at has the floats
+	any    bool                              // not compared, because the decode function of another output checks it
 }
 
-// output says that the buffer at s must become x.
+// output adds a wanted output: the buffer at s must become x.
 func (j *job) output(name string, s span, x ref.Mat) {
 	j.wants = append(j.wants, want{name: name, at: s, mat: x})
 }
 
-// sums is output for sums whose terms cancel: their error is measured against the mean square that they should have,
-// else a lone sum that happens to be near 0 would be held to a precision that fp32 does not have.
+// sums is [job.output] for sums whose terms cancel. Their error is measured against power, the mean square that such sums have: measured against its own
+// value, a single sum that happens to be near 0 would need a precision that fp32 does not have.
 func (j *job) sums(name string, s span, x ref.Mat, power float64) {
 	j.wants = append(j.wants, want{name: name, at: s, mat: x, power: power})
 }
 
-// exact says that the buffer at s must become b, bit by bit.
+// exact adds a wanted output: the buffer at s must become b, bit by bit.
 func (j *job) exact(name string, s span, b []byte) {
 	j.wants = append(j.wants, want{name: name, at: s, raw: b})
 }
 
-// same says that two outputs of x's shape must have the same bits.
+// same adds two outputs, at a and b, that must have the same bits. Both have x's shape.
 func (j *job) same(what string, a, b span, x ref.Mat) {
 	j.twins = append(j.twins, [2]want{{name: what, at: a, mat: x}, {at: b, mat: x}})
 }
 
-// sameBytes says that two outputs must have the same bytes.
+// sameBytes adds two outputs, at a and b, that must have the same bytes.
 func (j *job) sameBytes(what string, a, b span) {
 	j.twins = append(j.twins, [2]want{{name: what, at: a, raw: []byte{}}, {at: b, raw: []byte{}}})
 }
 
-// seeded returns the random source of a case: of the runner's seed and the case's name, so that it can be run alone.
+// seeded returns the random source of a case. It depends only on the runner's seed and the case's name, so a case run alone gets the same values.
 func (c *Case) seeded(seed uint64) *rand.Rand {
 	h := fnv.New64a()
 	fmt.Fprint(h, c.String())
 	return rand.New(rand.NewPCG(seed, h.Sum64()))
 }
 
-// normal is a random matrix, values N(0, 1), with gap values of poison between its rows.
+// normal makes a random matrix of N(0, 1) values. gap is the number of values between rows.
 func (j *job) normal(rows, cols, gap int) ref.Mat {
 	x := ref.Mat{Data: make([]float32, rows*(cols+gap)), Rows: rows, Cols: cols, Stride: cols + gap}
 	for r := range rows {

@@ -8,7 +8,8 @@ import (
 	"leat/shaders"
 )
 
-// together are numbers of rows that share a step, and places are rows whose bits are compared, at each place of a tile.
+// together returns, for a role, the numbers of rows that are computed together, and the indices of the rows whose bits are compared, at different places of
+// tiles.
 func together(role kernels.Role) (numbers, places []int) {
 	if role == kernels.Decode {
 		return []int{2, 3, 8}, []int{0, 1, 2, 7}
@@ -16,9 +17,11 @@ func together(role kernels.Role) (numbers, places []int) {
 	return []int{8, 9, 16, 17, 300}, []int{0, 1, 7, 8, 14, 15, 16, 17, 31, 63, 64, 127, 128, 255, 256, 299}
 }
 
+// className names a role in the names of cases.
 func className(role kernels.Role) string { return [...]string{"prompt", "decode"}[role] }
 
-// alike allots an output for each number of rows and one for each place alone, and demands that these have the same bits.
+// alike makes buffers for outputs of cols values a row: one for each number of rows computed together (of), and one for each compared row computed alone.
+// It wants the rows in both to have the same bits.
 func alike(j *job, role kernels.Role, cols int) (numbers []int, of []span, places []int, alone []span) {
 	numbers, places = together(role)
 	for range places {
@@ -37,7 +40,8 @@ func alike(j *job, role kernels.Role, cols int) (numbers []int, of []span, place
 	return numbers, of, places, alone
 }
 
-// roleMemory returns a function that sets a recorder's role and gives it the memory that rows of so many values need in that role.
+// roleMemory returns a function that sets a recorder's role and gives it the memory that rows of cols values need in that role, and that attention with
+// these heads needs.
 func roleMemory(j *job, role kernels.Role, rows, cols, heads, valLen int) func(*kernels.Recorder) {
 	few := fewRowsBuffers(j, cols, heads, valLen)
 	halves := j.alloc(int(shaders.ScratchBytes(uint32(rows), uint32(cols), 1<<20)))
@@ -52,7 +56,7 @@ func roleMemory(j *job, role kernels.Role, rows, cols, heads, valLen int) func(*
 	}
 }
 
-// ClassMulMat multiplies rows of a role together, in several numbers, and alone: to the same bits.
+// ClassMulMat tests that products of rows of one role have the same bits, whether the rows are multiplied together, in several numbers, or alone.
 func ClassMulMat(t gguf.Type, role kernels.Role, m, k int) Case {
 	return Case{
 		Kernel: typed("mul_mat", t), Shape: fmt.Sprintf("class %s M=%d K=%d", className(role), m, k), MaxNMSE: nmseLinear,
@@ -77,7 +81,7 @@ func ClassMulMat(t gguf.Type, role kernels.Role, m, k int) Case {
 	}
 }
 
-// runAlike records runs of each number of rows, then of each place alone.
+// runAlike calls run for each number of rows together, then for each compared row alone, with the buffers of [alike].
 func runAlike(r *kernels.Recorder, numbers []int, of []span, places []int, alone []span, run func(row, n int, to span) error) error {
 	for i, n := range numbers {
 		if err := run(0, n, of[i]); err != nil {
@@ -92,7 +96,8 @@ func runAlike(r *kernels.Recorder, numbers []int, of []span, places []int, alone
 	return r.Finish()
 }
 
-// ClassAttn attends with rows of one sequence, of a role, together, in several numbers, and alone: to the same bits.
+// ClassAttn tests that attention of rows of one sequence and one role has the same bits, whether the rows are computed together, in several numbers, or
+// alone.
 func ClassAttn(t gguf.Type, role kernels.Role, s AttnShape) Case {
 	s.Heads, s.HeadsKV, s.ValLen, s.Page = 4, 2, s.KeyLen, 32
 	return Case{
@@ -127,7 +132,8 @@ func ClassAttn(t gguf.Type, role kernels.Role, s AttnShape) Case {
 	}
 }
 
-// ClassMulMatID multiplies rows of a role by the matrices of their experts, together, in several numbers, and alone: to the same bits.
+// ClassMulMatID tests that products of rows of one role with the matrices of their experts have the same bits, whether the rows are multiplied together, in
+// several numbers, or alone.
 func ClassMulMatID(t gguf.Type, role kernels.Role, m, k int) Case {
 	const used, experts = 2, 5
 	return Case{

@@ -7,22 +7,24 @@ import (
 	"math"
 )
 
-// MismatchError says how a device's result differs from what was wanted.
+// MismatchError says how a device's result differs from the wanted one.
 type MismatchError struct {
-	Case   string
-	What   string // "NMSE of dst"
-	Found  string
-	Wanted string
+	Case   string // name of the case
+	What   string // what was compared, such as "NMSE of dst"
+	Found  string // the device's value
+	Wanted string // the wanted value
 }
 
+// Error names the case, what was compared, and both values.
 func (e *MismatchError) Error() string {
 	return fmt.Sprintf("self-test %s: %s is %s, want %s", e.Case, e.What, e.Found, e.Wanted)
 }
 
-// verify compares what the device left in memory with what the case wants; it returns the worst NMSE of its outputs.
+// verify compares got, the memory after the run, with the wanted outputs, and all other memory with its contents before the run. It returns the largest NMSE
+// of the outputs.
 func (j *job) verify(c *Case, got []byte) (float64, error) {
 	worst := 0.0
-	touched := bytes.Clone(got) // got with the outputs taken out
+	touched := bytes.Clone(got) // got, with the contents of outputs from before the run
 	for _, w := range j.wants {
 		nmse, err := w.verify(c, j.image, got)
 		if err != nil {
@@ -48,7 +50,7 @@ func (j *job) verify(c *Case, got []byte) (float64, error) {
 	return worst, nil
 }
 
-// verify returns the NMSE of one output.
+// verify compares one output with its wanted values, and returns its NMSE.
 func (w *want) verify(c *Case, m *image, got []byte) (float64, error) {
 	b := got[w.at.off : w.at.off+w.at.n]
 	if w.raw != nil {
@@ -73,7 +75,7 @@ func (w *want) verify(c *Case, m *image, got []byte) (float64, error) {
 	for r := range w.mat.Rows {
 		for i, v := range w.mat.Row(r) {
 			g := float(r, i)
-			if !finite(v) { // which of those comes of others is the device's affair
+			if !finite(v) { // a device may give any value that is not finite
 				if finite(g) || math.Float32bits(g) == poison {
 					return math.NaN(), &MismatchError{c.String(), fmt.Sprintf("%s[%d][%d]", w.name, r, i), fmt.Sprintf("%v (%#08x)", g, math.Float32bits(g)), "no finite number"}
 				}
@@ -98,7 +100,7 @@ func (w *want) verify(c *Case, m *image, got []byte) (float64, error) {
 	return nmse, nil
 }
 
-// equal demands the same bits of two outputs, and that they were written.
+// equal checks that two outputs have the same bits, and that they were written.
 func (w *want) equal(c *Case, got []byte, other want) error {
 	a, b := got[w.at.off:], got[other.at.off:]
 	if w.raw != nil {
@@ -119,11 +121,13 @@ func (w *want) equal(c *Case, got []byte, other want) error {
 	return nil
 }
 
+// finite reports whether x is a number, neither NaN nor infinite.
 func finite(x float32) bool { return !math.IsNaN(float64(x)) && !math.IsInf(float64(x), 0) }
 
-// blank puts back what an output held before the run, so that the rest can be compared.
+// blank replaces the output in dst, a copy of the memory after the run, by its contents from before the run. Any other difference between the two is then a
+// write outside the outputs.
 func (w *want) blank(dst, before []byte) {
-	if w.raw != nil || w.decode != nil || w.any { // all bytes of it are the output
+	if w.raw != nil || w.decode != nil || w.any { // all bytes of the span are the output, not only the rows
 		copy(dst[w.at.off:w.at.off+w.at.n], before[w.at.off:])
 		return
 	}
@@ -133,7 +137,7 @@ func (w *want) blank(dst, before []byte) {
 	}
 }
 
-// differ is the offset of the first word in which a and b differ, -1 if none.
+// differ is the byte offset of the first 4-byte word in which a and b differ; -1: they are equal.
 func differ(a, b []byte) int {
 	if bytes.Equal(a, b) {
 		return -1
@@ -146,6 +150,7 @@ func differ(a, b []byte) int {
 	return -1
 }
 
+// word is the 4-byte word of b at offset off; bytes past the end of b count as 0.
 func word(b []byte, off int) uint32 {
 	var w [4]byte
 	copy(w[:], b[off:])

@@ -10,7 +10,7 @@ import (
 	"leat/shaders/ref"
 )
 
-// RMSNormQ8 norms rows by rms_norm_q8, one workgroup a row and several: to the same bits. gap is how many values lie between rows.
+// RMSNormQ8 tests rms_norm_q8, with one workgroup for each row and with several, which must give the same bits. gap is the number of values between rows.
 func RMSNormQ8(rows, cols, gap int) Case {
 	return Case{
 		Kernel: "rms_norm_q8", Shape: fmt.Sprintf("rows=%d cols=%d gap=%d", rows, cols, gap), MaxNMSE: nmseRounded,
@@ -39,13 +39,14 @@ func RMSNormQ8(rows, cols, gap int) Case {
 	}
 }
 
-// fewRowsBuffers gives a recorder the memory that steps of few rows need, and no promise of what is left there.
+// fewRowsBuffers returns a function that sets a recorder's role to Decode and gives it the memory that steps of few rows need. Only the counters are
+// compared after the run: they must be 0 again.
 func fewRowsBuffers(j *job, cols, heads, valLen int) func(*kernels.Recorder) {
 	bytes := j.alloc(int(2 * shaders.Q8Size(shaders.FewRows, uint32(cols))))
 	parts := j.alloc(int(shaders.PartBytes(shaders.FewRows, uint32(heads), shaders.MaxParts, uint32(valLen))))
 	counters := j.alloc(int(shaders.CounterBytes(shaders.FewRows, uint32(heads))))
 	clear(j.at(counters))
-	j.exact("counters", counters, make([]byte, counters.n)) // for the next step
+	j.exact("counters", counters, make([]byte, counters.n)) // the next step needs zeros
 	j.spare = append(j.spare, bytes, parts)
 	q8, p, c := kernels.Scratch{Address: j.addr(bytes), Bytes: int64(bytes.n)}, kernels.Scratch{Address: j.addr(parts), Bytes: int64(parts.n)}, kernels.Scratch{Address: j.addr(counters), Bytes: int64(counters.n)}
 	return func(r *kernels.Recorder) {
@@ -53,8 +54,8 @@ func fewRowsBuffers(j *job, cols, heads, valLen int) func(*kernels.Recorder) {
 	}
 }
 
-// AttnFew attends with single rows, and with a few together, as steps of few rows do: by flash_attn_split and flash_attn_join,
-// or by flash_attn_joined.
+// AttnFew tests attention of up to 4 rows at a time, as in steps of few rows: by flash_attn_split and flash_attn_join or, with joined, by
+// flash_attn_joined.
 func AttnFew(t gguf.Type, s AttnShape, joined bool) Case {
 	kernel := "flash_attn_split"
 	if joined {
@@ -74,7 +75,7 @@ func AttnFew(t gguf.Type, s AttnShape, joined bool) Case {
 				if prepare(r); !joined {
 					r.Memory.Counters = kernels.Scratch{}
 				}
-				for from := 0; from < len(pos); from += 4 { // 16 bytes of each of the arrays of rows
+				for from := 0; from < len(pos); from += 4 { // by 4, so that positions and sequences begin on 16 bytes
 					n := min(4, len(pos)-from)
 					b := a
 					b.Q, b.Dst, b.QStride, b.DstStride = in+uint64(4*from*q.Stride), j.addr(dst)+uint64(4*from*want.Stride), uint32(q.Stride), uint32(want.Stride)
@@ -90,7 +91,7 @@ func AttnFew(t gguf.Type, s AttnShape, joined bool) Case {
 	}
 }
 
-// AttnJoin attends by flash_attn_split, in so many parts at most, and flash_attn_join, whose output comes as bytes too.
+// AttnJoin tests flash_attn_join after flash_attn_split, which makes at most parts parts. The output is stored as int8 too.
 func AttnJoin(s AttnShape, parts int) Case {
 	return Case{
 		Kernel: "flash_attn_join", Shape: fmt.Sprintf("%s parts=%d", s, parts), MaxNMSE: nmseRounded,
@@ -121,8 +122,8 @@ func AttnJoin(s AttnShape, parts int) Case {
 	}
 }
 
-// AttnJoined attends in so many parts at most, which flash_attn_join puts together, and then flash_attn_joined itself, by workgroups of any
-// number of heads: to the same bits. The latter's output comes as bytes too.
+// AttnJoined tests that flash_attn_joined, with workgroups of each possible number of heads, gives the same bits as flash_attn_split and flash_attn_join. There
+// are at most parts parts. The output of flash_attn_joined is stored as int8 too.
 func AttnJoined(s AttnShape, parts int) Case {
 	return Case{
 		Kernel: typed("flash_attn_joined", gguf.F16), Shape: fmt.Sprintf("joins %s parts=%d", s, parts), MaxNMSE: nmseRounded,
@@ -146,7 +147,7 @@ func AttnJoined(s AttnShape, parts int) Case {
 			sums := int(shaders.Q8Sums(0, a.Rows, a.Heads*a.ValLen))
 			ref.FlashAttn(out, q, &p.KV, pos, seq, s.Heads, a.Scale, s.options())
 			j.wants = append(j.wants, want8(ref.QuantizeQ8(out), span{bytes.off, sums}, span{bytes.off + sums, bytes.n - sums})...)
-			var alone [shaders.MaxGroup + 1]shaders.FlashAttnSplitArgs // of each group; of no rows where it divides nothing
+			var alone [shaders.MaxGroup + 1]shaders.FlashAttnSplitArgs // by number of heads in a workgroup; 0 rows: the number does not divide the heads
 			for g := uint32(1); g <= group; g++ {
 				if shared%g != 0 {
 					continue
@@ -167,7 +168,7 @@ func AttnJoined(s AttnShape, parts int) Case {
 					return err
 				}
 				for g, a := range alone {
-					for range 2 { // counters are fit for a second time
+					for range 2 { // the second time checks that the counters are 0 again
 						if err := kernels.FlashAttnSplit(r, gguf.F16, uint32(g), 2100, a); err != nil {
 							return err
 						}
@@ -180,7 +181,7 @@ func AttnJoined(s AttnShape, parts int) Case {
 	}
 }
 
-// AttnFewSameBits attends by flash_attn_joined with 4 rows, then with each alone: to the same bits.
+// AttnFewSameBits tests that flash_attn_joined gives the same bits for 4 rows together and for each row alone.
 func AttnFewSameBits(t gguf.Type, s AttnShape) Case {
 	size := s.KeyLen
 	s.Heads, s.HeadsKV, s.ValLen, s.Page = 4, 2, size, 16
@@ -206,7 +207,7 @@ func AttnFewSameBits(t gguf.Type, s AttnShape) Case {
 			j.record = func(r *kernels.Recorder) error {
 				prepare(r)
 				return all(runs, func(a shaders.FlashAttnArgs) error {
-					if r.Rows.Positions = 0; a.Rows == 1 { // as in a step of short contexts alone
+					if r.Rows.Positions = 0; a.Rows == 1 { // as in a step with only short contexts
 						r.Rows.Positions = min(1024, a.MaxPages*a.PagePositions)
 					}
 					return kernels.FlashAttn(r, t, a)
@@ -217,7 +218,7 @@ func AttnFewSameBits(t gguf.Type, s AttnShape) Case {
 	}
 }
 
-// fewTests has the entries of what steps of few rows have in one dispatch.
+// fewTests has the entries of rms_norm_q8 and of attention of few rows.
 var fewTests = table{
 	"rms_norm_q8": {
 		quick: func(*shaders.Kernel) []Case { return []Case{RMSNormQ8(7, 4096, 4)} },
@@ -239,7 +240,7 @@ var fewTests = table{
 	},
 }
 
-// quickFew are the quick cases of attention of few rows, by the kernel that joins its parts or by two.
+// quickFew returns the quick cases of attention of few rows: with joined by flash_attn_joined, else by two kernels.
 func quickFew(k *shaders.Kernel, joined bool) []Case {
 	shared := AttnFew(k.Type, AttnShape{Heads: 16, HeadsKV: 2, KeyLen: 64, ValLen: 64, Page: 32}, joined)
 	switch {
@@ -254,10 +255,11 @@ func quickFew(k *shaders.Kernel, joined bool) []Case {
 		AttnJoined(AttnShape{Heads: 8, HeadsKV: 1, KeyLen: 64, ValLen: 128, Page: 32, Long: 1}, shaders.MaxParts)}
 }
 
-// fewProofs are a plain shape of the pipeline's constants, and one with a window, a cap and sinks.
+// fewProofs returns the proofs of a pipeline of attention of few rows: a plain shape with the pipeline's constants, and one with a window, a bound of the
+// scores, and sinks.
 func fewProofs(v *kernels.Variant) []Case {
 	joined := v.Row.Variant == shaders.Joined
-	s := AttnShape{Heads: 2 * int(v.Group), HeadsKV: 2, KeyLen: int(v.KeyLen), ValLen: int(v.ValLen), Page: 9 * int(v.Run)} // of no larger runs
+	s := AttnShape{Heads: 2 * int(v.Group), HeadsKV: 2, KeyLen: int(v.KeyLen), ValLen: int(v.ValLen), Page: 9 * int(v.Run)} // so that no larger run divides a page
 	if shaders.KVQuantised(v.Row.Type) && s.Page%shaders.KVPage != 0 {
 		s.Page *= shaders.KVPage
 	}

@@ -9,7 +9,7 @@ import (
 	"leat/shaders/ref"
 )
 
-// Cpy copies rows; from and to are how many values lie between rows of the source and of the copy.
+// Cpy tests cpy. from and to are the numbers of values between rows of the source and of the copy.
 func Cpy(rows, cols, from, to int) Case {
 	return Case{Kernel: "cpy", Shape: fmt.Sprintf("rows=%d cols=%d gaps=%d,%d", rows, cols, from, to), MaxNMSE: nmseExact, build: func(j *job) error {
 		x, want := j.normal(rows, cols, from), shape(rows, cols, to)
@@ -22,16 +22,16 @@ func Cpy(rows, cols, from, to int) Case {
 	}}
 }
 
-// SigmoidMul multiplies rows by the sigmoid of their gates, some of which saturate. A row has so many gates, which g lays out; gap is how many
-// values lie between rows.
+// SigmoidMul tests sigmoid_mul: it multiplies rows by the sigmoid of their gates, and some gates saturate. gates is the number of gates in a row, g their
+// layout, gap the number of values between rows.
 func SigmoidMul(rows, cols, gates int, g ref.Gates, gap int) Case {
 	shapeOf := fmt.Sprintf("rows=%d cols=%d gates=%d group=%d gap=%d", rows, cols, gates, g.Group, gap)
 	return Case{Kernel: "sigmoid_mul", Shape: shapeOf, MaxNMSE: nmseCurved, build: func(j *job) error {
 		x, gate, want := j.normal(rows, cols, gap), j.normal(rows, gates, 0), shape(rows, cols, gap)
 		for i := range gate.Data {
-			gate.Data[i] *= 20 // some saturate
+			gate.Data[i] *= 20 // so that some gates saturate
 		}
-		gate.Data[0] = -200 // its exp overflows
+		gate.Data[0] = -200 // exp(200) overflows
 		ref.SigmoidMul(want, x, gate, g)
 		in := j.mat(x)
 		j.sums("dst", in, want, 0.1)
@@ -42,7 +42,7 @@ func SigmoidMul(rows, cols, gates int, g ref.Gates, gap int) Case {
 	}}
 }
 
-// SwiGLUOAI gates count values by swiglu_oai, with gates and values multiplied by scale: large ones are clamped.
+// SwiGLUOAI tests swiglu_oai with count values. Gates and values are multiplied by scale: large ones are clamped.
 func SwiGLUOAI(count int, scale float32) Case {
 	return Case{Kernel: "swiglu_oai", Shape: fmt.Sprintf("count=%d scale=%g", count, scale), MaxNMSE: nmseCurved, build: func(j *job) error {
 		gate, up, want := j.scaled(1, count, 0, scale), j.scaled(1, count, 0, scale), shape(1, count, 0)

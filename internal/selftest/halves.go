@@ -13,13 +13,13 @@ import (
 	"leat/shaders/ref"
 )
 
-// nmseHalf allows what rounding both factors to halves costs: 2^-11 each at most, evenly spread.
+// nmseHalf allows for both factors being rounded to float16: errors of at most 2^-11 each, evenly spread.
 const nmseHalf = 4e-7
 
-// nmseAttnHalf allows the same of a query and of weights whose scores are as large as 20 times the usual ones.
+// nmseAttnHalf allows for queries and weights being rounded to float16, with scores up to 20 times larger than usual.
 const nmseAttnHalf = 2e-5
 
-// tilesOf lays rows of width k out as tiles of half floats, as the kernels do: zeros behind column k, poison where no row is.
+// tilesOf makes the bytes of rows of k values as tiles of float16, as kernels store them: zeros after column k, poison in place of rows past the last.
 func tilesOf(rows, k int, value func(r, i int) float32) []byte {
 	b := make([]byte, shaders.TilesBytes(uint32(rows), uint32(k)))
 	for i := 0; i < len(b); i += 4 {
@@ -39,7 +39,8 @@ func tilesOf(rows, k int, value func(r, i int) float32) []byte {
 	return b
 }
 
-// TileF16 brings rows of k values, multiplied by size, into tiles of halves with a power of two for each row. gap is how many values lie between rows.
+// TileF16 tests tile_f16, which converts rows of k values to tiles of float16 and divides each row by a power of 2, so that it fits. The values are multiplied
+// by size; gap is the number of values between rows.
 func TileF16(rows, k, gap int, size float32) Case {
 	return Case{
 		Kernel: "tile_f16", Shape: fmt.Sprintf("N=%d K=%d gap=%d size=%g", rows, k, gap, size), MaxNMSE: nmseExact,
@@ -54,7 +55,7 @@ func TileF16(rows, k, gap int, size float32) Case {
 				}
 				scales[r] = 1
 				if top > 0 {
-					_, e := math.Frexp(top) // top is below 2^e, and is to come below 2^9
+					_, e := math.Frexp(top) // top is below 2^e; the scale brings it below 2^9
 					scales[r] = float32(math.Ldexp(1, max(e-9, -126)))
 				}
 			}
@@ -68,6 +69,7 @@ func TileF16(rows, k, gap int, size float32) Case {
 	}
 }
 
+// floatBytes returns the bytes of float32 values, little-endian.
 func floatBytes(v []float32) []byte {
 	b := make([]byte, 4*len(v))
 	for i, f := range v {
@@ -76,7 +78,7 @@ func floatBytes(v []float32) []byte {
 	return b
 }
 
-// DequantF16 decodes weights of type t, rows of k values, into tiles of halves.
+// DequantF16 tests dequant_f16, which decodes weights of type t, in rows of k values, into tiles of float16.
 func DequantF16(t gguf.Type, rows, k int) Case {
 	return Case{
 		Kernel: typed("dequant_f16", t), Shape: fmt.Sprintf("M=%d K=%d", rows, k), MaxNMSE: nmseExact,
@@ -102,23 +104,23 @@ func DequantF16(t gguf.Type, rows, k int) Case {
 	}
 }
 
-// MulMatHalves multiplies by mul_mat_cm with room for so many slices of the decoded weights at a time, 0 for all, and twice by the same X, which
-// is brought into tiles once.
+// MulMatHalves tests mul_mat_cm, twice with the same X, which is converted to tiles only once, and twice with a residual. slices is the number of slices of
+// decoded weights that the memory holds at a time; 0: all. gap is the number of values between rows.
 func MulMatHalves(t gguf.Type, m, k, n, gap, slices int) Case {
 	return MulMatHalvesTile(t, m, k, n, gap, slices, kernels.CMTile{})
 }
 
-// MulMatHalvesTile is MulMatHalves with a tile of its own; zero: the device's.
+// MulMatHalvesTile is MulMatHalves with the tile split; zero: the device's own.
 func MulMatHalvesTile(t gguf.Type, m, k, n, gap, slices int, split kernels.CMTile) Case {
 	return mulMatInHalves("mul_mat_cm", fmt.Sprintf("%s M=%d K=%d N=%d gap=%d slices=%d", t, m, k, n, gap, slices)+splitName(split), t, m, k, n, gap, slices, split)
 }
 
-// MulMatBlocks multiplies by mul_mat_q_cm, which decodes the weights in the product, with a tile of its own; zero: the device's.
+// MulMatBlocks tests mul_mat_q_cm, which decodes the weights within the product, with the tile split; zero: the device's own.
 func MulMatBlocks(t gguf.Type, m, k, n, gap int, split kernels.CMTile) Case {
 	return mulMatInHalves(typed("mul_mat_q_cm", t), fmt.Sprintf("M=%d K=%d N=%d gap=%d", m, k, n, gap)+splitName(split), t, m, k, n, gap, 0, split)
 }
 
-// MulMatBlocksGated multiplies by gates and by what they let through in one mul_mat_q_cm.
+// MulMatBlocksGated tests a mul_mat_q_cm that computes the products gate and up and their SwiGLU.
 func MulMatBlocksGated(t gguf.Type, m, k, n, gap int, split kernels.CMTile) Case {
 	return Case{
 		Kernel: typed("mul_mat_q_cm", t), Shape: fmt.Sprintf("gates M=%d K=%d N=%d gap=%d", m, k, n, gap) + splitName(split), MaxNMSE: nmseHalf,
@@ -153,7 +155,7 @@ func MulMatBlocksGated(t gguf.Type, m, k, n, gap int, split kernels.CMTile) Case
 				if done, err := kernels.Multiply(r, &p); done || err != nil {
 					return err
 				}
-				b, c := a, a // as the plain ops do it
+				b, c := a, a // if the device lacks that kernel: separate ops
 				b.Dst, c.W, c.Dst = j.addr(gate), j.addr(at[1]), j.addr(up)
 				err := errors.Join(kernels.MulMat(r, t, b), kernels.MulMat(r, t, c))
 				for i := range uint64(n) {
@@ -167,7 +169,7 @@ func MulMatBlocksGated(t gguf.Type, m, k, n, gap int, split kernels.CMTile) Case
 	}
 }
 
-// splitName is "" for the device's own.
+// splitName is the part of a case's name that describes the tile; "" for the device's own.
 func splitName(s kernels.CMTile) string {
 	if s == (kernels.CMTile{}) {
 		return ""
@@ -175,6 +177,7 @@ func splitName(s kernels.CMTile) string {
 	return " split=" + s.String()
 }
 
+// mulMatInHalves makes a case of mul_mat_cm or mul_mat_q_cm: two products with the same X, and two with a residual, in place and from other memory.
 func mulMatInHalves(kernel, name string, t gguf.Type, m, k, n, gap, slices int, split kernels.CMTile) Case {
 	return Case{
 		Kernel: kernel, Shape: name, MaxNMSE: nmseHalf,
@@ -200,7 +203,7 @@ func mulMatInHalves(kernel, name string, t gguf.Type, m, k, n, gap, slices int, 
 			first, second := j.space(want), j.space(want)
 			j.sums("first", first, want, float64(k))
 			j.sums("second", second, want, float64(k))
-			before := j.normal(n, m, 0) // and added to what is there, and to what is elsewhere
+			before := j.normal(n, m, 0) // the residual
 			added := shape(n, m, 0)
 			for r := range n {
 				for i := range m {
@@ -217,7 +220,7 @@ func mulMatInHalves(kernel, name string, t gguf.Type, m, k, n, gap, slices int, 
 			c.DstStride, d.DstStride = uint32(m), uint32(m)
 			j.record = func(r *kernels.Recorder) error {
 				r.Memory.Tiles, r.Override.Decoding = scratch, kernels.DecodeWithin
-				if kernels.FitsCMTile(r, split) { // some are for small subgroups alone
+				if kernels.FitsCMTile(r, split) { // some tiles are only for small subgroups
 					r.Override.CMTile = split
 				}
 				if kernel == "mul_mat_cm" {
@@ -231,7 +234,7 @@ func mulMatInHalves(kernel, name string, t gguf.Type, m, k, n, gap, slices int, 
 					if done, err := kernels.Multiply(r, &p); done || err != nil {
 						return err
 					}
-					x.Dst = j.addr(plain) // as the plain ops do it, where the device lacks what that takes
+					x.Dst = j.addr(plain) // if the device lacks that kernel: separate ops
 					return errors.Join(kernels.MulMat(r, t, x), kernels.Add(r, shaders.AddArgs{A: to, B: x.Dst, Dst: p.Of[0].Dst, Count: uint32(n * m), BCols: uint32(n * m)}))
 				}
 				if err := errors.Join(add(c, c.Dst), add(d, j.addr(elsewhere))); err != nil {
@@ -244,7 +247,7 @@ func mulMatInHalves(kernel, name string, t gguf.Type, m, k, n, gap, slices int, 
 	}
 }
 
-// AttnRun attends by flash_attn_cm with rows of one sequence, at the positions from first on.
+// AttnRun tests flash_attn_cm with rows of one sequence, at the positions from first on.
 func AttnRun(t gguf.Type, s AttnShape, rows, first int) Case {
 	return Case{
 		Kernel: typed("flash_attn_cm", t), Shape: fmt.Sprintf("%s rows=%d first=%d", s, rows, first), MaxNMSE: nmseAttnHalf,
@@ -271,7 +274,7 @@ func AttnRun(t gguf.Type, s AttnShape, rows, first int) Case {
 	}
 }
 
-// halvesTests has the entries of products and attention in halves.
+// halvesTests has the entries of products and attention in float16.
 var halvesTests = table{
 	"tile_f16": {
 		quick:  func(*shaders.Kernel) []Case { return []Case{TileF16(131, 1030, 0, 1e4)} },
@@ -313,7 +316,7 @@ var halvesTests = table{
 	},
 }
 
-// tiledRows is a number of rows of X whose last tile is not full.
+// tiledRows is a number of rows of X for which the last tile of size t is not full.
 func tiledRows(t kernels.CMTile) int {
 	switch {
 	case t.BN <= 64:
@@ -324,8 +327,7 @@ func tiledRows(t kernels.CMTile) int {
 	return 100
 }
 
-// attnRunProofs is the case that proves a pipeline of flash_attn_cm: rows of one sequence, with the window, soft cap and sinks that the pipeline
-// was made for.
+// attnRunProofs returns the proof of a pipeline of flash_attn_cm: rows of one sequence, with the window, soft cap and sinks for which the pipeline was built.
 func attnRunProofs(v *kernels.Variant) []Case {
 	s := AttnShape{Heads: 4, HeadsKV: 2, KeyLen: int(v.KeyLen), ValLen: int(v.ValLen), Page: 32, Split: v.CMAttn}
 	if v.Options&shaders.WithWindow != 0 {

@@ -9,7 +9,8 @@ import (
 	"leat/shaders/ref"
 )
 
-// MulMatHeads multiplies each head of X by a matrix of its own, with so many values between heads of X and of the result.
+// MulMatHeads tests mul_mat_heads, which multiplies each head of X by the head's own matrix. xGap and dstGap are the numbers of values between heads of X and
+// of the result.
 func MulMatHeads(t gguf.Type, heads, m, k, n, xGap, dstGap int) Case {
 	shapeOf := fmt.Sprintf("heads=%d M=%d K=%d N=%d gaps=%d,%d", heads, m, k, n, xGap, dstGap)
 	return Case{Kernel: typed("mul_mat_heads", t), Shape: shapeOf, MaxNMSE: nmseLinear, build: func(j *job) error {
@@ -18,7 +19,7 @@ func MulMatHeads(t gguf.Type, heads, m, k, n, xGap, dstGap int) Case {
 		if err != nil {
 			return err
 		}
-		dst := j.mat(want) // zeros, and so they stay between heads
+		dst := j.mat(want) // zeros; those between heads must stay
 		if err := ref.MulMatHeads(t, want, w, x, heads, m, k, k+xGap, m+dstGap); err != nil {
 			return err
 		}
@@ -30,6 +31,7 @@ func MulMatHeads(t gguf.Type, heads, m, k, n, xGap, dstGap int) Case {
 	}}
 }
 
+// headArgs are the arguments of mul_mat_heads. The caller sets W, X and Dst.
 func headArgs(heads, m, k, n, xGap, dstGap int) shaders.MulMatHeadsArgs {
 	return shaders.MulMatHeadsArgs{
 		M: uint32(m), K: uint32(k), N: uint32(n), Heads: uint32(heads), XHead: uint32(k + xGap), DstHead: uint32(m + dstGap),
@@ -37,7 +39,7 @@ func headArgs(heads, m, k, n, xGap, dstGap int) shaders.MulMatHeadsArgs {
 	}
 }
 
-// MulMatHeadsSameBits multiplies by mul_mat_heads all rows at once, then row by row: to the same bits.
+// MulMatHeadsSameBits tests that mul_mat_heads gives the same bits for all rows in one dispatch and row by row.
 func MulMatHeadsSameBits(t gguf.Type, heads, m, k, n int) Case {
 	return Case{Kernel: typed("mul_mat_heads", t), Shape: fmt.Sprintf("same bits heads=%d M=%d K=%d", heads, m, k), MaxNMSE: nmseLinear, build: func(j *job) error {
 		gap := (4 - m%4) % 4

@@ -8,27 +8,28 @@ import (
 	"leat/shaders/ref"
 )
 
-// poison is NaN whether read as F32, F16 or BF16. It fills outputs, guards and gaps, so that a value never written
-// shows, and so does one read from where nothing is.
+// poison is a NaN, read as F32, F16 or BF16. It fills outputs, guards and gaps, so that an output that was not written is found, and a read outside the
+// inputs too.
 const poison = 0x7fc17fc1
 
-// guardBytes lie before and after every buffer.
+// guardBytes is the number of poisoned bytes before and after every buffer.
 const guardBytes = 64
 
-// image is the device memory of a case as the host prepares it: buffers with guards between them.
+// image is the memory of a case, prepared by the host and then copied to the device: buffers with guards between them.
 type image struct {
-	base  uint64 // the device's address of bytes[0]
-	bytes []byte
-	used  int
-	full  error // an allocation that did not fit
+	base  uint64 // device address of bytes[0]
+	bytes []byte // contents before the run
+	used  int    // number of bytes that buffers and guards take so far
+	full  error  // error of an allocation that did not fit; nil: all fit
 }
 
-// span is a buffer in an image.
+// span is a buffer in an image: its offset and its size in bytes.
 type span struct{ off, n int }
 
+// reset frees all buffers.
 func (m *image) reset() { m.used, m.full = 0, nil }
 
-// alloc makes a poisoned buffer. Its address is a multiple of 16 and never of 32: all that kernels may count on.
+// alloc makes a poisoned buffer of n bytes. Its address is a multiple of 16 but not of 32, because kernels must not need more.
 func (m *image) alloc(n int) span {
 	off := m.used + guardBytes
 	off += (48 - off%32) % 32
@@ -44,8 +45,10 @@ func (m *image) alloc(n int) span {
 	return span{off, n}
 }
 
+// addr is the device address of a buffer.
 func (m *image) addr(s span) uint64 { return m.base + uint64(s.off) }
 
+// at is the contents of a buffer before the run.
 func (m *image) at(s span) []byte { return m.bytes[s.off : s.off+s.n] }
 
 // data makes a buffer that holds b.
@@ -55,6 +58,7 @@ func (m *image) data(b []byte) span {
 	return s
 }
 
+// uint32s makes a buffer that holds the values v.
 func (m *image) uint32s(v []uint32) span {
 	s := m.alloc(4 * len(v))
 	for i, x := range v {
@@ -63,6 +67,7 @@ func (m *image) uint32s(v []uint32) span {
 	return s
 }
 
+// uint64s makes a buffer that holds the values v.
 func (m *image) uint64s(v []uint64) span {
 	s := m.alloc(8 * len(v))
 	for i, x := range v {
@@ -83,6 +88,7 @@ func (m *image) space(x ref.Mat) span {
 	return m.alloc(4 * ((x.Rows-1)*x.Stride + x.Cols))
 }
 
+// putMat writes the rows of a matrix to b. It leaves out the gaps between them.
 func putMat(b []byte, x ref.Mat) {
 	for r := range x.Rows {
 		for i, v := range x.Row(r) {
@@ -91,6 +97,7 @@ func putMat(b []byte, x ref.Mat) {
 	}
 }
 
+// floatAt is the i'th float32 in b, from 0.
 func floatAt(b []byte, i int) float32 {
 	return math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
 }

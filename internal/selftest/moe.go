@@ -10,7 +10,7 @@ import (
 	"leat/shaders/ref"
 )
 
-// TopK chooses experts for rows by topk_moe, among scores of which some are equal. A bias that is empty is filled with random values.
+// TopK tests topk_moe, which chooses experts for rows by their scores; two scores are equal. An empty r.Bias, not nil, is replaced by random values.
 func TopK(r ref.Router, rows int) Case {
 	return Case{Kernel: "topk_moe", Shape: routerShape(&r, rows), MaxNMSE: nmseCurved, build: func(j *job) error {
 		a := topKArgs(j, r, rows)
@@ -21,7 +21,7 @@ func TopK(r ref.Router, rows int) Case {
 	}}
 }
 
-// TopKHeld chooses experts by topk_moe, and by topk_moe_held where the device's subgroups have lanes enough: to the same bits.
+// TopKHeld tests that topk_moe_held, if the device's subgroups have enough lanes for it, gives the same bits as topk_moe.
 func TopKHeld(r ref.Router, rows int) Case {
 	return Case{Kernel: "topk_moe_held", Shape: routerShape(&r, rows), MaxNMSE: nmseCurved, build: func(j *job) error {
 		a := topKArgs(j, r, rows)
@@ -44,11 +44,12 @@ func TopKHeld(r ref.Router, rows int) Case {
 	}}
 }
 
+// routerShape is the part of a case's name that describes a router and its number of rows.
 func routerShape(r *ref.Router, rows int) string {
 	return fmt.Sprintf("rows=%d experts=%d used=%d sigmoid=%t late=%t groups=%d bias=%t", rows, r.Experts, r.Used, r.Sigmoid, r.Late, r.Groups, r.Bias != nil)
 }
 
-// topKArgs are the arguments of a choice among random scores, and what must come of it: IDs, then Weights.
+// topKArgs makes random scores, adds the wanted outputs (ids, then weights) to the job, and returns the arguments of topk_moe.
 func topKArgs(j *job, r ref.Router, rows int) shaders.TopKMoEArgs {
 	x := j.normal(rows, r.Experts, 0)
 	x.Row(0)[r.Experts-1] = x.Row(0)[0]
@@ -57,7 +58,8 @@ func topKArgs(j *job, r ref.Router, rows int) shaders.TopKMoEArgs {
 	return a
 }
 
-// topKArgsOf is topKArgs for scores that are elsewhere. A lone row's experts are looked up in two tables, of which j.lacks lacks one.
+// topKArgsOf is topKArgs for given scores x; the caller sets X, the address of the scores. For a single row it also makes two tables in which the kernel looks
+// up the chosen experts: a.Residents has all of them, the table at j.lacks lacks one.
 func topKArgsOf(j *job, r ref.Router, x ref.Mat) shaders.TopKMoEArgs {
 	rows := x.Rows
 	a := shaders.TopKMoEArgs{
@@ -85,7 +87,7 @@ func topKArgsOf(j *job, r ref.Router, x ref.Mat) shaders.TopKMoEArgs {
 	return a
 }
 
-// lookupArgs are a choice with each of the tables that it is looked up in.
+// lookupArgs returns the arguments a once for each table in which the chosen experts are looked up: a.Residents, and j.lacks.
 func lookupArgs(j *job, a shaders.TopKMoEArgs) []shaders.TopKMoEArgs {
 	if a.Residents == 0 {
 		return []shaders.TopKMoEArgs{a}
@@ -95,6 +97,7 @@ func lookupArgs(j *job, a shaders.TopKMoEArgs) []shaders.TopKMoEArgs {
 	return []shaders.TopKMoEArgs{a, b}
 }
 
+// gating is the kernels' number for a router's gating.
 func gating(r *ref.Router) uint32 {
 	switch {
 	case r.Late:
@@ -105,6 +108,7 @@ func gating(r *ref.Router) uint32 {
 	return shaders.GateSoftMax
 }
 
+// words returns the bytes of uint32 values, little-endian.
 func words(v []uint32) []byte {
 	var b []byte
 	for _, w := range v {
@@ -113,7 +117,7 @@ func words(v []uint32) []byte {
 	return b
 }
 
-// chosenExperts makes random experts for rows, different ones for each; one expert gets none.
+// chosenExperts chooses used random experts for each row, all different. No row gets expert experts/2, if there are more than used.
 func chosenExperts(j *job, rows, used, experts int) []uint32 {
 	var ids []uint32
 	for range rows {
@@ -132,7 +136,8 @@ func chosenExperts(j *job, rows, used, experts int) []uint32 {
 	return ids
 }
 
-// GroupExperts sorts pairs of row and expert by expert. The experts' numbers stand behind `before` others, at any multiple of 4 bytes.
+// GroupExperts tests group_experts, which sorts (row, expert) pairs by expert. The experts' ids follow before other values, so they begin at any multiple of 4
+// bytes.
 func GroupExperts(pairs, experts, before int) Case {
 	return Case{Kernel: "group_experts", Shape: fmt.Sprintf("pairs=%d experts=%d behind %d", pairs, experts, before), MaxNMSE: nmseExact, build: func(j *job) error {
 		ids := chosenExperts(j, pairs, 1, experts)
@@ -153,13 +158,15 @@ func GroupExperts(pairs, experts, before int) Case {
 	}}
 }
 
-// IDShape is a product of rows with the matrices of their experts. Experts from First up to Last take part; where Last is 0, all.
+// IDShape is the shape of a case of products with experts: M and K are the rows and columns of a matrix, Gap is the number of values between rows of X and of
+// the result, First and Last are the experts that take part, without Last itself; Last 0: all experts from First on.
 type IDShape struct {
-	M, K, Rows, Used, Experts, Gap, First, Last int
-	Tiles                                       bool // by expert; else pair by pair
+	M, K, Rows, Used, Experts, Gap, First, Last int  // Used experts of each row, of Experts in all
+	Tiles                                       bool // the pairs are sorted by expert; false: they are computed one by one
 	Absent                                      bool // the last expert's address is 0
 }
 
+// String is the part of a case's name that describes the shape.
 func (s IDShape) String() string {
 	name := fmt.Sprintf("M=%d K=%d rows=%d used=%d experts=%d gap=%d first=%d", s.M, s.K, s.Rows, s.Used, s.Experts, s.Gap, s.First)
 	if s.Absent {
@@ -168,7 +175,7 @@ func (s IDShape) String() string {
 	return name
 }
 
-// newExpertWeights makes matrices of type t, in turn on 16 bytes and not quite, and the table of their addresses.
+// newExpertWeights makes a matrix of type t for each expert, and the table of their addresses. With s.Absent the last expert has none.
 func newExpertWeights(j *job, t gguf.Type, s IDShape) (table uint64, w [][]byte, err error) {
 	var addrs []uint64
 	for range s.Experts {
@@ -184,7 +191,8 @@ func newExpertWeights(j *job, t gguf.Type, s IDShape) (table uint64, w [][]byte,
 	return j.addr(j.uint64s(addrs)), w, nil
 }
 
-// mulMatIDArgs are the arguments for pairs whose experts are ids, and where group_experts leaves what the tiles are made of.
+// mulMatIDArgs returns the arguments of a product for pairs whose experts are ids and, with s.Tiles, those of the group_experts that sorts the pairs. The
+// caller sets Table, X and Dst.
 func mulMatIDArgs(j *job, s IDShape, ids []uint32) (a shaders.MulMatIDArgs, g shaders.GroupExpertsArgs) {
 	a = shaders.MulMatIDArgs{
 		M: uint32(s.M), K: uint32(s.K), Count: uint32(len(ids)), Used: uint32(s.Used), First: uint32(s.First), Last: uint32(s.Last),
@@ -204,7 +212,7 @@ func mulMatIDArgs(j *job, s IDShape, ids []uint32) (a shaders.MulMatIDArgs, g sh
 	return a, g
 }
 
-// MulMatID multiplies pairs of row and expert by mul_mat_id or mul_mat_vec_id; the results of pairs that take no part stay as they are.
+// MulMatID tests mul_mat_id (with s.Tiles) or mul_mat_vec_id. The results of pairs whose experts take no part must not change.
 func MulMatID(t gguf.Type, s IDShape) Case {
 	op := "mul_mat_vec_id"
 	if s.Tiles {
@@ -237,7 +245,7 @@ func MulMatID(t gguf.Type, s IDShape) Case {
 	}}
 }
 
-// MulMatIDSameBits multiplies pairs of row and expert one by one, by expert, and each with mul_mat: to the same bits.
+// MulMatIDSameBits tests that (row, expert) pairs have the same bits multiplied one by one, sorted by expert, and each by mul_mat.
 func MulMatIDSameBits(t gguf.Type, m, k int) Case {
 	s := IDShape{M: m, K: k, Rows: 21, Used: 2, Experts: 4, Tiles: true}
 	return Case{Kernel: typed("mul_mat_id", t), Shape: fmt.Sprintf("same bits M=%d K=%d", m, k), MaxNMSE: nmseLinear, build: func(j *job) error {
@@ -278,7 +286,8 @@ func MulMatIDSameBits(t gguf.Type, m, k int) Case {
 	}}
 }
 
-// SumExperts sums what the experts of each row made, by their weights; residual: on top of what is there. gap is how many values lie between rows.
+// SumExperts tests sum_experts, which sums the outputs of each row's experts by their weights. With residual it adds them to the destination. gap is the number
+// of values between rows.
 func SumExperts(rows, used, cols, gap int, residual bool) Case {
 	return Case{Kernel: "sum_experts", Shape: fmt.Sprintf("rows=%d used=%d cols=%d gap=%d residual=%t", rows, used, cols, gap, residual), MaxNMSE: nmseLinear, build: func(j *job) error {
 		y, weights, want := j.normal(rows*used, cols, 0), j.normal(rows, used, 0), shape(rows, cols, gap)
@@ -298,7 +307,7 @@ func SumExperts(rows, used, cols, gap int, residual bool) Case {
 	}}
 }
 
-// moeTests has the entries of a mixture's ops in float32.
+// moeTests has the entries of the ops of a mixture of experts in float32.
 var moeTests = table{
 	"topk_moe": {quick: func(*shaders.Kernel) []Case {
 		return []Case{TopK(plainRouter, 17), TopK(groupedRouter, 9)}
@@ -319,13 +328,16 @@ var moeTests = table{
 	}},
 }
 
-// Routers of the quick cases: one as most models have it, one that chooses groups first.
+// Routers of the quick cases.
 var (
-	plainRouter   = ref.Router{Experts: 128, Used: 8, Normalise: true, Scale: 1}
+	// plainRouter is like those of most models.
+	plainRouter = ref.Router{Experts: 128, Used: 8, Normalise: true, Scale: 1}
+	// groupedRouter chooses groups of experts first, as DeepSeek-V3 does.
 	groupedRouter = ref.Router{Experts: 256, Used: 8, Sigmoid: true, Normalise: true, Scale: 2.5, Groups: 8, GroupsUsed: 4, GroupBest: 2, Bias: []float32{}}
 )
 
-// heldProofs have as many experts as the pipeline's lanes hold, and one less; each way to weigh them; several rows, and one.
+// heldProofs returns the proofs of a pipeline of topk_moe_held: with as many experts as the lanes hold, and one less; with each gating; with several rows, and
+// one.
 func heldProofs(v *kernels.Variant) []Case {
 	n := int(v.Lanes * v.Per)
 	return []Case{TopKHeld(ref.Router{Experts: n, Used: min(8, n), Normalise: true, Scale: 1}, 9),

@@ -7,11 +7,11 @@ import (
 	"leat/shaders/ref"
 )
 
-// nmseGatedHalf allows what halves cost two products of which one is gated by the other.
+// nmseGatedHalf allows for the rounding to float16 in the products gate and up, before their SwiGLU.
 const nmseGatedHalf = 4 * nmseHalf
 
-// MulMatIDHalves multiplies pairs of row and expert by mul_mat_id_cm, gated or not, with a tile of its own; zero: the device's. The results of pairs
-// that take no part stay as they are.
+// MulMatIDHalves tests mul_mat_id_cm with the tile split; zero: the device's own. With gated it computes gate and up and their SwiGLU. The results of pairs whose
+// experts take no part must not change.
 func MulMatIDHalves(t gguf.Type, s IDShape, gated bool, split kernels.CMTile) Case {
 	name, most := s.String(), nmseHalf
 	if gated {
@@ -45,7 +45,7 @@ func MulMatIDHalves(t gguf.Type, s IDShape, gated bool, split kernels.CMTile) Ca
 		j.spare = append(j.spare, room, gates, ups)
 		j.record = func(r *kernels.Recorder) error {
 			r.Memory.Tiles = kernels.Scratch{Address: j.addr(room), Bytes: rows}
-			if kernels.FitsCMTile(r, split) { // some are for small subgroups alone
+			if kernels.FitsCMTile(r, split) { // some tiles are only for small subgroups
 				r.Override.CMTile = split
 			}
 			if done, err := kernels.MultiplyExperts(r, &p); done || err != nil {
@@ -57,7 +57,8 @@ func MulMatIDHalves(t gguf.Type, s IDShape, gated bool, split kernels.CMTile) Ca
 	}}
 }
 
-// wantGatedPairs fills want with what the reference makes of pairs that take part, and makes the matrices that are gated.
+// wantGatedPairs fills want with the reference's gated results, for the pairs that take part. It makes the matrices of up, and sets p.Up. gate and up are
+// memory for the two products.
 func wantGatedPairs(j *job, p *kernels.ExpertProducts, s IDShape, want, gate, up, x ref.Mat, ids []uint32, w [][]byte) error {
 	table, other, err := newExpertWeights(j, p.Type, s)
 	if err != nil {
@@ -78,7 +79,8 @@ func wantGatedPairs(j *job, p *kernels.ExpertProducts, s IDShape, want, gate, up
 	return nil
 }
 
-// plainGates is what a gated product stands for, op by op, for the pairs that take part.
+// plainGates records a gated product as separate ops, for devices that lack the kernel. It leaves out pairs whose experts take no part. gates and ups are the
+// addresses of memory for the two products.
 func plainGates(r *kernels.Recorder, p kernels.ExpertProducts, gates, ups uint64, ids []uint32, w [][]byte) error {
 	a, b := p.MulMatIDArgs, p.MulMatIDArgs
 	b.Table, a.Dst, b.Dst = p.Up, gates, ups

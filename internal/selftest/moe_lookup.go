@@ -8,8 +8,8 @@ import (
 	"leat/shaders/ref"
 )
 
-// LookupExperts asks by lookup_experts for count experts, of which the one at place absent has no address; -1: all have one. An address of which
-// one half is 0 counts as one.
+// LookupExperts tests lookup_experts with count experts. The expert at place absent among them has no address; -1: all have one. Some addresses have a half of
+// 0, and must count as addresses.
 func LookupExperts(experts, count, absent int) Case {
 	return Case{Kernel: "lookup_experts", Shape: fmt.Sprintf("experts=%d count=%d absent=%d", experts, count, absent), MaxNMSE: nmseExact, build: func(j *job) error {
 		ids := chosenExperts(j, (count+experts-1)/experts, min(count, experts), experts)[:count]
@@ -19,8 +19,8 @@ func LookupExperts(experts, count, absent int) Case {
 	}}
 }
 
-// newAddressTable makes a table of experts in which those of ids have addresses, except the one at place absent, and adds the results that a lookup of ids in
-// it must give.
+// newAddressTable makes a table of experts in which the experts ids have addresses, except the one at place absent. It adds the wanted results of a lookup of
+// ids in the table to the job, and returns the table's address.
 func newAddressTable(j *job, experts int, ids []uint32, absent int) uint64 {
 	table := make([]uint64, experts)
 	for _, id := range ids {

@@ -11,8 +11,8 @@ import (
 	"leat/shaders/ref"
 )
 
-// TopKRouted chooses experts by topk_moe_routed, twice, from the scores of a normed row, of which the last expert's and the first one's are equal;
-// with same also as rms_norm_q8, mul_mat_vec_wide and topk_moe do: to the same bits.
+// TopKRouted tests topk_moe_routed, twice; the scores of the first and the last expert are equal. With same it also tests that rms_norm_q8, mul_mat_vec_wide and
+// topk_moe give the same bits. tile zero: the device's own.
 func TopKRouted(t gguf.Type, router ref.Router, rows, cols int, tile kernels.Tile, same bool) Case {
 	name := fmt.Sprintf("cols=%d %s", cols, routerShape(&router, rows))
 	if tile != (kernels.Tile{}) {
@@ -23,7 +23,7 @@ func TopKRouted(t gguf.Type, router ref.Router, rows, cols int, tile kernels.Til
 		if err != nil {
 			return err
 		}
-		runs := []shaders.TopKMoERoutedArgs{a, a} // the counters are fit for a second time
+		runs := []shaders.TopKMoERoutedArgs{a, a} // the second run checks that the counters are 0 again
 		if a.Residents != 0 {
 			runs[1].Residents = j.lacks
 		}
@@ -44,7 +44,7 @@ func TopKRouted(t gguf.Type, router ref.Router, rows, cols int, tile kernels.Til
 	}}
 }
 
-// routedArgs are the arguments for a random router, and what must come of it.
+// routedArgs makes a random router, adds the wanted outputs to the job, and returns the arguments of topk_moe_routed.
 func routedArgs(j *job, t gguf.Type, router ref.Router, rows, cols int) (a shaders.TopKMoERoutedArgs, err error) {
 	const eps = 1e-5
 	x, w, normed, scores := j.normal(rows, cols, 0), j.normal(1, cols, 0), shape(rows, cols, 0), shape(rows, router.Experts, 0)
@@ -77,7 +77,7 @@ func routedArgs(j *job, t gguf.Type, router ref.Router, rows, cols int) (a shade
 	return a, nil
 }
 
-// recordApart does what a does with kernels that do it apart.
+// recordApart returns a function that records the op of a as separate kernels, and wants the same bits from both.
 func recordApart(j *job, t gguf.Type, a *shaders.TopKMoERoutedArgs) func(*kernels.Recorder) error {
 	at := func(address uint64) int {
 		for _, w := range j.wants {
@@ -112,7 +112,8 @@ func recordApart(j *job, t gguf.Type, a *shaders.TopKMoERoutedArgs) func(*kernel
 	}
 }
 
-// routedProofs have rows of which each lane has all it can, and of which most lanes have less; several workgroups, and one.
+// routedProofs returns the proofs of a pipeline of topk_moe_routed: with rows so long that each lane has as much as it can hold, and shorter ones; with several
+// workgroups, and one.
 func routedProofs(v *kernels.Variant) []Case {
 	run := int(v.Tile.Lanes) * 4
 	teams := int(v.Tile.Lanes / v.Tile.Team)

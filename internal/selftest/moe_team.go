@@ -6,9 +6,8 @@ import (
 	"leat/shaders/ref"
 )
 
-// newExpertTeam sets up a product of int8 rows with their experts, or swiglu of two such products if glu asks for it: the arguments, the wanted
-// result and where it goes. Rows of pairs that take no part stay
-// as they are.
+// newExpertTeam makes a product of int8 rows with their experts or, by glu, the SwiGLU of two such products. It returns the arguments, those of the
+// group_experts that sorts the pairs, the wanted result, and its buffer. Rows of pairs whose experts take no part must not change.
 func newExpertTeam(j *job, row *shaders.Kernel, s IDShape, glu uint32) (a shaders.MulMatTeamIDArgs, g shaders.GroupExpertsArgs, want ref.Mat, dst span, err error) {
 	ids := chosenExperts(j, s.Rows, s.Used, s.Experts)
 	ida, g := mulMatIDArgs(j, s, ids)
@@ -51,7 +50,7 @@ func newExpertTeam(j *job, row *shaders.Kernel, s IDShape, glu uint32) (a shader
 	return a, g, want, dst, nil
 }
 
-// VecID multiplies pairs of row and expert by mul_mat_vec_id_int8. glu is one of shaders.NoGLU, GLUFloats and GLUBytes; tile zero: the device's.
+// VecID tests mul_mat_vec_id_int8, a product of (row, expert) pairs. glu is one of shaders.NoGLU, GLUFloats and GLUBytes. tile zero: the device's own.
 func VecID(row *shaders.Kernel, s IDShape, glu uint32, tile kernels.Tile) Case {
 	name := [...]string{"", "gates ", "gates, bytes "}[glu] + s.String()
 	if s.Tiles {
@@ -81,7 +80,7 @@ func VecID(row *shaders.Kernel, s IDShape, glu uint32, tile kernels.Tile) Case {
 	}}
 }
 
-// VecIDSameBits multiplies by mul_mat_vec_id_int8 pairs of row and expert one by one, and sorted by expert: to the same bits.
+// VecIDSameBits tests that mul_mat_vec_id_int8 gives the same bits for pairs one by one and sorted by expert.
 func VecIDSameBits(row *shaders.Kernel) Case {
 	s := IDShape{M: 36, K: 1024, Rows: 21, Used: 2, Experts: 4, Tiles: true}
 	return Case{Kernel: row.Name, Shape: "same bits " + s.String(), MaxNMSE: nmseLinear, build: func(j *job) error {
@@ -106,7 +105,7 @@ func VecIDSameBits(row *shaders.Kernel) Case {
 	}}
 }
 
-// teamIDProofs are [teamProofs] for products with experts.
+// teamIDProofs returns the proofs of a pipeline of mul_mat_vec_id_int8, chosen like those of [teamProofs].
 func teamIDProofs(v *kernels.Variant) []Case {
 	block := max(32, v.Row.Type.BlockSize())
 	k := (32*int(v.Tile.Team*(2*v.Tile.Unroll+1)) + block) / block * block

@@ -10,12 +10,12 @@ import (
 )
 
 const (
-	proveBytes = 12 << 20 // of memory; the largest case needs 6 MiB
-	proveSeed  = 1        // what passed once passes always
+	proveBytes = 12 << 20 // memory of the runner; the largest case needs 6 MiB
+	proveSeed  = 1        // always the same, so that a pipeline that has passed passes again
 )
 
-// Prove runs a pipeline on a few small cases that reach all of its code and compares with the reference: it is a
-// [kernels.Options.Test]. k has the pipeline, untested. The error is a [*MismatchError] where it computes wrong.
+// Prove tests a pipeline with a few small cases that reach all of its code, and compares the results with the reference. It is for
+// [kernels.Options.Test]. k gives the pipeline without testing it. The error is a [*MismatchError] if the pipeline computes wrong.
 func Prove(k *kernels.Kernels, v kernels.Variant) error {
 	cases := proofs(&v)
 	if len(cases) == 0 {
@@ -34,7 +34,7 @@ func Prove(k *kernels.Kernels, v kernels.Variant) error {
 	return nil
 }
 
-// idle waits for what may still run where waiting for it failed: its memory is freed next.
+// idle waits until the device has ended all work. A run that failed may still be running, and its memory is freed next. The error is that of a lost device.
 func idle(dev *vk.Device) error {
 	if err := dev.WaitIdle(); errors.Is(err, vk.ErrDeviceLost) {
 		return err
@@ -42,7 +42,7 @@ func idle(dev *vk.Device) error {
 	return nil
 }
 
-// proofs are cases that run no pipeline of v's row but v.
+// proofs returns the cases that a pipeline must pass before it is used. They run no other pipeline of its row. nil: the row has none.
 func proofs(v *kernels.Variant) []Case {
 	if e := testsOf(v.Row); e.proofs != nil {
 		return e.proofs(v)

@@ -8,16 +8,16 @@ import (
 	"leat/shaders"
 )
 
-// entry is what the program itself runs of one way to compute an op.
+// entry has the cases of a kernel that the program itself runs.
 type entry struct {
-	quick  func(k *shaders.Kernel) []Case  // what shows most of what goes wrong on a device; few, for a driver may take a second to compile a pipeline
-	proofs func(v *kernels.Variant) []Case // for a pipeline before its first use; nil: the kernel has no stand-in
+	quick  func(k *shaders.Kernel) []Case  // cases that find most faults; only a few, because a driver may take a second to compile a pipeline
+	proofs func(v *kernels.Variant) []Case // cases for a pipeline before its first use; nil: the kernel has no stand-in
 }
 
-// table has entries by op and variant, "rms_norm_q8", or by op for those of its variants that have no entry of their own.
+// table has entries by the name of op and variant, such as "rms_norm_q8", or by the op's name for variants without an entry of their own.
 type table map[string]entry
 
-// tables have an entry for each kernel, each in the file of its cases.
+// tables have an entry for each kernel. Each table is in the file of its cases.
 var tables = []table{weightTests, vecTests, turnedTests, ropeTests, attnTests, fewTests, rowTests, halvesTests, tileTests, moeTests, idHalvesTests, routedTests, teamIDTests, lookupTests, gateTests, stateTests, headTests}
 
 // testsOf finds the entry of a kernel.
@@ -32,7 +32,7 @@ func testsOf(k *shaders.Kernel) entry {
 	return entry{}
 }
 
-// Quick returns a few cases for every kernel: a self-test of seconds.
+// Quick returns a few cases for every kernel. They take some seconds.
 func Quick() []Case {
 	var cases []Case
 	all := shaders.Kernels()
@@ -44,11 +44,11 @@ func Quick() []Case {
 	return cases
 }
 
-// common are the types that most models have, of the cache and of the weights; the last is taken before the first.
+// common are the types that most models have, for the KV cache and for weights. [Sample] prefers the last one.
 var common = []gguf.Type{gguf.F16, gguf.Q4_K}
 
-// Sample returns one case of Quick for one kernel of each way to compute each op, of a common type where there are several:
-// on a device that takes a second to compile a pipeline the others would take minutes.
+// Sample returns one case of [Quick] for each variant of each op, with a common type if there are several. It is for devices that take a second to
+// compile a pipeline: there all cases would take minutes.
 func Sample() []Case {
 	type way struct{ op, variant string }
 	chosen := map[way]*shaders.Kernel{}

@@ -10,8 +10,8 @@ import (
 	"leat/shaders/ref"
 )
 
-// Rope turns ropeDim values of each head of rows at random positions; neox: those of a pair lie half of them apart. gap is how many values lie
-// between rows.
+// Rope tests rope, which rotates ropeDim values of each head, with rows at random positions. With neox the pairs are (i, i+ropeDim/2), else (2i, 2i+1). gap is
+// the number of values between rows.
 func Rope(rows, heads, headDim, ropeDim, gap int, neox bool) Case {
 	return Case{
 		Kernel: "rope", Shape: fmt.Sprintf("rows=%d heads=%d head=%d rope=%d gap=%d neox=%v", rows, heads, headDim, ropeDim, gap, neox), MaxNMSE: nmseLinear,
@@ -39,17 +39,17 @@ func Rope(rows, heads, headDim, ropeDim, gap int, neox bool) Case {
 	}
 }
 
-// RopeKV turns queries and keys and stores keys and values: by rope and kv_append for one sequence, by rope_kv for another: to the same bits.
+// RopeKV tests that rope_kv, with one sequence, gives the same bits as rope and kv_append with another.
 func RopeKV(t gguf.Type, heads, headsKV, keyLen, valLen, ropeDim int, neox bool) Case {
 	return ropeInto("rope_kv", false, t, heads, headsKV, keyLen, valLen, ropeDim, neox)
 }
 
-// RopeNormKV norms and turns queries and keys and stores keys and values: by rms_norm, rope and kv_append for one sequence, by rope_norm_kv for
-// another: to the same bits.
+// RopeNormKV tests that rope_norm_kv, with one sequence, gives the same bits as rms_norm, rope and kv_append with another.
 func RopeNormKV(t gguf.Type, heads, headsKV, keyLen, valLen, ropeDim int, neox bool) Case {
 	return ropeInto("rope_norm_kv", true, t, heads, headsKV, keyLen, valLen, ropeDim, neox)
 }
 
+// ropeInto makes the cases of RopeKV and, with norms, of RopeNormKV.
 func ropeInto(kernel string, norms bool, t gguf.Type, heads, headsKV, keyLen, valLen, ropeDim int, neox bool) Case {
 	return Case{
 		Kernel: typed(kernel, t), Shape: fmt.Sprintf("heads=%d/%d K=%d V=%d rope=%d neox=%v", heads, headsKV, keyLen, valLen, ropeDim, neox), MaxNMSE: nmseExact,
@@ -69,7 +69,7 @@ func ropeInto(kernel string, norms bool, t gguf.Type, heads, headsKV, keyLen, va
 			q, k, v := j.normal(rows, heads*keyLen, gap), j.normal(rows, headsKV*keyLen, gap), j.normal(rows, headsKV*valLen, gap)
 			q1, q2, k1, k2 := j.mat(q), j.mat(q), j.mat(k), j.mat(k)
 			j.same("q", q1, q2, q)
-			j.spare = append(j.spare, k1) // only the plain ops turn it
+			j.spare = append(j.spare, k1) // rope rotates K in place, the fused kernels do not
 			for i := range maxPages {
 				a, b := p.pages[p.Table[i]], p.pages[p.Table[maxPages+i]]
 				copy(j.at(b), j.at(a))
@@ -113,9 +113,10 @@ func ropeInto(kernel string, norms bool, t gguf.Type, heads, headsKV, keyLen, va
 	}
 }
 
+// ropeEps is the norms' epsilon.
 const ropeEps = 1e-5
 
-// normHeads records an rms_norm of each head, by weights w, of what x is to turn.
+// normHeads records an rms_norm of each head of the rows that x rotates, with the weights at w.
 func normHeads(r *kernels.Recorder, x *shaders.RopeArgs, w uint64) error {
 	for row := range x.Rows {
 		at := x.X + 4*uint64(row)*uint64(x.XStride)
@@ -156,7 +157,7 @@ var ropeTests = table{
 	},
 }
 
-// oddHead is a head's size that is no power of two, as a cache of a type can hold it.
+// oddHead is a head size that is no power of 2, for a KV cache of type t.
 func oddHead(t gguf.Type) int {
 	if shaders.KVQuantised(t) {
 		return 96

@@ -10,7 +10,7 @@ import (
 	"leat/shaders/ref"
 )
 
-// RMSNorm norms rows of values multiplied by scale, in place or elsewhere. gap is how many values lie between rows.
+// RMSNorm tests rms_norm, in place or to other memory. The values are multiplied by scale; gap is the number of values between rows.
 func RMSNorm(rows, cols, gap int, inPlace bool, scale float32) Case {
 	return Case{
 		Kernel: "rms_norm", Shape: fmt.Sprintf("rows=%d cols=%d gap=%d in place=%v scale=%g", rows, cols, gap, inPlace, scale), MaxNMSE: nmseLinear,
@@ -36,7 +36,7 @@ func RMSNorm(rows, cols, gap int, inPlace bool, scale float32) Case {
 	}
 }
 
-// RMSNormSameBits norms all rows by rms_norm at once, then row by row: to the same bits.
+// RMSNormSameBits tests that rms_norm gives the same bits for all rows in one dispatch and row by row.
 func RMSNormSameBits(rows, cols int) Case {
 	return Case{
 		Kernel: "rms_norm", Shape: fmt.Sprintf("same bits rows=%d cols=%d", rows, cols), MaxNMSE: nmseLinear,
@@ -60,7 +60,7 @@ func RMSNormSameBits(rows, cols int) Case {
 	}
 }
 
-// SoftMax makes rows' soft maximum of values multiplied by scale, in place or elsewhere.
+// SoftMax tests soft_max of values multiplied by scale, in place or to other memory.
 func SoftMax(rows, cols int, scale float32, inPlace bool) Case {
 	return Case{
 		Kernel: "soft_max", Shape: fmt.Sprintf("rows=%d cols=%d scale=%g in place=%v", rows, cols, scale, inPlace), MaxNMSE: nmseCurved,
@@ -68,7 +68,7 @@ func SoftMax(rows, cols int, scale float32, inPlace bool) Case {
 	}
 }
 
-// SoftMaxLarge has rows for soft_max that overflow exp unless the maximum is taken out, masked columns, and equal ones.
+// SoftMaxLarge tests soft_max with rows whose exp overflows unless the maximum is subtracted first, with masked columns, and with equal values.
 func SoftMaxLarge() Case {
 	return Case{
 		Kernel: "soft_max", Shape: "large, masked and equal values", MaxNMSE: nmseCurved,
@@ -87,6 +87,7 @@ func SoftMaxLarge() Case {
 	}
 }
 
+// softMaxCase fills a job for soft_max of the rows of x.
 func softMaxCase(j *job, x ref.Mat, scale float32, inPlace bool) error {
 	want := shape(x.Rows, x.Cols, 0)
 	ref.SoftMax(want, x, scale)
@@ -101,7 +102,7 @@ func softMaxCase(j *job, x ref.Mat, scale float32, inPlace bool) error {
 	return nil
 }
 
-// GLU gates count values by op, swiglu or geglu. The gates are multiplied by scale: large ones saturate.
+// GLU tests op, swiglu or geglu, with count values. The gates are multiplied by scale: large ones saturate.
 func GLU(op string, count int, scale float32) Case {
 	return Case{
 		Kernel: op, Shape: fmt.Sprintf("count=%d scale=%g", count, scale), MaxNMSE: nmseCurved,
@@ -115,8 +116,8 @@ func GLU(op string, count int, scale float32) Case {
 			} else {
 				ref.GeGLU(want.Data, gate.Data, up.Data)
 			}
-			in := j.mat(gate) // the result takes its place, as in a feed-forward
-			// 1 + tanh and exp lose all digits of a gate far below 0, whose result is next to none.
+			in := j.mat(gate) // the result overwrites the gates, as in an FFN
+			// 1 + tanh and exp lose all digits of a gate far below 0, but its result is almost 0.
 			j.sums("dst", in, want, 0.01)
 			a := shaders.GLUArgs{Gate: j.addr(in), Up: j.addr(j.mat(up)), Dst: j.addr(in), Count: uint32(count)}
 			j.record = func(r *kernels.Recorder) error {
@@ -130,7 +131,7 @@ func GLU(op string, count int, scale float32) Case {
 	}
 }
 
-// Add adds a row of cols values to each of the rows that count values make, in place or elsewhere.
+// Add tests add, which adds a row of cols values to each row of count values in all, in place or to other memory.
 func Add(count, cols int, inPlace bool) Case {
 	return Case{
 		Kernel: "add", Shape: fmt.Sprintf("count=%d cols=%d in place=%v", count, cols, inPlace), MaxNMSE: nmseExact,
@@ -150,7 +151,7 @@ func Add(count, cols int, inPlace bool) Case {
 	}
 }
 
-// tie makes rows whose greatest values are equal, none, or beside NaN and infinities.
+// tie fills the rows of x with hard cases for argmax: the largest value occurs several times, or there are NaN and infinities.
 func tie(x ref.Mat, j *job) {
 	inf, nan := math.Inf(-1), math.NaN()
 	for r, fill := range []struct{ most, top float64 }{{0, 1}, {-3, -2}, {inf, -1e30}, {inf, inf}, {nan, -5}, {nan, inf}, {nan, nan}, {-1e-42, 0}} {
@@ -160,13 +161,14 @@ func tie(x ref.Mat, j *job) {
 		for i := range x.Cols {
 			x.Row(r)[i] = float32(fill.most)
 		}
-		for _, i := range []int{j.rng.IntN(x.Cols), j.rng.IntN(x.Cols), x.Cols - 1} { // the top three times
+		for _, i := range []int{j.rng.IntN(x.Cols), j.rng.IntN(x.Cols), x.Cols - 1} { // top in up to three columns
 			x.Row(r)[i] = float32(fill.top)
 		}
 	}
 }
 
-// Argmax finds the greatest value of each row, by argmax or argmax_joined; with ties there are several, none, NaN, or infinities.
+// Argmax tests argmax or, with joined, argmax_joined. With ties the rows are hard cases: the largest value occurs several times, or there are NaN and
+// infinities. name begins the shape's name.
 func Argmax(name string, rows, cols int, joined, ties bool) Case {
 	kernel := "argmax"
 	if joined {
@@ -194,18 +196,18 @@ func Argmax(name string, rows, cols int, joined, ties bool) Case {
 			}
 			parts, counters := j.alloc(int(shaders.ArgmaxPartBytes(a.Rows, a.Cols))), j.alloc(4*rows)
 			clear(j.at(counters))
-			j.exact("counters", counters, make([]byte, counters.n)) // for the next step
+			j.exact("counters", counters, make([]byte, counters.n)) // the next step needs zeros
 			j.spare = append(j.spare, parts)
 			j.record = func(r *kernels.Recorder) error {
 				r.Memory.Parts, r.Memory.Counters = kernels.Scratch{Address: j.addr(parts), Bytes: int64(parts.n)}, kernels.Scratch{Address: j.addr(counters), Bytes: int64(counters.n)}
-				return all([]shaders.ArgmaxArgs{a, a}, func(a shaders.ArgmaxArgs) error { return kernels.Argmax(r, a) }) // counters are fit for a second time
+				return all([]shaders.ArgmaxArgs{a, a}, func(a shaders.ArgmaxArgs) error { return kernels.Argmax(r, a) }) // the second run checks that the counters are 0 again
 			}
 			return nil
 		},
 	}
 }
 
-// Checksum sums pieces of count times 16 random bytes.
+// Checksum tests checksum with count times 16 random bytes.
 func Checksum(count int) Case {
 	return Case{
 		Kernel: "checksum", Shape: fmt.Sprintf("count=%d", count), MaxNMSE: nmseExact,

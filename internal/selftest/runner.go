@@ -11,33 +11,34 @@ import (
 	"leat/vk"
 )
 
-// memoryBytes bounds what a case can use; the largest needs 40 MiB.
+// memoryBytes is the memory that a case can use; the largest needs 40 MiB.
 const memoryBytes = 64 << 20
 
 // Runner runs cases on one device, one after another, in memory that they share.
 type Runner struct {
-	Seed uint64 // of the random data
+	Seed uint64 // seed of the random data
 
-	dev      *vk.Device
-	kernels  *kernels.Kernels
-	room     int64      // of memory
-	up       *vk.Buffer // host
-	arena    *vk.Buffer // device
-	down     *vk.Buffer // host
-	pool     *vk.CommandPool
-	cb       *vk.CommandBuffer
-	timeline *vk.Timeline
-	ticket   uint64
-	image    image
+	dev      *vk.Device        // the device
+	kernels  *kernels.Kernels  // the kernels to test
+	room     int64             // size of each of the three buffers
+	up       *vk.Buffer        // host memory from which a case's memory is copied to the device
+	arena    *vk.Buffer        // device memory in which cases run: inputs, outputs and guards
+	down     *vk.Buffer        // host memory to which the arena is copied after a run
+	pool     *vk.CommandPool   // allocates cb
+	cb       *vk.CommandBuffer // commands of a run
+	timeline *vk.Timeline      // signalled at the end of each run
+	ticket   uint64            // timeline value of the last run
+	image    image             // the host's copy of the arena before a run
 
-	tamper func(*job, []byte) // tests: what a broken kernel would have left
+	tamper func(*job, []byte) // for tests: changes the memory after a run, as a broken kernel would
 }
 
-// New makes a runner for a device and its kernels. The seed makes the random data.
+// New makes a runner for a device and its kernels. seed is the seed of the random data.
 func New(dev *vk.Device, k *kernels.Kernels, seed uint64) (*Runner, error) {
 	return newRunner(dev, k, seed, memoryBytes)
 }
 
+// newRunner is New with room bytes of memory for a case.
 func newRunner(dev *vk.Device, k *kernels.Kernels, seed uint64, room int64) (*Runner, error) {
 	r := &Runner{Seed: seed, dev: dev, kernels: k, room: room}
 	if err := r.open(); err != nil {
@@ -48,6 +49,7 @@ func newRunner(dev *vk.Device, k *kernels.Kernels, seed uint64, room int64) (*Ru
 	return r, nil
 }
 
+// open makes the runner's buffers, command buffer and timeline. After an error the caller closes r.
 func (r *Runner) open() (err error) {
 	if r.up, err = r.dev.NewBuffer("self-test upload", r.room, vk.Upload); err != nil {
 		return err
@@ -83,18 +85,17 @@ func (r *Runner) Close() {
 	}
 }
 
-// Can says whether the device can run a case. Where it has no cooperative matrices, what is meant for them is computed
-// in float32.
+// Can reports whether the device can run a case. A device without cooperative matrices can run their cases: other kernels then compute them.
 func (r *Runner) Can(c *Case) bool {
 	name := c.Kernel
-	if name == "flash_attn_join" { // its cases join what that one made
+	if name == "flash_attn_join" { // its cases run flash_attn_split first
 		name = "flash_attn_split_f16"
 	}
 	k, ok := shaders.Lookup(name)
 	return !ok || k.Needs&shaders.CoopMatrix != 0 || r.kernels.CanRun(k)
 }
 
-// Run runs a case twice and compares. The error is a [*MismatchError] if the device got it wrong.
+// Run runs a case twice, and compares the first run with the wanted outputs and the second with the first. The error is a [*MismatchError] if they differ.
 func (r *Runner) Run(ctx context.Context, c *Case) (Result, error) {
 	start := time.Now()
 	r.image.reset()
@@ -128,7 +129,7 @@ func (r *Runner) Run(ctx context.Context, c *Case) (Result, error) {
 	return Result{Case: c, NMSE: nmse, Took: time.Since(start)}, nil
 }
 
-// submit uploads the case's memory, runs what it records and returns the memory after.
+// submit uploads a case's memory, runs the ops that it records, and returns the memory after the run.
 func (r *Runner) submit(ctx context.Context, j *job) ([]byte, error) {
 	n := int64(j.used)
 	copy(r.up.Mapped(), j.bytes[:n])
@@ -138,7 +139,7 @@ func (r *Runner) submit(ctx context.Context, j *job) ([]byte, error) {
 	r.cb.Copy(r.arena, 0, r.up, 0, n)
 	r.cb.Barrier()
 	if err := j.record(r.kernels.Recorder(r.cb)); err != nil {
-		return nil, errors.Join(err, r.cb.End()) // or it could not begin again
+		return nil, errors.Join(err, r.cb.End()) // a command buffer that is being recorded can't begin again
 	}
 	r.cb.Barrier()
 	r.cb.Copy(r.down, 0, r.arena, 0, n)
@@ -153,7 +154,7 @@ func (r *Runner) submit(ctx context.Context, j *job) ([]byte, error) {
 		return nil, err
 	}
 	if err := r.timeline.Wait(ctx, r.ticket); err != nil {
-		if ctx.Err() != nil { // what it uses may be freed only when it is over
+		if ctx.Err() != nil { // the memory may be freed only after the run has ended
 			err = errors.Join(r.timeline.Wait(context.WithoutCancel(ctx), r.ticket), err)
 		}
 		return nil, err

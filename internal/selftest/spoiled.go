@@ -6,7 +6,7 @@ import (
 	"leat/shaders/ref"
 )
 
-// Spoiled is a case with NaN or an infinity in every other row of its random matrices.
+// Spoiled is the case c with a NaN or an infinity in every other row of its random matrices.
 func Spoiled(c Case) Case {
 	build := c.build
 	c.Shape += " spoiled"
@@ -17,7 +17,7 @@ func Spoiled(c Case) Case {
 	return c
 }
 
-// spoil sets one value of every other row of x to NaN or an infinity, if the case is to be spoiled.
+// spoil sets one value of every other row of x to NaN or an infinity, if the job is for a [Spoiled] case.
 func (j *job) spoil(x ref.Mat) {
 	if !j.spoils {
 		return

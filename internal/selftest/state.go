@@ -8,19 +8,19 @@ import (
 	"leat/shaders/ref"
 )
 
-// states are those of two sequences of a step: the first begins with it, the second goes on. They share a buffer each with what is of no
-// layer here, in front.
+// states are the recurrent states of two sequences in a step: the first sequence begins in the step, the second goes on. Each state is in a buffer after
+// stateFront bytes of another layer's state.
 type states struct {
-	rows, cols    int
-	before, after [2]span
-	table         uint64
-	pos, seq      []uint32
-	start         ref.Mat // the second's state before
+	rows, cols    int      // shape of the layer's state
+	before, after [2]span  // buffers of the two states before and after the step
+	table         uint64   // address of the table of these buffers
+	pos, seq      []uint32 // position and sequence of each row
+	start         ref.Mat  // state of the second sequence before the step
 }
 
-const stateFront = 48 // bytes of a state that are another layer's
+const stateFront = 48 // bytes of another layer's state at the start of each buffer
 
-// newStates deals rows out to two sequences.
+// newStates makes states of the given shape, and assigns n rows to the two sequences.
 func newStates(j *job, n, rows, cols int) *states {
 	s := &states{rows: rows, cols: cols, start: j.normal(rows, cols, 0)}
 	for i := range n {
@@ -45,7 +45,7 @@ func newStates(j *job, n, rows, cols int) *states {
 // part is the layer's part of a state.
 func part(s span) span { return span{s.off + stateFront, s.n - stateFront} }
 
-// split cuts a matrix into the rows of the first sequence and of the second.
+// split returns the rows of a matrix that belong to the first sequence, and those that belong to the second.
 func (s *states) split(x ref.Mat) (first, second ref.Mat) {
 	n := (x.Rows + 1) / 2
 	first, second = x, x
@@ -54,7 +54,7 @@ func (s *states) split(x ref.Mat) (first, second ref.Mat) {
 	return first, second
 }
 
-// wants says what must come of the states.
+// wants adds the wanted states after the step. power is as in [job.sums].
 func (s *states) wants(j *job, first, second ref.Mat, power float64) {
 	if s.rows == 0 {
 		return
@@ -65,8 +65,7 @@ func (s *states) wants(j *job, first, second ref.Mat, power float64) {
 	}
 }
 
-// SSMConv convolves each column of the rows of two sequences with its own taps, from the state each sequence has. gap is how many values lie
-// between rows.
+// SSMConv tests ssm_conv, which convolves each column with its own taps, with rows of two sequences and their states. gap is the number of values between rows.
 func SSMConv(rows, cols, taps, gap int) Case {
 	return Case{Kernel: "ssm_conv", Shape: fmt.Sprintf("rows=%d cols=%d taps=%d gap=%d", rows, cols, taps, gap), MaxNMSE: nmseCurved, build: func(j *job) error {
 		x, w, want := j.normal(rows, cols, gap), j.normal(cols, taps, 0), shape(rows, cols, 0)
@@ -87,7 +86,7 @@ func SSMConv(rows, cols, taps, gap int) Case {
 	}}
 }
 
-// convArgs is the arguments of ssm_conv for rows shaped as x and the taps w. The caller sets X, Dst, Seq and Pos.
+// convArgs returns the arguments of ssm_conv for rows shaped like x and the taps w. The caller sets X, Dst, Seq and Pos.
 func (s *states) convArgs(j *job, x, w ref.Mat) shaders.SSMConvArgs {
 	return shaders.SSMConvArgs{
 		W: j.addr(j.mat(w)), States: s.table, Rows: uint32(x.Rows), Cols: uint32(x.Cols), Taps: uint32(w.Cols),
@@ -95,8 +94,7 @@ func (s *states) convArgs(j *job, x, w ref.Mat) shaders.SSMConvArgs {
 	}
 }
 
-// stepTables makes a table of states for each step, to run the rows one by one: each step starts from the state that the step before it of the same
-// sequence left.
+// stepTables makes a table of states for each step, to run the rows one by one. Each step starts from the state that the last step of the same sequence left.
 func (s *states) stepTables(j *job, steps int) []uint64 {
 	var tables []uint64
 	one, other := [2]span{}, [2]span{}
@@ -115,7 +113,7 @@ func (s *states) stepTables(j *job, steps int) []uint64 {
 	return tables
 }
 
-// SSMConvSameBits convolves by ssm_conv all rows of two sequences at once, then row by row: to the same bits.
+// SSMConvSameBits tests that ssm_conv gives the same bits for all rows of two sequences in one dispatch and row by row.
 func SSMConvSameBits(rows, cols, taps int) Case {
 	return Case{Kernel: "ssm_conv", Shape: fmt.Sprintf("same bits rows=%d cols=%d taps=%d", rows, cols, taps), MaxNMSE: nmseCurved, build: func(j *job) error {
 		x, w, out := j.normal(rows, cols, 0), j.normal(cols, taps, 0), shape(rows, cols, 0)
@@ -137,6 +135,7 @@ func SSMConvSameBits(rows, cols, taps int) Case {
 	}}
 }
 
+// net returns the arguments of gated_delta_net for these inputs and states. fade is the tensor A. The caller sets Dst.
 func (s *states) net(j *job, d ref.DeltaNet, x, beta, alpha ref.Mat, fade, dt ref.Mat) shaders.GatedDeltaNetArgs {
 	a := shaders.GatedDeltaNetArgs{
 		X: j.addr(j.mat(x)), Beta: j.addr(j.mat(beta)), Alpha: j.addr(j.mat(alpha)), A: j.addr(j.mat(fade)), Dt: j.addr(j.mat(dt)),
@@ -150,7 +149,7 @@ func (s *states) net(j *job, d ref.DeltaNet, x, beta, alpha ref.Mat, fade, dt re
 	return a
 }
 
-// newGates are random betas and alphas, and what a head fades by; some alphas are far out.
+// newGates makes random betas and alphas, some of them extreme, and the tensors A (fade) and Dt, which set how fast each head's state fades.
 func newGates(j *job, rows, heads int) (beta, alpha, fade, dt ref.Mat) {
 	beta, alpha, fade, dt = j.normal(rows, heads, 0), j.scaled(rows, heads, 0, 2), j.normal(1, heads, 0), j.normal(1, heads, 0)
 	for i, v := range fade.Data {
@@ -161,8 +160,8 @@ func newGates(j *job, rows, heads int) (beta, alpha, fade, dt ref.Mat) {
 	return beta, alpha, fade, dt
 }
 
-// DeltaNet runs rows of two sequences through gated_delta_net; together: betas and alphas lie in one matrix, those of a key head side by side. gap is
-// how many values lie between rows.
+// DeltaNet tests gated_delta_net with rows of two sequences. With together betas and alphas are in one matrix: for each key head its betas, then its alphas. gap
+// is the number of values between rows.
 func DeltaNet(d ref.DeltaNet, rows, gap int, together bool) Case {
 	shapeOf := fmt.Sprintf("rows=%d heads=%d/%d of %d tiled=%t gap=%d together=%t", rows, d.Heads, d.KeyHeads, d.Head, d.Tiled, gap, together)
 	return Case{Kernel: "gated_delta_net", Shape: shapeOf, MaxNMSE: nmseCurved, build: func(j *job) error {
@@ -200,7 +199,7 @@ func DeltaNet(d ref.DeltaNet, rows, gap int, together bool) Case {
 	}}
 }
 
-// DeltaNetSameBits runs all rows of two sequences through gated_delta_net at once, then row by row: to the same bits.
+// DeltaNetSameBits tests that gated_delta_net gives the same bits for all rows of two sequences in one dispatch and row by row.
 func DeltaNetSameBits(d ref.DeltaNet, rows int) Case {
 	return Case{Kernel: "gated_delta_net", Shape: fmt.Sprintf("same bits rows=%d heads=%d/%d of %d", rows, d.Heads, d.KeyHeads, d.Head), MaxNMSE: nmseCurved, build: func(j *job) error {
 		x, out := j.normal(rows, (2*d.KeyHeads+d.Heads)*d.Head, 0), shape(rows, d.Heads*d.Head, 0)
@@ -225,7 +224,7 @@ func DeltaNetSameBits(d ref.DeltaNet, rows int) Case {
 	}}
 }
 
-// allInTurn is all, each run behind a barrier: what passes from one to the next by states no recorder sees.
+// allInTurn is [all] with a barrier before each run, because the recorder does not know that a run reads states that the last run wrote.
 func allInTurn[T any](r *kernels.Recorder, runs []T, record func(*kernels.Recorder, T) error) error {
 	return all(runs, func(a T) error {
 		r.Barrier()

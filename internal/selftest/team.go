@@ -8,12 +8,13 @@ import (
 	"leat/shaders/ref"
 )
 
-// team is a product for several matrices: what they share, and X as the kernel's variant takes it.
+// team is a product of one X with several matrices, by a mul_mat_vec in teams: the arguments that do not depend on the matrices, and X.
 type team struct {
-	args shaders.MulMatTeamArgs
-	x    ref.Mat // what the device's X stands for
+	args shaders.MulMatTeamArgs // arguments without matrices and outputs
+	x    ref.Mat                // values of X, as the device has it: rounded, if the kernel reads int8
 }
 
+// newTeam makes a random X of n rows of k values, in the format that the kernel row reads.
 func newTeam(j *job, row *shaders.Kernel, k, n int) team {
 	x := j.normal(n, k, 0)
 	t := team{args: shaders.MulMatTeamArgs{K: uint32(k), N: uint32(n), XStride: uint32(k)}, x: x}
@@ -27,7 +28,7 @@ func newTeam(j *job, row *shaders.Kernel, k, n int) team {
 	return t
 }
 
-// matrix makes weights of m rows and a bias, and the reference's product with it.
+// matrix makes weights of m rows and a bias, and returns their addresses and the reference's product with X, bias included.
 func (t *team) matrix(j *job, row *shaders.Kernel, m int) (w, bias uint64, y ref.Mat, err error) {
 	at, bytes, err := j.weights(row.Type, m, t.x.Cols, 1)
 	if err != nil {
@@ -41,10 +42,10 @@ func (t *team) matrix(j *job, row *shaders.Kernel, m int) (w, bias uint64, y ref
 	return j.addr(at), j.addr(j.mat(b)), y, nil
 }
 
-// fewGroups are the workgroups of mul_mat_vec_persistent in all cases: some outputs come in later turns.
+// fewGroups is the number of workgroups of mul_mat_vec_persistent in all cases. It is small, so that workgroups compute outputs in several turns.
 const fewGroups = 5
 
-// multiplyTeam records a mul_mat_vec in teams, a mul_mat_vec_persistent by fewGroups.
+// multiplyTeam records a mul_mat_vec in teams of the kernel row; a mul_mat_vec_persistent gets fewGroups workgroups.
 func multiplyTeam(r *kernels.Recorder, row *shaders.Kernel, glu uint32, a shaders.MulMatTeamArgs) error {
 	if row.Variant == shaders.Persistent {
 		return kernels.MulMatPersistent(r, row.Type, glu, fewGroups, a)
@@ -52,7 +53,8 @@ func multiplyTeam(r *kernels.Recorder, row *shaders.Kernel, glu uint32, a shader
 	return kernels.MulMatTeam(r, row.Variant, row.Type, glu, a)
 }
 
-// VecSiblings multiplies X by up to three matrices of m rows each in one mul_mat_vec of a row's variant; the second has no bias. tile zero: the device's.
+// VecSiblings tests the kernel row, a mul_mat_vec in teams, with up to three matrices; m has the rows of each, and the second has no bias. tile zero: the
+// device's own.
 func VecSiblings(row *shaders.Kernel, m [3]int, k, n int, tile kernels.Tile) Case {
 	return Case{
 		Kernel: row.Name, Shape: fmt.Sprintf("siblings M=%v K=%d N=%d", m, k, n) + tileName(tile), MaxNMSE: nmseLinear,
@@ -93,7 +95,7 @@ func VecSiblings(row *shaders.Kernel, m [3]int, k, n int, tile kernels.Tile) Cas
 	}
 }
 
-// VecResidual adds a product of mul_mat_vec, by a row's variant, to what is there. tile zero: the device's.
+// VecResidual tests the kernel row, a mul_mat_vec in teams, with a residual: it adds the product to the destination. tile zero: the device's own.
 func VecResidual(row *shaders.Kernel, m, k, n int, tile kernels.Tile) Case {
 	return Case{
 		Kernel: row.Name, Shape: fmt.Sprintf("residual M=%d K=%d N=%d", m, k, n) + tileName(tile), MaxNMSE: nmseLinear,
@@ -122,7 +124,8 @@ func VecResidual(row *shaders.Kernel, m, k, n int, tile kernels.Tile) Case {
 	}
 }
 
-// VecGates makes swiglu of two products in one mul_mat_vec of a row's variant, as bytes too if asked for. tile zero: the device's.
+// VecGates tests the kernel row, a mul_mat_vec in teams, with a gate: it computes SwiGLU of two products. With bytes it stores the result as int8 too. tile
+// zero: the device's own.
 func VecGates(row *shaders.Kernel, m, k, n int, bytes bool, tile kernels.Tile) Case {
 	name, glu, most := "gates", uint32(shaders.GLUFloats), nmseCurved
 	if bytes {
@@ -153,6 +156,7 @@ func VecGates(row *shaders.Kernel, m, k, n int, bytes bool, tile kernels.Tile) C
 	}
 }
 
+// gates makes the matrices gate and up, of m rows each, and returns the arguments and the wanted SwiGLU of their products. The caller sets Dst0.
 func (t *team) gates(j *job, row *shaders.Kernel, m int) (a shaders.MulMatTeamArgs, want ref.Mat, err error) {
 	a = t.args
 	var gate, up ref.Mat
@@ -168,8 +172,8 @@ func (t *team) gates(j *job, row *shaders.Kernel, m int) (a shaders.MulMatTeamAr
 	return a, want, nil
 }
 
-// VecGatesSameBits makes swiglu of two products in one mul_mat_vec, that writes floats and bytes, of several
-// rows together and of each alone: the floats have the same bits.
+// VecGatesSameBits tests that the kernel row, a mul_mat_vec in teams with a gate that also stores int8, gives the same floats, bit by bit, for several rows
+// together and for each row alone.
 func VecGatesSameBits(row *shaders.Kernel) Case {
 	const m, k, most = 64, 1024, 5
 	return Case{
@@ -205,18 +209,18 @@ func VecGatesSameBits(row *shaders.Kernel) Case {
 	}
 }
 
-// teamProofs have rows for more than one workgroup, and so many values in a row that each lane takes several chunks, but
-// not all as many; as many rows of X as the kernel has columns, and fewer.
+// teamProofs returns the proofs of a pipeline of a mul_mat_vec in teams. The weights have rows for more than one workgroup, so long that each lane computes
+// several chunks, but not all lanes the same number. X has as many rows as the kernel has columns, and fewer.
 func teamProofs(v *kernels.Variant) []Case {
 	chunk := int(shaders.Chunk(v.Row.Variant, v.Row.Type))
 	block := max(chunk, v.Row.Type.BlockSize())
 	k := (chunk*int(v.Tile.Team*(2*v.Tile.Unroll+1)) + block) / block * block
-	if v.Row.Variant == shaders.Straight { // all of a row, and all but a part
+	if v.Row.Variant == shaders.Straight { // rows as long as the tile computes, and the shortest
 		block = 512
 		k = int(v.Tile.Team/8*v.Tile.Unroll*256) / block * block
 	}
 	n, m, short := int(v.Cols), int(v.Outputs()), block
-	if v.Row.Variant == shaders.Persistent { // all of a row, and as little as has the same tile; more places than workgroups
+	if v.Row.Variant == shaders.Persistent { // the longest and the shortest row with the same tile; more groups of outputs than workgroups
 		short = int(v.Tile.Team*(v.Tile.Unroll-1))*64/block*block + block
 		k = max(short, int(v.Tile.Team*v.Tile.Unroll)*64/block*block)
 		if v.GLU == shaders.GLUBytes {

@@ -11,11 +11,11 @@ import (
 	"leat/shaders/ref"
 )
 
-// nmseTiles allows what rounding to halves costs, the row's power of two aside.
+// nmseTiles allows for the rounding to float16. Dividing a row by a power of 2 costs nothing.
 const nmseTiles = 2e-7
 
-// TileRows brings rows of values multiplied by size into tiles of halves, as they are or as a variant of tile_f16 makes them. gap is how many
-// values lie between rows.
+// TileRows tests a variant of tile_f16, which converts rows to tiles of float16, after a norm or a gate for some variants. The values are multiplied by size; gap
+// is the number of values between rows.
 func TileRows(variant string, rows, cols, gap int, size float32) Case {
 	return Case{
 		Kernel: "tile_f16_" + variant, Shape: fmt.Sprintf("rows=%d cols=%d gap=%d size=%g", rows, cols, gap, size), MaxNMSE: nmseTiles,
@@ -56,7 +56,8 @@ func TileRows(variant string, rows, cols, gap int, size float32) Case {
 	}
 }
 
-// tilesIn reads rows out of tiles and their scales, and checks what no value shows.
+// tilesIn computes rows from tiles and their scales. It also checks that each scale is a power of 2 of the right size, and that the tiles have zeros after the
+// last column.
 func tilesIn(b, scales []byte, rows, cols int) (ref.Mat, error) {
 	m := shape(rows, cols, 0)
 	across := (cols + 63) / 64 * 2
@@ -91,12 +92,12 @@ var tileTests = table{
 	"tile_f16_swiglu": {quick: quickTiles, proofs: tileProofs},
 }
 
-// quickTiles are a short row and many long ones.
+// quickTiles returns quick cases of tile_f16's variants: a few short rows, and many long ones.
 func quickTiles(k *shaders.Kernel) []Case {
 	return []Case{TileRows(k.Variant, 3, 100, 4, 1), TileRows(k.Variant, 131, 1028, 0, 1)}
 }
 
-// tileProofs have rows of which each lane has all it can, and of which the last lanes have less.
+// tileProofs returns the proofs of a pipeline of tile_f16: with rows so long that each lane has as much as it can hold, and with shorter ones.
 func tileProofs(v *kernels.Variant) []Case {
 	run := int(v.Lanes) * 4
 	return []Case{TileRows(v.Row.Variant, 5, int(v.Per-1)*run+36, 4, 1), TileRows(v.Row.Variant, 2, int(v.Per)*run, 0, 1)}

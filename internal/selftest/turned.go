@@ -13,20 +13,22 @@ import (
 	"leat/shaders/ref"
 )
 
-// VecRopeShape are the products of a step's Q, K and V, or of some of them, that mul_mat_vec_rope turns and stores in a KV cache.
+// VecRopeShape is the shape of a case of mul_mat_vec_rope: it computes Q, K and V, or some of them, rotates Q and K by RoPE, and stores K and V in a KV cache.
 type VecRopeShape struct {
-	Heads, HeadsKV  int
-	Key, Val, Turns int
-	Neox            bool
-	KV              gguf.Type
-	Parts           string // of "qkv"
-	K, N            int
+	Heads, HeadsKV  int       // numbers of query and KV heads
+	Key, Val, Turns int       // sizes of a key and a value, and number of values of a key that RoPE rotates
+	Neox            bool      // RoPE pairs value i with i + Turns/2, not with i + 1
+	KV              gguf.Type // type of the KV cache
+	Parts           string    // which of Q, K and V are computed: "qkv", or some of these letters
+	K, N            int       // columns of the matrices, and rows of X
 }
 
+// String is the part of a case's name that describes the shape.
 func (s VecRopeShape) String() string {
 	return fmt.Sprintf("%s heads=%d/%d key=%d val=%d turns=%d neox=%v kv=%v K=%d N=%d", s.Parts, s.Heads, s.HeadsKV, s.Key, s.Val, s.Turns, s.Neox, s.KV, s.K, s.N)
 }
 
+// rows is the numbers of rows of the matrices of Q, K and V; 0 for those that are not in Parts.
 func (s VecRopeShape) rows() [3]int {
 	rows := [3]int{s.Heads * s.Key, s.HeadsKV * s.Key, s.HeadsKV * s.Val}
 	for i, part := range "qkv" {
@@ -37,11 +39,12 @@ func (s VecRopeShape) rows() [3]int {
 	return rows
 }
 
+// turning returns the constants of mul_mat_vec_rope for the shape.
 func (s VecRopeShape) turning() kernels.RopeConstants {
 	return kernels.RopeConstants{KeyLen: uint32(s.Key), ValLen: uint32(s.Val), RopeDim: uint32(s.Turns), Neox: s.Neox, CacheF32: s.KV == gguf.F32}
 }
 
-// angles are those of rows at such positions.
+// angles returns the cosines and sines of RoPE for rows at these positions. turns is the number of values that RoPE rotates.
 func angles(pos []uint32, turns int) ref.Mat {
 	m := shape(len(pos), turns, 0)
 	for r, p := range pos {
@@ -53,17 +56,19 @@ func angles(pos []uint32, turns int) ref.Mat {
 	return m
 }
 
-// turnedJob is what the cases share: X and the weights, a cache, and the arguments but for Dst, Seq and N. Biases have all but K.
+// turnedJob is what all cases of mul_mat_vec_rope share.
 type turnedJob struct {
-	args shaders.MulMatRopeArgs
-	y    [3]ref.Mat // products, not turned
-	p    *paged
-	pos  []uint32
-	cos  ref.Mat
+	args shaders.MulMatRopeArgs // arguments without Dst and Seq
+	y    [3]ref.Mat             // the reference's Q, K and V, before RoPE
+	p    *paged                 // the KV cache
+	pos  []uint32               // position of each row
+	cos  ref.Mat                // cosines and sines of RoPE for each row
 }
 
-const turnedPages, turnedPage = 2, 16
+const turnedPages, turnedPage = 2, 16 // pages of a sequence, and positions of a page
 
+// newTurned makes X, weights, biases for all but K, and a KV cache for so many sequences. row is the kernel's row in the shaders' table: it sets the type of
+// the weights and the format of X.
 func newTurned(j *job, row *shaders.Kernel, s VecRopeShape, sequences int) (*turnedJob, error) {
 	pos := []uint32{14, 15, 16, 17, 31, 0, 1, 2}[:s.N]
 	t := &turnedJob{p: newPaged(j, s.KV, sequences, turnedPages, turnedPage, s.HeadsKV, s.Key, s.Val), pos: pos, cos: angles(pos, s.Turns)}
@@ -94,7 +99,7 @@ func newTurned(j *job, row *shaders.Kernel, s VecRopeShape, sequences int) (*tur
 	return t, nil
 }
 
-// VecRope holds mul_mat_vec_rope against the reference. Where the cache has halves, one may be rounded the other way, for sums may differ in the last bit.
+// VecRope tests mul_mat_vec_rope. In a cache of F16 a value may be rounded the other way, because sums may differ in the last bit. tile zero: the device's own.
 func VecRope(row *shaders.Kernel, s VecRopeShape, tile kernels.Tile) Case {
 	most := nmseLinear
 	if s.KV == gguf.F16 {
@@ -139,7 +144,8 @@ func VecRope(row *shaders.Kernel, s VecRopeShape, tile kernels.Tile) Case {
 	}
 }
 
-// wantCached says what must become of a head of a row of keys, or values, in a cache of floats or halves.
+// wantCached adds a wanted output: a head's key (or value, with values) at a position of a sequence, in a cache of F32 or F16. row has the keys or values of
+// all heads; power is as in [job.sums].
 func wantCached(j *job, p *paged, values bool, head, seq, pos int, row []float32, power float64) {
 	size, n, off := 4, p.KeyLen, p.LayerOff
 	if p.Type == gguf.F16 {
@@ -167,7 +173,7 @@ func wantCached(j *job, p *paged, values bool, head, seq, pos int, row []float32
 	j.wants = append(j.wants, w)
 }
 
-// VecRopeSameBits runs mul_mat_vec_rope with rows together, into one sequence, and alone, into another: to the same bits.
+// VecRopeSameBits tests that mul_mat_vec_rope gives the same bits for rows together, into one sequence, and for each row alone, into another.
 func VecRopeSameBits(row *shaders.Kernel, s VecRopeShape) Case {
 	return Case{
 		Kernel: row.Name, Shape: "same bits " + s.String(), MaxNMSE: nmseLinear,
@@ -194,7 +200,7 @@ func VecRopeSameBits(row *shaders.Kernel, s VecRopeShape) Case {
 	}
 }
 
-// twins are two outputs of Q that must be the same, as must be what the cache has of sequences 0 and 1.
+// twins makes two buffers for Q, and wants the same bits in both, and in the cache's pages of sequences 0 and 1.
 func (t *turnedJob) twins(j *job) (a, b span) {
 	a, b = j.space(t.y[0]), j.space(t.y[0])
 	j.same("q", a, b, t.y[0])
@@ -207,7 +213,8 @@ func (t *turnedJob) twins(j *job) (a, b span) {
 	return a, b
 }
 
-// VecRopeAlike runs mul_mat_vec_rope, and mul_mat_vec of the plain row and rope_kv in its place: to the same bits, where a compiler keeps the source's order of sums.
+// VecRopeAlike tests that mul_mat_vec_rope gives the same bits as the mul_mat_vec of the kernel plain, then rope_kv. It holds if the compiler keeps the order of
+// sums of the source. tile zero: the device's own.
 func VecRopeAlike(row, plain *shaders.Kernel, s VecRopeShape, tile kernels.Tile) Case {
 	return Case{
 		Kernel: row.Name, Shape: "alike " + s.String() + tileName(tile), MaxNMSE: nmseLinear,
@@ -247,7 +254,8 @@ func VecRopeAlike(row, plain *shaders.Kernel, s VecRopeShape, tile kernels.Tile)
 	}
 }
 
-// turnedProofs have all parts at once, in more than one workgroup, and rows so long that lanes take several chunks, but not all as many.
+// turnedProofs returns the proofs of a pipeline of mul_mat_vec_rope, which it must pass before it is used. Both have more than one workgroup: one has Q, K and
+// V, the other only V, with rows so long that lanes compute several chunks, but not all the same number.
 func turnedProofs(v *kernels.Variant) []Case {
 	t, tile := &v.Rope, v.Tile
 	block := max(32, v.Row.Type.BlockSize())

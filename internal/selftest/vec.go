@@ -11,7 +11,7 @@ import (
 	"leat/shaders/ref"
 )
 
-// QuantizeQ8 makes blocks of bytes of rows of values multiplied by scale. gap is how many values lie between rows.
+// QuantizeQ8 tests quantize_q8, which quantises rows to blocks of int8. The values are multiplied by scale; gap is the number of values between rows.
 func QuantizeQ8(rows, cols, gap int, scale float32) Case {
 	return Case{
 		Kernel: "quantize_q8", Shape: fmt.Sprintf("rows=%d cols=%d gap=%d scale=%g", rows, cols, gap, scale), MaxNMSE: nmseRounded,
@@ -30,8 +30,8 @@ func QuantizeQ8(rows, cols, gap int, scale float32) Case {
 	}
 }
 
-// want8 compares blocks of bytes by what they stand for: a device may divide otherwise in the last bit and so round
-// a value in the middle the other way. Their sums must be those of its own bytes.
+// want8 returns the wanted outputs of int8 rows: the int8 values at q, the scales and sums at s. It compares the floats that they stand for, because a device's
+// division may differ in the last bit, which rounds a value halfway between two the other way. The sums must be those of the device's own values.
 func want8(w *ref.Q8, q, s span) []want {
 	check := func(bytes, scales []byte) (ref.Mat, error) {
 		got := &ref.Q8{Rows: w.Rows, Cols: w.Cols, Q: make([]int8, len(w.Q)), D: make([]float32, len(w.D))}
@@ -53,7 +53,7 @@ func want8(w *ref.Q8, q, s span) []want {
 	}}, {name: "s", at: s, any: true}}
 }
 
-// q8 puts a quantised matrix where kernels read it: bytes, scales.
+// q8 makes buffers with a quantised matrix as kernels read it: q has the int8 values, s the scales and sums.
 func (j *job) q8(x *ref.Q8) (q, s span) {
 	bytes, scales := make([]byte, len(x.Q)), make([]byte, 8*len(x.D))
 	for i, v := range x.Q {
@@ -68,16 +68,17 @@ func (j *job) q8(x *ref.Q8) (q, s span) {
 	return j.data(bytes), j.data(scales)
 }
 
-// product is one mul_mat_vec of a job: its weights and X, for as many columns as one likes.
+// product is a matrix of weights and an X of a case, with which a mul_mat_vec in teams multiplies any number of rows of X.
 type product struct {
-	row       *shaders.Kernel
-	m, k      int
-	bytes     []byte  // of the weights as GGUF has them
-	x         ref.Mat // (N, K)
-	q8        *ref.Q8 // x in bytes; nil where the kernel takes floats
-	w, xAt, s uint64  // addresses
+	row       *shaders.Kernel // the kernel's row in the shaders' table
+	m, k      int             // rows and columns of the matrix
+	bytes     []byte          // the weights, encoded as in GGUF
+	x         ref.Mat         // X: (N, K)
+	q8        *ref.Q8         // X quantised to int8; nil: the kernel reads floats
+	w, xAt, s uint64          // addresses of the weights, of X, and of its scales and sums
 }
 
+// newProduct makes random weights of m rows of k values, and an X of n rows. gap is the number of values between rows of X.
 func newProduct(j *job, row *shaders.Kernel, m, k, n, gap int) (*product, error) {
 	p := &product{row: row, m: m, k: k}
 	at, bytes, err := j.weights(row.Type, m, k, 1)
@@ -96,6 +97,7 @@ func newProduct(j *job, row *shaders.Kernel, m, k, n, gap int) (*product, error)
 	return p, nil
 }
 
+// reference computes the product of all rows of X by the reference.
 func (p *product) reference(dst ref.Mat) error {
 	if p.q8 != nil {
 		return ref.MulMatInt8(p.row.Type, dst, p.bytes, p.q8)
@@ -103,7 +105,7 @@ func (p *product) reference(dst ref.Mat) error {
 	return ref.MulMat(p.row.Type, dst, p.bytes, p.x)
 }
 
-// record multiplies n rows of X from the given one on.
+// record records the product of n rows of X, from row from on, to dst, in rows stride values apart.
 func (p *product) record(r *kernels.Recorder, from, n int, dst uint64, stride int) error {
 	a := shaders.MulMatTeamArgs{W0: p.w, X: p.xAt + uint64(from*p.k), S: p.s + uint64(from*p.k/4), Dst0: dst, M0: uint32(p.m), K: uint32(p.k), N: uint32(n), DstStride: uint32(stride)}
 	if p.q8 == nil {
@@ -112,7 +114,7 @@ func (p *product) record(r *kernels.Recorder, from, n int, dst uint64, stride in
 	return multiplyTeam(r, p.row, shaders.NoGLU, a)
 }
 
-// tileName is what a case's shape ends with where it has constants of its own.
+// tileName is the part of a case's name that describes the tile; "" for the device's own.
 func tileName(t kernels.Tile) string {
 	if t == (kernels.Tile{}) {
 		return ""
@@ -120,7 +122,8 @@ func tileName(t kernels.Tile) string {
 	return fmt.Sprintf(" tile=%dx%dx%dx%d", t.Rows, t.Team, t.Unroll, t.Lanes)
 }
 
-// Vec multiplies n rows of k values by a matrix of m rows, by a row's variant of mul_mat_vec. gap is how many values lie between rows; tile zero: the device's.
+// Vec tests the kernel row, a mul_mat_vec in teams, with n rows of k values and a matrix of m rows. gap is the number of values between rows; tile zero: the
+// device's own.
 func Vec(row *shaders.Kernel, m, k, n, gap int, tile kernels.Tile) Case {
 	return Case{
 		Kernel: row.Name, Shape: fmt.Sprintf("M=%d K=%d N=%d gap=%d", m, k, n, gap) + tileName(tile), MaxNMSE: nmseLinear,
@@ -145,7 +148,7 @@ func Vec(row *shaders.Kernel, m, k, n, gap int, tile kernels.Tile) Case {
 	}
 }
 
-// VecSameBits multiplies rows one by one, then in batches, by a row's variant of mul_mat_vec: to the same bits.
+// VecSameBits tests that the kernel row, a mul_mat_vec in teams, gives the same bits for rows one by one and in batches.
 func VecSameBits(row *shaders.Kernel, m, k int) Case {
 	const most = 8
 	return Case{
@@ -183,14 +186,15 @@ func VecSameBits(row *shaders.Kernel, m, k int) Case {
 	}
 }
 
-// quants are where a block keeps its weights' integers: bytes from one up to another.
+// quants has, by type, the range of the bytes of a block that hold the integers of its weights: from the first index up to, not including, the second.
 var quants = map[gguf.Type][2]int{
 	gguf.Q4_0: {2, 18}, gguf.Q4_1: {4, 20}, gguf.Q5_0: {2, 22}, gguf.Q5_1: {4, 24}, gguf.Q8_0: {2, 34},
 	gguf.Q2_K: {16, 80}, gguf.Q3_K: {0, 96}, gguf.Q4_K: {16, 144}, gguf.Q5_K: {16, 176}, gguf.Q6_K: {0, 192},
 	gguf.IQ4_NL: {2, 18}, gguf.IQ4_XS: {8, 136}, gguf.MXFP4: {1, 17},
 }
 
-// VecExtremes multiplies the largest and smallest integers that a block of weights can hold, all of one sign or in turn: partial sums must hold them.
+// VecExtremes tests the kernel row, a mul_mat_vec in teams, with the largest and smallest integers that a block of weights can hold, all of one sign or
+// alternating: partial sums must not overflow.
 func VecExtremes(row *shaders.Kernel) Case {
 	const k = 512
 	return Case{

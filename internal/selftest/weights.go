@@ -11,10 +11,10 @@ import (
 	"leat/shaders/ref"
 )
 
-// typed is the name of a kernel for type t: op, perhaps with a variant behind it.
+// typed is the name of a kernel for type t. op is the op's name, with the variant's if it has one.
 func typed(op string, t gguf.Type) string { return op + "_" + strings.ToLower(t.String()) }
 
-// weights makes a random matrix (rows, cols) of type t: its buffer and its bytes.
+// weights makes a random matrix (rows, cols) of type t, whose values are about scale in size. It returns its buffer and its bytes.
 func (j *job) weights(t gguf.Type, rows, cols int, scale float32) (span, []byte, error) {
 	n, err := t.RowBytes(int64(cols))
 	if err != nil {
@@ -27,8 +27,8 @@ func (j *job) weights(t gguf.Type, rows, cols int, scale float32) (span, []byte,
 	return j.data(w), w, nil
 }
 
-// GetRows looks up rows of weights that lie more than far bytes behind the table's start. No such memory is needed: the start
-// that the kernel is told lies as far before the rows there are.
+// GetRows tests get_rows with rows more than far bytes after the table's start. That needs no large memory: the address of the start that the kernel gets is
+// that far before the rows.
 func GetRows(t gguf.Type, rows, cols int, scale float32, far int64) Case {
 	return Case{
 		Kernel: typed("get_rows", t), Shape: fmt.Sprintf("rows=%d cols=%d scale=%g far=%d", rows, cols, scale, far), MaxNMSE: nmseExact,
@@ -61,11 +61,13 @@ func GetRows(t gguf.Type, rows, cols int, scale float32, far int64) Case {
 	}
 }
 
+// mulMatArgs returns the arguments of mul_mat for these addresses, sizes and strides.
 func mulMatArgs(w, x, dst uint64, m, k, n, xStride, dstStride int) shaders.MulMatArgs {
 	return shaders.MulMatArgs{W: w, X: x, Dst: dst, M: uint32(m), K: uint32(k), N: uint32(n), XStride: uint32(xStride), DstStride: uint32(dstStride)}
 }
 
-// MulMat multiplies n rows of k values by a matrix of m rows in float32: by mul_mat_vec, more than 8 rows by mul_mat. gap is how many values lie between rows.
+// MulMat tests products of n rows of k values with a matrix of m rows in float32: mul_mat_vec or, for more than 8 rows, mul_mat. gap is the number of values
+// between rows.
 func MulMat(t gguf.Type, m, k, n, gap int) Case {
 	op := "mul_mat_vec"
 	if n > 8 {
@@ -92,7 +94,7 @@ func MulMat(t gguf.Type, m, k, n, gap int) Case {
 	}
 }
 
-// MulMatSameBits multiplies many rows row by row, then in batches of every tile's size: to the same bits.
+// MulMatSameBits tests that products in float32 have the same bits row by row and in batches of the sizes of all tiles.
 func MulMatSameBits(t gguf.Type, m, k int) Case {
 	const most = 33
 	return Case{
@@ -104,7 +106,7 @@ func MulMatSameBits(t gguf.Type, m, k int) Case {
 			}
 			x := j.normal(most, k, 0)
 			at := j.addr(j.mat(x))
-			gap := (4 - m%4) % 4 // each row of the result must begin where an op may write
+			gap := (4 - m%4) % 4 // each row of the result must begin on 16 bytes
 			single := j.space(shape(most, m, gap))
 			var runs []shaders.MulMatArgs
 			for n := range most {
@@ -123,7 +125,7 @@ func MulMatSameBits(t gguf.Type, m, k int) Case {
 	}
 }
 
-// all records one op for each of its arguments.
+// all calls record for each of runs, the arguments of one op, until the first error.
 func all[T any](runs []T, record func(T) error) error {
 	for _, a := range runs {
 		if err := record(a); err != nil {
