@@ -12,7 +12,7 @@ import (
 
 // unitOps fuses each layer's operations, see [arch.Fuse], and assigns each to the unit that holds its weights; the plan keeps all weights of an
 // operation in one unit. An operation without weights goes to the unit of the operation before it; the operation of kind [arch.Experts] goes
-// to every unit of the layer that holds experts. It fails if an operation's weights are in no unit from the one before it on.
+// to every unit of the layer that holds experts. unitOps fails if an operation's weights are not in the unit of the operation before it or a later one.
 func unitOps(units []plan.Unit, layer func(l int) []arch.Op) ([][]arch.Op, error) {
 	ops := make([][]arch.Op, len(units))
 	for i := 0; i < len(units); {
@@ -25,7 +25,7 @@ func unitOps(units []plan.Unit, layer func(l int) []arch.Op) ([][]arch.Op, error
 			i++
 		}
 		for _, o := range arch.Fuse(layer(l)) {
-			if o.Kind == arch.Experts { // each unit computes its own
+			if o.Kind == arch.Experts { // each unit computes its own experts
 				at = dealExperts(ops[at:i], units[at:i], o) + at
 				continue
 			}
@@ -44,7 +44,7 @@ func unitOps(units []plan.Unit, layer func(l int) []arch.Op) ([][]arch.Op, error
 // ofLayer reports whether a unit holds weights of a layer, not of the output norm or the head.
 func ofLayer(u *plan.Unit) bool { return u.Kind == pack.Layer || u.Kind == pack.Experts }
 
-// hasTensors reports whether a unit holds all of the named tensors, the weights of one operation.
+// hasTensors reports whether a unit holds all of the named tensors, which are the weights of one operation.
 func hasTensors(u *plan.Unit, tensors []string) bool {
 	return !slices.ContainsFunc(tensors, func(name string) bool {
 		_, ok := u.Tensor(name)

@@ -5,11 +5,10 @@ import (
 	"math"
 )
 
-// NotFiniteError says that a step computed a logit, that of the vocabulary's entry Token, that is NaN or an infinity:
-// the model's weights are broken, or a value left the range of
-// its number type. Logits that a mask or a bias sets to minus infinity later do not count.
+// NotFiniteError says that a step computed a logit that is NaN or an infinity: the model's weights are broken, or a value left the range of its
+// number type. Logits that a mask or a bias sets to minus infinity later do not count.
 type NotFiniteError struct {
-	Position int   // position of the row whose logits these are
+	Position int   // position of the row that has the logit
 	Token    int32 // id in the vocabulary of the first token whose logit is not finite; not the row's own token
 }
 
@@ -23,14 +22,15 @@ func (e *NotFiniteError) Hint() string {
 	return "the file may be damaged (its checksum tells), or the model's values leave the range of halves: try --disable fp16 and --kv-type f32"
 }
 
-// notFinite takes two float32 in one word and returns the sign bit of each that is NaN or an infinity, else 0: where all bits of the exponent
-// are set, adding one to it carries into the sign. It compares no floats, so that NaN does not pass by being unordered.
+// notFinite takes the bits of two float32 in one word, and returns a word with the sign bits set of those that are NaN or an infinity. All bits of their
+// exponent are set, so adding one to it carries into the sign. It compares no floats, because comparisons with NaN are false.
 func notFinite(two uint64) uint64 {
 	const magnitude, one, sign = 0x7fffffff_7fffffff, 0x00800000_00800000, 0x80000000_80000000
 	return (two&magnitude + one) & sign
 }
 
-// decodeFloats decodes little-endian float32 from m to x and reports whether all are finite, in one pass: it reads each step's logits.
+// decodeFloats decodes little-endian float32 from m to x and reports whether all are finite. It does both in one pass, because it reads the logits of
+// each step.
 func decodeFloats(x []float32, m []byte) bool {
 	var seen uint64
 	n := len(x) &^ 1

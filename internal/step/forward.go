@@ -16,8 +16,8 @@ import (
 	"leat/shaders"
 )
 
-// run submits the step, and does not wait for its end. A step with the key of the last one submits that one's commands again: as a whole, or with
-// experts in slots segment by segment, by [pass.forward]. Else run forgets the kept commands, records the step, and keeps it if its key allows.
+// run submits the step, and does not wait for its end. A step whose key equals that of the kept step submits the kept commands again: as a whole or, with
+// experts in slots, segment by segment in [pass.forward]. Otherwise run records the step, and keeps its commands instead if its key is not zero.
 func (p *pass) run() error {
 	defer p.s.queue.Host.Pause()
 	p.s.Weights.Begin(len(p.logitRows) > 0)
@@ -59,7 +59,7 @@ func (p *pass) forward() error {
 	return p.s.experts.End()
 }
 
-// unit waits until unit i has a place, records its operations, and releases the place. It leaves out the pieces of the head if no row wants
+// unit waits until unit i has a place, records its operations, and releases the place. It leaves out the pieces of the head if no row needs
 // logits.
 func (p *pass) unit(i int) error {
 	u := &p.s.Plan.Units[i]
@@ -86,10 +86,11 @@ func (p *pass) unit(i int) error {
 	return p.release(i, placed)
 }
 
-// layer records the operations assigned to unit i, in order: span by span, but those that need all rows at once by [pass.recordAllRows].
+// layer records the operations assigned to unit i, in order. It records them for each span of rows in turn, except for operations that must be recorded
+// for all rows together, see [ofAllRows].
 func (p *pass) layer(i int) error {
 	ops := p.s.ops[i]
-	for len(ops) > 0 && p.s.frame.StepRows.N > 0 { // without rows no row wants a result
+	for len(ops) > 0 && p.s.frame.StepRows.N > 0 { // after keepLogitRows there may be no rows
 		n := 0
 		for n < len(ops) && !ofAllRows(ops[n].Kind) {
 			n++
@@ -108,8 +109,8 @@ func (p *pass) layer(i int) error {
 	return nil
 }
 
-// recordSpans records operations once for each span of rows, unless the open command buffer was recorded in an earlier step. After a router it
-// tells the runner of experts.
+// recordSpans records operations once for each span of rows, unless the open command buffer was recorded in an earlier step. If one of them is a router, it
+// then tells the runner of experts.
 func (p *pass) recordSpans(i int, ops []arch.Op) error {
 	f, routes := &p.s.frame, false
 	if len(ops) == 0 || p.s.queue.Commands.Again() {
@@ -130,8 +131,8 @@ func (p *pass) recordSpans(i int, ops []arch.Op) error {
 	return nil
 }
 
-// ofAllRows reports whether an operation needs all rows at once: those that carry a sequence's state from row to row read it once, from
-// before the step, so that all rows of a sequence must be in one dispatch.
+// ofAllRows reports whether an operation must be recorded for all rows of the step together. Operations with a sequence's state do: they read the state
+// from before the step once, so one dispatch must have all rows of a sequence. Experts and KeepLogitRows handle the spans themselves.
 func ofAllRows(k arch.Kind) bool {
 	return k == arch.Experts || k == arch.KeepLogitRows || k == arch.SSMConv || k == arch.GatedDeltaNet
 }
@@ -148,15 +149,15 @@ func (p *pass) recordAllRows(i int, o *arch.Op) error {
 		return nil
 	}
 	f := &p.s.frame
-	f.SetRows(record.Rows{N: f.StepRows.N, Role: Prompt}) // these have one variant, whatever the role
+	f.SetRows(record.Rows{N: f.StepRows.N, Role: Prompt}) // these operations have only one variant, so the role does not matter
 	return f.Op(o)
 }
 
-// keepLogitRows records the operation [arch.KeepLogitRows], within the last layer: it gathers the values of the rows that want logits, and the rest of
-// the layer computes only these rows, unless Batch.OnlyLogitRows is false. Either way the rows that want logits have the role Decode from then on.
+// keepLogitRows records the operation [arch.KeepLogitRows], within the last layer. If Batch.OnlyLogitRows is set, it gathers the values of the rows whose
+// logits are needed, and the rest of the layer computes only these rows. In either case these rows have the role Decode from then on.
 func (p *pass) keepLogitRows(values []arch.Value) error {
 	f := &p.s.frame
-	if p.s.queue.Commands.Again() { // it has one row
+	if p.s.queue.Commands.Again() { // such a step has only one row
 		return nil
 	}
 	if !f.Batch.OnlyLogitRows {
@@ -175,14 +176,15 @@ func (p *pass) keepLogitRows(values []arch.Value) error {
 	return nil
 }
 
-// place waits until unit i has a place whose upload is submitted, and makes the next submission wait for the upload; before that it submits what
-// is recorded, which need not wait. Experts in slots get places when they run, and a step submitted again has all its units.
+// place waits until unit i has a place whose upload is submitted. It then submits the commands recorded so far, which need not wait for the upload, and
+// makes the next submission wait for it. It does nothing for experts in slots, which get places when they run, and for command buffers of an earlier
+// step, whose units are all in VRAM.
 func (p *pass) place(i int) (placed weights.Place, err error) {
 	q := p.s.queue
 	if experts.IsSlotted(&p.s.Plan.Units[i]) {
 		return placed, nil
 	}
-	if q.Commands.Again() { // its commands have run, so its bytes have come
+	if q.Commands.Again() { // the commands have run in an earlier step, so the unit is in VRAM
 		q.Commands.Work().WeightBytes += p.bytesRead(i)
 		return placed, nil
 	}
@@ -193,10 +195,10 @@ func (p *pass) place(i int) (placed weights.Place, err error) {
 	points := p.s.Weights.Units().Waits(placed, p.s.inputs.uploads[:0])
 	p.s.inputs.uploads = points
 	if len(points) > 0 {
-		if err := q.Commands.Cut(); err != nil { // what is recorded so far need not wait for the bytes
+		if err := q.Commands.Cut(); err != nil { // the commands recorded so far need not wait for the upload
 			return placed, err
 		}
-		// The bytes come no earlier: a submission queued before that would only wait on the device.
+		// The upload begins after placed.After: a submission made earlier would only wait on the device.
 		if err := q.Host.Await(placed.After); err != nil {
 			return placed, err
 		}
@@ -210,7 +212,7 @@ func (p *pass) place(i int) (placed weights.Place, err error) {
 	return placed, nil
 }
 
-// bytesRead is how many bytes of unit i the step reads: none of the output norm if no row wants logits.
+// bytesRead is how many bytes of unit i the step reads. It is 0 for the output norm if no row needs logits.
 func (p *pass) bytesRead(i int) int64 {
 	if u := &p.s.Plan.Units[i]; u.Kind != pack.Norm || len(p.logitRows) > 0 {
 		return u.Bytes
@@ -218,8 +220,8 @@ func (p *pass) bytesRead(i int) int64 {
 	return 0
 }
 
-// release ends the recording of unit i. For a streamed unit it submits what is recorded, and lets the ring reuse the place once the device has
-// read the unit. For another it submits only if enough is recorded, and never in a step that is kept in segments.
+// release ends the recording of unit i. For a streamed unit it submits the recorded commands, and lets the ring reuse the place once the device has
+// read the unit. For other units it submits only if the open command buffer is full, and never in a step that is kept in segments.
 func (p *pass) release(i int, placed weights.Place) error {
 	q := p.s.queue
 	if placed.Streamed {
@@ -246,19 +248,19 @@ func (p *pass) tensor(name string) (*pack.Tensor, uint64, error) {
 	return nil, 0, fmt.Errorf("tensor %q is not in %s", name, u.Name)
 }
 
-// keptKey is everything that a step's recorded commands depend on: the next step can submit them again if its key is equal. The zero key means
+// keptKey is everything that a step's recorded commands depend on: a later step can submit them again if its key is equal. The zero key means
 // that the commands cannot be kept.
 type keptKey struct {
 	plan           *plan.Plan   // where weights are
-	greedy, logits bool         // the step is greedy; its row wants logits
-	role           kernels.Role // of its row
+	greedy, logits bool         // the step is greedy; its row needs logits
+	role           kernels.Role // role of its row
 	inSegments     bool         // experts are in slots: the commands are kept in segments, split where the host reads a choice; false: as a whole
 	maxPages       int          // length of a row of the page table
 	attentionParts int          // parts that attention splits the positions into
 }
 
-// keptKey is the key of this step's commands. It is the zero key if they cannot be kept: in steps of several rows, at position 0, with streamed
-// units, and while steps are traced, timed or slowed down, or Options.Routed is set.
+// keptKey is the key of this step's commands. It is the zero key if they cannot be kept: in steps of several rows, at position 0, or with streamed
+// units; while steps are traced or slowed down, or kernels are timed; and if Options.Routed is set.
 func (p *pass) keptKey() keptKey {
 	if len(p.rows) != 1 || p.rows[0].Position == 0 || p.s.Trace != nil || p.s.Ops != nil || p.s.Routed != nil || p.s.ReadRate != nil ||
 		p.s.Pacer != nil && p.s.Pacer.Active() {
@@ -280,8 +282,8 @@ func (p *pass) repeat() error {
 	return p.s.queue.Repeat()
 }
 
-// acquire calls [weights.Units.Acquire], and returns how long it waited. If it has to wait, it first submits what is recorded, so that the
-// device has work.
+// acquire sets placed to the place of unit i, by [weights.Units.Acquire], and returns how long it waited. If it has to wait, it first submits the commands
+// recorded so far, so that the device has work.
 func (p *pass) acquire(i int, placed *weights.Place) (waited time.Duration, err error) {
 	q := p.s.queue
 	if p.s.Weights.Units().UploadSubmitted(i) {

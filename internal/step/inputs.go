@@ -12,8 +12,8 @@ import (
 )
 
 var (
-	le              = binary.LittleEndian // byte order of the values that host and device exchange
-	float32frombits = math.Float32frombits
+	le              = binary.LittleEndian  // byte order of the values that host and device exchange
+	float32frombits = math.Float32frombits // short name, for decodeFloats
 )
 
 // inputs holds the values that a step's inputs are computed from, and memory that each step uses again.
@@ -26,11 +26,11 @@ type inputs struct {
 	positions []int          // (rows) positions of the tokens
 	cosSin    []float32      // (rows, RopeDim/2, 2) rope's cosines and sines at the positions
 	tokens    []int32        // (rows) ids of the tokens
-	uploads   []vk.Point     // scratch of [pass.place]: points that the next submission waits for, signalled by uploads
+	uploads   []vk.Point     // scratch of [pass.place]: points, signalled by uploads, that the next submission waits for
 }
 
-// sequences lists the distinct sequences of rows in seqs, and returns their number n and the row length of their page table: the most pages
-// that one of them has, at least 1.
+// sequences lists the distinct sequences of rows in seqs, and returns their number n and the row length of their page table, which is the largest number
+// of pages of a sequence, at least 1.
 func (in *inputs) sequences(rows []Row) (n, maxPages int) {
 	in.seqs, maxPages = in.seqs[:0], 1
 	for i := range rows {
@@ -65,10 +65,10 @@ func (p *pass) embed() error {
 	return f.Embed(p.s.inputs.embd.Type)
 }
 
-// writeInputs writes a step's inputs to host memory and returns the regions of the scratch that they are to be copied to. It may read rows of
-// token_embd from disk.
+// writeInputs writes a step's inputs to host memory and returns the regions of the scratch to which they must be copied; they have the same offsets in host
+// memory. It may read rows of token_embd from disk.
 //
-// The rows of token_embd are gathered here, so that the embedding matrix takes no VRAM; the device decodes them
+// It gathers the tokens' rows of token_embd on the host, so that the embedding matrix takes no VRAM. The device decodes them
 // with the get_rows kernel.
 func (p *pass) writeInputs() (used [10]plan.Region, err error) {
 	of, m, in, batch := &p.s.Plan.Scratch, p.s.in.Mapped(), &p.s.inputs, &p.s.frame.Batch

@@ -7,7 +7,7 @@ import (
 	"leat/internal/arch"
 )
 
-// headNorm records the output norm, which unit i holds, for the rows that want logits.
+// headNorm records the output norm, whose weights unit i holds, for the rows whose logits are needed.
 func (p *pass) headNorm(i int) error {
 	u := &p.s.Plan.Units[i]
 	if len(p.logitRows) == 0 || p.s.queue.Commands.Again() {
@@ -20,7 +20,8 @@ func (p *pass) headNorm(i int) error {
 	return p.s.frame.HeadNorm(p.s.bases[i]+uint64(t.UnitOff), len(p.logitRows))
 }
 
-// headPiece records, for the rows that want logits, the logits of the vocabulary's tokens whose rows of the head are in unit i.
+// headPiece records the logits of a part of the vocabulary: the tokens whose rows of the head are in unit i. It does so for the rows whose logits are
+// needed.
 func (p *pass) headPiece(i int) error {
 	if p.s.queue.Commands.Again() {
 		return nil
@@ -30,7 +31,7 @@ func (p *pass) headPiece(i int) error {
 	return p.s.frame.HeadPiece(t.Type, p.s.bases[i]+uint64(t.UnitOff), u.Row, int64(t.Shape[0]), len(p.logitRows))
 }
 
-// output records the copy of the logits to host memory, in a greedy step their argmax and its copy, and a barrier that makes them visible to
+// output records a copy of the logits to host memory or, in a greedy step, of their argmax, and a barrier that makes the copy visible to
 // the host.
 func (p *pass) output() error {
 	f, of, n := &p.s.frame, &p.s.Plan.Scratch, len(p.logitRows)

@@ -11,8 +11,8 @@ import (
 
 // The roles that rows can have.
 const (
-	Prompt = kernels.Prompt
-	Decode = kernels.Decode
+	Prompt = kernels.Prompt // a row of a prompt
+	Decode = kernels.Decode // a row that extends the sequence by a sampled token
 )
 
 // Row is one token of a step.
@@ -21,15 +21,15 @@ type Row struct {
 	Token    int32        // id of the token
 	Position int          // position of the token in Seq
 	Cell     int          // cell of the KV cache that the row's keys and values are written to; must equal Position
-	Parent   int          // index of the step's row before this one in Seq; FromCache: this is the step's first row of Seq
+	Parent   int          // index in the step of the row that precedes this one in Seq; FromCache: it is the step's first row of Seq
 	Role     kernels.Role // Prompt or Decode, the same for all rows of a sequence
 	Logits   bool         // the row's logits, or in a greedy step their argmax, are part of the result
 }
 
-// FromCache is the parent of a row that follows the tokens in its sequence's cache.
+// FromCache is the Parent of a row that follows the tokens in its sequence's KV cache, not a row of the step.
 const FromCache = -1
 
-// NewRow makes a row for a token of seq, to be appended to rows; rows of one sequence must be adjacent. Its parent is the last of rows if that
+// NewRow makes a row for a token of seq, to be appended to rows; rows of one sequence must be adjacent. Its Parent is the last of rows if that
 // is a row of seq, else FromCache.
 func NewRow(rows []Row, seq *kv.Sequence, token int32, position int, role kernels.Role) Row {
 	r := Row{Seq: seq, Token: token, Position: position, Cell: position, Parent: FromCache, Role: role}
@@ -39,7 +39,7 @@ func NewRow(rows []Row, seq *kv.Sequence, token int32, position int, role kernel
 	return r
 }
 
-// check validates the rows of a step and appends the indices of those that want logits to logitRows.
+// check validates the rows of a step and appends the indices of those that need logits to logitRows.
 func (s *Stepper) check(rows []Row, logitRows []int) ([]int, error) {
 	if len(rows) == 0 || len(rows) > s.Plan.Chunk {
 		return nil, fmt.Errorf("step: found %d rows, wanted 1 to %d", len(rows), s.Plan.Chunk)
@@ -71,7 +71,8 @@ func (s *Stepper) check(rows []Row, logitRows []int) ([]int, error) {
 	return logitRows, nil
 }
 
-// parentOf is the index in rows of the last row of a sequence; FromCache: none.
+// parentOf is the Parent that the next row of a sequence must have: the index in rows, the step's rows so far, of the sequence's last row. It is FromCache if
+// none of rows is of the sequence: then its preceding tokens are in the KV cache.
 func parentOf(rows []Row, seq *kv.Sequence) int {
 	for i := len(rows) - 1; i >= 0; i-- {
 		if rows[i].Seq == seq {
@@ -81,8 +82,8 @@ func parentOf(rows []Row, seq *kv.Sequence) int {
 	return FromCache
 }
 
-// spans appends to list the spans of rows that are recorded together: prompt rows of one sequence, or up to [shaders.FewRows] decode rows of
-// any. Rows whose index is in logitRows, which ascends, count as decode rows.
+// spans appends to list the spans of rows that are recorded together: adjacent prompt rows of one sequence, or up to [shaders.FewRows] adjacent decode rows
+// of any sequences. Rows whose index is in logitRows, which ascends, count as decode rows.
 func spans(list []record.Rows, rows []Row, logitRows []int) []record.Rows {
 	for i := range rows {
 		r := &rows[i]

@@ -30,26 +30,26 @@ type Options struct {
 	VRAM    *mem.Heap        // memory for the scratch
 	Host    *mem.Heap        // host memory for inputs and logits
 	Model   *pack.Model      // tensors and their units
-	Hyper   *arch.Hyper      // hyperparameters
-	Plan    *plan.Plan       // which units are resident, streamed or in slots, and the layout of the scratch
+	Hyper   *arch.Hyper      // hyperparameters of the model
+	Plan    *plan.Plan       // says which units are resident, streamed or in slots, and has the layout of the scratch
 	Weights *weights.Store   // brings units and experts to VRAM
 	Compute *vk.Timeline     // timeline semaphore; each submission signals the next of the values 1, 2, 3 …
 	KVType  gguf.Type        // element type of the KV cache, one of [shaders.KVTypes]
 	Logger  *slog.Logger     // gets the warnings of package experts
 
-	MaxSubmit time.Duration   // longest a submission should run; 0: a quarter of a second
-	Pacer     *pace.Pacer     // rests between submissions to keep the device cool; nil: none
+	MaxSubmit time.Duration   // longest time that a submission should run; 0: a quarter of a second
+	Pacer     *pace.Pacer     // asks for rests between submissions to keep the device cool; nil: no rests
 	Trace     *trace.Recorder // gets spans of the device's and the host's work; nil: no trace
-	Ops       *trace.Ops      // sums up the time of each kernel; nil: none
+	Ops       *trace.Ops      // sums up the time of each kernel; nil: kernels are not timed
 	ReadRate  *limit.Rate     // limits the bytes of weights read from VRAM per second, to imitate slower memory; nil: full speed
-	Poll      bool            // poll the device where the host must react at once; false for a CPU device, which needs the cores itself
-	EveryRow  bool            // compute the whole last layer for all rows, also for those that want no logits
+	Poll      bool            // poll the device before sleeping where a delay costs most; false for a CPU device, which needs the cores itself
+	EveryRow  bool            // compute the whole last layer for all rows, also for those whose logits are not needed
 
 	// Ran is called for each timed command buffer that read only resident weights and has run, with the step's rows, an estimate of its cost,
 	// to compare with other costs, and the time that the device was busy. nil: not called.
 	Ran func(rows int, cost float64, busy time.Duration)
 
-	// ConditionalBelow is the share of layers missing an expert below which layers run without asking the host, see [experts.Options].
+	// ConditionalBelow is the miss rate of layers below which layers run conditionally, without asking the host, see [experts.Options].
 	ConditionalBelow float64
 	// MergeExperts runs a layer's resident and uploaded experts in one wave, see [experts.Options].
 	MergeExperts bool
@@ -64,7 +64,7 @@ type Stepper struct {
 	experts experts.Runner // runs the experts of layers
 	frame   record.Frame   // records operations for the rows that the step computes
 	model   record.Model   // hyperparameters, scratch and KV cache, for recording
-	scratch *vk.Buffer     // activations in VRAM
+	scratch *vk.Buffer     // VRAM for inputs, activations and logits, laid out by the plan
 	in, out *vk.Buffer     // host memory, mapped: in for a step's inputs, out for its logits or their argmax
 	ops     [][]arch.Op    // operations of each unit of the plan
 	bases   []uint64       // device address of each unit in the step under way
@@ -78,31 +78,31 @@ type Stepper struct {
 // pass is the step under way.
 type pass struct {
 	s         *Stepper // the stepper whose step this is
-	rows      []Row    // rows that the operation being recorded has values of: the step's, or those that keepLogitRows gathered
-	logitRows []int    // indices of the step's rows that want logits
+	rows      []Row    // rows that the step computes at this point: all of its rows or, after keepLogitRows, only those whose logits are needed
+	logitRows []int    // indices of the step's rows that need logits
 	gathered  []Row    // memory for the rows that keepLogitRows gathers
 	greedy    bool     // Step's argument: only the argmax of the logits is copied to the host
-	unitIndex int      // unit of the plan that is recorded; submit.NoPart: none
+	unitIndex int      // index of the unit that is being recorded; submit.NoPart: none
 
-	// The step's command buffers are kept in segments, split where the host reads a router's choice: this step records them, or submits those
-	// of an earlier step. They are never cut between units.
+	// keepSegments says that the step's command buffers are kept in segments, split where the host reads a router's choice: this step records them,
+	// or submits those of an earlier step. It does not cut them between units.
 	keepSegments bool
 }
 
 // Result is a step's output; its slices belong to the Stepper until the next step.
 type Result struct {
-	Logits []float32 // (logit rows, V) logits of the rows that want them, in order; nil in a greedy step
-	IDs    []int32   // (logit rows) argmax of their logits; only in a greedy step
+	Logits []float32 // (logit rows, V) logits of the rows with Row.Logits, in order; nil in a greedy step
+	IDs    []int32   // (logit rows) argmax of the logits of these rows; nil unless the step is greedy
 }
 
 // Counters are what a Stepper has done since it was made, with the counters of its queue.
 type Counters struct {
 	submit.Counters
-	Steps, Rows int64         // steps that succeeded, and their rows
-	Stalled     time.Duration // time within steps that the device stood idle because weights had not come
+	Steps, Rows int64         // steps that the device has computed, and their rows
+	Stalled     time.Duration // time within steps that the device was idle because weights were not in VRAM yet
 }
 
-// counters is what [Stepper.Counters] reads; stalled is in nanoseconds.
+// counters has the counts that [Stepper.Counters] returns; stalled is in nanoseconds.
 type counters struct{ steps, rows, stalled atomic.Int64 }
 
 // Counters reads the stepper's counters and its queue's. Any goroutine may call it.
@@ -111,8 +111,8 @@ func (s *Stepper) Counters() Counters {
 	return Counters{s.queue.Counters(), c.steps.Load(), c.rows.Load(), time.Duration(c.stalled.Load())}
 }
 
-// leastStamps is the least number of a step's command buffers that have timestamps. A step submits one for each streamed unit, and more if the
-// rows of a prompt are split; a model with few units has room for those, too.
+// leastStamps is the least number of a step's command buffers that can have timestamps. A step has one for each streamed unit, and more if the rows of a
+// prompt are split, also in a model with few units.
 const leastStamps = 256
 
 // New allocates the scratch and the inputs, and makes the queue and the runner of experts. After an error it has freed everything.
@@ -170,14 +170,14 @@ func (s *Stepper) makeExperts() (err error) {
 	return err
 }
 
-// CanRunConditionally reports whether the device can run layers without asking the host which experts are in VRAM.
+// CanRunConditionally reports whether layers can run conditionally, without asking the host which experts are in VRAM.
 func (s *Stepper) CanRunConditionally() bool { return s.experts.CanRunConditionally() }
 
-// SetConditionalBelow sets [Options.ConditionalBelow], the share of layers missing an expert, between two steps.
+// SetConditionalBelow sets [Options.ConditionalBelow], the miss rate below which layers run conditionally. Call it between two steps.
 func (s *Stepper) SetConditionalBelow(below float64) { s.experts.SetConditionalBelow(below) }
 
-// Replan switches to plan p between two steps. Only where units and experts are kept may differ from the plan in use. The next step drops kept
-// command buffers, as its [keptKey] differs.
+// Replan switches to plan p between two steps. p may differ from the plan in use only in where units and experts are kept. The next step drops kept
+// command buffers, because its [keptKey] differs.
 func (s *Stepper) Replan(p *plan.Plan) {
 	s.Plan, s.model.Scratch, s.model.KV = p, &p.Scratch, &p.KV
 	s.experts.Replan(p)
@@ -202,12 +202,12 @@ func (s *Stepper) Close() {
 	s.in, s.out, s.scratch = nil, nil, nil
 }
 
-// ErrStopped is wrapped, beside the context's error, by a step that was stopped.
+// ErrStopped is wrapped, together with the context's error, by the error of a step that ended because its context was done.
 var ErrStopped = submit.ErrStopped
 
-// Step runs rows through the model, waits for the device, and returns the logits of the rows that want them; with greedy only their argmax.
-// Canceling ctx ends the step between two submissions with [ErrStopped]; the caller that cancels ctx must then call [weights.Store.Wake], for a
-// step that waits for weights. After an error it is as if the step had not begun, unless the device is lost.
+// Step runs rows through the model, waits for the device, and returns the logits of the rows with Row.Logits; with greedy only their argmax.
+// Canceling ctx ends the step between two submissions with [ErrStopped]. The caller that cancels ctx must then call [weights.Store.Wake], in case the
+// step waits for weights. After an error the sequences are as if the step had not begun, unless the device is lost.
 func (s *Stepper) Step(ctx context.Context, rows []Row, greedy bool) (Result, error) {
 	if err := ctx.Err(); err != nil {
 		return Result{}, fmt.Errorf("%w: %w", ErrStopped, err)
@@ -260,11 +260,11 @@ func (s *Stepper) configure(rec *kernels.Recorder) {
 	rec.Memory.Tiles, rec.Memory.Q8, rec.Memory.Parts, rec.Memory.Counters = f.Memory(of.Halves), f.Memory(of.Q8), f.Memory(of.Parts), f.Memory(of.Counters)
 }
 
-// ran is [submit.Options.Ran]: for a command buffer that has run it counts the time that the device stood idle before it for want of weights,
-// also for the experts, and calls Options.Ran if all its weights are resident.
+// ran is [submit.Options.Ran]. For a command buffer that has run, it counts the time that the device was idle before it because weights were not in VRAM yet,
+// and tells the runner of experts. It calls Options.Ran if all weights that the command buffer read are resident.
 func (s *Stepper) ran(r *submit.Ran) {
 	if r.Awaits != submit.NoPart && (r.PreviousEnd > 0 || !r.Timed) {
-		if r.Timed && s.Plan.InPlace { // the host waits for the disk
+		if r.Timed && s.Plan.InPlace { // there are no uploads: the host waits for reads
 			r.Idle = min(r.Idle, r.Waited)
 		} else if r.Timed {
 			if late, ok := s.Weights.Late(r.Awaits, r.PreviousEnd); ok {
@@ -274,7 +274,7 @@ func (s *Stepper) ran(r *submit.Ran) {
 		s.count.stalled.Add(int64(max(0, r.Idle)))
 		s.experts.Ran(r)
 	}
-	if s.Ran != nil && r.Timed && r.From != submit.NoPart && s.Plan.Units[r.To].Resident() { // a streamed unit ends its submission
+	if s.Ran != nil && r.Timed && r.From != submit.NoPart && s.Plan.Units[r.To].Resident() { // a streamed unit is always the last in its command buffer
 		s.Ran(r.Rows, r.Cost, r.Busy)
 	}
 }
