@@ -41,8 +41,8 @@ func straightOn(dev *vk.Device) bool {
 	return dev.Physical.Type == vk.CPU && dev.Physical.Limits.Subgroup == straightSubgroup && dev.Physical.Limits.MaxWorkgroupInvocations >= maxTileLanes
 }
 
-// straightSteps has, by the type of the weights, a number of which the length of rows must be a multiple. It is one group of 256 values; for Q6_K, where only
-// every other group begins at a whole word, two groups.
+// straightSteps has, by the type of the weights, a number of values that must divide the length of rows: a group of 256, or two groups for Q6_K, where only
+// every other group begins at a whole word.
 var straightSteps = findStraight()
 
 // findStraight finds [straightSteps] in the shaders' table.

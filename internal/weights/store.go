@@ -156,8 +156,8 @@ func (s *Store) stopLoading() {
 	s.stop = nil
 }
 
-// Begin opens a step and says whether it needs the head: the pieces of the head are not streamed for a step in which no row wants logits, and must
-// not be acquired.
+// Begin opens a step. head says whether the step needs the head: if no row needs logits, the pieces of the head are not streamed and must not be
+// acquired.
 func (s *Store) Begin(head bool) {
 	s.lock.mu.Lock()
 	defer s.lock.mu.Unlock()
