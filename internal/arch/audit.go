@@ -167,7 +167,7 @@ func allNumbers(v any, ok func(x float64) bool) bool {
 	case r.CanFloat():
 		return ok(r.Float())
 	case r.Kind() == reflect.Bool:
-		return r.Bool() == ok(1) || !r.Bool() && ok(0)
+		return r.Bool() && ok(1) || !r.Bool() && ok(0)
 	}
 	return r.Kind() == reflect.String
 }

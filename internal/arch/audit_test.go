@@ -246,3 +246,18 @@ func TestUnknownKey(t *testing.T) {
 		t.Errorf("error %v, notes %q", err, h.Notes)
 	}
 }
+
+// A bool is a number as well: false is 0, true is 1.
+func TestAllNumbers(t *testing.T) {
+	for _, ok := range []func(float64) bool{func(x float64) bool { return x == 0 }, func(x float64) bool { return x == 1 }, func(float64) bool { return false }, func(float64) bool { return true }} {
+		if got := allNumbers(false, ok); got != ok(0) {
+			t.Errorf("false: %v, wanted %v as of 0", got, ok(0))
+		}
+		if got := allNumbers(true, ok); got != ok(1) {
+			t.Errorf("true: %v, wanted %v as of 1", got, ok(1))
+		}
+		if got := allNumbers([]bool{false, true}, ok); got != (ok(0) && ok(1)) {
+			t.Errorf("both: %v, wanted %v", got, ok(0) && ok(1))
+		}
+	}
+}

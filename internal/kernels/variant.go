@@ -95,7 +95,7 @@ func Rules() []*Rule {
 const (
 	needsSubgroups = "subgroup arithmetic"                                                                       // see lacksSubgroups
 	needsBytes     = "packed dot products of bytes, subgroup arithmetic"                                         // see lacksBytes
-	needsMatrices  = "cooperative matrices 16 x 16 x 16 of halves, subgroup arithmetic, 40 KiB of shared memory" // see lacksMatrix
+	needsMatrices  = "cooperative matrices 16 x 16 x 16 of halves, subgroup arithmetic, 32 KiB of shared memory" // see lacksMatrix
 )
 
 // lacksBytes says what the device lacks for int8 products and other kernels of steps to decode, "" if nothing.
