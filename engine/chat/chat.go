@@ -3,6 +3,7 @@ package chat
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -55,7 +56,8 @@ type Template struct {
 
 // maxTime is what a rendering may take if its context sets no deadline. The steps and
 // bytes that package jinja counts end it long before, on any machine but the slowest.
-const maxTime = 5 * time.Second
+// A test makes it short.
+var maxTime = 5 * time.Second
 
 // New compiles a template; bos and eos are the vocabulary's texts of these tokens.
 func New(source, bos, eos string) (*Template, error) {
@@ -88,12 +90,17 @@ func (t *Template) render(ctx context.Context, messages []Message, o RenderOptio
 	if err != nil {
 		return "", err
 	}
-	if _, ok := ctx.Deadline(); !ok {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, maxTime)
-		defer cancel()
+	options := jinja.Options{Now: o.Now}
+	if _, ok := ctx.Deadline(); ok {
+		return t.t.Render(ctx, data, options)
 	}
-	return t.t.Render(ctx, data, jinja.Options{Now: o.Now})
+	limited, cancel := context.WithTimeout(ctx, maxTime)
+	defer cancel()
+	text, err := t.t.Render(limited, data, options)
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = fmt.Errorf("%w: it takes more than %v", ErrLimit, maxTime)
+	}
+	return text, err
 }
 
 // data makes fresh values for each rendering, as a template may change them.

@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"os"
@@ -138,4 +139,22 @@ func TestVendors(t *testing.T) {
 		})
 	}
 	t.Logf("%d of %d render", rendered, len(files))
+}
+
+// A template that takes too long asks for too much, unless it is the caller's time that is over.
+func TestRenderTakesTooLong(t *testing.T) {
+	defer func(d time.Duration) { maxTime = d }(maxTime)
+	maxTime = 1
+	tmpl, err := New(`{% for a in range(100000) %}{% for b in range(100000) %}{% endfor %}{% endfor %}`, "", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tmpl.Render(t.Context(), nil, RenderOptions{}); !errors.Is(err, ErrLimit) || errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v, wanted ErrLimit", err)
+	}
+	over, cancel := context.WithDeadline(t.Context(), time.Unix(1, 0))
+	defer cancel()
+	if _, err := tmpl.Render(over, nil, RenderOptions{}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v, wanted the end of the caller's time", err)
+	}
 }
