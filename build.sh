@@ -346,9 +346,11 @@ together() {
   wait "$first" || status=$?
   wait "$second" || status=$?
   cat "$outputs/2"
-  [ "$status" = 0 ] || failed "$outputs/1" "$outputs/2"
+  if [ "$status" != 0 ]; then
+    failed "$outputs/1" "$outputs/2"
+    fail "a stage failed" "above stands what failed; the output of $1 is in $outputs/1, that of $2 in $outputs/2"
+  fi
   rm -r "$outputs"
-  [ "$status" = 0 ] || fail "a stage failed" "above stands what failed, and before it the output of $1 and of $2"
 }
 
 # failed FILE…: what failed in the output of tests, as some logs keep only the end. Of a test that hung these are the goroutines that wait, but not
@@ -469,17 +471,17 @@ matrices() {
 # goldens and a streamed run, or with "some" one of each kind.
 swiftshader() {
   need_go
-  local icd kernels goldens=$DRIVER_GOLDENS
+  local icd kernels goldens=$DRIVER_GOLDENS parts=4
   icd=$(swiftshader_icd)
   if [ -z "$icd" ]; then
     say "no Debian to fetch SwiftShader from: nothing is run on it"
     return
   fi
   if [ "${1:-all}" = some ]; then
-    kernels=$SAMPLE goldens='^TestGoldens(Few)?$/^qwen2moe-nano$'
+    kernels=$SAMPLE goldens='^TestGoldens(Few)?$/^qwen2moe-nano$' parts=1
   fi
   run_tests VK_DRIVER_FILES="$icd" go test -count=1 -timeout 60m -run "^TestQuick\$${kernels:-}" ./shaders/conform
-  run_tests VK_DRIVER_FILES="$icd" LEAT_ENGINE_PARTS=4 go test -count=1 -timeout 60m -run "$goldens" ./engine
+  run_tests VK_DRIVER_FILES="$icd" LEAT_ENGINE_PARTS="$parts" go test -count=1 -timeout 60m -run "$goldens" ./engine
   streamed VK_DRIVER_FILES="$icd"
 }
 

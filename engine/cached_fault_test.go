@@ -46,7 +46,7 @@ func TestExpertsStop(t *testing.T) {
 		moments = []int{9, 80}
 	}
 	for i, n := range moments {
-		if !inThird(i) {
+		if !oneIn(min(3, len(moments)), i) {
 			continue
 		}
 		ram := float64(i%2) / 2
@@ -95,7 +95,7 @@ func TestExpertsReadFails(t *testing.T) {
 	want := all[len(all)-engine.DetailsOf(whole).Hyper.VocabSize:]
 	base := runtime.NumGoroutine()
 	for i, after := range []int64{0, 60, 200} {
-		if !inThird(i) {
+		if !oneIn(3, i) {
 			continue
 		}
 		disk := newFailingDisk(after, bad)
@@ -123,7 +123,7 @@ func TestExpertsShrink(t *testing.T) {
 	want := prefillAndDecode(t, whole, ids)
 	all, least := engine.DetailsOf(whole).Plan.DeviceBytes, leastBudget(t, path, base)
 	for i, host := range []int64{1, 1 << 30} {
-		if engineParts > 1 && i != engineTurn%2 {
+		if !oneIn(2, i) {
 			continue
 		}
 		var step, taken atomic.Int64

@@ -267,7 +267,7 @@ func TestDeviceLost(t *testing.T) {
 func TestOutOfVRAM(t *testing.T) {
 	alone(t)
 	for i, lasting := range []bool{false, true} {
-		if engineParts > 1 && i != engineTurn%2 {
+		if !oneIn(2, i) {
 			continue
 		}
 		full := func() *failing {

@@ -75,7 +75,7 @@ func TestStopMidToken(t *testing.T) {
 	base := runtime.NumGoroutine()
 	for _, host := range []int64{1, 3 << 20} {
 		for i, n := range moments {
-			if !inThird(i) {
+			if !oneIn(3, i) {
 				continue
 			}
 			disk := newStuckDisk(n)

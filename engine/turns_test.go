@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"leat/tools/testdata"
@@ -15,10 +16,10 @@ var (
 )
 
 // inTurn reports whether the i-th of many alike cases is tried in this run.
-func inTurn(i int) bool { return (i+engineTurn)%engineParts == 0 }
+func inTurn(i int) bool { return oneIn(engineParts, i) }
 
-// inThird is inTurn for a few cases that take long: a third of them is tried where only some are.
-func inThird(i int) bool { return (i+engineTurn)%min(3, engineParts) == 0 }
+// oneIn is inTurn for few cases that take long: one in n of them is tried, or all where LEAT_ENGINE_PARTS is not set. There must be n cases or more.
+func oneIn(n, i int) bool { return (i+engineTurn)%min(n, engineParts) == 0 }
 
 // goldensInTurn are those of the goldens that a test is for and that are tried in this run.
 func goldensInTurn(t *testing.T, wanted func(g golden) bool) (list []golden) {
@@ -67,6 +68,24 @@ func TestTurns(t *testing.T) {
 	for i, n := range tried {
 		if n != 1 {
 			t.Errorf("model %d is in turn %d times", i, n)
+		}
+	}
+	for engineParts = 1; engineParts < 10; engineParts++ {
+		for n := 1; n <= 3; n++ {
+			tried := make([]bool, n)
+			for engineTurn = range engineParts {
+				some := false
+				for i := range n {
+					in := oneIn(n, i)
+					tried[i], some = tried[i] || in, some || in
+				}
+				if !some {
+					t.Errorf("%d parts, turn %d: none of %d cases is tried", engineParts, engineTurn, n)
+				}
+			}
+			if slices.Contains(tried, false) {
+				t.Errorf("%d parts: of %d cases %v are tried in some turn", engineParts, n, tried)
+			}
 		}
 	}
 }

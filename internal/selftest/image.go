@@ -23,7 +23,7 @@ type image struct {
 	full  error  // error of an allocation that did not fit; nil: all fit
 }
 
-// span is a buffer in an image: its offset and its size in bytes.
+// span is the place of a buffer in an [image], the memory of a case: its offset and its size in bytes.
 type span struct{ off, n int }
 
 // reset frees all buffers.

@@ -136,8 +136,8 @@ func chosenExperts(j *job, rows, used, experts int) []uint32 {
 	return ids
 }
 
-// GroupExperts tests group_experts, which sorts (row, expert) pairs by expert. The experts' ids follow before other values, so they begin at any multiple of 4
-// bytes.
+// GroupExperts tests group_experts, which sorts (row, expert) pairs by expert. In memory the experts' ids come behind as many other values as before
+// says, so they can begin at any multiple of 4 bytes.
 func GroupExperts(pairs, experts, before int) Case {
 	return Case{Kernel: "group_experts", Shape: fmt.Sprintf("pairs=%d experts=%d behind %d", pairs, experts, before), MaxNMSE: nmseExact, build: func(j *job) error {
 		ids := chosenExperts(j, pairs, 1, experts)
@@ -212,7 +212,8 @@ func mulMatIDArgs(j *job, s IDShape, ids []uint32) (a shaders.MulMatIDArgs, g sh
 	return a, g
 }
 
-// MulMatID tests mul_mat_id (with s.Tiles) or mul_mat_vec_id. The results of pairs whose experts take no part must not change.
+// MulMatID tests mul_mat_id (with s.Tiles) or mul_mat_vec_id. Pairs whose expert is outside the range of s, or absent from the table, are not computed: their
+// rows of the result, which are random at first, must stay as they are.
 func MulMatID(t gguf.Type, s IDShape) Case {
 	op := "mul_mat_vec_id"
 	if s.Tiles {

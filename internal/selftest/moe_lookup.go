@@ -19,8 +19,8 @@ func LookupExperts(experts, count, absent int) Case {
 	}}
 }
 
-// newAddressTable makes a table of experts in which the experts ids have addresses, except the one at place absent. It adds the wanted results of a lookup of
-// ids in the table to the job, and returns the table's address.
+// newAddressTable makes the table of a lookup: the addresses of the lookup's two results, then for each expert an address, which is made up and never read, or 0
+// for experts that are not in ids, and for ids[absent]; below 0 absent means none. It adds the wanted results to the job, and returns the table's address.
 func newAddressTable(j *job, experts int, ids []uint32, absent int) uint64 {
 	table := make([]uint64, experts)
 	for _, id := range ids {

@@ -102,7 +102,7 @@ func softMaxCase(j *job, x ref.Mat, scale float32, inPlace bool) error {
 	return nil
 }
 
-// GLU tests op, swiglu or geglu, with count values. The gates are multiplied by scale: large ones saturate.
+// GLU tests op, swiglu or geglu, with count values. The gates are multiplied by scale: large ones saturate. The result overwrites the gates, as in an FFN.
 func GLU(op string, count int, scale float32) Case {
 	return Case{
 		Kernel: op, Shape: fmt.Sprintf("count=%d scale=%g", count, scale), MaxNMSE: nmseCurved,

@@ -78,7 +78,8 @@ type product struct {
 	w, xAt, s uint64          // addresses of the weights, of X, and of its scales and sums
 }
 
-// newProduct makes random weights of m rows of k values, and an X of n rows. gap is the number of values between rows of X.
+// newProduct puts the inputs of a product into the job: random weights of m rows of k values, of the kernel's type, and a random X of n rows with gap values
+// between rows. The variant Wide gets X as floats, all others get X quantized to Q8.
 func newProduct(j *job, row *shaders.Kernel, m, k, n, gap int) (*product, error) {
 	p := &product{row: row, m: m, k: k}
 	at, bytes, err := j.weights(row.Type, m, k, 1)
