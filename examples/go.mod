@@ -9,6 +9,7 @@ require (
 	github.com/ebitengine/purego v0.11.3 // indirect
 	golang.org/x/sync v0.25.0 // indirect
 	golang.org/x/sys v0.50.0 // indirect
+	golang.org/x/text v0.28.0 // indirect
 )
 
 replace leat => ../

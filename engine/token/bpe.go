@@ -25,12 +25,12 @@ type bpeMerge struct {
 	id   int32
 }
 
-func newBPE(md *gguf.Metadata) (*bpe, error) {
+func newBPE(md *gguf.Metadata) (model, error) {
 	pre, err := findPre(md)
 	if err != nil {
 		return nil, err
 	}
-	v, err := readVocab(md, defaults{bos: none, eos: none, unk: none, addBOS: pre.addBOS})
+	v, err := readVocab(md, rules{bos: none, eos: none, unk: none, addBOS: pre.addBOS})
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +46,10 @@ func newBPE(md *gguf.Metadata) (*bpe, error) {
 		}
 		buf = raw
 	}
-	return m, m.readMerges(md)
+	if err := m.readMerges(md); err != nil {
+		return nil, err
+	}
+	return m, nil
 }
 
 func (m *bpe) readMerges(md *gguf.Metadata) error {

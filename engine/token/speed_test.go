@@ -13,13 +13,13 @@ import (
 
 // TestLongTexts: no text makes encoding more than about linear.
 func TestLongTexts(t *testing.T) {
-	for _, name := range []string{"llama-spm", "llama-bpe", "gpt-2", "default"} {
+	for _, name := range []string{"llama-spm", "llama-bpe", "gpt-2", "default", "bert-bge"} {
 		tok := longTextTokenizer(t, name)
 		short := longTexts(shortBytes, "x")
 		for what, text := range longTexts(4*shortBytes, "x") {
 			t.Run(name+"/"+what, func(t *testing.T) {
 				linear(t, func() { tok.Encode(short[what], false, true) }, func() {
-					if back := tok.Decode(tok.Encode(text, false, true)); back != text {
+					if back := tok.Decode(tok.Encode(text, false, true)); back != text && name != "bert-bge" {
 						t.Fatalf("decoded to another text: %d bytes, want %d", len(back), len(text))
 					}
 				})

@@ -17,16 +17,15 @@ const space = "\u2581"
 // highest score joins first.
 type spm struct {
 	*vocab
-	ranks       []uint32      // (V) the scores, turned round: lower goes first
-	pieces      map[string]ID // what merging can make
-	maxPiece    int           // bytes of the longest of them
-	bytes       [256]ID       // <0xNN>; none where the vocabulary lacks it
-	spacePrefix bool          // text begins with a space of its own
-	splits      bool          // no piece goes on from a letter into a space
+	ranks    []uint32      // (V) the scores, turned round: lower goes first
+	pieces   map[string]ID // what merging can make
+	maxPiece int           // bytes of the longest of them
+	bytes    [256]ID       // <0xNN>; none where the vocabulary lacks it
+	splits   bool          // no piece goes on from a letter into a space
 }
 
-func newSPM(md *gguf.Metadata) (*spm, error) {
-	v, err := readVocab(md, defaults{bos: 1, eos: 2, unk: 0, addBOS: true})
+func newSPM(md *gguf.Metadata) (model, error) {
+	v, err := readVocab(md, rules{bos: 1, eos: 2, unk: 0, addBOS: true})
 	if err != nil {
 		return nil, err
 	}
@@ -39,7 +38,7 @@ func newSPM(md *gguf.Metadata) (*spm, error) {
 		return nil, badKey(key, fmt.Sprintf("NaN at token %d", i), "numbers")
 	}
 	m := &spm{vocab: v, ranks: make([]uint32, len(scores)), pieces: make(map[string]ID, len(v.texts)), splits: true}
-	m.spacePrefix = readBool(md, "tokenizer.ggml.add_space_prefix", true)
+	m.spaceFirst = readBool(md, "tokenizer.ggml.add_space_prefix", true)
 	for i := range m.bytes {
 		m.bytes[i] = none
 	}
@@ -110,7 +109,7 @@ func (m *spm) encoder() encoder {
 // encode gives text that follows nothing, or a special token, its space prefix.
 func (e *spmEncoder) encode(dst []ID, text string, fresh bool) []ID {
 	text = strings.ReplaceAll(text, " ", space)
-	if fresh && e.spacePrefix {
+	if fresh && e.spaceFirst {
 		text = space + text
 	}
 	e.inUnk = false

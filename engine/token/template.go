@@ -42,7 +42,7 @@ func (t *Tokenizer) Guard(text string) string {
 // guardEnd doesn't count white space at the end: many templates trim it.
 func (t *Tokenizer) guardEnd(text string) string {
 	end := len(strings.TrimRightFunc(text, unicode.IsSpace))
-	for i := max(0, end-t.special.max); i < end; i++ {
+	for i := max(0, end-t.special.depth); i < end; i++ {
 		if utf8.RuneStart(text[i]) && t.special.begins(text[i:end]) {
 			_, size := utf8.DecodeRuneInString(text[i:])
 			marked := t.mark(text[i : i+size])
@@ -55,7 +55,7 @@ func (t *Tokenizer) guardEnd(text string) string {
 
 // mark keeps a rune from being a token or beginning one.
 func (t *Tokenizer) mark(r string) string {
-	if size, id := t.special.at(r); size == len(r) && t.kinds[id] != userDefined {
+	if size, id := t.special.longest(r); size == len(r) && t.kinds[id] != userDefined {
 		return open + r + shut
 	}
 	return r + inside

@@ -2,7 +2,6 @@ package token
 
 import (
 	"fmt"
-	"math"
 	"strings"
 
 	"leat/gguf"
@@ -12,20 +11,30 @@ import (
 type Tokenizer struct {
 	*vocab
 	model   model
-	text    *finder // tokens that plain text always means: user-defined
-	special *finder // those, and the ones that need the caller's leave
+	text    *trie // tokens that plain text always means: user-defined
+	special *trie // those, and the ones that need the caller's leave
 
 	pieces    []byte   // all pieces, one after another
 	pieceEnds []uint32 // (V)
 
-	dropSpace bool // Decode takes back the space that Encode put first
-	rstrip    map[ID]bool
+	rstrip map[ID]bool
 }
 
 // model is one kind of vocabulary.
 type model interface {
+	vocabulary() *vocab
 	encoder() encoder
 	appendPiece(dst []byte, id ID) []byte
+}
+
+// models are the kinds of vocabulary, as tokenizer.ggml.model names them.
+var models = []struct {
+	name string
+	read func(*gguf.Metadata) (model, error)
+}{
+	{"llama", newSPM},
+	{"gpt2", newBPE},
+	{"bert", newWPM},
 }
 
 // encoder is a model with the scratch for one text. fresh: nothing, or a special token,
@@ -41,60 +50,60 @@ func New(md *gguf.Metadata) (*Tokenizer, error) {
 	if err := checkTypes(md); err != nil {
 		return nil, err
 	}
-	t := &Tokenizer{}
-	switch name, ok := md.String(key); name {
-	case "llama":
-		m, err := newSPM(md)
-		if err != nil {
-			return nil, err
-		}
-		t.vocab, t.model, t.dropSpace = m.vocab, m, m.spacePrefix
-		t.rstrip = phi3Strips(md, m.vocab)
-	case "gpt2":
-		m, err := newBPE(md)
-		if err != nil {
-			return nil, err
-		}
-		t.vocab, t.model = m.vocab, m
-	default:
-		if _, tokens := md.Get("tokenizer.ggml.tokens"); !ok && !tokens {
-			return nil, fmt.Errorf("read the tokenizer: %w", ErrNone)
-		}
-		if !ok {
+	name, ok := md.String(key)
+	if !ok {
+		if _, tokens := md.Get("tokenizer.ggml.tokens"); tokens {
 			return nil, badKey(key, "none", "the name of a tokenizer")
 		}
-		return nil, &UnsupportedError{Key: key, Name: name, Known: []string{"llama", "gpt2"}}
+		name = "none"
 	}
-	return t, t.index()
+	if name == "none" || name == "no_vocab" {
+		return nil, fmt.Errorf("read the tokenizer: %w", ErrNone)
+	}
+	var known []string
+	for _, m := range models {
+		if m.name == name {
+			return newTokenizer(md, m.read)
+		}
+		known = append(known, m.name)
+	}
+	return nil, &UnsupportedError{Key: key, Name: name, Known: known}
 }
 
-func (t *Tokenizer) index() error {
-	t.text, t.special = newFinder(), newFinder()
+func newTokenizer(md *gguf.Metadata, read func(*gguf.Metadata) (model, error)) (*Tokenizer, error) {
+	m, err := read(md)
+	if err != nil {
+		return nil, err
+	}
+	t := &Tokenizer{vocab: m.vocabulary(), model: m}
+	t.rstrip = phi3Strips(md, t.vocab)
+	t.index()
+	return t, nil
+}
+
+// index gathers the tokens that are found in a text before all else, and the pieces of all.
+func (t *Tokenizer) index() {
+	var text, special []ID
 	t.pieceEnds = make([]uint32, len(t.texts))
-	for i, text := range t.texts {
-		id := ID(i)
+	for id := range ID(len(t.texts)) {
 		switch t.kinds[id] {
 		case userDefined:
-			t.text.add(text, id)
-			t.special.add(text, id)
+			text, special = append(text, id), append(special, id)
 			t.pieces = t.model.appendPiece(t.pieces, id)
 		case control, unknown:
-			t.special.add(text, id)
+			special = append(special, id)
 		default:
 			t.pieces = t.model.appendPiece(t.pieces, id)
 		}
-		if int64(len(t.pieces)) > math.MaxUint32 {
-			return badKey("tokenizer.ggml.tokens", "more than 4 GiB of text", "less")
-		}
 		t.pieceEnds[id] = uint32(len(t.pieces))
 	}
-	return nil
+	t.text, t.special = newTrie(text, t.Text), newTrie(special, t.Text)
 }
 
 // phi3Strips are the tokens after which Phi 3 swallows white space. Its own tokenizer
 // says so; the GGUF keys can't, hence the field's rule by name.
 func phi3Strips(md *gguf.Metadata, v *vocab) map[ID]bool {
-	if md.Architecture() != "phi3" {
+	if name, _ := md.String("tokenizer.ggml.model"); md.Architecture() != "phi3" || name != "llama" {
 		return nil
 	}
 	strips := map[ID]bool{}
@@ -129,7 +138,7 @@ func (t *Tokenizer) Encode(text string, addSpecial, parseSpecial bool) []ID {
 	return ids
 }
 
-// findFunc is [finder.find] or like it.
+// findFunc is [trie.find] or like it.
 type findFunc func(text string) (off, size int, id ID)
 
 // split appends the ids of text, cut at the special tokens that find knows; plain
@@ -175,7 +184,7 @@ func (t *Tokenizer) Piece(id ID) []byte {
 // hold bytes that are not UTF-8, as the text given to Encode can.
 func (t *Tokenizer) Decode(ids []ID) string {
 	var b strings.Builder
-	drop := t.dropSpace
+	drop := t.spaceFirst
 	for _, id := range ids {
 		piece := t.Piece(id)
 		if drop && len(piece) > 0 {

@@ -26,6 +26,8 @@ var keyTypes = map[string]keyType{
 	"tokenizer.ggml.add_eos_token":            aBool,
 	"tokenizer.ggml.add_sep_token":            aBool,
 	"tokenizer.ggml.add_space_prefix":         aBool,
+	"tokenizer.ggml.normalizer.lowercase":     aBool,
+	"tokenizer.ggml.normalizer.strip_accents": aBool,
 	"tokenizer.ggml.remove_extra_whitespaces": aBool,
 	"tokenizer.ggml.token_type_count":         anID,
 	"tokenizer.ggml.bos_token_id":             anID,
@@ -33,6 +35,7 @@ var keyTypes = map[string]keyType{
 	"tokenizer.ggml.eot_token_id":             anID,
 	"tokenizer.ggml.eom_token_id":             anID,
 	"tokenizer.ggml.unknown_token_id":         anID,
+	"tokenizer.ggml.cls_token_id":             anID,
 	"tokenizer.ggml.seperator_token_id":       anID, // as the format spells it
 	"tokenizer.ggml.padding_token_id":         anID,
 	"tokenizer.ggml.mask_token_id":            anID,

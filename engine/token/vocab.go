@@ -3,6 +3,7 @@ package token
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"leat/gguf"
@@ -35,7 +36,12 @@ type vocab struct {
 	bos, eos, unk  ID // none if absent
 	addBOS, addEOS bool
 	eog            map[ID]bool
+
+	spaceFirst bool // Encode may put a space before a text, which Decode takes back
 }
+
+// vocabulary gives it out of the model that embeds it.
+func (v *vocab) vocabulary() *vocab { return v }
 
 // eogTexts are spellings that end a reply in one model family or another; converters
 // leave some of them out of the *_token_id keys.
@@ -49,13 +55,15 @@ var eogTexts = map[string]bool{
 	"<｜end▁of▁sentence｜>": true, "<end_of_utterance>": true, "<|END_OF_TURN_TOKEN|>": true,
 }
 
-// defaults are what the field assumes of a kind of vocabulary where a key is missing.
-type defaults struct {
-	bos, eos, unk  ID
-	addBOS, addEOS bool
+// rules are what the field assumes of one kind of vocabulary.
+type rules struct {
+	bos, eos, unk        ID       // where the file names none
+	bosKeys, eosKeys     []string // what names them, the first that is present; nil: the usual key
+	addBOS, addEOS       bool     // where the file is silent
+	alwaysBOS, alwaysEOS bool     // added whatever the file says
 }
 
-func readVocab(md *gguf.Metadata, d defaults) (*vocab, error) {
+func readVocab(md *gguf.Metadata, r rules) (*vocab, error) {
 	const key = "tokenizer.ggml.tokens"
 	texts, ok := md.Strings(key)
 	if !ok || len(texts) == 0 {
@@ -64,8 +72,15 @@ func readVocab(md *gguf.Metadata, d defaults) (*vocab, error) {
 	if len(texts) > math.MaxInt32 {
 		return nil, badKey(key, fmt.Sprintf("%d tokens", len(texts)), "fewer than 2^31")
 	}
+	total := 0
+	for _, text := range texts {
+		total += len(text)
+	}
+	if total > math.MaxInt32 {
+		return nil, badKey(key, fmt.Sprintf("%d bytes of text", total), "less than 2 GiB")
+	}
 	v := &vocab{texts: texts}
-	if err := v.readIDs(md, d); err != nil {
+	if err := v.readIDs(md, r); err != nil {
 		return nil, err
 	}
 	if err := v.readKinds(md); err != nil {
@@ -74,22 +89,27 @@ func readVocab(md *gguf.Metadata, d defaults) (*vocab, error) {
 	return v, v.readEOG(md)
 }
 
-func (v *vocab) readIDs(md *gguf.Metadata, d defaults) (err error) {
+func (v *vocab) readIDs(md *gguf.Metadata, r rules) (err error) {
 	for _, f := range []struct {
-		key      string
+		keys     []string
+		usual    string
 		id       *ID
 		fallback ID
 	}{
-		{"tokenizer.ggml.bos_token_id", &v.bos, d.bos},
-		{"tokenizer.ggml.eos_token_id", &v.eos, d.eos},
-		{"tokenizer.ggml.unknown_token_id", &v.unk, d.unk},
+		{r.bosKeys, "tokenizer.ggml.bos_token_id", &v.bos, r.bos},
+		{r.eosKeys, "tokenizer.ggml.eos_token_id", &v.eos, r.eos},
+		{nil, "tokenizer.ggml.unknown_token_id", &v.unk, r.unk},
 	} {
-		if *f.id, err = v.readID(md, f.key, f.fallback); err != nil {
+		if f.keys == nil {
+			f.keys = []string{f.usual}
+		}
+		i := slices.IndexFunc(f.keys, func(key string) bool { _, present := md.Get(key); return present })
+		if *f.id, err = v.readID(md, f.keys[max(0, i)], f.fallback); err != nil {
 			return err
 		}
 	}
-	v.addBOS = readBool(md, "tokenizer.ggml.add_bos_token", d.addBOS)
-	v.addEOS = readBool(md, "tokenizer.ggml.add_eos_token", d.addEOS)
+	v.addBOS = r.alwaysBOS || readBool(md, "tokenizer.ggml.add_bos_token", r.addBOS)
+	v.addEOS = r.alwaysEOS || readBool(md, "tokenizer.ggml.add_eos_token", r.addEOS)
 	return nil
 }
 

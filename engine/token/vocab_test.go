@@ -134,20 +134,22 @@ func TestHostile(t *testing.T) {
 			}
 		})
 	}
-	if _, err := New(gguf.NewMetadata()); !errors.Is(err, ErrNone) {
-		t.Errorf("nothing at all: err = %v", err)
+	for name, md := range map[string]*gguf.Metadata{"nothing at all": gguf.NewMetadata(), "no vocabulary": metadata(t, "no_vocab", nil), "none": metadata(t, "none", nil)} {
+		if _, err := New(md); !errors.Is(err, ErrNone) {
+			t.Errorf("%s: err = %v", name, err)
+		}
 	}
 }
 
 func TestUnsupported(t *testing.T) {
 	bpe, merges := tinyBPE()
 	for name, md := range map[string]*gguf.Metadata{
-		"tokenizer.ggml.model": metadata(t, "bert", bpe),
-		"tokenizer.ggml.pre":   metadata(t, "gpt2", bpe, "tokenizer.ggml.merges", merges, "tokenizer.ggml.pre", "bert"),
+		"tokenizer.ggml.model": metadata(t, "rwkv", bpe),
+		"tokenizer.ggml.pre":   metadata(t, "gpt2", bpe, "tokenizer.ggml.merges", merges, "tokenizer.ggml.pre", "rwkv"),
 	} {
 		_, err := New(md)
 		var u *UnsupportedError
-		if !errors.As(err, &u) || u.Key != name || u.Name != "bert" || !strings.Contains(u.Hint(), "gpt") {
+		if !errors.As(err, &u) || u.Key != name || u.Name != "rwkv" || !strings.Contains(u.Hint(), "gpt") {
 			t.Errorf("%s: err = %v, want an UnsupportedError with a hint", name, err)
 		}
 	}
