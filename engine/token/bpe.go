@@ -1,8 +1,6 @@
 package token
 
 import (
-	"fmt"
-	"strings"
 	"unicode/utf8"
 
 	"leat/gguf"
@@ -12,27 +10,28 @@ import (
 // neighbours with the lowest rank joins first, beginning with single bytes.
 type bpe struct {
 	*vocab
-	pre    *preTokenizer
-	words  map[string]ID       // raw bytes -> the normal token that spells them
-	bytes  [256]int32          // a byte's symbol
-	merges map[uint64]bpeMerge // left<<32 | right, both symbols
+	merges
+	pre   *preTokenizer
+	words map[string]ID // raw bytes -> the normal token that spells them
+	bytes [256]int32    // a byte's symbol
 }
 
-// bpeMerge: a symbol is a token's id, or a number past the vocabulary for a stretch
-// that merges name but no token spells.
-type bpeMerge struct {
-	rank uint32
-	id   int32
-}
+// presOf are the pre-tokenizers of models that imply one, whatever tokenizer.ggml.pre says.
+var presOf = map[string]string{"gemma4": "gemma4", "whitespace": "whitespace"}
 
+// newBPE reads BPE on bytes or on characters, as the pre-tokenizer wants.
 func newBPE(md *gguf.Metadata) (model, error) {
-	pre, err := findPre(md)
+	name, _ := md.String("tokenizer.ggml.model")
+	pre, err := findPre(md, presOf[name])
 	if err != nil {
 		return nil, err
 	}
-	v, err := readVocab(md, rules{bos: none, eos: none, unk: none, addBOS: pre.addBOS})
+	v, err := readVocab(md, rules{bos: none, eos: none, unk: none, addBOS: pre.addBOS, alwaysBOS: pre.alwaysBOS})
 	if err != nil {
 		return nil, err
+	}
+	if pre.chars {
+		return newCharBPE(md, v, pre)
 	}
 	m := &bpe{vocab: v, pre: pre, words: make(map[string]ID, len(v.texts))}
 	var buf []byte
@@ -46,65 +45,14 @@ func newBPE(md *gguf.Metadata) (model, error) {
 		}
 		buf = raw
 	}
-	if err := m.readMerges(md); err != nil {
-		return nil, err
-	}
-	return m, nil
-}
-
-func (m *bpe) readMerges(md *gguf.Metadata) error {
-	const key = "tokenizer.ggml.merges"
-	lines, ok := md.Strings(key)
-	if !ok {
-		return badKey(key, "none", "an array of strings")
-	}
-	symbols := &symbolTable{words: m.words, extra: map[string]int32{}, next: int32(len(m.texts))}
+	symbols := newSymbolTable(m.words, len(v.texts))
 	for b := range m.bytes {
 		m.bytes[b] = symbols.of([]byte{byte(b)})
 	}
-	m.merges = make(map[uint64]bpeMerge, len(lines))
-	var buf []byte
-	for i, line := range lines {
-		// A merge's left half may itself begin with a space in odd files.
-		cut := strings.IndexByte(line[min(1, len(line)):], ' ') + 1
-		if cut == 0 || cut == len(line)-1 {
-			return badKey(key, fmt.Sprintf("%q at %d", line, i), "two pieces with a space between")
-		}
-		raw, ok := appendRaw(buf[:0], line[:cut])
-		half := len(raw)
-		if ok {
-			raw, ok = appendRaw(raw, line[cut+1:])
-		}
-		buf = raw
-		if !ok {
-			continue // spells no bytes: text can't get there
-		}
-		pair := uint64(symbols.of(raw[:half]))<<32 | uint64(symbols.of(raw[half:]))
-		if _, double := m.merges[pair]; !double {
-			m.merges[pair] = bpeMerge{uint32(i), symbols.of(raw)}
-		}
+	if m.merges, err = readMerges(md, symbols, appendRaw); err != nil {
+		return nil, err
 	}
-	return nil
-}
-
-// symbolTable numbers stretches of bytes: tokens by their id, others after them.
-type symbolTable struct {
-	words map[string]ID
-	extra map[string]int32
-	next  int32
-}
-
-func (t *symbolTable) of(raw []byte) int32 {
-	if id, ok := t.words[string(raw)]; ok {
-		return id
-	}
-	id, ok := t.extra[string(raw)]
-	if !ok {
-		id = t.next
-		t.extra[string(raw)] = id
-		t.next++
-	}
-	return id
+	return m, nil
 }
 
 // bpeEncoder is the scratch of one Encode.
@@ -115,7 +63,7 @@ type bpeEncoder struct {
 
 func (m *bpe) encoder() encoder {
 	e := &bpeEncoder{bpe: m}
-	e.merger.joiner = m
+	e.merger.joiner = m.merges
 	return e
 }
 
@@ -163,11 +111,6 @@ func (e *bpeEncoder) emitBytes(dst []ID, text string) []ID {
 		}
 	}
 	return dst
-}
-
-func (m *bpe) join(_ string, left, right *symbol) (int32, uint32, bool) {
-	merge, ok := m.merges[uint64(left.id)<<32|uint64(right.id)]
-	return merge.id, merge.rank, ok
 }
 
 func (m *bpe) appendPiece(dst []byte, id ID) []byte {

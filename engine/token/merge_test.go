@@ -25,7 +25,7 @@ func naive(j joiner, word string, list []symbol) []symbol {
 }
 
 // ruleJoiner has random rules over a few symbols.
-type ruleJoiner map[[2]int32]bpeMerge
+type ruleJoiner map[[2]int32]merge
 
 func (r ruleJoiner) join(_ string, left, right *symbol) (int32, uint32, bool) {
 	m, ok := r[[2]int32{left.id, right.id}]
@@ -38,7 +38,7 @@ func TestMergeNaive(t *testing.T) {
 	for round := range 500 {
 		rules := ruleJoiner{}
 		for range 30 {
-			rules[[2]int32{rng.Int32N(9), rng.Int32N(9)}] = bpeMerge{rng.Uint32N(5), rng.Int32N(9)}
+			rules[[2]int32{rng.Int32N(9), rng.Int32N(9)}] = merge{rng.Uint32N(5), rng.Int32N(9)}
 		}
 		word := string(make([]byte, rng.IntN(40)))
 		m := merger{joiner: rules}

@@ -15,9 +15,13 @@ import (
 // that the one before it left; what a pattern doesn't match is a word too.
 type preSpec struct {
 	names        []string
+	numbers      runeCut // comes before the patterns
 	patterns     []string
 	ignoreMerges bool // a word that is a token is taken whole
 	addBOS       bool // where the file is silent
+	alwaysBOS    bool // whatever the file says
+	chars        bool // merges join characters, not bytes
+	dropSpace    bool // white space is no word
 }
 
 type preTokenizer struct {
@@ -25,12 +29,15 @@ type preTokenizer struct {
 	regexps []*regexp2.Regexp
 }
 
-// findPre reads which pre-tokenizer the file wants; without the key, as the field does,
+// findPre reads which pre-tokenizer the file wants, if the model doesn't imply one; without the key, as the field does,
 // the default one.
-func findPre(md *gguf.Metadata) (*preTokenizer, error) {
+func findPre(md *gguf.Metadata, implied string) (*preTokenizer, error) {
 	const key = "tokenizer.ggml.pre"
 	name, ok := md.String(key)
-	if !ok {
+	switch {
+	case implied != "":
+		name = implied
+	case !ok:
 		name = "default"
 	}
 	var known []string
@@ -59,6 +66,10 @@ func (s preSpec) compile() (*preTokenizer, error) {
 // To the patterns a byte that is not UTF-8 is a symbol, as U+FFFD is.
 func (p *preTokenizer) split(text string, yield func(word string)) {
 	s := splitter{text: text, yield: yield}
+	if p.numbers != nil {
+		p.numbers([]rune(text), func(word []rune) { s.cut(p.regexps, word) })
+		return
+	}
 	s.cut(p.regexps, []rune(text))
 }
 

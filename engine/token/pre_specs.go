@@ -1,5 +1,7 @@
 package token
 
+import "unicode"
+
 // Pieces of patterns that families share. A name stands for a model's own published
 // expression, which llama.cpp in some places only comes near to.
 const (
@@ -27,9 +29,13 @@ const (
 	kimiLower = `[\p{Ll}\p{Lm}\p{Lo}\p{M}-[\p{Han}]]`
 
 	// DeepSeek's, the older ones and the newer.
-	hanToHangul   = `[\u4e00-\u9fa5\u0800-\u4e00\uac00-\ud7ff]+`
-	hanAndKana    = `[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+`
-	deepseek3Word = "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+" + `|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*` + spaces
+	hanToHangul = `[\u4e00-\u9fa5\u0800-\u4e00\uac00-\ud7ff]+`
+	hanAndKana  = `[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+`
+
+	deepseek3Head = "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+" + `|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+`
+	deepseek3Word = deepseek3Head + `[\r\n]*` + spaces
+
+	asianLetters = `[\u4e00-\u9fff\u3400-\u4dbf\uf900-\ufaff\u3040-\u30ff\uff65-\uff9f\u2f00-\u2fdf\u0e00-\u0eff\u1780-\u17ff\u1000-\u109f\uaa60-\uaa7f\ua9e0-\ua9ff\uac00-\ud7af\u1100-\u11ff]+`
 
 	// Letters with case, of the scripts that DeepSeek LLM's expression lists.
 	deepseekLetters = "[A-Za-z\u00b5\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u01ba\u01bc-\u01bf\u01c4-\u0293\u0295-\u02af\u0370-\u0373\u0376\u0377\u037b-\u037d\u037f\u0386" +
@@ -49,15 +55,18 @@ const (
 // walk back over a run of letters or of white space.
 var preSpecs = []preSpec{
 	{names: []string{"default"}, patterns: []string{`[\p{P}\$\+<=>\^~\|]+`, gpt2Words, `\p{N}+`, `[0-9][0-9][0-9]`}},
-	{names: []string{"gpt-2", "phi-2", "mpt", "olmo", "jais", "gigachat", "a.x-4.0", "exaone4", "mellum", "trillion", "granite-docling"},
+	{names: []string{"gpt-2", "phi-2", "mpt", "olmo", "jais", "gigachat", "a.x-4.0", "exaone4", "mellum", "trillion", "granite-docling",
+		"modern-bert", "roberta-bpe", "jina-v1-en", "jina-v2-code", "jina-v2-es", "jina-v2-de", "jina-es", "jina-de"},
 		patterns: []string{gpt2Words + `|\s+`}},
-	{names: []string{"llama-bpe", "llama3", "llama-v3", "falcon3", "falcon-h1", "pixtral", "midm-2.0", "lfm2"},
+	{names: []string{"llama-bpe", "llama3", "llama-v3", "falcon3", "falcon-h1", "pixtral", "midm-2.0", "lfm2", "jina-v5-nano"},
 		patterns: []string{llama3Head + `\p{N}{1,3}` + llama3Tail}, ignoreMerges: true, addBOS: true},
 	{names: []string{"glm4", "chatglm-bpe", "smaug-bpe", "dbrx"}, patterns: []string{llama3Head + `\p{N}{1,3}` + llama3Tail}},
-	{names: []string{"qwen2", "deepseek-r1-qwen", "megrez", "kormo", "stablelm2", "hunyuan", "solar-open", "grok-2"},
+	{names: []string{"qwen2", "deepseek-r1-qwen", "megrez", "kormo", "stablelm2", "hunyuan", "solar-open", "grok-2", "f2llmv2"},
 		patterns: []string{llama3Head + `\p{N}` + llama3Tail}},
 	{names: []string{"qwen35"}, patterns: []string{contractions + `|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*` + spaces}},
 	{names: []string{"gpt-4o", "llama4", "kanana2", "talkie", "minimax-m2"}, patterns: []string{o200kHead + `\p{N}{1,3}` + o200kTail}},
+	{names: []string{"granite-embed-multi-97m"}, patterns: []string{o200kHead + `\p{N}{1,3}` + o200kTail}, ignoreMerges: true},
+	{names: []string{"tiny_aya", "cohere2moe"}, numbers: threesBefore(unicode.Nd, noWord), patterns: []string{o200kHead + `\p{N}{1,3}` + o200kTail}},
 	{names: []string{"tekken"}, patterns: []string{lead + upper + `*` + lower + `+|` + lead + upper + `+` + lower + `*|\p{N}` + o200kTail},
 		ignoreMerges: true, addBOS: true},
 	{names: []string{"kimi-k2"}, patterns: []string{`\p{Han}+|` + lead + kimiUpper + `*` + kimiLower + `+` + contractions + `?|` +
@@ -65,7 +74,10 @@ var preSpecs = []preSpec{
 	{names: []string{"deepseek-llm"}, patterns: []string{`[\r\n]`, `\s?` + deepseekLetters, `\s?[!-/:-~\uff01-\uff0f\uff1a-\uff5e\u2018-\u201f\u3000-\u3002]+`,
 		`\s+$`, hanToHangul, `\p{N}+`}},
 	{names: []string{"deepseek-coder"}, patterns: []string{`[\r\n]`, `\s?\p{L}+`, `\s?\p{P}+`, hanToHangul, `\p{N}`}},
-	{names: []string{"deepseek-v3", "hunyuan-dense", "joyai-llm"}, patterns: []string{`\p{N}{1,3}`, hanAndKana, deepseek3Word}},
+	{names: []string{"deepseek-v3", "hunyuan-dense", "joyai-llm", "hy_v4"}, patterns: []string{`\p{N}{1,3}`, hanAndKana, deepseek3Word}},
+	{names: []string{"spark2_5"}, patterns: []string{`\p{N}{1,3}`, hanAndKana, deepseek3Head + `|[\r\n]|\s+(?!\S)|\s+`, `\p{N}`}},
+	{names: []string{"afmoe"}, numbers: threesBefore(unicode.N, anyRune), patterns: []string{asianLetters, deepseek3Word}},
+	{names: []string{"superbpe"}, numbers: numbersInThrees},
 	{names: []string{"youtu"}, patterns: []string{
 		`[\uac00-\ud7a3\u3131-\u318e]+|[！…“”‘’—：；，\u3001-\u303f\ufe30-\ufe4f]+|[\u3105-\u312f]+|` + hanAndKana,
 		o200kHead + `\p{N}` + o200kTail}, ignoreMerges: true},
@@ -77,5 +89,15 @@ var preSpecs = []preSpec{
 		`'(?:[sSdDmMtT]|[lL][lL]|[vV][eE]|[rR][eE])|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+`}},
 	{names: []string{"seed-coder"}, patterns: []string{llama3Head + `\p{N}| ?[^\s\p{L}\p{N}\r\n]+` + spaces}},
 	{names: []string{"laguna"}, patterns: []string{`[^\n]+|[\n]+`, llama3Head + `\p{N}` + llama3Tail}},
+	{names: []string{"ufakzeka"}, patterns: []string{`[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}` + llama3Tail}},
+	{names: []string{"exaone-moe"}, patterns: []string{
+		contractions + `|[^\r\n\p{L}\p{N}]?\p{L}\p{M}*(?: ?\p{L}\p{M}*)*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]?|\s*[\r\n]|\s+(?!\S)|\s+`}},
+	// White space that comes after the start of a run without a newline isn't searched for one again: that took the run's square.
+	{names: []string{"jais-2"}, patterns: []string{llama3Head + `\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|(?<![^\S\r\n])\s*[\r\n]+` +
+		`|\s{512}(?!\S)|\s{256}(?!\S)|\s{128}(?!\S)|\s{64}(?!\S)|\s{32}(?!\S)|\s{16}(?!\S)|\s{8}(?!\S)|\s{4}(?!\S)|\s{1,2}(?!\S)|\s`}},
+	{names: []string{"chameleon"}, patterns: []string{`<sentinel:[0-9]+>`, `IMGIMG[A-I]{1,4}Z`, `[\t\n]|    |  `, `\p{N}`, "[\\p{P}!-/:-@\\[-`{-~]", gpt2Words}, addBOS: true},
 	{names: []string{"minicpm5"}, patterns: []string{`\p{N}{1,3}`, llama3Head + `\p{N}+` + llama3Tail}, ignoreMerges: true},
+	{names: []string{"gemma4", "granite-embed-multi-311m"}, patterns: []string{`[^\n]+|[\n]+`}, chars: true, alwaysBOS: true},
+	{names: []string{"sarvam-moe"}, patterns: []string{`[^\n]+|[\n]+`}, chars: true},
+	{names: []string{"whitespace"}, patterns: []string{`\s+`}, chars: true, dropSpace: true},
 }

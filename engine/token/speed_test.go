@@ -13,7 +13,7 @@ import (
 
 // TestLongTexts: no text makes encoding more than about linear.
 func TestLongTexts(t *testing.T) {
-	for _, name := range []string{"llama-spm", "llama-bpe", "gpt-2", "default", "bert-bge"} {
+	for _, name := range []string{"llama-spm", "llama-bpe", "gpt-2", "default", "bert-bge", "gemma4"} {
 		tok := longTextTokenizer(t, name)
 		short := longTexts(shortBytes, "x")
 		for what, text := range longTexts(4*shortBytes, "x") {
@@ -87,9 +87,13 @@ func longTexts(size int, end string) map[string]string {
 	return texts
 }
 
-// longTextTokenizer: "default" is GPT-2's vocabulary with the default pre-tokenizer.
+// longTextTokenizer: "gemma4" is a small vocabulary; "default" is GPT-2's vocabulary with the default pre-tokenizer.
 func longTextTokenizer(t testing.TB, name string) *Tokenizer {
-	if name != "default" {
+	switch name {
+	case "default":
+	case "gemma4":
+		return mustNew(t, charsMetadata(t, name))
+	default:
 		return mustOpenVocab(t, name)
 	}
 	tok := mustOpenVocab(t, "gpt-2")

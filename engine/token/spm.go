@@ -37,11 +37,8 @@ func newSPM(md *gguf.Metadata) (model, error) {
 	if i := slices.IndexFunc(scores, func(s float32) bool { return s != s }); i >= 0 {
 		return nil, badKey(key, fmt.Sprintf("NaN at token %d", i), "numbers")
 	}
-	m := &spm{vocab: v, ranks: make([]uint32, len(scores)), pieces: make(map[string]ID, len(v.texts)), splits: true}
+	m := &spm{vocab: v, ranks: make([]uint32, len(scores)), pieces: make(map[string]ID, len(v.texts)), bytes: v.byteTokens(), splits: true}
 	m.spaceFirst = readBool(md, "tokenizer.ggml.add_space_prefix", true)
-	for i := range m.bytes {
-		m.bytes[i] = none
-	}
 	for i, text := range v.texts {
 		m.ranks[i] = rank(scores[i])
 		m.addPiece(ID(i), text)
@@ -51,10 +48,6 @@ func newSPM(md *gguf.Metadata) (model, error) {
 
 func (m *spm) addPiece(id ID, text string) {
 	switch m.kinds[id] {
-	case byteToken:
-		if b, ok := byteText(text); ok && m.bytes[b] == none {
-			m.bytes[b] = id
-		}
 	case normal, userDefined, unused:
 		if _, double := m.pieces[text]; text == "" || double {
 			return
@@ -211,18 +204,4 @@ func (e *spmEncoder) emitUnknown(dst []ID) []ID {
 	}
 	e.inUnk = true
 	return append(dst, e.unk)
-}
-
-func (m *spm) appendPiece(dst []byte, id ID) []byte {
-	text := m.texts[id]
-	switch m.kinds[id] {
-	case byteToken:
-		if b, ok := byteText(text); ok {
-			return append(dst, b)
-		}
-		return append(dst, text...)
-	case userDefined:
-		return append(dst, text...)
-	}
-	return append(dst, strings.ReplaceAll(text, space, " ")...)
 }

@@ -34,6 +34,8 @@ var models = []struct {
 }{
 	{"llama", newSPM},
 	{"gpt2", newBPE},
+	{"gemma4", newBPE},
+	{"whitespace", newBPE},
 	{"bert", newWPM},
 }
 

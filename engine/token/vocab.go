@@ -220,6 +220,34 @@ func (v *vocab) keepParts() {
 	}
 }
 
+// byteTokens are the tokens <0xNN>; none where the vocabulary lacks one.
+func (v *vocab) byteTokens() (bytes [256]ID) {
+	for i := range bytes {
+		bytes[i] = none
+	}
+	for i, text := range v.texts {
+		if b, ok := byteText(text); ok && v.kinds[i] == byteToken && bytes[b] == none {
+			bytes[b] = ID(i)
+		}
+	}
+	return bytes
+}
+
+// appendPiece appends the text of a token whose spelling is SentencePiece's.
+func (v *vocab) appendPiece(dst []byte, id ID) []byte {
+	text := v.texts[id]
+	switch v.kinds[id] {
+	case byteToken:
+		if b, ok := byteText(text); ok {
+			return append(dst, b)
+		}
+		return append(dst, text...)
+	case userDefined:
+		return append(dst, text...)
+	}
+	return append(dst, strings.ReplaceAll(text, space, " ")...)
+}
+
 func (v *vocab) has(id ID) bool { return id >= 0 && int(id) < len(v.texts) }
 
 // byteText is the byte that a spelling like <0x0A> stands for.

@@ -27,6 +27,8 @@ const one = '\\p{N}', three = '\\p{N}{1,3}';
 const bloom = String.raw` ?[^(\s|[.,!?…。，、।۔،])]+`;
 const cjk = '[\u4e00-\u9fa5\u0800-\u4e00\uac00-\ud7ff]+';
 
+const deepseek = '[!"#$%&\'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+';
+
 const models = {
   'gpt-2': [gpt2],
   'llama-bpe': [cl100k(three)],
@@ -42,7 +44,7 @@ const models = {
     '\\s?[!-/:-~！-／：-～‘-‟\u3000-。]+', '\\s+$', cjk, '\\p{N}+'],
   'deepseek-coder': ['[\r\n]', '\\s?\\p{L}+', '\\s?\\p{P}+', cjk, '\\p{N}'],
   'deepseek-v3': [three, '[一-龥\u3040-ゟ゠-ヿ]+',
-    '[!"#$%&\'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+[\r\n]*|\\s*[\r\n]+|\\s+(?!\\S)|\\s+'],
+    deepseek + '[\r\n]*|\\s*[\r\n]+|\\s+(?!\\S)|\\s+'],
   'youtu': ['[가-힣ㄱ-ㆎ]+|[！…“”‘’—：；，、-〿︰-﹏]+|[ㄅ-ㄯ]+|[一-龥\u3040-ゟ゠-ヿ]+', o200k(one, contractions)],
   'smollm': [one, gpt2],
   'falcon': [punctuation, gpt2, '[0-9][0-9][0-9]'],
@@ -52,6 +54,20 @@ const models = {
   'seed-coder': [String.raw`(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1}| ?[^\s\p{L}\p{N}` + '\r\n]+|\\s*[\r\n]+|\\s+(?!\\S)|\\s+'],
   'laguna': ['[^\n]+|[\n]+', cl100k(one)],
   'minicpm5': [three, cl100k('\\p{N}+')],
+  'granite-embed-multi-97m': [o200k(three, contractions)],
+  'tiny_aya': [String.raw`\d{1,3}(?=(?:\d{3})*\b)`, o200k(three, contractions)],
+  'superbpe': ['\\p{N}+', String.raw`(?=(\d{3})+(?!\d))`],
+  // Of its digits only the rule is known: threes from the right.
+  'afmoe': [String.raw`\p{N}{1,3}(?=(?:\p{N}{3})*(?!\p{N}))`, '[\u4e00-\u9fff\u3400-\u4dbf\uf900-\ufaff\u3040-\u309f\u30a0-\u30ff\uff65-\uff9f\u2f00-\u2fdf\u0e00-\u0e7f\u0e80-\u0eff\u1780-\u17ff\u1000-\u109f\uaa60-\uaa7f\ua9e0-\ua9ff\uac00-\ud7af\u1100-\u11ff]+',
+    deepseek + '[\r\n]*|\\s*[\r\n]+|\\s+(?!\\S)|\\s+'],
+  'spark2_5': [three, '[一-龥\u3040-ゟ゠-ヿ]+', deepseek + '|[\r\n]|\\s+(?!\\S)|\\s+', one],
+  'exaone-moe': [String.raw`(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?(?:\p{L}\p{M}*(?: \p{L}\p{M}*)*)+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]?|\s*[\r\n]|\s+(?!\S)|\s+`],
+  'jais-2': [cl100k(three).replace('|\\s+(?!\\S)|\\s+', [512, 256, 128, 64, 32, 16, 8, 4, '1,2'].map(n => `|\\s{${n}}(?!\\S)`).join('') + '|\\s{1}')],
+  'chameleon': ['<sentinel:[0-9]+>', '(IMGIMG)((A|B|C|D|E|F|G|H|I){1,4})Z', '([\\t\\n]|    |  )', {type: 'Digits', individual_digits: true}, '[\\p{P}!-/:-@\\[-`{-~]', gpt2],
+  'ufakzeka': [String.raw`[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`],
+  'gemma4': ['[^\n]+|[\n]+'],
+  'sarvam-moe': ['[^\n]+|[\n]+'],
+  'whitespace': ['\\S+'],
 };
 
 const texts = [
@@ -64,6 +80,8 @@ const texts = [
   '.a .A .é #include <stdio.h> @name -x --long /usr/bin', "''s 's ' s 'S 'x 'll'll", '你好，世界！', '今天是2024年1月15日。', 'abc中文def ABC中文DEF 中文 中文', 'こんにちは世界カタカナ ｶﾀｶﾅ 々〆', '안녕하세요 세계 ㄱㄴㄷ', 'ㄅㄆㄇ 注音', '！…“”‘’—：；，、。〈〉',
   'สวัสดีชาวโลก', 'नमस्ते दुनिया', 'مرحبا، بالعالم؟ ۔', 'שָׁלוֹם עוֹלָם', 'e\u0301 a\u0300b \u0301 \u0301\u0301x A\u0301B é\u0301É\u0301', '1\u0301 !\u0301 \n\u0301', 'வணக்கம் బాగు',
   '🦙', '🦙🦙 🦙a', '👩‍👩‍👧‍👦 👍🏽 🇩🇪 ☃\ufe0f', '∑∞√ €£¥ ©®™ ←→', 'x\u0000y\u0001\u0002', 'a' + ' b'.repeat(5), '𐐀𐐨 𝐀𝐚 ＡＢｃ１２', 'ᏣᎳᎩ Აბ აბ ꭰ', '㐀㐁 𠀀𠀁 \uf900 〇 々', 'He said: "Don\'t!"\n\n- one\n- two\n\n\n```go\nfunc main() {\n\tfmt.Println("hi", 42)\n}\n```\n',
+  '1234567 12345abc 1234567_ 1234é 1234! 12345² ²12345 1Ⅻ234 ٣٤٥٦٧٨٩ 12٣٤ 𝟘𝟙𝟚𝟛 1234\u0301', 'x1234', 'one two three  four é ü\u0301 中 文', '<sentinel:12> <sentinel:> IMGIMGABCZ IMGIMGABCDEZ',
+  'a' + ' '.repeat(9) + '\n' + ' '.repeat(6) + '1' + '\u2028'.repeat(5) + 'x', '!\n   \n  y',
 ];
 
 // A text by chance: characters that the expressions tell apart.
@@ -76,6 +94,7 @@ for (let i = 0; i < 150; i++) {
   for (let n = 4 + draw(28); n > 0; n--) s += alphabet[draw(alphabet.length)];
   chance.push(s);
 }
+chance.push('a' + ' '.repeat(7) + 'b' + ' '.repeat(1023) + 'c' + ' '.repeat(600));
 
 const compiled = Object.fromEntries(Object.entries(models).map(([name, steps]) => [name, steps.map(e => typeof e === 'string' ? split(e) : preTokenizer(e))]));
 

@@ -3,7 +3,8 @@
 //   npm pack tokenizers@0.23.2; tar xzf tokenizers-0.23.2.tgz
 //   node vocab_oracle.js package/tokenizers.linux-x64-gnu.node split.jsonl
 //
-// writes wpm.jsonl, whose first line is the vocabulary as a GGUF file would hold it. The texts are those of split.jsonl and some more.
+// writes wpm.jsonl and chars.jsonl, whose first lines are the vocabularies as a GGUF file would hold them. The texts are those of
+// split.jsonl and some more.
 const fs = require('fs'), path = require('path');
 const hf = require(path.resolve(process.argv[2]));
 
@@ -48,4 +49,27 @@ async function wpm() {
   await write('wpm.jsonl', {tokens, types: tokens.map((_, id) => id < 2 ? 3 : 1)}, texts, {uncased: kind(true, null), cased: kind(false, null), accents: kind(true, false)});
 }
 
+// The 300 pairs that are the most frequent join. One character in seven is no token: it becomes bytes.
+async function chars() {
+  const texts = [...splitTexts, '\n'.repeat(40), ' '.repeat(40) + 'x', 'a ▁b▁ ▁', '<0x41> <unk>', 'a\0b', '\ufffd', 'x \n \n\n y\n'];
+  const bytes = [...Array(256).keys()].map(b => `<0x${b.toString(16).toUpperCase().padStart(2, '0')}>`);
+  let words = texts.join('\n').replaceAll(' ', '▁').match(/[^\n]+|\n+/g).map(w => [...w]);
+  const tokens = ['<unk>', ...bytes, ...[...new Set(words.flat())].filter(c => c < '\u007f' && c > ' ' || c == '▁' || draw(7))], merges = [];
+  while (merges.length < 300) {
+    const count = new Map();
+    for (const w of words) for (let i = 1; i < w.length; i++) count.set(w[i - 1] + ' ' + w[i], (count.get(w[i - 1] + ' ' + w[i]) || 0) + 1);
+    const [best] = [...count].filter(([pair]) => pair.split(' ').every(half => tokens.includes(half))).reduce((a, b) => b[1] > a[1] ? b : a);
+    const [left, right] = best.split(' ');
+    merges.push(best);
+    if (!tokens.includes(left + right)) tokens.push(left + right);
+    words = words.map(w => w.reduce((done, c) => (done.length && done.at(-1) == left && c == right ? done.push(done.pop() + c) : done.push(c), done), []));
+  }
+  const vocab = Object.fromEntries(tokens.map((t, id) => [t, id]));
+  const kind = tokenizer({type: 'Replace', pattern: {String: ' '}, content: '▁'}, {type: 'Split', pattern: {Regex: '[^\\n]+|\\n+'}, behavior: 'Isolated', invert: false},
+    {type: 'BPE', dropout: null, unk_token: '<unk>', continuing_subword_prefix: null, end_of_word_suffix: null, fuse_unk: true, byte_fallback: true, ignore_merges: false,
+      vocab, merges: merges.map(m => m.split(' '))});
+  await write('chars.jsonl', {tokens, merges, types: tokens.map((_, id) => id == 0 ? 2 : id <= 256 ? 6 : 1)}, texts, {gemma4: kind});
+}
+
 wpm();
+chars();
