@@ -14,7 +14,7 @@ func FuzzEncode(f *testing.F) {
 		f.Add(seed)
 	}
 	spm := mustNew(f, metadata(f, "llama", tinySPM(append(hello, piece{"lolo", unused, -1.5})...)))
-	wpm := wpmTokenizer(f)
+	wpm, ugm, ugmBytes := wpmTokenizer(f), ugmTokenizer(f, false), ugmTokenizer(f, true)
 	exact := map[string]*Tokenizer{"demo": demoTokenizer(f)}
 	for _, spec := range preSpecs {
 		if !spec.chars {
@@ -29,6 +29,8 @@ func FuzzEncode(f *testing.F) {
 		checkEncode(t, "spm", spm, text, strings.ReplaceAll(text, space, " "))
 		checkEncode(t, "gemma4", gemma, text, strings.ReplaceAll(text, space, " "))
 		checkIDs(t, "wpm", wpm, text, wpm.unk)
+		checkIDs(t, "ugm", ugm, text, ugm.unk)
+		checkIDs(t, "ugm with bytes", ugmBytes, text, none)
 	})
 }
 
@@ -68,6 +70,7 @@ func FuzzNew(f *testing.F) {
 	f.Add("gemma4", "a\n▁\n<0x41>\n▁a", []byte{1, 1, 6, 1}, []byte{}, "▁ a", int64(-1), "a a\n\nA")
 	f.Add("whitespace", "a\nb\nab", []byte{1, 4, 5}, []byte{}, "a b", int64(-1), " ab\u3000a b")
 	f.Add("bert", "[u]\n▁a\nb\n▁ab", []byte{2, 1, 1, 1}, []byte{}, "", int64(-1), "ab AB é, 中")
+	f.Add("t5", "<u>\n▁\nab\n▁a\n<0x62>", []byte{2, 1, 1, 1, 6}, []byte{0, 3, 2, 1, 0}, "", int64(-1), "ab  ab b")
 	f.Fuzz(func(t *testing.T, model, tokens string, types, scores []byte, merges string, id int64, text string) {
 		md := gguf.NewMetadata()
 		set := func(key string, v any) {
@@ -78,7 +81,13 @@ func FuzzNew(f *testing.F) {
 		set("model", model)
 		set("tokens", strings.Split(tokens, "\n"))
 		set("token_type", types)
-		set("scores", scores)
+		negative := make([]float32, len(scores))
+		for i, s := range scores {
+			negative[i] = -float32(s)
+		}
+		set("scores", negative)
+		set("add_space_prefix", len(text)%2 == 0)
+		set("remove_extra_whitespaces", len(text)%3 == 0)
 		set("merges", strings.Split(merges, "\n"))
 		set("bos_token_id", id)
 		set("unknown_token_id", id+1)

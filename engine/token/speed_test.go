@@ -13,13 +13,13 @@ import (
 
 // TestLongTexts: no text makes encoding more than about linear.
 func TestLongTexts(t *testing.T) {
-	for _, name := range []string{"llama-spm", "llama-bpe", "gpt-2", "default", "bert-bge", "gemma4"} {
+	for _, name := range []string{"llama-spm", "llama-bpe", "gpt-2", "default", "bert-bge", "gemma4", "ugm"} {
 		tok := longTextTokenizer(t, name)
 		short := longTexts(shortBytes, "x")
 		for what, text := range longTexts(4*shortBytes, "x") {
 			t.Run(name+"/"+what, func(t *testing.T) {
 				linear(t, func() { tok.Encode(short[what], false, true) }, func() {
-					if back := tok.Decode(tok.Encode(text, false, true)); back != text && name != "bert-bge" {
+					if back := tok.Decode(tok.Encode(text, false, true)); back != text && name != "bert-bge" && name != "ugm" {
 						t.Fatalf("decoded to another text: %d bytes, want %d", len(back), len(text))
 					}
 				})
@@ -87,12 +87,14 @@ func longTexts(size int, end string) map[string]string {
 	return texts
 }
 
-// longTextTokenizer: "gemma4" is a small vocabulary; "default" is GPT-2's vocabulary with the default pre-tokenizer.
+// longTextTokenizer: "gemma4" and "ugm" are small vocabularies; "default" is GPT-2's vocabulary with the default pre-tokenizer.
 func longTextTokenizer(t testing.TB, name string) *Tokenizer {
 	switch name {
 	case "default":
 	case "gemma4":
 		return mustNew(t, charsMetadata(t, name))
+	case "ugm":
+		return ugmTokenizer(t, true)
 	default:
 		return mustOpenVocab(t, name)
 	}

@@ -1,9 +1,7 @@
 package token
 
 import (
-	"fmt"
 	"math"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -29,13 +27,9 @@ func newSPM(md *gguf.Metadata) (model, error) {
 	if err != nil {
 		return nil, err
 	}
-	const key = "tokenizer.ggml.scores"
-	scores, ok := md.Floats(key)
-	if !ok || len(scores) != len(v.texts) {
-		return nil, badKey(key, fmt.Sprintf("%d numbers", len(scores)), "%d, one per token", len(v.texts))
-	}
-	if i := slices.IndexFunc(scores, func(s float32) bool { return s != s }); i >= 0 {
-		return nil, badKey(key, fmt.Sprintf("NaN at token %d", i), "numbers")
+	scores, err := readScores(md, len(v.texts))
+	if err != nil {
+		return nil, err
 	}
 	m := &spm{vocab: v, ranks: make([]uint32, len(scores)), pieces: make(map[string]ID, len(v.texts)), bytes: v.byteTokens(), splits: true}
 	m.spaceFirst = readBool(md, "tokenizer.ggml.add_space_prefix", true)

@@ -37,6 +37,7 @@ var models = []struct {
 	{"gemma4", newBPE},
 	{"whitespace", newBPE},
 	{"bert", newWPM},
+	{"t5", newUGM},
 }
 
 // encoder is a model with the scratch for one text. fresh: nothing, or a special token,

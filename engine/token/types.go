@@ -11,6 +11,7 @@ const (
 	anID        keyType = "an integer"
 	stringList  keyType = "an array of strings"
 	integerList keyType = "an array of integers"
+	byteList    keyType = "an array of bytes"
 	floatList   keyType = "an array of floats"
 )
 
@@ -26,6 +27,8 @@ var keyTypes = map[string]keyType{
 	"tokenizer.ggml.add_eos_token":            aBool,
 	"tokenizer.ggml.add_sep_token":            aBool,
 	"tokenizer.ggml.add_space_prefix":         aBool,
+	"tokenizer.ggml.precompiled_charsmap":     byteList,
+	"tokenizer.ggml.suppress_tokens":          integerList,
 	"tokenizer.ggml.normalizer.lowercase":     aBool,
 	"tokenizer.ggml.normalizer.strip_accents": aBool,
 	"tokenizer.ggml.remove_extra_whitespaces": aBool,
@@ -61,6 +64,11 @@ func (k keyType) fits(v any) (ok bool) {
 	case floatList:
 		switch v.(type) {
 		case []float32, []float64:
+			ok = true
+		}
+	case byteList:
+		switch v.(type) {
+		case []uint8, []int8:
 			ok = true
 		}
 	case anID:

@@ -52,7 +52,7 @@ func metadata(t testing.TB, model string, pieces []piece, more ...any) *gguf.Met
 	set("tokenizer.ggml.model", model)
 	set("tokenizer.ggml.tokens", texts)
 	set("tokenizer.ggml.token_type", kinds)
-	if model == "llama" {
+	if model == "llama" || model == "t5" {
 		set("tokenizer.ggml.scores", scores)
 	}
 	for i := 0; i < len(more); i += 2 {
@@ -120,6 +120,9 @@ func TestHostile(t *testing.T) {
 		"space prefix no bool":  {"llama", spm, []any{"tokenizer.ggml.add_space_prefix", "yes"}, "add_space_prefix: found a string"},
 		"no model":              {"llama", spm, []any{"tokenizer.ggml.model", nil}, "tokenizer.ggml.model: found none"},
 		"a score that is none":  {"llama", tinySPM(piece{"x", normal, float32(math.NaN())}), nil, "scores: found NaN at token 259"},
+		"a unigram's scores":    {"t5", spm, []any{"tokenizer.ggml.scores", nil}, "scores: found 0 numbers, want 275"},
+		"no normal token":       {"t5", tinySPM(), nil, "token_type: found no normal token"},
+		"charsmap no bytes":     {"t5", spm, []any{charsmapKey, []int32{1}}, "precompiled_charsmap: found an array of int32, want an array of bytes"},
 		"no merges":             {"gpt2", bpe, nil, "merges: found none"},
 		"merge without a space": {"gpt2", bpe, []any{"tokenizer.ggml.merges", []string{"a b", "ab"}}, `merges: found "ab" at 1`},
 		"merge of one half":     {"gpt2", bpe, []any{"tokenizer.ggml.merges", []string{"a "}}, `merges: found "a " at 0`},
@@ -248,7 +251,7 @@ func TestByteText(t *testing.T) {
 
 // Every key that this format has for tokenizers is refused by its name where it has another type, read or not.
 func TestKeyTypes(t *testing.T) {
-	values := []any{"x", uint32(1), float32(1), true, []string{"x"}, []uint32{1}, []float32{1}, []bool{true}}
+	values := []any{"x", uint32(1), float32(1), true, []string{"x"}, []uint32{1}, []uint8{1}, []float32{1}, []bool{true}}
 	bpe, merges := tinyBPE()
 	for key, kind := range keyTypes {
 		for _, v := range values {

@@ -3,7 +3,7 @@
 //   npm pack tokenizers@0.23.2; tar xzf tokenizers-0.23.2.tgz
 //   node vocab_oracle.js package/tokenizers.linux-x64-gnu.node split.jsonl
 //
-// writes wpm.jsonl and chars.jsonl, whose first lines are the vocabularies as a GGUF file would hold them. The texts are those of
+// writes wpm.jsonl, chars.jsonl and ugm.jsonl, whose first lines are the vocabularies as a GGUF file would hold them. The texts are those of
 // split.jsonl and some more.
 const fs = require('fs'), path = require('path');
 const hf = require(path.resolve(process.argv[2]));
@@ -71,5 +71,23 @@ async function chars() {
   await write('chars.jsonl', {tokens, merges, types: tokens.map((_, id) => id == 0 ? 2 : id <= 256 ? 6 : 1)}, texts, {gemma4: kind});
 }
 
-wpm();
-chars();
+// Each character but one in nine is a piece, and so are parts of words with and without the space before them; scores are drawn. The
+// tokens for bytes come last: one kind has none.
+async function ugm() {
+  const texts = [...splitTexts, '한국어를 배우자', 'İstanbul', 'Ⅻ Å', 'a\ufffdb', 'x'.repeat(300)].map(s => s.replaceAll('\u2581', ''));
+  const all = texts.join(' ').replaceAll(' ', '▁'), pieces = new Set(['▁']);
+  for (const c of new Set(all)) if (draw(9)) pieces.add(c);
+  for (const [word] of all.matchAll(/▁?[^▁\s]{2,}/gu)) {
+    const runes = [...word], from = draw(2) && draw(runes.length - 1), n = 2 + draw(runes.length - from - 1);
+    if (draw(2)) pieces.add(runes.slice(from, from + n).join(''));
+  }
+  const bytes = [...Array(256).keys()].map(b => `<0x${b.toString(16).toUpperCase().padStart(2, '0')}>`);
+  const tokens = ['<unk>', '</s>', ...pieces, ...bytes], scores = tokens.map((t, id) => id < 2 || id >= tokens.length - 256 ? 0 : -(2 + draw(1000) / 64 + [...t].length / 4));
+  const normalizer = {type: 'Sequence', normalizers: [{type: 'Replace', pattern: {Regex: ' +'}, content: ' '}, {type: 'Replace', pattern: {Regex: '\\A | \\z'}, content: ''}]};
+  const kind = (n, byte_fallback) => tokenizer(normalizer, {type: 'Metaspace', replacement: '▁', prepend_scheme: 'always', split: false},
+    {type: 'Unigram', unk_id: 0, byte_fallback, vocab: tokens.slice(0, n).map((t, id) => [t, scores[id]])});
+  await write('ugm.jsonl', {tokens, scores, types: tokens.map((_, id) => id == 0 ? 2 : id == 1 ? 3 : id < tokens.length - 256 ? 1 : 6)}, texts,
+    {ugm: kind(tokens.length - 256, false), bytes: kind(tokens.length, true)});
+}
+
+wpm().then(chars).then(ugm);
