@@ -41,6 +41,9 @@ func load(ctx context.Context, path string, o Options, h hooks) (*Model, error) 
 	m.runner.p = &m.prepared
 	m.life, m.end = context.WithCancelCause(context.Background())
 	err = m.prepared.prepare(ctx, path, m.text.read)
+	for _, note := range m.text.notes() {
+		o.Logger.Warn(note, "model", path)
+	}
 	if err == nil {
 		err = m.runner.build(ctx)
 	}

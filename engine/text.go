@@ -34,6 +34,14 @@ func (t *text) read(m *pack.Model) (err error) {
 	return err
 }
 
+// notes are the tokenizer's, for whoever loads the model.
+func (t *text) notes() []string {
+	if t.tok == nil {
+		return nil
+	}
+	return t.tok.Notes()
+}
+
 func (t *text) hasTemplate() bool {
 	v, ok := t.metadata.Get(chatTemplateKey)
 	return ok && v != "" && t.tok != nil

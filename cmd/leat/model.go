@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -64,15 +65,18 @@ func modelExists(arg string) error {
 // examine reads what a load would of an opened model, and tells what of it is not used.
 func (a *app) examine(m *pack.Model) (*arch.Hyper, error) {
 	h, err := arch.Read(m)
-	if err == nil {
-		if _, err = token.New(m.Metadata); token.Missing(err) {
-			err = nil // it runs on token ids
-		}
-	}
 	if err != nil {
 		return nil, err
 	}
-	for _, note := range h.Notes {
+	tokenizer, err := token.New(m.Metadata)
+	if err != nil && !token.Missing(err) {
+		return nil, err
+	}
+	notes := h.Notes
+	if err == nil { // without a tokenizer it runs on token ids
+		notes = slices.Concat(notes, tokenizer.Notes())
+	}
+	for _, note := range notes {
 		a.log.Warn(note, "model", m.Path)
 	}
 	return h, nil

@@ -74,6 +74,9 @@ func (f *tokenizeFlags) run(a *app, arg, text string) error {
 	if err != nil {
 		return err
 	}
+	for _, note := range t.Notes() {
+		a.log.Warn(note, "model", path)
+	}
 	ids := t.Encode(text, !f.noBOS, f.special)
 	switch {
 	case f.json:

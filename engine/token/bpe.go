@@ -30,6 +30,9 @@ func newBPE(md *gguf.Metadata) (model, error) {
 	if err != nil {
 		return nil, err
 	}
+	if _, present := md.Get("tokenizer.ggml.pre"); !present && name == "gpt2" {
+		v.notes = append(v.notes, `key "tokenizer.ggml.pre" is missing: text is cut into words in a default way, which may not be the model's`)
+	}
 	if pre.chars {
 		return newCharBPE(md, v, pre)
 	}

@@ -17,7 +17,7 @@ type Tokenizer struct {
 	pieces    []byte   // all pieces, one after another
 	pieceEnds []uint32 // (V)
 
-	rstrip map[ID]bool
+	strips strips
 }
 
 // model is one kind of vocabulary.
@@ -79,7 +79,7 @@ func newTokenizer(md *gguf.Metadata, read func(*gguf.Metadata) (model, error)) (
 		return nil, err
 	}
 	t := &Tokenizer{vocab: m.vocabulary(), model: m}
-	t.rstrip = phi3Strips(md, t.vocab)
+	t.strips = readStrips(md, t.vocab)
 	t.index()
 	return t, nil
 }
@@ -101,25 +101,6 @@ func (t *Tokenizer) index() {
 		t.pieceEnds[id] = uint32(len(t.pieces))
 	}
 	t.text, t.special = newTrie(text, t.Text), newTrie(special, t.Text)
-}
-
-// phi3Strips are the tokens after which Phi 3 swallows white space. Its own tokenizer
-// says so; the GGUF keys can't, hence the field's rule by name.
-func phi3Strips(md *gguf.Metadata, v *vocab) map[ID]bool {
-	if name, _ := md.String("tokenizer.ggml.model"); md.Architecture() != "phi3" || name != "llama" {
-		return nil
-	}
-	strips := map[ID]bool{}
-	for i, text := range v.texts {
-		switch text {
-		case "<unk>", "<s>", "<|endoftext|>":
-			continue
-		}
-		if k := v.kinds[i]; k == control || k == userDefined || k == unknown {
-			strips[ID(i)] = true
-		}
-	}
-	return strips
 }
 
 // Encode turns text into ids. addSpecial puts BOS before and EOS after, as far as the
@@ -150,8 +131,12 @@ func (t *Tokenizer) split(ids []ID, text string, find findFunc, plain func(strin
 	e := t.model.encoder()
 	for fresh := true; len(text) > 0; {
 		off, size, id := find(text)
-		if off > 0 {
-			ids = e.encode(ids, plain(text[:off]), fresh)
+		before := text[:off]
+		if t.strips.before[id] {
+			before = strings.TrimRight(before, whiteSpace)
+		}
+		if before != "" {
+			ids = e.encode(ids, plain(before), fresh)
 			fresh = false
 		}
 		text = text[off+size:]
@@ -160,8 +145,8 @@ func (t *Tokenizer) split(ids []ID, text string, find findFunc, plain func(strin
 		}
 		ids = append(ids, id)
 		fresh = true
-		if t.rstrip[id] {
-			text = strings.TrimLeft(text, " \t\n\v\f\r")
+		if t.strips.after[id] {
+			text = strings.TrimLeft(text, whiteSpace)
 		}
 	}
 	return ids
@@ -239,6 +224,9 @@ func (t *Tokenizer) IsEOG(id ID) bool { return t.eog[id] }
 
 // IsControl reports whether an id steers and is no text.
 func (t *Tokenizer) IsControl(id ID) bool { return t.has(id) && t.kinds[id] == control }
+
+// Notes are sentences about what the file doesn't say, or says and isn't done.
+func (t *Tokenizer) Notes() []string { return t.notes }
 
 // String names the tokenizer for a log.
 func (t *Tokenizer) String() string { return fmt.Sprintf("%T of %d tokens", t.model, len(t.texts)) }

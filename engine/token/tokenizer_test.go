@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"leat/gguf"
 )
 
 // texts are the vocabulary's spellings of ids, joined by a bar.
@@ -149,7 +151,7 @@ func TestAddSpecial(t *testing.T) {
 		"gpt-2 by default":     {newTinyBPE(t, "gpt-2", ids...), "h|e", false, false},
 		"llama-bpe by default": {newTinyBPE(t, "llama-bpe", ids...), "h|h|e", true, false},
 		"gpt-2 by its file":    {newTinyBPE(t, "gpt-2", append(ids, bos, true, eos, true)...), "h|h|e|i", true, true},
-		"no such token":        {newTinyBPE(t, "gpt-2", bos, true, eos, true), "h|e", false, false},
+		"no such token":        {newTinyBPE(t, "llama-bpe"), "h|e", false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := texts(tt.tok, tt.tok.Encode("he", true, false)); got != tt.want {
@@ -165,12 +167,50 @@ func TestAddSpecial(t *testing.T) {
 	}
 }
 
-// TestPhi3Strips: after its control tokens Phi 3 swallows white space.
-func TestPhi3Strips(t *testing.T) {
-	vocab := tinySPM(append(hello, piece{"<|user|>", control, 0})...)
-	tok := mustNew(t, metadata(t, "llama", vocab, "general.architecture", "phi3"))
-	if got, want := texts(tok, tok.Encode("<|user|> \nhe<s> he", false, true)), "<|user|>|▁he|<s>|▁|▁he"; got != want {
-		t.Errorf("tokens %s, want %s", got, want)
+// TestStrips: some special tokens swallow the white space beside them.
+func TestStrips(t *testing.T) {
+	pieces, merges := tinyBPE()
+	pieces = append(pieces, piece{text: "<mask>", kind: control}, piece{text: "[MASK]", kind: control})
+	bpe := func(more ...any) *gguf.Metadata {
+		return metadata(t, "gpt2", pieces, append(more, "tokenizer.ggml.merges", merges)...)
+	}
+	const pre = "tokenizer.ggml.pre"
+	for name, tt := range map[string]struct {
+		md         *gguf.Metadata
+		text, want string
+	}{
+		"Phi 3, after":         {metadata(t, "llama", tinySPM(append(hello, piece{"<|user|>", control, 0})...), "general.architecture", "phi3"), "<|user|> \nhe<s> he", "<|user|>|▁he|<s>|▁|▁he"},
+		"jina-v2-de, before":   {bpe(pre, "jina-v2-de"), " e \t<mask> e<|a|> ", "Ġ|e|<mask>|Ġ|e|<|a|>|Ġ"},
+		"nomic, before":        {bpe(pre, "gpt-2", "general.architecture", "nomic-bert-moe"), " <mask>", "<mask>"},
+		"ModernBERT, before":   {bpe(pre, "modern-bert", "general.name", "Modern-BERT base"), "e [MASK] <mask>", "e|[MASK]|Ġ|<mask>"},
+		"no others":            {bpe(pre, "gpt-2"), "e [MASK] <mask>", "e|Ġ|[MASK]|Ġ|<mask>"},
+		"phi3 of another kind": {bpe(pre, "gpt-2", "general.architecture", "phi3"), "<|a|> e", "<|a|>|Ġ|e"},
+	} {
+		tok := mustNew(t, tt.md)
+		if got := texts(tok, tok.Encode(tt.text, false, true)); got != tt.want {
+			t.Errorf("%s: tokens %s, want %s", name, got, tt.want)
+		}
+	}
+}
+
+// TestNotes: what a file leaves open, or says and isn't done, is told.
+func TestNotes(t *testing.T) {
+	pieces, merges := tinyBPE()
+	for name, tt := range map[string]struct {
+		md   *gguf.Metadata
+		want string
+	}{
+		"no pre":            {metadata(t, "gpt2", pieces, "tokenizer.ggml.merges", merges), "tokenizer.ggml.pre"},
+		"no BOS for Gemma":  {charsMetadata(t, "gemma4", "tokenizer.ggml.add_bos_token", false), "tokenizer.ggml.add_bos_token"},
+		"suppressed tokens": {metadata(t, "llama", tinySPM(hello...), "tokenizer.ggml.suppress_tokens", []int32{1}), "tokenizer.ggml.suppress_tokens"},
+		"pre":               {metadata(t, "gpt2", pieces, "tokenizer.ggml.merges", merges, "tokenizer.ggml.pre", "gpt-2"), ""},
+		"llama needs none":  {metadata(t, "llama", tinySPM(hello...)), ""},
+		"nor gemma4":        {charsMetadata(t, "gemma4", "tokenizer.ggml.add_bos_token", true), ""},
+	} {
+		notes := mustNew(t, tt.md).Notes()
+		if tt.want == "" && len(notes) != 0 || tt.want != "" && (len(notes) != 1 || !strings.Contains(notes[0], tt.want)) {
+			t.Errorf("%s: notes %q, want one about %q", name, notes, tt.want)
+		}
 	}
 }
 

@@ -12,7 +12,7 @@ const (
 	stringList  keyType = "an array of strings"
 	integerList keyType = "an array of integers"
 	byteList    keyType = "an array of bytes"
-	floatList   keyType = "an array of floats"
+	floatList   keyType = "an array of floats" // int32 will do
 )
 
 // keyTypes are the keys of GGUF for tokenizers whose type is known, read here or not.
@@ -63,7 +63,7 @@ func (k keyType) fits(v any) (ok bool) {
 		_, ok = v.([]string)
 	case floatList:
 		switch v.(type) {
-		case []float32, []float64:
+		case []float32, []float64, []int32:
 			ok = true
 		}
 	case byteList:

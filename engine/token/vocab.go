@@ -38,6 +38,7 @@ type vocab struct {
 	eog            map[ID]bool
 
 	spaceFirst bool // Encode may put a space before a text, which Decode takes back
+	notes      []string
 }
 
 // vocabulary gives it out of the model that embeds it.
@@ -50,7 +51,8 @@ var eogTexts = map[string]bool{
 	"<|im_end|>": true, "<|endoftext|>": true, // ChatML: Qwen and many more
 	"<|end|>": true, "<|return|>": true, "<|call|>": true, // Phi 3, gpt-oss
 	"<|calls|>": true, "<|flush|>": true, "[e~[": true, // Solar Open, MiniMax
-	"<end_of_turn>": true, "<turn|>": true, // Gemma
+	"<end_of_turn>": true, "<turn|>": true, "<eos>": true, "<|tool_response>": true, // Gemma
+	"</s>": true, "<|eot|>": true,
 	"<EOT>": true, "_<EOT>": true, "[EOT]": true, "[EOS]": true,
 	"<｜end▁of▁sentence｜>": true, "<end_of_utterance>": true, "<|END_OF_TURN_TOKEN|>": true,
 }
@@ -86,6 +88,9 @@ func readVocab(md *gguf.Metadata, r rules) (*vocab, error) {
 	if err := v.readKinds(md); err != nil {
 		return nil, err
 	}
+	if _, present := md.Get("tokenizer.ggml.suppress_tokens"); present {
+		v.notes = append(v.notes, `key "tokenizer.ggml.suppress_tokens" is not used: its tokens can be sampled`)
+	}
 	return v, v.readEOG(md)
 }
 
@@ -108,9 +113,26 @@ func (v *vocab) readIDs(md *gguf.Metadata, r rules) (err error) {
 			return err
 		}
 	}
-	v.addBOS = r.alwaysBOS || readBool(md, "tokenizer.ggml.add_bos_token", r.addBOS)
-	v.addEOS = r.alwaysEOS || readBool(md, "tokenizer.ggml.add_eos_token", r.addEOS)
-	return nil
+	if v.addBOS, err = v.readAdd(md, "tokenizer.ggml.add_bos_token", v.bos, r.addBOS, r.alwaysBOS); err != nil {
+		return err
+	}
+	v.addEOS, err = v.readAdd(md, "tokenizer.ggml.add_eos_token", v.eos, r.addEOS, r.alwaysEOS)
+	return err
+}
+
+// readAdd reads whether a token is added to each text.
+func (v *vocab) readAdd(md *gguf.Metadata, key string, id ID, fallback, always bool) (bool, error) {
+	says, present := md.Bool(key)
+	switch {
+	case always && present && !says:
+		v.notes = append(v.notes, fmt.Sprintf("key %q says false, but models of this kind need the token: it is added", key))
+	case always:
+	case !present:
+		return fallback, nil
+	case says && id == none:
+		return false, badKey(key, "true", "false, because no key names the token")
+	}
+	return always || says, nil
 }
 
 // readID reads a special token's id. All ones, or -1, is how some converters say "none".
@@ -184,7 +206,8 @@ func (v *vocab) guessKinds() {
 // as user-defined becomes a control token, as in the field: it steers, text may not.
 func (v *vocab) readEOG(md *gguf.Metadata) error {
 	v.eog = map[ID]bool{}
-	for _, key := range []string{"tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"} {
+	for _, key := range []string{"tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id",
+		"tokenizer.ggml.fim_pad_token_id", "tokenizer.ggml.fim_rep_token_id", "tokenizer.ggml.fim_sep_token_id"} {
 		id, err := v.readID(md, key, none)
 		if err != nil {
 			return err
@@ -206,8 +229,8 @@ func (v *vocab) readEOG(md *gguf.Metadata) error {
 	return nil
 }
 
-// keepParts takes <|end|> off the list where other tokens end a reply: in gpt-oss and
-// Solar Open it ends one part of it, and the answer comes after the thinking's.
+// keepParts takes tokens off the list where others end a reply: in gpt-oss and Solar Open
+// <|end|> ends one part of it, and the answer comes after the thinking's; in Gemma 4 </s> is HTML.
 func (v *vocab) keepParts() {
 	ends := map[string]ID{}
 	for id := range v.eog {
@@ -217,6 +240,9 @@ func (v *vocab) keepParts() {
 	end, ok := ends["<|end|>"]
 	if ok && end != v.eos && (has("<|return|>") && has("<|call|>") || has("<|calls|>") && has("<|flush|>")) {
 		delete(v.eog, end)
+	}
+	if s, ok := ends["</s>"]; ok && s != v.eos && has("<|tool_response>") {
+		delete(v.eog, s)
 	}
 }
 

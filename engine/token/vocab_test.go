@@ -117,6 +117,8 @@ func TestHostile(t *testing.T) {
 		"unknown past the end":  {"gpt2", bpe, append(withMerges, "tokenizer.ggml.unknown_token_id", uint64(math.MaxUint64)), "unknown_token_id: found 18446744073709551615"},
 		"eot no number":         {"gpt2", bpe, append(withMerges, "tokenizer.ggml.eot_token_id", "x"), "eot_token_id: found a string, want an integer"},
 		"add_bos no bool":       {"llama", spm, []any{"tokenizer.ggml.add_bos_token", uint8(1)}, "add_bos_token: found a uint8, want a bool"},
+		"add_bos of no token":   {"gpt2", bpe, append(withMerges, "tokenizer.ggml.add_bos_token", true), "add_bos_token: found true, want false, because no key names the token"},
+		"add_eos of no token":   {"gpt2", bpe, append(withMerges, "tokenizer.ggml.add_eos_token", true), "add_eos_token: found true"},
 		"space prefix no bool":  {"llama", spm, []any{"tokenizer.ggml.add_space_prefix", "yes"}, "add_space_prefix: found a string"},
 		"no model":              {"llama", spm, []any{"tokenizer.ggml.model", nil}, "tokenizer.ggml.model: found none"},
 		"a score that is none":  {"llama", tinySPM(piece{"x", normal, float32(math.NaN())}), nil, "scores: found NaN at token 259"},
@@ -188,10 +190,11 @@ func TestOddities(t *testing.T) {
 }
 
 func TestEOG(t *testing.T) {
-	tok := newTinyBPE(t, "qwen2", "tokenizer.ggml.eos_token_id", uint32(0), "tokenizer.ggml.eot_token_id", uint32(1), "tokenizer.ggml.eom_token_id", uint32(2))
+	tok := newTinyBPE(t, "qwen2", "tokenizer.ggml.eos_token_id", uint32(0), "tokenizer.ggml.eot_token_id", uint32(1), "tokenizer.ggml.eom_token_id", uint32(2),
+		"tokenizer.ggml.fim_pad_token_id", uint32(3), "tokenizer.ggml.fim_rep_token_id", uint32(4), "tokenizer.ggml.fim_sep_token_id", uint32(5))
 	end, _ := tok.Find("<|im_end|>")
 	for id := range ID(tok.Size()) {
-		if want := id <= 2 || id == end; tok.IsEOG(id) != want {
+		if want := id <= 5 || id == end; tok.IsEOG(id) != want {
 			t.Errorf("IsEOG(%d %q) = %v", id, tok.Text(id), !want)
 		}
 	}
@@ -214,6 +217,9 @@ func TestEOGOfParts(t *testing.T) {
 		"gpt-oss":                  {"<|return|> <|call|> <|end|> <|start|>", nil, "<|return|> <|call|>"},
 		"gpt-oss, named by a key":  {"<|return|> <|call|> <|end|>", []any{"tokenizer.ggml.eot_token_id", uint32(2)}, "<|return|> <|call|>"},
 		"Solar Open":               {"<|flush|> <|calls|> <|end|>", nil, "<|flush|> <|calls|>"},
+		"Gemma 4":                  {"<eos> <|tool_response> </s> <turn|>", nil, "<eos> <|tool_response> <turn|>"},
+		"Llama 2":                  {"<s> </s> <eos>", nil, "</s> <eos>"},
+		"Gemma 4, whose EOS it is": {"<|tool_response> </s>", []any{"tokenizer.ggml.eos_token_id", uint32(1)}, "<|tool_response> </s>"},
 		"half of either":           {"<|return|> <|flush|> <|end|>", nil, "<|return|> <|flush|> <|end|>"},
 		"the file's only EOS":      {"<|return|> <|call|> <|end|>", []any{"tokenizer.ggml.eos_token_id", uint32(2)}, "<|return|> <|call|> <|end|>"},
 		"spelt by ordinary tokens": {"<|return|> <|end|>", []any{"tokenizer.ggml.token_type", []int32{1, 1}}, ""},
@@ -233,7 +239,7 @@ func TestEOGOfParts(t *testing.T) {
 			if strings.Join(got, " ") != tt.want {
 				t.Errorf("EOG %v, want %s", got, tt.want)
 			}
-			if end, _ := tok.Find("<|end|>"); tok.IsControl(end) != (tt.want != "") {
+			if end, ok := tok.Find("<|end|>"); ok && tok.IsControl(end) != (tt.want != "") {
 				t.Errorf("<|end|> is control: %v", tok.IsControl(end))
 			}
 		})
