@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"iter"
 	"slices"
-	"strings"
 	"time"
 
 	"leat/engine/chat"
@@ -75,11 +74,8 @@ func (c *Chat) Answer(ctx context.Context) iter.Seq2[Piece, error] {
 
 // reply is an answer while it comes.
 type reply struct {
-	template *chat.Template
-	rendered string // the conversation before the reply
-	split    *chat.Splitter
-	text     strings.Builder
-	tokens   int
+	split  *chat.Splitter
+	tokens int
 }
 
 // begin renders the conversation, and returns the tokens of it that have yet to run.
@@ -89,24 +85,23 @@ func (c *Chat) begin(ctx context.Context) (r *reply, rest []token.ID, err error)
 		c.Options.Now = func() time.Time { return began }
 	}
 	m := c.s.m
-	r = &reply{}
-	if r.template, err = m.ChatTemplate(); err != nil {
+	template, err := m.ChatTemplate()
+	if err != nil {
 		return nil, nil, err
 	}
-	if r.rendered, err = m.RenderChat(ctx, c.Messages, c.Options); err != nil {
+	rendered, err := m.RenderChat(ctx, c.Messages, c.Options)
+	if err != nil {
 		return nil, nil, err
 	}
-	r.split = r.template.NewSplitter(r.rendered)
-	rest, err = c.s.Reuse(m.text.tok.EncodeTemplate(r.rendered))
-	return r, rest, err
+	rest, err = c.s.Reuse(m.text.tok.EncodeTemplate(rendered))
+	return &reply{split: template.NewSplitter(rendered)}, rest, err
 }
 
 // piece takes a token.
 func (r *reply) piece(t Token) Piece {
 	r.tokens++
-	r.text.WriteString(t.Text)
 	p := Piece{Token: t}
-	p.Thinking, p.Text = r.split.Push(t.Text)
+	p.Thinking, p.Text = r.split.Push(t.Text, t.Control)
 	if t.Stop != StopNone {
 		thinking, text := r.split.Flush()
 		p.Thinking, p.Text = p.Thinking+thinking, p.Text+text
@@ -119,6 +114,6 @@ func (r *reply) messages() []chat.Message {
 	if r.tokens == 0 {
 		return nil
 	}
-	thinking, answer := r.template.SplitReply(r.rendered, r.text.String())
+	thinking, answer := r.split.Reply()
 	return []chat.Message{{Role: "assistant", Content: answer, Thinking: thinking}}
 }

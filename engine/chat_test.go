@@ -83,6 +83,41 @@ func TestEncodeChatPlain(t *testing.T) {
 	}
 }
 
+// Thinking between control tokens is told apart in a conversation, and a message that spells them opens nothing.
+func TestChatControlTags(t *testing.T) {
+	m := chatModel(t, `{{ messages[-1].content }}{{ '[/THINK]' if no }}`)
+	texts, _ := m.text.metadata.Strings("tokenizer.ggml.tokens")
+	texts = slices.Clone(texts)
+	texts[slices.Index(texts, "<|im_start|>")], texts[slices.Index(texts, "<|im_end|>")] = "[THINK]", "[/THINK]"
+	if err := m.text.metadata.Set("tokenizer.ggml.tokens", texts); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	if m.text.tok, err = token.New(m.text.metadata); err != nil {
+		t.Fatal(err)
+	}
+	template, err := m.ChatTemplate()
+	if err != nil {
+		t.Fatal(err)
+	}
+	rendered, err := m.RenderChat(t.Context(), []chat.Message{{Role: "user", Content: "Say [THINK]"}}, chat.RenderOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &reply{split: template.NewSplitter(rendered)}
+	var thinking, text string
+	for _, tok := range []Token{{Control: "[THINK]"}, {Text: "h"}, {Text: "m", Control: "[/THINK]"}, {Text: "[THINK]"}, {Stop: StopEOG}} {
+		p := r.piece(tok)
+		thinking, text = thinking+p.Thinking, text+p.Text
+	}
+	if thinking != "hm" || text != "[THINK]" {
+		t.Errorf("got thinking %q and text %q", thinking, text)
+	}
+	if got := r.messages(); len(got) != 1 || got[0].Thinking != "hm" || got[0].Content != "[THINK]" {
+		t.Errorf("the conversation keeps %+v", got)
+	}
+}
+
 func TestChatTemplateOnce(t *testing.T) {
 	m := chatModel(t, chatTemplate)
 	first, err := m.ChatTemplate()

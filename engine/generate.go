@@ -57,6 +57,10 @@ type Token struct {
 	Text string // whole runes only; "" while a rune, or what may be a stop string, is incomplete
 	Stop Stop   // StopNone until the last
 
+	// Control is the spelling of a control token that did not end the generation, such as a tag around thinking. It is no text, and comes
+	// after Text, which is what was held back until then: no stop string spans a control token.
+	Control string
+
 	Logprob float64          // in nats, by the model alone, before any sampling parameter; with Params.Logprobs
 	Top     []sample.Logprob // the likeliest tokens in order, ID among them or not; with Params.Logprobs
 }
@@ -143,14 +147,16 @@ func (g *generation) next(ctx context.Context, n int) (Token, error) {
 		t.Stop, t.Text = StopEOG, g.flush()
 		return t, nil
 	}
-	text := ""
-	if g.text != nil {
-		text = g.text.Push(id)
-	}
-	var stopped bool
-	if t.Text, stopped = g.release(text); stopped {
-		t.Stop = StopString
-		return t, nil
+	switch {
+	case g.text == nil:
+	case g.s.m.text.tok.IsControl(id):
+		t.Text, t.Control = g.flush(), g.s.m.text.tok.Text(id)
+	default:
+		var stopped bool
+		if t.Text, stopped = g.release(g.text.Push(id)); stopped {
+			t.Stop = StopString
+			return t, nil
+		}
 	}
 	if g.p.MaxTokens > 0 && n >= g.p.MaxTokens {
 		t.Stop = StopLength

@@ -65,7 +65,10 @@ func (t *text) compile() (*chat.Template, error) {
 		}
 		return t.tok.Text(id)
 	}
-	template, err := chat.New(source, spelled(t.tok.BOS()), spelled(t.tok.EOS()))
+	template, err := chat.New(source, chat.Vocabulary{BOS: spelled(t.tok.BOS()), EOS: spelled(t.tok.EOS()), IsControl: func(spelling string) bool {
+		id, ok := t.tok.Find(spelling)
+		return ok && t.tok.IsControl(id)
+	}})
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", chatTemplateKey, err)
 	}

@@ -90,40 +90,10 @@ func logprobsOf(m *engine.Model, t *engine.Token) logprobs {
 	return l
 }
 
-// splitter parts what a model thinks from what it answers, while text streams.
-type splitter interface {
-	Push(text string) (thinking, answer string)
-	Flush() (thinking, answer string)
-	// Whole parts a whole reply, which tells more than its pieces did.
-	Whole(reply string) (thinking, answer string)
-}
-
-// noThinking is the splitter of a prompt without a chat template.
-type noThinking struct{}
-
-func (noThinking) Push(text string) (thinking, answer string)   { return "", text }
-func (noThinking) Flush() (thinking, answer string)             { return "", "" }
-func (noThinking) Whole(reply string) (thinking, answer string) { return "", reply }
-
-// templateSplitter is a chat template's.
-type templateSplitter struct {
-	*chat.Splitter
-	of       *chat.Template
-	rendered string
-}
-
-func newSplitter(of *chat.Template, rendered string) *templateSplitter {
-	return &templateSplitter{of.NewSplitter(rendered), of, rendered}
-}
-
-func (s *templateSplitter) Whole(reply string) (thinking, answer string) {
-	return s.of.SplitReply(s.rendered, reply)
-}
-
 // request is what one answer is made from.
 type request struct {
 	ids   []token.ID // the whole prompt; what the session has of it is reused
-	split splitter
+	split *chat.Splitter
 	p     engine.Params
 	show  func(thinking, text string) error // called for each piece as it comes
 }
@@ -138,7 +108,6 @@ func generate(ctx context.Context, m *engine.Model, s *engine.Session, q request
 	begin, first, second := time.Now(), time.Time{}, time.Time{}
 	before := m.Stats()
 	var decode engine.Stats // as decoding begins
-	var reply strings.Builder
 	for t, genErr := range s.Generate(ctx, rest, q.p) {
 		if genErr != nil {
 			err = genErr
@@ -153,15 +122,14 @@ func generate(ctx context.Context, m *engine.Model, s *engine.Session, q request
 		if q.p.Logprobs != 0 {
 			a.Logprobs = append(a.Logprobs, logprobsOf(m, &t))
 		}
-		reply.WriteString(t.Text)
-		if err = q.show(q.split.Push(t.Text)); err != nil {
+		if err = q.show(q.split.Push(t.Text, t.Control)); err != nil {
 			break
 		}
 	}
 	if flushErr := q.show(q.split.Flush()); err == nil {
 		err = flushErr
 	}
-	a.Thinking, a.Text = q.split.Whole(reply.String())
+	a.Thinking, a.Text = q.split.Reply()
 	a.Stats = statsOf(m, len(q.ids), len(rest), len(a.IDs), begin, first)
 	if n := len(a.IDs); n > 2 {
 		a.Stats.SteadyPerSec = float64(n-2) / time.Since(second).Seconds()
@@ -267,13 +235,13 @@ func (s *runStats) speeds() string {
 }
 
 // encode is the conversation as the model is given it.
-func encode(ctx context.Context, m *engine.Model, c *conversation, s *settings) ([]token.ID, splitter, error) {
+func encode(ctx context.Context, m *engine.Model, c *conversation, s *settings) ([]token.ID, *chat.Splitter, error) {
 	if c.Raw {
 		ids := m.Encode(c.text(), true)
 		if len(ids) == 0 {
 			return nil, nil, usageErrorf("the prompt is empty, and this model's file adds no token to it")
 		}
-		return ids, noThinking{}, nil
+		return ids, new(chat.Splitter), nil // there is no thinking without a template
 	}
 	text, err := m.RenderChat(ctx, c.prompt(), chat.RenderOptions{Args: s.TemplateArgs, Now: c.now})
 	if err != nil {
@@ -283,13 +251,13 @@ func encode(ctx context.Context, m *engine.Model, c *conversation, s *settings) 
 	if err != nil {
 		return nil, nil, err
 	}
-	return m.Tokenizer().EncodeTemplate(text), newSplitter(t, text), nil
+	return m.Tokenizer().EncodeTemplate(text), t.NewSplitter(text), nil
 }
 
 // fit is encode, with the oldest turns dropped from what the model is given where the
 // context has no room left for an answer. More go than must: each time it happens,
 // all that is left has to be prefilled again.
-func fit(ctx context.Context, m *engine.Model, room int, c *conversation, s *settings) (ids []token.ID, split splitter, dropped int, err error) {
+func fit(ctx context.Context, m *engine.Model, room int, c *conversation, s *settings) (ids []token.ID, split *chat.Splitter, dropped int, err error) {
 	for {
 		ids, split, err = encode(ctx, m, c, s)
 		if err != nil {

@@ -11,13 +11,13 @@ const thinkTemplate = `{% for m in messages %}{{ m.role }}: {{ m.content.split('
 {% endfor %}{% if add_generation_prompt %}assistant:{% endif %}`
 
 // play streams a reply of pieces through a splitter into out, as generate does.
-func play(t *testing.T, split splitter, out interface {
+func play(t *testing.T, split *chat.Splitter, out interface {
 	show(thinking, text string) error
 	finish()
 }, pieces ...string) (thinking, answer string) {
 	t.Helper()
 	for _, p := range pieces {
-		if err := out.show(split.Push(p)); err != nil {
+		if err := out.show(split.Push(p, "")); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -25,11 +25,11 @@ func play(t *testing.T, split splitter, out interface {
 		t.Fatal(err)
 	}
 	out.finish()
-	return split.Whole(strings.Join(pieces, ""))
+	return split.Reply()
 }
 
 func TestThinkingIsShownApart(t *testing.T) {
-	tmpl, err := chat.New(thinkTemplate, "", "")
+	tmpl, err := chat.New(thinkTemplate, chat.Vocabulary{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +47,7 @@ func TestThinkingIsShownApart(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var out, talk strings.Builder
-			thinking, answer := play(t, newSplitter(tmpl, c.rendered), &plainOutput{out: &out, thinking: &talk}, c.pieces...)
+			thinking, answer := play(t, tmpl.NewSplitter(c.rendered), &plainOutput{out: &out, thinking: &talk}, c.pieces...)
 			if thinking != c.thinking || answer != c.answer || out.String() != c.out || talk.String() != c.err {
 				t.Errorf("got %q, %q, stdout %q, stderr %q; wanted %q, %q, %q, %q", thinking, answer, out.String(), talk.String(), c.thinking, c.answer, c.out, c.err)
 			}

@@ -144,7 +144,7 @@ func TestReadFileHasALimit(t *testing.T) {
 // A conversation's template is told one moment, until all that was said is cleared: with a time in the system prompt the text of a turn
 // begins with all of the last one's.
 func TestConversationMoment(t *testing.T) {
-	template, err := chat.New("{{ strftime_now('%Y-%m-%d %H:%M:%S.%f') }}{% for m in messages %}|{{ m.content }}{% endfor %}", "", "")
+	template, err := chat.New("{{ strftime_now('%Y-%m-%d %H:%M:%S.%f') }}{% for m in messages %}|{{ m.content }}{% endfor %}", chat.Vocabulary{})
 	if err != nil {
 		t.Fatal(err)
 	}

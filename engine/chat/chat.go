@@ -59,13 +59,19 @@ type Template struct {
 // A test makes it short.
 var maxTime = 5 * time.Second
 
-// New compiles a template; bos and eos are the vocabulary's texts of these tokens.
-func New(source, bos, eos string) (*Template, error) {
+// Vocabulary is what a template needs to know of a model's tokens.
+type Vocabulary struct {
+	BOS, EOS  string                     // their spellings; "" for none
+	IsControl func(spelling string) bool // whether a control token is spelled so; nil: none is
+}
+
+// New compiles a template.
+func New(source string, v Vocabulary) (*Template, error) {
 	t, err := jinja.Parse(source)
 	if err != nil {
 		return nil, fmt.Errorf("compile chat template: %w", err)
 	}
-	return &Template{t: t, bos: bos, eos: eos, tags: findTags(source)}, nil
+	return &Template{t: t, bos: v.BOS, eos: v.EOS, tags: findTags(source).forVocabulary(v.IsControl)}, nil
 }
 
 // Render returns the conversation as text. A template that asks for too much time,
@@ -108,7 +114,7 @@ func (t *Template) data(messages []Message, o RenderOptions) (map[string]jinja.V
 	data := map[string]jinja.Value{"bos_token": t.bos, "eos_token": t.eos, "add_generation_prompt": !o.NoGenerationPrompt}
 	list := make([]any, len(messages))
 	for i := range messages {
-		list[i] = messages[i].fields()
+		list[i] = messages[i].fields(t.tags.oneOf)
 	}
 	var err error
 	if data["messages"], err = jinja.FromGo(list, o.Guard); err != nil {
@@ -128,15 +134,19 @@ func (t *Template) data(messages []Message, o RenderOptions) (map[string]jinja.V
 }
 
 // fields are a message as templates know it: OpenAI's names, and for thinking the three
-// that are in use.
-func (m *Message) fields() map[string]any {
-	f := map[string]any{"role": m.Role, "content": m.Content}
+// that are in use. oneOf: beside calls of tools there may be content or thinking, not both.
+func (m *Message) fields(oneOf bool) map[string]any {
+	content, thinking := m.Content, m.Thinking
+	if oneOf && len(m.ToolCalls) > 0 && content != "" && thinking != "" {
+		content, thinking = "", thinking+"\n\n"+content
+	}
+	f := map[string]any{"role": m.Role, "content": content}
 	switch m.Role {
 	case "system", "developer", "user", "assistant", "tool": // templates compare with them
 		f["role"] = jinja.Plain(m.Role)
 	}
-	if m.Thinking != "" {
-		f["reasoning_content"], f["reasoning"], f["thinking"] = m.Thinking, m.Thinking, m.Thinking
+	if thinking != "" {
+		f["reasoning_content"], f["reasoning"], f["thinking"] = thinking, thinking, thinking
 	}
 	if m.Name != "" {
 		f["name"] = m.Name

@@ -44,7 +44,7 @@ func TestRender(t *testing.T) {
 		{name: "no JSON", source: ``, o: RenderOptions{Tools: []any{make(chan int)}}, fails: "tools: "},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			tmpl, err := New(c.source, "<s>", "</s>")
+			tmpl, err := New(c.source, Vocabulary{BOS: "<s>", EOS: "</s>"})
 			got := ""
 			if err == nil {
 				got, err = tmpl.Render(t.Context(), []Message{{Role: "system", Content: "Be brief."}, {Role: "user", Content: "Hi"}}, c.o)
@@ -63,7 +63,7 @@ func TestRender(t *testing.T) {
 }
 
 func TestMessage(t *testing.T) {
-	tmpl, err := New(`{{ messages | tojson }}`, "", "")
+	tmpl, err := New(`{{ messages | tojson }}`, Vocabulary{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func TestErrorTypes(t *testing.T) {
 		`{{ raise_exception('no') }}`: func(err error) bool { var r *RefusedError; return errors.As(err, &r) && r.Text == "no" },
 		`{{ 'x' * 10**9 }}`:           func(err error) bool { return errors.Is(err, ErrLimit) },
 	} {
-		tmpl, err := New(source, "", "")
+		tmpl, err := New(source, Vocabulary{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -113,7 +113,7 @@ func TestVendors(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			tmpl, err := New(string(source), "<s>", "</s>")
+			tmpl, err := New(string(source), Vocabulary{BOS: "<s>", EOS: "</s>"})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -131,7 +131,7 @@ func TestVendors(t *testing.T) {
 				t.Errorf("the message is not in %q", got)
 			}
 			tags := tmpl.tags.open
-			if tmpl.tags.headed() {
+			if tmpl.tags.parts != nil {
 				tags = "by parts"
 			}
 			t.Logf("thinking %s, known %v; ends %.60q", tags, tmpl.tags.known, got[max(0, len(got)-60):])

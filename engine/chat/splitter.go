@@ -1,65 +1,25 @@
 package chat
 
 import (
-	"maps"
-	"slices"
 	"strings"
 	"unicode"
 )
 
-// tags are what a model writes around its thinking.
-type tags struct {
-	open, close string
-	channels    bool                  // gpt-oss: every part of a reply says what it is
-	parts       map[string]splitState // Solar Open: so does it, by one tag before each
-	known       bool                  // the template has them
-}
-
-// solarParts: <|begin|>assistant<|think|>…<|end|><|begin|>assistant<|content|>…
-var solarParts = map[string]splitState{
-	"<|begin|>": inHeader, "<|think|>": inThinking, "<|tool_calls|>": inThinking, "<|content|>": inAnswer, endTag: inAnswer,
-}
-
-// Tags in use, the likelier first. A template that strips or opens thinking spells them.
-var knownTags = []tags{
-	{open: "<think>", close: "</think>"},
-	{open: "[THINK]", close: "[/THINK]"},
-	{open: "<|START_THINKING|>", close: "<|END_THINKING|>"},
-	{open: "<seed:think>", close: "</seed:think>"},
-	{open: "<think:opensource>", close: "</think:opensource>"},
-	{open: "<mm:think>", close: "</mm:think>"},
-	{open: "<|inner_prefix|>", close: "<|inner_suffix|>"},
-	{open: "<|channel>thought", close: "<channel|>"},
-}
-
-func findTags(source string) tags {
-	if strings.Contains(source, channelTag) && strings.Contains(source, "analysis") {
-		return tags{channels: true, known: true}
-	}
-	if strings.Contains(source, "<|begin|>assistant<|think|>") && strings.Contains(source, "<|content|>") {
-		return tags{parts: solarParts, known: true}
-	}
-	for _, t := range knownTags {
-		if strings.Contains(source, t.close) {
-			t.known = true
-			return t
-		}
-	}
-	return knownTags[0]
-}
-
-// headed tells that parts of a reply begin with what they are, not with an opening tag.
-func (t *tags) headed() bool { return t.channels || t.parts != nil }
-
-// Splitter tells a reply's thinking from its answer while it streams. Nothing is lost or
-// reordered but the tags, and the headers of gpt-oss's channels.
+// Splitter tells a reply's thinking from its answer while it streams. Nothing is lost or reordered but tags, headers of a reply's parts,
+// and control tokens. The zero value takes everything for the answer.
 type Splitter struct {
 	tags     tags
 	state    splitState
+	header   string // how the part's header begins: in the prompt, or with a tag of the reply
 	held     string // what may be the beginning of a tag
+	headed   bool   // a tag of the reply, not the prompt, began the part's header
 	answered bool   // the answer has more than white space
+	begun    bool   // the tag before the answer came, or the family has none
 	closable bool   // a closing tag may come though none was opened
 	stray    bool
+	tagged   bool // a tag came, so the answer is not the whole reply
+
+	thinking, answer strings.Builder // of the whole reply
 }
 
 type splitState uint8
@@ -67,75 +27,105 @@ type splitState uint8
 const (
 	inAnswer splitState = iota
 	inThinking
-	inHeader // of a channel
+	inHeader
+	asHeaderSays // what a header says comes next: one of the above
 )
 
-// gpt-oss: <|start|>assistant<|channel|>analysis<|message|>…<|end|><|start|>…
-const (
-	startTag   = "<|start|>"
-	channelTag = "<|channel|>"
-	messageTag = "<|message|>"
-	endTag     = "<|end|>"
-
-	maxHeader = 256 // bytes: what is longer is none
-)
+const maxHeader = 256 // bytes: what is longer is none
 
 // NewSplitter begins a reply to rendered, which may have opened the thinking already.
 func (t *Template) NewSplitter(rendered string) *Splitter {
-	s := &Splitter{tags: t.tags}
-	end := strings.TrimRightFunc(rendered, unicode.IsSpace)
-	if t.tags.headed() {
+	s := &Splitter{tags: t.tags, begun: t.tags.begin == ""}
+	if t.tags.parts != nil {
+		s.enterPart(rendered)
 		return s
 	}
-	switch {
-	case strings.HasSuffix(end, t.tags.open):
+	end := strings.TrimRightFunc(rendered, unicode.IsSpace)
+	switch ends := func(tag string) bool { return tag != "" && strings.HasSuffix(end, unmarked(tag)) }; {
+	case ends(t.tags.open):
 		s.state = inThinking
-	case t.tags.known && !strings.HasSuffix(end, t.tags.close):
+	case ends(t.tags.begin):
+		s.begun = true
+	case t.tags.known && !ends(t.tags.close):
 		s.closable = true
 	}
 	return s
 }
 
-// Push takes the next piece of the reply and returns what is certain of both parts.
-func (s *Splitter) Push(text string) (thinking, answer string) {
+// enterPart reads the part of a reply that the prompt begins, up to where the reply goes on.
+func (s *Splitter) enterPart(rendered string) {
+	last, pairs := -1, make([]string, 0, 2*len(s.tags.parts))
+	for tag, state := range s.tags.parts {
+		pairs = append(pairs, unmarked(tag), tag)
+		if state == inHeader {
+			last = max(last, strings.LastIndex(rendered, unmarked(tag)))
+		}
+	}
+	if last < 0 {
+		return
+	}
+	s.push(strings.NewReplacer(pairs...).Replace(rendered[last:]))
+	s.header += strings.TrimSpace(s.held)
+	s.held, s.headed, s.answered, s.tagged = "", false, false, false
+	s.thinking.Reset()
+	s.answer.Reset()
+}
+
+// Push takes the next piece of the reply, its text and then the spelling of a control token, and returns what is certain of both parts.
+// "" stands for a piece without text, or without a control token.
+func (s *Splitter) Push(text, control string) (thinking, answer string) {
+	text = unmarked(text)
+	if control != "" {
+		text += marked(control)
+	}
+	return s.push(text)
+}
+
+func (s *Splitter) push(text string) (thinking, answer string) {
 	var think, ans strings.Builder
 	text = s.held + text
 	for {
-		i, tag := s.find(text)
+		end, tag := s.find(text)
 		if tag == "" {
-			keep := s.partial(text)
-			if s.state == inHeader && keep > maxHeader {
-				s.state, keep = inAnswer, 0
+			end = len(text) - s.partial(text)
+		}
+		if s.state == inHeader && !isHeader(text[:end]) {
+			s.state = inAnswer
+			continue
+		}
+		if tag == "" {
+			if s.state == inHeader { // read at once, when it is whole
+				end = 0
 			}
-			s.give(text[:len(text)-keep], &think, &ans)
-			s.held = text[len(text)-keep:]
+			s.give(text[:end], &think, &ans)
+			s.held = text[end:]
 			return think.String(), ans.String()
 		}
-		s.give(text[:i], &think, &ans)
-		s.cross(tag, text[:i])
-		text = text[i+len(tag):]
+		s.give(text[:end], &think, &ans)
+		s.cross(tag, text[:end])
+		text = text[end+len(tag):]
 	}
 }
 
-// Flush ends the reply: what was held back as the beginning of a tag is none.
+// Flush ends the reply: what was held back as the beginning of a tag is none. A header that a tag began is dropped, as its part did not come.
 func (s *Splitter) Flush() (thinking, answer string) {
 	var think, ans strings.Builder
+	if s.state == inHeader && !s.headed && !strings.Contains(s.held, "<|") {
+		s.state = inAnswer
+	}
 	s.give(s.held, &think, &ans)
 	s.held = ""
 	return think.String(), ans.String()
 }
 
-// IsTag tells whether text spells a tag. Where tags are control tokens, a reply's text
-// has none: whoever streams pushes their spelling in its place.
-func (s *Splitter) IsTag(text string) bool {
-	if s.tags.channels {
-		return text == startTag || text == channelTag || text == messageTag || text == endTag
+// Reply ends the reply and returns both parts as a message of the next prompt has them: without the white space around them. A reply
+// without tags stays as it is, white space and all, so that the tokens that a session holds fit that prompt.
+func (s *Splitter) Reply() (thinking, answer string) {
+	s.Flush()
+	if !s.tagged && s.state == inAnswer {
+		return "", s.answer.String()
 	}
-	if s.tags.parts != nil {
-		_, ok := s.tags.parts[text]
-		return ok
-	}
-	return text == s.tags.open || text == s.tags.close
+	return strings.TrimSpace(s.thinking.String()), strings.TrimSpace(s.answer.String())
 }
 
 // Stray tells that a closing tag came though none had been opened, so what went before
@@ -143,32 +133,37 @@ func (s *Splitter) IsTag(text string) bool {
 func (s *Splitter) Stray() bool { return s.stray }
 
 func (s *Splitter) give(text string, thinking, answer *strings.Builder) {
+	text = withoutControl(text)
 	switch s.state {
 	case inThinking:
 		thinking.WriteString(text)
+		s.thinking.WriteString(text)
 	case inAnswer:
 		answer.WriteString(text)
+		s.answer.WriteString(text)
 		s.answered = s.answered || strings.TrimSpace(text) != ""
 	}
 }
 
-// live are the tags that mean something here. A model may well write of tags in its
-// answer, so there only one before all else opens.
+// live are the tags that mean something here.
 func (s *Splitter) live() []string {
-	if s.tags.channels {
-		if s.state == inHeader {
-			return []string{messageTag}
-		}
-		return []string{channelTag, endTag, startTag}
-	}
-	if s.tags.parts != nil {
-		return slices.Collect(maps.Keys(s.tags.parts))
-	}
-	if s.state == inThinking {
-		return []string{s.tags.close}
-	}
 	var live []string
-	if !s.answered {
+	switch {
+	case s.tags.parts != nil:
+		for tag, to := range s.tags.parts {
+			if s.state == inHeader && to != inHeader || s.state != inHeader && to != asHeaderSays {
+				live = append(live, tag)
+			}
+		}
+		return live
+	case s.state == inThinking:
+		return []string{s.tags.close}
+	case s.begun:
+		live = append(live, s.tags.ends...)
+	case s.tags.begin != "":
+		live = append(live, s.tags.begin)
+	}
+	if s.tags.open != "" {
 		live = append(live, s.tags.open)
 	}
 	if s.closable {
@@ -177,18 +172,22 @@ func (s *Splitter) live() []string {
 	return live
 }
 
-// find returns the first live tag in text; an opening tag counts after white space only.
+// counts tells whether a live tag is one after some text. A model may well write of tags in its answer: an opening tag that is text counts
+// before the answer alone.
+func (s *Splitter) counts(tag, before string) bool {
+	if tag != s.tags.open && tag != s.tags.begin || strings.Contains(tag, controlBegin) || tag == s.tags.open && s.tags.again {
+		return true
+	}
+	return !s.answered && strings.TrimSpace(withoutControl(before)) == ""
+}
+
+// find returns the first live tag in text that counts; none is at the text's end.
 func (s *Splitter) find(text string) (at int, tag string) {
 	at = len(text)
 	for _, t := range s.live() {
-		i := strings.Index(text, t)
-		if i < 0 || i >= at {
-			continue
+		if i := strings.Index(text, t); i >= 0 && i < at && s.counts(t, text[:i]) {
+			at, tag = i, t
 		}
-		if t == s.tags.open && strings.TrimSpace(text[:i]) != "" {
-			continue
-		}
-		at, tag = i, t
 	}
 	return at, tag
 }
@@ -198,19 +197,24 @@ func (s *Splitter) partial(text string) int {
 	longest := 0
 	for _, t := range s.live() {
 		for n := min(len(t)-1, len(text)); n > longest; n-- {
-			if strings.HasSuffix(text, t[:n]) && (t != s.tags.open || strings.TrimSpace(text[:len(text)-n]) == "") {
+			if strings.HasSuffix(text, t[:n]) && s.counts(t, text[:len(text)-n]) {
 				longest = n
 			}
 		}
 	}
-	if s.state == inHeader { // all of a header is read at once, when it's whole
-		longest = len(text)
-	}
 	return longest
 }
 
+// cross goes over a tag; before is the text since the last one.
 func (s *Splitter) cross(tag, before string) {
+	s.tagged = true
 	if state, ok := s.tags.parts[tag]; ok {
+		switch state {
+		case inHeader:
+			s.header, s.headed = tag, true
+		case asHeaderSays:
+			state = partOf(unmarked(s.header + before))
+		}
 		s.state = state
 		return
 	}
@@ -218,39 +222,33 @@ func (s *Splitter) cross(tag, before string) {
 	case s.tags.open:
 		s.state, s.closable = inThinking, false
 	case s.tags.close:
-		s.stray = s.stray || s.state == inAnswer
+		if s.state == inAnswer {
+			s.stray = true
+			s.thinking.WriteString(s.answer.String())
+			s.answer.Reset()
+		}
 		s.state, s.closable = inAnswer, false
-	case channelTag, startTag:
-		s.state = inHeader
-	case endTag:
-		s.state = inAnswer
-	case messageTag:
-		s.state = inThinking
-		if i := strings.LastIndex(before, channelTag); i >= 0 {
-			before = before[i+len(channelTag):]
-		}
-		if name := strings.TrimSpace(before); name == "" || strings.HasPrefix(name, "final") || name == "assistant" {
-			s.state = inAnswer
-		}
+	case s.tags.begin:
+		s.begun, s.closable = true, false
 	}
 }
 
-// Split is for a whole reply at once, without the white space around its parts.
-func (t *Template) Split(rendered, reply string) (thinking, answer string) {
-	s := t.NewSplitter(rendered)
-	if i := strings.Index(reply, t.tags.close); s.closable && i >= 0 && !strings.HasPrefix(strings.TrimSpace(reply), t.tags.open) {
-		return strings.TrimSpace(reply[:i]), strings.TrimSpace(reply[i+len(t.tags.close):])
-	}
-	thinking, answer = s.Push(reply)
-	restThinking, restAnswer := s.Flush()
-	return strings.TrimSpace(thinking + restThinking), strings.TrimSpace(answer + restAnswer)
+// isHeader tells whether text may be the header of a part.
+func isHeader(text string) bool {
+	return len(text) <= maxHeader && !strings.ContainsRune(strings.TrimLeftFunc(text, unicode.IsSpace), '\n')
 }
 
-// SplitReply is Split for a reply that becomes a message of the next prompt: one without thinking stays as it is, white space and all, so
-// that the tokens that a session holds fit that prompt.
-func (t *Template) SplitReply(rendered, reply string) (thinking, answer string) {
-	if thinking, answer = t.Split(rendered, reply); thinking == "" && strings.TrimSpace(reply) == answer {
-		return "", reply
+// partOf reads a header: <|start|>, who speaks, to=whom, <|channel|> and its name. What goes to a tool is no answer.
+func partOf(header string) splitState {
+	if _, to, ok := strings.Cut(header, "to="); ok && !strings.HasPrefix(to, "user") {
+		return inThinking
 	}
-	return thinking, answer
+	if i := strings.LastIndex(header, channelTag); i >= 0 {
+		switch channel, _, _ := strings.Cut(strings.TrimSpace(header[i+len(channelTag):]), " "); channel {
+		case "", "final", "commentary", "assistant":
+		default:
+			return inThinking
+		}
+	}
+	return inAnswer
 }

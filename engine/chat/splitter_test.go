@@ -2,6 +2,7 @@ package chat
 
 import (
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -37,6 +38,12 @@ func TestSplitter(t *testing.T) {
 		{"other tags", mistral, "", "[THINK]hm[/THINK]Hello", "hm", "Hello", false},
 		{"channels", channels, "<|start|>assistant", "<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>final<|message|>Hello", "hm", "Hello", false},
 		{"commentary", channels, "<|start|>assistant", "<|channel|>commentary to=f <|constrain|>json<|message|>{}", "{}", "", false},
+		{"commentary to whom before its channel", channels, "<|start|>assistant", " to=functions.f<|channel|>commentary <|constrain|>json<|message|>{}", "{}", "", false},
+		{"commentary for the user", channels, "<|start|>assistant", "<|channel|>commentary<|message|>I look it up.", "", "I look it up.", false},
+		{"channels, cut off in a header", channels, "<|start|>assistant", "<|channel|>anal", "", "", false},
+		{"channels, cut off in the next header", channels, "<|start|>assistant", "<|channel|>analysis<|message|>hm<|end|><|start|>assistant", "hm", "", false},
+		{"channels, the answer's begun by the prompt", channels, "<|start|>assistant<|channel|>final<|message|>", "Hello<|end|>", "", "Hello", false},
+		{"channels left out, some lines", channels, "<|start|>assistant\n", "Hello\n<|message|> there", "", "Hello\n<|message|> there", false},
 		{"channels left out", channels, "<|start|>assistant", "Hello", "", "Hello", false},
 		{"parts", solar, "<|begin|>assistant", "<|think|>hm <|<|end|><|begin|>assistant<|content|>Hello", "hm <|", "Hello", false},
 		{"parts, with a tool", solar, "<|begin|>assistant", "<|content|>Hello<|end|><|begin|>assistant<|tool_calls|>f{}", "f{}", "Hello", false},
@@ -46,12 +53,8 @@ func TestSplitter(t *testing.T) {
 		{"a header without end", channels, "", "<|channel|>" + strings.Repeat("x", 300), "", strings.Repeat("x", 300), false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			tmpl, err := New(c.source, "", "")
-			if err != nil {
-				tmpl = &Template{tags: findTags(c.source)}
-			}
 			for seed := range uint64(50) {
-				s := tmpl.NewSplitter(c.rendered)
+				s := splitting(c.source, nil).NewSplitter(c.rendered)
 				thinking, answer := pushed(s, c.reply, rand.New(rand.NewPCG(seed, 0)))
 				if thinking != c.thinking || answer != c.answer || s.Stray() != c.stray {
 					t.Fatalf("seed %d: got thinking %q, answer %q, stray %v; wanted %q, %q, %v", seed, thinking, answer, s.Stray(), c.thinking, c.answer, c.stray)
@@ -61,12 +64,30 @@ func TestSplitter(t *testing.T) {
 	}
 }
 
-// pushed gives a reply in pieces of any size; seed 0's is the whole.
+// splitting is a template of which only the tags are there: some of the sources are no templates.
+func splitting(source string, control []string) *Template {
+	return &Template{tags: findTags(source).forVocabulary(func(spelling string) bool { return slices.Contains(control, spelling) })}
+}
+
+// pushed gives a reply in pieces of any size; what stands between ⟦ and ⟧ are control tokens.
 func pushed(s *Splitter, reply string, rng *rand.Rand) (thinking, answer string) {
+	push := func(text, control string) {
+		th, an := s.Push(text, control)
+		thinking, answer = thinking+th, answer+an
+	}
 	for reply != "" {
-		n := 1 + rng.IntN(min(len(reply), 12))
-		th, an := s.Push(reply[:n])
-		thinking, answer, reply = thinking+th, answer+an, reply[n:]
+		text, rest, control := strings.Cut(reply, "⟦")
+		for text != "" {
+			n := 1 + rng.IntN(min(len(text), 12))
+			push(text[:n], "")
+			text = text[n:]
+		}
+		if !control {
+			break
+		}
+		spelling, rest, _ := strings.Cut(rest, "⟧")
+		push("", spelling)
+		reply = rest
 	}
 	th, an := s.Flush()
 	return thinking + th, answer + an
@@ -76,7 +97,7 @@ func pushed(s *Splitter, reply string, rng *rand.Rand) (thinking, answer string)
 // parts are the same, and between them is all of the reply but tags, in order.
 func TestSplitterKeeps(t *testing.T) {
 	parts := []string{"<think>", "</think>", "<thi", "nk>", "</", "<", ">", " ", "\n", "a", "é", "think", "</think"}
-	tmpl := &Template{tags: findTags(thinks)}
+	tmpl := splitting(thinks, nil)
 	for seed := range uint64(2000) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		var b strings.Builder
@@ -85,7 +106,7 @@ func TestSplitterKeeps(t *testing.T) {
 		}
 		reply, rendered := b.String(), []string{"", "<think>\n", "<think></think>"}[rng.IntN(3)]
 		whole := tmpl.NewSplitter(rendered)
-		thinking, answer := whole.Push(reply)
+		thinking, answer := whole.Push(reply, "")
 		th, an := whole.Flush()
 		thinking, answer = thinking+th, answer+an
 
@@ -96,7 +117,7 @@ func TestSplitterKeeps(t *testing.T) {
 		inOrder := tmpl.NewSplitter(rendered)
 		var all strings.Builder
 		for i := range len(reply) {
-			th, an := inOrder.Push(reply[i : i+1])
+			th, an := inOrder.Push(reply[i:i+1], "")
 			all.WriteString(th + an)
 		}
 		th, an = inOrder.Flush()
@@ -120,31 +141,29 @@ func without(whole, got string, tags ...string) bool {
 	return got != "" && got[0] == whole[0] && without(whole[1:], got[1:], tags...)
 }
 
-func TestSplit(t *testing.T) {
+func TestReply(t *testing.T) {
 	for _, c := range []struct{ source, rendered, reply, thinking, answer string }{
 		{thinks, "", "<think>\nhm\n</think>\n\nHello\n", "hm", "Hello"},
 		{thinks, "<think>\n", "hm\n</think>\n\nHello", "hm", "Hello"},
 		{thinks, "", "hm\n</think>\n\nHello", "hm", "Hello"},
-		{none, "", " Hello ", "", "Hello"},
+		{thinks, "", "<think>\n\n</think>\n\nHello", "", "Hello"},
+		{thinks, "", "Hello</th", "", "Hello</th"},
+		{none, "", " Hello ", "", " Hello "},
+		{none, "", " Hello⟦<|x|>⟧ ", "", " Hello "},
 		{channels, "", "<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>final<|message|>Hello", "hm", "Hello"},
+		{channels, "<|start|>assistant", "Hello ", "", "Hello "},
 	} {
-		thinking, answer := (&Template{tags: findTags(c.source)}).Split(c.rendered, c.reply)
-		if thinking != c.thinking || answer != c.answer {
+		s := splitting(c.source, nil).NewSplitter(c.rendered)
+		pushed(s, c.reply, rand.New(rand.NewPCG(1, 0)))
+		if thinking, answer := s.Reply(); thinking != c.thinking || answer != c.answer {
 			t.Errorf("%q: got %q and %q, wanted %q and %q", c.reply, thinking, answer, c.thinking, c.answer)
 		}
 	}
-}
-
-func TestIsTag(t *testing.T) {
-	for source, tags := range map[string][]string{thinks: {"<think>", "</think>"}, channels: {"<|channel|>", "<|message|>", "<|end|>", "<|start|>"}} {
-		s := (&Template{tags: findTags(source)}).NewSplitter("")
-		for _, tag := range tags {
-			if !s.IsTag(tag) {
-				t.Errorf("%q is no tag", tag)
-			}
-		}
-		if s.IsTag("") || s.IsTag("<s>") {
-			t.Error("all is a tag")
-		}
+	var s Splitter
+	if thinking, text := s.Push("<think> a ", "<|x|>"); thinking != "" || text != "<think> a " {
+		t.Errorf("without a template: got %q and %q", thinking, text)
+	}
+	if thinking, answer := s.Reply(); thinking != "" || answer != "<think> a " {
+		t.Errorf("without a template the reply is %q and %q", thinking, answer)
 	}
 }

@@ -3,7 +3,8 @@
 //	go run ./chatserver MODEL.gguf
 //	curl -N localhost:8080/chat -d '{"messages": [{"role": "user", "content": "Tell me a story."}]}'
 //
-// "max_tokens" beside the messages bounds the answer. One session answers one request at a time; the others wait.
+// "max_tokens" beside the messages bounds the answer. An event has a piece of the answer, "text", or of what the model thinks before it,
+// "thinking". One session answers one request at a time; the others wait.
 package main
 
 import (
@@ -19,7 +20,6 @@ import (
 	"leat/engine"
 	"leat/engine/chat"
 	"leat/engine/sample"
-	"leat/engine/token"
 )
 
 type server struct {
@@ -53,8 +53,6 @@ func newServer(ctx context.Context, path string) (*server, error) {
 
 // began is the moment that a conversation's template is told: of its first turn, so that what was said before need not run again.
 func (s *server) began(messages []chat.Message) func() time.Time {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if len(messages) < 3 { // a system prompt and a question
 		s.first = time.Now()
 	}
@@ -67,26 +65,24 @@ func (s *server) chat(w http.ResponseWriter, r *http.Request) {
 		Messages  []chat.Message
 		MaxTokens int `json:"max_tokens"` // 0: until the model stops
 	}
-	var ids []token.ID
-	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<20)).Decode(&request)
-	if err == nil {
-		ids, err = s.model.EncodeChat(r.Context(), request.Messages, chat.RenderOptions{Now: s.began(request.Messages)})
-	}
-	if err != nil {
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<20)).Decode(&request); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	rest, err := s.session.Reuse(ids) // what the last turn left there need not run again
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError)
-		return
-	}
-	w.Header().Set("Content-Type", "text/event-stream")
 	params := engine.Params{Params: sample.Params{Temperature: 0.8}, MaxTokens: request.MaxTokens}
-	for tok, err := range s.session.Generate(r.Context(), rest, params) {
-		event := map[string]any{"text": tok.Text, "done": tok.Stop != engine.StopNone}
+	c := engine.NewChat(s.session, params, request.Messages...) // it runs what the session does not hold of the last turn
+	c.Options.Now = s.began(request.Messages)
+	answered := false
+	for p, err := range c.Answer(r.Context()) {
+		if err != nil && !answered { // a template refuses messages, or they are longer than the context
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		answered = true
+		w.Header().Set("Content-Type", "text/event-stream")
+		event := map[string]any{"text": p.Text, "thinking": p.Thinking, "done": p.Token.Stop != engine.StopNone}
 		if err != nil {
 			event = map[string]any{"error": err.Error()}
 		}

@@ -23,6 +23,7 @@ func TestChat(t *testing.T) {
 	}{
 		{"a question", `{"messages": [{"role": "user", "content": "Tell me a short story."}], "max_tokens": 8}`, http.StatusOK},
 		{"no JSON", `{`, http.StatusBadRequest},
+		{"too long", `{"messages": [{"role": "user", "content": "` + strings.Repeat("again ", 1<<14) + `"}]}`, http.StatusBadRequest},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := httptest.NewRecorder()
