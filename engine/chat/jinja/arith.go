@@ -12,6 +12,9 @@ func (m *machine) arith(op string, l, r Value) Value {
 		m.print(b, r)
 		return b.b.String()
 	}
+	if v, ok := markupArith(m, op, l, r); ok {
+		return v
+	}
 	switch x := l.(type) {
 	case string:
 		switch y := number(r).(type) {
@@ -26,7 +29,7 @@ func (m *machine) arith(op string, l, r Value) Value {
 			}
 		}
 		if op == "%" {
-			return m.percent(x, r)
+			return (&formatter{m: m}).percent(x, r)
 		}
 	case *List:
 		switch y := number(r).(type) {
@@ -102,7 +105,7 @@ func (m *machine) integers(op string, x, y int64) Value {
 		return z
 	case "**":
 		if y < 0 {
-			return math.Pow(float64(x), float64(y))
+			return m.floats(op, float64(x), float64(y))
 		}
 		return m.power(x, y)
 	case "/":
@@ -145,6 +148,12 @@ func (m *machine) floats(op string, x, y float64) Value {
 	case "*":
 		return x * y
 	case "**":
+		if x == 0 && y < 0 {
+			m.fail("0 ** %v: division by zero", y)
+		}
+		if x < 0 && y != math.Trunc(y) {
+			m.fail("%v ** %v is no real number", x, y)
+		}
 		return math.Pow(x, y)
 	}
 	if y == 0 {
@@ -159,6 +168,9 @@ func (m *machine) floats(op string, x, y float64) Value {
 	r := math.Mod(x, y)
 	if r != 0 && (r < 0) != (y < 0) {
 		r += y
+	}
+	if r == 0 { // its sign is the divisor's
+		r = math.Copysign(0, y)
 	}
 	return r
 }

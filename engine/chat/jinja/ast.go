@@ -94,14 +94,14 @@ type (
 	}
 	forStmt struct {
 		line       int
-		target     []string
+		target     target
 		in, filter expr
 		body, none []stmt
 		recursive  bool
 	}
 	setStmt struct {
 		line   int
-		target []target
+		target *target // nil: do
 		x      expr
 		body   []stmt // of a block set
 		filter expr   // over the body; nil: none
@@ -130,8 +130,11 @@ type (
 	jump  struct{ s signal }
 )
 
-// target is a name, or an attribute of a namespace.
-type target struct{ name, attr string }
+// target is a name, an attribute of a namespace, or a tuple of targets.
+type target struct {
+	name, attr string
+	items      []target // of a tuple, then not nil
+}
 
 type macroDef struct {
 	name     string

@@ -39,17 +39,6 @@ func (x *dict) eval(m *machine, s *scope) Value {
 	return d
 }
 
-// put sets a key that the template chose.
-func (m *machine) put(d *Dict, k, v Value) {
-	m.spend(160)
-	if s, ok := k.(string); ok {
-		m.scan(len(s))
-	}
-	if !d.Set(k, v) {
-		m.fail("%s can't be a key of a dict", typeName(k))
-	}
-}
-
 func (x *not) eval(m *machine, s *scope) Value { return !m.truth(m.eval(x.x, s)) }
 
 func (x *sign) eval(m *machine, s *scope) Value {
@@ -139,7 +128,7 @@ func (m *machine) attr(v Value, name string) (Value, bool) {
 		if name == "name" {
 			return v.name, true
 		}
-	case string, *Dict, *List:
+	case string, markup, *Dict, *List:
 		if f := method(v, name); f != nil {
 			m.spend(64)
 			return function{name, f}, true
@@ -157,11 +146,11 @@ func (x *item) eval(m *machine, s *scope) Value {
 func (m *machine) item(v, k Value) Value {
 	switch c := v.(type) {
 	case *Dict:
-		if e, ok := m.lookup(c, k); ok {
+		if e, ok := c.get(m.hash(k)); ok {
 			return e
 		}
 	case *List:
-		if i, ok := index(k, len(c.Items)); ok {
+		if i, ok := index(k, len(c.Items)); ok && c.subscripted() {
 			return c.Items[i]
 		}
 	case string:
@@ -171,8 +160,12 @@ func (m *machine) item(v, k Value) Value {
 				return string(runesFrom(c, i, i+1))
 			}
 		}
+	case markup:
+		if _, ok := number(k).(int64); ok {
+			return asMarkup(m.item(string(c), k))
+		}
 	}
-	if name, ok := k.(string); ok {
+	if name, ok := bare(k).(string); ok {
 		if a, ok := m.attr(v, name); ok {
 			return a
 		}
@@ -207,6 +200,19 @@ func runesFrom(s string, lo, hi int) string {
 
 func (x *slice) eval(m *machine, s *scope) Value {
 	v := m.eval(x.x, s)
+	text, marked := v.(markup)
+	if marked {
+		v = string(text)
+	}
+	cut := x.cut(m, s, v)
+	if marked {
+		return asMarkup(cut)
+	}
+	return cut
+}
+
+// cut slices a string or a list.
+func (x *slice) cut(m *machine, s *scope, v Value) Value {
 	var part [3]*int64
 	for i, e := range []expr{x.lo, x.hi, x.step} {
 		if e == nil {
@@ -235,6 +241,9 @@ func (x *slice) eval(m *machine, s *scope) Value {
 		}
 		return string(out)
 	case *List:
+		if !v.subscripted() {
+			m.fail("%s can't be sliced", typeName(v))
+		}
 		ix := m.sliced(part, len(v.Items))
 		out := &List{Items: make([]Value, len(ix)), tuple: v.tuple}
 		for i, at := range ix {
@@ -370,24 +379,4 @@ func (m *machine) test(name string, v Value, a args) bool {
 		m.fail("no test is named %q", name)
 	}
 	return f(m, v, a)
-}
-
-// take binds arguments to names; what was not given is nil, as none is.
-func (m *machine) take(f string, a args, names ...string) []Value {
-	out := make([]Value, len(names))
-	if len(a.pos) > len(names) {
-		m.fail("%s takes at most %d arguments, found %d", f, len(names), len(a.pos))
-	}
-	copy(out, a.pos)
-next:
-	for i, n := range a.names {
-		for j, want := range names {
-			if n == want {
-				out[j] = a.kw[i]
-				continue next
-			}
-		}
-		m.fail("%s takes no argument %q", f, n)
-	}
-	return out
 }

@@ -114,19 +114,20 @@ func (st *setStmt) exec(m *machine, s *scope) signal {
 			v = m.eval(st.filter, bodyScope(s, v))
 		}
 	}
-	switch len(st.target) {
-	case 0: // do
-	case 1:
-		m.assign(st.target[0], v, s)
-	default:
-		for i, x := range m.unpack(v, len(st.target)) {
-			m.assign(st.target[i], x, s)
-		}
+	if st.target != nil {
+		m.assign(st.target, v, s)
 	}
 	return normal
 }
 
-func (m *machine) assign(t target, v Value, s *scope) {
+// assign binds a value to a target.
+func (m *machine) assign(t *target, v Value, s *scope) {
+	if t.items != nil {
+		for i, x := range m.unpack(v, len(t.items)) {
+			m.assign(&t.items[i], x, s)
+		}
+		return
+	}
 	if t.attr == "" {
 		s.set(t.name, v)
 		return
@@ -260,7 +261,7 @@ func (f *forStmt) over(m *machine, s *scope, in Value, depth int) signal {
 		for _, v := range items {
 			m.spend(scopeBytes)
 			sc := s.inner()
-			f.bind(m, sc, v)
+			m.assign(&f.target, v, sc)
 			if m.truth(m.eval(f.filter, sc)) {
 				m.spend(16)
 				kept = append(kept, v)
@@ -282,22 +283,12 @@ func (f *forStmt) over(m *machine, s *scope, in Value, depth int) signal {
 		m.line = f.line
 		sc := s.inner()
 		sc.set("loop", l)
-		f.bind(m, sc, items[l.at])
+		m.assign(&f.target, items[l.at], sc)
 		if m.run(f.body, sc) == broke {
 			break
 		}
 	}
 	return normal
-}
-
-func (f *forStmt) bind(m *machine, s *scope, v Value) {
-	if len(f.target) == 1 {
-		s.set(f.target[0], v)
-		return
-	}
-	for i, x := range m.unpack(v, len(f.target)) {
-		s.set(f.target[i], x)
-	}
 }
 
 func (l *loop) attr(name string) (Value, bool) {

@@ -15,22 +15,23 @@ var filters map[string]filterFunc
 
 func init() {
 	filters = map[string]filterFunc{
-		"abs": filterAbs, "attr": filterAttr, "batch": filterBatch, "capitalize": onString("capitalize"), "center": filterCenter,
+		"abs": filterAbs, "attr": filterAttr, "batch": filterBatch, "capitalize": onString("capitalize"), "center": keeping(filterCenter),
 		"count": filterLength, "d": filterDefault, "default": filterDefault, "dictsort": filterDictsort, "e": filterEscape,
-		"escape": filterEscape, "first": filterFirst, "float": filterFloat, "forceescape": filterEscape, "format": filterFormat,
-		"from_json": filterFromJSON, "fromjson": filterFromJSON, "groupby": filterGroupby, "indent": filterIndent, "int": filterInt,
+		"escape": filterEscape, "first": filterFirst, "float": filterFloat, "forceescape": filterForceEscape, "format": filterFormat,
+		"from_json": filterFromJSON, "fromjson": filterFromJSON, "groupby": filterGroupby, "indent": keeping(filterIndent), "int": filterInt,
 		"items": filterItems, "join": filterJoin, "last": filterLast, "length": filterLength, "list": filterList,
 		"lower": onString("lower"), "map": filterMap, "max": filterMax, "min": filterMin, "reject": filterReject,
-		"rejectattr": filterRejectattr, "replace": filterReplace, "reverse": filterReverse, "round": filterRound, "safe": filterString,
-		"select": filterSelect, "selectattr": filterSelectattr, "slice": filterSlice, "sort": filterSort, "string": filterString,
-		"sum": filterSum, "title": filterTitle, "tojson": filterToJSON, "trim": filterTrim, "truncate": filterTruncate,
-		"unique": filterUnique, "upper": onString("upper"), "wordcount": filterWordcount,
+		"rejectattr": filterRejectattr, "replace": filterReplace, "reverse": keeping(filterReverse), "round": filterRound, "safe": filterSafe,
+		"select": filterSelect, "selectattr": filterSelectattr, "slice": filterSlice, "sort": filterSort, "string": keeping(filterString),
+		"striptags": filterStripTags, "sum": filterSum, "title": filterTitle, "tojson": filterToJSON, "trim": keeping(filterTrim), "truncate": keeping(filterTruncate),
+		"unique": filterUnique, "upper": onString("upper"), "urlencode": filterURLEncode,
+		"wordcount": filterWordcount, "xmlattr": filterXMLAttr,
 	}
 }
 
 // onString makes a filter of a string's method.
 func onString(name string) filterFunc {
-	return func(m *machine, v Value, a args) Value { return stringMethods[name](m, m.str(v), a) }
+	return keeping(func(m *machine, v Value, a args) Value { return stringMethods[name](m, m.str(v), a) })
 }
 
 func filterAbs(m *machine, v Value, a args) Value {
@@ -45,6 +46,7 @@ func filterAbs(m *machine, v Value, a args) Value {
 }
 
 func filterAttr(m *machine, v Value, a args) Value {
+	need(m, "attr", a, "name")
 	name := m.str(m.take("attr", a, "name")[0])
 	if x, ok := m.attr(v, name); ok {
 		return x
@@ -68,32 +70,27 @@ func filterDefault(m *machine, v Value, a args) Value {
 	return p[0]
 }
 
-var escaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "'", "&#39;", `"`, "&#34;")
-
-func filterEscape(m *machine, v Value, a args) Value {
-	s := m.str(v)
-	m.spend(m.mul(5, len(s)))
-	return escaper.Replace(s)
-}
-
 func filterFormat(m *machine, v Value, a args) Value {
 	if len(a.kw) > 0 {
 		d := &Dict{}
 		for i, n := range a.names {
 			d.Set(n, a.kw[i])
 		}
-		return m.percent(m.str(v), d)
+		return m.arith("%", textOf(m, v), d)
 	}
-	return m.percent(m.str(v), &List{Items: a.pos, tuple: true})
+	return m.arith("%", textOf(m, v), &List{Items: a.pos, tuple: true})
 }
 
 func filterIndent(m *machine, v Value, a args) Value {
 	p := m.take("indent", a, "width", "first", "blank")
-	pad, ok := p[0].(string)
+	s, ok := bare(v).(string)
+	if !ok {
+		m.fail("indent of %s, wanted a string", m.describe(v))
+	}
+	pad, ok := bare(p[0]).(string)
 	if !ok {
 		pad = m.repeat(" ", m.int("indent", p[0], 4))
 	}
-	s := m.str(v)
 	lines := strings.Split(s, "\n")
 	m.spend(m.mul(len(lines), len(pad)+16) + len(s))
 	for i, line := range lines {
@@ -108,30 +105,51 @@ func filterIndent(m *machine, v Value, a args) Value {
 func filterInt(m *machine, v Value, a args) Value {
 	p := m.take("int", a, "default", "base")
 	def := p[0]
-	if def == nil {
+	if len(a.pos) == 0 && !slices.Contains(a.names, "default") {
 		def = int64(0)
 	}
-	switch n := number(v).(type) {
-	case int64:
+	switch n := number(bare(v)).(type) {
+	case undefined:
+		m.fail("%s", n.what)
+	case int64, bigInt:
 		return n
 	case float64:
-		if math.Abs(n) < 1<<62 {
-			return int64(n)
-		}
+		return whole(m, n)
 	case string:
 		base := int(m.int("int", p[1], 10))
 		if base < 2 && base != 0 || base > 36 {
 			return def
 		}
 		n = strings.TrimFunc(n, isSpace)
-		if i, err := strconv.ParseInt(n, base, 64); err == nil {
+		if i, err := strconv.ParseInt(withoutBase(n, base), base, 64); err == nil {
 			return i
 		}
-		if f, err := strconv.ParseFloat(n, 64); err == nil && math.Abs(f) < 1<<62 {
-			return int64(f)
+		if f, err := strconv.ParseFloat(n, 64); err == nil && !math.IsInf(f, 0) && !math.IsNaN(f) {
+			return whole(m, f)
 		}
 	}
 	return def
+}
+
+// whole cuts a float off at its point.
+func whole(m *machine, f float64) int64 {
+	if math.IsNaN(f) || math.Abs(f) >= 1<<63 {
+		m.fail("float %s as an integer is beyond 64 bits", floatText(f, "inf", "nan"))
+	}
+	return int64(f)
+}
+
+// withoutBase drops what Python takes beside a base that is given: the prefix that names it, and a _ between digits.
+func withoutBase(s string, base int) string {
+	if base != 0 && !strings.HasPrefix(s, "_") && !strings.HasSuffix(s, "_") && !strings.Contains(s, "__") {
+		s = strings.ReplaceAll(s, "_", "")
+	}
+	digits := strings.TrimLeft(s, "+-")
+	prefix := map[int]string{2: "0b", 8: "0o", 16: "0x"}[base]
+	if prefix == "" || len(s)-len(digits) > 1 || len(digits) < 3 || !strings.EqualFold(digits[:2], prefix) {
+		return s
+	}
+	return s[:len(s)-len(digits)] + digits[2:]
 }
 
 func filterFloat(m *machine, v Value, a args) Value {
@@ -139,7 +157,13 @@ func filterFloat(m *machine, v Value, a args) Value {
 	if f, ok := float(v); ok {
 		return f
 	}
-	if s, ok := v.(string); ok {
+	switch v := v.(type) {
+	case undefined:
+		m.fail("%s", v.what)
+	case bigInt:
+		m.fail("%s as a float is beyond 64 bits", v)
+	}
+	if s, ok := bare(v).(string); ok {
 		if f, err := strconv.ParseFloat(strings.TrimFunc(s, isSpace), 64); err == nil {
 			return f
 		}
@@ -156,12 +180,13 @@ func filterRound(m *machine, v Value, a args) Value {
 	if !ok {
 		m.fail("round of %s", m.describe(v))
 	}
-	scale := math.Pow(10, float64(m.int("round", p[0], 0)))
+	precision := m.int("round", p[0], 0)
+	scale := math.Pow(10, float64(precision))
 	switch method := p[1]; method {
 	case nil, "common":
-		return math.RoundToEven(f*scale) / scale
+		return round(m, v, f, precision)
 	case "ceil":
-		return math.Ceil(f*scale) / scale
+		return (math.Ceil(f*scale) + 0) / scale // Python's has no -0
 	case "floor":
 		return math.Floor(f*scale) / scale
 	}
@@ -169,9 +194,37 @@ func filterRound(m *machine, v Value, a args) Value {
 	return nil
 }
 
+// round rounds as Python does: an int stays one, and what a float's digits say decides, not its product with a power of 10.
+func round(m *machine, v Value, f float64, precision int64) Value {
+	if n, ok := number(v).(int64); ok {
+		if precision >= 0 {
+			return n
+		}
+		if precision < -18 {
+			return int64(0)
+		}
+		unit := int64(math.Pow(10, float64(-precision)))
+		return int64(math.RoundToEven(float64(n)/float64(unit))) * unit
+	}
+	if precision < 0 {
+		scale := math.Pow(10, float64(-precision))
+		return math.RoundToEven(f/scale) * scale
+	}
+	if precision > 323 { // more digits than any float's last one
+		return f
+	}
+	m.spend(400)
+	rounded, err := strconv.ParseFloat(strconv.FormatFloat(f, 'f', int(precision), 64), 64)
+	if err != nil {
+		return f
+	}
+	return rounded
+}
+
 func filterLength(m *machine, v Value, a args) Value { return int64(m.length(v)) }
 
 func filterReplace(m *machine, v Value, a args) Value {
+	need(m, "replace", a, "old", "new")
 	p := m.take("replace", a, "old", "new", "count")
 	pos := []Value{m.str(p[0]), m.str(p[1])}
 	if p[2] != nil {
@@ -206,14 +259,18 @@ func filterTrim(m *machine, v Value, a args) Value {
 
 func filterTruncate(m *machine, v Value, a args) Value {
 	p := m.take("truncate", a, "length", "killwords", "end", "leeway")
-	s, end := m.str(v), "..."
+	end := "..."
 	if p[2] != nil {
 		end = m.str(p[2])
 	}
 	n, leeway := m.int("truncate", p[0], 255), m.int("truncate", p[3], 5)
-	size := int64(m.length(s))
+	size := int64(m.length(v))
 	if size <= n+leeway {
-		return s
+		return v
+	}
+	s, ok := bare(v).(string)
+	if !ok {
+		m.fail("truncate of %s, wanted a string", m.describe(v))
 	}
 	m.spend(len(s) + len(end))
 	cut := runesFrom(s, 0, int(max(0, min(size, n-int64(m.length(end))))))
@@ -234,7 +291,7 @@ func filterToJSON(m *machine, v Value, a args) Value {
 	st := &jsonStyle{item: ", ", key: ": ", ascii: m.truth(p[0]), sort: m.truth(p[3])}
 	if p[1] != nil {
 		st.newlines, st.item = true, ","
-		if s, ok := p[1].(string); ok {
+		if s, ok := bare(p[1]).(string); ok {
 			st.indent = s
 		} else {
 			st.indent = m.repeat(" ", m.int("tojson", p[1], 0))
@@ -257,6 +314,15 @@ func filterFromJSON(m *machine, v Value, a args) Value {
 		m.fail("from_json: %v", err)
 	}
 	return x
+}
+
+// need fails where arguments are lacking that have no default.
+func need(m *machine, f string, a args, names ...string) {
+	for _, name := range names[min(len(a.pos), len(names)):] {
+		if !slices.Contains(a.names, name) {
+			m.fail("%s lacks its argument %q", f, name)
+		}
+	}
 }
 
 // int takes an integer argument, or its default for none.

@@ -58,7 +58,7 @@ func filterSlice(m *machine, v Value, a args) Value {
 
 // folded is what case-insensitive orders go by.
 func (m *machine) folded(v Value, sensitive bool) Value {
-	if s, ok := v.(string); ok && !sensitive {
+	if s, ok := bare(v).(string); ok && !sensitive {
 		m.spend(len(s))
 		return strings.ToLower(s)
 	}
@@ -109,7 +109,7 @@ func (m *machine) sort(xs []Value, reverse bool, key func(Value) Value) {
 }
 
 func filterFirst(m *machine, v Value, a args) Value {
-	if s, ok := v.(string); ok {
+	if s, ok := bare(v).(string); ok {
 		r, _ := utf8.DecodeRuneInString(s)
 		if s != "" {
 			return string(r)
@@ -121,7 +121,10 @@ func filterFirst(m *machine, v Value, a args) Value {
 }
 
 func filterLast(m *machine, v Value, a args) Value {
-	if s, ok := v.(string); ok {
+	if s, ok := v.(markup); ok && s != "" {
+		return asMarkup(filterLast(m, string(s), a))
+	}
+	if s, ok := bare(v).(string); ok {
 		r, _ := utf8.DecodeLastRuneInString(s)
 		if s != "" {
 			return string(r)
@@ -159,6 +162,7 @@ func (m *machine) getter(attribute Value) func(Value) Value {
 }
 
 func filterGroupby(m *machine, v Value, a args) Value {
+	need(m, "groupby", a, "attribute")
 	p := m.take("groupby", a, "attribute", "default", "case_sensitive")
 	get := m.getter(p[0])
 	key := func(x Value) Value {
@@ -309,7 +313,7 @@ func (m *machine) extreme(f string, v Value, a args, want int) Value {
 }
 
 func filterReverse(m *machine, v Value, a args) Value {
-	if s, ok := v.(string); ok {
+	if s, ok := bare(v).(string); ok {
 		m.spend(m.mul(5, len(s)))
 		runes := []rune(s)
 		slices.Reverse(runes)
@@ -324,17 +328,16 @@ func filterSort(m *machine, v Value, a args) Value {
 	p := m.take("sort", a, "reverse", "case_sensitive", "attribute")
 	xs := m.clone(m.iterate(v))
 	var gets []func(Value) Value
-	if s, ok := p[2].(string); ok {
+	if s, ok := bare(p[2]).(string); ok {
 		for _, part := range strings.Split(s, ",") {
 			gets = append(gets, m.getter(part))
 		}
 	} else {
 		gets = append(gets, m.getter(p[2]))
 	}
+	// The key is a list even of one attribute: lists compare items for equality first, so items without an order may be equal.
+	m.spend(m.mul(64*len(gets), len(xs)))
 	m.sort(xs, m.truth(p[0]), func(x Value) Value {
-		if len(gets) == 1 {
-			return m.folded(gets[0](x), m.truth(p[1]))
-		}
 		key := &List{}
 		for _, get := range gets {
 			key.Items = append(key.Items, m.folded(get(x), m.truth(p[1])))

@@ -1,12 +1,22 @@
 package jinja
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 )
 
+// formatter is one use of Python's two ways of formatting.
+type formatter struct {
+	m      *machine
+	escape bool  // the format is markup: text among the values is escaped
+	args   args  // of str.format
+	auto   int64 // the number of its next field without a name
+}
+
 // percent is Python's old formatting: '%s of %d' % (a, b).
-func (m *machine) percent(format string, v Value) string {
+func (f *formatter) percent(format string, v Value) string {
+	m := f.m
 	b := &buffer{m: m}
 	list, _ := v.(*List)
 	dict, _ := v.(*Dict)
@@ -47,89 +57,108 @@ func (m *machine) percent(format string, v Value) string {
 			}
 			arg, next = list.Items[next], next+1
 		}
-		b.add(m.convert(spec, conv, arg))
+		if f.escape && (conv == 's' || conv == 'r') {
+			if conv == 'r' {
+				arg = m.repr(arg)
+			}
+			arg, conv = string(escape(m, arg)), 's'
+		}
+		b.add(f.convert(spec, conv, arg))
 	}
-	if next < len(list.Items) && dict == nil {
+	if next < len(list.Items) && !hasItems(v) {
 		m.fail("format: too many values")
 	}
 	return b.b.String()
 }
 
+// hasItems tells whether a value is looked into by keys: one alone may stand beside a format without a conversion.
+func hasItems(v Value) bool {
+	switch v := v.(type) {
+	case *List:
+		return !v.tuple
+	case *Dict, undefined:
+		return true
+	}
+	return false
+}
+
 // convert writes one value by flags, width and precision in spec, and a conversion.
-func (m *machine) convert(spec string, conv byte, v Value) string {
+func (f *formatter) convert(spec string, conv byte, v Value) string {
+	sp := numberSpec{fill: " ", align: '>', conv: conv, prec: -1}
 	flags := spec[:len(spec)-len(strings.TrimLeft(spec, "-+ #0"))]
 	w, p, hasPrec := strings.Cut(spec[len(flags):], ".")
-	width, prec := m.digits(w, 0), m.digits(p, 0)
-	if !hasPrec {
-		prec = -1
+	sp.width = f.digits(w, 0)
+	if hasPrec {
+		sp.prec = f.digits(p, 0)
 	}
-	s := ""
+	for _, flag := range []byte("0- +#") {
+		if strings.IndexByte(flags, flag) >= 0 {
+			sp.flag(flag)
+		}
+	}
 	switch conv {
-	case 's':
-		s = m.str(v)
-	case 'r':
-		s = m.repr(v)
-	case 'd', 'i', 'u', 'x', 'X', 'o':
-		n, ok := filterInt(m, number(v), args{pos: []Value{"none"}}).(int64)
-		if _, isString := v.(string); !ok || isString {
-			m.fail("format: %s is no number", m.describe(v))
+	case 's', 'r', 'a':
+		s := f.m.str(v)
+		if conv != 's' {
+			s = f.m.repr(v)
 		}
-		base := map[byte]int{'x': 16, 'X': 16, 'o': 8}[conv]
-		if s = strconv.FormatInt(n, max(base, 10)); base == 8 {
-			s = strconv.FormatInt(n, 8)
+		return f.pad(sp.forText(), "", f.clip(s, sp.prec))
+	case 'c':
+		if s, ok := bare(v).(string); ok && f.m.length(s) == 1 {
+			return f.pad(sp.forText(), "", s)
 		}
-		if conv == 'X' {
-			s = strings.ToUpper(s)
+	case 'd', 'i', 'u':
+		sp.conv = 'd'
+		if x, ok := v.(float64); ok {
+			v = whole(f.m, x)
 		}
-	case 'f', 'F', 'e', 'E', 'g', 'G':
-		f, ok := float(v)
-		if !ok {
-			m.fail("format: %s is no number", m.describe(v))
-		}
-		if prec < 0 {
-			prec = 6
-		}
-		m.spend(prec + 400)
-		s = strconv.FormatFloat(f, conv|0x20, prec, 64)
-		prec = -1
+	}
+	if strings.IndexByte("dxXo", sp.conv) >= 0 {
+		sp.least, sp.prec = sp.prec, -1
+	}
+	return f.number(&sp, v)
+}
+
+// flag is one of those that stand before a width in the old formatting.
+func (sp *numberSpec) flag(c byte) {
+	switch c {
+	case '0':
+		sp.fill, sp.align = "0", '='
+	case '-':
+		sp.fill, sp.align = " ", '<'
+	case '#':
+		sp.alternate = true
 	default:
-		m.fail("format: %%%c is not supported", conv)
+		sp.sign = c
 	}
-	if prec >= 0 && (conv == 's' || conv == 'r') && prec < m.length(s) {
-		s = runesFrom(s, 0, prec)
+}
+
+// forText is the spec without what is for numbers alone.
+func (sp *numberSpec) forText() *numberSpec {
+	if sp.align == '=' {
+		sp.fill, sp.align = " ", '>'
 	}
-	if strings.Contains(flags, "+") && conv != 's' && conv != 'r' && !strings.HasPrefix(s, "-") {
-		s = "+" + s
-	}
-	pad := int64(width - m.length(s))
-	switch {
-	case strings.Contains(flags, "-"):
-		return s + m.repeat(" ", pad)
-	case strings.Contains(flags, "0") && conv != 's' && conv != 'r':
-		sign := s[:len(s)-len(strings.TrimLeft(s, "+-"))]
-		return sign + m.repeat("0", pad) + s[len(sign):]
-	}
-	return m.repeat(" ", pad) + s
+	return sp
 }
 
 // digits reads a width; one beyond all limits fails where it is paid for.
-func (m *machine) digits(s string, def int) int {
+func (f *formatter) digits(s string, def int) int {
 	if s == "" {
 		return def
 	}
 	n, err := strconv.Atoi(s)
 	if err != nil || n < 0 || n > defaultBytes {
-		m.fail("%w: a width of %.20s", ErrLimit, s)
+		f.m.fail("%w: a width of %.20s", ErrLimit, s)
 	}
-	m.spend(n)
+	f.m.spend(n)
 	return n
 }
 
-// format is str.format: {}, {0}, {name}, {0.name[key]}, !r and !s, fill, align, width,
-// precision and the types s, d, f, x and their like.
-func (m *machine) format(s string, a args) string {
+// format is str.format: {}, {0}, {name}, {0.name[key]}, !r and !s, and what [formatter.formatted] knows after a colon, where fields may stand
+// too.
+func (f *formatter) format(s string) string {
+	m := f.m
 	b := &buffer{m: m}
-	auto := int64(0)
 	for s != "" {
 		i := strings.IndexAny(s, "{}")
 		if i < 0 {
@@ -142,46 +171,85 @@ func (m *machine) format(s string, a args) string {
 			s = s[i+2:]
 			continue
 		}
-		field, rest, ok := strings.Cut(s[i+1:], "}")
-		if s[i] == '}' || !ok {
+		end := fieldEnd(s[i:])
+		if end < 0 {
 			m.fail("format: a single %q", s[i])
 		}
-		s = rest
-		field, spec, _ := strings.Cut(field, ":")
+		field, spec, _ := strings.Cut(s[i+1:i+end], ":")
+		s = s[i+end+1:]
 		field, conv, _ := strings.Cut(field, "!")
-		v := m.field(field, a, &auto)
+		v := f.field(field)
+		if strings.Contains(spec, "{") { // fields of one level: those inside have no specs
+			spec = f.nested(spec)
+		}
 		switch conv {
 		case "r":
 			v = m.repr(v)
 		case "s":
-			v = m.str(v)
+			v = textOf(m, v)
 		}
-		b.add(m.aligned(spec, v))
+		if _, ok := v.(markup); !ok || !f.escape {
+			if v = f.formatted(spec, v); f.escape {
+				v = escape(m, v)
+			}
+		}
+		b.add(m.str(v))
 	}
 	return b.b.String()
 }
 
-func (m *machine) field(field string, a args, auto *int64) Value {
+// fieldEnd is where the field that begins s ends; -1: nowhere.
+func fieldEnd(s string) int {
+	depth := 0
+	for i, r := range s {
+		switch r {
+		case '{':
+			depth++
+		case '}':
+			if depth--; depth <= 0 {
+				if depth < 0 {
+					return -1
+				}
+				return i
+			}
+		}
+	}
+	return -1
+}
+
+// nested fills the fields in a spec.
+func (f *formatter) nested(spec string) string {
+	b := &buffer{m: f.m}
+	for {
+		before, rest, ok := strings.Cut(spec, "{")
+		b.add(before)
+		if !ok {
+			return b.b.String()
+		}
+		field, rest, _ := strings.Cut(rest, "}")
+		b.add(f.m.str(f.field(field)))
+		spec = rest
+	}
+}
+
+func (f *formatter) field(field string) Value {
+	m, a := f.m, &f.args
 	end := strings.IndexAny(field, ".[")
 	if end < 0 {
 		end = len(field)
 	}
 	head, path := field[:end], field[end:]
 	if head == "" {
-		head = strconv.FormatInt(*auto, 10)
-		*auto++
+		head = strconv.FormatInt(f.auto, 10)
+		f.auto++
 	}
-	v := Value(undefined{"format: no value for " + head})
+	var v Value
 	if i, err := strconv.Atoi(head); err == nil && i < len(a.pos) && i >= 0 {
 		v = a.pos[i]
-	}
-	for i, n := range a.names {
-		if n == head {
-			v = a.kw[i]
-		}
-	}
-	if u, ok := v.(undefined); ok {
-		m.fail("%s", u.what)
+	} else if i := slices.Index(a.names, head); i >= 0 {
+		v = a.kw[i]
+	} else {
+		m.fail("format: no value for %s", head)
 	}
 	for path != "" {
 		m.step(1)
@@ -205,52 +273,4 @@ func (m *machine) field(field string, a args, auto *int64) Value {
 		v = m.item(v, key)
 	}
 	return v
-}
-
-func (m *machine) aligned(spec string, v Value) string {
-	if spec == "" {
-		return m.str(v)
-	}
-	fill, align := " ", byte(0)
-	_, size := firstRune(spec)
-	switch {
-	case len(spec) > size && strings.IndexByte("<>^", spec[size]) >= 0:
-		fill, align, spec = spec[:size], spec[size], spec[size+1:]
-	case strings.IndexByte("<>^", spec[0]) >= 0:
-		align, spec = spec[0], spec[1:]
-	}
-	conv := byte('s')
-	_, isNumber := float(v)
-	if n := len(spec); n > 0 && strings.IndexByte("sdfFeEgGxXo", spec[n-1]) >= 0 {
-		conv, spec = spec[n-1], spec[:n-1]
-	} else if _, ok := v.(int64); ok {
-		conv = 'd'
-	}
-	if strings.Trim(spec, "+ 0123456789.") != "" {
-		m.fail("format: %q is not supported", spec)
-	}
-	if align == 0 {
-		if !isNumber {
-			spec = "-" + spec
-		}
-		return m.convert(spec, conv, v)
-	}
-	flags := spec[:len(spec)-len(strings.TrimLeft(spec, "+ "))]
-	w, p, dot := strings.Cut(spec[len(flags):], ".")
-	if dot {
-		p = "." + p
-	}
-	s := m.convert(flags+p, conv, v)
-	pad := max(0, m.digits(w, 0)-m.length(s))
-	before := map[byte]int{'<': 0, '>': pad, '^': pad / 2}[align]
-	return m.repeat(fill, int64(before)) + s + m.repeat(fill, int64(pad-before))
-}
-
-func firstRune(s string) (rune, int) {
-	for i, r := range s {
-		if i > 0 {
-			return r, i
-		}
-	}
-	return 0, len(s)
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -30,6 +31,9 @@ func globals(now func() time.Time) map[string]Value {
 func globalRange(m *machine, a args) Value {
 	p := make([]int64, len(a.pos))
 	for i, v := range a.pos {
+		if v == nil {
+			m.fail("range: found none, wanted an integer")
+		}
 		p[i] = m.int("range", v, 0)
 	}
 	lo, hi, step := int64(0), int64(0), int64(1)
@@ -46,7 +50,10 @@ func globalRange(m *machine, a args) Value {
 	if step == 0 {
 		m.fail("range's step is zero")
 	}
-	l := &List{}
+	l := &List{view: fmt.Sprintf("range(%d, %d)", lo, hi)}
+	if step != 1 {
+		l.view = fmt.Sprintf("range(%d, %d, %d)", lo, hi, step)
+	}
 	for i := lo; step > 0 && i < hi || step < 0 && i > hi; i += step {
 		if len(l.Items) >= maxRange {
 			m.fail("%w: a range has more than %d items", ErrLimit, maxRange)
@@ -67,6 +74,9 @@ func (m *machine) newDict(f string, a args) *Dict {
 		m.fail("%s takes at most 1 argument without a name, found %d", f, len(a.pos))
 	}
 	for _, v := range a.pos {
+		if u, ok := v.(undefined); ok {
+			m.fail("%s", u.what)
+		}
 		m.update(d, v)
 	}
 	for i, n := range a.names {
@@ -150,8 +160,8 @@ func (m *machine) strftime(t time.Time, format string) string {
 			fmt.Fprintf(&b, "%06d", t.Nanosecond()/1000)
 		case format[i] == 'n':
 			b.WriteByte('\n')
-		case format[i] == 's':
-			fmt.Fprint(&b, t.Unix())
+		case strings.IndexByte("sUWwuGVgCklP", format[i]) >= 0:
+			b.WriteString(calendar(t, format[i], bare))
 		case !ok:
 			m.fail("strftime_now: %%%c is not supported", format[i])
 		case bare:
@@ -165,6 +175,43 @@ func (m *machine) strftime(t time.Time, format string) string {
 		}
 	}
 	return b.String()
+}
+
+// calendar writes those conversions of strftime that time.Format has not; bare: without leading zeros.
+func calendar(t time.Time, conv byte, bare bool) string {
+	year, week := t.ISOWeek()
+	weekday := int(t.Weekday())
+	n, layout := 0, "%02d"
+	switch conv {
+	case 's':
+		return strconv.FormatInt(t.Unix(), 10)
+	case 'P':
+		return t.Format("pm")
+	case 'U': // weeks that begin on Sunday
+		n = (t.YearDay() + 6 - weekday) / 7
+	case 'W': // on Monday
+		n = (t.YearDay() + 6 - (weekday+6)%7) / 7
+	case 'w':
+		n, layout = weekday, "%d"
+	case 'u':
+		n, layout = (weekday+6)%7+1, "%d"
+	case 'G':
+		n, layout = year, "%d"
+	case 'V':
+		n = week
+	case 'g':
+		n = year % 100
+	case 'C':
+		n = t.Year() / 100
+	case 'k':
+		n, layout = t.Hour(), "%2d"
+	case 'l':
+		n, layout = (t.Hour()+11)%12+1, "%2d"
+	}
+	if bare {
+		layout = "%d"
+	}
+	return fmt.Sprintf(layout, n)
 }
 
 func decodeJSON(s string) (Value, error) {

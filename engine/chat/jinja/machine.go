@@ -118,6 +118,26 @@ func (m *machine) enter() {
 
 func (m *machine) leave() { m.depth-- }
 
+// take binds arguments to names; what was not given is nil, as none is.
+func (m *machine) take(f string, a args, names ...string) []Value {
+	out := make([]Value, len(names))
+	if len(a.pos) > len(names) {
+		m.fail("%s takes at most %d arguments, found %d", f, len(names), len(a.pos))
+	}
+	copy(out, a.pos)
+next:
+	for i, n := range a.names {
+		for j, want := range names {
+			if n == want {
+				out[j] = a.kw[i]
+				continue next
+			}
+		}
+		m.fail("%s takes no argument %q", f, n)
+	}
+	return out
+}
+
 // buffer collects text that is paid for.
 type buffer struct {
 	m     *machine

@@ -10,6 +10,8 @@ import (
 // method finds a method of a string, dict or list, bound to it; nil if there is none.
 func method(v Value, name string) func(m *machine, a args) Value {
 	switch v := v.(type) {
+	case markup:
+		return markupMethod(v, name)
 	case string:
 		if f := stringMethods[name]; f != nil {
 			return func(m *machine, a args) Value { return f(m, v, a) }
@@ -19,7 +21,7 @@ func method(v Value, name string) func(m *machine, a args) Value {
 			return func(m *machine, a args) Value { return f(m, v, a) }
 		}
 	case *List:
-		if f := listMethods[name]; f != nil && (!v.tuple || name == "count" || name == "index") {
+		if f := listMethods[name]; f != nil && (!v.tuple && v.view == "" || name == "count" || name == "index") {
 			return func(m *machine, a args) Value { return f(m, v, a) }
 		}
 	}
@@ -36,8 +38,8 @@ var dictMethods = map[string]func(m *machine, d *Dict, a args) Value{
 		}
 		return p[1]
 	},
-	"items": func(m *machine, d *Dict, a args) Value { return &List{Items: m.pairs(d)} },
-	"keys":  func(m *machine, d *Dict, a args) Value { return &List{Items: m.clone(d.keys)} },
+	"items": func(m *machine, d *Dict, a args) Value { return &List{Items: m.pairs(d), view: "dict_items(%s)"} },
+	"keys":  func(m *machine, d *Dict, a args) Value { return &List{Items: m.clone(d.keys), view: "dict_keys(%s)"} },
 	"pop": func(m *machine, d *Dict, a args) Value {
 		p := m.take("pop", a, "key", "default")
 		v, ok := m.lookup(d, p[0])
@@ -48,7 +50,7 @@ var dictMethods = map[string]func(m *machine, d *Dict, a args) Value{
 			return p[1]
 		}
 		m.spend(96 * len(d.keys))
-		d.remove(p[0])
+		d.remove(m.key(p[0]))
 		return v
 	},
 	"setdefault": func(m *machine, d *Dict, a args) Value {
@@ -64,7 +66,9 @@ var dictMethods = map[string]func(m *machine, d *Dict, a args) Value{
 		m.update(d, from)
 		return nil
 	},
-	"values": func(m *machine, d *Dict, a args) Value { return &List{Items: m.clone(d.values)} },
+	"values": func(m *machine, d *Dict, a args) Value {
+		return &List{Items: m.clone(d.values), view: "dict_values(%s)"}
+	},
 }
 
 var listMethods = map[string]func(m *machine, l *List, a args) Value{
@@ -152,7 +156,7 @@ func init() {
 		"startswith": affix(strings.HasPrefix), "endswith": affix(strings.HasSuffix),
 		"find": found(strings.Index, false), "rfind": found(strings.LastIndex, false),
 		"index": found(strings.Index, true), "rindex": found(strings.LastIndex, true),
-		"format":    func(m *machine, s string, a args) Value { return m.format(s, a) },
+		"format":    func(m *machine, s string, a args) Value { return (&formatter{m: m, args: a}).format(s) },
 		"isalnum":   all(func(r rune) bool { return unicode.IsLetter(r) || unicode.IsNumber(r) }),
 		"isalpha":   all(unicode.IsLetter),
 		"isdecimal": all(unicode.IsDigit), "isdigit": all(unicode.IsDigit), "isnumeric": all(unicode.IsNumber),

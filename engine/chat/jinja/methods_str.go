@@ -9,7 +9,7 @@ import (
 
 // want is a method's one argument, a string.
 func (m *machine) want(f string, a args) string {
-	s, ok := m.operand(f, a).(string)
+	s, ok := bare(m.operand(f, a)).(string)
 	if !ok {
 		m.fail("%s: found %s, wanted a string", f, m.describe(a.pos[0]))
 	}
@@ -71,7 +71,7 @@ func affix(has func(s, affix string) bool) stringMethod {
 		}
 		l, ok := p[0].(*List)
 		if !ok || !l.tuple {
-			x, ok := p[0].(string)
+			x, ok := bare(p[0]).(string)
 			if !ok {
 				m.fail("startswith: found %s, wanted a string or a tuple of them", m.describe(p[0]))
 			}
@@ -138,7 +138,7 @@ func stringJoin(m *machine, s string, a args) Value {
 		if i > 0 {
 			b.add(s)
 		}
-		part, ok := x.(string)
+		part, ok := bare(x).(string)
 		if !ok {
 			m.fail("join: found %s among the items, wanted strings", m.describe(x))
 		}

@@ -11,12 +11,14 @@ func typeName(v Value) string {
 		return "none"
 	case bool:
 		return "bool"
-	case int64:
+	case int64, bigInt:
 		return "int"
 	case float64:
 		return "float"
 	case string:
 		return "str"
+	case markup:
+		return "Markup"
 	case *List:
 		if v.tuple {
 			return "tuple"
@@ -36,17 +38,17 @@ func typeName(v Value) string {
 
 // describe names a value in a message.
 func (m *machine) describe(v Value) string {
-	switch v := v.(type) {
+	switch v := bare(v).(type) {
 	case undefined:
 		return "a value that is not there (" + v.what + ")"
-	case string, int64, float64, bool:
+	case string, int64, bigInt, float64, bool:
 		return typeName(v) + " " + m.repr(v)
 	}
 	return typeName(v)
 }
 
 func (m *machine) truth(v Value) bool {
-	switch v := v.(type) {
+	switch v := bare(v).(type) {
 	case nil, undefined:
 		return false
 	case bool:
@@ -89,6 +91,7 @@ func float(v Value) (float64, bool) {
 func (m *machine) equal(a, b Value) bool {
 	m.enter()
 	defer m.leave()
+	a, b = bare(a), bare(b)
 	switch x := a.(type) {
 	case string:
 		y, ok := b.(string)
@@ -128,7 +131,7 @@ func (m *machine) equal(a, b Value) bool {
 	case namespace:
 		y, ok := b.(namespace)
 		return ok && x.Dict == y.Dict
-	case *loop:
+	case *loop, bigInt:
 		return a == b
 	case function, object:
 		return false
@@ -147,6 +150,7 @@ func (m *machine) equal(a, b Value) bool {
 func (m *machine) less(a, b Value) bool {
 	m.enter()
 	defer m.leave()
+	a, b = bare(a), bare(b)
 	switch x := a.(type) {
 	case string:
 		if y, ok := b.(string); ok {
@@ -199,9 +203,9 @@ func (m *machine) compare(op string, l, r Value) bool {
 }
 
 func (m *machine) contains(in, v Value) bool {
-	switch c := in.(type) {
+	switch c := bare(in).(type) {
 	case string:
-		s, ok := v.(string)
+		s, ok := bare(v).(string)
 		if !ok {
 			m.fail("%s can't be in a string", m.describe(v))
 		}
@@ -221,7 +225,7 @@ func (m *machine) contains(in, v Value) bool {
 
 // iterate gives what a loop over v visits.
 func (m *machine) iterate(v Value) []Value {
-	switch v := v.(type) {
+	switch v := bare(v).(type) {
 	case *List:
 		return v.Items
 	case *Dict:
@@ -241,7 +245,7 @@ func (m *machine) iterate(v Value) []Value {
 }
 
 func (m *machine) length(v Value) int {
-	switch v := v.(type) {
+	switch v := bare(v).(type) {
 	case string:
 		m.scan(len(v))
 		return utf8.RuneCountInString(v)

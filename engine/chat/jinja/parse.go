@@ -27,6 +27,8 @@ type parser struct {
 	pos   int
 	depth int
 	loops int // that a break could leave
+
+	blocks []string // their names
 }
 
 func (p *parser) cur() tok { return p.toks[p.pos] }
@@ -162,13 +164,19 @@ func (p *parser) statement() stmt {
 	case "generation": // Hugging Face's mark around what the assistant said
 		return &block{p.body("endgeneration")}
 	case "block":
-		p.expectName()
+		name := p.expectName()
+		if slices.Contains(p.blocks, name) {
+			p.fail("block %q is defined twice", name)
+		}
+		p.blocks = append(p.blocks, name)
 		for p.takeName("scoped") || p.takeName("required") {
 		}
 		p.endTag(kBlockEnd)
 		b := p.statements("endblock")
 		p.next()
-		p.takeNameOf(kName)
+		if p.cur().kind == kName {
+			p.pos++
+		}
 		p.endTag(kBlockEnd)
 		return &block{b}
 	case "do":
@@ -187,12 +195,6 @@ func (p *parser) statement() stmt {
 		p.fail("no statement %q can stand here", n)
 	}
 	return nil
-}
-
-func (p *parser) takeNameOf(k kind) {
-	if p.cur().kind == k {
-		p.pos++
-	}
 }
 
 // outsideLoops takes a body that no break may leave.
@@ -228,16 +230,7 @@ func (p *parser) ifStmt(line int) stmt {
 
 func (p *parser) forStmt(line int) stmt {
 	s := &forStmt{line: line}
-	paren := p.takeOp("(")
-	for {
-		s.target = append(s.target, p.expectName())
-		if !p.takeOp(",") {
-			break
-		}
-	}
-	if paren {
-		p.expectOp(")")
-	}
+	s.target = p.targets(false)
 	if !p.takeName("in") {
 		p.fail(`found an unexpected %v, wanted "in"`, p.cur())
 	}
@@ -267,20 +260,8 @@ func (p *parser) forStmt(line int) stmt {
 
 func (p *parser) setStmt(line int) stmt {
 	s := &setStmt{line: line}
-	paren := p.takeOp("(")
-	for {
-		t := target{name: p.expectName()}
-		if p.takeOp(".") {
-			t.attr = p.expectName()
-		}
-		s.target = append(s.target, t)
-		if !p.takeOp(",") {
-			break
-		}
-	}
-	if paren {
-		p.expectOp(")")
-	}
+	t := p.targets(true)
+	s.target = &t
 	if p.takeOp("=") {
 		s.x = p.tuple(false)
 		p.endTag(kBlockEnd)
@@ -294,6 +275,33 @@ func (p *parser) setStmt(line int) stmt {
 		s.body = []stmt{}
 	}
 	return s
+}
+
+// targets takes what a value is bound to: one target, or several with commas. attributes: those of namespaces may stand there.
+func (p *parser) targets(attributes bool) target {
+	p.enter()
+	defer p.leave()
+	one := func() (t target) {
+		if p.takeOp("(") {
+			t = p.targets(attributes)
+			p.expectOp(")")
+			return t
+		}
+		t.name = p.expectName()
+		if attributes && p.takeOp(".") {
+			t.attr = p.expectName()
+		}
+		return t
+	}
+	t := one()
+	if !p.isOp(",") {
+		return t
+	}
+	items := []target{t}
+	for p.takeOp(",") {
+		items = append(items, one())
+	}
+	return target{items: items}
 }
 
 func (p *parser) macro(name, end string) *macroDef {

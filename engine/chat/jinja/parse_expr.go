@@ -238,11 +238,22 @@ func (p *parser) postfix(x expr) expr {
 }
 
 func (p *parser) subscript(x expr) expr {
+	if p.takeOp("]") { // a[] is a[()]
+		return &item{x, &list{tuple: true}}
+	}
 	part := func() expr {
 		if p.isOp(":", "]") {
 			return nil
 		}
-		return p.tuple(false, "]", ":")
+		x := p.expression()
+		if !p.isOp(",") {
+			return x
+		}
+		l := &list{items: []expr{x}, tuple: true}
+		for p.takeOp(",") {
+			l.items = append(l.items, p.expression())
+		}
+		return l
 	}
 	lo := part()
 	if lo != nil && p.takeOp("]") {

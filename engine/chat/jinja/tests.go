@@ -16,7 +16,7 @@ func init() {
 		"divisibleby": func(m *machine, v Value, a args) bool {
 			return m.equal(m.arith("%", v, m.operand("divisibleby", a)), int64(0))
 		},
-		"escaped":   func(m *machine, v Value, a args) bool { return false },
+		"escaped":   func(m *machine, v Value, a args) bool { _, ok := v.(markup); return ok },
 		"even":      func(m *machine, v Value, a args) bool { return m.equal(m.arith("%", v, int64(2)), int64(0)) },
 		"odd":       func(m *machine, v Value, a args) bool { return m.equal(m.arith("%", v, int64(2)), int64(1)) },
 		"false":     func(m *machine, v Value, a args) bool { return v == false },
@@ -24,16 +24,16 @@ func init() {
 		"filter":    func(m *machine, v Value, a args) bool { return filters[m.str(v)] != nil },
 		"test":      func(m *machine, v Value, a args) bool { return tests[m.str(v)] != nil },
 		"float":     func(m *machine, v Value, a args) bool { _, ok := v.(float64); return ok },
-		"integer":   func(m *machine, v Value, a args) bool { _, ok := v.(int64); return ok },
-		"number":    func(m *machine, v Value, a args) bool { _, ok := float(v); return ok },
+		"integer":   func(m *machine, v Value, a args) bool { return typeName(v) == "int" },
+		"number":    func(m *machine, v Value, a args) bool { _, ok := float(v); return ok || typeName(v) == "int" },
 		"iterable":  isIterable,
-		"sequence":  isIterable,
+		"sequence":  isSequence,
 		"lower":     func(m *machine, v Value, a args) bool { return m.cased(v, strings.ToLower, strings.ToUpper) },
 		"upper":     func(m *machine, v Value, a args) bool { return m.cased(v, strings.ToUpper, strings.ToLower) },
 		"mapping":   func(m *machine, v Value, a args) bool { _, ok := v.(*Dict); return ok },
 		"none":      func(m *machine, v Value, a args) bool { return v == nil },
 		"sameas":    isSame,
-		"string":    func(m *machine, v Value, a args) bool { _, ok := v.(string); return ok },
+		"string":    func(m *machine, v Value, a args) bool { _, ok := bare(v).(string); return ok },
 		"undefined": func(m *machine, v Value, a args) bool { _, ok := v.(undefined); return ok },
 	}
 	for op, names := range map[string]string{"==": "== eq equalto", "!=": "!= ne", "<": "< lt lessthan", ">": "> gt greaterthan", "<=": "<= le", ">=": ">= ge", "in": "in"} {
@@ -67,17 +67,23 @@ func isCallable(m *machine, v Value, a args) bool {
 // isIterable holds for what has items or runes; as in Python, also for what is undefined.
 func isIterable(m *machine, v Value, a args) bool {
 	switch v.(type) {
-	case string, *List, *Dict, undefined:
+	case string, markup, *List, *Dict, undefined:
 		return true
 	}
 	return false
+}
+
+// isSequence holds for what has a length and items by their place or key.
+func isSequence(m *machine, v Value, a args) bool {
+	l, ok := v.(*List)
+	return isIterable(m, v, a) && (!ok || l.subscripted())
 }
 
 func isSame(m *machine, v Value, a args) bool {
 	switch o := m.operand("sameas", a); x := v.(type) {
 	case *List, *Dict, nil, bool, *loop:
 		return v == o
-	case int64, float64, string:
+	case int64, bigInt, float64, string, markup:
 		return typeName(v) == typeName(o) && m.equal(x, o)
 	}
 	return false

@@ -1,6 +1,7 @@
 package jinja
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -11,7 +12,7 @@ import (
 
 // print writes v as {{ v }} shows it.
 func (m *machine) print(b *buffer, v Value) {
-	switch v := v.(type) {
+	switch v := bare(v).(type) {
 	case string:
 		b.add(v)
 	case undefined:
@@ -21,7 +22,7 @@ func (m *machine) print(b *buffer, v Value) {
 }
 
 func (m *machine) str(v Value) string {
-	if s, ok := v.(string); ok {
+	if s, ok := bare(v).(string); ok {
 		return s
 	}
 	b := &buffer{m: m}
@@ -46,14 +47,29 @@ func (m *machine) writeRepr(b *buffer, v Value) {
 		b.add(map[bool]string{true: "True", false: "False"}[v])
 	case int64:
 		b.add(strconv.FormatInt(v, 10))
+	case bigInt:
+		b.add(string(v))
 	case float64:
 		b.add(floatText(v, "inf", "nan"))
 	case string:
 		m.spend(4 * len(v))
 		b.add(quote(v))
+	case markup:
+		b.add("Markup(")
+		m.writeRepr(b, string(v))
+		b.add(")")
 	case undefined:
 		b.add("Undefined")
 	case *List:
+		if v.view != "" {
+			before, after, all := strings.Cut(v.view, "%s")
+			b.add(before)
+			if all {
+				m.writeRepr(b, &List{Items: v.Items})
+			}
+			b.add(after)
+			return
+		}
 		open, end := "[", "]"
 		if v.tuple {
 			open, end = "(", ")"
@@ -80,6 +96,8 @@ func (m *machine) writeRepr(b *buffer, v Value) {
 			m.writeRepr(b, v.values[i])
 		}
 		b.add("}")
+	case *loop:
+		b.add(fmt.Sprintf("<LoopContext %d/%d>", v.at+1, len(v.items)))
 	case namespace:
 		b.add("<Namespace ")
 		m.writeRepr(b, v.Dict)
@@ -162,13 +180,15 @@ type jsonStyle struct {
 func (m *machine) writeJSON(b *buffer, v Value, st *jsonStyle, level int) {
 	m.enter()
 	defer m.leave()
-	switch v := v.(type) {
+	switch v := bare(v).(type) {
 	case nil:
 		b.add("null")
 	case bool:
 		b.add(strconv.FormatBool(v))
 	case int64:
 		b.add(strconv.FormatInt(v, 10))
+	case bigInt:
+		b.add(string(v))
 	case float64:
 		b.add(floatText(v, "Infinity", "NaN"))
 	case string:
@@ -188,11 +208,11 @@ func (m *machine) writeJSON(b *buffer, v Value, st *jsonStyle, level int) {
 		}
 		m.writeJSONs(b, "{", "}", len(v.keys), st, level, func(i int) {
 			i = order[i]
-			switch k := v.keys[i].(type) {
+			switch k := bare(v.keys[i]).(type) {
 			case string:
 				m.spend(2 * len(k))
 				b.add(jsonString(k, st.ascii))
-			case nil, bool, int64, float64:
+			case nil, bool, int64, bigInt, float64:
 				b.add(`"`)
 				m.writeJSON(b, k, st, level+1)
 				b.add(`"`)

@@ -4,12 +4,15 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"sort"
+	"strings"
 )
 
 // Value is what expressions make: nil (none), bool, int64, float64, string, *List,
-// *Dict, or one of this package's own: undefined, namespace, loop, function, object.
+// *Dict, or one of this package's own: markup, bigInt, undefined, namespace, loop, function, object.
 type Value any
 
 // List is a list or a tuple. What a filter makes step by step, a generator in Python,
@@ -18,7 +21,11 @@ type List struct {
 	Items     []Value
 	tuple     bool
 	generator bool
+	view      string // of what is no list in Python: how it shows, with %s for the list; "": a list
 }
+
+// subscripted tells whether Python finds items by their place.
+func (l *List) subscripted() bool { return !l.generator && !strings.Contains(l.view, "%s") }
 
 // Dict keeps the order its keys came in.
 type Dict struct {
@@ -28,6 +35,7 @@ type Dict struct {
 }
 
 type (
+	bigInt    string                // an integer beyond 64 bits, from JSON: it shows, but is not computed with
 	undefined struct{ what string } // why it is: "'x' is undefined"
 	namespace struct{ *Dict }
 	function  struct {
@@ -45,12 +53,15 @@ type args struct {
 	caller Value // of a call block
 }
 
-type unhashable struct{}
+type (
+	unhashable    struct{}
+	tupleHash     string // of the hashes of a tuple's items
+	undefinedHash struct{}
+)
 
-// hash gives the Go value that stands for v as a key; 1, 1.0 and true are one key.
-// Python's tuples can be keys too, but no chat template wants them.
+// hash gives the Go value that stands for v as a key; 1, 1.0 and true are one key. It has none of a tuple, which takes a machine's time.
 func hash(v Value) any {
-	switch v := v.(type) {
+	switch v := bare(v).(type) {
 	case bool:
 		if v {
 			return int64(1)
@@ -61,66 +72,109 @@ func hash(v Value) any {
 			return int64(v)
 		}
 		return v
-	case nil, int64, string:
+	case nil, int64, string, bigInt, *loop:
 		return v
+	case namespace:
+		return v.Dict
+	case undefined:
+		return undefinedHash{}
 	}
 	return unhashable{}
 }
 
-// Get finds the value of a key.
-func (d *Dict) Get(key Value) (Value, bool) {
-	i, ok := d.at[hash(key)]
+// hash is the hash of any value, paid for: a long key takes long to hash.
+func (m *machine) hash(v Value) any {
+	m.enter()
+	defer m.leave()
+	l, ok := v.(*List)
+	if !ok || !l.tuple {
+		h := hash(v)
+		if s, ok := h.(string); ok {
+			m.scan(len(s))
+		}
+		return h
+	}
+	var b []byte
+	for _, x := range l.Items {
+		switch h := m.hash(x).(type) {
+		case unhashable:
+			return h
+		case string:
+			b = fmt.Appendf(b, "s%d:%s", len(h), h)
+		case tupleHash:
+			b = fmt.Appendf(b, "t%d:%s", len(h), string(h))
+		case *Dict, *loop:
+			b = fmt.Appendf(b, "%p,", h)
+		default:
+			b = fmt.Appendf(b, "%T%v,", h, h)
+		}
+		m.spend(len(b))
+	}
+	return tupleHash(b)
+}
+
+// Get finds the value of a name.
+func (d *Dict) Get(name string) (Value, bool) { return d.get(name) }
+
+// Set puts a value at a name.
+func (d *Dict) Set(name string, v Value) { d.set(name, name, v) }
+
+// get finds the value of a key by its hash.
+func (d *Dict) get(h any) (Value, bool) {
+	i, ok := d.at[h]
 	if !ok {
 		return nil, false
 	}
 	return d.values[i], true
 }
 
-// Set puts a value at a key; it reports false for what can't be a key.
-func (d *Dict) Set(key, v Value) bool {
-	h := hash(key)
-	if h == (unhashable{}) {
-		return false
-	}
+func (d *Dict) set(h any, key, v Value) {
 	if i, ok := d.at[h]; ok {
 		d.values[i] = v
-		return true
+		return
 	}
 	if d.at == nil {
 		d.at = map[any]int{}
 	}
 	d.at[h] = len(d.keys)
 	d.keys, d.values = append(d.keys, key), append(d.values, v)
-	return true
 }
 
-// lookup is Get, paid for: a long key takes long to hash.
-func (m *machine) lookup(d *Dict, key Value) (Value, bool) {
-	if s, ok := key.(string); ok {
-		m.scan(len(s))
+// key is the hash of what must be a key.
+func (m *machine) key(v Value) any {
+	h := m.hash(v)
+	if h == (unhashable{}) {
+		m.fail("%s can't be a key of a dict", typeName(v))
 	}
-	return d.Get(key)
+	return h
 }
 
-func (d *Dict) remove(key Value) {
-	i, ok := d.at[hash(key)]
+// lookup finds the value of any key.
+func (m *machine) lookup(d *Dict, key Value) (Value, bool) { return d.get(m.key(key)) }
+
+// put sets the value of any key.
+func (m *machine) put(d *Dict, key, v Value) {
+	m.spend(160)
+	d.set(m.key(key), key, v)
+}
+
+func (d *Dict) remove(h any) {
+	i, ok := d.at[h]
 	if !ok {
 		return
 	}
 	d.keys = append(d.keys[:i:i], d.keys[i+1:]...)
 	d.values = append(d.values[:i:i], d.values[i+1:]...)
-	d.at = map[any]int{}
-	for i, k := range d.keys {
-		d.at[hash(k)] = i
+	delete(d.at, h)
+	for h, j := range d.at {
+		if j > i {
+			d.at[h] = j - 1
+		}
 	}
 }
 
 func (d *Dict) copy() *Dict {
-	n := &Dict{}
-	for i, k := range d.keys {
-		n.Set(k, d.values[i])
-	}
-	return n
+	return &Dict{keys: slices.Clone(d.keys), values: slices.Clone(d.values), at: maps.Clone(d.at)}
 }
 
 // Plain is a string that FromGo does not guard.
@@ -183,6 +237,9 @@ func fromGo(v any, guard func(string) string, depth int) (Value, error) {
 	case json.Number:
 		if n, err := v.Int64(); err == nil {
 			return n, nil
+		}
+		if !strings.ContainsAny(string(v), ".eE") {
+			return bigInt(v), nil
 		}
 		return v.Float64()
 	}
