@@ -5,6 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
+	"sync"
 	"time"
 
 	"leat/engine/chat/jinja"
@@ -52,6 +55,9 @@ type Template struct {
 	t        *jinja.Template
 	bos, eos string
 	tags     tags
+
+	probe         sync.Once
+	textArguments bool // it wants the arguments of a call as JSON text; found by probe
 }
 
 // maxTime is what a rendering may take if its context sets no deadline. The steps and
@@ -92,29 +98,54 @@ var ErrLimit = jinja.ErrLimit
 type RefusedError = jinja.Refusal
 
 func (t *Template) render(ctx context.Context, messages []Message, o RenderOptions) (string, error) {
-	data, err := t.data(messages, o)
-	if err != nil {
-		return "", err
+	_, own := ctx.Deadline()
+	if !own {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, maxTime)
+		defer cancel()
 	}
-	options := jinja.Options{Now: o.Now}
-	if _, ok := ctx.Deadline(); ok {
-		return t.t.Render(ctx, data, options)
+	if slices.ContainsFunc(messages, func(m Message) bool { return len(m.ToolCalls) > 0 }) {
+		t.probe.Do(func() { t.textArguments = t.wantsText() })
 	}
-	limited, cancel := context.WithTimeout(ctx, maxTime)
-	defer cancel()
-	text, err := t.t.Render(limited, data, options)
-	if errors.Is(err, context.DeadlineExceeded) {
+	text, err := t.renderAs(ctx, messages, o, t.textArguments)
+	if !own && errors.Is(err, context.DeadlineExceeded) {
 		err = fmt.Errorf("%w: it takes more than %v", ErrLimit, maxTime)
 	}
 	return text, err
 }
 
+// wantsText tells whether a template shows the arguments of a call when it gets them as text, and not when it gets an object.
+func (t *Template) wantsText() bool {
+	ctx, cancel := context.WithTimeout(context.Background(), maxTime) // not the caller's: what is found is kept
+	defer cancel()
+	const sign = "argument-shown"
+	conversation := []Message{
+		{Role: "user", Content: "?"},
+		{Role: "assistant", ToolCalls: []ToolCall{{ID: "call00001", Name: "f", Arguments: json.RawMessage(`{"x": "` + sign + `"}`)}}},
+		{Role: "tool", Content: "!", ToolCallID: "call00001", Name: "f"},
+	}
+	tool := json.RawMessage(`{"type": "function", "function": {"name": "f", "description": "F", "parameters": {"type": "object", "properties": {"x": {"type": "string", "description": "X"}}, "required": ["x"]}}}`)
+	shown := func(text bool) bool {
+		s, err := t.renderAs(ctx, conversation, RenderOptions{Tools: []any{tool}}, text)
+		return err == nil && strings.Contains(s, sign)
+	}
+	return !shown(false) && shown(true)
+}
+
+func (t *Template) renderAs(ctx context.Context, messages []Message, o RenderOptions, textArguments bool) (string, error) {
+	data, err := t.data(messages, o, textArguments)
+	if err != nil {
+		return "", err
+	}
+	return t.t.Render(ctx, data, jinja.Options{Now: o.Now})
+}
+
 // data makes fresh values for each rendering, as a template may change them.
-func (t *Template) data(messages []Message, o RenderOptions) (map[string]jinja.Value, error) {
+func (t *Template) data(messages []Message, o RenderOptions, textArguments bool) (map[string]jinja.Value, error) {
 	data := map[string]jinja.Value{"bos_token": t.bos, "eos_token": t.eos, "add_generation_prompt": !o.NoGenerationPrompt}
 	list := make([]any, len(messages))
 	for i := range messages {
-		list[i] = messages[i].fields(t.tags.oneOf)
+		list[i] = messages[i].fields(t.tags.oneOf, textArguments)
 	}
 	var err error
 	if data["messages"], err = jinja.FromGo(list, o.Guard); err != nil {
@@ -135,7 +166,7 @@ func (t *Template) data(messages []Message, o RenderOptions) (map[string]jinja.V
 
 // fields are a message as templates know it: OpenAI's names, and for thinking the three
 // that are in use. oneOf: beside calls of tools there may be content or thinking, not both.
-func (m *Message) fields(oneOf bool) map[string]any {
+func (m *Message) fields(oneOf, textArguments bool) map[string]any {
 	content, thinking := m.Content, m.Thinking
 	if oneOf && len(m.ToolCalls) > 0 && content != "" && thinking != "" {
 		content, thinking = "", thinking+"\n\n"+content
@@ -163,7 +194,11 @@ func (m *Message) fields(oneOf bool) map[string]any {
 		if len(arguments) == 0 {
 			arguments = json.RawMessage("{}")
 		}
-		call := map[string]any{"type": jinja.Plain("function"), "function": map[string]any{"name": c.Name, "arguments": arguments}}
+		function := map[string]any{"name": c.Name, "arguments": arguments}
+		if textArguments {
+			function["arguments"] = string(arguments)
+		}
+		call := map[string]any{"type": jinja.Plain("function"), "function": function}
 		if c.ID != "" {
 			call["id"] = c.ID
 		}

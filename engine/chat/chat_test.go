@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"leat/tools/await"
 	"leat/tools/testdata"
 )
 
@@ -47,7 +48,7 @@ func TestRender(t *testing.T) {
 			tmpl, err := New(c.source, Vocabulary{BOS: "<s>", EOS: "</s>"})
 			got := ""
 			if err == nil {
-				got, err = tmpl.Render(t.Context(), []Message{{Role: "system", Content: "Be brief."}, {Role: "user", Content: "Hi"}}, c.o)
+				got, err = tmpl.Render(await.Context(t), []Message{{Role: "system", Content: "Be brief."}, {Role: "user", Content: "Hi"}}, c.o)
 			}
 			if c.fails != "" {
 				if err == nil || !strings.Contains(err.Error(), c.fails) {

@@ -127,23 +127,3 @@ func TestTagsOfVendors(t *testing.T) {
 	}
 	t.Logf("%d of %d templates render thinking", checked, len(files))
 }
-
-// A message with calls of tools, content and thinking is refused by gpt-oss's template: both go where the thinking goes.
-func TestCallsWithContent(t *testing.T) {
-	source, err := os.ReadFile(filepath.Join(testdata.Dir(t), "vendor", "templates", "openai-gpt-oss-120b.jinja"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	tmpl, err := New(string(source), Vocabulary{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := tmpl.Render(t.Context(), []Message{
-		{Role: "user", Content: "Weather?"},
-		{Role: "assistant", Content: "I look.", Thinking: "Hm.", ToolCalls: []ToolCall{{Name: "f"}}},
-		{Role: "tool", Content: "Sun."},
-	}, RenderOptions{})
-	if want := "<|channel|>analysis<|message|>Hm.\n\nI look.<|end|><|start|>assistant to=functions.f<|channel|>commentary json<|message|>{}<|call|>"; err != nil || !strings.Contains(got, want) {
-		t.Errorf("got %q, %v; wanted %q in it", got, err, want)
-	}
-}
