@@ -48,6 +48,14 @@ func TestBigInt(t *testing.T) {
 	}
 }
 
+// Marks that keep a message's text from being a control token show in no escape.
+func TestMarks(t *testing.T) {
+	got, err := render(t, `{{ [x] }} {{ x | tojson(ensure_ascii=true) }} {{ x | e }} {{ x | urlencode }}`, map[string]Value{"x": "<\uFDD0a\uFDD1b\uFDD2"})
+	if want := "['<\uFDD0a\uFDD1b\uFDD2'] \"<\uFDD0a\uFDD1b\uFDD2\" &lt;\uFDD0a\uFDD1b\uFDD2 %3Cab"; err != nil || got != want {
+		t.Errorf("got %q, error %v; wanted %q", got, err, want)
+	}
+}
+
 func render(t testing.TB, source string, data map[string]Value) (string, error) {
 	tmpl, err := Parse(source)
 	if err != nil {

@@ -175,7 +175,12 @@ func filterXMLAttr(m *machine, v Value, a args) Value {
 // filterURLEncode quotes text for a URL, or writes a dict or pairs as its query.
 func filterURLEncode(m *machine, v Value, a args) Value {
 	quote := func(v Value, safe string) string {
-		s := m.str(v)
+		s := strings.Map(func(r rune) rune {
+			if isMark(r) {
+				return -1
+			}
+			return r
+		}, m.str(v))
 		m.spend(m.mul(3, len(s)))
 		var b strings.Builder
 		for i := range len(s) {

@@ -61,30 +61,7 @@ func (m *machine) writeRepr(b *buffer, v Value) {
 	case undefined:
 		b.add("Undefined")
 	case *List:
-		if v.view != "" {
-			before, after, all := strings.Cut(v.view, "%s")
-			b.add(before)
-			if all {
-				m.writeRepr(b, &List{Items: v.Items})
-			}
-			b.add(after)
-			return
-		}
-		open, end := "[", "]"
-		if v.tuple {
-			open, end = "(", ")"
-			if len(v.Items) == 1 {
-				end = ",)"
-			}
-		}
-		b.add(open)
-		for i, x := range v.Items {
-			if i > 0 {
-				b.add(", ")
-			}
-			m.writeRepr(b, x)
-		}
-		b.add(end)
+		writeList(b, v)
 	case *Dict:
 		b.add("{")
 		for i, k := range v.keys {
@@ -107,6 +84,33 @@ func (m *machine) writeRepr(b *buffer, v Value) {
 	}
 }
 
+func writeList(b *buffer, l *List) {
+	if l.view != "" {
+		before, after, all := strings.Cut(l.view, "%s")
+		b.add(before)
+		if all {
+			b.m.writeRepr(b, &List{Items: l.Items})
+		}
+		b.add(after)
+		return
+	}
+	open, end := "[", "]"
+	if l.tuple {
+		open, end = "(", ")"
+		if len(l.Items) == 1 {
+			end = ",)"
+		}
+	}
+	b.add(open)
+	for i, x := range l.Items {
+		if i > 0 {
+			b.add(", ")
+		}
+		b.m.writeRepr(b, x)
+	}
+	b.add(end)
+}
+
 // floatText is Python's shortest text of a float.
 func floatText(f float64, inf, nan string) string {
 	switch {
@@ -127,9 +131,9 @@ func floatText(f float64, inf, nan string) string {
 	return s
 }
 
-// mark is what package token puts into text that must stay text. It is not the
+// isMark tells whether a rune is one that package token puts into text that must stay text. It is not the
 // template's business: no escape may show it.
-const mark = '\uFDD0'
+func isMark(r rune) bool { return '\uFDD0' <= r && r <= '\uFDD2' }
 
 // quote is Python's repr of a string.
 func quote(s string) string {
@@ -150,7 +154,7 @@ func quote(s string) string {
 			b.WriteString(`\r`)
 		case r == '\t':
 			b.WriteString(`\t`)
-		case r == ' ' || r == mark || unicode.IsPrint(r):
+		case r == ' ' || isMark(r) || unicode.IsPrint(r):
 			b.WriteRune(r)
 		case r < 0x100:
 			b.WriteString(`\x` + hexDigits(r, 2))
@@ -260,7 +264,7 @@ func jsonString(s string, ascii bool) string {
 		case i >= 0 && r != utf8.RuneError:
 			b.WriteByte('\\')
 			b.WriteByte(`"\nrtbf`[i])
-		case r == mark:
+		case isMark(r):
 			b.WriteRune(r)
 		case r < 0x20, ascii && r > 0x7e && r < 0x10000:
 			b.WriteString(`\u` + hexDigits(r, 4))

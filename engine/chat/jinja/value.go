@@ -235,13 +235,7 @@ func fromGo(v any, guard func(string) string, depth int) (Value, error) {
 		}
 		return d, nil
 	case json.Number:
-		if n, err := v.Int64(); err == nil {
-			return n, nil
-		}
-		if !strings.ContainsAny(string(v), ".eE") {
-			return bigInt(v), nil
-		}
-		return v.Float64()
+		return fromNumber(v)
 	}
 	raw, err := json.Marshal(v)
 	if err != nil {
@@ -250,6 +244,16 @@ func fromGo(v any, guard func(string) string, depth int) (Value, error) {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()
 	return fromJSON(dec, guard)
+}
+
+func fromNumber(v json.Number) (Value, error) {
+	if n, err := v.Int64(); err == nil {
+		return n, nil
+	}
+	if !strings.ContainsAny(string(v), ".eE") {
+		return bigInt(v), nil
+	}
+	return v.Float64()
 }
 
 func guardKey(key string, guard func(string) string) string {
