@@ -16,8 +16,8 @@ type Splitter struct {
 	answered bool   // the answer has more than white space
 	begun    bool   // the tag before the answer came, or the family has none
 	closable bool   // a closing tag may come though none was opened
-	stray    bool
-	tagged   bool // a tag came, so the answer is not the whole reply
+	stray    bool   // it did
+	tagged   bool   // a tag came, so the answer is not the whole reply
 
 	thinking, answer strings.Builder // of the whole reply
 }
@@ -72,7 +72,7 @@ func (s *Splitter) enterPart(rendered string) {
 }
 
 // Push takes the next piece of the reply, its text and then the spelling of a control token, and returns what is certain of both parts.
-// "" stands for a piece without text, or without a control token.
+// Either may be "". Text is UTF-8.
 func (s *Splitter) Push(text, control string) (thinking, answer string) {
 	text = unmarked(text)
 	if control != "" {
@@ -110,12 +110,22 @@ func (s *Splitter) push(text string) (thinking, answer string) {
 // Flush ends the reply: what was held back as the beginning of a tag is none. A header that a tag began is dropped, as its part did not come.
 func (s *Splitter) Flush() (thinking, answer string) {
 	var think, ans strings.Builder
-	if s.state == inHeader && !s.headed && !strings.Contains(s.held, "<|") {
+	if s.state == inHeader && !s.headed && !s.hasTag(s.held) {
 		s.state = inAnswer
 	}
 	s.give(s.held, &think, &ans)
 	s.held = ""
 	return think.String(), ans.String()
+}
+
+// hasTag tells whether text, which may be a header, has a tag and so is one.
+func (s *Splitter) hasTag(text string) bool {
+	for tag := range s.tags.parts {
+		if strings.Contains(text, tag) {
+			return true
+		}
+	}
+	return false
 }
 
 // Reply ends the reply and returns both parts as a message of the next prompt has them: without the white space around them. A reply

@@ -43,6 +43,7 @@ func TestSplitter(t *testing.T) {
 		{"channels, cut off in a header", channels, "<|start|>assistant", "<|channel|>anal", "", "", false},
 		{"channels, cut off in the next header", channels, "<|start|>assistant", "<|channel|>analysis<|message|>hm<|end|><|start|>assistant", "hm", "", false},
 		{"channels, the answer's begun by the prompt", channels, "<|start|>assistant<|channel|>final<|message|>", "Hello<|end|>", "", "Hello", false},
+		{"channels left out, of tags", channels, "<|start|>assistant", "Not <|a tag|>", "", "Not <|a tag|>", false},
 		{"channels left out, some lines", channels, "<|start|>assistant\n", "Hello\n<|message|> there", "", "Hello\n<|message|> there", false},
 		{"channels left out", channels, "<|start|>assistant", "Hello", "", "Hello", false},
 		{"parts", solar, "<|begin|>assistant", "<|think|>hm <|<|end|><|begin|>assistant<|content|>Hello", "hm <|", "Hello", false},

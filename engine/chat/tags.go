@@ -8,14 +8,14 @@ import (
 
 // tags are what a family of models writes around the parts of a reply.
 type tags struct {
-	marks       []string // a template that spells all of them is of this family; none: it spells close
-	open, close string   // around thinking
-	again       bool     // thinking may begin again after words of the answer
-	begin       string   // before the answer; "": nothing
-	ends        []string // after the answer
-	parts       map[string]splitState
-	oneOf       bool // the template refuses a message with calls of tools, content and thinking
-	known       bool // the template has these tags: they are no guess
+	spells      []string              // what the templates of this family spell, all of it; nil: close
+	open, close string                // around thinking
+	again       bool                  // thinking may begin again after words of the answer
+	begin       string                // before the answer; "": nothing
+	ends        []string              // after the answer
+	parts       map[string]splitState // by tag, where each part has a header: what comes after the tag
+	oneOf       bool                  // the template refuses a message with calls of tools, content and thinking
+	known       bool                  // the template has these tags: they are no guess
 }
 
 // Tags where each part of a reply begins with a header that says what the part is:
@@ -39,19 +39,19 @@ const channelTag = "<|channel|>"
 
 // families are tried in this order; the last row is also the guess for a template that spells no tags.
 var families = []tags{
-	{marks: []string{channelTag, "analysis"}, parts: gptOSSParts, oneOf: true},
-	{marks: []string{"<|begin|>assistant<|think|>", "<|content|>"}, parts: solarParts},
-	{marks: []string{"assistant to=self<|message|>"}, parts: museParts},
+	{spells: []string{channelTag, "analysis"}, parts: gptOSSParts, oneOf: true},
+	{spells: []string{"<|begin|>assistant<|think|>", "<|content|>"}, parts: solarParts},
+	{spells: []string{"assistant to=self<|message|>"}, parts: museParts},
 	{
-		marks: []string{"open_tag('think')", "'<|open|>'", "'<|close|>'"}, // Kimi K3 spells tags by macros
-		open:  "<|open|>think<|sep|>", close: "<|close|>think<|sep|>",
+		spells: []string{"open_tag('think')", "'<|open|>'", "'<|close|>'"}, // Kimi K3 spells tags by macros
+		open:   "<|open|>think<|sep|>", close: "<|close|>think<|sep|>",
 		begin: "<|open|>response<|sep|>", ends: []string{"<|close|>response<|sep|>", "<|close|>message<|sep|>"},
 	},
-	{marks: []string{"'</think{}>'", "':opensource'"}, open: "<think:opensource>", close: "</think:opensource>"}, // Hy3
-	{marks: []string{"[BEGIN FINAL RESPONSE]"}, open: "Here are my reasoning steps:", close: "[BEGIN FINAL RESPONSE]", ends: []string{"[END FINAL RESPONSE]"}},
-	{marks: []string{"<think></think>", "<response></response>"}, open: "<think>", close: "</think>", begin: "<response>", ends: []string{"</response>"}},
+	{spells: []string{"'</think{}>'", "':opensource'"}, open: "<think:opensource>", close: "</think:opensource>"}, // Hy3
+	{spells: []string{"[BEGIN FINAL RESPONSE]"}, open: "Here are my reasoning steps:", close: "[BEGIN FINAL RESPONSE]", ends: []string{"[END FINAL RESPONSE]"}},
+	{spells: []string{"<think></think>", "<response></response>"}, open: "<think>", close: "</think>", begin: "<response>", ends: []string{"</response>"}},
 	{open: "[THINK]", close: "[/THINK]"},
-	{marks: []string{"<|END_THINKING|>", "<|START_TEXT|>"}, open: "<|START_THINKING|>", close: "<|END_THINKING|>", begin: "<|START_TEXT|>", ends: []string{"<|END_TEXT|>"}},
+	{spells: []string{"<|END_THINKING|>", "<|START_TEXT|>"}, open: "<|START_THINKING|>", close: "<|END_THINKING|>", begin: "<|START_TEXT|>", ends: []string{"<|END_TEXT|>"}},
 	{open: "<|START_THINKING|>", close: "<|END_THINKING|>", begin: "<|START_RESPONSE|>", ends: []string{"<|END_RESPONSE|>"}},
 	{open: "<seed:think>", close: "</seed:think>"},
 	{open: "<mm:think>", close: "</mm:think>"},
@@ -63,11 +63,11 @@ var families = []tags{
 // findTags tells a template's family.
 func findTags(source string) tags {
 	for _, t := range families {
-		marks := t.marks
-		if marks == nil {
-			marks = []string{t.close}
+		spells := t.spells
+		if spells == nil {
+			spells = []string{t.close}
 		}
-		if !slices.ContainsFunc(marks, func(mark string) bool { return !strings.Contains(source, mark) }) {
+		if !slices.ContainsFunc(spells, func(s string) bool { return !strings.Contains(source, s) }) {
 			t.known = true
 			return t
 		}
