@@ -145,6 +145,9 @@ func newWorkFolder(t *testing.T) *workFolder {
 			b.env = append(b.env, v)
 		}
 	}
+	if dir, err := os.UserCacheDir(); err == nil { // or Mesa would compile each shader again
+		b.env = append(b.env, "MESA_SHADER_CACHE_DIR="+dir)
+	}
 	b.env = append(b.env, "HOME="+home, "PATH="+filepath.Join(b.dir, "tools")+string(filepath.ListSeparator)+os.Getenv("PATH"))
 	return b
 }

@@ -63,6 +63,7 @@ func crashIn(kernel string) {
 func TestDoctorCrashes(t *testing.T) {
 	vktest.Instance(t)
 	const kernel, other = "rms_norm_q8", "swiglu"
+	t.Setenv("MESA_SHADER_CACHE_DIR", strings.TrimPrefix(mesaCache, "MESA_SHADER_CACHE_DIR="))
 	for _, name := range []string{"HOME", "XDG_CACHE_HOME", "LocalAppData"} {
 		t.Setenv(name, t.TempDir())
 	}

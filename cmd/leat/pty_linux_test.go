@@ -61,7 +61,7 @@ func programAt(t *testing.T, program, home string, columns int, args ...string) 
 	}
 	p := &atTerminal{t: t, cmd: exec.Command(name, args...)}
 	p.more.L = &p.mu
-	p.cmd.Env = []string{"HOME=" + home, "XDG_STATE_HOME=" + filepath.Join(home, "state"), "TERM=xterm", "GOTRACEBACK=none"}
+	p.cmd.Env = []string{"HOME=" + home, "XDG_STATE_HOME=" + filepath.Join(home, "state"), "TERM=xterm", "GOTRACEBACK=none", mesaCache}
 	slave := p.open(columns)
 	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = slave, slave, slave
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}

@@ -20,6 +20,15 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"leat": program, "leat-talk": talkMain})
 }
 
+// mesaCache lets a program with a home of its own use the shaders that Mesa has compiled for others.
+var mesaCache = func() string {
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return "MESA_SHADER_CACHE_DIR="
+	}
+	return "MESA_SHADER_CACHE_DIR=" + dir
+}()
+
 // TestScript runs the program as a user does: each file of testdata/script is a session.
 // Conditions: [device] a Vulkan driver is there, [testdata] the larger test data is.
 // $TESTDATA names it, $DEMO the demo model as a file.
@@ -34,10 +43,7 @@ func TestScript(t *testing.T) {
 		Dir: filepath.Join("testdata", "script"),
 		Setup: func(env *testscript.Env) error {
 			home := filepath.Join(env.WorkDir, "home")
-			if dir, err := os.UserCacheDir(); err == nil { // or Mesa would compile each shader again for each script
-				env.Vars = append(env.Vars, "MESA_SHADER_CACHE_DIR="+dir)
-			}
-			env.Vars = append(env.Vars, "HOME="+home, "XDG_CACHE_HOME="+home, "LocalAppData="+home, "TESTDATA="+data, "DEMO="+model)
+			env.Vars = append(env.Vars, mesaCache, "HOME="+home, "XDG_CACHE_HOME="+home, "LocalAppData="+home, "TESTDATA="+data, "DEMO="+model)
 			return os.MkdirAll(home, 0o755)
 		},
 		Condition: func(cond string) (bool, error) {
