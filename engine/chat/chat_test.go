@@ -146,7 +146,7 @@ func TestVendors(t *testing.T) {
 func TestRenderTakesTooLong(t *testing.T) {
 	defer func(d time.Duration) { maxTime = d }(maxTime)
 	maxTime = 1
-	tmpl, err := New(`{% for a in range(100000) %}{% for b in range(100000) %}{% endfor %}{% endfor %}`, "", "")
+	tmpl, err := New(`{% for a in range(100000) %}{% for b in range(100000) %}{% endfor %}{% endfor %}`, Vocabulary{})
 	if err != nil {
 		t.Fatal(err)
 	}
