@@ -15,14 +15,16 @@ var layerOrder = []string{
 	"attn_q", "attn_k", "attn_v", "attn_qkv",
 	"attn_kv_a_mqa", "attn_kv_a_norm", "attn_kv_b", "attn_k_b", "attn_v_b",
 	"attn_q_norm", "attn_k_norm", "attn_sinks", "attn_gate", "attn_sub_norm", "attn_output",
-	"ssm_in", "ssm_ba", "ssm_beta", "ssm_alpha", "ssm_conv1d", "ssm_x", "ssm_a", "ssm_dt", "ssm_b_norm", "ssm_c_norm", "ssm_d", "ssm_norm", "ssm_out",
+	"ssm_in", "ssm_ba", "ssm_beta", "ssm_alpha", "ssm_conv1d", "ssm_x", "ssm_a", "ssm_dt_norm", "ssm_dt", "ssm_b_norm", "ssm_c_norm", "ssm_d", "ssm_norm", "ssm_out",
+	"shortconv.in_proj", "shortconv.conv", "shortconv.out_proj",
 	"post_attention_norm", "attn_output_norm", "attn_post_norm",
 	"ffn_norm",
-	"ffn_gate_inp", "exp_probs_b",
+	"ffn_gate_inp", "exp_probs_b", "ffn_latent_down",
 	"ffn_gate_up_exps", "ffn_gate_exps", "ffn_up_exps", "ffn_down_exps",
-	"ffn_gate_inp_shexp", "ffn_gate_shexp", "ffn_up_shexp", "ffn_down_shexp",
+	"ffn_gate_inp_shexp", "ffn_gate_shexp", "ffn_up_shexp", "ffn_down_shexp", "ffn_latent_up",
 	"ffn_gate", "ffn_up", "ffn_sub_norm", "ffn_down",
-	"post_ffw_norm", "ffn_post_norm", "layer_output_norm", "layer_output_scale",
+	"post_ffw_norm_1", "pre_ffw_norm_2", "post_ffw_norm_2", // of an FFN and experts side by side
+	"post_ffw_norm", "ffn_post_norm", "inp_gate", "proj", "post_norm", "layer_output_norm", "layer_output_scale",
 }
 
 var layerRank = func() map[string]int {
@@ -56,6 +58,10 @@ func sortTensors(tensors []Tensor) {
 			rest = name
 		}
 		base, suffix, _ := strings.Cut(rest, ".")
+		if base == "shortconv" {
+			part, behind, _ := strings.Cut(suffix, ".")
+			base, suffix = base+"."+part, behind
+		}
 		rank, known := layerRank[base]
 		if !known {
 			rank = len(layerOrder)
