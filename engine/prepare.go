@@ -35,8 +35,12 @@ func (p *prepared) prepare(ctx context.Context, path string, read func(*pack.Mod
 	if err := read(p.file); err != nil {
 		return err
 	}
-	if err := shaders.CheckKV(p.o.kv(), p.hyper.KeyLength, p.hyper.ValueLength); err != nil {
-		return err
+	for l := range p.hyper.Layers {
+		if s := &p.hyper.Layers[l]; s.Cache {
+			if err := shaders.CheckKV(p.o.kv(), s.KeyLength, s.ValueLength); err != nil {
+				return err
+			}
+		}
 	}
 	var err error
 	if p.device, err = openDevice(&p.o, &p.hooks); err != nil {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"slices"
 	"strings"
 
 	"leat/gguf"
@@ -22,7 +23,6 @@ var rules = map[string]rule{
 	"vocab_size":                   {"integer", anything}, // see checkVocabulary
 	"tensor_data_layout":           {"string", anything},
 	"pooling_type":                 {"integer", anything}, // of embeddings of whole texts, which leat does not make
-	"attention.layer_norm_epsilon": {"float", anything},   // all norms here are RMS norms
 	"attention.group_norm_epsilon": {"float", anything},
 	"rope.scaling.finetuned":       {"bool", anything},
 	"rope.dimension_sections":      {"integer", anything}, // text has the same position in all of them
@@ -83,14 +83,14 @@ var rules = map[string]rule{
 	"attention.value_length_mla":       {"integer", isZero},
 	"attention.sliding_window":         {"integer", coversContext},
 	"attention.sliding_window_pattern": {"", sameWindows},
-	"attention.key_length_swa":         {"integer", equalsIfWindowed(func(h *Hyper) float64 { return float64(h.KeyLength) })},
-	"attention.value_length_swa":       {"integer", equalsIfWindowed(func(h *Hyper) float64 { return float64(h.ValueLength) })},
+	"attention.key_length_swa":         {"integer", equalsIfWindowed(func(_ *Hyper, s *LayerShape) float64 { return float64(s.KeyLength) })},
+	"attention.value_length_swa":       {"integer", equalsIfWindowed(func(_ *Hyper, s *LayerShape) float64 { return float64(s.ValueLength) })},
 	"attention.recurrent_layers":       {"bool", sameRecurrence},
 	"full_attention_interval":          {"integer", isOne}, // every layer has attention
 
 	// Keys of rope.
-	"rope.dimension_count_swa":         {"integer", equalsIfWindowed(func(h *Hyper) float64 { return float64(h.Rope.Dim) })},
-	"rope.freq_base_swa":               {"float", equalsIfWindowed(func(h *Hyper) float64 { return h.Rope.Base })},
+	"rope.dimension_count_swa":         {"integer", equalsIfWindowed(func(h *Hyper, s *LayerShape) float64 { return float64(h.Ropes[max(0, s.Rope)].Dim) })},
+	"rope.freq_base_swa":               {"float", equalsIfWindowed(func(h *Hyper, s *LayerShape) float64 { return h.Ropes[max(0, s.Rope)].Base })},
 	"rope.scaling.alpha":               {"float", isOne},
 	"rope.scaling.yarn_attn_factor":    {"float", equalsIfYaRN(1)},
 	"rope.scaling.yarn_log_multiplier": {"float", equalsIfYaRN(0)},
@@ -105,7 +105,7 @@ var groups = []string{"ssm.", "wkv.", "kda.", "time_", "token_shift", "shortconv
 func (k *keys) audit(h *Hyper) error {
 	for _, key := range k.md.Keys() {
 		name, ours := strings.CutPrefix(key, k.arch+".")
-		if !ours || k.read[key] {
+		if !ours && !strings.HasPrefix(key, "xielu.") || k.read[key] { // the keys of xIELU have no prefix
 			continue
 		}
 		v, _ := k.md.Get(key)
@@ -204,9 +204,17 @@ func equals(of func(h *Hyper) float64) func(*Hyper, any) bool {
 	}
 }
 
-// equalsIfWindowed is equals for keys of layers with a window: the function also accepts any value if no layer of the model has one.
-func equalsIfWindowed(of func(h *Hyper) float64) func(*Hyper, any) bool {
-	return func(h *Hyper, v any) bool { return h.WindowPeriod == 0 || equals(of)(h, v) }
+// equalsIfWindowed is equals for keys of layers with a window, each of which must pass it: of gets the layer's shape. The function accepts any value if no layer
+// has a window.
+func equalsIfWindowed(of func(h *Hyper, s *LayerShape) float64) func(*Hyper, any) bool {
+	return func(h *Hyper, v any) bool {
+		for l := range h.Layers {
+			if h.Windowed(l) && !equals(func(h *Hyper) float64 { return of(h, &h.Layers[l]) })(h, v) {
+				return false
+			}
+		}
+		return true
+	}
 }
 
 // coversContext reports whether a window, in positions, is 0 or at least as long as the trained context: then attention sees all positions anyway.
@@ -217,26 +225,31 @@ func coversContext(h *Hyper, v any) bool {
 // equalsIfYaRN returns a function that reports whether all numbers of a value are factor, or the model does not use YaRN.
 func equalsIfYaRN(factor float64) func(*Hyper, any) bool {
 	return func(h *Hyper, v any) bool {
-		return h.Rope.ExtFactor == 0 || allNumbers(v, func(x float64) bool { return x == factor })
+		yarn := slices.ContainsFunc(h.Ropes, func(r Rope) bool { return r.ExtFactor != 0 })
+		return !yarn || allNumbers(v, func(x float64) bool { return x == factor })
 	}
 }
 
-// sameWindows reports whether a value gives the same layers a window as [Hyper.Windowed], or no layer has one. The value is WindowPeriod, or a bool for each
-// layer.
+// sameWindows reports whether a value gives the same layers a window as [Hyper.Windowed], or no layer has one. The value is a bool for each layer, or a number n:
+// of each n layers all but the last have a window.
 func sameWindows(h *Hyper, v any) bool {
-	if h.WindowPeriod == 0 {
+	if len(h.Masks) == 1 {
 		return true // the rule of attention.sliding_window decides
 	}
-	if layers, ok := v.([]bool); ok {
-		return samePattern(layers, h.BlockCount, h.Windowed)
+	layers, ok := v.([]bool)
+	if !ok {
+		layers = make([]bool, h.BlockCount)
+		for l := range layers {
+			layers[l] = isInteger(v) && allNumbers(v, func(n float64) bool { return n >= 1 && allButLast(l, int(n)) })
+		}
 	}
-	return isInteger(v) && allNumbers(v, func(x float64) bool { return x == float64(h.WindowPeriod) })
+	return samePattern(layers, h.BlockCount, h.Windowed)
 }
 
-// sameRecurrence reports whether a value, a bool for each layer, gives the same layers a state as [Hyper.Recurrent].
+// sameRecurrence reports whether a value, a bool for each layer, gives the same layers a state as LayerShape.State.
 func sameRecurrence(h *Hyper, v any) bool {
 	layers, ok := v.([]bool)
-	return ok && samePattern(layers, h.BlockCount, h.Recurrent)
+	return ok && samePattern(layers, h.BlockCount, func(l int) bool { return h.Layers[l].State })
 }
 
 // samePattern reports whether layers[l] equals is(l) for each of the first n layers.

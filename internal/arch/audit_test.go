@@ -14,7 +14,8 @@ import (
 var readKinds = map[string]string{
 	"attention.layer_norm_rms_epsilon": "float", "rope.freq_base": "float", "rope.scaling.factor": "float", "rope.scale_linear": "float", "rope.scaling.attn_factor": "float",
 	"rope.scaling.yarn_beta_fast": "float", "rope.scaling.yarn_beta_slow": "float", "rope.scaling.yarn_ext_factor": "float", "rope.scaling.yarn_log_multiplier": "float",
-	"expert_weights_scale": "float", "expert_weights_norm": "bool", "rope.scaling.type": "string",
+	"expert_weights_scale": "float", "expert_weights_norm": "bool", "rope.scaling.type": "string", "attention.layer_norm_epsilon": "float", "rope.freq_base_swa": "float",
+	"attention.sliding_window_pattern": "",
 }
 
 // hyper reads the keys of an architecture, tensors aside.
@@ -29,22 +30,25 @@ func hyper(md *gguf.Metadata, name string) (*keys, *Hyper, error) {
 
 // sound are the keys of a model of each architecture, as few as can be.
 func sound(name string) map[string]any {
-	fam := families[name]
 	ks := map[string]any{"context_length": 64, "embedding_length": 64, "block_count": 4, "feed_forward_length": 64, "attention.head_count": 2}
-	if fam.moe != nil {
+	if hasExperts(name) {
 		ks["expert_count"], ks["expert_used_count"] = 4, 2
 	}
-	if fam.window > 0 {
+	switch name {
+	case "gpt-oss":
 		ks["attention.sliding_window"] = 8
-	}
-	if fam.delta != nil {
+	case "qwen35", "qwen35moe", "qwen3next":
 		ks["ssm.time_step_rank"], ks["ssm.group_count"], ks["ssm.state_size"], ks["ssm.conv_kernel"] = 2, 2, 16, 4
-	}
-	if fam.latent {
+	case "deepseek2":
 		ks["attention.kv_lora_rank"], ks["attention.head_count_kv"], ks["attention.key_length"], ks["attention.value_length"] = 32, 1, 40, 32
 		ks["attention.key_length_mla"], ks["attention.value_length_mla"], ks["rope.dimension_count"] = 24, 16, 8
 	}
 	return ks
+}
+
+// hasExperts reports whether models of an architecture may have experts.
+func hasExperts(name string) bool {
+	return slices.Contains([]string{"llama", "deepseek2", "dots1", "ernie4_5-moe", "glm4moe", "gpt-oss", "hunyuan-moe", "minimax-m2", "olmoe", "qwen2moe", "qwen3moe", "qwen35moe", "qwen3next"}, name)
 }
 
 func metadata(t *testing.T, name string, ks map[string]any, more ...any) *gguf.Metadata {
@@ -82,9 +86,11 @@ func TestKeyTypes(t *testing.T) {
 		}
 		for key := range k.read {
 			key = strings.TrimPrefix(key, name+".")
-			if kinds[key] = readKinds[key]; kinds[key] == "" {
-				kinds[key] = "integer"
+			kind, other := readKinds[key]
+			if !other {
+				kind = "integer"
 			}
+			kinds[key] = kind
 		}
 		for key, kind := range kinds {
 			if kind == "" {
@@ -111,11 +117,11 @@ func TestKeyTypes(t *testing.T) {
 // Integers of any width are the same number, alone or one for each layer.
 func TestKeyWidths(t *testing.T) {
 	for _, v := range []any{uint8(2), int8(2), uint16(2), int16(2), uint32(2), int32(2), uint64(2), int64(2), []uint32{2, 2, 2, 2}, []int64{2, 2, 2, 2}} {
-		if _, h, err := hyper(metadata(t, "llama", sound("llama"), "attention.head_count", v), "llama"); err != nil || h.HeadCount != 2 {
+		if _, h, err := hyper(metadata(t, "llama", sound("llama"), "attention.head_count", v), "llama"); err != nil || h.Layers[3].HeadCount != 2 {
 			t.Errorf("%#v: error %v", v, err)
 		}
 	}
-	if _, h, err := hyper(metadata(t, "llama", sound("llama"), "rope.freq_base", 5e5), "llama"); err != nil || h.Rope.Base != 5e5 {
+	if _, h, err := hyper(metadata(t, "llama", sound("llama"), "rope.freq_base", 5e5), "llama"); err != nil || h.Ropes[0].Base != 5e5 {
 		t.Errorf("a float64: error %v", err)
 	}
 }
@@ -147,15 +153,15 @@ func TestKeyRanges(t *testing.T) {
 			}
 		}
 	}
-	for name, fam := range families {
-		if fam.moe == nil {
+	for name := range families {
+		if !hasExperts(name) {
 			continue
 		}
 		if _, h, err := hyper(metadata(t, name, sound(name), "expert_weights_scale", float32(0)), name); err != nil || h.Experts.Scale != 1 {
 			t.Errorf("%s: no scale of experts' weights: error %v", name, err)
 		}
 	}
-	if _, h, err := hyper(metadata(t, "llama", sound("llama"), "rope.scaling.factor", float32(0)), "llama"); err != nil || h.Rope.Scale != 1 {
+	if _, h, err := hyper(metadata(t, "llama", sound("llama"), "rope.scaling.factor", float32(0)), "llama"); err != nil || h.Ropes[0].Scale != 1 {
 		t.Errorf("no factor: error %v", err)
 	}
 }

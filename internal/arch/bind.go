@@ -13,61 +13,109 @@ import (
 // wantedTensor is a tensor that an operation reads, and the shape that it must have.
 type wantedTensor struct {
 	name  string  // name of the tensor
-	shape []int64 // its shape, outermost first
+	shape []int64 // its shape, outermost first; anyLength: as many as there are
+	float bool    // its type must be F32
 }
+
+// anyLength is a length in wantedTensor.shape that does not matter.
+const anyLength = -1
 
 // binding checks a model's tensors against its hyperparameters, and sets the hyperparameters that follow from tensors.
 type binding struct {
 	h    *Hyper          // the hyperparameters
 	m    *pack.Model     // the tensors
 	read map[string]bool // by name: tensors that some operation reads
+	want []wantedTensor  // the tensors that operations read, but not the weights of experts
+
+	layer int // how many of want were there before the layer whose tensors are added
 }
 
-// layerTensors lists the tensors that a layer's ops read, except the weights of experts, which expertTensors lists. Biases of experts are among them.
-func (b *binding) layerTensors(ops []Op) []wantedTensor {
+// wants adds a tensor that an operation reads. Operations that read parts of one matrix, or of one bias, want it to have the rows of all of them.
+func (b *binding) wants(name string, float bool, shape ...int) {
+	w := wantedTensor{name: name, float: float}
+	for _, n := range shape {
+		w.shape = append(w.shape, int64(n))
+	}
+	if name == "" {
+		return
+	}
+	if i := slices.IndexFunc(b.want[b.layer:], func(w wantedTensor) bool { return w.name == name }); i >= 0 {
+		w := &b.want[b.layer+i]
+		w.shape[0] = max(w.shape[0], int64(shape[0]))
+		return
+	}
+	b.want = append(b.want, w)
+}
+
+// addTensors adds the tensors that operations of layer l read, except the weights of experts, which expertTensors lists. Biases of experts are among
+// them.
+func (b *binding) addTensors(l int, ops []Op) {
 	h := b.h
-	var ws []wantedTensor
-	for _, o := range ops {
+	b.layer = len(b.want)
+	for i := range ops {
+		o := &ops[i]
+		to, from := h.Width(l, o.Dst), h.Width(l, o.A)
 		switch o.Kind {
-		case RMSNorm:
-			ws = append(ws, wantedTensor{o.Weight, []int64{int64(o.Cols)}})
+		case RMSNorm, LayerNorm:
+			shape := []int{o.Cols}
+			if o.PerHead {
+				shape = []int{o.Heads, o.Cols}
+			}
+			b.wants(o.Weight, true, shape...)
+			b.wants(o.Weight2, true, shape...)
 		case MulMat:
-			shape := []int64{int64(h.Width(o.Dst)), int64(h.Width(o.A))}
-			if shape[0] == 1 {
-				shape = shape[1:]
+			if o.Row+to == 1 {
+				b.wants(o.Weight, true, from)
+				continue
 			}
-			ws = append(ws, wantedTensor{o.Weight, shape})
+			b.wants(o.Weight, false, o.Row+to, from)
 		case HeadMulMat:
-			ws = append(ws, wantedTensor{o.Weight, []int64{int64(o.Heads), int64(o.Rows), int64(o.Cols)}})
+			b.wants(o.Weight, false, o.Heads, o.Rows, o.Cols)
 		case Bias:
-			ws = append(ws, wantedTensor{o.Weight, []int64{int64(h.Width(o.Dst))}})
+			b.wants(o.Weight, true, o.Row+to)
+		case MulWeight:
+			b.wants(o.Weight, true, o.Cols)
+		case AddRows:
+			b.wants(o.Weight, false, anyLength, to)
 		case SSMConv:
-			ws = append(ws, wantedTensor{o.Weight, []int64{int64(h.Delta.Channels()), int64(h.Delta.Taps)}})
+			b.wants(o.Weight, true, from, o.Cols)
+			b.wants(o.Weight2, true, from)
 		case GatedDeltaNet:
-			ws = append(ws, wantedTensor{o.Weight, []int64{int64(h.Delta.Heads)}}, wantedTensor{o.Weight2, []int64{int64(h.Delta.Heads)}})
+			b.wants(o.Weight, true, h.Delta.Heads)
+			b.wants(o.Weight2, true, h.Delta.Heads)
+		case SelectiveScan:
+			b.wants(o.Weight, true, to, h.Mamba.State)
+			b.wants(o.Weight2, true, to)
+			b.wants(o.Weight3, true, to)
+		case StateSpace:
+			for _, name := range []string{o.Weight, o.Weight2, o.Weight3} {
+				b.wants(name, true, h.Mamba.Heads)
+			}
 		case PairRows:
-			ws = append(ws, wantedTensor{o.Weight, []int64{int64(h.Experts.Count), int64(h.PairWidth(o.Dst))}})
+			b.wants(o.Weight, false, h.Experts.Count, h.PairWidth(l, o.Dst))
 		case Attention:
-			if o.Weight != "" {
-				ws = append(ws, wantedTensor{o.Weight, []int64{int64(h.HeadCount)}})
-			}
+			b.wants(o.Weight, true, h.Layers[l].HeadCount)
 		case Route:
-			if o.Weight != "" {
-				ws = append(ws, wantedTensor{o.Weight, []int64{int64(h.Width(o.A))}})
-			}
+			b.wants(o.Weight, true, from)
+			b.wants(o.Weight2, true, from)
 		}
 	}
-	return ws
 }
 
-// expertTensors lists the weights of one expert that a layer's ops read, each in the shape that it has for one expert.
-func (b *binding) expertTensors(ops []Op) []wantedTensor {
+// expertTensors lists the weights of one expert that the ops of layer l read, each in the shape that it has for one expert.
+func (b *binding) expertTensors(l int, ops []Op) []wantedTensor {
 	var ws []wantedTensor
 	for _, o := range ops {
 		for _, e := range o.Ops {
-			if e.Kind == MulMatID {
-				ws = append(ws, wantedTensor{e.Weight, []int64{int64(b.h.PairWidth(e.Dst)), int64(b.h.PairWidth(e.A))}})
+			if e.Kind != MulMatID {
+				continue
 			}
+			rows, cols := int64(e.Row+b.h.PairWidth(l, e.Dst)), int64(b.h.PairWidth(l, e.A))
+			if n := len(ws); n > 0 && ws[n-1].name == e.Weight { // two parts of one tensor
+				ws[n-1].shape[0] = max(ws[n-1].shape[0], rows)
+				continue
+			}
+			ws = append(ws, wantedTensor{name: e.Weight, shape: []int64{rows, cols}})
 		}
 	}
 	return ws
@@ -75,37 +123,20 @@ func (b *binding) expertTensors(ops []Op) []wantedTensor {
 
 // bind checks that the model has every layer and every tensor that its ops name, with the right shape and a type that kernels take, and as many tokens as its
 // tokenizer. It refuses other tensors, see [binding.checkUnread]. It sets the hyperparameters that follow from tensors: VocabSize, Tied, Experts.Biased and
-// Rope.Factors.
+// Factors of the first rope.
 func (h *Hyper) bind(m *pack.Model) error {
-	b := &binding{h, m, map[string]bool{RopeFreqs: true}}
+	b := &binding{h: h, m: m, read: map[string]bool{RopeFreqs: true}}
 	if len(m.Units) == 0 {
 		return fmt.Errorf("bind %s: the file holds a vocabulary only, no weights", m.Path)
 	}
-	ws, err := b.outerTensors()
-	if err != nil {
-		return err
-	}
-	if err := b.checkVocabulary(); err != nil {
-		return err
-	}
-	h.Experts.Biased = h.Experts.Count > 0 && m.Has(fmt.Sprintf("blk.%d.ffn_down_exps.bias", h.Experts.LeadingDense))
-	for l := range h.BlockCount {
-		if _, ok := m.Unit(pack.Layer, l); !ok {
-			return fmt.Errorf("bind %s: layer %d of %d is missing", m.Path, l, h.BlockCount)
-		}
-		ops := h.Layer(l, m.Has)
-		ws = append(ws, b.layerTensors(ops)...)
-		experts := b.expertTensors(ops)
-		for _, w := range experts {
-			b.read[w.name] = true
-		}
-		if err := b.checkExperts(l, experts); err != nil {
+	for _, check := range []func() error{b.readOuter, b.checkOld, b.checkVocabulary, b.addLayers} {
+		if err := check(); err != nil {
 			return err
 		}
 	}
-	for _, w := range ws {
+	for _, w := range b.want {
 		b.read[w.name] = true
-		if err := checkTensor(m, w); err != nil {
+		if err := b.checkTensor(w); err != nil {
 			return err
 		}
 	}
@@ -115,29 +146,88 @@ func (h *Hyper) bind(m *pack.Model) error {
 	return b.readFactors()
 }
 
-// outerTensors lists the tensors outside the layers. It sets VocabSize and Tied, and refuses files of old converters.
-func (b *binding) outerTensors() ([]wantedTensor, error) {
+// addLayers adds the tensors of all layers, and checks those of experts. It sets Experts.Biased and what [Hyper.MaxWidth] needs.
+func (b *binding) addLayers() error {
+	h, m := b.h, b.m
+	if l := h.firstExperts(); l >= 0 {
+		h.Experts.Biased = m.Has(fmt.Sprintf("blk.%d.ffn_down_exps.bias", l))
+	}
+	h.touched[X] = true
+	for l := range h.BlockCount {
+		if _, ok := m.Unit(pack.Layer, l); !ok {
+			return fmt.Errorf("bind %s: layer %d of %d is missing", m.Path, l, h.BlockCount)
+		}
+		ops := h.Layer(l, m.Has)
+		h.touch(ops)
+		b.addTensors(l, ops)
+		if err := b.checkParts(ops); err != nil {
+			return err
+		}
+		experts := b.expertTensors(l, ops)
+		for _, w := range experts {
+			b.read[w.name] = true
+		}
+		if err := b.checkExperts(l, experts); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// firstExperts is the first layer with experts; -1: there is none.
+func (h *Hyper) firstExperts() int {
+	return slices.IndexFunc(h.Layers, func(s LayerShape) bool { return s.Experts })
+}
+
+// readOuter adds the tensors outside the layers. It sets VocabSize and Tied.
+func (b *binding) readOuter() error {
 	h, m := b.h, b.m
 	embd, _, ok := m.Tensor(TokenEmbd)
 	if !ok {
-		return nil, fmt.Errorf("bind %s: tensor %q is missing", m.Path, TokenEmbd)
+		return fmt.Errorf("bind %s: tensor %q is missing", m.Path, TokenEmbd)
 	}
 	if len(embd.Shape) != 2 || embd.Shape[0] < 1 || embd.Shape[0] > maxDim {
-		return nil, fmt.Errorf("bind %s: tensor %q: found shape %v, wanted (V, %d)", m.Path, TokenEmbd, embd.Shape, h.EmbeddingLength)
+		return fmt.Errorf("bind %s: tensor %q: found shape %v, wanted (V, %d)", m.Path, TokenEmbd, embd.Shape, h.EmbeddingLength)
 	}
 	h.VocabSize = int(embd.Shape[0])
 	h.Tied = !m.Has(Output)
-	for _, old := range []struct{ name, want string }{
-		{"blk.0.attn_kv_b.weight", "files of newer converters, with attn_k_b and attn_v_b"},
-		{"blk.0.ssm_in.weight", "files of newer converters, with attn_qkv and attn_gate"},
-		{fmt.Sprintf("blk.%d.ffn_gate_up_exps.weight", h.Experts.LeadingDense), "experts with ffn_gate_exps and ffn_up_exps apart"},
-	} {
-		if m.Has(old.name) {
-			return nil, &UnsupportedError{What: "tensor", Have: old.name, Want: old.want}
+	b.wants(TokenEmbd, false, h.VocabSize, h.EmbeddingLength)
+	b.wants(h.Head(), false, h.VocabSize, h.EmbeddingLength)
+	for _, ops := range [][]Op{h.Input(m.Has), h.Output(m.Has), h.LogitOps(m.Has)} {
+		b.addTensors(outside, ops)
+	}
+	return nil
+}
+
+// checkOld refuses files of old converters.
+func (b *binding) checkOld() error {
+	for name, want := range families[b.h.Architecture].old {
+		if name = fmt.Sprintf("blk.0.%s.weight", name); b.m.Has(name) {
+			return &UnsupportedError{What: "tensor", Have: name, Want: want}
 		}
 	}
-	matrix := []int64{int64(h.VocabSize), int64(h.EmbeddingLength)}
-	return []wantedTensor{{TokenEmbd, matrix}, {h.Head(), matrix}, {OutputNorm, []int64{int64(h.EmbeddingLength)}}}, nil
+	return nil
+}
+
+// partAlign divides the offset of a part of a tensor that an operation reads: kernels read 16 bytes at a time.
+const partAlign = 16
+
+// checkParts refuses operations that read a part of a tensor that begins where kernels can't read it.
+func (b *binding) checkParts(ops []Op) error {
+	for i := range ops {
+		o := &ops[i]
+		if err := b.checkParts(o.Ops); err != nil {
+			return err
+		}
+		t, _, ok := b.m.Tensor(o.Weight)
+		if !ok || o.Row == 0 || t.Shape[0] == 0 {
+			continue
+		}
+		if off := int64(o.Row) * (t.Bytes / t.Shape[0]); off%partAlign != 0 {
+			return &UnsupportedError{What: fmt.Sprintf("tensor %s of rows of %d bytes, read from row %d on,", o.Weight, t.Bytes/t.Shape[0], o.Row), Have: t.Type.String(), Want: fmt.Sprintf("parts from multiples of %d bytes on", partAlign)}
+		}
+	}
+	return nil
 }
 
 // checkVocabulary checks that the tokenizer and the key vocab_size, if the file has them, give the same number of tokens as the embedding has rows.
@@ -178,16 +268,16 @@ func (b *binding) checkExperts(layer int, wants []wantedTensor) error {
 	return nil
 }
 
-// checkTensor checks that the model has tensor w, with the right shape and a type that kernels take: F32 for vectors and convolutions.
-func checkTensor(m *pack.Model, w wantedTensor) error {
-	t, _, ok := m.Tensor(w.name)
+// checkTensor checks that the model has tensor w, with the right shape and a type that kernels take.
+func (b *binding) checkTensor(w wantedTensor) error {
+	t, _, ok := b.m.Tensor(w.name)
 	if !ok {
-		return fmt.Errorf("bind %s: tensor %q is missing", m.Path, w.name)
+		return fmt.Errorf("bind %s: tensor %q is missing", b.m.Path, w.name)
 	}
-	if err := w.check(m.Path, t); err != nil {
+	if err := w.check(b.m.Path, t); err != nil {
 		return err
 	}
-	if (len(w.shape) == 1 || strings.HasSuffix(w.name, ".ssm_conv1d.weight")) && t.Type != gguf.F32 {
+	if w.float && t.Type != gguf.F32 {
 		return &UnsupportedError{What: "tensor " + w.name + " of type", Have: t.Type.String(), Want: "F32 for norms, biases and convolutions"}
 	}
 	return nil
@@ -195,17 +285,25 @@ func checkTensor(m *pack.Model, w wantedTensor) error {
 
 // check checks a tensor's shape and type. path names the file in errors.
 func (w *wantedTensor) check(path string, t *pack.Tensor) error {
-	found := t.Shape
-	if len(found) == 2 && found[0] == 1 { // a row is a vector
-		found = found[1:]
-	}
-	if !slices.Equal(found, w.shape) {
+	if !w.fits(t.Shape) {
 		return fmt.Errorf("bind %s: tensor %q: found shape %v, wanted %v", path, w.name, t.Shape, w.shape)
 	}
 	if !quant.Supported(t.Type) {
 		return &UnsupportedError{What: "tensor " + w.name + " of type", Have: t.Type.String(), Want: typeNames()}
 	}
 	return nil
+}
+
+// fits reports whether a shape is the wanted one. Lengths of 1, outermost or innermost, count for nothing where a vector is wanted.
+func (w *wantedTensor) fits(shape []int64) bool {
+	if len(w.shape) == 1 && len(shape) == 2 {
+		if shape[0] != 1 && shape[1] == 1 {
+			shape = shape[:1]
+		} else if shape[0] == 1 {
+			shape = shape[1:]
+		}
+	}
+	return slices.EqualFunc(shape, w.shape, func(found, want int64) bool { return found == want || want == anyLength && found > 0 })
 }
 
 // typeNames lists the types of weights that kernels take.

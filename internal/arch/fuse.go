@@ -63,10 +63,10 @@ func matchGated(ops []Op) (Op, int) {
 	return Op{Kind: Gated, Dst: glu.Dst, A: gate.A}, n + 1
 }
 
-// matchAdded matches a product, with its bias, then an Add of its result and another value, if nothing else reads the product.
+// matchAdded matches a product, with its bias, then an Add without a Factor of its result and another value, if nothing else reads the product.
 func matchAdded(ops []Op) (Op, int) {
 	n := productLength(ops)
-	if n == 0 || n == len(ops) || ops[n].Kind != Add {
+	if n == 0 || n == len(ops) || ops[n].Kind != Add || ops[n].Factor != 0 {
 		return Op{}, 0
 	}
 	mul, add := ops[0], ops[n]
@@ -104,7 +104,7 @@ func matchRoped(ops []Op) (Op, int) {
 		!dead(ops[3:], K) {
 		return Op{}, 0
 	}
-	return Op{Kind: RopedAppend, Dst: Q, Heads: ops[0].Heads, Cols: ops[0].Cols}, 3
+	return Op{Kind: RopedAppend, Dst: Q, Heads: ops[0].Heads, Cols: ops[0].Cols, Rope: ops[0].Rope}, 3
 }
 
 // matchRopedProducts matches the products Q, K and V of one input, then rope of Q and K and KVAppend, see [matchRoped]. Nothing else may read K or V: the
@@ -119,7 +119,7 @@ func matchRopedProducts(ops []Op) (Op, int) {
 		return Op{}, 0
 	}
 	products.Ops, rest.Ops = slices.Clone(ops[:n]), slices.Clone(ops[n:n+m])
-	return Op{Kind: RopedProducts, Dst: Q, A: products.A, Heads: rest.Heads, Cols: rest.Cols, Ops: []Op{products, rest}}, n + m
+	return Op{Kind: RopedProducts, Dst: Q, A: products.A, Heads: rest.Heads, Cols: rest.Cols, Rope: rest.Rope, Ops: []Op{products, rest}}, n + m
 }
 
 // productsLength is the number of operations of the products that ops begin with, biases included, if these products write values, in this order. It is 0 if
@@ -141,7 +141,7 @@ func matchNormedHeads(ops []Op) (Op, int) {
 		return Op{}, 0
 	}
 	for i, v := range []Value{Q, K} {
-		if ops[i].Kind != RMSNorm || ops[i].Dst != v || ops[i].A != v {
+		if ops[i].Kind != RMSNorm || ops[i].Dst != v || ops[i].A != v || !ops[i].plainNorm() {
 			return Op{}, 0
 		}
 	}
@@ -150,8 +150,11 @@ func matchNormedHeads(ops []Op) (Op, int) {
 		return Op{}, 0
 	}
 	fused.Ops = slices.Clone(ops[2 : 2+n])
-	return Op{Kind: NormedRopedAppend, Dst: Q, Heads: fused.Heads, Cols: fused.Cols, Ops: append(slices.Clone(ops[:2]), fused)}, 2 + n
+	return Op{Kind: NormedRopedAppend, Dst: Q, Heads: fused.Heads, Cols: fused.Cols, Rope: fused.Rope, Ops: append(slices.Clone(ops[:2]), fused)}, 2 + n
 }
+
+// plainNorm reports whether an RMSNorm multiplies by weights that all heads share, and by nothing else.
+func (o *Op) plainNorm() bool { return o.Weight != "" && o.Factor == 0 && !o.PerHead }
 
 // matchNormedRoute matches a norm, the router's product of the normalised rows, and the choice of experts, if nothing else reads Scores.
 func matchNormedRoute(ops []Op) (Op, int) {
@@ -159,7 +162,7 @@ func matchNormedRoute(ops []Op) (Op, int) {
 		return Op{}, 0
 	}
 	norm, mul, route := ops[0], ops[1], ops[2]
-	if norm.Heads != 1 || norm.Dst == norm.A || mul.A != norm.Dst || mul.Dst != Scores || route.A != Scores || !dead(ops[3:], Scores) {
+	if norm.Heads != 1 || !norm.plainNorm() || norm.Dst == norm.A || mul.A != norm.Dst || mul.Dst != Scores || route.A != Scores || !dead(ops[3:], Scores) {
 		return Op{}, 0
 	}
 	norm.Multiplied = true
@@ -202,11 +205,10 @@ func readByProduct(ops []Op, v Value) bool {
 // Weights lists the names of the tensors that an operation reads, those of its Ops included.
 func (o *Op) Weights() []string {
 	var names []string
-	if o.Weight != "" {
-		names = append(names, o.Weight)
-	}
-	if o.Weight2 != "" {
-		names = append(names, o.Weight2)
+	for _, name := range []string{o.Weight, o.Weight2, o.Weight3} {
+		if name != "" {
+			names = append(names, name)
+		}
 	}
 	for i := range o.Ops {
 		names = append(names, o.Ops[i].Weights()...)

@@ -52,9 +52,10 @@ func TestFuseLayer(t *testing.T) {
 			"routed Norm of 3", "experts ExpertOut of 4", "sum X"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			h := &Hyper{Architecture: c.arch, EmbeddingLength: 64, HeadCount: 4, HeadCountKV: 2, KeyLength: 16, ValueLength: 16, FeedForwardLength: 128}
+			h := &Hyper{Architecture: c.arch, EmbeddingLength: 64, ResidualScale: 1, Layers: make([]LayerShape, 5)}
+			h.Layers[3] = LayerShape{HeadCount: 4, HeadCountKV: 2, KeyLength: 16, ValueLength: 16, FeedForwardLength: 128}
 			if c.name == "experts" {
-				h.Experts = Mixture{Count: 8, Used: 2, FeedForwardLength: 32}
+				h.Experts, h.Layers[3].Experts = Mixture{Count: 8, Used: 2, FeedForwardLength: 32}, true
 			}
 			plain := h.Layer(3, c.has)
 			fused := Fuse(plain)

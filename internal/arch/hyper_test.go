@@ -3,6 +3,7 @@ package arch_test
 import (
 	"errors"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -31,11 +32,12 @@ func TestRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if h.Architecture != "qwen3" || h.BlockCount != 4 || h.EmbeddingLength != 256 || h.HeadCount != 8 || h.HeadCountKV != 4 ||
-		h.KeyLength != 64 || h.ValueLength != 64 || h.FeedForwardLength != 512 || h.VocabSize != 512 || h.Tied || !h.Rope.Neox || h.Rope.Dim != 64 {
+	shape := arch.LayerShape{HeadCount: 8, HeadCountKV: 4, KeyLength: 64, ValueLength: 64, FeedForwardLength: 512, Cache: true}
+	if h.Architecture != "qwen3" || h.BlockCount != 4 || h.EmbeddingLength != 256 || !slices.Equal(h.Layers, []arch.LayerShape{shape, shape, shape, shape}) ||
+		h.VocabSize != 512 || h.Tied || len(h.Ropes) != 1 || !h.Ropes[0].Neox || h.Ropes[0].Dim != 64 {
 		t.Errorf("got %+v", h)
 	}
-	if w := h.Width(arch.Q); w != 512 {
+	if w := h.Width(3, arch.Q); w != 512 {
 		t.Errorf("Q is %d wide, wanted 512: heads of 64 are not the width over the heads", w)
 	}
 }
@@ -52,8 +54,8 @@ func TestReadExperts(t *testing.T) {
 		if h.Experts != want {
 			t.Errorf("%s: got %+v, want %+v", name, h.Experts, want)
 		}
-		if h.Width(arch.ExpertOut) != 2*256 || h.PairWidth(arch.ExpertOut) != 256 || h.Width(arch.Scores) != want.Count || h.Width(arch.Gate) != 0 {
-			t.Errorf("%s: widths %d %d %d %d", name, h.Width(arch.ExpertOut), h.PairWidth(arch.ExpertOut), h.Width(arch.Scores), h.Width(arch.Gate))
+		if h.MaxWidth(arch.ExpertOut) != 2*256 || h.PairWidth(0, arch.ExpertOut) != 256 || h.Width(0, arch.Scores) != want.Count || h.MaxWidth(arch.Gate) != 0 {
+			t.Errorf("%s: widths %d %d %d %d", name, h.MaxWidth(arch.ExpertOut), h.PairWidth(0, arch.ExpertOut), h.Width(0, arch.Scores), h.MaxWidth(arch.Gate))
 		}
 	}
 }
@@ -108,7 +110,8 @@ func TestReadRefuses(t *testing.T) {
 		{"more than the kernels hold", "qwen3moe.expert_count", uint32(1025), "expert_count"},
 		{"fewer than there are", "qwen3moe.expert_count", uint32(7), "8 experts, wanted 7"},
 		{"width of an expert", "qwen3moe.expert_feed_forward_length", uint32(255), "ffn_gate_exps"},
-		{"heads per layer", "llama.attention.head_count_kv", []int32{2, 2, 1, 2}, "one integer"},
+		{"heads per layer", "llama.attention.head_count_kv", []int32{2, 2, 1, 2}, "blk.2.attn_k.weight"},
+		{"heads of too few layers", "llama.attention.head_count_kv", []int32{2, 1}, "one for each of 4 layers"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			name, _, _ := strings.Cut(c.key, ".")

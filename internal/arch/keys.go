@@ -13,6 +13,8 @@ type keys struct {
 	arch string          // name of the architecture, the first part of its keys
 	read map[string]bool // keys that were read, by name with the architecture
 	err  error           // the first error; nil: none so far
+
+	layers int // number of layers, for keys that may have a value for each
 }
 
 // newKeys makes keys that reads md. No key counts as read yet. arch is the name of the architecture.
@@ -35,8 +37,8 @@ func (k *keys) lookUp(name string) (key string, v any, found bool) {
 func (k *keys) int(name string, fallback int) int {
 	key, v, found := k.lookUp(name)
 	if !found {
-		if fallback < 0 && k.err == nil {
-			k.err = fmt.Errorf("read hyperparameters: key %q is missing", key)
+		if fallback < 0 {
+			k.fail("key %q is missing", key)
 		}
 		return fallback
 	}
@@ -53,6 +55,89 @@ func (k *keys) int(name string, fallback int) int {
 	}
 	return 0
 }
+
+// atLeastOne is [keys.int] for a key that every file has, of a value of 1 or more.
+func (k *keys) atLeastOne(name string) int {
+	n := k.int(name, -1)
+	if n < 1 {
+		k.fail("key %q: found %d, wanted at least 1", k.arch+"."+name, n)
+	}
+	return n
+}
+
+// ints reads an integer for each layer: those of an array, or one for all layers. If the file does not have the key, it is a copy of fallback; nil makes that an
+// error.
+func (k *keys) ints(name string, fallback []int) []int {
+	all := make([]int, k.layers)
+	key, v, found := k.lookUp(name)
+	if !found {
+		if fallback == nil {
+			k.fail("key %q is missing", key)
+		}
+		copy(all, fallback)
+		return all
+	}
+	if !isInteger(v) {
+		k.wrongType(key, v, "an integer")
+		return all
+	}
+	one, same := oneInt(k.md, key)
+	many, _ := k.md.Ints(key)
+	if !same && len(many) < k.layers {
+		k.fail("key %q: found %d values, wanted one for each of %d layers", key, len(many), k.layers)
+		return all
+	}
+	for l := range all {
+		n := one
+		if !same {
+			n = many[l]
+		}
+		if n < 0 || n > maxDim {
+			k.fail("key %q: found %d, wanted 0 to %d", key, n, maxDim)
+			return all
+		}
+		all[l] = int(n)
+	}
+	return all
+}
+
+// pattern reads which layers are of a kind: a bool for each layer, or a number n of which inPeriod tells whether layer l of each n is. Without the key, n
+// is period.
+func (k *keys) pattern(name string, period int, inPeriod func(l, n int) bool) []bool {
+	all := make([]bool, k.layers)
+	key, v, found := k.lookUp(name)
+	if layers, ok := v.([]bool); ok {
+		if len(layers) < k.layers {
+			k.fail("key %q: found %d values, wanted one for each of %d layers", key, len(layers), k.layers)
+		}
+		copy(all, layers)
+		return all
+	}
+	if found {
+		n, ok := oneInt(k.md, key)
+		if !ok || n < 1 || n > maxDim {
+			k.wrongType(key, v, "a bool for each layer, or a positive integer")
+			return all
+		}
+		period = int(n)
+	}
+	for l := range all {
+		all[l] = inPeriod(l, period)
+	}
+	return all
+}
+
+// everyLayer has true for each layer.
+func (k *keys) everyLayer() []bool {
+	all := make([]bool, k.layers)
+	for l := range all {
+		all[l] = true
+	}
+	return all
+}
+
+// allButLast reports whether layer l is not the last of its n layers.
+func allButLast(l, n int) bool { return l%n < n-1 }
 
 // oneInt is the integer of a key, or the integer that the key's array has for every layer. It reports false if the array's integers differ, or the key has
 // no integer.

@@ -7,7 +7,7 @@ import "slices"
 func keepLogitRows(ops []Op) []Op {
 	at := 0
 	for i, o := range ops {
-		if o.Kind == KVAppend || o.Kind == SSMConv || o.Kind == GatedDeltaNet {
+		if o.Kind == KVAppend || o.Kind.CarriesState() {
 			at = i + 1
 		}
 	}

@@ -1,6 +1,8 @@
 package arch
 
-// Mixture is the hyperparameters of a mixture of experts, which layers have instead of an FFN; Count 0: the model has none.
+import "slices"
+
+// Mixture is the hyperparameters of a mixture of experts, which layers may have instead of an FFN; Count 0: the model has none.
 type Mixture struct {
 	Count             int     // E: experts of a layer
 	Used              int     // K: experts that a token uses of a layer
@@ -13,7 +15,6 @@ type Mixture struct {
 	GroupBest         int     // a group's score is the sum of its GroupBest best experts' scores; 0: there is one group
 	Biased            bool    // each expert's products have biases
 	Clamped           bool    // experts have SwiGLUOAI instead of SwiGLU
-	LeadingDense      int     // number of layers, the first ones, that have an FFN instead of experts
 	SharedLength      int     // Fs: inner width of the shared expert, which every token uses; 0: there is none
 }
 
@@ -37,13 +38,29 @@ type routerDefaults struct {
 	clamped   bool   // Mixture.Clamped: experts have SwiGLUOAI, whose inputs are clamped, instead of SwiGLU. No file has a key for it.
 }
 
-// readMixture reads the keys of a mixture, and checks them against each other and against what kernels take; if the file is wrong, k keeps the error. g and
-// feedForward, the inner width of an expert, are used where the file has no key. A file without experts gets the zero Mixture.
-func readMixture(k *keys, g routerDefaults, feedForward int) Mixture {
+// readMixture reads the keys of a mixture and the widths of FFNs, and checks them against each other and against what kernels take; if the file is wrong, k keeps
+// the error. Layers from leading_dense_block_count on have experts. d is used where the file has no key. A file without experts gets the zero Mixture.
+func readMixture(k *keys, h *Hyper, d routerDefaults) {
+	var wide []int
+	if n := k.int("expert_feed_forward_length", 0); n > 0 { // a file whose layers all have experts may lack feed_forward_length
+		wide = slices.Repeat([]int{n}, k.layers)
+	}
+	k.setFeedForward(h, k.ints("feed_forward_length", wide))
+	if k.err != nil {
+		return
+	}
+	h.Experts = readExperts(k, d, h.Layers[0].FeedForwardLength)
+	for l, first := 0, k.int("leading_dense_block_count", 0); l < len(h.Layers); l++ {
+		h.Layers[l].Experts = h.Experts.Count > 0 && l >= first
+	}
+}
+
+// readExperts reads the keys of experts, and checks them for [readMixture]. g and feedForward, the inner width of an expert, are used where the file has no key.
+func readExperts(k *keys, g routerDefaults, feedForward int) Mixture {
 	m := Mixture{
 		Clamped: g.clamped,
 		Count:   k.int("expert_count", 0), Used: k.int("expert_used_count", 0), FeedForwardLength: k.int("expert_feed_forward_length", feedForward),
-		Gating: g.gating, Normalise: g.normalise, Scale: float32(k.atLeastZero("expert_weights_scale", 1)), LeadingDense: k.int("leading_dense_block_count", 0),
+		Gating: g.gating, Normalise: g.normalise, Scale: float32(k.atLeastZero("expert_weights_scale", 1)),
 	}
 	if m.Scale == 0 { // not used
 		m.Scale = 1
@@ -86,26 +103,28 @@ func (p *program) mixture(dst, a Value) {
 		route.Weight = bias
 	}
 	p.add(route)
-	p.shared(dst, a)
-	gate := []Op{p.perExpert(ExpertGate, a, "ffn_gate_exps")}
-	up := []Op{p.perExpert(ExpertUp, a, "ffn_up_exps")}
+	shared(p, dst, a)
+	gate, up := []Op{perExpert(p, ExpertGate, a, "ffn_gate_exps")}, []Op{perExpert(p, ExpertUp, a, "ffn_up_exps")}
+	if p.hasWeight("ffn_gate_up_exps") { // both are in one tensor
+		gate[0].Weight, up[0].Weight, up[0].Row = p.weight("ffn_gate_up_exps"), p.weight("ffn_gate_up_exps"), p.h.Experts.FeedForwardLength
+	}
 	act := Op{Kind: SwiGLU, Dst: ExpertGate, A: ExpertGate, B: ExpertUp}
 	if p.h.Experts.Clamped {
 		act.Kind = SwiGLUOAI
 	}
 	if p.h.Experts.Biased {
-		p.pairBiases(dst)
+		pairBiases(p, dst)
 		gate = append(gate, Op{Kind: Add, Dst: ExpertGate, A: ExpertGate, B: GateBias})
 		up = append(up, Op{Kind: Add, Dst: ExpertUp, A: ExpertUp, B: UpBias})
 	}
-	ops := append(append(gate, up...), act, p.perExpert(ExpertOut, ExpertGate, "ffn_down_exps"))
+	ops := append(append(gate, up...), act, perExpert(p, ExpertOut, ExpertGate, "ffn_down_exps"))
 	p.add(Op{Kind: Experts, Dst: ExpertOut, A: a, Ops: ops})
 	p.add(Op{Kind: SumExperts, Dst: dst, A: ExpertOut, B: dst})
 }
 
 // shared adds the shared expert, which reads a, and adds its output to dst. A gate, one value for a row, multiplies the expert's inner values instead of its
 // output: the result is the same, because the last product is linear.
-func (p *program) shared(dst, a Value) {
+func shared(p *program, dst, a Value) {
 	if p.h.Experts.SharedLength == 0 {
 		return
 	}
@@ -125,7 +144,7 @@ func (p *program) shared(dst, a Value) {
 
 // pairBiases gathers the biases of each pair's expert before the experts run: biases are in the layer's unit, which may leave VRAM before the experts arrive. It adds
 // the biases of the experts' output to dst, by the weights of the chosen experts.
-func (p *program) pairBiases(dst Value) {
+func pairBiases(p *program, dst Value) {
 	for _, b := range []struct {
 		to    Value
 		stack string
@@ -136,22 +155,14 @@ func (p *program) pairBiases(dst Value) {
 }
 
 // perExpert is the product of a and the weights of each pair's own expert. stack is the name of the tensor with the weights of all experts.
-func (p *program) perExpert(dst, a Value, stack string) Op {
+func perExpert(p *program, dst, a Value, stack string) Op {
 	return Op{Kind: MulMatID, Dst: dst, A: a, Weight: p.prefix + stack + ".weight"}
 }
 
 // PerPair reports whether a row of v has a part for each expert that the row uses.
-func (v Value) PerPair() bool { return v >= ExpertGate && v <= UpBias }
+func (v Value) PerPair() bool { return v >= ExpertGate && v <= UpBias || v == ExpertIn }
 
-// PairWidth is the number of values that a row of v has for each expert that the row uses. For a v that is not [Value.PerPair] it is [Hyper.Width].
-func (h *Hyper) PairWidth(v Value) int {
-	if v.PerPair() {
-		return h.Width(v) / max(1, h.Experts.Used)
-	}
-	return h.Width(v)
-}
-
-// mixtureWidth is [Hyper.Width] of the values from Scores to SharedOut, which only a mixture of experts has.
+// mixtureWidth is [Hyper.Width] of the values from Scores to SharedOut and of ExpertIn, which only a mixture of experts has.
 func (h *Hyper) mixtureWidth(v Value) int {
 	m := &h.Experts
 	switch v {

@@ -84,11 +84,11 @@ func TestReadRefusesMixtures(t *testing.T) {
 func TestReadMixtures(t *testing.T) {
 	for name, want := range map[string]arch.Mixture{
 		"qwen2moe-nano":       {Count: 6, Used: 2, FeedForwardLength: 32, Scale: 1, SharedLength: 96},
-		"glm4moe-nano":        {Count: 8, Used: 3, FeedForwardLength: 32, Gating: arch.Sigmoid, Normalise: true, Scale: 2.5, LeadingDense: 1, SharedLength: 32},
+		"glm4moe-nano":        {Count: 8, Used: 3, FeedForwardLength: 32, Gating: arch.Sigmoid, Normalise: true, Scale: 2.5, SharedLength: 32},
 		"gpt-oss-nano":        {Count: 5, Used: 2, FeedForwardLength: 32, Gating: arch.SoftMaxChosen, Scale: 1, Biased: true, Clamped: true},
-		"deepseek2-lite-nano": {Count: 8, Used: 2, FeedForwardLength: 32, Scale: 4, Groups: 4, GroupsUsed: 2, GroupBest: 1, LeadingDense: 1, SharedLength: 64},
+		"deepseek2-lite-nano": {Count: 8, Used: 2, FeedForwardLength: 32, Scale: 4, Groups: 4, GroupsUsed: 2, GroupBest: 1, SharedLength: 64},
 		"deepseek3-nano": {Count: 12, Used: 3, FeedForwardLength: 32, Gating: arch.Sigmoid, Normalise: true, Scale: 2.5, Groups: 4, GroupsUsed: 2, GroupBest: 2,
-			LeadingDense: 1, SharedLength: 32},
+			SharedLength: 32},
 		"qwen3next-nano": {Count: 6, Used: 2, FeedForwardLength: 32, Normalise: true, Scale: 1, SharedLength: 32},
 	} {
 		h, err := arch.Read(nano(t, name))
@@ -101,34 +101,39 @@ func TestReadMixtures(t *testing.T) {
 	}
 }
 
-// Layers with a cache and layers with a state are numbered apart.
+// Layers have a cache or a state.
 func TestStateLayers(t *testing.T) {
 	h, err := arch.Read(nano(t, "qwen35moe-nano"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := arch.DeltaNet{Heads: 4, KeyHeads: 2, HeadLength: 32, Taps: 4, Period: 4, Tiled: true}
+	want := arch.DeltaNet{Heads: 4, KeyHeads: 2, HeadLength: 32, Taps: 4, Tiled: true}
 	if h.Delta != want || h.Delta.Channels() != 256 || h.BlockCount != 4 {
 		t.Errorf("got %+v of %d channels, %d layers; want %+v", h.Delta, h.Delta.Channels(), h.BlockCount, want)
 	}
-	for l, recurrent := range []bool{true, true, true, false, true, true, true, false} {
-		if h.Recurrent(l) != recurrent || h.CacheLayer(l) != l/4 || h.StateLayer(l) != l-l/4 {
-			t.Errorf("layer %d: recurrent %v, cache layer %d, state layer %d", l, h.Recurrent(l), h.CacheLayer(l), h.StateLayer(l))
+	for l, state := range []bool{true, true, true, false} {
+		s, parts := h.Layers[l], h.StateParts(l)
+		if s.State != state || s.Cache == state || (s.Rope == arch.NoRope) != state {
+			t.Errorf("layer %d: %+v", l, s)
+		}
+		conv, heads := parts[arch.ConvPart].Bytes(), parts[arch.ScanPart].Bytes()
+		if state && (conv != 3*256*4 || heads != 4*32*32*4) || !state && conv+heads != 0 {
+			t.Errorf("layer %d: a state of %d and %d bytes", l, conv, heads)
 		}
 	}
-	if h.Delta.ConvBytes() != 3*256*4 || h.Delta.HeadsBytes() != 4*32*32*4 || h.StateBytes() != 3*(3*256*4+4*32*32*4) {
-		t.Errorf("a layer's state has %d and %d bytes, all %d", h.Delta.ConvBytes(), h.Delta.HeadsBytes(), h.StateBytes())
+	if h.StateBytes() != 3*(3*256*4+4*32*32*4) {
+		t.Errorf("all states have %d bytes", h.StateBytes())
 	}
 	dense, err := arch.Read(nano(t, "gpt-oss-nano"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if dense.Recurrent(0) || dense.CacheLayer(2) != 2 || dense.StateBytes() != 0 {
-		t.Errorf("a model without states has some: %v %d %d", dense.Recurrent(0), dense.CacheLayer(2), dense.StateBytes())
+	if dense.Layers[0].State || !dense.Layers[1].Cache || dense.StateBytes() != 0 {
+		t.Errorf("a model without states has some: %+v %d", dense.Layers, dense.StateBytes())
 	}
 }
 
-// A layer of a view is what the model's own layer is, whatever its number; caches and states are counted anew.
+// A layer of a view is what the model's own layer is, whatever its number; its cache and its state are as large.
 func TestView(t *testing.T) {
 	for name, other := range map[string]int{"glm4moe-nano": 1, "gpt-oss-nano": 1, "deepseek3-nano": 1, "qwen3next-nano": 3} {
 		m := nano(t, name)
@@ -138,13 +143,10 @@ func TestView(t *testing.T) {
 		}
 		as := []int{other, 0, 0, other, 0}
 		v := h.View(as)
-		states, kinds := 0, map[string]bool{}
+		kinds := map[string]bool{}
 		for l, of := range as {
-			if got := v.CacheLayer(l) + v.StateLayer(l); got != l || v.StateLayer(l) != states {
-				t.Errorf("%s: %d layers with a cache and %d with a state before layer %d, wanted %d of these", name, v.CacheLayer(l), v.StateLayer(l), l, states)
-			}
-			if h.Recurrent(of) {
-				states++
+			if v.Layers[l] != h.Layers[of] || v.StateParts(l) != h.StateParts(of) {
+				t.Errorf("%s: layer %d of the view: %+v, wanted %+v", name, l, v.Layers[l], h.Layers[of])
 			}
 			prefix, own := fmt.Sprintf("blk.%d.", l), fmt.Sprintf("blk.%d.", of)
 			rename := func(tensor string) string { return own + strings.TrimPrefix(tensor, prefix) }

@@ -48,7 +48,36 @@ const (
 	Beta       // (N, Hn) betas, or (N, 2*Hn) betas and alphas: how strongly each head's state takes in a new value
 	Alpha      // (N, Hn) alphas, or width 0 if they are in Beta: how fast each head's state fades
 	DeltaOut   // (N, Hn*Dn) output of the net
-	NumValues  // number of values
+
+	// Values of layers in which attention and FFN read the same row.
+	Out     // (N, D) output of attention or of the FFN, where Norm is still read
+	FFNOut  // (N, D) output of an FFN beside experts
+	AttGate // (N, H*Dv) gate of attention's output
+
+	// Values of latent attention whose keys and values are computed from the latent.
+	KVLatent // (N, R+Dr) latent, then the rotated part of all heads' keys
+	KVHeads  // (N, H*(Dk-Dr+Dv)) for each head the part of its key that is not rotated, then its value
+
+	// Values of Mamba 1 and 2. Di is the inner width, Ns the size of a state, G the number of groups.
+	SSMGate  // (N, Di) gate z of the output
+	SSMIn    // (N, Di) or (N, Di+2*G*Ns) input of the convolution: u, or x, B and C
+	SSMMixed // as SSMIn, after the convolution
+	SSMDelta // (N, Di) or (N, Hm) time steps Δ
+	SSMLow   // (N, R) what Mamba 1 computes Δ from
+	SSMBC    // (N, 2*Ns) B and C of Mamba 1
+	SSMOut   // (N, Di) output of the scan
+
+	// Values of short convolutions.
+	ConvB  // (N, D) gate of the convolution's input
+	ConvC  // (N, D) gate of the convolution's output
+	ConvIn // (N, D) input of the convolution, then its output
+
+	ExpertIn // (N, K, D) input of each pair's expert: the row times the expert's weight
+
+	// Values after the layers, of the rows whose logits are wanted.
+	Hidden    // (N, D) what the output matrix multiplies
+	Logits    // (N, V) logits
+	NumValues // number of values
 )
 
 // Kind is what an [Op] computes.
@@ -57,37 +86,50 @@ type Kind int
 // The operations of a layer. Each runs as one or more kernels of package shaders, except for Experts, which runs the operations in its Ops, and
 // KeepLogitRows, which the caller that runs the step handles.
 const (
-	RMSNorm   Kind = iota // Dst = A / rms(A) * Weight, over groups of Cols values
-	MulMat                // Dst = A · Weightᵀ
-	Bias                  // Dst = Dst + Weight, for each row
+	RMSNorm   Kind = iota // Dst = A / rms(A) * Weight * Factor, over groups of Cols values; Weight "": 1
+	LayerNorm             // Dst = (A - mean(A)) / deviation(A) * Weight + Weight2, over groups of Cols values; Weight "": 1, Weight2 "": 0
+	MulMat                // Dst = A · Weightᵀ, of Weight's rows from Row on
+	Bias                  // Dst = Dst + Weight, for each row, of Weight's values from Row on
 	RopeHeads             // Dst is rotated in place by rope: Heads heads of Cols values each, from value Off of each head on
 	KVAppend              // A and B, keys and values, are written to the KV cache
 	Attention             // Dst = attention of the queries A over the KV cache; Weight: attention sinks, one score for each head
 	SwiGLU                // Dst = silu(A) * B
-	Add                   // Dst = A + B
+	GeGLU                 // Dst = gelu(A) * B, gelu by tanh
+	GeGLUErf              // Dst = gelu(A) * B, gelu by erf
+	Act                   // Dst = Activation of A
+	Add                   // Dst = A + Factor * B
+	Mul                   // Dst = A * B
+	MulWeight             // Dst = A * Weight, which has one value for all columns or one for each
+	Scale                 // Dst = Factor * A
+	ScaleRows             // Dst = A, each row times a factor that follows from its position
+	AddRows               // Dst = Dst + the row of Weight that belongs to the row's position
 
 	// Operations of a mixture of experts, and of gates.
-	Route      // Chosen and ChosenWeights are the experts with the best scores A, and their weights; Weight: a bias of the scores
+	Route      // Chosen and ChosenWeights are the experts with the best scores A, and their weights; Weight: a bias of the scores; Weight2: a factor of each expert's weight
 	Experts    // Ops are computed for each pair, with the weights of the pair's expert
-	MulMatID   // in the Ops of Experts: Dst = A · Wᵀ, W the matrix Weight of each pair's expert
-	SumExperts // Dst = B + the sum of the row's pairs of A, by ChosenWeights
+	MulMatID   // in the Ops of Experts: Dst = A · Wᵀ, W the matrix Weight of each pair's expert, its rows from Row on
+	SumExperts // Dst = B + the sum of the row's pairs of A, by ChosenWeights, or with Plain without weights
 	PairRows   // Dst = for each pair, the row of Weight that belongs to the pair's expert
+	PairScale  // Dst = for each pair, the row of A times the pair's weight
 	SwiGLUOAI  // Dst = silu(1.702*A)/1.702 * (B + 1), A clamped to at most 7, B to -7 … 7
 	SigmoidMul // Dst = A * sigmoid(B); B is as wide as A, or one value for a row; with Heads, the values of each head of B from value Off on are read
 
-	// Operations of a delta net, whose state goes on from row to row.
-	SSMConv       // Dst = silu of the convolution of A
+	// Operations of a state, which goes on from row to row.
+	SSMConv       // Dst = silu of the convolution of the last Cols rows of A by Weight, + Weight2; with Linear without silu
 	GatedDeltaNet // Dst = what the states give A's queries after A's keys and values are written to them; betas in B, alphas in Alpha or B
+	SelectiveScan // Dst = Mamba 1's scan of the inputs A by the time steps SSMDelta, with B and C in B; Weight: ssm_a; Weight2: ssm_d; Weight3: bias of the time steps
+	StateSpace    // Dst = Mamba 2's scan of A, which holds x, B and C, by the time steps B, at least DeltaMin; weights as of SelectiveScan
 
 	// Operations on heads. Each head has an equal part of a row.
 	HeadMulMat // for each head: Rows values of Dst = the first Cols values of A · the head's matrix of Weight
-	HeadCopy   // for each head: Cols values of Dst, from value Off on = Cols values of A, from value OffA on
+	HeadCopy   // for each head: Cols values of Dst, from value Off on = Cols values of A, from value OffA on; with OneHead, A has one head, which all heads of Dst get
 
 	KeepLogitRows // the rows whose logits are wanted, the logit rows, are gathered from Values; later operations see only these rows
+	ScaleLogits   // Dst = SoftCap * tanh(Factor * A / SoftCap); SoftCap 0: Dst = Factor * A
 
 	// Fused operations that [Fuse] makes; their Ops are the operations that they replace.
 	Siblings          // two or three products of A
-	Gated             // Dst = silu(first product of A) * second product of A
+	Gated             // Dst = an activation of the first product of A, as in SwiGLU, * second product of A
 	Added             // Dst = product of A, + B
 	RopedAppend       // rope of Q and K, then KVAppend
 	RopedProducts     // Siblings Q, K and V of A, then RopedAppend: both are its Ops
@@ -95,98 +137,44 @@ const (
 	NormedRopedAppend // norms of the heads of Q and of K, then RopedAppend: these three are its Ops
 )
 
-// Op is one operation of a layer. Ops run in order; each sees what earlier ones
-// wrote.
+// Activation is a function of one value, which [Act] applies to each. Its numbers are [Op.Params].
+type Activation int
+
+// The activations.
+const (
+	GELU    Activation = iota + 1 // x/2 * (1 + tanh(√(2/π) * (x + 0.044715 x³)))
+	GELUErf                       // x/2 * (1 + erf(x/√2))
+	ReLU2                         // max(x, 0)²
+	XIELU                         // a*x² + b*x if x > 0, else n*(expm1(min(x, e)) - x) + b*x; Params: a, n, b, e
+	Clamp                         // x, but at least -c and at most c; Params: c
+)
+
+// Op is one operation of a layer. Ops run in order; each sees what earlier ones wrote. Fields that a kind doesn't name are zero.
 type Op struct {
-	Kind       Kind    // what the operation computes, by the fields below
-	Dst        Value   // the value that the operation writes
-	A, B       Value   // operands; None: the operation has fewer
-	Weight     string  // name of the tensor that the operation reads; "": none
-	Weight2    string  // name of a second tensor, of GatedDeltaNet; "": none
-	Heads      int     // number of heads of Dst, or of B for SigmoidMul, where the operation works on heads
-	Cols       int     // number of values of a head or row that the operation reads
-	Rows       int     // number of values of a head that HeadMulMat writes
-	Off        int     // first value of a head that RopeHeads or HeadCopy writes, or that SigmoidMul reads of B
-	OffA       int     // first value of a head of A that HeadCopy reads
-	Window     int     // number of positions that Attention sees, the row's own included; 0: all
-	Values     []Value // values that KeepLogitRows keeps
-	Ops        []Op    // operations of Experts, and those that a fused operation replaces, in order
-	Multiplied bool    // set by Fuse for an RMSNorm: a MulMat reads Dst before it is written again, so the norm's kernel may also prepare Dst for products
+	Kind       Kind       // what the operation computes, by the fields below
+	Dst        Value      // the value that the operation writes
+	A, B       Value      // operands; None: the operation has fewer
+	Weight     string     // name of the tensor that the operation reads; "": none
+	Weight2    string     // name of a second tensor; "": none
+	Weight3    string     // name of a third tensor; "": none
+	Row        int        // first row of Weight that the operation reads: it reads as many as Dst has columns
+	Heads      int        // number of heads of Dst, or of B for SigmoidMul, where the operation works on heads
+	Cols       int        // number of values of a head or row, or for SSMConv of rows, that the operation reads
+	Rows       int        // number of values of a head that HeadMulMat writes
+	Off        int        // first value of a head that RopeHeads or HeadCopy writes, or that SigmoidMul reads of B
+	OffA       int        // first value of a head of A that HeadCopy reads
+	Activation Activation // function that Act applies
+	Params     [4]float32 // numbers of Activation
+	Factor     float32    // factor of Add, Scale, RMSNorm and ScaleLogits; 0: 1
+	SoftCap    float32    // bound of Attention's scores or of ScaleLogits; 0: none
+	DeltaMin   float32    // least time step of StateSpace
+	PerHead    bool       // the weights of a norm have a row for each head; if not, all heads have the same
+	OneHead    bool       // A of HeadCopy has one head
+	Plain      bool       // SumExperts leaves out the weights
+	Linear     bool       // SSMConv leaves out silu
+	Rope       int        // index in Hyper.Ropes of what RopeHeads rotates by, also in fused operations
+	Mask       int        // index in Hyper.Masks of what rows see by Attention
+	Values     []Value    // values that KeepLogitRows keeps
+	Ops        []Op       // operations of Experts, and those that a fused operation replaces, in order
+	Multiplied bool       // set by Fuse for an RMSNorm: a MulMat reads Dst before it is written again, so the norm's kernel may also prepare Dst for products
 }
-
-// Width is the number of values in a row of v; 0: the model has no such value.
-func (h *Hyper) Width(v Value) int {
-	switch v {
-	case None, Cache:
-		return 0
-	case Q:
-		if h.Latent.Rank > 0 {
-			return h.HeadCount * h.Latent.KeyLength
-		}
-		return h.HeadCount * h.KeyLength
-	case K:
-		return h.HeadCountKV * h.KeyLength
-	case V:
-		if h.Latent.Rank > 0 {
-			return 0 // they are in K
-		}
-		return h.HeadCountKV * h.ValueLength
-	case Att:
-		return h.HeadCount * h.ValueLength
-	case Gate, Up:
-		if h.Experts.Count > 0 && h.Experts.LeadingDense == 0 {
-			return 0 // the experts have their own
-		}
-		return h.FeedForwardLength
-	}
-	switch {
-	case v >= DeltaIn:
-		return h.Delta.width(v)
-	case v == QueryGate:
-		if h.GatedQuery {
-			return 2 * h.HeadCount * h.KeyLength
-		}
-		return 0
-	case v >= QueryLatent:
-		return h.latentWidth(v)
-	}
-	if v >= Scores {
-		return h.mixtureWidth(v)
-	}
-	return h.EmbeddingLength
-}
-
-// program collects the operations of a layer, so that code that calls its methods reads like a forward pass.
-type program struct {
-	h      *Hyper                 // the model's hyperparameters
-	prefix string                 // what the names of the layer's tensors begin with: blk.N.
-	has    func(name string) bool // reports whether the file holds a tensor
-	ops    []Op                   // the operations so far
-}
-
-// norm adds an RMS norm: each row of dst is the row of a, normalised and multiplied by the weight.
-func (p *program) norm(dst, a Value, weight string) {
-	p.ops = append(p.ops, Op{Kind: RMSNorm, Dst: dst, A: a, Weight: p.prefix + weight + ".weight", Heads: 1, Cols: p.h.Width(a)})
-}
-
-// headNorm adds an RMS norm of each head of v, in place.
-func (p *program) headNorm(v Value, weight string, heads, headDim int) {
-	p.ops = append(p.ops, Op{Kind: RMSNorm, Dst: v, A: v, Weight: p.prefix + weight + ".weight", Heads: heads, Cols: headDim})
-}
-
-// linear adds the product of a and a weight, and the weight's bias if the file has one.
-func (p *program) linear(dst, a Value, weight string) {
-	name := p.prefix + weight
-	p.ops = append(p.ops, Op{Kind: MulMat, Dst: dst, A: a, Weight: name + ".weight"})
-	if p.has(name + ".bias") {
-		p.ops = append(p.ops, Op{Kind: Bias, Dst: dst, Weight: name + ".bias"})
-	}
-}
-
-// rope adds rope of the heads of v, of KeyLength values each, in place.
-func (p *program) rope(v Value, heads int) {
-	p.ops = append(p.ops, Op{Kind: RopeHeads, Dst: v, Heads: heads, Cols: p.h.KeyLength})
-}
-
-// add adds an operation.
-func (p *program) add(o Op) { p.ops = append(p.ops, o) }

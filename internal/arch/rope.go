@@ -22,7 +22,58 @@ type Rope struct {
 	Exact       bool    // the range of blended pairs is not rounded to whole pairs
 }
 
-// readRope reads the keys of rope, and checks them; if the file is wrong, k keeps the error. It does not set Factors and Exact, which no key has.
+// MaxRopes is the most ropes that a model has.
+const MaxRopes = 2
+
+// readRopes reads the keys of rope, which rotates queries and keys in all layers with a cache. If the file is wrong, k keeps the error.
+func readRopes(k *keys, h *Hyper, neox bool) {
+	if k.err != nil {
+		return
+	}
+	h.Ropes = []Rope{readRope(k, h.shortestKey(), h.ContextLength, neox)}
+	for l := range h.Layers {
+		if h.Layers[l].Cache {
+			h.Layers[l].Rope = 0
+		}
+	}
+}
+
+// shortestKey is the least size of a key head among the layers with a cache; 0: there are none.
+func (h *Hyper) shortestKey() (n int) {
+	for l := range h.Layers {
+		if s := &h.Layers[l]; s.Cache && (n == 0 || s.KeyLength < n) {
+			n = s.KeyLength
+		}
+	}
+	return n
+}
+
+// readWindowedRope gives the layers that windowed marks a rope of their own: with the frequencies of rope.freq_base_swa, by default those of the others, and
+// without scaling.
+func readWindowedRope(k *keys, h *Hyper, windowed []bool) {
+	if k.err != nil {
+		return
+	}
+	r := h.Ropes[0]
+	r.Base, r.Scale, r.ExtFactor, r.AttnFactor = k.float("rope.freq_base_swa", r.Base), 1, 0, 1
+	k.checkBase("rope.freq_base_swa", r.Base)
+	h.Ropes = append(h.Ropes, r)
+	for l := range h.Layers {
+		if s := &h.Layers[l]; windowed[l] && s.Rope != NoRope {
+			s.Rope = len(h.Ropes) - 1
+		}
+	}
+}
+
+// checkBase fails if base, which key name says, is not the base of frequencies.
+func (k *keys) checkBase(name string, base float64) {
+	if base <= 1 {
+		k.fail("key %q: found %g, wanted more than 1", k.arch+"."+name, base)
+	}
+}
+
+// readRope reads the keys of a rope of heads of keyLength values or more, and checks them; if the file is wrong, k keeps the error. It does not set Factors
+// and Exact, which no key has.
 func readRope(k *keys, keyLength, contextLength int, neox bool) Rope {
 	r := Rope{
 		Dim: k.int("rope.dimension_count", keyLength), Neox: neox,
@@ -33,9 +84,7 @@ func readRope(k *keys, keyLength, contextLength int, neox bool) Rope {
 	if r.Dim < 2 || r.Dim%2 != 0 || r.Dim > keyLength {
 		k.fail("key %q: found %d, wanted an even number up to the head size %d", k.arch+".rope.dimension_count", r.Dim, keyLength)
 	}
-	if r.Base <= 1 {
-		k.fail("key %q: found %g, wanted more than 1", k.arch+".rope.freq_base", r.Base)
-	}
+	k.checkBase("rope.freq_base", r.Base)
 	factor := k.atLeastZero("rope.scaling.factor", k.atLeastZero("rope.scale_linear", 1))
 	ext := k.float("rope.scaling.yarn_ext_factor", -1)
 	switch kind := k.text("rope.scaling.type", ""); kind {

@@ -5,12 +5,19 @@ import "slices"
 // Reads lists the values that an operation reads. For [Experts] it leaves out values that an earlier one of its Ops has written.
 func (o *Op) Reads() []Value {
 	switch o.Kind {
-	case Bias, RopeHeads:
+	case Bias, RopeHeads, AddRows:
 		return []Value{o.Dst}
 	case MulMatID:
 		return []Value{o.A, Chosen}
 	case SumExperts:
+		if o.Plain {
+			return present(o.A, o.B)
+		}
 		return present(o.A, o.B, ChosenWeights)
+	case PairScale:
+		return present(o.A, ChosenWeights)
+	case SelectiveScan:
+		return present(o.A, o.B, SSMDelta)
 	case GatedDeltaNet:
 		return present(o.A, o.B, Alpha)
 	case Attention:
@@ -55,6 +62,12 @@ func (o *Op) Writes() []Value {
 		return present(writes...)
 	}
 	return present(o.Dst)
+}
+
+// CarriesState reports whether operations of kind k carry a sequence's state from row to row: they read what rows before the step left, and write what rows after
+// it read.
+func (k Kind) CarriesState() bool {
+	return k == SSMConv || k == GatedDeltaNet || k == SelectiveScan || k == StateSpace
 }
 
 // present lists the given values without None, and each only once.

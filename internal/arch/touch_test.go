@@ -29,7 +29,7 @@ func TestReadsAfterWrites(t *testing.T) {
 				there := []arch.Value{arch.X}
 				for i, o := range ops {
 					for _, v := range o.Reads() {
-						if !slices.Contains(there, v) && (h.Width(v) > 0 || v == arch.Cache) {
+						if !slices.Contains(there, v) && (h.Width(l, v) > 0 || v == arch.Cache) {
 							t.Errorf("%s, layer %d, %s: operation %d of kind %d reads value %d, which nothing has written", name, l, way, i, o.Kind, v)
 						}
 					}
@@ -46,7 +46,7 @@ func TestReadsAfterWrites(t *testing.T) {
 				}
 			}
 		}
-		if n := h.Width(arch.None) + h.Width(arch.Cache); n != 0 {
+		if n := h.Width(0, arch.None) + h.Width(0, arch.Cache); n != 0 {
 			t.Errorf("%s: None and the cache are %d wide", name, n)
 		}
 	}

@@ -1,6 +1,8 @@
 package calibrate
 
 import (
+	"slices"
+
 	"leat/decompose/pack"
 	"leat/gguf"
 	"leat/internal/arch"
@@ -22,7 +24,7 @@ func ProductsOf(h *arch.Hyper, m *pack.Model) []Product {
 	for _, c := range predict.LayerClasses(h, m) {
 		has := func(name string) bool { _, ok := c.First.Tensor(name); return ok }
 		for _, op := range arch.Fuse(h.Layer(c.First.Layer, has)) {
-			list.add(c.First, op, c.Count)
+			list.add(h, c.First, op, c.Count)
 		}
 	}
 	if head, ok := m.Unit(pack.Head, -1); ok {
@@ -35,32 +37,32 @@ func ProductsOf(h *arch.Hyper, m *pack.Model) []Product {
 
 type productList []Product
 
-func (l *productList) add(u *pack.Unit, op arch.Op, count int) {
+// add adds the products of an operation of a layer, whose unit is u, which a step computes count times.
+func (l *productList) add(h *arch.Hyper, u *pack.Unit, op arch.Op, count int) {
+	var of []arch.Op
 	if op.Kind == arch.MulMat {
-		l.matrix(u, op.Weight, count)
+		of = append(of, op)
 	}
-	var of []*pack.Tensor
 	for _, o := range op.Ops {
 		if o.Kind == arch.Siblings { // within products that turn
-			l.add(u, o, count)
+			l.add(h, u, o, count)
 		}
-		if o.Kind != arch.MulMat {
-			continue
-		}
-		if t, ok := u.Tensor(o.Weight); ok {
-			of = append(of, t)
+		if o.Kind == arch.MulMat {
+			of = append(of, o)
 		}
 	}
+	of = slices.DeleteFunc(of, func(o arch.Op) bool { t, ok := u.Tensor(o.Weight); return !ok || len(t.Shape) != 2 })
+	typ := func(i int) gguf.Type { t, _ := u.Tensor(of[i].Weight); return t.Type }
 	for len(of) > 0 { // those of one type are one dispatch
-		p := Product{Type: of[0].Type, K: uint32(of[0].Shape[1]), Gated: op.Kind == arch.Gated && len(of) == 2 && of[0].Type == of[1].Type, Count: count}
-		var others []*pack.Tensor
+		p := Product{Type: typ(0), K: uint32(h.Width(u.Layer, of[0].A)), Gated: op.Kind == arch.Gated && len(of) == 2 && typ(0) == typ(1), Count: count}
+		var others []arch.Op
 		n := 0
-		for _, t := range of {
-			if t.Type != p.Type {
-				others = append(others, t)
+		for i, o := range of {
+			if typ(i) != p.Type {
+				others = append(others, o)
 				continue
 			}
-			p.M[n] = uint32(t.Shape[0])
+			p.M[n] = uint32(h.Width(u.Layer, o.Dst))
 			n++
 		}
 		l.put(p)

@@ -149,7 +149,7 @@ func (c *conditional) openLayer(l *conditionalLayer) (again bool, err error) {
 	}
 	l.bufferIndex, l.value, c.layerOpen = q.Commands.Closed(), 0, true
 	for i := range l.Op.Ops {
-		if l.Op.Ops[i].Kind == arch.MulMatID {
+		if l.Op.Ops[i].Kind == arch.MulMatID && l.Op.Ops[i].Row == 0 { // parts of a tensor are read with its first
 			if t, ok := s.o.Plan.Units[l.Unit].Tensor(l.Op.Ops[i].Weight); ok {
 				q.Commands.Work().WeightBytes += t.Bytes * int64(f.Hyper.Experts.Used)
 			}

@@ -2,6 +2,7 @@ package experts
 
 import (
 	"leat/decompose/pack"
+	"leat/internal/arch"
 	"leat/internal/plan"
 	"leat/internal/record"
 	"leat/internal/submit"
@@ -85,14 +86,19 @@ func (p *placed) updateTable(l Layer, from int) error {
 	for i := from; i <= l.Unit; i++ {
 		u := &p.o.Plan.Units[i]
 		for j := range u.Tensors {
-			t := &u.Tensors[j]
-			matrix := record.MatrixOf(l.Op, t.Name)
-			if matrix < 0 {
-				continue
+			t, matrix := &u.Tensors[j], 0
+			for k := range l.Op.Ops {
+				product := &l.Op.Ops[k]
+				if product.Kind != arch.MulMatID {
+					continue
+				}
+				if product.Weight == t.Name {
+					at, address := p.tableIndex(l.Layer)+matrix*count+t.Expert, p.bases[i]+uint64(t.UnitOff)+record.RowOff(t, product.Row)
+					changed = changed || p.table[at] != address
+					p.table[at] = address
+				}
+				matrix++
 			}
-			at, address := p.tableIndex(l.Layer)+matrix*count+t.Expert, p.bases[i]+uint64(t.UnitOff)
-			changed = changed || p.table[at] != address
-			p.table[at] = address
 		}
 	}
 	if !changed {

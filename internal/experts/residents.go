@@ -1,8 +1,6 @@
 package experts
 
 import (
-	"fmt"
-
 	"leat/decompose/pack"
 	"leat/internal/arch"
 	"leat/internal/record"
@@ -13,27 +11,27 @@ import (
 // residentTable is the table of experts in VRAM in which the device looks up chosen experts. For each layer it has a head, which is the addresses of the
 // layer's run flag and of its flag in choices, then (matrices, E) addresses; 0: not in VRAM. A uint32 run flag for each layer follows the table.
 type residentTable struct {
-	s     *slotted   // the runner that the table belongs to
-	words []uint64   // the host's copy of the table, which is always current
-	stale []bool     // by layer: the device's part of the table differs from words
-	names [][]string // by layer: tensor names of an expert's matrices; nil: the layer has no slots
+	s        *slotted    // the runner that the table belongs to
+	words    []uint64    // the host's copy of the table, which is always current
+	stale    []bool      // by layer: the device's part of the table differs from words
+	products [][]arch.Op // by layer: the products with an expert's matrices; nil: the layer has no slots
 }
 
 // init makes the host's copy of the table: layers with slots have a head and no experts yet, and are stale. [residentTable.update] writes the device's
 // copy.
 func (t *residentTable) init(s *slotted) {
 	h := s.o.Frame.Hyper
-	*t = residentTable{s: s, stale: make([]bool, h.BlockCount), names: make([][]string, h.BlockCount)}
+	*t = residentTable{s: s, stale: make([]bool, h.BlockCount), products: make([][]arch.Op, h.BlockCount)}
 	t.words = make([]uint64, h.BlockCount*t.perLayer())
 	for i, ops := range s.o.Ops {
 		for k := range ops {
 			if u := &s.o.Plan.Units[i]; ops[k].Kind == arch.Experts && u.Kind == pack.Experts {
-				t.names[u.Layer], t.stale[u.Layer] = record.ExpertMatrices(&ops[k]), true
+				t.products[u.Layer], t.stale[u.Layer] = record.ExpertProducts(&ops[k]), true
 			}
 		}
 	}
 	for l := range h.BlockCount {
-		if t.names[l] != nil {
+		if t.products[l] != nil {
 			head := t.words[l*t.perLayer():]
 			head[0], head[1] = s.o.Scratch.Address+uint64(t.runFlagOff(l)), s.buffer.Address+uint64(s.ranFlagOff(l))
 		}
@@ -74,12 +72,12 @@ func (t *residentTable) noteBatch(b *weights.Batch) error {
 		if err != nil {
 			return err
 		}
-		for matrix, name := range t.names[unit.Layer] {
-			tensor, ok := unit.Tensor(name)
-			if !ok {
-				return fmt.Errorf("tensor %q is not in %s", name, unit.Name)
+		for matrix := range t.products[unit.Layer] {
+			off, _, err := record.MatrixOff(unit, &t.products[unit.Layer][matrix])
+			if err != nil {
+				return err
 			}
-			at, to := t.entry(unit.Layer, matrix, id), address+uint64(tensor.UnitOff)
+			at, to := t.entry(unit.Layer, matrix, id), address+off
 			if t.words[at] == to {
 				break
 			}
@@ -92,7 +90,7 @@ func (t *residentTable) noteBatch(b *weights.Batch) error {
 // markEvicted zeroes the addresses in words of the experts that have lost their slots.
 func (t *residentTable) markEvicted() {
 	for _, x := range t.s.x.Evicted() {
-		for matrix := range t.names[x.Layer] {
+		for matrix := range t.products[x.Layer] {
 			t.words[t.entry(x.Layer, matrix, x.ID)] = 0
 		}
 		t.stale[x.Layer] = true
@@ -105,8 +103,8 @@ func (t *residentTable) update() error {
 	t.markEvicted()
 	o, scratch := &t.s.o, t.s.o.Frame.Scratch
 	via := t.s.waveTableOff(2)
-	for l := range t.names {
-		if t.names[l] == nil {
+	for l := range t.products {
+		if t.products[l] == nil {
 			continue
 		}
 		le.PutUint32(t.s.buffer.Mapped()[t.s.ranFlagOff(l):], 0)

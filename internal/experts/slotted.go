@@ -267,18 +267,21 @@ func (s *slotted) recordWave(l Layer, b *weights.Batch, first, last bool) error 
 			return err
 		}
 		pairs += s.waves.need.pairs[id]
-		for op := range l.Op.Ops {
-			name := l.Op.Ops[op].Weight
-			if l.Op.Ops[op].Kind != arch.MulMatID {
+		matrix := 0
+		for k := range l.Op.Ops {
+			product := &l.Op.Ops[k]
+			if product.Kind != arch.MulMatID {
 				continue
 			}
-			matrix := record.MatrixOf(l.Op, name)
-			t, ok := unit.Tensor(name)
-			if !ok {
-				return fmt.Errorf("tensor %q is not in %s", name, unit.Name)
+			off, t, err := record.MatrixOff(unit, product)
+			if err != nil {
+				return err
 			}
-			le.PutUint64(w.table[8*(matrix*count+id):], address+uint64(t.UnitOff))
-			q.Commands.Work().WeightBytes += t.Bytes
+			le.PutUint64(w.table[8*(matrix*count+id):], address+off)
+			if product.Row == 0 { // parts of a tensor are read with its first
+				q.Commands.Work().WeightBytes += t.Bytes
+			}
+			matrix++
 		}
 	}
 	absent := 1 - float64(pairs)/float64(f.StepRows.N*f.Hyper.Experts.Used)

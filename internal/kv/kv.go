@@ -19,11 +19,12 @@ type Cache struct {
 
 	states []uint64 // device addresses of unused states
 	stated bool     // sequences have states
+	paged  bool     // sequences have pages
 }
 
 // New allocates the pool that p planned.
 func New(heap *mem.Heap, p plan.KV) (*Cache, error) {
-	c := &Cache{heap: heap}
+	c := &Cache{heap: heap, paged: p.PageBytes > 0}
 	for i, n := range p.Blocks {
 		b, err := heap.Alloc(fmt.Sprintf("KV cache block %d", i), p.BlockBytes(n), vk.DeviceLocal)
 		if err != nil {
@@ -69,6 +70,7 @@ type Sequence struct {
 	cache *Cache
 	pages []uint64
 	n     int
+	most  int // positions reserved
 
 	states [2]uint64 // the state after n positions, and the other; 0: there are none
 	before int       // after how many positions the other is the state; -1: it is nothing
@@ -77,6 +79,10 @@ type Sequence struct {
 // NewSequence reserves pages for capacity positions, or fails without taking any.
 func (c *Cache) NewSequence(capacity int) (*Sequence, error) {
 	need := (capacity + plan.PagePositions - 1) / plan.PagePositions
+	s := &Sequence{cache: c, before: -1, most: need * plan.PagePositions}
+	if !c.paged {
+		need = 0
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if need > len(c.free) {
@@ -86,7 +92,6 @@ func (c *Cache) NewSequence(capacity int) (*Sequence, error) {
 		return nil, fmt.Errorf("reserve a state: %d are free, 2 wanted", len(c.states))
 	}
 	cut := len(c.free) - need
-	s := &Sequence{cache: c, before: -1}
 	if c.stated {
 		left := len(c.states) - 2
 		s.states = [2]uint64(c.states[left:])
@@ -106,7 +111,7 @@ func (s *Sequence) Pages() []uint64 { return s.pages }
 func (s *Sequence) Len() int { return s.n }
 
 // Cap is the number of positions reserved.
-func (s *Sequence) Cap() int { return len(s.pages) * plan.PagePositions }
+func (s *Sequence) Cap() int { return s.most }
 
 // States returns the device addresses of the state after the positions filled, and of where a step puts the one after
 // its own; 0 where layers have no states.
@@ -151,5 +156,5 @@ func (s *Sequence) Release() {
 	if s.states[0] != 0 {
 		s.cache.states = append(s.cache.states, s.states[:]...)
 	}
-	s.pages, s.n, s.states = nil, 0, [2]uint64{}
+	s.pages, s.n, s.most, s.states = nil, 0, 0, [2]uint64{}
 }

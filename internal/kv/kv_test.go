@@ -11,7 +11,7 @@ import (
 
 func TestSequences(t *testing.T) {
 	heap := mem.NewHeap(vktest.Open(t), "VRAM", 0)
-	p := plan.KV{LayerBytes: 4096, PageBytes: 8192, Pages: 7, Blocks: []int{4, 3}}
+	p := plan.KV{PageBytes: 8192, Pages: 7, Blocks: []int{4, 3}}
 	c, err := New(heap, p)
 	if err != nil {
 		t.Fatal(err)
@@ -65,7 +65,7 @@ func TestSequences(t *testing.T) {
 // A sequence has two states: a step reads one and writes the other, and only positions that were appended move it on.
 func TestStates(t *testing.T) {
 	heap := mem.NewHeap(vktest.Open(t), "VRAM", 0)
-	p := plan.KV{LayerBytes: 4096, PageBytes: 4096, Pages: 8, Blocks: []int{8}, StateBytes: 65536, States: 4}
+	p := plan.KV{PageBytes: 4096, Pages: 8, Blocks: []int{8}, StateBytes: 65536, States: 4}
 	c, err := New(heap, p)
 	if err != nil {
 		t.Fatal(err)
@@ -118,5 +118,27 @@ func TestStates(t *testing.T) {
 		t.Errorf("after a release: %v", err)
 	} else if from, to := again.States(); from == to || from == 0 || to == 0 {
 		t.Errorf("after a release: states %#x and %#x", from, to)
+	}
+}
+
+// Without a cache in any layer, sequences have no pages, but hold as many positions as they were made for.
+func TestNoPages(t *testing.T) {
+	c, err := New(mem.NewHeap(vktest.Open(t), "VRAM", 0), plan.KV{StateBytes: 65536, States: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	s, err := c.NewSequence(plan.PagePositions + 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(s.Pages()) != 0 || s.Cap() != 2*plan.PagePositions {
+		t.Errorf("found %d pages for %d positions, wanted none for %d", len(s.Pages()), s.Cap(), 2*plan.PagePositions)
+	}
+	if err := s.Append(s.Cap()); err != nil {
+		t.Error(err)
+	}
+	if err := s.Append(1); err == nil {
+		t.Error("a position too many was appended")
 	}
 }

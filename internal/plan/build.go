@@ -26,8 +26,7 @@ func (s *sizing) build(ctx, chunk int) (*Plan, error) {
 		}
 	}
 	p.Blocks = placeResident(selectUnits(p.Units, func(i int) bool { return !streamed[i] }), s.budget.BlockBytes)
-	p.Units = slices.Insert(p.Units, len(s.units)-s.heads, Unit{Unit: s.norm, Block: len(p.Blocks)})
-	p.Blocks = append(p.Blocks, roundUp(s.norm.Bytes, granule))
+	s.placeOuter(p)
 	s.sizeStaging(p)
 	p.setStreamTiers(selectUnits(p.Units, func(i int) bool { return p.Units[i].Tier == Disk }))
 	p.DeviceBytes = sum(p.Blocks) + sum(p.Ring) + p.KV.Bytes() + p.Scratch.Bytes + s.experts.SlotBytes()
@@ -39,6 +38,22 @@ func (s *sizing) build(ctx, chunk int) (*Plan, error) {
 	}
 	s.keepEmbedding(p)
 	return p, nil
+}
+
+// placeOuter adds the units outside the layers and the head to the plan, in a block of their own: those used before the layers first, the final norm before the
+// head.
+func (s *sizing) placeOuter(p *Plan) {
+	off := int64(0)
+	for _, u := range s.outer {
+		at := 0
+		if u.Kind == pack.Norm {
+			at = len(p.Units) - s.heads
+		}
+		u.Block, u.Off = len(p.Blocks), off
+		off += roundUp(u.Bytes, 256)
+		p.Units = slices.Insert(p.Units, at, u)
+	}
+	p.Blocks = append(p.Blocks, roundUp(off, granule))
 }
 
 // placeExperts gives the rest of the VRAM budget to slots for experts, and the rest of the RAM budget to copies of experts. It adds a unit for

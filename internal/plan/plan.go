@@ -59,7 +59,7 @@ type Sweep struct {
 	Slots        bool   // experts share slots even if all of them fit
 }
 
-// Unit is a part of a layer, some or all of a layer's experts, the final norm, or a
+// Unit is a part of a layer, some or all of a layer's experts, the final norm, other weights outside the layers, or a
 // piece of the head, with its tier and place. A layer is cut so that its attention can run while its FFN is still being uploaded.
 type Unit struct {
 	pack.Unit
@@ -156,18 +156,14 @@ func mib(n int64) string {
 // Make plans a model within a budget. The error is a [*BudgetError] if the budget is too small. The least that it must hold is scratch, the KV cache of
 // the smallest context (or of the budget's context), and either all units or the smallest ring, which holds the largest unit twice.
 func Make(h *arch.Hyper, m *pack.Model, b Budget) (*Plan, error) {
-	found, ok := m.Unit(pack.Norm, -1)
-	if !ok {
-		return nil, fmt.Errorf("plan %s: the final norm is missing", m.Path)
-	}
-	norm := *found
+	outer := outerUnits(h, m)
 	us, err := movable(h, m, b.PartBytes, true)
 	if err != nil {
 		return nil, err
 	}
 	asked, local := b, b.DeviceBytes
 	if b.InPlace {
-		if !asOnDisk(us, &norm) {
+		if !asOnDisk(us, outer) {
 			return nil, fmt.Errorf("plan %s in place: tensors begin on disk where no kernel can read them", m.Path)
 		}
 		b.DeviceBytes, b.HostBytes = b.DeviceBytes+b.HostBytes, 0
@@ -176,7 +172,7 @@ func Make(h *arch.Hyper, m *pack.Model, b Budget) (*Plan, error) {
 	if !ok {
 		return nil, fmt.Errorf("plan %s: tensor %q is missing", m.Path, arch.TokenEmbd)
 	}
-	s := &sizing{h: h, m: m, budget: b, kept: h.LogitRowValues(m.Has), norm: norm, local: local, embdRow: embd.Bytes / int64(h.VocabSize), embd: embd.Bytes}
+	s := &sizing{h: h, m: m, budget: b, kept: h.LogitRowValues(m.Has), outer: outer, local: local, embdRow: embd.Bytes / int64(h.VocabSize), embd: embd.Bytes}
 	s.budget.Sessions = max(1, b.Sessions)
 	if b.BlockBytes == 0 {
 		s.budget.BlockBytes = residentBlock
@@ -236,15 +232,10 @@ func (s *sizing) plan() (*Plan, error) {
 }
 
 // Aligned reports whether kernels can read the model's tensors in place: in memory that the disk was read into. It is false too
-// for a model that lacks a layer, the head or the final norm.
+// for a model that lacks a layer or the head.
 func Aligned(h *arch.Hyper, m *pack.Model) bool {
 	us, err := movable(h, m, 0, true)
-	norm, ok := m.Unit(pack.Norm, -1)
-	if err != nil || !ok {
-		return false
-	}
-	unit := *norm
-	return asOnDisk(us, &unit)
+	return err == nil && asOnDisk(us, outerUnits(h, m))
 }
 
 // Resident reports whether the unit stays in VRAM.

@@ -36,7 +36,6 @@ type Inputs struct {
 	Seq         Region // (N) uint32: each row's sequence, an index into Pages and States
 	Pages       Region // (sessions, pages of a session) uint64: addresses of the KV cache's pages
 	States      Region // (sessions, 2) uint64: addresses of a sequence's state before the step and after it
-	CosSin      Region // (N, Dr/2, 2) float32: rope's cosines and sines
 	Embd        Region // (N) rows of token_embd, in the file's type
 	LogitIDs    Region // (LogitRows) uint32: indices of the step's rows whose logits are needed
 	LogitPos    Region // (LogitRows) uint32: Pos of the rows in LogitIDs
@@ -46,6 +45,8 @@ type Inputs struct {
 	// Residents is for layers that run without asking the host: (L, shaders.ResidentsHead + 3 E) uint64, a table of all experts in VRAM, in which the
 	// device looks up a layer's chosen experts; then (L) uint32, a flag for each layer that says whether its dispatches run.
 	Residents Region
+
+	CosSin [arch.MaxRopes]Region // (N, Dr/2, 2) float32: cosines and sines of each of the model's ropes
 }
 
 // add gives r the next bytes of the buffer, a multiple of 256.
@@ -60,11 +61,11 @@ func (s *sizing) scratch(ctx, chunk int) Scratch {
 	h, rows := s.h, int64(logitRows(s.h, chunk))
 	s.addInputs(&c, ctx, chunk)
 	for v := range c.Values {
-		c.add(&c.Values[v], 4*int64(chunk)*int64(h.Width(arch.Value(v))))
+		c.add(&c.Values[v], 4*int64(chunk)*int64(h.MaxWidth(arch.Value(v))))
 	}
 	c.LogitValues = c.Values
 	for _, v := range s.kept {
-		c.add(&c.LogitValues[v], 4*rows*int64(h.Width(v)))
+		c.add(&c.LogitValues[v], 4*rows*int64(h.MaxWidth(v)))
 	}
 	c.add(&c.Head, 4*rows*int64(h.EmbeddingLength))
 	c.add(&c.Logits, 4*rows*int64(h.VocabSize))
@@ -74,7 +75,7 @@ func (s *sizing) scratch(ctx, chunk int) Scratch {
 	}
 	if c.WeightBytes = s.halves(); c.WeightBytes > 0 {
 		pairs := uint32(chunk * h.Experts.Used)
-		c.add(&c.Halves, max(shaders.ScratchBytes(uint32(chunk), uint32(longestRow(h)), c.WeightBytes), shaders.ScratchBytes(pairs, uint32(h.Experts.FeedForwardLength), 0)))
+		c.add(&c.Halves, max(shaders.ScratchBytes(uint32(chunk), uint32(h.LongestRow()), c.WeightBytes), shaders.ScratchBytes(pairs, uint32(h.Experts.FeedForwardLength), 0)))
 	}
 	s.addFewRows(&c, chunk)
 	c.Bytes = roundUp(c.Bytes, granule)
@@ -89,7 +90,9 @@ func (s *sizing) addInputs(c *Scratch, ctx, chunk int) {
 	c.add(&c.Seq, 4*n)
 	c.add(&c.Pages, 8*int64(kvPages(ctx))*sessions)
 	c.add(&c.States, 16*sessions)
-	c.add(&c.CosSin, 4*n*int64(s.h.Rope.Dim))
+	for i := range s.h.Ropes {
+		c.add(&c.CosSin[i], 4*n*int64(s.h.Ropes[i].Dim))
+	}
 	c.add(&c.Embd, n*s.embdRow)
 	c.add(&c.LogitIDs, 4*rows)
 	c.add(&c.LogitPos, 4*rows)
@@ -112,9 +115,12 @@ func (s *sizing) addFewRows(c *Scratch, chunk int) {
 			rows = max(rows, uint32(chunk))
 		}
 		pairs := rows * uint32(h.Experts.Used)
-		c.add(&c.Q8, 2*max(shaders.Q8Size(rows, uint32(longestRow(h))), shaders.Q8Size(pairs, uint32(h.Experts.FeedForwardLength))))
-		parts = max(parts, shaders.PartBytes(shaders.FewRows, uint32(h.HeadCount), shaders.MaxParts, uint32(h.ValueLength)))
-		counters = max(counters, shaders.CounterBytes(shaders.FewRows, uint32(h.HeadCount)))
+		c.add(&c.Q8, 2*max(shaders.Q8Size(rows, uint32(h.LongestRow())), shaders.Q8Size(pairs, uint32(h.Experts.FeedForwardLength))))
+		for l := range h.Layers {
+			a := &h.Layers[l]
+			parts = max(parts, shaders.PartBytes(shaders.FewRows, uint32(a.HeadCount), shaders.MaxParts, uint32(a.ValueLength)))
+			counters = max(counters, shaders.CounterBytes(shaders.FewRows, uint32(a.HeadCount)))
+		}
 	}
 	c.add(&c.Parts, parts)
 	c.add(&c.Counters, counters)
@@ -126,7 +132,7 @@ func (s *sizing) halves() int64 {
 	if !s.budget.Matrices {
 		return 0
 	}
-	most := 2 * shaders.TilesBytes(uint32(longestRow(s.h)), uint32(s.h.EmbeddingLength)) // the largest matrix twice
+	most := 2 * shaders.TilesBytes(uint32(s.h.LongestRow()), uint32(s.h.EmbeddingLength)) // the largest matrix twice
 	if s.budget.Halves > 0 {
 		return min(most, s.budget.Halves)
 	}
@@ -141,13 +147,4 @@ const (
 // logitRows is how many rows of a step of up to chunk rows can get logits. All their logits together take at most 32 MiB, but one row always can.
 func logitRows(h *arch.Hyper, chunk int) int {
 	return min(chunk, max(1, 32<<20/(4*h.VocabSize)))
-}
-
-// longestRow is the length of the longest row of any value of a layer, input or result of a product. For values with a part for each chosen expert it is
-// the length of one part.
-func longestRow(h *arch.Hyper) (n int) {
-	for v := range arch.NumValues {
-		n = max(n, h.PairWidth(arch.Value(v)))
-	}
-	return n
 }

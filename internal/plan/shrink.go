@@ -21,7 +21,7 @@ func (p *Plan) Shrink(deviceBytes int64) (*Plan, error) {
 	}
 	var resident []int // indices of blocks with units that can be streamed
 	for b, bytes := range q.Blocks {
-		if bytes > 0 && b != len(q.Blocks)-1 { // the last is the final norm's
+		if bytes > 0 && b != len(q.Blocks)-1 { // the last is that of units outside the layers and the head
 			resident = append(resident, b)
 		}
 	}

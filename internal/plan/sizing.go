@@ -15,7 +15,7 @@ type sizing struct {
 	kept    []arch.Value // values that the last layer keeps for rows whose logits are needed, see [arch.KeepLogitRows]
 	experts *Experts     // the fewest slots that experts can share; nil: no experts share slots
 	units   []Unit       // the units whose tier is to be chosen, in order of execution
-	norm    pack.Unit    // the final norm, always resident
+	outer   []Unit       // units outside the layers and the head, always resident
 	embdRow int64        // bytes of one row of token_embd
 	embd    int64        // bytes of token_embd
 	heads   int          // number of pieces of the head, the last of units
@@ -33,10 +33,19 @@ const (
 	negligible   = 64        // streaming a 64th more of the weights costs hardly any time
 )
 
-// fixed is the VRAM that is needed for any choice of streamed units: for scratch, KV cache, the fewest slots of experts, and the final norm,
-// which has its own block.
+// fixed is the VRAM that is needed for any choice of streamed units: for scratch, KV cache, the fewest slots of experts, and the units
+// outside the layers and the head, which have a block to themselves.
 func (s *sizing) fixed(ctx, chunk int) int64 {
-	return s.kv(ctx).Bytes() + s.scratch(ctx, chunk).Bytes + roundUp(s.norm.Bytes, granule) + s.experts.SlotBytes()
+	return s.kv(ctx).Bytes() + s.scratch(ctx, chunk).Bytes + s.outerBytes() + s.experts.SlotBytes()
+}
+
+// outerBytes is the VRAM of the units outside the layers and the head.
+func (s *sizing) outerBytes() int64 {
+	n := int64(0)
+	for i := range s.outer {
+		n += roundUp(s.outer[i].Bytes, 256)
+	}
+	return roundUp(n, granule)
 }
 
 // leastRing is the VRAM of the smallest ring: it holds the largest unit twice.

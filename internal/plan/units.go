@@ -43,6 +43,31 @@ func movable(h *arch.Hyper, m *pack.Model, partBytes int64, withExperts bool) ([
 	return append(us, head...), err
 }
 
+// outerUnits lists the units outside the layers and the head whose tensors operations read: first the other weights outside the layers, then the final norm.
+func outerUnits(h *arch.Hyper, m *pack.Model) (us []Unit) {
+	names := h.Outer(m.Has)
+	for _, kind := range []pack.Kind{pack.Global, pack.Norm} {
+		u, ok := m.Unit(kind, -1)
+		if !ok {
+			continue
+		}
+		from, to := len(u.Tensors), 0
+		for i := range u.Tensors {
+			if slices.Contains(names, u.Tensors[i].Name) {
+				from, to = min(from, i), i+1
+			}
+		}
+		switch {
+		case from >= to:
+		case to-from == len(u.Tensors):
+			us = append(us, Unit{Unit: *u})
+		default:
+			us = append(us, Unit{Unit: u.Part(u.Name, from, to)})
+		}
+	}
+	return us
+}
+
 // headGroup is the number of rows that the pieces of the head are multiples of, except for the last. So the logits and the weights of each piece
 // begin at a multiple of 16 bytes, as kernels need.
 func headGroup(rowBytes int64) int64 {
@@ -155,12 +180,14 @@ func HostExtents(u *pack.Unit, do func(e pack.Extent, at int64)) (bytes int64) {
 	return bytes
 }
 
-// asOnDisk gives the units and the final norm the layout that they have on disk, so that a disk read can go directly to memory that kernels read. It
-// reports whether each tensor's offset is then a multiple of kernelAlign. If not, the units can't be used.
-func asOnDisk(us []Unit, norm *pack.Unit) bool {
-	ok := layAsOnDisk(norm)
-	for i := range us {
-		ok = ok && layAsOnDisk(&us[i].Unit)
+// asOnDisk gives units the layout that they have on disk, so that a disk read can go directly to memory that kernels read. It reports whether each tensor's
+// offset is then a multiple of kernelAlign. If not, the units can't be used.
+func asOnDisk(lists ...[]Unit) bool {
+	ok := true
+	for _, us := range lists {
+		for i := range us {
+			ok = ok && layAsOnDisk(&us[i].Unit)
+		}
 	}
 	return ok
 }

@@ -44,7 +44,7 @@ func (l *LayerClass) AsLayer(n int) []pack.Unit {
 	return units
 }
 
-// LayerClasses groups a model's layers by the types and shapes of their tensors and by whether attention has a window. The class with the most
+// LayerClasses groups a model's layers by the types and shapes of their tensors and by what [arch.LayerShape] says of them. The class with the most
 // layers comes first. Layers of one class take the same time.
 func LayerClasses(h *arch.Hyper, m *pack.Model) (classes []LayerClass) {
 	for i := range m.Units {
@@ -66,13 +66,11 @@ func LayerClasses(h *arch.Hyper, m *pack.Model) (classes []LayerClass) {
 	return classes
 }
 
-// classOf is the class of layer l: a hash of the names, types and shapes of its tensors, and of whether its attention has a window. tensors has
-// those of one expert in place of all.
+// classOf is the class of layer l: a hash of the names, types and shapes of its tensors, and of the layer's shape. tensors has those of one expert in place
+// of all.
 func classOf(h *arch.Hyper, l int, tensors []pack.Tensor) string {
 	f := fnv.New64a()
-	if h.Windowed(l) {
-		fmt.Fprintln(f, "window")
-	}
+	fmt.Fprintln(f, h.Layers[l])
 	for _, t := range tensors {
 		_, name, _ := strings.Cut(strings.TrimPrefix(t.Name, "blk."), ".")
 		fmt.Fprintln(f, name, t.Type, t.Shape)
@@ -90,8 +88,11 @@ func RehearsalKey(h *arch.Hyper, m *pack.Model, kvType gguf.Type) string {
 	}
 	slices.Sort(classes)
 	fmt.Fprintln(f, classes)
-	fmt.Fprintln(f, h.Window, h.Delta, h.Latent)
-	fmt.Fprintln(f, h.Architecture, h.EmbeddingLength, h.FeedForwardLength, h.HeadCount, h.HeadCountKV, h.KeyLength, h.ValueLength, h.VocabSize, h.Rope.Dim, kvType, h.Experts.Count, h.Experts.Used)
+	fmt.Fprintln(f, h.Masks, h.Delta, h.Latent, h.Mamba)
+	for i := range h.Ropes {
+		fmt.Fprintln(f, h.Ropes[i].Dim)
+	}
+	fmt.Fprintln(f, h.Architecture, h.EmbeddingLength, h.VocabSize, kvType, h.Experts.Count, h.Experts.Used)
 	for _, name := range []string{arch.TokenEmbd, h.Head()} {
 		if t, _, ok := m.Tensor(name); ok {
 			fmt.Fprintln(f, t.Type, t.Shape)

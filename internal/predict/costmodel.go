@@ -64,6 +64,10 @@ func newCostModel(p *plan.Plan, s Speeds, h *arch.Hyper) *costModel {
 	m.loads = make([]unitLoad, len(p.Units))
 	for i := range p.Units {
 		m.loads[i].last = p.Units[i].Layer == h.BlockCount-1
+		if p.Units[i].Kind == pack.Global { // rows of tables, and norms: no products
+			m.loads[i].waits, m.loads[i].fewRowsWaits = 1, 1
+			continue
+		}
 		for _, t := range p.Units[i].Tensors {
 			if len(t.Shape) == 2 {
 				m.loads[i].matrices = append(m.loads[i].matrices, matrix{

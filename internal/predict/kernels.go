@@ -16,7 +16,7 @@ func (m *costModel) kernelSeconds(i, all, rows, ctx int) float64 {
 	}
 	t += m.routeSeconds(i, rows)
 	if l.attention {
-		t += m.attentionSeconds(rows, ctx)
+		t += m.attentionSeconds(i, rows, ctx)
 	}
 	return t + float64(m.waitsOf(l, rows))*m.speeds.Kernels.DispatchTime.Seconds()
 }
@@ -72,13 +72,14 @@ func (m *costModel) halvesBytesPerSec(rows int) float64 {
 	return 0
 }
 
-// attentionSeconds is the time of one layer's attention for rows whose last one attends to ctx positions: that of its operations, or of reading the KV
+// attentionSeconds is the time of the attention of unit i's layer for rows whose last one attends to ctx positions: that of its operations, or of reading the KV
 // cache, whichever is longer.
-func (m *costModel) attentionSeconds(rows, ctx int) float64 {
-	h := m.hyper
+func (m *costModel) attentionSeconds(i, rows, ctx int) float64 {
+	layer := m.plan.Units[i].Layer
+	s := &m.hyper.Layers[layer]
 	first := float64(ctx - rows + 1)
 	positions := float64(rows) * (first + float64(ctx)) / 2
-	flops := 2 * positions * float64(h.HeadCount) * float64(h.KeyLength+h.ValueLength)
-	bytes := float64(ctx) * float64(h.HeadCountKV) * float64(m.plan.KV.RowBytes)
+	flops := 2 * positions * float64(s.HeadCount) * float64(s.KeyLength+s.ValueLength)
+	bytes := float64(ctx) * float64(s.HeadCountKV) * float64(m.plan.KV.Layers[layer].RowBytes)
 	return max(m.speeds.Kernels.attention(flops, rows), over(bytes, m.speeds.Kernels.BytesPerSec))
 }

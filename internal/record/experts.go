@@ -73,7 +73,7 @@ func (f *Frame) LayerExperts(o *arch.Op, sample Tensors) error {
 	h, perExpert := f.Hyper, 0.0
 	for i := range o.Ops {
 		if e := &o.Ops[i]; e.Kind == arch.MulMatID {
-			perExpert += 2 * float64(h.PairWidth(e.Dst)) * float64(h.PairWidth(e.A)) * float64(f.Rows.N) * float64(h.Experts.Used) / float64(h.Experts.Count)
+			perExpert += 2 * float64(pairWidth(f, e.Dst)) * float64(pairWidth(f, e.A)) * float64(f.Rows.N) * float64(h.Experts.Used) / float64(h.Experts.Count)
 		}
 	}
 	first, last := uint32(f.Experts.First), uint32(f.Experts.Last)
@@ -117,7 +117,7 @@ func expertOps(f *Frame, o *arch.Op, n int, sample Tensors, first, last uint32) 
 				err = kernels.MulMatID(f.Rec, p.Type, p.MulMatIDArgs, p.Experts)
 			}
 		case arch.SwiGLU:
-			cols := uint32(f.Hyper.PairWidth(e.Dst))
+			cols := pairWidth(f, e.Dst)
 			pairs := f.n() * f.width(e.Dst) / cols
 			err = kernels.SwiGLURows(f.Rec, kernels.GatedRows{Rows: pairs, Cols: cols, GLUArgs: shaders.GLUArgs{Gate: f.value(e.A), Up: f.value(e.B), Dst: f.value(e.Dst), Count: pairs * cols}})
 		default:
@@ -148,29 +148,33 @@ func gatedExperts(f *Frame, o *arch.Op, i int, sample Tensors, p kernels.ExpertP
 	return kernels.MultiplyExperts(f.Rec, &p)
 }
 
-// ExpertMatrices lists the names of the weights of the products in o.Ops, in the order of an [ExpertTable].
-func ExpertMatrices(o *arch.Op) (names []string) {
+// ExpertProducts lists the products in o.Ops, in the order of the matrices of an [ExpertTable].
+func ExpertProducts(o *arch.Op) (products []arch.Op) {
 	for i := range o.Ops {
 		if o.Ops[i].Kind == arch.MulMatID {
-			names = append(names, o.Ops[i].Weight)
+			products = append(products, o.Ops[i])
 		}
 	}
-	return names
+	return products
 }
 
-// MatrixOf is the index, in an [ExpertTable], of the matrix with the given name; -1: no product in o.Ops reads it.
-func MatrixOf(o *arch.Op, name string) int {
-	n := 0
-	for i := range o.Ops {
-		switch {
-		case o.Ops[i].Kind != arch.MulMatID:
-		case o.Ops[i].Weight == name:
-			return n
-		default:
+// matrixOf is the index among the matrices of an [ExpertTable] of the one that operation i of o, a product, reads.
+func matrixOf(o *arch.Op, i int) (n int) {
+	for k := range o.Ops[:i] {
+		if o.Ops[k].Kind == arch.MulMatID {
 			n++
 		}
 	}
-	return -1
+	return n
+}
+
+// MatrixOff is the offset, in the memory of a unit of one expert, of the matrix that a product reads, and the tensor that holds the matrix.
+func MatrixOff(u *pack.Unit, product *arch.Op) (off uint64, t *pack.Tensor, err error) {
+	t, ok := u.Tensor(product.Weight)
+	if !ok {
+		return 0, nil, fmt.Errorf("tensor %q is not in %s", product.Weight, u.Name)
+	}
+	return uint64(t.UnitOff) + RowOff(t, product.Row), t, nil
 }
 
 // expertProducts returns the arguments of the product that is operation i of o, for experts first up to last, not last itself.
@@ -180,9 +184,9 @@ func expertProducts(f *Frame, o *arch.Op, i int, sample Tensors, first, last uin
 	if !ok {
 		return p, fmt.Errorf("tensor %q is not among an expert's", e.Weight)
 	}
-	x, m, k := &h.Experts, uint32(h.PairWidth(e.Dst)), uint32(h.PairWidth(e.A))
+	x, m, k := &h.Experts, pairWidth(f, e.Dst), pairWidth(f, e.A)
 	p = kernels.ExpertProducts{Type: t.Type, Experts: uint32(x.Count), MulMatIDArgs: shaders.MulMatIDArgs{
-		Table: f.Experts.Address + uint64(8*MatrixOf(o, e.Weight)*x.Count), X: f.value(e.A), Dst: f.value(e.Dst), IDs: f.value(arch.Chosen),
+		Table: f.Experts.Address + uint64(8*matrixOf(o, i)*x.Count), X: f.value(e.A), Dst: f.value(e.Dst), IDs: f.value(arch.Chosen),
 		M: m, K: k, Count: uint32(f.Rows.N * x.Used), Used: uint32(x.Used), XStride: k, DstStride: m, First: first, Last: last,
 	}}
 	if e.A.PerPair() {
@@ -219,7 +223,7 @@ func pairRows(f *Frame, o *arch.Op) error {
 	if err != nil {
 		return err
 	}
-	return kernels.GetRows(f.Rec, t.Type, shaders.GetRowsArgs{Table: w, IDs: f.value(o.A), Dst: f.value(o.Dst), Rows: f.n() * f.width(o.A), Cols: uint32(f.Hyper.PairWidth(o.Dst))})
+	return kernels.GetRows(f.Rec, t.Type, shaders.GetRowsArgs{Table: w, IDs: f.value(o.A), Dst: f.value(o.Dst), Rows: f.n() * f.width(o.A), Cols: pairWidth(f, o.Dst)})
 }
 
 // sumExperts records, for each row, the weighted sum of its experts' outputs and the residual.

@@ -63,6 +63,9 @@ func (e *explainer) role(k *kernels.Kernels, rows Rows) error {
 	f.Rec.Watch.Considered = e.considered
 	f.SetRows(rows)
 	h := e.model.Hyper
+	if err := e.outer(h.Input(e.pack.Has), f.Op); err != nil {
+		return err
+	}
 	for l := range h.BlockCount {
 		f.Layer, e.layer = l, true
 		for _, o := range arch.Fuse(h.Layer(l, e.pack.Has)) {
@@ -107,20 +110,30 @@ func (e *explainer) head(rows Rows) error {
 	if err != nil {
 		return err
 	}
-	_, norm, err := e.tensor(arch.OutputNorm)
-	if err != nil {
-		return err
-	}
-	e.what, e.types = "output_norm", ""
-	if err := f.HeadNorm(norm, 1); err != nil {
+	if err := e.outer(h.Output(e.pack.Has), func(o *arch.Op) error { return f.Output([]arch.Op{*o}, 1) }); err != nil {
 		return err
 	}
 	e.what, e.types = strings.TrimSuffix(h.Head(), ".weight"), t.Type.String()
 	if err := f.HeadPiece(t.Type, at, 0, int64(h.VocabSize), 1); err != nil {
 		return err
 	}
+	if err := e.outer(h.LogitOps(e.pack.Has), func(o *arch.Op) error { return f.LogitOps([]arch.Op{*o}, 1) }); err != nil {
+		return err
+	}
 	e.what, e.types = "argmax", ""
 	return f.Argmax(1)
+}
+
+// outer records operations before or after the layers, each by do.
+func (e *explainer) outer(ops []arch.Op, do func(o *arch.Op) error) error {
+	e.layer = false
+	for i := range ops {
+		e.name(&ops[i])
+		if err := do(&ops[i]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // modelTensors is a [Tensors] that finds tensors in the whole model, not in a unit. That is enough to explain choices: they depend only on the
@@ -156,7 +169,9 @@ func (e *explainer) name(o *arch.Op) {
 		if parts := strings.SplitN(w, ".", 3); len(parts) == 3 && parts[0] == "blk" {
 			w = parts[2]
 		}
-		names = append(names, w)
+		if !slices.Contains(names, w) {
+			names = append(names, w)
+		}
 	}
 	switch {
 	case o.Kind == arch.Attention:

@@ -36,6 +36,8 @@ type Frame struct {
 	Experts ExpertTable // where the layer's experts are, and which of them are recorded
 	Absent  float64     // fraction, 0 to 1, of the layer's (row, expert) pairs that are left to other waves, for cost estimates; see SetAbsent
 	Lookup  Lookup      // layer whose router's kernel also looks up whether the experts that it chose are in VRAM
+
+	headRows bool // X is that of the rows whose logits are needed, gathered for the operations after the layers
 }
 
 // StepRows is the rows that a step computes at some point: all of its rows, or from [arch.KeepLogitRows] of the last layer on only those whose
@@ -134,7 +136,12 @@ func (f *Frame) SetRows(rows Rows) {
 // base is the device address of activation v, for the first row of [Frame.StepRows]. If StepRows has only the rows whose logits are needed, it
 // is the address of their copy, which [Frame.GatherLogitRows] made.
 func (f *Frame) base(v arch.Value) uint64 {
-	if f.StepRows.OnlyLogitRows {
+	switch {
+	case v == arch.Hidden || v == arch.X && f.headRows:
+		return f.At(f.Scratch.Head)
+	case v == arch.Logits:
+		return f.At(f.Scratch.Logits)
+	case f.StepRows.OnlyLogitRows:
 		return f.At(f.Scratch.LogitValues[v])
 	}
 	return f.At(f.Scratch.Values[v])
@@ -155,29 +162,44 @@ func (f *Frame) positions() (pos, seq uint64) {
 	return pos + 4*uint64(f.Rows.From), seq + 4*uint64(f.Rows.From)
 }
 
-// angles is the device address of the cosines and sines that RoPE needs for the first row of [Frame.Rows]. Those of the other rows follow.
-func (f *Frame) angles() uint64 {
-	return f.At(f.Scratch.CosSin) + 4*uint64(f.Rows.From)*uint64(f.Hyper.Rope.Dim)
+// ropeOf is the rope by which an operation rotates, and the device address of its cosines and sines at the rows' positions, from the first row of
+// [Frame.Rows].
+func ropeOf(f *Frame, o *arch.Op) (r *arch.Rope, angles uint64) {
+	r = &f.Hyper.Ropes[o.Rope]
+	return r, f.At(f.Scratch.CosSin[o.Rope]) + 4*uint64(f.Rows.From)*uint64(r.Dim)
 }
 
 // width is the number of values of an activation in a row.
-func (f *Frame) width(v arch.Value) uint32 { return uint32(f.Hyper.Width(v)) }
+func (f *Frame) width(v arch.Value) uint32 { return uint32(f.Hyper.Width(f.Layer, v)) }
+
+// pairWidth is the number of values of an activation that a (row, expert) pair has; where the activation has no parts for pairs, those of a row.
+func pairWidth(f *Frame, v arch.Value) uint32 { return uint32(f.Hyper.PairWidth(f.Layer, v)) }
+
+// shape is what may differ from layer to layer.
+func (f *Frame) shape() *arch.LayerShape { return &f.Hyper.Layers[f.Layer] }
 
 // n is the number of rows of [Frame.Rows].
 func (f *Frame) n() uint32 { return uint32(f.Rows.N) }
 
 // cacheOff is the byte offset, in a page of the KV cache, of the keys and values of layer f.Layer.
 func (f *Frame) cacheOff() uint32 {
-	return uint32(int64(f.Hyper.CacheLayer(f.Layer)) * f.KV.LayerBytes)
+	return uint32(f.KV.Layers[f.Layer].Off)
 }
 
-// weight finds an operation's first weight and its device address; nil and 0 if the operation has none.
+// weight finds an operation's first weight and the device address of the first row of it that the operation reads; nil and 0 if the operation has none.
 func (f *Frame) weight(o *arch.Op) (*pack.Tensor, uint64, error) {
 	if o.Weight == "" {
 		return nil, 0, nil
 	}
-	return f.Tensor(o.Weight)
+	t, at, err := f.Tensor(o.Weight)
+	if err != nil || o.Row == 0 {
+		return t, at, err
+	}
+	return t, at + RowOff(t, o.Row), nil
 }
+
+// RowOff is the offset of a row of a matrix, or of a value of a vector, in the tensor's memory.
+func RowOff(t *pack.Tensor, row int) uint64 { return uint64(int64(row) * (t.Bytes / t.Shape[0])) }
 
 // SetAbsent sets, in the frame and its recorder, the fraction, 0 to 1, of the layer's (row, expert) pairs that the operations recorded next do not
 // compute. Only cost estimates use it.

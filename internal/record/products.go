@@ -41,13 +41,13 @@ func headMulMat(f *Frame, o *arch.Op) error {
 // linear returns the matrix of the product that ops begin with, with its bias if a bias is the next operation; n is the number of operations that
 // the matrix stands for, 1 or 2.
 func linear(f *Frame, ops []arch.Op) (t *pack.Tensor, m kernels.Matrix, n int, err error) {
-	t, m.W, err = f.Tensor(ops[0].Weight)
+	t, m.W, err = f.weight(&ops[0])
 	if err != nil {
 		return nil, m, 0, err
 	}
 	m.Dst, m.M = f.value(ops[0].Dst), f.width(ops[0].Dst)
 	if len(ops) > 1 && ops[1].Kind == arch.Bias {
-		_, m.Bias, err = f.Tensor(ops[1].Weight)
+		_, m.Bias, err = f.weight(&ops[1])
 		return t, m, 2, err
 	}
 	return t, m, 1, nil
@@ -186,7 +186,7 @@ func ropedProducts(f *Frame, o *arch.Op) (done bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	all := kernels.RopedProducts{KV: f.KVType, Rope: ropeKVArgs(f)}
+	all := kernels.RopedProducts{KV: f.KVType, Rope: ropeKVArgs(f, o)}
 	for i := range types[:kinds] {
 		if all.Products = types[i]; !kernels.FitsRoped(f.Rec, &all) {
 			return false, nil
@@ -202,8 +202,8 @@ func ropedProducts(f *Frame, o *arch.Op) (done bool, err error) {
 }
 
 // ropedAppend records RoPE of Q and K and the writes of K and V to the KV cache as one; done is false if no kernel does that.
-func ropedAppend(f *Frame, _ *arch.Op) (done bool, err error) {
-	return kernels.AppendRoped(f.Rec, &kernels.RopeAppend{KV: f.KVType, RopeNormKVArgs: ropeKVArgs(f).Normed(0, 0, 0)})
+func ropedAppend(f *Frame, o *arch.Op) (done bool, err error) {
+	return kernels.AppendRoped(f.Rec, &kernels.RopeAppend{KV: f.KVType, RopeNormKVArgs: ropeKVArgs(f, o).Normed(0, 0, 0)})
 }
 
 // normedRopedAppend is [ropedAppend] with RMS norms of the heads of Q and K before RoPE. o.Ops[0] and o.Ops[1] name the weights of the norms.
@@ -216,17 +216,18 @@ func normedRopedAppend(f *Frame, o *arch.Op) (done bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	return kernels.AppendRoped(f.Rec, &kernels.RopeAppend{KV: f.KVType, RopeNormKVArgs: ropeKVArgs(f).Normed(q, k, f.Hyper.RMSEpsilon)})
+	return kernels.AppendRoped(f.Rec, &kernels.RopeAppend{KV: f.KVType, RopeNormKVArgs: ropeKVArgs(f, o).Normed(q, k, f.Hyper.RMSEpsilon)})
 }
 
-// ropeKVArgs returns the arguments of kernels that fuse RoPE on Q and K with the writes to the KV cache, for the layer and the rows of f.
-func ropeKVArgs(f *Frame) shaders.RopeKVArgs {
-	h := f.Hyper
+// ropeKVArgs returns the arguments of kernels that fuse RoPE on Q and K by the rope of o with the writes to the KV cache, for the layer and the rows of f.
+func ropeKVArgs(f *Frame, o *arch.Op) shaders.RopeKVArgs {
+	s := f.shape()
+	rope, angles := ropeOf(f, o)
 	pos, seq := f.positions()
 	return shaders.RopeKVArgs{
-		Q: f.value(arch.Q), K: f.value(arch.K), V: f.value(arch.V), CosSin: f.angles(), Pages: f.At(f.Scratch.Pages), Pos: pos, Seq: seq,
-		Rows: f.n(), Heads: uint32(h.HeadCount), HeadsKV: uint32(h.HeadCountKV), KeyLen: uint32(h.KeyLength), ValLen: uint32(h.ValueLength),
-		RopeDim: uint32(h.Rope.Dim), Neox: flag(h.Rope.Neox), MaxPages: uint32(f.Batch.MaxPages), PagePositions: plan.PagePositions, LayerOff: f.cacheOff(),
+		Q: f.value(arch.Q), K: f.value(arch.K), V: f.value(arch.V), CosSin: angles, Pages: f.At(f.Scratch.Pages), Pos: pos, Seq: seq,
+		Rows: f.n(), Heads: uint32(s.HeadCount), HeadsKV: uint32(s.HeadCountKV), KeyLen: uint32(s.KeyLength), ValLen: uint32(s.ValueLength),
+		RopeDim: uint32(rope.Dim), Neox: flag(rope.Neox), MaxPages: uint32(f.Batch.MaxPages), PagePositions: plan.PagePositions, LayerOff: f.cacheOff(),
 		QStride: f.width(arch.Q), KStride: f.width(arch.K), VStride: f.width(arch.V),
 	}
 }

@@ -1,6 +1,8 @@
 package record
 
 import (
+	"fmt"
+
 	"leat/gguf"
 	"leat/internal/arch"
 	"leat/internal/kernels"
@@ -13,6 +15,9 @@ func rmsNorm(f *Frame, o *arch.Op) error {
 	_, w, err := f.weight(o)
 	if err != nil {
 		return err
+	}
+	if w == 0 || o.PerHead || o.Factor != 0 {
+		return fmt.Errorf("RMS norm of %d heads: no kernel computes it without a weight, with weights for each head, or with a factor", o.Heads)
 	}
 	a := shaders.RMSNormArgs{
 		X: f.value(o.A), W: w, Dst: f.value(o.Dst), Rows: f.n() * uint32(o.Heads), Cols: uint32(o.Cols),
@@ -32,6 +37,9 @@ func bias(f *Frame, o *arch.Op) error {
 
 // add records the elementwise sum of two activations.
 func add(f *Frame, o *arch.Op) error {
+	if o.Factor != 0 {
+		return fmt.Errorf("sum with %g times a value: no kernel computes it", o.Factor)
+	}
 	n := f.n() * f.width(o.Dst)
 	return kernels.Add(f.Rec, shaders.AddArgs{A: f.value(o.A), B: f.value(o.B), Dst: f.value(o.Dst), Count: n, BCols: n})
 }
@@ -100,27 +108,43 @@ func asDecode(f *Frame, n int, do func(from, n uint64) error) error {
 	return nil
 }
 
-// HeadNorm records the output norm, with weights at w, of the n rows whose logits are needed. If [Frame.StepRows] has other rows too, it first
-// records copies that gather the n rows. The result is the head's input.
-func (f *Frame) HeadNorm(w uint64, n int) error {
-	s, d, x := f.Scratch, uint32(f.Hyper.EmbeddingLength), f.base(arch.X)
+// Output records operations after the layers, see [arch.Hyper.Output], of the n rows whose logits are needed. If [Frame.StepRows] has other rows too, it first
+// records copies that gather the n rows of X.
+func (f *Frame) Output(ops []arch.Op, n int) error {
 	if n < f.StepRows.N {
-		a := shaders.GetRowsArgs{Table: x, IDs: f.At(s.LogitIDs), Dst: f.At(s.Head), Rows: uint32(n), Cols: d}
+		a := shaders.GetRowsArgs{Table: f.base(arch.X), IDs: f.At(f.Scratch.LogitIDs), Dst: f.At(f.Scratch.Head), Rows: uint32(n), Cols: f.width(arch.X)}
 		if err := kernels.GetRows(f.Rec, gguf.F32, a); err != nil {
 			return err
 		}
-		x = f.At(s.Head)
+		f.headRows = true
 	}
+	err := f.LogitOps(ops, n)
+	f.headRows = false
+	return err
+}
+
+// LogitOps records operations after the layers of n rows whose logits are needed, be it before or after their product with the head.
+func (f *Frame) LogitOps(ops []arch.Op, n int) error {
+	if len(ops) == 0 {
+		return nil
+	}
+	rows := f.Rows
+	defer func() { f.Rows = rows }()
 	return asDecode(f, n, func(from, n uint64) error {
-		at := 4 * from * uint64(d)
-		return kernels.NormRows(f.Rec, kernels.Norm{Multiplied: true, RMSNormArgs: shaders.RMSNormArgs{X: x + at, W: w, Dst: f.At(s.Head) + at, Rows: uint32(n), Cols: d, XStride: d, DstStride: d, Eps: f.Hyper.RMSEpsilon}})
+		f.Rows = Rows{From: int(from), N: int(n), Role: kernels.Decode}
+		for i := range ops {
+			if err := f.Op(&ops[i]); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 }
 
 // HeadPiece records the logits of n rows for a part of the vocabulary: the m tokens from id first on. w is the device address of their weights,
 // t the type.
 func (f *Frame) HeadPiece(t gguf.Type, w uint64, first, m int64, n int) error {
-	s, d, v := f.Scratch, uint32(f.Hyper.EmbeddingLength), uint32(f.Hyper.VocabSize)
+	s, d, v := f.Scratch, f.width(arch.Hidden), f.width(arch.Logits)
 	return asDecode(f, n, func(from, n uint64) error {
 		return f.multiplyRuns(&kernels.Products{
 			Type: t, X: f.At(s.Head) + 4*from*uint64(d), N: uint32(n), K: d, XStride: d, DstStride: v,
@@ -136,10 +160,10 @@ func (f *Frame) Argmax(n int) error {
 
 // ropeHeads records RoPE of the heads of an activation, in place.
 func ropeHeads(f *Frame, o *arch.Op) error {
-	h := f.Hyper
+	rope, angles := ropeOf(f, o)
 	return kernels.Rope(f.Rec, shaders.RopeArgs{
-		X: f.value(o.Dst) + 4*uint64(o.Off), CosSin: f.angles(), Rows: f.n(), Heads: uint32(o.Heads), HeadDim: uint32(o.Cols),
-		RopeDim: uint32(h.Rope.Dim), XStride: f.width(o.Dst), Neox: flag(h.Rope.Neox),
+		X: f.value(o.Dst) + 4*uint64(o.Off), CosSin: angles, Rows: f.n(), Heads: uint32(o.Heads), HeadDim: uint32(o.Cols),
+		RopeDim: uint32(rope.Dim), XStride: f.width(o.Dst), Neox: flag(rope.Neox),
 	})
 }
 
@@ -153,11 +177,11 @@ func flag(on bool) uint32 {
 
 // kvAppend records the writes of the rows' K and V to the KV cache.
 func kvAppend(f *Frame, o *arch.Op) error {
-	h := f.Hyper
+	s := f.shape()
 	pos, seq := f.positions()
 	return kernels.KVAppend(f.Rec, f.KVType, shaders.KVAppendArgs{
 		K: f.value(o.A), V: f.value(o.B), Pages: f.At(f.Scratch.Pages), Pos: pos, Seq: seq,
-		Rows: f.n(), HeadsKV: uint32(h.HeadCountKV), KeyLen: uint32(h.KeyLength), ValLen: uint32(h.ValueLength),
+		Rows: f.n(), HeadsKV: uint32(s.HeadCountKV), KeyLen: uint32(s.KeyLength), ValLen: uint32(s.ValueLength),
 		MaxPages: uint32(f.Batch.MaxPages), PagePositions: plan.PagePositions, LayerOff: f.cacheOff(),
 		KStride: f.width(o.A), VStride: f.width(o.B),
 	})
@@ -169,8 +193,8 @@ func attention(f *Frame, o *arch.Op) error {
 	if err != nil {
 		return err
 	}
-	h, longest := f.Hyper, f.Rows.Longest
-	perRow := 2 * float64(longest) * float64(h.HeadCount) * float64(h.KeyLength+h.ValueLength)
+	s, longest := f.shape(), f.Rows.Longest
+	perRow := 2 * float64(longest) * float64(s.HeadCount) * float64(s.KeyLength+s.ValueLength)
 	q, dst := f.width(o.A), f.width(o.Dst)
 	pos, seq := f.positions()
 	f.Rec.Rows.Positions = uint32(longest)
@@ -178,9 +202,9 @@ func attention(f *Frame, o *arch.Op) error {
 		return kernels.FlashAttn(f.Rec, f.KVType, shaders.FlashAttnArgs{
 			Q: f.value(o.A) + uint64(from)*uint64(q)*4, Dst: f.value(o.Dst) + uint64(from)*uint64(dst)*4,
 			Pages: f.At(f.Scratch.Pages), Pos: pos + 4*uint64(from), Seq: seq + 4*uint64(from),
-			Rows: n, Heads: uint32(h.HeadCount), HeadsKV: uint32(h.HeadCountKV), KeyLen: uint32(h.KeyLength), ValLen: uint32(h.ValueLength),
+			Rows: n, Heads: uint32(s.HeadCount), HeadsKV: uint32(s.HeadCountKV), KeyLen: uint32(s.KeyLength), ValLen: uint32(s.ValueLength),
 			MaxPages: uint32(f.Batch.MaxPages), PagePositions: plan.PagePositions, LayerOff: f.cacheOff(),
-			QStride: q, DstStride: dst, Scale: h.AttentionScale, Window: uint32(o.Window), Sinks: sinks,
+			QStride: q, DstStride: dst, Scale: f.Hyper.AttentionScale, SoftCap: o.SoftCap, Window: uint32(f.Hyper.Masks[o.Mask].Window), Sinks: sinks,
 		})
 	})
 }

@@ -6,11 +6,8 @@ import (
 	"leat/shaders"
 )
 
-// stateOff is the byte offset, in a sequence's recurrent state, of the state of layer f.Layer.
-func (f *Frame) stateOff() int64 {
-	h := f.Hyper
-	return int64(h.StateLayer(f.Layer)) * (h.Delta.ConvBytes() + h.Delta.HeadsBytes())
-}
+// stateOff is the byte offset of a part of the layer's state in the state of a sequence.
+func (f *Frame) stateOff(part int) uint32 { return uint32(f.KV.Layers[f.Layer].State[part]) }
 
 // ssmConv records the causal convolution over the rows of each sequence, which reads and updates the sequence's state.
 func ssmConv(f *Frame, o *arch.Op) error {
@@ -22,8 +19,8 @@ func ssmConv(f *Frame, o *arch.Op) error {
 	pos, seq := f.positions()
 	return kernels.SSMConv(f.Rec, shaders.SSMConvArgs{
 		X: f.value(o.A), W: w, Dst: f.value(o.Dst), States: f.At(s.States), Seq: seq, Pos: pos,
-		Rows: f.n(), Cols: cols, Taps: uint32(f.Hyper.Delta.Taps), XStride: cols, DstStride: cols,
-		Sequences: uint32(f.Batch.Sequences), StateOff: uint32(f.stateOff()),
+		Rows: f.n(), Cols: cols, Taps: uint32(o.Cols), XStride: cols, DstStride: cols,
+		Sequences: uint32(f.Batch.Sequences), StateOff: f.stateOff(arch.ConvPart),
 	})
 }
 
@@ -45,7 +42,7 @@ func gatedDeltaNet(f *Frame, o *arch.Op) error {
 		X: f.value(o.A), Beta: f.value(o.B), Alpha: f.value(arch.Alpha), A: fade, Dt: bias, Dst: f.value(o.Dst),
 		States: f.At(s.States), Seq: seq, Pos: pos,
 		Rows: f.n(), KeyHeads: uint32(d.KeyHeads), Heads: uint32(d.Heads), Head: uint32(d.HeadLength), XStride: f.width(o.A), DstStride: f.width(o.Dst),
-		Tiled: flag(d.Tiled), GateStride: gates, Group: uint32(d.Heads), Sequences: uint32(f.Batch.Sequences), StateOff: uint32(f.stateOff() + h.Delta.ConvBytes()),
+		Tiled: flag(d.Tiled), GateStride: gates, Group: uint32(d.Heads), Sequences: uint32(f.Batch.Sequences), StateOff: f.stateOff(arch.ScanPart),
 	}
 	if d.JoinedBetaAlpha {
 		a.Alpha, a.Group = a.Beta, uint32(d.Heads/d.KeyHeads)

@@ -73,10 +73,12 @@ func (p *pass) unit(i int) error {
 	p.unitIndex, p.s.frame.Layer = i, u.Layer
 	p.s.queue.Commands.Enter(i)
 	switch u.Kind {
+	case pack.Global:
+		err = p.recordInput()
 	case pack.Layer, pack.Experts:
 		err = p.layer(i)
 	case pack.Norm:
-		err = p.headNorm(i)
+		err = p.headInput()
 	case pack.Head:
 		err = p.headPiece(i)
 	}
@@ -134,7 +136,7 @@ func (p *pass) recordSpans(i int, ops []arch.Op) error {
 // ofAllRows reports whether an operation must be recorded for all rows of the step together. Operations with a sequence's state do: they read the state
 // from before the step once, so one dispatch must have all rows of a sequence. Experts and KeepLogitRows handle the spans themselves.
 func ofAllRows(k arch.Kind) bool {
-	return k == arch.Experts || k == arch.KeepLogitRows || k == arch.SSMConv || k == arch.GatedDeltaNet
+	return k == arch.Experts || k == arch.KeepLogitRows || k.CarriesState()
 }
 
 // recordAllRows records an operation of unit i for which [ofAllRows] holds.
@@ -239,13 +241,18 @@ func (p *pass) release(i int, placed weights.Place) error {
 	return nil
 }
 
-// tensor finds a weight of the unit being recorded, and its device address.
+// tensor finds a weight of the unit being recorded, or of the first unit if that is of weights outside the layers, and its device address.
 func (p *pass) tensor(name string) (*pack.Tensor, uint64, error) {
-	u := &p.s.Plan.Units[p.unitIndex]
-	if t, ok := u.Tensor(name); ok {
-		return t, p.s.bases[p.unitIndex] + uint64(t.UnitOff), nil
+	at, units := p.unitIndex, p.s.Plan.Units
+	t, ok := units[at].Tensor(name)
+	if !ok && units[0].Kind == pack.Global {
+		at = 0
+		t, ok = units[0].Tensor(name)
 	}
-	return nil, 0, fmt.Errorf("tensor %q is not in %s", name, u.Name)
+	if !ok {
+		return nil, 0, fmt.Errorf("tensor %q is not in %s", name, units[p.unitIndex].Name)
+	}
+	return t, p.s.bases[at] + uint64(t.UnitOff), nil
 }
 
 // keptKey is everything that a step's recorded commands depend on: a later step can submit them again if its key is equal. The zero key means

@@ -18,15 +18,21 @@ var (
 
 // inputs holds the values that a step's inputs are computed from, and memory that each step uses again.
 type inputs struct {
-	freqs  []float64    // frequencies of rope
-	mscale float64      // factor of rope's cosines and sines
-	embd   *pack.Tensor // token_embd
+	ropes []ropeTable  // what rotates queries and keys, by the model's ropes
+	embd  *pack.Tensor // token_embd
 
 	seqs      []*kv.Sequence // the step's distinct sequences, in order of appearance
 	positions []int          // (rows) positions of the tokens
-	cosSin    []float32      // (rows, RopeDim/2, 2) rope's cosines and sines at the positions
 	tokens    []int32        // (rows) ids of the tokens
 	uploads   []vk.Point     // scratch of [pass.place]: points, signalled by uploads, that the next submission waits for
+	copies    []plan.Region  // regions of the scratch that the step's inputs are copied to
+}
+
+// ropeTable is what the cosines and sines of a rope are computed from, and memory for them.
+type ropeTable struct {
+	freqs  []float64 // (Dr/2) frequencies of the pairs
+	mscale float64   // factor of cosines and sines
+	cosSin []float32 // (rows, Dr/2, 2) cosines and sines at the positions of the step's rows
 }
 
 // sequences lists the distinct sequences of rows in seqs, and returns their number n and the row length of their page table, which is the largest number
@@ -43,7 +49,7 @@ func (in *inputs) sequences(rows []Row) (n, maxPages int) {
 }
 
 // embed writes the inputs to host memory, and records their copy to the device and the decoding of the tokens' embeddings into [arch.X], the
-// residual stream. If the open command buffer was recorded in an earlier step it only writes the inputs.
+// residual stream, with the operations on these that need no weights. If the open command buffer was recorded in an earlier step it only writes the inputs.
 func (p *pass) embed() error {
 	regions, err := p.writeInputs()
 	if err != nil || p.s.queue.Commands.Again() {
@@ -62,7 +68,30 @@ func (p *pass) embed() error {
 			return err
 		}
 	}
-	return f.Embed(p.s.inputs.embd.Type)
+	if err := f.Embed(p.s.inputs.embd.Type); err != nil {
+		return err
+	}
+	if p.s.Plan.Units[0].Kind == pack.Global { // its weights come with that unit
+		return nil
+	}
+	return p.recordInput()
+}
+
+// recordInput records the operations on the embeddings, for each span of rows.
+func (p *pass) recordInput() error {
+	f := &p.s.frame
+	if len(p.s.outer.input) == 0 || p.s.queue.Commands.Again() {
+		return nil
+	}
+	for _, span := range f.StepRows.Spans {
+		f.SetRows(span)
+		for i := range p.s.outer.input {
+			if err := f.Op(&p.s.outer.input[i]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // writeInputs writes a step's inputs to host memory and returns the regions of the scratch to which they must be copied; they have the same offsets in host
@@ -70,7 +99,7 @@ func (p *pass) embed() error {
 //
 // It gathers the tokens' rows of token_embd on the host, so that the embedding matrix takes no VRAM. The device decodes them
 // with the get_rows kernel.
-func (p *pass) writeInputs() (used [10]plan.Region, err error) {
+func (p *pass) writeInputs() (used []plan.Region, err error) {
 	of, m, in, batch := &p.s.Plan.Scratch, p.s.in.Mapped(), &p.s.inputs, &p.s.frame.Batch
 	n, logitRows := int64(len(p.rows)), int64(len(p.logitRows))
 	in.positions, in.tokens = in.positions[:0], in.tokens[:0]
@@ -91,12 +120,13 @@ func (p *pass) writeInputs() (used [10]plan.Region, err error) {
 		le.PutUint64(m[of.States.Off+int64(16*i+8):], to)
 	}
 	clear(in.seqs) // so that a closed session's sequence can be freed
-	in.cosSin = slices.Grow(in.cosSin[:0], int(n)*len(in.freqs)*2)[:int(n)*len(in.freqs)*2]
-	if err := p.s.Hyper.Rope.Table(in.cosSin, in.freqs, in.mscale, in.positions); err != nil {
-		return used, err
-	}
-	for i, v := range in.cosSin {
-		le.PutUint32(m[of.CosSin.Off+int64(4*i):], math.Float32bits(v))
+	used = in.copies[:0]
+	for i := range in.ropes {
+		region, err := p.writeAngles(i)
+		if err != nil {
+			return used, err
+		}
+		used = append(used, region)
 	}
 	rowBytes := in.embd.Bytes / int64(p.s.Hyper.VocabSize)
 	if err := p.s.Weights.Embeddings(m[of.Embd.Off:of.Embd.Off+n*rowBytes], in.tokens); err != nil {
@@ -113,10 +143,26 @@ func (p *pass) writeInputs() (used [10]plan.Region, err error) {
 			copy(m[of.LogitSeq.Off+int64(4*i):], m[of.Seq.Off+int64(4*row):][:4])
 		}
 	}
-	return [...]plan.Region{
-		{Off: of.IDs.Off, Bytes: 4 * n}, {Off: of.Pos.Off, Bytes: 4 * n}, {Off: of.Seq.Off, Bytes: 4 * n},
-		{Off: of.Pages.Off, Bytes: int64(8 * batch.Sequences * batch.MaxPages)}, {Off: of.States.Off, Bytes: int64(16 * batch.Sequences)},
-		{Off: of.CosSin.Off, Bytes: int64(4 * len(in.cosSin))}, {Off: of.Embd.Off, Bytes: n * rowBytes}, {Off: of.LogitIDs.Off, Bytes: 4 * logitRows},
-		{Off: of.LogitPos.Off, Bytes: kept}, {Off: of.LogitSeq.Off, Bytes: kept},
-	}, nil
+	in.copies = append(used,
+		plan.Region{Off: of.IDs.Off, Bytes: 4 * n}, plan.Region{Off: of.Pos.Off, Bytes: 4 * n}, plan.Region{Off: of.Seq.Off, Bytes: 4 * n},
+		plan.Region{Off: of.Pages.Off, Bytes: int64(8 * batch.Sequences * batch.MaxPages)}, plan.Region{Off: of.States.Off, Bytes: int64(16 * batch.Sequences)},
+		plan.Region{Off: of.Embd.Off, Bytes: n * rowBytes}, plan.Region{Off: of.LogitIDs.Off, Bytes: 4 * logitRows},
+		plan.Region{Off: of.LogitPos.Off, Bytes: kept}, plan.Region{Off: of.LogitSeq.Off, Bytes: kept})
+	return in.copies, nil
+}
+
+// writeAngles writes the cosines and sines of the model's rope i at the rows' positions to host memory, and returns the region of the scratch that they are to be
+// copied to.
+func (p *pass) writeAngles(i int) (plan.Region, error) {
+	m, in, region := p.s.in.Mapped(), &p.s.inputs, p.s.Plan.Scratch.CosSin[i]
+	t := &in.ropes[i]
+	n := len(in.positions) * len(t.freqs) * 2
+	t.cosSin = slices.Grow(t.cosSin[:0], n)[:n]
+	if err := p.s.Hyper.Ropes[i].Table(t.cosSin, t.freqs, t.mscale, in.positions); err != nil {
+		return region, err
+	}
+	for k, v := range t.cosSin {
+		le.PutUint32(m[region.Off+int64(4*k):], math.Float32bits(v))
+	}
+	return plan.Region{Off: region.Off, Bytes: int64(4 * n)}, nil
 }

@@ -1,23 +1,17 @@
 package step
 
 import (
-	"fmt"
 	"slices"
 
-	"leat/internal/arch"
+	"leat/decompose/pack"
 )
 
-// headNorm records the output norm, whose weights unit i holds, for the rows whose logits are needed.
-func (p *pass) headNorm(i int) error {
-	u := &p.s.Plan.Units[i]
+// headInput records the operations between the last layer and the head, for the rows that want logits.
+func (p *pass) headInput() error {
 	if len(p.logitRows) == 0 || p.s.queue.Commands.Again() {
 		return nil
 	}
-	t, ok := u.Tensor(arch.OutputNorm)
-	if !ok {
-		return fmt.Errorf("tensor %q is not in %s", arch.OutputNorm, u.Name)
-	}
-	return p.s.frame.HeadNorm(p.s.bases[i]+uint64(t.UnitOff), len(p.logitRows))
+	return p.s.frame.Output(p.s.outer.output, len(p.logitRows))
 }
 
 // headPiece records the logits of a part of the vocabulary: the tokens whose rows of the head are in unit i. It does so for the rows whose logits are
@@ -27,6 +21,11 @@ func (p *pass) headPiece(i int) error {
 		return nil
 	}
 	u := &p.s.Plan.Units[i]
+	if before := p.s.Plan.Units[i-1].Kind; before != pack.Head && before != pack.Norm { // no unit holds the weights of these operations
+		if err := p.headInput(); err != nil {
+			return err
+		}
+	}
 	t := &u.Tensors[0]
 	return p.s.frame.HeadPiece(t.Type, p.s.bases[i]+uint64(t.UnitOff), u.Row, int64(t.Shape[0]), len(p.logitRows))
 }
@@ -37,6 +36,9 @@ func (p *pass) output() error {
 	f, of, n := &p.s.frame, &p.s.Plan.Scratch, len(p.logitRows)
 	if p.s.queue.Commands.Again() {
 		return nil
+	}
+	if err := f.LogitOps(p.s.outer.logits, n); err != nil {
+		return err
 	}
 	switch {
 	case n == 0 && p.s.Routed == nil:

@@ -67,6 +67,7 @@ type Stepper struct {
 	scratch *vk.Buffer     // VRAM for inputs, activations and logits, laid out by the plan
 	in, out *vk.Buffer     // host memory, mapped: in for a step's inputs, out for its logits or their argmax
 	ops     [][]arch.Op    // operations of each unit of the plan
+	outer   outerOps       // operations before and after the layers
 	bases   []uint64       // device address of each unit in the step under way
 	inputs  inputs         // memory for the inputs of the step under way
 	pass    pass           // the step under way
@@ -87,6 +88,13 @@ type pass struct {
 	// keepSegments says that the step's command buffers are kept in segments, split where the host reads a router's choice: this step records them,
 	// or submits those of an earlier step. It does not cut them between units.
 	keepSegments bool
+}
+
+// outerOps is the operations before and after the layers.
+type outerOps struct {
+	input  []arch.Op // on the embeddings of the step's tokens
+	output []arch.Op // from the last layer's rows whose logits are wanted to what the head multiplies
+	logits []arch.Op // on the logits
 }
 
 // Result is a step's output; its slices belong to the Stepper until the next step.
@@ -118,7 +126,11 @@ const leastStamps = 256
 // New allocates the scratch and the inputs, and makes the queue and the runner of experts. After an error it has freed everything.
 func New(o Options) (*Stepper, error) {
 	s := &Stepper{Options: o, bases: make([]uint64, len(o.Plan.Units))}
-	s.inputs.freqs, s.inputs.mscale = o.Hyper.Rope.Freqs()
+	for i := range o.Hyper.Ropes {
+		freqs, mscale := o.Hyper.Ropes[i].Freqs()
+		s.inputs.ropes = append(s.inputs.ropes, ropeTable{freqs: freqs, mscale: mscale})
+	}
+	s.outer = outerOps{input: o.Hyper.Input(o.Model.Has), output: o.Hyper.Output(o.Model.Has), logits: o.Hyper.LogitOps(o.Model.Has)}
 	s.inputs.embd, _, _ = o.Model.Tensor(arch.TokenEmbd)
 	var err error
 	if s.ops, err = unitOps(o.Plan.Units, func(l int) []arch.Op { return o.Hyper.Layer(l, o.Model.Has) }); err != nil {

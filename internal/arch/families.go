@@ -1,0 +1,84 @@
+package arch
+
+import "sort"
+
+// family is how the models of one architecture are read and computed.
+type family struct {
+	read   func(k *keys, h *Hyper) // reads the keys that not all architectures have, and fills in Hyper.Layers
+	layer  func(p *program)        // adds the operations of a layer
+	input  func(p *program)        // adds operations on X before the first layer, after those that all architectures have; nil: none
+	output func(p *program)        // adds operations after the last layer that make Hidden of X; nil: the RMS norm output_norm
+	old    map[string]string       // names of tensors that only files of old converters have, and the files that leat takes instead
+}
+
+// families are the architectures that leat runs.
+var families = map[string]family{
+	// Like llama.
+	"llama":         {read: withExperts(adjacent, routerDefaults{normalise: true}), layer: llama}, // with experts: Mixtral
+	"mistral":       {read: dense(adjacent), layer: llama},                                        // written as llama by the usual converters; some files carry the name
+	"ernie4_5":      {read: dense(adjacent), layer: llama},
+	"qwen2":         {read: dense(halves), layer: llama},
+	"qwen3":         {read: dense(halves), layer: qwen3},
+	"seed_oss":      {read: dense(halves), layer: seedOSS},
+	"smollm3":       {read: readSmolLM3, layer: llama},
+	"hunyuan-dense": {read: dense(halves), layer: hunyuan},
+	"exaone4":       {read: readEXAONE4, layer: exaone4},
+	"phi3":          {read: readPhi3, layer: phi3},
+	"glm4":          {read: dense(adjacent), layer: glm4},
+	"olmo2":         {read: readOLMo2, layer: olmo2},
+
+	// With experts.
+	"deepseek2":    {read: readDeepSeek2, layer: deepSeek2, old: map[string]string{"attn_kv_b": "files of newer converters, with attn_k_b and attn_v_b"}}, // DeepSeek-V2 and V3, and Kimi K2
+	"dots1":        {read: withExperts(halves, routerDefaults{gating: Sigmoid}), layer: qwen3},
+	"ernie4_5-moe": {read: readErnieMoE, layer: llama},
+	"glm4moe":      {read: withExperts(halves, routerDefaults{gating: Sigmoid, normalise: true}), layer: glm4moe}, // GLM-4.5 and on
+	"gpt-oss":      {read: readGPTOSS, layer: gptOSS},
+	"hunyuan-moe":  {read: withExperts(halves, routerDefaults{normalise: true}), layer: hunyuan},
+	"minimax-m2":   {read: withExperts(halves, routerDefaults{gating: Sigmoid, normalise: true}), layer: olmoe},
+	"olmoe":        {read: withExperts(halves, routerDefaults{}), layer: olmoe},
+	"qwen2moe":     {read: withExperts(halves, routerDefaults{}), layer: llama},
+	"qwen3moe":     {read: withExperts(halves, routerDefaults{normalise: true}), layer: qwen3},
+
+	// With gated delta nets.
+	"qwen35":    {read: readQwen35, layer: qwen3next},
+	"qwen35moe": {read: readQwen35MoE, layer: qwen3next, old: oldDeltaNets},
+	"qwen3next": {read: readQwen3Next, layer: qwen3next, old: oldDeltaNets},
+}
+
+// oldDeltaNets is family.old of delta nets.
+var oldDeltaNets = map[string]string{"ssm_in": "files of newer converters, with attn_qkv and attn_gate"}
+
+// Supported lists the architectures this build runs.
+func Supported() []string {
+	names := make([]string, 0, len(families))
+	for n := range families {
+		names = append(names, n)
+	}
+	sort.Strings(names)
+	return names
+}
+
+// Which values of a head rope rotates together: see [Rope.Neox].
+const (
+	adjacent = false
+	halves   = true
+)
+
+// dense is family.read of architectures whose layers all have attention with rope and a dense FFN.
+func dense(neox bool) func(*keys, *Hyper) {
+	return func(k *keys, h *Hyper) {
+		readAttention(k, h)
+		k.setFeedForward(h, k.ints("feed_forward_length", nil))
+		readRopes(k, h, neox)
+	}
+}
+
+// withExperts is family.read of architectures whose layers all have attention with rope, and of which those from leading_dense_block_count on have a
+// mixture of experts, if the file has experts at all. d is what the file may leave out.
+func withExperts(neox bool, d routerDefaults) func(*keys, *Hyper) {
+	return func(k *keys, h *Hyper) {
+		readAttention(k, h)
+		readMixture(k, h, d)
+		readRopes(k, h, neox)
+	}
+}

@@ -1,0 +1,155 @@
+package arch
+
+import "fmt"
+
+// program collects the operations of a layer, or of what comes before or after the layers, so that code that calls its methods reads like a forward pass.
+type program struct {
+	h      *Hyper                 // the model's hyperparameters
+	l      int                    // the layer; outside: there is none
+	prefix string                 // what the names of the layer's tensors begin with: blk.N.
+	has    func(name string) bool // reports whether the file holds a tensor
+	ops    []Op                   // the operations so far
+}
+
+// outside is program.l before and after the layers.
+const outside = -1
+
+// Layer is the operations of layer l. The last layer has [KeepLogitRows] among them. has reports whether the file holds a tensor.
+func (h *Hyper) Layer(l int, has func(tensor string) bool) []Op {
+	p := &program{h: h, l: l, prefix: fmt.Sprintf("blk.%d.", l), has: has}
+	families[h.Architecture].layer(p)
+	if l == h.BlockCount-1 {
+		return keepLogitRows(p.ops)
+	}
+	return p.ops
+}
+
+// shape is what may differ from layer to layer.
+func (p *program) shape() *LayerShape { return &p.h.Layers[p.l] }
+
+// width is the number of values in a row of v.
+func (p *program) width(v Value) int { return p.h.Width(p.l, v) }
+
+// hasWeight reports whether the file holds the layer's tensor NAME.weight.
+func (p *program) hasWeight(name string) bool { return p.has(p.prefix + name + ".weight") }
+
+// add adds an operation.
+func (p *program) add(o Op) { p.ops = append(p.ops, o) }
+
+// rms adds an RMS norm: each row of dst is the row of a, normalised and multiplied by the weight; weight "": by nothing.
+func (p *program) rms(dst, a Value, weight string) {
+	p.add(Op{Kind: RMSNorm, Dst: dst, A: a, Weight: p.weight(weight), Heads: 1, Cols: p.width(a)})
+}
+
+// headRMS adds an RMS norm of each head of v, in place; with one head, of the whole row.
+func (p *program) headRMS(v Value, weight string, heads, cols int) {
+	p.add(Op{Kind: RMSNorm, Dst: v, A: v, Weight: p.weight(weight), Heads: heads, Cols: cols})
+}
+
+// ln adds a layer norm: each row of dst is the row of a, normalised, multiplied by the weight, and its bias added where the file has one; weight "": neither.
+func (p *program) ln(dst, a Value, weight string) {
+	o := Op{Kind: LayerNorm, Dst: dst, A: a, Weight: p.weight(weight), Heads: 1, Cols: p.width(a)}
+	if bias := p.prefix + weight + ".bias"; weight != "" && p.has(bias) {
+		o.Weight2 = bias
+	}
+	p.add(o)
+}
+
+// weight is the name of the layer's tensor NAME.weight; "" for "".
+func (p *program) weight(name string) string {
+	if name == "" {
+		return ""
+	}
+	return p.prefix + name + ".weight"
+}
+
+// linear adds the product of a and a weight, and the weight's bias if the file has one.
+func (p *program) linear(dst, a Value, weight string) { p.rows(dst, a, weight, 0) }
+
+// rows is [program.linear] with a part of a matrix, and of its bias: the rows from a first one on, as many as dst has columns.
+func (p *program) rows(dst, a Value, weight string, first int) {
+	p.add(Op{Kind: MulMat, Dst: dst, A: a, Weight: p.weight(weight), Row: first})
+	if bias := p.prefix + weight + ".bias"; p.has(bias) {
+		p.add(Op{Kind: Bias, Dst: dst, Weight: bias, Row: first})
+	}
+}
+
+// qkv adds the products of a that make Q, K and V: with three matrices, or with parts of one.
+func (p *program) qkv(a Value) {
+	if p.hasWeight("attn_qkv") {
+		p.rows(Q, a, "attn_qkv", 0)
+		p.rows(K, a, "attn_qkv", p.width(Q))
+		p.rows(V, a, "attn_qkv", p.width(Q)+p.width(K))
+		return
+	}
+	p.linear(Q, a, "attn_q")
+	p.linear(K, a, "attn_k")
+	p.linear(V, a, "attn_v")
+}
+
+// turn adds rope of all heads of Q and of K, in place, by the layer's rope; nothing if it has none.
+func (p *program) turn() {
+	s := p.shape()
+	if s.Rope == NoRope {
+		return
+	}
+	p.add(Op{Kind: RopeHeads, Dst: Q, Heads: s.HeadCount, Cols: s.KeyLength, Rope: s.Rope})
+	p.add(Op{Kind: RopeHeads, Dst: K, Heads: s.HeadCountKV, Cols: s.KeyLength, Rope: s.Rope})
+}
+
+// attend adds the writes of K and V to the KV cache, then attention of the queries Q over it, to Att.
+func (p *program) attend() {
+	p.add(Op{Kind: KVAppend, A: K, B: V})
+	p.attendTo(Q, "")
+}
+
+// attendTo adds attention of the queries q over the KV cache, to Att. sinks is the name of the tensor of attention sinks; "": there are none.
+func (p *program) attendTo(q Value, sinks string) {
+	p.add(Op{Kind: Attention, Dst: Att, A: q, Weight: p.weight(sinks), Mask: p.shape().Mask, SoftCap: p.h.AttentionSoftCap})
+}
+
+// act adds an activation of v, in place.
+func (p *program) act(v Value, f Activation) { p.add(Op{Kind: Act, Dst: v, A: v, Activation: f}) }
+
+// ffn adds a gated FFN of a, to dst: its gate is glu, one of SwiGLU, GeGLU and GeGLUErf.
+func (p *program) ffn(dst, a Value, glu Kind) {
+	p.linear(Gate, a, "ffn_gate")
+	p.linear(Up, a, "ffn_up")
+	p.add(Op{Kind: glu, Dst: Gate, A: Gate, B: Up})
+	p.linear(dst, Gate, "ffn_down")
+}
+
+// fusedFFN is [program.ffn] with ffn_up the rows of the gate, then those of the other product.
+func (p *program) fusedFFN(dst, a Value, glu Kind) {
+	p.rows(Gate, a, "ffn_up", 0)
+	p.rows(Up, a, "ffn_up", p.width(Gate))
+	p.add(Op{Kind: glu, Dst: Gate, A: Gate, B: Up})
+	p.linear(dst, Gate, "ffn_down")
+}
+
+// plainFFN adds an FFN of a without a gate, to dst: f is the activation between its two products.
+func (p *program) plainFFN(dst, a Value, f Activation) {
+	p.linear(Up, a, "ffn_up")
+	p.act(Up, f)
+	p.linear(dst, Up, "ffn_down")
+}
+
+// feedForward adds to X what the layer's FFN, or its mixture of experts, makes of X after the norm of the given name.
+func (p *program) feedForward(norm string) {
+	p.rms(Norm, X, norm)
+	if p.shape().Experts {
+		p.mixture(X, Norm)
+		return
+	}
+	p.ffn(Norm, Norm, SwiGLU)
+	p.addX(Norm)
+}
+
+// addX adds v, times ResidualScale, to X.
+func (p *program) addX(v Value) {
+	o := Op{Kind: Add, Dst: X, A: X, B: v}
+	if p.h.ResidualScale != 1 {
+		o.Factor = p.h.ResidualScale
+	}
+	p.add(o)
+}

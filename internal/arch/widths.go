@@ -1,0 +1,100 @@
+package arch
+
+// Width is the number of values in a row of v in layer l; 0: the layer has no such value. Of X, Hidden and Logits the layer does not matter.
+func (h *Hyper) Width(l int, v Value) int {
+	switch {
+	case v == None || v == Cache:
+		return 0
+	case v == Logits:
+		return h.VocabSize
+	case v >= Q && v <= Up, v == QueryGate, v == LatentQ, v == HeadOut, v == AttGate, v == KVHeads:
+		return h.headWidth(&h.Layers[l], v)
+	case v >= Scores && v <= SharedOut, v == ExpertIn:
+		return h.mixtureWidth(v)
+	case v == QueryLatent:
+		return h.Latent.QueryRank
+	case v == KVLatent:
+		return h.Latent.Rank + h.Ropes[0].Dim
+	case v >= DeltaIn && v <= DeltaOut:
+		return h.Delta.width(v)
+	case v >= SSMGate && v <= SSMOut:
+		return h.Mamba.width(v)
+	}
+	return h.EmbeddingLength
+}
+
+// headWidth is [Hyper.Width] of values whose width follows from the heads or the FFN of a layer of shape s.
+func (h *Hyper) headWidth(s *LayerShape, v Value) int {
+	switch v {
+	case Q:
+		if h.Latent.Absorbed() {
+			return s.HeadCount * h.Latent.KeyLength
+		}
+		return s.HeadCount * s.KeyLength
+	case K:
+		return s.HeadCountKV * s.KeyLength
+	case V:
+		if h.Latent.Absorbed() {
+			return 0 // they are in K
+		}
+		return s.HeadCountKV * s.ValueLength
+	case Att, AttGate:
+		return s.HeadCount * s.ValueLength
+	case QueryGate:
+		return 2 * s.HeadCount * s.KeyLength
+	case LatentQ:
+		return s.HeadCount * s.KeyLength
+	case HeadOut:
+		return s.HeadCount * h.Latent.ValueLength
+	case KVHeads:
+		return s.HeadCount * (s.KeyLength - h.Ropes[0].Dim + s.ValueLength)
+	}
+	return s.FeedForwardLength // of Gate and Up
+}
+
+// MaxWidth is the number of values in a row of v in the layer that has most of them; 0: no operation of a layer reads or writes v.
+func (h *Hyper) MaxWidth(v Value) (n int) {
+	if h.touched[v] {
+		for l := range h.Layers {
+			n = max(n, h.Width(l, v))
+		}
+	}
+	return n
+}
+
+// PairWidth is the number of values that a row of v in layer l has for each expert that it uses. If v is not [Value.PerPair], it is [Hyper.Width].
+func (h *Hyper) PairWidth(l int, v Value) int {
+	if v.PerPair() {
+		return h.Width(l, v) / max(1, h.Experts.Used)
+	}
+	return h.Width(l, v)
+}
+
+// LongestRow is the most numbers in a row of any value of a layer, be it the input or the result of a product. Of values that have a part for each chosen
+// expert, it counts one part.
+func (h *Hyper) LongestRow() (n int) {
+	for v := range NumValues {
+		for l := range h.Layers {
+			if h.touched[v] {
+				n = max(n, h.PairWidth(l, v))
+			}
+		}
+	}
+	return n
+}
+
+// touch marks the values that operations of a layer read or write, and those that the kernels of experts use beside them.
+func (h *Hyper) touch(ops []Op) {
+	for i := range ops {
+		for _, v := range ops[i].Reads() {
+			h.touched[v] = true
+		}
+		for _, v := range ops[i].Writes() {
+			h.touched[v] = true
+		}
+		if ops[i].Kind == Experts {
+			h.touched[Pairs] = true
+			h.touch(ops[i].Ops)
+		}
+	}
+}
