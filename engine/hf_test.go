@@ -1,0 +1,83 @@
+package engine_test
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"leat/engine"
+	"leat/engine/token"
+	"leat/tools/testdata"
+)
+
+// unlike names models whose reference was computed with something other than what their file says, and what that is.
+var unlike = map[string]string{
+	"minimax-m2": "rope of all values of a head, where the file says half of them",
+}
+
+// toleranceTransformers is what float32 may differ from a reference in float64 whose norms and ropes are float32 as well.
+const toleranceTransformers = 1e-5
+
+// looser holds tolerances of models whose rows amplify rounding: of qwen35 even float64 is 1.2e-5 off.
+var looser = map[string]float64{"qwen35": 5e-5}
+
+// TestTransformers holds models that Hugging Face's converter wrote, of all architectures that this build runs, against the logits of transformers.
+func TestTransformers(t *testing.T) {
+	alone(t)
+	paths, err := filepath.Glob(filepath.Join(testdata.Dir(t), "hf", "*.gguf"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, path := range paths {
+		base := strings.TrimSuffix(path, ".gguf")
+		if name := filepath.Base(base); unlike[name] == "" && inTurn(i) {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				holdTransformers(t, base)
+			})
+		}
+	}
+}
+
+// holdTransformers holds one model against its reference; it skips one of an architecture that is not supported.
+func holdTransformers(t *testing.T, base string) {
+	var ref struct {
+		Tokens []token.ID
+		Rows   int
+		Vocab  int
+	}
+	b, err := os.ReadFile(base + ".json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(b, &ref); err != nil {
+		t.Fatal(err)
+	}
+	want, ok := readLogits(t, base+".f32", ref.Rows*ref.Vocab)
+	if !ok {
+		t.Skip("no reference")
+	}
+	o := exact(setup(engine.Options{KVType: "f32", ContextLength: 64}))
+	m, err := engine.LoadSetup(t.Context(), base+".gguf", lend(o))
+	if errors.Is(err, errors.ErrUnsupported) {
+		t.Skip(err)
+	}
+	if err == nil {
+		err = m.Close()
+	}
+	if err != nil && !errors.Is(err, engine.ErrNoDevice) {
+		t.Fatal(err)
+	}
+	m = load(t, base+".gguf", o)
+	tolerance := max(toleranceTransformers, looser[filepath.Base(base)])
+	got := logits(t, m, ref.Tokens[:ref.Rows])
+	for i := range ref.Rows {
+		row := func(x []float32) []float32 { return x[i*ref.Vocab:][:ref.Vocab] }
+		if e := relativeError(row(got), row(want)); !(e <= tolerance) {
+			t.Errorf("row %d: relative error %.2e, wanted at most %.0e", i, e, tolerance)
+		}
+	}
+}
