@@ -36,8 +36,6 @@ type Frame struct {
 	Experts ExpertTable // where the layer's experts are, and which of them are recorded
 	Absent  float64     // fraction, 0 to 1, of the layer's (row, expert) pairs that are left to other waves, for cost estimates; see SetAbsent
 	Lookup  Lookup      // layer whose router's kernel also looks up whether the experts that it chose are in VRAM
-
-	headRows bool // X is that of the rows whose logits are needed, gathered for the operations after the layers
 }
 
 // StepRows is the rows that a step computes at some point: all of its rows, or from [arch.KeepLogitRows] of the last layer on only those whose
@@ -46,6 +44,8 @@ type StepRows struct {
 	Spans         []Rows // spans of rows that are recorded together, in order
 	N             int    // number of rows in all spans
 	OnlyLogitRows bool   // only the rows whose logits are needed, gathered by [Frame.GatherLogitRows]
+
+	headRows bool // X of the rows whose logits are needed is gathered in Scratch.Head, for the operations after the layers
 }
 
 // Rows is a span of [StepRows] that operations are recorded for together. All its rows have one role; rows of prompts are of one sequence.
@@ -137,7 +137,7 @@ func (f *Frame) SetRows(rows Rows) {
 // is the address of their copy, which [Frame.GatherLogitRows] made.
 func (f *Frame) base(v arch.Value) uint64 {
 	switch {
-	case v == arch.Hidden || v == arch.X && f.headRows:
+	case v == arch.Hidden || v == arch.X && f.StepRows.headRows:
 		return f.At(f.Scratch.Head)
 	case v == arch.Logits:
 		return f.At(f.Scratch.Logits)

@@ -116,10 +116,10 @@ func (f *Frame) Output(ops []arch.Op, n int) error {
 		if err := kernels.GetRows(f.Rec, gguf.F32, a); err != nil {
 			return err
 		}
-		f.headRows = true
+		f.StepRows.headRows = true
 	}
 	err := f.LogitOps(ops, n)
-	f.headRows = false
+	f.StepRows.headRows = false
 	return err
 }
 

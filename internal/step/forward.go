@@ -91,7 +91,7 @@ func (p *pass) unit(i int) error {
 // layer records the operations assigned to unit i, in order. It records them for each span of rows in turn, except for operations that must be recorded
 // for all rows together, see [ofAllRows].
 func (p *pass) layer(i int) error {
-	ops := p.s.ops[i]
+	ops := p.s.ops.units[i]
 	for len(ops) > 0 && p.s.frame.StepRows.N > 0 { // after keepLogitRows there may be no rows
 		n := 0
 		for n < len(ops) && !ofAllRows(ops[n].Kind) {

@@ -80,13 +80,13 @@ func (p *pass) embed() error {
 // recordInput records the operations on the embeddings, for each span of rows.
 func (p *pass) recordInput() error {
 	f := &p.s.frame
-	if len(p.s.outer.input) == 0 || p.s.queue.Commands.Again() {
+	if len(p.s.ops.input) == 0 || p.s.queue.Commands.Again() {
 		return nil
 	}
 	for _, span := range f.StepRows.Spans {
 		f.SetRows(span)
-		for i := range p.s.outer.input {
-			if err := f.Op(&p.s.outer.input[i]); err != nil {
+		for i := range p.s.ops.input {
+			if err := f.Op(&p.s.ops.input[i]); err != nil {
 				return err
 			}
 		}

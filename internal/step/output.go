@@ -11,7 +11,7 @@ func (p *pass) headInput() error {
 	if len(p.logitRows) == 0 || p.s.queue.Commands.Again() {
 		return nil
 	}
-	return p.s.frame.Output(p.s.outer.output, len(p.logitRows))
+	return p.s.frame.Output(p.s.ops.output, len(p.logitRows))
 }
 
 // headPiece records the logits of a part of the vocabulary: the tokens whose rows of the head are in unit i. It does so for the rows whose logits are
@@ -37,7 +37,7 @@ func (p *pass) output() error {
 	if p.s.queue.Commands.Again() {
 		return nil
 	}
-	if err := f.LogitOps(p.s.outer.logits, n); err != nil {
+	if err := f.LogitOps(p.s.ops.logits, n); err != nil {
 		return err
 	}
 	switch {

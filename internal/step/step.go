@@ -66,8 +66,7 @@ type Stepper struct {
 	model   record.Model   // hyperparameters, scratch and KV cache, for recording
 	scratch *vk.Buffer     // VRAM for inputs, activations and logits, laid out by the plan
 	in, out *vk.Buffer     // host memory, mapped: in for a step's inputs, out for its logits or their argmax
-	ops     [][]arch.Op    // operations of each unit of the plan
-	outer   outerOps       // operations before and after the layers
+	ops     stepOps        // operations of a step
 	bases   []uint64       // device address of each unit in the step under way
 	inputs  inputs         // memory for the inputs of the step under way
 	pass    pass           // the step under way
@@ -90,11 +89,12 @@ type pass struct {
 	keepSegments bool
 }
 
-// outerOps is the operations before and after the layers.
-type outerOps struct {
-	input  []arch.Op // on the embeddings of the step's tokens
-	output []arch.Op // from the last layer's rows whose logits are wanted to what the head multiplies
-	logits []arch.Op // on the logits
+// stepOps is the operations of a step.
+type stepOps struct {
+	units  [][]arch.Op // of each unit of the plan
+	input  []arch.Op   // on the embeddings of the step's tokens
+	output []arch.Op   // from the last layer's rows whose logits are wanted to what the head multiplies
+	logits []arch.Op   // on the logits
 }
 
 // Result is a step's output; its slices belong to the Stepper until the next step.
@@ -130,10 +130,10 @@ func New(o Options) (*Stepper, error) {
 		freqs, mscale := o.Hyper.Ropes[i].Freqs()
 		s.inputs.ropes = append(s.inputs.ropes, ropeTable{freqs: freqs, mscale: mscale})
 	}
-	s.outer = outerOps{input: o.Hyper.Input(o.Model.Has), output: o.Hyper.Output(o.Model.Has), logits: o.Hyper.LogitOps(o.Model.Has)}
+	s.ops = stepOps{input: o.Hyper.Input(o.Model.Has), output: o.Hyper.Output(o.Model.Has), logits: o.Hyper.LogitOps(o.Model.Has)}
 	s.inputs.embd, _, _ = o.Model.Tensor(arch.TokenEmbd)
 	var err error
-	if s.ops, err = unitOps(o.Plan.Units, func(l int) []arch.Op { return o.Hyper.Layer(l, o.Model.Has) }); err != nil {
+	if s.ops.units, err = unitOps(o.Plan.Units, func(l int) []arch.Op { return o.Hyper.Layer(l, o.Model.Has) }); err != nil {
 		return nil, err
 	}
 	for _, make := range []func() error{s.allocate, s.makeQueue, s.makeExperts} {
@@ -176,7 +176,7 @@ func (s *Stepper) makeQueue() (err error) {
 // makeExperts makes the runner that fits the plan, also for a model without experts.
 func (s *Stepper) makeExperts() (err error) {
 	s.experts, err = experts.New(experts.Options{
-		Device: s.Device, Queue: s.queue, Frame: &s.frame, Weights: s.Weights, Host: s.Host, Scratch: s.scratch, Inputs: s.in, Plan: s.Plan, Ops: s.ops,
+		Device: s.Device, Queue: s.queue, Frame: &s.frame, Weights: s.Weights, Host: s.Host, Scratch: s.scratch, Inputs: s.in, Plan: s.Plan, Ops: s.ops.units,
 		Logger: s.Logger, ConditionalBelow: s.ConditionalBelow, Merge: s.MergeExperts, Routed: s.Routed,
 	}, s.bases)
 	return err
