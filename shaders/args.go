@@ -20,27 +20,6 @@ func (a *GetRowsArgs) Workgroups() uint64 {
 	return groups(uint64(a.Rows)*groups(uint64(a.Cols), 8), lanes)
 }
 
-// RMSNormArgs: Dst = X / sqrt(mean(X²) + Eps) * W by row; X, Dst (Rows, Cols), W (Cols). Dst may be X.
-type RMSNormArgs struct {
-	X, W, Dst                      uint64
-	Rows, Cols, XStride, DstStride uint32
-	Eps                            float32
-	_                              uint32
-}
-
-// Workgroups counts the workgroups of a pipeline whose ROW_LANES are rowLanes.
-func (a *RMSNormArgs) Workgroups(ofRow uint32) uint64 {
-	return groups(uint64(a.Rows), uint64(rowLanes/ofRow))
-}
-
-// RowLanes are the lanes that a row should have: as many as it has runs of 4 values, but all for a long one.
-func (a *RMSNormArgs) RowLanes() uint32 {
-	n := uint32(8)
-	for ; n < rowLanes && 4*n < a.Cols; n *= 2 {
-	}
-	return n
-}
-
 // MulMatArgs: Dst (N, M) = X (N, K) · Wᵀ, W (M, K) typed, its rows one after another.
 type MulMatArgs struct {
 	W, X, Dst             uint64
@@ -84,24 +63,6 @@ type SoftMaxArgs struct {
 
 // Workgroups counts the workgroups: one per row.
 func (a *SoftMaxArgs) Workgroups() uint64 { return uint64(a.Rows) }
-
-// GLUArgs: Dst[i] = act(Gate[i]) * Up[i], act SiLU (swiglu) or GELU's tanh form (geglu). Dst may be Gate or Up.
-type GLUArgs struct {
-	Gate, Up, Dst uint64
-	Count, _      uint32
-}
-
-// Workgroups counts the workgroups: one lane per value.
-func (a *GLUArgs) Workgroups() uint64 { return groups(uint64(a.Count), lanes) }
-
-// AddArgs: Dst[i] = A[i] + B[i % BCols]. Dst may be A.
-type AddArgs struct {
-	A, B, Dst    uint64
-	Count, BCols uint32
-}
-
-// Workgroups counts the workgroups: one lane per value.
-func (a *AddArgs) Workgroups() uint64 { return groups(uint64(a.Count), lanes) }
 
 // ArgmaxArgs: Dst (Rows) uint32 = column of the greatest of each row of X (Rows, Cols): the lowest
 // among equals. Of a row that holds NaN or an infinity it is the first such column, inverted: negative as int32.

@@ -24,10 +24,11 @@ type SwiGLUOAIArgs struct {
 // Workgroups counts the workgroups: one lane per value.
 func (a *SwiGLUOAIArgs) Workgroups() uint64 { return groups(uint64(a.Count), lanes) }
 
-// CpyArgs: rows of Dst (Rows, Cols) are those of X.
+// CpyArgs: rows of Dst (Rows, Cols) are those of X (Rows / Repeat, Cols), each of which comes Repeat times.
 type CpyArgs struct {
 	X, Dst                         uint64
 	Rows, Cols, XStride, DstStride uint32
+	Repeat, _                      uint32
 }
 
 // Workgroups counts the workgroups: one lane per value.

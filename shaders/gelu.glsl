@@ -1,11 +1,13 @@
-// gelu in its tanh form.
+// gelu in its tanh form: x (1 + tanh z) / 2, which is x / (1 + exp(-2z)). The latter keeps its digits where tanh z is near -1.
+
+#extension GL_GOOGLE_include_directive : require
+#include "fine_math.glsl"
 
 const float SQRT_2_OVER_PI = 0.79788456080286535588;
 
-// tanh is made of exp(2|z|) in many drivers and overflows to NaN; beyond 15 it is 1 in float32.
 float act(float x)
 {
     precise float z = SQRT_2_OVER_PI * x * (1.0 + 0.044715 * x * x);
-    precise float y = 0.5 * x * (1.0 + tanh(clamp(z, -15.0, 15.0)));
+    precise float y = x / (1.0 + fine_exp(-2.0 * z));
     return y;
 }

@@ -1,35 +1,15 @@
 #version 460
-// rms_norm: Dst = X / sqrt(mean(X²) + Eps) * W. A row has ROW_LANES of a workgroup's lanes, each takes every
-// ROW_LANES-th run of 4 values. They are fewer than all only where there are no more runs: the lanes that a row then
-// lacks would add zeros, so the bits are the same.
+// rms_norm: Dst = Scale * X / sqrt(mean(X²) + Eps) * W; see RMSNormArgs for which weights a row has. A row has ROW_LANES of a workgroup's lanes, each
+// takes every ROW_LANES-th run of 4 values.
 #extension GL_GOOGLE_include_directive : require
 #include "memory.glsl"
-
-layout(constant_id = 0) const uint ROW_LANES = DEFAULT_ROW_LANES;
-
-shared float tree[LANES];
-
-// sum_row adds up what a row's lanes have: lane i meets lane i + ROW_LANES/2, then i + ROW_LANES/4 …
-float sum_row(float v)
-{
-    uint at = gl_LocalInvocationID.x, lane = at % ROW_LANES;
-    tree[at] = v;
-    barrier();
-    [[unroll]] for (uint s = ROW_LANES / 2; s > 0; s >>= 1) {
-        if (lane < s) {
-            precise float t = tree[at] + tree[at + s];
-            tree[at] = t;
-        }
-        barrier();
-    }
-    return tree[at - lane];
-}
+#include "row_sum.glsl"
 
 layout(push_constant, std430) uniform Args {
     uvec2 X, W, Dst;
     uint Rows, Cols, XStride, DstStride;
-    float Eps;
-    uint pad0;
+    float Eps, Scale;
+    uint Heads, pad0;
 } a;
 
 const uint AHEAD = 8; // runs that a lane asks for at once
@@ -67,18 +47,24 @@ void main()
     precise float own = (squares.x + squares.y) + (squares.z + squares.w);
     // Not inversesqrt: its precision is the driver's choice.
     precise float mean = sum_row(own) / float(a.Cols);
-    precise float scale = 1.0 / sqrt(mean + a.Eps);
+    precise float scale = 1.0 / sqrt(mean + a.Eps) * a.Scale;
     if (!there)
         return;
+    bool weighted = (a.W.x | a.W.y) != 0;
+    uvec2 w = advance(a.W, row % a.Heads, a.Cols * 4);
     if (whole) {
         for (uint i = lane; i < runs; i += ROW_LANES) {
-            precise vec4 y = Floats4(x).f[i] * scale * Floats4(a.W).f[i];
+            precise vec4 y = Floats4(x).f[i] * scale;
+            if (weighted)
+                y *= Floats4(w).f[i];
             OutFloats4(dst).f[i] = y;
         }
         return;
     }
     for (uint i = lane; i < a.Cols; i += ROW_LANES) {
-        precise float y = Floats(x).f[i] * scale * Floats(a.W).f[i];
+        precise float y = Floats(x).f[i] * scale;
+        if (weighted)
+            y *= Floats(w).f[i];
         Floats(dst).f[i] = y;
     }
 }

@@ -206,7 +206,6 @@ var families = []family{
 	{op: "mul_mat_vec", variant: Wide, needs: Subgroups, args: MulMatTeamArgs{}, types: floatTypes, spec: team(1, 32, 2)},
 	{op: "quantize_q8", args: QuantizeQ8Args{}},
 	{op: "mul_mat", args: MulMatArgs{}, types: weightTypes, spec: tile(8, 8)},
-	{op: "rms_norm", args: RMSNormArgs{}, lanes: rowLanes, spec: []SpecConst{{"ROW_LANES", rowLanes, rowLanes}}},
 	{op: "rms_norm", variant: Q8, needs: Subgroups, args: RMSNormQ8Args{}, lanes: rowLanes, spec: perLane},
 	{op: "rope", args: RopeArgs{}},
 	{op: "rope", variant: KV, args: RopeKVArgs{}, types: KVTypes},
@@ -218,10 +217,6 @@ var families = []family{
 	{op: "flash_attn", variant: Joined, source: "flash_attn_split", needs: Subgroups, args: FlashAttnSplitArgs{}, types: KVTypes, lanes: rowLanes,
 		spec: attnParts, extra: []string{maxEights, maxParts, "JOINED"}},
 	{op: "flash_attn", variant: Join, args: FlashAttnJoinArgs{}, lanes: rowLanes, extra: []string{maxParts}},
-	{op: "soft_max", args: SoftMaxArgs{}, lanes: rowLanes},
-	{op: "swiglu", args: GLUArgs{}},
-	{op: "geglu", args: GLUArgs{}},
-	{op: "add", args: AddArgs{}},
 	{op: "argmax", args: ArgmaxArgs{}, lanes: rowLanes},
 	{op: "argmax", variant: Joined, source: "argmax", args: ArgmaxArgs{}, lanes: rowLanes, extra: []string{"JOINED", fmt.Sprintf("PART=%d", ArgmaxPart)}},
 	{op: "checksum", args: ChecksumArgs{}, lanes: rowLanes},
@@ -246,12 +241,7 @@ var families = []family{
 	{op: "mul_mat_id", variant: CM, needs: CoopMatrix, args: MulMatIDCMArgs{}, types: blockTypes, lanes: rowLanes, spec: blocksCM(64, 32)},
 	{op: "sum_experts", args: SumExpertsArgs{}},
 	{op: "lookup_experts", args: LookupExpertsArgs{}, extra: []string{residentsHead}},
-	{op: "sigmoid_mul", args: SigmoidMulArgs{}},
-	{op: "swiglu_oai", args: SwiGLUOAIArgs{}},
-	{op: "cpy", args: CpyArgs{}},
 	{op: "mul_mat_heads", args: MulMatHeadsArgs{}, types: weightTypes, spec: tile(4, 1)},
-	{op: "ssm_conv", args: SSMConvArgs{}, extra: []string{fmt.Sprintf("MAX_TAPS=%d", MaxTaps)}},
-	{op: "gated_delta_net", args: GatedDeltaNetArgs{}, extra: []string{fmt.Sprintf("MAX_STATE=%d", MaxState)}},
 	{op: "mul_mat", variant: CM, needs: CoopMatrix, args: MulMatCMArgs{}, lanes: rowLanes,
 		spec: []SpecConst{{"LANES", rowLanes, 0}, {"BM", 128, 0}, {"BN", 128, 0}, {"BK", tileStep, tileStep}, {"WM", 64, 0}, {"WN", 64, 0}, {"STAGES", 1, 2}}},
 	{op: "mul_mat", variant: BlocksCM, needs: CoopMatrix, args: MulMatCMArgs{}, types: blockTypes, lanes: rowLanes, spec: blocksCM(128, 64)},
@@ -285,7 +275,7 @@ var (
 
 func makeKernels() []Kernel {
 	var ks []Kernel
-	for _, f := range families {
+	for _, f := range slices.Concat(families, rowFamilies, stateFamilies) {
 		if f.variant == "" {
 			f.variant = FP32
 		}

@@ -51,19 +51,3 @@ func SwiGLUOAI(r *Recorder, a shaders.SwiGLUOAIArgs) error {
 	t.write(f32s(a.Dst, 1, a.Count, 0))
 	return record(r, &c, &a, a.Workgroups(), &t, cost{12 * n, 10 * n})
 }
-
-// Cpy copies rows of X to those of Dst.
-func Cpy(r *Recorder, a shaders.CpyArgs) error {
-	if a.Rows == 0 || a.Cols == 0 {
-		return nil
-	}
-	c := check{choice: choice{op: "cpy"}}
-	c.words("X", a.X)
-	c.words("Dst", a.Dst)
-	c.stride("XStride", a.XStride, a.Cols)
-	c.stride("DstStride", a.DstStride, a.Cols)
-	var t touch
-	t.read(f32s(a.X, a.Rows, a.Cols, a.XStride))
-	t.write(f32s(a.Dst, a.Rows, a.Cols, a.DstStride))
-	return record(r, &c, &a, a.Workgroups(), &t, cost{bytes: 8 * float64(a.Rows) * float64(a.Cols)})
-}

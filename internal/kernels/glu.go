@@ -4,8 +4,9 @@ import (
 	"leat/shaders"
 )
 
-// GatedRows is silu(Gate) * Up. Products with weights read the output as rows.
+// GatedRows is act(Gate) * Up. Products with weights read the output as rows.
 type GatedRows struct {
+	Act        Act    // the activation function
 	Rows, Cols uint32 // rows and columns of the output; Count is Rows * Cols
 	shaders.GLUArgs
 }
@@ -13,31 +14,28 @@ type GatedRows struct {
 // gluVariants are the ways to record [GatedRows], the best first.
 var gluVariants = []*variant[GatedRows]{&tilesGLU, &plainGLU}
 
-// SwiGLURows records gated rows by the first variant that fits.
-func SwiGLURows(r *Recorder, a GatedRows) error {
+// GLURows records gated rows by the first variant that fits.
+func GLURows(r *Recorder, a GatedRows) error {
 	r.args.glu = a
 	_, err := recordBy(r, gluVariants, &r.args.glu)
 	return err
 }
 
-// plainGLU is [SwiGLU].
+// plainGLU is [GLU].
 var plainGLU = variant[GatedRows]{
 	Rule:   Rule{Op: "swiglu", Variant: shaders.FP32},
-	record: func(r *Recorder, a *GatedRows) error { return SwiGLU(r, a.GLUArgs) },
+	record: func(r *Recorder, a *GatedRows) error { return GLU(r, a.Act, a.GLUArgs) },
 }
 
 // SwiGLU is Dst = silu(Gate) * Up.
-func SwiGLU(r *Recorder, a shaders.GLUArgs) error { return recordGLU(r, "swiglu", a) }
+func SwiGLU(r *Recorder, a shaders.GLUArgs) error { return GLU(r, SiLU, a) }
 
-// GeGLU is Dst = gelu(Gate) * Up.
-func GeGLU(r *Recorder, a shaders.GLUArgs) error { return recordGLU(r, "geglu", a) }
-
-// recordGLU records a gated activation function: swiglu or geglu.
-func recordGLU(r *Recorder, op string, a shaders.GLUArgs) error {
+// GLU is Dst = act(Gate) * Up. Dst may be Gate or Up.
+func GLU(r *Recorder, act Act, a shaders.GLUArgs) error {
 	if a.Count == 0 {
 		return nil
 	}
-	c := check{choice: choice{op: op}}
+	c := check{choice: choice{op: gatedOps[act]}}
 	c.words("Gate", a.Gate)
 	c.words("Up", a.Up)
 	c.words("Dst", a.Dst)

@@ -17,6 +17,8 @@ var bytesNorm = variant[Norm]{
 		switch {
 		case !a.Multiplied:
 			return "no product reads the output"
+		case !a.plain():
+			return notPlain
 		case !r.prefersInt8():
 			return "prompts go by cooperative matrices, or have no memory for bytes"
 		case a.Rows == 0 || a.Cols%q8Block != 0 || (a.XStride|a.DstStride)%4 != 0 || runsPerLane(r, a.Cols) > shaders.MaxPer:

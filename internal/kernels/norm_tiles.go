@@ -14,6 +14,8 @@ var tilesNorm = variant[Norm]{
 		switch {
 		case !a.Multiplied:
 			return "no product reads the output"
+		case !a.plain():
+			return notPlain
 		case a.XStride%4 != 0:
 			return "rows are no whole runs of 4"
 		}

@@ -119,7 +119,7 @@ func TestNoWork(t *testing.T) {
 		"flash_attn":     FlashAttn(r, gguf.F16, shaders.FlashAttnArgs{}),
 		"soft_max":       SoftMax(r, shaders.SoftMaxArgs{}),
 		"swiglu":         SwiGLU(r, shaders.GLUArgs{}),
-		"geglu":          GeGLU(r, shaders.GLUArgs{}),
+		"geglu":          GLU(r, GELU, shaders.GLUArgs{}),
 		"add":            Add(r, shaders.AddArgs{}),
 		"argmax":         Argmax(r, shaders.ArgmaxArgs{}),
 		"checksum":       Checksum(r, shaders.ChecksumArgs{}),

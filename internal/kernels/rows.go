@@ -1,8 +1,6 @@
 package kernels
 
 import (
-	"fmt"
-
 	"leat/shaders"
 )
 
@@ -19,26 +17,6 @@ func SoftMax(r *Recorder, a shaders.SoftMaxArgs) error {
 	t.read(f32s(a.X, a.Rows, a.Cols, a.Cols))
 	t.write(f32s(a.Dst, a.Rows, a.Cols, a.Cols))
 	return record(r, &c, &a, a.Workgroups(), &t, cost{16 * n, 8 * n})
-}
-
-// Add is Dst[i] = A[i] + B[i % BCols]: a residual or, with BCols below Count, a bias. Dst may be A.
-func Add(r *Recorder, a shaders.AddArgs) error {
-	if a.Count == 0 {
-		return nil
-	}
-	c := check{choice: choice{op: "add"}}
-	c.words("A", a.A)
-	c.words("B", a.B)
-	c.words("Dst", a.Dst)
-	if a.BCols == 0 || a.BCols > a.Count {
-		c.require(false, "BCols", a.BCols, fmt.Sprintf("1 to Count, %d", a.Count))
-	}
-	n := float64(a.Count)
-	var t touch
-	t.read(f32s(a.A, 1, a.Count, 0))
-	t.read(f32s(a.B, 1, a.BCols, 0))
-	t.write(f32s(a.Dst, 1, a.Count, 0))
-	return record(r, &c, &a, a.Workgroups(), &t, cost{12 * n, n})
 }
 
 // Checksum writes the xor of the words of each [shaders.ChecksumPiece] of Src to Dst uint32. Src has Count times 16 bytes.

@@ -119,7 +119,7 @@ func expertOps(f *Frame, o *arch.Op, n int, sample Tensors, first, last uint32) 
 		case arch.SwiGLU:
 			cols := pairWidth(f, e.Dst)
 			pairs := f.n() * f.width(e.Dst) / cols
-			err = kernels.SwiGLURows(f.Rec, kernels.GatedRows{Rows: pairs, Cols: cols, GLUArgs: shaders.GLUArgs{Gate: f.value(e.A), Up: f.value(e.B), Dst: f.value(e.Dst), Count: pairs * cols}})
+			err = kernels.GLURows(f.Rec, kernels.GatedRows{Rows: pairs, Cols: cols, GLUArgs: shaders.GLUArgs{Gate: f.value(e.A), Up: f.value(e.B), Dst: f.value(e.Dst), Count: pairs * cols}})
 		default:
 			err = eachPair(f, e)
 		}

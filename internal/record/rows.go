@@ -47,7 +47,7 @@ func add(f *Frame, o *arch.Op) error {
 // swiGLU records silu(gate) * up, elementwise.
 func swiGLU(f *Frame, o *arch.Op) error {
 	a := shaders.GLUArgs{Gate: f.value(o.A), Up: f.value(o.B), Dst: f.value(o.Dst), Count: f.n() * f.width(o.Dst)}
-	return kernels.SwiGLURows(f.Rec, kernels.GatedRows{Rows: f.n(), Cols: f.width(o.Dst), GLUArgs: a})
+	return kernels.GLURows(f.Rec, kernels.GatedRows{Rows: f.n(), Cols: f.width(o.Dst), GLUArgs: a})
 }
 
 // sigmoidMul records the product of activation o.A with the sigmoid of gates, which are values of activation o.B: all values of its rows, some

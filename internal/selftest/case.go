@@ -14,6 +14,7 @@ import (
 const (
 	nmseExact   = 0     // for results with the same bits as the reference
 	nmseLinear  = 1e-10 // for sums and products: in fp32 they come to 1e-14, and rounding to fp16 anywhere (4e-8) must not pass
+	nmseFine    = 1e-12 // for functions of fine_math.glsl: a value is off by 1e-6 of itself at most
 	nmseRounded = 1e-5  // for int8: a value halfway between two may be rounded either way; one such value is 2e-6 of a row of 256, and a row may have several
 	nmseCurved  = 1e-7  // for exp and tanh: Vulkan allows errors of a few ulp, which grow with the argument
 )

@@ -9,19 +9,6 @@ import (
 	"leat/shaders/ref"
 )
 
-// Cpy tests cpy. from and to are the numbers of values between rows of the source and of the copy.
-func Cpy(rows, cols, from, to int) Case {
-	return Case{Kernel: "cpy", Shape: fmt.Sprintf("rows=%d cols=%d gaps=%d,%d", rows, cols, from, to), MaxNMSE: nmseExact, build: func(j *job) error {
-		x, want := j.normal(rows, cols, from), shape(rows, cols, to)
-		ref.Cpy(want, x)
-		dst := j.space(want)
-		j.output("dst", dst, want)
-		a := shaders.CpyArgs{X: j.addr(j.mat(x)), Dst: j.addr(dst), Rows: uint32(rows), Cols: uint32(cols), XStride: uint32(cols + from), DstStride: uint32(cols + to)}
-		j.record = func(r *kernels.Recorder) error { return kernels.Cpy(r, a) }
-		return nil
-	}}
-}
-
 // SigmoidMul tests sigmoid_mul: it multiplies rows by the sigmoid of their gates, and some gates saturate. gates is the number of gates in a row, g their
 // layout, gap the number of values between rows.
 func SigmoidMul(rows, cols, gates int, g ref.Gates, gap int) Case {
@@ -59,11 +46,10 @@ func SwiGLUOAI(count int, scale float32) Case {
 	}}
 }
 
-// gateTests has the entries of sigmoid_mul, cpy and swiglu_oai.
+// gateTests has the entries of sigmoid_mul and swiglu_oai.
 var gateTests = table{
 	"sigmoid_mul": {quick: func(*shaders.Kernel) []Case {
 		return []Case{SigmoidMul(9, 192, 384, ref.Gates{Group: 64, Jump: 128, Step: 1}, 8)}
 	}},
-	"cpy":        {quick: func(*shaders.Kernel) []Case { return []Case{Cpy(33, 64, 128, 512)} }},
 	"swiglu_oai": {quick: func(*shaders.Kernel) []Case { return []Case{SwiGLUOAI(4097, 8)} }},
 }

@@ -10,56 +10,6 @@ import (
 	"leat/shaders/ref"
 )
 
-// RMSNorm tests rms_norm, in place or to other memory. The values are multiplied by scale; gap is the number of values between rows.
-func RMSNorm(rows, cols, gap int, inPlace bool, scale float32) Case {
-	return Case{
-		Kernel: "rms_norm", Shape: fmt.Sprintf("rows=%d cols=%d gap=%d in place=%v scale=%g", rows, cols, gap, inPlace, scale), MaxNMSE: nmseLinear,
-		build: func(j *job) error {
-			x, w := j.normal(rows, cols, gap), j.normal(1, cols, 0)
-			for i := range x.Data {
-				x.Data[i] *= scale
-			}
-			in := j.mat(x)
-			dst, want := in, shape(rows, cols, gap)
-			if !inPlace {
-				want = shape(rows, cols, 2*gap)
-				dst = j.space(want)
-			}
-			const eps = 1e-5
-			ref.RMSNorm(want, x, w.Data, eps)
-			j.output("dst", dst, want)
-			a := shaders.RMSNormArgs{X: j.addr(in), W: j.addr(j.mat(w)), Dst: j.addr(dst), Rows: uint32(rows), Cols: uint32(cols),
-				XStride: uint32(x.Stride), DstStride: uint32(want.Stride), Eps: eps}
-			j.record = func(r *kernels.Recorder) error { return kernels.RMSNorm(r, a) }
-			return nil
-		},
-	}
-}
-
-// RMSNormSameBits tests that rms_norm gives the same bits for all rows in one dispatch and row by row.
-func RMSNormSameBits(rows, cols int) Case {
-	return Case{
-		Kernel: "rms_norm", Shape: fmt.Sprintf("same bits rows=%d cols=%d", rows, cols), MaxNMSE: nmseLinear,
-		build: func(j *job) error {
-			gap := (4 - cols%4) % 4
-			x := j.normal(rows, cols, gap)
-			in, w := j.addr(j.mat(x)), j.addr(j.mat(j.normal(1, cols, 0)))
-			batch, single := j.space(x), j.space(x)
-			j.same("rows", batch, single, x)
-			stride := uint32(x.Stride)
-			runs := []shaders.RMSNormArgs{{X: in, W: w, Dst: j.addr(batch), Rows: uint32(rows), Cols: uint32(cols), XStride: stride, DstStride: stride, Eps: 1e-6}}
-			for i := range rows {
-				off := uint64(4 * i * x.Stride)
-				runs = append(runs, shaders.RMSNormArgs{X: in + off, W: w, Dst: j.addr(single) + off, Rows: 1, Cols: uint32(cols), XStride: stride, DstStride: stride, Eps: 1e-6})
-			}
-			j.record = func(r *kernels.Recorder) error {
-				return all(runs, func(a shaders.RMSNormArgs) error { return kernels.RMSNorm(r, a) })
-			}
-			return nil
-		},
-	}
-}
-
 // SoftMax tests soft_max of values multiplied by scale, in place or to other memory.
 func SoftMax(rows, cols int, scale float32, inPlace bool) Case {
 	return Case{
@@ -100,55 +50,6 @@ func softMaxCase(j *job, x ref.Mat, scale float32, inPlace bool) error {
 	a := shaders.SoftMaxArgs{X: j.addr(in), Dst: j.addr(dst), Rows: uint32(x.Rows), Cols: uint32(x.Cols), Scale: scale}
 	j.record = func(r *kernels.Recorder) error { return kernels.SoftMax(r, a) }
 	return nil
-}
-
-// GLU tests op, swiglu or geglu, with count values. The gates are multiplied by scale: large ones saturate. The result overwrites the gates, as in an FFN.
-func GLU(op string, count int, scale float32) Case {
-	return Case{
-		Kernel: op, Shape: fmt.Sprintf("count=%d scale=%g", count, scale), MaxNMSE: nmseCurved,
-		build: func(j *job) error {
-			gate, up, want := j.normal(1, count, 0), j.normal(1, count, 0), shape(1, count, 0)
-			for i := range gate.Data {
-				gate.Data[i] *= scale
-			}
-			if op == "swiglu" {
-				ref.SwiGLU(want.Data, gate.Data, up.Data)
-			} else {
-				ref.GeGLU(want.Data, gate.Data, up.Data)
-			}
-			in := j.mat(gate) // the result overwrites the gates, as in an FFN
-			// 1 + tanh and exp lose all digits of a gate far below 0, but its result is almost 0.
-			j.sums("dst", in, want, 0.01)
-			a := shaders.GLUArgs{Gate: j.addr(in), Up: j.addr(j.mat(up)), Dst: j.addr(in), Count: uint32(count)}
-			j.record = func(r *kernels.Recorder) error {
-				if op == "swiglu" {
-					return kernels.SwiGLU(r, a)
-				}
-				return kernels.GeGLU(r, a)
-			}
-			return nil
-		},
-	}
-}
-
-// Add tests add, which adds a row of cols values to each row of count values in all, in place or to other memory.
-func Add(count, cols int, inPlace bool) Case {
-	return Case{
-		Kernel: "add", Shape: fmt.Sprintf("count=%d cols=%d in place=%v", count, cols, inPlace), MaxNMSE: nmseExact,
-		build: func(j *job) error {
-			x, b, want := j.normal(1, count, 0), j.normal(1, cols, 0), shape(1, count, 0)
-			ref.Add(want.Data, x.Data, b.Data)
-			in := j.mat(x)
-			dst := in
-			if !inPlace {
-				dst = j.space(want)
-			}
-			j.output("dst", dst, want)
-			a := shaders.AddArgs{A: j.addr(in), B: j.addr(j.mat(b)), Dst: j.addr(dst), Count: uint32(count), BCols: uint32(cols)}
-			j.record = func(r *kernels.Recorder) error { return kernels.Add(r, a) }
-			return nil
-		},
-	}
 }
 
 // tie fills the rows of x with hard cases for argmax: the largest value occurs several times, or there are NaN and infinities.
@@ -234,13 +135,7 @@ func Checksum(count int) Case {
 
 // rowTests has the entries of ops on rows and single values.
 var rowTests = table{
-	"rms_norm": {quick: func(*shaders.Kernel) []Case {
-		return []Case{RMSNorm(4, 1024, 8, true, 1), RMSNorm(17, 4097, 0, false, 1)}
-	}},
 	"soft_max": {quick: func(*shaders.Kernel) []Case { return []Case{SoftMax(17, 4097, 0.125, false), SoftMaxLarge()} }},
-	"swiglu":   {quick: func(*shaders.Kernel) []Case { return []Case{GLU("swiglu", 172, 30), GLU("swiglu", 4097, 1)} }},
-	"geglu":    {quick: func(*shaders.Kernel) []Case { return []Case{GLU("geglu", 172, 30), GLU("geglu", 4097, 1)} }},
-	"add":      {quick: func(*shaders.Kernel) []Case { return []Case{Add(516, 172, true), Add(4097, 4097, false)} }},
 	"checksum": {quick: func(*shaders.Kernel) []Case { return []Case{Checksum(2049)} }},
 	"argmax": {quick: func(*shaders.Kernel) []Case {
 		return []Case{Argmax("ties and NaN", 9, 1000, false, true), Argmax("normal", 3, 4097, false, false)}

@@ -43,7 +43,7 @@ func TestRunnerCanFail(t *testing.T) {
 			copy(got[j.wants[0].at.off+4:], []byte{0xc1, 0x7f, 0xc1, 0x7f})
 		}},
 		{"past the end", GLU("swiglu", 65, 1), "which is no output", func(j *job, got []byte) { got[j.wants[0].at.off+j.wants[0].at.n]++ }},
-		{"gap of a stride", RMSNorm(5, 64, 3, false, 1), "which is no output", func(j *job, got []byte) { got[j.wants[0].at.off+4*64]++ }},
+		{"gap of a stride", RMSNorm(NormShape{Rows: 3, Cols: 64, Gap: 8, Size: 1}), "which is no output", func(j *job, got []byte) { got[j.wants[0].at.off+4*64]++ }},
 		{"input changed", Add(65, 65, false), "which is no output", func(j *job, got []byte) { got[guardBytes+20]++ }},
 		{"one bit", GetRows(gguf.Q6_K, 5, 256, 1, 0), "dst[0][0] is", func(j *job, got []byte) { got[j.wants[0].at.off] ^= 1 }},
 		{"rounding of the cache", KVAppend(gguf.F16, 2, 8, 8, 0, 1), "of page 0", func(j *job, got []byte) { got[j.wants[0].at.off+48] ^= 1 }},

@@ -167,7 +167,7 @@ func BenchmarkRows(b *testing.B) {
 			return kernels.SwiGLU(r, shaders.GLUArgs{Gate: in, Up: in, Dst: out, Count: rows * cols})
 		},
 		"geglu": func(r *kernels.Recorder) error {
-			return kernels.GeGLU(r, shaders.GLUArgs{Gate: in, Up: in, Dst: out, Count: rows * cols})
+			return kernels.GLU(r, kernels.GELU, shaders.GLUArgs{Gate: in, Up: in, Dst: out, Count: rows * cols})
 		},
 		"add": func(r *kernels.Recorder) error {
 			return kernels.Add(r, shaders.AddArgs{A: in, B: in, Dst: out, Count: rows * cols, BCols: rows * cols})

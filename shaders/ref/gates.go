@@ -23,10 +23,3 @@ func SwiGLUOAI(dst, gate, up []float32 /* (T*F) */, alpha, limit float32) {
 		dst[i] = float32(g / (1 + math.Exp(-float64(alpha)*g)) * (u + 1))
 	}
 }
-
-// Cpy copies rows of x to those of dst.
-func Cpy(dst, x Mat /* (T, D) */) {
-	for t := range dst.Rows {
-		copy(dst.Row(t), x.Row(t))
-	}
-}

@@ -23,21 +23,6 @@ func GetRows(t gguf.Type, dst Mat /* (T, D) */, table []byte /* (V, D) of t */, 
 	return nil
 }
 
-// RMSNorm scales each row to a root mean square of 1, then by w. dst may be x.
-func RMSNorm(dst, x Mat /* (T, D) */, w []float32 /* (D) */, eps float32) {
-	for r := range x.Rows {
-		in, out := x.Row(r), dst.Row(r)
-		sum := 0.0
-		for _, v := range in {
-			sum += float64(v) * float64(v)
-		}
-		scale := 1 / math.Sqrt(sum/float64(x.Cols)+float64(eps))
-		for i, v := range in {
-			out[i] = float32(float64(v) * scale * float64(w[i]))
-		}
-	}
-}
-
 // MulMat multiplies by a typed weight: dst[n][m] = sum over k of w[m][k] * x[n][k].
 func MulMat(t gguf.Type, dst Mat /* (T, M) */, w []byte /* (M, K) of t */, x Mat /* (T, K) */) error {
 	rowBytes, err := t.RowBytes(int64(x.Cols))
@@ -91,30 +76,6 @@ func softMax(p []float64) {
 	}
 	for i := range p {
 		p[i] /= sum
-	}
-}
-
-// SwiGLU is silu(gate) * up, silu(x) = x / (1 + exp(-x)). All have one shape.
-func SwiGLU(dst, gate, up []float32 /* (T*F) */) {
-	for i, v := range gate {
-		g := float64(v)
-		dst[i] = float32(g / (1 + math.Exp(-g)) * float64(up[i]))
-	}
-}
-
-// GeGLU is gelu(gate) * up with the tanh form of gelu, as Gemma's reference code has it.
-func GeGLU(dst, gate, up []float32 /* (T*F) */) {
-	for i, v := range gate {
-		g := float64(v)
-		inner := math.Sqrt(2/math.Pi) * (g + 0.044715*g*g*g)
-		dst[i] = float32(0.5 * g * (1 + math.Tanh(inner)) * float64(up[i]))
-	}
-}
-
-// Add is dst[i] = a[i] + b[i mod len(b)]: a bias (D) over the rows of (T, D), or a residual of a's own shape.
-func Add(dst, a []float32 /* (T*D) */, b []float32 /* (D) or (T*D) */) {
-	for i, v := range a {
-		dst[i] = v + b[i%len(b)]
 	}
 }
 

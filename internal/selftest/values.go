@@ -1,0 +1,148 @@
+package selftest
+
+import (
+	"fmt"
+
+	"leat/gguf"
+	"leat/internal/kernels"
+	"leat/shaders"
+	"leat/shaders/ref"
+)
+
+// place makes an output of x's shape: in is where x lies, and in place it is that.
+func (j *job) place(in span, x ref.Mat, inPlace bool) span {
+	if inPlace {
+		return in
+	}
+	return j.space(x)
+}
+
+// Add adds a row of cols values to each of the rows that count values make, in place or elsewhere.
+func Add(count, cols int, inPlace bool) Case {
+	return Case{
+		Kernel: "add", Shape: fmt.Sprintf("count=%d cols=%d in place=%v", count, cols, inPlace), MaxNMSE: nmseExact,
+		build: func(j *job) error {
+			x, b, want := j.normal(1, count, 0), j.normal(1, cols, 0), shape(1, count, 0)
+			ref.Add(want.Data, x.Data, b.Data)
+			in := j.mat(x)
+			dst := j.place(in, want, inPlace)
+			j.output("dst", dst, want)
+			a := shaders.AddArgs{A: j.addr(in), B: j.addr(j.mat(b)), Dst: j.addr(dst), Count: uint32(count), BCols: uint32(cols)}
+			j.record = func(r *kernels.Recorder) error { return kernels.Add(r, a) }
+			return nil
+		},
+	}
+}
+
+// AddScaled adds a factor times as many values, in place or elsewhere.
+func AddScaled(rows, cols int, factor float32, inPlace bool) Case {
+	return Case{Kernel: "add_scaled", Shape: fmt.Sprintf("rows=%d cols=%d factor=%g in place=%v", rows, cols, factor, inPlace), MaxNMSE: nmseLinear, build: func(j *job) error {
+		x, b, want := j.normal(rows, cols, 0), j.normal(rows, cols, 0), shape(rows, cols, 0)
+		ref.AddScaled(want.Data, x.Data, b.Data, factor)
+		in := j.mat(x)
+		dst := j.place(in, want, inPlace)
+		j.sums("dst", dst, want, 1)
+		a := shaders.AddScaledArgs{A: j.addr(in), B: j.addr(j.mat(b)), Dst: j.addr(dst), Count: uint32(rows * cols), Factor: factor}
+		j.record = func(r *kernels.Recorder) error { return kernels.AddScaled(r, a) }
+		return nil
+	}}
+}
+
+// AddRows adds rows of a table of type t to rows of cols values.
+func AddRows(t gguf.Type, rows, cols int) Case {
+	return Case{Kernel: typed("add_rows", t), Shape: fmt.Sprintf("rows=%d cols=%d", rows, cols), MaxNMSE: nmseExact, build: func(j *job) error {
+		const positions = 41
+		table, w, err := j.weights(t, positions, cols, 1)
+		if err != nil {
+			return err
+		}
+		ids := make([]uint32, rows)
+		for i := range ids {
+			ids[i] = j.rng.Uint32N(positions)
+		}
+		ids[rows-1] = positions - 1
+		want := j.normal(rows, cols, 0)
+		in := j.mat(want)
+		if err := ref.AddRows(t, want, w, ids); err != nil {
+			return err
+		}
+		j.output("dst", in, want)
+		a := shaders.AddRowsArgs{Table: j.addr(table), IDs: j.addr(j.uint32s(ids)), Dst: j.addr(in), Rows: uint32(rows), Cols: uint32(cols)}
+		j.record = func(r *kernels.Recorder) error { return kernels.AddRows(r, t, a) }
+		return nil
+	}}
+}
+
+// Mul multiplies rows of cols values by others: each value of these is for repeat values, and after factors of them they begin again.
+func Mul(rows, cols, factors, repeat int, inPlace bool) Case {
+	return Case{Kernel: "mul", Shape: fmt.Sprintf("rows=%d cols=%d factors=%d repeat=%d in place=%v", rows, cols, factors, repeat, inPlace), MaxNMSE: nmseExact, build: func(j *job) error {
+		x, b, want := j.normal(rows, cols, 0), j.plain(1, factors), shape(rows, cols, 0)
+		ref.Mul(want.Data, x.Data, b.Data, repeat)
+		in := j.mat(x)
+		dst := j.place(in, want, inPlace)
+		j.output("dst", dst, want)
+		a := shaders.MulArgs{A: j.addr(in), B: j.addr(j.mat(b)), Dst: j.addr(dst), Count: uint32(rows * cols), Repeat: uint32(repeat), BCount: uint32(factors)}
+		j.record = func(r *kernels.Recorder) error { return kernels.Mul(r, a) }
+		return nil
+	}}
+}
+
+// Scale multiplies values by one factor, in place or elsewhere.
+func Scale(rows, cols int, factor float32, inPlace bool) Case {
+	return Case{Kernel: "scale", Shape: fmt.Sprintf("rows=%d cols=%d factor=%g in place=%v", rows, cols, factor, inPlace), MaxNMSE: nmseExact, build: func(j *job) error {
+		x, want := j.normal(rows, cols, 0), shape(rows, cols, 0)
+		ref.Scale(want.Data, x.Data, factor)
+		in := j.mat(x)
+		dst := j.place(in, want, inPlace)
+		j.output("dst", dst, want)
+		a := shaders.ScaleArgs{X: j.addr(in), Dst: j.addr(dst), Count: uint32(rows * cols), Factor: factor}
+		j.record = func(r *kernels.Recorder) error { return kernels.Scale(r, a) }
+		return nil
+	}}
+}
+
+// Cpy copies rows, each repeat times; from and to are how many values lie between rows of the source and of the copy.
+func Cpy(rows, cols, repeat, from, to int) Case {
+	return Case{Kernel: "cpy", Shape: fmt.Sprintf("rows=%d cols=%d repeat=%d gaps=%d,%d", rows, cols, repeat, from, to), MaxNMSE: nmseExact, build: func(j *job) error {
+		x, want := j.normal(rows, cols, from), shape(rows*repeat, cols, to)
+		ref.Cpy(want, x)
+		dst := j.space(want)
+		j.output("dst", dst, want)
+		a := shaders.CpyArgs{X: j.addr(j.mat(x)), Dst: j.addr(dst), Rows: uint32(want.Rows), Cols: uint32(cols), XStride: uint32(cols + from), DstStride: uint32(cols + to), Repeat: uint32(repeat)}
+		j.record = func(r *kernels.Recorder) error { return kernels.Cpy(r, a) }
+		return nil
+	}}
+}
+
+// Logits scales rows of values multiplied by size, adds biases where they are biased, and caps them where limit is above 0. gap is how many values lie
+// between rows.
+func Logits(rows, cols, gap int, size, scale, limit float32, biased bool) Case {
+	shapeOf := fmt.Sprintf("rows=%d cols=%d gap=%d size=%g scale=%g cap=%g biased=%t", rows, cols, gap, size, scale, limit, biased)
+	return Case{Kernel: "logits", Shape: shapeOf, MaxNMSE: nmseFine, build: func(j *job) error {
+		x := j.scaled(rows, cols, gap, size)
+		in := j.mat(x)
+		a := shaders.LogitsArgs{X: j.addr(in), Rows: uint32(rows), Cols: uint32(cols), Stride: uint32(cols + gap), Scale: scale, Cap: limit}
+		var b ref.Mat
+		if biased {
+			b = j.plain(1, cols)
+			a.B = j.addr(j.mat(b))
+		}
+		ref.Logits(x, b.Data, scale, limit)
+		j.output("x", in, x)
+		j.record = func(r *kernels.Recorder) error { return kernels.Logits(r, a) }
+		return nil
+	}}
+}
+
+// valueTests has the entries of sums, products and copies of single values.
+var valueTests = table{
+	"add":        {quick: func(*shaders.Kernel) []Case { return []Case{Add(516, 172, true), Add(4097, 4097, false)} }},
+	"add_scaled": {quick: func(*shaders.Kernel) []Case { return []Case{AddScaled(3, 172, 0.22, true)} }},
+	"add_rows":   {quick: func(k *shaders.Kernel) []Case { return []Case{AddRows(k.Type, 33, 173)} }},
+	"mul":        {quick: func(*shaders.Kernel) []Case { return []Case{Mul(9, 172, 172, 1, true), Mul(9, 172, 9, 172, true)} }},
+	"scale":      {quick: func(*shaders.Kernel) []Case { return []Case{Scale(3, 172, 27.7, true)} }},
+	"cpy":        {quick: func(*shaders.Kernel) []Case { return []Case{Cpy(33, 64, 1, 128, 512), Cpy(5, 16, 4, 48, 80)} }},
+	"logits": {quick: func(*shaders.Kernel) []Case {
+		return []Case{Logits(3, 509, 3, 20, 0.25, 30, false), Logits(1, 1000, 0, 1e-3, 1, 30, false), Logits(2, 509, 0, 1, 1, 0, true)}
+	}},
+}
