@@ -4,7 +4,7 @@
 #extension GL_GOOGLE_include_directive : require
 #include "memory.glsl"
 #include "reduce.glsl"
-#include "finite.glsl"
+#include "softplus.glsl"
 
 layout(push_constant, std430) uniform Args {
     uvec2 X, Beta, Alpha, A, Dt, Dst, States, Seq, Pos;
@@ -36,13 +36,6 @@ float sigmoid(float x)
 {
     precise float y = 1.0 / (1.0 + exp(-max(x, -88.0)));
     return unless_nan(x, y);
-}
-
-// softplus is log(1 + exp(x)), which is x where exp would overflow.
-float softplus(float x)
-{
-    precise float y = x > 20.0 ? x : log(1.0 + exp(x));
-    return y;
 }
 
 void main()

@@ -1,13 +1,13 @@
 #version 460
-// ssm_conv: a short convolution of each column over the rows of its sequence, then silu. One lane per column of a sequence, which keeps the
-// last rows' values in registers.
+// ssm_conv: a short convolution of each column over the rows of its sequence, perhaps a bias, then silu unless it is Linear. One lane per column of a
+// sequence, which keeps the last rows' values in registers.
 #extension GL_GOOGLE_include_directive : require
 #include "memory.glsl"
 #include "silu.glsl"
 
 layout(push_constant, std430) uniform Args {
-    uvec2 X, W, Dst, States, Seq, Pos;
-    uint Rows, Cols, Taps, XStride, DstStride, Sequences, StateOff, pad0;
+    uvec2 X, W, B, Dst, States, Seq, Pos;
+    uint Rows, Cols, Taps, XStride, DstStride, Sequences, StateOff, Linear;
 } a;
 
 void main()
@@ -22,7 +22,8 @@ void main()
         w[t] = t < a.Taps ? Floats(a.W).f[col * a.Taps + a.Taps - 1 - t] : 0;
         last[t] = 0;
     }
-    bool begun = false;
+    bool biased = (a.B.x | a.B.y) != 0, begun = false;
+    float bias = biased ? Floats(a.B).f[col] : 0;
     for (uint row = 0; row < a.Rows; row++) {
         if (Words(a.Seq).w[row] != seq)
             continue;
@@ -38,7 +39,9 @@ void main()
         precise float sum = 0;
         [[unroll]] for (uint t = MAX_TAPS; t > 0; t--)
             sum = fma(last[t - 1], w[t - 1], sum);
-        Floats(advance(a.Dst, row, a.DstStride * 4)).f[col] = act(sum);
+        if (biased)
+            sum += bias;
+        Floats(advance(a.Dst, row, a.DstStride * 4)).f[col] = a.Linear != 0 ? sum : act(sum);
     }
     if (!begun)
         return;

@@ -84,6 +84,7 @@ type choice struct {
 	lanes, per  uint32        // constants LANES and PER of rms_norm_q8, tile_f16 and topk_moe_held; PER of topk_moe_routed
 	attn        attn          // constants of flash_attn_split and flash_attn_joined
 	rowLanes    uint32        // constant ROW_LANES of rms_norm, rope_norm_kv and topk_moe_routed
+	state       uint32        // constant STATE of ssm_scan
 	rope        RopeConstants // constants of mul_mat_vec_rope
 	cmTile      cmTile        // constants of mul_mat_cm, mul_mat_q_cm and mul_mat_id_cm
 	cmAttn      cmAttn        // constants of flash_attn_cm
@@ -362,6 +363,7 @@ func (c *choice) constants() constants {
 	m.setNonzero("LANES", c.lanes)
 	m.setNonzero("PER", c.per)
 	m.setNonzero("ROW_LANES", c.rowLanes)
+	m.setNonzero("STATE", c.state)
 	return m
 }
 

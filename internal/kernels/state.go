@@ -6,8 +6,8 @@ import (
 	"leat/shaders"
 )
 
-// SSMConv is the causal convolution of a state-space layer: of each column of X, over the rows of a sequence. It reads and updates the
-// sequence's state, which has the last rows before.
+// SSMConv is the causal convolution of a state-space layer: of each column of X, over the rows of a sequence, plus the biases B unless B is 0. It reads and
+// updates the sequence's state, which has the last rows before.
 func SSMConv(r *Recorder, a shaders.SSMConvArgs) error {
 	if a.Rows == 0 || a.Cols == 0 {
 		return nil
@@ -20,8 +20,13 @@ func SSMConv(r *Recorder, a shaders.SSMConvArgs) error {
 	c.atMost("Taps", a.Taps, shaders.MaxTaps)
 	c.stride("XStride", a.XStride, a.Cols)
 	c.stride("DstStride", a.DstStride, a.Cols)
+	c.atMost("Linear", a.Linear, 1)
 	var t touch
 	c.states(&t, a.States, a.Seq, a.Pos, a.Rows, a.Sequences, a.StateOff)
+	if a.B != 0 {
+		c.words("B", a.B)
+		t.read(f32s(a.B, 1, a.Cols, 0))
+	}
 	t.read(f32s(a.X, a.Rows, a.Cols, a.XStride))
 	t.read(f32s(a.W, a.Cols, a.Taps, a.Taps))
 	t.write(f32s(a.Dst, a.Rows, a.Cols, a.DstStride))

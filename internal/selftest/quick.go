@@ -18,7 +18,7 @@ type entry struct {
 type table map[string]entry
 
 // tables have an entry for each kernel. Each table is in the file of its cases.
-var tables = []table{weightTests, vecTests, turnedTests, ropeTests, attnTests, fewTests, rowTests, normTests, actTests, valueTests, halvesTests, tileTests, moeTests, idHalvesTests, routedTests, teamIDTests, lookupTests, gateTests, stateTests, headTests}
+var tables = []table{weightTests, vecTests, turnedTests, ropeTests, attnTests, fewTests, rowTests, normTests, actTests, valueTests, halvesTests, tileTests, moeTests, idHalvesTests, routedTests, teamIDTests, lookupTests, gateTests, stateTests, scanTests, headTests}
 
 // testsOf finds the entry of a kernel.
 func testsOf(k *shaders.Kernel) entry {

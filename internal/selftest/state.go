@@ -65,22 +65,34 @@ func (s *states) wants(j *job, first, second ref.Mat, power float64) {
 	}
 }
 
-// SSMConv tests ssm_conv, which convolves each column with its own taps, with rows of two sequences and their states. gap is the number of values between rows.
-func SSMConv(rows, cols, taps, gap int) Case {
-	return Case{Kernel: "ssm_conv", Shape: fmt.Sprintf("rows=%d cols=%d taps=%d gap=%d", rows, cols, taps, gap), MaxNMSE: nmseCurved, build: func(j *job) error {
+// SSMConv tests ssm_conv, which convolves each column with its own taps, with rows of two sequences and their states. biased: each column has a bias; linear:
+// there is no silu. gap is the number of values between rows.
+func SSMConv(rows, cols, taps, gap int, biased, linear bool) Case {
+	shapeOf := fmt.Sprintf("rows=%d cols=%d taps=%d gap=%d biased=%t linear=%t", rows, cols, taps, gap, biased, linear)
+	return Case{Kernel: "ssm_conv", Shape: shapeOf, MaxNMSE: nmseCurved, build: func(j *job) error {
 		x, w, want := j.normal(rows, cols, gap), j.normal(cols, taps, 0), shape(rows, cols, 0)
+		var b ref.Mat
+		if biased {
+			b = j.plain(1, cols)
+		}
 		s := newStates(j, rows, taps-1, cols)
 		none, old := ref.NewMat(taps-1, cols), ref.NewMat(taps-1, cols)
 		copy(old.Data, s.start.Data)
 		x1, x2 := s.split(x)
 		y1, y2 := s.split(want)
-		ref.SSMConv(y1, x1, w, none)
-		ref.SSMConv(y2, x2, w, old)
+		ref.SSMConv(y1, x1, w, b.Data, linear, none)
+		ref.SSMConv(y2, x2, w, b.Data, linear, old)
 		dst := j.space(want)
 		j.sums("dst", dst, want, 0.5)
 		s.wants(j, none, old, 1)
 		a := s.convArgs(j, x, w)
 		a.X, a.Dst, a.Seq, a.Pos = j.addr(j.mat(x)), j.addr(dst), j.addr(j.uint32s(s.seq)), j.addr(j.uint32s(s.pos))
+		if biased {
+			a.B = j.addr(j.mat(b))
+		}
+		if linear {
+			a.Linear = 1
+		}
 		j.record = func(r *kernels.Recorder) error { return kernels.SSMConv(r, a) }
 		return nil
 	}}
@@ -234,7 +246,9 @@ func allInTurn[T any](r *kernels.Recorder, runs []T, record func(*kernels.Record
 
 // stateTests has the entries of the ops with a state.
 var stateTests = table{
-	"ssm_conv": {quick: func(*shaders.Kernel) []Case { return []Case{SSMConv(33, 100, 4, 3)} }},
+	"ssm_conv": {quick: func(*shaders.Kernel) []Case {
+		return []Case{SSMConv(33, 100, 4, 3, false, false), SSMConv(9, 100, 3, 0, true, true)}
+	}},
 	"gated_delta_net": {quick: func(*shaders.Kernel) []Case {
 		return []Case{DeltaNet(ref.DeltaNet{KeyHeads: 2, Heads: 4, Head: 32, Tiled: true}, 17, 4, true)}
 	}},

@@ -99,18 +99,3 @@ func checksumCases() []selftest.Case {
 	}
 	return cases
 }
-
-// stateCases are the ops with a state: ssm_conv and gated_delta_net.
-func stateCases() []selftest.Case {
-	cases := []selftest.Case{
-		selftest.SSMConv(1, 1, 4, 0), selftest.SSMConv(2, 64, 4, 0), selftest.SSMConv(33, 100, 4, 3), selftest.SSMConv(5, 65, 2, 0), selftest.SSMConv(9, 7, 1, 0), selftest.SSMConv(40, 1000, 3, 0),
-		selftest.SSMConvSameBits(9, 100, 4),
-	}
-	for _, d := range []ref.DeltaNet{
-		{KeyHeads: 1, Heads: 1, Head: 8}, {KeyHeads: 2, Heads: 4, Head: 32}, {KeyHeads: 2, Heads: 4, Head: 32, Tiled: true},
-		{KeyHeads: 2, Heads: 6, Head: 128, Tiled: true}, {KeyHeads: 1, Heads: 2, Head: 256}, {KeyHeads: 3, Heads: 3, Head: 100},
-	} {
-		cases = append(cases, selftest.DeltaNet(d, 2, 0, false), selftest.DeltaNet(d, 17, 4, true))
-	}
-	return append(cases, selftest.DeltaNetSameBits(ref.DeltaNet{KeyHeads: 2, Heads: 4, Head: 64}, 7))
-}

@@ -2,9 +2,9 @@ package ref
 
 import "math"
 
-// SSMConv convolves each column of x with its weights, the last of which is the row's own, and takes silu of it; state is
-// the rows of x before the first, and becomes those before the next.
-func SSMConv(dst, x Mat /* (T, C) */, w Mat /* (C, Taps) */, state Mat /* (Taps-1, C) */) {
+// SSMConv convolves each column of x with its weights, the last of which is the row's own, adds its bias, nil for none, and takes silu of it unless it is linear;
+// state is the rows of x before the first, and becomes those before the next.
+func SSMConv(dst, x Mat /* (T, C) */, w Mat /* (C, Taps) */, b []float32 /* (C) */, linear bool, state Mat /* (Taps-1, C) */) {
 	for c := range x.Cols {
 		for t := range x.Rows {
 			sum := 0.0
@@ -16,7 +16,11 @@ func SSMConv(dst, x Mat /* (T, C) */, w Mat /* (C, Taps) */, state Mat /* (Taps-
 					sum += float64(weight) * float64(x.Row(at)[c])
 				}
 			}
-			dst.Row(t)[c] = float32(sum / (1 + math.Exp(-sum)))
+			sum += ofHead(b, c, 0)
+			if !linear {
+				sum = SiLU(sum)
+			}
+			dst.Row(t)[c] = float32(sum)
 		}
 	}
 	all := make([][]float32, 0, state.Rows+x.Rows)
@@ -53,7 +57,7 @@ func GatedDeltaNet(d *DeltaNet, dst Mat /* (T, Heads*Head) */, x Mat /* (T, (2*K
 			row := x.Row(t)
 			q, k := unit(row[from*n:(from+1)*n]), unit(row[(d.KeyHeads+from)*n:(d.KeyHeads+from+1)*n])
 			v := row[(2*d.KeyHeads+h)*n:]
-			fade := math.Exp(float64(a[h]) * math.Log1p(math.Exp(float64(alpha.Row(t)[h])+float64(dt[h]))))
+			fade := math.Exp(float64(a[h]) * softplus(float64(alpha.Row(t)[h])+float64(dt[h])))
 			write := 1 / (1 + math.Exp(-float64(beta.Row(t)[h])))
 			for j := range n {
 				read, out := 0.0, 0.0
