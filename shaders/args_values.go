@@ -90,14 +90,13 @@ type ScaleArgs struct {
 // Workgroups counts the workgroups: one lane per value.
 func (a *ScaleArgs) Workgroups() uint64 { return groups(uint64(a.Count), lanes) }
 
-// LogitsArgs: X (Rows, Cols) becomes y = Scale * X + B, with a Cap above 0 then Cap * tanh(y / Cap). B (Cols) is 0 for none. A y that is not finite stays
-// as it is.
-type LogitsArgs struct {
-	X, B               uint64
-	Rows, Cols, Stride uint32
-	Scale, Cap         float32
-	_                  uint32
+// SoftCapArgs: Dst[i] = Cap * tanh(Factor * X[i] / Cap), where Factor * X[i] is finite; else that. Dst may be X.
+type SoftCapArgs struct {
+	X, Dst      uint64
+	Count       uint32
+	Factor, Cap float32
+	_           uint32
 }
 
 // Workgroups counts the workgroups: one lane per value.
-func (a *LogitsArgs) Workgroups() uint64 { return groups(uint64(a.Rows)*uint64(a.Cols), lanes) }
+func (a *SoftCapArgs) Workgroups() uint64 { return groups(uint64(a.Count), lanes) }

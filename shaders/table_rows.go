@@ -23,6 +23,6 @@ var rowFamilies = []family{
 	{op: "add_rows", args: AddRowsArgs{}, types: floatTypes},
 	{op: "mul", args: MulArgs{}},
 	{op: "scale", args: ScaleArgs{}},
+	{op: "soft_cap", args: SoftCapArgs{}},
 	{op: "cpy", args: CpyArgs{}},
-	{op: "logits", args: LogitsArgs{}},
 }

@@ -29,7 +29,7 @@ func Unary(r *Recorder, act Act, a shaders.UnaryArgs) error {
 		return nil
 	}
 	c := check{choice: choice{op: unaryOps[act]}}
-	t := c.eachValue(a.X, a.Dst, a.Count)
+	t := checkEach(&c, a.X, a.Dst, a.Count)
 	return record(r, &c, &a, a.Workgroups(), &t, eachCost(a.Count, 8, 20))
 }
 
@@ -39,7 +39,7 @@ func XIELU(r *Recorder, a shaders.XIELUArgs) error {
 		return nil
 	}
 	c := check{choice: choice{op: "xielu"}}
-	t := c.eachValue(a.X, a.Dst, a.Count)
+	t := checkEach(&c, a.X, a.Dst, a.Count)
 	return record(r, &c, &a, a.Workgroups(), &t, eachCost(a.Count, 8, 20))
 }
 
@@ -49,7 +49,7 @@ func Clamp(r *Recorder, a shaders.ClampArgs) error {
 		return nil
 	}
 	c := check{choice: choice{op: "clamp"}}
-	t := c.eachValue(a.X, a.Dst, a.Count)
+	t := checkEach(&c, a.X, a.Dst, a.Count)
 	if !(a.Min <= a.Max) {
 		c.require(false, "Min", a.Min, fmt.Sprintf("at most Max, %g", a.Max))
 	}

@@ -42,8 +42,8 @@ func RMSNorm(r *Recorder, a shaders.RMSNormArgs) error {
 	a.Scale, a.Heads = cmp.Or(a.Scale, 1), cmp.Or(a.Heads, 1)
 	c := check{choice: choice{op: "rms_norm", rowLanes: a.RowLanes()}}
 	var t touch
-	c.normed(&t, a.X, a.Dst, a.Rows, a.Cols, a.XStride, a.DstStride, a.Eps)
-	c.ofHeads(&t, "W", a.W, a.Heads, a.Cols)
+	checkNormed(&c, &t, a.X, a.Dst, a.Rows, a.Cols, a.XStride, a.DstStride, a.Eps)
+	checkHeadWeights(&c, &t, "W", a.W, a.Heads, a.Cols)
 	n := float64(a.Rows) * float64(a.Cols)
 	return record(r, &c, &a, a.Workgroups(c.rowLanes), &t, cost{8 * n, 4 * n})
 }
@@ -56,15 +56,15 @@ func LayerNorm(r *Recorder, a shaders.NormArgs) error {
 	a.Heads = cmp.Or(a.Heads, 1)
 	c := check{choice: choice{op: "norm", rowLanes: a.RowLanes()}}
 	var t touch
-	c.normed(&t, a.X, a.Dst, a.Rows, a.Cols, a.XStride, a.DstStride, a.Eps)
-	c.ofHeads(&t, "W", a.W, a.Heads, a.Cols)
-	c.ofHeads(&t, "B", a.B, a.Heads, a.Cols)
+	checkNormed(&c, &t, a.X, a.Dst, a.Rows, a.Cols, a.XStride, a.DstStride, a.Eps)
+	checkHeadWeights(&c, &t, "W", a.W, a.Heads, a.Cols)
+	checkHeadWeights(&c, &t, "B", a.B, a.Heads, a.Cols)
 	n := float64(a.Rows) * float64(a.Cols)
 	return record(r, &c, &a, a.Workgroups(c.rowLanes), &t, cost{8 * n, 7 * n})
 }
 
-// normed checks the rows that a norm reads and writes, and adds them to t.
-func (c *check) normed(t *touch, x, dst uint64, rows, cols, xStride, dstStride uint32, eps float32) {
+// checkNormed checks the rows that a norm reads and writes, and adds them to t.
+func checkNormed(c *check, t *touch, x, dst uint64, rows, cols, xStride, dstStride uint32, eps float32) {
 	c.floats("X", x, xStride)
 	c.floats("Dst", dst, dstStride)
 	c.stride("XStride", xStride, cols)
@@ -76,8 +76,8 @@ func (c *check) normed(t *touch, x, dst uint64, rows, cols, xStride, dstStride u
 	t.write(f32s(dst, rows, cols, dstStride))
 }
 
-// ofHeads checks the address of weights (heads, cols), 0 where there are none, and adds a read of them.
-func (c *check) ofHeads(t *touch, what string, at uint64, heads, cols uint32) {
+// checkHeadWeights checks the address of weights (heads, cols), 0 where there are none, and adds a read of them.
+func checkHeadWeights(c *check, t *touch, what string, at uint64, heads, cols uint32) {
 	if at == 0 {
 		return
 	}

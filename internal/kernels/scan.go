@@ -12,12 +12,12 @@ func SSMScan(r *Recorder, a shaders.SSMScanArgs) error {
 	c.states(&t, a.States, a.Seq, a.Pos, a.Rows, a.Sequences, a.StateOff)
 	c.positive("State", a.State)
 	c.atMost("State", a.State, shaders.MaxScanState)
-	c.floatRows(&t, "X", a.X, a.Rows, a.Channels, a.XStride)
-	c.floatRows(&t, "Delta", a.Delta, a.Rows, a.Channels, a.DeltaStride)
-	c.floatRows(&t, "BC", a.BC, a.Rows, 2*a.State, a.BCStride)
-	c.floatRows(&t, "A", a.A, a.Channels, a.State, a.State)
-	c.floatRows(&t, "D", a.D, 1, a.Channels, a.Channels)
-	c.floatRows(&t, "Dt", a.Dt, 1, a.Channels, a.Channels)
+	checkRows(&c, &t, "X", a.X, a.Rows, a.Channels, a.XStride)
+	checkRows(&c, &t, "Delta", a.Delta, a.Rows, a.Channels, a.DeltaStride)
+	checkRows(&c, &t, "BC", a.BC, a.Rows, 2*a.State, a.BCStride)
+	checkRows(&c, &t, "A", a.A, a.Channels, a.State, a.State)
+	checkRows(&c, &t, "D", a.D, 1, a.Channels, a.Channels)
+	checkRows(&c, &t, "Dt", a.Dt, 1, a.Channels, a.Channels)
 	c.words("Dst", a.Dst)
 	c.stride("DstStride", a.DstStride, a.Channels)
 	t.write(f32s(a.Dst, a.Rows, a.Channels, a.DstStride))
@@ -43,11 +43,11 @@ func SSDScan(r *Recorder, a shaders.SSDScanArgs) error {
 	if !(a.DeltaMin >= 0) {
 		c.require(false, "DeltaMin", a.DeltaMin, "0 or more")
 	}
-	c.floatRows(&t, "X", a.X, a.Rows, a.Heads*a.Head+2*a.Groups*a.State, a.XStride)
-	c.floatRows(&t, "Delta", a.Delta, a.Rows, a.Heads, a.DeltaStride)
-	c.floatRows(&t, "A", a.A, 1, a.Heads, a.Heads)
-	c.floatRows(&t, "D", a.D, 1, a.Heads, a.Heads)
-	c.floatRows(&t, "Dt", a.Dt, 1, a.Heads, a.Heads)
+	checkRows(&c, &t, "X", a.X, a.Rows, a.Heads*a.Head+2*a.Groups*a.State, a.XStride)
+	checkRows(&c, &t, "Delta", a.Delta, a.Rows, a.Heads, a.DeltaStride)
+	checkRows(&c, &t, "A", a.A, 1, a.Heads, a.Heads)
+	checkRows(&c, &t, "D", a.D, 1, a.Heads, a.Heads)
+	checkRows(&c, &t, "Dt", a.Dt, 1, a.Heads, a.Heads)
 	c.words("Dst", a.Dst)
 	c.stride("DstStride", a.DstStride, a.Heads*a.Head)
 	t.write(f32s(a.Dst, a.Rows, a.Heads*a.Head, a.DstStride))
@@ -55,8 +55,8 @@ func SSDScan(r *Recorder, a shaders.SSDScanArgs) error {
 	return record(r, &c, &a, a.Workgroups(), &t, cost{8 * n * float64(a.Rows), 5 * n * float64(a.Rows)})
 }
 
-// floatRows checks rows of floats that an op reads, and adds the read.
-func (c *check) floatRows(t *touch, what string, at uint64, n, cols, stride uint32) {
+// checkRows checks rows of floats that an op reads, and adds the read.
+func checkRows(c *check, t *touch, what string, at uint64, n, cols, stride uint32) {
 	c.words(what, at)
 	c.stride(what+"Stride", stride, cols)
 	t.read(f32s(at, n, cols, stride))

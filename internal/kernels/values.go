@@ -15,9 +15,23 @@ func Scale(r *Recorder, a shaders.ScaleArgs) error {
 		return nil
 	}
 	c := check{choice: choice{op: "scale"}}
-	t := c.eachValue(a.X, a.Dst, a.Count)
+	t := checkEach(&c, a.X, a.Dst, a.Count)
 	c.finite("Factor", a.Factor)
 	return record(r, &c, &a, a.Workgroups(), &t, eachCost(a.Count, 8, 1))
+}
+
+// SoftCap is Dst = Cap * tanh(Factor * X / Cap). Dst may be X.
+func SoftCap(r *Recorder, a shaders.SoftCapArgs) error {
+	if a.Count == 0 {
+		return nil
+	}
+	c := check{choice: choice{op: "soft_cap"}}
+	t := checkEach(&c, a.X, a.Dst, a.Count)
+	c.finite("Factor", a.Factor)
+	if !(a.Cap > 0) {
+		c.require(false, "Cap", a.Cap, "more than 0")
+	}
+	return record(r, &c, &a, a.Workgroups(), &t, eachCost(a.Count, 8, 30))
 }
 
 // Add is Dst[i] = A[i] + B[i % BCols]: a residual or, with BCols below Count, a bias. Dst may be A.
@@ -26,7 +40,7 @@ func Add(r *Recorder, a shaders.AddArgs) error {
 		return nil
 	}
 	c := check{choice: choice{op: "add"}}
-	t := c.eachPair(a.A, a.B, a.Dst, a.Count, a.BCols)
+	t := checkEachPair(&c, a.A, a.B, a.Dst, a.Count, a.BCols)
 	if a.BCols == 0 || a.BCols > a.Count {
 		c.require(false, "BCols", a.BCols, fmt.Sprintf("1 to Count, %d", a.Count))
 	}
@@ -39,7 +53,7 @@ func AddScaled(r *Recorder, a shaders.AddScaledArgs) error {
 		return nil
 	}
 	c := check{choice: choice{op: "add_scaled"}}
-	t := c.eachPair(a.A, a.B, a.Dst, a.Count, a.Count)
+	t := checkEachPair(&c, a.A, a.B, a.Dst, a.Count, a.Count)
 	c.finite("Factor", a.Factor)
 	return record(r, &c, &a, a.Workgroups(), &t, eachCost(a.Count, 12, 2))
 }
@@ -50,7 +64,7 @@ func Mul(r *Recorder, a shaders.MulArgs) error {
 		return nil
 	}
 	c := check{choice: choice{op: "mul"}}
-	t := c.eachPair(a.A, a.B, a.Dst, a.Count, a.BCount)
+	t := checkEachPair(&c, a.A, a.B, a.Dst, a.Count, a.BCount)
 	c.positive("Repeat", a.Repeat)
 	if a.BCount == 0 || a.BCount > a.Count {
 		c.require(false, "BCount", a.BCount, fmt.Sprintf("1 to Count, %d", a.Count))
@@ -93,30 +107,8 @@ func Cpy(r *Recorder, a shaders.CpyArgs) error {
 	return record(r, &c, &a, a.Workgroups(), &t, cost{bytes: 8 * float64(a.Rows) * float64(a.Cols)})
 }
 
-// Logits scales X (Rows, Cols) in place, adds B, if that is not 0, to each row, and caps the sum if Cap is above 0.
-func Logits(r *Recorder, a shaders.LogitsArgs) error {
-	if a.Rows == 0 || a.Cols == 0 {
-		return nil
-	}
-	c := check{choice: choice{op: "logits"}}
-	c.words("X", a.X)
-	c.stride("Stride", a.Stride, a.Cols)
-	c.finite("Scale", a.Scale)
-	if !(a.Cap >= 0) {
-		c.require(false, "Cap", a.Cap, "0 or more")
-	}
-	var t touch
-	t.write(f32s(a.X, a.Rows, a.Cols, a.Stride))
-	if a.B != 0 {
-		c.words("B", a.B)
-		t.read(f32s(a.B, 1, a.Cols, 0))
-	}
-	n := float64(a.Rows) * float64(a.Cols)
-	return record(r, &c, &a, a.Workgroups(), &t, cost{8 * n, 20 * n})
-}
-
-// eachValue checks the addresses of count values that an op computes from as many others, and returns what it touches.
-func (c *check) eachValue(x, dst uint64, count uint32) (t touch) {
+// checkEach checks the addresses of count values that an op computes from as many others, and returns what it touches.
+func checkEach(c *check, x, dst uint64, count uint32) (t touch) {
 	c.words("X", x)
 	c.words("Dst", dst)
 	t.read(f32s(x, 1, count, 0))
@@ -124,8 +116,8 @@ func (c *check) eachValue(x, dst uint64, count uint32) (t touch) {
 	return t
 }
 
-// eachPair is eachValue for an op of two operands; b has a number of values of its own.
-func (c *check) eachPair(a, b, dst uint64, count, bCount uint32) (t touch) {
+// checkEachPair is checkEach for an op of two operands; b has a number of values of its own.
+func checkEachPair(c *check, a, b, dst uint64, count, bCount uint32) (t touch) {
 	c.words("A", a)
 	c.words("B", b)
 	c.words("Dst", dst)

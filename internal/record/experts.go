@@ -116,10 +116,10 @@ func expertOps(f *Frame, o *arch.Op, n int, sample Tensors, first, last uint32) 
 			} else if err == nil {
 				err = kernels.MulMatID(f.Rec, p.Type, p.MulMatIDArgs, p.Experts)
 			}
-		case arch.SwiGLU:
+		case arch.SwiGLU, arch.GeGLU, arch.GeGLUErf:
 			cols := pairWidth(f, e.Dst)
 			pairs := f.n() * f.width(e.Dst) / cols
-			err = kernels.GLURows(f.Rec, kernels.GatedRows{Rows: pairs, Cols: cols, GLUArgs: shaders.GLUArgs{Gate: f.value(e.A), Up: f.value(e.B), Dst: f.value(e.Dst), Count: pairs * cols}})
+			err = kernels.GLURows(f.Rec, kernels.GatedRows{Act: gateActs[e.Kind], Rows: pairs, Cols: cols, GLUArgs: shaders.GLUArgs{Gate: f.value(e.A), Up: f.value(e.B), Dst: f.value(e.Dst), Count: pairs * cols}})
 		default:
 			err = eachPair(f, e)
 		}
@@ -204,15 +204,16 @@ const (
 	oaiLimit = 7     // the gate is at most this, and up is at most this far from 0
 )
 
-// eachPair records an elementwise operation between the products of experts: a sum, or gpt-oss's gated activation; it fails for other kinds. It
+// eachPair records an elementwise operation between the products of experts: a sum, or an activation; it fails for other kinds. It
 // computes all (row, expert) pairs. For experts outside the current wave the outputs are garbage, which no later product reads.
 func eachPair(f *Frame, o *arch.Op) error {
-	count := f.n() * f.width(o.Dst)
 	switch o.Kind {
 	case arch.Add:
-		return kernels.Add(f.Rec, shaders.AddArgs{A: f.value(o.A), B: f.value(o.B), Dst: f.value(o.Dst), Count: count, BCols: count})
+		return add(f, o)
+	case arch.Act:
+		return act(f, o)
 	case arch.SwiGLUOAI:
-		return kernels.SwiGLUOAI(f.Rec, shaders.SwiGLUOAIArgs{Gate: f.value(o.A), Up: f.value(o.B), Dst: f.value(o.Dst), Count: count, Alpha: oaiAlpha, Limit: oaiLimit})
+		return kernels.SwiGLUOAI(f.Rec, shaders.SwiGLUOAIArgs{Gate: f.value(o.A), Up: f.value(o.B), Dst: f.value(o.Dst), Count: count(f, o), Alpha: oaiAlpha, Limit: oaiLimit})
 	}
 	return fmt.Errorf("operation %d has no kernel for experts", o.Kind)
 }

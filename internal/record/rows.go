@@ -1,54 +1,12 @@
 package record
 
 import (
-	"fmt"
-
 	"leat/gguf"
 	"leat/internal/arch"
 	"leat/internal/kernels"
 	"leat/internal/plan"
 	"leat/shaders"
 )
-
-// rmsNorm records an RMS norm of rows, or of each head of rows.
-func rmsNorm(f *Frame, o *arch.Op) error {
-	_, w, err := f.weight(o)
-	if err != nil {
-		return err
-	}
-	if w == 0 || o.PerHead || o.Factor != 0 {
-		return fmt.Errorf("RMS norm of %d heads: no kernel computes it without a weight, with weights for each head, or with a factor", o.Heads)
-	}
-	a := shaders.RMSNormArgs{
-		X: f.value(o.A), W: w, Dst: f.value(o.Dst), Rows: f.n() * uint32(o.Heads), Cols: uint32(o.Cols),
-		XStride: f.width(o.A) / uint32(o.Heads), DstStride: f.width(o.Dst) / uint32(o.Heads), Eps: f.Hyper.RMSEpsilon,
-	}
-	return kernels.NormRows(f.Rec, kernels.Norm{Multiplied: o.Multiplied, RMSNormArgs: a})
-}
-
-// bias records the addition of a bias to each row.
-func bias(f *Frame, o *arch.Op) error {
-	_, w, err := f.weight(o)
-	if err != nil {
-		return err
-	}
-	return kernels.Add(f.Rec, shaders.AddArgs{A: f.value(o.Dst), B: w, Dst: f.value(o.Dst), Count: f.n() * f.width(o.Dst), BCols: f.width(o.Dst)})
-}
-
-// add records the elementwise sum of two activations.
-func add(f *Frame, o *arch.Op) error {
-	if o.Factor != 0 {
-		return fmt.Errorf("sum with %g times a value: no kernel computes it", o.Factor)
-	}
-	n := f.n() * f.width(o.Dst)
-	return kernels.Add(f.Rec, shaders.AddArgs{A: f.value(o.A), B: f.value(o.B), Dst: f.value(o.Dst), Count: n, BCols: n})
-}
-
-// swiGLU records silu(gate) * up, elementwise.
-func swiGLU(f *Frame, o *arch.Op) error {
-	a := shaders.GLUArgs{Gate: f.value(o.A), Up: f.value(o.B), Dst: f.value(o.Dst), Count: f.n() * f.width(o.Dst)}
-	return kernels.GLURows(f.Rec, kernels.GatedRows{Rows: f.n(), Cols: f.width(o.Dst), GLUArgs: a})
-}
 
 // sigmoidMul records the product of activation o.A with the sigmoid of gates, which are values of activation o.B: all values of its rows, some
 // values of each of its o.Heads heads, or one value for the whole row.
@@ -66,15 +24,6 @@ func sigmoidMul(f *Frame, o *arch.Op) error {
 		a.Step = 1
 	}
 	return kernels.SigmoidMul(f.Rec, a)
-}
-
-// headCopy copies, for each head, o.Cols values of activation o.A, from value o.OffA of the head on, to o.Dst, from value o.Off of the head on.
-func headCopy(f *Frame, o *arch.Op) error {
-	heads := uint32(o.Heads)
-	return kernels.Cpy(f.Rec, shaders.CpyArgs{
-		X: f.value(o.A) + 4*uint64(o.OffA), Dst: f.value(o.Dst) + 4*uint64(o.Off), Rows: f.n() * heads, Cols: uint32(o.Cols),
-		XStride: f.width(o.A) / heads, DstStride: f.width(o.Dst) / heads,
-	})
 }
 
 // Embed records the decoding of the step's token embeddings into the residual stream. Their rows, of quantization type t, are in the scratch

@@ -114,22 +114,14 @@ func Cpy(rows, cols, repeat, from, to int) Case {
 	}}
 }
 
-// Logits scales rows of values multiplied by size, adds biases where they are biased, and caps them where limit is above 0. gap is how many values lie
-// between rows.
-func Logits(rows, cols, gap int, size, scale, limit float32, biased bool) Case {
-	shapeOf := fmt.Sprintf("rows=%d cols=%d gap=%d size=%g scale=%g cap=%g biased=%t", rows, cols, gap, size, scale, limit, biased)
-	return Case{Kernel: "logits", Shape: shapeOf, MaxNMSE: nmseFine, build: func(j *job) error {
-		x := j.scaled(rows, cols, gap, size)
-		in := j.mat(x)
-		a := shaders.LogitsArgs{X: j.addr(in), Rows: uint32(rows), Cols: uint32(cols), Stride: uint32(cols + gap), Scale: scale, Cap: limit}
-		var b ref.Mat
-		if biased {
-			b = j.plain(1, cols)
-			a.B = j.addr(j.mat(b))
-		}
-		ref.Logits(x, b.Data, scale, limit)
-		j.output("x", in, x)
-		j.record = func(r *kernels.Recorder) error { return kernels.Logits(r, a) }
+// SoftCap caps rows of values multiplied by size and by a factor, in place.
+func SoftCap(rows, cols int, size, factor, limit float32) Case {
+	return Case{Kernel: "soft_cap", Shape: fmt.Sprintf("rows=%d cols=%d size=%g factor=%g cap=%g", rows, cols, size, factor, limit), MaxNMSE: nmseFine, build: func(j *job) error {
+		x, want, in := j.values(rows, cols, 0, size)
+		ref.SoftCap(want.Data, x.Data, factor, limit)
+		j.output("dst", in, want)
+		a := shaders.SoftCapArgs{X: j.addr(in), Dst: j.addr(in), Count: uint32(rows * cols), Factor: factor, Cap: limit}
+		j.record = func(r *kernels.Recorder) error { return kernels.SoftCap(r, a) }
 		return nil
 	}}
 }
@@ -142,7 +134,7 @@ var valueTests = table{
 	"mul":        {quick: func(*shaders.Kernel) []Case { return []Case{Mul(9, 172, 172, 1, true), Mul(9, 172, 9, 172, true)} }},
 	"scale":      {quick: func(*shaders.Kernel) []Case { return []Case{Scale(3, 172, 27.7, true)} }},
 	"cpy":        {quick: func(*shaders.Kernel) []Case { return []Case{Cpy(33, 64, 1, 128, 512), Cpy(5, 16, 4, 48, 80)} }},
-	"logits": {quick: func(*shaders.Kernel) []Case {
-		return []Case{Logits(3, 509, 3, 20, 0.25, 30, false), Logits(1, 1000, 0, 1e-3, 1, 30, false), Logits(2, 509, 0, 1, 1, 0, true)}
+	"soft_cap": {quick: func(*shaders.Kernel) []Case {
+		return []Case{SoftCap(3, 509, 20, 0.25, 30), SoftCap(1, 1000, 1e-3, 1, 30)}
 	}},
 }

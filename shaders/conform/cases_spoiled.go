@@ -18,7 +18,7 @@ func spoiledCases() []selftest.Case {
 		selftest.AttnJoin(selftest.AttnShape{Heads: 4, HeadsKV: 2, KeyLen: 64, ValLen: 64, Page: 16}, 4), selftest.AttnJoined(selftest.AttnShape{Heads: 4, HeadsKV: 2, KeyLen: 64, ValLen: 64, Page: 16}, 4),
 		selftest.RMSNorm(selftest.NormShape{Rows: 9, Cols: 100, Size: 1}), selftest.LayerNorm(selftest.NormShape{Rows: 9, Cols: 100, Size: 1}),
 		selftest.Unary("gelu", 9, 64, 0, 1), selftest.Unary("gelu_erf", 9, 64, 0, 1), selftest.Unary("relu2", 9, 64, 0, 1), selftest.XIELU(9, 64, 0, 1), selftest.Clamp(9, 64, 1),
-		selftest.AddScaled(9, 64, 0.5, true), selftest.Mul(9, 64, 64, 1, true), selftest.Scale(9, 64, 2, true), selftest.Logits(9, 64, 0, 1, 1, 30, true),
+		selftest.AddScaled(9, 64, 0.5, true), selftest.Mul(9, 64, 64, 1, true), selftest.Scale(9, 64, 2, true), selftest.SoftCap(9, 64, 1, 1, 30),
 		selftest.SigmoidMul(9, 64, 64, ref.Gates{Group: 64, Step: 1}, 4), selftest.SwiGLUOAI(4097, 8),
 		selftest.MulMatHalves(gguf.Q8_0, 100, 256, 17, 4, 0), selftest.MulMatBlocks(gguf.Q8_0, 100, 256, 17, 4, kernels.CMTile{}),
 	}

@@ -99,15 +99,13 @@ func Cpy(dst, x Mat /* (T, D) */) {
 	}
 }
 
-// Logits is scale * x + b in place, b nil for none, and with a limit above 0 limit * tanh of that / limit. What is not finite then stays.
-func Logits(x Mat /* (T, V) */, b []float32 /* (V) */, scale, limit float32) {
-	for r := range x.Rows {
-		for i, v := range x.Row(r) {
-			y := float64(v)*float64(scale) + ofHead(b, i, 0)
-			if limit > 0 && !math.IsInf(y, 0) {
-				y = float64(limit) * math.Tanh(y/float64(limit))
-			}
-			x.Row(r)[i] = float32(y)
+// SoftCap is limit * tanh(factor * x / limit), but what is infinite stays.
+func SoftCap(dst, x []float32 /* (T*V) */, factor, limit float32) {
+	for i, v := range x {
+		y := float64(v) * float64(factor)
+		if !math.IsInf(y, 0) {
+			y = float64(limit) * math.Tanh(y/float64(limit))
 		}
+		dst[i] = float32(y)
 	}
 }
