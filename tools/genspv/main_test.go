@@ -38,7 +38,7 @@ func TestCommittedFilesAreFresh(t *testing.T) {
 	}
 }
 
-// copySources makes a folder that holds all sources and, of the compiled files, add.spv with its sum.
+// copySources makes a folder that holds all sources and, of the compiled files, clamp.spv with its sum.
 func copySources(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -59,23 +59,23 @@ func copySources(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := gensum.Write(filepath.Join(dir, "spv.sum"), map[string]gensum.Sum{"add.spv": sums["add.spv"]}); err != nil {
+	if err := gensum.Write(filepath.Join(dir, "spv.sum"), map[string]gensum.Sum{"clamp.spv": sums["clamp.spv"]}); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Mkdir(filepath.Join(dir, "spv"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	write(t, filepath.Join(dir, "spv", "add.spv"), addCode(t))
+	write(t, filepath.Join(dir, "spv", "clamp.spv"), clampCode(t))
 	return dir
 }
 
-func addCode(t *testing.T) []byte {
+func clampCode(t *testing.T) []byte {
 	t.Helper()
-	add, ok := shaders.Lookup("add")
+	clamp, ok := shaders.Lookup("clamp")
 	if !ok {
-		t.Fatal("the table has no add")
+		t.Fatal("the table has no clamp")
 	}
-	return add.SPIRV
+	return clamp.SPIRV
 }
 
 func read(t *testing.T, path string) []byte {
@@ -112,18 +112,20 @@ func TestCheckBySums(t *testing.T) {
 		kernel string
 		want   string // "" where the check passes
 	}{
-		{"fresh", func(*testing.T, string) {}, "add", ""},
-		{"source changed", func(t *testing.T, dir string) { edit(t, filepath.Join(dir, "add.comp"), "f[i] + ", "f[i] - ") }, "add", "spv/add.spv"},
-		{"include changed", func(t *testing.T, dir string) { edit(t, filepath.Join(dir, "memory.glsl"), "float", "highp float") }, "add", "spv/add.spv"},
-		{"file cut short", func(t *testing.T, dir string) { write(t, filepath.Join(dir, "spv", "add.spv"), addCode(t)[:100]) }, "add", "spv/add.spv"},
-		{"sum missing", func(t *testing.T, dir string) { write(t, filepath.Join(dir, "spv.sum"), nil) }, "add", "spv/add.spv"},
-		{"sum broken", func(t *testing.T, dir string) { write(t, filepath.Join(dir, "spv.sum"), []byte("add.spv\n")) }, "add", "line 1"},
+		{"fresh", func(*testing.T, string) {}, "clamp", ""},
+		{"source changed", func(t *testing.T, dir string) {
+			edit(t, filepath.Join(dir, "clamp.comp"), "a.Min, a.Max)", "a.Max, a.Min)")
+		}, "clamp", "spv/clamp.spv"},
+		{"include changed", func(t *testing.T, dir string) { edit(t, filepath.Join(dir, "memory.glsl"), "float", "highp float") }, "clamp", "spv/clamp.spv"},
+		{"file cut short", func(t *testing.T, dir string) { write(t, filepath.Join(dir, "spv", "clamp.spv"), clampCode(t)[:100]) }, "clamp", "spv/clamp.spv"},
+		{"sum missing", func(t *testing.T, dir string) { write(t, filepath.Join(dir, "spv.sum"), nil) }, "clamp", "spv/clamp.spv"},
+		{"sum broken", func(t *testing.T, dir string) { write(t, filepath.Join(dir, "spv.sum"), []byte("clamp.spv\n")) }, "clamp", "line 1"},
 		{"file missing", func(*testing.T, string) {}, "rope", "spv/rope.spv is missing"},
 		{"include missing", func(t *testing.T, dir string) {
 			if err := os.Remove(filepath.Join(dir, "memory.glsl")); err != nil {
 				t.Fatal(err)
 			}
-		}, "add", "add.comp includes memory.glsl"},
+		}, "clamp", "clamp.comp includes memory.glsl"},
 		{"no such kernel", func(*testing.T, string) {}, "nonsense", `"nonsense"`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -152,32 +154,32 @@ func wantRun(t *testing.T, want string, args ...string) (out string) {
 func TestCheckAll(t *testing.T) {
 	needGlslc(t)
 	dir := copySources(t)
-	all := []string{"-check", "-all", "-dir", dir, "-name", "add"}
+	all := []string{"-check", "-all", "-dir", dir, "-name", "clamp"}
 	wantRun(t, "", all...)
-	spoiled := append(slices.Clone(addCode(t)), 0, 0, 0, 0)
-	write(t, filepath.Join(dir, "spv", "add.spv"), spoiled)
+	spoiled := append(slices.Clone(clampCode(t)), 0, 0, 0, 0)
+	write(t, filepath.Join(dir, "spv", "clamp.spv"), spoiled)
 	sums, err := gensum.Read(filepath.Join(dir, "spv.sum"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	sums["add.spv"] = gensum.Sum{From: sums["add.spv"].From, Made: gensum.Hash(spoiled)}
+	sums["clamp.spv"] = gensum.Sum{From: sums["clamp.spv"].From, Made: gensum.Hash(spoiled)}
 	if err := gensum.Write(filepath.Join(dir, "spv.sum"), sums); err != nil {
 		t.Fatal(err)
 	}
-	wantRun(t, "", "-check", "-dir", dir, "-name", "add")
-	wantRun(t, "differs from what add.comp gives", all...)
-	write(t, filepath.Join(dir, "add.comp"), []byte("#version 460\nvoid main() { x }\n"))
-	wantRun(t, "add.comp:2", all...)
+	wantRun(t, "", "-check", "-dir", dir, "-name", "clamp")
+	wantRun(t, "differs from what clamp.comp gives", all...)
+	write(t, filepath.Join(dir, "clamp.comp"), []byte("#version 460\nvoid main() { x }\n"))
+	wantRun(t, "clamp.comp:2", all...)
 }
 
 // Only what changed is compiled, and is fresh after.
 func TestCompilesWhatChanged(t *testing.T) {
 	needGlslc(t)
 	dir := copySources(t)
-	gen := []string{"-dir", dir, "-name", "a"} // add, argmax and argmax_joined
+	gen := []string{"-dir", dir, "-name", "c"} // checksum, clamp and cpy
 	for i, want := range []string{"3 kernels, 2 of them compiled", "3 kernels, 0 of them compiled", "3 kernels, 1 of them compiled"} {
 		if i == 2 {
-			edit(t, filepath.Join(dir, "add.comp"), "f[i] + ", "f[i] - ")
+			edit(t, filepath.Join(dir, "clamp.comp"), "a.Min, a.Max)", "a.Max, a.Min)")
 		}
 		if out := wantRun(t, "", gen...); !strings.Contains(out, want) {
 			t.Errorf("run %d says %q, want %q", i+1, out, want)
@@ -202,7 +204,7 @@ func TestStaleFiles(t *testing.T) {
 	dir := copySources(t)
 	left := filepath.Join(dir, "spv", "old.spv")
 	write(t, left, nil)
-	sums := map[string]gensum.Sum{"add.spv": {}, "older.spv": {}}
+	sums := map[string]gensum.Sum{"clamp.spv": {}, "older.spv": {}}
 	err := stale(options{dir: dir, check: true}, sums)
 	if err == nil || !strings.Contains(err.Error(), "old.spv") || !strings.Contains(err.Error(), "older.spv") || len(sums) != 2 {
 		t.Errorf("check of a folder with old.spv and a sum of older.spv: %v, want an error naming both", err)
@@ -213,7 +215,7 @@ func TestStaleFiles(t *testing.T) {
 	if _, err := os.Stat(left); err == nil || len(sums) != 1 {
 		t.Errorf("old.spv is still there, or sums are wrong: %v", sums)
 	}
-	if _, err := os.Stat(filepath.Join(dir, "spv", "add.spv")); err != nil {
+	if _, err := os.Stat(filepath.Join(dir, "spv", "clamp.spv")); err != nil {
 		t.Error(err)
 	}
 }
