@@ -12,7 +12,7 @@ type Norm struct {
 	shaders.RMSNormArgs
 }
 
-// plain reports whether all rows have one row of weights and nothing else scales them, as the variants that prepare products need.
+// plain reports whether all rows have the same weights and Scale is 1. The variants that prepare the output for products need that.
 func (a *Norm) plain() bool { return a.W != 0 && a.Heads <= 1 && (a.Scale == 0 || a.Scale == 1) }
 
 // notPlain says why a variant that prepares products does not fit a norm that is not plain.

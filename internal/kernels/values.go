@@ -89,7 +89,7 @@ func AddRows(r *Recorder, t gguf.Type, a shaders.AddRowsArgs) error {
 	return record(r, &c, &a, a.Workgroups(), &touched, cost{12 * n, n})
 }
 
-// Cpy copies rows of X to those of Dst, each Repeat times, 0 as 1.
+// Cpy copies rows of X to those of Dst, each of them Repeat times; a Repeat of 0 is 1.
 func Cpy(r *Recorder, a shaders.CpyArgs) error {
 	if a.Rows == 0 || a.Cols == 0 {
 		return nil
@@ -127,7 +127,7 @@ func checkEachPair(c *check, a, b, dst uint64, count, bCount uint32) (t touch) {
 	return t
 }
 
-// finite checks a factor.
+// finite checks that x is neither NaN nor infinite.
 func (c *check) finite(what string, x float32) {
 	if math.IsNaN(float64(x)) || math.IsInf(float64(x), 0) {
 		c.require(false, what, x, "a finite number")

@@ -181,6 +181,12 @@ func (e *explainer) name(o *arch.Op) {
 		names = []string{"rope"}
 	case o.Kind == arch.SwiGLU:
 		names = []string{"swiglu"}
+	case o.Kind == arch.GeGLU:
+		names = []string{"geglu"}
+	case o.Kind == arch.GeGLUErf:
+		names = []string{"geglu_erf"}
+	case o.Kind == arch.RMSNorm:
+		names = []string{"norm"}
 	case o.Kind == arch.Route:
 		names = []string{"top-k"}
 	}

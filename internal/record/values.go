@@ -9,7 +9,7 @@ import (
 	"leat/shaders"
 )
 
-// rmsNorm records an RMS norm of rows, or of each head of rows.
+// rmsNorm records an RMS norm of rows, or of each head of rows. It may have no weights.
 func rmsNorm(f *Frame, o *arch.Op) error {
 	w, _, _, err := weights(f, o)
 	if err != nil {
@@ -125,7 +125,8 @@ func scaleLogits(f *Frame, o *arch.Op) error {
 	return kernels.SoftCap(f.Rec, shaders.SoftCapArgs{X: f.value(o.A), Dst: f.value(o.Dst), Count: count(f, o), Factor: cmp.Or(o.Factor, 1), Cap: o.SoftCap})
 }
 
-// headCopy records a copy of some values of each head, or of one head to all.
+// headCopy copies, for each head of o.Dst, o.Cols values of activation o.A, from value o.OffA of the head on, to o.Dst, from value o.Off of the head on. With
+// o.OneHead, o.A has one head, which all heads of o.Dst get.
 func headCopy(f *Frame, o *arch.Op) error {
 	heads, repeat := uint32(o.Heads), uint32(1)
 	if o.OneHead {

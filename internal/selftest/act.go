@@ -17,7 +17,7 @@ var acts = map[string]struct {
 	"gelu": {kernels.GELU, ref.GELU}, "gelu_erf": {kernels.GELUErf, ref.GELUErf}, "relu2": {kernels.ReLU2, ref.ReLU2},
 }
 
-// GLU gates count values by an op: swiglu, geglu or geglu_erf. The gates are multiplied by scale: large ones saturate.
+// GLU tests op, swiglu, geglu or geglu_erf, with count values. The gates are multiplied by scale: large ones saturate.
 func GLU(op string, count int, scale float32) Case {
 	return Case{
 		Kernel: op, Shape: fmt.Sprintf("count=%d scale=%g", count, scale), MaxNMSE: nmseCurved,
@@ -25,8 +25,8 @@ func GLU(op string, count int, scale float32) Case {
 			gate, up, want := j.scaled(1, count, 0, scale), j.normal(1, count, 0), shape(1, count, 0)
 			act := acts[op]
 			ref.GLU(want.Data, gate.Data, up.Data, act.of)
-			in := j.mat(gate) // the result takes its place, as in a feed-forward
-			// exp loses all digits of a gate far below 0, whose result is next to none.
+			in := j.mat(gate) // the result overwrites the gates, as in an FFN
+			// 1 + tanh and exp lose all digits of a gate far below 0, but its result is almost 0.
 			j.sums("dst", in, want, 0.01)
 			a := shaders.GLUArgs{Gate: j.addr(in), Up: j.addr(j.mat(up)), Dst: j.addr(in), Count: uint32(count)}
 			j.record = func(r *kernels.Recorder) error { return kernels.GLU(r, act.Act, a) }
@@ -35,7 +35,7 @@ func GLU(op string, count int, scale float32) Case {
 	}
 }
 
-// values makes a matrix of values mean + size * N(0, 1): the input of an activation function, whose output takes its place.
+// values makes a matrix of values mean + size * N(0, 1), the input of an activation function; want is for its output, which overwrites the input at in.
 func (j *job) values(rows, cols int, mean, size float32) (x, want ref.Mat, in span) {
 	x = j.normal(rows, cols, 0)
 	for i, v := range x.Data {
@@ -44,7 +44,7 @@ func (j *job) values(rows, cols int, mean, size float32) (x, want ref.Mat, in sp
 	return x, shape(rows, cols, 0), j.mat(x)
 }
 
-// Unary applies an activation function without a gate, gelu, gelu_erf or relu2, in place, to values mean + size * N(0, 1).
+// Unary tests op, an activation function without a gate: gelu, gelu_erf or relu2. It overwrites values mean + size * N(0, 1).
 func Unary(op string, rows, cols int, mean, size float32) Case {
 	return Case{Kernel: op, Shape: fmt.Sprintf("rows=%d cols=%d mean=%g size=%g", rows, cols, mean, size), MaxNMSE: nmseFine, build: func(j *job) error {
 		x, want, in := j.values(rows, cols, mean, size)
@@ -57,7 +57,7 @@ func Unary(op string, rows, cols int, mean, size float32) Case {
 	}}
 }
 
-// XIELU applies xielu, in place, to values mean + size * N(0, 1).
+// XIELU tests xielu, which overwrites values mean + size * N(0, 1).
 func XIELU(rows, cols int, mean, size float32) Case {
 	return Case{Kernel: "xielu", Shape: fmt.Sprintf("rows=%d cols=%d mean=%g size=%g", rows, cols, mean, size), MaxNMSE: nmseFine, build: func(j *job) error {
 		const alphaP, alphaN, beta, eps = 1.1, 0.7, 0.5, -1e-6
@@ -70,7 +70,7 @@ func XIELU(rows, cols int, mean, size float32) Case {
 	}}
 }
 
-// Clamp clamps random values, in place.
+// Clamp tests clamp, which overwrites N(0, 1) values by those between -limit and limit.
 func Clamp(rows, cols int, limit float32) Case {
 	return Case{Kernel: "clamp", Shape: fmt.Sprintf("rows=%d cols=%d limit=%g", rows, cols, limit), MaxNMSE: nmseExact, build: func(j *job) error {
 		x, want, in := j.values(rows, cols, 0, 1)
@@ -84,7 +84,7 @@ func Clamp(rows, cols int, limit float32) Case {
 
 func quickGLU(k *shaders.Kernel) []Case { return []Case{GLU(k.Op, 172, 30), GLU(k.Op, 4097, 1)} }
 
-// quickUnary are values around 0, and those below it, whose results are small differences.
+// quickUnary has cases with values around 0, and with values below 0, whose results are small differences.
 func quickUnary(k *shaders.Kernel) []Case {
 	return []Case{Unary(k.Op, 3, 1365, 0, 2), Unary(k.Op, 1, 1000, -3, 0.5)}
 }

@@ -8,30 +8,32 @@ import (
 	"leat/shaders/ref"
 )
 
-// NormShape is the rows of a norm and what they are made of.
+// NormShape describes the rows of a norm, its weights and its options.
 type NormShape struct {
 	Rows, Cols int
 	Gap        int     // values between rows
-	Heads      int     // rows' heads, each with weights of its own; 0: all rows have the same
+	Heads      int     // number of rows of weights: row i of the input has row i % Heads; 0: all rows have the same weights
 	Bare       bool    // there are no weights
-	Biased     bool    // of a LayerNorm: there are biases
-	InPlace    bool    // the output takes the input's place
-	Mean, Size float32 // values are Mean + Size * N(0, 1)
-	Scale      float32 // of an RMS norm: factor of the output; 0: 1
+	Biased     bool    // a LayerNorm has biases
+	InPlace    bool    // the output overwrites the input
+	Mean, Size float32 // the values are Mean + Size * N(0, 1)
+	Scale      float32 // factor of the output of an RMS norm; 0: 1
 }
 
+// String is the shape's name in a case's.
 func (s NormShape) String() string {
 	return fmt.Sprintf("rows=%d cols=%d gap=%d heads=%d bare=%t biased=%t in place=%t mean=%g size=%g scale=%g", s.Rows, s.Cols, s.Gap, s.Heads, s.Bare, s.Biased, s.InPlace, s.Mean, s.Size, s.Scale)
 }
 
-// norm is a norm's rows in memory.
+// norm is the memory of a case of a norm, see [NormShape].
 type norm struct {
-	x, want  ref.Mat
-	in, dst  span
-	w, b     ref.Mat // weights and biases, of no rows where there are none
-	wAt, bAt uint64
+	x, want  ref.Mat // input, and memory for the wanted output
+	in, dst  span    // memory of input and output
+	w, b     ref.Mat // weights and biases; without rows: there are none
+	wAt, bAt uint64  // device addresses of w and b; 0: there are none
 }
 
+// build makes the rows, weights and biases.
 func (s NormShape) build(j *job) *norm {
 	n := &norm{x: j.normal(s.Rows, s.Cols, s.Gap), want: shape(s.Rows, s.Cols, s.Gap)}
 	for r := range s.Rows {
@@ -56,7 +58,7 @@ func (s NormShape) build(j *job) *norm {
 	return n
 }
 
-// plain is [job.normal] without gaps, and never spoiled: weights.
+// plain makes random weights of N(0, 1): a matrix without gaps, which is not spoiled as that of [job.normal] may be.
 func (j *job) plain(rows, cols int) ref.Mat {
 	x := shape(rows, cols, 0)
 	for i := range x.Data {
@@ -65,7 +67,7 @@ func (j *job) plain(rows, cols int) ref.Mat {
 	return x
 }
 
-// RMSNorm norms rows by rms_norm.
+// RMSNorm tests rms_norm.
 func RMSNorm(s NormShape) Case {
 	return Case{Kernel: "rms_norm", Shape: s.String(), MaxNMSE: nmseLinear, build: func(j *job) error {
 		const eps = 1e-5
@@ -82,7 +84,7 @@ func RMSNorm(s NormShape) Case {
 	}}
 }
 
-// LayerNorm norms rows by norm.
+// LayerNorm tests norm.
 func LayerNorm(s NormShape) Case {
 	return Case{Kernel: "norm", Shape: s.String(), MaxNMSE: nmseLinear, build: func(j *job) error {
 		const eps = 1e-5
@@ -96,18 +98,19 @@ func LayerNorm(s NormShape) Case {
 	}}
 }
 
-// RMSNormSameBits norms all rows by rms_norm at once, then row by row: to the same bits.
+// RMSNormSameBits tests that rms_norm gives the same bits for all rows in one dispatch and row by row.
 func RMSNormSameBits(rows, cols int) Case {
 	return normSameBits("rms_norm", rows, cols, func(r *kernels.Recorder, a shaders.NormArgs) error {
 		return kernels.RMSNorm(r, shaders.RMSNormArgs{X: a.X, W: a.W, Dst: a.Dst, Rows: a.Rows, Cols: a.Cols, XStride: a.XStride, DstStride: a.DstStride, Eps: a.Eps})
 	})
 }
 
-// LayerNormSameBits norms all rows by norm at once, then row by row: to the same bits.
+// LayerNormSameBits tests that norm gives the same bits for all rows in one dispatch and row by row.
 func LayerNormSameBits(rows, cols int) Case {
 	return normSameBits("norm", rows, cols, kernels.LayerNorm)
 }
 
+// normSameBits tests that a kernel of norms, which record records, gives the same bits for all rows in one dispatch and row by row.
 func normSameBits(kernel string, rows, cols int, record func(*kernels.Recorder, shaders.NormArgs) error) Case {
 	return Case{Kernel: kernel, Shape: fmt.Sprintf("same bits rows=%d cols=%d", rows, cols), MaxNMSE: nmseLinear, build: func(j *job) error {
 		x := j.normal(rows, cols, (4-cols%4)%4)

@@ -64,7 +64,7 @@ func (c *ssmScan) args(j *job) shaders.SSMScanArgs {
 	}
 }
 
-// SSMScan runs rows of two sequences through ssm_scan, with small time steps or larger ones. gap is how many values lie between rows.
+// SSMScan tests ssm_scan with rows of two sequences, with small time steps or larger ones. gap is the number of values between rows.
 func SSMScan(rows, channels, state, gap int, small bool) Case {
 	shapeOf := fmt.Sprintf("rows=%d channels=%d state=%d gap=%d small=%t", rows, channels, state, gap, small)
 	return Case{Kernel: "ssm_scan", Shape: shapeOf, MaxNMSE: nmseFine, build: func(j *job) error {
@@ -83,7 +83,7 @@ func SSMScan(rows, channels, state, gap int, small bool) Case {
 	}}
 }
 
-// SSMScanSameBits runs all rows of two sequences through ssm_scan at once, then row by row: to the same bits.
+// SSMScanSameBits tests that ssm_scan gives the same bits for all rows of two sequences in one dispatch and row by row.
 func SSMScanSameBits(rows, channels, state int) Case {
 	return Case{Kernel: "ssm_scan", Shape: fmt.Sprintf("same bits rows=%d channels=%d state=%d", rows, channels, state), MaxNMSE: nmseFine, build: func(j *job) error {
 		c, out := newSSMScan(j, rows, channels, state, 0, false), shape(rows, channels, 0)
@@ -147,7 +147,7 @@ func (c *ssdScan) args(j *job) shaders.SSDScanArgs {
 	}
 }
 
-// SSDScan runs rows of two sequences through ssd_scan, with small time steps or larger ones. gap is how many values lie between rows.
+// SSDScan tests ssd_scan with rows of two sequences, with small time steps or larger ones. gap is the number of values between rows.
 func SSDScan(m ref.SSD, rows, gap int, small bool) Case {
 	shapeOf := fmt.Sprintf("rows=%d heads=%d of %d groups=%d state=%d least=%g gap=%d small=%t", rows, m.Heads, m.Head, m.Groups, m.State, m.DeltaMin, gap, small)
 	return Case{Kernel: "ssd_scan", Shape: shapeOf, MaxNMSE: nmseFine, build: func(j *job) error {
@@ -166,7 +166,7 @@ func SSDScan(m ref.SSD, rows, gap int, small bool) Case {
 	}}
 }
 
-// SSDScanSameBits runs all rows of two sequences through ssd_scan at once, then row by row: to the same bits.
+// SSDScanSameBits tests that ssd_scan gives the same bits for all rows of two sequences in one dispatch and row by row.
 func SSDScanSameBits(m ref.SSD, rows int) Case {
 	return Case{Kernel: "ssd_scan", Shape: fmt.Sprintf("same bits rows=%d heads=%d of %d groups=%d state=%d", rows, m.Heads, m.Head, m.Groups, m.State), MaxNMSE: nmseFine, build: func(j *job) error {
 		c, out := newSSDScan(j, m, rows, 0, false), shape(rows, m.Heads*m.Head, 0)

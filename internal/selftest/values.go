@@ -9,7 +9,7 @@ import (
 	"leat/shaders/ref"
 )
 
-// place makes an output of x's shape: in is where x lies, and in place it is that.
+// place returns memory for an output of x's shape: if inPlace that of the input x, at in, else other memory.
 func (j *job) place(in span, x ref.Mat, inPlace bool) span {
 	if inPlace {
 		return in
@@ -17,7 +17,7 @@ func (j *job) place(in span, x ref.Mat, inPlace bool) span {
 	return j.space(x)
 }
 
-// Add adds a row of cols values to each of the rows that count values make, in place or elsewhere.
+// Add tests add, which adds a row of cols values to each row of count values in all, in place or to other memory.
 func Add(count, cols int, inPlace bool) Case {
 	return Case{
 		Kernel: "add", Shape: fmt.Sprintf("count=%d cols=%d in place=%v", count, cols, inPlace), MaxNMSE: nmseExact,
@@ -34,7 +34,7 @@ func Add(count, cols int, inPlace bool) Case {
 	}
 }
 
-// AddScaled adds a factor times as many values, in place or elsewhere.
+// AddScaled tests add_scaled, which adds factor times a matrix to another, in place or to other memory.
 func AddScaled(rows, cols int, factor float32, inPlace bool) Case {
 	return Case{Kernel: "add_scaled", Shape: fmt.Sprintf("rows=%d cols=%d factor=%g in place=%v", rows, cols, factor, inPlace), MaxNMSE: nmseLinear, build: func(j *job) error {
 		x, b, want := j.normal(rows, cols, 0), j.normal(rows, cols, 0), shape(rows, cols, 0)
@@ -48,7 +48,7 @@ func AddScaled(rows, cols int, factor float32, inPlace bool) Case {
 	}}
 }
 
-// AddRows adds rows of a table of type t to rows of cols values.
+// AddRows tests add_rows, which adds rows of a table of type t to rows of cols values.
 func AddRows(t gguf.Type, rows, cols int) Case {
 	return Case{Kernel: typed("add_rows", t), Shape: fmt.Sprintf("rows=%d cols=%d", rows, cols), MaxNMSE: nmseExact, build: func(j *job) error {
 		const positions = 41
@@ -73,7 +73,8 @@ func AddRows(t gguf.Type, rows, cols int) Case {
 	}}
 }
 
-// Mul multiplies rows of cols values by others: each value of these is for repeat values, and after factors of them they begin again.
+// Mul tests mul, which multiplies rows of cols values by a vector of factors values, in place or to other memory. Each value of the vector is for repeat values
+// one after the other; after its last value comes its first.
 func Mul(rows, cols, factors, repeat int, inPlace bool) Case {
 	return Case{Kernel: "mul", Shape: fmt.Sprintf("rows=%d cols=%d factors=%d repeat=%d in place=%v", rows, cols, factors, repeat, inPlace), MaxNMSE: nmseExact, build: func(j *job) error {
 		x, b, want := j.normal(rows, cols, 0), j.plain(1, factors), shape(rows, cols, 0)
@@ -87,7 +88,7 @@ func Mul(rows, cols, factors, repeat int, inPlace bool) Case {
 	}}
 }
 
-// Scale multiplies values by one factor, in place or elsewhere.
+// Scale tests scale, which multiplies values by factor, in place or to other memory.
 func Scale(rows, cols int, factor float32, inPlace bool) Case {
 	return Case{Kernel: "scale", Shape: fmt.Sprintf("rows=%d cols=%d factor=%g in place=%v", rows, cols, factor, inPlace), MaxNMSE: nmseExact, build: func(j *job) error {
 		x, want := j.normal(rows, cols, 0), shape(rows, cols, 0)
@@ -101,7 +102,7 @@ func Scale(rows, cols int, factor float32, inPlace bool) Case {
 	}}
 }
 
-// Cpy copies rows, each repeat times; from and to are how many values lie between rows of the source and of the copy.
+// Cpy tests cpy, which copies each row repeat times. from and to are the numbers of values between rows of the source and of the copy.
 func Cpy(rows, cols, repeat, from, to int) Case {
 	return Case{Kernel: "cpy", Shape: fmt.Sprintf("rows=%d cols=%d repeat=%d gaps=%d,%d", rows, cols, repeat, from, to), MaxNMSE: nmseExact, build: func(j *job) error {
 		x, want := j.normal(rows, cols, from), shape(rows*repeat, cols, to)
@@ -114,7 +115,7 @@ func Cpy(rows, cols, repeat, from, to int) Case {
 	}}
 }
 
-// SoftCap caps rows of values multiplied by size and by a factor, in place.
+// SoftCap tests soft_cap, which multiplies values by factor and bounds them by limit, in place. The values are size * N(0, 1).
 func SoftCap(rows, cols int, size, factor, limit float32) Case {
 	return Case{Kernel: "soft_cap", Shape: fmt.Sprintf("rows=%d cols=%d size=%g factor=%g cap=%g", rows, cols, size, factor, limit), MaxNMSE: nmseFine, build: func(j *job) error {
 		x, want, in := j.values(rows, cols, 0, size)
