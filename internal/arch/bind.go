@@ -122,8 +122,8 @@ func (b *binding) expertTensors(l int, ops []Op) []wantedTensor {
 }
 
 // bind checks that the model has every layer and every tensor that its ops name, with the right shape and a type that kernels take, and as many tokens as its
-// tokenizer. It refuses other tensors, see [binding.checkUnread]. It sets the hyperparameters that follow from tensors: VocabSize, Tied, Experts.Biased and
-// Factors of the first rope.
+// tokenizer. It refuses other tensors, see [binding.checkUnread]. It sets the hyperparameters that follow from tensors: VocabSize, Tied, Experts.Biased,
+// Positions and Factors of the first rope.
 func (h *Hyper) bind(m *pack.Model) error {
 	b := &binding{h: h, m: m, read: map[string]bool{RopeFreqs: true}}
 	if len(m.Units) == 0 {
@@ -160,8 +160,10 @@ func (b *binding) addLayers() error {
 		ops := h.Layer(l, m.Has)
 		h.touch(ops)
 		b.addTensors(l, ops)
-		if err := b.checkParts(ops); err != nil {
-			return err
+		for _, check := range []func([]Op) error{b.checkParts, b.readPositions} {
+			if err := check(ops); err != nil {
+				return err
+			}
 		}
 		experts := b.expertTensors(l, ops)
 		for _, w := range experts {
@@ -195,6 +197,9 @@ func (b *binding) readOuter() error {
 	b.wants(h.Head(), false, h.VocabSize, h.EmbeddingLength)
 	for _, ops := range [][]Op{h.Input(m.Has), h.Output(m.Has), h.LogitOps(m.Has)} {
 		b.addTensors(outside, ops)
+		if err := b.readPositions(ops); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -28,6 +28,8 @@ type Hyper struct {
 	LogitSoftCap     float32      // bound of the logits, approached by tanh; 0: none
 	AttentionScale   float32      // factor of attention's scores
 	AttentionSoftCap float32      // bound of attention's scores, approached by tanh; 0: none
+	Positions        int          // positions that the model has weights for, see AddRows: no context is longer; 0: positions have no weights
+	RowScale         RowScale     // factor of rows by position, if the model has one
 	Latent           Latent       // multi-head latent attention, if the model has it
 	Delta            DeltaNet     // gated delta nets, if the model has them
 	Mamba            Mamba        // Mamba, if the model has it

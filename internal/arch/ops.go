@@ -101,7 +101,7 @@ const (
 	Mul                   // Dst = A * B
 	MulWeight             // Dst = A * Weight, which has one value for all columns or one for each
 	Scale                 // Dst = Factor * A
-	ScaleRows             // Dst = A, each row times a factor that follows from its position
+	ScaleRows             // Dst = A, each row times its factor by Hyper.RowScale
 	AddRows               // Dst = Dst + the row of Weight that belongs to the row's position
 
 	// Operations of a mixture of experts, and of gates.

@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"errors"
 	"slices"
 	"testing"
 
@@ -61,5 +62,34 @@ func TestNoPages(t *testing.T) {
 	p := mustMake(t, h, m, plan.Budget{DeviceBytes: 1 << 30, HostBytes: 64 << 20})
 	if p.KV.PageBytes != 0 || p.KV.Pages != 0 || len(p.KV.Blocks) != 0 || p.KV.Bytes() != 0 {
 		t.Errorf("found %+v", p.KV)
+	}
+}
+
+// Weights for positions limit the context.
+func TestLearnedPositions(t *testing.T) {
+	h, m := open(t, synthetic.Options{Arch: "llama"})
+	h.Positions = 600
+	for ctx, fits := range map[int]bool{600: true, 601: false} {
+		_, err := plan.Make(h, m, plan.Budget{DeviceBytes: 1 << 30, HostBytes: 64 << 20, ContextLength: ctx})
+		var long *arch.UnsupportedError
+		if fits && err != nil || !fits && !errors.As(err, &long) {
+			t.Errorf("context %d: error %v", ctx, err)
+		}
+	}
+}
+
+// Rows whose factor follows from their position have regions for it, others have none.
+func TestRowScales(t *testing.T) {
+	h, m := open(t, synthetic.Options{Arch: "llama"})
+	for _, scale := range []arch.RowScale{{}, {Factor: 0.1, Length: 8192}} {
+		h.RowScale = scale
+		p := mustMake(t, h, m, plan.Budget{DeviceBytes: 1 << 30, HostBytes: 64 << 20})
+		s, rows, logits := &p.Scratch, 0, 0
+		if scale.Factor != 0 {
+			rows, logits = 4*p.Chunk, 4*p.LogitRows
+		}
+		if s.RowScales.Bytes < int64(rows) || s.LogitScales.Bytes < int64(logits) || rows == 0 && s.RowScales.Bytes+s.LogitScales.Bytes > 0 {
+			t.Errorf("%+v: regions %+v and %+v, wanted %d and %d bytes", scale, s.RowScales, s.LogitScales, rows, logits)
+		}
 	}
 }

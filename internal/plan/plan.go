@@ -153,9 +153,13 @@ func mib(n int64) string {
 	return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
 }
 
-// Make plans a model within a budget. The error is a [*BudgetError] if the budget is too small. The least that it must hold is scratch, the KV cache of
+// Make plans a model within a budget. The error is a [*BudgetError] if the budget is too small, an [*arch.UnsupportedError] if the model
+// can't have its context. The least that the budget must hold is scratch, the KV cache of
 // the smallest context (or of the budget's context), and either all units or the smallest ring, which holds the largest unit twice.
 func Make(h *arch.Hyper, m *pack.Model, b Budget) (*Plan, error) {
+	if h.Positions > 0 && b.ContextLength > h.Positions {
+		return nil, &arch.UnsupportedError{What: "context", Have: fmt.Sprintf("of %d tokens", b.ContextLength), Want: fmt.Sprintf("at most %d, the positions that the model has weights for", h.Positions)}
+	}
 	outer := outerUnits(h, m)
 	us, err := movable(h, m, b.PartBytes, true)
 	if err != nil {

@@ -40,6 +40,8 @@ type Inputs struct {
 	LogitIDs    Region // (LogitRows) uint32: indices of the step's rows whose logits are needed
 	LogitPos    Region // (LogitRows) uint32: Pos of the rows in LogitIDs
 	LogitSeq    Region // (LogitRows) uint32: Seq of the rows in LogitIDs
+	RowScales   Region // (N) float32: each row's factor, see [arch.RowScale]; empty: the model has none
+	LogitScales Region // (LogitRows) float32: RowScales of the rows in LogitIDs
 	ExpertTable Region // (L, 3, E) uint64: addresses of gate, up and down of the experts that the layer's next products compute; 0: the expert is left out
 
 	// Residents is for layers that run without asking the host: (L, shaders.ResidentsHead + 3 E) uint64, a table of all experts in VRAM, in which the
@@ -97,6 +99,10 @@ func (s *sizing) addInputs(c *Scratch, ctx, chunk int) {
 	c.add(&c.LogitIDs, 4*rows)
 	c.add(&c.LogitPos, 4*rows)
 	c.add(&c.LogitSeq, 4*rows)
+	if s.h.RowScale.Factor != 0 {
+		c.add(&c.RowScales, 4*n)
+		c.add(&c.LogitScales, 4*rows)
+	}
 	layers, experts := int64(s.h.BlockCount), int64(s.h.Experts.Count)
 	c.add(&c.ExpertTable, 8*layers*3*experts)
 	if experts > 0 {

@@ -117,6 +117,17 @@ func scale(f *Frame, o *arch.Op) error {
 	return kernels.Scale(f.Rec, shaders.ScaleArgs{X: f.value(o.A), Dst: f.value(o.Dst), Count: count(f, o), Factor: o.Factor})
 }
 
+// scaleRows records the product of each row with its factor by [arch.Hyper].RowScale.
+func scaleRows(f *Frame, o *arch.Op) error {
+	scales := f.At(f.Scratch.RowScales)
+	if f.StepRows.OnlyLogitRows {
+		scales = f.At(f.Scratch.LogitScales)
+	}
+	return kernels.Mul(f.Rec, shaders.MulArgs{
+		A: f.value(o.A), B: scales + 4*uint64(f.Rows.From), Dst: f.value(o.Dst), Count: count(f, o), Repeat: f.width(o.Dst), BCount: f.n(),
+	})
+}
+
 // scaleLogits records the factor and the bound of logits.
 func scaleLogits(f *Frame, o *arch.Op) error {
 	if o.SoftCap == 0 {

@@ -128,6 +128,7 @@ func (p *pass) writeInputs() (used []plan.Region, err error) {
 		}
 		used = append(used, region)
 	}
+	used = p.writeScales(used)
 	rowBytes := in.embd.Bytes / int64(p.s.Hyper.VocabSize)
 	if err := p.s.Weights.Embeddings(m[of.Embd.Off:of.Embd.Off+n*rowBytes], in.tokens); err != nil {
 		return used, err
@@ -149,6 +150,29 @@ func (p *pass) writeInputs() (used []plan.Region, err error) {
 		plan.Region{Off: of.Embd.Off, Bytes: n * rowBytes}, plan.Region{Off: of.LogitIDs.Off, Bytes: 4 * logitRows},
 		plan.Region{Off: of.LogitPos.Off, Bytes: kept}, plan.Region{Off: of.LogitSeq.Off, Bytes: kept})
 	return in.copies, nil
+}
+
+// writeScales writes the rows' factors by [arch.Hyper].RowScale, if the model has them, to host memory. It adds the regions of the scratch that they are to be
+// copied to to used.
+func (p *pass) writeScales(used []plan.Region) []plan.Region {
+	of, m, s := &p.s.Plan.Scratch, p.s.in.Mapped(), &p.s.Hyper.RowScale
+	if s.Factor == 0 {
+		return used
+	}
+	write := func(g plan.Region, i, row int) {
+		le.PutUint32(m[g.Off+int64(4*i):], math.Float32bits(s.At(p.rows[row].Position)))
+	}
+	for i := range p.rows {
+		write(of.RowScales, i, i)
+	}
+	used = append(used, plan.Region{Off: of.RowScales.Off, Bytes: int64(4 * len(p.rows))})
+	if !p.s.frame.Batch.OnlyLogitRows {
+		return used
+	}
+	for i, row := range p.logitRows {
+		write(of.LogitScales, i, row)
+	}
+	return append(used, plan.Region{Off: of.LogitScales.Off, Bytes: int64(4 * len(p.logitRows))})
 }
 
 // writeAngles writes the cosines and sines of the model's rope i at the rows' positions to host memory, and returns the region of the scratch that they are to be
