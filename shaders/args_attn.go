@@ -140,10 +140,13 @@ func (a *RopeKVArgs) Workgroups(t gguf.Type) uint64 {
 	return groups(uint64(a.Rows)*(q+uint64(a.HeadsKV)*(k+v)), lanes)
 }
 
-// FlashAttnArgs: Dst (Rows, Heads, ValLen) = softmax(Scale · Q·Kᵀ)·V, Q (Rows, Heads, KeyLen); row r
-// sees positions 0…Pos[r] of sequence Seq[r], of these the last Window where that is not 0. A SoftCap that is not 0 keeps
-// scores between it and its negative: SoftCap · tanh(score/SoftCap). Sinks (Heads), where not 0, are float32 scores that
-// join a head's softmax without a value.
+// FlashAttnArgs: Dst (Rows, Heads, ValLen) = softmax(scores)·V, scores = Scale · Q·Kᵀ, Q (Rows, Heads, KeyLen). Seen
+// (Rows, 2) uint32 has the first and the last position of sequence Seq[r] that row r sees, the last one included. Where
+// attention is told that rows are of one sequence, neither may descend from row to row.
+//
+// A SoftCap that is not 0 keeps scores between it and its negative: SoftCap · tanh(score/SoftCap). Then Slopes (Heads), where
+// not 0, are float32 by which a head's scores fall off: a position has Slope · (position - last position seen) added.
+// Sinks (Heads), where not 0, are float32 scores that join a head's softmax without a value.
 //
 // Pages holds page addresses: position p of sequence s is in page Pages[s*MaxPages + p/PagePositions].
 // LayerOff bytes into a page (a multiple of 16) lie K (HeadsKV, PagePositions, KeyLen), then V (HeadsKV, PagePositions,
@@ -153,12 +156,12 @@ func (a *RopeKVArgs) Workgroups(t gguf.Type) uint64 {
 //   - Q8_0: value i is byte i;
 //   - Q4_0: of 8 values, 8i…8i+7, value j is nibble j/4 of byte 4i + j%4.
 type FlashAttnArgs struct {
-	Q, Dst, Pages, Pos, Seq, Sinks       uint64
+	Q, Dst, Pages, Seen, Seq             uint64
+	Sinks, Slopes                        uint64
 	Rows, Heads, HeadsKV, KeyLen, ValLen uint32
 	MaxPages, PagePositions, LayerOff    uint32
 	QStride, DstStride                   uint32
 	Scale, SoftCap                       float32
-	Window, _                            uint32
 }
 
 // Workgroups counts the workgroups: one per row and query head.
@@ -175,25 +178,24 @@ const PartPositions = 64
 // becomes of them stands in Parts until flash_attn_join.
 //
 // With Counters (Rows, Heads/group), which are 0 before it and after, it is flash_attn_joined, and puts the parts together
-// itself, with Sinks, at Dst and, where it is not 0, at Bytes, the sums behind as [Q8Sums] says.
+// itself, with sinks, at Dst and, where it is not 0, at Bytes, the sums behind as [Q8Sums] says.
+//
+// PerHead (Heads) float32, where not 0, are [FlashAttnArgs].Slopes if Slopes is 1, else Sinks: no model has both.
 type FlashAttnSplitArgs struct {
-	Q, Parts, Pages, Pos, Seq, Counters, Dst, Bytes, Sinks uint64
-	Rows, Heads, HeadsKV, KeyLen, ValLen                   uint32
-	MaxPages, PagePositions, LayerOff, QStride, DstStride  uint32
-	MaxParts                                               uint32
-	Scale, SoftCap                                         float32
-	Window                                                 uint32
+	Q, Parts, Pages, Seen, Seq, Counters, Dst, Bytes, PerHead uint64
+	Rows, Heads, HeadsKV, KeyLen, ValLen                      uint32
+	MaxPages, PagePositions, LayerOff, QStride, DstStride     uint32
+	MaxParts                                                  uint32
+	Scale, SoftCap                                            float32
+	Slopes                                                    uint32
 }
 
 // CounterBytes is the memory that FlashAttnSplitArgs.Counters take at most.
 func CounterBytes(rows, heads uint32) int64 { return 4 * int64(rows) * int64(heads) }
 
-// Workgroups counts the workgroups where each takes a group of query heads that share a key head, and a row sees at most so
-// many positions, window or not.
+// Workgroups counts the workgroups where each takes a group of query heads that share a key head, and a row's parts have at
+// most so many positions together. The first part begins at a multiple of PartPositions.
 func (a *FlashAttnSplitArgs) Workgroups(group uint32, positions uint64) uint64 {
-	if a.Window > 0 { // the first part begins at a multiple of PartPositions
-		positions = min(positions, uint64(a.Window)+PartPositions-1)
-	}
 	return uint64(a.Rows) * uint64(a.Heads/group) * min(groups(positions, PartPositions), uint64(a.MaxParts))
 }
 
@@ -203,11 +205,11 @@ func PartBytes(rows, heads, maxParts, valLen uint32) int64 {
 }
 
 // FlashAttnJoinArgs puts the parts of flash_attn_split together: Dst (Rows, Heads, ValLen), and, where Q is not 0, the
-// same in blocks of bytes Q and S, as quantize_q8 would. Sinks and Window are those of [FlashAttnArgs].
+// same in blocks of bytes Q and S, as quantize_q8 would. Seen and Sinks are those of [FlashAttnArgs].
 type FlashAttnJoinArgs struct {
-	Parts, Pos, Dst, Q, S, Sinks             uint64
+	Parts, Seen, Dst, Q, S, Sinks            uint64
 	Rows, Heads, ValLen, MaxParts, DstStride uint32
-	Window                                   uint32
+	_                                        uint32
 }
 
 // Workgroups counts the workgroups: one per row and head.

@@ -6,15 +6,15 @@ shared vec2 joined[HEADS * MAX_PARTS]; // of each head's parts the largest score
 
 uvec2 join_at(uvec2 dst, uint row, uint head) { return advance(advance(dst, row, a.DstStride * 4), head, a.ValLen * 4); }
 
-// join stores heads from head0 on of the row (Heads, ValLen) of dst, and where q is not 0 as bytes too.
-void join(uint row, uint head0, uint count, uvec2 dst, uvec2 q, uvec2 s)
+// join stores heads from head0 on of the row (Heads, ValLen) of dst, and where q is not 0 as bytes too. sinks, where not 0, are scores of heads without a value.
+void join(uint row, uint head0, uint count, uvec2 dst, uvec2 q, uvec2 s, uvec2 sinks)
 {
     uint lane = gl_LocalInvocationID.x, quads = a.ValLen / 4;
     for (uint i = lane; i < HEADS * count; i += LANES) {
         Left of = Left(part_stats(part_index(row, head0 + i / count, i % count)));
         joined[i / count * MAX_PARTS + i % count] = vec2(of.f[0], of.f[1]);
     }
-    bool sinks = (a.Sinks.x | a.Sinks.y) != 0;
+    bool sunk = (sinks.x | sinks.y) != 0;
     for (uint first = 0; first < HEADS * quads; first += LANES) {
         bool there = first + lane < HEADS * quads;
         uint h = there ? (first + lane) / quads : 0, quad = there ? (first + lane) % quads : 0;
@@ -29,11 +29,11 @@ void join(uint row, uint head0, uint count, uvec2 dst, uvec2 q, uvec2 s)
         EACH_PART(ASK)
         if (first == 0)
             barrier(); // joined is there
-        float sink = sinks ? Floats(a.Sinks).f[head0 + h] : NONE, top = sink;
+        float sink = sunk ? Floats(sinks).f[head0 + h] : NONE, top = sink;
         for (uint i = 0; i < count; i++)
             top = max(top, joined[of + i].x);
         vec4 y = vec4(0);
-        float whole = sinks ? exp(sink - top) : 0; // a score without a value
+        float whole = sunk ? exp(sink - top) : 0; // a score without a value
         for (;;) {
 #define PUT(u) \
             if (p + u < count) { \

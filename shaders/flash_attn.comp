@@ -1,21 +1,20 @@
 #version 460
-// flash_attn: one workgroup per row and query head; softmax(Scale·q·Kᵀ)·V over positions 0…Pos[row], or the last Window of
-// them, LANES positions at a time. Keys have at most MAX_KEY values, values MAX_HEAD. In a tile a lane first owns a position (its score), then pairs of
-// value dimensions. Tiles start at multiples of LANES, so a result depends on the position and the window alone.
+// flash_attn: one workgroup per row and query head; softmax(Scale·q·Kᵀ)·V over the positions that the row sees, LANES positions at a time. Keys have at most
+// MAX_KEY values, values MAX_HEAD. In a tile a lane first owns a position (its score), then pairs of value dimensions. Tiles start at multiples of LANES, so a
+// result depends on the positions seen alone.
 #extension GL_GOOGLE_include_directive : require
 #include "memory.glsl"
 #include "reduce.glsl"
 
 layout(push_constant, std430) uniform Args {
-    uvec2 Q, Dst, Pages, Pos, Seq, Sinks;
+    uvec2 Q, Dst, Pages, Seen, Seq, Sinks, Slopes;
     uint Rows, Heads, HeadsKV, KeyLen, ValLen, MaxPages, PagePositions, LayerOff, QStride, DstStride;
     float Scale, SoftCap;
-    uint Window, pad0;
 } a;
 
 #include "kv.glsl"
 #include "kv_read.glsl"
-#include "attn_window.glsl"
+#include "attn_seen.glsl"
 #include "attn_cap.glsl"
 
 const uint PAIRS = MAX_HEAD / 2 / LANES; // pairs of value dimensions a lane may own
@@ -59,7 +58,9 @@ void main()
     uint lane = gl_LocalInvocationID.x;
     uint headKV = head / (a.Heads / a.HeadsKV);
     uint seq = Words(a.Seq).w[row];
-    uint count = Words(a.Pos).w[row] + 1, begin = first_seen(count - 1);
+    uint last = last_seen(row), count = last + 1, begin = first_seen(row);
+    bool slopes = (a.Slopes.x | a.Slopes.y) != 0;
+    float slope = slopes ? Floats(a.Slopes).f[head] : 0;
     load_query(row, head);
 
     precise vec2 acc[PAIRS];
@@ -79,6 +80,8 @@ void main()
 #endif
             uvec2 key = kv_head(at.k, headKV, a.KeyLen);
             s = score(key, kv_scales(key, at.slot, a.KeyLen));
+            if (slopes)
+                s += lean(slope, first + lane, last);
         }
         float newTop = max(top, max_lanes(s));
         precise float fade = exp(top - newTop); // 0 in the first tile

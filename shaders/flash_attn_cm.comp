@@ -1,6 +1,6 @@
 #version 460
-// flash_attn_cm: flash_attn of rows of one sequence with ascending positions over an F16, Q8_0 or Q4_0 cache,
-// by cooperative matrices. A workgroup takes 16 rows a subgroup of one query head, and 32 positions at a time: while they
+// flash_attn_cm: flash_attn of rows of one sequence over an F16, Q8_0 or Q4_0 cache, by cooperative matrices: neither the first nor the last position that
+// a row sees lies before that of the row above it. A workgroup takes 16 rows a subgroup of one query head, and 32 positions at a time: while they
 // are computed with, the next are on their way into registers.
 //
 // Weights are exp2(score - top), top being near the row's highest score: it is raised, and what has been summed
@@ -25,17 +25,16 @@ layout(constant_id = 5) const uint STAGES = DEFAULT_STAGES;     // 2: positions 
 #include "memory.glsl"
 
 layout(push_constant, std430) uniform Args {
-    uvec2 Q, Dst, Pages, Pos, Seq, Sinks;
+    uvec2 Q, Dst, Pages, Seen, Seq, Sinks, Slopes;
     uint Rows, Heads, HeadsKV, KeyLen, ValLen, MaxPages, PagePositions, LayerOff, QStride, DstStride;
     float Scale, SoftCap;
-    uint Window, pad0;
 } a;
 
-const bool WINDOW = (OPTIONS & 1) != 0, SOFT_CAP = (OPTIONS & 2) != 0, SINKS = (OPTIONS & 4) != 0;
+const bool SOFT_CAP = (OPTIONS & 1) != 0, SINKS = (OPTIONS & 2) != 0, SLOPES = (OPTIONS & 4) != 0;
 
 #include "kv.glsl"
 #include "kv_read.glsl"
-#include "attn_window.glsl"
+#include "attn_seen.glsl"
 #include "finite.glsl"
 
 #if defined(TYPE_F16)
@@ -115,7 +114,7 @@ void main()
     uint headKV = head / (a.Heads / a.HeadsKV);
     uint lane = gl_LocalInvocationID.x, sub = gl_SubgroupID, sl = gl_SubgroupInvocationID;
     uint seq = Words(a.Seq).w[row0];
-    uint last = Words(a.Pos).w[min(row0 + ROWS, a.Rows) - 1]; // the highest position
+    uint last = last_seen(min(row0 + ROWS, a.Rows) - 1); // the highest position
 
     // The query, scaled, as halves, then into registers for good.
     precise float scale = SOFT_CAP ? a.Scale / a.SoftCap : a.Scale * LOG2_E;
@@ -139,18 +138,18 @@ void main()
 
     uint row = sl / PARTS, part = sl % PARTS;
     uint subRow = row0 + sub * T;
-    uint pos[LOOKS];
+    uint from[LOOKS], to[LOOKS]; // what the lane's rows see
     float rowTop[LOOKS];
     [[unroll]] for (uint l = 0; l < LOOKS; l++) {
-        pos[l] = Words(a.Pos).w[min(subRow + row + l * LANE_ROWS, a.Rows - 1)];
+        from[l] = first_seen(min(subRow + row + l * LANE_ROWS, a.Rows - 1));
+        to[l] = last_seen(min(subRow + row + l * LANE_ROWS, a.Rows - 1));
         rowTop[l] = LEAST;
     }
-    uint subFirst = Words(a.Pos).w[min(subRow, a.Rows - 1)], subLast = Words(a.Pos).w[min(subRow + T, a.Rows) - 1];
-    if (subRow >= a.Rows)
-        subLast = subFirst;
-    // The first position that is seen: by the workgroup's first row, from a multiple of STEP; by the subgroup's; by its last row.
-    uint begin = WINDOW ? first_seen(Words(a.Pos).w[row0]) / STEP * STEP : 0;
-    uint subBegin = WINDOW ? first_seen(subFirst) : 0, subAll = WINDOW ? first_seen(subLast) : 0;
+    // The subgroup's first and last row. All of its rows see the positions from subAll to subFirst; none sees one before subBegin or after subLast.
+    uint upper = min(subRow, a.Rows - 1), lower = max(upper, min(subRow + T, a.Rows) - 1);
+    uint subBegin = first_seen(upper), subAll = first_seen(lower), subFirst = last_seen(upper), subLast = last_seen(lower);
+    uint begin = first_seen(row0) / STEP * STEP; // of the workgroup
+    float slope = SLOPES ? Floats(a.Slopes).f[head] * LOG2_E : 0;
     uint sAt = S_AT + sub * T * S_STRIDE;
 
     uvec4 rk[K_VECS], rv[V_VECS];
@@ -211,13 +210,13 @@ void main()
                 [[unroll]] for (uint t = 0; t < STEP / T; t++)
                     for (uint i = 0; i < s[t].length(); i++)
                         s[t][i] = unless_nan(s[t][i], a.SoftCap * LOG2_E * tanh(clamp(s[t][i], -15, 15)));
-            if (now + STEP > subFirst + 1 || now < subAll) { // some rows do not see some positions
+            if (SLOPES || now + STEP > subFirst + 1 || now < subAll) { // some rows do not see some positions
                 together();
                 [[unroll]] for (uint i = 0; i < LOOKS * WIDTH; i += 4) {
                     uint l = i / WIDTH, at = part * WIDTH + i % WIDTH;
                     vec4 hide;
                     [[unroll]] for (uint c = 0; c < 4; c++)
-                        hide[c] = now + at + c <= pos[l] && !(WINDOW && now + at + c < first_seen(pos[l])) ? 0 : NONE;
+                        hide[c] = now + at + c < from[l] || now + at + c > to[l] ? NONE : SLOPES ? lean(slope, now + at + c, to[l]) : 0;
                     mem[sAt + (row + l * LANE_ROWS) * S_STRIDE + at / 4] = floatBitsToUint(hide);
                 }
                 together();

@@ -5,11 +5,11 @@
 #include "memory.glsl"
 
 layout(push_constant, std430) uniform Args {
-    uvec2 Parts, Pos, Dst, Q, S, Sinks;
-    uint Rows, Heads, ValLen, MaxParts, DstStride, Window;
+    uvec2 Parts, Seen, Dst, Q, S, Sinks;
+    uint Rows, Heads, ValLen, MaxParts, DstStride, pad0;
 } a;
 
-#include "attn_window.glsl"
+#include "attn_seen.glsl"
 #include "attn_parts.glsl"
 const uint Q8_LANES = LANES, HEADS = 1;
 #include "attn_join.glsl"
@@ -19,6 +19,5 @@ void main()
     if (group() >= a.Rows * a.Heads)
         return;
     uint row = group() / a.Heads, head = group() % a.Heads;
-    uint pos = Words(a.Pos).w[row];
-    join(row, head, parts_of(pos + 1 - parts_begin(first_seen(pos))), a.Dst, a.Q, a.S);
+    join(row, head, parts_of(last_seen(row) + 1 - parts_begin(first_seen(row))), a.Dst, a.Q, a.S, a.Sinks);
 }

@@ -21,15 +21,15 @@ layout(constant_id = 3) const uint SHARE = DEFAULT_SHARE;
 layout(constant_id = 4) const uint RUN = DEFAULT_RUN; // divides PagePositions, and TILE * SHARE / LANES
 
 layout(push_constant, std430) uniform Args {
-    uvec2 Q, Parts, Pages, Pos, Seq, Counters, Dst, Bytes, Sinks;
+    uvec2 Q, Parts, Pages, Seen, Seq, Counters, Dst, Bytes, PerHead;
     uint Rows, Heads, HeadsKV, KeyLen, ValLen, MaxPages, PagePositions, LayerOff, QStride, DstStride, MaxParts;
     float Scale, SoftCap;
-    uint Window;
+    uint Slopes;
 } a;
 
 #include "kv.glsl"
 #include "kv_read.glsl"
-#include "attn_window.glsl"
+#include "attn_seen.glsl"
 #include "attn_cap.glsl"
 #include "attn_parts.glsl"
 
@@ -82,6 +82,13 @@ vec4 team_sum(vec4 v)
 // used are the values of the heads that there are, which alone go into shared memory.
 vec4 used(vec4 v) { return vec4(v.x, GROUP > 1 ? v.y : 0, GROUP > 2 ? v.z : 0, GROUP > 3 ? v.w : 0); }
 
+// slopes_of are the slopes of the workgroup's heads.
+vec4 slopes_of(uint head0)
+{
+    Floats of = Floats(advance(a.PerHead, head0, 4));
+    return vec4(of.f[0], GROUP > 1 ? of.f[1] : 0, GROUP > 2 ? of.f[2] : 0, GROUP > 3 ? of.f[3] : 0);
+}
+
 vec4 capped4(vec4 s) { return vec4(capped(s.x), capped(s.y), capped(s.z), capped(s.w)); }
 
 // store adds the teams' values of heads from `head` on up, which stand in parts.
@@ -106,7 +113,7 @@ void main()
     if (part >= a.MaxParts)
         return;
     uint headKV = g % perRow / groups, head0 = headKV * (a.Heads / a.HeadsKV) + g % groups * GROUP;
-    uint seq = Words(a.Seq).w[row], count = Words(a.Pos).w[row] + 1, begin = first_seen(count - 1);
+    uint seq = Words(a.Seq).w[row], last = last_seen(row), count = last + 1, begin = first_seen(row);
     uint from = parts_begin(begin), span = span_of(count - from), first = from + part * span, end = min(count, first + span);
     if (first >= count)
         return;
@@ -135,7 +142,9 @@ void main()
         query[e][4 + j] = hi[j]; \
         acc[e][j] = acc[e][4 + j] = vec4(0);
     EACH_EIGHT(BEGIN)
-    vec4 top = vec4(NONE), sum = vec4(0);
+    vec4 top = vec4(NONE), sum = vec4(0), slope = vec4(0);
+    if (a.Slopes != 0)
+        slope = slopes_of(head0);
 
     uint at = first + team * RUN;
     uvec2 page = page_of(seq, clamp(at, begin, end - 1));
@@ -184,6 +193,10 @@ void main()
         if (a.SoftCap != 0) {
 #define CAP(b) if (b < RUN) s[b] = capped4(s[b]);
             EACH_LOAD(CAP)
+        }
+        if (a.Slopes != 0) {
+#define LEAN(b) if (b < RUN) s[b] += slope * lean(1, at + b, last);
+            EACH_LOAD(LEAN)
         }
 
         vec4 most = top;
@@ -274,7 +287,7 @@ void main()
     barrier();
     if (all == 1 || last_of(row * perRow + g % perRow, all)) {
         uint bytes = (a.Rows * a.Heads * a.ValLen + 15) & ~15u; // those of Q8Size, then the sums
-        join(row, head0, all, a.Dst, a.Bytes, advance(a.Bytes, bytes, 1));
+        join(row, head0, all, a.Dst, a.Bytes, advance(a.Bytes, bytes, 1), a.Slopes != 0 ? uvec2(0) : a.PerHead);
     }
 #endif
 }

@@ -126,9 +126,9 @@ var KVTypesCM = []gguf.Type{gguf.F16, gguf.Q8_0, gguf.Q4_0}
 
 // OPTIONS of flash_attn_cm: what it does not have costs it nothing.
 const (
-	WithWindow = 1 << iota
-	WithSoftCap
+	WithSoftCap = 1 << iota
 	WithSinks
+	WithSlopes
 )
 
 // floatTypes are weights of one value after another.

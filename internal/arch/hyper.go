@@ -18,7 +18,7 @@ type Hyper struct {
 	BlockCount       int          // L: number of layers
 	VocabSize        int          // V: number of tokens, rows of the output matrix
 	Layers           []LayerShape // (L) what may differ from layer to layer
-	Masks            []Mask       // what attention sees: LayerShape.Mask is an index; the first is the zero Mask
+	Masks            []Mask       // what attention sees, at most MaxMasks: LayerShape.Mask is an index; the first is the zero Mask
 	Ropes            []Rope       // rotary position embeddings, at most MaxRopes: LayerShape.Rope is an index
 	RMSEpsilon       float32      // added to the mean square in RMS norms
 	NormEpsilon      float32      // added to the variance in layer norms
@@ -30,6 +30,7 @@ type Hyper struct {
 	AttentionSoftCap float32      // bound of attention's scores, approached by tanh; 0: none
 	Positions        int          // positions that the model has weights for, see AddRows: no context is longer; 0: positions have no weights
 	RowScale         RowScale     // factor of rows by position, if the model has one
+	ALiBi            float64      // power of 2 by which the last head's slope is below 1, see [Hyper.Slopes]; 0: scores don't fall off
 	Latent           Latent       // multi-head latent attention, if the model has it
 	Delta            DeltaNet     // gated delta nets, if the model has them
 	Mamba            Mamba        // Mamba, if the model has it

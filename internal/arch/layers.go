@@ -22,14 +22,6 @@ type LayerShape struct {
 // NoRope is LayerShape.Rope of a layer whose queries and keys are not rotated.
 const NoRope = -1
 
-// Mask says which positions of its sequence a row's attention sees, its own included. The zero Mask sees all up to the row's own.
-type Mask struct {
-	Window int // only the last Window positions; 0: all
-}
-
-// Windowed reports whether the attention of layer l sees only the last positions.
-func (h *Hyper) Windowed(l int) bool { return h.Masks[h.Layers[l].Mask].Window > 0 }
-
 // readAttention reads the keys of attention, which every layer has, and sets AttentionScale. If the file is wrong, k keeps the error.
 func readAttention(k *keys, h *Hyper) {
 	heads := k.ints("attention.head_count", nil)
@@ -87,21 +79,6 @@ func (k *keys) setFeedForward(h *Hyper, lengths []int) {
 			return
 		}
 		h.Layers[l].FeedForwardLength = lengths[l]
-	}
-}
-
-// readWindow reads attention.sliding_window, and gives a window of that length to the layers that windowed marks. 0 is no window. Without the key, the length
-// is fallback; a fallback below 0 makes that an error.
-func readWindow(k *keys, h *Hyper, fallback int, windowed []bool) {
-	n := k.int("attention.sliding_window", fallback)
-	if n < 1 {
-		return
-	}
-	h.Masks = append(h.Masks, Mask{Window: n})
-	for l := range h.Layers {
-		if windowed[l] {
-			h.Layers[l].Mask = len(h.Masks) - 1
-		}
 	}
 }
 

@@ -165,7 +165,7 @@ type Op struct {
 	OffA       int        // first value of a head of A that HeadCopy reads
 	Activation Activation // function that Act applies
 	Params     [4]float32 // numbers of Activation
-	Factor     float32    // factor of Add, Scale, RMSNorm and ScaleLogits; 0: 1
+	Factor     float32    // factor of Add, Scale, RMSNorm and ScaleLogits, 0: 1; of Attention's scores, 0: Hyper.AttentionScale
 	SoftCap    float32    // bound of Attention's scores or of ScaleLogits; 0: none
 	DeltaMin   float32    // least time step of StateSpace
 	PerHead    bool       // the weights of a norm have a row for each head; if not, all heads have the same

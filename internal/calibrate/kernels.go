@@ -227,14 +227,15 @@ func (k *Kernels) Attention(ctx context.Context, t gguf.Type) (float64, error) {
 	for i := range positions / pagePos {
 		binary.LittleEndian.PutUint64(m[8*i:], k.weights.Address+uint64(int64(i)*page))
 	}
-	const pos, seq = 2048, 2064
+	const seen, seq = 2048, 2064
 	x := k.weights.Address + uint64(k.total)
 	measure := func(n int) (time.Duration, error) {
-		binary.LittleEndian.PutUint32(m[pos:], uint32(n-1))
+		binary.LittleEndian.PutUint32(m[seen:], 0)
+		binary.LittleEndian.PutUint32(m[seen+4:], uint32(n-1))
 		binary.LittleEndian.PutUint32(m[seq:], 0)
 		return k.times(ctx, func(r *kernels.Recorder) error {
 			return kernels.FlashAttn(r, t, shaders.FlashAttnArgs{
-				Q: x, Dst: x + 1<<20, Pages: k.inputs.Address, Pos: k.inputs.Address + pos, Seq: k.inputs.Address + seq,
+				Q: x, Dst: x + 1<<20, Pages: k.inputs.Address, Seen: k.inputs.Address + seen, Seq: k.inputs.Address + seq,
 				Rows: 1, Heads: heads, HeadsKV: headsKV, KeyLen: headDim, ValLen: headDim, MaxPages: positions / pagePos, PagePositions: pagePos,
 				QStride: width, DstStride: width, Scale: 0.1,
 			})

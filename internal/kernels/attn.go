@@ -7,7 +7,7 @@ import (
 	"leat/shaders"
 )
 
-// Attention computes, for each row of Q, attention over its sequence's positions up to its own.
+// Attention computes, for each row of Q, attention over the positions of its sequence that it sees.
 type Attention struct {
 	KV gguf.Type // type of the KV cache
 	shaders.FlashAttnArgs
@@ -38,39 +38,52 @@ func (a *Attention) check(r *Recorder) (c check, touched touch, co cost) {
 	c.heads(a.Heads, a.HeadsKV, a.KeyLen, a.ValLen)
 	c.stride("QStride", a.QStride, a.Heads*a.KeyLen)
 	c.stride("DstStride", a.DstStride, a.Heads*a.ValLen)
-	c.paged(t, a.Pages, a.Pos, a.Seq, a.MaxPages, a.PagePositions, a.LayerOff)
+	c.paged(t, a.Pages, a.Seq, a.MaxPages, a.PagePositions, a.LayerOff)
+	c.words("Seen", a.Seen)
 	c.blocksOf(t, a.KeyLen, a.ValLen)
-	seen := a.positions(r)
-	if a.Window > 0 {
-		seen = min(seen, float64(a.Window))
-	}
 	c.softCap(a.SoftCap)
-	n := float64(a.Rows) * float64(a.Heads) * seen
+	n := float64(a.Rows) * float64(a.Heads) * float64(seen(r, a.MaxPages, a.PagePositions))
 	co = cost{bytes: n * kvBytes(t, a.KeyLen, a.ValLen), flops: 2 * n * float64(a.KeyLen+a.ValLen)}
 	touched.read(f32s(a.Q, a.Rows, a.Heads*a.KeyLen, a.QStride))
-	touched.pageTable(a.Pages, a.Pos, a.Seq, a.Rows, a.MaxPages)
+	touched.pageTable(a.Pages, a.Seq, a.Rows, a.MaxPages)
+	touched.read(seenBy(a.Seen, a.Rows))
 	touched.read(cacheSpan(a.LayerOff))
 	if a.Sinks != 0 {
 		c.address("Sinks", a.Sinks)
 		touched.read(f32s(a.Sinks, 1, a.Heads, 0))
 	}
+	if a.Slopes != 0 {
+		c.address("Slopes", a.Slopes)
+		c.require(a.Sinks == 0, "Slopes", a.Slopes, "0 beside sinks")
+		touched.read(f32s(a.Slopes, 1, a.Heads, 0))
+	}
 	touched.write(f32s(a.Dst, a.Rows, a.Heads*a.ValLen, a.DstStride))
 	return c, touched, co
 }
 
-// positions is an upper bound of the positions that a row attends to.
-func (a *Attention) positions(r *Recorder) float64 {
+// held is an upper bound of the positions that a row's sequence has.
+func held(r *Recorder, maxPages, pagePositions uint32) uint64 {
 	if r.Rows.Positions > 0 {
-		return float64(r.Rows.Positions)
+		return uint64(r.Rows.Positions)
 	}
-	return float64(a.MaxPages) * float64(a.PagePositions)
+	return uint64(maxPages) * uint64(pagePositions)
 }
 
-// pageTable adds reads of the page table and of each row's position and sequence. The number of sequences is not known here: it adds the table's row
-// of one sequence.
-func (t *touch) pageTable(pages, pos, seq uint64, rows, maxPages uint32) {
+// seen is an upper bound of the positions that a row attends to.
+func seen(r *Recorder, maxPages, pagePositions uint32) uint64 {
+	n := held(r, maxPages, pagePositions)
+	if w := uint64(r.Rows.Window); w > 0 {
+		n = min(n, w)
+	}
+	return n
+}
+
+// seenBy is the memory that has the first and the last position that each of rows sees.
+func seenBy(at uint64, rows uint32) span { return f32s(at, 1, 2*rows, 0) }
+
+// pageTable adds reads of the page table and of each row's sequence. The number of sequences is not known here: it adds the table's row of one sequence.
+func (t *touch) pageTable(pages, seq uint64, rows, maxPages uint32) {
 	t.read(span{pages, pages + 8*uint64(maxPages)})
-	t.read(f32s(pos, 1, rows, 0))
 	t.read(f32s(seq, 1, rows, 0))
 }
 
@@ -94,9 +107,8 @@ func (c *check) blocksOf(t gguf.Type, keyLen, valLen uint32) {
 }
 
 // paged checks the arguments that all ops on a paged KV cache of type t have.
-func (c *check) paged(t gguf.Type, pages, pos, seq uint64, maxPages, pagePositions, layerOff uint32) {
+func (c *check) paged(t gguf.Type, pages, seq uint64, maxPages, pagePositions, layerOff uint32) {
 	c.address("Pages", pages)
-	c.words("Pos", pos)
 	c.words("Seq", seq)
 	c.positive("MaxPages", maxPages)
 	c.positive("PagePositions", pagePositions)

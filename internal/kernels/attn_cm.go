@@ -29,16 +29,16 @@ func (s *CMAttn) SharedBytes(key, val uint32) int64 {
 	return 16 * int64(max(s.Stages*step*(k+v)+rows*(step/4+1), rows*k, rows*17))
 }
 
-// cmAttnOptions is the OPTIONS constant of flash_attn_cm: bits for a window, a soft cap and sinks.
+// cmAttnOptions is the OPTIONS constant of flash_attn_cm: bits for a soft cap, sinks and slopes.
 func cmAttnOptions(a *shaders.FlashAttnArgs) (o uint32) {
-	if a.Window > 0 {
-		o |= shaders.WithWindow
-	}
 	if a.SoftCap > 0 {
 		o |= shaders.WithSoftCap
 	}
 	if a.Sinks != 0 {
 		o |= shaders.WithSinks
+	}
+	if a.Slopes != 0 {
+		o |= shaders.WithSlopes
 	}
 	return o
 }

@@ -33,10 +33,6 @@ func checkJoined(c *check, a *shaders.FlashAttnSplitArgs, group uint32, t *touch
 	c.positive("ValLen", a.ValLen)
 	c.stride("DstStride", a.DstStride, a.Heads*a.ValLen)
 	t.write(span{a.Counters, a.Counters + uint64(shaders.CounterBytes(a.Rows, a.Heads/max(1, group)))})
-	if a.Sinks != 0 {
-		c.address("Sinks", a.Sinks)
-		t.read(f32s(a.Sinks, 1, a.Heads, 0))
-	}
 	t.write(f32s(a.Dst, a.Rows, a.Heads*a.ValLen, a.DstStride))
 	if a.Bytes != 0 {
 		c.address("Bytes", a.Bytes)

@@ -116,15 +116,12 @@ const (
 
 // groupOf is how many query heads of one KV head a workgroup computes. The result does not depend on it.
 func groupOf(r *Recorder, a *shaders.FlashAttnArgs) uint32 {
-	seen := r.Rows.Positions // 0: it may be many
-	if a.Window > 0 && seen > 0 {
-		seen = min(seen, a.Window)
-	}
+	few := r.Rows.Positions > 0 && seen(r, a.MaxPages, a.PagePositions) <= shortPositions // unknown: it may be many
 	g := uint32(longGroup)
 	switch {
 	case r.k.dev.Physical.Type == vk.CPU:
 		g = shaders.MaxGroup
-	case seen > 0 && seen <= shortPositions:
+	case few:
 		g = shortGroup
 	}
 	for shared := a.Heads / a.HeadsKV; shared%g != 0; g-- {
@@ -135,25 +132,31 @@ func groupOf(r *Recorder, a *shaders.FlashAttnArgs) uint32 {
 // flashAttnParts records split attention. With alone it is one kernel, whose last workgroup joins the partial results; without, a second kernel joins them.
 func flashAttnParts(r *Recorder, at *Attention, alone bool) error {
 	t, a := at.KV, &at.FlashAttnArgs
-	group, positions := groupOf(r, a), at.positions(r)
+	group := groupOf(r, a)
 	var to *q8
 	if a.ValLen%q8Block == 0 {
 		to = r.q8Slot(a.Dst, a.Rows, a.Heads*a.ValLen, a.DstStride, 0)
 	}
 	split := shaders.FlashAttnSplitArgs{
-		Q: a.Q, Parts: r.Memory.Parts.Address, Pages: a.Pages, Pos: a.Pos, Seq: a.Seq,
+		Q: a.Q, Parts: r.Memory.Parts.Address, Pages: a.Pages, Seen: a.Seen, Seq: a.Seq,
 		Rows: a.Rows, Heads: a.Heads, HeadsKV: a.HeadsKV, KeyLen: a.KeyLen, ValLen: a.ValLen, MaxPages: a.MaxPages, PagePositions: a.PagePositions,
 		LayerOff: a.LayerOff, QStride: a.QStride, DstStride: a.DstStride, MaxParts: shaders.MaxParts,
-		Scale: a.Scale, SoftCap: a.SoftCap, Window: a.Window,
+		Scale: a.Scale, SoftCap: a.SoftCap,
 	}
-	join := shaders.FlashAttnJoinArgs{Parts: split.Parts, Pos: a.Pos, Dst: a.Dst, Sinks: a.Sinks, Window: a.Window, Rows: a.Rows, Heads: a.Heads, ValLen: a.ValLen, MaxParts: shaders.MaxParts, DstStride: a.DstStride}
+	if a.Slopes != 0 {
+		split.PerHead, split.Slopes = a.Slopes, 1
+	}
+	join := shaders.FlashAttnJoinArgs{Parts: split.Parts, Seen: a.Seen, Dst: a.Dst, Sinks: a.Sinks, Rows: a.Rows, Heads: a.Heads, ValLen: a.ValLen, MaxParts: shaders.MaxParts, DstStride: a.DstStride}
 	if to != nil {
 		join.Q, join.S = to.q, to.sums
 	}
 	if alone {
-		split.Counters, split.Dst, split.Bytes, split.Sinks = r.Memory.Counters.Address, join.Dst, join.Q, join.Sinks
+		split.Counters, split.Dst, split.Bytes = r.Memory.Counters.Address, join.Dst, join.Q
+		if a.Sinks != 0 {
+			split.PerHead = a.Sinks
+		}
 	}
-	err := FlashAttnSplit(r, t, group, uint64(positions), split)
+	err := FlashAttnSplit(r, t, group, split)
 	if err == nil && !alone {
 		err = FlashAttnJoin(r, join)
 	}
@@ -164,8 +167,8 @@ func flashAttnParts(r *Recorder, at *Attention, alone bool) error {
 }
 
 // FlashAttnSplit computes partial results of attention, which [FlashAttnJoin] joins. If a.Counters is not 0, its own last workgroup joins them. A
-// workgroup computes group query heads. positions is an upper bound of the positions that a row attends to; it sets the number of workgroups.
-func FlashAttnSplit(r *Recorder, t gguf.Type, group uint32, positions uint64, a shaders.FlashAttnSplitArgs) error {
+// workgroup computes group query heads.
+func FlashAttnSplit(r *Recorder, t gguf.Type, group uint32, a shaders.FlashAttnSplitArgs) error {
 	if a.Rows == 0 || a.Heads == 0 {
 		return nil
 	}
@@ -184,18 +187,20 @@ func FlashAttnSplit(r *Recorder, t gguf.Type, group uint32, positions uint64, a 
 	if shared := a.Heads / max(1, a.HeadsKV); group == 0 || shared%group != 0 {
 		c.require(false, "the group", group, fmt.Sprintf("a divisor of the %d heads that share a key head", shared))
 	}
-	c.paged(t, a.Pages, a.Pos, a.Seq, a.MaxPages, a.PagePositions, a.LayerOff)
+	c.paged(t, a.Pages, a.Seq, a.MaxPages, a.PagePositions, a.LayerOff)
+	c.words("Seen", a.Seen)
 	c.blocksOf(t, a.KeyLen, a.ValLen)
 	c.softCap(a.SoftCap)
-	seen := positions
-	if a.Window > 0 {
-		seen = min(seen, uint64(a.Window))
-	}
-	n := float64(a.Rows) * float64(seen)
+	n := float64(a.Rows) * float64(seen(r, a.MaxPages, a.PagePositions))
 	co := cost{bytes: n * float64(a.Heads/max(1, group)) * kvBytes(t, a.KeyLen, a.ValLen), flops: 2 * n * float64(a.Heads) * float64(a.KeyLen+a.ValLen)}
 	var touched touch
 	touched.read(f32s(a.Q, a.Rows, a.Heads*a.KeyLen, a.QStride))
-	touched.pageTable(a.Pages, a.Pos, a.Seq, a.Rows, a.MaxPages)
+	touched.pageTable(a.Pages, a.Seq, a.Rows, a.MaxPages)
+	touched.read(seenBy(a.Seen, a.Rows))
+	if a.PerHead != 0 {
+		c.address("PerHead", a.PerHead)
+		touched.read(f32s(a.PerHead, 1, a.Heads, 0))
+	}
 	touched.read(cacheSpan(a.LayerOff))
 	touched.write(span{a.Parts, a.Parts + uint64(shaders.PartBytes(a.Rows, a.Heads, a.MaxParts, a.ValLen))})
 	joined := a.Counters != 0
@@ -205,7 +210,17 @@ func FlashAttnSplit(r *Recorder, t gguf.Type, group uint32, positions uint64, a 
 	if c.err != nil {
 		return c.err
 	}
-	return record(r, &c, &a, a.Workgroups(group, positions), &touched, co)
+	return record(r, &c, &a, a.Workgroups(group, inParts(r, a.MaxPages, a.PagePositions)), &touched, co)
+}
+
+// inParts is an upper bound of the positions that the parts of a row have together. Where rows don't see all positions from 0 on, the first part begins before
+// the first position that the row sees.
+func inParts(r *Recorder, maxPages, pagePositions uint32) uint64 {
+	n := held(r, maxPages, pagePositions)
+	if w := uint64(r.Rows.Window); w > 0 {
+		n = min(n, w+shaders.PartPositions-1)
+	}
+	return n
 }
 
 // parts checks MaxParts, the largest number of parts of a row in split attention.
@@ -222,7 +237,7 @@ func FlashAttnJoin(r *Recorder, a shaders.FlashAttnJoinArgs) error {
 	c := check{choice: joinChoice}
 	c.address("Parts", a.Parts)
 	c.address("Dst", a.Dst)
-	c.words("Pos", a.Pos)
+	c.words("Seen", a.Seen)
 	c.positive("ValLen", a.ValLen)
 	c.parts(a.MaxParts)
 	c.multiple("ValLen", a.ValLen, 8)
@@ -231,7 +246,7 @@ func FlashAttnJoin(r *Recorder, a shaders.FlashAttnJoinArgs) error {
 	parts := uint64(shaders.PartBytes(a.Rows, a.Heads, a.MaxParts, a.ValLen))
 	var t touch
 	t.read(span{a.Parts, a.Parts + parts})
-	t.read(f32s(a.Pos, 1, a.Rows, 0))
+	t.read(seenBy(a.Seen, a.Rows))
 	if a.Sinks != 0 {
 		c.address("Sinks", a.Sinks)
 		t.read(f32s(a.Sinks, 1, a.Heads, 0))

@@ -1,6 +1,10 @@
 package kernels
 
-import "testing"
+import (
+	"testing"
+
+	"leat/shaders"
+)
 
 // Teams of lanes fit their subgroups, tiles and pages, and no lane has more than it has registers for.
 func TestAttnLanes(t *testing.T) {
@@ -32,5 +36,29 @@ func TestAttnLanes(t *testing.T) {
 				t.Errorf("%+v, %d eights, want %+v, %d", got, got.eights(), c.want, c.eights)
 			}
 		})
+	}
+}
+
+// There are as many workgroups as the most positions that a row's parts can have need: with a window also for those before it in the part in which it begins.
+func TestAttnParts(t *testing.T) {
+	for _, c := range []struct {
+		name              string
+		positions, window uint32
+		want              uint64 // workgroups of a row with one head
+	}{
+		{"one position", 1, 0, 1},
+		{"a part", 64, 0, 1},
+		{"more than a part", 65, 0, 2},
+		{"unknown: two pages of 32 positions", 0, 0, 1},
+		{"a window that begins anywhere", 500, 64, 2},
+		{"a window of one", 500, 1, 1},
+		{"a window of two on both sides of a border", 500, 2, 2},
+		{"fewer positions than the window", 3, 64, 1},
+	} {
+		r := &Recorder{Rows: Rows{Positions: c.positions, Window: c.window}}
+		a := shaders.FlashAttnSplitArgs{Rows: 1, Heads: 1, MaxParts: shaders.MaxParts}
+		if got := a.Workgroups(1, inParts(r, 2, 32)); got != c.want {
+			t.Errorf("%s: %d workgroups, want %d", c.name, got, c.want)
+		}
 	}
 }

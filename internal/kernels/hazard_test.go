@@ -75,7 +75,7 @@ func TestBarriers(t *testing.T) {
 	}
 	attend := func(q, dst uint64, layer uint32) func(*Recorder) error {
 		return func(r *Recorder) error {
-			return FlashAttn(r, gguf.F32, shaders.FlashAttnArgs{Q: at(q), Dst: at(dst), Pages: at(110), Pos: at(111), Seq: at(112), Rows: rows, Heads: 1,
+			return FlashAttn(r, gguf.F32, shaders.FlashAttnArgs{Q: at(q), Dst: at(dst), Pages: at(110), Seen: at(111), Seq: at(112), Rows: rows, Heads: 1,
 				HeadsKV: 1, KeyLen: cols, ValLen: cols, MaxPages: 1, PagePositions: 32, LayerOff: layer << 14, QStride: cols, DstStride: cols, Scale: 1})
 		}
 	}

@@ -230,7 +230,9 @@ func checkRoped(c *check, t gguf.Type, a *shaders.MulMatRopeArgs, touched *touch
 		touched.write(f32s(a.Dst, a.N, heads*of.KeyLen, heads*of.KeyLen))
 	}
 	if a.W1|a.W2 != 0 {
-		c.paged(gguf.F16, a.Pages, a.Pos, a.Seq, a.MaxPages, a.PagePositions, a.LayerOff)
-		touched.pageTable(a.Pages, a.Pos, a.Seq, a.N, a.MaxPages)
+		c.paged(gguf.F16, a.Pages, a.Seq, a.MaxPages, a.PagePositions, a.LayerOff)
+		c.words("Pos", a.Pos)
+		touched.pageTable(a.Pages, a.Seq, a.N, a.MaxPages)
+		touched.read(f32s(a.Pos, 1, a.N, 0))
 	}
 }

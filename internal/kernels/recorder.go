@@ -47,9 +47,9 @@ type Rows struct {
 	Role Role
 	// Run says that all rows of FlashAttn are of one sequence, at ascending positions. Attention by cooperative matrices needs that.
 	Run bool
-	// Positions is the most positions that a row of FlashAttn attends to; 0: as many as the row's pages hold. It affects cost estimates, and how the work
-	// is divided.
-	Positions uint32
+	// Positions is the most positions of a sequence of FlashAttn's rows; 0: as many as its pages hold. Window is the most of these that a row attends to,
+	// wherever they begin; 0: a row may attend to all. Both affect cost estimates, and how the work is divided.
+	Positions, Window uint32
 	// Absent is the fraction, 0 to 1, of (row, expert) pairs whose expert has address 0 and is skipped. Only the cost estimate uses it.
 	Absent float64
 }

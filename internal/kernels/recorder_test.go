@@ -22,7 +22,7 @@ func TestVecCols(t *testing.T) {
 func TestArguments(t *testing.T) {
 	const at = 256
 	mul := shaders.MulMatArgs{W: at, X: at, Dst: at, M: 3, K: 256, N: 1, XStride: 256, DstStride: 3}
-	attn := shaders.FlashAttnArgs{Q: at, Dst: at, Pages: at, Pos: at, Seq: at, Rows: 1, Heads: 4, HeadsKV: 2, KeyLen: 64, ValLen: 64,
+	attn := shaders.FlashAttnArgs{Q: at, Dst: at, Pages: at, Seen: at, Seq: at, Rows: 1, Heads: 4, HeadsKV: 2, KeyLen: 64, ValLen: 64,
 		MaxPages: 1, PagePositions: 16, QStride: 256, DstStride: 256, Scale: 1}
 	rope := shaders.RopeArgs{X: at, CosSin: at, Rows: 1, Heads: 2, HeadDim: 64, RopeDim: 64, XStride: 128}
 	r := (&Kernels{dev: noDevice}).Recorder(nil)
@@ -62,7 +62,7 @@ func TestArguments(t *testing.T) {
 			"record mul_mat_vec_rope Q4_K: Tile.Team is 24, want a power of 2, 8 to 64"},
 		{"wide rows", MulMatTeam(r, shaders.Wide, gguf.F16, shaders.NoGLU, wide),
 			"record mul_mat_vec_wide F16: K is 100, want a multiple of 8"},
-		{"parts", FlashAttnSplit(r, gguf.F16, 3, 64, shaders.FlashAttnSplitArgs{Q: at, Parts: at, Pages: at, Pos: at, Seq: at, Rows: 1, Heads: 4, HeadsKV: 1,
+		{"parts", FlashAttnSplit(r, gguf.F16, 3, shaders.FlashAttnSplitArgs{Q: at, Parts: at, Pages: at, Seen: at, Seq: at, Rows: 1, Heads: 4, HeadsKV: 1,
 			KeyLen: 64, ValLen: 64, MaxPages: 1, PagePositions: 16, QStride: 256, MaxParts: 4}),
 			"record flash_attn_split F16: the group is 3, want a divisor of the 4 heads that share a key head"},
 		{"quantize", QuantizeQ8(r, shaders.QuantizeQ8Args{X: at, Q: at, S: at, Rows: 1, Cols: 48, XStride: 48}),
@@ -77,6 +77,8 @@ func TestArguments(t *testing.T) {
 			"record flash_attn F16: ValLen is 576, want at most 512"},
 		{"layer", FlashAttn(r, gguf.F32, with(attn, func(a *shaders.FlashAttnArgs) { a.LayerOff = 8 })),
 			"record flash_attn F32: LayerOff is 8, want a multiple of 16"},
+		{"sinks and slopes", FlashAttn(r, gguf.F32, with(attn, func(a *shaders.FlashAttnArgs) { a.Sinks, a.Slopes = at, at })),
+			"record flash_attn F32: Slopes is 256, want 0 beside sinks"},
 		{"pages", KVAppend(r, gguf.F16, shaders.KVAppendArgs{K: at, V: at, Pages: at, Pos: at, Seq: at, Rows: 1, HeadsKV: 1, KeyLen: 8, ValLen: 8, KStride: 8, VStride: 8, PagePositions: 1}),
 			"record kv_append F16: MaxPages is 0, want more than 0"},
 		{"rope", Rope(r, with(rope, func(a *shaders.RopeArgs) { a.RopeDim = 66 })),

@@ -38,17 +38,19 @@ type Inputs struct {
 	States      Region // (sessions, 2) uint64: addresses of a sequence's state before the step and after it
 	Embd        Region // (N) rows of token_embd, in the file's type
 	LogitIDs    Region // (LogitRows) uint32: indices of the step's rows whose logits are needed
-	LogitPos    Region // (LogitRows) uint32: Pos of the rows in LogitIDs
 	LogitSeq    Region // (LogitRows) uint32: Seq of the rows in LogitIDs
 	RowScales   Region // (N) float32: each row's factor, see [arch.RowScale]; empty: the model has none
 	LogitScales Region // (LogitRows) float32: RowScales of the rows in LogitIDs
+	Slopes      Region // (H) float32: by which the scores of attention's heads fall off; empty: they don't
 	ExpertTable Region // (L, 3, E) uint64: addresses of gate, up and down of the experts that the layer's next products compute; 0: the expert is left out
 
 	// Residents is for layers that run without asking the host: (L, shaders.ResidentsHead + 3 E) uint64, a table of all experts in VRAM, in which the
 	// device looks up a layer's chosen experts; then (L) uint32, a flag for each layer that says whether its dispatches run.
 	Residents Region
 
-	CosSin [arch.MaxRopes]Region // (N, Dr/2, 2) float32: cosines and sines of each of the model's ropes
+	CosSin    [arch.MaxRopes]Region // (N, Dr/2, 2) float32: cosines and sines of each of the model's ropes
+	Seen      [arch.MaxMasks]Region // (N, 2) uint32: the first and the last position that each row sees by each of the model's masks
+	LogitSeen [arch.MaxMasks]Region // (LogitRows, 2) uint32: Seen of the rows in LogitIDs
 }
 
 // add gives r the next bytes of the buffer, a multiple of 256.
@@ -97,12 +99,16 @@ func (s *sizing) addInputs(c *Scratch, ctx, chunk int) {
 	}
 	c.add(&c.Embd, n*s.embdRow)
 	c.add(&c.LogitIDs, 4*rows)
-	c.add(&c.LogitPos, 4*rows)
 	c.add(&c.LogitSeq, 4*rows)
 	if s.h.RowScale.Factor != 0 {
 		c.add(&c.RowScales, 4*n)
 		c.add(&c.LogitScales, 4*rows)
 	}
+	for i := range s.h.Masks {
+		c.add(&c.Seen[i], 8*n)
+		c.add(&c.LogitSeen[i], 8*rows)
+	}
+	c.add(&c.Slopes, 4*int64(len(s.h.Slopes())))
 	layers, experts := int64(s.h.BlockCount), int64(s.h.Experts.Count)
 	c.add(&c.ExpertTable, 8*layers*3*experts)
 	if experts > 0 {

@@ -155,13 +155,9 @@ func (f *Frame) value(v arch.Value) uint64 {
 }
 
 // positions returns two device addresses, for the first row of [Frame.Rows]: of its position and of the index of its sequence. Those of the other
-// rows follow.
+// rows follow. Only operations that write to the KV cache or to states read them, which come before [arch.KeepLogitRows].
 func (f *Frame) positions() (pos, seq uint64) {
-	pos, seq = f.At(f.Scratch.Pos), f.At(f.Scratch.Seq)
-	if f.StepRows.OnlyLogitRows {
-		pos, seq = f.At(f.Scratch.LogitPos), f.At(f.Scratch.LogitSeq)
-	}
-	return pos + 4*uint64(f.Rows.From), seq + 4*uint64(f.Rows.From)
+	return f.At(f.Scratch.Pos) + 4*uint64(f.Rows.From), f.At(f.Scratch.Seq) + 4*uint64(f.Rows.From)
 }
 
 // ropeOf is the rope by which an operation rotates, and the device address of its cosines and sines at the rows' positions, from the first row of

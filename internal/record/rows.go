@@ -4,7 +4,6 @@ import (
 	"leat/gguf"
 	"leat/internal/arch"
 	"leat/internal/kernels"
-	"leat/internal/plan"
 	"leat/shaders"
 )
 
@@ -122,38 +121,4 @@ func flag(on bool) uint32 {
 		return 1
 	}
 	return 0
-}
-
-// kvAppend records the writes of the rows' K and V to the KV cache.
-func kvAppend(f *Frame, o *arch.Op) error {
-	s := f.shape()
-	pos, seq := f.positions()
-	return kernels.KVAppend(f.Rec, f.KVType, shaders.KVAppendArgs{
-		K: f.value(o.A), V: f.value(o.B), Pages: f.At(f.Scratch.Pages), Pos: pos, Seq: seq,
-		Rows: f.n(), HeadsKV: uint32(s.HeadCountKV), KeyLen: uint32(s.KeyLength), ValLen: uint32(s.ValueLength),
-		MaxPages: uint32(f.Batch.MaxPages), PagePositions: plan.PagePositions, LayerOff: f.cacheOff(),
-		KStride: f.width(o.A), VStride: f.width(o.B),
-	})
-}
-
-// attention records attention of the rows over the KV cache, in several dispatches if one would run too long.
-func attention(f *Frame, o *arch.Op) error {
-	_, sinks, err := f.weight(o)
-	if err != nil {
-		return err
-	}
-	s, longest := f.shape(), f.Rows.Longest
-	perRow := 2 * float64(longest) * float64(s.HeadCount) * float64(s.KeyLength+s.ValueLength)
-	q, dst := f.width(o.A), f.width(o.Dst)
-	pos, seq := f.positions()
-	f.Rec.Rows.Positions = uint32(longest)
-	return f.Commands.ByRows(f.n(), perRow, func(from, n uint32) error {
-		return kernels.FlashAttn(f.Rec, f.KVType, shaders.FlashAttnArgs{
-			Q: f.value(o.A) + uint64(from)*uint64(q)*4, Dst: f.value(o.Dst) + uint64(from)*uint64(dst)*4,
-			Pages: f.At(f.Scratch.Pages), Pos: pos + 4*uint64(from), Seq: seq + 4*uint64(from),
-			Rows: n, Heads: uint32(s.HeadCount), HeadsKV: uint32(s.HeadCountKV), KeyLen: uint32(s.KeyLength), ValLen: uint32(s.ValueLength),
-			MaxPages: uint32(f.Batch.MaxPages), PagePositions: plan.PagePositions, LayerOff: f.cacheOff(),
-			QStride: q, DstStride: dst, Scale: f.Hyper.AttentionScale, SoftCap: o.SoftCap, Window: uint32(f.Hyper.Masks[o.Mask].Window), Sinks: sinks,
-		})
-	})
 }

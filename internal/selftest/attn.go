@@ -17,11 +17,12 @@ type paged struct {
 	pages  []span // the pages, in the order of KV.Pages
 	table  span   // (B, MaxPages) page addresses
 	badKey bool   // fill stores a NaN in each key of position 0
+	filled []int  // (B) number of positions of each sequence that fill has stored
 }
 
 // newPaged makes an empty cache of type t, poisoned, for the given number of sequences of maxPages pages each.
 func newPaged(j *job, t gguf.Type, sequences, maxPages, pagePositions, headsKV, keyLen, valLen int) *paged {
-	p := &paged{KV: ref.KV{Type: t, MaxPages: maxPages, PagePositions: pagePositions, LayerOff: 48, HeadsKV: headsKV, KeyLen: keyLen, ValLen: valLen}}
+	p := &paged{filled: make([]int, sequences), KV: ref.KV{Type: t, MaxPages: maxPages, PagePositions: pagePositions, LayerOff: 48, HeadsKV: headsKV, KeyLen: keyLen, ValLen: valLen}}
 	count := sequences * maxPages
 	p.Table = j.rng.Perm(count)
 	for range count {
@@ -39,6 +40,7 @@ func newPaged(j *job, t gguf.Type, sequences, maxPages, pagePositions, headsKV, 
 
 // fill stores random keys and values at positions 0 … length-1 of a sequence. Later positions stay poisoned, so that a kernel that reads them is caught.
 func (p *paged) fill(j *job, seq, length int) {
+	p.filled[seq] = length
 	pos, seqs := make([]uint32, length), make([]uint32, length)
 	for i := range pos {
 		pos[i], seqs[i] = uint32(i), uint32(seq)
@@ -117,11 +119,45 @@ type AttnShape struct {
 	Gap                            int            // values between rows of Q; twice as many between rows of the result
 	Long                           int            // not 0: one sequence has 2100 positions
 	Sharp                          bool           // scores are so far apart that softmax chooses one position
-	Window                         int            // positions that a row sees; 0: all
+	Mask                           AttnMask       // which positions a row sees
 	SoftCap                        float32        // bound of the scores; 0: none
 	Sinks                          float32        // attention sink of the first head, other heads have larger ones; 0: no sinks
+	Slopes                         float32        // ALiBi slope of the first head, other heads have smaller ones; 0: no slopes
 	Split                          kernels.CMAttn // constants of flash_attn_cm; zero: the device's own
 	BadKey                         bool           // each key of the first position holds a NaN, and every row sees it
+}
+
+// AttnMask says which positions a row sees. The zero AttnMask is all positions up to the row's own.
+type AttnMask struct {
+	Window int // the last Window of those up to the row's own; 0: no such bound
+	Chunk  int // those from a multiple of Chunk on; 0: no such bound
+	Ahead  int // also so many positions behind the row's own, as far as there are any
+}
+
+// of is the first and the last position that each of rows sees, by their positions and sequences in p.
+func (m AttnMask) of(p *paged, pos, seq []uint32) (seen []uint32) {
+	for i, at := range pos {
+		first := uint32(0)
+		if w := uint32(m.Window); w > 0 && at >= w {
+			first = at - w + 1
+		}
+		if m.Chunk > 0 {
+			first = at - at%uint32(m.Chunk)
+		}
+		seen = append(seen, first, min(at+uint32(m.Ahead), uint32(p.filled[seq[i]]-1)))
+	}
+	return seen
+}
+
+// width is the most positions that a row sees; 0: all from the first on.
+func (m AttnMask) width() uint32 {
+	switch {
+	case m.Window > 0:
+		return uint32(m.Window + m.Ahead)
+	case m.Chunk > 0:
+		return uint32(m.Chunk + m.Ahead)
+	}
+	return 0
 }
 
 // Holds reports whether a KV cache of type t can have heads and pages of the shape's sizes.
@@ -132,8 +168,11 @@ func (s AttnShape) Holds(t gguf.Type) bool {
 // String is the part of a case's name that describes the shape.
 func (s AttnShape) String() string {
 	t := fmt.Sprintf("heads=%d/%d K=%d V=%d page=%d gap=%d long=%d sharp=%v", s.Heads, s.HeadsKV, s.KeyLen, s.ValLen, s.Page, s.Gap, s.Long, s.Sharp)
-	if s.Window > 0 || s.SoftCap > 0 || s.Sinks != 0 {
-		t += fmt.Sprintf(" window=%d cap=%g sinks=%g", s.Window, s.SoftCap, s.Sinks)
+	if s.Mask.Window > 0 || s.SoftCap > 0 || s.Sinks != 0 {
+		t += fmt.Sprintf(" window=%d cap=%g sinks=%g", s.Mask.Window, s.SoftCap, s.Sinks)
+	}
+	if s.Mask.Chunk > 0 || s.Mask.Ahead > 0 || s.Slopes != 0 {
+		t += fmt.Sprintf(" chunk=%d ahead=%d slopes=%g", s.Mask.Chunk, s.Mask.Ahead, s.Slopes)
 	}
 	if s.Split != (kernels.CMAttn{}) {
 		t += fmt.Sprintf(" subgroups=%d stages=%d", s.Split.Subgroups, s.Split.Stages)
@@ -146,10 +185,13 @@ func (s AttnShape) String() string {
 
 // options are the shape's options for the reference.
 func (s AttnShape) options() ref.FlashAttnOptions {
-	o := ref.FlashAttnOptions{Window: s.Window, SoftCap: s.SoftCap}
+	o := ref.FlashAttnOptions{SoftCap: s.SoftCap}
 	for h := range s.Heads {
 		if s.Sinks != 0 {
 			o.Sinks = append(o.Sinks, s.Sinks+float32(h)/4)
+		}
+		if s.Slopes != 0 {
+			o.Slopes = append(o.Slopes, s.Slopes/float32(1+h))
 		}
 	}
 	return o
@@ -161,14 +203,23 @@ func (s AttnShape) args(j *job, p *paged, pos, seq []uint32) shaders.FlashAttnAr
 	if s.Sharp {
 		scale *= 20
 	}
-	a := shaders.FlashAttnArgs{Pages: j.addr(p.table), Pos: j.addr(j.uint32s(pos)), Seq: j.addr(j.uint32s(seq)),
+	a := shaders.FlashAttnArgs{Pages: j.addr(p.table), Seen: j.addr(j.uint32s(s.Mask.of(p, pos, seq))), Seq: j.addr(j.uint32s(seq)),
 		Rows: uint32(len(pos)), Heads: uint32(s.Heads), HeadsKV: uint32(s.HeadsKV), KeyLen: uint32(s.KeyLen), ValLen: uint32(s.ValLen),
 		MaxPages: uint32(p.MaxPages), PagePositions: uint32(p.PagePositions), LayerOff: uint32(p.LayerOff), Scale: scale,
-		SoftCap: s.SoftCap, Window: uint32(s.Window)}
-	if sinks := s.options().Sinks; sinks != nil {
-		a.Sinks = j.addr(j.data(floatBytes(sinks)))
+		SoftCap: s.SoftCap}
+	o := s.options()
+	if o.Sinks != nil {
+		a.Sinks = j.addr(j.data(floatBytes(o.Sinks)))
+	}
+	if o.Slopes != nil {
+		a.Slopes = j.addr(j.data(floatBytes(o.Slopes)))
 	}
 	return a
+}
+
+// wanted computes by the reference what attention of q, for rows at these positions of these sequences, must store to dst.
+func (s AttnShape) wanted(dst, q ref.Mat, p *paged, pos, seq []uint32, scale float32) {
+	ref.FlashAttn(dst, q, &p.KV, s.Mask.of(p, pos, seq), seq, s.Heads, scale, s.options())
 }
 
 // Attn tests flash_attn with one batch of rows of three sequences: single tokens and a chunk of a prompt, at positions on both sides of a page's
@@ -182,7 +233,7 @@ func Attn(t gguf.Type, s AttnShape) Case {
 			dst := j.space(want)
 			a := s.args(j, p, pos, seq)
 			a.Q, a.Dst, a.QStride, a.DstStride = j.addr(j.mat(q)), j.addr(dst), uint32(q.Stride), uint32(want.Stride)
-			ref.FlashAttn(want, q, &p.KV, pos, seq, s.Heads, a.Scale, s.options())
+			s.wanted(want, q, p, pos, seq, a.Scale)
 			j.output("dst", dst, want)
 			j.record = func(r *kernels.Recorder) error { return kernels.FlashAttn(r, t, a) }
 			return nil
@@ -249,7 +300,7 @@ var attnTests = table{
 		return []Case{KVAppend(k.Type, 2, 128, 128, 0, 1), KVAppend(k.Type, 2, 16, 8, 0, 2e-5)}
 	}},
 	"flash_attn": {quick: func(k *shaders.Kernel) []Case {
-		cases := []Case{Attn(k.Type, AttnShape{Heads: 8, HeadsKV: 2, KeyLen: 64, ValLen: 64, Page: 32}), Attn(k.Type, windowed)}
+		cases := []Case{Attn(k.Type, AttnShape{Heads: 8, HeadsKV: 2, KeyLen: 64, ValLen: 64, Page: 32}), Attn(k.Type, windowed), Attn(k.Type, sloped)}
 		if shaders.KVQuantised(k.Type) {
 			return cases
 		}
@@ -259,4 +310,7 @@ var attnTests = table{
 }
 
 // windowed is a shape with a window, a bound of the scores, and sinks.
-var windowed = AttnShape{Heads: 4, HeadsKV: 2, KeyLen: 128, ValLen: 128, Page: 32, Window: 50, SoftCap: 2, Sinks: 1}
+var windowed = AttnShape{Heads: 4, HeadsKV: 2, KeyLen: 128, ValLen: 128, Page: 32, Mask: AttnMask{Window: 50}, SoftCap: 2, Sinks: 1}
+
+// sloped is a shape whose rows also see positions behind their own, with a bound of the scores, and slopes.
+var sloped = AttnShape{Heads: 4, HeadsKV: 2, KeyLen: 64, ValLen: 64, Page: 32, Mask: AttnMask{Window: 50, Ahead: 40}, SoftCap: 2, Slopes: 0.1}

@@ -122,7 +122,7 @@ func ClassAttn(t gguf.Type, role kernels.Role, s AttnShape) Case {
 				run := func(row, n int, to span) error {
 					b := a
 					b.Q, b.Dst, b.QStride, b.DstStride = at+uint64(4*row*cols), j.addr(to), uint32(cols), uint32(cols)
-					b.Pos, b.Seq, b.Rows = a.Pos+uint64(4*row), a.Seq+uint64(4*row), uint32(n)
+					b.Seen, b.Seq, b.Rows = a.Seen+uint64(8*row), a.Seq+uint64(4*row), uint32(n)
 					return kernels.FlashAttn(r, t, b)
 				}
 				return runAlike(r, numbers, of, places, alone, run)

@@ -68,10 +68,11 @@ func AttnFew(t gguf.Type, s AttnShape, joined bool) Case {
 			q, want := j.normal(len(pos), s.Heads*s.KeyLen, s.Gap), shape(len(pos), s.Heads*s.ValLen, 2*s.Gap)
 			dst := j.space(want)
 			a := s.args(j, p, pos, seq)
-			ref.FlashAttn(want, q, &p.KV, pos, seq, s.Heads, a.Scale, s.options())
+			s.wanted(want, q, p, pos, seq, a.Scale)
 			j.output("dst", dst, want)
 			in, prepare := j.addr(j.mat(q)), fewRowsBuffers(j, s.Heads*s.ValLen, s.Heads, s.ValLen)
 			j.record = func(r *kernels.Recorder) error {
+				r.Rows.Window = s.Mask.width()
 				if prepare(r); !joined {
 					r.Memory.Counters = kernels.Scratch{}
 				}
@@ -79,7 +80,7 @@ func AttnFew(t gguf.Type, s AttnShape, joined bool) Case {
 					n := min(4, len(pos)-from)
 					b := a
 					b.Q, b.Dst, b.QStride, b.DstStride = in+uint64(4*from*q.Stride), j.addr(dst)+uint64(4*from*want.Stride), uint32(q.Stride), uint32(want.Stride)
-					b.Pos, b.Seq, b.Rows = a.Pos+uint64(4*from), a.Seq+uint64(4*from), uint32(n)
+					b.Seen, b.Seq, b.Rows = a.Seen+uint64(8*from), a.Seq+uint64(4*from), uint32(n)
 					if err := kernels.FlashAttn(r, t, b); err != nil {
 						return err
 					}
@@ -100,19 +101,22 @@ func AttnJoin(s AttnShape, parts int) Case {
 			pos, seq = pos[:13], seq[:13]
 			q, want := j.normal(len(pos), s.Heads*s.KeyLen, 0), shape(len(pos), s.Heads*s.ValLen, 0)
 			a := s.args(j, p, pos, seq)
-			ref.FlashAttn(want, q, &p.KV, pos, seq, s.Heads, a.Scale, s.options())
+			s.wanted(want, q, p, pos, seq, a.Scale)
 			dst, bytes, sums := j.space(want), j.alloc(len(want.Data)), j.alloc(len(want.Data)/4)
 			j.output("dst", dst, want)
 			j.wants = append(j.wants, want8(ref.QuantizeQ8(want), bytes, sums)...)
 			room := j.alloc(int(shaders.PartBytes(a.Rows, a.Heads, uint32(parts), a.ValLen)))
 			j.spare = append(j.spare, room)
-			split := shaders.FlashAttnSplitArgs{Q: j.addr(j.mat(q)), Parts: j.addr(room), Pages: a.Pages, Pos: a.Pos, Seq: a.Seq,
+			split := shaders.FlashAttnSplitArgs{Q: j.addr(j.mat(q)), Parts: j.addr(room), Pages: a.Pages, Seen: a.Seen, Seq: a.Seq,
 				Rows: a.Rows, Heads: a.Heads, HeadsKV: a.HeadsKV, KeyLen: a.KeyLen, ValLen: a.ValLen, MaxPages: a.MaxPages, PagePositions: a.PagePositions,
-				LayerOff: a.LayerOff, QStride: uint32(q.Stride), MaxParts: uint32(parts), Scale: a.Scale, SoftCap: a.SoftCap, Window: a.Window}
-			join := shaders.FlashAttnJoinArgs{Parts: split.Parts, Pos: a.Pos, Dst: j.addr(dst), Q: j.addr(bytes), S: j.addr(sums),
-				Rows: a.Rows, Heads: a.Heads, ValLen: a.ValLen, MaxParts: split.MaxParts, DstStride: uint32(want.Stride), Sinks: a.Sinks, Window: a.Window}
+				LayerOff: a.LayerOff, QStride: uint32(q.Stride), MaxParts: uint32(parts), Scale: a.Scale, SoftCap: a.SoftCap}
+			if a.Slopes != 0 {
+				split.PerHead, split.Slopes = a.Slopes, 1
+			}
+			join := shaders.FlashAttnJoinArgs{Parts: split.Parts, Seen: a.Seen, Dst: j.addr(dst), Q: j.addr(bytes), S: j.addr(sums),
+				Rows: a.Rows, Heads: a.Heads, ValLen: a.ValLen, MaxParts: split.MaxParts, DstStride: uint32(want.Stride), Sinks: a.Sinks}
 			j.record = func(r *kernels.Recorder) error {
-				if err := kernels.FlashAttnSplit(r, gguf.F16, a.Heads/a.HeadsKV, 2100, split); err != nil {
+				if err := kernels.FlashAttnSplit(r, gguf.F16, a.Heads/a.HeadsKV, split); err != nil {
 					return err
 				}
 				return kernels.FlashAttnJoin(r, join)
@@ -139,13 +143,16 @@ func AttnJoined(s AttnShape, parts int) Case {
 			clear(j.at(counters))
 			j.exact("counters", counters, make([]byte, counters.n))
 			j.spare = append(j.spare, room)
-			split := shaders.FlashAttnSplitArgs{Q: j.addr(j.mat(q)), Parts: j.addr(room), Pages: a.Pages, Pos: a.Pos, Seq: a.Seq,
+			split := shaders.FlashAttnSplitArgs{Q: j.addr(j.mat(q)), Parts: j.addr(room), Pages: a.Pages, Seen: a.Seen, Seq: a.Seq,
 				Rows: a.Rows, Heads: a.Heads, HeadsKV: a.HeadsKV, KeyLen: a.KeyLen, ValLen: a.ValLen, MaxPages: a.MaxPages, PagePositions: a.PagePositions,
-				LayerOff: a.LayerOff, QStride: uint32(q.Stride), DstStride: uint32(out.Stride), MaxParts: uint32(parts), Scale: a.Scale, SoftCap: a.SoftCap, Window: a.Window}
+				LayerOff: a.LayerOff, QStride: uint32(q.Stride), DstStride: uint32(out.Stride), MaxParts: uint32(parts), Scale: a.Scale, SoftCap: a.SoftCap}
+			if a.Slopes != 0 {
+				split.PerHead, split.Slopes = a.Slopes, 1
+			}
 			dst := j.space(out)
 			bytes := j.alloc(int(shaders.Q8Size(a.Rows, a.Heads*a.ValLen)))
 			sums := int(shaders.Q8Sums(0, a.Rows, a.Heads*a.ValLen))
-			ref.FlashAttn(out, q, &p.KV, pos, seq, s.Heads, a.Scale, s.options())
+			s.wanted(out, q, p, pos, seq, a.Scale)
 			j.wants = append(j.wants, want8(ref.QuantizeQ8(out), span{bytes.off, sums}, span{bytes.off + sums, bytes.n - sums})...)
 			var alone [shaders.MaxGroup + 1]shaders.FlashAttnSplitArgs // by number of heads in a workgroup; 0 rows: the number does not divide the heads
 			for g := uint32(1); g <= group; g++ {
@@ -155,13 +162,16 @@ func AttnJoined(s AttnShape, parts int) Case {
 				again := j.space(out)
 				j.same(fmt.Sprintf("dst by %d heads", g), dst, again, out)
 				one := split
-				one.Counters, one.Dst, one.Bytes, one.Sinks = j.addr(counters), j.addr(again), j.addr(bytes), a.Sinks
+				one.Counters, one.Dst, one.Bytes = j.addr(counters), j.addr(again), j.addr(bytes)
+				if a.Sinks != 0 {
+					one.PerHead = a.Sinks
+				}
 				alone[g] = one
 			}
-			join := shaders.FlashAttnJoinArgs{Parts: split.Parts, Pos: a.Pos, Dst: j.addr(dst),
-				Rows: a.Rows, Heads: a.Heads, ValLen: a.ValLen, MaxParts: split.MaxParts, DstStride: split.DstStride, Sinks: a.Sinks, Window: a.Window}
+			join := shaders.FlashAttnJoinArgs{Parts: split.Parts, Seen: a.Seen, Dst: j.addr(dst),
+				Rows: a.Rows, Heads: a.Heads, ValLen: a.ValLen, MaxParts: split.MaxParts, DstStride: split.DstStride, Sinks: a.Sinks}
 			j.record = func(r *kernels.Recorder) error {
-				if err := kernels.FlashAttnSplit(r, gguf.F16, group, 2100, split); err != nil {
+				if err := kernels.FlashAttnSplit(r, gguf.F16, group, split); err != nil {
 					return err
 				}
 				if err := kernels.FlashAttnJoin(r, join); err != nil {
@@ -169,7 +179,7 @@ func AttnJoined(s AttnShape, parts int) Case {
 				}
 				for g, a := range alone {
 					for range 2 { // the second time checks that the counters are 0 again
-						if err := kernels.FlashAttnSplit(r, gguf.F16, uint32(g), 2100, a); err != nil {
+						if err := kernels.FlashAttnSplit(r, gguf.F16, uint32(g), a); err != nil {
 							return err
 						}
 					}
@@ -235,7 +245,7 @@ var fewTests = table{
 		},
 		proofs: func(*kernels.Variant) []Case {
 			return []Case{AttnJoin(AttnShape{Heads: 4, HeadsKV: 4, KeyLen: 64, ValLen: 64, Page: 32}, shaders.MaxParts),
-				AttnJoin(AttnShape{Heads: 4, HeadsKV: 4, KeyLen: 64, ValLen: 64, Page: 32, Window: 50, Sinks: 1}, shaders.MaxParts)}
+				AttnJoin(AttnShape{Heads: 4, HeadsKV: 4, KeyLen: 64, ValLen: 64, Page: 32, Mask: AttnMask{Window: 50}, Sinks: 1}, shaders.MaxParts)}
 		},
 	},
 }
@@ -251,12 +261,12 @@ func quickFew(k *shaders.Kernel, joined bool) []Case {
 	case !joined:
 		return []Case{AttnFew(k.Type, AttnShape{Heads: 4, HeadsKV: 2, KeyLen: 128, ValLen: 128, Page: 16}, joined), shared}
 	}
-	return []Case{shared, AttnFew(k.Type, AttnShape{Heads: 2, HeadsKV: 2, KeyLen: 32, ValLen: 32, Page: 256, Long: 1}, joined), AttnFew(k.Type, windowed, joined),
+	return []Case{shared, AttnFew(k.Type, AttnShape{Heads: 2, HeadsKV: 2, KeyLen: 32, ValLen: 32, Page: 256, Long: 1}, joined), AttnFew(k.Type, windowed, joined), AttnFew(k.Type, sloped, joined),
 		AttnJoined(AttnShape{Heads: 8, HeadsKV: 1, KeyLen: 64, ValLen: 128, Page: 32, Long: 1}, shaders.MaxParts)}
 }
 
 // fewProofs returns the proofs of a pipeline of attention of few rows: a plain shape with the pipeline's constants, and one with a window, a bound of the
-// scores, and sinks.
+// scores, and sinks, and one with chunks and slopes.
 func fewProofs(v *kernels.Variant) []Case {
 	joined := v.Row.Variant == shaders.Joined
 	s := AttnShape{Heads: 2 * int(v.Group), HeadsKV: 2, KeyLen: int(v.KeyLen), ValLen: int(v.ValLen), Page: 9 * int(v.Run)} // so that no larger run divides a page
@@ -264,6 +274,8 @@ func fewProofs(v *kernels.Variant) []Case {
 		s.Page *= shaders.KVPage
 	}
 	masked := s
-	masked.Window, masked.SoftCap, masked.Sinks = 50, 2, 1
-	return []Case{AttnFew(v.Row.Type, s, joined), AttnFew(v.Row.Type, masked, joined)}
+	masked.Mask.Window, masked.SoftCap, masked.Sinks = 50, 2, 1
+	leaning := s
+	leaning.Mask.Chunk, leaning.Slopes = 48, 0.1
+	return []Case{AttnFew(v.Row.Type, s, joined), AttnFew(v.Row.Type, masked, joined), AttnFew(v.Row.Type, leaning, joined)}
 }

@@ -263,7 +263,7 @@ func AttnRun(t gguf.Type, s AttnShape, rows, first int) Case {
 			dst := j.space(want)
 			a := s.args(j, p, pos, seq)
 			a.Q, a.Dst, a.QStride, a.DstStride = j.addr(j.mat(q)), j.addr(dst), uint32(q.Stride), uint32(want.Stride)
-			ref.FlashAttn(want, q, &p.KV, pos, seq, s.Heads, a.Scale, s.options())
+			s.wanted(want, q, p, pos, seq, a.Scale)
 			j.output("dst", dst, want)
 			j.record = func(r *kernels.Recorder) error {
 				r.Rows.Run, r.Override.CMAttn = true, s.Split
@@ -307,7 +307,7 @@ var halvesTests = table{
 	"flash_attn_cm": {
 		quick: func(k *shaders.Kernel) []Case {
 			if shaders.KVQuantised(k.Type) {
-				return []Case{AttnRun(k.Type, AttnShape{Heads: 4, HeadsKV: 2, KeyLen: 64, ValLen: 64, Page: 32, Window: 100, SoftCap: 2, Sinks: 1}, 65, 333)}
+				return []Case{AttnRun(k.Type, AttnShape{Heads: 4, HeadsKV: 2, KeyLen: 64, ValLen: 64, Page: 32, Mask: AttnMask{Window: 100}, SoftCap: 2, Sinks: 1}, 65, 333)}
 			}
 			return []Case{AttnRun(k.Type, AttnShape{Heads: 2, HeadsKV: 2, KeyLen: 128, ValLen: 128, Page: 64, Gap: 4}, 64, 333),
 				AttnRun(k.Type, AttnShape{Heads: 8, HeadsKV: 2, KeyLen: 64, ValLen: 64, Page: 32}, 65, 0)}
@@ -327,11 +327,12 @@ func tiledRows(t kernels.CMTile) int {
 	return 100
 }
 
-// attnRunProofs returns the proof of a pipeline of flash_attn_cm: rows of one sequence, with the window, soft cap and sinks for which the pipeline was built.
+// attnRunProofs returns the proofs of a pipeline of flash_attn_cm: rows of one sequence, of which all see all positions up to their own and of which some see only the last ones, with the
+// soft cap, sinks and slopes for which the pipeline was built.
 func attnRunProofs(v *kernels.Variant) []Case {
 	s := AttnShape{Heads: 4, HeadsKV: 2, KeyLen: int(v.KeyLen), ValLen: int(v.ValLen), Page: 32, Split: v.CMAttn}
-	if v.Options&shaders.WithWindow != 0 {
-		s.Window = 50
+	if v.Options&shaders.WithSlopes != 0 {
+		s.Slopes = 0.1
 	}
 	if v.Options&shaders.WithSoftCap != 0 {
 		s.SoftCap = 2
@@ -339,5 +340,7 @@ func attnRunProofs(v *kernels.Variant) []Case {
 	if v.Options&shaders.WithSinks != 0 {
 		s.Sinks = 1
 	}
-	return []Case{AttnRun(v.Row.Type, s, 65, 33)}
+	narrow := s
+	narrow.Mask = AttnMask{Window: 50, Ahead: 3}
+	return []Case{AttnRun(v.Row.Type, s, 65, 33), AttnRun(v.Row.Type, narrow, 65, 33)}
 }

@@ -129,6 +129,7 @@ func (p *pass) writeInputs() (used []plan.Region, err error) {
 		used = append(used, region)
 	}
 	used = p.writeScales(used)
+	used = p.writeSeen(used)
 	rowBytes := in.embd.Bytes / int64(p.s.Hyper.VocabSize)
 	if err := p.s.Weights.Embeddings(m[of.Embd.Off:of.Embd.Off+n*rowBytes], in.tokens); err != nil {
 		return used, err
@@ -140,7 +141,6 @@ func (p *pass) writeInputs() (used []plan.Region, err error) {
 	if batch.OnlyLogitRows {
 		kept = 4 * logitRows
 		for i, row := range p.logitRows {
-			copy(m[of.LogitPos.Off+int64(4*i):], m[of.Pos.Off+int64(4*row):][:4])
 			copy(m[of.LogitSeq.Off+int64(4*i):], m[of.Seq.Off+int64(4*row):][:4])
 		}
 	}
@@ -148,7 +148,7 @@ func (p *pass) writeInputs() (used []plan.Region, err error) {
 		plan.Region{Off: of.IDs.Off, Bytes: 4 * n}, plan.Region{Off: of.Pos.Off, Bytes: 4 * n}, plan.Region{Off: of.Seq.Off, Bytes: 4 * n},
 		plan.Region{Off: of.Pages.Off, Bytes: int64(8 * batch.Sequences * batch.MaxPages)}, plan.Region{Off: of.States.Off, Bytes: int64(16 * batch.Sequences)},
 		plan.Region{Off: of.Embd.Off, Bytes: n * rowBytes}, plan.Region{Off: of.LogitIDs.Off, Bytes: 4 * logitRows},
-		plan.Region{Off: of.LogitPos.Off, Bytes: kept}, plan.Region{Off: of.LogitSeq.Off, Bytes: kept})
+		plan.Region{Off: of.LogitSeq.Off, Bytes: kept})
 	return in.copies, nil
 }
 

@@ -154,6 +154,7 @@ func (s *Stepper) allocate() (err error) {
 	if s.in, err = s.Host.Alloc("step inputs", experts.InputBytes(s.Plan, s.Hyper), vk.Upload); err != nil {
 		return err
 	}
+	putSlopes(s.in, of.Slopes, s.Hyper.Slopes())
 	s.out, err = s.Host.Alloc("logits", of.Logits.Bytes+of.Argmax.Bytes, vk.Readback)
 	return err
 }

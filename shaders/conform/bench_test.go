@@ -134,13 +134,14 @@ func BenchmarkFlashAttn(b *testing.B) {
 	x := newBenchmark(b)
 	page := x.buf.Address // one page holds all
 	x.submit(b, func(*kernels.Recorder) error {
-		x.cb.Fill(x.buf, x.weights, 4, positions-1)
+		x.cb.Fill(x.buf, x.weights, 4, 0)
+		x.cb.Fill(x.buf, x.weights+4, 4, positions-1)
 		x.cb.Fill(x.buf, x.weights+64, 4, uint32(page))
 		x.cb.Fill(x.buf, x.weights+68, 4, uint32(page>>32))
 		return nil
 	})
 	for _, t := range shaders.KVTypes {
-		a := shaders.FlashAttnArgs{Q: x.rest + 2<<20, Dst: x.rest + 4<<20, Pages: x.rest + 64, Pos: x.rest, Seq: x.rest + 128, Rows: 1,
+		a := shaders.FlashAttnArgs{Q: x.rest + 2<<20, Dst: x.rest + 4<<20, Pages: x.rest + 64, Seen: x.rest, Seq: x.rest + 128, Rows: 1,
 			Heads: heads, HeadsKV: headsKV, KeyLen: size, ValLen: size, MaxPages: 1, PagePositions: positions, QStride: heads * size, DstStride: heads * size, Scale: 0.1}
 		b.Run(t.String(), func(b *testing.B) {
 			x.run(b, func(r *kernels.Recorder) error { return kernels.FlashAttn(r, t, a) })

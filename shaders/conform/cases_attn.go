@@ -65,27 +65,33 @@ func attnCases() []selftest.Case {
 				cases = append(cases, selftest.Attn(t, s))
 			}
 		}
-		cases = append(cases, selftest.AttnSameBits(t, selftest.AttnShape{KeyLen: 64}), selftest.AttnSameBits(t, selftest.AttnShape{KeyLen: 128}), selftest.AttnSameBits(t, selftest.AttnShape{KeyLen: 64, Window: 40, SoftCap: 5, Sinks: 1}))
+		cases = append(cases, selftest.AttnSameBits(t, selftest.AttnShape{KeyLen: 64}), selftest.AttnSameBits(t, selftest.AttnShape{KeyLen: 128}), selftest.AttnSameBits(t, selftest.AttnShape{KeyLen: 64, Mask: selftest.AttnMask{Window: 40}, SoftCap: 5, Sinks: 1}))
 	}
 	return cases
 }
 
 // optionShapes have windows that begin inside of a tile of 64, at its border and before all there is, caps that change most
-// scores, and sinks below and above all scores.
+// scores, sinks below and above all scores, chunks, positions behind the row's own, and slopes.
 var optionShapes = []selftest.AttnShape{
-	{Heads: 4, HeadsKV: 2, KeyLen: 64, ValLen: 64, Page: 16, Window: 1},
-	{Heads: 4, HeadsKV: 2, KeyLen: 64, ValLen: 64, Page: 16, Window: 30},
-	{Heads: 4, HeadsKV: 2, KeyLen: 64, ValLen: 64, Page: 16, Window: 64},
-	{Heads: 4, HeadsKV: 2, KeyLen: 64, ValLen: 64, Page: 16, Window: 65},
-	{Heads: 4, HeadsKV: 2, KeyLen: 64, ValLen: 64, Page: 16, Window: 66},
-	{Heads: 4, HeadsKV: 2, KeyLen: 64, ValLen: 64, Page: 16, Window: 500},
-	{Heads: 2, HeadsKV: 2, KeyLen: 32, ValLen: 32, Page: 256, Long: 1, Window: 700},
+	{Heads: 4, HeadsKV: 2, KeyLen: 64, ValLen: 64, Page: 16, Mask: selftest.AttnMask{Window: 1}},
+	{Heads: 4, HeadsKV: 2, KeyLen: 64, ValLen: 64, Page: 16, Mask: selftest.AttnMask{Window: 30}},
+	{Heads: 4, HeadsKV: 2, KeyLen: 64, ValLen: 64, Page: 16, Mask: selftest.AttnMask{Window: 64}},
+	{Heads: 4, HeadsKV: 2, KeyLen: 64, ValLen: 64, Page: 16, Mask: selftest.AttnMask{Window: 65}},
+	{Heads: 4, HeadsKV: 2, KeyLen: 64, ValLen: 64, Page: 16, Mask: selftest.AttnMask{Window: 66}},
+	{Heads: 4, HeadsKV: 2, KeyLen: 64, ValLen: 64, Page: 16, Mask: selftest.AttnMask{Window: 500}},
+	{Heads: 2, HeadsKV: 2, KeyLen: 32, ValLen: 32, Page: 256, Long: 1, Mask: selftest.AttnMask{Window: 700}},
 	{Heads: 4, HeadsKV: 2, KeyLen: 64, ValLen: 64, Page: 16, SoftCap: 0.5},
 	{Heads: 4, HeadsKV: 2, KeyLen: 64, ValLen: 64, Page: 16, Sharp: true, SoftCap: 30},
 	{Heads: 4, HeadsKV: 2, KeyLen: 64, ValLen: 64, Page: 16, Sinks: -2},
 	{Heads: 4, HeadsKV: 2, KeyLen: 64, ValLen: 64, Page: 16, Sinks: 12},
 	{Heads: 4, HeadsKV: 2, KeyLen: 64, ValLen: 64, Page: 16, Sharp: true, Sinks: 500},
-	{Heads: 4, HeadsKV: 2, KeyLen: 128, ValLen: 128, Page: 32, Window: 50, SoftCap: 2, Sinks: 1},
+	{Heads: 4, HeadsKV: 2, KeyLen: 128, ValLen: 128, Page: 32, Mask: selftest.AttnMask{Window: 50}, SoftCap: 2, Sinks: 1},
+	{Heads: 4, HeadsKV: 2, KeyLen: 64, ValLen: 64, Page: 16, Mask: selftest.AttnMask{Chunk: 48}},
+	{Heads: 4, HeadsKV: 2, KeyLen: 64, ValLen: 64, Page: 16, Mask: selftest.AttnMask{Ahead: 10}},
+	{Heads: 4, HeadsKV: 2, KeyLen: 64, ValLen: 64, Page: 16, Mask: selftest.AttnMask{Ahead: 5000}},
+	{Heads: 4, HeadsKV: 2, KeyLen: 64, ValLen: 64, Page: 16, Mask: selftest.AttnMask{Window: 30, Ahead: 29}, Slopes: 0.5},
+	{Heads: 4, HeadsKV: 2, KeyLen: 64, ValLen: 64, Page: 16, SoftCap: 0.5, Slopes: 0.01},
+	{Heads: 2, HeadsKV: 2, KeyLen: 32, ValLen: 32, Page: 256, Long: 1, Slopes: 0.25},
 }
 
 // attnRunCases are rows of one sequence, which cooperative matrices attend with where a device has them.
@@ -105,7 +111,7 @@ func attnRunCases() []selftest.Case {
 		selftest.AttnRun(gguf.F16, selftest.AttnShape{Heads: 2, HeadsKV: 1, KeyLen: 128, ValLen: 128, Page: 32, Gap: 3}, 65, 2000),
 		selftest.AttnRun(gguf.F16, selftest.AttnShape{Heads: 2, HeadsKV: 1, KeyLen: 64, ValLen: 64, Page: 32, Split: kernels.CMAttn{Subgroups: 6, Stages: 1}}, 200, 70),
 		selftest.AttnRun(gguf.F16, selftest.AttnShape{Heads: 2, HeadsKV: 1, KeyLen: 64, ValLen: 64, Page: 32, Split: kernels.CMAttn{Subgroups: 4, Stages: 2}}, 200, 70),
-		selftest.AttnRun(gguf.F16, selftest.AttnShape{Heads: 2, HeadsKV: 1, KeyLen: 64, ValLen: 64, Page: 32, Window: 40, SoftCap: 2, Sinks: 1, Split: kernels.CMAttn{Subgroups: 4, Stages: 2}}, 200, 70))
+		selftest.AttnRun(gguf.F16, selftest.AttnShape{Heads: 2, HeadsKV: 1, KeyLen: 64, ValLen: 64, Page: 32, Mask: selftest.AttnMask{Window: 40}, SoftCap: 2, Sinks: 1, Split: kernels.CMAttn{Subgroups: 4, Stages: 2}}, 200, 70))
 	for _, t := range []gguf.Type{gguf.Q8_0, gguf.Q4_0} {
 		for _, size := range []int{32, 64, 96, 128} {
 			cases = append(cases, selftest.AttnRun(t, selftest.AttnShape{Heads: 4, HeadsKV: 2, KeyLen: size, ValLen: size, Page: 32}, 70, 0))
@@ -113,17 +119,23 @@ func attnRunCases() []selftest.Case {
 		cases = append(cases,
 			selftest.AttnRun(t, selftest.AttnShape{Heads: 4, HeadsKV: 1, KeyLen: 64, ValLen: 128, Page: 32}, 40, 5),
 			selftest.AttnRun(t, selftest.AttnShape{Heads: 2, HeadsKV: 2, KeyLen: 128, ValLen: 128, Page: 64, Gap: 4}, 200, 333),
-			selftest.AttnRun(t, selftest.AttnShape{Heads: 4, HeadsKV: 2, KeyLen: 64, ValLen: 64, Page: 32, Window: 100, SoftCap: 2, Sinks: 1}, 65, 333))
+			selftest.AttnRun(t, selftest.AttnShape{Heads: 4, HeadsKV: 2, KeyLen: 64, ValLen: 64, Page: 32, Mask: selftest.AttnMask{Window: 100}, SoftCap: 2, Sinks: 1}, 65, 333))
 	}
 	// Windows of less than a tile of 32, of whole ones, of more than there is; each option alone is a pipeline of its own.
 	for _, window := range []int{1, 31, 32, 33, 96, 1000} {
-		cases = append(cases, selftest.AttnRun(gguf.F16, selftest.AttnShape{Heads: 4, HeadsKV: 2, KeyLen: 64, ValLen: 64, Page: 32, Window: window}, 130, 200))
+		cases = append(cases, selftest.AttnRun(gguf.F16, selftest.AttnShape{Heads: 4, HeadsKV: 2, KeyLen: 64, ValLen: 64, Page: 32, Mask: selftest.AttnMask{Window: window}}, 130, 200))
+	}
+	for _, mask := range []selftest.AttnMask{{Chunk: 48}, {Chunk: 64}, {Ahead: 10}, {Ahead: 5000}, {Window: 30, Ahead: 29}} {
+		cases = append(cases, selftest.AttnRun(gguf.F16, selftest.AttnShape{Heads: 4, HeadsKV: 2, KeyLen: 64, ValLen: 64, Page: 32, Mask: mask}, 130, 200))
 	}
 	return append(cases,
-		selftest.AttnRun(gguf.F16, selftest.AttnShape{Heads: 4, HeadsKV: 2, KeyLen: 64, ValLen: 64, Page: 32, Window: 40}, 130, 0),
+		selftest.AttnRun(gguf.F16, selftest.AttnShape{Heads: 4, HeadsKV: 2, KeyLen: 64, ValLen: 64, Page: 32, Mask: selftest.AttnMask{Ahead: 5000}}, 100, 0),
+		selftest.AttnRun(gguf.F16, selftest.AttnShape{Heads: 4, HeadsKV: 2, KeyLen: 64, ValLen: 64, Page: 32, Slopes: 0.5}, 130, 200),
+		selftest.AttnRun(gguf.F16, selftest.AttnShape{Heads: 4, HeadsKV: 2, KeyLen: 64, ValLen: 64, Page: 32, Mask: selftest.AttnMask{Window: 40, Ahead: 7}, SoftCap: 2, Slopes: 0.02}, 130, 200),
+		selftest.AttnRun(gguf.F16, selftest.AttnShape{Heads: 4, HeadsKV: 2, KeyLen: 64, ValLen: 64, Page: 32, Mask: selftest.AttnMask{Window: 40}}, 130, 0),
 		selftest.AttnRun(gguf.F16, selftest.AttnShape{Heads: 4, HeadsKV: 2, KeyLen: 64, ValLen: 64, Page: 32, SoftCap: 0.5}, 70, 0),
 		selftest.AttnRun(gguf.F16, selftest.AttnShape{Heads: 4, HeadsKV: 2, KeyLen: 64, ValLen: 64, Page: 32, Sharp: true, SoftCap: 30}, 70, 100),
 		selftest.AttnRun(gguf.F16, selftest.AttnShape{Heads: 4, HeadsKV: 2, KeyLen: 64, ValLen: 64, Page: 32, Sinks: -2}, 70, 0),
 		selftest.AttnRun(gguf.F16, selftest.AttnShape{Heads: 4, HeadsKV: 2, KeyLen: 64, ValLen: 64, Page: 32, Sinks: 12}, 70, 100),
-		selftest.AttnRun(gguf.F16, selftest.AttnShape{Heads: 4, HeadsKV: 2, KeyLen: 128, ValLen: 128, Page: 32, Window: 50, SoftCap: 2, Sinks: 1}, 100, 300))
+		selftest.AttnRun(gguf.F16, selftest.AttnShape{Heads: 4, HeadsKV: 2, KeyLen: 128, ValLen: 128, Page: 32, Mask: selftest.AttnMask{Window: 50}, SoftCap: 2, Sinks: 1}, 100, 300))
 }

@@ -16,7 +16,7 @@ func classCases() []selftest.Case {
 		}
 		cases = append(cases, selftest.ClassMulMat(gguf.Q6_K, role, 2100, 256), // of more rows than are decoded within the product
 			selftest.ClassMulMatID(gguf.Q4_K, role, 64, 512), selftest.ClassMulMatID(gguf.F16, role, 20, 64))
-		for _, s := range []selftest.AttnShape{{KeyLen: 64}, {KeyLen: 128, Sharp: true}, {KeyLen: 64, Window: 40, SoftCap: 5, Sinks: 1}} {
+		for _, s := range []selftest.AttnShape{{KeyLen: 64}, {KeyLen: 128, Sharp: true}, {KeyLen: 64, Mask: selftest.AttnMask{Window: 40}, SoftCap: 5, Sinks: 1}, {KeyLen: 64, Mask: selftest.AttnMask{Chunk: 48}, Slopes: 0.1}} {
 			cases = append(cases, selftest.ClassAttn(gguf.F16, role, s))
 		}
 	}

@@ -49,14 +49,14 @@ func fewCases() []selftest.Case {
 				cases = append(cases, selftest.AttnFew(t, s, false))
 			}
 		}
-		cases = append(cases, selftest.AttnFewSameBits(t, selftest.AttnShape{KeyLen: 64}), selftest.AttnFewSameBits(t, selftest.AttnShape{KeyLen: 64, Window: 40, SoftCap: 5, Sinks: 1}))
+		cases = append(cases, selftest.AttnFewSameBits(t, selftest.AttnShape{KeyLen: 64}), selftest.AttnFewSameBits(t, selftest.AttnShape{KeyLen: 64, Mask: selftest.AttnMask{Window: 40}, SoftCap: 5, Sinks: 1}))
 	}
-	cases = append(cases, selftest.AttnJoin(selftest.AttnShape{Heads: 4, HeadsKV: 2, KeyLen: 64, ValLen: 64, Page: 32, Long: 1, Window: 1000, Sinks: 3}, 3))
+	cases = append(cases, selftest.AttnJoin(selftest.AttnShape{Heads: 4, HeadsKV: 2, KeyLen: 64, ValLen: 64, Page: 32, Long: 1, Mask: selftest.AttnMask{Window: 1000}, Sinks: 3}, 3))
 	for _, size := range []int{32, 64, 128, 256} {
 		cases = append(cases, selftest.AttnJoin(selftest.AttnShape{Heads: 4, HeadsKV: 2, KeyLen: size, ValLen: size, Page: 16}, 3),
 			selftest.AttnJoin(selftest.AttnShape{Heads: 4, HeadsKV: 1, KeyLen: 64, ValLen: size, Page: 32, Long: 1}, 32),
 			selftest.AttnJoined(selftest.AttnShape{Heads: 4, HeadsKV: 2, KeyLen: size, ValLen: size, Page: 16}, 3),
-			selftest.AttnJoined(selftest.AttnShape{Heads: 4, HeadsKV: 2, KeyLen: size, ValLen: size, Page: 16, Window: 50, SoftCap: 2, Sinks: 1}, 3),
+			selftest.AttnJoined(selftest.AttnShape{Heads: 4, HeadsKV: 2, KeyLen: size, ValLen: size, Page: 16, Mask: selftest.AttnMask{Window: 50}, SoftCap: 2, Sinks: 1}, 3),
 			selftest.AttnJoined(selftest.AttnShape{Heads: 8, HeadsKV: 1, KeyLen: 64, ValLen: size, Page: 32, Long: 1}, 32))
 	}
 	for _, name := range []string{"mul_mat_vec_int8_q4_k", "mul_mat_vec_int8_q8_0", "mul_mat_vec_int8_iq4_xs", "mul_mat_vec_wide_f16"} {

@@ -99,8 +99,9 @@ func TestFlashAttn(t *testing.T) {
 	k, v := randomMat(rng, 6, headsKV*dk), randomMat(rng, 6, headsKV*dv)
 	pos, seq := []uint32{0, 1, 2, 3, 4, 5}, []uint32{1, 1, 1, 1, 1, 1}
 	KVAppend(kv, k, v, pos, seq)
+	seen := []uint32{0, 0, 0, 1, 0, 2, 0, 3, 0, 4, 0, 5}
 	q, dst := randomMat(rng, 6, heads*dk), NewMat(6, heads*dv)
-	FlashAttn(dst, q, kv, pos, seq, heads, 0.3, FlashAttnOptions{})
+	FlashAttn(dst, q, kv, seen, seq, heads, 0.3, FlashAttnOptions{})
 	for h := range heads {
 		near(t, "one position gives its value", dst.Row(0)[h*dv:(h+1)*dv], v.Row(0)[h/2*dv:(h/2+1)*dv], 0)
 	}
@@ -120,12 +121,12 @@ func TestFlashAttn(t *testing.T) {
 	}
 	near(t, "row 5, head 3", dst.Row(5)[3*dv:], want, 1e-6)
 	clear(q.Data)
-	FlashAttn(dst, q, kv, pos, seq, heads, 0.3, FlashAttnOptions{})
+	FlashAttn(dst, q, kv, seen, seq, heads, 0.3, FlashAttnOptions{})
 	mean := (v.Row(0)[0] + v.Row(1)[0] + v.Row(2)[0]) / 3
 	near(t, "a zero query takes the mean", dst.Row(2)[:1], []float32{mean}, 1e-6)
 }
 
-// A window hides what is before it, a cap bounds scores, a sink takes weight and gives nothing.
+// What is not seen has no weight, a cap bounds scores, a slope lowers those of far positions, a sink takes weight and gives nothing.
 func TestFlashAttnOptions(t *testing.T) {
 	kv := newKV(gguf.F32, 1, 8, 8)
 	k, v := NewMat(3, 8), NewMat(3, 8)
@@ -134,20 +135,22 @@ func TestFlashAttnOptions(t *testing.T) {
 	}
 	pos, seq := []uint32{0, 1, 2}, []uint32{0, 0, 0}
 	KVAppend(kv, k, v, pos, seq)
-	attend := func(o FlashAttnOptions) float32 {
+	attend := func(first, last uint32, o FlashAttnOptions) float32 {
 		q, dst := NewMat(1, 8), NewMat(1, 8)
 		q.Data[0] = 1
-		FlashAttn(dst, q, kv, pos[2:], seq[2:], 1, 1, o)
+		FlashAttn(dst, q, kv, []uint32{first, last}, seq[2:], 1, 1, o)
 		return dst.Data[0]
 	}
 	e := math.Exp(1)
-	near(t, "window of 2", []float32{attend(FlashAttnOptions{Window: 2})}, []float32{float32((2 + 3*e) / (1 + e))}, 1e-6)
-	near(t, "window of 1", []float32{attend(FlashAttnOptions{Window: 1})}, []float32{3}, 0)
-	near(t, "window before all", []float32{attend(FlashAttnOptions{Window: 9})}, []float32{attend(FlashAttnOptions{})}, 0)
+	near(t, "the last 2", []float32{attend(1, 2, FlashAttnOptions{})}, []float32{float32((2 + 3*e) / (1 + e))}, 1e-6)
+	near(t, "the last 1", []float32{attend(2, 2, FlashAttnOptions{})}, []float32{3}, 0)
+	near(t, "the first 2", []float32{attend(0, 1, FlashAttnOptions{})}, []float32{float32((1 + 2*e) / (1 + e))}, 1e-6)
+	near(t, "slope of 1", []float32{attend(0, 2, FlashAttnOptions{Slopes: []float32{1}})}, []float32{float32((1 + 2*e*e + 3*e*e*e*e) / (1 + e*e + e*e*e*e))}, 1e-6)
+	near(t, "slope beside a cap", []float32{attend(1, 2, FlashAttnOptions{SoftCap: 1e-9, Slopes: []float32{1}})}, []float32{float32((2 + 3*e) / (1 + e))}, 1e-6)
 	c1, c2 := math.Exp(0.5*math.Tanh(2)), math.Exp(0.5*math.Tanh(4))
-	near(t, "cap of 0.5", []float32{attend(FlashAttnOptions{SoftCap: 0.5})}, []float32{float32((1 + 2*c1 + 3*c2) / (1 + c1 + c2))}, 1e-6)
-	near(t, "sink", []float32{attend(FlashAttnOptions{Window: 1, Sinks: []float32{2}})}, []float32{1.5}, 1e-6)
-	near(t, "sink above all", []float32{attend(FlashAttnOptions{Sinks: []float32{1000}})}, []float32{0}, 0)
+	near(t, "cap of 0.5", []float32{attend(0, 2, FlashAttnOptions{SoftCap: 0.5})}, []float32{float32((1 + 2*c1 + 3*c2) / (1 + c1 + c2))}, 1e-6)
+	near(t, "sink", []float32{attend(2, 2, FlashAttnOptions{Sinks: []float32{2}})}, []float32{1.5}, 1e-6)
+	near(t, "sink above all", []float32{attend(0, 2, FlashAttnOptions{Sinks: []float32{1000}})}, []float32{0}, 0)
 }
 
 // Blocks have the layout that shaders.FlashAttnArgs documents, and ggml's numbers.

@@ -16,8 +16,9 @@ import (
 // dispatch doesn't find in the device's own cache what the last one has read.
 type cache struct {
 	pages, pos, seq uint64
-	run             uint64 // the last positions in ascending order, for rows of one sequence
-	rows            int    // that pos, seq and run have
+	seen            uint64 // the first and the last position that a row attends to: all
+	run             uint64 // as seen, but the last positions ascend, for rows of one sequence
+	rows            int    // that pos, seq, seen and run have
 	maxPages        uint32 // of one of them
 	positions       int
 	count           int
@@ -42,8 +43,8 @@ func (d *device) openCache(ctx context.Context, o *options) (err error) {
 	n := ((o.positions+page-1)/page + 1) &^ 1 // pages; a table begins on 16 bytes
 	count := int(max(1, o.memory/(int64(n)*pageRoom)))
 	rows := max(mostRows, slices.Max(o.n))
-	part := (4*int64(rows) + 255) &^ 255 // bytes of each, ahead of the page table: positions, sequences, positions of a run
-	table := 3 * part
+	part := (8*int64(rows) + 255) &^ 255 // bytes of each, ahead of the page table: positions, sequences, what rows see, what rows of a run see
+	table := 4 * part
 	head := table + 8*int64(n*count)
 	head = (head + 255) &^ 255
 	if d.pages, err = d.dev.NewBuffer("KV cache", head+int64(n*count)*pageRoom, vk.DeviceLocal); err != nil {
@@ -58,13 +59,14 @@ func (d *device) openCache(ctx context.Context, o *options) (err error) {
 	for i := range rows {
 		binary.LittleEndian.PutUint32(m[4*i:], uint32(o.positions-1))
 		binary.LittleEndian.PutUint32(m[part+4*int64(i):], 0)
-		binary.LittleEndian.PutUint32(m[2*part+4*int64(i):], uint32(max(0, o.positions-rows+i)))
+		binary.LittleEndian.PutUint64(m[2*part+8*int64(i):], uint64(o.positions-1)<<32)
+		binary.LittleEndian.PutUint64(m[3*part+8*int64(i):], uint64(max(0, o.positions-rows+i))<<32)
 	}
 	for i := range n * count {
 		binary.LittleEndian.PutUint64(m[table+8*int64(i):], d.pages.Address+uint64(head)+uint64(i)*pageRoom)
 	}
 	at := d.pages.Address
-	d.cache = cache{pages: at + uint64(table), pos: at, seq: at + uint64(part), run: at + 2*uint64(part), rows: rows, maxPages: uint32(n), positions: o.positions, count: count}
+	d.cache = cache{pages: at + uint64(table), pos: at, seq: at + uint64(part), seen: at + 2*uint64(part), run: at + 3*uint64(part), rows: rows, maxPages: uint32(n), positions: o.positions, count: count}
 	_, err = d.submit(ctx, func(r *kernels.Recorder) error {
 		if err := r.Copy(d.pages, 0, up, 0, head); err != nil {
 			return err
@@ -87,7 +89,7 @@ func attendRun(r *kernels.Recorder, t gguf.Type, s shape, n int, m memory) error
 	if n > m.cache.positions {
 		return unfitError(fmt.Sprintf("%d rows, want -positions to be more", n))
 	}
-	r.Rows.Run, m.cache.pos = true, m.cache.run+4*uint64(m.cache.rows-n)
+	r.Rows.Run, m.cache.seen = true, m.cache.run+8*uint64(m.cache.rows-n)
 	return attend(r, t, s, n, m)
 }
 
@@ -107,7 +109,7 @@ func attend(r *kernels.Recorder, t gguf.Type, s shape, n int, m memory) error {
 		return unfitError(err.Error())
 	}
 	r.Rows.Positions = uint32(m.cache.positions)
-	return kernels.FlashAttn(r, t, shaders.FlashAttnArgs{Q: m.x, Dst: m.dst, Pages: m.cache.pages, Pos: m.cache.pos, Seq: m.cache.seq,
+	return kernels.FlashAttn(r, t, shaders.FlashAttnArgs{Q: m.x, Dst: m.dst, Pages: m.cache.pages, Seen: m.cache.seen, Seq: m.cache.seq,
 		Rows: uint32(n), Heads: uint32(s.m), HeadsKV: uint32(kv), KeyLen: uint32(s.k), ValLen: uint32(s.k), MaxPages: m.cache.maxPages, PagePositions: page,
 		QStride: uint32(s.m * s.k), DstStride: uint32(s.m * s.k), Scale: 0.1})
 }
@@ -204,7 +206,7 @@ func layer(r *kernels.Recorder, t gguf.Type, s shape, n int, m memory) error {
 		},
 		func() error { return ahead(3) },
 		func() error {
-			return kernels.FlashAttn(r, gguf.F16, shaders.FlashAttnArgs{Q: q, Dst: att, Pages: m.cache.pages, Pos: m.cache.pos, Seq: m.cache.seq,
+			return kernels.FlashAttn(r, gguf.F16, shaders.FlashAttnArgs{Q: q, Dst: att, Pages: m.cache.pages, Seen: m.cache.seen, Seq: m.cache.seq,
 				Rows: rows, Heads: heads, HeadsKV: kv, KeyLen: headSize, ValLen: headSize, MaxPages: m.cache.maxPages, PagePositions: page,
 				QStride: d, DstStride: d, Scale: 0.1})
 		},
