@@ -88,6 +88,18 @@ var rules = map[string]rule{
 	"attention.recurrent_layers":       {"bool", sameRecurrence},
 	"full_attention_interval":          {"integer", isOne}, // every layer has attention
 
+	// Keys of attention and of FFNs, where no layer has any.
+	"attention.head_count":    {"integer", isZero},
+	"attention.head_count_kv": {"integer", isZero},
+	"feed_forward_length":     {"integer", isZero},
+
+	// Keys of rope, where nothing is rotated.
+	"rope.dimension_count":                 {"integer", anything},
+	"rope.freq_base":                       {"float", anything},
+	"rope.scaling.type":                    {"string", anything},
+	"rope.scaling.factor":                  {"float", anything},
+	"rope.scaling.original_context_length": {"integer", anything},
+
 	// Keys of rope.
 	"rope.dimension_count_swa":         {"integer", equalsIfWindowed(func(h *Hyper, s *LayerShape) float64 { return float64(h.Ropes[max(0, s.Rope)].Dim) })},
 	"rope.freq_base_swa":               {"float", equalsIfWindowed(func(h *Hyper, s *LayerShape) float64 { return h.Ropes[max(0, s.Rope)].Base })},

@@ -15,12 +15,19 @@ var readKinds = map[string]string{
 	"attention.layer_norm_rms_epsilon": "float", "rope.freq_base": "float", "rope.scaling.factor": "float", "rope.scale_linear": "float", "rope.scaling.attn_factor": "float",
 	"rope.scaling.yarn_beta_fast": "float", "rope.scaling.yarn_beta_slow": "float", "rope.scaling.yarn_ext_factor": "float", "rope.scaling.yarn_log_multiplier": "float",
 	"expert_weights_scale": "float", "expert_weights_norm": "bool", "rope.scaling.type": "string", "attention.layer_norm_epsilon": "float", "rope.freq_base_swa": "float",
-	"attention.sliding_window_pattern": "",
+	"attention.sliding_window_pattern": "", "ssm.dt_b_c_rms": "bool", "rope.scaling.finetuned": "bool",
+	"embedding_scale": "float", "residual_scale": "float", "logit_scale": "float", "attention.scale": "float",
 }
 
-// hyper reads the keys of an architecture, tensors aside.
+// hyper reads the keys of an architecture, of a file of which little more is known than that its last layer has attention.
 func hyper(md *gguf.Metadata, name string) (*keys, *Hyper, error) {
 	k := newKeys(md, name)
+	k.shape = func(tensor string) []int64 {
+		if tensor == "blk.3.attn_output.weight" {
+			return []int64{64, 64}
+		}
+		return nil
+	}
 	h, err := readHyper(k, families[name])
 	if err == nil {
 		err = k.audit(h)
@@ -39,16 +46,24 @@ func sound(name string) map[string]any {
 		ks["attention.sliding_window"] = 8
 	case "qwen35", "qwen35moe", "qwen3next":
 		ks["ssm.time_step_rank"], ks["ssm.group_count"], ks["ssm.state_size"], ks["ssm.conv_kernel"] = 2, 2, 16, 4
+	case "mamba", "mamba2":
+		ks["attention.head_count"], ks["feed_forward_length"] = 0, 0
+	case "lfm2", "lfm2moe":
+		ks["shortconv.l_cache"] = 3
 	case "deepseek2":
 		ks["attention.kv_lora_rank"], ks["attention.head_count_kv"], ks["attention.key_length"], ks["attention.value_length"] = 32, 1, 40, 32
 		ks["attention.key_length_mla"], ks["attention.value_length_mla"], ks["rope.dimension_count"] = 24, 16, 8
+	}
+	switch name {
+	case "falcon-h1", "granitehybrid", "jamba", "mamba", "mamba2", "nemotron_h", "nemotron_h_moe":
+		ks["ssm.inner_size"], ks["ssm.state_size"], ks["ssm.conv_kernel"], ks["ssm.time_step_rank"] = 128, 16, 4, 8
 	}
 	return ks
 }
 
 // hasExperts reports whether models of an architecture may have experts.
 func hasExperts(name string) bool {
-	return slices.Contains([]string{"llama", "deepseek2", "dots1", "ernie4_5-moe", "glm4moe", "gpt-oss", "hunyuan-moe", "minimax-m2", "olmoe", "qwen2moe", "qwen3moe", "qwen35moe", "qwen3next"}, name)
+	return slices.Contains([]string{"llama", "deepseek2", "dots1", "ernie4_5-moe", "glm4moe", "gpt-oss", "hunyuan-moe", "lfm2moe", "minimax-m2", "olmoe", "qwen2moe", "qwen3moe", "qwen35moe", "qwen3next"}, name)
 }
 
 func metadata(t *testing.T, name string, ks map[string]any, more ...any) *gguf.Metadata {

@@ -33,10 +33,11 @@ func (d *DeltaNet) width(v Value) int {
 	return d.Heads * d.HeadLength
 }
 
-// The largest Taps and HeadLength that kernels take.
+// The longest convolution and the largest states that kernels take.
 const (
-	maxTaps  = 4   // of DeltaNet.Taps
-	maxState = 256 // of DeltaNet.HeadLength
+	maxTaps      = 4   // of DeltaNet.Taps, Mamba.Taps and Hyper.ShortConvTaps
+	maxState     = 256 // of DeltaNet.HeadLength, and of Mamba.State of Mamba 2
+	maxScanState = 64  // of Mamba.State of Mamba 1
 )
 
 // deltaDefaults is the properties of an architecture's delta nets that files have no key for.

@@ -39,6 +39,17 @@ var families = map[string]family{
 	"qwen2moe":     {read: withExperts(halves, routerDefaults{}), layer: llama},
 	"qwen3moe":     {read: withExperts(halves, routerDefaults{normalise: true}), layer: qwen3},
 
+	// With Mamba or short convolutions.
+	"falcon-h1":      {read: readFalconH1, layer: falconH1},
+	"granitehybrid":  {read: readGraniteHybrid, layer: graniteHybrid}, // Granite 4
+	"jamba":          {read: readJamba, layer: jamba},
+	"lfm2":           {read: readLFM2, layer: lfm2, output: lfm2Output},
+	"lfm2moe":        {read: readLFM2, layer: lfm2, output: lfm2Output},
+	"mamba":          {read: readMambaOnly, layer: mamba},
+	"mamba2":         {read: readMamba2Only, layer: mamba2},
+	"nemotron_h":     {read: readNemotronH, layer: nemotronH},
+	"nemotron_h_moe": {read: readNemotronH, layer: nemotronH},
+
 	// With gated delta nets.
 	"qwen35":    {read: readQwen35, layer: qwen3next},
 	"qwen35moe": {read: readQwen35MoE, layer: qwen3next, old: oldDeltaNets},

@@ -83,6 +83,12 @@ func Read(m *pack.Model) (*Hyper, error) {
 		return nil, err
 	}
 	k := newKeys(m.Metadata, name)
+	k.shape = func(tensor string) []int64 {
+		if t, _, ok := m.Tensor(tensor); ok {
+			return t.Shape
+		}
+		return nil
+	}
 	h, err := readHyper(k, families[name])
 	if err != nil {
 		return nil, err
@@ -133,7 +139,8 @@ func readHyper(k *keys, fam family) (*Hyper, error) {
 	if fam.read(k, h); k.err != nil {
 		return nil, k.err
 	}
-	if n := k.int("expert_count", 0); n > 0 && h.Experts.Count == 0 {
+	judged := k.read[k.arch+".expert_count"] // by the architecture, which may know that a file counts experts and has none
+	if n := k.int("expert_count", 0); n > 0 && !judged {
 		return nil, &UnsupportedError{What: "mixture of experts", Have: fmt.Sprintf("%q with %d experts", k.arch, n), Want: "dense ones"}
 	}
 	if n := h.StateBytes(); n > math.MaxUint32 {

@@ -91,7 +91,7 @@ func TestReadRefuses(t *testing.T) {
 		value     any
 		want      string
 	}{
-		{"architecture", "general.architecture", "mamba", "mamba"},
+		{"architecture", "general.architecture", "rwkv7", "rwkv7"},
 		{"experts", "qwen2.expert_count", uint32(8), "mixture of experts"},
 		{"no heads", "llama.attention.head_count", uint32(0), "head_count"},
 		{"heads that don't divide", "llama.attention.head_count_kv", uint32(3), "multiple"},
@@ -130,7 +130,7 @@ func TestReadRefuses(t *testing.T) {
 	}
 	t.Run("hint", func(t *testing.T) {
 		m := open(t, synthetic.Options{Arch: "llama"})
-		if err := m.Metadata.Set("general.architecture", "mamba"); err != nil {
+		if err := m.Metadata.Set("general.architecture", "rwkv7"); err != nil {
 			t.Fatal(err)
 		}
 		_, err := arch.Read(m)

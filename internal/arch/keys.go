@@ -14,12 +14,21 @@ type keys struct {
 	read map[string]bool // keys that were read, by name with the architecture
 	err  error           // the first error; nil: none so far
 
-	layers int // number of layers, for keys that may have a value for each
+	layers int                         // number of layers, for keys that may have a value for each
+	shape  func(tensor string) []int64 // shape of the file's tensor of this name; nil: it has none. Some files say only by tensors what their keys leave out.
 }
 
-// newKeys makes keys that reads md. No key counts as read yet. arch is the name of the architecture.
+// newKeys makes keys that reads md, of a file without tensors. No key counts as read yet. arch is the name of the architecture.
 func newKeys(md *gguf.Metadata, arch string) *keys {
-	return &keys{md: md, arch: arch, read: map[string]bool{}}
+	return &keys{md: md, arch: arch, read: map[string]bool{}, shape: func(string) []int64 { return nil }}
+}
+
+// rows is the number of rows of the tensor NAME.weight of layer l; 0: the file has no such tensor.
+func (k *keys) rows(l int, name string) int {
+	if s := k.shape(fmt.Sprintf("blk.%d.%s.weight", l, name)); len(s) > 0 {
+		return int(s[0])
+	}
+	return 0
 }
 
 const maxDim = 1 << 24 // largest integer accepted for a key: real models stay far below, and products of such numbers fit an int64

@@ -26,27 +26,65 @@ const NoRope = -1
 func readAttention(k *keys, h *Hyper) {
 	heads := k.ints("attention.head_count", nil)
 	kv := k.ints("attention.head_count_kv", heads)
+	for l := range h.Layers {
+		k.wantHeads("attention.head_count", heads[l])
+		k.wantHeads("attention.head_count_kv", kv[l])
+	}
+	readHeads(k, h, heads, kv)
+}
+
+// readSomeAttention is [readAttention] for models of which only some layers have attention: those with a tensor attn_output. Where head_count_kv is 0 for such a layer, attn_k
+// tells the number of key/value heads.
+func readSomeAttention(k *keys, h *Hyper) {
+	heads := k.ints("attention.head_count", nil)
+	kv := k.ints("attention.head_count_kv", heads)
+	for l := range h.Layers {
+		if k.rows(l, "attn_output") == 0 {
+			heads[l], kv[l] = 0, 0
+			continue
+		}
+		k.wantHeads("attention.head_count", heads[l])
+	}
+	readHeads(k, h, heads, kv)
+}
+
+// readHeads reads the sizes of heads, and sets the shape of attention in the layers that have heads, the number of query heads. kv is the number of key/value heads of each
+// layer; 0: as many as attn_k has rows for.
+func readHeads(k *keys, h *Hyper, heads, kv []int) {
 	length := make([]int, k.layers)
 	for l := range h.Layers {
-		if k.wantHeads("attention.head_count", heads[l]); k.err == nil {
-			k.wantHeads("attention.head_count_kv", kv[l])
-		}
-		if k.err != nil {
-			return
-		}
-		if heads[l]%kv[l] != 0 {
-			k.fail("%d query heads are not a multiple of %d key/value heads", heads[l], kv[l])
-		}
-		length[l] = h.EmbeddingLength / heads[l]
+		length[l] = h.EmbeddingLength / max(1, heads[l])
 	}
 	length = k.ints("attention.key_length", length)
 	values := k.ints("attention.value_length", length)
 	for l := range h.Layers {
+		if k.err != nil {
+			return
+		}
+		if heads[l] == 0 {
+			continue
+		}
 		s := &h.Layers[l]
 		s.HeadCount, s.HeadCountKV, s.KeyLength, s.ValueLength, s.Cache = heads[l], kv[l], length[l], values[l], true
-		k.checkHeads(s)
+		if k.checkHeads(s); k.err == nil && s.HeadCountKV == 0 {
+			s.HeadCountKV = k.headsOf(l, s.KeyLength)
+		}
+		if k.err == nil && s.HeadCount%s.HeadCountKV != 0 {
+			k.fail("%d query heads are not a multiple of %d key/value heads", s.HeadCount, s.HeadCountKV)
+		}
+		if h.AttentionScale == 0 {
+			h.AttentionScale = float32(1 / math.Sqrt(float64(s.KeyLength)))
+		}
 	}
-	h.AttentionScale = float32(1 / math.Sqrt(float64(h.Layers[0].KeyLength)))
+}
+
+// headsOf is the number of key heads of the given length that attn_k of layer l has rows for.
+func (k *keys) headsOf(l, length int) int {
+	n := k.rows(l, "attn_k")
+	if n == 0 || n%length != 0 {
+		k.fail("tensor \"blk.%d.attn_k.weight\": found %d rows, wanted heads of %d: attention.head_count_kv does not count them", l, n, length)
+	}
+	return n / length
 }
 
 // wantHeads fails if a layer has no heads.

@@ -16,6 +16,7 @@ type Mixture struct {
 	Biased            bool    // each expert's products have biases
 	Clamped           bool    // experts have SwiGLUOAI instead of SwiGLU
 	SharedLength      int     // Fs: inner width of the shared expert, which every token uses; 0: there is none
+	LatentLength      int     // Z: size of the latent of a row that experts read instead of the row, and of their output; 0: they read the row
 }
 
 // Gating is how a router's scores become the weights of experts.
@@ -55,7 +56,23 @@ func readMixture(k *keys, h *Hyper, d routerDefaults) {
 	}
 }
 
-// readExperts reads the keys of experts, and checks them for [readMixture]. g and feedForward, the inner width of an expert, are used where the file has no key.
+// readRouted reads the keys of a mixture that the layers with a router have. A file may count experts and have none: its keys of experts mean nothing then. d is used
+// where the file has no key.
+func readRouted(k *keys, h *Hyper, d routerDefaults) {
+	k.int("expert_count", 0)
+	for l := range h.Layers {
+		h.Layers[l].Experts = k.rows(l, "ffn_gate_inp") > 0
+	}
+	l := h.firstExperts()
+	if l < 0 || k.err != nil {
+		return
+	}
+	if h.Experts = readExperts(k, d, h.Layers[l].FeedForwardLength); h.Experts.Count == 0 {
+		k.fail("key %q: found 0, wanted the number of experts that the routers choose from", k.arch+".expert_count")
+	}
+}
+
+// readExperts reads the keys of experts, and checks them for [readMixture] and [readRouted]. g and feedForward, the inner width of an expert, are used where the file has no key.
 func readExperts(k *keys, g routerDefaults, feedForward int) Mixture {
 	m := Mixture{
 		Clamped: g.clamped,
@@ -97,12 +114,7 @@ func readExperts(k *keys, g routerDefaults, feedForward int) Mixture {
 // mixture adds a mixture of experts that reads a, and adds its output to dst. The router chooses experts for each row, and the experts' outputs are added by
 // weight. The shared expert comes before the chosen ones: it runs while these may still be uploaded.
 func (p *program) mixture(dst, a Value) {
-	p.linear(Scores, a, "ffn_gate_inp")
-	route := Op{Kind: Route, Dst: Chosen, A: Scores}
-	if bias := p.prefix + "exp_probs_b.bias"; p.has(bias) {
-		route.Weight = bias
-	}
-	p.add(route)
+	route(p, a)
 	shared(p, dst, a)
 	gate, up := []Op{perExpert(p, ExpertGate, a, "ffn_gate_exps")}, []Op{perExpert(p, ExpertUp, a, "ffn_up_exps")}
 	if p.hasWeight("ffn_gate_up_exps") { // both are in one tensor
@@ -154,6 +166,43 @@ func pairBiases(p *program, dst Value) {
 	p.add(Op{Kind: SumExperts, Dst: dst, A: ExpertOut, B: dst})
 }
 
+// plainExperts adds a mixture of experts without gates, which reads a, and adds its output to X: each expert is as in [program.plainFFN], with f. Experts of latents read a product
+// of a, and another product of the sum of their outputs is added to X.
+func (p *program) plainExperts(a Value, f Activation) {
+	route(p, a)
+	if p.h.Experts.SharedLength > 0 {
+		p.linear(SharedUp, a, "ffn_up_shexp")
+		p.act(SharedUp, f)
+		p.linear(SharedOut, SharedUp, "ffn_down_shexp")
+		p.addX(SharedOut)
+	}
+	latent := p.h.Experts.LatentLength > 0
+	if latent {
+		p.linear(ExpertLatent, a, "ffn_latent_down")
+		a = ExpertLatent
+	}
+	p.add(Op{Kind: Experts, Dst: ExpertOut, A: a, Ops: []Op{
+		perExpert(p, ExpertUp, a, "ffn_up_exps"), {Kind: Act, Dst: ExpertUp, A: ExpertUp, Activation: f}, perExpert(p, ExpertOut, ExpertUp, "ffn_down_exps"),
+	}})
+	if !latent {
+		p.add(Op{Kind: SumExperts, Dst: X, A: ExpertOut, B: X})
+		return
+	}
+	p.add(Op{Kind: SumExperts, Dst: ExpertSum, A: ExpertOut})
+	p.linear(Norm, ExpertSum, "ffn_latent_up")
+	p.addX(Norm)
+}
+
+// route adds a router, which chooses experts for each row of a.
+func route(p *program, a Value) {
+	p.linear(Scores, a, "ffn_gate_inp")
+	o := Op{Kind: Route, Dst: Chosen, A: Scores}
+	if bias := p.prefix + "exp_probs_b.bias"; p.has(bias) {
+		o.Weight = bias
+	}
+	p.add(o)
+}
+
 // perExpert is the product of a and the weights of each pair's own expert. stack is the name of the tensor with the weights of all experts.
 func perExpert(p *program, dst, a Value, stack string) Op {
 	return Op{Kind: MulMatID, Dst: dst, A: a, Weight: p.prefix + stack + ".weight"}
@@ -162,7 +211,7 @@ func perExpert(p *program, dst, a Value, stack string) Op {
 // PerPair reports whether a row of v has a part for each expert that the row uses.
 func (v Value) PerPair() bool { return v >= ExpertGate && v <= UpBias || v == ExpertIn }
 
-// mixtureWidth is [Hyper.Width] of the values from Scores to SharedOut and of ExpertIn, which only a mixture of experts has.
+// mixtureWidth is [Hyper.Width] of the values from Scores to SharedOut and from ExpertIn to ExpertSum, which only a mixture of experts has.
 func (h *Hyper) mixtureWidth(v Value) int {
 	m := &h.Experts
 	switch v {
@@ -183,6 +232,12 @@ func (h *Hyper) mixtureWidth(v Value) int {
 		return min(1, m.SharedLength)
 	case SharedOut:
 		return h.EmbeddingLength * min(1, m.SharedLength)
+	case ExpertLatent, ExpertSum:
+		return m.LatentLength
+	case ExpertOut:
+		if m.LatentLength > 0 {
+			return m.Used * m.LatentLength
+		}
 	}
 	return m.Used * h.EmbeddingLength * min(1, m.Count)
 }

@@ -23,7 +23,7 @@ const (
 	Pairs         // (N, K) uint32 pairs, ordered by expert
 	ExpertGate    // (N, K, F) gate of each pair's expert, then its SwiGLU
 	ExpertUp      // (N, K, F) the other product of each pair's expert
-	ExpertOut     // (N, K, D) output of each pair's expert
+	ExpertOut     // (N, K, D) or (N, K, Z) output of each pair's expert; Z is the size of a latent
 	GateBias      // (N, K, F) bias of ExpertGate
 	UpBias        // (N, K, F) bias of ExpertUp
 
@@ -68,11 +68,13 @@ const (
 	SSMOut   // (N, Di) output of the scan
 
 	// Values of short convolutions.
-	ConvB  // (N, D) gate of the convolution's input
+	ConvB  // (N, D) gate of the convolution's input, then the convolution's output
 	ConvC  // (N, D) gate of the convolution's output
-	ConvIn // (N, D) input of the convolution, then its output
+	ConvIn // (N, D) input of the convolution
 
-	ExpertIn // (N, K, D) input of each pair's expert: the row times the expert's weight
+	ExpertIn     // (N, K, D) input of each pair's expert: the row times the expert's weight
+	ExpertLatent // (N, Z) latent of the row, which experts of latents read
+	ExpertSum    // (N, Z) sum of the outputs of the row's experts of latents
 
 	// Values after the layers, of the rows whose logits are wanted.
 	Hidden    // (N, D) what the output matrix multiplies
@@ -86,7 +88,7 @@ type Kind int
 // The operations of a layer. Each runs as one or more kernels of package shaders, except for Experts, which runs the operations in its Ops, and
 // KeepLogitRows, which the caller that runs the step handles.
 const (
-	RMSNorm   Kind = iota // Dst = A / rms(A) * Weight * Factor, over groups of Cols values; Weight "": 1
+	RMSNorm   Kind = iota // Dst = A / rms(A) * Weight * Factor, over groups of Cols values; Weight "": 1. With one head, only Cols values of a row, from value Off on
 	LayerNorm             // Dst = (A - mean(A)) / deviation(A) * Weight + Weight2, over groups of Cols values; Weight "": 1, Weight2 "": 0
 	MulMat                // Dst = A · Weightᵀ, of Weight's rows from Row on
 	Bias                  // Dst = Dst + Weight, for each row, of Weight's values from Row on
@@ -108,7 +110,7 @@ const (
 	Route      // Chosen and ChosenWeights are the experts with the best scores A, and their weights; Weight: a bias of the scores; Weight2: a factor of each expert's weight
 	Experts    // Ops are computed for each pair, with the weights of the pair's expert
 	MulMatID   // in the Ops of Experts: Dst = A · Wᵀ, W the matrix Weight of each pair's expert, its rows from Row on
-	SumExperts // Dst = B + the sum of the row's pairs of A, by ChosenWeights, or with Plain without weights
+	SumExperts // Dst = B + the sum of the row's pairs of A, by ChosenWeights, or with Plain without weights; B None: 0
 	PairRows   // Dst = for each pair, the row of Weight that belongs to the pair's expert
 	PairScale  // Dst = for each pair, the row of A times the pair's weight
 	SwiGLUOAI  // Dst = silu(1.702*A)/1.702 * (B + 1), A clamped to at most 7, B to -7 … 7
@@ -161,7 +163,7 @@ type Op struct {
 	Heads      int        // number of heads of Dst, or of B for SigmoidMul, where the operation works on heads
 	Cols       int        // number of values of a head or row, or for SSMConv of rows, that the operation reads
 	Rows       int        // number of values of a head that HeadMulMat writes
-	Off        int        // first value of a head that RopeHeads or HeadCopy writes, or that SigmoidMul reads of B
+	Off        int        // first value of a head that RopeHeads, RMSNorm or HeadCopy writes, or that SigmoidMul reads of B
 	OffA       int        // first value of a head of A that HeadCopy reads
 	Activation Activation // function that Act applies
 	Params     [4]float32 // numbers of Activation

@@ -9,18 +9,26 @@ func (h *Hyper) Width(l int, v Value) int {
 		return h.VocabSize
 	case v >= Q && v <= Up, v == QueryGate, v == LatentQ, v == HeadOut, v == AttGate, v == KVHeads:
 		return h.headWidth(&h.Layers[l], v)
-	case v >= Scores && v <= SharedOut, v == ExpertIn:
+	case v >= Scores && v <= SharedOut, v >= ExpertIn && v <= ExpertSum:
 		return h.mixtureWidth(v)
 	case v == QueryLatent:
 		return h.Latent.QueryRank
 	case v == KVLatent:
-		return h.Latent.Rank + h.Ropes[0].Dim
+		return h.Latent.Rank + h.turned()
 	case v >= DeltaIn && v <= DeltaOut:
 		return h.Delta.width(v)
 	case v >= SSMGate && v <= SSMOut:
 		return h.Mamba.width(v)
 	}
 	return h.EmbeddingLength
+}
+
+// turned is the number of values of a head that the first rope rotates; 0: there is no rope.
+func (h *Hyper) turned() int {
+	if len(h.Ropes) == 0 {
+		return 0
+	}
+	return h.Ropes[0].Dim
 }
 
 // headWidth is [Hyper.Width] of values whose width follows from the heads or the FFN of a layer of shape s.
@@ -47,7 +55,7 @@ func (h *Hyper) headWidth(s *LayerShape, v Value) int {
 	case HeadOut:
 		return s.HeadCount * h.Latent.ValueLength
 	case KVHeads:
-		return s.HeadCount * (s.KeyLength - h.Ropes[0].Dim + s.ValueLength)
+		return s.HeadCount * (s.KeyLength - h.turned() + s.ValueLength)
 	}
 	return s.FeedForwardLength // of Gate and Up
 }

@@ -1,0 +1,136 @@
+package arch
+
+// jamba is the layer of Jamba: Mamba 1, or attention without rope.
+func jamba(p *program) {
+	p.rms(Norm, X, "attn_norm")
+	if p.shape().State {
+		p.mamba1(Norm, Norm)
+	} else {
+		p.attention(Norm, Norm)
+	}
+	p.addX(Norm)
+	p.feedForward("ffn_norm")
+}
+
+// graniteHybrid is the layer of Granite 4: Mamba 2, or attention, which most models have without rope.
+func graniteHybrid(p *program) {
+	p.rms(Norm, X, "attn_norm")
+	if p.shape().State {
+		p.mamba2(Norm, Norm)
+	} else {
+		p.attention(Norm, Norm)
+	}
+	p.addX(Norm)
+	p.feedForward("ffn_norm")
+}
+
+// nemotronH is the layer of Nemotron-H: one of Mamba 2, attention without rope, experts and FFN.
+func nemotronH(p *program) {
+	p.rms(Norm, X, "attn_norm")
+	switch s := p.shape(); {
+	case s.State:
+		p.mamba2(Norm, Norm)
+	case s.Cache:
+		p.attention(Norm, Norm)
+	case s.Experts:
+		p.plainExperts(Norm, ReLU2)
+		return
+	default:
+		p.plainFFN(Norm, Norm, ReLU2)
+	}
+	p.addX(Norm)
+}
+
+// falconH1 is the layer of Falcon-H1: Mamba 2 and attention read the same row. Mamba comes first, so that in the last layer only rows whose logits are wanted
+// pass through attention.
+func falconH1(p *program) {
+	p.rms(Norm, X, "attn_norm")
+	p.stateSpace(Out, Norm, p.hasWeight("ssm_norm"))
+	p.addX(Out)
+	p.attention(Norm, Norm)
+	p.addX(Norm)
+	norm := p.prefix + "ffn_norm" // Hugging Face's converter leaves out .weight
+	if !p.has(norm) {
+		norm += ".weight"
+	}
+	p.add(Op{Kind: RMSNorm, Dst: Norm, A: X, Weight: norm, Heads: 1, Cols: p.width(X)})
+	p.ffn(Norm, Norm, SwiGLU)
+	p.addX(Norm)
+}
+
+// attention adds attention that reads a, to dst, with the layer's rope.
+func (p *program) attention(dst, a Value) {
+	p.qkv(a)
+	p.turn()
+	p.attend()
+	p.linear(dst, Att, "attn_output")
+}
+
+// readJamba reads the keys of Jamba: layers without attention are Mamba 1, and layers with a router have experts.
+func readJamba(k *keys, h *Hyper) {
+	readSomeAttention(k, h)
+	k.setFeedForward(h, k.ints("feed_forward_length", nil))
+	readRouted(k, h, routerDefaults{})
+	readMamba1(k, h)
+	h.stateWithoutCache()
+}
+
+// readGraniteHybrid reads the keys of Granite 4: layers without attention are Mamba 2, and layers with a router have experts. rope.scaling.finetuned says whether
+// queries and keys are rotated.
+func readGraniteHybrid(k *keys, h *Hyper) {
+	readSomeAttention(k, h)
+	k.setFeedForward(h, k.ints("feed_forward_length", nil))
+	readRouted(k, h, routerDefaults{normalise: true})
+	readMamba2(k, h)
+	h.stateWithoutCache()
+	if k.bool("rope.scaling.finetuned", true) && h.shortestKey() > 0 {
+		readRopes(k, h, adjacent)
+	}
+	readGraniteScales(k, h)
+}
+
+// readGraniteScales reads the factors of Granite: of embeddings, of what layers add to the residual stream and of attention's scores, and the divisor of the logits. 0 is
+// none.
+func readGraniteScales(k *keys, h *Hyper) {
+	factor := func(name string, fallback float32) float32 {
+		if f := float32(k.atLeastZero(name, 0)); f > 0 {
+			return f
+		}
+		return fallback
+	}
+	h.EmbeddingScale, h.ResidualScale = factor("embedding_scale", 1), factor("residual_scale", 1)
+	h.AttentionScale, h.LogitScale = factor("attention.scale", h.AttentionScale), 1/factor("logit_scale", 1)
+}
+
+// leastTimeStep is Mamba.DeltaMin of Nemotron-H. No key has it: transformers takes its configuration's time_step_min, which is 0.001 in all models.
+const leastTimeStep = 0.001
+
+// readNemotronH reads the keys of Nemotron-H: the tensors of a layer say which one of Mamba 2, attention, experts and FFN it is, and how wide its FFN.
+func readNemotronH(k *keys, h *Hyper) {
+	readSomeAttention(k, h)
+	k.ints("feed_forward_length", make([]int, k.layers)) // files with FFNs may say 0
+	for l := range h.Layers {
+		h.Layers[l].State = k.rows(l, "ssm_in") > 0
+		h.Layers[l].FeedForwardLength = k.rows(l, "ffn_up")
+	}
+	readRouted(k, h, routerDefaults{gating: Sigmoid, normalise: true})
+	if l := h.firstExperts(); l >= 0 {
+		h.Experts.LatentLength = k.rows(l, "ffn_latent_down")
+	}
+	readMamba2(k, h)
+	h.Mamba.DeltaMin = leastTimeStep
+}
+
+// readFalconH1 reads the keys of Falcon-H1, whose layers all have Mamba 2, attention with rope and an FFN.
+func readFalconH1(k *keys, h *Hyper) {
+	dense(halves)(k, h)
+	readMamba2(k, h)
+	h.stateInAll()
+}
+
+// stateWithoutCache gives a state to the layers without keys and values in the KV cache.
+func (h *Hyper) stateWithoutCache() {
+	for l := range h.Layers {
+		h.Layers[l].State = !h.Layers[l].Cache
+	}
+}
