@@ -227,11 +227,14 @@ func pairRows(f *Frame, o *arch.Op) error {
 	return kernels.GetRows(f.Rec, t.Type, shaders.GetRowsArgs{Table: w, IDs: f.value(o.A), Dst: f.value(o.Dst), Rows: f.n() * f.width(o.A), Cols: pairWidth(f, o.Dst)})
 }
 
-// sumExperts records, for each row, the weighted sum of its experts' outputs and the residual.
+// sumExperts records, for each row, the weighted sum of its experts' outputs, and of the residual if there is one.
 func sumExperts(f *Frame, o *arch.Op) error {
-	d := f.width(o.Dst)
+	d, residual := f.width(o.Dst), uint64(0)
+	if o.B != arch.None {
+		residual = f.value(o.B)
+	}
 	return kernels.SumExperts(f.Rec, shaders.SumExpertsArgs{
-		Y: f.value(o.A), Weights: f.value(arch.ChosenWeights), Residual: f.value(o.B), Dst: f.value(o.Dst),
+		Y: f.value(o.A), Weights: f.value(arch.ChosenWeights), Residual: residual, Dst: f.value(o.Dst),
 		Rows: f.n(), Used: uint32(f.Hyper.Experts.Used), Cols: d, DstStride: d,
 	})
 }

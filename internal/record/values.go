@@ -9,14 +9,14 @@ import (
 	"leat/shaders"
 )
 
-// rmsNorm records an RMS norm of rows, or of each head of rows. It may have no weights.
+// rmsNorm records an RMS norm of rows, of each head of rows, or of a part of rows. It may have no weights.
 func rmsNorm(f *Frame, o *arch.Op) error {
 	w, _, _, err := weights(f, o)
 	if err != nil {
 		return err
 	}
 	a := shaders.RMSNormArgs{
-		X: f.value(o.A), W: w, Dst: f.value(o.Dst), Rows: f.n() * uint32(o.Heads), Cols: uint32(o.Cols),
+		X: f.value(o.A) + 4*uint64(o.Off), W: w, Dst: f.value(o.Dst) + 4*uint64(o.Off), Rows: f.n() * uint32(o.Heads), Cols: uint32(o.Cols),
 		XStride: f.width(o.A) / uint32(o.Heads), DstStride: f.width(o.Dst) / uint32(o.Heads), Eps: f.Hyper.RMSEpsilon, Scale: o.Factor, Heads: weightHeads(o),
 	}
 	return kernels.NormRows(f.Rec, kernels.Norm{Multiplied: o.Multiplied, RMSNormArgs: a})
