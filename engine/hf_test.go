@@ -15,6 +15,8 @@ import (
 
 // unlike names models whose reference was computed with something other than what their file says, and what that is.
 var unlike = map[string]string{
+	"afmoe":      "embeddings without a factor, and every third layer without a window, where no key says so",
+	"llama4":     "chunks of 16 positions, where no key says so",
 	"minimax-m2": "rope of all values of a head, where the file says half of them",
 }
 

@@ -16,10 +16,11 @@ const MaxExperts = 1024
 
 // TopKMoEArgs chooses experts by X (Rows, Experts): IDs (Rows, Used) uint32, the best first, and their Weights (Rows, Used).
 // Bias (Experts), 0 for none, is added where they are chosen, not where they are weighed. Of Groups groups, 0 for none, those
-// GroupsUsed are open whose GroupBest best, 1 or 2, have the largest sum. All weights are times Scale. Residents, 0 for none, is the table in which the experts
+// GroupsUsed are open whose GroupBest best, 1 or 2, have the largest sum. All weights are times Scale, and times their expert's of Scales (Experts), 0
+// for none. Residents, 0 for none, is the table in which the experts
 // of a single row are looked up, as in [LookupExpertsArgs].
 type TopKMoEArgs struct {
-	X, Bias, IDs, Weights, Residents                uint64
+	X, Bias, IDs, Weights, Residents, Scales        uint64
 	Rows, Experts, Used, Gating, Groups, GroupsUsed uint32
 	Scale                                           float32
 	GroupBest                                       uint32
@@ -115,7 +116,7 @@ func (a *MulMatIDCMArgs) Workgroups(rows uint32) uint64 {
 	return groups(uint64(a.M), uint64(rows)) * uint64(a.Blocks)
 }
 
-// SumExpertsArgs: Dst (Rows, Cols) = Y (Rows, Used, Cols) times Weights (Rows, Used), summed up by rank, + Residual (Rows, Cols),
+// SumExpertsArgs: Dst (Rows, Cols) = Y (Rows, Used, Cols) times Weights (Rows, Used), 0 for none, summed up by rank, + Residual (Rows, Cols),
 // 0 for none, whose stride is Dst's; Dst may be Residual.
 type SumExpertsArgs struct {
 	Y, Weights, Residual, Dst   uint64
@@ -125,6 +126,18 @@ type SumExpertsArgs struct {
 // Workgroups counts the workgroups: one lane per value.
 func (a *SumExpertsArgs) Workgroups() uint64 {
 	return groups(uint64(a.Rows)*uint64(a.Cols), lanes)
+}
+
+// PairScaleArgs: Dst (Rows, Used, Cols) = X (Rows, Cols), times each of the row's Weights (Rows, Used).
+type PairScaleArgs struct {
+	X, Weights, Dst uint64
+	Rows, Used      uint32
+	Cols, _         uint32
+}
+
+// Workgroups counts the workgroups: one lane per value.
+func (a *PairScaleArgs) Workgroups() uint64 {
+	return groups(uint64(a.Rows)*uint64(a.Used)*uint64(a.Cols), lanes)
 }
 
 // ResidentsHead is the number of addresses at the head of a table of resident experts, before the experts' own, see [LookupExpertsArgs].

@@ -240,6 +240,7 @@ var families = []family{
 	{op: "mul_mat_id", args: MulMatIDArgs{}, types: weightTypes, spec: tile(8, 8)},
 	{op: "mul_mat_id", variant: CM, needs: CoopMatrix, args: MulMatIDCMArgs{}, types: blockTypes, lanes: rowLanes, spec: blocksCM(64, 32)},
 	{op: "sum_experts", args: SumExpertsArgs{}},
+	{op: "pair_scale", args: PairScaleArgs{}},
 	{op: "lookup_experts", args: LookupExpertsArgs{}, extra: []string{residentsHead}},
 	{op: "mul_mat_heads", args: MulMatHeadsArgs{}, types: weightTypes, spec: tile(4, 1)},
 	{op: "mul_mat", variant: CM, needs: CoopMatrix, args: MulMatCMArgs{}, lanes: rowLanes,

@@ -2,7 +2,7 @@
 
 #ifndef ROUTED // else the includer has them, under the same names
 layout(push_constant, std430) uniform Args {
-    uvec2 X, Bias, IDs, Weights, Residents;
+    uvec2 X, Bias, IDs, Weights, Residents, Scales;
     uint Rows, Experts, Used, Gating, Groups, GroupsUsed;
     float Scale;
     uint GroupBest;
@@ -108,6 +108,10 @@ void weigh(uint row, uint lane)
         if (divide)
             w = w / unless_nan(total, max(total, LEAST));
         w = w * a.Scale;
+#ifndef ROUTED
+        if ((a.Scales.x | a.Scales.y) != 0)
+            w = w * Floats(a.Scales).f[chosen[k]];
+#endif
         ids.w[k] = chosen[k];
         weights.f[k] = w;
     }

@@ -15,8 +15,9 @@ var readKinds = map[string]string{
 	"attention.layer_norm_rms_epsilon": "float", "rope.freq_base": "float", "rope.scaling.factor": "float", "rope.scale_linear": "float", "rope.scaling.attn_factor": "float",
 	"rope.scaling.yarn_beta_fast": "float", "rope.scaling.yarn_beta_slow": "float", "rope.scaling.yarn_ext_factor": "float", "rope.scaling.yarn_log_multiplier": "float",
 	"expert_weights_scale": "float", "expert_weights_norm": "bool", "rope.scaling.type": "string", "attention.layer_norm_epsilon": "float", "rope.freq_base_swa": "float",
-	"attention.sliding_window_pattern": "", "ssm.dt_b_c_rms": "bool", "rope.scaling.finetuned": "bool",
-	"embedding_scale": "float", "residual_scale": "float", "logit_scale": "float", "attention.scale": "float",
+	"attention.sliding_window_pattern": "", "ssm.dt_b_c_rms": "bool", "rope.scaling.finetuned": "bool", "embedding_scale": "float",
+	"residual_scale": "float", "logit_scale": "float", "attention.scale": "float", "attention.temperature_scale": "float",
+	"attn_logit_softcapping": "float", "final_logit_softcapping": "float",
 }
 
 // hyper reads the keys of an architecture, of a file of which little more is known than that its last layer has attention.
@@ -42,7 +43,7 @@ func sound(name string) map[string]any {
 		ks["expert_count"], ks["expert_used_count"] = 4, 2
 	}
 	switch name {
-	case "gpt-oss":
+	case "gemma4", "gpt-oss":
 		ks["attention.sliding_window"] = 8
 	case "qwen35", "qwen35moe", "qwen3next":
 		ks["ssm.time_step_rank"], ks["ssm.group_count"], ks["ssm.state_size"], ks["ssm.conv_kernel"] = 2, 2, 16, 4
@@ -63,7 +64,7 @@ func sound(name string) map[string]any {
 
 // hasExperts reports whether models of an architecture may have experts.
 func hasExperts(name string) bool {
-	return slices.Contains([]string{"llama", "deepseek2", "dots1", "ernie4_5-moe", "glm4moe", "gpt-oss", "hunyuan-moe", "lfm2moe", "minimax-m2", "olmoe", "qwen2moe", "qwen3moe", "qwen35moe", "qwen3next"}, name)
+	return slices.Contains([]string{"llama", "afmoe", "deepseek2", "dots1", "ernie4_5-moe", "gemma4", "glm4moe", "gpt-oss", "hunyuan-moe", "lfm2moe", "llama4", "minimax-m2", "olmoe", "qwen2moe", "qwen35moe", "qwen3moe", "qwen3next"}, name)
 }
 
 func metadata(t *testing.T, name string, ks map[string]any, more ...any) *gguf.Metadata {

@@ -27,6 +27,13 @@ var families = map[string]family{
 	"glm4":          {read: dense(adjacent), layer: glm4},
 	"olmo2":         {read: readOLMo2, layer: olmo2},
 
+	// Gemma, and others whose layers are like it.
+	"afmoe":  {read: readAFMoE, layer: afmoe}, // Arcee's Trinity
+	"gemma":  {read: readGemma, layer: gemma},
+	"gemma2": {read: readGemma2, layer: gemma2},
+	"gemma3": {read: readGemma3, layer: gemma3},
+	"gemma4": {read: readGemma4, layer: gemma4},
+
 	// With experts.
 	"deepseek2":    {read: readDeepSeek2, layer: deepSeek2, old: map[string]string{"attn_kv_b": "files of newer converters, with attn_k_b and attn_v_b"}}, // DeepSeek-V2 and V3, and Kimi K2
 	"dots1":        {read: withExperts(halves, routerDefaults{gating: Sigmoid}), layer: qwen3},
@@ -34,6 +41,7 @@ var families = map[string]family{
 	"glm4moe":      {read: withExperts(halves, routerDefaults{gating: Sigmoid, normalise: true}), layer: glm4moe}, // GLM-4.5 and on
 	"gpt-oss":      {read: readGPTOSS, layer: gptOSS},
 	"hunyuan-moe":  {read: withExperts(halves, routerDefaults{normalise: true}), layer: hunyuan},
+	"llama4":       {read: readLlama4, layer: llama4},
 	"minimax-m2":   {read: withExperts(halves, routerDefaults{gating: Sigmoid, normalise: true}), layer: olmoe},
 	"olmoe":        {read: withExperts(halves, routerDefaults{}), layer: olmoe},
 	"qwen2moe":     {read: withExperts(halves, routerDefaults{}), layer: llama},

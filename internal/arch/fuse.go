@@ -162,7 +162,7 @@ func matchNormedRoute(ops []Op) (Op, int) {
 		return Op{}, 0
 	}
 	norm, mul, route := ops[0], ops[1], ops[2]
-	if norm.Heads != 1 || !norm.plainNorm() || norm.Dst == norm.A || mul.A != norm.Dst || mul.Dst != Scores || route.A != Scores || !dead(ops[3:], Scores) {
+	if norm.Heads != 1 || !norm.plainNorm() || norm.Dst == norm.A || mul.A != norm.Dst || mul.Dst != Scores || route.A != Scores || route.Weight2 != "" || !dead(ops[3:], Scores) {
 		return Op{}, 0
 	}
 	norm.Multiplied = true

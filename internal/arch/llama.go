@@ -178,7 +178,7 @@ func readOLMo2(k *keys, h *Hyper) {
 	}
 	windowed := k.pattern("attention.sliding_window_pattern", 4, allButLast)
 	if readWindow(k, h, 0, windowed); len(h.Masks) > 1 {
-		readWindowedRope(k, h, windowed)
+		readWindowedRope(k, h, windowed, h.Ropes[0].Base)
 	}
 }
 

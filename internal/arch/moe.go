@@ -111,35 +111,59 @@ func readExperts(k *keys, g routerDefaults, feedForward int) Mixture {
 	return m
 }
 
-// mixture adds a mixture of experts that reads a, and adds its output to dst. The router chooses experts for each row, and the experts' outputs are added by
-// weight. The shared expert comes before the chosen ones: it runs while these may still be uploaded.
-func (p *program) mixture(dst, a Value) {
-	route(p, a)
-	shared(p, dst, a)
+// mixture adds a mixture of experts that reads a, and adds its output to dst.
+func (p *program) mixture(dst, a Value) { mixtureOf(p, dst, dst, a) }
+
+// mixtureAlone adds a mixture of experts that reads a: its output is dst.
+func (p *program) mixtureAlone(dst, a Value) { mixtureOf(p, dst, None, a) }
+
+// mixtureOf adds a mixture of experts that reads a: dst is base, None for none, and the mixture's output. The router chooses experts for each row, and the experts'
+// outputs are added by weight. The shared expert comes before the chosen ones: it runs while these may still be uploaded.
+func mixtureOf(p *program, dst, base, a Value) {
+	p.add(route(p, a))
+	if p.h.Experts.SharedLength > 0 {
+		shared(p, dst, base, a)
+		base = dst
+	}
+	if p.h.Experts.Biased {
+		pairBiases(p, dst, base)
+		base = dst
+	}
+	glu := SwiGLU
+	if p.h.Experts.Clamped {
+		glu = SwiGLUOAI
+	}
+	chosen(p, a, glu)
+	p.add(Op{Kind: SumExperts, Dst: dst, A: ExpertOut, B: base})
+}
+
+// route adds the router, which reads a, and returns the operation that chooses experts by its scores.
+func route(p *program, a Value) Op {
+	p.linear(Scores, a, "ffn_gate_inp")
+	o := Op{Kind: Route, Dst: Chosen, A: Scores}
+	if bias := p.prefix + "exp_probs_b.bias"; p.has(bias) {
+		o.Weight = bias
+	}
+	return o
+}
+
+// chosen adds the chosen experts, which read a. Their gate is glu, one of SwiGLU, GeGLU and SwiGLUOAI.
+func chosen(p *program, a Value, glu Kind) {
 	gate, up := []Op{perExpert(p, ExpertGate, a, "ffn_gate_exps")}, []Op{perExpert(p, ExpertUp, a, "ffn_up_exps")}
 	if p.hasWeight("ffn_gate_up_exps") { // both are in one tensor
 		gate[0].Weight, up[0].Weight, up[0].Row = p.weight("ffn_gate_up_exps"), p.weight("ffn_gate_up_exps"), p.h.Experts.FeedForwardLength
 	}
-	act := Op{Kind: SwiGLU, Dst: ExpertGate, A: ExpertGate, B: ExpertUp}
-	if p.h.Experts.Clamped {
-		act.Kind = SwiGLUOAI
-	}
 	if p.h.Experts.Biased {
-		pairBiases(p, dst)
 		gate = append(gate, Op{Kind: Add, Dst: ExpertGate, A: ExpertGate, B: GateBias})
 		up = append(up, Op{Kind: Add, Dst: ExpertUp, A: ExpertUp, B: UpBias})
 	}
-	ops := append(append(gate, up...), act, perExpert(p, ExpertOut, ExpertGate, "ffn_down_exps"))
+	ops := append(append(gate, up...), Op{Kind: glu, Dst: ExpertGate, A: ExpertGate, B: ExpertUp}, perExpert(p, ExpertOut, ExpertGate, "ffn_down_exps"))
 	p.add(Op{Kind: Experts, Dst: ExpertOut, A: a, Ops: ops})
-	p.add(Op{Kind: SumExperts, Dst: dst, A: ExpertOut, B: dst})
 }
 
-// shared adds the shared expert, which reads a, and adds its output to dst. A gate, one value for a row, multiplies the expert's inner values instead of its
-// output: the result is the same, because the last product is linear.
-func shared(p *program, dst, a Value) {
-	if p.h.Experts.SharedLength == 0 {
-		return
-	}
+// shared adds the shared expert, which reads a: dst is base, None for none, and the expert's output. A gate, one value for a row, multiplies the expert's inner values
+// instead of its output: the result is the same, because the last product is linear.
+func shared(p *program, dst, base, a Value) {
 	gated := p.has(p.prefix + "ffn_gate_inp_shexp.weight")
 	if gated {
 		p.linear(SharedScore, a, "ffn_gate_inp_shexp")
@@ -150,26 +174,30 @@ func shared(p *program, dst, a Value) {
 	if gated {
 		p.add(Op{Kind: SigmoidMul, Dst: SharedGate, A: SharedGate, B: SharedScore})
 	}
+	if base == None {
+		p.linear(dst, SharedGate, "ffn_down_shexp")
+		return
+	}
 	p.linear(SharedOut, SharedGate, "ffn_down_shexp")
-	p.add(Op{Kind: Add, Dst: dst, A: dst, B: SharedOut})
+	p.add(Op{Kind: Add, Dst: dst, A: base, B: SharedOut})
 }
 
-// pairBiases gathers the biases of each pair's expert before the experts run: biases are in the layer's unit, which may leave VRAM before the experts arrive. It adds
-// the biases of the experts' output to dst, by the weights of the chosen experts.
-func pairBiases(p *program, dst Value) {
+// pairBiases gathers the biases of each pair's expert before the experts run: biases are in the layer's unit, which may leave VRAM before the experts arrive. dst is
+// base, None for none, and the biases of the experts' output by the weights of the chosen experts.
+func pairBiases(p *program, dst, base Value) {
 	for _, b := range []struct {
 		to    Value
 		stack string
 	}{{GateBias, "ffn_gate_exps"}, {UpBias, "ffn_up_exps"}, {ExpertOut, "ffn_down_exps"}} {
 		p.add(Op{Kind: PairRows, Dst: b.to, A: Chosen, Weight: p.prefix + b.stack + ".bias"})
 	}
-	p.add(Op{Kind: SumExperts, Dst: dst, A: ExpertOut, B: dst})
+	p.add(Op{Kind: SumExperts, Dst: dst, A: ExpertOut, B: base})
 }
 
 // plainExperts adds a mixture of experts without gates, which reads a, and adds its output to X: each expert is as in [program.plainFFN], with f. Experts of latents read a product
 // of a, and another product of the sum of their outputs is added to X.
 func (p *program) plainExperts(a Value, f Activation) {
-	route(p, a)
+	p.add(route(p, a))
 	if p.h.Experts.SharedLength > 0 {
 		p.linear(SharedUp, a, "ffn_up_shexp")
 		p.act(SharedUp, f)
@@ -191,16 +219,6 @@ func (p *program) plainExperts(a Value, f Activation) {
 	p.add(Op{Kind: SumExperts, Dst: ExpertSum, A: ExpertOut})
 	p.linear(Norm, ExpertSum, "ffn_latent_up")
 	p.addX(Norm)
-}
-
-// route adds a router, which chooses experts for each row of a.
-func route(p *program, a Value) {
-	p.linear(Scores, a, "ffn_gate_inp")
-	o := Op{Kind: Route, Dst: Chosen, A: Scores}
-	if bias := p.prefix + "exp_probs_b.bias"; p.has(bias) {
-		o.Weight = bias
-	}
-	p.add(o)
 }
 
 // perExpert is the product of a and the weights of each pair's own expert. stack is the name of the tensor with the weights of all experts.

@@ -48,14 +48,14 @@ func (h *Hyper) shortestKey() (n int) {
 	return n
 }
 
-// readWindowedRope gives the layers that windowed marks a rope of their own: with the frequencies of rope.freq_base_swa, by default those of the others, and
-// without scaling.
-func readWindowedRope(k *keys, h *Hyper, windowed []bool) {
+// readWindowedRope gives the layers that windowed marks a rope of their own: with the frequencies of rope.freq_base_swa, by default those of base, and without
+// scaling.
+func readWindowedRope(k *keys, h *Hyper, windowed []bool, base float64) {
 	if k.err != nil {
 		return
 	}
 	r := h.Ropes[0]
-	r.Base, r.Scale, r.ExtFactor, r.AttnFactor = k.float("rope.freq_base_swa", r.Base), 1, 0, 1
+	r.Base, r.Scale, r.ExtFactor, r.AttnFactor = k.float("rope.freq_base_swa", base), 1, 0, 1
 	k.checkBase("rope.freq_base_swa", r.Base)
 	h.Ropes = append(h.Ropes, r)
 	for l := range h.Layers {
@@ -72,6 +72,13 @@ func (k *keys) checkBase(name string, base float64) {
 	}
 }
 
+// checkTurned fails if rope can't rotate the first n values of heads of keyLength values. name is the key that says n.
+func (k *keys) checkTurned(name string, n, keyLength int) {
+	if n < 2 || n%2 != 0 || n > keyLength {
+		k.fail("key %q: found %d, wanted an even number up to the head size %d", k.arch+"."+name, n, keyLength)
+	}
+}
+
 // readRope reads the keys of a rope of heads of keyLength values or more, and checks them; if the file is wrong, k keeps the error. It does not set Factors
 // and Exact, which no key has.
 func readRope(k *keys, keyLength, contextLength int, neox bool) Rope {
@@ -81,9 +88,7 @@ func readRope(k *keys, keyLength, contextLength int, neox bool) Rope {
 		BetaFast: k.positive("rope.scaling.yarn_beta_fast", 32), BetaSlow: k.positive("rope.scaling.yarn_beta_slow", 1),
 		OrigContext: k.int("rope.scaling.original_context_length", contextLength),
 	}
-	if r.Dim < 2 || r.Dim%2 != 0 || r.Dim > keyLength {
-		k.fail("key %q: found %d, wanted an even number up to the head size %d", k.arch+".rope.dimension_count", r.Dim, keyLength)
-	}
+	k.checkTurned("rope.dimension_count", r.Dim, keyLength)
 	k.checkBase("rope.freq_base", r.Base)
 	factor := k.atLeastZero("rope.scaling.factor", k.atLeastZero("rope.scale_linear", 1))
 	ext := k.float("rope.scaling.yarn_ext_factor", -1)

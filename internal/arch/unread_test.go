@@ -92,7 +92,7 @@ func TestEveryTensorIsAsked(t *testing.T) {
 				if _, err := arch.Read(turned); err == nil || !strings.Contains(err.Error(), tensor.Name) {
 					t.Errorf("%s of another shape: error %v", tensor.Name, err)
 				}
-				if optional(tensor.Name) {
+				if optional(tensor.Name) || h.Architecture == "gemma4" && strings.HasSuffix(tensor.Name, "attn_v.weight") && !h.Windowed(m.Units[i].Layer) {
 					continue
 				}
 				without := with(t, m, func(_ *gguf.Metadata, units []pack.Unit) []pack.Unit {

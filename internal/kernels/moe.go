@@ -34,27 +34,47 @@ func SortsPairs(r *Recorder, n uint32) bool {
 	return r.Rows.Role == Prompt && (r.k.can.matrix > 0 || n > shaders.FewRows)
 }
 
-// SumExperts writes, for each row, the weighted sum of its experts' outputs Y plus, if a.Residual is not 0, the residual.
+// SumExperts writes, for each row, the sum of its experts' outputs Y, weighted if a.Weights is not 0, plus, if a.Residual is not 0, the residual.
 func SumExperts(r *Recorder, a shaders.SumExpertsArgs) error {
 	if a.Rows == 0 || a.Cols == 0 {
 		return nil
 	}
 	c := check{choice: choice{op: "sum_experts"}}
 	c.words("Y", a.Y)
-	c.words("Weights", a.Weights)
 	c.words("Dst", a.Dst)
 	c.positive("Used", a.Used)
 	c.stride("DstStride", a.DstStride, a.Cols)
 	n := float64(a.Rows) * float64(a.Used) * float64(a.Cols)
 	var t touch
 	t.read(f32s(a.Y, a.Rows*a.Used, a.Cols, a.Cols))
-	t.read(f32s(a.Weights, a.Rows, a.Used, a.Used))
+	if a.Weights != 0 {
+		c.words("Weights", a.Weights)
+		t.read(f32s(a.Weights, a.Rows, a.Used, a.Used))
+	}
 	if a.Residual != 0 {
 		c.words("Residual", a.Residual)
 		t.read(f32s(a.Residual, a.Rows, a.Cols, a.DstStride))
 	}
 	t.write(f32s(a.Dst, a.Rows, a.Cols, a.DstStride))
 	return record(r, &c, &a, a.Workgroups(), &t, cost{4 * n, 2 * n})
+}
+
+// PairScale writes, for each row and each expert it uses, the row times the expert's weight.
+func PairScale(r *Recorder, a shaders.PairScaleArgs) error {
+	if a.Rows == 0 || a.Cols == 0 {
+		return nil
+	}
+	c := check{choice: choice{op: "pair_scale"}}
+	c.words("X", a.X)
+	c.words("Weights", a.Weights)
+	c.words("Dst", a.Dst)
+	c.positive("Used", a.Used)
+	n := float64(a.Rows) * float64(a.Used) * float64(a.Cols)
+	var t touch
+	t.read(f32s(a.X, a.Rows, a.Cols, a.Cols))
+	t.read(f32s(a.Weights, a.Rows, a.Used, a.Used))
+	t.write(f32s(a.Dst, a.Rows*a.Used, a.Cols, a.Cols))
+	return record(r, &c, &a, a.Workgroups(), &t, cost{8 * n, n})
 }
 
 // LookupExperts looks up whether all chosen experts a.IDs have an address in the table a.Residents, and writes the answer to memory that the table

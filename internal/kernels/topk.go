@@ -43,6 +43,10 @@ func TopKMoEVariant(r *Recorder, variant string, a shaders.TopKMoEArgs) error {
 		c.address("Bias", a.Bias)
 		t.read(f32s(a.Bias, 1, a.Experts, 0))
 	}
+	if a.Scales != 0 {
+		c.words("Scales", a.Scales)
+		t.read(f32s(a.Scales, 1, a.Experts, 0))
+	}
 	c.lookup(a.Residents, a.Rows, &t)
 	t.write(f32s(a.IDs, a.Rows, a.Used, a.Used))
 	t.write(f32s(a.Weights, a.Rows, a.Used, a.Used))

@@ -16,7 +16,13 @@ func route(f *Frame, o *arch.Op) error {
 	if err != nil {
 		return err
 	}
-	return kernels.TopKMoE(f.Rec, routeArgs(f, f.value(o.A), bias))
+	a := routeArgs(f, f.value(o.A), bias)
+	if o.Weight2 != "" {
+		if _, a.Scales, err = f.Tensor(o.Weight2); err != nil {
+			return err
+		}
+	}
+	return kernels.TopKMoE(f.Rec, a)
 }
 
 // routeArgs returns the arguments of the kernel that chooses experts. scores and bias are device addresses: of the router's scores, and of the
@@ -227,14 +233,24 @@ func pairRows(f *Frame, o *arch.Op) error {
 	return kernels.GetRows(f.Rec, t.Type, shaders.GetRowsArgs{Table: w, IDs: f.value(o.A), Dst: f.value(o.Dst), Rows: f.n() * f.width(o.A), Cols: pairWidth(f, o.Dst)})
 }
 
-// sumExperts records, for each row, the weighted sum of its experts' outputs, and of the residual if there is one.
+// sumExperts records, for each row, the sum of its experts' outputs, weighted unless the operation is plain, and of the residual, if it has one.
 func sumExperts(f *Frame, o *arch.Op) error {
-	d, residual := f.width(o.Dst), uint64(0)
-	if o.B != arch.None {
-		residual = f.value(o.B)
+	d := f.width(o.Dst)
+	a := shaders.SumExpertsArgs{
+		Y: f.value(o.A), Dst: f.value(o.Dst), Rows: f.n(), Used: uint32(f.Hyper.Experts.Used), Cols: d, DstStride: d,
 	}
-	return kernels.SumExperts(f.Rec, shaders.SumExpertsArgs{
-		Y: f.value(o.A), Weights: f.value(arch.ChosenWeights), Residual: residual, Dst: f.value(o.Dst),
-		Rows: f.n(), Used: uint32(f.Hyper.Experts.Used), Cols: d, DstStride: d,
+	if !o.Plain {
+		a.Weights = f.value(arch.ChosenWeights)
+	}
+	if o.B != arch.None {
+		a.Residual = f.value(o.B)
+	}
+	return kernels.SumExperts(f.Rec, a)
+}
+
+// pairScale records, for each row and each of its chosen experts, the row times the expert's weight.
+func pairScale(f *Frame, o *arch.Op) error {
+	return kernels.PairScale(f.Rec, shaders.PairScaleArgs{
+		X: f.value(o.A), Weights: f.value(arch.ChosenWeights), Dst: f.value(o.Dst), Rows: f.n(), Used: uint32(f.Hyper.Experts.Used), Cols: f.width(o.A),
 	})
 }

@@ -88,7 +88,7 @@ func init() {
 		arch.RMSNorm: rmsNorm, arch.MulMat: mulMat, arch.Bias: bias, arch.RopeHeads: ropeHeads, arch.KVAppend: kvAppend,
 		arch.Attention: attention, arch.LayerNorm: layerNorm, arch.SwiGLU: glu, arch.GeGLU: glu, arch.GeGLUErf: glu, arch.Act: act,
 		arch.Add: add, arch.Mul: mul, arch.MulWeight: mulWeight, arch.Scale: scale, arch.ScaleRows: scaleRows, arch.AddRows: addRows, arch.ScaleLogits: scaleLogits,
-		arch.Route: route, arch.SumExperts: sumExperts, arch.PairRows: pairRows, arch.SigmoidMul: sigmoidMul,
+		arch.Route: route, arch.SumExperts: sumExperts, arch.PairRows: pairRows, arch.PairScale: pairScale, arch.SigmoidMul: sigmoidMul,
 		arch.SSMConv: ssmConv, arch.GatedDeltaNet: gatedDeltaNet, arch.SelectiveScan: selectiveScan, arch.StateSpace: stateSpace,
 		arch.HeadMulMat: headMulMat, arch.HeadCopy: headCopy,
 		arch.Siblings: orEach(siblings), arch.Gated: orEach(gated), arch.Added: orEach(added), arch.RopedProducts: orEach(ropedProducts),

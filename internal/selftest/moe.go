@@ -10,7 +10,8 @@ import (
 	"leat/shaders/ref"
 )
 
-// TopK tests topk_moe, which chooses experts for rows by their scores; two scores are equal. An empty r.Bias, not nil, is replaced by random values.
+// TopK tests topk_moe, which chooses experts for rows by their scores; two scores are equal. Of r.Bias and r.Scales, an empty one, not nil, is replaced by random
+// values.
 func TopK(r ref.Router, rows int) Case {
 	return Case{Kernel: "topk_moe", Shape: routerShape(&r, rows), MaxNMSE: nmseCurved, build: func(j *job) error {
 		a := topKArgs(j, r, rows)
@@ -46,7 +47,7 @@ func TopKHeld(r ref.Router, rows int) Case {
 
 // routerShape is the part of a case's name that describes a router and its number of rows.
 func routerShape(r *ref.Router, rows int) string {
-	return fmt.Sprintf("rows=%d experts=%d used=%d sigmoid=%t late=%t groups=%d bias=%t", rows, r.Experts, r.Used, r.Sigmoid, r.Late, r.Groups, r.Bias != nil)
+	return fmt.Sprintf("rows=%d experts=%d used=%d sigmoid=%t late=%t groups=%d bias=%t scales=%t", rows, r.Experts, r.Used, r.Sigmoid, r.Late, r.Groups, r.Bias != nil, r.Scales != nil)
 }
 
 // topKArgs makes random scores, adds the wanted outputs (ids, then weights) to the job, and returns the arguments of topk_moe.
@@ -73,6 +74,11 @@ func topKArgsOf(j *job, r ref.Router, x ref.Mat) shaders.TopKMoEArgs {
 		bias := j.normal(1, r.Experts, 0)
 		r.Bias = bias.Data
 		a.Bias = j.addr(j.mat(bias))
+	}
+	if r.Scales != nil {
+		scales := j.normal(1, r.Experts, 0)
+		r.Scales = scales.Data
+		a.Scales = j.addr(j.mat(scales))
 	}
 	ids, weights := make([]uint32, rows*r.Used), ref.NewMat(rows, r.Used)
 	ref.TopKMoE(&r, ids, weights, x)
@@ -287,6 +293,35 @@ func MulMatIDSameBits(t gguf.Type, m, k int) Case {
 	}}
 }
 
+// PairScale tests pair_scale, which multiplies each row by the weights of the experts that it uses.
+func PairScale(rows, used, cols int) Case {
+	return Case{Kernel: "pair_scale", Shape: fmt.Sprintf("rows=%d used=%d cols=%d", rows, used, cols), MaxNMSE: nmseLinear, build: func(j *job) error {
+		x, weights, want := j.normal(rows, cols, 0), j.normal(rows, used, 0), ref.NewMat(rows*used, cols)
+		ref.PairScale(want, x, weights)
+		dst := j.space(want)
+		j.output("dst", dst, want)
+		a := shaders.PairScaleArgs{X: j.addr(j.mat(x)), Weights: j.addr(j.mat(weights)), Dst: j.addr(dst), Rows: uint32(rows), Used: uint32(used), Cols: uint32(cols)}
+		j.record = func(r *kernels.Recorder) error { return kernels.PairScale(r, a) }
+		return nil
+	}}
+}
+
+// PlainSum tests sum_experts without weights.
+func PlainSum(rows, used, cols int) Case {
+	return Case{Kernel: "sum_experts", Shape: fmt.Sprintf("rows=%d used=%d cols=%d plain", rows, used, cols), MaxNMSE: nmseLinear, build: func(j *job) error {
+		y, ones, before := j.normal(rows*used, cols, 0), ref.NewMat(rows, used), j.normal(rows, cols, 0)
+		for i := range ones.Data {
+			ones.Data[i] = 1
+		}
+		want, dst := ref.NewMat(rows, cols), j.mat(before)
+		ref.SumExperts(want, before, y, ones)
+		j.sums("dst", dst, want, float64(used))
+		a := shaders.SumExpertsArgs{Y: j.addr(j.mat(y)), Residual: j.addr(dst), Dst: j.addr(dst), Rows: uint32(rows), Used: uint32(used), Cols: uint32(cols), DstStride: uint32(cols)}
+		j.record = func(r *kernels.Recorder) error { return kernels.SumExperts(r, a) }
+		return nil
+	}}
+}
+
 // SumExperts tests sum_experts, which sums the outputs of each row's experts by their weights. With residual it adds them to the destination. gap is the number
 // of values between rows.
 func SumExperts(rows, used, cols, gap int, residual bool) Case {
@@ -311,16 +346,17 @@ func SumExperts(rows, used, cols, gap int, residual bool) Case {
 // moeTests has the entries of the ops of a mixture of experts in float32.
 var moeTests = table{
 	"topk_moe": {quick: func(*shaders.Kernel) []Case {
-		return []Case{TopK(plainRouter, 17), TopK(groupedRouter, 9)}
+		return []Case{TopK(plainRouter, 17), TopK(groupedRouter, 9), TopK(scaledRouter, 5)}
 	}},
 	"topk_moe_held": {
 		quick: func(*shaders.Kernel) []Case {
-			return []Case{TopKHeld(plainRouter, 17), TopKHeld(ref.Router{Experts: 32, Used: 4, Late: true, Scale: 1}, 7)}
+			return []Case{TopKHeld(plainRouter, 17), TopKHeld(ref.Router{Experts: 32, Used: 4, Late: true, Scale: 1}, 7), TopKHeld(scaledRouter, 5)}
 		},
 		proofs: heldProofs,
 	},
 	"group_experts": {quick: func(*shaders.Kernel) []Case { return []Case{GroupExperts(1000, 60, 0)} }},
-	"sum_experts":   {quick: func(*shaders.Kernel) []Case { return []Case{SumExperts(33, 8, 172, 4, true)} }},
+	"sum_experts":   {quick: func(*shaders.Kernel) []Case { return []Case{SumExperts(33, 8, 172, 4, true), PlainSum(5, 2, 172)} }},
+	"pair_scale":    {quick: func(*shaders.Kernel) []Case { return []Case{PairScale(33, 3, 172)} }},
 	"mul_mat_vec_id": {quick: func(k *shaders.Kernel) []Case {
 		return []Case{MulMatID(k.Type, IDShape{M: 7, K: 1024, Rows: 5, Used: 3, Experts: 4, Gap: 4})}
 	}},
@@ -333,6 +369,8 @@ var moeTests = table{
 var (
 	// plainRouter is like those of most models.
 	plainRouter = ref.Router{Experts: 128, Used: 8, Normalise: true, Scale: 1}
+	// scaledRouter has a factor of each expert's weight, as Gemma 4's.
+	scaledRouter = ref.Router{Experts: 128, Used: 8, Normalise: true, Scale: 1, Scales: []float32{}}
 	// groupedRouter chooses groups of experts first, as DeepSeek-V3 does.
 	groupedRouter = ref.Router{Experts: 256, Used: 8, Sigmoid: true, Normalise: true, Scale: 2.5, Groups: 8, GroupsUsed: 4, GroupBest: 2, Bias: []float32{}}
 )

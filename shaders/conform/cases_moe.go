@@ -29,6 +29,7 @@ func moeCases() []selftest.Case {
 		{ref.Router{Experts: 160, Used: 6, Scale: 16, Groups: 8, GroupsUsed: 3, GroupBest: 1}, 9},
 		{ref.Router{Experts: 1024, Used: 16, Sigmoid: true, Normalise: true, Scale: 1, Bias: []float32{}}, 2},
 		{ref.Router{Experts: 100, Used: 100, Normalise: true, Scale: 1}, 3},
+		{ref.Router{Experts: 128, Used: 8, Normalise: true, Scale: 1, Scales: []float32{}}, 5},
 	} {
 		cases = append(cases, selftest.TopK(c.r, c.rows))
 		if c.r.Experts <= shaders.MaxPer*shaders.HeldLanes {
@@ -37,6 +38,7 @@ func moeCases() []selftest.Case {
 	}
 	cases = append(cases,
 		selftest.SumExperts(1, 1, 7, 0, false), selftest.SumExperts(5, 2, 256, 0, true), selftest.SumExperts(33, 8, 172, 4, true),
+		selftest.PlainSum(1, 1, 64), selftest.PlainSum(5, 2, 172), selftest.PlainSum(33, 9, 172), selftest.PairScale(1, 1, 64), selftest.PairScale(33, 3, 172),
 		selftest.GroupExperts(1, 1, 0), selftest.GroupExperts(2, 8, 0), selftest.GroupExperts(64, 8, 0), selftest.GroupExperts(1000, 60, 0), selftest.GroupExperts(1001, 60, 3), selftest.GroupExperts(4096, 128, 0), selftest.GroupExperts(300, 1024, 0),
 	)
 	for _, t := range quant.Types() {

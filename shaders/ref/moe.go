@@ -15,6 +15,7 @@ type Router struct {
 	Late               bool      // softmax of the chosen ones' scores
 	Normalise          bool      // a row's weights come to 1
 	Scale              float32   // on the weights
+	Scales             []float32 // (Experts) on the weights, each expert's own; nil: none
 	Bias               []float32 // (Experts) added where they are chosen; nil: none
 	Groups, GroupsUsed int       // Groups 0 or 1: none
 	GroupBest          int       // how many of a group's experts choose it
@@ -68,7 +69,11 @@ func TopKMoE(r *Router, ids []uint32 /* (T, Used) */, weights Mat /* (T, Used) *
 			if r.Normalise {
 				w /= sum
 			}
-			weights.Row(t)[k] = float32(w * float64(r.Scale))
+			w *= float64(r.Scale)
+			if r.Scales != nil {
+				w *= float64(r.Scales[ids[t*r.Used+k]])
+			}
+			weights.Row(t)[k] = float32(w)
 		}
 	}
 }
@@ -142,6 +147,17 @@ func SumExperts(dst, residual Mat /* (T, D) */, y Mat /* (T*Used, D) */, weights
 				sum += float64(w) * float64(y.Row(t*weights.Cols + k)[i])
 			}
 			dst.Row(t)[i] = float32(sum)
+		}
+	}
+}
+
+// PairScale is dst[t*used+k] = weights[t][k] * x[t].
+func PairScale(dst Mat /* (T*Used, D) */, x Mat /* (T, D) */, weights Mat /* (T, Used) */) {
+	for t := range x.Rows {
+		for k, w := range weights.Row(t) {
+			for i, v := range x.Row(t) {
+				dst.Row(t*weights.Cols + k)[i] = w * v
+			}
 		}
 	}
 }

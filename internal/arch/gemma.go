@@ -1,0 +1,97 @@
+package arch
+
+import "math"
+
+// gemma is the layer of Gemma.
+func gemma(p *program) {
+	p.rms(Norm, X, "attn_norm")
+	p.qkv(Norm)
+	p.turn()
+	p.attend()
+	p.linear(Norm, Att, "attn_output")
+	p.addX(Norm)
+	p.rms(Norm, X, "ffn_norm")
+	p.ffn(Norm, Norm, GeGLU)
+	p.addX(Norm)
+}
+
+// gemma2 is the layer of Gemma 2: what is added to the residual stream is normalised too.
+func gemma2(p *program) {
+	p.rms(Norm, X, "attn_norm")
+	p.qkv(Norm)
+	p.turn()
+	p.attend()
+	p.linear(Norm, Att, "attn_output")
+	p.rms(Norm, Norm, "post_attention_norm")
+	p.addX(Norm)
+	p.rms(Norm, X, "ffn_norm")
+	p.ffn(Norm, Norm, GeGLU)
+	p.rms(Norm, Norm, "post_ffw_norm")
+	p.addX(Norm)
+}
+
+// gemma3 is the layer of Gemma 3: as that of Gemma 2, but the heads of Q and K are normalised before rope.
+func gemma3(p *program) {
+	p.rms(Norm, X, "attn_norm")
+	p.qkv(Norm)
+	p.normHeads()
+	p.turn()
+	p.attend()
+	p.linear(Norm, Att, "attn_output")
+	p.rms(Norm, Norm, "post_attention_norm")
+	p.addX(Norm)
+	p.rms(Norm, X, "ffn_norm")
+	p.ffn(Norm, Norm, GeGLU)
+	p.rms(Norm, Norm, "post_ffw_norm")
+	p.addX(Norm)
+}
+
+// readGemma reads the keys of Gemma: embeddings are multiplied by √D.
+func readGemma(k *keys, h *Hyper) {
+	dense(halves)(k, h)
+	h.scaleEmbeddings()
+}
+
+// readGemma2 reads the keys of Gemma 2: every second layer has a window, and scores and logits are bounded.
+func readGemma2(k *keys, h *Hyper) {
+	readGemma(k, h)
+	if k.err != nil {
+		return
+	}
+	readWindow(k, h, 4096, k.pattern("attention.sliding_window_pattern", 2, allButLast))
+	h.AttentionSoftCap = float32(k.atLeastZero("attn_logit_softcapping", 50))
+	h.LogitSoftCap = float32(k.atLeastZero("final_logit_softcapping", 30))
+	readGemmaScale(k, h, 46)
+}
+
+// readGemma3 reads the keys of Gemma 3: five of six layers have a window, if there is one, and rope with frequencies of their own, without scaling.
+func readGemma3(k *keys, h *Hyper) {
+	readGemma(k, h)
+	if k.err != nil {
+		return
+	}
+	windowed := k.pattern("attention.sliding_window_pattern", 6, allButLast)
+	if readWindow(k, h, 0, windowed); len(h.Masks) > 1 {
+		readWindowedRope(k, h, windowed, gemmaWindowedBase)
+	}
+	h.LogitSoftCap = float32(k.atLeastZero("final_logit_softcapping", 0))
+	readGemmaScale(k, h, 62)
+}
+
+// gemmaWindowedBase is the base of the frequencies of rope in layers with a window, if the file of a Gemma 3 or 4 does not have the key.
+const gemmaWindowedBase = 10000
+
+// scaleEmbeddings sets EmbeddingScale to √D.
+func (h *Hyper) scaleEmbeddings() {
+	h.EmbeddingScale = float32(math.Sqrt(float64(h.EmbeddingLength)))
+}
+
+// readGemmaScale sets AttentionScale to what the file says. Files that don't say it mean 1/√Dk, but for the largest model, which has the given number of layers: its
+// factor is that of heads that share out the residual stream.
+func readGemmaScale(k *keys, h *Hyper, largest int) {
+	if s := float32(k.atLeastZero("attention.scale", 0)); s > 0 {
+		h.AttentionScale = s
+	} else if h.BlockCount == largest {
+		h.AttentionScale = float32(1 / math.Sqrt(float64(h.EmbeddingLength/h.Layers[0].HeadCount)))
+	}
+}
