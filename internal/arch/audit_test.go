@@ -17,7 +17,17 @@ var readKinds = map[string]string{
 	"expert_weights_scale": "float", "expert_weights_norm": "bool", "rope.scaling.type": "string", "attention.layer_norm_epsilon": "float", "rope.freq_base_swa": "float",
 	"attention.sliding_window_pattern": "", "ssm.dt_b_c_rms": "bool", "rope.scaling.finetuned": "bool", "embedding_scale": "float",
 	"residual_scale": "float", "logit_scale": "float", "attention.scale": "float", "attention.temperature_scale": "float",
-	"attn_logit_softcapping": "float", "final_logit_softcapping": "float",
+	"attn_logit_softcapping": "float", "final_logit_softcapping": "float", "use_parallel_residual": "bool", "attention.clamp_kqv": "float",
+	"attention.max_alibi_bias": "float", "xielu.alpha_p": "float", "xielu.alpha_n": "float", "xielu.beta": "float",
+	"xielu.eps": "float",
+}
+
+// whole is a key with the name of the architecture before it. The keys of xIELU have none.
+func whole(name, key string) string {
+	if strings.HasPrefix(key, "xielu.") {
+		return key
+	}
+	return name + "." + key
 }
 
 // hyper reads the keys of an architecture, of a file of which little more is known than that its last layer has attention.
@@ -45,6 +55,14 @@ func sound(name string) map[string]any {
 	switch name {
 	case "gemma4", "gpt-oss":
 		ks["attention.sliding_window"] = 8
+	case "command-r":
+		ks["logit_scale"] = float32(4)
+	case "cohere2":
+		ks["logit_scale"], ks["attention.sliding_window"] = float32(4), 8
+	case "apertus":
+		ks["xielu.alpha_p"], ks["xielu.alpha_n"], ks["xielu.beta"], ks["xielu.eps"] = float32(0.5), float32(0.5), float32(0.5), float32(-1e-6)
+	case "minicpm3":
+		ks["attention.kv_lora_rank"], ks["rope.dimension_count"] = 32, 16
 	case "qwen35", "qwen35moe", "qwen3next":
 		ks["ssm.time_step_rank"], ks["ssm.group_count"], ks["ssm.state_size"], ks["ssm.conv_kernel"] = 2, 2, 16, 4
 	case "mamba", "mamba2":
@@ -64,7 +82,7 @@ func sound(name string) map[string]any {
 
 // hasExperts reports whether models of an architecture may have experts.
 func hasExperts(name string) bool {
-	return slices.Contains([]string{"llama", "afmoe", "deepseek2", "dots1", "ernie4_5-moe", "gemma4", "glm4moe", "gpt-oss", "hunyuan-moe", "lfm2moe", "llama4", "minimax-m2", "olmoe", "qwen2moe", "qwen35moe", "qwen3moe", "qwen3next"}, name)
+	return slices.Contains([]string{"llama", "afmoe", "deepseek2", "dots1", "ernie4_5-moe", "gemma4", "glm4moe", "gpt-oss", "granite", "granitemoe", "hunyuan-moe", "lfm2moe", "llama4", "minimax-m2", "mistral3", "olmoe", "qwen2moe", "qwen35moe", "qwen3moe", "qwen3next"}, name)
 }
 
 func metadata(t *testing.T, name string, ks map[string]any, more ...any) *gguf.Metadata {
@@ -74,7 +92,7 @@ func metadata(t *testing.T, name string, ks map[string]any, more ...any) *gguf.M
 		if n, ok := v.(int); ok {
 			v = uint32(n)
 		}
-		if err := md.Set(name+"."+key, v); err != nil {
+		if err := md.Set(whole(name, key), v); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -114,7 +132,7 @@ func TestKeyTypes(t *testing.T) {
 			}
 			for _, v := range values {
 				_, _, err := hyper(metadata(t, name, sound(name), key, v), name)
-				if wrong := kindOf(v) != kind; wrong && (err == nil || !strings.Contains(err.Error(), fmt.Sprintf("key %q: found %s, wanted", name+"."+key, gguf.TypeName(v)))) {
+				if wrong := kindOf(v) != kind; wrong && (err == nil || !strings.Contains(err.Error(), fmt.Sprintf("key %q: found %s, wanted", whole(name, key), gguf.TypeName(v)))) {
 					t.Errorf("%s: %s = %#v, wanted %s: error %v", name, key, v, kind, err)
 				}
 			}
@@ -122,7 +140,7 @@ func TestKeyTypes(t *testing.T) {
 				continue
 			}
 			for _, v := range []any{float32(math.NaN()), math.NaN(), float32(math.Inf(1)), math.Inf(-1), 1e39} {
-				if _, _, err := hyper(metadata(t, name, sound(name), key, v), name); err == nil || !strings.Contains(err.Error(), name+"."+key) {
+				if _, _, err := hyper(metadata(t, name, sound(name), key, v), name); err == nil || !strings.Contains(err.Error(), whole(name, key)) {
 					t.Errorf("%s: %s = %v: error %v", name, key, v, err)
 				}
 			}

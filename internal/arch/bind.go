@@ -12,13 +12,16 @@ import (
 
 // wantedTensor is a tensor that an operation reads, and the shape that it must have.
 type wantedTensor struct {
-	name  string  // name of the tensor
-	shape []int64 // its shape, outermost first; anyLength: as many as there are
-	float bool    // its type must be F32
+	name  string      // name of the tensor
+	shape []int64     // its shape, outermost first
+	types []gguf.Type // the types that it may have; nil: those of weights
 }
 
-// anyLength is a length in wantedTensor.shape that does not matter.
-const anyLength = -1
+// The types of norms, biases and convolutions, and of tables whose rows are added.
+var (
+	f32s   = []gguf.Type{gguf.F32}
+	floats = []gguf.Type{gguf.F32, gguf.F16, gguf.BF16}
+)
 
 // binding checks a model's tensors against its hyperparameters, and sets the hyperparameters that follow from tensors.
 type binding struct {
@@ -31,8 +34,8 @@ type binding struct {
 }
 
 // wants adds a tensor that an operation reads. Operations that read parts of one matrix, or of one bias, want it to have the rows of all of them.
-func (b *binding) wants(name string, float bool, shape ...int) {
-	w := wantedTensor{name: name, float: float}
+func (b *binding) wants(name string, types []gguf.Type, shape ...int) {
+	w := wantedTensor{name: name, types: types}
 	for _, n := range shape {
 		w.shape = append(w.shape, int64(n))
 	}
@@ -61,43 +64,44 @@ func (b *binding) addTensors(l int, ops []Op) {
 			if o.PerHead {
 				shape = []int{o.Heads, o.Cols}
 			}
-			b.wants(o.Weight, true, shape...)
-			b.wants(o.Weight2, true, shape...)
+			b.wants(o.Weight, f32s, shape...)
+			b.wants(o.Weight2, f32s, shape...)
 		case MulMat:
 			if o.Row+to == 1 {
-				b.wants(o.Weight, true, from)
+				b.wants(o.Weight, f32s, from)
 				continue
 			}
-			b.wants(o.Weight, false, o.Row+to, from)
+			b.wants(o.Weight, nil, o.Row+to, from)
 		case HeadMulMat:
-			b.wants(o.Weight, false, o.Heads, o.Rows, o.Cols)
+			b.wants(o.Weight, nil, o.Heads, o.Rows, o.Cols)
 		case Bias:
-			b.wants(o.Weight, true, o.Row+to)
+			b.wants(o.Weight, f32s, o.Row+to)
 		case MulWeight:
-			b.wants(o.Weight, true, o.Cols)
+			b.wants(o.Weight, f32s, o.Cols)
 		case AddRows:
-			b.wants(o.Weight, false, anyLength, to)
+			h.Positions = h.ContextLength
+			b.wants(o.Weight, floats, h.Positions, to)
 		case SSMConv:
-			b.wants(o.Weight, true, from, o.Cols)
-			b.wants(o.Weight2, true, from)
+			b.wants(o.Weight, f32s, from, o.Cols)
+			b.wants(o.Weight2, f32s, from)
 		case GatedDeltaNet:
-			b.wants(o.Weight, true, h.Delta.Heads)
-			b.wants(o.Weight2, true, h.Delta.Heads)
+			b.wants(o.Weight, f32s, h.Delta.Heads)
+			b.wants(o.Weight2, f32s, h.Delta.Heads)
 		case SelectiveScan:
-			b.wants(o.Weight, true, to, h.Mamba.State)
-			b.wants(o.Weight2, true, to)
-			b.wants(o.Weight3, true, to)
+			b.wants(o.Weight, f32s, to, h.Mamba.State)
+			b.wants(o.Weight2, f32s, to)
+			b.wants(o.Weight3, f32s, to)
 		case StateSpace:
 			for _, name := range []string{o.Weight, o.Weight2, o.Weight3} {
-				b.wants(name, true, h.Mamba.Heads)
+				b.wants(name, f32s, h.Mamba.Heads)
 			}
 		case PairRows:
-			b.wants(o.Weight, false, h.Experts.Count, h.PairWidth(l, o.Dst))
+			b.wants(o.Weight, nil, h.Experts.Count, h.PairWidth(l, o.Dst))
 		case Attention:
-			b.wants(o.Weight, true, h.Layers[l].HeadCount)
+			b.wants(o.Weight, f32s, h.Layers[l].HeadCount)
 		case Route:
-			b.wants(o.Weight, true, from)
-			b.wants(o.Weight2, true, from)
+			b.wants(o.Weight, f32s, from)
+			b.wants(o.Weight2, f32s, from)
 		}
 	}
 }
@@ -160,10 +164,8 @@ func (b *binding) addLayers() error {
 		ops := h.Layer(l, m.Has)
 		h.touch(ops)
 		b.addTensors(l, ops)
-		for _, check := range []func([]Op) error{b.checkParts, b.readPositions} {
-			if err := check(ops); err != nil {
-				return err
-			}
+		if err := b.checkParts(ops); err != nil {
+			return err
 		}
 		experts := b.expertTensors(l, ops)
 		for _, w := range experts {
@@ -193,13 +195,10 @@ func (b *binding) readOuter() error {
 	}
 	h.VocabSize = int(embd.Shape[0])
 	h.Tied = !m.Has(Output)
-	b.wants(TokenEmbd, false, h.VocabSize, h.EmbeddingLength)
-	b.wants(h.Head(), false, h.VocabSize, h.EmbeddingLength)
+	b.wants(TokenEmbd, nil, h.VocabSize, h.EmbeddingLength)
+	b.wants(h.Head(), nil, h.VocabSize, h.EmbeddingLength)
 	for _, ops := range [][]Op{h.Input(m.Has), h.Output(m.Has), h.LogitOps(m.Has)} {
 		b.addTensors(outside, ops)
-		if err := b.readPositions(ops); err != nil {
-			return err
-		}
 	}
 	return nil
 }
@@ -282,8 +281,12 @@ func (b *binding) checkTensor(w wantedTensor) error {
 	if err := w.check(b.m.Path, t); err != nil {
 		return err
 	}
-	if w.float && t.Type != gguf.F32 {
-		return &UnsupportedError{What: "tensor " + w.name + " of type", Have: t.Type.String(), Want: "F32 for norms, biases and convolutions"}
+	if w.types != nil && !slices.Contains(w.types, t.Type) {
+		want := "F32 for norms, biases and convolutions"
+		if len(w.types) > 1 {
+			want = "F32, F16 and BF16 for embeddings of positions"
+		}
+		return &UnsupportedError{What: "tensor " + w.name + " of type", Have: t.Type.String(), Want: want}
 	}
 	return nil
 }
@@ -308,7 +311,7 @@ func (w *wantedTensor) fits(shape []int64) bool {
 			shape = shape[1:]
 		}
 	}
-	return slices.EqualFunc(shape, w.shape, func(found, want int64) bool { return found == want || want == anyLength && found > 0 })
+	return slices.Equal(shape, w.shape)
 }
 
 // typeNames lists the types of weights that kernels take.

@@ -50,8 +50,8 @@ func everyModel(t *testing.T, do func(t *testing.T, m *pack.Model)) {
 				m.Close()
 			}
 		}
-		if found < 25 {
-			t.Errorf("found %d models that load, wanted 25 and more", found)
+		if found < 50 {
+			t.Errorf("found %d models that load, wanted 50 and more", found)
 		}
 	})
 }

@@ -26,6 +26,25 @@ var families = map[string]family{
 	"phi3":          {read: readPhi3, layer: phi3},
 	"glm4":          {read: dense(adjacent), layer: glm4},
 	"olmo2":         {read: readOLMo2, layer: olmo2},
+	"mistral3":      {read: readMistral3, layer: mistral3},
+	"granite":       {read: readGranite, layer: llama},
+	"minicpm3":      {read: readMiniCPM3, layer: miniCPM3},
+	"arcee":         {read: dense(adjacent), layer: arcee},
+	"apertus":       {read: readApertus, layer: apertus},
+
+	// With layer norms.
+	"gpt2":       {read: readUnturned, layer: layerNormed(GELU), input: addPositions, output: normOutput},
+	"starcoder":  {read: readUnturned, layer: layerNormed(GELU), input: addPositions, output: normOutput},
+	"bloom":      {read: readBLOOM, layer: layerNormed(GELU), input: normEmbeddings, output: normOutput},
+	"starcoder2": {read: readStarCoder2, layer: layerNormed(GELU), output: normOutput},
+	"nemotron":   {read: dense(halves), layer: layerNormed(ReLU2), output: normOutput},
+	"jais2":      {read: dense(halves), layer: layerNormed(ReLU2), output: normOutput},
+	"stablelm":   {read: readStableLM, layer: stableLM, output: normOutput},
+	"olmo":       {read: readOLMo, layer: olmo, output: normOutputPlainly},
+	"phi2":       {read: readPhi2, layer: phi2, output: normOutput},
+	"falcon":     {read: dense(halves), layer: falcon, output: normOutput},
+	"command-r":  {read: readCohere, layer: cohere, output: normOutput},
+	"cohere2":    {read: readCohere2, layer: cohere, output: normOutput},
 
 	// Gemma, and others whose layers are like it.
 	"afmoe":  {read: readAFMoE, layer: afmoe}, // Arcee's Trinity
@@ -40,6 +59,7 @@ var families = map[string]family{
 	"ernie4_5-moe": {read: readErnieMoE, layer: llama},
 	"glm4moe":      {read: withExperts(halves, routerDefaults{gating: Sigmoid, normalise: true}), layer: glm4moe}, // GLM-4.5 and on
 	"gpt-oss":      {read: readGPTOSS, layer: gptOSS},
+	"granitemoe":   {read: readGranite, layer: llama},
 	"hunyuan-moe":  {read: withExperts(halves, routerDefaults{normalise: true}), layer: hunyuan},
 	"llama4":       {read: readLlama4, layer: llama4},
 	"minimax-m2":   {read: withExperts(halves, routerDefaults{gating: Sigmoid, normalise: true}), layer: olmoe},

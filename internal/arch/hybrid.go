@@ -89,19 +89,6 @@ func readGraniteHybrid(k *keys, h *Hyper) {
 	readGraniteScales(k, h)
 }
 
-// readGraniteScales reads the factors of Granite: of embeddings, of what layers add to the residual stream and of attention's scores, and the divisor of the logits. 0 is
-// none.
-func readGraniteScales(k *keys, h *Hyper) {
-	factor := func(name string, fallback float32) float32 {
-		if f := float32(k.atLeastZero(name, 0)); f > 0 {
-			return f
-		}
-		return fallback
-	}
-	h.EmbeddingScale, h.ResidualScale = factor("embedding_scale", 1), factor("residual_scale", 1)
-	h.AttentionScale, h.LogitScale = factor("attention.scale", h.AttentionScale), 1/factor("logit_scale", 1)
-}
-
 // leastTimeStep is Mamba.DeltaMin of Nemotron-H. No key has it: transformers takes its configuration's time_step_min, which is 0.001 in all models.
 const leastTimeStep = 0.001
 

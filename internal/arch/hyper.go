@@ -31,6 +31,7 @@ type Hyper struct {
 	Positions        int          // positions that the model has weights for, see AddRows: no context is longer; 0: positions have no weights
 	RowScale         RowScale     // factor of rows by position, if the model has one
 	ALiBi            float64      // power of 2 by which the last head's slope is below 1, see [Hyper.Slopes]; 0: scores don't fall off
+	ClampQKV         float32      // queries, keys and values are at least -ClampQKV and at most ClampQKV; 0: they have no bounds
 	Latent           Latent       // multi-head latent attention, if the model has it
 	Delta            DeltaNet     // gated delta nets, if the model has them
 	Mamba            Mamba        // Mamba, if the model has it

@@ -17,6 +17,8 @@ type LayerShape struct {
 	Cache             bool // the layer has keys and values in the KV cache
 	State             bool // the layer has a state, see [Hyper.StateParts]
 	Experts           bool // the layer's FFN is a mixture of experts
+
+	XIELU [4]float32 // parameters of the FFN's activation if it is XIELU, as [Activation] has them
 }
 
 // NoRope is LayerShape.Rope of a layer whose queries and keys are not rotated.

@@ -55,7 +55,8 @@ const (
 	AttGate // (N, H*Dv) gate of attention's output
 
 	// Values of latent attention whose keys and values are computed from the latent.
-	KVLatent // (N, R+Dr) latent, then the rotated part of all heads' keys
+	KVLatent // (N, R) latent
+	KTurned  // (N, Dr) the rotated part of all heads' keys
 	KVHeads  // (N, H*(Dk-Dr+Dv)) for each head the part of its key that is not rotated, then its value
 
 	// Values of Mamba 1 and 2. Di is the inner width, Ns the size of a state, G the number of groups.

@@ -108,8 +108,17 @@ func (p *program) attendTo(q Value, sinks string) {
 	p.add(Op{Kind: Attention, Dst: Att, A: q, Weight: p.weight(sinks), Mask: p.shape().Mask, SoftCap: p.h.AttentionSoftCap})
 }
 
-// act adds an activation of v, in place.
-func (p *program) act(v Value, f Activation) { p.add(Op{Kind: Act, Dst: v, A: v, Activation: f}) }
+// headLN adds a layer norm of each head of v, in place: each head has weights of its own, and there is no bias.
+func (p *program) headLN(v Value, weight string, heads, cols int) {
+	p.add(Op{Kind: LayerNorm, Dst: v, A: v, Weight: p.weight(weight), Heads: heads, Cols: cols, PerHead: true})
+}
+
+// act adds an activation of v, in place. params are its numbers, see [Activation].
+func (p *program) act(v Value, f Activation, params ...float32) {
+	o := Op{Kind: Act, Dst: v, A: v, Activation: f}
+	copy(o.Params[:], params)
+	p.add(o)
+}
 
 // ffn adds a gated FFN of a, to dst: its gate is glu, one of SwiGLU, GeGLU and GeGLUErf.
 func (p *program) ffn(dst, a Value, glu Kind) {
@@ -127,22 +136,26 @@ func (p *program) fusedFFN(dst, a Value, glu Kind) {
 	p.linear(dst, Gate, "ffn_down")
 }
 
-// plainFFN adds an FFN of a without a gate, to dst: f is the activation between its two products.
-func (p *program) plainFFN(dst, a Value, f Activation) {
+// plainFFN adds an FFN of a without a gate, to dst: f is the activation between its two products, params are its numbers.
+func (p *program) plainFFN(dst, a Value, f Activation, params ...float32) {
 	p.linear(Up, a, "ffn_up")
-	p.act(Up, f)
+	p.act(Up, f, params...)
 	p.linear(dst, Up, "ffn_down")
 }
 
 // feedForward adds to X what the layer's FFN, or its mixture of experts, makes of X after the norm of the given name.
 func (p *program) feedForward(norm string) {
 	p.rms(Norm, X, norm)
-	if p.shape().Experts {
+	switch {
+	case p.shape().Experts && p.h.ResidualScale == 1:
 		p.mixture(X, Norm)
-		return
+	case p.shape().Experts:
+		p.mixtureAlone(Out, Norm)
+		p.addX(Out)
+	default:
+		p.ffn(Norm, Norm, SwiGLU)
+		p.addX(Norm)
 	}
-	p.ffn(Norm, Norm, SwiGLU)
-	p.addX(Norm)
 }
 
 // addX adds v, times ResidualScale, to X.

@@ -3,6 +3,7 @@ package arch_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -29,7 +30,7 @@ func TestExtraTensors(t *testing.T) {
 			} {
 				name := fmt.Sprintf("blk.%d.%s", l, rest)
 				gate := rest == "ffn_gate_inp_shexp.weight" && m.Has(fmt.Sprintf("blk.%d.ffn_gate_shexp.weight", l)) // it turns a gate on
-				if !m.Has(name) && !gate {
+				if !m.Has(name) && !gate && !turnsOn(h.Layer(l, m.Has), m, name) {
 					refusesTensor(t, withTensor(t, m, pack.Layer, l, name, d), name)
 				}
 			}
@@ -45,13 +46,20 @@ func TestExtraTensors(t *testing.T) {
 			pack.Global: {"output.bias", "token_embd_norm.weight", "position_embd.weight", "rope_factors_long.weight", "cls.weight", "output.scale", "v.blk.0.attn_q.weight", "mm.0.weight", "blk.00.attn_q.weight"},
 		} {
 			for _, name := range names {
-				if m.Has(name) {
+				if m.Has(name) || turnsOn(h.Output(m.Has), m, name) {
 					continue
 				}
 				refusesTensor(t, withTensor(t, m, kind, -1, name, d), name)
 			}
 		}
 	})
+}
+
+// turnsOn reports whether a tensor of a row's length turns an operation on that needs no other one: the bias of a layer norm among ops, or Falcon's second norm.
+func turnsOn(ops []arch.Op, m *pack.Model, name string) bool {
+	weight, isBias := strings.CutSuffix(name, ".bias")
+	return m.Architecture() == "falcon" && strings.HasSuffix(name, "attn_norm_2.weight") ||
+		isBias && slices.ContainsFunc(ops, func(o arch.Op) bool { return o.Kind == arch.LayerNorm && o.Weight == weight+".weight" })
 }
 
 // refusesTensor wants an error that names the tensor: as one too many, or, where it turns an operation on, with another one

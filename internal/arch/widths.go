@@ -14,7 +14,9 @@ func (h *Hyper) Width(l int, v Value) int {
 	case v == QueryLatent:
 		return h.Latent.QueryRank
 	case v == KVLatent:
-		return h.Latent.Rank + h.turned()
+		return h.Latent.Rank
+	case v == KTurned:
+		return h.turned()
 	case v >= DeltaIn && v <= DeltaOut:
 		return h.Delta.width(v)
 	case v >= SSMGate && v <= SSMOut:

@@ -1,0 +1,27 @@
+package arch
+
+// readGranite reads the keys of Granite 1 to 3, with or without experts. rope.scaling.finetuned says whether queries and keys are rotated.
+func readGranite(k *keys, h *Hyper) {
+	withExperts(adjacent, routerDefaults{normalise: true})(k, h)
+	readGraniteScales(k, h)
+	if !k.bool("rope.scaling.finetuned", true) {
+		for l := range h.Layers {
+			h.Layers[l].Rope = NoRope
+		}
+	}
+}
+
+// readGraniteScales reads the factors of Granite: of embeddings, of what layers add to the residual stream and of attention's scores, and the divisor of the logits. 0 is
+// none.
+func readGraniteScales(k *keys, h *Hyper) {
+	h.EmbeddingScale, h.ResidualScale = k.factor("embedding_scale", 1), k.factor("residual_scale", 1)
+	h.AttentionScale, h.LogitScale = k.factor("attention.scale", h.AttentionScale), 1/k.factor("logit_scale", 1)
+}
+
+// factor reads a factor above 0; fallback if the file does not have the key, or has 0, which means that the factor is not used.
+func (k *keys) factor(name string, fallback float32) float32 {
+	if x := float32(k.atLeastZero(name, 0)); x > 0 {
+		return x
+	}
+	return fallback
+}

@@ -1,0 +1,73 @@
+package arch
+
+import "math"
+
+// arcee is the layer of AFM: llama's, with an FFN without a gate.
+func arcee(p *program) {
+	p.rms(Norm, X, "attn_norm")
+	p.qkv(Norm)
+	p.turn()
+	p.attend()
+	p.linear(Norm, Att, "attn_output")
+	p.addX(Norm)
+	p.rms(Norm, X, "ffn_norm")
+	p.plainFFN(Norm, Norm, ReLU2)
+	p.addX(Norm)
+}
+
+// apertus is the layer of Apertus: the heads of Q and K are normalised before rope, and the FFN has no gate.
+func apertus(p *program) {
+	p.rms(Norm, X, "attn_norm")
+	p.qkv(Norm)
+	p.normHeads()
+	p.turn()
+	p.attend()
+	p.linear(Norm, Att, "attn_output")
+	p.addX(Norm)
+	p.rms(Norm, X, "ffn_norm")
+	p.plainFFN(Norm, Norm, XIELU, p.shape().XIELU[:]...)
+	p.addX(Norm)
+}
+
+// readApertus reads the keys of Apertus.
+func readApertus(k *keys, h *Hyper) {
+	dense(halves)(k, h)
+	h.AttentionScale = k.factor("attention.scale", h.AttentionScale)
+	positive, negative := k.bare("xielu.alpha_p"), k.bare("xielu.alpha_n")
+	beta, eps := k.bare("xielu.beta"), k.bare("xielu.eps")
+	for l := range h.Layers { // the file has the numbers that training changed, of which xIELU takes the softplus
+		h.Layers[l].XIELU = [4]float32{float32(softplus(positive[l])), float32(beta[l] + softplus(negative[l])), float32(beta[l]), float32(eps[l])}
+	}
+}
+
+// softplus is log(1 + eˣ).
+func softplus(x float64) float64 { return max(x, 0) + math.Log1p(math.Exp(-math.Abs(x))) }
+
+// bare reads a float for each layer, or one for all, of a key without the name of the architecture before it. Anything else is an error, and zeros.
+func (k *keys) bare(key string) []float64 {
+	all := make([]float64, k.layers)
+	k.read[key] = true
+	v, found := k.md.Get(key)
+	one, single := k.md.Float(key)
+	many, several := k.md.Floats(key)
+	switch {
+	case !found:
+		k.fail("key %q is missing", key)
+		return all
+	case kindOf(v) != "float" || !single && !several:
+		k.wrongType(key, v, "a float for each layer")
+		return all
+	case !single && len(many) < k.layers:
+		k.fail("key %q: found %d values, wanted one for each of %d layers", key, len(many), k.layers)
+		return all
+	}
+	for l := range all {
+		if all[l] = one; !single {
+			all[l] = float64(many[l])
+		}
+		if !finite(all[l]) {
+			k.fail("key %q: found %g, wanted a finite number", key, all[l])
+		}
+	}
+	return all
+}
