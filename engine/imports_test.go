@@ -41,7 +41,7 @@ var allowed = map[string][]string{
 
 	// One step, and what serves it.
 	"internal/sched": {"engine/token", "internal/step", "internal/kv"},
-	"internal/step": {"decompose/pack", "gguf", "internal/arch", "internal/experts", "internal/kernels", "internal/kv", "internal/pace", "internal/plan", "internal/record", "internal/submit",
+	"internal/step": {"decompose/pack", "gguf", "gguf/quant", "internal/arch", "internal/experts", "internal/kernels", "internal/kv", "internal/pace", "internal/plan", "internal/record", "internal/submit",
 		"internal/trace", "internal/weights", "shaders", "vk", "vk/limit", "vk/mem"},
 	"internal/experts":     {"decompose/pack", "internal/arch", "internal/kernels", "internal/plan", "internal/record", "internal/submit", "internal/weights", "shaders", "vk", "vk/mem"},
 	"internal/record":      {"decompose/pack", "gguf", "internal/arch", "internal/kernels", "internal/plan", "internal/submit", "shaders"},

@@ -225,6 +225,14 @@ func (f *File) place(headerEnd, size int64) (end int64, err error) {
 			whole = max(whole, start+t.Off+t.Bytes)
 		}
 	}
+	byOff := make([]*TensorInfo, len(f.Tensors))
+	for i := range f.Tensors {
+		byOff[i] = &f.Tensors[i]
+	}
+	slices.SortFunc(byOff, func(a, b *TensorInfo) int { return cmp.Compare(a.Off, b.Off) })
+	if err := checkExtents(f.shards[0].r, byOff, start, size, f.Alignment); err != nil {
+		return 0, err
+	}
 	for i := range f.Tensors {
 		t := &f.Tensors[i]
 		if start > size || t.Off > size-start || t.Bytes > size-start-t.Off {
@@ -236,11 +244,6 @@ func (f *File) place(headerEnd, size int64) (end int64, err error) {
 		}
 		t.Off += start
 	}
-	byOff := make([]*TensorInfo, len(f.Tensors))
-	for i := range f.Tensors {
-		byOff[i] = &f.Tensors[i]
-	}
-	slices.SortFunc(byOff, func(a, b *TensorInfo) int { return cmp.Compare(a.Off, b.Off) })
 	for i := 1; i < len(byOff); i++ {
 		if a, b := byOff[i-1], byOff[i]; a.Off+a.Bytes > b.Off {
 			return 0, badf(b.Off, fmt.Sprintf("tensor %q", b.Name),

@@ -4,15 +4,16 @@ package shaders
 // layout (std430: addresses first), and a test compares each with its SPIR-V.
 //
 // Addresses are byte addresses and multiples of 16. Activations are float32, row-major;
-// a stride counts floats between the starts of two rows. Shapes are outermost first.
+// a stride counts floats between the starts of two rows. Shapes are outermost first. Grids is the address of the grids of weights of
+// [GridTypes], which kernels of other types don't read.
 //
 // Workgroups says how many workgroups a dispatch needs; x*y may exceed it, so that
 // counts above the device's limit fold into y.
 
 // GetRowsArgs: Dst (Rows, Cols) = the rows of Table (any, Cols) that IDs (Rows) uint32 name.
 type GetRowsArgs struct {
-	Table, IDs, Dst uint64
-	Rows, Cols      uint32
+	Table, IDs, Dst, Grids uint64
+	Rows, Cols             uint32
 }
 
 // Workgroups counts the workgroups: one lane per run of 8 values.
@@ -22,7 +23,7 @@ func (a *GetRowsArgs) Workgroups() uint64 {
 
 // MulMatArgs: Dst (N, M) = X (N, K) · Wᵀ, W (M, K) typed, its rows one after another.
 type MulMatArgs struct {
-	W, X, Dst             uint64
+	W, X, Dst, Grids      uint64
 	M, K, N               uint32
 	XStride, DstStride, _ uint32
 }

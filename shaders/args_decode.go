@@ -46,10 +46,18 @@ func (a *QuantizeQ8Args) Workgroups() uint64 {
 // A kernel made with GLU stores Dst0 = silu(gates) * ups, of gates W0 and ups W1, as large; with GLU 2 as bytes as
 // well: Q at Dst1 and S at Dst2.
 //
-// The strides are those of Dst0, and of the residual that is added to it; the others have none.
+// The strides are those of Dst0, and of the residual that is added to it; the others have none. XStride is floats' alone; of bytes whose weights
+// have a grid it is where the grids are, see [MulMatTeamArgs.SetGrids].
 type MulMatTeamArgs struct {
 	W0, W1, W2, Bias0, Bias1, Bias2, Dst0, Dst1, Dst2, X, S, Residual uint64
 	M0, M1, M2, K, N, XStride, DstStride, ResidualStride              uint32
+}
+
+// SetGrids puts the address of the grids, a multiple of 16, into XStride, as how many 16 bytes it lies behind S; false: it is too far.
+func (a *MulMatTeamArgs) SetGrids(grids uint64) bool {
+	apart := int64(grids-a.S) / 16
+	a.XStride = uint32(apart)
+	return int64(int32(apart)) == apart && grids%16 == 0 && a.S%16 == 0
 }
 
 // MulMatStraightArgs are [MulMatTeamArgs] for the variant straight. Steps are N and N + 1, of which the kernel makes numbers that

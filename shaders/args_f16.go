@@ -37,8 +37,8 @@ func (a *TileF16WideArgs) Workgroups() uint64 { return uint64(a.Rows) }
 
 // DequantF16Args: Dst = W (M, K) typed in tiles.
 type DequantF16Args struct {
-	W, Dst uint64
-	M, K   uint32
+	W, Dst, Grids uint64
+	M, K          uint32
 }
 
 // Workgroups counts the workgroups: each makes 4 rows × 256 columns.
@@ -50,7 +50,7 @@ func (a *DequantF16Args) Workgroups() uint64 {
 // Residual may be 0: none, or Dst. Of mul_mat_q_cm W is typed, in blocks; made with GLU it has another matrix like W, Up, in place of a
 // Residual, and Dst = silu(X · Wᵀ) * (X · Upᵀ).
 type MulMatCMArgs struct {
-	W, X, Scales, Dst, Residual        uint64
+	W, X, Scales, Dst, Residual, Grids uint64
 	M, K, N, DstStride, ResidualStride uint32
 	_                                  uint32
 }

@@ -37,7 +37,7 @@ func (a *CpyArgs) Workgroups() uint64 { return groups(uint64(a.Rows)*uint64(a.Co
 // MulMatHeadsArgs is MulMatArgs for each of Heads heads. Their W (M, K) lie one behind another; a head's part of a row of X, K values, is
 // XHead values behind the one before, that of Dst, M values, DstHead.
 type MulMatHeadsArgs struct {
-	W, X, Dst             uint64
+	W, X, Dst, Grids      uint64
 	M, K, N               uint32
 	XStride, DstStride    uint32
 	Heads, XHead, DstHead uint32

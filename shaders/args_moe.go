@@ -72,10 +72,10 @@ const TileBytes = 16
 // Blocks is how many columns the grid has: mul_mat_vec_id's are the pairs, whose experts are IDs; mul_mat_id's are Tiles, which
 // group_experts made with as many Cols as NUM_COLS, and Pairs.
 type MulMatIDArgs struct {
-	Table, X, Dst, IDs, Pairs, Tiles uint64
-	M, K, Count, Used                uint32
-	XStride, DstStride, First, Last  uint32
-	Blocks, _                        uint32
+	Table, X, Dst, IDs, Pairs, Tiles, Grids uint64
+	M, K, Count, Used                       uint32
+	XStride, DstStride, First, Last         uint32
+	Blocks, _                               uint32
 }
 
 // Workgroups counts the workgroups of a pipeline whose NUM_ROWS is rows.
@@ -90,9 +90,9 @@ func (a *MulMatIDArgs) Workgroups(rows uint32) uint64 {
 // Of a pipeline with one column Blocks is the number of pairs, whose experts are IDs; of others that of Tiles, as in
 // [MulMatIDArgs].
 type MulMatTeamIDArgs struct {
-	W0, W1, Dst0, Dst1, Dst2, X, S, IDs, Pairs, Tiles uint64
-	M0, K, Blocks, Used                               uint32
-	DstStride, First, Last, _                         uint32
+	W0, W1, Dst0, Dst1, Dst2, X, S, IDs, Pairs, Tiles, Grids uint64
+	M0, K, Blocks, Used                                      uint32
+	DstStride, First, Last, _                                uint32
 }
 
 // Workgroups counts the workgroups of a pipeline that makes so many rows of the output in each.
@@ -106,9 +106,9 @@ func (a *MulMatTeamIDArgs) Workgroups(rows uint32) uint64 {
 //
 // Blocks is how many Tiles there are, of up to BN of Pairs each.
 type MulMatIDCMArgs struct {
-	W0, W1, X, Scales, Dst, Pairs, Tiles uint64
-	M, K, Blocks, Used                   uint32
-	DstStride, First, Last, _            uint32
+	W0, W1, X, Scales, Dst, Pairs, Tiles, Grids uint64
+	M, K, Blocks, Used                          uint32
+	DstStride, First, Last, _                   uint32
 }
 
 // Workgroups counts the workgroups of a pipeline that makes so many rows of the output in each.

@@ -3,13 +3,14 @@
 // both the blocks it reads and the runs it writes are whole.
 #extension GL_GOOGLE_include_directive : require
 #include "memory.glsl"
-#include "weights.glsl"
 #include "tiles.glsl"
 
 layout(push_constant, std430) uniform Args {
-    uvec2 W, Dst;
+    uvec2 W, Dst, Grids;
     uint M, K;
 } a;
+
+#include "weights.glsl"
 
 layout(buffer_reference, std430, buffer_reference_align = 16) writeonly buffer OutVecs { uvec4 v[]; };
 

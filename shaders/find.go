@@ -33,7 +33,7 @@ func Find(op, variant string, of ...gguf.Type) (*Kernel, error) {
 	case !ok:
 		return nil, &MissingError{op, typ, "no such kernel in the table"}
 	case len(k.SPIRV) == 0:
-		return nil, &MissingError{op, typ, "spv/" + name + ".spv is not built in"}
+		return nil, &MissingError{op, typ, "spv/" + k.Module + ".spv is not built in"}
 	}
 	return k, nil
 }

@@ -2,12 +2,13 @@
 // get_rows: Dst (Rows, Cols) = rows IDs of Table, dequantised. One lane per run of 8 values.
 #extension GL_GOOGLE_include_directive : require
 #include "memory.glsl"
-#include "weights.glsl"
 
 layout(push_constant, std430) uniform Args {
-    uvec2 Table, IDs, Dst;
+    uvec2 Table, IDs, Dst, Grids;
     uint Rows, Cols;
 } a;
+
+#include "weights.glsl"
 
 void main()
 {

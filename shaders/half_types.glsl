@@ -150,6 +150,8 @@ const uint CENTRE = 8;
 const uint CENTRE = 16;
 #elif defined(TYPE_Q6_K)
 const uint CENTRE = 32;
+#elif defined(ZERO) && ZERO != 0
+const uint CENTRE = ZERO;
 #else
 const uint CENTRE = 128;
 #endif

@@ -93,7 +93,7 @@ struct Chunk {
 Chunk load_chunk(Row w, uint i)
 {
     uint b = i / 8 * BLOCK_BYTES, n = i / 4 % 2;
-    return Chunk(words4_at(w, b + 16 + n * 32 + i % 2 * 16), word_at(w, b + 8 * n), word_at(w, b + 8 * n + 4), word_at(w, b + 80));
+    return Chunk(words4_at(w, b + 16 + n * 32 + i % 2 * 16), aligned_word_at(w, b + 8 * n), aligned_word_at(w, b + 8 * n + 4), aligned_word_at(w, b + 80));
 }
 
 float dot_chunk(Chunk b, uint i, X16 x1, X16 x2)
@@ -209,9 +209,9 @@ Chunk load_chunk(Row w, uint i)
     off -= w.cut;
     b.q = words4_at(w, off + i % 8 * 16);
     b.h = words4_at(w, off + 128 + n * 32 + i % 2 * 16);
-    b.s1 = word_at(w, off + 192 + s);
-    b.s2 = word_at(w, off + 196 + s);
-    b.d = word_at(w, off + 208);
+    b.s1 = aligned_word_at(w, off + 192 + s);
+    b.s2 = aligned_word_at(w, off + 196 + s);
+    b.d = aligned_word_at(w, off + 208);
 #else
     uvec2 block = plus(w.base, off & ~3);
     b.q = sixteen_at(plus(block, i % 8 * 16));

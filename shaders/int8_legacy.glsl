@@ -6,8 +6,6 @@ uint first_of(uint i) { return i * 32; }
 uint second_of(uint i) { return i * 32 + 16; }
 #endif
 
-const uint NIBBLES = 0x0f0f0f0fu;
-
 // fifth_bits moves bits 0–3 of h to bit 4 of each byte.
 uint fifth_bits(uint h) { return ((h & 0xf) * 0x02040810u) & 0x10101010u; }
 
@@ -38,7 +36,7 @@ struct Chunk {
 
 Chunk load_chunk(Row w, uint i)
 {
-    return Chunk(words4_at(w, i * BLOCK_BYTES + 4), word_at(w, i * BLOCK_BYTES));
+    return Chunk(words4_at(w, i * BLOCK_BYTES + 4), aligned_word_at(w, i * BLOCK_BYTES));
 }
 
 float dot_chunk(Chunk b, uint i, X16 x1, X16 x2)

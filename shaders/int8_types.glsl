@@ -4,27 +4,7 @@
 //   uint first_of(uint i), second_of(i)     where its two runs of 16 values lie in the row
 //   float dot_chunk(Chunk b, uint i, X16 x1, X16 x2)
 
-#ifdef LONGS
-const uint ROUND = 7; // to what loads begin at
-#else
-const uint ROUND = 3;
-#endif
-
-struct Row { // address rounded down, and what was cut off: an even number of bytes, of MXFP4 any
-    uvec2 base;
-    uint cut;
-};
-
-uint byte_of(uint w, uint i) { return (w >> (8 * i)) & 0xff; }
-float half_value(uint h) { return unpackHalf2x16(h).x; }
-uint shifted(uint lo, uint hi, bool high) { return high ? hi : (lo >> 16) | (hi << 16); }
-
-uint word(uvec2 base, uint off) { return Words(base).w[off / 4]; }
-uint half_at(uvec2 base, uint off) { return (word(base, off) >> (8 * (off & 2))) & 0xffff; }
-uint byte_at(uvec2 base, uint off) { return (word(base, off) >> (8 * (off & 3))) & 0xff; }
-
-uint half_at(Row r, uint off) { return half_at(r.base, off + r.cut); }
-uint byte_at(Row r, uint off) { return byte_at(r.base, off + r.cut); }
+#include "row.glsl"
 
 #ifdef LONGS
 // funnel is 64 bits from bit s of lo on, which is below 64.
@@ -51,31 +31,9 @@ uvec4 head4_at(Row r, uint off, out uint head)
     head = uint(one) & 0xffff;
     return uvec4(unpackUint2x32(funnel(one, two, 16)), unpackUint2x32(funnel(two, last >> s, 16)));
 }
-#else
-// words4_at reads 16 bytes at an even offset, touching only words that hold them.
-uvec4 words4_at(Row r, uint off)
-{
-    off += r.cut;
-    Words p = Words(r.base);
-    uint i = off / 4;
-    bool aligned = (off & 2) == 0;
-    uvec4 lo = uvec4(p.w[i], p.w[i + 1], p.w[i + 2], p.w[i + 3]);
-    uint last = p.w[(off + 14) / 4];
-    uvec4 up = uvec4(lo.yzw, last);
-    return aligned ? lo : (lo >> 16) | (up << 16);
-}
-#endif
-
-// plus is base + off. From there on a word of a known place costs a load nothing; an index that is computed costs every load.
-uvec2 plus(uvec2 base, uint off)
-{
-    uint carry, lo = uaddCarry(base.x, off, carry);
-    return uvec2(lo, base.y + carry);
-}
 
 // Sixteen are 16 bytes at an even offset as they are loaded: where `odd` is 2 they begin in the middle of a word. bits_from gives
 // the bytes shifted right by n < 8; their upper n bits are of others, and so is the topmost one of all.
-#ifdef LONGS
 #define Sixteen uvec4
 uvec4 bits_from(Sixteen b, uint odd, uint n) { return b >> n; }
 uvec4 bytes_from(Sixteen b, uint odd) { return b; }
@@ -140,20 +98,19 @@ uvec4 bytes_of(Headed b)
 }
 #endif
 
-uint word_at(Row r, uint off) { return word(r.base, off + r.cut); }
+// aligned_word_at reads 32 bits at a multiple of 4.
+uint aligned_word_at(Row r, uint off) { return Words(r.base).w[(off + r.cut) / 4]; }
 
-void init_types();
+void init_types(); // fills a table in shared memory, if the type has one
 
 #include "int8_legacy.glsl"
 #include "int8_k.glsl"
 #include "int8_iq.glsl"
+#define OF_BYTES
+#include "run_types.glsl"
 
-Row w_row(uvec2 w, uint row)
-{
-    uvec2 at = advance(w, row, a.K / BLOCK * BLOCK_BYTES);
-    return Row(uvec2(at.x & ~ROUND, at.y), at.x & ROUND);
-}
+Row w_row(uvec2 w, uint row) { return row_at(advance(w, row, a.K / BLOCK * BLOCK_BYTES)); }
 
-#if !defined(LEVELS)
+#if !defined(SHARED_TABLE)
 void init_types() {}
 #endif

@@ -1,14 +1,14 @@
-// Levels of IQ4_NL, IQ4_XS and MXFP4.
+// Levels of IQ4_NL, IQ4_XS, MXFP4 and NVFP4.
 
 // A byte of levels_of is a level and LEVEL_ZERO more.
-#ifdef TYPE_MXFP4
+#if defined(TYPE_MXFP4) || defined(TYPE_NVFP4)
 const int LEVEL_ZERO = 12;
 #else
 const int LEVEL_ZERO = 0;
 #endif
 
 #ifdef LONGS
-#ifdef TYPE_MXFP4
+#if defined(TYPE_MXFP4) || defined(TYPE_NVFP4)
 // level is twice a 4-bit float: 0 1 2 3 | 4 6 8 12, and the same below zero.
 uint level(uint q)
 {
@@ -24,7 +24,7 @@ uint level(uint q)
 }
 #endif
 
-#define LEVELS
+#define SHARED_TABLE
 // levels of a byte: its low nibble's in bits 0–7, its high nibble's in bits 16–23.
 shared uint levels[256];
 
@@ -62,7 +62,7 @@ void levels_of(uvec4 q, out uvec4 low, out uvec4 high)
 {
     uvec4 p = transposed(q), lo, hi; // the level's lower four bits, and its upper ones
     uint b0 = p.x, b1 = p.y, b2 = p.z, b3 = p.w;
-#ifdef TYPE_MXFP4 // 12 13 14 15 | 16 18 20 24 | 12 11 10 9 | 8 6 4 0
+#if defined(TYPE_MXFP4) || defined(TYPE_NVFP4) // 12 13 14 15 | 16 18 20 24 | 12 11 10 9 | 8 6 4 0
     lo.x = b0 & ~b2;
     lo.y = b1 ^ ((b0 | b1) & (b2 | (b0 & b3)));
     lo.z = (b3 & (b0 | b1)) ^ (~b2 | (b1 & (b0 ^ ~b3)));

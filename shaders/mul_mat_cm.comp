@@ -23,7 +23,7 @@ layout(constant_id = 5) const uint WN = DEFAULT_WN;
 layout(constant_id = 6) const uint STAGES = DEFAULT_STAGES; // 2: a step is stored beside the one that others still multiply
 
 layout(push_constant, std430) uniform Args {
-    uvec2 W, X, Scales, Dst, Residual;
+    uvec2 W, X, Scales, Dst, Residual, Grids;
     uint M, K, N, DstStride, ResidualStride, pad0;
 } a;
 

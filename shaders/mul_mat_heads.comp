@@ -3,17 +3,17 @@
 // DstHead values behind the one before. A workgroup makes NUM_ROWS × NUM_COLS outputs of a head, as one of mul_mat does, to the same bits.
 #extension GL_GOOGLE_include_directive : require
 #include "memory.glsl"
-#include "weights.glsl"
 
 layout(constant_id = 0) const uint NUM_ROWS = DEFAULT_NUM_ROWS;
 layout(constant_id = 1) const uint NUM_COLS = DEFAULT_NUM_COLS;
 layout(constant_id = 2) const uint WHOLE = DEFAULT_WHOLE; // 1: K % 8 == 0 and the strides of X % 4 == 0
 
 layout(push_constant, std430) uniform Args {
-    uvec2 W, X, Dst;
+    uvec2 W, X, Dst, Grids;
     uint M, K, N, XStride, DstStride, Heads, XHead, DstHead;
 } a;
 
+#include "weights.glsl"
 #include "mul_mat_tile.glsl"
 
 uint head; // of the workgroup

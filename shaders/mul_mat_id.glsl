@@ -5,17 +5,17 @@
 
 #extension GL_GOOGLE_include_directive : require
 #include "memory.glsl"
-#include "weights.glsl"
 
 layout(constant_id = 0) const uint NUM_ROWS = DEFAULT_NUM_ROWS;
 layout(constant_id = 1) const uint NUM_COLS = DEFAULT_NUM_COLS;
 layout(constant_id = 2) const uint WHOLE = DEFAULT_WHOLE; // 1: K % 8 == 0 and XStride % 4 == 0
 
 layout(push_constant, std430) uniform Args {
-    uvec2 Table, X, Dst, IDs, Pairs, Tiles;
+    uvec2 Table, X, Dst, IDs, Pairs, Tiles, Grids;
     uint M, K, Count, Used, XStride, DstStride, First, Last, Blocks, pad0;
 } a;
 
+#include "weights.glsl"
 #include "mul_mat_tile.glsl"
 
 // columns are the pairs of one expert that a workgroup takes.

@@ -16,7 +16,7 @@ layout(constant_id = 0) const uint LANES = DEFAULT_LANES; // a subgroup for each
 #include "tiles.glsl"
 
 layout(push_constant, std430) uniform Args {
-    uvec2 W0, W1, X, Scales, Dst, Pairs, Tiles;
+    uvec2 W0, W1, X, Scales, Dst, Pairs, Tiles, Grids;
     uint M, K, Blocks, Used, DstStride, First, Last, pad0;
 } a;
 
@@ -52,6 +52,7 @@ void main()
         w1 = Words2(a.W1).w[t.x];
     if (!given(w0) || !given(w1))
         return;
+    init_types();
     wm = gl_SubgroupID % (BM / WM) * WM;
     wn = gl_SubgroupID / (BM / WM) * WN;
 

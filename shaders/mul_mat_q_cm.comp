@@ -14,7 +14,7 @@ layout(constant_id = 0) const uint LANES = DEFAULT_LANES; // a subgroup for each
 #include "tiles.glsl"
 
 layout(push_constant, std430) uniform Args {
-    uvec2 W, X, Scales, Dst, Residual;
+    uvec2 W, X, Scales, Dst, Residual, Grids;
     uint M, K, N, DstStride, ResidualStride, pad0;
 } a;
 
@@ -41,6 +41,7 @@ void main()
     n0 = group() % across * BN;
     if (m0 >= a.M)
         return;
+    init_types();
     wm = gl_SubgroupID % (BM / WM) * WM;
     wn = gl_SubgroupID / (BM / WM) * WN;
 

@@ -32,6 +32,7 @@ type Kernel struct {
 	Source  string   // file in this folder
 	Defines []string // NAME or NAME=VALUE, what tells this row from others of the same source
 
+	Module    string // name of the row whose SPIR-V it is, for two rows may differ in constants alone
 	SPIRV     []byte // nil if tools/genspv has not made it
 	PushBytes int    // size of the argument struct
 	Spec      []SpecConst
@@ -134,12 +135,30 @@ const (
 // floatTypes are weights of one value after another.
 var floatTypes = []gguf.Type{gguf.F32, gguf.F16, gguf.BF16}
 
-// blockTypes are weights in blocks: products with bytes are whole numbers times a few scales.
-var blockTypes = []gguf.Type{
+// GridTypes are weights in blocks whose indices stand for entries of a grid: kernels find the grids of all types at Grids, in [GridBytes].
+var GridTypes = []gguf.Type{gguf.IQ2_XXS, gguf.IQ2_XS, gguf.IQ2_S, gguf.IQ3_XXS, gguf.IQ3_S, gguf.IQ1_S, gguf.IQ1_M}
+
+// GridBytes is the size of the grids of all types, see Grids of package quant.
+const GridBytes = 25600
+
+// HasGrid reports whether a type is one of GridTypes.
+func HasGrid(t gguf.Type) bool { return slices.Contains(GridTypes, t) }
+
+// plainRare are rare types without a grid.
+var plainRare = []gguf.Type{gguf.TQ1_0, gguf.TQ2_0, gguf.NVFP4, gguf.Q1_0, gguf.Q2_0}
+
+// RareTypes are weights that few models have. All kernels of such a type are made from one reader, see weight_types.glsl, and none is for CPUs alone.
+var RareTypes = slices.Concat(plainRare, GridTypes)
+
+// usualBlocks are the other weights in blocks.
+var usualBlocks = []gguf.Type{
 	gguf.Q4_0, gguf.Q4_1, gguf.Q5_0, gguf.Q5_1, gguf.Q8_0,
 	gguf.Q2_K, gguf.Q3_K, gguf.Q4_K, gguf.Q5_K, gguf.Q6_K,
 	gguf.IQ4_NL, gguf.IQ4_XS, gguf.MXFP4,
 }
+
+// blockTypes are weights in blocks: products with bytes are whole numbers times a few scales.
+var blockTypes = slices.Concat(usualBlocks, RareTypes)
 
 // weightTypes are the types get_rows, mul_mat_vec and mul_mat exist for.
 var weightTypes = slices.Concat(floatTypes, blockTypes)
@@ -149,6 +168,7 @@ type family struct {
 	op      string
 	variant string // "": fp32
 	source  string // without .comp; "": the op, then its variant
+	module  string // op whose modules it shares; "": it has its own
 	needs   Needs
 	args    any
 	types   []gguf.Type
@@ -199,13 +219,13 @@ var families = []family{
 	{op: "get_rows", args: GetRowsArgs{}, types: weightTypes},
 	{op: "mul_mat_vec", args: MulMatArgs{}, types: weightTypes, spec: tile(4, 1)},
 	{op: "mul_mat_vec", variant: Int8, needs: Subgroups | IntDot, args: MulMatTeamArgs{}, types: blockTypes, spec: team(1, 32, 2)},
-	{op: "mul_mat_vec", variant: Longs, source: "mul_mat_vec_int8", needs: Subgroups | IntDot | Int64, args: MulMatTeamArgs{}, types: blockTypes, spec: team(1, 32, 2), extra: []string{"LONGS"}},
+	{op: "mul_mat_vec", variant: Longs, source: "mul_mat_vec_int8", needs: Subgroups | IntDot | Int64, args: MulMatTeamArgs{}, types: usualBlocks, spec: team(1, 32, 2), extra: []string{"LONGS"}},
 	{op: "mul_mat_vec", variant: Straight, needs: Subgroups | IntDot | Int64, args: MulMatStraightArgs{}, types: straightTypes, spec: team(1, 32, 2), extra: []string{fmt.Sprintf("STRAIGHT_BITS=%d", StraightBits)}},
 	{op: "mul_mat_vec", variant: Persistent, needs: Subgroups | IntDot, args: MulMatTeamArgs{}, types: PersistentTypes, spec: team(1, 32, 2), extra: []string{"HOLD_MOST=2"}},
-	{op: "mul_mat_vec", variant: Turned, source: "mul_mat_vec_int8", needs: Subgroups | IntDot, args: MulMatRopeArgs{}, types: blockTypes, spec: teamRope(), extra: []string{"ROPE"}},
+	{op: "mul_mat_vec", variant: Turned, source: "mul_mat_vec_int8", needs: Subgroups | IntDot, args: MulMatRopeArgs{}, types: slices.Concat(usualBlocks, plainRare), spec: teamRope(), extra: []string{"ROPE"}},
 	{op: "mul_mat_vec", variant: Wide, needs: Subgroups, args: MulMatTeamArgs{}, types: floatTypes, spec: team(1, 32, 2)},
 	{op: "quantize_q8", args: QuantizeQ8Args{}},
-	{op: "mul_mat", args: MulMatArgs{}, types: weightTypes, spec: tile(8, 8)},
+	{op: "mul_mat", source: "mul_mat_vec", module: "mul_mat_vec", args: MulMatArgs{}, types: weightTypes, spec: tile(4, 1)},
 	{op: "rms_norm", variant: Q8, needs: Subgroups, args: RMSNormQ8Args{}, lanes: rowLanes, spec: perLane},
 	{op: "rope", args: RopeArgs{}},
 	{op: "rope", variant: KV, args: RopeKVArgs{}, types: KVTypes},
@@ -281,11 +301,11 @@ func makeKernels() []Kernel {
 			f.variant = FP32
 		}
 		if f.types == nil {
-			ks = append(ks, f.kernel(kernelName(f.op, f.variant, "")))
+			ks = append(ks, f.kernel(""))
 			continue
 		}
 		for _, t := range f.types {
-			k := f.kernel(kernelName(f.op, f.variant, t.String()))
+			k := f.kernel(t.String())
 			k.Typed, k.Type = true, t
 			k.Defines = append([]string{"TYPE_" + t.String()}, f.extra...)
 			ks = append(ks, k)
@@ -294,7 +314,7 @@ func makeKernels() []Kernel {
 	return ks
 }
 
-func (f family) kernel(name string) Kernel {
+func (f family) kernel(typ string) Kernel {
 	args := reflect.TypeOf(f.args)
 	size := f.lanes
 	if size == 0 {
@@ -304,9 +324,14 @@ func (f family) kernel(name string) Kernel {
 	if source == "" {
 		source = kernelName(f.op, f.variant, "")
 	}
-	code, _ := spv.ReadFile("spv/" + name + ".spv") // missing: find says so, and a test
+	name := kernelName(f.op, f.variant, typ)
+	module := name
+	if f.module != "" {
+		module = kernelName(f.module, f.variant, typ)
+	}
+	code, _ := spv.ReadFile("spv/" + module + ".spv") // missing: find says so, and a test
 	return Kernel{
-		Name: name, Op: f.op, Variant: f.variant, Needs: f.needs, Source: source + ".comp", SPIRV: code,
+		Name: name, Op: f.op, Variant: f.variant, Needs: f.needs, Source: source + ".comp", Module: module, SPIRV: code,
 		PushBytes: int(args.Size()), Spec: f.spec, LocalSize: size, args: args, Defines: f.extra,
 	}
 }

@@ -212,3 +212,18 @@ func TestWorkgroups(t *testing.T) {
 		t.Errorf("Whole: %d for K 256 and stride 260, %d for K 172", whole, odd)
 	}
 }
+
+// The distance of the grids from S has a sign and counts 16 bytes.
+func TestSetGrids(t *testing.T) {
+	const s = 1 << 40
+	for _, c := range []struct {
+		grids uint64
+		want  uint32
+		ok    bool
+	}{{s + 64, 4, true}, {s - 32, ^uint32(1), true}, {s + 1<<35 - 16, 1<<31 - 1, true}, {s - 1<<35, 1 << 31, true}, {s + 1<<35, 0, false}, {s - 1<<35 - 16, 0, false}, {s + 8, 0, false}} {
+		a := MulMatTeamArgs{S: s}
+		if ok := a.SetGrids(c.grids); ok != c.ok || ok && a.XStride != c.want {
+			t.Errorf("grids at %#x: XStride %#x, %v, want %#x, %v", c.grids, a.XStride, ok, c.want, c.ok)
+		}
+	}
+}

@@ -15,7 +15,7 @@ const bool PAIRS = GLU != 0, BYTES = GLU == 2;
 
 #ifdef EXPERTS
 layout(push_constant, std430) uniform Args {
-    uvec2 W0, W1, Dst0, Dst1, Dst2, X, S, IDs, Pairs, Tiles;
+    uvec2 W0, W1, Dst0, Dst1, Dst2, X, S, IDs, Pairs, Tiles, Grids;
     uint M0, K, Blocks, Used, DstStride, First, Last, pad0;
 } a;
 
@@ -40,6 +40,16 @@ layout(push_constant, std430) uniform Args {
 #endif
 
 #ifndef EXPERTS
+#ifndef STRAIGHT
+// grids_near is where the grids are: XStride times 16 bytes behind S.
+uvec2 grids_near()
+{
+    uint carry, lo = uaddCarry(a.S.x, a.XStride << 4, carry);
+    return uvec2(lo, a.S.y + uint(int(a.XStride) >> 28) + carry);
+}
+
+#define GRIDS grids_near()
+#endif
 #define COL_BLOCKS ((a.N + NUM_COLS - 1) / NUM_COLS)
 #define OUT_COL(c) (col0 + (c))
 #define HAS_COL(c, n) ((n) < a.N)

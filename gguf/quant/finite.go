@@ -14,27 +14,26 @@ const (
 	inBrain                 // BF16
 	inFloat                 // F32
 	inExponent              // an exponent alone, 255 of which is NaN
+	inNibbles               // the upper half of an F16 in the top nibbles of two words of 16 bits, the higher ones in the second
 )
 
 // numbers are the offsets of a block's scales and minima, or of its one value.
-var numbers = map[gguf.Type]struct {
+type numbers struct {
 	kind float
 	at   []int
-}{
-	gguf.F32: {inFloat, []int{0}}, gguf.F16: {inHalf, []int{0}}, gguf.BF16: {inBrain, []int{0}},
-	gguf.Q4_0: {inHalf, []int{0}}, gguf.Q4_1: {inHalf, []int{0, 2}}, gguf.Q5_0: {inHalf, []int{0}}, gguf.Q5_1: {inHalf, []int{0, 2}}, gguf.Q8_0: {inHalf, []int{0}},
-	gguf.Q2_K: {inHalf, []int{80, 82}}, gguf.Q3_K: {inHalf, []int{108}}, gguf.Q4_K: {inHalf, []int{0, 2}}, gguf.Q5_K: {inHalf, []int{0, 2}}, gguf.Q6_K: {inHalf, []int{208}},
-	gguf.IQ4_NL: {inHalf, []int{0}}, gguf.IQ4_XS: {inHalf, []int{0}}, gguf.MXFP4: {inExponent, []int{0}},
 }
+
+func halves(at ...int) numbers { return numbers{inHalf, at} }
 
 // FirstBroken finds the first block of a tensor that holds NaN or an infinity among what its values are made of, as far as src shows: the
 // tensor's bytes from `from` on, which need not begin or end with a block. -1: none does, or the type is none that is decoded.
 func FirstBroken(t gguf.Type, src []byte, from int64) (block int64) {
-	n, ok := numbers[t]
-	if !ok {
+	r, err := lookup(t)
+	if err != nil {
 		return -1
 	}
-	size, width := int64(t.BlockBytes()), int64([...]int{inHalf: 2, inBrain: 2, inFloat: 4, inExponent: 1}[n.kind])
+	n := r.numbers
+	size, width := int64(t.BlockBytes()), int64([...]int{inHalf: 2, inBrain: 2, inFloat: 4, inExponent: 1, inNibbles: 4}[n.kind])
 	block = -1
 	for _, at := range n.at {
 		k := max(0, (from-int64(at)+size-1)/size)
@@ -56,6 +55,8 @@ func (f float) broken(b []byte) bool {
 		return b[1]&0x7f == 0x7f && b[0]&0x80 != 0
 	case inFloat:
 		return binary.LittleEndian.Uint32(b)&0x7f800000 == 0x7f800000
+	case inNibbles:
+		return b[3]&0x70 == 0x70 && b[1]&0xc0 == 0xc0
 	}
 	return b[0] == 0xff
 }

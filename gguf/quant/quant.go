@@ -19,27 +19,42 @@ type row struct {
 	// of them. The slices' lengths have been checked.
 	decode func(dst []float32, src []byte)
 	// random fills a block whose bytes are random already, so that its values have a
-	// standard deviation near scale. See RandomBlocks.
-	random func(b []byte, rng *rand.Rand, scale float32)
+	// standard deviation near scale, see RandomBlocks. nil: by its one number, a half.
+	random   func(b []byte, rng *rand.Rand, scale float32)
+	rms      float32 // of a value, of random bytes under a half of 1; where random is nil
+	numbers  numbers
+	integers [2]int // the block's bytes that hold its values' integers: from one up to another
 }
 
 var table = []row{
-	{gguf.F32, decodeF32, randomF32},
-	{gguf.F16, decodeF16, randomF16},
-	{gguf.BF16, decodeBF16, randomBF16},
-	{gguf.Q4_0, decodeQ4_0, randomQ4_0},
-	{gguf.Q4_1, decodeQ4_1, randomQ4_1},
-	{gguf.Q5_0, decodeQ5_0, randomQ5_0},
-	{gguf.Q5_1, decodeQ5_1, randomQ5_1},
-	{gguf.Q8_0, decodeQ8_0, randomQ8_0},
-	{gguf.Q2_K, decodeQ2_K, randomQ2_K},
-	{gguf.Q3_K, decodeQ3_K, randomQ3_K},
-	{gguf.Q4_K, decodeQ4_K, randomQ4_K},
-	{gguf.Q5_K, decodeQ5_K, randomQ5_K},
-	{gguf.Q6_K, decodeQ6_K, randomQ6_K},
-	{gguf.IQ4_NL, decodeIQ4_NL, randomIQ4_NL},
-	{gguf.IQ4_XS, decodeIQ4_XS, randomIQ4_XS},
-	{gguf.MXFP4, decodeMXFP4, randomMXFP4},
+	{t: gguf.F32, decode: decodeF32, random: randomF32, numbers: numbers{inFloat, []int{0}}},
+	{t: gguf.F16, decode: decodeF16, random: randomF16, numbers: halves(0)},
+	{t: gguf.BF16, decode: decodeBF16, random: randomBF16, numbers: numbers{inBrain, []int{0}}},
+	{t: gguf.Q4_0, decode: decodeQ4_0, rms: rmsQ4_0, numbers: halves(0), integers: [2]int{2, 18}},
+	{t: gguf.Q4_1, decode: decodeQ4_1, random: randomQ4_1, numbers: halves(0, 2), integers: [2]int{4, 20}},
+	{t: gguf.Q5_0, decode: decodeQ5_0, rms: rmsQ5_0, numbers: halves(0), integers: [2]int{2, 22}},
+	{t: gguf.Q5_1, decode: decodeQ5_1, random: randomQ5_1, numbers: halves(0, 2), integers: [2]int{4, 24}},
+	{t: gguf.Q8_0, decode: decodeQ8_0, rms: rmsQ8_0, numbers: halves(0), integers: [2]int{2, 34}},
+	{t: gguf.Q2_K, decode: decodeQ2_K, random: randomQ2_K, numbers: halves(80, 82), integers: [2]int{16, 80}},
+	{t: gguf.Q3_K, decode: decodeQ3_K, rms: rmsQ3_K, numbers: halves(108), integers: [2]int{0, 96}},
+	{t: gguf.Q4_K, decode: decodeQ4_K, random: randomQ4_K, numbers: halves(0, 2), integers: [2]int{16, 144}},
+	{t: gguf.Q5_K, decode: decodeQ5_K, random: randomQ5_K, numbers: halves(0, 2), integers: [2]int{16, 176}},
+	{t: gguf.Q6_K, decode: decodeQ6_K, rms: rmsQ6_K, numbers: halves(208), integers: [2]int{0, 192}},
+	{t: gguf.IQ4_NL, decode: decodeIQ4_NL, rms: rmsIQ4_NL, numbers: halves(0), integers: [2]int{2, 18}},
+	{t: gguf.IQ4_XS, decode: decodeIQ4_XS, rms: rmsIQ4_XS, numbers: halves(0), integers: [2]int{8, 136}},
+	{t: gguf.MXFP4, decode: decodeMXFP4, random: randomMXFP4, numbers: numbers{inExponent, []int{0}}, integers: [2]int{1, 17}},
+	{t: gguf.NVFP4, decode: decodeNVFP4, random: randomNVFP4, integers: [2]int{4, 36}}, // no scale is NaN or infinite
+	{t: gguf.IQ2_XXS, decode: decodeIQ2_XXS, rms: rmsIQ2_XXS, numbers: halves(0), integers: [2]int{2, 66}},
+	{t: gguf.IQ2_XS, decode: decodeIQ2_XS, rms: rmsIQ2_XS, numbers: halves(0), integers: [2]int{2, 74}},
+	{t: gguf.IQ2_S, decode: decodeIQ2_S, rms: rmsIQ2_S, numbers: halves(0), integers: [2]int{2, 82}},
+	{t: gguf.IQ3_XXS, decode: decodeIQ3_XXS, rms: rmsIQ3_XXS, numbers: halves(0), integers: [2]int{2, 98}},
+	{t: gguf.IQ3_S, decode: decodeIQ3_S, rms: rmsIQ3_S, numbers: halves(0), integers: [2]int{2, 110}},
+	{t: gguf.IQ1_S, decode: decodeIQ1_S, rms: rmsIQ1_S, numbers: halves(0), integers: [2]int{2, 50}},
+	{t: gguf.IQ1_M, decode: decodeIQ1_M, random: randomIQ1_M, numbers: numbers{inNibbles, []int{52}}, integers: [2]int{0, 48}},
+	{t: gguf.TQ1_0, decode: decodeTQ1_0, rms: rmsTQ1_0, numbers: halves(52), integers: [2]int{0, 52}},
+	{t: gguf.TQ2_0, decode: decodeTQ2_0, rms: rmsTQ2_0, numbers: halves(64), integers: [2]int{0, 64}},
+	{t: gguf.Q1_0, decode: decodeQ1_0, rms: 1, numbers: halves(0), integers: [2]int{2, 18}},
+	{t: gguf.Q2_0, decode: decodeQ2_0, rms: rmsQ2_0, numbers: halves(0), integers: [2]int{2, 18}},
 }
 
 func lookup(t gguf.Type) (row, error) {
@@ -64,6 +79,13 @@ func Types() []gguf.Type {
 		ts[i] = r.t
 	}
 	return ts
+}
+
+// Integers says where a block of type t has its values' integers, without scales: in bytes from one up to another. For types of single values both
+// are 0.
+func Integers(t gguf.Type) (from, to int) {
+	r, _ := lookup(t)
+	return r.integers[0], r.integers[1]
 }
 
 // Decode turns whole blocks of type t into len(dst) values.

@@ -28,7 +28,11 @@ func RandomBlocks(t gguf.Type, dst []byte, rng *rand.Rand, scale float32) error 
 		fill(dst, rng)
 	}
 	for ; len(dst) > 0; dst = dst[size:] {
-		r.random(dst[:size], rng, scale)
+		if r.random != nil {
+			r.random(dst[:size], rng, scale)
+		} else {
+			putHalf(dst[r.numbers.at[0]:], spread(rng, scale/r.rms))
+		}
 	}
 	return nil
 }
@@ -58,6 +62,18 @@ const (
 	rmsIQ4_NL = 67.44  // levels
 	rmsIQ4_XS = 1246.3 // (-32 … 31)·levels
 	rmsMXFP4  = 5.852  // fours
+	rmsNVFP4  = 5.852  // fours, under a scale of 1
+
+	rmsIQ2_XXS = 53.45 // entries · (1 … 31)/8
+	rmsIQ2_XS  = 55.90
+	rmsIQ2_S   = 56.35
+	rmsIQ3_XXS = 142.5 // entries · (1 … 31)/4
+	rmsIQ3_S   = 140.2 // entries · (1 … 31)
+	rmsIQ1_S   = 7.200 // entries · (1 … 15)
+	rmsIQ1_M   = 7.203
+	rmsTQ1_0   = 0.8173 // -1 … 1
+	rmsTQ2_0   = 1.2247 // -1 … 2
+	rmsQ2_0    = 1.2247
 )
 
 // spread gives each block a d of its own, 0.5 to 1.5 of the mean and of either sign, so
@@ -94,10 +110,6 @@ func randomBF16(b []byte, rng *rand.Rand, scale float32) {
 	binary.LittleEndian.PutUint16(b, uint16(bits>>16))
 }
 
-func randomQ4_0(b []byte, rng *rand.Rand, scale float32) { putHalf(b, spread(rng, scale/rmsQ4_0)) }
-func randomQ5_0(b []byte, rng *rand.Rand, scale float32) { putHalf(b, spread(rng, scale/rmsQ5_0)) }
-func randomQ8_0(b []byte, rng *rand.Rand, scale float32) { putHalf(b, spread(rng, scale/rmsQ8_0)) }
-
 func randomQ4_1(b []byte, rng *rand.Rand, scale float32) {
 	d := spread(rng, scale/rmsQ4_1)
 	putHalf(b, d)
@@ -116,10 +128,6 @@ func randomQ2_K(b []byte, rng *rand.Rand, scale float32) {
 	putHalf(b[82:], 1.5*d)
 }
 
-func randomQ3_K(b []byte, rng *rand.Rand, scale float32) {
-	putHalf(b[108:], spread(rng, scale/rmsQ3_K))
-}
-
 func randomQ4_K(b []byte, rng *rand.Rand, scale float32) {
 	d := spread(rng, scale/rmsQ4_K)
 	putHalf(b, d)
@@ -130,18 +138,6 @@ func randomQ5_K(b []byte, rng *rand.Rand, scale float32) {
 	d := spread(rng, scale/rmsQ5_K)
 	putHalf(b, d)
 	putHalf(b[2:], 15.5*d)
-}
-
-func randomQ6_K(b []byte, rng *rand.Rand, scale float32) {
-	putHalf(b[208:], spread(rng, scale/rmsQ6_K))
-}
-
-func randomIQ4_NL(b []byte, rng *rand.Rand, scale float32) {
-	putHalf(b, spread(rng, scale/rmsIQ4_NL))
-}
-
-func randomIQ4_XS(b []byte, rng *rand.Rand, scale float32) {
-	putHalf(b, spread(rng, scale/rmsIQ4_XS))
 }
 
 // The scale is a power of two: exponents lie around the wanted one, such that their squares' mean is its square.

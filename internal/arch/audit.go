@@ -16,6 +16,9 @@ type rule struct {
 	neutral func(h *Hyper, v any) bool // reports whether the value v leaves the logits unchanged
 }
 
+// rotated begins the keys of files whose weights are times a Hadamard matrix, which X would have to be multiplied by, too.
+const rotated = "prism.hadamard."
+
 // rules holds rules for the keys of GGUF that can change the logits of a model of some architecture, or that look as if they did, by the key's name without
 // the architecture. A rule applies if leat does not read the key otherwise. Such a key without a rule gets a note.
 var rules = map[string]rule{
@@ -116,6 +119,9 @@ var groups = []string{"ssm.", "wkv.", "kda.", "time_", "token_shift", "shortconv
 // type than in GGUF's specification, or a number that is not finite. For keys that it does not know it adds a note to h.
 func (k *keys) audit(h *Hyper) error {
 	for _, key := range k.md.Keys() {
+		if strings.HasPrefix(key, rotated) {
+			return &UnsupportedError{What: fmt.Sprintf("key %q:", key), Have: "a rotated basis of the weights", Want: "files that a converter made without it"}
+		}
 		name, ours := strings.CutPrefix(key, k.arch+".")
 		if !ours && !strings.HasPrefix(key, "xielu.") || k.read[key] { // the keys of xIELU have no prefix
 			continue

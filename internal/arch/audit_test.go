@@ -1,6 +1,7 @@
 package arch
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -299,5 +300,17 @@ func TestAllNumbers(t *testing.T) {
 		if got := allNumbers([]bool{false, true}, ok); got != (ok(0) && ok(1)) {
 			t.Errorf("both: %v, wanted %v", got, ok(0) && ok(1))
 		}
+	}
+}
+
+// A file whose weights are in a rotated basis says so by a key that is not of its architecture.
+func TestRotatedWeights(t *testing.T) {
+	md := metadata(t, "llama", sound("llama"))
+	if err := md.Set("prism.hadamard.block_size", uint32(128)); err != nil {
+		t.Fatal(err)
+	}
+	_, _, err := hyper(md, "llama")
+	if e := (*UnsupportedError)(nil); !errors.As(err, &e) || !strings.Contains(err.Error(), `key "prism.hadamard.block_size": a rotated basis`) {
+		t.Errorf("error %v, want an UnsupportedError that names the key", err)
 	}
 }

@@ -119,7 +119,8 @@ func (k *Kernels) decoder(cb *vk.CommandBuffer) *kernels.Recorder {
 	end := k.weights.Address + uint64(k.weights.Bytes)
 	r.Rows.Role = kernels.Decode
 	r.Memory.Counters = kernels.Scratch{Address: end - decoderBytes, Bytes: counterBytes}
-	r.Memory.Parts = kernels.Scratch{Address: end - decoderBytes + counterBytes, Bytes: decoderBytes/2 - counterBytes}
+	r.Memory.Parts = kernels.Scratch{Address: end - decoderBytes + counterBytes, Bytes: decoderBytes/2 - counterBytes - shaders.GridBytes}
+	r.Memory.Grids = kernels.Scratch{Address: end - decoderBytes/2 - shaders.GridBytes, Bytes: shaders.GridBytes} // whatever is there: only time counts
 	r.Memory.Q8 = kernels.Scratch{Address: end - decoderBytes/2, Bytes: decoderBytes / 2}
 	return r
 }

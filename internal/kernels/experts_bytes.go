@@ -130,6 +130,7 @@ func MulMatTeamID(r *Recorder, t gguf.Type, glu uint32, a shaders.MulMatTeamIDAr
 	}
 	c := check{choice: choice{op: "mul_mat_vec_id", variant: shaders.Int8, typed: true, typ: t, cols: cols, glu: glu}}
 	checkTeamID(&c, glu, &a, experts)
+	a.Grids = c.grids(r)
 	if c.err != nil {
 		return c.err
 	}

@@ -58,6 +58,7 @@ func mulMatID(r *Recorder, p *ExpertProducts) error {
 		touched.read(f32s(a.IDs, 1, a.Count, 0))
 	}
 	c.experts(t, &a, experts)
+	a.Grids = c.grids(r)
 	if c.err != nil {
 		return c.err
 	}

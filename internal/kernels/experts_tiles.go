@@ -44,7 +44,7 @@ const (
 )
 
 // idCMTile is the tile of mul_mat_id_cm for a number of pairs spread over a number of experts. The bits of the result do not depend on it.
-func idCMTile(r *Recorder, pairs, experts uint32) cmTile {
+func idCMTile(r *Recorder, t gguf.Type, pairs, experts uint32) cmTile {
 	s := r.Override.CMTile
 	if s == (CMTile{}) {
 		switch each := pairs / experts; {
@@ -59,7 +59,7 @@ func idCMTile(r *Recorder, pairs, experts uint32) cmTile {
 		}
 		s.Halves, s.Wide = true, true
 	}
-	return r.k.cmTile(s)
+	return r.k.cmTile(s, sharedGrid(t))
 }
 
 // softCMTile is for a CPU driver, which would compile larger tiles for minutes.
@@ -67,7 +67,7 @@ var softCMTile = CMTile{BM: 64, BN: 64, WM: 32, WN: 16}
 
 // idMatrixChoice is the pipeline of mul_mat_id_cm for weights of type t.
 func idMatrixChoice(r *Recorder, t gguf.Type, gated bool, pairs, experts uint32) choice {
-	c := choice{op: "mul_mat_id", variant: shaders.CM, typed: true, typ: t, cmTile: idCMTile(r, pairs, experts)}
+	c := choice{op: "mul_mat_id", variant: shaders.CM, typed: true, typ: t, cmTile: idCMTile(r, t, pairs, experts)}
 	if r.Override.CMTile == (CMTile{}) && t.BlockBytes()%16 == 0 { // other types were not measured
 		c.cmTile.Halves, c.cmTile.Wide = true, true
 	}
@@ -118,6 +118,7 @@ func expertHalves(r *Recorder, p *ExpertProducts) error {
 	c.experts(p.Type, &p.MulMatIDArgs, p.Experts)
 	c.words("Pairs", p.Pairs)
 	c.address("Tiles", p.Tiles)
+	grids := c.grids(r)
 	if c.err != nil {
 		return c.err
 	}
@@ -130,7 +131,7 @@ func expertHalves(r *Recorder, p *ExpertProducts) error {
 		return err
 	}
 	a := shaders.MulMatIDCMArgs{
-		W0: p.Table, W1: p.Up, X: x, Scales: scales, Dst: p.Dst, Pairs: p.Pairs, Tiles: p.Tiles,
+		W0: p.Table, W1: p.Up, X: x, Scales: scales, Dst: p.Dst, Pairs: p.Pairs, Tiles: p.Tiles, Grids: grids,
 		M: p.M, K: p.K, Blocks: shaders.ExpertTiles(p.Count, p.Experts, c.cmTile.BN), Used: p.Used, DstStride: p.DstStride, First: p.First, Last: p.Last,
 	}
 	outs, matrices := c.cmTile.BM, 1.0

@@ -25,6 +25,7 @@ func MulMatHeads(r *Recorder, t gguf.Type, a shaders.MulMatHeadsArgs) error {
 	c.floats("Dst", a.Dst, a.DstStride)
 	c.positive("K", a.K)
 	c.blocks("K", a.K)
+	a.Grids = c.grids(r)
 	c.stride("XHead", a.XHead, a.K)
 	c.stride("DstHead", a.DstHead, a.M)
 	c.stride("XStride", a.XStride, (a.Heads-1)*a.XHead+a.K)

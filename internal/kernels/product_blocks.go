@@ -110,7 +110,7 @@ func blocksChoice(r *Recorder, t gguf.Type, m, n uint32) choice {
 			s = tuned
 		}
 	}
-	return choice{op: "mul_mat", variant: shaders.BlocksCM, typed: true, typ: t, cmTile: r.k.cmTile(s)}
+	return choice{op: "mul_mat", variant: shaders.BlocksCM, typed: true, typ: t, cmTile: r.k.cmTile(s, sharedGrid(t))}
 }
 
 // ownBlocksCMTile is the program's own choice: small tiles for a product of few outputs. The products of keys and values run at the same time as
@@ -133,6 +133,7 @@ func mulMatBlocks(r *Recorder, t gguf.Type, a *shaders.MulMatArgs, residual uint
 	}
 	args := shaders.MulMatCMArgs{W: a.W, X: x, Scales: scales, Dst: a.Dst, Residual: residual, M: a.M, K: a.K, N: a.N, DstStride: a.DstStride, ResidualStride: stride}
 	c, matrices := check{choice: blocksChoice(r, t, a.M, a.N)}, uint32(1)
+	args.Grids = c.grids(r)
 	bytes := float64(a.M) * rowBytes(t, a.K)
 	var touched touch
 	touched.read(span{a.W, a.W + uint64(bytes)})

@@ -37,15 +37,7 @@ func unfitTeam(r *Recorder, p *Products, variant string) string {
 
 // hasTeam reports whether there is a mul_mat_vec in teams of a variant for weights of type t.
 func hasTeam(variant string, t gguf.Type) bool {
-	switch variant {
-	case shaders.Wide:
-		return teamVariants[t] == shaders.Wide
-	case shaders.Straight:
-		return straightSteps[t] > 0
-	case shaders.Persistent:
-		return persistentType(t)
-	}
-	return teamVariants[t] == shaders.Int8
+	return teamTypes[teamType{variant, t}]
 }
 
 // gluOf is the GLU constant for p: NoGLU if there is no gate, GLUBytes if the gated output can be stored as int8 too, else GLUFloats.
@@ -90,17 +82,35 @@ func teamChoice(r *Recorder, variant string, t gguf.Type, glu, n, m, k uint32) c
 // TeamVariant is the variant of mul_mat_vec in teams for weights of type t in rows of cols values that is used on the device if it passes its self-test;
 // "": there is none for the type.
 func (k *Kernels) TeamVariant(t gguf.Type, cols uint32) string {
-	switch v := teamVariants[t]; {
-	case v != shaders.Int8 || !k.can.longs:
-		return v
+	switch {
 	case k.can.straight && fitsStraight(t, cols):
 		return shaders.Straight
+	case k.can.longs && hasTeam(shaders.Longs, t):
+		return shaders.Longs
 	}
-	return shaders.Longs
+	return teamVariants[t]
 }
 
 // teamVariants has, by the type of the weights, the variant of mul_mat_vec in teams that needs the least of a device: Int8 or Wide.
 var teamVariants = findTeamVariants()
+
+// teamTypes has the variants of mul_mat_vec in the shaders' table with the types of weights that they are for.
+var teamTypes = findTeamTypes()
+
+type teamType struct {
+	variant string
+	t       gguf.Type
+}
+
+func findTeamTypes() map[teamType]bool {
+	m := map[teamType]bool{}
+	for _, k := range shaders.Kernels() {
+		if k.Op == "mul_mat_vec" {
+			m[teamType{k.Variant, k.Type}] = true
+		}
+	}
+	return m
+}
 
 // findTeamVariants finds [teamVariants] in the shaders' table.
 func findTeamVariants() map[gguf.Type]string {
@@ -155,6 +165,9 @@ func mulMatTeam(r *Recorder, variant string, t gguf.Type, glu, groups uint32, a 
 	c.positive("K", a.K)
 	c.blocks("K", a.K)
 	checkTeam(&c, variant, glu, &a)
+	if at := c.grids(r); at != 0 && !a.SetGrids(at) {
+		c.require(false, "XStride", a.XStride, "Memory.Grids and S less than 32 GiB apart, each on 16 bytes")
+	}
 	if c.err != nil {
 		return c.err
 	}

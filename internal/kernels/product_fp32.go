@@ -1,6 +1,8 @@
 package kernels
 
 import (
+	"cmp"
+
 	"leat/gguf"
 	"leat/shaders"
 )
@@ -24,6 +26,9 @@ var matProduct = variant[Products]{
 	record: func(r *Recorder, p *Products) error { return mulMatFP32(r, p) },
 }
 
+// matTile is how many rows and columns of the output a workgroup of mul_mat makes.
+const matTile = 8
+
 // unfitPlain says why the float32 kernels can't record p, "" if they can.
 func unfitPlain(p *Products) string {
 	if !p.single() || p.GLU || p.Residual != 0 {
@@ -42,8 +47,9 @@ func mulMatFP32(r *Recorder, p *Products) error {
 	c := mulMatCheck(t, &a)
 	tuned := r.k.tuned.Load().fp32Outputs(c.op, t)
 	if c.rows = tuned.Rows; c.cols == 0 {
-		c.cols = tuned.Cols
+		c.rows, c.cols = cmp.Or(tuned.Rows, matTile), cmp.Or(tuned.Cols, matTile)
 	}
+	a.Grids = c.grids(r)
 	if c.err != nil {
 		return c.err
 	}

@@ -2,7 +2,6 @@ package kernels
 
 import (
 	"fmt"
-	"slices"
 
 	"leat/gguf"
 	"leat/shaders"
@@ -59,9 +58,6 @@ func unfitPersistent(r *Recorder, p *Products) string {
 
 // persistentSums takes the place of maxTileSums for mul_mat_vec_persistent, which has the sums of two turns in memory.
 const persistentSums = maxTileSums / 2
-
-// persistentType reports whether there is a mul_mat_vec_persistent for weights of type t.
-func persistentType(t gguf.Type) bool { return slices.Contains(shaders.PersistentTypes, t) }
 
 // persistentTile fills in the zero fields of t for mul_mat_vec_persistent. parts is the length of a row divided by persistentPart. A lane gets few
 // parts, so that all loads of a row are under way at the same time.

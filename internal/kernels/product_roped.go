@@ -105,7 +105,7 @@ func FitsRoped(r *Recorder, p *RopedProducts) bool {
 var ropedProduct = variant[RopedProducts]{
 	Rule: Rule{
 		Op: "mul_mat_vec", Variant: shaders.Turned,
-		When:  "decode, up to 8 rows: queries, keys and values that turn, a multiple of 4 values, into a cache of F16 or F32; weights as int8",
+		When:  "decode, up to 8 rows: queries, keys and values that turn, a multiple of 4 values, into a cache of F16 or F32; weights as int8, but not IQ1, IQ2 and IQ3",
 		Needs: needsBytes + "; no CPU", lacks: lacksFusedRope, kernels: []string{"mul_mat_vec_rope", "quantize_q8"},
 	},
 	unfit:  unfitRoped,
@@ -118,7 +118,7 @@ func unfitRoped(r *Recorder, p *RopedProducts) string {
 	switch {
 	case r.Rows.Role != Decode || p.N > shaders.FewRows:
 		return "rows of a prompt"
-	case teamVariants[p.Type] != shaders.Int8:
+	case !hasTeam(shaders.Turned, p.Type):
 		return "another type of weights"
 	case p.KV != gguf.F16 && p.KV != gguf.F32:
 		return "a cache in blocks"

@@ -114,13 +114,16 @@ func cmTileFor(r *Recorder, m, n uint32) cmTile {
 	if s == (CMTile{}) {
 		s = OwnCMTile(n)
 	}
-	return r.k.cmTile(s)
+	return r.k.cmTile(s, 0)
 }
 
-// cmTile is s with the device's subgroup size; if the device lacks the shared memory for s, it is the program's own half tile, see [OwnCMTile].
-func (k *Kernels) cmTile(s CMTile) cmTile {
-	if s.SharedBytes() > k.can.shared {
-		s = OwnCMTile(halfTile)
+// cmTile is s with the device's subgroup size; if the device lacks the shared memory for s and more bytes, it is the program's own half tile, see
+// [OwnCMTile], or the small one.
+func (k *Kernels) cmTile(s CMTile, more int64) cmTile {
+	for _, smaller := range [...]CMTile{OwnCMTile(halfTile), smallCMTile} {
+		if s.SharedBytes()+more > k.can.shared {
+			s = smaller
+		}
 	}
 	return cmTile{k.can.matrix, s}
 }

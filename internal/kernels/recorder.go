@@ -65,6 +65,8 @@ type Memory struct {
 	// Counters count the workgroups that have ended, so that the last one joins the partial results of attention and argmax. They must be
 	// zero when the command buffer begins to run, see [shaders.CounterBytes]. With 0 bytes attention is joined by a second dispatch, and argmax has no parts.
 	Counters Scratch
+	// Grids holds the grids of weights of [shaders.GridTypes], [shaders.GridBytes] that no op writes. An op with such weights fails without them.
+	Grids Scratch
 }
 
 // Overrides are constants and choices that measurements and tests give in place of the program's own; zero values override nothing.
@@ -289,6 +291,7 @@ func GetRows(r *Recorder, t gguf.Type, a shaders.GetRowsArgs) error {
 	c.words("IDs", a.IDs)
 	c.floats("Dst", a.Dst, a.Cols)
 	c.blocks("Cols", a.Cols)
+	a.Grids = c.grids(r)
 	co := cost{bytes: float64(a.Rows) * (rowBytes(t, a.Cols) + 4*float64(a.Cols))}
 	var touched touch
 	touched.read(f32s(a.IDs, 1, a.Rows, 0))
@@ -308,6 +311,15 @@ func (c *check) blocks(what string, n uint32) {
 	if size := c.typ.BlockSize(); size > 0 { // for an unknown type, looking up the kernel in the shaders' table will fail
 		c.multiple(what, n, uint32(size))
 	}
+}
+
+// grids returns the address of the grids if the choice's type has one, else 0. It checks that the recorder has them.
+func (c *check) grids(r *Recorder) uint64 {
+	if !c.typed || !shaders.HasGrid(c.typ) {
+		return 0
+	}
+	c.address("Memory.Grids", r.Memory.Grids.Address)
+	return r.Memory.Grids.Address
 }
 
 // rowBytes is the bytes of a row of cols weights of type t.

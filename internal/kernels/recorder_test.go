@@ -28,6 +28,8 @@ func TestArguments(t *testing.T) {
 	r := (&Kernels{dev: noDevice}).Recorder(nil)
 	odd := (&Kernels{dev: &vk.Device{Physical: &vk.PhysicalDevice{Limits: vk.Limits{MaxWorkgroupInvocations: 256}}}}).Recorder(nil)
 	odd.Override.Tile = Tile{Rows: 1, Team: 24, Unroll: 1, Lanes: 64}
+	far := (&Kernels{dev: noDevice}).Recorder(nil)
+	far.Memory.Grids = Scratch{Address: 1 << 40, Bytes: shaders.GridBytes}
 	bytes := shaders.MulMatTeamArgs{W0: at, X: at, S: at, Dst0: at, M0: 3, K: 256, N: 1, DstStride: 3}
 	turned := shaders.MulMatRopeArgs{W0: at, X: at, S: at, Dst: at, CosSin: at, K: 256, N: 1, Heads: 2 | 1<<16}
 	wide := with(bytes, func(a *shaders.MulMatTeamArgs) { a.K, a.XStride = 100, 100 })
@@ -46,6 +48,12 @@ func TestArguments(t *testing.T) {
 			"record mul_mat_vec F32: X is address 0x1008, want a multiple of 16, not 0"},
 		{"stride", MulMat(r, gguf.F32, with(mul, func(a *shaders.MulMatArgs) { a.DstStride = 2 })),
 			"record mul_mat_vec F32: DstStride is 2, want at least the row's 3 values"},
+		{"no grids", MulMat(r, gguf.IQ2_S, mul),
+			"record mul_mat_vec IQ2_S: Memory.Grids is address 0x0, want a multiple of 16, not 0"},
+		{"grids of no lookup", GetRows(r, gguf.IQ3_S, shaders.GetRowsArgs{Table: at, IDs: at, Dst: at, Rows: 1, Cols: 256}),
+			"record get_rows IQ3_S: Memory.Grids is address 0x0, want a multiple of 16, not 0"},
+		{"grids far away", MulMatTeam(far, shaders.Int8, gguf.IQ1_S, shaders.NoGLU, bytes),
+			"record mul_mat_vec_int8 IQ1_S: XStride is 4294967280, want Memory.Grids and S less than 32 GiB apart, each on 16 bytes"},
 		{"team", MulMatTeam(odd, shaders.Int8, gguf.Q4_K, shaders.NoGLU, bytes),
 			"record mul_mat_vec_int8 Q4_K: Tile.Team is 24, want a power of 2, 8 to 64"},
 		{"second matrix", MulMatTeam(r, shaders.Int8, gguf.Q4_K, shaders.NoGLU, with(bytes, func(a *shaders.MulMatTeamArgs) { a.M1, a.W1 = 3, at })),

@@ -105,12 +105,29 @@ func (t Tile) or(d Tile) Tile {
 	return Tile{Rows: cmp.Or(t.Rows, d.Rows), Team: cmp.Or(t.Team, d.Team), Unroll: cmp.Or(t.Unroll, d.Unroll), Lanes: cmp.Or(t.Lanes, d.Lanes)}
 }
 
+// sharedGrid is the most shared memory that a kernel of weights of type t takes for their grid.
+func sharedGrid(t gguf.Type) int64 {
+	if shaders.HasGrid(t) {
+		return 8 << 10
+	}
+	return 0
+}
+
+// mostLanes is the most lanes of a workgroup of a mul_mat_vec in teams: where little shared memory is left beside a grid, few.
+func (k *Kernels) mostLanes(of gguf.Type) uint32 {
+	most := k.dev.Physical.Limits.MaxWorkgroupInvocations
+	if shaders.HasGrid(of) && k.can.shared < leastShared {
+		most = min(most, 256)
+	}
+	return most
+}
+
 // tile fills in the zero fields of t, the tile of a mul_mat_vec in teams, for m output rows. chunks is the number of chunks in a row of weights; a lane loads
 // one chunk at a time. The choice must not depend on the number of rows of X: the tile sets the order of a sum, and so the bits of the result.
 //
 // A GPU is fast when many lanes have loads under way. A CPU computes a subgroup as one vector, so its teams are no larger.
 func (k *Kernels) tile(t Tile, of gguf.Type, glu, m, chunks uint32) Tile {
-	most := k.dev.Physical.Limits.MaxWorkgroupInvocations
+	most := k.mostLanes(of)
 	var d Tile
 	switch cpu := k.dev.Physical.Type == vk.CPU; {
 	case cpu:
@@ -149,7 +166,7 @@ func (k *Kernels) idTile(t Tile, of gguf.Type, glu, m, chunks uint32) Tile {
 		return k.tile(t, of, glu, m, chunks)
 	}
 	if glu == shaders.GLUBytes && t.Lanes == 0 {
-		t.Lanes = min(512, k.dev.Physical.Limits.MaxWorkgroupInvocations)
+		t.Lanes = min(512, k.mostLanes(of))
 	}
 	if t.Team == 0 {
 		if t.Team = 8; glu == shaders.GLUBytes {

@@ -131,6 +131,7 @@ func DequantF16(r *Recorder, t gguf.Type, a shaders.DequantF16Args) error {
 	c.require(a.W != 0 && a.W%2 == 0, "W", a.W, "a multiple of 2, not 0")
 	c.address("Dst", a.Dst)
 	c.blocks("K", a.K)
+	a.Grids = c.grids(r)
 	bytes := float64(a.M) * rowBytes(t, a.K)
 	var touched touch
 	touched.read(span{a.W, a.W + uint64(bytes)})

@@ -176,7 +176,7 @@ func Make(h *arch.Hyper, m *pack.Model, b Budget) (*Plan, error) {
 	if !ok {
 		return nil, fmt.Errorf("plan %s: tensor %q is missing", m.Path, arch.TokenEmbd)
 	}
-	s := &sizing{h: h, m: m, budget: b, kept: h.LogitRowValues(m.Has), outer: outer, local: local, embdRow: embd.Bytes / int64(h.VocabSize), embd: embd.Bytes}
+	s := &sizing{h: h, m: m, budget: b, kept: h.LogitRowValues(m.Has), outer: outer, local: local, embdRow: embd.Bytes / int64(h.VocabSize), embd: embd.Bytes, grids: gridBytes(m)}
 	s.budget.Sessions = max(1, b.Sessions)
 	if b.BlockBytes == 0 {
 		s.budget.BlockBytes = residentBlock

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"leat/decompose/pack"
 	"leat/internal/arch"
 	"leat/shaders"
 )
@@ -42,6 +43,7 @@ type Inputs struct {
 	RowScales   Region // (N) float32: each row's factor, see [arch.RowScale]; empty: the model has none
 	LogitScales Region // (LogitRows) float32: RowScales of the rows in LogitIDs
 	Slopes      Region // (H) float32: by which the scores of attention's heads fall off; empty: they don't
+	Grids       Region // grids of the types of weights, the same for every step; empty: no type has a grid
 	ExpertTable Region // (L, 3, E) uint64: addresses of gate, up and down of the experts that the layer's next products compute; 0: the expert is left out
 
 	// Residents is for layers that run without asking the host: (L, shaders.ResidentsHead + 3 E) uint64, a table of all experts in VRAM, in which the
@@ -109,11 +111,24 @@ func (s *sizing) addInputs(c *Scratch, ctx, chunk int) {
 		c.add(&c.LogitSeen[i], 8*rows)
 	}
 	c.add(&c.Slopes, 4*int64(len(s.h.Slopes())))
+	c.add(&c.Grids, s.grids)
 	layers, experts := int64(s.h.BlockCount), int64(s.h.Experts.Count)
 	c.add(&c.ExpertTable, 8*layers*3*experts)
 	if experts > 0 {
 		c.add(&c.Residents, layers*(8*(shaders.ResidentsHead+3*experts)+4))
 	}
+}
+
+// gridBytes is the memory for the grids of the types of a model's weights.
+func gridBytes(m *pack.Model) int64 {
+	for i := range m.Units {
+		for _, t := range m.Units[i].Tensors {
+			if shaders.HasGrid(t.Type) {
+				return shaders.GridBytes
+			}
+		}
+	}
+	return 0
 }
 
 // addFewRows adds the partial results and the counters of argmax. If the device has kernels for few rows, it also adds the int8 inputs of products, and

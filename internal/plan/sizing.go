@@ -18,6 +18,7 @@ type sizing struct {
 	outer   []Unit       // units outside the layers and the head, always resident
 	embdRow int64        // bytes of one row of token_embd
 	embd    int64        // bytes of token_embd
+	grids   int64        // bytes of the grids of the weights' types; 0: none has one
 	heads   int          // number of pieces of the head, the last of units
 	largest int64        // bytes of the largest of units: the smallest ring holds it twice
 	local   int64        // the device's own memory, which fixed must fit; less than budget.DeviceBytes only if in place

@@ -60,6 +60,7 @@ func (e *explainer) role(k *kernels.Kernels, rows Rows) error {
 	e.frame = Frame{Model: &e.model, Commands: submit.NewDryCommands(), Rec: k.Dry(), Tensor: e.tensor, StepRows: StepRows{Spans: []Rows{rows}, N: rows.N}, Batch: Batch{Sequences: 1, MaxPages: 1}}
 	f, of := &e.frame, e.model.Scratch
 	f.Rec.Memory.Tiles, f.Rec.Memory.Q8, f.Rec.Memory.Parts, f.Rec.Memory.Counters = f.Memory(of.Halves), f.Memory(of.Q8), f.Memory(of.Parts), f.Memory(of.Counters)
+	f.Rec.Memory.Grids = f.Memory(of.Grids)
 	f.Rec.Watch.Considered = e.considered
 	f.SetRows(rows)
 	h := e.model.Hyper

@@ -46,6 +46,7 @@ type job struct {
 	twins  [][2]want                     // pairs of outputs that must have the same bits
 	spare  []span                        // memory that the ops may change, and that is not compared
 	lacks  uint64                        // address of a table of experts that lacks a chosen one, see topKArgsOf
+	grids  uint64                        // address of the grids of weights; 0: no weights of the case have a grid
 	spoils bool                          // every other row of a random matrix gets a NaN or an infinity
 }
 

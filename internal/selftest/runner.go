@@ -138,7 +138,9 @@ func (r *Runner) submit(ctx context.Context, j *job) ([]byte, error) {
 	}
 	r.cb.Copy(r.arena, 0, r.up, 0, n)
 	r.cb.Barrier()
-	if err := j.record(r.kernels.Recorder(r.cb)); err != nil {
+	rec := r.kernels.Recorder(r.cb)
+	rec.Memory.Grids = kernels.Scratch{Address: j.grids, Bytes: shaders.GridBytes}
+	if err := j.record(rec); err != nil {
 		return nil, errors.Join(err, r.cb.End()) // a command buffer that is being recorded can't begin again
 	}
 	r.cb.Barrier()

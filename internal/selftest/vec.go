@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"math"
 
-	"leat/gguf"
+	"leat/gguf/quant"
 	"leat/internal/kernels"
 	"leat/shaders"
 	"leat/shaders/ref"
@@ -187,13 +187,6 @@ func VecSameBits(row *shaders.Kernel, m, k int) Case {
 	}
 }
 
-// quants has, by type, the range of the bytes of a block that hold the integers of its weights: from the first index up to, not including, the second.
-var quants = map[gguf.Type][2]int{
-	gguf.Q4_0: {2, 18}, gguf.Q4_1: {4, 20}, gguf.Q5_0: {2, 22}, gguf.Q5_1: {4, 24}, gguf.Q8_0: {2, 34},
-	gguf.Q2_K: {16, 80}, gguf.Q3_K: {0, 96}, gguf.Q4_K: {16, 144}, gguf.Q5_K: {16, 176}, gguf.Q6_K: {0, 192},
-	gguf.IQ4_NL: {2, 18}, gguf.IQ4_XS: {8, 136}, gguf.MXFP4: {1, 17},
-}
-
 // VecExtremes tests the kernel row, a mul_mat_vec in teams, with the largest and smallest integers that a block of weights can hold, all of one sign or
 // alternating: partial sums must not overflow.
 func VecExtremes(row *shaders.Kernel) Case {
@@ -210,10 +203,11 @@ func VecExtremes(row *shaders.Kernel) Case {
 			if err != nil {
 				return err
 			}
-			size, at := row.Type.BlockBytes(), quants[row.Type]
+			size := row.Type.BlockBytes()
+			first, end := quant.Integers(row.Type)
 			for r, fill := range fills {
 				for b := r * len(w) / m; b < (r+1)*len(w)/m; b += size {
-					for i := at[0]; i < at[1]; i++ {
+					for i := first; i < end; i++ {
 						w[b+i] = fill(i)
 					}
 				}

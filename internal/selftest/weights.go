@@ -24,6 +24,9 @@ func (j *job) weights(t gguf.Type, rows, cols int, scale float32) (span, []byte,
 	if err := quant.RandomBlocks(t, w, j.rng, scale); err != nil {
 		return span{}, nil, err
 	}
+	if shaders.HasGrid(t) && j.grids == 0 {
+		j.grids = j.addr(j.data(quant.Grids()))
+	}
 	return j.data(w), w, nil
 }
 

@@ -148,7 +148,7 @@ func (p *pass) writeInputs() (used []plan.Region, err error) {
 		plan.Region{Off: of.IDs.Off, Bytes: 4 * n}, plan.Region{Off: of.Pos.Off, Bytes: 4 * n}, plan.Region{Off: of.Seq.Off, Bytes: 4 * n},
 		plan.Region{Off: of.Pages.Off, Bytes: int64(8 * batch.Sequences * batch.MaxPages)}, plan.Region{Off: of.States.Off, Bytes: int64(16 * batch.Sequences)},
 		plan.Region{Off: of.Embd.Off, Bytes: n * rowBytes}, plan.Region{Off: of.LogitIDs.Off, Bytes: 4 * logitRows},
-		plan.Region{Off: of.LogitSeq.Off, Bytes: kept})
+		plan.Region{Off: of.LogitSeq.Off, Bytes: kept}, of.Grids)
 	return in.copies, nil
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"leat/decompose/pack"
 	"leat/gguf"
+	"leat/gguf/quant"
 	"leat/internal/arch"
 	"leat/internal/experts"
 	"leat/internal/kernels"
@@ -155,6 +156,9 @@ func (s *Stepper) allocate() (err error) {
 		return err
 	}
 	putSlopes(s.in, of.Slopes, s.Hyper.Slopes())
+	if of.Grids.Bytes > 0 {
+		copy(s.in.Mapped()[of.Grids.Off:], quant.Grids())
+	}
 	s.out, err = s.Host.Alloc("logits", of.Logits.Bytes+of.Argmax.Bytes, vk.Readback)
 	return err
 }
@@ -271,6 +275,7 @@ func (s *Stepper) configure(rec *kernels.Recorder) {
 	f, of := &s.frame, &s.Plan.Scratch
 	rec.Rows.Role, rec.Rows.Run, rec.Rows.Absent = f.Rows.Role, f.Rows.OneRun, f.Absent
 	rec.Memory.Tiles, rec.Memory.Q8, rec.Memory.Parts, rec.Memory.Counters = f.Memory(of.Halves), f.Memory(of.Q8), f.Memory(of.Parts), f.Memory(of.Counters)
+	rec.Memory.Grids = f.Memory(of.Grids)
 }
 
 // ran is [submit.Options.Ran]. For a command buffer that has run, it counts the time that the device was idle before it because weights were not in VRAM yet,

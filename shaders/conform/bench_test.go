@@ -66,6 +66,7 @@ func (x *benchmark) submit(b *testing.B, record func(*kernels.Recorder) error) (
 		b.Fatal(err)
 	}
 	r := x.kernels.Recorder(x.cb)
+	r.Memory.Grids = kernels.Scratch{Address: x.rest + 60<<20, Bytes: shaders.GridBytes}
 	if err := record(r); err != nil {
 		b.Fatal(err)
 	}

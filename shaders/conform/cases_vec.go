@@ -120,11 +120,12 @@ func persistentCases(row *shaders.Kernel) []selftest.Case {
 
 // vecLengths are multiples of what the kernels' widest loads need.
 func vecLengths(t gguf.Type) []int {
-	switch t.BlockSize() {
+	switch b := t.BlockSize(); b {
 	case 1:
 		return []int{8, 264, 1024, 4096}
 	case 32:
 		return []int{32, 288, 1024, 4096}
+	default:
+		return []int{b, 3 * b, 1024, 4096}
 	}
-	return []int{256, 768, 1024, 4096}
 }

@@ -19,13 +19,16 @@ func headCases() []selftest.Case {
 
 // rowLengths are the lengths of weight rows tried for a type: one block, a few, many.
 func rowLengths(t gguf.Type) []int {
-	switch t.BlockSize() {
+	switch b := t.BlockSize(); b {
 	case 1:
 		return []int{1, 36, 64, 100, 172, 256, 288, 512, 1024, 4096}
 	case 32:
 		return []int{32, 64, 256, 288, 512, 1024, 4096}
+	case 256:
+		return []int{256, 512, 768, 1024, 4096}
+	default:
+		return []int{b, 2 * b, 3 * b, 7 * b, 1024, 4096}
 	}
-	return []int{256, 512, 768, 1024, 4096}
 }
 
 func getRowsCases() []selftest.Case {

@@ -18,7 +18,8 @@ import (
 
 var (
 	seed = flag.Uint64("seed", 0, "seed of the random data; 0: a fresh one")
-	// inParts has TestConform and TestQuickDisabled run one of so many cases, by turns that the seed begins. It comes from the environment, not from a flag, so that one go test runs this package beside others.
+	// inParts has TestConform and TestQuickDisabled run one of so many cases, by turns that the seed begins, and of rare types' a fifth of these; TestQuick
+	// then runs a tenth of the kernels of rare types. It comes from the environment, not from a flag, so that one go test runs this package beside others.
 	inParts = testdata.Parts("LEAT_CONFORM_PARTS")
 )
 
@@ -30,14 +31,22 @@ func freshSeed() uint64 {
 	return rand.Uint64()
 }
 
+// rare reports whether a case is about a kernel of a rare type of weights.
+func rare(c *selftest.Case) bool {
+	k, ok := shaders.Lookup(c.Kernel)
+	return ok && k.Typed && slices.Contains(shaders.RareTypes, k.Type)
+}
+
 // parts leaves of the cases those that are their turn by LEAT_CONFORM_PARTS, and of those with a tile of their own, each of which is a
-// pipeline to compile, a fifth, or all with -combinations.
+// pipeline to compile, a fifth, or all with -combinations; of those of rare types a fifth, too, unless all are to run.
 func parts(cases []selftest.Case, turn uint64) []selftest.Case {
 	n := uint64(0)
 	return slices.DeleteFunc(slices.Clone(cases), func(c selftest.Case) bool {
 		n++
 		every := uint64(inParts)
 		if strings.Contains(c.Shape, " tile=") && !*combinations {
+			every *= 5
+		} else if every > 1 && rare(&c) {
 			every *= 5
 		}
 		return (turn+n)%every != 0

@@ -13,8 +13,19 @@ import (
 	"leat/vk/vktest"
 )
 
-// The quick cases pass here.
-func TestQuick(t *testing.T) { testQuick(t, everyCase) }
+// The quick cases pass here. With LEAT_CONFORM_PARTS those of a tenth of the kernels of rare types, by turns.
+func TestQuick(t *testing.T) {
+	turn, kernel := freshSeed(), ""
+	testQuick(t, func(c *selftest.Case) bool {
+		if inParts == 1 || !rare(c) {
+			return true
+		}
+		if c.Kernel != kernel {
+			turn, kernel = turn+1, c.Kernel
+		}
+		return turn%10 == 0
+	})
+}
 
 // TestQuickEnabled runs, with what LEAT_ENABLE names, the quick cases of the kernels that come by it, for some types of weights or
 // with -combinations for all, and a case of each other op in each of its variants: for another driver than the one that all
@@ -33,8 +44,6 @@ func TestQuickEnabled(t *testing.T) {
 		return first || k.Needs&shaders.CoopMatrix != 0 && (*combinations || !k.Typed || slices.Contains(types, k.Type))
 	})
 }
-
-func everyCase(*selftest.Case) bool { return true }
 
 // testQuick runs those of the quick cases that are asked for.
 func testQuick(t *testing.T, takes func(c *selftest.Case) bool, options ...vktest.Option) {
@@ -64,7 +73,14 @@ func TestQuickDisabled(t *testing.T) {
 			}
 		}
 		t.Run("without "+strings.Join(names, " "), func(t *testing.T) {
-			testQuick(t, func(*selftest.Case) bool { turn++; return turn%uint64(inParts) == 0 }, vktest.Disable(names...))
+			testQuick(t, func(c *selftest.Case) bool {
+				turn++
+				every := uint64(inParts)
+				if every > 1 && rare(c) {
+					every *= 5
+				}
+				return turn%every == 0
+			}, vktest.Disable(names...))
 		})
 	}
 }

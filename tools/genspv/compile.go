@@ -33,7 +33,11 @@ func compile(o options, k shaders.Kernel) ([]byte, error) {
 	if err := cmd.Run(); err != nil {
 		return nil, fmt.Errorf("%s: %w\n%s", strings.Join(cmd.Args, " "), err, strings.TrimSpace(talk.String()))
 	}
-	return decorateFma(code.Bytes())
+	marked, err := decorateFma(code.Bytes())
+	if err != nil {
+		return nil, err
+	}
+	return dropNames(marked)
 }
 
 // arguments says all that the sources do not: sizes and defaults live in the table alone.

@@ -75,7 +75,7 @@ func kernels(o options, sums map[string]gensum.Sum) ([]kernel, error) {
 	sources := sourceTree{dir: o.dir, read: map[string][][]byte{}}
 	var list []kernel
 	for _, row := range shaders.Kernels() {
-		if !strings.HasPrefix(row.Name, o.name) {
+		if row.Module != row.Name || !strings.HasPrefix(row.Name, o.name) {
 			continue
 		}
 		k := kernel{Kernel: row}
@@ -172,7 +172,7 @@ func firstDifference(a, b []byte) int {
 func stale(o options, sums map[string]gensum.Sum) error {
 	wanted := map[string]bool{}
 	for _, k := range shaders.Kernels() {
-		wanted[k.Name+".spv"] = true
+		wanted[k.Module+".spv"] = true
 	}
 	files, err := filepath.Glob(filepath.Join(o.dir, "spv", "*"))
 	if err != nil {

@@ -43,7 +43,7 @@ func findDir() (string, error) {
 	}
 	for start := at; ; {
 		for _, dir := range []string{at, filepath.Join(at, "shaders")} {
-			if _, err := os.Stat(filepath.Join(dir, "mul_mat.comp")); err == nil {
+			if _, err := os.Stat(filepath.Join(dir, "mul_mat_vec.comp")); err == nil {
 				return dir, nil
 			}
 		}

@@ -192,7 +192,8 @@ func (d *device) measure(ctx context.Context, o *options, p point) ([]sample, er
 		room, quarter := uint64(o.room), o.room/4
 		r.Memory.Tiles = kernels.Scratch{Address: d.rest.Address + uint64(d.rest.Bytes-d.scratch), Bytes: d.scratch}
 		at := d.rest.Address + 3*room
-		r.Memory.Q8, r.Memory.Parts = kernels.Scratch{Address: at, Bytes: quarter}, kernels.Scratch{Address: at + uint64(quarter), Bytes: 2 * quarter}
+		r.Memory.Q8, r.Memory.Parts = kernels.Scratch{Address: at, Bytes: quarter}, kernels.Scratch{Address: at + uint64(quarter), Bytes: 2*quarter - shaders.GridBytes}
+		r.Memory.Grids = kernels.Scratch{Address: at + 3*uint64(quarter) - shaders.GridBytes, Bytes: shaders.GridBytes} // whatever is there: only time counts
 		r.Memory.Counters = kernels.Scratch{Address: at + 3*uint64(quarter), Bytes: quarter}
 		if o.join {
 			r.Memory.Counters.Bytes = 0

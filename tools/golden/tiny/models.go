@@ -20,6 +20,12 @@ var models = []model{
 	{"deepseek3-nano", "deepseek2", deepSeekV3},
 	{"qwen3next-nano", "qwen3next", func(f *file) { f.deltaNets(false) }},
 	{"qwen35moe-nano", "qwen35moe", func(f *file) { f.deltaNets(true) }},
+	{"iq-moe-tiny", "qwen2moe", func(f *file) {
+		f.rare(gguf.IQ3_S, gguf.IQ2_S, []layerTypes{{gguf.IQ2_XXS, gguf.IQ2_XS, gguf.IQ1_S}, {gguf.IQ3_XXS, gguf.IQ1_M, gguf.IQ3_S}})
+	}},
+	{"bits-moe-tiny", "qwen2moe", func(f *file) {
+		f.rare(gguf.Q2_0, gguf.NVFP4, []layerTypes{{gguf.TQ1_0, gguf.TQ2_0, gguf.Q1_0}, {gguf.NVFP4, gguf.Q2_0, gguf.TQ1_0}})
+	}},
 }
 
 // shape is what all transformers have.
@@ -29,7 +35,10 @@ type shape struct {
 }
 
 // common writes the keys of s, and the tensors outside the layers.
-func (f *file) common(s shape) {
+func (f *file) common(s shape) { f.commonOf(s, gguf.Q8_0, gguf.Q8_0) }
+
+// commonOf is common with the types of the embeddings and of the output.
+func (f *file) commonOf(s shape, embd, output gguf.Type) {
 	f.key("context_length", 512)
 	f.key("embedding_length", s.dim)
 	f.key("block_count", s.layers)
@@ -38,9 +47,9 @@ func (f *file) common(s shape) {
 	f.key("attention.layer_norm_rms_epsilon", s.eps)
 	f.key("rope.freq_base", s.base)
 	d := int64(s.dim)
-	f.matrix("token_embd.weight", gguf.Q8_0, 8, Vocab, d) // of rows about as long as what layers add
+	f.matrix("token_embd.weight", embd, 8, Vocab, d) // of rows about as long as what layers add
 	f.norm("output_norm", d)
-	f.matrix("output.weight", gguf.Q8_0, 3, Vocab, d)
+	f.matrix("output.weight", output, 3, Vocab, d)
 }
 
 // attention writes a layer's usual projections.
@@ -92,6 +101,28 @@ func qwen2moe(f *file) {
 		f.experts(p, 64, 6, 32, gguf.Q4_0)
 		f.matrix(p+"ffn_gate_inp_shexp.weight", gguf.F32, 1, 64)
 		f.ffn(p, "_shexp", 64, 96, gguf.Q4_0)
+	}
+}
+
+// layerTypes are the types of a layer's matrices.
+type layerTypes struct{ attention, experts, shared gguf.Type }
+
+// rare is qwen2moe with rows of 256 values, which most types of few bits want.
+func (f *file) rare(embd, output gguf.Type, types []layerTypes) {
+	s := shape{layers: len(types), dim: 256, heads: 4, headsKV: 2, head: 64, eps: 1e-6, base: 1e6}
+	f.commonOf(s, embd, output)
+	f.key("feed_forward_length", 256) // of no layer
+	f.key("expert_count", 4)
+	f.key("expert_used_count", 2)
+	f.key("expert_feed_forward_length", 256)
+	f.key("expert_shared_feed_forward_length", 256)
+	for l, t := range types {
+		p := layer(l)
+		f.attention(p, s, t.attention, true)
+		f.norm(p+"ffn_norm", 256)
+		f.experts(p, 256, 4, 256, t.experts)
+		f.matrix(p+"ffn_gate_inp_shexp.weight", gguf.F32, 1, 256)
+		f.ffn(p, "_shexp", 256, 256, t.shared)
 	}
 }
 

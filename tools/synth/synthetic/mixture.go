@@ -15,12 +15,6 @@ type mixture struct {
 	fileType int  // general.file_type
 }
 
-// fileTypes are the numbers files carry for "mostly this type".
-var fileTypes = map[gguf.Type]int{
-	gguf.F32: 0, gguf.F16: 1, gguf.Q4_0: 2, gguf.Q4_1: 3, gguf.Q8_0: 7, gguf.Q5_0: 8, gguf.Q5_1: 9, gguf.Q2_K: 10, gguf.Q3_K: 11,
-	gguf.Q4_K: 14, gguf.Q5_K: 16, gguf.Q6_K: 18, gguf.IQ4_NL: 25, gguf.IQ4_XS: 30, gguf.BF16: 32,
-}
-
 // parseMixture knows q4_k_m and q5_k_m, and every type that quant can make, pure.
 func parseMixture(s string) (mixture, error) {
 	switch strings.ToLower(s) {
@@ -33,7 +27,7 @@ func parseMixture(s string) (mixture, error) {
 	if err != nil || !quant.Supported(t) {
 		return mixture{}, fmt.Errorf("quantisation: found %q, want q4_k_m, q5_k_m or one of %v", s, quant.Types())
 	}
-	return mixture{t, false, fileTypes[t]}, nil
+	return mixture{t, false, t.FileType()}, nil
 }
 
 // typeOf is the type of a matrix named by its tensor's middle part ("attn_v") in a layer.
@@ -79,6 +73,8 @@ func moreBits(layer, layers int) bool {
 func fitting(t gguf.Type, cols int64) gguf.Type {
 	smaller := map[gguf.Type]gguf.Type{
 		gguf.Q2_K: gguf.Q4_0, gguf.Q3_K: gguf.Q4_0, gguf.Q4_K: gguf.Q5_0, gguf.Q5_K: gguf.Q5_1, gguf.Q6_K: gguf.Q8_0, gguf.IQ4_XS: gguf.IQ4_NL,
+		gguf.IQ3_XXS: gguf.IQ4_NL, gguf.IQ3_S: gguf.IQ4_NL, gguf.IQ2_XXS: gguf.Q2_0, gguf.IQ2_XS: gguf.Q2_0, gguf.IQ2_S: gguf.Q2_0,
+		gguf.IQ1_S: gguf.Q2_0, gguf.IQ1_M: gguf.Q2_0, gguf.TQ1_0: gguf.Q2_0, gguf.TQ2_0: gguf.Q2_0, gguf.Q1_0: gguf.Q2_0,
 	}
 	if cols%int64(t.BlockSize()) == 0 {
 		return t
