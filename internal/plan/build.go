@@ -66,8 +66,8 @@ func (s *sizing) placeExperts(p *Plan) {
 	p.HostBytes += x.keepInRAM(s.m, s.budget.HostBytes-p.HostBytes, ReadBytes)
 	p.Experts = x
 	for i := 0; i < len(p.Units); i++ {
-		last := i+1 == len(p.Units) || p.Units[i+1].Kind != pack.Layer || p.Units[i+1].Layer != p.Units[i].Layer
-		if p.Units[i].Kind != pack.Layer || !last {
+		last := i+1 == len(p.Units) || p.Units[i+1].Kind != pack.Layer || p.Units[i+1].Layer != p.Units[i].Layer || p.Units[i+1].AfterExperts
+		if p.Units[i].Kind != pack.Layer || !last || p.Units[i].AfterExperts {
 			continue
 		}
 		if u, ok := cachedUnit(s.m, p.Units[i].Layer); ok {

@@ -68,13 +68,14 @@ type Unit struct {
 	Off   int64 // offset in the block
 	Row   int64 // for a piece of the head: index of its first row in the output matrix
 
-	Experts int // number of experts that the unit holds, from Unit.Expert on; 0: the unit holds no experts
+	Experts      int  // number of experts that the unit holds, from Unit.Expert on; 0: the unit holds no experts
+	AfterExperts bool // the unit is the part of a layer whose weights are used after the layer's experts
 }
 
 // Plan is each unit's tier and place, and the size of everything that is allocated.
 type Plan struct {
 	Units         []Unit   // in order of execution: parts of layers and experts, final norm, pieces of the head
-	Blocks        []int64  // bytes of each block of resident units, the last one for the final norm only; 0: [Plan.Shrink] has given the block back
+	Blocks        []int64  // bytes of each block of resident units, the last one for the units outside the layers and the head; 0: there is none of these, or [Plan.Shrink] has given the block back
 	Ring          []int64  // bytes of each block of the ring; empty if all units are resident
 	HostBlocks    []int64  // bytes of each block of the host tier
 	KV            KV       // layout of the KV cache

@@ -27,17 +27,15 @@ func movable(h *arch.Hyper, m *pack.Model, partBytes int64, withExperts bool) ([
 		if !ok {
 			return nil, fmt.Errorf("plan %s: layer %d is missing", m.Path, l)
 		}
-		for _, p := range parts(u, h.Layer(l, m.Has), partBytes) {
-			us = append(us, Unit{Unit: p})
-			largest = max(largest, p.Bytes)
+		before, after := parts(u, h.Layer(l, m.Has), partBytes)
+		us = append(us, before...)
+		if withExperts {
+			us = append(us, expertParts(m, l, partBytes)...)
 		}
-		if !withExperts {
-			continue
-		}
-		for _, e := range expertParts(m, l, partBytes) {
-			us = append(us, e)
-			largest = max(largest, e.Bytes)
-		}
+		us = append(us, after...)
+	}
+	for i := range us {
+		largest = max(largest, us[i].Bytes)
 	}
 	head, err := headPieces(h, m, largest)
 	return append(us, head...), err
@@ -114,11 +112,12 @@ func headPieces(h *arch.Hyper, m *pack.Model, largest int64) ([]Unit, error) {
 
 // parts cuts a layer's unit before the FFN, before the FFN's last matrix, and where a part would have more than most bytes, if the operations
 // allow it: it cuts before tensor i only if all uses of the tensors before i come before all uses of the others. It does not cut between the weights
-// of operations that run as one, see [arch.Fuse]: which kernels run must not depend on the budget.
-func parts(u *pack.Unit, ops []arch.Op, most int64) []pack.Unit {
+// of operations that run as one, see [arch.Fuse]: which kernels run must not depend on the budget. Weights that are used after the layer's experts are always
+// in parts of their own, which come after the experts.
+func parts(u *pack.Unit, ops []arch.Op, most int64) (before, after []Unit) {
 	firstUse, lastUse := map[string]int{}, map[string]int{}
-	mixture := slices.ContainsFunc(ops, func(o arch.Op) bool { return o.Kind == arch.Experts }) // its experts are separate units
 	ops = arch.Fuse(ops)
+	experts := slices.IndexFunc(ops, func(o arch.Op) bool { return o.Kind == arch.Experts }) // they are separate units; -1: there are none
 	for i := range ops {
 		for _, name := range ops[i].Weights() {
 			if _, seen := firstUse[name]; !seen {
@@ -136,14 +135,19 @@ func parts(u *pack.Unit, ops []arch.Op, most int64) []pack.Unit {
 			earliest[i] = min(earliest[i], use)
 		}
 	}
-	var out []pack.Unit
 	from, latest, bytes := 0, -1, int64(0)
 	cut := func(to int) {
-		out = append(out, u.Part(partName(u, len(out), from, to), from, to))
+		p := Unit{Unit: u.Part(partName(u, len(before)+len(after), from, to), from, to)}
+		if p.AfterExperts = experts >= 0 && earliest[from] > experts && earliest[from] < len(ops); p.AfterExperts {
+			after = append(after, p)
+		} else {
+			before = append(before, p)
+		}
 		from, bytes = to, 0
 	}
 	for i, t := range u.Tensors {
-		wanted := strings.Contains(t.Name, ".ffn_norm.") && !mixture || strings.Contains(t.Name, ".ffn_down.") || bytes+t.Bytes > most
+		ends := experts >= 0 && latest < experts && earliest[i] > experts && earliest[i] < len(ops)
+		wanted := ends || strings.Contains(t.Name, ".ffn_norm.") && experts < 0 || strings.Contains(t.Name, ".ffn_down.") || bytes+t.Bytes > most
 		if i > from && wanted && latest < earliest[i] {
 			cut(i)
 		}
@@ -153,7 +157,7 @@ func parts(u *pack.Unit, ops []arch.Op, most int64) []pack.Unit {
 		}
 	}
 	cut(n)
-	return out
+	return before, after
 }
 
 // partName names part number index of a layer's unit, which has the tensors from index from up to, not including, index to.

@@ -21,7 +21,7 @@ type vram struct {
 	ring    ring         // where each streamed unit is in rings
 }
 
-// alloc makes buffers of the given sizes, in bytes. After a failure the caller must free the buffers in list.
+// alloc makes buffers of the given sizes, in bytes; that of size 0 is nil. After a failure the caller must free the buffers in list.
 func (v *vram) alloc(ctx context.Context, what string, sizes []int64) (list []*vk.Buffer, err error) {
 	for i, n := range sizes {
 		if err := ctx.Err(); err != nil {
@@ -29,9 +29,11 @@ func (v *vram) alloc(ctx context.Context, what string, sizes []int64) (list []*v
 		}
 		name := fmt.Sprintf("%s block %d", what, i)
 		var b *vk.Buffer
-		if v.inPlace {
+		switch {
+		case n == 0:
+		case v.inPlace:
 			b, err = v.heap.AllocShared(name, n, v.shared)
-		} else {
+		default:
 			b, err = v.heap.Alloc(name, n, vk.DeviceLocal)
 		}
 		if err != nil {
