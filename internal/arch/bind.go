@@ -153,7 +153,7 @@ func (h *Hyper) bind(m *pack.Model) error {
 // addLayers adds the tensors of all layers, and checks those of experts. It sets Experts.Biased and what [Hyper.MaxWidth] needs.
 func (b *binding) addLayers() error {
 	h, m := b.h, b.m
-	if l := h.firstExperts(); l >= 0 {
+	if l := firstExperts(h); l >= 0 {
 		h.Experts.Biased = m.Has(fmt.Sprintf("blk.%d.ffn_down_exps.bias", l))
 	}
 	h.touched[X] = true
@@ -162,7 +162,7 @@ func (b *binding) addLayers() error {
 			return fmt.Errorf("bind %s: layer %d of %d is missing", m.Path, l, h.BlockCount)
 		}
 		ops := h.Layer(l, m.Has)
-		h.touch(ops)
+		touch(h, ops)
 		b.addTensors(l, ops)
 		if err := b.checkParts(ops); err != nil {
 			return err
@@ -179,7 +179,7 @@ func (b *binding) addLayers() error {
 }
 
 // firstExperts is the first layer with experts; -1: there is none.
-func (h *Hyper) firstExperts() int {
+func firstExperts(h *Hyper) int {
 	return slices.IndexFunc(h.Layers, func(s LayerShape) bool { return s.Experts })
 }
 

@@ -4,7 +4,7 @@ package arch
 func jamba(p *program) {
 	p.rms(Norm, X, "attn_norm")
 	if p.shape().State {
-		p.mamba1(Norm, Norm)
+		mamba1Mixer(p, Norm, Norm)
 	} else {
 		p.attention(Norm, Norm)
 	}
@@ -16,7 +16,7 @@ func jamba(p *program) {
 func graniteHybrid(p *program) {
 	p.rms(Norm, X, "attn_norm")
 	if p.shape().State {
-		p.mamba2(Norm, Norm)
+		mamba2Mixer(p, Norm, Norm)
 	} else {
 		p.attention(Norm, Norm)
 	}
@@ -29,11 +29,11 @@ func nemotronH(p *program) {
 	p.rms(Norm, X, "attn_norm")
 	switch s := p.shape(); {
 	case s.State:
-		p.mamba2(Norm, Norm)
+		mamba2Mixer(p, Norm, Norm)
 	case s.Cache:
 		p.attention(Norm, Norm)
 	case s.Experts:
-		p.plainExperts(Norm, ReLU2)
+		plainExperts(p, Norm, ReLU2)
 		return
 	default:
 		p.plainFFN(Norm, Norm, ReLU2)
@@ -45,7 +45,7 @@ func nemotronH(p *program) {
 // pass through attention.
 func falconH1(p *program) {
 	p.rms(Norm, X, "attn_norm")
-	p.stateSpace(Out, Norm, p.hasWeight("ssm_norm"))
+	stateSpace(p, Out, Norm, p.hasWeight("ssm_norm"))
 	p.addX(Out)
 	p.attention(Norm, Norm)
 	p.addX(Norm)
@@ -83,7 +83,7 @@ func readGraniteHybrid(k *keys, h *Hyper) {
 	readRouted(k, h, routerDefaults{normalise: true})
 	readMamba2(k, h)
 	h.stateWithoutCache()
-	if k.bool("rope.scaling.finetuned", true) && h.shortestKey() > 0 {
+	if k.bool("rope.scaling.finetuned", true) && shortestKey(h) > 0 {
 		readRopes(k, h, adjacent)
 	}
 	readGraniteScales(k, h)
@@ -101,7 +101,7 @@ func readNemotronH(k *keys, h *Hyper) {
 		h.Layers[l].FeedForwardLength = k.rows(l, "ffn_up")
 	}
 	readRouted(k, h, routerDefaults{gating: Sigmoid, normalise: true})
-	if l := h.firstExperts(); l >= 0 {
+	if l := firstExperts(h); l >= 0 {
 		h.Experts.LatentLength = k.rows(l, "ffn_latent_down")
 	}
 	readMamba2(k, h)

@@ -124,7 +124,7 @@ func readHyper(k *keys, fam family) (*Hyper, error) {
 		EmbeddingLength: k.atLeastOne("embedding_length"),
 		Masks:           []Mask{{}}, EmbeddingScale: 1, ResidualScale: 1, LogitScale: 1,
 	}
-	h.readEpsilons(k)
+	readEpsilons(k, h)
 	h.predictionLayers = k.int("nextn_predict_layers", 0)
 	h.BlockCount = k.int("block_count", -1) - h.predictionLayers
 	if h.BlockCount < 1 || h.BlockCount > maxLayers {
@@ -151,7 +151,7 @@ func readHyper(k *keys, fam family) (*Hyper, error) {
 }
 
 // readEpsilons sets RMSEpsilon and NormEpsilon. A file that has one of the two keys means both.
-func (h *Hyper) readEpsilons(k *keys) {
+func readEpsilons(k *keys, h *Hyper) {
 	const rms, norm = "attention.layer_norm_rms_epsilon", "attention.layer_norm_epsilon"
 	h.RMSEpsilon = float32(k.float(rms, k.float(norm, 1e-5)))
 	h.NormEpsilon = float32(k.float(norm, float64(h.RMSEpsilon)))

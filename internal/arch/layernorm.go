@@ -123,7 +123,7 @@ func falcon(p *program) {
 func cohere(p *program) {
 	p.ln(Norm, X, "attn_norm")
 	p.qkv(Norm)
-	p.normHeadsApart()
+	normHeadsApart(p)
 	p.turn()
 	p.attend()
 	p.linear(Out, Att, "attn_output")
@@ -136,7 +136,7 @@ func cohere(p *program) {
 func stableLM(p *program) {
 	p.ln(Norm, X, "attn_norm")
 	p.qkv(Norm)
-	p.normHeadsApart()
+	normHeadsApart(p)
 	p.turn()
 	p.attend()
 	p.linear(Out, Att, "attn_output")
@@ -167,7 +167,7 @@ func olmo(p *program) {
 }
 
 // normHeadsApart adds layer norms of each head of Q and of K, which have weights for each head, if the file has them.
-func (p *program) normHeadsApart() {
+func normHeadsApart(p *program) {
 	if s := p.shape(); p.hasWeight("attn_q_norm") {
 		p.headLN(Q, "attn_q_norm", s.HeadCount, s.KeyLength)
 		p.headLN(K, "attn_k_norm", s.HeadCountKV, s.KeyLength)

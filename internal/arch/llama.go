@@ -76,7 +76,7 @@ func gptOSS(p *program) {
 func olmoe(p *program) {
 	p.rms(Norm, X, "attn_norm")
 	p.qkv(Norm)
-	p.normRows()
+	normRows(p)
 	p.turn()
 	p.attend()
 	p.linear(Norm, Att, "attn_output")
@@ -116,7 +116,7 @@ func glm4(p *program) {
 // Q and K are.
 func olmo2(p *program) {
 	p.qkv(X)
-	p.normRows()
+	normRows(p)
 	p.turn()
 	p.attend()
 	p.linear(Norm, Att, "attn_output")
@@ -149,7 +149,7 @@ func (p *program) normHeads() {
 }
 
 // normRows adds RMS norms of the whole rows of Q and of K.
-func (p *program) normRows() {
+func normRows(p *program) {
 	p.headRMS(Q, "attn_q_norm", 1, p.width(Q))
 	p.headRMS(K, "attn_k_norm", 1, p.width(K))
 }

@@ -98,26 +98,26 @@ func (h *Hyper) stateInAll() {
 // mamba is the layer of Mamba 1.
 func mamba(p *program) {
 	p.rms(Norm, X, "attn_norm")
-	p.mamba1(Norm, Norm)
+	mamba1Mixer(p, Norm, Norm)
 	p.addX(Norm)
 }
 
 // mamba2 is the layer of Mamba 2.
 func mamba2(p *program) {
 	p.rms(Norm, X, "attn_norm")
-	p.mamba2(Norm, Norm)
+	mamba2Mixer(p, Norm, Norm)
 	p.addX(Norm)
 }
 
-// mamba1 adds Mamba 1 of a, to dst.
-func (p *program) mamba1(dst, a Value) {
+// mamba1Mixer adds the mixer of Mamba 1, which reads a and writes dst.
+func mamba1Mixer(p *program, dst, a Value) {
 	m := &p.h.Mamba
 	p.rows(SSMIn, a, "ssm_in", 0)
 	p.rows(SSMGate, a, "ssm_in", m.Inner)
-	p.stateConv()
+	stateConv(p)
 	p.rows(SSMLow, SSMMixed, "ssm_x", 0)
 	p.rows(SSMBC, SSMMixed, "ssm_x", m.Rank)
-	p.normTimeSteps()
+	normTimeSteps(p)
 	p.add(Op{Kind: MulMat, Dst: SSMDelta, A: SSMLow, Weight: p.weight("ssm_dt")}) // the scan adds the bias
 	p.add(Op{Kind: SelectiveScan, Dst: SSMOut, A: SSMMixed, B: SSMBC, Weight: p.prefix + "ssm_a", Weight2: p.prefix + "ssm_d", Weight3: p.prefix + "ssm_dt.bias"})
 	p.add(Op{Kind: SwiGLU, Dst: SSMOut, A: SSMGate, B: SSMOut})
@@ -125,7 +125,7 @@ func (p *program) mamba1(dst, a Value) {
 }
 
 // normTimeSteps adds the RMS norms of SSMLow, of B and of C, if the file has weights for any of them, or if its keys say so.
-func (p *program) normTimeSteps() {
+func normTimeSteps(p *program) {
 	const low, b, c = "ssm_dt_norm", "ssm_b_norm", "ssm_c_norm"
 	n := p.h.Mamba.State
 	weighted := p.hasWeight(low) || p.hasWeight(b) || p.hasWeight(c)
@@ -141,16 +141,16 @@ func (p *program) normTimeSteps() {
 	}
 }
 
-// mamba2 adds Mamba 2 of a, to dst, with a norm of the groups of the scan's gated output.
-func (p *program) mamba2(dst, a Value) { p.stateSpace(dst, a, true) }
+// mamba2Mixer adds the mixer of Mamba 2, which reads a and writes dst, with a norm of the groups of the scan's gated output.
+func mamba2Mixer(p *program, dst, a Value) { stateSpace(p, dst, a, true) }
 
-// stateSpace adds Mamba 2 of a, to dst. normed says whether the groups of the scan's output are normalised, after the gate.
-func (p *program) stateSpace(dst, a Value, normed bool) {
+// stateSpace adds the mixer of Mamba 2, which reads a and writes dst. normed says whether the groups of the scan's output are normalised, after the gate.
+func stateSpace(p *program, dst, a Value, normed bool) {
 	m := &p.h.Mamba
 	p.rows(SSMGate, a, "ssm_in", 0)
 	p.rows(SSMIn, a, "ssm_in", m.Inner)
 	p.rows(SSMDelta, a, "ssm_in", m.Inner+m.Channels())
-	p.stateConv()
+	stateConv(p)
 	p.add(Op{Kind: StateSpace, Dst: SSMOut, A: SSMMixed, B: SSMDelta, Weight: p.prefix + "ssm_a", Weight2: p.prefix + "ssm_d", Weight3: p.prefix + "ssm_dt.bias", DeltaMin: m.DeltaMin})
 	p.add(Op{Kind: SwiGLU, Dst: SSMOut, A: SSMGate, B: SSMOut})
 	if normed {
@@ -160,7 +160,7 @@ func (p *program) stateSpace(dst, a Value, normed bool) {
 }
 
 // stateConv adds the convolution before a scan, with its bias if the file has one.
-func (p *program) stateConv() {
+func stateConv(p *program) {
 	o := Op{Kind: SSMConv, Dst: SSMMixed, A: SSMIn, Weight: p.weight("ssm_conv1d"), Cols: p.h.Mamba.Taps}
 	if bias := p.prefix + "ssm_conv1d.bias"; p.has(bias) {
 		o.Weight2 = bias

@@ -63,7 +63,7 @@ func readRouted(k *keys, h *Hyper, d routerDefaults) {
 	for l := range h.Layers {
 		h.Layers[l].Experts = k.rows(l, "ffn_gate_inp") > 0
 	}
-	l := h.firstExperts()
+	l := firstExperts(h)
 	if l < 0 || k.err != nil {
 		return
 	}
@@ -196,7 +196,7 @@ func pairBiases(p *program, dst, base Value) {
 
 // plainExperts adds a mixture of experts without gates, which reads a, and adds its output to X: each expert is as in [program.plainFFN], with f. Experts of latents read a product
 // of a, and another product of the sum of their outputs is added to X.
-func (p *program) plainExperts(a Value, f Activation) {
+func plainExperts(p *program, a Value, f Activation) {
 	p.add(route(p, a))
 	if p.h.Experts.SharedLength > 0 {
 		p.linear(SharedUp, a, "ffn_up_shexp")

@@ -30,7 +30,7 @@ func readRopes(k *keys, h *Hyper, neox bool) {
 	if k.err != nil {
 		return
 	}
-	h.Ropes = []Rope{readRope(k, h.shortestKey(), h.ContextLength, neox)}
+	h.Ropes = []Rope{readRope(k, shortestKey(h), h.ContextLength, neox)}
 	for l := range h.Layers {
 		if h.Layers[l].Cache {
 			h.Layers[l].Rope = 0
@@ -39,7 +39,7 @@ func readRopes(k *keys, h *Hyper, neox bool) {
 }
 
 // shortestKey is the least size of a key head among the layers with a cache; 0: there are none.
-func (h *Hyper) shortestKey() (n int) {
+func shortestKey(h *Hyper) (n int) {
 	for l := range h.Layers {
 		if s := &h.Layers[l]; s.Cache && (n == 0 || s.KeyLength < n) {
 			n = s.KeyLength

@@ -4,7 +4,7 @@ package arch
 func lfm2(p *program) {
 	p.rms(Norm, X, "attn_norm")
 	if p.shape().State {
-		p.shortConv(Norm, Norm)
+		shortConv(p, Norm, Norm)
 	} else {
 		p.qkv(Norm)
 		p.normHeads()
@@ -20,7 +20,7 @@ func lfm2(p *program) {
 func lfm2Output(p *program) { p.rms(Hidden, X, "token_embd_norm") }
 
 // shortConv adds a short convolution of a, to dst: each column of a product of a is convolved with a few taps, and has a gate before and one after.
-func (p *program) shortConv(dst, a Value) {
+func shortConv(p *program, dst, a Value) {
 	d := p.h.EmbeddingLength
 	p.rows(ConvB, a, "shortconv.in_proj", 0)
 	p.rows(ConvC, a, "shortconv.in_proj", d)

@@ -16,7 +16,7 @@ func (h *Hyper) Width(l int, v Value) int {
 	case v == KVLatent:
 		return h.Latent.Rank
 	case v == KTurned:
-		return h.turned()
+		return turned(h)
 	case v >= DeltaIn && v <= DeltaOut:
 		return h.Delta.width(v)
 	case v >= SSMGate && v <= SSMOut:
@@ -26,7 +26,7 @@ func (h *Hyper) Width(l int, v Value) int {
 }
 
 // turned is the number of values of a head that the first rope rotates; 0: there is no rope.
-func (h *Hyper) turned() int {
+func turned(h *Hyper) int {
 	if len(h.Ropes) == 0 {
 		return 0
 	}
@@ -57,7 +57,7 @@ func (h *Hyper) headWidth(s *LayerShape, v Value) int {
 	case HeadOut:
 		return s.HeadCount * h.Latent.ValueLength
 	case KVHeads:
-		return s.HeadCount * (s.KeyLength - h.turned() + s.ValueLength)
+		return s.HeadCount * (s.KeyLength - turned(h) + s.ValueLength)
 	}
 	return s.FeedForwardLength // of Gate and Up
 }
@@ -94,7 +94,7 @@ func (h *Hyper) LongestRow() (n int) {
 }
 
 // touch marks the values that operations of a layer read or write, and those that the kernels of experts use beside them.
-func (h *Hyper) touch(ops []Op) {
+func touch(h *Hyper, ops []Op) {
 	for i := range ops {
 		for _, v := range ops[i].Reads() {
 			h.touched[v] = true
@@ -104,7 +104,7 @@ func (h *Hyper) touch(ops []Op) {
 		}
 		if ops[i].Kind == Experts {
 			h.touched[Pairs] = true
-			h.touch(ops[i].Ops)
+			touch(h, ops[i].Ops)
 		}
 	}
 }

@@ -142,7 +142,7 @@ func (k *Kernels) Use(t *Tuned) error {
 	}
 	found := &tuned{products: map[tunedProductKey]TunedProduct{}, fp32: map[tunedOutputsKey]TunedOutputs{}}
 	for _, p := range t.Products {
-		typ, err := k.checkTunedProduct(p)
+		typ, err := checkTunedProduct(k, p)
 		if err != nil {
 			return err
 		}
@@ -185,7 +185,7 @@ func (t *Tuned) Len() int { return len(t.Products) + len(t.Outputs) + len(t.CMTi
 
 // checkTunedProduct is for [Kernels.Use]: it returns the type of weights of an entry, or an error if the kernels can't run with the entry's tile for every
 // number of rows of X from 1 to [shaders.FewRows].
-func (k *Kernels) checkTunedProduct(p TunedProduct) (gguf.Type, error) {
+func checkTunedProduct(k *Kernels, p TunedProduct) (gguf.Type, error) {
 	typ, err := gguf.ParseType(p.Type)
 	if err != nil || teamVariants[typ] == "" {
 		return typ, &TunedError{"the type of a product", p.Type, "one that has kernels for few rows"}

@@ -137,7 +137,6 @@ func AttnJoined(s AttnShape, parts int) Case {
 			q, out := j.normal(len(pos), s.Heads*s.KeyLen, 0), shape(len(pos), s.Heads*s.ValLen, 0)
 			a := s.args(j, p, pos, seq)
 			shared := uint32(s.Heads / s.HeadsKV)
-			group := min(shared, shaders.MaxGroup)
 			room := j.alloc(int(shaders.PartBytes(a.Rows, a.Heads, uint32(parts), a.ValLen)))
 			counters := j.alloc(int(shaders.CounterBytes(a.Rows, a.Heads)))
 			clear(j.at(counters))
@@ -155,23 +154,22 @@ func AttnJoined(s AttnShape, parts int) Case {
 			s.wanted(out, q, p, pos, seq, a.Scale)
 			j.wants = append(j.wants, want8(ref.QuantizeQ8(out), span{bytes.off, sums}, span{bytes.off + sums, bytes.n - sums})...)
 			var alone [shaders.MaxGroup + 1]shaders.FlashAttnSplitArgs // by number of heads in a workgroup; 0 rows: the number does not divide the heads
-			for g := uint32(1); g <= group; g++ {
+			for g := uint32(1); g <= min(shared, shaders.MaxGroup); g++ {
 				if shared%g != 0 {
 					continue
 				}
 				again := j.space(out)
 				j.same(fmt.Sprintf("dst by %d heads", g), dst, again, out)
-				one := split
-				one.Counters, one.Dst, one.Bytes = j.addr(counters), j.addr(again), j.addr(bytes)
+				alone[g] = split
+				alone[g].Counters, alone[g].Dst, alone[g].Bytes = j.addr(counters), j.addr(again), j.addr(bytes)
 				if a.Sinks != 0 {
-					one.PerHead = a.Sinks
+					alone[g].PerHead = a.Sinks
 				}
-				alone[g] = one
 			}
 			join := shaders.FlashAttnJoinArgs{Parts: split.Parts, Seen: a.Seen, Dst: j.addr(dst),
 				Rows: a.Rows, Heads: a.Heads, ValLen: a.ValLen, MaxParts: split.MaxParts, DstStride: split.DstStride, Sinks: a.Sinks}
 			j.record = func(r *kernels.Recorder) error {
-				if err := kernels.FlashAttnSplit(r, gguf.F16, group, split); err != nil {
+				if err := kernels.FlashAttnSplit(r, gguf.F16, min(shared, shaders.MaxGroup), split); err != nil {
 					return err
 				}
 				if err := kernels.FlashAttnJoin(r, join); err != nil {

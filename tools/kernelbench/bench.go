@@ -178,10 +178,9 @@ func (d *device) measure(ctx context.Context, o *options, p point) ([]sample, er
 			return nil, err
 		}
 	}
-	slots := max(1, o.memory/stride)
-	times := int(max(1, min(slots, 1024)))
-	if !k.typed {
-		times = 256
+	slots, times := max(1, o.memory/stride), 256
+	if k.typed {
+		times = int(max(1, min(slots, 1024)))
 	}
 	if d.dev.Physical.Type == vk.CPU {
 		times = int(max(1, min(int64(times), longest/k.reads(p, o.positions)/int64(p.n))))
@@ -191,10 +190,10 @@ func (d *device) measure(ctx context.Context, o *options, p point) ([]sample, er
 		r.Override.Tile, r.Override.CMTile, r.Override.CMAttn, r.Rows.Role = p.tile, p.split, o.run, kernels.Decode
 		room, quarter := uint64(o.room), o.room/4
 		r.Memory.Tiles = kernels.Scratch{Address: d.rest.Address + uint64(d.rest.Bytes-d.scratch), Bytes: d.scratch}
-		at := d.rest.Address + 3*room
+		at, counters := d.rest.Address+3*room, d.rest.Address+3*room+3*uint64(quarter)
 		r.Memory.Q8, r.Memory.Parts = kernels.Scratch{Address: at, Bytes: quarter}, kernels.Scratch{Address: at + uint64(quarter), Bytes: 2*quarter - shaders.GridBytes}
-		r.Memory.Grids = kernels.Scratch{Address: at + 3*uint64(quarter) - shaders.GridBytes, Bytes: shaders.GridBytes} // whatever is there: only time counts
-		r.Memory.Counters = kernels.Scratch{Address: at + 3*uint64(quarter), Bytes: quarter}
+		r.Memory.Grids = kernels.Scratch{Address: counters - shaders.GridBytes, Bytes: shaders.GridBytes} // whatever is there: only time counts
+		r.Memory.Counters = kernels.Scratch{Address: counters, Bytes: quarter}
 		if o.join {
 			r.Memory.Counters.Bytes = 0
 		} else if err := r.Zero(d.rest, 3*o.room+3*quarter, mostRows*1024); err != nil {
