@@ -154,16 +154,20 @@ func count(f *Frame, o *arch.Op) uint32 { return f.n() * f.width(o.Dst) }
 
 // weights returns the device addresses of an operation's tensors, 0 for those that it does not have.
 func weights(f *Frame, o *arch.Op) (w, w2, w3 uint64, err error) {
-	for _, t := range []struct {
-		name string
-		at   *uint64
-	}{{o.Weight, &w}, {o.Weight2, &w2}, {o.Weight3, &w3}} {
-		if t.name == "" {
-			continue
-		}
-		if _, *t.at, err = f.Tensor(t.name); err != nil {
-			return 0, 0, 0, err
-		}
+	if w, err = address(f, o.Weight); err == nil {
+		w2, err = address(f, o.Weight2)
 	}
-	return w, w2, w3, nil
+	if err == nil {
+		w3, err = address(f, o.Weight3)
+	}
+	return w, w2, w3, err
+}
+
+// address is the device address of the tensor with a name, 0 for no name.
+func address(f *Frame, name string) (uint64, error) {
+	if name == "" {
+		return 0, nil
+	}
+	_, at, err := f.Tensor(name)
+	return at, err
 }
