@@ -7,6 +7,7 @@ const (
 	GateSoftMax = iota // softmax of all scores
 	GateSigmoid        // sigmoid of each
 	GateLate           // softmax of the scores of the chosen ones
+	GateSparse         // of each chosen one, its share of the softmax of the scores at most 2 % below its own, without those of experts chosen before it; topk_moe alone has it
 
 	GateNormalised = 4 // beside one of these: a row's weights come to 1
 )

@@ -91,6 +91,27 @@ void rank(uint lane)
     barrier();
 }
 
+const float NEAR = 0.02; // of a score, how far another one may be below it
+
+// mixed is the share of the k'th chosen expert in the softmax of the scores near its own, without those of experts chosen before it.
+float mixed(uint k)
+{
+    float own = prob[chosen[k]];
+    precise float total = 0;
+    for (uint e = 0; e < a.Experts; e++) {
+        bool before = false;
+        for (uint i = 0; i < k; i++)
+            before = before || chosen[i] == e;
+        float other = prob[e];
+        precise float gap = own - other;
+        precise float width = NEAR * max(abs(other), own);
+        if (!before && gap <= width)
+            total = total + exp(-gap);
+    }
+    precise float part = 1.0 / total;
+    return unless_nan(own, part);
+}
+
 void main()
 {
     uint row = group(), lane = gl_LocalInvocationID.x;
@@ -101,6 +122,6 @@ void main()
         limit(lane);
     rank(lane);
     for (uint k = lane; k < a.Used; k += LANES)
-        share[k] = prob[chosen[k]];
+        share[k] = gating() == SPARSE ? mixed(k) : prob[chosen[k]];
     weigh(row, lane);
 }

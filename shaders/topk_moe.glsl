@@ -11,10 +11,10 @@ layout(push_constant, std430) uniform Args {
 #include "lookup.glsl"
 #include "finite.glsl"
 
-const uint SOFTMAX = 0, SIGMOID = 1, LATE = 2; // of all; each by itself; softmax of the chosen ones
-const uint NORMALISED = 4;                     // beside one of these
-const float NONE = -3.0e38, ALL = 3.0e38;      // not infinities: a driver need not honour them
-const float LEAST = 6.103515625e-05;           // of a sum that is divided by
+const uint SOFTMAX = 0, SIGMOID = 1, LATE = 2, SPARSE = 3; // of all; each by itself; softmax of the chosen ones; see mixed
+const uint NORMALISED = 4;                                 // beside one of these
+const float NONE = -3.0e38, ALL = 3.0e38;                  // not infinities: a driver need not honour them
+const float LEAST = 6.103515625e-05;                       // of a sum that is divided by
 
 // What chooses an expert, and the chosen ones. Memory is scarce: limit has its groups' sums, as bits, where the
 // chosen ones come later, and what the chosen ones weigh takes the place of the scores.

@@ -31,6 +31,7 @@ func TopKMoEVariant(r *Recorder, variant string, a shaders.TopKMoEArgs) error {
 	if variant == shaders.Held {
 		c.choice = heldChoice(r.k.dev.Physical, a.Experts)
 		c.atMost("Experts", a.Experts, shaders.MaxPer*c.lanes)
+		c.atMost("Gating", a.Gating&^shaders.GateNormalised, shaders.GateLate)
 	}
 	c.words("X", a.X)
 	c.words("IDs", a.IDs)
@@ -59,7 +60,7 @@ func (c *check) chooses(a *shaders.TopKMoEArgs) {
 	c.atMost("Experts", a.Experts, shaders.MaxExperts)
 	c.positive("Used", a.Used)
 	c.atMost("Used", a.Used, a.Experts)
-	c.atMost("Gating", a.Gating&^shaders.GateNormalised, shaders.GateLate)
+	c.atMost("Gating", a.Gating&^shaders.GateNormalised, shaders.GateSparse)
 	if a.Groups > 1 {
 		c.groups(a)
 	}

@@ -8,11 +8,13 @@ import (
 // heldTopK holds a row's scores in the registers of one subgroup; it gives the same bits as [plainTopK].
 var heldTopK = variant[shaders.TopKMoEArgs]{
 	Rule: Rule{
-		Op: "topk_moe", Variant: shaders.Held, When: "up to 16 experts for each of a subgroup's first 32 lanes",
+		Op: "topk_moe", Variant: shaders.Held, When: "up to 16 experts for each of a subgroup's first 32 lanes, not weighed as by SparseMixer",
 		Needs: needsSubgroups, lacks: lacksSubgroups, kernels: []string{"topk_moe_held"},
 	},
 	unfit: func(r *Recorder, a *shaders.TopKMoEArgs) string {
 		switch {
+		case a.Gating&^shaders.GateNormalised == shaders.GateSparse:
+			return "weights as by SparseMixer"
 		case !HoldsScores(r, a.Experts):
 			return "more experts than the lanes hold"
 		case !r.usable(heldChoice(r.k.dev.Physical, a.Experts)):

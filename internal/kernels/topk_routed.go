@@ -155,6 +155,7 @@ func checkRouted(c *check, a *shaders.TopKMoERoutedArgs, most uint32) {
 	c.multiple("Cols", a.Cols, q8Block)
 	c.atMost("Rows", a.Rows, shaders.FewRows)
 	c.atMost("Experts", a.Experts, shaders.MaxRouted)
+	c.atMost("Gating", a.Gating&^shaders.GateNormalised, shaders.GateLate)
 	if !(a.Eps >= 0) {
 		c.require(false, "Eps", a.Eps, "0 or more")
 	}

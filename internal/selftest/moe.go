@@ -47,7 +47,7 @@ func TopKHeld(r ref.Router, rows int) Case {
 
 // routerShape is the part of a case's name that describes a router and its number of rows.
 func routerShape(r *ref.Router, rows int) string {
-	return fmt.Sprintf("rows=%d experts=%d used=%d sigmoid=%t late=%t groups=%d bias=%t scales=%t", rows, r.Experts, r.Used, r.Sigmoid, r.Late, r.Groups, r.Bias != nil, r.Scales != nil)
+	return fmt.Sprintf("rows=%d experts=%d used=%d sigmoid=%t late=%t sparse=%t groups=%d bias=%t scales=%t", rows, r.Experts, r.Used, r.Sigmoid, r.Late, r.Sparse, r.Groups, r.Bias != nil, r.Scales != nil)
 }
 
 // topKArgs makes random scores, adds the wanted outputs (ids, then weights) to the job, and returns the arguments of topk_moe.
@@ -108,6 +108,8 @@ func gating(r *ref.Router) uint32 {
 	switch {
 	case r.Late:
 		return shaders.GateLate
+	case r.Sparse:
+		return shaders.GateSparse
 	case r.Sigmoid:
 		return shaders.GateSigmoid
 	}

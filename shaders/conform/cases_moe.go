@@ -30,9 +30,11 @@ func moeCases() []selftest.Case {
 		{ref.Router{Experts: 1024, Used: 16, Sigmoid: true, Normalise: true, Scale: 1, Bias: []float32{}}, 2},
 		{ref.Router{Experts: 100, Used: 100, Normalise: true, Scale: 1}, 3},
 		{ref.Router{Experts: 128, Used: 8, Normalise: true, Scale: 1, Scales: []float32{}}, 5},
+		{ref.Router{Experts: 16, Used: 2, Sparse: true, Scale: 1}, 33},
+		{ref.Router{Experts: 300, Used: 5, Sparse: true, Scale: 1}, 1},
 	} {
 		cases = append(cases, selftest.TopK(c.r, c.rows))
-		if c.r.Experts <= shaders.MaxPer*shaders.HeldLanes {
+		if c.r.Experts <= shaders.MaxPer*shaders.HeldLanes && !c.r.Sparse {
 			cases = append(cases, selftest.TopKHeld(c.r, c.rows))
 		}
 	}

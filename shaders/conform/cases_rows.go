@@ -10,7 +10,7 @@ import (
 func gateCases() []selftest.Case {
 	return []selftest.Case{
 		selftest.SigmoidMul(1, 1, 1, ref.Gates{Group: 1}, 0), selftest.SigmoidMul(5, 172, 1, ref.Gates{Group: 172}, 0), selftest.SigmoidMul(33, 64, 1, ref.Gates{Group: 64}, 4),
-		selftest.SigmoidMul(7, 256, 256, ref.Gates{Group: 256, Step: 1}, 0), selftest.SigmoidMul(9, 192, 384, ref.Gates{Group: 64, Jump: 128, Step: 1}, 8),
+		selftest.SigmoidMul(7, 256, 256, ref.Gates{Group: 256, Step: 1}, 0), selftest.SigmoidMul(9, 192, 384, ref.Gates{Group: 64, Jump: 128, Step: 1}, 8), selftest.SigmoidMul(9, 192, 3, ref.Gates{Group: 64, Jump: 1}, 8),
 		selftest.SigmoidMul(70000, 60, 1, ref.Gates{Group: 60}, 0), // workgroups fold into y
 		selftest.SwiGLUOAI(1, 1), selftest.SwiGLUOAI(172, 1), selftest.SwiGLUOAI(4097, 8), selftest.SwiGLUOAI(4097, 100),
 	}

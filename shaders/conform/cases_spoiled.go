@@ -38,6 +38,7 @@ func spoiledCases() []selftest.Case {
 	} {
 		cases = append(cases, selftest.TopK(r, 9), selftest.TopKHeld(r, 9), selftest.TopKRouted(gguf.F32, r, 5, 512, kernels.Tile{}, true))
 	}
+	cases = append(cases, selftest.TopK(ref.Router{Experts: 16, Used: 2, Sparse: true, Scale: 1}, 9))
 	for _, name := range []string{"mul_mat_vec_int8_q4_k", "mul_mat_vec_int8_q6_k", "mul_mat_vec_int8_q8_0", "mul_mat_vec_int8_iq4_xs", "mul_mat_vec_wide_f16"} {
 		if row, ok := shaders.Lookup(name); ok {
 			cases = append(cases, selftest.VecResidual(row, 65, 512, 5, kernels.Tile{}), selftest.VecGates(row, 96, 512, 5, true, kernels.Tile{}))

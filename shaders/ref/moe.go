@@ -13,12 +13,25 @@ type Router struct {
 	Experts, Used      int
 	Sigmoid            bool      // of each score; else softmax of all
 	Late               bool      // softmax of the chosen ones' scores
+	Sparse             bool      // of each chosen one, its share of the softmax of scores near its own
 	Normalise          bool      // a row's weights come to 1
 	Scale              float32   // on the weights
 	Scales             []float32 // (Experts) on the weights, each expert's own; nil: none
 	Bias               []float32 // (Experts) added where they are chosen; nil: none
 	Groups, GroupsUsed int       // Groups 0 or 1: none
 	GroupBest          int       // how many of a group's experts choose it
+}
+
+// mixed is the share of expert best in the softmax of the scores p that are at most 2 % below its own, without those of experts whose score is taken, -Inf.
+func mixed(p, score []float64, best int) float64 {
+	total := 0.0
+	for e, other := range p {
+		gap := p[best] - other
+		if far := gap > 0.02*max(math.Abs(other), p[best]); !far && !math.IsInf(score[e], -1) {
+			total += math.Exp(-gap)
+		}
+	}
+	return 1 / total
 }
 
 // TopKMoE chooses each row's experts by their scores x: ids, the best first and the lowest among equals, and weights.
@@ -32,7 +45,7 @@ func TopKMoE(r *Router, ids []uint32 /* (T, Used) */, weights Mat /* (T, Used) *
 				p[e] = 1 / (1 + math.Exp(-p[e]))
 			}
 		}
-		if !r.Sigmoid && !r.Late {
+		if !r.Sigmoid && !r.Late && !r.Sparse {
 			softMax(p)
 		}
 		copy(score, p)
@@ -56,6 +69,9 @@ func TopKMoE(r *Router, ids []uint32 /* (T, Used) */, weights Mat /* (T, Used) *
 				}
 			}
 			ids[t*r.Used+k], chosen[k] = uint32(best), p[best]
+			if r.Sparse {
+				chosen[k] = mixed(p, score, best)
+			}
 			score[best] = math.Inf(-1)
 		}
 		if r.Late {
