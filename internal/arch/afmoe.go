@@ -32,10 +32,6 @@ func readAFMoE(k *keys, h *Hyper) {
 	}
 	windowed := k.pattern("attention.sliding_window_pattern", 4, allButLast)
 	readWindow(k, h, 0, windowed)
-	for l := range h.Layers {
-		if !windowed[l] {
-			h.Layers[l].Rope = NoRope
-		}
-	}
+	turnOnly(h, windowed)
 	h.EmbeddingScale = float32(k.positive("embedding_scale", math.Sqrt(float64(h.EmbeddingLength))))
 }

@@ -29,6 +29,7 @@ var rules = map[string]rule{
 	"attention.group_norm_epsilon": {"float", anything},
 	"rope.scaling.finetuned":       {"bool", anything},
 	"rope.dimension_sections":      {"integer", anything}, // text has the same position in all of them
+	"n_deepstack_layers":           {"integer", anything}, // they add features of images, and text has none
 
 	// Keys of the residual stream and the logits.
 	"embedding_length_out":             {"integer", equals(func(h *Hyper) float64 { return float64(h.EmbeddingLength) })},
@@ -40,7 +41,6 @@ var rules = map[string]rule{
 	"use_parallel_residual":            {"bool", isZero},
 	"rescale_every_n_layers":           {"integer", isZero},
 	"swin_norm":                        {"bool", isZero},
-	"n_deepstack_layers":               {"integer", isZero},
 	"features_length":                  {"integer", isZero},
 	"decoder_block_count":              {"integer", isZero},
 	"decoder_start_token_id":           {"integer", isZero},
@@ -107,8 +107,8 @@ var rules = map[string]rule{
 	"rope.dimension_count_swa":         {"integer", equalsIfWindowed(func(h *Hyper, s *LayerShape) float64 { return float64(h.Ropes[max(0, s.Rope)].Dim) })},
 	"rope.freq_base_swa":               {"float", equalsIfWindowed(func(h *Hyper, s *LayerShape) float64 { return h.Ropes[max(0, s.Rope)].Base })},
 	"rope.scaling.alpha":               {"float", isOne},
-	"rope.scaling.yarn_attn_factor":    {"float", equalsIfYaRN(1)},
-	"rope.scaling.yarn_log_multiplier": {"float", equalsIfYaRN(0)},
+	"rope.scaling.yarn_attn_factor":    {"float", anything}, // YaRN is off
+	"rope.scaling.yarn_log_multiplier": {"float", isZeroIfYaRN},
 }
 
 // groups are prefixes of keys for kinds of layers that leat does not have. The keys' values must be 0 or false.
@@ -240,12 +240,9 @@ func coversContext(h *Hyper, v any) bool {
 	return allNumbers(v, func(x float64) bool { return x == 0 || x >= float64(h.ContextLength) })
 }
 
-// equalsIfYaRN returns a function that reports whether all numbers of a value are factor, or the model does not use YaRN.
-func equalsIfYaRN(factor float64) func(*Hyper, any) bool {
-	return func(h *Hyper, v any) bool {
-		yarn := slices.ContainsFunc(h.Ropes, func(r Rope) bool { return r.ExtFactor != 0 })
-		return !yarn || allNumbers(v, func(x float64) bool { return x == factor })
-	}
+// isZeroIfYaRN reports whether all numbers of a value are 0, or the model does not use YaRN.
+func isZeroIfYaRN(h *Hyper, v any) bool {
+	return !slices.ContainsFunc(h.Ropes, func(r Rope) bool { return r.ExtFactor != 0 }) || isZero(h, v)
 }
 
 // sameWindows reports whether a value gives the same layers a window as [Hyper.Windowed], or no layer has one. The value is a bool for each layer, or a number n:

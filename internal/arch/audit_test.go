@@ -20,7 +20,7 @@ var readKinds = map[string]string{
 	"residual_scale": "float", "logit_scale": "float", "attention.scale": "float", "attention.temperature_scale": "float",
 	"attn_logit_softcapping": "float", "final_logit_softcapping": "float", "use_parallel_residual": "bool", "attention.clamp_kqv": "float",
 	"attention.max_alibi_bias": "float", "xielu.alpha_p": "float", "xielu.alpha_n": "float", "xielu.beta": "float",
-	"xielu.eps": "float",
+	"xielu.eps": "float", "attention.value_scale": "float", "swiglu_clamp_exp": "float", "swiglu_clamp_shexp": "float",
 }
 
 // whole is a key with the name of the architecture before it. The keys of xIELU have none.
@@ -54,8 +54,10 @@ func sound(name string) map[string]any {
 		ks["expert_count"], ks["expert_used_count"] = 4, 2
 	}
 	switch name {
-	case "gemma4", "gpt-oss":
+	case "gemma4", "gpt-oss", "exaone-moe":
 		ks["attention.sliding_window"] = 8
+	case "mimo2", "step35":
+		ks["attention.sliding_window"], ks["attention.sliding_window_pattern"] = 8, []bool{false, true, true, false}
 	case "command-r":
 		ks["logit_scale"] = float32(4)
 	case "cohere2":
@@ -83,7 +85,7 @@ func sound(name string) map[string]any {
 
 // hasExperts reports whether models of an architecture may have experts.
 func hasExperts(name string) bool {
-	return slices.Contains([]string{"llama", "afmoe", "deepseek2", "dots1", "ernie4_5-moe", "gemma4", "glm4moe", "gpt-oss", "granite", "granitemoe", "hunyuan-moe", "lfm2moe", "llama4", "minimax-m2", "mistral3", "olmoe", "qwen2moe", "qwen35moe", "qwen3moe", "qwen3next"}, name)
+	return slices.Contains([]string{"llama", "mistral", "afmoe", "deepseek2", "dots1", "ernie4_5-moe", "exaone-moe", "gemma4", "glm4moe", "gpt-oss", "granite", "granitemoe", "hunyuan-moe", "lfm2moe", "llama4", "minimax-m2", "mistral3", "olmoe", "phimoe", "qwen2moe", "qwen35moe", "qwen3moe", "qwen3next", "qwen3vlmoe"}, name)
 }
 
 func metadata(t *testing.T, name string, ks map[string]any, more ...any) *gguf.Metadata {

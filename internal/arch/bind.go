@@ -127,9 +127,10 @@ func (b *binding) expertTensors(l int, ops []Op) []wantedTensor {
 
 // bind checks that the model has every layer and every tensor that its ops name, with the right shape and a type that kernels take, and as many tokens as its
 // tokenizer. It refuses other tensors, see [binding.checkUnread]. It sets the hyperparameters that follow from tensors: VocabSize, Tied, Experts.Biased,
-// Positions and Factors of the first rope.
+// Positions, and Factors and Long of the first rope.
 func (h *Hyper) bind(m *pack.Model) error {
-	b := &binding{h: h, m: m, read: map[string]bool{RopeFreqs: true}}
+	b := &binding{h: h, m: m, read: map[string]bool{}}
+	b.takeFactors()
 	if len(m.Units) == 0 {
 		return fmt.Errorf("bind %s: the file holds a vocabulary only, no weights", m.Path)
 	}

@@ -246,7 +246,7 @@ func activate(o *arch.Op, x float64) float64 {
 	case arch.ReLU2:
 		return max(x, 0) * max(x, 0)
 	case arch.Clamp:
-		return max(-float64(p[0]), min(float64(p[0]), x))
+		return max(float64(p[0]), min(float64(p[1]), x))
 	default: // XIELU
 		up, down, line := float64(p[0]), float64(p[1]), float64(p[2])
 		if x > 0 {
@@ -287,7 +287,7 @@ func (c *computer) norm(o *arch.Op) {
 
 func (c *computer) rope(o *arch.Op) {
 	r, x := &c.h.Ropes[o.Rope], c.values[o.Dst]
-	freqs, scale := r.Freqs()
+	freqs, scale := r.Freqs(c.rows), r.AttnFactor
 	stride := len(x) / c.rows / o.Heads
 	for i := range c.rows * o.Heads {
 		head := x[i*stride+o.Off:]

@@ -8,31 +8,57 @@ import (
 	"leat/gguf/quant"
 )
 
-// readFactors sets Factors of the first rope to the frequency factors of Llama 3 and others, shape (Dr/2), if the file has them, and checks that they are
-// positive.
+// takeFactors counts the tensors of frequency factors as read if the model has a rope: the one of Llama 3 and others, or else the two of LongRoPE.
+func (b *binding) takeFactors() {
+	turned, long := len(b.h.Ropes) > 0, b.m.Has(RopeLong) && b.m.Has(RopeShort) && !b.m.Has(RopeFreqs)
+	b.read[RopeFreqs], b.read[RopeLong], b.read[RopeShort] = turned, turned && long, turned && long
+}
+
+// readFactors sets Factors and Long of the first rope, shape (Dr/2), if the file has them.
 func (b *binding) readFactors() error {
-	h, m := b.h, b.m
-	t, _, ok := m.Tensor(RopeFreqs)
-	if !ok || len(h.Ropes) == 0 {
+	m := b.m
+	if len(b.h.Ropes) == 0 {
 		return nil
 	}
-	r := &h.Ropes[0]
-	n := r.Dim / 2
-	if t.Type != gguf.F32 || len(t.Shape) != 1 || t.Shape[0] != int64(n) {
-		return fmt.Errorf("bind %s: tensor %q: found %s %v, wanted F32 [%d]", m.Path, RopeFreqs, t.Type, t.Shape, n)
-	}
-	raw := make([]byte, t.Bytes)
-	if err := m.ReadAt(t.File, raw, t.Off); err != nil {
-		return fmt.Errorf("read %s: %w", RopeFreqs, err)
-	}
-	r.Factors = make([]float32, n)
-	if err := quant.Decode(gguf.F32, r.Factors, raw); err != nil {
-		return fmt.Errorf("read %s: %w", RopeFreqs, err)
-	}
-	for i, f := range r.Factors {
-		if !(f > 0) || math.IsInf(float64(f), 1) {
-			return fmt.Errorf("read %s: value %d: found %g, wanted a finite positive number", RopeFreqs, i, f)
+	r := &b.h.Ropes[0]
+	for _, f := range []struct {
+		tensor string
+		to     *[]float32
+	}{{RopeFreqs, &r.Factors}, {RopeShort, &r.Factors}, {RopeLong, &r.Long}} {
+		if !b.read[f.tensor] || !m.Has(f.tensor) {
+			continue
 		}
+		factors, err := b.factors(f.tensor)
+		if err != nil {
+			return err
+		}
+		*f.to = factors[:r.Dim/2]
 	}
 	return nil
+}
+
+// factors reads a tensor of frequency factors, and checks that they are positive. It has one for each pair of the rope that has most of them.
+func (b *binding) factors(name string) ([]float32, error) {
+	n := 0
+	for i := range b.h.Ropes {
+		n = max(n, b.h.Ropes[i].Dim/2)
+	}
+	t, _, _ := b.m.Tensor(name)
+	if t.Type != gguf.F32 || len(t.Shape) != 1 || t.Shape[0] != int64(n) {
+		return nil, fmt.Errorf("bind %s: tensor %q: found %s %v, wanted F32 [%d]", b.m.Path, name, t.Type, t.Shape, n)
+	}
+	raw, factors := make([]byte, t.Bytes), make([]float32, n)
+	err := b.m.ReadAt(t.File, raw, t.Off)
+	if err == nil {
+		err = quant.Decode(gguf.F32, factors, raw)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", name, err)
+	}
+	for i, f := range factors {
+		if !(f > 0) || math.IsInf(float64(f), 1) {
+			return nil, fmt.Errorf("read %s: value %d: found %g, wanted a finite positive number", name, i, f)
+		}
+	}
+	return factors, nil
 }

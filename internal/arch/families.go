@@ -14,11 +14,13 @@ type family struct {
 // families are the architectures that leat runs.
 var families = map[string]family{
 	// Like llama.
-	"llama":         {read: withExperts(adjacent, routerDefaults{normalise: true}), layer: llama}, // with experts: Mixtral
-	"mistral":       {read: dense(adjacent), layer: llama},                                        // written as llama by the usual converters; some files carry the name
+	"llama":         {read: readLlama, layer: llama}, // with experts: Mixtral
+	"mistral":       {read: readLlama, layer: llama}, // written as llama by the usual converters; some files carry the name
 	"ernie4_5":      {read: dense(adjacent), layer: llama},
 	"qwen2":         {read: dense(halves), layer: llama},
+	"qwen2vl":       {read: dense(halves), layer: llama}, // Qwen2-VL and Qwen2.5-VL, on text
 	"qwen3":         {read: dense(halves), layer: qwen3},
+	"qwen3vl":       {read: dense(halves), layer: qwen3}, // on text
 	"seed_oss":      {read: dense(halves), layer: seedOSS},
 	"smollm3":       {read: readSmolLM3, layer: llama},
 	"hunyuan-dense": {read: dense(halves), layer: hunyuan},
@@ -37,6 +39,7 @@ var families = map[string]family{
 	"starcoder":  {read: readUnturned, layer: layerNormed(GELU), input: addPositions, output: normOutput},
 	"bloom":      {read: readBLOOM, layer: layerNormed(GELU), input: normEmbeddings, output: normOutput},
 	"starcoder2": {read: readStarCoder2, layer: layerNormed(GELU), output: normOutput},
+	"gptneox":    {read: readGPTNeoX, layer: gptNeoX, output: normOutput}, // GPT-NeoX and Pythia
 	"nemotron":   {read: dense(halves), layer: layerNormed(ReLU2), output: normOutput},
 	"jais2":      {read: dense(halves), layer: layerNormed(ReLU2), output: normOutput},
 	"stablelm":   {read: readStableLM, layer: stableLM, output: normOutput},
@@ -57,15 +60,20 @@ var families = map[string]family{
 	"deepseek2":    {read: readDeepSeek2, layer: deepSeek2, old: map[string]string{"attn_kv_b": "files of newer converters, with attn_k_b and attn_v_b"}}, // DeepSeek-V2 and V3, and Kimi K2
 	"dots1":        {read: withExperts(halves, routerDefaults{gating: Sigmoid}), layer: qwen3},
 	"ernie4_5-moe": {read: readErnieMoE, layer: llama},
+	"exaone-moe":   {read: readEXAONEMoE, layer: qwen3},                                                           // K-EXAONE
 	"glm4moe":      {read: withExperts(halves, routerDefaults{gating: Sigmoid, normalise: true}), layer: glm4moe}, // GLM-4.5 and on
 	"gpt-oss":      {read: readGPTOSS, layer: gptOSS},
 	"granitemoe":   {read: readGranite, layer: llama},
 	"hunyuan-moe":  {read: withExperts(halves, routerDefaults{normalise: true}), layer: hunyuan},
 	"llama4":       {read: readLlama4, layer: llama4},
+	"mimo2":        {read: readMiMo2, layer: mimo2}, // MiMo-V2
 	"minimax-m2":   {read: withExperts(halves, routerDefaults{gating: Sigmoid, normalise: true}), layer: olmoe},
 	"olmoe":        {read: withExperts(halves, routerDefaults{}), layer: olmoe},
 	"qwen2moe":     {read: withExperts(halves, routerDefaults{}), layer: llama},
+	"phimoe":       {read: readPhiMoE, layer: phiMoE, output: normOutput},
 	"qwen3moe":     {read: withExperts(halves, routerDefaults{normalise: true}), layer: qwen3},
+	"qwen3vlmoe":   {read: withExperts(halves, routerDefaults{normalise: true}), layer: qwen3}, // on text
+	"step35":       {read: readStep35, layer: step35},                                          // Step-3.5
 
 	// With Mamba or short convolutions.
 	"falcon-h1":      {read: readFalconH1, layer: falconH1},

@@ -72,14 +72,11 @@ func readGemma3(k *keys, h *Hyper) {
 	}
 	windowed := k.pattern("attention.sliding_window_pattern", 6, allButLast)
 	if readWindow(k, h, 0, windowed); len(h.Masks) > 1 {
-		readWindowedRope(k, h, windowed, gemmaWindowedBase)
+		readWindowedRope(k, h, windowed, windowedBase)
 	}
 	h.LogitSoftCap = float32(k.atLeastZero("final_logit_softcapping", 0))
 	readGemmaScale(k, h, 62)
 }
-
-// gemmaWindowedBase is the base of the frequencies of rope in layers with a window, if the file of a Gemma 3 or 4 does not have the key.
-const gemmaWindowedBase = 10000
 
 // scaleEmbeddings sets EmbeddingScale to √D.
 func (h *Hyper) scaleEmbeddings() {

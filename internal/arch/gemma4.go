@@ -84,7 +84,7 @@ func readGemma4Heads(k *keys, h *Hyper, windowed []bool) {
 			k.fail("layer %d: found keys of %d values and values of %d, wanted one size", l, s.KeyLength, s.ValueLength)
 		}
 	}
-	if readWindowedRope(k, h, windowed, gemmaWindowedBase); k.err != nil {
+	if readWindowedRope(k, h, windowed, windowedBase); k.err != nil {
 		return
 	}
 	const turned = "rope.dimension_count_swa"

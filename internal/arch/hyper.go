@@ -32,6 +32,8 @@ type Hyper struct {
 	RowScale         RowScale     // factor of rows by position, if the model has one
 	ALiBi            float64      // power of 2 by which the last head's slope is below 1, see [Hyper.Slopes]; 0: scores don't fall off
 	ClampQKV         float32      // queries, keys and values are at least -ClampQKV and at most ClampQKV; 0: they have no bounds
+	ValueScale       float32      // factor of attention's output; 1: none
+	Parallel         bool         // FFN and attention read the same rows of the residual stream, where the architecture leaves it to the file
 	Latent           Latent       // multi-head latent attention, if the model has it
 	Delta            DeltaNet     // gated delta nets, if the model has them
 	Mamba            Mamba        // Mamba, if the model has it
@@ -122,7 +124,7 @@ func readHyper(k *keys, fam family) (*Hyper, error) {
 		Architecture:    k.arch,
 		ContextLength:   k.atLeastOne("context_length"),
 		EmbeddingLength: k.atLeastOne("embedding_length"),
-		Masks:           []Mask{{}}, EmbeddingScale: 1, ResidualScale: 1, LogitScale: 1,
+		Masks:           []Mask{{}}, EmbeddingScale: 1, ResidualScale: 1, LogitScale: 1, ValueScale: 1,
 	}
 	readEpsilons(k, h)
 	h.predictionLayers = k.int("nextn_predict_layers", 0)

@@ -110,24 +110,32 @@ func (k *keys) ints(name string, fallback []int) []int {
 	return all
 }
 
-// pattern reads which layers are of a kind: a bool for each layer, or a number n of which inPeriod tells whether layer l of each n is. Without the key, n
-// is period.
+// pattern reads which layers are of a kind: a bool for each layer, or a 0 or 1, or a number n of which inPeriod tells whether layer l of each n is. Without the key,
+// n is period. With inPeriod nil, the key is required, and has a value for each layer.
 func (k *keys) pattern(name string, period int, inPeriod func(l, n int) bool) []bool {
 	all := make([]bool, k.layers)
 	key, v, found := k.lookUp(name)
-	if layers, ok := v.([]bool); ok {
-		if len(layers) < k.layers {
-			k.fail("key %q: found %d values, wanted one for each of %d layers", key, len(layers), k.layers)
+	layers, ok := v.([]bool)
+	if many, several := k.md.Ints(key); several {
+		for _, n := range many {
+			layers = append(layers, n != 0)
 		}
+		ok = true
+	}
+	switch n, one := k.md.Int(key); {
+	case ok && len(layers) < k.layers:
+		k.fail("key %q: found %d values, wanted one for each of %d layers", key, len(layers), k.layers)
+		return all
+	case ok:
 		copy(all, layers)
 		return all
-	}
-	if found {
-		n, ok := oneInt(k.md, key)
-		if !ok || n < 1 || n > maxDim {
-			k.wrongType(key, v, "a bool for each layer, or a positive integer")
-			return all
-		}
+	case !found && inPeriod == nil:
+		k.fail("key %q is missing", key)
+		return all
+	case found && (inPeriod == nil || !one || n < 1 || n > maxDim):
+		k.wrongType(key, v, "a bool for each layer, or a positive integer")
+		return all
+	case found:
 		period = int(n)
 	}
 	for l := range all {

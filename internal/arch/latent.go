@@ -54,7 +54,7 @@ func readLatent(k *keys, h *Hyper) {
 	// of mscale_all_dim.
 	if log := k.atLeastZero("rope.scaling.yarn_log_multiplier", 0); log != 0 && h.Ropes[0].ExtFactor != 0 {
 		factor := math.Log(1 / h.Ropes[0].Scale)
-		h.Ropes[0].AttnFactor /= 1 + 0.1*factor
+		h.Ropes[0].AttnFactor /= yarnTemperature(1 / h.Ropes[0].Scale)
 		scale := 1 + log*factor
 		h.AttentionScale *= float32(scale * scale)
 	}

@@ -34,6 +34,12 @@ func readStableLM(k *keys, h *Hyper) {
 	k.bool("use_parallel_residual", true)
 }
 
+// readGPTNeoX reads the keys of GPT-NeoX.
+func readGPTNeoX(k *keys, h *Hyper) {
+	dense(halves)(k, h)
+	h.Parallel = k.bool("use_parallel_residual", true)
+}
+
 // readOLMo reads the keys of OLMo.
 func readOLMo(k *keys, h *Hyper) {
 	dense(adjacent)(k, h)
@@ -53,11 +59,7 @@ func readCohere2(k *keys, h *Hyper) {
 	readCohere(k, h)
 	windowed := k.pattern("attention.sliding_window_pattern", 4, allButLast)
 	readWindow(k, h, -1, windowed)
-	for l := range h.Layers {
-		if !windowed[l] {
-			h.Layers[l].Rope = NoRope
-		}
-	}
+	turnOnly(h, windowed)
 }
 
 // positionEmbd is the tensor with an embedding for each position.
@@ -88,6 +90,31 @@ func layerNormed(f Activation) func(*program) {
 		p.plainFFN(Norm, Norm, f)
 		p.addX(Norm)
 	}
+}
+
+// neoXLayers is the number of layers of GPT-NeoX itself, whose GELU is by tanh. Pythia and other models after it have other numbers, and GELU by erf.
+const neoXLayers = 44
+
+// gptNeoX is the layer of GPT-NeoX: attention and FFN may read two norms of the same row.
+func gptNeoX(p *program) {
+	p.ln(Norm, X, "attn_norm")
+	p.qkv(Norm)
+	p.turn()
+	p.attend()
+	p.linear(Out, Att, "attn_output")
+	if p.h.Parallel {
+		p.ln(Norm, X, "ffn_norm")
+		p.addX(Out)
+	} else {
+		p.addX(Out)
+		p.ln(Norm, X, "ffn_norm")
+	}
+	gelu := GELUErf
+	if p.h.BlockCount == neoXLayers {
+		gelu = GELU
+	}
+	p.plainFFN(Out, Norm, gelu)
+	p.addX(Out)
 }
 
 // phi2 is the layer of Phi-1 and Phi-2: attention and FFN read the same row.
@@ -154,7 +181,7 @@ func olmo(p *program) {
 	p.qkv(Norm)
 	if c := p.h.ClampQKV; c > 0 {
 		for _, v := range []Value{Q, K, V} {
-			p.act(v, Clamp, c)
+			p.act(v, Clamp, -c, c)
 		}
 	}
 	p.turn()

@@ -122,8 +122,7 @@ func TestFactors(t *testing.T) {
 	holds("minicpm3's scale of logits", float64(h.LogitScale), 4)
 	holds("minicpm3's width of values", float64(h.Width(0, arch.V)), 64)
 	h = read("ministral3")
-	_, temperature := h.Ropes[0].Freqs()
-	holds("ministral3's factor of rotated values", temperature, 1) // two equal temperatures, one divided by the other
+	holds("ministral3's factor of rotated values", h.Ropes[0].AttnFactor, 1) // two equal temperatures, one divided by the other
 	holds("ministral3's queries before the trained length", float64(h.RowScale.At(16383)), 1)
 	holds("ministral3's queries behind it", float64(h.RowScale.At(16384)), 1+0.1*math.Log(2))
 	h = read("apertus")

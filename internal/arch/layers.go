@@ -14,9 +14,13 @@ type LayerShape struct {
 	FeedForwardLength int  // F: inner width of the FFN; 0: the layer has none
 	Rope              int  // index in Hyper.Ropes of what rotates queries and keys; NoRope: nothing does
 	Mask              int  // index in Hyper.Masks of what a row's attention sees
+	Sinks             bool // attention has sinks, where the architecture leaves it to the file
 	Cache             bool // the layer has keys and values in the KV cache
 	State             bool // the layer has a state, see [Hyper.StateParts]
 	Experts           bool // the layer's FFN is a mixture of experts
+
+	ExpertBound float64 // bound of the silu of experts' gates, and of their other products: see bounds; 0: none
+	FFNBound    float64 // bound of the same in the FFN or the shared expert; 0: none
 
 	XIELU [4]float32 // parameters of the FFN's activation if it is XIELU, as [Activation] has them
 }

@@ -97,6 +97,18 @@ func phi3(p *program) {
 	p.addX(Norm)
 }
 
+// phiMoE is the layer of Phi-3.5-MoE, with layer norms.
+func phiMoE(p *program) {
+	p.ln(Norm, X, "attn_norm")
+	p.qkv(Norm)
+	p.turn()
+	p.attend()
+	p.linear(Norm, Att, "attn_output")
+	p.addX(Norm)
+	p.ln(Norm, X, "ffn_norm")
+	p.mixture(X, Norm)
+}
+
 // glm4 is the layer of GLM-4: what is added to the residual stream is normalised too, and gate and up are one matrix.
 func glm4(p *program) {
 	p.rms(Norm, X, "attn_norm")
@@ -154,6 +166,18 @@ func normRows(p *program) {
 	p.headRMS(K, "attn_k_norm", 1, p.width(K))
 }
 
+// readLlama reads the keys of llama, with or without experts. Files of Mistral's models say by which temperature of another slope YaRN's attention temperature is divided.
+func readLlama(k *keys, h *Hyper) {
+	withExperts(adjacent, routerDefaults{normalise: true})(k, h)
+	log := k.atLeastZero("rope.scaling.yarn_log_multiplier", 0)
+	if k.err != nil {
+		return
+	}
+	if r := &h.Ropes[0]; r.ExtFactor != 0 {
+		r.AttnFactor /= 1 + log*(yarnTemperature(1/r.Scale)-1)
+	}
+}
+
 // readSmolLM3 reads the keys of SmolLM3: every fourth layer has no rope.
 func readSmolLM3(k *keys, h *Hyper) {
 	dense(adjacent)(k, h)
@@ -194,11 +218,21 @@ func readEXAONE4(k *keys, h *Hyper) {
 	if readWindow(k, h, window, windowed); len(h.Masks) == 1 {
 		return
 	}
-	for l := range h.Layers {
-		if !windowed[l] {
-			h.Layers[l].Rope = NoRope
-		}
-	}
+	turnOnly(h, windowed)
+}
+
+// readEXAONEMoE reads the keys of K-EXAONE: three of four layers have a window, and only these have rope.
+func readEXAONEMoE(k *keys, h *Hyper) {
+	withExperts(halves, routerDefaults{gating: Sigmoid})(k, h)
+	windowed := k.pattern("attention.sliding_window_pattern", 4, allButLast)
+	readWindow(k, h, -1, windowed)
+	turnOnly(h, windowed)
+}
+
+// readPhiMoE reads the keys of Phi-3.5-MoE: all layers have the window, if there is one.
+func readPhiMoE(k *keys, h *Hyper) {
+	withExperts(halves, routerDefaults{gating: SparseMixer})(k, h)
+	readWindow(k, h, 0, k.everyLayer())
 }
 
 // readGPTOSS reads the keys of gpt-oss: every second layer has a window, and YaRN's range of pairs is not rounded.

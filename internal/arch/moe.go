@@ -27,6 +27,7 @@ const (
 	SoftMax       Gating = iota // softmax of the scores of all experts
 	Sigmoid                     // sigmoid of each expert's score
 	SoftMaxChosen               // softmax of the scores of the chosen experts
+	SparseMixer                 // each chosen expert's share of the softmax of scores that are near its own, of experts chosen after it (Liu et al. 2024, arXiv:2409.12136)
 )
 
 // maxExperts is the most experts of a layer that kernels take.
@@ -83,8 +84,9 @@ func readExperts(k *keys, g routerDefaults, feedForward int) Mixture {
 		m.Scale = 1
 	}
 	m.Normalise = k.bool("expert_weights_norm", m.Normalise)
-	if n := k.int("expert_gating_func", 0); n > 0 { // the key's numbers begin at 1
-		m.Gating = Gating(n - 1)
+	gating := k.int("expert_gating_func", 0)
+	if gating > 0 { // the key's numbers begin at 1
+		m.Gating = Gating(gating - 1)
 	}
 	m.SharedLength = k.int("expert_shared_feed_forward_length", k.int("expert_shared_count", 0)*m.FeedForwardLength)
 	m.Groups, m.GroupsUsed = k.int("expert_group_count", 0), k.int("expert_group_used_count", 1)
@@ -103,8 +105,8 @@ func readExperts(k *keys, g routerDefaults, feedForward int) Mixture {
 		k.fail("key %q: found %d, wanted at most %d", k.arch+".expert_count", m.Count, maxExperts)
 	case m.Used < 1 || m.Used > m.Count:
 		k.fail("key %q: found %d, wanted 1 to the %d there are", k.arch+".expert_used_count", m.Used, m.Count)
-	case m.Gating > SoftMaxChosen:
-		k.fail("key %q: found %d, wanted 1 (softmax), 2 (sigmoid) or 3 (softmax of the chosen)", k.arch+".expert_gating_func", m.Gating+1)
+	case gating > int(SoftMaxChosen)+1:
+		k.fail("key %q: found %d, wanted 1 (softmax), 2 (sigmoid) or 3 (softmax of the chosen)", k.arch+".expert_gating_func", gating)
 	case m.FeedForwardLength < 1:
 		k.fail("key %q: found %d, wanted at least 1", k.arch+".expert_feed_forward_length", m.FeedForwardLength)
 	}
@@ -157,7 +159,8 @@ func chosen(p *program, a Value, glu Kind) {
 		gate = append(gate, Op{Kind: Add, Dst: ExpertGate, A: ExpertGate, B: GateBias})
 		up = append(up, Op{Kind: Add, Dst: ExpertUp, A: ExpertUp, B: UpBias})
 	}
-	ops := append(append(gate, up...), Op{Kind: glu, Dst: ExpertGate, A: ExpertGate, B: ExpertUp}, perExpert(p, ExpertOut, ExpertGate, "ffn_down_exps"))
+	ops := append(append(gate, up...), bounds(ExpertGate, ExpertUp, p.shape().ExpertBound)...)
+	ops = append(ops, Op{Kind: glu, Dst: ExpertGate, A: ExpertGate, B: ExpertUp}, perExpert(p, ExpertOut, ExpertGate, "ffn_down_exps"))
 	p.add(Op{Kind: Experts, Dst: ExpertOut, A: a, Ops: ops})
 }
 
@@ -170,6 +173,7 @@ func shared(p *program, dst, base, a Value) {
 	}
 	p.linear(SharedGate, a, "ffn_gate_shexp")
 	p.linear(SharedUp, a, "ffn_up_shexp")
+	p.add(bounds(SharedGate, SharedUp, p.shape().FFNBound)...)
 	p.add(Op{Kind: SwiGLU, Dst: SharedGate, A: SharedGate, B: SharedUp})
 	if gated {
 		p.add(Op{Kind: SigmoidMul, Dst: SharedGate, A: SharedGate, B: SharedScore})

@@ -41,6 +41,13 @@ func TestReadRefusesMixtures(t *testing.T) {
 		want             string
 		unsupported      bool
 	}{
+		{"no pattern of windows", "mimo2-nano", "mimo2.attention.sliding_window_pattern", nil, "sliding_window_pattern", false},
+		{"one number for a pattern of windows", "mimo2-nano", "mimo2.attention.sliding_window_pattern", uint32(2), "sliding_window_pattern", false},
+		{"a pattern of too few layers", "step35-nano", "step35.attention.sliding_window_pattern", []bool{true, false}, "sliding_window_pattern", false},
+		{"no length of windows", "exaone-moe-nano", "exaone-moe.attention.sliding_window", nil, "sliding_window", false},
+		{"a bound below 0", "step35-nano", "step35.swiglu_clamp_exp", []float32{0, 0, -1, 0}, "bounds of layer 2", false},
+		{"bounds of too few layers", "step35-nano", "step35.swiglu_clamp_shexp", []float32{0, 1}, "swiglu_clamp_shexp", false},
+		{"half of a head of an odd number of pairs", "step35-nano", "step35.rope.dimension_count", uint32(14), "rope.dimension_count", false},
 		{"a gating nobody knows", "glm4moe-nano", "glm4moe.expert_gating_func", uint32(4), "expert_gating_func", false},
 		{"only layers for further tokens", "glm4moe-nano", "glm4moe.nextn_predict_layers", uint32(4), "block_count", false},
 		{"a shared expert of another width", "qwen2moe-nano", "qwen2moe.expert_shared_feed_forward_length", uint32(64), "ffn_gate_shexp", false},
@@ -89,7 +96,11 @@ func TestReadMixtures(t *testing.T) {
 		"deepseek2-lite-nano": {Count: 8, Used: 2, FeedForwardLength: 32, Scale: 4, Groups: 4, GroupsUsed: 2, GroupBest: 1, SharedLength: 64},
 		"deepseek3-nano": {Count: 12, Used: 3, FeedForwardLength: 32, Gating: arch.Sigmoid, Normalise: true, Scale: 2.5, Groups: 4, GroupsUsed: 2, GroupBest: 2,
 			SharedLength: 32},
-		"qwen3next-nano": {Count: 6, Used: 2, FeedForwardLength: 32, Normalise: true, Scale: 1, SharedLength: 32},
+		"phimoe-nano":     {Count: 6, Used: 2, FeedForwardLength: 32, Gating: arch.SparseMixer, Scale: 1},
+		"mimo2-nano":      {Count: 8, Used: 3, FeedForwardLength: 32, Gating: arch.Sigmoid, Normalise: true, Scale: 1},
+		"step35-nano":     {Count: 8, Used: 3, FeedForwardLength: 32, Gating: arch.Sigmoid, Normalise: true, Scale: 3, SharedLength: 32},
+		"exaone-moe-nano": {Count: 6, Used: 2, FeedForwardLength: 32, Gating: arch.Sigmoid, Normalise: true, Scale: 2.5, SharedLength: 64},
+		"qwen3next-nano":  {Count: 6, Used: 2, FeedForwardLength: 32, Normalise: true, Scale: 1, SharedLength: 32},
 	} {
 		h, err := arch.Read(nano(t, name))
 		if err != nil {

@@ -54,6 +54,8 @@ const (
 	FFNOut  // (N, D) output of an FFN beside experts
 	AttGate // (N, H*Dv) gate of attention's output
 
+	HeadGate // (N, H) gates of the heads of attention's output
+
 	// Values of latent attention whose keys and values are computed from the latent.
 	KVLatent // (N, R) latent
 	KTurned  // (N, Dr) the rotated part of all heads' keys
@@ -115,7 +117,7 @@ const (
 	PairRows   // Dst = for each pair, the row of Weight that belongs to the pair's expert
 	PairScale  // Dst = for each pair, the row of A times the pair's weight
 	SwiGLUOAI  // Dst = silu(1.702*A)/1.702 * (B + 1), A clamped to at most 7, B to -7 … 7
-	SigmoidMul // Dst = A * sigmoid(B); B is as wide as A, or one value for a row; with Heads, the values of each head of B from value Off on are read
+	SigmoidMul // Dst = A * sigmoid(B); B is as wide as A, or one value for a row or, with Heads, for each head; or the values of each head of B from value Off on are read
 
 	// Operations of a state, which goes on from row to row.
 	SSMConv       // Dst = silu of the convolution of the last Cols rows of A by Weight, + Weight2; with Linear without silu
@@ -149,7 +151,7 @@ const (
 	GELUErf                       // x/2 * (1 + erf(x/√2))
 	ReLU2                         // max(x, 0)²
 	XIELU                         // a*x² + b*x if x > 0, else n*(expm1(min(x, e)) - x) + b*x; Params: a, n, b, e
-	Clamp                         // x, but at least -c and at most c; Params: c
+	Clamp                         // x, but at least a and at most b; Params: a, b
 )
 
 // Op is one operation of a layer. Ops run in order; each sees what earlier ones wrote. Fields that a kind doesn't name are zero.

@@ -7,6 +7,8 @@ const (
 	Output     = "output.weight"
 	OutputBias = "output.bias"
 	RopeFreqs  = "rope_freqs.weight"
+	RopeShort  = "rope_factors_short.weight"
+	RopeLong   = "rope_factors_long.weight"
 )
 
 // Head is the tensor that turns hidden states into logits.

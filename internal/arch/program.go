@@ -33,8 +33,8 @@ func (p *program) width(v Value) int { return p.h.Width(p.l, v) }
 // hasWeight reports whether the file holds the layer's tensor NAME.weight.
 func (p *program) hasWeight(name string) bool { return p.has(p.prefix + name + ".weight") }
 
-// add adds an operation.
-func (p *program) add(o Op) { p.ops = append(p.ops, o) }
+// add adds operations.
+func (p *program) add(ops ...Op) { p.ops = append(p.ops, ops...) }
 
 // rms adds an RMS norm: each row of dst is the row of a, normalised and multiplied by the weight; weight "": by nothing.
 func (p *program) rms(dst, a Value, weight string) {
@@ -124,6 +124,7 @@ func (p *program) act(v Value, f Activation, params ...float32) {
 func (p *program) ffn(dst, a Value, glu Kind) {
 	p.linear(Gate, a, "ffn_gate")
 	p.linear(Up, a, "ffn_up")
+	p.add(bounds(Gate, Up, p.shape().FFNBound)...)
 	p.add(Op{Kind: glu, Dst: Gate, A: Gate, B: Up})
 	p.linear(dst, Gate, "ffn_down")
 }

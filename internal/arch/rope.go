@@ -11,14 +11,15 @@ type Rope struct {
 	Neox    bool      // pairs are (i, i+Dr/2); if not, (2i, 2i+1)
 	Base    float64   // θ: rope.freq_base
 	Scale   float64   // 1/factor of linear or YaRN scaling; 1: none
-	Factors []float32 // (Dr/2) divisor of each frequency (Llama 3's rope_freqs); nil: none
+	Factors []float32 // (Dr/2) divisor of each frequency (Llama 3's rope_freqs, LongRoPE's short factors); nil: none
+	Long    []float32 // (Dr/2) what takes the place of Factors in sessions that hold more than OrigContext tokens (LongRoPE's long factors); nil: nothing
 
-	// YaRN (Peng et al. 2023, arXiv:2309.00071), by the paper's names. Without YaRN only AttnFactor counts.
+	// YaRN (Peng et al. 2023, arXiv:2309.00071), by the paper's names. Without YaRN only AttnFactor and, for Long, OrigContext count.
 	ExtFactor   float64 // share of the extrapolated frequency in the blend; 0: YaRN is off
-	AttnFactor  float64 // factor of the rotated values; with YaRN they are also multiplied by its attention temperature
+	AttnFactor  float64 // factor of the rotated values: that of the file, with YaRN times its attention temperature
 	BetaFast    float64 // pairs that turn more often within OrigContext keep their frequency
 	BetaSlow    float64 // pairs that turn less often within OrigContext are interpolated
-	OrigContext int     // tokens that the model was trained to hold before YaRN
+	OrigContext int     // tokens that the model was trained to hold before YaRN or LongRoPE
 	Exact       bool    // the range of blended pairs is not rounded to whole pairs
 }
 
@@ -38,6 +39,15 @@ func readRopes(k *keys, h *Hyper, neox bool) {
 	}
 }
 
+// turnOnly leaves only the layers that of marks with rope.
+func turnOnly(h *Hyper, of []bool) {
+	for l := range h.Layers {
+		if !of[l] {
+			h.Layers[l].Rope = NoRope
+		}
+	}
+}
+
 // shortestKey is the least size of a key head among the layers with a cache; 0: there are none.
 func shortestKey(h *Hyper) (n int) {
 	for l := range h.Layers {
@@ -47,6 +57,9 @@ func shortestKey(h *Hyper) (n int) {
 	}
 	return n
 }
+
+// windowedBase is the base of the frequencies of rope in layers with a window, if a file of Gemma 3 or 4, MiMo-V2 or Step-3.5 does not have the key.
+const windowedBase = 10000
 
 // readWindowedRope gives the layers that windowed marks a rope of their own: with the frequencies of rope.freq_base_swa, by default those of base, and without
 // scaling.
@@ -79,8 +92,8 @@ func (k *keys) checkTurned(name string, n, keyLength int) {
 	}
 }
 
-// readRope reads the keys of a rope of heads of keyLength values or more, and checks them; if the file is wrong, k keeps the error. It does not set Factors
-// and Exact, which no key has.
+// readRope reads the keys of a rope of heads of keyLength values or more, and checks them; if the file is wrong, k keeps the error. It does not set Factors,
+// Long and Exact, which no key has.
 func readRope(k *keys, keyLength, contextLength int, neox bool) Rope {
 	r := Rope{
 		Dim: k.int("rope.dimension_count", keyLength), Neox: neox,
@@ -96,6 +109,10 @@ func readRope(k *keys, keyLength, contextLength int, neox bool) Rope {
 	case "", "linear":
 	case "none":
 		factor = 1
+	case "longrope":
+		if k.shape(RopeLong) == nil {
+			k.fail("key %q: found %q, wanted a file with %s and %s", k.arch+".rope.scaling.type", kind, RopeShort, RopeLong)
+		}
 	case "yarn":
 		if r.ExtFactor = ext; ext < 0 { // the file leaves the choice to us
 			r.ExtFactor = 1
@@ -104,25 +121,32 @@ func readRope(k *keys, keyLength, contextLength int, neox bool) Rope {
 			k.fail("key %q: found 0, wanted at least 1", k.arch+".rope.scaling.original_context_length")
 		}
 	default:
-		k.fail("key %q: found %q, wanted none, linear or yarn", k.arch+".rope.scaling.type", kind)
+		k.fail("key %q: found %q, wanted none, linear, yarn or longrope", k.arch+".rope.scaling.type", kind)
 	}
 	if factor == 0 { // none
 		factor = 1
 	}
 	r.Scale = 1 / factor
+	if r.ExtFactor != 0 {
+		r.AttnFactor *= k.positive("rope.scaling.yarn_attn_factor", yarnTemperature(factor))
+	}
 	return r
 }
 
-// Freqs returns the frequency of each pair, the angle by which one position rotates it, shape (Dr/2), and the factor
-// of the rotated values: AttnFactor, with YaRN times its attention temperature.
-func (r *Rope) Freqs() (freqs []float64, mscale float64) {
-	freqs = make([]float64, r.Dim/2)
-	mscale = r.AttnFactor
+// yarnTemperature is YaRN's attention temperature for contexts that are longer by a factor.
+func yarnTemperature(factor float64) float64 { return 1 + 0.1*math.Log(max(1, factor)) }
+
+// Freqs returns the frequency of each pair, the angle by which one position rotates it, shape (Dr/2), in sessions that hold context tokens.
+func (r *Rope) Freqs(context int) []float64 {
+	freqs, factors := make([]float64, r.Dim/2), r.Factors
+	if r.Long != nil && context > r.OrigContext {
+		factors = r.Long
+	}
 	low, high := r.yarnRange()
 	for i := range freqs {
 		f := math.Pow(r.Base, -2*float64(i)/float64(r.Dim))
-		if r.Factors != nil {
-			f /= float64(r.Factors[i])
+		if factors != nil {
+			f /= float64(factors[i])
 		}
 		interpolated := r.Scale * f
 		freqs[i] = interpolated
@@ -132,10 +156,7 @@ func (r *Rope) Freqs() (freqs []float64, mscale float64) {
 			freqs[i] = interpolated*(1-mix) + f*mix
 		}
 	}
-	if r.ExtFactor != 0 {
-		mscale *= 1 + 0.1*math.Log(1/r.Scale)
-	}
-	return freqs, mscale
+	return freqs
 }
 
 // yarnRange returns the range of pairs for which YaRN blends two frequencies. Pairs below low turn
@@ -153,8 +174,8 @@ func (r *Rope) yarnRange() (low, high float64) {
 }
 
 // Table fills dst, shape (N, Dr/2, 2), with the cosine and sine of each pair's angle at
-// each position. It computes in float64: sines of a GPU lose precision at large angles.
-func (r *Rope) Table(dst []float32, freqs []float64, mscale float64, positions []int) error {
+// each position, times AttnFactor. It computes in float64: sines of a GPU lose precision at large angles.
+func (r *Rope) Table(dst []float32, freqs []float64, positions []int) error {
 	if len(dst) != len(positions)*len(freqs)*2 {
 		return fmt.Errorf("fill rope table: found room for %d values, wanted %d", len(dst), len(positions)*len(freqs)*2)
 	}
@@ -162,7 +183,7 @@ func (r *Rope) Table(dst []float32, freqs []float64, mscale float64, positions [
 		row := dst[n*len(freqs)*2:]
 		for i, f := range freqs {
 			sin, cos := math.Sincos(float64(p) * f)
-			row[2*i], row[2*i+1] = float32(cos*mscale), float32(sin*mscale)
+			row[2*i], row[2*i+1] = float32(cos*r.AttnFactor), float32(sin*r.AttnFactor)
 		}
 	}
 	return nil

@@ -43,16 +43,29 @@ func readApertus(k *keys, h *Hyper) {
 // softplus is log(1 + eˣ).
 func softplus(x float64) float64 { return max(x, 0) + math.Log1p(math.Exp(-math.Abs(x))) }
 
-// bare reads a float for each layer, or one for all, of a key without the name of the architecture before it. Anything else is an error, and zeros.
+// bare is [keys.floats] of a key that is required, and has no name of the architecture before it.
 func (k *keys) bare(key string) []float64 {
-	all := make([]float64, k.layers)
 	k.read[key] = true
 	v, found := k.md.Get(key)
+	if !found {
+		k.fail("key %q is missing", key)
+	}
+	return layerFloats(k, key, v)
+}
+
+// floats reads a float for each layer, or one for all; zeros if the file does not have the key. Anything else is an error, and zeros.
+func (k *keys) floats(name string) []float64 {
+	key, v, _ := k.lookUp(name)
+	return layerFloats(k, key, v)
+}
+
+// layerFloats is a float for each layer: those of v, the value of a key, or v; zeros if v is nil. Anything else is an error, and zeros.
+func layerFloats(k *keys, key string, v any) []float64 {
+	all := make([]float64, k.layers)
 	one, single := k.md.Float(key)
 	many, several := k.md.Floats(key)
 	switch {
-	case !found:
-		k.fail("key %q is missing", key)
+	case v == nil:
 		return all
 	case kindOf(v) != "float" || !single && !several:
 		k.wrongType(key, v, "a float for each layer")

@@ -7,7 +7,7 @@ func (h *Hyper) Width(l int, v Value) int {
 		return 0
 	case v == Logits:
 		return h.VocabSize
-	case v >= Q && v <= Up, v == QueryGate, v == LatentQ, v == HeadOut, v == AttGate, v == KVHeads:
+	case v >= Q && v <= Up, v == QueryGate, v == LatentQ, v == HeadOut, v == AttGate, v == HeadGate, v == KVHeads:
 		return h.headWidth(&h.Layers[l], v)
 	case v >= Scores && v <= SharedOut, v >= ExpertIn && v <= ExpertSum:
 		return h.mixtureWidth(v)
@@ -54,6 +54,8 @@ func (h *Hyper) headWidth(s *LayerShape, v Value) int {
 		return 2 * s.HeadCount * s.KeyLength
 	case LatentQ:
 		return s.HeadCount * s.KeyLength
+	case HeadGate:
+		return s.HeadCount
 	case HeadOut:
 		return s.HeadCount * h.Latent.ValueLength
 	case KVHeads:

@@ -8,7 +8,7 @@ import (
 )
 
 // sigmoidMul records the product of activation o.A with the sigmoid of gates, which are values of activation o.B: all values of its rows, some
-// values of each of its o.Heads heads, or one value for the whole row.
+// values of each of its o.Heads heads, or one value for each head or for the whole row.
 func sigmoidMul(f *Frame, o *arch.Op) error {
 	cols, gates := f.width(o.A), f.width(o.B)
 	a := shaders.SigmoidMulArgs{
@@ -16,6 +16,8 @@ func sigmoidMul(f *Frame, o *arch.Op) error {
 		XStride: cols, DstStride: cols, GateStride: gates, Group: cols,
 	}
 	switch {
+	case gates == uint32(o.Heads):
+		a.Group, a.Jump = cols/gates, 1
 	case o.Heads > 0:
 		a.Gate += 4 * uint64(o.Off)
 		a.Group, a.Jump, a.Step = cols/uint32(o.Heads), gates/uint32(o.Heads), 1

@@ -64,7 +64,7 @@ func act(f *Frame, o *arch.Op) error {
 	case arch.XIELU:
 		return kernels.XIELU(f.Rec, shaders.XIELUArgs{X: x, Dst: dst, Count: n, AlphaP: p[0], AlphaN: p[1], Beta: p[2], Eps: p[3]})
 	case arch.Clamp:
-		return kernels.Clamp(f.Rec, shaders.ClampArgs{X: x, Dst: dst, Count: n, Min: -p[0], Max: p[0]})
+		return kernels.Clamp(f.Rec, shaders.ClampArgs{X: x, Dst: dst, Count: n, Min: p[0], Max: p[1]})
 	}
 	return fmt.Errorf("activation %d has no kernel", o.Activation)
 }

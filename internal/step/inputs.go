@@ -31,7 +31,6 @@ type inputs struct {
 // ropeTable is what the cosines and sines of a rope are computed from, and memory for them.
 type ropeTable struct {
 	freqs  []float64 // (Dr/2) frequencies of the pairs
-	mscale float64   // factor of cosines and sines
 	cosSin []float32 // (rows, Dr/2, 2) cosines and sines at the positions of the step's rows
 }
 
@@ -182,7 +181,7 @@ func (p *pass) writeAngles(i int) (plan.Region, error) {
 	t := &in.ropes[i]
 	n := len(in.positions) * len(t.freqs) * 2
 	t.cosSin = slices.Grow(t.cosSin[:0], n)[:n]
-	if err := p.s.Hyper.Ropes[i].Table(t.cosSin, t.freqs, t.mscale, in.positions); err != nil {
+	if err := p.s.Hyper.Ropes[i].Table(t.cosSin, t.freqs, in.positions); err != nil {
 		return region, err
 	}
 	for k, v := range t.cosSin {

@@ -128,8 +128,7 @@ const leastStamps = 256
 func New(o Options) (*Stepper, error) {
 	s := &Stepper{Options: o, bases: make([]uint64, len(o.Plan.Units))}
 	for i := range o.Hyper.Ropes {
-		freqs, mscale := o.Hyper.Ropes[i].Freqs()
-		s.inputs.ropes = append(s.inputs.ropes, ropeTable{freqs: freqs, mscale: mscale})
+		s.inputs.ropes = append(s.inputs.ropes, ropeTable{freqs: o.Hyper.Ropes[i].Freqs(o.Plan.ContextLength)})
 	}
 	s.ops = stepOps{input: o.Hyper.Input(o.Model.Has), output: o.Hyper.Output(o.Model.Has), logits: o.Hyper.LogitOps(o.Model.Has)}
 	s.inputs.embd, _, _ = o.Model.Tensor(arch.TokenEmbd)

@@ -20,6 +20,10 @@ var models = []model{
 	{"deepseek3-nano", "deepseek2", deepSeekV3},
 	{"qwen3next-nano", "qwen3next", func(f *file) { f.deltaNets(false) }},
 	{"qwen35moe-nano", "qwen35moe", func(f *file) { f.deltaNets(true) }},
+	{"mimo2-nano", "mimo2", mimo2},
+	{"step35-nano", "step35", step35},
+	{"exaone-moe-nano", "exaone-moe", exaoneMoE},
+	{"phimoe-nano", "phimoe", phiMoE},
 	{"iq-moe-tiny", "qwen2moe", func(f *file) {
 		f.rare(gguf.IQ3_S, gguf.IQ2_S, []layerTypes{{gguf.IQ2_XXS, gguf.IQ2_XS, gguf.IQ1_S}, {gguf.IQ3_XXS, gguf.IQ1_M, gguf.IQ3_S}})
 	}},

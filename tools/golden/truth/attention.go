@@ -12,6 +12,7 @@ type attention struct {
 	scale          float64 // on scores
 	window         int     // positions that are seen, with the own one; 0: all
 	sinks          []float32
+	rope           *rope // of queries and keys; nil: none
 }
 
 func (m *Model) attention() attention {
@@ -19,7 +20,7 @@ func (m *Model) attention() attention {
 	a.headsKV = m.intOr("attention.head_count_kv", a.heads)
 	a.key = m.intOr("attention.key_length", m.dim/a.heads)
 	a.value = m.intOr("attention.value_length", a.key)
-	a.scale = 1 / math.Sqrt(float64(a.key))
+	a.scale, a.rope = 1/math.Sqrt(float64(a.key)), &m.rope
 	return a
 }
 
@@ -55,13 +56,20 @@ func (a *attention) of(q []float64, keys, values [][]float64) []float64 {
 
 // attend is attention with the usual projections of x, their biases and norms of heads where the file has them.
 func (s *Session) attend(a attention, l int, prefix string, x []float64) []float64 {
+	return s.m.linear(prefix+"attn_output", s.look(a, l, prefix, x))
+}
+
+// look is attend before its last projection.
+func (s *Session) look(a attention, l int, prefix string, x []float64) []float64 {
 	m := s.m
 	q, k, v := m.linear(prefix+"attn_q", x), m.linear(prefix+"attn_k", x), m.linear(prefix+"attn_v", x)
 	m.headNorm(prefix+"attn_q_norm", q, a.key)
 	m.headNorm(prefix+"attn_k_norm", k, a.key)
-	m.rope.turn(q, a.key, s.pos)
-	m.rope.turn(k, a.key, s.pos)
+	if a.rope != nil {
+		a.rope.turn(q, a.key, s.pos)
+		a.rope.turn(k, a.key, s.pos)
+	}
 	c := &s.state[l]
 	c.keys, c.values = append(c.keys, slices.Clone(k)), append(c.values, slices.Clone(v))
-	return m.linear(prefix+"attn_output", a.of(q, c.keys, c.values))
+	return a.of(q, c.keys, c.values)
 }

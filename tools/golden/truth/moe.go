@@ -15,7 +15,7 @@ const (
 // defaults of an architecture whose files say nothing.
 func (m *Model) normalises() bool {
 	switch m.arch {
-	case "llama", "qwen3moe", "glm4moe", "qwen3next", "qwen35moe":
+	case "llama", "qwen3moe", "glm4moe", "qwen3next", "qwen35moe", "mimo2":
 		return true
 	}
 	return false
@@ -23,7 +23,10 @@ func (m *Model) normalises() bool {
 
 // route chooses experts by their scores: which, and with what weight.
 func (m *Model) route(prefix string, scores []float64) (chosen []int, weights []float64) {
-	gating := m.intOr("expert_gating_func", map[string]int{"glm4moe": gateSigmoid, "gpt-oss": gateLate}[m.arch])
+	if m.arch == "phimoe" {
+		return sparseMixer(scores, m.int("expert_used_count"))
+	}
+	gating := m.intOr("expert_gating_func", map[string]int{"glm4moe": gateSigmoid, "mimo2": gateSigmoid, "step35": gateSigmoid, "exaone-moe": gateSigmoid, "gpt-oss": gateLate}[m.arch])
 	if gating == 0 {
 		gating = gateSoftMax
 	}

@@ -36,7 +36,11 @@ func (s *Session) Next(token int) (logits []float64, err error) {
 		m.layer(s, l, x)
 	}
 	s.pos++
-	x = m.norm("output_norm", x)
+	if m.has("output_norm.bias") {
+		x = m.layerNorm("output_norm", x)
+	} else {
+		x = m.norm("output_norm", x)
+	}
 	if m.has("output.weight") {
 		return m.linear("output", x), nil
 	}

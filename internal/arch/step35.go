@@ -1,0 +1,68 @@
+package arch
+
+import "math"
+
+// step35 is the layer of Step-3.5: the heads of Q and K are normalised before rope, and each head of attention's output has a gate.
+func step35(p *program) {
+	s := p.shape()
+	p.rms(Norm, X, "attn_norm")
+	p.linear(HeadGate, Norm, "attn_gate")
+	p.qkv(Norm)
+	p.normHeads()
+	p.turn()
+	p.attend()
+	p.add(Op{Kind: SigmoidMul, Dst: Att, A: Att, B: HeadGate, Heads: s.HeadCount})
+	p.linear(Norm, Att, "attn_output")
+	p.addX(Norm)
+	p.feedForward("ffn_norm")
+}
+
+// readStep35 reads the keys of Step-3.5: a key says which layers have a window. Rope turns all values of heads in these layers, by frequencies of their own, and half of
+// the values in the other layers.
+func readStep35(k *keys, h *Hyper) {
+	readAttention(k, h)
+	k.setFeedForward(h, k.ints("feed_forward_length", nil))
+	readRouted(k, h, routerDefaults{gating: Sigmoid})
+	for _, name := range []string{"leading_dense_block_count", "moe_every_n_layers"} {
+		k.int(name, 0) // readRouted knows: a layer with a router has experts
+	}
+	readRopes(k, h, halves)
+	windowed := k.pattern("attention.sliding_window_pattern", 0, nil)
+	readWindow(k, h, -1, windowed)
+	if readWindowedRope(k, h, windowed, windowedBase); k.err != nil {
+		return
+	}
+	full, near := &h.Ropes[0], &h.Ropes[1]
+	near.Dim = k.int("rope.dimension_count_swa", near.Dim)
+	k.checkTurned("rope.dimension_count_swa", near.Dim, shortestKey(h))
+	full.Dim /= 2
+	k.checkTurned("rope.dimension_count", full.Dim, shortestKey(h))
+	experts, shared := k.floats("swiglu_clamp_exp"), k.floats("swiglu_clamp_shexp")
+	for l := range h.Layers {
+		if h.Layers[l].ExpertBound, h.Layers[l].FFNBound = experts[l], shared[l]; min(experts[l], shared[l]) < 0 {
+			k.fail("bounds of layer %d: found %g of experts and %g of the FFN, wanted 0 or more", l, experts[l], shared[l])
+		}
+	}
+}
+
+// bounds are operations on the two products of a gated unit that bound what SwiGLU multiplies: the silu of gate by bound from above, up by bound from both sides. 0 is no
+// bound.
+func bounds(gate, up Value, bound float64) []Op {
+	if bound == 0 {
+		return nil
+	}
+	return []Op{
+		{Kind: Act, Dst: gate, A: gate, Activation: Clamp, Params: [4]float32{-math.MaxFloat32, float32(siluInverse(bound))}},
+		{Kind: Act, Dst: up, A: up, Activation: Clamp, Params: [4]float32{float32(-bound), float32(bound)}},
+	}
+}
+
+// siluInverse is the x above 0 whose silu is y, y above 0: where x is larger, so is its silu.
+func siluInverse(y float64) float64 {
+	x := y + 1
+	for range 50 {
+		s := 1 / (1 + math.Exp(-x))
+		x -= (x*s - y) / (s * (1 + x*(1-s)))
+	}
+	return x
+}
