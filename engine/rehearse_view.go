@@ -83,7 +83,7 @@ func (r *rehearsal) planFor(v view) (*pack.Model, *arch.Hyper, *plan.Plan, error
 	b := r.p.budget
 	b.DeviceBytes, b.Sessions, b.RingBytes, b.Sweep = r.room, 1, 0, plan.Sweep{Halves: r.p.plan.Scratch.WeightBytes, PartBytes: b.PartBytes}
 	b.InPlace, b.Slots = r.p.plan.InPlace, v.slots
-	b.Chunk, b.ContextLength = r.p.plan.Chunk, max(r.p.plan.Chunk, min(r.p.hyper.ContextLength, rehearseContext))
+	b.Chunk, b.ContextLength = r.p.plan.Chunk, max(r.p.plan.Chunk, min(arch.LongestContext(r.p.hyper), rehearseContext))
 	if v.streamed {
 		if r.onCPU() { // of whose RAM a part is taken for VRAM, where so much is asked for
 			b.InPlace, b.HostBytes = false, b.DeviceBytes

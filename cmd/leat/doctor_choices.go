@@ -65,7 +65,7 @@ func (a *app) explainKernels(model, device string, asJSON bool) error {
 	defer all.Close()
 	const kv = gguf.F16 // as models run by default
 	whole, err := plan.Make(h, m, plan.Budget{
-		DeviceBytes: 1 << 50, HostBytes: 1 << 40, ContextLength: min(h.ContextLength, 4096), Chunk: explainedRows, KVType: kv,
+		DeviceBytes: 1 << 50, HostBytes: 1 << 40, ContextLength: min(arch.LongestContext(h), 4096), Chunk: explainedRows, KVType: kv,
 		Matrices: kernels.PromptsUseMatrices(dev.Physical, dev.Features), FewRowKernels: kernels.HasFewRowKernels(dev.Physical, dev.Features),
 	})
 	if err != nil {

@@ -88,6 +88,7 @@ var rules = map[string]rule{
 	"attention.sliding_window_pattern": {"", sameWindows},
 	"attention.key_length_swa":         {"integer", equalsIfWindowed(func(_ *Hyper, s *LayerShape) float64 { return float64(s.KeyLength) })},
 	"attention.value_length_swa":       {"integer", equalsIfWindowed(func(_ *Hyper, s *LayerShape) float64 { return float64(s.ValueLength) })},
+	"attention.indexer.types":          {"bool", hasIndexer}, // in which layers it chooses: the others see the last choice
 	"attention.recurrent_layers":       {"bool", sameRecurrence},
 	"full_attention_interval":          {"integer", isOne}, // every layer has attention
 
@@ -195,6 +196,9 @@ func allNumbers(v any, ok func(x float64) bool) bool {
 
 // anything is for keys that never change the logits.
 func anything(*Hyper, any) bool { return true }
+
+// hasIndexer reports whether the model has an indexer, which has nothing to choose in the contexts that leat runs.
+func hasIndexer(h *Hyper, _ any) bool { return h.Indexer.Top > 0 }
 
 // isZero reports whether all numbers of a value are 0 or false. A string is neither. An array of strings, such as classifier.output_labels, has no numbers
 // and passes.

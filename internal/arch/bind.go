@@ -165,6 +165,7 @@ func (b *binding) addLayers() error {
 		ops := h.Layer(l, m.Has)
 		touch(h, ops)
 		b.addTensors(l, ops)
+		b.indexerTensors(l)
 		if err := b.checkParts(ops); err != nil {
 			return err
 		}

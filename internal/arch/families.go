@@ -57,11 +57,13 @@ var families = map[string]family{
 	"gemma4": {read: readGemma4, layer: gemma4},
 
 	// With experts.
-	"deepseek2":    {read: readDeepSeek2, layer: deepSeek2, old: map[string]string{"attn_kv_b": "files of newer converters, with attn_k_b and attn_v_b"}}, // DeepSeek-V2 and V3, and Kimi K2
+	"deepseek2":    {read: readDeepSeek2, layer: deepSeek2, old: oldLatents},  // DeepSeek-V2 and V3, and Kimi K2
+	"deepseek32":   {read: readDeepSeek32, layer: deepSeek2, old: oldLatents}, // DeepSeek-V3.2
 	"dots1":        {read: withExperts(halves, routerDefaults{gating: Sigmoid}), layer: qwen3},
 	"ernie4_5-moe": {read: readErnieMoE, layer: llama},
 	"exaone-moe":   {read: readEXAONEMoE, layer: qwen3},                                                           // K-EXAONE
 	"glm4moe":      {read: withExperts(halves, routerDefaults{gating: Sigmoid, normalise: true}), layer: glm4moe}, // GLM-4.5 and on
+	"glm-dsa":      {read: readGLMDSA, layer: deepSeek2, old: oldLatents},                                         // GLM-5
 	"gpt-oss":      {read: readGPTOSS, layer: gptOSS},
 	"granitemoe":   {read: readGranite, layer: llama},
 	"hunyuan-moe":  {read: withExperts(halves, routerDefaults{normalise: true}), layer: hunyuan},
@@ -91,6 +93,9 @@ var families = map[string]family{
 	"qwen35moe": {read: readQwen35MoE, layer: qwen3next, old: oldDeltaNets},
 	"qwen3next": {read: readQwen3Next, layer: qwen3next, old: oldDeltaNets},
 }
+
+// oldLatents is family.old of latent attention.
+var oldLatents = map[string]string{"attn_kv_b": "files of newer converters, with attn_k_b and attn_v_b"}
 
 // oldDeltaNets is family.old of delta nets.
 var oldDeltaNets = map[string]string{"ssm_in": "files of newer converters, with attn_qkv and attn_gate"}

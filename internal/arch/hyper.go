@@ -28,13 +28,14 @@ type Hyper struct {
 	LogitSoftCap     float32      // bound of the logits, approached by tanh; 0: none
 	AttentionScale   float32      // factor of attention's scores
 	AttentionSoftCap float32      // bound of attention's scores, approached by tanh; 0: none
-	Positions        int          // positions that the model has weights for, see AddRows: no context is longer; 0: positions have no weights
+	Positions        int          // positions that the model has weights for, see AddRows: 0: positions have no weights
 	RowScale         RowScale     // factor of rows by position, if the model has one
 	ALiBi            float64      // power of 2 by which the last head's slope is below 1, see [Hyper.Slopes]; 0: scores don't fall off
 	ClampQKV         float32      // queries, keys and values are at least -ClampQKV and at most ClampQKV; 0: they have no bounds
 	ValueScale       float32      // factor of attention's output; 1: none
 	Parallel         bool         // FFN and attention read the same rows of the residual stream, where the architecture leaves it to the file
 	Latent           Latent       // multi-head latent attention, if the model has it
+	Indexer          Indexer      // indexer of attention, if the model has one
 	Delta            DeltaNet     // gated delta nets, if the model has them
 	Mamba            Mamba        // Mamba, if the model has it
 	ShortConvTaps    int          // positions that short convolutions see; 0: the model has none

@@ -3,6 +3,7 @@ package plan_test
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	"leat/decompose/pack"
@@ -90,6 +91,19 @@ func TestRowScales(t *testing.T) {
 		}
 		if s.RowScales.Bytes < int64(rows) || s.LogitScales.Bytes < int64(logits) || rows == 0 && s.RowScales.Bytes+s.LogitScales.Bytes > 0 {
 			t.Errorf("%+v: regions %+v and %+v, wanted %d and %d bytes", scale, s.RowScales, s.LogitScales, rows, logits)
+		}
+	}
+}
+
+// Attention that leat computes only in contexts without a choice limits the context, also one that nobody has asked for.
+func TestIndexedContext(t *testing.T) {
+	h, m := open(t, synthetic.Options{Arch: "llama"})
+	h.Indexer.Top = 600
+	for ctx, want := range map[int]int{0: 600, 600: 600, 601: -1} {
+		p, err := plan.Make(h, m, plan.Budget{DeviceBytes: 1 << 30, HostBytes: 64 << 20, ContextLength: ctx})
+		var long *arch.UnsupportedError
+		if want < 0 && (!errors.As(err, &long) || !strings.Contains(err.Error()+long.Hint(), "601")) || want > 0 && (err != nil || p.ContextLength != want) {
+			t.Errorf("context %d: error %v, plan %+v", ctx, err, p)
 		}
 	}
 }

@@ -158,8 +158,8 @@ func mib(n int64) string {
 // can't have its context. The least that the budget must hold is scratch, the KV cache of
 // the smallest context (or of the budget's context), and either all units or the smallest ring, which holds the largest unit twice.
 func Make(h *arch.Hyper, m *pack.Model, b Budget) (*Plan, error) {
-	if h.Positions > 0 && b.ContextLength > h.Positions {
-		return nil, &arch.UnsupportedError{What: "context", Have: fmt.Sprintf("of %d tokens", b.ContextLength), Want: fmt.Sprintf("at most %d, the positions that the model has weights for", h.Positions)}
+	if most, why := arch.MostContext(h); most > 0 && b.ContextLength > most {
+		return nil, &arch.UnsupportedError{What: "context", Have: fmt.Sprintf("of %d tokens", b.ContextLength), Want: fmt.Sprintf("at most %d, %s", most, why)}
 	}
 	outer := outerUnits(h, m)
 	us, err := movable(h, m, b.PartBytes, true)

@@ -74,12 +74,12 @@ func (s *sizing) packResident(streamed []bool) int64 {
 	return sum(placeResident(selectUnits(s.units, func(i int) bool { return !streamed[i] }), s.budget.BlockBytes))
 }
 
-// choose chooses the context's length and the chunk. It tries the context of the budget or, if the budget has none, the trained length, half of it, and so
+// choose chooses the context's length and the chunk. It tries the context of the budget or, if the budget has none, [arch.LongestContext], half of it, and so
 // on. It prefers the longest context with which all units are resident, if that is 4096 or more or the first one tried. Otherwise units are streamed, and it
 // takes the longest context whose KV cache has at most a quarter of the VRAM budget; the smallest one may have more. The quarter also limits the first
 // choice if experts share slots.
 func (s *sizing) choose() (ctx, chunk int, err error) {
-	trained := s.h.ContextLength
+	trained := arch.LongestContext(s.h)
 	contexts := []int{s.budget.ContextLength}
 	if s.budget.ContextLength == 0 {
 		contexts = nil

@@ -1,0 +1,72 @@
+package arch
+
+import "fmt"
+
+// Indexer is the hyperparameters of an attention's indexer (DeepSeek-V3.2), which chooses the positions that a row's attention sees; Top 0: the model has none. Where a row
+// has no more than Top positions to see, the indexer chooses all of them. leat computes attention over all positions, and so runs contexts of at most Top.
+type Indexer struct {
+	Heads     int // heads of the indexer's queries
+	KeyLength int // size of a query and of a key
+	Top       int // positions that a row's attention sees at most
+}
+
+// readDeepSeek32 reads the keys of DeepSeek-V3.2: those of V3, and those of its indexer.
+func readDeepSeek32(k *keys, h *Hyper) {
+	readDeepSeek2(k, h)
+	readIndexer(k, h)
+}
+
+// readGLMDSA reads the keys of GLM-5.
+func readGLMDSA(k *keys, h *Hyper) {
+	withExperts(adjacent, routerDefaults{gating: Sigmoid})(k, h)
+	if k.err == nil {
+		readLatent(k, h)
+	}
+	readIndexer(k, h)
+}
+
+// readIndexer reads the keys of an indexer.
+func readIndexer(k *keys, h *Hyper) {
+	h.Indexer = Indexer{Heads: k.atLeastOne("attention.indexer.head_count"), KeyLength: k.atLeastOne("attention.indexer.key_length"), Top: k.atLeastOne("attention.indexer.top_k")}
+}
+
+// indexerTensors adds the tensors of the indexer of layer l that the file has. No operation reads them.
+func (b *binding) indexerTensors(l int) {
+	x, from := &b.h.Indexer, b.h.Latent.QueryRank
+	b.layer = len(b.want)
+	for _, w := range []struct {
+		name  string
+		norm  bool
+		shape []int
+	}{
+		{"attn_q_b.weight", false, []int{x.Heads * x.KeyLength, from}}, {"attn_k.weight", false, []int{x.KeyLength, b.h.EmbeddingLength}}, {"proj.weight", false, []int{x.Heads, b.h.EmbeddingLength}},
+		{"k_norm.weight", true, []int{x.KeyLength}}, {"k_norm.bias", true, []int{x.KeyLength}},
+	} {
+		name, types := fmt.Sprintf("blk.%d.indexer.%s", l, w.name), f32s
+		if !w.norm {
+			types = nil
+		}
+		if x.Top > 0 && b.m.Has(name) {
+			b.wants(name, types, w.shape...)
+		}
+	}
+}
+
+// MostContext is the most tokens that leat's contexts of the model hold, and why; 0: there is no such bound.
+func MostContext(h *Hyper) (n int, why string) {
+	switch {
+	case h.Positions > 0:
+		return h.Positions, "the positions that the model has weights for"
+	case h.Indexer.Top > 0:
+		return h.Indexer.Top, "the positions that its attention sees without a choice by its indexer, which leat does not compute"
+	}
+	return 0, ""
+}
+
+// LongestContext is the length of contexts that nobody has asked to be shorter: the trained length, or less where leat runs no context that long.
+func LongestContext(h *Hyper) int {
+	if most, _ := MostContext(h); most > 0 {
+		return min(most, h.ContextLength)
+	}
+	return h.ContextLength
+}
