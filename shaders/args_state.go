@@ -30,12 +30,13 @@ func (a *SSMConvArgs) Workgroups() uint64 {
 // S += k ⊗ (v - k·S) * sigmoid(beta); and Dst (Rows, Heads, Head) = q·S. A and Dt (Heads).
 //
 // Head h takes key head h / (Heads/KeyHeads), with Tiled 1 h % KeyHeads. Its beta is value h/Group*Jump + h%Group of a row of Beta, its alpha that
-// of Alpha plus AlphaOff values; rows of both are GateStride apart.
+// of Alpha plus AlphaOff values; rows of both are GateStride apart. With ByChannel 1, Alpha is (Rows, Heads, Head) and Dt (Heads, Head): row i of a head's S fades
+// by a factor of its own.
 type GatedDeltaNetArgs struct {
 	X, Beta, Alpha, A, Dt, Dst, States, Seq, Pos        uint64
 	Rows, KeyHeads, Heads, Head, XStride, DstStride     uint32
 	Tiled, GateStride, Group, Jump, AlphaOff, Sequences uint32
-	StateOff, _                                         uint32
+	StateOff, ByChannel                                 uint32
 }
 
 // Workgroups counts the workgroups: one per lanes columns of a head of a sequence.

@@ -55,6 +55,7 @@ func GatedDeltaNet(r *Recorder, a shaders.GatedDeltaNetArgs) error {
 	c.stride("XStride", a.XStride, (2*a.KeyHeads+a.Heads)*a.Head)
 	c.stride("DstStride", a.DstStride, a.Heads*a.Head)
 	c.atMost("Tiled", a.Tiled, 1)
+	c.atMost("ByChannel", a.ByChannel, 1)
 	c.positive("Group", a.Group)
 	if a.Group > 0 {
 		if last := (a.Heads-1)/a.Group*a.Jump + min(a.Heads, a.Group) - 1 + a.AlphaOff; last >= a.GateStride {
@@ -65,9 +66,13 @@ func GatedDeltaNet(r *Recorder, a shaders.GatedDeltaNetArgs) error {
 	c.states(&t, a.States, a.Seq, a.Pos, a.Rows, a.Sequences, a.StateOff)
 	t.read(f32s(a.X, a.Rows, (2*a.KeyHeads+a.Heads)*a.Head, a.XStride))
 	t.read(f32s(a.Beta, a.Rows, a.GateStride, a.GateStride))
-	t.read(f32s(a.Alpha, a.Rows, a.GateStride, a.GateStride))
+	rates, width := a.Heads, a.GateStride
+	if a.ByChannel != 0 {
+		rates, width = a.Heads*a.Head, a.Heads*a.Head
+	}
+	t.read(f32s(a.Alpha, a.Rows, width, width))
 	t.read(f32s(a.A, 1, a.Heads, 0))
-	t.read(f32s(a.Dt, 1, a.Heads, 0))
+	t.read(f32s(a.Dt, 1, rates, 0))
 	t.write(f32s(a.Dst, a.Rows, a.Heads*a.Head, a.DstStride))
 	n := float64(a.Heads) * float64(a.Head) * float64(a.Head)
 	return record(r, &c, &a, a.Workgroups(), &t, cost{8 * n * float64(a.Sequences), 7 * n * float64(a.Rows)})

@@ -158,12 +158,19 @@ func (s *states) net(j *job, d ref.DeltaNet, x, beta, alpha ref.Mat, fade, dt re
 	if d.Tiled {
 		a.Tiled = 1
 	}
+	if d.ByChannel {
+		a.ByChannel = 1
+	}
 	return a
 }
 
 // newGates makes random betas and alphas, some of them extreme, and the tensors A (fade) and Dt, which set how fast each head's state fades.
-func newGates(j *job, rows, heads int) (beta, alpha, fade, dt ref.Mat) {
-	beta, alpha, fade, dt = j.normal(rows, heads, 0), j.scaled(rows, heads, 0, 2), j.normal(1, heads, 0), j.normal(1, heads, 0)
+func newGates(j *job, rows int, d *ref.DeltaNet) (beta, alpha, fade, dt ref.Mat) {
+	heads, rates := d.Heads, d.Heads
+	if d.ByChannel {
+		rates *= d.Head
+	}
+	beta, alpha, fade, dt = j.normal(rows, heads, 0), j.scaled(rows, rates, 0, 2), j.normal(1, heads, 0), j.normal(1, rates, 0)
 	for i, v := range fade.Data {
 		fade.Data[i] = -0.3 - 0.05*v
 	}
@@ -175,10 +182,10 @@ func newGates(j *job, rows, heads int) (beta, alpha, fade, dt ref.Mat) {
 // DeltaNet tests gated_delta_net with rows of two sequences. With together betas and alphas are in one matrix: for each key head its betas, then its alphas. gap
 // is the number of values between rows.
 func DeltaNet(d ref.DeltaNet, rows, gap int, together bool) Case {
-	shapeOf := fmt.Sprintf("rows=%d heads=%d/%d of %d tiled=%t gap=%d together=%t", rows, d.Heads, d.KeyHeads, d.Head, d.Tiled, gap, together)
+	shapeOf := fmt.Sprintf("rows=%d heads=%d/%d of %d tiled=%t channels=%t gap=%d together=%t", rows, d.Heads, d.KeyHeads, d.Head, d.Tiled, d.ByChannel, gap, together)
 	return Case{Kernel: "gated_delta_net", Shape: shapeOf, MaxNMSE: nmseCurved, build: func(j *job) error {
 		x, want := j.normal(rows, (2*d.KeyHeads+d.Heads)*d.Head, gap), shape(rows, d.Heads*d.Head, 0)
-		beta, alpha, fade, dt := newGates(j, rows, d.Heads)
+		beta, alpha, fade, dt := newGates(j, rows, &d)
 		s := newStates(j, rows, d.Heads*d.Head, d.Head)
 		none, old := ref.NewMat(s.rows, s.cols), ref.NewMat(s.rows, s.cols)
 		copy(old.Data, s.start.Data)
@@ -213,9 +220,9 @@ func DeltaNet(d ref.DeltaNet, rows, gap int, together bool) Case {
 
 // DeltaNetSameBits tests that gated_delta_net gives the same bits for all rows of two sequences in one dispatch and row by row.
 func DeltaNetSameBits(d ref.DeltaNet, rows int) Case {
-	return Case{Kernel: "gated_delta_net", Shape: fmt.Sprintf("same bits rows=%d heads=%d/%d of %d", rows, d.Heads, d.KeyHeads, d.Head), MaxNMSE: nmseCurved, build: func(j *job) error {
+	return Case{Kernel: "gated_delta_net", Shape: fmt.Sprintf("same bits rows=%d heads=%d/%d of %d channels=%t", rows, d.Heads, d.KeyHeads, d.Head, d.ByChannel), MaxNMSE: nmseCurved, build: func(j *job) error {
 		x, out := j.normal(rows, (2*d.KeyHeads+d.Heads)*d.Head, 0), shape(rows, d.Heads*d.Head, 0)
-		beta, alpha, fade, dt := newGates(j, rows, d.Heads)
+		beta, alpha, fade, dt := newGates(j, rows, &d)
 		s := newStates(j, rows, d.Heads*d.Head, d.Head)
 		batch, single := j.space(out), j.space(out)
 		j.same("rows", batch, single, out)
@@ -227,7 +234,7 @@ func DeltaNetSameBits(d ref.DeltaNet, rows int) Case {
 		for i, table := range s.stepTables(j, rows) {
 			row := uint64(i)
 			a.X, a.Dst = whole.X+4*row*uint64(x.Stride), j.addr(single)+4*row*uint64(out.Stride)
-			a.Beta, a.Alpha = whole.Beta+4*row*uint64(d.Heads), whole.Alpha+4*row*uint64(d.Heads)
+			a.Beta, a.Alpha = whole.Beta+4*row*uint64(d.Heads), whole.Alpha+4*row*uint64(alpha.Cols)
 			a.States, a.Seq, a.Pos, a.Rows, a.Sequences = table, zero, j.addr(j.uint32s(s.pos[i:i+1])), 1, 1
 			runs = append(runs, a)
 		}
@@ -250,6 +257,6 @@ var stateTests = table{
 		return []Case{SSMConv(33, 100, 4, 3, false, false), SSMConv(9, 100, 3, 0, true, true)}
 	}},
 	"gated_delta_net": {quick: func(*shaders.Kernel) []Case {
-		return []Case{DeltaNet(ref.DeltaNet{KeyHeads: 2, Heads: 4, Head: 32, Tiled: true}, 17, 4, true)}
+		return []Case{DeltaNet(ref.DeltaNet{KeyHeads: 2, Heads: 4, Head: 32, Tiled: true}, 17, 4, true), DeltaNet(ref.DeltaNet{KeyHeads: 2, Heads: 2, Head: 32, ByChannel: true}, 17, 4, false)}
 	}},
 }

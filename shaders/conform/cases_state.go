@@ -18,6 +18,9 @@ func stateCases() []selftest.Case {
 	} {
 		cases = append(cases, selftest.DeltaNet(d, 2, 0, false), selftest.DeltaNet(d, 17, 4, true))
 	}
+	for _, d := range []ref.DeltaNet{{KeyHeads: 1, Heads: 1, Head: 8, ByChannel: true}, {KeyHeads: 4, Heads: 4, Head: 128, ByChannel: true}, {KeyHeads: 2, Heads: 2, Head: 100, ByChannel: true}, {KeyHeads: 2, Heads: 2, Head: 32, ByChannel: true}} {
+		cases = append(cases, selftest.DeltaNet(d, 2, 0, false), selftest.DeltaNet(d, 17, 4, false))
+	}
 	for _, channels := range []int{1, 65, 200} {
 		for _, state := range []int{1, 16, 64} {
 			cases = append(cases, selftest.SSMScan(17, channels, state, 4, false), selftest.SSMScan(2, channels, state, 0, true))
@@ -29,6 +32,6 @@ func stateCases() []selftest.Case {
 	} {
 		cases = append(cases, selftest.SSDScan(m, 17, 4, false), selftest.SSDScan(m, 2, 0, true))
 	}
-	return append(cases, selftest.DeltaNetSameBits(ref.DeltaNet{KeyHeads: 2, Heads: 4, Head: 64}, 7),
+	return append(cases, selftest.DeltaNetSameBits(ref.DeltaNet{KeyHeads: 2, Heads: 4, Head: 64}, 7), selftest.DeltaNetSameBits(ref.DeltaNet{KeyHeads: 2, Heads: 2, Head: 64, ByChannel: true}, 7),
 		selftest.SSMScanSameBits(7, 100, 16), selftest.SSDScanSameBits(ref.SSD{Heads: 4, Head: 24, Groups: 2, State: 32}, 7))
 }

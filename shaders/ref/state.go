@@ -39,12 +39,13 @@ func SSMConv(dst, x Mat /* (T, C) */, w Mat /* (C, Taps) */, b []float32 /* (C) 
 type DeltaNet struct {
 	KeyHeads, Heads, Head int
 	Tiled                 bool // head h takes key head h % KeyHeads, not h / (Heads/KeyHeads)
+	ByChannel             bool // each row of a state fades by a factor of its own: alpha is (T, Heads*Head), dt (Heads*Head)
 }
 
 // GatedDeltaNet goes through the rows of a sequence. state becomes that after the last.
 func GatedDeltaNet(d *DeltaNet, dst Mat /* (T, Heads*Head) */, x Mat /* (T, (2*KeyHeads+Heads)*Head) */, beta, alpha Mat /* (T, Heads) */, a, dt []float32 /* (Heads) */, state Mat /* (Heads*Head, Head) */) {
 	n := d.Head
-	s := make([]float64, n*n)
+	s, fades := make([]float64, n*n), make([]float64, n)
 	for h := range d.Heads {
 		from := h / (d.Heads / d.KeyHeads)
 		if d.Tiled {
@@ -57,12 +58,18 @@ func GatedDeltaNet(d *DeltaNet, dst Mat /* (T, Heads*Head) */, x Mat /* (T, (2*K
 			row := x.Row(t)
 			q, k := unit(row[from*n:(from+1)*n]), unit(row[(d.KeyHeads+from)*n:(d.KeyHeads+from+1)*n])
 			v := row[(2*d.KeyHeads+h)*n:]
-			fade := math.Exp(float64(a[h]) * softplus(float64(alpha.Row(t)[h])+float64(dt[h])))
+			for i := range fades {
+				at := h
+				if d.ByChannel {
+					at = h*n + i
+				}
+				fades[i] = math.Exp(float64(a[h]) * softplus(float64(alpha.Row(t)[at])+float64(dt[at])))
+			}
 			write := 1 / (1 + math.Exp(-float64(beta.Row(t)[h])))
 			for j := range n {
 				read, out := 0.0, 0.0
 				for i := range n {
-					s[i*n+j] *= fade
+					s[i*n+j] *= fades[i]
 					read += s[i*n+j] * k[i]
 				}
 				for i := range n {
