@@ -48,6 +48,7 @@ func TestNoAllocation(t *testing.T) {
 		{"biases and sinks", filepath.Join("testdata", "gpt-oss-nano.gguf"), 0, 0, nil},
 		{"latent attention", filepath.Join("testdata", "deepseek3-nano.gguf"), 0, 0, nil},
 		{"states", filepath.Join("testdata", "qwen3next-nano.gguf"), 0, 0, nil},
+		{"two tables of tokens", filepath.Join("testdata", "gemma4-nano.gguf"), 0, 0, nil},
 	} {
 		if c.rec == nil && !inTurn(i) {
 			continue

@@ -101,7 +101,7 @@ func TestRehearse(t *testing.T) {
 func TestRehearseLayers(t *testing.T) {
 	alone(t)
 	vktest.Instance(t)
-	for name, want := range map[string]int{"glm4moe": 2, "gpt-oss": 2, "qwen3next": 2} {
+	for name, want := range map[string]int{"gemma4": 4, "glm4moe": 2, "gpt-oss": 2, "kimi-linear": 3, "qwen3next": 2} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join("testdata", name+"-nano.gguf")
 			classes, h := classesOf(t, path)

@@ -14,7 +14,9 @@ var layerOrder = []string{
 	"attn_q_a", "attn_q_a_norm", "attn_q_b", // latent attention
 	"attn_q", "attn_k", "attn_v", "attn_qkv",
 	"attn_kv_a_mqa", "attn_kv_a_norm", "attn_kv_b", "attn_k_b", "attn_v_b",
-	"attn_q_norm", "attn_k_norm", "attn_sinks", "attn_gate", "attn_sub_norm", "attn_output",
+	"attn_q_norm", "attn_k_norm", "attn_sinks", "attn_gate", "attn_sub_norm",
+	"ssm_f_a", "ssm_f_b", "ssm_g_a", "ssm_g_b", "ssm_conv1d_q", "ssm_conv1d_k", "ssm_conv1d_v", // of Kimi delta attention
+	"attn_output",
 	"ssm_in", "ssm_ba", "ssm_beta", "ssm_alpha", "ssm_conv1d", "ssm_x", "ssm_a", "ssm_dt_norm", "ssm_dt", "ssm_b_norm", "ssm_c_norm", "ssm_d", "ssm_norm", "ssm_out",
 	"shortconv.in_proj", "shortconv.conv", "shortconv.out_proj",
 	"post_attention_norm", "attn_output_norm", "attn_post_norm",

@@ -72,6 +72,9 @@ func sound(name string) map[string]any {
 		ks["attention.head_count"], ks["feed_forward_length"] = 0, 0
 	case "lfm2", "lfm2moe":
 		ks["shortconv.l_cache"] = 3
+	case "kimi-linear":
+		ks["attention.kv_lora_rank"], ks["attention.head_count_kv"], ks["attention.key_length_mla"], ks["attention.value_length_mla"] = 32, 1, 24, 16
+		ks["rope.dimension_count"], ks["ssm.conv_kernel"], ks["kda.head_dim"] = 8, 4, 16
 	case "deepseek2", "deepseek32", "glm-dsa":
 		ks["attention.kv_lora_rank"], ks["attention.head_count_kv"], ks["attention.key_length"], ks["attention.value_length"] = 32, 1, 40, 32
 		ks["attention.key_length_mla"], ks["attention.value_length_mla"], ks["rope.dimension_count"] = 24, 16, 8
@@ -87,7 +90,7 @@ func sound(name string) map[string]any {
 
 // hasExperts reports whether models of an architecture may have experts.
 func hasExperts(name string) bool {
-	return slices.Contains([]string{"llama", "afmoe", "deepseek2", "deepseek32", "dots1", "ernie4_5-moe", "exaone-moe", "gemma4", "glm-dsa", "glm4moe", "gpt-oss", "granite", "granitemoe", "hunyuan-moe", "lfm2moe", "llama4", "minimax-m2", "mistral", "mistral3", "olmoe", "phimoe", "qwen2moe", "qwen35moe", "qwen3moe", "qwen3next", "qwen3vlmoe"}, name)
+	return slices.Contains([]string{"llama", "afmoe", "deepseek2", "deepseek32", "dots1", "ernie4_5-moe", "exaone-moe", "gemma4", "glm-dsa", "glm4moe", "gpt-oss", "granite", "granitemoe", "hunyuan-moe", "kimi-linear", "lfm2moe", "llama4", "minimax-m2", "mistral", "mistral3", "olmoe", "phimoe", "qwen2moe", "qwen35moe", "qwen3moe", "qwen3next", "qwen3vlmoe"}, name)
 }
 
 func metadata(t *testing.T, name string, ks map[string]any, more ...any) *gguf.Metadata {

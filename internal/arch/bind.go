@@ -50,6 +50,13 @@ func (b *binding) wants(name string, types []gguf.Type, shape ...int) {
 	b.want = append(b.want, w)
 }
 
+// unread adds a tensor of layer l that the file may have and that no operation reads, because the model does without it.
+func (b *binding) unread(l int, name string, types []gguf.Type, shape ...int) {
+	if name = fmt.Sprintf("blk.%d.%s", l, name); b.m.Has(name) {
+		b.wants(name, types, shape...)
+	}
+}
+
 // addTensors adds the tensors that operations of layer l read, except the weights of experts, which expertTensors lists. Biases of experts are among
 // them.
 func (b *binding) addTensors(l int, ops []Op) {
@@ -86,7 +93,7 @@ func (b *binding) addTensors(l int, ops []Op) {
 			b.wants(o.Weight2, f32s, from)
 		case GatedDeltaNet:
 			b.wants(o.Weight, f32s, h.Delta.Heads)
-			b.wants(o.Weight2, f32s, h.Delta.Heads)
+			b.wants(o.Weight2, f32s, max(h.Delta.Heads, h.Width(l, Alpha)))
 		case SelectiveScan:
 			b.wants(o.Weight, f32s, to, h.Mamba.State)
 			b.wants(o.Weight2, f32s, to)
@@ -158,6 +165,7 @@ func (b *binding) addLayers() error {
 		h.Experts.Biased = m.Has(fmt.Sprintf("blk.%d.ffn_down_exps.bias", l))
 	}
 	h.touched[X] = true
+	touch(h, h.Input(m.Has))
 	for l := range h.BlockCount {
 		if _, ok := m.Unit(pack.Layer, l); !ok {
 			return fmt.Errorf("bind %s: layer %d of %d is missing", m.Path, l, h.BlockCount)
@@ -165,7 +173,8 @@ func (b *binding) addLayers() error {
 		ops := h.Layer(l, m.Has)
 		touch(h, ops)
 		b.addTensors(l, ops)
-		b.indexerTensors(l)
+		b.unreadIndexer(l)
+		b.unreadKeys(l)
 		if err := b.checkParts(ops); err != nil {
 			return err
 		}
@@ -197,7 +206,9 @@ func (b *binding) readOuter() error {
 	}
 	h.VocabSize = int(embd.Shape[0])
 	h.Tied = !m.Has(Output)
-	b.wants(TokenEmbd, nil, h.VocabSize, h.EmbeddingLength)
+	for _, t := range Tables(h) {
+		b.wants(t.Name, nil, h.VocabSize, h.Width(outside, t.Dst))
+	}
 	b.wants(h.Head(), nil, h.VocabSize, h.EmbeddingLength)
 	for _, ops := range [][]Op{h.Input(m.Has), h.Output(m.Has), h.LogitOps(m.Has)} {
 		b.addTensors(outside, ops)
@@ -304,16 +315,17 @@ func (w *wantedTensor) check(path string, t *pack.Tensor) error {
 	return nil
 }
 
-// fits reports whether a shape is the wanted one. Lengths of 1, outermost or innermost, count for nothing where a vector is wanted.
+// fits reports whether a shape is the wanted one. Of norms, biases and convolutions, lengths of 1 count for nothing.
 func (w *wantedTensor) fits(shape []int64) bool {
-	if len(w.shape) == 1 && len(shape) == 2 {
-		if shape[0] != 1 && shape[1] == 1 {
-			shape = shape[:1]
-		} else if shape[0] == 1 {
-			shape = shape[1:]
-		}
+	if w.types == nil || len(shape) <= len(w.shape) {
+		return slices.Equal(shape, w.shape)
 	}
-	return slices.Equal(shape, w.shape)
+	return slices.Equal(withoutOnes(shape), withoutOnes(w.shape))
+}
+
+// withoutOnes is the lengths of a shape other than 1.
+func withoutOnes(shape []int64) []int64 {
+	return slices.DeleteFunc(slices.Clone(shape), func(n int64) bool { return n == 1 })
 }
 
 // typeNames lists the types of weights that kernels take.

@@ -8,6 +8,7 @@ type DeltaNet struct {
 	HeadLength      int  // Dn: values of a head
 	Taps            int  // positions that the convolution before the net sees
 	Tiled           bool // head h uses key head h % KeyHeads; if not, h / (Heads/KeyHeads)
+	ByChannel       bool // the rows of a head's state fade by factors of their own, which Alpha has one of each; and queries, keys and values have convolutions of their own
 	JoinedBetaAlpha bool // one product makes betas and alphas: for each key head its betas, then its alphas
 }
 
@@ -25,10 +26,14 @@ func (d *DeltaNet) width(v Value) int {
 		}
 		return d.Heads
 	case Alpha:
-		if d.JoinedBetaAlpha {
+		switch {
+		case d.JoinedBetaAlpha:
 			return 0
+		case !d.ByChannel:
+			return d.Heads
 		}
-		return d.Heads
+	case DeltaLow:
+		return d.HeadLength
 	}
 	return d.Heads * d.HeadLength
 }
@@ -54,22 +59,33 @@ func readDeltaNet(k *keys, h *Hyper, f deltaDefaults) {
 		Tiled: f.tiled, JoinedBetaAlpha: f.together,
 	}
 	inner, period := k.int("ssm.inner_size", d.Heads*d.HeadLength), k.int("full_attention_interval", 4)
+	k.checkDeltaNet(&d)
+	if inner != d.Heads*d.HeadLength {
+		k.fail("delta net: found %d heads of %d values, %d in all", d.Heads, d.HeadLength, inner)
+	}
+	if period < 1 {
+		k.fail("key %q: found %d, wanted at least 1", k.arch+".full_attention_interval", period)
+	}
+	if k.err != nil {
+		return
+	}
+	h.Delta = d
+	for l := range h.Layers {
+		if allButLast(l, period) {
+			h.Layers[l].Cache, h.Layers[l].State, h.Layers[l].Rope = false, true, NoRope
+		}
+	}
+}
+
+// checkDeltaNet checks the sizes of delta nets against each other and against what kernels take.
+func (k *keys) checkDeltaNet(d *DeltaNet) {
 	switch {
 	case d.KeyHeads < 1 || d.Heads < 1 || d.Heads%d.KeyHeads != 0:
 		k.fail("delta net: found %d heads of %d key heads, wanted a multiple", d.Heads, d.KeyHeads)
-	case d.HeadLength < 4 || d.HeadLength%4 != 0 || d.HeadLength > maxState || inner != d.Heads*d.HeadLength:
-		k.fail("delta net: found %d heads of %d values, %d in all; wanted heads of a multiple of 4, up to %d", d.Heads, d.HeadLength, inner, maxState)
+	case d.HeadLength < 4 || d.HeadLength%4 != 0 || d.HeadLength > maxState:
+		k.fail("delta net: found heads of %d values, wanted a multiple of 4, up to %d", d.HeadLength, maxState)
 	case d.Taps < 1 || d.Taps > maxTaps:
 		k.fail("key %q: found %d, wanted 1 to %d", k.arch+".ssm.conv_kernel", d.Taps, maxTaps)
-	case period < 1:
-		k.fail("key %q: found %d, wanted at least 1", k.arch+".full_attention_interval", period)
-	default:
-		h.Delta = d
-		for l := range h.Layers {
-			if allButLast(l, period) {
-				h.Layers[l].Cache, h.Layers[l].State, h.Layers[l].Rope = false, true, NoRope
-			}
-		}
 	}
 }
 

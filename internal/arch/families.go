@@ -54,7 +54,7 @@ var families = map[string]family{
 	"gemma":  {read: readGemma, layer: gemma},
 	"gemma2": {read: readGemma2, layer: gemma2},
 	"gemma3": {read: readGemma3, layer: gemma3},
-	"gemma4": {read: readGemma4, layer: gemma4},
+	"gemma4": {read: readGemma4, layer: gemma4, input: makeLayerInputs},
 
 	// With experts.
 	"deepseek2":    {read: readDeepSeek2, layer: deepSeek2, old: oldLatents},  // DeepSeek-V2 and V3, and Kimi K2
@@ -89,9 +89,10 @@ var families = map[string]family{
 	"nemotron_h_moe": {read: readNemotronH, layer: nemotronH},
 
 	// With gated delta nets.
-	"qwen35":    {read: readQwen35, layer: qwen3next},
-	"qwen35moe": {read: readQwen35MoE, layer: qwen3next, old: oldDeltaNets},
-	"qwen3next": {read: readQwen3Next, layer: qwen3next, old: oldDeltaNets},
+	"kimi-linear": {read: readKimiLinear, layer: kimiLinear},
+	"qwen35":      {read: readQwen35, layer: qwen3next},
+	"qwen35moe":   {read: readQwen35MoE, layer: qwen3next, old: oldDeltaNets},
+	"qwen3next":   {read: readQwen3Next, layer: qwen3next, old: oldDeltaNets},
 }
 
 // oldLatents is family.old of latent attention.

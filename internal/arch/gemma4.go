@@ -2,8 +2,8 @@ package arch
 
 import "math"
 
-// gemma4 is the layer of Gemma 4: as that of Gemma 3, but values are normalised too, FFN and experts may stand side by side, and the residual stream is multiplied
-// by a factor at the end.
+// gemma4 is the layer of Gemma 4: as that of Gemma 3, but values are normalised too, FFN and experts may stand side by side, the layer may add an input of its
+// own, and the residual stream is multiplied by a factor at the end.
 func gemma4(p *program) {
 	p.rms(Norm, X, "attn_norm")
 	gemma4Heads(p)
@@ -20,13 +20,22 @@ func gemma4(p *program) {
 	}
 	p.rms(Out, Out, "post_ffw_norm")
 	p.addX(Out)
+	if p.h.LayerInput.Length > 0 {
+		ownInput(p, Norm, X)
+		p.addX(Norm)
+	}
 	p.add(Op{Kind: MulWeight, Dst: X, A: X, Weight: p.weight("layer_output_scale"), Cols: 1})
 }
 
-// gemma4Heads adds the products of Norm that make Q, K and V, and the norms of their heads. A layer that sees all positions may have no matrix for values: its
+// gemma4Heads adds the products of Norm that make Q, K and V, and the norms of their heads; in a layer that borrows keys and values only those of Q. A layer that sees all positions may have no matrix for values: its
 // values are its keys before their norm.
 func gemma4Heads(p *program) {
 	s := p.shape()
+	if s.Borrows {
+		p.linear(Q, Norm, "attn_q")
+		p.headRMS(Q, "attn_q_norm", s.HeadCount, s.KeyLength)
+		return
+	}
 	if !p.h.Windowed(p.l) && p.hasWeight("attn_k") && !p.hasWeight("attn_v") {
 		p.linear(Q, Norm, "attn_q")
 		p.linear(K, Norm, "attn_k")
@@ -63,6 +72,8 @@ func readGemma4(k *keys, h *Hyper) {
 	windowed := k.pattern("attention.sliding_window_pattern", 6, allButLast)
 	readWindow(k, h, -1, windowed)
 	readGemma4Heads(k, h, windowed)
+	readLayerInput(k, h)
+	borrowCaches(k, h, k.int("attention.shared_kv_layers", 0))
 	h.AttentionScale = 1
 	h.LogitSoftCap = float32(k.atLeastZero("final_logit_softcapping", 0))
 	h.scaleEmbeddings()

@@ -35,6 +35,7 @@ type Hyper struct {
 	ValueScale       float32      // factor of attention's output; 1: none
 	Parallel         bool         // FFN and attention read the same rows of the residual stream, where the architecture leaves it to the file
 	Latent           Latent       // multi-head latent attention, if the model has it
+	LayerInput       LayerInput   // inputs that layers have of their own, if the model has them
 	Indexer          Indexer      // indexer of attention, if the model has one
 	Delta            DeltaNet     // gated delta nets, if the model has them
 	Mamba            Mamba        // Mamba, if the model has it
@@ -55,6 +56,7 @@ func (h *Hyper) View(as []int) *Hyper {
 	for i, l := range as {
 		v.Layers[i] = h.Layers[l]
 	}
+	relend(&v, as)
 	return &v
 }
 

@@ -1,7 +1,5 @@
 package arch
 
-import "fmt"
-
 // Indexer is the hyperparameters of an attention's indexer (DeepSeek-V3.2), which chooses the positions that a row's attention sees; Top 0: the model has none. Where a row
 // has no more than Top positions to see, the indexer chooses all of them. leat computes attention over all positions, and so runs contexts of at most Top.
 type Indexer struct {
@@ -30,26 +28,17 @@ func readIndexer(k *keys, h *Hyper) {
 	h.Indexer = Indexer{Heads: k.atLeastOne("attention.indexer.head_count"), KeyLength: k.atLeastOne("attention.indexer.key_length"), Top: k.atLeastOne("attention.indexer.top_k")}
 }
 
-// indexerTensors adds the tensors of the indexer of layer l that the file has. No operation reads them.
-func (b *binding) indexerTensors(l int) {
-	x, from := &b.h.Indexer, b.h.Latent.QueryRank
-	b.layer = len(b.want)
-	for _, w := range []struct {
-		name  string
-		norm  bool
-		shape []int
-	}{
-		{"attn_q_b.weight", false, []int{x.Heads * x.KeyLength, from}}, {"attn_k.weight", false, []int{x.KeyLength, b.h.EmbeddingLength}}, {"proj.weight", false, []int{x.Heads, b.h.EmbeddingLength}},
-		{"k_norm.weight", true, []int{x.KeyLength}}, {"k_norm.bias", true, []int{x.KeyLength}},
-	} {
-		name, types := fmt.Sprintf("blk.%d.indexer.%s", l, w.name), f32s
-		if !w.norm {
-			types = nil
-		}
-		if x.Top > 0 && b.m.Has(name) {
-			b.wants(name, types, w.shape...)
-		}
+// unreadIndexer adds the tensors of the indexer of layer l, which no operation reads.
+func (b *binding) unreadIndexer(l int) {
+	x, d := &b.h.Indexer, b.h.EmbeddingLength
+	if x.Top == 0 {
+		return
 	}
+	b.unread(l, "indexer.attn_q_b.weight", nil, x.Heads*x.KeyLength, b.h.Latent.QueryRank)
+	b.unread(l, "indexer.attn_k.weight", nil, x.KeyLength, d)
+	b.unread(l, "indexer.proj.weight", nil, x.Heads, d)
+	b.unread(l, "indexer.k_norm.weight", f32s, x.KeyLength)
+	b.unread(l, "indexer.k_norm.bias", f32s, x.KeyLength)
 }
 
 // MostContext is the most tokens that leat's contexts of the model hold, and why; 0: there is no such bound.

@@ -11,6 +11,7 @@ type Latent struct {
 	Rank        int  // R: size of the latent of keys and values
 	KeyLength   int  // size of a head's query: a part that rope leaves as it is, then Dr values that rope rotates
 	ValueLength int  // size of a head's output
+	Turned      int  // Dr: values of a key that all heads share, and that rope rotates if the layer has it
 	Expanded    bool // the cache holds the keys and values of all heads
 }
 
@@ -33,6 +34,7 @@ func readLatent(k *keys, h *Hyper) {
 		KeyLength: k.int("attention.key_length_mla", 0), ValueLength: k.int("attention.value_length_mla", 0),
 	}
 	turned := k.int("rope.dimension_count", -1)
+	m.Turned = turned
 	switch {
 	case m.KeyLength == 0 || m.ValueLength == 0:
 		if k.err == nil {
@@ -44,7 +46,7 @@ func readLatent(k *keys, h *Hyper) {
 		k.fail("latent attention: found heads of %d and %d, %d turned, and a latent of %d; wanted multiples of 4", m.KeyLength, m.ValueLength, turned, m.Rank)
 	}
 	for l := range h.Layers {
-		if s := &h.Layers[l]; s.HeadCountKV != 1 || s.KeyLength != m.Rank+turned || s.ValueLength != m.Rank {
+		if s := &h.Layers[l]; s.Cache && (s.HeadCountKV != 1 || s.KeyLength != m.Rank+turned || s.ValueLength != m.Rank) {
 			k.fail("latent attention: found %d key heads of %d, values of %d; wanted 1 of %d + %d, values of %d", s.HeadCountKV, s.KeyLength, s.ValueLength, m.Rank, turned, m.Rank)
 		}
 	}
@@ -52,7 +54,7 @@ func readLatent(k *keys, h *Hyper) {
 	h.AttentionScale = float32(1 / math.Sqrt(float64(m.KeyLength)))
 	// DeepSeek's YaRN leaves cosine and sine as they are and scales the scores by the square of its factor, which the file has as a tenth
 	// of mscale_all_dim.
-	if log := k.atLeastZero("rope.scaling.yarn_log_multiplier", 0); log != 0 && h.Ropes[0].ExtFactor != 0 {
+	if log := k.atLeastZero("rope.scaling.yarn_log_multiplier", 0); log != 0 && len(h.Ropes) > 0 && h.Ropes[0].ExtFactor != 0 {
 		factor := math.Log(1 / h.Ropes[0].Scale)
 		h.Ropes[0].AttnFactor /= yarnTemperature(1 / h.Ropes[0].Scale)
 		scale := 1 + log*factor
@@ -70,8 +72,7 @@ func deepSeek2(p *program) {
 // latentAttention adds multi-head latent attention that reads Norm and adds its output to X.
 func latentAttention(p *program) {
 	m, s := &p.h.Latent, p.shape()
-	turned := p.h.Ropes[s.Rope].Dim
-	still := m.KeyLength - turned
+	still := m.KeyLength - m.Turned
 	if m.QueryRank > 0 {
 		p.linear(QueryLatent, Norm, "attn_q_a")
 		p.headRMS(QueryLatent, "attn_q_a_norm", 1, m.QueryRank)
@@ -81,10 +82,12 @@ func latentAttention(p *program) {
 	}
 	p.linear(K, Norm, "attn_kv_a_mqa")
 	p.headRMS(K, "attn_kv_a_norm", 1, m.Rank)
-	p.add(Op{Kind: RopeHeads, Dst: Q, Heads: s.HeadCount, Cols: m.KeyLength, Off: still, Rope: s.Rope})
-	p.add(Op{Kind: RopeHeads, Dst: K, Heads: 1, Cols: s.KeyLength, Off: m.Rank, Rope: s.Rope})
+	if s.Rope != NoRope {
+		p.add(Op{Kind: RopeHeads, Dst: Q, Heads: s.HeadCount, Cols: m.KeyLength, Off: still, Rope: s.Rope})
+		p.add(Op{Kind: RopeHeads, Dst: K, Heads: 1, Cols: s.KeyLength, Off: m.Rank, Rope: s.Rope})
+	}
 	p.add(Op{Kind: HeadMulMat, Dst: LatentQ, A: Q, Weight: p.weight("attn_k_b"), Heads: s.HeadCount, Cols: still, Rows: m.Rank})
-	p.add(Op{Kind: HeadCopy, Dst: LatentQ, A: Q, Heads: s.HeadCount, Cols: turned, Off: m.Rank, OffA: still})
+	p.add(Op{Kind: HeadCopy, Dst: LatentQ, A: Q, Heads: s.HeadCount, Cols: m.Turned, Off: m.Rank, OffA: still})
 	p.add(Op{Kind: KVAppend, A: K, B: K})
 	p.attendTo(LatentQ, "")
 	p.add(Op{Kind: HeadMulMat, Dst: HeadOut, A: Att, Weight: p.weight("attn_v_b"), Heads: s.HeadCount, Cols: m.Rank, Rows: m.ValueLength})

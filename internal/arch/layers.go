@@ -16,6 +16,8 @@ type LayerShape struct {
 	Mask              int  // index in Hyper.Masks of what a row's attention sees
 	Sinks             bool // attention has sinks, where the architecture leaves it to the file
 	Cache             bool // the layer has keys and values in the KV cache
+	Borrows           bool // the layer attends over the keys and values of another layer, and makes none
+	Lender            int  // the layer whose keys and values a layer with Borrows attends over
 	State             bool // the layer has a state, see [Hyper.StateParts]
 	Experts           bool // the layer's FFN is a mixture of experts
 

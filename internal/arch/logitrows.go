@@ -3,17 +3,18 @@ package arch
 import "slices"
 
 // keepLogitRows puts [KeepLogitRows] into the ops of the last layer, after all operations whose results the KV cache and the states keep for every
-// row. The operations after it only matter for rows whose logits are wanted.
+// row, and after rope, which needs each row's position. The operations after it only matter for rows whose logits are wanted.
 func keepLogitRows(ops []Op) []Op {
 	at := 0
 	for i, o := range ops {
-		if o.Kind == KVAppend || o.Kind.CarriesState() {
+		if o.Kind == KVAppend || o.Kind == RopeHeads || o.Kind.CarriesState() {
 			at = i + 1
 		}
 	}
 	var live []Value
 	for v := range NumValues {
-		if v != Cache && written(ops[:at], v) && !dead(ops[at:], v) || v == X {
+		there := v == LayerInputs || v != Cache && written(ops[:at], v)
+		if there && !dead(ops[at:], v) || v == X {
 			live = append(live, v)
 		}
 	}

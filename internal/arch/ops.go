@@ -3,7 +3,7 @@ package arch
 // Value names an activation of a step, shape (N, width), float32 unless its comment says otherwise.
 type Value int
 
-// The activations of a layer. Only X, the residual stream, goes on to the next layer.
+// The activations of a layer. Only X, the residual stream, and LayerInputs go on to the next layer.
 const (
 	None  Value = iota // the operation has no such operand
 	Cache              // the layer's keys and values in the KV cache, of all positions; not an activation
@@ -46,7 +46,11 @@ const (
 	DeltaMixed // (N, 2*Hk*Dn + Hn*Dn) DeltaIn after the convolution
 	DeltaGate  // (N, Hn*Dn) gate of the net's output
 	Beta       // (N, Hn) betas, or (N, 2*Hn) betas and alphas: how strongly each head's state takes in a new value
-	Alpha      // (N, Hn) alphas, or width 0 if they are in Beta: how fast each head's state fades
+	Alpha      // (N, Hn) alphas, or (N, Hn*Dn) one for each row of a head's state, or width 0 if they are in Beta: how fast each head's state fades
+	DeltaQ     // (N, Hn*Dn) queries of a net whose queries, keys and values have convolutions of their own
+	DeltaK     // (N, Hn*Dn) keys of such a net
+	DeltaV     // (N, Hn*Dn) values of such a net
+	DeltaLow   // (N, Dn) what Alpha or DeltaGate is computed from
 	DeltaOut   // (N, Hn*Dn) output of the net
 
 	// Values of layers in which attention and FFN read the same row.
@@ -78,6 +82,12 @@ const (
 	ExpertIn     // (N, K, D) input of each pair's expert: the row times the expert's weight
 	ExpertLatent // (N, Z) latent of the row, which experts of latents read
 	ExpertSum    // (N, Z) sum of the outputs of the row's experts of latents
+
+	// Values of layers with inputs of their own. Dp is the size of a layer's input.
+	LayerInputs   // (N, L*Dp) the inputs of all layers
+	LayerProducts // (N, L*Dp) product of X that LayerInputs are made of
+	OwnInput      // (N, Dp) the layer's part of LayerInputs
+	LayerGate     // (N, Dp) gate of OwnInput, then its product with OwnInput
 
 	// Values after the layers, of the rows whose logits are wanted.
 	Hidden    // (N, D) what the output matrix multiplies
@@ -120,7 +130,7 @@ const (
 	SigmoidMul // Dst = A * sigmoid(B); B is as wide as A, or one value for a row or, with Heads, for each head; or the values of each head of B from value Off on are read
 
 	// Operations of a state, which goes on from row to row.
-	SSMConv       // Dst = silu of the convolution of the last Cols rows of A by Weight, + Weight2; with Linear without silu
+	SSMConv       // Dst, from value Off of a row on, = silu of the convolution of the last Cols rows of A by Weight, + Weight2; with Linear without silu
 	GatedDeltaNet // Dst = what the states give A's queries after A's keys and values are written to them; betas in B, alphas in Alpha or B
 	SelectiveScan // Dst = Mamba 1's scan of the inputs A by the time steps SSMDelta, with B and C in B; Weight: ssm_a; Weight2: ssm_d; Weight3: bias of the time steps
 	StateSpace    // Dst = Mamba 2's scan of A, which holds x, B and C, by the time steps B, at least DeltaMin; weights as of SelectiveScan
@@ -166,7 +176,7 @@ type Op struct {
 	Heads      int        // number of heads of Dst, or of B for SigmoidMul, where the operation works on heads
 	Cols       int        // number of values of a head or row, or for SSMConv of rows, that the operation reads
 	Rows       int        // number of values of a head that HeadMulMat writes
-	Off        int        // first value of a head that RopeHeads, RMSNorm or HeadCopy writes, or that SigmoidMul reads of B
+	Off        int        // first value of a head that RopeHeads, RMSNorm or HeadCopy writes, or that SigmoidMul reads of B; first value of a row that SSMConv writes
 	OffA       int        // first value of a head of A that HeadCopy reads
 	Activation Activation // function that Act applies
 	Params     [4]float32 // numbers of Activation

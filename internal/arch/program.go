@@ -87,19 +87,24 @@ func (p *program) qkv(a Value) {
 	p.linear(V, a, "attn_v")
 }
 
-// turn adds rope of all heads of Q and of K, in place, by the layer's rope; nothing if it has none.
+// turn adds rope of all heads of Q and, if the layer makes keys, of K, in place, by the layer's rope; nothing if it has none.
 func (p *program) turn() {
 	s := p.shape()
 	if s.Rope == NoRope {
 		return
 	}
 	p.add(Op{Kind: RopeHeads, Dst: Q, Heads: s.HeadCount, Cols: s.KeyLength, Rope: s.Rope})
+	if s.Borrows {
+		return
+	}
 	p.add(Op{Kind: RopeHeads, Dst: K, Heads: s.HeadCountKV, Cols: s.KeyLength, Rope: s.Rope})
 }
 
-// attend adds the writes of K and V to the KV cache, then attention of the queries Q over it, to Att.
+// attend adds the writes of K and V to the KV cache, if the layer makes them, then attention of the queries Q over it, to Att.
 func (p *program) attend() {
-	p.add(Op{Kind: KVAppend, A: K, B: V})
+	if !p.shape().Borrows {
+		p.add(Op{Kind: KVAppend, A: K, B: V})
+	}
 	p.attendTo(Q, "")
 }
 

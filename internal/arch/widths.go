@@ -19,6 +19,8 @@ func (h *Hyper) Width(l int, v Value) int {
 		return turned(h)
 	case v >= DeltaIn && v <= DeltaOut:
 		return h.Delta.width(v)
+	case v >= LayerInputs && v <= LayerGate:
+		return h.LayerInput.width(v)
 	case v >= SSMGate && v <= SSMOut:
 		return h.Mamba.width(v)
 	}

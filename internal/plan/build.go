@@ -36,7 +36,7 @@ func (s *sizing) build(ctx, chunk int) (*Plan, error) {
 	if s.experts != nil {
 		s.placeExperts(p)
 	}
-	s.keepEmbedding(p)
+	s.keepTables(p)
 	return p, nil
 }
 
@@ -76,21 +76,6 @@ func (s *sizing) placeExperts(p *Plan) {
 		}
 	}
 	p.addTraffic(1)
-}
-
-// keepEmbedding gives token_embd a part of the RAM budget (in place: of the only budget) if there is room for it and steps read no weights
-// from disk. Otherwise RAM is better spent on weights: a step reads whole units, but only a few rows of token_embd, which then come from disk.
-func (s *sizing) keepEmbedding(p *Plan) {
-	left := s.budget.HostBytes - p.HostBytes
-	if p.InPlace {
-		left = s.budget.DeviceBytes - p.DeviceBytes
-	}
-	if p.DiskBytes > 0 || s.embd > left {
-		return
-	}
-	if p.EmbedBytes = s.embd; !p.InPlace {
-		p.HostBytes += s.embd
-	}
 }
 
 // streamed chooses the units to stream: as few bytes as possible, spread as the budget says, so that the resident units and the ring take at most room

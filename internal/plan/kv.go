@@ -23,7 +23,7 @@ type KV struct {
 
 // KVLayer says where a layer's keys, values and state are.
 type KVLayer struct {
-	Off      int64    // offset in a page
+	Off      int64    // offset in a page; of a layer that borrows keys and values, that of its lender
 	RowBytes int64    // bytes of one head's key and value at one position; 0: the layer has no cache
 	State    [2]int64 // offsets of the parts of its state in a session's state, see [arch.Hyper.StateParts]
 }
@@ -40,6 +40,8 @@ func (s *sizing) kv(ctx int) KV {
 		if shape.Cache {
 			at.RowBytes = shaders.KVRowBytes(k.Type, shape.KeyLength) + shaders.KVRowBytes(k.Type, shape.ValueLength)
 			k.PageBytes += roundUp(int64(shape.HeadCountKV)*PagePositions*at.RowBytes, 256)
+		} else if shape.Borrows {
+			at.Off, at.RowBytes = k.Layers[shape.Lender].Off, k.Layers[shape.Lender].RowBytes
 		}
 		for i, part := range s.h.StateParts(l) {
 			at.State[i] = k.StateBytes

@@ -31,7 +31,7 @@ func (t Tier) String() string {
 // the field's comment names one.
 type Budget struct {
 	DeviceBytes   int64     // VRAM for weights, KV cache and scratch together
-	HostBytes     int64     // RAM for staging, host-tier units, copies of experts, and token_embd
+	HostBytes     int64     // RAM for staging, host-tier units, copies of experts, and tables of tokens
 	ContextLength int       // tokens that a session can hold; 0: as many as fit, at most the trained length
 	Chunk         int       // most rows of a step; 0: the plan chooses
 	KVType        gguf.Type // type of the KV cache, one of shaders.KVTypes; 0 is F32
@@ -77,6 +77,7 @@ type Plan struct {
 	Units         []Unit   // in order of execution: parts of layers and experts, final norm, pieces of the head
 	Blocks        []int64  // bytes of each block of resident units, the last one for the units outside the layers and the head; 0: there is none of these, or [Plan.Shrink] has given the block back
 	Ring          []int64  // bytes of each block of the ring; empty if all units are resident
+	Tables        []Table  // tables of tokens
 	HostBlocks    []int64  // bytes of each block of the host tier
 	KV            KV       // layout of the KV cache
 	Scratch       Scratch  // layout of a step's inputs, activations and logits
@@ -97,8 +98,8 @@ type Plan struct {
 type Totals struct {
 	DeviceBytes   int64 // size of all VRAM allocations
 	DeviceBudget  int64 // VRAM that the plan may take
-	HostBytes     int64 // RAM of staging, host tier, copies of experts, and token_embd
-	EmbedBytes    int64 // RAM of token_embd; 0: its rows are read from disk when they are needed
+	HostBytes     int64 // RAM of staging, host tier, copies of experts, and tables of tokens
+	EmbedBytes    int64 // RAM of tables of tokens
 	StreamedBytes int64 // bytes uploaded in a step; for experts that share slots, the average for one token if all are used equally often
 	DiskBytes     int64 // the part of StreamedBytes that is read from disk
 }
@@ -173,11 +174,11 @@ func Make(h *arch.Hyper, m *pack.Model, b Budget) (*Plan, error) {
 		}
 		b.DeviceBytes, b.HostBytes = b.DeviceBytes+b.HostBytes, 0
 	}
-	embd, _, ok := m.Tensor(arch.TokenEmbd)
-	if !ok {
-		return nil, fmt.Errorf("plan %s: tensor %q is missing", m.Path, arch.TokenEmbd)
+	tables, err := tables(h, m)
+	if err != nil {
+		return nil, err
 	}
-	s := &sizing{h: h, m: m, budget: b, kept: h.LogitRowValues(m.Has), outer: outer, local: local, embdRow: embd.Bytes / int64(h.VocabSize), embd: embd.Bytes, grids: gridBytes(m)}
+	s := &sizing{h: h, m: m, budget: b, kept: h.LogitRowValues(m.Has), outer: outer, local: local, tables: tables, grids: gridBytes(m)}
 	s.budget.Sessions = max(1, b.Sessions)
 	if b.BlockBytes == 0 {
 		s.budget.BlockBytes = residentBlock

@@ -37,7 +37,6 @@ type Inputs struct {
 	Seq         Region // (N) uint32: each row's sequence, an index into Pages and States
 	Pages       Region // (sessions, pages of a session) uint64: addresses of the KV cache's pages
 	States      Region // (sessions, 2) uint64: addresses of a sequence's state before the step and after it
-	Embd        Region // (N) rows of token_embd, in the file's type
 	LogitIDs    Region // (LogitRows) uint32: indices of the step's rows whose logits are needed
 	LogitSeq    Region // (LogitRows) uint32: Seq of the rows in LogitIDs
 	RowScales   Region // (N) float32: each row's factor, see [arch.RowScale]; empty: the model has none
@@ -50,9 +49,10 @@ type Inputs struct {
 	// device looks up a layer's chosen experts; then (L) uint32, a flag for each layer that says whether its dispatches run.
 	Residents Region
 
-	CosSin    [arch.MaxRopes]Region // (N, Dr/2, 2) float32: cosines and sines of each of the model's ropes
-	Seen      [arch.MaxMasks]Region // (N, 2) uint32: the first and the last position that each row sees by each of the model's masks
-	LogitSeen [arch.MaxMasks]Region // (LogitRows, 2) uint32: Seen of the rows in LogitIDs
+	Embd      [arch.MaxTables]Region // (N) rows of each of the model's tables of tokens, in the file's type
+	CosSin    [arch.MaxRopes]Region  // (N, Dr/2, 2) float32: cosines and sines of each of the model's ropes
+	Seen      [arch.MaxMasks]Region  // (N, 2) uint32: the first and the last position that each row sees by each of the model's masks
+	LogitSeen [arch.MaxMasks]Region  // (LogitRows, 2) uint32: Seen of the rows in LogitIDs
 }
 
 // add gives r the next bytes of the buffer, a multiple of 256.
@@ -99,7 +99,9 @@ func (s *sizing) addInputs(c *Scratch, ctx, chunk int) {
 	for i := range s.h.Ropes {
 		c.add(&c.CosSin[i], 4*n*int64(s.h.Ropes[i].Dim))
 	}
-	c.add(&c.Embd, n*s.embdRow)
+	for i := range s.tables {
+		c.add(&c.Embd[i], n*s.tables[i].RowBytes)
+	}
 	c.add(&c.LogitIDs, 4*rows)
 	c.add(&c.LogitSeq, 4*rows)
 	if s.h.RowScale.Factor != 0 {

@@ -16,8 +16,7 @@ type sizing struct {
 	experts *Experts     // the fewest slots that experts can share; nil: no experts share slots
 	units   []Unit       // the units whose tier is to be chosen, in order of execution
 	outer   []Unit       // units outside the layers and the head, always resident
-	embdRow int64        // bytes of one row of token_embd
-	embd    int64        // bytes of token_embd
+	tables  []Table      // the model's tables of tokens
 	grids   int64        // bytes of the grids of the weights' types; 0: none has one
 	heads   int          // number of pieces of the head, the last of units
 	largest int64        // bytes of the largest of units: the smallest ring holds it twice

@@ -27,11 +27,11 @@ func sigmoidMul(f *Frame, o *arch.Op) error {
 	return kernels.SigmoidMul(f.Rec, a)
 }
 
-// Embed records the decoding of the step's token embeddings into the residual stream. Their rows, of quantization type t, are in the scratch
+// Embed records the decoding of the step's rows of table i of the model's tables of tokens into activation dst. The rows, of quantization type t, are in the scratch
 // memory.
-func (f *Frame) Embed(t gguf.Type) error {
+func (f *Frame) Embed(i int, dst arch.Value, t gguf.Type) error {
 	s := f.Scratch
-	return kernels.GetRows(f.Rec, t, shaders.GetRowsArgs{Table: f.At(s.Embd), IDs: f.At(s.IDs), Dst: f.base(arch.X), Rows: uint32(f.StepRows.N), Cols: uint32(f.Hyper.EmbeddingLength)})
+	return kernels.GetRows(f.Rec, t, shaders.GetRowsArgs{Table: f.At(s.Embd[i]), IDs: f.At(s.IDs), Dst: f.base(dst), Rows: uint32(f.StepRows.N), Cols: f.width(dst)})
 }
 
 // GatherLogitRows records copies of the given activations of the n rows whose logits are needed, into contiguous memory: within the last layer,

@@ -15,12 +15,12 @@ func ssmConv(f *Frame, o *arch.Op) error {
 	if err != nil {
 		return err
 	}
-	s, cols := f.Scratch, f.width(o.A)
+	s, cols, before := f.Scratch, f.width(o.A), uint32(4*o.Off*(o.Cols-1)) // bytes of the state of the convolutions before
 	pos, seq := f.positions()
 	return kernels.SSMConv(f.Rec, shaders.SSMConvArgs{
-		X: f.value(o.A), W: w, B: b, Dst: f.value(o.Dst), States: f.At(s.States), Seq: seq, Pos: pos,
-		Rows: f.n(), Cols: cols, Taps: uint32(o.Cols), XStride: cols, DstStride: cols,
-		Sequences: uint32(f.Batch.Sequences), StateOff: f.stateOff(arch.ConvPart), Linear: flag(o.Linear),
+		X: f.value(o.A), W: w, B: b, Dst: f.value(o.Dst) + 4*uint64(o.Off), States: f.At(s.States), Seq: seq, Pos: pos,
+		Rows: f.n(), Cols: cols, Taps: uint32(o.Cols), XStride: cols, DstStride: f.width(o.Dst),
+		Sequences: uint32(f.Batch.Sequences), StateOff: f.stateOff(arch.ConvPart) + before, Linear: flag(o.Linear),
 	})
 }
 
@@ -38,7 +38,7 @@ func gatedDeltaNet(f *Frame, o *arch.Op) error {
 		X: f.value(o.A), Beta: f.value(o.B), Alpha: f.value(arch.Alpha), A: fade, Dt: bias, Dst: f.value(o.Dst),
 		States: f.At(s.States), Seq: seq, Pos: pos,
 		Rows: f.n(), KeyHeads: uint32(d.KeyHeads), Heads: uint32(d.Heads), Head: uint32(d.HeadLength), XStride: f.width(o.A), DstStride: f.width(o.Dst),
-		Tiled: flag(d.Tiled), GateStride: gates, Group: uint32(d.Heads), Sequences: uint32(f.Batch.Sequences), StateOff: f.stateOff(arch.ScanPart),
+		Tiled: flag(d.Tiled), GateStride: gates, Group: uint32(d.Heads), ByChannel: flag(d.ByChannel), Sequences: uint32(f.Batch.Sequences), StateOff: f.stateOff(arch.ScanPart),
 	}
 	if d.JoinedBetaAlpha {
 		a.Alpha, a.Group = a.Beta, uint32(d.Heads/d.KeyHeads)

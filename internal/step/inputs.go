@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"leat/decompose/pack"
+	"leat/gguf"
+	"leat/internal/arch"
 	"leat/internal/kv"
 	"leat/internal/plan"
 	"leat/vk"
@@ -18,14 +20,21 @@ var (
 
 // inputs holds the values that a step's inputs are computed from, and memory that each step uses again.
 type inputs struct {
-	ropes []ropeTable  // what rotates queries and keys, by the model's ropes
-	embd  *pack.Tensor // token_embd
+	ropes  []ropeTable  // what rotates queries and keys, by the model's ropes
+	tables []tokenTable // the model's tables of tokens
 
 	seqs      []*kv.Sequence // the step's distinct sequences, in order of appearance
 	positions []int          // (rows) positions of the tokens
 	tokens    []int32        // (rows) ids of the tokens
 	uploads   []vk.Point     // scratch of [pass.place]: points, signalled by uploads, that the next submission waits for
 	copies    []plan.Region  // regions of the scratch that the step's inputs are copied to
+}
+
+// tokenTable is one of the model's tables of tokens.
+type tokenTable struct {
+	dst      arch.Value // activation that its rows are decoded to
+	kind     gguf.Type  // type of its rows
+	rowBytes int64      // bytes of a row
 }
 
 // ropeTable is what the cosines and sines of a rope are computed from, and memory for them.
@@ -67,8 +76,10 @@ func (p *pass) embed() error {
 			return err
 		}
 	}
-	if err := f.Embed(p.s.inputs.embd.Type); err != nil {
-		return err
+	for i, t := range p.s.inputs.tables {
+		if err := f.Embed(i, t.dst, t.kind); err != nil {
+			return err
+		}
 	}
 	if p.s.Plan.Units[0].Kind == pack.Global { // its weights come with that unit
 		return nil
@@ -94,9 +105,9 @@ func (p *pass) recordInput() error {
 }
 
 // writeInputs writes a step's inputs to host memory and returns the regions of the scratch to which they must be copied; they have the same offsets in host
-// memory. It may read rows of token_embd from disk.
+// memory. It may read rows of the tables of tokens from disk.
 //
-// It gathers the tokens' rows of token_embd on the host, so that the embedding matrix takes no VRAM. The device decodes them
+// It gathers the tokens' rows of each table on the host, so that the tables take no VRAM. The device decodes them
 // with the get_rows kernel.
 func (p *pass) writeInputs() (used []plan.Region, err error) {
 	of, m, in, batch := &p.s.Plan.Scratch, p.s.in.Mapped(), &p.s.inputs, &p.s.frame.Batch
@@ -129,9 +140,12 @@ func (p *pass) writeInputs() (used []plan.Region, err error) {
 	}
 	used = p.writeScales(used)
 	used = p.writeSeen(used)
-	rowBytes := in.embd.Bytes / int64(p.s.Hyper.VocabSize)
-	if err := p.s.Weights.Embeddings(m[of.Embd.Off:of.Embd.Off+n*rowBytes], in.tokens); err != nil {
-		return used, err
+	for i, t := range in.tables {
+		region := plan.Region{Off: of.Embd[i].Off, Bytes: n * t.rowBytes}
+		if err := p.s.Weights.Embeddings(i, m[region.Off:region.Off+region.Bytes], in.tokens); err != nil {
+			return used, err
+		}
+		used = append(used, region)
 	}
 	for i, row := range p.logitRows {
 		le.PutUint32(m[of.LogitIDs.Off+int64(4*i):], uint32(row))
@@ -146,7 +160,7 @@ func (p *pass) writeInputs() (used []plan.Region, err error) {
 	in.copies = append(used,
 		plan.Region{Off: of.IDs.Off, Bytes: 4 * n}, plan.Region{Off: of.Pos.Off, Bytes: 4 * n}, plan.Region{Off: of.Seq.Off, Bytes: 4 * n},
 		plan.Region{Off: of.Pages.Off, Bytes: int64(8 * batch.Sequences * batch.MaxPages)}, plan.Region{Off: of.States.Off, Bytes: int64(16 * batch.Sequences)},
-		plan.Region{Off: of.Embd.Off, Bytes: n * rowBytes}, plan.Region{Off: of.LogitIDs.Off, Bytes: 4 * logitRows},
+		plan.Region{Off: of.LogitIDs.Off, Bytes: 4 * logitRows},
 		plan.Region{Off: of.LogitSeq.Off, Bytes: kept}, of.Grids)
 	return in.copies, nil
 }

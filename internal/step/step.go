@@ -131,7 +131,10 @@ func New(o Options) (*Stepper, error) {
 		s.inputs.ropes = append(s.inputs.ropes, ropeTable{freqs: o.Hyper.Ropes[i].Freqs(o.Plan.ContextLength)})
 	}
 	s.ops = stepOps{input: o.Hyper.Input(o.Model.Has), output: o.Hyper.Output(o.Model.Has), logits: o.Hyper.LogitOps(o.Model.Has)}
-	s.inputs.embd, _, _ = o.Model.Tensor(arch.TokenEmbd)
+	for i, of := range arch.Tables(o.Hyper) {
+		t, _, _ := o.Model.Tensor(of.Name)
+		s.inputs.tables = append(s.inputs.tables, tokenTable{of.Dst, t.Type, o.Plan.Tables[i].RowBytes})
+	}
 	var err error
 	if s.ops.units, err = unitOps(o.Plan.Units, func(l int) []arch.Op { return o.Hyper.Layer(l, o.Model.Has) }); err != nil {
 		return nil, err

@@ -8,17 +8,17 @@ import (
 	"sync/atomic"
 
 	"leat/decompose/pack"
-	"leat/internal/arch"
 	"leat/vk/file"
 	"leat/vk/mem"
 )
 
-// embedding is the matrix token_embd. It stays on the host, because a step needs only a few of its rows. If the plan has RAM for it, it is read whole,
+// embedding is one of the model's tables of tokens. It stays on the host, because a step needs only a few of its rows. If the plan has RAM for it, it is read whole,
 // once; until then, or without RAM, each row is read as it is needed.
 type embedding struct {
+	name   string       // name of the tensor
 	o      *Options     // the store's options
 	disk   *disk        // the model's files
-	tensor *pack.Tensor // token_embd; nil: the model has no such matrix
+	tensor *pack.Tensor // the matrix; nil: the model has none of the name
 	count  int64        // rows of the matrix
 	row    int64        // bytes of a row
 
@@ -30,20 +30,29 @@ type embedding struct {
 	cancel context.CancelFunc // cancels reading
 }
 
-// embeddingPiece is the number of bytes of token_embd that one read brings. It is small because units are read at the same time.
+// embeddingPiece is the number of bytes of a table that one read brings. It is small because units are read at the same time.
 const embeddingPiece = 4 << 20
 
-// open finds token_embd. If the plan has RAM for it, it allocates that and starts a goroutine that reads the matrix whole; a failure is only logged.
-func (e *embedding) open(o *Options, d *disk) {
-	e.o, e.disk = o, d
-	t, _, ok := o.Model.Tensor(arch.TokenEmbd)
-	if !ok || len(t.Shape) != 2 || t.Shape[0] < 1 {
-		return // asking for a row of it fails
+// openTables opens the model's tables of tokens.
+func (s *Store) openTables() {
+	s.tables = make([]embedding, len(s.o.Plan.Tables))
+	for i, of := range s.o.Plan.Tables {
+		e := &s.tables[i]
+		e.name, e.o, e.disk = of.Name, &s.o, &s.disk
+		t, _, ok := s.o.Model.Tensor(of.Name)
+		if !ok || len(t.Shape) != 2 || t.Shape[0] < 1 {
+			continue // asking for a row of it fails
+		}
+		e.tensor, e.count, e.row = t, int64(t.Shape[0]), t.Bytes/int64(t.Shape[0])
+		if of.Kept {
+			e.keep()
+		}
 	}
-	e.tensor, e.count, e.row = t, int64(t.Shape[0]), t.Bytes/int64(t.Shape[0])
-	if o.Plan.EmbedBytes == 0 {
-		return
-	}
+}
+
+// keep allocates RAM for the table and starts a goroutine that reads it whole; a failure is only logged.
+func (e *embedding) keep() {
+	o, t := e.o, e.tensor
 	e.offset = file.Skip(t.Off)
 	var err error
 	if e.kept, e.free, err = mem.Anonymous(file.Room(t.Off, t.Bytes)); err != nil {
@@ -110,7 +119,7 @@ func (e *embedding) waitRead(ctx context.Context) error {
 // rows copies the matrix rows of the tokens to dst, encoded as in the file. It reads rows that are not in RAM from disk.
 func (e *embedding) rows(dst []byte, tokens []int32) error {
 	if e.tensor == nil {
-		return fmt.Errorf("read rows of %s: there is no such matrix", arch.TokenEmbd)
+		return fmt.Errorf("read rows of %s: there is no such matrix", e.name)
 	}
 	if int64(len(dst)) < int64(len(tokens))*e.row {
 		return fmt.Errorf("read %d rows of %s: found room for %d bytes, wanted %d", len(tokens), e.tensor.Name, len(dst), int64(len(tokens))*e.row)

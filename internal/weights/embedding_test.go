@@ -41,7 +41,7 @@ func TestEmbeddings(t *testing.T) {
 				t.Helper()
 				for _, tokens := range [][]int32{{0}, {int32(vocab - 1)}, {5, 5, 1}, all} {
 					got := make([]byte, int64(len(tokens))*row)
-					r.ok(r.s.Embeddings(got, tokens))
+					r.ok(r.s.Embeddings(0, got, tokens))
 					for i, id := range tokens {
 						if !bytes.Equal(got[int64(i)*row:int64(i+1)*row], want[int64(id)*row:int64(id+1)*row]) {
 							t.Fatalf("row %d, of token %d, is not the file's", i, id)
@@ -51,18 +51,18 @@ func TestEmbeddings(t *testing.T) {
 			}
 			check() // perhaps before they are there
 			if c.kept {
-				<-r.s.embd.done
-				if there := r.s.embd.read.Load() == r.s.embd.offset+tensor.Bytes; there != c.read {
+				<-r.s.tables[0].done
+				if there := r.s.tables[0].read.Load() == r.s.tables[0].offset+tensor.Bytes; there != c.read {
 					t.Errorf("all is there: %v, wanted %v", there, c.read)
 				}
 			}
 			check()
 			for _, bad := range []int32{-1, int32(vocab)} {
-				if err := r.s.Embeddings(make([]byte, row), []int32{bad}); err == nil || !strings.Contains(err.Error(), "token_embd") {
+				if err := r.s.Embeddings(0, make([]byte, row), []int32{bad}); err == nil || !strings.Contains(err.Error(), "token_embd") {
 					t.Errorf("token %d: err = %v", bad, err)
 				}
 			}
-			if err := r.s.Embeddings(make([]byte, row), []int32{1, 2}); err == nil {
+			if err := r.s.Embeddings(0, make([]byte, row), []int32{1, 2}); err == nil {
 				t.Error("two rows went into room for one")
 			}
 		})

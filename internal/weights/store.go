@@ -51,7 +51,7 @@ type Store struct {
 	vram     vram               // blocks of resident units, and the ring
 	units    *Units             // units of the plan, resident or streamed
 	experts  *Experts           // experts in slots; nil: the plan has none
-	embd     embedding          // the matrix token_embd, which stays on the host
+	tables   []embedding        // the model's tables of tokens, which stay on the host
 
 	stop    context.CancelFunc // cancels the context of the loading goroutines; nil: they are not running
 	loading sync.WaitGroup     // waits for the loading goroutines
@@ -88,7 +88,7 @@ func (s *Store) open(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	s.embd.open(&s.o, &s.disk)
+	s.openTables()
 	return nil
 }
 
@@ -179,20 +179,27 @@ func (s *Store) Abort(value uint64) error {
 // Wake lets a [Units.Acquire] or [Batch.SubmitUploads] that waits look at its context. Call it after the context has ended.
 func (s *Store) Wake() { s.lock.wake() }
 
-// Loaded waits until all bytes that are kept in VRAM or host memory, token_embd among them, have arrived there. Once a step has begun it may return before:
+// Loaded waits until all bytes that are kept in VRAM or host memory, tables of tokens among them, have arrived there. Once a step has begun it may return before:
 // a full ring can hold up the remaining units until the next step.
 func (s *Store) Loaded(ctx context.Context) error {
 	defer context.AfterFunc(ctx, s.Wake)()
 	if err := s.units.loaded(ctx); err != nil {
 		return err
 	}
-	return s.embd.waitRead(ctx)
+	for i := range s.tables {
+		if err := s.tables[i].waitRead(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// Embeddings copies the rows of token_embd for the tokens to dst, encoded as in the file. It reads rows that are not in RAM from disk.
-func (s *Store) Embeddings(dst []byte, tokens []int32) error { return s.embd.rows(dst, tokens) }
+// Embeddings copies the rows of table i of [plan.Plan].Tables for the tokens to dst, encoded as in the file. It reads rows that are not in RAM from disk.
+func (s *Store) Embeddings(i int, dst []byte, tokens []int32) error {
+	return s.tables[i].rows(dst, tokens)
+}
 
-// Traffic returns the bytes uploaded and the bytes read from disk so far, for units and for experts, but not the rows of token_embd. A read counts from
+// Traffic returns the bytes uploaded and the bytes read from disk so far, for units and for experts, but not the rows of tables of tokens. A read counts from
 // its start on.
 func (s *Store) Traffic() (uploaded, fromDisk int64) {
 	uploaded, fromDisk = s.units.fetcher.uploaded.Load(), s.units.fetcher.fromDisk.Load()
@@ -244,7 +251,9 @@ func (s *Store) Close() error {
 	s.lock.close()
 	s.end()
 	s.stopLoading()
-	s.embd.close()
+	for i := range s.tables {
+		s.tables[i].close()
+	}
 	var errs []error
 	if s.experts != nil {
 		errs = append(errs, s.experts.close())

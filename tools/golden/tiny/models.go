@@ -24,6 +24,8 @@ var models = []model{
 	{"step35-nano", "step35", step35},
 	{"exaone-moe-nano", "exaone-moe", exaoneMoE},
 	{"phimoe-nano", "phimoe", phiMoE},
+	{"gemma4-nano", "gemma4", gemma4},
+	{"kimi-linear-nano", "kimi-linear", kimiLinear},
 	{"iq-moe-tiny", "qwen2moe", func(f *file) {
 		f.rare(gguf.IQ3_S, gguf.IQ2_S, []layerTypes{{gguf.IQ2_XXS, gguf.IQ2_XS, gguf.IQ1_S}, {gguf.IQ3_XXS, gguf.IQ1_M, gguf.IQ3_S}})
 	}},

@@ -7,7 +7,7 @@ var architectures = map[string]func(s *Session, l int, x []float64){
 	"llama": transformer, "qwen2": transformer, "qwen3": transformer, "qwen3moe": transformer,
 	"qwen2moe": transformer, "glm4moe": transformer, "gpt-oss": gptOSS, "deepseek2": deepSeek,
 	"qwen3next": qwen3next, "qwen35moe": qwen3next, "mimo2": mimo2, "step35": step35, "exaone-moe": exaoneMoE,
-	"phimoe": phiMoE,
+	"phimoe": phiMoE, "gemma4": gemma4, "kimi-linear": kimiLinear,
 }
 
 // transformer is llama's layer (Touvron et al. 2023, arXiv:2302.13971); qwen2 adds biases to it, qwen3 norms of heads, Mixtral

@@ -1,12 +1,18 @@
 package truth
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+)
 
 // Session is one sequence of tokens.
 type Session struct {
 	m     *Model
 	pos   int
 	state []state // by layer
+
+	token  int       // the one being taken
+	inputs []float64 // what layers get beside the residual stream, one layer's after the other
 }
 
 // state is what a layer remembers of a sequence.
@@ -28,6 +34,7 @@ func (s *Session) Next(token int) (logits []float64, err error) {
 	if token < 0 || token >= m.vocab {
 		return nil, fmt.Errorf("found token %d, wanted 0 to %d", token, m.vocab-1)
 	}
+	s.token = token
 	x := make([]float64, m.dim)
 	for i, v := range m.tensor("token_embd.weight").part(token).values {
 		x[i] = float64(v)
@@ -42,9 +49,16 @@ func (s *Session) Next(token int) (logits []float64, err error) {
 		x = m.norm("output_norm", x)
 	}
 	if m.has("output.weight") {
-		return m.linear("output", x), nil
+		logits = m.linear("output", x)
+	} else {
+		logits = multiply(m.tensor("token_embd.weight"), x)
 	}
-	return multiply(m.tensor("token_embd.weight"), x), nil
+	if most := m.float("final_logit_softcapping", 0); most > 0 {
+		for i, v := range logits {
+			logits[i] = most * math.Tanh(v/most)
+		}
+	}
+	return logits, nil
 }
 
 // Greedy continues tokens by the most likely ones, n of them, and returns these and the logits of all rows.

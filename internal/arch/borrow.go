@@ -1,0 +1,50 @@
+package arch
+
+// borrowCaches makes the last n layers attend over keys and values of an earlier layer: the last one before them with the same mask. They have no keys and values of their own. If there is no
+// such layer, k keeps an error.
+func borrowCaches(k *keys, h *Hyper, n int) {
+	first := h.BlockCount - n
+	for l := max(0, first); l < h.BlockCount && k.err == nil; l++ {
+		s, lender := &h.Layers[l], first-1
+		for lender >= 0 && h.Layers[lender].Mask != s.Mask {
+			lender--
+		}
+		if lender < 0 {
+			k.fail("key %q: found %d of %d layers, wanted layers of each kind before them", k.arch+".attention.shared_kv_layers", n, h.BlockCount)
+			return
+		}
+		if o := &h.Layers[lender]; o.HeadCountKV != s.HeadCountKV || o.KeyLength != s.KeyLength || o.ValueLength != s.ValueLength {
+			k.fail("layer %d: found %d key/value heads of %d and %d values, wanted those of layer %d, whose keys and values it shares", l, s.HeadCountKV, s.KeyLength, s.ValueLength, lender)
+		}
+		s.Cache, s.Borrows, s.Lender = false, true, lender
+	}
+}
+
+// relend sets the lenders of a view's layers, of which layer i is the model's layer as[i]. A layer whose lender is not before it gets room in the KV cache, which nothing is
+// written to: it takes as long as it would with the lender.
+func relend(h *Hyper, as []int) {
+	for i := range h.Layers {
+		s := &h.Layers[i]
+		if !s.Borrows {
+			continue
+		}
+		lender := i
+		for j, l := range as[:i] {
+			if l == s.Lender {
+				lender = j
+			}
+		}
+		s.Lender, s.Cache = lender, lender == i
+	}
+}
+
+// unreadKeys adds the tensors of keys and values of layer l, which borrows them, that the file has all the same. No operation reads them.
+func (b *binding) unreadKeys(l int) {
+	s, d := &b.h.Layers[l], b.h.EmbeddingLength
+	if !s.Borrows {
+		return
+	}
+	b.unread(l, "attn_k.weight", nil, s.HeadCountKV*s.KeyLength, d)
+	b.unread(l, "attn_v.weight", nil, s.HeadCountKV*s.ValueLength, d)
+	b.unread(l, "attn_k_norm.weight", f32s, s.KeyLength)
+}
