@@ -46,19 +46,6 @@ func (m *Model) readRope() {
 	m.rope = r
 }
 
-// plainRope turns whole heads of dim values, and nothing scales it. factors divide the frequencies; nil: they don't.
-func plainRope(dim int, base float64, factors []float32) rope {
-	r := rope{dim: dim, halves: true, scale: 1}
-	for i := range dim / 2 {
-		f := math.Pow(base, -2*float64(i)/float64(dim))
-		if factors != nil {
-			f /= float64(factors[i])
-		}
-		r.freqs = append(r.freqs, f)
-	}
-	return r
-}
-
 // interpolated is how much of pair i's frequency YaRN divides by its factor: nothing where the pair turns often within the
 // original context, all where it turns less than once.
 func (m *Model) interpolated(i, dim int, base float64) float64 {
