@@ -103,6 +103,10 @@ func (b *binding) addTensors(l int, ops []Op) {
 				b.wants(name, f32s, h.Mamba.Heads)
 			}
 		case PairRows:
+			if o.Dst == GateScale || o.Dst == UpScale {
+				b.wants(o.Weight, f32s, h.Experts.Count)
+				continue
+			}
 			b.wants(o.Weight, nil, h.Experts.Count, h.PairWidth(l, o.Dst))
 		case Attention:
 			b.wants(o.Weight, f32s, h.Layers[l].HeadCount)

@@ -4,13 +4,14 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 )
 
 // shorthand of an op, and of those it stands for.
 func (o Op) short() string {
 	names := map[Value]string{X: "X", Norm: "Norm", Q: "Q", K: "K", V: "V", Att: "Att", Gate: "Gate", Up: "Up", Scores: "Scores", Chosen: "Chosen", ExpertOut: "ExpertOut"}
-	kinds := map[Kind]string{RMSNorm: "norm", MulMat: "mul", Bias: "bias", RopeHeads: "rope", KVAppend: "append", Attention: "attend", SwiGLU: "swiglu", Add: "add",
+	kinds := map[Kind]string{RMSNorm: "norm", MulMat: "mul", Bias: "bias", MulWeight: "scaled", RopeHeads: "rope", KVAppend: "append", Attention: "attend", SwiGLU: "swiglu", Add: "add",
 		Siblings: "siblings", Gated: "gated", Added: "added", RopedAppend: "turned", RopedProducts: "turned products", NormedRopedAppend: "normed", Route: "route", NormedRoute: "routed", Experts: "experts", SumExperts: "sum"}
 	s := kinds[o.Kind]
 	switch o.Kind {
@@ -36,7 +37,8 @@ func shorts(ops []Op) (s []string) {
 
 func TestFuseLayer(t *testing.T) {
 	none := func(string) bool { return false }
-	biased := func(string) bool { return true }
+	biased := func(name string) bool { return strings.HasSuffix(name, ".bias") }
+	scaled := func(name string) bool { return strings.HasSuffix(name, ".scale") }
 	for _, c := range []struct {
 		name, arch string
 		has        func(string) bool
@@ -46,6 +48,8 @@ func TestFuseLayer(t *testing.T) {
 			"norm Norm, multiplied", "gated Gate of 3", "added X of 2"}},
 		{"biases", "qwen2", biased, []string{"norm Norm, multiplied", "turned products of 2", "attend Att", "added X of 3",
 			"norm Norm, multiplied", "gated Gate of 5", "added X of 3"}},
+		{"scales", "llama", scaled, []string{"norm Norm, multiplied", "mul Q", "scaled Q", "mul K", "scaled K", "mul V", "scaled V", "turned of 3", "attend Att", "mul Norm", "scaled Norm", "add X",
+			"norm Norm, multiplied", "mul Gate", "scaled Gate", "mul Up", "scaled Up", "swiglu Gate", "mul Norm", "scaled Norm", "add X"}},
 		{"head norms", "qwen3", none, []string{"norm Norm, multiplied", "siblings of 3", "normed of 3", "attend Att", "added X of 2",
 			"norm Norm, multiplied", "gated Gate of 3", "added X of 2"}},
 		{"experts", "qwen3moe", none, []string{"norm Norm, multiplied", "siblings of 3", "normed of 3", "attend Att", "added X of 2",

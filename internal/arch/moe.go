@@ -122,7 +122,7 @@ func (p *program) mixtureAlone(dst, a Value) { mixtureOf(p, dst, None, a) }
 // mixtureOf adds a mixture of experts that reads a: dst is base, None for none, and the mixture's output. The router chooses experts for each row, and the experts'
 // outputs are added by weight. The shared expert comes before the chosen ones: it runs while these may still be uploaded.
 func mixtureOf(p *program, dst, base, a Value) {
-	p.add(route(p, a))
+	p.add(scaledRoute(p, a))
 	if p.h.Experts.SharedLength > 0 {
 		shared(p, dst, base, a)
 		base = dst
@@ -151,7 +151,7 @@ func route(p *program, a Value) Op {
 
 // chosen adds the chosen experts, which read a. Their gate is glu, one of SwiGLU, GeGLU and SwiGLUOAI.
 func chosen(p *program, a Value, glu Kind) {
-	gate, up := []Op{perExpert(p, ExpertGate, a, "ffn_gate_exps")}, []Op{perExpert(p, ExpertUp, a, "ffn_up_exps")}
+	gate, up := scaledExpert(p, ExpertGate, a, "ffn_gate_exps", GateScale), scaledExpert(p, ExpertUp, a, "ffn_up_exps", UpScale)
 	if p.hasWeight("ffn_gate_up_exps") { // both are in one tensor
 		gate[0].Weight, up[0].Weight, up[0].Row = p.weight("ffn_gate_up_exps"), p.weight("ffn_gate_up_exps"), p.h.Experts.FeedForwardLength
 	}
@@ -201,7 +201,7 @@ func pairBiases(p *program, dst, base Value) {
 // plainExperts adds a mixture of experts without gates, which reads a, and adds its output to X: each expert is as in [program.plainFFN], with f. Experts of latents read a product
 // of a, and another product of the sum of their outputs is added to X.
 func plainExperts(p *program, a Value, f Activation) {
-	p.add(route(p, a))
+	p.add(scaledRoute(p, a))
 	if p.h.Experts.SharedLength > 0 {
 		p.linear(SharedUp, a, "ffn_up_shexp")
 		p.act(SharedUp, f)
@@ -213,9 +213,8 @@ func plainExperts(p *program, a Value, f Activation) {
 		p.linear(ExpertLatent, a, "ffn_latent_down")
 		a = ExpertLatent
 	}
-	p.add(Op{Kind: Experts, Dst: ExpertOut, A: a, Ops: []Op{
-		perExpert(p, ExpertUp, a, "ffn_up_exps"), {Kind: Act, Dst: ExpertUp, A: ExpertUp, Activation: f}, perExpert(p, ExpertOut, ExpertUp, "ffn_down_exps"),
-	}})
+	ops := append(scaledExpert(p, ExpertUp, a, "ffn_up_exps", UpScale), Op{Kind: Act, Dst: ExpertUp, A: ExpertUp, Activation: f})
+	p.add(Op{Kind: Experts, Dst: ExpertOut, A: a, Ops: append(ops, perExpert(p, ExpertOut, ExpertUp, "ffn_down_exps"))})
 	if !latent {
 		p.add(Op{Kind: SumExperts, Dst: X, A: ExpertOut, B: X})
 		return
@@ -231,15 +230,17 @@ func perExpert(p *program, dst, a Value, stack string) Op {
 }
 
 // PerPair reports whether a row of v has a part for each expert that the row uses.
-func (v Value) PerPair() bool { return v >= ExpertGate && v <= UpBias || v == ExpertIn }
+func (v Value) PerPair() bool {
+	return v >= ExpertGate && v <= UpBias || v == ExpertIn || v == GateScale || v == UpScale
+}
 
-// mixtureWidth is [Hyper.Width] of the values from Scores to SharedOut and from ExpertIn to ExpertSum, which only a mixture of experts has.
+// mixtureWidth is [Hyper.Width] of the values from Scores to SharedOut and from ExpertIn to UpScale, which only a mixture of experts has.
 func (h *Hyper) mixtureWidth(v Value) int {
 	m := &h.Experts
 	switch v {
 	case Scores:
 		return m.Count
-	case Chosen, ChosenWeights, Pairs:
+	case Chosen, ChosenWeights, Pairs, GateScale, UpScale:
 		return m.Used
 	case ExpertGate, ExpertUp:
 		return m.Used * m.FeedForwardLength

@@ -82,6 +82,8 @@ const (
 	ExpertIn     // (N, K, D) input of each pair's expert: the row times the expert's weight
 	ExpertLatent // (N, Z) latent of the row, which experts of latents read
 	ExpertSum    // (N, Z) sum of the outputs of the row's experts of latents
+	GateScale    // (N, K) scale of ExpertGate
+	UpScale      // (N, K) scale of ExpertUp
 
 	// Values of layers with inputs of their own. Dp is the size of a layer's input.
 	LayerInputs   // (N, L*Dp) the inputs of all layers
@@ -113,7 +115,7 @@ const (
 	GeGLUErf              // Dst = gelu(A) * B, gelu by erf
 	Act                   // Dst = Activation of A
 	Add                   // Dst = A + Factor * B
-	Mul                   // Dst = A * B
+	Mul                   // Dst = A * B; in the Ops of Experts, B may have one value for each pair
 	MulWeight             // Dst = A * Weight, which has one value for all columns or one for each
 	Scale                 // Dst = Factor * A
 	ScaleRows             // Dst = A, each row times its factor by Hyper.RowScale

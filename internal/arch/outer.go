@@ -48,6 +48,9 @@ func (h *Hyper) Output(has func(tensor string) bool) []Op {
 
 // LogitOps is the operations on Logits after the product of Hidden and [Hyper.Head]. has reports whether the file holds a tensor.
 func (h *Hyper) LogitOps(has func(tensor string) bool) (ops []Op) {
+	if has(OutputScale) && !h.Tied {
+		ops = append(ops, Op{Kind: MulWeight, Dst: Logits, A: Logits, Weight: OutputScale, Cols: 1})
+	}
 	if has(OutputBias) {
 		ops = append(ops, Op{Kind: Bias, Dst: Logits, Weight: OutputBias})
 	}

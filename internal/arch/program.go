@@ -63,12 +63,15 @@ func (p *program) weight(name string) string {
 	return p.prefix + name + ".weight"
 }
 
-// linear adds the product of a and a weight, and the weight's bias if the file has one.
+// linear adds the product of a and a weight, and the weight's scale and bias if the file has them.
 func (p *program) linear(dst, a Value, weight string) { p.rows(dst, a, weight, 0) }
 
 // rows is [program.linear] with a part of a matrix, and of its bias: the rows from a first one on, as many as dst has columns.
 func (p *program) rows(dst, a Value, weight string, first int) {
 	p.add(Op{Kind: MulMat, Dst: dst, A: a, Weight: p.weight(weight), Row: first})
+	if scale, ok := scaleOf(p, weight); ok {
+		p.add(Op{Kind: MulWeight, Dst: dst, A: dst, Weight: scale, Cols: 1})
+	}
 	if bias := p.prefix + weight + ".bias"; p.has(bias) {
 		p.add(Op{Kind: Bias, Dst: dst, Weight: bias, Row: first})
 	}

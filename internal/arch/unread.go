@@ -37,12 +37,12 @@ func (e *UnreadError) Hint() string { return e.hint }
 func (e *UnreadError) Unwrap() error { return errors.ErrUnsupported }
 
 // checkUnread refuses a model with tensors that no operation reads. It accepts tensors of layers that predict further tokens (multi-token
-// prediction), which have no part in the logits, and notes that they are not used.
+// prediction), which have no part in the logits, and scales of activations, and notes that they are not used.
 func (b *binding) checkUnread() error {
 	h, m := b.h, b.m
 	e := &UnreadError{Path: m.Path, Architecture: h.Architecture}
 	predicting := b.predictionLayers()
-	beyond, unused := -1, 0
+	beyond, unused, inputScales := -1, 0, 0
 	for i := range m.Units {
 		u := &m.Units[i]
 		for _, t := range u.Tensors {
@@ -50,6 +50,8 @@ func (b *binding) checkUnread() error {
 			case b.read[t.Name] || u.Expert > 0: // all experts of a stack are alike
 			case slices.Contains(predicting, u.Layer):
 				unused++
+			case b.isInputScale(&t):
+				inputScales++
 			default:
 				e.Names = append(e.Names, t.Name)
 				beyond = max(beyond, u.Layer)
@@ -59,6 +61,9 @@ func (b *binding) checkUnread() error {
 	if len(e.Names) > 0 {
 		e.hint = b.unreadHint(e.Names, beyond)
 		return e
+	}
+	if inputScales > 0 {
+		h.Notes = append(h.Notes, fmt.Sprintf("%d scales of activations (input_scale) are not used", inputScales))
 	}
 	if unused > 0 {
 		layers := "layers"
@@ -98,7 +103,7 @@ func (b *binding) unreadHint(names []string, layer int) string {
 		return fmt.Sprintf("%s.block_count gives the model %d layers, blk.0 to blk.%d; the file has tensors of blk.%d: convert the model again, or correct that key",
 			b.h.Architecture, b.h.BlockCount+b.h.predictionLayers, b.h.BlockCount+b.h.predictionLayers-1, layer)
 	case slices.ContainsFunc(names, scale):
-		return "leat applies no scales that stand beside their weights: take a file of another quantization"
+		return "leat applies scales of " + strings.Join(append(slices.Clone(scaled), scaledStacks...), ", ") + " and output alone, of experts without biases: take a file of another quantization"
 	}
 	return "this is a variant of the architecture that leat does not compute, and its answers would be wrong: a newer leat may know it"
 }

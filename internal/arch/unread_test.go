@@ -100,7 +100,7 @@ func TestEveryTensorIsAsked(t *testing.T) {
 				if _, err := arch.Read(turned); err == nil || !strings.Contains(err.Error(), tensor.Name) {
 					t.Errorf("%s of another shape: error %v", tensor.Name, err)
 				}
-				if optional(tensor.Name) || h.Architecture == "gemma4" && strings.HasSuffix(tensor.Name, "attn_v.weight") && !h.Windowed(m.Units[i].Layer) {
+				if optional(tensor.Name) || h.Architecture != "gemma4" && strings.HasSuffix(tensor.Name, ".scale") || h.Architecture == "gemma4" && strings.HasSuffix(tensor.Name, "attn_v.weight") && !h.Windowed(m.Units[i].Layer) {
 					continue
 				}
 				without := with(t, m, func(_ *gguf.Metadata, units []pack.Unit) []pack.Unit {
@@ -117,7 +117,8 @@ func TestEveryTensorIsAsked(t *testing.T) {
 
 // optional tensors are read where a file has them.
 func optional(name string) bool {
-	return name == arch.Output || name == arch.RopeFreqs || strings.HasSuffix(name, ".bias") && !strings.HasSuffix(name, "ssm_dt.bias") || strings.HasSuffix(name, "ffn_gate_inp_shexp.weight")
+	return name == arch.Output || name == arch.RopeFreqs || strings.HasSuffix(name, ".bias") && !strings.HasSuffix(name, "ssm_dt.bias") || strings.HasSuffix(name, "ffn_gate_inp_shexp.weight") ||
+		strings.HasSuffix(name, ".input_scale")
 }
 
 // A wrong number of layers is named.
@@ -190,7 +191,7 @@ func TestUnreadError(t *testing.T) {
 		wants, hint string
 	}{
 		{[]string{"blk.0.post_ffw_norm.weight"}, "found 1 tensor that no operation of gpt-oss reads: blk.0.post_ffw_norm.weight", "variant"},
-		{[]string{"blk.0.attn_q.scale", "blk.1.attn_q.scale"}, "found 2 tensors that no operation of gpt-oss reads: blk.0.attn_q.scale, blk.1.attn_q.scale", "scales"},
+		{[]string{"blk.0.attn_sinks.scale", "blk.1.ffn_down_exps.scale"}, "found 2 tensors that no operation of gpt-oss reads: blk.0.attn_sinks.scale, blk.1.ffn_down_exps.scale", "scales"},
 		{[]string{"blk.0.a", "blk.0.b", "blk.0.c", "blk.0.d", "blk.0.e"}, "found 5 tensors that no operation of gpt-oss reads: blk.0.a, blk.0.b, blk.0.c and 2 more", "variant"},
 		{[]string{"blk.99.attn_q.weight"}, "blk.99.attn_q.weight", "gpt-oss.block_count"},
 	} {

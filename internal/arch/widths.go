@@ -9,7 +9,7 @@ func (h *Hyper) Width(l int, v Value) int {
 		return h.VocabSize
 	case v >= Q && v <= Up, v == QueryGate, v == LatentQ, v == HeadOut, v == AttGate, v == HeadGate, v == KVHeads:
 		return h.headWidth(&h.Layers[l], v)
-	case v >= Scores && v <= SharedOut, v >= ExpertIn && v <= ExpertSum:
+	case v >= Scores && v <= SharedOut, v >= ExpertIn && v <= UpScale:
 		return h.mixtureWidth(v)
 	case v == QueryLatent:
 		return h.Latent.QueryRank

@@ -210,12 +210,14 @@ const (
 	oaiLimit = 7     // the gate is at most this, and up is at most this far from 0
 )
 
-// eachPair records an elementwise operation between the products of experts: a sum, or an activation; it fails for other kinds. It
+// eachPair records an elementwise operation between the products of experts: a sum, a product, or an activation; it fails for other kinds. It
 // computes all (row, expert) pairs. For experts outside the current wave the outputs are garbage, which no later product reads.
 func eachPair(f *Frame, o *arch.Op) error {
 	switch o.Kind {
 	case arch.Add:
 		return add(f, o)
+	case arch.Mul:
+		return mul(f, o)
 	case arch.Act:
 		return act(f, o)
 	case arch.SwiGLUOAI:

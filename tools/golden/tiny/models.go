@@ -30,7 +30,8 @@ var models = []model{
 		f.rare(gguf.IQ3_S, gguf.IQ2_S, []layerTypes{{gguf.IQ2_XXS, gguf.IQ2_XS, gguf.IQ1_S}, {gguf.IQ3_XXS, gguf.IQ1_M, gguf.IQ3_S}})
 	}},
 	{"bits-moe-tiny", "qwen2moe", func(f *file) {
-		f.rare(gguf.Q2_0, gguf.NVFP4, []layerTypes{{gguf.TQ1_0, gguf.TQ2_0, gguf.Q1_0}, {gguf.NVFP4, gguf.Q2_0, gguf.TQ1_0}})
+		f.rare(gguf.Q2_0, gguf.NVFP4, []layerTypes{{gguf.TQ1_0, gguf.TQ2_0, gguf.Q1_0}, {gguf.NVFP4, gguf.NVFP4, gguf.Q2_0}})
+		f.scales(1, 4)
 	}},
 }
 
@@ -129,6 +130,19 @@ func (f *file) rare(embd, output gguf.Type, types []layerTypes) {
 		f.experts(p, 256, 4, 256, t.experts)
 		f.matrix(p+"ffn_gate_inp_shexp.weight", gguf.F32, 1, 256)
 		f.ffn(p, "_shexp", 256, 256, t.shared)
+	}
+}
+
+// scales adds scales of the output, of the products of layer l, and of its n experts, and scales of activations, which nobody uses.
+func (f *file) scales(l int, n int64) {
+	f.values("output.scale", 0.8, 0.2, 1)
+	for _, name := range []string{"attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate_shexp", "ffn_up_shexp", "ffn_down_shexp"} {
+		f.values(layer(l)+name+".scale", 0.8, 0.2, 1)
+		f.values(layer(l)+name+".input_scale", 0.1, 0, 1)
+	}
+	for _, name := range []string{"ffn_gate_exps", "ffn_up_exps", "ffn_down_exps"} {
+		f.values(layer(l)+name+".scale", 0.8, 0.3, n)
+		f.values(layer(l)+name+".input_scale", 0.1, 0, n)
 	}
 }
 

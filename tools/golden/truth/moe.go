@@ -121,6 +121,9 @@ func (m *Model) shared(prefix string, x []float64) []float64 {
 // expert is linear with expert e's part of a stack.
 func (m *Model) expert(name string, e int, x []float64) []float64 {
 	y := multiply(m.tensor(name+".weight").part(e), x)
+	if scales := m.vector(name + ".scale"); scales != nil {
+		scaleBy(y, scales[e])
+	}
 	if m.has(name + ".bias") {
 		for i, b := range m.tensor(name + ".bias").part(e).values {
 			y[i] += float64(b)

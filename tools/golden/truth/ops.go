@@ -20,13 +20,22 @@ func multiply(w *tensor, x []float64) []float64 {
 	return y
 }
 
-// linear is multiply with weight NAME.weight, plus NAME.bias where there is one.
+// linear is multiply with weight NAME.weight, times NAME.scale and plus NAME.bias where there are such.
 func (m *Model) linear(name string, x []float64) []float64 {
 	y := multiply(m.tensor(name+".weight"), x)
+	if scale := m.vector(name + ".scale"); scale != nil {
+		scaleBy(y, scale[0])
+	}
 	for i, b := range m.vector(name + ".bias") {
 		y[i] += float64(b)
 	}
 	return y
+}
+
+func scaleBy(y []float64, scale float32) {
+	for i := range y {
+		y[i] *= float64(scale)
+	}
 }
 
 // rmsNorm is x / rms(x) * w.

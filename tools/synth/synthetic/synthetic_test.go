@@ -296,7 +296,7 @@ func TestRefuses(t *testing.T) {
 	}{
 		{"architecture", Options{Arch: "gpt2"}, `architecture: found "gpt2"`},
 		{"preset", Options{Preset: "9t"}, `preset: found "9t"`},
-		{"type", Options{Type: "q8_1"}, `quantisation: found "iq2_xxs"`},
+		{"type", Options{Type: "q8_1"}, `quantisation: found "q8_1"`},
 		{"vocabulary", Options{Shape: Shape{VocabSize: 100}}, "vocabulary: found 100 tokens"},
 		{"heads", Options{Shape: Shape{HeadCount: 3}}, "heads: found 3 for 2"},
 		{"layers", Options{Shape: Shape{BlockCount: -1}}, "layers: found -1"},

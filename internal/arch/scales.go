@@ -1,0 +1,68 @@
+package arch
+
+import (
+	"slices"
+	"strings"
+
+	"leat/decompose/pack"
+	"leat/gguf"
+)
+
+// Scales stand beside weights whose type can't hold their magnitude, as NVFP4's blocks can't: a product with the weight NAME.weight is multiplied by NAME.scale,
+// one number, or of experts one for each. The biases are added afterwards.
+
+// OutputScale is the scale of [Output].
+const OutputScale = "output.scale"
+
+// scaledStacks are the names of stacks of experts that may have scales.
+var scaledStacks = []string{"ffn_gate_exps", "ffn_up_exps", "ffn_down_exps"}
+
+// scaled are the names of a layer's other weights that may have scales, each for all its rows.
+var scaled = []string{
+	"attn_q", "attn_k", "attn_v", "attn_qkv", "attn_output", "attn_gate", "ffn_gate", "ffn_up", "ffn_down", "ffn_gate_shexp", "ffn_up_shexp", "ffn_down_shexp",
+	"ssm_in", "ssm_out", "ssm_alpha", "ssm_beta",
+}
+
+// scaleOf is the name of the scale of the layer's matrix NAME.weight, if the file has one.
+func scaleOf(p *program, weight string) (name string, ok bool) {
+	name = p.prefix + weight + ".scale"
+	return name, slices.Contains(scaled, weight) && p.has(name)
+}
+
+// scaledExpert is the product of a and the weights of each pair's own expert, then its product with the expert's scale, if the file has scales. They are gathered, to
+// `to`, before the experts run: scales are in the layer's unit, which may leave VRAM before the experts arrive.
+func scaledExpert(p *program, dst, a Value, stack string, to Value) []Op {
+	product := perExpert(p, dst, a, stack)
+	scale := p.prefix + stack + ".scale"
+	if !p.has(scale) {
+		return []Op{product}
+	}
+	p.add(Op{Kind: PairRows, Dst: to, A: Chosen, Weight: scale})
+	return []Op{product, {Kind: Mul, Dst: dst, A: dst, B: to}}
+}
+
+// scaledRoute adds the router, see [route]. The operation that it returns multiplies the weight of a chosen expert by the scale of the expert's output, if the file has
+// such scales. Biases of the output would be multiplied too, so the scales of experts with biases are not read.
+func scaledRoute(p *program, a Value) Op {
+	o := route(p, a)
+	if scale := p.prefix + "ffn_down_exps.scale"; p.has(scale) && !p.h.Experts.Biased {
+		o.Weight2 = scale
+	}
+	return o
+}
+
+// isInputScale reports whether a tensor is the scale of activations by which a model was quantised, beside a weight that an operation reads: one number, or of experts one for
+// each. Activations have a scale for each 32 values here, or none.
+func (b *binding) isInputScale(t *pack.Tensor) bool {
+	name, ok := strings.CutSuffix(t.Name, ".input_scale")
+	if !ok || !b.read[name+".weight"] || t.Type != gguf.F32 || len(t.Shape) != 1 {
+		return false
+	}
+	if _, rest, layer := strings.Cut(strings.TrimPrefix(name, "blk."), "."); layer {
+		name = rest
+	}
+	if slices.Contains(scaledStacks, name) {
+		return t.Shape[0] == int64(b.h.Experts.Count)
+	}
+	return t.Shape[0] == 1 && (name == "output" || slices.Contains(scaled, name))
+}
