@@ -3,12 +3,14 @@ package arch_test
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"leat/decompose/pack"
 	"leat/internal/arch"
+	"leat/tools/testdata"
 )
 
 // Scales beside weights multiply the products before biases are added; those of activations are left out, with a note.
@@ -38,6 +40,24 @@ func TestScales(t *testing.T) {
 	}
 	if ops := h.LogitOps(m.Has); len(ops) != 1 || ops[0].Kind != arch.MulWeight || ops[0].Weight != arch.OutputScale {
 		t.Errorf("operations on logits: %+v", ops)
+	}
+}
+
+// A scale beside a weight of any type counts.
+func TestScaleBesideFloats(t *testing.T) {
+	m, err := pack.Open(filepath.Join(testdata.Dir(t), "faults", "llama-scale3.gguf"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	h, err := arch.Read(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ops := h.Layer(0, m.Has)
+	i := slices.IndexFunc(ops, func(o arch.Op) bool { return o.Kind == arch.MulWeight })
+	if i < 1 || ops[i].Weight != "blk.0.ffn_down.scale" || ops[i-1].Weight != "blk.0.ffn_down.weight" || ops[i].Dst != ops[i-1].Dst {
+		t.Errorf("operations %+v", ops)
 	}
 }
 
