@@ -1,5 +1,11 @@
 package shaders
 
+import (
+	"slices"
+
+	"leat/gguf"
+)
+
 // Halves in tiles: what tile_f16 and dequant_f16 write and mul_mat_cm reads. A matrix (R, K) is cut into tiles of
 // TileRows × 32, stored row after row, tile after tile along K; K is padded with zeros to a multiple of 64.
 
@@ -41,9 +47,13 @@ type DequantF16Args struct {
 	M, K          uint32
 }
 
-// Workgroups counts the workgroups: each makes 4 rows × 256 columns.
-func (a *DequantF16Args) Workgroups() uint64 {
-	return groups(uint64(a.M), rowLanes/32) * groups(groups(uint64(a.K), tileStep)*tileStep, 256)
+// Workgroups counts the workgroups for weights of a type: each makes 256 columns of 4 rows, or of rare types, whose lanes decode 16 values, of 8.
+func (a *DequantF16Args) Workgroups(t gguf.Type) uint64 {
+	rows := uint64(rowLanes / 32)
+	if slices.Contains(RareTypes, t) {
+		rows = rowLanes / 16
+	}
+	return groups(uint64(a.M), rows) * groups(groups(uint64(a.K), tileStep)*tileStep, 256)
 }
 
 // MulMatCMArgs: Dst (N, M) = X (N, K) · Wᵀ + Residual (N, M), W and X in tiles, row n of the product times Scales[n].

@@ -35,15 +35,22 @@ void parts(Chunk c, uint i, out uvec4 q1, out uvec4 q2, out vec2 s1, out vec2 s2
 #endif
 }
 #else
-void dequant8(Row r, uint k, out float v[8])
+// run_at gives the bytes and the scale of the run that holds value k of a row.
+uvec4 run_at(Row r, uint k, out float s) { return run(load_chunk(r, chunk_of(k)), chunk_of(k), run_of(k), s); }
+
+void eight_of(uvec2 q, float s, out float v[8])
 {
-    float s;
-    uvec4 b = run(load_chunk(r, chunk_of(k)), chunk_of(k), run_of(k), s);
-    uvec2 q = k % 16 == 0 ? b.xy : b.zw;
     [[unroll]] for (uint i = 0; i < 8; i++) {
         precise float y = float(sbyte_of(q[i >> 2], i & 3) - ZERO) * s; // not b * s - ZERO * s: zero has a sign
         v[i] = y;
     }
+}
+
+void dequant8(Row r, uint k, out float v[8])
+{
+    float s;
+    uvec4 b = run_at(r, k, s);
+    eight_of(k % 16 == 0 ? b.xy : b.zw, s, v);
 }
 #endif
 #endif

@@ -136,5 +136,5 @@ func DequantF16(r *Recorder, t gguf.Type, a shaders.DequantF16Args) error {
 	var touched touch
 	touched.read(span{a.W, a.W + uint64(bytes)})
 	touched.write(span{a.Dst, a.Dst + uint64(shaders.TilesBytes(a.M, a.K))})
-	return record(r, &c, &a, a.Workgroups(), &touched, cost{bytes: bytes + 2*float64(a.M)*float64(a.K)})
+	return record(r, &c, &a, a.Workgroups(t), &touched, cost{bytes: bytes + 2*float64(a.M)*float64(a.K)})
 }
