@@ -56,6 +56,8 @@ func (k *Kernels) vecTile(t Tile, variant string, of gguf.Type, glu, m, cols uin
 	case cpu, variant != shaders.Int8, glu == shaders.GLUBytes:
 	case parts:
 		t = t.or(tile64(of, glu, m, chunks))
+	case shaders.HasGrid(of):
+		t = t.or(gridTile(glu, m, chunks, k.mostLanes(of)))
 	case of == gguf.Q6_K && chunks >= 128:
 		switch {
 		case m >= 1<<15:
@@ -95,6 +97,22 @@ func tile64(of gguf.Type, glu, m, parts uint32) Tile {
 		t.Rows, t.Unroll = 1, 2
 	}
 	for t.Team > minTeam64 && t.Team > parts {
+		t.Team /= 2
+	}
+	return t
+}
+
+// gridTile is a GPU's tile for weights of a type with a grid, of which a workgroup has a copy: it computes many of the m rows of a matrix, so that there are few copies. It has
+// at most most lanes.
+func gridTile(glu, m, chunks, most uint32) Tile {
+	t := Tile{Rows: 1, Team: 32, Lanes: min(256, most)}
+	switch {
+	case m >= 1<<16:
+		t.Rows = 4
+	case m > 1<<13 || glu == shaders.GLUFloats:
+		t.Rows = 2
+	}
+	for t.Team > minSubgroup && t.Team > chunks {
 		t.Team /= 2
 	}
 	return t
@@ -165,8 +183,12 @@ func (k *Kernels) idTile(t Tile, of gguf.Type, glu, m, chunks uint32) Tile {
 	if k.dev.Physical.Type == vk.CPU {
 		return k.tile(t, of, glu, m, chunks)
 	}
-	if glu == shaders.GLUBytes && t.Lanes == 0 {
+	switch {
+	case t.Lanes != 0:
+	case glu == shaders.GLUBytes:
 		t.Lanes = min(512, k.mostLanes(of))
+	case shaders.HasGrid(of): // few copies of it
+		t.Lanes = min(256, k.mostLanes(of))
 	}
 	if t.Team == 0 {
 		if t.Team = 8; glu == shaders.GLUBytes {
