@@ -23,7 +23,7 @@ static int ascending(const void *a, const void *b) {
 }
 
 static void warnings(enum ggml_log_level level, const char *text, void *unused) {
-	if (level >= GGML_LOG_LEVEL_WARN)
+	if (level == GGML_LOG_LEVEL_WARN || level == GGML_LOG_LEVEL_ERROR)
 		fputs(text, stderr);
 }
 
