@@ -43,6 +43,8 @@ func (a *QuantizeQ8Args) Workgroups() uint64 {
 // MulMatTeamArgs: Dst0, Dst1, Dst2 = X (N, K) · Wᵀ + Bias (M) + Residual of up to three matrices W (M, K) of one type; X is
 // floats, or bytes and their S. Where a Bias or the Residual is 0 there is none; a matrix is missing where its M is 0.
 //
+// Of mul_mat_vec_int8 with weights of NVFP4 a Bias may be a scale instead, one number that the product is multiplied by: its address plus 1.
+//
 // A kernel made with GLU stores Dst0 = silu(gates) * ups, of gates W0 and ups W1, as large; with GLU 2 as bytes as
 // well: Q at Dst1 and S at Dst2.
 //

@@ -171,6 +171,12 @@ uvec2 weights_of(Place p) { return pick(p.matrix, a.W0, a.W1, a.W2); }
 float biased(float sum, Place p)
 {
     uvec2 bias = pick(p.matrix, a.Bias0, a.Bias1, a.Bias2);
+#ifdef TYPE_NVFP4
+    if ((bias.x & 1) != 0) { // a scale, see MulMatTeamArgs
+        precise float y = sum * Floats(uvec2(bias.x & ~1, bias.y)).f[0];
+        return y;
+    }
+#endif
     return given(bias) ? sum + Floats(bias).f[p.row] : sum;
 }
 #endif

@@ -33,16 +33,20 @@ func fuse(ops []Op) (fused Op, n int) {
 	return Op{}, 0
 }
 
-// productLength is the number of operations of the product that ops begin with: 1, or 2 with its bias. It is 0 if ops do not begin with a product, or if the
-// product is written over its own input.
+// productLength is the number of operations of the product that ops begin with, its scale and its bias included. It is 0 if ops do not begin with a product, or if
+// the product is written over its own input.
 func productLength(ops []Op) int {
 	if len(ops) == 0 || ops[0].Kind != MulMat || ops[0].A == ops[0].Dst {
 		return 0
 	}
-	if len(ops) > 1 && ops[1].Kind == Bias && ops[1].Dst == ops[0].Dst {
-		return 2
+	n, dst := 1, ops[0].Dst
+	if n < len(ops) && ops[n].Kind == MulWeight && ops[n].A == dst && ops[n].Dst == dst && ops[n].Cols == 1 {
+		n++
 	}
-	return 1
+	if n < len(ops) && ops[n].Kind == Bias && ops[n].Dst == dst {
+		n++
+	}
+	return n
 }
 
 // matchGated matches two products of one input, with their biases, then their SwiGLU, if nothing else reads the products.

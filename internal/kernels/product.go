@@ -8,6 +8,7 @@ import (
 // Matrix is one of the matrices of [Products].
 type Matrix struct {
 	W, Bias, Dst uint64 // addresses: weights (M, K), bias (M) or 0, output (N, M)
+	Scale        uint64 // address of one number that the product is multiplied by before the bias is added; 0: none
 	M            uint32 // number of rows of W; 0: there is no such matrix
 }
 
@@ -27,7 +28,7 @@ type Products struct {
 var productVariants = []*variant[Products]{&persistentProduct, &straightProduct, &longsProduct, &int8Product, &wideProduct, &blocksProduct, &tilesProduct, &vecProduct, &matProduct}
 
 // Multiply records products by the first variant that fits. done is false, and nothing is recorded, if no variant computes them as one. For a single
-// matrix without bias, residual and GLU one always does.
+// matrix without bias, scale, residual and GLU one always does.
 func Multiply(r *Recorder, p *Products) (done bool, err error) {
 	r.args.products = *p
 	return recordBy(r, productVariants, &r.args.products)
@@ -59,9 +60,30 @@ func (p *Products) outputs() uint32 {
 	return p.Of[0].M + p.Of[1].M + p.Of[2].M
 }
 
-// single reports whether there is one matrix, or with GLU two, without a bias.
+// single reports whether there is one matrix, or with GLU two, without a bias or a scale.
 func (p *Products) single() bool {
-	return (p.Of[1].M == 0 || p.GLU) && p.Of[2].M == 0 && p.Of[0].Bias|p.Of[1].Bias == 0
+	return (p.Of[1].M == 0 || p.GLU) && p.Of[2].M == 0 && p.Of[0].Bias|p.Of[1].Bias == 0 && !p.scaled()
+}
+
+// scaled reports whether a product has a scale.
+func (p *Products) scaled() bool { return p.Of[0].Scale|p.Of[1].Scale|p.Of[2].Scale != 0 }
+
+// takesScales reports whether a variant of mul_mat_vec in teams multiplies p by its scales, or has none to multiply by.
+func (p *Products) takesScales(variant string) bool {
+	for i := range p.Of {
+		if m := &p.Of[i]; m.Scale != 0 && (m.Bias != 0 || p.Type != gguf.NVFP4 || variant != shaders.Int8) {
+			return false
+		}
+	}
+	return true
+}
+
+// biasOrScale is the Bias of m in [shaders.MulMatTeamArgs].
+func (m *Matrix) biasOrScale() uint64 {
+	if m.Scale != 0 {
+		return m.Scale + 1
+	}
+	return m.Bias
 }
 
 // first is the product with the first matrix alone.

@@ -12,6 +12,8 @@ func unfitTeam(r *Recorder, p *Products, variant string) string {
 	switch {
 	case !hasTeam(variant, p.Type):
 		return "another type of weights"
+	case !p.takesScales(variant):
+		return "scales beside weights of another type than NVFP4, or with biases"
 	case !r.prefersInt8():
 		return "prompts go by cooperative matrices, or have no memory for X in bytes"
 	case !p.GLU && r.k.tuned.Load().prefersFP32(p.Type, p.K):
@@ -126,7 +128,7 @@ func findTeamVariants() map[gguf.Type]string {
 // recordTeam records p as one mul_mat_vec in teams of a variant. If the variant reads X as int8, it first quantises X, unless that is in memory already.
 func recordTeam(r *Recorder, p *Products, variant string) error {
 	a := shaders.MulMatTeamArgs{
-		W0: p.Of[0].W, W1: p.Of[1].W, W2: p.Of[2].W, Bias0: p.Of[0].Bias, Bias1: p.Of[1].Bias, Bias2: p.Of[2].Bias,
+		W0: p.Of[0].W, W1: p.Of[1].W, W2: p.Of[2].W, Bias0: p.Of[0].biasOrScale(), Bias1: p.Of[1].biasOrScale(), Bias2: p.Of[2].biasOrScale(),
 		Dst0: p.Of[0].Dst, Dst1: p.Of[1].Dst, Dst2: p.Of[2].Dst, X: p.X, Residual: p.Residual,
 		M0: p.Of[0].M, M1: p.Of[1].M, M2: p.Of[2].M, K: p.K, N: p.N, XStride: p.XStride, DstStride: p.DstStride, ResidualStride: p.ResidualStride,
 	}
@@ -267,13 +269,13 @@ func teamTouch(variant string, t gguf.Type, glu uint32, a *shaders.MulMatTeamArg
 		touched.write(q8Bytes(a.Dst1, a.N, a.M0))
 		touched.write(q8Scales(a.Dst2, a.N, a.M0))
 	}
-	for i, m := range [3]Matrix{{a.W0, a.Bias0, a.Dst0, a.M0}, {a.W1, a.Bias1, a.Dst1, a.M1}, {a.W2, a.Bias2, a.Dst2, a.M2}} {
+	for i, m := range [3]Matrix{{W: a.W0, Bias: a.Bias0, Dst: a.Dst0, M: a.M0}, {W: a.W1, Bias: a.Bias1, Dst: a.Dst1, M: a.M1}, {W: a.W2, Bias: a.Bias2, Dst: a.Dst2, M: a.M2}} {
 		if m.M == 0 {
 			continue
 		}
 		touched.read(span{m.W, m.W + uint64(float64(m.M)*rowBytes(t, a.K))})
 		if m.Bias != 0 {
-			touched.read(f32s(m.Bias, 1, m.M, 0))
+			touched.read(f32s(m.Bias&^1, 1, m.M, 0))
 		}
 		if i > 0 && glu == shaders.NoGLU {
 			touched.write(f32s(m.Dst, a.N, m.M, m.M))

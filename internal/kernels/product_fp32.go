@@ -32,7 +32,7 @@ const matTile = 8
 // unfitPlain says why the float32 kernels can't record p, "" if they can.
 func unfitPlain(p *Products) string {
 	if !p.single() || p.GLU || p.Residual != 0 {
-		return "several matrices, a bias, a residual or gates"
+		return "several matrices, a bias, a scale, a residual or gates"
 	}
 	return ""
 }

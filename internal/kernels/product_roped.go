@@ -120,6 +120,8 @@ func unfitRoped(r *Recorder, p *RopedProducts) string {
 		return "rows of a prompt"
 	case !hasTeam(shaders.Turned, p.Type):
 		return "another type of weights"
+	case p.scaled():
+		return "scales beside weights"
 	case p.KV != gguf.F16 && p.KV != gguf.F32:
 		return "a cache in blocks"
 	case a.RopeDim%4 != 0 || a.QStride != a.Heads*a.KeyLen || a.Heads >= 1<<16 || p.K%q8Block != 0:

@@ -244,7 +244,7 @@ func unfitHalves(r *Recorder, p *Products) string {
 	case r.Rows.Role != Prompt || r.k.can.matrix == 0:
 		return "rows to decode"
 	case !p.single():
-		return "several matrices, or a bias"
+		return "several matrices, a bias, or a scale"
 	case p.K < tileStep:
 		return "rows of fewer than 64 values"
 	case shaders.ScratchBytes(p.N, p.K, 0) > r.Memory.Tiles.Bytes:

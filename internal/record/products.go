@@ -38,19 +38,25 @@ func headMulMat(f *Frame, o *arch.Op) error {
 	})
 }
 
-// linear returns the matrix of the product that ops begin with, with its bias if a bias is the next operation; n is the number of operations that
-// the matrix stands for, 1 or 2.
+// linear returns the matrix of the product that ops begin with, with its scale and its bias if these are the next operations; n is the number of operations
+// that the matrix stands for.
 func linear(f *Frame, ops []arch.Op) (t *pack.Tensor, m kernels.Matrix, n int, err error) {
 	t, m.W, err = f.weight(&ops[0])
 	if err != nil {
 		return nil, m, 0, err
 	}
-	m.Dst, m.M = f.value(ops[0].Dst), f.width(ops[0].Dst)
-	if len(ops) > 1 && ops[1].Kind == arch.Bias {
-		_, m.Bias, err = f.weight(&ops[1])
-		return t, m, 2, err
+	m.Dst, m.M, n = f.value(ops[0].Dst), f.width(ops[0].Dst), 1
+	if n < len(ops) && ops[n].Kind == arch.MulWeight {
+		if _, m.Scale, err = f.weight(&ops[n]); err != nil {
+			return nil, m, 0, err
+		}
+		n++
 	}
-	return t, m, 1, nil
+	if n < len(ops) && ops[n].Kind == arch.Bias {
+		_, m.Bias, err = f.weight(&ops[n])
+		n++
+	}
+	return t, m, n, err
 }
 
 // productsOf returns products whose input X is activation a, for the rows of [Frame.Rows]. Only X and its sizes are set: the caller adds matrices
@@ -165,7 +171,7 @@ func gated(f *Frame, o *arch.Op) (done bool, err error) {
 	return f.multiply(&p)
 }
 
-// added records a product, with its bias if it has one, and the addition of a residual as one; done is false if no kernel does that.
+// added records a product, with its scale and its bias if it has them, and the addition of a residual as one; done is false if no kernel does that.
 func added(f *Frame, o *arch.Op) (done bool, err error) {
 	t, m, _, err := linear(f, o.Ops)
 	if err != nil {

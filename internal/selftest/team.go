@@ -3,6 +3,7 @@ package selftest
 import (
 	"fmt"
 
+	"leat/gguf"
 	"leat/internal/kernels"
 	"leat/shaders"
 	"leat/shaders/ref"
@@ -12,6 +13,7 @@ import (
 type team struct {
 	args shaders.MulMatTeamArgs // arguments without matrices and outputs
 	x    ref.Mat                // values of X, as the device has it: rounded, if the kernel reads int8
+	made int                    // number of matrices
 }
 
 // newTeam makes a random X of n rows of k values, in the format that the kernel row reads.
@@ -28,7 +30,8 @@ func newTeam(j *job, row *shaders.Kernel, k, n int) team {
 	return t
 }
 
-// matrix makes weights of m rows and a bias, and returns their addresses and the reference's product with X, bias included.
+// matrix makes weights of m rows and a bias, or for every other matrix of NVFP4 a scale, and returns their addresses and the reference's product with X, bias or scale
+// included.
 func (t *team) matrix(j *job, row *shaders.Kernel, m int) (w, bias uint64, y ref.Mat, err error) {
 	at, bytes, err := j.weights(row.Type, m, t.x.Cols, 1)
 	if err != nil {
@@ -37,6 +40,12 @@ func (t *team) matrix(j *job, row *shaders.Kernel, m int) (w, bias uint64, y ref
 	y, b := shape(t.x.Rows, m, 0), j.normal(1, m, 0)
 	if err := ref.MulMat(row.Type, y, bytes, t.x); err != nil {
 		return 0, 0, y, err
+	}
+	if t.made++; row.Type == gguf.NVFP4 && row.Variant == shaders.Int8 && t.made%2 == 1 {
+		for i := range y.Data {
+			y.Data[i] *= b.Data[0]
+		}
+		return j.addr(at), j.addr(j.mat(b)) + 1, y, nil
 	}
 	ref.Add(y.Data, y.Data, b.Data)
 	return j.addr(at), j.addr(j.mat(b)), y, nil
