@@ -34,7 +34,7 @@ func scaleOf(p *program, weight string) (name string, ok bool) {
 func scaledExpert(p *program, dst, a Value, stack string, to Value) []Op {
 	product := perExpert(p, dst, a, stack)
 	scale := p.prefix + stack + ".scale"
-	if !p.has(scale) {
+	if !p.has(scale) || p.hasWeight("ffn_gate_up_exps") { // whose halves' scale is not defined
 		return []Op{product}
 	}
 	p.add(Op{Kind: PairRows, Dst: to, A: Chosen, Weight: scale})
