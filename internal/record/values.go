@@ -100,7 +100,7 @@ func addRows(f *Frame, o *arch.Op) error {
 // mul records the elementwise product of two activations. The second may have one value for several of the first, one after the other.
 func mul(f *Frame, o *arch.Op) error {
 	n, b := count(f, o), f.n()*f.width(o.B)
-	return kernels.Mul(f.Rec, shaders.MulArgs{A: f.value(o.A), B: f.value(o.B), Dst: f.value(o.Dst), Count: n, Repeat: n / b, BCount: b})
+	return kernels.Mul(f.Rec, shaders.MulArgs{A: f.value(o.A), B: f.value(o.B), Dst: f.value(o.Dst), Count: n, Repeat: n / max(1, b), BCount: b})
 }
 
 // mulWeight records the product of each row with a weight, of Cols values: one for each column, or one for all.
