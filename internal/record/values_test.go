@@ -49,7 +49,7 @@ func TestValueOps(t *testing.T) {
 		"exact gelu":             {Kind: arch.Act, Activation: arch.GELUErf, Dst: arch.Gate, A: arch.Gate},
 		"relu2":                  {Kind: arch.Act, Activation: arch.ReLU2, Dst: arch.Gate, A: arch.Gate},
 		"xielu":                  {Kind: arch.Act, Activation: arch.XIELU, Dst: arch.Gate, A: arch.Gate, Params: [4]float32{1, 1, 0.5, -1e-6}},
-		"clamp":                  {Kind: arch.Act, Activation: arch.Clamp, Dst: arch.Q, A: arch.Q, Params: [4]float32{8}},
+		"clamp":                  {Kind: arch.Act, Activation: arch.Clamp, Dst: arch.Q, A: arch.Q, Params: [4]float32{-8, 8}},
 		"sum":                    {Kind: arch.Add, Dst: arch.X, A: arch.X, B: arch.Out},
 		"sum with a factor":      {Kind: arch.Add, Dst: arch.X, A: arch.X, B: arch.Out, Factor: 0.22},
 		"product":                {Kind: arch.Mul, Dst: arch.ConvIn, A: arch.ConvB, B: arch.ConvIn},
