@@ -21,10 +21,15 @@ type LayerShape struct {
 	State             bool // the layer has a state, see [Hyper.StateParts]
 	Experts           bool // the layer's FFN is a mixture of experts
 
-	ExpertBound float64 // bound of the silu of experts' gates, and of their other products: see bounds; 0: none
-	FFNBound    float64 // bound of the same in the FFN or the shared expert; 0: none
+	Bounds Bounds // bounds of what gated units multiply
 
 	XIELU [4]float32 // parameters of the FFN's activation if it is XIELU, as [Activation] has them
+}
+
+// Bounds are bounds of the silu of a gate, and of the other product, in gated units of a layer; 0: none.
+type Bounds struct {
+	Experts float64 // of experts
+	FFN     float64 // of the FFN, or of the shared expert
 }
 
 // NoRope is LayerShape.Rope of a layer whose queries and keys are not rotated.

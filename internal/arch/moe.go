@@ -159,7 +159,7 @@ func chosen(p *program, a Value, glu Kind) {
 		gate = append(gate, Op{Kind: Add, Dst: ExpertGate, A: ExpertGate, B: GateBias})
 		up = append(up, Op{Kind: Add, Dst: ExpertUp, A: ExpertUp, B: UpBias})
 	}
-	ops := append(append(gate, up...), bounds(ExpertGate, ExpertUp, p.shape().ExpertBound)...)
+	ops := append(append(gate, up...), bound(ExpertGate, ExpertUp, p.shape().Bounds.Experts)...)
 	ops = append(ops, Op{Kind: glu, Dst: ExpertGate, A: ExpertGate, B: ExpertUp}, perExpert(p, ExpertOut, ExpertGate, "ffn_down_exps"))
 	p.add(Op{Kind: Experts, Dst: ExpertOut, A: a, Ops: ops})
 }
@@ -173,7 +173,7 @@ func shared(p *program, dst, base, a Value) {
 	}
 	p.linear(SharedGate, a, "ffn_gate_shexp")
 	p.linear(SharedUp, a, "ffn_up_shexp")
-	p.add(bounds(SharedGate, SharedUp, p.shape().FFNBound)...)
+	p.add(bound(SharedGate, SharedUp, p.shape().Bounds.FFN)...)
 	p.add(Op{Kind: SwiGLU, Dst: SharedGate, A: SharedGate, B: SharedUp})
 	if gated {
 		p.add(Op{Kind: SigmoidMul, Dst: SharedGate, A: SharedGate, B: SharedScore})

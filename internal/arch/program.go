@@ -132,7 +132,7 @@ func (p *program) act(v Value, f Activation, params ...float32) {
 func (p *program) ffn(dst, a Value, glu Kind) {
 	p.linear(Gate, a, "ffn_gate")
 	p.linear(Up, a, "ffn_up")
-	p.add(bounds(Gate, Up, p.shape().FFNBound)...)
+	p.add(bound(Gate, Up, p.shape().Bounds.FFN)...)
 	p.add(Op{Kind: glu, Dst: Gate, A: Gate, B: Up})
 	p.linear(dst, Gate, "ffn_down")
 }

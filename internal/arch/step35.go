@@ -39,15 +39,15 @@ func readStep35(k *keys, h *Hyper) {
 	k.checkTurned("rope.dimension_count", full.Dim, shortestKey(h))
 	experts, shared := k.floats("swiglu_clamp_exp"), k.floats("swiglu_clamp_shexp")
 	for l := range h.Layers {
-		if h.Layers[l].ExpertBound, h.Layers[l].FFNBound = experts[l], shared[l]; min(experts[l], shared[l]) < 0 {
+		if h.Layers[l].Bounds = (Bounds{experts[l], shared[l]}); min(experts[l], shared[l]) < 0 {
 			k.fail("bounds of layer %d: found %g of experts and %g of the FFN, wanted 0 or more", l, experts[l], shared[l])
 		}
 	}
 }
 
-// bounds are operations on the two products of a gated unit that bound what SwiGLU multiplies: the silu of gate by bound from above, up by bound from both sides. 0 is no
+// bound returns operations on the two products of a gated unit that bound what SwiGLU multiplies: the silu of gate by bound from above, up by bound from both sides. 0 is no
 // bound.
-func bounds(gate, up Value, bound float64) []Op {
+func bound(gate, up Value, bound float64) []Op {
 	if bound == 0 {
 		return nil
 	}

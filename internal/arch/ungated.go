@@ -33,8 +33,8 @@ func apertus(p *program) {
 func readApertus(k *keys, h *Hyper) {
 	dense(halves)(k, h)
 	h.AttentionScale = k.factor("attention.scale", h.AttentionScale)
-	positive, negative := k.bare("xielu.alpha_p"), k.bare("xielu.alpha_n")
-	beta, eps := k.bare("xielu.beta"), k.bare("xielu.eps")
+	positive, negative := bare(k, "xielu.alpha_p"), bare(k, "xielu.alpha_n")
+	beta, eps := bare(k, "xielu.beta"), bare(k, "xielu.eps")
 	for l := range h.Layers { // the file has the numbers that training changed, of which xIELU takes the softplus
 		h.Layers[l].XIELU = [4]float32{float32(softplus(positive[l])), float32(beta[l] + softplus(negative[l])), float32(beta[l]), float32(eps[l])}
 	}
@@ -44,7 +44,7 @@ func readApertus(k *keys, h *Hyper) {
 func softplus(x float64) float64 { return max(x, 0) + math.Log1p(math.Exp(-math.Abs(x))) }
 
 // bare is [keys.floats] of a key that is required, and has no name of the architecture before it.
-func (k *keys) bare(key string) []float64 {
+func bare(k *keys, key string) []float64 {
 	k.read[key] = true
 	v, found := k.md.Get(key)
 	if !found {

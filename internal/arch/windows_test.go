@@ -44,7 +44,7 @@ func TestWindowedKinds(t *testing.T) {
 	if full.Dim != 8 || len(full.Factors) != 4 || near.Dim != 16 || near.Factors != nil || full.Base != 5e6 || near.Base != 1000 {
 		t.Errorf("ropes of step35: %+v and %+v", full, near)
 	}
-	if step.Layers[0].HeadCount != 4 || step.Layers[1].HeadCount != 6 || step.Layers[2].ExpertBound != 0.5 || step.Layers[0].FFNBound != 0.5 {
+	if step.Layers[0].HeadCount != 4 || step.Layers[1].HeadCount != 6 || step.Layers[2].Bounds.Experts != 0.5 || step.Layers[0].Bounds.FFN != 0.5 {
 		t.Errorf("layers of step35: %+v", step.Layers)
 	}
 }

@@ -7,7 +7,7 @@ import (
 )
 
 // layerNorm is (x - mean) / deviation * w + b, of the tensors NAME.weight and NAME.bias.
-func (m *Model) layerNorm(name string, x []float64) []float64 {
+func layerNorm(m *Model, name string, x []float64) []float64 {
 	mean, square := 0.0, 0.0
 	for _, v := range x {
 		mean += v / float64(len(x))
@@ -26,8 +26,8 @@ func (m *Model) layerNorm(name string, x []float64) []float64 {
 // phiMoE is the layer of Microsoft's Phi-3.5-MoE (2024, arXiv:2404.14219).
 func phiMoE(s *Session, l int, x []float64) {
 	m, p := s.m, fmt.Sprintf("blk.%d.", l)
-	addTo(x, s.attend(m.attention(), l, p, m.layerNorm(p+"attn_norm", x)))
-	addTo(x, m.experts(p, m.layerNorm(p+"ffn_norm", x), swiglu))
+	addTo(x, s.attend(m.attention(), l, p, layerNorm(m, p+"attn_norm", x)))
+	addTo(x, m.experts(p, layerNorm(m, p+"ffn_norm", x), swiglu))
 }
 
 // sparseMixer chooses the experts of the largest scores, one after the other, and weighs each by a softmax over those left that are within 2 % of it (2024, arXiv:2409.12136,

@@ -44,7 +44,7 @@ func (s *Session) Next(token int) (logits []float64, err error) {
 	}
 	s.pos++
 	if m.has("output_norm.bias") {
-		x = m.layerNorm("output_norm", x)
+		x = layerNorm(m, "output_norm", x)
 	} else {
 		x = m.norm("output_norm", x)
 	}

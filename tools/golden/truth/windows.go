@@ -6,7 +6,7 @@ import (
 )
 
 // at is layer l's value of a key that has one for each layer, or for all.
-func (m *Model) at(key string, l int) int {
+func at(m *Model, key string, l int) int {
 	if all, ok := m.md.Ints(m.arch + "." + key); ok {
 		return int(all[l])
 	}
@@ -21,12 +21,12 @@ func windowed(m *Model, l int) bool {
 			return all[l]
 		}
 	}
-	return m.at(key, l) != 0
+	return at(m, key, l) != 0
 }
 
 // attentionAt is attention of layer l, of a model whose layers differ in heads and windows.
 func attentionAt(m *Model, l int) attention {
-	a := attention{heads: m.at("attention.head_count", l), headsKV: m.at("attention.head_count_kv", l), key: m.int("attention.key_length")}
+	a := attention{heads: at(m, "attention.head_count", l), headsKV: at(m, "attention.head_count_kv", l), key: m.int("attention.key_length")}
 	a.value, a.scale = m.intOr("attention.value_length", a.key), 1/math.Sqrt(float64(a.key))
 	if windowed(m, l) {
 		a.window = m.int("attention.sliding_window")
