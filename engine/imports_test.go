@@ -46,7 +46,7 @@ var allowed = map[string][]string{
 	"internal/experts":     {"decompose/pack", "internal/arch", "internal/kernels", "internal/plan", "internal/record", "internal/submit", "internal/weights", "shaders", "vk", "vk/mem"},
 	"internal/record":      {"decompose/pack", "gguf", "internal/arch", "internal/kernels", "internal/plan", "internal/submit", "shaders"},
 	"internal/submit":      {"internal/kernels", "internal/pace", "internal/trace", "vk", "vk/limit"},
-	"internal/weights":     {"decompose/pack", "internal/arch", "internal/expertcache", "internal/plan", "internal/trace", "vk", "vk/file", "vk/limit", "vk/mem", "vk/xfer"},
+	"internal/weights":     {"decompose/pack", "internal/expertcache", "internal/plan", "internal/trace", "vk", "vk/file", "vk/limit", "vk/mem", "vk/xfer"},
 	"internal/kv":          {"internal/plan", "vk", "vk/mem"},
 	"internal/adapt":       {},
 	"internal/expertcache": {},

@@ -59,7 +59,7 @@ func readDeltaNet(k *keys, h *Hyper, f deltaDefaults) {
 		Tiled: f.tiled, JoinedBetaAlpha: f.together,
 	}
 	inner, period := k.int("ssm.inner_size", d.Heads*d.HeadLength), k.int("full_attention_interval", 4)
-	k.checkDeltaNet(&d)
+	checkDeltaNet(k, &d)
 	if inner != d.Heads*d.HeadLength {
 		k.fail("delta net: found %d heads of %d values, %d in all", d.Heads, d.HeadLength, inner)
 	}
@@ -78,7 +78,7 @@ func readDeltaNet(k *keys, h *Hyper, f deltaDefaults) {
 }
 
 // checkDeltaNet checks the sizes of delta nets against each other and against what kernels take.
-func (k *keys) checkDeltaNet(d *DeltaNet) {
+func checkDeltaNet(k *keys, d *DeltaNet) {
 	switch {
 	case d.KeyHeads < 1 || d.Heads < 1 || d.Heads%d.KeyHeads != 0:
 		k.fail("delta net: found %d heads of %d key heads, wanted a multiple", d.Heads, d.KeyHeads)

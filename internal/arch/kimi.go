@@ -46,7 +46,7 @@ func readKimiLinear(k *keys, h *Hyper) {
 	d := DeltaNet{Heads: heads, KeyHeads: heads, HeadLength: k.atLeastOne("kda.head_dim"), Taps: k.atLeastOne("ssm.conv_kernel"), ByChannel: true}
 	length := k.int("attention.key_length", rank+turned)
 	k.int("attention.value_length", 0) // the converter writes the size of a head, of which no head is
-	k.checkDeltaNet(&d)
+	checkDeltaNet(k, &d)
 	for l := range h.Layers {
 		s := &h.Layers[l]
 		if s.State = kv[l] == 0; !s.State {

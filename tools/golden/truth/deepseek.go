@@ -37,11 +37,11 @@ func (s *Session) latentAttention(l int, p string, x []float64) []float64 {
 		q = m.linear(p+"attn_q", x)
 	}
 	for h := range heads {
-		m.turnLatent(q[h*a.key+still:(h+1)*a.key], s.pos)
+		turnLatent(m, q[h*a.key+still:(h+1)*a.key], s.pos)
 	}
 	both := m.linear(p+"attn_kv_a_mqa", x)
 	latent, shared := m.norm(p+"attn_kv_a_norm", both[:rank]), both[rank:]
-	m.turnLatent(shared, s.pos)
+	turnLatent(m, shared, s.pos)
 	var keys, values []float64
 	for h := range heads {
 		keys = append(keys, multiplyTransposed(m.tensor(p+"attn_k_b.weight").part(h), latent)...)
@@ -54,7 +54,7 @@ func (s *Session) latentAttention(l int, p string, x []float64) []float64 {
 }
 
 // turnLatent turns the part of a head that is not computed from a latent.
-func (m *Model) turnLatent(x []float64, pos int) {
+func turnLatent(m *Model, x []float64, pos int) {
 	if m.arch != "kimi-linear" {
 		m.rope.turn(x, m.rope.dim, pos)
 	}

@@ -14,7 +14,7 @@ func gemma4(s *Session, l int, x []float64) {
 		for i := range x {
 			x[i] *= math.Sqrt(float64(m.dim))
 		}
-		s.inputs = m.layerInputs(s.token, x)
+		s.inputs = layerInputs(m, s.token, x)
 	}
 	addTo(x, m.norm(p+"post_attention_norm", s.sharedAttention(l, p, m.norm(p+"attn_norm", x))))
 	h := m.norm(p+"ffn_norm", x)
@@ -28,7 +28,7 @@ func gemma4(s *Session, l int, x []float64) {
 }
 
 // layerInputs has what layers get beside x, the scaled embedding of a token: for each layer (a + b)/√2, a a product of x, normalised, b a second embedding.
-func (m *Model) layerInputs(token int, x []float64) []float64 {
+func layerInputs(m *Model, token int, x []float64) []float64 {
 	a, size := m.linear("per_layer_model_proj", x), m.int("embedding_length_per_layer_input")
 	for i := range a {
 		a[i] /= math.Sqrt(float64(m.dim))
