@@ -197,7 +197,7 @@ func (m *Model) Step(ctx context.Context, rows []Asking) (logits []float32, err 
 		}
 	}
 	first := rows[0].Session
-	err = m.runner.step(first.during(ctx), first.life, of, false, func(r step.Result) error {
+	err = m.runner.step(first.during(ctx), first.life, of, step.WantLogits, func(r step.Result) error {
 		logits = append(logits, r.Logits...)
 		for s, n := range counts {
 			if err := s.seq.Append(n); err != nil {

@@ -168,11 +168,11 @@ func (g *generation) next(ctx context.Context, n int) (Token, error) {
 // sample runs what has yet to run and chooses, on the device where that is enough.
 func (g *generation) sample(ctx context.Context) (t Token, err error) {
 	if g.p.onDevice() {
-		err = g.s.run(ctx, true, false, func(r step.Result) { t.ID = r.IDs[0] })
+		err = g.s.run(ctx, step.WantArgmax, false, func(r step.Result) { t.ID = r.IDs[0] })
 		return t, err
 	}
 	// Kept, so that other sessions' steps needn't wait for the choice.
-	if err := g.s.run(ctx, false, false, g.s.keep); err != nil {
+	if err := g.s.run(ctx, step.WantLogits, false, g.s.keep); err != nil {
 		return t, err
 	}
 	if t.ID, err = g.sampler.Next(g.s.logits); err != nil {

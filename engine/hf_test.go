@@ -26,7 +26,8 @@ const toleranceTransformers = 1e-5
 // looser holds tolerances of models whose rows amplify rounding: of qwen35 even float64 is 1.2e-5 off.
 var looser = map[string]float64{"qwen35": 5e-5}
 
-// TestTransformers holds models that Hugging Face's converter wrote, of all architectures that this build runs, against the logits of transformers.
+// TestTransformers holds models that Hugging Face's converter wrote, of all architectures that this build runs, against the logits of transformers, encoders
+// against their last hidden states.
 func TestTransformers(t *testing.T) {
 	alone(t)
 	paths, err := filepath.Glob(filepath.Join(testdata.Dir(t), "hf", "*.gguf"))
@@ -49,7 +50,8 @@ func holdTransformers(t *testing.T, base string) {
 	var ref struct {
 		Tokens []token.ID
 		Rows   int
-		Vocab  int
+		Vocab  int  // width of a row
+		Hidden bool // rows are the last hidden states of an encoder
 	}
 	b, err := os.ReadFile(base + ".json")
 	if err != nil {
@@ -75,7 +77,12 @@ func holdTransformers(t *testing.T, base string) {
 	}
 	m = load(t, base+".gguf", o)
 	tolerance := max(toleranceTransformers, looser[filepath.Base(base)])
-	got := logits(t, m, ref.Tokens[:ref.Rows])
+	var got []float32
+	if ref.Hidden {
+		got = hiddenStates(t, m, ref.Tokens[:ref.Rows])
+	} else {
+		got = logits(t, m, ref.Tokens[:ref.Rows])
+	}
 	for i := range ref.Rows {
 		row := func(x []float32) []float32 { return x[i*ref.Vocab:][:ref.Vocab] }
 		if e := relativeError(row(got), row(want)); !(e <= tolerance) {

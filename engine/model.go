@@ -17,6 +17,8 @@ type Model struct {
 	life context.Context // until Close
 	end  context.CancelCauseFunc
 
+	embedding chan struct{} // has an element while a call of Embed holds its texts' keys and values
+
 	open   sync.RWMutex // held by Close, and by those who must not meet it
 	closed bool
 	left   Stats // as they were when it was closed
@@ -37,7 +39,7 @@ func load(ctx context.Context, path string, o Options, h hooks) (*Model, error) 
 	if err != nil {
 		return nil, err
 	}
-	m := &Model{prepared: prepared{o: o, hooks: h}}
+	m := &Model{prepared: prepared{o: o, hooks: h}, embedding: make(chan struct{}, 1)}
 	m.runner.p = &m.prepared
 	m.life, m.end = context.WithCancelCause(context.Background())
 	err = m.prepared.prepare(ctx, path, m.text.read)
@@ -90,12 +92,15 @@ type Info struct {
 	VocabSize       int // ids, and so logits of a row
 	Experts         int // of a layer that is a mixture; 0: none is
 	ExpertsUsed     int // by each token
+
+	Encoder bool    // the model generates nothing: [Model.Embed] is all that it is for
+	Pooling Pooling // how its author makes a vector of a text, for [Model.Embed]; "": the file does not say
 }
 
 // Info says what kind of model it is.
 func (m *Model) Info() Info {
 	h := m.prepared.hyper
-	return Info{h.Architecture, h.BlockCount, h.ContextLength, h.EmbeddingLength, h.VocabSize, h.Experts.Count, h.Experts.Used}
+	return Info{h.Architecture, h.BlockCount, h.ContextLength, h.EmbeddingLength, h.VocabSize, h.Experts.Count, h.Experts.Used, h.Encoder, poolingNames[h.Pooling]}
 }
 
 // ended is why a context of [Session.during] has.

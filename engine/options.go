@@ -19,7 +19,7 @@ type Options struct {
 	Sessions      int    // sessions that may be open at a time, each with a full context; 0: 1
 	DeviceBytes   int64  // VRAM for all that the model needs; 0: what the driver says is free, less a reserve
 	HostBytes     int64  // pinned RAM for staging and for weights that VRAM does not hold; 0: what is available, less a reserve
-	KVType        string // type of the KV cache, one of [KVTypes]; "": f16. q8_0 and q4_0 want heads of a multiple of 32 values
+	KVType        string // type of the KV cache, one of [KVTypes]; "": f16. Encoders have f32, whatever is asked for. q8_0 and q4_0 want heads of a multiple of 32 values
 	CacheDir      string // folder to keep compiled kernels and the results of their self-tests in; "": nothing is kept
 
 	Pace        string // "auto": the device rests where it would get hotter than TargetTempC; "off": it never rests; "": auto

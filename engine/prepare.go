@@ -36,7 +36,7 @@ func (p *prepared) prepare(ctx context.Context, path string, read func(*pack.Mod
 		return err
 	}
 	for l := range p.hyper.Layers {
-		if s := &p.hyper.Layers[l]; s.Cache {
+		if s := &p.hyper.Layers[l]; s.Cache && !p.hyper.Encoder { // an encoder's cache is of F32
 			if err := shaders.CheckKV(p.o.kv(), s.KeyLength, s.ValueLength); err != nil {
 				return err
 			}

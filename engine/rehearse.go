@@ -158,8 +158,12 @@ func (d *dummy) step(ctx context.Context, shape predict.StepShape) (time.Duratio
 		row.Logits = i == shape.Rows-1
 		d.rows = append(d.rows, row)
 	}
+	want := step.WantArgmax
+	if d.stepper.Hyper.Encoder {
+		want = step.WantHidden
+	}
 	begin := time.Now()
-	_, err := d.stepper.Step(ctx, d.rows, true)
+	_, err := d.stepper.Step(ctx, d.rows, want)
 	took := time.Since(begin)
 	var garbage *step.NotFiniteError
 	if errors.As(err, &garbage) { // as the positions before may be

@@ -71,7 +71,7 @@ func (r *runner) build(ctx context.Context) (err error) {
 	}
 	r.stepper, err = step.New(step.Options{
 		Device: r.p.device.vk, Kernels: r.p.device.kernels, VRAM: r.vram, Host: r.host, Model: r.p.file, Hyper: r.p.hyper, Plan: r.p.plan,
-		Weights: r.weights, Compute: r.compute, KVType: r.p.o.kv(), Logger: r.p.o.Logger, MaxSubmit: r.p.o.Tuning.MaxSubmit,
+		Weights: r.weights, Compute: r.compute, Logger: r.p.o.Logger, MaxSubmit: r.p.o.Tuning.MaxSubmit,
 		Pacer: r.pacer, Ran: r.shrinker.ran(), Trace: r.p.o.Tuning.Trace.recorder(), Ops: r.p.o.Tuning.Trace.kernels(), ReadRate: r.rates.vram,
 		Routed: routed, EveryRow: r.p.hooks.everyRow,
 		ConditionalBelow: r.conditionalBelow(), MergeExperts: r.mergesExperts(), Poll: r.p.hooks.polls || !r.p.device.onCPU(),
@@ -104,7 +104,7 @@ func (r *runner) mergesExperts() bool {
 }
 
 // step runs one step for a session that lives as long as life. ctx is of [Session.during]. Only a lost device ends the model.
-func (r *runner) step(ctx, life context.Context, rows []step.Row, greedy bool, use func(step.Result) error) error {
+func (r *runner) step(ctx, life context.Context, rows []step.Row, want step.Want, use func(step.Result) error) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.dead != nil {
@@ -116,7 +116,7 @@ func (r *runner) step(ctx, life context.Context, rows []step.Row, greedy bool, u
 	if ctx.Err() != nil {
 		return ended(ctx)
 	}
-	res, err := r.try(ctx, rows, greedy)
+	res, err := r.try(ctx, rows, want)
 	if errors.Is(err, step.ErrStopped) {
 		return fmt.Errorf("%w: %w", step.ErrStopped, ended(ctx))
 	}
@@ -131,14 +131,14 @@ func (r *runner) step(ctx, life context.Context, rows []step.Row, greedy bool, u
 }
 
 // try runs one step, with weights that take as much VRAM as there is for them, and are read again where that failed before.
-func (r *runner) try(ctx context.Context, rows []step.Row, greedy bool) (step.Result, error) {
+func (r *runner) try(ctx context.Context, rows []step.Row, want step.Want) (step.Result, error) {
 	if err := r.shrinker.look(ctx); err != nil {
 		return step.Result{}, err
 	}
 	if err := r.weights.Recover(ctx); err != nil {
 		return step.Result{}, err
 	}
-	return r.stepper.Step(ctx, rows, greedy)
+	return r.stepper.Step(ctx, rows, want)
 }
 
 // close waits for the device and frees what was built.

@@ -88,12 +88,16 @@ func (s *Session) forget() {
 }
 
 // NewSession reserves a KV cache of the model's full context, or fails with a
-// [*BudgetError] when as many sessions as were planned are open.
+// [*BudgetError] when as many sessions as were planned are open, or with an
+// [*EncoderError] if the model is an encoder.
 func (m *Model) NewSession() (*Session, error) {
 	m.open.RLock()
 	defer m.open.RUnlock()
 	if m.life.Err() != nil {
 		return nil, fmt.Errorf("new session: %w", context.Cause(m.life))
+	}
+	if h := m.prepared.hyper; h.Encoder {
+		return nil, fmt.Errorf("new session: %w", &EncoderError{Architecture: h.Architecture})
 	}
 	p, cache := m.prepared.plan, m.runner.cache
 	seq, err := cache.NewSequence(p.ContextLength)
@@ -195,7 +199,7 @@ func (s *Session) Forward(ctx context.Context, ids []token.ID) ([]float32, error
 	if err := s.take(ids); err != nil {
 		return nil, err
 	}
-	if err := s.run(s.during(ctx), false, false, s.keep); err != nil {
+	if err := s.run(s.during(ctx), step.WantLogits, false, s.keep); err != nil {
 		return nil, err
 	}
 	return s.logits, nil
@@ -211,7 +215,7 @@ func (s *Session) Next(ctx context.Context, ids []token.ID) (id token.ID, err er
 	if err := s.take(ids); err != nil {
 		return 0, err
 	}
-	err = s.run(s.during(ctx), true, false, func(r step.Result) { id = r.IDs[0] })
+	err = s.run(s.during(ctx), step.WantArgmax, false, func(r step.Result) { id = r.IDs[0] })
 	return id, err
 }
 
@@ -236,7 +240,7 @@ func (s *Session) Logits(ctx context.Context, ids []token.ID) iter.Seq2[[]float3
 				yield(nil, err)
 				return
 			}
-			if err := s.run(ctx, false, true, s.keep); err != nil {
+			if err := s.run(ctx, step.WantLogits, true, s.keep); err != nil {
 				yield(nil, err)
 				return
 			}
@@ -275,7 +279,7 @@ func (s *Session) length() int {
 
 // run brings the cache up to the tokens taken, a chunk at a time, and hands the
 // output of the last row (or, with all, of every row of each chunk) to use.
-func (s *Session) run(ctx context.Context, greedy, all bool, use func(step.Result)) error {
+func (s *Session) run(ctx context.Context, want step.Want, all bool, use func(step.Result)) error {
 	from := s.length()
 	if from == len(s.ids) {
 		return fmt.Errorf("forward: %w", ErrNoTokens)
@@ -297,7 +301,7 @@ func (s *Session) run(ctx context.Context, greedy, all bool, use func(step.Resul
 			row.Logits = all && seen || last
 			s.rows = append(s.rows, row)
 		}
-		err := s.r.step(ctx, s.life, s.rows, greedy, func(r step.Result) error {
+		err := s.r.step(ctx, s.life, s.rows, want, func(r step.Result) error {
 			if s.rows[n-1].Logits {
 				use(r)
 			}

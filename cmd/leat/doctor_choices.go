@@ -63,15 +63,14 @@ func (a *app) explainKernels(model, device string, asJSON bool) error {
 		return err
 	}
 	defer all.Close()
-	const kv = gguf.F16 // as models run by default
 	whole, err := plan.Make(h, m, plan.Budget{
-		DeviceBytes: 1 << 50, HostBytes: 1 << 40, ContextLength: min(arch.LongestContext(h), 4096), Chunk: explainedRows, KVType: kv,
+		DeviceBytes: 1 << 50, HostBytes: 1 << 40, ContextLength: min(arch.LongestContext(h), 4096), Chunk: explainedRows, KVType: gguf.F16, // as models run by default
 		Matrices: kernels.PromptsUseMatrices(dev.Physical, dev.Features), FewRowKernels: kernels.HasFewRowKernels(dev.Physical, dev.Features),
 	})
 	if err != nil {
 		return err
 	}
-	choices, err := record.Explain(m, h, whole, kv, all, explainedRows)
+	choices, err := record.Explain(m, h, whole, all, explainedRows)
 	if err != nil {
 		return fmt.Errorf("explain %s: %w", path, err)
 	}

@@ -25,7 +25,6 @@ var rules = map[string]rule{
 	// Keys without effect on the logits.
 	"vocab_size":                   {"integer", anything}, // see checkVocabulary
 	"tensor_data_layout":           {"string", anything},
-	"pooling_type":                 {"integer", anything}, // of embeddings of whole texts, which leat does not make
 	"attention.group_norm_epsilon": {"float", anything},
 	"rope.scaling.finetuned":       {"bool", anything},
 	"rope.dimension_sections":      {"integer", anything}, // text has the same position in all of them
@@ -68,7 +67,7 @@ var rules = map[string]rule{
 	"expert_group_scale":                {"float", isZeroIfMixture},
 
 	// Keys of attention.
-	"attention.causal":                 {"bool", func(_ *Hyper, v any) bool { return v == true }},
+	"attention.causal":                 {"bool", func(h *Hyper, v any) bool { return v == !h.Encoder }},
 	"attention.scale":                  {"float", equals(func(h *Hyper) float64 { return float64(h.AttentionScale) })},
 	"attention.output_scale":           {"float", isOne},
 	"attention.value_scale":            {"float", isOne},

@@ -21,6 +21,7 @@ var readKinds = map[string]string{
 	"attn_logit_softcapping": "float", "final_logit_softcapping": "float", "use_parallel_residual": "bool", "attention.clamp_kqv": "float",
 	"attention.max_alibi_bias": "float", "xielu.alpha_p": "float", "xielu.alpha_n": "float", "xielu.beta": "float",
 	"xielu.eps": "float", "attention.value_scale": "float", "swiglu_clamp_exp": "float", "swiglu_clamp_shexp": "float",
+	"hidden_activation": "string",
 }
 
 // whole is a key with the name of the architecture before it. The keys of xIELU have none.
@@ -188,6 +189,7 @@ func TestKeyRanges(t *testing.T) {
 		{"rope.dimension_count", []any{0, 3, 66}},
 		{"expert_used_count", []any{0, 5}},
 		{"expert_gating_func", []any{4}},
+		{"pooling_type", []any{5, int32(-1)}},
 	} {
 		for _, v := range c.values {
 			if _, _, err := hyper(metadata(t, "qwen3moe", sound("qwen3moe"), c.key, v), "qwen3moe"); err == nil || !strings.Contains(err.Error(), c.key) {
@@ -222,7 +224,6 @@ func TestKeysThatChange(t *testing.T) {
 		{"router_logit_softcapping", []any{float32(30)}, []any{float32(0)}},
 		{"attention.clamp_kqv", []any{float32(8)}, []any{float32(0)}},
 		{"attention.max_alibi_bias", []any{float32(8)}, []any{float32(0)}},
-		{"attention.causal", []any{false}, []any{true}},
 		{"attention.scale", []any{float32(0.5)}, nil},
 		{"attention.output_scale", []any{float32(2)}, []any{float32(1)}},
 		{"attention.temperature_scale", []any{float32(0.1)}, []any{float32(0)}},
@@ -253,6 +254,18 @@ func TestKeysThatChange(t *testing.T) {
 				if _, h, err := hyper(metadata(t, name, sound(name), c.key, v), name); err != nil || len(h.Notes) > 0 {
 					t.Errorf("%s: %s = %v: error %v", name, c.key, v, err)
 				}
+			}
+		}
+	}
+	for name := range families {
+		_, h, err := hyper(metadata(t, name, sound(name)), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, causal := range []bool{false, true} {
+			_, _, err := hyper(metadata(t, name, sound(name), "attention.causal", causal), name)
+			if refused := err != nil && strings.Contains(err.Error(), name+".attention.causal"); refused != (causal == h.Encoder) {
+				t.Errorf("%s: attention.causal = %v: error %v", name, causal, err)
 			}
 		}
 	}

@@ -82,7 +82,11 @@ func (b *binding) addTensors(l int, ops []Op) {
 		case HeadMulMat:
 			b.wants(o.Weight, nil, o.Heads, o.Rows, o.Cols)
 		case Bias:
-			b.wants(o.Weight, f32s, o.Row+to)
+			shape := []int{o.Row + to}
+			if o.Rows > 0 {
+				shape = []int{o.Rows, to}
+			}
+			b.wants(o.Weight, f32s, shape...)
 		case MulWeight:
 			b.wants(o.Weight, f32s, o.Cols)
 		case AddRows:
@@ -209,7 +213,7 @@ func (b *binding) readOuter() error {
 		return fmt.Errorf("bind %s: tensor %q: found shape %v, wanted (V, %d)", m.Path, TokenEmbd, embd.Shape, h.EmbeddingLength)
 	}
 	h.VocabSize = int(embd.Shape[0])
-	h.Tied = !m.Has(Output)
+	h.Tied = !h.Encoder && !m.Has(Output)
 	for _, t := range Tables(h) {
 		b.wants(t.Name, nil, h.VocabSize, h.Width(outside, t.Dst))
 	}

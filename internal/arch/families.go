@@ -49,6 +49,11 @@ var families = map[string]family{
 	"command-r":  {read: readCohere, layer: cohere, output: normOutput},
 	"cohere2":    {read: readCohere2, layer: cohere, output: normOutput},
 
+	// Encoders.
+	"bert":            {read: readBERT, layer: bert, input: bertInput, output: lastStates}, // also XLM-RoBERTa, and most models for embeddings of some years
+	"modern-bert":     {read: readModernBERT, layer: modernBERT, input: normEmbeddings, output: normOutput},
+	"gemma-embedding": {read: readGemmaEmbedding, layer: gemma3},
+
 	// Gemma, and others whose layers are like it.
 	"afmoe":  {read: readAFMoE, layer: afmoe}, // Arcee's Trinity
 	"gemma":  {read: readGemma, layer: gemma},

@@ -28,6 +28,10 @@ type Hyper struct {
 	LogitSoftCap     float32      // bound of the logits, approached by tanh; 0: none
 	AttentionScale   float32      // factor of attention's scores
 	AttentionSoftCap float32      // bound of attention's scores, approached by tanh; 0: none
+	Encoder          bool         // the model has no output matrix: it makes hidden states of a text, all of which each row may see
+	Pooling          Pooling      // how the file's author makes one vector of a text's hidden states
+	TokenTypes       int          // rows of token_types, the first of which is added to each embedding, if the architecture has them
+	SiLU             bool         // the gate of a FFN goes through silu where the architecture usually has gelu
 	Positions        int          // positions that the model has weights for, see AddRows: 0: positions have no weights
 	RowScale         RowScale     // factor of rows by position, if the model has one
 	ALiBi            float64      // power of 2 by which the last head's slope is below 1, see [Hyper.Slopes]; 0: scores don't fall off
@@ -130,6 +134,7 @@ func readHyper(k *keys, fam family) (*Hyper, error) {
 		Masks:           []Mask{{}}, EmbeddingScale: 1, ResidualScale: 1, LogitScale: 1, ValueScale: 1,
 	}
 	readEpsilons(k, h)
+	readPooling(k, h)
 	h.predictionLayers = k.int("nextn_predict_layers", 0)
 	h.BlockCount = k.int("block_count", -1) - h.predictionLayers
 	if h.BlockCount < 1 || h.BlockCount > maxLayers {

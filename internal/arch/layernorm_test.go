@@ -15,7 +15,7 @@ import (
 
 // short names of operations, in which the test below writes down layers.
 var kindNames = map[arch.Kind]string{
-	arch.RMSNorm: "rms", arch.LayerNorm: "ln", arch.MulMat: "mul", arch.Bias: "bias", arch.RopeHeads: "rope", arch.KVAppend: "kv", arch.Attention: "att", arch.SwiGLU: "swiglu",
+	arch.RMSNorm: "rms", arch.LayerNorm: "ln", arch.MulMat: "mul", arch.Bias: "bias", arch.RopeHeads: "rope", arch.KVAppend: "kv", arch.Attention: "att", arch.SwiGLU: "swiglu", arch.GeGLU: "geglu", arch.GeGLUErf: "geglu",
 	arch.Act: "act", arch.Add: "add", arch.Scale: "scale", arch.ScaleRows: "scaleRows", arch.AddRows: "addRows", arch.Route: "route", arch.Experts: "experts", arch.SumExperts: "sum",
 	arch.HeadCopy: "copy", arch.ScaleLogits: "scaleLogits",
 }

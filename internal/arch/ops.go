@@ -106,7 +106,7 @@ const (
 	RMSNorm   Kind = iota // Dst = A / rms(A) * Weight * Factor, over groups of Cols values; Weight "": 1. With one head, only Cols values of a row, from value Off on
 	LayerNorm             // Dst = (A - mean(A)) / deviation(A) * Weight + Weight2, over groups of Cols values; Weight "": 1, Weight2 "": 0
 	MulMat                // Dst = A · Weightᵀ, of Weight's rows from Row on
-	Bias                  // Dst = Dst + Weight, for each row, of Weight's values from Row on
+	Bias                  // Dst = Dst + Weight, for each row, of Weight's values from Row on; Rows: Weight has that many rows, and the first is added
 	RopeHeads             // Dst is rotated in place by rope: Heads heads of Cols values each, from value Off of each head on
 	KVAppend              // A and B, keys and values, are written to the KV cache
 	Attention             // Dst = attention of the queries A over the KV cache; Weight: attention sinks, one score for each head
@@ -177,7 +177,7 @@ type Op struct {
 	Row        int        // first row of Weight that the operation reads: it reads as many as Dst has columns
 	Heads      int        // number of heads of Dst, or of B for SigmoidMul, where the operation works on heads
 	Cols       int        // number of values of a head or row, or for SSMConv of rows, that the operation reads
-	Rows       int        // number of values of a head that HeadMulMat writes
+	Rows       int        // number of values of a head that HeadMulMat writes; number of rows of the Weight of Bias, 0: it is a vector
 	Off        int        // first value of a head that RopeHeads, RMSNorm or HeadCopy writes, or that SigmoidMul reads of B; first value of a row that SSMConv writes
 	OffA       int        // first value of a head of A that HeadCopy reads
 	Activation Activation // function that Act applies

@@ -11,9 +11,12 @@ const (
 	RopeLong   = "rope_factors_long.weight"
 )
 
-// Head is the tensor that turns hidden states into logits.
+// Head is the tensor that turns hidden states into logits; "": the model is an encoder and has none.
 func (h *Hyper) Head() string {
-	if h.Tied {
+	switch {
+	case h.Encoder:
+		return ""
+	case h.Tied:
 		return TokenEmbd
 	}
 	return Output
@@ -48,6 +51,9 @@ func (h *Hyper) Output(has func(tensor string) bool) []Op {
 
 // LogitOps is the operations on Logits after the product of Hidden and [Hyper.Head]. has reports whether the file holds a tensor.
 func (h *Hyper) LogitOps(has func(tensor string) bool) (ops []Op) {
+	if h.Encoder {
+		return nil
+	}
 	if has(OutputScale) && !h.Tied {
 		ops = append(ops, Op{Kind: MulWeight, Dst: Logits, A: Logits, Weight: OutputScale, Cols: 1})
 	}

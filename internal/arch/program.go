@@ -14,11 +14,11 @@ type program struct {
 // outside is program.l before and after the layers.
 const outside = -1
 
-// Layer is the operations of layer l. The last layer has [KeepLogitRows] among them. has reports whether the file holds a tensor.
+// Layer is the operations of layer l. The last layer has [KeepLogitRows] among them, unless the model is an encoder. has reports whether the file holds a tensor.
 func (h *Hyper) Layer(l int, has func(tensor string) bool) []Op {
 	p := &program{h: h, l: l, prefix: fmt.Sprintf("blk.%d.", l), has: has}
 	families[h.Architecture].layer(p)
-	if l == h.BlockCount-1 {
+	if l == h.BlockCount-1 && !h.Encoder {
 		return keepLogitRows(p.ops)
 	}
 	return p.ops

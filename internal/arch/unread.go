@@ -98,7 +98,10 @@ func (b *binding) unreadHint(names []string, layer int) string {
 	scale := func(name string) bool {
 		return strings.HasSuffix(name, ".scale") || strings.HasSuffix(name, ".input_scale")
 	}
+	classifier := func(name string) bool { return strings.HasPrefix(name, "cls.") }
 	switch {
+	case slices.ContainsFunc(names, classifier):
+		return "the model is a classifier, such as a reranker, which leat does not run: take a model that makes embeddings"
 	case layer >= b.h.BlockCount:
 		return fmt.Sprintf("%s.block_count gives the model %d layers, blk.0 to blk.%d; the file has tensors of blk.%d: convert the model again, or correct that key",
 			b.h.Architecture, b.h.BlockCount+b.h.predictionLayers, b.h.BlockCount+b.h.predictionLayers-1, layer)

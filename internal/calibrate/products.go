@@ -27,6 +27,9 @@ func ProductsOf(h *arch.Hyper, m *pack.Model) []Product {
 			list.add(h, c.First, op, c.Count)
 		}
 	}
+	if h.Encoder {
+		return list
+	}
 	if head, ok := m.Unit(pack.Head, -1); ok {
 		list.matrix(head, h.Head(), 1)
 	} else if embed, ok := m.Unit(pack.Embed, -1); ok {

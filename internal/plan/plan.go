@@ -34,7 +34,7 @@ type Budget struct {
 	HostBytes     int64     // RAM for staging, host-tier units, copies of experts, and tables of tokens
 	ContextLength int       // tokens that a session can hold; 0: as many as fit, at most the trained length
 	Chunk         int       // most rows of a step; 0: the plan chooses
-	KVType        gguf.Type // type of the KV cache, one of shaders.KVTypes; 0 is F32
+	KVType        gguf.Type // type of the KV cache, one of shaders.KVTypes; 0 is F32, which encoders have whatever this is
 	Sessions      int       // number of sessions, each with a full context; 0: 1
 	RingBytes     int64     // VRAM of the ring that streamed units pass through; 0: the plan chooses
 	Matrices      bool      // the device has cooperative matrices: it computes products of many rows in float16
@@ -85,8 +85,8 @@ type Plan struct {
 	Staging       Staging  // pinned RAM that uploads from disk pass through; with InPlace it is not allocated, and only limits the size of a read
 	InPlace       bool     // Budget.InPlace, but false if experts share slots; if true, no unit is in the host tier
 	ContextLength int      // tokens that a session can hold
-	Chunk         int      // most rows of a step
-	LogitRows     int      // most rows of a step that can get logits
+	Chunk         int      // most rows of a step; of an encoder, as many as ContextLength
+	LogitRows     int      // most rows of a step that can get logits, or their hidden states
 	Sessions      int      // number of sessions, each with a full context
 
 	Totals
@@ -161,6 +161,9 @@ func mib(n int64) string {
 func Make(h *arch.Hyper, m *pack.Model, b Budget) (*Plan, error) {
 	if most, why := arch.MostContext(h); most > 0 && b.ContextLength > most {
 		return nil, &arch.UnsupportedError{What: "context", Have: fmt.Sprintf("of %d tokens", b.ContextLength), Want: fmt.Sprintf("at most %d, %s", most, why)}
+	}
+	if h.Encoder {
+		b.KVType = gguf.F32 // a text's keys and values are gone after its step, so they need not be small
 	}
 	outer := outerUnits(h, m)
 	us, err := movable(h, m, b.PartBytes, true)

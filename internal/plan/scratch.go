@@ -18,9 +18,9 @@ type Scratch struct {
 
 	Values      [arch.NumValues]Region // activations, (N, width), of 4 bytes each, see [arch.Value]
 	LogitValues [arch.NumValues]Region // activations after [arch.KeepLogitRows]: (LogitRows, width) for values that it keeps, the same as in Values for the others
-	Head        Region                 // (LogitRows, D) float32: X, normalised for the head
-	Logits      Region                 // (LogitRows, V) float32
-	Argmax      Region                 // (LogitRows) uint32: the id with the greatest logit
+	Head        Region                 // (LogitRows, D) float32: X, normalised for the head: the hidden states
+	Logits      Region                 // (LogitRows, V) float32; empty: the model is an encoder
+	Argmax      Region                 // (LogitRows) uint32: the id with the greatest logit; empty: the model is an encoder
 	Tiles       Region                 // tiles of (row, expert) pairs, grouped by expert; empty: the model has no experts
 	Halves      Region                 // both sides of products of many rows as float16: the rows, then slices of decoded weights; empty: such products read Q8 or float32
 	WeightBytes int64                  // size of the part of Halves for decoded weights: two slices of a matrix, one being decoded while the other is multiplied
@@ -74,8 +74,10 @@ func (s *sizing) scratch(ctx, chunk int) Scratch {
 		c.add(&c.LogitValues[v], 4*rows*int64(h.MaxWidth(v)))
 	}
 	c.add(&c.Head, 4*rows*int64(h.EmbeddingLength))
-	c.add(&c.Logits, 4*rows*int64(h.VocabSize))
-	c.add(&c.Argmax, 4*rows)
+	if !h.Encoder {
+		c.add(&c.Logits, 4*rows*int64(h.VocabSize))
+		c.add(&c.Argmax, 4*rows)
+	}
 	if experts := uint32(h.Experts.Count); experts > 0 {
 		c.add(&c.Tiles, shaders.TileBytes*int64(shaders.ExpertTiles(uint32(chunk*h.Experts.Used), experts, shaders.ExpertCols)))
 	}
@@ -137,7 +139,10 @@ func gridBytes(m *pack.Model) int64 {
 // makes the other two large enough for split attention.
 func (s *sizing) addFewRows(c *Scratch, chunk int) {
 	h, logits := s.h, logitRows(s.h, chunk)
-	parts, counters := shaders.ArgmaxPartBytes(uint32(logits), uint32(h.VocabSize)), 4*int64(logits)
+	var parts, counters int64
+	if !h.Encoder {
+		parts, counters = shaders.ArgmaxPartBytes(uint32(logits), uint32(h.VocabSize)), 4*int64(logits)
+	}
 	if s.budget.FewRowKernels {
 		rows := uint32(shaders.FewRows)
 		if c.WeightBytes == 0 { // products of many rows read int8, too
@@ -173,7 +178,11 @@ const (
 	halvesFraction          = 24                  // both slices take at most a 24th of the VRAM budget, but not less than leastHalves
 )
 
-// logitRows is how many rows of a step of up to chunk rows can get logits. All their logits together take at most 32 MiB, but one row always can.
+// logitRows is how many rows of a step of up to chunk rows can get logits. All their logits together take at most 32 MiB, but one row always can. All rows of an
+// encoder can get their hidden states.
 func logitRows(h *arch.Hyper, chunk int) int {
+	if h.Encoder {
+		return chunk
+	}
 	return min(chunk, max(1, 32<<20/(4*h.VocabSize)))
 }

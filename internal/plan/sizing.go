@@ -80,6 +80,10 @@ func (s *sizing) packResident(streamed []bool) int64 {
 func (s *sizing) choose() (ctx, chunk int, err error) {
 	trained := arch.LongestContext(s.h)
 	contexts := []int{s.budget.ContextLength}
+	if s.h.Encoder && s.budget.Chunk > 0 { // a text is one step
+		trained = min(trained, s.budget.Chunk)
+		contexts[0] = min(contexts[0], s.budget.Chunk)
+	}
 	if s.budget.ContextLength == 0 {
 		contexts = nil
 		for c := trained; c > minContext; c /= 2 {
@@ -130,9 +134,15 @@ func (s *sizing) worthScratch(ctx, rows int) bool {
 }
 
 // chunkFor returns the largest chunk, up to most, whose scratch is worth its VRAM and with which [sizing.fixed] fits room bytes of VRAM; 0: there is none. If
-// the budget sets the chunk, chunkFor tries only that. A chunk is at most ctx.
+// the budget sets the chunk, chunkFor tries only that. A chunk is at most ctx. That of an encoder is ctx, as a text is one step.
 func (s *sizing) chunkFor(ctx int, room int64, most int) int {
 	room = min(room, s.local)
+	if s.h.Encoder {
+		if s.fixed(ctx, ctx) <= room {
+			return ctx
+		}
+		return 0
+	}
 	if s.budget.Chunk > 0 {
 		if s.fixed(ctx, min(s.budget.Chunk, ctx)) <= room {
 			return min(s.budget.Chunk, ctx)
@@ -153,7 +163,10 @@ func (s *sizing) chunkFor(ctx int, room int64, most int) int {
 // tooSmall is the error for a budget that can't hold the model with a context of ctx tokens.
 func (s *sizing) tooSmall(ctx int) error {
 	chunk := minChunk
-	if s.budget.Chunk > 0 {
+	switch {
+	case s.h.Encoder:
+		chunk = ctx
+	case s.budget.Chunk > 0:
 		chunk = s.budget.Chunk
 	}
 	fixed := s.fixed(ctx, min(chunk, ctx))

@@ -79,10 +79,13 @@ func headGroup(rowBytes int64) int64 {
 // kernelAlign divides the address of every tensor: kernels read 16 bytes at a time.
 const kernelAlign = 16
 
-// headPieces cuts the output matrix by rows into pieces of even size, at most about largest bytes.
+// headPieces cuts the output matrix by rows into pieces of even size, at most about largest bytes. An encoder has none.
 func headPieces(h *arch.Hyper, m *pack.Model, largest int64) ([]Unit, error) {
 	kind := pack.Head
-	if h.Tied {
+	switch {
+	case h.Encoder:
+		return nil, nil
+	case h.Tied:
 		kind = pack.Embed
 	}
 	head, ok := m.Unit(kind, -1)

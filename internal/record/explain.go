@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"leat/decompose/pack"
-	"leat/gguf"
 	"leat/internal/arch"
 	"leat/internal/kernels"
 	"leat/internal/plan"
@@ -31,8 +30,8 @@ type Passed struct {
 
 // Explain lists the variants by which the operations of a planned model are recorded on a device: first for a prompt of the given number of rows,
 // then for one row to decode. It builds no pipeline and reads no weights.
-func Explain(m *pack.Model, h *arch.Hyper, p *plan.Plan, kv gguf.Type, k *kernels.Kernels, rows int) ([]Choice, error) {
-	e := explainer{pack: m, addresses: map[string]uint64{}, model: Model{Hyper: h, Scratch: &p.Scratch, KV: &p.KV, KVType: kv, Base: 1 << 44}}
+func Explain(m *pack.Model, h *arch.Hyper, p *plan.Plan, k *kernels.Kernels, rows int) ([]Choice, error) {
+	e := explainer{pack: m, addresses: map[string]uint64{}, model: Model{Hyper: h, Scratch: &p.Scratch, KV: &p.KV, KVType: p.KV.Type, Base: 1 << 44}}
 	for _, span := range []Rows{{N: rows, Role: kernels.Prompt, Longest: rows, OneRun: true}, {N: 1, Role: kernels.Decode, Longest: rows + 1, OneRun: true}} {
 		if err := e.role(k, span); err != nil {
 			return nil, err
@@ -100,18 +99,17 @@ func (e *explainer) op(o *arch.Op) error {
 	return f.Rec.Finish()
 }
 
-// head records the output norm, the product that computes logits, and argmax, for rows to decode; nothing for others.
+// head records the output norm, the product that computes logits, and argmax, for rows to decode; nothing for others. Of an encoder it records what makes hidden states.
 func (e *explainer) head(rows Rows) error {
 	f, h := &e.frame, e.model.Hyper
 	if rows.Role != kernels.Decode { // logits are made of rows to decode alone
 		return nil
 	}
-	e.layer = false
-	t, at, err := e.tensor(h.Head())
-	if err != nil {
+	if err := e.outer(h.Output(e.pack.Has), func(o *arch.Op) error { return f.Output([]arch.Op{*o}, 1) }); err != nil || h.Encoder {
 		return err
 	}
-	if err := e.outer(h.Output(e.pack.Has), func(o *arch.Op) error { return f.Output([]arch.Op{*o}, 1) }); err != nil {
+	t, at, err := e.tensor(h.Head())
+	if err != nil {
 		return err
 	}
 	e.what, e.types = strings.TrimSuffix(h.Head(), ".weight"), t.Type.String()

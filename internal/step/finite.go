@@ -5,15 +5,19 @@ import (
 	"math"
 )
 
-// NotFiniteError says that a step computed a logit that is NaN or an infinity: the model's weights are broken, or a value left the range of its
+// NotFiniteError says that a step computed a logit, or a number of a hidden state, that is NaN or an infinity: the model's weights are broken, or a value left the range of its
 // number type. Logits that a mask or a bias sets to minus infinity later do not count.
 type NotFiniteError struct {
 	Position int   // position of the row that has the logit
-	Token    int32 // id in the vocabulary of the first token whose logit is not finite; not the row's own token
+	Token    int32 // id in the vocabulary of the first token whose logit is not finite; not the row's own token. Hidden: index in the hidden state
+	Hidden   bool  // the number is of a hidden state
 }
 
 // Error names the row's position and the vocabulary token.
 func (e *NotFiniteError) Error() string {
+	if e.Hidden {
+		return fmt.Sprintf("compute the hidden state at position %d: value %d is not a finite number", e.Position, e.Token)
+	}
 	return fmt.Sprintf("compute the logits after position %d: that of token %d is not a finite number", e.Position, e.Token)
 }
 

@@ -20,7 +20,7 @@ import (
 // experts in slots, segment by segment in [pass.forward]. Otherwise run records the step, and keeps its commands instead if its key is not zero.
 func (p *pass) run() error {
 	defer p.s.queue.Host.Pause()
-	p.s.Weights.Begin(len(p.logitRows) > 0)
+	p.s.Weights.Begin(p.needsHead())
 	key := p.keptKey()
 	p.keepSegments = key.inSegments
 	if key != p.s.kept && key != (keptKey{}) {
@@ -59,11 +59,14 @@ func (p *pass) forward() error {
 	return p.s.experts.End()
 }
 
-// unit waits until unit i has a place, records its operations, and releases the place. It leaves out the pieces of the head if no row needs
-// logits.
+// needsHead reports whether any logits are to be computed.
+func (p *pass) needsHead() bool { return len(p.logitRows) > 0 && p.want != WantHidden }
+
+// unit waits until unit i has a place, records its operations, and releases the place. It leaves out the pieces of the head if no logits are
+// needed.
 func (p *pass) unit(i int) error {
 	u := &p.s.Plan.Units[i]
-	if u.Kind == pack.Head && len(p.logitRows) == 0 {
+	if u.Kind == pack.Head && !p.needsHead() {
 		return nil
 	}
 	placed, err := p.place(i)
@@ -77,10 +80,11 @@ func (p *pass) unit(i int) error {
 		err = p.recordInput()
 	case pack.Layer, pack.Experts:
 		err = p.layer(i)
-	case pack.Norm:
-		err = p.headInput()
 	case pack.Head:
 		err = p.headPiece(i)
+	}
+	if err == nil && lastBeforeHead(p.s.Plan.Units, i) {
+		err = p.headInput()
 	}
 	if err != nil {
 		return err
@@ -259,7 +263,8 @@ func (p *pass) tensor(name string) (*pack.Tensor, uint64, error) {
 // that the commands cannot be kept.
 type keptKey struct {
 	plan           *plan.Plan   // where weights are
-	greedy, logits bool         // the step is greedy; its row needs logits
+	want           Want         // what the step computes
+	logits         bool         // its row needs logits
 	role           kernels.Role // role of its row
 	inSegments     bool         // experts are in slots: the commands are kept in segments, split where the host reads a choice; false: as a whole
 	maxPages       int          // length of a row of the page table
@@ -278,7 +283,7 @@ func (p *pass) keptKey() keptKey {
 			return keptKey{}
 		}
 	}
-	return keptKey{p.s.Plan, p.greedy, len(p.logitRows) > 0, p.rows[0].Role, p.s.Weights.Experts() != nil, p.s.frame.Batch.MaxPages, (p.rows[0].Position + shaders.PartPositions) / shaders.PartPositions}
+	return keptKey{p.s.Plan, p.want, len(p.logitRows) > 0, p.rows[0].Role, p.s.Weights.Experts() != nil, p.s.frame.Batch.MaxPages, (p.rows[0].Position + shaders.PartPositions) / shaders.PartPositions}
 }
 
 // repeat writes this step's inputs and submits the last step's commands again, as a whole.

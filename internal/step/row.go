@@ -23,7 +23,7 @@ type Row struct {
 	Cell     int          // cell of the KV cache that the row's keys and values are written to; must equal Position
 	Parent   int          // index in the step of the row that precedes this one in Seq; FromCache: it is the step's first row of Seq
 	Role     kernels.Role // Prompt or Decode, the same for all rows of a sequence
-	Logits   bool         // the row's logits, or in a greedy step their argmax, are part of the result
+	Logits   bool         // what the step computes, logits, their argmax or hidden states, is part of the result for this row
 }
 
 // FromCache is the Parent of a row that follows the tokens in its sequence's KV cache, not a row of the step.

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"leat/decompose/pack"
-	"leat/gguf"
 	"leat/gguf/quant"
 	"leat/internal/arch"
 	"leat/internal/experts"
@@ -35,7 +34,6 @@ type Options struct {
 	Plan    *plan.Plan       // says which units are resident, streamed or in slots, and has the layout of the scratch
 	Weights *weights.Store   // brings units and experts to VRAM
 	Compute *vk.Timeline     // timeline semaphore; each submission signals the next of the values 1, 2, 3 …
-	KVType  gguf.Type        // element type of the KV cache, one of [shaders.KVTypes]
 	Logger  *slog.Logger     // gets the warnings of package experts
 
 	MaxSubmit time.Duration   // longest time that a submission should run; 0: a quarter of a second
@@ -82,7 +80,7 @@ type pass struct {
 	rows      []Row    // rows that the step computes at this point: all of its rows or, after keepLogitRows, only those whose logits are needed
 	logitRows []int    // indices of the step's rows that need logits
 	gathered  []Row    // memory for the rows that keepLogitRows gathers
-	greedy    bool     // Step's argument: only the argmax of the logits is copied to the host
+	want      Want     // Step's argument: what is copied to the host
 	unitIndex int      // index of the unit that is being recorded; submit.NoPart: none
 
 	// keepSegments says that the step's command buffers are kept in segments, split where the host reads a router's choice: this step records them,
@@ -98,10 +96,21 @@ type stepOps struct {
 	logits []arch.Op   // on the logits
 }
 
-// Result is a step's output; its slices belong to the Stepper until the next step.
+// Want is what a step computes of its logit rows, those with Row.Logits.
+type Want int
+
+// What a step can compute.
+const (
+	WantLogits Want = iota // logits
+	WantArgmax             // only the id with the greatest logit
+	WantHidden             // the hidden states that logits would be computed from: the only output of an encoder
+)
+
+// Result is a step's output, of its logit rows in order; its slices belong to the Stepper until the next step. Only the one that the step was to compute is not nil.
 type Result struct {
-	Logits []float32 // (logit rows, V) logits of the rows with Row.Logits, in order; nil in a greedy step
-	IDs    []int32   // (logit rows) argmax of the logits of these rows; nil unless the step is greedy
+	Logits []float32 // (logit rows, V) logits
+	IDs    []int32   // (logit rows) argmax of the logits
+	Hidden []float32 // (logit rows, D) hidden states
 }
 
 // Counters are what a Stepper has done since it was made, with the counters of its queue.
@@ -161,7 +170,7 @@ func (s *Stepper) allocate() (err error) {
 	if of.Grids.Bytes > 0 {
 		copy(s.in.Mapped()[of.Grids.Off:], quant.Grids())
 	}
-	s.out, err = s.Host.Alloc("logits", of.Logits.Bytes+of.Argmax.Bytes, vk.Readback)
+	s.out, err = s.Host.Alloc("outputs", max(of.Logits.Bytes+of.Argmax.Bytes, of.Head.Bytes), vk.Readback)
 	return err
 }
 
@@ -175,7 +184,7 @@ func (s *Stepper) makeQueue() (err error) {
 	if err != nil {
 		return err
 	}
-	s.model = record.Model{Hyper: s.Hyper, Scratch: &s.Plan.Scratch, KV: &s.Plan.KV, KVType: s.KVType, Base: s.scratch.Address}
+	s.model = record.Model{Hyper: s.Hyper, Scratch: &s.Plan.Scratch, KV: &s.Plan.KV, KVType: s.Plan.KV.Type, Base: s.scratch.Address}
 	s.frame = record.Frame{Model: &s.model, Commands: &s.queue.Commands, Rec: s.queue.Rec, Tensor: s.pass.tensor}
 	return nil
 }
@@ -224,18 +233,21 @@ func (s *Stepper) Close() {
 // ErrStopped is wrapped, together with the context's error, by the error of a step that ended because its context was done.
 var ErrStopped = submit.ErrStopped
 
-// Step runs rows through the model, waits for the device, and returns the logits of the rows with Row.Logits; with greedy only their argmax.
+// Step runs rows through the model, waits for the device, and returns what is wanted of the rows with Row.Logits.
 // Canceling ctx ends the step between two submissions with [ErrStopped]. The caller that cancels ctx must then call [weights.Store.Wake], in case the
 // step waits for weights. After an error the sequences are as if the step had not begun, unless the device is lost.
-func (s *Stepper) Step(ctx context.Context, rows []Row, greedy bool) (Result, error) {
+func (s *Stepper) Step(ctx context.Context, rows []Row, want Want) (Result, error) {
 	if err := ctx.Err(); err != nil {
 		return Result{}, fmt.Errorf("%w: %w", ErrStopped, err)
 	}
 	logitRows, err := s.check(rows, s.pass.logitRows[:0])
+	if err == nil && s.Hyper.Encoder && want != WantHidden {
+		err = fmt.Errorf("step: %s has no logits", s.Hyper.Architecture)
+	}
 	if err != nil {
 		return Result{}, err
 	}
-	s.begin(ctx, rows, logitRows, greedy)
+	s.begin(ctx, rows, logitRows, want)
 	if s.Pacer != nil {
 		s.Pacer.Begin()
 		defer s.Pacer.End()
@@ -255,13 +267,13 @@ func (s *Stepper) Step(ctx context.Context, rows []Row, greedy bool) (Result, er
 }
 
 // begin sets up the pass, the frame and the queue for a step of rows. Nothing is recorded yet.
-func (s *Stepper) begin(ctx context.Context, rows []Row, logitRows []int, greedy bool) {
-	s.pass = pass{s: s, rows: rows, logitRows: logitRows, gathered: s.pass.gathered[:0], greedy: greedy, unitIndex: submit.NoPart}
+func (s *Stepper) begin(ctx context.Context, rows []Row, logitRows []int, want Want) {
+	s.pass = pass{s: s, rows: rows, logitRows: logitRows, gathered: s.pass.gathered[:0], want: want, unitIndex: submit.NoPart}
 	f := &s.frame
 	f.StepRows.Spans, f.StepRows.N, f.StepRows.OnlyLogitRows = spans(f.StepRows.Spans[:0], rows, nil), len(rows), false
 	f.SetRows(f.StepRows.Spans[0])
 	f.Batch.Sequences, f.Batch.MaxPages = s.inputs.sequences(rows)
-	f.Batch.OnlyLogitRows = !s.EveryRow && s.Routed == nil && len(rows) > 1 && len(logitRows) < len(rows)
+	f.Batch.OnlyLogitRows = !s.EveryRow && !s.Hyper.Encoder && s.Routed == nil && len(rows) > 1 && len(logitRows) < len(rows)
 	s.queue.Begin(ctx, len(rows))
 }
 
