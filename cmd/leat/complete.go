@@ -59,6 +59,7 @@ var flagCompletion = map[string]cobra.CompletionFunc{
 	"gpu": func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return completeGPU(), cobra.ShellCompDirectiveNoFileComp
 	},
+	"pooling":      cobra.FixedCompletions([]string{"mean", "cls", "last", "none"}, cobra.ShellCompDirectiveNoFileComp),
 	"expert-cache": cobra.FixedCompletions(engine.ExpertPolicies(), cobra.ShellCompDirectiveNoFileComp),
 	"tier": func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return completeTier(), cobra.ShellCompDirectiveNoFileComp

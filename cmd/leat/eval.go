@@ -34,6 +34,9 @@ func newEvalCmd(a *app) *cobra.Command {
 written as little-endian float32, one row of vocabulary size for each token.
 stdout gets the most likely next token after each.
 
+An encoder, such as BERT, has no logits: --logits writes its last hidden states, one
+row of embedding_length numbers for each token, and stdout gets how many there are.
+
 A FILE that is - is stdout; the tokens go to stderr then. A file that is there is replaced
 once the new one is whole; pipes and devices are written to.
 
@@ -85,21 +88,19 @@ func (f *evalFlags) run(ctx context.Context, a *app, arg string) error {
 		return err
 	}
 	defer m.Close()
+	if m.Info().Encoder {
+		return f.encode(ctx, a, m, ids)
+	}
 	s, err := m.NewSession()
 	if err != nil {
 		return err
 	}
 	defer s.Close()
 	var best []token.ID
-	write := func(w io.Writer) error {
+	err = f.write(func(w io.Writer) error {
 		best, err = evaluate(ctx, s, ids, w)
 		return err
-	}
-	if f.logits == "" {
-		err = write(io.Discard)
-	} else {
-		err = f.results.fill(f.logits, write)
-	}
+	})
 	if err != nil {
 		return err
 	}
@@ -116,6 +117,43 @@ func (f *evalFlags) run(ctx context.Context, a *app, arg string) error {
 	return nil
 }
 
+// write calls rows to write what --logits names; without the flag the rows go nowhere.
+func (f *evalFlags) write(rows func(io.Writer) error) error {
+	if f.logits == "" {
+		return rows(io.Discard)
+	}
+	return f.results.fill(f.logits, rows)
+}
+
+// encode writes the last hidden states of an encoder.
+func (f *evalFlags) encode(ctx context.Context, a *app, m *engine.Model, ids []token.ID) error {
+	width := m.Info().EmbeddingLength
+	err := f.write(func(w io.Writer) error {
+		hidden, err := m.Embed(ctx, [][]token.ID{ids}, engine.EmbedOptions{Pooling: engine.PoolingNone, Unscaled: true})
+		if err != nil {
+			return err
+		}
+		_, err = w.Write(appendFloats(nil, hidden[0]))
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if f.json {
+		return a.printJSON(map[string]any{"tokens": ids, "width": width})
+	}
+	fmt.Fprintf(a.out, "%d hidden %s of %d numbers\n", len(ids), plural(len(ids), "state"), width)
+	return nil
+}
+
+// appendFloats appends numbers to b as little-endian float32.
+func appendFloats(b []byte, numbers []float32) []byte {
+	for _, v := range numbers {
+		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(v))
+	}
+	return b
+}
+
 // evaluate writes every row of logits to w and returns the most likely next ids.
 func evaluate(ctx context.Context, s *engine.Session, ids []token.ID, w io.Writer) (best []token.ID, err error) {
 	var row []byte
@@ -123,10 +161,7 @@ func evaluate(ctx context.Context, s *engine.Session, ids []token.ID, w io.Write
 		if err != nil {
 			return nil, err
 		}
-		row = row[:0]
-		for _, l := range logits {
-			row = binary.LittleEndian.AppendUint32(row, math.Float32bits(l))
-		}
+		row = appendFloats(row[:0], logits)
 		if _, err := w.Write(row); err != nil {
 			return nil, err
 		}
