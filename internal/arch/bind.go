@@ -82,11 +82,7 @@ func (b *binding) addTensors(l int, ops []Op) {
 		case HeadMulMat:
 			b.wants(o.Weight, nil, o.Heads, o.Rows, o.Cols)
 		case Bias:
-			shape := []int{o.Row + to}
-			if o.Rows > 0 {
-				shape = []int{o.Rows, to}
-			}
-			b.wants(o.Weight, f32s, shape...)
+			b.wants(o.Weight, f32s, biasShape(o, to)...)
 		case MulWeight:
 			b.wants(o.Weight, f32s, o.Cols)
 		case AddRows:
@@ -119,6 +115,14 @@ func (b *binding) addTensors(l int, ops []Op) {
 			b.wants(o.Weight2, f32s, from)
 		}
 	}
+}
+
+// biasShape is the shape of the weight of a Bias whose Dst has the given width.
+func biasShape(o *Op, width int) []int {
+	if o.Rows > 0 {
+		return []int{o.Rows, width}
+	}
+	return []int{o.Row + width}
 }
 
 // expertTensors lists the weights of one expert that the ops of layer l read, each in the shape that it has for one expert.
