@@ -43,7 +43,6 @@ var plainData = map[string]string{
 	"engine/sample.Params":          "options",
 	"decompose/pack.Manifest":       "a JSON file",
 	"internal/arch.Hyper":           "the keys of a file, by GGUF's names",
-	"internal/arch.LayerShape":      "the keys of a file that may differ from layer to layer",
 	"internal/arch.Op":              "an operation: filled in once, then read",
 	"internal/bench.Experts":        "a report",
 	"internal/bench.Placement":      "a report",
