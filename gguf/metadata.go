@@ -3,6 +3,7 @@ package gguf
 import (
 	"fmt"
 	"math"
+	"reflect"
 	"slices"
 )
 
@@ -10,7 +11,15 @@ import (
 // bool or string, or a slice of one of these; an array of arrays is a []any of slices.
 type Metadata struct {
 	keys   []string
-	values map[string]any
+	values map[string]any // a *texts stands for a []string
+}
+
+// made is a stored value as users see it.
+func made(stored any) any {
+	if t, ok := stored.(*texts); ok {
+		return t.strings()
+	}
+	return stored
 }
 
 // NewMetadata makes an empty one.
@@ -22,7 +31,38 @@ func (m *Metadata) Keys() []string { return slices.Clone(m.keys) }
 // Get is the value as it is stored. A slice belongs to the Metadata: read only.
 func (m *Metadata) Get(key string) (any, bool) {
 	v, ok := m.values[key]
-	return v, ok
+	return made(v), ok
+}
+
+// Elements tells of an array without making its strings: an array of strings stays in the form that it has in the file until somebody asks for it, which saves time where
+// it is large.
+type Elements struct {
+	Len  int       // number of elements
+	Type ValueType // their type
+
+	stored any
+}
+
+// Elements is the elements of an array; ok is false if the key has none.
+func (m *Metadata) Elements(key string) (e Elements, ok bool) {
+	stored := m.values[key]
+	if t, lazy := stored.(*texts); lazy {
+		return Elements{t.n, String, stored}, true
+	}
+	t, elem, _ := valueType(stored)
+	if t != Array {
+		return Elements{}, false
+	}
+	return Elements{reflect.ValueOf(stored).Len(), elem, stored}, true
+}
+
+// Strings is the first n elements, or all if there are fewer; nil if they are no strings.
+func (e Elements) Strings(n int) []string {
+	if t, lazy := e.stored.(*texts); lazy {
+		return (&texts{raw: t.raw, n: min(n, t.n)}).strings()
+	}
+	list, _ := e.stored.([]string)
+	return list[:min(n, len(list))]
 }
 
 // Set adds a value at the end, or replaces the one of that key where it stands.
@@ -99,7 +139,7 @@ func (m *Metadata) Float(key string) (float64, bool) {
 
 // Strings is an array of strings.
 func (m *Metadata) Strings(key string) ([]string, bool) {
-	s, ok := m.values[key].([]string)
+	s, ok := made(m.values[key]).([]string)
 	return s, ok
 }
 

@@ -125,26 +125,33 @@ func (r *reader) str(what string) string {
 
 // text reads n bytes.
 func (r *reader) text(n uint64, what string) string {
-	if !r.has(n, 1, what) || !r.take(int64(n), what) {
+	var b strings.Builder // grows with what is read, whatever the length says
+	if !r.copyText(&b, n, what) {
 		return ""
+	}
+	return b.String()
+}
+
+// copyText reads n bytes into b, and reports whether there are as many.
+func (r *reader) copyText(b *strings.Builder, n uint64, what string) bool {
+	if !r.has(n, 1, what) || !r.take(int64(n), what) {
+		return false
 	}
 	// Most are short: read them from the buffer without a copy in between.
 	if int(n) <= r.br.Size() {
 		p, err := r.br.Peek(int(n))
 		if err == nil {
-			s := string(p)
+			b.Write(p)
 			r.br.Discard(int(n))
 			r.off += int64(n)
-			return s
+			return true
 		}
 	}
-	var b strings.Builder // grows with what is read, whatever the length says
-	got, err := io.CopyN(&b, r.br, int64(n))
+	got, err := io.CopyN(b, r.br, int64(n))
 	if r.off += got; err != nil {
 		r.fail(fmt.Errorf("%s: found %d bytes, want %d: %w", what, got, n, err))
-		return ""
 	}
-	return b.String()
+	return err == nil
 }
 
 // name reads a key or a tensor's name: not empty, at most 65535 bytes.
@@ -217,30 +224,53 @@ func (r *reader) array(what string, depth int) any {
 	case Uint8:
 		return []uint8(r.text(n, what))
 	case Int8:
-		return list(r, n, minBytes[t], func() int8 { return int8(r.u8(what)) })
+		return numbers[int8](r, n, what)
 	case Uint16:
-		return list(r, n, minBytes[t], func() uint16 { return r.u16(what) })
+		return numbers[uint16](r, n, what)
 	case Int16:
-		return list(r, n, minBytes[t], func() int16 { return int16(r.u16(what)) })
+		return numbers[int16](r, n, what)
 	case Uint32:
-		return list(r, n, minBytes[t], func() uint32 { return r.u32(what) })
+		return numbers[uint32](r, n, what)
 	case Int32:
-		return list(r, n, minBytes[t], func() int32 { return int32(r.u32(what)) })
+		return numbers[int32](r, n, what)
 	case Float32:
-		return list(r, n, minBytes[t], func() float32 { return math.Float32frombits(r.u32(what)) })
+		return numbers[float32](r, n, what)
 	case Bool:
 		return list(r, n, minBytes[t], func() bool { return r.boolean(what) })
 	case String:
-		return list(r, n, stringBytes, r.strings(what))
+		t := r.texts(n, what)
+		if t != nil && depth > 0 {
+			return t.strings()
+		}
+		return t
 	case Uint64:
-		return list(r, n, minBytes[t], func() uint64 { return r.u64(what) })
+		return numbers[uint64](r, n, what)
 	case Int64:
-		return list(r, n, minBytes[t], func() int64 { return int64(r.u64(what)) })
+		return numbers[int64](r, n, what)
 	case Float64:
-		return list(r, n, minBytes[t], func() float64 { return math.Float64frombits(r.u64(what)) })
+		return numbers[float64](r, n, what)
 	default: // Array
 		return list(r, n, sliceBytes, func() any { return r.array(what, depth+1) })
 	}
+}
+
+// numbers reads n numbers, some at a time: the slice grows with what is read, whatever n says.
+func numbers[T int8 | uint16 | int16 | uint32 | int32 | float32 | uint64 | int64 | float64](r *reader, n uint64, what string) (v []T) {
+	var raw [1 << 13]byte
+	size := binary.Size(T(0))
+	for left := int(n); left > 0; {
+		k := min(left, len(raw)/size)
+		if !r.take(int64(k*size), "an array") || !r.bytes(raw[:k*size], what) {
+			return nil
+		}
+		v = append(v, make([]T, k)...)
+		if _, err := binary.Decode(raw[:k*size], binary.LittleEndian, v[len(v)-k:]); err != nil {
+			r.fail(fmt.Errorf("%s: %w", what, err))
+			return nil
+		}
+		left -= k
+	}
+	return v
 }
 
 // list reads n elements. The caller has held n against the bytes that are left; the list still grows
@@ -256,18 +286,4 @@ func list[T any](r *reader, n uint64, each int64, next func() T) []T {
 		}
 	}
 	return v
-}
-
-// strings reads one string of an array after the other.
-func (r *reader) strings(what string) func() string {
-	empty := 0
-	return func() string {
-		s := r.str(what)
-		if s == "" {
-			if empty++; empty == maxEmpty {
-				r.fail(badf(r.off, what, fmt.Sprintf("%d empty strings", empty), "fewer"))
-			}
-		}
-		return s
-	}
 }

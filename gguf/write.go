@@ -202,7 +202,7 @@ func (e *encoder) header(md *Metadata, tensors []WriteTensor, sizes []int64, o W
 	e.put(uint64(len(tensors)))
 	e.put(uint64(len(md.keys)))
 	for _, k := range md.keys {
-		v := md.values[k]
+		v := made(md.values[k])
 		t, _, ok := valueType(v)
 		if !ok {
 			e.err = fmt.Errorf("metadata %q: found a %T, want a type that GGUF can hold", k, v)

@@ -2,6 +2,7 @@ package pack
 
 import (
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"slices"
@@ -27,22 +28,27 @@ func openGGUF(path string) (*Model, error) {
 	if err != nil {
 		return nil, insidePack(path, err)
 	}
-	m := &Model{Metadata: f.Metadata, Path: path, Files: f.Paths}
+	m, err := Of(f, path)
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
 	for _, info := range f.Infos {
 		m.Infos = append(m.Infos, []fs.FileInfo{info})
 	}
-	m.closers = append(m.closers, f)
-	for i := range f.Paths {
+	return m, nil
+}
+
+// Of is the model in a GGUF that is open; path names it in errors. Closing the model closes f.
+func Of(f *gguf.File, path string) (m *Model, err error) {
+	m = &Model{Metadata: f.Metadata, Path: path, Files: f.Paths, closers: []io.Closer{f}}
+	for i := range max(1, len(f.Paths)) { // one from [gguf.Parse] has no path
 		m.readers = append(m.readers, shardReader{f, i})
 	}
-	if m.Units, err = unitsOf(path, f.Tensors); err == nil {
-		err = m.buildIndex()
-	}
-	if err != nil {
-		m.Close()
+	if m.Units, err = unitsOf(path, f.Tensors); err != nil {
 		return nil, err
 	}
-	return m, nil
+	return m, m.buildIndex()
 }
 
 // layerTensors gathers one layer: what streams as a whole, and the stacked experts.
