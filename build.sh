@@ -391,7 +391,7 @@ check() {
   split_packages
   stage "lint" lint
   stage "generated files" fresh
-  stage "tests without a device" run go test "${plain[@]}"
+  stage "tests without a device" run env LEAT_BROKEN_PARTS=10 go test "${plain[@]}"
   stage "commands and figures of the pages" go -C examples test -run '^TestFigures|^TestCommands$/^(flags|list)$' .
   stage "a sample of the kernels" run_tests go test -count=1 -run "^TestQuick\$$SAMPLE" ./shaders/conform
   stage "three goldens" run_tests go test -count=1 -run "$GOLDENS" ./engine
@@ -419,7 +419,7 @@ device_stages() {
 other_stages() {
   stage "lint" lint
   stage "generated files" fresh
-  stage "tests without a device" run_tests go test -count=1 -timeout 30m "${plain[@]}"
+  stage "tests without a device" run_tests LEAT_BROKEN_PARTS=10 go test -count=1 -timeout 30m "${plain[@]}"
   stage "examples" run_tests go -C examples test -count=1 ./...
   stage "race detector" suite race CGO_ENABLED=1 go test -race -short -count=1 -timeout 30m
   stage "SwiftShader" swiftshader some
@@ -438,6 +438,7 @@ nightly() {
 }
 
 whole_stages() {
+  stage "all broken files" run_tests go test -count=1 -timeout 30m ./tools/golden/broken
   stage "all device tests, whole" run_tests go test -count=1 -timeout 180m "${device[@]}"
   stage "all sets of features" run_tests LEAT_CONFORM_PARTS=10 LEAT_ENGINE_PARTS=8 go test -count=1 -timeout 180m \
     -run '^(TestConform|TestQuickDisabled|TestDisable)$' ./shaders/conform ./engine -combinations
@@ -449,7 +450,7 @@ rare_stages() {
   stage "newer Mesa" matrices
   stage "SwiftShader" swiftshader
   stage "all under the validation layers" run_tests LEAT_VALIDATE=1 LEAT_CONFORM_PARTS=20 LEAT_ENGINE_PARTS=4 go test -count=1 -timeout 120m "${device[@]}"
-  stage "all under the race detector" run_tests CGO_ENABLED=1 LEAT_CONFORM_PARTS=20 LEAT_ENGINE_PARTS=4 go test -race -short -count=1 -timeout 180m \
+  stage "all under the race detector" run_tests CGO_ENABLED=1 LEAT_BROKEN_PARTS=40 LEAT_CONFORM_PARTS=20 LEAT_ENGINE_PARTS=4 go test -race -short -count=1 -timeout 180m \
     "${plain[@]}" "${device[@]}"
   stage "fuzz" fuzz
 }

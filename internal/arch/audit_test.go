@@ -50,7 +50,8 @@ func hyper(md *gguf.Metadata, name string) (*keys, *Hyper, error) {
 
 // sound are the keys of a model of each architecture, as few as can be.
 func sound(name string) map[string]any {
-	ks := map[string]any{"context_length": 64, "embedding_length": 64, "block_count": 4, "feed_forward_length": 64, "attention.head_count": 2}
+	ks := map[string]any{"context_length": 64, "embedding_length": 64, "block_count": 4, "feed_forward_length": 64, "attention.head_count": 2,
+		"attention.layer_norm_rms_epsilon": float32(1e-5)}
 	if hasExperts(name) {
 		ks["expert_count"], ks["expert_used_count"] = 4, 2
 	}
@@ -64,7 +65,8 @@ func sound(name string) map[string]any {
 	case "cohere2":
 		ks["logit_scale"], ks["attention.sliding_window"] = float32(4), 8
 	case "apertus":
-		ks["xielu.alpha_p"], ks["xielu.alpha_n"], ks["xielu.beta"], ks["xielu.eps"] = float32(0.5), float32(0.5), float32(0.5), float32(-1e-6)
+		half := []float32{0.5, 0.5, 0.5, 0.5}
+		ks["xielu.alpha_p"], ks["xielu.alpha_n"], ks["xielu.beta"], ks["xielu.eps"] = half, half, half, []float32{-1e-6, -1e-6, -1e-6, -1e-6}
 	case "minicpm3":
 		ks["attention.kv_lora_rank"], ks["rope.dimension_count"] = 32, 16
 	case "qwen35", "qwen35moe", "qwen3next":

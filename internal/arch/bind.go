@@ -160,6 +160,8 @@ func (h *Hyper) bind(m *pack.Model) error {
 	}
 	for _, w := range b.want {
 		b.read[w.name] = true
+	}
+	for _, w := range b.want {
 		if err := b.checkTensor(w); err != nil {
 			return err
 		}
@@ -174,15 +176,27 @@ func (h *Hyper) bind(m *pack.Model) error {
 func (b *binding) addLayers() error {
 	h, m := b.h, b.m
 	if l := firstExperts(h); l >= 0 {
-		h.Experts.Biased = m.Has(fmt.Sprintf("blk.%d.ffn_down_exps.bias", l))
+		for _, stack := range []string{"gate", "up", "down"} {
+			h.Experts.Biased = h.Experts.Biased || m.Has(fmt.Sprintf("blk.%d.ffn_%s_exps.bias", l, stack))
+		}
 	}
 	h.touched[X] = true
 	touch(h, h.Input(m.Has))
-	for l := range h.BlockCount {
+	layers, tensors := make([][]Op, h.BlockCount), make([]layerTensors, h.BlockCount)
+	for l := range layers {
 		if _, ok := m.Unit(pack.Layer, l); !ok {
-			return fmt.Errorf("bind %s: layer %d of %d is missing", m.Path, l, h.BlockCount)
+			return fmt.Errorf("bind %s: layer %d of %d is missing: no tensor blk.%d.*", m.Path, l, h.BlockCount, l)
 		}
-		ops := h.Layer(l, m.Has)
+		layers[l] = h.Layer(l, m.Has)
+		tensors[l] = b.tensorsOf(l, layers[l])
+		for _, name := range weightsOf(layers[l]) {
+			b.read[name] = true
+		}
+	}
+	if err := b.checkUniform(layers, tensors); err != nil {
+		return err
+	}
+	for l, ops := range layers {
 		touch(h, ops)
 		b.addTensors(l, ops)
 		b.unreadIndexer(l)
@@ -191,9 +205,6 @@ func (b *binding) addLayers() error {
 			return err
 		}
 		experts := b.expertTensors(l, ops)
-		for _, w := range experts {
-			b.read[w.name] = true
-		}
 		if err := b.checkExperts(l, experts); err != nil {
 			return err
 		}
@@ -263,8 +274,8 @@ func (b *binding) checkParts(ops []Op) error {
 func (b *binding) checkVocabulary() error {
 	h, m := b.h, b.m
 	const key = "tokenizer.ggml.tokens"
-	if tokens, ok := m.Strings(key); ok && len(tokens) != h.VocabSize {
-		return fmt.Errorf("bind %s: key %q: found %d tokens, wanted %d, one for each row of %s", m.Path, key, len(tokens), h.VocabSize, TokenEmbd)
+	if tokens, ok := m.Elements(key); ok && tokens.Type == gguf.String && tokens.Len != h.VocabSize {
+		return fmt.Errorf("bind %s: key %q: found %d tokens, wanted %d, one for each row of %s", m.Path, key, tokens.Len, h.VocabSize, TokenEmbd)
 	}
 	size := h.Architecture + ".vocab_size"
 	if n, ok := m.Int(size); ok && n != int64(h.VocabSize) {
@@ -281,7 +292,7 @@ func (b *binding) checkExperts(layer int, wants []wantedTensor) error {
 	}
 	units := b.m.Experts(layer)
 	if len(units) != b.h.Experts.Count {
-		return fmt.Errorf("bind %s: layer %d: found %d experts, wanted %d", b.m.Path, layer, len(units), b.h.Experts.Count)
+		return fmt.Errorf("bind %s: layer %d: found %d experts, wanted the %d of key %q", b.m.Path, layer, len(units), b.h.Experts.Count, b.h.Architecture+".expert_count")
 	}
 	for i := range units {
 		for _, w := range wants {
@@ -301,7 +312,7 @@ func (b *binding) checkExperts(layer int, wants []wantedTensor) error {
 func (b *binding) checkTensor(w wantedTensor) error {
 	t, _, ok := b.m.Tensor(w.name)
 	if !ok {
-		return fmt.Errorf("bind %s: tensor %q is missing", b.m.Path, w.name)
+		return fmt.Errorf("bind %s: tensor %q is missing%s", b.m.Path, w.name, b.unreadBeside(w.name))
 	}
 	if err := w.check(b.m.Path, t); err != nil {
 		return err

@@ -61,7 +61,7 @@ func readDeltaNet(k *keys, h *Hyper, f deltaDefaults) {
 	inner, period := k.int("ssm.inner_size", d.Heads*d.HeadLength), k.int("full_attention_interval", 4)
 	checkDeltaNet(k, &d)
 	if inner != d.Heads*d.HeadLength {
-		k.fail("delta net: found %d heads of %d values, %d in all", d.Heads, d.HeadLength, inner)
+		k.fail("keys %s.ssm.state_size and inner_size: found %d heads of %d values, %d in all", k.arch, d.Heads, d.HeadLength, inner)
 	}
 	if period < 1 {
 		k.fail("key %q: found %d, wanted at least 1", k.arch+".full_attention_interval", period)
@@ -81,9 +81,9 @@ func readDeltaNet(k *keys, h *Hyper, f deltaDefaults) {
 func checkDeltaNet(k *keys, d *DeltaNet) {
 	switch {
 	case d.KeyHeads < 1 || d.Heads < 1 || d.Heads%d.KeyHeads != 0:
-		k.fail("delta net: found %d heads of %d key heads, wanted a multiple", d.Heads, d.KeyHeads)
+		k.fail("keys %s.ssm.time_step_rank and group_count: found %d heads of %d key heads of delta nets, wanted a multiple", k.arch, d.Heads, d.KeyHeads)
 	case d.HeadLength < 4 || d.HeadLength%4 != 0 || d.HeadLength > maxState:
-		k.fail("delta net: found heads of %d values, wanted a multiple of 4, up to %d", d.HeadLength, maxState)
+		k.fail("key %s.ssm.state_size: found heads of %d values, wanted a multiple of 4, up to %d", k.arch, d.HeadLength, maxState)
 	case d.Taps < 1 || d.Taps > maxTaps:
 		k.fail("key %q: found %d, wanted 1 to %d", k.arch+".ssm.conv_kernel", d.Taps, maxTaps)
 	}

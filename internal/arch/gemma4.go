@@ -92,7 +92,7 @@ func readGemma4Heads(k *keys, h *Hyper, windowed []bool) {
 			s.KeyLength, s.ValueLength = key, value
 		}
 		if k.checkHeads(s); s.KeyLength != s.ValueLength {
-			k.fail("layer %d: found keys of %d values and values of %d, wanted one size", l, s.KeyLength, s.ValueLength)
+			k.fail("keys %s.attention.key_length_swa and value_length_swa, or key_length and value_length: layer %d: found keys of %d values and values of %d, wanted one size", k.arch, l, s.KeyLength, s.ValueLength)
 		}
 	}
 	if readWindowedRope(k, h, windowed, windowedBase); k.err != nil {

@@ -106,6 +106,7 @@ func Read(m *pack.Model) (*Hyper, error) {
 	if err := k.audit(h); err != nil {
 		return nil, err
 	}
+	noteUsual(k, h, m)
 	return h, h.bind(m)
 }
 
@@ -113,7 +114,10 @@ func Read(m *pack.Model) (*Hyper, error) {
 func architecture(md *gguf.Metadata) (string, error) {
 	const key = "general.architecture"
 	name, ok := md.String(key)
-	if v, there := md.Get(key); there && !ok {
+	switch v, found := md.Get(key); {
+	case !found:
+		return "", fmt.Errorf("read hyperparameters: key %q is missing", key)
+	case !ok:
 		return "", fmt.Errorf("read hyperparameters: key %q: found %s, wanted a string", key, gguf.TypeName(v))
 	}
 	if _, known := families[name]; !known {
@@ -143,6 +147,7 @@ func readHyper(k *keys, fam family) (*Hyper, error) {
 	if k.err != nil {
 		return nil, k.err
 	}
+	k.predicting = h.predictionLayers
 	k.layers, h.Layers = h.BlockCount, make([]LayerShape, h.BlockCount)
 	for l := range h.Layers {
 		h.Layers[l].Rope = NoRope
@@ -163,6 +168,11 @@ func readHyper(k *keys, fam family) (*Hyper, error) {
 // readEpsilons sets RMSEpsilon and NormEpsilon. A file that has one of the two keys means both.
 func readEpsilons(k *keys, h *Hyper) {
 	const rms, norm = "attention.layer_norm_rms_epsilon", "attention.layer_norm_epsilon"
+	if _, _, found := k.lookUp(norm, nil); !found {
+		if _, _, found = k.lookUp(rms, nil); !found {
+			k.fail("keys %q and %q are missing, wanted one of them", k.arch+"."+rms, k.arch+"."+norm)
+		}
+	}
 	h.RMSEpsilon = float32(k.float(rms, k.float(norm, 1e-5)))
 	h.NormEpsilon = float32(k.float(norm, float64(h.RMSEpsilon)))
 	if !(h.RMSEpsilon > 0) || h.RMSEpsilon > 1 {

@@ -108,7 +108,7 @@ func TestReadRefuses(t *testing.T) {
 		{"no expert used", "qwen3moe.expert_used_count", uint32(0), "expert_used_count"},
 		{"more used than there are", "qwen3moe.expert_used_count", uint32(9), "expert_used_count"},
 		{"more than the kernels hold", "qwen3moe.expert_count", uint32(1025), "expert_count"},
-		{"fewer than there are", "qwen3moe.expert_count", uint32(7), "8 experts, wanted 7"},
+		{"fewer than there are", "qwen3moe.expert_count", uint32(7), "8 experts, wanted the 7 of key"},
 		{"width of an expert", "qwen3moe.expert_feed_forward_length", uint32(255), "ffn_gate_exps"},
 		{"heads per layer", "llama.attention.head_count_kv", []int32{2, 2, 1, 2}, "blk.2.attn_k.weight"},
 		{"heads of too few layers", "llama.attention.head_count_kv", []int32{2, 1}, "one for each of 4 layers"},

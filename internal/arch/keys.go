@@ -14,13 +14,15 @@ type keys struct {
 	read map[string]bool // keys that were read, by name with the architecture
 	err  error           // the first error; nil: none so far
 
-	layers int                         // number of layers, for keys that may have a value for each
-	shape  func(tensor string) []int64 // shape of the file's tensor of this name; nil: it has none. Some files say only by tensors what their keys leave out.
+	layers     int                         // number of layers, for keys that may have a value for each
+	predicting int                         // number of layers after the last that predict further tokens: keys with a value for each layer may have values for these, too
+	assumed    map[string]any              // by name with the architecture: the values that were taken for keys that the file does not have
+	shape      func(tensor string) []int64 // shape of the file's tensor of this name; nil: it has none. Some files say only by tensors what their keys leave out.
 }
 
 // newKeys makes keys that reads md, of a file without tensors. No key counts as read yet. arch is the name of the architecture.
 func newKeys(md *gguf.Metadata, arch string) *keys {
-	return &keys{md: md, arch: arch, read: map[string]bool{}, shape: func(string) []int64 { return nil }}
+	return &keys{md: md, arch: arch, read: map[string]bool{}, assumed: map[string]any{}, shape: func(string) []int64 { return nil }}
 }
 
 // rows is the number of rows of the tensor NAME.weight of layer l; 0: the file has no such tensor.
@@ -31,32 +33,38 @@ func (k *keys) rows(l int, name string) int {
 	return 0
 }
 
+// perLayer reports whether an array of n values can have one for each layer.
+func (k *keys) perLayer(n int) bool { return n > 0 && (n == k.layers || n == k.layers+k.predicting) }
+
 const maxDim = 1 << 24 // largest integer accepted for a key: real models stay far below, and products of such numbers fit an int64
 
-// lookUp is a key's whole name and value, and marks the key as read; found is false if the file does not have it. name is without the architecture.
-func (k *keys) lookUp(name string) (key string, v any, found bool) {
+// lookUp is a key's whole name and value, and marks the key as read; found is false if the file does not have it: then fallback is noted as what is assumed, unless it is
+// nil. name is without the architecture.
+func (k *keys) lookUp(name string, fallback any) (key string, v any, found bool) {
 	key = k.arch + "." + name
 	k.read[key] = true
-	v, found = k.md.Get(key)
+	if v, found = k.md.Get(key); !found && fallback != nil {
+		k.assumed[key] = fallback
+	}
 	return key, v, found
 }
 
 // int reads an integer of any width, or an array that has the same integer for every layer. If the file does not have the key, it returns fallback; a fallback
 // below 0 means that the key is required. A value of another type, or out of range, is an error, and int returns 0.
 func (k *keys) int(name string, fallback int) int {
-	key, v, found := k.lookUp(name)
+	key, v, found := k.lookUp(name, fallback)
 	if !found {
 		if fallback < 0 {
 			k.fail("key %q is missing", key)
 		}
 		return fallback
 	}
-	n, ok := oneInt(k.md, key)
+	n, ok := oneInt(k, key)
 	switch {
 	case !isInteger(v):
 		k.wrongType(key, v, "an integer")
 	case !ok:
-		k.fail("key %q: found values that are not one integer for all layers", key)
+		k.fail("key %q: found values that are not one integer, alone or for each layer", key)
 	case n < 0 || n > maxDim:
 		k.fail("key %q: found %d, wanted 0 to %d", key, n, maxDim)
 	default:
@@ -78,7 +86,7 @@ func (k *keys) atLeastOne(name string) int {
 // error.
 func (k *keys) ints(name string, fallback []int) []int {
 	all := make([]int, k.layers)
-	key, v, found := k.lookUp(name)
+	key, v, found := k.lookUp(name, nil)
 	if !found {
 		if fallback == nil {
 			k.fail("key %q is missing", key)
@@ -90,9 +98,9 @@ func (k *keys) ints(name string, fallback []int) []int {
 		k.wrongType(key, v, "an integer")
 		return all
 	}
-	one, same := oneInt(k.md, key)
+	one, same := oneInt(k, key)
 	many, _ := k.md.Ints(key)
-	if !same && len(many) < k.layers {
+	if !same && !k.perLayer(len(many)) {
 		k.fail("key %q: found %d values, wanted one for each of %d layers", key, len(many), k.layers)
 		return all
 	}
@@ -114,7 +122,7 @@ func (k *keys) ints(name string, fallback []int) []int {
 // n is period. With inPeriod nil, the key is required, and has a value for each layer.
 func (k *keys) pattern(name string, period int, inPeriod func(l, n int) bool) []bool {
 	all := make([]bool, k.layers)
-	key, v, found := k.lookUp(name)
+	key, v, found := k.lookUp(name, period)
 	layers, ok := v.([]bool)
 	if many, several := k.md.Ints(key); several {
 		for _, n := range many {
@@ -123,7 +131,7 @@ func (k *keys) pattern(name string, period int, inPeriod func(l, n int) bool) []
 		ok = true
 	}
 	switch n, one := k.md.Int(key); {
-	case ok && len(layers) < k.layers:
+	case ok && !k.perLayer(len(layers)):
 		k.fail("key %q: found %d values, wanted one for each of %d layers", key, len(layers), k.layers)
 		return all
 	case ok:
@@ -132,8 +140,8 @@ func (k *keys) pattern(name string, period int, inPeriod func(l, n int) bool) []
 	case !found && inPeriod == nil:
 		k.fail("key %q is missing", key)
 		return all
-	case found && (inPeriod == nil || !one || n < 1 || n > maxDim):
-		k.wrongType(key, v, "a bool for each layer, or a positive integer")
+	case found && (inPeriod == nil || !one || n < 2 || n > maxDim):
+		k.wrongType(key, v, "a bool for each layer, or an integer from 2 on")
 		return all
 	case found:
 		period = int(n)
@@ -156,14 +164,14 @@ func (k *keys) everyLayer() []bool {
 // allButLast reports whether layer l is not the last of its n layers.
 func allButLast(l, n int) bool { return l%n < n-1 }
 
-// oneInt is the integer of a key, or the integer that the key's array has for every layer. It reports false if the array's integers differ, or the key has
-// no integer.
-func oneInt(md *gguf.Metadata, key string) (int64, bool) {
-	if n, ok := md.Int(key); ok {
+// oneInt is the integer of a key, or the integer that the key's array has for every layer. It reports false if the array has another number of integers or
+// they differ, or the key has no integer.
+func oneInt(k *keys, key string) (int64, bool) {
+	if n, ok := k.md.Int(key); ok {
 		return n, true
 	}
-	all, ok := md.Ints(key)
-	if !ok || len(all) == 0 {
+	all, ok := k.md.Ints(key)
+	if !ok || !k.perLayer(len(all)) {
 		return 0, false
 	}
 	for _, n := range all {
@@ -174,7 +182,7 @@ func oneInt(md *gguf.Metadata, key string) (int64, bool) {
 
 // float reads a finite float32 or float64; fallback if the file does not have the key. Anything else is an error, and fallback.
 func (k *keys) float(name string, fallback float64) float64 {
-	key, v, found := k.lookUp(name)
+	key, v, found := k.lookUp(name, fallback)
 	if !found {
 		return fallback
 	}
@@ -212,7 +220,7 @@ func (k *keys) atLeastZero(name string, fallback float64) float64 {
 
 // bool reads a bool; fallback if the file does not have the key.
 func (k *keys) bool(name string, fallback bool) bool {
-	key, v, found := k.lookUp(name)
+	key, v, found := k.lookUp(name, fallback)
 	if !found {
 		return fallback
 	}
@@ -226,7 +234,7 @@ func (k *keys) bool(name string, fallback bool) bool {
 
 // text reads a string; fallback if the file does not have the key.
 func (k *keys) text(name, fallback string) string {
-	key, v, found := k.lookUp(name)
+	key, v, found := k.lookUp(name, fallback)
 	if !found {
 		return fallback
 	}

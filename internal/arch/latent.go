@@ -1,6 +1,9 @@
 package arch
 
-import "math"
+import (
+	"fmt"
+	"math"
+)
 
 // Latent is the hyperparameters of multi-head latent attention (DeepSeek-V2, arXiv:2405.04434); Rank 0: the model does not use it. For each position the cache holds
 // a latent and the rotated part of the key, as one key head, whose first Rank values are also the value. The keys and values of heads are not computed from the
@@ -18,9 +21,20 @@ type Latent struct {
 // Absorbed reports whether the model has latent attention whose cache holds latents.
 func (m *Latent) Absorbed() bool { return m.Rank > 0 && !m.Expanded }
 
-// readDeepSeek2 reads the keys of DeepSeek-V2 and V3.
+// readDeepSeek2 reads the keys of DeepSeek-V2 and V3. Early files of V3 and its relatives, whose routers have biases, lack the keys that tell their routers from V2's.
 func readDeepSeek2(k *keys, h *Hyper) {
-	withExperts(adjacent, routerDefaults{})(k, h)
+	biased := false
+	for l := range h.Layers {
+		biased = biased || k.shape(fmt.Sprintf("blk.%d.exp_probs_b.bias", l)) != nil
+	}
+	d := routerDefaults{}
+	if biased {
+		d = routerDefaults{gating: Sigmoid, normalise: true}
+	}
+	withExperts(adjacent, d)(k, h)
+	if l := firstExperts(h); l >= 0 && h.Experts.Gating == Sigmoid && !biased {
+		k.fail("tensor \"blk.%d.exp_probs_b.bias\" is missing, which models of this gating have", l)
+	}
 	if k.err == nil {
 		readLatent(k, h)
 	}
@@ -47,7 +61,7 @@ func readLatent(k *keys, h *Hyper) {
 	}
 	for l := range h.Layers {
 		if s := &h.Layers[l]; s.Cache && (s.HeadCountKV != 1 || s.KeyLength != m.Rank+turned || s.ValueLength != m.Rank) {
-			k.fail("latent attention: found %d key heads of %d, values of %d; wanted 1 of %d + %d, values of %d", s.HeadCountKV, s.KeyLength, s.ValueLength, m.Rank, turned, m.Rank)
+			k.fail("keys %s.attention.head_count_kv, key_length and value_length: found %d key heads of %d, values of %d; wanted, for latent attention, 1 of %d + %d, values of %d", k.arch, s.HeadCountKV, s.KeyLength, s.ValueLength, m.Rank, turned, m.Rank)
 		}
 	}
 	h.Latent = m

@@ -53,7 +53,9 @@ func readSomeAttention(k *keys, h *Hyper) {
 	kv := k.ints("attention.head_count_kv", heads)
 	for l := range h.Layers {
 		if k.rows(l, "attn_output") == 0 {
-			heads[l], kv[l] = 0, 0
+			if heads[l], kv[l] = 0, 0; k.rows(l, "attn_q") > 0 {
+				k.fail("tensor \"blk.%d.attn_output.weight\" is missing, and the layer has attn_q.weight", l)
+			}
 			continue
 		}
 		k.wantHeads("attention.head_count", heads[l])
@@ -83,7 +85,7 @@ func readHeads(k *keys, h *Hyper, heads, kv []int) {
 			s.HeadCountKV = k.headsOf(l, s.KeyLength)
 		}
 		if k.err == nil && s.HeadCount%s.HeadCountKV != 0 {
-			k.fail("%d query heads are not a multiple of %d key/value heads", s.HeadCount, s.HeadCountKV)
+			k.fail("key %q: found %d query heads, wanted a multiple of the %d of %s_kv", k.arch+".attention.head_count", s.HeadCount, s.HeadCountKV, "attention.head_count")
 		}
 		if h.AttentionScale == 0 {
 			h.AttentionScale = float32(1 / math.Sqrt(float64(s.KeyLength)))
@@ -117,7 +119,7 @@ func (k *keys) checkHeads(s *LayerShape) {
 		v, most int
 	}{{"key", s.KeyLength, maxKey}, {"value", s.ValueLength, maxValue}} {
 		if k.err == nil && (c.v < 8 || c.v%8 != 0 || c.v > c.most) {
-			k.err = &UnsupportedError{What: c.what + " head size", Have: fmt.Sprint(c.v), Want: fmt.Sprintf("multiples of 8 up to %d", c.most)}
+			k.err = &UnsupportedError{What: fmt.Sprintf("key %q: %s head size", k.arch+".attention."+c.what+"_length", c.what), Have: fmt.Sprint(c.v), Want: fmt.Sprintf("multiples of 8 up to %d", c.most)}
 		}
 	}
 }

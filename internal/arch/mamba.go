@@ -58,7 +58,7 @@ func readMamba2(k *keys, h *Hyper) {
 	}
 	m := &h.Mamba
 	if m.Heads < 1 || m.Groups < 1 || m.Inner%max(1, m.Heads) != 0 || m.Heads%max(1, m.Groups) != 0 {
-		k.fail("Mamba 2: found %d values of %d heads in %d groups, wanted groups and heads of one size", m.Inner, m.Heads, m.Groups)
+		k.fail("keys %s.ssm.inner_size, time_step_rank and group_count: found %d values of %d heads in %d groups, wanted groups and heads of one size", k.arch, m.Inner, m.Heads, m.Groups)
 	}
 	k.checkMamba(m, maxState)
 }

@@ -48,6 +48,12 @@ func (h *Hyper) Windowed(l int) bool {
 // readWindow reads attention.sliding_window, and gives a window of that length to the layers that windowed marks. 0 is no window. Without the key, the length
 // is fallback; a fallback below 0 makes that an error.
 func readWindow(k *keys, h *Hyper, fallback int, windowed []bool) {
+	const pattern = "attention.sliding_window_pattern"
+	if _, _, found := k.lookUp("attention.sliding_window", nil); !found && k.read[k.arch+"."+pattern] {
+		if _, _, patterned := k.lookUp(pattern, nil); patterned {
+			k.fail("key %q is missing, and the file has %s", k.arch+".attention.sliding_window", pattern)
+		}
+	}
 	if n := k.int("attention.sliding_window", fallback); n > 0 {
 		h.mask(Mask{Window: n}, windowed)
 	}

@@ -12,7 +12,7 @@ func readMiniCPM3(k *keys, h *Hyper) {
 	if m.Rank < 1 {
 		k.fail("key %q: found %d, wanted at least 1", k.arch+".attention.kv_lora_rank", m.Rank)
 	}
-	_, _, hasValues := k.lookUp("attention.value_length")
+	_, _, hasValues := k.lookUp("attention.value_length", nil)
 	for l := range h.Layers {
 		s := &h.Layers[l]
 		if !hasValues {

@@ -3,6 +3,8 @@ package arch
 import (
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 )
 
 // Rope is the hyperparameters of rotary position embedding: how positions rotate pairs of values of query and key heads.
@@ -104,6 +106,7 @@ func readRope(k *keys, keyLength, contextLength int, neox bool) Rope {
 	k.checkTurned("rope.dimension_count", r.Dim, keyLength)
 	k.checkBase("rope.freq_base", r.Base)
 	factor := k.atLeastZero("rope.scaling.factor", k.atLeastZero("rope.scale_linear", 1))
+	checkScaling(k)
 	ext := k.float("rope.scaling.yarn_ext_factor", -1)
 	switch kind := k.text("rope.scaling.type", ""); kind {
 	case "", "linear":
@@ -131,6 +134,28 @@ func readRope(k *keys, keyLength, contextLength int, neox bool) Rope {
 		r.AttnFactor *= k.positive("rope.scaling.yarn_attn_factor", yarnTemperature(factor))
 	}
 	return r
+}
+
+// checkScaling fails if the file has keys of a scaling of rope, but not others that they mean nothing without.
+func checkScaling(k *keys) {
+	const prefix = "rope.scaling."
+	kind := k.text(prefix+"type", "")
+	for _, c := range []struct {
+		beside  bool // what needs the key is there
+		missing string
+	}{
+		{kind == "linear" || kind == "yarn", "factor"},
+		{kind == "yarn", "original_context_length"},
+	} {
+		if _, _, found := k.lookUp(prefix+c.missing, nil); c.beside && !found {
+			k.fail("key %q is missing, and others of rope's scaling are there", k.arch+"."+prefix+c.missing)
+		}
+	}
+}
+
+// hasAny reports whether the file has a key whose name begins so.
+func hasAny(k *keys, prefix string) bool {
+	return slices.ContainsFunc(k.md.Keys(), func(key string) bool { return strings.HasPrefix(key, k.arch+"."+prefix) })
 }
 
 // yarnTemperature is YaRN's attention temperature for contexts that are longer by a factor.

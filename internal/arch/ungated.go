@@ -53,32 +53,28 @@ func bare(k *keys, key string) []float64 {
 	return layerFloats(k, key, v)
 }
 
-// floats reads a float for each layer, or one for all; zeros if the file does not have the key. Anything else is an error, and zeros.
+// floats reads a float for each layer, ; zeros if the file does not have the key. Anything else is an error, and zeros.
 func (k *keys) floats(name string) []float64 {
-	key, v, _ := k.lookUp(name)
+	key, v, _ := k.lookUp(name, nil)
 	return layerFloats(k, key, v)
 }
 
 // layerFloats is a float for each layer: those of v, the value of a key, or v; zeros if v is nil. Anything else is an error, and zeros.
 func layerFloats(k *keys, key string, v any) []float64 {
 	all := make([]float64, k.layers)
-	one, single := k.md.Float(key)
-	many, several := k.md.Floats(key)
+	many, _ := k.md.Floats(key)
 	switch {
 	case v == nil:
 		return all
-	case kindOf(v) != "float" || !single && !several:
+	case kindOf(v) != "float":
 		k.wrongType(key, v, "a float for each layer")
 		return all
-	case !single && len(many) < k.layers:
+	case !k.perLayer(len(many)):
 		k.fail("key %q: found %d values, wanted one for each of %d layers", key, len(many), k.layers)
 		return all
 	}
 	for l := range all {
-		if all[l] = one; !single {
-			all[l] = float64(many[l])
-		}
-		if !finite(all[l]) {
+		if all[l] = float64(many[l]); !finite(all[l]) {
 			k.fail("key %q: found %g, wanted a finite number", key, all[l])
 		}
 	}

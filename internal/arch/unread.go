@@ -75,6 +75,27 @@ func (b *binding) checkUnread() error {
 	return nil
 }
 
+// unreadBeside names a tensor that no operation reads of the layer that lacks the tensor of the given name: the file may be of another model than its keys say. It is
+// "" if there is none.
+func (b *binding) unreadBeside(missing string) string {
+	var layer int
+	if n, _ := fmt.Sscanf(missing, "blk.%d.", &layer); n == 0 {
+		return ""
+	}
+	for i := range b.m.Units {
+		u := &b.m.Units[i]
+		if u.Layer != layer {
+			continue
+		}
+		for _, t := range u.Tensors {
+			if !b.read[t.Name] {
+				return fmt.Sprintf("; the layer has %q, which no operation reads", t.Name)
+			}
+		}
+	}
+	return ""
+}
+
 // predictionLayers lists the numbers of the layers that predict further tokens: those that nextn_predict_layers counts after the last layer, if they hold
 // a tensor nextn.*.
 func (b *binding) predictionLayers() []int {

@@ -1,0 +1,126 @@
+package arch
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// layerKind is what layers have in common of which the operations before the FFN, or of the FFN and its experts, are the same.
+type layerKind struct {
+	ffn, experts         bool // of the FFN: it is the FFN or the mixture of experts; it has experts
+	cache, state, turned bool // of what comes before the FFN
+	mask                 int  // LayerShape.Mask, of what comes before the FFN
+}
+
+// layerTensors is the tensors of the file that the operations of a layer read, by name without the layer's prefix.
+type layerTensors struct {
+	layer int
+	names map[string]layerKind // of each tensor the kind of the layer that the tensor is for
+}
+
+// tensorsOf is the tensors of the file that ops of layer l read.
+func (b *binding) tensorsOf(l int, ops []Op) layerTensors {
+	s := &b.h.Layers[l]
+	t := layerTensors{layer: l, names: map[string]layerKind{}}
+	for _, name := range weightsOf(ops) {
+		if b.m.Has(name) {
+			name = strings.TrimPrefix(name, fmt.Sprintf("blk.%d.", l))
+			t.names[name] = s.kindOf(name)
+		}
+	}
+	return t
+}
+
+// kindOf is the kind of the layer for the tensor of the given name.
+func (s *LayerShape) kindOf(name string) layerKind {
+	if strings.HasPrefix(name, "ffn_") || strings.HasPrefix(name, "exp_") {
+		return layerKind{ffn: true, experts: s.Experts}
+	}
+	return layerKind{cache: s.Cache, state: s.State, turned: s.Rope != NoRope, mask: s.Mask}
+}
+
+// weightsOf lists the names of the tensors that ops read, those of experts included.
+func weightsOf(ops []Op) (names []string) {
+	for i := range ops {
+		names = append(append(names, ops[i].Weights()...), weightsOf(ops[i].Ops)...)
+	}
+	return names
+}
+
+// checkUniform refuses a model of which a layer lacks tensors that other layers of its kind have: many tensors, such as biases, are read where a file has them, so a
+// file that lost one of them would give other answers.
+func (b *binding) checkUniform(layers [][]Op, tensors []layerTensors) error {
+	type tensor struct {
+		name string
+		kind layerKind
+	}
+	var all []tensor
+	for _, t := range tensors {
+		for _, name := range slices.Sorted(maps.Keys(t.names)) {
+			if w := (tensor{name, t.names[name]}); !slices.Contains(all, w) {
+				all = append(all, w)
+			}
+		}
+	}
+	for _, t := range tensors {
+		s := &b.h.Layers[t.layer]
+		for _, w := range all {
+			if _, has := t.names[w.name]; !has && s.kindOf(w.name) == w.kind && (!w.kind.ffn || s.FeedForwardLength > 0 || s.Experts) {
+				missing := fmt.Sprintf("blk.%d.%s", t.layer, w.name)
+				return fmt.Errorf("bind %s: tensor %q is missing, which other layers of its kind have%s", b.m.Path, missing, b.unreadBeside(missing))
+			}
+		}
+		if err := b.checkTogether(t, "attn_q.bias", "attn_k.bias", "attn_v.bias"); err != nil {
+			return err
+		}
+		if err := b.checkTogether(t, "ffn_gate_exps.bias", "ffn_up_exps.bias", "ffn_down_exps.bias"); err != nil {
+			return err
+		}
+	}
+	return b.checkNormBiases(layers)
+}
+
+// checkTogether refuses a layer that has some of the biases and not others, if it has the weights of all.
+func (b *binding) checkTogether(t layerTensors, biases ...string) error {
+	var with, without []string
+	for _, bias := range biases {
+		_, hasWeight := t.names[strings.TrimSuffix(bias, ".bias")+".weight"]
+		_, hasBias := t.names[bias]
+		switch {
+		case !hasWeight:
+			return nil
+		case hasBias:
+			with = append(with, bias)
+		default:
+			without = append(without, bias)
+		}
+	}
+	if len(with) == 0 || len(without) == 0 {
+		return nil
+	}
+	return fmt.Errorf("bind %s: tensor \"blk.%d.%s\" is missing, and the layer has %s", b.m.Path, t.layer, without[0], with[0])
+}
+
+// checkNormBiases refuses a model of which some layer norms have biases and others don't.
+func (b *binding) checkNormBiases(layers [][]Op) error {
+	h, m := b.h, b.m
+	ops := slices.Concat(h.Input(m.Has), h.Output(m.Has))
+	ops = append(ops, slices.Concat(layers...)...)
+	var with, without []string
+	for i := range ops {
+		switch o := &ops[i]; {
+		case o.Kind != LayerNorm || o.Weight == "" || o.PerHead:
+		case o.Weight2 == "":
+			without = append(without, o.Weight)
+		default:
+			with = append(with, o.Weight2)
+		}
+	}
+	if len(with) > 0 && len(without) > 0 {
+		bias := strings.TrimSuffix(without[0], ".weight") + ".bias"
+		return fmt.Errorf("bind %s: tensor %q is missing, which other layer norms have, such as %s", m.Path, bias, with[0])
+	}
+	return nil
+}

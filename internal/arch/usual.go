@@ -1,0 +1,46 @@
+package arch
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"leat/decompose/pack"
+)
+
+// noteUsual adds notes to h about keys and tensors that the file lacks, that other files of the architecture have, and that change the logits: usual lists them. The
+// file may be broken.
+func noteUsual(k *keys, h *Hyper, m *pack.Model) {
+	names := usual[k.arch]
+	if kind := "rope.scaling.type"; hasAny(k, "rope.scaling.yarn_") && !slices.Contains(names, kind) { // without it they mean nothing
+		names = append(slices.Clip(names), kind)
+	}
+	for _, name := range names {
+		if strings.HasSuffix(name, ".weight") || strings.HasSuffix(name, ".bias") {
+			if !m.Has(name) {
+				h.Notes = append(h.Notes, fmt.Sprintf("tensor %q is missing, which other files of %s have", name, k.arch))
+			}
+			continue
+		}
+		key := k.arch + "." + name
+		if _, found := k.md.Get(key); found || !hasAny(k, Group(name)) {
+			continue
+		}
+		note := fmt.Sprintf("key %q is missing, which other files of %s have", key, k.arch)
+		if v, known := k.assumed[key]; known {
+			note += fmt.Sprintf(": %v is assumed", v)
+		}
+		h.Notes = append(h.Notes, note)
+	}
+}
+
+// Group is the beginning of the names of the keys that files have together, such as rope.scaling. of rope.scaling.factor; "" for a key that is alone. Name is without the
+// architecture.
+func Group(name string) string {
+	for _, prefix := range []string{"expert_", "rope.scaling."} {
+		if strings.HasPrefix(name, prefix) {
+			return prefix
+		}
+	}
+	return ""
+}
