@@ -43,6 +43,7 @@ var printing = map[string]struct {
 	"leat doctor":                {args: []string{"doctor"}},
 	"leat tokenize":              {args: []string{"tokenize", "demo", "-p", "Once upon a time"}},
 	"leat plan":                  {args: []string{"plan", "demo", "--gpu", "RTX 3060"}},
+	"leat show":                  {args: []string{"show", "demo", "--vram", "1GiB"}},
 	"leat verify":                {args: []string{"verify", "$PACK"}},
 	"leat decompose":             {args: []string{"decompose", "demo", "$DIR/out"}},
 	"leat bench":                 {args: []string{"bench", "--tier", "list"}},

@@ -45,7 +45,7 @@ var otherCommands = map[string]string{
 	"chat": "run", "complete": "run", "generate": "run", "ask": "run", "prompt": "run", "talk": "run", "start": "run", "infer": "run", "cli": "run",
 	"benchmark": "bench", "perf": "bench", "speed": "bench", "ppl": "perplexity", "logits": "eval", "tok": "tokenize", "encode": "tokenize",
 	"convert": "decompose", "pack": "decompose", "split": "decompose", "create": "decompose", "check": "verify", "diagnose": "doctor", "tune": "doctor --tune",
-	"info": "plan", "inspect": "plan", "show": "plan", "fit": "plan", "estimate": "plan", "gpu": "devices", "gpus": "devices", "device": "devices", "ver": "version",
+	"info": "show", "inspect": "show", "metadata": "show", "template": "show --template", "fit": "plan", "estimate": "plan", "gpu": "devices", "gpus": "devices", "device": "devices", "ver": "version",
 }
 
 // Words for what leat does in no way.

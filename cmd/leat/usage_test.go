@@ -30,7 +30,7 @@ func TestUsageHints(t *testing.T) {
 		{"--vram 2GiB", "unknown flag: --vram", "it is a flag of a command, as in: leat run MODEL --vram"},
 		{"chat", `unknown command "chat"`, `did you mean "leat run MODEL"?`},
 		{"chat demo", `unknown command "chat"`, `did you mean "leat run MODEL"?`},
-		{"Inspect x.gguf", `unknown command "Inspect"`, `did you mean "leat plan MODEL"?`},
+		{"Inspect x.gguf", `unknown command "Inspect"`, `did you mean "leat show MODEL"?`},
 		{"pull llama3", `unknown command "pull"`, `leat loads no models from the network: fetch a GGUF file by other means, then "leat run FILE.gguf"`},
 		{"ls", `unknown command "ls"`, `leat keeps no list of models: each is a file, as in "leat run FILE.gguf"; "leat devices" lists the GPUs`},
 		{"ps", `unknown command "ps"`, `nothing of leat runs in the background: a model is loaded as long as "leat run" runs`},

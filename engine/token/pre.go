@@ -29,9 +29,18 @@ type preTokenizer struct {
 	regexps []*regexp2.Regexp
 }
 
-// findPre reads which pre-tokenizer the file wants, if the model doesn't imply one; without the key, as the field does,
-// the default one.
+// findPre makes the pre-tokenizer of [specOf].
 func findPre(md *gguf.Metadata, implied string) (*preTokenizer, error) {
+	spec, err := specOf(md, implied)
+	if err != nil {
+		return nil, err
+	}
+	return spec.compile()
+}
+
+// specOf reads which pre-tokenizer the file wants, if the model doesn't imply one; without the key, as the field does,
+// the default one.
+func specOf(md *gguf.Metadata, implied string) (*preSpec, error) {
 	const key = "tokenizer.ggml.pre"
 	name, ok := md.String(key)
 	switch {
@@ -41,9 +50,10 @@ func findPre(md *gguf.Metadata, implied string) (*preTokenizer, error) {
 		name = "default"
 	}
 	var known []string
-	for _, spec := range preSpecs {
+	for i := range preSpecs {
+		spec := &preSpecs[i]
 		if slices.Contains(spec.names, name) {
-			return spec.compile()
+			return spec, nil
 		}
 		known = append(known, spec.names...)
 	}
