@@ -25,7 +25,7 @@ func (b *binding) tensorsOf(l int, ops []Op) layerTensors {
 	s := &b.h.Layers[l]
 	t := layerTensors{layer: l, names: map[string]layerKind{}}
 	for _, name := range weightsOf(ops) {
-		if b.m.Has(name) {
+		if b.m.Has(name) && !strings.HasSuffix(name, ".scale") { // only matrices of some types have scales
 			name = strings.TrimPrefix(name, fmt.Sprintf("blk.%d.", l))
 			t.names[name] = s.kindOf(name)
 		}
