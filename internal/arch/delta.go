@@ -61,7 +61,7 @@ func readDeltaNet(k *keys, h *Hyper, f deltaDefaults) {
 	inner, period := k.int("ssm.inner_size", d.Heads*d.HeadLength), k.int("full_attention_interval", 4)
 	checkDeltaNet(k, &d)
 	if inner != d.Heads*d.HeadLength {
-		k.fail("keys %s.ssm.state_size and inner_size: found %d heads of %d values, %d in all", k.arch, d.Heads, d.HeadLength, inner)
+		k.fail("keys %s.ssm.state_size and inner_size: found %d heads of delta nets of %d values, %d in all", k.arch, d.Heads, d.HeadLength, inner)
 	}
 	if period < 1 {
 		k.fail("key %q: found %d, wanted at least 1", k.arch+".full_attention_interval", period)

@@ -39,7 +39,7 @@ var usual = map[string][]string{
 	"olmo2":         {"rope.freq_base"},
 	"olmoe":         {"rope.freq_base"},
 	"phi2":          {"output.bias", "rope.dimension_count"},
-	"phi3":          {"attention.sliding_window", "rope.freq_base"},
+	"phi3":          {"attention.sliding_window", "rope.freq_base", "rope.scaling.original_context_length"},
 	"qwen2":         {"rope.freq_base"},
 	"qwen2moe":      {"feed_forward_length", "rope.freq_base"},
 	"qwen3":         {"rope.freq_base"},

@@ -14,7 +14,7 @@ import (
 func TestFaults(t *testing.T) {
 	wants := map[string]string{ // part of the error; "": the file loads
 		"block_3of4": "blk.3.attn_norm.weight", "cat_joined": "one model in a file", "freq_base_str": "llama.rope.freq_base", "inf_norm": "", "nan_norm": "",
-		"llama-extra-qnorm": "blk.0.attn_q_norm.weight", "llama-plain": "", "llama-scale3": "blk.0.ffn_down.scale", "notok": "", "qwen3moe-nowscale": "", "qwen3moe-wscale0": "",
+		"llama-extra-qnorm": "blk.0.attn_q_norm.weight", "llama-plain": "", "llama-scale3": "", "notok": "", "qwen3moe-nowscale": "", "qwen3moe-wscale0": "",
 		"vocab_more": "tokenizer.ggml.tokens", "x_qnorm": "blk.0.attn_q_norm.weight",
 	}
 	paths, err := filepath.Glob(filepath.Join(testdata.Dir(t), "faults", "*.gguf"))
