@@ -30,6 +30,7 @@ type unitShare struct {
 type unitLoad struct {
 	matrices     []matrix // the unit's weights that products multiply with
 	attention    bool     // the unit has the layer's attention
+	state        bool     // the unit has the operation that goes on with the layer's state
 	routes       bool     // the unit has the layer's router, which chooses experts
 	ropes        bool     // one fused operation computes Q, K and V and rotates Q and K; in some steps a second kernel does the rotation, see waitsOf
 	waits        int      // number of kernels that wait for the kernel before them, without fused operations
@@ -152,6 +153,8 @@ func (l *unitLoad) addKind(kind arch.Kind) {
 		l.ropes = true
 	case arch.Attention:
 		l.attention = true
+	case arch.GatedDeltaNet, arch.SelectiveScan, arch.StateSpace, arch.SSMConv:
+		l.state = true
 	}
 }
 

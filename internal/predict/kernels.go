@@ -1,6 +1,9 @@
 package predict
 
-import "leat/shaders"
+import (
+	"leat/internal/arch"
+	"leat/shaders"
+)
 
 // kernelSeconds is the time of unit i, computed from the speeds of kernels because there is no rehearsal. It includes the wait for the host,
 // [costModel.routeSeconds]. all is the number of the step's rows, rows the number of those that pass through the whole unit, see rowsThrough. ctx is the
@@ -17,6 +20,9 @@ func (m *costModel) kernelSeconds(i, all, rows, ctx int) float64 {
 	t += m.routeSeconds(i, rows)
 	if l.attention {
 		t += m.attentionSeconds(i, rows, ctx)
+	}
+	if l.state {
+		t += m.stateSeconds(i, rows)
 	}
 	return t + float64(m.waitsOf(l, rows))*m.speeds.Kernels.DispatchTime.Seconds()
 }
@@ -72,14 +78,37 @@ func (m *costModel) halvesBytesPerSec(rows int) float64 {
 	return 0
 }
 
-// attentionSeconds is the time of the attention of unit i's layer for rows whose last one attends to ctx positions: that of its operations, or of reading the KV
-// cache, whichever is longer.
+// attentionSeconds is the time of the attention of unit i's layer for rows whose last one is at position ctx-1: that of its operations, or of reading the
+// positions of the KV cache that the rows see, whichever is longer.
 func (m *costModel) attentionSeconds(i, rows, ctx int) float64 {
 	layer := m.plan.Units[i].Layer
 	s := &m.hyper.Layers[layer]
-	first := float64(ctx - rows + 1)
-	positions := float64(rows) * (first + float64(ctx)) / 2
-	flops := 2 * positions * float64(s.HeadCount) * float64(s.KeyLength+s.ValueLength)
-	bytes := float64(ctx) * float64(s.HeadCountKV) * float64(m.plan.KV.Layers[layer].RowBytes)
+	mask := &m.hyper.Masks[s.Mask]
+	first, _ := mask.Seen(ctx-rows, ctx-1)
+	flops := 2 * positionsSeen(mask, rows, ctx) * float64(s.HeadCount) * float64(s.KeyLength+s.ValueLength)
+	bytes := float64(ctx-first) * float64(s.HeadCountKV) * float64(m.plan.KV.Layers[layer].RowBytes)
 	return max(m.speeds.Kernels.attention(flops, rows), over(bytes, m.speeds.Kernels.BytesPerSec))
+}
+
+// positionsSeen is how many positions rows see, all together, whose last one is at position ctx-1.
+func positionsSeen(mask *arch.Mask, rows, ctx int) (n float64) {
+	if *mask == (arch.Mask{}) {
+		return float64(rows) * float64(2*ctx-rows+1) / 2
+	}
+	for pos := ctx - rows; pos < ctx; pos++ {
+		first, last := mask.Seen(pos, ctx-1)
+		n += float64(last - first + 1)
+	}
+	return n
+}
+
+// stateSeconds is the time of the scan of unit i's layer over rows of one sequence: of reading and writing the state once, or of its operations, whichever
+// is longer.
+func (m *costModel) stateSeconds(i, rows int) float64 {
+	var values float64
+	for _, part := range m.hyper.StateParts(m.plan.Units[i].Layer) {
+		values += float64(part.Rows) * float64(part.Cols)
+	}
+	const flops, bytes = 6, 4 + 4 // of each value: it fades, takes in, and counts in a sum; it is read and written
+	return max(m.speeds.Kernels.attention(flops*values*float64(rows), 1), over(bytes*values, m.speeds.Kernels.BytesPerSec))
 }
