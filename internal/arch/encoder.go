@@ -17,7 +17,7 @@ const (
 // readPooling sets Pooling. GGUF numbers the ways from 0, none, on.
 func readPooling(k *keys, h *Hyper) {
 	const name = "pooling_type"
-	key, _, found := k.lookUp(name)
+	key, _, found := k.lookUp(name, nil)
 	if !found {
 		return
 	}
