@@ -38,7 +38,11 @@ func (s *LayerShape) kindOf(name string) layerKind {
 	if strings.HasPrefix(name, "ffn_") || strings.HasPrefix(name, "exp_") {
 		return layerKind{ffn: true, experts: s.Experts}
 	}
-	return layerKind{cache: s.Cache, state: s.State, turned: s.Rope != NoRope, mask: s.Mask}
+	kind := layerKind{cache: s.Cache, state: s.State, turned: s.Rope != NoRope, mask: s.Mask}
+	if strings.HasSuffix(name, ".bias") { // what rows see makes no difference to biases
+		kind.mask = 0
+	}
+	return kind
 }
 
 // weightsOf lists the names of the tensors that ops read, those of experts included.
@@ -67,6 +71,9 @@ func (b *binding) checkUniform(layers [][]Op, tensors []layerTensors) error {
 	for _, t := range tensors {
 		s := &b.h.Layers[t.layer]
 		for _, w := range all {
+			if b.h.Encoder && t.layer == 0 && w.name == "attn_norm.weight" { // ModernBERT's first layer reads embeddings, which are normalised already
+				continue
+			}
 			if _, has := t.names[w.name]; !has && s.kindOf(w.name) == w.kind && (!w.kind.ffn || s.FeedForwardLength > 0 || s.Experts) {
 				missing := fmt.Sprintf("blk.%d.%s", t.layer, w.name)
 				return fmt.Errorf("bind %s: tensor %q is missing, which other layers of its kind have%s", b.m.Path, missing, b.unreadBeside(missing))
