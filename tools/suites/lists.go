@@ -16,6 +16,7 @@ var layers = suite{
 	without: map[string]string{
 		"cmd/leat":           "its tests run the program, which turns the layers on nowhere; what it calls is the engine",
 		"internal/bench":     "runs models by the engine's exported calls",
+		"internal/record":    "its tests record dry, without a device",
 		"internal/step":      "its tests make no step",
 		"internal/submit":    "its tests open no device",
 		"internal/calibrate": "measures by vk/xfer, by kernels that TestQuick runs, and by the engine's rehearsal",
