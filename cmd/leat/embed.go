@@ -74,7 +74,7 @@ little-endian float32, one vector after the other.`,
 	fs.VarP(textList{&f.texts, true}, "file", "f", "a file with a text; - is stdin")
 	fs.StringVar(&f.pooling, "pooling", "", "how to make one vector of a text: mean, cls, last or none (default: as the model's file says)")
 	fs.BoolVar(&f.keep, "no-normalise", false, "leave the vectors as long as they are")
-	fs.BoolVar(&f.raw, "raw", false, "write little-endian float32 instead of JSON")
+	fs.BoolVar(&f.raw, "raw", false, "print little-endian float32 instead of JSON")
 	return cmd
 }
 

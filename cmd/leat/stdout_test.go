@@ -47,6 +47,7 @@ var printing = map[string]struct {
 	"leat verify":                {args: []string{"verify", "$PACK"}},
 	"leat decompose":             {args: []string{"decompose", "demo", "$DIR/out"}},
 	"leat bench":                 {args: []string{"bench", "--tier", "list"}},
+	"leat embed":                 {args: []string{"embed", "demo", "-p", "Once", "--pooling", "last"}, device: true},
 	"leat eval":                  {args: []string{"eval", "demo", "--tokens", "1"}, device: true},
 	"leat run":                   {args: []string{"run", "demo", "-p", "Once", "--raw", "-n", "2"}, device: true},
 	"leat perplexity":            {args: []string{"perplexity", "demo", "-p", "Once upon a time there was a dog.", "--window", "4", "--limit", "1"}, device: true},
