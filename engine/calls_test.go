@@ -213,14 +213,18 @@ func TestModelCallsAfterClose(t *testing.T) {
 		"Encode":          func() any { return m.Encode("Once", true) },
 		"EncodeChat":      func() any { _, err := m.EncodeChat(ctx, messages, chat.RenderOptions{}); return errorText(err) },
 		"HasChatTemplate": func() any { return m.HasChatTemplate() },
-		"Info":            func() any { return m.Info() },
-		"Loaded":          func() any { return m.Loaded(ctx) },
-		"NewSession":      func() any { _, err := m.NewSession(); return err },
-		"Plan":            func() any { return m.Plan() },
-		"RenderChat":      func() any { _, err := m.RenderChat(ctx, messages, chat.RenderOptions{}); return errorText(err) },
-		"Stats":           func() any { return m.Stats().Steps },
-		"Tokenizer":       func() any { return m.Tokenizer() },
-		"TokenizerError":  func() any { return m.TokenizerError() },
+		"Embed": func() any {
+			_, err := m.Embed(ctx, [][]token.ID{{1}}, engine.EmbedOptions{Pooling: engine.PoolingLast})
+			return err
+		},
+		"Info":           func() any { return m.Info() },
+		"Loaded":         func() any { return m.Loaded(ctx) },
+		"NewSession":     func() any { _, err := m.NewSession(); return err },
+		"Plan":           func() any { return m.Plan() },
+		"RenderChat":     func() any { _, err := m.RenderChat(ctx, messages, chat.RenderOptions{}); return errorText(err) },
+		"Stats":          func() any { return m.Stats().Steps },
+		"Tokenizer":      func() any { return m.Tokenizer() },
+		"TokenizerError": func() any { return m.TokenizerError() },
 	}
 	before := map[string]any{}
 	for name, do := range calls {
@@ -241,7 +245,7 @@ func TestModelCallsAfterClose(t *testing.T) {
 		switch {
 		case !ok:
 			t.Errorf("Model.%s is not in the table", name)
-		case name == "NewSession" || name == "Loaded":
+		case name == "NewSession" || name == "Loaded" || name == "Embed":
 			if err, _ := do().(error); !errors.Is(err, engine.ErrClosed) || !strings.Contains(err.Error(), "the model") {
 				t.Errorf("%s of a closed model ended with %v", name, err)
 			}

@@ -55,7 +55,7 @@ func TestErrors(t *testing.T) {
 		"limit":         {opening(demo, engine.Options{Tuning: engine.Tuning{Limits: engine.Limits{DiskBytesPerSec: -1}}}), as[*engine.OptionError]},
 		"budget":        {opening(demo, engine.Options{DeviceBytes: 1000}), as[*engine.BudgetError]},
 		"sessions":      {talking(demo, func(t *testing.T, m *engine.Model, _ *engine.Session) error { _, err := m.NewSession(); return err }), as[*engine.BudgetError]},
-		"unsupported":   {opening(filepath.Join(testdata.Dir(t), "vendor", "vocab", "ggml-vocab-bert-bge.gguf"), small), as[*engine.UnsupportedError]},
+		"unsupported":   {opening(filepath.Join(testdata.Dir(t), "vendor", "vocab", "ggml-vocab-mpt.gguf"), small), as[*engine.UnsupportedError]},
 		"format":        {opening(os.Args[0], small), is(gguf.ErrFormat)},
 		"no file":       {opening("nowhere.gguf", small), is(os.ErrNotExist)},
 		"no device":     {opening(demo, engine.Options{Tuning: engine.Tuning{VulkanLoader: filepath.Join(t.TempDir(), "no")}}), is(engine.ErrNoDevice)},

@@ -227,7 +227,7 @@ func (b *workFolder) flagsKnown(t *testing.T, page, text string) {
 		}
 		for _, f := range flag.FindAllStringSubmatch(quoted.ReplaceAllString(span[1], "Q"), -1) {
 			found := others[f[1]]
-			for _, name := range []string{"run", "doctor", "bench", "decompose", "plan", "eval", "tokenize", "perplexity"} {
+			for _, name := range []string{"run", "doctor", "bench", "decompose", "plan", "eval", "tokenize", "perplexity", "embed", "show"} {
 				found = found || hasFlag(b.helpOf(t, name), f[1])
 			}
 			if !found {

@@ -92,6 +92,7 @@ var optionShapes = []selftest.AttnShape{
 	{Heads: 4, HeadsKV: 2, KeyLen: 64, ValLen: 64, Page: 16, Mask: selftest.AttnMask{Window: 30, Ahead: 29}, Slopes: 0.5},
 	{Heads: 4, HeadsKV: 2, KeyLen: 64, ValLen: 64, Page: 16, SoftCap: 0.5, Slopes: 0.01},
 	{Heads: 2, HeadsKV: 2, KeyLen: 32, ValLen: 32, Page: 256, Long: 1, Slopes: 0.25},
+	{Heads: 4, HeadsKV: 2, KeyLen: 64, ValLen: 64, Page: 32, Mask: selftest.AttnMask{Window: 50, Ahead: 40}, SoftCap: 2, Slopes: 0.1},
 }
 
 // attnRunCases are rows of one sequence, which cooperative matrices attend with where a device has them.
