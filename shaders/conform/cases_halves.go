@@ -30,7 +30,7 @@ func halvesCases() []selftest.Case {
 		cases = append(cases, selftest.MulMatHalves(gguf.Q4_K, 512, 256, n, 4, 1))
 	}
 	for _, t := range shaders.BlockTypes() {
-		cases = append(cases, selftest.MulMatBlocks(t, 100, max(96, t.BlockSize()), 17, 4, kernels.CMTile{}), selftest.MulMatBlocks(t, 300, 1024, 70, 0, kernels.CMTile{}),
+		cases = append(cases, selftest.MulMatBlocks(t, 100, oddLength(t), 17, 4, kernels.CMTile{}), selftest.MulMatBlocks(t, 300, 1024, 70, 0, kernels.CMTile{}),
 			selftest.MulMatBlocks(t, 100, 512, 40, 3, testSplits[0]),
 			selftest.MulMatBlocksGated(t, 100, 512, 40, 4, kernels.CMTile{}), selftest.MulMatBlocksGated(t, 44, 512, 130, 0, testSplits[0]))
 	}
@@ -45,6 +45,12 @@ func halvesCases() []selftest.Case {
 		}
 	}
 	return append(cases, selftest.MulMatHalves(gguf.F16, 65, 4096, 40, 5, 0), selftest.MulMatHalves(gguf.F32, 130, 172, 33, 0, 0))
+}
+
+// oddLength is a length of weight rows that is no multiple of a tile's depth, where the type's blocks allow that.
+func oddLength(t gguf.Type) int {
+	b := t.BlockSize()
+	return (96 + b - 1) / b * b
 }
 
 // testSplits are no large work to compile and do with 32 KiB: two stages; X, then W, from two tiles side by side, of which the

@@ -66,7 +66,7 @@ func idHalvesCases() []selftest.Case {
 		if k.Op != "mul_mat_id" || k.Variant != shaders.CM {
 			continue
 		}
-		t, long := k.Type, max(96, k.Type.BlockSize())
+		t, long := k.Type, oddLength(k.Type)
 		cases = append(cases,
 			selftest.MulMatIDHalves(t, selftest.IDShape{M: 100, K: long, Rows: 33, Used: 2, Experts: 6, Gap: 4}, false, kernels.CMTile{}),
 			selftest.MulMatIDHalves(t, selftest.IDShape{M: 260, K: 1024, Rows: 150, Used: 2, Experts: 3, First: 1, Last: 3}, false, kernels.CMTile{}),
