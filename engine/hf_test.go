@@ -35,10 +35,18 @@ var looser = map[string]float64{"qwen35": 5e-5, "qwen3next": 5e-5, "qwen35moe": 
 // contexts holds the contexts of sessions whose reference depends on them: LongRoPE's factors follow from how many tokens a session holds.
 var contexts = map[string]int{"phi3-long": 32, "phi4-mini": 32, "phimoe": 32}
 
-// TestTransformers holds models that Hugging Face's converter wrote, of all architectures that this build runs, against the logits of transformers, encoders
-// against their last hidden states.
-func TestTransformers(t *testing.T) {
-	alone(t)
+// authored is a small model that Hugging Face's converter wrote, with what its authors' code computes of some tokens.
+type authored struct {
+	name, base string
+	Tokens     []token.ID
+	Rows       int
+	Vocab      int  // width of a row
+	Hidden     bool // rows are the last hidden states of an encoder
+}
+
+// authoredModels lists those of the test data, then ours.
+func authoredModels(t *testing.T) (models []authored) {
+	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(testdata.Dir(t), "hf", "*.gguf"))
 	if err != nil {
 		t.Fatal(err)
@@ -47,39 +55,56 @@ func TestTransformers(t *testing.T) {
 	if err != nil || len(own) == 0 {
 		t.Fatalf("found %d models of our own, error %v", len(own), err)
 	}
-	paths = append(paths, own...)
-	for i, path := range paths {
+	for _, path := range append(paths, own...) {
 		base := strings.TrimSuffix(path, ".gguf")
-		if name := filepath.Base(base); (unlike[name] == "" || filepath.Dir(path) == "testdata/transformers") && inTurn(i) {
-			t.Run(name, func(t *testing.T) {
+		a := authored{name: filepath.Base(base), base: base}
+		b, err := os.ReadFile(base + ".json")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(b, &a); err != nil {
+			t.Fatal(err)
+		}
+		models = append(models, a)
+	}
+	return models
+}
+
+// reference returns what the authors' code computes, shape (Rows, Vocab), or says why there is nothing to compare with.
+func (a *authored) reference(t *testing.T) (want []float32, why string) {
+	t.Helper()
+	if why := unlike[a.name]; why != "" && filepath.Dir(a.base) != "testdata/transformers" {
+		return nil, why
+	}
+	want, ok := readLogits(t, a.base+".f32", a.Rows*a.Vocab)
+	if !ok {
+		return nil, "no reference"
+	}
+	return want, ""
+}
+
+// options are those of a session that computes what the reference says, with a KV cache of a type.
+func (a *authored) options(kv string) engine.Setup {
+	return exact(setup(engine.Options{KVType: kv, ContextLength: cmp.Or(contexts[a.name], 64)}))
+}
+
+// TestTransformers holds models of all architectures that this build runs against the logits of transformers, encoders against their last hidden states.
+func TestTransformers(t *testing.T) {
+	alone(t)
+	for i, a := range authoredModels(t) {
+		if want, why := a.reference(t); why == "" && inTurn(i) {
+			t.Run(a.name, func(t *testing.T) {
 				t.Parallel()
-				holdTransformers(t, base)
+				holdTransformers(t, a, want)
 			})
 		}
 	}
 }
 
 // holdTransformers holds one model against its reference; it skips one of an architecture that is not supported.
-func holdTransformers(t *testing.T, base string) {
-	var ref struct {
-		Tokens []token.ID
-		Rows   int
-		Vocab  int  // width of a row
-		Hidden bool // rows are the last hidden states of an encoder
-	}
-	b, err := os.ReadFile(base + ".json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(b, &ref); err != nil {
-		t.Fatal(err)
-	}
-	want, ok := readLogits(t, base+".f32", ref.Rows*ref.Vocab)
-	if !ok {
-		t.Skip("no reference")
-	}
-	o := exact(setup(engine.Options{KVType: "f32", ContextLength: cmp.Or(contexts[filepath.Base(base)], 64)}))
-	m, err := engine.LoadSetup(t.Context(), base+".gguf", lend(o))
+func holdTransformers(t *testing.T, a authored, want []float32) {
+	o := a.options("f32")
+	m, err := engine.LoadSetup(t.Context(), a.base+".gguf", lend(o))
 	if errors.Is(err, errors.ErrUnsupported) {
 		t.Skip(err)
 	}
@@ -89,18 +114,27 @@ func holdTransformers(t *testing.T, base string) {
 	if err != nil && !errors.Is(err, engine.ErrNoDevice) {
 		t.Fatal(err)
 	}
-	m = load(t, base+".gguf", o)
-	tolerance := max(toleranceTransformers, looser[filepath.Base(base)])
+	m = load(t, a.base+".gguf", o)
 	var got []float32
-	if ref.Hidden {
-		got = hiddenStates(t, m, ref.Tokens[:ref.Rows])
+	if a.Hidden {
+		got = hiddenStates(t, m, a.Tokens[:a.Rows])
 	} else {
-		got = logits(t, m, ref.Tokens[:ref.Rows])
+		got = logits(t, m, a.Tokens[:a.Rows])
 	}
-	for i := range ref.Rows {
-		row := func(x []float32) []float32 { return x[i*ref.Vocab:][:ref.Vocab] }
-		if e := relativeError(row(got), row(want)); !(e <= tolerance) {
+	a.compare(t, got, want, max(toleranceTransformers, looser[a.name]))
+}
+
+// compare holds each row against the reference's.
+func (a *authored) compare(t *testing.T, got, want []float32, tolerance float64) {
+	t.Helper()
+	worst := 0.0
+	for i := range a.Rows {
+		row := func(x []float32) []float32 { return x[i*a.Vocab:][:a.Vocab] }
+		e := relativeError(row(got), row(want))
+		if !(e <= tolerance) {
 			t.Errorf("row %d: relative error %.2e, wanted at most %.0e", i, e, tolerance)
 		}
+		worst = max(worst, e)
 	}
+	t.Logf("worst row: relative error %.2e", worst)
 }

@@ -34,7 +34,7 @@ var mesaCache = func() string {
 // $TESTDATA names it, $DEMO the demo model as a file.
 func TestScript(t *testing.T) {
 	require := os.Getenv("LEAT_REQUIRE_DEVICE") == "1"
-	data := findTestdata(t)
+	data := testdata.Optional(t)
 	model, err := filepath.Abs(filepath.Join("demo", "leat-demo-q4_k_m.gguf"))
 	if err != nil {
 		t.Fatal(err)
@@ -68,12 +68,6 @@ func hasDevice() bool {
 		return false
 	}
 	return instance.Close() == nil
-}
-
-// findTestdata is testdata.Dir without skipping the scripts that don't need it.
-func findTestdata(t *testing.T) (dir string) {
-	t.Run("testdata", func(t *testing.T) { dir = testdata.Dir(t) })
-	return dir
 }
 
 // cmdFlip inverts one byte of a file.

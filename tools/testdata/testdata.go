@@ -47,6 +47,15 @@ func find(t testing.TB, dir string) string {
 	return ""
 }
 
+// Optional is [Dir] for tests that do without: it returns "" where there is none and LEAT_REQUIRE_TESTDATA does not demand it.
+func Optional(t testing.TB) string {
+	t.Helper()
+	if _, err := os.Stat(dir(t)); err != nil && os.Getenv("LEAT_REQUIRE_TESTDATA") != "1" {
+		return ""
+	}
+	return Dir(t)
+}
+
 // Files lists the files of the project, below [Root] and with slashes, for tests of how it is written. It leaves out folders whose names begin
 // with a dot.
 func Files(t testing.TB) (files []string) {

@@ -1,0 +1,102 @@
+package engine_test
+
+import (
+	"context"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"leat/decompose"
+	"leat/engine"
+	"leat/engine/token"
+)
+
+// TestTransformersStreamed: models of all architectures give the same bits within three budgets, out of the file and out of a pack, and when a session goes back
+// to a place and on from there. Where a layer's experts share slots in VRAM, they do so in the smaller budgets.
+func TestTransformersStreamed(t *testing.T) {
+	alone(t)
+	for i, a := range authoredModels(t) {
+		if !a.Hidden && inTurn(i) { // TestEncoders is about encoders
+			t.Run(a.name, func(t *testing.T) {
+				t.Parallel()
+				holdStreamed(t, a)
+			})
+		}
+	}
+}
+
+func holdStreamed(t *testing.T, a authored) {
+	path, ids := a.base+".gguf", a.Tokens[:a.Rows]
+	base := a.options("f32")
+	base.Tuning.Chunk, base.Tuning.Discrete = 16, true
+	whole := load(t, path, base)
+	all := engine.DetailsOf(whole).Plan.DeviceBytes
+	want := logits(t, whole, ids)
+	goesBack(t, "whole", whole, ids, want)
+	pack := filepath.Join(t.TempDir(), "pack")
+	if _, err := decompose.Run(context.Background(), path, pack, decompose.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	least := leastBudget(t, pack, base)
+	for _, c := range []struct {
+		name  string
+		path  string
+		vram  int64
+		host  int64
+		chunk int
+	}{
+		{"least VRAM, from disk", pack, least, 1, 5},
+		{"half, from host memory", path, max(leastBudget(t, path, base), (least+all)/2), 1 << 30, 16},
+	} {
+		o := base
+		o.DeviceBytes, o.HostBytes, o.Tuning.Chunk = c.vram, c.host, c.chunk
+		m := load(t, c.path, o)
+		p := engine.DetailsOf(m).Plan
+		if len(p.Ring) == 0 && slotsOf(m) == 0 && least < all {
+			t.Errorf("%s: nothing is streamed", c.name)
+		}
+		sameBits(t, c.name, logits(t, m, ids), want)
+		goesBack(t, c.name, m, ids, want)
+	}
+}
+
+// goesBack has a session run other tokens from a place on, go back there, and run ids: a token, then the rest.
+func goesBack(t *testing.T, what string, m *engine.Model, ids []token.ID, want []float32) {
+	t.Helper()
+	const to = 7
+	s := newSession(t, m)
+	defer s.Close()
+	other := slices.Concat(ids[:to], slices.Repeat(ids[:1], 6))
+	if _, err := s.Forward(t.Context(), other); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Truncate(to); err != nil {
+		t.Fatal(err)
+	}
+	got, err := collect(t.Context(), s, ids[to:to+1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	rest, err := collect(t.Context(), s, ids[to+1:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	width := len(want) / len(ids)
+	sameBits(t, what+", having gone back", append(got, rest...), want[to*width:])
+}
+
+// toleranceHalves is what a KV cache in F16 may differ from the reference.
+const toleranceHalves = 2e-3
+
+// TestTransformersHalves holds models of all architectures with a KV cache in F16, which users have, against the logits of transformers.
+func TestTransformersHalves(t *testing.T) {
+	alone(t)
+	for i, a := range authoredModels(t) {
+		if want, why := a.reference(t); why == "" && !a.Hidden && inTurn(i) {
+			t.Run(a.name, func(t *testing.T) {
+				t.Parallel()
+				a.compare(t, logits(t, load(t, a.base+".gguf", a.options("f16")), a.Tokens[:a.Rows]), want, max(toleranceHalves, looser[a.name]))
+			})
+		}
+	}
+}
