@@ -88,11 +88,12 @@ func (a *authored) options(kv string) engine.Setup {
 	return exact(setup(engine.Options{KVType: kv, ContextLength: cmp.Or(contexts[a.name], 64)}))
 }
 
-// TestTransformers holds models of all architectures that this build runs against the logits of transformers, encoders against their last hidden states.
+// TestTransformers holds models of all architectures that this build runs against the logits of transformers, encoders against their last hidden states. It tries
+// all of them in every run, but for those under the validation layers.
 func TestTransformers(t *testing.T) {
 	alone(t)
 	for i, a := range authoredModels(t) {
-		if want, why := a.reference(t); why == "" && inTurn(i) {
+		if want, why := a.reference(t); why == "" && (inTurn(i) || os.Getenv("LEAT_VALIDATE") != "1") {
 			t.Run(a.name, func(t *testing.T) {
 				t.Parallel()
 				holdTransformers(t, a, want)
