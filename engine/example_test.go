@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log"
 	"os"
+	"path/filepath"
 	"testing"
 
 	"leat/engine"
@@ -33,6 +34,12 @@ func TestMain(m *testing.M) {
 	if err := devices.Close(); err != nil {
 		fmt.Println("the tests' devices:", err)
 		code = 1
+	}
+	if *writeModels {
+		if err := writeTable(filepath.Join("..", "docs", "models.md")); err != nil {
+			fmt.Println(err)
+			code = 1
+		}
 	}
 	os.Exit(code)
 }

@@ -112,7 +112,9 @@ func TestTransformersHalves(t *testing.T) {
 		if want, why := a.reference(t); why == "" && !a.Hidden && inTurn(i) {
 			t.Run(a.name, func(t *testing.T) {
 				t.Parallel()
-				a.compare(t, logits(t, load(t, a.base+".gguf", a.options("f16")), a.Tokens[:a.Rows]), want, max(toleranceHalves, halvesCost[a.name]))
+				m := load(t, a.base+".gguf", a.options("f16"))
+				worst := a.compare(t, logits(t, m, a.Tokens[:a.Rows]), want, max(toleranceHalves, halvesCost[a.name]))
+				keepResult(t, m, a.base+".gguf", a.name, "transformers", "f16", worst)
 			})
 		}
 	}

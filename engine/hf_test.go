@@ -122,13 +122,13 @@ func holdTransformers(t *testing.T, a authored, want []float32) {
 	} else {
 		got = logits(t, m, a.Tokens[:a.Rows])
 	}
-	a.compare(t, got, want, max(toleranceTransformers, looser[a.name]))
+	worst := a.compare(t, got, want, max(toleranceTransformers, looser[a.name]))
+	keepResult(t, m, a.base+".gguf", a.name, "transformers", "f32", worst)
 }
 
-// compare holds each row against the reference's.
-func (a *authored) compare(t *testing.T, got, want []float32, tolerance float64) {
+// compare holds each row against the reference's, and returns the largest relative error.
+func (a *authored) compare(t *testing.T, got, want []float32, tolerance float64) (worst float64) {
 	t.Helper()
-	worst := 0.0
 	for i := range a.Rows {
 		row := func(x []float32) []float32 { return x[i*a.Vocab:][:a.Vocab] }
 		e := relativeError(row(got), row(want))
@@ -138,4 +138,5 @@ func (a *authored) compare(t *testing.T, got, want []float32, tolerance float64)
 		worst = max(worst, e)
 	}
 	t.Logf("worst row: relative error %.2e", worst)
+	return worst
 }

@@ -14,7 +14,7 @@ func borrowCaches(k *keys, h *Hyper, n int) {
 			return
 		}
 		if o := &h.Layers[lender]; o.HeadCountKV != s.HeadCountKV || o.KeyLength != s.KeyLength || o.ValueLength != s.ValueLength {
-			k.fail("layer %d: found %d key/value heads of %d and %d values, wanted those of layer %d, whose keys and values it shares", l, s.HeadCountKV, s.KeyLength, s.ValueLength, lender)
+			k.fail("keys %[1]s.attention.shared_kv_layers and %[1]s.attention.sliding_window_pattern: layer %[2]d: found %[3]d key/value heads of %[4]d and %[5]d values, wanted those of layer %[6]d, whose keys and values it shares", k.arch, l, s.HeadCountKV, s.KeyLength, s.ValueLength, lender)
 		}
 		s.Cache, s.Borrows, s.Lender = false, true, lender
 	}

@@ -52,6 +52,10 @@ func readBERT(k *keys, h *Hyper) {
 	if s := k.shape(tokenTypes); len(s) > 0 {
 		h.TokenTypes = max(1, int(min(s[0], maxDim)))
 	}
+	const count = "tokenizer.ggml.token_type_count"
+	if n, found := k.md.Int(count); found && n != int64(h.TokenTypes) {
+		k.fail("tensor %q: found %d rows, wanted %d by the key %q", tokenTypes, h.TokenTypes, n, count)
+	}
 }
 
 // bertInput adds to X, before the first layer of BERT, the embeddings of token type and position, then normalises it.

@@ -1,5 +1,7 @@
 package arch
 
+import "fmt"
+
 import "math"
 
 // gemma4 is the layer of Gemma 4: as that of Gemma 3, but values are normalised too, FFN and experts may stand side by side, the layer may add an input of its
@@ -73,7 +75,14 @@ func readGemma4(k *keys, h *Hyper) {
 	readWindow(k, h, -1, windowed)
 	readGemma4Heads(k, h, windowed)
 	readLayerInput(k, h)
-	borrowCaches(k, h, k.int("attention.shared_kv_layers", 0))
+	shared := k.int("attention.shared_kv_layers", 0)
+	borrowCaches(k, h, shared)
+	for l := range h.Layers {
+		name := fmt.Sprintf("blk.%d.attn_k.weight", l)
+		if h.Layers[l].Cache && k.shape(name) == nil && k.shape(fmt.Sprintf("blk.%d.attn_q.weight", l)) != nil {
+			k.fail("tensor %q is missing; by the key %q the last %d layers do without", name, k.arch+".attention.shared_kv_layers", shared)
+		}
+	}
 	h.AttentionScale = 1
 	h.LogitSoftCap = float32(k.atLeastZero("final_logit_softcapping", 0))
 	h.scaleEmbeddings()

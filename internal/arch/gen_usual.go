@@ -2,8 +2,7 @@
 
 package arch
 
-// usual lists, by architecture, the keys without which a file loads, on which the model depends, and that all goldens have which have a key of the same [Group]; also such
-// tensors outside the layers.
+// usual lists, by architecture, the keys without which a file loads, on which the model depends, and that all goldens have; also such tensors outside the layers.
 var usual = map[string][]string{
 	"afmoe":           {"attention.sliding_window", "expert_weights_scale", "rope.freq_base"},
 	"apertus":         {"rope.freq_base", "rope_freqs.weight"},
@@ -11,9 +10,11 @@ var usual = map[string][]string{
 	"cohere2":         {"rope.freq_base"},
 	"command-r":       {"rope.freq_base"},
 	"deepseek2":       {"expert_group_count", "expert_group_used_count", "expert_weights_scale", "rope.freq_base"},
-	"dots1":           {"expert_group_count", "expert_weights_scale", "rope.freq_base"},
+	"deepseek32":      {"expert_group_count", "expert_group_used_count", "expert_weights_scale", "rope.freq_base"},
+	"dots1":           {"expert_group_count", "expert_weights_norm", "expert_weights_scale", "rope.freq_base"},
 	"ernie4_5":        {"rope.freq_base"},
 	"ernie4_5-moe":    {"rope.freq_base"},
+	"exaone-moe":      {"expert_group_count", "expert_weights_norm", "expert_weights_scale", "rope.freq_base"},
 	"exaone4":         {"rope.freq_base"},
 	"falcon-h1":       {"rope.freq_base"},
 	"gemma-embedding": {"attention.sliding_window", "rope.freq_base", "rope.freq_base_swa"},
@@ -29,19 +30,24 @@ var usual = map[string][]string{
 	"hunyuan-dense":   {"rope.freq_base"},
 	"hunyuan-moe":     {"feed_forward_length", "rope.freq_base"},
 	"jais2":           {"rope.freq_base"},
+	"kimi-linear":     {"expert_weights_scale"},
 	"lfm2":            {"rope.freq_base"},
 	"lfm2moe":         {"rope.freq_base"},
-	"llama":           {"rope.freq_base", "rope.scaling.type"},
+	"llama":           {"rope.freq_base"},
 	"llama4":          {"rope.freq_base"},
+	"mamba":           {"ssm.dt_b_c_rms"},
+	"mimo2":           {"attention.value_scale", "expert_group_count", "rope.dimension_count", "rope.freq_base", "rope.freq_base_swa"},
 	"minimax-m2":      {"feed_forward_length", "rope.dimension_count", "rope.freq_base"},
 	"mistral3":        {"attention.temperature_scale", "rope.freq_base", "rope.scaling.type", "rope.scaling.yarn_beta_fast", "rope.scaling.yarn_beta_slow", "rope.scaling.yarn_log_multiplier"},
 	"modern-bert":     {"attention.sliding_window", "attention.sliding_window_pattern", "rope.freq_base", "rope.freq_base_swa"},
 	"nemotron":        {"attention.layer_norm_epsilon", "rope.dimension_count", "rope.freq_base"},
+	"nemotron_h_moe":  {"expert_group_count", "expert_weights_scale"},
 	"olmo":            {"rope.freq_base"},
 	"olmo2":           {"rope.freq_base"},
 	"olmoe":           {"rope.freq_base"},
 	"phi2":            {"output.bias", "rope.dimension_count"},
 	"phi3":            {"attention.sliding_window", "rope.freq_base", "rope.scaling.original_context_length"},
+	"phimoe":          {"attention.sliding_window", "output.bias", "rope.freq_base", "rope.scaling.attn_factor", "rope.scaling.original_context_length"},
 	"qwen2":           {"rope.freq_base"},
 	"qwen2moe":        {"feed_forward_length", "rope.freq_base"},
 	"qwen3":           {"rope.freq_base"},
@@ -49,8 +55,16 @@ var usual = map[string][]string{
 	"qwen35moe":       {"feed_forward_length", "rope.dimension_count", "rope.freq_base"},
 	"qwen3moe":        {"feed_forward_length", "rope.freq_base"},
 	"qwen3next":       {"feed_forward_length", "rope.dimension_count", "rope.freq_base"},
+	"qwen3vl":         {"rope.freq_base"},
 	"seed_oss":        {"rope.freq_base"},
 	"smollm3":         {"rope.freq_base"},
 	"stablelm":        {"rope.dimension_count"},
 	"starcoder2":      {"rope.freq_base"},
+	"step35":          {"expert_weights_norm", "expert_weights_scale", "rope.freq_base", "rope.freq_base_swa", "rope_freqs.weight", "swiglu_clamp_exp", "swiglu_clamp_shexp"},
+}
+
+// usualInGroup lists more such keys: those that all goldens have which have a key of the same [Group].
+var usualInGroup = map[string][]string{
+	"deepseek2": {"rope.scaling.type", "rope.scaling.yarn_beta_fast", "rope.scaling.yarn_beta_slow", "rope.scaling.yarn_log_multiplier"},
+	"llama":     {"rope.scaling.type"},
 }

@@ -20,7 +20,8 @@ func readMiniCPM3(k *keys, h *Hyper) {
 		}
 		k.checkHeads(s)
 		if still := s.KeyLength - h.Ropes[0].Dim; s.HeadCountKV != s.HeadCount || still < 1 {
-			k.fail("latent attention: found %d key heads of %d, of which %d turn, for %d query heads; wanted as many, and more than turn", s.HeadCountKV, s.KeyLength, h.Ropes[0].Dim, s.HeadCount)
+			k.fail("keys %[1]s.attention.head_count_kv, %[1]s.attention.key_length and %[1]s.rope.dimension_count: found %d key heads of %d, of which %d turn, for %d query heads; wanted as many, and more than turn",
+				k.arch, s.HeadCountKV, s.KeyLength, h.Ropes[0].Dim, s.HeadCount)
 		}
 	}
 	h.Latent = m

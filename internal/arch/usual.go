@@ -8,12 +8,17 @@ import (
 	"leat/decompose/pack"
 )
 
-// noteUsual adds notes to h about keys and tensors that the file lacks, that other files of the architecture have, and that change the logits: usual lists them. The
-// file may be broken.
+// noteUsual adds notes to h about keys and tensors that the file lacks, that other files of the architecture have, and that change the logits: usual and usualInGroup list
+// them. The file may be broken.
 func noteUsual(k *keys, h *Hyper, m *pack.Model) {
-	names := usual[k.arch]
+	names := slices.Clone(usual[k.arch])
+	for _, name := range usualInGroup[k.arch] {
+		if hasAny(k, Group(name)) {
+			names = append(names, name)
+		}
+	}
 	if kind := "rope.scaling.type"; hasAny(k, "rope.scaling.yarn_") && !slices.Contains(names, kind) { // without it they mean nothing
-		names = append(slices.Clip(names), kind)
+		names = append(names, kind)
 	}
 	for _, name := range names {
 		if strings.HasSuffix(name, ".weight") || strings.HasSuffix(name, ".bias") {
@@ -23,7 +28,7 @@ func noteUsual(k *keys, h *Hyper, m *pack.Model) {
 			continue
 		}
 		key := k.arch + "." + name
-		if _, found := k.md.Get(key); found || !hasAny(k, Group(name)) {
+		if _, found := k.md.Get(key); found {
 			continue
 		}
 		note := fmt.Sprintf("key %q is missing, which other files of %s have", key, k.arch)

@@ -26,23 +26,24 @@ const usualPath = "internal/arch/gen_usual.go"
 // usual gathers, for one architecture, which keys and tensors its files have.
 type usual struct {
 	files   []map[string]bool // of each file its keys, without the architecture, and its tensors
+	nano    bool              // the files are ours
 	matters map[string]bool   // those without which a file loads, and on which the model depends
 }
 
 // TestUsual holds the table of usual keys against the goldens: a file without one of these keys loads, and may be another model.
 func TestUsual(t *testing.T) {
 	all := map[string]*usual{}
-	for _, path := range goldens(t) {
-		if filepath.Base(filepath.Dir(path)) != "hf" { // what an official converter wrote
-			continue
-		}
+	for _, path := range goldens(t) { // our own nano models come last
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			whole, cases := casesOf(t, path)
-			name := whole.architecture
+			name, nano := whole.architecture, strings.HasSuffix(path, "-nano.gguf")
 			if all[name] == nil {
-				all[name] = &usual{matters: map[string]bool{}}
+				all[name] = &usual{matters: map[string]bool{}, nano: nano}
 			}
 			u, has := all[name], map[string]bool{}
+			if nano && !u.nano { // what an official converter wrote counts
+				return
+			}
 			for _, n := range whole.names {
 				has[strings.TrimPrefix(n, name+".")] = true
 			}
@@ -89,22 +90,11 @@ func writeTable(t *testing.T, all map[string]*usual) []byte {
 
 package arch
 
-// usual lists, by architecture, the keys without which a file loads, on which the model depends, and that all goldens have which have a key of the same [Group]; also such
-// tensors outside the layers.
-var usual = map[string][]string{
 `)
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		var names []string
-		for _, key := range slices.Sorted(maps.Keys(all[name].matters)) {
-			if all[name].matters[key] && all[name].allHave(key) {
-				names = append(names, fmt.Sprintf("%q", key))
-			}
-		}
-		if len(names) > 0 {
-			fmt.Fprintf(&b, "\t%q: {%s},\n", name, strings.Join(names, ", "))
-		}
-	}
-	fmt.Fprint(&b, "}\n")
+	writeNames(&b, all, "usual lists, by architecture, the keys without which a file loads, on which the model depends, and that all goldens have; also such tensors outside the layers.",
+		"usual", func(u *usual, key string) bool { return u.allHave(key, "") })
+	writeNames(&b, all, "usualInGroup lists more such keys: those that all goldens have which have a key of the same [Group].",
+		"usualInGroup", func(u *usual, key string) bool { return !u.allHave(key, "") && u.allHave(key, arch.Group(key)) })
 	table, err := format.Source(b.Bytes())
 	if err != nil {
 		t.Fatal(err)
@@ -112,9 +102,25 @@ var usual = map[string][]string{
 	return table
 }
 
-// allHave reports whether all files have a key that have another of its group.
-func (u *usual) allHave(key string) bool {
-	group := arch.Group(key)
+// writeNames writes a map from each architecture to those names that matter and are wanted.
+func writeNames(b *bytes.Buffer, all map[string]*usual, says, variable string, wanted func(u *usual, key string) bool) {
+	fmt.Fprintf(b, "\n// %s\nvar %s = map[string][]string{\n", says, variable)
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		var names []string
+		for _, key := range slices.Sorted(maps.Keys(all[name].matters)) {
+			if all[name].matters[key] && wanted(all[name], key) {
+				names = append(names, fmt.Sprintf("%q", key))
+			}
+		}
+		if len(names) > 0 {
+			fmt.Fprintf(b, "\t%q: {%s},\n", name, strings.Join(names, ", "))
+		}
+	}
+	fmt.Fprint(b, "}\n")
+}
+
+// allHave reports whether all files have a key that have another whose name begins with group.
+func (u *usual) allHave(key, group string) bool {
 	for _, has := range u.files {
 		grouped := slices.ContainsFunc(slices.Collect(maps.Keys(has)), func(k string) bool { return strings.HasPrefix(k, group) })
 		if grouped && !has[key] {
