@@ -27,11 +27,11 @@ var writeModels = flag.Bool("models", false, "write the table of docs/models.md;
 
 // peopleSay is what the models of each architecture are called by those who bring them.
 var peopleSay = map[string]string{
-	"afmoe": "Arcee Trinity", "apertus": "Apertus", "arcee": "Arcee AFM", "bert": "BERT, XLM-RoBERTa, BGE, E5, MiniLM", "bloom": "BLOOM", "cohere2": "Command R7B, Command A, Aya Expanse 2",
-	"command-r": "Command R, R+, Aya", "deepseek2": "DeepSeek V2, V3, R1, Kimi K2, GLM-4.7-Flash", "deepseek32": "DeepSeek V3.2", "dots1": "dots.llm1", "ernie4_5": "ERNIE 4.5", "ernie4_5-moe": "ERNIE 4.5, mixtures",
+	"afmoe": "Arcee Trinity", "apertus": "Apertus", "arcee": "Arcee AFM", "bert": "BERT, XLM-RoBERTa, BGE, E5, MiniLM", "bloom": "BLOOM", "cohere2": "Command R7B, Command A",
+	"command-r": "Command R, R+, Aya 23", "deepseek2": "DeepSeek V2, V3, R1, Kimi K2, GLM-4.7-Flash", "deepseek32": "DeepSeek V3.2", "dots1": "dots.llm1", "ernie4_5": "ERNIE 4.5", "ernie4_5-moe": "ERNIE 4.5, mixtures",
 	"exaone-moe": "K-EXAONE", "exaone4": "EXAONE 4", "falcon": "Falcon", "falcon-h1": "Falcon-H1", "gemma": "Gemma", "gemma-embedding": "EmbeddingGemma", "gemma2": "Gemma 2", "gemma3": "Gemma 3",
 	"gemma4": "Gemma 4, dense, mixtures and E2B, E4B", "glm-dsa": "GLM-5", "glm4": "GLM-4, dense", "glm4moe": "GLM-4.5, 4.6, 4.7", "gpt-oss": "GPT-OSS", "gpt2": "GPT-2", "gptneox": "GPT-NeoX, Pythia",
-	"granite": "Granite 2 to 4, dense", "granitehybrid": "Granite 4, hybrid", "granitemoe": "Granite 3, mixtures", "hunyuan-dense": "Hunyuan, dense", "hunyuan-moe": "Hunyuan A13B", "jais2": "Jais 2", "jamba": "Jamba",
+	"granite": "Granite 3 and 4, dense", "granitehybrid": "Granite 4, hybrid", "granitemoe": "Granite 3, mixtures", "hunyuan-dense": "Hunyuan, dense", "hunyuan-moe": "Hunyuan A13B", "jais2": "Jais 2", "jamba": "Jamba",
 	"kimi-linear": "Kimi Linear", "lfm2": "LFM2", "lfm2moe": "LFM2, mixtures", "llama": "Llama 1 to 3, Mistral, Mixtral, Yi, TinyLlama and many more", "llama4": "Llama 4, text", "mamba": "Mamba, Falcon Mamba", "mamba2": "Mamba 2, Codestral Mamba",
 	"mimo2": "MiMo-V2", "minicpm3": "MiniCPM 3", "minimax-m2": "MiniMax-M2, M2.5", "mistral": "Mistral, as some converters write it", "mistral3": "Ministral 3, Devstral 2", "modern-bert": "ModernBERT", "nemotron": "Nemotron 4, Minitron",
 	"nemotron_h": "Nemotron-H, Nemotron Nano 2", "nemotron_h_moe": "Nemotron 3", "olmo": "OLMo", "olmo2": "OLMo 2 and 3", "olmoe": "OLMoE", "phi2": "Phi-1.5, Phi-2", "phi3": "Phi-3, 3.5, 4, 4-mini", "phimoe": "Phi-3.5-MoE",
