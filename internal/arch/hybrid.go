@@ -103,6 +103,9 @@ func readNemotronH(k *keys, h *Hyper) {
 	readRouted(k, h, routerDefaults{gating: Sigmoid, normalise: true})
 	if l := firstExperts(h); l >= 0 {
 		h.Experts.LatentLength = k.rows(l, "ffn_latent_down")
+		if n := k.int("moe_latent_size", h.Experts.LatentLength); n != h.Experts.LatentLength {
+			k.fail("key %q: found %d, wanted %d, the rows of ffn_latent_down", k.arch+".moe_latent_size", n, h.Experts.LatentLength)
+		}
 	}
 	readMamba2(k, h)
 	h.Mamba.DeltaMin = leastTimeStep

@@ -145,6 +145,11 @@ func TestPlainExperts(t *testing.T) {
 			t.Errorf("latent %d: found %+v, output %d wide", latent, h.Experts, h.PairWidth(2, arch.ExpertOut))
 		}
 		readsWritten(t, h, m, 2)
+		for _, n := range []int64{latent, 16} { // Hugging Face's converter writes the key
+			if _, err := arch.Read(withKey(t, plainExperts(t, latent), "nemotron_h_moe.moe_latent_size", uint32(n))); (err == nil) != (n == latent) {
+				t.Errorf("latent %d, key of %d: error %v", latent, n, err)
+			}
+		}
 	}
 	if _, err := arch.Read(withKey(t, plainExperts(t, 0), "nemotron_h_moe.expert_count", uint32(0))); err == nil {
 		t.Error("experts that no key counts: load")

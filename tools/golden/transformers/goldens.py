@@ -138,6 +138,9 @@ def save(model, spec, folder):
         if spec.rename:
             for pattern, to in spec.rename:
                 tensors = {re.sub(pattern, to, k): v for k, v in tensors.items()}
+        if spec.turn:
+            tensors = {k: v.transpose(-1, -2) if re.search(spec.turn, k) else v for k, v in tensors.items()}
+        if spec.rename or spec.turn:
             save_file({k: v.contiguous() for k, v in tensors.items()}, f, metadata={'format': 'pt'})
         spec.saved = {k: list(v.shape) for k, v in tensors.items()}
 
@@ -149,6 +152,8 @@ def convert(name, spec, folder, out):
     cls = with_stand_in(get_model_class(architecture))
     for key, value in spec.converter.items():
         setattr(cls, key, value)
+    load = ModelBase.load_hparams  # it may go through transformers, which drops keys that it no longer knows
+    ModelBase.load_hparams = staticmethod(lambda *a, **kw: {**load(*a, **kw), **spec.extra})
     with torch.inference_mode():
         cls(Path(folder), gguf.LlamaFileType.MOSTLY_BF16, out, model_name=name).write()
     return architecture

@@ -16,6 +16,7 @@ class Model:
     extra: dict = field(default_factory=dict)         # keys that the converter reads and transformers no longer writes
     rename: list = field(default_factory=list)        # patterns of tensor names and what the converter calls them
     converter: dict = field(default_factory=dict)     # attributes of the converter's class
+    turn: str = ''                                    # pattern of names of tensors whose last two dimensions the checkpoint of their authors has the other way round
     cls: str = ''                                     # the class of transformers; empty: the causal language model of model_type
     rows: int = 24
     seed: int = 1
@@ -53,13 +54,13 @@ ODD = dict(hidden_size=80, intermediate_size=72, vocab_size=267, num_attention_h
 PAIR = dict(hidden_size=32, num_attention_heads=2, num_key_value_heads=1)  # the same at a smaller width
 
 
-def vl(model_type, cls, text_type, vision, sections, extra=None, **text):
+def vl(model_type, cls, text_type, vision, sections, extra=None, turn='', **text):
     rope = dict(rope_type='default', rope_theta=10000.0, mrope_section=sections)
     if 'qwen3' in model_type:
         rope['mrope_interleaved'] = True
     text_config = dict(BASE, model_type=text_type, rope_parameters=rope, **text)
     return Model(model_type, dict(vocab_size=VOCAB, text_config=text_config, vision_config=vision, tie_word_embeddings=False), architecture=cls, cls=cls, extra=extra or {},
-                 others=[dict(vocab_size=None)])
+                 others=[dict(vocab_size=None)], turn=turn)
 
 
 QWEN2_TOWER = dict(depth=1, embed_dim=16, hidden_size=64, num_heads=2, mlp_ratio=1, patch_size=4)
@@ -76,7 +77,7 @@ MODELS = {
                            shared_intermediate_size=48, position_embedding_type='nope', attention_multiplier=0.1, embedding_multiplier=6.0, logits_scaling=2.0, residual_multiplier=0.5,
                            tie_word_embeddings=True, extra=dict(layer_types=HYBRID), **MAMBA2, **PAIR),
     'lfm2': model('lfm2', drop=('head_dim',), num_hidden_layers=4, layer_types=CONV, block_multiple_of=32, intermediate_size=96, block_ff_dim=96, conv_L_cache=3, tie_word_embeddings=True, **PAIR),
-    'lfm2moe': model('lfm2_moe', drop=('head_dim',), num_hidden_layers=4, layer_types=CONV, conv_L_cache=3, num_dense_layers=1, tie_word_embeddings=True, routed_scaling_factor=1.5, **EXPERTS, **PAIR),
+    'lfm2moe': model('lfm2_moe', drop=('head_dim',), num_hidden_layers=4, layer_types=CONV, conv_L_cache=3, num_dense_layers=1, tie_word_embeddings=True, **EXPERTS, **PAIR),
     # facts that no earlier golden exercises
     'mistral3-temp': model('ministral3', rows=40, rope_parameters=yarn(4.0, 16, 1e6, beta_fast=32.0, beta_slow=1.0, mscale=1.0, mscale_all_dim=0.5, llama_4_scaling_beta=0.1)),
     'gemma4-scale': model('gemma4_text', hidden_size_per_layer_input=0, num_kv_shared_layers=0, final_logit_softcapping=5.0, **GEMMA4),
@@ -93,7 +94,7 @@ MODELS = {
                                        alibi=False, bos_token_id=1, eos_token_id=2), extra=dict(num_kv_heads=2)),
     'stablelm-par': model('stablelm', drop=('head_dim',), partial_rotary_factor=0.25, use_qkv_bias=True, use_parallel_residual=True, **WIDE),
     'stablelm-qknorm': model('stablelm', drop=('head_dim',), partial_rotary_factor=0.25, qk_layernorm=True, use_parallel_residual=True, **WIDE),
-    'ernie45moe-step2': model('ernie4_5_moe', num_hidden_layers=4, moe_num_experts=4, moe_k=2, moe_intermediate_size=32, moe_num_shared_experts=1, moe_layer_start_index=1, moe_layer_interval=2),
+    'ernie45moe-step2': model('ernie4_5_moe', intermediate_size=64, num_hidden_layers=4, moe_num_experts=4, moe_k=2, moe_intermediate_size=32, moe_num_shared_experts=1, moe_layer_start_index=1, moe_layer_interval=2),
     'phi3-long': model('phi3', rows=24, drop=('head_dim',), rope_parameters=LONGROPE, **PHI3),
     'phi3-long-far': model('phi3', rows=40, drop=('head_dim',), rope_parameters=LONGROPE, **PHI3),
     'phi4-mini': model('phi3', rows=24, drop=('head_dim',), rope_parameters=dict(LONGROPE, short_factor=SHORT[::2], long_factor=LONG[::2], partial_rotary_factor=0.5),
@@ -152,7 +153,7 @@ MODELS = {
     'step35': model('step3p5'),
     'qwen2vl': vl('qwen2_vl', 'Qwen2VLForConditionalGeneration', 'qwen2_vl_text', QWEN2_TOWER, [2, 3, 3], **WIDE),
     'qwen3vl': vl('qwen3_vl', 'Qwen3VLForConditionalGeneration', 'qwen3_vl_text', QWEN3_TOWER, [4, 2, 2]),
-    'qwen3vlmoe': vl('qwen3_vl_moe', 'Qwen3VLMoeForConditionalGeneration', 'qwen3_vl_moe_text', QWEN3_TOWER, [4, 2, 2], decoder_sparse_step=1, norm_topk_prob=True, **EXPERTS),
+    'qwen3vlmoe': vl('qwen3_vl_moe', 'Qwen3VLMoeForConditionalGeneration', 'qwen3_vl_moe_text', QWEN3_TOWER, [4, 2, 2], turn=r'experts\.(gate_up|down)_proj$', decoder_sparse_step=1, norm_topk_prob=True, **EXPERTS),
     # widths that are no multiples of a tile, an odd vocabulary, one key head
     'qwen3-odd': model('qwen3', **ODD),
     'phi3-odd': model('phi3', drop=('head_dim',), sliding_window=None, **ODD),
