@@ -19,7 +19,8 @@ type EmbedOptions struct {
 	Unscaled bool    // vectors keep their length; false: their length is 1
 }
 
-// Embed makes a vector of each text, shape (D), D being [Info].EmbeddingLength; with [PoolingNone] it is a vector of each token, shape (T, D). Tokens are those of
+// Embed makes a vector of each text, shape (D), D being [Info].EmbeddingLength, or the width of the last dense layer of a file with such; with [PoolingNone] it is a vector of
+// each token, shape (T, EmbeddingLength), before dense layers. Tokens are those of
 // [Model.Encode] with addSpecial. Texts do not see each other, and a text's vector is the same whichever others are beside it.
 //
 // It works with encoders, of which a text must fit into one step, and with models that generate. Several goroutines may call it: their steps take turns. Memory is that
@@ -47,12 +48,23 @@ func (m *Model) Embed(ctx context.Context, texts [][]token.ID, o EmbedOptions) (
 	}
 	width := m.prepared.hyper.EmbeddingLength
 	for i, hidden := range e.hidden {
-		e.hidden[i] = pooling.pool(hidden, width)
-		if !o.Unscaled {
-			normalise(e.hidden[i], width)
+		v := pooling.pool(hidden, width)
+		if pooling == PoolingNone {
+			e.hidden[i] = scaled(v, width, o)
+			continue
 		}
+		v = m.prepared.hyper.Project(v)
+		e.hidden[i] = scaled(v, len(v), o)
 	}
 	return e.hidden, nil
+}
+
+// scaled gives each row of v, of the given width, the length 1, unless o says otherwise.
+func scaled(v []float32, width int, o EmbedOptions) []float32 {
+	if !o.Unscaled {
+		normalise(v, width)
+	}
+	return v
 }
 
 // EncoderError says that a model is an encoder: it makes vectors of texts, and neither logits nor text.

@@ -187,12 +187,14 @@ func writeVectors(w io.Writer, vectors [][]float32) error {
 	return nil
 }
 
-// report is what is printed of vectors of the given width.
+// report is what is printed of vectors; of those of tokens, width is the width.
 func (f *embedFlags) report(arg string, o engine.EmbedOptions, ids [][]token.ID, vectors [][]float32, width int) embeddings {
 	r := embeddings{Model: arg, Pooling: string(o.Pooling), Normalised: !o.Unscaled, Width: width}
 	for i, v := range vectors {
 		e := embedding{Index: i, Tokens: len(ids[i]), Embedding: v}
-		if o.Pooling == engine.PoolingNone {
+		if o.Pooling != engine.PoolingNone {
+			r.Width = len(v)
+		} else {
 			rows := make([][]float32, len(ids[i]))
 			for k := range rows {
 				rows[k] = v[k*width:][:width]

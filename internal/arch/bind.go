@@ -146,14 +146,14 @@ func (b *binding) expertTensors(l int, ops []Op) []wantedTensor {
 
 // bind checks that the model has every layer and every tensor that its ops name, with the right shape and a type that kernels take, and as many tokens as its
 // tokenizer. It refuses other tensors, see [binding.checkUnread]. It sets the hyperparameters that follow from tensors: VocabSize, Tied, Experts.Biased,
-// Positions, and Factors and Long of the first rope.
+// Positions, Dense, and Factors and Long of the first rope.
 func (h *Hyper) bind(m *pack.Model) error {
 	b := &binding{h: h, m: m, read: map[string]bool{}}
 	b.takeFactors()
 	if len(m.Units) == 0 {
 		return fmt.Errorf("bind %s: the file holds a vocabulary only, no weights", m.Path)
 	}
-	for _, check := range []func() error{b.readOuter, b.checkOld, b.checkVocabulary, b.addLayers} {
+	for _, check := range []func() error{b.takeDense, b.readOuter, b.checkOld, b.checkVocabulary, b.addLayers} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -166,10 +166,12 @@ func (h *Hyper) bind(m *pack.Model) error {
 			return err
 		}
 	}
-	if err := b.checkUnread(); err != nil {
-		return err
+	for _, step := range []func() error{b.checkUnread, b.readFactors, b.readDense} {
+		if err := step(); err != nil {
+			return err
+		}
 	}
-	return b.readFactors()
+	return nil
 }
 
 // addLayers adds the tensors of all layers, and checks those of experts. It sets Experts.Biased and what [Hyper.MaxWidth] needs.

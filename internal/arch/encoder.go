@@ -29,6 +29,10 @@ func readPooling(k *keys, h *Hyper) {
 // readEncoder makes the model an encoder, whose rows see the whole text.
 func readEncoder(k *keys, h *Hyper) {
 	h.Encoder = true
+	for _, name := range denseTensors { // takeDense holds the tensors against them
+		k.int(name+"_feat_in", 0)
+		k.int(name+"_feat_out", 0)
+	}
 	h.mask(Mask{All: true}, k.everyLayer())
 }
 

@@ -30,6 +30,7 @@ type Hyper struct {
 	AttentionSoftCap float32      // bound of attention's scores, approached by tanh; 0: none
 	Encoder          bool         // the model has no output matrix: it makes hidden states of a text, all of which each row may see
 	Pooling          Pooling      // how the file's author makes one vector of a text's hidden states
+	Dense            []Dense      // what the vector of a text passes through after pooling
 	TokenTypes       int          // rows of token_types, the first of which is added to each embedding, if the architecture has them
 	SiLU             bool         // the gate of a FFN goes through silu where the architecture usually has gelu
 	Positions        int          // positions that the model has weights for, see AddRows: 0: positions have no weights
