@@ -1,9 +1,6 @@
 package truth
 
-import (
-	"math"
-	"slices"
-)
+import "math"
 
 // attention says how a layer's heads look at what came before.
 type attention struct {
@@ -70,6 +67,6 @@ func (s *Session) look(a attention, l int, prefix string, x []float64) []float64
 		a.rope.turn(k, a.key, s.pos)
 	}
 	c := &s.state[l]
-	c.keys, c.values = append(c.keys, slices.Clone(k)), append(c.values, slices.Clone(v))
+	c.keys, c.values = append(c.keys, s.kept(k)), append(c.values, s.kept(v))
 	return a.of(q, c.keys, c.values)
 }

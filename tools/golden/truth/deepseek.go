@@ -42,6 +42,7 @@ func (s *Session) latentAttention(l int, p string, x []float64) []float64 {
 	both := m.linear(p+"attn_kv_a_mqa", x)
 	latent, shared := m.norm(p+"attn_kv_a_norm", both[:rank]), both[rank:]
 	turnLatent(m, shared, s.pos)
+	latent, shared = s.kept(latent), s.kept(shared) // the cache has these; keys and values of heads follow from them
 	var keys, values []float64
 	for h := range heads {
 		keys = append(keys, multiplyTransposed(m.tensor(p+"attn_k_b.weight").part(h), latent)...)

@@ -3,10 +3,15 @@ package truth
 import (
 	"fmt"
 	"math"
+	"slices"
+
+	"leat/gguf/quant"
 )
 
 // Session is one sequence of tokens.
 type Session struct {
+	Halves bool // what attention remembers is rounded to F16, as in a KV cache of that type
+
 	m     *Model
 	pos   int
 	state []state // by layer
@@ -22,6 +27,17 @@ type state struct {
 	// Of a gated delta net.
 	inputs   [][]float64 // of the convolution, by position
 	matrices [][]float64 // by head
+}
+
+// kept is x as attention remembers it.
+func (s *Session) kept(x []float64) []float64 {
+	x = slices.Clone(x)
+	if s.Halves {
+		for i, v := range x {
+			x[i] = float64(quant.F16ToF32(quant.F32ToF16(float32(v))))
+		}
+	}
+	return x
 }
 
 // NewSession begins a sequence.
