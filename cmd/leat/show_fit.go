@@ -34,14 +34,15 @@ type fitReport struct {
 	VRAM    int64  `json:"vram_bytes"` // for weights and KV cache; 0: not known
 	RAM     int64  `json:"ram_bytes"`  // for weights that have no room in VRAM
 	KVBytes int64  `json:"kv_bytes_per_token"`
+	KVType  string `json:"kv_type"` // of the KV cache without options
 	Text    string `json:"text"`
 }
 
-// kvBytes is what a token takes in an F16 KV cache.
-func kvBytes(h *arch.Hyper) (n int64) {
+// kvBytes is what a token takes in a KV cache of type t.
+func kvBytes(h *arch.Hyper, t gguf.Type) (n int64) {
 	for l := range h.Layers {
 		if s := &h.Layers[l]; s.Cache {
-			n += int64(s.HeadCountKV) * (shaders.KVRowBytes(gguf.F16, s.KeyLength) + shaders.KVRowBytes(gguf.F16, s.ValueLength))
+			n += int64(s.HeadCountKV) * (shaders.KVRowBytes(t, s.KeyLength) + shaders.KVRowBytes(t, s.ValueLength))
 		}
 	}
 	return n

@@ -148,7 +148,7 @@ func (r *showReport) print(w io.Writer) {
 		field("note", n)
 	}
 	if r.Fit.KVBytes > 0 {
-		field("KV cache", fmt.Sprintf("%s a token, as F16", formatSize(r.Fit.KVBytes)))
+		field("KV cache", fmt.Sprintf("%s a token, as %s", formatSize(r.Fit.KVBytes), r.Fit.KVType))
 	}
 	field("fits", r.Fit.Text)
 }

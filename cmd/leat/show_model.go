@@ -9,7 +9,9 @@ import (
 
 	"leat/decompose/pack"
 	"leat/engine/token"
+	"leat/gguf"
 	"leat/internal/arch"
+	"leat/internal/plan"
 )
 
 func init() { commands = append(commands, newShowCmd) }
@@ -155,7 +157,8 @@ func describeModel(arg string, m *pack.Model) *showReport {
 		return r
 	}
 	r.Notes = append(r.Notes, h.Notes...)
-	r.Fit.KVBytes = kvBytes(h)
+	kv := plan.CacheType(h, gguf.F16)
+	r.Fit.KVBytes, r.Fit.KVType = kvBytes(h, kv), kv.String()
 	return r
 }
 

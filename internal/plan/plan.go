@@ -155,6 +155,14 @@ func mib(n int64) string {
 	return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
 }
 
+// CacheType is the type of a model's KV cache where asked is asked for: of an encoder F32, as a text's keys and values are gone after its step, so they need not be small.
+func CacheType(h *arch.Hyper, asked gguf.Type) gguf.Type {
+	if h.Encoder {
+		return gguf.F32
+	}
+	return asked
+}
+
 // Make plans a model within a budget. The error is a [*BudgetError] if the budget is too small, an [*arch.UnsupportedError] if the model
 // can't have its context. The least that the budget must hold is scratch, the KV cache of
 // the smallest context (or of the budget's context), and either all units or the smallest ring, which holds the largest unit twice.
@@ -162,9 +170,7 @@ func Make(h *arch.Hyper, m *pack.Model, b Budget) (*Plan, error) {
 	if most, why := arch.MostContext(h); most > 0 && b.ContextLength > most {
 		return nil, &arch.UnsupportedError{What: "context", Have: fmt.Sprintf("of %d tokens", b.ContextLength), Want: fmt.Sprintf("at most %d, %s", most, why)}
 	}
-	if h.Encoder {
-		b.KVType = gguf.F32 // a text's keys and values are gone after its step, so they need not be small
-	}
+	b.KVType = CacheType(h, b.KVType)
 	outer := outerUnits(h, m)
 	us, err := movable(h, m, b.PartBytes, true)
 	if err != nil {
