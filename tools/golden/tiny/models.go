@@ -26,6 +26,11 @@ var models = []model{
 	{"phimoe-nano", "phimoe", phiMoE},
 	{"gemma4-nano", "gemma4", gemma4},
 	{"kimi-linear-nano", "kimi-linear", kimiLinear},
+	{"gptneox-nano", "gptneox", gptNeoX},
+	{"qwen2vl-nano", "qwen2vl", qwen2VL},
+	{"qwen3vlmoe-nano", "qwen3vlmoe", qwen3VLMoE},
+	{"glm-dsa-nano", "glm-dsa", glmDSA},
+	{"nemotron-latent-nano", "nemotron_h_moe", nemotronH},
 	{"iq-moe-tiny", "qwen2moe", func(f *file) {
 		f.rare(gguf.IQ3_S, gguf.IQ2_S, []layerTypes{{gguf.IQ2_XXS, gguf.IQ2_XS, gguf.IQ1_S}, {gguf.IQ3_XXS, gguf.IQ1_M, gguf.IQ3_S}})
 	}},

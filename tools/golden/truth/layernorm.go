@@ -30,6 +30,25 @@ func phiMoE(s *Session, l int, x []float64) {
 	addTo(x, m.experts(p, layerNorm(m, p+"ffn_norm", x), swiglu))
 }
 
+// gptNeoX is the layer of GPT-NeoX (Black et al. 2022, arXiv:2204.06745) where attention and FFN stand side by side: both read norms of the layer's input.
+func gptNeoX(s *Session, l int, x []float64) {
+	m, p := s.m, fmt.Sprintf("blk.%d.", l)
+	a := m.attention()
+	qkv := m.linear(p+"attn_qkv", layerNorm(m, p+"attn_norm", x))
+	wide := a.heads * a.key
+	q, k, v := qkv[:wide], qkv[wide:2*wide], qkv[2*wide:]
+	a.rope.turn(q, a.key, s.pos)
+	a.rope.turn(k, a.key, s.pos)
+	c := &s.state[l]
+	c.keys, c.values = append(c.keys, s.kept(k)), append(c.values, s.kept(v))
+	inner := m.linear(p+"ffn_up", layerNorm(m, p+"ffn_norm", x))
+	for i, u := range inner { // GELU
+		inner[i] = u / 2 * (1 + math.Erf(u/math.Sqrt2))
+	}
+	addTo(x, m.linear(p+"attn_output", a.of(q, c.keys, c.values)))
+	addTo(x, m.linear(p+"ffn_down", inner))
+}
+
 // sparseMixer chooses the experts of the largest scores, one after the other, and weighs each by a softmax over those left that are within 2 % of it (2024, arXiv:2409.12136,
 // without what only training adds).
 func sparseMixer(scores []float64, used int) (chosen []int, weights []float64) {

@@ -8,6 +8,7 @@ var architectures = map[string]func(s *Session, l int, x []float64){
 	"qwen2moe": transformer, "glm4moe": transformer, "gpt-oss": gptOSS, "deepseek2": deepSeek,
 	"qwen3next": qwen3next, "qwen35moe": qwen3next, "mimo2": mimo2, "step35": step35, "exaone-moe": exaoneMoE,
 	"phimoe": phiMoE, "gemma4": gemma4, "kimi-linear": kimiLinear,
+	"gptneox": gptNeoX, "qwen2vl": transformer, "qwen3vlmoe": transformer, "glm-dsa": deepSeek, "nemotron_h_moe": nemotronH,
 }
 
 // transformer is llama's layer (Touvron et al. 2023, arXiv:2302.13971); qwen2 adds biases to it, qwen3 norms of heads, Mixtral

@@ -15,7 +15,7 @@ const (
 // defaults of an architecture whose files say nothing.
 func (m *Model) normalises() bool {
 	switch m.arch {
-	case "llama", "qwen3moe", "glm4moe", "qwen3next", "qwen35moe", "mimo2", "kimi-linear":
+	case "llama", "qwen3moe", "qwen3vlmoe", "glm4moe", "qwen3next", "qwen35moe", "mimo2", "kimi-linear":
 		return true
 	}
 	return false

@@ -12,7 +12,7 @@ type rope struct {
 
 // readRope makes the frequencies, with YaRN (Peng et al. 2023, arXiv:2309.00071) or Llama 3's factors where the file has them.
 func (m *Model) readRope() {
-	r := rope{dim: m.intOr("rope.dimension_count", 0), halves: m.arch != "llama" && m.arch != "deepseek2", scale: 1}
+	r := rope{dim: m.intOr("rope.dimension_count", 0), halves: m.arch != "llama" && m.arch != "deepseek2" && m.arch != "glm-dsa", scale: 1}
 	if r.dim == 0 {
 		if r.dim = m.intOr("attention.key_length", 0); r.dim == 0 {
 			r.dim = m.dim / m.int("attention.head_count")
