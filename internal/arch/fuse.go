@@ -179,7 +179,7 @@ func written(ops []Op, v Value) bool {
 }
 
 // dead reports whether the current value of v is not read any more: ops, the rest of the layer, do not read v before they write it again, and v is not X,
-// which the next layer reads.
+// which the next layer reads. Callers do not ask about LayerInputs before the last layer: the next layer reads it too.
 func dead(ops []Op, v Value) bool {
 	for _, o := range ops {
 		if slices.Contains(o.Reads(), v) {

@@ -28,14 +28,14 @@ type Hyper struct {
 	LogitSoftCap     float32      // bound of the logits, approached by tanh; 0: none
 	AttentionScale   float32      // factor of attention's scores
 	AttentionSoftCap float32      // bound of attention's scores, approached by tanh; 0: none
-	Encoder          bool         // the model has no output matrix: it makes hidden states of a text, all of which each row may see
+	Encoder          bool         // the model has no output matrix and makes hidden states; its rows also see later positions, by their masks
 	Pooling          Pooling      // how the file's author makes one vector of a text's hidden states
 	Dense            []Dense      // what the vector of a text passes through after pooling
-	TokenTypes       int          // rows of token_types, the first of which is added to each embedding, if the architecture has them
-	SiLU             bool         // the gate of a FFN goes through silu where the architecture usually has gelu
-	Positions        int          // positions that the model has weights for, see AddRows: 0: positions have no weights
-	RowScale         RowScale     // factor of rows by position, if the model has one
-	ALiBi            float64      // power of 2 by which the last head's slope is below 1, see [Hyper.Slopes]; 0: scores don't fall off
+	TokenTypes       int          // rows of token_types, if the architecture has this tensor: its first row is added to each embedding
+	SiLU             bool         // the gate of the FFN goes through silu where the architecture usually has gelu
+	Positions        int          // positions that have an embedding of their own, which AddRows adds; 0: the model has no such embeddings
+	RowScale         RowScale     // factor of queries by position, if the model has one
+	ALiBi            float64      // attention.max_alibi_bias: the least slope is 2^-ALiBi, see [Hyper.Slopes]; 0: the model does not use ALiBi
 	ClampQKV         float32      // queries, keys and values are at least -ClampQKV and at most ClampQKV; 0: they have no bounds
 	ValueScale       float32      // factor of attention's output; 1: none
 	Parallel         bool         // FFN and attention read the same rows of the residual stream, where the architecture leaves it to the file
@@ -51,10 +51,10 @@ type Hyper struct {
 	Notes []string // sentences about keys and tensors of the file that leat does not use; the logits do not depend on them
 
 	predictionLayers int             // number of layers after the last that predict further tokens; leat does not run them
-	touched          [NumValues]bool // values that operations of a layer read or write
+	touched          [NumValues]bool // values that operations of a layer, or before the layers, read or write
 }
 
-// View is the model with other layers: its layer i works like the model's layer as[i].
+// View is the model with other layers, for a trial run of a few of them: its layer i is the model's layer as[i]. A layer may occur more than once. h is not changed.
 func (h *Hyper) View(as []int) *Hyper {
 	v := *h
 	v.BlockCount, v.Layers = len(as), make([]LayerShape, len(as))
@@ -87,7 +87,9 @@ func (e *UnsupportedError) Unwrap() error { return errors.ErrUnsupported }
 
 // Read reads the hyperparameters from a model's metadata and checks them against
 // the shapes of its tensors, so that later code may trust both. It refuses a model with keys or
-// tensors that would change the logits and that no operation reads.
+// tensors that would change the logits and that no operation reads. The error is an [*UnsupportedError]
+// for what leat does not run, an [*UnreadError] for tensors that no operation reads, and else
+// says which key or tensor is missing or wrong.
 func Read(m *pack.Model) (*Hyper, error) {
 	name, err := architecture(m.Metadata)
 	if err != nil {

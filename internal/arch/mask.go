@@ -5,9 +5,9 @@ import "math"
 // Mask says which positions of its sequence a row's attention sees, its own included. The zero Mask sees all up to the row's own. At most one field is set.
 type Mask struct {
 	Window int  // only the last Window positions up to the row's own; 0: no such bound
-	Chunk  int  // only those of the row's chunk up to the row's own: the sequence is cut into chunks of Chunk positions; 0: it isn't
+	Chunk  int  // only those of the row's chunk up to the row's own: the sequence is cut into chunks of Chunk positions; 0: no such bound
 	Around int  // the row's own position and Around positions on each side of it; 0: no such bound
-	All    bool // all positions of the sequence, also those behind the row's own
+	All    bool // all positions of the sequence, also those after the row's own
 }
 
 // MaxMasks is the most masks that a model has.
@@ -28,7 +28,7 @@ func (m *Mask) Seen(pos, end int) (first, last int) {
 	return 0, pos
 }
 
-// Width is the most positions that a row sees; 0: the mask has no bound of them, and a row sees all from the first on.
+// Width is the most positions that a row sees; 0: there is no bound but the sequence.
 func (m *Mask) Width() int {
 	if m.Around > 0 {
 		return 2*m.Around + 1
@@ -36,7 +36,7 @@ func (m *Mask) Width() int {
 	return max(m.Window, m.Chunk)
 }
 
-// Ahead reports whether rows see positions behind their own.
+// Ahead reports whether rows see positions after their own.
 func (m *Mask) Ahead() bool { return m.All || m.Around > 0 }
 
 // Windowed reports whether the attention of layer l sees only positions near the row's own.
@@ -69,15 +69,15 @@ func (h *Hyper) mask(m Mask, of []bool) {
 	}
 }
 
-// Slopes is, by head, how fast attention's scores fall off with the distance of a position by ALiBi (Press et al. 2021); nil if the model doesn't have it.
-// Of a power of 2 of heads the slopes are powers of 2^(-ALiBi/heads). Other numbers of heads have those of the next smaller power of 2, then every
-// second one of the next larger.
+// Slopes returns ALiBi's slope of each head, shape (H): the score of a position at distance d is lowered by slope*d (Press et al. 2021). It is nil if the model does
+// not use ALiBi. If H is a power of 2, head i has the slope 2^(-ALiBi*(i+1)/H). Otherwise the first heads have the slopes of the next smaller power of 2, and the others
+// every second slope of the next larger one.
 func (h *Hyper) Slopes() []float32 {
 	if h.ALiBi == 0 {
 		return nil
 	}
 	slopes := make([]float32, h.Layers[0].HeadCount)
-	whole := 1 // the largest power of 2 that is no more than the heads
+	whole := 1 // the largest power of 2 up to the number of heads
 	for 2*whole <= len(slopes) {
 		whole *= 2
 	}

@@ -3,7 +3,8 @@ package arch
 // Value names an activation of a step, shape (N, width), float32 unless its comment says otherwise.
 type Value int
 
-// The activations of a layer. Only X, the residual stream, and LayerInputs go on to the next layer.
+// The activations of a layer. Only X, the residual stream, and LayerInputs go on to the next layer. [Hyper.Width] and [Value.PerPair] compare by ranges of this list, so values
+// of one group stay together, in this order.
 const (
 	None  Value = iota // the operation has no such operand
 	Cache              // the layer's keys and values in the KV cache, of all positions; not an activation
@@ -21,11 +22,11 @@ const (
 	Chosen        // (N, K) uint32 ids of the chosen experts, the best first
 	ChosenWeights // (N, K) weights of the chosen experts' outputs
 	Pairs         // (N, K) uint32 pairs, ordered by expert
-	ExpertGate    // (N, K, F) gate of each pair's expert, then its SwiGLU
-	ExpertUp      // (N, K, F) the other product of each pair's expert
-	ExpertOut     // (N, K, D) or (N, K, Z) output of each pair's expert; Z is the size of a latent
-	GateBias      // (N, K, F) bias of ExpertGate
-	UpBias        // (N, K, F) bias of ExpertUp
+	ExpertGate    // (N, K, Fe) gate of each pair's expert, then its SwiGLU
+	ExpertUp      // (N, K, Fe) the other product of each pair's expert
+	ExpertOut     // (N, K, D) or (N, K, Z) output of each pair's expert; Z if experts read latents
+	GateBias      // (N, K, Fe) bias of ExpertGate
+	UpBias        // (N, K, Fe) bias of ExpertUp
 
 	// Values of the shared expert, which every row uses.
 	SharedGate  // (N, Fs) gate of the shared expert, then its SwiGLU
@@ -36,7 +37,7 @@ const (
 	// Values of latent attention.
 	QueryLatent // (N, Rq) latent that queries are computed from
 	LatentQ     // (N, H*Dk) queries that match the latents, which are the keys in the cache
-	HeadOut     // (N, H*Latent.ValueLength) output of attention, computed from latents
+	HeadOut     // (N, H*Latent.ValueLength) Att times each head's matrix for values: the heads' outputs, of which Att holds weighted sums of latents
 
 	// Values of gated attention.
 	QueryGate // (N, H*2*Dk) for each head its query, then its gate
@@ -65,12 +66,12 @@ const (
 	KTurned  // (N, Dr) the rotated part of all heads' keys
 	KVHeads  // (N, H*(Dk-Dr+Dv)) for each head the part of its key that is not rotated, then its value
 
-	// Values of Mamba 1 and 2. Di is the inner width, Ns the size of a state, G the number of groups.
+	// Values of Mamba 1 and 2.
 	SSMGate  // (N, Di) gate z of the output
 	SSMIn    // (N, Di) or (N, Di+2*G*Ns) input of the convolution: u, or x, B and C
 	SSMMixed // as SSMIn, after the convolution
 	SSMDelta // (N, Di) or (N, Hm) time steps Δ
-	SSMLow   // (N, R) what Mamba 1 computes Δ from
+	SSMLow   // (N, Rm) what Mamba 1 computes Δ from
 	SSMBC    // (N, 2*Ns) B and C of Mamba 1
 	SSMOut   // (N, Di) output of the scan
 
@@ -85,9 +86,9 @@ const (
 	GateScale    // (N, K) scale of ExpertGate
 	UpScale      // (N, K) scale of ExpertUp
 
-	// Values of layers with inputs of their own. Dp is the size of a layer's input.
+	// Values of layers with inputs of their own.
 	LayerInputs   // (N, L*Dp) the inputs of all layers
-	LayerProducts // (N, L*Dp) product of X that LayerInputs are made of
+	LayerProducts // (N, L*Dp) product of X, added to the embeddings in LayerInputs
 	OwnInput      // (N, Dp) the layer's part of LayerInputs
 	LayerGate     // (N, Dp) gate of OwnInput, then its product with OwnInput
 
@@ -146,7 +147,7 @@ const (
 
 	// Fused operations that [Fuse] makes; their Ops are the operations that they replace.
 	Siblings          // two or three products of A
-	Gated             // Dst = an activation of the first product of A, as in SwiGLU, * second product of A
+	Gated             // Dst = silu(first product of A) * second product of A
 	Added             // Dst = product of A, + B
 	RopedAppend       // rope of Q and K, then KVAppend
 	RopedProducts     // Siblings Q, K and V of A, then RopedAppend: both are its Ops
@@ -182,7 +183,7 @@ type Op struct {
 	OffA       int        // first value of a head of A that HeadCopy reads
 	Activation Activation // function that Act applies
 	Params     [4]float32 // numbers of Activation
-	Factor     float32    // factor of Add, Scale, RMSNorm and ScaleLogits, 0: 1; of Attention's scores, 0: Hyper.AttentionScale
+	Factor     float32    // factor of Add, RMSNorm and ScaleLogits, 0: 1; of Scale; of Attention's scores, 0: Hyper.AttentionScale
 	SoftCap    float32    // bound of Attention's scores or of ScaleLogits; 0: none
 	DeltaMin   float32    // least time step of StateSpace
 	PerHead    bool       // the weights of a norm have a row for each head; if not, all heads have the same
@@ -193,5 +194,5 @@ type Op struct {
 	Mask       int        // index in Hyper.Masks of what rows see by Attention
 	Values     []Value    // values that KeepLogitRows keeps
 	Ops        []Op       // operations of Experts, and those that a fused operation replaces, in order
-	Multiplied bool       // set by Fuse for an RMSNorm: a MulMat reads Dst before it is written again, so the norm's kernel may also prepare Dst for products
+	Multiplied bool       // set for an RMSNorm by Fuse and Hyper.Output: a MulMat reads Dst before it is written again, so the norm's kernel may also prepare Dst for products
 }
