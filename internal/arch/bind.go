@@ -14,7 +14,7 @@ import (
 type wantedTensor struct {
 	name  string      // name of the tensor
 	shape []int64     // its shape, outermost first
-	types []gguf.Type // the types that it may have; nil: those of weights
+	types []gguf.Type // the types that it may have; nil: all that kernels read weights in, see [quant.Supported]
 }
 
 // The types of norms, biases and convolutions, and of tables whose rows are added.
@@ -25,15 +25,16 @@ var (
 
 // binding checks a model's tensors against its hyperparameters, and sets the hyperparameters that follow from tensors.
 type binding struct {
-	h    *Hyper          // the hyperparameters
-	m    *pack.Model     // the tensors
-	read map[string]bool // by name: tensors that some operation reads
-	want []wantedTensor  // the tensors that operations read, but not the weights of experts
+	h     *Hyper          // the hyperparameters
+	m     *pack.Model     // the tensors
+	known map[string]bool // by name: tensors that an operation or the host reads, or that [binding.allow] allows; checkUnread refuses the others
+	want  []wantedTensor  // the shapes and types to check, but not those of the weights of experts
 
-	layer int // how many of want were there before the layer whose tensors are added
+	layerStart int // index in want of the first tensor of the layer that is being added
 }
 
-// wants adds a tensor that an operation reads. Operations that read parts of one matrix, or of one bias, want it to have the rows of all of them.
+// wants adds a tensor that an operation reads; none if name is "". If several operations of a layer read parts of one matrix, or of one bias, it must have the rows of
+// all parts.
 func (b *binding) wants(name string, types []gguf.Type, shape ...int) {
 	w := wantedTensor{name: name, types: types}
 	for _, n := range shape {
@@ -42,26 +43,26 @@ func (b *binding) wants(name string, types []gguf.Type, shape ...int) {
 	if name == "" {
 		return
 	}
-	if i := slices.IndexFunc(b.want[b.layer:], func(w wantedTensor) bool { return w.name == name }); i >= 0 {
-		w := &b.want[b.layer+i]
+	if i := slices.IndexFunc(b.want[b.layerStart:], func(w wantedTensor) bool { return w.name == name }); i >= 0 {
+		w := &b.want[b.layerStart+i]
 		w.shape[0] = max(w.shape[0], int64(shape[0]))
 		return
 	}
 	b.want = append(b.want, w)
 }
 
-// unread adds a tensor of layer l that the file may have and that no operation reads, because the model does without it.
-func (b *binding) unread(l int, name string, types []gguf.Type, shape ...int) {
+// allow adds a tensor of layer l that the file may have although no operation reads it. If the file has it, its shape and type must be right.
+func (b *binding) allow(l int, name string, types []gguf.Type, shape ...int) {
 	if name = fmt.Sprintf("blk.%d.%s", l, name); b.m.Has(name) {
 		b.wants(name, types, shape...)
 	}
 }
 
-// addTensors adds the tensors that operations of layer l read, except the weights of experts, which expertTensors lists. Biases of experts are among
-// them.
+// addTensors adds the tensors that operations of layer l read, biases of experts included. It leaves out the weights of experts, which expertTensors lists. It sets
+// Hyper.Positions if the model has embeddings of positions.
 func (b *binding) addTensors(l int, ops []Op) {
 	h := b.h
-	b.layer = len(b.want)
+	b.layerStart = len(b.want)
 	for i := range ops {
 		o := &ops[i]
 		to, from := h.Width(l, o.Dst), h.Width(l, o.A)
@@ -148,18 +149,18 @@ func (b *binding) expertTensors(l int, ops []Op) []wantedTensor {
 // tokenizer. It refuses other tensors, see [binding.checkUnread]. It sets the hyperparameters that follow from tensors: VocabSize, Tied, Experts.Biased,
 // Positions, Dense, and Factors and Long of the first rope.
 func (h *Hyper) bind(m *pack.Model) error {
-	b := &binding{h: h, m: m, read: map[string]bool{}}
-	b.takeFactors()
+	b := &binding{h: h, m: m, known: map[string]bool{}}
+	b.markFactors()
 	if len(m.Units) == 0 {
 		return fmt.Errorf("bind %s: the file holds a vocabulary only, no weights", m.Path)
 	}
-	for _, check := range []func() error{b.takeDense, b.readOuter, b.checkOld, b.checkVocabulary, b.addLayers} {
+	for _, check := range []func() error{b.sizeDense, b.addOuter, b.checkOldConverter, b.checkVocabulary, b.addLayers} {
 		if err := check(); err != nil {
 			return err
 		}
 	}
 	for _, w := range b.want {
-		b.read[w.name] = true
+		b.known[w.name] = true
 	}
 	for _, w := range b.want {
 		if err := b.checkTensor(w); err != nil {
@@ -192,7 +193,7 @@ func (b *binding) addLayers() error {
 		layers[l] = h.Layer(l, m.Has)
 		tensors[l] = b.tensorsOf(l, layers[l])
 		for _, name := range weightsOf(layers[l]) {
-			b.read[name] = true
+			b.known[name] = true
 		}
 	}
 	if err := b.checkUniform(layers, tensors); err != nil {
@@ -201,8 +202,8 @@ func (b *binding) addLayers() error {
 	for l, ops := range layers {
 		touch(h, ops)
 		b.addTensors(l, ops)
-		b.unreadIndexer(l)
-		b.unreadKeys(l)
+		b.allowIndexer(l)
+		b.allowBorrowedKeys(l)
 		if err := b.checkParts(ops); err != nil {
 			return err
 		}
@@ -219,8 +220,8 @@ func firstExperts(h *Hyper) int {
 	return slices.IndexFunc(h.Layers, func(s LayerShape) bool { return s.Experts })
 }
 
-// readOuter adds the tensors outside the layers. It sets VocabSize and Tied.
-func (b *binding) readOuter() error {
+// addOuter adds the tensors outside the layers. It sets VocabSize, Tied and, see [binding.addTensors], Positions.
+func (b *binding) addOuter() error {
 	h, m := b.h, b.m
 	embd, _, ok := m.Tensor(TokenEmbd)
 	if !ok {
@@ -241,8 +242,8 @@ func (b *binding) readOuter() error {
 	return nil
 }
 
-// checkOld refuses files of old converters.
-func (b *binding) checkOld() error {
+// checkOldConverter refuses files of old converters, which family.old tells by their tensors.
+func (b *binding) checkOldConverter() error {
 	for name, want := range families[b.h.Architecture].old {
 		if name = fmt.Sprintf("blk.0.%s.weight", name); b.m.Has(name) {
 			return &UnsupportedError{What: "tensor", Have: name, Want: want}

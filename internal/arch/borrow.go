@@ -1,7 +1,7 @@
 package arch
 
-// borrowCaches makes the last n layers attend over keys and values of an earlier layer: the last one before them with the same mask. They have no keys and values of their own. If there is no
-// such layer, k keeps an error.
+// borrowCaches makes the last n layers attend over the keys and values of another layer, their lender: the last one before these n layers that has the same mask. They
+// make no keys and values of their own. If there is no such layer, k keeps an error.
 func borrowCaches(k *keys, h *Hyper, n int) {
 	first := h.BlockCount - n
 	for l := max(0, first); l < h.BlockCount && k.err == nil; l++ {
@@ -20,8 +20,8 @@ func borrowCaches(k *keys, h *Hyper, n int) {
 	}
 }
 
-// relend sets the lenders of a view's layers, of which layer i is the model's layer as[i]. A layer whose lender is not before it gets room in the KV cache, which nothing is
-// written to: it takes as long as it would with the lender.
+// relend sets the lenders of a view's layers, of which layer i is the model's layer as[i]. A layer whose lender is not before it in the view lends to itself: it gets room
+// in the KV cache that no layer writes. Its results are then wrong, but it takes as long as it would with its lender.
 func relend(h *Hyper, as []int) {
 	for i := range h.Layers {
 		s := &h.Layers[i]
@@ -38,13 +38,13 @@ func relend(h *Hyper, as []int) {
 	}
 }
 
-// unreadKeys adds the tensors of keys and values of layer l, which borrows them, that the file has all the same. No operation reads them.
-func (b *binding) unreadKeys(l int) {
+// allowBorrowedKeys allows tensors of keys and values in layer l if it borrows those of another layer: files may have them, but no operation reads them.
+func (b *binding) allowBorrowedKeys(l int) {
 	s, d := &b.h.Layers[l], b.h.EmbeddingLength
 	if !s.Borrows {
 		return
 	}
-	b.unread(l, "attn_k.weight", nil, s.HeadCountKV*s.KeyLength, d)
-	b.unread(l, "attn_v.weight", nil, s.HeadCountKV*s.ValueLength, d)
-	b.unread(l, "attn_k_norm.weight", f32s, s.KeyLength)
+	b.allow(l, "attn_k.weight", nil, s.HeadCountKV*s.KeyLength, d)
+	b.allow(l, "attn_v.weight", nil, s.HeadCountKV*s.ValueLength, d)
+	b.allow(l, "attn_k_norm.weight", f32s, s.KeyLength)
 }

@@ -6,21 +6,21 @@ import (
 	"leat/gguf/quant"
 )
 
-// Dense is a product that the vector of a text passes through after pooling, as in EmbeddingGemma: sentence-transformers keeps such modules beside the model, and few
-// files have them.
+// Dense is a linear layer after pooling, without a bias, which the host computes on the vector of a text, as in EmbeddingGemma. sentence-transformers keeps such modules
+// beside the model, and few files have them. It is not a dense FFN.
 type Dense struct {
-	In, Out int
-	Weights []float32 // shape (Out, In)
+	In, Out int       // width of the vector before and after
+	Weights []float32 // (Out, In)
 }
 
-// denseTensors are the names of the tensors of Hyper.Dense, in turn.
+// denseTensors are the names of the tensors of Hyper.Dense, in order.
 var denseTensors = []string{"dense_2", "dense_3"}
 
-// maxDense is the most values of a dense layer: of EmbeddingGemma they have 768 × 3072.
+// maxDense is the most weights of a dense layer. EmbeddingGemma has 768 × 3072.
 const maxDense = 1 << 26
 
-// takeDense counts the tensors of dense layers as read, of an encoder, and checks their sizes against each other and against the keys that files have of them.
-func (b *binding) takeDense() error {
+// sizeDense sets the sizes of an encoder's dense layers, and marks their tensors as known. It checks the sizes against each other and against keys that give them.
+func (b *binding) sizeDense() error {
 	width := b.h.EmbeddingLength
 	for _, name := range denseTensors {
 		t, _, ok := b.m.Tensor(name + ".weight")
@@ -31,7 +31,7 @@ func (b *binding) takeDense() error {
 		if !ok || !b.h.Encoder {
 			continue
 		}
-		b.read[t.Name] = true
+		b.known[t.Name] = true
 		if len(t.Shape) != 2 || t.Shape[1] != int64(width) || t.Shape[0] < 1 || t.Shape[0] > maxDense/t.Shape[1] {
 			return fmt.Errorf("bind %s: tensor %q: found shape %v, wanted at most %d rows of %d", b.m.Path, t.Name, t.Shape, maxDense/width, width)
 		}
@@ -52,7 +52,7 @@ func (b *binding) takeDense() error {
 func (b *binding) readDense() error {
 	next := 0
 	for _, name := range denseTensors {
-		if !b.read[name+".weight"] {
+		if !b.known[name+".weight"] {
 			continue
 		}
 		t, _, _ := b.m.Tensor(name + ".weight")
@@ -71,8 +71,8 @@ func (b *binding) readDense() error {
 	return nil
 }
 
-// Project passes the vector of a text, shape (EmbeddingLength), through the dense layers, and returns the last one's output; sums are of float64. Without such layers it
-// is v itself.
+// Project multiplies v, the pooled vector of a text, shape (D), by the matrices of h.Dense in order, and returns the result, shape (Out) of the last one. It sums in
+// float64. Without dense layers it returns v itself.
 func (h *Hyper) Project(v []float32) []float32 {
 	for i := range h.Dense {
 		d := &h.Dense[i]

@@ -29,7 +29,7 @@ func readPooling(k *keys, h *Hyper) {
 // readEncoder makes the model an encoder, whose rows see the whole text.
 func readEncoder(k *keys, h *Hyper) {
 	h.Encoder = true
-	for _, name := range denseTensors { // takeDense holds the tensors against them
+	for _, name := range denseTensors { // binding.sizeDense checks them; these calls mark them as read
 		k.int(name+"_feat_in", 0)
 		k.int(name+"_feat_out", 0)
 	}

@@ -8,10 +8,10 @@ import (
 	"leat/gguf/quant"
 )
 
-// takeFactors counts the tensors of frequency factors as read if the model has a rope: the one of Llama 3 and others, or else the two of LongRoPE.
-func (b *binding) takeFactors() {
-	turned, long := len(b.h.Ropes) > 0, b.m.Has(RopeLong) && b.m.Has(RopeShort) && !b.m.Has(RopeFreqs)
-	b.read[RopeFreqs], b.read[RopeLong], b.read[RopeShort] = turned, turned && long, turned && long
+// markFactors marks the tensors of frequency factors as known if the model has a rope: rope_freqs (Llama 3 and others), or without it the two of LongRoPE.
+func (b *binding) markFactors() {
+	roped, long := len(b.h.Ropes) > 0, b.m.Has(RopeLong) && b.m.Has(RopeShort) && !b.m.Has(RopeFreqs)
+	b.known[RopeFreqs], b.known[RopeLong], b.known[RopeShort] = roped, roped && long, roped && long
 }
 
 // readFactors sets Factors and Long of the first rope, shape (Dr/2), if the file has them.
@@ -25,7 +25,7 @@ func (b *binding) readFactors() error {
 		tensor string
 		to     *[]float32
 	}{{RopeFreqs, &r.Factors}, {RopeShort, &r.Factors}, {RopeLong, &r.Long}} {
-		if !b.read[f.tensor] || !m.Has(f.tensor) {
+		if !b.known[f.tensor] || !m.Has(f.tensor) {
 			continue
 		}
 		factors, err := b.factors(f.tensor)

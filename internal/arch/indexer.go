@@ -28,17 +28,17 @@ func readIndexer(k *keys, h *Hyper) {
 	h.Indexer = Indexer{Heads: k.atLeastOne("attention.indexer.head_count"), KeyLength: k.atLeastOne("attention.indexer.key_length"), Top: k.atLeastOne("attention.indexer.top_k")}
 }
 
-// unreadIndexer adds the tensors of the indexer of layer l, which no operation reads.
-func (b *binding) unreadIndexer(l int) {
+// allowIndexer allows the tensors of the indexer of layer l, which no operation reads.
+func (b *binding) allowIndexer(l int) {
 	x, d := &b.h.Indexer, b.h.EmbeddingLength
 	if x.Top == 0 {
 		return
 	}
-	b.unread(l, "indexer.attn_q_b.weight", nil, x.Heads*x.KeyLength, b.h.Latent.QueryRank)
-	b.unread(l, "indexer.attn_k.weight", nil, x.KeyLength, d)
-	b.unread(l, "indexer.proj.weight", nil, x.Heads, d)
-	b.unread(l, "indexer.k_norm.weight", f32s, x.KeyLength)
-	b.unread(l, "indexer.k_norm.bias", f32s, x.KeyLength)
+	b.allow(l, "indexer.attn_q_b.weight", nil, x.Heads*x.KeyLength, b.h.Latent.QueryRank)
+	b.allow(l, "indexer.attn_k.weight", nil, x.KeyLength, d)
+	b.allow(l, "indexer.proj.weight", nil, x.Heads, d)
+	b.allow(l, "indexer.k_norm.weight", f32s, x.KeyLength)
+	b.allow(l, "indexer.k_norm.bias", f32s, x.KeyLength)
 }
 
 // MostContext is the most tokens that leat's contexts of the model hold, and why; 0: there is no such bound.

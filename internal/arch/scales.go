@@ -55,7 +55,7 @@ func scaledRoute(p *program, a Value) Op {
 // each. Activations have a scale for each 32 values here, or none.
 func (b *binding) isInputScale(t *pack.Tensor) bool {
 	name, ok := strings.CutSuffix(t.Name, ".input_scale")
-	if !ok || !b.read[name+".weight"] || t.Type != gguf.F32 || len(t.Shape) != 1 {
+	if !ok || !b.known[name+".weight"] || t.Type != gguf.F32 || len(t.Shape) != 1 {
 		return false
 	}
 	if _, rest, layer := strings.Cut(strings.TrimPrefix(name, "blk."), "."); layer {

@@ -47,7 +47,7 @@ func (b *binding) checkUnread() error {
 		u := &m.Units[i]
 		for _, t := range u.Tensors {
 			switch {
-			case b.read[t.Name] || u.Expert > 0: // all experts of a stack are alike
+			case b.known[t.Name] || u.Expert > 0: // all experts of a stack are alike
 			case slices.Contains(predicting, u.Layer):
 				unused++
 			case b.isInputScale(&t):
@@ -88,7 +88,7 @@ func (b *binding) unreadBeside(missing string) string {
 			continue
 		}
 		for _, t := range u.Tensors {
-			if !b.read[t.Name] {
+			if !b.known[t.Name] {
 				return fmt.Sprintf("; the layer has %q, which no operation reads", t.Name)
 			}
 		}
