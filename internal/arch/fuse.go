@@ -205,17 +205,3 @@ func readByProduct(ops []Op, v Value) bool {
 	}
 	return false
 }
-
-// Weights lists the names of the tensors that an operation reads, those of its Ops included.
-func (o *Op) Weights() []string {
-	var names []string
-	for _, name := range []string{o.Weight, o.Weight2, o.Weight3} {
-		if name != "" {
-			names = append(names, name)
-		}
-	}
-	for i := range o.Ops {
-		names = append(names, o.Ops[i].Weights()...)
-	}
-	return names
-}

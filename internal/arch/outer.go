@@ -11,7 +11,7 @@ const (
 	RopeLong   = "rope_factors_long.weight"
 )
 
-// Head is the tensor that turns hidden states into logits; "": the model is an encoder and has none.
+// Head is the name of the output matrix, shape (V, D), which turns hidden states into logits: [Output], or [TokenEmbd] if they are tied; "": the model is an encoder and has none.
 func (h *Hyper) Head() string {
 	switch {
 	case h.Encoder:
@@ -34,8 +34,8 @@ func (h *Hyper) Input(has func(tensor string) bool) []Op {
 	return p.ops
 }
 
-// Output is the operations after the last layer, which make Hidden of X. Only rows whose logits are wanted pass through them. has reports whether the file holds a
-// tensor.
+// Output is the operations after the last layer, which make Hidden of X. Only rows whose logits are wanted pass through them. The norm that writes Hidden has
+// [Op.Multiplied]: the output matrix reads it. has reports whether the file holds a tensor.
 func (h *Hyper) Output(has func(tensor string) bool) []Op {
 	p := &program{h: h, l: outside, has: has}
 	if add := families[h.Architecture].output; add != nil {
@@ -70,9 +70,7 @@ func (h *Hyper) LogitOps(has func(tensor string) bool) (ops []Op) {
 // tensor.
 func (h *Hyper) Outer(has func(tensor string) bool) (names []string) {
 	for _, ops := range [][]Op{h.Input(has), h.Output(has), h.LogitOps(has)} {
-		for i := range ops {
-			names = append(names, ops[i].Weights()...)
-		}
+		names = append(names, weightsOf(ops)...)
 	}
 	return names
 }

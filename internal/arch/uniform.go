@@ -7,17 +7,21 @@ import (
 	"strings"
 )
 
-// layerKind is what layers have in common of which the operations before the FFN, or of the FFN and its experts, are the same.
+// layerKind says in which layers a tensor must be if one of them has it: those with the same layerKind for the tensor's name, see [LayerShape.kindOf]. An FFN and what
+// comes before it are compared apart, because layers with and without experts may have the same attention. Fields that do not concern the tensor are zero.
 type layerKind struct {
-	ffn, experts         bool // of the FFN: it is the FFN or the mixture of experts; it has experts
-	cache, state, turned bool // of what comes before the FFN
-	mask                 int  // LayerShape.Mask, of what comes before the FFN
+	ffn     bool // the tensor belongs to the FFN or the mixture of experts
+	experts bool // with ffn: the layer has experts
+	cache   bool // without ffn: LayerShape.Cache
+	state   bool // without ffn: LayerShape.State
+	roped   bool // without ffn: rope rotates queries and keys
+	mask    int  // without ffn: LayerShape.Mask
 }
 
-// layerTensors is the tensors of the file that the operations of a layer read, by name without the layer's prefix.
+// layerTensors is the tensors of the file that the operations of a layer read.
 type layerTensors struct {
 	layer int
-	names map[string]layerKind // of each tensor the kind of the layer that the tensor is for
+	names map[string]layerKind // by the tensor's name without the layer's prefix
 }
 
 // tensorsOf is the tensors of the file that ops of layer l read.
@@ -33,24 +37,16 @@ func (b *binding) tensorsOf(l int, ops []Op) layerTensors {
 	return t
 }
 
-// kindOf is the kind of the layer for the tensor of the given name.
+// kindOf is the kind of the layer for the tensor of the given name, which is without the layer's prefix.
 func (s *LayerShape) kindOf(name string) layerKind {
 	if strings.HasPrefix(name, "ffn_") || strings.HasPrefix(name, "exp_") {
 		return layerKind{ffn: true, experts: s.Experts}
 	}
-	kind := layerKind{cache: s.Cache, state: s.State, turned: s.Rope != NoRope, mask: s.Mask}
-	if strings.HasSuffix(name, ".bias") { // what rows see makes no difference to biases
+	kind := layerKind{cache: s.Cache, state: s.State, roped: s.Rope != NoRope, mask: s.Mask}
+	if strings.HasSuffix(name, ".bias") { // layers have the same biases whatever their masks
 		kind.mask = 0
 	}
 	return kind
-}
-
-// weightsOf lists the names of the tensors that ops read, those of experts included.
-func weightsOf(ops []Op) (names []string) {
-	for i := range ops {
-		names = append(append(names, ops[i].Weights()...), weightsOf(ops[i].Ops)...)
-	}
-	return names
 }
 
 // checkUniform refuses a model of which a layer lacks tensors that other layers of its kind have: many tensors, such as biases, are read where a file has them, so a
@@ -60,7 +56,7 @@ func (b *binding) checkUniform(layers [][]Op, tensors []layerTensors) error {
 		name string
 		kind layerKind
 	}
-	var all []tensor
+	var all []tensor // those that some layer has
 	for _, t := range tensors {
 		for _, name := range slices.Sorted(maps.Keys(t.names)) {
 			if w := (tensor{name, t.names[name]}); !slices.Contains(all, w) {
@@ -79,18 +75,18 @@ func (b *binding) checkUniform(layers [][]Op, tensors []layerTensors) error {
 				return fmt.Errorf("bind %s: tensor %q is missing, which other layers of its kind have%s", b.m.Path, missing, b.unreadBeside(missing))
 			}
 		}
-		if err := b.checkTogether(t, "attn_q.bias", "attn_k.bias", "attn_v.bias"); err != nil {
+		if err := checkTogether(b.m.Path, t, "attn_q.bias", "attn_k.bias", "attn_v.bias"); err != nil {
 			return err
 		}
-		if err := b.checkTogether(t, "ffn_gate_exps.bias", "ffn_up_exps.bias", "ffn_down_exps.bias"); err != nil {
+		if err := checkTogether(b.m.Path, t, "ffn_gate_exps.bias", "ffn_up_exps.bias", "ffn_down_exps.bias"); err != nil {
 			return err
 		}
 	}
 	return b.checkNormBiases(layers)
 }
 
-// checkTogether refuses a layer that has some of the biases and not others, if it has the weights of all.
-func (b *binding) checkTogether(t layerTensors, biases ...string) error {
+// checkTogether refuses a layer that has some of the biases and not others, if it has the weights of all. path names the file in errors.
+func checkTogether(path string, t layerTensors, biases ...string) error {
 	var with, without []string
 	for _, bias := range biases {
 		_, hasWeight := t.names[strings.TrimSuffix(bias, ".bias")+".weight"]
@@ -107,7 +103,7 @@ func (b *binding) checkTogether(t layerTensors, biases ...string) error {
 	if len(with) == 0 || len(without) == 0 {
 		return nil
 	}
-	return fmt.Errorf("bind %s: tensor \"blk.%d.%s\" is missing, and the layer has %s", b.m.Path, t.layer, without[0], with[0])
+	return fmt.Errorf("bind %s: tensor \"blk.%d.%s\" is missing, and the layer has %s", path, t.layer, without[0], with[0])
 }
 
 // checkNormBiases refuses a model of which some layer norms have biases and others don't.

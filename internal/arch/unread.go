@@ -36,13 +36,13 @@ func (e *UnreadError) Hint() string { return e.hint }
 // Unwrap makes errors.Is(err, errors.ErrUnsupported) true.
 func (e *UnreadError) Unwrap() error { return errors.ErrUnsupported }
 
-// checkUnread refuses a model with tensors that no operation reads. It accepts tensors of layers that predict further tokens (multi-token
-// prediction), which have no part in the logits, and scales of activations, and notes that they are not used.
+// checkUnread refuses a model with tensors that are not known. It accepts two sorts of them, and notes that they are not used: tensors of layers that predict further
+// tokens (multi-token prediction), which have no part in the logits, and scales of activations.
 func (b *binding) checkUnread() error {
 	h, m := b.h, b.m
 	e := &UnreadError{Path: m.Path, Architecture: h.Architecture}
 	predicting := b.predictionLayers()
-	beyond, unused, inputScales := -1, 0, 0
+	last, unused, inputScales := -1, 0, 0 // last: the last layer with a tensor of e.Names
 	for i := range m.Units {
 		u := &m.Units[i]
 		for _, t := range u.Tensors {
@@ -54,12 +54,12 @@ func (b *binding) checkUnread() error {
 				inputScales++
 			default:
 				e.Names = append(e.Names, t.Name)
-				beyond = max(beyond, u.Layer)
+				last = max(last, u.Layer)
 			}
 		}
 	}
 	if len(e.Names) > 0 {
-		e.hint = b.unreadHint(e.Names, beyond)
+		e.hint = unreadHint(h, e.Names, last)
 		return e
 	}
 	if inputScales > 0 {
@@ -75,8 +75,8 @@ func (b *binding) checkUnread() error {
 	return nil
 }
 
-// unreadBeside names a tensor that no operation reads of the layer that lacks the tensor of the given name: the file may be of another model than its keys say. It is
-// "" if there is none.
+// unreadBeside is the end of an error about a missing tensor: it names a tensor of the same layer that no operation reads, because the file may be of another model than
+// its keys say. It is "" if there is none.
 func (b *binding) unreadBeside(missing string) string {
 	var layer int
 	if n, _ := fmt.Sscanf(missing, "blk.%d.", &layer); n == 0 {
@@ -115,7 +115,7 @@ func (b *binding) predictionLayers() []int {
 }
 
 // unreadHint says what is probably wrong with a file. names are its tensors that no operation reads, layer is the last layer that has one of them.
-func (b *binding) unreadHint(names []string, layer int) string {
+func unreadHint(h *Hyper, names []string, layer int) string {
 	scale := func(name string) bool {
 		return strings.HasSuffix(name, ".scale") || strings.HasSuffix(name, ".input_scale")
 	}
@@ -123,9 +123,9 @@ func (b *binding) unreadHint(names []string, layer int) string {
 	switch {
 	case slices.ContainsFunc(names, classifier):
 		return "the model is a classifier, such as a reranker, which leat does not run: take a model that makes embeddings"
-	case layer >= b.h.BlockCount:
+	case layer >= h.BlockCount:
 		return fmt.Sprintf("%s.block_count gives the model %d layers, blk.0 to blk.%d; the file has tensors of blk.%d: convert the model again, or correct that key",
-			b.h.Architecture, b.h.BlockCount+b.h.predictionLayers, b.h.BlockCount+b.h.predictionLayers-1, layer)
+			h.Architecture, h.BlockCount+h.predictionLayers, h.BlockCount+h.predictionLayers-1, layer)
 	case slices.ContainsFunc(names, scale):
 		return "leat applies scales of " + strings.Join(append(slices.Clone(scaled), scaledStacks...), ", ") + " and output alone, of experts without biases: take a file of another quantization"
 	}

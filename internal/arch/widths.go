@@ -96,19 +96,3 @@ func (h *Hyper) LongestRow() (n int) {
 	}
 	return n
 }
-
-// touch marks the values that operations of a layer read or write, and those that the kernels of experts use beside them.
-func touch(h *Hyper, ops []Op) {
-	for i := range ops {
-		for _, v := range ops[i].Reads() {
-			h.touched[v] = true
-		}
-		for _, v := range ops[i].Writes() {
-			h.touched[v] = true
-		}
-		if ops[i].Kind == Experts {
-			h.touched[Pairs] = true
-			touch(h, ops[i].Ops)
-		}
-	}
-}

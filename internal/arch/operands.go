@@ -79,3 +79,41 @@ func present(values ...Value) (list []Value) {
 	}
 	return list
 }
+
+// Weights lists the names of the tensors that an operation reads, those of its Ops included. A name may occur more than once.
+func (o *Op) Weights() []string {
+	var names []string
+	for _, name := range []string{o.Weight, o.Weight2, o.Weight3} {
+		if name != "" {
+			names = append(names, name)
+		}
+	}
+	for i := range o.Ops {
+		names = append(names, o.Ops[i].Weights()...)
+	}
+	return names
+}
+
+// weightsOf lists the names of the tensors that ops read.
+func weightsOf(ops []Op) (names []string) {
+	for i := range ops {
+		names = append(names, ops[i].Weights()...)
+	}
+	return names
+}
+
+// touch marks the values that operations of a layer read or write, and those that the kernels of experts use beside them.
+func touch(h *Hyper, ops []Op) {
+	for i := range ops {
+		for _, v := range ops[i].Reads() {
+			h.touched[v] = true
+		}
+		for _, v := range ops[i].Writes() {
+			h.touched[v] = true
+		}
+		if ops[i].Kind == Experts {
+			h.touched[Pairs] = true
+			touch(h, ops[i].Ops)
+		}
+	}
+}
