@@ -8,7 +8,7 @@ func afmoe(p *program) {
 	p.linear(AttGate, Norm, "attn_gate")
 	p.qkv(Norm)
 	p.normHeads()
-	p.turn()
+	p.rope()
 	p.attend()
 	p.add(Op{Kind: SigmoidMul, Dst: Att, A: Att, B: AttGate})
 	p.linear(Norm, Att, "attn_output")
@@ -32,6 +32,6 @@ func readAFMoE(k *keys, h *Hyper) {
 	}
 	windowed := k.pattern("attention.sliding_window_pattern", 4, allButLast)
 	readWindow(k, h, 0, windowed)
-	turnOnly(h, windowed)
+	ropeOnly(h, windowed)
 	h.EmbeddingScale = float32(k.positive("embedding_scale", math.Sqrt(float64(h.EmbeddingLength))))
 }

@@ -126,7 +126,7 @@ func gatedAttention(p *program) {
 	p.linear(V, Norm, "attn_v")
 	p.add(Op{Kind: RMSNorm, Dst: Q, A: QueryGate, Weight: p.weight("attn_q_norm"), Heads: s.HeadCount, Cols: s.KeyLength})
 	p.headRMS(K, "attn_k_norm", s.HeadCountKV, s.KeyLength)
-	p.turn()
+	p.rope()
 	p.attend()
 	p.add(Op{Kind: SigmoidMul, Dst: Att, A: Att, B: QueryGate, Heads: s.HeadCount, Off: s.KeyLength})
 	p.linear(Norm, Att, "attn_output")

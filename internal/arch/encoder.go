@@ -50,7 +50,7 @@ const tokenTypes = "token_types.weight"
 
 // readBERT reads the keys of BERT.
 func readBERT(k *keys, h *Hyper) {
-	readUnturned(k, h)
+	readNoRope(k, h)
 	readEncoder(k, h)
 	h.TokenTypes = 1
 	if s := k.shape(tokenTypes); len(s) > 0 {
@@ -112,7 +112,7 @@ func modernBERT(p *program) {
 		p.ln(row, X, "attn_norm")
 	}
 	p.qkv(row)
-	p.turn()
+	p.rope()
 	p.attend()
 	p.linear(Norm, Att, "attn_output")
 	p.addX(Norm)

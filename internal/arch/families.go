@@ -35,8 +35,8 @@ var families = map[string]family{
 	"apertus":       {read: readApertus, layer: apertus},
 
 	// With layer norms.
-	"gpt2":       {read: readUnturned, layer: layerNormed(GELU), input: addPositions, output: normOutput},
-	"starcoder":  {read: readUnturned, layer: layerNormed(GELU), input: addPositions, output: normOutput},
+	"gpt2":       {read: readNoRope, layer: layerNormed(GELU), input: addPositions, output: normOutput},
+	"starcoder":  {read: readNoRope, layer: layerNormed(GELU), input: addPositions, output: normOutput},
 	"bloom":      {read: readBLOOM, layer: layerNormed(GELU), input: normEmbeddings, output: normOutput},
 	"starcoder2": {read: readStarCoder2, layer: layerNormed(GELU), output: normOutput},
 	"gptneox":    {read: readGPTNeoX, layer: gptNeoX, output: normOutput}, // GPT-NeoX and Pythia

@@ -6,7 +6,7 @@ import "math"
 func gemma(p *program) {
 	p.rms(Norm, X, "attn_norm")
 	p.qkv(Norm)
-	p.turn()
+	p.rope()
 	p.attend()
 	p.linear(Norm, Att, "attn_output")
 	p.addX(Norm)
@@ -19,7 +19,7 @@ func gemma(p *program) {
 func gemma2(p *program) {
 	p.rms(Norm, X, "attn_norm")
 	p.qkv(Norm)
-	p.turn()
+	p.rope()
 	p.attend()
 	p.linear(Norm, Att, "attn_output")
 	p.rms(Norm, Norm, "post_attention_norm")
@@ -35,7 +35,7 @@ func gemma3(p *program) {
 	p.rms(Norm, X, "attn_norm")
 	p.qkv(Norm)
 	p.normHeads()
-	p.turn()
+	p.rope()
 	p.attend()
 	p.linear(Norm, Att, "attn_output")
 	p.rms(Norm, Norm, "post_attention_norm")

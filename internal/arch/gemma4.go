@@ -9,7 +9,7 @@ import "math"
 func gemma4(p *program) {
 	p.rms(Norm, X, "attn_norm")
 	gemma4Heads(p)
-	p.turn()
+	p.rope()
 	p.attend()
 	p.linear(Norm, Att, "attn_output")
 	p.rms(Norm, Norm, "post_attention_norm")
@@ -107,7 +107,7 @@ func readGemma4Heads(k *keys, h *Hyper, windowed []bool) {
 	if readWindowedRope(k, h, windowed, windowedBase); k.err != nil {
 		return
 	}
-	const turned = "rope.dimension_count_swa"
-	h.Ropes[1].Dim = k.int(turned, key)
-	k.checkTurned(turned, h.Ropes[1].Dim, key)
+	const dim = "rope.dimension_count_swa"
+	h.Ropes[1].Dim = k.int(dim, key)
+	k.checkRopeDim(dim, h.Ropes[1].Dim, key)
 }

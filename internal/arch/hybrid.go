@@ -61,7 +61,7 @@ func falconH1(p *program) {
 // attention adds attention that reads a, to dst, with the layer's rope.
 func (p *program) attention(dst, a Value) {
 	p.qkv(a)
-	p.turn()
+	p.rope()
 	p.attend()
 	p.linear(dst, Att, "attn_output")
 }

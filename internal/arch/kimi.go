@@ -42,9 +42,9 @@ func kimiDelta(p *program) {
 // readKimiLinear reads the keys of Kimi Linear. Layers of which head_count_kv says 0 have Kimi delta attention, with as many heads as latent attention.
 func readKimiLinear(k *keys, h *Hyper) {
 	heads, kv := k.atLeastOne("attention.head_count"), k.ints("attention.head_count_kv", nil)
-	rank, turned := k.atLeastOne("attention.kv_lora_rank"), k.atLeastOne("rope.dimension_count")
+	rank, ropeDim := k.atLeastOne("attention.kv_lora_rank"), k.atLeastOne("rope.dimension_count")
 	d := DeltaNet{Heads: heads, KeyHeads: heads, HeadLength: k.atLeastOne("kda.head_dim"), Taps: k.atLeastOne("ssm.conv_kernel"), ByChannel: true}
-	length := k.int("attention.key_length", rank+turned)
+	length := k.int("attention.key_length", rank+ropeDim)
 	k.int("attention.value_length", 0) // the converter writes the size of a head, of which no head is
 	checkDeltaNet(k, &d)
 	for l := range h.Layers {

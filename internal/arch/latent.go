@@ -6,19 +6,19 @@ import (
 )
 
 // Latent is the hyperparameters of multi-head latent attention (DeepSeek-V2, arXiv:2405.04434); Rank 0: the model does not use it. For each position the cache holds
-// a latent and the rotated part of the key, as one key head, whose first Rank values are also the value. The keys and values of heads are not computed from the
-// latent. Instead, queries are multiplied by the matrix for keys, and attention's output by the matrix for values. A model with Expanded is another way round: the keys
-// and values of heads are computed from the latent, and the cache holds these keys and values.
+// a latent and the rotated part of the key, as one key head, whose first Rank values are also the value. This is the absorbed form: queries are multiplied by the matrix for
+// keys, and attention's output by the matrix for values, so the keys and values of heads are never computed. With Expanded they are computed from the latent, and the cache
+// holds them.
 type Latent struct {
 	QueryRank   int  // Rq: size of the latent of queries; 0: queries are computed from X directly
 	Rank        int  // R: size of the latent of keys and values
-	KeyLength   int  // size of a head's query: a part that rope leaves as it is, then Dr values that rope rotates
+	KeyLength   int  // size of a head's query: a part without rope, then Dr values that rope rotates
 	ValueLength int  // size of a head's output
-	Turned      int  // Dr: values of a key that all heads share, and that rope rotates if the layer has it
+	RopeDim     int  // Dr: the part of a key that all heads share, which rope rotates if the layer has rope
 	Expanded    bool // the cache holds the keys and values of all heads
 }
 
-// Absorbed reports whether the model has latent attention whose cache holds latents.
+// Absorbed reports whether the model has latent attention in the absorbed form: its cache holds latents.
 func (m *Latent) Absorbed() bool { return m.Rank > 0 && !m.Expanded }
 
 // readDeepSeek2 reads the keys of DeepSeek-V2 and V3. Early files of V3 and its relatives, whose routers have biases, lack the keys that tell their routers from V2's.
@@ -47,21 +47,21 @@ func readLatent(k *keys, h *Hyper) {
 		QueryRank: k.int("attention.q_lora_rank", 0), Rank: k.int("attention.kv_lora_rank", -1),
 		KeyLength: k.int("attention.key_length_mla", 0), ValueLength: k.int("attention.value_length_mla", 0),
 	}
-	turned := k.int("rope.dimension_count", -1)
-	m.Turned = turned
+	ropeDim := k.int("rope.dimension_count", -1)
+	m.RopeDim = ropeDim
 	switch {
 	case m.KeyLength == 0 || m.ValueLength == 0:
 		if k.err == nil {
 			k.err = &UnsupportedError{What: "latent attention", Have: "of a file without " + k.arch + ".attention.key_length_mla", Want: "files of converters from 2025 on"}
 		}
-	case m.KeyLength <= turned:
-		k.fail("key %q: found %d, wanted more than the %d values that turn", k.arch+".attention.key_length_mla", m.KeyLength, turned)
-	case m.KeyLength%4 != 0 || m.ValueLength%4 != 0 || m.Rank%4 != 0 || turned%4 != 0:
-		k.fail("latent attention: found heads of %d and %d, %d turned, and a latent of %d; wanted multiples of 4", m.KeyLength, m.ValueLength, turned, m.Rank)
+	case m.KeyLength <= ropeDim:
+		k.fail("key %q: found %d, wanted more than the %d values that turn", k.arch+".attention.key_length_mla", m.KeyLength, ropeDim)
+	case m.KeyLength%4 != 0 || m.ValueLength%4 != 0 || m.Rank%4 != 0 || ropeDim%4 != 0:
+		k.fail("latent attention: found heads of %d and %d, %d turned, and a latent of %d; wanted multiples of 4", m.KeyLength, m.ValueLength, ropeDim, m.Rank)
 	}
 	for l := range h.Layers {
-		if s := &h.Layers[l]; s.Cache && (s.HeadCountKV != 1 || s.KeyLength != m.Rank+turned || s.ValueLength != m.Rank) {
-			k.fail("keys %s.attention.head_count_kv, key_length and value_length: found %d key heads of %d, values of %d; wanted, for latent attention, 1 of %d + %d, values of %d", k.arch, s.HeadCountKV, s.KeyLength, s.ValueLength, m.Rank, turned, m.Rank)
+		if s := &h.Layers[l]; s.Cache && (s.HeadCountKV != 1 || s.KeyLength != m.Rank+ropeDim || s.ValueLength != m.Rank) {
+			k.fail("keys %s.attention.head_count_kv, key_length and value_length: found %d key heads of %d, values of %d; wanted, for latent attention, 1 of %d + %d, values of %d", k.arch, s.HeadCountKV, s.KeyLength, s.ValueLength, m.Rank, ropeDim, m.Rank)
 		}
 	}
 	h.Latent = m
@@ -86,7 +86,7 @@ func deepSeek2(p *program) {
 // latentAttention adds multi-head latent attention that reads Norm and adds its output to X.
 func latentAttention(p *program) {
 	m, s := &p.h.Latent, p.shape()
-	still := m.KeyLength - m.Turned
+	unrotated := m.KeyLength - m.RopeDim
 	if m.QueryRank > 0 {
 		p.linear(QueryLatent, Norm, "attn_q_a")
 		p.headRMS(QueryLatent, "attn_q_a_norm", 1, m.QueryRank)
@@ -97,11 +97,11 @@ func latentAttention(p *program) {
 	p.linear(K, Norm, "attn_kv_a_mqa")
 	p.headRMS(K, "attn_kv_a_norm", 1, m.Rank)
 	if s.Rope != NoRope {
-		p.add(Op{Kind: RopeHeads, Dst: Q, Heads: s.HeadCount, Cols: m.KeyLength, Off: still, Rope: s.Rope})
+		p.add(Op{Kind: RopeHeads, Dst: Q, Heads: s.HeadCount, Cols: m.KeyLength, Off: unrotated, Rope: s.Rope})
 		p.add(Op{Kind: RopeHeads, Dst: K, Heads: 1, Cols: s.KeyLength, Off: m.Rank, Rope: s.Rope})
 	}
-	p.add(Op{Kind: HeadMulMat, Dst: LatentQ, A: Q, Weight: p.weight("attn_k_b"), Heads: s.HeadCount, Cols: still, Rows: m.Rank})
-	p.add(Op{Kind: HeadCopy, Dst: LatentQ, A: Q, Heads: s.HeadCount, Cols: m.Turned, Off: m.Rank, OffA: still})
+	p.add(Op{Kind: HeadMulMat, Dst: LatentQ, A: Q, Weight: p.weight("attn_k_b"), Heads: s.HeadCount, Cols: unrotated, Rows: m.Rank})
+	p.add(Op{Kind: HeadCopy, Dst: LatentQ, A: Q, Heads: s.HeadCount, Cols: m.RopeDim, Off: m.Rank, OffA: unrotated})
 	p.add(Op{Kind: KVAppend, A: K, B: K})
 	p.attendTo(LatentQ, "")
 	p.add(Op{Kind: HeadMulMat, Dst: HeadOut, A: Att, Weight: p.weight("attn_v_b"), Heads: s.HeadCount, Cols: m.Rank, Rows: m.ValueLength})

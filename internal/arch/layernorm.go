@@ -1,14 +1,14 @@
 package arch
 
-// readUnturned reads the keys of architectures whose layers all have attention without rope and a dense FFN.
-func readUnturned(k *keys, h *Hyper) {
+// readNoRope reads the keys of architectures whose layers all have attention without rope and a dense FFN.
+func readNoRope(k *keys, h *Hyper) {
 	readAttention(k, h)
 	k.setFeedForward(h, k.ints("feed_forward_length", nil))
 }
 
 // readBLOOM reads the keys of BLOOM: positions count only by ALiBi.
 func readBLOOM(k *keys, h *Hyper) {
-	readUnturned(k, h)
+	readNoRope(k, h)
 	h.ALiBi = k.positive("attention.max_alibi_bias", 8)
 }
 
@@ -59,7 +59,7 @@ func readCohere2(k *keys, h *Hyper) {
 	readCohere(k, h)
 	windowed := k.pattern("attention.sliding_window_pattern", 4, allButLast)
 	readWindow(k, h, -1, windowed)
-	turnOnly(h, windowed)
+	ropeOnly(h, windowed)
 }
 
 // positionEmbd is the tensor with an embedding for each position.
@@ -82,7 +82,7 @@ func layerNormed(f Activation) func(*program) {
 	return func(p *program) {
 		p.ln(Norm, X, "attn_norm")
 		p.qkv(Norm)
-		p.turn()
+		p.rope()
 		p.attend()
 		p.linear(Norm, Att, "attn_output")
 		p.addX(Norm)
@@ -99,7 +99,7 @@ const neoXLayers = 44
 func gptNeoX(p *program) {
 	p.ln(Norm, X, "attn_norm")
 	p.qkv(Norm)
-	p.turn()
+	p.rope()
 	p.attend()
 	p.linear(Out, Att, "attn_output")
 	if p.h.Parallel {
@@ -121,7 +121,7 @@ func gptNeoX(p *program) {
 func phi2(p *program) {
 	p.ln(Norm, X, "attn_norm")
 	p.qkv(Norm)
-	p.turn()
+	p.rope()
 	p.attend()
 	p.linear(Out, Att, "attn_output")
 	p.addX(Out)
@@ -138,7 +138,7 @@ func falcon(p *program) {
 		p.ln(row, X, "attn_norm_2")
 	}
 	p.qkv(row)
-	p.turn()
+	p.rope()
 	p.attend()
 	p.linear(Out, Att, "attn_output")
 	p.addX(Out)
@@ -151,7 +151,7 @@ func cohere(p *program) {
 	p.ln(Norm, X, "attn_norm")
 	p.qkv(Norm)
 	normHeadsApart(p)
-	p.turn()
+	p.rope()
 	p.attend()
 	p.linear(Out, Att, "attn_output")
 	p.addX(Out)
@@ -164,7 +164,7 @@ func stableLM(p *program) {
 	p.ln(Norm, X, "attn_norm")
 	p.qkv(Norm)
 	normHeadsApart(p)
-	p.turn()
+	p.rope()
 	p.attend()
 	p.linear(Out, Att, "attn_output")
 	p.addX(Out)
@@ -184,7 +184,7 @@ func olmo(p *program) {
 			p.act(v, Clamp, -c, c)
 		}
 	}
-	p.turn()
+	p.rope()
 	p.attend()
 	p.linear(Norm, Att, "attn_output")
 	p.addX(Norm)

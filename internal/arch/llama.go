@@ -4,7 +4,7 @@ package arch
 func llama(p *program) {
 	p.rms(Norm, X, "attn_norm")
 	p.qkv(Norm)
-	p.turn()
+	p.rope()
 	p.attend()
 	p.linear(Norm, Att, "attn_output")
 	p.addX(Norm)
@@ -15,7 +15,7 @@ func llama(p *program) {
 func seedOSS(p *program) {
 	p.rms(Norm, X, "attn_norm")
 	p.qkv(Norm)
-	p.turn()
+	p.rope()
 	p.attend()
 	p.linear(Norm, Att, "attn_output")
 	p.addX(Norm)
@@ -27,7 +27,7 @@ func qwen3(p *program) {
 	p.rms(Norm, X, "attn_norm")
 	p.qkv(Norm)
 	p.normHeads()
-	p.turn()
+	p.rope()
 	p.attend()
 	p.linear(Norm, Att, "attn_output")
 	p.addX(Norm)
@@ -38,7 +38,7 @@ func qwen3(p *program) {
 func hunyuan(p *program) {
 	p.rms(Norm, X, "attn_norm")
 	p.qkv(Norm)
-	p.turn()
+	p.rope()
 	p.normHeads()
 	p.attend()
 	p.linear(Norm, Att, "attn_output")
@@ -53,7 +53,7 @@ func glm4moe(p *program) {
 	if p.hasWeight("attn_q_norm") {
 		p.normHeads()
 	}
-	p.turn()
+	p.rope()
 	p.attend()
 	p.linear(Norm, Att, "attn_output")
 	p.addX(Norm)
@@ -64,7 +64,7 @@ func glm4moe(p *program) {
 func gptOSS(p *program) {
 	p.rms(Norm, X, "attn_norm")
 	p.qkv(Norm)
-	p.turn()
+	p.rope()
 	p.add(Op{Kind: KVAppend, A: K, B: V})
 	p.attendTo(Q, "attn_sinks")
 	p.linear(Norm, Att, "attn_output")
@@ -77,7 +77,7 @@ func olmoe(p *program) {
 	p.rms(Norm, X, "attn_norm")
 	p.qkv(Norm)
 	normRows(p)
-	p.turn()
+	p.rope()
 	p.attend()
 	p.linear(Norm, Att, "attn_output")
 	p.addX(Norm)
@@ -88,7 +88,7 @@ func olmoe(p *program) {
 func phi3(p *program) {
 	p.rms(Norm, X, "attn_norm")
 	p.qkv(Norm)
-	p.turn()
+	p.rope()
 	p.attend()
 	p.linear(Norm, Att, "attn_output")
 	p.addX(Norm)
@@ -101,7 +101,7 @@ func phi3(p *program) {
 func phiMoE(p *program) {
 	p.ln(Norm, X, "attn_norm")
 	p.qkv(Norm)
-	p.turn()
+	p.rope()
 	p.attend()
 	p.linear(Norm, Att, "attn_output")
 	p.addX(Norm)
@@ -113,7 +113,7 @@ func phiMoE(p *program) {
 func glm4(p *program) {
 	p.rms(Norm, X, "attn_norm")
 	p.qkv(Norm)
-	p.turn()
+	p.rope()
 	p.attend()
 	p.linear(Norm, Att, "attn_output")
 	p.rms(Norm, Norm, "post_attention_norm")
@@ -129,7 +129,7 @@ func glm4(p *program) {
 func olmo2(p *program) {
 	p.qkv(X)
 	normRows(p)
-	p.turn()
+	p.rope()
 	p.attend()
 	p.linear(Norm, Att, "attn_output")
 	p.rms(Norm, Norm, "post_attention_norm")
@@ -143,7 +143,7 @@ func olmo2(p *program) {
 func exaone4(p *program) {
 	p.qkv(X)
 	p.normHeads()
-	p.turn()
+	p.rope()
 	p.attend()
 	p.linear(Norm, Att, "attn_output")
 	p.rms(Norm, Norm, "post_attention_norm")
@@ -218,7 +218,7 @@ func readEXAONE4(k *keys, h *Hyper) {
 	if readWindow(k, h, window, windowed); len(h.Masks) == 1 {
 		return
 	}
-	turnOnly(h, windowed)
+	ropeOnly(h, windowed)
 }
 
 // readEXAONEMoE reads the keys of K-EXAONE: three of four layers have a window, and only these have rope.
@@ -226,7 +226,7 @@ func readEXAONEMoE(k *keys, h *Hyper) {
 	withExperts(halves, routerDefaults{gating: Sigmoid})(k, h)
 	windowed := k.pattern("attention.sliding_window_pattern", 4, allButLast)
 	readWindow(k, h, -1, windowed)
-	turnOnly(h, windowed)
+	ropeOnly(h, windowed)
 }
 
 // readPhiMoE reads the keys of Phi-3.5-MoE: all layers have the window, if there is one.

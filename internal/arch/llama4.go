@@ -6,7 +6,7 @@ func llama4(p *program) {
 	s := p.shape()
 	p.rms(Norm, X, "attn_norm")
 	p.qkv(Norm)
-	p.turn()
+	p.rope()
 	switch {
 	case s.Rope == NoRope:
 		p.add(Op{Kind: ScaleRows, Dst: Q, A: Q})

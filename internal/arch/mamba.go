@@ -112,11 +112,11 @@ func mamba2(p *program) {
 // mamba1Mixer adds the mixer of Mamba 1, which reads a and writes dst.
 func mamba1Mixer(p *program, dst, a Value) {
 	m := &p.h.Mamba
-	p.rows(SSMIn, a, "ssm_in", 0)
-	p.rows(SSMGate, a, "ssm_in", m.Inner)
+	p.linearRows(SSMIn, a, "ssm_in", 0)
+	p.linearRows(SSMGate, a, "ssm_in", m.Inner)
 	stateConv(p)
-	p.rows(SSMLow, SSMMixed, "ssm_x", 0)
-	p.rows(SSMBC, SSMMixed, "ssm_x", m.Rank)
+	p.linearRows(SSMLow, SSMMixed, "ssm_x", 0)
+	p.linearRows(SSMBC, SSMMixed, "ssm_x", m.Rank)
 	normTimeSteps(p)
 	p.add(Op{Kind: MulMat, Dst: SSMDelta, A: SSMLow, Weight: p.weight("ssm_dt")}) // the scan adds the bias
 	p.add(Op{Kind: SelectiveScan, Dst: SSMOut, A: SSMMixed, B: SSMBC, Weight: p.prefix + "ssm_a", Weight2: p.prefix + "ssm_d", Weight3: p.prefix + "ssm_dt.bias"})
@@ -147,9 +147,9 @@ func mamba2Mixer(p *program, dst, a Value) { stateSpace(p, dst, a, true) }
 // stateSpace adds the mixer of Mamba 2, which reads a and writes dst. normed says whether the groups of the scan's output are normalised, after the gate.
 func stateSpace(p *program, dst, a Value, normed bool) {
 	m := &p.h.Mamba
-	p.rows(SSMGate, a, "ssm_in", 0)
-	p.rows(SSMIn, a, "ssm_in", m.Inner)
-	p.rows(SSMDelta, a, "ssm_in", m.Inner+m.Channels())
+	p.linearRows(SSMGate, a, "ssm_in", 0)
+	p.linearRows(SSMIn, a, "ssm_in", m.Inner)
+	p.linearRows(SSMDelta, a, "ssm_in", m.Inner+m.Channels())
 	stateConv(p)
 	p.add(Op{Kind: StateSpace, Dst: SSMOut, A: SSMMixed, B: SSMDelta, Weight: p.prefix + "ssm_a", Weight2: p.prefix + "ssm_d", Weight3: p.prefix + "ssm_dt.bias", DeltaMin: m.DeltaMin})
 	p.add(Op{Kind: SwiGLU, Dst: SSMOut, A: SSMGate, B: SSMOut})

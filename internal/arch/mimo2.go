@@ -4,7 +4,7 @@ package arch
 func mimo2(p *program) {
 	p.rms(Norm, X, "attn_norm")
 	p.qkv(Norm)
-	p.turn()
+	p.rope()
 	p.add(Op{Kind: KVAppend, A: K, B: V})
 	sinks := ""
 	if p.shape().Sinks {

@@ -19,7 +19,7 @@ func readMiniCPM3(k *keys, h *Hyper) {
 			s.ValueLength = h.EmbeddingLength / s.HeadCount
 		}
 		k.checkHeads(s)
-		if still := s.KeyLength - h.Ropes[0].Dim; s.HeadCountKV != s.HeadCount || still < 1 {
+		if unrotated := s.KeyLength - h.Ropes[0].Dim; s.HeadCountKV != s.HeadCount || unrotated < 1 {
 			k.fail("keys %[1]s.attention.head_count_kv, %[1]s.attention.key_length and %[1]s.rope.dimension_count: found %d key heads of %d, of which %d turn, for %d query heads; wanted as many, and more than turn",
 				k.arch, s.HeadCountKV, s.KeyLength, h.Ropes[0].Dim, s.HeadCount)
 		}
@@ -42,8 +42,8 @@ func miniCPM3(p *program) {
 // latent, but for the part of the keys that rope rotates, which all heads share.
 func expandedLatentAttention(p *program) {
 	m, s := &p.h.Latent, p.shape()
-	turned := p.h.Ropes[s.Rope].Dim
-	still := s.KeyLength - turned
+	ropeDim := p.h.Ropes[s.Rope].Dim
+	unrotated := s.KeyLength - ropeDim
 	if m.QueryRank > 0 {
 		p.linear(QueryLatent, Norm, "attn_q_a")
 		p.headRMS(QueryLatent, "attn_q_a_norm", 1, m.QueryRank)
@@ -51,15 +51,15 @@ func expandedLatentAttention(p *program) {
 	} else {
 		p.linear(Q, Norm, "attn_q")
 	}
-	p.rows(KVLatent, Norm, "attn_kv_a_mqa", 0)
-	p.rows(KTurned, Norm, "attn_kv_a_mqa", m.Rank)
+	p.linearRows(KVLatent, Norm, "attn_kv_a_mqa", 0)
+	p.linearRows(KRoped, Norm, "attn_kv_a_mqa", m.Rank)
 	p.headRMS(KVLatent, "attn_kv_a_norm", 1, m.Rank)
 	p.linear(KVHeads, KVLatent, "attn_kv_b")
-	p.add(Op{Kind: RopeHeads, Dst: Q, Heads: s.HeadCount, Cols: s.KeyLength, Off: still, Rope: s.Rope})
-	p.add(Op{Kind: RopeHeads, Dst: KTurned, Heads: 1, Cols: turned, Rope: s.Rope})
-	p.add(Op{Kind: HeadCopy, Dst: K, A: KVHeads, Heads: s.HeadCount, Cols: still})
-	p.add(Op{Kind: HeadCopy, Dst: K, A: KTurned, Heads: s.HeadCount, Cols: turned, Off: still, OneHead: true})
-	p.add(Op{Kind: HeadCopy, Dst: V, A: KVHeads, Heads: s.HeadCount, Cols: s.ValueLength, OffA: still})
+	p.add(Op{Kind: RopeHeads, Dst: Q, Heads: s.HeadCount, Cols: s.KeyLength, Off: unrotated, Rope: s.Rope})
+	p.add(Op{Kind: RopeHeads, Dst: KRoped, Heads: 1, Cols: ropeDim, Rope: s.Rope})
+	p.add(Op{Kind: HeadCopy, Dst: K, A: KVHeads, Heads: s.HeadCount, Cols: unrotated})
+	p.add(Op{Kind: HeadCopy, Dst: K, A: KRoped, Heads: s.HeadCount, Cols: ropeDim, Off: unrotated, OneHead: true})
+	p.add(Op{Kind: HeadCopy, Dst: V, A: KVHeads, Heads: s.HeadCount, Cols: s.ValueLength, OffA: unrotated})
 	p.attend()
 	p.linear(Norm, Att, "attn_output")
 	p.addX(Norm)

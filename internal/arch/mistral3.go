@@ -17,7 +17,7 @@ func readMistral3(k *keys, h *Hyper) {
 func mistral3(p *program) {
 	p.rms(Norm, X, "attn_norm")
 	p.qkv(Norm)
-	p.turn()
+	p.rope()
 	p.add(Op{Kind: KVAppend, A: K, B: V})
 	if p.h.RowScale.Factor > 0 {
 		p.add(Op{Kind: ScaleRows, Dst: Q, A: Q})

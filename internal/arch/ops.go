@@ -63,7 +63,7 @@ const (
 
 	// Values of latent attention whose keys and values are computed from the latent.
 	KVLatent // (N, R) latent
-	KTurned  // (N, Dr) the rotated part of all heads' keys
+	KRoped   // (N, Dr) the rotated part of a key, which all heads share
 	KVHeads  // (N, H*(Dk-Dr+Dv)) for each head the part of its key that is not rotated, then its value
 
 	// Values of Mamba 1 and 2.

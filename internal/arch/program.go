@@ -63,11 +63,11 @@ func (p *program) weight(name string) string {
 	return p.prefix + name + ".weight"
 }
 
-// linear adds the product of a and a weight, and the weight's scale and bias if the file has them.
-func (p *program) linear(dst, a Value, weight string) { p.rows(dst, a, weight, 0) }
+// linear adds the product of a and the matrix of the given name, and its scale and bias if the file has them.
+func (p *program) linear(dst, a Value, weight string) { p.linearRows(dst, a, weight, 0) }
 
-// rows is [program.linear] with a part of a matrix, and of its bias: the rows from a first one on, as many as dst has columns.
-func (p *program) rows(dst, a Value, weight string, first int) {
+// linearRows is [program.linear] with a part of the matrix, and of its bias: its rows from first on, as many as dst has columns.
+func (p *program) linearRows(dst, a Value, weight string, first int) {
 	p.add(Op{Kind: MulMat, Dst: dst, A: a, Weight: p.weight(weight), Row: first})
 	if scale, ok := scaleOf(p, weight); ok {
 		p.add(Op{Kind: MulWeight, Dst: dst, A: dst, Weight: scale, Cols: 1})
@@ -80,9 +80,9 @@ func (p *program) rows(dst, a Value, weight string, first int) {
 // qkv adds the products of a that make Q, K and V: with three matrices, or with parts of one.
 func (p *program) qkv(a Value) {
 	if p.hasWeight("attn_qkv") {
-		p.rows(Q, a, "attn_qkv", 0)
-		p.rows(K, a, "attn_qkv", p.width(Q))
-		p.rows(V, a, "attn_qkv", p.width(Q)+p.width(K))
+		p.linearRows(Q, a, "attn_qkv", 0)
+		p.linearRows(K, a, "attn_qkv", p.width(Q))
+		p.linearRows(V, a, "attn_qkv", p.width(Q)+p.width(K))
 		return
 	}
 	p.linear(Q, a, "attn_q")
@@ -90,8 +90,8 @@ func (p *program) qkv(a Value) {
 	p.linear(V, a, "attn_v")
 }
 
-// turn adds rope of all heads of Q and, if the layer makes keys, of K, in place, by the layer's rope; nothing if it has none.
-func (p *program) turn() {
+// rope adds rope, in place, of all heads of Q and, if the layer makes keys, of K. It adds nothing if the layer has no rope.
+func (p *program) rope() {
 	s := p.shape()
 	if s.Rope == NoRope {
 		return
@@ -139,8 +139,8 @@ func (p *program) ffn(dst, a Value, glu Kind) {
 
 // fusedFFN is [program.ffn] with ffn_up the rows of the gate, then those of the other product.
 func (p *program) fusedFFN(dst, a Value, glu Kind) {
-	p.rows(Gate, a, "ffn_up", 0)
-	p.rows(Up, a, "ffn_up", p.width(Gate))
+	p.linearRows(Gate, a, "ffn_up", 0)
+	p.linearRows(Up, a, "ffn_up", p.width(Gate))
 	p.add(Op{Kind: glu, Dst: Gate, A: Gate, B: Up})
 	p.linear(dst, Gate, "ffn_down")
 }

@@ -41,10 +41,10 @@ func readRopes(k *keys, h *Hyper, neox bool) {
 	}
 }
 
-// turnOnly leaves only the layers that of marks with rope.
-func turnOnly(h *Hyper, of []bool) {
+// ropeOnly takes rope from the layers that roped does not mark.
+func ropeOnly(h *Hyper, roped []bool) {
 	for l := range h.Layers {
-		if !of[l] {
+		if !roped[l] {
 			h.Layers[l].Rope = NoRope
 		}
 	}
@@ -87,8 +87,8 @@ func (k *keys) checkBase(name string, base float64) {
 	}
 }
 
-// checkTurned fails if rope can't rotate the first n values of heads of keyLength values. name is the key that says n.
-func (k *keys) checkTurned(name string, n, keyLength int) {
+// checkRopeDim fails if rope can't rotate the first n values of heads of keyLength values. name is the key that says n.
+func (k *keys) checkRopeDim(name string, n, keyLength int) {
 	if n < 2 || n%2 != 0 || n > keyLength {
 		k.fail("key %q: found %d, wanted an even number up to the head size %d", k.arch+"."+name, n, keyLength)
 	}
@@ -103,7 +103,7 @@ func readRope(k *keys, keyLength, contextLength int, neox bool) Rope {
 		BetaFast: k.positive("rope.scaling.yarn_beta_fast", 32), BetaSlow: k.positive("rope.scaling.yarn_beta_slow", 1),
 		OrigContext: k.int("rope.scaling.original_context_length", contextLength),
 	}
-	k.checkTurned("rope.dimension_count", r.Dim, keyLength)
+	k.checkRopeDim("rope.dimension_count", r.Dim, keyLength)
 	k.checkBase("rope.freq_base", r.Base)
 	factor := k.atLeastZero("rope.scaling.factor", k.atLeastZero("rope.scale_linear", 1))
 	checkScaling(k)

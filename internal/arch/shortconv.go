@@ -8,7 +8,7 @@ func lfm2(p *program) {
 	} else {
 		p.qkv(Norm)
 		p.normHeads()
-		p.turn()
+		p.rope()
 		p.attend()
 		p.linear(Norm, Att, "attn_output")
 	}
@@ -22,9 +22,9 @@ func lfm2Output(p *program) { p.rms(Hidden, X, "token_embd_norm") }
 // shortConv adds a short convolution of a, to dst: each column of a product of a is convolved with a few taps, and has a gate before and one after.
 func shortConv(p *program, dst, a Value) {
 	d := p.h.EmbeddingLength
-	p.rows(ConvB, a, "shortconv.in_proj", 0)
-	p.rows(ConvC, a, "shortconv.in_proj", d)
-	p.rows(ConvIn, a, "shortconv.in_proj", 2*d)
+	p.linearRows(ConvB, a, "shortconv.in_proj", 0)
+	p.linearRows(ConvC, a, "shortconv.in_proj", d)
+	p.linearRows(ConvIn, a, "shortconv.in_proj", 2*d)
 	p.add(Op{Kind: Mul, Dst: ConvIn, A: ConvB, B: ConvIn})
 	o := Op{Kind: SSMConv, Dst: ConvB, A: ConvIn, Weight: p.weight("shortconv.conv"), Cols: p.h.ShortConvTaps, Linear: true}
 	if bias := p.prefix + "shortconv.conv.bias"; p.has(bias) {

@@ -9,7 +9,7 @@ func step35(p *program) {
 	p.linear(HeadGate, Norm, "attn_gate")
 	p.qkv(Norm)
 	p.normHeads()
-	p.turn()
+	p.rope()
 	p.attend()
 	p.add(Op{Kind: SigmoidMul, Dst: Att, A: Att, B: HeadGate, Heads: s.HeadCount})
 	p.linear(Norm, Att, "attn_output")
@@ -34,9 +34,9 @@ func readStep35(k *keys, h *Hyper) {
 	}
 	full, near := &h.Ropes[0], &h.Ropes[1]
 	near.Dim = k.int("rope.dimension_count_swa", near.Dim)
-	k.checkTurned("rope.dimension_count_swa", near.Dim, shortestKey(h))
+	k.checkRopeDim("rope.dimension_count_swa", near.Dim, shortestKey(h))
 	full.Dim /= 2
-	k.checkTurned("rope.dimension_count", full.Dim, shortestKey(h))
+	k.checkRopeDim("rope.dimension_count", full.Dim, shortestKey(h))
 	experts, shared := k.floats("swiglu_clamp_exp"), k.floats("swiglu_clamp_shexp")
 	for l := range h.Layers {
 		if h.Layers[l].Bounds = (Bounds{experts[l], shared[l]}); min(experts[l], shared[l]) < 0 {

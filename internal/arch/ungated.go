@@ -6,7 +6,7 @@ import "math"
 func arcee(p *program) {
 	p.rms(Norm, X, "attn_norm")
 	p.qkv(Norm)
-	p.turn()
+	p.rope()
 	p.attend()
 	p.linear(Norm, Att, "attn_output")
 	p.addX(Norm)
@@ -20,7 +20,7 @@ func apertus(p *program) {
 	p.rms(Norm, X, "attn_norm")
 	p.qkv(Norm)
 	p.normHeads()
-	p.turn()
+	p.rope()
 	p.attend()
 	p.linear(Norm, Att, "attn_output")
 	p.addX(Norm)

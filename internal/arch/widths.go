@@ -15,8 +15,8 @@ func (h *Hyper) Width(l int, v Value) int {
 		return h.Latent.QueryRank
 	case v == KVLatent:
 		return h.Latent.Rank
-	case v == KTurned:
-		return turned(h)
+	case v == KRoped:
+		return firstRopeDim(h)
 	case v >= DeltaIn && v <= DeltaOut:
 		return h.Delta.width(v)
 	case v >= LayerInputs && v <= LayerGate:
@@ -27,8 +27,8 @@ func (h *Hyper) Width(l int, v Value) int {
 	return h.EmbeddingLength
 }
 
-// turned is the number of values of a head that the first rope rotates; 0: there is no rope.
-func turned(h *Hyper) int {
+// firstRopeDim is Dr of the first rope, which latent attention uses; 0: the model has no rope.
+func firstRopeDim(h *Hyper) int {
 	if len(h.Ropes) == 0 {
 		return 0
 	}
@@ -61,7 +61,7 @@ func (h *Hyper) headWidth(s *LayerShape, v Value) int {
 	case HeadOut:
 		return s.HeadCount * h.Latent.ValueLength
 	case KVHeads:
-		return s.HeadCount * (s.KeyLength - turned(h) + s.ValueLength)
+		return s.HeadCount * (s.KeyLength - firstRopeDim(h) + s.ValueLength)
 	}
 	return s.FeedForwardLength // of Gate and Up
 }
